@@ -1,0 +1,59 @@
+/* Everything that follows from a case, computed once, here: sizes, strides, storage, lengths, what to run and how to fill it. A new plain
+ * value; nothing below the case language reads a case's text again. */
+#ifndef FACTS_PROBLEM_H
+#define FACTS_PROBLEM_H
+
+#include <fattn/fattn.h>
+
+#include "case.h"
+
+/* The tensors of a call. X(SYMBOL, "word", is_output_of_forward, is_output_of_backward) */
+#define FACTS_TENSOR_LIST(X)                                                                                                     \
+    X(Q, "q", 0, 0) X(K, "k", 0, 0) X(V, "v", 0, 0) X(O, "o", 1, 0) X(STATS, "stats", 1, 0) X(MAX, "max", 1, 0)                     \
+    X(SUM_EXP, "sum_exp", 1, 0) X(DO, "do", 0, 0) X(DQ, "dq", 0, 1) X(DK, "dk", 0, 1) X(DV, "dv", 0, 1)
+
+#define AS_ENUM(symbol, word, fwd, bwd) FACTS_TENSOR_##symbol,
+typedef enum facts_tensor_id { FACTS_TENSOR_LIST(AS_ENUM) FACTS_TENSOR_COUNT } facts_tensor_id;
+#undef AS_ENUM
+
+/* One tensor in memory. Element (b,h,s,d) is at first + b*stride[0] + ... elements of the storage; storage holds `elements` elements and
+ * starts 16-byte aligned (plus `skew_bytes`, for cases that misalign on purpose). */
+typedef struct facts_tensor {
+    bool present;
+    int32_t dtype; /* fattn_dtype */
+    int64_t dim[4], stride[4];
+    int64_t first;    /* elements */
+    int64_t elements; /* size of the storage, gaps included */
+    int64_t skew_bytes;
+} facts_tensor;
+
+typedef enum facts_fill {
+    FACTS_FILL_GAUSS, FACTS_FILL_NEEDLE, FACTS_FILL_NEGLSE, FACTS_FILL_STAIR_UP, FACTS_FILL_STAIR_DN, FACTS_FILL_OTHER
+} facts_fill;
+typedef enum facts_poison { FACTS_POISON_FILL, FACTS_POISON_NAN, FACTS_POISON_INF, FACTS_POISON_BIG } facts_poison;
+
+#define FACTS_ENGINE_AUTO (-1)
+#define FACTS_ENGINE_ALL (-2)
+#define FACTS_MAX_BATCH_LENS 512
+
+typedef struct facts_problem {
+    fattn_problem ask; /* what the library is asked: full, resolved */
+    facts_tensor tensor[FACTS_TENSOR_COUNT];
+    bool has_lengths;
+    int32_t len_q[FACTS_MAX_BATCH_LENS], len_kv[FACTS_MAX_BATCH_LENS]; /* when has_lengths */
+    facts_fill fill;
+    facts_poison poison;
+    uint64_t seed;
+    int64_t engine; /* FACTS_ENGINE_AUTO, FACTS_ENGINE_ALL, or a number */
+    int32_t repeat;
+} facts_problem;
+
+typedef enum facts_resolve_status {
+    FACTS_RESOLVED,
+    FACTS_NOT_IMPLEMENTED, /* a key (or value) that nothing implements yet: `error` starts with the key's name; ends as unsupported/internal */
+    FACTS_BAD_PROBLEM      /* nobody could compute it: ends as unsupported/bad_problem */
+} facts_resolve_status;
+
+facts_resolve_status facts_problem_resolve(facts_problem *out, const facts_case *c, facts_error *error);
+
+#endif

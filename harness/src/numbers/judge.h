@@ -1,0 +1,48 @@
+/* Is an answer right? Pure functions: no I/O, no allocation that outlives the call. docs/numerics.md sections 2, 3 and 8.
+ *
+ * Order of verdicts: overrun > unwritten > nan > wrong > pass; then mistrusted when the data could not tell.
+ */
+#ifndef FACTS_JUDGE_H
+#define FACTS_JUDGE_H
+
+#include "../case/problem.h"
+
+/* The gates, once. X(SYMBOL, "word") */
+#define FACTS_GATE_LIST(X) X(NONE, "") X(T0, "t0") X(T1, "t1") X(TL, "tl") X(POISON, "poison") X(GUARD, "guard")
+#define AS_ENUM(symbol, word) FACTS_GATE_##symbol,
+typedef enum facts_gate { FACTS_GATE_LIST(AS_ENUM) FACTS_GATE_COUNT } facts_gate;
+#undef AS_ENUM
+extern const char *const facts_gate_words[FACTS_GATE_COUNT];
+
+/* What is due, from the reference: dense double arrays over the tensor's dims. tolerance[i] is the T1 (or TL) tolerance of element i. */
+typedef struct facts_expected {
+    const double *want;
+    const double *sigma; /* NULL: `bound` alone (TL) */
+    const double *bound;
+} facts_expected;
+
+/* Where an element stands before it is compared. */
+typedef enum facts_due { FACTS_DUE_VALUE, FACTS_DUE_ZERO_OR_POISON, FACTS_DUE_ANYTHING } facts_due;
+
+typedef struct facts_judgement {
+    facts_gate gate;   /* that gave `ratio` */
+    double ratio;      /* worst statistic / threshold; INFINITY for NaN, poison, guards */
+    double rms;        /* sqrt of the mean of (E/sigma)^2 */
+    int64_t worst[4];  /* b,h,s,d */
+    double got, want, bound;
+    int64_t not_finite, unwritten, overrun, checked; /* counts */
+    int64_t padded_poison, padded_zero, padded_other; /* what padded rows hold */
+} facts_judgement;
+
+/* The verdict words, once (docs/design: section 6). X(SYMBOL, "word") */
+#define FACTS_VERDICT_LIST(X)                                                                                                    \
+    X(PASS, "pass") X(UNSUPPORTED, "unsupported") X(WRONG, "wrong") X(NAN, "nan") X(UNWRITTEN, "unwritten") X(OVERRUN, "overrun")  \
+    X(NONDETERMINISTIC, "nondeterministic") X(GRAPH_MISMATCH, "graph_mismatch") X(BUILD_FAIL, "build_fail")                        \
+    X(EXEC_FAIL, "exec_fail") X(CRASH, "crash") X(HANG, "hang") X(EXIT_CRASH, "exit_crash") X(MISTRUSTED, "mistrusted")            \
+    X(INCONCLUSIVE, "inconclusive") X(NOT_RUN, "not_run")
+#define AS_ENUM(symbol, word) FACTS_VERDICT_##symbol,
+typedef enum facts_verdict { FACTS_VERDICT_LIST(AS_ENUM) FACTS_VERDICT_COUNT } facts_verdict;
+#undef AS_ENUM
+extern const char *const facts_verdict_words[FACTS_VERDICT_COUNT];
+
+#endif

@@ -1,0 +1,352 @@
+/* fattn.h: fused attention on cuDNN's backend API, in plain C.
+ *
+ * A problem says everything about one attention call. The same problem is asked (fattn_decide), compiled
+ * (fattn_plan_create) and run (fattn_forward, fattn_backward), so that what was promised is what is launched.
+ *
+ * Shapes   b batch, h head, s row (query) or key, d channel; every tensor is rank 4 in the order b,h,s,d, with any strides
+ *          whose last is 1:
+ *            Q, dQ [batch, heads_q, seq_q,  dim_qk]     O, dO [batch, heads_q, seq_q,  dim_v]
+ *            K, dK [batch, heads_k, seq_kv, dim_qk]     V, dV [batch, heads_v, seq_kv, dim_v]
+ *            Stats, Max, Sum_exp [batch, heads_q, seq_q, 1], fp32
+ * Errors   every function that can fail returns a fattn_status, which is the contract; fattn_last_error() is the sentence for
+ *          people, valid until this thread's next failure. Owners are NULL after a failure.
+ * Threads  a context, a plan and a decision may be used from many threads at once; creating and destroying one handle may not
+ *          overlap with its use.
+ * Quiet    the library never prints, exits, reads the environment, or synchronises behind the caller's back.
+ */
+#ifndef FATTN_H
+#define FATTN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct CUstream_st; /* cudaStream_t and CUstream, without a CUDA header */
+
+typedef enum fattn_status {
+    FATTN_OK = 0,
+    FATTN_BAD_PROBLEM = 1,  /* nobody could compute this, or an argument is wrong: the message names the field */
+    FATTN_UNSUPPORTED = 2,  /* this target refuses; the decision holds cuDNN's own reason */
+    FATTN_ENVIRONMENT = 3,  /* driver, NVRTC or libraries are missing or mixed: the target could not be asked */
+    FATTN_POLICY = 4,       /* a rule of ours refuses what is known to fail (problem.guards_off asks all the same) */
+    FATTN_INTERNAL = 5,     /* this library lacks it, or is wrong */
+    FATTN_NO_MEMORY = 6,
+    FATTN_BUILD_FAILED = 7, /* heuristics offered the configuration; compiling it failed */
+    FATTN_DEVICE_FAULT = 8, /* a launch or copy failed; the context is not usable any more */
+    FATTN_BAD_PLAN = 9      /* a saved plan is damaged, or of another build or device */
+} fattn_status;
+
+/* Why a target said no. Same numbers as the statuses that carry them. */
+typedef enum fattn_reason {
+    FATTN_REASON_NONE = FATTN_OK,
+    FATTN_REASON_BAD_PROBLEM = FATTN_BAD_PROBLEM,
+    FATTN_REASON_UNSUPPORTED = FATTN_UNSUPPORTED,
+    FATTN_REASON_ENVIRONMENT = FATTN_ENVIRONMENT,
+    FATTN_REASON_POLICY = FATTN_POLICY,
+    FATTN_REASON_INTERNAL = FATTN_INTERNAL
+} fattn_reason;
+
+/* The words, one list each; 0 is always the default. X(SYMBOL, value, "word") */
+#define FATTN_DTYPE_LIST(X)  X(BF16, 1, "bf16") X(F16, 2, "f16") X(F32, 3, "f32") X(E4M3, 4, "e4m3") X(E5M2, 5, "e5m2")
+#define FATTN_PASS_LIST(X)   X(FORWARD, 0, "fwd") X(BACKWARD, 1, "bwd")
+#define FATTN_ALIGN_LIST(X)  X(TOP_LEFT, 0, "tl") X(BOTTOM_RIGHT, 1, "br")
+#define FATTN_IMPL_LIST(X)   X(IMPL_AUTO, 0, "auto") X(IMPL_COMPOSITE, 1, "composite") X(IMPL_UNIFIED, 2, "unified")
+#define FATTN_SPELLING_LIST(X) X(SPELLING_AUTO, 0, "auto") X(SPELLING_EXPANDED, 1, "expanded") X(SPELLING_SINGLE, 2, "single")
+#define FATTN_MODE_LIST(X)   X(MODE_A, 0, "A") X(MODE_B, 1, "B") X(MODE_FALLBACK, 2, "fallback") X(MODE_INSTANT, 3, "instant")
+#define FATTN_BACKEND_LIST(X) X(BACKEND_CUDNN, 0, "cudnn") X(BACKEND_MATH, 1, "math") X(BACKEND_CPU, 2, "cpu")
+
+#define FATTN_AS_ENUM_(symbol, value, word) FATTN_##symbol = (value),
+typedef enum fattn_dtype { FATTN_DTYPE_DEFAULT = 0, FATTN_DTYPE_LIST(FATTN_AS_ENUM_) } fattn_dtype;
+typedef enum fattn_pass { FATTN_PASS_LIST(FATTN_AS_ENUM_) } fattn_pass;
+typedef enum fattn_align { FATTN_ALIGN_LIST(FATTN_AS_ENUM_) } fattn_align;
+typedef enum fattn_impl { FATTN_IMPL_LIST(FATTN_AS_ENUM_) } fattn_impl;
+typedef enum fattn_spelling { FATTN_SPELLING_LIST(FATTN_AS_ENUM_) } fattn_spelling;
+typedef enum fattn_mode { FATTN_MODE_LIST(FATTN_AS_ENUM_) } fattn_mode;
+typedef enum fattn_backend { FATTN_BACKEND_LIST(FATTN_AS_ENUM_) } fattn_backend;
+#undef FATTN_AS_ENUM_
+
+/* Bits of fattn_problem.outputs: what forward writes beside O. */
+#define FATTN_WANT_STATS 1u   /* log-sum-exp of every row, fp32, natural log */
+#define FATTN_WANT_MAX 2u
+#define FATTN_WANT_SUM_EXP 4u
+
+/* One attention problem; a plain value. Zero means the default of every field; FATTN_PROBLEM_INIT sets the size.
+ *
+ * Strides  in elements, order b,h,s,d. All four zero: derived. Q, K, V are then dense b,s,h,d; O follows Q's memory order, dO
+ *          follows O, dQ follows Q, dK follows K, dV follows V; Stats is dense b,h,s. Stride 0 in b, h or s broadcasts an input.
+ * Band     a key is visible iff  col <= row + shift + window_right  (when has_right)  and
+ *          col > row + shift - window_left  (when has_left): the left bound counts the diagonal, the right one does not.
+ *          shift is 0 top-left and len_kv - len_q bottom-right, per batch entry. Causal is has_right with window_right 0.
+ * Padding  when set, lengths per batch entry are given at the call; rows and keys at and past them do not take part.
+ * Grows    at the end only. An older, smaller struct_size is understood: absent fields mean what they meant then. A larger one
+ *          is refused if a byte that this library does not know is not zero.
+ */
+typedef struct fattn_problem {
+    size_t struct_size; /* sizeof(fattn_problem) of the caller */
+    int32_t pass;       /* fattn_pass */
+    int32_t dtype;      /* of Q, K, V; 0 means bf16 */
+    int32_t o_dtype;    /* of O and dO; 0: dtype */
+    int32_t grad_dtype; /* of dQ, dK, dV; 0: dtype */
+    int64_t batch;
+    int64_t heads_q; /* a multiple of heads_k and of heads_v */
+    int64_t heads_k; /* 0: heads_q */
+    int64_t heads_v; /* 0: heads_k */
+    int64_t seq_q;   /* rows; the maximum when lengths vary */
+    int64_t seq_kv;
+    int64_t dim_qk;
+    int64_t dim_v; /* 0: dim_qk */
+    int64_t q_strides[4], k_strides[4], v_strides[4], o_strides[4];
+    int64_t do_strides[4], dq_strides[4], dk_strides[4], dv_strides[4];
+    int64_t stats_strides[4]; /* of Stats, Max and Sum_exp */
+    double attn_scale;        /* read when has_attn_scale; otherwise 1/sqrt(dim_qk) */
+    int64_t window_left;      /* read when has_left */
+    int64_t window_right;     /* read when has_right */
+    int32_t has_attn_scale;
+    int32_t has_left;
+    int32_t has_right;
+    int32_t align;    /* fattn_align */
+    int32_t padding;  /* 1: seq_len_q and seq_len_kv are given at the call */
+    uint32_t outputs; /* FATTN_WANT_ bits; forward only */
+    int32_t impl;     /* fattn_impl */
+    int32_t spelling; /* fattn_spelling */
+    int32_t deterministic; /* 1: backward repeats bit for bit */
+    int32_t capture;       /* 1: the call will be captured in a CUDA graph */
+    int32_t guards_off;    /* 1: our refusals of what is known to fail are off; the backend is asked as it is */
+    int32_t reserved;      /* 0 */
+} fattn_problem;
+
+#define FATTN_PROBLEM_INIT { .struct_size = sizeof(fattn_problem) }
+
+/* Fills in every derived field: *out has no defaults left (dtypes, heads, dim_v, strides, scale) and the full struct_size.
+ * Returns FATTN_OK; FATTN_BAD_PROBLEM (field and range in the message). */
+fattn_status fattn_problem_resolve(const fattn_problem *problem, fattn_problem *out);
+
+/* The strides of an output of `dim` that follow the memory order of an input with `like_strides`: dimensions sorted by the input's
+ * strides, broadcast (stride 0) and extent-1 dimensions outermost in b,h,s order, the last stride always 1. out[4] in elements. */
+void fattn_match_layout(const int64_t dim[4], const int64_t like_strides[4], int64_t out[4]);
+
+/* ---- context: one build on one device -------------------------------------------------------------------------------------- */
+
+typedef enum fattn_device_kind {
+    FATTN_DEVICE_GPU = 0,       /* a GPU of this machine */
+    FATTN_DEVICE_DESCRIBED = 1, /* a description; decides and compiles, executes nothing */
+    FATTN_DEVICE_CPU = 2        /* the cpu backend; needs no build */
+} fattn_device_kind;
+
+/* What a context is made of. Paths are absolute; nothing is searched for, and nothing is read from the environment.
+ * Memory   strings are copied. */
+typedef struct fattn_context_options {
+    size_t struct_size;
+    const char *cudnn_dir;   /* folder that holds libcudnn.so.9, libcudnn_graph.so.9, libcudnn_engines_runtime_compiled.so.9 */
+    const char *nvrtc;       /* libnvrtc.so.N, mapped before cuDNN (needed below 9.21); NULL: none */
+    const char *driver;      /* libcuda.so.1 to map; NULL: the system's. For a described device: the null driver */
+    const char *device_json; /* described device: the JSON text (not a path) */
+    int32_t device_kind;     /* fattn_device_kind */
+    int32_t ordinal;         /* GPU number */
+    int32_t threads;         /* cpu backend; 0: all */
+    int32_t reserved;        /* 0 */
+} fattn_context_options;
+
+#define FATTN_CONTEXT_OPTIONS_INIT { .struct_size = sizeof(fattn_context_options) }
+
+typedef struct fattn_context fattn_context;
+
+/* Maps the libraries and prepares the device. A process holds one cuDNN: a second context with another cudnn_dir is refused.
+ * Order    creates (or retains) the device's primary context and makes it current on this thread.
+ * Returns  FATTN_OK; FATTN_ENVIRONMENT (a library is missing, mixed, or from elsewhere; no device; the description is refused). */
+fattn_status fattn_context_create(fattn_context **out, const fattn_context_options *options);
+
+/* Releases. May be called from any thread, with the CUDA context alive or gone. NULL is fine. Nothing is destroyed at exit. */
+void fattn_context_destroy(fattn_context *context);
+/* Forgets without releasing anything: for callers whose CUDA context is already torn down. */
+void fattn_context_abandon(fattn_context *context);
+
+/* One mapped library of this process that matters for an answer. Strings live as long as the context. */
+typedef struct fattn_library {
+    const char *path;
+    int64_t bytes;
+    bool in_build; /* lies in cudnn_dir */
+} fattn_library;
+
+typedef struct fattn_context_info {
+    size_t struct_size;
+    int32_t cudnn_version; /* cudnnGetVersion(), e.g. 92000; 0 for the cpu */
+    int32_t sm;            /* 90 for sm_90; 0 for the cpu */
+    int32_t driver_version; /* cuDriverGetVersion(), e.g. 13000; 0: none */
+    int32_t multiprocessors;
+    char device_name[128];
+    char device_uuid[48]; /* "GPU-…" or empty */
+} fattn_context_info;
+
+fattn_status fattn_context_info_get(const fattn_context *context, fattn_context_info *out);
+
+/* Every libcudnn*, libnvrtc*, libcublasLt* and libcuda.so* mapped now. Returns the number; fills at most `capacity`. */
+size_t fattn_context_libraries(fattn_context *context, fattn_library *out, size_t capacity);
+
+/* Proves from the process's memory map that every cuDNN library came from cudnn_dir and that a needed NVRTC is the one given.
+ * Returns FATTN_OK or FATTN_ENVIRONMENT (the foreign path in the message). */
+fattn_status fattn_context_verify(fattn_context *context);
+
+/* The device as cuDNN describes it (DEVICEPROP JSON), for writing a description. Copies at most `capacity` bytes with a final NUL.
+ * Returns FATTN_OK; FATTN_ENVIRONMENT; FATTN_UNSUPPORTED (below 9.8). */
+fattn_status fattn_context_describe(fattn_context *context, char *out, size_t capacity);
+
+/* ---- decision: heuristics only, no compile ---------------------------------------------------------------------------------- */
+
+#define FATTN_MAX_KNOBS 24
+
+typedef struct fattn_knob {
+    int32_t type; /* cudnnBackendKnobType_t */
+    int32_t reserved;
+    int64_t value;
+} fattn_knob;
+
+/* One engine configuration that the heuristics returned. */
+typedef struct fattn_engine {
+    int32_t mode;   /* fattn_mode */
+    int32_t config; /* its place in that mode's list, from 0 */
+    int64_t index;  /* engine number; a name only together with the cuDNN version */
+    int64_t workspace_bytes; /* as stated before compiling; -1: not stated */
+    uint32_t numerical_notes; /* bit i: cudnnBackendNumericalNote_t i */
+    uint32_t behavior_notes;  /* bit i: cudnnBackendBehaviorNote_t i */
+    int32_t knob_count;
+    int32_t reserved;
+    fattn_knob knobs[FATTN_MAX_KNOBS];
+} fattn_engine;
+
+/* One step of cuDNN's own refusal: the engine tried, its status, its sentence, the failed condition. */
+typedef struct fattn_refusal {
+    int64_t engine; /* -1: not of one engine */
+    const char *status; /* "CUDNN_STATUS_NOT_SUPPORTED_SHAPE" */
+    const char *text;
+    const char *condition; /* "d_qk % 8 != 0"; may be empty */
+} fattn_refusal;
+
+#define FATTN_ASK_A 1u
+#define FATTN_ASK_B 2u
+#define FATTN_ASK_FALLBACK 4u
+#define FATTN_ASK_INSTANT 8u
+
+typedef struct fattn_decision fattn_decision;
+
+/* May this target run this problem, by which engines, and if not why not? Never compiles. Mode A decides; the other modes of `ask`
+ * (FATTN_ASK_ bits; A is always asked) are recorded only.
+ * Returns  FATTN_OK when the question was answered, yes or no; FATTN_BAD_PROBLEM also answers (a decision is made, reason class
+ *          bad_problem). FATTN_NO_MEMORY and FATTN_INTERNAL leave *out NULL. */
+fattn_status fattn_decide(fattn_decision **out, fattn_context *context, const fattn_problem *problem, uint32_t ask);
+void fattn_decision_destroy(fattn_decision *decision);
+
+bool fattn_decision_supported(const fattn_decision *decision);
+fattn_backend fattn_decision_backend(const fattn_decision *decision); /* who would compute, or who refused */
+fattn_reason fattn_decision_reason(const fattn_decision *decision);   /* NONE when supported */
+/* Strings below live as long as the decision; never NULL. */
+const char *fattn_decision_status(const fattn_decision *decision); /* cuDNN's status name of the reason, or empty */
+const char *fattn_decision_text(const fattn_decision *decision);   /* the reason in one line */
+const char *fattn_decision_remedy(const fattn_decision *decision); /* what to do about it, or empty */
+size_t fattn_decision_refusal_count(const fattn_decision *decision);
+const fattn_refusal *fattn_decision_refusal(const fattn_decision *decision, size_t i);
+size_t fattn_decision_engine_count(const fattn_decision *decision, fattn_mode mode);
+const fattn_engine *fattn_decision_engine(const fattn_decision *decision, fattn_mode mode, size_t i);
+
+/* Names in words; "?" when unknown. Static strings. */
+const char *fattn_knob_name(int32_t type);             /* "TILE_M" */
+const char *fattn_numerical_note_name(int32_t bit);    /* "TENSOR_CORE" */
+const char *fattn_behavior_note_name(int32_t bit);     /* "RUNTIME_COMPILATION" */
+const char *fattn_status_name(fattn_status status);    /* "bad_problem" */
+
+/* ---- plan: compiled ---------------------------------------------------------------------------------------------------------- */
+
+#define FATTN_ENGINE_AUTO (-1)
+
+typedef struct fattn_plan_options {
+    size_t struct_size;
+    int64_t engine; /* FATTN_ENGINE_AUTO: the first of mode A that compiles; N: the first configuration of engine N */
+    int32_t config; /* FATTN_ENGINE_AUTO, or the place in mode A's list (then `engine` is not read) */
+    int32_t reserved;
+} fattn_plan_options;
+
+#define FATTN_PLAN_OPTIONS_INIT { .struct_size = sizeof(fattn_plan_options), .engine = FATTN_ENGINE_AUTO, .config = FATTN_ENGINE_AUTO }
+
+typedef struct fattn_plan fattn_plan;
+
+/* Compiles (cudnn: 0.25 to 2 s). `options` may be NULL.
+ * Memory   the plan keeps what it needs; the context must outlive it.
+ * Returns  FATTN_OK; FATTN_UNSUPPORTED, FATTN_POLICY, FATTN_BAD_PROBLEM as decided; FATTN_BUILD_FAILED; FATTN_ENVIRONMENT. */
+fattn_status fattn_plan_create(fattn_plan **out, fattn_context *context, const fattn_problem *problem, const fattn_plan_options *options);
+
+/* The plan as bytes (cuDNN's JSON with a header of ours); a plan built for a described device loads on the real one.
+ * Memory   *bytes is malloc'ed; free with fattn_free.
+ * Returns  FATTN_OK; FATTN_UNSUPPORTED (the cpu has nothing to save); FATTN_NO_MEMORY. */
+fattn_status fattn_plan_save(const fattn_plan *plan, char **bytes, size_t *count);
+/* The same problem must be given again; its hash, the cuDNN version and the device's sm are checked before cuDNN sees a byte.
+ * A plan is executable code: load only what you trust.
+ * Returns  FATTN_OK; FATTN_BAD_PLAN. */
+fattn_status fattn_plan_load(fattn_plan **out, fattn_context *context, const fattn_problem *problem, const char *bytes, size_t count);
+void fattn_plan_destroy(fattn_plan *plan);
+void fattn_free(void *memory);
+
+/* Bytes of workspace for every call of this plan; constant over the plan's life. */
+size_t fattn_plan_workspace_bytes(const fattn_plan *plan);
+const fattn_engine *fattn_plan_engine(const fattn_plan *plan); /* the configuration that was compiled; lives as long as the plan */
+double fattn_plan_ms(const fattn_plan *plan);                  /* time to compile or load it */
+/* May `problem` be run with this plan? True only when every field that the graph bakes in is the same. */
+bool fattn_plan_covers(const fattn_plan *plan, const fattn_problem *problem);
+
+/* ---- call --------------------------------------------------------------------------------------------------------------------- */
+
+/* Addresses for one call: device addresses (host addresses for the cpu backend), 16-byte aligned. What the problem does not use
+ * stays NULL. seq_len_q, seq_len_kv: int32 [batch] on the device, when the problem has padding. */
+typedef struct fattn_tensors {
+    size_t struct_size;
+    const void *q, *k, *v;
+    void *o;         /* forward: written; backward: read */
+    float *stats;    /* forward: written when wanted; backward: read */
+    float *max;      /* forward only, when wanted */
+    float *sum_exp;
+    const int32_t *seq_len_q, *seq_len_kv;
+    const void *d_o; /* backward */
+    void *dq, *dk, *dv;
+    void *workspace; /* at least fattn_plan_workspace_bytes(plan); may be dirty */
+    size_t workspace_bytes;
+} fattn_tensors;
+
+#define FATTN_TENSORS_INIT { .struct_size = sizeof(fattn_tensors) }
+
+/* Enqueues O = softmax(scale * Q K^T + mask) V.
+ * Memory   the caller owns every buffer. Nothing is allocated; inputs are not written.
+ * Order    asynchronous on `stream`; never synchronises; may be captured in a CUDA graph, which then refers to these addresses and
+ *          must not outlive the plan. The cpu backend computes before it returns and ignores `stream`.
+ * Threads  one plan may be launched from many threads at once, each with its own workspace.
+ * Returns  FATTN_OK; FATTN_BAD_PROBLEM (a pointer is NULL, misaligned, not on the plan's device, or the workspace too small: nothing
+ *          was launched); FATTN_DEVICE_FAULT.
+ * Source   cuDNN backend API, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR. */
+fattn_status fattn_forward(const fattn_plan *plan, const fattn_tensors *tensors, struct CUstream_st *stream);
+
+/* Enqueues dQ, dK, dV from dO, with O and Stats of a forward call. The rest as fattn_forward. */
+fattn_status fattn_backward(const fattn_plan *plan, const fattn_tensors *tensors, struct CUstream_st *stream);
+
+/* ---- memory and order, for programs without a CUDA runtime; on the CPU these are host operations ------------------------------ */
+
+fattn_status fattn_buffer_create(void **out, fattn_context *context, size_t bytes); /* 256-byte aligned, not cleared */
+void fattn_buffer_destroy(fattn_context *context, void *buffer);
+fattn_status fattn_buffer_write(fattn_context *context, void *to, const void *from_host, size_t bytes); /* synchronous */
+fattn_status fattn_buffer_read(fattn_context *context, void *to_host, const void *from, size_t bytes);  /* synchronous */
+fattn_status fattn_stream_create(struct CUstream_st **out, fattn_context *context); /* NULL stream on the CPU */
+void fattn_stream_destroy(fattn_context *context, struct CUstream_st *stream);
+/* Waits. FATTN_DEVICE_FAULT when anything launched before has failed; the driver's words are in fattn_last_error(). */
+fattn_status fattn_stream_synchronize(fattn_context *context, struct CUstream_st *stream);
+/* Runs `launch(argument, stream)` `repeats` times between two events; *out_us is the mean in microseconds. Synchronises. */
+fattn_status fattn_stream_time(fattn_context *context, struct CUstream_st *stream, fattn_status (*launch)(void *, struct CUstream_st *),
+                               void *argument, int repeats, double *out_us);
+
+/* The sentence of this thread's last failure; "" when there was none. Valid until this thread's next failure. */
+const char *fattn_last_error(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
