@@ -1,0 +1,15 @@
+/* Attention on host memory, blocked, fp32 accumulation: what the cpu backend runs. Pointers are host addresses of the shapes and
+ * strides of a resolved problem. */
+#ifndef FATTN_CPU_ATTENTION_H
+#define FATTN_CPU_ATTENTION_H
+
+#include <fattn/fattn.h>
+
+/* Bytes of scratch that one thread needs. */
+size_t fattn__cpu_scratch_bytes(const fattn_problem *p);
+
+/* `scratch` holds threads * fattn__cpu_scratch_bytes(p) bytes, 64-byte aligned; nothing else is allocated. */
+void fattn__cpu_forward(const fattn_problem *p, const fattn_tensors *t, int threads, char *scratch);
+void fattn__cpu_backward(const fattn_problem *p, const fattn_tensors *t, int threads, char *scratch);
+
+#endif
