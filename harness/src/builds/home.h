@@ -1,0 +1,34 @@
+/* Where FACTS keeps things: its own data, and the user's cache. Nothing else is ever written to. */
+#ifndef FACTS_HOME_H
+#define FACTS_HOME_H
+
+#include <stdbool.h>
+
+#define FACTS_PATH 1024
+
+/* One line for people: what is wrong, where, and what to do about it. */
+typedef struct facts_message {
+    char text[640];
+} facts_message;
+
+#if defined(__GNUC__)
+__attribute__((format(printf, 2, 3)))
+#endif
+void facts_say(facts_message *out, const char *format, ...);
+
+/* The path of a part of FACTS that is data: "cases", "devices", "reports", "ci", "nulldriver", or a file below one ("devices/h100-sxm.json").
+ * Looked for in $FACTS_HOME, then beside the running program: <exe>/.. (a bundle), <exe>/../../.. (a build tree inside the sources).
+ * The same names hold in the sources (where devices/ lies in lib/) and in a bundle.
+ * Returns `out`, or NULL when no such file or folder exists anywhere. */
+const char *facts_home_path(const char *part, char out[FACTS_PATH]);
+
+/* The folder of the running program, without a slash at its end. Returns `out`, or NULL. */
+const char *facts_program_dir(char out[FACTS_PATH]);
+
+/* $XDG_CACHE_HOME/facts, else $HOME/.cache/facts, with `part` below it; nothing is created. Returns `out`, or NULL when neither is set. */
+const char *facts_cache_path(const char *part, char out[FACTS_PATH]);
+
+/* Joins with one slash. Returns false, with out empty, when it does not fit. */
+bool facts_join(char out[FACTS_PATH], const char *folder, const char *name);
+
+#endif

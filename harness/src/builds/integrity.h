@@ -1,0 +1,21 @@
+/* Is a library the one that its package shipped? A package's RECORD has a sha256 for each of its files. */
+#ifndef FACTS_INTEGRITY_H
+#define FACTS_INTEGRITY_H
+
+#include "builds.h"
+
+typedef enum facts_integrity {
+    FACTS_INTEGRITY_OK,       /* the RECORD names this file with this sha256 */
+    FACTS_INTEGRITY_MISMATCH, /* the RECORD names it with another one, or the file cannot be read */
+    FACTS_INTEGRITY_UNKNOWN,  /* no RECORD, or it does not name the file */
+} facts_integrity;
+
+const char *facts_integrity_name(facts_integrity integrity); /* "ok" "mismatch" "unknown" */
+
+/* sha256 of a file as 64 hex digits. Returns false when it cannot be read (out is then empty). */
+bool facts_library_sha256(const char *path, char out[65]);
+
+/* Compares a library of the build (by its file name) with the build's RECORD. `sha256` may be NULL, or what facts_library_sha256 said. */
+facts_integrity facts_library_check(const facts_build *build, const char *path, const char *sha256);
+
+#endif
