@@ -1,0 +1,138 @@
+/* Builds an operation graph for cuDNN out of tensors and operations.
+ *
+ * A graph owns every descriptor made through it and frees them together. The first failure sticks: from then on every helper returns
+ * NULL and does nothing, so that a builder need not check each step; it looks once, at the end, at fattn__graph_status().
+ * Operations enter the operation graph in the order in which they are made.
+ */
+#ifndef FATTN_CUDNN_BACKEND_H
+#define FATTN_CUDNN_BACKEND_H
+
+#include "api.h"
+#include "fattn/fattn.h"
+
+/* What a real tensor of a graph is bound to at a call. X(SYMBOL, field of fattn_tensors) */
+#define FATTN__CALL_SLOT_LIST(X)                                                                                                        \
+    X(Q, q) X(K, k) X(V, v) X(O, o) X(STATS, stats) X(MAX, max) X(SUM_EXP, sum_exp) X(SEQ_LEN_Q, seq_len_q)                             \
+    X(SEQ_LEN_KV, seq_len_kv) X(DO, d_o) X(DQ, dq) X(DK, dk) X(DV, dv)
+
+#define FATTN__AS_SLOT_(symbol, field) FATTN__SLOT_##symbol,
+typedef enum fattn__slot {
+    FATTN__CALL_SLOT_LIST(FATTN__AS_SLOT_)
+    FATTN__SLOT_SCRATCH, /* our own part of the workspace, in front of the engine's */
+    FATTN__SLOT_VALUE    /* by value: a constant of the graph */
+} fattn__slot;
+#undef FATTN__AS_SLOT_
+
+/* One entry of the variant pack. */
+typedef struct fattn__binding {
+    int64_t uid;
+    int32_t slot; /* fattn__slot */
+    union {
+        float f32;
+        int32_t i32;
+        uint32_t bits;
+    } value;       /* FATTN__SLOT_VALUE */
+    size_t offset; /* FATTN__SLOT_SCRATCH: bytes from the start of the workspace, a multiple of 16 */
+} fattn__binding;
+
+#define FATTN__MAX_BINDINGS 48
+#define FATTN__MAX_OPERATIONS 96
+#define FATTN__MAX_DESCRIPTORS 384
+
+typedef struct fattn__graph {
+    const fattn__cudnn *api;
+    int sm; /* 90 for sm_90 */
+    fattn_status status;
+    int cudnn_status;        /* cuDNN's status when it was cuDNN that failed; 0 otherwise */
+    char text[768];          /* the sentence of the failure */
+    int64_t next_uid;        /* the same problem always gives the same uids: a saved plan is bound by them */
+    size_t scratch_bytes;    /* our own workspace, a multiple of 16 */
+    int descriptor_count;
+    int operation_count;
+    int binding_count;
+    fattn__desc operation_graph; /* after fattn__graph_finalize */
+    fattn__desc matmul;          /* one for the whole graph */
+    fattn__desc descriptors[FATTN__MAX_DESCRIPTORS];
+    fattn__desc operations[FATTN__MAX_OPERATIONS];
+    fattn__binding bindings[FATTN__MAX_BINDINGS];
+} fattn__graph;
+
+void fattn__graph_init(fattn__graph *g, const fattn__cudnn *api, int sm);
+/* Frees every descriptor. The graph may be used again after fattn__graph_init. */
+void fattn__graph_release(fattn__graph *g);
+fattn_status fattn__graph_status(const fattn__graph *g);
+/* cudnnGetVersion() of the loaded build, for instance 92000. */
+int fattn__graph_version(const fattn__graph *g);
+
+/* The builder's own no: FATTN_UNSUPPORTED, FATTN_BAD_PROBLEM or FATTN_INTERNAL with a sentence. Returns `status`. */
+fattn_status fattn__graph_refuse(fattn__graph *g, fattn_status status, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* DNN_DATA_ of a fattn_dtype that is not the default. */
+int fattn__data_type(int32_t dtype);
+
+/* ---- tensors: rank 4, aligned to 16 bytes, each with a new uid --------------------------------------------------------------- */
+
+/* A tensor of the call. Called twice for one slot it makes two tensors bound to the same address (K as it is and transposed). */
+fattn__desc fattn__tensor(fattn__graph *g, fattn__slot slot, int data_type, const int64_t dim[4], const int64_t strides[4]);
+/* Exists only inside the graph. `strides` NULL: packed in the order of `dim`. */
+fattn__desc fattn__virtual(fattn__graph *g, int data_type, const int64_t dim[4], const int64_t strides[4]);
+/* A real tensor in our own workspace; its bytes are reserved after those of the scratch tensors made before it. */
+fattn__desc fattn__scratch(fattn__graph *g, int data_type, const int64_t dim[4], const int64_t strides[4]);
+/* [1,1,1,1], passed by value. */
+fattn__desc fattn__value_f32(fattn__graph *g, float value);
+fattn__desc fattn__value_i32(fattn__graph *g, int32_t value);
+
+/* ---- operations; a NULL tensor is left out ------------------------------------------------------------------------------------ */
+
+typedef struct fattn__pointwise {
+    int mode; /* DNN_POINTWISE_ */
+    int math; /* DNN_DATA_ of the arithmetic; 0 is fp32 */
+    int axis; /* DNN_POINTWISE_GEN_INDEX only */
+    fattn__desc x;
+    fattn__desc b; /* second input; BINARY_SELECT: the value where t is false */
+    fattn__desc t; /* BINARY_SELECT: the predicate */
+    fattn__desc y;
+} fattn__pointwise;
+void fattn__op_pointwise(fattn__graph *g, const fattn__pointwise *op);
+
+/* y = reduction of x in fp32 over the dimensions where y has extent 1 (or fewer heads). mode: DNN_REDUCE_TENSOR_ */
+void fattn__op_reduce(fattn__graph *g, int mode, fattn__desc x, fattn__desc y);
+
+typedef struct fattn__matmul {
+    fattn__desc a, b, c;
+    fattn__desc m, n, k; /* int32 [batch,1,1,1]: the extents that take part, per batch entry */
+} fattn__matmul;
+void fattn__op_matmul(fattn__graph *g, const fattn__matmul *op); /* c = a b, accumulated in fp32 */
+
+/* The same memory seen with other dims, strides or type: the transpose of a virtual tensor. */
+void fattn__op_reshape(fattn__graph *g, fattn__desc x, fattn__desc y);
+
+/* From 9.20. One bound of the diagonal band. */
+typedef struct fattn__band {
+    fattn__desc x, y;
+    fattn__desc fill;    /* by value: what a masked score becomes */
+    int compare;         /* DNN_POINTWISE_CMP_GE: right bound; DNN_POINTWISE_CMP_GT: left bound */
+    fattn__desc left;    /* by value */
+    fattn__desc right;   /* by value */
+    fattn__desc seq_len_q, seq_len_kv;
+} fattn__band;
+void fattn__op_band(fattn__graph *g, const fattn__band *op);
+
+/* From 9.20. y = softmax(x) over the last dimension. */
+typedef struct fattn__softmax {
+    fattn__desc x, y;
+    fattn__desc stats, max, sum_exp;
+} fattn__softmax;
+void fattn__op_softmax(fattn__graph *g, const fattn__softmax *op);
+
+/* ---- what the builders provide (graph_forward.c, graph_backward.c) ------------------------------------------------------------ */
+
+/* Fill `g` with the operations of a resolved problem. What the builder cannot spell is refused through fattn__graph_refuse.
+ * Returns  fattn__graph_status(g). */
+fattn_status fattn__build_forward(fattn__graph *g, const fattn_problem *problem);
+fattn_status fattn__build_backward(fattn__graph *g, const fattn_problem *problem);
+
+/* Makes g->operation_graph. `handle` may be NULL (described device). Returns fattn__graph_status(g). */
+fattn_status fattn__graph_finalize(fattn__graph *g, fattn__handle handle);
+
+#endif

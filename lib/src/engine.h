@@ -1,0 +1,37 @@
+/* Who computes. cuDNN and the cpu are peers behind five members; fattn_decide, fattn_plan_create, fattn_forward and fattn_backward do what
+ * is common and call the engine of the context's device. */
+#ifndef FATTN_ENGINE_H
+#define FATTN_ENGINE_H
+
+#include "context.h"
+#include "decision.h"
+#include "error.h"
+#include "fattn/fattn.h"
+
+struct fattn_plan {
+    const struct fattn__engine *engine;
+    fattn_context *context;
+    fattn_problem problem;  /* resolved */
+    size_t workspace_bytes; /* set by setup; constant from then on */
+    fattn_engine config;    /* set by setup: the configuration that was compiled */
+    double ms;
+    void *state; /* the engine's own */
+};
+
+/* `problem` is always resolved. Pointers, alignment and the size of the workspace have been checked before `run`. */
+typedef struct fattn__engine {
+    const char *name;
+    /* Answers yes (fattn__accept) or no (fattn__refuse) in `out`; `ask` are FATTN_ASK_ bits. Returns FATTN_OK when answered. */
+    fattn_status (*can_do)(fattn_context *context, const fattn_problem *problem, uint32_t ask, fattn_decision *out);
+    /* Compiles: fills workspace_bytes, config and state of a plan that has context and problem. On failure state is NULL. */
+    fattn_status (*setup)(fattn_plan *plan, const fattn_plan_options *options);
+    /* Enqueues the plan's pass. Called from many threads at once. */
+    fattn_status (*run)(const fattn_plan *plan, const fattn_tensors *tensors, struct CUstream_st *stream);
+    /* Frees state. */
+    void (*done)(fattn_plan *plan);
+} fattn__engine;
+
+extern const fattn__engine fattn__cudnn_engine; /* src/cudnn/ */
+extern const fattn__engine fattn__cpu_engine;   /* src/cpu/ */
+
+#endif

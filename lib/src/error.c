@@ -1,0 +1,39 @@
+#include "error.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static _Thread_local char last_error[1024];
+
+fattn_status fattn__fail(fattn_status status, const char *format, ...)
+{
+    /* An argument may be the old sentence itself. */
+    char text[sizeof last_error];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    size_t i = 0;
+    for (; text[i] != '\0'; i++)
+        last_error[i] = text[i] == '\n' || text[i] == '\r' ? ' ' : text[i];
+    last_error[i] = '\0';
+    return status;
+}
+
+const char *fattn_last_error(void)
+{
+    return last_error;
+}
+
+const char *fattn_status_name(fattn_status status)
+{
+    static const char *const names[] = { "ok",          "bad_problem", "unsupported",  "environment",  "policy",
+                                         "internal",    "no_memory",   "build_failed", "device_fault", "bad_plan" };
+    return (size_t)status < sizeof names / sizeof *names ? names[status] : "?";
+}
+
+void fattn_free(void *memory)
+{
+    free(memory);
+}
