@@ -1,0 +1,155 @@
+#include "parts.h"
+
+#include <glob.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+const char *facts_origin_name(facts_origin origin)
+{
+    static const char *const NAMES[] = {
+#define FACTS_ORIGIN_TEXT(id, text) text,
+        FACTS_ORIGIN_LIST(FACTS_ORIGIN_TEXT)
+#undef FACTS_ORIGIN_TEXT
+    };
+    return (size_t)origin < FACTS_ORIGIN_COUNT ? NAMES[origin] : "?";
+}
+
+void facts_builds_free(facts_builds *builds)
+{
+    free(builds->at);
+    *builds = (facts_builds){ 0 };
+}
+
+bool facts_builds_add(facts_builds *builds, const facts_build *build)
+{
+    if (builds->count == builds->capacity) {
+        size_t capacity = builds->capacity ? 2 * builds->capacity : 16;
+        facts_build *at = realloc(builds->at, capacity * sizeof *at);
+        if (!at)
+            return false;
+        builds->at = at;
+        builds->capacity = capacity;
+    }
+    builds->at[builds->count++] = *build;
+    return true;
+}
+
+typedef struct search {
+    facts_builds *out;
+    bool out_of_memory;
+} search;
+
+/* A folder that cannot be identified is not a build: discovery is silent about it, `facts_build_identify` is not. */
+static void look(search *s, const char *folder, facts_origin origin)
+{
+    facts_build build;
+    char library[FACTS_PATH];
+    if (!facts_join(library, folder, "libcudnn.so.9") || access(library, R_OK) != 0 || facts_build_identify(&build, folder, NULL) != 0)
+        return;
+    for (size_t i = 0; i < s->out->count; i++)
+        if (strcmp(s->out->at[i].dir, build.dir) == 0)
+            return;
+    build.origin = origin;
+    if (!facts_builds_add(s->out, &build))
+        s->out_of_memory = true;
+}
+
+static void look_all(search *s, const char *root, const char *pattern, facts_origin origin)
+{
+    char full[FACTS_PATH];
+    if (!facts_join(full, root, pattern))
+        return;
+    glob_t found;
+    if (glob(full, 0, NULL, &found) == 0)
+        for (size_t i = 0; i < found.gl_pathc; i++)
+            look(s, found.gl_pathv[i], origin);
+    globfree(&found);
+}
+
+static void look_in_prefix(search *s, const char *prefix)
+{
+    static const char *const WHERE[] = {
+        "lib/python3*/site-packages/nvidia/cudnn*/lib",
+        "lib64/python3*/site-packages/nvidia/cudnn*/lib",
+        "lib/python3*/dist-packages/nvidia/cudnn*/lib",
+        "local/lib/python3*/dist-packages/nvidia/cudnn*/lib",
+        "lib/python3/dist-packages/nvidia/cudnn*/lib",
+    };
+    for (size_t i = 0; i < sizeof WHERE / sizeof *WHERE; i++)
+        look_all(s, prefix, WHERE[i], FACTS_ORIGIN_PYTHON);
+}
+
+/* An interpreter's prefix is the folder above its own; in a virtual environment the link counts, outside of one what it points at. */
+static void look_beside_python(search *s, const char *python)
+{
+    char *real = realpath(python, NULL);
+    const char *ways[] = { python, real };
+    for (size_t i = 0; i < 2; i++) {
+        char path[FACTS_PATH], prefix[FACTS_PATH];
+        if (ways[i] && facts_join(path, ways[i], "") && facts_join(prefix, dirname(path), ".."))
+            look_in_prefix(s, prefix);
+    }
+    free(real);
+}
+
+static void look_in_pythons(search *s)
+{
+    const char *named = getenv("FACTS_PYTHON"), *environment = getenv("VIRTUAL_ENV"), *home = getenv("HOME"), *search_path = getenv("PATH");
+    if (named && strchr(named, '/'))
+        look_beside_python(s, named);
+    if (environment && *environment)
+        look_in_prefix(s, environment);
+    char folder[FACTS_PATH], python[FACTS_PATH];
+    for (const char *at = search_path ? search_path : ""; *at; at += *at == ':') {
+        size_t n = strcspn(at, ":");
+        if (n > 0 && n < sizeof folder) {
+            memcpy(folder, at, n);
+            folder[n] = 0;
+            if (facts_join(python, folder, "python3") && access(python, X_OK) == 0)
+                look_beside_python(s, python);
+        }
+        at += n;
+    }
+    if (home && *home && facts_join(folder, home, ".local"))
+        look_in_prefix(s, folder);
+}
+
+static void look_on_system(search *s)
+{
+    static const char *const TOOLKIT[] = { "lib64", "lib", "targets/x86_64-linux/lib" };
+    static const char *const SYSTEM[] = { "/usr/lib/x86_64-linux-gnu", "/lib/x86_64-linux-gnu", "/usr/lib64", "/lib64", "/usr/lib", "/usr/local/lib" };
+    const char *homes[] = { getenv("CUDA_HOME"), getenv("CUDA_PATH") };
+    for (size_t i = 0; i < sizeof TOOLKIT / sizeof *TOOLKIT; i++) {
+        for (size_t j = 0; j < 2; j++)
+            if (homes[j] && *homes[j])
+                look_all(s, homes[j], TOOLKIT[i], FACTS_ORIGIN_TOOLKIT);
+        char pattern[64];
+        (void)snprintf(pattern, sizeof pattern, "cuda*/%s", TOOLKIT[i]);
+        look_all(s, "/usr/local", pattern, FACTS_ORIGIN_TOOLKIT);
+    }
+    for (size_t i = 0; i < sizeof SYSTEM / sizeof *SYSTEM; i++)
+        look(s, SYSTEM[i], FACTS_ORIGIN_SYSTEM);
+}
+
+int facts_builds_discover(facts_builds *out)
+{
+    *out = (facts_builds){ 0 };
+    search s = { .out = out };
+    char folder[FACTS_PATH];
+    if (facts_cache_path("cudnn", folder))
+        look_all(&s, folder, "*/lib", FACTS_ORIGIN_CACHE);
+    if (facts_home_path("cudnn", folder))
+        look_all(&s, folder, "*/lib", FACTS_ORIGIN_BUNDLE);
+    look_in_pythons(&s);
+    look_on_system(&s);
+    if (s.out_of_memory) {
+        facts_builds_free(out);
+        return 3;
+    }
+    if (out->count)
+        qsort(out->at, out->count, sizeof *out->at, facts_build_compare);
+    return 0;
+}

@@ -1,0 +1,214 @@
+/* What lies in a folder: cuDNN's version, kind and CUDA major, without loading it.
+ *
+ * First the package's metadata: NAME-VERSION.dist-info two levels above lib/ (a Python package), or METADATA and RECORD beside lib/ (the cache). It is
+ * believed only if its RECORD names the engines library with the size that lies there: two packages may have written into one folder.
+ * Otherwise the engines library itself. It refuses serialized plans of other versions with the text
+ * "cudnn_version != (9 * 10000 + 20 * 100 + 0)", and its compiler options hold the path of the toolkit it was built with, ".../cuda-13.2/bin/ptxExtDesc.txt"
+ * or ".../r12.9/bin/.../ptxExtDesc.txt". A header beside it may be of another version, so it is asked last.
+ */
+#include "parts.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static bool exists(const char *folder, const char *file)
+{
+    char path[FACTS_PATH];
+    return facts_join(path, folder, file) && access(path, R_OK) == 0;
+}
+
+/* The size that a RECORD gives for the engines library; -1: not named. */
+static long long recorded_bytes(const char *record)
+{
+    FILE *file = fopen(record, "re");
+    if (!file)
+        return -1;
+    long long bytes = -1;
+    char line[FACTS_PATH];
+    while (bytes < 0 && fgets(line, sizeof line, file)) {
+        const char *hash = strstr(line, FACTS_ENGINES ",sha256=");
+        const char *size = hash ? strrchr(line, ',') : NULL;
+        if (size)
+            bytes = strtoll(size + 1, NULL, 10);
+    }
+    (void)fclose(file);
+    return bytes;
+}
+
+static bool record_fits(const char *record, const char *dir)
+{
+    char library[FACTS_PATH];
+    struct stat info;
+    return facts_join(library, dir, FACTS_ENGINES) && stat(library, &info) == 0 && recorded_bytes(record) == (long long)info.st_size;
+}
+
+/* "Name: nvidia-cudnn-jit-cu13" and "Version: 9.20.0.48" of a METADATA file. */
+static bool metadata(const char *path, facts_build *out, int number[4], int *numbers)
+{
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return false;
+    char line[512], name[64] = "", version[64] = "";
+    while (fgets(line, sizeof line, file) && line[0] != '\n' && line[0] != '\r') {
+        (void)sscanf(line, "Name: %63s", name);
+        (void)sscanf(line, "Version: %63s", version);
+    }
+    (void)fclose(file);
+    *numbers = facts_version_parse(version, number, NULL);
+    return *numbers >= 3 && facts_package_parse(name, &out->kind, &out->cuda_major);
+}
+
+static bool from_dist_info(const char *folder, const char *dir, facts_build *out, int number[4], int *numbers)
+{
+    char record[FACTS_PATH], meta[FACTS_PATH];
+    if (!facts_join(record, folder, "RECORD") || !facts_join(meta, folder, "METADATA"))
+        return false;
+    if (!record_fits(record, dir) || !metadata(meta, out, number, numbers))
+        return false;
+    memcpy(out->record, record, sizeof record);
+    return true;
+}
+
+static bool from_package(const char *dir, facts_build *out, int number[4], int *numbers)
+{
+    char above[FACTS_PATH], pattern[FACTS_PATH];
+    if (facts_join(above, dir, "..") && from_dist_info(above, dir, out, number, numbers))
+        return true;
+    if (!facts_join(pattern, dir, "../../../nvidia_cudnn*.dist-info"))
+        return false;
+    glob_t found;
+    bool known = false;
+    if (glob(pattern, 0, NULL, &found) == 0)
+        for (size_t i = 0; i < found.gl_pathc && !known; i++)
+            known = from_dist_info(found.gl_pathv[i], dir, out, number, numbers);
+    globfree(&found);
+    return known;
+}
+
+/* ".../cuda-13.2/bin/" or ".../r12.9/bin/...": the last such word before the mark. */
+static int toolkit_major(const char *start, const char *mark)
+{
+    const char *from = mark - start > 160 ? mark - 160 : start;
+    for (const char *at = mark - 1; at > from; at--) {
+        bool named = (at - from >= 5 && memcmp(at - 5, "cuda-", 5) == 0) || (at - from >= 2 && memcmp(at - 2, "/r", 2) == 0);
+        if (named && at[0] == '1' && at[1] >= '0' && at[1] <= '9' && at[2] == '.')
+            return 10 + (at[1] - '0');
+    }
+    return 0;
+}
+
+static bool from_library(const char *dir, facts_build *out, int number[4], int *numbers)
+{
+    static const char VERSION[] = "cudnn_version != (", TOOLKIT[] = "ptxExtDesc.txt";
+    char path[FACTS_PATH];
+    struct stat info;
+    if (!facts_join(path, dir, FACTS_ENGINES))
+        return false;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    char *bytes = fstat(fd, &info) == 0 && info.st_size > 0 ? mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
+    (void)close(fd);
+    if (bytes == MAP_FAILED)
+        return false;
+    size_t size = (size_t)info.st_size;
+    const char *mark = memmem(bytes, size, VERSION, sizeof VERSION - 1);
+    if (mark && (size_t)(bytes + size - mark) > 80) {
+        char text[64];
+        memcpy(text, mark + sizeof VERSION - 1, sizeof text - 1);
+        text[sizeof text - 1] = 0;
+        if (sscanf(text, "%d * 10000 + %d * 100 + %d)", &number[0], &number[1], &number[2]) == 3)
+            *numbers = 3;
+    }
+    mark = memmem(bytes, size, TOOLKIT, sizeof TOOLKIT - 1);
+    out->cuda_major = mark ? toolkit_major(bytes, mark) : 0;
+    (void)munmap(bytes, size);
+    return *numbers == 3;
+}
+
+static bool from_header(const char *dir, int number[4], int *numbers)
+{
+    static const char *const WHERE[] = { "../include/cudnn_version.h", "../include/cudnn_version_v9.h" };
+    for (size_t i = 0; i < sizeof WHERE / sizeof *WHERE; i++) {
+        char path[FACTS_PATH], line[256];
+        FILE *file = facts_join(path, dir, WHERE[i]) ? fopen(path, "re") : NULL;
+        if (!file)
+            continue;
+        int seen = 0;
+        while (fgets(line, sizeof line, file)) {
+            seen |= sscanf(line, "#define CUDNN_MAJOR %d", &number[0]) == 1 ? 1 : 0;
+            seen |= sscanf(line, "#define CUDNN_MINOR %d", &number[1]) == 1 ? 2 : 0;
+            seen |= sscanf(line, "#define CUDNN_PATCHLEVEL %d", &number[2]) == 1 ? 4 : 0;
+        }
+        (void)fclose(file);
+        if (seen == 7) {
+            *numbers = 3;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The CUDA major when nothing inside says it: the toolkit that the folder belongs to. */
+static int toolkit_folder_major(const char *dir)
+{
+    const char *cuda = strstr(dir, "/cuda-1");
+    return cuda && cuda[7] >= '0' && cuda[7] <= '9' ? 10 + (cuda[7] - '0') : 0;
+}
+
+static bool library_folder(const char *folder, char out[FACTS_PATH])
+{
+    static const char *const BELOW[] = { "", "lib", "lib64", "nvidia/cudnn/lib", "nvidia/cudnn_jit/lib", "lib/x86_64-linux-gnu" };
+    char below[FACTS_PATH];
+    for (size_t i = 0; i < sizeof BELOW / sizeof *BELOW; i++) {
+        char *real = facts_join(below, folder, BELOW[i]) && exists(below, "libcudnn.so.9") ? realpath(below, NULL) : NULL;
+        bool fits = real && facts_join(out, real, "");
+        free(real);
+        if (fits)
+            return true;
+    }
+    return false;
+}
+
+int facts_build_identify(facts_build *out, const char *folder, facts_message *message)
+{
+    *out = (facts_build){ .origin = FACTS_ORIGIN_FOLDER };
+    if (access(folder, R_OK | X_OK) != 0) {
+        facts_say(message, "%s: %s", folder, strerror(errno));
+        return 2;
+    }
+    if (!library_folder(folder, out->dir)) {
+        facts_say(message, "%s: no libcudnn.so.9 here, nor in lib/, lib64/, nvidia/cudnn/lib or nvidia/cudnn_jit/lib below it", folder);
+        return 2;
+    }
+    int number[4] = { 0 }, numbers = 0;
+    bool precompiled = exists(out->dir, "libcudnn_engines_precompiled.so.9") || exists(out->dir, "libcudnn_heuristic.so.9");
+    if (!exists(out->dir, FACTS_ENGINES) || !exists(out->dir, "libcudnn_graph.so.9")) {
+        facts_say(message, "%s: libcudnn.so.9 without libcudnn_graph.so.9 and " FACTS_ENGINES ": not a whole cuDNN 9", out->dir);
+        return 2;
+    }
+    if (!from_package(out->dir, out, number, &numbers)) {
+        out->kind = precompiled ? FACTS_BUILD_FULL : FACTS_BUILD_JIT;
+        if (!from_library(out->dir, out, number, &numbers))
+            (void)from_header(out->dir, number, &numbers);
+        if (!out->cuda_major)
+            out->cuda_major = toolkit_folder_major(out->dir);
+    }
+    if (numbers < 3 || number[0] != 9 || !out->cuda_major) {
+        facts_say(message, "%s: cannot tell %s of this cuDNN: no package metadata, and none in " FACTS_ENGINES, out->dir,
+                  numbers < 3 || number[0] != 9 ? "the version" : "the CUDA major");
+        return 2;
+    }
+    out->three_libraries = !precompiled;
+    facts_build_set_name(out, number, numbers);
+    if (out->needs_nvrtc)
+        (void)facts_nvrtc_find(out->cuda_major, out->dir, out->nvrtc);
+    return 0;
+}

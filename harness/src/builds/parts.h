@@ -1,0 +1,32 @@
+/* Shared inside builds/. */
+#ifndef FACTS_BUILDS_PARTS_H
+#define FACTS_BUILDS_PARTS_H
+
+#include "builds.h"
+
+#define FACTS_ENGINES "libcudnn_engines_runtime_compiled.so.9"
+
+/* "9.20.0.48" -> number[0..3], how many numbers there were (1..4); 0: not a version. Nothing may follow but what `end` is pointed at. */
+int facts_version_parse(const char *text, int number[4], const char **end);
+
+/* Fills version, full_version, name and needs_nvrtc from number[], kind and cuda_major. */
+void facts_build_set_name(facts_build *build, const int number[4], int numbers);
+
+/* <0, 0, >0: as lists are ordered (newest first, jit before full, cu13 before cu12, then origin). */
+int facts_build_compare(const void *a, const void *b);
+
+/* One line of ci/cudnn.lock. */
+typedef struct facts_locked {
+    char package[48];
+    char version[24];
+    char sha256[65];
+    long long bytes;
+} facts_locked;
+
+/* Calls `each` for every line. Returns 0, or 3 with a line. */
+int facts_lock_read(void (*each)(void *data, const facts_locked *line), void *data, facts_message *message);
+
+/* A package name ("nvidia-cudnn-jit-cu13", "_" for "-" allowed) -> kind and CUDA major. */
+bool facts_package_parse(const char *package, facts_build_kind *kind, int *cuda_major);
+
+#endif
