@@ -1,0 +1,44 @@
+/* A record being read. Records come from elsewhere: every line is bounded, nothing in it is trusted, and what cannot be parsed is counted. */
+#ifndef FACTS_READER_H
+#define FACTS_READER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "scan.h"
+
+#define FACTS_LINE_MAX ((size_t)8 << 20)
+#define FACTS_ROW_MEMBERS 64
+
+/* The kinds of lines. X(SYMBOL, "key that makes it one") */
+#define FACTS_LINE_LIST(X) X(RUN, "run") X(TARGET, "target") X(START, "start") X(END, "end")
+#define AS_ENUM(symbol, key) FACTS_LINE_##symbol,
+typedef enum facts_line_kind { FACTS_LINE_LIST(AS_ENUM) FACTS_LINE_ROW, FACTS_LINE_OTHER, FACTS_LINE_BAD } facts_line_kind;
+#undef AS_ENUM
+
+/* One line. Spans point into the reader's buffer and live until the callback returns. */
+typedef struct facts_line {
+    facts_line_kind kind;
+    const char *text; /* without the newline; not terminated */
+    size_t length;
+    uint64_t offset; /* in the file */
+    facts_member members[FACTS_ROW_MEMBERS]; /* of the row, or of the object inside {"run":{…}} and its like */
+    size_t count;
+} facts_line;
+
+typedef struct facts_read_counts {
+    uint64_t lines, rows, bad;
+    bool torn; /* the last line has no newline */
+} facts_read_counts;
+
+facts_span facts_line_get(const facts_line *line, const char *key);
+
+/* Reads a line's kind and members. Never fails: a line that is no object of ours is BAD or OTHER. */
+void facts_line_parse(facts_line *out, const char *text, size_t length);
+
+/* Calls `each` for every line of a file, in order; it returns false to stop. Blank lines are skipped; a line over FACTS_LINE_MAX is BAD.
+ * Returns false when the file cannot be read (errno says why). */
+bool facts_record_read(const char *path, bool (*each)(void *context, const facts_line *line), void *context, facts_read_counts *counts);
+
+#endif

@@ -1,0 +1,43 @@
+/* Reads one JSON object without building it: where its members lie in the text. Rows pass through the supervisor and `merge` unchanged, so
+ * nothing has to be parsed into memory and printed again. What is accepted is exactly valid JSON in valid UTF-8 (as jansson accepts it, except that
+ * keys may repeat), nested at most FACTS_SCAN_DEPTH deep. */
+#ifndef FACTS_SCAN_H
+#define FACTS_SCAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define FACTS_SCAN_DEPTH 64
+
+/* A piece of somebody's text; not terminated. */
+typedef struct facts_span {
+    const char *at; /* NULL: absent */
+    size_t length;
+} facts_span;
+
+typedef struct facts_member {
+    facts_span key;   /* between the quotes, escapes as written */
+    facts_span value; /* the whole value, quotes or braces included */
+} facts_member;
+
+/* Scans an object. At most `capacity` members are kept; *count is how many it has in all.
+ * Returns false when the text is not exactly one valid object (blanks around it are fine). */
+bool facts_scan_object(const char *text, size_t length, facts_member *out, size_t capacity, size_t *count);
+/* The elements of an array, the same way. */
+bool facts_scan_array(const char *text, size_t length, facts_span *out, size_t capacity, size_t *count);
+
+/* The value of a key among scanned members; absent: at is NULL. */
+facts_span facts_member_find(const facts_member *members, size_t count, const char *key);
+
+/* Values read from spans. False (and *out untouched) when the span is absent or of another kind. */
+bool facts_span_int(facts_span value, int64_t *out);
+bool facts_span_bool(facts_span value, bool *out);
+/* The text of a JSON string, escapes resolved, cut to `capacity` - 1 bytes at a whole character. */
+bool facts_span_string(facts_span value, char *out, size_t capacity);
+bool facts_span_is(facts_span value, const char *string); /* the JSON string equals `string` (which has nothing to escape) */
+
+/* Bytes of the UTF-8 character at `text`, 0 when it is none. */
+size_t facts_utf8_length(const char *text, size_t length);
+
+#endif

@@ -1,0 +1,128 @@
+#include "text.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "scan.h"
+
+void facts_text_clear(facts_text *text)
+{
+    text->length = 0;
+    text->failed = false;
+}
+
+void facts_text_free(facts_text *text)
+{
+    free(text->data);
+    *text = (facts_text){ 0 };
+}
+
+static bool reserve(facts_text *text, size_t more)
+{
+    if (text->failed)
+        return false;
+    if (text->length + more + 1 <= text->capacity)
+        return true;
+    size_t capacity = text->capacity ? text->capacity * 2 : 1024;
+    while (capacity < text->length + more + 1)
+        capacity *= 2;
+    char *data = realloc(text->data, capacity);
+    if (!data) {
+        text->failed = true;
+        return false;
+    }
+    text->data = data;
+    text->capacity = capacity;
+    return true;
+}
+
+void facts_text_add(facts_text *text, const char *bytes, size_t length)
+{
+    if (!reserve(text, length))
+        return;
+    if (length)
+        memcpy(text->data + text->length, bytes, length);
+    text->length += length;
+    text->data[text->length] = '\0';
+}
+
+void facts_text_puts(facts_text *text, const char *string)
+{
+    facts_text_add(text, string, strlen(string));
+}
+
+void facts_text_format(facts_text *text, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int length = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    if (length < 0 || !reserve(text, (size_t)length))
+        return;
+    va_start(args, format);
+    vsnprintf(text->data + text->length, (size_t)length + 1, format, args);
+    va_end(args);
+    text->length += (size_t)length;
+}
+
+void facts_text_json(facts_text *text, const char *string, size_t length)
+{
+    static const char hex[] = "0123456789abcdef";
+    facts_text_add(text, "\"", 1);
+    for (size_t i = 0; i < length;) {
+        unsigned char c = (unsigned char)string[i];
+        if (c == '"' || c == '\\') {
+            char escape[2] = { '\\', (char)c };
+            facts_text_add(text, escape, 2);
+            i++;
+        } else if (c == '\n' || c == '\t') {
+            facts_text_add(text, c == '\n' ? "\\n" : "\\t", 2);
+            i++;
+        } else if (c < 0x20 || c == 0x7f) {
+            char escape[6] = { '\\', 'u', '0', '0', hex[c >> 4], hex[c & 15] };
+            facts_text_add(text, escape, 6);
+            i++;
+        } else {
+            size_t n = facts_utf8_length(string + i, length - i);
+            if (n)
+                facts_text_add(text, string + i, n);
+            else
+                facts_text_add(text, "\xEF\xBF\xBD", 3);
+            i += n ? n : 1;
+        }
+    }
+    facts_text_add(text, "\"", 1);
+}
+
+static void add_key(facts_text *text, const char *key)
+{
+    facts_text_add(text, "\"", 1);
+    facts_text_puts(text, key);
+    facts_text_add(text, "\":", 2);
+}
+
+void facts_text_member(facts_text *text, const char *key, const char *value)
+{
+    add_key(text, key);
+    facts_text_json(text, value, strlen(value));
+    facts_text_add(text, ",", 1);
+}
+
+void facts_text_member_int(facts_text *text, const char *key, int64_t value)
+{
+    add_key(text, key);
+    facts_text_format(text, "%" PRId64 ",", value);
+}
+
+void facts_text_close(facts_text *text)
+{
+    if (text->failed || !text->length)
+        return;
+    if (text->data[text->length - 1] == ',')
+        text->data[text->length - 1] = '}';
+    else
+        facts_text_add(text, "}", 1);
+}

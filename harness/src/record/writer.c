@@ -1,0 +1,134 @@
+#include "writer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct facts_writer {
+    int fd;
+    char *path;
+    char *line; /* the object and its newline, so that both go out in one write */
+    size_t capacity;
+    char error[512];
+};
+
+static int refuse(char *error, size_t capacity, int status, const char *path, const char *why)
+{
+    snprintf(error, capacity, "%s: %s", path, why);
+    return status;
+}
+
+/* What a short write left behind would swallow the next object; a newline first costs only the torn one. */
+static bool end_torn_line(int fd, off_t size)
+{
+    char last;
+    if (size == 0 || (pread(fd, &last, 1, size - 1) == 1 && last == '\n'))
+        return true;
+    return write(fd, "\n", 1) == 1;
+}
+
+static int prepare(int fd, const char *path, facts_open_mode mode, char *error, size_t capacity)
+{
+    struct stat st;
+    if (fstat(fd, &st) != 0)
+        return refuse(error, capacity, 3, path, strerror(errno));
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0)
+        return refuse(error, capacity, 3, path, errno == EWOULDBLOCK ? "another run is writing this record" : strerror(errno));
+    if (!S_ISREG(st.st_mode))
+        return 0;
+    if (mode == FACTS_OPEN_NEW && st.st_size > 0)
+        return refuse(error, capacity, 2, path, "exists; --resume goes on with it, --overwrite replaces it");
+    if (mode == FACTS_OPEN_REPLACE && ftruncate(fd, 0) != 0)
+        return refuse(error, capacity, 3, path, strerror(errno));
+    if (mode == FACTS_OPEN_RESUME && !end_torn_line(fd, st.st_size))
+        return refuse(error, capacity, 3, path, strerror(errno));
+    return 0;
+}
+
+int facts_writer_open(facts_writer **out, const char *path, facts_open_mode mode, char *error, size_t capacity)
+{
+    *out = NULL;
+    int fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return refuse(error, capacity, 3, path, strerror(errno));
+    int status = prepare(fd, path, mode, error, capacity);
+    if (status != 0) {
+        close(fd);
+        return status;
+    }
+    facts_writer *writer = calloc(1, sizeof *writer);
+    char *copy = strdup(path);
+    if (!writer || !copy) {
+        free(writer);
+        free(copy);
+        close(fd);
+        return refuse(error, capacity, 3, path, "out of memory");
+    }
+    writer->fd = fd;
+    writer->path = copy;
+    *out = writer;
+    return 0;
+}
+
+static bool reserve(facts_writer *writer, size_t length)
+{
+    if (length <= writer->capacity)
+        return true;
+    char *line = realloc(writer->line, length * 2);
+    if (!line)
+        return false;
+    writer->line = line;
+    writer->capacity = length * 2;
+    return true;
+}
+
+bool facts_writer_line(facts_writer *writer, const char *object, size_t length)
+{
+    if (writer->error[0])
+        return false;
+    if (!reserve(writer, length + 1)) {
+        refuse(writer->error, sizeof writer->error, 0, writer->path, "out of memory");
+        return false;
+    }
+    memcpy(writer->line, object, length);
+    writer->line[length] = '\n';
+    ssize_t written;
+    do {
+        written = write(writer->fd, writer->line, length + 1);
+    } while (written < 0 && errno == EINTR);
+    if (written == (ssize_t)(length + 1))
+        return true;
+    refuse(writer->error, sizeof writer->error, 0, writer->path, written < 0 ? strerror(errno) : "short write (is the disk full?)");
+    return false;
+}
+
+const char *facts_writer_error(const facts_writer *writer)
+{
+    return writer->error;
+}
+
+const char *facts_writer_path(const facts_writer *writer)
+{
+    return writer->path;
+}
+
+bool facts_writer_close(facts_writer *writer, char *error, size_t capacity)
+{
+    if (!writer)
+        return true;
+    /* EINVAL and EROFS: a pipe or terminal, which cannot be synced. */
+    bool synced = fsync(writer->fd) == 0 || errno == EINVAL || errno == EROFS;
+    int why = errno;
+    bool closed = close(writer->fd) == 0;
+    if (!synced || !closed)
+        refuse(error, capacity, 3, writer->path, strerror(synced ? errno : why));
+    free(writer->path);
+    free(writer->line);
+    free(writer);
+    return synced && closed;
+}
