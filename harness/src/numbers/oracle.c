@@ -1,0 +1,65 @@
+#include "oracle.h"
+
+void facts_oracle_problem(fref_problem *out, const facts_problem *problem)
+{
+    const fattn_problem *ask = &problem->ask;
+    *out = (fref_problem){
+        .batch = ask->batch,
+        .heads_q = ask->heads_q,
+        .heads_k = ask->heads_k,
+        .heads_v = ask->heads_v,
+        .rows = ask->seq_q,
+        .keys = ask->seq_kv,
+        .dim_qk = ask->dim_qk,
+        .dim_v = ask->dim_v,
+        .scale = ask->attn_scale,
+        .has_left = ask->has_left != 0,
+        .has_right = ask->has_right != 0,
+        .bottom_right = ask->align == FATTN_BOTTOM_RIGHT,
+        .left = ask->window_left,
+        .right = ask->window_right,
+        .len_q = problem->has_lengths ? problem->len_q : NULL,
+        .len_kv = problem->has_lengths ? problem->len_kv : NULL,
+    };
+}
+
+bool facts_oracle_type(fref_type *out, int32_t dtype)
+{
+    switch (dtype) {
+    case FATTN_BF16:
+        *out = FREF_BF16;
+        return true;
+    case FATTN_F16:
+        *out = FREF_F16;
+        return true;
+    case FATTN_F32:
+        *out = FREF_F32;
+        return true;
+    default:
+        return false;
+    }
+}
+
+int64_t facts_live_q(const facts_problem *problem, int64_t b)
+{
+    return problem->has_lengths ? problem->len_q[b] : problem->ask.seq_q;
+}
+
+int64_t facts_live_kv(const facts_problem *problem, int64_t b)
+{
+    return problem->has_lengths ? problem->len_kv[b] : problem->ask.seq_kv;
+}
+
+bool facts_oracle_two_keys(const facts_problem *problem)
+{
+    fref_problem p;
+    facts_oracle_problem(&p, problem);
+    for (int64_t b = 0; b < p.batch; b++)
+        for (int64_t i = 0; i < facts_live_q(problem, b); i++) {
+            int64_t first, last;
+            fref_keys_of_row(&p, b, i, &first, &last);
+            if (last - first >= 2)
+                return true;
+        }
+    return false;
+}

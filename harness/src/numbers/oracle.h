@@ -1,0 +1,21 @@
+/* A problem in the reference's own words, and which rows owe an answer. */
+#ifndef FACTS_ORACLE_H
+#define FACTS_ORACLE_H
+
+#include <fref/fref.h>
+
+#include "../case/problem.h"
+
+/* `out` points into `problem` (the lengths). */
+void facts_oracle_problem(fref_problem *out, const facts_problem *problem);
+/* The reference's name of an element type; false when it has none (8 bit types). */
+bool facts_oracle_type(fref_type *out, int32_t dtype);
+
+/* Live rows or keys of batch entry b: what is below them takes part. */
+int64_t facts_live_q(const facts_problem *problem, int64_t b);
+int64_t facts_live_kv(const facts_problem *problem, int64_t b);
+
+/* Some row may read two keys: below that dQ and dK are zero whatever was computed. */
+bool facts_oracle_two_keys(const facts_problem *problem);
+
+#endif
