@@ -1,0 +1,309 @@
+#include "problem.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "error.h"
+#include "layout.h"
+
+#define TRY(expr)                                                                                                                  \
+    do {                                                                                                                           \
+        const fattn_status status_ = (expr);                                                                                       \
+        if (status_ != FATTN_OK)                                                                                                   \
+            return status_;                                                                                                        \
+    } while (0)
+
+/* A byte that hides in padding would be invisible to the key and to the check of unknown bytes. */
+_Static_assert(sizeof(fattn_problem) == sizeof(size_t) + 4 * 4 + 8 * 8 + 9 * 4 * 8 + 3 * 8 + 12 * 4, "fattn_problem has padding");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the key is the image of a little-endian machine");
+
+static const size_t struct_size_limit = 4096;
+static const int64_t extent_limit = (int64_t)1 << 62;
+static const int64_t window_limit = (int64_t)1 << 30;
+
+/* X(field, least, most, what is allowed) */
+#define WORD_FIELDS(X)                                                                                                             \
+    X(pass, FATTN_FORWARD, FATTN_BACKWARD, "0 (fwd) or 1 (bwd)")                                                                   \
+    X(dtype, FATTN_BF16, FATTN_E5M2, "1 (bf16) to 5 (e5m2)")                                                                       \
+    X(o_dtype, FATTN_BF16, FATTN_E5M2, "1 (bf16) to 5 (e5m2)")                                                                     \
+    X(grad_dtype, FATTN_BF16, FATTN_E5M2, "1 (bf16) to 5 (e5m2)")                                                                  \
+    X(has_attn_scale, 0, 1, "0 or 1")                                                                                              \
+    X(has_left, 0, 1, "0 or 1")                                                                                                    \
+    X(has_right, 0, 1, "0 or 1")                                                                                                   \
+    X(align, FATTN_TOP_LEFT, FATTN_BOTTOM_RIGHT, "0 (tl) or 1 (br)")                                                               \
+    X(padding, 0, 1, "0 or 1")                                                                                                     \
+    X(impl, FATTN_IMPL_AUTO, FATTN_IMPL_UNIFIED, "0 (auto) to 2 (unified)")                                                        \
+    X(spelling, FATTN_SPELLING_AUTO, FATTN_SPELLING_SINGLE, "0 (auto) to 2 (single)")                                              \
+    X(deterministic, 0, 1, "0 or 1")                                                                                               \
+    X(capture, 0, 1, "0 or 1")                                                                                                     \
+    X(guards_off, 0, 1, "0 or 1")                                                                                                  \
+    X(reserved, 0, 0, "0")
+
+#define EXTENT_FIELDS(X) X(batch) X(heads_q) X(heads_k) X(heads_v) X(seq_q) X(seq_kv) X(dim_qk) X(dim_v)
+
+/* Copies what the caller's version of the struct has; the rest is 0. */
+static fattn_status take(const fattn_problem *given, fattn_problem *out)
+{
+    size_t size;
+    memcpy(&size, &given->struct_size, sizeof size);
+    if (size < sizeof size || size % _Alignof(fattn_problem) != 0 || size > struct_size_limit)
+        return fattn__fail(FATTN_BAD_PROBLEM, "struct_size: %zu is not the size of a fattn_problem; start from FATTN_PROBLEM_INIT",
+                           size);
+    const unsigned char *bytes = (const unsigned char *)given;
+    for (size_t i = sizeof *out; i < size; i++)
+        if (bytes[i] != 0)
+            return fattn__fail(FATTN_BAD_PROBLEM,
+                               "struct_size: the field at byte %zu is not known to this library (%zu bytes) and is not zero", i,
+                               sizeof *out);
+    fattn_problem taken = { 0 };
+    memcpy(&taken, bytes, size < sizeof taken ? size : sizeof taken);
+    taken.struct_size = sizeof taken;
+    *out = taken;
+    return FATTN_OK;
+}
+
+static void fill_defaults(fattn_problem *p)
+{
+    p->dtype = p->dtype == FATTN_DTYPE_DEFAULT ? FATTN_BF16 : p->dtype;
+    p->o_dtype = p->o_dtype == FATTN_DTYPE_DEFAULT ? p->dtype : p->o_dtype;
+    p->grad_dtype = p->grad_dtype == FATTN_DTYPE_DEFAULT ? p->dtype : p->grad_dtype;
+    p->heads_k = p->heads_k == 0 ? p->heads_q : p->heads_k;
+    p->heads_v = p->heads_v == 0 ? p->heads_k : p->heads_v;
+    p->dim_v = p->dim_v == 0 ? p->dim_qk : p->dim_v;
+}
+
+static fattn_status check_words(const fattn_problem *p)
+{
+#define CHECK_WORD(field, least, most, allowed)                                                                                    \
+    if (p->field < (least) || p->field > (most))                                                                                   \
+        return fattn__fail(FATTN_BAD_PROBLEM, #field ": %" PRId32 " is not allowed; want " allowed, p->field);
+    WORD_FIELDS(CHECK_WORD)
+#undef CHECK_WORD
+    const uint32_t known = FATTN_WANT_STATS | FATTN_WANT_MAX | FATTN_WANT_SUM_EXP;
+    if ((p->outputs & ~known) != 0)
+        return fattn__fail(FATTN_BAD_PROBLEM, "outputs: 0x%" PRIx32 " has unknown bits; want FATTN_WANT_ bits (0x%" PRIx32 ")",
+                           p->outputs, known);
+    return FATTN_OK;
+}
+
+/* Do the extents multiply to less than 2^62? */
+static bool fits(const int64_t *extents, int count)
+{
+    int64_t product = 1;
+    for (int i = 0; i < count; i++)
+        if (__builtin_mul_overflow(product, extents[i], &product) || product >= extent_limit)
+            return false;
+    return true;
+}
+
+static fattn_status check_extents(const fattn_problem *p)
+{
+#define CHECK_EXTENT(field)                                                                                                        \
+    if (p->field < 1)                                                                                                              \
+        return fattn__fail(FATTN_BAD_PROBLEM, #field ": %" PRId64 " is not allowed; want 1 or more", p->field);
+    EXTENT_FIELDS(CHECK_EXTENT)
+#undef CHECK_EXTENT
+    if (p->heads_q % p->heads_k != 0)
+        return fattn__fail(FATTN_BAD_PROBLEM, "heads_q: %" PRId64 " is not a multiple of heads_k, %" PRId64, p->heads_q,
+                           p->heads_k);
+    if (p->heads_q % p->heads_v != 0)
+        return fattn__fail(FATTN_BAD_PROBLEM, "heads_q: %" PRId64 " is not a multiple of heads_v, %" PRId64, p->heads_q,
+                           p->heads_v);
+    const int64_t scores[4] = { p->batch, p->heads_q, p->seq_q, p->seq_kv };
+    if (!fits(scores, 4))
+        return fattn__fail(FATTN_BAD_PROBLEM, "batch, heads_q, seq_q, seq_kv: their product must stay below 2^62");
+    const int64_t dim = p->dim_qk > p->dim_v ? p->dim_qk : p->dim_v;
+    const int64_t rows[4] = { p->batch, p->heads_q, p->seq_q, dim }, keys[4] = { p->batch, p->heads_q, p->seq_kv, dim };
+    if (!fits(rows, 4) || !fits(keys, 4))
+        return fattn__fail(FATTN_BAD_PROBLEM, "batch, heads_q, seq, dim: their product must stay below 2^62");
+    return FATTN_OK;
+}
+
+/* What is not read is zero from here on, so that it cannot tell two equal problems apart. */
+static fattn_status settle_band(fattn_problem *p)
+{
+    p->window_left = p->has_left ? p->window_left : 0;
+    p->window_right = p->has_right ? p->window_right : 0;
+    if (!p->has_left && !p->has_right)
+        p->align = FATTN_TOP_LEFT;
+    if (p->window_left < -window_limit || p->window_left > window_limit)
+        return fattn__fail(FATTN_BAD_PROBLEM,
+                           "window_left: %" PRId64 " is not allowed; want -2^30 to 2^30 (has_left = 0: no bound)", p->window_left);
+    if (p->window_right < -window_limit || p->window_right > window_limit)
+        return fattn__fail(FATTN_BAD_PROBLEM,
+                           "window_right: %" PRId64 " is not allowed; want -2^30 to 2^30 (has_right = 0: no bound)",
+                           p->window_right);
+    return FATTN_OK;
+}
+
+static fattn_status settle_scale(fattn_problem *p)
+{
+    if (!p->has_attn_scale)
+        p->attn_scale = 1.0 / sqrt((double)p->dim_qk);
+    p->has_attn_scale = 1;
+    if (!isfinite(p->attn_scale) || fabs(p->attn_scale) > 3.0e38)
+        return fattn__fail(FATTN_BAD_PROBLEM, "attn_scale: %g is not allowed; want a number that fp32 can hold", p->attn_scale);
+    return FATTN_OK;
+}
+
+static int64_t *strides_of(fattn_problem *p, fattn__role which)
+{
+#define AS_STRIDES(symbol, name) [FATTN__ROLE_##symbol] = p->name##_strides,
+    int64_t *const table[FATTN__ROLE_COUNT] = { FATTN__ROLE_LIST(AS_STRIDES) };
+#undef AS_STRIDES
+    return table[which];
+}
+
+const char *fattn__role_name(fattn__role which)
+{
+#define AS_NAME(symbol, name) [FATTN__ROLE_##symbol] = #name,
+    static const char *const table[FATTN__ROLE_COUNT] = { FATTN__ROLE_LIST(AS_NAME) };
+#undef AS_NAME
+    return table[which];
+}
+
+fattn__shape fattn__problem_shape(const fattn_problem *p, fattn__role which)
+{
+    const bool backward = p->pass == FATTN_BACKWARD;
+    fattn__shape shape = { .dim = { p->batch, p->heads_q, p->seq_q, p->dim_qk }, .dtype = p->dtype, .used = true };
+    switch (which) {
+    case FATTN__ROLE_DK:
+    case FATTN__ROLE_K:
+        shape.dim[1] = p->heads_k, shape.dim[2] = p->seq_kv;
+        break;
+    case FATTN__ROLE_DV:
+    case FATTN__ROLE_V:
+        shape.dim[1] = p->heads_v, shape.dim[2] = p->seq_kv, shape.dim[3] = p->dim_v;
+        break;
+    case FATTN__ROLE_DO:
+    case FATTN__ROLE_O:
+        shape.dim[3] = p->dim_v, shape.dtype = p->o_dtype;
+        break;
+    case FATTN__ROLE_STATS:
+        shape.dim[3] = 1, shape.dtype = FATTN_F32;
+        break;
+    case FATTN__ROLE_Q:
+    case FATTN__ROLE_DQ:
+    case FATTN__ROLE_COUNT:
+        break;
+    }
+    if (which == FATTN__ROLE_DQ || which == FATTN__ROLE_DK || which == FATTN__ROLE_DV)
+        shape.dtype = p->grad_dtype, shape.written = shape.used = backward;
+    else if (which == FATTN__ROLE_DO)
+        shape.used = backward;
+    else if (which == FATTN__ROLE_O)
+        shape.written = !backward;
+    else if (which == FATTN__ROLE_STATS)
+        shape.written = p->outputs != 0, shape.used = backward || shape.written;
+    fattn_problem copy = *p;
+    memcpy(shape.strides, strides_of(&copy, which), sizeof shape.strides);
+    return shape;
+}
+
+/* The tensor whose memory order a layout follows when the caller says nothing; COUNT: a dense order of its own. */
+static fattn__role followed(fattn__role which)
+{
+    switch (which) {
+    case FATTN__ROLE_O:
+    case FATTN__ROLE_DQ:
+        return FATTN__ROLE_Q;
+    case FATTN__ROLE_DO:
+        return FATTN__ROLE_O;
+    case FATTN__ROLE_DK:
+        return FATTN__ROLE_K;
+    case FATTN__ROLE_DV:
+        return FATTN__ROLE_V;
+    default:
+        return FATTN__ROLE_COUNT;
+    }
+}
+
+static void derive_strides(fattn_problem *p, fattn__role which)
+{
+    int64_t *strides = strides_of(p, which);
+    const fattn__shape shape = fattn__problem_shape(p, which);
+    if ((strides[0] | strides[1] | strides[2] | strides[3]) != 0)
+        return;
+    if (followed(which) != FATTN__ROLE_COUNT)
+        fattn_match_layout(shape.dim, strides_of(p, followed(which)), strides);
+    else
+        fattn__dense_strides(shape.dim, which == FATTN__ROLE_STATS ? "bhsd" : "bshd", strides);
+}
+
+static fattn_status check_strides(const fattn_problem *p, fattn__role which)
+{
+    const fattn__shape shape = fattn__problem_shape(p, which);
+    const char *name = fattn__role_name(which);
+    for (int axis = 0; axis < 4; axis++)
+        if (shape.strides[axis] < 0)
+            return fattn__fail(FATTN_BAD_PROBLEM, "%s_strides[%d]: %" PRId64 " is not allowed; want 0 or more", name, axis,
+                               shape.strides[axis]);
+    if (shape.strides[3] != 1)
+        return fattn__fail(FATTN_BAD_PROBLEM, "%s_strides[3]: %" PRId64 " is not allowed; the last stride must be 1", name,
+                           shape.strides[3]);
+    int64_t span;
+    if (!fattn__layout_span(shape.dim, shape.strides, &span))
+        return fattn__fail(FATTN_BAD_PROBLEM, "%s_strides: the last element must lie below 2^62", name);
+    if (!shape.written)
+        return FATTN_OK;
+    for (int axis = 0; axis < 3; axis++)
+        if (shape.strides[axis] == 0 && shape.dim[axis] > 1)
+            return fattn__fail(FATTN_BAD_PROBLEM, "%s_strides[%d]: 0 is not allowed; only an input can be broadcast", name, axis);
+    if (fattn__layout_overlaps(shape.dim, shape.strides))
+        return fattn__fail(FATTN_BAD_PROBLEM, "%s_strides: elements of an output overlap", name);
+    return FATTN_OK;
+}
+
+fattn_status fattn_problem_resolve(const fattn_problem *problem, fattn_problem *out)
+{
+    fattn_problem p;
+    if (problem == NULL || out == NULL)
+        return fattn__fail(FATTN_BAD_PROBLEM, "%s: NULL is not allowed", problem == NULL ? "problem" : "out");
+    TRY(take(problem, &p));
+    fill_defaults(&p);
+    TRY(check_words(&p));
+    TRY(check_extents(&p));
+    TRY(settle_band(&p));
+    TRY(settle_scale(&p));
+    p.outputs = p.pass == FATTN_BACKWARD ? 0 : p.outputs;
+    for (fattn__role which = 0; which < FATTN__ROLE_COUNT; which++) {
+        derive_strides(&p, which);
+        TRY(check_strides(&p, which));
+    }
+    *out = p;
+    return FATTN_OK;
+}
+
+const char *fattn__problem_not_implemented(const fattn_problem *resolved)
+{
+    const int32_t dtypes[3] = { resolved->dtype, resolved->o_dtype, resolved->grad_dtype };
+    for (int i = 0; i < 3; i++)
+        if (dtypes[i] == FATTN_E4M3 || dtypes[i] == FATTN_E5M2)
+            return dtypes[i] == FATTN_E4M3 ? "dtype e4m3" : "dtype e5m2";
+    return resolved->impl == FATTN_IMPL_UNIFIED ? "impl unified" : NULL;
+}
+
+fattn__role fattn__problem_misaligned(const fattn_problem *resolved)
+{
+    fattn__role which = 0;
+    for (; which < FATTN__ROLE_COUNT; which++) {
+        const fattn__shape shape = fattn__problem_shape(resolved, which);
+        if (shape.used && which != FATTN__ROLE_STATS &&
+            !fattn__layout_aligned(shape.dim, shape.strides, fattn__dtype_bytes(shape.dtype)))
+            break;
+    }
+    return which;
+}
+
+fattn__problem_key fattn__problem_key_of(const fattn_problem *resolved)
+{
+    const XXH128_hash_t hash = XXH3_128bits(resolved, sizeof *resolved);
+    return (fattn__problem_key){ .low = hash.low64, .high = hash.high64 };
+}
+
+bool fattn__problem_same(const fattn_problem *resolved, const fattn_problem *other)
+{
+    return memcmp(resolved, other, sizeof *resolved) == 0;
+}

@@ -1,0 +1,48 @@
+/* problem.h: what a problem means once its defaults are gone. fattn_problem_resolve (fattn.h) is the only way to a resolved
+ * problem; everything else in the library takes a resolved one and trusts it. */
+#ifndef FATTN_PROBLEM_H
+#define FATTN_PROBLEM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "fattn/fattn.h"
+
+/* The tensors of a problem, once: X(SYMBOL, field), the field without its "_strides". Stats, Max and Sum_exp have one layout. */
+#define FATTN__ROLE_LIST(X) X(Q, q) X(K, k) X(V, v) X(O, o) X(STATS, stats) X(DO, do) X(DQ, dq) X(DK, dk) X(DV, dv)
+
+#define FATTN__AS_ROLE_(symbol, name) FATTN__ROLE_##symbol,
+typedef enum fattn__role { FATTN__ROLE_LIST(FATTN__AS_ROLE_) FATTN__ROLE_COUNT } fattn__role;
+#undef FATTN__AS_ROLE_
+
+/* One tensor of a resolved problem. */
+typedef struct fattn__shape {
+    int64_t dim[4]; /* b,h,s,d */
+    int64_t strides[4];
+    int32_t dtype;
+    bool used;    /* this pass reads or writes it */
+    bool written; /* this pass writes it */
+} fattn__shape;
+
+fattn__shape fattn__problem_shape(const fattn_problem *resolved, fattn__role which);
+const char *fattn__role_name(fattn__role which); /* "dq", the word of fattn_problem's fields */
+
+/* What this library cannot build yet though somebody could: one clause, or NULL. Not a bad problem: a decision answers it with
+ * class internal, "not implemented: <clause>". */
+const char *fattn__problem_not_implemented(const fattn_problem *resolved);
+
+/* The first tensor of this pass with a stride that is not a multiple of 16 bytes; FATTN__ROLE_COUNT when all are. cuDNN accepts
+ * such strides and is then wrong or faults: a matter of policy, after cuDNN was asked. */
+fattn__role fattn__problem_misaligned(const fattn_problem *resolved);
+
+/* What a plan or a cache entry is found by: two problems are the same iff their images are equal. A resolved problem is its own
+ * image (it has no padding, and what is not read is zero), so the bytes are stable over processes and little-endian machines. */
+typedef struct fattn__problem_key {
+    uint64_t low, high; /* XXH3, 128 bits, of the image */
+} fattn__problem_key;
+
+fattn__problem_key fattn__problem_key_of(const fattn_problem *resolved);
+bool fattn__problem_same(const fattn_problem *resolved, const fattn_problem *other);
+
+#endif

@@ -1,0 +1,268 @@
+/* What a problem means: defaults, refusals with the field's name, old and new callers, and the key. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "problem.h"
+
+static fattn_problem small(void)
+{
+    return (fattn_problem){ .struct_size = sizeof(fattn_problem),
+                            .batch = 2,
+                            .heads_q = 8,
+                            .heads_k = 4,
+                            .heads_v = 2,
+                            .seq_q = 96,
+                            .seq_kv = 128,
+                            .dim_qk = 64,
+                            .dim_v = 32 };
+}
+
+static void expect_bad(fattn_problem p, const char *message)
+{
+    fattn_problem out = { .batch = 77 };
+    cr_expect_eq(fattn_problem_resolve(&p, &out), FATTN_BAD_PROBLEM, "%s", message);
+    cr_expect_eq(strncmp(fattn_last_error(), message, strlen(message)), 0, "got '%s', want '%s'", fattn_last_error(), message);
+    cr_expect_eq(out.batch, 77, "nothing is written on failure");
+}
+
+static fattn_problem resolved(fattn_problem p)
+{
+    fattn_problem out;
+    cr_assert_eq(fattn_problem_resolve(&p, &out), FATTN_OK, "%s", fattn_last_error());
+    return out;
+}
+
+Test(resolve, leaves_no_default)
+{
+    const fattn_problem p =
+        resolved((fattn_problem){ .struct_size = sizeof p, .batch = 2, .heads_q = 8, .seq_q = 96, .seq_kv = 128, .dim_qk = 64 });
+    cr_expect_eq(p.dtype, FATTN_BF16);
+    cr_expect_eq(p.o_dtype, FATTN_BF16);
+    cr_expect_eq(p.grad_dtype, FATTN_BF16);
+    cr_expect_eq(p.heads_k, 8);
+    cr_expect_eq(p.heads_v, 8);
+    cr_expect_eq(p.dim_v, 64);
+    cr_expect_eq(p.has_attn_scale, 1);
+    cr_expect_float_eq(p.attn_scale, 0.125, 1e-15);
+    const int64_t q[4] = { 96 * 512, 64, 512, 1 }, k[4] = { 128 * 512, 64, 512, 1 }, stats[4] = { 8 * 96, 96, 1, 1 };
+    cr_expect_arr_eq(p.q_strides, q, sizeof q);
+    cr_expect_arr_eq(p.k_strides, k, sizeof k);
+    cr_expect_arr_eq(p.stats_strides, stats, sizeof stats);
+}
+
+Test(resolve, outputs_follow_their_inputs_memory_order)
+{
+    fattn_problem p = small();
+    const int64_t q[4] = { 8 * 64, 64, 2 * 8 * 64, 1 }; /* sbhd */
+    memcpy(p.q_strides, q, sizeof q);
+    p = resolved(p);
+    const int64_t o[4] = { 8 * 32, 32, 2 * 8 * 32, 1 };
+    cr_expect_arr_eq(p.o_strides, o, sizeof o);
+    cr_expect_arr_eq(p.do_strides, o, sizeof o);
+    cr_expect_arr_eq(p.dq_strides, q, sizeof q);
+}
+
+Test(resolve, is_the_same_when_repeated)
+{
+    const fattn_problem once = resolved(small());
+    const fattn_problem twice = resolved(once);
+    cr_expect(fattn__problem_same(&once, &twice));
+}
+
+Test(resolve, may_write_over_what_it_reads)
+{
+    fattn_problem p = small();
+    const fattn_problem want = resolved(p);
+    cr_assert_eq(fattn_problem_resolve(&p, &p), FATTN_OK);
+    cr_expect(fattn__problem_same(&p, &want));
+}
+
+Test(resolve, refuses_null)
+{
+    fattn_problem p = small();
+    cr_expect_eq(fattn_problem_resolve(NULL, &p), FATTN_BAD_PROBLEM);
+    cr_expect_eq(fattn_problem_resolve(&p, NULL), FATTN_BAD_PROBLEM);
+}
+
+#define BAD(change, message)                                                                                                       \
+    {                                                                                                                              \
+        fattn_problem p = small();                                                                                                 \
+        change;                                                                                                                    \
+        expect_bad(p, message);                                                                                                    \
+    }
+
+Test(refusal, names_the_field_and_what_is_allowed)
+{
+    BAD(p.batch = 0, "batch: 0 is not allowed; want 1 or more");
+    BAD(p.seq_q = -4, "seq_q: -4 is not allowed; want 1 or more");
+    BAD(p.seq_kv = 0, "seq_kv: 0 is not allowed; want 1 or more");
+    BAD(p.dim_qk = 0, "dim_qk: 0 is not allowed");
+    BAD(p.heads_k = -1, "heads_k: -1 is not allowed");
+    BAD(p.heads_k = 3, "heads_q: 8 is not a multiple of heads_k, 3");
+    BAD(p.heads_v = 16, "heads_q: 8 is not a multiple of heads_v, 16");
+    BAD(p.pass = 2, "pass: 2 is not allowed; want 0 (fwd) or 1 (bwd)");
+    BAD(p.dtype = 6, "dtype: 6 is not allowed; want 1 (bf16) to 5 (e5m2)");
+    BAD(p.dtype = -1, "dtype: -1 is not allowed");
+    BAD(p.o_dtype = 9, "o_dtype: 9 is not allowed");
+    BAD(p.grad_dtype = 9, "grad_dtype: 9 is not allowed");
+    BAD(p.align = 2, "align: 2 is not allowed; want 0 (tl) or 1 (br)");
+    BAD(p.padding = 2, "padding: 2 is not allowed; want 0 or 1");
+    BAD(p.impl = 3, "impl: 3 is not allowed");
+    BAD(p.spelling = 3, "spelling: 3 is not allowed");
+    BAD(p.reserved = 1, "reserved: 1 is not allowed; want 0");
+    BAD(p.outputs = 8, "outputs: 0x8 has unknown bits");
+    BAD((p.has_left = 1, p.window_left = (1 << 30) + 1), "window_left: 1073741825 is not allowed");
+    BAD((p.has_right = 1, p.window_right = INT64_MIN), "window_right: -9223372036854775808 is not allowed");
+    BAD((p.has_attn_scale = 1, p.attn_scale = (double)NAN), "attn_scale: ");
+    BAD((p.has_attn_scale = 1, p.attn_scale = 1e300), "attn_scale: 1e+300 is not allowed");
+}
+
+Test(refusal, of_sizes_whose_products_overflow)
+{
+    BAD((p.batch = (int64_t)1 << 31, p.seq_q = (int64_t)1 << 31), "batch, heads_q, seq_q, seq_kv: their product");
+    BAD((p.dim_qk = INT64_MAX), "batch, heads_q, seq, dim: their product");
+    BAD((p.heads_q = p.heads_k = p.heads_v = INT64_MAX), "batch, heads_q, seq_q, seq_kv: their product");
+}
+
+#define SET(field, ...) memcpy(p.field, (int64_t[4]){ __VA_ARGS__ }, 32)
+
+Test(refusal, of_strides_nobody_could_use)
+{
+    BAD(SET(q_strides, 0, 0, 64, 2), "q_strides[3]: 2 is not allowed; the last stride must be 1");
+    BAD(SET(k_strides, -1, 64, 512, 1), "k_strides[0]: -1 is not allowed; want 0 or more");
+    BAD(SET(v_strides, (int64_t)1 << 62, 64, 512, 1), "v_strides: the last element must lie below 2^62");
+    BAD(SET(o_strides, 0, 32, 256, 1), "o_strides[0]: 0 is not allowed; only an input can be broadcast");
+    BAD(SET(o_strides, 96 * 256, 32, 248, 1), "o_strides: elements of an output overlap");
+    BAD((p.pass = FATTN_BACKWARD, SET(dq_strides, 1, 1, 1, 1)), "dq_strides: elements of an output overlap");
+    BAD((p.outputs = FATTN_WANT_MAX, SET(stats_strides, 1, 1, 1, 1)), "stats_strides: elements of an output overlap");
+}
+
+Test(refusal, not_of_broadcast_inputs)
+{
+    fattn_problem p = small();
+    SET(q_strides, 0, 0, 0, 1);
+    SET(k_strides, 0, 64, 256, 1);
+    SET(v_strides, 0, 0, 0, 1);
+    resolved(p);
+    p.pass = FATTN_BACKWARD;
+    SET(do_strides, 0, 0, 0, 1);
+    p = resolved(p);
+    cr_expect_eq(p.dq_strides[2], 64, "dQ is dense where Q is broadcast");
+}
+
+Test(old_caller, absent_fields_mean_the_default)
+{
+    fattn_problem p = small();
+    p.align = FATTN_BOTTOM_RIGHT; /* lies past the older size: must not be read */
+    p.struct_size = offsetof(fattn_problem, q_strides);
+    const fattn_problem got = resolved(p);
+    p = small();
+    const fattn_problem want = resolved(p);
+    cr_expect(fattn__problem_same(&got, &want));
+    cr_expect_eq(got.struct_size, sizeof got);
+}
+
+Test(new_caller, is_understood_while_what_is_unknown_is_zero)
+{
+    struct {
+        fattn_problem known;
+        int64_t unknown[2];
+    } newer = { .known = small() };
+    fattn_problem out;
+    newer.known.struct_size = sizeof newer;
+    cr_expect_eq(fattn_problem_resolve(&newer.known, &out), FATTN_OK);
+    newer.unknown[1] = 256;
+    cr_expect_eq(fattn_problem_resolve(&newer.known, &out), FATTN_BAD_PROBLEM);
+    cr_expect(strstr(fattn_last_error(), "is not known to this library"), "%s", fattn_last_error());
+}
+
+Test(struct_size, that_is_no_size_is_refused)
+{
+    const size_t sizes[] = { 0, 4, 13, 4104, SIZE_MAX };
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        BAD(p.struct_size = sizes[i], "struct_size: ");
+}
+
+/* Changes one field of a problem in which every field is read. */
+Test(key, changes_with_every_field)
+{
+    fattn_problem base = small();
+    base.has_left = base.has_right = base.has_attn_scale = 1;
+    base.window_left = 5, base.attn_scale = 0.5;
+    base = resolved(base);
+    const fattn__problem_key key = fattn__problem_key_of(&base);
+    const fattn_problem same = resolved(base);
+    cr_expect_eq(fattn__problem_key_of(&same).low, key.low);
+#define FLIP(change)                                                                                                               \
+    {                                                                                                                              \
+        fattn_problem p = base;                                                                                                    \
+        change;                                                                                                                    \
+        p = resolved(p);                                                                                                           \
+        const fattn__problem_key other = fattn__problem_key_of(&p);                                                                \
+        cr_expect(other.low != key.low && other.high != key.high, #change);                                                        \
+        cr_expect_not(fattn__problem_same(&p, &base), #change);                                                                    \
+    }
+    FLIP(p.pass = FATTN_BACKWARD)
+    FLIP(p.dtype = FATTN_F16)
+    FLIP(p.o_dtype = FATTN_F32) FLIP(p.grad_dtype = FATTN_F32) FLIP((p.batch = 1)) FLIP(p.heads_q = 4) FLIP(p.heads_k = 2)
+        FLIP(p.heads_v = 1) FLIP(p.seq_q = 95) FLIP(p.seq_kv = 127) FLIP(p.dim_qk = 56) FLIP(p.dim_v = 24) FLIP(p.window_left = 6)
+            FLIP(p.window_right = 1) FLIP(p.attn_scale = 0.25) FLIP(p.has_left = 0) FLIP(p.has_right = 0) FLIP(p.has_attn_scale = 0)
+                FLIP(p.align = FATTN_BOTTOM_RIGHT) FLIP(p.padding = 1) FLIP(p.outputs = FATTN_WANT_STATS)
+                    FLIP(p.impl = FATTN_IMPL_UNIFIED) FLIP(p.impl = FATTN_IMPL_COMPOSITE) FLIP(p.spelling = FATTN_SPELLING_SINGLE)
+                        FLIP(p.deterministic = 1) FLIP(p.capture = 1)
+                            FLIP(p.guards_off = 1) for (fattn__role role = 0; role < FATTN__ROLE_COUNT; role++)
+                                FLIP(memcpy((char *)&p + offsetof(fattn_problem, q_strides) + 32 * role,
+                                            (int64_t[4]){ 1 << 24, 1 << 20, 1 << 12, 1 }, 32))
+}
+
+Test(key, does_not_change_with_what_is_not_read)
+{
+    const fattn_problem base = resolved(small());
+    fattn_problem p = small();
+    p.window_left = 9, p.window_right = 9, p.attn_scale = 3.0, p.align = FATTN_BOTTOM_RIGHT;
+    p = resolved(p);
+    cr_expect(fattn__problem_same(&p, &base));
+}
+
+Test(key, every_byte_of_the_image_counts)
+{
+    const fattn_problem base = resolved(small());
+    const fattn__problem_key key = fattn__problem_key_of(&base);
+    for (size_t i = 0; i < sizeof base; i++) {
+        fattn_problem p = base;
+        ((unsigned char *)&p)[i] ^= 1;
+        cr_expect_neq(fattn__problem_key_of(&p).low, key.low, "byte %zu", i);
+    }
+}
+
+Test(not_implemented, is_not_a_bad_problem)
+{
+    fattn_problem p = small();
+    p = resolved(p);
+    cr_expect_null(fattn__problem_not_implemented(&p));
+    p.o_dtype = FATTN_E5M2;
+    cr_expect_str_eq(fattn__problem_not_implemented(&p), "dtype e5m2");
+    p = small();
+    p.impl = FATTN_IMPL_UNIFIED;
+    p = resolved(p);
+    cr_expect_str_eq(fattn__problem_not_implemented(&p), "impl unified");
+}
+
+Test(misaligned, names_the_first_tensor_that_is)
+{
+    fattn_problem p = small();
+    p = resolved(p);
+    cr_expect_eq(fattn__problem_misaligned(&p), FATTN__ROLE_COUNT);
+    p = small();
+    SET(v_strides, 128 * 72, 36, 72, 1);
+    p = resolved(p);
+    cr_expect_eq(fattn__problem_misaligned(&p), FATTN__ROLE_V);
+    p = small();
+    SET(dk_strides, 128 * 512, 64, 516, 1);
+    p = resolved(p);
+    cr_expect_eq(fattn__problem_misaligned(&p), FATTN__ROLE_COUNT, "forward does not touch dK");
+    p.pass = FATTN_BACKWARD;
+    cr_expect_eq(fattn__problem_misaligned(&p), FATTN__ROLE_DK);
+}
