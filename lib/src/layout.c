@@ -91,13 +91,12 @@ static int64_t magnitude(int64_t x)
     return x < 0 ? -x : x;
 }
 
-/* Is there a step n with |n| < extent and |offset + n * stride| < width? The value nearest to 0 decides. */
+/* Is there a step n with |n| < extent and |offset + n * stride| < width <= stride? The values nearest to 0 decide. */
 static bool reaches(int64_t offset, int64_t stride, int64_t extent, int64_t width)
 {
-    int64_t n = stride == 0 ? 0 : -offset / stride;
-    n = n >= extent ? extent - 1 : n <= -extent ? 1 - extent : n;
-    for (int64_t near = n - 1; near <= n + 1; near++)
-        if (magnitude(near) < extent && magnitude(offset + near * stride) < width)
+    const int64_t nearest = -offset / stride;
+    for (int64_t n = nearest - 1; n <= nearest + 1; n++)
+        if (magnitude(n) < extent && magnitude(offset + n * stride) < width)
             return true;
     return false;
 }
