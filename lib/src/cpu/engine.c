@@ -1,0 +1,54 @@
+/* The cpu as an engine: one configuration, host pointers, nothing to compile. */
+#include <omp.h>
+#include <stdlib.h>
+
+#include "../engine.h"
+#include "attention.h"
+
+static int threads_of(const fattn_context *context)
+{
+    return context->threads > 0 ? context->threads : omp_get_max_threads();
+}
+
+static fattn_status can_do(fattn_context *context, const fattn_problem *problem, uint32_t ask, fattn_decision *out)
+{
+    (void)context, (void)ask;
+    if (problem->impl == FATTN_IMPL_UNIFIED || problem->spelling == FATTN_SPELLING_SINGLE)
+        return fattn__refuse(out, FATTN_BACKEND_CPU, FATTN_REASON_UNSUPPORTED, "",
+                             "the cpu has no cuDNN graph: impl=unified and spelling=single mean nothing to it", "leave impl and spelling at auto");
+    fattn__accept(out, FATTN_BACKEND_CPU);
+    return fattn__add_engine(out, FATTN_MODE_A, &(fattn_engine){ .workspace_bytes = -1 });
+}
+
+static fattn_status setup(fattn_plan *plan, const fattn_plan_options *options)
+{
+    if (options->engine > 0 || options->config > 0)
+        return fattn__fail(FATTN_UNSUPPORTED, "the cpu backend has one engine, 0, with one configuration, 0");
+    /* 64 bytes more: the caller's workspace is 16-byte aligned, the tiles want a cache line. */
+    plan->workspace_bytes = (size_t)threads_of(plan->context) * fattn__cpu_scratch_bytes(&plan->problem) + 64;
+    plan->config = (fattn_engine){ .workspace_bytes = (int64_t)plan->workspace_bytes };
+    return FATTN_OK;
+}
+
+static fattn_status run(const fattn_plan *plan, const fattn_tensors *tensors, struct CUstream_st *stream)
+{
+    (void)stream;
+    char *scratch = (char *)(((uintptr_t)tensors->workspace + 63) / 64 * 64);
+    const fattn_problem *p = &plan->problem;
+    for (int64_t b = 0; p->padding && b < p->batch; b++)
+        if (tensors->seq_len_q[b] < 0 || tensors->seq_len_q[b] > p->seq_q || tensors->seq_len_kv[b] < 0 || tensors->seq_len_kv[b] > p->seq_kv)
+            return fattn__fail(FATTN_BAD_PROBLEM, "seq_len_q[%lld] or seq_len_kv[%lld] lies outside 0..seq_q, 0..seq_kv", (long long)b,
+                               (long long)b);
+    if (p->pass == FATTN_FORWARD)
+        fattn__cpu_forward(p, tensors, threads_of(plan->context), scratch);
+    else
+        fattn__cpu_backward(p, tensors, threads_of(plan->context), scratch);
+    return FATTN_OK;
+}
+
+static void done(fattn_plan *plan)
+{
+    plan->state = NULL;
+}
+
+const fattn__engine fattn__cpu_engine = { "cpu", can_do, setup, run, done };
