@@ -25,6 +25,7 @@ typedef struct facts_tensor {
     int64_t first;    /* elements */
     int64_t elements; /* size of the storage, gaps included */
     int64_t skew_bytes;
+    int32_t shares; /* packed layouts: 1 + the facts_tensor_id of the first tensor in the same storage (its `elements` is the size); 0: its own */
 } facts_tensor;
 
 typedef enum facts_fill {
