@@ -1,0 +1,147 @@
+#include "api.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <link.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../cuda.h"
+#include "../error.h"
+#include "log.h"
+
+static fattn__cudnn loaded;
+static bool is_loaded;
+static pthread_mutex_t load_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* A path longer than the kernel takes is cut, and then not found. */
+static void join(char out[PATH_MAX], const char *dir, const char *name)
+{
+    if (snprintf(out, PATH_MAX, "%s/%s", dir, name) >= PATH_MAX)
+        out[0] = '\0';
+}
+
+struct foreign {
+    const char *dir;
+    char path[PATH_MAX];
+};
+
+static int find_foreign(struct dl_phdr_info *info, size_t size, void *user)
+{
+    (void)size;
+    struct foreign *foreign = user;
+    const char *name = strrchr(info->dlpi_name, '/');
+    if (name == NULL || strncmp(name + 1, "libcudnn", strlen("libcudnn")) != 0)
+        return 0;
+    char real[PATH_MAX];
+    if (realpath(info->dlpi_name, real) == NULL)
+        return 0;
+    size_t n = strlen(foreign->dir);
+    if (strncmp(real, foreign->dir, n) == 0 && real[n] == '/' && strchr(real + n + 1, '/') == NULL)
+        return 0;
+    memcpy(foreign->path, real, sizeof real);
+    return 1;
+}
+
+static fattn_status map_nvrtc(const char *path)
+{
+    char real[PATH_MAX], builtins[PATH_MAX], name[64];
+    if (realpath(path, real) == NULL)
+        return fattn__fail(FATTN_ENVIRONMENT, "no NVRTC at %s", path);
+    void *nvrtc = dlopen(real, RTLD_NOW | RTLD_GLOBAL);
+    if (nvrtc == NULL)
+        return fattn__fail(FATTN_ENVIRONMENT, "NVRTC cannot be mapped: %s", dlerror());
+    int (*version)(int *, int *) = NULL;
+    void *address = dlsym(nvrtc, "nvrtcVersion");
+    memcpy(&version, &address, sizeof version);
+    int major = 0, minor = 0;
+    if (version == NULL || version(&major, &minor) != 0)
+        return fattn__fail(FATTN_ENVIRONMENT, "%s is not NVRTC: it has no nvrtcVersion", real);
+    *strrchr(real, '/') = '\0';
+    snprintf(name, sizeof name, "libnvrtc-builtins.so.%d.%d", major, minor);
+    join(builtins, real, name);
+    /* NVRTC looks for it by bare name when it first compiles; without it a plan that was promised cannot be compiled. */
+    if (dlopen(builtins, RTLD_NOW | RTLD_GLOBAL) == NULL)
+        return fattn__fail(FATTN_ENVIRONMENT, "NVRTC %d.%d lacks its builtins: %s", major, minor, dlerror());
+    return FATTN_OK;
+}
+
+static fattn_status map_cudnn(const char *dir, void **out)
+{
+    static const char *const names[] = { "libcudnn_graph.so.9", "libcudnn_engines_runtime_compiled.so.9", "libcudnn.so.9" };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char path[PATH_MAX];
+        join(path, dir, names[i]);
+        *out = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
+        if (*out == NULL)
+            return fattn__fail(FATTN_ENVIRONMENT, "cuDNN cannot be mapped: %s", dlerror());
+    }
+    return FATTN_OK;
+}
+
+static fattn_status find_functions(fattn__cudnn *api, void *cudnn)
+{
+    static const struct {
+        const char *name;
+        size_t offset;
+    } table[] = {
+#define AS_ROW(result, name, arguments) { #name, offsetof(fattn__cudnn, name) },
+        FATTN__CUDNN_FUNCTION_LIST(AS_ROW)
+#undef AS_ROW
+    };
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        void *address = dlsym(cudnn, table[i].name);
+        if (address == NULL)
+            return fattn__fail(FATTN_ENVIRONMENT, "%s/libcudnn.so.9 has no %s", api->dir, table[i].name);
+        memcpy((char *)api + table[i].offset, &address, sizeof address);
+    }
+    return FATTN_OK;
+}
+
+static fattn_status load(fattn__cudnn *api, const char *nvrtc, const char *driver)
+{
+    struct foreign foreign = { .dir = api->dir };
+    if (dl_iterate_phdr(find_foreign, &foreign) != 0)
+        return fattn__fail(FATTN_ENVIRONMENT, "another cuDNN is mapped already: %s", foreign.path);
+    void *unused, *cudnn = NULL;
+    fattn_status st = fattn__driver_map(&unused, driver);
+    if (st == FATTN_OK && nvrtc != NULL)
+        st = map_nvrtc(nvrtc);
+    if (st == FATTN_OK)
+        st = map_cudnn(api->dir, &cudnn);
+    if (st == FATTN_OK)
+        st = find_functions(api, cudnn);
+    if (st != FATTN_OK)
+        return st;
+    api->version = (int)api->cudnnGetVersion();
+    api->cudnnSetCallback(DNN_SEVERITY_ERROR | DNN_SEVERITY_WARNING, NULL, fattn__log_callback);
+    return FATTN_OK;
+}
+
+fattn_status fattn__cudnn_load(const fattn__cudnn **out, const char *dir, const char *nvrtc, const char *driver)
+{
+    *out = NULL;
+    char real[PATH_MAX];
+    if (dir == NULL || realpath(dir, real) == NULL)
+        return fattn__fail(FATTN_ENVIRONMENT, "no cuDNN folder %s", dir != NULL ? dir : "given");
+    fattn_status st = FATTN_OK;
+    pthread_mutex_lock(&load_lock);
+    if (!is_loaded) {
+        memcpy(loaded.dir, real, sizeof real);
+        st = load(&loaded, nvrtc, driver);
+        is_loaded = st == FATTN_OK;
+    } else if (strcmp(loaded.dir, real) != 0)
+        st = fattn__fail(FATTN_ENVIRONMENT, "this process holds the cuDNN of %s and cannot hold another", loaded.dir);
+    pthread_mutex_unlock(&load_lock);
+    if (st == FATTN_OK)
+        *out = &loaded;
+    return st;
+}
+
+const char *fattn__cudnn_status_name(const fattn__cudnn *api, int status)
+{
+    const char *name = api->cudnnGetErrorString(status);
+    return name != NULL ? name : "";
+}
