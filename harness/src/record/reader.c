@@ -11,7 +11,7 @@
 static const char *const kind_keys[] = { FACTS_LINE_LIST(AS_KEY) };
 #undef AS_KEY
 
-facts_span facts_line_get(const facts_line *line, const char *key)
+facts_slice facts_line_get(const facts_line *line, const char *key)
 {
     return facts_member_find(line->members, line->count, key);
 }
@@ -22,7 +22,7 @@ static size_t kept(size_t count)
 }
 
 /* {"run":{…}}: the members of the object inside become the line's. */
-static bool unwrap(facts_line *out, facts_line_kind kind, facts_span inner)
+static bool unwrap(facts_line *out, facts_line_kind kind, facts_slice inner)
 {
     size_t count;
     if (!facts_scan_object(inner.at, inner.length, out->members, FACTS_ROW_MEMBERS, &count))
@@ -48,7 +48,7 @@ void facts_line_parse(facts_line *out, const char *text, size_t length)
         return;
     }
     for (size_t kind = 0; kind < sizeof kind_keys / sizeof kind_keys[0]; kind++) {
-        facts_span inner = facts_line_get(out, kind_keys[kind]);
+        facts_slice inner = facts_line_get(out, kind_keys[kind]);
         if (inner.at && inner.length && inner.at[0] == '{' && unwrap(out, (facts_line_kind)kind, inner))
             return;
     }

@@ -32,7 +32,7 @@ typedef struct facts_read_counts {
     bool torn; /* the last line has no newline */
 } facts_read_counts;
 
-facts_span facts_line_get(const facts_line *line, const char *key);
+facts_slice facts_line_get(const facts_line *line, const char *key);
 
 /* Reads a line's kind and members. Never fails: a line that is no object of ours is BAD or OTHER. */
 void facts_line_parse(facts_line *out, const char *text, size_t length);

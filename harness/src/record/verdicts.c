@@ -9,10 +9,10 @@ const char *facts_verdict_name(facts_verdict verdict)
     return verdict < FACTS_VERDICT_COUNT ? words[verdict] : "?";
 }
 
-facts_verdict facts_verdict_parse(facts_span json_string)
+facts_verdict facts_verdict_parse(facts_slice json_string)
 {
     facts_verdict v = 0;
-    while (v < FACTS_VERDICT_COUNT && !facts_span_is(json_string, words[v]))
+    while (v < FACTS_VERDICT_COUNT && !facts_slice_is(json_string, words[v]))
         v++;
     return v;
 }

@@ -8,7 +8,7 @@
 #include "scan.h"
 
 /* FACTS_VERDICT_COUNT when it is none of the words. */
-facts_verdict facts_verdict_parse(facts_span json_string);
+facts_verdict facts_verdict_parse(facts_slice json_string);
 const char *facts_verdict_name(facts_verdict verdict);
 /* Something is broken unless an expectation says so: wrong nan unwritten overrun nondeterministic graph_mismatch build_fail exec_fail crash
  * hang exit_crash. */

@@ -1,0 +1,72 @@
+/* What the supervisor is asked to do, and what it tells as it goes. A plain value; everything it points at outlives the run. */
+#ifndef FACTS_ORDER_H
+#define FACTS_ORDER_H
+
+#include "../record/reader.h"
+#include "../record/verdicts.h"
+#include "../record/writer.h"
+#include "resume.h"
+#include "target.h"
+
+/* X(SYMBOL, "word of the protocol", default seconds for one request) */
+#define FACTS_TASK_LIST(X) X(DECIDE, "decide", 60) X(PLAN, "plan", 300) X(RUN, "run", 300)
+#define AS_ENUM(symbol, word, seconds) FACTS_TASK_##symbol,
+typedef enum facts_task { FACTS_TASK_LIST(AS_ENUM) FACTS_TASK_COUNT } facts_task;
+#undef AS_ENUM
+
+typedef struct facts_work {
+    const char *name;  /* canonical */
+    const char *group; /* of its suite, or "" */
+} facts_work;
+
+/* One finished row, as it was written. */
+typedef struct facts_outcome {
+    size_t target, work;
+    const facts_line *line; /* members of the written row */
+    facts_verdict verdict;
+    bool resumed; /* it was there already: nothing was asked */
+} facts_outcome;
+
+/* What the expectations say of a row about to be written. */
+typedef struct facts_expected_row {
+    char json[1024];  /* the row's `expectation` object, or empty */
+    bool unexpected;  /* a finding: --fail-fast stops */
+} facts_expected_row;
+
+typedef struct facts_order {
+    facts_task task;
+    bool explain, trace, first_bad_only, fail_fast;
+    const char *dump, *plan_dir; /* "" : none */
+    const facts_target *targets;
+    size_t target_count;
+    const facts_work *work;
+    size_t work_count;
+    int jobs;         /* 0: as many as cores */
+    double timeout_s; /* 0: the task's default */
+    const char *worker; /* path of facts-worker */
+    const char *fault;  /* FACTS_FAULT, or "" */
+    const char *run_id;
+    facts_writer *writer;       /* NULL: nothing is kept */
+    const facts_resume *resume; /* NULL: from the start */
+    bool hash_libraries;        /* sha256 of what each worker has mapped, for the target line */
+    void *context;
+    void (*on_row)(void *context, const facts_outcome *outcome);
+    void (*on_ready)(void *context, size_t target, facts_slice ready); /* a target's first worker is there */
+    void (*on_tick)(void *context, size_t done, size_t planned, int live); /* about ten times a second */
+    void (*expect)(void *context, size_t target, size_t work, const facts_line *row, facts_expected_row *out);
+} facts_order;
+
+typedef struct facts_outcome_counts {
+    size_t planned; /* (case, target) pairs */
+    size_t done;    /* of these, with their rows */
+    size_t rows;    /* written or found, all of them */
+    uint64_t noise; /* lines of workers that were not understood */
+    bool interrupted, stopped_early, record_failed;
+    bool target_failed; /* some target could not be asked at all */
+    char trouble[640];  /* the first thing that a person should know about the environment */
+} facts_outcome_counts;
+
+/* Runs it. Returns 0, or 3 when nothing could be started (line in out->trouble). */
+int facts_supervise(const facts_order *order, facts_outcome_counts *out);
+
+#endif

@@ -1,0 +1,42 @@
+/* One worker process: spawned in its own process group with an environment of ours, fed lines, read by lines, kept to a deadline, and
+ * buried. Knows nothing of cases; supervise.c does. */
+#ifndef FACTS_PROCESS_H
+#define FACTS_PROCESS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <uv.h>
+
+#define FACTS_REPLY_MAX ((size_t)4 << 20)
+#define FACTS_STDERR_KEPT 4096
+
+/* How a worker ended. */
+typedef struct facts_death {
+    int status, signal; /* as from wait; signal 0: it exited */
+    bool late;          /* the deadline passed: we killed it */
+    bool stopped;       /* facts_process_kill */
+    bool abandoned;     /* SIGKILL did not end it within 10 s */
+    bool too_long;      /* a reply was longer than FACTS_REPLY_MAX */
+    const char *stderr_tail; /* its last FACTS_STDERR_KEPT bytes, terminated */
+} facts_death;
+
+typedef struct facts_process facts_process;
+
+typedef struct facts_process_hooks {
+    void (*line)(void *owner, const char *text, size_t length);
+    /* Called once, after everything that it wrote was delivered; the process is freed on return. */
+    void (*gone)(void *owner, const facts_death *death);
+} facts_process_hooks;
+
+/* Starts `path` without arguments. Returns NULL with a line in `error`. */
+facts_process *facts_process_start(uv_loop_t *loop, const char *path, char **environment, facts_process_hooks hooks, void *owner,
+                                   char *error, size_t capacity);
+/* Queues text (copied) for its stdin. A dead reader is not an error here: `gone` follows. */
+void facts_process_send(facts_process *process, const char *text, size_t length);
+void facts_process_end_input(facts_process *process);
+/* From now on it has so many seconds (0: no limit). Then: TERM, 2 s later KILL, of its whole group. */
+void facts_process_deadline(facts_process *process, double seconds);
+void facts_process_kill(facts_process *process); /* KILL, now */
+int facts_process_id(const facts_process *process);
+
+#endif

@@ -1,0 +1,173 @@
+#include "resume.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+/* One (case, build, device) of the record. Known by a 128-bit hash of the three: names are long and many. */
+typedef struct entry {
+    XXH128_hash_t key;
+    bool used, complete; /* complete: it has a row that promises no more */
+    int next_config, attempts;
+} entry;
+
+struct facts_resume {
+    entry *table;
+    size_t capacity, used; /* capacity is a power of two */
+    char *path;
+    const char *suite_hash;
+    char *error;
+    size_t error_capacity;
+    bool foreign, no_memory;
+    facts_read_counts counts;
+};
+
+static XXH128_hash_t key_of(const char *name, const char *build, const char *device)
+{
+    char text[2048];
+    int n = snprintf(text, sizeof text, "%s\n%s\n%s", name, build, device);
+    return XXH3_128bits(text, n < 0 ? 0 : (size_t)n < sizeof text ? (size_t)n : sizeof text - 1);
+}
+
+static entry *slot_of(const facts_resume *r, XXH128_hash_t key)
+{
+    size_t i = (size_t)key.low64 & (r->capacity - 1);
+    while (r->table[i].used && !XXH128_isEqual(r->table[i].key, key))
+        i = (i + 1) & (r->capacity - 1);
+    return &r->table[i];
+}
+
+static bool grow(facts_resume *r)
+{
+    facts_resume larger = { .capacity = r->capacity ? r->capacity * 2 : 1024 };
+    larger.table = calloc(larger.capacity, sizeof *larger.table);
+    if (!larger.table)
+        return false;
+    for (size_t i = 0; i < r->capacity; i++)
+        if (r->table[i].used)
+            *slot_of(&larger, r->table[i].key) = r->table[i];
+    free(r->table);
+    r->table = larger.table;
+    r->capacity = larger.capacity;
+    return true;
+}
+
+static entry *entry_of(facts_resume *r, const facts_line *line)
+{
+    char name[1500], build[64], device[128];
+    if (!facts_slice_string(facts_line_get(line, "case"), name, sizeof name) ||
+        !facts_slice_string(facts_line_get(line, "build"), build, sizeof build) ||
+        !facts_slice_string(facts_line_get(line, "device"), device, sizeof device))
+        return NULL;
+    if (r->used * 2 >= r->capacity && !grow(r)) {
+        r->no_memory = true;
+        return NULL;
+    }
+    XXH128_hash_t key = key_of(name, build, device);
+    entry *e = slot_of(r, key);
+    if (!e->used) {
+        *e = (entry){ .key = key, .used = true };
+        r->used++;
+    }
+    return e;
+}
+
+static bool check_run(facts_resume *r, const facts_line *line)
+{
+    facts_slice hash = facts_line_get(line, "suite_hash");
+    if (!r->suite_hash || !hash.at || facts_slice_is(hash, r->suite_hash))
+        return true;
+    snprintf(r->error, r->error_capacity, "%s: holds another suite (%.*s, now %s); give another -o, or --overwrite", r->path,
+             (int)(hash.length < 40 ? hash.length : 40), hash.at, r->suite_hash);
+    r->foreign = true;
+    return false;
+}
+
+static void note_row(entry *e, const facts_line *line)
+{
+    int64_t config;
+    bool more = false;
+    if (facts_slice_is(facts_line_get(line, "verdict"), "not_run"))
+        return;
+    if (!facts_slice_bool(facts_line_get(line, "more"), &more) || !more)
+        e->complete = true;
+    if (facts_slice_int(facts_line_get(line, "config"), &config) && config >= e->next_config && config < 1000000)
+        e->next_config = (int)config + 1;
+}
+
+static bool each_line(void *context, const facts_line *line)
+{
+    facts_resume *r = context;
+    if (line->kind == FACTS_LINE_RUN)
+        return check_run(r, line);
+    if (line->kind != FACTS_LINE_START && line->kind != FACTS_LINE_ROW)
+        return true;
+    entry *e = entry_of(r, line);
+    if (!e)
+        return !r->no_memory;
+    if (line->kind == FACTS_LINE_START)
+        e->attempts++;
+    else
+        note_row(e, line);
+    return true;
+}
+
+int facts_resume_read(facts_resume **out, const char *path, const char *suite_hash, char *error, size_t capacity)
+{
+    *out = NULL;
+    facts_resume *r = calloc(1, sizeof *r);
+    if (!r || !grow(r) || !(r->path = strdup(path))) {
+        facts_resume_free(r);
+        snprintf(error, capacity, "%s: out of memory", path);
+        return 3;
+    }
+    r->suite_hash = suite_hash;
+    r->error = error;
+    r->error_capacity = capacity;
+    bool missing = access(path, F_OK) != 0 && errno == ENOENT;
+    bool read = missing || facts_record_read(path, each_line, r, &r->counts);
+    if (r->foreign) {
+        facts_resume_free(r);
+        return 2;
+    }
+    if (!read || r->no_memory) {
+        snprintf(error, capacity, "%s: %s", path, r->no_memory ? "out of memory" : strerror(errno));
+        facts_resume_free(r);
+        return 3;
+    }
+    *out = r;
+    return 0;
+}
+
+facts_resume_state facts_resume_get(const facts_resume *r, const char *name, const char *build, const char *device)
+{
+    const entry *e = slot_of(r, key_of(name, build, device));
+    if (!e->used)
+        return (facts_resume_state){ 0 };
+    return (facts_resume_state){ .done = e->complete, .from_config = e->next_config, .attempts = e->attempts };
+}
+
+bool facts_resume_rows(const facts_resume *r, bool (*each)(void *, const facts_line *), void *context)
+{
+    facts_read_counts counts;
+    if (access(r->path, F_OK) != 0)
+        return true;
+    return facts_record_read(r->path, each, context, &counts);
+}
+
+uint64_t facts_resume_bad_lines(const facts_resume *r)
+{
+    return r->counts.bad;
+}
+
+void facts_resume_free(facts_resume *r)
+{
+    if (!r)
+        return;
+    free(r->table);
+    free(r->path);
+    free(r);
+}

@@ -1,0 +1,28 @@
+/* What a record already holds of a plan: which (case, build, device) have their rows, and what was started before. */
+#ifndef FACTS_RESUME_H
+#define FACTS_RESUME_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "../record/reader.h"
+
+typedef struct facts_resume facts_resume;
+
+typedef struct facts_resume_state {
+    bool done;        /* all its rows are there; rows that say not_run do not count */
+    int from_config;  /* with engine=all: the first configuration that has no row */
+    int attempts;     /* starts so far */
+} facts_resume_state;
+
+/* Reads a record. Returns 0; 2 when its suite hash is another (`suite_hash`; NULL: any); 3 when it cannot be read. One line in `error`.
+ * A file that does not exist is an empty record. */
+int facts_resume_read(facts_resume **out, const char *path, const char *suite_hash, char *error, size_t capacity);
+facts_resume_state facts_resume_get(const facts_resume *resume, const char *name, const char *build, const char *device);
+/* Calls `each` with every kept row of (build, device), in the file's order. */
+bool facts_resume_rows(const facts_resume *resume, bool (*each)(void *context, const facts_line *row), void *context);
+uint64_t facts_resume_bad_lines(const facts_resume *resume);
+void facts_resume_free(facts_resume *resume);
+
+#endif

@@ -1,0 +1,126 @@
+#include "target.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void facts_device_label(char *out, size_t capacity, const char *device_name)
+{
+    if (strncmp(device_name, "NVIDIA ", 7) == 0)
+        device_name += 7;
+    size_t n = 0;
+    for (; *device_name && n + 1 < capacity; device_name++) {
+        unsigned char c = (unsigned char)*device_name;
+        if (isalnum(c))
+            out[n++] = (char)tolower(c);
+        else if (n && out[n - 1] != '-')
+            out[n++] = '-';
+    }
+    while (n && out[n - 1] == '-')
+        n--;
+    out[n] = '\0';
+}
+
+static bool add(facts_targets *targets, const facts_target *target, facts_message *message)
+{
+    for (size_t i = 0; i < targets->count; i++)
+        if (strcmp(targets->at[i].build.name, target->build.name) == 0 && strcmp(targets->at[i].device, target->device) == 0 &&
+            strcmp(targets->at[i].described.json, target->described.json) == 0)
+            return true;
+    facts_target *more = realloc(targets->at, (targets->count + 1) * sizeof *more);
+    if (!more) {
+        facts_say(message, "out of memory for targets");
+        return false;
+    }
+    targets->at = more;
+    more[targets->count++] = *target;
+    return true;
+}
+
+static bool is_number(const char *text)
+{
+    return *text && strspn(text, "0123456789") == strlen(text) && strlen(text) < 4;
+}
+
+/* What one word of --device means, without a build. */
+static int read_device(facts_target *out, const char *word, facts_message *message)
+{
+    memset(out, 0, sizeof *out);
+    if (strcmp(word, "cpu") == 0) {
+        out->kind = FACTS_TARGET_CPU;
+        strcpy(out->device, "cpu");
+        strcpy(out->build.name, "none");
+        return 0;
+    }
+    if (is_number(word)) {
+        out->kind = FACTS_TARGET_GPU;
+        out->ordinal = atoi(word);
+        snprintf(out->device, sizeof out->device, "gpu%d", out->ordinal);
+        return 0;
+    }
+    out->kind = FACTS_TARGET_DESCRIBED;
+    int status = facts_device_load(&out->described, word, message);
+    if (status == 0)
+        snprintf(out->device, sizeof out->device, "%s", out->described.name);
+    return status;
+}
+
+static int add_device(facts_targets *targets, const char *word, const facts_builds *builds, facts_message *message)
+{
+    facts_target target;
+    int status = read_device(&target, word, message);
+    if (status != 0)
+        return status;
+    if (target.kind == FACTS_TARGET_CPU)
+        return add(targets, &target, message) ? 0 : 3;
+    for (size_t i = 0; i < builds->count; i++) {
+        target.build = builds->at[i];
+        if (!add(targets, &target, message))
+            return 3;
+    }
+    return 0;
+}
+
+/* True when some word of the list is not cpu: only then a build has to be there. */
+static bool needs_build(const char *devices)
+{
+    while (*devices) {
+        size_t n = strcspn(devices, ",");
+        if (n && !(n == 3 && memcmp(devices, "cpu", 3) == 0))
+            return true;
+        devices += n + (devices[n] == ',');
+    }
+    return false;
+}
+
+int facts_targets_resolve(facts_targets *out, const char *cudnn, const char *devices, facts_message *note, facts_message *message)
+{
+    *out = (facts_targets){ 0 };
+    facts_builds builds = { 0 };
+    int status = 0;
+    if (note)
+        note->text[0] = '\0';
+    if (needs_build(devices))
+        status = facts_builds_resolve(&builds, cudnn, 0, note, message);
+    char *words = status == 0 ? strdup(devices) : NULL;
+    char *rest = words;
+    for (char *word; status == 0 && rest && (word = strsep(&rest, ",")) != NULL;)
+        if (*word)
+            status = add_device(out, word, &builds, message);
+    if (status == 0 && out->count == 0) {
+        facts_say(message, "--device: nothing named; give a GPU number, cpu, a name of lib/devices or a JSON file");
+        status = 2;
+    }
+    free(words);
+    facts_builds_free(&builds);
+    if (status != 0)
+        facts_targets_free(out);
+    return status;
+}
+
+void facts_targets_free(facts_targets *targets)
+{
+    free(targets->at);
+    *targets = (facts_targets){ 0 };
+}

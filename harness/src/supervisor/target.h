@@ -1,0 +1,35 @@
+/* A target: one build on one device. Plain values, made from --cudnn and --device before anything runs. */
+#ifndef FACTS_TARGET_H
+#define FACTS_TARGET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "../builds/builds.h"
+#include "../builds/device.h"
+
+typedef enum facts_target_kind { FACTS_TARGET_GPU, FACTS_TARGET_DESCRIBED, FACTS_TARGET_CPU } facts_target_kind;
+
+typedef struct facts_target {
+    facts_target_kind kind;
+    facts_build build;      /* name "none" for the cpu, which needs no build */
+    int ordinal;            /* of a GPU */
+    char device[96];        /* the name in records; of a GPU "gpu0" until its worker has said what it is */
+    facts_device described; /* of a described device */
+} facts_target;
+
+typedef struct facts_targets {
+    facts_target *at; /* owned */
+    size_t count;
+} facts_targets;
+
+/* builds x devices; `devices` is a comma list of GPU numbers, cpu, names of descriptions and JSON files. The cpu is one target, whatever the
+ * builds. `notes` gets what was chosen among several ("" when nothing was).
+ * Returns 0; 2 or 3 with a line in *message. */
+int facts_targets_resolve(facts_targets *out, const char *cudnn, const char *devices, facts_message *note, facts_message *message);
+void facts_targets_free(facts_targets *targets);
+
+/* What a GPU is called in records: "NVIDIA H100 80GB HBM3" is h100-80gb-hbm3. */
+void facts_device_label(char *out, size_t capacity, const char *device_name);
+
+#endif
