@@ -1,0 +1,91 @@
+#include "graph.h"
+
+/* Rows of this many outputs that the expanded spelling is known to write. */
+static bool expanded_writes(uint32_t outputs)
+{
+    return outputs == 0 || outputs == FATTN_WANT_STATS || outputs == (FATTN_WANT_MAX | FATTN_WANT_SUM_EXP);
+}
+
+static fattn_status choose_spelling(fattn__chain *c)
+{
+    const fattn_problem *p = c->problem;
+    const int version = fattn__graph_version(c->g);
+    const bool has_single = version >= 92000;
+    const int major = version / 10000, minor = version / 100 % 100, patch = version % 100;
+
+    c->single =
+        p->spelling == FATTN_SPELLING_SINGLE || (p->spelling == FATTN_SPELLING_AUTO && has_single && !expanded_writes(p->outputs));
+    if (c->single && !has_single)
+        return fattn__graph_refuse(c->g, FATTN_UNSUPPORTED, "spelling single needs cuDNN 9.20; this is %d.%d.%d", major, minor,
+                                   patch);
+    if (!c->single && !expanded_writes(p->outputs) && !p->guards_off)
+        return fattn__graph_refuse(
+            c->g, FATTN_POLICY,
+            "outputs: the expanded softmax never writes max and sum_exp unless they are asked together and without "
+            "stats; any choice is right from cuDNN 9.20 with spelling single (this is %d.%d.%d)",
+            major, minor, patch);
+    return FATTN_OK;
+}
+
+fattn_status fattn__chain_begin(fattn__chain *out, fattn__graph *g, const fattn_problem *problem)
+{
+    *out = (fattn__chain){ .g = g, .problem = problem, .type = fattn__data_type(problem->dtype) };
+    if (choose_spelling(out) == FATTN_OK && problem->padding) {
+        const int64_t dim[4] = { problem->batch, 1, 1, 1 }, strides[4] = { 1, 1, 1, 1 };
+        out->seq_len_q = fattn__tensor(g, FATTN__SLOT_SEQ_LEN_Q, DNN_DATA_INT32, dim, strides);
+        out->seq_len_kv = fattn__tensor(g, FATTN__SLOT_SEQ_LEN_KV, DNN_DATA_INT32, dim, strides);
+    }
+    return fattn__graph_status(g);
+}
+
+static fattn__slot slot_of(fattn__role role)
+{
+#define AS_SLOT(symbol, name) [FATTN__ROLE_##symbol] = FATTN__SLOT_##symbol,
+    static const fattn__slot table[FATTN__ROLE_COUNT] = { FATTN__ROLE_LIST(AS_SLOT) };
+#undef AS_SLOT
+    return table[role];
+}
+
+fattn__desc fattn__chain_tensor(const fattn__chain *c, fattn__role role)
+{
+    const fattn__shape shape = fattn__problem_shape(c->problem, role);
+    return fattn__tensor(c->g, slot_of(role), fattn__data_type(shape.dtype), shape.dim, shape.strides);
+}
+
+fattn__desc fattn__chain_transposed(const fattn__chain *c, fattn__role role)
+{
+    const fattn__shape shape = fattn__problem_shape(c->problem, role);
+    const int64_t dim[4] = { shape.dim[0], shape.dim[1], shape.dim[3], shape.dim[2] };
+    const int64_t strides[4] = { shape.strides[0], shape.strides[1], shape.strides[3], shape.strides[2] };
+    return fattn__tensor(c->g, slot_of(role), fattn__data_type(shape.dtype), dim, strides);
+}
+
+fattn__desc fattn__chain_score(const fattn__chain *c, int type)
+{
+    const fattn_problem *p = c->problem;
+    return fattn__virtual(c->g, type, (int64_t[4]){ p->batch, p->heads_q, p->seq_q, p->seq_kv }, NULL);
+}
+
+fattn__desc fattn__chain_row(const fattn__chain *c)
+{
+    const fattn_problem *p = c->problem;
+    return fattn__virtual(c->g, DNN_DATA_FLOAT, (int64_t[4]){ p->batch, p->heads_q, p->seq_q, 1 }, NULL);
+}
+
+fattn__desc fattn__chain_unary(const fattn__chain *c, int mode, fattn__desc x, int type)
+{
+    return fattn__chain_binary(c, mode, x, NULL, type);
+}
+
+fattn__desc fattn__chain_binary(const fattn__chain *c, int mode, fattn__desc x, fattn__desc b, int type)
+{
+    const fattn__desc y = fattn__chain_score(c, type);
+    fattn__op_pointwise(c->g, &(fattn__pointwise){ .mode = mode, .x = x, .b = b, .y = y });
+    return y;
+}
+
+fattn__desc fattn__chain_scaled(const fattn__chain *c, fattn__desc x)
+{
+    const fattn__desc scale = fattn__value_f32(c->g, (float)c->problem->attn_scale);
+    return fattn__chain_binary(c, DNN_POINTWISE_MUL, x, scale, DNN_DATA_FLOAT);
+}

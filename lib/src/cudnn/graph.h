@@ -1,0 +1,44 @@
+/* graph.h: the steps that the forward and the backward graph of attention share, on top of backend.h.
+ *
+ * Engines match patterns: an extra, missing or reordered operation is "no engine". The order of the calls in graph_forward.c and
+ * graph_backward.c is therefore the contract, and each step here emits its operations in one fixed order.
+ * Tensors are made in statements of their own, never inside an argument list: their uids must not depend on the compiler.
+ */
+#ifndef FATTN_CUDNN_GRAPH_H
+#define FATTN_CUDNN_GRAPH_H
+
+#include "backend.h"
+#include "problem.h"
+
+/* One graph under construction. */
+typedef struct fattn__chain {
+    fattn__graph *g;
+    const fattn_problem *problem; /* resolved */
+    bool single;                  /* softmax and bands as one operation each (from 9.20); otherwise expanded */
+    int type;                     /* DNN_DATA_ of Q, K, V */
+    fattn__desc seq_len_q;        /* int32 [batch,1,1,1]; NULL without padding */
+    fattn__desc seq_len_kv;
+} fattn__chain;
+
+/* Chooses the spelling and makes the lengths. Refuses what the chosen spelling or the loaded version cannot say. */
+fattn_status fattn__chain_begin(fattn__chain *out, fattn__graph *g, const fattn_problem *problem);
+
+/* ---- tensors */
+fattn__desc fattn__chain_tensor(const fattn__chain *c, fattn__role role);     /* of the call, [b,h,s,d] */
+fattn__desc fattn__chain_transposed(const fattn__chain *c, fattn__role role); /* the same memory as [b,h,d,s] */
+fattn__desc fattn__chain_score(const fattn__chain *c, int type);              /* virtual [b,hq,sq,skv] */
+fattn__desc fattn__chain_row(const fattn__chain *c);                          /* virtual [b,hq,sq,1], fp32 */
+
+/* ---- operations on scores; each makes and returns its virtual output of `type` */
+fattn__desc fattn__chain_unary(const fattn__chain *c, int mode, fattn__desc x, int type);
+fattn__desc fattn__chain_binary(const fattn__chain *c, int mode, fattn__desc x, fattn__desc b, int type);
+fattn__desc fattn__chain_scaled(const fattn__chain *c, fattn__desc x); /* times the attention scale */
+
+/* graph_mask.c: masked scores become -inf. Without lengths, or without a bound, x comes back as it is. */
+fattn__desc fattn__chain_padding(const fattn__chain *c, fattn__desc x);
+fattn__desc fattn__chain_bands(const fattn__chain *c, fattn__desc x);
+
+/* graph_softmax.c: probabilities in the type of Q; writes Stats, Max and Sum_exp as the problem asks. */
+fattn__desc fattn__chain_softmax(const fattn__chain *c, fattn__desc x);
+
+#endif

@@ -1,0 +1,122 @@
+/* dQ, dK, dV from dO, O and Stats as a composite graph: P is recomputed from Stats, five products, transposes by reshape.
+ *
+ *   D  = rowsum(dO * O)            P  = exp(mask(scale * Q K^T - Stats))      dV = P^T dO
+ *   dP = dO V^T                    dS = scale * P * (dP - D)                  dK = dS^T Q        dQ = dS K
+ *
+ * Two forms. By default dQ is summed up in an fp32 accumulator of our own, by whichever block comes first: fast, linear memory, and
+ * dQ differs between runs. The deterministic form writes dQ directly; the engine then keeps dP itself (memory grows with seq_q *
+ * seq_kv).
+ */
+#include "graph.h"
+
+/* rowsum(dO * O), in a tensor of our own that the last product reads. The factor 1 is part of the pattern. */
+static fattn__desc row_sums(const fattn__chain *c, fattn__desc d_o)
+{
+    const fattn_problem *p = c->problem;
+    const int64_t rows[4] = { p->batch, p->heads_q, p->seq_q, 1 };
+    const int64_t strides[4] = { p->heads_q * p->seq_q, p->seq_q, 1, 1 };
+    const fattn__shape shape = fattn__problem_shape(p, FATTN__ROLE_O);
+
+    const fattn__desc o = fattn__chain_tensor(c, FATTN__ROLE_O);
+    const fattn__desc product = fattn__virtual(c->g, DNN_DATA_FLOAT, shape.dim, NULL);
+    fattn__op_pointwise(c->g, &(fattn__pointwise){ .mode = DNN_POINTWISE_MUL, .x = d_o, .b = o, .y = product });
+    const fattn__desc sum = fattn__chain_row(c);
+    fattn__op_reduce(c->g, DNN_REDUCE_TENSOR_ADD, product, sum);
+    const fattn__desc one = fattn__value_f32(c->g, 1.0F);
+    const fattn__desc out = fattn__scratch(c->g, DNN_DATA_FLOAT, rows, strides);
+    fattn__op_pointwise(c->g, &(fattn__pointwise){ .mode = DNN_POINTWISE_MUL, .x = sum, .b = one, .y = out });
+    return out;
+}
+
+/* The order counts: Stats are subtracted before anything is masked. */
+static fattn__desc probabilities(const fattn__chain *c, fattn__desc q, fattn__desc k_transposed)
+{
+    const fattn__desc product = fattn__chain_score(c, DNN_DATA_FLOAT);
+    fattn__op_matmul(c->g, &(fattn__matmul){ .a = q, .b = k_transposed, .c = product, .m = c->seq_len_q, .n = c->seq_len_kv });
+    fattn__desc x = fattn__chain_scaled(c, product);
+    const fattn__desc stats = fattn__chain_tensor(c, FATTN__ROLE_STATS);
+    x = fattn__chain_binary(c, DNN_POINTWISE_SUB, x, stats, DNN_DATA_FLOAT);
+    x = fattn__chain_padding(c, x);
+    x = fattn__chain_bands(c, x);
+    return fattn__chain_unary(c, DNN_POINTWISE_EXP, x, DNN_DATA_FLOAT);
+}
+
+/* [b,hq,skv,sq] in the type of Q, from scores. */
+static fattn__desc transposed_scores(const fattn__chain *c, fattn__desc x)
+{
+    const fattn_problem *p = c->problem;
+    const int64_t dim[4] = { p->batch, p->heads_q, p->seq_kv, p->seq_q };
+    const int64_t strides[4] = { p->heads_q * p->seq_q * p->seq_kv, p->seq_q * p->seq_kv, 1, p->seq_kv };
+    const fattn__desc y = fattn__virtual(c->g, c->type, dim, strides);
+    fattn__op_reshape(c->g, x, y);
+    return y;
+}
+
+/* gradient = scores^T rows, summed over the query heads that share a head of K or V. */
+static void gradient_of_keys(const fattn__chain *c, fattn__desc scores, fattn__desc rows, fattn__role gradient)
+{
+    fattn__shape shape = fattn__problem_shape(c->problem, gradient);
+    const bool grouped = shape.dim[1] != c->problem->heads_q;
+    const fattn__desc scores_t = transposed_scores(c, scores);
+    fattn__desc product, out = NULL;
+    if (grouped) {
+        shape.dim[1] = c->problem->heads_q;
+        product = fattn__virtual(c->g, c->type, shape.dim, NULL);
+    } else {
+        product = fattn__chain_tensor(c, gradient);
+    }
+    fattn__op_matmul(c->g, &(fattn__matmul){ .a = scores_t, .b = rows, .c = product, .m = c->seq_len_kv, .k = c->seq_len_q });
+    if (grouped) {
+        out = fattn__chain_tensor(c, gradient);
+        fattn__op_reduce(c->g, DNN_REDUCE_TENSOR_ADD, product, out);
+    }
+}
+
+/* dS without the transposed view: scale * P * (dO V^T - D). */
+static fattn__desc score_gradient(const fattn__chain *c, fattn__desc p, fattn__desc d_o, fattn__desc sums)
+{
+    const fattn__desc v_transposed = fattn__chain_transposed(c, FATTN__ROLE_V);
+    const fattn__desc product = fattn__chain_score(c, DNN_DATA_FLOAT);
+    fattn__op_matmul(c->g, &(fattn__matmul){ .a = d_o, .b = v_transposed, .c = product, .m = c->seq_len_q, .n = c->seq_len_kv });
+    fattn__desc x = fattn__chain_binary(c, DNN_POINTWISE_SUB, product, sums, DNN_DATA_FLOAT);
+    x = fattn__chain_binary(c, DNN_POINTWISE_MUL, x, p, DNN_DATA_FLOAT);
+    return fattn__chain_scaled(c, x);
+}
+
+static void gradient_of_queries(const fattn__chain *c, fattn__desc scores, fattn__desc k_transposed)
+{
+    const fattn__shape key = fattn__problem_shape(c->problem, FATTN__ROLE_K),
+                       query = fattn__problem_shape(c->problem, FATTN__ROLE_Q);
+    const fattn__desc k = fattn__virtual(c->g, c->type, key.dim, key.strides);
+    fattn__op_reshape(c->g, k_transposed, k);
+    const fattn__desc dq = fattn__chain_tensor(c, FATTN__ROLE_DQ);
+    fattn__matmul product = { .a = scores, .b = k, .c = dq, .m = c->seq_len_q, .k = c->seq_len_kv };
+    if (c->problem->deterministic) {
+        fattn__op_matmul(c->g, &product);
+        return;
+    }
+    const int64_t rows = query.dim[2] * query.dim[3];
+    const int64_t packed[4] = { query.dim[1] * rows, rows, query.dim[3], 1 };
+    product.c = fattn__scratch(c->g, DNN_DATA_FLOAT, query.dim, packed);
+    fattn__op_matmul(c->g, &product);
+    fattn__op_pointwise(c->g, &(fattn__pointwise){ .mode = DNN_POINTWISE_IDENTITY, .x = product.c, .y = dq });
+}
+
+fattn_status fattn__build_backward(fattn__graph *g, const fattn_problem *problem)
+{
+    fattn__chain c;
+    if (fattn__chain_begin(&c, g, problem) != FATTN_OK)
+        return fattn__graph_status(g);
+
+    const fattn__desc q = fattn__chain_tensor(&c, FATTN__ROLE_Q);
+    const fattn__desc k_transposed = fattn__chain_transposed(&c, FATTN__ROLE_K);
+    const fattn__desc d_o = fattn__chain_tensor(&c, FATTN__ROLE_DO);
+
+    const fattn__desc sums = row_sums(&c, d_o);
+    const fattn__desc p = probabilities(&c, q, k_transposed);
+    gradient_of_keys(&c, p, d_o, FATTN__ROLE_DV);
+    const fattn__desc d_s = score_gradient(&c, p, d_o, sums);
+    gradient_of_keys(&c, d_s, q, FATTN__ROLE_DK);
+    gradient_of_queries(&c, d_s, k_transposed);
+    return fattn__graph_status(g);
+}
