@@ -73,7 +73,10 @@ int facts_builds_discover(facts_builds *out);
 /* What ci/cudnn.lock could install, newest first, origin `lock`. Returns 0, or 3 with a line when the file is missing or broken. */
 int facts_builds_installable(facts_builds *out, facts_message *message);
 
-enum { FACTS_RESOLVE_INSTALLABLE = 1 }; /* also answer with builds that are not here yet (origin `lock`, dir empty) */
+enum {
+    FACTS_RESOLVE_INSTALLABLE = 1, /* also answer with builds that are not here yet (origin `lock`, dir empty) */
+    FACTS_RESOLVE_LOCK_ONLY = 2,   /* answer from ci/cudnn.lock alone, whatever is here */
+};
 
 /* What a user meant by --cudnn. `spec` is a comma list of
  *   a name            9.20.0-jit-cu13
@@ -86,9 +89,14 @@ enum { FACTS_RESOLVE_INSTALLABLE = 1 }; /* also answer with builds that are not 
  * (the remedy is named). On failure *out is empty. */
 int facts_builds_resolve(facts_builds *out, const char *spec, unsigned flags, facts_message *note, facts_message *message);
 
-/* Downloads and installs builds named by spec (as above, over the lock file) and the NVRTC they need, into the cache. Says what it does on stderr.
- * Returns 0; 2 unknown; 3 no network, no pip, wrong hash, no space: nothing is left behind, what was there stays. */
+/* Downloads and installs builds named by spec (as above, over the lock file) and the NVRTC they need, into the cache. What is there already is not
+ * fetched again. Says what it does on stderr.
+ * Returns 0; 2 unknown; 3 no network, no pip, wrong hash, no space: nothing is left behind, what was there stays. *message is empty when the
+ * installer has said why on stderr. */
 int facts_builds_install(const char *spec, facts_message *message);
+
+/* As facts_builds_resolve, and installs what is known but not here. */
+int facts_builds_ensure(facts_builds *out, const char *spec, facts_message *note, facts_message *message);
 
 /* The NVRTC for a CUDA major with its builtins beside it: the pinned package in the cache, a toolkit, a Python package, a system folder. The newest
  * is taken; below 12.8 is too old to compile for Blackwell. Returns `out`, or NULL. */

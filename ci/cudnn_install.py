@@ -1,0 +1,195 @@
+#!/usr/bin/env python3
+"""Installs cuDNN builds and NVRTC from their Python packages into FACTS' cache. Called by `facts cudnn install`.
+
+usage: cudnn_install.py --cache DIR PACKAGE==VERSION...
+
+Of a cuDNN package the three libraries that attention needs, the headers, RECORD and METADATA are kept; of an NVRTC package libnvrtc and its
+builtins. pip fetches (it knows the user's index, proxy and certificates) and compares with the sha256 in cudnn.lock; what is unpacked is compared with
+the package's own RECORD. Everything happens in a folder beside the target and is renamed into place when it is whole: after a failure nothing is left, and
+what was installed before stays.
+
+Exit: 0 installed; 2 not in cudnn.lock; 3 could not: no network, wrong hash, broken wheel, no space, a cache that is not ours alone.
+"""
+import argparse
+import base64
+import csv
+import fcntl
+import hashlib
+import io
+import os
+import pathlib
+import re
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+import zipfile
+
+LOCK = pathlib.Path(os.environ.get("FACTS_CUDNN_LOCK") or pathlib.Path(__file__).resolve().with_name("cudnn.lock"))
+KEEP_CUDNN = re.compile(r"(^|/)lib/(libcudnn|libcudnn_graph|libcudnn_engines_runtime_compiled)\.so\.9$|(^|/)include/[^/]+\.h$")
+KEEP_NVRTC = re.compile(r"(^|/)lib/(libnvrtc\.so\.\d+|libnvrtc-builtins\.so\.\d+\.\d+)$")
+
+
+class Refused(Exception):
+    def __init__(self, text, status=3):
+        super().__init__(text)
+        self.status = status
+
+
+def read_lock():
+    locked = {}
+    for line in LOCK.read_text().splitlines():
+        if line and not line.startswith("#"):
+            package, version, sha256, size, wheel = line.split()
+            locked[f"{package}=={version}"] = (sha256, int(size), wheel)
+    return locked
+
+
+def target_of(cache, package, version):
+    """Where a package's files go: the build's name is what every list of FACTS calls it."""
+    cudnn = re.fullmatch(r"nvidia-cudnn-(jit-)?cu(\d+)", package)
+    if cudnn:
+        number = ".".join(version.split(".")[:3])
+        return cache / "cudnn" / f"{number}-{'jit' if cudnn[1] else 'full'}-cu{cudnn[2]}", KEEP_CUDNN
+    return cache / "nvrtc" / version, KEEP_NVRTC
+
+
+def own_folder(path):
+    """A folder that only we can write to; another's, or a link, could give us another's libraries."""
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    info = path.lstat()
+    if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.getuid():
+        raise Refused(f"{path}: is a link or belongs to somebody else; remove it or set XDG_CACHE_HOME")
+    if info.st_mode & 0o022:
+        raise Refused(f"{path}: others may write to it; chmod go-w {path}")
+    return path
+
+
+def download(spec, sha256, folder):
+    """pip in hash mode. Returns the wheel."""
+    requirements = folder / "requirements.txt"
+    requirements.write_text(f"{spec} --hash=sha256:{sha256}\n")
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--require-hashes", "--only-binary=:all:", "--no-cache-dir",
+               "--disable-pip-version-check", "--no-input", "--dest", str(folder / "wheel"), "--requirement", str(requirements)]
+    done = subprocess.run(command, env={**os.environ, "TMPDIR": str(folder)}, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                          stderr=subprocess.PIPE, text=True, errors="replace", check=False)
+    if done.returncode:
+        raise Refused(f"{spec}: {why_pip_failed(done.stderr)}")
+    wheels = list((folder / "wheel").glob("*.whl"))
+    if len(wheels) != 1:
+        raise Refused(f"{spec}: pip fetched {len(wheels)} files instead of one wheel")
+    digest = hashlib.sha256()
+    with open(wheels[0], "rb") as file:
+        for chunk in iter(lambda: file.read(1 << 20), b""):
+            digest.update(chunk)
+    if digest.hexdigest() != sha256:
+        raise Refused(f"{spec}: the wheel's sha256 is not the one in {LOCK.name}")
+    return wheels[0]
+
+
+def why_pip_failed(text):
+    if "DO NOT MATCH THE HASHES" in text:
+        return f"the wheel's sha256 is not the one in {LOCK.name} (a damaged download, or a changed package); nothing was installed"
+    if "No module named pip" in text:
+        return "this Python has no pip; install python3-pip or set FACTS_PYTHON"
+    if "No space left" in text:
+        return "no space left on the disk of the cache"
+    if "No matching distribution" in text:
+        return "the package index does not have it, or cannot be reached"
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    errors = [line for line in lines if line.startswith("ERROR")]
+    return "pip: " + (errors or lines or ["failed and said nothing"])[-1][:300]
+
+
+def unpack(wheel, keep, out):
+    """Only what is kept, by its name in lib/ or include/, each file compared with RECORD."""
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        info = {name.rsplit("/", 1)[-1]: name for name in names if re.fullmatch(r"[^/]+\.dist-info/(RECORD|METADATA)", name)}
+        if set(info) != {"RECORD", "METADATA"}:
+            raise Refused(f"{wheel.name}: no RECORD and METADATA in it")
+        recorded = {row[0]: row[1] for row in csv.reader(io.StringIO(archive.read(info["RECORD"]).decode())) if len(row) == 3}
+        kept = [name for name in names if keep.search(name)]
+        if sum("/lib/" in name for name in kept) < 2:
+            raise Refused(f"{wheel.name}: the libraries are not where they are expected")
+        for name in kept:
+            place = out / name.split("/")[-2] / name.split("/")[-1]
+            place.parent.mkdir(exist_ok=True)
+            digest = hashlib.sha256()
+            with archive.open(name) as source, open(place, "wb") as file:
+                for chunk in iter(lambda source=source: source.read(1 << 20), b""):
+                    digest.update(chunk)
+                    file.write(chunk)
+            found = "sha256=" + base64.urlsafe_b64encode(digest.digest()).decode().rstrip("=")
+            if recorded.get(name) != found:
+                raise Refused(f"{wheel.name}: {name} is not what the package's RECORD says")
+        for short, name in info.items():
+            (out / short).write_bytes(archive.read(name))
+
+
+def put_in_place(new, target, aside):
+    own_folder(target.parent)
+    for file in new.rglob("*"):
+        if file.is_file():
+            with open(file, "rb") as handle:
+                os.fsync(handle.fileno())
+    if target.is_symlink() or target.exists():
+        os.rename(target, aside)
+    os.rename(new, target)
+
+
+def install(cache, spec, sha256, size):
+    package, version = spec.split("==")
+    target, keep = target_of(cache, package, version)
+    print(f"facts: installing {target.name if 'cudnn' in package else 'NVRTC ' + version} ({size / 1e6:.0f} MB to download)", file=sys.stderr, flush=True)
+    with tempfile.TemporaryDirectory(prefix="install.", dir=cache) as name:
+        folder = pathlib.Path(name)
+        wheel = download(spec, sha256, folder)
+        new = folder / "new"
+        new.mkdir(mode=0o700)
+        unpack(wheel, keep, new)
+        put_in_place(new, target, folder / "old")
+
+
+def stop(number, frame):
+    raise KeyboardInterrupt
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cache", type=pathlib.Path, required=True)
+    parser.add_argument("packages", nargs="+", metavar="PACKAGE==VERSION")
+    args = parser.parse_args()
+    signal.signal(signal.SIGTERM, stop)
+    os.umask(0o077)
+    locked = read_lock()
+    unknown = [spec for spec in args.packages if spec not in locked]
+    if unknown:
+        raise Refused(f"{unknown[0]}: not in {LOCK.name}, so its sha256 is not known", 2)
+    cache = own_folder(args.cache)
+    with open(cache / "install.lock", "w", encoding="ascii") as turn:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        for left in cache.glob("install.*"):
+            if left.is_dir() and not left.is_symlink():
+                shutil.rmtree(left, ignore_errors=True)  # of an installer that was killed
+        for spec in args.packages:
+            install(cache, spec, *locked[spec][:2])
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except Refused as refused:
+        print(f"facts: {refused}", file=sys.stderr)
+        sys.exit(refused.status)
+    except (zipfile.BadZipFile, EOFError) as broken:
+        print(f"facts: the wheel is damaged ({broken}); nothing was installed", file=sys.stderr)
+        sys.exit(3)
+    except OSError as failure:
+        print(f"facts: {failure.filename or 'the cache'}: {failure.strerror or failure}; nothing was installed", file=sys.stderr)
+        sys.exit(3)
+    except KeyboardInterrupt:
+        print("facts: interrupted; nothing was installed", file=sys.stderr)
+        sys.exit(130)

@@ -1,0 +1,159 @@
+/* facts cudnn list | install V... | remove V | path V */
+#include "parts.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char HELP[] = "usage: facts cudnn list                what is here, and what can be installed\n"
+                           "       facts cudnn install VERSION...  into the cache: 9.20.0, 9.20.0-jit-cu12, 9.12..9.14\n"
+                           "       facts cudnn remove VERSION...   out of the cache; nothing else is ever removed\n"
+                           "       facts cudnn path VERSION        the folder that holds its libcudnn.so.9\n";
+
+static int complain(int status, const facts_message *message)
+{
+    if (message->text[0])
+        (void)fprintf(stderr, "facts cudnn: %s\n", message->text);
+    return status;
+}
+
+static void print_build(const facts_build *b)
+{
+    const char *nvrtc = !b->needs_nvrtc ? "built in" : b->nvrtc[0] ? b->nvrtc : "MISSING: ./facts cudnn install it";
+    (void)printf("%-18s %-11s cu%d  %-5s %-8s %s  (NVRTC: %s)\n", b->name, b->full_version, b->cuda_major,
+                 b->kind == FACTS_BUILD_JIT ? "jit" : "full", facts_origin_name(b->origin), b->dir, nvrtc);
+}
+
+static bool here(const facts_builds *found, const facts_build *b)
+{
+    for (size_t i = 0; i < found->count; i++)
+        if (strcmp(found->at[i].name, b->name) == 0)
+            return true;
+    return false;
+}
+
+static int list(void)
+{
+    facts_builds found = { 0 }, installable = { 0 };
+    facts_message message = { 0 };
+    int status = facts_builds_discover(&found);
+    for (size_t i = 0; i < found.count; i++)
+        print_build(&found.at[i]);
+    if (found.count == 0)
+        (void)printf("no cuDNN 9 was found\n");
+    int known = facts_builds_installable(&installable, &message);
+    static const struct flavour {
+        facts_build_kind kind;
+        int cuda_major;
+    } FLAVOURS[] = { { FACTS_BUILD_JIT, 13 }, { FACTS_BUILD_JIT, 12 }, { FACTS_BUILD_FULL, 13 }, { FACTS_BUILD_FULL, 12 } };
+    for (size_t f = 0; known == 0 && f < sizeof FLAVOURS / sizeof *FLAVOURS; f++) {
+        (void)printf("%s%-4s cu%d:", f ? "             " : "installable: ", FLAVOURS[f].kind == FACTS_BUILD_JIT ? "jit" : "full", FLAVOURS[f].cuda_major);
+        for (size_t i = 0; i < installable.count; i++) {
+            const facts_build *b = &installable.at[i];
+            if (b->kind == FLAVOURS[f].kind && b->cuda_major == FLAVOURS[f].cuda_major && !here(&found, b))
+                (void)printf(" %s", b->version);
+        }
+        (void)printf("\n");
+    }
+    facts_builds_free(&found);
+    facts_builds_free(&installable);
+    return complain(status ? status : known, &message);
+}
+
+static int install(int argc, char **argv)
+{
+    char spec[2048] = "";
+    for (int i = 0; i < argc; i++) {
+        size_t n = strlen(spec);
+        if ((size_t)snprintf(spec + n, sizeof spec - n, "%s%s", n ? "," : "", argv[i]) >= sizeof spec - n) {
+            (void)fprintf(stderr, "facts cudnn: more versions than can be installed at once\n");
+            return 2;
+        }
+    }
+    facts_message message = { 0 };
+    int status = facts_builds_install(spec, &message);
+    return complain(status, &message);
+}
+
+static int unlink_one(const char *path, const struct stat *info, int type, struct FTW *walk)
+{
+    (void)info, (void)type, (void)walk;
+    return remove(path);
+}
+
+/* Renamed first, so that a half removed build is never found. */
+static int remove_build(const facts_build *b)
+{
+    char top[FACTS_PATH], aside[FACTS_PATH];
+    if (!facts_join(top, b->dir, ""))
+        return 3;
+    char *slash = strrchr(top, '/');
+    if (!slash)
+        return 3;
+    *slash = 0;
+    (void)snprintf(aside, sizeof aside, "%.*s.removed.%ld", (int)(sizeof aside - 32), top, (long)getpid());
+    if (rename(top, aside) != 0 || nftw(aside, unlink_one, 16, FTW_DEPTH | FTW_PHYS) != 0) {
+        (void)fprintf(stderr, "facts cudnn: %s: %s\n", top, strerror(errno));
+        return 3;
+    }
+    (void)printf("removed %s (%s)\n", b->name, top);
+    return 0;
+}
+
+static int remove_builds(int argc, char **argv)
+{
+    facts_builds found = { 0 };
+    int status = facts_builds_discover(&found);
+    for (int a = 0; a < argc && status == 0; a++) {
+        int removed = 0;
+        for (size_t i = 0; i < found.count && status == 0; i++) {
+            const facts_build *b = &found.at[i];
+            if (b->origin != FACTS_ORIGIN_CACHE || (strcmp(b->name, argv[a]) != 0 && strcmp(b->version, argv[a]) != 0))
+                continue;
+            status = remove_build(b);
+            removed++;
+        }
+        if (removed == 0) {
+            (void)fprintf(stderr, "facts cudnn: %s: not in the cache (what was not installed by FACTS is never removed); see ./facts cudnn list\n", argv[a]);
+            status = 2;
+        }
+    }
+    facts_builds_free(&found);
+    return status;
+}
+
+static int path(const char *spec)
+{
+    facts_builds builds = { 0 };
+    facts_message note = { 0 }, message = { 0 };
+    int status = facts_builds_resolve(&builds, spec, 0, &note, &message);
+    if (note.text[0])
+        (void)fprintf(stderr, "facts cudnn: %s\n", note.text);
+    for (size_t i = 0; i < builds.count; i++)
+        (void)printf("%s\n", builds.at[i].dir);
+    facts_builds_free(&builds);
+    return complain(status, &message);
+}
+
+int facts_cudnn_command(int argc, char **argv)
+{
+    const char *verb = argc > 1 ? argv[1] : "";
+    if (strcmp(verb, "--help") == 0 || strcmp(verb, "-?") == 0) {
+        (void)fputs(HELP, stdout);
+        return 0;
+    }
+    if (strcmp(verb, "list") == 0 && argc == 2)
+        return list();
+    if (strcmp(verb, "install") == 0 && argc > 2)
+        return install(argc - 2, argv + 2);
+    if (strcmp(verb, "remove") == 0 && argc > 2)
+        return remove_builds(argc - 2, argv + 2);
+    if (strcmp(verb, "path") == 0 && argc == 3)
+        return path(argv[2]);
+    (void)fputs(HELP, stderr);
+    return 2;
+}

@@ -1,0 +1,135 @@
+/* Installing is ci/cudnn_install.py's work: it fetches with pip, which knows the user's index, proxy and certificates. */
+#include "parts.h"
+
+#include <errno.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+extern char **environ;
+
+enum { MOST = 128 };
+
+typedef struct order {
+    char packages[MOST][80]; /* "nvidia-cudnn-jit-cu13==9.20.0.48" */
+    int count;
+} order;
+
+static void want(order *o, const char *package, const char *version)
+{
+    char text[80];
+    (void)snprintf(text, sizeof text, "%s==%s", package, version);
+    for (int i = 0; i < o->count; i++)
+        if (strcmp(o->packages[i], text) == 0)
+            return;
+    if (o->count < MOST)
+        memcpy(o->packages[o->count++], text, sizeof text);
+}
+
+typedef struct nvrtc_wish {
+    order *o;
+    const char *package;
+} nvrtc_wish;
+
+static void want_nvrtc(void *data, const facts_locked *line)
+{
+    nvrtc_wish *wish = data;
+    if (strcmp(line->package, wish->package) == 0)
+        want(wish->o, line->package, line->version);
+}
+
+static int run(const order *o, facts_message *message)
+{
+    char script[FACTS_PATH], cache[FACTS_PATH];
+    if (!facts_home_path("ci/cudnn_install.py", script)) {
+        facts_say(message, "ci/cudnn_install.py: not found; set FACTS_HOME to the folder that has it");
+        return 3;
+    }
+    if (!facts_cache_path("", cache)) {
+        facts_say(message, "neither XDG_CACHE_HOME nor HOME is set: there is no folder to install into");
+        return 3;
+    }
+    const char *named = getenv("FACTS_PYTHON"), *python = named && *named ? named : "python3";
+    char *argv[MOST + 5] = { (char *)python, script, (char *)"--cache", cache };
+    for (int i = 0; i < o->count; i++)
+        argv[4 + i] = (char *)o->packages[i];
+    pid_t child;
+    int failed = posix_spawnp(&child, python, NULL, NULL, argv, environ), status;
+    if (failed) {
+        facts_say(message, "%s: %s: installing cuDNN needs Python 3 with pip", python, strerror(failed));
+        return 3;
+    }
+    while (waitpid(child, &status, 0) < 0)
+        if (errno != EINTR)
+            return 3;
+    if (WIFEXITED(status))
+        return WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == 2 ? WEXITSTATUS(status) : 3;
+    facts_say(message, "the installer was ended by signal %d", WTERMSIG(status));
+    return 3;
+}
+
+/* Is the very package already in the cache? */
+static bool installed(const facts_builds *found, const facts_build *b)
+{
+    for (size_t i = 0; i < found->count; i++) {
+        const facts_build *f = &found->at[i];
+        if (f->origin == FACTS_ORIGIN_CACHE && strcmp(f->name, b->name) == 0 && strcmp(f->full_version, b->full_version) == 0)
+            return true;
+    }
+    return false;
+}
+
+static int order_builds(order *o, const facts_builds *wanted, const facts_builds *found, facts_message *message)
+{
+    int status = 0;
+    for (size_t i = 0; i < wanted->count && status == 0; i++) {
+        const facts_build *b = &wanted->at[i];
+        char package[48], path[FACTS_PATH];
+        (void)snprintf(package, sizeof package, "nvidia-cudnn-%scu%d", b->kind == FACTS_BUILD_JIT ? "jit-" : "", b->cuda_major);
+        if (b->origin == FACTS_ORIGIN_LOCK && !installed(found, b))
+            want(o, package, b->full_version);
+        if (b->needs_nvrtc && !facts_nvrtc_find(b->cuda_major, b->dir[0] ? b->dir : NULL, path)) {
+            nvrtc_wish wish = { o, b->cuda_major == 12 ? "nvidia-cuda-nvrtc-cu12" : "nvidia-cuda-nvrtc" };
+            status = facts_lock_read(want_nvrtc, &wish, message);
+        }
+    }
+    return status;
+}
+
+static int install(const facts_builds *wanted, facts_message *message)
+{
+    facts_builds found = { 0 };
+    order o = { 0 };
+    int status = facts_builds_discover(&found);
+    if (status == 0)
+        status = order_builds(&o, wanted, &found, message);
+    facts_builds_free(&found);
+    return status || o.count == 0 ? status : run(&o, message);
+}
+
+int facts_builds_install(const char *spec, facts_message *message)
+{
+    facts_builds wanted = { 0 };
+    facts_say(message, "%s", "");
+    int status = facts_builds_resolve(&wanted, spec, FACTS_RESOLVE_LOCK_ONLY, NULL, message);
+    if (status == 0)
+        status = install(&wanted, message);
+    facts_builds_free(&wanted);
+    return status;
+}
+
+int facts_builds_ensure(facts_builds *out, const char *spec, facts_message *note, facts_message *message)
+{
+    int status = facts_builds_resolve(out, spec, FACTS_RESOLVE_INSTALLABLE, note, message);
+    bool ready = true;
+    for (size_t i = 0; i < out->count; i++)
+        ready = ready && out->at[i].origin != FACTS_ORIGIN_LOCK && (!out->at[i].needs_nvrtc || out->at[i].nvrtc[0]);
+    if (status || ready)
+        return status;
+    facts_say(message, "%s", "");
+    status = install(out, message);
+    facts_builds_free(out);
+    return status ? status : facts_builds_resolve(out, spec, 0, note, message);
+}

@@ -1,0 +1,93 @@
+#include "integrity.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sha256.h"
+
+const char *facts_integrity_name(facts_integrity integrity)
+{
+    switch (integrity) {
+    case FACTS_INTEGRITY_OK: return "ok";
+    case FACTS_INTEGRITY_MISMATCH: return "mismatch";
+    case FACTS_INTEGRITY_UNKNOWN: break;
+    }
+    return "unknown";
+}
+
+bool facts_library_sha256(const char *path, char out[65])
+{
+    enum { CHUNK = 1 << 20 };
+    out[0] = 0;
+    FILE *file = fopen(path, "re");
+    char *chunk = malloc(CHUNK);
+    bool whole = false;
+    if (file && chunk) {
+        facts_sha256 hash;
+        uint8_t digest[32];
+        facts_sha256_init(&hash);
+        for (size_t n; (n = fread(chunk, 1, CHUNK, file)) > 0;)
+            facts_sha256_update(&hash, chunk, n);
+        whole = feof(file) && !ferror(file);
+        facts_sha256_final(&hash, digest);
+        for (int i = 0; whole && i < 32; i++)
+            (void)snprintf(out + 2 * i, 3, "%02x", digest[i]);
+    }
+    free(chunk);
+    if (file)
+        (void)fclose(file);
+    return whole;
+}
+
+/* RECORD has the digest in URL-safe base64 without padding. */
+static bool base64_equals_hex(const char *base64, const char *hex)
+{
+    static const char ALPHABET[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    unsigned held = 0;
+    int bits = 0, digits = 0;
+    for (; *base64; base64++) {
+        const char *at = strchr(ALPHABET, *base64);
+        if (!at)
+            return false;
+        held = held << 6 | (unsigned)(at - ALPHABET);
+        for (bits += 6; bits >= 4 && digits < 64; digits++) {
+            bits -= 4;
+            if (hex[digits] != "0123456789abcdef"[held >> bits & 15])
+                return false;
+        }
+    }
+    return digits == 64;
+}
+
+/* "path,sha256=BASE64,bytes": is this the line for a file of that name in a lib folder? Cuts the digest out. */
+static const char *digest_of(char *line, const char *name)
+{
+    char *hash = strstr(line, ",sha256=");
+    if (!hash)
+        return NULL;
+    *hash = 0;
+    const char *file = strrchr(line, '/');
+    if (!file || strcmp(file + 1, name) != 0)
+        return NULL;
+    hash += strlen(",sha256=");
+    hash[strcspn(hash, ",\r\n")] = 0;
+    return hash;
+}
+
+facts_integrity facts_library_check(const facts_build *build, const char *path, const char *sha256)
+{
+    char own[65], line[FACTS_PATH];
+    const char *slash = strrchr(path, '/'), *digest = NULL;
+    FILE *record = build->record[0] ? fopen(build->record, "re") : NULL;
+    if (!record)
+        return FACTS_INTEGRITY_UNKNOWN;
+    while (!digest && fgets(line, sizeof line, record))
+        digest = digest_of(line, slash ? slash + 1 : path);
+    (void)fclose(record);
+    if (!digest)
+        return FACTS_INTEGRITY_UNKNOWN;
+    if (!sha256 && !facts_library_sha256(path, own))
+        return FACTS_INTEGRITY_MISMATCH;
+    return base64_equals_hex(digest, sha256 ? sha256 : own) ? FACTS_INTEGRITY_OK : FACTS_INTEGRITY_MISMATCH;
+}

@@ -1,0 +1,76 @@
+#include "parts.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_sha256(const char *text)
+{
+    return strlen(text) == 64 && strspn(text, "0123456789abcdef") == 64;
+}
+
+int facts_lock_read(void (*each)(void *data, const facts_locked *line), void *data, facts_message *message)
+{
+    char path[FACTS_PATH], text[512];
+    if (!facts_home_path("ci/cudnn.lock", path)) {
+        facts_say(message, "ci/cudnn.lock: not found; set FACTS_HOME to the folder that has it");
+        return 3;
+    }
+    FILE *file = fopen(path, "re");
+    if (!file) {
+        facts_say(message, "%s: %s", path, strerror(errno));
+        return 3;
+    }
+    int number = 0, status = 0;
+    while (status == 0 && fgets(text, sizeof text, file)) {
+        number++;
+        if (text[0] == '#' || text[0] == '\n')
+            continue;
+        facts_locked line;
+        int v[4];
+        int fields = sscanf(text, "%47s %23s %64s %lld", line.package, line.version, line.sha256, &line.bytes);
+        if (fields != 4 || !is_sha256(line.sha256) || facts_version_parse(line.version, v, NULL) < 3) {
+            facts_say(message, "%s:%d: not \"package version sha256 bytes wheel\"; renew it with ci/cudnn_lock.py", path, number);
+            status = 3;
+        } else {
+            each(data, &line);
+        }
+    }
+    (void)fclose(file);
+    return status;
+}
+
+typedef struct collect {
+    facts_builds *out;
+    bool out_of_memory;
+} collect;
+
+static void add_build(void *data, const facts_locked *line)
+{
+    collect *c = data;
+    facts_build build = { .origin = FACTS_ORIGIN_LOCK, .three_libraries = true };
+    int number[4];
+    int numbers = facts_version_parse(line->version, number, NULL);
+    if (!facts_package_parse(line->package, &build.kind, &build.cuda_major))
+        return;
+    facts_build_set_name(&build, number, numbers);
+    if (!facts_builds_add(c->out, &build))
+        c->out_of_memory = true;
+}
+
+int facts_builds_installable(facts_builds *out, facts_message *message)
+{
+    *out = (facts_builds){ 0 };
+    collect c = { .out = out };
+    int status = facts_lock_read(add_build, &c, message);
+    if (status == 0 && c.out_of_memory) {
+        facts_say(message, "out of memory");
+        status = 3;
+    }
+    if (status)
+        facts_builds_free(out);
+    else if (out->count)
+        qsort(out->at, out->count, sizeof *out->at, facts_build_compare);
+    return status;
+}
