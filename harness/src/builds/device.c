@@ -1,0 +1,135 @@
+#include "device.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static bool suffix(const char *name, const char *end)
+{
+    size_t n = strlen(name), m = strlen(end);
+    return n > m && strcmp(name + n - m, end) == 0;
+}
+
+static int is_description(const struct dirent *entry)
+{
+    return suffix(entry->d_name, ".json") && entry->d_name[0] != '.';
+}
+
+const char *facts_device_names(char *out, size_t bytes)
+{
+    char folder[FACTS_PATH];
+    struct dirent **entries = NULL;
+    out[0] = 0;
+    int count = facts_home_path("devices", folder) ? scandir(folder, &entries, is_description, alphasort) : 0;
+    for (int i = 0; i < count; i++) {
+        size_t n = strlen(out);
+        (void)snprintf(out + n, bytes - n, "%s%.*s", n ? ", " : "", (int)(strlen(entries[i]->d_name) - 5), entries[i]->d_name);
+        free(entries[i]);
+    }
+    free(entries);
+    return out;
+}
+
+/* Where the description of that name lies. Returns false with a line when nothing does. */
+static bool find(const char *spec, char out[FACTS_PATH], facts_message *message)
+{
+    if (strchr(spec, '/') || suffix(spec, ".json")) {
+        if (facts_join(out, spec, ""))
+            return true;
+        facts_say(message, "the path of the device description is too long");
+        return false;
+    }
+    char part[128], names[512];
+    if (spec[0] && spec[0] != '.' && (size_t)snprintf(part, sizeof part, "devices/%s.json", spec) < sizeof part && facts_home_path(part, out))
+        return true;
+    facts_say(message, "--device \"%.64s\": not a GPU's number, cpu, a JSON file, or one of: %s", spec, facts_device_names(names, sizeof names));
+    return false;
+}
+
+/* A field's text, made harmless for a terminal; absent or no text: empty. */
+static void text_field(const json_t *file, const char *key, char *out, size_t bytes)
+{
+    const char *text = json_string_value(json_object_get(file, key));
+    (void)snprintf(out, bytes, "%s", text ? text : "");
+    for (char *c = out; *c; c++)
+        if ((unsigned char)*c < ' ')
+            *c = ' ';
+}
+
+static bool whole_number(const json_t *device, const char *key, long long least, long long most, long long *out, const char *path, facts_message *message)
+{
+    const json_t *value = json_object_get(device, key);
+    *out = json_integer_value(value);
+    if (json_is_integer(value) && *out >= least && *out <= most)
+        return true;
+    facts_say(message, "%s: \"%s\" must be a whole number from %lld to %lld", path, key, least, most);
+    return false;
+}
+
+/* What any cuDNN would need; that a version wants more fields is that version's answer. */
+static bool read_device(facts_device *out, const json_t *device, const char *path, facts_message *message)
+{
+    long long version, processors;
+    if (!json_is_object(device)) {
+        facts_say(message, "%s: \"device\" must be the object that cuDNN is given", path);
+        return false;
+    }
+    if (!whole_number(device, "deviceVer", 500, 9990, &version, path, message) ||
+        !whole_number(device, "multiProcessorCount", 1, 100000, &processors, path, message))
+        return false;
+    if (version % 10) {
+        facts_say(message, "%s: \"deviceVer\" is the compute capability times 100 (9.0 is 900), not %lld", path, version);
+        return false;
+    }
+    char *json = json_dumps(device, JSON_COMPACT);
+    bool fits = json && strlen(json) < sizeof out->json;
+    if (fits)
+        memcpy(out->json, json, strlen(json) + 1);
+    else
+        facts_say(message, "%s: \"device\" is longer than %zu bytes", path, sizeof out->json - 1);
+    free(json);
+    out->sm = (int)(version / 10);
+    out->multiprocessors = (int)processors;
+    return fits;
+}
+
+static void name_of_file(const char *path, char *out, size_t bytes)
+{
+    const char *slash = strrchr(path, '/');
+    (void)snprintf(out, bytes, "%.*s", (int)bytes - 1, slash ? slash + 1 : path);
+    if (suffix(out, ".json"))
+        out[strlen(out) - 5] = 0;
+}
+
+int facts_device_load(facts_device *out, const char *spec, facts_message *message)
+{
+    char path[FACTS_PATH];
+    json_error_t error;
+    *out = (facts_device){ 0 };
+    if (!find(spec, path, message))
+        return 2;
+    if (access(path, R_OK) != 0) {
+        facts_say(message, "%s: %s", path, strerror(errno));
+        return 2;
+    }
+    json_t *file = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
+    if (!json_is_object(file)) {
+        facts_say(message, "%s:%d:%d: %s", path, file ? 1 : error.line, file ? 1 : error.column, file ? "a JSON object was expected" : error.text);
+        json_decref(file);
+        return 2;
+    }
+    const json_t *device = json_object_get(file, "device");
+    text_field(file, "name", out->name, sizeof out->name);
+    text_field(file, "source", out->source, sizeof out->source);
+    text_field(file, "read_with", out->read_with, sizeof out->read_with);
+    text_field(file, "date", out->date, sizeof out->date);
+    if (!out->name[0])
+        name_of_file(path, out->name, sizeof out->name);
+    bool good = read_device(out, device ? device : file, path, message);
+    json_decref(file);
+    return good ? 0 : 2;
+}
