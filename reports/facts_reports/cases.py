@@ -1,0 +1,57 @@
+"""Case names, read back: a name says only what is not default, so the defaults come from keys.json."""
+import json
+from functools import lru_cache
+from pathlib import Path
+
+# Keys whose value holds several numbers joined by "/": part -> place. A shorter value repeats its last number.
+PARTS = {"h": ("q", "k", "v"), "s": ("q", "kv"), "d": ("qk", "v")}
+SUBJECT = ("cudnn", "sm", "build", "backend", "grade", "verdict", "engine", "class")  # of a row, not of its case
+
+
+@lru_cache(maxsize=1)
+def key_table():
+    return json.loads((Path(__file__).parent / "keys.json").read_text(encoding="utf-8"))
+
+
+@lru_cache(maxsize=1)
+def defaults():
+    return {k["key"]: k["default"] for k in key_table()}
+
+
+@lru_cache(maxsize=1)
+def _follows():
+    return {k["key"]: k["follows"] for k in key_table() if "follows" in k}
+
+
+@lru_cache(maxsize=1)
+def parts():
+    """{'h.q': ('h', 0), ...}"""
+    return {f"{key}.{name}": (key, i) for key, names in PARTS.items() for i, name in enumerate(names)}
+
+
+def query_keys():
+    return list(defaults()) + list(parts()) + [k for k in SUBJECT if k not in defaults()] + ["device"]
+
+
+def parse(name):
+    """{key: value} of what the name says. Tokens that are not key=value are kept out: a record is data, not a promise."""
+    said = {}
+    for token in name.split():
+        key, sep, value = token.partition("=")
+        if sep and key:
+            said[key] = value
+    return said
+
+
+def value_of(said, key):
+    """The value of a key or dotted part, defaults included; None when there is no such key."""
+    if key in parts():
+        key, place = parts()[key]
+        numbers = said.get(key, defaults()[key]).split("/")
+        return numbers[min(place, len(numbers) - 1)]
+    if key in said or key not in defaults():
+        return said.get(key)
+    if key not in _follows():
+        return defaults()[key]
+    other = value_of(said, _follows()[key])
+    return other.split("_")[-1 if key in ("k", "v") else 0] if _follows()[key] == "layout" else other

@@ -1,0 +1,90 @@
+"""python3 -m facts_reports IN... -o DIR: the same records as a page, CSV, JSON, Markdown and JUnit."""
+import argparse
+import sys
+from pathlib import Path
+
+from . import exports, markdown, reader, text, words
+from .store import Store
+
+OK, BAD_INPUT, ENVIRONMENT, INCOMPLETE = 0, 2, 3, 4
+
+
+def _parser():
+    parser = argparse.ArgumentParser(prog="facts report", description="Shows FACTS records. Every verdict is the record's own.",
+                                     epilog="Exit: 0 written; 2 bad input; 3 the environment cannot do it; 4 written, but the record is incomplete.")
+    parser.add_argument("inputs", metavar="IN", nargs="+", help="a record (.jsonl, .jsonl.gz, .jsonl.xz) or a folder of them")
+    parser.add_argument("-o", "--output", metavar="DIR", help="folder for index.html, results.csv, results.json, summary.md, junit.xml")
+    parser.add_argument("--title", default="cuDNN fused attention: what is supported, and is it right", help="title of the page")
+    parser.add_argument("--issue", metavar="CASE", help="print the body of an issue about this case, in Markdown")
+    parser.add_argument("--readme", action="store_true", help="print README's table, features by version range, in Markdown")
+    return parser
+
+
+def _fail(message, code):
+    print(f"facts report: {message}", file=sys.stderr)
+    return code
+
+
+def load(inputs):
+    """A store with everything that the inputs hold. Raises reader.InputError."""
+    store = Store()
+    for path in reader.find(inputs):
+        store.files.append(reader.read_file(path, store))
+    store.finish()
+    return store
+
+
+def write_site(store, folder, title):
+    from . import site  # the one part that needs Jinja2
+
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "index.html").write_text(site.render(store, title), encoding="utf-8")
+    exports.write_csv(store, folder / "results.csv")
+    about = {"title": title, "answer": words.answer(store), "complete": store.complete(), "totals": store.totals(), "runs": store.runs,
+             "targets": list(store.targets.values())}
+    exports.write_json(store, folder / "results.json", about)
+    (folder / "summary.md").write_text(markdown.summary(store, title), encoding="utf-8")
+    exports.write_junit(store, folder / "junit.xml", title)
+
+
+def _warn(store):
+    for report in store.files:
+        for sample in report.samples:
+            print(f"facts report: {report.name}: {sample}", file=sys.stderr)
+        if report.unreadable > len(report.samples):
+            print(f"facts report: {report.name}: {report.unreadable - len(report.samples):,} more unreadable lines", file=sys.stderr)
+
+
+def main(argv=None):
+    parser = _parser()
+    try:
+        args = parser.parse_args(argv)
+    except SystemExit as stop:
+        return stop.code
+    if not (args.output or args.issue or args.readme):
+        return _fail("say where to write: -o DIR (or --issue CASE, --readme)", BAD_INPUT)
+    try:
+        store = load(args.inputs)
+    except reader.InputError as error:
+        return _fail(str(error), BAD_INPUT)
+    _warn(store)
+    if not store.one("SELECT EXISTS(SELECT 1 FROM row)") and not store.runs:
+        return _fail("no record in " + ", ".join(args.inputs), BAD_INPUT)
+    title = text.line(args.title, 200)
+    if args.issue:
+        body = markdown.issue(store, args.issue)
+        if body is None:
+            return _fail(f"no row has the case '{text.line(args.issue, 200)}'", BAD_INPUT)
+        print(body, end="")
+    if args.readme:
+        print(markdown.readme_table(store), end="")
+    if args.output:
+        try:
+            write_site(store, Path(args.output), title)
+        except ModuleNotFoundError as error:
+            return _fail(f"the Python package '{error.name}' is missing; install it (Debian: python3-jinja2)", ENVIRONMENT)
+        except OSError as error:
+            return _fail(f"{error.filename or args.output}: {error.strerror or error}", ENVIRONMENT)
+        head, sentence = words.answer(store)
+        print(f"{head} {sentence}\n{Path(args.output) / 'index.html'}")
+    return OK if store.complete() else INCOMPLETE

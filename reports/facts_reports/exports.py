@@ -1,0 +1,115 @@
+"""The same rows for machines: CSV, JSON, JUnit."""
+import csv
+import json
+from xml.sax.saxutils import escape, quoteattr
+
+from . import words
+from .cases import parse
+from .vocabulary import BY_WORD
+
+COLUMNS = ("case", "pass", "dtype", "cudnn", "build", "device", "sm", "grade", "backend", "outcome", "verdict", "supported", "engine", "config",
+           "reason_class", "reason_status", "reason", "worst", "workspace_bytes", "plan_ms", "exec_us", "decide_us", "attempt", "run", "group")
+JUNIT_ALL = 20000   # above this many rows only what is not a pass is listed, beside the totals: readers refuse files above 30 MB
+_NUMBERS = ("workspace_bytes", "plan_ms", "exec_us", "decide_us")
+
+
+def _cell(value):
+    """A spreadsheet must not run what a record says."""
+    if value is None:
+        return ""
+    value = str(value) if not isinstance(value, bool) else str(int(value))
+    return "'" + value if value[:1] in ("=", "+", "-", "@", "\t") and not value.lstrip("+-").replace(".", "", 1).isdigit() else value
+
+
+def write_csv(store, path):
+    with path.open("w", newline="", encoding="utf-8") as out:
+        table = csv.writer(out)
+        table.writerow(COLUMNS)
+        for outcome, row in store.rows():
+            said, reason = parse(row["case"]), row.get("reason") or {}
+            more = {"pass": said.get("pass"), "dtype": said.get("dtype"), "outcome": outcome, "reason_class": reason.get("class"),
+                    "reason_status": reason.get("status"), "reason": reason.get("text"), "worst": words.why(row)}
+            table.writerow([_cell(more[c] if c in more else row.get(c)) for c in COLUMNS])
+
+
+def write_json(store, path, about):
+    """One object; rows one a line, so that it can be read in pieces and compared."""
+    with path.open("w", encoding="utf-8") as out:
+        head = json.dumps(about, ensure_ascii=False, indent=1)
+        out.write(head[:-2] + ',\n "rows": [')
+        for i, (outcome, row) in enumerate(store.rows()):
+            out.write(("," if i else "") + "\n" + json.dumps({**row, "outcome": outcome}, ensure_ascii=False, allow_nan=False))
+        out.write("\n]}\n")
+
+
+def _seconds(row):
+    value = row.get("wall_ms")
+    return f"{value / 1000:.3f}" if isinstance(value, (int, float)) and 0 <= value < 1e12 else "0"
+
+
+def _tag(outcome, row):
+    known = row.get("expectation")
+    kind = BY_WORD[outcome].kind
+    if kind in ("failure", "error") and known:
+        return "skipped", f"xfail: {known if isinstance(known, str) else json.dumps(known, ensure_ascii=False)}"
+    if kind == "failure":
+        return "failure", f"{outcome}: {words.why(row)}"
+    if kind == "error" or outcome in ("mistrusted", "inconclusive"):
+        return "error", f"{outcome}: {words.why(row)}"
+    if kind == "refused":
+        return "skipped", words.why(row) or "refused without a reason"
+    if kind == "open":
+        return "skipped", f"{outcome}: {words.why(row)}"
+    return "", ""
+
+
+def write_junit(store, path, title):
+    labels = words.build_labels(store.builds())
+    everything = store.one("SELECT count(*) FROM row") <= JUNIT_ALL
+    with path.open("w", encoding="utf-8") as out:
+        out.write(f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name={quoteattr(title)}>\n')
+        for build, version in store.builds():
+            for device in store.devices():
+                _suite(store, out, build, version, device, labels, everything)
+        out.write("</testsuites>\n")
+
+
+def _suite(store, out, build, version, device, labels, everything):
+    here, args = "build=? AND device=?", (build, device)
+    tally = {"failure": 0, "error": 0, "skipped": 0}
+    body, total = [], 0
+    for outcome, row in store.rows(here, args):
+        total += 1
+        tag, message = _tag(outcome, row)
+        if tag:
+            tally[tag] += 1
+        if not tag and not everything:
+            continue
+        body.append(_testcase(row, version, tag, message, outcome, labels))
+    if not total:
+        return
+    listed = "" if everything else f"; {total - len(body)} passing rows are counted, not listed"
+    name = f"{labels[build]} on {device}{listed}"
+    # Readers add up what is listed; what is only counted is said in the properties.
+    out.write(f"<testsuite name={quoteattr(name)} tests=\"{len(body)}\" failures=\"{tally['failure']}\" errors=\"{tally['error']}\" skipped=\"{tally['skipped']}\">\n"
+              f"<properties><property name=\"rows\" value=\"{total}\"/>")
+    for outcome, n in store.counts(here, args).items():
+        out.write(f"<property name={quoteattr('rows.' + outcome)} value=\"{n}\"/>")
+    out.write("</properties>\n" + "".join(body) + "</testsuite>\n")
+
+
+def _testcase(row, version, tag, message, outcome, labels):
+    sm = row.get("sm")
+    classname = f"facts.{parse(row['case']).get('pass', 'fwd')}.{f'sm{sm}' if sm is not None else 'cpu' if row['device'] == 'cpu' else 'sm'}.cudnn{version}"
+    config = row.get("config")
+    name = f"{row['case']} @ {labels[row['build']]} {row['device']}" + (f" config {config}" if config is not None and "engine=all" in row["case"] else "")
+    head = f"<testcase classname={quoteattr(classname)} name={quoteattr(name)} time=\"{_seconds(row)}\""
+    if not tag:
+        return head + "/>\n"
+    lines = [message, words.repro(row, labels), f"grade: {row.get('grade') or 'unknown'}"]
+    chain = (row.get("reason") or {}).get("chain")
+    lines += [f"  {c.get('status', '')}: {c.get('text', '')}" for c in chain[:10] if isinstance(c, dict)] if isinstance(chain, list) else []
+    details = escape("\n".join(lines))
+    inner = f"<{tag} message={quoteattr(message[:500])}" + (f" type={quoteattr(outcome)}" if tag != "skipped" else "")
+    body = f"{inner}>{details}</{tag}>" if tag != "skipped" else f"{inner}/><system-out>{details}</system-out>"
+    return f"{head}>{body}</testcase>\n"

@@ -1,0 +1,89 @@
+"""Features: slices of the matrix, each a predicate of the case language, so that a cell is a query that anyone can repeat.
+
+An axis that no case varies has nothing to show and is named as such, never dropped in silence.
+"""
+from dataclasses import dataclass
+
+from . import cases, predicate
+
+# Axes whose slices are spelled out. The rest follow from the values that the records hold.
+_SPELLED = {
+    "Pass": (("forward", "pass=fwd"), ("backward", "pass=bwd")),
+    "Mask": (("no mask", "mask=none & window=inf:inf"), ("causal, top-left", "mask=causal"), ("causal, bottom-right", "mask=causal_br"),
+             ("window, top-left", "window!=inf:inf & align=tl"), ("window, bottom-right", "window!=inf:inf & align=br")),
+    "Head dim": (("up to 64", "d.qk<=64"), ("65 to 128", "d.qk>64 & d.qk<=128"), ("129 to 256", "d.qk>128 & d.qk<=256"), ("above 256", "d.qk>256"),
+                 ("d_qk and d_v differ", "d~*/*")),
+    "Heads": (("one KV head each", "!h~*/*"), ("grouped queries", "h~*/* & h.k>1"), ("one KV head for all", "h~*/* & h.k=1")),
+    "Lengths": (("decode, s_q = 1", "s.q=1"), ("s_q = s_kv", "!s~*/*"), ("s_q and s_kv differ", "s~*/* & s.q>1"), ("s_kv up to 256", "s.kv<=256"),
+                ("s_kv 257 to 1024", "s.kv>256 & s.kv<=1024"), ("s_kv above 1024", "s.kv>1024")),
+    "Padding": (("no padding", "padding=none & lens=none"), ("lengths given", "lens!=none"), ("random lengths", "padding=random"),
+                ("empty sequences", "padding~zero*"), ("other padding", "padding in (full, one)")),
+    "Strides": (("dense", "stride=dense"), ("gaps", "stride~*gap*"), ("broadcast, stride 0", "stride~*broadcast*"), ("permuted", "stride~*perm*"),
+                ("offset", "stride~*offset*"), ("misaligned", "stride~*misaligned*"), ("wild strides of size 1", "stride~*size1*")),
+    "Outputs": (("nothing but O", "want=none & pass=fwd"), ("stats", "want~*stats*"), ("max", "want~*max*"), ("sum_exp", "want~*sum_exp*")),
+}
+_BY_VALUE = (("Type", "dtype"), ("Output type", "out"), ("Layout", "layout"), ("Output layout", "o"), ("Gradient layout", "dqkv"), ("Stats layout", "stats"),
+             ("Bias", "bias"), ("ALiBi", "alibi"), ("Block mask", "blockmask"), ("Softmax", "softmax"), ("Score mod", "mod"), ("Dropout", "dropout"),
+             ("Paged", "paged"), ("Scale", "scale"), ("Scaling", "scaling"), ("Deterministic", "deterministic"), ("Execution", "exec"),
+             ("Implementation", "impl"), ("Spelling", "spelling"), ("Rope", "rope"), ("Data", "fill"), ("Poison", "poison"))
+_ORDER = ("Pass", "Type", "Mask", "Padding", "Head dim", "Heads", "Lengths", "Layout", "Strides", "Outputs")
+_SLICES_PER_AXIS = 16
+
+
+@dataclass(frozen=True)
+class Feature:
+    axis: str
+    label: str
+    where: str      # "" for a group of the suite
+    why: str = ""
+
+
+def membership(name):
+    said = cases.parse(name)
+    return lambda key: cases.value_of(said, key)
+
+
+def _by_value(axis, key, said):
+    seen = {}
+    for one in said:
+        value = cases.value_of(one, key)
+        seen[value] = seen.get(value, 0) + 1
+    if len(seen) < 2:
+        return []
+    order = next((k.get("values", []) for k in cases.key_table() if k["key"] == key), [])
+    place = {v: i for i, v in enumerate([cases.defaults()[key], *order])}
+    common = sorted(sorted(seen, key=lambda v: -seen[v])[:_SLICES_PER_AXIS], key=lambda v: (place.get(v, 99), v))
+    safe = [v for v in common if v and not set(v) & set("()&|!=<>~, *?")]
+    return [Feature(axis, v, f"{key}={v}") for v in safe]
+
+
+def of(names):
+    """(features, names of axes that no case varies), for the distinct case names of a record."""
+    said = [cases.parse(n) for n in names]
+    found = {}
+    for axis, slices in _SPELLED.items():
+        hits = []
+        for label, where in slices:
+            tree = predicate.parse(where)
+            n = sum(predicate.holds(tree, lambda key, one=one: cases.value_of(one, key)) for one in said)
+            if n:
+                hits.append((n, Feature(axis, label, where)))
+        # One slice that holds everything says nothing.
+        found[axis] = [f for _, f in hits] if len(hits) > 1 else []
+    for axis, key in _BY_VALUE:
+        found[axis] = _by_value(axis, key, said)
+    order = [*_ORDER, *(a for a in found if a not in _ORDER)]
+    return [f for axis in order for f in found[axis]], [axis for axis in order if not found[axis]]
+
+
+def groups(store):
+    """Groups of the suite in the order of the record, each with why it exists (run.groups: {name: why} or [{name, why}])."""
+    why = {}
+    for run in store.runs.values():
+        said = run.get("groups")
+        if isinstance(said, dict):
+            why.update({k: v for k, v in said.items() if isinstance(v, str)})
+        elif isinstance(said, list):
+            why.update({str(g.get("name")): str(g.get("why", "")) for g in said if isinstance(g, dict)})
+    names = [g for (g,) in store.db.execute("SELECT suite_group FROM row WHERE suite_group<>'' GROUP BY suite_group ORDER BY min(id)")]
+    return [Feature("Suite", name, "", why.get(name, "")) for name in names]

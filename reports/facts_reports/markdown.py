@@ -1,0 +1,133 @@
+"""Markdown for people in a hurry: the overview (about 4 kB), README's example table, and the body of an issue."""
+from . import features, text, words
+from .cases import parse
+from .predicate import holds, parse as parse_predicate
+from .versions import range_words, segments
+from .vocabulary import BY_WORD, RANK
+
+SUMMARY_BYTES = 4096
+_FINDINGS = 10
+
+
+def _cell_history(cells, labels):
+    """[(words, counts)] over builds. Neighbours join when every case ended alike, never when only totals agree."""
+    signatures = [tuple(sorted(c.items())) for c in cells]
+    out = []
+    for a, z in segments(signatures):
+        counts = {}
+        for outcome in cells[a].values():
+            counts[outcome] = counts.get(outcome, 0) + 1
+        out.append((range_words(labels, a, z), counts))
+    return out
+
+
+def _counts_words(counts):
+    order = sorted(counts, key=RANK.get)
+    return ", ".join(f"{BY_WORD[o].mark} {counts[o]:,} {o}" for o in order)
+
+
+def feature_table(store, axes=None, most=40):
+    """Features down, devices across, ranges of versions in the cells."""
+    builds, devices = store.builds(), store.devices()
+    names = words.build_labels(builds)
+    by_target = {}
+    for case, build, device, config, outcome in store.db.execute("SELECT case_name, build, device, config, outcome FROM row"):
+        by_target.setdefault((device, build), {})[(case, config)] = outcome
+    cases = {case for rows in by_target.values() for case, _ in rows}
+    found, _ = features.of(sorted(cases))
+    lines = ["| | " + " | ".join(text.markdown(d) for d in devices) + " |", "|---" * (len(devices) + 1) + "|"]
+    for feature in [f for f in found if axes is None or f.axis in axes][:most]:
+        tree = parse_predicate(feature.where)
+        member = {c for c in cases if holds(tree, features.membership(c))}
+        row = []
+        for device in devices:
+            asked = [b for b, _ in builds if (device, b) in by_target]
+            cells = [{k: o for k, o in by_target[(device, b)].items() if k[0] in member} for b in asked]
+            told = _cell_history(cells, [names[b] for b in asked])
+            row.append("<br>".join(f"{when}: {_counts_words(counts) or 'no case'}" for when, counts in told))
+        lines.append(f"| {feature.axis.lower()}: {text.markdown(feature.label)} | " + " | ".join(row) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def summary(store, title):
+    head, sentence = words.answer(store)
+    totals, labels = store.totals(), words.build_labels(store.builds())
+    parts = [f"# {text.markdown(title)}\n", f"**{head}** {text.markdown(sentence)}\n",
+             f"Planned {totals['planned']:,} = answered {totals['answered']:,} + missing {totals['missing']:,}."
+             + ("" if store.complete() else f" **Incomplete**: {text.count(totals['unreadable'], 'unreadable line')}.") + "\n"]
+    counts = store.counts
+    rows = [f"| {text.markdown(labels[b])} | {text.markdown(d)} | {_counts_words(c)} |" for b, _ in store.builds() for d in store.devices()
+            if (c := counts("build=? AND device=?", (b, d)))]
+    table = "| cuDNN | device | rows |\n|---|---|---|\n"
+    room = SUMMARY_BYTES - len("\n".join(parts).encode()) - 600
+    parts.append(table + _fitting(rows, room * 3 // 5, "targets"))
+    found = words.findings(store, limit=2000)
+    if found:
+        rows = [f"| {BY_WORD[f['outcome']].mark} {f['outcome']}{' (known)' if f['known'] else ''} | {text.code(f['case'])} | {text.markdown(f['device'])} | "
+                f"{text.markdown(words.history_words(f['history']))} |" for f in found]
+        room = SUMMARY_BYTES - len("\n".join(parts).encode()) - 400
+        parts.append("| finding | case | device | cuDNN |\n|---|---|---|---|\n" + _fitting(rows[:_FINDINGS], room, "findings", len(rows)))
+        parts.append("Repeat one: `" + words.repro(found[0]["row"], labels).replace("`", "") + "`\n" if len(found[0]["case"]) < 250 else "")
+    parts.append("FACTS covers fused attention only; a convolution or RNN regression passes it.\n")
+    return "\n".join(parts)
+
+
+def _fitting(rows, room, noun, total=None):
+    kept, used = [], 0
+    for row in rows:
+        used += len(row.encode()) + 1
+        if used > room:
+            break
+        kept.append(row)
+    left = (total or len(rows)) - len(kept)
+    return "\n".join(kept) + ("\n" if kept else "") + (f"\n{left:,} more {noun}: index.html\n" if left else "")
+
+
+def readme_table(store):
+    """The example table of the project's README."""
+    return feature_table(store, axes=("Pass", "Type", "Mask", "Padding", "Head dim", "Heads", "Layout", "Strides"), most=30)
+
+
+def _same(asked, name):
+    """A case may be given in any order of its tokens."""
+    return parse(asked) == parse(name)
+
+
+def issue(store, case):
+    """An issue body for one case, or None when no record holds it."""
+    name = next((n for (n,) in store.db.execute("SELECT DISTINCT case_name FROM row ORDER BY case_name") if n == case or _same(case, n)), None)
+    if name is None:
+        return None
+    labels = words.build_labels(store.builds())
+    rows = sorted(store.rows("case_name=?", (name,)), key=lambda r: RANK[r[0]])
+    worst, row = rows[0]
+    out = [f"## {worst}: {text.code(name)}\n", f"{BY_WORD[worst].says[0].upper()}{BY_WORD[worst].says[1:]}. {text.markdown(words.why(row))}\n",
+           "| device | cuDNN | outcome | evidence | engine | |", "|---|---|---|---|---|---|"]
+    place = {b: i for i, (b, _) in enumerate(store.builds())}
+    for outcome, r in sorted(rows, key=lambda r: (r[1]["device"], place[r[1]["build"]], r[1].get("config") or 0)):
+        engine = "" if r.get("engine") is None else r["engine"]
+        out.append(f"| {text.markdown(r['device'])} | {text.markdown(labels[r['build']])} | {BY_WORD[outcome].mark} {outcome} | {r.get('grade') or ''} | {text.markdown(str(engine))} | "
+                   f"{text.markdown(words.why(r, 160))} |")
+    if row.get("errors"):
+        out += ["", "| tensor | ratio | gate | worst at | got | want | bound |", "|---|---|---|---|---|---|---|"]
+        for tensor, e in row["errors"].items():
+            if isinstance(e, dict):
+                cells = [e.get("ratio"), e.get("gate"), e.get("worst_index"), e.get("got"), e.get("want"), e.get("bound")]
+                out.append(f"| {text.markdown(tensor)} | " + " | ".join("" if c is None else text.markdown(str(c)) for c in cells) + " |")
+    chain = [c for c in (row.get("reason") or {}).get("chain") or [] if isinstance(c, dict)]
+    if chain:
+        out += ["", "Reason chain:", ""] + [f"- engine {text.markdown(str(c.get('engine', '')))}: {text.markdown(str(c.get('status', '')))} {text.markdown(str(c.get('text', '')))}" for c in chain[:10]]
+    out += ["", "Repeat it:", "", "    " + words.repro(row, labels), "", _environment(store, row)]
+    return "\n".join(out)
+
+
+def _environment(store, row):
+    run = store.runs.get(row.get("run", ""), {})
+    target = store.targets.get((row["build"], row["device"]), {})
+    said = [f"FACTS {run.get('facts', 'unknown')}", f"suite {run.get('suite_hash', 'unknown')}", f"seed {run.get('seed', 'unknown')}",
+            str(target.get("device_name") or row["device"]), f"driver {target.get('driver', 'unknown')}", f"build {row['build']}"]
+    lines = [text.markdown(", ".join(said)), ""]
+    for lib in target.get("libraries") or []:
+        if isinstance(lib, dict) and lib.get("sha256"):
+            lines.append(f"- {text.code(str(lib.get('path', '')).rsplit('/', 1)[-1])} sha256 {text.code(str(lib['sha256'])[:64])} RECORD: {text.markdown(str(lib.get('record', 'unknown')))}")
+    return "\n".join(lines) + "\n"

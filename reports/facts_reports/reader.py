@@ -1,0 +1,164 @@
+"""Records into SQLite. A record from elsewhere is data: bounded, cleaned, counted, never executed or followed."""
+import gzip
+import json
+import lzma
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from . import text
+from .vocabulary import GRADES, VERDICTS
+
+LINE_LIMIT = 8 << 20       # bytes of one line; a longer one is counted, not kept
+FILE_LIMIT = 8 << 30       # bytes of one file, unpacked
+SAMPLES = 5
+
+
+@dataclass
+class FileReport:
+    """What one file gave."""
+    name: str
+    lines: int = 0
+    rows: int = 0
+    unreadable: int = 0
+    samples: list = field(default_factory=list)
+    runs: int = 0
+    closed: bool = False     # the last run said complete: true
+    truncated: bool = False
+
+    def refuse(self, why):
+        self.unreadable += 1
+        if len(self.samples) < SAMPLES:
+            self.samples.append(f"line {self.lines}: {why}")
+
+    @property
+    def complete(self):
+        return self.unreadable == 0 and not self.truncated and self.closed
+
+
+class InputError(ValueError):
+    """A file that cannot be read at all: one line for people."""
+
+
+def find(inputs):
+    """Files of the command line; a folder means its records."""
+    files = []
+    for item in inputs:
+        path = Path(item)
+        if path.is_dir():
+            inside = sorted(p for p in path.iterdir() if re.search(r"\.jsonl(\.gz|\.xz)?$", p.name))
+            if not inside:
+                raise InputError(f"{item}: no *.jsonl, *.jsonl.gz or *.jsonl.xz in this folder")
+            files += inside
+        elif path.exists():
+            files.append(path)
+        else:
+            raise InputError(f"{item}: no such file or folder")
+    return files
+
+
+def _open(path):
+    if path.name.endswith(".gz"):
+        return gzip.open(path, "rb")
+    if path.name.endswith(".xz"):
+        return lzma.open(path, "rb")
+    return path.open("rb")
+
+
+def lines(stream, report):
+    """Lines of bounded length; the rest of an overlong one is read over."""
+    seen = 0
+    while True:
+        line = stream.readline(LINE_LIMIT + 1)
+        if not line:
+            return
+        seen += len(line)
+        report.lines += 1
+        if len(line) > LINE_LIMIT and not line.endswith(b"\n"):
+            while line and not line.endswith(b"\n"):
+                line = stream.readline(1 << 20)
+                seen += len(line)
+            report.refuse(f"longer than {LINE_LIMIT >> 20} MiB")
+        elif line.strip():
+            yield line
+        if seen > FILE_LIMIT:
+            report.truncated = True
+            report.refuse(f"the file goes on after {FILE_LIMIT >> 30} GiB; not read")
+            return
+
+
+def read_file(path, store):
+    report = FileReport(text.line(path.name, 200))
+    try:
+        with _open(path) as stream:
+            for line in lines(stream, report):
+                _take(line, report, store)
+    except (EOFError, lzma.LZMAError, gzip.BadGzipFile) as error:
+        report.refuse(f"packed data ends or breaks here ({text.line(str(error), 100)})")
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}") from None
+    return report
+
+
+def _take(line, report, store):
+    try:
+        item = json.loads(line.decode("utf-8", "replace"), parse_constant=lambda word: word.lower().replace("infinity", "inf"))
+    except (ValueError, RecursionError) as error:
+        report.refuse("not JSON" + ("" if line.endswith(b"\n") else ", and cut off") + f" ({text.line(str(error), 80)})")
+        return
+    if not isinstance(item, dict):
+        report.refuse("not an object")
+        return
+    why = _dispatch(item, report, store)
+    if why:
+        report.refuse(why)
+
+
+def _dispatch(item, report, store):
+    for word in ("run", "target", "start", "end"):
+        if isinstance(item.get(word), dict):
+            value = text.clean_json(item[word])
+            if word == "run":
+                report.runs, report.closed = report.runs + 1, False
+            if word == "end":
+                report.closed = value.get("complete") is True
+            store.note(word, value)
+            return ""
+    if "case" not in item:
+        return "an object of no known kind"
+    row, why = normal_row(item)
+    if why:
+        return why
+    report.rows += 1
+    store.add_row(row)
+    return ""
+
+
+def normal_row(item):
+    """A row whose fields have the types that others rely on; or why it is none."""
+    row = text.clean_json(item, limit=8000)
+    for name in ("case", "build", "device", "verdict"):
+        if not isinstance(row.get(name), str) or not row[name].strip():
+            return None, f"a row without '{name}'"
+        row[name] = re.sub(r"\s+", " ", row[name]).strip()
+    if len(row["case"]) > 1500:
+        return None, "a case name longer than 1500 characters"
+    row["build"], row["device"] = text.line(row["build"], 120), text.line(row["device"], 120)
+    if row["verdict"] not in VERDICTS:
+        return None, f"no verdict '{text.line(row['verdict'], 40)}'"
+    if row.get("grade") not in GRADES:
+        row["grade"] = None
+    version = row.get("cudnn")
+    row["cudnn"] = text.line(version, 40) if isinstance(version, str) else row["build"].split("-")[0]
+    row["sm"] = row["sm"] if isinstance(row.get("sm"), int) else None
+    row["attempt"] = row["attempt"] if isinstance(row.get("attempt"), int) else 1
+    row["config"] = row["config"] if isinstance(row.get("config"), int) else None
+    row["supported"] = row["supported"] if isinstance(row.get("supported"), bool) else None
+    for name in ("backend", "run", "group"):
+        row[name] = text.line(row[name], 120) if isinstance(row.get(name), str) else ""
+    if not isinstance(row.get("engine"), (int, str, type(None))):
+        row["engine"] = None
+    for name, kind in (("reason", dict), ("errors", dict), ("engines", list), ("padded", dict)):
+        if not isinstance(row.get(name), kind):
+            row[name] = kind()
+    return row, ""

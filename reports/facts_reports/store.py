@@ -1,0 +1,131 @@
+"""Rows in SQLite: the latest word on every (case, target) wins, and what the plan names but nobody answered is there as `missing`."""
+import json
+import sqlite3
+
+from .vocabulary import RANK, is_finding, outcome_of
+from .versions import build_key
+
+_SCHEMA = """
+CREATE TABLE seen(id INTEGER PRIMARY KEY, run TEXT, started TEXT, attempt INT, case_name TEXT, build TEXT, cudnn TEXT, device TEXT, config INT,
+                  outcome TEXT, suite_group TEXT, json TEXT);
+CREATE TABLE row(id INTEGER PRIMARY KEY, run TEXT, case_name TEXT, build TEXT, cudnn TEXT, device TEXT, config INT, outcome TEXT, rank INT,
+                 finding INT, suite_group TEXT, json TEXT);
+"""
+
+
+class Store:
+    def __init__(self):
+        self.db = sqlite3.connect(":memory:")
+        self.db.executescript(_SCHEMA)
+        self.runs, self.targets, self.files, self.starts = {}, {}, [], {}
+        self.superseded = 0
+        self._order, self._batch = [], []
+
+    # ---- filling ----
+
+    def note(self, word, value):
+        run = str(value.get("id") or value.get("run") or "")
+        if word == "run":
+            self.runs[run] = {**self.runs.get(run, {}), **value}
+        elif word == "target":
+            self.targets[(str(value.get("build", "")), str(value.get("device", "")))] = value
+        elif word == "end":
+            self.runs.setdefault(run, {})["end"] = value
+        elif word == "start":
+            key = tuple(str(value.get(k, "")) for k in ("case", "build", "device"))
+            self.starts[key] = self.starts.get(key, 0) + 1
+
+    def add_row(self, row):
+        outcome = outcome_of(row["verdict"], row["grade"], row["supported"])
+        started = str(self.runs.get(row["run"], {}).get("started", ""))
+        # With engine=all a configuration is a row of its own; otherwise the chosen engine's place is no identity.
+        config = row["config"] if "engine=all" in row["case"].split() else None
+        self._batch.append((row["run"], started, row["attempt"], row["case"], row["build"], row["cudnn"], row["device"],
+                            -1 if config is None else config, outcome, row["group"], json.dumps(row, ensure_ascii=False)))
+        if len(self._batch) >= 5000:
+            self._flush()
+
+    def _flush(self):
+        self.db.executemany("INSERT INTO seen(run,started,attempt,case_name,build,cudnn,device,config,outcome,suite_group,json)"
+                            " VALUES(?,?,?,?,?,?,?,?,?,?,?)", self._batch)
+        self._batch = []
+
+    def finish(self):
+        """Call once, when every file is read."""
+        self._flush()
+        self.db.executescript("""
+            INSERT INTO row(run,case_name,build,cudnn,device,config,outcome,suite_group,json)
+              SELECT run,case_name,build,cudnn,device,config,outcome,suite_group,json FROM (
+                SELECT *, row_number() OVER (PARTITION BY case_name,build,device,config ORDER BY started DESC, attempt DESC, id DESC) AS place
+                FROM seen) WHERE place = 1 ORDER BY id;""")
+        total = self.one("SELECT count(*) FROM seen")
+        self.superseded = total - self.one("SELECT count(*) FROM row")
+        self.db.execute("DROP TABLE seen")
+        self._draw_missing()
+        words = [(RANK[o], int(is_finding(o)), o) for (o,) in self.db.execute("SELECT DISTINCT outcome FROM row").fetchall()]
+        self.db.executemany("UPDATE row SET rank=?, finding=? WHERE outcome=?", words)
+        self.db.execute("CREATE INDEX row_case ON row(case_name)")
+
+    def _draw_missing(self):
+        """A plan is cases times targets: a case that one target of its run answered is due from the others."""
+        for run, about in self.runs.items():
+            targets = [(str(t.get("build", "")), str(t.get("device", ""))) for t in about.get("targets") or [] if isinstance(t, dict)]
+            for build, device in targets:
+                if not build or not device:
+                    continue
+                version = str(self.targets.get((build, device), {}).get("cudnn") or build.split("-")[0])
+                due = self.db.execute("SELECT DISTINCT case_name, suite_group FROM row r WHERE run=? AND NOT EXISTS"
+                                      " (SELECT 1 FROM row x WHERE x.case_name=r.case_name AND x.build=? AND x.device=?)",
+                                      (run, build, device)).fetchall()
+                seen = set()
+                for case, group in due:
+                    if case in seen:
+                        continue
+                    seen.add(case)
+                    tried = self.starts.get((case, build, device), 0)
+                    said = "in flight when the record ended" if tried else "the record ends before it"
+                    row = {"case": case, "build": build, "device": device, "cudnn": version, "verdict": "not_run", "run": run, "group": group,
+                           "reason": {"class": "", "text": said}, "grade": None}
+                    self.db.execute("INSERT INTO row(run,case_name,build,cudnn,device,config,outcome,suite_group,json) VALUES(?,?,?,?,?,-1,'missing',?,?)",
+                                    (run, case, build, version, device, group, json.dumps(row)))
+
+    # ---- asking ----
+
+    def one(self, sql, args=()):
+        return self.db.execute(sql, args).fetchone()[0]
+
+    def rows(self, where="1", args=(), order="rank, case_name, device, cudnn, config"):
+        """(outcome, row) in order; `where` and `order` are ours, never input."""
+        for outcome, data in self.db.execute(f"SELECT outcome, json FROM row WHERE {where} ORDER BY {order}", args):
+            yield outcome, json.loads(data)
+
+    def builds(self):
+        """[(build, version)] oldest first."""
+        return sorted(self.db.execute("SELECT DISTINCT build, cudnn FROM row").fetchall(), key=lambda b: build_key(*b))
+
+    def devices(self):
+        """Measured ones first: what ran outweighs what was decided."""
+        return [d for (d,) in self.db.execute("SELECT device FROM row GROUP BY device ORDER BY sum(outcome='supported') > 0, device")]
+
+    def counts(self, where="1", args=()):
+        return dict(self.db.execute(f"SELECT outcome, count(*) FROM row WHERE {where} GROUP BY outcome ORDER BY min(rank)", args).fetchall())
+
+    def totals(self):
+        """planned = answered + missing, in (case, target) pairs; rows may be more (engine=all gives one for each configuration)."""
+        pairs = "SELECT DISTINCT case_name, build, device FROM row WHERE outcome {} 'missing'"
+        answered = self.one(f"SELECT count(*) FROM ({pairs.format('<>')})")
+        named = self.one(f"SELECT count(*) FROM ({pairs.format('=')})")
+        said, shards = 0, {}
+        for run in self.runs.values():
+            planned = run.get("planned")
+            if isinstance(planned, int) and not isinstance(planned, bool) and 0 <= planned < 1 << 40:
+                # A resumed or repeated run plans the same again; another shard or another target plans more.
+                shards[(str(run.get("suite_hash")), str(run.get("shard")), json.dumps(run.get("targets"), sort_keys=True))] = planned
+        said = sum(shards.values())
+        planned = max(said, answered + named)
+        return {"planned": planned, "answered": answered, "missing": planned - answered, "missing_named": named,
+                "rows": self.one("SELECT count(*) FROM row WHERE outcome <> 'missing'"), "superseded": self.superseded,
+                "cases": self.one("SELECT count(DISTINCT case_name) FROM row"), "unreadable": sum(f.unreadable for f in self.files)}
+
+    def complete(self):
+        return bool(self.files) and all(f.complete for f in self.files) and self.totals()["missing"] == 0

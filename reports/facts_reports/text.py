@@ -1,0 +1,54 @@
+"""Text from elsewhere: made harmless once, here, before anything keeps it."""
+import re
+
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufffe\uffff\ud800-\udfff]")
+_SAFE_WORD = re.compile(r"[A-Za-z0-9_@%+=:,./-]+")
+
+
+def clean(value, limit):
+    """One bounded string without control, direction or half characters (so also valid XML 1.0)."""
+    text = _CONTROL.sub("\ufffd", value[: limit + 1])
+    if len(value) > limit:
+        text = f"{text[:limit]} … (cut: {len(value):,} characters)"
+    return text
+
+
+def line(value, limit):
+    return re.sub(r"[\t\n\r]+", " ", clean(value, limit))
+
+
+def clean_json(value, limit=4000, depth=8, items=400):
+    """The same for a parsed JSON value: bounded in length, depth and breadth."""
+    if isinstance(value, str):
+        return clean(value, limit)
+    if value is None or isinstance(value, (bool, float)):
+        return value
+    if isinstance(value, int):
+        return value if abs(value) < 1 << 63 else str(value)[:40]
+    if depth == 0:
+        return "…"
+    if isinstance(value, list):
+        return [clean_json(v, limit, depth - 1, items) for v in value[:items]]
+    return {line(str(k), 80): clean_json(v, limit, depth - 1, items) for k, v in list(value.items())[:items]}
+
+
+def shell(word):
+    """Quoted for a POSIX shell: what is copied from a page must do nothing but what it says."""
+    return word if _SAFE_WORD.fullmatch(word) else "'" + word.replace("'", "'\\''") + "'"
+
+
+def markdown(value):
+    """Inline text for a Markdown table."""
+    return re.sub(r"([\\`*_{}\[\]<>|#!~])", r"\\\1", line(value, 300)).replace("@", "@\u200b")
+
+
+def code(value):
+    """Inline code for a Markdown table: fenced by more backticks than it holds."""
+    value = line(value, 1500).replace("|", "\\|")
+    ticks = "`" * (max((len(m) for m in re.findall("`+", value)), default=0) + 1)
+    pad = " " if "`" in value else ""
+    return f"{ticks}{pad}{value}{pad}{ticks}"
+
+
+def count(n, word, plural=None):
+    return f"{n:,} {word if n == 1 else plural or word + 's'}"

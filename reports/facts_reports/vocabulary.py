@@ -1,0 +1,52 @@
+"""The words a row may end with, once: the record's verdicts, and the two that a reader adds.
+
+`supported` is a yes that nobody ran (a described device); `missing` is a row that the plan names and no record holds.
+"""
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Outcome:
+    word: str
+    mark: str   # differs in shape for each word: colour is never the only sign
+    kind: str   # good, refused, failure, error, open
+    says: str   # for people
+
+
+# Worst first: the order of rows, and of the outcomes in a cell.
+OUTCOMES = (
+    Outcome("crash", "☠", "error", "the worker died while it had this case"),
+    Outcome("hang", "⧗", "error", "the worker passed its deadline with this case"),
+    Outcome("exit_crash", "⏏", "error", "the worker died after its last case"),
+    Outcome("overrun", "»", "failure", "guard bytes outside the output changed"),
+    Outcome("wrong", "✗", "failure", "the numbers are outside the bound"),
+    Outcome("nan", "∅", "failure", "not finite where a number is due"),
+    Outcome("unwritten", "□", "failure", "poison survived: never written"),
+    Outcome("nondeterministic", "≠", "failure", "two runs differ bit for bit"),
+    Outcome("graph_mismatch", "≢", "failure", "replay differs from the eager run"),
+    Outcome("exec_fail", "⊘", "failure", "built, but would not execute"),
+    Outcome("build_fail", "△", "failure", "offered by heuristics, would not compile"),
+    Outcome("mistrusted", "≈", "open", "the data could not tell"),
+    Outcome("inconclusive", "?", "open", "the target could not be asked"),
+    Outcome("missing", "…", "open", "planned, but the record holds no row"),
+    Outcome("not_run", "·", "open", "planned, not run"),
+    Outcome("unsupported", "–", "refused", "refused with a reason"),
+    Outcome("supported", "○", "good", "decided yes; nobody ran it"),
+    Outcome("pass", "✓", "good", "ran, and the numbers are right"),
+)
+BY_WORD = {o.word: o for o in OUTCOMES}
+RANK = {o.word: i for i, o in enumerate(OUTCOMES)}
+VERDICTS = frozenset(BY_WORD) - {"missing", "supported"}
+GRADES = ("measured", "decided", "claimed")
+FINDING_KINDS = ("failure", "error")
+
+
+def is_finding(word):
+    return BY_WORD[word].kind in FINDING_KINDS
+
+
+def outcome_of(verdict, grade, supported):
+    """A yes for a described device is no pass: nothing was computed."""
+    if supported and verdict in ("pass", "not_run") and grade != "measured":
+        return "supported"
+    return verdict

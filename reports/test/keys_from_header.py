@@ -1,0 +1,40 @@
+"""Prints facts_reports/keys.json from the harness's list of keys, so that the page knows the defaults that a name omits.
+
+    python3 reports/test/keys_from_header.py > reports/facts_reports/keys.json
+"""
+import json
+import re
+import sys
+from pathlib import Path
+
+HEADER = Path(__file__).resolve().parents[2] / "harness/src/case/keys.h"
+# Where absence means "as another key".
+FOLLOWS = {"out": "dtype", "grad": "dtype", "bias_dtype": "dtype", "q": "layout", "k": "layout", "v": "layout"}
+# One argument of X(...): string literals and macro words side by side.
+_ARGUMENTS = re.compile(r'((?:"[^"]*"|[^",()]|\([^()]*\))+)(?:,|$)')
+
+
+def keys(header):
+    """[{key, kind, default, values?, follows?}] in the order of a canonical name."""
+    listed = header.split("#define FACTS_KEY_LIST(X)")[1].split("#define AS_ENUM")[0].replace("\\\n", "\n")
+    rows = []
+    for chunk in re.split(r"\n\s*X\(", "\n" + listed.split("/* clang-format on")[0])[1:]:
+        _, word, kind, allowed, default, *_ = [a.strip() for a in _ARGUMENTS.findall(chunk.strip().rstrip(")"))]
+        word, default = word.strip('"'), default.strip('"')
+        row = {"key": word, "kind": kind.lower(), "default": default}
+        values = [v for text in re.findall(r'"([^"]*)"', allowed) for v in text.split() if re.fullmatch(r"[a-z0-9_]+(:[a-z]+)?", v)]
+        if values and kind in ("WORD", "SET"):
+            row["values"] = values
+        if word in FOLLOWS:
+            row["follows"] = FOLLOWS[word]
+        rows.append(row)
+    return rows
+
+
+def main():
+    rows = keys(HEADER.read_text(encoding="utf-8"))
+    sys.stdout.write("[\n" + ",\n".join("  " + json.dumps(r) for r in rows) + "\n]\n")
+
+
+if __name__ == "__main__":
+    main()
