@@ -1,0 +1,64 @@
+/* What the two halves of the backward pass share: backward_rows.c makes dQ, backward_keys.c makes dK and dV. */
+#ifndef FREF_BACKWARD_H
+#define FREF_BACKWARD_H
+
+#include <math.h>
+
+#include "slab.h"
+
+#define E32 0x1p-23
+#define THIRD (1.0 / 3.0)
+/* A probability below this may be flushed to zero by fp32 arithmetic. */
+#define FREF__P_FLUSHED 0x1.125fbee250664p-126 /* 2^-125.9 */
+
+/* What one row brings to every gradient. */
+typedef struct fref__row_facts {
+    double delta;        /* D_i = sum_c dO O */
+    double es, ew;       /* a logit's error, rms and worst */
+    double ep, ez;       /* an error of dO . v, rms and worst */
+    double edelta;       /* an error of D_i, the same for all keys */
+    double eo;           /* the same, when the O that the engine read is not at hand */
+} fref__row_facts;
+
+typedef struct fref__backward {
+    const fref__shape *shape;
+    const fref_rounding *rounding;
+    const fref__inputs *inputs;
+    const fref_backward_out *out;
+    fref__precision in, to;
+    fref__row_facts *facts; /* [unit, span, rows] of the slab */
+    bool judged;            /* a sigma or bound of dK or dV is wanted */
+} fref__backward;
+
+/* Sums over keys (dQ) or rows (dK, dV) before they are scaled; what each means is said above the code that fills them. */
+typedef struct fref__sums {
+    double *value, *magnitude, *variance, *bound, *flushed;
+} fref__sums;
+
+static inline double fref__at_least_1(double x)
+{
+    return x > 1.0 ? x : 1.0;
+}
+
+/* What dS may lose to subnormals, before the scale: the cast comes after it. */
+static inline double fref__floor_of_ds(const fref__backward *x)
+{
+    double scale = fabs(x->shape->problem->scale);
+    return x->in.eta / (scale > 0.0 && scale < 1.0 ? scale : 1.0);
+}
+
+/* Fills the facts of the slab's rows and writes dQ. Returns 0 or ENOMEM. */
+int fref__backward_rows(const fref__backward *x, const fref__slab *slab);
+/* Writes dK and dV, from the facts. Returns 0 or ENOMEM. */
+int fref__backward_keys(const fref__backward *x, const fref__slab *slab);
+
+/* A piece of scratch memory. */
+typedef struct fref__part {
+    double **out;
+    int64_t size; /* doubles */
+} fref__part;
+
+/* Cuts `base` into the parts and returns the doubles used; with NULL it only counts. */
+int64_t fref__cut(const fref__part *parts, size_t count, double *base);
+
+#endif

@@ -1,0 +1,290 @@
+/* dK and dV, key by key.
+ *
+ * Per query head, with er^2 and ebig the weights of backward_rows.c (w2 and w1 there) and u, eta of the cast of dS or P:
+ *
+ *   dK   variance = scale^2 sum_i (er^2 + P^2 eD^2) q^2 + FK^2 + ak^2         bound = scale sum_i (ebig + P eD) |q| + ak sqrt(s_q/16)
+ *   dV   variance = sum_i (THIRD (u P)^2 + (es P)^2 + THIRD eta^2) dO^2 + FV^2 + av^2
+ *        bound    = sum_i (u P + ew P + eta) |dO| + av sqrt(s_q/16)
+ *   FK, FV: what may be flushed      ak, av = e32 sqrt(s_q/16) (scale sum_i |dS| |q|, or sum_i P |dO|)
+ *
+ * The heads of a group add; when their partial sums are cast to the input type first, each brings R = THIRD (u |x|)^2 and u |x|. The sum is
+ * cast once: THIRD (uo |x|)^2, uo |x|. Here D's error differs from row to row, so it adds as squares; so does eo, when O is not the engine's.
+ */
+#include <errno.h>
+#include <math.h>
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backward.h"
+
+#define KEYS 64 /* keys of one task */
+#define ROWS 64 /* rows that are weighed at a time */
+
+/* The weights of one row's contribution to one gradient, [ROWS, KEYS]. */
+typedef struct weights {
+    double *value, *magnitude, *variance, *bound, *flushed;
+} weights;
+
+typedef struct total {
+    double *value, *variance, *bound;
+    bool read[KEYS]; /* by a live row of the group */
+} total;
+
+typedef struct scratch {
+    double *s, *dp; /* [ROWS, KEYS + a panel] */
+    weights k, v;
+    fref__sums sums_k, sums_v; /* of one query head, [KEYS, ld] */
+    total total_k, total_v;    /* of the group, [KEYS, ld] */
+} scratch;
+
+static int64_t cut_scratch(scratch *t, double *base, const fref__shape *s)
+{
+    int64_t tile = ROWS * KEYS, wide_k = KEYS * s->ld_qk, wide_v = KEYS * s->ld_v;
+    const fref__part parts[] = {
+        { &t->s, ROWS * (KEYS + FREF__LANES) },
+        { &t->dp, ROWS * (KEYS + FREF__LANES) },
+        { &t->k.value, tile },
+        { &t->k.magnitude, tile },
+        { &t->k.variance, tile },
+        { &t->k.bound, tile },
+        { &t->k.flushed, tile },
+        { &t->v.value, tile },
+        { &t->v.variance, tile },
+        { &t->v.bound, tile },
+        { &t->v.flushed, tile },
+        { &t->sums_k.value, wide_k },
+        { &t->sums_k.magnitude, wide_k },
+        { &t->sums_k.variance, wide_k },
+        { &t->sums_k.bound, wide_k },
+        { &t->sums_k.flushed, wide_k },
+        { &t->sums_v.value, wide_v },
+        { &t->sums_v.magnitude, wide_v },
+        { &t->sums_v.variance, wide_v },
+        { &t->sums_v.bound, wide_v },
+        { &t->sums_v.flushed, wide_v },
+        { &t->total_k.value, wide_k },
+        { &t->total_k.variance, wide_k },
+        { &t->total_k.bound, wide_k },
+        { &t->total_v.value, wide_v },
+        { &t->total_v.variance, wide_v },
+        { &t->total_v.bound, wide_v },
+    };
+    t->v.magnitude = NULL; /* P itself: v.value */
+    return fref__cut(parts, sizeof parts / sizeof parts[0], base);
+}
+
+typedef struct flushes {
+    bool k, v;
+} flushes;
+
+/* One row against `keys`; s and dp hold (logit before scaling) and dO.v from keys.first on. */
+static flushes weigh_row(const fref__backward *x, scratch *t, int64_t r, const fref__head *head, int64_t i, const double *s,
+                         const double *dp, fref__range keys)
+{
+    const fref__row_facts *f = &x->facts[head->slot * x->shape->problem->rows + i];
+    double scale = x->shape->problem->scale, u = x->in.unit_roundoff, eta = x->in.eta, floor = fref__floor_of_ds(x);
+    double *const tiles[] = { t->k.value, t->k.magnitude, t->k.variance, t->k.bound,  t->k.flushed,
+                              t->v.value, t->v.variance,  t->v.bound,    t->v.flushed };
+    for (size_t n = 0; n < sizeof tiles / sizeof tiles[0]; n++)
+        memset(tiles[n] + r * KEYS, 0, (size_t)(keys.last - keys.first) * sizeof(double));
+    fref__range own = head->range[i];
+    int64_t first = own.first > keys.first ? own.first : keys.first, last = own.last < keys.last ? own.last : keys.last;
+    double edelta = f->edelta, variance_delta = edelta * edelta + f->eo * f->eo;
+    double worst_delta = edelta + sqrt(3.0 * (double)x->shape->problem->dim_v) * f->eo;
+    double variance_cast = THIRD * u * u + f->es * f->es, variance_p = f->ep * f->ep + variance_delta;
+    double variance_floor_k = THIRD * floor * floor, variance_floor_v = THIRD * eta * eta;
+    flushes any = { false, false };
+    for (int64_t j = first; j < last; j++) {
+        int64_t c = j - keys.first, at = r * KEYS + c;
+        double p = exp(s[c] * scale - head->stats[i]), ds = p * (dp[c] - f->delta), size = fabs(ds);
+        bool underflows = p < FREF__P_FLUSHED;
+        t->k.value[at] = ds;
+        t->k.magnitude[at] = size;
+        t->k.variance[at] = variance_cast * ds * ds + variance_p * p * p + variance_floor_k;
+        t->k.bound[at] = (u + f->ew) * size + p * (f->ez + worst_delta) + floor + (underflows ? size : 0.0);
+        t->v.value[at] = p;
+        t->v.variance[at] = variance_cast * p * p + variance_floor_v;
+        t->v.bound[at] = (u + f->ew) * p + eta;
+        if (ds != 0.0 && (underflows || fabs(scale) * size < 1.01 * eta)) {
+            t->k.flushed[at] = ds;
+            any.k = true;
+        }
+        if (p > 0.0 && p < 1.01 * eta) {
+            t->v.flushed[at] = p;
+            any.v = true;
+        }
+        t->total_k.read[c] = t->total_v.read[c] = true;
+    }
+    return any;
+}
+
+/* sums += (weights of `rows` rows)^T f(x). */
+static void add(double *sums, const double *weight, const double *x, int64_t ld, int64_t rows, int64_t keys, fref__of of)
+{
+    fref__operands product = { .rows = keys,
+                               .columns = ld,
+                               .inner = rows,
+                               .a = weight,
+                               .a_row = 1,
+                               .a_inner = KEYS,
+                               .b = x,
+                               .b_inner = ld,
+                               .c = sums,
+                               .c_row = ld };
+    fref__add_product(&product, of);
+}
+
+static void add_all(const fref__sums *sums, const weights *w, const double *x, int64_t ld, int64_t rows, int64_t keys, bool judged,
+                    bool flushed)
+{
+    add(sums->value, w->value, x, ld, rows, keys, FREF__OF_VALUE);
+    if (!judged)
+        return;
+    add(sums->magnitude, w->magnitude ? w->magnitude : w->value, x, ld, rows, keys, FREF__OF_MAGNITUDE);
+    add(sums->variance, w->variance, x, ld, rows, keys, FREF__OF_SQUARE);
+    add(sums->bound, w->bound, x, ld, rows, keys, FREF__OF_MAGNITUDE);
+    if (flushed)
+        add(sums->flushed, w->flushed, x, ld, rows, keys, FREF__OF_VALUE);
+}
+
+static void clear(const fref__sums *sums, int64_t count)
+{
+    double *const parts[] = { sums->value, sums->magnitude, sums->variance, sums->bound, sums->flushed };
+    for (size_t n = 0; n < sizeof parts / sizeof parts[0]; n++)
+        memset(parts[n], 0, (size_t)count * sizeof(double));
+}
+
+/* All rows of one query head against `keys`: fills sums_k and sums_v. */
+static void sum_head(const fref__backward *x, scratch *t, const fref__head *head, fref__range keys)
+{
+    const fref__shape *s = x->shape;
+    const fref_problem *p = s->problem;
+    int64_t count = keys.last - keys.first, ld = KEYS + FREF__LANES;
+    clear(&t->sums_k, count * s->ld_qk);
+    clear(&t->sums_v, count * s->ld_v);
+    fref__range rows = fref__rows_of_keys(head, p->rows, keys);
+    for (int64_t i = rows.first; i < rows.last; i += ROWS) {
+        int64_t n = rows.last - i < ROWS ? rows.last - i : ROWS;
+        const double *q = head->q + i * s->ld_qk, *d_o = head->d_o + i * s->ld_v;
+        int64_t skip = keys.first - fref__dot_panels(t->s, ld, q, s->ld_qk, n, p->dim_qk, head->k_panels, keys);
+        fref__dot_panels(t->dp, ld, d_o, s->ld_v, n, p->dim_v, head->v_panels, keys);
+        flushes any = { false, false };
+        for (int64_t r = 0; r < n; r++) {
+            flushes one = weigh_row(x, t, r, head, i + r, t->s + r * ld + skip, t->dp + r * ld + skip, keys);
+            any.k |= one.k;
+            any.v |= one.v;
+        }
+        add_all(&t->sums_k, &t->k, q, s->ld_qk, n, count, x->judged, any.k);
+        add_all(&t->sums_v, &t->v, d_o, s->ld_v, n, count, x->judged, any.v);
+    }
+}
+
+/* Adds one query head's sums, times `scale`, to the group's. */
+static void finish_head(const fref__backward *x, const total *group, const fref__sums *sums, double scale, bool partials_cast, int64_t count)
+{
+    double sqrt_n = sqrt(fref__at_least_1((double)x->shape->problem->rows / 16.0));
+    for (int64_t at = 0; at < count; at++) {
+        double value = scale * sums->value[at], lost = scale * sums->flushed[at];
+        double accumulated = E32 * sqrt_n * fabs(scale) * sums->magnitude[at];
+        double cast = partials_cast ? x->in.unit_roundoff * fmax(fabs(value), x->in.tiny) : 0.0;
+        group->value[at] += value;
+        group->variance[at] += scale * scale * sums->variance[at] + lost * lost + accumulated * accumulated + THIRD * cast * cast;
+        group->bound[at] += fabs(scale) * sums->bound[at] + accumulated * sqrt_n + cast;
+    }
+}
+
+/* Where a finished gradient goes; each may be NULL. */
+typedef struct destination {
+    double *value, *sigma, *bound;
+} destination;
+
+static void write_keys(const fref__backward *x, const destination *to, const total *group, int64_t first_element, int64_t keys,
+                       int64_t dim, int64_t ld)
+{
+    for (int64_t j = 0; j < keys; j++) {
+        for (int64_t c = 0; c < dim; c++) {
+            int64_t from = j * ld + c, at = first_element + j * dim + c;
+            bool live = group->read[j];
+            double value = group->value[from], cast = x->to.unit_roundoff * fmax(fabs(value), x->to.tiny);
+            if (to->value)
+                to->value[at] = live ? value : 0.0;
+            if (to->sigma)
+                to->sigma[at] = live ? sqrt(group->variance[from] + THIRD * cast * cast) : 0.0;
+            if (to->bound)
+                to->bound[at] = live ? group->bound[from] + cast : 0.0;
+        }
+    }
+}
+
+static void start_group(total *group, int64_t count)
+{
+    memset(group->read, 0, sizeof group->read);
+    memset(group->value, 0, (size_t)count * sizeof(double));
+    memset(group->variance, 0, (size_t)count * sizeof(double));
+    memset(group->bound, 0, (size_t)count * sizeof(double));
+}
+
+/* All query heads of a unit against `keys`, in order; a key or value head is written when its last query head is done. */
+static void keys_tile(const fref__backward *x, scratch *t, const fref__slab *slab, int64_t unit, fref__range keys)
+{
+    const fref__shape *s = x->shape;
+    const fref_problem *p = s->problem;
+    const fref_backward_out *out = x->out;
+    int64_t count = keys.last - keys.first;
+    for (int64_t h = 0; h < s->span; h++) {
+        fref__head head = fref__head_of(slab, s, unit, h);
+        if (h % s->group_k == 0)
+            start_group(&t->total_k, count * s->ld_qk);
+        if (h % s->group_v == 0)
+            start_group(&t->total_v, count * s->ld_v);
+        sum_head(x, t, &head, keys);
+        bool cast = x->rounding->partials_cast;
+        finish_head(x, &t->total_k, &t->sums_k, p->scale, cast && s->group_k > 1, count * s->ld_qk);
+        finish_head(x, &t->total_v, &t->sums_v, 1.0, cast && s->group_v > 1, count * s->ld_v);
+        if ((h + 1) % s->group_k == 0) {
+            int64_t first = ((head.b * p->heads_k + head.h / s->group_k) * p->keys + keys.first) * p->dim_qk;
+            write_keys(x, &(destination){ out->dk, out->dk_sigma, out->dk_bound }, &t->total_k, first, count, p->dim_qk, s->ld_qk);
+        }
+        if ((h + 1) % s->group_v == 0) {
+            int64_t first = ((head.b * p->heads_v + head.h / s->group_v) * p->keys + keys.first) * p->dim_v;
+            write_keys(x, &(destination){ out->dv, out->dv_sigma, out->dv_bound }, &t->total_v, first, count, p->dim_v, s->ld_v);
+        }
+    }
+}
+
+/* D and Stats of a row may be NaN or infinite although all that was decoded is finite: O is not kept. */
+static bool facts_are_finite(const fref__backward *x, int64_t unit)
+{
+    int64_t rows = x->shape->span * x->shape->problem->rows;
+    for (int64_t i = 0; i < rows; i++)
+        if (!isfinite(x->facts[unit * rows + i].delta))
+            return false;
+    return true;
+}
+
+int fref__backward_keys(const fref__backward *x, const fref__slab *slab)
+{
+    const fref__shape *s = x->shape;
+    const fref_backward_out *out = x->out;
+    if (!out->dk && !out->dk_sigma && !out->dk_bound && !out->dv && !out->dv_sigma && !out->dv_bound)
+        return 0;
+    scratch none;
+    int64_t size = cut_scratch(&none, NULL, s);
+    double *memory = malloc((size_t)(size * omp_get_max_threads()) * sizeof *memory);
+    if (!memory)
+        return ENOMEM;
+    int64_t tiles = (s->problem->keys + KEYS - 1) / KEYS;
+#pragma omp parallel for schedule(dynamic)
+    for (int64_t task = 0; task < slab->count * tiles; task++) {
+        scratch mine;
+        cut_scratch(&mine, memory + omp_get_thread_num() * size, s);
+        int64_t unit = task / tiles, first = task % tiles * KEYS;
+        int64_t last = first + KEYS < s->problem->keys ? first + KEYS : s->problem->keys;
+        int64_t step = fref__slab_is_finite(slab, s, unit) && facts_are_finite(x, unit) ? KEYS : 1;
+        for (int64_t j = first; j < last; j += step)
+            keys_tile(x, &mine, slab, unit, (fref__range){ j, last - j < step ? last : j + step });
+    }
+    free(memory);
+    return 0;
+}

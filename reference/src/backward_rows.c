@@ -1,0 +1,231 @@
+/* dQ, row by row, and the facts of each row.
+ *
+ * u, eta: of the cast of dS; uo: of dQ; nck = max(1, d/chunk), nv = max(1, dv/16), n keys in the row; f = min(1, |scale|).
+ *
+ *   es = ua sqrt(nck) qk + e32 (|s|_mx + |Stats| + 2)      ew = cw ua nck qk + e32 (2 |s|_mx + 2 |Stats| + 4)
+ *   ep = ua sqrt(nv) |dO_i| max_j |v_j|                    ez = ua nv |dO_i| max_j |v_j|
+ *   eD = e32 sqrt(dv) sum_c |dO O|: the same for every key, so it enters along sum_j P k, not as a sum of squares
+ *
+ *   sigma^2 = scale^2 sum_j w2 k^2 + FQ^2 + (scale eD |sum_j P k|)^2 + (es dQ)^2 + aq^2 + THIRD (uo |dQ|)^2
+ *       w2 = THIRD (u dS)^2 + (es dS)^2 + (P ep)^2 + THIRD (eta/f)^2
+ *   bound = scale (sum_j w1 |k| + 2 eD |sum_j P k|) + aq sqrt(n/16) + uo |dQ|
+ *       w1 = u|dS| + ew|dS| + P ez + eta/f + |dS| where P may be flushed
+ *   FQ = scale sum dS k over what may be flushed           aq = e32 sqrt(n/16) scale sum_j |dS| |k|
+ *
+ * When the engine's own O is not at hand its D differs from ours by the rounding of O: eo = uo sqrt(sum_c dO^2 O^2 / 3), of O's type.
+ * It enters dQ along the mean key, where the true dQ has nothing, so it cannot be left out.
+ */
+#include <errno.h>
+#include <math.h>
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backward.h"
+
+typedef struct scratch {
+    double *s, *o;                                 /* logits of whole rows; one row of O */
+    double *p, *dp, *ds, *ds_abs, *w1, *w2, *lost; /* [TILE_ROWS, TILE_KEYS] */
+    double *mean_key;                              /* sum_j P k */
+    fref__sums sums;                               /* [TILE_ROWS, ld_qk] */
+} scratch;
+
+static int64_t cut_scratch(scratch *t, double *base, const fref__shape *s)
+{
+    int64_t tile = FREF__TILE_ROWS * FREF__TILE_KEYS, wide = FREF__TILE_ROWS * s->ld_qk;
+    const fref__part parts[] = {
+        { &t->s, FREF__TILE_ROWS * (s->panels + 1) * FREF__LANES },
+        { &t->o, s->ld_v },
+        { &t->p, tile },
+        { &t->dp, FREF__TILE_ROWS * (FREF__TILE_KEYS + FREF__LANES) },
+        { &t->ds, tile },
+        { &t->ds_abs, tile },
+        { &t->w1, tile },
+        { &t->w2, tile },
+        { &t->lost, tile },
+        { &t->mean_key, wide },
+        { &t->sums.value, wide },
+        { &t->sums.magnitude, wide },
+        { &t->sums.variance, wide },
+        { &t->sums.bound, wide },
+        { &t->sums.flushed, wide },
+    };
+    return fref__cut(parts, sizeof parts / sizeof parts[0], base);
+}
+
+/* `s` are the row's scaled logits, s[j] for key j. */
+static fref__row_facts facts_of_row(const fref__backward *x, const fref__head *head, int64_t i, const double *s, double *o)
+{
+    const fref_problem *p = x->shape->problem;
+    const fref_rounding *r = x->rounding;
+    fref__range keys = head->range[i];
+    double largest_s = 0.0, longest_k = 0.0, longest_v = 0.0;
+    for (int64_t j = keys.first; j < keys.last; j++) {
+        largest_s = fmax(largest_s, fabs(s[j]));
+        longest_k = fmax(longest_k, head->norm_k[j]);
+        longest_v = fmax(longest_v, head->norm_v[j]);
+    }
+    const double *q = head->q + i * x->shape->ld_qk, *d_o = head->d_o + i * x->shape->ld_v;
+    double norm_q = 0.0, norm_d_o = 0.0, delta = 0.0, delta_abs = 0.0, delta_squares = 0.0;
+    fref__read_row(o, x->inputs->o, head->b, head->h, i, p->dim_v);
+    for (int64_t c = 0; c < p->dim_qk; c++)
+        norm_q += q[c] * q[c];
+    for (int64_t c = 0; c < p->dim_v; c++) {
+        double term = d_o[c] * o[c];
+        norm_d_o += d_o[c] * d_o[c];
+        delta += term;
+        delta_abs += fabs(term);
+        delta_squares += term * term;
+    }
+    double nck = fref__at_least_1((double)p->dim_qk / r->chunk), nv = fref__at_least_1((double)p->dim_v / 16.0);
+    double qk = fabs(p->scale) * sqrt(norm_q) * longest_k, dov = sqrt(norm_d_o) * longest_v, stats = fabs(head->stats[i]);
+    double edelta = E32 * sqrt((double)p->dim_v) * delta_abs;
+    double eo = r->own_o ? 0.0 : x->in.unit_roundoff * sqrt(delta_squares * THIRD);
+    return (fref__row_facts){
+        .delta = delta,
+        .es = r->ua * sqrt(nck) * qk + E32 * (largest_s + stats + 2.0),
+        .ew = r->cw * r->ua * nck * qk + E32 * (2.0 * largest_s + 2.0 * stats + 4.0),
+        .ep = r->ua * sqrt(nv) * dov,
+        .ez = r->ua * nv * dov,
+        .edelta = edelta,
+        .eo = eo,
+    };
+}
+
+/* One row against keys j0 .. j1-1: dS and its weights; zeros where the row may not read. `s` and `dp` are s[j], dp[j] for key j; what is
+ * written starts with key j0. True: some of dS may be flushed. */
+static bool weigh_row(const fref__backward *x, const scratch *t, int64_t row, const fref__row_facts *f, double stats, const double *s,
+                      const double *dp, fref__range keys, int64_t j0, int64_t j1)
+{
+    double scale = fabs(x->shape->problem->scale), u = x->in.unit_roundoff, eta = x->in.eta, floor = fref__floor_of_ds(x);
+    double *const tiles[] = { t->p, t->ds, t->ds_abs, t->w1, t->w2, t->lost };
+    for (size_t n = 0; n < sizeof tiles / sizeof tiles[0]; n++)
+        memset(tiles[n] + row * FREF__TILE_KEYS, 0, (size_t)(j1 - j0) * sizeof(double));
+    int64_t first = keys.first > j0 ? keys.first : j0, last = keys.last < j1 ? keys.last : j1;
+    double variance_ds = THIRD * u * u + f->es * f->es, variance_p = f->ep * f->ep, variance_floor = THIRD * floor * floor;
+    bool any = false;
+    for (int64_t j = first; j < last; j++) {
+        int64_t at = row * FREF__TILE_KEYS + j - j0;
+        double p = exp(s[j] - stats), ds = p * (dp[j] - f->delta), size = fabs(ds);
+        bool underflows = p < FREF__P_FLUSHED;
+        t->p[at] = p;
+        t->ds[at] = ds;
+        t->ds_abs[at] = size;
+        t->w1[at] = (u + f->ew) * size + p * f->ez + floor + (underflows ? size : 0.0);
+        t->w2[at] = variance_ds * ds * ds + variance_p * p * p + variance_floor;
+        if (ds != 0.0 && (underflows || scale * size < 1.01 * eta)) {
+            t->lost[at] = ds;
+            any = true;
+        }
+    }
+    return any;
+}
+
+static void add(const fref__shape *s, double *sums, const double *weights, const double *k, int64_t rows, int64_t keys, fref__of of)
+{
+    fref__operands product = { .rows = rows,
+                               .columns = s->ld_qk,
+                               .inner = keys,
+                               .a = weights,
+                               .a_row = FREF__TILE_KEYS,
+                               .a_inner = 1,
+                               .b = k,
+                               .b_inner = s->ld_qk,
+                               .c = sums,
+                               .c_row = s->ld_qk };
+    fref__add_product(&product, of);
+}
+
+static void write_row(const fref__backward *x, const scratch *t, const fref__head *head, int64_t i, int64_t r)
+{
+    const fref_problem *p = x->shape->problem;
+    const fref__row_facts *f = &x->facts[head->slot * p->rows + i];
+    fref__range keys = head->range[i];
+    double scale = fabs(p->scale), sqrt_n = sqrt(fref__at_least_1((double)(keys.last - keys.first) / 16.0));
+    int64_t row = ((head->b * p->heads_q + head->h) * p->rows + i) * p->dim_qk;
+    bool dead = keys.first == keys.last;
+    for (int64_t c = 0; c < p->dim_qk; c++) {
+        int64_t at = r * x->shape->ld_qk + c;
+        double dq = dead ? 0.0 : p->scale * t->sums.value[at];
+        double lost = scale * t->sums.flushed[at], aq = E32 * sqrt_n * scale * t->sums.magnitude[at];
+        double mean_key = scale * fabs(t->mean_key[at]), es_dq = f->es * dq;
+        double last_cast = x->to.unit_roundoff * fmax(fabs(dq), x->to.tiny);
+        double variance = scale * scale * t->sums.variance[at] + lost * lost + f->edelta * mean_key * f->edelta * mean_key + es_dq * es_dq +
+                          aq * aq + THIRD * last_cast * last_cast;
+        double bound = scale * t->sums.bound[at] + 2.0 * f->edelta * mean_key + aq * sqrt_n + last_cast;
+        if (x->out->dq)
+            x->out->dq[row + c] = dq;
+        if (x->out->dq_sigma)
+            x->out->dq_sigma[row + c] = dead ? 0.0 : sqrt(variance) + f->eo * mean_key;
+        if (x->out->dq_bound)
+            x->out->dq_bound[row + c] = dead ? 0.0 : bound + sqrt(3.0 * (double)p->dim_v) * f->eo * mean_key;
+    }
+}
+
+static void rows_tile(const fref__backward *x, const scratch *t, const fref__head *head, int64_t i, int64_t rows)
+{
+    const fref__shape *s = x->shape;
+    const fref_problem *p = s->problem;
+    fref__range keys = fref__keys_of_rows(head, i, rows);
+    int64_t ld = (s->panels + 1) * FREF__LANES, ld_dp = FREF__TILE_KEYS + FREF__LANES;
+    int64_t from = fref__dot_panels(t->s, ld, head->q + i * s->ld_qk, s->ld_qk, rows, p->dim_qk, head->k_panels, keys);
+    fref__row_facts *facts = &x->facts[head->slot * p->rows + i];
+    for (int64_t r = 0; r < rows; r++) {
+        double *row = t->s + r * ld - from;
+        for (int64_t j = keys.first; j < keys.last; j++)
+            row[j] *= p->scale;
+        facts[r] = (fref__row_facts){ 0 };
+        if (head->range[i + r].first != head->range[i + r].last)
+            facts[r] = facts_of_row(x, head, i + r, row, t->o);
+    }
+    if (!x->out->dq && !x->out->dq_sigma && !x->out->dq_bound)
+        return;
+    double *const sums[] = { t->mean_key,      t->sums.value, t->sums.magnitude, t->sums.variance, t->sums.bound, t->sums.flushed };
+    for (size_t n = 0; n < sizeof sums / sizeof sums[0]; n++)
+        memset(sums[n], 0, (size_t)(rows * s->ld_qk) * sizeof(double));
+    for (int64_t j = keys.first; j < keys.last; j += FREF__TILE_KEYS) {
+        int64_t n = keys.last - j < FREF__TILE_KEYS ? keys.last - j : FREF__TILE_KEYS;
+        int64_t from_dp = fref__dot_panels(t->dp, ld_dp, head->d_o + i * s->ld_v, s->ld_v, rows, p->dim_v, head->v_panels,
+                                           (fref__range){ j, j + n });
+        bool flushes = false;
+        for (int64_t r = 0; r < rows; r++)
+            flushes |= weigh_row(x, t, r, &facts[r], head->stats[i + r], t->s + r * ld - from, t->dp + r * ld_dp - from_dp,
+                                 head->range[i + r], j, j + n);
+        const double *k = head->k + j * s->ld_qk;
+        add(s, t->sums.value, t->ds, k, rows, n, FREF__OF_VALUE);
+        if (!x->out->dq_sigma && !x->out->dq_bound)
+            continue;
+        add(s, t->mean_key, t->p, k, rows, n, FREF__OF_VALUE);
+        add(s, t->sums.magnitude, t->ds_abs, k, rows, n, FREF__OF_MAGNITUDE);
+        add(s, t->sums.bound, t->w1, k, rows, n, FREF__OF_MAGNITUDE);
+        add(s, t->sums.variance, t->w2, k, rows, n, FREF__OF_SQUARE);
+        if (flushes)
+            add(s, t->sums.flushed, t->lost, k, rows, n, FREF__OF_VALUE);
+    }
+    for (int64_t r = 0; r < rows; r++)
+        write_row(x, t, head, i + r, r);
+}
+
+int fref__backward_rows(const fref__backward *x, const fref__slab *slab)
+{
+    const fref__shape *s = x->shape;
+    scratch none;
+    int64_t size = cut_scratch(&none, NULL, s);
+    double *memory = malloc((size_t)(size * omp_get_max_threads()) * sizeof *memory);
+    if (!memory)
+        return ENOMEM;
+    int64_t tiles = (s->problem->rows + FREF__TILE_ROWS - 1) / FREF__TILE_ROWS;
+#pragma omp parallel for schedule(dynamic)
+    for (int64_t task = 0; task < slab->count * s->span * tiles; task++) {
+        scratch mine;
+        cut_scratch(&mine, memory + omp_get_thread_num() * size, s);
+        int64_t unit = task / tiles / s->span, first = task % tiles * FREF__TILE_ROWS;
+        fref__head head = fref__head_of(slab, s, unit, task / tiles % s->span);
+        int64_t last = first + FREF__TILE_ROWS < s->problem->rows ? first + FREF__TILE_ROWS : s->problem->rows;
+        int64_t step = fref__slab_is_finite(slab, s, unit) ? FREF__TILE_ROWS : 1;
+        for (int64_t i = first; i < last; i += step)
+            rows_tile(x, &mine, &head, i, last - i < step ? last - i : step);
+    }
+    free(memory);
+    return 0;
+}

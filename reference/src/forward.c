@@ -1,0 +1,307 @@
+/* The forward pass and its error model.
+ *
+ * A right kernel rounds three things that matter: the logit (fp32 accumulation), the probability (one cast before P V) and the answer
+ * (one cast). Roundings are independent, of zero mean, and at most u, so their variance is at most u^2/3 (THIRD below). With p = P_ij,
+ * v = V_jc, n keys in the row, nt = ceil(n/64) tiles, up and uo the unit roundoffs of the two casts, e32 = 2^-23:
+ *
+ *   es  = ua sqrt(nck) qk + e32 (|s|_mx + 2)         a logit's error, rms       qk = |scale| |q_i| max_j |k_j|, nck = d/chunk
+ *   ew  = cw ua nck qk + e32 (2 |s|_mx + 4)          and at worst
+ *   eta = subnormal floor of P / Sum_exp             el = e32 (sqrt(nt) + 3)    row sum and final division
+ *   a   = e32 (sqrt(nt) + 1) sum p|v|, or acc_pv sum p|v|                       accumulator
+ *   F   = sum of p v where p < 1.01 eta              what may be flushed; all of one sign at worst, so it adds as a whole
+ *
+ *   sigma^2 = sum_j w2_j v^2 + THIRD (uo |O|)^2 + (es/4 sum p|v|)^2 + (el O)^2 + a^2 + F^2      w2 = THIRD (up^2 p^2 + eta^2) + 4 es^2 p^2
+ *   bound   = sum_j w1_j |v| + uo |O| + el |O| + a (sqrt(nt), or 2)                            w1 = (up + 2 ew) p + eta
+ *
+ * sum p|v|, not |O|: the sum may cancel to zero, its rounding error cannot.
+ */
+#include <errno.h>
+#include <math.h>
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "slab.h"
+
+#define E32 0x1p-23
+#define THIRD (1.0 / 3.0)
+
+/* What the error of a row's answers depends on. */
+typedef struct row_facts {
+    double max, sum, lse;
+    double es, ew, eta, el, nt;
+    double qk, largest_s; /* max_j |s_ij| */
+} row_facts;
+
+/* What one thread works in. */
+typedef struct scratch {
+    double *p;                            /* [TILE_ROWS, keys]: logits, then probabilities */
+    double *w1, *w2, *flush;              /* [TILE_ROWS, TILE_KEYS] */
+    double *o, *pv, *bound, *variance, *f; /* [TILE_ROWS, ld_v]; pv: sum p|v| */
+} scratch;
+
+typedef struct pass {
+    const fref__shape *shape;
+    const fref_rounding *rounding;
+    const fref_forward_out *out;
+    fref__precision in, to;
+    int64_t ld_keys;
+    bool judged; /* sigma or bound is wanted */
+} pass;
+
+static double at_least_1(double x)
+{
+    return x > 1.0 ? x : 1.0;
+}
+
+/* Turns the row's scaled logits into probabilities, writes its statistics, and says what its errors depend on. */
+static row_facts normalise_row(double *s, fref__range keys, const pass *x, const fref__head *head, int64_t i)
+{
+    const fref_problem *p = x->shape->problem;
+    const fref_rounding *r = x->rounding;
+    row_facts f = { .max = -INFINITY };
+    double longest_k = 0.0;
+    for (int64_t j = keys.first; j < keys.last; j++) {
+        s[j] *= p->scale;
+        f.max = s[j] > f.max || isnan(s[j]) ? s[j] : f.max;
+        f.largest_s = fmax(f.largest_s, fabs(s[j]));
+        longest_k = fmax(longest_k, head->norm_k[j]);
+    }
+    double sum_ps = 0.0, sum_pp = 0.0;
+    for (int64_t j = keys.first; j < keys.last; j++) {
+        double e = exp(s[j] - f.max);
+        f.sum += e;
+        sum_ps += e * fabs(s[j]);
+        sum_pp += e * e;
+        s[j] = e;
+    }
+    for (int64_t j = keys.first; j < keys.last; j++)
+        s[j] /= f.sum;
+    f.lse = f.max + log(f.sum);
+
+    double norm_q = 0.0;
+    for (int64_t c = 0; c < p->dim_qk; c++)
+        norm_q += head->q[i * x->shape->ld_qk + c] * head->q[i * x->shape->ld_qk + c];
+    double nck = at_least_1((double)p->dim_qk / r->chunk);
+    f.qk = fabs(p->scale) * sqrt(norm_q) * longest_k;
+    f.nt = at_least_1(ceil((double)(keys.last - keys.first) / 64.0));
+    f.es = r->ua * sqrt(nck) * f.qk + E32 * (f.largest_s + 2.0);
+    f.ew = r->cw * r->ua * nck * f.qk + E32 * (2.0 * f.largest_s + 4.0);
+    f.eta = x->in.eta / f.sum;
+    f.el = E32 * (sqrt(f.nt) + 3.0);
+
+    int64_t at = (head->b * p->heads_q + head->h) * p->rows + i;
+    double norm_p = sqrt(sum_pp) / f.sum;
+    const fref_forward_out *out = x->out;
+    if (out->lse)
+        out->lse[at] = f.lse;
+    if (out->max)
+        out->max[at] = f.max;
+    if (out->sum_exp)
+        out->sum_exp[at] = f.sum;
+    /* The rms of the logit errors, weighted by P, moves the LSE; the polynomial of a fast exp2 moves it coherently in a peaked row. */
+    if (out->lse_tau)
+        out->lse_tau[at] = E32 * (fabs(f.max) + fabs(f.lse) + 4.0 + sqrt(f.nt) / 2.0) +
+                           r->cl * r->ua * (nck / 2.0 * sum_ps / f.sum + 1.5 * sqrt(nck) * f.qk * norm_p) +
+                           r->eps_exp * fmin(1.0, 4.0 * norm_p + 0.1);
+    if (out->max_tau)
+        out->max_tau[at] = E32 * (2.0 * fabs(f.max) + 2.0) + 2.0 * r->cl * r->ua * sqrt(nck) * f.qk;
+    return f;
+}
+
+/* The weights of the error terms for keys j0 .. j1-1 of a row whose probabilities are p[j0..]. True: some may be flushed to zero. */
+static bool weigh(double *w1, double *w2, double *flush, const double *p, fref__range keys, int64_t j0, int64_t j1, const row_facts *f,
+                  double up)
+{
+    bool any = false;
+    size_t bytes = (size_t)(j1 - j0) * sizeof *w1;
+    memset(w1, 0, bytes);
+    memset(w2, 0, bytes);
+    memset(flush, 0, bytes);
+    int64_t first = keys.first > j0 ? keys.first : j0, last = keys.last < j1 ? keys.last : j1;
+    double variance_p = THIRD * up * up + 4.0 * f->es * f->es, variance_floor = THIRD * f->eta * f->eta;
+    for (int64_t j = first; j < last; j++) {
+        w1[j - j0] = (up + 2.0 * f->ew) * p[j] + f->eta;
+        w2[j - j0] = variance_p * p[j] * p[j] + variance_floor;
+        if (p[j] < 1.01 * f->eta && p[j] > 0.0) {
+            flush[j - j0] = p[j];
+            any = true;
+        }
+    }
+    return any;
+}
+
+static void add(const pass *x, double *sums, const double *weights, int64_t ld, const double *v, int64_t rows, int64_t keys, fref__of of)
+{
+    fref__operands product = { .rows = rows,
+                               .columns = x->shape->ld_v,
+                               .inner = keys,
+                               .a = weights,
+                               .a_row = ld,
+                               .a_inner = 1,
+                               .b = v,
+                               .b_inner = x->shape->ld_v,
+                               .c = sums,
+                               .c_row = x->shape->ld_v };
+    fref__add_product(&product, of);
+}
+
+static void write_row(const pass *x, const scratch *t, const fref__head *head, int64_t i, int64_t r, const row_facts *f)
+{
+    const fref_problem *p = x->shape->problem;
+    const fref_forward_out *out = x->out;
+    int64_t row = ((head->b * p->heads_q + head->h) * p->rows + i) * p->dim_v;
+    double acc_pv = x->rounding->acc_pv;
+    double per_pv = acc_pv > 0.0 ? acc_pv : E32 * (sqrt(f->nt) + 1.0);
+    double worst = acc_pv > 0.0 ? 2.0 : sqrt(f->nt);
+    for (int64_t c = 0; c < p->dim_v; c++) {
+        int64_t at = r * x->shape->ld_v + c;
+        double o = t->o[at], pv = t->pv[at];
+        if (out->o)
+            out->o[row + c] = o;
+        if (!x->judged)
+            continue;
+        double so = x->to.unit_roundoff * fmax(fabs(o), x->to.tiny);
+        double a = per_pv * pv, el_o = f->el * o, es_pv = f->es / 4.0 * pv;
+        if (out->o_sigma)
+            out->o_sigma[row + c] = sqrt(t->variance[at] + THIRD * so * so + es_pv * es_pv + el_o * el_o + a * a + t->f[at] * t->f[at]);
+        if (out->o_bound)
+            out->o_bound[row + c] = t->bound[at] + so + fabs(el_o) + a * worst;
+    }
+}
+
+static void write_dead_row(const pass *x, const fref__head *head, int64_t i)
+{
+    const fref_problem *p = x->shape->problem;
+    const fref_forward_out *out = x->out;
+    int64_t at = (head->b * p->heads_q + head->h) * p->rows + i;
+    double *const zero_rows[] = { out->o, out->o_sigma, out->o_bound };
+    for (size_t n = 0; n < 3; n++)
+        if (zero_rows[n])
+            memset(zero_rows[n] + at * p->dim_v, 0, (size_t)p->dim_v * sizeof(double));
+    double *const zeros[] = { out->lse_tau, out->max_tau, out->sum_exp };
+    for (size_t n = 0; n < 3; n++)
+        if (zeros[n])
+            zeros[n][at] = 0.0;
+    if (out->lse)
+        out->lse[at] = -INFINITY;
+    if (out->max)
+        out->max[at] = -INFINITY;
+}
+
+/* Rows i .. i+rows-1 of one head. Products run over the union of their keys; where a row may not read, its weight is zero. */
+static void forward_tile(const pass *x, const scratch *t, const fref__head *head, int64_t i, int64_t rows)
+{
+    const fref__shape *s = x->shape;
+    fref__range keys = fref__keys_of_rows(head, i, rows);
+    row_facts facts[FREF__TILE_ROWS] = { { 0 } };
+    int64_t from = fref__dot_panels(t->p, x->ld_keys, head->q + i * s->ld_qk, s->ld_qk, rows, s->problem->dim_qk, head->k_panels, keys);
+    double *sums[] = { t->o, t->pv, t->bound, t->variance, t->f };
+    for (size_t n = 0; n < sizeof sums / sizeof sums[0]; n++)
+        memset(sums[n], 0, (size_t)(rows * s->ld_v) * sizeof(double));
+    for (int64_t r = 0; r < rows; r++) {
+        fref__range own = head->range[i + r];
+        double *row = t->p + r * x->ld_keys - from; /* row[j]: key j */
+        if (own.first != own.last)
+            facts[r] = normalise_row(row, own, x, head, i + r);
+        else
+            own = (fref__range){ keys.last, keys.last };
+        for (int64_t j = from; j < own.first; j++)
+            row[j] = 0.0;
+        for (int64_t j = own.last; j < keys.last; j++)
+            row[j] = 0.0;
+    }
+    for (int64_t j = keys.first; j < keys.last; j += FREF__TILE_KEYS) {
+        int64_t n = keys.last - j < FREF__TILE_KEYS ? keys.last - j : FREF__TILE_KEYS;
+        const double *p = t->p + (j - from), *v = head->v + j * s->ld_v;
+        add(x, t->o, p, x->ld_keys, v, rows, n, FREF__OF_VALUE);
+        if (!x->judged)
+            continue;
+        bool flushes = false;
+        for (int64_t r = 0; r < rows; r++) {
+            int64_t at = r * FREF__TILE_KEYS;
+            flushes |= weigh(t->w1 + at, t->w2 + at, t->flush + at, t->p + r * x->ld_keys - from, head->range[i + r], j, j + n, &facts[r],
+                             x->in.unit_roundoff);
+        }
+        add(x, t->pv, p, x->ld_keys, v, rows, n, FREF__OF_MAGNITUDE);
+        add(x, t->bound, t->w1, FREF__TILE_KEYS, v, rows, n, FREF__OF_MAGNITUDE);
+        add(x, t->variance, t->w2, FREF__TILE_KEYS, v, rows, n, FREF__OF_SQUARE);
+        if (flushes)
+            add(x, t->f, t->flush, FREF__TILE_KEYS, v, rows, n, FREF__OF_VALUE);
+    }
+    for (int64_t r = 0; r < rows; r++) {
+        if (head->range[i + r].first == head->range[i + r].last)
+            write_dead_row(x, head, i + r);
+        else
+            write_row(x, t, head, i + r, r, &facts[r]);
+    }
+}
+
+/* One piece of memory for each thread, cut up. Returns its size in doubles; with `base` NULL nothing is cut. */
+static int64_t cut_scratch(scratch *out, double *base, const pass *x)
+{
+    struct {
+        double **part;
+        int64_t size;
+    } parts[] = { { &out->p, FREF__TILE_ROWS * x->ld_keys },
+                  { &out->w1, FREF__TILE_ROWS * FREF__TILE_KEYS },
+                  { &out->w2, FREF__TILE_ROWS * FREF__TILE_KEYS },
+                  { &out->flush, FREF__TILE_ROWS * FREF__TILE_KEYS },
+                  { &out->o, FREF__TILE_ROWS * x->shape->ld_v },
+                  { &out->pv, FREF__TILE_ROWS * x->shape->ld_v },
+                  { &out->bound, FREF__TILE_ROWS * x->shape->ld_v },
+                  { &out->variance, FREF__TILE_ROWS * x->shape->ld_v },
+                  { &out->f, FREF__TILE_ROWS * x->shape->ld_v } };
+    int64_t used = 0;
+    for (size_t n = 0; n < sizeof parts / sizeof parts[0]; n++) {
+        *parts[n].part = base ? base + used : NULL;
+        used += parts[n].size;
+    }
+    return used;
+}
+
+static void forward_slab(const pass *x, const fref__slab *slab, double *memory, int64_t memory_of_thread)
+{
+    const fref__shape *s = x->shape;
+    int64_t tiles = (s->problem->rows + FREF__TILE_ROWS - 1) / FREF__TILE_ROWS;
+#pragma omp parallel for schedule(dynamic)
+    for (int64_t task = 0; task < slab->count * s->span * tiles; task++) {
+        scratch mine;
+        cut_scratch(&mine, memory + omp_get_thread_num() * memory_of_thread, x);
+        int64_t unit = task / tiles / s->span, first = task % tiles * FREF__TILE_ROWS;
+        fref__head head = fref__head_of(slab, s, unit, task / tiles % s->span);
+        int64_t last = first + FREF__TILE_ROWS < s->problem->rows ? first + FREF__TILE_ROWS : s->problem->rows;
+        int64_t step = fref__slab_is_finite(slab, s, unit) ? FREF__TILE_ROWS : 1;
+        for (int64_t i = first; i < last; i += step)
+            forward_tile(x, &mine, &head, i, last - i < step ? last - i : step);
+    }
+}
+
+int fref_forward(const fref_problem *problem, const fref_tensor *q, const fref_tensor *k, const fref_tensor *v,
+                 const fref_rounding *rounding, const fref_forward_out *out)
+{
+    fref__shape shape = fref__shape_of(problem);
+    fref__inputs inputs = { .q = q, .k = k, .v = v };
+    pass x = { .shape = &shape,
+               .rounding = rounding,
+               .out = out,
+               .in = fref__precision_of(rounding->in),
+               .to = fref__precision_of(rounding->out),
+               .ld_keys = (shape.panels + 1) * FREF__LANES,
+               .judged = out->o_sigma || out->o_bound };
+    scratch none;
+    int64_t memory_of_thread = cut_scratch(&none, NULL, &x);
+    double *memory = malloc((size_t)(memory_of_thread * omp_get_max_threads()) * sizeof *memory);
+    fref__slab slab;
+    if (!memory || fref__slab_create(&slab, &shape, &inputs) != 0) {
+        free(memory);
+        return ENOMEM;
+    }
+    for (int64_t first = 0; first < shape.units; first += slab.capacity) {
+        fref__slab_load(&slab, &shape, &inputs, first);
+        forward_slab(&x, &slab, memory, memory_of_thread);
+    }
+    fref__slab_destroy(&slab);
+    free(memory);
+    return 0;
+}

@@ -1,0 +1,35 @@
+/* The one inner loop of the reference: C += A f(B) in double.
+ *
+ * Every sum runs over its index in order, each product rounded and then added, whatever the tile or the instruction set; so blocks,
+ * threads and processors cannot change a bit.
+ */
+#ifndef FREF_PRODUCT_H
+#define FREF_PRODUCT_H
+
+#include <stdint.h>
+
+/* Leading dimensions of B and C, and the number of columns, are multiples of this. */
+#define FREF__LANES 16
+
+static inline int64_t fref__padded(int64_t n)
+{
+    return (n + FREF__LANES - 1) / FREF__LANES * FREF__LANES;
+}
+
+/* What is done to an element of B before it is multiplied. */
+typedef enum fref__of { FREF__OF_VALUE, FREF__OF_MAGNITUDE, FREF__OF_SQUARE } fref__of;
+
+/* C[m][n] += sum_k A[m][k] f(B[k][n]). Element (m,k) of A is at a[m * a_row + k * a_inner]. */
+typedef struct fref__operands {
+    int64_t rows, columns, inner;
+    const double *a;
+    int64_t a_row, a_inner;
+    const double *b;
+    int64_t b_inner;
+    double *c;
+    int64_t c_row;
+} fref__operands;
+
+void fref__add_product(const fref__operands *x, fref__of of);
+
+#endif

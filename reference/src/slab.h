@@ -1,0 +1,88 @@
+/* A problem cut into pieces of bounded size.
+ *
+ * A unit is one batch entry with the fewest query heads whose key and value heads no other unit reads. A slab is as many consecutive
+ * units as fit the memory that is meant for them; its tensors lie decoded in contiguous rows and, where they are the right-hand side of
+ * q.k or dO.v, in panels of 16 keys with the channel outermost.
+ */
+#ifndef FREF_SLAB_H
+#define FREF_SLAB_H
+
+#include <fref/fref.h>
+
+#include "number.h"
+#include "product.h"
+
+#define FREF__TILE_ROWS 32  /* rows that share one pass over the keys */
+#define FREF__TILE_KEYS 128 /* keys that are weighed at a time */
+
+/* Keys (or rows) [first, last). */
+typedef struct fref__range {
+    int64_t first, last;
+} fref__range;
+
+/* Everything that follows from the problem alone. */
+typedef struct fref__shape {
+    const fref_problem *problem;
+    int64_t group_k, group_v;      /* query heads that share a key head, a value head */
+    int64_t span, span_k, span_v;  /* query, key and value heads of a unit */
+    int64_t units, units_of_batch; /* in all, and in one batch entry */
+    int64_t ld_qk, ld_v;           /* doubles from row to row */
+    int64_t panels;                /* of a key head */
+} fref__shape;
+
+fref__shape fref__shape_of(const fref_problem *problem);
+
+/* The tensors that are decoded; NULL: not needed. */
+typedef struct fref__inputs {
+    const fref_tensor *q, *k, *v, *o, *stats, *d_o;
+} fref__inputs;
+
+/* Owner of the decoded units first .. first + count - 1. `o` is not kept. Dead rows and dead keys hold zeros, whatever the caller's memory
+ * holds there. */
+typedef struct fref__slab {
+    int64_t capacity, first, count;
+    double *q, *d_o;            /* [unit, span, rows, ld] */
+    double *k, *v;              /* [unit, span_k or span_v, keys, ld] */
+    double *k_panels, *v_panels; /* [unit, span_k or span_v, panel, channel, 16] */
+    double *norm_k, *norm_v;    /* [unit, span_k or span_v, keys] */
+    double *stats;              /* [unit, span, rows] */
+    fref__range *range;         /* [unit, span, rows]; empty: a dead row */
+    bool *finite;               /* [unit, part] */
+} fref__slab;
+
+/* Returns 0 or ENOMEM. For a backward pass `inputs` has o, stats and d_o, and V's panels are kept beside the rest. */
+int fref__slab_create(fref__slab *slab, const fref__shape *shape, const fref__inputs *inputs);
+void fref__slab_destroy(fref__slab *slab);
+
+/* Decodes the units from `first` on, as many as fit. */
+void fref__slab_load(fref__slab *slab, const fref__shape *shape, const fref__inputs *inputs, int64_t first);
+
+/* False when a NaN or an infinity is in what live rows and keys hold. Then tiles shrink to one row or key, so that 0 * NaN reaches no
+ * answer that it should not reach. */
+bool fref__slab_is_finite(const fref__slab *slab, const fref__shape *shape, int64_t unit);
+
+/* One query head of a unit, and where its decoded parts and its answers lie. */
+typedef struct fref__head {
+    int64_t b, h;        /* in the problem */
+    int64_t slot;        /* (unit, head) in arrays [unit, span, ...] */
+    const double *q, *d_o;
+    const double *k, *k_panels, *norm_k;
+    const double *v, *v_panels, *norm_v;
+    const double *stats;
+    const fref__range *range;
+} fref__head;
+
+/* `unit` counts from the slab's first, `head` from the unit's first. */
+fref__head fref__head_of(const fref__slab *slab, const fref__shape *shape, int64_t unit, int64_t head);
+
+/* The keys that any of the rows i .. i+rows-1 may read. */
+fref__range fref__keys_of_rows(const fref__head *head, int64_t i, int64_t rows);
+/* The rows between the first and the last that may read any of these keys. */
+fref__range fref__rows_of_keys(const fref__head *head, int64_t rows, fref__range keys);
+
+/* tile[r][j - from] = x_(row + r) . (key j), for all keys of the panels that hold `keys`; from = keys.first rounded down to a panel, which is
+ * returned. The tile's rows are `ld` doubles long. */
+int64_t fref__dot_panels(double *tile, int64_t ld, const double *x, int64_t ld_x, int64_t rows, int64_t dim, const double *panels,
+                         fref__range keys);
+
+#endif
