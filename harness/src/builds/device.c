@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static bool suffix(const char *name, const char *end)
@@ -46,7 +47,10 @@ static bool find(const char *spec, char out[FACTS_PATH], facts_message *message)
     char part[128], names[512];
     if (spec[0] && spec[0] != '.' && (size_t)snprintf(part, sizeof part, "devices/%s.json", spec) < sizeof part && facts_home_path(part, out))
         return true;
-    facts_say(message, "--device \"%.64s\": not a GPU's number, cpu, a JSON file, or one of: %s", spec, facts_device_names(names, sizeof names));
+    if (*facts_device_names(names, sizeof names))
+        facts_say(message, "--device \"%.64s\": not a GPU's number, cpu, a JSON file, or one of: %s", spec, names);
+    else
+        facts_say(message, "--device \"%.64s\": no descriptions were found; set FACTS_HOME to the folder that has devices/", spec);
     return false;
 }
 
@@ -112,8 +116,13 @@ int facts_device_load(facts_device *out, const char *spec, facts_message *messag
     *out = (facts_device){ 0 };
     if (!find(spec, path, message))
         return 2;
-    if (access(path, R_OK) != 0) {
+    struct stat info;
+    if (stat(path, &info) != 0 || access(path, R_OK) != 0) {
         facts_say(message, "%s: %s", path, strerror(errno));
+        return 2;
+    }
+    if (!S_ISREG(info.st_mode) || info.st_size > 1 << 20) {
+        facts_say(message, "%s: not a file of at most 1 MiB", path);
         return 2;
     }
     json_t *file = json_load_file(path, JSON_REJECT_DUPLICATES, &error);

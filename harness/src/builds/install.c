@@ -1,14 +1,10 @@
 /* Installing is ci/cudnn_install.py's work: it fetches with pip, which knows the user's index, proxy and certificates. */
 #include "parts.h"
 
-#include <errno.h>
-#include <spawn.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 
-extern char **environ;
+#include "python.h"
 
 enum { MOST = 128 };
 
@@ -51,23 +47,11 @@ static int run(const order *o, facts_message *message)
         facts_say(message, "neither XDG_CACHE_HOME nor HOME is set: there is no folder to install into");
         return 3;
     }
-    const char *named = getenv("FACTS_PYTHON"), *python = named && *named ? named : "python3";
-    char *argv[MOST + 5] = { (char *)python, script, (char *)"--cache", cache };
+    const char *argv[MOST + 4] = { script, "--cache", cache };
     for (int i = 0; i < o->count; i++)
-        argv[4 + i] = (char *)o->packages[i];
-    pid_t child;
-    int failed = posix_spawnp(&child, python, NULL, NULL, argv, environ), status;
-    if (failed) {
-        facts_say(message, "%s: %s: installing cuDNN needs Python 3 with pip", python, strerror(failed));
-        return 3;
-    }
-    while (waitpid(child, &status, 0) < 0)
-        if (errno != EINTR)
-            return 3;
-    if (WIFEXITED(status))
-        return WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == 2 ? WEXITSTATUS(status) : 3;
-    facts_say(message, "the installer was ended by signal %d", WTERMSIG(status));
-    return 3;
+        argv[3 + i] = o->packages[i];
+    int status = facts_python_run(argv, message);
+    return status == 0 || status == 2 || status == 130 ? status : 3;
 }
 
 /* Is the very package already in the cache? */
