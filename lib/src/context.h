@@ -1,5 +1,4 @@
-/* One build on one device. Paths, libraries and the device are fixed at creation; everything here is read-only afterwards, but for what
- * has a lock beside it. */
+/* One build on one device. What is fixed at creation is read without a lock; the rest has its lock beside it. */
 #ifndef FATTN_CONTEXT_H
 #define FATTN_CONTEXT_H
 
@@ -7,24 +6,34 @@
 
 #include "cuda.h"
 #include "cudnn/api.h"
+#include "cudnn/handles.h"
 #include "fattn/fattn.h"
+
+/* From this version on NVRTC is linked into libcudnn_graph; below it, one must be mapped. */
+#define FATTN__NVRTC_INSIDE 92100
 
 struct fattn_context {
     fattn_device_kind kind;
-    int threads;              /* cpu backend; 0: all */
+    int threads; /* cpu backend; 0: all */
     fattn_context_info info;
-    char *nvrtc;              /* real path; NULL: none was given */
-    const fattn__cudnn *api;  /* NULL on the cpu */
-    const fattn__cuda *cuda;  /* NULL unless a GPU */
-    fattn__device device;     /* GPU only */
+    char *nvrtc;             /* real path; NULL: none was given */
+    const fattn__cudnn *api; /* NULL on the cpu */
+    fattn__desc description; /* DEVICEPROP; NULL unless described */
+
+    const fattn__cuda *cuda; /* NULL unless a GPU; so is what follows */
+    fattn__device device;
     fattn__cuda_context primary;
-    fattn__handle handle;     /* GPU only: for graphs and plans, which only read it; launches have their own (plan.c) */
-    fattn__desc description;  /* DEVICEPROP; described device only */
-    pthread_mutex_t lock;     /* guards what follows */
-    fattn_library *libraries; /* as of the last fattn_context_libraries; older strings are kept in `paths` */
-    size_t library_count;
-    char **paths;
+    unsigned long long primary_id; /* another one after a device reset */
+    fattn__handles *handles;
+
+    pthread_mutex_t lock; /* guards `paths` */
+    char **paths;         /* strings handed out by fattn_context_libraries */
     size_t path_count;
 };
+
+/* Makes the GPU's primary context current on this thread; *previous is for fattn__leave. Nothing to do on other devices.
+ * Returns FATTN_OK; FATTN_DEVICE_FAULT. */
+fattn_status fattn__enter(const fattn_context *context, fattn__cuda_context *previous);
+void fattn__leave(const fattn_context *context, fattn__cuda_context previous);
 
 #endif

@@ -19,7 +19,7 @@ enum {
     CU_ATTRIBUTE_MULTIPROCESSOR_COUNT = 16,
     CU_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75,
     CU_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76,
-    CU_DEINITIALIZED = 4, /* CUDA_ERROR_DEINITIALIZED: the process is on its way out */
+    CU_POINTER_DEVICE_ORDINAL = 9,
 };
 
 /* X(member, exported name, arguments); all return CUresult. The _v2 names are what the driver's header maps the plain names to. */
@@ -36,6 +36,7 @@ enum {
     X(primary_release, cuDevicePrimaryCtxRelease_v2, (fattn__device device))                                                            \
     X(primary_state, cuDevicePrimaryCtxGetState, (fattn__device device, unsigned *flags, int *active))                                  \
     X(context_set, cuCtxSetCurrent, (fattn__cuda_context context))                                                                      \
+    X(context_id, cuCtxGetId, (fattn__cuda_context context, unsigned long long *out))                                                   \
     X(context_get, cuCtxGetCurrent, (fattn__cuda_context *out))                                                                         \
     X(memory_alloc, cuMemAlloc_v2, (fattn__device_address *out, size_t bytes))                                                          \
     X(memory_free, cuMemFree_v2, (fattn__device_address address))                                                                       \

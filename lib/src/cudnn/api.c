@@ -2,7 +2,6 @@
 
 #include <dlfcn.h>
 #include <limits.h>
-#include <link.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +9,7 @@
 
 #include "../cuda.h"
 #include "../error.h"
+#include "../libraries.h"
 #include "log.h"
 
 static fattn__cudnn loaded;
@@ -21,28 +21,6 @@ static void join(char out[PATH_MAX], const char *dir, const char *name)
 {
     if (snprintf(out, PATH_MAX, "%s/%s", dir, name) >= PATH_MAX)
         out[0] = '\0';
-}
-
-struct foreign {
-    const char *dir;
-    char path[PATH_MAX];
-};
-
-static int find_foreign(struct dl_phdr_info *info, size_t size, void *user)
-{
-    (void)size;
-    struct foreign *foreign = user;
-    const char *name = strrchr(info->dlpi_name, '/');
-    if (name == NULL || strncmp(name + 1, "libcudnn", strlen("libcudnn")) != 0)
-        return 0;
-    char real[PATH_MAX];
-    if (realpath(info->dlpi_name, real) == NULL)
-        return 0;
-    size_t n = strlen(foreign->dir);
-    if (strncmp(real, foreign->dir, n) == 0 && real[n] == '/' && strchr(real + n + 1, '/') == NULL)
-        return 0;
-    memcpy(foreign->path, real, sizeof real);
-    return 1;
 }
 
 static fattn_status map_nvrtc(const char *path)
@@ -102,11 +80,11 @@ static fattn_status find_functions(fattn__cudnn *api, void *cudnn)
 
 static fattn_status load(fattn__cudnn *api, const char *nvrtc, const char *driver)
 {
-    struct foreign foreign = { .dir = api->dir };
-    if (dl_iterate_phdr(find_foreign, &foreign) != 0)
-        return fattn__fail(FATTN_ENVIRONMENT, "another cuDNN is mapped already: %s", foreign.path);
-    void *unused, *cudnn = NULL;
-    fattn_status st = fattn__driver_map(&unused, driver);
+    char foreign[PATH_MAX];
+    if (fattn__foreign_cudnn(api->dir, foreign, sizeof foreign))
+        return fattn__fail(FATTN_ENVIRONMENT, "another cuDNN is mapped already: %s", foreign);
+    void *cudnn = NULL;
+    fattn_status st = fattn__driver_map(&api->driver, driver);
     if (st == FATTN_OK && nvrtc != NULL)
         st = map_nvrtc(nvrtc);
     if (st == FATTN_OK)

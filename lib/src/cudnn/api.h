@@ -25,7 +25,8 @@
 #define FATTN__AS_POINTER_(result, name, arguments) result(*name) arguments;
 typedef struct fattn__cudnn {
     int version; /* cudnnGetVersion(), 92000 */
-    char dir[4096]; /* realpath of the folder */
+    void *driver; /* the mapped libcuda.so.1 */
+    char dir[4096]; /* real path of the folder */
     FATTN__CUDNN_FUNCTION_LIST(FATTN__AS_POINTER_)
 } fattn__cudnn;
 #undef FATTN__AS_POINTER_

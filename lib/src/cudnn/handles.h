@@ -1,0 +1,34 @@
+/* cuDNN handles. Two threads may not use one handle at once (cudnnSetStream and cudnnBackendExecute are two steps), and making one costs
+ * milliseconds; so each call borrows one from its context's pool, by preference the one that is set to its stream already. */
+#ifndef FATTN_CUDNN_HANDLES_H
+#define FATTN_CUDNN_HANDLES_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "api.h"
+
+#define FATTN__MAX_HANDLES 64
+
+typedef struct fattn__handle_slot {
+    fattn__handle handle;
+    void *stream;
+    bool busy;
+} fattn__handle_slot;
+
+typedef struct fattn__handles {
+    pthread_mutex_t lock;
+    pthread_cond_t returned;
+    int count;
+    fattn__handle_slot at[FATTN__MAX_HANDLES];
+} fattn__handles;
+
+/* Makes the first handle; the device's context must be current. Returns FATTN_OK or FATTN_ENVIRONMENT. */
+fattn_status fattn__handles_init(fattn__handles *handles, const fattn__cudnn *api);
+/* Borrows a handle whose stream is `stream`. Makes one when all are lent; waits when there are FATTN__MAX_HANDLES.
+ * Returns FATTN_OK; FATTN_DEVICE_FAULT. */
+fattn_status fattn__handles_take(fattn__handles *handles, const fattn__cudnn *api, void *stream, fattn__handle_slot **out);
+void fattn__handles_give(fattn__handles *handles, fattn__handle_slot *slot);
+void fattn__handles_destroy(fattn__handles *handles, const fattn__cudnn *api);
+
+#endif

@@ -1,0 +1,17 @@
+/* What is mapped into this process, read from its own memory map. */
+#ifndef FATTN_LIBRARIES_H
+#define FATTN_LIBRARIES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Does the file lie directly in `dir` (a real path)? A symbolic link counts as lying where the link is. */
+bool fattn__in_folder(const char *path, const char *dir);
+
+/* The first mapped libcudnn* outside `dir`; false when there is none. */
+bool fattn__foreign_cudnn(const char *dir, char *out, size_t capacity);
+
+/* The first mapped libnvrtc.so* that is not the file `path` (real path); false when there is none. */
+bool fattn__foreign_nvrtc(const char *path, char *out, size_t capacity);
+
+#endif
