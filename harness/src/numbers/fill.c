@@ -1,6 +1,7 @@
 #include "fill.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #include "dtype.h"
 #include "oracle.h"
@@ -10,7 +11,6 @@
 typedef struct recipe {
     const facts_problem *problem;
     const facts_tensor *tensor;
-    fref_problem oracle;
     facts_stream stream;
     int64_t origin[4]; /* 0 where the dimension is broadcast, else 1: multiplies a logical index */
     double scale;
@@ -206,7 +206,6 @@ static recipe recipe_of(const facts_problem *problem, facts_tensor_id id)
     r.needle_gain = (float)facts_needle_gain(problem->ask.dim_qk, problem->ask.seq_kv, r.scale);
     r.neglse_gain = neglse_gain(problem->ask.dim_qk, r.scale);
     r.stair_channels = stair_channels(t->dtype, problem->ask.dim_qk, r.scale);
-    facts_oracle_problem(&r.oracle, problem);
     return r;
 }
 
@@ -216,6 +215,7 @@ static bool row_is_padded(const recipe *r, int64_t b, int64_t s)
     return s >= (query ? facts_live_q(r->problem, b) : facts_live_kv(r->problem, b));
 }
 
+/* `row` is scratch for one row. */
 static void store_row(const recipe *r, int64_t b, int64_t h, int64_t s, float *row, void *storage)
 {
     const facts_tensor *t = r->tensor;
@@ -229,23 +229,26 @@ static void store_row(const recipe *r, int64_t b, int64_t h, int64_t s, float *r
     }
 }
 
-#define FACTS_ROW_MAX 65536
-
-void facts_fill_tensor(const facts_problem *problem, facts_tensor_id id, void *storage)
+bool facts_fill_tensor(const facts_problem *problem, facts_tensor_id id, void *storage)
 {
     const recipe r = recipe_of(problem, id);
     const int64_t *dim = r.tensor->dim;
     /* Only the first of the elements that share a place is written. */
     int64_t batches = r.origin[0] ? dim[0] : 1, heads = r.origin[1] ? dim[1] : 1, rows = r.origin[2] ? dim[2] : 1;
-    if (dim[0] * dim[1] * dim[2] * dim[3] == 0 || dim[3] > FACTS_ROW_MAX)
-        return;
-#pragma omp parallel
+    if (dim[0] * dim[1] * dim[2] * dim[3] == 0)
+        return true;
+    bool ok = true;
+#pragma omp parallel reduction(&& : ok)
     {
-        float row[dim[3]];
+        float *row = malloc((size_t)dim[3] * sizeof *row);
+        ok = row != NULL;
 #pragma omp for schedule(static)
         for (int64_t n = 0; n < batches * heads * rows; n++)
-            store_row(&r, n / (heads * rows), n / rows % heads, n % rows, row, storage);
+            if (ok)
+                store_row(&r, n / (heads * rows), n / rows % heads, n % rows, row, storage);
+        free(row);
     }
+    return ok;
 }
 
 void facts_fill_gaps(const facts_problem *problem, int32_t dtype, void *storage, int64_t elements)

@@ -11,8 +11,9 @@
 
 /* Writes Q, K, V or dO into its storage (element 0 of the storage at `storage`), through the strides; nothing between them is touched. Rows of
  * a padded batch entry hold ordinary values of the fill, or the case's poison.
- * Threads  OpenMP over rows. */
-void facts_fill_tensor(const facts_problem *problem, facts_tensor_id id, void *storage);
+ * Threads  OpenMP over rows.
+ * Returns  false without memory. */
+bool facts_fill_tensor(const facts_problem *problem, facts_tensor_id id, void *storage);
 
 /* Every element of a storage of `elements`: ordinary values, or the case's poison. Done first: what stays of it are the gaps. */
 void facts_fill_gaps(const facts_problem *problem, int32_t dtype, void *storage, int64_t elements);

@@ -6,6 +6,7 @@
 #define FACTS_JUDGE_H
 
 #include "../case/problem.h"
+#include "image.h"
 
 /* The gates, once. X(SYMBOL, "word") */
 #define FACTS_GATE_LIST(X) X(NONE, "") X(T0, "t0") X(T1, "t1") X(TL, "tl") X(POISON, "poison") X(GUARD, "guard")
@@ -14,7 +15,7 @@ typedef enum facts_gate { FACTS_GATE_LIST(AS_ENUM) FACTS_GATE_COUNT } facts_gate
 #undef AS_ENUM
 extern const char *const facts_gate_words[FACTS_GATE_COUNT];
 
-/* What is due, from the reference: dense double arrays over the tensor's dims. tolerance[i] is the T1 (or TL) tolerance of element i. */
+/* What is due, from the reference: dense double arrays over the tensor's dims. Where sigma and bound are both 0 the answer is exact (T0). */
 typedef struct facts_expected {
     const double *want;
     const double *sigma; /* NULL: `bound` alone (TL) */
@@ -32,6 +33,7 @@ typedef struct facts_judgement {
     double got, want, bound;
     int64_t not_finite, unwritten, overrun, checked; /* counts */
     int64_t padded_poison, padded_zero, padded_other; /* what padded rows hold */
+    int64_t wrong; /* elements that a gate refused, beside the counts above */
 } facts_judgement;
 
 /* The verdict words, once (docs/design: section 6). X(SYMBOL, "word") */
@@ -44,5 +46,28 @@ typedef struct facts_judgement {
 typedef enum facts_verdict { FACTS_VERDICT_LIST(AS_ENUM) FACTS_VERDICT_COUNT } facts_verdict;
 #undef AS_ENUM
 extern const char *const facts_verdict_words[FACTS_VERDICT_COUNT];
+
+/* What an answer is judged against. */
+typedef struct facts_rule {
+    facts_expected expected;
+    const facts_due *due;  /* [batch, rows] of the tensor: heads and channels stand alike. NULL: a value everywhere */
+    facts_pattern pattern; /* what lay in memory before the run */
+} facts_rule;
+
+/* The tensor's elements against the rule: T0, then T1 (or TL), poison before NaN. `storage` is element 0 of its storage. Guards are counted
+ * elsewhere (facts_image_overrun) and joined by facts_judgement_overrun.
+ * Threads  OpenMP inside; the result does not depend on the number of threads. */
+facts_judgement facts_judge_tensor(const facts_tensor *tensor, const void *storage, const facts_rule *rule);
+void facts_judgement_overrun(facts_judgement *judgement, int64_t changed);
+facts_verdict facts_judgement_verdict(const facts_judgement *judgement);
+/* The one that counts: the earlier of overrun > unwritten > nan > wrong > nondeterministic > mistrusted > pass. */
+facts_verdict facts_verdict_worse(facts_verdict a, facts_verdict b);
+
+/* Could the data tell? False when an all-zero answer, or the reference rolled by one row (by one channel when all rows agree), passes every
+ * gate. Only for dense fills. A tensor without a live element, or where nothing differs from its neighbour, is trusted. */
+bool facts_judge_trusts(const facts_tensor *tensor, const facts_rule *rule);
+
+/* Two runs of one configuration over different poison: the number of elements of due rows that differ. `first` (may be NULL): b,h,s,d of one. */
+int64_t facts_judge_repeat(const facts_tensor *tensor, const void *a, const void *b, const facts_due *due, int64_t first[4]);
 
 #endif

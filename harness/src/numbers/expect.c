@@ -1,0 +1,262 @@
+#include "expect.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dtype.h"
+#include "oracle.h"
+
+#define AS_WORD(symbol, word, fwd, bwd) word,
+static const char *const words[FACTS_TENSOR_COUNT] = { FACTS_TENSOR_LIST(AS_WORD) };
+#undef AS_WORD
+#define AS_PASSES(symbol, word, fwd, bwd) { fwd, bwd },
+static const bool written[FACTS_TENSOR_COUNT][2] = { FACTS_TENSOR_LIST(AS_PASSES) };
+#undef AS_PASSES
+
+/* Padded rows of Stats are -inf from this version on, and unspecified before. */
+#define STATS_SETTLED 91400
+/* A lazy kernel may be this far below the true maximum: 2^8, in natural units. */
+#define LAZY_MAX (8 * 0.69314718055994531)
+
+const char *facts_tensor_word(facts_tensor_id id)
+{
+    return words[id];
+}
+
+bool facts_tensor_is_output(const facts_problem *problem, facts_tensor_id id)
+{
+    return problem->tensor[id].present && written[id][problem->ask.pass == FATTN_BACKWARD];
+}
+
+static size_t elements_of(const facts_tensor *t)
+{
+    return (size_t)(t->dim[0] * t->dim[1] * t->dim[2] * t->dim[3]);
+}
+
+static bool make_array(double **out, const facts_tensor *t)
+{
+    *out = calloc(elements_of(t) + 1, sizeof **out);
+    return *out != NULL;
+}
+
+static facts_due due_of_padded(facts_tensor_id id, int32_t cudnn_version)
+{
+    switch (id) {
+    case FACTS_TENSOR_O:
+        return FACTS_DUE_ZERO_OR_POISON;
+    case FACTS_TENSOR_STATS:
+        return cudnn_version && cudnn_version < STATS_SETTLED ? FACTS_DUE_ANYTHING : FACTS_DUE_VALUE;
+    case FACTS_TENSOR_MAX:
+    case FACTS_TENSOR_SUM_EXP:
+        return FACTS_DUE_ANYTHING;
+    default:
+        return FACTS_DUE_VALUE; /* gradients are 0 there */
+    }
+}
+
+static bool make_due(facts_expectation *e, const facts_problem *p, facts_tensor_id id, int32_t cudnn_version)
+{
+    const facts_tensor *t = &p->tensor[id];
+    bool keys = id == FACTS_TENSOR_DK || id == FACTS_TENSOR_DV;
+    facts_due *due = calloc((size_t)(t->dim[0] * t->dim[2]) + 1, sizeof *due);
+    e->due[id] = due;
+    for (int64_t b = 0; due && b < t->dim[0]; b++)
+        for (int64_t s = 0; s < t->dim[2]; s++) {
+            bool padded = s >= (keys ? facts_live_kv(p, b) : facts_live_q(p, b));
+            due[b * t->dim[2] + s] = padded ? due_of_padded(id, cudnn_version) : FACTS_DUE_VALUE;
+        }
+    return due != NULL;
+}
+
+static bool make_answer(facts_expectation *e, const facts_problem *p, facts_tensor_id id, bool with_sigma, int32_t cudnn_version)
+{
+    const facts_tensor *t = &p->tensor[id];
+    facts_answer *a = &e->answer[id];
+    return make_array(&a->want, t) && make_array(&a->bound, t) && (!with_sigma || make_array(&a->sigma, t)) &&
+           make_due(e, p, id, cudnn_version);
+}
+
+static fref_tensor tensor_of(const facts_problem *p, const facts_storages *in, facts_tensor_id id)
+{
+    const facts_tensor *t = &p->tensor[id];
+    fref_tensor out = { .stride = { t->stride[0], t->stride[1], t->stride[2], t->stride[3] } };
+    facts_oracle_type(&out.type, t->dtype);
+    out.data = (const unsigned char *)in->at[id] + t->first * (int64_t)facts_dtype_bytes(t->dtype);
+    return out;
+}
+
+static bool types_known(const facts_problem *p)
+{
+    fref_type type;
+    for (int id = 0; id < FACTS_TENSOR_COUNT; id++)
+        if (p->tensor[id].present && !facts_oracle_type(&type, p->tensor[id].dtype))
+            return false;
+    return true;
+}
+
+static fref_rounding rounding_of(const facts_problem *p, int32_t out_dtype)
+{
+    fref_type in = FREF_F32, out = FREF_F32;
+    facts_oracle_type(&in, p->ask.dtype);
+    facts_oracle_type(&out, out_dtype);
+    return fref_rounding_of(in, out);
+}
+
+static int run_forward(const facts_problem *p, const facts_storages *in, const fref_forward_out *out)
+{
+    fref_problem problem;
+    facts_oracle_problem(&problem, p);
+    fref_tensor q = tensor_of(p, in, FACTS_TENSOR_Q), k = tensor_of(p, in, FACTS_TENSOR_K), v = tensor_of(p, in, FACTS_TENSOR_V);
+    fref_rounding rounding = rounding_of(p, p->ask.o_dtype);
+    return fref_forward(&problem, &q, &k, &v, &rounding, out);
+}
+
+/* Sum_exp against the LSE: with the Max m that was used, Sum_exp = exp(LSE - m), relative error tau_LSE + tau_Max. */
+static void settle_sums(facts_answer *sum, size_t n, const facts_answer *lse, const facts_answer *max)
+{
+    for (size_t i = 0; i < n; i++) {
+        bool live = isfinite(lse->want[i]);
+        sum->want[i] = live ? exp(lse->want[i] - max->want[i]) : 0.0;
+        sum->bound[i] = live ? sum->want[i] * expm1(lse->bound[i] + max->bound[i]) : 0.0;
+    }
+}
+
+static bool make_pair(facts_answer *out, const facts_tensor *t)
+{
+    return make_array(&out->want, t) && make_array(&out->bound, t);
+}
+
+static void free_answer(facts_answer *a)
+{
+    free(a->want);
+    free(a->sigma);
+    free(a->bound);
+    *a = (facts_answer){ 0 };
+}
+
+int facts_expect_forward(facts_expectation *out, const facts_problem *p, const facts_storages *in, int32_t cudnn_version)
+{
+    *out = (facts_expectation){ 0 };
+    if (!types_known(p))
+        return ENOTSUP;
+    bool has_sum = p->tensor[FACTS_TENSOR_SUM_EXP].present;
+    bool ok = make_answer(out, p, FACTS_TENSOR_O, true, cudnn_version);
+    /* Sum_exp is judged by the LSE and Max, so they are computed beside it. */
+    for (facts_tensor_id id = FACTS_TENSOR_STATS; ok && id <= FACTS_TENSOR_SUM_EXP; id++)
+        if (p->tensor[id].present)
+            ok = make_answer(out, p, id, false, cudnn_version);
+    const facts_answer *o = &out->answer[FACTS_TENSOR_O];
+    facts_answer lse = out->answer[FACTS_TENSOR_STATS], max = out->answer[FACTS_TENSOR_MAX], own_lse = { 0 }, own_max = { 0 };
+    const facts_tensor *sum = &p->tensor[FACTS_TENSOR_SUM_EXP];
+    if (ok && has_sum && !lse.want) {
+        ok = make_pair(&own_lse, sum);
+        lse = own_lse;
+    }
+    if (ok && has_sum && !max.want) {
+        ok = make_pair(&own_max, sum);
+        max = own_max;
+    } else if (ok && has_sum) {
+        ok = make_array(&out->true_max, sum);
+    }
+    int status = ENOMEM;
+    if (ok) {
+        fref_forward_out answers = { .o = o->want, .o_sigma = o->sigma, .o_bound = o->bound, .lse = lse.want, .lse_tau = lse.bound,
+                                     .max = max.want, .max_tau = max.bound };
+        status = run_forward(p, in, &answers);
+    }
+    if (status == 0 && has_sum)
+        settle_sums(&out->answer[FACTS_TENSOR_SUM_EXP], elements_of(sum), &lse, &max);
+    if (status == 0 && out->true_max)
+        memcpy(out->true_max, max.want, elements_of(sum) * sizeof *max.want);
+    free_answer(&own_lse);
+    free_answer(&own_max);
+    return status;
+}
+
+int facts_expect_inputs(const facts_problem *p, const facts_storages *in, void *o_storage, void *stats_storage)
+{
+    double *o = NULL, *lse = NULL;
+    int status = ENOMEM;
+    if (!types_known(p))
+        return ENOTSUP;
+    if (make_array(&o, &p->tensor[FACTS_TENSOR_O]) && make_array(&lse, &p->tensor[FACTS_TENSOR_STATS])) {
+        fref_forward_out answers = { .o = o, .lse = lse };
+        status = run_forward(p, in, &answers);
+    }
+    if (status == 0) {
+        facts_round_into(&p->tensor[FACTS_TENSOR_O], o, o_storage);
+        facts_round_into(&p->tensor[FACTS_TENSOR_STATS], lse, stats_storage);
+    }
+    free(o);
+    free(lse);
+    return status;
+}
+
+int facts_expect_backward(facts_expectation *out, const facts_problem *p, const facts_storages *in)
+{
+    *out = (facts_expectation){ 0 };
+    if (!types_known(p))
+        return ENOTSUP;
+    for (facts_tensor_id id = FACTS_TENSOR_DQ; id <= FACTS_TENSOR_DV; id++)
+        if (!make_answer(out, p, id, true, 0))
+            return ENOMEM;
+    fref_problem problem;
+    facts_oracle_problem(&problem, p);
+    fref_tensor q = tensor_of(p, in, FACTS_TENSOR_Q), k = tensor_of(p, in, FACTS_TENSOR_K), v = tensor_of(p, in, FACTS_TENSOR_V);
+    fref_tensor o = tensor_of(p, in, FACTS_TENSOR_O), stats = tensor_of(p, in, FACTS_TENSOR_STATS);
+    fref_tensor d_o = tensor_of(p, in, FACTS_TENSOR_DO);
+    fref_rounding rounding = rounding_of(p, p->ask.grad_dtype);
+    rounding.own_o = true;
+    const facts_answer *dq = &out->answer[FACTS_TENSOR_DQ], *dk = &out->answer[FACTS_TENSOR_DK], *dv = &out->answer[FACTS_TENSOR_DV];
+    fref_backward_out answers = { dq->want, dq->sigma, dq->bound, dk->want, dk->sigma, dk->bound, dv->want, dv->sigma, dv->bound };
+    return fref_backward(&problem, &q, &k, &v, &o, &stats, &d_o, &rounding, &answers);
+}
+
+void facts_expectation_destroy(facts_expectation *e)
+{
+    for (int id = 0; id < FACTS_TENSOR_COUNT; id++) {
+        free_answer(&e->answer[id]);
+        free(e->due[id]);
+    }
+    free(e->true_max);
+    *e = (facts_expectation){ 0 };
+}
+
+facts_rule facts_expectation_rule(const facts_expectation *e, facts_tensor_id id, facts_pattern pattern)
+{
+    const facts_answer *a = &e->answer[id];
+    return (facts_rule){ .expected = { a->want, a->sigma, a->bound }, .due = e->due[id], .pattern = pattern };
+}
+
+void facts_expect_pair(facts_expectation *e, const facts_problem *p, const void *max_storage)
+{
+    const facts_tensor *t = &p->tensor[FACTS_TENSOR_MAX];
+    facts_answer *max = &e->answer[FACTS_TENSOR_MAX], *sum = &e->answer[FACTS_TENSOR_SUM_EXP];
+    if (!e->true_max)
+        return;
+    for (size_t i = 0; i < elements_of(t); i++) {
+        int64_t n = (int64_t)i, s = n % t->dim[2], h = n / t->dim[2] % t->dim[1], b = n / (t->dim[2] * t->dim[1]);
+        int64_t place = t->first + b * t->stride[0] + h * t->stride[1] + s * t->stride[2];
+        double got = facts_decode(t->dtype, facts_load(t->dtype, max_storage, place)), below = e->true_max[i] - got;
+        bool lazy = isfinite(e->true_max[i]) && below > max->bound[i] && below <= LAZY_MAX;
+        double used = lazy ? got : e->true_max[i];
+        /* Sum_exp is relative to the maximum that was used. */
+        double factor = isfinite(used) ? exp(max->want[i] - used) : 1.0;
+        sum->want[i] *= factor;
+        sum->bound[i] *= factor;
+        max->want[i] = used;
+    }
+}
+
+void facts_round_into(const facts_tensor *t, const double *values, void *storage)
+{
+#pragma omp parallel for schedule(static)
+    for (int64_t row = 0; row < t->dim[0] * t->dim[1] * t->dim[2]; row++) {
+        int64_t s = row % t->dim[2], h = row / t->dim[2] % t->dim[1], b = row / (t->dim[2] * t->dim[1]);
+        int64_t at = t->first + b * t->stride[0] + h * t->stride[1] + s * t->stride[2];
+        for (int64_t d = 0; d < t->dim[3]; d++)
+            facts_store(t->dtype, storage, at + d * t->stride[3], facts_encode(t->dtype, values[row * t->dim[3] + d]));
+    }
+}

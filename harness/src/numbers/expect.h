@@ -1,0 +1,48 @@
+/* What is due: the reference's answers for one case, and which rows owe one. Computed once per case, shared by every configuration. */
+#ifndef FACTS_EXPECT_H
+#define FACTS_EXPECT_H
+
+#include "../case/problem.h"
+#include "judge.h"
+
+typedef struct facts_answer {
+    double *want, *sigma, *bound; /* dense over the tensor's dims; sigma NULL for Stats, Max, Sum_exp */
+} facts_answer;
+
+typedef struct facts_expectation {
+    facts_answer answer[FACTS_TENSOR_COUNT];
+    facts_due *due[FACTS_TENSOR_COUNT]; /* [batch, rows] */
+    double *true_max;                   /* when Max and Sum_exp are both wanted: facts_expect_pair starts from it */
+} facts_expectation;
+
+/* Element 0 of the storage of each tensor that is read; the others NULL. */
+typedef struct facts_storages {
+    const void *at[FACTS_TENSOR_COUNT];
+} facts_storages;
+
+/* A tensor that the pass of this problem writes. */
+bool facts_tensor_is_output(const facts_problem *problem, facts_tensor_id id);
+const char *facts_tensor_word(facts_tensor_id id);
+
+/* O, Stats, Max and Sum_exp as far as the problem has them (pass fwd); `cudnn_version` decides what padded rows of Stats owe (0: the cpu).
+ * Returns  0; ENOMEM; ENOTSUP (a type that the reference lacks). *out is destroyed either way with facts_expectation_destroy. */
+int facts_expect_forward(facts_expectation *out, const facts_problem *problem, const facts_storages *in, int32_t cudnn_version);
+
+/* Backward's own inputs O and Stats: the reference's, rounded to their types, written through their strides. */
+int facts_expect_inputs(const facts_problem *problem, const facts_storages *in, void *o_storage, void *stats_storage);
+/* dQ, dK and dV from the bits of Q, K, V, O, Stats and dO. */
+int facts_expect_backward(facts_expectation *out, const facts_problem *problem, const facts_storages *in);
+
+void facts_expectation_destroy(facts_expectation *expectation);
+
+/* The rule for a tensor; the expectation must outlive it. */
+facts_rule facts_expectation_rule(const facts_expectation *e, facts_tensor_id id, facts_pattern pattern);
+
+/* Max and Sum_exp are judged together when both are wanted: ln(Sum_exp) + Max is the LSE, whatever Max was used (a kernel that rescales
+ * lazily reports a Max below the true one). Rewrites what is due of both for the Max that came back; call it before judging either. */
+void facts_expect_pair(facts_expectation *e, const facts_problem *problem, const void *max_storage);
+
+/* Dense doubles rounded into a storage through the tensor's strides. */
+void facts_round_into(const facts_tensor *tensor, const double *values, void *storage);
+
+#endif

@@ -1,0 +1,43 @@
+/* One storage as a device sees it, with what surrounds it: guard, storage (elements and gaps), guard. docs/numerics.md section 8.
+ *
+ * An image is the geometry; the bytes are the caller's, `bytes` of them, so that one image serves what was sent and what came back.
+ * Tensors that share a storage (packed layouts) share an image. Everything that no tensor owns is poison and must not change.
+ */
+#ifndef FACTS_IMAGE_H
+#define FACTS_IMAGE_H
+
+#include "../case/problem.h"
+
+/* What lies in memory before a run. A: NaN patterns (7FA5 ...), B: finite values 2^10 + index mod 7 (8 bit: 2^6). A value due that still is
+ * poison was never written; an answer that differs between A and B read what it should not have. */
+typedef enum facts_pattern { FACTS_PATTERN_A, FACTS_PATTERN_B } facts_pattern;
+
+/* The poison of element `index` of a storage (negative in the guard before it). */
+uint32_t facts_pattern_code(int32_t dtype, facts_pattern pattern, int64_t index);
+/* Workspace is bytes: A5 or 3C. */
+unsigned char facts_pattern_byte(facts_pattern pattern);
+
+typedef struct facts_image {
+    int32_t dtype;
+    int64_t elements;    /* of the storage, gaps included */
+    size_t front, bytes; /* bytes before the storage (guard and skew); bytes in all */
+    uint64_t *owned;     /* a bit for each element of the storage that belongs to a tensor */
+} facts_image;
+
+/* The image of the storage that `count` tensors share (one: its own). Empty until created; destroy is fine on a zeroed image.
+ * Returns false without memory, or when a tensor reaches outside its storage. */
+bool facts_image_create(facts_image *out, const facts_tensor *const tensors[], size_t count);
+void facts_image_destroy(facts_image *image);
+
+/* Where element 0 of the storage lies in `bytes`; an offset for device addresses is image->front. */
+void *facts_image_storage(const facts_image *image, void *bytes);
+bool facts_image_owns(const facts_image *image, int64_t element);
+
+/* Guards alone: for inputs, whose storage the fills have written. */
+void facts_image_guard(const facts_image *image, facts_pattern pattern, void *bytes);
+/* Guards, gaps and elements: for outputs. */
+void facts_image_poison(const facts_image *image, facts_pattern pattern, void *bytes);
+/* After a run over poisoned bytes: how many elements of guards and gaps changed. */
+int64_t facts_image_overrun(const facts_image *image, facts_pattern pattern, const void *bytes);
+
+#endif
