@@ -23,7 +23,7 @@ typedef struct facts_tensor {
     int32_t dtype; /* fattn_dtype */
     int64_t dim[4], stride[4];
     int64_t first;    /* elements */
-    int64_t elements; /* size of the storage, gaps included */
+    int64_t elements; /* size of the storage, gaps included; of the whole storage when it is shared */
     int64_t skew_bytes;
     int32_t shares; /* packed layouts: 1 + the facts_tensor_id of the first tensor in the same storage (its `elements` is the size); 0: its own */
 } facts_tensor;

@@ -1,0 +1,136 @@
+/* The keys of the case language, once. Parser, printer, --help, docs/cases.md, "not implemented yet" and the nearest-word hint follow
+ * from this list; a new axis is one more row. The order of the rows is the order of a canonical name.
+ *
+ * X(SYMBOL, "word", KIND, allowed, "default", now, "help")
+ *   KIND     how a value is read (facts_kind below)
+ *   allowed  templates, separated by spaces. Lower-case letters stand for themselves; N an integer, M one above 0, L an integer or
+ *            inf, X a number, P a probability.
+ *   default  what absence means; for some keys it follows from others (facts_case_get says what it is for a case)
+ *   now      what facts_problem_resolve takes: "*" everything, otherwise templates of `allowed`; the default always
+ */
+#ifndef FACTS_KEYS_H
+#define FACTS_KEYS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include <fattn/fattn.h>
+
+typedef enum facts_kind {
+    FACTS_KIND_WORD,   /* one template */
+    FACTS_KIND_RATIO,  /* one template; equal parts are said once: 8/8/8 is 8 */
+    FACTS_KIND_SET,    /* words joined by +, in the order of `allowed` */
+    FACTS_KIND_LENS,   /* a template, or lengths: 256+0x3/256+1x3 */
+    FACTS_KIND_LAYOUT, /* a layout of Q, K and V: one word, or Q's and K/V's joined by _ */
+    FACTS_KIND_STRIDE, /* dense, or forms joined by ; */
+    FACTS_KIND_KNOBS   /* none, or name:value joined by +, sorted by name */
+} facts_kind;
+
+#define FACTS_AS_WORD_(symbol, value, word) word " "
+#define FACTS_WORDS_DTYPE FATTN_DTYPE_LIST(FACTS_AS_WORD_) "mxe4m3 mxe5m2"
+#define FACTS_WORDS_16 "bf16 f16 f32"
+#define FACTS_WORDS_DENSE "bshd sbhd bhsd"
+#define FACTS_WORDS_PACK3 "bs3hd sb3hd bsh3d sbh3d"
+#define FACTS_WORDS_PACK2 "bs2hd sb2hd bsh2d sbh2d"
+#define FACTS_WORDS_RAGGED "thd t3hd th3d"
+#define FACTS_WORDS_INPUT FACTS_WORDS_DENSE " " FACTS_WORDS_PACK3 " " FACTS_WORDS_PACK2
+#define FACTS_WORDS_ANY FACTS_WORDS_INPUT " " FACTS_WORDS_RAGGED " t2hd th2d"
+#define FACTS_WORDS_LAYOUT FACTS_WORDS_DENSE " " FACTS_WORDS_PACK3 " " FACTS_WORDS_RAGGED
+#define FACTS_WORDS_BIAS "11ss 1hss b1ss bhss 111s b11s bh1s 1h1s"
+#define FACTS_WORDS_BOOL "bool:11ss bool:1hss bool:b1ss bool:bhss bool:111s bool:b11s bool:bh1s bool:1h1s"
+
+/* clang-format off */
+#define FACTS_KEY_LIST(X)                                                                                                                   \
+    X(PASS, "pass", WORD, FATTN_PASS_LIST(FACTS_AS_WORD_), "fwd", "*", "forward, or backward (which has the forward's statistics)")          \
+    X(DTYPE, "dtype", WORD, FACTS_WORDS_DTYPE, "bf16", FACTS_WORDS_16, "type of Q, K, V")                                                    \
+    X(OUT, "out", WORD, FACTS_WORDS_DTYPE, "same", FACTS_WORDS_16, "type of O and dO; as dtype unless given")                                \
+    X(GRAD, "grad", WORD, FACTS_WORDS_DTYPE, "same", FACTS_WORDS_16, "type of dQ, dK, dV; as dtype unless given")                            \
+    X(BWD_DTYPE, "bwd_dtype", WORD, "same high " FACTS_WORDS_DTYPE, "same", "", "fp8 forward with a backward in another type")               \
+    X(B, "b", WORD, "N", "2", "*", "batch entries")                                                                                         \
+    X(H, "h", RATIO, "N N/N N/N/N", "8", "*", "heads: of Q, Q/KV, or Q/K/V")                                                                 \
+    X(S, "s", RATIO, "N N/N", "512", "*", "rows and keys: one length, or queries/keys")                                                      \
+    X(D, "d", RATIO, "N N/N", "128", "*", "head dims: one, or of Q and K/of V")                                                              \
+    X(LAYOUT, "layout", LAYOUT, FACTS_WORDS_LAYOUT, "bshd", "*", "memory order of Q, K, V; Q's and K/V's joined by _ when they differ")      \
+    X(Q, "q", WORD, FACTS_WORDS_ANY, "layout", FACTS_WORDS_INPUT, "layout of Q alone")                                                       \
+    X(K, "k", WORD, FACTS_WORDS_ANY, "layout", FACTS_WORDS_INPUT, "layout of K alone")                                                       \
+    X(V, "v", WORD, FACTS_WORDS_ANY, "layout", FACTS_WORDS_INPUT, "layout of V alone")                                                       \
+    X(O, "o", WORD, "auto " FACTS_WORDS_DENSE " thd", "auto", FACTS_WORDS_DENSE, "layout of O; auto: follows Q's memory order")              \
+    X(DO, "do", WORD, "auto " FACTS_WORDS_DENSE " thd", "auto", FACTS_WORDS_DENSE, "layout of dO; auto: follows O")                          \
+    X(DQKV, "dqkv", LAYOUT, "auto " FACTS_WORDS_LAYOUT, "auto", "*", "layout of dQ, dK, dV; auto: each follows its input, packed with it")  \
+    X(STATS, "stats", WORD, "bhs1 bsh1 th1 ht1", "bhs1", "bhs1 bsh1", "layout of Stats, Max, Sum_exp; th1 when queries are ragged")          \
+    X(STRIDE, "stride", STRIDE, "dense", "dense", "*", "gaps, broadcasts, orders, offsets; forms joined by ;")                               \
+    X(MASK, "mask", WORD, "none causal causal_br", "none", "*", "causal: keys up to the row's own, counted from the top-left or bottom-right corner") \
+    X(WINDOW, "window", WORD, "L:L", "inf:inf", "*", "band L:R; L counts the diagonal, R does not; meets what mask leaves")                  \
+    X(ALIGN, "align", WORD, FATTN_ALIGN_LIST(FACTS_AS_WORD_), "tl", "*", "corner that the band starts from")                                 \
+    X(PADDING, "padding", WORD, "none random full zero:kv zero:q zero:both one", "none", "*", "lengths per batch entry; zero: one of them is empty") \
+    X(LENS, "lens", LENS, "none", "none", "*", "lengths given: queries/keys, once when equal; NxR repeats")                                  \
+    X(CU, "cu", WORD, "none both q kv", "none", "", "cumulative lengths, by side")                                                           \
+    X(LENS_SHAPE, "lens_shape", WORD, "b111 b bcast", "b111", "", "shape of the length tensors")                                             \
+    X(SLOTS, "slots", LENS, "tight +N", "tight", "", "ragged: room of each sequence")                                                        \
+    X(TAIL, "tail", WORD, "N q.N+kv.N", "0", "", "ragged: rows allocated after the last sequence")                                           \
+    X(TOTAL, "total", WORD, "none declared slack:N", "none", "", "ragged: token total declared on the graph")                                \
+    X(OFFSETS, "offsets", WORD, "i32 i64", "i32", "", "ragged: width of the offsets")                                                        \
+    X(RMULT, "rmult", WORD, "0 tokens", "0", "", "ragged: offsets in tokens, each tensor with its multiplier")                               \
+    X(BIAS, "bias", WORD, "none " FACTS_WORDS_BIAS " " FACTS_WORDS_BOOL, "none", "", "additive bias by shape; bool: the same as a mask")      \
+    X(BIAS_DTYPE, "bias_dtype", WORD, FACTS_WORDS_16, "same", "", "type of bias; as dtype unless given")                                     \
+    X(BIAS_FILL, "bias_fill", WORD, "randn zero all_true random rows_masked window:L:L minus_inf finite_min", "randn", "", "what bias holds") \
+    X(DBIAS, "dbias", WORD, "0 1", "0", "", "backward: gradient of bias")                                                                    \
+    X(ALIBI, "alibi", WORD, "0 1 custom", "0", "", "linear bias by distance; custom: given slopes")                                          \
+    X(BLOCKMASK, "blockmask", WORD, "none random first empty_row", "none", "", "mask by tiles of 128 x 128")                                 \
+    X(SOFTMAX, "softmax", WORD, "vanilla off_by_one sink", "vanilla", "", "what joins the denominator")                                      \
+    X(DSINK, "dsink", WORD, "0 1", "0", "", "backward: gradient of the sink")                                                                \
+    X(MOD, "mod", WORD, "none causal softcap:X post_scale_bias relpos", "none", "", "a named score modification")                            \
+    X(DROPOUT, "dropout", WORD, "P", "0", "", "probability to drop")                                                                         \
+    X(RNG, "rng", WORD, "N:N", "1:0", "", "dropout: seed and offset")                                                                        \
+    X(RNG_DTYPE, "rng_dtype", WORD, "i64 i32", "i64", "", "dropout: type of seed and offset")                                                \
+    X(DROPOUT_MASK, "dropout_mask", WORD, "0 1", "0", "", "dropout: the mask is an input")                                                   \
+    X(PAGED, "paged", WORD, "0 M k:M v:M", "0", "", "page size of K and V, or of one side")                                                  \
+    X(TABLE, "table", WORD, "shuffled identity linspace shared packed", "shuffled", "", "what the page table holds")                         \
+    X(SCALE, "scale", WORD, "auto tensor X", "auto", "auto X", "attention scale; auto: 1/sqrt of Q's head dim")                              \
+    X(WANT, "want", SET, "none stats max sum_exp stats2 rng_dump", "none", "stats max sum_exp", "what forward writes beside O; backward always has stats") \
+    X(SCALING, "scaling", WORD, "delayed current", "delayed", "", "fp8: when scales are known")                                              \
+    X(SCALES, "scales", WORD, "unit pow2 odd", "unit", "", "fp8: scale values")                                                              \
+    X(SCALE_FORMAT, "scale_format", WORD, "auto " FACTS_WORDS_DENSE " thd", "auto", "", "mx types: layout of the scale factors")             \
+    X(DETERMINISTIC, "deterministic", WORD, "0 1 form pin", "0", "0 1", "backward repeats bit for bit; form, pin: how")                      \
+    X(REPEAT, "repeat", WORD, "M", "1", "*", "runs that must agree")                                                                         \
+    X(EXEC, "exec", WORD, "eager graph graph_update graph_native graph_after_destroy aot multi_stream override_shape interleave", "eager", "", "how the call is made") \
+    X(THREADS, "threads", WORD, "M", "1", "", "threads that call at once")                                                                   \
+    X(WORKSPACE, "workspace", WORD, "aligned offset:N", "aligned", "", "where the workspace starts, in bytes")                               \
+    X(IMPL, "impl", WORD, FATTN_IMPL_LIST(FACTS_AS_WORD_), "auto", "auto composite", "which of cuDNN's two graphs")                          \
+    X(SPELLING, "spelling", WORD, FATTN_SPELLING_LIST(FACTS_AS_WORD_), "auto", "*", "softmax and bands as several operations or as one")     \
+    X(ENGINE, "engine", WORD, "auto all N", "auto", "*", "auto, a number, or every configuration offered, a row each")                       \
+    X(KNOB, "knob", KNOBS, "none", "none", "", "knobs by cuDNN's names: name:value joined by +")                                             \
+    X(RESCALE, "rescale", WORD, "auto N", "auto", "", "rescale threshold, log2")                                                             \
+    X(GUARDS, "guards", WORD, "on off", "on", "*", "off: the backend is asked as it is")                                                     \
+    X(ROPE, "rope", WORD, "0 1", "0", "", "rotary embedding in the graph")                                                                   \
+    X(FILL, "fill", WORD, "gauss uniform spiky needle neglse stair_up stair_dn biglogit offset_k sparse_int unip bias_needle amax_plant codebook pad_garbage hugelogit outlier:X poslse te", \
+      "gauss", "gauss uniform spiky needle neglse stair_up stair_dn", "data")                                                                              \
+    X(SEED, "seed", WORD, "N", "1", "*", "seed of the data and of random lengths")                                                           \
+    X(POISON, "poison", WORD, "fill nan inf big", "fill", "*", "what lies in inputs where no answer may depend on it")                       \
+    X(STATS_DTYPE, "stats_dtype", WORD, "f32 bf16 f16", "f32", "", "type of Stats; anything but f32 is to be refused")
+/* clang-format on */
+
+#define AS_ENUM(symbol, word, kind, allowed, otherwise, now, help) FACTS_KEY_##symbol,
+typedef enum facts_key { FACTS_KEY_LIST(AS_ENUM) FACTS_KEY_COUNT } facts_key;
+#undef AS_ENUM
+
+typedef struct facts_key_row {
+    const char *word;
+    facts_kind kind;
+    const char *allowed;
+    const char *otherwise; /* the default */
+    const char *now;
+    const char *help;
+} facts_key_row;
+
+extern const facts_key_row facts_keys[FACTS_KEY_COUNT];
+
+/* The key of a word of `length` letters; FACTS_KEY_COUNT when there is none. */
+facts_key facts_key_find(const char *word, size_t length);
+/* The key that a misspelled word probably meant; NULL when nothing is near. */
+const char *facts_key_nearest(const char *word, size_t length);
+/* Prints the table for people: one key a line with values, default and help; docs/cases.md holds the same text. */
+void facts_keys_help(FILE *out);
+
+#endif
