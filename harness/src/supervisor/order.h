@@ -19,18 +19,21 @@ typedef struct facts_work {
     const char *group; /* of its suite, or "" */
 } facts_work;
 
-/* One finished row, as it was written. */
+/* One finished row. */
 typedef struct facts_outcome {
     size_t target, work;
-    const facts_line *line; /* members of the written row */
+    const facts_line *line; /* its members, without those that the supervisor adds */
+    const char *text;       /* as it was written, without the newline */
+    size_t length;
     facts_verdict verdict;
-    bool resumed; /* it was there already: nothing was asked */
+    const char *expected; /* its expectation object, or empty */
+    bool unexpected;
 } facts_outcome;
 
 /* What the expectations say of a row about to be written. */
 typedef struct facts_expected_row {
-    char json[1024];  /* the row's `expectation` object, or empty */
-    bool unexpected;  /* a finding: --fail-fast stops */
+    char json[1024]; /* the row's `expectation` object, or empty */
+    bool unexpected; /* a finding: --fail-fast stops */
 } facts_expected_row;
 
 typedef struct facts_order {
@@ -51,15 +54,15 @@ typedef struct facts_order {
     bool hash_libraries;        /* sha256 of what each worker has mapped, for the target line */
     void *context;
     void (*on_row)(void *context, const facts_outcome *outcome);
-    void (*on_ready)(void *context, size_t target, facts_slice ready); /* a target's first worker is there */
+    void (*on_ready)(void *context, size_t target, const char *device, const facts_line *ready); /* a target's first worker is there */
     void (*on_tick)(void *context, size_t done, size_t planned, int live); /* about ten times a second */
-    void (*expect)(void *context, size_t target, size_t work, const facts_line *row, facts_expected_row *out);
+    void (*expect)(void *context, size_t target, size_t work, facts_verdict verdict, const facts_line *row, facts_expected_row *out);
 } facts_order;
 
 typedef struct facts_outcome_counts {
     size_t planned; /* (case, target) pairs */
-    size_t done;    /* of these, with their rows */
-    size_t rows;    /* written or found, all of them */
+    size_t done;    /* of these, with all their rows, in this run or before */
+    size_t rows;    /* written in this run */
     uint64_t noise; /* lines of workers that were not understood */
     bool interrupted, stopped_early, record_failed;
     bool target_failed; /* some target could not be asked at all */

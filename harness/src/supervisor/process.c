@@ -306,6 +306,11 @@ void facts_process_kill(facts_process *p)
         set_timer(p, TIMER_ABANDON, ABANDON_MS);
 }
 
+bool facts_process_doomed(const facts_process *p)
+{
+    return p->death.late || p->death.stopped || p->death.too_long;
+}
+
 int facts_process_id(const facts_process *p)
 {
     return p->pid;

@@ -37,6 +37,7 @@ void facts_process_end_input(facts_process *process);
 /* From now on it has so many seconds (0: no limit). Then: TERM, 2 s later KILL, of its whole group. */
 void facts_process_deadline(facts_process *process, double seconds);
 void facts_process_kill(facts_process *process); /* KILL, now */
+bool facts_process_doomed(const facts_process *process); /* it is being killed: what it still says does not count */
 int facts_process_id(const facts_process *process);
 
 #endif

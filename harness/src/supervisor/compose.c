@@ -1,0 +1,193 @@
+#include "compose.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define AS_WORD(symbol, word, seconds) [FACTS_TASK_##symbol] = word,
+static const char *const task_words[FACTS_TASK_COUNT] = { FACTS_TASK_LIST(AS_WORD) };
+#undef AS_WORD
+
+/* Ours in every row: what a worker says of them is dropped. */
+static const char *const own_keys[] = { "case", "cudnn", "build",   "device", "sm",    "grade",         "expectation", "wall_ms",
+                                        "attempt", "run", "group", "more", "verdict_before" };
+
+static bool is_ours(facts_slice key)
+{
+    for (size_t i = 0; i < sizeof own_keys / sizeof own_keys[0]; i++)
+        if (key.length == strlen(own_keys[i]) && memcmp(key.at, own_keys[i], key.length) == 0)
+            return true;
+    return false;
+}
+
+static bool key_is(facts_slice key, const char *word)
+{
+    return key.length == strlen(word) && memcmp(key.at, word, key.length) == 0;
+}
+
+static void add_raw(facts_text *out, facts_slice key, facts_slice value)
+{
+    facts_text_add(out, "\"", 1);
+    facts_text_add(out, key.at, key.length);
+    facts_text_add(out, "\":", 2);
+    facts_text_add(out, value.at, value.length);
+    facts_text_add(out, ",", 1);
+}
+
+static void add_nonempty(facts_text *out, const char *key, const char *value)
+{
+    if (value && *value)
+        facts_text_member(out, key, value);
+}
+
+void facts_compose_row(facts_text *out, const facts_line *row, const facts_frame *frame)
+{
+    facts_text_puts(out, "{");
+    facts_text_member(out, "case", frame->name);
+    add_nonempty(out, "cudnn", frame->cudnn);
+    facts_text_member(out, "build", frame->build);
+    facts_text_member(out, "device", frame->device);
+    if (frame->sm)
+        facts_text_member_int(out, "sm", frame->sm);
+    add_nonempty(out, "grade", frame->grade);
+    if (!facts_line_get(row, "backend").at)
+        add_nonempty(out, "backend", frame->backend);
+    for (size_t i = 0; i < row->count; i++) {
+        facts_member m = row->members[i];
+        if (is_ours(m.key))
+            continue;
+        if (*frame->verdict && key_is(m.key, "verdict")) {
+            facts_text_member(out, "verdict", frame->verdict);
+            m.key = (facts_slice){ "verdict_before", 14 };
+        }
+        add_raw(out, m.key, m.value);
+    }
+    if (*frame->verdict)
+        facts_text_member(out, "note", frame->note);
+    if (*frame->expectation)
+        facts_text_format(out, "\"expectation\":%s,", frame->expectation);
+    if (frame->wall_ms >= 0)
+        facts_text_format(out, "\"wall_ms\":%.3f,", frame->wall_ms);
+    facts_text_member_int(out, "attempt", frame->attempt);
+    add_nonempty(out, "run", frame->run);
+    add_nonempty(out, "group", frame->group);
+    if (frame->more)
+        facts_text_puts(out, "\"more\":true,");
+    facts_text_close(out);
+}
+
+static void add_flag(facts_text *out, const char *key, bool value)
+{
+    facts_text_format(out, "\"%s\":%s,", key, value ? "true" : "false");
+}
+
+void facts_compose_request(facts_text *out, const facts_order *order, int64_t id, const char *name, int from_config)
+{
+    facts_text_puts(out, "{");
+    facts_text_member_int(out, "id", id);
+    facts_text_member(out, "case", name);
+    facts_text_member(out, "do", task_words[order->task]);
+    add_flag(out, "explain", order->explain);
+    facts_text_member_int(out, "from_config", from_config);
+    facts_text_member(out, "plan_dir", order->plan_dir);
+    facts_text_member(out, "dump", order->dump);
+    add_flag(out, "trace", order->trace);
+    add_flag(out, "first_bad_only", order->first_bad_only);
+    facts_text_close(out);
+    facts_text_puts(out, "\n");
+}
+
+void facts_compose_target(facts_text *out, const facts_order *order, const facts_target *target, const char *driver, int threads)
+{
+    static const char *const kinds[] = { "gpu", "described", "cpu" };
+    facts_text_puts(out, "{\"target\":{");
+    facts_text_member(out, "cudnn_dir", target->build.dir);
+    facts_text_member(out, "nvrtc", target->build.needs_nvrtc ? target->build.nvrtc : "");
+    facts_text_member(out, "driver", target->kind == FACTS_TARGET_DESCRIBED ? driver : "");
+    facts_text_member(out, "version", target->build.version);
+    facts_text_member(out, "build", target->build.name);
+    facts_text_puts(out, "\"device\":{");
+    facts_text_member(out, "kind", kinds[target->kind]);
+    facts_text_member_int(out, "ordinal", target->ordinal);
+    facts_text_member(out, "name", target->device);
+    facts_text_member(out, "json", target->described.json);
+    facts_text_close(out);
+    facts_text_puts(out, ",");
+    facts_text_member_int(out, "threads", threads);
+    facts_text_member_int(out, "supervisor", getpid());
+    facts_text_member(out, "fault", order->fault);
+    facts_text_close(out);
+    facts_text_puts(out, "}\n");
+}
+
+void facts_compose_start(facts_text *out, const char *run, const char *name, const char *build, const char *device, int attempt,
+                         int from_config)
+{
+    facts_text_puts(out, "{\"start\":{");
+    facts_text_member(out, "run", run);
+    facts_text_member(out, "case", name);
+    facts_text_member(out, "build", build);
+    facts_text_member(out, "device", device);
+    facts_text_member_int(out, "attempt", attempt);
+    facts_text_member_int(out, "config", from_config);
+    facts_text_close(out);
+    facts_text_puts(out, "}");
+}
+
+/* The last line that is not blank. */
+static facts_slice last_line(const char *text)
+{
+    size_t end = strlen(text);
+    while (end && (text[end - 1] == '\n' || text[end - 1] == '\r' || text[end - 1] == ' '))
+        end--;
+    size_t start = end;
+    while (start && text[start - 1] != '\n')
+        start--;
+    return (facts_slice){ text + start, end - start };
+}
+
+void facts_describe_death(char *out, size_t capacity, const facts_death *death)
+{
+    char how[96];
+    if (death->too_long)
+        snprintf(how, sizeof how, "its reply was longer than %zu bytes", FACTS_REPLY_MAX);
+    else if (death->late)
+        snprintf(how, sizeof how, "it did not answer in time%s", death->abandoned ? ", and could not be killed" : "");
+    else if (death->signal)
+        snprintf(how, sizeof how, "it died of SIG%s", sigabbrev_np(death->signal) ? sigabbrev_np(death->signal) : "?");
+    else
+        snprintf(how, sizeof how, "it exited with status %d", death->status);
+    facts_slice last = last_line(death->stderr_tail ? death->stderr_tail : "");
+    if (last.length > 300)
+        last.length = 300;
+    snprintf(out, capacity, "%s%s%.*s", how, last.length ? ": " : "", (int)last.length, last.at);
+}
+
+void facts_compose_evidence(facts_text *out, const facts_evidence *evidence)
+{
+    const facts_death *death = evidence->death;
+    char status[32] = "", text[512] = "";
+    if (death && death->signal)
+        snprintf(status, sizeof status, "SIG%s", sigabbrev_np(death->signal) ? sigabbrev_np(death->signal) : "?");
+    else if (death)
+        snprintf(status, sizeof status, "EXIT_%d", death->status);
+    if (death && !evidence->text)
+        facts_describe_death(text, sizeof text, death);
+    facts_text_puts(out, "{");
+    facts_text_member(out, "verdict", evidence->verdict);
+    if (evidence->config >= 0)
+        facts_text_member_int(out, "config", evidence->config);
+    facts_text_puts(out, "\"reason\":{");
+    add_nonempty(out, "class", evidence->class_word);
+    add_nonempty(out, "status", status);
+    facts_text_member(out, "text", evidence->text ? evidence->text : text);
+    add_nonempty(out, "remedy", evidence->remedy);
+    facts_text_close(out);
+    facts_text_puts(out, ",");
+    add_nonempty(out, "stage", evidence->stage);
+    if (death && death->signal)
+        facts_text_member_int(out, "signal", death->signal);
+    if (death)
+        add_nonempty(out, "stderr", death->stderr_tail);
+    facts_text_close(out);
+}

@@ -1,0 +1,366 @@
+/* One worker's life: started, told its target, asked case after case, closed. What it has in hand when it dies is what killed it. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "supervision.h"
+
+#define START_TIMEOUT_S 120.0
+#define EXIT_TIMEOUT_S 10.0
+
+static double ms_since(uint64_t then)
+{
+    return (double)(uv_hrtime() - then) / 1e6;
+}
+
+static void send_text(facts_slot *slot, const facts_text *text)
+{
+    if (!text->failed)
+        facts_process_send(slot->process, text->data, text->length);
+}
+
+static void close_slot(facts_slot *slot)
+{
+    slot->phase = FACTS_PHASE_CLOSING;
+    facts_process_end_input(slot->process);
+    facts_process_deadline(slot->process, EXIT_TIMEOUT_S);
+}
+
+/* The next case, its start on the record before the worker hears of it; or the end. */
+static void ask_next(facts_slot *slot)
+{
+    facts_supervision *run = slot->run;
+    facts_target_state *state = &run->targets[slot->target];
+    size_t work;
+    if (!facts_next_item(run, slot->target, &work)) {
+        close_slot(slot);
+        return;
+    }
+    facts_item *item = &state->items[work];
+    const char *name = run->order->work[work].name;
+    if (item->attempts < UINT8_MAX)
+        item->attempts++;
+    slot->work = work;
+    slot->id = ++run->next_id;
+    slot->config = -1;
+    slot->stage[0] = '\0';
+    slot->phase = FACTS_PHASE_BUSY;
+    facts_text_clear(&run->text);
+    facts_compose_start(&run->text, run->order->run_id, name, state->target->build.name, state->device, item->attempts,
+                        item->from_config);
+    facts_write_line(run, &run->text);
+    if (run->counts->record_failed)
+        return;
+    facts_text_clear(&run->text);
+    facts_compose_request(&run->text, run->order, slot->id, name, item->from_config);
+    slot->since = uv_hrtime();
+    send_text(slot, &run->text);
+    facts_process_deadline(slot->process, run->timeout_s);
+}
+
+/* The first GPU of a kind takes the plain name; with several in one run the number tells them apart. */
+static void name_device(facts_supervision *run, size_t target, const facts_line *ready)
+{
+    facts_target_state *state = &run->targets[target];
+    char full[128], label[96];
+    if (state->target->kind != FACTS_TARGET_GPU || !facts_slice_string(facts_line_get(ready, "device_name"), full, sizeof full))
+        return;
+    bool several = false;
+    for (size_t i = 0; i < run->order->target_count; i++)
+        several |= run->order->targets[i].kind == FACTS_TARGET_GPU && run->order->targets[i].ordinal != state->target->ordinal;
+    facts_device_label(label, sizeof label, full);
+    if (!label[0])
+        return;
+    if (several)
+        snprintf(state->device, sizeof state->device, "%s#%d", label, state->target->ordinal);
+    else
+        snprintf(state->device, sizeof state->device, "%s", label);
+}
+
+static void on_ready(facts_slot *slot, facts_slice ready)
+{
+    facts_supervision *run = slot->run;
+    facts_target_state *state = &run->targets[slot->target];
+    facts_line *inner = run->row;
+    size_t count;
+    int64_t sm;
+    state->starting--;
+    state->start_failures = 0;
+    if (!state->ready && facts_scan_object(ready.at, ready.length, inner->members, FACTS_ROW_MEMBERS, &count)) {
+        inner->count = count < FACTS_ROW_MEMBERS ? count : FACTS_ROW_MEMBERS;
+        state->ready = true;
+        state->start_ms = ms_since(slot->since);
+        if (facts_slice_int(facts_line_get(inner, "sm"), &sm) && sm >= 0 && sm < 10000)
+            state->sm = (int)sm;
+        name_device(run, slot->target, inner);
+        if (run->order->on_ready)
+            run->order->on_ready(run->order->context, slot->target, state->device, inner);
+        facts_write_target(run, slot->target, ready);
+    }
+    if (run->counts->record_failed)
+        return;
+    ask_next(slot);
+    facts_schedule(run);
+}
+
+static void on_failed(facts_slot *slot, facts_slice failed)
+{
+    facts_member members[8];
+    size_t count;
+    char class_word[32] = "environment", text[512] = "", remedy[512] = "";
+    slot->run->targets[slot->target].starting--;
+    slot->phase = FACTS_PHASE_FAILED;
+    facts_process_end_input(slot->process);
+    facts_process_deadline(slot->process, EXIT_TIMEOUT_S);
+    if (facts_scan_object(failed.at, failed.length, members, 8, &count)) {
+        count = count < 8 ? count : 8;
+        facts_slice_string(facts_member_find(members, count, "class"), class_word, sizeof class_word);
+        facts_slice_string(facts_member_find(members, count, "text"), text, sizeof text);
+        facts_slice_string(facts_member_find(members, count, "remedy"), remedy, sizeof remedy);
+    }
+    facts_fail_target(slot->run, slot->target, class_word, text[0] ? text : "the worker could not start", remedy);
+}
+
+static void on_stage(facts_slot *slot, const facts_line *reply, facts_slice stage)
+{
+    int64_t config;
+    facts_slice_string(stage, slot->stage, sizeof slot->stage);
+    slot->config = facts_slice_int(facts_line_get(reply, "config"), &config) && config >= 0 && config < 1000000 ? (int)config : -1;
+}
+
+/* A reply that is no row: the worker cannot be trusted with another case. */
+static void nonsense(facts_slot *slot)
+{
+    slot->run->counts->noise++;
+    slot->nonsense = true;
+    facts_process_kill(slot->process);
+}
+
+static bool hold_row(facts_slot *slot, facts_slice row, double wall_ms)
+{
+    slot->held = malloc(row.length);
+    if (!slot->held)
+        return false;
+    memcpy(slot->held, row.at, row.length);
+    slot->held_length = row.length;
+    slot->held_ms = wall_ms;
+    return true;
+}
+
+/* The last reply to a request. The worker's very last row waits for its end: an end that goes wrong belongs to it. */
+static void on_last(facts_slot *slot, facts_slice row, bool bye)
+{
+    facts_supervision *run = slot->run;
+    facts_target_state *state = &run->targets[slot->target];
+    double wall_ms = ms_since(slot->since);
+    bool final = !bye && (state->todo == 0 || run->stopping);
+    state->busy_ms += wall_ms;
+    state->answers++;
+    facts_process_deadline(slot->process, 0);
+    if (row.at && !(final && hold_row(slot, row, wall_ms)) &&
+        !facts_write_row(run, slot->target, slot->work, row.at, row.length, (facts_row_extra){ .wall_ms = wall_ms })) {
+        nonsense(slot);
+        return;
+    }
+    if (run->counts->record_failed)
+        return;
+    if (!slot->held)
+        facts_item_done(run, slot->target, slot->work);
+    if (bye) {
+        slot->phase = FACTS_PHASE_BYE;
+        facts_process_end_input(slot->process);
+        facts_process_deadline(slot->process, EXIT_TIMEOUT_S);
+    } else if (final) {
+        close_slot(slot);
+    } else {
+        ask_next(slot);
+    }
+}
+
+static void on_reply(facts_slot *slot, const facts_line *reply)
+{
+    facts_supervision *run = slot->run;
+    int64_t id = 0;
+    bool last = false, bye = false, none = false;
+    if (slot->phase != FACTS_PHASE_BUSY || !facts_slice_int(facts_line_get(reply, "id"), &id) || id != slot->id) {
+        run->counts->noise++;
+        return;
+    }
+    facts_slice stage = facts_line_get(reply, "stage"), row = facts_line_get(reply, "row");
+    facts_slice_bool(facts_line_get(reply, "last"), &last);
+    facts_slice_bool(facts_line_get(reply, "bye"), &bye);
+    facts_slice_bool(facts_line_get(reply, "none"), &none);
+    if (row.at && !last) {
+        if (!facts_write_row(run, slot->target, slot->work, row.at, row.length,
+                             (facts_row_extra){ .wall_ms = ms_since(slot->since), .more = true }))
+            nonsense(slot);
+        else if (!run->counts->record_failed)
+            facts_process_deadline(slot->process, run->timeout_s);
+    } else if (last && (row.at || none)) {
+        on_last(slot, row, bye);
+    } else if (stage.at) {
+        on_stage(slot, reply, stage);
+    } else {
+        run->counts->noise++;
+    }
+}
+
+static void on_line(void *owner, const char *text, size_t length)
+{
+    facts_slot *slot = owner;
+    facts_supervision *run = slot->run;
+    facts_line *reply = run->line;
+    size_t count;
+    if (run->counts->record_failed || facts_process_doomed(slot->process))
+        return;
+    if (!facts_scan_object(text, length, reply->members, FACTS_ROW_MEMBERS, &count)) {
+        run->counts->noise++;
+        return;
+    }
+    reply->count = count < FACTS_ROW_MEMBERS ? count : FACTS_ROW_MEMBERS;
+    if (slot->phase != FACTS_PHASE_STARTING) {
+        on_reply(slot, reply);
+        return;
+    }
+    facts_slice ready = facts_line_get(reply, "ready"), failed = facts_line_get(reply, "failed");
+    if (ready.at && *ready.at == '{')
+        on_ready(slot, ready);
+    else if (failed.at && *failed.at == '{')
+        on_failed(slot, failed);
+    else
+        run->counts->noise++;
+}
+
+/* It died before it was ready: tried twice, then the target is given up. */
+static void lost_at_start(facts_slot *slot, const facts_death *death)
+{
+    facts_supervision *run = slot->run;
+    facts_target_state *state = &run->targets[slot->target];
+    char how[512], text[640];
+    state->starting--;
+    if (run->stopping || state->failed || ++state->start_failures < 2)
+        return;
+    facts_describe_death(how, sizeof how, death);
+    snprintf(text, sizeof text, "the worker was not ready after two tries: %s", how);
+    facts_fail_target(run, slot->target, "environment", text, "`facts doctor` tells what is missing");
+}
+
+static void lost_in_flight(facts_slot *slot, const facts_death *death)
+{
+    facts_supervision *run = slot->run;
+    bool by_order = death->stopped && (run->signals_seen > 1 || run->counts->record_failed);
+    if (by_order)
+        return; /* no verdict: --resume asks again */
+    const char *name = run->order->work[slot->work].name;
+    facts_item *item = &run->targets[slot->target].items[slot->work];
+    bool goes_on = slot->config >= item->from_config && slot->config >= 0 && strstr(name, "engine=all") != NULL;
+    facts_evidence evidence = { .verdict = death->late ? "hang" : "crash", .config = slot->config, .death = death };
+    memcpy(evidence.stage, slot->stage, sizeof evidence.stage);
+    if (slot->nonsense)
+        evidence.text = "its reply was no row; it was killed";
+    facts_text_clear(&run->evidence);
+    facts_compose_evidence(&run->evidence, &evidence);
+    facts_write_row(run, slot->target, slot->work, run->evidence.data, run->evidence.length,
+                    (facts_row_extra){ .wall_ms = ms_since(slot->since), .more = goes_on });
+    if (goes_on)
+        facts_item_again(run, slot->target, slot->work, slot->config + 1);
+    else
+        facts_item_done(run, slot->target, slot->work);
+    if (death->abandoned)
+        facts_fail_target(run, slot->target, "environment", "a worker could not be killed; the device is out of use", "restart the machine");
+}
+
+/* Only a verdict that is no finding becomes worse by a bad end. */
+static bool exit_matters(const facts_slot *slot)
+{
+    facts_member members[FACTS_ROW_MEMBERS];
+    size_t count;
+    if (!facts_scan_object(slot->held, slot->held_length, members, FACTS_ROW_MEMBERS, &count))
+        return false;
+    count = count < FACTS_ROW_MEMBERS ? count : FACTS_ROW_MEMBERS;
+    return !facts_verdict_is_finding(facts_verdict_parse(facts_member_find(members, count, "verdict")));
+}
+
+static void closed_well_or_not(facts_slot *slot, const facts_death *death)
+{
+    facts_supervision *run = slot->run;
+    char how[512], note[600];
+    facts_row_extra extra = { .wall_ms = slot->held_ms };
+    bool by_order = death->stopped && run->signals_seen > 1;
+    bool bad = (death->signal || death->status || death->late) && !by_order;
+    if (!slot->held)
+        return;
+    if (bad && exit_matters(slot)) {
+        facts_describe_death(how, sizeof how, death);
+        snprintf(note, sizeof note, "after its last row, while the worker ended: %s", how);
+        extra.verdict = "exit_crash";
+        extra.note = note;
+    }
+    if (!facts_write_row(run, slot->target, slot->work, slot->held, slot->held_length, extra)) {
+        facts_text_clear(&run->evidence);
+        facts_compose_evidence(&run->evidence, &(facts_evidence){ .verdict = "crash", .config = -1, .text = "the worker's row was not understood" });
+        facts_write_row(run, slot->target, slot->work, run->evidence.data, run->evidence.length, (facts_row_extra){ .wall_ms = slot->held_ms });
+    }
+    facts_item_done(run, slot->target, slot->work);
+}
+
+static void unlink_slot(facts_slot *slot)
+{
+    facts_slot **at = &slot->run->slots;
+    while (*at != slot)
+        at = &(*at)->next;
+    *at = slot->next;
+    slot->run->live--;
+    slot->run->targets[slot->target].live--;
+}
+
+static void on_gone(void *owner, const facts_death *death)
+{
+    facts_slot *slot = owner;
+    facts_supervision *run = slot->run;
+    unlink_slot(slot);
+    if (slot->phase == FACTS_PHASE_STARTING)
+        lost_at_start(slot, death);
+    else if (slot->phase == FACTS_PHASE_BUSY)
+        lost_in_flight(slot, death);
+    else if (slot->phase == FACTS_PHASE_CLOSING)
+        closed_well_or_not(slot, death);
+    free(slot->held);
+    free(slot);
+    facts_schedule(run);
+}
+
+bool facts_slot_start(facts_supervision *run, size_t target)
+{
+    facts_target_state *state = &run->targets[target];
+    facts_slot *slot = calloc(1, sizeof *slot);
+    char **environment = facts_worker_environment(state->target, run->threads);
+    char error[512] = "out of memory";
+    if (slot && environment) {
+        *slot = (facts_slot){ .run = run, .target = target, .config = -1, .since = uv_hrtime() };
+        slot->process = facts_process_start(&run->loop, run->order->worker, environment,
+                                            (facts_process_hooks){ .line = on_line, .gone = on_gone }, slot, error, sizeof error);
+    }
+    free(environment);
+    if (!slot || !slot->process) {
+        free(slot);
+        facts_fail_target(run, target, "environment", error, "");
+        return false;
+    }
+    slot->next = run->slots;
+    run->slots = slot;
+    run->live++;
+    state->live++;
+    state->starting++;
+    facts_text_clear(&run->text);
+    facts_compose_target(&run->text, run->order, state->target, run->driver, run->threads);
+    send_text(slot, &run->text);
+    facts_process_deadline(slot->process, START_TIMEOUT_S);
+    return true;
+}
+
+void facts_slot_kill_all(facts_supervision *run)
+{
+    for (facts_slot *slot = run->slots; slot; slot = slot->next)
+        facts_process_kill(slot->process);
+}

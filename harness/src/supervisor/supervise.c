@@ -1,0 +1,275 @@
+/* The schedule: which target gets the next worker, which case the next question, and when all is over. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "supervision.h"
+
+#define TICK_MS 100
+/* What a start is taken to cost, and an answer, until the first were seen. */
+#define GUESS_START_MS 500.0
+#define GUESS_DECIDE_MS 2.0
+#define GUESS_RUN_MS 200.0
+
+#define AS_SECONDS(symbol, word, seconds) [FACTS_TASK_##symbol] = seconds,
+static const double default_timeout_s[FACTS_TASK_COUNT] = { FACTS_TASK_LIST(AS_SECONDS) };
+#undef AS_SECONDS
+
+/* What the record to resume says of an item; asked once, when the device's name is known. */
+static void look_up(facts_supervision *run, facts_target_state *state, size_t work)
+{
+    facts_item *item = &state->items[work];
+    item->looked_up = true;
+    if (!run->order->resume)
+        return;
+    facts_resume_state was = facts_resume_get(run->order->resume, run->order->work[work].name, state->target->build.name, state->device);
+    item->attempts = was.attempts < UINT8_MAX ? (uint8_t)was.attempts : UINT8_MAX;
+    item->from_config = was.from_config;
+    if (was.done) {
+        item->state = FACTS_ITEM_DONE;
+        state->todo--;
+        run->counts->done++;
+    }
+}
+
+bool facts_next_item(facts_supervision *run, size_t target, size_t *work)
+{
+    facts_target_state *state = &run->targets[target];
+    if (run->stopping || state->failed)
+        return false;
+    for (; state->cursor < run->order->work_count; state->cursor++) {
+        facts_item *item = &state->items[state->cursor];
+        if (item->state == FACTS_ITEM_TODO && !item->looked_up)
+            look_up(run, state, state->cursor);
+        if (item->state != FACTS_ITEM_TODO)
+            continue;
+        item->state = FACTS_ITEM_BUSY;
+        state->todo--;
+        *work = state->cursor++;
+        return true;
+    }
+    return false;
+}
+
+void facts_item_done(facts_supervision *run, size_t target, size_t work)
+{
+    run->targets[target].items[work].state = FACTS_ITEM_DONE;
+    run->counts->done++;
+}
+
+void facts_item_again(facts_supervision *run, size_t target, size_t work, int from_config)
+{
+    facts_target_state *state = &run->targets[target];
+    state->items[work].state = FACTS_ITEM_TODO;
+    state->items[work].from_config = from_config;
+    state->todo++;
+    if (work < state->cursor)
+        state->cursor = work;
+    if (state->failed)
+        facts_fail_target(run, target, "environment", "the target was given up", "");
+}
+
+void facts_fail_target(facts_supervision *run, size_t target, const char *class_word, const char *text, const char *remedy)
+{
+    facts_target_state *state = &run->targets[target];
+    facts_evidence evidence = { .verdict = "inconclusive", .config = -1, .class_word = class_word, .text = text, .remedy = remedy };
+    if (!run->counts->target_failed)
+        snprintf(run->counts->trouble, sizeof run->counts->trouble, "%s on %s: %s%s%s", state->target->build.name, state->device, text,
+                 *remedy ? "; " : "", remedy);
+    run->counts->target_failed = true;
+    state->failed = true;
+    for (size_t work = 0; work < run->order->work_count && !run->counts->record_failed && !run->stopping; work++) {
+        facts_item *item = &state->items[work];
+        if (item->state == FACTS_ITEM_TODO && !item->looked_up)
+            look_up(run, state, work);
+        if (item->state != FACTS_ITEM_TODO)
+            continue;
+        state->todo--;
+        facts_text_clear(&run->evidence);
+        facts_compose_evidence(&run->evidence, &evidence);
+        facts_write_row(run, target, work, run->evidence.data, run->evidence.length, (facts_row_extra){ .wall_ms = -1 });
+        facts_item_done(run, target, work);
+    }
+}
+
+/* One worker for each GPU at a time, whatever the builds. */
+static bool device_is_free(const facts_supervision *run, const facts_target_state *state)
+{
+    for (size_t i = 0; i < run->order->target_count; i++) {
+        const facts_target_state *other = &run->targets[i];
+        if (other->live && state->target->kind == FACTS_TARGET_GPU && other->target->kind == FACTS_TARGET_GPU &&
+            other->target->ordinal == state->target->ordinal)
+            return false;
+    }
+    return true;
+}
+
+/* Is there so much to do that another worker's start pays? */
+static bool worth_another(const facts_supervision *run, const facts_target_state *state)
+{
+    double guess = run->order->task == FACTS_TASK_DECIDE ? GUESS_DECIDE_MS : GUESS_RUN_MS;
+    double each = state->answers ? state->busy_ms / (double)state->answers : guess;
+    double start = state->ready ? state->start_ms : GUESS_START_MS;
+    return (double)state->todo * each > start * (state->live + 1);
+}
+
+/* Targets without a worker first, in their order; then the one with most to do. */
+static facts_target_state *pick_target(const facts_supervision *run)
+{
+    facts_target_state *best = NULL;
+    for (size_t i = 0; i < run->order->target_count; i++) {
+        facts_target_state *state = &run->targets[i];
+        if (!state->todo || state->failed || !device_is_free(run, state))
+            continue;
+        if (!state->live)
+            return state;
+        if (worth_another(run, state) && (!best || state->todo > best->todo))
+            best = state;
+    }
+    return best;
+}
+
+static void close_all(facts_supervision *run)
+{
+    run->closing = true;
+    uv_close((uv_handle_t *)&run->tick, NULL);
+    for (size_t i = 0; i < sizeof run->signals / sizeof run->signals[0]; i++)
+        uv_close((uv_handle_t *)&run->signals[i], NULL);
+}
+
+void facts_schedule(facts_supervision *run)
+{
+    facts_target_state *state;
+    while (!run->stopping && run->live < run->jobs && (state = pick_target(run)) != NULL)
+        facts_slot_start(run, (size_t)(state - run->targets));
+    if (!run->live && !run->closing)
+        close_all(run);
+}
+
+void facts_stop(facts_supervision *run)
+{
+    run->stopping = true;
+}
+
+static void on_signal(uv_signal_t *handle, int number)
+{
+    facts_supervision *run = handle->data;
+    (void)number;
+    run->counts->interrupted = true;
+    run->signals_seen++;
+    facts_stop(run);
+    if (run->signals_seen > 1)
+        facts_slot_kill_all(run);
+}
+
+static void on_tick(uv_timer_t *handle)
+{
+    facts_supervision *run = handle->data;
+    if (run->order->on_tick)
+        run->order->on_tick(run->order->context, run->counts->done, run->counts->planned, run->live);
+}
+
+static int cores(void)
+{
+    unsigned n = uv_available_parallelism();
+    return n ? (int)n : 1;
+}
+
+/* By default every core decides; what is executed has a device to itself, and the reference has the cores. */
+static int default_jobs(const facts_order *order)
+{
+    int devices = 0;
+    for (size_t i = 0; i < order->target_count; i++) {
+        bool seen = false;
+        const facts_target *t = &order->targets[i];
+        if (t->kind == FACTS_TARGET_DESCRIBED || order->task != FACTS_TASK_RUN)
+            return cores();
+        for (size_t j = 0; j < i; j++)
+            seen |= order->targets[j].kind == t->kind && order->targets[j].ordinal == t->ordinal;
+        devices += !seen;
+    }
+    return devices ? devices : 1;
+}
+
+static bool prepare(facts_supervision *run)
+{
+    const facts_order *order = run->order;
+    run->jobs = order->jobs > 0 ? order->jobs : default_jobs(order);
+    run->threads = cores() / run->jobs > 0 ? cores() / run->jobs : 1;
+    run->timeout_s = order->timeout_s > 0 ? order->timeout_s : default_timeout_s[order->task];
+    run->targets = calloc(order->target_count, sizeof *run->targets);
+    run->line = malloc(sizeof *run->line);
+    run->row = malloc(sizeof *run->row);
+    if (!run->targets || !run->line || !run->row)
+        return false;
+    for (size_t i = 0; i < order->target_count; i++) {
+        facts_target_state *state = &run->targets[i];
+        state->target = &order->targets[i];
+        state->todo = order->work_count;
+        state->items = calloc(order->work_count, sizeof *state->items);
+        if (!state->items)
+            return false;
+        snprintf(state->device, sizeof state->device, "%s", state->target->device);
+        if (state->target->kind == FACTS_TARGET_DESCRIBED)
+            state->sm = state->target->described.sm;
+    }
+    run->counts->planned = order->target_count * order->work_count;
+    char folder[FACTS_PATH];
+    if (facts_home_path("nulldriver", folder))
+        facts_join(run->driver, folder, "libcuda.so.1");
+    return true;
+}
+
+static void release(facts_supervision *run)
+{
+    for (size_t i = 0; run->targets && i < run->order->target_count; i++)
+        free(run->targets[i].items);
+    free(run->targets);
+    free(run->line);
+    free(run->row);
+    facts_text_free(&run->text);
+    facts_text_free(&run->evidence);
+}
+
+/* What has all its rows already needs no worker (a GPU's name is not known yet: its items are asked when it is). */
+static void skip_finished(facts_supervision *run)
+{
+    for (size_t i = 0; run->order->resume && i < run->order->target_count; i++)
+        for (size_t work = 0; run->targets[i].target->kind != FACTS_TARGET_GPU && work < run->order->work_count; work++)
+            look_up(run, &run->targets[i], work);
+}
+
+static void start_loop(facts_supervision *run)
+{
+    static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
+    uv_loop_init(&run->loop);
+    for (size_t i = 0; i < 3; i++) {
+        uv_signal_init(&run->loop, &run->signals[i]);
+        run->signals[i].data = run;
+        uv_signal_start(&run->signals[i], on_signal, numbers[i]);
+    }
+    uv_timer_init(&run->loop, &run->tick);
+    run->tick.data = run;
+    uv_timer_start(&run->tick, on_tick, TICK_MS, TICK_MS);
+}
+
+int facts_supervise(const facts_order *order, facts_outcome_counts *out)
+{
+    *out = (facts_outcome_counts){ 0 };
+    facts_supervision run = { .order = order, .counts = out };
+    if (!prepare(&run)) {
+        snprintf(out->trouble, sizeof out->trouble, "out of memory for %zu cases on %zu targets", order->work_count, order->target_count);
+        release(&run);
+        return 3;
+    }
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);
+    start_loop(&run);
+    skip_finished(&run);
+    facts_schedule(&run);
+    uv_run(&run.loop, UV_RUN_DEFAULT);
+    uv_loop_close(&run.loop);
+    release(&run);
+    return 0;
+}

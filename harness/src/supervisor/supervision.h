@@ -1,0 +1,101 @@
+/* Inside the supervisor: the state of one run. supervise.c schedules, slot.c leads one worker, rows.c writes, provenance.c proves. */
+#ifndef FACTS_SUPERVISION_H
+#define FACTS_SUPERVISION_H
+
+#include <uv.h>
+
+#include "compose.h"
+#include "order.h"
+#include "process.h"
+
+typedef enum facts_item_state { FACTS_ITEM_TODO, FACTS_ITEM_BUSY, FACTS_ITEM_DONE } facts_item_state;
+
+/* One planned (case, target). */
+typedef struct facts_item {
+    uint8_t state; /* facts_item_state */
+    uint8_t attempts;
+    bool looked_up; /* the record to resume was asked */
+    int32_t from_config;
+} facts_item;
+
+typedef struct facts_target_state {
+    const facts_target *target;
+    facts_item *items; /* one for each case */
+    size_t todo;       /* items that are neither busy nor done */
+    size_t cursor;     /* nothing to do before it */
+    int live, starting, start_failures;
+    bool failed, ready; /* ready: some worker has been */
+    char device[112], cudnn[24];
+    int sm;
+    double start_ms, busy_ms; /* of the first start; of all answers */
+    size_t answers;
+} facts_target_state;
+
+typedef enum facts_phase { FACTS_PHASE_STARTING, FACTS_PHASE_BUSY, FACTS_PHASE_CLOSING, FACTS_PHASE_BYE, FACTS_PHASE_FAILED } facts_phase;
+
+typedef struct facts_supervision facts_supervision;
+
+/* One worker and what it has in hand. */
+typedef struct facts_slot {
+    facts_supervision *run;
+    size_t target, work;
+    facts_process *process;
+    facts_phase phase;
+    bool nonsense; /* it answered what is no row */
+    int64_t id;
+    int config; /* in hand; -1: none */
+    char stage[32];
+    uint64_t since; /* uv_hrtime of the start or the request */
+    char *held;     /* the worker's last row: it is written when the worker has ended well */
+    size_t held_length;
+    double held_ms;
+    struct facts_slot *next;
+} facts_slot;
+
+struct facts_supervision {
+    const facts_order *order;
+    facts_outcome_counts *counts;
+    uv_loop_t loop;
+    uv_signal_t signals[3];
+    uv_timer_t tick;
+    facts_target_state *targets;
+    facts_slot *slots;
+    facts_line *line, *row; /* scratch: a reply, and the row inside it */
+    facts_text text, evidence;
+    char driver[FACTS_PATH];
+    int jobs, live, threads;
+    int64_t next_id;
+    int signals_seen;
+    bool stopping, closing;
+    double timeout_s;
+};
+
+/* slot.c */
+bool facts_slot_start(facts_supervision *run, size_t target);
+void facts_slot_kill_all(facts_supervision *run);
+
+/* supervise.c */
+/* Takes the next item of a target; false when nothing is left (or the run stops). */
+bool facts_next_item(facts_supervision *run, size_t target, size_t *work);
+void facts_item_done(facts_supervision *run, size_t target, size_t work);
+void facts_item_again(facts_supervision *run, size_t target, size_t work, int from_config);
+void facts_schedule(facts_supervision *run);
+void facts_stop(facts_supervision *run);
+/* Every item of the target that is still to do becomes `inconclusive`, for this reason. */
+void facts_fail_target(facts_supervision *run, size_t target, const char *class_word, const char *text, const char *remedy);
+
+/* rows.c */
+typedef struct facts_row_extra {
+    double wall_ms;
+    bool more;
+    const char *verdict, *note; /* as in facts_frame */
+} facts_row_extra;
+/* `text` is the object that the worker sent, or facts_compose_evidence made. False: not a row (nothing was written). */
+bool facts_write_row(facts_supervision *run, size_t target, size_t work, const char *text, size_t length, facts_row_extra extra);
+void facts_write_line(facts_supervision *run, const facts_text *line);
+
+/* provenance.c */
+void facts_write_target(facts_supervision *run, size_t target, facts_slice ready);
+char **facts_worker_environment(const facts_target *target, int threads); /* one block, freed with free() */
+
+#endif
