@@ -1,0 +1,44 @@
+#include "answers.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+void answers_create(answers *a, const data *d, const fref_rounding *rounding)
+{
+    const fref_problem *p = &d->problem;
+    *a = (answers){ .rows = p->batch * p->heads_q * p->rows };
+    a->count_o = a->rows * p->dim_v;
+    a->count_dq = a->rows * p->dim_qk;
+    a->count_dk = p->batch * p->heads_k * p->keys * p->dim_qk;
+    a->count_dv = p->batch * p->heads_v * p->keys * p->dim_v;
+    struct {
+        double **array;
+        int64_t count;
+    } parts[] = { { &a->f.o, a->count_o },         { &a->f.o_sigma, a->count_o },   { &a->f.o_bound, a->count_o },   { &a->f.lse, a->rows },
+                  { &a->f.lse_tau, a->rows },      { &a->f.max, a->rows },          { &a->f.max_tau, a->rows },      { &a->f.sum_exp, a->rows },
+                  { &a->g.dq, a->count_dq },       { &a->g.dq_sigma, a->count_dq }, { &a->g.dq_bound, a->count_dq }, { &a->g.dk, a->count_dk },
+                  { &a->g.dk_sigma, a->count_dk }, { &a->g.dk_bound, a->count_dk }, { &a->g.dv, a->count_dv },       { &a->g.dv_sigma, a->count_dv },
+                  { &a->g.dv_bound, a->count_dv } };
+    size_t n = sizeof parts / sizeof parts[0], total = 0;
+    for (size_t i = 0; i < n; i++)
+        total += (size_t)parts[i].count;
+    a->bytes = total * sizeof(double);
+    a->memory = malloc(a->bytes + 1);
+    if (!a->memory)
+        abort();
+    for (size_t i = 0; i < total; i++)
+        a->memory[i] = NAN;
+    double *at = a->memory;
+    for (size_t i = 0; i < n; i++) {
+        *parts[i].array = at;
+        at += parts[i].count;
+    }
+    if (fref_forward(p, &d->q, &d->k, &d->v, rounding, &a->f) != 0 ||
+        fref_backward(p, &d->q, &d->k, &d->v, &d->o, &d->stats, &d->d_o, rounding, &a->g) != 0)
+        abort();
+}
+
+void answers_destroy(answers *a)
+{
+    free(a->memory);
+}

@@ -1,0 +1,25 @@
+/* Attention and its error model once more, as plain loops in long double, written from docs/numerics.md and sharing nothing with src/. */
+#ifndef FREF_TESTING_NAIVE_H
+#define FREF_TESTING_NAIVE_H
+
+#include "problems.h"
+
+/* An answer with its error model. `size` is the sum of the magnitudes that were added: what a relative error refers to. Dense. */
+typedef struct naive_tensor {
+    int64_t count;
+    long double *value, *size, *sigma, *bound;
+} naive_tensor;
+
+typedef struct naive_answers {
+    naive_tensor o, lse, max, sum_exp; /* bound: the tau; sigma unused */
+    naive_tensor dq, dk, dv;
+} naive_answers;
+
+/* Forward, and from the data's own o and stats backward. */
+void naive_create(naive_answers *out, const data *d, const fref_rounding *rounding);
+void naive_destroy(naive_answers *answers);
+
+/* Is key j one that row i of batch entry b may read? */
+bool naive_keeps(const fref_problem *p, int64_t b, int64_t i, int64_t j);
+
+#endif
