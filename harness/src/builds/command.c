@@ -64,6 +64,24 @@ static int list(void)
     return complain(status ? status : known, &message);
 }
 
+/* For scripts: name, folder, NVRTC ("-": built in), separated by tabs. */
+static int print_installed(const char *spec)
+{
+    facts_builds wanted = { 0 }, found = { 0 };
+    int status = facts_builds_resolve(&wanted, spec, FACTS_RESOLVE_LOCK_ONLY, NULL, NULL);
+    if (status == 0)
+        status = facts_builds_discover(&found);
+    for (size_t i = 0; i < wanted.count; i++)
+        for (size_t k = 0; k < found.count; k++) {
+            const facts_build *b = &found.at[k];
+            if (b->origin == FACTS_ORIGIN_CACHE && strcmp(b->name, wanted.at[i].name) == 0)
+                (void)printf("%s\t%s\t%s\n", b->name, b->dir, b->needs_nvrtc ? b->nvrtc : "-");
+        }
+    facts_builds_free(&wanted);
+    facts_builds_free(&found);
+    return status;
+}
+
 static int install(int argc, char **argv)
 {
     char spec[2048] = "";
@@ -76,7 +94,7 @@ static int install(int argc, char **argv)
     }
     facts_message message = { 0 };
     int status = facts_builds_install(spec, &message);
-    return complain(status, &message);
+    return status ? complain(status, &message) : print_installed(spec);
 }
 
 static int unlink_one(const char *path, const struct stat *info, int type, struct FTW *walk)
