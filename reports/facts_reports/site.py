@@ -10,7 +10,7 @@ from . import cases, features, words
 from .vocabulary import OUTCOMES
 
 _HERE = Path(__file__).parent / "page"
-_SCRIPTS = ("predicate.js", "data.js", "state.js", "matrix.js", "rows.js", "app.js")
+_SCRIPTS = ("predicate.js", "data.js", "state.js", "matrix.js", "boundary.js", "rows.js", "app.js")
 _ALL_DETAILS = 20000   # above this many rows the numbers of right answers stay in results.json
 
 
@@ -86,6 +86,7 @@ def payload(store, title):
         "parts": {k: list(v) for k, v in cases.parts().items()}, "query_keys": cases.query_keys(),
         "targets": [{"build": b, "device": d, "cudnn": versions[b], "label": labels[b], "sm": sms.get(d)} for b, d in dictionaries["target"].items],
         "features": [[f.axis, f.label, f.where, f.why] for f in [*features.groups(store), *found]], "still": still,
+        "suite_hashes": [str(r.get("suite_hash", "unknown")) for r in store.runs.values()],
         "dictionaries": {n: d.items for n, d in dictionaries.items() if n != "target"}, "columns": columns, "details": details, "details_cut": many,
     }
 
@@ -123,7 +124,8 @@ def render(store, title):
     for f in findings[:10]:
         f["repro"], f["why"] = words.repro(f["row"], labels), words.why(f["row"])
     targets = [(labels[b], d, store.counts("build=? AND device=?", (b, d))) for b, _ in store.builds() for d in store.devices()]
+    data = payload(store, title)
     return environment.get_template("index.html.j2").render(
         title=title, head=words.answer(store)[0], sentence=words.answer(store)[1], totals=store.totals(), complete=store.complete(),
         provenance=provenance(store), findings=findings, target_counts=[t for t in targets if t[2]], outcomes={o.word: o for o in OUTCOMES},
-        style=style, style_digest=_digest(style), script=script, script_digest=_digest(script), data=embedded(payload(store, title)))
+        style=style, style_digest=_digest(style), script=script, script_digest=_digest(script), still=", ".join(data["still"]).lower(), data=embedded(data))

@@ -1,0 +1,118 @@
+// The record, in columns. Every text is data: it reaches the page through textContent only.
+const Data = (() => {
+  const raw = JSON.parse(document.getElementById("data").textContent);
+  const { columns, dictionaries: dict, targets } = raw;
+  const rows = columns.case.length;
+  const outcomes = raw.outcomes.map(([word, mark, kind, says]) => ({ word, mark, kind, says }));
+  const defaults = new Map(raw.keys.map((k) => [k.key, k.default]));
+  const follows = new Map(raw.keys.filter((k) => k.follows).map((k) => [k.key, k.follows]));
+  const parts = new Map(Object.entries(raw.parts));
+
+  const said = dict.case.map((name) => {
+    const map = new Map();
+    for (const token of name.split(" ")) {
+      const at = token.indexOf("=");
+      if (at > 0 && at < token.length - 1) map.set(token.slice(0, at), token.slice(at + 1));
+    }
+    return map;
+  });
+
+  function valueOf(c, key) {
+    if (parts.has(key)) {
+      const [whole, place] = parts.get(key), numbers = (said[c].get(whole) ?? defaults.get(whole)).split("/");
+      return numbers[Math.min(place, numbers.length - 1)];
+    }
+    if (said[c].has(key)) return said[c].get(key);
+    if (!defaults.has(key)) return null;
+    const other = follows.get(key);
+    if (!other) return defaults.get(key);
+    const value = valueOf(c, other), pieces = value.split("_");
+    return other === "layout" ? pieces[key === "q" ? 0 : pieces.length - 1] : value;
+  }
+
+  // Keys of a row; everything else is a key of its case.
+  const ofRow = {
+    cudnn: (r) => targets[columns.target[r]].cudnn, build: (r) => targets[columns.target[r]].build, device: (r) => targets[columns.target[r]].device,
+    sm: (r) => targets[columns.target[r]].sm, backend: (r) => dict.backend[columns.backend[r]], grade: (r) => dict.grade[columns.grade[r]],
+    verdict: (r) => dict.verdict[columns.verdict[r]], engine: (r) => dict.engine[columns.engine[r]],
+    class: (r) => dict.reason[columns.reason[r]].class ?? null,
+  };
+  const codeOf = { cudnn: "target", build: "target", device: "target", sm: "target", backend: "backend", grade: "grade", verdict: "verdict", engine: "engine", class: "reason" };
+
+  // A column of small codes for a key, so that a comparison is made once for each distinct value.
+  const cached = new Map();
+  function column(key) {
+    if (cached.has(key)) return cached.get(key);
+    let result;
+    if (codeOf[key]) {
+      const codes = columns[codeOf[key]], values = [];
+      for (let r = 0; r < rows; r++) if (!(codes[r] in values)) values[codes[r]] = ofRow[key](r);
+      result = { values, code: (r) => codes[r] };
+    } else {
+      const values = [], place = new Map(), codes = new Uint32Array(dict.case.length);
+      for (let c = 0; c < dict.case.length; c++) {
+        const value = valueOf(c, key);
+        if (!place.has(value)) { place.set(value, values.length); values.push(value); }
+        codes[c] = place.get(value);
+      }
+      result = { values, code: (r) => codes[columns.case[r]], cases: codes };
+    }
+    cached.set(key, result);
+    return result;
+  }
+
+  // tree -> test(i). With `perCase`, i is a case instead of a row.
+  function compile(tree, perCase = false) {
+    if (tree.op === "and") { const t = tree.terms.map((x) => compile(x, perCase)); return (i) => t.every((f) => f(i)); }
+    if (tree.op === "or") { const t = tree.terms.map((x) => compile(x, perCase)); return (i) => t.some((f) => f(i)); }
+    if (tree.op === "not") { const t = compile(tree.term, perCase); return (i) => !t(i); }
+    const { values, code, cases } = column(tree.key);
+    const truth = Uint8Array.from(values, (v) => (Predicate.compare(tree, v ?? null) ? 1 : 0));
+    return perCase ? (c) => truth[cases[c]] === 1 : (r) => truth[code(r)] === 1;
+  }
+
+  const parse = (text) => Predicate.parse(text, raw.query_keys);
+
+  const features = raw.features.map(([axis, label, where, why], id) => ({ id, axis, label, where, why, group: where === "" }));
+  // Features of each case, flat: list[start[c] .. start[c+1]]. Groups of the suite belong to rows and are added by them.
+  const start = new Uint32Array(dict.case.length + 1), list = [];
+  {
+    const tests = features.filter((f) => !f.group).map((f) => [f.id, compile(parse(f.where), true)]);
+    for (let c = 0; c < dict.case.length; c++) {
+      for (const [id, test] of tests) if (test(c)) list.push(id);
+      start[c + 1] = list.length;
+    }
+  }
+  const groupFeature = dict.group.map((name) => features.findIndex((f) => f.group && f.label === name));
+  const backward = Uint8Array.from(dict.case, (_, c) => (valueOf(c, "pass") === "bwd" ? 1 : 0));
+
+  const devices = [...new Set(targets.map((t) => t.device))];
+  const ofDevice = new Map(devices.map((d) => [d, targets.map((t, i) => (t.device === d ? i : -1)).filter((i) => i >= 0)]));
+  const inFeature = (r, f) => {
+    if (features[f].group) return groupFeature[columns.group[r]] === f;
+    for (let i = start[columns.case[r]]; i < start[columns.case[r] + 1]; i++) if (list[i] === f) return true;
+    return false;
+  };
+  const name = (r) => dict.case[columns.case[r]];
+  const target = (r) => targets[columns.target[r]];
+  const outcome = (r) => outcomes[columns.outcome[r]];
+  const caseKeys = raw.keys.map((k) => k.key);
+
+  return { raw, rows, columns, dict, targets, outcomes, features, start, list, groupFeature, backward, devices, ofDevice, said, valueOf, column, compile, parse,
+    inFeature, name, target, outcome, caseKeys, ofRow };
+})();
+
+// Small helpers for the document.
+function element(tag, attributes = {}, ...children) {
+  const e = document.createElement(tag);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (key === "class") e.className = value;
+    else if (key.startsWith("on")) e.addEventListener(key.slice(2), value);
+    else if (value !== null && value !== undefined && value !== false) e.setAttribute(key, value === true ? "" : value);
+  }
+  e.append(...children.filter((c) => c !== null && c !== undefined));
+  return e;
+}
+const count = (n) => n.toLocaleString("en");
+const mark = (o) => element("span", { class: `mark ${o.kind}`, "aria-hidden": "true" }, o.mark);
+const shell = (word) => (/^[A-Za-z0-9_@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);
