@@ -27,7 +27,7 @@ import sys
 import tempfile
 import zipfile
 
-LOCK = pathlib.Path(os.environ.get("FACTS_CUDNN_LOCK") or pathlib.Path(__file__).resolve().with_name("cudnn.lock"))
+LOCK = pathlib.Path(__file__).resolve().with_name("cudnn.lock")
 KEEP_CUDNN = re.compile(r"(^|/)lib/(libcudnn|libcudnn_graph|libcudnn_engines_runtime_compiled)\.so\.9$|(^|/)include/[^/]+\.h$")
 KEEP_NVRTC = re.compile(r"(^|/)lib/(libnvrtc\.so\.\d+|libnvrtc-builtins\.so\.\d+\.\d+)$")
 
@@ -112,8 +112,9 @@ def unpack(wheel, keep, out):
             raise Refused(f"{wheel.name}: no RECORD and METADATA in it")
         recorded = {row[0]: row[1] for row in csv.reader(io.StringIO(archive.read(info["RECORD"]).decode())) if len(row) == 3}
         kept = [name for name in names if keep.search(name)]
-        if sum("/lib/" in name for name in kept) < 2:
-            raise Refused(f"{wheel.name}: the libraries are not where they are expected")
+        absent = {name for name in recorded if keep.search(name)} - set(kept)
+        if absent or sum("/lib/" in name for name in kept) < 2:
+            raise Refused(f"{wheel.name}: {min(absent, default='a library')} is not in it")
         for name in kept:
             place = out / name.split("/")[-2] / name.split("/")[-1]
             place.parent.mkdir(exist_ok=True)

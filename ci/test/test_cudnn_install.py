@@ -1,0 +1,189 @@
+"""The installer against damaged, changed and unknown packages: after a failure nothing is left, and what was there stays.
+
+A folder of tiny wheels stands in for the package index, so no network is used.
+"""
+import base64
+import hashlib
+import importlib.util
+import os
+import pathlib
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+import zipfile
+
+CI = pathlib.Path(__file__).resolve().parent.parent
+PACKAGE, VERSION = "nvidia-cudnn-jit-cu13", "9.20.0.48"
+SPEC = f"{PACKAGE}=={VERSION}"
+WHEEL = f"nvidia_cudnn_jit_cu13-{VERSION}-py3-none-manylinux_2_27_x86_64.whl"
+LIBRARIES = ("libcudnn.so.9", "libcudnn_graph.so.9", "libcudnn_engines_runtime_compiled.so.9")
+
+
+def b64(data):
+    return "sha256=" + base64.urlsafe_b64encode(hashlib.sha256(data).digest()).decode().rstrip("=")
+
+
+def make_wheel(path, seed=1, lie=""):
+    rng = random.Random(seed)
+    files = {f"nvidia/cudnn_jit/lib/{name}": rng.randbytes(3000) for name in LIBRARIES}
+    files["nvidia/cudnn_jit/lib/libcudnn_other.so.9"] = rng.randbytes(2000)
+    files["nvidia/cudnn_jit/include/cudnn_version.h"] = b"#define CUDNN_MAJOR 9\n"
+    files["nvidia/../../evil/lib/libcudnn.so.9.txt"] = b"a path that leads out"
+    info = f"nvidia_cudnn_jit_cu13-{VERSION}.dist-info"
+    files[f"{info}/METADATA"] = f"Metadata-Version: 2.1\nName: {PACKAGE}\nVersion: {VERSION}\n\n".encode()
+    files[f"{info}/WHEEL"] = b"Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: py3-none-manylinux_2_27_x86_64\n"
+    record = "".join(f"{name},{b64(data + (b'x' if lie and name.endswith(lie) else b''))},{len(data)}\n" for name, data in files.items())
+    files[f"{info}/RECORD"] = (record + f"{info}/RECORD,,\n").encode()
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in files.items():
+            archive.writestr(name, data)
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def tree(folder):
+    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file() and p.name != "install.lock"}
+
+
+class Install(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.index, self.cache, home = self.folder / "index", self.folder / "cache", self.folder / "ci"
+        for path in (self.index, home):
+            path.mkdir()
+        self.script, self.lock = home / "cudnn_install.py", home / "cudnn.lock"
+        shutil.copy(CI / "cudnn_install.py", self.script)
+        self.pin(make_wheel(self.index / WHEEL))
+
+    def pin(self, sha256):
+        self.lock.write_text(f"# comment\n{PACKAGE} {VERSION} {sha256} 1234 {WHEEL}\n")
+
+    def run_script(self, *packages, **more):
+        env = {**os.environ, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(self.index), **more}
+        done = subprocess.run([sys.executable, str(self.script), "--cache", str(self.cache), *(packages or (SPEC,))], env=env, text=True,
+                              capture_output=True, stdin=subprocess.DEVNULL, check=False)
+        return done.returncode, done.stderr.strip().splitlines()
+
+    def module(self):
+        spec = importlib.util.spec_from_file_location("cudnn_install", self.script)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
+
+    def assert_nothing_there(self):
+        self.assertEqual(tree(self.cache), {})
+        self.assertEqual(list(self.cache.glob("install.*/")), [])
+
+    def test_keeps_three_libraries_headers_and_metadata(self):
+        self.assertEqual(self.run_script()[0], 0)
+        build = self.cache / "cudnn" / "9.20.0-jit-cu13"
+        self.assertEqual(set(tree(build)), {f"lib/{n}" for n in LIBRARIES} | {"include/cudnn_version.h", "RECORD", "METADATA"})
+        self.assertEqual(self.cache.stat().st_mode & 0o777, 0o700)
+
+    def test_truncated_wheel_installs_nothing(self):
+        whole = (self.index / WHEEL).read_bytes()
+        for part in (0, 1, len(whole) // 2, len(whole) - 1):
+            (self.index / WHEEL).write_bytes(whole[:part])
+            status, lines = self.run_script()
+            self.assertEqual(status, 3, lines)
+            self.assert_nothing_there()
+            self.assertEqual(len(lines), 2, lines)  # what is being installed, and why not
+
+    def test_flipped_byte_installs_nothing_and_the_old_stays(self):
+        self.assertEqual(self.run_script()[0], 0)
+        before = tree(self.cache)
+        whole = bytearray((self.index / WHEEL).read_bytes())
+        whole[len(whole) // 3] ^= 0x10
+        (self.index / WHEEL).write_bytes(whole)
+        status, lines = self.run_script()
+        self.assertEqual(status, 3)
+        self.assertIn("sha256 is not the one in cudnn.lock", lines[-1])
+        self.assertEqual(tree(self.cache), before)
+
+    def test_without_pip_any_cut_or_flip_is_refused_or_harmless(self):
+        """The second line of defence: what is unpacked is compared with RECORD, whatever fetched it."""
+        module = self.module()
+        whole = (self.index / WHEEL).read_bytes()
+        good = self.folder / "good"
+        good.mkdir()
+        module.unpack(self.index / WHEEL, module.KEEP_CUDNN, good)
+        rng = random.Random(7)
+        damaged = [whole[: len(whole) * n // 20] for n in range(20)]
+        for _ in range(100):
+            at = rng.randrange(len(whole))
+            damaged.append(whole[:at] + bytes([whole[at] ^ 1 << rng.randrange(8)]) + whole[at + 1:])
+        refused = 0
+        for number, data in enumerate(damaged):
+            (self.folder / WHEEL).write_bytes(data)
+            out = self.folder / f"out{number}"
+            out.mkdir()
+            try:
+                module.unpack(self.folder / WHEEL, module.KEEP_CUDNN, out)
+            except Exception:  # which one is the zip reader's choice; main() turns each into one line
+                refused += 1
+                continue
+            mine, right = tree(out), tree(good)
+            differing = {name for name in mine.keys() | right.keys() if mine.get(name) != right.get(name)}
+            self.assertLessEqual(differing, {"RECORD", "METADATA"})
+        self.assertGreater(refused, 90)
+
+    def test_a_record_that_lies_is_refused(self):
+        self.pin(make_wheel(self.index / WHEEL, lie="libcudnn_graph.so.9"))
+        status, lines = self.run_script()
+        self.assertEqual(status, 3)
+        self.assertIn("RECORD", lines[-1])
+        self.assert_nothing_there()
+
+    def test_another_file_of_the_same_name_is_refused(self):
+        make_wheel(self.index / WHEEL, seed=2)
+        status, lines = self.run_script()
+        self.assertEqual(status, 3)
+        self.assert_nothing_there()
+
+    def test_unknown_package_is_bad_input(self):
+        status, lines = self.run_script(f"{PACKAGE}==9.99.0.1")
+        self.assertEqual((status, len(lines)), (2, 1))
+
+    def test_absent_package_is_one_line(self):
+        (self.index / WHEEL).unlink()
+        status, lines = self.run_script()
+        self.assertEqual((status, len(lines)), (3, 2), lines)
+        self.assert_nothing_there()
+
+    def test_a_cache_that_is_a_link_is_refused(self):
+        (self.folder / "elsewhere").mkdir()
+        self.cache.symlink_to(self.folder / "elsewhere")
+        status, lines = self.run_script()
+        self.assertEqual((status, len(lines)), (3, 1))
+        self.assertEqual(tree(self.folder / "elsewhere"), {})
+
+    def test_a_cache_that_others_may_write_to_is_refused(self):
+        self.cache.mkdir()
+        self.cache.chmod(0o777)
+        self.assertEqual(self.run_script()[0], 3)
+        self.assertEqual(tree(self.cache), {})
+
+    def test_ended_in_the_middle_leaves_nothing(self):
+        env = {**os.environ, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(self.index)}
+        for wait in (0.05, 0.2, 0.4):
+            child = subprocess.Popen([sys.executable, str(self.script), "--cache", str(self.cache), SPEC], env=env, stderr=subprocess.DEVNULL)
+            time.sleep(wait)
+            child.send_signal(signal.SIGTERM)
+            child.wait()
+            self.assertEqual(list(self.cache.glob("install.*/")), [])
+            self.assertIn(len(tree(self.cache)), (0, 6))
+
+    def test_what_a_killed_installer_left_is_cleared(self):
+        (self.cache / "install.dead" / "wheel").mkdir(parents=True)
+        self.cache.chmod(0o700)
+        self.assertEqual(self.run_script()[0], 0)
+        self.assertEqual(list(self.cache.glob("install.*/")), [])
+
+
+if __name__ == "__main__":
+    unittest.main()
