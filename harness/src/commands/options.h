@@ -1,0 +1,55 @@
+/* The command line. One table of commands and one of options give the parser, --help and the nearest-word hints. */
+#ifndef FACTS_OPTIONS_H
+#define FACTS_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+typedef enum facts_exit {
+    FACTS_EXIT_OK = 0,          /* all as expected */
+    FACTS_EXIT_FINDINGS = 1,
+    FACTS_EXIT_BAD_INPUT = 2,
+    FACTS_EXIT_ENVIRONMENT = 3, /* the environment cannot do it */
+    FACTS_EXIT_INCOMPLETE = 4,
+    FACTS_EXIT_NOTHING = 5,     /* nothing was selected */
+    FACTS_EXIT_INTERRUPTED = 130
+} facts_exit;
+
+/* What was said on the command line. Strings are the caller's argv. */
+typedef struct facts_options {
+    const char **words; /* CASES, IN..., owned array of argv's strings */
+    size_t word_count;
+    const char *cudnn, *device, *where, *output, *dump, *plan_dir;
+    int jobs, shard, shards; /* shard 1..shards; shards 0: not sharded */
+    double timeout_s;
+    bool json, count, resume, overwrite, fail_fast, plan, explain, trace, force, first_bad_only;
+    bool help;
+} facts_options;
+
+/* X(SYMBOL, "name", "what follows it", "one line")  Commands that take this table's options; cudnn and report have their own. */
+#define FACTS_COMMAND_LIST(X)                                                                                                     \
+    X(MATRIX, "matrix", "", "the main job: several cuDNN builds x suite smoke x devices; records and a report")                     \
+    X(DOCTOR, "doctor", "", "what is here and what can be run: GPUs, driver, builds; compiles one plan to prove it")                \
+    X(LIST, "list", "CASES...", "expand; one canonical name a line")                                                                \
+    X(DECIDE, "decide", "CASES...", "ask each cuDNN for each device: accepted, by which engines, or why not (needs no GPU)")         \
+    X(RUN, "run", "CASES...", "compile, execute, compare with the reference, judge")                                                \
+    X(REPRO, "repro", "CASE", "one case with everything that is known about it")                                                    \
+    X(MERGE, "merge", "IN...", "join records; refuses other suites, names what is missing")                                        \
+    X(REPORT, "report", "IN... -o DIR", "the HTML page, CSV, JSON, Markdown and JUnit from records")                                \
+    X(CUDNN, "cudnn", "list|install|remove|path", "cuDNN builds: found, installable, installed")
+
+#define AS_ENUM(symbol, name, rest, help) FACTS_COMMAND_##symbol,
+typedef enum facts_command { FACTS_COMMAND_LIST(AS_ENUM) FACTS_COMMAND_COUNT } facts_command;
+#undef AS_ENUM
+
+/* FACTS_COMMAND_COUNT with one line on `err` when it is no command (the nearest is named), or one of a later version. */
+facts_command facts_command_parse(const char *word, FILE *err);
+
+/* Parses what follows the command. False with one line on `err`. */
+bool facts_options_parse(facts_options *out, facts_command command, int argc, char **argv, FILE *err);
+void facts_options_free(facts_options *options);
+/* --help of a command, or of all (FACTS_COMMAND_COUNT). */
+void facts_options_help(facts_command command, FILE *out);
+
+#endif
