@@ -197,7 +197,7 @@ static int64_t stair_channels(int32_t dtype, int64_t dim, double scale)
 static recipe recipe_of(const facts_problem *problem, facts_tensor_id id)
 {
     const facts_tensor *t = &problem->tensor[id];
-    double scale = problem->ask.attn_scale;
+    double scale = facts_oracle_scale(problem);
     recipe r = { .problem = problem, .tensor = t, .scale = fabs(scale) > 0 ? scale : 1.0 };
     r.stream = id == FACTS_TENSOR_Q ? FACTS_STREAM_Q : id == FACTS_TENSOR_K ? FACTS_STREAM_K
                : id == FACTS_TENSOR_V ? FACTS_STREAM_V : FACTS_STREAM_DO;

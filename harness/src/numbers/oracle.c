@@ -1,5 +1,13 @@
 #include "oracle.h"
 
+#include <math.h>
+
+double facts_oracle_scale(const facts_problem *problem)
+{
+    const fattn_problem *ask = &problem->ask;
+    return (double)(float)(ask->has_attn_scale ? ask->attn_scale : 1.0 / sqrt((double)ask->dim_qk));
+}
+
 void facts_oracle_problem(fref_problem *out, const facts_problem *problem)
 {
     const fattn_problem *ask = &problem->ask;
@@ -12,7 +20,7 @@ void facts_oracle_problem(fref_problem *out, const facts_problem *problem)
         .keys = ask->seq_kv,
         .dim_qk = ask->dim_qk,
         .dim_v = ask->dim_v,
-        .scale = ask->attn_scale,
+        .scale = facts_oracle_scale(problem),
         .has_left = ask->has_left != 0,
         .has_right = ask->has_right != 0,
         .bottom_right = ask->align == FATTN_BOTTOM_RIGHT,

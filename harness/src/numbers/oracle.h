@@ -6,6 +6,8 @@
 
 #include "../case/problem.h"
 
+/* The factor of Q K^T, as the fp32 number that an engine is given. */
+double facts_oracle_scale(const facts_problem *problem);
 /* `out` points into `problem` (the lengths). */
 void facts_oracle_problem(fref_problem *out, const facts_problem *problem);
 /* The reference's name of an element type; false when it has none (8 bit types). */

@@ -1,0 +1,107 @@
+#include "target.h"
+
+#include <stdio.h>
+#include <time.h>
+
+#define MOST_LIBRARIES 64
+
+static double now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+static const char *or_null(const char *text)
+{
+    return text[0] ? text : NULL;
+}
+
+static json_t *failed(const char *text, const char *remedy)
+{
+    return json_pack("{s:{s:s,s:s,s:s}}", "failed", "class", "environment", "text", text, "remedy", remedy);
+}
+
+/* A target that refuses this was not really asked: a missing NVRTC or driver looks like "no engines". */
+static json_t *ask_control(facts_worker *worker)
+{
+    fattn_problem control = FATTN_PROBLEM_INIT;
+    fattn_decision *decision = NULL;
+    control.dtype = FATTN_BF16;
+    control.batch = control.heads_q = 1;
+    control.seq_q = control.seq_kv = control.dim_qk = 128;
+    json_t *reply = NULL;
+    if (fattn_decide(&decision, worker->context, &control, FATTN_ASK_A) != FATTN_OK) {
+        reply = failed(fattn_last_error(), "");
+    } else if (!fattn_decision_supported(decision)) {
+        char text[600];
+        snprintf(text, sizeof text, "the control case (bf16, d 128, no mask) was refused: %.500s", fattn_decision_text(decision));
+        reply = failed(text, fattn_decision_remedy(decision));
+    }
+    fattn_decision_destroy(decision);
+    return reply;
+}
+
+static json_t *ready(facts_worker *worker, double since_ms)
+{
+    const fattn_context_info *info = &worker->info;
+    fattn_library library[MOST_LIBRARIES];
+    size_t count = fattn_context_libraries(worker->context, library, MOST_LIBRARIES);
+    json_t *libraries = json_array();
+    for (size_t i = 0; i < count && i < MOST_LIBRARIES; i++)
+        json_array_append_new(libraries, json_pack("{s:s,s:I,s:b}", "path", library[i].path, "bytes", (json_int_t)library[i].bytes,
+                                                   "in_build", library[i].in_build));
+    char version[32];
+    snprintf(version, sizeof version, "%d.%d.%d", info->cudnn_version / 10000, info->cudnn_version / 100 % 100, info->cudnn_version % 100);
+    return json_pack("{s:{s:s,s:i,s:i,s:s,s:s,s:i,s:o,s:f}}", "ready", "cudnn", info->cudnn_version ? version : "", "sm", info->sm, "driver",
+                     info->driver_version, "device_name", info->device_name, "uuid", info->device_uuid, "multiprocessors",
+                     info->multiprocessors, "libraries", libraries, "start_ms", now_ms() - since_ms);
+}
+
+static json_t *open_context(facts_worker *worker, const facts_target_request *request)
+{
+    static const fattn_device_kind kinds[] = { FATTN_DEVICE_GPU, FATTN_DEVICE_DESCRIBED, FATTN_DEVICE_CPU };
+    fattn_context_options options = FATTN_CONTEXT_OPTIONS_INIT;
+    options.cudnn_dir = or_null(request->cudnn_dir);
+    options.nvrtc = or_null(request->nvrtc);
+    options.driver = or_null(request->driver);
+    options.device_json = request->device_json;
+    options.device_kind = kinds[request->device];
+    options.ordinal = request->ordinal;
+    options.threads = request->threads;
+    worker->info.struct_size = sizeof worker->info;
+    if (fattn_context_create(&worker->context, &options) != FATTN_OK)
+        return failed(fattn_last_error(), "facts doctor says what is here");
+    if (fattn_context_info_get(worker->context, &worker->info) != FATTN_OK)
+        return failed(fattn_last_error(), "");
+    if (request->device == FACTS_DEVICE_CPU)
+        return NULL;
+    json_t *reply = ask_control(worker);
+    if (!reply && fattn_context_verify(worker->context) != FATTN_OK)
+        reply = failed(fattn_last_error(), "one cuDNN per process: nothing else may be on the loader's path");
+    return reply;
+}
+
+bool facts_target_open(facts_worker *out, const facts_target_request *request, json_t **reply)
+{
+    double since = now_ms();
+    *out = (facts_worker){ .device = request->device };
+    *reply = open_context(out, request);
+    if (!*reply && out->device == FACTS_DEVICE_GPU && fattn_stream_create(&out->stream, out->context) != FATTN_OK)
+        *reply = failed(fattn_last_error(), "");
+    if (*reply)
+        return false;
+    *reply = ready(out, since);
+    return true;
+}
+
+void facts_target_close(facts_worker *worker)
+{
+    if (worker->lost) {
+        fattn_context_abandon(worker->context);
+    } else if (worker->context) {
+        fattn_stream_destroy(worker->context, worker->stream);
+        fattn_context_destroy(worker->context);
+    }
+    *worker = (facts_worker){ 0 };
+}

@@ -1,0 +1,24 @@
+/* One build on one device: made once, proved with a control case before any verdict. */
+#ifndef FACTS_TARGET_H
+#define FACTS_TARGET_H
+
+#include <fattn/fattn.h>
+#include <jansson.h>
+
+#include "request.h"
+
+typedef struct facts_worker {
+    fattn_context *context;
+    fattn_context_info info;
+    facts_device device;
+    struct CUstream_st *stream; /* NULL where nothing runs */
+    bool lost;                  /* a sticky device error: the context is dead */
+} facts_worker;
+
+/* Makes the context, asks the control case (bf16, d 128, no mask; not of the cpu), verifies the memory map. Always fills *reply with
+ * {"ready":…} or {"failed":…}; returns true when ready. */
+bool facts_target_open(facts_worker *out, const facts_target_request *request, json_t **reply);
+/* Releases; forgets a lost context. */
+void facts_target_close(facts_worker *worker);
+
+#endif
