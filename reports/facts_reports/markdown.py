@@ -61,15 +61,20 @@ def summary(store, title):
     table = "| cuDNN | device | rows |\n|---|---|---|\n"
     room = SUMMARY_BYTES - len("\n".join(parts).encode()) - 600
     parts.append(table + _fitting(rows, room * 3 // 5, "targets"))
-    found = words.findings(store, limit=2000)
+    found = words.findings(store)
     if found:
-        rows = [f"| {BY_WORD[f['outcome']].mark} {f['outcome']}{' (known)' if f['known'] else ''} | {text.code(f['case'])} | {text.markdown(f['device'])} | "
+        rows = [f"| {BY_WORD[f['outcome']].mark} {f['outcome']}{' (known)' if f['known'] else ''} | {text.code(f['case'])}{_more(f)} | {text.markdown(f['device'])} | "
                 f"{text.markdown(words.history_words(f['history']))} |" for f in found]
         room = SUMMARY_BYTES - len("\n".join(parts).encode()) - 400
         parts.append("| finding | case | device | cuDNN |\n|---|---|---|---|\n" + _fitting(rows[:_FINDINGS], room, "findings", len(rows)))
         parts.append("Repeat one: `" + words.repro(found[0]["row"], labels).replace("`", "") + "`\n" if len(found[0]["case"]) < 250 else "")
     parts.append("FACTS covers fused attention only; a convolution or RNN regression passes it.\n")
     return "\n".join(parts)
+
+
+def _more(finding):
+    more = len(finding["cases"]) - 1
+    return f" and {text.count(more, 'case')} like it" if more else ""
 
 
 def _fitting(rows, room, noun, total=None):

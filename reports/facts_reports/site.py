@@ -119,7 +119,7 @@ def render(store, title):
     style, script = (_HERE / "page.css").read_text(encoding="utf-8"), "\n".join((_HERE / s).read_text(encoding="utf-8") for s in _SCRIPTS)
     script = '"use strict";\n(() => {\n' + script + "})();\n"
     environment = Environment(loader=FileSystemLoader(_HERE), autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    findings = words.findings(store, limit=10000)
+    findings = words.findings(store)
     labels = words.build_labels(store.builds())
     for f in findings[:10]:
         f["repro"], f["why"] = words.repro(f["row"], labels), words.why(f["row"])

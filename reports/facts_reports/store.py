@@ -38,12 +38,15 @@ class Store:
     def add_row(self, row):
         outcome = outcome_of(row["verdict"], row["grade"], row["supported"])
         started = str(self.runs.get(row["run"], {}).get("started", ""))
-        # With engine=all a configuration is a row of its own; otherwise the chosen engine's place is no identity.
-        config = row["config"] if "engine=all" in row["case"].split() else None
         self._batch.append((row["run"], started, row["attempt"], row["case"], row["build"], row["cudnn"], row["device"],
-                            -1 if config is None else config, outcome, row["group"], json.dumps(row, ensure_ascii=False)))
+                            self.config(row), outcome, row["group"], json.dumps(row, ensure_ascii=False)))
         if len(self._batch) >= 5000:
             self._flush()
+
+    @staticmethod
+    def config(row):
+        """With engine=all a configuration is a row of its own; otherwise the chosen engine's place is no identity."""
+        return row["config"] if row.get("config") is not None and "engine=all" in row["case"].split() else -1
 
     def _flush(self):
         self.db.executemany("INSERT INTO seen(run,started,attempt,case_name,build,cudnn,device,config,outcome,suite_group,json)"

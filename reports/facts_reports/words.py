@@ -34,7 +34,10 @@ def answer(store):
     labels = build_labels(store.builds())
     if findings:
         kinds = [f"{counts[o.word]:,} {o.word}" for o in OUTCOMES if o.kind in FINDING_KINDS and counts.get(o.word)]
-        head = f"{text.count(findings, 'finding')}: {several(kinds, 20)}."
+        cases = store.one("SELECT count(DISTINCT case_name) FROM row WHERE finding=1")
+        known = store.one("SELECT count(*) FROM row WHERE finding=1 AND json_extract(json, '$.expectation') IS NOT NULL")
+        said = f"; {'all' if known == findings else f'{known:,}'} known and accepted" if known else ""
+        head = f"{text.count(findings, 'finding')} in {text.count(cases, 'case')}: {several(kinds, 20)}{said}."
     elif totals["rows"] == 0:
         head = "No rows."
     elif totals["missing"] or counts.get("inconclusive") or counts.get("mistrusted"):
@@ -49,25 +52,28 @@ def answer(store):
     return head, sentence
 
 
-def findings(store, limit=200):
-    """Findings by (case, device, config): each with its history over the builds, so that one defect is one line."""
+def findings(store):
+    """What is wrong, worst first: cases that fail alike (outcome, device, tensor, history, known or not) are one finding with several cases."""
     builds = [b for b, _ in store.builds()]
     labels = build_labels(store.builds())
-    keys = store.db.execute("SELECT case_name, device, config, min(rank) FROM row WHERE finding=1 GROUP BY case_name, device, config"
-                            " ORDER BY min(rank), case_name, device LIMIT ?", (limit,)).fetchall()
-    out = []
-    for case, device, config, _ in keys:
-        by_build, first = {}, None
-        for outcome, row in store.rows("case_name=? AND device=? AND config=?", (case, device, config), order="cudnn"):
-            by_build[row["build"]] = outcome
-            if is_finding(outcome) and (first is None or RANK[outcome] < RANK[first[0]]):
-                first = (outcome, row)
-        asked = [b for b in builds if b in by_build]
+    histories = {}
+    for case, device, config, build, outcome in store.db.execute(
+            "SELECT case_name, device, config, build, outcome FROM row r WHERE EXISTS"
+            " (SELECT 1 FROM row f WHERE f.case_name=r.case_name AND f.device=r.device AND f.config=r.config AND f.finding=1)"):
+        histories.setdefault((case, device, config), {})[build] = outcome
+    worst = {}
+    for outcome, row in store.rows("finding=1"):
+        worst.setdefault((row["case"], row["device"], store.config(row)), (outcome, row))
+    groups = {}
+    for key, (outcome, row) in worst.items():
+        asked = [b for b in builds if b in histories[key]]
         names = [labels[b] for b in asked]
-        history = [(by_build[asked[a]], range_words(names, a, z)) for a, z in segments([by_build[b] for b in asked])]
-        known = first[1].get("expectation")
-        out.append({"case": case, "device": device, "config": config, "outcome": first[0], "row": first[1], "history": history, "known": known})
-    return out
+        history = tuple((histories[key][asked[a]], range_words(names, a, z)) for a, z in segments([histories[key][b] for b in asked]))
+        known = bool(row.get("expectation"))
+        alike = (outcome, row["device"], history, known, _worst_tensor(row), key[2])
+        groups.setdefault(alike, {"outcome": outcome, "device": row["device"], "config": key[2], "history": history, "known": known, "row": row,
+                                  "case": row["case"], "cases": []})["cases"].append(row["case"])
+    return sorted(groups.values(), key=lambda g: (g["known"], RANK[g["outcome"]], -len(g["cases"]), g["case"]))
 
 
 def history_words(history):
@@ -78,14 +84,24 @@ def repro(row, labels, verb="repro"):
     return f"facts {verb} {text.shell(row['case'])} --cudnn {text.shell(labels.get(row['build'], row['build']))} --device {text.shell(row['device'])}"
 
 
+def _worst_error(row):
+    """(ratio, tensor, numbers) or None."""
+    found = None
+    for tensor, e in row["errors"].items() if isinstance(row.get("errors"), dict) else ():
+        ratio = _ratio(e.get("ratio")) if isinstance(e, dict) else None
+        if ratio is not None and (found is None or ratio > found[0]):
+            found = (ratio, tensor, e)
+    return found
+
+
+def _worst_tensor(row):
+    found = _worst_error(row)
+    return found[1] if found and found[0] > 1 else (row.get("reason") or {}).get("status", "")
+
+
 def why(row, limit=200):
     """One line: the worst number, or the reason."""
-    worst = None
-    for tensor, e in row["errors"].items() if isinstance(row.get("errors"), dict) else ():
-        if isinstance(e, dict):
-            ratio = _ratio(e.get("ratio"))
-            if ratio is not None and (worst is None or ratio > worst[0]):
-                worst = (ratio, tensor, e)
+    worst = _worst_error(row)
     if worst and worst[0] > 1:
         _, tensor, e = worst
         place = ",".join(str(i) for i in e["worst_index"][:4]) if isinstance(e.get("worst_index"), list) else ""

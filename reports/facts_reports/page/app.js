@@ -106,7 +106,7 @@ const App = (() => {
       if (!button) return;
       State.set({ cell: button.dataset.cell === State.get().cell ? "" : button.dataset.cell });
       if (State.get().cell) {
-        at("rows-title").scrollIntoView({ behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
+        at("rows-title").scrollIntoView();
         at("rows-title").focus({ preventScroll: true });
       }
     });

@@ -9,7 +9,7 @@ const Boundary = (() => {
     for (const r of yes) inYes.add(code(r));
     for (const r of no) inNo.add(code(r));
     if (new Set([...inYes, ...inNo]).size < 2) return out;
-    const add = (text, keep, cost) => { const left = no.filter((r) => keep(code(r))); if (left.length < no.length) out.push({ text, keep, cost, left, code }); };
+    const add = (text, keep, cost) => { const left = no.filter((r) => keep(code(r))); if (left.length < no.length) out.push({ key, text, keep, cost, left, code }); };
     const yesValues = [...inYes].map((c) => values[c]), order = key === "cudnn" ? Predicate.compareVersions : (a, b) => a - b;
     if (yesValues.every(safe) && inYes.size <= VALUES) {
       const sorted = yesValues.map(String).sort(key === "cudnn" || yesValues.every(numeric) ? order : undefined);
@@ -29,7 +29,7 @@ const Boundary = (() => {
   function search(yes, no, keys) {
     const leaves = keys.flatMap((k) => leavesOf(k, yes, no)).sort((a, b) => a.left.length - b.left.length || a.cost - b.cost).slice(0, LEAVES);
     let best = null;
-    const offer = (list) => { const cost = list.reduce((n, l) => n + l.cost, 0); if (!best || cost < best.cost) best = { cost, text: list.map((l) => l.text).join(" & ") }; };
+    const offer = (list) => { const cost = list.reduce((n, l) => n + l.cost, 0); if (!best || cost < best.cost) best = { cost, text: [...list].sort((a, b) => keys.indexOf(a.key) - keys.indexOf(b.key)).map((l) => l.text).join(" & ") }; };
     const rest = (left, leaf) => left.filter((r) => leaf.keep(leaf.code(r)));
     for (const leaf of leaves) if (!leaf.left.length) offer([leaf]);
     if (best) return best.text;

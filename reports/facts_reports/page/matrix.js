@@ -143,7 +143,7 @@ const Matrix = (() => {
     const sums = tally(rows), shown = state.device ? [state.device] : devices;
     table.className = `matrix ${state.view}`;
     table.replaceChildren(element("caption", { class: "hidden" }, "Outcomes by feature, device and cuDNN version"), head(state, shown));
-    const width = 1 + table.tHead.rows[table.tHead.rows.length - 1].cells.length;
+    const width = 1 + [...table.tHead.rows[0].cells].slice(1).reduce((n, c) => n + c.colSpan, 0);
     let hidden = 0, body = null, axis = null;
     for (const feature of features) {
       const tr = line(feature, sums, state, shown);

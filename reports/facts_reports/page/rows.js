@@ -3,7 +3,7 @@ const Rows = (() => {
   const PAGE = 200;
   const { columns, dict, targets } = Data;
   const key = (r) => `${Data.name(r)}@${Data.target(r).build}@${Data.target(r).device}@${columns.config[r] ?? ""}`;
-  const shown = (v) => (v === null || v === undefined ? "" : typeof v === "number" ? String(Number(v.toPrecision(5))) : typeof v === "object" ? JSON.stringify(v) : String(v));
+  const shown = (v) => (v === null || v === undefined ? "" : typeof v === "number" ? (Number.isInteger(v) ? count(v) : String(Number(v.toPrecision(5)))) : typeof v === "object" ? JSON.stringify(v) : String(v));
 
   // [tensor, numbers] of the worst one, from the details when they are here.
   function worst(r) {
