@@ -1,0 +1,79 @@
+/* Device descriptions: what is shipped is good, what is broken gets one line. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "builds/device.h"
+
+Test(device, every_shipped_description_loads_and_says_where_it_was_read)
+{
+    char names[512], *rest = names;
+    cr_assert(strlen(facts_device_names(names, sizeof names)) > 0, "FACTS_HOME must be the sources");
+    for (char *name; (name = strsep(&rest, ",")) != NULL;) {
+        facts_device d;
+        facts_message m = { 0 };
+        name += *name == ' ';
+        cr_assert_eq(facts_device_load(&d, name, &m), 0, "%s", m.text);
+        cr_expect_str_eq(d.name, name);
+        cr_expect(d.source[0], "%s", name);
+        cr_expect(strstr(d.json, "\"memoryBusWidth\""), "%s: cuDNN 9.27 wants it", name);
+        bool from_specifications = strstr(name, "-spec") != NULL;
+        cr_expect_eq(from_specifications, strstr(d.json, "\"deviceName\":\"described ") != NULL, "%s: a product's name is for what was read off it", name);
+        cr_expect_eq(from_specifications, d.read_with[0] == 0, "%s", name);
+    }
+}
+
+Test(device, sm_comes_from_the_description)
+{
+    facts_device d;
+    facts_message m = { 0 };
+    cr_assert_eq(facts_device_load(&d, "h100-sxm", &m), 0, "%s", m.text);
+    cr_expect_eq(d.sm, 90);
+    cr_expect_eq(d.multiprocessors, 132);
+    cr_assert_eq(facts_device_load(&d, "sm120-spec", &m), 0, "%s", m.text);
+    cr_expect_eq(d.sm, 120);
+}
+
+Test(device, broken_files_are_bad_input_with_one_line)
+{
+    static const struct {
+        const char *text, *says;
+    } CASES[] = {
+        { "", "device.json:1:" },
+        { "{\"device\":{\"deviceVer\":900,", "device.json:1:" },
+        { "[1]", "object" },
+        { "{\"device\":3}", "\"device\"" },
+        { "{\"deviceVer\":900}", "multiProcessorCount" },
+        { "{\"deviceVer\":\"900\",\"multiProcessorCount\":1}", "deviceVer" },
+        { "{\"deviceVer\":901,\"multiProcessorCount\":1}", "times 100" },
+        { "{\"deviceVer\":900,\"deviceVer\":900,\"multiProcessorCount\":1}", "duplicate" },
+    };
+    char folder[] = "/tmp/facts-device-XXXXXX", path[64];
+    cr_assert(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/device.json", folder);
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        facts_device d;
+        facts_message m = { 0 };
+        FILE *file = fopen(path, "w");
+        fputs(CASES[i].text, file);
+        fclose(file);
+        cr_expect_eq(facts_device_load(&d, path, &m), 2, "%s", CASES[i].text);
+        cr_expect(strstr(m.text, CASES[i].says), "%s: %s", CASES[i].text, m.text);
+        cr_expect_null(strchr(m.text, '\n'));
+    }
+    unlink(path);
+    rmdir(folder);
+}
+
+Test(device, a_name_that_is_not_there_lists_those_that_are)
+{
+    facts_device d;
+    facts_message m = { 0 };
+    cr_expect_eq(facts_device_load(&d, "h100", &m), 2);
+    cr_expect(strstr(m.text, "h100-sxm"), "%s", m.text);
+    cr_expect_eq(facts_device_load(&d, "../../ci/cudnn.lock", &m), 2);
+    cr_expect_eq(facts_device_load(&d, "/dev/zero", &m), 2);
+    cr_expect(strstr(m.text, "not a file"), "%s", m.text);
+}
