@@ -42,6 +42,7 @@ typedef struct facts_planned {
     facts_case c;
     const char *group; /* interned: lives as long as the list; "" without a suite */
     const char *why;
+    const char *expect; /* what a group of refusals says it must be refused with: "CLASS words of the reason"; "" otherwise */
 } facts_planned;
 
 typedef struct facts_cases facts_cases; /* owner; opaque */

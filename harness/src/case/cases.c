@@ -1,0 +1,301 @@
+/* The list of planned cases: from texts to files to suites to cases, each name once. */
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define XXH_STATIC_LINKING_ONLY
+#include <xxhash.h>
+
+#include "suite.h"
+
+#define DEFAULT_LIMIT 1000000
+#define MOST_BYTES (16u << 20) /* of one file of cases */
+#define MOST_TRIES_PER_CASE 4096
+
+struct facts_cases {
+    facts_planned *planned;
+    size_t count, room;
+    uint32_t *slots; /* open addressing: place in `planned` + 1 */
+    size_t slot_count;
+    facts_suite suite;
+    char **texts; /* file contents and names that the suite points into */
+    size_t text_count;
+};
+
+/* ---- files -------------------------------------------------------------------------------------------------------------------- */
+
+/* Keeps a text for the life of the list. Takes it over also when it fails. */
+static const char *keep(facts_cases *cases, char *text)
+{
+    char **texts = text == NULL ? NULL : realloc(cases->texts, (cases->text_count + 1) * sizeof *texts);
+    if (texts == NULL) {
+        free(text);
+        return NULL;
+    }
+    cases->texts = texts;
+    texts[cases->text_count++] = text;
+    return text;
+}
+
+static char *read_file(const char *path, facts_error *error)
+{
+    FILE *file = fopen(path, "rb");
+    struct stat status;
+    char *text = NULL;
+    if (file == NULL || fstat(fileno(file), &status) != 0) {
+        facts_fail(error, path, 1, 1, "cannot be read: %s", strerror(errno));
+    } else if (!S_ISREG(status.st_mode) || (uint64_t)status.st_size > MOST_BYTES) {
+        facts_fail(error, path, 1, 1, "not a file of at most %u MiB", MOST_BYTES >> 20);
+    } else if ((text = calloc(1, (size_t)status.st_size + 1)) == NULL) {
+        facts_fail(error, path, 1, 1, "no memory");
+    } else {
+        size_t got = fread(text, 1, (size_t)status.st_size, file);
+        const char *nul = memchr(text, '\0', got);
+        if (ferror(file) || nul != NULL) {
+            facts_fail(error, path, 1, 1, nul != NULL ? "not a text" : "cannot be read");
+            free(text);
+            text = NULL;
+        }
+    }
+    if (file != NULL)
+        fclose(file);
+    return text;
+}
+
+static bool add_file(facts_cases *cases, const char *path, facts_error *error)
+{
+    char *text = read_file(path, error);
+    if (text == NULL)
+        return false;
+    const char *kept = keep(cases, text), *name = kept == NULL ? NULL : keep(cases, strdup(path));
+    if (name == NULL)
+        return facts_fail(error, path, 1, 1, "no memory");
+    return facts_suite_read(&cases->suite, kept, name, error);
+}
+
+static int is_cases_file(const struct dirent *entry)
+{
+    size_t length = strlen(entry->d_name);
+    return length > 6 && entry->d_name[0] != '.' && strcmp(entry->d_name + length - 6, ".cases") == 0;
+}
+
+static bool add_folder(facts_cases *cases, const char *folder, facts_error *error)
+{
+    struct dirent **entries = NULL;
+    int count = scandir(folder, &entries, is_cases_file, alphasort);
+    bool ok = count > 0 || facts_fail(error, folder, 1, 1, count < 0 ? "cannot be read" : "no .cases file in this folder");
+    for (int i = 0; i < count; i++) {
+        char path[4096];
+        snprintf(path, sizeof path, "%s/%s", folder, entries[i]->d_name);
+        ok = ok && add_file(cases, path, error);
+        free(entries[i]);
+    }
+    free(entries);
+    return ok;
+}
+
+static bool exists(const char *path, bool folder)
+{
+    struct stat status;
+    return stat(path, &status) == 0 && (folder ? S_ISDIR(status.st_mode) : S_ISREG(status.st_mode));
+}
+
+static bool no_such(const char *text, const char *suite_dir, facts_error *error)
+{
+    char quote[FACTS_QUOTE_MAX], hint[FACTS_QUOTE_MAX], folder[4096], names[24][64];
+    facts_nearest nearest = facts_nearest_start(facts_span_of(text));
+    static const char *const folders[] = { "regress", "reject" };
+    for (int i = 0; i < 2; i++)
+        facts_nearest_offer(&nearest, folders[i], strlen(folders[i]));
+    struct dirent **entries = NULL;
+    snprintf(folder, sizeof folder, "%s/suites", suite_dir != NULL ? suite_dir : "");
+    int count = suite_dir != NULL ? scandir(folder, &entries, is_cases_file, alphasort) : 0;
+    for (int i = 0; i < count; i++) {
+        if (i < 24) {
+            snprintf(names[i], sizeof names[i], "%.*s", (int)(strlen(entries[i]->d_name) - 6), entries[i]->d_name);
+            facts_nearest_offer(&nearest, names[i], strlen(names[i]));
+        }
+        free(entries[i]);
+    }
+    free(entries);
+    return facts_fail(error, "cases", 1, 1, "%s is neither a case (key=value), nor a suite, nor a file%s",
+                      facts_quote(quote, facts_span_of(text)), facts_nearest_hint(&nearest, hint));
+}
+
+/* One of CASES on the command line. */
+static bool add_text(facts_cases *cases, const char *text, const char *suite_dir, facts_error *error)
+{
+    char path[4096];
+    bool word = text[0] != '\0' && strlen(text) < 100 && strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_-") == strlen(text);
+    if (word && suite_dir != NULL) {
+        snprintf(path, sizeof path, "%s/suites/%s.cases", suite_dir, text);
+        if (exists(path, false))
+            return add_file(cases, path, error);
+        snprintf(path, sizeof path, "%s/%s", suite_dir, text);
+        bool suite = strcmp(text, "regress") == 0 || strcmp(text, "reject") == 0;
+        if (suite && exists(path, true))
+            return add_folder(cases, path, error);
+    }
+    if (exists(text, false))
+        return add_file(cases, text, error);
+    if (strchr(text, '=') == NULL)
+        return no_such(text, suite_dir, error);
+    const char *kept = keep(cases, strdup(text));
+    return kept != NULL ? facts_suite_read(&cases->suite, kept, "case", error) : facts_fail(error, "case", 1, 1, "no memory");
+}
+
+/* ---- the list ----------------------------------------------------------------------------------------------------------------- */
+
+static uint64_t hash_case(const facts_case *c)
+{
+    return XXH64(c, offsetof(facts_case, text) + c->used, 0);
+}
+
+static bool same_case(const facts_case *a, const facts_case *b)
+{
+    return a->used == b->used && memcmp(a, b, offsetof(facts_case, text) + a->used) == 0;
+}
+
+static bool make_room(facts_cases *cases)
+{
+    if (cases->count < cases->room)
+        return true;
+    size_t room = cases->room == 0 ? 64 : cases->room * 2, slot_count = room * 4;
+    facts_planned *planned = realloc(cases->planned, room * sizeof *planned);
+    if (planned != NULL)
+        cases->planned = planned;
+    uint32_t *slots = planned == NULL ? NULL : calloc(slot_count, sizeof *slots);
+    if (slots == NULL)
+        return false;
+    for (size_t i = 0; i < cases->count; i++) {
+        size_t at = hash_case(&planned[i].c) & (slot_count - 1);
+        while (slots[at] != 0)
+            at = (at + 1) & (slot_count - 1);
+        slots[at] = (uint32_t)i + 1;
+    }
+    free(cases->slots);
+    cases->slots = slots;
+    cases->slot_count = slot_count;
+    cases->room = room;
+    return true;
+}
+
+/* Adds a case unless it is there. False: no memory. */
+static bool add_case(facts_cases *cases, const facts_case *c, const facts_group *group)
+{
+    if (!make_room(cases))
+        return false;
+    size_t at = hash_case(c) & (cases->slot_count - 1);
+    for (; cases->slots[at] != 0; at = (at + 1) & (cases->slot_count - 1)) {
+        if (same_case(c, &cases->planned[cases->slots[at] - 1].c))
+            return true;
+    }
+    cases->planned[cases->count] = (facts_planned){ *c, group->name, group->why, group->expect };
+    cases->slots[at] = (uint32_t)++cases->count;
+    return true;
+}
+
+static bool keeps(const facts_predicate *p, const facts_case *c)
+{
+    return p == NULL || facts_predicate_holds(p, &(facts_subject){ .c = c });
+}
+
+static bool expand_line(facts_cases *cases, const facts_line *line, const facts_predicate *where, facts_error *error)
+{
+    const facts_group *group = &cases->suite.group[line->group];
+    uint64_t members = facts_pattern_count(line->pattern), taken = 0, tries = members;
+    if (line->draw > 0 && line->draw < tries / MOST_TRIES_PER_CASE)
+        tries = line->draw * MOST_TRIES_PER_CASE;
+    for (uint64_t i = 0; i < tries; i++) {
+        facts_case c;
+        uint64_t index = line->draw > 0 ? facts_draw(members, line->seed, i) : i;
+        if (!facts_pattern_at(line->pattern, index, &c, error))
+            return false;
+        if (!keeps(line->where, &c) || !keeps(group->where, &c))
+            continue;
+        if (keeps(where, &c) && !add_case(cases, &c, group))
+            return facts_fail(error, line->place.where, line->place.line, 1, "no memory for %zu cases", cases->count);
+        if (++taken == line->draw)
+            return true;
+    }
+    if (line->draw > 0)
+        return facts_fail(error, line->place.where, line->place.line, 1, "draw %" PRIu64 ": only %" PRIu64 " of %" PRIu64 " members satisfy where",
+                          line->draw, taken, tries);
+    return true;
+}
+
+static bool expand(facts_cases *cases, const char *const *texts, size_t count, const char *suite_dir, const facts_predicate *where,
+                   size_t limit, facts_error *error)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (!add_text(cases, texts[i], suite_dir, error))
+            return false;
+    }
+    uint64_t all = facts_suite_count(&cases->suite);
+    if (all > limit)
+        return facts_fail(error, "cases", 1, 1, "%s%" PRIu64 " cases, more than %zu; take fewer values, or draw N of them",
+                          all == UINT64_MAX ? "at least " : "", all, limit);
+    for (size_t i = 0; i < cases->suite.lines; i++) {
+        if (!expand_line(cases, &cases->suite.line[i], where, error))
+            return false;
+    }
+    return true;
+}
+
+int facts_cases_expand(facts_cases **out, const char *const *texts, size_t count, const char *suite_dir, const char *where, size_t limit,
+                       facts_error *error)
+{
+    *out = NULL;
+    facts_predicate *kept = NULL;
+    facts_cases *cases = calloc(1, sizeof *cases);
+    bool ok = cases != NULL || facts_fail(error, "cases", 1, 1, "no memory");
+    ok = ok && (where == NULL || facts_predicate_parse(&kept, where, error)) &&
+         expand(cases, texts, count, suite_dir, kept, limit == 0 || limit > UINT32_MAX - 1 ? DEFAULT_LIMIT : limit, error);
+    facts_predicate_destroy(kept);
+    if (!ok) {
+        facts_cases_destroy(cases);
+        return 2;
+    }
+    *out = cases;
+    return 0;
+}
+
+size_t facts_cases_count(const facts_cases *cases)
+{
+    return cases->count;
+}
+
+const facts_planned *facts_cases_at(const facts_cases *cases, size_t i)
+{
+    return &cases->planned[i];
+}
+
+void facts_cases_hash(const facts_cases *cases, char out[17])
+{
+    XXH64_state_t state;
+    XXH64_reset(&state, 0);
+    for (size_t i = 0; i < cases->count; i++) {
+        char name[FACTS_NAME_MAX];
+        facts_case_name(&cases->planned[i].c, name);
+        XXH64_update(&state, name, strlen(name));
+        XXH64_update(&state, "\n", 1);
+    }
+    snprintf(out, 17, "%016" PRIx64, (uint64_t)XXH64_digest(&state));
+}
+
+void facts_cases_destroy(facts_cases *cases)
+{
+    if (cases == NULL)
+        return;
+    facts_suite_clear(&cases->suite);
+    for (size_t i = 0; i < cases->text_count; i++)
+        free(cases->texts[i]);
+    free(cases->texts);
+    free(cases->planned);
+    free(cases->slots);
+    free(cases);
+}
