@@ -45,7 +45,6 @@ run_tests() {
     if [[ ${#options[@]} -gt 0 ]]; then
         exec ctest --test-dir "$release" --output-on-failure -j2 "${options[@]}"
     fi
-    check layers "$FACTS_PYTHON" "$home/ci/check_layers.py"
     check tidy bash "$home/ci/tidy.sh" "$release"
     check asan run_asan
     check fuzz run_fuzz

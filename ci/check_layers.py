@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+"""Checks that dependencies point one way (README, "Folders"), and a few promises that a compiler cannot see.
+
+usage: ci/check_layers.py [BUILD_FOLDER]     with a build folder, what was linked is checked as well
+Prints one line for each finding, "file:line: what is wrong". Exit: 0 none, 1 findings.
+"""
+import pathlib
+import re
+import subprocess
+import sys
+
+HOME = pathlib.Path(__file__).resolve().parent.parent
+HARNESS = r"(case|numbers|record|builds|supervisor|commands|worker)/"
+
+# folder (a regular expression on the path), what its text may not have, why. Comments and strings do not count, but for #include.
+RULES = [
+    (r"^reference/(src|include|test|cuda)/", rf'#\s*include\s*["<](fattn/|\.\./\.\./lib|cudnn|cuda|jansson|{HARNESS})',
+     "the reference has its own vocabulary: it includes nothing of lib/, of the harness or of cuDNN"),
+    (r"^reference/(src|include)/", r"\bfattn_\w+", "the reference names nothing of the library"),
+    (r"^lib/(src|include|nulldriver|cuda)/", rf'#\s*include\s*["<](fref/|\.\./\.\./(reference|harness)|{HARNESS})',
+     "the library includes nothing of the harness or the reference"),
+    (r"^lib/include/", r'#\s*include\s*[<"](cuda|cudnn)', "the public header includes no CUDA header"),
+    (r"^lib/src/", r"\b(printf|fprintf|vprintf|vfprintf|puts|fputs|putchar|perror|exit|_exit|_Exit|abort|atexit|getenv|secure_getenv|setenv|putenv|signal|sigaction)\s*\(",
+     "the library never prints, ends the process, reads the environment or handles signals"),
+    (r"^lib/src/", r"\b(cuCtxSynchronize|cudaDeviceSynchronize|cudaStreamSynchronize)\b", "the library does not synchronise behind the caller's back"),
+    (r"^harness/src/numbers/", r"\b(fopen|open|read|write|printf|fprintf|puts|fputs|getenv|exit|abort|system|popen|time|clock_gettime)\s*\(",
+     "numbers are compared without any input or output"),
+    (r"^harness/src/numbers/judge", r'#\s*include\s*[<"](fattn/|jansson|record/|worker/)', "the judge sees numbers, not who computed them"),
+    (r"^harness/src/(supervisor|commands|record|builds)/", r'#\s*include\s*["<](fattn/|fref/|cuda|cudnn|worker/)',
+     "the supervisor knows cuDNN, CUDA, libfattn and libfref through its workers only"),
+    (r"^reports/facts_reports/.*\.py$", r"^\s*(import|from)\s+(ctypes|subprocess|socket|urllib|requests)\b", "reports read records; they load and fetch nothing"),
+]
+TEXT = re.compile(r"(/work/(main|shared)|/root/|/tmp/build-|pypi\.org|pythonhosted|deb\.debian\.org)")
+TEXT_FREE = {"ci/check_layers.py"}
+
+
+def without_comments(text):
+    """The same text, same lines, with comments and string contents blanked; #include lines keep their names."""
+    blank = lambda match: re.sub(r"[^\n]", " ", match[0])
+    text = re.sub(r"//[^\n]*|/\*.*?\*/", blank, text, flags=re.S)
+    kept = []
+    for line in text.split("\n"):
+        kept.append(line if re.match(r"\s*#\s*include", line) else re.sub(r'"(\\.|[^"\\])*"', '""', line))
+    return "\n".join(kept)
+
+
+def tracked():
+    listed = subprocess.run(["git", "-C", str(HOME), "ls-files", "-z", "--cached", "--others", "--exclude-standard"], capture_output=True, text=True, check=False)
+    names = listed.stdout.split("\0") if listed.returncode == 0 else (str(p.relative_to(HOME)) for p in HOME.rglob("*") if "build" not in p.parts)
+    return [name for name in names if name and (HOME / name).is_file()]
+
+
+def check_sources(names):
+    for name in names:
+        if not re.search(r"\.(c|h|cu|cuh|py)$", name):
+            continue
+        text = (HOME / name).read_text(errors="replace")
+        if not name.endswith(".py"):
+            text = without_comments(text)
+        for folder, forbidden, why in RULES:
+            if re.search(folder, name):
+                for found in re.finditer(forbidden, text, flags=re.M):
+                    yield f"{name}:{text.count(chr(10), 0, found.start()) + 1}: {found[0].strip()}: {why}"
+
+
+def check_texts(names):
+    for name in names:
+        if name in TEXT_FREE or (HOME / name).stat().st_size > 1 << 20:
+            continue
+        for number, line in enumerate((HOME / name).read_text(errors="replace").split("\n"), 1):
+            found = TEXT.search(line)
+            if found:
+                yield f"{name}:{number}: {found[0]}: no path of one machine and no registry's host name belongs in the project"
+
+
+def check_linked(build):
+    """`facts` links nothing that computes attention, and nothing of CUDA's is linked at all: it is loaded."""
+    symbols = subprocess.run(["nm", str(build / "bin" / "facts")], capture_output=True, text=True, check=True).stdout
+    for symbol in sorted(set(re.findall(r"\b(fattn_\w+|fref_\w+|cudnn[A-Z]\w+|cu[A-Z][a-z]+[A-Z]\w+)$", symbols, flags=re.M))):
+        yield f"bin/facts: {symbol}: the supervisor must not link the library, the reference or CUDA"
+    for program in ("facts", "facts-worker"):
+        needed = subprocess.run(["objdump", "-p", str(build / "bin" / program)], capture_output=True, text=True, check=True).stdout
+        for library in re.findall(r"NEEDED\s+(lib(?:cuda|cudnn|nvrtc|cublas)\S*)", needed):
+            yield f"bin/{program}: {library}: must be loaded, not linked"
+
+
+def main():
+    names = tracked()
+    findings = list(check_sources(names)) + list(check_texts(names))
+    build = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else None
+    if build and (build / "bin" / "facts").exists():
+        findings += check_linked(build)
+    print("\n".join(findings) if findings else f"{len(names)} files, dependencies point one way")
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

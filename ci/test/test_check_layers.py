@@ -1,0 +1,52 @@
+"""Each rule finds what it is there for, and nothing else."""
+import importlib.util
+import pathlib
+import tempfile
+import unittest
+
+CI = pathlib.Path(__file__).resolve().parent.parent
+spec = importlib.util.spec_from_file_location("check_layers", CI / "check_layers.py")
+layers = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(layers)
+
+BAD = {
+    "reference/src/a.c": '#include "fattn/fattn.h"\n',
+    "reference/src/b.c": "int x = fattn_decide();\n",
+    "lib/src/a.c": "#include <fref/fref.h>\n",
+    "lib/src/b.c": 'void f(void) { printf("x"); }\n',
+    "lib/src/cudnn/c.c": "const char *p = getenv(name);\n",
+    "lib/include/fattn/x.h": "#include <cuda.h>\n",
+    "harness/src/numbers/a.c": "FILE *f = fopen(a, b);\n",
+    "harness/src/supervisor/a.c": '#include "fattn/fattn.h"\n',
+    "harness/src/commands/a.c": '#include "worker/memory.h"\n',
+    "reports/facts_reports/a.py": "import subprocess\n",
+    "README.md": "see /work/" + "shared\n",
+}
+GOOD = {
+    "lib/src/d.c": '/* printf("x") */ int n = snprintf(b, 3, "exit(1)"); // getenv(x)\n',
+    "reference/src/d.c": '#include <math.h>\n#include "fref/fref.h"\n',
+    "harness/src/worker/a.c": '#include "fattn/fattn.h"\n#include "fref/fref.h"\n',
+}
+
+
+class Rules(unittest.TestCase):
+    def findings(self, files):
+        with tempfile.TemporaryDirectory() as folder:
+            layers.HOME = pathlib.Path(folder)
+            for name, text in files.items():
+                (layers.HOME / name).parent.mkdir(parents=True, exist_ok=True)
+                (layers.HOME / name).write_text(text)
+            return list(layers.check_sources(files)) + list(layers.check_texts(files))
+
+    def test_each_violation_is_found_once(self):
+        for name, text in BAD.items():
+            found = self.findings({name: text})
+            self.assertEqual(len(found), 1, (name, found))
+            self.assertTrue(found[0].startswith(f"{name}:1:"))
+
+    def test_what_is_allowed_is_not_found(self):
+        self.assertEqual(self.findings(GOOD), [])
+
+
+if __name__ == "__main__":
+    unittest.main()
