@@ -17,7 +17,8 @@ fattn_status fattn__enter(const fattn_context *context, fattn__cuda_context *pre
     if (result == 0 && *previous != context->primary)
         result = context->cuda->context_set(context->primary);
     if (result != 0)
-        return fattn__fail(FATTN_DEVICE_FAULT, "the GPU's context cannot be made current: %s", fattn__cuda_text(context->cuda, result));
+        return fattn__fail(FATTN_DEVICE_FAULT, "the GPU's context cannot be made current: %s",
+                           fattn__cuda_text(context->cuda, result));
     return FATTN_OK;
 }
 
@@ -27,7 +28,8 @@ void fattn__leave(const fattn_context *context, fattn__cuda_context previous)
         context->cuda->context_set(previous);
 }
 
-/* ---- create ------------------------------------------------------------------------------------------------------------------- */
+/* ---- create -------------------------------------------------------------------------------------------------------------------
+ */
 
 static void read_gpu_info(const fattn__cuda *cuda, fattn__device device, fattn_context_info *info)
 {
@@ -131,10 +133,11 @@ fattn_status fattn_context_create(fattn_context **out, const fattn_context_optio
     return st;
 }
 
-/* ---- end ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- end ----------------------------------------------------------------------------------------------------------------------
+ */
 
-/* Is the primary context that we retained still there? After a device reset, or while the process exits, what was made in it is gone
- * and may not be touched. */
+/* Is the primary context that we retained still there? After a device reset, or while the process exits, what was made in it is
+ * gone and may not be touched. */
 static bool is_alive(const fattn_context *context)
 {
     unsigned flags;

@@ -40,7 +40,8 @@ fattn_status fattn__cuda_load(const fattn__cuda **out, void *driver)
     pthread_mutex_unlock(&lock);
     *out = missing == NULL ? &functions : NULL;
     if (missing != NULL)
-        return fattn__fail(FATTN_ENVIRONMENT, "the CUDA driver has no %s: it is the null driver or too old to run on a GPU", missing);
+        return fattn__fail(FATTN_ENVIRONMENT, "the CUDA driver has no %s: it is the null driver or too old to run on a GPU",
+                           missing);
     return FATTN_OK;
 }
 

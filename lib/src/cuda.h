@@ -23,33 +23,33 @@ enum {
 };
 
 /* X(member, exported name, arguments); all return CUresult. The _v2 names are what the driver's header maps the plain names to. */
-#define FATTN__CUDA_FUNCTION_LIST(X)                                                                                                    \
-    X(init, cuInit, (unsigned flags))                                                                                                   \
-    X(driver_version, cuDriverGetVersion, (int *out))                                                                                   \
-    X(error_string, cuGetErrorString, (int result, const char **out))                                                                   \
-    X(device_get, cuDeviceGet, (fattn__device *out, int ordinal))                                                                       \
-    X(device_count, cuDeviceGetCount, (int *out))                                                                                       \
-    X(device_name, cuDeviceGetName, (char *out, int capacity, fattn__device device))                                                    \
-    X(device_uuid, cuDeviceGetUuid, (fattn__uuid *out, fattn__device device))                                                           \
-    X(device_attribute, cuDeviceGetAttribute, (int *out, int attribute, fattn__device device))                                          \
-    X(primary_retain, cuDevicePrimaryCtxRetain, (fattn__cuda_context *out, fattn__device device))                                       \
-    X(primary_release, cuDevicePrimaryCtxRelease_v2, (fattn__device device))                                                            \
-    X(primary_state, cuDevicePrimaryCtxGetState, (fattn__device device, unsigned *flags, int *active))                                  \
-    X(context_set, cuCtxSetCurrent, (fattn__cuda_context context))                                                                      \
-    X(context_id, cuCtxGetId, (fattn__cuda_context context, unsigned long long *out))                                                   \
-    X(context_get, cuCtxGetCurrent, (fattn__cuda_context *out))                                                                         \
-    X(memory_alloc, cuMemAlloc_v2, (fattn__device_address *out, size_t bytes))                                                          \
-    X(memory_free, cuMemFree_v2, (fattn__device_address address))                                                                       \
-    X(copy_to_device, cuMemcpyHtoD_v2, (fattn__device_address to, const void *from, size_t bytes))                                      \
-    X(copy_to_host, cuMemcpyDtoH_v2, (void *to, fattn__device_address from, size_t bytes))                                              \
-    X(stream_create, cuStreamCreate, (struct CUstream_st **out, unsigned flags))                                                        \
-    X(stream_destroy, cuStreamDestroy_v2, (struct CUstream_st *stream))                                                                 \
-    X(stream_synchronize, cuStreamSynchronize, (struct CUstream_st *stream))                                                            \
-    X(pointer_attribute, cuPointerGetAttribute, (void *out, int attribute, fattn__device_address address))                              \
-    X(event_create, cuEventCreate, (fattn__event *out, unsigned flags))                                                                 \
-    X(event_destroy, cuEventDestroy_v2, (fattn__event event))                                                                           \
-    X(event_record, cuEventRecord, (fattn__event event, struct CUstream_st *stream))                                                    \
-    X(event_synchronize, cuEventSynchronize, (fattn__event event))                                                                      \
+#define FATTN__CUDA_FUNCTION_LIST(X)                                                                                               \
+    X(init, cuInit, (unsigned flags))                                                                                              \
+    X(driver_version, cuDriverGetVersion, (int *out))                                                                              \
+    X(error_string, cuGetErrorString, (int result, const char **out))                                                              \
+    X(device_get, cuDeviceGet, (fattn__device * out, int ordinal))                                                                 \
+    X(device_count, cuDeviceGetCount, (int *out))                                                                                  \
+    X(device_name, cuDeviceGetName, (char *out, int capacity, fattn__device device))                                               \
+    X(device_uuid, cuDeviceGetUuid, (fattn__uuid * out, fattn__device device))                                                     \
+    X(device_attribute, cuDeviceGetAttribute, (int *out, int attribute, fattn__device device))                                     \
+    X(primary_retain, cuDevicePrimaryCtxRetain, (fattn__cuda_context * out, fattn__device device))                                 \
+    X(primary_release, cuDevicePrimaryCtxRelease_v2, (fattn__device device))                                                       \
+    X(primary_state, cuDevicePrimaryCtxGetState, (fattn__device device, unsigned *flags, int *active))                             \
+    X(context_set, cuCtxSetCurrent, (fattn__cuda_context context))                                                                 \
+    X(context_id, cuCtxGetId, (fattn__cuda_context context, unsigned long long *out))                                              \
+    X(context_get, cuCtxGetCurrent, (fattn__cuda_context * out))                                                                   \
+    X(memory_alloc, cuMemAlloc_v2, (fattn__device_address * out, size_t bytes))                                                    \
+    X(memory_free, cuMemFree_v2, (fattn__device_address address))                                                                  \
+    X(copy_to_device, cuMemcpyHtoD_v2, (fattn__device_address to, const void *from, size_t bytes))                                 \
+    X(copy_to_host, cuMemcpyDtoH_v2, (void *to, fattn__device_address from, size_t bytes))                                         \
+    X(stream_create, cuStreamCreate, (struct CUstream_st * *out, unsigned flags))                                                  \
+    X(stream_destroy, cuStreamDestroy_v2, (struct CUstream_st * stream))                                                           \
+    X(stream_synchronize, cuStreamSynchronize, (struct CUstream_st * stream))                                                      \
+    X(pointer_attribute, cuPointerGetAttribute, (void *out, int attribute, fattn__device_address address))                         \
+    X(event_create, cuEventCreate, (fattn__event * out, unsigned flags))                                                           \
+    X(event_destroy, cuEventDestroy_v2, (fattn__event event))                                                                      \
+    X(event_record, cuEventRecord, (fattn__event event, struct CUstream_st * stream))                                              \
+    X(event_synchronize, cuEventSynchronize, (fattn__event event))                                                                 \
     X(event_elapsed, cuEventElapsedTime, (float *out_ms, fattn__event start, fattn__event end))
 
 #define FATTN__AS_POINTER_(member, name, arguments) int(*member) arguments;

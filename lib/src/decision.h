@@ -19,7 +19,7 @@ struct fattn_decision {
     const char *remedy; /* static string */
     fattn_refusal *refusals;
     size_t refusal_count;
-    char *refusal_text; /* the strings of `refusals` */
+    char *refusal_text;                     /* the strings of `refusals` */
     fattn__engine_list modes[FATTN__MODES]; /* by fattn_mode */
 };
 

@@ -1,5 +1,5 @@
-/* Who computes. cuDNN and the cpu are peers behind five members; fattn_decide, fattn_plan_create, fattn_forward and fattn_backward do what
- * is common and call the engine of the context's device. */
+/* Who computes. cuDNN and the cpu are peers behind five members; fattn_decide, fattn_plan_create, fattn_forward and fattn_backward
+ * do what is common and call the engine of the context's device. */
 #ifndef FATTN_ENGINE_H
 #define FATTN_ENGINE_H
 
@@ -33,5 +33,8 @@ typedef struct fattn__engine {
 
 extern const fattn__engine fattn__cudnn_engine; /* src/cudnn/ */
 extern const fattn__engine fattn__cpu_engine;   /* src/cpu/ */
+
+/* The engine of the context's device. */
+const fattn__engine *fattn__engine_of(const fattn_context *context);
 
 #endif

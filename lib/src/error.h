@@ -4,7 +4,8 @@
 
 #include "fattn/fattn.h"
 
-/* Keeps the sentence (one line; cut at 1023 bytes) for fattn_last_error() and returns `status`, so that a failure is one statement. */
+/* Keeps the sentence (one line; cut at 1023 bytes) for fattn_last_error() and returns `status`, so that a failure is one statement.
+ */
 fattn_status fattn__fail(fattn_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

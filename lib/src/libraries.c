@@ -32,7 +32,8 @@ bool fattn__in_folder(const char *path, const char *dir)
     return realpath(folder, real) != NULL && strcmp(real, dir) == 0;
 }
 
-/* ---- strangers ---------------------------------------------------------------------------------------------------------------- */
+/* ---- strangers ----------------------------------------------------------------------------------------------------------------
+ */
 
 typedef struct search {
     const char *dir;  /* libcudnn* must lie here */
@@ -87,7 +88,8 @@ fattn_status fattn_context_verify(fattn_context *context)
     return FATTN_OK;
 }
 
-/* ---- the list ----------------------------------------------------------------------------------------------------------------- */
+/* ---- the list -----------------------------------------------------------------------------------------------------------------
+ */
 
 typedef struct listing {
     fattn_context *context;

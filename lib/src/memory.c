@@ -74,7 +74,8 @@ fattn_status fattn_buffer_write(fattn_context *context, void *to, const void *fr
     fattn__cuda_context previous;
     st = fattn__enter(context, &previous);
     if (st == FATTN_OK) {
-        st = check(context, context->cuda->copy_to_device((fattn__device_address)(uintptr_t)to, from_host, bytes), "copy to the GPU");
+        st = check(context, context->cuda->copy_to_device((fattn__device_address)(uintptr_t)to, from_host, bytes),
+                   "copy to the GPU");
         fattn__leave(context, previous);
     }
     return st;
@@ -92,7 +93,8 @@ fattn_status fattn_buffer_read(fattn_context *context, void *to_host, const void
     fattn__cuda_context previous;
     st = fattn__enter(context, &previous);
     if (st == FATTN_OK) {
-        st = check(context, context->cuda->copy_to_host(to_host, (fattn__device_address)(uintptr_t)from, bytes), "copy from the GPU");
+        st = check(context, context->cuda->copy_to_host(to_host, (fattn__device_address)(uintptr_t)from, bytes),
+                   "copy from the GPU");
         fattn__leave(context, previous);
     }
     return st;
@@ -134,7 +136,8 @@ fattn_status fattn_stream_synchronize(fattn_context *context, struct CUstream_st
     return st;
 }
 
-/* ---- time --------------------------------------------------------------------------------------------------------------------- */
+/* ---- time ---------------------------------------------------------------------------------------------------------------------
+ */
 
 typedef fattn_status launcher(void *argument, struct CUstream_st *stream);
 

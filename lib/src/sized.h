@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Copies what both know of `from`, whose first member is its size, over the defaults in `to`. False when the caller's struct is too short
- * to hold its size, or longer with something set that this library does not know. */
+/* Copies what both know of `from`, whose first member is its size, over the defaults in `to`. False when the caller's struct is too
+ * short to hold its size, or longer with something set that this library does not know. */
 static inline bool fattn__read_sized(void *to, size_t size, const void *from)
 {
     size_t theirs;

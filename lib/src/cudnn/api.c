@@ -23,7 +23,7 @@ static void join(char out[PATH_MAX], const char *dir, const char *name)
         out[0] = '\0';
 }
 
-static fattn_status map_nvrtc(const char *path)
+static fattn_status map_nvrtc(int *out_version, const char *path)
 {
     char real[PATH_MAX], builtins[PATH_MAX], name[64];
     if (realpath(path, real) == NULL)
@@ -37,6 +37,7 @@ static fattn_status map_nvrtc(const char *path)
     int major = 0, minor = 0;
     if (version == NULL || version(&major, &minor) != 0)
         return fattn__fail(FATTN_ENVIRONMENT, "%s is not NVRTC: it has no nvrtcVersion", real);
+    *out_version = major * 1000 + minor * 10;
     *strrchr(real, '/') = '\0';
     snprintf(name, sizeof name, "libnvrtc-builtins.so.%d.%d", major, minor);
     join(builtins, real, name);
@@ -86,7 +87,7 @@ static fattn_status load(fattn__cudnn *api, const char *nvrtc, const char *drive
     void *cudnn = NULL;
     fattn_status st = fattn__driver_map(&api->driver, driver);
     if (st == FATTN_OK && nvrtc != NULL)
-        st = map_nvrtc(nvrtc);
+        st = map_nvrtc(&api->nvrtc_version, nvrtc);
     if (st == FATTN_OK)
         st = map_cudnn(api->dir, &cudnn);
     if (st == FATTN_OK)

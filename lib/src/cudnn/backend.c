@@ -64,7 +64,8 @@ int fattn__data_type(int32_t dtype)
     return -1;
 }
 
-/* ---- steps that stick --------------------------------------------------------------------------------------------------------- */
+/* ---- steps that stick ---------------------------------------------------------------------------------------------------------
+ */
 
 /* cuDNN refused a part of the graph. That is its answer about the problem, unless the status speaks of something else. */
 static void cudnn_failed(fattn__graph *g, int status, const char *what)
@@ -141,7 +142,8 @@ static void append(fattn__graph *g, fattn__desc operation, const char *what)
     g->operations[g->operation_count++] = operation;
 }
 
-/* ---- tensors ------------------------------------------------------------------------------------------------------------------ */
+/* ---- tensors ------------------------------------------------------------------------------------------------------------------
+ */
 
 static fattn__desc tensor(fattn__graph *g, int data_type, const int64_t dim[4], const int64_t strides[4], bool is_virtual,
                           bool by_value)
@@ -238,7 +240,8 @@ fattn__desc fattn__value_i32(fattn__graph *g, int32_t x)
     return value(g, DNN_DATA_INT32);
 }
 
-/* ---- operations --------------------------------------------------------------------------------------------------------------- */
+/* ---- operations ---------------------------------------------------------------------------------------------------------------
+ */
 
 void fattn__op_pointwise(fattn__graph *g, const fattn__pointwise *op)
 {

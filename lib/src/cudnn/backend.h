@@ -1,7 +1,7 @@
 /* Builds an operation graph for cuDNN out of tensors and operations.
  *
- * A graph owns every descriptor made through it and frees them together. The first failure sticks: from then on every helper returns
- * NULL and does nothing, so that a builder need not check each step; it looks once, at the end, at fattn__graph_status().
+ * A graph owns every descriptor made through it and frees them together. The first failure sticks: from then on every helper
+ * returns NULL and does nothing, so that a builder need not check each step; it looks once, at the end, at fattn__graph_status().
  * Operations enter the operation graph in the order in which they are made.
  */
 #ifndef FATTN_CUDNN_BACKEND_H
@@ -11,15 +11,15 @@
 #include "fattn/fattn.h"
 
 /* What a real tensor of a graph is bound to at a call. X(SYMBOL, field of fattn_tensors) */
-#define FATTN__CALL_SLOT_LIST(X)                                                                                                        \
-    X(Q, q) X(K, k) X(V, v) X(O, o) X(STATS, stats) X(MAX, max) X(SUM_EXP, sum_exp) X(SEQ_LEN_Q, seq_len_q)                             \
-    X(SEQ_LEN_KV, seq_len_kv) X(DO, d_o) X(DQ, dq) X(DK, dk) X(DV, dv)
+#define FATTN__CALL_SLOT_LIST(X)                                                                                                   \
+    X(Q, q)                                                                                                                        \
+    X(K, k) X(V, v) X(O, o) X(STATS, stats) X(MAX, max) X(SUM_EXP, sum_exp) X(SEQ_LEN_Q, seq_len_q) X(SEQ_LEN_KV, seq_len_kv)      \
+        X(DO, d_o) X(DQ, dq) X(DK, dk) X(DV, dv)
 
 #define FATTN__AS_SLOT_(symbol, field) FATTN__SLOT_##symbol,
 typedef enum fattn__slot {
-    FATTN__CALL_SLOT_LIST(FATTN__AS_SLOT_)
-    FATTN__SLOT_SCRATCH, /* our own part of the workspace, in front of the engine's */
-    FATTN__SLOT_VALUE    /* by value: a constant of the graph */
+    FATTN__CALL_SLOT_LIST(FATTN__AS_SLOT_) FATTN__SLOT_SCRATCH, /* our own part of the workspace, in front of the engine's */
+    FATTN__SLOT_VALUE                                           /* by value: a constant of the graph */
 } fattn__slot;
 #undef FATTN__AS_SLOT_
 
@@ -43,10 +43,10 @@ typedef struct fattn__graph {
     const fattn__cudnn *api;
     int sm; /* 90 for sm_90 */
     fattn_status status;
-    int cudnn_status;        /* cuDNN's status when it was cuDNN that failed; 0 otherwise */
-    char text[768];          /* the sentence of the failure */
-    int64_t next_uid;        /* the same problem always gives the same uids: a saved plan is bound by them */
-    size_t scratch_bytes;    /* our own workspace, a multiple of 16 */
+    int cudnn_status;     /* cuDNN's status when it was cuDNN that failed; 0 otherwise */
+    char text[768];       /* the sentence of the failure */
+    int64_t next_uid;     /* the same problem always gives the same uids: a saved plan is bound by them */
+    size_t scratch_bytes; /* our own workspace, a multiple of 16 */
     int descriptor_count;
     int operation_count;
     int binding_count;
@@ -65,7 +65,8 @@ fattn_status fattn__graph_status(const fattn__graph *g);
 int fattn__graph_version(const fattn__graph *g);
 
 /* The builder's own no: FATTN_UNSUPPORTED, FATTN_BAD_PROBLEM or FATTN_INTERNAL with a sentence. Returns `status`. */
-fattn_status fattn__graph_refuse(fattn__graph *g, fattn_status status, const char *format, ...) __attribute__((format(printf, 3, 4)));
+fattn_status fattn__graph_refuse(fattn__graph *g, fattn_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /* DNN_DATA_ of a fattn_dtype that is not the default. */
 int fattn__data_type(int32_t dtype);
@@ -82,7 +83,8 @@ fattn__desc fattn__scratch(fattn__graph *g, int data_type, const int64_t dim[4],
 fattn__desc fattn__value_f32(fattn__graph *g, float value);
 fattn__desc fattn__value_i32(fattn__graph *g, int32_t value);
 
-/* ---- operations; a NULL tensor is left out ------------------------------------------------------------------------------------ */
+/* ---- operations; a NULL tensor is left out ------------------------------------------------------------------------------------
+ */
 
 typedef struct fattn__pointwise {
     int mode; /* DNN_POINTWISE_ */
@@ -110,10 +112,10 @@ void fattn__op_reshape(fattn__graph *g, fattn__desc x, fattn__desc y);
 /* From 9.20. One bound of the diagonal band. */
 typedef struct fattn__band {
     fattn__desc x, y;
-    fattn__desc fill;    /* by value: what a masked score becomes */
-    int compare;         /* DNN_POINTWISE_CMP_GE: right bound; DNN_POINTWISE_CMP_GT: left bound */
-    fattn__desc left;    /* by value */
-    fattn__desc right;   /* by value */
+    fattn__desc fill;  /* by value: what a masked score becomes */
+    int compare;       /* DNN_POINTWISE_CMP_GE: right bound; DNN_POINTWISE_CMP_GT: left bound */
+    fattn__desc left;  /* by value */
+    fattn__desc right; /* by value */
     fattn__desc seq_len_q, seq_len_kv;
 } fattn__band;
 void fattn__op_band(fattn__graph *g, const fattn__band *op);
@@ -125,7 +127,8 @@ typedef struct fattn__softmax {
 } fattn__softmax;
 void fattn__op_softmax(fattn__graph *g, const fattn__softmax *op);
 
-/* ---- what the builders provide (graph_forward.c, graph_backward.c) ------------------------------------------------------------ */
+/* ---- what the builders provide (graph_forward.c, graph_backward.c) ------------------------------------------------------------
+ */
 
 /* Fill `g` with the operations of a resolved problem. What the builder cannot spell is refused through fattn__graph_refuse.
  * Returns  fattn__graph_status(g). */

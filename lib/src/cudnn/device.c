@@ -19,22 +19,35 @@ static fattn_status refuse(const fattn__cudnn *api, int status)
                        last[0] != '\0' ? last : fattn__cudnn_status_name(api, status), hint);
 }
 
-static fattn_status read_text(fattn_context_info *info, const char *json)
+/* What this library needs to know of the device, out of cuDNN's own object. */
+static fattn_status read_fields(fattn_context_info *info, const json_t *device)
+{
+    const json_t *capability = json_object_get(device, "deviceVer");
+    json_int_t version = json_integer_value(capability);
+    if (!json_is_integer(capability) || version < 100 || version > 9999)
+        return fattn__fail(FATTN_ENVIRONMENT, "device description: deviceVer must be a number such as 900 for sm_90");
+    const char *name = json_string_value(json_object_get(device, "deviceName"));
+    info->sm = (int32_t)(version / 10);
+    info->multiprocessors = (int32_t)json_integer_value(json_object_get(device, "multiProcessorCount"));
+    snprintf(info->device_name, sizeof info->device_name, "%s", name != NULL ? name : "");
+    return FATTN_OK;
+}
+
+/* *out is cuDNN's object as text, malloc'ed. */
+static fattn_status read_text(char **out, fattn_context_info *info, const char *json)
 {
     json_error_t error;
+    *out = NULL;
     json_t *root = json_loads(json, JSON_REJECT_DUPLICATES, &error);
     if (root == NULL)
         return fattn__fail(FATTN_ENVIRONMENT, "device description, line %d column %d: %s", error.line, error.column, error.text);
-    const json_t *capability = json_object_get(root, "deviceVer");
-    json_int_t version = json_integer_value(capability);
-    fattn_status st = FATTN_OK;
-    if (!json_is_integer(capability) || version < 100 || version > 9999) {
-        st = fattn__fail(FATTN_ENVIRONMENT, "device description: deviceVer must be a number such as 900 for sm_90");
-    } else {
-        const char *name = json_string_value(json_object_get(root, "deviceName"));
-        info->sm = (int32_t)(version / 10);
-        info->multiprocessors = (int32_t)json_integer_value(json_object_get(root, "multiProcessorCount"));
-        snprintf(info->device_name, sizeof info->device_name, "%s", name != NULL ? name : "");
+    const json_t *inner = json_object_get(root, "device");
+    const json_t *device = inner != NULL ? inner : root;
+    fattn_status st = read_fields(info, device);
+    if (st == FATTN_OK) {
+        *out = json_dumps(device, JSON_COMPACT);
+        if (*out == NULL)
+            st = fattn__fail(FATTN_NO_MEMORY, "no memory for a device description");
     }
     json_decref(root);
     return st;
@@ -42,31 +55,36 @@ static fattn_status read_text(fattn_context_info *info, const char *json)
 
 fattn_status fattn__device_describe(fattn__desc *out, fattn_context_info *info, const fattn__cudnn *api, const char *json)
 {
+    char *text;
     *out = NULL;
     if (json == NULL)
         return fattn__fail(FATTN_ENVIRONMENT, "a described device needs its description");
     if (api->version < FIRST_DESCRIBED)
-        return fattn__fail(FATTN_ENVIRONMENT, "cuDNN %d cannot be asked about a described device: that came with 9.8", api->version);
-    fattn_status st = read_text(info, json);
+        return fattn__fail(FATTN_ENVIRONMENT, "cuDNN %d cannot be asked about a described device: that came with 9.8",
+                           api->version);
+    fattn_status st = read_text(&text, info, json);
     if (st != FATTN_OK)
         return st;
     fattn__desc desc = NULL;
     int status = api->cudnnBackendCreateDescriptor(fattn__deviceprop_type(api->version), &desc);
     if (status == DNN_STATUS_SUCCESS)
-        status = api->cudnnBackendSetAttribute(desc, DNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, DNN_TYPE_CHAR, (int64_t)strlen(json), json);
+        status = api->cudnnBackendSetAttribute(desc, DNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, DNN_TYPE_CHAR, (int64_t)strlen(text),
+                                               text);
     if (status == DNN_STATUS_SUCCESS)
         status = api->cudnnBackendFinalize(desc);
-    if (status != DNN_STATUS_SUCCESS) {
-        st = refuse(api, status);
-        if (desc != NULL)
-            api->cudnnBackendDestroyDescriptor(desc);
-        return st;
+    free(text);
+    if (status == DNN_STATUS_SUCCESS) {
+        *out = desc;
+        return FATTN_OK;
     }
-    *out = desc;
-    return FATTN_OK;
+    st = refuse(api, status);
+    if (desc != NULL)
+        api->cudnnBackendDestroyDescriptor(desc);
+    return st;
 }
 
-/* ---- back to text ------------------------------------------------------------------------------------------------------------- */
+/* ---- back to text -------------------------------------------------------------------------------------------------------------
+ */
 
 static fattn_status read_json(const fattn__cudnn *api, fattn__desc desc, char *out, size_t capacity)
 {

@@ -1,5 +1,5 @@
-/* cuDNN handles. Two threads may not use one handle at once (cudnnSetStream and cudnnBackendExecute are two steps), and making one costs
- * milliseconds; so each call borrows one from its context's pool, by preference the one that is set to its stream already. */
+/* cuDNN handles. Two threads may not use one handle at once (cudnnSetStream and cudnnBackendExecute are two steps), and making one
+ * costs milliseconds; so each call borrows one from its context's pool, by preference the one that is set to its stream already. */
 #ifndef FATTN_CUDNN_HANDLES_H
 #define FATTN_CUDNN_HANDLES_H
 

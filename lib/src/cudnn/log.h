@@ -1,5 +1,5 @@
-/* What cuDNN says on its way to a "no". Its log callback is the one place that tells why; it is set once, for errors and warnings, and
- * collects into the buffer that this thread has opened. */
+/* What cuDNN says on its way to a "no". Its log callback is the one place that tells why; it is set once, for errors and warnings,
+ * and collects into the buffer that this thread has opened. */
 #ifndef FATTN_CUDNN_LOG_H
 #define FATTN_CUDNN_LOG_H
 
@@ -21,9 +21,9 @@ void fattn__log_free(fattn__log_buffer *buffer);
 
 void fattn__log_callback(int severity, void *user, const void *debug, const char *message);
 
-/* Reads the refusals out of a log or of cudnnGetLastErrorString: one for each "Warning:" or "Error:" line, in the order in which cuDNN
- * gives them, innermost first for each engine. *first is the place of the reason: the first line after the first "engineConfig", or the
- * first of all when no engine was tried; -1 when there is none. Returns FATTN_OK or FATTN_NO_MEMORY. */
+/* Reads the refusals out of a log or of cudnnGetLastErrorString: one for each "Warning:" or "Error:" line, in the order in which
+ * cuDNN gives them, innermost first for each engine. *first is the place of the reason: the first line after the first
+ * "engineConfig", or the first of all when no engine was tried; -1 when there is none. Returns FATTN_OK or FATTN_NO_MEMORY. */
 fattn_status fattn__log_refusals(fattn_decision *out, const char *text, int *first);
 
 #endif

@@ -1,0 +1,53 @@
+/* cuDNN as an engine. */
+#include "../engine.h"
+
+#include "plan.h"
+#include "question.h"
+
+/* The configurations of an offer, into the list of its mode. */
+static fattn_status list(fattn_decision *out, fattn__config_reader *reader, const fattn__offer *offer, fattn_mode mode)
+{
+    fattn_status st = FATTN_OK;
+    for (int i = 0; i < offer->count && st == FATTN_OK; i++) {
+        fattn_engine engine;
+        /* A configuration that cannot be read keeps its place in the list, as engine -1. */
+        fattn__config_read(reader, offer->configs[i], &engine);
+        st = fattn__add_engine(out, mode, &engine);
+    }
+    return st;
+}
+
+static fattn_status list_all(fattn_decision *out, fattn__question *q, uint32_t ask)
+{
+    static const struct {
+        uint32_t bit;
+        fattn_mode mode;
+    } others[] = { { FATTN_ASK_B, FATTN_MODE_B },
+                   { FATTN_ASK_FALLBACK, FATTN_MODE_FALLBACK },
+                   { FATTN_ASK_INSTANT, FATTN_MODE_INSTANT } };
+    fattn__config_reader reader;
+    fattn__config_reader_init(&reader, q->context->api);
+    fattn_status st = list(out, &reader, &q->offer, FATTN_MODE_A);
+    for (size_t i = 0; i < sizeof others / sizeof *others && st == FATTN_OK; i++) {
+        if ((ask & others[i].bit) == 0)
+            continue;
+        fattn__offer offer;
+        fattn__offer_ask(&offer, q->context->api, q->graph.operation_graph, q->context->description, others[i].mode);
+        st = list(out, &reader, &offer, others[i].mode);
+        fattn__offer_release(&offer);
+    }
+    fattn__config_reader_release(&reader);
+    return st;
+}
+
+static fattn_status can_do(fattn_context *context, const fattn_problem *problem, uint32_t ask, fattn_decision *out)
+{
+    fattn__question q;
+    fattn_status st = fattn__question_ask(&q, context, problem, out);
+    if (st == FATTN_OK && q.graph.operation_graph != NULL && (q.offer.count > 0 || ask > FATTN_ASK_A))
+        st = list_all(out, &q, ask);
+    fattn__question_close(&q);
+    return st;
+}
+
+const fattn__engine fattn__cudnn_engine = { "cudnn", can_do, fattn__cudnn_setup, fattn__cudnn_run, fattn__cudnn_done };

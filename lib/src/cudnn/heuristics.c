@@ -1,0 +1,139 @@
+#include "heuristics.h"
+
+#include <string.h>
+
+static const int heuristic_modes[] = {
+    [FATTN_MODE_A] = DNN_HEUR_MODE_A,
+    [FATTN_MODE_B] = DNN_HEUR_MODE_B,
+    [FATTN_MODE_FALLBACK] = DNN_HEUR_MODE_FALLBACK,
+    [FATTN_MODE_INSTANT] = DNN_HEUR_MODE_INSTANT,
+};
+
+static bool make(fattn__offer *out, fattn__desc operation_graph, fattn__desc description, fattn_mode mode)
+{
+    const fattn__cudnn *api = out->api;
+    fattn__desc *h = &out->heuristics;
+    out->status = api->cudnnBackendCreateDescriptor(DNN_BACKEND_ENGINEHEUR_DESCRIPTOR, h);
+    if (out->status == DNN_STATUS_SUCCESS)
+        out->status = api->cudnnBackendSetAttribute(*h, DNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, DNN_TYPE_BACKEND_DESCRIPTOR, 1,
+                                                    &operation_graph);
+    if (out->status == DNN_STATUS_SUCCESS)
+        out->status = api->cudnnBackendSetAttribute(*h, DNN_ATTR_ENGINEHEUR_MODE, DNN_TYPE_HEUR_MODE, 1, &heuristic_modes[mode]);
+    if (out->status == DNN_STATUS_SUCCESS && description != NULL)
+        out->status =
+            api->cudnnBackendSetAttribute(*h, DNN_ATTR_ENGINEHEUR_DEVICEPROP, DNN_TYPE_BACKEND_DESCRIPTOR, 1, &description);
+    if (out->status == DNN_STATUS_SUCCESS)
+        out->status = api->cudnnBackendFinalize(*h);
+    return out->status == DNN_STATUS_SUCCESS;
+}
+
+void fattn__offer_ask(fattn__offer *out, const fattn__cudnn *api, fattn__desc operation_graph, fattn__desc description,
+                      fattn_mode mode)
+{
+    memset(out, 0, offsetof(fattn__offer, configs));
+    out->api = api;
+    if (!make(out, operation_graph, description, mode))
+        return;
+    int64_t count = 0;
+    out->status = api->cudnnBackendGetAttribute(out->heuristics, DNN_ATTR_ENGINEHEUR_RESULTS, DNN_TYPE_BACKEND_DESCRIPTOR, 0,
+                                                &out->candidates, NULL);
+    int64_t wanted = out->candidates < FATTN__MAX_CONFIGS ? out->candidates : FATTN__MAX_CONFIGS;
+    while (out->status == DNN_STATUS_SUCCESS && out->made < wanted) {
+        out->status = api->cudnnBackendCreateDescriptor(DNN_BACKEND_ENGINECFG_DESCRIPTOR, &out->configs[out->made]);
+        out->made += out->status == DNN_STATUS_SUCCESS;
+    }
+    if (out->status != DNN_STATUS_SUCCESS || out->made == 0)
+        return;
+    out->status = api->cudnnBackendGetAttribute(out->heuristics, DNN_ATTR_ENGINEHEUR_RESULTS, DNN_TYPE_BACKEND_DESCRIPTOR,
+                                                out->made, &count, out->configs);
+    if (out->status == DNN_STATUS_SUCCESS)
+        out->count = count < out->made ? (int)count : out->made;
+}
+
+void fattn__offer_release(fattn__offer *offer)
+{
+    while (offer->made > 0)
+        offer->api->cudnnBackendDestroyDescriptor(offer->configs[--offer->made]);
+    if (offer->heuristics != NULL)
+        offer->api->cudnnBackendDestroyDescriptor(offer->heuristics);
+    offer->heuristics = NULL;
+    offer->count = 0;
+}
+
+/* ---- one configuration --------------------------------------------------------------------------------------------------------
+ */
+
+void fattn__config_reader_init(fattn__config_reader *reader, const fattn__cudnn *api)
+{
+    memset(reader, 0, sizeof *reader);
+    reader->api = api;
+    if (api->cudnnBackendCreateDescriptor(DNN_BACKEND_ENGINE_DESCRIPTOR, &reader->engine) != DNN_STATUS_SUCCESS)
+        reader->engine = NULL;
+    while (reader->knob_count < FATTN_MAX_KNOBS &&
+           api->cudnnBackendCreateDescriptor(DNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, &reader->knobs[reader->knob_count]) ==
+               DNN_STATUS_SUCCESS)
+        reader->knob_count++;
+}
+
+void fattn__config_reader_release(fattn__config_reader *reader)
+{
+    while (reader->knob_count > 0)
+        reader->api->cudnnBackendDestroyDescriptor(reader->knobs[--reader->knob_count]);
+    if (reader->engine != NULL)
+        reader->api->cudnnBackendDestroyDescriptor(reader->engine);
+    reader->engine = NULL;
+}
+
+/* Notes as bits; those past bit 31 are not known to any version. */
+static uint32_t read_notes(const fattn__cudnn *api, fattn__desc engine, int name, int type)
+{
+    int notes[32];
+    int64_t count = 0;
+    uint32_t bits = 0;
+    if (api->cudnnBackendGetAttribute(engine, name, type, 32, &count, notes) != DNN_STATUS_SUCCESS)
+        return 0;
+    for (int64_t i = 0; i < count && i < 32; i++) {
+        if (notes[i] >= 0 && notes[i] < 32)
+            bits |= 1u << notes[i];
+    }
+    return bits;
+}
+
+static void read_knobs(fattn__config_reader *reader, fattn__desc config, fattn_engine *out)
+{
+    const fattn__cudnn *api = reader->api;
+    int64_t count = 0, one = 0;
+    if (api->cudnnBackendGetAttribute(config, DNN_ATTR_ENGINECFG_KNOB_CHOICES, DNN_TYPE_BACKEND_DESCRIPTOR, reader->knob_count,
+                                      &count, reader->knobs) != DNN_STATUS_SUCCESS)
+        return;
+    for (int64_t i = 0; i < count && i < reader->knob_count; i++) {
+        fattn_knob *knob = &out->knobs[out->knob_count];
+        if (api->cudnnBackendGetAttribute(reader->knobs[i], DNN_ATTR_KNOB_CHOICE_KNOB_TYPE, DNN_TYPE_KNOB_TYPE, 1, &one,
+                                          &knob->type) == DNN_STATUS_SUCCESS &&
+            api->cudnnBackendGetAttribute(reader->knobs[i], DNN_ATTR_KNOB_CHOICE_KNOB_VALUE, DNN_TYPE_INT64, 1, &one,
+                                          &knob->value) == DNN_STATUS_SUCCESS)
+            out->knob_count++;
+    }
+}
+
+bool fattn__config_read(fattn__config_reader *reader, fattn__desc config, fattn_engine *out)
+{
+    const fattn__cudnn *api = reader->api;
+    int64_t count = 0;
+    *out = (fattn_engine){ .index = -1, .workspace_bytes = -1 };
+    if (reader->engine == NULL ||
+        api->cudnnBackendGetAttribute(config, DNN_ATTR_ENGINECFG_ENGINE, DNN_TYPE_BACKEND_DESCRIPTOR, 1, &count, &reader->engine) !=
+            DNN_STATUS_SUCCESS ||
+        api->cudnnBackendGetAttribute(reader->engine, DNN_ATTR_ENGINE_GLOBAL_INDEX, DNN_TYPE_INT64, 1, &count, &out->index) !=
+            DNN_STATUS_SUCCESS)
+        return false;
+    out->numerical_notes = read_notes(api, reader->engine, DNN_ATTR_ENGINE_NUMERICAL_NOTE, DNN_TYPE_NUMERICAL_NOTE);
+    out->behavior_notes = read_notes(api, reader->engine, DNN_ATTR_ENGINE_BEHAVIOR_NOTE, DNN_TYPE_BEHAVIOR_NOTE);
+    read_knobs(reader, config, out);
+    int64_t bytes = -1;
+    if (api->cudnnBackendGetAttribute(config, DNN_ATTR_ENGINECFG_WORKSPACE_SIZE, DNN_TYPE_INT64, 1, &count, &bytes) ==
+            DNN_STATUS_SUCCESS &&
+        count == 1)
+        out->workspace_bytes = bytes;
+    return true;
+}

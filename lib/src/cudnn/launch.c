@@ -1,0 +1,72 @@
+/* One call of a plan. Nothing of ours is allocated; cuDNN makes and frees one small descriptor. */
+#include "../error.h"
+#include "plan.h"
+
+static void *address_of(const fattn__binding *binding, const fattn_tensors *tensors)
+{
+    const void *address = NULL;
+    switch ((fattn__slot)binding->slot) {
+#define AS_CASE(symbol, field)                                                                                                     \
+    case FATTN__SLOT_##symbol:                                                                                                     \
+        address = tensors->field;                                                                                                  \
+        break;
+        FATTN__CALL_SLOT_LIST(AS_CASE)
+#undef AS_CASE
+    case FATTN__SLOT_SCRATCH:
+        address = (const char *)tensors->workspace + binding->offset;
+        break;
+    case FATTN__SLOT_VALUE:
+        address = &binding->value;
+        break;
+    }
+    return (void *)(uintptr_t)address;
+}
+
+static int make_pack(fattn__desc *out, const fattn__cudnn *api, const fattn__compiled *compiled, const fattn_tensors *tensors)
+{
+    void *addresses[FATTN__MAX_BINDINGS];
+    for (int i = 0; i < compiled->binding_count; i++)
+        addresses[i] = address_of(&compiled->bindings[i], tensors);
+    void *workspace = tensors->workspace != NULL ? (char *)tensors->workspace + compiled->scratch_bytes : NULL;
+    int status = api->cudnnBackendCreateDescriptor(DNN_BACKEND_VARIANT_PACK_DESCRIPTOR, out);
+    if (status == DNN_STATUS_SUCCESS)
+        status = api->cudnnBackendSetAttribute(*out, DNN_ATTR_VARIANT_PACK_UNIQUE_IDS, DNN_TYPE_INT64, compiled->binding_count,
+                                               compiled->uids);
+    if (status == DNN_STATUS_SUCCESS)
+        status = api->cudnnBackendSetAttribute(*out, DNN_ATTR_VARIANT_PACK_DATA_POINTERS, DNN_TYPE_VOID_PTR,
+                                               compiled->binding_count, addresses);
+    if (status == DNN_STATUS_SUCCESS)
+        status = api->cudnnBackendSetAttribute(*out, DNN_ATTR_VARIANT_PACK_WORKSPACE, DNN_TYPE_VOID_PTR, 1, &workspace);
+    if (status == DNN_STATUS_SUCCESS)
+        status = api->cudnnBackendFinalize(*out);
+    return status;
+}
+
+fattn_status fattn__cudnn_run(const fattn_plan *plan, const fattn_tensors *tensors, struct CUstream_st *stream)
+{
+    fattn_context *context = plan->context;
+    const fattn__cudnn *api = context->api;
+    fattn__cuda_context previous;
+    fattn__handle_slot *slot;
+    fattn__desc pack = NULL;
+    fattn_status st = fattn__enter(context, &previous);
+    if (st != FATTN_OK)
+        return st;
+    st = fattn__handles_take(context->handles, api, stream, &slot);
+    if (st == FATTN_OK) {
+        const fattn__compiled *compiled = plan->state;
+        int status = make_pack(&pack, api, compiled, tensors);
+        if (status == DNN_STATUS_SUCCESS)
+            status = api->cudnnBackendExecute(slot->handle, compiled->desc, pack);
+        if (status != DNN_STATUS_SUCCESS) {
+            char last[512] = "";
+            api->cudnnGetLastErrorString(last, sizeof last);
+            st = fattn__fail(FATTN_DEVICE_FAULT, "the launch failed: %s %s", fattn__cudnn_status_name(api, status), last);
+        }
+        if (pack != NULL)
+            api->cudnnBackendDestroyDescriptor(pack);
+        fattn__handles_give(context->handles, slot);
+    }
+    fattn__leave(context, previous);
+    return st;
+}

@@ -1,0 +1,240 @@
+#include "plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "../error.h"
+#include "question.h"
+
+enum { WORKSPACE_ALIGNMENT = 256 };
+
+static double now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+/* NVRTC older than this decides yes for sm_100 and sm_120 and cannot compile. */
+enum { OLDEST_GOOD_NVRTC = 12090 };
+
+/* A configuration that was offered does not compile. Whose fault? */
+static fattn_status build_failed(const fattn__cudnn *api, int status, const fattn_engine *engine)
+{
+    char last[512] = "";
+    const char *name = fattn__cudnn_status_name(api, status);
+    api->cudnnGetLastErrorString(last, sizeof last);
+    fattn_status st = fattn__reason_of(name) == FATTN_REASON_ENVIRONMENT ? FATTN_ENVIRONMENT : FATTN_BUILD_FAILED;
+    bool good_nvrtc = api->version >= FATTN__NVRTC_INSIDE || api->nvrtc_version >= OLDEST_GOOD_NVRTC;
+    if (status == DNN_STATUS_INTERNAL_ERROR_COMPILATION_FAILED && good_nvrtc)
+        st = FATTN_BUILD_FAILED;
+    return fattn__fail(st, "engine %lld (configuration %d) was offered and cannot be built: %s%s%s", (long long)engine->index,
+                       engine->config, name, last[0] != '\0' ? ": " : "", last);
+}
+
+static int make_plan(fattn__desc *out, const fattn_context *context, fattn__handle handle)
+{
+    const fattn__cudnn *api = context->api;
+    int status = api->cudnnBackendCreateDescriptor(DNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, out);
+    if (status == DNN_STATUS_SUCCESS && handle != NULL)
+        status = api->cudnnBackendSetAttribute(*out, DNN_ATTR_EXECUTION_PLAN_HANDLE, DNN_TYPE_HANDLE, 1, &handle);
+    if (status == DNN_STATUS_SUCCESS && context->description != NULL)
+        status = api->cudnnBackendSetAttribute(*out, DNN_ATTR_EXECUTION_PLAN_DEVICEPROP, DNN_TYPE_BACKEND_DESCRIPTOR, 1,
+                                               &context->description);
+    return status;
+}
+
+static void destroy(const fattn__cudnn *api, fattn__desc desc)
+{
+    if (desc != NULL)
+        api->cudnnBackendDestroyDescriptor(desc);
+}
+
+/* Puts a finalized descriptor into the plan, which owns it from then on (also when this fails). */
+static fattn_status adopt(fattn_plan *plan, fattn__desc desc, const fattn__graph *g)
+{
+    const fattn__cudnn *api = plan->context->api;
+    int64_t bytes = 0, count = 0;
+    int status = api->cudnnBackendGetAttribute(desc, DNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, DNN_TYPE_INT64, 1, &count, &bytes);
+    fattn__compiled *compiled = calloc(1, sizeof *compiled);
+    if (status != DNN_STATUS_SUCCESS || bytes < 0 || compiled == NULL) {
+        destroy(api, desc);
+        free(compiled);
+        return compiled == NULL ? fattn__fail(FATTN_NO_MEMORY, "no memory for a plan")
+                                : fattn__fail(FATTN_INTERNAL, "the plan does not tell its workspace");
+    }
+    compiled->desc = desc;
+    compiled->binding_count = g->binding_count;
+    memcpy(compiled->bindings, g->bindings, (size_t)g->binding_count * sizeof *g->bindings);
+    for (int i = 0; i < g->binding_count; i++)
+        compiled->uids[i] = g->bindings[i].uid;
+    /* What the caller aligned stays aligned for the engine. */
+    compiled->scratch_bytes = (g->scratch_bytes + WORKSPACE_ALIGNMENT - 1) / WORKSPACE_ALIGNMENT * WORKSPACE_ALIGNMENT;
+    plan->workspace_bytes = compiled->scratch_bytes + (size_t)bytes;
+    plan->state = compiled;
+    return FATTN_OK;
+}
+
+static fattn_status compile(fattn_plan *plan, const fattn__question *q, int config, const fattn_engine *engine)
+{
+    const fattn__cudnn *api = plan->context->api;
+    fattn__desc desc = NULL;
+    int status = make_plan(&desc, plan->context, fattn__question_handle(q));
+    if (status == DNN_STATUS_SUCCESS)
+        status = api->cudnnBackendSetAttribute(desc, DNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, DNN_TYPE_BACKEND_DESCRIPTOR, 1,
+                                               &q->offer.configs[config]);
+    if (status == DNN_STATUS_SUCCESS)
+        status = api->cudnnBackendFinalize(desc);
+    if (status != DNN_STATUS_SUCCESS) {
+        fattn_status st = build_failed(api, status, engine);
+        destroy(api, desc);
+        return st;
+    }
+    plan->config = *engine;
+    return adopt(plan, desc, &q->graph);
+}
+
+/* Tries the offered configurations that the options allow, in the order of mode A. */
+static fattn_status compile_first(fattn_plan *plan, const fattn__question *q, const fattn_plan_options *options)
+{
+    fattn__config_reader reader;
+    fattn_status st = FATTN_OK;
+    bool tried = false;
+    fattn__config_reader_init(&reader, plan->context->api);
+    for (int i = 0; i < q->offer.count && plan->state == NULL; i++) {
+        fattn_engine engine;
+        fattn__config_read(&reader, q->offer.configs[i], &engine);
+        engine.mode = FATTN_MODE_A;
+        engine.config = i;
+        bool any = options->config == FATTN_ENGINE_AUTO && options->engine == FATTN_ENGINE_AUTO;
+        bool this_one = options->config != FATTN_ENGINE_AUTO ? options->config == i : options->engine == engine.index;
+        if (!any && !this_one)
+            continue;
+        tried = true;
+        st = compile(plan, q, i, &engine);
+        if (!any)
+            break;
+    }
+    fattn__config_reader_release(&reader);
+    if (!tried && options->config != FATTN_ENGINE_AUTO)
+        return fattn__fail(FATTN_UNSUPPORTED, "mode A offers %d configurations, no number %d", q->offer.count, options->config);
+    if (!tried)
+        return fattn__fail(FATTN_UNSUPPORTED, "mode A does not offer engine %lld", (long long)options->engine);
+    return st;
+}
+
+fattn_status fattn__cudnn_setup(fattn_plan *plan, const fattn_plan_options *options)
+{
+    double start = now_ms();
+    fattn__question q;
+    fattn_decision *answer = calloc(1, sizeof *answer);
+    if (answer == NULL)
+        return fattn__fail(FATTN_NO_MEMORY, "no memory for a plan");
+    fattn_status st = fattn__question_ask(&q, plan->context, &plan->problem, answer);
+    if (st == FATTN_OK && !fattn_decision_supported(answer))
+        st = fattn__fail((fattn_status)answer->reason, "%s%s%s", answer->status, answer->status[0] != '\0' ? ": " : "",
+                         answer->text);
+    if (st == FATTN_OK)
+        st = compile_first(plan, &q, options);
+    fattn__question_close(&q);
+    fattn_decision_destroy(answer);
+    plan->ms = now_ms() - start;
+    return st;
+}
+
+void fattn__cudnn_done(fattn_plan *plan)
+{
+    fattn__compiled *compiled = plan->state;
+    fattn__cuda_context previous;
+    if (compiled == NULL)
+        return;
+    if (fattn__enter(plan->context, &previous) == FATTN_OK) {
+        destroy(plan->context->api, compiled->desc);
+        fattn__leave(plan->context, previous);
+    }
+    free(compiled);
+    plan->state = NULL;
+}
+
+/* ---- written and read ---------------------------------------------------------------------------------------------------------
+ */
+
+fattn_status fattn__cudnn_write(const fattn_plan *plan, char **text, size_t *count)
+{
+    const fattn__cudnn *api = plan->context->api;
+    const fattn__compiled *compiled = plan->state;
+    int64_t size = 0, got = 0;
+    *text = NULL;
+    *count = 0;
+    int status =
+        api->cudnnBackendGetAttribute(compiled->desc, DNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, DNN_TYPE_CHAR, 0, &size, NULL);
+    if (status != DNN_STATUS_SUCCESS || size <= 0)
+        return fattn__fail(FATTN_INTERNAL, "cuDNN does not write this plan: %s", fattn__cudnn_status_name(api, status));
+    char *json = malloc((size_t)size + 1);
+    if (json == NULL)
+        return fattn__fail(FATTN_NO_MEMORY, "no memory for a plan of %lld bytes", (long long)size);
+    status =
+        api->cudnnBackendGetAttribute(compiled->desc, DNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, DNN_TYPE_CHAR, size, &got, json);
+    if (status != DNN_STATUS_SUCCESS || got <= 0 || got > size) {
+        free(json);
+        return fattn__fail(FATTN_INTERNAL, "cuDNN does not write this plan: %s", fattn__cudnn_status_name(api, status));
+    }
+    *text = json;
+    *count = (size_t)got;
+    return FATTN_OK;
+}
+
+static uint64_t hash_bindings(const fattn__binding *bindings, int count)
+{
+    uint64_t words[FATTN__MAX_BINDINGS * 4];
+    size_t n = 0;
+    for (int i = 0; i < count; i++) {
+        words[n++] = (uint64_t)bindings[i].uid;
+        words[n++] = (uint64_t)bindings[i].slot;
+        words[n++] = bindings[i].value.bits;
+        words[n++] = bindings[i].offset;
+    }
+    return XXH3_64bits(words, n * sizeof *words);
+}
+
+uint64_t fattn__cudnn_bindings(const fattn_plan *plan)
+{
+    const fattn__compiled *compiled = plan->state;
+    return hash_bindings(compiled->bindings, compiled->binding_count);
+}
+
+static fattn_status read_json(fattn_plan *plan, const fattn__question *q, const char *text, size_t count)
+{
+    const fattn__cudnn *api = plan->context->api;
+    fattn__desc desc = NULL;
+    int status = make_plan(&desc, plan->context, fattn__question_handle(q));
+    if (status == DNN_STATUS_SUCCESS)
+        status =
+            api->cudnnBackendSetAttribute(desc, DNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, DNN_TYPE_CHAR, (int64_t)count, text);
+    if (status == DNN_STATUS_SUCCESS)
+        status = api->cudnnBackendFinalize(desc);
+    if (status == DNN_STATUS_SUCCESS)
+        return adopt(plan, desc, &q->graph);
+    char last[512] = "";
+    api->cudnnGetLastErrorString(last, sizeof last);
+    destroy(api, desc);
+    return fattn__fail(FATTN_BAD_PLAN, "cuDNN refuses the saved plan: %s %s", fattn__cudnn_status_name(api, status), last);
+}
+
+fattn_status fattn__cudnn_read(fattn_plan *plan, const char *text, size_t count, uint64_t bindings)
+{
+    double start = now_ms();
+    fattn__question q;
+    fattn_status st = fattn__question_build(&q, plan->context, &plan->problem);
+    if (st == FATTN_OK && hash_bindings(q.graph.bindings, q.graph.binding_count) != bindings)
+        st = fattn__fail(FATTN_BAD_PLAN, "the saved plan was made by a library that builds this graph in another way");
+    if (st == FATTN_OK)
+        st = read_json(plan, &q, text, count);
+    fattn__question_close(&q);
+    plan->ms = now_ms() - start;
+    return st;
+}

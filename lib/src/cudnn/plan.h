@@ -1,0 +1,32 @@
+/* Compiled plans: made from a configuration, written, read back, and launched. */
+#ifndef FATTN_CUDNN_PLAN_H
+#define FATTN_CUDNN_PLAN_H
+
+#include "../engine.h"
+#include "backend.h"
+
+/* fattn_plan.state of this engine. */
+typedef struct fattn__compiled {
+    fattn__desc desc;
+    size_t scratch_bytes; /* ours, in front of the engine's workspace */
+    int binding_count;
+    int64_t uids[FATTN__MAX_BINDINGS];
+    fattn__binding bindings[FATTN__MAX_BINDINGS]; /* the constants live here: cuDNN reads them at every launch */
+} fattn__compiled;
+
+/* The members of fattn__engine. */
+fattn_status fattn__cudnn_setup(fattn_plan *plan, const fattn_plan_options *options);
+fattn_status fattn__cudnn_run(const fattn_plan *plan, const fattn_tensors *tensors, struct CUstream_st *stream);
+void fattn__cudnn_done(fattn_plan *plan);
+
+/* The plan as cuDNN's JSON. *text is malloc'ed. Returns FATTN_OK; FATTN_INTERNAL, FATTN_NO_MEMORY. */
+fattn_status fattn__cudnn_write(const fattn_plan *plan, char **text, size_t *count);
+
+/* The other way: plan->problem and plan->config are set, `bindings` is the hash that fattn__cudnn_bindings gave when the plan was
+ * written. Fills workspace_bytes and state. Returns FATTN_OK; FATTN_BAD_PLAN. */
+fattn_status fattn__cudnn_read(fattn_plan *plan, const char *text, size_t count, uint64_t bindings);
+
+/* Identifies how the plan's tensors are bound: a plan of a library that builds its graphs otherwise must not be launched. */
+uint64_t fattn__cudnn_bindings(const fattn_plan *plan);
+
+#endif

@@ -1,0 +1,154 @@
+#include "question.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "../error.h"
+#include "../guards.h"
+
+/* Statuses that speak of this process and this machine, not of the problem. */
+fattn_reason fattn__reason_of(const char *status)
+{
+    static const char *const environment[] = {
+        "RUNTIME_PREREQUISITE_MISSING", "CUDA_DRIVER",        "SUBLIBRARY_LOADING_FAILED", "SUBLIBRARY_VERSION_MISMATCH",
+        "INCOMPATIBLE_CUDART",          "COMPILATION_FAILED", "HOST_ALLOCATION_FAILED",    "DEVICE_ALLOCATION_FAILED",
+    };
+    for (size_t i = 0; i < sizeof environment / sizeof *environment; i++) {
+        if (strstr(status, environment[i]) != NULL)
+            return FATTN_REASON_ENVIRONMENT;
+    }
+    return FATTN_REASON_UNSUPPORTED;
+}
+
+static const char *remedy_of(fattn_reason reason, const char *status, const char *text, const char *condition)
+{
+    if (reason != FATTN_REASON_ENVIRONMENT)
+        return "";
+    if (strstr(text, "nvrtc") != NULL || strstr(condition, "nvrtc") != NULL)
+        return "give the NVRTC of the build's own CUDA major";
+    if (strstr(text, "libcuda") != NULL || strstr(status, "CUDA_DRIVER") != NULL)
+        return "give a CUDA driver; for a described device, the null driver";
+    if (strstr(status, "SUBLIBRARY") != NULL)
+        return "use a folder that holds one whole build; with a three-library set, CUDNN_LIB_CONFIG=GRAPH_JIT_ONLY";
+    if (strstr(status, "COMPILATION_FAILED") != NULL)
+        return "use a newer NVRTC, with its libnvrtc-builtins beside it";
+    return "ask the control case first: this target cannot be asked";
+}
+
+/* cuDNN said no: the reason is read from what it logged. `status` is the step's own, 0 when every step succeeded and nothing was
+ * offered. */
+static fattn_status refuse(fattn_decision *out, const fattn__cudnn *api, int status, const char *log)
+{
+    int first;
+    fattn_status st = fattn__log_refusals(out, log, &first);
+    if (st != FATTN_OK)
+        return st;
+    /* One line of the environment outweighs every other: with all libraries there, that engine might have said yes. */
+    for (size_t i = 0; i < out->refusal_count; i++) {
+        if (fattn__reason_of(out->refusals[i].status) == FATTN_REASON_ENVIRONMENT) {
+            first = (int)i;
+            break;
+        }
+    }
+    const char *name = status != DNN_STATUS_SUCCESS ? fattn__cudnn_status_name(api, status) : "";
+    const char *text = "cuDNN offers no engine and gives no reason", *condition = "";
+    if (first >= 0) {
+        const fattn_refusal *refusal = &out->refusals[first];
+        name = refusal->status[0] != '\0' ? refusal->status : name;
+        text = refusal->text[0] != '\0' ? refusal->text : refusal->condition;
+        condition = refusal->condition;
+    }
+    fattn_reason reason = fattn__reason_of(name);
+    /* The graph was accepted, so a bad parameter of the heuristics is the device description. */
+    if (status / 1000 == DNN_STATUS_BAD_PARAM / 1000)
+        reason = FATTN_REASON_ENVIRONMENT;
+    return fattn__refuse(out, FATTN_BACKEND_CUDNN, reason, name, text, remedy_of(reason, name, text, condition));
+}
+
+/* The graph itself was refused, by its builder or by cuDNN. */
+static fattn_status refuse_graph(fattn_decision *out, const fattn__graph *g, const char *log)
+{
+    int first = -1;
+    const char *name = "", *text = g->text;
+    if (g->cudnn_status != DNN_STATUS_SUCCESS) {
+        name = fattn__cudnn_status_name(g->api, g->cudnn_status);
+        fattn_status st = fattn__log_refusals(out, log, &first);
+        if (st != FATTN_OK)
+            return st;
+    }
+    return fattn__refuse(out, FATTN_BACKEND_CUDNN, (fattn_reason)g->status, name, text, "");
+}
+
+static void init(fattn__question *q, const fattn_context *context)
+{
+    q->context = NULL;
+    q->slot = NULL;
+    q->offer.made = q->offer.count = 0;
+    q->offer.heuristics = NULL;
+    fattn__graph_init(&q->graph, context->api, context->info.sm);
+}
+
+fattn_status fattn__question_build(fattn__question *q, fattn_context *context, const fattn_problem *problem)
+{
+    init(q, context);
+    fattn_status st = fattn__enter(context, &q->previous);
+    if (st != FATTN_OK)
+        return st;
+    q->context = context;
+    if (context->handles != NULL)
+        st = fattn__handles_take(context->handles, context->api, NULL, &q->slot);
+    if (st != FATTN_OK)
+        return st;
+    return problem->pass == FATTN_BACKWARD ? fattn__build_backward(&q->graph, problem) : fattn__build_forward(&q->graph, problem);
+}
+
+void fattn__question_close(fattn__question *q)
+{
+    fattn__offer_release(&q->offer);
+    fattn__graph_release(&q->graph);
+    if (q->context == NULL)
+        return;
+    if (q->slot != NULL)
+        fattn__handles_give(q->context->handles, q->slot);
+    fattn__leave(q->context, q->previous);
+}
+
+static fattn_status ask(fattn__question *q, fattn_context *context, const fattn_problem *problem, fattn_decision *out,
+                        const fattn__log_buffer *log)
+{
+    fattn_status st = fattn__question_build(q, context, problem);
+    if (st != FATTN_OK && fattn__graph_status(&q->graph) == FATTN_OK)
+        return st;
+    if (st == FATTN_OK)
+        fattn__graph_finalize(&q->graph, fattn__question_handle(q));
+    if (fattn__graph_status(&q->graph) != FATTN_OK)
+        return refuse_graph(out, &q->graph, log->text != NULL ? log->text : "");
+    fattn__offer_ask(&q->offer, context->api, q->graph.operation_graph, context->description, FATTN_MODE_A);
+    if (q->offer.status == DNN_STATUS_SUCCESS && q->offer.count > 0) {
+        char text[256];
+        if (fattn__guard_refuses(problem, text, sizeof text))
+            return fattn__refuse(out, FATTN_BACKEND_CUDNN, FATTN_REASON_POLICY, "", text, FATTN__GUARD_REMEDY);
+        fattn__accept(out, FATTN_BACKEND_CUDNN);
+        return FATTN_OK;
+    }
+    char last[16384] = "";
+    if (log->text == NULL)
+        context->api->cudnnGetLastErrorString(last, sizeof last);
+    return refuse(out, context->api, q->offer.status, log->text != NULL ? log->text : last);
+}
+
+fattn_status fattn__question_ask(fattn__question *q, fattn_context *context, const fattn_problem *problem, fattn_decision *out)
+{
+    fattn__log_buffer log;
+    /* Below 9.21 cuDNN would look for NVRTC by itself and take what the loader finds. */
+    if (context->nvrtc == NULL && context->api->version < FATTN__NVRTC_INSIDE) {
+        init(q, context);
+        return fattn__refuse(out, FATTN_BACKEND_CUDNN, FATTN_REASON_ENVIRONMENT, "", "this cuDNN needs NVRTC and none was given",
+                             "give the NVRTC of the build's own CUDA major");
+    }
+    fattn__log_open(&log);
+    fattn_status st = ask(q, context, problem, out, &log);
+    fattn__log_close(&log);
+    fattn__log_free(&log);
+    return st;
+}
