@@ -1,6 +1,7 @@
 #include "graph.h"
 
-/* Rows of this many outputs that the expanded spelling is known to write. */
+/* What the expanded spelling is known to write beside O. Other choices are accepted and run, and leave Max and Sum_exp as they
+ * were. */
 static bool expanded_writes(uint32_t outputs)
 {
     return outputs == 0 || outputs == FATTN_WANT_STATS || outputs == (FATTN_WANT_MAX | FATTN_WANT_SUM_EXP);
@@ -10,19 +11,18 @@ static fattn_status choose_spelling(fattn__chain *c)
 {
     const fattn_problem *p = c->problem;
     const int version = fattn__graph_version(c->g);
-    const bool has_single = version >= 92000;
+    const bool has_single = version >= 92000, is_auto = p->spelling == FATTN_SPELLING_AUTO;
     const int major = version / 10000, minor = version / 100 % 100, patch = version % 100;
 
-    c->single =
-        p->spelling == FATTN_SPELLING_SINGLE || (p->spelling == FATTN_SPELLING_AUTO && has_single && !expanded_writes(p->outputs));
+    c->single = p->spelling == FATTN_SPELLING_SINGLE || (is_auto && has_single && !expanded_writes(p->outputs));
     if (c->single && !has_single)
         return fattn__graph_refuse(c->g, FATTN_UNSUPPORTED, "spelling single needs cuDNN 9.20; this is %d.%d.%d", major, minor,
                                    patch);
     if (!c->single && !expanded_writes(p->outputs) && !p->guards_off)
         return fattn__graph_refuse(
             c->g, FATTN_POLICY,
-            "outputs: the expanded softmax never writes max and sum_exp unless they are asked together and without "
-            "stats; any choice is right from cuDNN 9.20 with spelling single (this is %d.%d.%d)",
+            "outputs: the expanded softmax writes stats alone, or max with sum_exp alone; with spelling single "
+            "cuDNN writes any choice from 9.20 (this is %d.%d.%d)",
             major, minor, patch);
     return FATTN_OK;
 }

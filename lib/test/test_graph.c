@@ -1,0 +1,423 @@
+/* The order of operations is what engines recognise. Here it is read off through a cuDNN of our own that only writes down what it
+ * is told: no library is needed, and every call can be made to fail. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cudnn/backend.h"
+#include "cudnn/graph.h"
+
+/* ---- the recorder ---------------------------------------------------------------------------------------------------------------
+ */
+
+enum { MOST = 512 };
+
+typedef struct recorded {
+    int type, mode, math;
+    bool is_virtual, finalized;
+    int64_t dim[4], strides[4], data_type;
+    int reads_lengths; /* GEMM overrides, or lengths of a band */
+} recorded;
+
+static recorded made[MOST];
+static int made_count, alive, calls, failing_call;
+static char order[2048];
+
+static bool fails(void)
+{
+    return ++calls == failing_call;
+}
+
+static recorded *of(fattn__desc desc)
+{
+    return &made[(intptr_t)desc - 1];
+}
+
+static int create(int type, fattn__desc *out)
+{
+    if (fails())
+        return DNN_STATUS_BAD_PARAM;
+    cr_assert_lt(made_count, MOST);
+    made[made_count] = (recorded){ .type = type };
+    *out = (fattn__desc)(intptr_t)++made_count;
+    alive++;
+    return DNN_STATUS_SUCCESS;
+}
+
+static int destroy(fattn__desc desc)
+{
+    (void)desc;
+    alive--;
+    return DNN_STATUS_SUCCESS;
+}
+
+static const char *pointwise_name(int mode)
+{
+#define ROW(name, value) { #name, value },
+    static const struct {
+        const char *name;
+        int value;
+    } names[] = { DNN_POINTWISE_LIST(ROW) };
+#undef ROW
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (names[i].value == mode)
+            return names[i].name + strlen("POINTWISE_");
+    return "?";
+}
+
+static void note_operation(const recorded *r)
+{
+    char word[64] = "";
+    switch (r->type) {
+    case DNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR:
+        snprintf(word, sizeof word, "%s", pointwise_name(r->mode));
+        break;
+    case DNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR:
+        snprintf(word, sizeof word, "reduce_%s", r->mode == DNN_REDUCE_TENSOR_MAX ? "max" : "add");
+        break;
+    case DNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR:
+        snprintf(word, sizeof word, r->reads_lengths ? "matmul(lengths)" : "matmul");
+        break;
+    case DNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR:
+        snprintf(word, sizeof word, "reshape");
+        break;
+    case DNN_BACKEND_OPERATION_SOFTMAX_DESCRIPTOR:
+        snprintf(word, sizeof word, "softmax");
+        break;
+    case DNN_BACKEND_OPERATION_DIAGONAL_BAND_MASK_DESCRIPTOR:
+        snprintf(word, sizeof word, "band_%s%s", r->mode == DNN_POINTWISE_CMP_GE ? "right" : "left",
+                 r->reads_lengths ? "(lengths)" : "");
+        break;
+    default:
+        return;
+    }
+    snprintf(order + strlen(order), sizeof order - strlen(order), "%s%s", order[0] != '\0' ? " " : "", word);
+}
+
+static int finalize(fattn__desc desc)
+{
+    if (fails())
+        return DNN_STATUS_BAD_PARAM;
+    of(desc)->finalized = true;
+    note_operation(of(desc));
+    return DNN_STATUS_SUCCESS;
+}
+
+static int set(fattn__desc desc, int name, int type, int64_t count, const void *elements)
+{
+    (void)type;
+    if (fails())
+        return DNN_STATUS_BAD_PARAM;
+    recorded *r = of(desc);
+    switch (name) {
+    case DNN_ATTR_POINTWISE_MODE:
+    case DNN_ATTR_REDUCTION_OPERATOR:
+    case DNN_ATTR_OPERATION_DIAGONAL_BAND_MASK_COMPARISON_MODE:
+        memcpy(&r->mode, elements, sizeof r->mode);
+        break;
+    case DNN_ATTR_POINTWISE_MATH_PREC:
+        memcpy(&r->math, elements, sizeof r->math);
+        break;
+    case DNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR:
+    case DNN_ATTR_OPERATION_REDUCTION_DESC:
+        r->mode = of(*(const fattn__desc *)elements)->mode;
+        break;
+    case DNN_ATTR_TENSOR_DIMENSIONS:
+        memcpy(r->dim, elements, sizeof r->dim);
+        break;
+    case DNN_ATTR_TENSOR_STRIDES:
+        memcpy(r->strides, elements, sizeof r->strides);
+        break;
+    case DNN_ATTR_TENSOR_IS_VIRTUAL:
+        memcpy(&r->is_virtual, elements, sizeof r->is_virtual);
+        break;
+    case DNN_ATTR_OPERATION_MATMUL_GEMM_M_OVERRIDE_DESC:
+    case DNN_ATTR_OPERATION_MATMUL_GEMM_N_OVERRIDE_DESC:
+    case DNN_ATTR_OPERATION_MATMUL_GEMM_K_OVERRIDE_DESC:
+    case DNN_ATTR_OPERATION_DIAGONAL_BAND_MASK_SEQ_LEN_QDESC:
+    case DNN_ATTR_OPERATION_DIAGONAL_BAND_MASK_SEQ_LEN_KVDESC:
+        r->reads_lengths++;
+        break;
+    default:
+        if (type == DNN_TYPE_BACKEND_DESCRIPTOR) /* whatever is used must have been finished before */
+            for (int64_t i = 0; i < count; i++)
+                cr_assert(of(((const fattn__desc *)elements)[i])->finalized, "attribute %d", name);
+    }
+    return DNN_STATUS_SUCCESS;
+}
+
+static const char *error_string(int status)
+{
+    (void)status;
+    return "CUDNN_STATUS_BAD_PARAM";
+}
+
+static void last_error(char *out, size_t capacity)
+{
+    snprintf(out, capacity, "refused by the recorder");
+}
+
+static fattn__cudnn recorder = { .version = 91900,
+                                 .cudnnGetErrorString = error_string,
+                                 .cudnnGetLastErrorString = last_error,
+                                 .cudnnBackendCreateDescriptor = create,
+                                 .cudnnBackendDestroyDescriptor = destroy,
+                                 .cudnnBackendFinalize = finalize,
+                                 .cudnnBackendSetAttribute = set };
+
+static fattn__graph graph;
+
+/* Builds and finalizes; the caller releases. */
+static fattn_status build(int version, fattn_problem p)
+{
+    fattn_problem r;
+    cr_assert_eq(fattn_problem_resolve(&p, &r), FATTN_OK, "%s", fattn_last_error());
+    recorder.version = version;
+    made_count = alive = calls = 0;
+    order[0] = '\0';
+    fattn__graph_init(&graph, &recorder, 90);
+    const fattn_status st = r.pass == FATTN_FORWARD ? fattn__build_forward(&graph, &r) : fattn__build_backward(&graph, &r);
+    return st == FATTN_OK ? fattn__graph_finalize(&graph, NULL) : st;
+}
+
+static void expect_order(int version, fattn_problem p, const char *want)
+{
+    cr_expect_eq(build(version, p), FATTN_OK, "%s", graph.text);
+    cr_expect_str_eq(order, want, "got  %s\nwant %s", order, want);
+    fattn__graph_release(&graph);
+    cr_expect_eq(alive, 0, "every descriptor is freed");
+}
+
+#define PROBLEM(...)                                                                                                               \
+    (fattn_problem)                                                                                                                \
+    {                                                                                                                              \
+        .struct_size = sizeof(fattn_problem), .batch = 2, .heads_q = 8, .seq_q = 96, .seq_kv = 128, .dim_qk = 64, __VA_ARGS__      \
+    }
+
+/* ---- forward --------------------------------------------------------------------------------------------------------------------
+ */
+
+#define SOFTMAX "reduce_max SUB EXP reduce_add LOG ADD DIV"
+#define PADDING "GEN_INDEX GEN_INDEX CMP_LT CMP_LT LOGICAL_AND BINARY_SELECT"
+#define CAUSAL "GEN_INDEX GEN_INDEX CMP_GE BINARY_SELECT"
+
+Test(forward, computes_the_statistics_even_when_nobody_wants_them)
+{
+    expect_order(91900, PROBLEM(.pass = FATTN_FORWARD), "matmul MUL " SOFTMAX " matmul");
+    expect_order(91900, PROBLEM(.outputs = FATTN_WANT_STATS), "matmul MUL " SOFTMAX " matmul");
+}
+
+Test(forward, leaves_the_statistics_out_when_max_and_sum_exp_stand_for_them)
+{
+    expect_order(91900, PROBLEM(.outputs = FATTN_WANT_MAX | FATTN_WANT_SUM_EXP),
+                 "matmul MUL reduce_max SUB EXP reduce_add DIV matmul");
+}
+
+Test(forward, masks_padding_then_the_right_bound_then_the_left)
+{
+    expect_order(91900, PROBLEM(.padding = 1, .has_right = 1, .has_left = 1, .window_left = 8),
+                 "matmul(lengths) MUL " PADDING " " CAUSAL " GEN_INDEX GEN_INDEX ADD CMP_GT BINARY_SELECT " SOFTMAX
+                 " matmul(lengths)");
+}
+
+Test(forward, shifts_bottom_right_bounds)
+{
+    expect_order(91900, PROBLEM(.has_right = 1, .align = FATTN_BOTTOM_RIGHT),
+                 "matmul MUL GEN_INDEX GEN_INDEX ADD SUB CMP_GE BINARY_SELECT " SOFTMAX " matmul");
+    expect_order(91900, PROBLEM(.has_right = 1, .window_right = 3, .align = FATTN_BOTTOM_RIGHT),
+                 "matmul MUL GEN_INDEX GEN_INDEX ADD SUB ADD CMP_GE BINARY_SELECT " SOFTMAX " matmul");
+    expect_order(91900, PROBLEM(.has_left = 1, .window_left = 3, .align = FATTN_BOTTOM_RIGHT),
+                 "matmul MUL GEN_INDEX GEN_INDEX ADD CMP_GT BINARY_SELECT " SOFTMAX " matmul");
+    expect_order(91900, PROBLEM(.has_left = 1, .window_left = 3, .align = FATTN_BOTTOM_RIGHT, .padding = 1),
+                 "matmul(lengths) MUL " PADDING " GEN_INDEX GEN_INDEX ADD SUB ADD CMP_GT BINARY_SELECT " SOFTMAX
+                 " matmul(lengths)");
+}
+
+Test(forward, has_a_spelling_in_single_operations)
+{
+    expect_order(92000, PROBLEM(.spelling = FATTN_SPELLING_SINGLE), "matmul MUL softmax matmul");
+    expect_order(92000, PROBLEM(.spelling = FATTN_SPELLING_SINGLE, .has_right = 1, .has_left = 1, .window_left = 8),
+                 "matmul MUL band_right band_left softmax matmul");
+    expect_order(
+        92000,
+        PROBLEM(.spelling = FATTN_SPELLING_SINGLE, .has_right = 1, .has_left = 1, .window_left = 8, .align = FATTN_BOTTOM_RIGHT),
+        "matmul MUL band_right(lengths) band_left softmax matmul");
+    expect_order(92000,
+                 PROBLEM(.spelling = FATTN_SPELLING_SINGLE, .has_right = 1, .has_left = 1, .window_left = 8,
+                         .align = FATTN_BOTTOM_RIGHT, .padding = 1),
+                 "matmul(lengths) MUL " PADDING " band_right(lengths) band_left(lengths) softmax matmul(lengths)");
+}
+
+/* ---- backward -------------------------------------------------------------------------------------------------------------------
+ */
+
+#define ROW_SUMS "MUL reduce_add MUL"
+
+Test(backward, subtracts_stats_before_it_masks)
+{
+    expect_order(91900, PROBLEM(.pass = FATTN_BACKWARD, .padding = 1, .has_right = 1),
+                 ROW_SUMS
+                 " matmul(lengths) MUL SUB " PADDING " " CAUSAL " EXP"
+                 " reshape matmul(lengths) matmul(lengths) SUB MUL MUL reshape matmul(lengths) reshape matmul(lengths) IDENTITY");
+}
+
+Test(backward, sums_the_gradients_of_shared_heads)
+{
+    expect_order(91900, PROBLEM(.pass = FATTN_BACKWARD, .heads_k = 4, .heads_v = 2),
+                 ROW_SUMS
+                 " matmul MUL SUB EXP reshape matmul reduce_add matmul SUB MUL MUL reshape matmul reduce_add reshape matmul "
+                 "IDENTITY");
+    expect_order(91900, PROBLEM(.pass = FATTN_BACKWARD, .heads_k = 8, .heads_v = 2),
+                 ROW_SUMS
+                 " matmul MUL SUB EXP reshape matmul reduce_add matmul SUB MUL MUL reshape matmul reshape matmul IDENTITY");
+}
+
+Test(backward, writes_dq_directly_when_it_must_repeat)
+{
+    expect_order(91900, PROBLEM(.pass = FATTN_BACKWARD, .deterministic = 1),
+                 ROW_SUMS " matmul MUL SUB EXP reshape matmul matmul SUB MUL MUL reshape matmul reshape matmul");
+}
+
+static size_t scratch_of(fattn_problem p)
+{
+    cr_assert_eq(build(91900, p), FATTN_OK);
+    const size_t bytes = graph.scratch_bytes;
+    fattn__graph_release(&graph);
+    return bytes;
+}
+
+Test(backward, keeps_row_sums_and_the_dq_accumulator_in_our_workspace)
+{
+    const size_t rows = 2 * 8 * 96;
+    cr_expect_eq(scratch_of(PROBLEM(.pass = FATTN_BACKWARD)), rows * 4 + rows * 64 * 4);
+    cr_expect_eq(scratch_of(PROBLEM(.pass = FATTN_BACKWARD, .deterministic = 1)), rows * 4);
+    cr_expect_eq(scratch_of(PROBLEM(.pass = FATTN_FORWARD)), 0);
+}
+
+/* ---- tensors and constants ------------------------------------------------------------------------------------------------------
+ */
+
+Test(graph, takes_the_callers_strides_as_they_are)
+{
+    cr_assert_eq(build(91900, PROBLEM(.k_strides = { 0, 64, 128, 1 })), FATTN_OK);
+    const int64_t dim[4] = { 2, 8, 64, 128 }, strides[4] = { 0, 64, 1, 128 }; /* K is seen transposed */
+    bool found = false;
+    for (int i = 0; i < made_count; i++)
+        found |= made[i].type == DNN_BACKEND_TENSOR_DESCRIPTOR && memcmp(made[i].dim, dim, sizeof dim) == 0 &&
+                 memcmp(made[i].strides, strides, sizeof strides) == 0;
+    cr_expect(found);
+    fattn__graph_release(&graph);
+}
+
+/* The by-value constants, in order. */
+static int constants(fattn_problem p, int version, fattn__binding *out)
+{
+    int count = 0;
+    cr_assert_eq(build(version, p), FATTN_OK, "%s", graph.text);
+    for (int i = 0; i < graph.binding_count; i++)
+        if (graph.bindings[i].slot == FATTN__SLOT_VALUE)
+            out[count++] = graph.bindings[i];
+    fattn__graph_release(&graph);
+    return count;
+}
+
+Test(graph, masks_with_infinity_only_where_kernels_take_it)
+{
+    fattn__binding values[FATTN__MAX_BINDINGS];
+    cr_assert_eq(constants(PROBLEM(.has_right = 1), 91000, values), 2);
+    cr_expect_eq(values[1].value.f32, -(float)INFINITY);
+    cr_assert_eq(constants(PROBLEM(.has_right = 1), 90900, values), 2);
+    cr_expect_eq(values[1].value.bits, 0xff7fffffu, "-FLT_MAX");
+}
+
+Test(graph, folds_the_shift_into_a_float_left_bound)
+{
+    fattn__binding values[FATTN__MAX_BINDINGS];
+    cr_assert_eq(constants(PROBLEM(.has_left = 1, .window_left = 40, .align = FATTN_BOTTOM_RIGHT), 91900, values), 3);
+    cr_expect_eq(values[1].value.f32, 40.0f - 128.0f + 96.0f);
+    cr_assert_eq(constants(PROBLEM(.has_left = 1, .window_left = 40), 91900, values), 3);
+    cr_expect_eq(values[1].value.f32, 40.0f);
+    cr_assert_eq(constants(PROBLEM(.has_left = 1, .window_left = 40, .align = FATTN_BOTTOM_RIGHT, .padding = 1), 91900, values), 4);
+    cr_expect_eq(values[2].value.i32, 40, "with lengths the shift differs between batch entries");
+}
+
+Test(graph, gives_equal_problems_equal_uids)
+{
+    static fattn__binding first[FATTN__MAX_BINDINGS];
+    const fattn_problem p = PROBLEM(.pass = FATTN_BACKWARD, .padding = 1, .has_right = 1, .align = FATTN_BOTTOM_RIGHT);
+    cr_assert_eq(build(91900, p), FATTN_OK);
+    const int count = graph.binding_count;
+    memcpy(first, graph.bindings, sizeof first);
+    fattn__graph_release(&graph);
+    cr_assert_eq(build(91900, p), FATTN_OK);
+    cr_assert_eq(graph.binding_count, count);
+    for (int i = 0; i < count; i++) {
+        cr_expect_eq(graph.bindings[i].uid, first[i].uid);
+        cr_expect_eq(graph.bindings[i].slot, first[i].slot);
+    }
+    fattn__graph_release(&graph);
+}
+
+/* ---- refusals -------------------------------------------------------------------------------------------------------------------
+ */
+
+static void expect_refusal(int version, fattn_problem p, fattn_status want, const char *sentence)
+{
+    cr_expect_eq(build(version, p), want, "%s", sentence);
+    cr_expect_eq(strncmp(graph.text, sentence, strlen(sentence)), 0, "%s", graph.text);
+    fattn__graph_release(&graph);
+    cr_expect_eq(alive, 0);
+}
+
+Test(refusal, of_single_operations_below_9_20)
+{
+    expect_refusal(91900, PROBLEM(.spelling = FATTN_SPELLING_SINGLE), FATTN_UNSUPPORTED,
+                   "spelling single needs cuDNN 9.20; this is 9.19.0");
+}
+
+Test(refusal, of_row_outputs_that_the_expanded_softmax_leaves_unwritten)
+{
+    for (uint32_t outputs = 0; outputs < 8; outputs++) {
+        const bool written = outputs == 0 || outputs == FATTN_WANT_STATS || outputs == (FATTN_WANT_MAX | FATTN_WANT_SUM_EXP);
+        const fattn_status want = written ? FATTN_OK : FATTN_POLICY;
+        cr_expect_eq(build(91900, PROBLEM(.outputs = outputs)), want);
+        fattn__graph_release(&graph);
+        cr_expect_eq(build(92000, PROBLEM(.outputs = outputs, .spelling = FATTN_SPELLING_EXPANDED)), want);
+        fattn__graph_release(&graph);
+        cr_expect_eq(build(91900, PROBLEM(.outputs = outputs, .guards_off = 1)), FATTN_OK, "guards off: asked as it is");
+        fattn__graph_release(&graph);
+    }
+}
+
+Test(spelling, auto_is_single_only_where_expanded_would_leave_something_unwritten)
+{
+    expect_order(92000, PROBLEM(.outputs = FATTN_WANT_STATS), "matmul MUL " SOFTMAX " matmul");
+    expect_order(92000, PROBLEM(.outputs = FATTN_WANT_STATS | FATTN_WANT_MAX, .has_right = 1),
+                 "matmul MUL band_right softmax matmul");
+}
+
+Test(refusal, of_a_length_that_a_band_cannot_hold)
+{
+    fattn_problem p = PROBLEM(.has_right = 1, .align = FATTN_BOTTOM_RIGHT);
+    p.seq_kv = (int64_t)1 << 33;
+    expect_refusal(91900, p, FATTN_UNSUPPORTED, "seq_kv: 8589934592 does not fit the int32 of a band");
+}
+
+Test(failure, of_any_call_is_kept_and_nothing_leaks)
+{
+    const fattn_problem p = PROBLEM(.pass = FATTN_BACKWARD, .padding = 1, .has_right = 1, .heads_k = 2);
+    cr_assert_eq(build(91900, p), FATTN_OK);
+    const int total = calls;
+    fattn__graph_release(&graph);
+    for (failing_call = 1; failing_call <= total; failing_call++) {
+        cr_expect_eq(build(91900, p), FATTN_UNSUPPORTED, "call %d", failing_call);
+        cr_expect_eq(calls, failing_call, "nothing is asked after the first failure");
+        cr_expect_eq(graph.cudnn_status, DNN_STATUS_BAD_PARAM);
+        cr_expect_null(graph.operation_graph);
+        fattn__graph_release(&graph);
+        cr_expect_eq(alive, 0, "call %d leaks", failing_call);
+    }
+    failing_call = 0;
+}
