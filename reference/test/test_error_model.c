@@ -1,0 +1,206 @@
+/* A right kernel stays within the tolerance; one that lies does not. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "answers.h"
+#include "emulator.h"
+
+/* The largest |error| / min(bound, z sigma) of a tensor; T1 of docs/numerics.md. */
+static double t1(const double *got, const double *want, const double *sigma, const double *bound, int64_t n)
+{
+    double z = sqrt(2.0 * log(2.0 * (double)n / 1e-8)), worst = 0.0;
+    for (int64_t i = 0; i < n; i++) {
+        double tolerance = fmin(bound[i] + 0x1p-100, z * (sigma[i] + 0x1p-110));
+        double ratio = fabs(got[i] - want[i]) / tolerance;
+        worst = ratio <= worst ? worst : isnan(ratio) ? INFINITY : ratio;
+    }
+    return worst;
+}
+
+/* TL. A dead row's -inf must be exact. */
+static double tl(const double *got, const double *want, const double *tau, int64_t n)
+{
+    double worst = 0.0;
+    for (int64_t i = 0; i < n; i++) {
+        double ratio = got[i] == want[i] ? 0.0 : fabs(got[i] - want[i]) / tau[i];
+        worst = ratio <= worst ? worst : isnan(ratio) ? INFINITY : ratio;
+    }
+    return worst;
+}
+
+/* A truncation pulls the whole answer toward zero by a factor 1 + beta: |beta| in units of what rounding alone may give (gate TG). */
+static double gain(const double *got, const answers *a, int64_t rows, int64_t dim)
+{
+    double x = 0.0, beta = 0.0, variance = 0.0;
+    for (int pass = 0; pass < 2; pass++) {
+        for (int64_t row = 0; row < rows; row++) {
+            double r_i = 0.0, x_i = 0.0;
+            for (int64_t c = row * dim; c < row * dim + dim; c++) {
+                double weight = a->f.o_sigma[c] + 0x1p-110, want = a->f.o[c] / weight;
+                r_i += (got[c] - a->f.o[c]) / weight * want;
+                x_i += want * want;
+            }
+            if (pass == 0) {
+                beta += r_i;
+                x += x_i;
+            } else {
+                variance += (r_i - beta * x_i) * (r_i - beta * x_i);
+            }
+        }
+        if (pass == 0)
+            beta /= x;
+    }
+    return fabs(beta) / (8.0 * sqrt(variance) / x + 0x1p-13);
+}
+
+enum { RATIO_O, RATIO_LSE, RATIO_MAX, RATIO_DQ, RATIO_DK, RATIO_DV, RATIO_GAIN, RATIO_COUNT };
+static const char *const ratio_words[RATIO_COUNT] = { "O", "LSE", "Max", "dQ", "dK", "dV", "gain of O" };
+
+/* All ratios of one kernel on one problem. own_forward: the backward pass reads the kernel's own O and Stats. */
+static void judge(double ratio[RATIO_COUNT], data *d, const emulated_kernel *kernel, bool own_forward)
+{
+    emulated e;
+    answers a;
+    data_answer(d);
+    emulate(&e, d, kernel);
+    if (own_forward) {
+        emulated_feed(&e, d);
+        emulated_destroy(&e);
+        emulate(&e, d, kernel);
+    }
+    fref_rounding r = fref_rounding_of(d->type, d->type);
+    r.partials_cast = !kernel->partials_fp32;
+    answers_create(&a, d, &r);
+    ratio[RATIO_O] = t1(e.o, a.f.o, a.f.o_sigma, a.f.o_bound, a.count_o);
+    ratio[RATIO_LSE] = tl(e.lse, a.f.lse, a.f.lse_tau, a.rows);
+    ratio[RATIO_MAX] = tl(e.max, a.f.max, a.f.max_tau, a.rows);
+    ratio[RATIO_DQ] = t1(e.dq, a.g.dq, a.g.dq_sigma, a.g.dq_bound, a.count_dq);
+    ratio[RATIO_DK] = t1(e.dk, a.g.dk, a.g.dk_sigma, a.g.dk_bound, a.count_dk);
+    ratio[RATIO_DV] = t1(e.dv, a.g.dv, a.g.dv_sigma, a.g.dv_bound, a.count_dv);
+    ratio[RATIO_GAIN] = gain(e.o, &a, a.rows, d->problem.dim_v);
+    answers_destroy(&a);
+    emulated_destroy(&e);
+}
+
+static void set_mask(fref_problem *p, int mask)
+{
+    p->has_right = mask > 0;
+    p->bottom_right = mask == 2;
+    p->has_left = mask == 3;
+    p->left = 17;
+    p->right = mask == 3 ? 4 : 0;
+}
+
+static const int64_t shapes[][6] = { /* heads_q, heads_kv, rows, keys, dim_qk, dim_v */
+                                     { 2, 2, 60, 70, 32, 32 }, { 4, 2, 33, 97, 64, 64 },  { 2, 1, 129, 65, 16, 48 },
+                                     { 3, 1, 1, 200, 64, 64 }, { 1, 1, 100, 130, 128, 128 } };
+
+Test(error_model, holds_for_a_right_kernel, .timeout = 280)
+{
+    const int32_t len_q[] = { 31, 5 }, len_kv[] = { 43, 60 };
+    double worst[RATIO_COUNT] = { 0 };
+    int cases = 0;
+    for (int type = 0; type < 3; type++)
+        for (int fill = 0; fill < FILL_COUNT; fill++)
+            for (int mask = 0; mask < 4; mask++)
+                for (int n = 0; n < 5; n++) {
+                    const int64_t *s = shapes[n];
+                    bool lengths = (n + mask + fill) % 3 == 0 && n < 3;
+                    fref_problem p = dense_problem(lengths ? 2 : 1, s[0], s[1], s[2], s[3], s[4], s[5]);
+                    set_mask(&p, mask);
+                    p.len_q = lengths ? len_q : NULL;
+                    p.len_kv = lengths ? len_kv : NULL;
+                    data d;
+                    data_create(&d, &p, (fref_type)type, (data_fill)fill, (uint64_t)(1000 + cases));
+                    emulated_kernel kernel = { .tile = cases % 2 ? 64 : 128, .reversed = cases % 7 == 0, .partials_fp32 = cases % 5 == 0 };
+                    double ratio[RATIO_COUNT];
+                    judge(ratio, &d, &kernel, cases % 5 == 4);
+                    for (int k = 0; k < RATIO_GAIN; k++) {
+                        cr_expect_leq(ratio[k], 1.0, "%s: %.4g, type %d, %s, mask %d, shape %d, lengths %d", ratio_words[k], ratio[k], type,
+                                      data_fill_words[fill], mask, n, lengths);
+                        worst[k] = fmax(worst[k], ratio[k]);
+                    }
+                    cases++;
+                    data_destroy(&d);
+                }
+    printf("%d right cases; worst", cases);
+    for (int k = 0; k < RATIO_GAIN; k++)
+        printf("  %s %.3f", ratio_words[k], worst[k]);
+    printf("\n");
+}
+
+/* The best ratio that finds a lie over the fills; every lie must be seen in every type. */
+static double strongest(fref_type type, lie_id lie, uint64_t seed, const char **by)
+{
+    static const int32_t len_q[] = { 150, 90 }, len_kv[] = { 200, 133 };
+    double best = 0.0;
+    for (int fill = 0; fill < FILL_COUNT; fill++) {
+        fref_problem p = dense_problem(2, 4, 2, 150, 200, 64, 64);
+        set_mask(&p, lie == LIE_CAUSAL_LOOSE ? 1 : lie == LIE_LEFT_LOOSE ? 3 : 0);
+        p.len_q = lie == LIE_LENGTH_LOOSE ? len_q : NULL;
+        p.len_kv = lie == LIE_LENGTH_LOOSE ? len_kv : NULL;
+        data d;
+        data_create(&d, &p, type, (data_fill)fill, seed);
+        double ratio[RATIO_COUNT];
+        judge(ratio, &d, &(emulated_kernel){ .lie = lie, .tile = 128 }, false);
+        for (int k = 0; k < RATIO_COUNT; k++)
+            if (ratio[k] > best && (k != RATIO_GAIN || fill == FILL_GAUSS)) {
+                best = ratio[k];
+                *by = ratio_words[k];
+            }
+        data_destroy(&d);
+    }
+    return best;
+}
+
+Test(error_model, is_exceeded_by_every_lie, .timeout = 280)
+{
+    double weakest = INFINITY;
+    for (int type = FREF_F16; type <= FREF_BF16; type++)
+        for (int lie = LIE_NONE + 1; lie < LIE_COUNT; lie++) {
+            const char *by = "";
+            double ratio = strongest((fref_type)type, (lie_id)lie, 77, &by);
+            printf("%s %-16s %10.4g by %s\n", type == FREF_F16 ? "f16 " : "bf16", lie_words[lie], ratio, by);
+            cr_expect_gt(ratio, 1.0, "%s passes", lie_words[lie]);
+            weakest = fmin(weakest, ratio);
+        }
+    printf("weakest lie %.4g\n", weakest);
+}
+
+/* A right kernel's own O differs from ours by its rounding, which enters dQ along the mean key and, where
+ * one key takes all of P, is all the error there is. */
+Test(error_model, judges_dq_without_the_kernels_own_o)
+{
+    fref_problem p = dense_problem(1, 2, 2, 64, 96, 64, 64);
+    data d;
+    data_create(&d, &p, FREF_BF16, FILL_NEEDLE, 5);
+    emulated_kernel kernel = { .tile = 64 };
+    emulated e;
+    answers a;
+    data_answer(&d);
+    emulate(&e, &d, &kernel);
+    emulated_feed(&e, &d);
+    emulated_destroy(&e);
+    emulate(&e, &d, &kernel);
+    d.o.type = FREF_F32; /* ours is not rounded to bf16 */
+    double *exact = e.o;
+    fref_rounding r = fref_rounding_of(FREF_BF16, FREF_BF16);
+    cr_assert_eq(fref_forward(&p, &d.q, &d.k, &d.v, &r, &(fref_forward_out){ .o = exact }), 0);
+    float as_f32[2 * 64 * 64];
+    for (int n = 0; n < 2 * 64 * 64; n++)
+        as_f32[n] = (float)exact[n];
+    const void *kernels_o = d.o.data;
+    d.o.data = as_f32;
+    for (int own = 0; own < 2; own++) {
+        r.own_o = own;
+        answers_create(&a, &d, &r);
+        double dq = t1(e.dq, a.g.dq, a.g.dq_sigma, a.g.dq_bound, a.count_dq), dk = t1(e.dk, a.g.dk, a.g.dk_sigma, a.g.dk_bound, a.count_dk);
+        printf("own_o %d: dQ %.3f, dK %.3f\n", own, dq, dk);
+        cr_expect(own ? dq > 1.0 : dq <= 1.0 && dk <= 1.0);
+        answers_destroy(&a);
+    }
+    d.o.data = kernels_o;
+    emulated_destroy(&e);
+    data_destroy(&d);
+}
