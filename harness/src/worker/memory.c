@@ -9,6 +9,7 @@
 
 #define WORKSPACE_GUARD ((size_t)1024)
 #define CHUNK ((size_t)1 << 20)
+#define ALIGNMENT ((size_t)16)
 
 #define TRY(expr)                                                                                                                          \
     do {                                                                                                                                   \
@@ -28,6 +29,19 @@ static fattn_status no_memory(char error[256])
     return FATTN_NO_MEMORY;
 }
 
+static bool make_bytes(unsigned char **out, const facts_block *block)
+{
+    unsigned char *bytes = malloc(block->lead + block->image.bytes);
+    *out = bytes ? bytes + block->lead : NULL;
+    return bytes != NULL;
+}
+
+static void free_bytes(unsigned char *bytes, const facts_block *block)
+{
+    if (bytes)
+        free(bytes - block->lead);
+}
+
 static fattn_status create_block(facts_memory *m, facts_tensor_id owner, char error[256])
 {
     const facts_problem *p = m->problem;
@@ -41,10 +55,8 @@ static fattn_status create_block(facts_memory *m, facts_tensor_id owner, char er
         snprintf(error, 256, "%s: no memory, or the tensor reaches outside its storage", facts_tensor_word(owner));
         return FATTN_NO_MEMORY;
     }
-    block->host = malloc(block->image.bytes);
-    if (block->output)
-        block->second = malloc(block->image.bytes);
-    if (!block->host || (block->output && !block->second))
+    block->lead = (ALIGNMENT - block->image.front % ALIGNMENT) % ALIGNMENT;
+    if (!make_bytes(&block->host, block) || (block->output && !make_bytes(&block->second, block)))
         return no_memory(error);
     fattn_status status = fattn_buffer_create(&block->device, m->worker->context, block->image.bytes);
     if (status != FATTN_OK)
@@ -114,8 +126,8 @@ void facts_memory_destroy(facts_memory *m)
     bool lost = !m->worker || m->worker->lost; /* a dead context releases by dying */
     for (int id = 0; id < FACTS_TENSOR_COUNT; id++) {
         facts_image_destroy(&m->block[id].image);
-        free(m->block[id].host);
-        free(m->block[id].second);
+        free_bytes(m->block[id].host, &m->block[id]);
+        free_bytes(m->block[id].second, &m->block[id]);
         if (!lost)
             fattn_buffer_destroy(context, m->block[id].device);
     }

@@ -13,6 +13,7 @@ typedef struct facts_block {
     facts_image image;
     unsigned char *host;   /* inputs: what was sent; outputs: what came back from the run over poison A */
     unsigned char *second; /* outputs: from the run over poison B */
+    size_t lead;           /* bytes before both in their allocations, so that the storage is aligned here whatever its skew there */
     void *device;
 } facts_block;
 

@@ -1,0 +1,262 @@
+#include "serve.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "../case/problem.h"
+#include "dump.h"
+#include "plans.h"
+#include "reply.h"
+#include "row.h"
+#include "trial.h"
+
+/* One request in hand. */
+typedef struct job {
+    facts_worker *worker;
+    const facts_request *request;
+    facts_problem problem;
+    fattn_decision *decision;
+    double decide_us;
+    facts_truth truth; /* made when the first configuration is run */
+    bool has_truth;
+    int32_t config; /* in hand; -1: none */
+} job;
+
+static double now_us(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
+}
+
+static void stage(void *owner, const char *word)
+{
+    job *j = owner;
+    facts_reply_stage(j->request->id, word, j->config);
+}
+
+static void refuse(job *j, const char *reason_class, const char *text)
+{
+    json_t *row = facts_row(j->request->text, FACTS_VERDICT_UNSUPPORTED);
+    json_object_set_new(row, "supported", json_false());
+    facts_row_reason(row, reason_class, NULL, text, NULL);
+    facts_reply_row(j->request->id, row, true, false);
+}
+
+static bool resolve(job *j)
+{
+    facts_case c;
+    facts_error error = { 0 };
+    if (!facts_case_parse(&c, j->request->text, &error)) {
+        refuse(j, "bad_problem", error.text);
+        return false;
+    }
+    switch (facts_problem_resolve(&j->problem, &c, &error)) {
+    case FACTS_RESOLVED:
+        break;
+    case FACTS_NOT_IMPLEMENTED:
+        refuse(j, "internal", error.text);
+        return false;
+    default:
+        refuse(j, "bad_problem", error.text);
+        return false;
+    }
+    if (j->problem.fill == FACTS_FILL_OTHER) {
+        refuse(j, "internal", "fill: this one is not implemented yet");
+        return false;
+    }
+    return true;
+}
+
+/* The verdict of a call that did not succeed. */
+static facts_verdict verdict_of(fattn_status status)
+{
+    switch (status) {
+    case FATTN_ENVIRONMENT:
+    case FATTN_NO_MEMORY:
+        return FACTS_VERDICT_INCONCLUSIVE;
+    case FATTN_BUILD_FAILED:
+        return FACTS_VERDICT_BUILD_FAIL;
+    case FATTN_DEVICE_FAULT:
+        return FACTS_VERDICT_EXEC_FAIL;
+    default:
+        return FACTS_VERDICT_UNSUPPORTED;
+    }
+}
+
+static void answer_failure(job *j, fattn_status status)
+{
+    json_t *row = facts_row(j->request->text, verdict_of(status));
+    facts_row_failure(row, status);
+    facts_reply_row(j->request->id, row, true, false);
+}
+
+/* Asks; answers no by itself. */
+static bool decide(job *j)
+{
+    uint32_t ask = FATTN_ASK_A;
+    if (j->request->explain)
+        ask |= FATTN_ASK_B | FATTN_ASK_FALLBACK | FATTN_ASK_INSTANT;
+    stage(j, "decide");
+    double since = now_us();
+    fattn_status status = fattn_decide(&j->decision, j->worker->context, &j->problem.ask, ask);
+    j->decide_us = now_us() - since;
+    if (!j->decision) {
+        answer_failure(j, status);
+        return false;
+    }
+    if (fattn_decision_supported(j->decision))
+        return true;
+    bool unasked = fattn_decision_reason(j->decision) == FATTN_REASON_ENVIRONMENT;
+    json_t *row = facts_row(j->request->text, unasked ? FACTS_VERDICT_INCONCLUSIVE : FACTS_VERDICT_UNSUPPORTED);
+    facts_row_decision(row, j->decision);
+    json_object_set_new(row, "decide_us", json_real(j->decide_us));
+    facts_reply_row(j->request->id, row, true, false);
+    return false;
+}
+
+/* ---- one configuration ------------------------------------------------------------------------------------------------------ */
+
+static bool prepare(job *j, json_t *row)
+{
+    char error[256] = "";
+    if (j->has_truth)
+        return true;
+    stage(j, "reference");
+    fattn_status status = facts_truth_create(&j->truth, j->worker, &j->problem, error);
+    if (status == FATTN_OK) {
+        j->has_truth = true;
+        return true;
+    }
+    j->worker->lost = status == FATTN_DEVICE_FAULT;
+    facts_truth_destroy(&j->truth);
+    facts_row_verdict(row, verdict_of(status));
+    facts_row_reason(row, fattn_status_name(status), NULL, error, NULL);
+    return false;
+}
+
+static void report_trial(job *j, json_t *row, const facts_trial *trial)
+{
+    facts_row_verdict(row, trial->status == FATTN_OK ? trial->verdict : verdict_of(trial->status));
+    if (trial->status != FATTN_OK)
+        facts_row_reason(row, fattn_status_name(trial->status), NULL, trial->text, NULL);
+    else if (trial->text[0])
+        facts_row_reason(row, NULL, NULL, trial->text, NULL);
+    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
+        if (trial->judged[id])
+            facts_row_judgement(row, facts_tensor_word(id), &trial->judgement[id]);
+    if (trial->exec_us > 0)
+        json_object_set_new(row, "exec_us", json_real(trial->exec_us));
+    if (j->problem.ask.pass == FATTN_BACKWARD)
+        json_object_set_new(row, "inputs_from", json_string("reference"));
+}
+
+static void run(job *j, json_t *row, const fattn_plan *plan)
+{
+    char error[256] = "";
+    facts_trial trial;
+    if (!prepare(j, row))
+        return;
+    facts_trial_options options = { .once = j->request->trace, .stage = stage, .owner = j };
+    facts_trial_run(&trial, &j->truth, plan, &options);
+    report_trial(j, row, &trial);
+    if (j->request->dump[0] && trial.status == FATTN_OK)
+        json_object_set_new(row, "dumped", facts_dump(&j->truth, j->request->dump, error));
+    if (error[0])
+        facts_row_reason(row, NULL, NULL, error, NULL);
+}
+
+static void build_and_run(job *j, json_t *row, const fattn_plan_options *options, bool execute)
+{
+    fattn_plan *plan = NULL;
+    stage(j, "build");
+    fattn_status status = facts_plan_get(&plan, j->worker->context, &j->problem.ask, options, j->request, execute);
+    if (status != FATTN_OK) {
+        facts_row_verdict(row, verdict_of(status));
+        facts_row_failure(row, status);
+        return;
+    }
+    const fattn_engine *engine = fattn_plan_engine(plan);
+    if (engine)
+        facts_row_engine(row, engine);
+    json_object_set_new(row, "plan_ms", json_real(fattn_plan_ms(plan)));
+    json_object_set_new(row, "workspace_bytes", json_integer((json_int_t)fattn_plan_workspace_bytes(plan)));
+    if (execute)
+        run(j, row, plan);
+    fattn_plan_destroy(plan);
+}
+
+/* Makes the row of one configuration; `engine` NULL: whichever the library takes. True when more may follow. */
+static bool answer(job *j, const fattn_plan_options *options, const fattn_engine *engine, bool last)
+{
+    json_t *row = facts_row(j->request->text, FACTS_VERDICT_PASS);
+    bool described = j->worker->device == FACTS_DEVICE_DESCRIBED;
+    bool execute = j->request->what == FACTS_DO_RUN && !described;
+    facts_row_decision(row, j->decision);
+    json_object_set_new(row, "decide_us", json_real(j->decide_us));
+    if (engine)
+        facts_row_engine(row, engine);
+    if (execute || j->request->what == FACTS_DO_PLAN)
+        build_and_run(j, row, options, execute);
+    bool pass = strcmp(json_string_value(json_object_get(row, "verdict")), facts_verdict_words[FACTS_VERDICT_PASS]) == 0;
+    last = last || (j->request->first_bad_only && !pass) || j->worker->lost;
+    facts_reply_row(j->request->id, row, last, j->worker->lost);
+    return !last;
+}
+
+static void answer_all(job *j)
+{
+    int32_t count = (int32_t)fattn_decision_engine_count(j->decision, FATTN_MODE_A), from = j->request->from_config;
+    if (from >= count) {
+        facts_reply_none(j->request->id);
+        return;
+    }
+    for (j->config = from; j->config < count; j->config++) {
+        fattn_plan_options options = FATTN_PLAN_OPTIONS_INIT;
+        options.config = j->config;
+        if (!answer(j, &options, fattn_decision_engine(j->decision, FATTN_MODE_A, (size_t)j->config), j->config + 1 == count))
+            return;
+    }
+}
+
+static void answer_engine(job *j, int64_t index)
+{
+    size_t count = fattn_decision_engine_count(j->decision, FATTN_MODE_A);
+    fattn_plan_options options = FATTN_PLAN_OPTIONS_INIT;
+    options.engine = index;
+    for (size_t i = 0; i < count; i++) {
+        const fattn_engine *engine = fattn_decision_engine(j->decision, FATTN_MODE_A, i);
+        if (engine->index != index)
+            continue;
+        j->config = engine->config;
+        answer(j, &options, engine, true);
+        return;
+    }
+    json_t *row = facts_row(j->request->text, FACTS_VERDICT_UNSUPPORTED);
+    facts_row_decision(row, j->decision);
+    json_object_set_new(row, "supported", json_false());
+    facts_row_reason(row, "unsupported", NULL, "engine: heuristics do not offer this one here", "engines[] lists those that are");
+    facts_reply_row(j->request->id, row, true, false);
+}
+
+static void answer_configurations(job *j)
+{
+    fattn_plan_options options = FATTN_PLAN_OPTIONS_INIT;
+    size_t count = fattn_decision_engine_count(j->decision, FATTN_MODE_A);
+    if (j->problem.engine == FACTS_ENGINE_ALL && count > 0)
+        answer_all(j);
+    else if (j->problem.engine >= 0)
+        answer_engine(j, j->problem.engine);
+    else
+        answer(j, &options, count ? fattn_decision_engine(j->decision, FATTN_MODE_A, 0) : NULL, true);
+}
+
+void facts_serve(facts_worker *worker, const facts_request *request)
+{
+    job j = { .worker = worker, .request = request, .config = -1 };
+    if (resolve(&j) && decide(&j))
+        answer_configurations(&j);
+    if (j.has_truth)
+        facts_truth_destroy(&j.truth);
+    fattn_decision_destroy(j.decision);
+}

@@ -1,0 +1,11 @@
+/* Answers one request: resolve, decide, plan, run, rows. */
+#ifndef FACTS_SERVE_H
+#define FACTS_SERVE_H
+
+#include "request.h"
+#include "target.h"
+
+/* Every request ends with exactly one reply that says "last". When worker->lost is set on return, the process must end. */
+void facts_serve(facts_worker *worker, const facts_request *request);
+
+#endif

@@ -1,0 +1,27 @@
+/* One configuration of one case, executed over two poisons and judged. */
+#ifndef FACTS_TRIAL_H
+#define FACTS_TRIAL_H
+
+#include "truth.h"
+
+typedef struct facts_trial {
+    fattn_status status; /* of the calls; FATTN_OK: judged */
+    facts_verdict verdict;
+    facts_judgement judgement[FACTS_TENSOR_COUNT];
+    bool judged[FACTS_TENSOR_COUNT];
+    double exec_us; /* 0: not measured */
+    char text[400]; /* why the verdict is not a pass, when the errors do not say it */
+} facts_trial;
+
+/* Called before each step: "exec", "judge". */
+typedef void facts_stage_hook(void *owner, const char *stage);
+
+typedef struct facts_trial_options {
+    bool once; /* a single launch: no second poison, no timing, no repeats */
+    facts_stage_hook *stage;
+    void *owner;
+} facts_trial_options;
+
+void facts_trial_run(facts_trial *out, facts_truth *truth, const fattn_plan *plan, const facts_trial_options *options);
+
+#endif

@@ -1,0 +1,55 @@
+#include "truth.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "../numbers/fill.h"
+#include "../numbers/oracle.h"
+
+static int expect(facts_truth *t, const facts_problem *p, int32_t cudnn_version)
+{
+    facts_memory *m = &t->memory;
+    facts_storages in = facts_memory_storages(m);
+    if (p->ask.pass == FATTN_FORWARD)
+        return facts_expect_forward(&t->expectation, p, &in, cudnn_version);
+    int status = facts_expect_inputs(p, &in, facts_memory_storage(m, FACTS_TENSOR_O, FACTS_PATTERN_A),
+                                     facts_memory_storage(m, FACTS_TENSOR_STATS, FACTS_PATTERN_A));
+    return status ? status : facts_expect_backward(&t->expectation, p, &in);
+}
+
+static void weigh_trust(facts_truth *t, const facts_problem *p)
+{
+    bool scores_matter = facts_oracle_two_keys(p);
+    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++) {
+        bool zero_anyway = !scores_matter && (id == FACTS_TENSOR_DQ || id == FACTS_TENSOR_DK);
+        if (!facts_tensor_is_output(p, id) || !facts_fill_is_dense(p->fill) || zero_anyway)
+            continue;
+        facts_rule rule = facts_expectation_rule(&t->expectation, id, FACTS_PATTERN_A);
+        t->untrusted[id] = !facts_judge_trusts(&p->tensor[id], &rule);
+    }
+}
+
+fattn_status facts_truth_create(facts_truth *out, facts_worker *worker, const facts_problem *problem, char error[256])
+{
+    *out = (facts_truth){ 0 };
+    fattn_status status = facts_memory_create(&out->memory, worker, problem, error);
+    if (status != FATTN_OK)
+        return status;
+    switch (expect(out, problem, worker->info.cudnn_version)) {
+    case 0:
+        weigh_trust(out, problem);
+        return FATTN_OK;
+    case ENOTSUP:
+        snprintf(error, 256, "dtype: the reference does not know this type yet");
+        return FATTN_INTERNAL;
+    default:
+        snprintf(error, 256, "no memory for the reference");
+        return FATTN_NO_MEMORY;
+    }
+}
+
+void facts_truth_destroy(facts_truth *t)
+{
+    facts_expectation_destroy(&t->expectation);
+    facts_memory_destroy(&t->memory);
+}
