@@ -1,6 +1,4 @@
 /* The list of planned cases: from texts to files to suites to cases, each name once. */
-#include <dirent.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,10 +8,10 @@
 #define XXH_STATIC_LINKING_ONLY
 #include <xxhash.h>
 
+#include "file.h"
 #include "suite.h"
 
 #define DEFAULT_LIMIT 1000000
-#define MOST_BYTES (16u << 20) /* of one file of cases */
 #define MOST_TRIES_PER_CASE 4096
 
 struct facts_cases {
@@ -41,34 +39,9 @@ static const char *keep(facts_cases *cases, char *text)
     return text;
 }
 
-static char *read_file(const char *path, facts_error *error)
-{
-    FILE *file = fopen(path, "rb");
-    struct stat status;
-    char *text = NULL;
-    if (file == NULL || fstat(fileno(file), &status) != 0) {
-        facts_fail(error, path, 1, 1, "cannot be read: %s", strerror(errno));
-    } else if (!S_ISREG(status.st_mode) || (uint64_t)status.st_size > MOST_BYTES) {
-        facts_fail(error, path, 1, 1, "not a file of at most %u MiB", MOST_BYTES >> 20);
-    } else if ((text = calloc(1, (size_t)status.st_size + 1)) == NULL) {
-        facts_fail(error, path, 1, 1, "no memory");
-    } else {
-        size_t got = fread(text, 1, (size_t)status.st_size, file);
-        const char *nul = memchr(text, '\0', got);
-        if (ferror(file) || nul != NULL) {
-            facts_fail(error, path, 1, 1, nul != NULL ? "not a text" : "cannot be read");
-            free(text);
-            text = NULL;
-        }
-    }
-    if (file != NULL)
-        fclose(file);
-    return text;
-}
-
 static bool add_file(facts_cases *cases, const char *path, facts_error *error)
 {
-    char *text = read_file(path, error);
+    char *text = facts_text_file(path, error);
     if (text == NULL)
         return false;
     const char *kept = keep(cases, text), *name = kept == NULL ? NULL : keep(cases, strdup(path));
@@ -77,24 +50,14 @@ static bool add_file(facts_cases *cases, const char *path, facts_error *error)
     return facts_suite_read(&cases->suite, kept, name, error);
 }
 
-static int is_cases_file(const struct dirent *entry)
-{
-    size_t length = strlen(entry->d_name);
-    return length > 6 && entry->d_name[0] != '.' && strcmp(entry->d_name + length - 6, ".cases") == 0;
-}
-
 static bool add_folder(facts_cases *cases, const char *folder, facts_error *error)
 {
-    struct dirent **entries = NULL;
-    int count = scandir(folder, &entries, is_cases_file, alphasort);
-    bool ok = count > 0 || facts_fail(error, folder, 1, 1, count < 0 ? "cannot be read" : "no .cases file in this folder");
-    for (int i = 0; i < count; i++) {
-        char path[4096];
-        snprintf(path, sizeof path, "%s/%s", folder, entries[i]->d_name);
-        ok = ok && add_file(cases, path, error);
-        free(entries[i]);
-    }
-    free(entries);
+    char **paths;
+    size_t count = facts_folder_files(folder, ".cases", &paths);
+    bool ok = count > 0 || facts_fail(error, folder, 1, 1, "no .cases file can be read in this folder");
+    for (size_t i = 0; i < count && ok; i++)
+        ok = add_file(cases, paths[i], error);
+    facts_folder_free(paths, count);
     return ok;
 }
 
@@ -106,24 +69,21 @@ static bool exists(const char *path, bool folder)
 
 static bool no_such(const char *text, const char *suite_dir, facts_error *error)
 {
-    char quote[FACTS_QUOTE_MAX], hint[FACTS_QUOTE_MAX], folder[4096], names[24][64];
+    char quote[FACTS_QUOTE_MAX], hint[FACTS_QUOTE_MAX], folder[4096], **paths;
     facts_nearest nearest = facts_nearest_start(facts_span_of(text));
-    static const char *const folders[] = { "regress", "reject" };
-    for (int i = 0; i < 2; i++)
-        facts_nearest_offer(&nearest, folders[i], strlen(folders[i]));
-    struct dirent **entries = NULL;
+    facts_nearest_offer(&nearest, "regress", strlen("regress"));
+    facts_nearest_offer(&nearest, "reject", strlen("reject"));
     snprintf(folder, sizeof folder, "%s/suites", suite_dir != NULL ? suite_dir : "");
-    int count = suite_dir != NULL ? scandir(folder, &entries, is_cases_file, alphasort) : 0;
-    for (int i = 0; i < count; i++) {
-        if (i < 24) {
-            snprintf(names[i], sizeof names[i], "%.*s", (int)(strlen(entries[i]->d_name) - 6), entries[i]->d_name);
-            facts_nearest_offer(&nearest, names[i], strlen(names[i]));
-        }
-        free(entries[i]);
+    size_t count = suite_dir != NULL ? facts_folder_files(folder, ".cases", &paths) : 0;
+    for (size_t i = 0; i < count; i++) {
+        const char *name = strrchr(paths[i], '/') + 1;
+        facts_nearest_offer(&nearest, name, strlen(name) - strlen(".cases"));
     }
-    free(entries);
+    facts_nearest_hint(&nearest, hint);
+    if (suite_dir != NULL)
+        facts_folder_free(paths, count);
     return facts_fail(error, "cases", 1, 1, "%s is neither a case (key=value), nor a suite, nor a file%s",
-                      facts_quote(quote, facts_span_of(text)), facts_nearest_hint(&nearest, hint));
+                      facts_quote(quote, facts_span_of(text)), hint);
 }
 
 /* One of CASES on the command line. */

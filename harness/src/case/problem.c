@@ -153,6 +153,8 @@ static facts_resolve_status resolve_sizes(resolution *r)
     return FACTS_RESOLVED;
 }
 
+#define MOST_WINDOW (UINT64_C(1) << 30) /* of the library */
+
 static facts_resolve_status resolve_band(resolution *r)
 {
     fattn_problem *ask = &r->out->ask;
@@ -160,14 +162,14 @@ static facts_resolve_status resolve_band(resolution *r)
     facts_span left = facts_span_cut(&right, ':');
     uint64_t bound;
     if (!facts_span_is(left, "inf")) {
-        if (!facts_read_integer(left, INT32_MAX, &bound))
-            return say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_WINDOW, "a bound must be below 2147483648");
+        if (!facts_read_integer(left, MOST_WINDOW, &bound))
+            return say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_WINDOW, "a bound is at most 2^30; inf for none");
         ask->has_left = 1;
         ask->window_left = (int64_t)bound;
     }
     if (!facts_span_is(right, "inf")) {
-        if (!facts_read_integer(right, INT32_MAX, &bound))
-            return say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_WINDOW, "a bound must be below 2147483648");
+        if (!facts_read_integer(right, MOST_WINDOW, &bound))
+            return say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_WINDOW, "a bound is at most 2^30; inf for none");
         ask->has_right = 1;
         ask->window_right = (int64_t)bound;
     }

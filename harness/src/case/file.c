@@ -1,0 +1,75 @@
+#include "file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define MOST_BYTES (16u << 20)
+
+char *facts_text_file(const char *path, facts_error *error)
+{
+    FILE *file = fopen(path, "rb");
+    struct stat status;
+    char *text = NULL;
+    if (file == NULL || fstat(fileno(file), &status) != 0) {
+        facts_fail(error, path, 1, 1, "cannot be read: %s", strerror(errno));
+    } else if (!S_ISREG(status.st_mode) || (uint64_t)status.st_size > MOST_BYTES) {
+        facts_fail(error, path, 1, 1, "not a file of at most %u MiB", MOST_BYTES >> 20);
+    } else if ((text = calloc(1, (size_t)status.st_size + 1)) == NULL) {
+        facts_fail(error, path, 1, 1, "no memory");
+    } else {
+        size_t got = fread(text, 1, (size_t)status.st_size, file);
+        const char *nul = memchr(text, '\0', got);
+        if (ferror(file) || nul != NULL) {
+            facts_fail(error, path, 1, 1, nul != NULL ? "not a text" : "cannot be read");
+            free(text);
+            text = NULL;
+        }
+    }
+    if (file != NULL)
+        fclose(file);
+    return text;
+}
+
+static bool ends(const char *name, const char *suffix)
+{
+    size_t length = strlen(name), letters = strlen(suffix);
+    return name[0] != '.' && length > letters && strcmp(name + length - letters, suffix) == 0;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+size_t facts_folder_files(const char *folder, const char *suffix, char ***out)
+{
+    *out = NULL;
+    DIR *entries = opendir(folder);
+    if (entries == NULL)
+        return 0;
+    size_t count = 0;
+    for (struct dirent *entry; (entry = readdir(entries)) != NULL;) {
+        if (!ends(entry->d_name, suffix))
+            continue;
+        char *path = NULL, **paths = realloc(*out, (count + 1) * sizeof *paths);
+        if (paths == NULL || asprintf(&path, "%s/%s", folder, entry->d_name) < 0)
+            break;
+        *out = paths;
+        paths[count++] = path;
+    }
+    closedir(entries);
+    if (count > 0)
+        qsort(*out, count, sizeof **out, by_name);
+    return count;
+}
+
+void facts_folder_free(char **paths, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        free(paths[i]);
+    free(paths);
+}
