@@ -24,13 +24,13 @@ bundle_data() {
     local tree=$1 site
     cp -r "$home/cases" "$tree/cases"
     cp -r "$home/lib/devices" "$tree/devices"
-    mkdir -p "$tree/ci" "$tree/reports/vendor"
+    mkdir -p "$tree/ci" "$tree/reports"
     cp "$home/ci/cudnn.lock" "$home/ci/cudnn_install.py" "$tree/ci/"
     cp -r "$home/reports/facts_reports" "$tree/reports/"
     site=$("$venv/bin/python" -c 'import jinja2, pathlib; print(pathlib.Path(jinja2.__file__).parent.parent)')
-    cp -r "$site/jinja2" "$site/markupsafe" "$tree/reports/vendor/"
+    cp -r "$site/jinja2" "$site/markupsafe" "$tree/reports/" # beside our package: one PYTHONPATH finds both
     find "$tree" -name __pycache__ -prune -exec rm -rf {} +
-    find "$tree/reports/vendor" -name '*.so' -delete # the pure Python form runs with every Python 3
+    find "$tree/reports" -name '*.so' -delete # the pure Python form runs with every Python 3
     cp "$home/LICENSE" "$tree/"
 }
 

@@ -38,7 +38,7 @@ run_tests() {
     install_packages "$packages" "$home/ci/packages-test.txt"
     set_up
     run_environment
-    configure release -DFACTS_TESTS=ON
+    configure release -DFACTS_TESTS=ON "-DFACTS_WERROR=$werror"
     "$release/bin/facts" cudnn install "$TEST_CUDNN" >/dev/null
     echo "building the tests"
     cmake --build "$release" >"$build/test-build.log" 2>&1 || { tail -n 40 "$build/test-build.log"; die 1 "the tests do not compile"; }

@@ -29,12 +29,10 @@ static char **environment(const char *path)
 
 static void python_path(char *out, size_t bytes)
 {
-    char reports[FACTS_PATH], vendor[FACTS_PATH];
+    char reports[FACTS_PATH];
     out[0] = 0;
-    if (!facts_home_path("reports", reports))
-        return;
-    bool vendored = facts_home_path("reports/vendor", vendor) != NULL;
-    (void)snprintf(out, bytes, "PYTHONPATH=%s%s%s", reports, vendored ? ":" : "", vendored ? vendor : "");
+    if (facts_home_path("reports", reports))
+        (void)snprintf(out, bytes, "PYTHONPATH=%s", reports);
 }
 
 static int spawn(const char *python, char *const argv[], char **env, pid_t *child)
@@ -70,7 +68,7 @@ static int wait_for(pid_t child, const char *python, facts_message *message)
 int facts_python_run(const char *const argv[], facts_message *message)
 {
     const char *named = getenv("FACTS_PYTHON"), *python = named && *named ? named : "python3";
-    char *full[MOST_ARGUMENTS + 2] = { (char *)python }, path[3 * FACTS_PATH];
+    char *full[MOST_ARGUMENTS + 2] = { (char *)python }, path[FACTS_PATH + 16];
     int count = 0;
     for (; argv[count]; count++) {
         if (count == MOST_ARGUMENTS) {
