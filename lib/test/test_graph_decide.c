@@ -1,0 +1,280 @@
+/* The graphs, put to a real cuDNN for a described H100: every composite graph of the scope is recognised, by the engines that
+ * ran it on a real one, and some are compiled. Needs a build: FACTS_TEST_CUDNN is its folder, FACTS_TEST_NVRTC the NVRTC it needs
+ * below 9.21. Without the first the CUDA toolkit's own is taken; without that the tests are skipped. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "fattn/fattn.h"
+
+#define TOOLKIT "/usr/local/cuda/lib64"
+
+static fattn_context *context;
+static int version;
+
+static const char *given(const char *name, const char *otherwise)
+{
+    const char *value = getenv(name);
+    return value != NULL && value[0] != '\0' ? value : otherwise;
+}
+
+static bool exists(const char *dir, const char *file)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s", dir, file);
+    return access(path, R_OK) == 0;
+}
+
+static char *read_file(const char *path)
+{
+    static char text[65536];
+    FILE *file = fopen(path, "r");
+    cr_assert_not_null(file, "%s", path);
+    text[fread(text, 1, sizeof text - 1, file)] = '\0';
+    fclose(file);
+    return text;
+}
+
+static void open_context(void)
+{
+    const char *dir = given("FACTS_TEST_CUDNN", TOOLKIT);
+    if (!exists(dir, "libcudnn_graph.so.9"))
+        cr_skip_test("no cuDNN here: set FACTS_TEST_CUDNN");
+    char driver[4096], device[4096];
+    snprintf(driver, sizeof driver, "%s/nulldriver/libcuda.so.1", given("FACTS_BIN", "bin"));
+    snprintf(device, sizeof device, "%s/lib/devices/h100-sxm.json", given("FACTS_SOURCE", "."));
+    if (!exists(dir, "libcudnn_engines_precompiled.so.9"))
+        setenv("CUDNN_LIB_CONFIG", "GRAPH_JIT_ONLY", 1);
+    fattn_context_options options = FATTN_CONTEXT_OPTIONS_INIT;
+    options.cudnn_dir = dir;
+    options.nvrtc = given("FACTS_TEST_NVRTC", TOOLKIT "/libnvrtc.so.13");
+    options.driver = driver;
+    options.device_json = read_file(device);
+    options.device_kind = FATTN_DEVICE_DESCRIBED;
+    cr_assert_eq(fattn_context_create(&context, &options), FATTN_OK, "%s", fattn_last_error());
+    fattn_context_info info = { .struct_size = sizeof info };
+    cr_assert_eq(fattn_context_info_get(context, &info), FATTN_OK);
+    version = info.cudnn_version;
+}
+
+static void close_context(void)
+{
+    fattn_context_destroy(context);
+}
+
+TestSuite(graph_decide, .init = open_context, .fini = close_context, .timeout = 300);
+
+/* The engines of mode A, each once, in order: "2,1"; or "class: text" of a refusal. */
+static const char *answer(fattn_problem p)
+{
+    static char text[1024];
+    fattn_decision *decision = NULL;
+    const fattn_status st = fattn_decide(&decision, context, &p, FATTN_ASK_A);
+    if (decision == NULL) {
+        snprintf(text, sizeof text, "status %s: %s", fattn_status_name(st), fattn_last_error());
+        return text;
+    }
+    text[0] = '\0';
+    if (!fattn_decision_supported(decision))
+        snprintf(text, sizeof text, "%s: %s", fattn_status_name((fattn_status)fattn_decision_reason(decision)),
+                 fattn_decision_text(decision));
+    for (size_t i = 0; i < fattn_decision_engine_count(decision, FATTN_MODE_A); i++) {
+        const long index = (long)fattn_decision_engine(decision, FATTN_MODE_A, i)->index;
+        bool seen = false;
+        for (size_t j = 0; j < i; j++)
+            seen |= fattn_decision_engine(decision, FATTN_MODE_A, j)->index == index;
+        if (!seen)
+            snprintf(text + strlen(text), sizeof text - strlen(text), "%s%ld", i == 0 ? "" : ",", index);
+    }
+    fattn_decision_destroy(decision);
+    return text;
+}
+
+typedef struct row {
+    const char *name;
+    const char *forward; /* NULL: not asked */
+    const char *backward;
+    fattn_problem problem;
+} row;
+
+#define ROW(name, forward, backward, ...)                                                                                          \
+    {                                                                                                                              \
+        name, forward, backward,                                                                                                   \
+        {                                                                                                                          \
+            .struct_size = sizeof(fattn_problem), .batch = 2, .heads_q = 8, __VA_ARGS__                                            \
+        }                                                                                                                          \
+    }
+#define S512 .seq_q = 512, .seq_kv = 512
+#define D128 S512, .dim_qk = 128
+#define CROSS .seq_q = 256, .seq_kv = 512, .dim_qk = 128
+#define KEYS_OF(stride_b, stride_h, stride_s)                                                                                      \
+    {                                                                                                                              \
+        stride_b, stride_h, stride_s, 1                                                                                            \
+    }
+
+static const row rows[] = {
+    ROW("plain", "2,1", "6,7", D128),
+    ROW("f16", "2,1", "6,7", D128, .dtype = FATTN_F16),
+    ROW("f32", "1", NULL, D128, .dtype = FATTN_F32),
+    ROW("stats", "2,1", NULL, D128, .outputs = FATTN_WANT_STATS),
+    ROW("max and sum_exp", "2,1", NULL, D128, .outputs = FATTN_WANT_MAX | FATTN_WANT_SUM_EXP),
+    ROW("scale", "2,1", "6,7", D128, .has_attn_scale = 1, .attn_scale = 0.5),
+    ROW("causal", "2,1", "6,7", D128, .has_right = 1),
+    ROW("causal_br", "2,1", "6,7", CROSS, .has_right = 1, .align = FATTN_BOTTOM_RIGHT),
+    ROW("window 40:0", "2,1", "6,7", D128, .has_right = 1, .has_left = 1, .window_left = 40),
+    ROW("window 40:3", "2,1", "6,7", D128, .has_right = 1, .has_left = 1, .window_left = 40, .window_right = 3),
+    ROW("window 40:inf", "2,1", "6,7", D128, .has_left = 1, .window_left = 40),
+    ROW("window inf:3", "2,1", "6,7", D128, .has_right = 1, .window_right = 3),
+    ROW("window 40:0 br", "2,1", "6,7", CROSS, .has_right = 1, .has_left = 1, .window_left = 40, .align = FATTN_BOTTOM_RIGHT),
+    ROW("padding", "2,1", "6,7", D128, .padding = 1),
+    ROW("padding causal", "2,1", "6,7", D128, .padding = 1, .has_right = 1),
+    ROW("padding causal_br", "2,1", "6,7", CROSS, .padding = 1, .has_right = 1, .align = FATTN_BOTTOM_RIGHT),
+    ROW("padding window tl", "2,1", "6,7", D128, .padding = 1, .has_right = 1, .has_left = 1, .window_left = 40),
+    ROW("padding window br", "2,1", "6,7", CROSS, .padding = 1, .has_right = 1, .has_left = 1, .window_left = 40, .window_right = 3,
+        .align = FATTN_BOTTOM_RIGHT),
+    ROW("grouped", "2,1", "6,7", D128, .heads_k = 2),
+    ROW("hk != hv", "2,1", "6,7", D128, .heads_k = 4, .heads_v = 2),
+    ROW("only V grouped", "2,1", "6,7", D128, .heads_k = 8, .heads_v = 2),
+    ROW("keys broadcast over b", "2,1", "6,7", D128, .k_strides = KEYS_OF(0, 128, 1024), .v_strides = KEYS_OF(0, 128, 1024)),
+    ROW("keys broadcast over h", "2,1", "6,7", D128, .k_strides = KEYS_OF(512 * 128, 0, 128)),
+    ROW("sbhd", "2,1", "6,7", D128, .q_strides = KEYS_OF(1024, 128, 2048), .k_strides = KEYS_OF(1024, 128, 2048)),
+    ROW("bhsd", "2,1", "6,7", D128, .q_strides = KEYS_OF(8 * 512 * 128, 512 * 128, 128)),
+    ROW("bs3hd", "2,1", "6,7", D128, .q_strides = KEYS_OF(512 * 3072, 128, 3072), .k_strides = KEYS_OF(512 * 3072, 128, 3072)),
+    ROW("d 64", "2,1", "6,7", S512, .dim_qk = 64),
+    ROW("d 72", "2,1", "6,7", S512, .dim_qk = 72),
+    ROW("d 256", "2,1", "6", S512, .dim_qk = 256),
+    ROW("d 192/128", "2,1", "6", S512, .dim_qk = 192, .dim_v = 128),
+    ROW("d 512", "1", NULL, S512, .dim_qk = 512),
+    ROW("decode", "1", "6,7", .seq_q = 1, .seq_kv = 512, .dim_qk = 128),
+    ROW("s 1", "1", "6,7", .seq_q = 1, .seq_kv = 1, .dim_qk = 128),
+    ROW("odd lengths", "2,1", "6,7", .seq_q = 100, .seq_kv = 97, .dim_qk = 128),
+    ROW("repeating", NULL, "6,7", D128, .deterministic = 1),
+    ROW("repeating, grouped, padding, causal", NULL, "6,7", D128, .deterministic = 1, .heads_k = 2, .padding = 1, .has_right = 1),
+};
+
+static void ask_every_row(fattn_spelling spelling)
+{
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        fattn_problem p = rows[i].problem;
+        p.spelling = spelling;
+        if (rows[i].forward != NULL)
+            cr_expect_str_eq(answer(p), rows[i].forward, "forward, %s: %s", rows[i].name, answer(p));
+        p.pass = FATTN_BACKWARD;
+        if (rows[i].backward != NULL)
+            cr_expect_str_eq(answer(p), rows[i].backward, "backward, %s: %s", rows[i].name, answer(p));
+    }
+}
+
+/* Numbers of engines mean something from 9.15 on. */
+static void need(int least)
+{
+    if (version < least)
+        cr_skip_test("this cuDNN is too old");
+}
+
+Test(graph_decide, engines_recognise_every_expanded_graph)
+{
+    need(91500);
+    ask_every_row(FATTN_SPELLING_EXPANDED);
+}
+
+Test(graph_decide, engines_recognise_every_graph_of_single_operations)
+{
+    need(92000);
+    ask_every_row(FATTN_SPELLING_SINGLE);
+}
+
+static void expect_start(fattn_problem p, const char *start)
+{
+    const char *got = answer(p);
+    cr_expect_eq(strncmp(got, start, strlen(start)), 0, "got '%s', want '%s'", got, start);
+}
+
+#define PROBLEM(...) ((fattn_problem){ .struct_size = sizeof(fattn_problem), .batch = 2, .heads_q = 8, S512, __VA_ARGS__ })
+
+Test(graph_decide, a_refusal_carries_cudnns_own_reason)
+{
+    expect_start(PROBLEM(.dim_qk = 100), "unsupported: Embedding dim per head for q and k is not a multiple of 8");
+    expect_start(PROBLEM(.dim_qk = 264, .pass = FATTN_BACKWARD), "unsupported: Embedding dim per head for q and k");
+    expect_start(PROBLEM(.dim_qk = 128, .pass = FATTN_BACKWARD, .dtype = FATTN_F32), "unsupported: ");
+}
+
+Test(graph_decide, row_outputs_are_refused_where_they_would_stay_unwritten)
+{
+    for (uint32_t outputs = 0; outputs < 8; outputs++) {
+        const bool expanded = outputs == 0 || outputs == FATTN_WANT_STATS || outputs == (FATTN_WANT_MAX | FATTN_WANT_SUM_EXP);
+        fattn_problem p = PROBLEM(.dim_qk = 128, .outputs = outputs);
+        expect_start(p, expanded || version >= 92000 ? "2,1" : "policy: outputs: ");
+        p.spelling = FATTN_SPELLING_EXPANDED;
+        expect_start(p, expanded ? "2,1" : "policy: outputs: ");
+        p.spelling = FATTN_SPELLING_SINGLE;
+        expect_start(p, version >= 92000 ? "2,1" : "unsupported: spelling single needs cuDNN 9.20");
+    }
+}
+
+Test(graph_decide, strides_off_16_bytes_are_refused_after_cudnn_said_yes)
+{
+    fattn_problem p = PROBLEM(.dim_qk = 128, .k_strides = KEYS_OF(512 * 1028, 128, 1028));
+    expect_start(p, "policy: k_strides: ");
+    p.guards_off = 1;
+    expect_start(p, "2,1");
+}
+
+Test(graph_decide, what_is_not_implemented_is_internal)
+{
+    expect_start(PROBLEM(.dim_qk = 128, .impl = FATTN_IMPL_UNIFIED), "internal: not implemented: impl unified");
+    expect_start(PROBLEM(.dim_qk = 128, .dtype = FATTN_E4M3), "internal: not implemented: dtype e4m3");
+}
+
+/* Compiles one configuration after the other; returns the workspace of the first. */
+static size_t compile(const char *name, fattn_problem p, int64_t engine)
+{
+    fattn_plan_options options = FATTN_PLAN_OPTIONS_INIT;
+    options.engine = engine;
+    fattn_plan *plan = NULL;
+    const fattn_status st = fattn_plan_create(&plan, context, &p, &options);
+    cr_assert_eq(st, FATTN_OK, "%s, engine %ld: %s", name, (long)engine, fattn_last_error());
+    cr_expect_eq(fattn_plan_engine(plan)->index, engine, "%s", name);
+    const size_t bytes = fattn_plan_workspace_bytes(plan);
+    fattn_plan_destroy(plan);
+    return bytes;
+}
+
+Test(graph_decide, forward_plans_compile)
+{
+    need(91500);
+    compile("causal", PROBLEM(.dim_qk = 128, .has_right = 1), 2);
+    compile("f32", PROBLEM(.dim_qk = 128, .dtype = FATTN_F32), 1);
+    for (int64_t engine = 1; engine <= 2; engine++)
+        compile("grouped, padding, window br",
+                PROBLEM(.dim_qk = 64, .heads_k = 4, .heads_v = 2, .padding = 1, .has_right = 1, .has_left = 1, .window_left = 40,
+                        .align = FATTN_BOTTOM_RIGHT, .outputs = FATTN_WANT_STATS),
+                engine);
+}
+
+Test(graph_decide, backward_plans_compile)
+{
+    need(91500);
+    for (int64_t engine = 6; engine <= 7; engine++)
+        compile("grouped, padding, causal_br",
+                PROBLEM(.pass = FATTN_BACKWARD, .dim_qk = 64, .heads_k = 4, .heads_v = 2, .padding = 1, .has_right = 1,
+                        .align = FATTN_BOTTOM_RIGHT),
+                engine);
+    const size_t scores = 2 * 8 * 512 * 512, accumulator = 2 * 8 * 512 * 128 * 4;
+    cr_expect_geq(compile("plain", PROBLEM(.pass = FATTN_BACKWARD, .dim_qk = 128), 6), accumulator);
+    cr_expect_geq(compile("repeating", PROBLEM(.pass = FATTN_BACKWARD, .dim_qk = 128, .deterministic = 1), 6), 2 * scores,
+                  "the form that repeats keeps dP: its memory is quadratic");
+}
+
+Test(graph_decide, plans_of_single_operations_compile)
+{
+    need(92000);
+    fattn_problem p = PROBLEM(.dim_qk = 128, .padding = 1, .has_right = 1, .has_left = 1, .window_left = 40,
+                              .align = FATTN_BOTTOM_RIGHT, .spelling = FATTN_SPELLING_SINGLE);
+    p.outputs = FATTN_WANT_STATS | FATTN_WANT_MAX | FATTN_WANT_SUM_EXP;
+    compile("every output", p, 2);
+    p.pass = FATTN_BACKWARD;
+    compile("backward", p, 6);
+}
