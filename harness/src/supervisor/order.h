@@ -17,6 +17,7 @@ typedef enum facts_task { FACTS_TASK_LIST(AS_ENUM) FACTS_TASK_COUNT } facts_task
 typedef struct facts_work {
     const char *name;  /* canonical */
     const char *group; /* of its suite, or "" */
+    const char *expect; /* "CLASS words": what it has to be refused with; "" for most */
 } facts_work;
 
 /* One finished row. */

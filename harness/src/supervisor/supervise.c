@@ -150,6 +150,9 @@ void facts_schedule(facts_supervision *run)
 void facts_stop(facts_supervision *run)
 {
     run->stopping = true;
+    for (facts_slot *slot = run->slots; slot; slot = slot->next)
+        if (slot->phase == FACTS_PHASE_STARTING)
+            facts_process_kill(slot->process); /* it has nothing in hand */
 }
 
 static void on_signal(uv_signal_t *handle, int number)

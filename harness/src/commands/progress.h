@@ -1,0 +1,20 @@
+/* How far it is, on stderr: a bar on a terminal, a line now and then otherwise. */
+#ifndef FACTS_PROGRESS_H
+#define FACTS_PROGRESS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct facts_progress {
+    bool terminal, quiet, drawn;
+    uint64_t started_ns, last_ns;
+    size_t first_done; /* there already when it began */
+    size_t yes, no, findings;
+} facts_progress;
+
+void facts_progress_start(facts_progress *progress, bool quiet);
+void facts_progress_show(facts_progress *progress, size_t done, size_t planned, int live);
+void facts_progress_end(facts_progress *progress); /* wipes the bar */
+
+#endif

@@ -1,0 +1,54 @@
+/* From a command line to a finished run: cases, targets, record, supervisor, tally, exit code. decide, run, repro and matrix are this. */
+#ifndef FACTS_SESSION_H
+#define FACTS_SESSION_H
+
+#include "../case/case.h"
+#include "../supervisor/order.h"
+#include "expected.h"
+#include "options.h"
+#include "progress.h"
+#include "tally.h"
+
+typedef struct facts_session {
+    const facts_options *options;
+    facts_task task;
+    facts_cases *cases;
+    char *names; /* all canonical names, one block */
+    facts_work *work;
+    size_t work_count, all_count; /* all_count: before sharding */
+    char suite_hash[17];
+    facts_targets targets;
+    int *sms; /* by target, once ready; 0 before */
+    facts_expectations *expectations;
+    facts_resume *resume;
+    facts_writer *writer;
+    facts_tally tally;
+    facts_progress progress;
+    facts_order order;
+    facts_outcome_counts counts;
+    char run_id[48], record[FACTS_PATH], worker[FACTS_PATH];
+    int argc; /* as `facts` was called, for the record */
+    char **argv;
+    /* Called for each row after the tally; may be NULL. */
+    void (*on_row)(struct facts_session *session, const facts_outcome *outcome);
+    void (*on_ready)(struct facts_session *session, size_t target, const facts_line *ready);
+    void *context;
+    bool keep_record; /* false: doctor and repro write none unless asked */
+} facts_session;
+
+/* Expands CASES (and --where, --shard). Returns an exit code; says why on stderr. */
+int facts_session_cases(facts_session *session, const char *const *texts, size_t count);
+/* --cudnn, --device and their defaults. */
+int facts_session_targets(facts_session *session, const char *cudnn, const char *devices);
+/* Opens the record, runs, closes, tallies. Returns 0, or 2 or 3 when it could not even begin. */
+int facts_session_run(facts_session *session);
+/* The exit code of what was run. */
+int facts_session_exit(const facts_session *session);
+void facts_session_free(facts_session *session);
+
+/* The folder of suites; exit 3 with a line when there is none. */
+bool facts_suite_dir(char out[FACTS_PATH]);
+/* How many GPUs this machine shows (device files; nothing is loaded). */
+int facts_gpu_count(void);
+
+#endif
