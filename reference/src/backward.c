@@ -15,8 +15,9 @@ int64_t fref__cut(const fref__part *parts, size_t count, double *base)
     return used;
 }
 
-int fref_backward(const fref_problem *problem, const fref_tensor *q, const fref_tensor *k, const fref_tensor *v, const fref_tensor *o,
-                  const fref_tensor *stats, const fref_tensor *d_o, const fref_rounding *rounding, const fref_backward_out *out)
+int fref_backward(const fref_problem *problem, const fref_tensor *q, const fref_tensor *k, const fref_tensor *v,
+                  const fref_tensor *o, const fref_tensor *stats, const fref_tensor *d_o, const fref_rounding *rounding,
+                  const fref_backward_out *out)
 {
     fref__shape shape = fref__shape_of(problem);
     fref__inputs inputs = { .q = q, .k = k, .v = v, .o = o, .stats = stats, .d_o = d_o };

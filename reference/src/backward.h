@@ -13,11 +13,11 @@
 
 /* What one row brings to every gradient. */
 typedef struct fref__row_facts {
-    double delta;        /* D_i = sum_c dO O */
-    double es, ew;       /* a logit's error, rms and worst */
-    double ep, ez;       /* an error of dO . v, rms and worst */
-    double edelta;       /* an error of D_i, the same for all keys */
-    double eo;           /* the same, when the O that the engine read is not at hand */
+    double delta;  /* D_i = sum_c dO O */
+    double es, ew; /* a logit's error, rms and worst */
+    double ep, ez; /* an error of dO . v, rms and worst */
+    double edelta; /* an error of D_i, the same for all keys */
+    double eo;     /* the same, when the O that the engine read is not at hand */
 } fref__row_facts;
 
 typedef struct fref__backward {

@@ -2,13 +2,13 @@
  *
  * Per query head, with er^2 and ebig the weights of backward_rows.c (w2 and w1 there) and u, eta of the cast of dS or P:
  *
- *   dK   variance = scale^2 sum_i (er^2 + P^2 eD^2) q^2 + FK^2 + ak^2         bound = scale sum_i (ebig + P eD) |q| + ak sqrt(s_q/16)
- *   dV   variance = sum_i (THIRD (u P)^2 + (es P)^2 + THIRD eta^2) dO^2 + FV^2 + av^2
- *        bound    = sum_i (u P + ew P + eta) |dO| + av sqrt(s_q/16)
- *   FK, FV: what may be flushed      ak, av = e32 sqrt(s_q/16) (scale sum_i |dS| |q|, or sum_i P |dO|)
+ *   dK   variance = scale^2 sum_i (er^2 + P^2 eD^2) q^2 + FK^2 + ak^2         bound = scale sum_i (ebig + P eD) |q| + ak
+ * sqrt(s_q/16) dV   variance = sum_i (THIRD (u P)^2 + (es P)^2 + THIRD eta^2) dO^2 + FV^2 + av^2 bound    = sum_i (u P + ew P +
+ * eta) |dO| + av sqrt(s_q/16) FK, FV: what may be flushed      ak, av = e32 sqrt(s_q/16) (scale sum_i |dS| |q|, or sum_i P |dO|)
  *
- * The heads of a group add; when their partial sums are cast to the input type first, each brings R = THIRD (u |x|)^2 and u |x|. The sum is
- * cast once: THIRD (uo |x|)^2, uo |x|. Here D's error differs from row to row, so it adds as squares; so does eo, when O is not the engine's.
+ * The heads of a group add; when their partial sums are cast to the input type first, each brings R = THIRD (u |x|)^2 and u |x|.
+ * The sum is cast once: THIRD (uo |x|)^2, uo |x|. Here D's error differs from row to row, so it adds as squares; so does eo, when O
+ * is not the engine's.
  */
 #include <errno.h>
 #include <math.h>
@@ -181,7 +181,8 @@ static void sum_head(const fref__backward *x, scratch *t, const fref__head *head
 }
 
 /* Adds one query head's sums, times `scale`, to the group's. */
-static void finish_head(const fref__backward *x, const total *group, const fref__sums *sums, double scale, bool partials_cast, int64_t count)
+static void finish_head(const fref__backward *x, const total *group, const fref__sums *sums, double scale, bool partials_cast,
+                        int64_t count)
 {
     double sqrt_n = sqrt(fref__at_least_1((double)x->shape->problem->rows / 16.0));
     for (int64_t at = 0; at < count; at++) {

@@ -12,8 +12,8 @@
  *       w1 = u|dS| + ew|dS| + P ez + eta/f + |dS| where P may be flushed
  *   FQ = scale sum dS k over what may be flushed           aq = e32 sqrt(n/16) scale sum_j |dS| |k|
  *
- * When the engine's own O is not at hand its D differs from ours by the rounding of O: eo = uo sqrt(sum_c dO^2 O^2 / 3), of O's type.
- * It enters dQ along the mean key, where the true dQ has nothing, so it cannot be left out.
+ * When the engine's own O is not at hand its D differs from ours by the rounding of O: eo = uo sqrt(sum_c dO^2 O^2 / 3), of O's
+ * type. It enters dQ along the mean key, where the true dQ has nothing, so it cannot be left out.
  */
 #include <errno.h>
 #include <math.h>
@@ -92,10 +92,10 @@ static fref__row_facts facts_of_row(const fref__backward *x, const fref__head *h
     };
 }
 
-/* One row against keys j0 .. j1-1: dS and its weights; zeros where the row may not read. `s` and `dp` are s[j], dp[j] for key j; what is
- * written starts with key j0. True: some of dS may be flushed. */
-static bool weigh_row(const fref__backward *x, const scratch *t, int64_t row, const fref__row_facts *f, double stats, const double *s,
-                      const double *dp, fref__range keys, int64_t j0, int64_t j1)
+/* One row against keys j0 .. j1-1: dS and its weights; zeros where the row may not read. `s` and `dp` are s[j], dp[j] for key j;
+ * what is written starts with key j0. True: some of dS may be flushed. */
+static bool weigh_row(const fref__backward *x, const scratch *t, int64_t row, const fref__row_facts *f, double stats,
+                      const double *s, const double *dp, fref__range keys, int64_t j0, int64_t j1)
 {
     double scale = fabs(x->shape->problem->scale), u = x->in.unit_roundoff, eta = x->in.eta, floor = fref__floor_of_ds(x);
     double *const tiles[] = { t->p, t->ds, t->ds_abs, t->w1, t->w2, t->lost };
@@ -150,8 +150,8 @@ static void write_row(const fref__backward *x, const scratch *t, const fref__hea
         double lost = scale * t->sums.flushed[at], aq = E32 * sqrt_n * scale * t->sums.magnitude[at];
         double mean_key = scale * fabs(t->mean_key[at]), es_dq = f->es * dq;
         double last_cast = x->to.unit_roundoff * fmax(fabs(dq), x->to.tiny);
-        double variance = scale * scale * t->sums.variance[at] + lost * lost + f->edelta * mean_key * f->edelta * mean_key + es_dq * es_dq +
-                          aq * aq + THIRD * last_cast * last_cast;
+        double variance = scale * scale * t->sums.variance[at] + lost * lost + f->edelta * mean_key * f->edelta * mean_key +
+                          es_dq * es_dq + aq * aq + THIRD * last_cast * last_cast;
         double bound = scale * t->sums.bound[at] + 2.0 * f->edelta * mean_key + aq * sqrt_n + last_cast;
         if (x->out->dq)
             x->out->dq[row + c] = dq;
@@ -180,7 +180,7 @@ static void rows_tile(const fref__backward *x, const scratch *t, const fref__hea
     }
     if (!x->out->dq && !x->out->dq_sigma && !x->out->dq_bound)
         return;
-    double *const sums[] = { t->mean_key,      t->sums.value, t->sums.magnitude, t->sums.variance, t->sums.bound, t->sums.flushed };
+    double *const sums[] = { t->mean_key, t->sums.value, t->sums.magnitude, t->sums.variance, t->sums.bound, t->sums.flushed };
     for (size_t n = 0; n < sizeof sums / sizeof sums[0]; n++)
         memset(sums[n], 0, (size_t)(rows * s->ld_qk) * sizeof(double));
     for (int64_t j = keys.first; j < keys.last; j += FREF__TILE_KEYS) {

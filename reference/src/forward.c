@@ -1,8 +1,8 @@
 /* The forward pass and its error model.
  *
- * A right kernel rounds three things that matter: the logit (fp32 accumulation), the probability (one cast before P V) and the answer
- * (one cast). Roundings are independent, of zero mean, and at most u, so their variance is at most u^2/3 (THIRD below). With p = P_ij,
- * v = V_jc, n keys in the row, nt = ceil(n/64) tiles, up and uo the unit roundoffs of the two casts, e32 = 2^-23:
+ * A right kernel rounds three things that matter: the logit (fp32 accumulation), the probability (one cast before P V) and the
+ * answer (one cast). Roundings are independent, of zero mean, and at most u, so their variance is at most u^2/3 (THIRD below). With
+ * p = P_ij, v = V_jc, n keys in the row, nt = ceil(n/64) tiles, up and uo the unit roundoffs of the two casts, e32 = 2^-23:
  *
  *   es  = ua sqrt(nck) qk + e32 (|s|_mx + 2)         a logit's error, rms       qk = |scale| |q_i| max_j |k_j|, nck = d/chunk
  *   ew  = cw ua nck qk + e32 (2 |s|_mx + 4)          and at worst
@@ -10,8 +10,8 @@
  *   a   = e32 (sqrt(nt) + 1) sum p|v|, or acc_pv sum p|v|                       accumulator
  *   F   = sum of p v where p < 1.01 eta              what may be flushed; all of one sign at worst, so it adds as a whole
  *
- *   sigma^2 = sum_j w2_j v^2 + THIRD (uo |O|)^2 + (es/4 sum p|v|)^2 + (el O)^2 + a^2 + F^2      w2 = THIRD (up^2 p^2 + eta^2) + 4 es^2 p^2
- *   bound   = sum_j w1_j |v| + uo |O| + el |O| + a (sqrt(nt), or 2)                            w1 = (up + 2 ew) p + eta
+ *   sigma^2 = sum_j w2_j v^2 + THIRD (uo |O|)^2 + (es/4 sum p|v|)^2 + (el O)^2 + a^2 + F^2      w2 = THIRD (up^2 p^2 + eta^2) + 4
+ * es^2 p^2 bound   = sum_j w1_j |v| + uo |O| + el |O| + a (sqrt(nt), or 2)                            w1 = (up + 2 ew) p + eta
  *
  * sum p|v|, not |O|: the sum may cancel to zero, its rounding error cannot.
  */
@@ -35,8 +35,8 @@ typedef struct row_facts {
 
 /* What one thread works in. */
 typedef struct scratch {
-    double *p;                            /* [TILE_ROWS, keys]: logits, then probabilities */
-    double *w1, *w2, *flush;              /* [TILE_ROWS, TILE_KEYS] */
+    double *p;                             /* [TILE_ROWS, keys]: logits, then probabilities */
+    double *w1, *w2, *flush;               /* [TILE_ROWS, TILE_KEYS] */
     double *o, *pv, *bound, *variance, *f; /* [TILE_ROWS, ld_v]; pv: sum p|v| */
 } scratch;
 
@@ -99,7 +99,8 @@ static row_facts normalise_row(double *s, fref__range keys, const pass *x, const
         out->max[at] = f.max;
     if (out->sum_exp)
         out->sum_exp[at] = f.sum;
-    /* The rms of the logit errors, weighted by P, moves the LSE; the polynomial of a fast exp2 moves it coherently in a peaked row. */
+    /* The rms of the logit errors, weighted by P, moves the LSE; the polynomial of a fast exp2 moves it coherently in a peaked row.
+     */
     if (out->lse_tau)
         out->lse_tau[at] = E32 * (fabs(f.max) + fabs(f.lse) + 4.0 + sqrt(f.nt) / 2.0) +
                            r->cl * r->ua * (nck / 2.0 * sum_ps / f.sum + 1.5 * sqrt(nck) * f.qk * norm_p) +
@@ -109,9 +110,10 @@ static row_facts normalise_row(double *s, fref__range keys, const pass *x, const
     return f;
 }
 
-/* The weights of the error terms for keys j0 .. j1-1 of a row whose probabilities are p[j0..]. True: some may be flushed to zero. */
-static bool weigh(double *w1, double *w2, double *flush, const double *p, fref__range keys, int64_t j0, int64_t j1, const row_facts *f,
-                  double up)
+/* The weights of the error terms for keys j0 .. j1-1 of a row whose probabilities are p[j0..]. True: some may be flushed to zero.
+ */
+static bool weigh(double *w1, double *w2, double *flush, const double *p, fref__range keys, int64_t j0, int64_t j1,
+                  const row_facts *f, double up)
 {
     bool any = false;
     size_t bytes = (size_t)(j1 - j0) * sizeof *w1;
@@ -131,7 +133,8 @@ static bool weigh(double *w1, double *w2, double *flush, const double *p, fref__
     return any;
 }
 
-static void add(const pass *x, double *sums, const double *weights, int64_t ld, const double *v, int64_t rows, int64_t keys, fref__of of)
+static void add(const pass *x, double *sums, const double *weights, int64_t ld, const double *v, int64_t rows, int64_t keys,
+                fref__of of)
 {
     fref__operands product = { .rows = rows,
                                .columns = x->shape->ld_v,
@@ -164,7 +167,8 @@ static void write_row(const pass *x, const scratch *t, const fref__head *head, i
         double so = x->to.unit_roundoff * fmax(fabs(o), x->to.tiny);
         double a = per_pv * pv, el_o = f->el * o, es_pv = f->es / 4.0 * pv;
         if (out->o_sigma)
-            out->o_sigma[row + c] = sqrt(t->variance[at] + THIRD * so * so + es_pv * es_pv + el_o * el_o + a * a + t->f[at] * t->f[at]);
+            out->o_sigma[row + c] =
+                sqrt(t->variance[at] + THIRD * so * so + es_pv * es_pv + el_o * el_o + a * a + t->f[at] * t->f[at]);
         if (out->o_bound)
             out->o_bound[row + c] = t->bound[at] + so + fabs(el_o) + a * worst;
     }
@@ -195,7 +199,8 @@ static void forward_tile(const pass *x, const scratch *t, const fref__head *head
     const fref__shape *s = x->shape;
     fref__range keys = fref__keys_of_rows(head, i, rows);
     row_facts facts[FREF__TILE_ROWS] = { { 0 } };
-    int64_t from = fref__dot_panels(t->p, x->ld_keys, head->q + i * s->ld_qk, s->ld_qk, rows, s->problem->dim_qk, head->k_panels, keys);
+    int64_t from =
+        fref__dot_panels(t->p, x->ld_keys, head->q + i * s->ld_qk, s->ld_qk, rows, s->problem->dim_qk, head->k_panels, keys);
     double *sums[] = { t->o, t->pv, t->bound, t->variance, t->f };
     for (size_t n = 0; n < sizeof sums / sizeof sums[0]; n++)
         memset(sums[n], 0, (size_t)(rows * s->ld_v) * sizeof(double));
@@ -220,8 +225,8 @@ static void forward_tile(const pass *x, const scratch *t, const fref__head *head
         bool flushes = false;
         for (int64_t r = 0; r < rows; r++) {
             int64_t at = r * FREF__TILE_KEYS;
-            flushes |= weigh(t->w1 + at, t->w2 + at, t->flush + at, t->p + r * x->ld_keys - from, head->range[i + r], j, j + n, &facts[r],
-                             x->in.unit_roundoff);
+            flushes |= weigh(t->w1 + at, t->w2 + at, t->flush + at, t->p + r * x->ld_keys - from, head->range[i + r], j, j + n,
+                             &facts[r], x->in.unit_roundoff);
         }
         add(x, t->pv, p, x->ld_keys, v, rows, n, FREF__OF_MAGNITUDE);
         add(x, t->bound, t->w1, FREF__TILE_KEYS, v, rows, n, FREF__OF_MAGNITUDE);
@@ -243,14 +248,10 @@ static int64_t cut_scratch(scratch *out, double *base, const pass *x)
     struct {
         double **part;
         int64_t size;
-    } parts[] = { { &out->p, FREF__TILE_ROWS * x->ld_keys },
-                  { &out->w1, FREF__TILE_ROWS * FREF__TILE_KEYS },
-                  { &out->w2, FREF__TILE_ROWS * FREF__TILE_KEYS },
-                  { &out->flush, FREF__TILE_ROWS * FREF__TILE_KEYS },
-                  { &out->o, FREF__TILE_ROWS * x->shape->ld_v },
-                  { &out->pv, FREF__TILE_ROWS * x->shape->ld_v },
-                  { &out->bound, FREF__TILE_ROWS * x->shape->ld_v },
-                  { &out->variance, FREF__TILE_ROWS * x->shape->ld_v },
+    } parts[] = { { &out->p, FREF__TILE_ROWS * x->ld_keys },         { &out->w1, FREF__TILE_ROWS * FREF__TILE_KEYS },
+                  { &out->w2, FREF__TILE_ROWS * FREF__TILE_KEYS },   { &out->flush, FREF__TILE_ROWS * FREF__TILE_KEYS },
+                  { &out->o, FREF__TILE_ROWS * x->shape->ld_v },     { &out->pv, FREF__TILE_ROWS * x->shape->ld_v },
+                  { &out->bound, FREF__TILE_ROWS * x->shape->ld_v }, { &out->variance, FREF__TILE_ROWS * x->shape->ld_v },
                   { &out->f, FREF__TILE_ROWS * x->shape->ld_v } };
     int64_t used = 0;
     for (size_t n = 0; n < sizeof parts / sizeof parts[0]; n++) {

@@ -4,8 +4,8 @@
 
 #include <fref/fref.h>
 
-/* eta is what a value may lose when it is subnormal: half the smallest subnormal step, but never below 2^-126, because fp32 arithmetic
- * on the way may flush to zero. */
+/* eta is what a value may lose when it is subnormal: half the smallest subnormal step, but never below 2^-126, because fp32
+ * arithmetic on the way may flush to zero. */
 typedef struct fref__precision {
     double unit_roundoff;
     double eta;

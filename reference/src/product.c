@@ -76,17 +76,30 @@ __attribute__((target("avx2"))) static void add_product_avx2(const fref__operand
 }
 #endif
 
-void fref__add_product(const fref__operands *x, fref__of of)
+bool fref__add_product_on(const fref__operands *x, fref__of of, fref__processor processor)
 {
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512f")) {
+    if (processor == FREF__PROCESSOR_AVX512) {
+        if (!__builtin_cpu_supports("avx512f"))
+            return false;
         add_product_avx512(x, of);
-        return;
+        return true;
     }
-    if (__builtin_cpu_supports("avx2")) {
+    if (processor == FREF__PROCESSOR_AVX2) {
+        if (!__builtin_cpu_supports("avx2"))
+            return false;
         add_product_avx2(x, of);
-        return;
+        return true;
     }
 #endif
+    if (processor != FREF__PROCESSOR_ANY)
+        return false;
     add_product(x, of, 2, 1);
+    return true;
+}
+
+void fref__add_product(const fref__operands *x, fref__of of)
+{
+    if (!fref__add_product_on(x, of, FREF__PROCESSOR_AVX512) && !fref__add_product_on(x, of, FREF__PROCESSOR_AVX2))
+        fref__add_product_on(x, of, FREF__PROCESSOR_ANY);
 }

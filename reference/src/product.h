@@ -6,6 +6,7 @@
 #ifndef FREF_PRODUCT_H
 #define FREF_PRODUCT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Leading dimensions of B and C, and the number of columns, are multiples of this. */
@@ -30,6 +31,11 @@ typedef struct fref__operands {
     int64_t c_row;
 } fref__operands;
 
+/* On the best instruction set that the processor has. */
 void fref__add_product(const fref__operands *x, fref__of of);
+
+/* The same on one of them. Returns false, with nothing done, where the processor lacks it. */
+typedef enum fref__processor { FREF__PROCESSOR_ANY, FREF__PROCESSOR_AVX2, FREF__PROCESSOR_AVX512 } fref__processor;
+bool fref__add_product_on(const fref__operands *x, fref__of of, fref__processor processor);
 
 #endif

@@ -99,7 +99,7 @@ int fref__slab_create(fref__slab *slab, const fref__shape *s, const fref__inputs
 
 void fref__slab_destroy(fref__slab *slab)
 {
-    double *const owned[] = { slab->q,        slab->d_o,    slab->k,      slab->v,     slab->k_panels,
+    double *const owned[] = { slab->q,        slab->d_o,    slab->k,      slab->v,    slab->k_panels,
                               slab->v_panels, slab->norm_k, slab->norm_v, slab->stats };
     for (size_t i = 0; i < sizeof owned / sizeof owned[0]; i++)
         free(owned[i]);

@@ -1,8 +1,8 @@
 /* A problem cut into pieces of bounded size.
  *
- * A unit is one batch entry with the fewest query heads whose key and value heads no other unit reads. A slab is as many consecutive
- * units as fit the memory that is meant for them; its tensors lie decoded in contiguous rows and, where they are the right-hand side of
- * q.k or dO.v, in panels of 16 keys with the channel outermost.
+ * A unit is one batch entry with the fewest query heads whose key and value heads no other unit reads. A slab is as many
+ * consecutive units as fit the memory that is meant for them; its tensors lie decoded in contiguous rows and, where they are the
+ * right-hand side of q.k or dO.v, in panels of 16 keys with the channel outermost.
  */
 #ifndef FREF_SLAB_H
 #define FREF_SLAB_H
@@ -37,17 +37,17 @@ typedef struct fref__inputs {
     const fref_tensor *q, *k, *v, *o, *stats, *d_o;
 } fref__inputs;
 
-/* Owner of the decoded units first .. first + count - 1. `o` is not kept. Dead rows and dead keys hold zeros, whatever the caller's memory
- * holds there. */
+/* Owner of the decoded units first .. first + count - 1. `o` is not kept. Dead rows and dead keys hold zeros, whatever the caller's
+ * memory holds there. */
 typedef struct fref__slab {
     int64_t capacity, first, count;
-    double *q, *d_o;            /* [unit, span, rows, ld] */
-    double *k, *v;              /* [unit, span_k or span_v, keys, ld] */
+    double *q, *d_o;             /* [unit, span, rows, ld] */
+    double *k, *v;               /* [unit, span_k or span_v, keys, ld] */
     double *k_panels, *v_panels; /* [unit, span_k or span_v, panel, channel, 16] */
-    double *norm_k, *norm_v;    /* [unit, span_k or span_v, keys] */
-    double *stats;              /* [unit, span, rows] */
-    fref__range *range;         /* [unit, span, rows]; empty: a dead row */
-    bool *finite;               /* [unit, part] */
+    double *norm_k, *norm_v;     /* [unit, span_k or span_v, keys] */
+    double *stats;               /* [unit, span, rows] */
+    fref__range *range;          /* [unit, span, rows]; empty: a dead row */
+    bool *finite;                /* [unit, part] */
 } fref__slab;
 
 /* Returns 0 or ENOMEM. For a backward pass `inputs` has o, stats and d_o, and V's panels are kept beside the rest. */
@@ -57,14 +57,14 @@ void fref__slab_destroy(fref__slab *slab);
 /* Decodes the units from `first` on, as many as fit. */
 void fref__slab_load(fref__slab *slab, const fref__shape *shape, const fref__inputs *inputs, int64_t first);
 
-/* False when a NaN or an infinity is in what live rows and keys hold. Then tiles shrink to one row or key, so that 0 * NaN reaches no
- * answer that it should not reach. */
+/* False when a NaN or an infinity is in what live rows and keys hold. Then tiles shrink to one row or key, so that 0 * NaN reaches
+ * no answer that it should not reach. */
 bool fref__slab_is_finite(const fref__slab *slab, const fref__shape *shape, int64_t unit);
 
 /* One query head of a unit, and where its decoded parts and its answers lie. */
 typedef struct fref__head {
-    int64_t b, h;        /* in the problem */
-    int64_t slot;        /* (unit, head) in arrays [unit, span, ...] */
+    int64_t b, h; /* in the problem */
+    int64_t slot; /* (unit, head) in arrays [unit, span, ...] */
     const double *q, *d_o;
     const double *k, *k_panels, *norm_k;
     const double *v, *v_panels, *norm_v;
@@ -80,8 +80,8 @@ fref__range fref__keys_of_rows(const fref__head *head, int64_t i, int64_t rows);
 /* The rows between the first and the last that may read any of these keys. */
 fref__range fref__rows_of_keys(const fref__head *head, int64_t rows, fref__range keys);
 
-/* tile[r][j - from] = x_(row + r) . (key j), for all keys of the panels that hold `keys`; from = keys.first rounded down to a panel, which is
- * returned. The tile's rows are `ld` doubles long. */
+/* tile[r][j - from] = x_(row + r) . (key j), for all keys of the panels that hold `keys`; from = keys.first rounded down to a
+ * panel, which is returned. The tile's rows are `ld` doubles long. */
 int64_t fref__dot_panels(double *tile, int64_t ld, const double *x, int64_t ld_x, int64_t rows, int64_t dim, const double *panels,
                          fref__range keys);
 

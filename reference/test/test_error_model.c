@@ -29,7 +29,8 @@ static double tl(const double *got, const double *want, const double *tau, int64
     return worst;
 }
 
-/* A truncation pulls the whole answer toward zero by a factor 1 + beta: |beta| in units of what rounding alone may give (gate TG). */
+/* A truncation pulls the whole answer toward zero by a factor 1 + beta: |beta| in units of what rounding alone may give (gate TG).
+ */
 static double gain(const double *got, const answers *a, int64_t rows, int64_t dim)
 {
     double x = 0.0, beta = 0.0, variance = 0.0;
@@ -93,8 +94,12 @@ static void set_mask(fref_problem *p, int mask)
 }
 
 static const int64_t shapes[][6] = { /* heads_q, heads_kv, rows, keys, dim_qk, dim_v */
-                                     { 2, 2, 60, 70, 32, 32 }, { 4, 2, 33, 97, 64, 64 },  { 2, 1, 129, 65, 16, 48 },
-                                     { 3, 1, 1, 200, 64, 64 }, { 1, 1, 100, 130, 128, 128 } };
+                                     { 2, 2, 60, 70, 32, 32 },
+                                     { 4, 2, 33, 97, 64, 64 },
+                                     { 2, 1, 129, 65, 16, 48 },
+                                     { 3, 1, 1, 200, 64, 64 },
+                                     { 1, 1, 100, 130, 128, 128 }
+};
 
 Test(error_model, holds_for_a_right_kernel, .timeout = 280)
 {
@@ -113,12 +118,14 @@ Test(error_model, holds_for_a_right_kernel, .timeout = 280)
                     p.len_kv = lengths ? len_kv : NULL;
                     data d;
                     data_create(&d, &p, (fref_type)type, (data_fill)fill, (uint64_t)(1000 + cases));
-                    emulated_kernel kernel = { .tile = cases % 2 ? 64 : 128, .reversed = cases % 7 == 0, .partials_fp32 = cases % 5 == 0 };
+                    emulated_kernel kernel = { .tile = cases % 2 ? 64 : 128,
+                                               .reversed = cases % 7 == 0,
+                                               .partials_fp32 = cases % 5 == 0 };
                     double ratio[RATIO_COUNT];
                     judge(ratio, &d, &kernel, cases % 5 == 4);
                     for (int k = 0; k < RATIO_GAIN; k++) {
-                        cr_expect_leq(ratio[k], 1.0, "%s: %.4g, type %d, %s, mask %d, shape %d, lengths %d", ratio_words[k], ratio[k], type,
-                                      data_fill_words[fill], mask, n, lengths);
+                        cr_expect_leq(ratio[k], 1.0, "%s: %.4g, type %d, %s, mask %d, shape %d, lengths %d", ratio_words[k],
+                                      ratio[k], type, data_fill_words[fill], mask, n, lengths);
                         worst[k] = fmax(worst[k], ratio[k]);
                     }
                     cases++;
@@ -195,7 +202,8 @@ Test(error_model, judges_dq_without_the_kernels_own_o)
     for (int own = 0; own < 2; own++) {
         r.own_o = own;
         answers_create(&a, &d, &r);
-        double dq = t1(e.dq, a.g.dq, a.g.dq_sigma, a.g.dq_bound, a.count_dq), dk = t1(e.dk, a.g.dk, a.g.dk_sigma, a.g.dk_bound, a.count_dk);
+        double dq = t1(e.dq, a.g.dq, a.g.dq_sigma, a.g.dq_bound, a.count_dq),
+               dk = t1(e.dk, a.g.dk, a.g.dk_sigma, a.g.dk_bound, a.count_dk);
         printf("own_o %d: dQ %.3f, dK %.3f\n", own, dq, dk);
         cr_expect(own ? dq > 1.0 : dq <= 1.0 && dk <= 1.0);
         answers_destroy(&a);

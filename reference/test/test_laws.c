@@ -1,4 +1,5 @@
-/* What must hold of attention whatever the numbers: laws, dead rows and keys, gradients as differences, bits that may not change. */
+/* What must hold of attention whatever the numbers: laws, dead rows and keys, gradients as differences, bits that may not change.
+ */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <omp.h>
@@ -40,7 +41,8 @@ static double *doubles(int64_t n)
 static void expect_close(const double *a, const double *b, int64_t n, double tolerance, const char *what)
 {
     for (int64_t i = 0; i < n; i++)
-        cr_assert(fabs(a[i] - b[i]) <= tolerance * (1.0 + fabs(b[i])), "%s: element %ld is %.17g and %.17g", what, (long)i, a[i], b[i]);
+        cr_assert(fabs(a[i] - b[i]) <= tolerance * (1.0 + fabs(b[i])), "%s: element %ld is %.17g and %.17g", what, (long)i, a[i],
+                  b[i]);
 }
 
 /* O is linear in V for fixed P. The sum is formed on a grid where it is exact. */
@@ -100,7 +102,8 @@ Test(laws, a_shift_of_all_keys_moves_only_the_lse)
             for (int64_t h = 0; h < 2; h++)
                 for (int64_t j = 0; j < 30; j++)
                     for (int64_t c = 0; c < 8; c++)
-                        set_element(&d.k, b, h, j, c, pass ? element(&d.k, b, h, j, c) + w[c] : rint(256 * element(&d.k, b, h, j, c)) / 256);
+                        set_element(&d.k, b, h, j, c,
+                                    pass ? element(&d.k, b, h, j, c) + w[c] : rint(256 * element(&d.k, b, h, j, c)) / 256);
         forward(&d, pass ? o2 : o, pass ? lse2 : lse);
     }
     for (int64_t row = 0; row < rows; row++) {
@@ -246,7 +249,8 @@ Test(laws, keys_split_in_two_combine)
         double all = log(exp(lse1[row]) + exp(lse2[row]));
         cr_expect_float_eq(lse[row], all, 1e-13);
         for (int64_t c = 0; c < 8; c++)
-            cr_expect_float_eq(o[row * 8 + c], exp(lse1[row] - all) * o1[row * 8 + c] + exp(lse2[row] - all) * o2[row * 8 + c], 1e-13);
+            cr_expect_float_eq(o[row * 8 + c], exp(lse1[row] - all) * o1[row * 8 + c] + exp(lse2[row] - all) * o2[row * 8 + c],
+                               1e-13);
     }
     free(o);
     free(lse);
@@ -306,16 +310,16 @@ Test(laws, dead_rows_and_keys_are_exactly_zero_and_their_lse_minus_infinity)
         cr_expect(a.f.lse[row] == -INFINITY && a.f.max[row] == -INFINITY && a.f.sum_exp[row] == 0.0);
         cr_expect(a.f.lse_tau[row] == 0.0 && a.f.max_tau[row] == 0.0);
         for (int64_t c = row * 8; c < row * 8 + 8; c++)
-            cr_expect(a.f.o[c] == 0.0 && a.f.o_sigma[c] == 0.0 && a.f.o_bound[c] == 0.0 && a.g.dq[c] == 0.0 && a.g.dq_sigma[c] == 0.0 &&
-                      a.g.dq_bound[c] == 0.0);
+            cr_expect(a.f.o[c] == 0.0 && a.f.o_sigma[c] == 0.0 && a.f.o_bound[c] == 0.0 && a.g.dq[c] == 0.0 &&
+                      a.g.dq_sigma[c] == 0.0 && a.g.dq_bound[c] == 0.0);
     }
     for (int64_t key = 0; key < 60; key++) {
         if (key / 20 == 2 && key % 20 < 10) /* the last row of batch entry 2 reads 12 - 2 keys */
             continue;
         dead_keys++;
         for (int64_t c = key * 8; c < key * 8 + 8; c++)
-            cr_expect(a.g.dk[c] == 0.0 && a.g.dk_sigma[c] == 0.0 && a.g.dk_bound[c] == 0.0 && a.g.dv[c] == 0.0 && a.g.dv_sigma[c] == 0.0 &&
-                      a.g.dv_bound[c] == 0.0);
+            cr_expect(a.g.dk[c] == 0.0 && a.g.dk_sigma[c] == 0.0 && a.g.dk_bound[c] == 0.0 && a.g.dv[c] == 0.0 &&
+                      a.g.dv_sigma[c] == 0.0 && a.g.dv_bound[c] == 0.0);
     }
     cr_expect_eq(dead_rows, 2 * (30 + 30 + 21));
     cr_expect_eq(dead_keys, 50);
@@ -352,7 +356,8 @@ static void expect_differences(const data *d, fref_tensor *x, int64_t heads, int
         }
         set_element(x, b, h, i, c, old);
         double difference = (8.0 * (at[2] - at[1]) - (at[3] - at[0])) / (12.0 * step);
-        cr_assert_float_eq(difference, gradient[n], 2e-5, "%s[%ld]: %.9g, by differences %.9g", what, (long)n, gradient[n], difference);
+        cr_assert_float_eq(difference, gradient[n], 2e-5, "%s[%ld]: %.9g, by differences %.9g", what, (long)n, gradient[n],
+                           difference);
     }
     free(o);
 }
@@ -416,7 +421,8 @@ Test(decoding, of_all_16_bit_patterns_is_exact)
         double *o = doubles(65536);
         for (int n = 0; n < 65536; n++)
             bits[n] = (uint16_t)n;
-        fref_tensor v = { bits, (fref_type)type, { 0, 0, 0, 1 } }, q = { &one, (fref_type)type, { 0 } }, k = { &zero, (fref_type)type, { 0 } };
+        fref_tensor v = { bits, (fref_type)type, { 0, 0, 0, 1 } }, q = { &one, (fref_type)type, { 0 } },
+                    k = { &zero, (fref_type)type, { 0 } };
         cr_assert_eq(fref_forward(&p, &q, &k, &v, &f32_rounding, &(fref_forward_out){ .o = o }), 0);
         for (int64_t n = 0; n < 65536; n++) {
             double want = element(&v, 0, 0, 0, n);

@@ -130,7 +130,9 @@ Test(naive, agrees_for_every_rounding_setting)
     data d;
     data_create(&d, &p, FREF_F16, FILL_STAIR, 5);
     data_answer(&d);
-    fref_rounding r = { .in = FREF_F16, .out = FREF_F32, .ua = 0x1p-13, .chunk = 32, .cw = 4, .cl = 6, .acc_pv = 0.005, .eps_exp = 1e-4 };
+    fref_rounding r = {
+        .in = FREF_F16, .out = FREF_F32, .ua = 0x1p-13, .chunk = 32, .cw = 4, .cl = 6, .acc_pv = 0.005, .eps_exp = 1e-4
+    };
     expect_all_equal(&d, &r);
     r.partials_cast = true;
     r.own_o = true;
@@ -197,8 +199,8 @@ Test(keys_of_row, are_what_the_mask_keeps)
                         wide.left = wide.right = INT64_MAX;
                     fref_keys_of_row(&wide, b, i, &first, &last);
                     for (int64_t j = 0; j < 15; j++)
-                        cr_assert_eq(j >= first && j < last, naive_keeps(&p, b, i, j), "mask %d b %ld i %ld j %ld", mask, (long)b, (long)i,
-                                     (long)j);
+                        cr_assert_eq(j >= first && j < last, naive_keeps(&p, b, i, j), "mask %d b %ld i %ld j %ld", mask, (long)b,
+                                     (long)i, (long)j);
                 }
         }
 }

@@ -50,8 +50,8 @@ typedef struct row {
     const data *d;
     const fref_rounding *r;
     int64_t b, h, hk, hv, i;
-    int64_t n;     /* keys */
-    real *s;       /* logits; NAN: masked */
+    int64_t n; /* keys */
+    real *s;   /* logits; NAN: masked */
     real s_mx, qk, nck, max, sum, lse;
 } row;
 

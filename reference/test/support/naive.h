@@ -1,4 +1,5 @@
-/* Attention and its error model once more, as plain loops in long double, written from docs/numerics.md and sharing nothing with src/. */
+/* Attention and its error model once more, as plain loops in long double, written from docs/numerics.md and sharing nothing with
+ * src/. */
 #ifndef FREF_TESTING_NAIVE_H
 #define FREF_TESTING_NAIVE_H
 

@@ -117,7 +117,8 @@ void set_element(fref_tensor *t, int64_t b, int64_t h, int64_t s, int64_t c, dou
     ((uint16_t *)memory)[at] = (uint16_t)(sign | bits);
 }
 
-fref_problem dense_problem(int64_t batch, int64_t heads_q, int64_t heads_kv, int64_t rows, int64_t keys, int64_t dim_qk, int64_t dim_v)
+fref_problem dense_problem(int64_t batch, int64_t heads_q, int64_t heads_kv, int64_t rows, int64_t keys, int64_t dim_qk,
+                           int64_t dim_v)
 {
     return (fref_problem){ .batch = batch,
                            .heads_q = heads_q,
@@ -202,7 +203,8 @@ static void fill_stair(data *d, uint64_t *state)
             for (int64_t j = 0; j < p->keys; j++)
                 for (int64_t c = 0; c < p->dim_qk; c++)
                     set_element(&d->k, b, h, j, c,
-                                c == 0 ? 40.0 * (double)j / ((double)(p->keys > 1 ? p->keys - 1 : 1) * p->scale) : 0.3 * random_normal(state));
+                                c == 0 ? 40.0 * (double)j / ((double)(p->keys > 1 ? p->keys - 1 : 1) * p->scale)
+                                       : 0.3 * random_normal(state));
     }
 }
 
