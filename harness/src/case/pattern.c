@@ -61,8 +61,22 @@ static size_t digits(facts_span text, size_t from)
     return n;
 }
 
+/* Is the letter at `at`, behind a range, the start of its step? Not when another range follows (1..8:1..8), nor in a value that has a colon of
+ * its own (window=1..8:0) unless there is one more. */
+static bool is_step(facts_key key, facts_span text, size_t at)
+{
+    if (at + 1 >= text.length || (text.at[at] != ':' && text.at[at] != '*'))
+        return false;
+    size_t end = at + 1 + digits(text, at + 1), colons = 0;
+    for (size_t i = 0; i < text.length; i++)
+        colons += text.at[i] == ':';
+    bool own_colon = (key == FACTS_KEY_WINDOW || key == FACTS_KEY_RNG) && text.at[at] == ':' && colons < 2;
+    bool next_range = end + 1 < text.length && text.at[end] == '.' && text.at[end + 1] == '.';
+    return !own_colon && !next_range && end > at + 1;
+}
+
 /* Reads the range whose two dots are at `dots`. Returns NULL or what is wrong. */
-static const char *read_range(facts_span text, size_t dots, range *out)
+static const char *read_range(facts_key key, facts_span text, size_t dots, range *out)
 {
     size_t start = dots;
     while (start > 0 && text.at[start - 1] >= '0' && text.at[start - 1] <= '9')
@@ -73,9 +87,8 @@ static const char *read_range(facts_span text, size_t dots, range *out)
     if (!facts_read_integer((facts_span){ text.at + start, dots - start }, most, &out->first) ||
         !facts_read_integer((facts_span){ text.at + dots + 2, end - dots - 2 }, most, &out->last))
         return "a range is a..b:step or a..b*factor, of whole numbers";
-    bool stepped = end < text.length && (text.at[end] == ':' || text.at[end] == '*');
-    size_t letters = stepped ? digits(text, end + 1) : 0;
-    if (letters > 0) {
+    if (is_step(key, text, end)) {
+        size_t letters = digits(text, end + 1);
         out->factor = text.at[end] == '*';
         if (!facts_read_integer((facts_span){ text.at + end + 1, letters }, most, &out->step))
             return "the step of a range is too large";
@@ -98,14 +111,14 @@ static const char *read_range(facts_span text, size_t dots, range *out)
     return NULL;
 }
 
-static bool read_ranges(facts_pattern *pattern, item *it, facts_error *error)
+static bool read_ranges(facts_pattern *pattern, facts_key key, item *it, facts_error *error)
 {
     it->count = 1;
     for (size_t i = 0; i + 1 < it->text.length; i++) {
         if (it->text.at[i] != '.' || it->text.at[i + 1] != '.')
             continue;
         range r;
-        const char *wrong = it->ranges == MOST_RANGES ? "too many ranges in one value" : read_range(it->text, i, &r);
+        const char *wrong = it->ranges == MOST_RANGES ? "too many ranges in one value" : read_range(key, it->text, i, &r);
         if (wrong != NULL)
             return facts_fail(error, pattern->place.where, pattern->place.line, it->column + (int)i, "%s", wrong);
         it->range[it->ranges++] = r;
@@ -196,7 +209,7 @@ static bool read_axis(facts_pattern *pattern, const facts_token *token, facts_er
         item *it = &a->item[i];
         it->column = token->value_column + (int)(rest.at - token->value.at);
         it->text = facts_span_cut(&rest, ',');
-        if (!read_ranges(pattern, it, error) || !check_item(pattern, a, it, error))
+        if (!read_ranges(pattern, a->key, it, error) || !check_item(pattern, a, it, error))
             return false;
         a->count = sum(a->count, it->count);
     }

@@ -161,9 +161,19 @@ bool facts_read_real(facts_span span, double *out)
 
 void facts_write_real(char out[32], double value)
 {
-    for (int digits = 1; digits <= 17; digits++) {
+    int digits = 1;
+    for (; digits < 17; digits++) {
         snprintf(out, 32, "%.*g", digits, value);
         if (strtod(out, NULL) == value)
-            return;
+            break;
+    }
+    /* 30, not 3e+01: plain notation as long as it is not long. */
+    double size = fabs(value);
+    if (size >= 1e-6 && size < 1e15) {
+        int exponent = (int)floor(log10(size)), decimals = digits - 1 - exponent;
+        char plain[32];
+        snprintf(plain, sizeof plain, "%.*f", decimals > 0 ? decimals : 0, value);
+        if (strtod(plain, NULL) == value)
+            memcpy(out, plain, sizeof plain);
     }
 }
