@@ -11,10 +11,11 @@
 #include "fattn/fattn.h"
 
 /* What a real tensor of a graph is bound to at a call. X(SYMBOL, field of fattn_tensors) */
-#define FATTN__CALL_SLOT_LIST(X)                                                                                                   \
-    X(Q, q)                                                                                                                        \
-    X(K, k) X(V, v) X(O, o) X(STATS, stats) X(MAX, max) X(SUM_EXP, sum_exp) X(SEQ_LEN_Q, seq_len_q) X(SEQ_LEN_KV, seq_len_kv)      \
-        X(DO, d_o) X(DQ, dq) X(DK, dk) X(DV, dv)
+/* clang-format off */
+#define FATTN__CALL_SLOT_LIST(X) \
+    X(Q, q) X(K, k) X(V, v) X(O, o) X(STATS, stats) X(MAX, max) X(SUM_EXP, sum_exp) X(SEQ_LEN_Q, seq_len_q) \
+    X(SEQ_LEN_KV, seq_len_kv) X(DO, d_o) X(DQ, dq) X(DK, dk) X(DV, dv)
+/* clang-format on */
 
 #define FATTN__AS_SLOT_(symbol, field) FATTN__SLOT_##symbol,
 typedef enum fattn__slot {
