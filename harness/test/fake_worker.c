@@ -1,0 +1,186 @@
+/* A worker that misbehaves on demand. It speaks PROTOCOL.md; the target's "fault" says where it goes wrong: rules joined by ';', each WHAT or
+ * WHAT@PART, where PART is a piece of a case's name ("" fits all). Deterministic: the same case goes wrong in every process. */
+#include <jansson.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#define CONFIGS 4
+
+static char fault[1024];
+static FILE *replies;
+
+/* Is there a rule WHAT (for this case)? */
+static bool has_rule(const char *what, const char *name)
+{
+    char copy[sizeof fault];
+    memcpy(copy, fault, sizeof copy);
+    char *rest = copy;
+    for (char *rule; (rule = strsep(&rest, ";")) != NULL;) {
+        char *part = strchr(rule, '@');
+        if (part)
+            *part++ = '\0';
+        if (strcmp(rule, what) == 0 && (!part || (name && strstr(name, part))))
+            return true;
+    }
+    return false;
+}
+
+static void nap(double seconds)
+{
+    nanosleep(&(struct timespec){ (time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9) }, NULL);
+}
+
+static void say(const char *text)
+{
+    fputs(text, replies);
+    fflush(replies);
+}
+
+static void hang(void)
+{
+    signal(SIGTERM, SIG_IGN);
+    for (;;)
+        pause();
+}
+
+static void die_by(int number)
+{
+    fputs("fake worker: about to die\n", stderr);
+    fflush(stderr);
+    signal(number, SIG_DFL);
+    raise(number);
+    pause();
+}
+
+static void start(const json_t *target)
+{
+    snprintf(fault, sizeof fault, "%s", json_string_value(json_object_get(target, "fault")));
+    if (has_rule("exit_before_ready", NULL)) {
+        fputs("fake worker: no library\n", stderr);
+        exit(9);
+    }
+    if (has_rule("failed", NULL)) {
+        say("{\"failed\":{\"class\":\"environment\",\"text\":\"no driver\",\"remedy\":\"install one\"}}\n");
+        exit(3);
+    }
+    if (has_rule("noise_at_start", NULL))
+        say("cuDNN says hello\n\xff\xfe\n");
+    say("{\"ready\":{\"cudnn\":\"9.20.0\",\"sm\":90,\"driver\":0,\"device_name\":\"Fake 90\",\"uuid\":\"\",\"multiprocessors\":1,\"libraries\":[],"
+        "\"start_ms\":1.0}}\n");
+}
+
+static void flood(void)
+{
+    for (int i = 0; i < 20000; i++)
+        fprintf(stderr, "line %d of a flood that nobody asked for, and that must not fill anybody's memory\n", i);
+}
+
+static void misbehave(const char *name, int64_t id)
+{
+    if (has_rule("slow", name))
+        nap(0.02);
+    if (has_rule("noise", name))
+        say("{\"id\":1,\n]]]\n\n{\"id\":-1,\"row\":{\"verdict\":\"pass\"},\"last\":true}\nabc\n");
+    if (has_rule("flood", name))
+        flood();
+    if (has_rule("crash", name))
+        die_by(SIGSEGV);
+    if (has_rule("kill", name))
+        die_by(SIGKILL);
+    if (has_rule("exit", name))
+        exit(7);
+    if (has_rule("hang", name))
+        hang();
+    if (has_rule("nonsense", name)) {
+        fprintf(replies, "{\"id\":%lld,\"row\":{\"colour\":\"blue\"},\"last\":true}\n", (long long)id);
+        fflush(replies);
+    }
+    if (has_rule("long", name)) {
+        for (int i = 0; i < 6 << 20; i++)
+            fputc('x', replies);
+        say("\n");
+    }
+    if (has_rule("partial", name)) {
+        fprintf(replies, "{\"id\":%lld,\"row\":{\"verdict\":\"pa", (long long)id);
+        fflush(replies);
+        die_by(SIGABRT);
+    }
+}
+
+static void answer(const char *name, int64_t id, int config, bool last, bool bye)
+{
+    const char *verdict = has_rule("wrong", name) ? "wrong" : has_rule("refuse", name) ? "unsupported" : "pass";
+    fprintf(replies,
+            "{\"id\":%lld,\"row\":{\"backend\":\"cudnn\",\"verdict\":\"%s\",\"supported\":true,\"engine\":%d,\"config\":%d,\"engines\":[{\"mode\":"
+            "\"A\",\"index\":6,\"config\":0}],\"reason\":{\"class\":\"%s\",\"text\":\"because\"}}%s%s}\n",
+            (long long)id, verdict, config, config, strcmp(verdict, "unsupported") == 0 ? "unsupported" : "none", last ? ",\"last\":true" : "",
+            bye ? ",\"bye\":true" : "");
+    fflush(replies);
+}
+
+static void all_configs(const char *name, int64_t id, int from)
+{
+    for (int config = from; config < CONFIGS; config++) {
+        char rule[32];
+        fprintf(replies, "{\"id\":%lld,\"stage\":\"exec\",\"config\":%d}\n", (long long)id, config);
+        fflush(replies);
+        snprintf(rule, sizeof rule, "crash_config%d", config);
+        if (has_rule(rule, name))
+            die_by(SIGSEGV);
+        answer(name, id, config, config == CONFIGS - 1, false);
+    }
+    if (from >= CONFIGS) {
+        fprintf(replies, "{\"id\":%lld,\"none\":true,\"last\":true}\n", (long long)id);
+        fflush(replies);
+    }
+}
+
+static void serve(const json_t *request)
+{
+    const char *name = json_string_value(json_object_get(request, "case"));
+    int64_t id = json_integer_value(json_object_get(request, "id"));
+    int from = (int)json_integer_value(json_object_get(request, "from_config"));
+    bool bye = has_rule("bye", name);
+    fprintf(replies, "{\"id\":%lld,\"stage\":\"decide\"}\n", (long long)id);
+    fflush(replies);
+    misbehave(name, id);
+    if (strstr(name, "engine=all"))
+        all_configs(name, id, from);
+    else
+        answer(name, id, 0, true, bye);
+    if (bye)
+        exit(0);
+}
+
+int main(void)
+{
+    static char line[1 << 20];
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    replies = fdopen(dup(1), "w");
+    if (!replies)
+        return 1;
+    dup2(2, 1);
+    while (fgets(line, sizeof line, stdin)) {
+        json_t *request = json_loads(line, 0, NULL);
+        json_t *target = json_object_get(request, "target");
+        if (target)
+            start(target);
+        else if (request)
+            serve(request);
+        json_decref(request);
+    }
+    if (has_rule("exit_crash", NULL))
+        die_by(SIGSEGV);
+    if (has_rule("exit_hang", NULL))
+        hang();
+    if (has_rule("exit_status", NULL))
+        return 5;
+    return 0;
+}
