@@ -1,7 +1,144 @@
+/* facts doctor: what is here and what can be run with it. Each line says what was found, or what is missing and how to get it. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../builds/python.h"
+#include "../record/text.h"
 #include "commands.h"
+
+#define PROOF "pass=fwd dtype=bf16 b=1 h=2 s=256 d=128"
+
+static void line(bool json, const char *what, bool ok, const char *text, const char *remedy)
+{
+    facts_text out = { 0 };
+    if (!json) {
+        printf("  %-10s %-3s %s%s%s\n", what, ok ? "ok" : "NO", text, *remedy ? "; " : "", remedy);
+    } else {
+        facts_text_puts(&out, "{");
+        facts_text_member(&out, "what", what);
+        facts_text_format(&out, "\"ok\":%s,", ok ? "true" : "false");
+        facts_text_member(&out, "text", text);
+        if (*remedy)
+            facts_text_member(&out, "remedy", remedy);
+        facts_text_close(&out);
+        puts(out.data ? out.data : "");
+        facts_text_free(&out);
+    }
+    fflush(stdout);
+}
+
+static void list_builds(bool json, const facts_builds *builds)
+{
+    for (size_t i = 0; i < builds->count; i++) {
+        const facts_build *b = &builds->at[i];
+        bool blind = b->needs_nvrtc && !b->nvrtc[0];
+        char text[2 * FACTS_PATH + 64], remedy[160] = "";
+        snprintf(text, sizeof text, "%s  %s (%s)%s%s", b->name, b->dir, facts_origin_name(b->origin), b->needs_nvrtc && !blind ? "  NVRTC " : "",
+                 b->needs_nvrtc && !blind ? b->nvrtc : "");
+        if (blind)
+            snprintf(remedy, sizeof remedy, "it needs libnvrtc.so.%d: facts cudnn install %s brings one", b->cuda_major, b->version);
+        line(json, "cudnn", !blind, text, remedy);
+    }
+    if (!builds->count)
+        line(json, "cudnn", false, "no build found", "facts cudnn install 9.20.0");
+}
+
+typedef struct proof {
+    bool json;
+    char text[512];
+} proof;
+
+static void on_proof_ready(facts_session *s, size_t target, const facts_line *ready)
+{
+    char name[128] = "";
+    int64_t driver = 0, sm = 0, processors = 0;
+    proof *p = s->context;
+    facts_slice_string(facts_line_get(ready, "device_name"), name, sizeof name);
+    facts_slice_int(facts_line_get(ready, "driver"), &driver);
+    facts_slice_int(facts_line_get(ready, "sm"), &sm);
+    facts_slice_int(facts_line_get(ready, "multiprocessors"), &processors);
+    if (s->targets.at[target].kind == FACTS_TARGET_GPU)
+        snprintf(p->text, sizeof p->text, "%s, sm_%d, %d multiprocessors, driver %d.%d", name, (int)sm, (int)processors, (int)(driver / 1000),
+                 (int)(driver % 1000 / 10));
+}
+
+/* Asks a worker for the case; what it says is one line. */
+static bool prove(const facts_invocation *call, const char *what, const char *cudnn, const char *device, facts_task task)
+{
+    const char *const words[] = { PROOF };
+    facts_options options = *call->options;
+    proof p = { .json = options.json };
+    bool json = options.json, ok = false;
+    char text[1024];
+    options.json = false;
+    facts_session s = { .options = &options, .task = task, .argc = call->argc, .argv = call->argv, .on_ready = on_proof_ready, .context = &p };
+    int status = facts_session_cases(&s, words, 1);
+    if (status == 0)
+        status = facts_session_targets(&s, cudnn, device);
+    if (status == 0)
+        status = facts_session_run(&s);
+    if (status == 0) {
+        const facts_cell *cell = facts_tally_cell(&s.tally, 0, 0);
+        const char *why = facts_intern_text(s.tally.texts, cell->reason);
+        ok = cell->verdict == FACTS_VERDICT_PASS;
+        snprintf(text, sizeof text, "%s%s%s on %s: %s%s%s", p.text, p.text[0] ? "; " : "", s.targets.at[0].build.name, s.targets.at[0].device,
+                 ok ? (task == FACTS_TASK_RUN ? "computed, and right" : "decided and compiled") : facts_verdict_name(cell->verdict),
+                 *why ? ": " : "", why);
+        line(json, what, ok, text, "");
+    }
+    facts_session_free(&s);
+    return ok;
+}
+
+static void list_parts(bool json)
+{
+    char path[FACTS_PATH], names[1024];
+    const char *const parts[] = { "cases", "devices", "reports", "nulldriver" };
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        if (!facts_home_path(parts[i], path))
+            line(json, parts[i], false, "not found", "set FACTS_HOME to the project's folder, or build with ./facts");
+    if (facts_cache_path("", path))
+        line(json, "cache", true, path, "");
+    else
+        line(json, "cache", false, "no place for it", "set XDG_CACHE_HOME or HOME");
+    line(json, "described", true, facts_device_names(names, sizeof names), "");
+}
+
+static bool check_reports(bool json)
+{
+    facts_message message = { "" };
+    const char *const words[] = { "-c", "import facts_reports, jinja2", NULL };
+    bool ok = facts_python_run(words, &message) == 0;
+    line(json, "reports", ok, ok ? "Python and Jinja2 are there" : "the report package cannot be loaded",
+         ok ? "" : "./facts sets up its own Python environment, or set FACTS_PYTHON");
+    return ok;
+}
 
 int facts_command_doctor(const facts_invocation *call)
 {
-    (void)call;
-    return FACTS_EXIT_ENVIRONMENT;
+    bool json = call->options->json, numbers = false, decisions = false;
+    facts_builds builds = { 0 };
+    char index[16];
+    if (facts_builds_discover(&builds) != 0)
+        return FACTS_EXIT_ENVIRONMENT;
+    list_parts(json);
+    list_builds(json, &builds);
+    bool reports = check_reports(json);
+    int gpus = facts_gpu_count();
+    for (int i = 0; i < gpus && builds.count; i++) {
+        snprintf(index, sizeof index, "%d", i);
+        numbers |= prove(call, "gpu", "default", index, FACTS_TASK_RUN);
+    }
+    if (!gpus)
+        line(json, "gpu", true, "none here: cuDNN can be asked and can compile for described devices; numbers need a GPU", "");
+    if (builds.count)
+        decisions = prove(call, "decide", "default", "h100-sxm", FACTS_TASK_PLAN);
+    bool cpu = prove(call, "cpu", "default", "cpu", FACTS_TASK_RUN);
+    char text[200];
+    snprintf(text, sizeof text, "decide %s, run on a GPU %s, run on the CPU backend %s, report %s", decisions ? "yes" : "no", numbers ? "yes" : "no",
+             cpu ? "yes" : "no", reports ? "yes" : "no");
+    line(json, "can", decisions, text, decisions ? "" : "facts cudnn install 9.20.0");
+    facts_builds_free(&builds);
+    return decisions && cpu ? FACTS_EXIT_OK : FACTS_EXIT_ENVIRONMENT;
 }

@@ -1,5 +1,6 @@
 /* facts report: hands the records to the report package, a Python program of its own. */
 #include <stdlib.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "../builds/python.h"

@@ -1,7 +1,87 @@
+/* facts repro: one case, everything that is known about it. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
 #include "commands.h"
+#include "explain.h"
+
+static void show_row(facts_session *s, const facts_outcome *outcome)
+{
+    const facts_target *t = &s->targets.at[outcome->target];
+    if (s->options->json)
+        return;
+    printf("\n%s on %s%s\n", t->kind == FACTS_TARGET_CPU ? "our CPU backend" : t->build.name, t->device,
+           t->kind == FACTS_TARGET_DESCRIBED ? " (described)" : "");
+    facts_explain_row(outcome->text, outcome->length, stdout);
+}
+
+/* Without a GPU a yes is a promise: say how to test it. */
+static void say_what_is_open(const facts_session *s)
+{
+    for (size_t i = 0; i < s->targets.count; i++) {
+        const facts_target *t = &s->targets.at[i];
+        if (t->kind != FACTS_TARGET_DESCRIBED)
+            continue;
+        printf("\nNumbers need a GPU; %s is only described. On a machine with one (sm_%d):\n  facts repro '%s' --cudnn %s --device 0\n", t->device,
+               t->described.sm, s->work[0].name, t->build.version);
+        printf("Our CPU backend's numbers for the same problem need none:\n  facts repro '%s' --device cpu\n", s->work[0].name);
+        return;
+    }
+}
+
+static int check(facts_session *s)
+{
+    const facts_options *o = s->options;
+    if (s->work_count != 1) {
+        fprintf(stderr, "facts repro: that is %zu cases; give one (facts list shows them)\n", s->work_count);
+        return FACTS_EXIT_BAD_INPUT;
+    }
+    if (o->dump && mkdir(o->dump, 0777) != 0 && errno != EEXIST) {
+        fprintf(stderr, "facts repro: --dump %s: %s\n", o->dump, strerror(errno));
+        return FACTS_EXIT_ENVIRONMENT;
+    }
+    return FACTS_EXIT_OK;
+}
+
+/* Executed wherever that is possible; for described devices compiled. Both kinds at once are asked one after the other. */
+static facts_task task_of(const facts_session *s)
+{
+    for (size_t i = 0; i < s->targets.count; i++)
+        if (s->targets.at[i].kind != FACTS_TARGET_DESCRIBED)
+            return FACTS_TASK_RUN;
+    return FACTS_TASK_PLAN;
+}
 
 int facts_command_repro(const facts_invocation *call)
 {
-    (void)call;
-    return FACTS_EXIT_ENVIRONMENT;
+    const facts_options *o = call->options;
+    char dump[FACTS_PATH];
+    facts_options options = *o;
+    options.explain = true;
+    facts_session s = { .options = &options, .argc = call->argc, .argv = call->argv, .on_row = show_row };
+    int status = facts_session_cases(&s, o->words, o->word_count);
+    if (status == FACTS_EXIT_OK)
+        status = check(&s);
+    if (status == FACTS_EXIT_OK && o->dump && realpath(o->dump, dump))
+        options.dump = dump; /* the worker may have another working directory */
+    const char *devices = o->device ? o->device : facts_gpu_count() ? "0" : "h100-sxm";
+    if (status == FACTS_EXIT_OK)
+        status = facts_session_targets(&s, o->cudnn ? o->cudnn : "default", devices);
+    if (status == FACTS_EXIT_OK) {
+        s.task = task_of(&s);
+        if (!o->json) {
+            printf("%s\n", s.work[0].name);
+            fflush(stdout);
+        }
+        status = facts_session_run(&s);
+    }
+    if (status == FACTS_EXIT_OK) {
+        if (!o->json)
+            say_what_is_open(&s);
+        status = facts_session_exit(&s);
+    }
+    facts_session_free(&s);
+    return status;
 }

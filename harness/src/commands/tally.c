@@ -88,7 +88,7 @@ void facts_tally_add(facts_tally *tally, size_t target, size_t work, const facts
     cell->unexpected |= unexpected;
     if (weight((uint8_t)verdict) > weight(cell->verdict)) {
         cell->verdict = (uint8_t)verdict;
-        cell->reason = read_reason(tally, row);
+        cell->reason = verdict == FACTS_VERDICT_PASS ? 0 : read_reason(tally, row);
     }
     if (!cell->engines)
         cell->engines = read_engines(tally, row);

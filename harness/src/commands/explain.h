@@ -1,0 +1,11 @@
+/* A row told to a person: what was decided, by whom, why not, and the numbers. */
+#ifndef FACTS_EXPLAIN_H
+#define FACTS_EXPLAIN_H
+
+#include <stddef.h>
+#include <stdio.h>
+
+/* `row` is a row's text as a record has it. What is not known is left out. */
+void facts_explain_row(const char *row, size_t length, FILE *out);
+
+#endif
