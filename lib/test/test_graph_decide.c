@@ -268,13 +268,17 @@ Test(graph_decide, backward_plans_compile)
                   "the form that repeats keeps dP: its memory is quadratic");
 }
 
+/* Max or Sum_exp together with padding is offered from 9.20 on and engine 2 cannot be compiled for it; not asked here. */
 Test(graph_decide, plans_of_single_operations_compile)
 {
     need(92000);
-    fattn_problem p = PROBLEM(.dim_qk = 128, .padding = 1, .has_right = 1, .has_left = 1, .window_left = 40,
-                              .align = FATTN_BOTTOM_RIGHT, .spelling = FATTN_SPELLING_SINGLE);
+    fattn_problem p = PROBLEM(.dim_qk = 128, .has_right = 1, .has_left = 1, .window_left = 40, .align = FATTN_BOTTOM_RIGHT,
+                              .spelling = FATTN_SPELLING_SINGLE);
     p.outputs = FATTN_WANT_STATS | FATTN_WANT_MAX | FATTN_WANT_SUM_EXP;
     compile("every output", p, 2);
+    p.outputs = FATTN_WANT_STATS;
+    p.padding = 1;
+    compile("padding", p, 2);
     p.pass = FATTN_BACKWARD;
     compile("backward", p, 6);
 }
