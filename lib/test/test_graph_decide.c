@@ -1,59 +1,17 @@
-/* The graphs, put to a real cuDNN for a described H100: every composite graph of the scope is recognised, by the engines that
- * ran it on a real one, and some are compiled. Needs a build: FACTS_TEST_CUDNN is its folder, FACTS_TEST_NVRTC the NVRTC it needs
- * below 9.21. Without the first the CUDA toolkit's own is taken; without that the tests are skipped. */
-#include <criterion/criterion.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include "fattn/fattn.h"
-
-#define TOOLKIT "/usr/local/cuda/lib64"
+/* The graphs, put to a real cuDNN for a described H100: every composite graph of the scope is recognised, by the engines that ran
+ * it on a real one, and some are compiled. */
+#include "target.h"
 
 static fattn_context *context;
 static int version;
 
-static const char *given(const char *name, const char *otherwise)
-{
-    const char *value = getenv(name);
-    return value != NULL && value[0] != '\0' ? value : otherwise;
-}
-
-static bool exists(const char *dir, const char *file)
-{
-    char path[4096];
-    snprintf(path, sizeof path, "%s/%s", dir, file);
-    return access(path, R_OK) == 0;
-}
-
-static char *read_file(const char *path)
-{
-    static char text[65536];
-    FILE *file = fopen(path, "r");
-    cr_assert_not_null(file, "%s", path);
-    text[fread(text, 1, sizeof text - 1, file)] = '\0';
-    fclose(file);
-    return text;
-}
-
 static void open_context(void)
 {
-    const char *dir = given("FACTS_TEST_CUDNN", TOOLKIT);
-    if (!exists(dir, "libcudnn_graph.so.9"))
-        cr_skip_test("no cuDNN here: set FACTS_TEST_CUDNN");
-    char driver[4096], device[4096];
-    snprintf(driver, sizeof driver, "%s/nulldriver/libcuda.so.1", given("FACTS_BIN", "bin"));
-    snprintf(device, sizeof device, "%s/lib/devices/h100-sxm.json", given("FACTS_SOURCE", "."));
-    if (!exists(dir, "libcudnn_engines_precompiled.so.9"))
+    char path[512];
+    snprintf(path, sizeof path, "%s/libcudnn_engines_precompiled.so.9", test_cudnn());
+    if (access(path, R_OK) != 0)
         setenv("CUDNN_LIB_CONFIG", "GRAPH_JIT_ONLY", 1);
-    fattn_context_options options = FATTN_CONTEXT_OPTIONS_INIT;
-    options.cudnn_dir = dir;
-    options.nvrtc = given("FACTS_TEST_NVRTC", TOOLKIT "/libnvrtc.so.13");
-    options.driver = driver;
-    options.device_json = read_file(device);
-    options.device_kind = FATTN_DEVICE_DESCRIBED;
-    cr_assert_eq(fattn_context_create(&context, &options), FATTN_OK, "%s", fattn_last_error());
+    context = open_h100();
     fattn_context_info info = { .struct_size = sizeof info };
     cr_assert_eq(fattn_context_info_get(context, &info), FATTN_OK);
     version = info.cudnn_version;
