@@ -42,8 +42,8 @@ bundle_licences() {
         file=/usr/share/doc/$package/copyright
         [[ ! -r $file ]] || cp -L "$file" "$tree/licences/$package"
     done
-    find "$venv" -path '*/[Jj]inja2-*' -iname 'LICENSE*' -exec cp {} "$tree/licences/jinja2" \;
-    find "$venv" -path '*/[Mm]arkup[Ss]afe-*' -iname 'LICENSE*' -exec cp {} "$tree/licences/markupsafe" \;
+    find "$venv" -path '*/[Jj]inja2-*' -iname 'LICENSE*' -type f -exec cp {} "$tree/licences/jinja2" \;
+    find "$venv" -path '*/[Mm]arkup[Ss]afe-*' -iname 'LICENSE*' -type f -exec cp {} "$tree/licences/markupsafe" \;
 }
 
 bundle_cudnn() {

@@ -102,7 +102,7 @@ int facts_builds_ensure(facts_builds *out, const char *spec, facts_message *note
  * is taken; below 12.8 is too old to compile for Blackwell. Returns `out`, or NULL. */
 const char *facts_nvrtc_find(int cuda_major, const char *build_dir, char out[FACTS_PATH]);
 
-/* `facts cudnn ...`. Returns the exit code. */
+/* `facts cudnn ...`; argv[0] is what follows `cudnn`. Returns the exit code. */
 int facts_cudnn_command(int argc, char **argv);
 
 #endif

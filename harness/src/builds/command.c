@@ -159,19 +159,19 @@ static int path(const char *spec)
 
 int facts_cudnn_command(int argc, char **argv)
 {
-    const char *verb = argc > 1 ? argv[1] : "";
+    const char *verb = argc > 0 ? argv[0] : "";
     if (strcmp(verb, "--help") == 0 || strcmp(verb, "-?") == 0) {
         (void)fputs(HELP, stdout);
         return 0;
     }
-    if (strcmp(verb, "list") == 0 && argc == 2)
+    if (strcmp(verb, "list") == 0 && argc == 1)
         return list();
-    if (strcmp(verb, "install") == 0 && argc > 2)
-        return install(argc - 2, argv + 2);
-    if (strcmp(verb, "remove") == 0 && argc > 2)
-        return remove_builds(argc - 2, argv + 2);
-    if (strcmp(verb, "path") == 0 && argc == 3)
-        return path(argv[2]);
+    if (strcmp(verb, "install") == 0 && argc > 1)
+        return install(argc - 1, argv + 1);
+    if (strcmp(verb, "remove") == 0 && argc > 1)
+        return remove_builds(argc - 1, argv + 1);
+    if (strcmp(verb, "path") == 0 && argc == 2)
+        return path(argv[1]);
     (void)fputs(HELP, stderr);
     return 2;
 }

@@ -104,6 +104,21 @@ static int toolkit_major(const char *start, const char *mark)
     return 0;
 }
 
+/* "9 * 10000 + 20 * 100 + 0)" */
+static bool version_sum(const char *text, int number[4])
+{
+    static const char *const AFTER[] = { " * 10000 + ", " * 100 + ", ")" };
+    for (int i = 0; i < 3; i++) {
+        char *end;
+        long value = strtol(text, &end, 10);
+        if (end == text || value < 0 || value > 9999 || strncmp(end, AFTER[i], strlen(AFTER[i])) != 0)
+            return false;
+        number[i] = (int)value;
+        text = end + strlen(AFTER[i]);
+    }
+    return true;
+}
+
 static bool from_library(const char *dir, facts_build *out, int number[4], int *numbers)
 {
     static const char VERSION[] = "cudnn_version != (", TOOLKIT[] = "ptxExtDesc.txt";
@@ -124,13 +139,26 @@ static bool from_library(const char *dir, facts_build *out, int number[4], int *
         char text[64];
         memcpy(text, mark + sizeof VERSION - 1, sizeof text - 1);
         text[sizeof text - 1] = 0;
-        if (sscanf(text, "%d * 10000 + %d * 100 + %d)", &number[0], &number[1], &number[2]) == 3)
+        if (version_sum(text, number))
             *numbers = 3;
     }
     mark = memmem(bytes, size, TOOLKIT, sizeof TOOLKIT - 1);
     out->cuda_major = mark ? toolkit_major(bytes, mark) : 0;
     (void)munmap(bytes, size);
     return *numbers == 3;
+}
+
+static bool defines(const char *line, const char *name, int *out)
+{
+    char *end;
+    size_t n = strlen(name);
+    if (strncmp(line, name, n) != 0)
+        return false;
+    long value = strtol(line + n, &end, 10);
+    if (end == line + n || value < 0 || value > 9999)
+        return false;
+    *out = (int)value;
+    return true;
 }
 
 static bool from_header(const char *dir, int number[4], int *numbers)
@@ -143,9 +171,9 @@ static bool from_header(const char *dir, int number[4], int *numbers)
             continue;
         int seen = 0;
         while (fgets(line, sizeof line, file)) {
-            seen |= sscanf(line, "#define CUDNN_MAJOR %d", &number[0]) == 1 ? 1 : 0;
-            seen |= sscanf(line, "#define CUDNN_MINOR %d", &number[1]) == 1 ? 2 : 0;
-            seen |= sscanf(line, "#define CUDNN_PATCHLEVEL %d", &number[2]) == 1 ? 4 : 0;
+            seen |= defines(line, "#define CUDNN_MAJOR ", &number[0]) ? 1 : 0;
+            seen |= defines(line, "#define CUDNN_MINOR ", &number[1]) ? 2 : 0;
+            seen |= defines(line, "#define CUDNN_PATCHLEVEL ", &number[2]) ? 4 : 0;
         }
         (void)fclose(file);
         if (seen == 7) {

@@ -67,13 +67,17 @@ static bool wish_parse(wish *out, const char *word)
     }
     if (!*at)
         return true;
-    char kind[8];
-    int end = 0;
-    if (sscanf(at, "-%4[a-z]-cu%d%n", kind, &out->cuda_major, &end) != 2 || at[end])
+    static const char JIT[] = "-jit-cu", FULL[] = "-full-cu";
+    bool jit = strncmp(at, JIT, sizeof JIT - 1) == 0;
+    if (!jit && strncmp(at, FULL, sizeof FULL - 1) != 0)
+        return false;
+    int number[4] = { 0 };
+    if (facts_version_parse(at + (jit ? sizeof JIT : sizeof FULL) - 1, number, NULL) != 1)
         return false;
     out->any_flavour = false;
-    out->kind = strcmp(kind, "jit") == 0 ? FACTS_BUILD_JIT : FACTS_BUILD_FULL;
-    return out->kind == FACTS_BUILD_JIT || strcmp(kind, "full") == 0;
+    out->kind = jit ? FACTS_BUILD_JIT : FACTS_BUILD_FULL;
+    out->cuda_major = number[0];
+    return true;
 }
 
 static int distance(const facts_build *b, const wish *w)

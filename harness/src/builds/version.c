@@ -59,7 +59,7 @@ int facts_build_compare(const void *a, const void *b)
 
 bool facts_package_parse(const char *package, facts_build_kind *kind, int *cuda_major)
 {
-    char name[64];
+    char name[64] = "";
     size_t n = strlen(package);
     if (n >= sizeof name)
         return false;
