@@ -124,6 +124,22 @@ Test(fill, needle_is_the_largest_score_of_its_row)
     needle_dominates(&p);
 }
 
+Test(fill, no_two_heads_or_batches_have_the_same_keys)
+{
+    for (facts_fill fill = FACTS_FILL_GAUSS; fill < FACTS_FILL_OTHER; fill++) {
+        facts_problem p = problem_of(small, BSHD, 0, false, fill);
+        const facts_tensor *t = &p.tensor[FACTS_TENSOR_K];
+        void *k = filled(&p, FACTS_TENSOR_K);
+        int heads = 0, batches = 0;
+        for (int64_t d = 0; d < small.dqk; d++) {
+            heads += value_at(t, k, 0, 0, 9, d) != value_at(t, k, 0, 1, 9, d);
+            batches += value_at(t, k, 0, 0, 9, d) != value_at(t, k, 1, 0, 9, d);
+        }
+        cr_expect(heads > 10 && batches > 10, "fill %d: %d %d", (int)fill, heads, batches);
+        free(k);
+    }
+}
+
 Test(fill, needles_point_at_both_edges_of_the_mask_and_over_them)
 {
     facts_problem p = problem_of(small, BSHD, 0, true, FACTS_FILL_NEEDLE);

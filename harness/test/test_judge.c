@@ -131,6 +131,10 @@ Test(judge, inf_is_right_where_the_value_leaves_the_type)
     cr_expect_eq(verdict(x), FACTS_VERDICT_PASS);
     put(x, 0, 1, 5, 0, -INFINITY);
     cr_expect_eq(verdict(x), FACTS_VERDICT_NAN);
+    x->want[logical(0, 1, 5, 0)] = -1e39;
+    cr_expect_eq(verdict(x), FACTS_VERDICT_PASS);
+    put(x, 0, 1, 5, 0, NAN);
+    cr_expect_eq(verdict(x), FACTS_VERDICT_NAN);
     leave(x);
 }
 
