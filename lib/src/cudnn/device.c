@@ -6,17 +6,17 @@
 #include <string.h>
 
 #include "../error.h"
+#include "log.h"
 
 /* DEVICEPROP came with 9.8. */
 enum { FIRST_DESCRIBED = 90800 };
 
-static fattn_status refuse(const fattn__cudnn *api, int status)
+/* `log` was open during the step that failed. */
+static fattn_status refuse(const fattn__cudnn *api, int status, const fattn__log_buffer *log)
 {
-    char last[512] = "";
-    api->cudnnGetLastErrorString(last, sizeof last);
-    const char *hint = status == DNN_STATUS_BAD_PARAM ? "; a field is missing (from 9.27 on memoryBusWidth must be there)" : "";
-    return fattn__fail(FATTN_ENVIRONMENT, "cuDNN %d refuses the device description: %s%s", api->version,
-                       last[0] != '\0' ? last : fattn__cudnn_status_name(api, status), hint);
+    char sentence[512];
+    fattn__log_sentence(log, fattn__cudnn_status_name(api, status), sentence, sizeof sentence);
+    return fattn__fail(FATTN_ENVIRONMENT, "cuDNN %d refuses the device description: %s", api->version, sentence);
 }
 
 /* What this library needs to know of the device, out of cuDNN's own object. */
@@ -53,6 +53,27 @@ static fattn_status read_text(char **out, fattn_context_info *info, const char *
     return st;
 }
 
+static fattn_status describe(fattn__desc *out, const fattn__cudnn *api, const char *text)
+{
+    fattn__desc desc = NULL;
+    fattn__log_buffer log;
+    fattn__log_open(&log);
+    int status = api->cudnnBackendCreateDescriptor(fattn__deviceprop_type(api->version), &desc);
+    if (status == DNN_STATUS_SUCCESS)
+        status = api->cudnnBackendSetAttribute(desc, DNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, DNN_TYPE_CHAR, (int64_t)strlen(text),
+                                               text);
+    if (status == DNN_STATUS_SUCCESS)
+        status = api->cudnnBackendFinalize(desc);
+    fattn__log_close(&log);
+    fattn_status st = status == DNN_STATUS_SUCCESS ? FATTN_OK : refuse(api, status, &log);
+    if (st == FATTN_OK)
+        *out = desc;
+    else if (desc != NULL)
+        api->cudnnBackendDestroyDescriptor(desc);
+    fattn__log_free(&log);
+    return st;
+}
+
 fattn_status fattn__device_describe(fattn__desc *out, fattn_context_info *info, const fattn__cudnn *api, const char *json)
 {
     char *text;
@@ -65,57 +86,43 @@ fattn_status fattn__device_describe(fattn__desc *out, fattn_context_info *info, 
     fattn_status st = read_text(&text, info, json);
     if (st != FATTN_OK)
         return st;
-    fattn__desc desc = NULL;
-    int status = api->cudnnBackendCreateDescriptor(fattn__deviceprop_type(api->version), &desc);
-    if (status == DNN_STATUS_SUCCESS)
-        status = api->cudnnBackendSetAttribute(desc, DNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, DNN_TYPE_CHAR, (int64_t)strlen(text),
-                                               text);
-    if (status == DNN_STATUS_SUCCESS)
-        status = api->cudnnBackendFinalize(desc);
+    st = describe(out, api, text);
     free(text);
-    if (status == DNN_STATUS_SUCCESS) {
-        *out = desc;
-        return FATTN_OK;
-    }
-    st = refuse(api, status);
-    if (desc != NULL)
-        api->cudnnBackendDestroyDescriptor(desc);
     return st;
 }
 
 /* ---- back to text -------------------------------------------------------------------------------------------------------------
  */
 
-static fattn_status read_json(const fattn__cudnn *api, fattn__desc desc, char *out, size_t capacity)
+/* *text is malloc'ed. */
+static int read_json(char **text, const fattn__cudnn *api, fattn__desc desc)
 {
     int64_t count = 0;
+    *text = NULL;
     int status = api->cudnnBackendGetAttribute(desc, DNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, DNN_TYPE_CHAR, 0, &count, NULL);
-    if (status != DNN_STATUS_SUCCESS || count <= 0)
-        return refuse(api, status);
-    char *text = calloc((size_t)count + 1, 1);
-    if (text == NULL)
-        return fattn__fail(FATTN_NO_MEMORY, "no memory for a description of %lld bytes", (long long)count);
-    status = api->cudnnBackendGetAttribute(desc, DNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, DNN_TYPE_CHAR, count, &count, text);
-    if (status == DNN_STATUS_SUCCESS)
-        snprintf(out, capacity, "%s", text);
-    free(text);
-    return status == DNN_STATUS_SUCCESS ? FATTN_OK : refuse(api, status);
+    if (status == DNN_STATUS_SUCCESS && count > 0)
+        *text = calloc((size_t)count + 1, 1);
+    if (*text != NULL)
+        status = api->cudnnBackendGetAttribute(desc, DNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, DNN_TYPE_CHAR, count, &count, *text);
+    return status;
 }
 
-static fattn_status describe_gpu(const fattn_context *context, char *out, size_t capacity)
+static int describe_gpu(char **text, const fattn_context *context)
 {
     const fattn__cudnn *api = context->api;
     const int32_t ordinal = context->device;
     fattn__desc desc = NULL;
+    *text = NULL;
     int status = api->cudnnBackendCreateDescriptor(fattn__deviceprop_type(api->version), &desc);
     if (status == DNN_STATUS_SUCCESS)
         status = api->cudnnBackendSetAttribute(desc, DNN_ATTR_DEVICEPROP_DEVICE_ID, DNN_TYPE_INT32, 1, &ordinal);
     if (status == DNN_STATUS_SUCCESS)
         status = api->cudnnBackendFinalize(desc);
-    fattn_status st = status == DNN_STATUS_SUCCESS ? read_json(api, desc, out, capacity) : refuse(api, status);
+    if (status == DNN_STATUS_SUCCESS)
+        status = read_json(text, api, desc);
     if (desc != NULL)
         api->cudnnBackendDestroyDescriptor(desc);
-    return st;
+    return status;
 }
 
 fattn_status fattn_context_describe(fattn_context *context, char *out, size_t capacity)
@@ -127,13 +134,23 @@ fattn_status fattn_context_describe(fattn_context *context, char *out, size_t ca
         return fattn__fail(FATTN_UNSUPPORTED, "the cpu has no description");
     if (context->api->version < FIRST_DESCRIBED)
         return fattn__fail(FATTN_UNSUPPORTED, "cuDNN %d cannot describe a device: that came with 9.8", context->api->version);
-    if (context->description != NULL)
-        return read_json(context->api, context->description, out, capacity);
+    char *text;
+    fattn__log_buffer log;
     fattn__cuda_context previous;
     fattn_status st = fattn__enter(context, &previous);
     if (st != FATTN_OK)
         return st;
-    st = describe_gpu(context, out, capacity);
+    fattn__log_open(&log);
+    int status = context->description != NULL ? read_json(&text, context->api, context->description) : describe_gpu(&text, context);
+    fattn__log_close(&log);
+    if (status != DNN_STATUS_SUCCESS || text == NULL)
+        st = refuse(context->api, status, &log);
+    else if (strlen(text) >= capacity)
+        st = fattn__fail(FATTN_BAD_PROBLEM, "the description has %zu bytes, there is room for %zu", strlen(text) + 1, capacity);
+    else
+        memcpy(out, text, strlen(text) + 1);
+    free(text);
+    fattn__log_free(&log);
     fattn__leave(context, previous);
     return st;
 }

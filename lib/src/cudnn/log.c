@@ -1,6 +1,7 @@
 #include "log.h"
 
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -128,4 +129,21 @@ fattn_status fattn__log_refusals(fattn_decision *out, const char *text, int *fir
             *first = (int)out->refusal_count - 1;
     }
     return FATTN_OK;
+}
+
+void fattn__log_sentence(const fattn__log_buffer *buffer, const char *status, char *out, size_t capacity)
+{
+    fattn_decision answer = { 0 };
+    int first = -1;
+    snprintf(out, capacity, "%s", status);
+    if (buffer->text != NULL && fattn__log_refusals(&answer, buffer->text, &first) == FATTN_OK && first >= 0) {
+        const fattn_refusal *refusal = &answer.refusals[first];
+        const char *name = refusal->status[0] != '\0' ? refusal->status : status;
+        if (refusal->condition[0] != '\0')
+            snprintf(out, capacity, "%s: %s (%s)", name, refusal->text, refusal->condition);
+        else
+            snprintf(out, capacity, "%s: %s", name, refusal->text);
+    }
+    free(answer.refusals);
+    free(answer.refusal_text);
 }

@@ -19,6 +19,10 @@ void fattn__log_open(fattn__log_buffer *buffer);
 void fattn__log_close(fattn__log_buffer *buffer);
 void fattn__log_free(fattn__log_buffer *buffer);
 
+/* The innermost sentence of a failed step: "CUDNN_STATUS_X: sentence (condition)", or cuDNN's name of `status` when nothing was
+ * logged. */
+void fattn__log_sentence(const fattn__log_buffer *buffer, const char *status, char *out, size_t capacity);
+
 void fattn__log_callback(int severity, void *user, const void *debug, const char *message);
 
 /* Reads the refusals out of a log or of cudnnGetLastErrorString: one for each "Warning:" or "Error:" line, in the order in which

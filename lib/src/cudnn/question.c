@@ -76,6 +76,8 @@ static fattn_status refuse_graph(fattn_decision *out, const fattn__graph *g, con
         if (st != FATTN_OK)
             return st;
     }
+    if (first >= 0)
+        text = out->refusals[first].text;
     return fattn__refuse(out, FATTN_BACKEND_CUDNN, (fattn_reason)g->status, name, text, "");
 }
 
