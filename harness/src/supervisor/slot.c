@@ -298,7 +298,7 @@ static void closed_well_or_not(facts_slot *slot, const facts_death *death)
     }
     if (!facts_write_row(run, slot->target, slot->work, slot->held, slot->held_length, extra)) {
         facts_text_clear(&run->evidence);
-        facts_compose_evidence(&run->evidence, &(facts_evidence){ .verdict = "crash", .config = -1, .text = "the worker's row was not understood" });
+        facts_compose_evidence(&run->evidence, &(facts_evidence){ .verdict = "crash", .config = -1, .text = "its reply was no row" });
         facts_write_row(run, slot->target, slot->work, run->evidence.data, run->evidence.length, (facts_row_extra){ .wall_ms = slot->held_ms });
     }
     facts_item_done(run, slot->target, slot->work);

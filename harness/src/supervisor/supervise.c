@@ -226,6 +226,8 @@ static bool prepare(facts_supervision *run)
 
 static void release(facts_supervision *run)
 {
+    if (!run)
+        return;
     for (size_t i = 0; run->targets && i < run->order->target_count; i++)
         free(run->targets[i].items);
     free(run->targets);
@@ -233,6 +235,7 @@ static void release(facts_supervision *run)
     free(run->row);
     facts_text_free(&run->text);
     facts_text_free(&run->evidence);
+    free(run);
 }
 
 /* What has all its rows already needs no worker (a GPU's name is not known yet: its items are asked when it is). */
@@ -260,19 +263,23 @@ static void start_loop(facts_supervision *run)
 int facts_supervise(const facts_order *order, facts_outcome_counts *out)
 {
     *out = (facts_outcome_counts){ 0 };
-    facts_supervision run = { .order = order, .counts = out };
-    if (!prepare(&run)) {
+    facts_supervision *run = calloc(1, sizeof *run);
+    if (run)
+        *run = (facts_supervision){ .order = order, .counts = out };
+    if (!run || !prepare(run)) {
         snprintf(out->trouble, sizeof out->trouble, "out of memory for %zu cases on %zu targets", order->work_count, order->target_count);
-        release(&run);
+        release(run);
         return 3;
     }
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
-    start_loop(&run);
-    skip_finished(&run);
-    facts_schedule(&run);
-    uv_run(&run.loop, UV_RUN_DEFAULT);
-    uv_loop_close(&run.loop);
-    release(&run);
+    uv_mutex_init(&run->hashes.lock);
+    start_loop(run);
+    skip_finished(run);
+    facts_schedule(run);
+    uv_run(&run->loop, UV_RUN_DEFAULT);
+    uv_loop_close(&run->loop);
+    uv_mutex_destroy(&run->hashes.lock);
+    release(run);
     return 0;
 }

@@ -52,6 +52,16 @@ typedef struct facts_slot {
     struct facts_slot *next;
 } facts_slot;
 
+#define FACTS_HASHES_MAX 128
+
+typedef struct facts_hashes {
+    uv_mutex_t lock;
+    struct {
+        char path[FACTS_PATH], sha256[65];
+    } at[FACTS_HASHES_MAX];
+    size_t count;
+} facts_hashes;
+
 struct facts_supervision {
     const facts_order *order;
     facts_outcome_counts *counts;
@@ -62,6 +72,7 @@ struct facts_supervision {
     facts_slot *slots;
     facts_line *line, *row; /* scratch: a reply, and the row inside it */
     facts_text text, evidence;
+    facts_hashes hashes;
     char driver[FACTS_PATH];
     int jobs, live, threads;
     int64_t next_id;

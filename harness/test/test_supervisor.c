@@ -1,0 +1,476 @@
+/* The promises of the supervisor, kept against a worker that misbehaves on demand (fake_worker.c). */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "record/reader.h"
+#include "record/verdicts.h"
+
+#define MANY "pass=fwd d=8..1600:8" /* 200 cases */
+#define FEW "pass=fwd d=8..96:8"    /* 12 */
+
+static char folder[64];
+
+static void set_up(void)
+{
+    const char *bin = getenv("FACTS_BIN");
+    char worker[1024];
+    snprintf(worker, sizeof worker, "%s/facts-fake-worker", bin ? bin : "bin");
+    setenv("FACTS_WORKER", worker, 1);
+    unsetenv("FACTS_FAULT");
+    strcpy(folder, "/tmp/facts-test-XXXXXX");
+    cr_assert_not_null(mkdtemp(folder));
+    setenv("XDG_CACHE_HOME", folder, 1);
+}
+
+static void tear_down(void)
+{
+    char command[128];
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    cr_expect_eq(system(command), 0);
+}
+
+TestSuite(supervisor, .init = set_up, .fini = tear_down, .timeout = 60);
+
+/* Starts `facts ARGS` by the shell (exec: its pid is facts'); output goes to FOLDER/out. */
+static pid_t start(const char *format, ...)
+{
+    char arguments[1024], command[2560];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(arguments, sizeof arguments, format, args);
+    va_end(args);
+    const char *bin = getenv("FACTS_BIN");
+    snprintf(command, sizeof command, "cd %s && exec %s/facts %s >>out 2>&1", folder, bin ? bin : "bin", arguments);
+    pid_t child = fork();
+    if (child == 0) {
+        execl("/bin/sh", "sh", "-c", command, (char *)NULL);
+        _exit(127);
+    }
+    return child;
+}
+
+static int finish(pid_t child)
+{
+    int status = 0;
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+        ;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+#define facts(...) finish(start(__VA_ARGS__))
+
+typedef struct summary {
+    size_t rows, names, verdicts[FACTS_VERDICT_COUNT + 1], starts, bad;
+    bool ended, complete;
+    unsigned char seen[1601]; /* rows by head dim, which names the case here */
+    char last_reason[1024];
+} summary;
+
+static int dim_of(const char *name)
+{
+    const char *d = strstr(name, " d=");
+    return d ? atoi(d + 3) : 128; /* the default is not said */
+}
+
+static bool sum_line(void *context, const facts_line *line)
+{
+    summary *s = context;
+    char name[1500];
+    if (line->kind == FACTS_LINE_END) {
+        s->ended = true;
+        facts_slice_bool(facts_line_get(line, "complete"), &s->complete);
+    }
+    s->starts += line->kind == FACTS_LINE_START;
+    if (line->kind != FACTS_LINE_ROW)
+        return true;
+    s->rows++;
+    s->verdicts[facts_verdict_parse(facts_line_get(line, "verdict"))]++;
+    cr_assert(facts_slice_string(facts_line_get(line, "case"), name, sizeof name));
+    int d = dim_of(name);
+    if (d <= 1600)
+        s->names += s->seen[d]++ == 0;
+    facts_slice reason = facts_line_get(line, "reason");
+    facts_member members[16];
+    size_t count;
+    if (reason.at && facts_scan_object(reason.at, reason.length, members, 16, &count))
+        facts_slice_string(facts_member_find(members, count, "text"), s->last_reason, sizeof s->last_reason);
+    return true;
+}
+
+static summary sum_up(const char *record)
+{
+    summary s = { 0 };
+    facts_read_counts counts;
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s", folder, record);
+    cr_assert(facts_record_read(path, sum_line, &s, &counts), "%s", path);
+    s.bad = counts.bad;
+    return s;
+}
+
+static bool output_says(const char *words)
+{
+    char path[256], text[65536];
+    snprintf(path, sizeof path, "%s/out", folder);
+    FILE *file = fopen(path, "r");
+    if (!file)
+        return false;
+    size_t n = fread(text, 1, sizeof text - 1, file);
+    text[n] = '\0';
+    fclose(file);
+    return strstr(text, words) != NULL;
+}
+
+static void nap_ms(long ms)
+{
+    nanosleep(&(struct timespec){ ms / 1000, ms % 1000 * 1000000 }, NULL);
+}
+
+Test(supervisor, every_planned_case_has_exactly_one_row)
+{
+    cr_expect_eq(facts("decide '" MANY "' --device cpu -j 3 -o r"), 0);
+    summary s = sum_up("r");
+    cr_expect_eq(s.rows, 200);
+    cr_expect_eq(s.names, 200);
+    cr_expect_eq(s.verdicts[FACTS_VERDICT_PASS], 200);
+    cr_expect_eq(s.starts, 200);
+    cr_expect(s.ended && s.complete);
+}
+
+/* Ways to die in the middle of a case, and how the row must read. */
+static const struct {
+    const char *fault;
+    facts_verdict verdict;
+    const char *reason;
+} deaths[] = {
+    { "crash@d=40", FACTS_VERDICT_CRASH, "SIGSEGV: fake worker: about to die" },
+    { "kill@d=40", FACTS_VERDICT_CRASH, "SIGKILL" },
+    { "exit@d=40", FACTS_VERDICT_CRASH, "status 7" },
+    { "partial@d=40", FACTS_VERDICT_CRASH, "SIGABRT" },
+    { "nonsense@d=40", FACTS_VERDICT_CRASH, "its reply was no row" },
+    { "long@d=40", FACTS_VERDICT_CRASH, "longer than" },
+};
+
+Test(supervisor, a_death_costs_the_row_in_flight_and_no_other)
+{
+    for (size_t i = 0; i < sizeof deaths / sizeof deaths[0]; i++) {
+        setenv("FACTS_FAULT", deaths[i].fault, 1);
+        cr_expect_eq(facts("decide '" FEW "' --device cpu -j 2 --overwrite -o r"), 1, "%s", deaths[i].fault);
+        summary s = sum_up("r");
+        cr_expect_eq(s.rows, 12, "%s: %zu rows", deaths[i].fault, s.rows);
+        cr_expect_eq(s.verdicts[FACTS_VERDICT_PASS], 11, "%s", deaths[i].fault);
+        cr_expect_eq(s.verdicts[deaths[i].verdict], 1, "%s", deaths[i].fault);
+    }
+}
+
+Test(supervisor, a_death_is_explained_by_its_signal_and_its_last_words)
+{
+    for (size_t i = 0; i < sizeof deaths / sizeof deaths[0]; i++) {
+        setenv("FACTS_FAULT", deaths[i].fault, 1);
+        cr_expect_eq(facts("decide 'pass=fwd d=40' --device cpu --overwrite -o r"), 1);
+        summary s = sum_up("r");
+        cr_expect(strstr(s.last_reason, deaths[i].reason) != NULL, "%s: %s", deaths[i].fault, s.last_reason);
+    }
+}
+
+Test(supervisor, noise_and_floods_do_no_harm)
+{
+    setenv("FACTS_FAULT", "noise_at_start;noise;flood@d=16", 1);
+    cr_expect_eq(facts("decide '" FEW "' --device cpu -o r"), 0);
+    summary s = sum_up("r");
+    cr_expect_eq(s.verdicts[FACTS_VERDICT_PASS], 12);
+    cr_expect_eq(s.bad, 0);
+}
+
+Test(supervisor, a_hang_that_ignores_term_is_killed_and_becomes_a_row)
+{
+    setenv("FACTS_FAULT", "hang@d=40", 1);
+    time_t before = time(NULL);
+    cr_expect_eq(facts("decide '" FEW "' --device cpu --timeout 0.5 -o r"), 1);
+    cr_expect_leq(time(NULL) - before, 10);
+    summary s = sum_up("r");
+    cr_expect_eq(s.verdicts[FACTS_VERDICT_HANG], 1);
+    cr_expect_eq(s.verdicts[FACTS_VERDICT_PASS], 11);
+}
+
+Test(supervisor, a_worker_that_never_is_ready_leaves_inconclusive_rows_with_its_words)
+{
+    setenv("FACTS_FAULT", "exit_before_ready", 1);
+    cr_expect_eq(facts("decide '" FEW "' --device cpu -o r"), 3);
+    summary s = sum_up("r");
+    cr_expect_eq(s.verdicts[FACTS_VERDICT_INCONCLUSIVE], 12);
+    cr_expect(strstr(s.last_reason, "fake worker: no library") != NULL, "%s", s.last_reason);
+}
+
+Test(supervisor, a_worker_that_says_why_it_failed_is_quoted)
+{
+    setenv("FACTS_FAULT", "failed", 1);
+    cr_expect_eq(facts("decide '" FEW "' --device cpu -o r"), 3);
+    summary s = sum_up("r");
+    cr_expect_eq(s.verdicts[FACTS_VERDICT_INCONCLUSIVE], 12);
+    cr_expect_str_eq(s.last_reason, "no driver");
+    cr_expect(output_says("install one"));
+}
+
+Test(supervisor, a_bad_end_after_the_last_row_is_a_finding)
+{
+    static const char *const faults[] = { "exit_crash", "exit_status" };
+    for (size_t i = 0; i < 2; i++) {
+        setenv("FACTS_FAULT", faults[i], 1);
+        cr_expect_eq(facts("decide '" FEW "' --device cpu -j 1 --overwrite -o r"), 1, "%s", faults[i]);
+        summary s = sum_up("r");
+        cr_expect_eq(s.rows, 12);
+        cr_expect_eq(s.verdicts[FACTS_VERDICT_EXIT_CRASH], 1);
+        cr_expect_eq(s.verdicts[FACTS_VERDICT_PASS], 11);
+    }
+}
+
+Test(supervisor, a_bad_end_never_makes_a_finding_better)
+{
+    setenv("FACTS_FAULT", "exit_crash;wrong", 1);
+    cr_expect_eq(facts("decide 'pass=fwd d=64' --device cpu -o r"), 1);
+    cr_expect_eq(sum_up("r").verdicts[FACTS_VERDICT_WRONG], 1);
+}
+
+Test(supervisor, with_engine_all_a_death_costs_one_configuration)
+{
+    static const char *const faults[] = { "crash_config0", "crash_config1", "crash_config3" };
+    for (size_t i = 0; i < 3; i++) {
+        setenv("FACTS_FAULT", faults[i], 1);
+        cr_expect_eq(facts("decide 'pass=fwd d=64 engine=all' --device cpu --overwrite -o r"), 1);
+        summary s = sum_up("r");
+        cr_expect_eq(s.rows, 4, "%s: %zu rows", faults[i], s.rows);
+        cr_expect_eq(s.verdicts[FACTS_VERDICT_CRASH], 1, "%s", faults[i]);
+        cr_expect(s.complete);
+    }
+}
+
+Test(supervisor, a_worker_that_takes_its_leave_is_replaced)
+{
+    setenv("FACTS_FAULT", "bye@d=16;bye@d=48", 1);
+    cr_expect_eq(facts("decide '" FEW "' --device cpu -j 1 -o r"), 0);
+    cr_expect_eq(sum_up("r").verdicts[FACTS_VERDICT_PASS], 12);
+}
+
+/* Process ids of the children of `parent`. */
+static size_t children_of(pid_t parent, pid_t *out, size_t capacity)
+{
+    char path[64], text[4096];
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)parent, (int)parent);
+    int fd = open(path, O_RDONLY);
+    if (fd < 0)
+        return 0;
+    ssize_t got = read(fd, text, sizeof text - 1);
+    close(fd);
+    text[got > 0 ? got : 0] = '\0';
+    size_t n = 0;
+    char *end = text;
+    for (long pid; n < capacity && (pid = strtol(end, &end, 10)) > 0;)
+        out[n++] = (pid_t)pid;
+    return n;
+}
+
+Test(supervisor, kill_9_of_workers_at_random_moments_costs_one_row_each)
+{
+    setenv("FACTS_FAULT", "slow", 1);
+    pid_t child = start("decide '" MANY "' --device cpu -j 2 -o r");
+    pid_t workers[8];
+    size_t kills = 0;
+    srand(7);
+    for (int i = 0; i < 12; i++) {
+        nap_ms(40 + rand() % 60);
+        size_t n = children_of(child, workers, 8);
+        if (n && kill(workers[(size_t)rand() % n], SIGKILL) == 0)
+            kills++;
+    }
+    int status = finish(child);
+    summary s = sum_up("r");
+    cr_expect_gt(kills, 4);
+    cr_expect(status == 1 || s.verdicts[FACTS_VERDICT_PASS] == 200);
+    cr_expect_eq(s.rows, 200, "%zu rows", s.rows);
+    cr_expect_eq(s.names, 200);
+    cr_expect_leq(s.verdicts[FACTS_VERDICT_CRASH] + s.verdicts[FACTS_VERDICT_EXIT_CRASH], kills);
+    cr_expect_eq(s.verdicts[FACTS_VERDICT_PASS] + s.verdicts[FACTS_VERDICT_CRASH] + s.verdicts[FACTS_VERDICT_EXIT_CRASH], 200);
+}
+
+/* Gone, or a zombie that nobody has buried yet. */
+static bool is_dead(pid_t pid)
+{
+    char path[64], text[512] = "";
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    int fd = open(path, O_RDONLY);
+    if (fd < 0)
+        return true;
+    ssize_t got = read(fd, text, sizeof text - 1);
+    close(fd);
+    const char *state = got > 0 ? strrchr(text, ')') : NULL;
+    return !state || state[2] == 'Z' || state[2] == 'X';
+}
+
+Test(supervisor, kill_9_of_the_supervisor_then_resume_gives_the_rows_of_an_unbroken_run)
+{
+    setenv("FACTS_FAULT", "slow", 1);
+    pid_t workers[8];
+    for (int i = 0; i < 4; i++) {
+        pid_t child = start("decide '" MANY "' --device cpu -j 2 %s -o r", i ? "--resume" : "");
+        nap_ms(150 + 130 * i);
+        size_t n = children_of(child, workers, 8);
+        kill(child, SIGKILL);
+        finish(child);
+        nap_ms(200);
+        for (size_t w = 0; w < n; w++)
+            cr_expect(is_dead(workers[w]), "worker %d lives on", (int)workers[w]);
+    }
+    cr_expect_lt(sum_up("r").rows, 200);
+    cr_expect_eq(facts("decide '" MANY "' --device cpu -j 2 --resume -o r"), 0);
+    summary s = sum_up("r");
+    cr_expect_eq(s.rows, 200, "%zu rows", s.rows);
+    cr_expect_eq(s.names, 200);
+    cr_expect_eq(s.verdicts[FACTS_VERDICT_PASS], 200);
+    cr_expect(s.complete);
+    cr_expect_eq(s.bad, 0);
+}
+
+Test(supervisor, resume_of_a_finished_record_asks_nothing)
+{
+    setenv("FACTS_FAULT", "refuse", 1);
+    cr_expect_eq(facts("decide '" FEW "' --device cpu -o r"), 0);
+    setenv("FACTS_FAULT", "exit_before_ready", 1);
+    cr_expect_eq(facts("decide '" FEW "' --device cpu --resume -o r"), 0);
+    cr_expect_eq(sum_up("r").rows, 12);
+}
+
+Test(supervisor, resume_of_another_suite_is_refused)
+{
+    cr_expect_eq(facts("decide '" FEW "' --device cpu -o r"), 0);
+    cr_expect_eq(facts("decide 'pass=bwd d=64' --device cpu --resume -o r"), 2);
+    cr_expect(output_says("holds another suite"));
+}
+
+Test(supervisor, an_interrupt_keeps_what_is_there_and_resume_does_the_rest)
+{
+    static const int signals[] = { SIGINT, SIGTERM };
+    for (int i = 0; i < 2; i++) {
+        setenv("FACTS_FAULT", "slow", 1);
+        pid_t child = start("decide '" MANY "' --device cpu -j 2 --overwrite -o r");
+        nap_ms(500);
+        kill(child, signals[i]);
+        cr_expect_eq(finish(child), 130);
+        summary s = sum_up("r");
+        cr_expect_eq(s.rows, s.starts, "%zu rows of %zu starts", s.rows, s.starts);
+        cr_expect_lt(s.rows, 200);
+        cr_expect(s.ended && !s.complete);
+        unsetenv("FACTS_FAULT");
+        cr_expect_eq(facts("decide '" MANY "' --device cpu -j 2 --resume -o r"), 0);
+        cr_expect_eq(sum_up("r").rows, 200);
+    }
+}
+
+Test(supervisor, a_second_signal_ends_it_within_a_second)
+{
+    setenv("FACTS_FAULT", "hang", 1);
+    pid_t child = start("decide '" FEW "' --device cpu -j 2 -o r");
+    nap_ms(400);
+    kill(child, SIGINT);
+    nap_ms(200);
+    cr_expect_eq(waitpid(child, NULL, WNOHANG), 0, "the first signal waits for what is in flight");
+    struct timespec before, after;
+    clock_gettime(CLOCK_MONOTONIC, &before);
+    kill(child, SIGINT);
+    cr_expect_eq(finish(child), 130);
+    clock_gettime(CLOCK_MONOTONIC, &after);
+    cr_expect_lt((double)(after.tv_sec - before.tv_sec) + (double)(after.tv_nsec - before.tv_nsec) / 1e9, 1.0);
+    cr_expect_eq(sum_up("r").rows, 0, "no verdict on what we killed ourselves");
+}
+
+Test(supervisor, a_full_disk_stops_it_with_the_path_and_loses_nothing)
+{
+    char command[1024];
+    const char *bin = getenv("FACTS_BIN");
+    snprintf(command, sizeof command, "cd %s && ulimit -f 40 && exec %s/facts decide '" MANY "' --device cpu -o r >/dev/null 2>&1", folder, bin);
+    int status = system(command);
+    cr_expect_eq(WIFEXITED(status) ? WEXITSTATUS(status) : -1, 3);
+    summary s = sum_up("r");
+    cr_expect_gt(s.rows, 10);
+    cr_expect_lt(s.rows, 200);
+    cr_expect_leq(s.bad, 1, "only the last line may be torn");
+    cr_expect_eq(facts("decide '" MANY "' --device cpu --resume -o r"), 0);
+    s = sum_up("r");
+    cr_expect_eq(s.rows, 200, "%zu rows", s.rows);
+    cr_expect_eq(s.names, 200);
+}
+
+Test(supervisor, a_record_that_cannot_be_opened_is_one_line_and_exit_3)
+{
+    cr_expect_eq(facts("decide '" FEW "' --device cpu -o /nowhere/r"), 3);
+    cr_expect(output_says("/nowhere/r: No such file"));
+}
+
+Test(supervisor, a_record_that_exists_is_not_overwritten_unasked)
+{
+    cr_expect_eq(facts("decide '" FEW "' --device cpu -o r"), 0);
+    cr_expect_eq(facts("decide '" FEW "' --device cpu -o r"), 2);
+    cr_expect(output_says("--resume goes on with it"));
+    cr_expect_eq(sum_up("r").rows, 12);
+}
+
+Test(supervisor, two_runs_never_write_one_record)
+{
+    setenv("FACTS_FAULT", "slow", 1);
+    pid_t first = start("decide '" MANY "' --device cpu -j 1 -o r");
+    nap_ms(300);
+    cr_expect_eq(facts("decide '" MANY "' --device cpu --resume -o r"), 3);
+    cr_expect(output_says("another run is writing this record"));
+    kill(first, SIGKILL);
+    finish(first);
+}
+
+Test(supervisor, fail_fast_stops_at_the_first_finding)
+{
+    setenv("FACTS_FAULT", "wrong@d=48;slow", 1);
+    cr_expect_eq(facts("decide '" MANY "' --device cpu -j 1 --fail-fast -o r"), 1);
+    summary s = sum_up("r");
+    cr_expect_lt(s.rows, 10);
+    cr_expect_not(s.complete);
+}
+
+Test(supervisor, shards_are_disjoint_and_merge_to_the_whole)
+{
+    cr_expect_eq(facts("decide '" MANY "' --device cpu --shard 1/3 -o r1"), 0);
+    cr_expect_eq(facts("decide '" MANY "' --device cpu --shard 2/3 -o r2"), 0);
+    cr_expect_eq(facts("merge -o early r1 r2"), 4);
+    cr_expect(output_says("shard 3/3 of none on cpu"));
+    cr_expect_eq(facts("decide '" MANY "' --device cpu --shard 3/3 -o r3"), 0);
+    cr_expect_eq(facts("merge -o all r1 r2 r3"), 0);
+    summary s = sum_up("all");
+    cr_expect_eq(s.rows, 200);
+    cr_expect_eq(s.names, 200);
+    cr_expect(s.complete);
+}
+
+Test(supervisor, nothing_selected_is_exit_5_and_bad_input_exit_2)
+{
+    cr_expect_eq(facts("decide 'pass=fwd d=64' --where 'd.qk>100' --device cpu -o r"), 5);
+    cr_expect_eq(facts("decide 'pass=fwd dd=64' --device cpu -o r"), 2);
+    cr_expect_eq(facts("decide 'pass=fwd d=64' --device nowhere -o r"), 2);
+    cr_expect_eq(facts("frobnicate"), 2);
+    cr_expect_eq(facts("gate"), 2);
+    cr_expect(output_says("not in this version"));
+}
+
+Test(supervisor, a_missing_worker_is_exit_3)
+{
+    setenv("FACTS_WORKER", "/nowhere/worker", 1);
+    cr_expect_eq(facts("decide 'pass=fwd d=64' --device cpu -o r"), 3);
+    cr_expect(output_says("/nowhere/worker"));
+}
