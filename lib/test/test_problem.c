@@ -87,11 +87,11 @@ Test(resolve, refuses_null)
 }
 
 #define BAD(change, message)                                                                                                       \
-    {                                                                                                                              \
+    do {                                                                                                                           \
         fattn_problem p = small();                                                                                                 \
         change;                                                                                                                    \
         expect_bad(p, message);                                                                                                    \
-    }
+    } while (0)
 
 Test(refusal, names_the_field_and_what_is_allowed)
 {
@@ -196,25 +196,43 @@ Test(key, changes_with_every_field)
     const fattn_problem same = resolved(base);
     cr_expect_eq(fattn__problem_key_of(&same).low, key.low);
 #define FLIP(change)                                                                                                               \
-    {                                                                                                                              \
+    do {                                                                                                                           \
         fattn_problem p = base;                                                                                                    \
         change;                                                                                                                    \
         p = resolved(p);                                                                                                           \
         const fattn__problem_key other = fattn__problem_key_of(&p);                                                                \
         cr_expect(other.low != key.low && other.high != key.high, #change);                                                        \
         cr_expect_not(fattn__problem_same(&p, &base), #change);                                                                    \
-    }
-    FLIP(p.pass = FATTN_BACKWARD)
-    FLIP(p.dtype = FATTN_F16)
-    FLIP(p.o_dtype = FATTN_F32) FLIP(p.grad_dtype = FATTN_F32) FLIP((p.batch = 1)) FLIP(p.heads_q = 4) FLIP(p.heads_k = 2)
-        FLIP(p.heads_v = 1) FLIP(p.seq_q = 95) FLIP(p.seq_kv = 127) FLIP(p.dim_qk = 56) FLIP(p.dim_v = 24) FLIP(p.window_left = 6)
-            FLIP(p.window_right = 1) FLIP(p.attn_scale = 0.25) FLIP(p.has_left = 0) FLIP(p.has_right = 0) FLIP(p.has_attn_scale = 0)
-                FLIP(p.align = FATTN_BOTTOM_RIGHT) FLIP(p.padding = 1) FLIP(p.outputs = FATTN_WANT_STATS)
-                    FLIP(p.impl = FATTN_IMPL_UNIFIED) FLIP(p.impl = FATTN_IMPL_COMPOSITE) FLIP(p.spelling = FATTN_SPELLING_SINGLE)
-                        FLIP(p.deterministic = 1) FLIP(p.capture = 1)
-                            FLIP(p.guards_off = 1) for (fattn__role role = 0; role < FATTN__ROLE_COUNT; role++)
-                                FLIP(memcpy((char *)&p + offsetof(fattn_problem, q_strides) + 32 * role,
-                                            (int64_t[4]){ 1 << 24, 1 << 20, 1 << 12, 1 }, 32))
+    } while (0)
+    FLIP(p.pass = FATTN_BACKWARD);
+    FLIP(p.dtype = FATTN_F16);
+    FLIP(p.o_dtype = FATTN_F32);
+    FLIP(p.grad_dtype = FATTN_F32);
+    FLIP(p.batch = 1);
+    FLIP(p.heads_q = 4);
+    FLIP(p.heads_k = 2);
+    FLIP(p.heads_v = 1);
+    FLIP(p.seq_q = 95);
+    FLIP(p.seq_kv = 127);
+    FLIP(p.dim_qk = 56);
+    FLIP(p.dim_v = 24);
+    FLIP(p.window_left = 6);
+    FLIP(p.window_right = 1);
+    FLIP(p.attn_scale = 0.25);
+    FLIP(p.has_left = 0);
+    FLIP(p.has_right = 0);
+    FLIP(p.has_attn_scale = 0);
+    FLIP(p.align = FATTN_BOTTOM_RIGHT);
+    FLIP(p.padding = 1);
+    FLIP(p.outputs = FATTN_WANT_STATS);
+    FLIP(p.impl = FATTN_IMPL_UNIFIED);
+    FLIP(p.impl = FATTN_IMPL_COMPOSITE);
+    FLIP(p.spelling = FATTN_SPELLING_SINGLE);
+    FLIP(p.deterministic = 1);
+    FLIP(p.capture = 1);
+    FLIP(p.guards_off = 1);
+    for (fattn__role role = 0; role < FATTN__ROLE_COUNT; role++)
+        FLIP(memcpy((char *)&p + offsetof(fattn_problem, q_strides) + 32 * role, (int64_t[4]){ 1 << 24, 1 << 20, 1 << 12, 1 }, 32));
 }
 
 Test(key, does_not_change_with_what_is_not_read)
