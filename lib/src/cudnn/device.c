@@ -9,7 +9,7 @@
 #include "log.h"
 
 /* DEVICEPROP came with 9.8. */
-enum { FIRST_DESCRIBED = 90800 };
+enum { FIRST_DESCRIBED = 90800, BUS_WIDTH_NEEDED = 92700 };
 
 /* `log` was open during the step that failed. */
 static fattn_status refuse(const fattn__cudnn *api, int status, const fattn__log_buffer *log)
@@ -66,6 +66,8 @@ static fattn_status describe(fattn__desc *out, const fattn__cudnn *api, const ch
         status = api->cudnnBackendFinalize(desc);
     fattn__log_close(&log);
     fattn_status st = status == DNN_STATUS_SUCCESS ? FATTN_OK : refuse(api, status, &log);
+    if (st != FATTN_OK && api->version >= BUS_WIDTH_NEEDED && strstr(text, "\"memoryBusWidth\"") == NULL)
+        st = fattn__fail(st, "%s; from 9.27 on a description needs memoryBusWidth", fattn_last_error());
     if (st == FATTN_OK)
         *out = desc;
     else if (desc != NULL)
