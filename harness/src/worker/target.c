@@ -60,7 +60,7 @@ static json_t *ready(facts_worker *worker, double since_ms)
 
 static json_t *open_context(facts_worker *worker, const facts_target_request *request)
 {
-    static const fattn_device_kind kinds[] = { FATTN_DEVICE_GPU, FATTN_DEVICE_DESCRIBED, FATTN_DEVICE_CPU };
+    static const int32_t kinds[] = { FATTN_DEVICE_GPU, FATTN_DEVICE_DESCRIBED, FATTN_DEVICE_CPU };
     fattn_context_options options = FATTN_CONTEXT_OPTIONS_INIT;
     options.cudnn_dir = or_null(request->cudnn_dir);
     options.nvrtc = or_null(request->nvrtc);
