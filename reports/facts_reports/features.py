@@ -86,4 +86,4 @@ def groups(store):
         elif isinstance(said, list):
             why.update({str(g.get("name")): str(g.get("why", "")) for g in said if isinstance(g, dict)})
     names = [g for (g,) in store.db.execute("SELECT suite_group FROM row WHERE suite_group<>'' GROUP BY suite_group ORDER BY min(id)")]
-    return [Feature("Suite", name, "", why.get(name, "")) for name in names]
+    return [Feature("Groups of the suite", name, "", why.get(name, "")) for name in names]

@@ -64,10 +64,10 @@ class Store:
         total = self.one("SELECT count(*) FROM seen")
         self.superseded = total - self.one("SELECT count(*) FROM row")
         self.db.execute("DROP TABLE seen")
+        self.db.execute("CREATE INDEX row_identity ON row(case_name, build, device)")
         self._draw_missing()
         words = [(RANK[o], int(is_finding(o)), o) for (o,) in self.db.execute("SELECT DISTINCT outcome FROM row").fetchall()]
         self.db.executemany("UPDATE row SET rank=?, finding=? WHERE outcome=?", words)
-        self.db.execute("CREATE INDEX row_case ON row(case_name)")
 
     def _draw_missing(self):
         """A plan is cases times targets: a case that one target of its run answered is due from the others."""

@@ -1,0 +1,130 @@
+import csv
+import json
+import tempfile
+import unittest
+import xml.etree.ElementTree as ElementTree
+from html.parser import HTMLParser
+from pathlib import Path
+
+import support
+import synthetic
+
+
+class Files(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.at = Path(cls.folder.name)
+        (cls.at / "good.jsonl").write_text(synthetic.text(synthetic.record()))
+        (cls.at / "bad.jsonl").write_bytes(synthetic.hostile())
+        cls.good, cls.bad = cls.at / "good", cls.at / "bad"
+        cls.said = [support.run(cls.at / f"{n}.jsonl", "-o", cls.at / n) for n in ("good", "bad")]
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def test_exit_codes_say_what_happened(self):
+        self.assertEqual([c for c, _, _ in self.said], [0, 4])
+        self.assertEqual(support.run(self.at / "nothing.jsonl", "-o", self.at / "x")[0], 2)
+        self.assertEqual(support.run(self.at / "good.jsonl")[0], 2)
+        self.assertEqual(support.run(self.at / "good.jsonl", "--nonsense")[0], 2)
+        (self.at / "empty.jsonl").write_text("")
+        self.assertEqual(support.run(self.at / "empty.jsonl", "-o", self.at / "x")[0], 2)
+        self.assertEqual(support.run(self.at / "good.jsonl", "-o", self.at / "good.jsonl")[0], 3)
+
+    def test_bad_input_is_one_line(self):
+        _, _, err = support.run(self.at / "nothing.jsonl", "-o", self.at / "x")
+        self.assertEqual(err.count("\n"), 1)
+        self.assertIn("nothing.jsonl", err)
+
+    def test_every_file_has_every_row(self):
+        with (self.good / "results.csv").open(encoding="utf-8") as f:
+            rows = list(csv.DictReader(f))
+        whole = json.loads((self.good / "results.json").read_text(encoding="utf-8"))
+        cases = ElementTree.parse(self.good / "junit.xml").getroot().iter("testcase")
+        self.assertEqual([len(rows), len(whole["rows"]), len(list(cases))], [608] * 3)
+        self.assertEqual(whole["totals"]["planned"], 608)
+        nan = [r for r in rows if r["outcome"] == "nan"]
+        self.assertEqual(len(nan), 18)
+        self.assertIn("got nan", nan[0]["worst"])
+
+    def test_a_spreadsheet_runs_nothing(self):
+        with (self.bad / "results.csv").open(encoding="utf-8") as f:
+            for row in csv.reader(f):
+                for cell in row:
+                    self.assertFalse(cell.startswith(("=", "@", "+")), cell)
+
+    def test_junit_tells_failures_errors_and_skips_apart(self):
+        root = ElementTree.parse(self.good / "junit.xml").getroot()
+        suite = next(s for s in root if s.get("name") == "9.14.0 on h100-sxm")
+        self.assertEqual([suite.get(k) for k in ("tests", "failures", "errors", "skipped")], ["76", "1", "1", "10"])
+        failure = next(c for c in suite if c.find("failure") is not None)
+        self.assertEqual(failure.get("classname"), "facts.fwd.sm90.cudnn9.14.0")
+        self.assertIn("facts repro", failure.find("failure").text)
+        skips = [c.find("skipped").get("message") for c in suite if c.find("skipped") is not None]
+        self.assertTrue(any("multiple of 8" in s for s in skips))
+        self.assertTrue(any(s.startswith("xfail") for s in skips))
+        names = [(c.get("classname"), c.get("name")) for c in root.iter("testcase")]
+        self.assertEqual(len(names), len(set(names)))
+
+    def test_hostile_text_makes_valid_xml_and_json(self):
+        ElementTree.parse(self.bad / "junit.xml")
+        json.loads((self.bad / "results.json").read_text(encoding="utf-8"), parse_constant=lambda c: self.fail(c))
+
+    def test_the_overview_is_small(self):
+        for folder in (self.good, self.bad):
+            size = (folder / "summary.md").stat().st_size
+            self.assertLessEqual(size, 4096)
+            self.assertGreater(size, 300)
+        text = (self.good / "summary.md").read_text(encoding="utf-8")
+        self.assertIn("23 findings in 9 cases", text)
+        self.assertIn("and 5 cases like it", text)
+
+    def test_the_page_holds_no_markup_of_the_record_and_asks_nobody(self):
+        class Reader(HTMLParser):
+            tags, scripts = [], 0
+
+            def handle_starttag(self, tag, attrs):
+                self.tags.append(tag)
+                assert not any(name in ("src", "href", "srcset") or name.startswith("on") for name, _ in attrs), (tag, attrs)
+
+        reader = Reader()
+        page = (self.bad / "index.html").read_text(encoding="utf-8")
+        reader.feed(page)
+        self.assertEqual((reader.tags.count("script"), reader.tags.count("img"), reader.tags.count("link")), (2, 0, 0))
+        data = page.split('<script type="application/json" id="data">')[1].split("</script>")[0]
+        self.assertNotIn("<", data)
+        self.assertIn(synthetic.MARKUP, json.dumps(json.loads(data), ensure_ascii=False).replace('\\"', '"'))
+        self.assertIn("Content-Security-Policy", page)
+
+    def test_the_same_records_make_the_same_bytes(self):
+        support.run(self.at / "good.jsonl", "-o", self.at / "again")
+        for name in ("index.html", "results.csv", "results.json", "summary.md", "junit.xml"):
+            self.assertEqual((self.good / name).read_bytes(), (self.at / "again" / name).read_bytes(), name)
+
+    def test_ranges_join_only_what_ended_alike(self):
+        """Equal totals, other cases: two ranges, never one."""
+        lines = [i for i in synthetic.record(builds=("9.19.0", "9.20.0"), devices=(("h100-sxm", 90, "measured"),)) if "case" in i and "dtype=f16" in i["case"] and "pass=fwd" in i["case"]]
+        for i, item in enumerate(lines):
+            item["verdict"] = "unsupported" if i in (0, len(lines) - 1) else "pass"
+        (self.at / "swap.jsonl").write_text(synthetic.text(lines))
+        _, out, _ = support.run(self.at / "swap.jsonl", "--readme")
+        mixed = next(line for line in out.splitlines() if line.startswith("| mask: ") and "unsupported" in line)
+        self.assertIn("9.19.0", mixed)
+        self.assertIn("since 9.20.0", mixed)
+
+    def test_an_issue_body_has_all_that_its_reader_asks(self):
+        code, out, _ = support.run(self.at / "good.jsonl", "--issue", "dtype=bf16 pass=bwd fill=neglse s=192")
+        self.assertEqual(code, 0)
+        for word in ("## nan: `pass=bwd dtype=bf16 s=192 fill=neglse`", "| dq | inf |", "facts repro 'pass=bwd dtype=bf16 s=192 fill=neglse' --cudnn 9.14.0 --device h100-sxm", "sha256", "9.27.0"):
+            self.assertIn(word, out)
+        self.assertEqual(support.run(self.at / "good.jsonl", "--issue", "pass=fwd dtype=f32")[0], 2)
+
+    def test_a_copied_command_is_quoted_for_the_shell(self):
+        _, out, _ = support.run(self.at / "bad.jsonl", "--issue", "pass=bwd dtype=bf16 b=1'; touch /tmp/owned; '")
+        self.assertIn("facts repro 'pass=bwd dtype=bf16 b=1'\\''; touch /tmp/owned; '\\'''", out)
+
+
+if __name__ == "__main__":
+    unittest.main()

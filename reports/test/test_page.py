@@ -1,0 +1,236 @@
+"""The page in a real browser. Needs chromium and Python's playwright; skipped with a word where one is missing."""
+import json
+import os
+import random
+import shutil
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+import support
+import synthetic
+from test_predicate import VECTORS
+
+try:
+    from playwright.sync_api import sync_playwright
+except ImportError:
+    sync_playwright = None
+CHROMIUM = os.environ.get("FACTS_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+MISSING = "" if sync_playwright and CHROMIUM else "no browser test: " + ("chromium" if sync_playwright else "Python's playwright") + " is missing"
+QUERIES = ("pass=bwd", "d.qk>128", "cudnn<9.20 & device=h100-sxm", "verdict in (nan, wrong)", "layout~bs*", "!(dtype=bf16)", "grade=decided & h~*/*", "class=unsupported", "engine=2", "s.kv<=192 | mask=causal", "fill=neglse & sm=90")
+
+
+@unittest.skipIf(MISSING, MISSING)
+class Page(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.at = Path(cls.folder.name)
+        (cls.at / "good.jsonl").write_text(synthetic.text(synthetic.record()))
+        (cls.at / "bad.jsonl").write_bytes(synthetic.hostile())
+        for name in ("good", "bad"):
+            support.run(cls.at / f"{name}.jsonl", "-o", cls.at / name)
+        cls.play = sync_playwright().start()
+        cls.browser = cls.play.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"])
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.browser.close()
+        cls.play.stop()
+        cls.folder.cleanup()
+
+    def open(self, name="good", fragment="", **options):
+        context = self.browser.new_context(viewport={"width": 1366, "height": 900}, **options)
+        self.addCleanup(context.close)
+        page = context.new_page()
+        self.noise, self.requests = [], []
+        page.on("console", lambda m: self.noise.append(m.text))
+        page.on("pageerror", lambda e: self.noise.append(str(e)))
+        page.on("request", lambda r: self.requests.append(r.url))
+        page.goto((self.at / name / "index.html").as_uri() + fragment)
+        page.wait_for_selector("html[data-ready]")
+        return page
+
+    def quiet(self):
+        self.assertEqual(self.noise, [])
+        self.assertTrue(all(u.startswith("file:") for u in self.requests), self.requests)
+        self.assertEqual(len(self.requests), 1)
+
+    @staticmethod
+    def rows(page):
+        return page.locator("#rows-count").inner_text()
+
+    def ask(self, page, text):
+        page.fill("#query", text)
+        page.press("#query", "Enter")
+
+    def test_predicates_hold_as_in_python(self):
+        page = self.open()
+        source = (support.HERE.parent / "facts_reports/page/predicate.js").read_text(encoding="utf-8")
+        keys = json.loads(page.locator("#data").text_content())["query_keys"]
+        said = page.evaluate("""([source, vectors, keys]) => {
+            const P = new Function(source + '; return Predicate;')();
+            const holds = (t, row) => t.op === 'and' ? t.terms.every((x) => holds(x, row)) : t.op === 'or' ? t.terms.some((x) => holds(x, row)) : t.op === 'not' ? !holds(t.term, row) : P.compare(t, row[t.key] ?? null);
+            return { holds: vectors.holds.map(([text, row]) => holds(P.parse(text, keys), row)), errors: vectors.errors.map(([text]) => { try { P.parse(text, keys); return 'parsed'; } catch (e) { return e.message; } }) };
+        }""", [source, self.resolved(), keys])
+        self.assertEqual(said["holds"], [h for _, _, h in VECTORS["holds"]])
+        self.assertEqual(said["errors"], [m for _, m in VECTORS["errors"]])
+
+    @staticmethod
+    def resolved():
+        """The vectors with every key of a case spelled out: the page's own reading of names is tested by its rows."""
+        from facts_reports import cases
+        from test_predicate import getter
+        return {"holds": [[t, {k: getter(r)(k) for k in cases.query_keys()}, h] for t, r, h in VECTORS["holds"]], "errors": VECTORS["errors"]}
+
+    def test_a_query_filters_to_the_rows_that_python_finds(self):
+        from facts_reports import cases, predicate
+        store = support.store(self.at, (self.at / "good.jsonl").read_bytes(), "copy.jsonl")
+        page = self.open()
+        for text in QUERIES:
+            tree = predicate.parse(text)
+            due = 0
+            for _, row in store.rows():
+                said, reason = cases.parse(row["case"]), row.get("reason") or {}
+                get = lambda k, row=row, said=said, reason=reason: (reason.get("class") if k == "class" else None if row.get(k) is None else str(row[k])) if k in (*cases.SUBJECT, "device") else cases.value_of(said, k)
+                due += predicate.holds(tree, get)
+            self.ask(page, text)
+            self.assertTrue(self.rows(page).endswith(f" of {due}"), (text, due, self.rows(page)))
+        self.quiet()
+
+    def test_a_misspelled_key_gets_one_line_and_the_view_stays(self):
+        page = self.open()
+        before = self.rows(page)
+        self.ask(page, "dtpye=bf16")
+        self.assertEqual(page.locator("#problem").inner_text(), "column 1: no key 'dtpye'; nearest: dtype")
+        self.assertEqual(self.rows(page), before)
+        self.ask(page, "pass=bw")
+        self.assertEqual(page.locator("#problem").inner_text(), "No row has pass=bw; here: fwd, bwd.")
+        self.quiet()
+
+    def test_levels_hide_and_show_and_nothing_is_hidden_at_first(self):
+        page = self.open()
+        self.assertTrue(self.rows(page).endswith(" of 608"))
+        page.click("[data-level=pass]")
+        self.assertTrue(self.rows(page).endswith(" of 343"))
+        self.assertEqual(page.get_attribute("[data-level=pass]", "aria-pressed"), "false")
+        self.assertEqual(page.locator("#matrix .tally", has_text=" pass").count(), 0)
+        page.click("#findings-only")
+        self.assertTrue(self.rows(page).endswith(" of 23"))
+        page.click("#all")
+        self.assertTrue(self.rows(page).endswith(" of 608"))
+        self.quiet()
+
+    def test_a_cell_leads_to_its_rows_and_its_boundary(self):
+        page = self.open()
+        cell = page.locator("#matrix tr", has_text="very negative rows").locator("button.segment").first
+        self.assertIn("9.14.0 – 9.20.0", cell.inner_text())
+        cell.click()
+        self.assertTrue(self.rows(page).endswith(" of 24"))
+        self.assertIn("s.q in (64, 192, 704)", page.locator("#boundary").inner_text())
+        page.locator("#boundary button").first.click()
+        self.assertTrue(self.rows(page).endswith(" of 18"), self.rows(page))
+        self.quiet()
+
+    def test_a_row_opens_to_why_and_how_to_repeat_it(self):
+        page = self.open(fragment="#q=d=100%26device=sm80-spec")
+        page.locator("#rows button.open").first.click()
+        text = page.locator("#rows .detail").inner_text()
+        for word in ("NOT_SUPPORTED_SHAPE", "d_qk % 8 != 0", "d=64 instead of 100", "facts repro 'pass=bwd dtype=bf16 d=100' --cudnn 9.14.0 --device sm80-spec", "Evidence: decided", "all 4 builds"):
+            self.assertIn(word, text)
+        self.quiet()
+
+    def test_everything_is_reached_with_the_keyboard(self):
+        page = self.open()
+        page.focus("#matrix button.segment >> nth=0")
+        page.keyboard.press("Enter")
+        self.assertEqual(page.evaluate("document.activeElement.id"), "rows-title")
+        page.focus("#rows button.open >> nth=0")
+        page.keyboard.press("Enter")
+        self.assertEqual(page.locator("#rows .detail").count(), 1)
+        self.assertEqual(page.evaluate("document.activeElement.getAttribute('aria-expanded')"), "true")
+
+    def test_twenty_views_come_back_from_their_address(self):
+        rng = random.Random(7)
+        page = self.open()
+        for i in range(20):
+            page.click("#all")
+            if rng.random() < 0.6:
+                self.ask(page, rng.choice(QUERIES))
+            for level in rng.sample(("pass", "supported", "nan", "unsupported", "crash"), rng.randint(0, 3)):
+                page.click(f"[data-level={level}]")
+            if rng.random() < 0.4:
+                page.select_option("#device", rng.choice(("h100-sxm", "sm80-spec")))
+            if rng.random() < 0.5:
+                page.click(f"[data-view={rng.choice(('columns', 'ranges'))}]")
+            if rng.random() < 0.5:
+                page.click("#split")
+            cells = page.locator("#matrix button.segment")
+            if rng.random() < 0.5 and cells.count():
+                cells.nth(rng.randrange(cells.count())).click()
+            if not page.locator("#after").is_disabled() and rng.random() < 0.5:
+                page.click("#after")
+            opened = page.locator("#rows button.open")
+            if opened.count() and rng.random() < 0.6:
+                opened.nth(rng.randrange(min(opened.count(), 20))).click()
+            before = page.inner_text("main"), page.evaluate("location.hash")
+            other = page.context.new_page()
+            other.goto(page.url)
+            other.wait_for_selector("html[data-ready]")
+            self.assertEqual((other.inner_text("main"), other.evaluate("location.hash")), before, f"view {i}: {before[1]}")
+            other.close()
+
+    def test_an_address_from_elsewhere_is_data_too(self):
+        for fragment in ("#q=" + "(" * 3000, "#cell=%E0%A4%A", "#cell=a|b|c|d|e&row=x&page=-9&device=__proto__&off=,,toString", "#page=99999999999", "#q=%3Cimg%20src=x%20onerror=alert(1)%3E"):
+            page = self.open(fragment=fragment)
+            self.assertEqual(page.title(), "cuDNN fused attention: what is supported, and is it right")
+            self.quiet()
+
+    def test_a_hostile_record_is_only_text(self):
+        page = self.open("bad")
+        self.assertEqual(page.locator("body img, #rows script").count(), 0)
+        for i in range(page.locator("#rows button.open").count()):
+            page.locator("#rows button.open").nth(i).click()
+            self.assertEqual(page.locator("main a").count(), 0)
+        self.assertNotEqual(page.title(), "taken")
+        self.quiet()
+
+    def test_a_laptop_is_wide_enough(self):
+        page = self.open()
+        for view in ("ranges", "columns"):
+            page.click(f"[data-view={view}]")
+            self.assertLessEqual(page.evaluate("document.documentElement.scrollWidth"), 1366)
+
+    def test_totals_are_there_without_scripts(self):
+        context = self.browser.new_context(java_script_enabled=False)
+        self.addCleanup(context.close)
+        page = context.new_page()
+        page.goto((self.at / "good/index.html").as_uri())
+        self.assertIn("6 nan", page.inner_text("body"))
+
+    def test_a_hundred_thousand_rows_stay_usable(self):
+        (self.at / "large.jsonl").write_text(synthetic.text(synthetic.record(extra=12500)))
+        support.run(self.at / "large.jsonl", "-o", self.at / "large")
+        (self.at / "large.jsonl").unlink()
+        self.assertLess((self.at / "large/index.html").stat().st_size, 16 << 20)
+        self.assertLess((self.at / "large/junit.xml").stat().st_size, 30 << 20)
+        start = time.monotonic()
+        page = self.open("large")
+        loaded = time.monotonic() - start
+        start = time.monotonic()
+        self.ask(page, "pass=bwd & d.qk>128 & cudnn<9.20")
+        page.wait_for_function("/ of [0-9,]+$/.test(document.getElementById('rows-count').textContent)")
+        self.assertIn("9.14.0", page.inner_text("#matrix"))
+        asked = time.monotonic() - start
+        start = time.monotonic()
+        page.click("[data-level=pass]")
+        levels = time.monotonic() - start
+        self.assertLessEqual(page.locator("#rows tr.row").count(), 200)
+        print(f"\n100,608 rows: {(self.at / 'large/index.html').stat().st_size / 1e6:.1f} MB, loaded {loaded:.2f} s, first filter {asked:.2f} s, level {levels:.2f} s")
+        self.assertLess(loaded + asked, 3)
+        self.quiet()
+
+
+if __name__ == "__main__":
+    unittest.main()

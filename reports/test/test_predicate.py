@@ -1,0 +1,59 @@
+import json
+import re
+import unittest
+
+import support
+import keys_from_header
+
+from facts_reports import cases, predicate
+
+VECTORS = json.loads((support.HERE / "predicates.json").read_text(encoding="utf-8"))
+
+
+def getter(row):
+    said = cases.parse(row.get("case", ""))
+
+    def get(key):
+        if key in row:
+            return row[key]
+        return None if key in cases.SUBJECT else cases.value_of(said, key)
+
+    return get
+
+
+class Predicates(unittest.TestCase):
+    def test_hold_as_agreed(self):
+        for text, row, holds in VECTORS["holds"]:
+            with self.subTest(text, row=row):
+                self.assertEqual(predicate.holds(predicate.parse(text), getter(row)), holds)
+
+    def test_a_mistake_is_one_line_with_its_column_and_the_nearest_key(self):
+        for text, message in VECTORS["errors"]:
+            with self.subTest(text), self.assertRaises(predicate.PredicateError) as caught:
+                predicate.parse(text)
+            self.assertEqual(str(caught.exception), message)
+
+    def test_text_of_any_kind_is_parsed_or_refused(self):
+        for text in ("((((", "!" * 500, "a" * 5000, "pass=\x00", "in in in", "~~~", "pass=fwd,", "=", "pass in ()", "\t\n"):
+            with self.subTest(text[:20]):
+                try:
+                    predicate.parse(text)
+                except predicate.PredicateError as error:
+                    self.assertNotIn("\n", str(error))
+
+
+class Keys(unittest.TestCase):
+    @unittest.skipUnless(keys_from_header.HEADER.exists(), "the harness's list of keys is not beside this package")
+    def test_defaults_are_those_of_the_harness(self):
+        self.assertEqual(cases.key_table(), keys_from_header.keys(keys_from_header.HEADER.read_text(encoding="utf-8")),
+                         "renew it: python3 reports/test/keys_from_header.py > reports/facts_reports/keys.json")
+
+    def test_names_are_read_with_their_defaults(self):
+        said = cases.parse("pass=bwd dtype=f16 h=16/4 s=1/777 d=192/128")
+        self.assertEqual([cases.value_of(said, k) for k in ("h.q", "h.k", "h.v", "s.q", "s.kv", "d.qk", "d.v", "b", "fill", "out")],
+                         ["16", "4", "4", "1", "777", "192", "128", "2", "gauss", "f16"])
+        self.assertTrue(all(re.fullmatch(r"[a-z_]+", k) for k in cases.defaults()))
+
+
+if __name__ == "__main__":
+    unittest.main()

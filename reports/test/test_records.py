@@ -1,0 +1,111 @@
+import gzip
+import json
+import lzma
+import tempfile
+import unittest
+from pathlib import Path
+
+import support
+import synthetic
+
+from facts_reports import reader
+
+
+class Records(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.at = Path(self.folder.name)
+        self.addCleanup(self.folder.cleanup)
+
+    def row(self, **change):
+        return {"case": "pass=fwd dtype=bf16", "build": "9.20.0-jit-cu13", "cudnn": "9.20.0", "device": "h100-sxm", "sm": 90, "grade": "measured", "verdict": "pass", "supported": True,
+                "attempt": 1, "run": "r1", **change}
+
+    def load(self, *items):
+        return support.store(self.at, synthetic.text(items))
+
+    def test_a_complete_record_adds_up(self):
+        store = support.store(self.at, synthetic.text(synthetic.record()))
+        totals = store.totals()
+        self.assertTrue(store.complete())
+        self.assertEqual((totals["planned"], totals["missing"], totals["unreadable"]), (76 * 8, 0, 0))
+        self.assertEqual(sum(store.counts().values()), 76 * 8)
+
+    def test_the_latest_attempt_wins_and_order_in_the_file_does_not(self):
+        store = self.load(self.row(attempt=2, verdict="nan"), self.row(attempt=1), self.row(attempt=3, verdict="wrong"), self.row(attempt=2))
+        self.assertEqual(store.counts(), {"wrong": 1})
+        self.assertEqual(store.totals()["superseded"], 3)
+
+    def test_a_later_run_wins_over_an_earlier_one(self):
+        store = self.load({"run": {"id": "old", "started": "2026-01-01T00:00:00Z"}}, {"run": {"id": "new", "started": "2026-02-01T00:00:00Z"}},
+                          self.row(run="new"), self.row(run="old", attempt=9, verdict="wrong"))
+        self.assertEqual(store.counts(), {"pass": 1})
+
+    def test_engine_all_keeps_a_row_for_each_configuration_and_others_do_not(self):
+        case = "pass=fwd dtype=bf16 engine=all"
+        store = self.load(self.row(case=case, config=0), self.row(case=case, config=1, verdict="wrong"), self.row(config=0), self.row(config=1, attempt=2))
+        self.assertEqual(store.counts(), {"wrong": 1, "pass": 2})
+        self.assertEqual(store.totals()["answered"], 2)
+
+    def test_yes_for_a_described_device_is_no_pass(self):
+        store = self.load(self.row(grade="decided"), self.row(grade="decided", device="sm80-spec", verdict="not_run"), self.row(grade="measured", device="0"))
+        self.assertEqual(store.counts(), {"supported": 2, "pass": 1})
+
+    def test_what_the_plan_names_and_nobody_answered_is_drawn(self):
+        store = support.store(self.at, synthetic.text(synthetic.record(drop=10)))
+        totals = store.totals()
+        self.assertFalse(store.complete())
+        self.assertEqual((totals["missing"], totals["missing_named"]), (10, 10))
+        self.assertEqual(store.counts()["missing"], 10)
+        self.assertEqual(totals["planned"], totals["answered"] + totals["missing"])
+
+    def test_the_case_in_flight_is_named_as_such(self):
+        lines = list(synthetic.record(drop=1))
+        last = next(item for item in list(synthetic.record()) [::-1] if "case" in item)
+        lines.append({"start": {"run": "r1", "case": last["case"], "build": last["build"], "device": last["device"], "attempt": 1, "config": 0}})
+        store = self.load(*lines)
+        ((outcome, row),) = store.rows("outcome='missing'")
+        self.assertEqual(row["reason"]["text"], "in flight when the record ended")
+
+    def test_shards_add_up_and_a_resumed_run_does_not_plan_twice(self):
+        whole = list(synthetic.record())
+        half = len(whole) // 2
+        resumed = [whole[0], *whole[1:half], {**whole[0], "run": {**whole[0]["run"], "id": "r2"}}, *whole[half:]]
+        self.assertEqual(self.load(*resumed).totals()["planned"], 76 * 8)
+        shards = [{"run": {"id": f"s{i}", "planned": 5, "shard": f"{i}/2", "suite_hash": "x"}} for i in (1, 2)]
+        self.assertEqual(self.load(*shards).totals()["planned"], 10)
+
+    def test_a_cut_last_line_is_counted_and_never_complete(self):
+        data = synthetic.text(synthetic.record()).encode()
+        store = support.store(self.at, data + b'{"case":"pass=fw')
+        self.assertEqual(store.totals()["unreadable"], 1)
+        self.assertIn("cut off", store.files[0].samples[0])
+        self.assertFalse(store.complete())
+
+    def test_hostile_lines_are_counted_and_the_rest_is_kept(self):
+        store = support.store(self.at, synthetic.hostile())
+        self.assertEqual(store.totals()["unreadable"], 10)
+        self.assertEqual(store.totals()["rows"], 5)
+        for _, row in store.rows():
+            self.assertNotRegex(json.dumps(row, ensure_ascii=False), "[\x00-\x08\x1b\u202e\ud800-\udfff\u2028]")
+
+    def test_a_line_of_any_length_costs_bounded_memory_and_one_count(self):
+        limit, reader.LINE_LIMIT = reader.LINE_LIMIT, 1 << 16
+        self.addCleanup(setattr, reader, "LINE_LIMIT", limit)
+        store = support.store(self.at, synthetic.text([self.row()]).encode() + b'{"case":"' + b"x" * (1 << 20) + b'"}\n' + synthetic.text([self.row(device="1")]).encode())
+        self.assertEqual((store.totals()["rows"], store.totals()["unreadable"]), (2, 1))
+
+    def test_packed_files_and_folders_are_read(self):
+        data = synthetic.text(synthetic.record()).encode()
+        (self.at / "a.jsonl.gz").write_bytes(gzip.compress(data))
+        (self.at / "b.jsonl.xz").write_bytes(lzma.compress(data))
+        for name in ("a.jsonl.gz", "b.jsonl.xz", "."):
+            code, out, _ = support.run(self.at / name, "--readme")
+            self.assertEqual(code, 0)
+            self.assertIn("sm80-spec", out)
+        (self.at / "a.jsonl.gz").write_bytes(gzip.compress(data)[:2000])
+        self.assertEqual(support.run(self.at / "a.jsonl.gz", "--readme")[0], 4)
+
+
+if __name__ == "__main__":
+    unittest.main()
