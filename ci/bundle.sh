@@ -84,9 +84,9 @@ make_bundle() {
         "$release/bin/facts" cudnn install "$spec" >"$stage/cudnn.tsv" || exit $?
         bundle_cudnn "$tree"
     fi
-    say "packing"
+    say "packing ($(du -sh "$tree" | cut -f1))"
     case $out in
-    *.xz) tar -C "$stage" --owner=0 --group=0 -cf - facts | xz -T0 -3 >"$out.part" ;;
+    *.xz) tar -C "$stage" --owner=0 --group=0 -cf - facts | xz -T0 -1 >"$out.part" ;;
     *.gz) tar -C "$stage" --owner=0 --group=0 -czf "$out.part" facts ;;
     *) tar -C "$stage" --owner=0 --group=0 -cf "$out.part" facts ;;
     esac
