@@ -276,9 +276,28 @@ Test(log, statuses_that_speak_of_the_machine_are_the_environment)
     cr_expect_eq(fattn__reason_of(""), FATTN_REASON_UNSUPPORTED);
 }
 
-Test(log, buffers_nest_and_belong_to_their_thread)
+static const char message[] = "one\0two\0";
+
+static void *log_elsewhere(void *unused)
 {
-    static const char message[] = "one\0two\0";
+    fattn__log_callback(2, NULL, NULL, message);
+    return unused;
+}
+
+Test(log, buffers_belong_to_their_thread)
+{
+    fattn__log_buffer buffer;
+    pthread_t thread;
+    fattn__log_open(&buffer);
+    cr_assert_eq(pthread_create(&thread, NULL, log_elsewhere, NULL), 0);
+    cr_assert_eq(pthread_join(thread, NULL), 0);
+    fattn__log_close(&buffer);
+    cr_expect_null(buffer.text);
+    fattn__log_free(&buffer);
+}
+
+Test(log, buffers_nest)
+{
     fattn__log_buffer outer, inner;
     fattn__log_callback(2, NULL, NULL, message);
     fattn__log_open(&outer);
