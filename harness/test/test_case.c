@@ -187,17 +187,49 @@ Test(case, every_default_is_a_value_and_every_implemented_value_too)
     }
 }
 
-Test(case, the_help_names_every_key)
+static char *help_text(void)
 {
     char *text = NULL;
     size_t size = 0;
     FILE *file = open_memstream(&text, &size);
     facts_keys_help(file);
     fclose(file);
+    return text;
+}
+
+Test(case, the_help_names_every_key)
+{
+    char *text = help_text();
     for (facts_key key = 0; key < FACTS_KEY_COUNT; key++) {
         char line[64];
         snprintf(line, sizeof line, "\n  %s ", facts_keys[key].word);
         cr_expect(key == 0 || strstr(text, line) != NULL, "%s", facts_keys[key].word);
     }
+    free(text);
+}
+
+/* docs/cases.md holds the table between two marks; FACTS_RENEW=1 writes it anew. */
+Test(case, the_documentation_holds_the_table_that_the_program_prints)
+{
+    static const char open_mark[] = "<!-- keys -->\n", close_mark[] = "<!-- /keys -->\n";
+    static char page[1 << 17];
+    char path[4096], *table = NULL, *text = help_text();
+    snprintf(path, sizeof path, "%s/docs/cases.md", getenv("FACTS_SOURCE"));
+    FILE *file = fopen(path, "r");
+    cr_assert_not_null(file, "%s", path);
+    page[fread(page, 1, sizeof page - 1, file)] = '\0';
+    fclose(file);
+    char *from = strstr(page, open_mark), *to = strstr(page, close_mark);
+    cr_assert(from != NULL && to != NULL);
+    cr_assert(asprintf(&table, "%s```text\n%s```\n", open_mark, text) > 0);
+    bool same = strncmp(from, table, strlen(table)) == 0 && from + strlen(table) == to;
+    if (!same && getenv("FACTS_RENEW") != NULL) {
+        file = fopen(path, "w");
+        fprintf(file, "%.*s%s%s", (int)(from - page), page, table, to);
+        fclose(file);
+    } else {
+        cr_expect(same, "docs/cases.md is old; FACTS_RENEW=1 renews it");
+    }
+    free(table);
     free(text);
 }

@@ -41,7 +41,7 @@ static const char *keep(facts_cases *cases, char *text)
 
 static bool add_file(facts_cases *cases, const char *path, facts_error *error)
 {
-    char *text = facts_text_file(path, error);
+    char *text = facts_file_text(path, error);
     if (text == NULL)
         return false;
     const char *kept = keep(cases, text), *name = kept == NULL ? NULL : keep(cases, strdup(path));
@@ -164,7 +164,7 @@ static bool keeps(const facts_predicate *p, const facts_case *c)
     return p == NULL || facts_predicate_holds(p, &(facts_subject){ .c = c });
 }
 
-static bool expand_line(facts_cases *cases, const facts_line *line, const facts_predicate *where, facts_error *error)
+static bool expand_line(facts_cases *cases, const facts_suite_line *line, const facts_predicate *where, facts_error *error)
 {
     const facts_group *group = &cases->suite.group[line->group];
     uint64_t members = facts_pattern_count(line->pattern), taken = 0, tries = members;

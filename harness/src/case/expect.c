@@ -157,7 +157,7 @@ bool facts_deviations_load(facts_deviations *list, const char *folder, facts_err
     size_t count = facts_folder_files(folder, ".expect", &paths);
     bool ok = true;
     for (size_t i = 0; i < count && ok; i++) {
-        char *text = facts_text_file(paths[i], error);
+        char *text = facts_file_text(paths[i], error);
         ok = text != NULL && facts_deviations_read(list, text, paths[i], error);
         free(text);
     }

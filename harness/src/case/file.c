@@ -9,7 +9,7 @@
 
 #define MOST_BYTES (16u << 20)
 
-char *facts_text_file(const char *path, facts_error *error)
+char *facts_file_text(const char *path, facts_error *error)
 {
     FILE *file = fopen(path, "rb");
     struct stat status;

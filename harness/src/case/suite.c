@@ -116,7 +116,7 @@ static size_t find_word(facts_span text, const char *word)
 }
 
 /* `draw N [seed=S]` at the front of a line. */
-static bool read_draw(reader *r, facts_span *text, const char *start, facts_line *line)
+static bool read_draw(reader *r, facts_span *text, const char *start, facts_suite_line *line)
 {
     facts_span rest = *text, before;
     if (!facts_span_is(facts_span_word(&rest), "draw"))
@@ -142,7 +142,7 @@ static bool read_pattern(reader *r, facts_span text, const char *start)
     facts_suite *suite = r->suite;
     if (suite->groups == r->first_group && !open_group(r, (facts_span){ "", 0 }))
         return false;
-    facts_line line = { .group = suite->groups - 1 };
+    facts_suite_line line = { .group = suite->groups - 1 };
     size_t where = find_word(text, "where");
     facts_span kept = { text.at + text.length, 0 };
     if (where != SIZE_MAX) {
@@ -154,7 +154,7 @@ static bool read_pattern(reader *r, facts_span text, const char *start)
     line.place = (facts_place){ r->where, r->line, (int)(text.at - start) + 1 };
     if (where != SIZE_MAX && !read_where(r, kept, (int)(kept.at - start) + 1, &line.where))
         return false;
-    facts_line *lines = NULL;
+    facts_suite_line *lines = NULL;
     if (!facts_pattern_read(&line.pattern, text, line.place, r->error) ||
         (lines = grow(suite->line, suite->lines, sizeof *lines)) == NULL) {
         facts_predicate_destroy(line.where);

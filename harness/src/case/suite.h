@@ -11,18 +11,18 @@ typedef struct facts_group {
     facts_predicate *where; /* of the group: a line of its own; NULL: keeps all */
 } facts_group;
 
-typedef struct facts_line {
+typedef struct facts_suite_line {
     facts_pattern *pattern;
     facts_place place;
     size_t group;
     facts_predicate *where; /* of the line */
     uint64_t draw, seed;    /* draw 0: all members */
-} facts_line;
+} facts_suite_line;
 
 typedef struct facts_suite {
     facts_group *group;
     size_t groups;
-    facts_line *line;
+    facts_suite_line *line;
     size_t lines;
 } facts_suite;
 

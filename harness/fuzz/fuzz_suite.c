@@ -1,0 +1,52 @@
+/* Any text as a suite and as expectations: cases or an error with a place, never more than the limit. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "case/expect.h"
+#include "case/suite.h"
+
+static void check(bool ok)
+{
+    if (!ok)
+        abort();
+}
+
+static void expand(const facts_suite *suite)
+{
+    facts_error error;
+    facts_case c;
+    if (facts_suite_count(suite) > 500)
+        return;
+    for (size_t i = 0; i < suite->lines; i++) {
+        const facts_suite_line *line = &suite->line[i];
+        uint64_t members = facts_pattern_count(line->pattern), count = line->draw > 0 ? line->draw : members;
+        for (uint64_t k = 0; k < count; k++) {
+            uint64_t index = line->draw > 0 ? facts_draw(members, line->seed, k) : k;
+            check(index < members);
+            if (facts_pattern_at(line->pattern, index, &c, &error) && line->where != NULL)
+                facts_predicate_holds(line->where, &(facts_subject){ .c = &c });
+        }
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    char *text = calloc(1, size + 1);
+    memcpy(text, data, size);
+    facts_error error = { "", 0, 0 };
+    facts_suite suite = { 0 };
+    if (facts_suite_read(&suite, text, "fuzz", &error))
+        expand(&suite);
+    else
+        check(error.text[0] != '\0' && error.line >= 1 && error.column >= 1);
+    facts_suite_clear(&suite);
+    facts_deviations *list = facts_deviations_create();
+    facts_case c;
+    check(facts_case_parse(&c, "pass=bwd", NULL));
+    if (facts_deviations_read(list, text, "fuzz", &error))
+        facts_deviations_lookup(list, &(facts_subject){ .c = &c, .cudnn = "9.19.0", .sm = "90" });
+    facts_deviations_destroy(list);
+    free(text);
+    return 0;
+}
