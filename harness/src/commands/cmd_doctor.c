@@ -82,7 +82,9 @@ static bool prove(const facts_invocation *call, const char *what, const char *cu
         const facts_cell *cell = facts_tally_cell(&s.tally, 0, 0);
         const char *why = facts_intern_text(s.tally.texts, cell->reason);
         ok = cell->verdict == FACTS_VERDICT_PASS;
-        snprintf(text, sizeof text, "%s%s%s on %s: %s%s%s", p.text, p.text[0] ? "; " : "", s.targets.at[0].build.name, s.targets.at[0].device,
+        const facts_target *t = &s.targets.at[0];
+        snprintf(text, sizeof text, "%s%s%s on %s: %s%s%s", p.text, p.text[0] ? "; " : "",
+                 t->kind == FACTS_TARGET_CPU ? "our own backend" : t->build.name, t->device,
                  ok ? (task == FACTS_TASK_RUN ? "computed, and right" : "decided and compiled") : facts_verdict_name(cell->verdict),
                  *why ? ": " : "", why);
         line(json, what, ok, text, "");

@@ -139,16 +139,34 @@ static void print_groups(const facts_tally *tally, const groups *all, FILE *out)
         fprintf(out, "  and %zu more in %zu groups, in the record\n", more, all->count - GROUPS_SHOWN);
 }
 
+/* Older builds first; of one version as they were named. */
+static bool is_older(const facts_target *a, const facts_target *b)
+{
+    const int x[] = { a->build.major, a->build.minor, a->build.patch }, y[] = { b->build.major, b->build.minor, b->build.patch };
+    for (size_t i = 0; i < 3; i++)
+        if (x[i] != y[i])
+            return x[i] < y[i];
+    return a < b;
+}
+
+/* The next older target on the same device, or none: then `after` itself. */
+static size_t predecessor(const facts_tally *tally, size_t after)
+{
+    size_t best = after;
+    for (size_t t = 0; t < tally->target_count; t++)
+        if (strcmp(tally->targets[t].device, tally->targets[after].device) == 0 && is_older(&tally->targets[t], &tally->targets[after]) &&
+            (best == after || is_older(&tally->targets[best], &tally->targets[t])))
+            best = t;
+    return best;
+}
+
 void facts_print_flips(const facts_tally *tally, FILE *out)
 {
     groups all = { 0 };
     bool compared = false;
     for (size_t after = 0; after < tally->target_count; after++) {
-        size_t before = after;
-        while (before-- > 0)
-            if (strcmp(tally->targets[before].device, tally->targets[after].device) == 0)
-                break;
-        if (before == (size_t)-1)
+        size_t before = predecessor(tally, after);
+        if (before == after)
             continue;
         compared = true;
         for (size_t work = 0; work < tally->work_count; work++)

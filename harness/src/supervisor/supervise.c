@@ -179,14 +179,14 @@ static int cores(void)
     return n ? (int)n : 1;
 }
 
-/* By default every core decides; what is executed has a device to itself, and the reference has the cores. */
+/* By default every core decides, or computes small cases alone; what runs on a GPU has it to itself, and the reference has the cores. */
 static int default_jobs(const facts_order *order)
 {
     int devices = 0;
     for (size_t i = 0; i < order->target_count; i++) {
         bool seen = false;
         const facts_target *t = &order->targets[i];
-        if (t->kind == FACTS_TARGET_DESCRIBED || order->task != FACTS_TASK_RUN)
+        if (t->kind != FACTS_TARGET_GPU || order->task != FACTS_TASK_RUN)
             return cores();
         for (size_t j = 0; j < i; j++)
             seen |= order->targets[j].kind == t->kind && order->targets[j].ordinal == t->ordinal;
