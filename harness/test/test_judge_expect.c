@@ -1,0 +1,133 @@
+#include <criterion/criterion.h>
+
+#include "numbers.h"
+#include "numbers/oracle.h"
+
+static const shape small = { FATTN_BF16, 2, 2, 1, 1, 24, 40, 32, 32 };
+
+/* Inputs filled, the reference asked; the caller frees with leave(). */
+typedef struct scene {
+    facts_problem p;
+    facts_storages in;
+    facts_expectation e;
+} scene;
+
+static void add_row_tensors(facts_problem *p)
+{
+    p->tensor[FACTS_TENSOR_MAX] = p->tensor[FACTS_TENSOR_SUM_EXP] = p->tensor[FACTS_TENSOR_STATS];
+}
+
+static void expect(scene *x, int32_t version)
+{
+    static const facts_tensor_id read[] = { FACTS_TENSOR_Q, FACTS_TENSOR_K, FACTS_TENSOR_V };
+    for (int i = 0; i < 3; i++)
+        x->in.at[read[i]] = filled(&x->p, read[i]);
+    cr_assert_eq(facts_expect_forward(&x->e, &x->p, &x->in, version), 0);
+}
+
+static void leave(scene *x)
+{
+    facts_expectation_destroy(&x->e);
+    for (int i = 0; i < FACTS_TENSOR_COUNT; i++)
+        free((void *)x->in.at[i]);
+}
+
+static facts_verdict judge(const scene *x, facts_tensor_id id, const void *storage)
+{
+    facts_rule rule = facts_expectation_rule(&x->e, id, FACTS_PATTERN_A);
+    facts_judgement j = facts_judge_tensor(&x->p.tensor[id], storage, &rule);
+    return facts_judgement_verdict(&j);
+}
+
+Test(expect, the_reference_rounded_to_its_type_passes)
+{
+    scene x = { .p = problem_of(small, BSHD, 3, true, FACTS_FILL_GAUSS) };
+    expect(&x, 0);
+    const facts_tensor *o = &x.p.tensor[FACTS_TENSOR_O];
+    void *storage = calloc((size_t)o->elements, 2);
+    facts_round_into(o, x.e.answer[FACTS_TENSOR_O].want, storage);
+    cr_expect_eq(judge(&x, FACTS_TENSOR_O, storage), FACTS_VERDICT_PASS);
+    free(storage);
+    leave(&x);
+}
+
+Test(expect, what_padded_rows_owe)
+{
+    scene x = { .p = problem_of(small, BSHD, 0, false, FACTS_FILL_GAUSS) };
+    x.p.has_lengths = true;
+    x.p.len_q[0] = 24, x.p.len_q[1] = 5, x.p.len_kv[0] = x.p.len_kv[1] = 40;
+    expect(&x, 91400);
+    cr_expect_eq(x.e.due[FACTS_TENSOR_O][24 + 4], FACTS_DUE_VALUE);
+    cr_expect_eq(x.e.due[FACTS_TENSOR_O][24 + 5], FACTS_DUE_ZERO_OR_POISON);
+    cr_expect_eq(x.e.due[FACTS_TENSOR_STATS][24 + 5], FACTS_DUE_VALUE);
+    cr_expect(isinf(x.e.answer[FACTS_TENSOR_STATS].want[24 * 2 + 5]), "-inf is due");
+    leave(&x);
+    expect(&x, 91301);
+    cr_expect_eq(x.e.due[FACTS_TENSOR_STATS][24 + 5], FACTS_DUE_ANYTHING, "unspecified before 9.14");
+    leave(&x);
+}
+
+/* A kernel that reports a maximum `below` under the true one, with the Sum_exp that belongs to it times `factor`. */
+static void lazy(const scene *x, double below, double factor, float *max, float *sum)
+{
+    for (int64_t i = 0; i < 2 * 2 * 24; i++) {
+        max[i] = (float)(x->e.true_max[i] - below);
+        sum[i] = (float)(exp(x->e.answer[FACTS_TENSOR_STATS].want[i] - (double)max[i]) * factor);
+    }
+}
+
+Test(expect, a_lazy_maximum_passes_with_the_sum_that_belongs_to_it)
+{
+    scene x = { .p = problem_of(small, BHSD, 0, false, FACTS_FILL_GAUSS) };
+    float max[96], sum[96];
+    add_row_tensors(&x.p);
+    expect(&x, 0);
+    const struct {
+        double below, factor;
+        facts_verdict max, sum;
+    } cases[] = { { 0, 1, FACTS_VERDICT_PASS, FACTS_VERDICT_PASS },      { 3, 1, FACTS_VERDICT_PASS, FACTS_VERDICT_PASS },
+                  { 0, 1.001, FACTS_VERDICT_PASS, FACTS_VERDICT_WRONG }, { 3, 1.001, FACTS_VERDICT_PASS, FACTS_VERDICT_WRONG },
+                  { 9, 1, FACTS_VERDICT_WRONG, FACTS_VERDICT_WRONG },    { -1, 1, FACTS_VERDICT_WRONG, FACTS_VERDICT_WRONG },
+                  { 0, 1, FACTS_VERDICT_PASS, FACTS_VERDICT_PASS } };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        lazy(&x, cases[i].below, cases[i].factor, max, sum);
+        facts_expect_pair(&x.e, &x.p, max);
+        cr_expect_eq(judge(&x, FACTS_TENSOR_MAX, max), cases[i].max, "max %zu", i);
+        cr_expect_eq(judge(&x, FACTS_TENSOR_SUM_EXP, sum), cases[i].sum, "sum %zu", i);
+    }
+    leave(&x);
+}
+
+Test(expect, sum_exp_alone_is_judged_by_the_lse)
+{
+    scene x = { .p = problem_of(small, BHSD, 0, false, FACTS_FILL_GAUSS) };
+    x.p.tensor[FACTS_TENSOR_SUM_EXP] = x.p.tensor[FACTS_TENSOR_STATS];
+    x.p.tensor[FACTS_TENSOR_STATS].present = false;
+    expect(&x, 0);
+    float sum[96];
+    for (int i = 0; i < 96; i++)
+        sum[i] = (float)x.e.answer[FACTS_TENSOR_SUM_EXP].want[i];
+    cr_expect_eq(judge(&x, FACTS_TENSOR_SUM_EXP, sum), FACTS_VERDICT_PASS);
+    sum[7] *= 1.001f;
+    cr_expect_eq(judge(&x, FACTS_TENSOR_SUM_EXP, sum), FACTS_VERDICT_WRONG);
+    leave(&x);
+}
+
+Test(expect, an_unknown_type_is_refused)
+{
+    facts_problem p = problem_of(small, BHSD, 0, false, FACTS_FILL_GAUSS);
+    facts_expectation e;
+    facts_storages in = { { 0 } };
+    p.tensor[FACTS_TENSOR_Q].dtype = FATTN_E4M3;
+    cr_expect_neq(facts_expect_forward(&e, &p, &in, 0), 0);
+    facts_expectation_destroy(&e);
+}
+
+Test(expect, two_keys_make_scores_matter)
+{
+    facts_problem p = problem_of(small, BHSD, 0, true, FACTS_FILL_GAUSS);
+    cr_expect(facts_oracle_two_keys(&p));
+    p.ask.has_left = 1;
+    p.ask.window_left = 1;
+    cr_expect_not(facts_oracle_two_keys(&p), "the diagonal alone");
+}
