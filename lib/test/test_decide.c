@@ -86,7 +86,9 @@ Test(decide, backward_is_asked_with_its_own_graph)
     fattn_decision *decision = ask(context, &problem, FATTN_ASK_A);
     cr_expect(fattn_decision_supported(decision), "%s", fattn_decision_text(decision));
     cr_assert_geq(fattn_decision_engine_count(decision, FATTN_MODE_A), 1);
-    cr_expect_neq(fattn_decision_engine(decision, FATTN_MODE_A, 0)->index, 2);
+    /* Until 9.14 the backward engines were 1 to 3, like the forward ones. */
+    if (context->api->version >= 91500)
+        cr_expect_neq(fattn_decision_engine(decision, FATTN_MODE_A, 0)->index, 2);
     fattn_decision_destroy(decision);
     fattn_context_destroy(context);
 }
