@@ -1,0 +1,33 @@
+/* A line of somebody's record: parsed without harm, and accepted exactly when a JSON library accepts it. */
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "record/reader.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static facts_line line;
+    char text[64];
+    json_error_t error;
+    facts_line_parse(&line, (const char *)data, size);
+    for (size_t i = 0; i < line.count; i++) {
+        facts_slice value = line.members[i].value;
+        if (value.at < (const char *)data || value.at + value.length > (const char *)data + size)
+            abort();
+        facts_slice_string(value, text, sizeof text);
+    }
+    json_t *json = json_loadb((const char *)data, size, 0, &error);
+    bool accepted = json_is_object(json);
+    /* Numbers out of range and more depth than ours are matters of taste; nothing else is. */
+    bool taste = json_error_code(&error) == json_error_numeric_overflow || json_error_code(&error) == json_error_stack_overflow ||
+                 json_error_code(&error) == json_error_null_character;
+    if (line.kind != FACTS_LINE_BAD && !json && !taste)
+        abort();
+    if (line.kind == FACTS_LINE_BAD && accepted && size < FACTS_SCAN_DEPTH)
+        abort();
+    json_decref(json);
+    return 0;
+}

@@ -1,0 +1,288 @@
+/* Records: what is written can be read, what cannot be read is counted, and joining loses nothing. */
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "record/merge.h"
+#include "record/reader.h"
+#include "record/text.h"
+#include "record/verdicts.h"
+#include "record/writer.h"
+
+static char path[64], other[80];
+
+static void set_up(void)
+{
+    strcpy(path, "/tmp/facts-record-XXXXXX");
+    int fd = mkstemp(path);
+    cr_assert_geq(fd, 0);
+    close(fd);
+    snprintf(other, sizeof other, "%s.out", path);
+}
+
+static void tear_down(void)
+{
+    unlink(path);
+    unlink(other);
+}
+
+TestSuite(scan);
+TestSuite(record, .init = set_up, .fini = tear_down);
+TestSuite(merge, .init = set_up, .fini = tear_down);
+
+static const char *const objects[] = {
+    "{}", " { } ", "{\"a\":1}", "{\"a\":-0.5e+3,\"b\":[1,[2,{}],\"x\"],\"c\":null,\"d\":true,\"e\":false}", "{\"\\u00e9\\ud83d\\ude00\\n\":\"\xc3\xa9\"}",
+};
+static const char *const not_objects[] = {
+    "",        "{",          "}",           "[]",         "{\"a\"}",        "{\"a\":}",       "{\"a\":1,}",    "{\"a\":01}",    "{\"a\":1.}",
+    "{\"a\":+1}", "{\"a\":tru}", "{\"a\":1}x", "{'a':1}",   "{\"a\":\"\n\"}", "{\"a\":\"\\x\"}", "{\"a\":\"\\ud800\"}", "{\"a\":\"\xff\"}",
+    "{\"a\":\"\xc0\x80\"}", "{\"a\":\"\xed\xa0\x80\"}", "{\"a\":\"b}", "{\"a\":1 \"b\":2}", "{\"a\":-}", "{\"a\":1e}", "{\"a\":\"\\u12\"}",
+};
+
+Test(scan, takes_what_a_json_library_takes_and_nothing_else)
+{
+    facts_member members[8];
+    size_t count;
+    for (size_t i = 0; i < sizeof objects / sizeof objects[0]; i++)
+        cr_expect(facts_scan_object(objects[i], strlen(objects[i]), members, 8, &count), "%s", objects[i]);
+    for (size_t i = 0; i < sizeof not_objects / sizeof not_objects[0]; i++) {
+        cr_expect_not(facts_scan_object(not_objects[i], strlen(not_objects[i]), members, 8, &count), "%s", not_objects[i]);
+        json_t *json = json_loads(not_objects[i], 0, NULL);
+        cr_expect(json == NULL || !json_is_object(json), "%s", not_objects[i]);
+        json_decref(json);
+    }
+}
+
+Test(scan, every_cut_of_an_object_is_refused)
+{
+    const char *text = "{\"case\":\"pass=fwd \\u00e9\",\"n\":[1,2.5e3,{\"x\":null}],\"ok\":true}";
+    facts_member members[8];
+    size_t count;
+    cr_assert(facts_scan_object(text, strlen(text), members, 8, &count));
+    for (size_t n = 0; n < strlen(text); n++)
+        cr_expect_not(facts_scan_object(text, n, members, 8, &count), "%zu bytes", n);
+}
+
+Test(scan, depth_is_bounded)
+{
+    char deep[1024];
+    size_t n = (size_t)snprintf(deep, sizeof deep, "{\"a\":");
+    memset(deep + n, '[', 400);
+    memset(deep + n + 400, ']', 400);
+    deep[n + 800] = '}';
+    facts_member members[2];
+    size_t count;
+    cr_expect_not(facts_scan_object(deep, n + 801, members, 2, &count));
+}
+
+Test(scan, more_members_than_room_are_counted_not_written)
+{
+    facts_member members[2] = { 0 };
+    size_t count;
+    cr_expect(facts_scan_object("{\"a\":1,\"b\":2,\"c\":3}", 19, members, 2, &count));
+    cr_expect_eq(count, 3);
+}
+
+Test(scan, strings_come_back_as_they_were)
+{
+    const char *texts[] = { "", "plain", "quote \" back \\ slash", "tab\tline\nend", "\x01\x1f\x7f", "\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80" };
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        facts_text text = { 0 };
+        char back[128];
+        facts_text_json(&text, texts[i], strlen(texts[i]));
+        cr_expect(facts_slice_string((facts_slice){ text.data, text.length }, back, sizeof back));
+        cr_expect_str_eq(back, texts[i]);
+        facts_text_free(&text);
+    }
+}
+
+Test(scan, bytes_that_are_no_text_become_a_mark_and_stay_valid)
+{
+    facts_text text = { 0 };
+    facts_member members[2];
+    size_t count;
+    facts_text_puts(&text, "{\"a\":");
+    facts_text_json(&text, "x\xff\xc3y", 4);
+    facts_text_puts(&text, "}");
+    cr_expect(facts_scan_object(text.data, text.length, members, 2, &count), "%s", text.data);
+    facts_text_free(&text);
+}
+
+Test(scan, a_string_is_cut_at_a_whole_character)
+{
+    char out[4];
+    cr_expect(facts_slice_string((facts_slice){ "\"ab\xc3\xa9\"", 6 }, out, sizeof out));
+    cr_expect_str_eq(out, "ab");
+}
+
+static void write_text(const char *where, const char *text)
+{
+    FILE *file = fopen(where, "w");
+    cr_assert_not_null(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+static bool count_rows(void *context, const facts_line *line)
+{
+    size_t *kinds = context;
+    kinds[line->kind]++;
+    return true;
+}
+
+Test(record, lines_know_their_kind)
+{
+    size_t kinds[FACTS_LINE_BAD + 1] = { 0 };
+    facts_read_counts counts;
+    write_text(path, "{\"run\":{\"id\":\"1\"}}\n{\"target\":{}}\n{\"start\":{}}\n{\"case\":\"a\",\"verdict\":\"pass\",\"run\":\"1\"}\n"
+                     "{\"end\":{}}\n{\"later\":1}\nnot json\n\n{\"case\":\"b\",\"verd");
+    cr_assert(facts_record_read(path, count_rows, kinds, &counts));
+    cr_expect_eq(kinds[FACTS_LINE_RUN], 1);
+    cr_expect_eq(kinds[FACTS_LINE_TARGET], 1);
+    cr_expect_eq(kinds[FACTS_LINE_START], 1);
+    cr_expect_eq(kinds[FACTS_LINE_ROW], 1);
+    cr_expect_eq(kinds[FACTS_LINE_END], 1);
+    cr_expect_eq(kinds[FACTS_LINE_OTHER], 1);
+    cr_expect_eq(counts.bad, 2);
+    cr_expect(counts.torn);
+}
+
+Test(record, a_line_too_long_is_counted_and_the_next_is_read)
+{
+    size_t kinds[FACTS_LINE_BAD + 1] = { 0 };
+    facts_read_counts counts;
+    FILE *file = fopen(path, "w");
+    for (size_t i = 0; i < FACTS_LINE_MAX + 100; i++)
+        fputc('x', file);
+    fputs("\n{\"case\":\"a\",\"verdict\":\"pass\"}\n", file);
+    fclose(file);
+    cr_assert(facts_record_read(path, count_rows, kinds, &counts));
+    cr_expect_eq(kinds[FACTS_LINE_ROW], 1);
+    cr_expect_eq(counts.bad, 1);
+}
+
+Test(record, a_torn_line_does_not_swallow_the_next_object)
+{
+    char error[256];
+    facts_writer *writer;
+    size_t kinds[FACTS_LINE_BAD + 1] = { 0 };
+    facts_read_counts counts;
+    write_text(path, "{\"case\":\"a\",\"verdict\":\"pass\"}\n{\"case\":\"torn");
+    cr_assert_eq(facts_writer_open(&writer, path, FACTS_OPEN_RESUME, error, sizeof error), 0);
+    cr_assert(facts_writer_line(writer, "{\"case\":\"b\",\"verdict\":\"pass\"}", 29));
+    cr_assert(facts_writer_close(writer, error, sizeof error));
+    cr_assert(facts_record_read(path, count_rows, kinds, &counts));
+    cr_expect_eq(kinds[FACTS_LINE_ROW], 2);
+    cr_expect_eq(counts.bad, 1);
+}
+
+Test(record, a_full_device_is_an_error_that_names_the_path)
+{
+    char error[256];
+    facts_writer *writer;
+    cr_assert_eq(facts_writer_open(&writer, "/dev/full", FACTS_OPEN_NEW, error, sizeof error), 0);
+    cr_expect_not(facts_writer_line(writer, "{}", 2));
+    cr_expect(strstr(facts_writer_error(writer), "/dev/full: No space left") != NULL, "%s", facts_writer_error(writer));
+    cr_expect_not(facts_writer_line(writer, "{}", 2), "nothing more is written");
+    facts_writer_close(writer, error, sizeof error);
+}
+
+Test(record, every_verdict_reads_back)
+{
+    for (facts_verdict v = 0; v < FACTS_VERDICT_COUNT; v++) {
+        char text[64];
+        int n = snprintf(text, sizeof text, "\"%s\"", facts_verdict_name(v));
+        cr_expect_eq(facts_verdict_parse((facts_slice){ text, (size_t)n }), v);
+    }
+    cr_expect(facts_verdict_is_finding(FACTS_VERDICT_CRASH));
+    cr_expect_not(facts_verdict_is_finding(FACTS_VERDICT_UNSUPPORTED));
+    cr_expect_not(facts_verdict_is_finding(FACTS_VERDICT_MISTRUSTED));
+}
+
+#define RUN(id, suite, started) "{\"run\":{\"id\":\"" id "\",\"suite_hash\":\"" suite "\",\"started\":\"" started "\",\"cases\":1,\"targets\":[{\"build\":\"B\",\"device\":\"D\",\"kind\":\"described\"}]}}\n"
+#define ROW(name, verdict, rest) "{\"case\":\"" name "\",\"build\":\"B\",\"device\":\"D\",\"verdict\":\"" verdict "\"" rest "}\n"
+
+static facts_merge_result join(int expected, bool force)
+{
+    char error[256] = "";
+    facts_merge_result result;
+    const char *in[] = { path };
+    int status = facts_merge(&(facts_merge_request){ .out = other, .in = in, .in_count = 1, .force = force, .overwrite = true }, &result, error,
+                             sizeof error);
+    cr_expect_eq(status, expected, "%d: %s %s", status, error, result.what);
+    return result;
+}
+
+static bool keep_verdict(void *context, const facts_line *line)
+{
+    if (line->kind == FACTS_LINE_ROW)
+        facts_slice_string(facts_line_get(line, "verdict"), context, 32);
+    return true;
+}
+
+static const char *kept_verdict(char verdict[32])
+{
+    facts_read_counts counts;
+    verdict[0] = '\0';
+    cr_assert(facts_record_read(other, keep_verdict, verdict, &counts));
+    return verdict;
+}
+
+Test(merge, the_latest_attempt_stays)
+{
+    char verdict[32];
+    write_text(path, RUN("1", "s", "2026-01-01") ROW("a", "crash", ",\"attempt\":1") ROW("a", "pass", ",\"attempt\":2"));
+    cr_expect_eq(join(0, false).older, 1);
+    cr_expect_str_eq(kept_verdict(verdict), "pass");
+    write_text(path, RUN("2", "s", "2026-02-01") ROW("a", "wrong", ",\"attempt\":1") RUN("1", "s", "2026-01-01") ROW("a", "pass", ",\"attempt\":9"));
+    cr_expect_eq(join(0, false).rows, 1);
+    cr_expect_str_eq(kept_verdict(verdict), "wrong");
+}
+
+Test(merge, a_row_that_was_not_run_never_hides_one_that_was)
+{
+    char verdict[32];
+    write_text(path, RUN("1", "s", "2026-01-01") ROW("a", "pass", "") RUN("2", "s", "2026-02-01") ROW("a", "not_run", ""));
+    join(0, false);
+    cr_expect_str_eq(kept_verdict(verdict), "pass");
+}
+
+Test(merge, configurations_are_rows_of_their_own_only_with_engine_all)
+{
+    write_text(path, RUN("1", "s", "1") ROW("a engine=all", "pass", ",\"config\":0") ROW("a engine=all", "pass", ",\"config\":1"));
+    cr_expect_eq(join(0, false).rows, 2);
+    write_text(path, RUN("1", "s", "1") ROW("a", "pass", ",\"config\":0") ROW("a", "pass", ",\"config\":1"));
+    cr_expect_eq(join(0, false).rows, 1);
+}
+
+Test(merge, other_suites_are_refused_unless_forced)
+{
+    write_text(path, RUN("1", "s", "1") ROW("a", "pass", "") RUN("2", "t", "2") ROW("b", "pass", ""));
+    join(2, false);
+    cr_expect_eq(join(0, true).rows, 2);
+}
+
+Test(merge, what_could_not_be_read_or_has_no_row_makes_it_incomplete)
+{
+    write_text(path, RUN("1", "s", "1") ROW("a", "pass", "") "garbage\n");
+    cr_expect_eq(join(4, false).bad_lines, 1);
+    write_text(path, RUN("1", "s", "1") "{\"start\":{\"case\":\"a\",\"build\":\"B\",\"device\":\"D\"}}\n");
+    cr_expect_eq(join(4, false).unfinished, 1);
+    write_text(path, RUN("1", "s", "1"));
+    cr_expect_eq(join(4, false).missing, 1);
+    write_text(path, "garbage\n");
+    join(2, false);
+}
+
+Test(merge, an_input_that_is_the_output_is_refused)
+{
+    char error[256];
+    facts_merge_result result;
+    const char *in[] = { path };
+    write_text(path, RUN("1", "s", "1") ROW("a", "pass", ""));
+    cr_expect_eq(facts_merge(&(facts_merge_request){ .out = path, .in = in, .in_count = 1, .overwrite = true }, &result, error, sizeof error), 2);
+}
