@@ -43,6 +43,7 @@ Test(device, broken_files_are_bad_input_with_one_line)
     } CASES[] = {
         { "", "device.json:1:" },
         { "{\"device\":{\"deviceVer\":900,", "device.json:1:" },
+        { "{\"a\": \"x\n\x1b[31m\"}", "device.json:1:" }, /* a control character would reach the terminal */
         { "[1]", "object" },
         { "{\"device\":3}", "\"device\"" },
         { "{\"deviceVer\":900}", "multiProcessorCount" },
@@ -61,7 +62,7 @@ Test(device, broken_files_are_bad_input_with_one_line)
         fclose(file);
         cr_expect_eq(facts_device_load(&d, path, &m), 2, "%s", CASES[i].text);
         cr_expect(strstr(m.text, CASES[i].says), "%s: %s", CASES[i].text, m.text);
-        cr_expect_null(strchr(m.text, '\n'));
+        cr_expect_null(strpbrk(m.text, "\n\x1b"));
     }
     unlink(path);
     rmdir(folder);

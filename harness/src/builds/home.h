@@ -11,6 +11,7 @@ typedef struct facts_message {
     char text[640];
 } facts_message;
 
+/* Writes the line; control characters become '?'. */
 #if defined(__GNUC__)
 __attribute__((format(printf, 2, 3)))
 #endif
