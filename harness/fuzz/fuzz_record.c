@@ -26,7 +26,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                  json_error_code(&error) == json_error_null_character;
     if (line.kind != FACTS_LINE_BAD && !json && !taste)
         abort();
-    if (line.kind == FACTS_LINE_BAD && accepted && size < FACTS_SCAN_DEPTH)
+    /* jansson passes over a NUL after a number; we do not. */
+    if (line.kind == FACTS_LINE_BAD && accepted && size < FACTS_SCAN_DEPTH && !memchr(data, 0, size))
         abort();
     json_decref(json);
     return 0;
