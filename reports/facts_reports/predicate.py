@@ -15,6 +15,8 @@ from .versions import version_key
 
 _TOKEN = re.compile(r"\s*(?:(<=|>=|!=|[()&|!=<>~,])|([^\s()&|!=<>~,]+))")
 
+_DEPTH = 60
+
 
 class PredicateError(ValueError):
     """One line for people."""
@@ -46,7 +48,7 @@ def tokens(text):
 
 class _Parser:
     def __init__(self, text):
-        self.tokens, self.at, self.end = tokens(text), 0, len(text) + 1
+        self.tokens, self.at, self.end, self.depth = tokens(text), 0, len(text) + 1, 0
 
     def peek(self):
         return self.tokens[self.at][0] if self.at < len(self.tokens) and self.tokens[self.at][2] else None
@@ -77,15 +79,19 @@ class _Parser:
         return terms[0] if len(terms) == 1 else (name, terms)
 
     def negation(self):
-        if self.peek() == "!":
-            self.at += 1
-            return ("not", self.negation())
-        if self.peek() == "(":
-            self.at += 1
+        if self.peek() not in ("!", "("):
+            return self.leaf()
+        self.depth += 1
+        if self.depth > _DEPTH:
+            self.fail(f"more than {_DEPTH} ( and ! inside one another")
+        self.at += 1
+        if self.tokens[self.at - 1][0] == "!":
+            inner = ("not", self.negation())
+        else:
             inner = self.either()
             self.take(")")
-            return inner
-        return self.leaf()
+        self.depth -= 1
+        return inner
 
     def leaf(self):
         start = self.at

@@ -7,6 +7,8 @@ _SAFE_WORD = re.compile(r"[A-Za-z0-9_@%+=:,./-]+")
 
 def clean(value, limit):
     """One bounded string without control, direction or half characters (so also valid XML 1.0)."""
+    if len(value) <= limit and value.isprintable():
+        return value   # nearly always: none of what is replaced is printable
     text = _CONTROL.sub("\ufffd", value[: limit + 1])
     if len(value) > limit:
         text = f"{text[:limit]} … (cut: {len(value):,} characters)"
@@ -14,7 +16,8 @@ def clean(value, limit):
 
 
 def line(value, limit):
-    return re.sub(r"[\t\n\r]+", " ", clean(value, limit))
+    cleaned = clean(value, limit)
+    return cleaned if cleaned.isprintable() else re.sub(r"[\t\n\r]+", " ", cleaned)
 
 
 def clean_json(value, limit=4000, depth=8, items=400):

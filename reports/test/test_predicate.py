@@ -34,7 +34,7 @@ class Predicates(unittest.TestCase):
             self.assertEqual(str(caught.exception), message)
 
     def test_text_of_any_kind_is_parsed_or_refused(self):
-        for text in ("((((", "!" * 500, "a" * 5000, "pass=\x00", "in in in", "~~~", "pass=fwd,", "=", "pass in ()", "\t\n"):
+        for text in ("((((", "(" * 5000, "!" * 5000, "a" * 5000, "pass=\x00", "in in in", "~~~", "pass=fwd,", "=", "pass in ()", "\t\n"):
             with self.subTest(text[:20]):
                 try:
                     predicate.parse(text)

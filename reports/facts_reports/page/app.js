@@ -31,7 +31,7 @@ const App = (() => {
   function unknownValue(tree) {
     for (const leaf of Predicate.leaves(tree)) {
       if (leaf.op !== "=") continue;
-      const values = [...new Set(Data.column(leaf.key).values.filter((v) => v !== null && v !== undefined).map(String))];
+      const values = [...new Set(Data.column(leaf.key).values.filter((v) => v !== null && v !== undefined).map(String))].sort((a, b) => a - b || (a < b ? -1 : 1));
       if (!values.some((v) => Predicate.compare(leaf, v))) {
         const some = values.slice(0, 8).join(", ") + (values.length > 8 ? ", …" : "");
         return `No row has ${leaf.key}=${leaf.value}; here: ${some || "nothing"}.`;

@@ -44,15 +44,15 @@ const Boundary = (() => {
     return best && best.text;
   }
 
-  // [{outcome, text|null}] for each outcome that is not the most common one; [] when there is nothing to separate.
+  // [{outcome, text|null}] for each outcome but the mildest; [] when there is nothing to separate.
   function of(rows) {
     const byOutcome = new Map();
     for (const r of rows) { const o = Data.columns.outcome[r]; if (!byOutcome.has(o)) byOutcome.set(o, []); byOutcome.get(o).push(r); }
     if (byOutcome.size < 2 || rows.length > MOST_ROWS) return [];
-    const most = [...byOutcome].sort((a, b) => b[1].length - a[1].length)[0][0];
+    const mildest = Math.max(...byOutcome.keys());
     const wholes = new Set(["h", "s", "d", "seed", "fill_seed"]);
     const keys = [...Data.caseKeys.filter((k) => !wholes.has(k) && k !== "engine"), ...Object.keys(Data.raw.parts), "cudnn", "device"];
-    return [...byOutcome].filter(([o]) => o !== most).sort((a, b) => a[0] - b[0]).slice(0, 4).map(([o, yes]) => {
+    return [...byOutcome].filter(([o]) => o !== mildest).sort((a, b) => a[0] - b[0]).slice(0, 4).map(([o, yes]) => {
       const others = rows.filter((r) => Data.columns.outcome[r] !== o);
       return { outcome: Data.outcomes[o], rows: yes.length, text: search(yes, others, keys) };
     });

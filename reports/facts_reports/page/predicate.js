@@ -2,6 +2,8 @@
 const Predicate = (() => {
   const TOKEN = /\s*(?:(<=|>=|!=|[()&|!=<>~,])|([^\s()&|!=<>~,]+))/y;
 
+  const DEPTH = 60;
+
   class QueryError extends Error {}
 
   function distance(a, b) {
@@ -39,7 +41,7 @@ const Predicate = (() => {
 
   function parse(text, keys) {
     const list = tokens(text);
-    let at = 0;
+    let at = 0, depth = 0;
     const symbol = () => (at < list.length && list[at].symbol ? list[at].word : null);
     const fail = (what) => { throw new QueryError(`column ${at < list.length ? list[at].column : text.length + 1}: ${what}`); };
     const take = (s) => { if (symbol() !== s) fail(`expected '${s}'`); at++; };
@@ -53,9 +55,12 @@ const Predicate = (() => {
     const either = () => joined("|", "or", () => joined("&", "and", negation));
 
     function negation() {
-      if (symbol() === "!") { at++; return { op: "not", term: negation() }; }
-      if (symbol() === "(") { at++; const inner = either(); take(")"); return inner; }
-      return leaf();
+      if (symbol() !== "!" && symbol() !== "(") return leaf();
+      if (++depth > DEPTH) fail(`more than ${DEPTH} ( and ! inside one another`);
+      const not = list[at++].word === "!", inner = not ? { op: "not", term: negation() } : either();
+      if (!not) take(")");
+      depth--;
+      return inner;
     }
 
     function leaf() {
