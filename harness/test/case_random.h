@@ -29,7 +29,7 @@ static inline void random_value(facts_key key, char out[128])
         templates[count++] = word;
     const char *template = templates[random_below(count)];
     size_t used = 0;
-    for (; *template != '\0'; template++) {
+    for (; *template != '\0'; template ++) {
         if (*template == 'P' || *template == 'X')
             used += (size_t)sprintf(out + used, "0.%d", (int)random_below(1000));
         else if (*template == 'L' && random_below(3) == 0)
@@ -42,12 +42,18 @@ static inline void random_value(facts_key key, char out[128])
     out[used] = '\0';
 }
 
-static const char *const random_specials[][2] = {
-    { "stride", "gap:q.s.8+k.h.16;broadcast:v.b" }, { "stride", "size1:wild;gap:4" },     { "stride", "perm:hbsd;offset:8;misaligned:q.2" },
-    { "lens", "256+0+0/12+1+1" },                   { "lens", "7x4" },                    { "want", "sum_exp+stats" },
-    { "layout", "bshd_bs2hd" },                     { "layout", "thd_bshd" },             { "knob", "tile_n:2+tile_m:1" },
-    { "slots", "300+400" },                         { "dqkv", "sbhd_sbh2d" },             { "mask", "causal" }
-};
+static const char *const random_specials[][2] = { { "stride", "gap:q.s.8+k.h.16;broadcast:v.b" },
+                                                  { "stride", "size1:wild;gap:4" },
+                                                  { "stride", "perm:hbsd;offset:8;misaligned:q.2" },
+                                                  { "lens", "256+0+0/12+1+1" },
+                                                  { "lens", "7x4" },
+                                                  { "want", "sum_exp+stats" },
+                                                  { "layout", "bshd_bs2hd" },
+                                                  { "layout", "thd_bshd" },
+                                                  { "knob", "tile_n:2+tile_m:1" },
+                                                  { "slots", "300+400" },
+                                                  { "dqkv", "sbhd_sbh2d" },
+                                                  { "mask", "causal" } };
 
 /* A text of `most` tokens at most, each key once. */
 static inline void random_case_text(char out[2048], size_t most)

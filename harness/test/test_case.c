@@ -94,7 +94,8 @@ Test(case, an_error_says_where_what_is_allowed_and_what_was_meant)
         { "\x01=3", "case:1:1: ? is not a key" },
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        cr_expect(strncmp(error_of(wrong[i][0]), wrong[i][1], strlen(wrong[i][1])) == 0, "%s gives %s", wrong[i][0], error_of(wrong[i][0]));
+        cr_expect(strncmp(error_of(wrong[i][0]), wrong[i][1], strlen(wrong[i][1])) == 0, "%s gives %s", wrong[i][0],
+                  error_of(wrong[i][0]));
 }
 
 Test(case, the_default_of_a_key_follows_from_others)

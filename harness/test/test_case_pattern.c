@@ -74,10 +74,18 @@ Test(pattern, too_many_is_known_before_anything_is_expanded)
 Test(pattern, an_error_names_its_column)
 {
     static const char *const wrong[][2] = {
-        { "b=1,x", "case:1:5: b=x" },        { "s=5..3", "case:1:4: a range runs upwards" },   { "s=1..4:0", "case:1:4: a step must be above 0" },
-        { "s=0..8*2", "case:1:4: a step" },  { "s=1..8*1", "case:1:4: a step" },                { "s=..8", "case:1:3: a range is" },
-        { "s=1..", "case:1:4: a range is" }, { "mask=none,causal_br align=tl,br", "case:1:21:" }, { "b=1 where x=2", "case:1:11: where: x is not a key" },
-        { "draw 3 b=1", "case:1:1: draw 3 of 1 members" }, { "draw x b=1", "case:1:6: draw takes how many" }, { "b=1,,2", "case:1:5: b= has no value" },
+        { "b=1,x", "case:1:5: b=x" },
+        { "s=5..3", "case:1:4: a range runs upwards" },
+        { "s=1..4:0", "case:1:4: a step must be above 0" },
+        { "s=0..8*2", "case:1:4: a step" },
+        { "s=1..8*1", "case:1:4: a step" },
+        { "s=..8", "case:1:3: a range is" },
+        { "s=1..", "case:1:4: a range is" },
+        { "mask=none,causal_br align=tl,br", "case:1:21:" },
+        { "b=1 where x=2", "case:1:11: where: x is not a key" },
+        { "draw 3 b=1", "case:1:1: draw 3 of 1 members" },
+        { "draw x b=1", "case:1:6: draw takes how many" },
+        { "b=1,,2", "case:1:5: b= has no value" },
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         cr_expect_null(expand(wrong[i][0], NULL, 0), "%s is taken", wrong[i][0]);
@@ -159,9 +167,12 @@ Test(suite, groups_carry_why_and_what_is_expected)
 Test(suite, an_error_names_file_line_and_column)
 {
     static const char *const wrong[][2] = {
-        { "name: a\nwhy: b\npass=fwd mask=causl\n", ":3:15: mask=causl" }, { "why: b\n", ":1:1: belongs to a group" },
-        { "name: a b\n", ":1:1: a name has" },                             { "name: a\nname: a\n", ":2:1: a group of this name" },
-        { "name: a\nwhere q<3\n", ":2:8: where: q has no order" },         { "name: a\nnonsense\n", ":2:1: nonsense is not key=value" },
+        { "name: a\nwhy: b\npass=fwd mask=causl\n", ":3:15: mask=causl" },
+        { "why: b\n", ":1:1: belongs to a group" },
+        { "name: a b\n", ":1:1: a name has" },
+        { "name: a\nname: a\n", ":2:1: a group of this name" },
+        { "name: a\nwhere q<3\n", ":2:8: where: q has no order" },
+        { "name: a\nnonsense\n", ":2:1: nonsense is not key=value" },
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         facts_cases *cases;

@@ -100,7 +100,8 @@ Test(suites, reject_is_refused_as_it_says)
         facts_resolve_status due = strcmp(class, "internal") == 0 ? FACTS_NOT_IMPLEMENTED : FACTS_BAD_PROBLEM;
         cr_expect(due == FACTS_NOT_IMPLEMENTED || strcmp(class, "bad_problem") == 0, "%s", planned->expect);
         cr_expect_eq(status, due, "%s: %s", facts_case_name(&planned->c, name), error.text);
-        cr_expect(strstr(error.text, planned->expect + strlen(class) + 1) != NULL, "%s: %s, not %s", name, error.text, planned->expect);
+        cr_expect(strstr(error.text, planned->expect + strlen(class) + 1) != NULL, "%s: %s, not %s", name, error.text,
+                  planned->expect);
     }
     facts_cases_destroy(cases);
 }

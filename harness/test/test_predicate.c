@@ -17,7 +17,8 @@ static facts_case sample_case(void)
 {
     facts_case c;
     facts_error error;
-    cr_assert(facts_case_parse(&c, "pass=bwd s=1/192 h=8/2 d=64/128 window=128:0 fill=neglse scale=0.125", &error), "%s", error.text);
+    cr_assert(facts_case_parse(&c, "pass=bwd s=1/192 h=8/2 d=64/128 window=128:0 fill=neglse scale=0.125", &error), "%s",
+              error.text);
     return c;
 }
 
@@ -25,14 +26,44 @@ Test(predicate, is_true_of_what_it_says)
 {
     facts_case c = sample_case();
     facts_subject s = { .c = &c, .cudnn = "9.19.0", .sm = "90", .verdict = "nan", .grade = "measured" };
-    static const char *const yes[] = { "pass=bwd", "pass!=fwd", "s.kv%128=64 & s.q=1", "d.qk<=64 & d.v>=128", "h.q=8 & h.k=2 & h.v=2 & h.kv=2",
-                                       "h=8/2/2", "s=1/192", "window=128:0", "window.left=128", "window.right<1", "mask=none", "s.q<s.kv",
-                                       "cudnn>=9.10.2 & cudnn<9.20", "cudnn>9.9.9", "cudnn=9.19", "cudnn~9.1*", "sm=90", "sm=sm_90", "sm<100",
-                                       "verdict in (wrong, nan)", "layout~bs*", "fill~neg?se", "scale=0.1250", "scale<0.5", "b=2",
-                                       "!(pass=fwd)", "pass=fwd | fill=neglse", "pass=fwd & fill=neglse | b=2", "case~'pass=bwd*fill=neglse*'",
-                                       "engine=auto", "fill!~gau*", "b in (1, 2, 3)", "window.left<inf", "repeat=1" };
-    static const char *const no[] = { "pass=fwd", "cudnn<9.10.2", "cudnn>=9.20.0", "sm>90", "verdict=pass", "s.kv%128=0", "s.q>=s.kv",
-                                      "pass=bwd & b=1", "pass=bwd & (b=1 | b=3)", "layout~*2*", "engine=3", "window.left=inf", "mask=causal" };
+    static const char *const yes[] = { "pass=bwd",
+                                       "pass!=fwd",
+                                       "s.kv%128=64 & s.q=1",
+                                       "d.qk<=64 & d.v>=128",
+                                       "h.q=8 & h.k=2 & h.v=2 & h.kv=2",
+                                       "h=8/2/2",
+                                       "s=1/192",
+                                       "window=128:0",
+                                       "window.left=128",
+                                       "window.right<1",
+                                       "mask=none",
+                                       "s.q<s.kv",
+                                       "cudnn>=9.10.2 & cudnn<9.20",
+                                       "cudnn>9.9.9",
+                                       "cudnn=9.19",
+                                       "cudnn~9.1*",
+                                       "sm=90",
+                                       "sm=sm_90",
+                                       "sm<100",
+                                       "verdict in (wrong, nan)",
+                                       "layout~bs*",
+                                       "fill~neg?se",
+                                       "scale=0.1250",
+                                       "scale<0.5",
+                                       "b=2",
+                                       "!(pass=fwd)",
+                                       "pass=fwd | fill=neglse",
+                                       "pass=fwd & fill=neglse | b=2",
+                                       "case~'pass=bwd*fill=neglse*'",
+                                       "engine=auto",
+                                       "fill!~gau*",
+                                       "b in (1, 2, 3)",
+                                       "window.left<inf",
+                                       "repeat=1" };
+    static const char *const no[] = {
+        "pass=fwd",       "cudnn<9.10.2",           "cudnn>=9.20.0", "sm>90",    "verdict=pass",    "s.kv%128=0", "s.q>=s.kv",
+        "pass=bwd & b=1", "pass=bwd & (b=1 | b=3)", "layout~*2*",    "engine=3", "window.left=inf", "mask=causal"
+    };
     for (size_t i = 0; i < sizeof yes / sizeof *yes; i++)
         cr_expect(holds(yes[i], &s), "%s", yes[i]);
     for (size_t i = 0; i < sizeof no / sizeof *no; i++)

@@ -91,7 +91,8 @@ Test(problem, every_layout_puts_every_element_where_its_word_says)
     }
     check_three("pass=bwd b=2 h=6/3/2 s=5/7 d=8/16 q=bhsd k=sbhd v=bshd", (const char *const[]){ "bhsd", "sbhd", "bshd" }, inputs);
     check_three("pass=bwd b=2 h=3 s=5 d=8 dqkv=sbh3d", (const char *const[]){ "sbh3d", "sbh3d", "sbh3d" }, gradients);
-    check_three("pass=bwd b=2 h=3 s=5/7 d=8 layout=bhsd dqkv=sbhd_bs2hd", (const char *const[]){ "sbhd", "bs2hd", "bs2hd" }, gradients);
+    check_three("pass=bwd b=2 h=3 s=5/7 d=8 layout=bhsd dqkv=sbhd_bs2hd", (const char *const[]){ "sbhd", "bs2hd", "bs2hd" },
+                gradients);
 }
 
 Test(problem, a_slice_of_a_packed_storage_may_stand_alone)
@@ -206,8 +207,9 @@ Test(problem, what_is_resolved_the_library_takes_as_it_is)
 
 Test(problem, bands_types_and_the_rest_reach_the_question)
 {
-    resolves("pass=bwd dtype=f16 window=128:16 align=br scale=0.25 deterministic=1 guards=off spelling=single impl=composite engine=7 "
-             "fill=stair_dn seed=18446744073 poison=inf repeat=3 grad=f32");
+    resolves(
+        "pass=bwd dtype=f16 window=128:16 align=br scale=0.25 deterministic=1 guards=off spelling=single impl=composite engine=7 "
+        "fill=stair_dn seed=18446744073 poison=inf repeat=3 grad=f32");
     cr_expect(p.ask.has_left && p.ask.window_left == 128 && p.ask.has_right && p.ask.window_right == 16);
     cr_expect_eq(p.ask.align, FATTN_BOTTOM_RIGHT);
     cr_expect(p.ask.has_attn_scale && p.ask.attn_scale == 0.25);
@@ -263,12 +265,45 @@ Test(problem, lengths_are_what_their_word_says)
 
 Test(problem, what_nothing_implements_is_named_by_its_key)
 {
-    static const char *const texts[] = { "dtype=e4m3",    "out=e4m3",       "bwd_dtype=high", "layout=thd",   "k=thd",        "o=thd",        "stats=th1",
-                                         "cu=both",       "lens_shape=b",   "slots=+3",       "tail=3",       "total=declared", "offsets=i64", "rmult=tokens",
-                                         "bias=1hss",     "bias_dtype=f32", "alibi=1",        "blockmask=first", "softmax=sink", "mod=relpos", "dropout=0.5",
-                                         "rng=3:4",       "paged=16",       "table=packed",   "scale=tensor", "want=stats2",  "scaling=current", "exec=graph",
-                                         "threads=2",     "workspace=offset:16", "impl=unified", "knob=a:1",  "rescale=4",    "rope=1",       "fill=te",
-                                         "stats_dtype=bf16", "deterministic=pin", "stride=gap:bias.h.8", "dqkv=thd" };
+    static const char *const texts[] = { "dtype=e4m3",
+                                         "out=e4m3",
+                                         "bwd_dtype=high",
+                                         "layout=thd",
+                                         "k=thd",
+                                         "o=thd",
+                                         "stats=th1",
+                                         "cu=both",
+                                         "lens_shape=b",
+                                         "slots=+3",
+                                         "tail=3",
+                                         "total=declared",
+                                         "offsets=i64",
+                                         "rmult=tokens",
+                                         "bias=1hss",
+                                         "bias_dtype=f32",
+                                         "alibi=1",
+                                         "blockmask=first",
+                                         "softmax=sink",
+                                         "mod=relpos",
+                                         "dropout=0.5",
+                                         "rng=3:4",
+                                         "paged=16",
+                                         "table=packed",
+                                         "scale=tensor",
+                                         "want=stats2",
+                                         "scaling=current",
+                                         "exec=graph",
+                                         "threads=2",
+                                         "workspace=offset:16",
+                                         "impl=unified",
+                                         "knob=a:1",
+                                         "rescale=4",
+                                         "rope=1",
+                                         "fill=te",
+                                         "stats_dtype=bf16",
+                                         "deterministic=pin",
+                                         "stride=gap:bias.h.8",
+                                         "dqkv=thd" };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         cr_expect_eq(resolve(texts[i]), FACTS_NOT_IMPLEMENTED, "%s", texts[i]);
         size_t letters = strcspn(texts[i], "=");

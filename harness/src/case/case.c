@@ -59,7 +59,8 @@ bool facts_case_set(facts_case *c, facts_key key, const char *value, facts_error
     if (complaint != NULL)
         return facts_fail(error, facts_keys[at].word, 1, 1, "%s", complaint);
     if (!facts_draft_store(&draft, c))
-        return facts_fail(error, facts_keys[key].word, 1, 1, "the case gets longer than a case may be (%d letters)", FACTS_CASE_TEXT);
+        return facts_fail(error, facts_keys[key].word, 1, 1, "the case gets longer than a case may be (%d letters)",
+                          FACTS_CASE_TEXT);
     return true;
 }
 

@@ -24,7 +24,8 @@ struct facts_cases {
     size_t text_count;
 };
 
-/* ---- files -------------------------------------------------------------------------------------------------------------------- */
+/* ---- files --------------------------------------------------------------------------------------------------------------------
+ */
 
 /* Keeps a text for the life of the list. Takes it over also when it fails. */
 static const char *keep(facts_cases *cases, char *text)
@@ -108,7 +109,8 @@ static bool add_text(facts_cases *cases, const char *text, const char *suite_dir
     return kept != NULL ? facts_suite_read(&cases->suite, kept, "case", error) : facts_fail(error, "case", 1, 1, "no memory");
 }
 
-/* ---- the list ----------------------------------------------------------------------------------------------------------------- */
+/* ---- the list -----------------------------------------------------------------------------------------------------------------
+ */
 
 static uint64_t hash_case(const facts_case *c)
 {
@@ -183,8 +185,8 @@ static bool expand_line(facts_cases *cases, const facts_suite_line *line, const 
             return true;
     }
     if (line->draw > 0)
-        return facts_fail(error, line->place.where, line->place.line, 1, "draw %" PRIu64 ": only %" PRIu64 " of %" PRIu64 " members satisfy where",
-                          line->draw, taken, tries);
+        return facts_fail(error, line->place.where, line->place.line, 1,
+                          "draw %" PRIu64 ": only %" PRIu64 " of %" PRIu64 " members satisfy where", line->draw, taken, tries);
     return true;
 }
 
@@ -206,8 +208,8 @@ static bool expand(facts_cases *cases, const char *const *texts, size_t count, c
     return true;
 }
 
-int facts_cases_expand(facts_cases **out, const char *const *texts, size_t count, const char *suite_dir, const char *where, size_t limit,
-                       facts_error *error)
+int facts_cases_expand(facts_cases **out, const char *const *texts, size_t count, const char *suite_dir, const char *where,
+                       size_t limit, facts_error *error)
 {
     *out = NULL;
     facts_predicate *kept = NULL;

@@ -28,8 +28,8 @@ static const char *static_word(const char *const *words, size_t count, facts_spa
     return words[0];
 }
 
-static const char *const layout_words[] = { "bshd",  "sbhd",  "bhsd",  "bs3hd", "sb3hd", "bsh3d", "sbh3d", "bs2hd", "sb2hd",
-                                            "bsh2d", "sbh2d", "thd",   "t3hd",  "th3d",  "t2hd",  "th2d" };
+static const char *const layout_words[] = { "bshd",  "sbhd",  "bhsd",  "bs3hd", "sb3hd", "bsh3d", "sbh3d", "bs2hd",
+                                            "sb2hd", "bsh2d", "sbh2d", "thd",   "t3hd",  "th3d",  "t2hd",  "th2d" };
 
 static const char *effective(const facts_draft *draft, facts_key key)
 {
@@ -77,11 +77,12 @@ const char *facts_draft_default(const facts_draft *draft, facts_key key)
     }
 }
 
-/* One band, one spelling: causal and causal_br where they say it all, otherwise window and align. Where mask and window are both given, a key must
- * satisfy both. */
+/* One band, one spelling: causal and causal_br where they say it all, otherwise window and align. Where mask and window are both
+ * given, a key must satisfy both. */
 static const char *normalise_band(facts_draft *draft, facts_key *at)
 {
-    const char **mask = &draft->value[FACTS_KEY_MASK], **window = &draft->value[FACTS_KEY_WINDOW], **align = &draft->value[FACTS_KEY_ALIGN];
+    const char **mask = &draft->value[FACTS_KEY_MASK], **window = &draft->value[FACTS_KEY_WINDOW],
+               **align = &draft->value[FACTS_KEY_ALIGN];
     bool causal = is(*mask, "causal"), causal_br = is(*mask, "causal_br");
     if (causal_br && is(*align, "tl")) {
         *at = FACTS_KEY_ALIGN;

@@ -1,5 +1,5 @@
-/* A case while it is put together: a value for each key, NULL where it is not said. Values live elsewhere; `room` holds the few that are made
- * while two spellings of one thing are turned into one. */
+/* A case while it is put together: a value for each key, NULL where it is not said. Values live elsewhere; `room` holds the few
+ * that are made while two spellings of one thing are turned into one. */
 #ifndef FACTS_CASE_DRAFT_H
 #define FACTS_CASE_DRAFT_H
 

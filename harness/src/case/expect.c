@@ -95,20 +95,23 @@ static bool read_entry(entry *e, const char *file, int line, facts_error *error)
     d->date = first_word(&rest);
     d->verdict = first_word(&rest);
     if (!is_date(d->date))
-        return facts_fail(error, file, line, 1, "%s is not a date; DATE VERDICT PREDICATE LINK # note", facts_quote(quote, facts_span_of(d->date)));
+        return facts_fail(error, file, line, 1, "%s is not a date; DATE VERDICT PREDICATE LINK # note",
+                          facts_quote(quote, facts_span_of(d->date)));
     facts_nearest nearest = facts_nearest_start(facts_span_of(d->verdict));
     if (!is_verdict(d->verdict, &nearest))
         return facts_fail(error, file, line, (int)(d->verdict - e->text) + 1, "%s is not a verdict%s",
                           facts_quote(quote, facts_span_of(d->verdict)), facts_nearest_hint(&nearest, hint));
     d->link = last_word(rest);
     if (strchr(d->link, '/') == NULL)
-        return facts_fail(error, file, line, (int)(d->link - e->text) + 1, "the last word must be a link (owner/project#12 or an address)");
+        return facts_fail(error, file, line, (int)(d->link - e->text) + 1,
+                          "the last word must be a link (owner/project#12 or an address)");
     d->where = rest + strspn(rest, " \t");
     facts_error inner = { "", 0, 0 };
     if (facts_predicate_parse(&e->where, d->where, &inner))
         return true;
     const char *sentence = strchr(inner.text, ' ');
-    return facts_fail(error, file, line, (int)(d->where - e->text) + inner.column, "%s", sentence != NULL ? sentence + 1 : inner.text);
+    return facts_fail(error, file, line, (int)(d->where - e->text) + inner.column, "%s",
+                      sentence != NULL ? sentence + 1 : inner.text);
 }
 
 static bool add_line(facts_deviations *list, facts_span text, const char *file, int line, facts_error *error)

@@ -1,6 +1,7 @@
 /* Expectations: dated lines that say which verdict is known and accepted, in cases/expect/ (one file for each cause or product).
  *
- *   2026-11-21 nan case~'pass=bwd*fill=neglse*' & s.kv%128=64 & cudnn>=9.19.0 & cudnn<9.26.0 & sm=90  pytorch/pytorch#196678  # note
+ *   2026-11-21 nan case~'pass=bwd*fill=neglse*' & s.kv%128=64 & cudnn>=9.19.0 & cudnn<9.26.0 & sm=90  pytorch/pytorch#196678  #
+ * note
  *
  * date, verdict, a predicate, the link (the last word), and a note after #. The first line that fits a result counts.
  */

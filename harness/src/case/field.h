@@ -1,4 +1,5 @@
-/* What a predicate can ask about: a key of the case, a part of it (s.kv, window.left), the whole name, or what is known of a result. */
+/* What a predicate can ask about: a key of the case, a part of it (s.kv, window.left), the whole name, or what is known of a
+ * result. */
 #ifndef FACTS_CASE_FIELD_H
 #define FACTS_CASE_FIELD_H
 
@@ -6,9 +7,10 @@
 #include "text.h"
 
 /* The parts of keys. X("word", KEY, index among what / or : separates) */
-#define FACTS_PART_LIST(X)                                                                                                                 \
-    X("h.q", H, 0) X("h.k", H, 1) X("h.kv", H, 1) X("h.v", H, 2) X("s.q", S, 0) X("s.kv", S, 1) X("d.qk", D, 0) X("d.v", D, 1)              \
-    X("window.left", WINDOW, 0) X("window.right", WINDOW, 1)
+#define FACTS_PART_LIST(X)                                                                                                         \
+    X("h.q", H, 0)                                                                                                                 \
+    X("h.k", H, 1) X("h.kv", H, 1) X("h.v", H, 2) X("s.q", S, 0) X("s.kv", S, 1) X("d.qk", D, 0) X("d.v", D, 1)                    \
+        X("window.left", WINDOW, 0) X("window.right", WINDOW, 1)
 
 typedef enum facts_field_kind {
     FACTS_FIELD_KEY,     /* text of a key */
@@ -20,10 +22,10 @@ typedef enum facts_field_kind {
 
 typedef struct facts_field {
     facts_field_kind kind;
-    facts_key key;      /* of KEY, NUMBER and PART; FACTS_KEY_COUNT: not of the case */
-    int part;           /* of PART */
-    int result;         /* place in the list of what is known of a result, -1: of the case */
-    const char *words;  /* what it may be, separated by blanks; NULL: anything */
+    facts_key key;     /* of KEY, NUMBER and PART; FACTS_KEY_COUNT: not of the case */
+    int part;          /* of PART */
+    int result;        /* place in the list of what is known of a result, -1: of the case */
+    const char *words; /* what it may be, separated by blanks; NULL: anything */
     const char *name;
 } facts_field;
 

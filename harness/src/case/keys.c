@@ -4,7 +4,7 @@
 
 #include "text.h"
 
-#define AS_ROW(symbol, word, kind, allowed, otherwise, now, help)                                                                          \
+#define AS_ROW(symbol, word, kind, allowed, otherwise, now, help)                                                                  \
     [FACTS_KEY_##symbol] = { word, FACTS_KIND_##kind, allowed, otherwise, now, help },
 const facts_key_row facts_keys[FACTS_KEY_COUNT] = { FACTS_KEY_LIST(AS_ROW) };
 #undef AS_ROW

@@ -1,5 +1,5 @@
-/* The keys of the case language, once. Parser, printer, --help, docs/cases.md, "not implemented yet" and the nearest-word hint follow
- * from this list; a new axis is one more row. The order of the rows is the order of a canonical name.
+/* The keys of the case language, once. Parser, printer, --help, docs/cases.md, "not implemented yet" and the nearest-word hint
+ * follow from this list; a new axis is one more row. The order of the rows is the order of a canonical name.
  *
  * X(SYMBOL, "word", KIND, allowed, "default", now, "help")
  *   KIND     how a value is read (facts_kind below)

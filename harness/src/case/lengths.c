@@ -58,17 +58,20 @@ static const char *given(facts_problem *problem, facts_span text)
         int32_t *out;
         int64_t most;
         const char *side;
-    } side[2] = { { queries, problem->len_q, problem->ask.seq_q, "queries" }, { keys, problem->len_kv, problem->ask.seq_kv, "keys" } };
+    } side[2] = { { queries, problem->len_q, problem->ask.seq_q, "queries" },
+                  { keys, problem->len_kv, problem->ask.seq_kv, "keys" } };
     for (int i = 0; i < 2; i++) {
         size_t count = facts_lengths_read(side[i].text, side[i].out, FACTS_MAX_BATCH_LENS);
         if ((int64_t)count != problem->ask.batch) {
-            snprintf(message, sizeof message, "%zu lengths of %s for %lld batch entries", count, side[i].side, (long long)problem->ask.batch);
+            snprintf(message, sizeof message, "%zu lengths of %s for %lld batch entries", count, side[i].side,
+                     (long long)problem->ask.batch);
             return message;
         }
         for (size_t b = 0; b < count; b++) {
             if (side[i].out[b] <= side[i].most)
                 continue;
-            snprintf(message, sizeof message, "length %d of %s is above s=%lld", side[i].out[b], side[i].side, (long long)side[i].most);
+            snprintf(message, sizeof message, "length %d of %s is above s=%lld", side[i].out[b], side[i].side,
+                     (long long)side[i].most);
             return message;
         }
     }

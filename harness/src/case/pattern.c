@@ -61,8 +61,8 @@ static size_t digits(facts_span text, size_t from)
     return n;
 }
 
-/* Is the letter at `at`, behind a range, the start of its step? Not when another range follows (1..8:1..8), nor in a value that has a colon of
- * its own (window=1..8:0) unless there is one more. */
+/* Is the letter at `at`, behind a range, the start of its step? Not when another range follows (1..8:1..8), nor in a value that has
+ * a colon of its own (window=1..8:0) unless there is one more. */
 static bool is_step(facts_key key, facts_span text, size_t at)
 {
     if (at + 1 >= text.length || (text.at[at] != ':' && text.at[at] != '*'))
@@ -163,14 +163,16 @@ static bool item_text(const item *it, uint64_t index, char out[FACTS_CASE_TEXT])
 }
 
 /* The canonical text of one value, in `out` or kept by the item; NULL when it is none. */
-static const char *item_value(const facts_pattern *pattern, const axis *a, const item *it, uint64_t index, char *out, facts_error *error)
+static const char *item_value(const facts_pattern *pattern, const axis *a, const item *it, uint64_t index, char *out,
+                              facts_error *error)
 {
     if (it->canonical != NULL)
         return it->canonical;
     char text[FACTS_CASE_TEXT];
     facts_value_fault fault = { 0 };
     if (!item_text(it, index, text)) {
-        facts_fail(error, pattern->place.where, pattern->place.line, it->column, "%s is longer than a case may be", facts_keys[a->key].word);
+        facts_fail(error, pattern->place.where, pattern->place.line, it->column, "%s is longer than a case may be",
+                   facts_keys[a->key].word);
         return NULL;
     }
     if (!facts_value_canonical(a->key, facts_span_of(text), out, &fault)) {
@@ -185,7 +187,8 @@ static bool check_item(facts_pattern *pattern, const axis *a, item *it, facts_er
 {
     char value[FACTS_CASE_TEXT];
     if (it->ranges > 0)
-        return item_value(pattern, a, it, 0, value, error) != NULL && item_value(pattern, a, it, it->count - 1, value, error) != NULL;
+        return item_value(pattern, a, it, 0, value, error) != NULL &&
+               item_value(pattern, a, it, it->count - 1, value, error) != NULL;
     facts_value_fault fault = { 0 };
     if (!facts_value_canonical(a->key, it->text, value, &fault))
         return facts_fail(error, pattern->place.where, pattern->place.line, it->column + (int)fault.at, "%s", fault.text);
@@ -301,8 +304,8 @@ static uint64_t splitmix(uint64_t x)
     return x ^ (x >> 31);
 }
 
-/* A Feistel network permutes the smallest even power of two that holds `count`; what falls outside is permuted again (at most four times as many
- * places, so about four rounds on average). */
+/* A Feistel network permutes the smallest even power of two that holds `count`; what falls outside is permuted again (at most four
+ * times as many places, so about four rounds on average). */
 uint64_t facts_draw(uint64_t count, uint64_t seed, uint64_t i)
 {
     unsigned half = 1;

@@ -1,5 +1,5 @@
-/* A pattern: a case whose values may be lists and ranges. Commas make a product; a..b:step and a..b*factor are ranges, also inside a value
- * (1/64..512:64). Members are numbered; nothing is expanded before it is asked for. */
+/* A pattern: a case whose values may be lists and ranges. Commas make a product; a..b:step and a..b*factor are ranges, also inside
+ * a value (1/64..512:64). Members are numbered; nothing is expanded before it is asked for. */
 #ifndef FACTS_CASE_PATTERN_H
 #define FACTS_CASE_PATTERN_H
 

@@ -49,7 +49,8 @@ typedef struct parser {
 static bool wrong_at(parser *p, size_t at, const char *what, facts_span about, const char *hint)
 {
     char quote[FACTS_QUOTE_MAX];
-    return facts_fail(p->error, "where", 1, (int)at + 1, "%s%s%s%s", facts_quote(quote, about), about.length > 0 ? " " : "", what, hint);
+    return facts_fail(p->error, "where", 1, (int)at + 1, "%s%s%s%s", facts_quote(quote, about), about.length > 0 ? " " : "", what,
+                      hint);
 }
 
 static const facts_span nothing = { "", 0 };
@@ -206,7 +207,8 @@ static bool set_value(parser *p, node *n, facts_span value, size_t at)
 
 static bool room_for(parser *p, size_t letters)
 {
-    return 4 * MOST_LETTERS - p->out->texts_used > letters + FACTS_CASE_TEXT || wrong_at(p, p->at, "longer than a predicate may be", nothing, "");
+    return 4 * MOST_LETTERS - p->out->texts_used > letters + FACTS_CASE_TEXT ||
+           wrong_at(p, p->at, "longer than a predicate may be", nothing, "");
 }
 
 static int value_node(parser *p, node n)

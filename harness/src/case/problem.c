@@ -94,12 +94,12 @@ static int word_value(const char *word, const char *const *words, const int *val
 
 #define AS_WORD(symbol, value, word) word,
 #define AS_VALUE(symbol, value, word) value,
-#define READER(name, LIST)                                                                                                                 \
-    static int name(const facts_case *c, facts_key key)                                                                                    \
-    {                                                                                                                                      \
-        static const char *const words[] = { LIST(AS_WORD) };                                                                              \
-        static const int values[] = { LIST(AS_VALUE) };                                                                                    \
-        return word_value(facts_case_get(c, key), words, values, sizeof values / sizeof *values);                                          \
+#define READER(name, LIST)                                                                                                         \
+    static int name(const facts_case *c, facts_key key)                                                                            \
+    {                                                                                                                              \
+        static const char *const words[] = { LIST(AS_WORD) };                                                                      \
+        static const int values[] = { LIST(AS_VALUE) };                                                                            \
+        return word_value(facts_case_get(c, key), words, values, sizeof values / sizeof *values);                                  \
     }
 READER(dtype_of, FATTN_DTYPE_LIST)
 READER(pass_of, FATTN_PASS_LIST)
@@ -194,10 +194,12 @@ static void dims_of(const fattn_problem *ask, facts_tensor_id id, int64_t dim[4]
 static facts_stride_tensor form_of(facts_tensor_id id)
 {
     static const facts_stride_tensor form[FACTS_TENSOR_COUNT] = {
-        [FACTS_TENSOR_Q] = FACTS_STRIDE_Q,         [FACTS_TENSOR_K] = FACTS_STRIDE_K,   [FACTS_TENSOR_V] = FACTS_STRIDE_V,
-        [FACTS_TENSOR_O] = FACTS_STRIDE_O,         [FACTS_TENSOR_STATS] = FACTS_STRIDE_STATS, [FACTS_TENSOR_MAX] = FACTS_STRIDE_STATS,
-        [FACTS_TENSOR_SUM_EXP] = FACTS_STRIDE_STATS, [FACTS_TENSOR_DO] = FACTS_STRIDE_DO, [FACTS_TENSOR_DQ] = FACTS_STRIDE_DQ,
-        [FACTS_TENSOR_DK] = FACTS_STRIDE_DK,       [FACTS_TENSOR_DV] = FACTS_STRIDE_DV
+        [FACTS_TENSOR_Q] = FACTS_STRIDE_Q,           [FACTS_TENSOR_K] = FACTS_STRIDE_K,
+        [FACTS_TENSOR_V] = FACTS_STRIDE_V,           [FACTS_TENSOR_O] = FACTS_STRIDE_O,
+        [FACTS_TENSOR_STATS] = FACTS_STRIDE_STATS,   [FACTS_TENSOR_MAX] = FACTS_STRIDE_STATS,
+        [FACTS_TENSOR_SUM_EXP] = FACTS_STRIDE_STATS, [FACTS_TENSOR_DO] = FACTS_STRIDE_DO,
+        [FACTS_TENSOR_DQ] = FACTS_STRIDE_DQ,         [FACTS_TENSOR_DK] = FACTS_STRIDE_DK,
+        [FACTS_TENSOR_DV] = FACTS_STRIDE_DV
     };
     return form[id];
 }
@@ -231,10 +233,10 @@ static facts_resolve_status place(resolution *r, facts_tensor_id id, facts_span 
         return say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_STRIDE, what);
     }
     tensor->present = true;
-    tensor->dtype = row ? FATTN_F32
+    tensor->dtype = row                                             ? FATTN_F32
                     : id == FACTS_TENSOR_O || id == FACTS_TENSOR_DO ? r->out->ask.o_dtype
-                    : id >= FACTS_TENSOR_DQ                        ? r->out->ask.grad_dtype
-                                                                   : r->out->ask.dtype;
+                    : id >= FACTS_TENSOR_DQ                         ? r->out->ask.grad_dtype
+                                                                    : r->out->ask.dtype;
     return FACTS_RESOLVED;
 }
 
@@ -324,7 +326,9 @@ static facts_resolve_status place_rows(resolution *r)
     static const struct {
         facts_tensor_id id;
         uint32_t bit;
-    } rows[] = { { FACTS_TENSOR_STATS, FATTN_WANT_STATS }, { FACTS_TENSOR_MAX, FATTN_WANT_MAX }, { FACTS_TENSOR_SUM_EXP, FATTN_WANT_SUM_EXP } };
+    } rows[] = { { FACTS_TENSOR_STATS, FATTN_WANT_STATS },
+                 { FACTS_TENSOR_MAX, FATTN_WANT_MAX },
+                 { FACTS_TENSOR_SUM_EXP, FATTN_WANT_SUM_EXP } };
     bool token_major = is(r->c, FACTS_KEY_STATS, "bsh1");
     facts_span want = facts_span_of(facts_case_get(r->c, FACTS_KEY_WANT)), rest = want;
     while (rest.length > 0) {
@@ -366,10 +370,12 @@ static void ask_strides(facts_problem *out)
     const struct {
         facts_tensor_id id;
         int64_t *to;
-    } pair[] = { { FACTS_TENSOR_Q, ask->q_strides },      { FACTS_TENSOR_K, ask->k_strides },       { FACTS_TENSOR_V, ask->v_strides },
-                 { FACTS_TENSOR_O, ask->o_strides },      { FACTS_TENSOR_DO, ask->do_strides },     { FACTS_TENSOR_DQ, ask->dq_strides },
-                 { FACTS_TENSOR_DK, ask->dk_strides },    { FACTS_TENSOR_DV, ask->dv_strides },     { FACTS_TENSOR_SUM_EXP, ask->stats_strides },
-                 { FACTS_TENSOR_MAX, ask->stats_strides }, { FACTS_TENSOR_STATS, ask->stats_strides } };
+    } pair[] = { { FACTS_TENSOR_Q, ask->q_strides },           { FACTS_TENSOR_K, ask->k_strides },
+                 { FACTS_TENSOR_V, ask->v_strides },           { FACTS_TENSOR_O, ask->o_strides },
+                 { FACTS_TENSOR_DO, ask->do_strides },         { FACTS_TENSOR_DQ, ask->dq_strides },
+                 { FACTS_TENSOR_DK, ask->dk_strides },         { FACTS_TENSOR_DV, ask->dv_strides },
+                 { FACTS_TENSOR_SUM_EXP, ask->stats_strides }, { FACTS_TENSOR_MAX, ask->stats_strides },
+                 { FACTS_TENSOR_STATS, ask->stats_strides } };
     for (size_t i = 0; i < sizeof pair / sizeof *pair; i++) {
         if (out->tensor[pair[i].id].present)
             memcpy(pair[i].to, out->tensor[pair[i].id].stride, sizeof out->tensor[0].stride);

@@ -5,7 +5,8 @@
 static const char dimension_letters[] = "bhsd";
 #define MOST_ELEMENTS (INT64_C(1) << 46) /* 128 TiB of bf16: beyond any memory, far from overflow */
 
-/* Strides of extent-1 dimensions may be anything; these are multiples of 16 bytes, larger than any tensor here, and all different. */
+/* Strides of extent-1 dimensions may be anything; these are multiples of 16 bytes, larger than any tensor here, and all different.
+ */
 static const int64_t wild_stride[4] = { 800000024, 800000088, 800000152, 1 };
 
 void facts_order_of(const facts_tensor *tensor, char out[6])
@@ -49,9 +50,9 @@ static bool named(const facts_stride_form *form)
 static const char *order_of_request(const facts_place_request *request, char order[6])
 {
     bool packed = strpbrk(request->order, "23") != NULL;
-    const char *perm = request->form->perm[0] != '\0'                      ? request->form->perm
+    const char *perm = request->form->perm[0] != '\0'                   ? request->form->perm
                        : request->plain != NULL && request->takes_order ? request->plain->perm
-                                                                           : "";
+                                                                        : "";
     if (packed && (named(request->form) || perm[0] != '\0'))
         return "a packed tensor shares its storage: only plain gap, offset and misaligned apply";
     memcpy(order, request->order, 6);

@@ -8,7 +8,8 @@
 static const char *const tensor_words[FACTS_STRIDE_COUNT] = { FACTS_STRIDE_TENSORS(AS_WORD) };
 #undef AS_WORD
 
-#define FORMS(X) X(GAP, "gap") X(BROADCAST, "broadcast") X(PERM, "perm") X(OFFSET, "offset") X(MISALIGNED, "misaligned") X(SIZE1, "size1")
+#define FORMS(X)                                                                                                                   \
+    X(GAP, "gap") X(BROADCAST, "broadcast") X(PERM, "perm") X(OFFSET, "offset") X(MISALIGNED, "misaligned") X(SIZE1, "size1")
 #define AS_ENUM(symbol, word) FORM_##symbol,
 typedef enum form { FORMS(AS_ENUM) FORM_COUNT } form;
 #undef AS_ENUM
@@ -19,13 +20,15 @@ static const char *const form_words[FORM_COUNT] = { FORMS(AS_WORD) };
 static const char dimension_letters[] = "bhsd";
 #define MOST_ELEMENTS (UINT64_C(1) << 40) /* a gap or an offset; keeps every sum of a few far from overflow */
 
-static const char *const usage = "stride takes dense, or joined by ;: gap:N gap:q.s.4+k.h.8 broadcast:k.b+v.b perm:q.hsbd offset:q.8 "
-                                 "misaligned:q.2 size1:wild";
+static const char *const usage =
+    "stride takes dense, or joined by ;: gap:N gap:q.s.4+k.h.8 broadcast:k.b+v.b perm:q.hsbd offset:q.8 "
+    "misaligned:q.2 size1:wild";
 
 static bool complain(facts_value_fault *fault, const char *whole, facts_span at, const char *what)
 {
     char quote[FACTS_QUOTE_MAX];
-    return facts_fault(fault, (size_t)(at.at - whole), "stride: %s%s%s; %s", what, at.length > 0 ? " " : "", facts_quote(quote, at), usage);
+    return facts_fault(fault, (size_t)(at.at - whole), "stride: %s%s%s; %s", what, at.length > 0 ? " " : "", facts_quote(quote, at),
+                       usage);
 }
 
 static bool read_order(facts_span text, char out[5])

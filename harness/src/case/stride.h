@@ -13,9 +13,13 @@
 
 #include "value.h"
 
-#define FACTS_STRIDE_TENSORS(X) X(Q, "q") X(K, "k") X(V, "v") X(O, "o") X(DO, "do") X(DQ, "dq") X(DK, "dk") X(DV, "dv") X(STATS, "stats") X(BIAS, "bias")
+#define FACTS_STRIDE_TENSORS(X)                                                                                                    \
+    X(Q, "q") X(K, "k") X(V, "v") X(O, "o") X(DO, "do") X(DQ, "dq") X(DK, "dk") X(DV, "dv") X(STATS, "stats") X(BIAS, "bias")
 #define AS_ENUM(symbol, word) FACTS_STRIDE_##symbol,
-typedef enum facts_stride_tensor { FACTS_STRIDE_TENSORS(AS_ENUM) FACTS_STRIDE_COUNT, FACTS_STRIDE_ALL = FACTS_STRIDE_COUNT } facts_stride_tensor;
+typedef enum facts_stride_tensor {
+    FACTS_STRIDE_TENSORS(AS_ENUM) FACTS_STRIDE_COUNT,
+    FACTS_STRIDE_ALL = FACTS_STRIDE_COUNT
+} facts_stride_tensor;
 #undef AS_ENUM
 
 /* What the forms say of one tensor; index FACTS_STRIDE_ALL holds the plain ones. Dimensions in the order b,h,s,d. */

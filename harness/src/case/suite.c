@@ -100,7 +100,8 @@ static bool read_where(reader *r, facts_span text, int column, facts_predicate *
     if (ok)
         return true;
     const char *sentence = strchr(inner.text, ' '); /* after "where:1:COLUMN:" */
-    return facts_fail(r->error, r->where, r->line, column + inner.column - 1, "where: %s", sentence != NULL ? sentence + 1 : inner.text);
+    return facts_fail(r->error, r->where, r->line, column + inner.column - 1, "where: %s",
+                      sentence != NULL ? sentence + 1 : inner.text);
 }
 
 /* Finds a word that stands alone; SIZE_MAX when there is none. */
@@ -205,7 +206,8 @@ static bool read_line(reader *r, facts_span whole)
     }
     if (starts(text, "where ", &rest)) {
         if (group == NULL || group->where != NULL)
-            return fail(r, 1, group == NULL ? "where belongs to a group; name: opens one" : "where is there already for this group");
+            return fail(r, 1,
+                        group == NULL ? "where belongs to a group; name: opens one" : "where is there already for this group");
         return read_where(r, rest, (int)(rest.at - whole.at) + 1, &group->where);
     }
     return read_pattern(r, text, whole.at);

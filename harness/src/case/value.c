@@ -103,7 +103,7 @@ static bool not_allowed(facts_key key, facts_span value, facts_value_fault *faul
     size_t length = strlen(row->allowed);
     while (length > 0 && row->allowed[length - 1] == ' ')
         length--;
-    const char *gloss = strpbrk(row->allowed, "NM") != NULL   ? " (N, M: a whole number, M above 0)"
+    const char *gloss = strpbrk(row->allowed, "NM") != NULL ? " (N, M: a whole number, M above 0)"
                         : strchr(row->allowed, 'L') != NULL ? " (L: a whole number or inf)"
                         : strchr(row->allowed, 'P') != NULL ? " (P: a number from 0 to 1)"
                                                             : "";
@@ -212,8 +212,8 @@ static bool canonical_lengths(facts_key key, facts_span value, char *out, facts_
     bool two = queries.length < value.length;
     size_t count[2] = { facts_lengths_read(queries, side[0], FACTS_MAX_LENGTHS), 0 };
     if (count[0] == 0)
-        return facts_fault(fault, 0, "%s takes %s, or lengths: 256+0x3/256+1x3 (at most %d)", facts_keys[key].word, facts_keys[key].allowed,
-                           FACTS_MAX_LENGTHS);
+        return facts_fault(fault, 0, "%s takes %s, or lengths: 256+0x3/256+1x3 (at most %d)", facts_keys[key].word,
+                           facts_keys[key].allowed, FACTS_MAX_LENGTHS);
     if (two && (count[1] = facts_lengths_read(rest, side[1], FACTS_MAX_LENGTHS)) == 0)
         return facts_fault(fault, (size_t)(rest.at - value.at), "%s: lengths of the keys, for example 256+1x3, belong after the /",
                            facts_keys[key].word);
@@ -269,8 +269,8 @@ static bool canonical_knobs(facts_span value, char *out, facts_value_fault *faul
     } while (rest.length > 0 || (rest.at > value.at && rest.at[-1] == '+'));
     size_t used = 0;
     for (size_t i = 0; i < count; i++) {
-        int written = snprintf(out + used, FACTS_CASE_TEXT - used, "%s%.*s:%" PRIu64, i > 0 ? "+" : "", (int)name[i].length, name[i].at,
-                               number[i]);
+        int written = snprintf(out + used, FACTS_CASE_TEXT - used, "%s%.*s:%" PRIu64, i > 0 ? "+" : "", (int)name[i].length,
+                               name[i].at, number[i]);
         if (written < 0 || (size_t)written >= FACTS_CASE_TEXT - used)
             return facts_fault(fault, 0, "knob is longer than a case may be");
         used += (size_t)written;

@@ -11,7 +11,8 @@ typedef struct facts_value_fault {
     char text[360]; /* "what is wrong; what is allowed" */
 } facts_value_fault;
 
-/* Writes the canonical spelling of `value` to out[FACTS_CASE_TEXT]. Returns false and fills *fault when it is not a value of `key`. */
+/* Writes the canonical spelling of `value` to out[FACTS_CASE_TEXT]. Returns false and fills *fault when it is not a value of `key`.
+ */
 bool facts_value_canonical(facts_key key, facts_span value, char *out, facts_value_fault *fault);
 /* Is `value` spelled by one of the templates (keys.h)? Writes it canonically to out[FACTS_CASE_TEXT] if so. */
 bool facts_template_match(const char *templates, facts_span value, char *out);
