@@ -3,8 +3,8 @@ import json
 from functools import lru_cache
 from pathlib import Path
 
-# Keys whose value holds several numbers joined by "/": part -> place. A shorter value repeats its last number.
-PARTS = {"h": ("q", "k", "v"), "s": ("q", "kv"), "d": ("qk", "v")}
+# Keys whose value holds several numbers joined by "/" or ":": part -> place. A shorter value repeats its last number.
+PARTS = {"h": {"q": 0, "k": 1, "kv": 1, "v": 2}, "s": {"q": 0, "kv": 1}, "d": {"qk": 0, "v": 1}, "window": {"left": 0, "right": 1}}
 SUBJECT = ("cudnn", "sm", "build", "backend", "grade", "verdict", "engine", "class")  # of a row, not of its case
 
 
@@ -26,11 +26,17 @@ def _follows():
 @lru_cache(maxsize=1)
 def parts():
     """{'h.q': ('h', 0), ...}"""
-    return {f"{key}.{name}": (key, i) for key, names in PARTS.items() for i, name in enumerate(names)}
+    return {f"{key}.{name}": (key, i) for key, names in PARTS.items() for name, i in names.items()}
 
 
 def query_keys():
-    return list(defaults()) + list(parts()) + [k for k in SUBJECT if k not in defaults()] + ["device"]
+    return list(defaults()) + list(parts()) + [k for k in SUBJECT if k not in defaults()] + ["device", "case"]
+
+
+@lru_cache(maxsize=1)
+def numbers():
+    """Keys that have an order because their values are numbers."""
+    return {k["key"] for k in key_table() if k.get("number")} | set(parts()) | {"sm", "engine"}
 
 
 def parse(name):
@@ -47,7 +53,7 @@ def value_of(said, key):
     """The value of a key or dotted part, defaults included; None when there is no such key."""
     if key in parts():
         key, place = parts()[key]
-        numbers = said.get(key, defaults()[key]).split("/")
+        numbers = said.get(key, defaults()[key]).replace(":", "/").split("/")
         return numbers[min(place, len(numbers) - 1)]
     if key in said or key not in defaults():
         return said.get(key)

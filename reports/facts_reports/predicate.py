@@ -2,19 +2,21 @@
 
 The page has the same parser in JavaScript (page/predicate.js); test/predicates.json holds both to one behaviour.
 
-    or   := and ('|' and)*        and := not ('&' not)*        not := '!' not | '(' or ')' | leaf
-    leaf := key ('='|'!='|'<'|'<='|'>'|'>=') value | key '~' glob | key 'in' '(' value (',' value)* ')'
+    or    := and ('|' and)*        and := not ('&' not)*        not := '!' not | '(' or ')' | leaf
+    leaf  := field ('='|'!='|'<'|'<='|'>'|'>=') value | field ('~'|'!~') glob | field 'in' '(' value (',' value)* ')'
+    field := key ['%' N]           value := word | "words" | another numeric key
 
-A comparison with what is not known is false. Versions compare by parts; other values order only when both are numbers.
+A comparison with what is not known is false. Versions compare by parts; what is no number and no version has no order.
 """
 import fnmatch
+import math
 import re
 
 from . import cases
 from .versions import version_key
 
-_TOKEN = re.compile(r"\s*(?:(<=|>=|!=|[()&|!=<>~,])|([^\s()&|!=<>~,]+))")
-
+_TOKEN = re.compile(r"""\s*(?:(<=|>=|!=|!~|==|&&|\|\||[()&|!=<>~,%])|"([^"]*)"|'([^']*)'|([^\s()&|!=<>~,%"']+)|(.))""")
+_SAME = {"==": "=", "&&": "&", "||": "|"}
 _DEPTH = 60
 
 
@@ -40,8 +42,12 @@ def tokens(text):
     end = len(text.rstrip())
     while at < end:
         match = _TOKEN.match(text, at)
-        word = match.group(1) or match.group(2)
-        out.append((word, match.start(1 if match.group(1) else 2) + 1, bool(match.group(1))))
+        place = match.lastindex
+        start = match.start(place) + (0 if place in (1, 4, 5) else -1)
+        if place == 5:
+            raise PredicateError(f"column {start + 1}: a quote is not closed")
+        word = match.group(place)
+        out.append((_SAME.get(word, word) if place == 1 else word, start + 1, place == 1))
         at = match.end()
     return out
 
@@ -93,16 +99,33 @@ class _Parser:
         self.depth -= 1
         return inner
 
+    def modulus(self, key, start):
+        if self.peek() != "%":
+            return 0
+        if key not in cases.numbers():
+            self.at = start
+            self.fail(f"{key} is not a number")
+        self.at += 1
+        number = self.word("a whole number above 0 after %")
+        if not re.fullmatch(r"[1-9]\d{0,8}", number):
+            self.at -= 1
+            self.fail("expected a whole number above 0 after %")
+        return int(number)
+
     def leaf(self):
         start = self.at
         key = self.word("a key")
         if key not in cases.query_keys():
             self.at = start
             self.fail(f"no key '{key}'; nearest: {nearest(key, cases.query_keys())}")
+        modulus = self.modulus(key, start)
         op = self.peek()
-        if op in ("=", "!=", "<", "<=", ">", ">=", "~"):
+        if op in _ORDERED and key not in cases.numbers() and key != "cudnn":
+            parts = [p for p in cases.parts() if p.startswith(key + ".")]
+            self.fail(f"{key} has no order; " + (f"its parts have: {' '.join(parts)}" if parts else "= != ~ in apply"))
+        if op in ("=", "!=", "<", "<=", ">", ">=", "~", "!~"):
             self.at += 1
-            return (op, key, self.word(f"a value after {key}{op}"))
+            return (op, key, self.word(f"a value after {key}{op}"), modulus)
         if op is None and self.at < len(self.tokens) and self.tokens[self.at][0] == "in":
             self.at += 1
             self.take("(")
@@ -111,7 +134,7 @@ class _Parser:
                 self.at += 1
                 values.append(self.word("a value"))
             self.take(")")
-            return ("in", key, values)
+            return ("in", key, values, modulus)
         return self.fail(f"expected = != < <= > >= ~ or in (...) after {key}")
 
 
@@ -123,43 +146,51 @@ def parse(text):
     return tree
 
 
-def _number(value):
-    return float(value) if re.fullmatch(r"[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?", value) else None
-
-
-def _order(key, left, right):
-    """-1, 0, 1, or None where the two have no order."""
-    if key in ("cudnn", "build"):
-        a, b = version_key(left), version_key(right)
-    else:
-        a, b = _number(left), _number(right)
-        if a is None or b is None:
-            return None
-    return (a > b) - (a < b)
-
-
-def _equal(key, left, right):
-    if key == "cudnn":
-        return version_key(left) == version_key(right)
-    a, b = _number(left), _number(right)
-    return left == right or (a is not None and a == b)
-
-
 _ORDERED = {"<": lambda o: o < 0, "<=": lambda o: o <= 0, ">": lambda o: o > 0, ">=": lambda o: o >= 0}
 
 
-def compare(op, key, left, right):
+def _number(value):
+    if value == "inf":
+        return math.inf
+    value = value.removeprefix("sm_")
+    return float(value) if re.fullmatch(r"[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?", value) else None
+
+
+def _order(key, left, right, modulus):
+    """-1, 0, 1, or None where the two have no order."""
+    if key == "cudnn":
+        a, b = version_key(left), version_key(right)
+        return (a > b) - (a < b)
+    a, b = _number(left), _number(right)
+    if modulus and a is not None:
+        a = math.fmod(a, modulus) if math.isfinite(a) else None
+    return None if a is None or b is None else (a > b) - (a < b)
+
+
+def _equal(key, left, right, modulus):
+    if key != "cudnn" and key not in cases.numbers():
+        return left == right
+    order = _order(key, left, right, modulus)
+    return left == right and not modulus if order is None else order == 0
+
+
+def compare(op, key, left, right, modulus=0):
     """One leaf. `left` is a string; None (unknown) makes every comparison false."""
     if left is None:
         return False
-    if op == "~":
-        return fnmatch.fnmatchcase(left, right.replace("[", "[[]"))
+    if op in ("~", "!~"):
+        return fnmatch.fnmatchcase(left, right.replace("[", "[[]")) == (op == "~")
     if op == "in":
-        return any(_equal(key, left, value) for value in right)
+        return any(_equal(key, left, value, modulus) for value in right)
     if op in ("=", "!="):
-        return _equal(key, left, right) == (op == "=")
-    order = _order(key, left, right)
+        return _equal(key, left, right, modulus) == (op == "=")
+    order = _order(key, left, right, modulus)
     return order is not None and _ORDERED[op](order)
+
+
+def _other(key, value):
+    """Another key on the right: s.q<=s.kv."""
+    return key in cases.numbers() and isinstance(value, str) and value in cases.numbers()
 
 
 def holds(tree, get):
@@ -171,4 +202,6 @@ def holds(tree, get):
         return any(holds(t, get) for t in tree[1])
     if op == "not":
         return not holds(tree[1], get)
-    return compare(op, tree[1], get(tree[1]), tree[2])
+    _, key, value, modulus = tree
+    right = get(value) if _other(key, value) else value
+    return right is not None and compare(op, key, get(key), right, modulus)

@@ -84,6 +84,7 @@ def payload(store, title):
         "title": title, "answer": words.answer(store), "totals": store.totals(), "complete": store.complete(),
         "outcomes": [[o.word, o.mark, o.kind, o.says] for o in OUTCOMES], "keys": cases.key_table(),
         "parts": {k: list(v) for k, v in cases.parts().items()}, "query_keys": cases.query_keys(),
+        "numbers": sorted(cases.numbers()),
         "targets": [{"build": b, "device": d, "cudnn": versions[b], "label": labels[b], "sm": sms.get(d)} for b, d in dictionaries["target"].items],
         "features": [[f.axis, f.label, f.where, f.why] for f in [*features.groups(store), *found]], "still": still,
         "suite_hashes": [str(r.get("suite_hash", "unknown")) for r in store.runs.values()],

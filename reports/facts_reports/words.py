@@ -4,10 +4,13 @@ from .versions import range_words, segments
 from .vocabulary import BY_WORD, FINDING_KINDS, OUTCOMES, RANK, is_finding
 
 
+NO_BUILD = "none"   # the CPU backend: a device, but no cuDNN
+
+
 def build_labels(builds):
     """{build: what people call it}: the version alone where that names one build only."""
     versions = [v for _, v in builds]
-    return {b: v if versions.count(v) == 1 else b for b, v in builds}
+    return {b: "no cuDNN" if b == NO_BUILD else v if versions.count(v) == 1 else b for b, v in builds}
 
 
 def several(items, most=6):
@@ -17,6 +20,9 @@ def several(items, most=6):
     return items[0] if len(items) == 1 else ", ".join(items[:-1]) + " and " + items[-1] if items else "none"
 
 
+_SUITES = ("smoke", "core", "nightly", "exhaustive", "regress", "reject")
+
+
 def suites(store):
     """What was asked, as the run's command line says it."""
     found = []
@@ -24,6 +30,8 @@ def suites(store):
         for word in [run.get("suite"), *(run.get("suites") or [] if isinstance(run.get("suites"), list) else [])]:
             if isinstance(word, str) and word and word not in found:
                 found.append(word)
+        command = run.get("command") if isinstance(run.get("command"), list) else []
+        found += [w for w in command if w in _SUITES and w not in found]
     return found
 
 
@@ -31,7 +39,9 @@ def answer(store):
     """(headline, sentence). The headline is the answer; the sentence its scope."""
     counts, totals = store.counts(), store.totals()
     findings = sum(n for o, n in counts.items() if is_finding(o))
-    labels = build_labels(store.builds())
+    asked_builds = [b for b in store.builds() if b[0] != NO_BUILD]
+    labels = build_labels(asked_builds)
+    ran = store.one("SELECT EXISTS(SELECT 1 FROM row WHERE json_extract(json, '$.grade')='measured' AND build<>?)", (NO_BUILD,))
     if findings:
         kinds = [f"{counts[o.word]:,} {o.word}" for o in OUTCOMES if o.kind in FINDING_KINDS and counts.get(o.word)]
         cases = store.one("SELECT count(DISTINCT case_name) FROM row WHERE finding=1")
@@ -42,11 +52,13 @@ def answer(store):
         head = "No rows."
     elif totals["missing"] or counts.get("inconclusive") or counts.get("mistrusted"):
         head = "No findings, but not everything could be answered."
+    elif asked_builds and not ran:
+        head = "No findings. Decisions only: nothing ran on a GPU."
     else:
         head = "Nothing to see: no findings."
     asked = f" of {several(suites(store))}" if suites(store) else ""
     said = [f"{counts[w]:,} {w}" for w in reversed([o.word for o in OUTCOMES]) if counts.get(w) and not is_finding(w)]
-    sentence = (f"{text.count(totals['cases'], 'case')}{asked} asked of {text.count(len(labels), 'cuDNN build')} ({several(labels.values())}) "
+    sentence = (f"{text.count(totals['cases'], 'case')}{asked} asked of {text.count(len(labels), 'cuDNN build') + f' ({several(labels.values())})' if labels else 'no cuDNN'} "
                 f"on {text.count(len(store.devices()), 'device')} ({several(store.devices())}): {text.count(totals['rows'], 'row')}"
                 f"{'; ' + several(said, 20) if said else ''}.")
     return head, sentence
@@ -81,6 +93,8 @@ def history_words(history):
 
 
 def repro(row, labels, verb="repro"):
+    if row["build"] == NO_BUILD:
+        return f"facts {verb} {text.shell(row['case'])} --device {text.shell(row['device'])}"
     return f"facts {verb} {text.shell(row['case'])} --cudnn {text.shell(labels.get(row['build'], row['build']))} --device {text.shell(row['device'])}"
 
 

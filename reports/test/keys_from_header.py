@@ -25,6 +25,8 @@ def keys(header):
         values = [v for text in re.findall(r'"([^"]*)"', allowed) for v in text.split() if re.fullmatch(r"[a-z0-9_]+(:[a-z]+)?", v)]
         if values and kind in ("WORD", "SET"):
             row["values"] = values
+        if kind == "WORD" and re.search(r'(?:^|[" ])[NMXP](?:$|[" ])', allowed):
+            row["number"] = True
         if word in FOLLOWS:
             row["follows"] = FOLLOWS[word]
         rows.append(row)

@@ -30,7 +30,7 @@ const App = (() => {
   // A value that no row has is allowed, but seldom meant.
   function unknownValue(tree) {
     for (const leaf of Predicate.leaves(tree)) {
-      if (leaf.op !== "=") continue;
+      if (leaf.op !== "=" || leaf.other || leaf.mod) continue;
       const values = [...new Set(Data.column(leaf.key).values.filter((v) => v !== null && v !== undefined).map(String))].sort((a, b) => a - b || (a < b ? -1 : 1));
       if (!values.some((v) => Predicate.compare(leaf, v))) {
         const some = values.slice(0, 8).join(", ") + (values.length > 8 ? ", …" : "");

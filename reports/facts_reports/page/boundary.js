@@ -23,6 +23,12 @@ const Boundary = (() => {
       if (order(all[0], least) < 0) add(`${key}>=${least}`, (c) => order(values[c], least) >= 0, 1.5);
       if (order(most, all[all.length - 1]) < 0) add(`${key}<=${most}`, (c) => order(values[c], most) <= 0, 1.5);
     }
+    if (key.startsWith("s.") && values.every(numeric)) {
+      for (const n of [128, 64, 16, 8]) {
+        const residues = new Set(yesValues.map((v) => v % n));
+        if (residues.size === 1 && yesValues.length > 1) { const [m] = residues; add(`${key}%${n}=${m}`, (c) => values[c] % n === m, 1.4); }
+      }
+    }
     return out;
   }
 

@@ -19,7 +19,7 @@ const Data = (() => {
 
   function valueOf(c, key) {
     if (parts.has(key)) {
-      const [whole, place] = parts.get(key), numbers = (said[c].get(whole) ?? defaults.get(whole)).split("/");
+      const [whole, place] = parts.get(key), numbers = (said[c].get(whole) ?? defaults.get(whole)).split(/[/:]/);
       return numbers[Math.min(place, numbers.length - 1)];
     }
     if (said[c].has(key)) return said[c].get(key);
@@ -34,17 +34,25 @@ const Data = (() => {
   const ofRow = {
     cudnn: (r) => targets[columns.target[r]].cudnn, build: (r) => targets[columns.target[r]].build, device: (r) => targets[columns.target[r]].device,
     sm: (r) => targets[columns.target[r]].sm, backend: (r) => dict.backend[columns.backend[r]], grade: (r) => dict.grade[columns.grade[r]],
-    verdict: (r) => dict.verdict[columns.verdict[r]], engine: (r) => dict.engine[columns.engine[r]],
+    verdict: (r) => dict.verdict[columns.verdict[r]], engine: (r) => dict.engine[columns.engine[r]] ?? valueOf(columns.case[r], "engine"), case: (r) => dict.case[columns.case[r]],
     class: (r) => dict.reason[columns.reason[r]].class ?? null,
   };
-  const codeOf = { cudnn: "target", build: "target", device: "target", sm: "target", backend: "backend", grade: "grade", verdict: "verdict", engine: "engine", class: "reason" };
+  const codeOf = { cudnn: "target", build: "target", device: "target", sm: "target", backend: "backend", grade: "grade", verdict: "verdict", class: "reason", case: "case" };
 
   // A column of small codes for a key, so that a comparison is made once for each distinct value.
   const cached = new Map();
   function column(key) {
     if (cached.has(key)) return cached.get(key);
     let result;
-    if (codeOf[key]) {
+    if (key === "engine") {
+      const values = [], place = new Map(), codes = new Uint32Array(rows);
+      for (let r = 0; r < rows; r++) {
+        const value = String(ofRow.engine(r));
+        if (!place.has(value)) { place.set(value, values.length); values.push(value); }
+        codes[r] = place.get(value);
+      }
+      result = { values, code: (r) => codes[r] };
+    } else if (codeOf[key]) {
       const codes = columns[codeOf[key]], values = [];
       for (let r = 0; r < rows; r++) if (!(codes[r] in values)) values[codes[r]] = ofRow[key](r);
       result = { values, code: (r) => codes[r] };
@@ -67,11 +75,16 @@ const Data = (() => {
     if (tree.op === "or") { const t = tree.terms.map((x) => compile(x, perCase)); return (i) => t.some((f) => f(i)); }
     if (tree.op === "not") { const t = compile(tree.term, perCase); return (i) => !t(i); }
     const { values, code, cases } = column(tree.key);
+    if (tree.other) {
+      const right = column(tree.value);
+      return perCase ? (c) => Predicate.compare(tree, values[cases[c]], right.values[right.cases[c]]) : (r) => Predicate.compare(tree, values[code(r)], right.values[right.code(r)]);
+    }
     const truth = Uint8Array.from(values, (v) => (Predicate.compare(tree, v ?? null) ? 1 : 0));
     return perCase ? (c) => truth[cases[c]] === 1 : (r) => truth[code(r)] === 1;
   }
 
-  const parse = (text) => Predicate.parse(text, raw.query_keys);
+  const parse = (text) => Predicate.parse(text, raw.query_keys, numbers);
+  const numbers = new Set(raw.numbers);
 
   const features = raw.features.map(([axis, label, where, why], id) => ({ id, axis, label, where, why, group: where === "" }));
   // Features of each case, flat: list[start[c] .. start[c+1]]. Groups of the suite belong to rows and are added by them.

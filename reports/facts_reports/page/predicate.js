@@ -1,7 +1,8 @@
 // Predicates of the case language; the twin of predicate.py (test/predicates.json holds both to one behaviour).
 const Predicate = (() => {
-  const TOKEN = /\s*(?:(<=|>=|!=|[()&|!=<>~,])|([^\s()&|!=<>~,]+))/y;
-
+  const TOKEN = /\s*(?:(<=|>=|!=|!~|==|&&|\|\||[()&|!=<>~,%])|"([^"]*)"|'([^']*)'|([^\s()&|!=<>~,%"']+)|([^]))/y;
+  const SAME = { "==": "=", "&&": "&", "||": "|" };
+  const ORDERED = ["<", "<=", ">", ">="];
   const DEPTH = 60;
 
   class QueryError extends Error {}
@@ -33,13 +34,17 @@ const Predicate = (() => {
     const out = [], end = text.trimEnd().length;
     TOKEN.lastIndex = 0;
     while (TOKEN.lastIndex < end) {
-      const match = TOKEN.exec(text), symbol = match[1] !== undefined, word = symbol ? match[1] : match[2];
-      out.push({ word, symbol, column: TOKEN.lastIndex - word.length + 1 });
+      const match = TOKEN.exec(text), symbol = match[1] !== undefined, quoted = match[2] ?? match[3];
+      const word = symbol ? SAME[match[1]] ?? match[1] : quoted ?? match[4];
+      const column = TOKEN.lastIndex - (match[1] ?? match[4] ?? match[5] ?? `"${quoted}"`).length + 1;
+      if (match[5] !== undefined) throw new QueryError(`column ${column}: a quote is not closed`);
+      out.push({ word, symbol, column });
     }
     return out;
   }
 
-  function parse(text, keys) {
+  // `keys`: every key that may be asked for; `numbers`: a Set of those whose values are numbers.
+  function parse(text, keys, numbers) {
     const list = tokens(text);
     let at = 0, depth = 0;
     const symbol = () => (at < list.length && list[at].symbol ? list[at].word : null);
@@ -63,18 +68,35 @@ const Predicate = (() => {
       return inner;
     }
 
+    function modulus(key, start) {
+      if (symbol() !== "%") return 0;
+      if (!numbers.has(key)) { at = start; fail(`${key} is not a number`); }
+      at++;
+      const n = word("a whole number above 0 after %");
+      if (!/^[1-9]\d{0,8}$/.test(n)) { at--; fail("expected a whole number above 0 after %"); }
+      return Number(n);
+    }
+
     function leaf() {
       const start = at, key = word("a key");
       if (!keys.includes(key)) { at = start; fail(`no key '${key}'; nearest: ${nearest(key, keys)}`); }
-      const op = symbol();
-      if (["=", "!=", "<", "<=", ">", ">=", "~"].includes(op)) { at++; return { op, key, value: word(`a value after ${key}${op}`) }; }
+      const mod = modulus(key, start), op = symbol();
+      if (ORDERED.includes(op) && !numbers.has(key) && key !== "cudnn") {
+        const parts = keys.filter((k) => k.startsWith(`${key}.`));
+        fail(`${key} has no order; ${parts.length ? `its parts have: ${parts.join(" ")}` : "= != ~ in apply"}`);
+      }
+      if (["=", "!=", "~", "!~", ...ORDERED].includes(op)) {
+        at++;
+        const value = word(`a value after ${key}${op}`);
+        return { op, key, value, mod, number: numbers.has(key), other: numbers.has(key) && numbers.has(value) };
+      }
       if (op === null && at < list.length && list[at].word === "in") {
         at++;
         take("(");
         const values = [word("a value")];
         while (symbol() === ",") { at++; values.push(word("a value")); }
         take(")");
-        return { op: "in", key, value: values };
+        return { op: "in", key, value: values, mod, number: numbers.has(key) };
       }
       return fail(`expected = != < <= > >= ~ or in (...) after ${key}`);
     }
@@ -100,18 +122,24 @@ const Predicate = (() => {
     return 0;
   }
 
-  const number = (text) => (/^[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?$/.test(text) ? Number(text) : null);
-
-  function order(key, left, right) {
-    if (key === "cudnn" || key === "build") return compareVersions(left, right);
-    const a = number(left), b = number(right);
-    return a === null || b === null ? null : Math.sign(a - b);
+  function number(text) {
+    if (text === "inf") return Infinity;
+    const plain = text.startsWith("sm_") ? text.slice(3) : text;
+    return /^[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?$/.test(plain) ? Number(plain) : null;
   }
 
-  function equal(key, left, right) {
-    if (key === "cudnn") return compareVersions(left, right) === 0;
-    const a = number(left);
-    return left === right || (a !== null && a === number(right));
+  function order({ key, mod }, left, right) {
+    if (key === "cudnn") return compareVersions(left, right);
+    let a = number(left);
+    const b = number(right);
+    if (mod && a !== null) a = Number.isFinite(a) ? a % mod : null;
+    return a === null || b === null ? null : a < b ? -1 : a > b ? 1 : 0;
+  }
+
+  function equal(leaf, left, right) {
+    if (leaf.key !== "cudnn" && !leaf.number) return left === right;
+    const o = order(leaf, left, right);
+    return o === null ? left === right && !leaf.mod : o === 0;
   }
 
   const globs = new Map();
@@ -124,13 +152,14 @@ const Predicate = (() => {
   }
 
   // One leaf; null is "not known" and makes every comparison false.
-  function compare({ op, key, value }, left) {
-    if (left === null || left === undefined) return false;
+  function compare(leaf, left, right = leaf.value) {
+    if (left === null || left === undefined || right === null || right === undefined) return false;
+    const { op } = leaf;
     left = String(left);
-    if (op === "~") return glob(value).test(left);
-    if (op === "in") return value.some((v) => equal(key, left, v));
-    if (op === "=" || op === "!=") return equal(key, left, value) === (op === "=");
-    const o = order(key, left, value);
+    if (op === "~" || op === "!~") return glob(right).test(left) === (op === "~");
+    if (op === "in") return right.some((v) => equal(leaf, left, v));
+    if (op === "=" || op === "!=") return equal(leaf, left, String(right)) === (op === "=");
+    const o = order(leaf, left, String(right));
     return o !== null && (op === "<" ? o < 0 : op === "<=" ? o <= 0 : op === ">" ? o > 0 : o >= 0);
   }
 
