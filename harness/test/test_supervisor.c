@@ -350,6 +350,20 @@ Test(supervisor, resume_of_a_finished_record_asks_nothing)
     cr_expect_eq(sum_up("r").rows, 12);
 }
 
+Test(supervisor, resume_goes_on_at_the_first_configuration_without_a_row)
+{
+    char command[256];
+    cr_expect_eq(facts("decide 'pass=fwd d=64 engine=all' --device cpu -o whole"), 0);
+    /* run, start, target and the rows of configurations 0 and 1 */
+    snprintf(command, sizeof command, "cd %s && grep -v '\"config\":[23],\"engines\\|{\"end\"' whole >r", folder);
+    cr_assert_eq(system(command), 0);
+    cr_assert_eq(sum_up("r").rows, 2);
+    cr_expect_eq(facts("decide 'pass=fwd d=64 engine=all' --device cpu --resume -o r"), 0);
+    summary s = sum_up("r");
+    cr_expect_eq(s.rows, 4, "%zu rows", s.rows);
+    cr_expect(s.complete);
+}
+
 Test(supervisor, resume_of_another_suite_is_refused)
 {
     cr_expect_eq(facts("decide '" FEW "' --device cpu -o r"), 0);

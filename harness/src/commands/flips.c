@@ -15,6 +15,8 @@ typedef struct group {
     char why[160];        /* the refusal, its numbers blanked */
     char common[COMMON_MAX]; /* what all their names have in common */
     size_t cases, example;
+    uint32_t reason;         /* of the example, as it was said */
+    int least_dim, most_dim; /* head dims of Q and K */
     bool engines_only;
 } group;
 
@@ -83,6 +85,12 @@ static const char *answer(const facts_cell *cell)
     return cell->verdict == FACTS_VERDICT_PASS ? "yes" : cell->verdict == FACTS_VERDICT_UNSUPPORTED ? "no" : facts_verdict_name(cell->verdict);
 }
 
+static int head_dim(const char *name)
+{
+    const char *d = strstr(name, " d=");
+    return d ? atoi(d + 3) : 128;
+}
+
 static void compare(const facts_tally *tally, groups *all, size_t before, size_t after, size_t work)
 {
     const facts_cell *a = facts_tally_cell(tally, before, work), *b = facts_tally_cell(tally, after, work);
@@ -92,6 +100,7 @@ static void compare(const facts_tally *tally, groups *all, size_t before, size_t
     if (a->verdict != b->verdict) {
         const facts_cell *no = a->verdict == FACTS_VERDICT_PASS ? b : a;
         snprintf(like.change, sizeof like.change, "%s -> %s", answer(a), answer(b));
+        like.reason = no->reason;
         blank_numbers(like.why, facts_intern_text(tally->texts, no->reason));
     } else if (a->engines != b->engines && a->verdict == FACTS_VERDICT_PASS) {
         snprintf(like.change, sizeof like.change, "engines %.60s -> %.60s", facts_intern_text(tally->texts, a->engines),
@@ -103,10 +112,15 @@ static void compare(const facts_tally *tally, groups *all, size_t before, size_t
     group *g = find_group(all, &like);
     if (!g)
         return;
-    if (!g->cases++)
+    int d = head_dim(tally->work[work].name);
+    if (!g->cases++) {
         snprintf(g->common, sizeof g->common, "%s", tally->work[work].name);
-    else
+        g->least_dim = g->most_dim = d;
+    } else {
         intersect(g->common, tally->work[work].name);
+        g->least_dim = d < g->least_dim ? d : g->least_dim;
+        g->most_dim = d > g->most_dim ? d : g->most_dim;
+    }
 }
 
 /* Accepted or not comes before by whom; then the larger group. */
@@ -128,10 +142,13 @@ static void print_groups(const facts_tally *tally, const groups *all, FILE *out)
             more += g->cases;
             continue;
         }
-        fprintf(out, "  %5zu  %s -> %s on %s: %s  [%s]\n", g->cases, tally->targets[g->before].build.version,
+        fprintf(out, "  %5zu  %s -> %s on %s: %s  [%s", g->cases, tally->targets[g->before].build.version,
                 tally->targets[g->after].build.version, tally->targets[g->after].device, g->change, g->common);
+        if (g->least_dim != g->most_dim)
+            fprintf(out, "%sd %d to %d", *g->common ? " " : "", g->least_dim, g->most_dim);
+        fputs("]\n", out);
         if (*g->why)
-            fprintf(out, "         why: %.120s\n", g->why);
+            fprintf(out, "         why not: %.140s\n", facts_intern_text(tally->texts, g->reason));
         if (g->cases > 1)
             fprintf(out, "         for example '%s'\n", tally->work[g->example].name);
     }
