@@ -93,9 +93,12 @@ void facts_fail_target(facts_supervision *run, size_t target, const char *class_
     }
 }
 
-/* One worker for each GPU at a time, whatever the builds. */
+/* One worker for each GPU at a time, whatever the builds, unless more were asked for: compiling and the reference are work of the CPU, so
+ * that several workers on one GPU finish sooner; only exec_us then counts the others too. */
 static bool device_is_free(const facts_supervision *run, const facts_target_state *state)
 {
+    if (run->order->jobs > 1)
+        return true;
     for (size_t i = 0; i < run->order->target_count; i++) {
         const facts_target_state *other = &run->targets[i];
         if (other->live && state->target->kind == FACTS_TARGET_GPU && other->target->kind == FACTS_TARGET_GPU &&

@@ -13,13 +13,16 @@
 
 #define PLAN_MAX ((off_t)64 << 20)
 
-static void file_name(char out[80], const facts_request *request, const fattn_plan_options *options)
+static void file_name(char out[80], const fattn_context *context, const facts_request *request, const fattn_plan_options *options)
 {
+    fattn_context_info info = { .struct_size = sizeof info };
     uint64_t hash = XXH64(request->text, strlen(request->text), 0);
+    (void)fattn_context_info_get(context, &info);
+    int n = snprintf(out, 80, "%016" PRIx64 "-cudnn%d-sm%d", hash, info.cudnn_version, info.sm);
     if (options->config >= 0)
-        snprintf(out, 80, "%016" PRIx64 "-%d.plan", hash, options->config);
+        snprintf(out + n, 80 - (size_t)n, "-%d.plan", options->config);
     else
-        snprintf(out, 80, "%016" PRIx64 ".plan", hash);
+        snprintf(out + n, 80 - (size_t)n, ".plan");
 }
 
 /* The folder, if it is a real one of ours that nobody else may write. */
@@ -85,15 +88,16 @@ static void save(const fattn_plan *plan, int folder, const char *name)
 }
 
 fattn_status facts_plan_get(fattn_plan **out, fattn_context *context, const fattn_problem *problem, const fattn_plan_options *options,
-                            const facts_request *request, bool load)
+                            const facts_request *request, bool load, bool *loaded)
 {
     char name[80];
+    *loaded = false;
     if (request->plan_dir[0] == '\0')
         return fattn_plan_create(out, context, problem, options);
     int folder = open_folder(request->plan_dir);
     if (folder < 0)
         return fattn_plan_create(out, context, problem, options);
-    file_name(name, request, options);
+    file_name(name, context, request, options);
     fattn_status status = FATTN_BAD_PLAN;
     int file = load ? openat(folder, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC) : -1;
     if (file >= 0) {
@@ -101,6 +105,7 @@ fattn_status facts_plan_get(fattn_plan **out, fattn_context *context, const fatt
         char *bytes = read_all(file, &count);
         if (bytes)
             status = fattn_plan_load(out, context, problem, bytes, count);
+        *loaded = status == FATTN_OK;
         free(bytes);
         close(file);
     } else {

@@ -1,5 +1,6 @@
 #include "row.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -147,7 +148,7 @@ void facts_row_decision(json_t *row, const fattn_decision *decision)
         decision_reason(row, decision);
 }
 
-void facts_row_judgement(json_t *row, const char *tensor, const facts_judgement *j)
+void facts_row_judgement(json_t *row, const char *tensor, const facts_judgement *j, uint64_t bits)
 {
     json_t *error = json_pack("{s:o,s:s,s:o,s:[I,I,I,I],s:o,s:o,s:o,s:I}", "ratio", number(j->ratio), "gate", facts_gate_words[j->gate],
                               "rms", number(j->rms), "worst_index", (json_int_t)j->worst[0], (json_int_t)j->worst[1],
@@ -160,6 +161,11 @@ void facts_row_judgement(json_t *row, const char *tensor, const facts_judgement 
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         if (counts[i].count)
             set(error, counts[i].key, json_integer(counts[i].count));
+    if (bits) {
+        char text[17];
+        snprintf(text, sizeof text, "%016" PRIx64, bits);
+        set_text(error, "bits", text);
+    }
     set(member(row, "errors"), tensor, error);
     if (j->padded_poison + j->padded_zero + j->padded_other)
         set(member(row, "padded"), tensor,

@@ -18,7 +18,7 @@ void facts_row_failure(json_t *row, fattn_status status);
 void facts_row_decision(json_t *row, const fattn_decision *decision);
 /* engine, config, workspace_bytes as stated. */
 void facts_row_engine(json_t *row, const fattn_engine *engine);
-/* errors.<tensor>, and padded.<tensor> when there are padded rows. */
-void facts_row_judgement(json_t *row, const char *tensor, const facts_judgement *judgement);
+/* errors.<tensor>, and padded.<tensor> when there are padded rows. `bits`: hash of the answer's bytes; 0 when there is none. */
+void facts_row_judgement(json_t *row, const char *tensor, const facts_judgement *judgement, uint64_t bits);
 
 #endif

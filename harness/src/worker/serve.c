@@ -144,7 +144,7 @@ static void report_trial(job *j, json_t *row, const facts_trial *trial)
         facts_row_reason(row, NULL, NULL, trial->text, NULL);
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
         if (trial->judged[id])
-            facts_row_judgement(row, facts_tensor_word(id), &trial->judgement[id]);
+            facts_row_judgement(row, facts_tensor_word(id), &trial->judgement[id], trial->bits[id]);
     if (trial->exec_us > 0)
         json_object_set_new(row, "exec_us", json_real(trial->exec_us));
     if (j->problem.ask.pass == FATTN_BACKWARD)
@@ -170,7 +170,8 @@ static void build_and_run(job *j, json_t *row, const fattn_plan_options *options
 {
     fattn_plan *plan = NULL;
     stage(j, "build");
-    fattn_status status = facts_plan_get(&plan, j->worker->context, &j->problem.ask, options, j->request, execute);
+    bool loaded;
+    fattn_status status = facts_plan_get(&plan, j->worker->context, &j->problem.ask, options, j->request, execute, &loaded);
     if (status != FATTN_OK) {
         facts_row_verdict(row, verdict_of(status));
         facts_row_failure(row, status);
@@ -180,6 +181,8 @@ static void build_and_run(job *j, json_t *row, const fattn_plan_options *options
     if (engine)
         facts_row_engine(row, engine);
     json_object_set_new(row, "plan_ms", json_real(fattn_plan_ms(plan)));
+    if (loaded)
+        json_object_set_new(row, "plan_loaded", json_true());
     json_object_set_new(row, "workspace_bytes", json_integer((json_int_t)fattn_plan_workspace_bytes(plan)));
     if (execute)
         run(j, row, plan);

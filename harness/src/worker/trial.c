@@ -5,6 +5,8 @@
 #include <string.h>
 #include <time.h>
 
+#include <xxhash.h>
+
 #define TIMED_LAUNCHES 5
 
 /* One call, as fattn_stream_time wants it. */
@@ -117,11 +119,19 @@ static void judge_second(trial *t, facts_tensor_id id, facts_verdict *verdict)
     }
 }
 
+static uint64_t bits_of(const trial *t, facts_tensor_id id)
+{
+    const facts_tensor *tensor = &t->problem->tensor[id];
+    size_t bytes = (size_t)tensor->elements * (size_t)facts_dtype_bytes(tensor->dtype);
+    return XXH3_64bits(facts_memory_storage(&t->truth->memory, id, FACTS_PATTERN_A), bytes);
+}
+
 static facts_verdict judge_tensor(trial *t, facts_tensor_id id)
 {
     facts_judgement *j = &t->out->judgement[id];
     *j = judge(t, id, FACTS_PATTERN_A);
     t->out->judged[id] = true;
+    t->out->bits[id] = bits_of(t, id);
     facts_verdict verdict = facts_judgement_verdict(j);
     if (!t->options->once)
         judge_second(t, id, &verdict);

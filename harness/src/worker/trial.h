@@ -9,6 +9,7 @@ typedef struct facts_trial {
     facts_verdict verdict;
     facts_judgement judgement[FACTS_TENSOR_COUNT];
     bool judged[FACTS_TENSOR_COUNT];
+    uint64_t bits[FACTS_TENSOR_COUNT]; /* hash of what was judged: equal bits, equal hash (over poison A; what was not written included) */
     double exec_us; /* 0: not measured */
     char text[400]; /* why the verdict is not a pass, when the errors do not say it */
 } facts_trial;
