@@ -2,9 +2,11 @@
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <jansson.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "record/merge.h"
@@ -188,6 +190,20 @@ Test(record, a_full_device_is_an_error_that_names_the_path)
     cr_expect_not(facts_writer_line(writer, "{}", 2));
     cr_expect(strstr(facts_writer_error(writer), "/dev/full: No space left") != NULL, "%s", facts_writer_error(writer));
     cr_expect_not(facts_writer_line(writer, "{}", 2), "nothing more is written");
+    facts_writer_close(writer, error, sizeof error);
+}
+
+Test(record, a_short_write_is_an_error)
+{
+    char error[256];
+    facts_writer *writer;
+    signal(SIGXFSZ, SIG_IGN);
+    cr_assert_eq(facts_writer_open(&writer, path, FACTS_OPEN_NEW, error, sizeof error), 0);
+    cr_assert_eq(setrlimit(RLIMIT_FSIZE, &(struct rlimit){ 10, RLIM_INFINITY }), 0);
+    bool written = facts_writer_line(writer, "{\"case\":\"a\",\"verdict\":\"pass\"}", 29);
+    setrlimit(RLIMIT_FSIZE, &(struct rlimit){ RLIM_INFINITY, RLIM_INFINITY });
+    cr_expect_not(written);
+    cr_expect(strstr(facts_writer_error(writer), "short write") != NULL, "%s", facts_writer_error(writer));
     facts_writer_close(writer, error, sizeof error);
 }
 
