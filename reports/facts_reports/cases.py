@@ -24,6 +24,11 @@ def _follows():
 
 
 @lru_cache(maxsize=1)
+def _when():
+    return {k["key"]: k["when"] for k in key_table() if "when" in k}
+
+
+@lru_cache(maxsize=1)
 def parts():
     """{'h.q': ('h', 0), ...}"""
     return {f"{key}.{name}": (key, i) for key, names in PARTS.items() for name, i in names.items()}
@@ -53,10 +58,14 @@ def value_of(said, key):
     """The value of a key or dotted part, defaults included; None when there is no such key."""
     if key in parts():
         key, place = parts()[key]
-        numbers = said.get(key, defaults()[key]).replace(":", "/").split("/")
+        numbers = value_of(said, key).replace(":", "/").split("/")
         return numbers[min(place, len(numbers) - 1)]
     if key in said or key not in defaults():
         return said.get(key)
+    for other, start, default in _when().get(key, ()):
+        value = value_of(said, other)
+        if value == start or (start.endswith("*") and value.startswith(start[:-1])):
+            return default
     if key not in _follows():
         return defaults()[key]
     other = value_of(said, _follows()[key])

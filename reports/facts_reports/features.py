@@ -10,7 +10,7 @@ from . import cases, predicate
 _SPELLED = {
     "Pass": (("forward", "pass=fwd"), ("backward", "pass=bwd")),
     "Mask": (("no mask", "mask=none & window=inf:inf"), ("causal, top-left", "mask=causal"), ("causal, bottom-right", "mask=causal_br"),
-             ("window, top-left", "window!=inf:inf & align=tl"), ("window, bottom-right", "window!=inf:inf & align=br")),
+             ("window, top-left", "mask=none & window!=inf:inf & align=tl"), ("window, bottom-right", "mask=none & window!=inf:inf & align=br")),
     "Head dim": (("up to 64", "d.qk<=64"), ("65 to 128", "d.qk>64 & d.qk<=128"), ("129 to 256", "d.qk>128 & d.qk<=256"), ("above 256", "d.qk>256"),
                  ("d_qk and d_v differ", "d~*/*")),
     "Heads": (("one KV head each", "!h~*/*"), ("grouped queries", "h~*/* & h.k>1"), ("one KV head for all", "h~*/* & h.k=1")),
@@ -20,7 +20,7 @@ _SPELLED = {
                 ("empty sequences", "padding~zero*"), ("other padding", "padding in (full, one)")),
     "Strides": (("dense", "stride=dense"), ("gaps", "stride~*gap*"), ("broadcast, stride 0", "stride~*broadcast*"), ("permuted", "stride~*perm*"),
                 ("offset", "stride~*offset*"), ("misaligned", "stride~*misaligned*"), ("wild strides of size 1", "stride~*size1*")),
-    "Outputs": (("nothing but O", "want=none & pass=fwd"), ("stats", "want~*stats*"), ("max", "want~*max*"), ("sum_exp", "want~*sum_exp*")),
+    "Outputs": (("nothing but O", "want=none & pass=fwd"), ("stats", "pass=fwd & want~*stats*"), ("max", "want~*max*"), ("sum_exp", "want~*sum_exp*")),
 }
 _BY_VALUE = (("Type", "dtype"), ("Output type", "out"), ("Layout", "layout"), ("Output layout", "o"), ("Gradient layout", "dqkv"), ("Stats layout", "stats"),
              ("Bias", "bias"), ("ALiBi", "alibi"), ("Block mask", "blockmask"), ("Softmax", "softmax"), ("Score mod", "mod"), ("Dropout", "dropout"),

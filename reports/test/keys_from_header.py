@@ -10,6 +10,11 @@ from pathlib import Path
 HEADER = Path(__file__).resolve().parents[2] / "harness/src/case/keys.h"
 # Where absence means "as another key".
 FOLLOWS = {"out": "dtype", "grad": "dtype", "bias_dtype": "dtype", "q": "layout", "k": "layout", "v": "layout"}
+# Defaults that depend on another key's value, as harness/src/case/draft.c has them: [key, value or start*, default].
+WHEN = {
+    "out": [["dtype", "mx*", "bf16"]], "grad": [["dtype", "mx*", "bf16"]], "bias_dtype": [["dtype", "e*", "bf16"], ["dtype", "mx*", "bf16"]],
+    "stats": [["q", "t*", "th1"]], "window": [["mask", "causal*", "inf:0"]], "align": [["mask", "causal_br", "br"]], "want": [["pass", "bwd", "stats"]],
+}
 # One argument of X(...): string literals and macro words side by side.
 _ARGUMENTS = re.compile(r'((?:"[^"]*"|[^",()]|\([^()]*\))+)(?:,|$)')
 
@@ -29,6 +34,8 @@ def keys(header):
             row["number"] = True
         if word in FOLLOWS:
             row["follows"] = FOLLOWS[word]
+        if word in WHEN:
+            row["when"] = WHEN[word]
         rows.append(row)
     return rows
 

@@ -1,6 +1,9 @@
 import json
+import os
 import re
+import subprocess
 import unittest
+from pathlib import Path
 
 import support
 import keys_from_header
@@ -40,6 +43,26 @@ class Predicates(unittest.TestCase):
                     predicate.parse(text)
                 except predicate.PredicateError as error:
                     self.assertNotIn("\n", str(error))
+
+
+class Harness(unittest.TestCase):
+    """The same predicate keeps the same cases here and in `facts list`."""
+
+    FACTS = Path(os.environ.get("FACTS_BIN", "")) / "facts"
+
+    @unittest.skipUnless(os.environ.get("FACTS_BIN") and FACTS.exists(), "no facts beside this package: FACTS_BIN is not set")
+    def test_keeps_the_same_cases_as_the_harness(self):
+        names = self.listed("core")
+        self.assertGreater(len(names), 1000)
+        for text in ("d.qk>128", "!(dtype=bf16) & layout~sb*", "s.kv%128=64 & s.q<=s.kv", "window.left!=inf", "want~*stats*", "align=br", "k=bs2hd | q~bs*", "out=f16", "padding in (random, zero:kv)",
+                     "stats=th1", "h.q>h.k", "mask=none & window=inf:inf", "engine=auto & scale=auto", "stride!=dense & d.qk!=d.v"):
+            tree = predicate.parse(text)
+            with self.subTest(text):
+                self.assertEqual(self.listed("core", "--where", text), [n for n in names if predicate.holds(tree, getter({"case": n, "engine": cases.value_of(cases.parse(n), "engine")}))])
+
+    def listed(self, *args):
+        environment = {**os.environ, "FACTS_HOME": str(support.HERE.parents[1])}
+        return subprocess.run([self.FACTS, "list", *args], capture_output=True, text=True, timeout=60, env=environment).stdout.splitlines()
 
 
 class Keys(unittest.TestCase):

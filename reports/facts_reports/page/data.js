@@ -6,6 +6,7 @@ const Data = (() => {
   const outcomes = raw.outcomes.map(([word, mark, kind, says]) => ({ word, mark, kind, says }));
   const defaults = new Map(raw.keys.map((k) => [k.key, k.default]));
   const follows = new Map(raw.keys.filter((k) => k.follows).map((k) => [k.key, k.follows]));
+  const when = new Map(raw.keys.filter((k) => k.when).map((k) => [k.key, k.when]));
   const parts = new Map(Object.entries(raw.parts));
 
   const said = dict.case.map((name) => {
@@ -19,11 +20,15 @@ const Data = (() => {
 
   function valueOf(c, key) {
     if (parts.has(key)) {
-      const [whole, place] = parts.get(key), numbers = (said[c].get(whole) ?? defaults.get(whole)).split(/[/:]/);
+      const [whole, place] = parts.get(key), numbers = valueOf(c, whole).split(/[/:]/);
       return numbers[Math.min(place, numbers.length - 1)];
     }
     if (said[c].has(key)) return said[c].get(key);
     if (!defaults.has(key)) return null;
+    for (const [other, start, value] of when.get(key) ?? []) {
+      const has = valueOf(c, other);
+      if (has === start || (start.endsWith("*") && has.startsWith(start.slice(0, -1)))) return value;
+    }
     const other = follows.get(key);
     if (!other) return defaults.get(key);
     const value = valueOf(c, other), pieces = value.split("_");
