@@ -76,6 +76,9 @@ fattn_status fattn_buffer_write(fattn_context *context, void *to, const void *fr
     if (st == FATTN_OK) {
         st = check(context, context->cuda->copy_to_device((fattn__device_address)(uintptr_t)to, from_host, bytes),
                    "copy to the GPU");
+        /* Pageable memory: the copy may return while its last part is on its way, and our streams do not wait for the default one. */
+        if (st == FATTN_OK)
+            st = check(context, context->cuda->stream_synchronize(NULL), "copy to the GPU");
         fattn__leave(context, previous);
     }
     return st;

@@ -4,8 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-
 #include <xxhash.h>
+
+#include "../numbers/dtype.h"
 
 #define TIMED_LAUNCHES 5
 
