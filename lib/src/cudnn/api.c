@@ -7,10 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../context.h"
 #include "../cuda.h"
 #include "../error.h"
 #include "../libraries.h"
 #include "log.h"
+#include "nvrtc.h"
 
 static fattn__cudnn loaded;
 static bool is_loaded;
@@ -21,30 +23,6 @@ static void join(char out[PATH_MAX], const char *dir, const char *name)
 {
     if (snprintf(out, PATH_MAX, "%s/%s", dir, name) >= PATH_MAX)
         out[0] = '\0';
-}
-
-static fattn_status map_nvrtc(int *out_version, const char *path)
-{
-    char real[PATH_MAX], builtins[PATH_MAX], name[64];
-    if (realpath(path, real) == NULL)
-        return fattn__fail(FATTN_ENVIRONMENT, "no NVRTC at %s", path);
-    void *nvrtc = dlopen(real, RTLD_NOW | RTLD_GLOBAL);
-    if (nvrtc == NULL)
-        return fattn__fail(FATTN_ENVIRONMENT, "NVRTC cannot be mapped: %s", dlerror());
-    int (*version)(int *, int *) = NULL;
-    void *address = dlsym(nvrtc, "nvrtcVersion");
-    memcpy(&version, &address, sizeof version);
-    int major = 0, minor = 0;
-    if (version == NULL || version(&major, &minor) != 0)
-        return fattn__fail(FATTN_ENVIRONMENT, "%s is not NVRTC: it has no nvrtcVersion", real);
-    *out_version = major * 1000 + minor * 10;
-    *strrchr(real, '/') = '\0';
-    snprintf(name, sizeof name, "libnvrtc-builtins.so.%d.%d", major, minor);
-    join(builtins, real, name);
-    /* NVRTC looks for it by bare name when it first compiles; without it a plan that was promised cannot be compiled. */
-    if (dlopen(builtins, RTLD_NOW | RTLD_GLOBAL) == NULL)
-        return fattn__fail(FATTN_ENVIRONMENT, "NVRTC %d.%d lacks its builtins: %s", major, minor, dlerror());
-    return FATTN_OK;
 }
 
 static fattn_status map_cudnn(const char *dir, void **out)
@@ -79,6 +57,18 @@ static fattn_status find_functions(fattn__cudnn *api, void *cudnn)
     return FATTN_OK;
 }
 
+/* cuDNN asks the loader for the NVRTC of its own CUDA major; given another one, it would take whatever the machine has, or answer
+ * "no engine". */
+static fattn_status check_nvrtc(const fattn__cudnn *api)
+{
+    const int wanted = (int)(api->cudnnGetCudartVersion() / 1000), major = api->nvrtc.version / 1000,
+              minor = api->nvrtc.version / 10 % 100;
+    if (api->version >= FATTN__NVRTC_INSIDE || api->nvrtc.version == 0 || major == wanted)
+        return FATTN_OK;
+    return fattn__fail(FATTN_ENVIRONMENT, "NVRTC %d.%d was given, and the cuDNN of %s is built for CUDA %d", major, minor, api->dir,
+                       wanted);
+}
+
 static fattn_status load(fattn__cudnn *api, const char *nvrtc, const char *driver)
 {
     char foreign[PATH_MAX];
@@ -87,7 +77,7 @@ static fattn_status load(fattn__cudnn *api, const char *nvrtc, const char *drive
     void *cudnn = NULL;
     fattn_status st = fattn__driver_map(&api->driver, driver);
     if (st == FATTN_OK && nvrtc != NULL)
-        st = map_nvrtc(&api->nvrtc_version, nvrtc);
+        st = fattn__nvrtc_map(&api->nvrtc, nvrtc);
     if (st == FATTN_OK)
         st = map_cudnn(api->dir, &cudnn);
     if (st == FATTN_OK)
@@ -95,6 +85,9 @@ static fattn_status load(fattn__cudnn *api, const char *nvrtc, const char *drive
     if (st != FATTN_OK)
         return st;
     api->version = (int)api->cudnnGetVersion();
+    st = check_nvrtc(api);
+    if (st != FATTN_OK)
+        return st;
     api->cudnnSetCallback(DNN_SEVERITY_ERROR | DNN_SEVERITY_WARNING, NULL, fattn__log_callback);
     return FATTN_OK;
 }

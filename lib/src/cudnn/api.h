@@ -5,10 +5,12 @@
 
 #include "abi.h"
 #include "fattn/fattn.h"
+#include "nvrtc.h"
 
 /* X(result, name, arguments) */
 #define FATTN__CUDNN_FUNCTION_LIST(X)                                                                                              \
     X(size_t, cudnnGetVersion, (void))                                                                                             \
+    X(size_t, cudnnGetCudartVersion, (void))                                                                                       \
     X(const char *, cudnnGetErrorString, (int status))                                                                             \
     X(void, cudnnGetLastErrorString, (char *out, size_t capacity))                                                                 \
     X(int, cudnnSetCallback, (unsigned mask, void *user, fattn__log log))                                                          \
@@ -24,10 +26,10 @@
 
 #define FATTN__AS_POINTER_(result, name, arguments) result(*name) arguments;
 typedef struct fattn__cudnn {
-    int version;       /* cudnnGetVersion(), 92000 */
-    int nvrtc_version; /* 13000 for 13.0; 0: none was given */
-    void *driver;      /* the mapped libcuda.so.1 */
-    char dir[4096];    /* real path of the folder */
+    int version; /* cudnnGetVersion(), 92000 */
+    fattn__nvrtc nvrtc;
+    void *driver;   /* the mapped libcuda.so.1 */
+    char dir[4096]; /* real path of the folder */
     FATTN__CUDNN_FUNCTION_LIST(FATTN__AS_POINTER_)
 } fattn__cudnn;
 #undef FATTN__AS_POINTER_
@@ -35,7 +37,7 @@ typedef struct fattn__cudnn {
 /* Maps, in this order and globally visible: the driver (NULL: the system's libcuda.so.1), NVRTC with its builtins (NULL: none),
  * then libcudnn_graph, libcudnn_engines_runtime_compiled and libcudnn of `dir`. What is mapped stays mapped: neither cuDNN nor the
  * driver can be unloaded and loaded again. Threads  safe; a second call with the same folder gives the same functions. Returns
- * FATTN_OK; FATTN_ENVIRONMENT (missing library or function; another cuDNN is loaded already). */
+ * FATTN_OK; FATTN_ENVIRONMENT (missing library or function; NVRTC of another CUDA major; another cuDNN is loaded already). */
 fattn_status fattn__cudnn_load(const fattn__cudnn **out, const char *dir, const char *nvrtc, const char *driver);
 
 /* cuDNN's name of a status, for example "CUDNN_STATUS_BAD_PARAM". */

@@ -29,8 +29,10 @@ static fattn_status build_failed(const fattn__cudnn *api, int status, const fatt
     const char *name = fattn__cudnn_status_name(api, status);
     api->cudnnGetLastErrorString(last, sizeof last);
     fattn_status st = fattn__reason_of(name) == FATTN_REASON_ENVIRONMENT ? FATTN_ENVIRONMENT : FATTN_BUILD_FAILED;
-    bool good_nvrtc = api->version >= FATTN__NVRTC_INSIDE || api->nvrtc_version >= OLDEST_GOOD_NVRTC;
-    if (status == DNN_STATUS_INTERNAL_ERROR_COMPILATION_FAILED && good_nvrtc)
+    const bool compiling = status == DNN_STATUS_INTERNAL_ERROR_COMPILATION_FAILED, inside = api->version >= FATTN__NVRTC_INSIDE;
+    if (compiling && !inside && fattn__nvrtc_prove(&api->nvrtc) != FATTN_OK)
+        return FATTN_ENVIRONMENT;
+    if (compiling && (inside || api->nvrtc.version >= OLDEST_GOOD_NVRTC))
         st = FATTN_BUILD_FAILED;
     return fattn__fail(st, "engine %lld (configuration %d) was offered and cannot be built: %s%s%s", (long long)engine->index,
                        engine->config, name, last[0] != '\0' ? ": " : "", last);

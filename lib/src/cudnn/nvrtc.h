@@ -1,0 +1,21 @@
+/* NVRTC, with which cuDNN below 9.21 compiles. It is mapped by us and stays: cuDNN then takes this one, and need not open and close
+ * it for every decision. */
+#ifndef FATTN_CUDNN_NVRTC_H
+#define FATTN_CUDNN_NVRTC_H
+
+#include "fattn/fattn.h"
+
+typedef struct fattn__nvrtc {
+    void *library; /* NULL: none was given */
+    int version;   /* 13000 for 13.0; 0: none was given */
+} fattn__nvrtc;
+
+/* Maps a libnvrtc and the builtins beside it, globally visible.
+ * Returns  FATTN_OK; FATTN_ENVIRONMENT (nothing there, not NVRTC, no builtins). */
+fattn_status fattn__nvrtc_map(fattn__nvrtc *out, const char *path);
+
+/* Compiles a kernel that does nothing (20 ms): an engine that does not compile is a finding only where NVRTC itself works.
+ * Returns  FATTN_OK; FATTN_ENVIRONMENT with NVRTC's own words. */
+fattn_status fattn__nvrtc_prove(const fattn__nvrtc *nvrtc);
+
+#endif
