@@ -80,12 +80,12 @@ static bool wish_parse(wish *out, const char *word)
     return true;
 }
 
-static int distance(const facts_build *b, const wish *w)
+static long distance(const facts_build *b, const wish *w)
 {
-    int apart = 0;
-    static const int WEIGHT[3] = { 1000000, 1000, 1 };
+    long apart = 0;
+    static const long WEIGHT[3] = { 1000000, 1000, 1 };
     for (int i = 0; i < 3; i++)
-        apart += WEIGHT[i] * abs(of(b, i) - w->number[i]);
+        apart += WEIGHT[i] * labs((long)of(b, i) - w->number[i]);
     return 4 * apart + (flavour_fits(b, w) ? 0 : 1);
 }
 
