@@ -56,8 +56,9 @@ const App = (() => {
     if (!cell) return;
     for (const found of Boundary.of(rows)) {
       const p = element("p", {}, mark(found.outcome), ` ${found.outcome.word} (${count(found.rows)}) `);
-      if (found.text) p.append("exactly where ", element("button", { type: "button", class: "boundary", "data-query": found.text, title: "Filter to this" }, found.text));
-      else p.append("no one, two or three keys separate these rows from the others here");
+      if (found.why) p.append(element("span", { class: "quiet" }, `${found.why.slice(0, 140)}: `));
+      if (found.text) p.append("where ", element("button", { type: "button", class: "boundary", "data-query": found.text, title: "Filter to this" }, found.text));
+      else p.append("no three keys separate these rows from the others here");
       box.append(p);
     }
   }

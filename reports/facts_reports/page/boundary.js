@@ -23,8 +23,9 @@ const Boundary = (() => {
       if (order(all[0], least) < 0) add(`${key}>=${least}`, (c) => order(values[c], least) >= 0, 1.5);
       if (order(most, all[all.length - 1]) < 0) add(`${key}<=${most}`, (c) => order(values[c], most) <= 0, 1.5);
     }
-    if (key.startsWith("s.") && values.every(numeric)) {
-      for (const n of [128, 64, 16, 8]) {
+    if (/^[sd]\./.test(key) && values.every(numeric)) {
+      for (const n of [128, 64, 16, 8, 4]) {
+        if (yesValues.every((v) => v % n !== 0)) add(`${key}%${n}!=0`, (c) => values[c] % n !== 0, 1.45);
         const residues = new Set(yesValues.map((v) => v % n));
         if (residues.size === 1 && yesValues.length > 1) { const [m] = residues; add(`${key}%${n}=${m}`, (c) => values[c] % n === m, 1.4); }
       }
@@ -50,17 +51,24 @@ const Boundary = (() => {
     return best && best.text;
   }
 
-  // [{outcome, text|null}] for each outcome but the mildest; [] when there is nothing to separate.
+  // [{outcome, why, rows, text|null}] for each outcome but the mildest, a refusal for each of its reasons; [] when there is nothing to separate.
   function of(rows) {
-    const byOutcome = new Map();
-    for (const r of rows) { const o = Data.columns.outcome[r]; if (!byOutcome.has(o)) byOutcome.set(o, []); byOutcome.get(o).push(r); }
+    // Refusals have as many boundaries as reasons.
+    const byOutcome = new Map(), byReason = new Map();
+    for (const r of rows) {
+      const o = Data.columns.outcome[r], why = Data.outcomes[o].kind === "refused" ? Data.dict.reason[Data.columns.reason[r]].text ?? "" : "";
+      byOutcome.set(o, true);
+      const name = `${String(o).padStart(3)} ${why}`;
+      if (!byReason.has(name)) byReason.set(name, { o, why, yes: [] });
+      byReason.get(name).yes.push(r);
+    }
     if (byOutcome.size < 2 || rows.length > MOST_ROWS) return [];
     const mildest = Math.max(...byOutcome.keys());
     const wholes = new Set(["h", "s", "d", "seed", "fill_seed"]);
     const keys = [...Data.caseKeys.filter((k) => !wholes.has(k) && k !== "engine"), ...Object.keys(Data.raw.parts), "cudnn", "device"];
-    return [...byOutcome].filter(([o]) => o !== mildest).sort((a, b) => a[0] - b[0]).slice(0, 4).map(([o, yes]) => {
+    return [...byReason.values()].filter(({ o }) => o !== mildest).sort((a, b) => a.o - b.o || b.yes.length - a.yes.length).slice(0, 6).map(({ o, why, yes }) => {
       const others = rows.filter((r) => Data.columns.outcome[r] !== o);
-      return { outcome: Data.outcomes[o], rows: yes.length, text: search(yes, others, keys) };
+      return { outcome: Data.outcomes[o], why, rows: yes.length, text: search(yes, others, keys) };
     });
   }
 
