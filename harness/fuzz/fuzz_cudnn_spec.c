@@ -1,4 +1,5 @@
-/* --cudnn and a cuDNN folder's METADATA: any text ends as builds or as one line. The first line is the specification, the rest the METADATA and RECORD. */
+/* --cudnn and a cuDNN folder's METADATA: any text ends as builds or as one line. The first line is the specification, the rest the
+ * METADATA and RECORD. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -77,7 +78,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     message = (facts_message){ 0 };
     if (strchr(spec, '/') || strcmp(spec, ".") == 0) /* a folder of this machine */
         return 0;
-    status = facts_builds_resolve(&out, spec, FACTS_RESOLVE_LOCK_ONLY, &note, &message); /* what is here would make it slow and random */
+    status =
+        facts_builds_resolve(&out, spec, FACTS_RESOLVE_LOCK_ONLY, &note, &message); /* what is here would make it slow and random */
     if (status == 0 ? out.count == 0 : !message.text[0] || strchr(message.text, '\n'))
         abort();
     facts_builds_free(&out);

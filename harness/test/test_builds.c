@@ -47,7 +47,10 @@ static void put(const char *path, const char *text)
 static void make_bare(const char *folder, int minor, int patch, int cuda, bool full)
 {
     char engines[512];
-    snprintf(engines, sizeof engines, "\x7f" "ELF... cudnn_version != (9 * 10000 + %d * 100 + %d) ... --ext-desc-file=\"/usr/local/cuda-%d.1/bin/ptxExtDesc.txt\" %0100d",
+    snprintf(engines, sizeof engines,
+             "\x7f"
+             "ELF... cudnn_version != (9 * 10000 + %d * 100 + %d) ... --ext-desc-file=\"/usr/local/cuda-%d.1/bin/ptxExtDesc.txt\" "
+             "%0100d",
              minor, patch, cuda, 0);
     put(at("%s/libcudnn.so.9", folder), "main");
     put(at("%s/libcudnn_graph.so.9", folder), "graph");
@@ -66,7 +69,9 @@ static void make_installed(const char *name, const char *package, const char *ve
     cr_assert_eq(stat(at("%s/libcudnn_engines_runtime_compiled.so.9", lib), &info), 0);
     snprintf(text, sizeof text, "Metadata-Version: 2.1\nName: %s\nVersion: %s\n\nText\nVersion: 1.0.0\n", package, version);
     put(at("cache/facts/cudnn/%s/METADATA", name), text);
-    snprintf(text, sizeof text, "nvidia/cudnn_jit/lib/libcudnn.so.9,sha256=%s,4\nnvidia/cudnn_jit/lib/libcudnn_engines_runtime_compiled.so.9,sha256=x,%ld\n",
+    snprintf(text, sizeof text,
+             "nvidia/cudnn_jit/lib/libcudnn.so.9,sha256=%s,4\nnvidia/cudnn_jit/lib/"
+             "libcudnn_engines_runtime_compiled.so.9,sha256=x,%ld\n",
              "DW5AeeNnA-vTfAByL1iR0osOKBHcEUsSkhUSOtzONgU", (long)info.st_size);
     put(at("cache/facts/cudnn/%s/RECORD", name), text);
 }
@@ -94,10 +99,11 @@ static void set_up(void)
     setenv("CUDA_HOME", at("toolkit"), 1);
     unsetenv("VIRTUAL_ENV");
     unsetenv("FACTS_PYTHON");
-    put(at("home/ci/cudnn.lock"), "# comment\n"
-                                  "nvidia-cudnn-jit-cu13 9.27.0.42 4d6d7ab6b6bb7bb1ee9a4dfe2a1d5a9e5b5d7e3f7c9d2b4a6c8e0f1a3b5c7d9e 74360782 w.whl\n"
-                                  "nvidia-cudnn-jit-cu13 9.21.1.3 4d6d7ab6b6bb7bb1ee9a4dfe2a1d5a9e5b5d7e3f7c9d2b4a6c8e0f1a3b5c7d9e 65027521 w.whl\n"
-                                  "nvidia-cudnn-cu12 9.9.0.52 4d6d7ab6b6bb7bb1ee9a4dfe2a1d5a9e5b5d7e3f7c9d2b4a6c8e0f1a3b5c7d9e 781418458 w.whl\n");
+    put(at("home/ci/cudnn.lock"),
+        "# comment\n"
+        "nvidia-cudnn-jit-cu13 9.27.0.42 4d6d7ab6b6bb7bb1ee9a4dfe2a1d5a9e5b5d7e3f7c9d2b4a6c8e0f1a3b5c7d9e 74360782 w.whl\n"
+        "nvidia-cudnn-jit-cu13 9.21.1.3 4d6d7ab6b6bb7bb1ee9a4dfe2a1d5a9e5b5d7e3f7c9d2b4a6c8e0f1a3b5c7d9e 65027521 w.whl\n"
+        "nvidia-cudnn-cu12 9.9.0.52 4d6d7ab6b6bb7bb1ee9a4dfe2a1d5a9e5b5d7e3f7c9d2b4a6c8e0f1a3b5c7d9e 781418458 w.whl\n");
 }
 
 static void tear_down(void)
@@ -251,11 +257,16 @@ Test(builds, what_is_unknown_or_absent_gets_its_remedy)
         int status;
         const char *says;
     } CASES[] = {
-        { "9.27.0", 3, "./facts cudnn install 9.27.0" },      { "9.21.7", 2, "nearest is 9.21.1-jit-cu13" },
-        { "9.20.0-full-cu13", 2, "nearest is 9.20.0-jit" },   { "9.20.0-jit", 2, "not a version" },
-        { "9", 2, "not a version" },                          { "", 2, "not a version" },
-        { "9.20.0,", 2, "not a version" },                    { "9.20.0-jot-cu13", 2, "not a version" },
-        { "99999999999999999999.1", 2, "not a version" },     { "9.30..9.40", 2, "not known" },
+        { "9.27.0", 3, "./facts cudnn install 9.27.0" },
+        { "9.21.7", 2, "nearest is 9.21.1-jit-cu13" },
+        { "9.20.0-full-cu13", 2, "nearest is 9.20.0-jit" },
+        { "9.20.0-jit", 2, "not a version" },
+        { "9", 2, "not a version" },
+        { "", 2, "not a version" },
+        { "9.20.0,", 2, "not a version" },
+        { "9.20.0-jot-cu13", 2, "not a version" },
+        { "99999999999999999999.1", 2, "not a version" },
+        { "9.30..9.40", 2, "not known" },
         { "./none", 2, "No such file" },
     };
     make_three();

@@ -20,7 +20,8 @@ Test(device, every_shipped_description_loads_and_says_where_it_was_read)
         cr_expect(d.source[0], "%s", name);
         cr_expect(strstr(d.json, "\"memoryBusWidth\""), "%s: cuDNN 9.27 wants it", name);
         bool from_specifications = strstr(name, "-spec") != NULL;
-        cr_expect_eq(from_specifications, strstr(d.json, "\"deviceName\":\"described ") != NULL, "%s: a product's name is for what was read off it", name);
+        cr_expect_eq(from_specifications, strstr(d.json, "\"deviceName\":\"described ") != NULL,
+                     "%s: a product's name is for what was read off it", name);
         cr_expect_eq(from_specifications, d.read_with[0] == 0, "%s", name);
     }
 }

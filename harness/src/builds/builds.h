@@ -1,10 +1,11 @@
 /* cuDNN builds: which are here, which could be here, and what a user's words mean.
  *
- * A build is one cuDNN: version, kind and CUDA major. Two builds of one version that differ in kind or CUDA major are different test subjects: they have
- * different names and are never exchanged without saying so. A build is a plain value and may be copied.
+ * A build is one cuDNN: version, kind and CUDA major. Two builds of one version that differ in kind or CUDA major are different
+ * test subjects: they have different names and are never exchanged without saying so. A build is a plain value and may be copied.
  *
- * Nothing here loads a library of cuDNN's. What a folder holds is known from the package's own metadata when there is any, and otherwise from
- * texts inside libcudnn_engines_runtime_compiled (its serializer names the version that it belongs to, its compiler options the CUDA toolkit).
+ * Nothing here loads a library of cuDNN's. What a folder holds is known from the package's own metadata when there is any, and
+ * otherwise from texts inside libcudnn_engines_runtime_compiled (its serializer names the version that it belongs to, its compiler
+ * options the CUDA toolkit).
  */
 #ifndef FACTS_BUILDS_H
 #define FACTS_BUILDS_H
@@ -15,18 +16,20 @@
 #include "home.h"
 
 typedef enum facts_build_kind {
-    FACTS_BUILD_JIT, /* the three-library set: libcudnn, graph, engines_runtime_compiled; to be run with CUDNN_LIB_CONFIG=GRAPH_JIT_ONLY */
+    FACTS_BUILD_JIT, /* the three-library set: libcudnn, graph, engines_runtime_compiled; to be run with
+                        CUDNN_LIB_CONFIG=GRAPH_JIT_ONLY */
     FACTS_BUILD_FULL,
 } facts_build_kind;
 
-/* Where a build was found; of two equal ones the first in this order is used. `lock`: not here, but ci/cudnn.lock says how to install it. */
-#define FACTS_ORIGIN_LIST(X) \
-    X(FOLDER, "folder")      \
-    X(CACHE, "cache")        \
-    X(BUNDLE, "bundle")      \
-    X(PYTHON, "python")      \
-    X(TOOLKIT, "toolkit")    \
-    X(SYSTEM, "system")      \
+/* Where a build was found; of two equal ones the first in this order is used. `lock`: not here, but ci/cudnn.lock says how to
+ * install it. */
+#define FACTS_ORIGIN_LIST(X)                                                                                                       \
+    X(FOLDER, "folder")                                                                                                            \
+    X(CACHE, "cache")                                                                                                              \
+    X(BUNDLE, "bundle")                                                                                                            \
+    X(PYTHON, "python")                                                                                                            \
+    X(TOOLKIT, "toolkit")                                                                                                          \
+    X(SYSTEM, "system")                                                                                                            \
     X(LOCK, "lock")
 
 typedef enum facts_origin {
@@ -39,17 +42,18 @@ typedef enum facts_origin {
 const char *facts_origin_name(facts_origin origin);
 
 typedef struct facts_build {
-    char name[40];          /* "9.20.0-jit-cu13": the join key of records */
-    char version[16];       /* "9.20.0" */
-    char full_version[24];  /* "9.20.0.48", or as `version` when nothing tells */
+    char name[40];         /* "9.20.0-jit-cu13": the join key of records */
+    char version[16];      /* "9.20.0" */
+    char full_version[24]; /* "9.20.0.48", or as `version` when nothing tells */
     int major, minor, patch;
     facts_build_kind kind;
-    bool three_libraries;   /* only these three lie in `dir` (always with jit; also a full build that was installed for attention only) */
-    int cuda_major;         /* 12, 13 */
+    bool three_libraries; /* only these three lie in `dir` (always with jit; also a full build that was installed for attention
+                             only) */
+    int cuda_major;       /* 12, 13 */
     facts_origin origin;
-    char dir[FACTS_PATH];   /* absolute, holds libcudnn.so.9; empty: not installed */
-    bool needs_nvrtc;       /* below 9.21: cuDNN opens libnvrtc.so.<cuda_major> itself, and without it says "unsupported" to everything */
-    char nvrtc[FACTS_PATH]; /* absolute path of that library; empty when not needed, or needed and not found */
+    char dir[FACTS_PATH]; /* absolute, holds libcudnn.so.9; empty: not installed */
+    bool needs_nvrtc; /* below 9.21: cuDNN opens libnvrtc.so.<cuda_major> itself, and without it says "unsupported" to everything */
+    char nvrtc[FACTS_PATH];  /* absolute path of that library; empty when not needed, or needed and not found */
     char record[FACTS_PATH]; /* the package's RECORD that names these libraries; empty: unknown */
 } facts_build;
 
@@ -65,9 +69,9 @@ bool facts_builds_add(facts_builds *builds, const facts_build *build); /* false:
  * Returns 0 and fills *out; 2 with a line in *message: no such folder, no cuDNN 9 in it, not readable, version not to be told. */
 int facts_build_identify(facts_build *out, const char *folder, facts_message *message);
 
-/* Everything on this machine: cache, bundle, Python packages (of python3 on PATH, $VIRTUAL_ENV, $FACTS_PYTHON), CUDA toolkits, system folders.
- * Ordered: newest version first, jit before full, cu13 before cu12, then by origin. A folder is listed once. Each has its NVRTC filled in.
- * Returns 0, or 3 (out of memory). */
+/* Everything on this machine: cache, bundle, Python packages (of python3 on PATH, $VIRTUAL_ENV, $FACTS_PYTHON), CUDA toolkits,
+ * system folders. Ordered: newest version first, jit before full, cu13 before cu12, then by origin. A folder is listed once. Each
+ * has its NVRTC filled in. Returns 0, or 3 (out of memory). */
 int facts_builds_discover(facts_builds *out);
 
 /* What ci/cudnn.lock could install, newest first, origin `lock`. Returns 0, or 3 with a line when the file is missing or broken. */
@@ -84,22 +88,21 @@ enum {
  *   a range           9.12..9.27, every version between, both ends included, one build for each
  *   a folder          anything with a slash in it
  *   "default"         the newest jit cu13, else the newest there is
- * No build is answered twice. When a word left a choice, `note` gets one line with the full names of what was taken, otherwise it is empty.
- * Returns 0; 2: not understood or unknown to us (the nearest version is named); 3: known but not installed, or its NVRTC is missing
- * (the remedy is named). On failure *out is empty. */
+ * No build is answered twice. When a word left a choice, `note` gets one line with the full names of what was taken, otherwise it
+ * is empty. Returns 0; 2: not understood or unknown to us (the nearest version is named); 3: known but not installed, or its NVRTC
+ * is missing (the remedy is named). On failure *out is empty. */
 int facts_builds_resolve(facts_builds *out, const char *spec, unsigned flags, facts_message *note, facts_message *message);
 
-/* Downloads and installs builds named by spec (as above, over the lock file) and the NVRTC they need, into the cache. What is there already is not
- * fetched again. Says what it does on stderr.
- * Returns 0; 2 unknown; 3 no network, no pip, wrong hash, no space: nothing is left behind, what was there stays. *message is empty when the
- * installer has said why on stderr. */
+/* Downloads and installs builds named by spec (as above, over the lock file) and the NVRTC they need, into the cache. What is there
+ * already is not fetched again. Says what it does on stderr. Returns 0; 2 unknown; 3 no network, no pip, wrong hash, no space:
+ * nothing is left behind, what was there stays. *message is empty when the installer has said why on stderr. */
 int facts_builds_install(const char *spec, facts_message *message);
 
 /* As facts_builds_resolve, and installs what is known but not here. */
 int facts_builds_ensure(facts_builds *out, const char *spec, facts_message *note, facts_message *message);
 
-/* The NVRTC for a CUDA major with its builtins beside it: the pinned package in the cache, a toolkit, a Python package, a system folder. The newest
- * is taken; below 12.8 is too old to compile for Blackwell. Returns `out`, or NULL. */
+/* The NVRTC for a CUDA major with its builtins beside it: the pinned package in the cache, a toolkit, a Python package, a system
+ * folder. The newest is taken; below 12.8 is too old to compile for Blackwell. Returns `out`, or NULL. */
 const char *facts_nvrtc_find(int cuda_major, const char *build_dir, char out[FACTS_PATH]);
 
 /* `facts cudnn ...`; argv[0] is what follows `cudnn`. Returns the exit code. */

@@ -51,7 +51,8 @@ static int list(void)
         int cuda_major;
     } FLAVOURS[] = { { FACTS_BUILD_JIT, 13 }, { FACTS_BUILD_JIT, 12 }, { FACTS_BUILD_FULL, 13 }, { FACTS_BUILD_FULL, 12 } };
     for (size_t f = 0; known == 0 && f < sizeof FLAVOURS / sizeof *FLAVOURS; f++) {
-        (void)printf("%s%-4s cu%d:", f ? "             " : "installable: ", FLAVOURS[f].kind == FACTS_BUILD_JIT ? "jit" : "full", FLAVOURS[f].cuda_major);
+        (void)printf("%s%-4s cu%d:", f ? "             " : "installable: ", FLAVOURS[f].kind == FACTS_BUILD_JIT ? "jit" : "full",
+                     FLAVOURS[f].cuda_major);
         for (size_t i = 0; i < installable.count; i++) {
             const facts_build *b = &installable.at[i];
             if (b->kind == FLAVOURS[f].kind && b->cuda_major == FLAVOURS[f].cuda_major && !here(&found, b))
@@ -136,7 +137,10 @@ static int remove_builds(int argc, char **argv)
             removed++;
         }
         if (removed == 0) {
-            (void)fprintf(stderr, "facts cudnn: %s: not in the cache (what was not installed by FACTS is never removed); see ./facts cudnn list\n", argv[a]);
+            (void)fprintf(
+                stderr,
+                "facts cudnn: %s: not in the cache (what was not installed by FACTS is never removed); see ./facts cudnn list\n",
+                argv[a]);
             status = 2;
         }
     }

@@ -45,7 +45,8 @@ static bool find(const char *spec, char out[FACTS_PATH], facts_message *message)
         return false;
     }
     char part[128], names[512];
-    if (spec[0] && spec[0] != '.' && (size_t)snprintf(part, sizeof part, "devices/%s.json", spec) < sizeof part && facts_home_path(part, out))
+    if (spec[0] && spec[0] != '.' && (size_t)snprintf(part, sizeof part, "devices/%s.json", spec) < sizeof part &&
+        facts_home_path(part, out))
         return true;
     if (*facts_device_names(names, sizeof names))
         facts_say(message, "--device \"%.64s\": not a GPU's number, cpu, a JSON file, or one of: %s", spec, names);
@@ -64,7 +65,8 @@ static void text_field(const json_t *file, const char *key, char *out, size_t by
             *c = ' ';
 }
 
-static bool whole_number(const json_t *device, const char *key, long long least, long long most, long long *out, const char *path, facts_message *message)
+static bool whole_number(const json_t *device, const char *key, long long least, long long most, long long *out, const char *path,
+                         facts_message *message)
 {
     const json_t *value = json_object_get(device, key);
     *out = json_integer_value(value);
@@ -127,7 +129,8 @@ int facts_device_load(facts_device *out, const char *spec, facts_message *messag
     }
     json_t *file = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
     if (!json_is_object(file)) {
-        facts_say(message, "%s:%d:%d: %s", path, file ? 1 : error.line, file ? 1 : error.column, file ? "a JSON object was expected" : error.text);
+        facts_say(message, "%s:%d:%d: %s", path, file ? 1 : error.line, file ? 1 : error.column,
+                  file ? "a JSON object was expected" : error.text);
         json_decref(file);
         return 2;
     }

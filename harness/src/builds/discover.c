@@ -47,7 +47,8 @@ static void look(search *s, const char *folder, facts_origin origin)
 {
     facts_build build;
     char library[FACTS_PATH];
-    if (!facts_join(library, folder, "libcudnn.so.9") || access(library, R_OK) != 0 || facts_build_identify(&build, folder, NULL) != 0)
+    if (!facts_join(library, folder, "libcudnn.so.9") || access(library, R_OK) != 0 ||
+        facts_build_identify(&build, folder, NULL) != 0)
         return;
     for (size_t i = 0; i < s->out->count; i++)
         if (strcmp(s->out->at[i].dir, build.dir) == 0)
@@ -72,17 +73,16 @@ static void look_all(search *s, const char *root, const char *pattern, facts_ori
 static void look_in_prefix(search *s, const char *prefix)
 {
     static const char *const WHERE[] = {
-        "lib/python3*/site-packages/nvidia/cudnn*/lib",
-        "lib64/python3*/site-packages/nvidia/cudnn*/lib",
-        "lib/python3*/dist-packages/nvidia/cudnn*/lib",
-        "local/lib/python3*/dist-packages/nvidia/cudnn*/lib",
+        "lib/python3*/site-packages/nvidia/cudnn*/lib", "lib64/python3*/site-packages/nvidia/cudnn*/lib",
+        "lib/python3*/dist-packages/nvidia/cudnn*/lib", "local/lib/python3*/dist-packages/nvidia/cudnn*/lib",
         "lib/python3/dist-packages/nvidia/cudnn*/lib",
     };
     for (size_t i = 0; i < sizeof WHERE / sizeof *WHERE; i++)
         look_all(s, prefix, WHERE[i], FACTS_ORIGIN_PYTHON);
 }
 
-/* An interpreter's prefix is the folder above its own; in a virtual environment the link counts, outside of one what it points at. */
+/* An interpreter's prefix is the folder above its own; in a virtual environment the link counts, outside of one what it points at.
+ */
 static void look_beside_python(search *s, const char *python)
 {
     char *real = realpath(python, NULL);
@@ -97,7 +97,8 @@ static void look_beside_python(search *s, const char *python)
 
 static void look_in_pythons(search *s)
 {
-    const char *named = getenv("FACTS_PYTHON"), *environment = getenv("VIRTUAL_ENV"), *home = getenv("HOME"), *search_path = getenv("PATH");
+    const char *named = getenv("FACTS_PYTHON"), *environment = getenv("VIRTUAL_ENV"), *home = getenv("HOME"),
+               *search_path = getenv("PATH");
     if (named && strchr(named, '/'))
         look_beside_python(s, named);
     if (environment && *environment)
@@ -120,7 +121,9 @@ static void look_in_pythons(search *s)
 static void look_on_system(search *s)
 {
     static const char *const TOOLKIT[] = { "lib64", "lib", "targets/x86_64-linux/lib" };
-    static const char *const SYSTEM[] = { "/usr/lib/x86_64-linux-gnu", "/lib/x86_64-linux-gnu", "/usr/lib64", "/lib64", "/usr/lib", "/usr/local/lib" };
+    static const char *const SYSTEM[] = {
+        "/usr/lib/x86_64-linux-gnu", "/lib/x86_64-linux-gnu", "/usr/lib64", "/lib64", "/usr/lib", "/usr/local/lib"
+    };
     const char *homes[] = { getenv("CUDA_HOME"), getenv("CUDA_PATH") };
     for (size_t i = 0; i < sizeof TOOLKIT / sizeof *TOOLKIT; i++) {
         for (size_t j = 0; j < 2; j++)

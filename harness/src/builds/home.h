@@ -17,16 +17,17 @@ __attribute__((format(printf, 2, 3)))
 #endif
 void facts_say(facts_message *out, const char *format, ...);
 
-/* The path of a part of FACTS that is data: "cases", "devices", "reports", "ci", "nulldriver", or a file below one ("devices/h100-sxm.json").
- * Looked for in $FACTS_HOME, then beside the running program: <exe>/.. (a bundle), <exe>/../../.. (a build tree inside the sources).
- * The same names hold in the sources (where devices/ lies in lib/) and in a bundle.
- * Returns `out`, or NULL when no such file or folder exists anywhere. */
+/* The path of a part of FACTS that is data: "cases", "devices", "reports", "ci", "nulldriver", or a file below one
+ * ("devices/h100-sxm.json"). Looked for in $FACTS_HOME, then beside the running program: <exe>/.. (a bundle), <exe>/../../.. (a
+ * build tree inside the sources). The same names hold in the sources (where devices/ lies in lib/) and in a bundle. Returns `out`,
+ * or NULL when no such file or folder exists anywhere. */
 const char *facts_home_path(const char *part, char out[FACTS_PATH]);
 
 /* The folder of the running program, without a slash at its end. Returns `out`, or NULL. */
 const char *facts_program_dir(char out[FACTS_PATH]);
 
-/* $XDG_CACHE_HOME/facts, else $HOME/.cache/facts, with `part` below it; nothing is created. Returns `out`, or NULL when neither is set. */
+/* $XDG_CACHE_HOME/facts, else $HOME/.cache/facts, with `part` below it; nothing is created. Returns `out`, or NULL when neither is
+ * set. */
 const char *facts_cache_path(const char *part, char out[FACTS_PATH]);
 
 /* Joins with one slash. Returns false, with out empty, when it does not fit. */

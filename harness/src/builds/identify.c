@@ -1,10 +1,11 @@
 /* What lies in a folder: cuDNN's version, kind and CUDA major, without loading it.
  *
- * First the package's metadata: NAME-VERSION.dist-info two levels above lib/ (a Python package), or METADATA and RECORD beside lib/ (the cache). It is
- * believed only if its RECORD names the engines library with the size that lies there: two packages may have written into one folder.
- * Otherwise the engines library itself. It refuses serialized plans of other versions with the text
- * "cudnn_version != (9 * 10000 + 20 * 100 + 0)", and its compiler options hold the path of the toolkit it was built with, ".../cuda-13.2/bin/ptxExtDesc.txt"
- * or ".../r12.9/bin/.../ptxExtDesc.txt". A header beside it may be of another version, so it is asked last.
+ * First the package's metadata: NAME-VERSION.dist-info two levels above lib/ (a Python package), or METADATA and RECORD beside lib/
+ * (the cache). It is believed only if its RECORD names the engines library with the size that lies there: two packages may have
+ * written into one folder. Otherwise the engines library itself. It refuses serialized plans of other versions with the text
+ * "cudnn_version != (9 * 10000 + 20 * 100 + 0)", and its compiler options hold the path of the toolkit it was built with,
+ * ".../cuda-13.2/bin/ptxExtDesc.txt" or ".../r12.9/bin/.../ptxExtDesc.txt". A header beside it may be of another version, so it is
+ * asked last.
  */
 #include "parts.h"
 
@@ -46,7 +47,8 @@ static bool record_fits(const char *record, const char *dir)
 {
     char library[FACTS_PATH];
     struct stat info;
-    return facts_join(library, dir, FACTS_ENGINES) && stat(library, &info) == 0 && recorded_bytes(record) == (long long)info.st_size;
+    return facts_join(library, dir, FACTS_ENGINES) && stat(library, &info) == 0 &&
+           recorded_bytes(record) == (long long)info.st_size;
 }
 
 /* "Name: nvidia-cudnn-jit-cu13" and "Version: 9.20.0.48" of a METADATA file. */
@@ -129,7 +131,8 @@ static bool from_library(const char *dir, facts_build *out, int number[4], int *
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return false;
-    char *bytes = fstat(fd, &info) == 0 && info.st_size > 0 ? mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
+    char *bytes =
+        fstat(fd, &info) == 0 && info.st_size > 0 ? mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
     (void)close(fd);
     if (bytes == MAP_FAILED)
         return false;
@@ -213,7 +216,8 @@ int facts_build_identify(facts_build *out, const char *folder, facts_message *me
         return 2;
     }
     if (!library_folder(folder, out->dir)) {
-        facts_say(message, "%s: no libcudnn.so.9 here, nor in lib/, lib64/, nvidia/cudnn/lib or nvidia/cudnn_jit/lib below it", folder);
+        facts_say(message, "%s: no libcudnn.so.9 here, nor in lib/, lib64/, nvidia/cudnn/lib or nvidia/cudnn_jit/lib below it",
+                  folder);
         return 2;
     }
     int number[4] = { 0 }, numbers = 0;

@@ -9,9 +9,12 @@
 const char *facts_integrity_name(facts_integrity integrity)
 {
     switch (integrity) {
-    case FACTS_INTEGRITY_OK: return "ok";
-    case FACTS_INTEGRITY_MISMATCH: return "mismatch";
-    case FACTS_INTEGRITY_UNKNOWN: break;
+    case FACTS_INTEGRITY_OK:
+        return "ok";
+    case FACTS_INTEGRITY_MISMATCH:
+        return "mismatch";
+    case FACTS_INTEGRITY_UNKNOWN:
+        break;
     }
     return "unknown";
 }

@@ -15,7 +15,8 @@ const char *facts_integrity_name(facts_integrity integrity); /* "ok" "mismatch" 
 /* sha256 of a file as 64 hex digits. Returns false when it cannot be read (out is then empty). */
 bool facts_library_sha256(const char *path, char out[65]);
 
-/* Compares a library of the build (by its file name) with the build's RECORD. `sha256` may be NULL, or what facts_library_sha256 said. */
+/* Compares a library of the build (by its file name) with the build's RECORD. `sha256` may be NULL, or what facts_library_sha256
+ * said. */
 facts_integrity facts_library_check(const facts_build *build, const char *path, const char *sha256);
 
 #endif

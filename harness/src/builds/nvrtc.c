@@ -1,5 +1,5 @@
-/* NVRTC for cuDNN below 9.21: of the build's CUDA major, with its builtins beside it (without them every compile fails), and not older than 12.8
- * (older ones decide "yes" for Blackwell and then cannot compile). */
+/* NVRTC for cuDNN below 9.21: of the build's CUDA major, with its builtins beside it (without them every compile fails), and not
+ * older than 12.8 (older ones decide "yes" for Blackwell and then cannot compile). */
 #include "parts.h"
 
 #include <glob.h>
@@ -58,8 +58,8 @@ static void offer_all(const char *root, const char *pattern, int cuda_major, int
 const char *facts_nvrtc_find(int cuda_major, const char *build_dir, char out[FACTS_PATH])
 {
     static const char *const BESIDE[] = { "", "../../cuda_nvrtc/lib", "../../cu13/lib" };
-    static const char *const SYSTEM[] = { "usr/local/cuda*/lib64", "usr/local/cuda*/targets/x86_64-linux/lib", "usr/lib/x86_64-linux-gnu",
-                                          "usr/lib64" };
+    static const char *const SYSTEM[] = { "usr/local/cuda*/lib64", "usr/local/cuda*/targets/x86_64-linux/lib",
+                                          "usr/lib/x86_64-linux-gnu", "usr/lib64" };
     int best = 0;
     char root[FACTS_PATH];
     out[0] = 0;

@@ -6,7 +6,8 @@
 
 #define FACTS_ENGINES "libcudnn_engines_runtime_compiled.so.9"
 
-/* "9.20.0.48" -> number[0..3], how many numbers there were (1..4); 0: not a version. Nothing may follow but what `end` is pointed at. */
+/* "9.20.0.48" -> number[0..3], how many numbers there were (1..4); 0: not a version. Nothing may follow but what `end` is pointed
+ * at. */
 int facts_version_parse(const char *text, int number[4], const char **end);
 
 /* Fills version, full_version, name and needs_nvrtc from number[], kind and cuda_major. */

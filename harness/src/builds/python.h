@@ -4,8 +4,8 @@
 
 #include "home.h"
 
-/* Runs $FACTS_PYTHON (./facts sets it to its private environment's), else python3. `argv` ends with NULL, without the interpreter: a script's path and its
- * arguments, or "-m", "facts_reports", .... PYTHONPATH is set to reports/, where a bundle also has Jinja2.
+/* Runs $FACTS_PYTHON (./facts sets it to its private environment's), else python3. `argv` ends with NULL, without the interpreter:
+ * a script's path and its arguments, or "-m", "facts_reports", .... PYTHONPATH is set to reports/, where a bundle also has Jinja2.
  * Returns the program's exit code; 3 with a line in *message when it could not be run or was ended by a signal. */
 int facts_python_run(const char *const argv[], facts_message *message);
 

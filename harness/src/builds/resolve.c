@@ -7,7 +7,7 @@
 /* What one word asks for. */
 typedef struct wish {
     const char *word;
-    int number[4], numbers;   /* the version, or a range's lower end; numbers 0: any ("default") */
+    int number[4], numbers;    /* the version, or a range's lower end; numbers 0: any ("default") */
     int last[4], last_numbers; /* a range's upper end; 0: no range */
     bool any_flavour;
     facts_build_kind kind;
@@ -139,11 +139,13 @@ static int refuse(resolver *r, const facts_builds *installable, const wish *w)
     nearest(r->found, w, &near);
     nearest(installable, w, &near);
     if (near && near->origin == FACTS_ORIGIN_LOCK)
-        facts_say(r->message, "cuDNN %s is not known; the nearest is %s: ./facts cudnn install %s", w->word, near->name, near->name);
+        facts_say(r->message, "cuDNN %s is not known; the nearest is %s: ./facts cudnn install %s", w->word, near->name,
+                  near->name);
     else if (near)
         facts_say(r->message, "cuDNN %s is not known; the nearest is %s (%s)", w->word, near->name, near->dir);
     else
-        facts_say(r->message, "cuDNN %s is not known, and there is no other; ./facts cudnn list says what can be installed", w->word);
+        facts_say(r->message, "cuDNN %s is not known, and there is no other; ./facts cudnn list says what can be installed",
+                  w->word);
     return 2;
 }
 
@@ -200,7 +202,9 @@ static int take(resolver *r, const char *word, const facts_builds *installable)
         return status ? status : add(r, &folder);
     }
     if (!wish_parse(&w, word)) {
-        facts_say(r->message, "--cudnn \"%s\": not a version (9.20.0), a build (9.20.0-jit-cu13), a range (9.12..9.27), a folder (with a /) or default",
+        facts_say(r->message,
+                  "--cudnn \"%s\": not a version (9.20.0), a build (9.20.0-jit-cu13), a range (9.12..9.27), a folder (with a /) or "
+                  "default",
                   word);
         return 2;
     }
@@ -212,8 +216,10 @@ static int check_nvrtc(const facts_builds *builds, facts_message *message)
     for (size_t i = 0; i < builds->count; i++) {
         const facts_build *b = &builds->at[i];
         if (b->needs_nvrtc && !b->nvrtc[0]) {
-            facts_say(message, "cuDNN %s needs libnvrtc.so.%d (CUDA 12.8 or newer) and none was found; install it with: ./facts cudnn install %s",
-                      b->name, b->cuda_major, b->name);
+            facts_say(
+                message,
+                "cuDNN %s needs libnvrtc.so.%d (CUDA 12.8 or newer) and none was found; install it with: ./facts cudnn install %s",
+                b->name, b->cuda_major, b->name);
             return 3;
         }
     }

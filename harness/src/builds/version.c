@@ -47,8 +47,8 @@ int facts_build_compare(const void *a, const void *b)
 {
     const facts_build *x = a, *y = b;
     int order[] = {
-        y->major - x->major, y->minor - x->minor, y->patch - x->patch, (int)x->kind - (int)y->kind, y->cuda_major - x->cuda_major,
-        (int)x->origin - (int)y->origin,
+        y->major - x->major,         y->minor - x->minor,           y->patch - x->patch,
+        (int)x->kind - (int)y->kind, y->cuda_major - x->cuda_major, (int)x->origin - (int)y->origin,
     };
     for (size_t i = 0; i < sizeof order / sizeof *order; i++)
         if (order[i])
