@@ -1,5 +1,5 @@
 /* Predicates: "d.qk>128 & pass=bwd & cudnn<9.10.2 & layout~thd*". The case keys (and dotted parts: h.q h.k h.v s.q s.kv d.qk d.v) plus
- * cudnn sm build backend grade verdict engine class; = != < <= > >= in (a, b) ~glob ! & | ( ). Versions compare by their parts. */
+ * cudnn sm build backend grade verdict engine config class; = != < <= > >= in (a, b) ~glob ! & | ( ). Versions compare by their parts. */
 #ifndef FACTS_PREDICATE_H
 #define FACTS_PREDICATE_H
 
@@ -10,7 +10,7 @@ typedef struct facts_predicate facts_predicate;
 /* What a predicate is asked about. NULL strings are "unknown": every comparison with them is false. */
 typedef struct facts_subject {
     const facts_case *c;
-    const char *cudnn, *sm, *build, *backend, *grade, *verdict, *engine, *reason_class;
+    const char *cudnn, *sm, *build, *backend, *grade, *verdict, *engine, *config, *reason_class;
 } facts_subject;
 
 bool facts_predicate_parse(facts_predicate **out, const char *text, facts_error *error);

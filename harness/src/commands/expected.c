@@ -29,10 +29,10 @@ int facts_expectations_load(facts_expectations **out, facts_message *message)
     return 2;
 }
 
-static void subject_of(facts_subject *out, char texts[4][40], const facts_target *target, int sm, bool measured, facts_verdict verdict,
+static void subject_of(facts_subject *out, char texts[5][40], const facts_target *target, int sm, bool measured, facts_verdict verdict,
                        const facts_line *row)
 {
-    int64_t engine;
+    int64_t engine, config;
     facts_member members[16];
     size_t count;
     *out = (facts_subject){ .build = target->build.name, .grade = measured ? "measured" : "decided", .verdict = facts_verdict_name(verdict) };
@@ -46,6 +46,10 @@ static void subject_of(facts_subject *out, char texts[4][40], const facts_target
     if (facts_slice_int(facts_line_get(row, "engine"), &engine)) {
         snprintf(texts[2], sizeof texts[2], "%lld", (long long)engine);
         out->engine = texts[2];
+    }
+    if (facts_slice_int(facts_line_get(row, "config"), &config)) {
+        snprintf(texts[4], sizeof texts[4], "%lld", (long long)config);
+        out->config = texts[4];
     }
     facts_slice reason = facts_line_get(row, "reason");
     if (reason.at && facts_scan_object(reason.at, reason.length, members, 16, &count) &&
@@ -93,7 +97,7 @@ void facts_expectations_judge(const facts_expectations *expectations, const fact
     facts_subject subject;
     facts_case c;
     facts_error error;
-    char texts[4][40];
+    char texts[5][40];
     out->json[0] = '\0';
     out->unexpected = facts_verdict_is_finding(verdict);
     subject_of(&subject, texts, target, sm, measured, verdict, row);
