@@ -1,0 +1,192 @@
+"""What the end-to-end tests share: the programs, started as a user or as the supervisor starts them, and the cuDNN builds that are installed here.
+
+A test that needs a build which is not installed is skipped and names the command that installs it; where FACTS_CI is set, the two builds that CI
+installs are never missing, they fail. Exit status for ctest: 0, 1, or 77 when something was skipped and the rest is right.
+"""
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SOURCE = os.environ.get("FACTS_SOURCE") or os.path.realpath(os.path.join(os.path.dirname(__file__), "../../.."))
+BIN = os.environ.get("FACTS_BIN") or os.path.join(SOURCE, "build/release/bin")
+FACTS = os.path.join(BIN, "facts")
+WORKER = os.path.join(BIN, "facts-worker")
+NULL_DRIVER = os.path.join(BIN, "nulldriver/libcuda.so.1")
+OLD = "9.20.0-jit-cu13"  # needs NVRTC
+NEW = "9.27.0-jit-cu13"  # has it built in
+CI_BUILDS = (OLD, NEW)
+SKIPPED = 77
+CONTROL = "pass=fwd dtype=bf16 b=1 h=1 s=128"
+
+
+class Build:
+    def __init__(self, name, folder, nvrtc):
+        self.name, self.dir, self.nvrtc = name, folder, nvrtc
+        self.version = name.split("-")[0]
+
+
+def environment(**more):
+    """Ours, without what would lead a test astray."""
+    kept = {k: v for k, v in os.environ.items() if k not in ("FACTS_FAULT", "FACTS_WORKER", "LD_LIBRARY_PATH", "LD_PRELOAD", "CUDNN_LIB_CONFIG")}
+    kept.setdefault("FACTS_HOME", SOURCE)
+    kept.update(more)
+    return kept
+
+
+class Done:
+    def __init__(self, process):
+        self.status, self.out, self.err = process.returncode, process.stdout, process.stderr
+        self.text = self.out + self.err
+
+
+def facts(*arguments, timeout=120, **more):
+    return Done(subprocess.run([FACTS, *arguments], capture_output=True, text=True, errors="replace", timeout=timeout, env=environment(**more)))
+
+
+def installed():
+    """What `facts cudnn list` shows, by name."""
+    if not hasattr(installed, "known"):
+        installed.known = {}
+        for line in facts("cudnn", "list").out.splitlines():
+            found = re.match(r"(\d\S*-(?:jit|full)-cu\d+)\s.*?\s(/\S+)(?:\s+\(NVRTC: (.*)\))?$", line)
+            if found and found[1] not in installed.known:
+                nvrtc = found[3] if (found[3] or "").startswith("/") else ""
+                installed.known[found[1]] = Build(found[1], found[2], nvrtc)
+    return installed.known
+
+
+def need(name):
+    build = installed().get(name)
+    if build:
+        return build
+    how = f"{name} is not installed: ./facts cudnn install {name}"
+    if os.environ.get("FACTS_CI") and name in CI_BUILDS:
+        raise AssertionError(how)
+    raise unittest.SkipTest(how)
+
+
+def description(name="h100-sxm", without=(), **changes):
+    """The device object of a shipped description, changed."""
+    with open(os.path.join(SOURCE, "lib/devices", name + ".json"), encoding="utf-8") as file:
+        device = json.load(file)["device"]
+    for key in without:
+        del device[key]
+    device.update(changes)
+    return device
+
+
+class Answer:
+    """What a worker said."""
+
+    def __init__(self, process):
+        self.status, self.err = process.returncode, process.stderr
+        self.lines = [json.loads(line) for line in process.stdout.splitlines()]
+        self.ready = next((line["ready"] for line in self.lines if "ready" in line), None)
+        self.failed = next((line["failed"] for line in self.lines if "failed" in line), None)
+        self.rows = [line["row"] for line in self.lines if "row" in line]
+
+
+def ask(build, *cases, do="decide", device=None, gpu=None, explain=False, plan_dir="", env=None, **target):
+    """Drives a worker with a target line of our own. Its environment is the supervisor's, but for what `env` changes."""
+    described = {"kind": "described", "name": "test", "json": json.dumps(device or description())}
+    first = {"cudnn_dir": build.dir, "nvrtc": build.nvrtc, "driver": NULL_DRIVER, "version": build.version, "build": build.name, "threads": 1,
+             "device": described if gpu is None else {"kind": "gpu", "ordinal": gpu}}
+    first.update(target)
+    lines = [json.dumps({"target": first})]
+    lines += [json.dumps({"id": i, "case": c, "do": do, "explain": explain, "plan_dir": plan_dir}) for i, c in enumerate(cases)]
+    clean = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "CUDNN_LIB_CONFIG": "GRAPH_JIT_ONLY"}
+    clean.update({k: v for k, v in os.environ.items() if k.endswith("SAN_OPTIONS")})
+    clean.update(env or {})
+    return Answer(subprocess.run([WORKER], input="\n".join(lines) + "\n", capture_output=True, text=True, timeout=120, env=clean))
+
+
+class Record:
+    """A record file, sorted by kind of line."""
+
+    def __init__(self, path):
+        self.runs, self.targets, self.starts, self.rows, self.ends, self.bad = [], [], [], [], [], 0
+        with open(path, encoding="utf-8", errors="replace") as file:
+            for text in file:
+                try:
+                    line = json.loads(text)
+                except ValueError:
+                    self.bad += 1
+                    continue
+                for kind, kept in (("run", self.runs), ("target", self.targets), ("start", self.starts), ("end", self.ends)):
+                    if isinstance(line.get(kind), dict):
+                        kept.append(line[kind])
+                        break
+                else:
+                    self.rows.append(line)
+
+    def by(self, *keys):
+        return {tuple(row.get(k) for k in keys): row for row in self.rows}
+
+
+def library(folder, name, source="", soname=None):
+    """Compiles a small shared library for a test; returns its path."""
+    os.makedirs(folder, exist_ok=True)
+    path = os.path.join(folder, name)
+    subprocess.run([os.environ.get("FACTS_CC") or "cc", "-shared", "-fPIC", "-x", "c", "-", "-o", path, f"-Wl,-soname,{soname or name}"],
+                   input=source + "\n", text=True, check=True, capture_output=True)
+    return path
+
+
+def copy_file(source, folder, name=None):
+    """A file of its own in another folder: a link's real path would lead back."""
+    path = os.path.join(folder, name or os.path.basename(source))
+    os.makedirs(folder, exist_ok=True)
+    try:
+        os.link(os.path.realpath(source), path)
+    except OSError:
+        shutil.copyfile(source, path)
+    return path
+
+
+class TestCase(unittest.TestCase):
+    maxDiff = 2000
+
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="facts-e2e-")
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+
+    def path(self, *names):
+        return os.path.join(self.folder, *names)
+
+    def write(self, name, text):
+        with open(self.path(name), "w", encoding="utf-8") as file:
+            file.write(text if isinstance(text, str) else json.dumps(text))
+        return self.path(name)
+
+    def assertStatus(self, done, status):
+        self.assertEqual(done.status, status, done.text[-2000:])
+
+    def assertEnvironment(self, answer, *words):
+        """The target was refused as a whole: no row, exit 3, class environment, one line that holds the words."""
+        self.assertIsNone(answer.ready, answer.lines)
+        self.assertEqual(answer.rows, [])
+        self.assertEqual(answer.status, 3)
+        self.assertEqual(answer.failed["class"], "environment")
+        self.assertNotIn("\n", answer.failed["text"])
+        for word in words:
+            self.assertIn(word, answer.failed["text"])
+
+    def assertOneLine(self, done, status, *words):
+        """Bad input: this status, nothing on stdout, one line on stderr that says where and what."""
+        self.assertStatus(done, status)
+        self.assertEqual(done.out, "")
+        self.assertEqual(len(done.err.splitlines()), 1, done.err)
+        for word in words:
+            self.assertIn(word, done.err)
+
+
+def main():
+    program = unittest.main(module="__main__", exit=False, verbosity=2)
+    if not program.result.wasSuccessful():
+        sys.exit(1)
+    sys.exit(SKIPPED if program.result.skipped else 0)

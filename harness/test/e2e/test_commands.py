@@ -1,0 +1,274 @@
+"""The commands as a user types them: what they print, what they leave behind, how they end, and what bad input gets."""
+import json
+import os
+import re
+import resource
+import signal
+import subprocess
+import time
+
+import e2e
+
+TWO = "pass=fwd dtype=bf16 b=1 h=2 s=64 d=64,100"
+
+
+class Listing(e2e.TestCase):
+    def test_a_name_that_was_listed_is_a_case_and_names_itself(self):
+        names = e2e.facts("list", "smoke").out.splitlines()
+        self.assertGreater(len(names), 150)
+        self.assertEqual(e2e.facts("list", "smoke", "--count").out.strip(), str(len(names)))
+        again = e2e.facts("list", *names[:40])
+        self.assertEqual(again.out.splitlines(), names[:40])
+
+    def test_where_shards_and_json_select_the_same_cases(self):
+        all_names = set(e2e.facts("list", "smoke", "--where", "pass=bwd").out.splitlines())
+        parts = [e2e.facts("list", "smoke", "--where", "pass=bwd", "--shard", f"{i}/3").out.splitlines() for i in (1, 2, 3)]
+        self.assertEqual(sum(len(p) for p in parts), len(all_names))
+        self.assertEqual(set().union(*parts), all_names)
+        objects = [json.loads(line) for line in e2e.facts("list", "smoke", "--where", "pass=bwd", "--json").out.splitlines()]
+        self.assertEqual(len(objects), len(all_names))
+
+    def test_nothing_selected_is_5(self):
+        self.assertOneLine(e2e.facts("list", "smoke", "--where", "d.qk>4000"), 5)
+
+
+class Deciding(e2e.TestCase):
+    def test_a_yes_and_a_no_are_both_answers(self):
+        done = e2e.facts("decide", TWO, "--cudnn", e2e.need(e2e.OLD).name, "--device", "h100-sxm", "-o", self.path("r"))
+        self.assertStatus(done, 0)
+        self.assertRegex(done.out, r"9\.20\.0-jit-cu13 +h100-sxm +yes 1 +no 1")
+        self.assertIn("not a multiple of 8", done.out)
+        record = e2e.Record(self.path("r"))
+        self.assertEqual([row["verdict"] for row in record.rows], ["pass", "unsupported"])
+        self.assertEqual({row["grade"] for row in record.rows}, {"decided"})
+        self.assertEqual((record.ends[0]["complete"], record.ends[0]["rows"], record.bad), (True, 2, 0))
+        self.assertEqual({row["run"] for row in record.rows}, {record.runs[0]["id"]})
+
+    def test_json_is_one_row_a_line_and_the_rest_goes_to_stderr(self):
+        done = e2e.facts("decide", TWO, "--cudnn", e2e.need(e2e.NEW).name, "--json", "-o", self.path("r"))
+        self.assertStatus(done, 0)
+        self.assertEqual([json.loads(line) for line in done.out.splitlines()], e2e.Record(self.path("r")).rows)
+
+    def test_what_was_expected_otherwise_is_a_finding_with_its_repro(self):
+        cases = self.write("wrong.cases", "name: wrong\nwhy: a refusal that will not come\nexpect: unsupported d\npass=fwd b=1 h=1 s=64 d=64\n")
+        done = e2e.facts("decide", cases, "--cudnn", e2e.need(e2e.NEW).name, "-o", self.path("r"))
+        self.assertStatus(done, 1)
+        self.assertIn("facts repro 'pass=fwd dtype=bf16 b=1 h=1 s=64 d=64' --cudnn 9.27.0", done.out)
+        self.assertIs(e2e.Record(self.path("r")).rows[0]["expectation"]["met"], False)
+
+    def test_a_record_is_neither_overwritten_nor_mixed_unasked(self):
+        command = ("decide", TWO, "--cudnn", e2e.need(e2e.NEW).name, "-o", self.path("r"))
+        self.assertStatus(e2e.facts(*command), 0)
+        self.assertOneLine(e2e.facts(*command), 2, self.path("r"), "--resume", "--overwrite")
+        self.assertStatus(e2e.facts(*command, "--resume"), 0)
+        self.assertEqual(len(e2e.Record(self.path("r")).rows), 2)
+        self.assertStatus(e2e.facts(*command, "--overwrite"), 0)
+        self.assertEqual(len(e2e.Record(self.path("r")).rows), 2)
+
+    def test_a_yes_for_a_described_device_is_never_called_a_pass(self):
+        done = e2e.facts("run", TWO, "--cudnn", e2e.need(e2e.NEW).name, "--device", "h100-sxm", "-o", self.path("r"))
+        self.assertStatus(done, 0)
+        self.assertRegex(done.out, r"h100-sxm +yes 1 +no 1")
+        self.assertEqual({row["grade"] for row in e2e.Record(self.path("r")).rows}, {"decided"})
+
+    def test_an_interrupt_ends_with_130_and_resume_does_the_rest(self):
+        command = [e2e.FACTS, "decide", "smoke", "--cudnn", e2e.need(e2e.NEW).name, "-o", self.path("r")]
+        with subprocess.Popen(command, env=e2e.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as program:
+            while not os.path.exists(self.path("r")) or os.path.getsize(self.path("r")) < 20000:
+                time.sleep(0.01)
+            program.send_signal(signal.SIGINT)
+            program.communicate(timeout=30)
+        self.assertEqual(program.returncode, 130)
+        self.assertStatus(e2e.facts(*command[1:], "--resume"), 0)
+        record = e2e.Record(self.path("r"))
+        self.assertEqual({row["case"] for row in record.rows}, set(e2e.facts("list", "smoke").out.splitlines()))
+        self.assertIs(record.ends[-1]["complete"], True)
+
+
+class Running(e2e.TestCase):
+    CASES = "pass=fwd,bwd b=1 h=2 s=64 d=64"
+
+    def test_the_cpu_backend_is_measured_and_right(self):
+        done = e2e.facts("run", self.CASES, "--device", "cpu", "-o", self.path("r"))
+        self.assertStatus(done, 0)
+        self.assertRegex(done.out, r"cpu +pass 2")
+        rows = e2e.Record(self.path("r")).rows
+        self.assertEqual({(row["grade"], row["backend"], row["verdict"]) for row in rows}, {("measured", "cpu", "pass")})
+        for row in rows:
+            self.assertTrue(all(error["ratio"] < 1 for error in row["errors"].values()), row["errors"])
+
+    def test_repro_dumps_every_tensor(self):
+        done = e2e.facts("repro", "pass=bwd b=1 h=1 s=16 d=16", "--device", "cpu", "--dump", self.path("dump"))
+        self.assertStatus(done, 0)
+        self.assertLessEqual({"q.npy", "k.npy", "v.npy", "dq.npy", "dq.want.npy", "dv.want.npy"}, set(os.listdir(self.path("dump"))))
+
+    def test_merge_joins_shards_and_says_what_is_missing(self):
+        for i in (1, 2):
+            self.assertStatus(e2e.facts("run", "pass=fwd b=1 h=1 s=16..19 d=8", "--device", "cpu", "--shard", f"{i}/2", "-o", self.path(f"{i}")), 0)
+        alone = e2e.facts("merge", self.path("1"), "-o", self.path("half"))
+        self.assertStatus(alone, 4)
+        self.assertIn("incomplete", alone.err)
+        self.assertStatus(e2e.facts("merge", self.path("1"), self.path("2"), "-o", self.path("whole")), 0)
+        self.assertEqual(len(e2e.Record(self.path("whole")).rows), 4)
+
+    def test_report_writes_a_page_and_tables_without_a_link_to_the_net(self):
+        self.assertStatus(e2e.facts("run", self.CASES, "--device", "cpu", "-o", self.path("r")), 0)
+        done = e2e.facts("report", self.path("r"), "-o", self.path("page"))
+        self.assertStatus(done, 0)
+        self.assertLessEqual({"index.html", "results.csv", "results.json", "summary.md", "junit.xml"}, set(os.listdir(self.path("page"))))
+        with open(self.path("page", "index.html"), encoding="utf-8") as file:
+            page = file.read()
+        self.assertNotRegex(page, r"<(script|link|img)[^>]+(src|href)=\"?https?:")
+        self.assertIn("pass=bwd dtype=bf16 b=1 h=2 s=64 d=64", page)
+
+    def test_report_of_a_record_cut_short_is_4_and_says_so(self):
+        self.assertStatus(e2e.facts("run", self.CASES, "--device", "cpu", "-o", self.path("r")), 0)
+        with open(self.path("r"), encoding="utf-8") as file:
+            lines = file.readlines()
+        self.write("cut", "".join(lines[:3]) + lines[3][:50])
+        self.assertStatus(e2e.facts("report", self.path("cut"), "-o", self.path("page")), 4)
+
+
+class Explaining(e2e.TestCase):
+    REPORTED = "pass=bwd b=1 h=2 s=192 d=64 layout=bhsd fill=neglse"
+
+    def test_repro_says_what_was_decided_and_that_numbers_need_a_gpu(self):
+        done = e2e.facts("repro", self.REPORTED, "--cudnn", e2e.need(e2e.OLD).version, "--device", "h100-sxm")
+        self.assertStatus(done, 0)
+        self.assertEqual(done.err, "")
+        for words in ("pass=bwd dtype=bf16 b=1 h=2 s=192 d=64 layout=bhsd fill=neglse", "9.20.0-jit-cu13 on h100-sxm (described)",
+                      "decided, not executed", "mode A engine 6", "compiled in", "Numbers need a GPU", "--cudnn 9.20.0 --device 0", "--device cpu"):
+            self.assertIn(words, done.out)
+
+    def test_repro_of_a_refusal_shows_cudnns_own_chain(self):
+        done = e2e.facts("repro", "pass=fwd d=100", "--cudnn", e2e.need(e2e.NEW).name, "--device", "h100-sxm")
+        self.assertStatus(done, 0)
+        for words in ("not accepted", "CUDNN_STATUS_NOT_SUPPORTED_SHAPE", "d_qk % 8 != 0"):
+            self.assertIn(words, done.out)
+
+    def test_repro_takes_one_case(self):
+        self.assertOneLine(e2e.facts("repro", TWO, "--cudnn", e2e.need(e2e.NEW).name), 2, "2 cases")
+
+    def test_doctor_compiles_a_plan_and_says_what_can_be_done(self):
+        done = e2e.facts("doctor")
+        self.assertStatus(done, 0)
+        for words in (e2e.need(e2e.OLD).name, e2e.need(e2e.NEW).name, "h100-sxm", "decided and compiled", "decide yes"):
+            self.assertIn(words, done.out)
+        for line in e2e.facts("doctor", "--json").out.splitlines():
+            self.assertLessEqual({"what", "ok", "text"}, set(json.loads(line)))
+
+    def test_cudnn_list_and_path_agree(self):
+        listed = e2e.facts("cudnn", "list")
+        self.assertStatus(listed, 0)
+        for name in e2e.CI_BUILDS:
+            folder = e2e.facts("cudnn", "path", e2e.need(name).name).out.strip()
+            self.assertIn(folder, listed.out)
+            self.assertTrue(os.path.exists(os.path.join(folder, "libcudnn_graph.so.9")))
+        self.assertIn("installable:", listed.out)
+
+
+class BadInput(e2e.TestCase):
+    """One line with place and remedy; nothing on stdout; no traceback."""
+
+    def decide(self, *arguments):
+        return e2e.facts("decide", "pass=fwd b=1 h=1 s=64 d=64", *arguments)
+
+    def test_of_cases(self):
+        for case, words in {"pass=fwd dtyp=bf16": ("1:10", "dtyp", "did you mean dtype?"),
+                            "pass=fwd dtype=bf17": ("1:16", "bf17", "allowed:", "did you mean bf16?"),
+                            "pass=fwd d=0..": ("1:13", "a..b"), "smok": ("smok",), "": ("neither",), "pass=fwd \x01": (), "pass=fwd d=" + "9" * 5000: ()}.items():
+            with self.subTest(case=case[:40]):
+                self.assertOneLine(e2e.facts("list", case), 2, *words)
+
+    def test_of_files(self):
+        bad = self.write("bad.cases", "name: a\nwhy: b\npass=fwd d=64\npass=fwd fil=gauss\n")
+        self.assertOneLine(e2e.facts("list", bad), 2, bad, ":4:10:", "fil", "did you mean fill?")
+        self.assertOneLine(e2e.facts("list", self.path("none.cases")), 2, self.path("none.cases"))
+        self.assertOneLine(e2e.facts("list", self.folder), 2, self.folder)
+        self.assertOneLine(e2e.facts("report", self.path("none"), "-o", self.path("page")), 2, self.path("none"))
+        self.assertOneLine(e2e.facts("merge", self.path("none"), "-o", self.path("m")), 2, self.path("none"))
+
+    def test_of_predicates_and_options(self):
+        for arguments, words in ((("list", "smoke", "--where", "dd>64"), ("dd", "did you mean d?")), (("list", "smoke", "--wher", "d=64"), ("--where",)),
+                                 (("decid", "smoke"), ("did you mean decide?",)), (("list",), ("CASES",)),
+                                 (("decide", "smoke", "--shard", "3/2"), ("--shard", "I/N")), (("decide", "smoke", "--jobs", "x"), ("--jobs", "number")),
+                                 (("decide", "smoke", "--timeout", "-1"), ("--timeout",))):
+            with self.subTest(arguments=arguments):
+                self.assertOneLine(e2e.facts(*arguments), 2, *words)
+
+    def test_of_versions(self):
+        self.assertOneLine(self.decide("--cudnn", "9.99.0"), 2, "9.99.0", "nearest", "./facts cudnn install")
+        self.assertOneLine(self.decide("--cudnn", "banana"), 2, "banana")
+        absent = next(v for v in ("9.25.0", "9.17.1", "9.12.0") if v + "-jit-cu13" not in e2e.installed())
+        self.assertOneLine(self.decide("--cudnn", absent), 3, f"./facts cudnn install {absent}")
+
+    def test_of_folders(self):
+        os.symlink("loop", self.path("loop"))
+        os.mkdir(self.path("locked"), 0o000)
+        self.assertOneLine(self.decide("--cudnn", self.path("none")), 2, self.path("none"))
+        self.assertOneLine(self.decide("--cudnn", self.path("loop") + "/"), 2, self.path("loop"))
+        self.assertOneLine(self.decide("--cudnn", self.path("locked")), 2, self.path("locked"))
+        self.assertOneLine(self.decide("--cudnn", self.folder), 2, self.folder, "libcudnn.so.9")
+
+    def test_of_descriptions(self):
+        e2e.need(e2e.NEW)
+        good = e2e.description()
+        for name, text, words in (("cut.json", '{"a":', (":1:", "end of file")), ("list.json", "[]", ("object",)), ("empty.json", "", ()),
+                                  ("short.json", {"deviceVer": 900}, ("multiProcessorCount",)), ("text.json", dict(good, deviceVer="9.0"), ("deviceVer",)),
+                                  ("old.json", dict(good, deviceVer=905), ("deviceVer",))):
+            with self.subTest(name=name):
+                self.assertOneLine(self.decide("--cudnn", e2e.NEW, "--device", self.write(name, text)), 2, self.path(name), *words)
+        self.assertOneLine(self.decide("--cudnn", e2e.NEW, "--device", self.path("none.json")), 2, self.path("none.json"))
+        self.assertOneLine(self.decide("--cudnn", e2e.NEW, "--device", "h100"), 2, "h100-sxm")
+
+    def test_two_descriptions_of_one_name_are_not_told_apart_and_refused(self):
+        twin = self.write("twin.json", {"name": "h100-sxm", "device": e2e.description(multiProcessorCount=66)})
+        self.assertOneLine(self.decide("--cudnn", e2e.need(e2e.NEW).name, "--device", f"h100-sxm,{twin}"), 2, "h100-sxm")
+        self.assertStatus(self.decide("--cudnn", e2e.NEW, "--device", "h100-sxm,h100-sxm", "-o", self.path("r")), 0)
+        self.assertEqual(len(e2e.Record(self.path("r")).rows), 1)
+
+    def test_two_folders_with_one_build_are_refused(self):
+        build = e2e.need(e2e.NEW)
+        for name in ("libcudnn.so.9", "libcudnn_graph.so.9", "libcudnn_engines_runtime_compiled.so.9"):
+            os.symlink(os.path.join(build.dir, name), self.path(name))
+        self.assertOneLine(self.decide("--cudnn", f"{e2e.NEW},{self.folder}"), 2, self.folder, build.dir)
+
+    def test_of_places_to_write(self):
+        e2e.need(e2e.NEW)
+        self.assertOneLine(self.decide("--cudnn", e2e.NEW, "-o", self.path("none", "r")), 3, self.path("none", "r"))
+        self.assertOneLine(self.decide("--cudnn", e2e.NEW, "-o", "/dev/full", "--overwrite"), 3, "/dev/full", "No space left")
+
+    def test_a_disk_that_fills_up_is_3_and_loses_no_row(self):
+        command = ["decide", "smoke", "--cudnn", e2e.need(e2e.NEW).name, "-o", self.path("r")]
+        limited = subprocess.run([e2e.FACTS, *command], env=e2e.environment(), capture_output=True, text=True, check=False,
+                                 preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (65536, 65536)))
+        self.assertEqual(limited.returncode, 3, limited.stderr)
+        self.assertEqual(len(limited.stderr.splitlines()), 1, limited.stderr)
+        self.assertIn(self.path("r"), limited.stderr)
+        before = e2e.Record(self.path("r"))
+        self.assertGreater(len(before.rows), 20)
+        self.assertStatus(e2e.facts(*command, "--resume"), 0)
+        after = e2e.Record(self.path("r"))
+        self.assertEqual(after.rows[:len(before.rows)], before.rows)
+        self.assertEqual(len(after.rows), len(after.by("case", "config")))
+        self.assertEqual({row["case"] for row in after.rows}, set(e2e.facts("list", "smoke").out.splitlines()))
+
+    def test_a_gpu_that_is_not_here_is_inconclusive_and_3(self):
+        if os.path.exists("/dev/nvidia0"):
+            return
+        done = self.decide("--cudnn", e2e.need(e2e.NEW).name, "--device", "0", "-o", self.path("r"))
+        self.assertStatus(done, 3)
+        self.assertEqual([(row["verdict"], row["reason"]["class"]) for row in e2e.Record(self.path("r")).rows], [("inconclusive", "environment")])
+
+    def test_no_command_ever_shows_a_traceback(self):
+        for arguments in (("report",), ("report", "/dev/null", "-o", self.path("p")), ("cudnn",), ("cudnn", "bogus"), ("cudnn", "path", "x"),
+                          ("cudnn", "install", "9.99.0"), ("cudnn", "remove", "9.99.0"), ("merge",), ("repro",), ("run", "x"), ("doctor", "x")):
+            with self.subTest(arguments=arguments):
+                done = e2e.facts(*arguments)
+                self.assertIn(done.status, (2, 3, 5), done.text)
+                self.assertNotRegex(done.text, re.compile(r"Traceback|Assertion|core dumped"))
+                self.assertTrue(done.err.strip(), arguments)
+
+
+if __name__ == "__main__":
+    e2e.main()
