@@ -16,6 +16,7 @@ static const char *word_of(facts_verdict verdict, bool decided)
 
 static void print_target(const facts_tally *tally, size_t t, bool decided, FILE *out)
 {
+    decided = decided || tally->targets[t].kind == FACTS_TARGET_DESCRIBED;
     size_t counts[FACTS_VERDICT_COUNT + 1] = { 0 };
     for (size_t work = 0; work < tally->work_count; work++)
         counts[facts_tally_cell(tally, t, work)->verdict]++;

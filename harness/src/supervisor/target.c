@@ -22,20 +22,33 @@ void facts_device_label(char *out, size_t capacity, const char *device_name)
     out[n] = '\0';
 }
 
-static bool add(facts_targets *targets, const facts_target *target, facts_message *message)
+/* A record knows a target by its build's and its device's name: two that share both could not be told apart. */
+static int clash(const facts_target *a, const facts_target *b, facts_message *message)
 {
-    for (size_t i = 0; i < targets->count; i++)
-        if (strcmp(targets->at[i].build.name, target->build.name) == 0 && strcmp(targets->at[i].device, target->device) == 0 &&
-            strcmp(targets->at[i].described.json, target->described.json) == 0)
-            return true;
+    if (strcmp(a->described.json, b->described.json) != 0)
+        facts_say(message, "two descriptions are named %s; change the \"name\" in one of the files", a->device);
+    else
+        facts_say(message, "two folders hold a build %s: %s and %s; give one", a->build.name, a->build.dir, b->build.dir);
+    return 2;
+}
+
+static int add(facts_targets *targets, const facts_target *target, facts_message *message)
+{
+    for (size_t i = 0; i < targets->count; i++) {
+        const facts_target *other = &targets->at[i];
+        if (strcmp(other->build.name, target->build.name) != 0 || strcmp(other->device, target->device) != 0)
+            continue;
+        bool same = strcmp(other->described.json, target->described.json) == 0 && strcmp(other->build.dir, target->build.dir) == 0;
+        return same ? 0 : clash(other, target, message);
+    }
     facts_target *more = realloc(targets->at, (targets->count + 1) * sizeof *more);
     if (!more) {
         facts_say(message, "out of memory for targets");
-        return false;
+        return 3;
     }
     targets->at = more;
     more[targets->count++] = *target;
-    return true;
+    return 0;
 }
 
 static bool is_number(const char *text)
@@ -73,13 +86,12 @@ static int add_device(facts_targets *targets, const char *word, const facts_buil
     if (status != 0)
         return status;
     if (target.kind == FACTS_TARGET_CPU)
-        return add(targets, &target, message) ? 0 : 3;
-    for (size_t i = 0; i < builds->count; i++) {
+        return add(targets, &target, message);
+    for (size_t i = 0; i < builds->count && status == 0; i++) {
         target.build = builds->at[i];
-        if (!add(targets, &target, message))
-            return 3;
+        status = add(targets, &target, message);
     }
-    return 0;
+    return status;
 }
 
 /* True when some word of the list is not cpu: only then a build has to be there. */
