@@ -223,7 +223,7 @@ static bool read_inputs(merging *m)
         m->started[0] = '\0';
         errno = 0;
         if (!facts_record_read(m->request->in[i], take_line, m, &counts))
-            return refuse(m, 3, m->request->in[i], strerror(errno));
+            return refuse(m, 2, m->request->in[i], strerror(errno));
         if (!m->stop && counts.lines == counts.bad)
             return refuse(m, 2, m->request->in[i], "is not a record (no line could be read)");
     }

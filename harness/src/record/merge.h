@@ -24,8 +24,8 @@ typedef struct facts_merge_result {
     char what[1024]; /* what is missing, one line, or empty */
 } facts_merge_result;
 
-/* Returns 0; 2 (mixed suites, `out` exists, an input is `out`), 3 (cannot be read or written), 4 (written, but incomplete: result->what). One line
- * in `error` for 2 and 3. */
+/* Returns 0; 2 (an input that is not there or no record, mixed suites, `out` exists, an input is `out`), 3 (cannot be written), 4 (written, but
+ * incomplete: result->what). One line in `error` for 2 and 3. */
 int facts_merge(const facts_merge_request *request, facts_merge_result *result, char *error, size_t capacity);
 
 #endif
