@@ -294,6 +294,42 @@ Test(merge, what_could_not_be_read_or_has_no_row_makes_it_incomplete)
     join(2, false);
 }
 
+#define GPU_RUN(id, started, shard) "{\"run\":{\"id\":\"" id "\",\"suite_hash\":\"s\",\"started\":\"" started "\",\"cases\":2," shard \
+    "\"targets\":[{\"build\":\"B\",\"device\":\"gpu0\",\"kind\":\"gpu\"}]}}\n"
+#define GPU_TARGET(run, device) "{\"target\":{\"run\":\"" run "\",\"build\":\"B\",\"device\":\"" device "\",\"planned\":\"gpu0\"}}\n"
+#define GPU_ROW(name, device) "{\"case\":\"" name "\",\"build\":\"B\",\"device\":\"" device "\",\"verdict\":\"pass\"}\n"
+
+Test(merge, a_gpu_is_planned_by_number_and_answers_by_name)
+{
+    write_text(path, GPU_RUN("1", "1", "") GPU_TARGET("1", "h100") GPU_ROW("a", "h100") GPU_ROW("b", "h100"));
+    cr_expect_eq(join(0, false).rows, 2);
+    write_text(path, GPU_RUN("1", "1", "") GPU_TARGET("1", "h100") GPU_ROW("a", "h100"));
+    cr_expect_eq(join(4, false).missing, 1);
+    write_text(path, GPU_RUN("1", "1", "") GPU_TARGET("1", "h100"));
+    cr_expect_eq(join(4, false).missing, 2);
+    write_text(path, GPU_RUN("1", "1", ""));
+    cr_expect_eq(join(4, false).missing, 2, "a GPU that never said what it is");
+}
+
+#define OLD_TARGET(run, device) "{\"target\":{\"run\":\"" run "\",\"build\":\"B\",\"device\":\"" device "\"}}\n"
+
+Test(merge, a_target_line_without_its_number_is_the_only_gpu_of_the_plan)
+{
+    write_text(path, GPU_RUN("1", "1", "") OLD_TARGET("1", "h100") GPU_ROW("a", "h100") GPU_ROW("b", "h100"));
+    cr_expect_eq(join(0, false).rows, 2);
+    write_text(path, GPU_RUN("1", "1", "") OLD_TARGET("1", "h100") OLD_TARGET("1", "h200") GPU_ROW("a", "h100") GPU_ROW("b", "h100"));
+    cr_expect_eq(join(4, false).missing, 2, "which of the two was gpu0 is not known");
+}
+
+Test(merge, shards_of_one_kind_of_gpu_are_one_target)
+{
+    write_text(path, GPU_RUN("1", "1", "\"shard\":[1,2],") GPU_TARGET("1", "h100") GPU_ROW("a", "h100") GPU_RUN("2", "2", "\"shard\":[2,2],")
+                         GPU_TARGET("2", "h100") GPU_ROW("b", "h100"));
+    cr_expect_eq(join(0, false).rows, 2);
+    write_text(path, GPU_RUN("1", "1", "\"shard\":[1,2],") GPU_TARGET("1", "h100") GPU_ROW("a", "h100"));
+    cr_expect(strstr(join(4, false).what, "shard 2/2 of B on h100") != NULL);
+}
+
 Test(merge, an_input_that_is_the_output_is_refused)
 {
     char error[256];

@@ -17,12 +17,22 @@
 /* Rows are known by where they lie: a record may be larger than memory. `place` orders them as they came. */
 static const char schema[] = "create table run(id text primary key, suite text, started text, cases int, shard int, shards int,"
                              " file int, offset int, length int);"
-                             "create table pair(suite text, build text, device text, shard int, shards int);"
+                             "create table pair(run text, suite text, build text, device text, shard int, shards int);"
+                             "create table alias(run text, build text, device text, planned text);"
                              "create table other(place integer primary key, file int, offset int, length int);"
                              "create table start(name text, build text, device text, unique(name, build, device));"
                              "create table row(place integer primary key, name text, build text, device text, backend text, config int,"
                              " run text, asked int, started text, attempt int, file int, offset int, length int);"
                              "create index row_key on row(name, build, device, backend, config);";
+
+/* A GPU is planned by its number and answers by its name: its target line says both. Where that line says no number (records of 0.1.0's
+ * first days), it is the one device of its build that the plan does not name. */
+static const char named[] = "update pair set device = coalesce("
+                            "(select a.device from alias a where a.run = pair.run and a.build = pair.build and a.planned = pair.device),"
+                            "(select min(a.device) from alias a where a.run = pair.run and a.build = pair.build and a.planned = '' and not exists"
+                            " (select 1 from pair p where p.run = a.run and p.build = a.build and p.device = a.device)"
+                            " having count(distinct a.device) = 1),"
+                            " device) where device glob 'gpu[0-9]*'";
 
 /* Of the rows with one key, the one that was asked (not_run is a row of last resort), in the latest run, at the latest attempt. */
 static const char ranked[] = "create table kept as select place, name, build, device, run, file, offset, length from ("
@@ -34,7 +44,7 @@ typedef struct merging {
     const facts_merge_request *request;
     facts_merge_result *result;
     sqlite3 *db;
-    sqlite3_stmt *insert_run, *insert_pair, *insert_other, *insert_start, *insert_row;
+    sqlite3_stmt *insert_run, *insert_pair, *insert_alias, *insert_other, *insert_start, *insert_row;
     char *error;
     size_t capacity;
     int file;
@@ -75,7 +85,7 @@ static void bind_place(merging *m, sqlite3_stmt *statement, int at, const facts_
     sqlite3_bind_int64(statement, at + 2, (sqlite3_int64)line->length);
 }
 
-/* Every (build, device) of a run has to have all its cases. A GPU is named by its target line; until then it is not known. */
+/* Every (build, device) of a run has to have all its cases. */
 static bool add_pairs(merging *m, const facts_line *line, int64_t shard, int64_t shards)
 {
     facts_slice elements[256];
@@ -90,15 +100,15 @@ static bool add_pairs(merging *m, const facts_line *line, int64_t shard, int64_t
         if (!facts_scan_object(elements[i].at, elements[i].length, members, 8, &n))
             continue;
         n = n < 8 ? n : 8;
-        if (facts_slice_is(facts_member_find(members, n, "kind"), "gpu") ||
-            !facts_slice_string(facts_member_find(members, n, "build"), build, sizeof build) ||
+        if (!facts_slice_string(facts_member_find(members, n, "build"), build, sizeof build) ||
             !facts_slice_string(facts_member_find(members, n, "device"), device, sizeof device))
             continue;
-        bind(m->insert_pair, 1, m->suite);
-        bind(m->insert_pair, 2, build);
-        bind(m->insert_pair, 3, device);
-        sqlite3_bind_int64(m->insert_pair, 4, shard);
-        sqlite3_bind_int64(m->insert_pair, 5, shards);
+        bind(m->insert_pair, 1, m->run);
+        bind(m->insert_pair, 2, m->suite);
+        bind(m->insert_pair, 3, build);
+        bind(m->insert_pair, 4, device);
+        sqlite3_bind_int64(m->insert_pair, 5, shard);
+        sqlite3_bind_int64(m->insert_pair, 6, shards);
         if (!step(m, m->insert_pair))
             return false;
     }
@@ -171,6 +181,19 @@ static bool take_row(merging *m, const facts_line *line)
     return step(m, s);
 }
 
+static bool take_target(merging *m, const facts_line *line)
+{
+    static const char *const keys[] = { "run", "build", "device", "planned" };
+    bool whole = true;
+    for (int i = 0; i < 4 && whole; i++) {
+        char text[128] = "";
+        whole = facts_slice_string(facts_line_get(line, keys[i]), text, sizeof text) || i == 3;
+        bind(m->insert_alias, i + 1, text);
+    }
+    bind_place(m, m->insert_other, 1, line);
+    return (!whole || step(m, m->insert_alias)) && step(m, m->insert_other);
+}
+
 static bool take_line(void *context, const facts_line *line)
 {
     merging *m = context;
@@ -178,6 +201,7 @@ static bool take_line(void *context, const facts_line *line)
     switch (line->kind) {
     case FACTS_LINE_RUN: return take_run(m, line);
     case FACTS_LINE_ROW: return take_row(m, line);
+    case FACTS_LINE_TARGET: return take_target(m, line);
     case FACTS_LINE_START: return !take_key(m->insert_start, line, name) || step(m, m->insert_start);
     case FACTS_LINE_END: return true; /* the whole gets its own */
     case FACTS_LINE_BAD: m->result->bad_lines++; return true;
@@ -192,7 +216,8 @@ static bool prepare(merging *m)
         const char *text;
     } const all[] = {
         { &m->insert_run, "insert or ignore into run values(?,?,?,?,?,?,?,?,?)" },
-        { &m->insert_pair, "insert into pair values(?,?,?,?,?)" },
+        { &m->insert_pair, "insert into pair values(?,?,?,?,?,?)" },
+        { &m->insert_alias, "insert into alias values(?,?,?,?)" },
         { &m->insert_other, "insert into other(file, offset, length) values(?,?,?)" },
         { &m->insert_start, "insert or ignore into start values(?,?,?)" },
         { &m->insert_row, "insert into row(name, build, device, backend, config, run, asked, started, attempt, file, offset, length)"
@@ -227,7 +252,7 @@ static bool read_inputs(merging *m)
         if (!m->stop && counts.lines == counts.bad)
             return refuse(m, 2, m->request->in[i], "is not a record (no line could be read)");
     }
-    if (!m->stop && sqlite3_exec(m->db, ranked, NULL, NULL, NULL) != SQLITE_OK)
+    if (!m->stop && (sqlite3_exec(m->db, named, NULL, NULL, NULL) != SQLITE_OK || sqlite3_exec(m->db, ranked, NULL, NULL, NULL) != SQLITE_OK))
         return refuse(m, 3, "merge", sqlite3_errmsg(m->db));
     return !m->stop;
 }
@@ -381,7 +406,7 @@ int facts_merge(const facts_merge_request *request, facts_merge_result *result, 
     *result = (facts_merge_result){ 0 };
     if (prepare(&m) && read_inputs(&m) && write_output(&m))
         m.status = result->complete ? 0 : 4;
-    sqlite3_stmt *all[] = { m.insert_run, m.insert_pair, m.insert_other, m.insert_start, m.insert_row };
+    sqlite3_stmt *all[] = { m.insert_run, m.insert_pair, m.insert_alias, m.insert_other, m.insert_start, m.insert_row };
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         sqlite3_finalize(all[i]);
     sqlite3_close(m.db);

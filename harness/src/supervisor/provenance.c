@@ -142,7 +142,7 @@ static void prove(uv_work_t *work)
 
 static void compose(const proof *p, facts_text *out)
 {
-    static const char *const ours[] = { "run", "build", "device", "origin", "described_from", "libraries" };
+    static const char *const ours[] = { "run", "build", "device", "planned", "origin", "described_from", "libraries" };
     facts_member members[FACTS_ROW_MEMBERS];
     size_t count;
     const facts_target_state *state = &p->run->targets[p->target];
@@ -150,6 +150,11 @@ static void compose(const proof *p, facts_text *out)
     facts_text_member(out, "run", p->run->order->run_id);
     facts_text_member(out, "build", state->target->build.name);
     facts_text_member(out, "device", state->device);
+    if (state->target->kind == FACTS_TARGET_GPU) {
+        char planned[16]; /* its name in the run's targets, before it said what it is */
+        snprintf(planned, sizeof planned, "gpu%d", state->target->ordinal);
+        facts_text_member(out, "planned", planned);
+    }
     facts_text_member(out, "origin", facts_origin_name(state->target->build.origin));
     if (state->target->kind == FACTS_TARGET_DESCRIBED)
         facts_text_member(out, "described_from", state->target->described.source);

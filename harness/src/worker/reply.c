@@ -6,6 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Of a double: they identify every float, and what is measured has no more. */
+#define DIGITS 9
+
 static int channel = -1;
 
 bool facts_reply_open(void)
@@ -30,7 +33,7 @@ static void put(const char *text, size_t length)
 
 void facts_reply(json_t *object)
 {
-    char *text = object ? json_dumps(object, JSON_COMPACT) : NULL;
+    char *text = object ? json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(DIGITS)) : NULL;
     size_t length = text ? strlen(text) : 0;
     json_decref(object);
     if (!text)
