@@ -44,8 +44,9 @@ class Done:
         self.text = self.out + self.err
 
 
-def facts(*arguments, timeout=120, **more):
-    return Done(subprocess.run([FACTS, *arguments], capture_output=True, text=True, errors="replace", timeout=timeout, env=environment(**more)))
+def facts(*arguments, timeout=120, cwd=None, **more):
+    return Done(subprocess.run([FACTS, *arguments], capture_output=True, text=True, errors="replace", timeout=timeout, cwd=cwd,
+                               env=environment(**more)))
 
 
 def installed():

@@ -1,0 +1,114 @@
+"""kill -9 of real workers, and of the supervisor, in the middle of real decisions: it costs the row in hand and nothing else."""
+import os
+import random
+import signal
+import subprocess
+import time
+
+import e2e
+
+BUILDS = ",".join(e2e.CI_BUILDS)
+
+
+def children(pid):
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+            return [int(word) for word in file.read().split()]
+    except OSError:
+        return []
+
+
+def is_dead(pid):
+    """Gone, or a zombie that nobody has buried yet."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] in "ZX"
+    except OSError:
+        return True
+
+
+def answer(row):
+    return row["verdict"], tuple((e["mode"], e["index"], e["config"]) for e in row.get("engines", ()))
+
+
+class Deaths(e2e.TestCase):
+    def start(self, *more):
+        command = [e2e.FACTS, "decide", "smoke", "--cudnn", BUILDS, "--device", "h100-sxm", "-j", "2", "-o", self.path("r"), *more]
+        return subprocess.Popen(command, env=e2e.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def rows(self):
+        """By target, case and configuration; there are no two of one."""
+        record = e2e.Record(self.path("r"))
+        rows = {}
+        for row in record.rows:
+            key = row["build"], row["case"], row.get("config", 0)
+            self.assertNotIn(key, rows)
+            rows[key] = row
+        return record, rows
+
+    def undisturbed(self):
+        with self.start() as program:
+            _, err = program.communicate(timeout=60)
+        self.assertEqual(program.returncode, 0, err)
+        _, rows = self.rows()
+        os.unlink(self.path("r"))
+        return rows
+
+    @classmethod
+    def setUpClass(cls):
+        for name in e2e.CI_BUILDS:
+            e2e.need(name)
+
+    def test_of_workers_cost_one_row_each(self):
+        whole = self.undisturbed()
+        chance, kills = random.Random(5), 0
+        with self.start() as program:
+            while program.poll() is None and kills < 10:
+                time.sleep(chance.uniform(0.02, 0.2))
+                workers = children(program.pid)
+                if workers:
+                    try:
+                        os.kill(chance.choice(workers), signal.SIGKILL)
+                        kills += 1
+                    except ProcessLookupError:
+                        pass
+            out, err = program.communicate(timeout=90)
+        record, rows = self.rows()
+        lost = [row for row in rows.values() if row["verdict"] in ("crash", "exit_crash")]
+        self.assertGreater(kills, 4)
+        self.assertLessEqual(len(lost), kills)
+        self.assertGreater(len(lost), 0)
+        self.assertEqual(program.returncode, 1, out[-1500:] + err[-500:])
+        self.assertEqual({key[:2] for key in rows}, {key[:2] for key in whole})
+        for key, row in rows.items():
+            if row in lost:
+                self.assertEqual((row["reason"]["status"], row["signal"]) if row["verdict"] == "crash" else (), ("SIGKILL", 9) if row["verdict"] == "crash" else ())
+            else:
+                self.assertEqual(answer(row), answer(whole[key]), key)
+        self.assertIs(record.ends[0]["complete"], True)
+        self.assertEqual(record.bad, 0)
+
+    def test_of_the_supervisor_and_resume_give_the_rows_of_an_unbroken_run(self):
+        whole = self.undisturbed()
+        chance = random.Random(6)
+        for attempt in range(3):
+            with self.start(*(["--resume"] if attempt else [])) as program:
+                time.sleep(chance.uniform(0.25, 0.45))
+                workers = children(program.pid)
+                program.kill()
+                program.communicate(timeout=30)
+            deadline = time.monotonic() + 5
+            while not all(is_dead(pid) for pid in workers) and time.monotonic() < deadline:
+                time.sleep(0.02)
+            self.assertTrue(all(is_dead(pid) for pid in workers), "workers outlive their supervisor")
+        with self.start("--resume") as program:
+            out, err = program.communicate(timeout=60)
+        self.assertEqual(program.returncode, 0, out[-1500:] + err[-500:])
+        record, rows = self.rows()
+        self.assertGreater(len(record.runs), 2)
+        self.assertEqual({key: answer(row) for key, row in rows.items()}, {key: answer(row) for key, row in whole.items()})
+        self.assertIs(record.ends[-1]["complete"], True)
+
+
+if __name__ == "__main__":
+    e2e.main()
