@@ -1,4 +1,10 @@
 /* facts decide and facts run: the same road, to the answer or on to the numbers. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "commands.h"
 
 #define FINDINGS_SHOWN 20
@@ -16,11 +22,41 @@ static int check(const facts_options *options)
     return FACTS_EXIT_OK;
 }
 
+/* Plans are code: a worker keeps and takes them only where nobody else can put one. Elsewhere it would compile and keep nothing,
+ * without a word. */
+static int open_plan_dir(char out[FACTS_PATH], const char *path)
+{
+    struct stat info;
+    if ((mkdir(path, 0700) != 0 && errno != EEXIST) || lstat(path, &info) != 0) {
+        fprintf(stderr, "facts: --plan-dir %s: %s\n", path, strerror(errno));
+        return FACTS_EXIT_ENVIRONMENT;
+    }
+    if (!S_ISDIR(info.st_mode) || info.st_uid != geteuid() || (info.st_mode & 022)) {
+        fprintf(stderr, "facts: --plan-dir %s: must be a folder of your own, no link, that nobody else may write to (chmod go-w)\n",
+                path);
+        return FACTS_EXIT_ENVIRONMENT;
+    }
+    char *real = realpath(path, NULL);
+    int status = real && strlen(real) < FACTS_PATH ? FACTS_EXIT_OK : FACTS_EXIT_ENVIRONMENT;
+    if (status == FACTS_EXIT_OK)
+        strcpy(out, real);
+    else
+        fprintf(stderr, "facts: --plan-dir %s: %s\n", path, real ? "too long" : strerror(errno));
+    free(real);
+    return status;
+}
+
 static int batch(const facts_invocation *call, facts_task task, const char *devices)
 {
     const facts_options *o = call->options;
-    facts_session s = { .options = o, .task = task, .argc = call->argc, .argv = call->argv, .keep_record = true };
+    char plans[FACTS_PATH];
+    facts_options options = *o;
+    facts_session s = { .options = &options, .task = task, .argc = call->argc, .argv = call->argv, .keep_record = true };
     int status = check(o);
+    if (status == FACTS_EXIT_OK && o->plan_dir) {
+        status = open_plan_dir(plans, o->plan_dir);
+        options.plan_dir = plans;
+    }
     if (status == FACTS_EXIT_OK)
         status = facts_session_cases(&s, o->words, o->word_count);
     if (status == FACTS_EXIT_OK)
