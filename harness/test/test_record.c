@@ -37,12 +37,37 @@ TestSuite(record, .init = set_up, .fini = tear_down);
 TestSuite(merge, .init = set_up, .fini = tear_down);
 
 static const char *const objects[] = {
-    "{}", " { } ", "{\"a\":1}", "{\"a\":-0.5e+3,\"b\":[1,[2,{}],\"x\"],\"c\":null,\"d\":true,\"e\":false}", "{\"\\u00e9\\ud83d\\ude00\\n\":\"\xc3\xa9\"}",
+    "{}",
+    " { } ",
+    "{\"a\":1}",
+    "{\"a\":-0.5e+3,\"b\":[1,[2,{}],\"x\"],\"c\":null,\"d\":true,\"e\":false}",
+    "{\"\\u00e9\\ud83d\\ude00\\n\":\"\xc3\xa9\"}",
 };
 static const char *const not_objects[] = {
-    "",        "{",          "}",           "[]",         "{\"a\"}",        "{\"a\":}",       "{\"a\":1,}",    "{\"a\":01}",    "{\"a\":1.}",
-    "{\"a\":+1}", "{\"a\":tru}", "{\"a\":1}x", "{'a':1}",   "{\"a\":\"\n\"}", "{\"a\":\"\\x\"}", "{\"a\":\"\\ud800\"}", "{\"a\":\"\xff\"}",
-    "{\"a\":\"\xc0\x80\"}", "{\"a\":\"\xed\xa0\x80\"}", "{\"a\":\"b}", "{\"a\":1 \"b\":2}", "{\"a\":-}", "{\"a\":1e}", "{\"a\":\"\\u12\"}",
+    "",
+    "{",
+    "}",
+    "[]",
+    "{\"a\"}",
+    "{\"a\":}",
+    "{\"a\":1,}",
+    "{\"a\":01}",
+    "{\"a\":1.}",
+    "{\"a\":+1}",
+    "{\"a\":tru}",
+    "{\"a\":1}x",
+    "{'a':1}",
+    "{\"a\":\"\n\"}",
+    "{\"a\":\"\\x\"}",
+    "{\"a\":\"\\ud800\"}",
+    "{\"a\":\"\xff\"}",
+    "{\"a\":\"\xc0\x80\"}",
+    "{\"a\":\"\xed\xa0\x80\"}",
+    "{\"a\":\"b}",
+    "{\"a\":1 \"b\":2}",
+    "{\"a\":-}",
+    "{\"a\":1e}",
+    "{\"a\":\"\\u12\"}",
 };
 
 Test(scan, takes_what_a_json_library_takes_and_nothing_else)
@@ -91,7 +116,9 @@ Test(scan, more_members_than_room_are_counted_not_written)
 
 Test(scan, strings_come_back_as_they_were)
 {
-    const char *texts[] = { "", "plain", "quote \" back \\ slash", "tab\tline\nend", "\x01\x1f\x7f", "\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80" };
+    const char *texts[] = {
+        "", "plain", "quote \" back \\ slash", "tab\tline\nend", "\x01\x1f\x7f", "\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80"
+    };
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         facts_text text = { 0 };
         char back[128];
@@ -140,8 +167,9 @@ Test(record, lines_know_their_kind)
 {
     size_t kinds[FACTS_LINE_BAD + 1] = { 0 };
     facts_read_counts counts;
-    write_text(path, "{\"run\":{\"id\":\"1\"}}\n{\"target\":{}}\n{\"start\":{}}\n{\"case\":\"a\",\"verdict\":\"pass\",\"run\":\"1\"}\n"
-                     "{\"end\":{}}\n{\"later\":1}\nnot json\n\n{\"case\":\"b\",\"verd");
+    write_text(path,
+               "{\"run\":{\"id\":\"1\"}}\n{\"target\":{}}\n{\"start\":{}}\n{\"case\":\"a\",\"verdict\":\"pass\",\"run\":\"1\"}\n"
+               "{\"end\":{}}\n{\"later\":1}\nnot json\n\n{\"case\":\"b\",\"verd");
     cr_assert(facts_record_read(path, count_rows, kinds, &counts));
     cr_expect_eq(kinds[FACTS_LINE_RUN], 1);
     cr_expect_eq(kinds[FACTS_LINE_TARGET], 1);
@@ -219,7 +247,9 @@ Test(record, every_verdict_reads_back)
     cr_expect_not(facts_verdict_is_finding(FACTS_VERDICT_MISTRUSTED));
 }
 
-#define RUN(id, suite, started) "{\"run\":{\"id\":\"" id "\",\"suite_hash\":\"" suite "\",\"started\":\"" started "\",\"cases\":1,\"targets\":[{\"build\":\"B\",\"device\":\"D\",\"kind\":\"described\"}]}}\n"
+#define RUN(id, suite, started)                                                                                                    \
+    "{\"run\":{\"id\":\"" id "\",\"suite_hash\":\"" suite "\",\"started\":\"" started                                              \
+    "\",\"cases\":1,\"targets\":[{\"build\":\"B\",\"device\":\"D\",\"kind\":\"described\"}]}}\n"
 #define ROW(name, verdict, rest) "{\"case\":\"" name "\",\"build\":\"B\",\"device\":\"D\",\"verdict\":\"" verdict "\"" rest "}\n"
 
 static facts_merge_result join(int expected, bool force)
@@ -227,8 +257,8 @@ static facts_merge_result join(int expected, bool force)
     char error[256] = "";
     facts_merge_result result;
     const char *in[] = { path };
-    int status = facts_merge(&(facts_merge_request){ .out = other, .in = in, .in_count = 1, .force = force, .overwrite = true }, &result, error,
-                             sizeof error);
+    int status = facts_merge(&(facts_merge_request){ .out = other, .in = in, .in_count = 1, .force = force, .overwrite = true },
+                             &result, error, sizeof error);
     cr_expect_eq(status, expected, "%d: %s %s", status, error, result.what);
     return result;
 }
@@ -254,7 +284,8 @@ Test(merge, the_latest_attempt_stays)
     write_text(path, RUN("1", "s", "2026-01-01") ROW("a", "crash", ",\"attempt\":1") ROW("a", "pass", ",\"attempt\":2"));
     cr_expect_eq(join(0, false).older, 1);
     cr_expect_str_eq(kept_verdict(verdict), "pass");
-    write_text(path, RUN("2", "s", "2026-02-01") ROW("a", "wrong", ",\"attempt\":1") RUN("1", "s", "2026-01-01") ROW("a", "pass", ",\"attempt\":9"));
+    write_text(path, RUN("2", "s", "2026-02-01") ROW("a", "wrong", ",\"attempt\":1") RUN("1", "s", "2026-01-01")
+                         ROW("a", "pass", ",\"attempt\":9"));
     cr_expect_eq(join(0, false).rows, 1);
     cr_expect_str_eq(kept_verdict(verdict), "wrong");
 }
@@ -294,9 +325,11 @@ Test(merge, what_could_not_be_read_or_has_no_row_makes_it_incomplete)
     join(2, false);
 }
 
-#define GPU_RUN(id, started, shard) "{\"run\":{\"id\":\"" id "\",\"suite_hash\":\"s\",\"started\":\"" started "\",\"cases\":2," shard \
+#define GPU_RUN(id, started, shard)                                                                                                \
+    "{\"run\":{\"id\":\"" id "\",\"suite_hash\":\"s\",\"started\":\"" started "\",\"cases\":2," shard                              \
     "\"targets\":[{\"build\":\"B\",\"device\":\"gpu0\",\"kind\":\"gpu\"}]}}\n"
-#define GPU_TARGET(run, device) "{\"target\":{\"run\":\"" run "\",\"build\":\"B\",\"device\":\"" device "\",\"planned\":\"gpu0\"}}\n"
+#define GPU_TARGET(run, device)                                                                                                    \
+    "{\"target\":{\"run\":\"" run "\",\"build\":\"B\",\"device\":\"" device "\",\"planned\":\"gpu0\"}}\n"
 #define GPU_ROW(name, device) "{\"case\":\"" name "\",\"build\":\"B\",\"device\":\"" device "\",\"verdict\":\"pass\"}\n"
 
 Test(merge, a_gpu_is_planned_by_number_and_answers_by_name)
@@ -317,14 +350,15 @@ Test(merge, a_target_line_without_its_number_is_the_only_gpu_of_the_plan)
 {
     write_text(path, GPU_RUN("1", "1", "") OLD_TARGET("1", "h100") GPU_ROW("a", "h100") GPU_ROW("b", "h100"));
     cr_expect_eq(join(0, false).rows, 2);
-    write_text(path, GPU_RUN("1", "1", "") OLD_TARGET("1", "h100") OLD_TARGET("1", "h200") GPU_ROW("a", "h100") GPU_ROW("b", "h100"));
+    write_text(path,
+               GPU_RUN("1", "1", "") OLD_TARGET("1", "h100") OLD_TARGET("1", "h200") GPU_ROW("a", "h100") GPU_ROW("b", "h100"));
     cr_expect_eq(join(4, false).missing, 2, "which of the two was gpu0 is not known");
 }
 
 Test(merge, shards_of_one_kind_of_gpu_are_one_target)
 {
-    write_text(path, GPU_RUN("1", "1", "\"shard\":[1,2],") GPU_TARGET("1", "h100") GPU_ROW("a", "h100") GPU_RUN("2", "2", "\"shard\":[2,2],")
-                         GPU_TARGET("2", "h100") GPU_ROW("b", "h100"));
+    write_text(path, GPU_RUN("1", "1", "\"shard\":[1,2],") GPU_TARGET("1", "h100") GPU_ROW("a", "h100")
+                         GPU_RUN("2", "2", "\"shard\":[2,2],") GPU_TARGET("2", "h100") GPU_ROW("b", "h100"));
     cr_expect_eq(join(0, false).rows, 2);
     write_text(path, GPU_RUN("1", "1", "\"shard\":[1,2],") GPU_TARGET("1", "h100") GPU_ROW("a", "h100"));
     cr_expect(strstr(join(4, false).what, "shard 2/2 of B on h100") != NULL);
@@ -336,5 +370,7 @@ Test(merge, an_input_that_is_the_output_is_refused)
     facts_merge_result result;
     const char *in[] = { path };
     write_text(path, RUN("1", "s", "1") ROW("a", "pass", ""));
-    cr_expect_eq(facts_merge(&(facts_merge_request){ .out = path, .in = in, .in_count = 1, .overwrite = true }, &result, error, sizeof error), 2);
+    cr_expect_eq(facts_merge(&(facts_merge_request){ .out = path, .in = in, .in_count = 1, .overwrite = true }, &result, error,
+                             sizeof error),
+                 2);
 }

@@ -13,6 +13,9 @@
 
 #include "../record/text.h"
 
+#define GROUPS_MAX 256
+#define GROUP_TEXT_MAX 400
+
 bool facts_suite_dir(char out[FACTS_PATH])
 {
     if (facts_home_path("cases", out))
@@ -60,8 +63,8 @@ static bool keep_names(facts_session *s)
         facts_case_name(&planned->c, name);
         if (!in_shard(s->options, name))
             continue;
-        s->work[s->work_count++] = (facts_work){ .group = planned->group ? planned->group : "",
-                                                   .expect = planned->expect ? planned->expect : "" };
+        s->work[s->work_count++] =
+            (facts_work){ .group = planned->group ? planned->group : "", .expect = planned->expect ? planned->expect : "" };
         facts_text_add(&names, name, strlen(name) + 1);
     }
     s->names = names.data;
@@ -179,6 +182,29 @@ static void add_targets(const facts_session *s, facts_text *line)
     facts_text_puts(line, "],");
 }
 
+/* Each group of the suite with why it exists: bounded, because a record's line is. */
+static void add_groups(const facts_session *s, facts_text *line)
+{
+    const char *seen[GROUPS_MAX];
+    size_t count = 0;
+    facts_text_puts(line, "\"groups\":{");
+    for (size_t i = 0; i < s->all_count && count < GROUPS_MAX; i++) {
+        const facts_planned *planned = facts_cases_at(s->cases, i);
+        bool known = !planned->group || !*planned->group;
+        for (size_t k = count; k > 0 && !known; k--)
+            known = strcmp(seen[k - 1], planned->group) == 0;
+        if (known)
+            continue;
+        const char *why = planned->why ? planned->why : "";
+        facts_text_puts(line, count ? "," : "");
+        facts_text_json(line, planned->group, strnlen(planned->group, GROUP_TEXT_MAX));
+        facts_text_puts(line, ":");
+        facts_text_json(line, why, strnlen(why, GROUP_TEXT_MAX));
+        seen[count++] = planned->group;
+    }
+    facts_text_puts(line, "},");
+}
+
 static bool write_run(facts_session *s, const char *started)
 {
     static const char *const tasks[] = { "decide", "plan", "run" };
@@ -199,6 +225,7 @@ static bool write_run(facts_session *s, const char *started)
     if (s->options->shards)
         facts_text_format(&line, "\"shard\":[%d,%d],", s->options->shard, s->options->shards);
     add_targets(s, &line);
+    add_groups(s, &line);
     facts_text_close(&line);
     facts_text_puts(&line, "}");
     bool ok = !line.failed && facts_writer_line(s->writer, line.data, line.length);
@@ -232,10 +259,10 @@ static int open_record(facts_session *s)
 static void on_row(void *context, const facts_outcome *outcome)
 {
     facts_session *s = context;
-    facts_tally_add(&s->tally, outcome->target, outcome->work, outcome->line, outcome->verdict, outcome->unexpected);
+    facts_tally_add(&s->tally, outcome->target, outcome->work, outcome->line, outcome->verdict, outcome->expected);
     s->progress.yes += outcome->verdict == FACTS_VERDICT_PASS;
     s->progress.no += outcome->verdict == FACTS_VERDICT_UNSUPPORTED;
-    s->progress.findings += outcome->unexpected;
+    s->progress.findings += outcome->expected->unexpected;
     if (s->options->json) {
         fwrite(outcome->text, 1, outcome->length, stdout);
         fputc('\n', stdout);
@@ -307,8 +334,8 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const index_entry *)a)->name, ((const index_entry *)b)->name);
 }
 
-/* A row of the record, this run's or an earlier one's. Of a case asked twice the later rows count: the first row of an attempt that follows a
- * finished case starts it anew. */
+/* A row of the record, this run's or an earlier one's. Of a case asked twice the later rows count: the first row of an attempt that
+ * follows a finished case starts it anew. */
 static bool recount_row(void *context, const facts_line *line)
 {
     recount *r = context;
@@ -327,7 +354,7 @@ static bool recount_row(void *context, const facts_line *line)
             continue;
         facts_expected_row expected = { .unexpected = false };
         expect(s, t, found->work, verdict, line, &expected);
-        facts_tally_add(&s->tally, t, found->work, line, verdict, expected.unexpected);
+        facts_tally_add(&s->tally, t, found->work, line, verdict, &expected);
     }
     return true;
 }

@@ -11,7 +11,7 @@ bool facts_tally_init(facts_tally *out, const facts_target *targets, size_t targ
     if (!out->cells || !out->texts)
         return false;
     for (size_t i = 0; i < target_count * work_count; i++)
-        out->cells[i].verdict = FACTS_VERDICT_COUNT;
+        out->cells[i].verdict = out->cells[i].news = FACTS_VERDICT_COUNT;
     return true;
 }
 
@@ -26,13 +26,20 @@ void facts_tally_free(facts_tally *tally)
 static int weight(uint8_t verdict)
 {
     switch (verdict) {
-    case FACTS_VERDICT_COUNT: return -1;
-    case FACTS_VERDICT_NOT_RUN: return 0;
-    case FACTS_VERDICT_PASS: return 1;
-    case FACTS_VERDICT_UNSUPPORTED: return 2;
-    case FACTS_VERDICT_MISTRUSTED: return 3;
-    case FACTS_VERDICT_INCONCLUSIVE: return 4;
-    default: return 5;
+    case FACTS_VERDICT_COUNT:
+        return -1;
+    case FACTS_VERDICT_NOT_RUN:
+        return 0;
+    case FACTS_VERDICT_PASS:
+        return 1;
+    case FACTS_VERDICT_UNSUPPORTED:
+        return 2;
+    case FACTS_VERDICT_MISTRUSTED:
+        return 3;
+    case FACTS_VERDICT_INCONCLUSIVE:
+        return 4;
+    default:
+        return 5;
     }
 }
 
@@ -79,17 +86,75 @@ static uint32_t read_engines(facts_tally *tally, const facts_line *row)
     return facts_intern_id(tally->texts, list);
 }
 
-void facts_tally_add(facts_tally *tally, size_t target, size_t work, const facts_line *row, facts_verdict verdict, bool unexpected)
+/* The tensors that are out of their bound: "dk, dv". */
+static void list_tensors(char *out, size_t capacity, const facts_line *row)
+{
+    facts_member tensors[16], members[24];
+    size_t count, n, used = 0;
+    facts_slice errors = facts_line_get(row, "errors");
+    out[0] = '\0';
+    if (!errors.at || !facts_scan_object(errors.at, errors.length, tensors, 16, &count))
+        return;
+    for (size_t i = 0; i < count && i < 16 && used < capacity; i++) {
+        if (!facts_scan_object(tensors[i].value.at, tensors[i].value.length, members, 24, &n))
+            continue;
+        facts_slice ratio = facts_member_find(members, n < 24 ? n : 24, "ratio");
+        if (!ratio.at || (*ratio.at != '"' && strtod(ratio.at, NULL) <= 1))
+            continue;
+        int wrote =
+            snprintf(out + used, capacity - used, "%s%.*s", used ? ", " : "", (int)tensors[i].key.length, tensors[i].key.at);
+        used += wrote > 0 ? (size_t)wrote : 0;
+    }
+}
+
+/* What is to be said of an unexpected row. */
+static uint32_t explain_news(facts_tally *tally, const facts_line *row, const char *expected, uint32_t reason)
+{
+    facts_member members[8];
+    size_t count;
+    char text[600], verdict[32] = "", link[256] = "";
+    if (facts_scan_object(expected, strlen(expected), members, 8, &count) && count <= 8) {
+        facts_slice_string(facts_member_find(members, count, "verdict"), verdict, sizeof verdict);
+        if (!facts_slice_string(facts_member_find(members, count, "link"), link, sizeof link))
+            facts_slice_string(facts_member_find(members, count, "reason"), link, sizeof link);
+        snprintf(text, sizeof text, "expected was %s (%s)", verdict, link);
+        return facts_intern_id(tally->texts, text);
+    }
+    if (reason)
+        return reason;
+    list_tensors(text, sizeof text, row);
+    return facts_intern_id(tally->texts, text);
+}
+
+static uint32_t read_link(facts_tally *tally, const char *expected)
+{
+    facts_member members[8];
+    size_t count;
+    char link[256];
+    if (!facts_scan_object(expected, strlen(expected), members, 8, &count) || count > 8 ||
+        !facts_slice_string(facts_member_find(members, count, "link"), link, sizeof link))
+        return 0;
+    return facts_intern_id(tally->texts, link);
+}
+
+void facts_tally_add(facts_tally *tally, size_t target, size_t work, const facts_line *row, facts_verdict verdict,
+                     const facts_expected_row *expected)
 {
     facts_cell *cell = &tally->cells[target * tally->work_count + work];
+    uint32_t reason = verdict == FACTS_VERDICT_PASS ? 0 : read_reason(tally, row);
     tally->rows++;
     if (cell->rows < UINT16_MAX)
         cell->rows++;
-    cell->unexpected |= unexpected;
     if (weight((uint8_t)verdict) > weight(cell->verdict)) {
         cell->verdict = (uint8_t)verdict;
-        cell->reason = verdict == FACTS_VERDICT_PASS ? 0 : read_reason(tally, row);
+        cell->reason = reason;
     }
+    if (expected->unexpected && weight((uint8_t)verdict) > weight(cell->news)) {
+        cell->news = (uint8_t)verdict;
+        cell->why = explain_news(tally, row, expected->json, reason);
+    }
+    if (!expected->unexpected && facts_verdict_is_finding(verdict) && !cell->known)
+        cell->known = read_link(tally, expected->json);
     if (!cell->engines)
         cell->engines = read_engines(tally, row);
 }
@@ -111,37 +176,14 @@ size_t facts_tally_unexpected(const facts_tally *tally)
 {
     size_t n = 0;
     for (size_t i = 0; i < tally->target_count * tally->work_count; i++)
-        n += tally->cells[i].unexpected;
+        n += tally->cells[i].news != FACTS_VERDICT_COUNT;
     return n;
 }
 
-static void print_repro(const facts_target *target, const char *name, FILE *out)
+size_t facts_tally_known(const facts_tally *tally)
 {
-    fprintf(out, "facts repro '%s'", name);
-    if (target->kind != FACTS_TARGET_CPU)
-        fprintf(out, " --cudnn %s", target->build.name);
-    if (target->kind == FACTS_TARGET_GPU)
-        fprintf(out, " --device %d\n", target->ordinal);
-    else
-        fprintf(out, " --device %s\n", target->device);
-}
-
-void facts_print_findings(const facts_tally *tally, size_t most, FILE *out)
-{
-    size_t all = facts_tally_unexpected(tally), shown = 0;
-    if (!all)
-        return;
-    fprintf(out, "\n%zu finding%s:\n", all, all == 1 ? "" : "s");
-    for (size_t work = 0; work < tally->work_count; work++)
-        for (size_t t = 0; t < tally->target_count; t++) {
-            const facts_cell *cell = facts_tally_cell(tally, t, work);
-            if (!cell->unexpected || shown >= most)
-                continue;
-            shown++;
-            const char *reason = facts_intern_text(tally->texts, cell->reason);
-            fprintf(out, "  %s%s%.160s\n    ", facts_verdict_name(cell->verdict), *reason ? ": " : "", reason);
-            print_repro(&tally->targets[t], tally->work[work].name, out);
-        }
-    if (all > shown)
-        fprintf(out, "  and %zu more, in the record\n", all - shown);
+    size_t n = 0;
+    for (size_t i = 0; i < tally->target_count * tally->work_count; i++)
+        n += tally->cells[i].known != 0;
+    return n;
 }

@@ -15,24 +15,26 @@
 #include "writer.h"
 
 /* Rows are known by where they lie: a record may be larger than memory. `place` orders them as they came. */
-static const char schema[] = "create table run(id text primary key, suite text, started text, cases int, shard int, shards int,"
-                             " file int, offset int, length int);"
-                             "create table pair(run text, suite text, build text, device text, shard int, shards int);"
-                             "create table alias(run text, build text, device text, planned text);"
-                             "create table other(place integer primary key, file int, offset int, length int);"
-                             "create table start(name text, build text, device text, unique(name, build, device));"
-                             "create table row(place integer primary key, name text, build text, device text, backend text, config int,"
-                             " run text, asked int, started text, attempt int, file int, offset int, length int);"
-                             "create index row_key on row(name, build, device, backend, config);";
+static const char schema[] =
+    "create table run(id text primary key, suite text, started text, cases int, shard int, shards int,"
+    " file int, offset int, length int);"
+    "create table pair(run text, suite text, build text, device text, shard int, shards int);"
+    "create table alias(run text, build text, device text, planned text);"
+    "create table other(place integer primary key, file int, offset int, length int);"
+    "create table start(name text, build text, device text, unique(name, build, device));"
+    "create table row(place integer primary key, name text, build text, device text, backend text, config int,"
+    " run text, asked int, started text, attempt int, file int, offset int, length int);"
+    "create index row_key on row(name, build, device, backend, config);";
 
-/* A GPU is planned by its number and answers by its name: its target line says both. Where that line says no number (records of 0.1.0's
- * first days), it is the one device of its build that the plan does not name. */
-static const char named[] = "update pair set device = coalesce("
-                            "(select a.device from alias a where a.run = pair.run and a.build = pair.build and a.planned = pair.device),"
-                            "(select min(a.device) from alias a where a.run = pair.run and a.build = pair.build and a.planned = '' and not exists"
-                            " (select 1 from pair p where p.run = a.run and p.build = a.build and p.device = a.device)"
-                            " having count(distinct a.device) = 1),"
-                            " device) where device glob 'gpu[0-9]*'";
+/* A GPU is planned by its number and answers by its name: its target line says both. Where that line says no number (records of
+ * 0.1.0's first days), it is the one device of its build that the plan does not name. */
+static const char named[] =
+    "update pair set device = coalesce("
+    "(select a.device from alias a where a.run = pair.run and a.build = pair.build and a.planned = pair.device),"
+    "(select min(a.device) from alias a where a.run = pair.run and a.build = pair.build and a.planned = '' and not exists"
+    " (select 1 from pair p where p.run = a.run and p.build = a.build and p.device = a.device)"
+    " having count(distinct a.device) = 1),"
+    " device) where device glob 'gpu[0-9]*'";
 
 /* Of the rows with one key, the one that was asked (not_run is a row of last resort), in the latest run, at the latest attempt. */
 static const char ranked[] = "create table kept as select place, name, build, device, run, file, offset, length from ("
@@ -199,13 +201,22 @@ static bool take_line(void *context, const facts_line *line)
     merging *m = context;
     char name[1500];
     switch (line->kind) {
-    case FACTS_LINE_RUN: return take_run(m, line);
-    case FACTS_LINE_ROW: return take_row(m, line);
-    case FACTS_LINE_TARGET: return take_target(m, line);
-    case FACTS_LINE_START: return !take_key(m->insert_start, line, name) || step(m, m->insert_start);
-    case FACTS_LINE_END: return true; /* the whole gets its own */
-    case FACTS_LINE_BAD: m->result->bad_lines++; return true;
-    default: bind_place(m, m->insert_other, 1, line); return step(m, m->insert_other);
+    case FACTS_LINE_RUN:
+        return take_run(m, line);
+    case FACTS_LINE_ROW:
+        return take_row(m, line);
+    case FACTS_LINE_TARGET:
+        return take_target(m, line);
+    case FACTS_LINE_START:
+        return !take_key(m->insert_start, line, name) || step(m, m->insert_start);
+    case FACTS_LINE_END:
+        return true; /* the whole gets its own */
+    case FACTS_LINE_BAD:
+        m->result->bad_lines++;
+        return true;
+    default:
+        bind_place(m, m->insert_other, 1, line);
+        return step(m, m->insert_other);
     }
 }
 
@@ -220,8 +231,9 @@ static bool prepare(merging *m)
         { &m->insert_alias, "insert into alias values(?,?,?,?)" },
         { &m->insert_other, "insert into other(file, offset, length) values(?,?,?)" },
         { &m->insert_start, "insert or ignore into start values(?,?,?)" },
-        { &m->insert_row, "insert into row(name, build, device, backend, config, run, asked, started, attempt, file, offset, length)"
-                          " values(?,?,?,?,?,?,?,?,?,?,?,?)" },
+        { &m->insert_row,
+          "insert into row(name, build, device, backend, config, run, asked, started, attempt, file, offset, length)"
+          " values(?,?,?,?,?,?,?,?,?,?,?,?)" },
     };
     if (sqlite3_open(":memory:", &m->db) != SQLITE_OK || sqlite3_exec(m->db, schema, NULL, NULL, NULL) != SQLITE_OK)
         return refuse(m, 3, "merge", m->db ? sqlite3_errmsg(m->db) : "out of memory");
@@ -252,7 +264,8 @@ static bool read_inputs(merging *m)
         if (!m->stop && counts.lines == counts.bad)
             return refuse(m, 2, m->request->in[i], "is not a record (no line could be read)");
     }
-    if (!m->stop && (sqlite3_exec(m->db, named, NULL, NULL, NULL) != SQLITE_OK || sqlite3_exec(m->db, ranked, NULL, NULL, NULL) != SQLITE_OK))
+    if (!m->stop &&
+        (sqlite3_exec(m->db, named, NULL, NULL, NULL) != SQLITE_OK || sqlite3_exec(m->db, ranked, NULL, NULL, NULL) != SQLITE_OK))
         return refuse(m, 3, "merge", sqlite3_errmsg(m->db));
     return !m->stop;
 }
@@ -335,13 +348,18 @@ static void find_missing(merging *m)
     char text[200];
     facts_merge_result *r = m->result;
     find_missing_shards(m);
-    r->unfinished = (uint64_t)count_of(m, "select count(*) from start where not exists (select 1 from kept where kept.name = start.name"
-                                          " and kept.build = start.build and kept.device = start.device)");
-    int64_t missing = count_of(m, "select sum(max(0, planned - there)) from (select k.build, k.device, count(distinct k.name) as there,"
-                                  " max(run.cases) as planned from kept k join run on run.id = k.run group by run.suite, k.build, k.device)");
-    missing += count_of(m, "select sum(cases) from (select distinct p.suite, p.build, p.device, (select max(cases) from run where run.suite = p.suite)"
-                           " as cases from pair p where not exists (select 1 from kept where kept.build = p.build and kept.device = p.device))");
-    r->missing = missing > 0 && !(m->request->force && count_of(m, "select count(distinct suite) from run") > 1) ? (uint64_t)missing : 0;
+    r->unfinished =
+        (uint64_t)count_of(m, "select count(*) from start where not exists (select 1 from kept where kept.name = start.name"
+                              " and kept.build = start.build and kept.device = start.device)");
+    int64_t missing =
+        count_of(m, "select sum(max(0, planned - there)) from (select k.build, k.device, count(distinct k.name) as there,"
+                    " max(run.cases) as planned from kept k join run on run.id = k.run group by run.suite, k.build, k.device)");
+    missing += count_of(
+        m,
+        "select sum(cases) from (select distinct p.suite, p.build, p.device, (select max(cases) from run where run.suite = p.suite)"
+        " as cases from pair p where not exists (select 1 from kept where kept.build = p.build and kept.device = p.device))");
+    r->missing =
+        missing > 0 && !(m->request->force && count_of(m, "select count(distinct suite) from run") > 1) ? (uint64_t)missing : 0;
     if (r->missing) {
         snprintf(text, sizeof text, "%llu planned rows", (unsigned long long)r->missing);
         say(r, text);

@@ -15,10 +15,16 @@ typedef enum facts_task { FACTS_TASK_LIST(AS_ENUM) FACTS_TASK_COUNT } facts_task
 #undef AS_ENUM
 
 typedef struct facts_work {
-    const char *name;  /* canonical */
-    const char *group; /* of its suite, or "" */
+    const char *name;   /* canonical */
+    const char *group;  /* of its suite, or "" */
     const char *expect; /* "CLASS words": what it has to be refused with; "" for most */
 } facts_work;
+
+/* What the expectations say of a row about to be written. */
+typedef struct facts_expected_row {
+    char json[1024]; /* the row's `expectation` object, or empty */
+    bool unexpected; /* a finding: --fail-fast stops */
+} facts_expected_row;
 
 /* One finished row. */
 typedef struct facts_outcome {
@@ -27,15 +33,8 @@ typedef struct facts_outcome {
     const char *text;       /* as it was written, without the newline */
     size_t length;
     facts_verdict verdict;
-    const char *expected; /* its expectation object, or empty */
-    bool unexpected;
+    const facts_expected_row *expected;
 } facts_outcome;
-
-/* What the expectations say of a row about to be written. */
-typedef struct facts_expected_row {
-    char json[1024]; /* the row's `expectation` object, or empty */
-    bool unexpected; /* a finding: --fail-fast stops */
-} facts_expected_row;
 
 typedef struct facts_order {
     facts_task task;
@@ -45,8 +44,8 @@ typedef struct facts_order {
     size_t target_count;
     const facts_work *work;
     size_t work_count;
-    int jobs;         /* 0: as many as cores */
-    double timeout_s; /* 0: the task's default */
+    int jobs;           /* 0: as many as cores */
+    double timeout_s;   /* 0: the task's default */
     const char *worker; /* path of facts-worker */
     const char *fault;  /* FACTS_FAULT, or "" */
     const char *run_id;
@@ -55,9 +54,11 @@ typedef struct facts_order {
     bool hash_libraries;        /* sha256 of what each worker has mapped, for the target line */
     void *context;
     void (*on_row)(void *context, const facts_outcome *outcome);
-    void (*on_ready)(void *context, size_t target, const char *device, const facts_line *ready); /* a target's first worker is there */
+    void (*on_ready)(void *context, size_t target, const char *device,
+                     const facts_line *ready);                             /* a target's first worker is there */
     void (*on_tick)(void *context, size_t done, size_t planned, int live); /* about ten times a second */
-    void (*expect)(void *context, size_t target, size_t work, facts_verdict verdict, const facts_line *row, facts_expected_row *out);
+    void (*expect)(void *context, size_t target, size_t work, facts_verdict verdict, const facts_line *row,
+                   facts_expected_row *out);
 } facts_order;
 
 typedef struct facts_outcome_counts {

@@ -73,7 +73,8 @@ static bool is_proved(const char *path)
     return strncmp(name, "libcudnn", 8) == 0 || strncmp(name, "libnvrtc", 8) == 0 || strncmp(name, "libcublasLt", 11) == 0;
 }
 
-/* Targets of one build share its libraries: each file is hashed once. The lock is held while hashing, so that the second asks and waits. */
+/* Targets of one build share its libraries: each file is hashed once. The lock is held while hashing, so that the second asks and
+ * waits. */
 static bool hash_once(facts_supervision *run, const char *path, char sha256[65])
 {
     facts_hashes *known = &run->hashes;

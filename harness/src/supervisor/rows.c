@@ -71,9 +71,13 @@ bool facts_write_row(facts_supervision *run, size_t target, size_t work, const c
         return true;
     run->counts->rows++;
     if (order->on_row)
-        order->on_row(order->context, &(facts_outcome){ .target = target, .work = work, .line = row, .text = run->text.data,
-                                                        .length = run->text.length, .verdict = verdict, .expected = expected.json,
-                                                        .unexpected = expected.unexpected });
+        order->on_row(order->context, &(facts_outcome){ .target = target,
+                                                        .work = work,
+                                                        .line = row,
+                                                        .text = run->text.data,
+                                                        .length = run->text.length,
+                                                        .verdict = verdict,
+                                                        .expected = &expected });
     if (order->fail_fast && expected.unexpected && !run->stopping) {
         run->counts->stopped_early = true;
         facts_stop(run);

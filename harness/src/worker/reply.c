@@ -37,7 +37,7 @@ void facts_reply(json_t *object)
     size_t length = text ? strlen(text) : 0;
     json_decref(object);
     if (!text)
-        _exit(3); /* no memory for a row: the supervisor writes one */
+        _exit(3);        /* no memory for a row: the supervisor writes one */
     text[length] = '\n'; /* over the final NUL: one write */
     put(text, length + 1);
     free(text);
