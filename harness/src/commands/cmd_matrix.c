@@ -1,5 +1,6 @@
 /* facts matrix: the main job. Builds x suite smoke x devices, into records and a page. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -40,12 +41,16 @@ static int choose_builds(facts_text *out)
     int status = facts_builds_discover(&builds);
     if (status == 0 && name_builds(out, &builds) < ENOUGH_VERSIONS) {
         fputs("facts: fewer than three cuDNN versions here; installing " DEFAULT_BUILDS "\n", stderr);
-        if (facts_builds_install(DEFAULT_BUILDS, &message) != 0)
+        bool installed = facts_builds_install(DEFAULT_BUILDS, &message) == 0;
+        if (!installed)
             fprintf(stderr, "facts: %s\n", message.text);
         facts_builds_free(&builds);
         status = facts_builds_discover(&builds);
-        if (status == 0 && name_builds(out, &builds) == 0)
+        size_t n = status == 0 ? name_builds(out, &builds) : 0;
+        if (status == 0 && n == 0)
             status = FACTS_EXIT_ENVIRONMENT;
+        else if (n && !installed)
+            fprintf(stderr, "facts: going on with what is here: %s\n", out->data);
     }
     facts_builds_free(&builds);
     return status;
@@ -82,26 +87,57 @@ static int run_part(const facts_invocation *call, const char *folder, const part
 /* The worse of two exit codes: what stops a decision comes before what is only open. */
 static int worse(int a, int b)
 {
-    static const int order[] = { FACTS_EXIT_INTERRUPTED, FACTS_EXIT_BAD_INPUT, FACTS_EXIT_FINDINGS, FACTS_EXIT_ENVIRONMENT,
-                                 FACTS_EXIT_INCOMPLETE, FACTS_EXIT_NOTHING };
+    static const int order[] = { FACTS_EXIT_INTERRUPTED, FACTS_EXIT_BAD_INPUT,  FACTS_EXIT_FINDINGS,
+                                 FACTS_EXIT_ENVIRONMENT, FACTS_EXIT_INCOMPLETE, FACTS_EXIT_NOTHING };
     for (size_t i = 0; i < sizeof order / sizeof order[0]; i++)
         if (a == order[i] || b == order[i])
             return order[i];
     return FACTS_EXIT_OK;
 }
 
-static int run_parts(const facts_invocation *call, const char *folder, const char *cudnn, char records[][FACTS_PATH], size_t *record_count)
+static bool is_described(const char *word)
 {
-    const char *devices = call->options->device;
+    return strcmp(word, "cpu") != 0 && strspn(word, "0123456789") != strlen(word);
+}
+
+/* The words of --device that are described (only asked), or those that are not (run). */
+static char *some_devices(const char *devices, bool described)
+{
+    char *copy = strdup(devices), *rest = copy, *out = calloc(strlen(devices) + 2, 1);
+    for (char *word; copy && out && (word = strsep(&rest, ",")) != NULL;) {
+        if (!*word || is_described(word) != described)
+            continue;
+        if (*out)
+            strcat(out, ",");
+        strcat(out, word);
+    }
+    free(copy);
+    return out;
+}
+
+/* What is asked of described devices, what runs on GPUs (without --device the first, when there is one) and what on our own CPU
+ * backend. */
+static int run_parts(const facts_invocation *call, const char *folder, const char *cudnn, char records[][FACTS_PATH],
+                     size_t *record_count)
+{
+    const char *given = call->options->device;
+    char *described = some_devices(given ? given : DEFAULT_DEVICES, true), *real = some_devices(given ? given : "", false);
     part parts[3];
     size_t n = 0;
-    int status = FACTS_EXIT_OK;
+    int status = described && real ? FACTS_EXIT_OK : FACTS_EXIT_ENVIRONMENT;
     bool interrupted = false;
-    parts[n++] = (part){ "decisions", devices ? devices : DEFAULT_DEVICES, cudnn, FACTS_TASK_DECIDE };
-    if (!devices && facts_gpu_count())
+    if (described && *described)
+        parts[n++] = (part){ "decisions", described, cudnn, FACTS_TASK_DECIDE };
+    if (real && *real)
+        parts[n++] = (part){ "runs", real, cudnn, FACTS_TASK_RUN };
+    if (!given && facts_gpu_count())
         parts[n++] = (part){ "gpu", "0", cudnn, FACTS_TASK_RUN };
-    if (!devices)
+    if (!given)
         parts[n++] = (part){ "cpu", "cpu", cudnn, FACTS_TASK_RUN };
+    if (n == 0 && status == FACTS_EXIT_OK) {
+        fputs("facts matrix: --device names nothing\n", stderr);
+        status = FACTS_EXIT_BAD_INPUT;
+    }
     for (size_t i = 0; i < n && !interrupted; i++) {
         int done = run_part(call, folder, &parts[i], &interrupted);
         status = worse(status, done);
@@ -109,6 +145,8 @@ static int run_parts(const facts_invocation *call, const char *folder, const cha
             break;
         snprintf(records[(*record_count)++], FACTS_PATH, "%s/%s.jsonl", folder, parts[i].name);
     }
+    free(described);
+    free(real);
     return status;
 }
 
