@@ -77,7 +77,7 @@ def main(argv=None):
             return _fail(f"no row has the case '{text.line(args.issue, 200)}'", BAD_INPUT)
         print(body, end="")
     if args.readme:
-        print(markdown.readme_table(store), end="")
+        print(markdown.readme_table(store, args.inputs), end="")
     if args.output:
         try:
             write_site(store, Path(args.output), title)

@@ -5,9 +5,9 @@ from xml.sax.saxutils import escape, quoteattr
 
 from . import words
 from .cases import parse
-from .vocabulary import BY_WORD
+from .vocabulary import BY_WORD, KNOWN, standing
 
-COLUMNS = ("case", "pass", "dtype", "cudnn", "build", "device", "sm", "grade", "backend", "outcome", "verdict", "supported", "engine", "config",
+COLUMNS = ("case", "pass", "dtype", "cudnn", "build", "device", "sm", "grade", "backend", "outcome", "verdict", "known", "supported", "engine", "config",
            "reason_class", "reason_status", "reason", "worst", "workspace_bytes", "plan_ms", "exec_us", "decide_us", "attempt", "run", "group")
 JUNIT_ALL = 20000   # above this many rows only what is not a pass is listed, beside the totals: readers refuse files above 30 MB
 _NUMBERS = ("workspace_bytes", "plan_ms", "exec_us", "decide_us")
@@ -28,6 +28,7 @@ def write_csv(store, path):
         for outcome, row in store.rows():
             said, reason = parse(row["case"]), row.get("reason") or {}
             more = {"pass": said.get("pass"), "dtype": said.get("dtype"), "outcome": outcome, "reason_class": reason.get("class"),
+                    "known": (row.get("expectation") or {}).get("link", "yes") if standing(outcome, row["verdict"], row.get("expectation")) == KNOWN else "",
                     "reason_status": reason.get("status"), "reason": reason.get("text"), "worst": words.why(row)}
             table.writerow([_cell(more[c] if c in more else row.get(c)) for c in COLUMNS])
 
@@ -48,10 +49,9 @@ def _seconds(row):
 
 
 def _tag(outcome, row):
-    known = row.get("expectation")
-    kind = BY_WORD[outcome].kind
-    if kind in ("failure", "error") and known:
-        return "skipped", f"xfail: {known if isinstance(known, str) else json.dumps(known, ensure_ascii=False)}"
+    expectation, kind = row.get("expectation"), BY_WORD[outcome].kind
+    if standing(outcome, row["verdict"], expectation) == KNOWN:
+        return "skipped", f"xfail: {outcome}, known: {json.dumps(expectation, ensure_ascii=False)}"
     if kind == "failure":
         return "failure", f"{outcome}: {words.why(row)}"
     if kind == "error" or outcome in ("mistrusted", "inconclusive"):

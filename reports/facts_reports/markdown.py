@@ -1,29 +1,35 @@
 """Markdown for people in a hurry: the overview (about 4 kB), README's example table, and the body of an issue."""
-from . import features, text, words
+import re
+
+from . import features, findings, text, words
 from .cases import parse
 from .predicate import holds, parse as parse_predicate
 from .versions import range_words, segments
-from .vocabulary import BY_WORD, RANK
+from .vocabulary import BY_WORD, KNOWN, RANK
 
 SUMMARY_BYTES = 4096
 _FINDINGS = 10
 
 
 def _cell_history(cells, labels):
-    """[(words, counts)] over builds. Neighbours join when every case ended alike, never when only totals agree."""
+    """[(words, counts of cases, of these known)] over builds. Neighbours join when every case ended alike, never when only totals agree."""
     signatures = [tuple(sorted(c.items())) for c in cells]
     out = []
     for a, z in segments(signatures):
-        counts = {}
-        for outcome in cells[a].values():
+        counts, known = {}, {}
+        for outcome, standing in cells[a].values():
             counts[outcome] = counts.get(outcome, 0) + 1
-        out.append((range_words(labels, a, z), counts))
+            known[outcome] = known.get(outcome, 0) + (standing == KNOWN)
+        out.append((range_words(labels, a, z), counts, known))
     return out
 
 
-def _counts_words(counts):
-    order = sorted(counts, key=RANK.get)
-    return ", ".join(f"{BY_WORD[o].mark} {counts[o]:,} {o}" for o in order)
+def _counts_words(counts, known=None):
+    words_of = []
+    for o in sorted(counts, key=RANK.get):
+        k = (known or {}).get(o, 0)
+        words_of.append(f"{BY_WORD[o].mark} {counts[o]:,} {o}" + ("" if not k else " (known)" if k == counts[o] else f" ({k:,} known)"))
+    return ", ".join(words_of)
 
 
 def feature_table(store, axes=None, most=40):
@@ -31,9 +37,9 @@ def feature_table(store, axes=None, most=40):
     builds, devices = store.builds(), store.devices()
     names = words.build_labels(builds)
     by_target = {}
-    for case, build, device, config, outcome in store.db.execute("SELECT case_name, build, device, config, outcome FROM row"):
-        by_target.setdefault((device, build), {})[(case, config)] = outcome
-    cases = {case for rows in by_target.values() for case, _ in rows}
+    for case, build, device, *how in store.db.execute("SELECT case_name, build, device, outcome, finding FROM row ORDER BY rank DESC, finding"):
+        by_target.setdefault((device, build), {})[case] = tuple(how)   # the worst of its configurations comes last
+    cases = {case for rows in by_target.values() for case in rows}
     found, _ = features.of(sorted(cases))
     lines = ["| | " + " | ".join(text.markdown(d) for d in devices) + " |", "|---" * (len(devices) + 1) + "|"]
     for feature in [f for f in found if axes is None or f.axis in axes][:most]:
@@ -42,9 +48,9 @@ def feature_table(store, axes=None, most=40):
         row = []
         for device in devices:
             asked = [b for b, _ in builds if (device, b) in by_target]
-            cells = [{k: o for k, o in by_target[(device, b)].items() if k[0] in member} for b in asked]
+            cells = [{c: o for c, o in by_target[(device, b)].items() if c in member} for b in asked]
             told = _cell_history(cells, [names[b] for b in asked])
-            row.append("<br>".join(f"{when}: {_counts_words(counts) or 'no case'}" for when, counts in told))
+            row.append("<br>".join(f"{when}: {_counts_words(counts, known) or 'no case'}" for when, counts, known in told))
         lines.append(f"| {feature.axis.lower()}: {text.markdown(feature.label)} | " + " | ".join(row) + " |")
     return "\n".join(lines) + "\n"
 
@@ -61,15 +67,24 @@ def summary(store, title):
     table = "| cuDNN | device | rows |\n|---|---|---|\n"
     room = SUMMARY_BYTES - len("\n".join(parts).encode()) - 600
     parts.append(table + _fitting(rows, room * 3 // 5, "targets"))
-    found = words.findings(store)
+    found = findings.of(store)
     if found:
-        rows = [f"| {BY_WORD[f['outcome']].mark} {f['outcome']}{' (known)' if f['known'] else ''} | {text.code(f['case'])}{_more(f)} | {text.markdown(f['device'])} | "
-                f"{text.markdown(words.history_words(f['history']))} |" for f in found]
+        rows = [f"| {BY_WORD[f['outcome']].mark} {f['outcome']}{_standing(f)} | {text.code(f['case'])}{_more(f)} | {text.markdown(f['device'])} | "
+                f"{text.markdown(findings.history_words(f['history']))} |" for f in found]
         room = SUMMARY_BYTES - len("\n".join(parts).encode()) - 400
         parts.append("| finding | case | device | cuDNN |\n|---|---|---|---|\n" + _fitting(rows[:_FINDINGS], room, "findings", len(rows)))
         parts.append("Repeat one: `" + words.repro(found[0]["row"], labels).replace("`", "") + "`\n" if len(found[0]["case"]) < 250 else "")
     parts.append("FACTS covers fused attention only; a convolution or RNN regression passes it.\n")
     return "\n".join(parts)
+
+
+def _standing(finding):
+    """Which tensors; and of a known one its link, bare where a forge makes it one."""
+    tensors = f": {', '.join(text.markdown(t) for t in finding['tensors'][:4])}" if finding["tensors"] else ""
+    if not finding["known"]:
+        return tensors
+    link = finding["link"]
+    return f"{tensors}, known: " + (link if re.fullmatch(r"[\w.-]+/[\w.-]+#\d+", link) else text.markdown(link) or "no link")
 
 
 def _more(finding):
@@ -88,9 +103,18 @@ def _fitting(rows, room, noun, total=None):
     return "\n".join(kept) + ("\n" if kept else "") + (f"\n{left:,} more {noun}: index.html\n" if left else "")
 
 
-def readme_table(store):
-    """The example table of the project's README."""
-    return feature_table(store, axes=("Pass", "Type", "Mask", "Padding", "Head dim", "Heads", "Layout", "Strides"), most=30)
+_README = ("pass: forward", "pass: backward", "mask: causal, top-left", "mask: causal, bottom-right", "mask: window, top-left", "head dim: up to 64", "head dim: 65 to 128",
+           "head dim: 129 to 256", "heads: grouped queries", "padding: random lengths", "padding: empty sequences", "strides: broadcast, stride 0")
+
+
+def readme_table(store, inputs):
+    """The example table of the project's README: at most sixteen lines, with the day of the newest run and the command that printed it."""
+    day = max((str(r.get("started", "")) for r in store.runs.values()), default="")[:10]
+    command = "facts report --readme " + " ".join(text.shell(i) for i in inputs)
+    lines = feature_table(store, most=1000).splitlines()
+    rows = [line for wanted in _README for line in lines[2:] if line.startswith(f"| {wanted} |")]
+    about = f"Cases by feature, worst first, {text.markdown(day) or 'not dated'}; printed by {text.code(command)}"
+    return "\n".join([about, "", *lines[:2], *rows]) + "\n"
 
 
 def _same(asked, name):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader
 
-from . import cases, features, words
+from . import cases, features, findings as wrong, words
 from .vocabulary import OUTCOMES
 
 _HERE = Path(__file__).parent / "page"
@@ -31,7 +31,7 @@ def _short(value):
 
 
 def _worst_ratio(row):
-    ratios = [words._ratio(e.get("ratio")) for e in row["errors"].values() if isinstance(e, dict)] if row.get("errors") else []
+    ratios = [words.ratio_of(e.get("ratio")) for e in row["errors"].values() if isinstance(e, dict)] if row.get("errors") else []
     ratios = [r for r in ratios if r is not None]
     if not ratios:
         return None
@@ -120,13 +120,15 @@ def render(store, title):
     style, script = (_HERE / "page.css").read_text(encoding="utf-8"), "\n".join((_HERE / s).read_text(encoding="utf-8") for s in _SCRIPTS)
     script = '"use strict";\n(() => {\n' + script + "})();\n"
     environment = Environment(loader=FileSystemLoader(_HERE), autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    findings = words.findings(store)
+    findings = wrong.of(store)
     labels = words.build_labels(store.builds())
-    for f in findings[:10]:
+    for f in findings:
         f["repro"], f["why"] = words.repro(f["row"], labels), words.why(f["row"])
+    known = [f for f in findings if f["known"]]
+    findings = [f for f in findings if not f["known"]]
     targets = [(labels[b], d, store.counts("build=? AND device=?", (b, d))) for b, _ in store.builds() for d in store.devices()]
     data = payload(store, title)
     return environment.get_template("index.html.j2").render(
         title=title, head=words.answer(store)[0], sentence=words.answer(store)[1], totals=store.totals(), complete=store.complete(),
-        provenance=provenance(store), findings=findings, target_counts=[t for t in targets if t[2]], outcomes={o.word: o for o in OUTCOMES},
+        provenance=provenance(store), findings=findings, known=known, target_counts=[t for t in targets if t[2]], outcomes={o.word: o for o in OUTCOMES},
         style=style, style_digest=_digest(style), script=script, script_digest=_digest(script), still=", ".join(data["still"]).lower(), data=embedded(data))

@@ -2,12 +2,12 @@
 import json
 import sqlite3
 
-from .vocabulary import RANK, is_finding, outcome_of
+from .vocabulary import RANK, outcome_of, standing
 from .versions import build_key
 
 _SCHEMA = """
 CREATE TABLE seen(id INTEGER PRIMARY KEY, run TEXT, started TEXT, attempt INT, case_name TEXT, build TEXT, cudnn TEXT, device TEXT, config INT,
-                  outcome TEXT, suite_group TEXT, json TEXT);
+                  outcome TEXT, finding INT, suite_group TEXT, json TEXT);
 CREATE TABLE row(id INTEGER PRIMARY KEY, run TEXT, case_name TEXT, build TEXT, cudnn TEXT, device TEXT, config INT, outcome TEXT, rank INT,
                  finding INT, suite_group TEXT, json TEXT);
 """
@@ -17,7 +17,7 @@ class Store:
     def __init__(self):
         self.db = sqlite3.connect(":memory:")
         self.db.executescript(_SCHEMA)
-        self.runs, self.targets, self.files, self.starts = {}, {}, [], {}
+        self.runs, self.targets, self.target_lines, self.files, self.starts = {}, {}, [], [], {}
         self.superseded = 0
         self._order, self._batch = [], []
 
@@ -29,6 +29,7 @@ class Store:
             self.runs[run] = {**self.runs.get(run, {}), **value}
         elif word == "target":
             self.targets[(str(value.get("build", "")), str(value.get("device", "")))] = value
+            self.target_lines.append(value)
         elif word == "end":
             self.runs.setdefault(run, {})["end"] = value
         elif word == "start":
@@ -36,10 +37,11 @@ class Store:
             self.starts[key] = self.starts.get(key, 0) + 1
 
     def add_row(self, row):
-        outcome = outcome_of(row["verdict"], row["grade"], row["supported"])
+        expectation = row.get("expectation")
+        outcome = outcome_of(row["verdict"], row["grade"], row["supported"], expectation)
         started = str(self.runs.get(row["run"], {}).get("started", ""))
         self._batch.append((row["run"], started, row["attempt"], row["case"], row["build"], row["cudnn"], row["device"],
-                            self.config(row), outcome, row["group"], json.dumps(row, ensure_ascii=False)))
+                            self.config(row), outcome, standing(outcome, row["verdict"], expectation), row["group"], json.dumps(row, ensure_ascii=False)))
         if len(self._batch) >= 5000:
             self._flush()
 
@@ -49,16 +51,17 @@ class Store:
         return row["config"] if row.get("config") is not None and "engine=all" in row["case"].split() else -1
 
     def _flush(self):
-        self.db.executemany("INSERT INTO seen(run,started,attempt,case_name,build,cudnn,device,config,outcome,suite_group,json)"
-                            " VALUES(?,?,?,?,?,?,?,?,?,?,?)", self._batch)
+        self.db.executemany("INSERT INTO seen(run,started,attempt,case_name,build,cudnn,device,config,outcome,finding,suite_group,json)"
+                            " VALUES(?,?,?,?,?,?,?,?,?,?,?,?)", self._batch)
         self._batch = []
 
     def finish(self):
         """Call once, when every file is read."""
         self._flush()
+        self._name_gpus()
         self.db.executescript("""
-            INSERT INTO row(run,case_name,build,cudnn,device,config,outcome,suite_group,json)
-              SELECT run,case_name,build,cudnn,device,config,outcome,suite_group,json FROM (
+            INSERT INTO row(run,case_name,build,cudnn,device,config,outcome,finding,suite_group,json)
+              SELECT run,case_name,build,cudnn,device,config,outcome,finding,suite_group,json FROM (
                 SELECT *, row_number() OVER (PARTITION BY case_name,build,device,config ORDER BY started DESC, attempt DESC, id DESC) AS place
                 FROM seen) WHERE place = 1 ORDER BY id;""")
         total = self.one("SELECT count(*) FROM seen")
@@ -66,8 +69,24 @@ class Store:
         self.db.execute("DROP TABLE seen")
         self.db.execute("CREATE INDEX row_identity ON row(case_name, build, device)")
         self._draw_missing()
-        words = [(RANK[o], int(is_finding(o)), o) for (o,) in self.db.execute("SELECT DISTINCT outcome FROM row").fetchall()]
-        self.db.executemany("UPDATE row SET rank=?, finding=? WHERE outcome=?", words)
+        words = [(RANK[o], o) for (o,) in self.db.execute("SELECT DISTINCT outcome FROM row").fetchall()]
+        self.db.executemany("UPDATE row SET rank=? WHERE outcome=?", words)
+
+    def _name_gpus(self):
+        """A plan names a GPU by its number, rows by what it is; the target line says both. Where it says no number (the first records), it is the one
+        device of its build that the plan does not name."""
+        for run, about in self.runs.items():
+            plan = [t for t in about.get("targets") or [] if isinstance(t, dict)]
+            named = {(str(t.get("build", "")), str(t.get("device", ""))) for t in plan}
+            said = [t for t in self.target_lines if str(t.get("run", "")) == run]
+            exact = {(str(t.get("build", "")), str(t["planned"])): str(t.get("device", "")) for t in said if t.get("planned")}
+            for t in plan:
+                build, device = str(t.get("build", "")), str(t.get("device", ""))
+                rest = {str(x.get("device", "")) for x in said if str(x.get("build", "")) == build and not x.get("planned")} - {d for b, d in named if b == build}
+                if (build, device) in exact:
+                    t["device"] = exact[(build, device)]
+                elif t.get("kind") == "gpu" and len(rest) == 1:
+                    t["device"] = rest.pop()
 
     def _draw_missing(self):
         """A plan is cases times targets: a case that one target of its run answered is due from the others."""
@@ -89,7 +108,7 @@ class Store:
                     said = "in flight when the record ended" if tried else "the record ends before it"
                     row = {"case": case, "build": build, "device": device, "cudnn": version, "verdict": "not_run", "run": run, "group": group,
                            "reason": {"class": "", "text": said}, "grade": None}
-                    self.db.execute("INSERT INTO row(run,case_name,build,cudnn,device,config,outcome,suite_group,json) VALUES(?,?,?,?,?,-1,'missing',?,?)",
+                    self.db.execute("INSERT INTO row(run,case_name,build,cudnn,device,config,outcome,finding,suite_group,json) VALUES(?,?,?,?,?,-1,'missing',0,?,?)",
                                     (run, case, build, version, device, group, json.dumps(row)))
 
     # ---- asking ----
@@ -107,11 +126,19 @@ class Store:
         return sorted(self.db.execute("SELECT DISTINCT build, cudnn FROM row").fetchall(), key=lambda b: build_key(*b))
 
     def devices(self):
-        """Measured ones first: what ran outweighs what was decided."""
-        return [d for (d,) in self.db.execute("SELECT device FROM row GROUP BY device ORDER BY sum(outcome='supported') > 0, device")]
+        """What ran beside what was only asked: by architecture, newest first, measured before decided; the CPU last."""
+        return [d for (d,) in self.db.execute("SELECT device FROM row GROUP BY device ORDER BY device='cpu', -coalesce(max(json_extract(json,'$.sm')),0),"
+                                              " max(json_extract(json,'$.grade')='measured') IS NOT 1, device")]
 
     def counts(self, where="1", args=()):
         return dict(self.db.execute(f"SELECT outcome, count(*) FROM row WHERE {where} GROUP BY outcome ORDER BY min(rank)", args).fetchall())
+
+    def pairs(self, finding):
+        """{outcome: number of (case, build, device)} whose worst row of this standing ended so; worst first. What is news is not counted as known."""
+        news = "" if finding == 2 else (" AND NOT EXISTS (SELECT 1 FROM row n WHERE n.case_name=row.case_name AND n.build=row.build"
+                                        " AND n.device=row.device AND n.finding=2)")
+        return dict(self.db.execute("SELECT outcome, count(*) FROM (SELECT outcome, min(rank) AS worst FROM row WHERE finding=?" + news +
+                                    " GROUP BY case_name, build, device) GROUP BY outcome ORDER BY worst", (finding,)).fetchall())
 
     def totals(self):
         """planned = answered + missing, in (case, target) pairs; rows may be more (engine=all gives one for each configuration)."""

@@ -1,6 +1,7 @@
-"""The words a row may end with, once: the record's verdicts, and the two that a reader adds.
+"""The words a row may end with, once: the record's verdicts, and the three that a reader adds.
 
-`supported` is a yes that nobody ran (a described device); `missing` is a row that the plan names and no record holds.
+`supported` is a yes that nobody ran (a described device); `missing` is a row that the plan names and no record holds; `unexpected` is a pass or a refusal
+where the row's own expectation says something else.
 """
 from dataclasses import dataclass
 
@@ -26,6 +27,7 @@ OUTCOMES = (
     Outcome("graph_mismatch", "≢", "failure", "replay differs from the eager run"),
     Outcome("exec_fail", "⊘", "failure", "built, but would not execute"),
     Outcome("build_fail", "△", "failure", "offered by heuristics, would not compile"),
+    Outcome("unexpected", "!", "failure", "not what was expected here"),
     Outcome("mistrusted", "≈", "open", "the data could not tell"),
     Outcome("inconclusive", "?", "open", "the target could not be asked"),
     Outcome("missing", "…", "open", "planned, but the record holds no row"),
@@ -36,7 +38,7 @@ OUTCOMES = (
 )
 BY_WORD = {o.word: o for o in OUTCOMES}
 RANK = {o.word: i for i, o in enumerate(OUTCOMES)}
-VERDICTS = frozenset(BY_WORD) - {"missing", "supported"}
+VERDICTS = frozenset(BY_WORD) - {"missing", "supported", "unexpected"}
 GRADES = ("measured", "decided", "claimed")
 FINDING_KINDS = ("failure", "error")
 
@@ -45,8 +47,28 @@ def is_finding(word):
     return BY_WORD[word].kind in FINDING_KINDS
 
 
-def outcome_of(verdict, grade, supported):
-    """A yes for a described device is no pass: nothing was computed."""
+def is_met(expectation, verdict):
+    """True or False as the row's expectation says; None without one."""
+    if isinstance(expectation, dict) and expectation:
+        met = expectation.get("met")
+        return met if isinstance(met, bool) else expectation.get("verdict") == verdict
+    return None
+
+
+def outcome_of(verdict, grade, supported, expectation=None):
+    """A yes for a described device is no pass: nothing was computed. An expectation that was not met is never good news."""
+    if is_met(expectation, verdict) is False and verdict in BY_WORD and not is_finding(verdict):
+        return "unexpected"
     if supported and verdict in ("pass", "not_run") and grade != "measured":
         return "supported"
     return verdict
+
+
+NO_FINDING, KNOWN, NEWS = 0, 1, 2
+
+
+def standing(outcome, verdict, expectation):
+    """Is it a finding, and one that somebody expected?"""
+    if not is_finding(outcome):
+        return NO_FINDING
+    return KNOWN if is_met(expectation, verdict) else NEWS

@@ -183,6 +183,7 @@ const App = (() => {
   // Sticky heads stand below the bar, whatever its height is.
   function measure() { document.documentElement.style.setProperty("--bar", `${at("bar").offsetHeight}px`); }
 
+  for (const e of document.querySelectorAll("[data-link]")) e.replaceChildren(Rows.link(e.dataset.link) || "no link");
   controls();
   cells();
   rowClicks();

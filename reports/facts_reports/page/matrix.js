@@ -17,9 +17,16 @@ const Matrix = (() => {
       high[at] += b;
       seen[at] |= 1 << columns.grade[r];
     };
+    // With engine=all a case has several rows on a target: it counts once, as the worst of them.
+    const worst = new Int32Array(Data.dict.case.length * T).fill(-1);
     for (const r of rows) {
+      const at = columns.case[r] * T + columns.target[r];
+      if (worst[at] < 0 || columns.outcome[r] < columns.outcome[worst[at]]) worst[at] = r;
+    }
+    for (const r of worst) {
+      if (r < 0) continue;
       const c = columns.case[r], t = columns.target[r], o = columns.outcome[r], p = Data.backward[c];
-      const a = mix(c * 67 + o * 7919 + (columns.config[r] ?? -1) * 104729), b = mix(a ^ (c + 0x9e3779b9));
+      const a = mix(c * 67 + o * 7919), b = mix(a ^ (c + 0x9e3779b9));
       for (let i = Data.start[c]; i < Data.start[c + 1]; i++) add(Data.list[i], r, t, p, o, a, b);
       const g = Data.groupFeature[columns.group[r]];
       if (g >= 0) add(g, r, t, p, o, a, b);

@@ -80,14 +80,17 @@ const Rows = (() => {
     return out;
   }
 
+  // An address, or OWNER/NAME#NUMBER of the usual forge; anything else stays text.
   function link(address) {
+    const issue = typeof address === "string" && /^([\w.-]+\/[\w.-]+)#(\d+)$/.exec(address);
+    if (issue) return element("a", { href: `https://github.com/${issue[1]}/issues/${issue[2]}`, rel: "noreferrer noopener" }, address);
     return typeof address === "string" && /^https?:\/\/[^\s]+$/i.test(address) ? element("a", { href: address, rel: "noreferrer noopener" }, address) : shown(address);
   }
 
   function expectation(e) {
     if (typeof e !== "object") return element("p", { class: "known" }, "Known: ", link(e));
-    const p = element("p", { class: "known" }, "Known and accepted:");
-    for (const [k, v] of Object.entries(e)) p.append(` ${k} `, link(v), ";");
+    const p = element("p", { class: "known" }, e.met === false ? "Expected was something else:" : "As expected:");
+    for (const [k, v] of Object.entries(e)) if (k !== "met") p.append(` ${k} `, link(v), ";");
     return p;
   }
 
@@ -143,5 +146,5 @@ const Rows = (() => {
     return { page, pages, from: page * PAGE, shown: part.length };
   }
 
-  return { render, key, copy, note, command, PAGE };
+  return { render, key, copy, note, command, link, PAGE };
 })();
