@@ -6,7 +6,7 @@
 
 static _Thread_local char last_error[1024];
 
-fattn_status fattn__fail(fattn_status status, const char *format, ...)
+void fattn__keep_sentence(const char *format, ...)
 {
     /* An argument may be the old sentence itself. */
     char text[sizeof last_error];
@@ -18,7 +18,6 @@ fattn_status fattn__fail(fattn_status status, const char *format, ...)
     for (; text[i] != '\0'; i++)
         last_error[i] = text[i] == '\n' || text[i] == '\r' ? ' ' : text[i];
     last_error[i] = '\0';
-    return status;
 }
 
 const char *fattn_last_error(void)

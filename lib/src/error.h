@@ -4,8 +4,11 @@
 
 #include "fattn/fattn.h"
 
-/* Keeps the sentence (one line; cut at 1023 bytes) for fattn_last_error() and returns `status`, so that a failure is one statement.
- */
-fattn_status fattn__fail(fattn_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Keeps the sentence (one line; cut at 1023 bytes) for fattn_last_error(). */
+void fattn__keep_sentence(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* fattn__fail(status, format, ...): keeps the sentence and is `status`, so that a failure is one statement. Not a function: who reads the
+ * caller, compiler or analyzer, sees that a failure is never FATTN_OK. */
+#define fattn__fail(status, ...) (fattn__keep_sentence(__VA_ARGS__), (status))
 
 #endif

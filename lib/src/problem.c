@@ -305,5 +305,5 @@ fattn__problem_key fattn__problem_key_of(const fattn_problem *resolved)
 
 bool fattn__problem_same(const fattn_problem *resolved, const fattn_problem *other)
 {
-    return memcmp(resolved, other, sizeof *resolved) == 0;
+    return memcmp((const void *)resolved, (const void *)other, sizeof *resolved) == 0; /* bytes, as the key: -0.0 is not 0.0 */
 }

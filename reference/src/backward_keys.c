@@ -2,9 +2,11 @@
  *
  * Per query head, with er^2 and ebig the weights of backward_rows.c (w2 and w1 there) and u, eta of the cast of dS or P:
  *
- *   dK   variance = scale^2 sum_i (er^2 + P^2 eD^2) q^2 + FK^2 + ak^2         bound = scale sum_i (ebig + P eD) |q| + ak
- * sqrt(s_q/16) dV   variance = sum_i (THIRD (u P)^2 + (es P)^2 + THIRD eta^2) dO^2 + FV^2 + av^2 bound    = sum_i (u P + ew P +
- * eta) |dO| + av sqrt(s_q/16) FK, FV: what may be flushed      ak, av = e32 sqrt(s_q/16) (scale sum_i |dS| |q|, or sum_i P |dO|)
+ *   dK   variance = scale^2 sum_i (er^2 + P^2 eD^2) q^2 + FK^2 + ak^2
+ *        bound    = scale sum_i (ebig + P eD) |q| + ak sqrt(s_q/16)
+ *   dV   variance = sum_i (THIRD (u P)^2 + (es P)^2 + THIRD eta^2) dO^2 + FV^2 + av^2
+ *        bound    = sum_i (u P + ew P + eta) |dO| + av sqrt(s_q/16)
+ *   FK, FV: what may be flushed      ak, av = e32 sqrt(s_q/16) (scale sum_i |dS| |q|, or sum_i P |dO|)
  *
  * The heads of a group add; when their partial sums are cast to the input type first, each brings R = THIRD (u |x|)^2 and u |x|.
  * The sum is cast once: THIRD (uo |x|)^2, uo |x|. Here D's error differs from row to row, so it adds as squares; so does eo, when O
@@ -70,8 +72,9 @@ static int64_t cut_scratch(scratch *t, double *base, const fref__shape *s)
         { &t->total_v.variance, wide_v },
         { &t->total_v.bound, wide_v },
     };
-    t->v.magnitude = NULL; /* P itself: v.value */
-    return fref__cut(parts, sizeof parts / sizeof parts[0], base);
+    int64_t size = fref__cut(parts, sizeof parts / sizeof parts[0], base);
+    t->v.magnitude = t->v.value; /* P is not negative */
+    return size;
 }
 
 typedef struct flushes {
@@ -141,7 +144,7 @@ static void add_all(const fref__sums *sums, const weights *w, const double *x, i
     add(sums->value, w->value, x, ld, rows, keys, FREF__OF_VALUE);
     if (!judged)
         return;
-    add(sums->magnitude, w->magnitude ? w->magnitude : w->value, x, ld, rows, keys, FREF__OF_MAGNITUDE);
+    add(sums->magnitude, w->magnitude, x, ld, rows, keys, FREF__OF_MAGNITUDE);
     add(sums->variance, w->variance, x, ld, rows, keys, FREF__OF_SQUARE);
     add(sums->bound, w->bound, x, ld, rows, keys, FREF__OF_MAGNITUDE);
     if (flushed)

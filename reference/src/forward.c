@@ -10,8 +10,10 @@
  *   a   = e32 (sqrt(nt) + 1) sum p|v|, or acc_pv sum p|v|                       accumulator
  *   F   = sum of p v where p < 1.01 eta              what may be flushed; all of one sign at worst, so it adds as a whole
  *
- *   sigma^2 = sum_j w2_j v^2 + THIRD (uo |O|)^2 + (es/4 sum p|v|)^2 + (el O)^2 + a^2 + F^2      w2 = THIRD (up^2 p^2 + eta^2) + 4
- * es^2 p^2 bound   = sum_j w1_j |v| + uo |O| + el |O| + a (sqrt(nt), or 2)                            w1 = (up + 2 ew) p + eta
+ *   sigma^2 = sum_j w2_j v^2 + THIRD (uo |O|)^2 + (es/4 sum p|v|)^2 + (el O)^2 + a^2 + F^2
+ *       w2  = THIRD (up^2 p^2 + eta^2) + 4 es^2 p^2
+ *   bound   = sum_j w1_j |v| + uo |O| + el |O| + a (sqrt(nt), or 2)
+ *       w1  = (up + 2 ew) p + eta
  *
  * sum p|v|, not |O|: the sum may cancel to zero, its rounding error cannot.
  */

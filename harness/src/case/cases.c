@@ -53,7 +53,7 @@ static bool add_file(facts_cases *cases, const char *path, facts_error *error)
 
 static bool add_folder(facts_cases *cases, const char *folder, facts_error *error)
 {
-    char **paths;
+    char **paths = NULL;
     size_t count = facts_folder_files(folder, ".cases", &paths);
     bool ok = count > 0 || facts_fail(error, folder, 1, 1, "no .cases file can be read in this folder");
     for (size_t i = 0; i < count && ok; i++)
@@ -214,9 +214,12 @@ int facts_cases_expand(facts_cases **out, const char *const *texts, size_t count
     *out = NULL;
     facts_predicate *kept = NULL;
     facts_cases *cases = calloc(1, sizeof *cases);
-    bool ok = cases != NULL || facts_fail(error, "cases", 1, 1, "no memory");
-    ok = ok && (where == NULL || facts_predicate_parse(&kept, where, error)) &&
-         expand(cases, texts, count, suite_dir, kept, limit == 0 || limit > UINT32_MAX - 1 ? DEFAULT_LIMIT : limit, error);
+    if (cases == NULL) {
+        facts_fail(error, "cases", 1, 1, "no memory");
+        return 2;
+    }
+    bool ok = (where == NULL || facts_predicate_parse(&kept, where, error)) &&
+              expand(cases, texts, count, suite_dir, kept, limit == 0 || limit > UINT32_MAX - 1 ? DEFAULT_LIMIT : limit, error);
     facts_predicate_destroy(kept);
     if (!ok) {
         facts_cases_destroy(cases);

@@ -26,6 +26,11 @@ facts_deviations *facts_deviations_create(void)
     return calloc(1, sizeof(facts_deviations));
 }
 
+static int two_digits(const char *text)
+{
+    return (text[0] - '0') * 10 + (text[1] - '0');
+}
+
 static bool is_date(const char *text)
 {
     static const char form[] = "dddd-dd-dd";
@@ -34,7 +39,7 @@ static bool is_date(const char *text)
         if (form[i] == 'd' ? !digit : text[i] != form[i])
             return false;
     }
-    int month = atoi(text + 5), day = atoi(text + 8);
+    int month = two_digits(text + 5), day = two_digits(text + 8);
     return month >= 1 && month <= 12 && day >= 1 && day <= 31;
 }
 
@@ -107,8 +112,11 @@ static bool read_entry(entry *e, const char *file, int line, facts_error *error)
                           "the last word must be a link (owner/project#12 or an address)");
     d->where = rest + strspn(rest, " \t");
     facts_error inner = { "", 0, 0 };
-    if (facts_predicate_parse(&e->where, d->where, &inner))
+    facts_predicate *where = NULL;
+    if (facts_predicate_parse(&where, d->where, &inner)) {
+        e->where = where;
         return true;
+    }
     const char *sentence = strchr(inner.text, ' ');
     return facts_fail(error, file, line, (int)(d->where - e->text) + inner.column, "%s",
                       sentence != NULL ? sentence + 1 : inner.text);

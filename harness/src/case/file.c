@@ -52,16 +52,24 @@ size_t facts_folder_files(const char *folder, const char *suffix, char ***out)
     if (entries == NULL)
         return 0;
     size_t count = 0;
+    bool all = true;
     for (struct dirent *entry; (entry = readdir(entries)) != NULL;) {
         if (!ends(entry->d_name, suffix))
             continue;
-        char *path = NULL, **paths = realloc(*out, (count + 1) * sizeof *paths);
-        if (paths == NULL || asprintf(&path, "%s/%s", folder, entry->d_name) < 0)
+        char **paths = realloc(*out, (count + 1) * sizeof *paths);
+        all = paths != NULL;
+        *out = all ? paths : *out;
+        all = all && asprintf(&paths[count], "%s/%s", folder, entry->d_name) >= 0;
+        if (!all)
             break;
-        *out = paths;
-        paths[count++] = path;
+        count++;
     }
     closedir(entries);
+    if (!all) { /* some of a folder would be another suite */
+        facts_folder_free(*out, count);
+        *out = NULL;
+        return 0;
+    }
     if (count > 0)
         qsort(*out, count, sizeof **out, by_name);
     return count;

@@ -213,7 +213,7 @@ static bool room_for(parser *p, size_t letters)
 
 static int value_node(parser *p, node n)
 {
-    facts_span value;
+    facts_span value = nothing;
     size_t at = (skip(p), p->at);
     if (!take_value(p, &value) || !room_for(p, value.length) || !set_value(p, &n, value, at))
         return -1;

@@ -88,7 +88,7 @@ static const char *answer(const facts_cell *cell)
 static int head_dim(const char *name)
 {
     const char *d = strstr(name, " d=");
-    return d ? atoi(d + 3) : 128;
+    return d ? (int)strtol(d + 3, NULL, 10) : 128;
 }
 
 static void compare(const facts_tally *tally, groups *all, size_t before, size_t after, size_t work)

@@ -40,7 +40,9 @@ static int grow(facts_intern *t)
         *slot_of(&larger, larger.texts[id - 1]) = id;
     free(t->texts);
     free(t->slots);
-    *t = larger;
+    t->texts = larger.texts;
+    t->slots = larger.slots;
+    t->capacity = larger.capacity;
     return 1;
 }
 

@@ -68,10 +68,12 @@ static bool keep_names(facts_session *s)
         facts_text_add(&names, name, strlen(name) + 1);
     }
     s->names = names.data;
+    if (names.failed || !names.data) /* none: nothing of the shard, which the caller says */
+        return !names.failed;
     const char *at = names.data;
-    for (size_t i = 0; i < s->work_count && !names.failed; i++, at += strlen(at) + 1)
+    for (size_t i = 0; i < s->work_count; i++, at += strlen(at) + 1)
         s->work[i].name = at;
-    return !names.failed;
+    return true;
 }
 
 int facts_session_cases(facts_session *s, const char *const *texts, size_t count)
@@ -364,8 +366,10 @@ static bool tally_record(facts_session *s)
 {
     recount r = { .session = s, .index = calloc(s->work_count + 1, sizeof *r.index) };
     facts_tally_free(&s->tally);
-    if (!r.index || !facts_tally_init(&s->tally, s->targets.at, s->targets.count, s->work, s->work_count))
+    if (!r.index || !facts_tally_init(&s->tally, s->targets.at, s->targets.count, s->work, s->work_count)) {
+        free(r.index);
         return false;
+    }
     for (size_t i = 0; i < s->work_count; i++)
         r.index[i] = (index_entry){ s->work[i].name, i };
     qsort(r.index, s->work_count, sizeof *r.index, by_name);

@@ -68,7 +68,7 @@ static int read_device(facts_target *out, const char *word, facts_message *messa
     }
     if (is_number(word)) {
         out->kind = FACTS_TARGET_GPU;
-        out->ordinal = atoi(word);
+        out->ordinal = (int)strtol(word, NULL, 10);
         snprintf(out->device, sizeof out->device, "gpu%d", out->ordinal);
         return 0;
     }

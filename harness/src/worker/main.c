@@ -119,12 +119,13 @@ int main(int argc, char **argv)
         return EXIT_BAD_INPUT;
     }
     lines in = { .buffer = malloc(FACTS_REQUEST_MAX) };
-    if (!in.buffer || !facts_reply_open())
-        return EXIT_ENVIRONMENT;
-    int status = open_target(&worker, &in);
-    if (status == EXIT_SUCCESS)
-        status = serve_all(&worker, &in);
-    facts_target_close(&worker);
+    int status = EXIT_ENVIRONMENT;
+    if (in.buffer && facts_reply_open()) {
+        status = open_target(&worker, &in);
+        if (status == EXIT_SUCCESS)
+            status = serve_all(&worker, &in);
+        facts_target_close(&worker);
+    }
     free(in.buffer);
     return status;
 }
