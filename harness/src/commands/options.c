@@ -25,7 +25,7 @@ typedef enum kind { FLAG, TEXT, COUNT, SECONDS, SHARD } kind;
     X("count", 0, FLAG, count, NULL, ON(LIST), "only how many")                                                                        \
     X("plan", 0, FLAG, plan, NULL, ON(DECIDE), "also compile what was accepted")                                                       \
     X("explain", 0, FLAG, explain, NULL, ON(DECIDE), "of what was refused, also the nearest that is accepted")                          \
-    X("jobs", 'j', COUNT, jobs, "N", ASKS | ON(MATRIX), "workers at once (default: cores; one for each GPU when running)")              \
+    X("jobs", 'j', COUNT, jobs, "N", ASKS | ON(MATRIX), "workers at once (default: cores, at most 8 on one GPU; 1 times a launch alone)")              \
     X("shard", 0, SHARD, shard, "I/N", BATCH | ON(LIST), "only this part of N, by the hash of the case's name")                         \
     X("resume", 0, FLAG, resume, NULL, BATCH, "go on with the record of -o: only what has no row")                                      \
     X("overwrite", 0, FLAG, overwrite, NULL, BATCH | ON(MERGE), "replace the record of -o")                                            \

@@ -11,6 +11,7 @@
 #define GUESS_START_MS 500.0
 #define GUESS_DECIDE_MS 2.0
 #define GUESS_RUN_MS 200.0
+#define GPU_WORKERS 8
 
 #define AS_SECONDS(symbol, word, seconds) [FACTS_TASK_##symbol] = seconds,
 static const double default_timeout_s[FACTS_TASK_COUNT] = { FACTS_TASK_LIST(AS_SECONDS) };
@@ -93,19 +94,18 @@ void facts_fail_target(facts_supervision *run, size_t target, const char *class_
     }
 }
 
-/* One worker for each GPU at a time, whatever the builds, unless more were asked for: compiling and the reference are work of the CPU, so
- * that several workers on one GPU finish sooner; only exec_us then counts the others too. */
-static bool device_is_free(const facts_supervision *run, const facts_target_state *state)
+/* Workers on one GPU: compiling and the reference are work of the CPU, so that several finish sooner. What exec_us then counts is not the
+ * launch alone; with --jobs 1 it is. */
+static bool device_has_room(const facts_supervision *run, const facts_target_state *state)
 {
-    if (run->order->jobs > 1)
-        return true;
+    int live = 0, most = run->order->jobs > 0 ? run->order->jobs : GPU_WORKERS;
     for (size_t i = 0; i < run->order->target_count; i++) {
         const facts_target_state *other = &run->targets[i];
-        if (other->live && state->target->kind == FACTS_TARGET_GPU && other->target->kind == FACTS_TARGET_GPU &&
+        if (state->target->kind == FACTS_TARGET_GPU && other->target->kind == FACTS_TARGET_GPU &&
             other->target->ordinal == state->target->ordinal)
-            return false;
+            live += other->live;
     }
-    return true;
+    return live < most;
 }
 
 /* Is there so much to do that another worker's start pays? */
@@ -123,7 +123,7 @@ static facts_target_state *pick_target(const facts_supervision *run)
     facts_target_state *best = NULL;
     for (size_t i = 0; i < run->order->target_count; i++) {
         facts_target_state *state = &run->targets[i];
-        if (!state->todo || state->failed || !device_is_free(run, state))
+        if (!state->todo || state->failed || !device_has_room(run, state))
             continue;
         if (!state->live)
             return state;
@@ -182,7 +182,7 @@ static int cores(void)
     return n ? (int)n : 1;
 }
 
-/* By default every core decides, or computes small cases alone; what runs on a GPU has it to itself, and the reference has the cores. */
+/* By default every core has a worker, but for what only GPUs run. */
 static int default_jobs(const facts_order *order)
 {
     int devices = 0;
@@ -195,7 +195,8 @@ static int default_jobs(const facts_order *order)
             seen |= order->targets[j].kind == t->kind && order->targets[j].ordinal == t->ordinal;
         devices += !seen;
     }
-    return devices ? devices : 1;
+    int most = devices * GPU_WORKERS;
+    return most < cores() ? most : cores();
 }
 
 static bool prepare(facts_supervision *run)
