@@ -3,7 +3,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from . import exports, markdown, reader, text, words
+from . import compare, exports, markdown, reader, text, words
 from .store import Store
 
 OK, BAD_INPUT, ENVIRONMENT, INCOMPLETE = 0, 2, 3, 4
@@ -11,12 +11,17 @@ OK, BAD_INPUT, ENVIRONMENT, INCOMPLETE = 0, 2, 3, 4
 
 def _parser():
     parser = argparse.ArgumentParser(prog="facts report", description="Shows FACTS records. Every verdict is the record's own.",
-                                     epilog="Exit: 0 written; 2 bad input; 3 the environment cannot do it; 4 written, but the record is incomplete.")
-    parser.add_argument("inputs", metavar="IN", nargs="+", help="a record (.jsonl, .jsonl.gz, .jsonl.xz) or a folder of them")
+                                     epilog="Exit: 0 written, or equal; 1 something differs that should not; 2 bad input; 3 the environment cannot do it; "
+                                     "4 written, but a record is incomplete; 5 nothing could be compared.")
+    parser.add_argument("inputs", metavar="IN", nargs="*", help="a record (.jsonl, .jsonl.gz, .jsonl.xz) or a folder of them")
     parser.add_argument("-o", "--output", metavar="DIR", help="folder for index.html, results.csv, results.json, summary.md, junit.xml")
     parser.add_argument("--title", default="cuDNN fused attention: what is supported, and is it right", help="title of the page")
     parser.add_argument("--issue", metavar="CASE", help="print the body of an issue about this case, in Markdown")
     parser.add_argument("--readme", action="store_true", help="print README's table, features by version range, in Markdown")
+    parser.add_argument("--decisions", metavar=("A", "B"), nargs=2, help="do devices A and B (names as in the records) get the same decisions? Compares yes or no and "
+                        "mode A's engines with their knobs, of every case and build that both were asked; each difference is printed")
+    parser.add_argument("--bits", metavar=("A", "B"), nargs=2, help="do records A and B hold the same answers, bit for bit? Compares the hashes of the tensors of every case, "
+                        "build and configuration; each difference is printed. dQ without deterministic=1 need not repeat: listed, not counted")
     return parser
 
 
@@ -55,14 +60,28 @@ def _warn(store):
             print(f"facts report: {report.name}: {report.unreadable - len(report.samples):,} more unreadable lines", file=sys.stderr)
 
 
+def _bits(names):
+    try:
+        one, other = load(names[:1]), load(names[1:])
+    except reader.InputError as error:
+        return _fail(str(error), BAD_INPUT)
+    for store in (one, other):
+        _warn(store)
+    return compare.print_bits(one, other, names)
+
+
 def main(argv=None):
     parser = _parser()
     try:
         args = parser.parse_args(argv)
     except SystemExit as stop:
         return stop.code
-    if not (args.output or args.issue or args.readme):
-        return _fail("say where to write: -o DIR (or --issue CASE, --readme)", BAD_INPUT)
+    if args.bits:
+        return _bits(args.bits)
+    if not args.inputs:
+        return _fail("give a record, or a folder of records", BAD_INPUT)
+    if not (args.output or args.issue or args.readme or args.decisions):
+        return _fail("say where to write: -o DIR (or --issue CASE, --readme, --decisions A B, --bits A B)", BAD_INPUT)
     try:
         store = load(args.inputs)
     except reader.InputError as error:
@@ -78,6 +97,10 @@ def main(argv=None):
         print(body, end="")
     if args.readme:
         print(markdown.readme_table(store, args.inputs), end="")
+    if args.decisions:
+        differ = compare.print_decisions(store, *args.decisions)
+        if differ or not args.output:
+            return differ or (OK if store.complete() else INCOMPLETE)
     if args.output:
         try:
             write_site(store, Path(args.output), title)

@@ -1,69 +1,103 @@
-"""Do two devices get the same decisions? A description stands for a real GPU only as far as this says so.
-
-usage: python -m facts_reports.compare A B RECORD...     A, B: device names as in the records (0, h100-sxm)
-Compares, for every case and build that both were asked: yes or no, and mode A's engines with their knobs. Prints one line a build, each difference
-on a line of its own, and exits 0 when there is none, 1 otherwise, 5 when nothing could be compared.
-"""
-import sys
-from pathlib import Path
-
-from . import reader
+"""Two that should agree: the decisions for two devices, and the bits of two records."""
+from . import text, words
+from .cases import parse, value_of
 
 
-def rows(files):
-    for path in files:
-        report = reader.FileReport(str(path))
-        with reader._open(Path(path)) as stream:
-            for line in reader.lines(stream, report):
-                try:
-                    item = reader.json.loads(line)
-                except ValueError:
-                    continue
-                if isinstance(item, dict) and "case" in item and "verdict" in item:
-                    yield item
+def _decision(row):
+    """Yes or no, and mode A's engines with their knobs in order: all that a decision is, nothing that only a run can know."""
+    if row.get("supported") is None or row["verdict"] == "inconclusive":
+        return None
+    engines = tuple((e.get("index"), tuple(sorted((e.get("knobs") or {}).items()))) for e in row["engines"] if isinstance(e, dict) and e.get("mode") == "A")
+    return row["supported"], engines
 
 
-def decision(row):
-    """What was decided, without what only a run can know."""
-    engines = [(e.get("index"), tuple(sorted((e.get("knobs") or {}).items()))) for e in row.get("engines") or [] if e.get("mode") == "A"]
-    supported = row.get("supported")
-    return (bool(supported), tuple(engines)) if supported is not None else None
+def _decision_words(decision):
+    supported, engines = decision
+    named = ", ".join(f"{index}" + (" " + " ".join(f"{k}={v}" for k, v in knobs) if knobs else "") for index, knobs in engines)
+    return f"yes, engines {named}" if supported else "no"
 
 
-def compare(files, first, second):
+def decisions(store, first, second):
+    """{build: (how many are equal, [(case, decision of first, of second)])}, of every case and build that both devices were asked."""
     seen = {first: {}, second: {}}
-    for row in rows(files):
-        device = str(row.get("device"))
-        if device in seen and row.get("verdict") != "inconclusive":
-            answer = decision(row)
-            if answer is not None:
-                seen[device][(row.get("build"), row["case"])] = answer
+    for _, row in store.rows("device IN (?, ?) AND outcome <> 'missing'", (first, second), "build, case_name, config"):
+        answer = _decision(row)
+        if answer is not None:
+            seen[row["device"]].setdefault((row["build"], row["case"]), answer)
     result = {}
-    for key in sorted(seen[first].keys() & seen[second].keys()):
-        build = result.setdefault(key[0], {"equal": 0, "differences": []})
-        if seen[first][key] == seen[second][key]:
-            build["equal"] += 1
-        else:
-            build["differences"].append((key[1], seen[first][key], seen[second][key]))
+    for build, case in seen[first]:
+        if (build, case) not in seen[second]:
+            continue
+        one, other = seen[first][build, case], seen[second][build, case]
+        equal, differences = result.get(build, (0, []))
+        result[build] = (equal + 1, differences) if one == other else (equal, [*differences, (case, one, other)])
     return result
 
 
-def main(arguments):
-    if len(arguments) < 3:
-        print(__doc__, file=sys.stderr)
-        return 2
-    first, second, *files = arguments
-    result = compare(files, first, second)
+def print_decisions(store, first, second):
+    """One line a build, each difference below it. 0: all equal; 1: some differ; 5: nothing was asked of both."""
+    result = decisions(store, first, second)
+    for build, (equal, differences) in result.items():
+        print(f"{build}: {equal:,} of {equal + len(differences):,} decisions equal on {first} and {second}")
+        for case, one, other in differences:
+            print(f"  {case}\n    {first}: {_decision_words(one)}\n    {second}: {_decision_words(other)}")
     if not result:
-        print(f"nothing was asked of both {first} and {second}", file=sys.stderr)
+        print(f"nothing was asked of both {first} and {second}; devices here: {', '.join(store.devices())}")
         return 5
-    for build, answer in result.items():
-        total = answer["equal"] + len(answer["differences"])
-        print(f"{build}: {answer['equal']} of {total} decisions equal on {first} and {second}")
-        for case, one, other in answer["differences"]:
-            print(f"  {case}: {first} {one}, {second} {other}")
-    return 1 if any(answer["differences"] for answer in result.values()) else 0
+    return int(any(differences for _, differences in result.values()))
 
 
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+def _may_differ(case, tensor):
+    """dQ is summed by atomic additions unless the case asks otherwise: its bits need not repeat."""
+    said = parse(case)
+    return tensor == "dq" and value_of(said, "deterministic") == "0"
+
+
+def _bits(store, with_device):
+    """{(case, build, config[, device]): {tensor: hash}}"""
+    found = {}
+    for _, row in store.rows("outcome <> 'missing'"):
+        bits = {t: e["bits"] for t, e in (row.get("errors") or {}).items() if isinstance(e, dict) and e.get("bits")}
+        if bits:
+            found[(row["case"], row["build"], store.config(row), row["device"] if with_device else "")] = bits
+    return found
+
+
+def bits(one, other):
+    """{equal, free, differ, alone}: tensors equal; those that differ and may; those that must not; rows with answers that only one record has."""
+    with_device = len(one.devices()) > 1 or len(other.devices()) > 1
+    a, b = _bits(one, with_device), _bits(other, with_device)
+    result = {"equal": 0, "free": [], "differ": [], "alone": sorted(a.keys() ^ b.keys())}
+    for key in sorted(a.keys() & b.keys()):
+        for tensor in sorted(a[key].keys() | b[key].keys()):
+            left, right = a[key].get(tensor, "none"), b[key].get(tensor, "none")
+            if left == right:
+                result["equal"] += 1
+            else:
+                result["free" if _may_differ(key[0], tensor) else "differ"].append((key, tensor, left, right))
+    return result
+
+
+def _where(store, key):
+    case, build, config, device = key
+    return f"{case} @ {words.build_labels(store.builds()).get(build, build)}{f' {device}' if device else ''}{f' configuration {config}' if config >= 0 else ''}"
+
+
+def print_bits(one, other, names):
+    """0: equal wherever they must be; 1: some differ; 4: only one record has some of the rows; 5: nothing to compare."""
+    result = bits(one, other)
+    total = result["equal"] + len(result["free"]) + len(result["differ"])
+    if not total:
+        print("no case, build and configuration has answers in both records")
+        return 5
+    loaded = [sum(row.get("plan_loaded") is True for _, row in store.rows()) for store in (one, other)]
+    print(f"{result['equal']:,} of {total:,} tensors equal, bit for bit, in {text.line(names[0], 200)} and {text.line(names[1], 200)}; "
+          f"{len(result['differ']):,} differ, {len(result['free']):,} differ that need not repeat; plans loaded: {loaded[0]:,} and {loaded[1]:,}")
+    for word, found in (("differs", result["differ"]), ("need not repeat", result["free"])):
+        for key, tensor, left, right in found:
+            print(f"  {word}: {tensor} {left} {right}: {_where(one, key)}")
+    for key in result["alone"][:20]:
+        print(f"  only in one record: {_where(one, key)}")
+    if len(result["alone"]) > 20:
+        print(f"  and {len(result['alone']) - 20:,} more")
+    return 1 if result["differ"] else 4 if result["alone"] else 0

@@ -61,14 +61,14 @@ class _Rows:
             self.at.setdefault((case, device), {}).setdefault(build, []).append((config, outcome, engine))
 
 
-def _span(outcome, failing, names, asked, all_rows):
+def _span(outcome, failing, all_rows):
     """(outcome, note) of one build: which of the cases fail, in which engines; or how the worst of them ends."""
     if not failing:
-        return min((o for case in asked for _, o, _ in all_rows[case]), key=RANK.get, default="missing"), ""
+        return min((o for case in all_rows for _, o, _ in all_rows[case]), key=RANK.get, default="missing"), ""
     notes = []
     bad = {case for case, _ in failing}
-    if len(asked) > 1 and len(bad) < len(asked):
-        notes.append(f"{len(bad)} of {len(asked)} cases")
+    if len(bad) < len(all_rows):
+        notes.append(f"{len(bad)} of {len(all_rows)} cases")
     engines = {e for case, config in failing for c, _, e in all_rows[case] if c == config}
     offered = {e for case in bad for _, _, e in all_rows[case] if e is not None}
     if engines and engines < offered:
@@ -89,7 +89,7 @@ def _history(outcome, device, rows, every, builds, labels):
     for build in builds:
         all_rows = {case: every.at[(case, device)][build] for case in members if build in every.at.get((case, device), {})}
         if all_rows:
-            spans.append((labels[build], _span(outcome, failing.get(build, set()), labels, list(all_rows), all_rows)))
+            spans.append((labels[build], _span(outcome, failing.get(build, set()), all_rows)))
     names = [name for name, _ in spans]
     return tuple((spans[a][1][0], range_words(names, a, z), spans[a][1][1]) for a, z in segments([what for _, what in spans]))
 
@@ -100,7 +100,8 @@ def _config(row):
 
 def of(store):
     """News first, then what is known; worst first. [{outcome, device, known, link, tensors, cases, row, history}]"""
-    builds, labels = [b for b, _ in store.builds()], words.build_labels(store.builds())
+    builds = [b for b, _ in store.builds()]
+    labels = {device: words.device_labels(store, device) for device in store.devices()}
     order = {b: i for i, b in enumerate(builds)}
     every, out = _Rows(store), []
     for (finding, outcome, device, link, *_), rows in _collect(store).items():
@@ -109,7 +110,7 @@ def of(store):
         out.append({"outcome": outcome, "device": device, "known": finding == KNOWN, "link": link, "row": row, "case": row["case"],
                     "tensors": sorted({t for _, _, tensors in rows for t in tensors}), "cases": [row["case"], *(c for c in members if c != row["case"])],
                     "pairs": len({(case, r["build"]) for case, r, _ in rows}), "rows": len(rows),
-                    "history": _history(outcome, device, rows, every, builds, labels)})
+                    "history": _history(outcome, device, rows, every, builds, labels[device])})
     return sorted(out, key=lambda g: (g["known"], RANK[g["outcome"]], -g["pairs"], g["case"]))
 
 

@@ -35,7 +35,7 @@ def _counts_words(counts, known=None):
 def feature_table(store, axes=None, most=40):
     """Features down, devices across, ranges of versions in the cells."""
     builds, devices = store.builds(), store.devices()
-    names = words.build_labels(builds)
+    names = {device: words.device_labels(store, device) for device in devices}
     by_target = {}
     for case, build, device, *how in store.db.execute("SELECT case_name, build, device, outcome, finding FROM row ORDER BY rank DESC, finding"):
         by_target.setdefault((device, build), {})[case] = tuple(how)   # the worst of its configurations comes last
@@ -49,7 +49,7 @@ def feature_table(store, axes=None, most=40):
         for device in devices:
             asked = [b for b, _ in builds if (device, b) in by_target]
             cells = [{c: o for c, o in by_target[(device, b)].items() if c in member} for b in asked]
-            told = _cell_history(cells, [names[b] for b in asked])
+            told = _cell_history(cells, [names[device][b] for b in asked])
             row.append("<br>".join(f"{when}: {_counts_words(counts, known) or 'no case'}" for when, counts, known in told))
         lines.append(f"| {feature.axis.lower()}: {text.markdown(feature.label)} | " + " | ".join(row) + " |")
     return "\n".join(lines) + "\n"

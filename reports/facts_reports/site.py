@@ -79,13 +79,13 @@ def payload(store, title):
             if kept:
                 details[i] = kept
     found, still = features.of(dictionaries["case"].items)
-    versions = dict(builds)
+    versions, by_device = dict(builds), {d: words.device_labels(store, d) for d in devices}
     return {
         "title": title, "answer": words.answer(store), "totals": store.totals(), "complete": store.complete(),
         "outcomes": [[o.word, o.mark, o.kind, o.says] for o in OUTCOMES], "keys": cases.key_table(),
         "parts": {k: list(v) for k, v in cases.parts().items()}, "query_keys": cases.query_keys(),
         "numbers": sorted(cases.numbers()),
-        "targets": [{"build": b, "device": d, "cudnn": versions[b], "label": labels[b], "sm": sms.get(d)} for b, d in dictionaries["target"].items],
+        "targets": [{"build": b, "device": d, "cudnn": versions[b], "label": by_device[d][b], "spec": labels[b], "sm": sms.get(d)} for b, d in dictionaries["target"].items],
         "features": [[f.axis, f.label, f.where, f.why] for f in [*features.groups(store), *found]], "still": still,
         "suite_hashes": [str(r.get("suite_hash", "unknown")) for r in store.runs.values()],
         "dictionaries": {n: d.items for n, d in dictionaries.items() if n != "target"}, "columns": columns, "details": details, "details_cut": many,

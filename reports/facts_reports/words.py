@@ -12,6 +12,12 @@ def build_labels(builds):
     return {b: "no cuDNN" if b == NO_BUILD else v if versions.count(v) == 1 else b for b, v in builds}
 
 
+def device_labels(store, device):
+    """The same for what one device was asked: another device's build of the same version is no other choice here."""
+    asked = {b for (b,) in store.db.execute("SELECT DISTINCT build FROM row WHERE device=?", (device,))}
+    return build_labels([b for b in store.builds() if b[0] in asked])
+
+
 def several(items, most=6):
     items = list(items)
     if len(items) > most:
