@@ -8,6 +8,7 @@ import time
 import e2e
 
 BUILDS = ",".join(e2e.CI_BUILDS)
+MORE = "pass=fwd,bwd dtype=bf16,f16 b=1,3 h=2 s=100..500:50 d=64..256:64"
 
 
 def children(pid):
@@ -32,8 +33,10 @@ def answer(row):
 
 
 class Deaths(e2e.TestCase):
+    known = None
+
     def start(self, *more):
-        command = [e2e.FACTS, "decide", "smoke", "--cudnn", BUILDS, "--device", "h100-sxm", "-j", "2", "-o", self.path("r"), *more]
+        command = [e2e.FACTS, "decide", "smoke", MORE, "--cudnn", BUILDS, "--device", "h100-sxm", "-j", "2", "-o", self.path("r"), *more]
         return subprocess.Popen(command, env=e2e.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def rows(self):
@@ -47,12 +50,33 @@ class Deaths(e2e.TestCase):
         return record, rows
 
     def undisturbed(self):
-        with self.start() as program:
-            _, err = program.communicate(timeout=60)
-        self.assertEqual(program.returncode, 0, err)
-        _, rows = self.rows()
-        os.unlink(self.path("r"))
-        return rows
+        """The rows, and the seconds after which a worker is surely ready; asked once for all tests."""
+        if not Deaths.known:
+            with self.start() as program:
+                _, err = program.communicate(timeout=60)
+            self.assertEqual(program.returncode, 0, err)
+            record, rows = self.rows()
+            os.unlink(self.path("r"))
+            Deaths.known = rows, 0.1 + 2e-3 * max(target["start_ms"] for target in record.targets)
+        return Deaths.known
+
+    def kill_workers(self, program, grown, chance):
+        """At random moments until it ends; of those that are still starting only one, as two in a row give a target up. How many."""
+        born, kills, young_kills = {}, 0, 0
+        while program.poll() is None and kills < 12:
+            time.sleep(chance.uniform(0.01, 0.1))
+            now = time.monotonic()
+            workers = {pid: now - born.setdefault(pid, now) for pid in children(program.pid)}
+            victims = [pid for pid, age in workers.items() if age > grown or (not young_kills and kills > 1)]
+            if victims:
+                victim = chance.choice(victims)
+                young_kills += workers[victim] <= grown
+                try:
+                    os.kill(victim, signal.SIGKILL)
+                    kills += 1
+                except ProcessLookupError:
+                    pass
+        return kills
 
     @classmethod
     def setUpClass(cls):
@@ -60,36 +84,27 @@ class Deaths(e2e.TestCase):
             e2e.need(name)
 
     def test_of_workers_cost_one_row_each(self):
-        whole = self.undisturbed()
-        chance, kills = random.Random(5), 0
+        whole, grown = self.undisturbed()
         with self.start() as program:
-            while program.poll() is None and kills < 10:
-                time.sleep(chance.uniform(0.02, 0.2))
-                workers = children(program.pid)
-                if workers:
-                    try:
-                        os.kill(chance.choice(workers), signal.SIGKILL)
-                        kills += 1
-                    except ProcessLookupError:
-                        pass
+            kills = self.kill_workers(program, grown, random.Random(5))
             out, err = program.communicate(timeout=90)
         record, rows = self.rows()
         lost = [row for row in rows.values() if row["verdict"] in ("crash", "exit_crash")]
-        self.assertGreater(kills, 4)
+        self.assertGreater(kills, 2)
         self.assertLessEqual(len(lost), kills)
         self.assertGreater(len(lost), 0)
         self.assertEqual(program.returncode, 1, out[-1500:] + err[-500:])
         self.assertEqual({key[:2] for key in rows}, {key[:2] for key in whole})
         for key, row in rows.items():
-            if row in lost:
-                self.assertEqual((row["reason"]["status"], row["signal"]) if row["verdict"] == "crash" else (), ("SIGKILL", 9) if row["verdict"] == "crash" else ())
-            else:
+            if row["verdict"] == "crash":
+                self.assertEqual((row["reason"]["status"], row["signal"]), ("SIGKILL", 9))
+            elif row["verdict"] != "exit_crash":
                 self.assertEqual(answer(row), answer(whole[key]), key)
         self.assertIs(record.ends[0]["complete"], True)
         self.assertEqual(record.bad, 0)
 
     def test_of_the_supervisor_and_resume_give_the_rows_of_an_unbroken_run(self):
-        whole = self.undisturbed()
+        whole, _ = self.undisturbed()
         chance = random.Random(6)
         for attempt in range(3):
             with self.start(*(["--resume"] if attempt else [])) as program:
