@@ -91,7 +91,8 @@ def why(row, limit=200):
     expectation = row.get("expectation")
     if is_met(expectation, row["verdict"]) is False:
         due = " ".join(str(expectation[k]) for k in ("verdict", "link", "reason") if expectation.get(k))
-        return text.line(f"{row['verdict']}, expected was {due}; " + _what(row), limit)
+        what = _what(row)
+        return text.line(f"{row['verdict']}, expected was {due}" + (f"; {what}" if what else ""), limit)
     return text.line(_what(row), limit)
 
 
