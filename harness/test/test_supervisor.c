@@ -411,7 +411,8 @@ Test(supervisor, a_full_disk_stops_it_with_the_path_and_loses_nothing)
 {
     char command[1024];
     const char *bin = getenv("FACTS_BIN");
-    snprintf(command, sizeof command, "cd %s && ulimit -f 40 && exec %s/facts decide '" MANY "' --device cpu -o r >/dev/null 2>&1", folder, bin);
+    snprintf(command, sizeof command, "cd %s && ulimit -f 40 && exec %s/facts decide '" MANY "' --device cpu -o r >/dev/null 2>&1",
+             folder, bin);
     int status = system(command);
     cr_expect_eq(WIFEXITED(status) ? WEXITSTATUS(status) : -1, 3);
     summary s = sum_up("r");
@@ -487,4 +488,27 @@ Test(supervisor, a_missing_worker_is_exit_3)
     setenv("FACTS_WORKER", "/nowhere/worker", 1);
     cr_expect_eq(facts("decide 'pass=fwd d=64' --device cpu -o r"), 3);
     cr_expect(output_says("/nowhere/worker"));
+}
+
+static bool find_groups(void *context, const facts_line *line)
+{
+    facts_slice groups = facts_line_get(line, "groups");
+    if (line->kind == FACTS_LINE_RUN && groups.at)
+        snprintf(context, 256, "%.*s", (int)groups.length, groups.at);
+    return true;
+}
+
+Test(supervisor, the_run_says_why_each_group_exists)
+{
+    char path[256], said[256] = "";
+    facts_read_counts counts;
+    snprintf(path, sizeof path, "%s/two.cases", folder);
+    FILE *file = fopen(path, "w");
+    cr_assert_not_null(file);
+    fputs("name: one\nwhy: the \"first\"\npass=fwd d=8,16\nname: two\npass=fwd d=24\n", file);
+    fclose(file);
+    cr_expect_eq(facts("decide two.cases --device cpu -o r"), 0);
+    snprintf(path, sizeof path, "%s/r", folder);
+    cr_assert(facts_record_read(path, find_groups, said, &counts));
+    cr_expect_str_eq(said, "{\"one\":\"the \\\"first\\\"\",\"two\":\"\"}");
 }

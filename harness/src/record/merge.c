@@ -361,7 +361,7 @@ static void find_missing(merging *m)
     r->missing =
         missing > 0 && !(m->request->force && count_of(m, "select count(distinct suite) from run") > 1) ? (uint64_t)missing : 0;
     if (r->missing) {
-        snprintf(text, sizeof text, "%llu planned rows", (unsigned long long)r->missing);
+        snprintf(text, sizeof text, "%llu planned row%s", (unsigned long long)r->missing, r->missing == 1 ? "" : "s");
         say(r, text);
     }
     if (r->unfinished) {
