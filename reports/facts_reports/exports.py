@@ -85,7 +85,7 @@ def _suite(store, out, build, version, device, labels, everything):
             tally[tag] += 1
         if not tag and not everything:
             continue
-        body.append(_testcase(row, version, tag, message, outcome, labels))
+        body.append(_testcase(store, row, version, tag, message, outcome, labels))
     if not total:
         return
     listed = "" if everything else f"; {total - len(body)} passing rows are counted, not listed"
@@ -98,7 +98,7 @@ def _suite(store, out, build, version, device, labels, everything):
     out.write("</properties>\n" + "".join(body) + "</testsuite>\n")
 
 
-def _testcase(row, version, tag, message, outcome, labels):
+def _testcase(store, row, version, tag, message, outcome, labels):
     sm = row.get("sm")
     classname = f"facts.{parse(row['case']).get('pass', 'fwd')}.{f'sm{sm}' if sm is not None else 'cpu' if row['device'] == 'cpu' else 'sm'}.cudnn{version}"
     config = row.get("config")
@@ -106,7 +106,7 @@ def _testcase(row, version, tag, message, outcome, labels):
     head = f"<testcase classname={quoteattr(classname)} name={quoteattr(name)} time=\"{_seconds(row)}\""
     if not tag:
         return head + "/>\n"
-    lines = [message, words.repro(row, labels), f"grade: {row.get('grade') or 'unknown'}"]
+    lines = [message, words.repro(store, row), f"grade: {row.get('grade') or 'unknown'}"]
     chain = (row.get("reason") or {}).get("chain")
     lines += [f"  {c.get('status', '')}: {c.get('text', '')}" for c in chain[:10] if isinstance(c, dict)] if isinstance(chain, list) else []
     details = escape("\n".join(lines))

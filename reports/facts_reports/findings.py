@@ -6,7 +6,7 @@ from . import cases, words
 from .versions import range_words, segments
 from .vocabulary import BY_WORD, KNOWN, RANK
 
-_SIZES = frozenset(("dtype", "b", "h", "s", "d", "engine", "seed"))   # what differs between cases of one slice
+_SIZES = frozenset(("dtype", "b", "h", "s", "d", "layout", "engine", "seed"))   # what differs between cases of one slice
 
 
 def slice_of(name):

@@ -73,7 +73,7 @@ def summary(store, title):
                 f"{text.markdown(findings.history_words(f['history']))} |" for f in found]
         room = SUMMARY_BYTES - len("\n".join(parts).encode()) - 400
         parts.append("| finding | case | device | cuDNN |\n|---|---|---|---|\n" + _fitting(rows[:_FINDINGS], room, "findings", len(rows)))
-        parts.append("Repeat one: `" + words.repro(found[0]["row"], labels).replace("`", "") + "`\n" if len(found[0]["case"]) < 250 else "")
+        parts.append("Repeat one: `" + words.repro(store, found[0]["row"]).replace("`", "") + "`\n" if len(found[0]["case"]) < 250 else "")
     parts.append("FACTS covers fused attention only; a convolution or RNN regression passes it.\n")
     return "\n".join(parts)
 
@@ -146,7 +146,7 @@ def issue(store, case):
     chain = [c for c in (row.get("reason") or {}).get("chain") or [] if isinstance(c, dict)]
     if chain:
         out += ["", "Reason chain:", ""] + [f"- engine {text.markdown(str(c.get('engine', '')))}: {text.markdown(str(c.get('status', '')))} {text.markdown(str(c.get('text', '')))}" for c in chain[:10]]
-    out += ["", "Repeat it:", "", "    " + words.repro(row, labels), "", _environment(store, row)]
+    out += ["", "Repeat it:", "", "    " + words.repro(store, row), "", _environment(store, row)]
     return "\n".join(out)
 
 

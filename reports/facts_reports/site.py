@@ -85,7 +85,7 @@ def payload(store, title):
         "outcomes": [[o.word, o.mark, o.kind, o.says] for o in OUTCOMES], "keys": cases.key_table(),
         "parts": {k: list(v) for k, v in cases.parts().items()}, "query_keys": cases.query_keys(),
         "numbers": sorted(cases.numbers()),
-        "targets": [{"build": b, "device": d, "cudnn": versions[b], "label": by_device[d][b], "spec": labels[b], "sm": sms.get(d)} for b, d in dictionaries["target"].items],
+        "targets": [{"build": b, "device": d, "cudnn": versions[b], "label": by_device[d][b], "spec": labels[b], "ask": store.gpus.get(d, d), "sm": sms.get(d)} for b, d in dictionaries["target"].items],
         "features": [[f.axis, f.label, f.where, f.why] for f in [*features.groups(store), *found]], "still": still,
         "suite_hashes": [str(r.get("suite_hash", "unknown")) for r in store.runs.values()],
         "dictionaries": {n: d.items for n, d in dictionaries.items() if n != "target"}, "columns": columns, "details": details, "details_cut": many,
@@ -123,7 +123,7 @@ def render(store, title):
     findings = wrong.of(store)
     labels = words.build_labels(store.builds())
     for f in findings:
-        f["repro"], f["why"] = words.repro(f["row"], labels), words.why(f["row"])
+        f["repro"], f["why"] = words.repro(store, f["row"]), words.why(f["row"])
     known = [f for f in findings if f["known"]]
     findings = [f for f in findings if not f["known"]]
     targets = [(labels[b], d, store.counts("build=? AND device=?", (b, d))) for b, _ in store.builds() for d in store.devices()]

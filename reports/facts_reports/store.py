@@ -1,5 +1,6 @@
 """Rows in SQLite: the latest word on every (case, target) wins, and what the plan names but nobody answered is there as `missing`."""
 import json
+import re
 import sqlite3
 
 from .vocabulary import RANK, outcome_of, standing
@@ -18,6 +19,8 @@ class Store:
         self.db = sqlite3.connect(":memory:")
         self.db.executescript(_SCHEMA)
         self.runs, self.targets, self.target_lines, self.files, self.starts = {}, {}, [], [], {}
+        self._builds = None   # asked often, and nothing changes after finish()
+        self.gpus = {}   # device: its number, as --device wants it
         self.superseded = 0
         self._order, self._batch = [], []
 
@@ -87,6 +90,8 @@ class Store:
                     t["device"] = exact[(build, device)]
                 elif t.get("kind") == "gpu" and len(rest) == 1:
                     t["device"] = rest.pop()
+                if re.fullmatch(r"gpu\d{1,3}", device):
+                    self.gpus[str(t["device"])] = device[3:]
 
     def _draw_missing(self):
         """A plan is cases times targets: a case that one target of its run answered is due from the others."""
@@ -123,7 +128,9 @@ class Store:
 
     def builds(self):
         """[(build, version)] oldest first."""
-        return sorted(self.db.execute("SELECT DISTINCT build, cudnn FROM row").fetchall(), key=lambda b: build_key(*b))
+        if self._builds is None:
+            self._builds = sorted(self.db.execute("SELECT DISTINCT build, cudnn FROM row").fetchall(), key=lambda b: build_key(*b))
+        return self._builds
 
     def devices(self):
         """What ran beside what was only asked: by architecture, newest first, measured before decided; the CPU last."""

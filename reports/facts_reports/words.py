@@ -70,10 +70,10 @@ def answer(store):
     return head, sentence
 
 
-def repro(row, labels, verb="repro"):
-    if row["build"] == NO_BUILD:
-        return f"facts {verb} {text.shell(row['case'])} --device {text.shell(row['device'])}"
-    return f"facts {verb} {text.shell(row['case'])} --cudnn {text.shell(labels.get(row['build'], row['build']))} --device {text.shell(row['device'])}"
+def repro(store, row, verb="repro"):
+    """The command that repeats a row: a GPU is asked for by its number, where it ran."""
+    cudnn = "" if row["build"] == NO_BUILD else " --cudnn " + text.shell(build_labels(store.builds()).get(row["build"], row["build"]))
+    return f"facts {verb} {text.shell(row['case'])}{cudnn} --device {text.shell(store.gpus.get(row['device'], row['device']))}"
 
 
 def _worst_error(row):

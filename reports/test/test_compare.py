@@ -5,7 +5,7 @@ from pathlib import Path
 import support
 import synthetic
 
-from facts_reports import findings
+from facts_reports import findings, words
 
 H100 = {"device": "h100-80gb-hbm3", "grade": "measured"}
 SXM = {"device": "h100-sxm", "grade": "decided"}
@@ -165,6 +165,10 @@ class Gpus(Records):
         for more in ({"planned": "gpu0"}, {}):
             store = self.load(self.run_line(("gpu0", "gpu"), ("h100-sxm", "described")), self.target_line("h100-80gb-hbm3", **more), self.target_line("h100-sxm"), row(), row(**SXM))
             self.assertEqual((store.totals()["planned"], store.totals()["missing"], store.devices()), (2, 0, ["h100-80gb-hbm3", "h100-sxm"]), more)
+
+    def test_a_gpu_is_asked_again_by_its_number(self):
+        store = self.load(self.run_line(("gpu1", "gpu"), ("h100-sxm", "described")), self.target_line("h100-80gb-hbm3", planned="gpu1"), row(), row(**SXM))
+        self.assertEqual([words.repro(store, r).split()[-1] for _, r in store.rows(order="device")], ["1", "h100-sxm"])
 
     def test_what_the_gpu_owes_is_missing_under_its_own_name(self):
         store = self.load(self.run_line(("gpu0", "gpu"), ("h100-sxm", "described")), self.target_line("h100-80gb-hbm3", planned="gpu0"), row(**SXM))

@@ -22,7 +22,7 @@ const Rows = (() => {
 
   function command(r, verb) {
     const t = Data.target(r);
-    return `facts ${verb} ${shell(Data.name(r))}${t.build === "none" ? "" : ` --cudnn ${shell(t.spec)}`} --device ${shell(t.device)}`;
+    return `facts ${verb} ${shell(Data.name(r))}${t.build === "none" ? "" : ` --cudnn ${shell(t.spec)}`} --device ${shell(t.ask)}`;
   }
 
   function copyable(text) {
