@@ -54,6 +54,18 @@ Test(expect, a_bad_line_is_named_with_its_place)
     }
 }
 
+Test(expect, a_question_mark_says_now_and_then)
+{
+    facts_deviations *list = facts_deviations_create();
+    cr_assert(facts_deviations_read(list, "2026-11-21 nondeterministic? pass=fwd o/p#1\n2026-11-21 nan pass=bwd o/p#2\n", "x.expect", &error),
+              "%s", error.text);
+    cr_expect_str_eq(facts_deviations_at(list, 0)->verdict, "nondeterministic");
+    cr_expect(facts_deviations_at(list, 0)->sometimes);
+    cr_expect_not(facts_deviations_at(list, 1)->sometimes);
+    facts_deviations_destroy(list);
+    cr_expect_not(reads("2026-11-21 ? pass=fwd o/p#1\n"), "a verdict is still needed");
+}
+
 Test(expect, a_folder_that_is_not_there_has_none)
 {
     facts_deviations *list = facts_deviations_create();

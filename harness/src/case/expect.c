@@ -98,7 +98,12 @@ static bool read_entry(entry *e, const char *file, int line, facts_error *error)
     facts_deviation *d = &e->shown;
     *d = (facts_deviation){ .note = cut_note(e->text), .file = file, .line = line };
     d->date = first_word(&rest);
-    d->verdict = first_word(&rest);
+    char *verdict = first_word(&rest);
+    size_t length = strlen(verdict);
+    d->sometimes = length > 1 && verdict[length - 1] == '?';
+    if (d->sometimes)
+        verdict[length - 1] = '\0';
+    d->verdict = verdict;
     if (!is_date(d->date))
         return facts_fail(error, file, line, 1, "%s is not a date; DATE VERDICT PREDICATE LINK # note",
                           facts_quote(quote, facts_span_of(d->date)));
