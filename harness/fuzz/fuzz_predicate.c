@@ -17,8 +17,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (facts_predicate_parse(&p, text, &error)) {
         facts_predicate_holds(p, &(facts_subject){ 0 });
         facts_predicate_holds(p, &(facts_subject){ .c = &c });
-        facts_predicate_holds(p,
-                              &(facts_subject){ &c, "9.19.0", "90", "9.19.0-jit-cu13", "cudnn", "measured", "nan", "6", "policy" });
+        facts_predicate_holds(p, &(facts_subject){ .c = &c,
+                                                   .cudnn = "9.19.0",
+                                                   .sm = "90",
+                                                   .build = "9.19.0-jit-cu13",
+                                                   .backend = "cudnn",
+                                                   .grade = "measured",
+                                                   .verdict = "nan",
+                                                   .engine = "6",
+                                                   .config = "0",
+                                                   .reason_class = "policy" });
     } else if (p != NULL || error.text[0] == '\0' || error.column < 1) {
         abort();
     }
