@@ -13,7 +13,7 @@ static facts_error error;
 static char *expand(const char *text, const char *where, size_t limit)
 {
     facts_cases *cases;
-    if (facts_cases_expand(&cases, &text, 1, NULL, where, limit, &error) != 0)
+    if (facts_cases_expand(&cases, &text, 1, NULL, &(facts_choice){ .where = where, .limit = limit }, &error) != 0)
         return NULL;
     char *out = calloc(facts_cases_count(cases) + 1, FACTS_NAME_MAX), name[FACTS_NAME_MAX];
     for (size_t i = 0; i < facts_cases_count(cases); i++)
@@ -143,7 +143,7 @@ static int expand_file(facts_cases **out, const char *text)
     cr_assert(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text));
     close(fd);
     const char *texts[] = { path };
-    int status = facts_cases_expand(out, texts, 1, NULL, NULL, 0, &error);
+    int status = facts_cases_expand(out, texts, 1, NULL, NULL, &error);
     unlink(path);
     return status;
 }
@@ -188,8 +188,22 @@ Test(suite, a_name_that_is_none_is_said_so)
     char dir[4096];
     snprintf(dir, sizeof dir, "%s/cases", getenv("FACTS_SOURCE"));
     facts_cases *cases;
-    cr_expect_eq(facts_cases_expand(&cases, texts, 1, dir, NULL, 0, &error), 2);
+    cr_expect_eq(facts_cases_expand(&cases, texts, 1, dir, NULL, &error), 2);
     cr_expect(strstr(error.text, "did you mean smoke?") != NULL, "%s", error.text);
     texts[0] = "";
-    cr_expect_eq(facts_cases_expand(&cases, texts, 1, dir, NULL, 0, &error), 2);
+    cr_expect_eq(facts_cases_expand(&cases, texts, 1, dir, NULL, &error), 2);
+}
+
+Test(pattern, with_gives_every_case_what_it_says)
+{
+    facts_cases *cases = NULL;
+    char name[FACTS_NAME_MAX];
+    const char *text = "s=64,128 engine=1,2";
+    cr_assert_eq(facts_cases_expand(&cases, &text, 1, NULL, &(facts_choice){ .with = "engine=all  repeat=3" }, &error), 0, "%s", error.text);
+    cr_expect_eq(facts_cases_count(cases), 2, "what became the same is there once");
+    cr_expect_str_eq(facts_case_name(&facts_cases_at(cases, 1)->c, name), "pass=fwd dtype=bf16 s=128 repeat=3 engine=all");
+    facts_cases_destroy(cases);
+    static const char *const wrong[] = { "engine", "engin=all", "engine=every", "=" };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        cr_expect_eq(facts_cases_expand(&cases, &text, 1, NULL, &(facts_choice){ .with = wrong[i] }, &error), 2, "%s", wrong[i]);
 }

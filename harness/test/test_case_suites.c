@@ -14,7 +14,7 @@ static facts_cases *load(const char *suite)
     facts_cases *cases;
     char dir[4096];
     snprintf(dir, sizeof dir, "%s/cases", getenv("FACTS_SOURCE"));
-    cr_assert_eq(facts_cases_expand(&cases, &suite, 1, dir, NULL, 0, &error), 0, "%s", error.text);
+    cr_assert_eq(facts_cases_expand(&cases, &suite, 1, dir, NULL, &error), 0, "%s", error.text);
     return cases;
 }
 

@@ -193,7 +193,7 @@ Test(problem, what_is_resolved_the_library_takes_as_it_is)
     char dir[4096], name[FACTS_NAME_MAX];
     snprintf(dir, sizeof dir, "%s/cases", getenv("FACTS_SOURCE"));
     facts_cases *cases;
-    cr_assert_eq(facts_cases_expand(&cases, suites, 3, dir, NULL, 0, &error), 0, "%s", error.text);
+    cr_assert_eq(facts_cases_expand(&cases, suites, 3, dir, NULL, &error), 0, "%s", error.text);
     for (size_t i = 0; i < facts_cases_count(cases); i++) {
         const facts_case *c = &facts_cases_at(cases, i)->c;
         cr_assert_eq(facts_problem_resolve(&p, c, &error), FACTS_RESOLVED);

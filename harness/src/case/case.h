@@ -47,11 +47,17 @@ typedef struct facts_planned {
 
 typedef struct facts_cases facts_cases; /* owner; opaque */
 
-/* Expands what CASES means on the command line: a case or pattern, a suite's name (searched in `suite_dir`), or a file.
- * `where` (may be NULL) is a predicate that keeps what satisfies it. More than `limit` cases (0: 1000000) is an error found before anything is
- * expanded. Duplicates (same canonical name) are kept once, in first place.
+/* What of the expanded cases is wanted, and how. Zero: all of them, as they are. */
+typedef struct facts_choice {
+    const char *where; /* a predicate: keep what satisfies it */
+    const char *with;  /* "engine=all repeat=2": every case gets these, instead of what it says itself; after `where` */
+    size_t limit;      /* more is an error, found before anything is expanded; 0: 1000000 */
+} facts_choice;
+
+/* Expands what CASES means on the command line: a case or pattern, a suite's name (searched in `suite_dir`), or a file. `choice` may be NULL.
+ * Duplicates (same canonical name) are kept once, in first place.
  * Returns  0; 2 bad input (*error says where). */
-int facts_cases_expand(facts_cases **out, const char *const *texts, size_t count, const char *suite_dir, const char *where, size_t limit,
+int facts_cases_expand(facts_cases **out, const char *const *texts, size_t count, const char *suite_dir, const facts_choice *choice,
                        facts_error *error);
 size_t facts_cases_count(const facts_cases *cases);
 const facts_planned *facts_cases_at(const facts_cases *cases, size_t i);

@@ -166,7 +166,26 @@ static bool keeps(const facts_predicate *p, const facts_case *c)
     return p == NULL || facts_predicate_holds(p, &(facts_subject){ .c = c });
 }
 
-static bool expand_line(facts_cases *cases, const facts_suite_line *line, const facts_predicate *where, facts_error *error)
+/* The tokens of `with` instead of what the case says of these keys. */
+static bool override(facts_case *c, const char *with, facts_error *error)
+{
+    char value[FACTS_CASE_TEXT], quote[FACTS_QUOTE_MAX];
+    facts_span rest = facts_span_of(with ? with : ""), token;
+    while ((token = facts_span_word(&rest)).length > 0) {
+        facts_span text = token, word = facts_span_cut(&text, '=');
+        facts_key key = facts_key_find(word.at, word.length);
+        if (key == FACTS_KEY_COUNT || word.length == token.length || text.length >= sizeof value)
+            return facts_fail(error, "--with", 1, (int)(token.at - with) + 1, "%s is not KEY=VALUE of the case language",
+                              facts_quote(quote, token));
+        memcpy(value, text.at, text.length);
+        value[text.length] = '\0';
+        if (!facts_case_set(c, key, value, error))
+            return false;
+    }
+    return true;
+}
+
+static bool expand_line(facts_cases *cases, const facts_suite_line *line, const facts_predicate *where, const char *with, facts_error *error)
 {
     const facts_group *group = &cases->suite.group[line->group];
     uint64_t members = facts_pattern_count(line->pattern), taken = 0, tries = members;
@@ -179,7 +198,10 @@ static bool expand_line(facts_cases *cases, const facts_suite_line *line, const 
             return false;
         if (!keeps(line->where, &c) || !keeps(group->where, &c))
             continue;
-        if (keeps(where, &c) && !add_case(cases, &c, group))
+        bool wanted = keeps(where, &c);
+        if (wanted && !override(&c, with, error))
+            return false;
+        if (wanted && !add_case(cases, &c, group))
             return facts_fail(error, line->place.where, line->place.line, 1, "no memory for %zu cases", cases->count);
         if (++taken == line->draw)
             return true;
@@ -191,8 +213,9 @@ static bool expand_line(facts_cases *cases, const facts_suite_line *line, const 
 }
 
 static bool expand(facts_cases *cases, const char *const *texts, size_t count, const char *suite_dir, const facts_predicate *where,
-                   size_t limit, facts_error *error)
+                   const facts_choice *choice, facts_error *error)
 {
+    size_t limit = choice->limit == 0 || choice->limit > UINT32_MAX - 1 ? DEFAULT_LIMIT : choice->limit;
     for (size_t i = 0; i < count; i++) {
         if (!add_text(cases, texts[i], suite_dir, error))
             return false;
@@ -202,15 +225,18 @@ static bool expand(facts_cases *cases, const char *const *texts, size_t count, c
         return facts_fail(error, "cases", 1, 1, "%s%" PRIu64 " cases, more than %zu; take fewer values, or draw N of them",
                           all == UINT64_MAX ? "at least " : "", all, limit);
     for (size_t i = 0; i < cases->suite.lines; i++) {
-        if (!expand_line(cases, &cases->suite.line[i], where, error))
+        if (!expand_line(cases, &cases->suite.line[i], where, choice->with, error))
             return false;
     }
     return true;
 }
 
-int facts_cases_expand(facts_cases **out, const char *const *texts, size_t count, const char *suite_dir, const char *where,
-                       size_t limit, facts_error *error)
+int facts_cases_expand(facts_cases **out, const char *const *texts, size_t count, const char *suite_dir, const facts_choice *choice,
+                       facts_error *error)
 {
+    const facts_choice all = { 0 };
+    if (choice == NULL)
+        choice = &all;
     *out = NULL;
     facts_predicate *kept = NULL;
     facts_cases *cases = calloc(1, sizeof *cases);
@@ -218,8 +244,8 @@ int facts_cases_expand(facts_cases **out, const char *const *texts, size_t count
         facts_fail(error, "cases", 1, 1, "no memory");
         return 2;
     }
-    bool ok = (where == NULL || facts_predicate_parse(&kept, where, error)) &&
-              expand(cases, texts, count, suite_dir, kept, limit == 0 || limit > UINT32_MAX - 1 ? DEFAULT_LIMIT : limit, error);
+    bool ok = (choice->where == NULL || facts_predicate_parse(&kept, choice->where, error)) &&
+              expand(cases, texts, count, suite_dir, kept, choice, error);
     facts_predicate_destroy(kept);
     if (!ok) {
         facts_cases_destroy(cases);

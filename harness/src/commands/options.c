@@ -20,6 +20,7 @@ typedef enum kind { FLAG, TEXT, COUNT, SECONDS, SHARD } kind;
     X("cudnn", 0, TEXT, cudnn, "V,V", ASKS | ON(MATRIX), "builds: 9.20.0, 9.20.0-jit-cu13, 9.12..9.27, a folder, default")              \
     X("device", 0, TEXT, device, "D,D", ASKS | ON(MATRIX), "GPU numbers, cpu, names of lib/devices, JSON files")                        \
     X("where", 0, TEXT, where, "EXPR", CASES, "keep the cases that satisfy a predicate: 'd.qk>128 & pass=bwd'")                         \
+    X("with", 0, TEXT, with, "KEY=VALUE…", BATCH | ON(LIST), "every case gets these instead of its own: 'engine=all'")                    \
     X("output", 'o', TEXT, output, "PATH", BATCH | ON(MATRIX) | ON(MERGE), "where the record (matrix: the folder) goes")                \
     X("json", 0, FLAG, json, NULL, CASES | ON(MATRIX) | ON(DOCTOR), "one JSON object a line on stdout")                                 \
     X("count", 0, FLAG, count, NULL, ON(LIST), "only how many")                                                                        \

@@ -82,7 +82,8 @@ int facts_session_cases(facts_session *s, const char *const *texts, size_t count
     facts_error error = { .text = "" };
     if (!facts_suite_dir(folder))
         return FACTS_EXIT_ENVIRONMENT;
-    int status = facts_cases_expand(&s->cases, texts, count, folder, s->options->where, 0, &error);
+    const facts_choice choice = { .where = s->options->where, .with = s->options->with };
+    int status = facts_cases_expand(&s->cases, texts, count, folder, &choice, &error);
     if (status != 0) {
         fprintf(stderr, "%s\n", error.text);
         return status;

@@ -1,4 +1,5 @@
 /* One worker's life: started, told its target, asked case after case, closed. What it has in hand when it dies is what killed it. */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +8,7 @@
 
 #define START_TIMEOUT_S 120.0
 #define EXIT_TIMEOUT_S 10.0
+#define MOST_KILLS_AT_START 20
 
 static double ms_since(uint64_t then)
 {
@@ -238,10 +240,12 @@ static void lost_at_start(facts_slot *slot, const facts_death *death)
     facts_target_state *state = &run->targets[slot->target];
     char how[512], text[640];
     state->starting--;
-    if (run->stopping || state->failed || ++state->start_failures < 2)
+    /* Killed from outside says nothing of the target: it may happen many times. Whatever ends by itself ends the next time too. */
+    int tries = death->signal == SIGKILL && !death->late ? MOST_KILLS_AT_START : 2;
+    if (run->stopping || state->failed || ++state->start_failures < tries)
         return;
     facts_describe_death(how, sizeof how, death);
-    snprintf(text, sizeof text, "the worker was not ready after two tries: %s", how);
+    snprintf(text, sizeof text, "the worker was not ready after %d tries: %s", tries, how);
     facts_fail_target(run, slot->target, "environment", text, "`facts doctor` tells what is missing");
 }
 
