@@ -1,56 +1,84 @@
-# Part of ./facts: `./facts test`. Every step runs, whatever the one before said; ctest's own summary comes last.
-# FACTS_FUZZ_SECONDS (60) is the time for each fuzz target. Whole run: at most 12 minutes on two cores.
+# Part of ./facts: `./facts test`. Builds three ways, then asks one ctest for everything: clang-tidy, the tests, the tests again under
+# sanitizers, each fuzz target for FACTS_FUZZ_SECONDS (60). A build that fails is the first test to fail. At most 12 minutes on two cores.
 
 TEST_CUDNN=9.20.0-jit-cu13,9.27.0-jit-cu13 # one that needs NVRTC, one that has it built in
 
-failed_steps=()
+steps=()
+broken=()
 
-# check NAME COMMAND...: a step of the tests; its output is shown only when it fails.
-check() {
-    local name=$1 start=$SECONDS out=$build/test-$1.log; shift
-    if ("$@") >"$out" 2>&1; then
-        printf '  ok      %-12s %4d s\n' "$name" $((SECONDS - start))
-    else
+# timed NAME COMMAND...: one step of the preparation. Its output is shown only when it fails, and the run goes on without it.
+timed() {
+    local name=$1 start=$SECONDS out=$build/test-$1.log mark=ok; shift
+    if ! ("$@") >"$out" 2>&1; then
+        mark=FAILED
         tail -n 60 "$out"
-        printf '  FAILED  %-12s %4d s   (%s)\n' "$name" $((SECONDS - start)) "${out#"$PWD"/}"
-        failed_steps+=("$name")
+        broken+=("$name")
+    fi
+    steps+=("$(printf '%-6s  %-22s %4d s' "$mark" "$name" $((SECONDS - start)))")
+    echo "${steps[-1]}"
+}
+
+build_preset() {
+    local preset=$1; shift
+    configure "$preset" "$@" && cmake --build "$build/$preset" -- -k 0
+}
+
+# The reports' page is tested in a real browser: the one that is there, or Debian's (100 MB with what it needs; the driver is 50 MB more).
+# Ubuntu has none as a package.
+browser_packages() {
+    if [[ -n $(find_browser) ]]; then
+        return
+    elif [[ -n $(apt-cache search --names-only '^chromium-headless-shell$' 2>/dev/null) ]]; then
+        echo chromium-headless-shell
+    elif command -v apt-cache >/dev/null && grep -qs '^ID=debian' /etc/os-release; then
+        echo chromium
     fi
 }
 
-run_asan() {
-    configure asan -DFACTS_TESTS=ON &&
-        cmake --build "$build/asan" &&
-        UBSAN_OPTIONS=print_stacktrace=1 ctest --test-dir "$build/asan" -j2 --output-on-failure --timeout 240 -LE slow
+find_browser() {
+    local name
+    for name in ${FACTS_CHROMIUM:-} chromium-headless-shell chromium google-chrome; do
+        command -v "$name" && return
+    done
+    return 0
 }
 
-run_fuzz() {
-    configure fuzz -DFACTS_TESTS=OFF && cmake --build "$build/fuzz" || return 1
-    local targets=("$build"/fuzz/bin/fuzz_*)
-    [[ -x ${targets[0]} ]] || { echo "no fuzz targets were built"; return 1; }
-    printf '%s\n' "${targets[@]}" | xargs -P2 -I{} bash "$home/ci/fuzz_one.sh" {} "$home" "${FACTS_FUZZ_SECONDS:-60}"
+# The release build's folder has its tests, the others' are named after them, and what is neither stands here.
+write_ctest() {
+    local preset
+    {
+        printf 'add_test(clang-tidy bash "%s" "%s")\n' "$home/ci/tidy.sh" "$release"
+        printf 'set_tests_properties(clang-tidy PROPERTIES LABELS tidy PROCESSORS 2 TIMEOUT 600)\n'
+        for preset in "${broken[@]}"; do
+            printf 'add_test(build-%s cat "%s")\nset_tests_properties(build-%s PROPERTIES LABELS build WILL_FAIL ON)\n' "$preset" "$build/test-$preset.log" "$preset"
+        done
+        printf 'subdirs(release asan fuzz)\n'
+    } >"$build/CTestTestfile.cmake"
 }
 
 run_tests() {
-    local options=("$@") start=$SECONDS summary
+    local options=("$@") list=$build/test-packages.txt
     FACTS_WITH_TESTS=ON
+    export FACTS_CI=1 # what the tests need is installed below: a test that would be skipped for the lack of it fails
     mkdir -p "$build"
     : >"$log"
-    install_packages "$packages" "$home/ci/packages-test.txt"
+    { cat "$home/ci/packages-test.txt"; browser_packages; } >"$list"
+    install_packages "$packages" "$list"
+    FACTS_CHROMIUM=$(find_browser)
+    export FACTS_CHROMIUM # empty: no browser, and no package of one; the page's tests are then skipped, but not in CI
+    [[ -n $FACTS_CHROMIUM || -n ${CI:-} ]] || unset FACTS_CI
+    requirements+=("$home/ci/requirements-test.txt")
     set_up
     run_environment
-    configure release -DFACTS_TESTS=ON "-DFACTS_WERROR=$werror"
-    "$release/bin/facts" cudnn install "$TEST_CUDNN" >/dev/null
-    echo "building the tests"
-    cmake --build "$release" >"$build/test-build.log" 2>&1 || { tail -n 40 "$build/test-build.log"; die 1 "the tests do not compile"; }
     if [[ ${#options[@]} -gt 0 ]]; then
+        timed release build_preset release -DFACTS_TESTS=ON "-DFACTS_WERROR=$werror"
+        [[ ${#broken[@]} -eq 0 ]] || die 1 "the tests do not compile"
         exec ctest --test-dir "$release" --output-on-failure -j2 "${options[@]}"
     fi
-    check tidy bash "$home/ci/tidy.sh" "$release"
-    check asan run_asan
-    check fuzz run_fuzz
-    echo "steps: $((SECONDS - start)) s so far; now ctest"
-    local status=0
-    ctest --test-dir "$release" --output-on-failure -j2 2>&1 | tee "$build/test-ctest.log" || status=1
-    [[ ${#failed_steps[@]} -eq 0 ]] || die 1 "failed: ${failed_steps[*]}"
-    return $status
+    timed cudnn "$release/bin/facts" cudnn install "$TEST_CUDNN"
+    timed release build_preset release -DFACTS_TESTS=ON "-DFACTS_WERROR=$werror"
+    timed asan build_preset asan -DFACTS_TESTS=ON
+    timed fuzz build_preset fuzz -DFACTS_TESTS=OFF
+    write_ctest
+    ctest --test-dir "$build" --output-on-failure -j2
 }

@@ -20,6 +20,7 @@ class Store:
         self.db.executescript(_SCHEMA)
         self.runs, self.targets, self.target_lines, self.files, self.starts = {}, {}, [], [], {}
         self._builds = None   # asked often, and nothing changes after finish()
+        self._devices = self._totals = None
         self.gpus = {}   # device: its number, as --device wants it
         self.superseded = 0
         self._order, self._batch = [], []
@@ -134,8 +135,11 @@ class Store:
 
     def devices(self):
         """What ran beside what was only asked: by architecture, newest first, measured before decided; the CPU last."""
-        return [d for (d,) in self.db.execute("SELECT device FROM row GROUP BY device ORDER BY device='cpu', -coalesce(max(json_extract(json,'$.sm')),0),"
-                                              " max(json_extract(json,'$.grade')='measured') IS NOT 1, device")]
+        if self._devices is None:
+            self._devices = [d for (d,) in self.db.execute(
+                "SELECT device FROM row GROUP BY device ORDER BY device='cpu', -coalesce(max(json_extract(json,'$.sm')),0),"
+                " max(json_extract(json,'$.grade')='measured') IS NOT 1, device")]
+        return self._devices
 
     def counts(self, where="1", args=()):
         return dict(self.db.execute(f"SELECT outcome, count(*) FROM row WHERE {where} GROUP BY outcome ORDER BY min(rank)", args).fetchall())
@@ -149,6 +153,11 @@ class Store:
 
     def totals(self):
         """planned = answered + missing, in (case, target) pairs; rows may be more (engine=all gives one for each configuration)."""
+        if self._totals is None:
+            self._totals = self._count_totals()
+        return self._totals
+
+    def _count_totals(self):
         pairs = "SELECT DISTINCT case_name, build, device FROM row WHERE outcome {} 'missing'"
         answered = self.one(f"SELECT count(*) FROM ({pairs.format('<>')})")
         named = self.one(f"SELECT count(*) FROM ({pairs.format('=')})")
