@@ -22,7 +22,7 @@ class Store:
         self._builds = None   # asked often, and nothing changes after finish()
         self._devices = self._totals = None
         self.gpus = {}   # device: its number, as --device wants it
-        self.superseded = 0
+        self.superseded = self._planned_twice = 0
         self._order, self._batch = [], []
 
     # ---- filling ----
@@ -70,11 +70,26 @@ class Store:
                 FROM seen) WHERE place = 1 ORDER BY id;""")
         total = self.one("SELECT count(*) FROM seen")
         self.superseded = total - self.one("SELECT count(*) FROM row")
+        self._planned_twice = self._count_planned_twice()
         self.db.execute("DROP TABLE seen")
         self.db.execute("CREATE INDEX row_identity ON row(case_name, build, device)")
         self._draw_missing()
         words = [(RANK[o], o) for (o,) in self.db.execute("SELECT DISTINCT outcome FROM row").fetchall()]
         self.db.executemany("UPDATE row SET rank=? WHERE outcome=?", words)
+
+    @staticmethod
+    def _plan(run):
+        """A resumed or repeated run plans the same again; another shard or another target plans more."""
+        return str(run.get("suite_hash")), str(run.get("shard")), json.dumps(run.get("targets"), sort_keys=True)
+
+    def _count_planned_twice(self):
+        """Suites overlap: a case that two plans ask of one target is answered for both, and there is one answer."""
+        plans = {run: self._plan(about) for run, about in self.runs.items()}
+        shared = {}
+        for case, build, device, run in self.db.execute("SELECT DISTINCT case_name, build, device, run FROM seen"):
+            if run in plans:
+                shared.setdefault((case, build, device), set()).add(plans[run])
+        return sum(len(p) - 1 for p in shared.values())
 
     def _name_gpus(self):
         """A plan names a GPU by its number, rows by what it is; the target line says both. Where it says no number (the first records), it is the one
@@ -161,13 +176,12 @@ class Store:
         pairs = "SELECT DISTINCT case_name, build, device FROM row WHERE outcome {} 'missing'"
         answered = self.one(f"SELECT count(*) FROM ({pairs.format('<>')})")
         named = self.one(f"SELECT count(*) FROM ({pairs.format('=')})")
-        said, shards = 0, {}
+        shards = {}
         for run in self.runs.values():
             planned = run.get("planned")
             if isinstance(planned, int) and not isinstance(planned, bool) and 0 <= planned < 1 << 40:
-                # A resumed or repeated run plans the same again; another shard or another target plans more.
-                shards[(str(run.get("suite_hash")), str(run.get("shard")), json.dumps(run.get("targets"), sort_keys=True))] = planned
-        said = sum(shards.values())
+                shards[self._plan(run)] = planned
+        said = sum(shards.values()) - self._planned_twice
         planned = max(said, answered + named)
         return {"planned": planned, "answered": answered, "missing": planned - answered, "missing_named": named,
                 "rows": self.one("SELECT count(*) FROM row WHERE outcome <> 'missing'"), "superseded": self.superseded,
