@@ -47,6 +47,7 @@ static void list_builds(bool json, const facts_builds *builds)
 typedef struct proof {
     bool json;
     char text[512];
+    char description[2048]; /* of a GPU, as a file of lib/devices would say it */
 } proof;
 
 static void on_proof_ready(facts_session *s, size_t target, const facts_line *ready)
@@ -58,6 +59,9 @@ static void on_proof_ready(facts_session *s, size_t target, const facts_line *re
     facts_slice_int(facts_line_get(ready, "driver"), &driver);
     facts_slice_int(facts_line_get(ready, "sm"), &sm);
     facts_slice_int(facts_line_get(ready, "multiprocessors"), &processors);
+    facts_slice description = facts_line_get(ready, "description");
+    if (description.at && description.length < sizeof p->description)
+        snprintf(p->description, sizeof p->description, "%.*s", (int)description.length, description.at);
     if (s->targets.at[target].kind == FACTS_TARGET_GPU)
         snprintf(p->text, sizeof p->text, "%s, sm_%d, %d multiprocessors, driver %d.%d", name, (int)sm, (int)processors, (int)(driver / 1000),
                  (int)(driver % 1000 / 10));
@@ -88,6 +92,8 @@ static bool prove(const facts_invocation *call, const char *what, const char *cu
                  ok ? (task == FACTS_TASK_RUN ? "computed, and right" : "decided and compiled") : facts_verdict_name(cell->verdict),
                  *why ? ": " : "", why);
         line(json, what, ok, text, "");
+        if (p.description[0])
+            line(json, "device", true, p.description, "");
     }
     facts_session_free(&s);
     return ok;

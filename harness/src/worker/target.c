@@ -42,6 +42,15 @@ static json_t *ask_control(facts_worker *worker)
     return reply;
 }
 
+/* The GPU as cuDNN sees it: what a description of it would say. NULL when this cuDNN cannot tell. */
+static json_t *description(const facts_worker *worker)
+{
+    char text[8192];
+    if (worker->device != FACTS_DEVICE_GPU || fattn_context_describe(worker->context, text, sizeof text) != FATTN_OK)
+        return NULL;
+    return json_loads(text, 0, NULL);
+}
+
 static json_t *ready(facts_worker *worker, double since_ms)
 {
     const fattn_context_info *info = &worker->info;
@@ -53,9 +62,10 @@ static json_t *ready(facts_worker *worker, double since_ms)
                                                    "in_build", library[i].in_build));
     char version[32];
     snprintf(version, sizeof version, "%d.%d.%d", info->cudnn_version / 10000, info->cudnn_version / 100 % 100, info->cudnn_version % 100);
-    return json_pack("{s:{s:s,s:i,s:i,s:s,s:s,s:i,s:o,s:f}}", "ready", "cudnn", info->cudnn_version ? version : "", "sm", info->sm, "driver",
+    return json_pack("{s:{s:s,s:i,s:i,s:s,s:s,s:i,s:o,s:f,s:o*}}", "ready", "cudnn", info->cudnn_version ? version : "", "sm", info->sm, "driver",
                      info->driver_version, "device_name", info->device_name, "uuid", info->device_uuid, "multiprocessors",
-                     info->multiprocessors, "libraries", libraries, "start_ms", now_ms() - since_ms);
+                     info->multiprocessors, "libraries", libraries, "start_ms", now_ms() - since_ms,
+                     "description", description(worker));
 }
 
 static json_t *open_context(facts_worker *worker, const facts_target_request *request)
