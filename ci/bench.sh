@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# bench.sh [BUILD [DEVICE]]: how fast are decisions, and what do they cost? Rates depend on the machine; the ratios, taken within one run, do
+# not. Says what the README says of speed. Needs no GPU; the default is cuDNN 9.20.0 as h100-sxm.
+#   bare     cuDNN's heuristics alone, one process: descriptor, finalize, fetch; graphs built outside the clock
+#   decide   fattn_decide() over the same problems, same process
+#   facts    `facts decide core` with two workers, from its start to the last row: start of the workers, JSON, record, classes of refusals
+set -euo pipefail
+home=$(cd -- "$(dirname -- "$0")/.." && pwd)
+name=${1:-9.20.0-jit-cu13} device=${2:-h100-sxm}
+bin=$home/build/release/bin
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+"$home/facts" setup
+cmake --build "$home/build/release" --target bench_decide >/dev/null
+IFS=$'\t' read -r _ dir nvrtc < <("$home/facts" cudnn install "$name")
+
+seconds() { date +%s.%N; }
+# rate COUNT FROM TO, ratio A B
+rate() { awk -v n="$1" -v a="$2" -v b="$3" 'BEGIN { printf "%.0f", n / (b - a) }'; }
+ratio() { awk -v a="$1" -v b="$2" 'BEGIN { printf "%.2f", a / b }'; }
+field() { grep -o "\"$1\":[0-9.]*" "$work/bare.json" | cut -d: -f2; }
+
+"$home/facts" list core >"$work/cases"
+"$bin/bench_decide" "$dir" "${nvrtc:--}" "$bin/nulldriver/libcuda.so.1" "$home/lib/devices/$device.json" <"$work/cases" >"$work/bare.json"
+
+# The peak of a worker while it serves, read from outside: what it maps at its end is not what it needs.
+watch_workers() {
+    local of=$1 child peak=0 kib
+    while kill -0 "$of" 2>/dev/null; do
+        for child in $(cat "/proc/$of/task/$of/children" 2>/dev/null); do
+            kib=$(awk '/^Name:/ { worker = $2 ~ /^facts-worker/ } /^VmHWM:/ && worker { print $2 }' "/proc/$child/status" 2>/dev/null) || continue
+            [[ -z $kib || $kib -le $peak ]] || peak=$kib
+        done
+        sleep 0.05
+    done
+    echo "$peak" >"$work/peak"
+}
+
+export FACTS_HOME=$home
+started=$(seconds)
+"$bin/facts" decide core --cudnn "$name" --device "$device" -j 2 -o "$work/core.jsonl" --overwrite >/dev/null 2>"$work/decide.err" &
+facts=$!
+watch_workers "$facts" &
+watcher=$!
+status=0
+wait "$facts" || status=$?
+ended=$(seconds)
+wait "$watcher"
+[[ $status -le 1 ]] || { cat "$work/decide.err" >&2; exit 3; } # 1: findings are no matter here
+rows=$(grep -c '"verdict":' "$work/core.jsonl")
+
+"$home/facts" matrix -o "$work/matrix" >/dev/null 2>&1 || true # the first: installs what is missing
+matrix=$(seconds)
+"$home/facts" matrix -o "$work/matrix" >/dev/null 2>&1 || true
+matrix=$(awk -v a="$matrix" -v b="$(seconds)" 'BEGIN { printf "%.1f", b - a }')
+
+bare=$(field bare_per_s) decide=$(field decide_per_s) whole=$(rate "$rows" "$started" "$ended")
+cat <<END
+$name as $device: $(field cases) problems of suite core, $(nproc) cores
+  cuDNN's heuristics, bare            $bare decisions/s
+  fattn_decide                        $decide decisions/s, $(ratio "$decide" "$bare") of bare
+  facts decide core, 2 workers        $whole decisions/s ($rows rows in $(awk -v a="$started" -v b="$ended" 'BEGIN { printf "%.1f", b - a }') s), $(ratio "$whole" "$bare") of bare in one process
+  a worker's peak, decisions only     $(($(cat "$work/peak") / 1024)) MiB resident
+  facts matrix, second run            $matrix s
+END
