@@ -80,6 +80,7 @@ Test(pattern, an_error_names_its_column)
         { "s=0..8*2", "case:1:4: a step" },
         { "s=1..8*1", "case:1:4: a step" },
         { "s=..8", "case:1:3: a range is" },
+        { "s=1..88..888", "case:1:8: a range is" },
         { "s=1..", "case:1:4: a range is" },
         { "mask=none,causal_br align=tl,br", "case:1:21:" },
         { "b=1 where x=2", "case:1:11: where: x is not a key" },

@@ -75,11 +75,11 @@ static bool is_step(facts_key key, facts_span text, size_t at)
     return !own_colon && !next_range && end > at + 1;
 }
 
-/* Reads the range whose two dots are at `dots`. Returns NULL or what is wrong. */
-static const char *read_range(facts_key key, facts_span text, size_t dots, range *out)
+/* Reads the range whose two dots are at `dots`; it starts at `least` or behind it. Returns NULL or what is wrong. */
+static const char *read_range(facts_key key, facts_span text, size_t least, size_t dots, range *out)
 {
     size_t start = dots;
-    while (start > 0 && text.at[start - 1] >= '0' && text.at[start - 1] <= '9')
+    while (start > least && text.at[start - 1] >= '0' && text.at[start - 1] <= '9')
         start--;
     size_t end = dots + 2 + digits(text, dots + 2);
     const uint64_t most = INT64_MAX;
@@ -113,17 +113,19 @@ static const char *read_range(facts_key key, facts_span text, size_t dots, range
 
 static bool read_ranges(facts_pattern *pattern, facts_key key, item *it, facts_error *error)
 {
+    size_t behind = 0; /* the range before: its digits are not also the next one's */
     it->count = 1;
     for (size_t i = 0; i + 1 < it->text.length; i++) {
         if (it->text.at[i] != '.' || it->text.at[i + 1] != '.')
             continue;
         range r;
-        const char *wrong = it->ranges == MOST_RANGES ? "too many ranges in one value" : read_range(key, it->text, i, &r);
+        const char *wrong = it->ranges == MOST_RANGES ? "too many ranges in one value" : read_range(key, it->text, behind, i, &r);
         if (wrong != NULL)
             return facts_fail(error, pattern->place.where, pattern->place.line, it->column + (int)i, "%s", wrong);
         it->range[it->ranges++] = r;
         it->count = product(it->count, r.count);
-        i = r.at + r.length - 1;
+        behind = r.at + r.length;
+        i = behind - 1;
     }
     return true;
 }

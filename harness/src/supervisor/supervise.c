@@ -185,18 +185,18 @@ static int cores(void)
 /* By default every core has a worker, but for what only GPUs run. */
 static int default_jobs(const facts_order *order)
 {
-    int devices = 0;
+    int devices = 0, most = cores();
     for (size_t i = 0; i < order->target_count; i++) {
         bool seen = false;
         const facts_target *t = &order->targets[i];
         if (t->kind != FACTS_TARGET_GPU || order->task != FACTS_TASK_RUN)
-            return cores();
+            return most;
         for (size_t j = 0; j < i; j++)
             seen |= order->targets[j].kind == t->kind && order->targets[j].ordinal == t->ordinal;
         devices += !seen;
     }
-    int most = devices * GPU_WORKERS;
-    return most < cores() ? most : cores();
+    int wanted = devices > 0 ? devices * GPU_WORKERS : 1;
+    return wanted < most ? wanted : most;
 }
 
 static bool prepare(facts_supervision *run)
