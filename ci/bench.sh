@@ -47,19 +47,21 @@ wait "$facts" || status=$?
 ended=$(seconds)
 wait "$watcher"
 [[ $status -le 1 ]] || { cat "$work/decide.err" >&2; exit 3; } # 1: findings are no matter here
-rows=$(grep -c '"verdict":' "$work/core.jsonl")
+cases=$(grep -c '' "$work/cases")
+answered=$(grep -o '^{"case":"[^"]*"' "$work/core.jsonl" | sort -u | grep -c '')
+[[ $answered == "$cases" ]] || { echo "bench.sh: $answered of $cases cases were answered" >&2; exit 3; }
 
 "$home/facts" matrix -o "$work/matrix" >/dev/null 2>&1 || true # the first: installs what is missing
 matrix=$(seconds)
 "$home/facts" matrix -o "$work/matrix" >/dev/null 2>&1 || true
 matrix=$(awk -v a="$matrix" -v b="$(seconds)" 'BEGIN { printf "%.1f", b - a }')
 
-bare=$(field bare_per_s) decide=$(field decide_per_s) whole=$(rate "$rows" "$started" "$ended")
+bare=$(field bare_per_s) decide=$(field decide_per_s) whole=$(rate "$cases" "$started" "$ended")
 cat <<END
-$name as $device: $(field cases) problems of suite core, $(nproc) cores
+$name as $device: $(field cases) of $cases cases of suite core, $(nproc) cores
   cuDNN's heuristics, bare            $bare decisions/s
   fattn_decide                        $decide decisions/s, $(ratio "$decide" "$bare") of bare
-  facts decide core, 2 workers        $whole decisions/s ($rows rows in $(awk -v a="$started" -v b="$ended" 'BEGIN { printf "%.1f", b - a }') s), $(ratio "$whole" "$bare") of bare in one process
+  facts decide core, 2 workers        $whole decisions/s ($cases cases in $(awk -v a="$started" -v b="$ended" 'BEGIN { printf "%.1f", b - a }') s), $(ratio "$whole" "$bare") of bare in one process
   a worker's peak, decisions only     $(($(cat "$work/peak") / 1024)) MiB resident
   facts matrix, second run            $matrix s
 END
