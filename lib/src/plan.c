@@ -179,13 +179,14 @@ static fattn_status check_address(const fattn_plan *plan, const char *name, cons
     if (plan->problem.guards_off)
         return FATTN_OK;
     if (!fattn__pointer_aligned(address))
-        return fattn__fail(FATTN_BAD_PROBLEM, "%s = %p is not aligned to 16 bytes", name, address);
+        return fattn__fail(FATTN_BAD_PROBLEM, "%s is not aligned to 16 bytes: its address is %u past a multiple", name,
+                           (unsigned)((uintptr_t)address % 16));
     const fattn__cuda *cuda = plan->context->cuda;
     if (cuda != NULL) {
         int ordinal = -1;
         if (cuda->pointer_attribute(&ordinal, CU_POINTER_DEVICE_ORDINAL, (fattn__device_address)(uintptr_t)address) != 0 ||
             ordinal != plan->context->device)
-            return fattn__fail(FATTN_BAD_PROBLEM, "%s = %p is not an address of the plan's GPU", name, address);
+            return fattn__fail(FATTN_BAD_PROBLEM, "%s is not an address of the plan's GPU", name);
     }
     return FATTN_OK;
 }
