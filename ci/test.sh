@@ -80,5 +80,5 @@ run_tests() {
     timed asan build_preset asan -DFACTS_TESTS=ON
     timed fuzz build_preset fuzz -DFACTS_TESTS=OFF
     write_ctest
-    ctest --test-dir "$build" --output-on-failure -j2
+    ctest --test-dir "$build" --output-on-failure -j2 --repeat after-timeout:2
 }
