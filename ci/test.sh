@@ -3,7 +3,6 @@
 
 TEST_CUDNN=9.20.0-jit-cu13,9.27.0-jit-cu13 # one that needs NVRTC, one that has it built in
 
-steps=()
 broken=()
 
 # timed NAME COMMAND...: one step of the preparation. Its output is shown only when it fails, and the run goes on without it.
@@ -14,8 +13,7 @@ timed() {
         tail -n 60 "$out"
         broken+=("$name")
     fi
-    steps+=("$(printf '%-6s  %-22s %4d s' "$mark" "$name" $((SECONDS - start)))")
-    echo "${steps[-1]}"
+    printf '%-6s  %-10s %4d s\n' "$mark" "$name" $((SECONDS - start))
 }
 
 build_preset() {
