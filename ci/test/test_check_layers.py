@@ -20,7 +20,7 @@ BAD = {
     "harness/src/supervisor/a.c": '#include "fattn/fattn.h"\n',
     "harness/src/commands/a.c": '#include "worker/memory.h"\n',
     "reports/facts_reports/a.py": "import subprocess\n",
-    "README.md": "see /work/" + "shared\n",
+    "README.md": "see /ro" + "ot/x\n",
 }
 GOOD = {
     "lib/src/d.c": '/* printf("x") */ int n = snprintf(b, 3, "exit(1)"); // getenv(x)\n',
