@@ -106,25 +106,36 @@ static bool needs_build(const char *devices)
     return false;
 }
 
+static int add_devices(facts_targets *out, const char *devices, const facts_builds *builds, facts_message *message)
+{
+    char *words = strdup(devices), *rest = words, *word;
+    int status = words ? 0 : 3;
+    if (!words)
+        facts_say(message, "out of memory");
+    while (status == 0 && (word = strsep(&rest, ",")) != NULL)
+        if (*word)
+            status = add_device(out, word, builds, message);
+    free(words);
+    return status;
+}
+
 int facts_targets_resolve(facts_targets *out, const char *cudnn, const char *devices, facts_message *note, facts_message *message)
 {
     *out = (facts_targets){ 0 };
     facts_builds builds = { 0 };
-    int status = 0;
     if (note)
         note->text[0] = '\0';
-    if (needs_build(devices))
+    /* A device that is none is bad input, whatever this machine has of cuDNN: asked without a build first. */
+    int status = add_devices(out, devices, &builds, message);
+    facts_targets_free(out);
+    if (status == 0 && needs_build(devices))
         status = facts_builds_resolve(&builds, cudnn, 0, note, message);
-    char *words = status == 0 ? strdup(devices) : NULL;
-    char *rest = words;
-    for (char *word; status == 0 && rest && (word = strsep(&rest, ",")) != NULL;)
-        if (*word)
-            status = add_device(out, word, &builds, message);
+    if (status == 0)
+        status = add_devices(out, devices, &builds, message);
     if (status == 0 && out->count == 0) {
         facts_say(message, "--device: nothing named; give a GPU number, cpu, a name of lib/devices or a JSON file");
         status = 2;
     }
-    free(words);
     facts_builds_free(&builds);
     if (status != 0)
         facts_targets_free(out);
