@@ -1,5 +1,5 @@
-/* Who computes. cuDNN and the cpu are peers behind five members; fattn_decide, fattn_plan_create, fattn_forward and fattn_backward
- * do what is common and call the engine of the context's device. */
+/* Who computes. cuDNN, our own kernels and the cpu are peers behind five members; fattn_decide, fattn_plan_create, fattn_forward and
+ * fattn_backward do what is common and call the engines that the policy names, in its order. */
 #ifndef FATTN_ENGINE_H
 #define FATTN_ENGINE_H
 
@@ -9,6 +9,7 @@
 #include "fattn/fattn.h"
 
 struct fattn_plan {
+    _Atomic int references; /* 1 for its creator, and 1 for each other holder */
     const struct fattn__engine *engine;
     fattn_context *context;
     fattn_problem problem;  /* resolved */
@@ -32,8 +33,11 @@ typedef struct fattn__engine {
 } fattn__engine;
 
 extern const fattn__engine fattn__cudnn_engine; /* src/cudnn/ */
+extern const fattn__engine fattn__math_engine;  /* src/math/ */
 extern const fattn__engine fattn__cpu_engine;   /* src/cpu/ */
 
+/* The engine of a backend on the context's device; NULL when that device has none. */
+const fattn__engine *fattn__engine_for(const fattn_context *context, fattn_backend backend);
 /* The engine of the context's device. */
 const fattn__engine *fattn__engine_of(const fattn_context *context);
 

@@ -16,7 +16,8 @@
     } while (0)
 
 /* A byte that hides in padding would be invisible to the key and to the check of unknown bytes. */
-_Static_assert(sizeof(fattn_problem) == sizeof(size_t) + 4 * 4 + 8 * 8 + 9 * 4 * 8 + 3 * 8 + 12 * 4, "fattn_problem has padding");
+_Static_assert(sizeof(fattn_problem) == sizeof(size_t) + 4 * 4 + 8 * 8 + 9 * 4 * 8 + 3 * 8 + 12 * 4 + 10 * 4 + 3 * 4 * 8 + 8 + 4 * 8,
+               "fattn_problem has padding");
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the key is the image of a little-endian machine");
 
 static const size_t struct_size_limit = 4096;
@@ -39,7 +40,15 @@ static const int64_t window_limit = (int64_t)1 << 30;
     X(deterministic, 0, 1, "0 or 1")                                                                                               \
     X(capture, 0, 1, "0 or 1")                                                                                                     \
     X(guards_off, 0, 1, "0 or 1")                                                                                                  \
-    X(reserved, 0, 0, "0")
+    X(reserved, 0, 0, "0")                                                                                                         \
+    X(training, 0, 1, "0 or 1")                                                                                                    \
+    X(determinism, FATTN_DETERMINISM_AUTO, FATTN_DETERMINISM_PIN, "0 (auto) to 2 (pin)")                                           \
+    X(scaling, FATTN_SCALING_NONE, FATTN_SCALING_CURRENT, "0 (none) to 2 (current)")                                               \
+    X(scale_format, FATTN_FORMAT_UNSET, FATTN_FORMAT_BHSD, "0 (unset) to 3 (bhsd)")                                                \
+    X(len_broadcast, 0, 1, "0 or 1")                                                                                               \
+    X(has_bias, 0, 1, "0 or 1")                                                                                                    \
+    X(bias_dtype, FATTN_DTYPE_DEFAULT, FATTN_E5M2, "1 (bf16) to 5 (e5m2)")                                                         \
+    X(dbias, 0, 1, "0 or 1")
 
 #define EXTENT_FIELDS(X) X(batch) X(heads_q) X(heads_k) X(heads_v) X(seq_q) X(seq_kv) X(dim_qk) X(dim_v)
 
@@ -85,6 +94,11 @@ static fattn_status check_words(const fattn_problem *p)
     if ((p->outputs & ~known) != 0)
         return fattn__fail(FATTN_BAD_PROBLEM, "outputs: 0x%" PRIx32 " has unknown bits; want FATTN_WANT_ bits (0x%" PRIx32 ")",
                            p->outputs, known);
+    if (p->ragged_bits != 0 && p->ragged_bits != 32 && p->ragged_bits != 64)
+        return fattn__fail(FATTN_BAD_PROBLEM, "ragged_bits: %" PRId32 " is not allowed; want 0, 32 or 64", p->ragged_bits);
+    for (size_t i = 0; i < sizeof p->reserved2 / sizeof *p->reserved2; i++)
+        if (p->reserved2[i] != 0)
+            return fattn__fail(FATTN_BAD_PROBLEM, "reserved2[%zu]: %" PRId64 " is not allowed; want 0", i, p->reserved2[i]);
     return FATTN_OK;
 }
 
@@ -148,6 +162,57 @@ static fattn_status settle_scale(fattn_problem *p)
     return FATTN_OK;
 }
 
+/* Determinism and the length tensors, by the same rule. */
+static void settle_rest(fattn_problem *p)
+{
+    const bool backward = p->pass == FATTN_BACKWARD;
+    p->training = backward ? 1 : p->training;
+    p->outputs = backward ? 0 : p->training ? p->outputs | FATTN_WANT_STATS : p->outputs;
+    p->determinism = p->deterministic ? p->determinism : FATTN_DETERMINISM_AUTO;
+    p->len_broadcast = p->padding ? p->len_broadcast : 0;
+}
+
+static fattn_status settle_bias(fattn_problem *p)
+{
+    const int64_t full[4] = { p->batch, p->heads_q, p->seq_q, p->seq_kv };
+    if (!p->has_bias && p->dbias)
+        return fattn__fail(FATTN_BAD_PROBLEM, "dbias: there is no bias");
+    if (!p->has_bias) {
+        p->bias_dtype = FATTN_DTYPE_DEFAULT;
+        memset(p->bias_dim, 0, sizeof p->bias_dim);
+        memset(p->bias_strides, 0, sizeof p->bias_strides);
+        memset(p->dbias_strides, 0, sizeof p->dbias_strides);
+        return FATTN_OK;
+    }
+    p->dbias = p->pass == FATTN_BACKWARD ? p->dbias : 0;
+    p->bias_dtype = p->bias_dtype == FATTN_DTYPE_DEFAULT ? p->dtype : p->bias_dtype;
+    if ((p->bias_dim[0] | p->bias_dim[1] | p->bias_dim[2] | p->bias_dim[3]) == 0)
+        memcpy(p->bias_dim, (const int64_t[4]){ 1, full[1], full[2], full[3] }, sizeof p->bias_dim);
+    for (int axis = 0; axis < 4; axis++)
+        if (p->bias_dim[axis] != 1 && p->bias_dim[axis] != full[axis])
+            return fattn__fail(FATTN_BAD_PROBLEM, "bias_dim[%d]: %" PRId64 " is not allowed; want 1 or %" PRId64, axis,
+                               p->bias_dim[axis], full[axis]);
+    return FATTN_OK;
+}
+
+static fattn_status settle_mod(fattn_problem *p)
+{
+    const int64_t full[4] = { p->batch, p->heads_q, p->seq_q, p->seq_kv };
+    const size_t count = p->score_mod != NULL ? fattn_score_mod_tensor_count(p->score_mod) : 0;
+    p->mod_gradients = p->pass == FATTN_BACKWARD ? p->mod_gradients : 0;
+    if ((uint64_t)p->mod_gradients >> count != 0)
+        return fattn__fail(FATTN_BAD_PROBLEM, "mod_gradients: 0x%" PRIx32 " has bits of tensors that score_mod does not have (%zu)",
+                           p->mod_gradients, count);
+    for (size_t i = 0; i < count; i++) {
+        const fattn_mod_tensor *tensor = fattn_score_mod_tensor(p->score_mod, i);
+        for (int axis = 0; axis < 4; axis++)
+            if (tensor->dim[axis] != 1 && tensor->dim[axis] != full[axis])
+                return fattn__fail(FATTN_BAD_PROBLEM, "score_mod: extent %d of tensor \"%s\" is %" PRId64 "; want 1 or %" PRId64, axis,
+                                   tensor->name, tensor->dim[axis], full[axis]);
+    }
+    return FATTN_OK;
+}
+
 static int64_t *strides_of(fattn_problem *p, fattn__role which)
 {
 #define AS_STRIDES(symbol, name) [FATTN__ROLE_##symbol] = p->name##_strides,
@@ -184,6 +249,10 @@ fattn__shape fattn__problem_shape(const fattn_problem *p, fattn__role which)
     case FATTN__ROLE_STATS:
         shape.dim[3] = 1, shape.dtype = FATTN_F32;
         break;
+    case FATTN__ROLE_BIAS:
+    case FATTN__ROLE_DBIAS:
+        memcpy(shape.dim, p->bias_dim, sizeof shape.dim), shape.dtype = p->bias_dtype;
+        break;
     case FATTN__ROLE_Q:
     case FATTN__ROLE_DQ:
     case FATTN__ROLE_COUNT:
@@ -197,9 +266,54 @@ fattn__shape fattn__problem_shape(const fattn_problem *p, fattn__role which)
         shape.written = !backward;
     else if (which == FATTN__ROLE_STATS)
         shape.written = p->outputs != 0, shape.used = backward || shape.written;
+    else if (which == FATTN__ROLE_BIAS)
+        shape.used = p->has_bias != 0;
+    else if (which == FATTN__ROLE_DBIAS)
+        shape.used = shape.written = p->dbias != 0;
     fattn_problem copy = *p;
     memcpy(shape.strides, strides_of(&copy, which), sizeof shape.strides);
+    bool summed[4];
+    if (fattn__problem_sums(p, which, summed))
+        for (int axis = 0; axis < 4; axis++)
+            shape.dim[axis] = summed[axis] ? 1 : shape.dim[axis];
     return shape;
+}
+
+/* The input of a gradient; COUNT: no gradient. */
+static fattn__role input_of(fattn__role gradient)
+{
+    switch (gradient) {
+    case FATTN__ROLE_DQ:
+        return FATTN__ROLE_Q;
+    case FATTN__ROLE_DK:
+        return FATTN__ROLE_K;
+    case FATTN__ROLE_DV:
+        return FATTN__ROLE_V;
+    case FATTN__ROLE_DBIAS:
+        return FATTN__ROLE_BIAS;
+    default:
+        return FATTN__ROLE_COUNT;
+    }
+}
+
+bool fattn__problem_sums(const fattn_problem *p, fattn__role gradient, bool summed[4])
+{
+    bool any = false, unread[4];
+    bool *out = summed != NULL ? summed : unread;
+    memset(out, 0, 4 * sizeof *out);
+    const fattn__role input = input_of(gradient);
+    if (input == FATTN__ROLE_COUNT)
+        return false;
+    const fattn__shape shape = fattn__problem_shape(p, input);
+    fattn_problem copy = *p;
+    const int64_t *strides = strides_of(&copy, gradient);
+    if ((strides[0] | strides[1] | strides[2] | strides[3]) == 0) /* not derived yet */
+        return false;
+    for (int axis = 0; axis < 4; axis++) {
+        out[axis] = shape.dim[axis] > 1 && shape.strides[axis] == 0 && strides[axis] == 0;
+        any = any || out[axis];
+    }
+    return any;
 }
 
 /* The tensor whose memory order a layout follows when the caller says nothing; COUNT: a dense order of its own. */
@@ -220,6 +334,11 @@ static fattn__role followed(fattn__role which)
     }
 }
 
+static bool is_bias(fattn__role which)
+{
+    return which == FATTN__ROLE_BIAS || which == FATTN__ROLE_DBIAS;
+}
+
 static void derive_strides(fattn_problem *p, fattn__role which)
 {
     int64_t *strides = strides_of(p, which);
@@ -229,7 +348,7 @@ static void derive_strides(fattn_problem *p, fattn__role which)
     if (followed(which) != FATTN__ROLE_COUNT)
         fattn_match_layout(shape.dim, strides_of(p, followed(which)), strides);
     else
-        fattn__dense_strides(shape.dim, which == FATTN__ROLE_STATS ? "bhsd" : "bshd", strides);
+        fattn__dense_strides(shape.dim, which == FATTN__ROLE_STATS || is_bias(which) ? "bhsd" : "bshd", strides);
 }
 
 static fattn_status check_strides(const fattn_problem *p, fattn__role which)
@@ -240,7 +359,7 @@ static fattn_status check_strides(const fattn_problem *p, fattn__role which)
         if (shape.strides[axis] < 0)
             return fattn__fail(FATTN_BAD_PROBLEM, "%s_strides[%d]: %" PRId64 " is not allowed; want 0 or more", name, axis,
                                shape.strides[axis]);
-    if (shape.strides[3] != 1)
+    if (shape.strides[3] != 1 && !(is_bias(which) && shape.dim[3] == 1))
         return fattn__fail(FATTN_BAD_PROBLEM, "%s_strides[3]: %" PRId64 " is not allowed; the last stride must be 1", name,
                            shape.strides[3]);
     int64_t span;
@@ -250,7 +369,7 @@ static fattn_status check_strides(const fattn_problem *p, fattn__role which)
         return FATTN_OK;
     for (int axis = 0; axis < 3; axis++)
         if (shape.strides[axis] == 0 && shape.dim[axis] > 1)
-            return fattn__fail(FATTN_BAD_PROBLEM, "%s_strides[%d]: 0 is not allowed; only an input can be broadcast", name, axis);
+            return fattn__fail(FATTN_BAD_PROBLEM, "%s_strides[%d]: 0 is not allowed; only an input can be broadcast, or the gradient of one", name, axis);
     if (fattn__layout_overlaps(shape.dim, shape.strides))
         return fattn__fail(FATTN_BAD_PROBLEM, "%s_strides: elements of an output overlap", name);
     return FATTN_OK;
@@ -267,8 +386,12 @@ fattn_status fattn_problem_resolve(const fattn_problem *problem, fattn_problem *
     TRY(check_extents(&p));
     TRY(settle_band(&p));
     TRY(settle_scale(&p));
-    p.outputs = p.pass == FATTN_BACKWARD ? 0 : p.outputs;
+    settle_rest(&p);
+    TRY(settle_bias(&p));
+    TRY(settle_mod(&p));
     for (fattn__role which = 0; which < FATTN__ROLE_COUNT; which++) {
+        if (is_bias(which) && !p.has_bias)
+            continue;
         derive_strides(&p, which);
         TRY(check_strides(&p, which));
     }
@@ -282,6 +405,10 @@ const char *fattn__problem_not_implemented(const fattn_problem *resolved)
     for (int i = 0; i < 3; i++)
         if (dtypes[i] == FATTN_E4M3 || dtypes[i] == FATTN_E5M2)
             return dtypes[i] == FATTN_E4M3 ? "dtype e4m3" : "dtype e5m2";
+    if (resolved->ragged_bits != 0)
+        return "ragged offsets";
+    if (resolved->scaling != FATTN_SCALING_NONE || resolved->scale_format != FATTN_FORMAT_UNSET)
+        return "scaling";
     return resolved->impl == FATTN_IMPL_UNIFIED ? "impl unified" : NULL;
 }
 
@@ -290,20 +417,40 @@ fattn__role fattn__problem_misaligned(const fattn_problem *resolved)
     fattn__role which = 0;
     for (; which < FATTN__ROLE_COUNT; which++) {
         const fattn__shape shape = fattn__problem_shape(resolved, which);
-        if (shape.used && which != FATTN__ROLE_STATS &&
+        if (shape.used && which != FATTN__ROLE_STATS && !is_bias(which) &&
             !fattn__layout_aligned(shape.dim, shape.strides, fattn__dtype_bytes(shape.dtype)))
             break;
     }
     return which;
 }
 
+/* The image without the address. */
+static fattn_problem image_of(const fattn_problem *resolved)
+{
+    fattn_problem image;
+    memcpy(&image, resolved, sizeof image);
+    image.score_mod = NULL;
+    return image;
+}
+
 fattn__problem_key fattn__problem_key_of(const fattn_problem *resolved)
 {
-    const XXH128_hash_t hash = XXH3_128bits(resolved, sizeof *resolved);
+    struct {
+        fattn_problem image;
+        uint64_t mod[2];
+    } whole = { .image = image_of(resolved) };
+    if (resolved->score_mod != NULL)
+        fattn_score_mod_hash(resolved->score_mod, whole.mod);
+    const XXH128_hash_t hash = XXH3_128bits(&whole, sizeof whole);
     return (fattn__problem_key){ .low = hash.low64, .high = hash.high64 };
 }
 
 bool fattn__problem_same(const fattn_problem *resolved, const fattn_problem *other)
 {
-    return memcmp((const void *)resolved, (const void *)other, sizeof *resolved) == 0; /* bytes, as the key: -0.0 is not 0.0 */
+    const fattn_problem a = image_of(resolved), b = image_of(other);
+    if (memcmp((const void *)&a, (const void *)&b, sizeof a) != 0) /* bytes, as the key: -0.0 is not 0.0 */
+        return false;
+    if (resolved->score_mod == NULL || other->score_mod == NULL)
+        return resolved->score_mod == other->score_mod;
+    return fattn_score_mod_same(resolved->score_mod, other->score_mod);
 }

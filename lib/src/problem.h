@@ -10,7 +10,7 @@
 #include "fattn/fattn.h"
 
 /* The tensors of a problem, once: X(SYMBOL, field), the field without its "_strides". Stats, Max and Sum_exp have one layout. */
-#define FATTN__ROLE_LIST(X) X(Q, q) X(K, k) X(V, v) X(O, o) X(STATS, stats) X(DO, do) X(DQ, dq) X(DK, dk) X(DV, dv)
+#define FATTN__ROLE_LIST(X) X(Q, q) X(K, k) X(V, v) X(O, o) X(STATS, stats) X(DO, do) X(DQ, dq) X(DK, dk) X(DV, dv) X(BIAS, bias) X(DBIAS, dbias)
 
 #define FATTN__AS_ROLE_(symbol, name) FATTN__ROLE_##symbol,
 typedef enum fattn__role { FATTN__ROLE_LIST(FATTN__AS_ROLE_) FATTN__ROLE_COUNT } fattn__role;
@@ -18,7 +18,7 @@ typedef enum fattn__role { FATTN__ROLE_LIST(FATTN__AS_ROLE_) FATTN__ROLE_COUNT }
 
 /* One tensor of a resolved problem. */
 typedef struct fattn__shape {
-    int64_t dim[4]; /* b,h,s,d */
+    int64_t dim[4]; /* b,h,s,d; b,h,s,s of bias and dbias; 1 where a gradient is summed */
     int64_t strides[4];
     int32_t dtype;
     bool used;    /* this pass reads or writes it */
@@ -26,6 +26,9 @@ typedef struct fattn__shape {
 } fattn__shape;
 
 fattn__shape fattn__problem_shape(const fattn_problem *resolved, fattn__role which);
+/* A gradient before it is summed over what its input broadcasts: the extents of the input. `summed`, when not NULL, says for b,h,s,d where
+ * it is. Returns whether anything is summed. */
+bool fattn__problem_sums(const fattn_problem *resolved, fattn__role gradient, bool summed[4]);
 const char *fattn__role_name(fattn__role which); /* "dq", the word of fattn_problem's fields */
 
 /* What this library cannot build yet though somebody could: one clause, or NULL. Not a bad problem: a decision answers it with

@@ -10,7 +10,8 @@
 /* The tensors of a call. X(SYMBOL, "word", is_output_of_forward, is_output_of_backward) */
 #define FACTS_TENSOR_LIST(X)                                                                                                     \
     X(Q, "q", 0, 0) X(K, "k", 0, 0) X(V, "v", 0, 0) X(O, "o", 1, 0) X(STATS, "stats", 1, 0) X(MAX, "max", 1, 0)                     \
-    X(SUM_EXP, "sum_exp", 1, 0) X(DO, "do", 0, 0) X(DQ, "dq", 0, 1) X(DK, "dk", 0, 1) X(DV, "dv", 0, 1)
+    X(SUM_EXP, "sum_exp", 1, 0) X(DO, "do", 0, 0) X(DQ, "dq", 0, 1) X(DK, "dk", 0, 1) X(DV, "dv", 0, 1)                            \
+    X(BIAS, "bias", 0, 0) X(DBIAS, "dbias", 0, 1) X(MOD_A, "mod_a", 0, 0) X(MOD_B, "mod_b", 0, 0)
 
 #define AS_ENUM(symbol, word, fwd, bwd) FACTS_TENSOR_##symbol,
 typedef enum facts_tensor_id { FACTS_TENSOR_LIST(AS_ENUM) FACTS_TENSOR_COUNT } facts_tensor_id;
@@ -34,6 +35,30 @@ typedef enum facts_fill {
 } facts_fill;
 typedef enum facts_poison { FACTS_POISON_FILL, FACTS_POISON_NAN, FACTS_POISON_INF, FACTS_POISON_BIG } facts_poison;
 
+/* How the call is made. X(SYMBOL, "word") */
+#define FACTS_EXEC_LIST(X)                                                                                                        \
+    X(EAGER, "eager") X(GRAPH, "graph") X(GRAPH_UPDATE, "graph_update") X(GRAPH_NATIVE, "graph_native")                            \
+    X(GRAPH_AFTER_DESTROY, "graph_after_destroy") X(AOT, "aot") X(MULTI_STREAM, "multi_stream") X(OVERRIDE_SHAPE, "override_shape") \
+    X(INTERLEAVE, "interleave")
+#define AS_ENUM(symbol, word) FACTS_EXEC_##symbol,
+typedef enum facts_exec { FACTS_EXEC_LIST(AS_ENUM) FACTS_EXEC_COUNT } facts_exec;
+#undef AS_ENUM
+
+/* Which backends may answer on a GPU or a described device. X(SYMBOL, "word"): cuDNN alone; our own kernels alone; cuDNN, and where it says
+ * no our kernels; the same with the rules of cases/errata.json. */
+#define FACTS_POLICY_LIST(X) X(CUDNN, "cudnn") X(MATH, "math") X(ANY, "any") X(GUARD, "guard")
+#define AS_ENUM(symbol, word) FACTS_POLICY_##symbol,
+typedef enum facts_policy { FACTS_POLICY_LIST(AS_ENUM) FACTS_POLICY_COUNT } facts_policy;
+#undef AS_ENUM
+
+/* Named score modifications (mod.h). X(SYMBOL, "word", number of parameters) */
+#define FACTS_MOD_LIST(X)                                                                                                         \
+    X(NONE, "none", 0) X(CAUSAL, "causal", 0) X(WINDOW, "window", 2) X(SOFTCAP, "softcap", 1) X(TEMPERATURE, "temperature", 1)      \
+    X(PREFIX_LM, "prefix", 1) X(POST_SCALE_BIAS, "post_scale_bias", 0) X(RELPOS, "relpos", 0) X(DOCUMENT, "document", 1)
+#define AS_ENUM(symbol, word, parameters) FACTS_MOD_##symbol,
+typedef enum facts_mod { FACTS_MOD_LIST(AS_ENUM) FACTS_MOD_COUNT } facts_mod;
+#undef AS_ENUM
+
 #define FACTS_ENGINE_AUTO (-1)
 #define FACTS_ENGINE_ALL (-2)
 #define FACTS_MAX_BATCH_LENS 512
@@ -48,6 +73,12 @@ typedef struct facts_problem {
     uint64_t seed;
     int64_t engine; /* FACTS_ENGINE_AUTO, FACTS_ENGINE_ALL, or a number */
     int32_t repeat;
+    facts_exec exec;
+    int32_t threads;           /* that call at once, each with its own outputs and workspace */
+    int32_t workspace_offset;  /* bytes; the workspace starts there */
+    facts_policy policy;
+    facts_mod mod;             /* ask.score_mod is NULL here: facts_mod_create (mod.h) makes it, and its owner sets it */
+    double mod_parameter[2];
 } facts_problem;
 
 typedef enum facts_resolve_status {

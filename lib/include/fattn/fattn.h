@@ -58,6 +58,9 @@ typedef enum fattn_reason {
 #define FATTN_SPELLING_LIST(X) X(SPELLING_AUTO, 0, "auto") X(SPELLING_EXPANDED, 1, "expanded") X(SPELLING_SINGLE, 2, "single")
 #define FATTN_MODE_LIST(X)   X(MODE_A, 0, "A") X(MODE_B, 1, "B") X(MODE_FALLBACK, 2, "fallback") X(MODE_INSTANT, 3, "instant")
 #define FATTN_BACKEND_LIST(X) X(BACKEND_CUDNN, 0, "cudnn") X(BACKEND_MATH, 1, "math") X(BACKEND_CPU, 2, "cpu")
+#define FATTN_FORMAT_LIST(X) X(FORMAT_UNSET, 0, "unset") X(FORMAT_BSHD, 1, "bshd") X(FORMAT_SBHD, 2, "sbhd") X(FORMAT_BHSD, 3, "bhsd")
+#define FATTN_DETERMINISM_LIST(X) X(DETERMINISM_AUTO, 0, "auto") X(DETERMINISM_FORM, 1, "form") X(DETERMINISM_PIN, 2, "pin")
+#define FATTN_SCALING_LIST(X) X(SCALING_NONE, 0, "none") X(SCALING_DELAYED, 1, "delayed") X(SCALING_CURRENT, 2, "current")
 
 #define FATTN_AS_ENUM_(symbol, value, word) FATTN_##symbol = (value),
 typedef enum fattn_dtype { FATTN_DTYPE_DEFAULT = 0, FATTN_DTYPE_LIST(FATTN_AS_ENUM_) } fattn_dtype;
@@ -67,12 +70,17 @@ typedef enum fattn_impl { FATTN_IMPL_LIST(FATTN_AS_ENUM_) } fattn_impl;
 typedef enum fattn_spelling { FATTN_SPELLING_LIST(FATTN_AS_ENUM_) } fattn_spelling;
 typedef enum fattn_mode { FATTN_MODE_LIST(FATTN_AS_ENUM_) } fattn_mode;
 typedef enum fattn_backend { FATTN_BACKEND_LIST(FATTN_AS_ENUM_) } fattn_backend;
+typedef enum fattn_format { FATTN_FORMAT_LIST(FATTN_AS_ENUM_) } fattn_format;
+typedef enum fattn_determinism { FATTN_DETERMINISM_LIST(FATTN_AS_ENUM_) } fattn_determinism;
+typedef enum fattn_scaling { FATTN_SCALING_LIST(FATTN_AS_ENUM_) } fattn_scaling;
 #undef FATTN_AS_ENUM_
 
 /* Bits of fattn_problem.outputs: what forward writes beside O. */
 #define FATTN_WANT_STATS 1u   /* log-sum-exp of every row, fp32, natural log */
 #define FATTN_WANT_MAX 2u
 #define FATTN_WANT_SUM_EXP 4u
+
+typedef struct fattn_score_mod fattn_score_mod; /* score_mod.h */
 
 /* One attention problem; a plain value. Zero means the default of every field; FATTN_PROBLEM_INIT sets the size.
  *
@@ -81,6 +89,9 @@ typedef enum fattn_backend { FATTN_BACKEND_LIST(FATTN_AS_ENUM_) } fattn_backend;
  * Band     a key is visible iff  col <= row + shift + window_right  (when has_right)  and
  *          col > row + shift - window_left  (when has_left): the left bound counts the diagonal, the right one does not.
  *          shift is 0 top-left and len_kv - len_q bottom-right, per batch entry. Causal is has_right with window_right 0.
+ * Sums     a gradient whose stride is 0 in a dimension where its input has stride 0 too (dQ for Q, dK for K, dV for V, dbias for
+ *          bias) is the sum over that dimension; its extent there is 1. With other strides it is the gradient of each element.
+ * Bias     added to the scaled score (after score_mod); bias_dim is 1 or the full extent in b, h, s_q and s_kv.
  * Padding  when set, lengths per batch entry are given at the call; rows and keys at and past them do not take part.
  * Grows    at the end only. An older, smaller struct_size is understood: absent fields mean what they meant then. A larger one
  *          is refused if a byte that this library does not know is not zero.
@@ -117,6 +128,21 @@ typedef struct fattn_problem {
     int32_t capture;       /* 1: the call will be captured in a CUDA graph */
     int32_t guards_off;    /* 1: our refusals of what is known to fail are off; the backend is asked as it is */
     int32_t reserved;      /* 0 */
+    /* since 0.2 */
+    int32_t training;      /* forward: 1 writes Stats also when outputs does not say so, for a backward to come; backward: 1 */
+    int32_t determinism;   /* fattn_determinism: how, when deterministic */
+    int32_t scaling;       /* fattn_scaling; 8 bit types only */
+    int32_t scale_format;  /* fattn_format of scale factors; block-scaled types only */
+    int32_t ragged_bits;   /* 0; 32 or 64: packed sequences with offsets of that width */
+    int32_t len_broadcast; /* padding: 1: seq_len_q and seq_len_kv hold one length for every batch entry */
+    int32_t has_bias;
+    int32_t bias_dtype;     /* 0: dtype */
+    int32_t dbias;          /* backward: 1: dbias is written, in bias_dtype */
+    uint32_t mod_gradients; /* backward: bit i: the gradient of the score_mod's tensor i is written, fp32 */
+    int64_t bias_dim[4];    /* all zero: [1, heads_q, seq_q, seq_kv] */
+    int64_t bias_strides[4], dbias_strides[4]; /* all zero: dense b,h,s,s of bias_dim; dbias follows bias_dim */
+    const fattn_score_mod *score_mod; /* NULL: none. Borrowed: a plan keeps its own reference. Identity is the recording, not the address */
+    int64_t reserved2[4]; /* 0 */
 } fattn_problem;
 
 #define FATTN_PROBLEM_INIT { .struct_size = sizeof(fattn_problem) }
@@ -291,6 +317,7 @@ void fattn_free(void *memory);
 
 /* Bytes of workspace for every call of this plan; constant over the plan's life. */
 size_t fattn_plan_workspace_bytes(const fattn_plan *plan);
+fattn_backend fattn_plan_backend(const fattn_plan *plan);
 const fattn_engine *fattn_plan_engine(const fattn_plan *plan); /* the configuration that was compiled; lives as long as the plan */
 double fattn_plan_ms(const fattn_plan *plan);                  /* time to compile or load it */
 /* May `problem` be run with this plan? True only when every field that the graph bakes in is the same. */
@@ -312,6 +339,11 @@ typedef struct fattn_tensors {
     void *dq, *dk, *dv;
     void *workspace; /* at least fattn_plan_workspace_bytes(plan); may be dirty */
     size_t workspace_bytes;
+    /* since 0.2 */
+    const void *bias;
+    void *dbias;
+    const void *const *mod_tensors; /* one address for each tensor of the score_mod, in the order of its recording */
+    void *const *mod_gradients;     /* backward: as many, NULL where mod_gradients has no bit */
 } fattn_tensors;
 
 #define FATTN_TENSORS_INIT { .struct_size = sizeof(fattn_tensors) }
@@ -349,4 +381,9 @@ const char *fattn_last_error(void);
 #ifdef __cplusplus
 }
 #endif
+
+#include "cache.h"
+#include "graph.h"
+#include "policy.h"
+#include "score_mod.h"
 #endif

@@ -14,7 +14,7 @@
 /* clang-format off */
 #define FATTN__CALL_SLOT_LIST(X) \
     X(Q, q) X(K, k) X(V, v) X(O, o) X(STATS, stats) X(MAX, max) X(SUM_EXP, sum_exp) X(SEQ_LEN_Q, seq_len_q) \
-    X(SEQ_LEN_KV, seq_len_kv) X(DO, d_o) X(DQ, dq) X(DK, dk) X(DV, dv)
+    X(SEQ_LEN_KV, seq_len_kv) X(DO, d_o) X(DQ, dq) X(DK, dk) X(DV, dv) X(BIAS, bias) X(DBIAS, dbias)
 /* clang-format on */
 
 #define FATTN__AS_SLOT_(symbol, field) FATTN__SLOT_##symbol,

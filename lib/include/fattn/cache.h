@@ -1,0 +1,42 @@
+/* cache.h: the process-wide cache of plans. Included by fattn.h.
+ *
+ * Keyed by the whole resolved problem (score_mod by structure), context, engine and the policy that holds; bounded in entries and bytes, least
+ * recently used goes first; one build for each key however many threads ask.
+ */
+#ifndef FATTN_CACHE_H
+#define FATTN_CACHE_H
+
+#include "fattn.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* As fattn_plan_create, but a plan that is there already is shared. Give it back with fattn_plan_destroy; it lives on while it is
+ * held, also when the cache has dropped it.
+ * Threads  any; several that ask for one key at once wait for one build, and share its failure too.
+ * Returns  as fattn_plan_create. */
+fattn_status fattn_plan_get(fattn_plan **out, fattn_context *context, const fattn_problem *problem, const fattn_plan_options *options);
+
+typedef struct fattn_cache_limits {
+    size_t struct_size;
+    size_t entries; /* 0: nothing is kept */
+    size_t bytes;   /* of what plans hold on the host, as far as it is known */
+} fattn_cache_limits;
+#define FATTN_CACHE_LIMITS_INIT { .struct_size = sizeof(fattn_cache_limits), .entries = 1024, .bytes = (size_t)1 << 30 }
+fattn_status fattn_cache_limit(const fattn_cache_limits *limits); /* drops what is too much now */
+
+typedef struct fattn_cache_counters {
+    size_t struct_size;
+    uint64_t hits, misses, evictions, failures, waits; /* waits: found another thread building */
+    uint64_t entries, bytes;
+    double plan_ms; /* spent building, in total */
+} fattn_cache_counters;
+fattn_status fattn_cache_count(fattn_cache_counters *out);
+/* Drops every plan of a context (NULL: all). fattn_context_destroy does it for its own. */
+void fattn_cache_drop(fattn_context *context);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

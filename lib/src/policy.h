@@ -1,0 +1,20 @@
+/* The policy that holds on this thread, as the rest of the library asks it. */
+#ifndef FATTN_POLICY_INTERNAL_H
+#define FATTN_POLICY_INTERNAL_H
+
+#include "fattn/fattn.h"
+
+/* The backends to ask for this context, in order, those that its device lacks left out. Returns their number, 1 to FATTN_BACKEND_COUNT. */
+int fattn__policy_order(const fattn_context *context, int32_t out[FATTN_BACKEND_COUNT]);
+
+/* The rule (of the guards, unless they are off, or of the policy) that denies a backend as a whole for a resolved problem; NULL. */
+const fattn_rule *fattn__policy_denies(const fattn_context *context, const fattn_problem *problem, fattn_backend backend);
+
+/* The rule that removes this configuration: it is denied, or another is pinned; NULL. */
+const fattn_rule *fattn__policy_removes(const fattn_context *context, const fattn_problem *problem, fattn_backend backend,
+                                        const fattn_engine *engine);
+
+/* 128 bits of everything that holds on this thread; equal policies are equal. Part of the key of a cached plan. */
+void fattn__policy_hash(uint64_t out[2]);
+
+#endif

@@ -1,0 +1,46 @@
+/* What a score_mod recorded, in the form that backends read: a list of nodes in an order in which every input comes before its use. The cpu
+ * backend evaluates it, the math backend's kernels interpret it, cuDNN's graph is spelled from it. */
+#ifndef FATTN_SCORE_MOD_PROGRAM_H
+#define FATTN_SCORE_MOD_PROGRAM_H
+
+#include "fattn/fattn.h"
+
+/* Node kinds beside the operations of FATTN_MOD_OP_LIST, numbered after them. */
+enum {
+    FATTN__MOD_SCORE = 64,    /* the scaled score */
+    FATTN__MOD_GRADIENT = 65, /* d(loss)/d(modified score); gradient programs only */
+    FATTN__MOD_INDEX = 66,    /* `a` is a fattn_mod_axis */
+    FATTN__MOD_CONSTANT = 67, /* `constant` */
+    FATTN__MOD_TENSOR = 68    /* `a` is the number of the tensor */
+};
+
+#define FATTN__MOD_MAX_NODES 256 /* a derived gradient is longer than its recording */
+
+typedef struct fattn__mod_node {
+    int16_t op; /* fattn_mod_op, or a kind above */
+    int16_t a, b, c; /* places of the inputs; 0 when unused */
+    float constant;
+} fattn__mod_node;
+
+typedef struct fattn__mod_program {
+    int32_t count;
+    int32_t result;                                /* place of the modified score, or of d(loss)/d(score) */
+    int32_t tensor_results[FATTN_MOD_MAX_TENSORS]; /* gradient programs: place of d(loss)/d(tensor i) before it is summed over what the
+                                                      tensor broadcasts; -1: it does not depend on it */
+    fattn__mod_node at[FATTN__MOD_MAX_NODES];
+} fattn__mod_program;
+
+const fattn__mod_program *fattn__score_mod_program(const fattn_score_mod *mod);  /* of the score */
+const fattn__mod_program *fattn__score_mod_gradient(const fattn_score_mod *mod); /* inputs score and gradient */
+
+const fattn_score_mod *fattn__score_mod_retain(const fattn_score_mod *mod); /* NULL is fine */
+void fattn__score_mod_release(const fattn_score_mod *mod);
+
+/* Evaluates a program for a row of `count` keys in fp32. out[k] is the value of node `place` for key `key0 + k`; scores and gradients are
+ * arrays of `count`. `at` is b,h,row,key0. `tensors` are host addresses with the signatures of `mod`. Several places at once: `places` of
+ * `place_count`, out is [place_count][count]. */
+void fattn__score_mod_row(const fattn_score_mod *mod, const fattn__mod_program *program, const int64_t at[4], int64_t count,
+                          const float *scores, const float *gradients, const void *const *tensors, const int32_t *places, int place_count,
+                          float *out);
+
+#endif
