@@ -3,7 +3,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from . import compare, exports, markdown, reader, text, words
+from . import compare, exports, items, markdown, predicate, reader, text, words
 from .store import Store
 
 OK, BAD_INPUT, ENVIRONMENT, INCOMPLETE = 0, 2, 3, 4
@@ -18,6 +18,8 @@ def _parser():
     parser.add_argument("--title", default="cuDNN fused attention: what is supported, and is it right", help="title of the page")
     parser.add_argument("--issue", metavar="CASE", help="print the body of an issue about this case, in Markdown")
     parser.add_argument("--readme", action="store_true", help="print README's table, features by version range, in Markdown")
+    parser.add_argument("--items", metavar="LIST", help="print what was promised against what these records answer, in Markdown: a list such as cases/items/seeds.items; exit 1 when "
+                        "an item lacks cases or versions")
     parser.add_argument("--decisions", metavar=("A", "B"), nargs=2, help="do devices A and B (names as in the records) get the same decisions? Compares yes or no and "
                         "mode A's engines with their knobs, of every case and build that both were asked; each difference is printed")
     parser.add_argument("--bits", metavar=("A", "B"), nargs=2, help="do records A and B hold the same answers, bit for bit? Compares the hashes of the tensors of every case, "
@@ -70,6 +72,18 @@ def _bits(names):
     return compare.print_bits(one, other, names)
 
 
+def _items(store, path):
+    try:
+        listed = items.read(path)
+    except (items.ItemsError, predicate.PredicateError) as error:
+        return _fail(str(error), BAD_INPUT)
+    except OSError as error:
+        return _fail(f"{path}: {error.strerror or error}", BAD_INPUT)
+    shown, lacking = items.table(store, listed)
+    print(shown, end="")
+    return 1 if lacking else OK
+
+
 def main(argv=None):
     parser = _parser()
     try:
@@ -80,8 +94,8 @@ def main(argv=None):
         return _bits(args.bits)
     if not args.inputs:
         return _fail("give a record, or a folder of records", BAD_INPUT)
-    if not (args.output or args.issue or args.readme or args.decisions):
-        return _fail("say where to write: -o DIR (or --issue CASE, --readme, --decisions A B, --bits A B)", BAD_INPUT)
+    if not (args.output or args.issue or args.readme or args.items or args.decisions):
+        return _fail("say where to write: -o DIR (or --issue CASE, --readme, --items LIST, --decisions A B, --bits A B)", BAD_INPUT)
     try:
         store = load(args.inputs)
     except reader.InputError as error:
@@ -97,6 +111,8 @@ def main(argv=None):
         print(body, end="")
     if args.readme:
         print(markdown.readme_table(store, args.inputs), end="")
+    if args.items:
+        return _items(store, Path(args.items))
     if args.decisions:
         differ = compare.print_decisions(store, *args.decisions)
         if differ or not args.output:
