@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+"""Times FACTS beside PyTorch on one GPU, in one run: every figure is a ratio of two times taken one after the other.
+
+usage: ci/bench_torch.py BENCH_DEVICE [CUDNN_DIR [NVRTC]]    (bench_device of lib/bench; CUDNN_DIR should be PyTorch's own for the comparison with the same cuDNN)
+
+Prints a Markdown table: PyTorch's time, ours, ours / PyTorch's. Host times are what one call costs its thread; device times are between two events.
+Exit: 0 printed; 3 no GPU or no PyTorch.
+"""
+import json
+import subprocess
+import sys
+import time
+
+try:
+    import torch
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+    from torch.nn.functional import scaled_dot_product_attention as sdpa
+except ImportError as error:
+    sys.exit(print(f"bench_torch: {error}", file=sys.stderr) or 3)
+
+TYPES = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32}
+
+
+def tensors(dtype, b, h, s, d, device="cuda", grad=False):
+    """q, k, v as b,h,s,d views of dense b,s,h,d memory, as ours."""
+    return [(torch.randn(b, s, h, d, device=device) * 0.5).to(TYPES[dtype]).transpose(1, 2).requires_grad_(grad) for _ in range(3)]
+
+
+def device_us(call, repeats):
+    for _ in range(3):
+        call()
+    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    start.record()
+    for _ in range(repeats):
+        call()
+    end.record()
+    torch.cuda.synchronize()
+    return start.elapsed_time(end) * 1e3 / repeats
+
+
+def host_us(call, batches=20, calls=50):
+    best = 1e30
+    for _ in range(batches):
+        torch.cuda.synchronize()
+        since = time.perf_counter()
+        for _ in range(calls):
+            call()
+        best = min(best, (time.perf_counter() - since) * 1e6 / calls)
+    return best
+
+
+def torch_call(backend, pas, dtype, mask, b, h, s, d):
+    q, k, v = tensors(dtype, b, h, s, d, grad=pas == "bwd")
+    causal = mask == "causal"
+
+    def forward():
+        with sdpa_kernel(backend):
+            return sdpa(q, k, v, is_causal=causal)
+    if pas == "fwd":
+        def call():
+            with torch.no_grad():
+                return forward()
+        return call
+    o = forward()
+    g = torch.randn_like(o)
+    return lambda: torch.autograd.grad(o, (q, k, v), g, retain_graph=True)
+
+
+def ours(args, backend, *shape):
+    done = subprocess.run([args[0], backend, *map(str, shape), *args[1:]], capture_output=True, text=True)
+    if done.returncode:
+        print(f"{backend} {shape}: {done.stderr.strip()}", file=sys.stderr)
+        return None
+    return json.loads(done.stdout)
+
+
+def row(what, theirs, mine):
+    print(f"| {what} | {theirs:,.1f} | " + ("failed | |" if mine is None else f"{mine:,.1f} | {mine / theirs:.3f} |"), flush=True)
+
+
+SAME = [("fwd", "bf16", "none", 4, 16, 4096, 128), ("fwd", "bf16", "causal", 4, 16, 4096, 128), ("fwd", "bf16", "none", 2, 16, 4096, 256), ("fwd", "f16", "none", 4, 16, 2048, 64),
+        ("fwd", "bf16", "none", 2, 8, 512, 128), ("bwd", "bf16", "none", 4, 16, 4096, 128), ("bwd", "bf16", "causal", 4, 16, 4096, 128), ("bwd", "f16", "none", 4, 16, 2048, 64)]
+MATH = [(pas, dtype, "none", b, h, s, 128) for pas in ("fwd", "bwd") for dtype in ("bf16", "f16", "f32") for b, h, s in ((4, 16, 4096), (2, 8, 512))] + [
+    ("fwd", "bf16", "causal", 4, 16, 4096, 128), ("fwd", "f32", "none", 2, 8, 1024, 72), ("fwd", "bf16", "none", 2, 8, 1024, 100)]
+
+
+def main(args):
+    if not args or not torch.cuda.is_available():
+        print("bench_torch: no GPU" if args else __doc__, file=sys.stderr)
+        return 3
+    torch.backends.cuda.matmul.allow_tf32 = False
+    print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, its cuDNN {torch.backends.cudnn.version()}\n")
+    print("| case | PyTorch us | FACTS us | ratio |\n|---|---|---|---|")
+    for shape in SAME:
+        name = "{} {} {} b{} h{} s{} d{}".format(*shape)
+        call = torch_call(SDPBackend.CUDNN_ATTENTION, *shape)
+        theirs, mine = device_us(call, 20), ours(args, "cudnn", *shape)
+        row(f"device, cuDNN: {name}", theirs, mine and mine["device_us"])
+        if shape[5] <= 512:
+            row(f"host, cuDNN: {name}", host_us(call), mine and mine["host_us"])
+    for shape in MATH:
+        theirs, mine = device_us(torch_call(SDPBackend.MATH, *shape), 5), ours(args, "math", *shape)
+        row("device, math: {} {} {} b{} h{} s{} d{}".format(*shape), theirs, mine and mine["device_us"])
+        torch.cuda.empty_cache()
+    for s, d in ((1024, 64), (1024, 128)):
+        q, k, v = tensors("f32", 1, 8, s, d, "cpu")
+        since, n = time.perf_counter(), 0
+        with torch.no_grad():
+            sdpa(q, k, v)
+            since = time.perf_counter()
+            while n < 20:
+                sdpa(q, k, v)
+                n += 1
+        theirs = (time.perf_counter() - since) * 1e6 / n
+        mine = ours(args[:1], "cpu", "fwd", "f32", "none", 1, 8, s, d)
+        row(f"cpu f32, {torch.get_num_threads()} threads: b1 h8 s{s} d{d}", theirs, mine and mine["device_us"])
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
