@@ -36,6 +36,10 @@ extern const fattn__engine fattn__cudnn_engine; /* src/cudnn/ */
 extern const fattn__engine fattn__math_engine;  /* src/math/ */
 extern const fattn__engine fattn__cpu_engine;   /* src/cpu/ */
 
+/* What every call checks before anything is launched; *out is the whole struct, whatever the caller's size.
+ * Returns FATTN_OK; FATTN_BAD_PROBLEM, FATTN_UNSUPPORTED (a described device). */
+fattn_status fattn__check_call(const fattn_plan *plan, fattn_pass pass, const fattn_tensors *tensors, fattn_tensors *out);
+
 /* The engine of a backend on the context's device; NULL when that device has none. */
 const fattn__engine *fattn__engine_for(const fattn_context *context, fattn_backend backend);
 /* The engine of the context's device. */

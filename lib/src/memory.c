@@ -10,8 +10,11 @@ enum { BUFFER_ALIGNMENT = 256, STREAM_NON_BLOCKING = 1 };
 
 static fattn_status check(const fattn_context *context, int result, const char *what)
 {
+    enum { CAPTURE_FIRST = 900, CAPTURE_LAST = 908 };
     if (result == 0)
         return FATTN_OK;
+    if (result >= CAPTURE_FIRST && result <= CAPTURE_LAST) /* the caller's mistake: the device is well */
+        return fattn__fail(FATTN_BAD_PROBLEM, "%s: not while a stream is captured: %s", what, fattn__cuda_text(context->cuda, result));
     return fattn__fail(FATTN_DEVICE_FAULT, "%s: %s", what, fattn__cuda_text(context->cuda, result));
 }
 

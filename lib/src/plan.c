@@ -206,16 +206,22 @@ static fattn_status check_tensors(const fattn_plan *plan, const fattn_tensors *t
     return st;
 }
 
-static fattn_status call(const fattn_plan *plan, fattn_pass pass, const fattn_tensors *tensors, struct CUstream_st *stream)
+fattn_status fattn__check_call(const fattn_plan *plan, fattn_pass pass, const fattn_tensors *tensors, fattn_tensors *out)
 {
-    fattn_tensors t = FATTN_TENSORS_INIT;
+    *out = (fattn_tensors)FATTN_TENSORS_INIT;
     if (plan->problem.pass != (int32_t)pass)
         return fattn__fail(FATTN_BAD_PROBLEM, "the plan is for the %s pass", pass == FATTN_FORWARD ? "backward" : "forward");
-    if (tensors == NULL || !fattn__read_sized(&t, sizeof t, tensors))
+    if (tensors == NULL || !fattn__read_sized(out, sizeof *out, tensors))
         return fattn__fail(FATTN_BAD_PROBLEM, "fattn_tensors: struct_size is wrong or an unknown field is set");
     if (plan->context->kind == FATTN_DEVICE_DESCRIBED)
         return fattn__fail(FATTN_UNSUPPORTED, "a described device runs nothing: save the plan and load it on a GPU");
-    fattn_status st = check_tensors(plan, &t);
+    return check_tensors(plan, out);
+}
+
+static fattn_status call(const fattn_plan *plan, fattn_pass pass, const fattn_tensors *tensors, struct CUstream_st *stream)
+{
+    fattn_tensors t;
+    fattn_status st = fattn__check_call(plan, pass, tensors, &t);
     return st == FATTN_OK ? plan->engine->run(plan, &t, stream) : st;
 }
 

@@ -38,6 +38,8 @@ static fattn_status map_cudnn(const char *dir, void **out)
     return FATTN_OK;
 }
 
+#define AS_ONE(result, name, arguments) +1
+
 static fattn_status find_functions(fattn__cudnn *api, void *cudnn)
 {
     static const struct {
@@ -45,12 +47,13 @@ static fattn_status find_functions(fattn__cudnn *api, void *cudnn)
         size_t offset;
     } table[] = {
 #define AS_ROW(result, name, arguments) { #name, offsetof(fattn__cudnn, name) },
-        FATTN__CUDNN_FUNCTION_LIST(AS_ROW)
+        FATTN__CUDNN_FUNCTION_LIST(AS_ROW) FATTN__CUDNN_OPTIONAL_LIST(AS_ROW)
 #undef AS_ROW
     };
+    enum { NEEDED = 0 FATTN__CUDNN_FUNCTION_LIST(AS_ONE) };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         void *address = dlsym(cudnn, table[i].name);
-        if (address == NULL)
+        if (address == NULL && i < NEEDED)
             return fattn__fail(FATTN_ENVIRONMENT, "%s/libcudnn.so.9 has no %s", api->dir, table[i].name);
         memcpy((char *)api + table[i].offset, &address, sizeof address);
     }

@@ -24,6 +24,11 @@
     X(int, cudnnBackendGetAttribute, (fattn__desc desc, int name, int type, int64_t capacity, int64_t *count, void *elements))     \
     X(int, cudnnBackendExecute, (fattn__handle handle, fattn__desc plan, fattn__desc variant_pack))
 
+/* Absent where a cuDNN has none; NULL then. */
+#define FATTN__CUDNN_OPTIONAL_LIST(X)                                                                                              \
+    X(int, cudnnBackendPopulateCudaGraph, (fattn__handle handle, fattn__desc plan, fattn__desc variant_pack, void *graph))         \
+    X(int, cudnnBackendUpdateCudaGraph, (fattn__handle handle, fattn__desc plan, fattn__desc variant_pack, void *graph))
+
 #define FATTN__AS_POINTER_(result, name, arguments) result(*name) arguments;
 typedef struct fattn__cudnn {
     int version; /* cudnnGetVersion(), 92000 */
@@ -31,6 +36,7 @@ typedef struct fattn__cudnn {
     void *driver;   /* the mapped libcuda.so.1 */
     char dir[4096]; /* real path of the folder */
     FATTN__CUDNN_FUNCTION_LIST(FATTN__AS_POINTER_)
+    FATTN__CUDNN_OPTIONAL_LIST(FATTN__AS_POINTER_)
 } fattn__cudnn;
 #undef FATTN__AS_POINTER_
 

@@ -70,3 +70,32 @@ fattn_status fattn__cudnn_run(const fattn_plan *plan, const fattn_tensors *tenso
     fattn__leave(context, previous);
     return st;
 }
+
+fattn_status fattn__cudnn_fill_graph(const fattn_plan *plan, const fattn_tensors *tensors, void *graph, bool update)
+{
+    enum { FIRST_UNSUPPORTED = 3000, LAST_UNSUPPORTED = 3999, GRAPH_MISMATCH = 2011 };
+    const fattn__cudnn *api = plan->context->api;
+    const fattn__compiled *compiled = plan->state;
+    int (*fill)(fattn__handle, fattn__desc, fattn__desc, void *) = update ? api->cudnnBackendUpdateCudaGraph : api->cudnnBackendPopulateCudaGraph;
+    fattn__handle_slot *slot;
+    fattn__desc pack = NULL;
+    if (fill == NULL)
+        return fattn__fail(FATTN_UNSUPPORTED, "cuDNN %d has no native CUDA graphs", api->version);
+    fattn_status st = fattn__handles_take(plan->context->handles, api, NULL, &slot);
+    if (st != FATTN_OK)
+        return st;
+    int status = make_pack(&pack, api, compiled, tensors);
+    if (status == DNN_STATUS_SUCCESS)
+        status = fill(slot->handle, compiled->desc, pack, graph);
+    if (status != DNN_STATUS_SUCCESS) {
+        char last[512] = "";
+        api->cudnnGetLastErrorString(last, sizeof last);
+        bool refused = (status >= FIRST_UNSUPPORTED && status <= LAST_UNSUPPORTED) || status == GRAPH_MISMATCH;
+        st = fattn__fail(refused ? FATTN_UNSUPPORTED : FATTN_INTERNAL, "the native graph cannot be %s: %s %s", update ? "updated" : "made",
+                         fattn__cudnn_status_name(api, status), last);
+    }
+    if (pack != NULL)
+        api->cudnnBackendDestroyDescriptor(pack);
+    fattn__handles_give(plan->context->handles, slot);
+    return st;
+}

@@ -19,6 +19,10 @@ fattn_status fattn__cudnn_setup(fattn_plan *plan, const fattn_plan_options *opti
 fattn_status fattn__cudnn_run(const fattn_plan *plan, const fattn_tensors *tensors, struct CUstream_st *stream);
 void fattn__cudnn_done(fattn_plan *plan);
 
+/* cuDNN's native graphs: fills an empty CUgraph with this call, or (`update`) gives one that was filled so the addresses of this call.
+ * The device's context is current. Returns FATTN_OK; FATTN_UNSUPPORTED (this cuDNN or engine has none), FATTN_INTERNAL. */
+fattn_status fattn__cudnn_fill_graph(const fattn_plan *plan, const fattn_tensors *tensors, void *graph, bool update);
+
 /* The plan as cuDNN's JSON. *text is malloc'ed. Returns FATTN_OK; FATTN_INTERNAL, FATTN_NO_MEMORY. */
 fattn_status fattn__cudnn_write(const fattn_plan *plan, char **text, size_t *count);
 
