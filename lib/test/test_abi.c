@@ -29,6 +29,9 @@ DNN_SINCE_9_20_LIST(AS_ASSERT)
 DNN_SINCE_9_22_LIST(AS_ASSERT)
 DNN_KNOB_SINCE_9_22_LIST(AS_ASSERT)
 #endif
+#if CUDNN_VERSION >= 92800
+DNN_SINCE_9_28_LIST(AS_ASSERT)
+#endif
 _Static_assert(DNN_SEVERITY_ERROR == CUDNN_SEV_ERROR_EN && DNN_SEVERITY_WARNING == CUDNN_SEV_WARNING_EN, "severities");
 _Static_assert(sizeof(cudnnStatus_t) == sizeof(int) && sizeof(cudnnBackendAttributeName_t) == sizeof(int),
                "enums are passed as int");

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../error.h"
+#include "../layout.h"
 
 enum { FIRST_UID = 100, ALIGNMENT = 16 };
 
@@ -21,7 +22,7 @@ void fattn__graph_release(fattn__graph *g)
 {
     while (g->descriptor_count > 0)
         g->api->cudnnBackendDestroyDescriptor(g->descriptors[--g->descriptor_count]);
-    g->operation_count = g->binding_count = 0;
+    g->operation_count = g->binding_count = g->sum_count = 0;
     g->operation_graph = g->matmul = NULL;
 }
 
@@ -220,6 +221,22 @@ fattn__desc fattn__scratch(fattn__graph *g, int data_type, const int64_t dim[4],
     binding->offset = g->scratch_bytes;
     g->scratch_bytes += ((size_t)bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     return tensor(g, data_type, dim, strides, false, false);
+}
+
+fattn__desc fattn__summed(fattn__graph *g, fattn__slot slot, int32_t dtype, const int64_t dim[4], int32_t out_dtype,
+                          const int64_t out_strides[4])
+{
+    fattn__graph_sum sum = { .dtype = dtype, .out_dtype = out_dtype, .slot = (int32_t)slot, .offset = g->scratch_bytes };
+    memcpy(sum.dim, dim, sizeof sum.dim);
+    memcpy(sum.out_strides, out_strides, sizeof sum.out_strides);
+    fattn__dense_strides(dim, "bshd", sum.strides);
+    const fattn__desc desc = fattn__scratch(g, fattn__data_type(dtype), dim, sum.strides);
+    if (desc != NULL && g->sum_count == FATTN__MAX_SUMS)
+        fattn__graph_refuse(g, FATTN_INTERNAL, "the graph sums more than %d gradients", FATTN__MAX_SUMS);
+    if (g->status != FATTN_OK)
+        return NULL;
+    g->sums[g->sum_count++] = sum;
+    return desc;
 }
 
 static fattn__desc value(fattn__graph *g, int data_type)

@@ -9,12 +9,17 @@
 
 #include "api.h"
 #include "fattn/fattn.h"
+#include "repeat.h"
 
 /* What a real tensor of a graph is bound to at a call. X(SYMBOL, field of fattn_tensors) */
 /* clang-format off */
 #define FATTN__CALL_SLOT_LIST(X) \
     X(Q, q) X(K, k) X(V, v) X(O, o) X(STATS, stats) X(MAX, max) X(SUM_EXP, sum_exp) X(SEQ_LEN_Q, seq_len_q) \
-    X(SEQ_LEN_KV, seq_len_kv) X(DO, d_o) X(DQ, dq) X(DK, dk) X(DV, dv) X(BIAS, bias) X(DBIAS, dbias)
+    X(SEQ_LEN_KV, seq_len_kv) X(DO, d_o) X(DQ, dq) X(DK, dk) X(DV, dv) X(BIAS, bias) X(DBIAS, dbias) \
+    X(MOD_0, mod_tensors[0]) X(MOD_1, mod_tensors[1]) X(MOD_2, mod_tensors[2]) X(MOD_3, mod_tensors[3]) \
+    X(MOD_4, mod_tensors[4]) X(MOD_5, mod_tensors[5]) X(MOD_6, mod_tensors[6]) X(MOD_7, mod_tensors[7]) \
+    X(DMOD_0, mod_gradients[0]) X(DMOD_1, mod_gradients[1]) X(DMOD_2, mod_gradients[2]) X(DMOD_3, mod_gradients[3]) \
+    X(DMOD_4, mod_gradients[4]) X(DMOD_5, mod_gradients[5]) X(DMOD_6, mod_gradients[6]) X(DMOD_7, mod_gradients[7])
 /* clang-format on */
 
 #define FATTN__AS_SLOT_(symbol, field) FATTN__SLOT_##symbol,
@@ -23,6 +28,14 @@ typedef enum fattn__slot {
     FATTN__SLOT_VALUE                                           /* by value: a constant of the graph */
 } fattn__slot;
 #undef FATTN__AS_SLOT_
+
+/* Slots of a score_mod's tensor i and of its gradient. */
+_Static_assert(FATTN_MOD_MAX_TENSORS == 8 && FATTN__SLOT_MOD_7 == FATTN__SLOT_MOD_0 + 7 && FATTN__SLOT_DMOD_7 == FATTN__SLOT_DMOD_0 + 7,
+               "a slot for each tensor of a score_mod");
+static inline fattn__slot fattn__slot_of_mod(size_t i)
+{
+    return (fattn__slot)((size_t)FATTN__SLOT_MOD_0 + i);
+}
 
 /* One entry of the variant pack. */
 typedef struct fattn__binding {
@@ -36,9 +49,21 @@ typedef struct fattn__binding {
     size_t offset; /* FATTN__SLOT_SCRATCH: bytes from the start of the workspace, a multiple of 16 */
 } fattn__binding;
 
-#define FATTN__MAX_BINDINGS 48
-#define FATTN__MAX_OPERATIONS 96
-#define FATTN__MAX_DESCRIPTORS 384
+/* What cuDNN leaves to us after its launch: a gradient of every element, in our scratch, becomes the sum over what its input broadcasts (and
+ * changes its type). */
+typedef struct fattn__graph_sum {
+    size_t offset; /* of the source in the workspace */
+    int64_t dim[4], strides[4];         /* of the source */
+    int64_t out_strides[4]; /* of the destination; 0 where it is summed */
+    int32_t dtype, out_dtype; /* fattn_dtype */
+    int32_t slot;             /* fattn__slot of the destination */
+    int32_t reserved;
+} fattn__graph_sum;
+
+#define FATTN__MAX_BINDINGS 160 /* a score_mod has up to 64 constants, its gradient more */
+#define FATTN__MAX_OPERATIONS 768
+#define FATTN__MAX_DESCRIPTORS 3072
+#define FATTN__MAX_SUMS (4 + FATTN_MOD_MAX_TENSORS)
 
 typedef struct fattn__graph {
     const fattn__cudnn *api;
@@ -51,11 +76,14 @@ typedef struct fattn__graph {
     int descriptor_count;
     int operation_count;
     int binding_count;
+    int sum_count;
+    const fattn__repeat *repeat; /* how a deterministic backward repeats; NULL otherwise */
     fattn__desc operation_graph; /* after fattn__graph_finalize */
     fattn__desc matmul;          /* one for the whole graph */
     fattn__desc descriptors[FATTN__MAX_DESCRIPTORS];
     fattn__desc operations[FATTN__MAX_OPERATIONS];
     fattn__binding bindings[FATTN__MAX_BINDINGS];
+    fattn__graph_sum sums[FATTN__MAX_SUMS];
 } fattn__graph;
 
 void fattn__graph_init(fattn__graph *g, const fattn__cudnn *api, int sm);
@@ -80,6 +108,10 @@ fattn__desc fattn__tensor(fattn__graph *g, fattn__slot slot, int data_type, cons
 fattn__desc fattn__virtual(fattn__graph *g, int data_type, const int64_t dim[4], const int64_t strides[4]);
 /* A real tensor in our own workspace; its bytes are reserved after those of the scratch tensors made before it. */
 fattn__desc fattn__scratch(fattn__graph *g, int data_type, const int64_t dim[4], const int64_t strides[4]);
+/* A tensor of our own workspace, dense b,h,s,d, whose sum goes to a tensor of the call when cuDNN is done. `out_strides` are 0 where it is
+ * summed; dtypes are fattn_dtype. */
+fattn__desc fattn__summed(fattn__graph *g, fattn__slot slot, int32_t dtype, const int64_t dim[4], int32_t out_dtype,
+                          const int64_t out_strides[4]);
 /* [1,1,1,1], passed by value. */
 fattn__desc fattn__value_f32(fattn__graph *g, float value);
 fattn__desc fattn__value_i32(fattn__graph *g, int32_t value);

@@ -31,7 +31,7 @@ fattn_status fattn__chain_begin(fattn__chain *out, fattn__graph *g, const fattn_
 {
     *out = (fattn__chain){ .g = g, .problem = problem, .type = fattn__data_type(problem->dtype) };
     if (choose_spelling(out) == FATTN_OK && problem->padding) {
-        const int64_t dim[4] = { problem->batch, 1, 1, 1 }, strides[4] = { 1, 1, 1, 1 };
+        const int64_t dim[4] = { problem->batch, 1, 1, 1 }, strides[4] = { problem->len_broadcast ? 0 : 1, 1, 1, 1 };
         out->seq_len_q = fattn__tensor(g, FATTN__SLOT_SEQ_LEN_Q, DNN_DATA_INT32, dim, strides);
         out->seq_len_kv = fattn__tensor(g, FATTN__SLOT_SEQ_LEN_KV, DNN_DATA_INT32, dim, strides);
     }
@@ -50,6 +50,14 @@ fattn__desc fattn__chain_tensor(const fattn__chain *c, fattn__role role)
 {
     const fattn__shape shape = fattn__problem_shape(c->problem, role);
     return fattn__tensor(c->g, slot_of(role), fattn__data_type(shape.dtype), shape.dim, shape.strides);
+}
+
+fattn__desc fattn__chain_gradient(const fattn__chain *c, fattn__role gradient, fattn__role input)
+{
+    if (!fattn__problem_sums(c->problem, gradient, NULL))
+        return fattn__chain_tensor(c, gradient);
+    const fattn__shape out = fattn__problem_shape(c->problem, gradient), full = fattn__problem_shape(c->problem, input);
+    return fattn__summed(c->g, slot_of(gradient), out.dtype, full.dim, out.dtype, out.strides);
 }
 
 fattn__desc fattn__chain_transposed(const fattn__chain *c, fattn__role role)

@@ -25,6 +25,8 @@ fattn_status fattn__chain_begin(fattn__chain *out, fattn__graph *g, const fattn_
 
 /* ---- tensors */
 fattn__desc fattn__chain_tensor(const fattn__chain *c, fattn__role role);     /* of the call, [b,h,s,d] */
+/* A gradient, as one for each element of `input`: of the call, or of our workspace where the problem sums it (fattn__problem_sums). */
+fattn__desc fattn__chain_gradient(const fattn__chain *c, fattn__role gradient, fattn__role input);
 fattn__desc fattn__chain_transposed(const fattn__chain *c, fattn__role role); /* the same memory as [b,h,d,s] */
 fattn__desc fattn__chain_score(const fattn__chain *c, int type);              /* virtual [b,hq,sq,skv] */
 fattn__desc fattn__chain_row(const fattn__chain *c);                          /* virtual [b,hq,sq,1], fp32 */
@@ -33,6 +35,15 @@ fattn__desc fattn__chain_row(const fattn__chain *c);                          /*
 fattn__desc fattn__chain_unary(const fattn__chain *c, int mode, fattn__desc x, int type);
 fattn__desc fattn__chain_binary(const fattn__chain *c, int mode, fattn__desc x, fattn__desc b, int type);
 fattn__desc fattn__chain_scaled(const fattn__chain *c, fattn__desc x); /* times the attention scale */
+
+/* graph_bias.c: without a bias x comes back as it is. */
+fattn__desc fattn__chain_bias(const fattn__chain *c, fattn__desc x);
+void fattn__chain_bias_gradient(const fattn__chain *c, fattn__desc d_s); /* d_s: before the attention scale */
+
+/* graph_mod.c: the score_mod on the scaled score, and d(loss)/d(scaled score) from d(loss)/d(modified score). Without one x, or d_s, comes
+ * back as it is. What cuDNN has no spelling for is refused. */
+fattn__desc fattn__chain_mod(const fattn__chain *c, fattn__desc x);
+fattn__desc fattn__chain_mod_gradient(const fattn__chain *c, fattn__desc x, fattn__desc d_s);
 
 /* graph_mask.c: masked scores become -inf. Without lengths, or without a bound, x comes back as it is. */
 fattn__desc fattn__chain_padding(const fattn__chain *c, fattn__desc x);

@@ -4,8 +4,8 @@
  *   dP = dO V^T                    dS = scale * P * (dP - D)                  dK = dS^T Q        dQ = dS K
  *
  * Two forms. By default dQ is summed up in an fp32 accumulator of our own, by whichever block comes first: fast, linear memory, and
- * dQ differs between runs. The deterministic form writes dQ directly; the engine then keeps dP itself (memory grows with seq_q *
- * seq_kv).
+ * dQ differs between runs. The other form writes dQ directly; the engine then keeps dP itself (memory grows with seq_q * seq_kv). It
+ * repeats, and it alone gives the gradient of a bias.
  */
 #include "graph.h"
 
@@ -28,12 +28,15 @@ static fattn__desc row_sums(const fattn__chain *c, fattn__desc d_o)
     return out;
 }
 
-/* The order counts: Stats are subtracted before anything is masked. */
-static fattn__desc probabilities(const fattn__chain *c, fattn__desc q, fattn__desc k_transposed)
+/* The order counts: Stats are subtracted before anything is masked. *scaled is the score that a score_mod modifies. */
+static fattn__desc probabilities(const fattn__chain *c, fattn__desc q, fattn__desc k_transposed, fattn__desc *scaled)
 {
     const fattn__desc product = fattn__chain_score(c, DNN_DATA_FLOAT);
     fattn__op_matmul(c->g, &(fattn__matmul){ .a = q, .b = k_transposed, .c = product, .m = c->seq_len_q, .n = c->seq_len_kv });
     fattn__desc x = fattn__chain_scaled(c, product);
+    *scaled = x;
+    x = fattn__chain_mod(c, x);
+    x = fattn__chain_bias(c, x);
     const fattn__desc stats = fattn__chain_tensor(c, FATTN__ROLE_STATS);
     x = fattn__chain_binary(c, DNN_POINTWISE_SUB, x, stats, DNN_DATA_FLOAT);
     x = fattn__chain_padding(c, x);
@@ -53,9 +56,9 @@ static fattn__desc transposed_scores(const fattn__chain *c, fattn__desc x)
 }
 
 /* gradient = scores^T rows, summed over the query heads that share a head of K or V. */
-static void gradient_of_keys(const fattn__chain *c, fattn__desc scores, fattn__desc rows, fattn__role gradient)
+static void gradient_of_keys(const fattn__chain *c, fattn__desc scores, fattn__desc rows, fattn__role gradient, fattn__role input)
 {
-    fattn__shape shape = fattn__problem_shape(c->problem, gradient);
+    fattn__shape shape = fattn__problem_shape(c->problem, input);
     const bool grouped = shape.dim[1] != c->problem->heads_q;
     const fattn__desc scores_t = transposed_scores(c, scores);
     fattn__desc product, out = NULL;
@@ -63,24 +66,32 @@ static void gradient_of_keys(const fattn__chain *c, fattn__desc scores, fattn__d
         shape.dim[1] = c->problem->heads_q;
         product = fattn__virtual(c->g, c->type, shape.dim, NULL);
     } else {
-        product = fattn__chain_tensor(c, gradient);
+        product = fattn__chain_gradient(c, gradient, input);
     }
     fattn__op_matmul(c->g, &(fattn__matmul){ .a = scores_t, .b = rows, .c = product, .m = c->seq_len_kv, .k = c->seq_len_q });
     if (grouped) {
-        out = fattn__chain_tensor(c, gradient);
+        out = fattn__chain_gradient(c, gradient, input);
         fattn__op_reduce(c->g, DNN_REDUCE_TENSOR_ADD, product, out);
     }
 }
 
-/* dS without the transposed view: scale * P * (dO V^T - D). */
-static fattn__desc score_gradient(const fattn__chain *c, fattn__desc p, fattn__desc d_o, fattn__desc sums)
+/* dS without the transposed view: scale * P * (dO V^T - D), through the score_mod's gradient. That of a bias is read off before. */
+static fattn__desc score_gradient(const fattn__chain *c, fattn__desc p, fattn__desc scaled, fattn__desc d_o, fattn__desc sums)
 {
     const fattn__desc v_transposed = fattn__chain_transposed(c, FATTN__ROLE_V);
     const fattn__desc product = fattn__chain_score(c, DNN_DATA_FLOAT);
     fattn__op_matmul(c->g, &(fattn__matmul){ .a = d_o, .b = v_transposed, .c = product, .m = c->seq_len_q, .n = c->seq_len_kv });
     fattn__desc x = fattn__chain_binary(c, DNN_POINTWISE_SUB, product, sums, DNN_DATA_FLOAT);
     x = fattn__chain_binary(c, DNN_POINTWISE_MUL, x, p, DNN_DATA_FLOAT);
+    fattn__chain_bias_gradient(c, x);
+    x = fattn__chain_mod_gradient(c, scaled, x);
     return fattn__chain_scaled(c, x);
+}
+
+/* With the accumulator of dQ a gradient of the bias is accepted, planned, run, and never written. */
+static bool keeps_dp(const fattn__chain *c)
+{
+    return c->problem->dbias || c->problem->mod_gradients != 0 || (c->g->repeat != NULL && c->g->repeat->keeps_dp);
 }
 
 static void gradient_of_queries(const fattn__chain *c, fattn__desc scores, fattn__desc k_transposed)
@@ -89,9 +100,9 @@ static void gradient_of_queries(const fattn__chain *c, fattn__desc scores, fattn
                        query = fattn__problem_shape(c->problem, FATTN__ROLE_Q);
     const fattn__desc k = fattn__virtual(c->g, c->type, key.dim, key.strides);
     fattn__op_reshape(c->g, k_transposed, k);
-    const fattn__desc dq = fattn__chain_tensor(c, FATTN__ROLE_DQ);
+    const fattn__desc dq = fattn__chain_gradient(c, FATTN__ROLE_DQ, FATTN__ROLE_Q);
     fattn__matmul product = { .a = scores, .b = k, .c = dq, .m = c->seq_len_q, .k = c->seq_len_kv };
-    if (c->problem->deterministic) {
+    if (keeps_dp(c)) {
         fattn__op_matmul(c->g, &product);
         return;
     }
@@ -102,21 +113,33 @@ static void gradient_of_queries(const fattn__chain *c, fattn__desc scores, fattn
     fattn__op_pointwise(c->g, &(fattn__pointwise){ .mode = DNN_POINTWISE_IDENTITY, .x = product.c, .y = dq });
 }
 
+static fattn_status choose_repeat(fattn__graph *g, const fattn_problem *p)
+{
+    char why[256];
+    if (!p->deterministic)
+        return FATTN_OK;
+    g->repeat = fattn__repeat_find(p, fattn__graph_version(g), g->sm, why, sizeof why);
+    if (g->repeat == NULL && p->guards_off)
+        g->repeat = &fattn__repeat_unknown;
+    return g->repeat != NULL ? FATTN_OK : fattn__graph_refuse(g, FATTN_UNSUPPORTED, "%s", why);
+}
+
 fattn_status fattn__build_backward(fattn__graph *g, const fattn_problem *problem)
 {
     fattn__chain c;
-    if (fattn__chain_begin(&c, g, problem) != FATTN_OK)
+    if (choose_repeat(g, problem) != FATTN_OK || fattn__chain_begin(&c, g, problem) != FATTN_OK)
         return fattn__graph_status(g);
 
+    fattn__desc scaled = NULL;
     const fattn__desc q = fattn__chain_tensor(&c, FATTN__ROLE_Q);
     const fattn__desc k_transposed = fattn__chain_transposed(&c, FATTN__ROLE_K);
     const fattn__desc d_o = fattn__chain_tensor(&c, FATTN__ROLE_DO);
 
     const fattn__desc sums = row_sums(&c, d_o);
-    const fattn__desc p = probabilities(&c, q, k_transposed);
-    gradient_of_keys(&c, p, d_o, FATTN__ROLE_DV);
-    const fattn__desc d_s = score_gradient(&c, p, d_o, sums);
-    gradient_of_keys(&c, d_s, q, FATTN__ROLE_DK);
+    const fattn__desc p = probabilities(&c, q, k_transposed, &scaled);
+    gradient_of_keys(&c, p, d_o, FATTN__ROLE_DV, FATTN__ROLE_V);
+    const fattn__desc d_s = score_gradient(&c, p, scaled, d_o, sums);
+    gradient_of_keys(&c, d_s, q, FATTN__ROLE_DK, FATTN__ROLE_K);
     gradient_of_queries(&c, d_s, k_transposed);
     return fattn__graph_status(g);
 }

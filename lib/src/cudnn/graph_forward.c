@@ -13,6 +13,8 @@ fattn_status fattn__build_forward(fattn__graph *g, const fattn_problem *problem)
     fattn__op_matmul(g, &(fattn__matmul){ .a = q, .b = k, .c = product, .m = c.seq_len_q, .n = c.seq_len_kv });
 
     fattn__desc x = fattn__chain_scaled(&c, product);
+    x = fattn__chain_mod(&c, x);
+    x = fattn__chain_bias(&c, x);
     x = fattn__chain_padding(&c, x);
     x = fattn__chain_bands(&c, x);
     x = fattn__chain_softmax(&c, x);

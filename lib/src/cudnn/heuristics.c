@@ -27,11 +27,16 @@ static bool make(fattn__offer *out, fattn__desc operation_graph, fattn__desc des
     return out->status == DNN_STATUS_SUCCESS;
 }
 
-void fattn__offer_ask(fattn__offer *out, const fattn__cudnn *api, fattn__desc operation_graph, fattn__desc description,
-                      fattn_mode mode)
+void fattn__offer_init(fattn__offer *out, const fattn__cudnn *api)
 {
     memset(out, 0, offsetof(fattn__offer, configs));
     out->api = api;
+}
+
+void fattn__offer_ask(fattn__offer *out, const fattn__cudnn *api, fattn__desc operation_graph, fattn__desc description,
+                      fattn_mode mode)
+{
+    fattn__offer_init(out, api);
     if (!make(out, operation_graph, description, mode))
         return;
     int64_t count = 0;
@@ -50,10 +55,72 @@ void fattn__offer_ask(fattn__offer *out, const fattn__cudnn *api, fattn__desc op
         out->count = count < out->made ? (int)count : out->made;
 }
 
+/* ---- a pin --------------------------------------------------------------------------------------------------------------------
+ */
+
+static void set(fattn__offer *out, fattn__desc desc, int name, int type, int64_t count, const void *elements)
+{
+    if (out->status == DNN_STATUS_SUCCESS)
+        out->status = out->api->cudnnBackendSetAttribute(desc, name, type, count, elements);
+}
+
+static void create(fattn__offer *out, int type, fattn__desc *desc)
+{
+    if (out->status == DNN_STATUS_SUCCESS)
+        out->status = out->api->cudnnBackendCreateDescriptor(type, desc);
+}
+
+static void finalize(fattn__offer *out, fattn__desc desc)
+{
+    if (out->status == DNN_STATUS_SUCCESS)
+        out->status = out->api->cudnnBackendFinalize(desc);
+}
+
+static void pin_knob(fattn__offer *out, const fattn_knob *knob)
+{
+    fattn__desc *choice = &out->knobs[out->knob_count];
+    create(out, DNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, choice);
+    if (out->status != DNN_STATUS_SUCCESS)
+        return;
+    out->knob_count++;
+    set(out, *choice, DNN_ATTR_KNOB_CHOICE_KNOB_TYPE, DNN_TYPE_KNOB_TYPE, 1, &knob->type);
+    set(out, *choice, DNN_ATTR_KNOB_CHOICE_KNOB_VALUE, DNN_TYPE_INT64, 1, &knob->value);
+    finalize(out, *choice);
+}
+
+void fattn__offer_pin(fattn__offer *out, const fattn__cudnn *api, fattn__desc operation_graph, fattn__desc description, int64_t engine,
+                      const fattn_knob *knobs, int knob_count)
+{
+    fattn__offer_init(out, api);
+    create(out, DNN_BACKEND_ENGINE_DESCRIPTOR, &out->engine);
+    set(out, out->engine, DNN_ATTR_ENGINE_OPERATION_GRAPH, DNN_TYPE_BACKEND_DESCRIPTOR, 1, &operation_graph);
+    set(out, out->engine, DNN_ATTR_ENGINE_GLOBAL_INDEX, DNN_TYPE_INT64, 1, &engine);
+    if (description != NULL)
+        set(out, out->engine, DNN_ATTR_ENGINE_DEVICEPROP, DNN_TYPE_BACKEND_DESCRIPTOR, 1, &description);
+    finalize(out, out->engine);
+    for (int i = 0; i < knob_count && i < FATTN_MAX_KNOBS; i++)
+        pin_knob(out, &knobs[i]);
+    create(out, DNN_BACKEND_ENGINECFG_DESCRIPTOR, &out->configs[0]);
+    if (out->status != DNN_STATUS_SUCCESS)
+        return;
+    out->made = 1;
+    set(out, out->configs[0], DNN_ATTR_ENGINECFG_ENGINE, DNN_TYPE_BACKEND_DESCRIPTOR, 1, &out->engine);
+    if (out->knob_count > 0)
+        set(out, out->configs[0], DNN_ATTR_ENGINECFG_KNOB_CHOICES, DNN_TYPE_BACKEND_DESCRIPTOR, out->knob_count, out->knobs);
+    finalize(out, out->configs[0]);
+    out->candidates = 1;
+    out->count = out->status == DNN_STATUS_SUCCESS ? 1 : 0;
+}
+
 void fattn__offer_release(fattn__offer *offer)
 {
     while (offer->made > 0)
         offer->api->cudnnBackendDestroyDescriptor(offer->configs[--offer->made]);
+    while (offer->knob_count > 0)
+        offer->api->cudnnBackendDestroyDescriptor(offer->knobs[--offer->knob_count]);
+    if (offer->engine != NULL)
+        offer->api->cudnnBackendDestroyDescriptor(offer->engine);
+    offer->engine = NULL;
     if (offer->heuristics != NULL)
         offer->api->cudnnBackendDestroyDescriptor(offer->heuristics);
     offer->heuristics = NULL;

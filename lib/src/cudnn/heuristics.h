@@ -13,13 +13,21 @@ typedef struct fattn__offer {
     int64_t candidates; /* before cuDNN's own support check: never read it as an answer */
     int count;          /* configurations that passed */
     fattn__desc heuristics;
+    fattn__desc engine; /* of a pin; so are its knobs */
+    int knob_count;
+    fattn__desc knobs[FATTN_MAX_KNOBS];
     int made;
     fattn__desc configs[FATTN__MAX_CONFIGS]; /* `made` descriptors, of which `count` are filled */
 } fattn__offer;
 
+/* An offer that holds nothing and may be released. */
+void fattn__offer_init(fattn__offer *out, const fattn__cudnn *api);
 /* Asks. `description` is NULL on a GPU. The offer is released in any case. */
 void fattn__offer_ask(fattn__offer *out, const fattn__cudnn *api, fattn__desc operation_graph, fattn__desc description,
                       fattn_mode mode);
+/* The same without asking the heuristics: one configuration, of this engine with these knobs, when the engine takes the graph. */
+void fattn__offer_pin(fattn__offer *out, const fattn__cudnn *api, fattn__desc operation_graph, fattn__desc description, int64_t engine,
+                      const fattn_knob *knobs, int knob_count);
 void fattn__offer_release(fattn__offer *offer);
 
 /* Descriptors that are filled again for each configuration that is read. */

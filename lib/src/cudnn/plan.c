@@ -12,6 +12,10 @@
 
 enum { WORKSPACE_ALIGNMENT = 256 };
 
+/* From this version on a CUDA graph that was recorded from a plan may hold it. Per graph is also cuDNN's default; said all the same, since it
+ * can be changed by the environment and is not saved with a plan. */
+enum { RETENTION_FROM = 92800, RETENTION = DNN_CUDA_GRAPH_RETENTION_PER_GRAPH };
+
 static double now_ms(void)
 {
     struct timespec t;
@@ -47,6 +51,10 @@ static int make_plan(fattn__desc *out, const fattn_context *context, fattn__hand
     if (status == DNN_STATUS_SUCCESS && context->description != NULL)
         status = api->cudnnBackendSetAttribute(*out, DNN_ATTR_EXECUTION_PLAN_DEVICEPROP, DNN_TYPE_BACKEND_DESCRIPTOR, 1,
                                                &context->description);
+    const int retention = RETENTION;
+    if (status == DNN_STATUS_SUCCESS && api->version >= RETENTION_FROM)
+        status = api->cudnnBackendSetAttribute(*out, DNN_ATTR_EXECUTION_PLAN_CUDA_GRAPH_RETENTION, DNN_TYPE_CUDA_GRAPH_RETENTION, 1,
+                                               &retention);
     return status;
 }
 
@@ -72,6 +80,8 @@ static fattn_status adopt(fattn_plan *plan, fattn__desc desc, const fattn__graph
     compiled->desc = desc;
     compiled->binding_count = g->binding_count;
     memcpy(compiled->bindings, g->bindings, (size_t)g->binding_count * sizeof *g->bindings);
+    compiled->sum_count = g->sum_count;
+    memcpy(compiled->sums, g->sums, (size_t)g->sum_count * sizeof *g->sums);
     for (int i = 0; i < g->binding_count; i++)
         compiled->uids[i] = g->bindings[i].uid;
     /* What the caller aligned stays aligned for the engine. */
@@ -190,9 +200,9 @@ fattn_status fattn__cudnn_write(const fattn_plan *plan, char **text, size_t *cou
     return FATTN_OK;
 }
 
-static uint64_t hash_bindings(const fattn__binding *bindings, int count)
+static uint64_t hash_bindings(const fattn__binding *bindings, int count, const fattn__graph_sum *sums, int sum_count)
 {
-    uint64_t words[FATTN__MAX_BINDINGS * 4];
+    uint64_t words[FATTN__MAX_BINDINGS * 4 + 1];
     size_t n = 0;
     for (int i = 0; i < count; i++) {
         words[n++] = (uint64_t)bindings[i].uid;
@@ -200,13 +210,15 @@ static uint64_t hash_bindings(const fattn__binding *bindings, int count)
         words[n++] = bindings[i].value.bits;
         words[n++] = bindings[i].offset;
     }
+    if (sum_count > 0)
+        words[n++] = XXH3_64bits(sums, (size_t)sum_count * sizeof *sums);
     return XXH3_64bits(words, n * sizeof *words);
 }
 
 uint64_t fattn__cudnn_bindings(const fattn_plan *plan)
 {
     const fattn__compiled *compiled = plan->state;
-    return hash_bindings(compiled->bindings, compiled->binding_count);
+    return hash_bindings(compiled->bindings, compiled->binding_count, compiled->sums, compiled->sum_count);
 }
 
 static fattn_status read_json(fattn_plan *plan, const fattn__question *q, const char *text, size_t count)
@@ -232,7 +244,7 @@ fattn_status fattn__cudnn_read(fattn_plan *plan, const char *text, size_t count,
     double start = now_ms();
     fattn__question q;
     fattn_status st = fattn__question_build(&q, plan->context, &plan->problem);
-    if (st == FATTN_OK && hash_bindings(q.graph.bindings, q.graph.binding_count) != bindings)
+    if (st == FATTN_OK && hash_bindings(q.graph.bindings, q.graph.binding_count, q.graph.sums, q.graph.sum_count) != bindings)
         st = fattn__fail(FATTN_BAD_PLAN, "the saved plan was made by a library that builds this graph in another way");
     if (st == FATTN_OK)
         st = read_json(plan, &q, text, count);

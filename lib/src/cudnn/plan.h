@@ -10,13 +10,17 @@ typedef struct fattn__compiled {
     fattn__desc desc;
     size_t scratch_bytes; /* ours, in front of the engine's workspace */
     int binding_count;
+    int sum_count;
     int64_t uids[FATTN__MAX_BINDINGS];
     fattn__binding bindings[FATTN__MAX_BINDINGS]; /* the constants live here: cuDNN reads them at every launch */
+    fattn__graph_sum sums[FATTN__MAX_SUMS]; /* done after the launch, on its stream */
 } fattn__compiled;
 
 /* The members of fattn__engine. */
 fattn_status fattn__cudnn_setup(fattn_plan *plan, const fattn_plan_options *options);
 fattn_status fattn__cudnn_run(const fattn_plan *plan, const fattn_tensors *tensors, struct CUstream_st *stream);
+/* The part of a run that is ours: sums the gradients that cuDNN left in the workspace. Called with the device's context current. */
+fattn_status fattn__cudnn_sums(const fattn_plan *plan, const fattn_tensors *tensors, struct CUstream_st *stream);
 void fattn__cudnn_done(fattn_plan *plan);
 
 /* cuDNN's native graphs: fills an empty CUgraph with this call, or (`update`) gives one that was filled so the addresses of this call.

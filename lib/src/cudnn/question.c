@@ -85,8 +85,7 @@ static void init(fattn__question *q, const fattn_context *context)
 {
     q->context = NULL;
     q->slot = NULL;
-    q->offer.made = q->offer.count = 0;
-    q->offer.heuristics = NULL;
+    fattn__offer_init(&q->offer, context->api);
     fattn__graph_init(&q->graph, context->api, context->info.sm);
 }
 
@@ -125,7 +124,12 @@ static fattn_status ask(fattn__question *q, fattn_context *context, const fattn_
         fattn__graph_finalize(&q->graph, fattn__question_handle(q));
     if (fattn__graph_status(&q->graph) != FATTN_OK)
         return refuse_graph(out, &q->graph, log->text != NULL ? log->text : "");
-    fattn__offer_ask(&q->offer, context->api, q->graph.operation_graph, context->description, FATTN_MODE_A);
+    const fattn__repeat *repeat = q->graph.repeat;
+    if (repeat != NULL && repeat->engine >= 0)
+        fattn__offer_pin(&q->offer, context->api, q->graph.operation_graph, context->description, repeat->engine, repeat->knobs,
+                         repeat->knob_count);
+    else
+        fattn__offer_ask(&q->offer, context->api, q->graph.operation_graph, context->description, FATTN_MODE_A);
     if (q->offer.status == DNN_STATUS_SUCCESS && q->offer.count > 0) {
         char text[256];
         if (fattn__guard_refuses(problem, text, sizeof text))

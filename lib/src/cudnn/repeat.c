@@ -1,0 +1,90 @@
+#include "repeat.h"
+
+#include <stdio.h>
+
+#include "abi.h"
+
+enum { ANY_DIM = INT32_MAX, HEURISTICS = -1, OLDEST = 90800 };
+
+#define KNOB(name, number)                                                                                                         \
+    {                                                                                                                              \
+        .type = DNN_KNOB_TYPE_##name, .value = (number)                                                                            \
+    }
+/* Tiles and the number of stages; the rest is the same in every pin. */
+#define KNOBS(tile_m, tile_n, stages)                                                                                              \
+    .knob_count = 6, .knobs = { KNOB(TILE_M, tile_m), KNOB(TILE_N, tile_n),     KNOB(KERNEL_CFG, 2),                               \
+                                KNOB(STREAM_K, 0),    KNOB(TILE_CGA_M, 0), KNOB(STAGES, stages) }
+#define FORM .how = FATTN_DETERMINISM_FORM, .keeps_dp = true, .gives_dbias = true, .engine = HEURISTICS, .cudnn_from = OLDEST, .dim_to = ANY_DIM
+#define PIN .how = FATTN_DETERMINISM_PIN
+#define FRONTEND "cudnn-frontend 1.32.0, scaled_dot_product_flash_attention.h"
+
+/* The order is what determinism auto prefers. */
+static const fattn__repeat rows[] = {
+    { FORM, .sm_from = 90, .sm_to = 90, .grade = FATTN__REPEAT_RAN,
+      .source = "H100, cuDNN 9.14.0 to 9.28.0: 12 of 12 repeats equal at s 2048, with causal, grouped heads and dbias; " FRONTEND },
+    { FORM, .sm_from = 80, .sm_to = 89, .grade = FATTN__REPEAT_CLAIMED, .source = FRONTEND },
+    { FORM, .sm_from = 120, .sm_to = 129, .grade = FATTN__REPEAT_CLAIMED, .source = FRONTEND },
+    { PIN, .sm_from = 90, .sm_to = 90, .cudnn_from = 92500, .dim_to = ANY_DIM, .engine = 6, KNOBS(2, 1, 4), .grade = FATTN__REPEAT_RAN,
+      .source = "H100, cuDNN 9.27.0 and 9.28.0: 11 of 11 repeats equal, plain, causal and padded; " FRONTEND },
+    { PIN, .sm_from = 100, .sm_to = 103, .cudnn_from = 92300, .dim_to = 192, .keeps_dp = true, .engine = 5, KNOBS(3, 2, 2),
+      .grade = FATTN__REPEAT_COMPILED, .source = FRONTEND },
+    { PIN, .sm_from = 100, .sm_to = 103, .cudnn_from = 92300, .dim_from = 256, .dim_to = 256, .keeps_dp = true, .engine = 5, KNOBS(3, 2, 3),
+      .grade = FATTN__REPEAT_COMPILED, .source = FRONTEND },
+    { PIN, .sm_from = 104, .sm_to = 109, .cudnn_from = 92300, .dim_to = 192, .keeps_dp = true, .engine = 17, KNOBS(3, 2, 2),
+      .grade = FATTN__REPEAT_CLAIMED, .source = FRONTEND },
+    { PIN, .sm_from = 104, .sm_to = 109, .cudnn_from = 92300, .dim_from = 256, .dim_to = 256, .keeps_dp = true, .engine = 17, KNOBS(3, 2, 3),
+      .grade = FATTN__REPEAT_CLAIMED, .source = FRONTEND },
+};
+enum { ROWS = sizeof rows / sizeof *rows };
+
+const fattn__repeat fattn__repeat_unknown = { FORM, .sm_to = INT32_MAX, .grade = FATTN__REPEAT_CLAIMED, .source = "nobody" };
+
+size_t fattn__repeat_count(void)
+{
+    return ROWS;
+}
+
+const fattn__repeat *fattn__repeat_at(size_t i)
+{
+    return i < ROWS ? &rows[i] : NULL;
+}
+
+/* Everything but the version and dbias: near enough to be named in the reason. */
+static bool is_of(const fattn__repeat *row, const fattn_problem *p, int sm)
+{
+    const bool is_way = p->determinism == FATTN_DETERMINISM_AUTO || p->determinism == row->how;
+    return is_way && sm >= row->sm_from && sm <= row->sm_to && p->dim_qk >= row->dim_from && p->dim_qk <= row->dim_to;
+}
+
+static bool is_in(const fattn__repeat *row, int version)
+{
+    return version >= row->cudnn_from && (row->cudnn_to == 0 || version <= row->cudnn_to);
+}
+
+const fattn__repeat *fattn__repeat_find(const fattn_problem *p, int version, int sm, char *why, size_t capacity)
+{
+    static const char *const ways[] = { [FATTN_DETERMINISM_AUTO] = "nothing",
+                                        [FATTN_DETERMINISM_FORM] = "no form of the graph",
+                                        [FATTN_DETERMINISM_PIN] = "no pin of an engine" };
+    const bool wants_dbias = p->dbias != 0 || p->mod_gradients != 0;
+    const fattn__repeat *nearest = NULL;
+    for (size_t i = 0; i < ROWS; i++) {
+        if (!is_of(&rows[i], p, sm))
+            continue;
+        if (is_in(&rows[i], version) && (rows[i].gives_dbias || !wants_dbias))
+            return &rows[i];
+        nearest = nearest != NULL ? nearest : &rows[i];
+    }
+    const int from = nearest != NULL ? nearest->cudnn_from : 0;
+    int used = snprintf(why, capacity, "deterministic: %s is known to repeat on sm_%d with cuDNN %d.%d.%d", ways[p->determinism], sm,
+                        version / 10000, version / 100 % 100, version % 100);
+    if (nearest == NULL || used < 0 || (size_t)used >= capacity)
+        return NULL;
+    if (!is_in(nearest, version))
+        snprintf(why + used, capacity - (size_t)used, "; engine %lld with its knobs is, from %d.%d.%d on", (long long)nearest->engine,
+                 from / 10000, from / 100 % 100, from % 100);
+    else
+        snprintf(why + used, capacity - (size_t)used, " and gives the gradient of a bias; engine %lld with its knobs does not",
+                 (long long)nearest->engine);
+    return NULL;
+}
