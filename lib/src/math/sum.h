@@ -1,20 +1,31 @@
-/* Sums over what an input broadcasts, and changes of type: a kernel that other backends borrow. */
+/* The gradient of a broadcast input is the sum over what it broadcasts. An engine whose kernels give the gradient of every element has
+ * it summed here. */
 #ifndef FATTN_MATH_SUM_H
 #define FATTN_MATH_SUM_H
 
 #include "../context.h"
 
-/* to[i] = the sum over those j where to_strides is 0 of from[i, j], accumulated in fp32 in a fixed order, then rounded to to_dtype. Strides in
- * elements; dtypes bf16, f16, f32. Where nothing is summed it copies. The two do not overlap. */
+/* dst[i] = the sum of src over every dimension of extent > 1 where dst's stride is 0. Addresses of the context's GPU. The two may not
+ * overlap. bf16, f16 or f32 each. */
 typedef struct fattn__sum {
-    const void *from;
-    void *to;
-    int64_t dim[4], strides[4]; /* of from */
-    int64_t to_strides[4];      /* 0 where it is summed */
-    int32_t dtype, to_dtype;
+    const void *src;
+    void *dst;
+    int64_t dim[4]; /* of src */
+    int64_t src_strides[4], dst_strides[4]; /* elements; any, 0 in dst where summed */
+    int32_t src_dtype, dst_dtype;           /* fattn_dtype */
 } fattn__sum;
 
-/* Enqueues; the device's context is current. Returns FATTN_OK; FATTN_DEVICE_FAULT; FATTN_INTERNAL (built without a CUDA compiler). */
+/* Loads the kernels of this context, once; every plan that will launch one of them calls it when it is made. On a described device there
+ * is nothing to load. Threads: any.
+ * Returns  FATTN_OK; FATTN_UNSUPPORTED (built without a CUDA compiler, or the device is older than sm_80); FATTN_ENVIRONMENT (the driver
+ *          refuses the kernels: its words are in the message). */
+fattn_status fattn__math_open(fattn_context *context);
+/* Frees them; the GPU's context is current. Part of fattn_context_destroy. */
+void fattn__math_close(fattn_context *context);
+
+/* Enqueues the sum: fp32 accumulation in an order that only the extents decide, so that it repeats bit for bit; no workspace, nothing
+ * allocated, no synchronisation, capturable. The GPU's context is current (cuDNN's engine: after fattn__enter).
+ * Returns  FATTN_OK; FATTN_INTERNAL (fattn__math_open was not called); FATTN_DEVICE_FAULT. */
 fattn_status fattn__math_sum(const fattn_context *context, const fattn__sum *sum, struct CUstream_st *stream);
 
 #endif
