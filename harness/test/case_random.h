@@ -21,7 +21,7 @@ static inline uint64_t random_below(uint64_t n)
 /* One template of a key, chosen at random, with numbers put in. */
 static inline void random_value(facts_key key, char out[128])
 {
-    char copy[512];
+    char copy[600];
     snprintf(copy, sizeof copy, "%s", facts_keys[key].allowed);
     const char *templates[64];
     size_t count = 0;
@@ -45,6 +45,7 @@ static inline void random_value(facts_key key, char out[128])
 static const char *const random_specials[][2] = { { "stride", "gap:q.s.8+k.h.16;broadcast:v.b" },
                                                   { "stride", "size1:wild;gap:4" },
                                                   { "stride", "perm:hbsd;offset:8;misaligned:q.2" },
+                                                  { "stride", "sum:dv.b+dk.b;broadcast:bias.h+k.b+v.b" },
                                                   { "lens", "256+0+0/12+1+1" },
                                                   { "lens", "7x4" },
                                                   { "want", "sum_exp+stats" },

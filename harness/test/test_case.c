@@ -58,6 +58,11 @@ Test(case, a_value_has_one_spelling)
         { "knob=tile_n:4+tile_m:02", "pass=fwd dtype=bf16 knob=tile_m:2+tile_n:4" },
         { "scale=0.1250 dropout=.10", "pass=fwd dtype=bf16 dropout=0.1 scale=0.125" },
         { "mod=softcap:30.0", "pass=fwd dtype=bf16 mod=softcap:30" },
+        { "mod=window:064:inf", "pass=fwd dtype=bf16 mod=window:64:inf" },
+        { "mod=document:03 policy=cudnn", "pass=fwd dtype=bf16 mod=document:3" },
+        { "policy=guard guards=off", "pass=fwd dtype=bf16 guards=off policy=guard" },
+        { "bias=1hss bias_fill=window:8:inf", "pass=fwd dtype=bf16 bias=1hss bias_fill=window:8:inf" },
+        { "stride=sum:dv.b+dk.b;broadcast:v.b+k.b", "pass=fwd dtype=bf16 stride=broadcast:k.b+v.b;sum:dk.b+dv.b" },
         { "s=64  \t b=1", "pass=fwd dtype=bf16 b=1 s=64" },
     };
     for (size_t i = 0; i < sizeof same / sizeof *same; i++)
@@ -85,6 +90,10 @@ Test(case, an_error_says_where_what_is_allowed_and_what_was_meant)
         { "stride=gap:q.x.4", "case:1:12: stride: not understood: q.x.4" },
         { "stride=gap:4;gap:8", "case:1:18: stride: said twice: 8" },
         { "stride=gap", "case:1:8: stride: not a form: gap" },
+        { "stride=sum:k.b", "case:1:12: stride: not understood: k.b" },
+        { "mod=softcap", "case:1:5: mod=softcap is not a value" },
+        { "mod=document:0", "case:1:5: mod=document:0 is not a value" },
+        { "policy=gard", "case:1:8: policy=gard is not a value; allowed: cudnn math any guard; did you mean guard?" },
         { "layout=bshd_bs3hd", "case:1:8: layout=bshd_bs3hd is not a value" },
         { "dropout=1.5", "case:1:9: dropout=1.5 is not a value" },
         { "scale=nan", "case:1:7: scale=nan is not a value" },

@@ -36,7 +36,7 @@ static const char *also(facts_kind kind)
     case FACTS_KIND_LAYOUT:
         return ", Q_KV (sbhd_bshd, bshd_bs2hd, thd_th2d)";
     case FACTS_KIND_STRIDE:
-        return " gap: broadcast: perm: offset: misaligned: size1:wild";
+        return " gap: broadcast: sum: perm: offset: misaligned: size1:wild";
     case FACTS_KIND_KNOBS:
         return ", name:N (joined by +)";
     default:

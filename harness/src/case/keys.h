@@ -58,7 +58,7 @@ typedef enum facts_kind {
     X(O, "o", WORD, "auto " FACTS_WORDS_DENSE " thd", "auto", FACTS_WORDS_DENSE, "layout of O; auto: follows Q's memory order")              \
     X(DO, "do", WORD, "auto " FACTS_WORDS_DENSE " thd", "auto", FACTS_WORDS_DENSE, "layout of dO; auto: follows O")                          \
     X(DQKV, "dqkv", LAYOUT, "auto " FACTS_WORDS_LAYOUT, "auto", "*", "layout of dQ, dK, dV; auto: each follows its input, packed with it")  \
-    X(STATS, "stats", WORD, "bhs1 bsh1 th1 ht1", "bhs1", "bhs1 bsh1", "layout of Stats, Max, Sum_exp; th1 when queries are ragged")          \
+    X(STATS, "stats", WORD, "bhs1 bsh1 th1 ht1", "bhs1", "*", "layout of Stats, Max, Sum_exp; th1 (token-major) when queries are ragged")     \
     X(STRIDE, "stride", STRIDE, "dense", "dense", "*", "gaps, broadcasts, orders, offsets; forms joined by ;")                               \
     X(MASK, "mask", WORD, "none causal causal_br", "none", "*", "causal: keys up to the row's own, counted from the top-left or bottom-right corner") \
     X(WINDOW, "window", WORD, "L:L", "inf:inf", "*", "band L:R; L counts the diagonal, R does not; meets what mask leaves")                  \
@@ -66,21 +66,21 @@ typedef enum facts_kind {
     X(PADDING, "padding", WORD, "none random full zero:kv zero:q zero:both one", "none", "*", "lengths per batch entry; zero: one of them is empty") \
     X(LENS, "lens", LENS, "none", "none", "*", "lengths given: queries/keys, once when equal; NxR repeats")                                  \
     X(CU, "cu", WORD, "none both q kv", "none", "", "cumulative lengths, by side")                                                           \
-    X(LENS_SHAPE, "lens_shape", WORD, "b111 b bcast", "b111", "", "shape of the length tensors")                                             \
+    X(LENS_SHAPE, "lens_shape", WORD, "b111 b bcast", "b111", "b111 bcast", "shape of the length tensors; bcast: one length for every batch entry")\
     X(SLOTS, "slots", LENS, "tight +N", "tight", "", "ragged: room of each sequence")                                                        \
     X(TAIL, "tail", WORD, "N q.N+kv.N", "0", "", "ragged: rows allocated after the last sequence")                                           \
     X(TOTAL, "total", WORD, "none declared slack:N", "none", "", "ragged: token total declared on the graph")                                \
     X(OFFSETS, "offsets", WORD, "i32 i64", "i32", "", "ragged: width of the offsets")                                                        \
     X(RMULT, "rmult", WORD, "0 tokens", "0", "", "ragged: offsets in tokens, each tensor with its multiplier")                               \
-    X(BIAS, "bias", WORD, "none " FACTS_WORDS_BIAS " " FACTS_WORDS_BOOL, "none", "", "additive bias by shape; bool: the same as a mask")      \
-    X(BIAS_DTYPE, "bias_dtype", WORD, FACTS_WORDS_16, "same", "", "type of bias; as dtype unless given")                                     \
-    X(BIAS_FILL, "bias_fill", WORD, "randn zero all_true random rows_masked window:L:L minus_inf finite_min", "randn", "", "what bias holds") \
-    X(DBIAS, "dbias", WORD, "0 1", "0", "", "backward: gradient of bias")                                                                    \
+    X(BIAS, "bias", WORD, "none " FACTS_WORDS_BIAS " " FACTS_WORDS_BOOL, "none", FACTS_WORDS_BIAS, "additive bias by shape; bool: the same as a mask")      \
+    X(BIAS_DTYPE, "bias_dtype", WORD, FACTS_WORDS_16, "same", "*", "type of bias, and of the mod's bias; as dtype unless given")                                     \
+    X(BIAS_FILL, "bias_fill", WORD, "randn zero all_true random rows_masked window:L:L minus_inf finite_min", "randn", "randn zero random rows_masked window:L:L finite_min", "what bias holds; random, rows_masked, window: 0 or -inf") \
+    X(DBIAS, "dbias", WORD, "0 1", "0", "*", "backward: gradient of bias")                                                                    \
     X(ALIBI, "alibi", WORD, "0 1 custom", "0", "", "linear bias by distance; custom: given slopes")                                          \
     X(BLOCKMASK, "blockmask", WORD, "none random first empty_row", "none", "", "mask by tiles of 128 x 128")                                 \
     X(SOFTMAX, "softmax", WORD, "vanilla off_by_one sink", "vanilla", "", "what joins the denominator")                                      \
     X(DSINK, "dsink", WORD, "0 1", "0", "", "backward: gradient of the sink")                                                                \
-    X(MOD, "mod", WORD, "none causal softcap:X post_scale_bias relpos", "none", "", "a named score modification")                            \
+    X(MOD, "mod", WORD, "none causal window:L:L softcap:X temperature:X prefix:N post_scale_bias relpos document:M", "none", "*", "a named score modification") \
     X(DROPOUT, "dropout", WORD, "P", "0", "", "probability to drop")                                                                         \
     X(RNG, "rng", WORD, "N:N", "1:0", "", "dropout: seed and offset")                                                                        \
     X(RNG_DTYPE, "rng_dtype", WORD, "i64 i32", "i64", "", "dropout: type of seed and offset")                                                \
@@ -92,17 +92,18 @@ typedef enum facts_kind {
     X(SCALING, "scaling", WORD, "delayed current", "delayed", "", "fp8: when scales are known")                                              \
     X(SCALES, "scales", WORD, "unit pow2 odd", "unit", "", "fp8: scale values")                                                              \
     X(SCALE_FORMAT, "scale_format", WORD, "auto " FACTS_WORDS_DENSE " thd", "auto", "", "mx types: layout of the scale factors")             \
-    X(DETERMINISTIC, "deterministic", WORD, "0 1 form pin", "0", "0 1", "backward repeats bit for bit; form, pin: how")                      \
+    X(DETERMINISTIC, "deterministic", WORD, "0 1 form pin", "0", "*", "backward repeats bit for bit; form, pin: how")                      \
     X(REPEAT, "repeat", WORD, "M", "1", "*", "runs that must agree")                                                                         \
-    X(EXEC, "exec", WORD, "eager graph graph_update graph_native graph_after_destroy aot multi_stream override_shape interleave", "eager", "", "how the call is made") \
-    X(THREADS, "threads", WORD, "M", "1", "", "threads that call at once")                                                                   \
-    X(WORKSPACE, "workspace", WORD, "aligned offset:N", "aligned", "", "where the workspace starts, in bytes")                               \
+    X(EXEC, "exec", WORD, "eager graph graph_update graph_native graph_after_destroy aot multi_stream override_shape interleave", "eager", "*", "how the call is made") \
+    X(THREADS, "threads", WORD, "M", "1", "*", "threads that call at once")                                                                   \
+    X(WORKSPACE, "workspace", WORD, "aligned offset:N", "aligned", "*", "where the workspace starts, in bytes")                               \
     X(IMPL, "impl", WORD, FATTN_IMPL_LIST(FACTS_AS_WORD_), "auto", "auto composite", "which of cuDNN's two graphs")                          \
     X(SPELLING, "spelling", WORD, FATTN_SPELLING_LIST(FACTS_AS_WORD_), "auto", "*", "softmax and bands as several operations or as one")     \
     X(ENGINE, "engine", WORD, "auto all N", "auto", "*", "auto, a number, or every configuration offered, a row each")                       \
     X(KNOB, "knob", KNOBS, "none", "none", "", "knobs by cuDNN's names: name:value joined by +")                                             \
     X(RESCALE, "rescale", WORD, "auto N", "auto", "", "rescale threshold, log2")                                                             \
     X(GUARDS, "guards", WORD, "on off", "on", "*", "off: the backend is asked as it is")                                                     \
+    X(POLICY, "policy", WORD, "cudnn math any guard", "cudnn", "*", "who may answer: cuDNN, our kernels, ours where cuDNN refuses; guard: and errata hold")  \
     X(ROPE, "rope", WORD, "0 1", "0", "", "rotary embedding in the graph")                                                                   \
     X(FILL, "fill", WORD, "gauss uniform spiky needle neglse stair_up stair_dn biglogit offset_k sparse_int unip bias_needle amax_plant codebook pad_garbage hugelogit outlier:X poslse te", \
       "gauss", "gauss uniform spiky needle neglse stair_up stair_dn", "data")                                                                              \

@@ -27,7 +27,7 @@ static void draw(facts_problem *problem, int64_t b, uint32_t words[4])
 
 static void by_kind(facts_problem *problem, const char *kind)
 {
-    int64_t batch = problem->ask.batch, empty = 0;
+    int64_t batch = problem->ask.len_broadcast ? 1 : problem->ask.batch, empty = 0;
     for (int64_t b = 0; b < batch; b++) {
         uint32_t words[4];
         draw(problem, b, words);
@@ -62,9 +62,10 @@ static const char *given(facts_problem *problem, facts_span text)
                   { keys, problem->len_kv, problem->ask.seq_kv, "keys" } };
     for (int i = 0; i < 2; i++) {
         size_t count = facts_lengths_read(side[i].text, side[i].out, FACTS_MAX_BATCH_LENS);
-        if ((int64_t)count != problem->ask.batch) {
-            snprintf(message, sizeof message, "%zu lengths of %s for %lld batch entries", count, side[i].side,
-                     (long long)problem->ask.batch);
+        int64_t due = problem->ask.len_broadcast ? 1 : problem->ask.batch;
+        if ((int64_t)count != due) {
+            snprintf(message, sizeof message, "%zu lengths of %s for %lld batch entries%s", count, side[i].side,
+                     (long long)problem->ask.batch, problem->ask.len_broadcast ? " that share one" : "");
             return message;
         }
         for (size_t b = 0; b < count; b++) {
@@ -78,15 +79,30 @@ static const char *given(facts_problem *problem, facts_span text)
     return NULL;
 }
 
+/* lens_shape=bcast: the first entry's lengths are everybody's. */
+static void share_first(facts_problem *problem)
+{
+    for (int64_t b = 1; b < problem->ask.batch; b++) {
+        problem->len_q[b] = problem->len_q[0];
+        problem->len_kv[b] = problem->len_kv[0];
+    }
+}
+
 const char *facts_lengths_resolve(facts_problem *problem, const facts_case *c)
 {
     const char *padding = facts_case_get(c, FACTS_KEY_PADDING), *lens = facts_case_get(c, FACTS_KEY_LENS);
     bool explicit = strcmp(lens, "none") != 0;
     problem->has_lengths = explicit || strcmp(padding, "none") != 0;
     problem->ask.padding = problem->has_lengths;
+    if (!problem->has_lengths)
+        return NULL;
+    problem->ask.len_broadcast = strcmp(facts_case_get(c, FACTS_KEY_LENS_SHAPE), "bcast") == 0;
+    const char *wrong = NULL;
     if (explicit)
-        return given(problem, facts_span_of(lens));
-    if (problem->has_lengths)
+        wrong = given(problem, facts_span_of(lens));
+    else
         by_kind(problem, padding);
-    return NULL;
+    if (wrong == NULL && problem->ask.len_broadcast)
+        share_first(problem);
+    return wrong;
 }

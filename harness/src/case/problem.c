@@ -1,4 +1,4 @@
-#include "problem.h"
+#include "resolution.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -6,19 +6,10 @@
 #include <string.h>
 
 #include "lengths.h"
-#include "storage.h"
 #include "text.h"
 #include "value.h"
 
-/* One resolution: the case, what comes out, and where to say no. The first letter of an error is the key's name. */
-typedef struct resolution {
-    const facts_case *c;
-    facts_problem *out;
-    facts_error *error;
-    facts_stride stride;
-} resolution;
-
-static facts_resolve_status say(facts_error *error, facts_resolve_status status, facts_key key, const char *what)
+facts_resolve_status facts_say(facts_error *error, facts_resolve_status status, facts_key key, const char *what)
 {
     if (error != NULL) {
         snprintf(error->text, sizeof error->text, "%s: %s", facts_keys[key].word, what);
@@ -28,7 +19,7 @@ static facts_resolve_status say(facts_error *error, facts_resolve_status status,
     return status;
 }
 
-static bool is(const facts_case *c, facts_key key, const char *word)
+bool facts_key_is(const facts_case *c, facts_key key, const char *word)
 {
     return strcmp(facts_case_get(c, key), word) == 0;
 }
@@ -55,29 +46,26 @@ static bool implemented(const facts_case *c, facts_key key)
     return row->kind == FACTS_KIND_SET ? set_is_in(row->now, value) : facts_template_match(row->now, value, scratch);
 }
 
-static facts_resolve_status check_implemented(resolution *r)
+static facts_resolve_status check_implemented(facts_resolution *r)
 {
     char what[200];
     for (facts_key key = 0; key < FACTS_KEY_COUNT; key++) {
         if (implemented(r->c, key))
             continue;
         snprintf(what, sizeof what, "%.120s is not implemented yet", facts_case_get(r->c, key));
-        return say(r->error, FACTS_NOT_IMPLEMENTED, key, what);
+        return facts_say(r->error, FACTS_NOT_IMPLEMENTED, key, what);
     }
     static const facts_key layouts[] = { FACTS_KEY_LAYOUT, FACTS_KEY_DQKV };
     for (size_t i = 0; i < 2; i++) {
         const char *value = facts_case_get(r->c, layouts[i]);
         if (value[0] == 't' || strstr(value, "_t") != NULL) {
             snprintf(what, sizeof what, "%s (ragged) is not implemented yet", value);
-            return say(r->error, FACTS_NOT_IMPLEMENTED, layouts[i], what);
+            return facts_say(r->error, FACTS_NOT_IMPLEMENTED, layouts[i], what);
         }
     }
-    const char *stride = facts_case_get(r->c, FACTS_KEY_STRIDE);
-    if (strstr(stride, "bias.") != NULL)
-        return say(r->error, FACTS_NOT_IMPLEMENTED, FACTS_KEY_STRIDE, "strides of bias are not implemented yet");
     const char *want = facts_case_get(r->c, FACTS_KEY_WANT);
-    if (is(r->c, FACTS_KEY_PASS, "bwd") && strcmp(want, "stats") != 0)
-        return say(r->error, FACTS_NOT_IMPLEMENTED, FACTS_KEY_WANT, "more than stats in a backward is not implemented yet");
+    if (facts_key_is(r->c, FACTS_KEY_PASS, "bwd") && strcmp(want, "stats") != 0)
+        return facts_say(r->error, FACTS_NOT_IMPLEMENTED, FACTS_KEY_WANT, "more than stats in a backward is not implemented yet");
     return FACTS_RESOLVED;
 }
 
@@ -107,6 +95,27 @@ READER(align_of, FATTN_ALIGN_LIST)
 READER(impl_of, FATTN_IMPL_LIST)
 READER(spelling_of, FATTN_SPELLING_LIST)
 
+#define AS_WORD2(symbol, word) word,
+static int plain_word(const char *word, const char *const *words, size_t count)
+{
+    size_t i = 0;
+    while (i < count && strcmp(word, words[i]) != 0)
+        i++;
+    return (int)i;
+}
+
+static facts_exec exec_of(const facts_case *c)
+{
+    static const char *const words[] = { FACTS_EXEC_LIST(AS_WORD2) };
+    return (facts_exec)plain_word(facts_case_get(c, FACTS_KEY_EXEC), words, FACTS_EXEC_COUNT);
+}
+
+static facts_policy policy_of(const facts_case *c)
+{
+    static const char *const words[] = { FACTS_POLICY_LIST(AS_WORD2) };
+    return (facts_policy)plain_word(facts_case_get(c, FACTS_KEY_POLICY), words, FACTS_POLICY_COUNT);
+}
+
 /* The parts of 8/2/2; a part that is absent repeats the one before. Returns false when one is not a size anybody has. */
 static bool read_parts(const facts_case *c, facts_key key, int64_t *out, size_t count)
 {
@@ -124,7 +133,7 @@ static bool read_parts(const facts_case *c, facts_key key, int64_t *out, size_t 
     return true;
 }
 
-static facts_resolve_status resolve_sizes(resolution *r)
+static facts_resolve_status resolve_sizes(facts_resolution *r)
 {
     fattn_problem *ask = &r->out->ask;
     int64_t heads[3], seq[2], dim[2];
@@ -135,10 +144,10 @@ static facts_resolve_status resolve_sizes(resolution *r)
     } part[] = { { FACTS_KEY_B, &ask->batch, 1 }, { FACTS_KEY_H, heads, 3 }, { FACTS_KEY_S, seq, 2 }, { FACTS_KEY_D, dim, 2 } };
     for (size_t i = 0; i < sizeof part / sizeof *part; i++) {
         if (!read_parts(r->c, part[i].key, part[i].out, part[i].count))
-            return say(r->error, FACTS_BAD_PROBLEM, part[i].key, "a size must lie between 1 and 2147483647");
+            return facts_say(r->error, FACTS_BAD_PROBLEM, part[i].key, "a size must lie between 1 and 2147483647");
     }
     if (heads[0] % heads[1] != 0 || heads[0] % heads[2] != 0)
-        return say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_H, "heads of Q must be a multiple of the heads of K and of V");
+        return facts_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_H, "heads of Q must be a multiple of the heads of K and of V");
     ask->heads_q = heads[0];
     ask->heads_k = heads[1];
     ask->heads_v = heads[2];
@@ -155,7 +164,7 @@ static facts_resolve_status resolve_sizes(resolution *r)
 
 #define MOST_WINDOW (UINT64_C(1) << 30) /* of the library */
 
-static facts_resolve_status resolve_band(resolution *r)
+static facts_resolve_status resolve_band(facts_resolution *r)
 {
     fattn_problem *ask = &r->out->ask;
     facts_span right = facts_span_of(facts_case_get(r->c, FACTS_KEY_WINDOW));
@@ -163,13 +172,13 @@ static facts_resolve_status resolve_band(resolution *r)
     uint64_t bound;
     if (!facts_span_is(left, "inf")) {
         if (!facts_read_integer(left, MOST_WINDOW, &bound))
-            return say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_WINDOW, "a bound is at most 2^30; inf for none");
+            return facts_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_WINDOW, "a bound is at most 2^30; inf for none");
         ask->has_left = 1;
         ask->window_left = (int64_t)bound;
     }
     if (!facts_span_is(right, "inf")) {
         if (!facts_read_integer(right, MOST_WINDOW, &bound))
-            return say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_WINDOW, "a bound is at most 2^30; inf for none");
+            return facts_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_WINDOW, "a bound is at most 2^30; inf for none");
         ask->has_right = 1;
         ask->window_right = (int64_t)bound;
     }
@@ -177,214 +186,9 @@ static facts_resolve_status resolve_band(resolution *r)
     return FACTS_RESOLVED;
 }
 
-/* ---- tensors --------------------------------------------------------------------------------------------------------------- */
-
-static void dims_of(const fattn_problem *ask, facts_tensor_id id, int64_t dim[4])
-{
-    bool queries = id != FACTS_TENSOR_K && id != FACTS_TENSOR_V && id != FACTS_TENSOR_DK && id != FACTS_TENSOR_DV;
-    bool row = id == FACTS_TENSOR_STATS || id == FACTS_TENSOR_MAX || id == FACTS_TENSOR_SUM_EXP;
-    bool value = id == FACTS_TENSOR_V || id == FACTS_TENSOR_DV || id == FACTS_TENSOR_O || id == FACTS_TENSOR_DO;
-    dim[0] = ask->batch;
-    dim[1] = queries ? ask->heads_q : value ? ask->heads_v : ask->heads_k;
-    dim[2] = queries ? ask->seq_q : ask->seq_kv;
-    dim[3] = row ? 1 : value ? ask->dim_v : ask->dim_qk;
-}
-
-/* The key that an error about a tensor's place belongs to, and the tensor's place in stride=. */
-static facts_stride_tensor form_of(facts_tensor_id id)
-{
-    static const facts_stride_tensor form[FACTS_TENSOR_COUNT] = {
-        [FACTS_TENSOR_Q] = FACTS_STRIDE_Q,           [FACTS_TENSOR_K] = FACTS_STRIDE_K,
-        [FACTS_TENSOR_V] = FACTS_STRIDE_V,           [FACTS_TENSOR_O] = FACTS_STRIDE_O,
-        [FACTS_TENSOR_STATS] = FACTS_STRIDE_STATS,   [FACTS_TENSOR_MAX] = FACTS_STRIDE_STATS,
-        [FACTS_TENSOR_SUM_EXP] = FACTS_STRIDE_STATS, [FACTS_TENSOR_DO] = FACTS_STRIDE_DO,
-        [FACTS_TENSOR_DQ] = FACTS_STRIDE_DQ,         [FACTS_TENSOR_DK] = FACTS_STRIDE_DK,
-        [FACTS_TENSOR_DV] = FACTS_STRIDE_DV
-    };
-    return form[id];
-}
-
-#define AS_WORD3(symbol, word, fwd, bwd) word,
-static const char *const tensor_words[FACTS_TENSOR_COUNT] = { FACTS_TENSOR_LIST(AS_WORD3) };
-
-static facts_resolve_status place(resolution *r, facts_tensor_id id, facts_span order, int slice)
-{
-    facts_tensor *tensor = &r->out->tensor[id];
-    bool input = id <= FACTS_TENSOR_V;
-    bool row = id == FACTS_TENSOR_STATS || id == FACTS_TENSOR_MAX || id == FACTS_TENSOR_SUM_EXP;
-    const facts_stride_form *form = &r->stride.of[form_of(id)];
-    facts_place_request request = { .slice = slice,
-                                    .form = form,
-                                    .plain = row ? NULL : &r->stride.of[FACTS_STRIDE_ALL],
-                                    .takes_offsets = input,
-                                    .takes_order = input,
-                                    .wild = r->stride.wild };
-    dims_of(&r->out->ask, id, request.dim);
-    memcpy(request.order, order.at, order.length);
-    char what[200];
-    bool written = id != FACTS_TENSOR_DO && !input;
-    if (written && (form->broadcast[0] || form->broadcast[1] || form->broadcast[2] || form->broadcast[3])) {
-        snprintf(what, sizeof what, "%s is written: two of its elements may not share an address", tensor_words[id]);
-        return say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_STRIDE, what);
-    }
-    const char *wrong = facts_place_tensor(&request, tensor);
-    if (wrong != NULL) {
-        snprintf(what, sizeof what, "%s: %s", tensor_words[id], wrong);
-        return say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_STRIDE, what);
-    }
-    tensor->present = true;
-    tensor->dtype = row                                             ? FATTN_F32
-                    : id == FACTS_TENSOR_O || id == FACTS_TENSOR_DO ? r->out->ask.o_dtype
-                    : id >= FACTS_TENSOR_DQ                         ? r->out->ask.grad_dtype
-                                                                    : r->out->ask.dtype;
-    return FACTS_RESOLVED;
-}
-
-static facts_resolve_status check_packs(resolution *r, facts_key key, int64_t dim[3][4], int from)
-{
-    for (int i = from + 1; i < 3; i++) {
-        if (memcmp(dim[i], dim[from], sizeof dim[i]) != 0)
-            return say(r->error, FACTS_BAD_PROBLEM, key, "tensors packed in one storage need equal heads, lengths and head dims");
-    }
-    return FACTS_RESOLVED;
-}
-
-/* Places three tensors by their words; those with the same packed word share a storage, owned by the first of them. */
-static facts_resolve_status place_three(resolution *r, const facts_tensor_id id[3], const facts_span word[3], facts_key key)
-{
-    int64_t dim[3][4];
-    for (int i = 0; i < 3; i++)
-        dims_of(&r->out->ask, id[i], dim[i]);
-    for (int i = 0; i < 3; i++) {
-        int packs = facts_layout_packs(word[i]);
-        int slice = packs == 1 ? 0 : i - (3 - packs);
-        if (slice < 0)
-            return say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_Q, "Q is not part of a storage that packs K and V");
-        facts_resolve_status status = packs == 1 ? FACTS_RESOLVED : check_packs(r, key, dim, 3 - packs);
-        if (status == FACTS_RESOLVED)
-            status = place(r, id[i], word[i], slice);
-        if (status != FACTS_RESOLVED)
-            return status;
-        for (int owner = 0; packs > 1 && owner < i; owner++) {
-            bool same = word[owner].length == word[i].length && memcmp(word[owner].at, word[i].at, word[i].length) == 0;
-            if (!same)
-                continue;
-            r->out->tensor[id[i]].shares = 1 + (int32_t)id[owner];
-            break;
-        }
-    }
-    return FACTS_RESOLVED;
-}
-
-static facts_resolve_status place_inputs(resolution *r)
-{
-    static const facts_tensor_id id[3] = { FACTS_TENSOR_Q, FACTS_TENSOR_K, FACTS_TENSOR_V };
-    facts_span word[3] = { facts_span_of(facts_case_get(r->c, FACTS_KEY_Q)), facts_span_of(facts_case_get(r->c, FACTS_KEY_K)),
-                           facts_span_of(facts_case_get(r->c, FACTS_KEY_V)) };
-    return place_three(r, id, word, FACTS_KEY_LAYOUT);
-}
-
-/* An output with a word of its own, or one that follows the memory order of another tensor. */
-static facts_resolve_status place_following(resolution *r, facts_tensor_id id, facts_key key, facts_tensor_id like)
-{
-    char order[6];
-    const char *word = facts_case_get(r->c, key);
-    if (strcmp(word, "auto") == 0) {
-        facts_order_of(&r->out->tensor[like], order);
-        word = order;
-    }
-    return place(r, id, facts_span_of(word), 0);
-}
-
-static facts_resolve_status place_gradients(resolution *r)
-{
-    static const facts_tensor_id id[3] = { FACTS_TENSOR_DQ, FACTS_TENSOR_DK, FACTS_TENSOR_DV };
-    static const facts_tensor_id like[3] = { FACTS_TENSOR_Q, FACTS_TENSOR_K, FACTS_TENSOR_V };
-    static const facts_key key[3] = { FACTS_KEY_Q, FACTS_KEY_K, FACTS_KEY_V };
-    char order[3][6];
-    facts_span word[3];
-    const char *dqkv = facts_case_get(r->c, FACTS_KEY_DQKV);
-    facts_layout layout;
-    if (strcmp(dqkv, "auto") != 0 && facts_layout_read(facts_span_of(dqkv), &layout)) {
-        word[0] = layout.q;
-        word[1] = layout.k;
-        word[2] = layout.v;
-    } else {
-        for (int i = 0; i < 3; i++) {
-            word[i] = facts_span_of(facts_case_get(r->c, key[i]));
-            if (facts_layout_packs(word[i]) > 1)
-                continue;
-            facts_order_of(&r->out->tensor[like[i]], order[i]);
-            word[i] = facts_span_of(order[i]);
-        }
-    }
-    return place_three(r, id, word, FACTS_KEY_DQKV);
-}
-
-static facts_resolve_status place_rows(resolution *r)
-{
-    static const struct {
-        facts_tensor_id id;
-        uint32_t bit;
-    } rows[] = { { FACTS_TENSOR_STATS, FATTN_WANT_STATS },
-                 { FACTS_TENSOR_MAX, FATTN_WANT_MAX },
-                 { FACTS_TENSOR_SUM_EXP, FATTN_WANT_SUM_EXP } };
-    bool token_major = is(r->c, FACTS_KEY_STATS, "bsh1");
-    facts_span want = facts_span_of(facts_case_get(r->c, FACTS_KEY_WANT)), rest = want;
-    while (rest.length > 0) {
-        facts_span part = facts_span_cut(&rest, '+');
-        for (size_t i = 0; i < 3; i++) {
-            if (!facts_span_is(part, tensor_words[rows[i].id]))
-                continue;
-            facts_resolve_status status = place(r, rows[i].id, facts_span_of(token_major ? "bshd" : "bhsd"), 0);
-            if (status != FACTS_RESOLVED)
-                return status;
-            if (r->out->ask.pass == FATTN_FORWARD)
-                r->out->ask.outputs |= rows[i].bit;
-        }
-    }
-    return FACTS_RESOLVED;
-}
-
-static facts_resolve_status place_all(resolution *r)
-{
-    facts_value_fault fault = { 0 };
-    if (!facts_stride_read(facts_span_of(facts_case_get(r->c, FACTS_KEY_STRIDE)), &r->stride, &fault))
-        return say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_STRIDE, fault.text);
-    facts_resolve_status status = place_inputs(r);
-    if (status == FACTS_RESOLVED)
-        status = place_following(r, FACTS_TENSOR_O, FACTS_KEY_O, FACTS_TENSOR_Q);
-    if (status == FACTS_RESOLVED)
-        status = place_rows(r);
-    if (status == FACTS_RESOLVED && r->out->ask.pass == FATTN_BACKWARD) {
-        status = place_following(r, FACTS_TENSOR_DO, FACTS_KEY_DO, FACTS_TENSOR_O);
-        if (status == FACTS_RESOLVED)
-            status = place_gradients(r);
-    }
-    return status;
-}
-
-static void ask_strides(facts_problem *out)
-{
-    fattn_problem *ask = &out->ask;
-    const struct {
-        facts_tensor_id id;
-        int64_t *to;
-    } pair[] = { { FACTS_TENSOR_Q, ask->q_strides },           { FACTS_TENSOR_K, ask->k_strides },
-                 { FACTS_TENSOR_V, ask->v_strides },           { FACTS_TENSOR_O, ask->o_strides },
-                 { FACTS_TENSOR_DO, ask->do_strides },         { FACTS_TENSOR_DQ, ask->dq_strides },
-                 { FACTS_TENSOR_DK, ask->dk_strides },         { FACTS_TENSOR_DV, ask->dv_strides },
-                 { FACTS_TENSOR_SUM_EXP, ask->stats_strides }, { FACTS_TENSOR_MAX, ask->stats_strides },
-                 { FACTS_TENSOR_STATS, ask->stats_strides } };
-    for (size_t i = 0; i < sizeof pair / sizeof *pair; i++) {
-        if (out->tensor[pair[i].id].present)
-            memcpy(pair[i].to, out->tensor[pair[i].id].stride, sizeof out->tensor[0].stride);
-    }
-}
-
 /* ---- the rest -------------------------------------------------------------------------------------------------------------- */
 
-static facts_resolve_status resolve_how(resolution *r)
+static facts_resolve_status resolve_how(facts_resolution *r)
 {
     static const char *const fills[] = { "gauss", "uniform", "spiky", "needle", "neglse", "stair_up", "stair_dn" };
     static const char *const poisons[] = { "fill", "nan", "inf", "big" };
@@ -402,40 +206,150 @@ static facts_resolve_status resolve_how(resolution *r)
                                                : (int64_t)strtoll(engine, NULL, 10);
     unsigned long long repeat = strtoull(facts_case_get(c, FACTS_KEY_REPEAT), NULL, 10);
     if (repeat > 1000000)
-        return say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_REPEAT, "at most 1000000 runs");
+        return facts_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_REPEAT, "at most 1000000 runs");
     out->repeat = (int32_t)repeat;
     fattn_problem *ask = &out->ask;
     const char *scale = facts_case_get(c, FACTS_KEY_SCALE);
     ask->has_attn_scale = strcmp(scale, "auto") != 0;
     if (ask->has_attn_scale && !facts_read_real(facts_span_of(scale), &ask->attn_scale))
-        return say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_SCALE, "not a number");
+        return facts_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_SCALE, "not a number");
     ask->impl = impl_of(c, FACTS_KEY_IMPL);
     ask->spelling = spelling_of(c, FACTS_KEY_SPELLING);
-    ask->deterministic = !is(c, FACTS_KEY_DETERMINISTIC, "0");
-    ask->guards_off = is(c, FACTS_KEY_GUARDS, "off");
+    ask->deterministic = !facts_key_is(c, FACTS_KEY_DETERMINISTIC, "0");
+    ask->determinism = facts_key_is(c, FACTS_KEY_DETERMINISTIC, "form")  ? FATTN_DETERMINISM_FORM
+                       : facts_key_is(c, FACTS_KEY_DETERMINISTIC, "pin") ? FATTN_DETERMINISM_PIN
+                                                                         : FATTN_DETERMINISM_AUTO;
+    ask->guards_off = facts_key_is(c, FACTS_KEY_GUARDS, "off");
+    out->policy = policy_of(c);
     return FACTS_RESOLVED;
 }
 
-static facts_resolve_status resolve_lengths(resolution *r)
+#define MOST_THREADS 256
+#define MOST_WORKSPACE_OFFSET (UINT64_C(1) << 20)
+
+/* How the call is made. */
+static facts_resolve_status resolve_exec(facts_resolution *r)
 {
-    facts_key key = is(r->c, FACTS_KEY_LENS, "none") ? FACTS_KEY_PADDING : FACTS_KEY_LENS;
-    if (key == FACTS_KEY_PADDING && !is(r->c, FACTS_KEY_PADDING, "none") && r->out->ask.batch > FACTS_MAX_BATCH_LENS)
-        return say(r->error, FACTS_NOT_IMPLEMENTED, key, "lengths of more than 512 batch entries are not implemented yet");
+    facts_problem *out = r->out;
+    uint64_t threads, offset = 0;
+    out->exec = exec_of(r->c);
+    out->ask.capture = out->exec == FACTS_EXEC_GRAPH || out->exec == FACTS_EXEC_GRAPH_UPDATE ||
+                       out->exec == FACTS_EXEC_GRAPH_NATIVE || out->exec == FACTS_EXEC_GRAPH_AFTER_DESTROY;
+    if (!facts_read_integer(facts_span_of(facts_case_get(r->c, FACTS_KEY_THREADS)), MOST_THREADS, &threads))
+        return facts_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_THREADS, "at most 256");
+    facts_span place = facts_span_of(facts_case_get(r->c, FACTS_KEY_WORKSPACE));
+    facts_span word = facts_span_cut(&place, ':');
+    if (!facts_span_is(word, "aligned") && !facts_read_integer(place, MOST_WORKSPACE_OFFSET, &offset))
+        return facts_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_WORKSPACE, "an offset is at most 1048576 bytes");
+    out->threads = (int32_t)threads;
+    out->workspace_offset = (int32_t)offset;
+    return FACTS_RESOLVED;
+}
+
+/* The two numbers of word:A:B into out[]; inf for an absent bound. */
+static void read_parameters(facts_span text, double out[2])
+{
+    for (int i = 0; i < 2; i++) {
+        facts_span part = facts_span_cut(&text, ':');
+        if (facts_span_is(part, "inf"))
+            out[i] = INFINITY;
+        else if (!facts_read_real(part, &out[i]))
+            out[i] = 0.0;
+    }
+}
+
+static bool fp32_holds(double value)
+{
+    return value == INFINITY || (fabs(value) <= 16777216.0 && fabs(value) >= 1e-30);
+}
+
+static facts_resolve_status resolve_mod(facts_resolution *r)
+{
+    static const struct {
+        const char *word;
+        int parameters;
+    } mods[] = {
+#define AS_ROW(symbol, word, parameters) { word, parameters },
+        FACTS_MOD_LIST(AS_ROW)
+#undef AS_ROW
+    };
+    facts_problem *out = r->out;
+    facts_span rest = facts_span_of(facts_case_get(r->c, FACTS_KEY_MOD));
+    facts_span word = facts_span_cut(&rest, ':');
+    size_t i = 0;
+    while (i < FACTS_MOD_COUNT && !facts_span_is(word, mods[i].word))
+        i++;
+    out->mod = (facts_mod)i;
+    out->mod_dtype = dtype_of(r->c, FACTS_KEY_BIAS_DTYPE);
+    read_parameters(rest, out->mod_parameter);
+    if (mods[i].parameters == 0)
+        return FACTS_RESOLVED;
+    bool number = out->mod == FACTS_MOD_SOFTCAP || out->mod == FACTS_MOD_TEMPERATURE;
+    if (number && (out->mod_parameter[0] <= 0.0 || !fp32_holds(out->mod_parameter[0])))
+        return facts_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_MOD, "want a number above 0 and at most 2^24");
+    for (int k = 0; !number && k < mods[i].parameters; k++) {
+        if (out->mod_parameter[k] != 0.0 && !fp32_holds(out->mod_parameter[k]))
+            return facts_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_MOD, "a count is at most 2^24");
+    }
+    if (out->mod == FACTS_MOD_DOCUMENT &&
+        (out->mod_parameter[0] > (double)out->ask.seq_q || out->mod_parameter[0] > (double)out->ask.seq_kv))
+        return facts_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_MOD, "more documents than rows or keys");
+    return FACTS_RESOLVED;
+}
+
+static facts_resolve_status resolve_bias(facts_resolution *r)
+{
+    static const struct {
+        const char *word;
+        int parameters;
+    } fills[] = {
+#define AS_ROW(symbol, word, parameters) { word, parameters },
+        FACTS_BIAS_FILL_LIST(AS_ROW)
+#undef AS_ROW
+    };
+    fattn_problem *ask = &r->out->ask;
+    const char *shape = facts_case_get(r->c, FACTS_KEY_BIAS);
+    ask->has_bias = strcmp(shape, "none") != 0;
+    ask->dbias = facts_key_is(r->c, FACTS_KEY_DBIAS, "1");
+    if (ask->dbias && (!ask->has_bias || ask->pass != FATTN_BACKWARD))
+        return facts_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_DBIAS,
+                         ask->has_bias ? "a forward has no gradients" : "there is no bias");
+    if (!ask->has_bias)
+        return FACTS_RESOLVED;
+    const int64_t full[4] = { ask->batch, ask->heads_q, ask->seq_q, ask->seq_kv };
+    for (int d = 0; d < 4; d++)
+        ask->bias_dim[d] = shape[d] == '1' ? 1 : full[d];
+    ask->bias_dtype = dtype_of(r->c, FACTS_KEY_BIAS_DTYPE);
+    facts_span rest = facts_span_of(facts_case_get(r->c, FACTS_KEY_BIAS_FILL));
+    facts_span word = facts_span_cut(&rest, ':');
+    while (r->out->bias_fill < FACTS_BIAS_FILL_COUNT && !facts_span_is(word, fills[r->out->bias_fill].word))
+        r->out->bias_fill++;
+    read_parameters(rest, r->out->bias_parameter);
+    return FACTS_RESOLVED;
+}
+
+static facts_resolve_status resolve_lengths(facts_resolution *r)
+{
+    facts_key key = facts_key_is(r->c, FACTS_KEY_LENS, "none") ? FACTS_KEY_PADDING : FACTS_KEY_LENS;
+    bool any = key == FACTS_KEY_LENS || !facts_key_is(r->c, FACTS_KEY_PADDING, "none");
+    bool shared = facts_key_is(r->c, FACTS_KEY_LENS_SHAPE, "bcast");
+    if (shared && !any)
+        return facts_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_LENS_SHAPE, "there are no lengths");
+    if (any && (key == FACTS_KEY_PADDING || shared) && r->out->ask.batch > FACTS_MAX_BATCH_LENS)
+        return facts_say(r->error, FACTS_NOT_IMPLEMENTED, key, "lengths of more than 512 batch entries are not implemented yet");
     const char *wrong = facts_lengths_resolve(r->out, r->c);
-    return wrong == NULL ? FACTS_RESOLVED : say(r->error, FACTS_BAD_PROBLEM, key, wrong);
+    return wrong == NULL ? FACTS_RESOLVED : facts_say(r->error, FACTS_BAD_PROBLEM, key, wrong);
 }
 
 facts_resolve_status facts_problem_resolve(facts_problem *out, const facts_case *c, facts_error *error)
 {
     *out = (facts_problem){ .ask = FATTN_PROBLEM_INIT };
-    resolution r = { .c = c, .out = out, .error = error };
-    facts_resolve_status (*const steps[])(resolution *) = { check_implemented, resolve_sizes,   resolve_band,
-                                                            resolve_how,       resolve_lengths, place_all };
-    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
-        facts_resolve_status status = steps[i](&r);
-        if (status != FACTS_RESOLVED)
-            return status;
-    }
-    ask_strides(out);
-    return FACTS_RESOLVED;
+    facts_resolution r = { .c = c, .out = out, .error = error };
+    facts_resolve_status (*const steps[])(facts_resolution *) = { check_implemented, resolve_sizes,   resolve_band,
+                                                                  resolve_how,       resolve_exec,    resolve_bias,
+                                                                  resolve_mod,       resolve_lengths, facts_resolve_tensors };
+    facts_resolve_status status = FACTS_RESOLVED;
+    for (size_t i = 0; status == FACTS_RESOLVED && i < sizeof steps / sizeof *steps; i++)
+        status = steps[i](&r);
+    return status;
 }

@@ -33,6 +33,16 @@ typedef enum facts_fill {
     FACTS_FILL_GAUSS, FACTS_FILL_UNIFORM, FACTS_FILL_SPIKY, FACTS_FILL_NEEDLE, FACTS_FILL_NEGLSE, FACTS_FILL_STAIR_UP,
     FACTS_FILL_STAIR_DN, FACTS_FILL_OTHER
 } facts_fill;
+
+/* What bias holds. X(SYMBOL, "word", number of parameters): ordinary values; 0; 0 or -inf at random (key 0 always 0); 0 but for some rows
+ * that are -inf throughout; 0 within the band L:R (top-left), -inf outside; 0 or the lowest finite number of the type (key 0 always 0). */
+#define FACTS_BIAS_FILL_LIST(X)                                                                                                   \
+    X(RANDN, "randn", 0) X(ZERO, "zero", 0) X(RANDOM, "random", 0) X(ROWS_MASKED, "rows_masked", 0) X(WINDOW, "window", 2)          \
+    X(FINITE_MIN, "finite_min", 0)
+#define AS_ENUM(symbol, word, parameters) FACTS_BIAS_##symbol,
+typedef enum facts_bias_fill { FACTS_BIAS_FILL_LIST(AS_ENUM) FACTS_BIAS_FILL_COUNT } facts_bias_fill;
+#undef AS_ENUM
+
 typedef enum facts_poison { FACTS_POISON_FILL, FACTS_POISON_NAN, FACTS_POISON_INF, FACTS_POISON_BIG } facts_poison;
 
 /* How the call is made. X(SYMBOL, "word") */
@@ -78,7 +88,10 @@ typedef struct facts_problem {
     int32_t workspace_offset;  /* bytes; the workspace starts there */
     facts_policy policy;
     facts_mod mod;             /* ask.score_mod is NULL here: facts_mod_create (mod.h) makes it, and its owner sets it */
-    double mod_parameter[2];
+    double mod_parameter[2];   /* INFINITY for an absent bound */
+    int32_t mod_dtype;         /* fattn_dtype of post_scale_bias's bias */
+    facts_bias_fill bias_fill; /* when ask.has_bias */
+    double bias_parameter[2];
 } facts_problem;
 
 typedef enum facts_resolve_status {

@@ -43,7 +43,7 @@ static bool named(const facts_stride_form *form)
 {
     bool any = form->perm[0] != '\0' || form->offset != 0 || form->misaligned != 0;
     for (int d = 0; d < 4; d++)
-        any = any || form->gap[d] != 0 || form->broadcast[d];
+        any = any || form->gap[d] != 0 || form->broadcast[d] || form->sum[d];
     return any;
 }
 
@@ -73,8 +73,9 @@ const char *facts_place_tensor(const facts_place_request *request, facts_tensor 
         const char *place = strchr(dimension_letters, order[i]);
         int d = place == NULL ? -1 : (int)(place - dimension_letters);
         int64_t extent = d < 0 ? order[i] - '0' : request->dim[d];
-        if (d >= 0 && request->form->broadcast[d]) {
+        if (d >= 0 && (request->form->broadcast[d] || request->form->sum[d])) {
             out->stride[d] = 0;
+            out->dim[d] = request->form->sum[d] ? 1 : extent;
             continue;
         }
         int64_t stride = run + (d < 0 ? 0 : gap_of(request, d));

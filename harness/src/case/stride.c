@@ -9,7 +9,8 @@ static const char *const tensor_words[FACTS_STRIDE_COUNT] = { FACTS_STRIDE_TENSO
 #undef AS_WORD
 
 #define FORMS(X)                                                                                                                   \
-    X(GAP, "gap") X(BROADCAST, "broadcast") X(PERM, "perm") X(OFFSET, "offset") X(MISALIGNED, "misaligned") X(SIZE1, "size1")
+    X(GAP, "gap")                                                                                                                  \
+    X(BROADCAST, "broadcast") X(SUM, "sum") X(PERM, "perm") X(OFFSET, "offset") X(MISALIGNED, "misaligned") X(SIZE1, "size1")
 #define AS_ENUM(symbol, word) FORM_##symbol,
 typedef enum form { FORMS(AS_ENUM) FORM_COUNT } form;
 #undef AS_ENUM
@@ -20,9 +21,8 @@ static const char *const form_words[FORM_COUNT] = { FORMS(AS_WORD) };
 static const char dimension_letters[] = "bhsd";
 #define MOST_ELEMENTS (UINT64_C(1) << 40) /* a gap or an offset; keeps every sum of a few far from overflow */
 
-static const char *const usage =
-    "stride takes dense, or joined by ;: gap:N gap:q.s.4+k.h.8 broadcast:k.b+v.b perm:q.hsbd offset:q.8 "
-    "misaligned:q.2 size1:wild";
+static const char *const usage = "stride takes dense, or joined by ;: gap:N gap:q.s.4+k.h.8 broadcast:k.b+v.b sum:dk.b perm:q.hsbd "
+                                 "offset:q.8 misaligned:q.2 size1:wild";
 
 static bool complain(facts_value_fault *fault, const char *whole, facts_span at, const char *what)
 {
@@ -67,6 +67,11 @@ static int read_dimension(facts_span text)
     return place == NULL ? -1 : (int)(place - dimension_letters);
 }
 
+static bool is_gradient(facts_stride_tensor t)
+{
+    return t == FACTS_STRIDE_DQ || t == FACTS_STRIDE_DK || t == FACTS_STRIDE_DV || t == FACTS_STRIDE_DBIAS;
+}
+
 static bool read_item(facts_stride *out, form f, facts_span item, bool *again)
 {
     facts_stride_tensor t = read_tensor(&item);
@@ -88,6 +93,12 @@ static bool read_item(facts_stride *out, form f, facts_span item, bool *again)
             return false;
         *again = to->broadcast[dimension];
         return to->broadcast[dimension] = true;
+    case FORM_SUM:
+        dimension = read_dimension(item);
+        if (dimension < 0 || !is_gradient(t))
+            return false;
+        *again = to->sum[dimension];
+        return to->sum[dimension] = true;
     case FORM_PERM:
         *again = to->perm[0] != '\0';
         return read_order(item, to->perm);
@@ -182,7 +193,7 @@ static void put_tensor(writer *w, form f, const facts_stride *stride, int t)
                 snprintf(item, sizeof item, "%s.%c.%" PRId64, name, dimension_letters[d], from->gap[d]);
             put(w, f, item);
         }
-        if (f == FORM_BROADCAST && from->broadcast[d]) {
+        if ((f == FORM_BROADCAST && from->broadcast[d]) || (f == FORM_SUM && from->sum[d])) {
             snprintf(item, sizeof item, "%s.%c", name, dimension_letters[d]);
             put(w, f, item);
         }

@@ -241,7 +241,7 @@ facts_verdict facts_judgement_verdict(const facts_judgement *j)
 facts_verdict facts_verdict_worse(facts_verdict a, facts_verdict b)
 {
     static const facts_verdict order[] = { FACTS_VERDICT_OVERRUN, FACTS_VERDICT_UNWRITTEN, FACTS_VERDICT_NAN, FACTS_VERDICT_WRONG,
-                                           FACTS_VERDICT_NONDETERMINISTIC, FACTS_VERDICT_MISTRUSTED };
+                                           FACTS_VERDICT_GRAPH_MISMATCH, FACTS_VERDICT_NONDETERMINISTIC, FACTS_VERDICT_MISTRUSTED };
     for (size_t i = 0; i < sizeof order / sizeof *order; i++)
         if (a == order[i] || b == order[i])
             return order[i];

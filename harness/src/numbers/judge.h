@@ -60,7 +60,7 @@ typedef struct facts_rule {
 facts_judgement facts_judge_tensor(const facts_tensor *tensor, const void *storage, const facts_rule *rule);
 void facts_judgement_overrun(facts_judgement *judgement, int64_t changed);
 facts_verdict facts_judgement_verdict(const facts_judgement *judgement);
-/* The one that counts: the earlier of overrun > unwritten > nan > wrong > nondeterministic > mistrusted > pass. */
+/* The one that counts: the earlier of overrun > unwritten > nan > wrong > graph_mismatch > nondeterministic > mistrusted > pass. */
 facts_verdict facts_verdict_worse(facts_verdict a, facts_verdict b);
 
 /* Could the data tell? False when an all-zero answer, or the reference rolled by one row (by one channel when all rows agree), passes every
