@@ -1,0 +1,127 @@
+# Compiles the kernels of the math backend into one fat binary and writes a C file that embeds it. Run by the build:
+#   cmake -DOUT=FILE.c -DNVCC=PATH -DSOURCES=A.cu;B.cu -DREAD=every;file;they;read -DINCLUDE=DIRS -DARCHS=80;90 -DSTORE=FOLDER -P make_image.cmake
+#
+# What has been compiled is kept in STORE under a key of everything that goes into it, so that build trees share it. Without an nvcc the image is
+# empty and its text says why; kernels that do not compile are an error.
+
+cmake_minimum_required(VERSION 3.25)
+set(FLAGS -fatbin -std=c++17 -O3 --threads 2 -Werror all-warnings -allow-unsupported-compiler)
+
+# The C file. The image is copied beside it: the store may lose what is old.
+function(write_image about kept)
+  set(bytes 0)
+  set(embed "extern const unsigned char fattn__math_image[];
+const unsigned char fattn__math_image[] = { 0 };")
+  if(kept)
+    string(REGEX REPLACE "\\.c$" ".fatbin" image ${OUT})
+    file(COPY_FILE ${kept} ${image})
+    file(SIZE ${image} bytes)
+    string(REPLACE "\\" "\\\\" literal "${image}")
+    string(REPLACE "\"" "\\\"" literal "${literal}")
+    set(embed "extern const unsigned char fattn__math_image[];
+__asm__(\".pushsection .rodata\\n.balign 64\\n.globl fattn__math_image\\n.hidden fattn__math_image\\n\"
+        \"fattn__math_image:\\n.incbin \\\"${literal}\\\"\\n.popsection\\n\");")
+  endif()
+  string(REPLACE "\\" "\\\\" about "${about}")
+  string(REPLACE "\"" "\\\"" about "${about}")
+  file(WRITE ${OUT} "/* Made by lib/cuda/make_image.cmake. */
+#include <stddef.h>
+
+${embed}
+extern const size_t fattn__math_image_bytes;
+const size_t fattn__math_image_bytes = ${bytes};
+extern const char fattn__math_image_about[];
+const char fattn__math_image_about[] = \"${about}\";
+")
+endfunction()
+
+function(no_image why)
+  message(STATUS "The math backend is built without kernels: ${why}")
+  write_image("${why}" "")
+endfunction()
+
+if(NOT SOURCES)
+  no_image("there are none")
+  return()
+elseif(NOT NVCC OR NOT EXISTS ${NVCC})
+  no_image("there was no nvcc")
+  return()
+endif()
+
+# An nvcc that cannot do it is an environment, not an error: too old for one of the architectures, or without a C++ preprocessor of the host's.
+execute_process(COMMAND ${NVCC} --version OUTPUT_VARIABLE version ERROR_VARIABLE version RESULT_VARIABLE failed)
+string(REGEX MATCH "V([0-9]+\\.[0-9]+\\.[0-9]+)" version "${version}")
+set(version ${CMAKE_MATCH_1})
+if(failed OR NOT version)
+  no_image("${NVCC} does not run")
+  return()
+elseif(version VERSION_LESS 12.8)
+  no_image("nvcc ${version} is older than 12.8")
+  return()
+endif()
+
+# The oldest PTX, not the newest: a driver compiles it for whatever comes after it, where no cubin fits (sm_110, and what is not made yet).
+list(GET ARCHS 0 oldest)
+set(targets "--generate-code=arch=compute_${oldest},code=compute_${oldest}")
+set(about "nvcc ${version}:")
+foreach(arch ${ARCHS})
+  list(APPEND targets "--generate-code=arch=compute_${arch},code=sm_${arch}")
+  string(APPEND about " sm_${arch}")
+endforeach()
+string(APPEND about " compute_${oldest}")
+
+set(key "${version} ${FLAGS} ${targets}")
+foreach(file ${SOURCES} ${READ})
+  file(SHA256 ${file} hash)
+  get_filename_component(name ${file} NAME)
+  string(APPEND key " ${name} ${hash}")
+endforeach()
+string(SHA256 key "${key}")
+string(SUBSTRING ${key} 0 24 key)
+set(image ${STORE}/${key}.fatbin)
+
+if(NOT EXISTS ${image})
+  file(MAKE_DIRECTORY ${STORE})
+  string(RANDOM LENGTH 8 mark)
+  set(unity ${OUT}.${mark}.cu)
+  set(text)
+  foreach(source ${SOURCES})
+    string(APPEND text "#include \"${source}\"\n")
+  endforeach()
+  file(WRITE ${unity} "${text}")
+  set(include)
+  foreach(folder ${INCLUDE})
+    list(APPEND include "-I${folder}")
+  endforeach()
+  string(TIMESTAMP start %s)
+  execute_process(COMMAND ${NVCC} ${FLAGS} ${targets} ${include} -MD -MF ${unity}.d -o ${image}.${mark} ${unity} RESULT_VARIABLE failed ERROR_VARIABLE said OUTPUT_VARIABLE said)
+  if(failed)
+    file(REMOVE ${unity} ${unity}.d ${image}.${mark})
+    if(said MATCHES "cc1plus|gcc: No such file|Failed to preprocess host compiler|Cannot find compiler")
+      no_image("nvcc ${version} needs g++, and there was none")
+      return()
+    endif()
+    message(NOTICE "${said}")
+    message(FATAL_ERROR "The kernels of the math backend do not compile.")
+  endif()
+  # A header of ours that is not part of the key would leave an old image in use.
+  file(READ ${unity}.d read)
+  file(REMOVE ${unity} ${unity}.d)
+  string(REGEX REPLACE "^[^:]*:" "" read "${read}")
+  string(REGEX MATCHALL "[^ \n\\]+" read "${read}")
+  list(REMOVE_ITEM read ${unity} ${SOURCES} ${READ})
+  foreach(folder ${INCLUDE})
+    foreach(file ${read})
+      string(FIND "${file}" "${folder}/" at)
+      if(at EQUAL 0)
+        file(REMOVE ${image}.${mark})
+        message(FATAL_ERROR "${file} is read by the kernels but is not in FATTN_KERNEL_HEADERS of lib/CMakeLists.txt")
+      endif()
+    endforeach()
+  endforeach()
+  file(RENAME ${image}.${mark} ${image})
+  string(TIMESTAMP end %s)
+  math(EXPR seconds "${end} - ${start}")
+  message(STATUS "Kernels of the math backend, ${about}: ${seconds} s")
+endif()
+write_image("${about}" ${image})
