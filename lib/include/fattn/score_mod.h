@@ -5,6 +5,12 @@
  * addresses) are the same, whatever callback made them. The gradient is derived from the recording; a user may record his own.
  * Included by fattn.h.
  *
+ * Identity What is kept is a normal form: steps that the result does not need are gone, equal steps are one, operations on constants only are
+ *          carried out, and what computes the same number is written one way: the inputs of add, mul, max, min, eq, ne, and, or in one order,
+ *          lt and gt, le and ge as each other's mirror, a - c as a + -c, select(not c, x, y) as select(c, y, x) where that is exact. So the order
+ *          of independent steps does not matter. Nothing is rewritten that would change the number. Tensors count in the order in which they
+ *          were recorded, also those that nothing uses: it is the order of their addresses. A user's gradient counts where it is not what is
+ *          derived.
  * Values   fp32, one for every (batch, head, row, key); comparisons and logic give 1 or 0.
  * Errors   inside a callback the first failure sticks: later calls return a value below 0 and do nothing, and the creation reports it.
  */

@@ -1,5 +1,13 @@
 /* What a score_mod recorded, in the form that backends read: a list of nodes in an order in which every input comes before its use. The cpu
- * backend evaluates it, the math backend's kernels interpret it, cuDNN's graph is spelled from it. */
+ * backend evaluates it, the math backend's kernels interpret it, cuDNN's graph is spelled from it.
+ *
+ * Normal form, of both programs; backends may rely on it
+ *   - equal nodes are one node, and every node is needed by a result;
+ *   - the first input of an operation (of a select: `b`, the value that is kept) is never a constant or a tensor: cuDNN takes no real tensor
+ *     there. Where one must come first it is written  key * -0 + x,  which is x to the last bit;
+ *   - inputs that are conditions (`a` of select, all of and, or, not) are comparisons or logic; every other input is a number. A condition that
+ *     is used as a number is written  select(condition, 1, 0),  a number that is used as a condition  ne(x, 0);
+ *   - results are numbers, and never a constant or a tensor alone. They may be SCORE or GRADIENT itself. */
 #ifndef FATTN_SCORE_MOD_PROGRAM_H
 #define FATTN_SCORE_MOD_PROGRAM_H
 
