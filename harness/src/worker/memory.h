@@ -9,22 +9,31 @@
 /* One storage, shared by `tensors` (bit i: tensor i). */
 typedef struct facts_block {
     uint32_t tensors; /* 0: not a block of its own */
-    bool output;
+    bool output;      /* written by what is run */
     facts_image image;
     unsigned char *host;   /* inputs: what was sent; outputs: what came back from the run over poison A */
     unsigned char *second; /* outputs: from the run over poison B */
     size_t lead;           /* bytes before both in their allocations, so that the storage is aligned here whatever its skew there */
-    void *device;
 } facts_block;
+
+/* The case's buffers on the device. One memory may have several sets: for calls at once, or for a graph that moves from one to another. */
+typedef struct facts_set {
+    void *device[FACTS_TENSOR_COUNT]; /* at the tensor that owns the storage */
+    uint32_t borrowed;                /* bit i: device[i], and the lengths with Q's, belong to the first set */
+    void *len_q, *len_kv;
+    void *workspace; /* NULL until there is one: facts_problem.workspace_offset bytes, workspace_bytes, a guard */
+    const void *mod[2]; /* what fattn_tensors.mod_tensors points to */
+} facts_set;
 
 typedef struct facts_memory {
     const facts_problem *problem;
     facts_worker *worker;
     facts_block block[FACTS_TENSOR_COUNT]; /* at the tensor that owns the storage */
-    void *len_q, *len_kv;                  /* on the device */
-    unsigned char *scratch;                /* as large as the largest input */
-    void *workspace;                       /* workspace_bytes and a guard */
+    facts_set first;
+    facts_set *set;          /* in hand: the first, or what facts_memory_use took */
+    unsigned char *scratch;  /* as large as the largest storage */
     size_t workspace_bytes;
+    void *between[2];        /* allocations that facts_memory_disturb left behind */
 } facts_memory;
 
 /* Everything but the workspace; inputs are filled, O and Stats of a backward still empty (facts_memory_storage, then write).
@@ -36,12 +45,27 @@ void facts_memory_destroy(facts_memory *memory);
 void *facts_memory_storage(const facts_memory *memory, facts_tensor_id id, facts_pattern pattern);
 facts_storages facts_memory_storages(const facts_memory *memory);
 
+/* The size of the workspace from now on, and the first set's. Other sets are made after it. */
 fattn_status facts_memory_workspace(facts_memory *memory, size_t bytes);
-/* What a call is given. */
+/* O and Stats of a backward are from now on written by what is run (its forward), not given. */
+fattn_status facts_memory_produce(facts_memory *memory);
+
+/* Another set, with its own outputs and workspace, and on demand inputs. Destroy in any case. */
+fattn_status facts_memory_add(facts_set *out, facts_memory *memory, bool own_inputs);
+void facts_memory_drop(facts_set *set, facts_memory *memory);
+/* What follows is about `set` (NULL: the first). */
+void facts_memory_use(facts_memory *memory, facts_set *set);
+
+/* What a call is given; valid as long as the set. */
 fattn_tensors facts_memory_tensors(const facts_memory *memory);
 
-/* Sends inputs, poisons outputs and workspace. */
-fattn_status facts_memory_arm(facts_memory *memory, facts_pattern pattern);
+/* Sends inputs, poisons outputs and workspace; with `garbage` other than 0 the workspace holds that noise instead. */
+fattn_status facts_memory_arm(facts_memory *memory, facts_pattern pattern, uint64_t garbage);
+/* The whole set, inputs too, is poison A: who reads it reads NaN. facts_memory_untouched counts the bytes that have changed since. */
+fattn_status facts_memory_spoil(facts_memory *memory);
+fattn_status facts_memory_untouched(facts_memory *memory, int64_t *changed);
+/* Allocates, writes noise and frees, so that nothing lies where it lay, and nothing that was freed holds what it held. */
+fattn_status facts_memory_disturb(facts_memory *memory, uint64_t garbage);
 /* Fetches outputs; *overrun[id] counts changed elements around the storage that id owns (inputs: anywhere in it); [COUNT]: workspace. */
 fattn_status facts_memory_fetch(facts_memory *memory, facts_pattern pattern, int64_t overrun[FACTS_TENSOR_COUNT + 1]);
 

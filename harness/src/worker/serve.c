@@ -148,10 +148,10 @@ static void report_trial(job *j, json_t *row, const facts_trial *trial)
     if (trial->exec_us > 0)
         json_object_set_new(row, "exec_us", json_real(trial->exec_us));
     if (j->problem.ask.pass == FATTN_BACKWARD)
-        json_object_set_new(row, "inputs_from", json_string("reference"));
+        json_object_set_new(row, "inputs_from", json_string(trial->own_forward ? "forward" : "reference"));
 }
 
-static void run(job *j, json_t *row, const fattn_plan *plan)
+static void run(job *j, json_t *row, fattn_plan **plan)
 {
     char error[256] = "";
     facts_trial trial;
@@ -185,7 +185,7 @@ static void build_and_run(job *j, json_t *row, const fattn_plan_options *options
         json_object_set_new(row, "plan_loaded", json_true());
     json_object_set_new(row, "workspace_bytes", json_integer((json_int_t)fattn_plan_workspace_bytes(plan)));
     if (execute)
-        run(j, row, plan);
+        run(j, row, &plan);
     fattn_plan_destroy(plan);
 }
 

@@ -4,6 +4,8 @@
 
 #include "truth.h"
 
+#define FACTS_TIMED_LAUNCHES 5
+
 typedef struct facts_trial {
     fattn_status status; /* of the calls; FATTN_OK: judged */
     facts_verdict verdict;
@@ -11,6 +13,7 @@ typedef struct facts_trial {
     bool judged[FACTS_TENSOR_COUNT];
     uint64_t bits[FACTS_TENSOR_COUNT]; /* hash of what was judged: equal bits, equal hash (over poison A; what was not written included) */
     double exec_us; /* 0: not measured */
+    bool own_forward; /* O and Stats of the backward came from a forward of this target */
     char text[400]; /* why the verdict is not a pass, when the errors do not say it */
 } facts_trial;
 
@@ -23,6 +26,8 @@ typedef struct facts_trial_options {
     void *owner;
 } facts_trial_options;
 
-void facts_trial_run(facts_trial *out, facts_truth *truth, const fattn_plan *plan, const facts_trial_options *options);
+/* *plan is NULL afterwards where the case asks for its end (exec=graph_after_destroy). A case with exec=graph or graph_update in a backward
+ * runs its forward too: truth is then about that forward's O and Stats, as they were read back. */
+void facts_trial_run(facts_trial *out, facts_truth *truth, fattn_plan **plan, const facts_trial_options *options);
 
 #endif

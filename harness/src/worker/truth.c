@@ -48,6 +48,16 @@ fattn_status facts_truth_create(facts_truth *out, facts_worker *worker, const fa
     }
 }
 
+int facts_truth_renew(facts_truth *t)
+{
+    facts_storages in = facts_memory_storages(&t->memory);
+    facts_expectation_destroy(&t->expectation);
+    int status = facts_expect_backward(&t->expectation, t->memory.problem, &in);
+    if (status == 0)
+        weigh_trust(t, t->memory.problem);
+    return status;
+}
+
 void facts_truth_destroy(facts_truth *t)
 {
     facts_expectation_destroy(&t->expectation);

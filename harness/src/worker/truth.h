@@ -13,6 +13,8 @@ typedef struct facts_truth {
 /* Fills the inputs and computes the reference (of a backward: O and Stats first, as inputs). Destroy in any case.
  * Returns FATTN_OK, or why not with the sentence in `error`. */
 fattn_status facts_truth_create(facts_truth *out, facts_worker *worker, const facts_problem *problem, char error[256]);
+/* Of a backward: once more, from the O and Stats that lie in memory now (pattern A). Returns 0, or an errno. */
+int facts_truth_renew(facts_truth *truth);
 void facts_truth_destroy(facts_truth *truth);
 
 #endif

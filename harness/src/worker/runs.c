@@ -1,0 +1,151 @@
+#include "runs.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <time.h>
+
+fattn_status facts_call_launch(void *argument, struct CUstream_st *stream)
+{
+    const facts_call *call = argument;
+    fattn_status status = FATTN_OK;
+    if (call->forward)
+        status = fattn_forward(call->forward, &call->forward_tensors, stream);
+    if (status != FATTN_OK)
+        return status;
+    return call->backward ? fattn_backward(call->plan, &call->tensors, stream) : fattn_forward(call->plan, &call->tensors, stream);
+}
+
+facts_call facts_call_now(const facts_runs *r)
+{
+    facts_call call = { .plan = *r->plan, .tensors = facts_memory_tensors(r->memory), .backward = r->problem->ask.pass == FATTN_BACKWARD };
+    call.forward = r->forward;
+    call.forward_tensors = call.tensors;
+    return call;
+}
+
+bool facts_runs_check(facts_runs *r, fattn_status status, const char *what)
+{
+    if (status == FATTN_OK)
+        return true;
+    r->out->status = status;
+    snprintf(r->out->text, sizeof r->out->text, "%s%s%.300s", what ? what : "", what ? ": " : "", fattn_last_error());
+    if (status == FATTN_DEVICE_FAULT)
+        r->worker->lost = true;
+    return false;
+}
+
+void facts_runs_find(facts_runs *r, facts_verdict verdict, const char *format, ...)
+{
+    facts_verdict before = r->out->verdict, both = before == FACTS_VERDICT_PASS ? verdict : facts_verdict_worse(before, verdict);
+    if (both == before && r->out->text[0] != '\0')
+        return;
+    r->out->verdict = both;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(r->out->text, sizeof r->out->text, format, arguments);
+    va_end(arguments);
+}
+
+/* ---- a run ------------------------------------------------------------------------------------------------------------------ */
+
+bool facts_runs_arm(facts_runs *r, facts_pattern pattern)
+{
+    uint64_t garbage = r->made < 2 ? 0 : r->problem->seed * 1000003 + (uint64_t)r->made;
+    r->made++;
+    if (garbage && !facts_runs_check(r, facts_memory_disturb(r->memory, garbage), NULL))
+        return false;
+    return facts_runs_check(r, facts_memory_arm(r->memory, pattern, garbage), NULL);
+}
+
+bool facts_runs_fetch(facts_runs *r, facts_pattern pattern)
+{
+    int64_t overrun[FACTS_TENSOR_COUNT + 1];
+    if (!facts_runs_check(r, facts_memory_fetch(r->memory, pattern, overrun), NULL))
+        return false;
+    for (int i = 0; i <= FACTS_TENSOR_COUNT; i++)
+        r->overrun[i] = overrun[i] > r->overrun[i] ? overrun[i] : r->overrun[i];
+    return true;
+}
+
+static double now_us(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
+}
+
+bool facts_runs_once(facts_runs *r, const facts_call *call, facts_pattern pattern)
+{
+    facts_call launched = *call;
+    if (!facts_runs_arm(r, pattern))
+        return false;
+    double since = now_us();
+    if (!facts_runs_check(r, facts_call_launch(&launched, r->worker->stream), NULL) ||
+        !facts_runs_check(r, fattn_stream_synchronize(r->worker->context, r->worker->stream), NULL))
+        return false;
+    if (r->worker->device == FACTS_DEVICE_CPU)
+        r->out->exec_us = now_us() - since;
+    return facts_runs_fetch(r, pattern);
+}
+
+/* ---- the same bits ---------------------------------------------------------------------------------------------------------- */
+
+/* dQ may be summed by atomics in any order, and dBias over the batch, unless the case asks for the same bits. */
+static bool must_repeat(const facts_problem *p, facts_tensor_id id)
+{
+    return (id != FACTS_TENSOR_DQ && id != FACTS_TENSOR_DBIAS) || p->ask.deterministic;
+}
+
+facts_judgement facts_runs_judge(facts_runs *r, facts_tensor_id id, facts_pattern pattern)
+{
+    const facts_problem *p = r->problem;
+    if ((id == FACTS_TENSOR_MAX || id == FACTS_TENSOR_SUM_EXP) && p->tensor[FACTS_TENSOR_MAX].present)
+        facts_expect_pair(&r->truth->expectation, p, facts_memory_storage(r->memory, FACTS_TENSOR_MAX, pattern));
+    facts_rule rule = facts_expectation_rule(&r->truth->expectation, id, pattern);
+    return facts_judge_tensor(&p->tensor[id], facts_memory_storage(r->memory, id, pattern), &rule);
+}
+
+/* The number of elements that are due and differ from the first run's. */
+static int64_t differing(const facts_runs *r, facts_tensor_id id, int64_t at[4])
+{
+    /* O and Stats of a backward's own forward have the rows of dQ. */
+    facts_tensor_id rows = facts_tensor_is_output(r->problem, id) ? id : FACTS_TENSOR_DQ;
+    return facts_judge_repeat(&r->problem->tensor[id], facts_memory_storage(r->memory, id, FACTS_PATTERN_A),
+                              facts_memory_storage(r->memory, id, FACTS_PATTERN_B), r->truth->expectation.due[rows], at);
+}
+
+static void judge_again(facts_runs *r, facts_tensor_id id)
+{
+    facts_judgement found = facts_runs_judge(r, id, FACTS_PATTERN_B);
+    facts_verdict verdict = facts_judgement_verdict(&found);
+    /* The plain run is judged for itself: what a graph makes of it is the graph's doing. */
+    if (verdict != FACTS_VERDICT_PASS && r->otherwise == FACTS_VERDICT_GRAPH_MISMATCH)
+        verdict = FACTS_VERDICT_GRAPH_MISMATCH;
+    facts_verdict both = facts_verdict_worse(r->second[id], verdict);
+    if (both != r->second[id])
+        r->judgement[id] = found;
+    r->second[id] = both;
+}
+
+void facts_runs_compare(facts_runs *r, const char *how)
+{
+    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++) {
+        int64_t at[4] = { 0 };
+        bool output = facts_tensor_is_output(r->problem, id), produced = r->forward && (id == FACTS_TENSOR_O || id == FACTS_TENSOR_STATS);
+        int64_t different = output || produced ? differing(r, id, at) : 0;
+        if (!different)
+            continue;
+        if (output)
+            judge_again(r, id);
+        if (must_repeat(r->problem, id) || r->second[id] == FACTS_VERDICT_GRAPH_MISMATCH)
+            facts_runs_find(r, r->otherwise,
+                            "%s: %" PRId64 " elements differ between %s, the first at b %" PRId64 " h %" PRId64 " s %" PRId64 " d %" PRId64,
+                            facts_tensor_word(id), different, how, at[0], at[1], at[2], at[3]);
+    }
+}
+
+bool facts_runs_over(const facts_runs *r)
+{
+    return r->out->status != FATTN_OK || r->out->verdict != FACTS_VERDICT_PASS;
+}
