@@ -63,6 +63,8 @@ fattn_status fattn__cudnn_run(const fattn_plan *plan, const fattn_tensors *tenso
             api->cudnnGetLastErrorString(last, sizeof last);
             st = fattn__fail(FATTN_DEVICE_FAULT, "the launch failed: %s %s", fattn__cudnn_status_name(api, status), last);
         }
+        else if (compiled->sum_count > 0)
+            st = fattn__cudnn_sums(plan, tensors, stream);
         if (pack != NULL)
             api->cudnnBackendDestroyDescriptor(pack);
         fattn__handles_give(context->handles, slot);
@@ -81,6 +83,8 @@ fattn_status fattn__cudnn_fill_graph(const fattn_plan *plan, const fattn_tensors
     fattn__desc pack = NULL;
     if (fill == NULL)
         return fattn__fail(FATTN_UNSUPPORTED, "cuDNN %d has no native CUDA graphs", api->version);
+    if (compiled->sum_count > 0)
+        return fattn__fail(FATTN_UNSUPPORTED, "a native graph holds cuDNN's part alone: this plan sums gradients after it; capture the call");
     fattn_status st = fattn__handles_take(plan->context->handles, api, NULL, &slot);
     if (st != FATTN_OK)
         return st;

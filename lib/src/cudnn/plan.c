@@ -8,6 +8,7 @@
 #include <xxhash.h>
 
 #include "../error.h"
+#include "../math/sum.h"
 #include "question.h"
 
 enum { WORKSPACE_ALIGNMENT = 256 };
@@ -246,6 +247,8 @@ fattn_status fattn__cudnn_read(fattn_plan *plan, const char *text, size_t count,
     fattn_status st = fattn__question_build(&q, plan->context, &plan->problem);
     if (st == FATTN_OK && hash_bindings(q.graph.bindings, q.graph.binding_count, q.graph.sums, q.graph.sum_count) != bindings)
         st = fattn__fail(FATTN_BAD_PLAN, "the saved plan was made by a library that builds this graph in another way");
+    if (st == FATTN_OK && q.graph.sum_count > 0)
+        st = fattn__math_open(plan->context);
     if (st == FATTN_OK)
         st = read_json(plan, &q, text, count);
     fattn__question_close(&q);

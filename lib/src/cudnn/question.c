@@ -5,6 +5,7 @@
 
 #include "../error.h"
 #include "../guards.h"
+#include "../math/sum.h"
 
 /* Statuses that speak of this process and this machine, not of the problem. */
 fattn_reason fattn__reason_of(const char *status)
@@ -124,6 +125,11 @@ static fattn_status ask(fattn__question *q, fattn_context *context, const fattn_
         fattn__graph_finalize(&q->graph, fattn__question_handle(q));
     if (fattn__graph_status(&q->graph) != FATTN_OK)
         return refuse_graph(out, &q->graph, log->text != NULL ? log->text : "");
+    if (q->graph.sum_count > 0) {
+        st = fattn__math_open(context);
+        if (st != FATTN_OK)
+            return fattn__refuse(out, FATTN_BACKEND_CUDNN, (fattn_reason)st, "", fattn_last_error(), "");
+    }
     const fattn__repeat *repeat = q->graph.repeat;
     if (repeat != NULL && repeat->engine >= 0)
         fattn__offer_pin(&q->offer, context->api, q->graph.operation_graph, context->description, repeat->engine, repeat->knobs,
