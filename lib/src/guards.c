@@ -1,18 +1,18 @@
-#include "guards.h"
+#include "fattn/fattn.h"
 
-#include <stdio.h>
+/* FATTN_RULE_INIT and a row of guards.inc. */
+#define GUARD(...) { .struct_size = sizeof(fattn_rule), .action = FATTN_DENY, .engine = FATTN_ANY, .pass = FATTN_ANY, __VA_ARGS__ },
+static const fattn_rule guards[] = {
+#include "guards.inc"
+};
+#undef GUARD
 
-#include "problem.h"
-
-bool fattn__guard_refuses(const fattn_problem *problem, char *text, size_t capacity)
+size_t fattn_guard_count(void)
 {
-    if (problem->guards_off)
-        return false;
-    fattn__role role = fattn__problem_misaligned(problem);
-    if (role == FATTN__ROLE_COUNT)
-        return false;
-    snprintf(text, capacity,
-             "%s_strides: a stride is not a multiple of 16 bytes; cuDNN does not check it, and is then wrong or faults",
-             fattn__role_name(role));
-    return true;
+    return sizeof guards / sizeof *guards;
+}
+
+const fattn_rule *fattn_guard_at(size_t i)
+{
+    return i < sizeof guards / sizeof *guards ? &guards[i] : NULL;
 }

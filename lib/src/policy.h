@@ -4,10 +4,12 @@
 
 #include "fattn/fattn.h"
 
-/* The backends to ask for this context, in order, those that its device lacks left out. Returns their number, 1 to FATTN_BACKEND_COUNT. */
+/* The backends to ask for this context, in order, those that its device lacks left out. Returns their number, 1 to FATTN_BACKEND_COUNT: the
+ * default order where nothing of the policy's is left. */
 int fattn__policy_order(const fattn_context *context, int32_t out[FATTN_BACKEND_COUNT]);
 
-/* The rule (of the guards, unless they are off, or of the policy) that denies a backend as a whole for a resolved problem; NULL. */
+/* The rule (of the guards, unless they are off, or of the policy) that denies a backend as a whole for a resolved problem; NULL. A rule that
+ * is `unasked` comes before one that is not. A pin denies every other backend. The cudnn engine asks this by itself. */
 const fattn_rule *fattn__policy_denies(const fattn_context *context, const fattn_problem *problem, fattn_backend backend);
 
 /* The rule that removes this configuration: it is denied, or another is pinned; NULL. */

@@ -240,7 +240,7 @@ typedef struct fattn_engine {
     uint32_t numerical_notes; /* bit i: cudnnBackendNumericalNote_t i */
     uint32_t behavior_notes;  /* bit i: cudnnBackendBehaviorNote_t i */
     int32_t knob_count;
-    int32_t reserved;
+    int32_t removed; /* 1: a rule of a policy or a guard takes it out (fattn_answer.rule names it): it is listed and never used */
     fattn_knob knobs[FATTN_MAX_KNOBS];
 } fattn_engine;
 

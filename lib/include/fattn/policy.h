@@ -28,6 +28,7 @@ typedef struct fattn_rule {
     const char *why;  /* one sentence */
     const char *link; /* or NULL */
     const char *when; /* predicate over fields of fattn_problem: "pass=bwd & seq_kv%128!=0 & padding=0"; NULL: always */
+    const char *remedy; /* what to do instead, or NULL */
     int32_t action;   /* fattn_action */
     int32_t backend;  /* fattn_backend */
     int32_t pass;     /* fattn_pass, or FATTN_ANY */
@@ -36,8 +37,20 @@ typedef struct fattn_rule {
     int32_t cudnn_from;   /* 91000; 0: open. Both ends belong to the range */
     int32_t cudnn_to;     /* 0: open */
     int32_t sm_from, sm_to; /* 90; 0: open */
-    const fattn_knob *knobs;
+    const fattn_knob *knobs; /* the configuration has every one of these; none: whatever its knobs */
+    int32_t unasked;  /* deny of a backend: 1: say no before it is asked, because asking is what fails; 0: its own refusal comes first */
+    int32_t reserved; /* 0 */
 } fattn_rule;
+
+/* Predicates
+ *   tests      field = != word · field [% N] = != < <= > >= number, or another field [% N] · field [% N] in (a, b) · & | ! ( )
+ *   fields     those of fattn_problem once it is resolved, by their names: numbers (batch, heads_q … attn_scale, padding, capture,
+ *              bias_dim.b .h .q .kv), words (pass=bwd, dtype=bf16, align=br, impl, spelling, determinism, scaling, scale_format); and what
+ *              follows from them: causal, has_score_mod, want_stats, want_max, want_sum_exp, broadcast (an input has a stride 0), sums (a
+ *              gradient is summed), misaligned (the first tensor with a stride that is not a multiple of 16 bytes: none, q, k …),
+ *              q_format k_format v_format o_format do_format stats_format (the order in memory: bshd, sbhd, bhsd; gaps do not count; where an
+ *              extent is 1 several hold).
+ * In `why`, {field} stands for the field's value. */
 
 #define FATTN_RULE_INIT { .struct_size = sizeof(fattn_rule), .pass = FATTN_ANY, .engine = FATTN_ANY }
 
@@ -59,15 +72,24 @@ typedef struct fattn_policy {
  * *depth is for fattn_policy_pop.
  * Returns  FATTN_OK; FATTN_BAD_PROBLEM (an unknown field or word in a predicate, with its place: nothing was pushed); FATTN_NO_MEMORY. */
 fattn_status fattn_policy_push(const fattn_policy *policy, int *depth);
-/* Back to what held before the push that gave `depth`, whatever was pushed since and forgotten. */
+/* Back to what held before the push that gave `depth`, whatever was pushed since and forgotten. A depth that is not held (0, below, or
+ * above fattn_policy_depth(): popped already) does nothing. */
 void fattn_policy_pop(int depth);
 int fattn_policy_depth(void);
-/* push, body(argument), pop: restored also when body leaves pushes of its own behind. Returns what body returns, or why not pushed. */
+/* push, body(argument), pop: exactly what held before holds again, also when body leaves pushes behind or pops what is not its own. Returns what body returns, or why not pushed. */
 fattn_status fattn_policy_with(const fattn_policy *policy, fattn_status (*body)(void *argument), void *argument);
 
-/* Rules out of JSON: our own form, {"version":1,"rules":[{"name":…,"deny":"cudnn",…}]}, or cudnn-frontend's errata form. The owner keeps the
- * strings that `rules` points to.
- * Returns  FATTN_OK; FATTN_BAD_PROBLEM (line and what is wrong). */
+/* Rules out of JSON. A rule with "operation" is of cudnn-frontend's form, another is of ours; one file may hold both.
+ *   ours       {"version":1,"rules":[{"name":…,"why":…,"link":…,"remedy":…,"deny":"cudnn" or "pin":"cudnn","pass":"bwd","engine":7,
+ *              "knobs":{"TILE_M":2 or "k40":2},"cudnn":"9.14.0..9.25.1","sm":"90..100","when":"seq_kv%128!=0","unasked":true}]}
+ *              An end of a range that is missing is open; both ends belong to it; "9.14.0" alone is that version.
+ *   frontend's {"version":1,"rules":[{"rule_id":…,"operation":…,"engine":2,"knob":["k31=7"],"cudnn_version_start":91400,
+ *              "cudnn_version_end":92600}]}: start belongs to the range, end does not (it is the version with the repair; -1 or absent: open), every
+ *              knob must match, "arch" is not read: as its source has it (include/cudnn_frontend_Errata.h). Its operations are the names of
+ *              whole graphs; two Matmul are forward attention, more are backward, and rules of other graphs are left out. Knobs are compared by
+ *              value, so that k2=1 does not block k2=13.
+ * The owner keeps the strings that `rules` points to.
+ * Returns  FATTN_OK; FATTN_BAD_PROBLEM (the rule and what is wrong; a line where the text is no JSON). */
 typedef struct fattn_rules fattn_rules;
 fattn_status fattn_rules_read(fattn_rules **out, const char *json);
 size_t fattn_rules_count(const fattn_rules *rules);
@@ -77,7 +99,8 @@ void fattn_rules_destroy(fattn_rules *rules);
 /* The library's own list. Static. */
 size_t fattn_guard_count(void);
 const fattn_rule *fattn_guard_at(size_t i);
-/* Does `rule` hold for this problem on that target? */
+/* Does `rule` hold for this problem on that target: its versions, its sm, its pass and its predicate? Engine and knobs are not asked. False for
+ * a problem that is none, and for a rule that push would refuse. */
 bool fattn_rule_holds(const fattn_rule *rule, const fattn_problem *problem, int32_t cudnn_version, int32_t sm);
 
 /* ---- what a decision says of each backend that the policy named ---------------------------------------------------------------- */

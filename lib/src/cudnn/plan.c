@@ -8,6 +8,8 @@
 #include <xxhash.h>
 
 #include "../error.h"
+#include "../policy.h"
+#include "../rules.h"
 #include "../math/sum.h"
 #include "question.h"
 
@@ -111,6 +113,13 @@ static fattn_status compile(fattn_plan *plan, const fattn__question *q, int conf
     return adopt(plan, desc, &q->graph);
 }
 
+static fattn_status removed(const fattn_plan *plan, const fattn_engine *engine, const fattn_rule *rule)
+{
+    char text[512];
+    fattn__rule_text(text, sizeof text, rule, &plan->problem);
+    return fattn__fail(FATTN_POLICY, "engine %lld (configuration %d) is removed by %s", (long long)engine->index, engine->config, text);
+}
+
 /* Tries the offered configurations that the options allow, in the order of mode A. */
 static fattn_status compile_first(fattn_plan *plan, const fattn__question *q, const fattn_plan_options *options)
 {
@@ -128,7 +137,11 @@ static fattn_status compile_first(fattn_plan *plan, const fattn__question *q, co
         if (!any && !this_one)
             continue;
         tried = true;
-        st = compile(plan, q, i, &engine);
+        const fattn_rule *rule = fattn__policy_removes(plan->context, &plan->problem, FATTN_BACKEND_CUDNN, &engine);
+        if (rule != NULL)
+            st = removed(plan, &engine, rule);
+        else
+            st = compile(plan, q, i, &engine);
         if (!any)
             break;
     }
@@ -149,8 +162,8 @@ fattn_status fattn__cudnn_setup(fattn_plan *plan, const fattn_plan_options *opti
         return fattn__fail(FATTN_NO_MEMORY, "no memory for a plan");
     fattn_status st = fattn__question_ask(&q, plan->context, &plan->problem, answer);
     if (st == FATTN_OK && !fattn_decision_supported(answer))
-        st = fattn__fail((fattn_status)answer->reason, "%s%s%s", answer->status, answer->status[0] != '\0' ? ": " : "",
-                         answer->text);
+        st = fattn__fail((fattn_status)answer->reason, "%s%s%s", answer->said.status, answer->said.status[0] != '\0' ? ": " : "",
+                         answer->said.text);
     if (st == FATTN_OK)
         st = compile_first(plan, &q, options);
     fattn__question_close(&q);

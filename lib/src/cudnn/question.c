@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "../error.h"
-#include "../guards.h"
+#include "../policy.h"
 #include "../math/sum.h"
 
 /* Statuses that speak of this process and this machine, not of the problem. */
@@ -137,9 +137,9 @@ static fattn_status ask(fattn__question *q, fattn_context *context, const fattn_
     else
         fattn__offer_ask(&q->offer, context->api, q->graph.operation_graph, context->description, FATTN_MODE_A);
     if (q->offer.status == DNN_STATUS_SUCCESS && q->offer.count > 0) {
-        char text[256];
-        if (fattn__guard_refuses(problem, text, sizeof text))
-            return fattn__refuse(out, FATTN_BACKEND_CUDNN, FATTN_REASON_POLICY, "", text, FATTN__GUARD_REMEDY);
+        const fattn_rule *rule = fattn__policy_denies(context, problem, FATTN_BACKEND_CUDNN);
+        if (rule != NULL)
+            return fattn__refuse_by_rule(out, FATTN_BACKEND_CUDNN, rule, problem);
         fattn__accept(out, FATTN_BACKEND_CUDNN);
         return FATTN_OK;
     }
@@ -158,6 +158,12 @@ fattn_status fattn__question_ask(fattn__question *q, fattn_context *context, con
         return fattn__refuse(out, FATTN_BACKEND_CUDNN, FATTN_REASON_ENVIRONMENT, "", "this cuDNN needs NVRTC and none was given",
                              "give the NVRTC of the build's own CUDA major");
     }
+    const fattn_rule *rule = fattn__policy_denies(context, problem, FATTN_BACKEND_CUDNN);
+    if (rule != NULL && rule->unasked) {
+        init(q, context);
+        return fattn__refuse_by_rule(out, FATTN_BACKEND_CUDNN, rule, problem);
+    }
+    fattn__count_asked((fattn_pass)problem->pass);
     fattn__log_open(&log);
     fattn_status st = ask(q, context, problem, out, &log);
     fattn__log_close(&log);

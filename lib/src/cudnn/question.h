@@ -20,7 +20,7 @@ typedef struct fattn__question {
  * case. Returns FATTN_OK; fattn__graph_status otherwise, or FATTN_DEVICE_FAULT. */
 fattn_status fattn__question_build(fattn__question *q, fattn_context *context, const fattn_problem *problem);
 
-/* Builds, asks mode A and then our guards; the answer, yes or no, goes into `out`. To be closed in any case. Returns FATTN_OK when
+/* Asks the rules that come first, builds, asks mode A and then the other rules; the answer, yes or no, goes into `out`. To be closed in any case. Returns FATTN_OK when
  * answered. */
 fattn_status fattn__question_ask(fattn__question *q, fattn_context *context, const fattn_problem *problem, fattn_decision *out);
 
