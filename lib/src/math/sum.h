@@ -5,14 +5,14 @@
 
 #include "../context.h"
 
-/* dst[i] = the sum of src over every dimension of extent > 1 where dst's stride is 0. Addresses of the context's GPU. The two may not
+/* `to` becomes the sum of `from` over every dimension of extent > 1 where to_strides is 0. Addresses of the context's GPU. The two may not
  * overlap. bf16, f16 or f32 each. */
 typedef struct fattn__sum {
-    const void *src;
-    void *dst;
-    int64_t dim[4]; /* of src */
-    int64_t src_strides[4], dst_strides[4]; /* elements; any, 0 in dst where summed */
-    int32_t src_dtype, dst_dtype;           /* fattn_dtype */
+    const void *from;
+    void *to;
+    int64_t dim[4]; /* of `from` */
+    int64_t strides[4], to_strides[4]; /* elements; any, 0 in `to` where summed */
+    int32_t dtype, to_dtype;           /* fattn_dtype */
 } fattn__sum;
 
 /* Loads the kernels of this context, once; every plan that will launch one of them calls it when it is made. On a described device there
