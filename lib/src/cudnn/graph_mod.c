@@ -56,11 +56,6 @@ static bool is_condition(const fattn__mod_node *node)
     return node->op >= FATTN_MOD_EQ && node->op <= FATTN_MOD_NOT;
 }
 
-static bool is_logic(const fattn__mod_node *node)
-{
-    return node->op >= FATTN_MOD_AND && node->op <= FATTN_MOD_NOT;
-}
-
 /* A tensor that nothing reads is no part of any pattern. */
 static void mark_needed(spelling *s)
 {
@@ -83,11 +78,11 @@ static fattn__desc index_along(const spelling *s, int axis)
     return y;
 }
 
+/* Arithmetic is fp32 also for logic: with boolean arithmetic engines take only what compares integers. */
 static fattn__desc operation(const spelling *s, const fattn__mod_node *node)
 {
     const word w = word_of(node->op);
-    fattn__pointwise op = { .mode = w.mode };
-    op.math = is_logic(node) ? DNN_DATA_BOOLEAN : DNN_DATA_FLOAT;
+    fattn__pointwise op = { .mode = w.mode, .math = DNN_DATA_FLOAT };
     op.x = s->at[node->a];
     op.b = w.inputs > 1 ? s->at[node->b] : NULL;
     if (node->op == FATTN_MOD_SELECT)
@@ -122,25 +117,47 @@ static fattn__desc node_tensor(const spelling *s, const fattn__mod_node *node)
 }
 
 /* Emits what the result needs and returns it. */
-static fattn__desc spell(const fattn__chain *c, const fattn__mod_program *program, fattn__desc score, fattn__desc gradient)
+static fattn__desc spell(spelling *s)
 {
-    spelling s = { .c = c, .program = program, .score = score, .gradient = gradient };
-    mark_needed(&s);
+    const fattn__mod_program *program = s->program;
     for (int i = 0; i <= program->result; i++) {
-        if (s.needed[i])
-            s.at[i] = node_tensor(&s, &program->at[i]);
+        if (s->needed[i])
+            s->at[i] = node_tensor(s, &program->at[i]);
     }
-    return s.at[program->result];
+    return s->at[program->result];
 }
 
 fattn__desc fattn__chain_mod(const fattn__chain *c, fattn__desc x)
 {
-    const fattn_score_mod *mod = c->problem->score_mod;
-    return mod != NULL ? spell(c, fattn__score_mod_program(mod), x, NULL) : x;
+    if (c->problem->score_mod == NULL)
+        return x;
+    spelling s = { .c = c, .program = fattn__score_mod_program(c->problem->score_mod), .score = x };
+    mark_needed(&s);
+    return spell(&s);
+}
+
+static bool reads_gradient(const spelling *s)
+{
+    for (int i = 0; i <= s->program->result; i++)
+        if (s->needed[i] && s->program->at[i].op == FATTN__MOD_GRADIENT)
+            return true;
+    return false;
+}
+
+/* A step of the score has the gradient 0 whatever comes from above; yet the pattern needs dS to come from dP. */
+static fattn__desc joined(const spelling *s, fattn__desc result)
+{
+    const fattn__desc zero = fattn__value_f32(s->c->g, 0.0F);
+    const fattn__desc nothing = fattn__chain_binary(s->c, DNN_POINTWISE_MUL, s->gradient, zero, DNN_DATA_FLOAT);
+    return fattn__chain_binary(s->c, DNN_POINTWISE_ADD, nothing, result, DNN_DATA_FLOAT);
 }
 
 fattn__desc fattn__chain_mod_gradient(const fattn__chain *c, fattn__desc x, fattn__desc d_s)
 {
-    const fattn_score_mod *mod = c->problem->score_mod;
-    return mod != NULL ? spell(c, fattn__score_mod_gradient(mod), x, d_s) : d_s;
+    if (c->problem->score_mod == NULL)
+        return d_s;
+    spelling s = { .c = c, .program = fattn__score_mod_gradient(c->problem->score_mod), .score = x, .gradient = d_s };
+    mark_needed(&s);
+    const fattn__desc result = spell(&s);
+    return reads_gradient(&s) ? result : joined(&s, result);
 }

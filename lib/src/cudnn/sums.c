@@ -28,13 +28,13 @@ fattn_status fattn__cudnn_sums(const fattn_plan *plan, const fattn_tensors *tens
     fattn_status st = FATTN_OK;
     for (int i = 0; i < compiled->sum_count && st == FATTN_OK; i++) {
         const fattn__graph_sum *sum = &compiled->sums[i];
-        fattn__sum call = { .src = (const char *)tensors->workspace + sum->offset,
-                            .dst = destination(sum, tensors),
-                            .src_dtype = sum->dtype,
-                            .dst_dtype = sum->out_dtype };
+        fattn__sum call = { .from = (const char *)tensors->workspace + sum->offset,
+                            .to = destination(sum, tensors),
+                            .dtype = sum->dtype,
+                            .to_dtype = sum->out_dtype };
         memcpy(call.dim, sum->dim, sizeof call.dim);
-        memcpy(call.src_strides, sum->strides, sizeof call.src_strides);
-        memcpy(call.dst_strides, sum->out_strides, sizeof call.dst_strides);
+        memcpy(call.strides, sum->strides, sizeof call.strides);
+        memcpy(call.to_strides, sum->out_strides, sizeof call.to_strides);
         st = fattn__math_sum(plan->context, &call, stream);
     }
     return st;
