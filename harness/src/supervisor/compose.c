@@ -97,7 +97,8 @@ void facts_compose_request(facts_text *out, const facts_order *order, int64_t id
     facts_text_puts(out, "\n");
 }
 
-void facts_compose_target(facts_text *out, const facts_order *order, const facts_target *target, const char *driver, int threads)
+void facts_compose_target(facts_text *out, const facts_order *order, const facts_target *target, const char *driver, const char *errata,
+                          int threads)
 {
     static const char *const kinds[] = { "gpu", "described", "cpu" };
     facts_text_puts(out, "{\"target\":{");
@@ -116,6 +117,8 @@ void facts_compose_target(facts_text *out, const facts_order *order, const facts
     facts_text_member_int(out, "threads", threads);
     facts_text_member_int(out, "supervisor", getpid());
     facts_text_member(out, "fault", order->fault);
+    if (errata)
+        facts_text_member(out, "errata", errata);
     facts_text_close(out);
     facts_text_puts(out, "}\n");
 }

@@ -21,7 +21,9 @@ typedef struct facts_frame {
 void facts_compose_row(facts_text *out, const facts_line *row, const facts_frame *frame);
 /* {"id":…} as PROTOCOL.md says. */
 void facts_compose_request(facts_text *out, const facts_order *order, int64_t id, const char *name, int from_config);
-void facts_compose_target(facts_text *out, const facts_order *order, const facts_target *target, const char *driver, int threads);
+/* `errata`: the text of cases/errata.json, or NULL. */
+void facts_compose_target(facts_text *out, const facts_order *order, const facts_target *target, const char *driver, const char *errata,
+                          int threads);
 void facts_compose_start(facts_text *out, const char *run, const char *name, const char *build, const char *device, int attempt,
                          int from_config);
 

@@ -357,7 +357,7 @@ bool facts_slot_start(facts_supervision *run, size_t target)
     state->live++;
     state->starting++;
     facts_text_clear(&run->text);
-    facts_compose_target(&run->text, run->order, state->target, run->driver, run->threads);
+    facts_compose_target(&run->text, run->order, state->target, run->driver, run->errata, run->threads);
     send_text(slot, &run->text);
     facts_process_deadline(slot->process, START_TIMEOUT_S);
     return true;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../case/file.h"
 #include "supervision.h"
 
 #define TICK_MS 100
@@ -225,6 +226,9 @@ static bool prepare(facts_supervision *run)
     char folder[FACTS_PATH];
     if (facts_home_path("nulldriver", folder))
         facts_join(run->driver, folder, "libcuda.so.1");
+    facts_error error;
+    if (facts_home_path("cases/errata.json", folder))
+        run->errata = facts_file_text(folder, &error); /* a case that needs them says that they are missing */
     return true;
 }
 
@@ -235,6 +239,7 @@ static void release(facts_supervision *run)
     for (size_t i = 0; run->targets && i < run->order->target_count; i++)
         free(run->targets[i].items);
     free(run->targets);
+    free(run->errata);
     free(run->line);
     free(run->row);
     facts_text_free(&run->text);

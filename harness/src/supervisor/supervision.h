@@ -74,6 +74,7 @@ struct facts_supervision {
     facts_text text, evidence;
     facts_hashes hashes;
     char driver[FACTS_PATH];
+    char *errata; /* the rules of policy=guard, as text; NULL: there are none */
     int jobs, live, threads;
     int64_t next_id;
     int signals_seen;

@@ -118,6 +118,11 @@ bool facts_target_request_read(facts_target_request *out, const char *line, size
         read_text(&r, "nvrtc", out->nvrtc, sizeof out->nvrtc, false);
         read_text(&r, "driver", out->driver, sizeof out->driver, false);
         out->threads = (int32_t)read_integer(&r, "threads", 0, 4096, 0);
+        json_t *errata = json_object_get(r.object, "errata");
+        if (errata && !json_is_string(errata))
+            complain(&r, "errata", "must be the text of a file of rules");
+        else if (errata && !(out->errata = strdup(json_string_value(errata))))
+            complain(&r, "errata", "no memory");
         out->supervisor = read_integer(&r, "supervisor", 0, INT32_MAX, 0);
         if (r.ok)
             read_device(&r, out);
@@ -131,7 +136,8 @@ bool facts_target_request_read(facts_target_request *out, const char *line, size
 void facts_target_request_free(facts_target_request *request)
 {
     free(request->device_json);
-    request->device_json = NULL;
+    free(request->errata);
+    request->device_json = request->errata = NULL;
 }
 
 bool facts_request_read(facts_request *out, const char *line, size_t length, char error[FACTS_REQUEST_ERROR])

@@ -29,6 +29,7 @@ typedef struct facts_target_request {
     int32_t ordinal, threads;
     int64_t supervisor; /* process id of the parent; 0: not said */
     char *device_json;  /* owned; NULL unless described */
+    char *errata;       /* owned; the rules of policy=guard as JSON text; NULL: none */
 } facts_target_request;
 
 /* Every other line. */

@@ -136,10 +136,48 @@ static void decision_reason(json_t *row, const fattn_decision *decision)
     set(member(row, "reason"), "chain", chain);
 }
 
+void facts_row_backend(json_t *row, fattn_backend backend)
+{
+    set(row, "backend", json_string(backend_word(backend)));
+}
+
+static json_t *answer_json(const fattn_answer *answer)
+{
+    json_t *out = json_pack("{s:s,s:b}", "backend", backend_word((fattn_backend)answer->backend), "supported",
+                            answer->reason == FATTN_REASON_NONE);
+    if (answer->reason != FATTN_REASON_NONE)
+        set_text(out, "class", fattn_status_name((fattn_status)answer->reason));
+    set_text(out, "status", answer->status);
+    set_text(out, "text", answer->text);
+    set_text(out, "remedy", answer->remedy);
+    set_text(out, "rule", answer->rule);
+    return out;
+}
+
+/* Who said what, where more than one was asked; and the rule that had a say. */
+static void set_answers(json_t *row, const fattn_decision *decision)
+{
+    size_t count = fattn_decision_answer_count(decision);
+    const char *rule = "";
+    json_t *answers = json_array();
+    for (size_t i = 0; i < count; i++) {
+        const fattn_answer *answer = fattn_decision_answer(decision, i);
+        json_array_append_new(answers, answer_json(answer));
+        if (rule[0] == '\0' && answer->rule)
+            rule = answer->rule;
+    }
+    if (count > 1)
+        set(row, "answers", answers);
+    else
+        json_decref(answers);
+    if (rule[0] != '\0')
+        set_text(member(row, "reason"), "rule", rule);
+}
+
 void facts_row_decision(json_t *row, const fattn_decision *decision)
 {
     bool supported = fattn_decision_supported(decision);
-    set(row, "backend", json_string(backend_word(fattn_decision_backend(decision))));
+    facts_row_backend(row, fattn_decision_backend(decision));
     set(row, "supported", json_boolean(supported));
     json_t *engines = json_array();
     for (fattn_mode mode = FATTN_MODE_A; mode <= FATTN_MODE_INSTANT; mode++)
@@ -148,6 +186,7 @@ void facts_row_decision(json_t *row, const fattn_decision *decision)
     set(row, "engines", engines);
     if (!supported)
         decision_reason(row, decision);
+    set_answers(row, decision);
 }
 
 void facts_row_judgement(json_t *row, const char *tensor, const facts_judgement *j, uint64_t bits)

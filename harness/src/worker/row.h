@@ -14,8 +14,11 @@ void facts_row_verdict(json_t *row, facts_verdict verdict);
 void facts_row_reason(json_t *row, const char *reason_class, const char *status, const char *text, const char *remedy);
 /* A failed call: its class and this thread's last error. */
 void facts_row_failure(json_t *row, fattn_status status);
-/* backend, supported, engines, reason with its chain. */
+/* backend, supported, engines, reason with its chain; reason.rule, the first rule that said no or removed an engine; answers[], when more than
+ * one backend was asked. */
 void facts_row_decision(json_t *row, const fattn_decision *decision);
+/* The backend that really answered. */
+void facts_row_backend(json_t *row, fattn_backend backend);
 /* engine, config, workspace_bytes as stated. */
 void facts_row_engine(json_t *row, const fattn_engine *engine);
 /* errors.<tensor>, and padded.<tensor> when there are padded rows. `bits`: hash of the answer's bytes; 0 when there is none. */

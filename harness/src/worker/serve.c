@@ -4,8 +4,11 @@
 #include <time.h>
 
 #include "../case/problem.h"
+#include "../numbers/mod.h"
 #include "dump.h"
+#include "exec.h"
 #include "plans.h"
+#include "policy.h"
 #include "reply.h"
 #include "row.h"
 #include "trial.h"
@@ -15,6 +18,8 @@ typedef struct job {
     facts_worker *worker;
     const facts_request *request;
     facts_problem problem;
+    fattn_score_mod *mod; /* problem.ask.score_mod */
+    int depth;            /* of the policies on this thread */
     fattn_decision *decision;
     double decide_us;
     facts_truth truth; /* made when the first configuration is run */
@@ -68,6 +73,27 @@ static bool resolve(job *j)
     return true;
 }
 
+/* What the case needs of the library before it can be asked: its recording, its policy. */
+static bool furnish(job *j)
+{
+    char error[400] = "";
+    fattn_status status = facts_mod_create(&j->mod, &j->problem);
+    if (status != FATTN_OK) {
+        refuse(j, fattn_status_name(status), fattn_last_error());
+        return false;
+    }
+    j->problem.ask.score_mod = j->mod;
+    if (j->problem.exec >= FACTS_EXEC_GRAPH && j->problem.exec <= FACTS_EXEC_GRAPH_AFTER_DESTROY)
+        j->problem.ask.capture = 1;
+    status = facts_policy_begin(&j->depth, j->worker, j->problem.policy, error);
+    if (status == FATTN_OK)
+        return true;
+    json_t *row = facts_row(j->request->text, status == FATTN_ENVIRONMENT ? FACTS_VERDICT_INCONCLUSIVE : FACTS_VERDICT_UNSUPPORTED);
+    facts_row_reason(row, fattn_status_name(status), NULL, error, NULL);
+    facts_reply_row(j->request->id, row, true, false);
+    return false;
+}
+
 /* The verdict of a call that did not succeed. */
 static facts_verdict verdict_of(fattn_status status)
 {
@@ -91,6 +117,21 @@ static void answer_failure(job *j, fattn_status status)
     facts_reply_row(j->request->id, row, true, false);
 }
 
+/* Says no when the backend that would answer cannot be called the way the case says. */
+static bool refuse_exec(job *j)
+{
+    const char *reason_class;
+    const char *text = facts_exec_refuses(&j->problem, fattn_decision_backend(j->decision), j->worker, &reason_class);
+    if (!text)
+        return false;
+    json_t *row = facts_row(j->request->text, FACTS_VERDICT_UNSUPPORTED);
+    facts_row_decision(row, j->decision);
+    json_object_set_new(row, "supported", json_false());
+    facts_row_reason(row, reason_class, NULL, text, NULL);
+    facts_reply_row(j->request->id, row, true, false);
+    return true;
+}
+
 /* Asks; answers no by itself. */
 static bool decide(job *j)
 {
@@ -106,7 +147,7 @@ static bool decide(job *j)
         return false;
     }
     if (fattn_decision_supported(j->decision))
-        return true;
+        return !refuse_exec(j);
     bool unasked = fattn_decision_reason(j->decision) == FATTN_REASON_ENVIRONMENT;
     json_t *row = facts_row(j->request->text, unasked ? FACTS_VERDICT_INCONCLUSIVE : FACTS_VERDICT_UNSUPPORTED);
     facts_row_decision(row, j->decision);
@@ -180,6 +221,7 @@ static void build_and_run(job *j, json_t *row, const fattn_plan_options *options
     const fattn_engine *engine = fattn_plan_engine(plan);
     if (engine)
         facts_row_engine(row, engine);
+    facts_row_backend(row, fattn_plan_backend(plan));
     json_object_set_new(row, "plan_ms", json_real(fattn_plan_ms(plan)));
     if (loaded)
         json_object_set_new(row, "plan_loaded", json_true());
@@ -256,10 +298,12 @@ static void answer_configurations(job *j)
 
 void facts_serve(facts_worker *worker, const facts_request *request)
 {
-    job j = { .worker = worker, .request = request, .config = -1 };
-    if (resolve(&j) && decide(&j))
+    job j = { .worker = worker, .request = request, .config = -1, .depth = -1 };
+    if (resolve(&j) && furnish(&j) && decide(&j))
         answer_configurations(&j);
     if (j.has_truth)
         facts_truth_destroy(&j.truth);
     fattn_decision_destroy(j.decision);
+    facts_policy_end(j.depth);
+    fattn_score_mod_destroy(j.mod);
 }

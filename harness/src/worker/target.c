@@ -92,10 +92,20 @@ static json_t *open_context(facts_worker *worker, const facts_target_request *re
     return reply;
 }
 
+/* Rules that cannot be read cost the cases that need them, not the target. */
+static void read_errata(facts_worker *worker, const facts_target_request *request)
+{
+    if (!request->errata)
+        snprintf(worker->errata_error, sizeof worker->errata_error, "policy: there is no cases/errata.json");
+    else if (fattn_rules_read(&worker->errata, request->errata) != FATTN_OK)
+        snprintf(worker->errata_error, sizeof worker->errata_error, "policy: cases/errata.json: %.250s", fattn_last_error());
+}
+
 bool facts_target_open(facts_worker *out, const facts_target_request *request, json_t **reply)
 {
     double since = now_ms();
     *out = (facts_worker){ .device = request->device };
+    read_errata(out, request);
     *reply = open_context(out, request);
     if (!*reply && out->device == FACTS_DEVICE_GPU && fattn_stream_create(&out->stream, out->context) != FATTN_OK)
         *reply = failed(fattn_last_error(), "");
@@ -107,6 +117,7 @@ bool facts_target_open(facts_worker *out, const facts_target_request *request, j
 
 void facts_target_close(facts_worker *worker)
 {
+    fattn_rules_destroy(worker->errata);
     if (worker->lost) {
         fattn_context_abandon(worker->context);
     } else if (worker->context) {

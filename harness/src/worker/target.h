@@ -13,6 +13,8 @@ typedef struct facts_worker {
     facts_device device;
     struct CUstream_st *stream; /* NULL where nothing runs */
     bool lost;                  /* a sticky device error: the context is dead */
+    fattn_rules *errata;        /* what policy=guard adds; NULL: none, and errata_error says why */
+    char errata_error[300];
 } facts_worker;
 
 /* Makes the context, asks the control case (bf16, d 128, no mask; not of the cpu), verifies the memory map. Always fills *reply with

@@ -1,0 +1,44 @@
+#include "policy.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { NOTHING_PUSHED = -1 };
+
+fattn_status facts_policy_begin(int *depth, const facts_worker *worker, facts_policy policy, char error[400])
+{
+    static const struct {
+        int32_t order[2], count;
+    } allowed[FACTS_POLICY_COUNT] = {
+        [FACTS_POLICY_CUDNN] = { { FATTN_BACKEND_CUDNN }, 1 },
+        [FACTS_POLICY_MATH] = { { FATTN_BACKEND_MATH }, 1 },
+        [FACTS_POLICY_ANY] = { { FATTN_BACKEND_CUDNN, FATTN_BACKEND_MATH }, 2 },
+        [FACTS_POLICY_GUARD] = { { FATTN_BACKEND_CUDNN, FATTN_BACKEND_MATH }, 2 },
+    };
+    fattn_policy wanted = FATTN_POLICY_INIT;
+    *depth = NOTHING_PUSHED;
+    if (worker->device == FACTS_DEVICE_CPU || policy == FACTS_POLICY_CUDNN) /* what holds without a policy */
+        return FATTN_OK;
+    memcpy(wanted.order, allowed[policy].order, sizeof allowed[policy].order);
+    wanted.order_count = allowed[policy].count;
+    if (policy == FACTS_POLICY_GUARD && !worker->errata) {
+        snprintf(error, 400, "%s", worker->errata_error);
+        return FATTN_ENVIRONMENT;
+    }
+    if (policy == FACTS_POLICY_GUARD) {
+        wanted.rule_count = fattn_rules_count(worker->errata);
+        wanted.rules = wanted.rule_count ? fattn_rules_at(worker->errata, 0) : NULL; /* they lie side by side */
+    }
+    fattn_status status = fattn_policy_push(&wanted, depth);
+    if (status != FATTN_OK) {
+        *depth = NOTHING_PUSHED;
+        snprintf(error, 400, "policy: %.350s", fattn_last_error());
+    }
+    return status;
+}
+
+void facts_policy_end(int depth)
+{
+    if (depth != NOTHING_PUSHED)
+        fattn_policy_pop(depth);
+}
