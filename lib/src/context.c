@@ -106,6 +106,12 @@ static void release_memory(fattn_context *context)
     free(context);
 }
 
+static uint64_t next_id(void)
+{
+    static _Atomic uint64_t last;
+    return ++last;
+}
+
 fattn_status fattn_context_create(fattn_context **out, const fattn_context_options *options)
 {
     fattn_context_options o = FATTN_CONTEXT_OPTIONS_INIT;
@@ -118,6 +124,8 @@ fattn_status fattn_context_create(fattn_context **out, const fattn_context_optio
     if (context == NULL)
         return fattn__fail(FATTN_NO_MEMORY, "no memory for a context");
     pthread_mutex_init(&context->lock, NULL);
+    context->references = 1;
+    context->id = next_id();
     context->kind = (fattn_device_kind)o.device_kind;
     context->threads = o.threads;
     context->info.struct_size = sizeof context->info;
@@ -136,38 +144,63 @@ fattn_status fattn_context_create(fattn_context **out, const fattn_context_optio
 /* ---- end ----------------------------------------------------------------------------------------------------------------------
  */
 
-/* Is the primary context that we retained still there? After a device reset, or while the process exits, what was made in it is
- * gone and may not be touched. */
-static bool is_alive(const fattn_context *context)
+bool fattn__context_alive(const fattn_context *context)
 {
     unsigned flags;
     int active = 0;
     unsigned long long id = 0;
+    if (context->abandoned)
+        return false;
+    if (context->cuda == NULL)
+        return true;
+    /* After a device reset the primary context has another number. */
     return context->cuda->primary_state(context->device, &flags, &active) == 0 && active != 0 &&
            context->cuda->context_id(context->primary, &id) == 0 && id == context->primary_id;
+}
+
+static void close_gpu(fattn_context *context)
+{
+    fattn__cuda_context previous;
+    if (context->handles != NULL && fattn__enter(context, &previous) == FATTN_OK) {
+        fattn__handles_destroy(context->handles, context->api);
+        fattn__leave(context, previous == context->primary ? NULL : previous);
+    }
+    context->cuda->primary_release(context->device);
+}
+
+fattn_context *fattn__context_retain(fattn_context *context)
+{
+    context->references++;
+    return context;
+}
+
+void fattn__context_release(fattn_context *context)
+{
+    if (--context->references > 0)
+        return;
+    if (fattn__context_alive(context)) {
+        if (context->description != NULL)
+            context->api->cudnnBackendDestroyDescriptor(context->description);
+        if (context->cuda != NULL)
+            close_gpu(context);
+    }
+    release_memory(context);
 }
 
 void fattn_context_destroy(fattn_context *context)
 {
     if (context == NULL)
         return;
-    if (context->description != NULL)
-        context->api->cudnnBackendDestroyDescriptor(context->description);
-    if (context->cuda != NULL && is_alive(context)) {
-        fattn__cuda_context previous;
-        if (context->handles != NULL && fattn__enter(context, &previous) == FATTN_OK) {
-            fattn__handles_destroy(context->handles, context->api);
-            fattn__leave(context, previous == context->primary ? NULL : previous);
-        }
-        context->cuda->primary_release(context->device);
-    }
-    release_memory(context);
+    fattn_cache_drop(context);
+    fattn__context_release(context);
 }
 
 void fattn_context_abandon(fattn_context *context)
 {
-    if (context != NULL)
-        release_memory(context);
+    if (context == NULL)
+        return;
+    context->abandoned = true;
+    fattn_context_destroy(context);
 }
 
 fattn_status fattn_context_info_get(const fattn_context *context, fattn_context_info *out)

@@ -1,8 +1,12 @@
-/* One build on one device. What is fixed at creation is read without a lock; the rest has its lock beside it. */
+/* One build on one device. What is fixed at creation is read without a lock; the rest has its lock beside it. The caller holds one reference,
+ * every plan another: what a plan needs lives as long as the plan, in whatever order they are destroyed. */
 #ifndef FATTN_CONTEXT_H
 #define FATTN_CONTEXT_H
 
 #include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
 
 #include "cuda.h"
 #include "cudnn/api.h"
@@ -13,6 +17,9 @@
 #define FATTN__NVRTC_INSIDE 92100
 
 struct fattn_context {
+    _Atomic int references;
+    _Atomic bool abandoned; /* nothing of cuDNN's or the driver's is to be touched any more */
+    uint64_t id;            /* of this context alone, in the whole life of the process; addresses are used again */
     fattn_device_kind kind;
     int threads; /* cpu backend; 0: all */
     fattn_context_info info;
@@ -35,5 +42,12 @@ struct fattn_context {
  * Returns FATTN_OK; FATTN_DEVICE_FAULT. */
 fattn_status fattn__enter(const fattn_context *context, fattn__cuda_context *previous);
 void fattn__leave(const fattn_context *context, fattn__cuda_context previous);
+
+fattn_context *fattn__context_retain(fattn_context *context);
+void fattn__context_release(fattn_context *context);
+
+/* May what was made in this context still be destroyed? Not after fattn_context_abandon, a device reset, or the driver's end at exit: what
+ * cuDNN and the driver made is then gone or must be leaked. */
+bool fattn__context_alive(const fattn_context *context);
 
 #endif

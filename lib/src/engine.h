@@ -3,6 +3,7 @@
 #ifndef FATTN_ENGINE_H
 #define FATTN_ENGINE_H
 
+#include "arguments.h"
 #include "context.h"
 #include "decision.h"
 #include "error.h"
@@ -11,12 +12,15 @@
 struct fattn_plan {
     _Atomic int references; /* 1 for its creator, and 1 for each other holder */
     const struct fattn__engine *engine;
-    fattn_context *context;
-    fattn_problem problem;  /* resolved */
+    fattn_context *context; /* a reference */
+    fattn_problem problem;  /* resolved; with a reference to its score_mod */
     size_t workspace_bytes; /* set by setup; constant from then on */
     fattn_engine config;    /* set by setup: the configuration that was compiled */
     double ms;
     void *state; /* the engine's own */
+    uint64_t id; /* of this plan alone, in the whole life of the process */
+    size_t host_bytes;    /* what it holds on the host, as far as it is known; setup adds what it knows of */
+    fattn__arguments arguments; /* what a call must bring */
 };
 
 /* `problem` is always resolved. Pointers, alignment and the size of the workspace have been checked before `run`. */

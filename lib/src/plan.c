@@ -1,62 +1,148 @@
 /* Plans and calls: what is common to every engine. */
+#include "plan.h"
+
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cudnn/plan.h"
-#include "engine.h"
-#include "layout.h"
 #include "plan_file.h"
+#include "policy.h"
 #include "problem.h"
+#include "score_mod/program.h"
 #include "sized.h"
 
-/* A plan without its engine's part. */
-static fattn_status begin(fattn_plan **out, fattn_context *context, const fattn_problem *problem)
+static uint64_t next_id(void)
 {
-    *out = NULL;
-    fattn_problem resolved;
-    fattn_status st = fattn_problem_resolve(problem, &resolved);
-    if (st != FATTN_OK)
-        return st;
-    const char *missing = fattn__problem_not_implemented(&resolved);
-    if (missing != NULL)
-        return fattn__fail(FATTN_INTERNAL, "not implemented: %s", missing);
+    static _Atomic uint64_t last;
+    return ++last;
+}
+
+/* A plan without its engine's part. `problem` is resolved. */
+static fattn_status begin(fattn_plan **out, fattn_context *context, const fattn_problem *problem, const fattn__engine *engine)
+{
     fattn_plan *plan = calloc(1, sizeof *plan);
+    *out = plan;
     if (plan == NULL)
         return fattn__fail(FATTN_NO_MEMORY, "no memory for a plan");
-    plan->engine = fattn__engine_of(context);
-    plan->context = context;
-    plan->problem = resolved;
-    *out = plan;
+    plan->references = 1;
+    plan->engine = engine;
+    plan->context = fattn__context_retain(context);
+    plan->problem = *problem;
+    fattn__score_mod_retain(problem->score_mod);
+    plan->id = next_id();
+    plan->host_bytes = sizeof *plan;
     return FATTN_OK;
+}
+
+static void release(fattn_plan *plan)
+{
+    fattn__score_mod_release(plan->problem.score_mod);
+    fattn__context_release(plan->context);
+    free(plan);
+}
+
+/* The engine's part is there, or `st` says why not. */
+static fattn_status settle(fattn_plan **out, fattn_plan *plan, fattn_status st)
+{
+    *out = st == FATTN_OK ? plan : NULL;
+    if (st == FATTN_OK)
+        fattn__arguments_of(&plan->arguments, &plan->problem, plan->workspace_bytes);
+    else
+        release(plan);
+    return st;
+}
+
+fattn_status fattn__plan_resolve(fattn_problem *out, const fattn_problem *problem)
+{
+    fattn_status st = fattn_problem_resolve(problem, out);
+    const char *missing = st == FATTN_OK ? fattn__problem_not_implemented(out) : NULL;
+    if (missing != NULL)
+        return fattn__fail(FATTN_INTERNAL, "not implemented: %s", missing);
+    return st;
+}
+
+fattn_status fattn__plan_options_read(fattn_plan_options *out, const fattn_plan_options *given)
+{
+    *out = (fattn_plan_options)FATTN_PLAN_OPTIONS_INIT;
+    if (given != NULL && (!fattn__read_sized(out, sizeof *out, given) || out->reserved != 0))
+        return fattn__fail(FATTN_BAD_PROBLEM, "fattn_plan_options: struct_size is wrong or an unknown field is set");
+    if (out->engine < FATTN_ENGINE_AUTO || out->config < FATTN_ENGINE_AUTO)
+        return fattn__fail(FATTN_BAD_PROBLEM, "fattn_plan_options: engine and config must not be below -1");
+    return FATTN_OK;
+}
+
+/* ---- along the policy's order ---------------------------------------------------------------------------------------------------
+ */
+
+static fattn_status build_with(fattn_plan **out, fattn_context *context, const fattn_problem *resolved, fattn_backend backend,
+                               const fattn_plan_options *options)
+{
+    fattn_plan *plan;
+    const fattn__engine *engine = fattn__engine_for(context, backend);
+    *out = NULL;
+    if (engine == NULL)
+        return fattn__fail(FATTN_UNSUPPORTED, "the context's device has no such backend");
+    /* The cudnn engine asks by itself: its own refusal comes before most rules. */
+    const fattn_rule *rule = engine != &fattn__cudnn_engine ? fattn__policy_denies(context, resolved, backend) : NULL;
+    if (rule != NULL)
+        return fattn__fail(FATTN_POLICY, "%s: the rule %s denies it: %s", engine->name, rule->name, rule->why);
+    fattn_status st = begin(&plan, context, resolved, engine);
+    return st == FATTN_OK ? settle(out, plan, engine->setup(plan, options)) : st;
+}
+
+/* What another backend does not make better. */
+static bool is_final(fattn_status st)
+{
+    return st == FATTN_OK || st == FATTN_NO_MEMORY || st == FATTN_DEVICE_FAULT;
+}
+
+fattn_status fattn__plan_build(fattn_plan **out, fattn_context *context, const fattn_problem *resolved,
+                               const fattn_plan_options *options)
+{
+    int32_t order[FATTN_BACKEND_COUNT];
+    const int count = fattn__policy_order(context, order);
+    fattn_status first = build_with(out, context, resolved, (fattn_backend)order[0], options), st = first;
+    char why[1024];
+    snprintf(why, sizeof why, "%s", fattn_last_error());
+    for (int i = 1; i < count && !is_final(st); i++)
+        st = build_with(out, context, resolved, (fattn_backend)order[i], options);
+    if (is_final(st))
+        return st;
+    return fattn__fail(first, "%s", why);
 }
 
 fattn_status fattn_plan_create(fattn_plan **out, fattn_context *context, const fattn_problem *problem,
                                const fattn_plan_options *options)
 {
-    fattn_plan_options o = FATTN_PLAN_OPTIONS_INIT;
-    fattn_plan *plan;
+    fattn_plan_options o;
+    fattn_problem resolved;
     *out = NULL;
-    if (options != NULL && (!fattn__read_sized(&o, sizeof o, options) || o.reserved != 0))
-        return fattn__fail(FATTN_BAD_PROBLEM, "fattn_plan_options: struct_size is wrong or an unknown field is set");
-    if (o.engine < FATTN_ENGINE_AUTO || o.config < FATTN_ENGINE_AUTO)
-        return fattn__fail(FATTN_BAD_PROBLEM, "fattn_plan_options: engine and config must not be below -1");
-    fattn_status st = begin(&plan, context, problem);
-    if (st != FATTN_OK)
-        return st;
-    st = plan->engine->setup(plan, &o);
+    fattn_status st = fattn__plan_options_read(&o, options);
     if (st == FATTN_OK)
-        *out = plan;
-    else
-        free(plan);
-    return st;
+        st = fattn__plan_resolve(&resolved, problem);
+    return st == FATTN_OK ? fattn__plan_build(out, context, &resolved, &o) : st;
+}
+
+fattn_plan *fattn__plan_retain(fattn_plan *plan)
+{
+    plan->references++;
+    return plan;
 }
 
 void fattn_plan_destroy(fattn_plan *plan)
 {
-    if (plan == NULL)
+    if (plan == NULL || --plan->references > 0)
         return;
     plan->engine->done(plan);
-    free(plan);
+    release(plan);
+}
+
+fattn_backend fattn_plan_backend(const fattn_plan *plan)
+{
+    return plan->engine == &fattn__cudnn_engine  ? FATTN_BACKEND_CUDNN
+           : plan->engine == &fattn__math_engine ? FATTN_BACKEND_MATH
+                                                 : FATTN_BACKEND_CPU;
 }
 
 size_t fattn_plan_workspace_bytes(const fattn_plan *plan)
@@ -74,12 +160,31 @@ double fattn_plan_ms(const fattn_plan *plan)
     return plan->ms;
 }
 
+/* What the problem's pass does not read is taken from the plan's, so that it cannot tell them apart. */
+static void overlook_unread(fattn_problem *p, const fattn_problem *plan)
+{
+#define OVERLOOK(symbol, name)                                                                                                     \
+    if (!fattn__problem_shape(p, FATTN__ROLE_##symbol).used)                                                                       \
+        memcpy(p->name##_strides, plan->name##_strides, sizeof p->name##_strides);
+    FATTN__ROLE_LIST(OVERLOOK)
+#undef OVERLOOK
+    if (p->pass == FATTN_FORWARD) {
+        p->grad_dtype = plan->grad_dtype;
+        p->training = plan->training; /* it has become a bit of outputs */
+    }
+}
+
 bool fattn_plan_covers(const fattn_plan *plan, const fattn_problem *problem)
 {
     fattn_problem resolved;
-    if (fattn_problem_resolve(problem, &resolved) != FATTN_OK)
+    if (fattn_problem_resolve(problem, &resolved) != FATTN_OK || resolved.pass != plan->problem.pass)
         return false;
-    resolved.capture = plan->problem.capture; /* the one field that no graph bakes in */
+    overlook_unread(&resolved, &plan->problem);
+    resolved.capture = plan->problem.capture;
+    if (!resolved.deterministic) { /* what repeats may be used where nobody asked for it */
+        resolved.deterministic = plan->problem.deterministic;
+        resolved.determinism = plan->problem.determinism;
+    }
     return fattn__problem_same(&plan->problem, &resolved);
 }
 
@@ -130,8 +235,11 @@ fattn_status fattn_plan_load(fattn_plan **out, fattn_context *context, const fat
     fattn__plan_header header;
     const char *payload;
     fattn_plan *plan;
+    fattn_problem resolved;
     *out = NULL;
-    fattn_status st = begin(&plan, context, problem);
+    fattn_status st = fattn__plan_resolve(&resolved, problem);
+    if (st == FATTN_OK)
+        st = begin(&plan, context, &resolved, fattn__engine_of(context));
     if (st != FATTN_OK)
         return st;
     if (plan->engine != &fattn__cudnn_engine)
@@ -144,78 +252,23 @@ fattn_status fattn_plan_load(fattn_plan **out, fattn_context *context, const fat
         plan->config = header.config;
         st = fattn__cudnn_read(plan, payload, (size_t)header.payload_bytes, header.bindings);
     }
-    if (st == FATTN_OK)
-        *out = plan;
-    else
-        free(plan);
-    return st;
+    return settle(out, plan, st);
 }
 
 /* ---- call ---------------------------------------------------------------------------------------------------------------------
  */
 
-/* The addresses that a problem needs. X(field, when) */
-#define NEEDED_LIST(X)                                                                                                             \
-    X(q, true)                                                                                                                     \
-    X(k, true)                                                                                                                     \
-    X(v, true)                                                                                                                     \
-    X(o, true)                                                                                                                     \
-    X(stats, p->pass == FATTN_BACKWARD || (p->outputs & FATTN_WANT_STATS) != 0)                                                    \
-    X(max, p->pass == FATTN_FORWARD && (p->outputs & FATTN_WANT_MAX) != 0)                                                         \
-    X(sum_exp, p->pass == FATTN_FORWARD && (p->outputs & FATTN_WANT_SUM_EXP) != 0)                                                 \
-    X(seq_len_q, p->padding != 0)                                                                                                  \
-    X(seq_len_kv, p->padding != 0)                                                                                                 \
-    X(d_o, p->pass == FATTN_BACKWARD)                                                                                              \
-    X(dq, p->pass == FATTN_BACKWARD)                                                                                               \
-    X(dk, p->pass == FATTN_BACKWARD)                                                                                               \
-    X(dv, p->pass == FATTN_BACKWARD)                                                                                               \
-    X(workspace, plan->workspace_bytes > 0)
-
-/* NULL is refused always; the rest unless the guards are off. */
-static fattn_status check_address(const fattn_plan *plan, const char *name, const void *address)
-{
-    if (address == NULL)
-        return fattn__fail(FATTN_BAD_PROBLEM, "%s is NULL", name);
-    if (plan->problem.guards_off)
-        return FATTN_OK;
-    if (!fattn__pointer_aligned(address))
-        return fattn__fail(FATTN_BAD_PROBLEM, "%s is not aligned to 16 bytes: its address is %u past a multiple", name,
-                           (unsigned)((uintptr_t)address % 16));
-    const fattn__cuda *cuda = plan->context->cuda;
-    if (cuda != NULL) {
-        int ordinal = -1;
-        if (cuda->pointer_attribute(&ordinal, CU_POINTER_DEVICE_ORDINAL, (fattn__device_address)(uintptr_t)address) != 0 ||
-            ordinal != plan->context->device)
-            return fattn__fail(FATTN_BAD_PROBLEM, "%s is not an address of the plan's GPU", name);
-    }
-    return FATTN_OK;
-}
-
-static fattn_status check_tensors(const fattn_plan *plan, const fattn_tensors *t)
-{
-    const fattn_problem *p = &plan->problem;
-    fattn_status st = FATTN_OK;
-#define AS_CHECK(field, when)                                                                                                      \
-    if (st == FATTN_OK && (when))                                                                                                  \
-        st = check_address(plan, #field, t->field);
-    NEEDED_LIST(AS_CHECK)
-#undef AS_CHECK
-    if (st == FATTN_OK && t->workspace_bytes < plan->workspace_bytes)
-        st = fattn__fail(FATTN_BAD_PROBLEM, "the workspace has %zu bytes, the plan needs %zu", t->workspace_bytes,
-                         plan->workspace_bytes);
-    return st;
-}
-
 fattn_status fattn__check_call(const fattn_plan *plan, fattn_pass pass, const fattn_tensors *tensors, fattn_tensors *out)
 {
+    const fattn_context *context = plan->context;
     *out = (fattn_tensors)FATTN_TENSORS_INIT;
     if (plan->problem.pass != (int32_t)pass)
         return fattn__fail(FATTN_BAD_PROBLEM, "the plan is for the %s pass", pass == FATTN_FORWARD ? "backward" : "forward");
     if (tensors == NULL || !fattn__read_sized(out, sizeof *out, tensors))
         return fattn__fail(FATTN_BAD_PROBLEM, "fattn_tensors: struct_size is wrong or an unknown field is set");
-    if (plan->context->kind == FATTN_DEVICE_DESCRIBED)
+    if (context->kind == FATTN_DEVICE_DESCRIBED)
         return fattn__fail(FATTN_UNSUPPORTED, "a described device runs nothing: save the plan and load it on a GPU");
-    return check_tensors(plan, out);
+    return fattn__arguments_check(&plan->arguments, out, plan->problem.guards_off != 0, context->cuda, context->device);
 }
 
 static fattn_status call(const fattn_plan *plan, fattn_pass pass, const fattn_tensors *tensors, struct CUstream_st *stream)

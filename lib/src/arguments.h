@@ -1,0 +1,56 @@
+/* What a call of a plan must bring: every address that the problem needs, with the memory that lies behind it. Worked out once, when the plan
+ * is made, so that checking a call is one walk over a short list. */
+#ifndef FATTN_ARGUMENTS_H
+#define FATTN_ARGUMENTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "fattn/fattn.h"
+
+struct fattn__cuda;
+
+/* Where the bytes of a tensor lie, from its address on: rows of `row` bytes, repeated over the axes. Axes that continue a row have been made
+ * part of it, so that a dense tensor is one row. */
+typedef struct fattn__footprint {
+    int64_t span; /* from the first byte to the last, both included; INT64_MAX: more than that */
+    int64_t row;
+    int32_t rank;
+    int32_t reserved;
+    struct {
+        int64_t count, stride; /* stride in bytes, not 0 */
+    } axis[4];                 /* from the smallest stride on */
+} fattn__footprint;
+
+void fattn__footprint_of(fattn__footprint *out, const int64_t dim[4], const int64_t strides[4], int64_t element_bytes);
+/* Do two tensors share a byte, the second lying `distance` bytes behind the first? Interleaved tensors (packed layouts) do not. An arrangement
+ * too tangled to be searched counts as not shared. */
+bool fattn__footprints_meet(const fattn__footprint *a, const fattn__footprint *b, int64_t distance);
+
+typedef struct fattn__argument {
+    const char *name;
+    int32_t offset; /* in fattn_tensors, of the address or of the list */
+    int32_t place;  /* in the list; -1: the address itself */
+    bool written;
+    fattn__footprint footprint;
+} fattn__argument;
+
+#define FATTN__MAX_ARGUMENTS 40
+
+typedef struct fattn__arguments {
+    int32_t count;
+    int32_t workspace;      /* its place in `at`; -1: none is needed */
+    size_t workspace_bytes;
+    fattn__argument at[FATTN__MAX_ARGUMENTS];
+} fattn__arguments;
+
+void fattn__arguments_of(fattn__arguments *out, const fattn_problem *resolved, size_t workspace_bytes);
+
+/* NULL is refused always. Unless `trusting` (the problem's guards are off), so are an address that is not 16-byte aligned, one that is not of
+ * `device` (with `cuda`), and an output or workspace that shares a byte with anything else.
+ * Returns  FATTN_OK; FATTN_BAD_PROBLEM (the argument in the message). */
+fattn_status fattn__arguments_check(const fattn__arguments *arguments, const fattn_tensors *tensors, bool trusting,
+                                    const struct fattn__cuda *cuda, int device);
+
+#endif
