@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "../error.h"
-#include "../layout.h"
 
 enum { FIRST_UID = 100, ALIGNMENT = 16 };
 
@@ -223,20 +222,12 @@ fattn__desc fattn__scratch(fattn__graph *g, int data_type, const int64_t dim[4],
     return tensor(g, data_type, dim, strides, false, false);
 }
 
-fattn__desc fattn__summed(fattn__graph *g, fattn__slot slot, int32_t dtype, const int64_t dim[4], int32_t out_dtype,
-                          const int64_t out_strides[4])
+void fattn__sum_later(fattn__graph *g, const fattn__graph_sum *sum)
 {
-    fattn__graph_sum sum = { .dtype = dtype, .out_dtype = out_dtype, .slot = (int32_t)slot, .offset = g->scratch_bytes };
-    memcpy(sum.dim, dim, sizeof sum.dim);
-    memcpy(sum.out_strides, out_strides, sizeof sum.out_strides);
-    fattn__dense_strides(dim, "bshd", sum.strides);
-    const fattn__desc desc = fattn__scratch(g, fattn__data_type(dtype), dim, sum.strides);
-    if (desc != NULL && g->sum_count == FATTN__MAX_SUMS)
+    if (g->sum_count == FATTN__MAX_SUMS)
         fattn__graph_refuse(g, FATTN_INTERNAL, "the graph sums more than %d gradients", FATTN__MAX_SUMS);
-    if (g->status != FATTN_OK)
-        return NULL;
-    g->sums[g->sum_count++] = sum;
-    return desc;
+    if (g->status == FATTN_OK)
+        g->sums[g->sum_count++] = *sum;
 }
 
 static fattn__desc value(fattn__graph *g, int data_type)

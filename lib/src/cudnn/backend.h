@@ -108,10 +108,8 @@ fattn__desc fattn__tensor(fattn__graph *g, fattn__slot slot, int data_type, cons
 fattn__desc fattn__virtual(fattn__graph *g, int data_type, const int64_t dim[4], const int64_t strides[4]);
 /* A real tensor in our own workspace; its bytes are reserved after those of the scratch tensors made before it. */
 fattn__desc fattn__scratch(fattn__graph *g, int data_type, const int64_t dim[4], const int64_t strides[4]);
-/* A tensor of our own workspace, dense b,h,s,d, whose sum goes to a tensor of the call when cuDNN is done. `out_strides` are 0 where it is
- * summed; dtypes are fattn_dtype. */
-fattn__desc fattn__summed(fattn__graph *g, fattn__slot slot, int32_t dtype, const int64_t dim[4], int32_t out_dtype,
-                          const int64_t out_strides[4]);
+/* What was written to a scratch tensor (sum->offset) is summed into a tensor of the call when cuDNN is done. */
+void fattn__sum_later(fattn__graph *g, const fattn__graph_sum *sum);
 /* [1,1,1,1], passed by value. */
 fattn__desc fattn__value_f32(fattn__graph *g, float value);
 fattn__desc fattn__value_i32(fattn__graph *g, int32_t value);

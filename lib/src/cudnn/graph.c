@@ -1,5 +1,7 @@
 #include "graph.h"
 
+#include <string.h>
+
 /* What the expanded spelling is known to write beside O. Other choices are accepted and run, and leave Max and Sum_exp as they
  * were. */
 static bool expanded_writes(uint32_t outputs)
@@ -57,7 +59,13 @@ fattn__desc fattn__chain_gradient(const fattn__chain *c, fattn__role gradient, f
     if (!fattn__problem_sums(c->problem, gradient, NULL))
         return fattn__chain_tensor(c, gradient);
     const fattn__shape out = fattn__problem_shape(c->problem, gradient), full = fattn__problem_shape(c->problem, input);
-    return fattn__summed(c->g, slot_of(gradient), out.dtype, full.dim, out.dtype, out.strides);
+    fattn__graph_sum sum = { .slot = (int32_t)slot_of(gradient), .dtype = out.dtype, .out_dtype = out.dtype, .offset = c->g->scratch_bytes };
+    memcpy(sum.dim, full.dim, sizeof sum.dim);
+    memcpy(sum.out_strides, out.strides, sizeof sum.out_strides);
+    fattn__dense_strides(sum.dim, "bshd", sum.strides);
+    const fattn__desc each = fattn__scratch(c->g, fattn__data_type(sum.dtype), sum.dim, sum.strides);
+    fattn__sum_later(c->g, &sum);
+    return each;
 }
 
 fattn__desc fattn__chain_transposed(const fattn__chain *c, fattn__role role)

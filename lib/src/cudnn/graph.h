@@ -7,6 +7,7 @@
 #ifndef FATTN_CUDNN_GRAPH_H
 #define FATTN_CUDNN_GRAPH_H
 
+#include "../layout.h"
 #include "backend.h"
 #include "problem.h"
 
@@ -38,7 +39,8 @@ fattn__desc fattn__chain_scaled(const fattn__chain *c, fattn__desc x); /* times 
 
 /* graph_bias.c: without a bias x comes back as it is. */
 fattn__desc fattn__chain_bias(const fattn__chain *c, fattn__desc x);
-void fattn__chain_bias_gradient(const fattn__chain *c, fattn__desc d_s); /* d_s: before the attention scale */
+/* The gradients of the bias and of the score_mod's tensors that the problem asks for; d_s: before the score_mod's gradient and the scale. */
+void fattn__chain_added_gradients(const fattn__chain *c, fattn__desc d_s);
 
 /* graph_mod.c: the score_mod on the scaled score, and d(loss)/d(scaled score) from d(loss)/d(modified score). Without one x, or d_s, comes
  * back as it is. What cuDNN has no spelling for is refused. */

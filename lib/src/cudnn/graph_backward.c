@@ -83,7 +83,7 @@ static fattn__desc score_gradient(const fattn__chain *c, fattn__desc p, fattn__d
     fattn__op_matmul(c->g, &(fattn__matmul){ .a = d_o, .b = v_transposed, .c = product, .m = c->seq_len_q, .n = c->seq_len_kv });
     fattn__desc x = fattn__chain_binary(c, DNN_POINTWISE_SUB, product, sums, DNN_DATA_FLOAT);
     x = fattn__chain_binary(c, DNN_POINTWISE_MUL, x, p, DNN_DATA_FLOAT);
-    fattn__chain_bias_gradient(c, x);
+    fattn__chain_added_gradients(c, x);
     x = fattn__chain_mod_gradient(c, scaled, x);
     return fattn__chain_scaled(c, x);
 }
