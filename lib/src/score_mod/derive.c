@@ -10,12 +10,14 @@
 
 #include "score_mod.h"
 
+enum { UNBOUNDED = 120 }; /* fp32 ends at 2^128 */
+
 typedef struct sweep {
     fattn__mod_builder *b;
     int slope[FATTN__MOD_MAX_NODES];   /* place of d(loss)/d(node); -1: nothing reached it */
     bool routed[FATTN__MOD_MAX_NODES]; /* it may be 0 because a select went the other way */
     bool active[FATTN__MOD_MAX_NODES]; /* depends on the score or on a tensor */
-    bool finite[FATTN__MOD_MAX_NODES]; /* for every finite score */
+    int bound[FATTN__MOD_MAX_NODES];   /* see bound_of */
     bool steep;                        /* some slope may be infinite */
 } sweep;
 
@@ -70,7 +72,7 @@ static int square(sweep *s, int x)
     return make(s, FATTN_MOD_MUL, x, x);
 }
 
-/* The slopes that stay finite wherever the value is. False: not one of these. */
+/* The slopes that stay finite wherever the input is. False: not one of these. */
 static bool unary_smooth(sweep *s, int at, const fattn__mod_node *n)
 {
     const int g = s->slope[at], x = n->a, one = number(s, 1);
@@ -95,7 +97,7 @@ static bool unary_smooth(sweep *s, int at, const fattn__mod_node *n)
     default:
         return false;
     }
-    give(s, x, make(s, FATTN_MOD_MUL, g, d), s->routed[at]);
+    give_factor(s, x, at, FATTN_MOD_MUL, d, s->bound[x] < UNBOUNDED);
     return true;
 }
 
@@ -202,8 +204,8 @@ static void binary(sweep *s, int at, const fattn__mod_node *n)
             give(s, y, make(s, FATTN_MOD_NEG, g, 0), s->routed[at]);
         break;
     case FATTN_MOD_MUL:
-        give_factor(s, x, at, FATTN_MOD_MUL, y, s->finite[y]);
-        give_factor(s, y, at, FATTN_MOD_MUL, x, s->finite[x]);
+        give_factor(s, x, at, FATTN_MOD_MUL, y, s->bound[y] < UNBOUNDED);
+        give_factor(s, y, at, FATTN_MOD_MUL, x, s->bound[x] < UNBOUNDED);
         break;
     case FATTN_MOD_DIV:
         give_factor(s, x, at, FATTN_MOD_DIV, y, s->b->at[y].op == FATTN__MOD_CONSTANT && s->b->at[y].constant != 0.0f);
@@ -220,31 +222,42 @@ static void binary(sweep *s, int at, const fattn__mod_node *n)
     }
 }
 
-/* Indices, numbers of a sane size, their sums, and what saturates. Products only with what is at most 1, or with a number. */
-static bool is_finite(const sweep *s, const fattn__mod_node *n)
+/* log2 of an upper bound of the size, and proof that it is no NaN, for scores below 2^40; UNBOUNDED: cannot say. */
+static int bound_of(const sweep *s, const fattn__mod_node *n)
 {
+    const int x = s->bound[n->a], y = s->bound[n->b], z = s->bound[n->c], one_more = (x > y ? x : y) + 1;
     switch (n->op) {
     case FATTN__MOD_SCORE:
+        return 40;
     case FATTN__MOD_INDEX:
-    case FATTN_MOD_TANH:
-    case FATTN_MOD_SIGMOID:
-    case FATTN_MOD_ERF:
-        return true;
+        return 31;
     case FATTN__MOD_CONSTANT:
-        return fabsf(n->constant) <= 0x1p40f;
+        return n->constant == 0.0f ? 0 : isinf(n->constant) ? UNBOUNDED : ilogbf(n->constant) + 1;
     case FATTN_MOD_NEG:
     case FATTN_MOD_ABS:
     case FATTN_MOD_RELU:
-        return s->finite[n->a];
+        return x;
+    case FATTN_MOD_CEIL:
+    case FATTN_MOD_FLOOR:
+    case FATTN_MOD_SOFTPLUS:
+        return x >= UNBOUNDED ? UNBOUNDED : (x > 0 ? x : 0) + 1;
     case FATTN_MOD_ADD:
     case FATTN_MOD_SUB:
     case FATTN_MOD_MAX:
     case FATTN_MOD_MIN:
-        return s->finite[n->a] && s->finite[n->b];
+        return one_more;
     case FATTN_MOD_MUL:
-        return s->finite[n->a] && s->b->at[n->b].op == FATTN__MOD_CONSTANT && fabsf(s->b->at[n->b].constant) <= 1024.0f;
+        return x + y;
+    case FATTN_MOD_DIV:
+        return s->b->at[n->b].op == FATTN__MOD_CONSTANT && s->b->at[n->b].constant != 0.0f ? x - y + 1 : UNBOUNDED;
+    case FATTN_MOD_TANH:
+    case FATTN_MOD_SIGMOID:
+    case FATTN_MOD_ERF:
+        return x >= UNBOUNDED ? UNBOUNDED : 0;
+    case FATTN_MOD_SELECT:
+        return y > z ? y : z;
     default:
-        return fattn__mod_is_condition(n->op);
+        return fattn__mod_is_condition(n->op) ? 0 : UNBOUNDED;
     }
 }
 
@@ -256,7 +269,8 @@ static void find_active(sweep *s, const fattn__mod_program *p)
         s->active[i] = p->at[i].op == FATTN__MOD_SCORE || p->at[i].op == FATTN__MOD_TENSOR;
         for (int k = 0; k < inputs; k++)
             s->active[i] = s->active[i] || s->active[at[k]];
-        s->finite[i] = is_finite(s, &p->at[i]);
+        const int bound = bound_of(s, &p->at[i]);
+        s->bound[i] = bound < UNBOUNDED ? bound : UNBOUNDED;
     }
 }
 
