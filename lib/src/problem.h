@@ -25,6 +25,7 @@ typedef struct fattn__shape {
     bool written; /* this pass writes it */
 } fattn__shape;
 
+int64_t *fattn__problem_strides(fattn_problem *p, fattn__role which); /* the field */
 fattn__shape fattn__problem_shape(const fattn_problem *resolved, fattn__role which);
 /* A gradient before it is summed over what its input broadcasts: the extents of the input. `summed`, when not NULL, says for b,h,s,d where
  * it is. Returns whether anything is summed. */
