@@ -1,5 +1,6 @@
 /* The backward pass: D_i = sum_c dO O, P_ij = exp(s_ij - Stats_i) from the Stats that are given, dP_ij = dO_i . v_j,
- * dS = P (dP - D); dQ = scale dS K, dK = scale dS^T Q, dV = P^T dO. */
+ * dX = P (dP - D), dS = slope dX where the score is modified (x = modify(s) + bias); dBias = sums of dX; dQ = scale dS K, dK =
+ * scale dS^T Q, dV = P^T dO. */
 #include "backward.h"
 
 #include <errno.h>
@@ -13,6 +14,19 @@ int64_t fref__cut(const fref__part *parts, size_t count, double *base)
         used += parts[n].size;
     }
     return used;
+}
+
+/* One piece of memory for the four sums, zero. */
+static bool start_bias(fref__backward *x)
+{
+    const int64_t *dim = x->out->dbias_dim;
+    if (!x->out->dbias && !x->out->dbias_sigma && !x->out->dbias_bound)
+        return true;
+    size_t count = (size_t)(dim[0] * dim[1] * dim[2] * dim[3]);
+    x->bias_sums[0] = calloc(4 * count + 1, sizeof *x->bias_sums[0]);
+    for (size_t n = 1; n < 4 && x->bias_sums[0]; n++)
+        x->bias_sums[n] = x->bias_sums[0] + n * count;
+    return x->bias_sums[0] != NULL;
 }
 
 int fref_backward(const fref_problem *problem, const fref_tensor *q, const fref_tensor *k, const fref_tensor *v,
@@ -32,14 +46,20 @@ int fref_backward(const fref_problem *problem, const fref_tensor *q, const fref_
                          .in = fref__precision_of(rounding->in),
                          .to = fref__precision_of(rounding->out),
                          .facts = calloc(rows ? rows : 1, sizeof *x.facts),
-                         .judged = out->dk_sigma || out->dk_bound || out->dv_sigma || out->dv_bound };
-    int status = x.facts ? 0 : ENOMEM;
+                         .judged = out->dk_sigma || out->dk_bound || out->dv_sigma || out->dv_bound,
+                         .scored = fref__is_scored(problem) };
+    int status = x.facts && start_bias(&x) ? 0 : ENOMEM;
     for (int64_t first = 0; first < shape.units && status == 0; first += slab.capacity) {
         fref__slab_load(&slab, &shape, &inputs, first);
         status = fref__backward_rows(&x, &slab);
         if (status == 0)
             status = fref__backward_keys(&x, &slab);
+        if (status == 0 && x.bias_sums[0])
+            status = fref__backward_bias(&x, &slab);
     }
+    if (status == 0 && x.bias_sums[0])
+        fref__backward_bias_write(&x);
+    free(x.bias_sums[0]);
     free(x.facts);
     fref__slab_destroy(&slab);
     return status;

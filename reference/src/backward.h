@@ -1,23 +1,23 @@
-/* What the two halves of the backward pass share: backward_rows.c makes dQ, backward_keys.c makes dK and dV. */
+/* What the parts of the backward pass share: backward_rows.c makes dQ, backward_keys.c dK and dV, backward_bias.c dBias. */
 #ifndef FREF_BACKWARD_H
 #define FREF_BACKWARD_H
 
 #include <math.h>
 
-#include "slab.h"
+#include "score.h"
 
-#define E32 0x1p-23
 #define THIRD (1.0 / 3.0)
 /* A probability below this may be flushed to zero by fp32 arithmetic. */
 #define FREF__P_FLUSHED 0x1.125fbee250664p-126 /* 2^-125.9 */
 
 /* What one row brings to every gradient. */
 typedef struct fref__row_facts {
-    double delta;  /* D_i = sum_c dO O */
-    double es, ew; /* a logit's error, rms and worst */
-    double ep, ez; /* an error of dO . v, rms and worst */
-    double edelta; /* an error of D_i, the same for all keys */
-    double eo;     /* the same, when the O that the engine read is not at hand */
+    double delta;          /* D_i = sum_c dO O */
+    double es, ew;         /* a score's error, rms and worst */
+    double es_raw, ew_raw; /* of the score before it is modified, where the slope is taken */
+    double ep, ez;         /* an error of dO . v, rms and worst */
+    double edelta;         /* an error of D_i, the same for all keys */
+    double eo;             /* the same, when the O that the engine read is not at hand */
 } fref__row_facts;
 
 typedef struct fref__backward {
@@ -28,6 +28,8 @@ typedef struct fref__backward {
     fref__precision in, to;
     fref__row_facts *facts; /* [unit, span, rows] of the slab */
     bool judged;            /* a sigma or bound of dK or dV is wanted */
+    bool scored;            /* a modification or a bias */
+    double *bias_sums[4];   /* dBias so far: value, magnitude, variance, bound; [dbias_dim]; NULL: not wanted */
 } fref__backward;
 
 /* Sums over keys (dQ) or rows (dK, dV) before they are scaled; what each means is said above the code that fills them. */
@@ -51,6 +53,10 @@ static inline double fref__floor_of_ds(const fref__backward *x)
 int fref__backward_rows(const fref__backward *x, const fref__slab *slab);
 /* Writes dK and dV, from the facts. Returns 0 or ENOMEM. */
 int fref__backward_keys(const fref__backward *x, const fref__slab *slab);
+
+/* Adds the slab's part to dBias, from the facts; the last call of all writes it out. Returns 0 or ENOMEM. */
+int fref__backward_bias(const fref__backward *x, const fref__slab *slab);
+void fref__backward_bias_write(const fref__backward *x);
 
 /* A piece of scratch memory. */
 typedef struct fref__part {

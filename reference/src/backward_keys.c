@@ -2,8 +2,8 @@
  *
  * Per query head, with er^2 and ebig the weights of backward_rows.c (w2 and w1 there) and u, eta of the cast of dS or P:
  *
- *   dK   variance = scale^2 sum_i (er^2 + P^2 eD^2) q^2 + FK^2 + ak^2
- *        bound    = scale sum_i (ebig + P eD) |q| + ak sqrt(s_q/16)
+ *   dK   variance = scale^2 sum_i (er^2 + (g P)^2 eD^2) q^2 + FK^2 + ak^2          g the slope of the score modification
+ *        bound    = scale sum_i (ebig + |g| P eD) |q| + ak sqrt(s_q/16)
  *   dV   variance = sum_i (THIRD (u P)^2 + (es P)^2 + THIRD eta^2) dO^2 + FV^2 + av^2
  *        bound    = sum_i (u P + ew P + eta) |dO| + av sqrt(s_q/16)
  *   FK, FV: what may be flushed      ak, av = e32 sqrt(s_q/16) (scale sum_i |dS| |q|, or sum_i P |dO|)
@@ -34,7 +34,8 @@ typedef struct total {
 } total;
 
 typedef struct scratch {
-    double *s, *dp; /* [ROWS, KEYS + a panel] */
+    double *s, *dp;                                 /* [ROWS, KEYS + a panel] */
+    double *slope, *curvature, *slope_extra, *bias; /* one row of a tile; score.h */
     weights k, v;
     fref__sums sums_k, sums_v; /* of one query head, [KEYS, ld] */
     total total_k, total_v;    /* of the group, [KEYS, ld] */
@@ -46,6 +47,10 @@ static int64_t cut_scratch(scratch *t, double *base, const fref__shape *s)
     const fref__part parts[] = {
         { &t->s, ROWS * (KEYS + FREF__LANES) },
         { &t->dp, ROWS * (KEYS + FREF__LANES) },
+        { &t->slope, KEYS },
+        { &t->curvature, KEYS },
+        { &t->slope_extra, KEYS },
+        { &t->bias, KEYS },
         { &t->k.value, tile },
         { &t->k.magnitude, tile },
         { &t->k.variance, tile },
@@ -81,8 +86,8 @@ typedef struct flushes {
     bool k, v;
 } flushes;
 
-/* One row against `keys`; s and dp hold (logit before scaling) and dO.v from keys.first on. */
-static flushes weigh_row(const fref__backward *x, scratch *t, int64_t r, const fref__head *head, int64_t i, const double *s,
+/* One row against `keys`; s and dp hold the logit before scaling, which becomes the score, and dO.v from keys.first on. */
+static flushes weigh_row(const fref__backward *x, scratch *t, int64_t r, const fref__head *head, int64_t i, double *s,
                          const double *dp, fref__range keys)
 {
     const fref__row_facts *f = &x->facts[head->slot * x->shape->problem->rows + i];
@@ -98,14 +103,31 @@ static flushes weigh_row(const fref__backward *x, scratch *t, int64_t r, const f
     double variance_cast = THIRD * u * u + f->es * f->es, variance_p = f->ep * f->ep + variance_delta;
     double variance_floor_k = THIRD * floor * floor, variance_floor_v = THIRD * eta * eta;
     flushes any = { false, false };
+    for (int64_t j = first; j < last; j++)
+        s[j - keys.first] *= scale;
+    if (x->scored && first < last) {
+        const fref__score_arrays arrays = { t->slope, t->curvature, t->slope_extra, NULL, NULL };
+        fref__score(s + (first - keys.first), &arrays, t->bias, x->shape->problem, x->rounding->eps_mod,
+                    (int64_t[]){ head->b, head->h, i, first }, last - first);
+    }
     for (int64_t j = first; j < last; j++) {
         int64_t c = j - keys.first, at = r * KEYS + c;
-        double p = exp(s[c] * scale - head->stats[i]), ds = p * (dp[c] - f->delta), size = fabs(ds);
+        if (s[c] == -INFINITY)
+            continue;
+        double p = exp(s[c] - head->stats[i]), dx = p * (dp[c] - f->delta), slope = 1.0, e_slope = 0.0, worst_slope = 0.0;
+        if (x->scored) {
+            slope = t->slope[j - first];
+            e_slope = fabs(t->curvature[j - first]) * f->es_raw + E32 * t->slope_extra[j - first];
+            worst_slope = fabs(t->curvature[j - first]) * f->ew_raw + 2.0 * E32 * t->slope_extra[j - first];
+        }
+        double ds = slope * dx, size = fabs(ds), slope_p = fabs(slope) * p;
         bool underflows = p < FREF__P_FLUSHED;
         t->k.value[at] = ds;
         t->k.magnitude[at] = size;
-        t->k.variance[at] = variance_cast * ds * ds + variance_p * p * p + variance_floor_k;
-        t->k.bound[at] = (u + f->ew) * size + p * (f->ez + worst_delta) + floor + (underflows ? size : 0.0);
+        t->k.variance[at] =
+            variance_cast * ds * ds + variance_p * slope_p * slope_p + e_slope * dx * e_slope * dx + variance_floor_k;
+        t->k.bound[at] =
+            (u + f->ew) * size + slope_p * (f->ez + worst_delta) + worst_slope * fabs(dx) + floor + (underflows ? size : 0.0);
         t->v.value[at] = p;
         t->v.variance[at] = variance_cast * p * p + variance_floor_v;
         t->v.bound[at] = (u + f->ew) * p + eta;

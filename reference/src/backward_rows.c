@@ -2,14 +2,17 @@
  *
  * u, eta: of the cast of dS; uo: of dQ; nck = max(1, d/chunk), nv = max(1, dv/16), n keys in the row; f = min(1, |scale|).
  *
- *   es = ua sqrt(nck) qk + e32 (|s|_mx + |Stats| + 2)      ew = cw ua nck qk + e32 (2 |s|_mx + 2 |Stats| + 4)
+ *   es = m ua sqrt(nck) qk + e32 (|x|_mx + X + |Stats| + 2)
+ *   ew = m cw ua nck qk + e32 (2 |x|_mx + 2 X + 2 |Stats| + 4)       m, X as in forward.c
  *   ep = ua sqrt(nv) |dO_i| max_j |v_j|                    ez = ua nv |dO_i| max_j |v_j|
  *   eD = e32 sqrt(dv) sum_c |dO O|: the same for every key, so it enters along sum_j P k, not as a sum of squares
  *
  *   sigma^2 = scale^2 sum_j w2 k^2 + FQ^2 + (scale eD |sum_j P k|)^2 + (es dQ)^2 + aq^2 + THIRD (uo |dQ|)^2
- *       w2 = THIRD (u dS)^2 + (es dS)^2 + (P ep)^2 + THIRD (eta/f)^2
+ *       w2 = THIRD (u dS)^2 + (es dS)^2 + (g P ep)^2 + (g' dX)^2 + THIRD (eta/f)^2
  *   bound = scale (sum_j w1 |k| + 2 eD |sum_j P k|) + aq sqrt(n/16) + uo |dQ|
- *       w1 = u|dS| + ew|dS| + P ez + eta/f + |dS| where P may be flushed
+ *       w1 = u|dS| + ew|dS| + |g| P ez + 2 g' |dX| + eta/f + |dS| where P may be flushed
+ *   dX = P (dP - D), dS = g dX: g the slope of the modification (1 without), taken at a score that is off by es_raw:
+ *   g' = |curvature| es_raw + e32 slope_extra. For P read |g| P in sum_j P k.
  *   FQ = scale sum dS k over what may be flushed           aq = e32 sqrt(n/16) scale sum_j |dS| |k|
  *
  * When the engine's own O is not at hand its D differs from ours by the rounding of O: eo = uo sqrt(sum_c dO^2 O^2 / 3), of O's
@@ -24,7 +27,9 @@
 #include "backward.h"
 
 typedef struct scratch {
-    double *s, *o;                                 /* logits of whole rows; one row of O */
+    double *s, *o;                                 /* scores of whole rows; one row of O */
+    double *slope, *curvature, *slope_extra;       /* as s; score.h */
+    double *extra, *pull, *bias;                   /* one row */
     double *p, *dp, *ds, *ds_abs, *w1, *w2, *lost; /* [TILE_ROWS, TILE_KEYS] */
     double *mean_key;                              /* sum_j P k */
     fref__sums sums;                               /* [TILE_ROWS, ld_qk] */
@@ -33,9 +38,16 @@ typedef struct scratch {
 static int64_t cut_scratch(scratch *t, double *base, const fref__shape *s)
 {
     int64_t tile = FREF__TILE_ROWS * FREF__TILE_KEYS, wide = FREF__TILE_ROWS * s->ld_qk;
+    int64_t row = fref__is_scored(s->problem) ? (s->panels + 1) * FREF__LANES : 0;
     const fref__part parts[] = {
         { &t->s, FREF__TILE_ROWS * (s->panels + 1) * FREF__LANES },
         { &t->o, s->ld_v },
+        { &t->slope, FREF__TILE_ROWS * row },
+        { &t->curvature, FREF__TILE_ROWS * row },
+        { &t->slope_extra, FREF__TILE_ROWS * row },
+        { &t->extra, row },
+        { &t->pull, row },
+        { &t->bias, row },
         { &t->p, tile },
         { &t->dp, FREF__TILE_ROWS * (FREF__TILE_KEYS + FREF__LANES) },
         { &t->ds, tile },
@@ -53,15 +65,27 @@ static int64_t cut_scratch(scratch *t, double *base, const fref__shape *s)
     return fref__cut(parts, sizeof parts / sizeof parts[0], base);
 }
 
-/* `s` are the row's scaled logits, s[j] for key j. */
-static fref__row_facts facts_of_row(const fref__backward *x, const fref__head *head, int64_t i, const double *s, double *o)
+/* `s` are the row's scaled logits, s[j] for key j; they become scores. `r` is the row in the tile. */
+static fref__score_row score_row(const fref__backward *x, const scratch *t, const fref__head *head, int64_t i, int64_t r, double *s)
+{
+    fref__range keys = head->range[i];
+    int64_t ld = (x->shape->panels + 1) * FREF__LANES, n = keys.last - keys.first;
+    const fref__score_arrays none = { 0 },
+                             arrays = { t->slope + r * ld, t->curvature + r * ld, t->slope_extra + r * ld, t->extra, t->pull };
+    if (x->scored)
+        fref__score(s + keys.first, &arrays, t->bias, x->shape->problem, x->rounding->eps_mod,
+                    (int64_t[]){ head->b, head->h, i, keys.first }, n);
+    return fref__score_measure(s + keys.first, x->scored ? &arrays : &none, n);
+}
+
+static fref__row_facts facts_of_row(const fref__backward *x, const fref__head *head, int64_t i, const fref__score_row *scores,
+                                    double *o)
 {
     const fref_problem *p = x->shape->problem;
     const fref_rounding *r = x->rounding;
     fref__range keys = head->range[i];
-    double largest_s = 0.0, longest_k = 0.0, longest_v = 0.0;
+    double longest_k = 0.0, longest_v = 0.0;
     for (int64_t j = keys.first; j < keys.last; j++) {
-        largest_s = fmax(largest_s, fabs(s[j]));
         longest_k = fmax(longest_k, head->norm_k[j]);
         longest_v = fmax(longest_v, head->norm_v[j]);
     }
@@ -83,8 +107,10 @@ static fref__row_facts facts_of_row(const fref__backward *x, const fref__head *h
     double eo = r->own_o ? 0.0 : x->in.unit_roundoff * sqrt(delta_squares * THIRD);
     return (fref__row_facts){
         .delta = delta,
-        .es = r->ua * sqrt(nck) * qk + E32 * (largest_s + stats + 2.0),
-        .ew = r->cw * r->ua * nck * qk + E32 * (2.0 * largest_s + 2.0 * stats + 4.0),
+        .es = scores->slope * r->ua * sqrt(nck) * qk + E32 * (scores->largest_x + scores->extra + stats + 2.0),
+        .ew = scores->slope * r->cw * r->ua * nck * qk + E32 * (2.0 * scores->largest_x + 2.0 * scores->extra + 2.0 * stats + 4.0),
+        .es_raw = r->ua * sqrt(nck) * qk + E32 * scores->largest_s,
+        .ew_raw = r->cw * r->ua * nck * qk + E32 * 2.0 * scores->largest_s,
         .ep = r->ua * sqrt(nv) * dov,
         .ez = r->ua * nv * dov,
         .edelta = edelta,
@@ -93,9 +119,9 @@ static fref__row_facts facts_of_row(const fref__backward *x, const fref__head *h
 }
 
 /* One row against keys j0 .. j1-1: dS and its weights; zeros where the row may not read. `s` and `dp` are s[j], dp[j] for key j;
- * what is written starts with key j0. True: some of dS may be flushed. */
+ * `slopes` start at the row's first key; what is written starts with key j0. True: some of dS may be flushed. */
 static bool weigh_row(const fref__backward *x, const scratch *t, int64_t row, const fref__row_facts *f, double stats,
-                      const double *s, const double *dp, fref__range keys, int64_t j0, int64_t j1)
+                      const double *s, const double *dp, const fref__score_arrays *slopes, fref__range keys, int64_t j0, int64_t j1)
 {
     double scale = fabs(x->shape->problem->scale), u = x->in.unit_roundoff, eta = x->in.eta, floor = fref__floor_of_ds(x);
     double *const tiles[] = { t->p, t->ds, t->ds_abs, t->w1, t->w2, t->lost };
@@ -106,13 +132,22 @@ static bool weigh_row(const fref__backward *x, const scratch *t, int64_t row, co
     bool any = false;
     for (int64_t j = first; j < last; j++) {
         int64_t at = row * FREF__TILE_KEYS + j - j0;
-        double p = exp(s[j] - stats), ds = p * (dp[j] - f->delta), size = fabs(ds);
+        if (s[j] == -INFINITY)
+            continue;
+        double p = exp(s[j] - stats), dx = p * (dp[j] - f->delta), slope = 1.0, e_slope = 0.0, worst_slope = 0.0;
+        if (slopes->slope) {
+            int64_t n = j - keys.first;
+            slope = slopes->slope[n];
+            e_slope = fabs(slopes->curvature[n]) * f->es_raw + E32 * slopes->slope_extra[n];
+            worst_slope = fabs(slopes->curvature[n]) * f->ew_raw + 2.0 * E32 * slopes->slope_extra[n];
+        }
+        double ds = slope * dx, size = fabs(ds), slope_p = fabs(slope) * p;
         bool underflows = p < FREF__P_FLUSHED;
-        t->p[at] = p;
+        t->p[at] = slope * p;
         t->ds[at] = ds;
         t->ds_abs[at] = size;
-        t->w1[at] = (u + f->ew) * size + p * f->ez + floor + (underflows ? size : 0.0);
-        t->w2[at] = variance_ds * ds * ds + variance_p * p * p + variance_floor;
+        t->w1[at] = (u + f->ew) * size + slope_p * f->ez + worst_slope * fabs(dx) + floor + (underflows ? size : 0.0);
+        t->w2[at] = variance_ds * ds * ds + variance_p * slope_p * slope_p + e_slope * dx * e_slope * dx + variance_floor;
         if (ds != 0.0 && (underflows || scale * size < 1.01 * eta)) {
             t->lost[at] = ds;
             any = true;
@@ -175,8 +210,10 @@ static void rows_tile(const fref__backward *x, const scratch *t, const fref__hea
         for (int64_t j = keys.first; j < keys.last; j++)
             row[j] *= p->scale;
         facts[r] = (fref__row_facts){ 0 };
-        if (head->range[i + r].first != head->range[i + r].last)
-            facts[r] = facts_of_row(x, head, i + r, row, t->o);
+        if (head->range[i + r].first == head->range[i + r].last)
+            continue;
+        const fref__score_row scores = score_row(x, t, head, i + r, r, row);
+        facts[r] = facts_of_row(x, head, i + r, &scores, t->o);
     }
     if (!x->out->dq && !x->out->dq_sigma && !x->out->dq_bound)
         return;
@@ -188,9 +225,12 @@ static void rows_tile(const fref__backward *x, const scratch *t, const fref__hea
         int64_t from_dp = fref__dot_panels(t->dp, ld_dp, head->d_o + i * s->ld_v, s->ld_v, rows, p->dim_v, head->v_panels,
                                            (fref__range){ j, j + n });
         bool flushes = false;
-        for (int64_t r = 0; r < rows; r++)
+        for (int64_t r = 0; r < rows; r++) {
+            const fref__score_arrays none = { 0 },
+                                     slopes = { t->slope + r * ld, t->curvature + r * ld, t->slope_extra + r * ld, NULL, NULL };
             flushes |= weigh_row(x, t, r, &facts[r], head->stats[i + r], t->s + r * ld - from, t->dp + r * ld_dp - from_dp,
-                                 head->range[i + r], j, j + n);
+                                 x->scored ? &slopes : &none, head->range[i + r], j, j + n);
+        }
         const double *k = head->k + j * s->ld_qk;
         add(s, t->sums.value, t->ds, k, rows, n, FREF__OF_VALUE);
         if (!x->out->dq_sigma && !x->out->dq_bound)

@@ -4,8 +4,9 @@
  * answer (one cast). Roundings are independent, of zero mean, and at most u, so their variance is at most u^2/3 (THIRD below). With
  * p = P_ij, v = V_jc, n keys in the row, nt = ceil(n/64) tiles, up and uo the unit roundoffs of the two casts, e32 = 2^-23:
  *
- *   es  = ua sqrt(nck) qk + e32 (|s|_mx + 2)         a logit's error, rms       qk = |scale| |q_i| max_j |k_j|, nck = d/chunk
- *   ew  = cw ua nck qk + e32 (2 |s|_mx + 4)          and at worst
+ *   es  = m ua sqrt(nck) qk + e32 (|x|_mx + X + 2)   a score's error, rms       qk = |scale| |q_i| max_j |k_j|, nck = d/chunk
+ *   ew  = m cw ua nck qk + e32 (2 |x|_mx + 2 X + 4)  and at worst
+ *         m the largest slope of the score modification, X the largest `extra` of score.h; without modification and bias 1 and 0
  *   eta = subnormal floor of P / Sum_exp             el = e32 (sqrt(nt) + 3)    row sum and final division
  *   a   = e32 (sqrt(nt) + 1) sum p|v|, or acc_pv sum p|v|                       accumulator
  *   F   = sum of p v where p < 1.01 eta              what may be flushed; all of one sign at worst, so it adds as a whole
@@ -23,21 +24,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "slab.h"
+#include "score.h"
 
-#define E32 0x1p-23
 #define THIRD (1.0 / 3.0)
 
 /* What the error of a row's answers depends on. */
 typedef struct row_facts {
     double max, sum, lse;
     double es, ew, eta, el, nt;
-    double qk, largest_s; /* max_j |s_ij| */
+    double qk;
+    bool dead; /* every key's score is -INFINITY */
 } row_facts;
 
 /* What one thread works in. */
 typedef struct scratch {
     double *p;                             /* [TILE_ROWS, keys]: logits, then probabilities */
+    double *slope, *extra, *pull, *bias;   /* [keys], of one row; score.h */
     double *w1, *w2, *flush;               /* [TILE_ROWS, TILE_KEYS] */
     double *o, *pv, *bound, *variance, *f; /* [TILE_ROWS, ld_v]; pv: sum p|v| */
 } scratch;
@@ -49,6 +51,7 @@ typedef struct pass {
     fref__precision in, to;
     int64_t ld_keys;
     bool judged; /* sigma or bound is wanted */
+    bool scored; /* a modification or a bias */
 } pass;
 
 static double at_least_1(double x)
@@ -56,27 +59,49 @@ static double at_least_1(double x)
     return x > 1.0 ? x : 1.0;
 }
 
-/* Turns the row's scaled logits into probabilities, writes its statistics, and says what its errors depend on. */
-static row_facts normalise_row(double *s, fref__range keys, const pass *x, const fref__head *head, int64_t i)
+/* Sums of a row weighted by P before it is divided by Sum_exp. */
+typedef struct row_sums {
+    double pull, extra, squares;
+} row_sums;
+
+/* x becomes exp(x - max). */
+static row_sums exponentiate(double *x, row_facts *f, fref__range keys, const scratch *t, bool scored)
+{
+    row_sums sums = { 0 };
+    for (int64_t j = keys.first; j < keys.last; j++) {
+        double e = exp(x[j] - f->max);
+        f->sum += e;
+        sums.squares += e * e;
+        if (!scored)
+            sums.pull += e * fabs(x[j]);
+        else if (e > 0.0) {
+            sums.pull += e * t->pull[j - keys.first];
+            sums.extra += e * t->extra[j - keys.first];
+        }
+        x[j] = e;
+    }
+    return sums;
+}
+
+/* Turns the row's logits into probabilities, writes its statistics, and says what its errors depend on. */
+static row_facts normalise_row(double *s, fref__range keys, const pass *x, const scratch *t, const fref__head *head, int64_t i)
 {
     const fref_problem *p = x->shape->problem;
     const fref_rounding *r = x->rounding;
-    row_facts f = { .max = -INFINITY };
+    const fref__score_arrays arrays = { .slope = t->slope, .extra = t->extra, .pull = t->pull }, none = { 0 };
+    int64_t n = keys.last - keys.first;
     double longest_k = 0.0;
     for (int64_t j = keys.first; j < keys.last; j++) {
         s[j] *= p->scale;
-        f.max = s[j] > f.max || isnan(s[j]) ? s[j] : f.max;
-        f.largest_s = fmax(f.largest_s, fabs(s[j]));
         longest_k = fmax(longest_k, head->norm_k[j]);
     }
-    double sum_ps = 0.0, sum_pp = 0.0;
-    for (int64_t j = keys.first; j < keys.last; j++) {
-        double e = exp(s[j] - f.max);
-        f.sum += e;
-        sum_ps += e * fabs(s[j]);
-        sum_pp += e * e;
-        s[j] = e;
-    }
+    if (x->scored)
+        fref__score(s + keys.first, &arrays, t->bias, p, r->eps_mod, (int64_t[]){ head->b, head->h, i, keys.first }, n);
+    const fref__score_row row = fref__score_measure(s + keys.first, x->scored ? &arrays : &none, n);
+    row_facts f = { .max = row.max, .dead = row.max == -INFINITY };
+    if (f.dead)
+        return f;
+    const row_sums sums = exponentiate(s, &f, keys, t, x->scored);
     for (int64_t j = keys.first; j < keys.last; j++)
         s[j] /= f.sum;
     f.lse = f.max + log(f.sum);
@@ -85,15 +110,15 @@ static row_facts normalise_row(double *s, fref__range keys, const pass *x, const
     for (int64_t c = 0; c < p->dim_qk; c++)
         norm_q += head->q[i * x->shape->ld_qk + c] * head->q[i * x->shape->ld_qk + c];
     double nck = at_least_1((double)p->dim_qk / r->chunk);
-    f.qk = fabs(p->scale) * sqrt(norm_q) * longest_k;
+    f.qk = row.slope * fabs(p->scale) * sqrt(norm_q) * longest_k;
     f.nt = at_least_1(ceil((double)(keys.last - keys.first) / 64.0));
-    f.es = r->ua * sqrt(nck) * f.qk + E32 * (f.largest_s + 2.0);
-    f.ew = r->cw * r->ua * nck * f.qk + E32 * (2.0 * f.largest_s + 4.0);
+    f.es = r->ua * sqrt(nck) * f.qk + E32 * (row.largest_x + row.extra + 2.0);
+    f.ew = r->cw * r->ua * nck * f.qk + E32 * (2.0 * row.largest_x + 2.0 * row.extra + 4.0);
     f.eta = x->in.eta / f.sum;
     f.el = E32 * (sqrt(f.nt) + 3.0);
 
     int64_t at = (head->b * p->heads_q + head->h) * p->rows + i;
-    double norm_p = sqrt(sum_pp) / f.sum;
+    double norm_p = sqrt(sums.squares) / f.sum;
     const fref_forward_out *out = x->out;
     if (out->lse)
         out->lse[at] = f.lse;
@@ -104,18 +129,18 @@ static row_facts normalise_row(double *s, fref__range keys, const pass *x, const
     /* The rms of the logit errors, weighted by P, moves the LSE; the polynomial of a fast exp2 moves it coherently in a peaked row.
      */
     if (out->lse_tau)
-        out->lse_tau[at] = E32 * (fabs(f.max) + fabs(f.lse) + 4.0 + sqrt(f.nt) / 2.0) +
-                           r->cl * r->ua * (nck / 2.0 * sum_ps / f.sum + 1.5 * sqrt(nck) * f.qk * norm_p) +
+        out->lse_tau[at] = E32 * (fabs(f.max) + fabs(f.lse) + sums.extra / f.sum + 4.0 + sqrt(f.nt) / 2.0) +
+                           r->cl * r->ua * (nck / 2.0 * sums.pull / f.sum + 1.5 * sqrt(nck) * f.qk * norm_p) +
                            r->eps_exp * fmin(1.0, 4.0 * norm_p + 0.1);
     if (out->max_tau)
-        out->max_tau[at] = E32 * (2.0 * fabs(f.max) + 2.0) + 2.0 * r->cl * r->ua * sqrt(nck) * f.qk;
+        out->max_tau[at] = E32 * (2.0 * fabs(f.max) + 2.0 * row.extra + 2.0) + 2.0 * r->cl * r->ua * sqrt(nck) * f.qk;
     return f;
 }
 
 /* The weights of the error terms for keys j0 .. j1-1 of a row whose probabilities are p[j0..]. True: some may be flushed to zero.
  */
 static bool weigh(double *w1, double *w2, double *flush, const double *p, fref__range keys, int64_t j0, int64_t j1,
-                  const row_facts *f, double up)
+                  const row_facts *f, double up, bool scored)
 {
     bool any = false;
     size_t bytes = (size_t)(j1 - j0) * sizeof *w1;
@@ -125,6 +150,8 @@ static bool weigh(double *w1, double *w2, double *flush, const double *p, fref__
     int64_t first = keys.first > j0 ? keys.first : j0, last = keys.last < j1 ? keys.last : j1;
     double variance_p = THIRD * up * up + 4.0 * f->es * f->es, variance_floor = THIRD * f->eta * f->eta;
     for (int64_t j = first; j < last; j++) {
+        if (scored && p[j] == 0.0)
+            continue; /* not a key, or beyond any arithmetic */
         w1[j - j0] = (up + 2.0 * f->ew) * p[j] + f->eta;
         w2[j - j0] = variance_p * p[j] * p[j] + variance_floor;
         if (p[j] < 1.01 * f->eta && p[j] > 0.0) {
@@ -209,9 +236,10 @@ static void forward_tile(const pass *x, const scratch *t, const fref__head *head
     for (int64_t r = 0; r < rows; r++) {
         fref__range own = head->range[i + r];
         double *row = t->p + r * x->ld_keys - from; /* row[j]: key j */
-        if (own.first != own.last)
-            facts[r] = normalise_row(row, own, x, head, i + r);
-        else
+        facts[r].dead = own.first == own.last;
+        if (!facts[r].dead)
+            facts[r] = normalise_row(row, own, x, t, head, i + r);
+        if (facts[r].dead)
             own = (fref__range){ keys.last, keys.last };
         for (int64_t j = from; j < own.first; j++)
             row[j] = 0.0;
@@ -227,8 +255,9 @@ static void forward_tile(const pass *x, const scratch *t, const fref__head *head
         bool flushes = false;
         for (int64_t r = 0; r < rows; r++) {
             int64_t at = r * FREF__TILE_KEYS;
-            flushes |= weigh(t->w1 + at, t->w2 + at, t->flush + at, t->p + r * x->ld_keys - from, head->range[i + r], j, j + n,
-                             &facts[r], x->in.unit_roundoff);
+            fref__range own = facts[r].dead ? (fref__range){ 0, 0 } : head->range[i + r];
+            flushes |= weigh(t->w1 + at, t->w2 + at, t->flush + at, t->p + r * x->ld_keys - from, own, j, j + n, &facts[r],
+                             x->in.unit_roundoff, x->scored);
         }
         add(x, t->pv, p, x->ld_keys, v, rows, n, FREF__OF_MAGNITUDE);
         add(x, t->bound, t->w1, FREF__TILE_KEYS, v, rows, n, FREF__OF_MAGNITUDE);
@@ -237,7 +266,7 @@ static void forward_tile(const pass *x, const scratch *t, const fref__head *head
             add(x, t->f, t->flush, FREF__TILE_KEYS, v, rows, n, FREF__OF_VALUE);
     }
     for (int64_t r = 0; r < rows; r++) {
-        if (head->range[i + r].first == head->range[i + r].last)
+        if (facts[r].dead)
             write_dead_row(x, head, i + r);
         else
             write_row(x, t, head, i + r, r, &facts[r]);
@@ -250,7 +279,9 @@ static int64_t cut_scratch(scratch *out, double *base, const pass *x)
     struct {
         double **part;
         int64_t size;
-    } parts[] = { { &out->p, FREF__TILE_ROWS * x->ld_keys },         { &out->w1, FREF__TILE_ROWS * FREF__TILE_KEYS },
+    } parts[] = { { &out->p, FREF__TILE_ROWS * x->ld_keys },         { &out->slope, x->scored ? x->ld_keys : 0 },
+                  { &out->extra, x->scored ? x->ld_keys : 0 },       { &out->pull, x->scored ? x->ld_keys : 0 },
+                  { &out->bias, x->scored ? x->ld_keys : 0 },        { &out->w1, FREF__TILE_ROWS * FREF__TILE_KEYS },
                   { &out->w2, FREF__TILE_ROWS * FREF__TILE_KEYS },   { &out->flush, FREF__TILE_ROWS * FREF__TILE_KEYS },
                   { &out->o, FREF__TILE_ROWS * x->shape->ld_v },     { &out->pv, FREF__TILE_ROWS * x->shape->ld_v },
                   { &out->bound, FREF__TILE_ROWS * x->shape->ld_v }, { &out->variance, FREF__TILE_ROWS * x->shape->ld_v },
@@ -291,7 +322,8 @@ int fref_forward(const fref_problem *problem, const fref_tensor *q, const fref_t
                .in = fref__precision_of(rounding->in),
                .to = fref__precision_of(rounding->out),
                .ld_keys = (shape.panels + 1) * FREF__LANES,
-               .judged = out->o_sigma || out->o_bound };
+               .judged = out->o_sigma || out->o_bound,
+               .scored = fref__is_scored(problem) };
     scratch none;
     int64_t memory_of_thread = cut_scratch(&none, NULL, &x);
     double *memory = malloc((size_t)(memory_of_thread * omp_get_max_threads()) * sizeof *memory);

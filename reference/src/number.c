@@ -73,6 +73,8 @@ fref_rounding fref_rounding_of(fref_type in, fref_type out)
         .cl = 1.0,
         .acc_pv = 0.0,
         .eps_exp = 0.0,
+        .eps_mod = 0.0,
+        .bias = out,
         .own_o = true,
         .partials_cast = true,
     };

@@ -1,8 +1,8 @@
 /* fref.h: attention in double precision, the oracle.
  *
  * Plain C, libc and libm (and OpenMP); its own words; it includes nothing of lib/. Inputs are read as the exact bits of their
- * type; everything is evaluated in double and nothing is rounded. Beside every answer stands the error that a right kernel may make:
- * `sigma` (a model standard deviation) and `bound` (a worst case), in the unit of the answer. The derivations are in
+ * type; everything is evaluated in double and nothing is rounded. Beside every answer stands the error that a right kernel may
+ * make: `sigma` (a model standard deviation) and `bound` (a worst case), in the unit of the answer. The derivations are in
  * docs/numerics.md and above the code.
  *
  * Order of dimensions: b batch, h head, i row (query) or j key, c channel. Every array that fref writes is dense, doubles.
@@ -20,7 +20,8 @@ extern "C" {
 
 typedef enum fref_type { FREF_F32 = 0, FREF_F16 = 1, FREF_BF16 = 2 } fref_type;
 
-/* A tensor to read: element (b,h,s,c) is at data + (b*stride[0] + h*stride[1] + s*stride[2] + c*stride[3]) elements. Stride 0 is fine.
+/* A tensor to read: element (b,h,s,c) is at data + (b*stride[0] + h*stride[1] + s*stride[2] + c*stride[3]) elements. Stride 0 is
+ * fine.
  */
 typedef struct fref_tensor {
     const void *data;
@@ -28,28 +29,48 @@ typedef struct fref_tensor {
     int64_t stride[4];
 } fref_tensor;
 
-/* One attention problem, forward or backward. Query head h reads key head h / (heads_q/heads_k), value head h / (heads_q/heads_v). */
+/* What a modification of the score makes of one score, in closed form. */
+typedef struct fref_modified {
+    double value;     /* -INFINITY: a key that this row does not have */
+    double slope;     /* d value / d score */
+    double curvature; /* d slope / d score */
+    /* How far fp32 arithmetic may be from it: the sum of the magnitudes that it rounds on the way to the value (to the slope); 0
+     * for a choice, which is exact. And of those the results of transcendental functions, which an engine may approximate
+     * (eps_mod). */
+    double rounded, approximated, slope_rounded, slope_approximated;
+} fref_modified;
+/* `at` is b,h,i,j. Called from several threads. */
+typedef fref_modified (*fref_modification)(const void *owner, double score, const int64_t at[4]);
+
+/* One attention problem, forward or backward. Query head h reads key head h / (heads_q/heads_k), value head h / (heads_q/heads_v).
+ */
 typedef struct fref_problem {
     int64_t batch, heads_q, heads_k, heads_v, rows, keys, dim_qk, dim_v;
     double scale;
     bool has_left, has_right, bottom_right;
-    int64_t left;  /* key j is kept iff j > i + shift - left  (left = 1 keeps the diagonal) */
-    int64_t right; /* key j is kept iff j <= i + shift + right */
+    int64_t left;                  /* key j is kept iff j > i + shift - left  (left = 1 keeps the diagonal) */
+    int64_t right;                 /* key j is kept iff j <= i + shift + right */
     const int32_t *len_q, *len_kv; /* [batch], or NULL: rows, keys. shift = bottom_right ? len_kv[b] - len_q[b] : 0 */
+    /* The score is x = modify(scale q.k) + bias, then masked. x of -INFINITY is a key that the row does not have. */
+    fref_modification modify; /* NULL: the score as it is */
+    const void *modify_owner;
+    const fref_tensor *bias; /* element (b,h,i,j), stride 0 where it is broadcast; NULL: none */
 } fref_problem;
 
 /* Rounding points of the kernel that is judged (docs/numerics.md section 2). fref_rounding_of() fills in the starting values. */
 typedef struct fref_rounding {
     fref_type in, out; /* type of P's and dS's cast; type of O (forward) or of the gradients (backward) */
     double ua, chunk, cw, cl, acc_pv, eps_exp;
-    bool own_o; /* backward: o and stats are exactly what the engine reads (false adds the fallback term) */
+    double eps_mod;     /* relative error of a modification's transcendental functions, beyond fp32's */
+    fref_type bias;     /* backward: type of dbias */
+    bool own_o;         /* backward: o and stats are exactly what the engine reads (false adds the fallback term) */
     bool partials_cast; /* backward, grouped heads: partial dK, dV are cast to `in` before the sum over the group */
 } fref_rounding;
 
 fref_rounding fref_rounding_of(fref_type in, fref_type out);
 
-/* Forward answers. Each pointer is the caller's array, or NULL when not wanted. A row without a key (or at or past len_q): O 0, lse and max
- * -inf, sum_exp 0; its sigma, bound and taus 0. */
+/* Forward answers. Each pointer is the caller's array, or NULL when not wanted. A row without a key (masked, all x -INFINITY, or at
+ * or past len_q): O 0, lse and max -inf, sum_exp 0; its sigma, bound and taus 0. */
 typedef struct fref_forward_out {
     double *o, *o_sigma, *o_bound;   /* [batch, heads_q, rows, dim_v] */
     double *lse, *lse_tau;           /* [batch, heads_q, rows] */
@@ -61,16 +82,20 @@ typedef struct fref_forward_out {
 int fref_forward(const fref_problem *problem, const fref_tensor *q, const fref_tensor *k, const fref_tensor *v,
                  const fref_rounding *rounding, const fref_forward_out *out);
 
-/* Backward answers; dense; gradients of K and V have heads_k and heads_v heads. Dead rows and keys: exactly 0, sigma and bound 0. */
+/* Backward answers; dense; gradients of K and V have heads_k and heads_v heads. Dead rows and keys: exactly 0, sigma and bound 0.
+ * dbias is the sum over what dbias_dim has extent 1 in; an entry that no row reads is exactly 0. */
 typedef struct fref_backward_out {
-    double *dq, *dq_sigma, *dq_bound; /* [batch, heads_q, rows, dim_qk] */
-    double *dk, *dk_sigma, *dk_bound; /* [batch, heads_k, keys, dim_qk] */
-    double *dv, *dv_sigma, *dv_bound; /* [batch, heads_v, keys, dim_v] */
+    double *dq, *dq_sigma, *dq_bound;          /* [batch, heads_q, rows, dim_qk] */
+    double *dk, *dk_sigma, *dk_bound;          /* [batch, heads_k, keys, dim_qk] */
+    double *dv, *dv_sigma, *dv_bound;          /* [batch, heads_v, keys, dim_v] */
+    double *dbias, *dbias_sigma, *dbias_bound; /* dbias_dim */
+    int64_t dbias_dim[4];                      /* 1 or the full extent of batch, heads_q, rows, keys */
 } fref_backward_out;
 
 /* `o` and `stats` (fp32, element (b,h,i,0)) are inputs, the same bits that the engine reads. */
-int fref_backward(const fref_problem *problem, const fref_tensor *q, const fref_tensor *k, const fref_tensor *v, const fref_tensor *o,
-                  const fref_tensor *stats, const fref_tensor *d_o, const fref_rounding *rounding, const fref_backward_out *out);
+int fref_backward(const fref_problem *problem, const fref_tensor *q, const fref_tensor *k, const fref_tensor *v,
+                  const fref_tensor *o, const fref_tensor *stats, const fref_tensor *d_o, const fref_rounding *rounding,
+                  const fref_backward_out *out);
 
 /* The first and last+1 key that row i of batch b may read; empty: *first == *last. Also what the fills use to place needles. */
 void fref_keys_of_row(const fref_problem *problem, int64_t b, int64_t i, int64_t *first, int64_t *last);

@@ -1,0 +1,123 @@
+/* dBias: dX = P (dP - D) summed over what the bias broadcasts.
+ *
+ * dX is fp32 throughout and cast once, so over the reduced entries, n of them,
+ *
+ *   variance = sum (es dX)^2 + P^2 (ep^2 + eD^2 + eo^2) + ab^2 + THIRD (u |dBias|)^2       ab = e32 sqrt(n/16) sum |dX|
+ *   bound    = sum ew |dX| + P (ez + eD + sqrt(3 dv) eo) + |dX| where P may be flushed + ab sqrt(n/16) + u |dBias|
+ *
+ * with es, ep, eD and the rest of backward_rows.c and u of dBias's type.
+ */
+#include <errno.h>
+#include <math.h>
+#include <omp.h>
+#include <stdlib.h>
+
+#include "backward.h"
+
+typedef struct scratch {
+    double *s, *dp; /* [TILE_ROWS, TILE_KEYS + a panel] */
+    double *bias;
+} scratch;
+
+enum { VALUE, MAGNITUDE, VARIANCE, BOUND };
+
+/* One row against `keys`; s and dp start at keys.first. `to` is the place of dBias for key 0. */
+static void add_row(const fref__backward *x, const scratch *t, const fref__head *head, int64_t i, double *s, const double *dp,
+                    fref__range keys, int64_t to)
+{
+    const fref_problem *p = x->shape->problem;
+    const fref__row_facts *f = &x->facts[head->slot * p->rows + i];
+    const fref__score_arrays none = { 0 };
+    fref__range own = head->range[i];
+    int64_t first = own.first > keys.first ? own.first : keys.first, last = own.last < keys.last ? own.last : keys.last;
+    if (first >= last)
+        return;
+    double *score = s + (first - keys.first);
+    for (int64_t n = 0; n < last - first; n++)
+        score[n] *= p->scale;
+    if (x->scored)
+        fref__score(score, &none, t->bias, p, 0.0, (int64_t[]){ head->b, head->h, i, first }, last - first);
+    double variance_p = f->ep * f->ep + f->edelta * f->edelta + f->eo * f->eo;
+    double worst_p = f->ez + f->edelta + sqrt(3.0 * (double)p->dim_v) * f->eo;
+    for (int64_t j = first; j < last; j++) {
+        if (score[j - first] == -INFINITY)
+            continue;
+        double probability = exp(score[j - first] - head->stats[i]), dx = probability * (dp[j - keys.first] - f->delta),
+               size = fabs(dx);
+        x->bias_sums[VALUE][to + j] += dx;
+        x->bias_sums[MAGNITUDE][to + j] += size;
+        x->bias_sums[VARIANCE][to + j] += f->es * dx * f->es * dx + variance_p * probability * probability;
+        x->bias_sums[BOUND][to + j] += f->ew * size + worst_p * probability + (probability < FREF__P_FLUSHED ? size : 0.0);
+    }
+}
+
+/* Rows i .. i+rows-1 of one head. */
+static void add_tile(const fref__backward *x, const scratch *t, const fref__head *head, int64_t i, int64_t rows, fref__range keys)
+{
+    const fref__shape *s = x->shape;
+    const int64_t *dim = x->out->dbias_dim, ld = FREF__TILE_KEYS + FREF__LANES;
+    int64_t skip =
+        keys.first - fref__dot_panels(t->s, ld, head->q + i * s->ld_qk, s->ld_qk, rows, s->problem->dim_qk, head->k_panels, keys);
+    fref__dot_panels(t->dp, ld, head->d_o + i * s->ld_v, s->ld_v, rows, s->problem->dim_v, head->v_panels, keys);
+    for (int64_t r = 0; r < rows; r++) {
+        int64_t b = dim[0] > 1 ? head->b : 0, h = dim[1] > 1 ? head->h : 0, row = dim[2] > 1 ? i + r : 0;
+        add_row(x, t, head, i + r, t->s + r * ld + skip, t->dp + r * ld + skip, keys, ((b * dim[1] + h) * dim[2] + row) * dim[3]);
+    }
+}
+
+/* Rows [first, last) of every head of the slab, in order: what no other task adds to. */
+static void add_rows(const fref__backward *x, const scratch *t, const fref__slab *slab, fref__range rows, fref__range keys)
+{
+    for (int64_t unit = 0; unit < slab->count; unit++) {
+        int64_t step = fref__slab_is_finite(slab, x->shape, unit) ? FREF__TILE_ROWS : 1;
+        for (int64_t h = 0; h < x->shape->span; h++) {
+            fref__head head = fref__head_of(slab, x->shape, unit, h);
+            for (int64_t i = rows.first; i < rows.last; i += step)
+                add_tile(x, t, &head, i, rows.last - i < step ? rows.last - i : step, keys);
+        }
+    }
+}
+
+int fref__backward_bias(const fref__backward *x, const fref__slab *slab)
+{
+    const fref_problem *p = x->shape->problem;
+    int64_t tile = FREF__TILE_ROWS * (FREF__TILE_KEYS + FREF__LANES);
+    double *memory = malloc((size_t)((2 * tile + FREF__TILE_KEYS) * omp_get_max_threads()) * sizeof *memory);
+    if (!memory)
+        return ENOMEM;
+    bool by_rows = x->out->dbias_dim[2] > 1; /* else all rows add to one */
+    int64_t row_tiles = by_rows ? (p->rows + FREF__TILE_ROWS - 1) / FREF__TILE_ROWS : 1;
+    int64_t key_tiles = (p->keys + FREF__TILE_KEYS - 1) / FREF__TILE_KEYS;
+#pragma omp parallel for schedule(dynamic)
+    for (int64_t task = 0; task < row_tiles * key_tiles; task++) {
+        double *base = memory + omp_get_thread_num() * (2 * tile + FREF__TILE_KEYS);
+        scratch mine = { .s = base, .dp = base + tile, .bias = base + 2 * tile };
+        int64_t i = task / key_tiles * FREF__TILE_ROWS, j = task % key_tiles * FREF__TILE_KEYS;
+        fref__range rows = { i, !by_rows || i + FREF__TILE_ROWS > p->rows ? p->rows : i + FREF__TILE_ROWS };
+        fref__range keys = { j, j + FREF__TILE_KEYS > p->keys ? p->keys : j + FREF__TILE_KEYS };
+        add_rows(x, &mine, slab, rows, keys);
+    }
+    free(memory);
+    return 0;
+}
+
+void fref__backward_bias_write(const fref__backward *x)
+{
+    const fref_backward_out *out = x->out;
+    const fref_problem *p = x->shape->problem;
+    const int64_t *dim = out->dbias_dim, count = dim[0] * dim[1] * dim[2] * dim[3];
+    const fref__precision to = fref__precision_of(x->rounding->bias);
+    double reduced = (double)(p->batch / dim[0] * (p->heads_q / dim[1]) * (p->rows / dim[2]) * (p->keys / dim[3]));
+    double sqrt_n = sqrt(fref__at_least_1(reduced / 16.0));
+    for (int64_t n = 0; n < count; n++) {
+        double value = x->bias_sums[VALUE][n], sum = E32 * sqrt_n * x->bias_sums[MAGNITUDE][n];
+        double cast = to.unit_roundoff * fmax(fabs(value), to.tiny);
+        bool read = x->bias_sums[BOUND][n] > 0.0 || isnan(x->bias_sums[BOUND][n]);
+        if (out->dbias)
+            out->dbias[n] = value;
+        if (out->dbias_sigma)
+            out->dbias_sigma[n] = read ? sqrt(x->bias_sums[VARIANCE][n] + sum * sum + THIRD * cast * cast) : 0.0;
+        if (out->dbias_bound)
+            out->dbias_bound[n] = read ? x->bias_sums[BOUND][n] + sum * sqrt_n + cast : 0.0;
+    }
+}

@@ -1,0 +1,72 @@
+#include "score.h"
+
+#include <math.h>
+
+bool fref__is_scored(const fref_problem *p)
+{
+    return p->modify != NULL || p->bias != NULL;
+}
+
+static void put(double *array, int64_t n, double value)
+{
+    if (array)
+        array[n] = value;
+}
+
+static void modify_one(double *x, const fref__score_arrays *out, const fref_problem *p, double eps_mod, const int64_t at[4],
+                       int64_t n)
+{
+    const int64_t place[4] = { at[0], at[1], at[2], at[3] + n };
+    double s = *x;
+    fref_modified m = { .value = s, .slope = 1.0 };
+    double extra = 0.0;
+    if (p->modify) {
+        m = p->modify(p->modify_owner, s, place);
+        extra = fabs(m.slope * s) + m.rounded + eps_mod / E32 * m.approximated;
+    }
+    *x = m.value;
+    put(out->slope, n, m.slope);
+    put(out->curvature, n, m.curvature);
+    put(out->slope_extra, n, m.slope_rounded + eps_mod / E32 * m.slope_approximated);
+    put(out->extra, n, extra);
+    put(out->pull, n, fabs(m.slope * s));
+}
+
+void fref__score(double *s, const fref__score_arrays *out, double *bias, const fref_problem *p, double eps_mod, const int64_t at[4],
+                 int64_t n)
+{
+    for (int64_t k = 0; k < n; k++)
+        modify_one(&s[k], out, p, eps_mod, at, k);
+    if (!p->bias)
+        return;
+    fref_tensor from_first = *p->bias;
+    size_t bytes = from_first.type == FREF_F32 ? 4 : 2;
+    from_first.data = (const unsigned char *)from_first.data + (size_t)(at[3] * from_first.stride[3]) * bytes;
+    fref__read_row(bias, &from_first, at[0], at[1], at[2], n);
+    for (int64_t k = 0; k < n; k++) {
+        s[k] += bias[k];
+        if (out->extra && s[k] != -INFINITY)
+            out->extra[k] += fabs(s[k]);
+    }
+}
+
+fref__score_row fref__score_measure(const double *x, const fref__score_arrays *arrays, int64_t n)
+{
+    fref__score_row row = { .max = -INFINITY };
+    bool plain = arrays->extra == NULL;
+    row.slope = plain ? 1.0 : 0.0;
+    for (int64_t k = 0; k < n; k++)
+        row.max = x[k] > row.max || isnan(x[k]) ? x[k] : row.max;
+    for (int64_t k = 0; k < n; k++) {
+        double slope = plain ? 1.0 : fabs(arrays->slope[k]);
+        if (!plain && x[k] < row.max - FREF__OUT_OF_REACH)
+            continue;
+        row.largest_x = fmax(row.largest_x, fabs(x[k]));
+        row.largest_s = plain ? row.largest_x : slope > 0.0 ? fmax(row.largest_s, arrays->pull[k] / slope) : row.largest_s;
+        if (plain)
+            continue;
+        row.slope = fmax(row.slope, slope);
+        row.extra = fmax(row.extra, arrays->extra[k]);
+    }
+    return row;
+}

@@ -1,0 +1,40 @@
+/* From scaled logits to what the softmax sees: x = modify(s) + bias, and how far a right kernel's x may be from it.
+ *
+ * A kernel rounds to fp32 after each step, so beside the error of s itself, which the modification passes on by its slope, x has
+ *   extra = |slope| |s| + rounded + (eps_mod / e32) approximated    with a modification (s is rounded before it is modified)
+ *         + |x|                                                     with a bias (their sum is rounded)
+ * in units of e32, rms; twice that at worst. Without either, extra is 0 and the slope 1.
+ */
+#ifndef FREF_SCORE_H
+#define FREF_SCORE_H
+
+#include "slab.h"
+
+#define E32 0x1p-23
+/* A key whose x lies this far below the maximum has P = 0 in any arithmetic: its magnitude says nothing of the others' errors. */
+#define FREF__OUT_OF_REACH 200.0
+
+/* What is known of each key of a row beside x; index 0 is the first key. A NULL array is not wanted. */
+typedef struct fref__score_arrays {
+    double *slope, *curvature, *slope_extra; /* slope_extra: error of the slope's own evaluation, units of e32 */
+    double *extra;
+    double *pull; /* |slope s| */
+} fref__score_arrays;
+
+/* What a row's errors depend on, over the keys within reach. */
+typedef struct fref__score_row {
+    double max;                  /* of x, over all keys */
+    double largest_x, largest_s; /* magnitudes */
+    double slope, extra;         /* the largest |slope|; the largest extra */
+} fref__score_row;
+
+bool fref__is_scored(const fref_problem *p); /* has a modification or a bias */
+
+/* `s` holds `n` scaled logits of keys `first`...; they become x. `bias` is scratch for n doubles (not read without a bias). */
+void fref__score(double *s, const fref__score_arrays *out, double *bias, const fref_problem *p, double eps_mod, const int64_t at[4],
+                 int64_t n);
+
+/* Over `x` and `arrays` (slope, extra and pull; all NULL without modification and bias) of n keys. max -INFINITY: a dead row. */
+fref__score_row fref__score_measure(const double *x, const fref__score_arrays *arrays, int64_t n);
+
+#endif
