@@ -1,0 +1,116 @@
+/* Elements: bf16, f16 and f32 as fp32 and back (round to nearest even), without a header of the toolkit's. */
+#pragma once
+#include "params.h"
+
+namespace fattn {
+
+struct bf16 {
+    static constexpr int dtype = FATTN__BF16;
+};
+struct f16 {
+    static constexpr int dtype = FATTN__F16;
+};
+
+__device__ __forceinline__ float from_bf16(uint16_t x)
+{
+    return __uint_as_float((uint32_t)x << 16);
+}
+
+__device__ __forceinline__ float from_f16(uint16_t x)
+{
+    float y;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x));
+    return y;
+}
+
+__device__ __forceinline__ uint32_t pack_bf16(float low, float high)
+{
+    uint32_t y;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(y) : "f"(high), "f"(low));
+    return y;
+}
+
+__device__ __forceinline__ uint32_t pack_f16(float low, float high)
+{
+    uint32_t y;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(y) : "f"(high), "f"(low));
+    return y;
+}
+
+template <class T> __device__ __forceinline__ uint32_t pack(float low, float high)
+{
+    return T::dtype == FATTN__BF16 ? pack_bf16(low, high) : pack_f16(low, high);
+}
+
+__device__ __forceinline__ int bytes_of(int dtype)
+{
+    return dtype == FATTN__F32 ? 4 : 2;
+}
+
+__device__ __forceinline__ float load(const char *at, int dtype, int64_t i)
+{
+    if (dtype == FATTN__F32)
+        return ((const float *)at)[i];
+    const uint16_t x = ((const uint16_t *)at)[i];
+    return dtype == FATTN__BF16 ? from_bf16(x) : from_f16(x);
+}
+
+__device__ __forceinline__ void store(char *at, int dtype, int64_t i, float x)
+{
+    if (dtype == FATTN__F32)
+        ((float *)at)[i] = x;
+    else
+        ((uint16_t *)at)[i] = (uint16_t)(dtype == FATTN__BF16 ? pack_bf16(x, 0) : pack_f16(x, 0));
+}
+
+/* What `x` is after it was stored. */
+__device__ __forceinline__ float rounded(int dtype, float x)
+{
+    if (dtype == FATTN__F32)
+        return x;
+    return dtype == FATTN__BF16 ? from_bf16((uint16_t)pack_bf16(x, 0)) : from_f16((uint16_t)pack_f16(x, 0));
+}
+
+/* Four neighbours, of which `count` exist; `whole`: at a multiple of their size. */
+__device__ __forceinline__ void store4(char *at, int dtype, int64_t i, const float x[4], int count, bool whole)
+{
+    if (whole && count >= 4) {
+        if (dtype == FATTN__F32)
+            *(float4 *)((float *)at + i) = make_float4(x[0], x[1], x[2], x[3]);
+        else if (dtype == FATTN__BF16)
+            *(uint2 *)((uint16_t *)at + i) = make_uint2(pack_bf16(x[0], x[1]), pack_bf16(x[2], x[3]));
+        else
+            *(uint2 *)((uint16_t *)at + i) = make_uint2(pack_f16(x[0], x[1]), pack_f16(x[2], x[3]));
+        return;
+    }
+#pragma unroll
+    for (int j = 0; j < 4; j++)
+        if (j < count)
+            store(at, dtype, i + j, x[j]);
+}
+
+/* The larger; a NaN wins, so that it is not lost. */
+__device__ __forceinline__ float larger(float a, float b)
+{
+    float y;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
+    return y;
+}
+
+__device__ __forceinline__ float minus_infinity()
+{
+    return __uint_as_float(0xff800000u);
+}
+
+__device__ __forceinline__ bool finite(float x)
+{
+    return (__float_as_uint(x) & 0x7f800000u) != 0x7f800000u;
+}
+
+/* exp(score - top) with full precision (expf: 2 ulp); 0 where nothing is seen, whatever `top` is. */
+__device__ __forceinline__ float weight_of(float score, float top)
+{
+    return score == minus_infinity() || top == minus_infinity() ? 0.0f : expf(score - top);
+}
+
+}

@@ -1,0 +1,121 @@
+/* Sums over keys: O = softmax(S) V from scores, dQ = dS K from stored weights. A tile of 128 rows x 64 or 128 channels is one block's. */
+#include "score.cuh"
+
+namespace fattn {
+
+/* Along the keys that a row tile sees. */
+template <bool SOFTMAX> struct key_steps {
+    plane left, right;    /* left: the weights; of scores only `at` and `stride` count */
+    const float *top;
+
+    __device__ __forceinline__ bool more() const
+    {
+        return right.rows > 0;
+    }
+    template <class Core> __device__ __forceinline__ void fetch(Core &core, typename Core::shared &s, int stage)
+    {
+        if (SOFTMAX)
+            core.fetch_scores((const float *)left.at, left.stride);
+        else
+            core.fetch_left(s, stage, left);
+        core.fetch_right(s, stage, right);
+        left.at += Core::DEPTH * (SOFTMAX ? 4 : bytes_of(Core::simt ? left.dtype : Core::dtype));
+        right.at += Core::DEPTH * right.stride * bytes_of(Core::simt ? right.dtype : Core::dtype);
+        right.rows -= Core::DEPTH;
+    }
+    __device__ __forceinline__ void next()
+    {
+    }
+    template <class Core> __device__ __forceinline__ void finish(Core &core, typename Core::shared &s, int stage)
+    {
+        if (SOFTMAX)
+            core.finish_scores(s, stage, top);
+        else
+            core.finish_left(s, stage);
+        core.finish_right(s, stage);
+    }
+};
+
+template <class Core, bool SOFTMAX> __device__ __forceinline__ void over_keys(const fattn__call &c)
+{
+    __shared__ __align__(16) typename Core::shared s;
+    __shared__ float top[FATTN__TILE];
+    const int columns = (c.width + Core::BN - 1) / Core::BN;
+    const int column0 = (int)(blockIdx.x % columns) * Core::BN, rest = (int)(blockIdx.x / columns);
+    const place at = place_of(c, rest / c.row_tiles);
+    const band seen = band_of(c, at.batch);
+    const int row0 = rest % c.row_tiles * FATTN__TILE, head = at.head / c.group;
+    const int64_t slot0 = ((int64_t)at.z * c.row_tiles) * FATTN__TILE + row0;
+    if (SOFTMAX) {
+        if (threadIdx.x < FATTN__TILE)
+            top[threadIdx.x] = c.row_max[slot0 + threadIdx.x];
+        __syncthreads();
+    }
+    range k = seen.keys_of_tile(c.row0 + row0);
+    k.begin = max(k.begin, c.key0) / Core::DEPTH * Core::DEPTH;
+    k.end = min(k.end, c.key0 + c.key_tiles * FATTN__TILE);
+    const int bytes = SOFTMAX ? 4 : bytes_of(c.weight_dtype);
+    const char *weights = (SOFTMAX ? (const char *)c.s : c.ds) + (score_row(c, at.z, row0) + k.begin - c.key0) * bytes;
+    key_steps<SOFTMAX> steps = { { weights, pitch_of(c), FATTN__TILE, Core::DEPTH, c.weight_dtype, 16 },
+                                 plane_of(c.right, at.batch, head, k.begin, column0, k.end - k.begin, c.width - column0),
+                                 top };
+    Core core;
+    accumulate(core, s, steps);
+
+    auto emit = [&](int row, int column, const float product[4]) {
+        const int absolute = c.row0 + row0 + row, n = column0 + column, count = c.width - n;
+        if (absolute >= c.seq_q || count <= 0)
+            return;
+        float four[4] = { product[0], product[1], product[2], product[3] };
+        if (c.accumulator != nullptr &&
+            !add_up(c.accumulator + (slot0 + row) * c.width + n, four, count, SOFTMAX ? c.row_rescale[slot0 + row] : 1.0f, c.first, c.last))
+            return;
+        const float sum = SOFTMAX ? c.row_sum[slot0 + row] : 0.0f, factor = !SOFTMAX ? c.factor : sum == 0.0f ? 0.0f : 1.0f / sum;
+#pragma unroll
+        for (int j = 0; j < 4; j++)
+            four[j] *= factor;
+        char *to = c.out.at + (at.batch * c.out.stride[0] + at.head * c.out.stride[1] + absolute * c.out.stride[2]) * bytes_of(c.out.dtype);
+        store4(to, c.out.dtype, n, four, count, in_fours(c.out));
+    };
+    if (!__syncthreads_or(core.bad())) {
+        write_out(core, s, emit);
+        return;
+    }
+    write_carefully<Core::BN>(
+        [&](int row, int column, float four[4]) {
+            const char *row_weights = weights + row * pitch_of(c) * bytes;
+            for (int key = k.begin; key < k.end; key++) {
+                const float x = load(row_weights, SOFTMAX ? FATTN__F32 : c.weight_dtype, key - k.begin);
+                const float weight = SOFTMAX ? rounded(Core::dtype, weight_of(x, top[row])) : x;
+                add_row(four, weight, c.right, row_at(c.right, at.batch, head, key), column0 + column, c.width);
+            }
+        },
+        emit);
+}
+
+}
+
+using namespace fattn;
+
+#define DEFINE(name, core, width)                                                                                                  \
+    extern "C" __global__ void FATTN__KERNEL fattn_output_##name##_##width(const __grid_constant__ fattn__call c)                  \
+    {                                                                                                                              \
+        over_keys<core(width), true>(c);                                                                                           \
+    }                                                                                                                              \
+    extern "C" __global__ void FATTN__KERNEL fattn_over_keys_##name##_##width(const __grid_constant__ fattn__call c)               \
+    {                                                                                                                              \
+        over_keys<core(width), false>(c);                                                                                          \
+    }
+#define BF16(width) tensor_core<bf16, width, false, true>
+#define F16(width) tensor_core<f16, width, false, true>
+#define F32(width) simt_core<width, false, true>
+DEFINE(bf16, BF16, 64)
+DEFINE(bf16, BF16, 128)
+DEFINE(f16, F16, 64)
+DEFINE(f16, F16, 128)
+DEFINE(f32, F32, 64)
+DEFINE(f32, F32, 128)
+#undef DEFINE
+#undef BF16
+#undef F16
+#undef F32

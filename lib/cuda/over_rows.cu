@@ -1,0 +1,144 @@
+/* Sums over rows: dV = P^T dO and dK = dS^T Q, over the rows and over the query heads that share a head of K or V. A tile of 128 keys x 64 or
+ * 128 channels is one block's, so that no two blocks add to one place and the order of a sum is always the same. */
+#include "score.cuh"
+
+namespace fattn {
+
+/* The row tiles that see a tile of keys, head after head. */
+struct row_tiles {
+    const fattn__call *c;
+    band seen;
+    int z, z_end, row, key; /* of the chunk; key: the tile's first */
+
+    __device__ __forceinline__ bool visible() const
+    {
+        return seen.touches(c->row0 + row, c->key0 + key);
+    }
+    __device__ __forceinline__ bool done() const
+    {
+        return z >= z_end;
+    }
+    __device__ __forceinline__ void step()
+    {
+        row += FATTN__TILE;
+        if (row >= c->row_tiles * FATTN__TILE)
+            row = 0, z++;
+    }
+    __device__ __forceinline__ void settle()
+    {
+        while (!done() && !visible())
+            step();
+    }
+    /* Rows of the tile that take part. */
+    __device__ __forceinline__ int rows() const
+    {
+        return min(seen.len_q - c->row0 - row, FATTN__TILE);
+    }
+    __device__ __forceinline__ const char *weights() const
+    {
+        return c->p + (score_row(*c, z, row) + key) * bytes_of(c->weight_dtype);
+    }
+};
+
+template <class Core> struct row_steps {
+    row_tiles tiles;
+    int within, column; /* of the row tile; first column of the block */
+
+    __device__ __forceinline__ bool more() const
+    {
+        return !tiles.done();
+    }
+    __device__ __forceinline__ void next()
+    {
+        within += Core::DEPTH;
+        if (within < tiles.rows())
+            return;
+        within = 0;
+        tiles.step();
+        tiles.settle();
+    }
+    __device__ __forceinline__ void fetch(Core &core, typename Core::shared &s, int stage)
+    {
+        const fattn__call &c = *tiles.c;
+        const place at = place_of(c, tiles.z);
+        const plane left = { tiles.weights() + within * pitch_of(c) * bytes_of(c.weight_dtype), pitch_of(c), Core::DEPTH, FATTN__TILE,
+                             c.weight_dtype, 16 };
+        core.fetch_left(s, stage, left);
+        core.fetch_right(s, stage, plane_of(c.right, at.batch, at.head, c.row0 + tiles.row + within, column, tiles.rows() - within, c.width - column));
+    }
+    __device__ __forceinline__ void finish(Core &core, typename Core::shared &s, int stage)
+    {
+        core.finish_left(s, stage);
+        core.finish_right(s, stage);
+    }
+};
+
+template <class Core> __device__ __forceinline__ void over_rows(const fattn__call &c)
+{
+    __shared__ __align__(16) typename Core::shared s;
+    const int columns = (c.width + Core::BN - 1) / Core::BN;
+    const int column0 = (int)(blockIdx.x % columns) * Core::BN, rest = (int)(blockIdx.x / columns), key0 = rest % c.key_tiles * FATTN__TILE;
+    /* Heads of K or V, counted over batch and head together: a group of query heads never crosses a batch entry. */
+    const int64_t head = c.head0 / c.group + rest / c.key_tiles, begin = head * c.group - c.head0, end = begin + c.group;
+    const int heads = c.heads_q / c.group, batch = (int)(head / heads), within = (int)(head % heads);
+    const row_tiles tiles_at_first = { &c, band_of(c, batch), (int)max(begin, (int64_t)0), (int)min(end, (int64_t)c.heads), 0, key0 };
+    row_tiles tiles = tiles_at_first;
+    tiles.settle();
+    row_steps<Core> steps = { tiles, 0, column0 };
+    Core core;
+    accumulate(core, s, steps);
+
+    const bool first = c.first && begin >= 0, last = c.last && end <= c.heads;
+    auto emit = [&](int row, int column, const float product[4]) {
+        const int key = c.key0 + key0 + row, n = column0 + column, count = c.width - n;
+        if (key >= c.seq_kv || count <= 0)
+            return;
+        float four[4] = { product[0], product[1], product[2], product[3] };
+        if (c.accumulator != nullptr &&
+            !add_up(c.accumulator + (head % c.slots * c.seq_kv + key) * c.width + n, four, count, 1.0f, first, last))
+            return;
+#pragma unroll
+        for (int j = 0; j < 4; j++)
+            four[j] *= c.factor;
+        char *to = c.out.at + (batch * c.out.stride[0] + within * c.out.stride[1] + key * c.out.stride[2]) * bytes_of(c.out.dtype);
+        store4(to, c.out.dtype, n, four, count, in_fours(c.out));
+    };
+    if (!__syncthreads_or(core.bad())) {
+        write_out(core, s, emit);
+        return;
+    }
+    write_carefully<Core::BN>(
+        [&](int row, int column, float four[4]) {
+            row_tiles t = tiles_at_first;
+            for (t.settle(); !t.done(); t.step(), t.settle()) {
+                const place at = place_of(c, t.z);
+                for (int r = 0; r < t.rows(); r++)
+                    add_row(four, load(t.weights(), c.weight_dtype, r * pitch_of(c) + row), c.right,
+                            row_at(c.right, at.batch, at.head, c.row0 + t.row + r), column0 + column, c.width);
+            }
+        },
+        emit);
+}
+
+}
+
+using namespace fattn;
+
+#define DEFINE(name, core, width)                                                                                                  \
+    extern "C" __global__ void FATTN__KERNEL fattn_over_rows_##name##_##width(const __grid_constant__ fattn__call c)               \
+    {                                                                                                                              \
+        over_rows<core(width)>(c);                                                                                                 \
+    }
+#define BF16(width) tensor_core<bf16, width, true, true>
+#define F16(width) tensor_core<f16, width, true, true>
+#define F32(width) simt_core<width, true, true>
+DEFINE(bf16, BF16, 64)
+DEFINE(bf16, BF16, 128)
+DEFINE(f16, F16, 64)
+DEFINE(f16, F16, 128)
+DEFINE(f32, F32, 64)
+DEFINE(f32, F32, 128)
+#undef DEFINE
+#undef BF16
+#undef F16
+#undef F32

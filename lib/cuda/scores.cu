@@ -1,0 +1,104 @@
+/* Products of rows with rows: Q K^T and, backward, dO V^T. Each tile of 128 x 128 is one block's. */
+#include "score.cuh"
+
+namespace fattn {
+
+/* Along the depth of two operands that both lie with it innermost. */
+struct depth_steps {
+    plane left, right;
+
+    __device__ __forceinline__ bool more() const
+    {
+        return left.columns > 0;
+    }
+    template <class Core> __device__ __forceinline__ void fetch(Core &core, typename Core::shared &s, int stage)
+    {
+        core.fetch_left(s, stage, left);
+        core.fetch_right(s, stage, right);
+        left.at += Core::DEPTH * bytes_of(Core::simt ? left.dtype : Core::dtype), left.columns -= Core::DEPTH;
+        right.at += Core::DEPTH * bytes_of(Core::simt ? right.dtype : Core::dtype), right.columns -= Core::DEPTH;
+    }
+    __device__ __forceinline__ void next()
+    {
+    }
+    template <class Core> __device__ __forceinline__ void finish(Core &core, typename Core::shared &s, int stage)
+    {
+        core.finish_left(s, stage);
+        core.finish_right(s, stage);
+    }
+};
+
+template <class Core> __device__ __forceinline__ void multiply_tile(const fattn__call &c, const tile &t, Core &core, typename Core::shared &s)
+{
+    const int row = c.row0 + t.row, key = c.key0 + t.key;
+    depth_steps steps = { plane_of(c.left, t.at.batch, t.at.head, row, 0, c.seq_q - row, c.depth),
+                          plane_of(c.right, t.at.batch, t.at.head / c.group, key, 0, c.seq_kv - key, c.depth) };
+    accumulate(core, s, steps);
+}
+
+template <class Core> __device__ __forceinline__ void scores(const fattn__call &c)
+{
+    __shared__ __align__(16) typename Core::shared s;
+    tile t;
+    if (!tile_of(c, &t))
+        return;
+    Core core;
+    multiply_tile(c, t, core, s);
+    write_out(core, s, [&](int row, int column, const float product[4]) {
+        const seat at = { t.at, t.seen, t.row + row, t.key + column };
+        float four[4];
+#pragma unroll
+        for (int j = 0; j < 4; j++)
+            four[j] = product[j] * c.factor;
+        if (!c.raw) {
+            settle(c, at, four);
+            if (c.partial_max != nullptr)
+                keep_statistics(c, at, four);
+        }
+        write_four(c.s + score_at(c, at), four);
+    });
+}
+
+template <class Core> __device__ __forceinline__ void gradients(const fattn__call &c)
+{
+    __shared__ __align__(16) typename Core::shared s;
+    tile t;
+    if (!tile_of(c, &t)) {
+        if (c.extra != nullptr)
+            zero_tile(c, t, c.extra);
+        return;
+    }
+    Core core;
+    multiply_tile(c, t, core, s);
+    write_out(core, s, [&](int row, int column, const float product[4]) {
+        const seat at = { t.at, t.seen, t.row + row, t.key + column };
+        float score[4], dp[4] = { product[0], product[1], product[2], product[3] };
+        if (c.raw) {
+            write_four(c.dp + score_at(c, at), dp);
+            return;
+        }
+        read_four(score, c.s + score_at(c, at));
+        differentiate(c, at, score, dp);
+        store4(c.ds, c.weight_dtype, score_at(c, at), dp, 4, true);
+        if (c.extra != nullptr)
+            write_four(c.extra + score_at(c, at), dp);
+    });
+}
+
+}
+
+using namespace fattn;
+
+#define DEFINE(name, ...)                                                                                                          \
+    extern "C" __global__ void FATTN__KERNEL fattn_scores_##name(const __grid_constant__ fattn__call c)                            \
+    {                                                                                                                              \
+        scores<__VA_ARGS__>(c);                                                                                                    \
+    }                                                                                                                              \
+    extern "C" __global__ void FATTN__KERNEL fattn_gradients_##name(const __grid_constant__ fattn__call c)                         \
+    {                                                                                                                              \
+        gradients<__VA_ARGS__>(c);                                                                                                 \
+    }
+DEFINE(bf16, tensor_core<bf16, 128, false, false>)
+DEFINE(f16, tensor_core<f16, 128, false, false>)
+DEFINE(f32, simt_core<128, false, false>)
+#undef DEFINE
