@@ -8,7 +8,8 @@ static fattn_status add(fattn__handles *handles, const fattn__cudnn *api)
     int status = api->cudnnCreate(&handle);
     if (status != DNN_STATUS_SUCCESS)
         return fattn__fail(FATTN_ENVIRONMENT, "cudnnCreate: %s", fattn__cudnn_status_name(api, status));
-    handles->at[handles->count++] = (fattn__handle_slot){ .handle = handle };
+    fattn__handle_slot *slot = &handles->at[handles->count++]; /* zero from the beginning */
+    slot->handle = handle;
     return FATTN_OK;
 }
 
@@ -73,8 +74,13 @@ void fattn__handles_give(fattn__handles *handles, fattn__handle_slot *slot)
 
 void fattn__handles_destroy(fattn__handles *handles, const fattn__cudnn *api)
 {
-    while (handles->count > 0)
-        api->cudnnDestroy(handles->at[--handles->count].handle);
+    while (handles->count > 0) {
+        fattn__handle_slot *slot = &handles->at[--handles->count];
+        for (int i = 0; i < FATTN__PACKS; i++)
+            if (slot->packs[i].desc != NULL)
+                api->cudnnBackendDestroyDescriptor(slot->packs[i].desc);
+        api->cudnnDestroy(slot->handle);
+    }
     pthread_cond_destroy(&handles->returned);
     pthread_mutex_destroy(&handles->lock);
 }

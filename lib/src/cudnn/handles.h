@@ -10,10 +10,23 @@
 
 #define FATTN__MAX_HANDLES 64
 
+/* A finalized variant pack: to make one costs as much as a fifth of a launch, and most programs call with the same addresses again and again.
+ * It is found by the plan's number, never by its address, and by every address in it. */
+#define FATTN__PACK_ADDRESSES 48 /* the caller's, with the workspace; a pack with more is made anew at every call */
+typedef struct fattn__pack {
+    fattn__desc desc;
+    uint64_t plan; /* id of the plan; 0: none */
+    int32_t count, reserved;
+    void *addresses[FATTN__PACK_ADDRESSES];
+} fattn__pack;
+
+#define FATTN__PACKS 64 /* of one handle; a power of 2 */
+
 typedef struct fattn__handle_slot {
     fattn__handle handle;
     void *stream;
     bool busy;
+    fattn__pack packs[FATTN__PACKS]; /* of who has borrowed the handle */
 } fattn__handle_slot;
 
 typedef struct fattn__handles {

@@ -1,4 +1,9 @@
-/* One call of a plan. Nothing of ours is allocated; cuDNN makes and frees one small descriptor. */
+/* One call of a plan. Nothing of ours is allocated; cuDNN makes one small descriptor for addresses that are new to a handle. */
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 #include "../error.h"
 #include "plan.h"
 
@@ -22,12 +27,16 @@ static void *address_of(const fattn__binding *binding, const fattn_tensors *tens
     return (void *)(uintptr_t)address;
 }
 
+static void *engine_workspace(const fattn__compiled *compiled, const fattn_tensors *tensors)
+{
+    return tensors->workspace != NULL ? (char *)tensors->workspace + compiled->scratch_bytes : NULL;
+}
+
 static int make_pack(fattn__desc *out, const fattn__cudnn *api, const fattn__compiled *compiled, const fattn_tensors *tensors)
 {
-    void *addresses[FATTN__MAX_BINDINGS];
+    void *addresses[FATTN__MAX_BINDINGS], *workspace = engine_workspace(compiled, tensors);
     for (int i = 0; i < compiled->binding_count; i++)
         addresses[i] = address_of(&compiled->bindings[i], tensors);
-    void *workspace = tensors->workspace != NULL ? (char *)tensors->workspace + compiled->scratch_bytes : NULL;
     int status = api->cudnnBackendCreateDescriptor(DNN_BACKEND_VARIANT_PACK_DESCRIPTOR, out);
     if (status == DNN_STATUS_SUCCESS)
         status = api->cudnnBackendSetAttribute(*out, DNN_ATTR_VARIANT_PACK_UNIQUE_IDS, DNN_TYPE_INT64, compiled->binding_count,
@@ -42,31 +51,70 @@ static int make_pack(fattn__desc *out, const fattn__cudnn *api, const fattn__com
     return status;
 }
 
+/* What of a call makes its pack: the caller's addresses; the constants are the plan's. Returns how many, 0 when they are too many to keep. */
+static int list_addresses(void **out, const fattn__compiled *compiled, const fattn_tensors *tensors)
+{
+    int count = 0;
+    for (int i = 0; i < compiled->binding_count; i++) {
+        const fattn__binding *binding = &compiled->bindings[i];
+        if (binding->slot == FATTN__SLOT_VALUE || binding->slot == FATTN__SLOT_SCRATCH)
+            continue;
+        if (count == FATTN__PACK_ADDRESSES - 1)
+            return 0;
+        out[count++] = address_of(binding, tensors);
+    }
+    out[count++] = tensors->workspace;
+    return count;
+}
+
+/* The pack of these addresses: the one that this handle had at an earlier call, or a new one in its place. */
+static int borrow_pack(fattn__desc *out, fattn__handle_slot *slot, const fattn_plan *plan, const fattn_tensors *tensors)
+{
+    const fattn__cudnn *api = plan->context->api;
+    void *addresses[FATTN__PACK_ADDRESSES];
+    const int count = list_addresses(addresses, plan->state, tensors);
+    const size_t bytes = (size_t)count * sizeof *addresses;
+    fattn__pack *pack = &slot->packs[XXH3_64bits_withSeed(addresses, bytes, plan->id) % FATTN__PACKS];
+    int status = DNN_STATUS_SUCCESS;
+    if (count == 0 || pack->plan != plan->id || pack->count != count || memcmp(pack->addresses, addresses, bytes) != 0) {
+        if (pack->desc != NULL)
+            api->cudnnBackendDestroyDescriptor(pack->desc);
+        pack->desc = NULL;
+        pack->plan = 0;
+        status = make_pack(&pack->desc, api, plan->state, tensors);
+        if (status == DNN_STATUS_SUCCESS && count > 0) {
+            pack->plan = plan->id;
+            pack->count = count;
+            memcpy(pack->addresses, addresses, bytes);
+        }
+    }
+    *out = pack->desc;
+    return status;
+}
+
 fattn_status fattn__cudnn_run(const fattn_plan *plan, const fattn_tensors *tensors, struct CUstream_st *stream)
 {
     fattn_context *context = plan->context;
     const fattn__cudnn *api = context->api;
     fattn__cuda_context previous;
     fattn__handle_slot *slot;
-    fattn__desc pack = NULL;
+    fattn__desc pack;
     fattn_status st = fattn__enter(context, &previous);
     if (st != FATTN_OK)
         return st;
     st = fattn__handles_take(context->handles, api, stream, &slot);
     if (st == FATTN_OK) {
         const fattn__compiled *compiled = plan->state;
-        int status = make_pack(&pack, api, compiled, tensors);
+        int status = borrow_pack(&pack, slot, plan, tensors);
         if (status == DNN_STATUS_SUCCESS)
             status = api->cudnnBackendExecute(slot->handle, compiled->desc, pack);
         if (status != DNN_STATUS_SUCCESS) {
             char last[512] = "";
             api->cudnnGetLastErrorString(last, sizeof last);
             st = fattn__fail(FATTN_DEVICE_FAULT, "the launch failed: %s %s", fattn__cudnn_status_name(api, status), last);
-        }
-        else if (compiled->sum_count > 0)
+        } else if (compiled->sum_count > 0) {
             st = fattn__cudnn_sums(plan, tensors, stream);
-        if (pack != NULL)
-            api->cudnnBackendDestroyDescriptor(pack);
+        }
         fattn__handles_give(context->handles, slot);
     }
     fattn__leave(context, previous);
