@@ -1,4 +1,5 @@
-/* A score_mod's program, interpreted: a warp has a row of a tile, a lane four neighbouring keys, and every node is evaluated for the four. */
+/* A score_mod's program, interpreted: a warp has a row of a tile, a lane four neighbouring keys, one after the other. Values lie in shared
+ * memory, so that no kernel needs a stack. */
 #include "score.cuh"
 
 namespace fattn {
@@ -89,74 +90,63 @@ __device__ __forceinline__ float binary(int op, float x, float y)
     }
 }
 
-struct evaluation {
-    const fattn__program *program;
-    const fattn__program_tensors *tensors;
-    const float *score, *gradient; /* four each; gradient may be missing */
+typedef float values[FATTN__PROGRAM_SLOTS][FATTN__PROGRAM_THREADS];
+
+struct programs {
+    const fattn__program &program;
+    const fattn__program_tensors &tensors;
+    values &value;
 };
 
-/* Node by node; what is out of the row's sight is evaluated too, from numbers that mean nothing, and thrown away by the caller. Tensors are
- * read only where the row sees. */
-__device__ __noinline__ void evaluate(const fattn__call &c, const seat &t, const evaluation &e, float out[4])
+/* Node by node, for the seat's j-th key. What is out of the row's sight is evaluated too, from numbers that mean nothing, and thrown away by
+ * the caller; tensors are read only where the row sees. */
+__device__ __noinline__ float evaluate(const fattn__call &c, const programs &p, const seat &t, int j, float score, float gradient)
 {
-    float4 value[FATTN__PROGRAM_NODES];
-    const int row = c.row0 + t.row, key = c.key0 + t.key;
+    float *value = &p.value[0][threadIdx.x];
+    const int row = c.row0 + t.row, key = c.key0 + t.key + j;
     const range k = t.seen.keys(row);
-    for (int i = 0; i < e.program->count; i++) {
-        const fattn__node node = e.program->node[i];
-        float x[4] = { 0, 0, 0, 0 };
+    const bool visible = key >= k.begin && key < k.end;
+    for (int i = 0; i < p.program.count; i++) {
+        const fattn__node node = p.program.node[i];
+        float x = 0;
         if (node.op == TENSOR) {
-            const fattn__matrix &m = e.tensors->at[node.a];
-            const char *at = row_at(m, t.at.batch, t.at.head, row);
-            for (int j = 0; j < 4; j++)
-                if (key + j >= k.begin && key + j < k.end)
-                    x[j] = load(at, m.dtype, (key + j) * m.stride[3]);
-        } else if (node.op == SCORE || node.op == GRADIENT) {
-            const float *from = node.op == SCORE ? e.score : e.gradient;
-            for (int j = 0; j < 4; j++)
-                x[j] = from[j];
+            const fattn__matrix &m = p.tensors.at[node.a];
+            if (visible)
+                x = load(row_at(m, t.at.batch, t.at.head, row), m.dtype, key * m.stride[3]);
+        } else if (node.op == SCORE) {
+            x = score;
+        } else if (node.op == GRADIENT) {
+            x = gradient;
         } else if (node.op == INDEX) {
-            for (int j = 0; j < 4; j++)
-                x[j] = (float)(node.a == 0 ? t.at.batch : node.a == 1 ? t.at.head : node.a == 2 ? row : key + j);
+            x = (float)(node.a == 0 ? t.at.batch : node.a == 1 ? t.at.head : node.a == 2 ? row : key);
         } else if (node.op == CONSTANT) {
-            for (int j = 0; j < 4; j++)
-                x[j] = node.constant;
+            x = node.more.constant;
         } else {
-            const float4 a4 = value[node.a], b4 = value[node.b];
-            const float a[4] = { a4.x, a4.y, a4.z, a4.w }, b[4] = { b4.x, b4.y, b4.z, b4.w };
-            if (node.op == SELECT) {
-                const float4 c4 = value[node.c];
-                const float other[4] = { c4.x, c4.y, c4.z, c4.w };
-                for (int j = 0; j < 4; j++)
-                    x[j] = a[j] != 0.0f ? b[j] : other[j];
-            } else if (node.op >= ADD && node.op <= OR) {
-#pragma unroll 1
-                for (int j = 0; j < 4; j++)
-                    x[j] = binary(node.op, a[j], b[j]);
-            } else {
-#pragma unroll 1
-                for (int j = 0; j < 4; j++)
-                    x[j] = unary(node.op, a[j]);
-            }
+            const float a = value[node.a * FATTN__PROGRAM_THREADS];
+            if (node.op == SELECT)
+                x = value[(a != 0.0f ? node.b : node.more.c) * FATTN__PROGRAM_THREADS];
+            else if (node.op >= ADD && node.op <= OR)
+                x = binary(node.op, a, value[node.b * FATTN__PROGRAM_THREADS]);
+            else
+                x = unary(node.op, a);
         }
-        value[i] = make_float4(x[0], x[1], x[2], x[3]);
+        value[node.out * FATTN__PROGRAM_THREADS] = x;
     }
-    const float4 r = value[e.program->result];
-    out[0] = r.x, out[1] = r.y, out[2] = r.z, out[3] = r.w;
+    return value[p.program.result * FATTN__PROGRAM_THREADS];
 }
 
 /* Calls body(seat) for each four of a block's tile. */
 template <class Body> __device__ __forceinline__ void each_four(const tile &t, Body body)
 {
 #pragma unroll 1
-    for (int i = (int)threadIdx.x; i < FATTN__TILE * 32; i += THREADS) {
+    for (int i = (int)threadIdx.x; i < FATTN__TILE * 32; i += FATTN__PROGRAM_THREADS) {
         const seat at = { t.at, t.seen, t.row + i / 32, t.key + i % 32 * 4 };
         body(at);
     }
 }
 
 /* Forward: the scaled scores become final ones, with their statistics. */
-__device__ __forceinline__ void modify(const fattn__call &c, const fattn__program &program, const fattn__program_tensors &tensors)
+__device__ __forceinline__ void modify(const fattn__call &c, const programs &p)
 {
     tile t;
     if (!tile_of(c, &t))
@@ -164,7 +154,9 @@ __device__ __forceinline__ void modify(const fattn__call &c, const fattn__progra
     each_four(t, [&](const seat &at) {
         float score[4], four[4];
         read_four(score, c.s + score_at(c, at));
-        evaluate(c, at, { &program, &tensors, score, nullptr }, four);
+#pragma unroll
+        for (int j = 0; j < 4; j++)
+            four[j] = evaluate(c, p, at, j, score[j], 0);
         settle(c, at, four);
         keep_statistics(c, at, four);
         write_four(c.s + score_at(c, at), four);
@@ -172,7 +164,7 @@ __device__ __forceinline__ void modify(const fattn__call &c, const fattn__progra
 }
 
 /* Backward, first: probabilities, and dp becomes the gradient of the final scores, which is the bias's too. */
-__device__ __forceinline__ void modify_weights(const fattn__call &c, const fattn__program &program, const fattn__program_tensors &tensors)
+__device__ __forceinline__ void modify_weights(const fattn__call &c, const programs &p)
 {
     tile t;
     if (!tile_of(c, &t)) {
@@ -183,7 +175,9 @@ __device__ __forceinline__ void modify_weights(const fattn__call &c, const fattn
         float score[4], four[4], dp[4];
         read_four(score, c.s + score_at(c, at));
         read_four(dp, c.dp + score_at(c, at));
-        evaluate(c, at, { &program, &tensors, score, nullptr }, four);
+#pragma unroll
+        for (int j = 0; j < 4; j++)
+            four[j] = evaluate(c, p, at, j, score[j], 0);
         settle(c, at, four);
         differentiate(c, at, four, dp);
         write_four(c.dp + score_at(c, at), dp);
@@ -191,7 +185,7 @@ __device__ __forceinline__ void modify_weights(const fattn__call &c, const fattn
 }
 
 /* Backward, then: the gradient of the scaled scores or, with `extra`, that of a tensor of the user's. What has no weight has no gradient. */
-__device__ __forceinline__ void modify_gradients(const fattn__call &c, const fattn__program &program, const fattn__program_tensors &tensors)
+__device__ __forceinline__ void modify_gradients(const fattn__call &c, const programs &p)
 {
     tile t;
     if (!tile_of(c, &t)) {
@@ -203,9 +197,9 @@ __device__ __forceinline__ void modify_gradients(const fattn__call &c, const fat
         float score[4], dp[4], four[4];
         read_four(score, c.s + score_at(c, at));
         read_four(dp, c.dp + score_at(c, at));
-        evaluate(c, at, { &program, &tensors, score, dp }, four);
+#pragma unroll
         for (int j = 0; j < 4; j++)
-            four[j] = dp[j] == 0.0f ? 0.0f : four[j];
+            four[j] = dp[j] == 0.0f ? 0.0f : evaluate(c, p, at, j, score[j], dp[j]);
         if (c.extra != nullptr)
             write_four(c.extra + score_at(c, at), four);
         else
@@ -216,11 +210,12 @@ __device__ __forceinline__ void modify_gradients(const fattn__call &c, const fat
 }
 
 #define DEFINE(name)                                                                                                               \
-    extern "C" __global__ void __launch_bounds__(256)                                                                              \
+    extern "C" __global__ void __launch_bounds__(FATTN__PROGRAM_THREADS)                                                           \
         fattn_##name(const __grid_constant__ fattn__call c, const __grid_constant__ fattn__program program,                        \
                      const __grid_constant__ fattn__program_tensors tensors)                                                       \
     {                                                                                                                              \
-        fattn::name(c, program, tensors);                                                                                          \
+        __shared__ fattn::values value;                                                                                            \
+        fattn::name(c, { program, tensors, value });                                                                               \
     }
 DEFINE(modify)
 DEFINE(modify_weights)

@@ -62,17 +62,20 @@ typedef struct fattn__call {
     int32_t first, last; /* over keys: of the key chunks; over rows: of the row chunks */
 } fattn__call;
 
-/* A score_mod's program, packed: 8 bytes a node. */
-enum { FATTN__PROGRAM_NODES = 256, FATTN__PROGRAM_TENSORS = 8 };
+/* A score_mod's program, packed: 8 bytes a node. Values lie in slots, which the host hands out anew when nothing needs a value any more. */
+enum { FATTN__PROGRAM_NODES = 256, FATTN__PROGRAM_SLOTS = 92, FATTN__PROGRAM_THREADS = 128, FATTN__PROGRAM_TENSORS = 8 };
 
 typedef struct fattn__node {
-    uint8_t op, a, b, c;
-    float constant;
+    uint8_t op, out, a, b; /* slots; of an index or tensor, `a` is its number */
+    union {
+        float constant;
+        uint8_t c;
+    } more;
 } fattn__node;
 
 typedef struct fattn__program {
-    int32_t count;  /* nodes to evaluate */
-    int32_t result; /* the one that is wanted */
+    int32_t count;
+    int32_t result; /* slot of the value that is wanted */
     fattn__node node[FATTN__PROGRAM_NODES];
 } fattn__program;
 

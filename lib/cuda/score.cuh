@@ -106,7 +106,7 @@ __device__ __forceinline__ bool tile_of(const fattn__call &c, tile *out)
 __device__ __forceinline__ void zero_tile(const fattn__call &c, const tile &t, float *scores)
 {
     const float zero[4] = { 0, 0, 0, 0 };
-    for (int i = (int)threadIdx.x; i < FATTN__TILE * 32; i += THREADS)
+    for (int i = (int)threadIdx.x; i < FATTN__TILE * 32; i += (int)blockDim.x)
         write_four(scores + score_row(c, t.at.z, t.row + i / 32) + t.key + i % 32 * 4, zero);
 }
 
