@@ -1,0 +1,188 @@
+/* The guards are data that is true: each holds where it says and not one step beyond, and each can be read. */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "fattn/fattn.h"
+#include "predicate.h"
+#include "rules.h"
+
+static const fattn_rule *guard(const char *name)
+{
+    for (size_t i = 0; i < fattn_guard_count(); i++) {
+        if (strcmp(fattn_guard_at(i)->name, name) == 0)
+            return fattn_guard_at(i);
+    }
+    cr_assert_fail("no guard %s", name);
+    return NULL;
+}
+
+/* A problem on which a guard holds. */
+typedef struct subject {
+    const char *name;
+    int32_t version, sm;
+    void (*make)(fattn_problem *p);
+} subject;
+
+static void one_row(fattn_problem *p)
+{
+    p->pass = FATTN_BACKWARD;
+    p->batch = p->heads_q = p->seq_q = 1;
+}
+
+static void one_row_of_two_heads(fattn_problem *p)
+{
+    one_row(p);
+    p->heads_q = 2;
+}
+
+static void wide(fattn_problem *p)
+{
+    memcpy(p->k_strides, (int64_t[4]){ 1 << 20, 132, 8 * 132, 1 }, sizeof p->k_strides);
+}
+
+static void captured(fattn_problem *p)
+{
+    p->pass = FATTN_BACKWARD;
+    p->capture = 1, p->seq_kv = 500;
+}
+
+static void captured_forward(fattn_problem *p)
+{
+    captured(p);
+    p->pass = FATTN_FORWARD, p->training = 1;
+}
+
+static void ragged(fattn_problem *p)
+{
+    p->ragged_bits = 64, p->padding = 1;
+}
+
+static const subject subjects[] = {
+    { "misaligned-strides", 92000, 90, wide },
+    { "graph-capture-seq-kv-mod-128", 91500, 90, captured },
+    { "graph-capture-seq-kv-mod-128", 90800, 100, captured_forward },
+    { "ragged-offsets-64", 90499, 90, ragged },
+    { "planner-crash-b1-h1-s1", 92600, 90, one_row },
+    { "planner-crash-b1-h1-s1", 92800, 80, one_row },
+    { "planner-crash-sm100-s1", 90800, 100, one_row_of_two_heads },
+    { "planner-crash-sm100-s1", 91299, 100, one_row },
+    { "planner-crash-sm100-s1-b1", 91300, 100, one_row_of_two_heads },
+};
+enum { SUBJECTS = sizeof subjects / sizeof *subjects };
+
+static fattn_problem made(const subject *s)
+{
+    fattn_problem p = FATTN_PROBLEM_INIT;
+    p.batch = 2, p.heads_q = 8, p.seq_q = p.seq_kv = 512, p.dim_qk = 64;
+    if (s != NULL)
+        s->make(&p);
+    return p;
+}
+
+Test(guards, can_be_read_and_say_why_where_and_what_instead)
+{
+    cr_expect_gt(fattn_guard_count(), 0);
+    cr_expect_null(fattn_guard_at(fattn_guard_count()));
+    fattn__rule_list copy;
+    for (size_t i = 0; i < fattn_guard_count(); i++) {
+        const fattn_rule *rule = fattn_guard_at(i);
+        cr_expect_eq(fattn__rules_copy(&copy, rule, 1), FATTN_OK, "%s", fattn_last_error());
+        fattn__rules_free(&copy);
+        cr_expect(rule->name && rule->why && rule->link && rule->when && rule->remedy, "guard %zu", i);
+        cr_expect_eq(rule->action, FATTN_DENY);
+        for (size_t other = 0; other < i; other++)
+            cr_expect_str_neq(rule->name, fattn_guard_at(other)->name);
+        char text[768];
+        const fattn_problem p = made(NULL);
+        fattn_problem resolved;
+        cr_assert_eq(fattn_problem_resolve(&p, &resolved), FATTN_OK);
+        fattn__rule_text(text, sizeof text, rule, &resolved);
+        cr_expect_null(strchr(text, '{'), "%s: a {field} that is none", text);
+    }
+}
+
+Test(guards, each_holds_somewhere_and_for_no_ordinary_problem)
+{
+    for (size_t i = 0; i < fattn_guard_count(); i++) {
+        bool held = false;
+        for (int s = 0; s < SUBJECTS; s++) {
+            const fattn_problem p = made(&subjects[s]);
+            if (strcmp(subjects[s].name, fattn_guard_at(i)->name) != 0)
+                continue;
+            cr_expect(fattn_rule_holds(fattn_guard_at(i), &p, subjects[s].version, subjects[s].sm), "%s", subjects[s].name);
+            held = true;
+        }
+        cr_expect(held, "%s has no case here", fattn_guard_at(i)->name);
+        const fattn_problem p = made(NULL);
+        for (int32_t version = 90800; version <= 92900; version += 100)
+            cr_expect_not(fattn_rule_holds(fattn_guard_at(i), &p, version, 100), "%s", fattn_guard_at(i)->name);
+    }
+}
+
+Test(guards, end_where_their_versions_and_architectures_do)
+{
+    for (int s = 0; s < SUBJECTS; s++) {
+        const fattn_rule *rule = guard(subjects[s].name);
+        const fattn_problem p = made(&subjects[s]);
+        const int32_t v = subjects[s].version, sm = subjects[s].sm;
+        if (rule->cudnn_from != 0) {
+            cr_expect(fattn_rule_holds(rule, &p, rule->cudnn_from, sm), "%s", rule->name);
+            cr_expect_not(fattn_rule_holds(rule, &p, rule->cudnn_from - 1, sm), "%s", rule->name);
+        }
+        if (rule->cudnn_to != 0) {
+            cr_expect(fattn_rule_holds(rule, &p, rule->cudnn_to, sm), "%s", rule->name);
+            cr_expect_not(fattn_rule_holds(rule, &p, rule->cudnn_to + 1, sm), "%s", rule->name);
+        }
+        if (rule->sm_from != 0)
+            cr_expect_not(fattn_rule_holds(rule, &p, v, rule->sm_from - 1), "%s", rule->name);
+        if (rule->sm_to != 0)
+            cr_expect_not(fattn_rule_holds(rule, &p, v, rule->sm_to + 1), "%s", rule->name);
+    }
+}
+
+/* One step from the subject, and the guard does not hold: X(place in subjects, change) */
+#define EDGE_LIST(X)                                                                                                                       \
+    X(0, memcpy(p.k_strides, (int64_t[4]){ 1 << 20, 136, 8 * 136, 1 }, sizeof p.k_strides))                                                \
+    X(1, p.capture = 0)                                                                                                                    \
+    X(1, p.seq_kv = 512)                                                                                                                   \
+    X(1, p.padding = 1)                                                                                                                    \
+    X(1, p.dtype = FATTN_E4M3)                                                                                                             \
+    X(1, p.dtype = FATTN_E5M2)                                                                                                             \
+    X(1, p.dtype = FATTN_F32)                                                                                                              \
+    X(1, p.pass = FATTN_FORWARD)                                                                                                           \
+    X(1, memcpy(p.q_strides, (int64_t[4]){ 8 * 512 * 64, 512 * 64, 64, 1 }, sizeof p.q_strides))                                           \
+    X(2, p.training = 0)                                                                                                                   \
+    X(3, p.ragged_bits = 32)                                                                                                               \
+    X(4, p.batch = 2)                                                                                                                      \
+    X(4, p.heads_q = 2)                                                                                                                    \
+    X(4, p.seq_q = 2)                                                                                                                      \
+    X(4, p.pass = FATTN_FORWARD)                                                                                                           \
+    X(6, p.batch = 2)                                                                                                                      \
+    X(6, p.seq_q = 2)                                                                                                                      \
+    X(6, p.pass = FATTN_FORWARD)                                                                                                           \
+    X(7, (p.batch = 2, p.heads_q = 2))                                                                                                     \
+    X(8, p.batch = 2)                                                                                                                      \
+    X(8, p.seq_q = 2)
+
+Test(guards, end_where_their_problems_do)
+{
+#define AS_EDGE(place, change)                                                                                                             \
+    do {                                                                                                                                   \
+        fattn_problem p = made(&subjects[place]);                                                                                          \
+        const fattn_rule *rule = guard(subjects[place].name);                                                                              \
+        cr_expect(fattn_rule_holds(rule, &p, subjects[place].version, subjects[place].sm), "%s", rule->name);                              \
+        change;                                                                                                                            \
+        cr_expect_not(fattn_rule_holds(rule, &p, subjects[place].version, subjects[place].sm), "%s: %s", rule->name, #change);             \
+    } while (0);
+    EDGE_LIST(AS_EDGE)
+}
+
+Test(guards, hold_alike_for_both_16_bit_types_and_both_orders)
+{
+    fattn_problem p = made(&subjects[1]);
+    const fattn_rule *rule = guard(subjects[1].name);
+    p.dtype = FATTN_F16;
+    cr_expect(fattn_rule_holds(rule, &p, 91500, 90));
+    memcpy(p.q_strides, (int64_t[4]){ 8 * 64, 64, 2 * 8 * 64, 1 }, sizeof p.q_strides);
+    cr_expect(fattn_rule_holds(rule, &p, 91500, 90), "sbhd");
+}
