@@ -6,6 +6,7 @@
 
 #include "cudnn/device.h"
 #include "error.h"
+#include "math/sum.h"
 #include "sized.h"
 
 fattn_status fattn__enter(const fattn_context *context, fattn__cuda_context *previous)
@@ -162,6 +163,7 @@ static void close_gpu(fattn_context *context)
 {
     fattn__cuda_context previous;
     if (context->handles != NULL && fattn__enter(context, &previous) == FATTN_OK) {
+        fattn__math_close(context);
         fattn__handles_destroy(context->handles, context->api);
         fattn__leave(context, previous == context->primary ? NULL : previous);
     }

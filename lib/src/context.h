@@ -12,6 +12,7 @@
 #include "cudnn/api.h"
 #include "cudnn/handles.h"
 #include "fattn/fattn.h"
+#include "math/kernels.h"
 
 /* From this version on NVRTC is linked into libcudnn_graph; below it, one must be mapped. */
 #define FATTN__NVRTC_INSIDE 92100
@@ -32,6 +33,7 @@ struct fattn_context {
     fattn__cuda_context primary;
     unsigned long long primary_id; /* another one after a device reset */
     fattn__handles *handles;
+    fattn__kernels kernels; /* of the math backend; loaded under `lock` */
 
     pthread_mutex_t lock; /* guards `paths` */
     char **paths;         /* strings handed out by fattn_context_libraries */

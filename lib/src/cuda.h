@@ -50,7 +50,16 @@ enum {
     X(event_destroy, cuEventDestroy_v2, (fattn__event event))                                                                      \
     X(event_record, cuEventRecord, (fattn__event event, struct CUstream_st * stream))                                              \
     X(event_synchronize, cuEventSynchronize, (fattn__event event))                                                                 \
-    X(event_elapsed, cuEventElapsedTime, (float *out_ms, fattn__event start, fattn__event end))
+    X(event_elapsed, cuEventElapsedTime, (float *out_ms, fattn__event start, fattn__event end))                                    \
+    X(module_load, cuModuleLoadData, (struct CUmod_st * *out, const void *image))                                                  \
+    X(module_function, cuModuleGetFunction, (struct CUfunc_st * *out, struct CUmod_st * module, const char *name))                 \
+    X(module_unload, cuModuleUnload, (struct CUmod_st * module))                                                                   \
+    X(launch, cuLaunchKernel,                                                                                                      \
+      (struct CUfunc_st * function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,         \
+       unsigned block_z, unsigned shared_bytes, struct CUstream_st *stream, void **arguments, void **extra))
+
+struct CUmod_st;
+struct CUfunc_st;
 
 #define FATTN__AS_POINTER_(member, name, arguments) int(*member) arguments;
 typedef struct fattn__cuda {

@@ -6,5 +6,6 @@
 
 extern const unsigned char fattn__math_image[];
 extern const size_t fattn__math_image_bytes; /* 0: this library was built without a CUDA compiler */
+extern const char fattn__math_image_about[]; /* what it was compiled by and for, or why it was not */
 
 #endif

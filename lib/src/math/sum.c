@@ -1,22 +1,38 @@
 #include "sum.h"
 
+#include <string.h>
+
+#include "../../cuda/params.h"
 #include "../error.h"
+#include "kernels.h"
+#include "reduce.h"
 
-/* Takes part in no launch yet: decisions and plans for described devices need no kernel. */
-fattn_status fattn__math_open(fattn_context *context)
-{
-    if (context->kind == FATTN_DEVICE_DESCRIBED)
-        return FATTN_OK;
-    return fattn__fail(FATTN_UNSUPPORTED, "this library was built without a CUDA compiler");
-}
+enum { THREADS = 256 };
 
-void fattn__math_close(fattn_context *context)
+fattn_status fattn__math_reduce(const fattn_context *context, const fattn__sum *sum, bool first, struct CUstream_st *stream)
 {
-    (void)context;
+    fattn__sum_call call = { .from = { .at = (char *)(uintptr_t)sum->from, .dtype = sum->dtype },
+                             .to = { .at = sum->to, .dtype = sum->to_dtype },
+                             .kept = 1,
+                             .terms = 1,
+                             .lanes = 1,
+                             .first = first };
+    for (int axis = 0; axis < 4; axis++) {
+        call.dim[axis] = sum->dim[axis];
+        call.from.stride[axis] = sum->strides[axis];
+        call.to.stride[axis] = sum->to_strides[axis];
+        call.summed[axis] = sum->dim[axis] > 1 && sum->to_strides[axis] == 0;
+        *(call.summed[axis] ? &call.terms : &call.kept) *= sum->dim[axis];
+    }
+    /* A warp reads neighbours: results of the innermost dimension where it stays, its terms where it is summed. */
+    const int64_t enough = call.summed[3] ? THREADS : THREADS / 32;
+    while (call.lanes < call.terms && call.lanes < THREADS && (call.lanes < enough || THREADS / call.lanes > call.kept))
+        call.lanes *= 2;
+    const int64_t results = THREADS / call.lanes;
+    return fattn__math_launch(context, FATTN__KERNEL_sum, (call.kept + results - 1) / results, THREADS, (void *[]){ &call }, stream);
 }
 
 fattn_status fattn__math_sum(const fattn_context *context, const fattn__sum *sum, struct CUstream_st *stream)
 {
-    (void)context, (void)sum, (void)stream;
-    return fattn__fail(FATTN_INTERNAL, "this library was built without a CUDA compiler");
+    return fattn__math_reduce(context, sum, true, stream);
 }
