@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "dtype.h"
+#include "gradients.h"
+#include "mod.h"
 #include "oracle.h"
 
 #define AS_WORD(symbol, word, fwd, bwd) word,
@@ -104,13 +106,36 @@ static fref_rounding rounding_of(const facts_problem *p, int32_t out_dtype)
     return fref_rounding_of(in, out);
 }
 
+/* The problem with what lies in memory of it: bias and the modification's tensors. */
+typedef struct whole {
+    fref_problem problem;
+    fref_tensor bias;
+    facts_mod_owner owner;
+} whole;
+
+static void make_whole(whole *out, const facts_problem *p, const facts_storages *in)
+{
+    facts_oracle_problem(&out->problem, p);
+    out->owner = (facts_mod_owner){ p, in->at[FACTS_TENSOR_MOD_A], in->at[FACTS_TENSOR_MOD_B] };
+    if (p->mod != FACTS_MOD_NONE) {
+        out->problem.modify = facts_mod_at;
+        out->problem.modify_owner = &out->owner;
+    }
+    if (p->tensor[FACTS_TENSOR_BIAS].present) {
+        out->bias = tensor_of(p, in, FACTS_TENSOR_BIAS);
+        for (int d = 0; d < 4; d++)
+            out->bias.stride[d] = p->tensor[FACTS_TENSOR_BIAS].dim[d] > 1 ? out->bias.stride[d] : 0;
+        out->problem.bias = &out->bias;
+    }
+}
+
 static int run_forward(const facts_problem *p, const facts_storages *in, const fref_forward_out *out)
 {
-    fref_problem problem;
-    facts_oracle_problem(&problem, p);
+    whole all;
+    make_whole(&all, p, in);
     fref_tensor q = tensor_of(p, in, FACTS_TENSOR_Q), k = tensor_of(p, in, FACTS_TENSOR_K), v = tensor_of(p, in, FACTS_TENSOR_V);
     fref_rounding rounding = rounding_of(p, p->ask.o_dtype);
-    return fref_forward(&problem, &q, &k, &v, &rounding, out);
+    return fref_forward(&all.problem, &q, &k, &v, &rounding, out);
 }
 
 /* Sum_exp against the LSE: with the Max m that was used, Sum_exp = exp(LSE - m), relative error tau_LSE + tau_Max. */
@@ -162,8 +187,13 @@ int facts_expect_forward(facts_expectation *out, const facts_problem *p, const f
     }
     int status = ENOMEM;
     if (ok) {
-        fref_forward_out answers = { .o = o->want, .o_sigma = o->sigma, .o_bound = o->bound, .lse = lse.want, .lse_tau = lse.bound,
-                                     .max = max.want, .max_tau = max.bound };
+        fref_forward_out answers = { .o = o->want,
+                                     .o_sigma = o->sigma,
+                                     .o_bound = o->bound,
+                                     .lse = lse.want,
+                                     .lse_tau = lse.bound,
+                                     .max = max.want,
+                                     .max_tau = max.bound };
         status = run_forward(p, in, &answers);
     }
     if (status == 0 && has_sum)
@@ -199,19 +229,29 @@ int facts_expect_backward(facts_expectation *out, const facts_problem *p, const 
     *out = (facts_expectation){ 0 };
     if (!types_known(p))
         return ENOTSUP;
-    for (facts_tensor_id id = FACTS_TENSOR_DQ; id <= FACTS_TENSOR_DV; id++)
-        if (!make_answer(out, p, id, true, 0))
-            return ENOMEM;
-    fref_problem problem;
-    facts_oracle_problem(&problem, p);
+    facts_gradients gradients = { 0 };
+    bool ok = true;
+    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
+        if (facts_tensor_is_output(p, id))
+            ok = ok && make_answer(out, p, id, true, 0) && facts_gradients_take(&gradients, p, id, &out->answer[id]);
+    if (!ok) {
+        facts_gradients_destroy(&gradients);
+        return ENOMEM;
+    }
+    whole all;
+    make_whole(&all, p, in);
     fref_tensor q = tensor_of(p, in, FACTS_TENSOR_Q), k = tensor_of(p, in, FACTS_TENSOR_K), v = tensor_of(p, in, FACTS_TENSOR_V);
     fref_tensor o = tensor_of(p, in, FACTS_TENSOR_O), stats = tensor_of(p, in, FACTS_TENSOR_STATS);
     fref_tensor d_o = tensor_of(p, in, FACTS_TENSOR_DO);
     fref_rounding rounding = rounding_of(p, p->ask.grad_dtype);
     rounding.own_o = true;
-    const facts_answer *dq = &out->answer[FACTS_TENSOR_DQ], *dk = &out->answer[FACTS_TENSOR_DK], *dv = &out->answer[FACTS_TENSOR_DV];
-    fref_backward_out answers = { dq->want, dq->sigma, dq->bound, dk->want, dk->sigma, dk->bound, dv->want, dv->sigma, dv->bound };
-    return fref_backward(&problem, &q, &k, &v, &o, &stats, &d_o, &rounding, &answers);
+    if (p->ask.dbias)
+        facts_oracle_type(&rounding.bias, p->ask.bias_dtype);
+    int status = fref_backward(&all.problem, &q, &k, &v, &o, &stats, &d_o, &rounding, &gradients.out);
+    if (status == 0)
+        facts_gradients_sum(&gradients, p);
+    facts_gradients_destroy(&gradients);
+    return status;
 }
 
 void facts_expectation_destroy(facts_expectation *e)

@@ -42,11 +42,9 @@ double facts_needle_gain(int64_t dim, int64_t keys, double scale)
 int64_t facts_needle_key(const facts_problem *problem, int64_t b, int64_t h, int64_t i)
 {
     const fattn_problem *ask = &problem->ask;
-    fref_problem oracle;
     int64_t first = 0, last = 0, key = 0;
-    facts_oracle_problem(&oracle, problem);
     if (i < facts_live_q(problem, b))
-        fref_keys_of_row(&oracle, b, i, &first, &last);
+        facts_oracle_keys_of_row(problem, b, i, &first, &last);
     if (last <= first)
         return 0; /* a dead or padded row */
     uint64_t row = (uint64_t)((b * ask->heads_q + h) * ask->seq_q + i);
@@ -199,8 +197,10 @@ static recipe recipe_of(const facts_problem *problem, facts_tensor_id id)
     const facts_tensor *t = &problem->tensor[id];
     double scale = facts_oracle_scale(problem);
     recipe r = { .problem = problem, .tensor = t, .scale = fabs(scale) > 0 ? scale : 1.0 };
-    r.stream = id == FACTS_TENSOR_Q ? FACTS_STREAM_Q : id == FACTS_TENSOR_K ? FACTS_STREAM_K
-               : id == FACTS_TENSOR_V ? FACTS_STREAM_V : FACTS_STREAM_DO;
+    r.stream = id == FACTS_TENSOR_Q   ? FACTS_STREAM_Q
+               : id == FACTS_TENSOR_K ? FACTS_STREAM_K
+               : id == FACTS_TENSOR_V ? FACTS_STREAM_V
+                                      : FACTS_STREAM_DO;
     for (int i = 0; i < 4; i++)
         r.origin[i] = t->stride[i] != 0;
     r.needle_gain = (float)facts_needle_gain(problem->ask.dim_qk, problem->ask.seq_kv, r.scale);
@@ -209,10 +209,14 @@ static recipe recipe_of(const facts_problem *problem, facts_tensor_id id)
     return r;
 }
 
+/* No batch entry that reads this place has it among its live rows. */
 static bool row_is_padded(const recipe *r, int64_t b, int64_t s)
 {
-    bool query = r->stream == FACTS_STREAM_Q || r->stream == FACTS_STREAM_DO;
-    return s >= (query ? facts_live_q(r->problem, b) : facts_live_kv(r->problem, b));
+    bool query = r->stream == FACTS_STREAM_Q || r->stream == FACTS_STREAM_DO, shared = r->tensor->stride[0] == 0;
+    for (int64_t n = shared ? 0 : b; n < (shared ? r->tensor->dim[0] : b + 1); n++)
+        if (s < (query ? facts_live_q(r->problem, n) : facts_live_kv(r->problem, n)))
+            return false;
+    return true;
 }
 
 /* `row` is scratch for one row. */
@@ -231,6 +235,10 @@ static void store_row(const recipe *r, int64_t b, int64_t h, int64_t s, float *r
 
 bool facts_fill_tensor(const facts_problem *problem, facts_tensor_id id, void *storage)
 {
+    if (id >= FACTS_TENSOR_BIAS) {
+        facts_fill_scores(problem, id, storage);
+        return true;
+    }
     const recipe r = recipe_of(problem, id);
     const int64_t *dim = r.tensor->dim;
     /* Only the first of the elements that share a place is written. */

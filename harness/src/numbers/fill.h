@@ -9,11 +9,14 @@
 
 #include "../case/problem.h"
 
-/* Writes Q, K, V or dO into its storage (element 0 of the storage at `storage`), through the strides; nothing between them is touched. Rows of
- * a padded batch entry hold ordinary values of the fill, or the case's poison.
+/* Writes an input into its storage (element 0 of the storage at `storage`), through the strides; nothing between them is touched. Rows of a
+ * padded batch entry hold ordinary values of the fill, or the case's poison.
  * Threads  OpenMP over rows.
  * Returns  false without memory. */
 bool facts_fill_tensor(const facts_problem *problem, facts_tensor_id id, void *storage);
+
+/* The same for bias (bias_fill) and the tensors of score modifications (mod.h); facts_fill_tensor calls it. */
+void facts_fill_scores(const facts_problem *problem, facts_tensor_id id, void *storage);
 
 /* Every element of a storage of `elements`: ordinary values, or the case's poison. Done first: what stays of it are the gaps. */
 void facts_fill_gaps(const facts_problem *problem, int32_t dtype, void *storage, int64_t elements);

@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "mod.h"
+
 double facts_oracle_scale(const facts_problem *problem)
 {
     const fattn_problem *ask = &problem->ask;
@@ -58,14 +60,23 @@ int64_t facts_live_kv(const facts_problem *problem, int64_t b)
     return problem->has_lengths ? problem->len_kv[b] : problem->ask.seq_kv;
 }
 
-bool facts_oracle_two_keys(const facts_problem *problem)
+void facts_oracle_keys_of_row(const facts_problem *problem, int64_t b, int64_t i, int64_t *first, int64_t *last)
 {
     fref_problem p;
     facts_oracle_problem(&p, problem);
-    for (int64_t b = 0; b < p.batch; b++)
+    fref_keys_of_row(&p, b, i, first, last);
+    facts_mod_keys_of_row(problem, b, i, first, last);
+}
+
+bool facts_oracle_two_keys(const facts_problem *problem)
+{
+    /* Where all keys are one, scores do not tell them apart; where all values are one, nor does dP: dS is zero. */
+    if (problem->tensor[FACTS_TENSOR_K].stride[2] == 0 || problem->tensor[FACTS_TENSOR_V].stride[2] == 0)
+        return false;
+    for (int64_t b = 0; b < problem->ask.batch; b++)
         for (int64_t i = 0; i < facts_live_q(problem, b); i++) {
             int64_t first, last;
-            fref_keys_of_row(&p, b, i, &first, &last);
+            facts_oracle_keys_of_row(problem, b, i, &first, &last);
             if (last - first >= 2)
                 return true;
         }

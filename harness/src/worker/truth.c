@@ -21,7 +21,7 @@ static void weigh_trust(facts_truth *t, const facts_problem *p)
 {
     bool scores_matter = facts_oracle_two_keys(p);
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++) {
-        bool zero_anyway = !scores_matter && (id == FACTS_TENSOR_DQ || id == FACTS_TENSOR_DK);
+        bool zero_anyway = !scores_matter && (id == FACTS_TENSOR_DQ || id == FACTS_TENSOR_DK || id == FACTS_TENSOR_DBIAS);
         if (!facts_tensor_is_output(p, id) || !facts_fill_is_dense(p->fill) || zero_anyway)
             continue;
         facts_rule rule = facts_expectation_rule(&t->expectation, id, FACTS_PATTERN_A);
