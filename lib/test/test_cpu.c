@@ -182,14 +182,14 @@ Test(cpu, sixteen_bit_types_round_to_nearest_even)
         uint16_t out = 0, low = (uint16_t)code, high = (uint16_t)(code + 1);
         float a, b, middle;
         fattn__view view = { (char *)&low, FATTN_F16, stride };
-        fattn__tile_load(&a, &view, 0, 0, 0, 1, 1);
+        fattn__tile_load(&a, 1, &view, 0, 0, 0, 1, 1);
         view.data = (char *)&high;
-        fattn__tile_load(&b, &view, 0, 0, 0, 1, 1);
+        fattn__tile_load(&b, 1, &view, 0, 0, 0, 1, 1);
         middle = code == 0x7bffu ? 65520.0f : (a + b) / 2;
         view.data = (char *)&out;
-        fattn__tile_store(&view, 0, 0, 0, 1, 1, &middle);
+        fattn__tile_store(&view, 0, 0, 0, 1, 1, &middle, 1);
         cr_assert_eq(out, code & 1u ? high : low, "code %x", code);
-        fattn__tile_store(&view, 0, 0, 0, 1, 1, &a);
+        fattn__tile_store(&view, 0, 0, 0, 1, 1, &a, 1);
         cr_assert_eq(out, low, "code %x stays itself", code);
     }
 }

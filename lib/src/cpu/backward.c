@@ -2,140 +2,163 @@
 #include <omp.h>
 #include <string.h>
 
+#include "../problem.h"
 #include "attention.h"
-#include "scratch.h"
+#include "gradient.h"
 
-/* The tensors of a backward call, as views. */
-typedef struct call {
-    const fattn_problem *p;
-    const fattn_tensors *t;
-    fattn__view q, k, v, o, d_o, dq, dk, dv;
-} call;
+/* A gradient of Q, of K, of V, or of K and V together, and how it is divided into tasks: (b, h, tile of rows or keys) of the output. */
+typedef struct part {
+    bool of_q, of_k, of_v;
+    bool summed[4];
+    int64_t batch, heads, seq; /* extents before sums */
+    int64_t tile;
+} part;
 
 static int64_t least(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
 
-static char *writable(const void *data)
+static int64_t tiles_of(const part *x)
 {
-    return (char *)(uintptr_t)data; /* views of inputs are only read */
+    return x->summed[2] ? 1 : (x->seq + x->tile - 1) / x->tile;
 }
 
-static call call_of(const fattn_problem *p, const fattn_tensors *t)
+static int64_t tasks_of(const part *x)
 {
-    return (call){ p,
-                   t,
-                   { writable(t->q), p->dtype, p->q_strides },
-                   { writable(t->k), p->dtype, p->k_strides },
-                   { writable(t->v), p->dtype, p->v_strides },
-                   { t->o, p->o_dtype, p->o_strides },
-                   { writable(t->d_o), p->o_dtype, p->do_strides },
-                   { t->dq, p->grad_dtype, p->dq_strides },
-                   { t->dk, p->grad_dtype, p->dk_strides },
-                   { t->dv, p->grad_dtype, p->dv_strides } };
+    return (x->summed[0] ? 1 : x->batch) * (x->summed[1] ? 1 : x->heads) * tiles_of(x);
 }
 
-/* Rows of Q and dO, their Stats and D = sum_c dO O. */
-static void load_rows(const call *c, fattn__scratch *w, int64_t b, int64_t h, int64_t row0, int64_t rows)
+/* Stores a tile of sums; where the sequence is summed, all its rows as one. */
+static void store(const fattn__view *to, const part *x, int64_t b, int64_t h, int64_t s0, int64_t dim, float *acc, int64_t step)
 {
-    const fattn_problem *p = c->p;
-    fattn__tile_load(w->q, &c->q, b, h, row0, rows, p->dim_qk);
-    fattn__tile_load(w->d_o, &c->d_o, b, h, row0, rows, p->dim_v);
-    fattn__tile_load(w->o, &c->o, b, h, row0, rows, p->dim_v);
-    for (int64_t i = 0; i < rows; i++) {
-        float lane[16] = { 0 }, sum = 0;
-        for (int64_t d = 0; d < p->dim_v; d++)
-            lane[d % 16] += w->d_o[i * p->dim_v + d] * w->o[i * p->dim_v + d];
-        for (int l = 0; l < 16; l++)
-            sum += lane[l];
-        w->row[i] = sum;
-        w->stats[i] = c->t->stats[b * p->stats_strides[0] + h * p->stats_strides[1] + (row0 + i) * p->stats_strides[2]];
-    }
-}
-
-/* s becomes P = exp(score - Stats); with `gradient`, dp becomes attn_scale * P * (dO.v - D). w->q, w->d_o, w->k, w->v are loaded. */
-static void probabilities(const call *c, fattn__scratch *w, const fattn__band *band, int64_t row0, int64_t rows, int64_t key0,
-                          int64_t keys, bool gradient)
-{
-    const fattn_problem *p = c->p;
-    fattn__tile_dot(w->s, w->q, w->k, rows, keys, p->dim_qk, (float)p->attn_scale);
-    fattn__tile_mask(w->s, band, row0, rows, key0, keys);
-    for (int64_t i = 0; i < rows; i++)
-        for (int64_t j = 0; j < keys; j++) {
-            float *s = &w->s[i * FATTN__KEYS + j];
-            *s = *s == -INFINITY || w->stats[i] == -INFINITY ? 0.0f : expf(*s - w->stats[i]);
+    int64_t count = least(x->tile, x->seq - s0);
+    if (x->summed[2]) {
+        for (int64_t d = 0; d < dim; d++) {
+            double sum = 0;
+            for (int64_t i = 0; i < x->tile; i++)
+                sum += (double)acc[i * step + d];
+            acc[d] = (float)sum;
         }
-    if (!gradient)
+        count = 1;
+    }
+    fattn__tile_store(to, b, h, s0, count, dim, acc, step);
+}
+
+/* acc += dS K for one tile of rows of one (b, h). */
+static void add_to_q(fattn__gradient *g, const fattn__band *band, int64_t b, int64_t h, int64_t row0)
+{
+    const fattn_problem *p = g->p;
+    fattn__scratch *w = &g->w;
+    const int64_t rows = least(FATTN__ROWS, band->len_q - row0);
+    if (rows <= 0)
         return;
-    fattn__tile_dot(w->dp, w->d_o, w->v, rows, keys, p->dim_v, 1.0f);
-    for (int64_t i = 0; i < rows; i++)
-        for (int64_t j = 0; j < keys; j++) {
-            int64_t at = i * FATTN__KEYS + j;
-            w->dp[at] = w->s[at] == 0.0f ? 0.0f : (float)p->attn_scale * w->s[at] * (w->dp[at] - w->row[i]);
-        }
-}
-
-static void backward_rows(const call *c, fattn__scratch *w, int64_t b, int64_t h, int64_t row0)
-{
-    const fattn_problem *p = c->p;
-    int64_t rows = least(FATTN__ROWS, p->seq_q - row0);
-    int64_t hk = h / (p->heads_q / p->heads_k), hv = h / (p->heads_q / p->heads_v);
-    fattn__band band = fattn__band_of(p, c->t, b);
-    memset(w->acc_q, 0, (size_t)(rows * p->dim_qk) * sizeof *w->acc_q);
-    load_rows(c, w, b, h, row0, rows);
-    for (int64_t key0 = 0; key0 < band.len_kv; key0 += FATTN__KEYS) {
-        int64_t keys = least(FATTN__KEYS, band.len_kv - key0);
-        if (!fattn__tile_touches(&band, row0, rows, key0, keys))
+    fattn__gradient_rows(g, b, h, row0, rows);
+    for (int64_t key0 = 0; key0 < band->len_kv; key0 += FATTN__KEYS) {
+        const int64_t keys = least(FATTN__KEYS, band->len_kv - key0);
+        if (fattn__tile_sight(band, row0, rows, key0, keys).last == 0)
             continue;
-        fattn__tile_load(w->k, &c->k, b, hk, key0, keys, p->dim_qk);
-        fattn__tile_load(w->v, &c->v, b, hv, key0, keys, p->dim_v);
-        probabilities(c, w, &band, row0, rows, key0, keys, true);
-        fattn__tile_add(w->acc_q, w->dp, w->k, rows, keys, p->dim_qk);
+        fattn__gradient_keys(g, b, h, key0, keys);
+        fattn__gradient_tile(g, band, b, h, row0, rows, key0, keys, FATTN__PLACE_SCORE, false);
+        fattn__weigh(g->kernels,
+                     &(fattn__product){ .c = w->acc_q, .a = w->dp, .b = w->k, .c_row = w->wide_q, .a_row = FATTN__KEYS, .a_column = 1,
+                                        .b_row = w->wide_q, .m = rows, .n = w->wide_q, .k = keys, .factor = (float)p->attn_scale, .accumulate = true },
+                     g->k_finite);
     }
-    fattn__tile_store(&c->dq, b, h, row0, rows, p->dim_qk, w->acc_q);
 }
 
-/* dK (or, with `values`, dV) of one tile of keys of one key (value) head: summed over the query heads of its group. */
-static void backward_keys(const call *c, fattn__scratch *w, int64_t b, int64_t head, int64_t key0, bool values)
+/* acc += dS^T Q and P^T dO for one tile of keys of one (b, query head). */
+static void add_to_keys(fattn__gradient *g, const part *x, const fattn__band *band, int64_t b, int64_t h, int64_t key0)
 {
-    const fattn_problem *p = c->p;
-    int64_t keys = least(FATTN__KEYS, p->seq_kv - key0), dim = values ? p->dim_v : p->dim_qk;
-    int64_t group = p->heads_q / (values ? p->heads_v : p->heads_k);
-    float *acc = values ? w->acc_v : w->acc_k;
-    fattn__band band = fattn__band_of(p, c->t, b);
-    memset(acc, 0, (size_t)(keys * dim) * sizeof *acc);
-    for (int64_t h = head * group; h < (head + 1) * group; h++) {
-        fattn__tile_load(w->k, &c->k, b, h / (p->heads_q / p->heads_k), key0, keys, p->dim_qk);
-        fattn__tile_load(w->v, &c->v, b, h / (p->heads_q / p->heads_v), key0, keys, p->dim_v);
-        for (int64_t row0 = 0; row0 < band.len_q; row0 += FATTN__ROWS) {
-            int64_t rows = least(FATTN__ROWS, band.len_q - row0);
-            if (!fattn__tile_touches(&band, row0, rows, key0, keys))
-                continue;
-            load_rows(c, w, b, h, row0, rows);
-            probabilities(c, w, &band, row0, rows, key0, keys, !values);
-            fattn__tile_add_transposed(acc, values ? w->s : w->dp, values ? w->d_o : w->q, rows, keys, dim);
+    fattn__scratch *w = &g->w;
+    const int64_t keys = least(FATTN__KEYS, band->len_kv - key0);
+    if (keys <= 0)
+        return;
+    fattn__gradient_keys(g, b, h, key0, keys);
+    for (int64_t row0 = 0; row0 < band->len_q; row0 += FATTN__ROWS) {
+        const int64_t rows = least(FATTN__ROWS, band->len_q - row0);
+        if (fattn__tile_sight(band, row0, rows, key0, keys).last == 0)
+            continue;
+        fattn__gradient_rows(g, b, h, row0, rows);
+        fattn__gradient_tile(g, band, b, h, row0, rows, key0, keys, FATTN__PLACE_SCORE, !x->of_k);
+        fattn__product sum = { .a_row = 1, .a_column = FATTN__KEYS, .m = keys, .k = rows, .accumulate = true };
+        if (x->of_k) {
+            sum.c = w->acc_k, sum.a = w->dp, sum.b = w->q, sum.c_row = sum.b_row = sum.n = w->wide_q, sum.factor = (float)g->p->attn_scale;
+            fattn__weigh(g->kernels, &sum, g->q_finite);
+        }
+        if (x->of_v) {
+            sum.c = w->acc_v, sum.a = w->s, sum.b = w->d_o, sum.c_row = sum.b_row = sum.n = w->wide_v, sum.factor = 1.0f;
+            fattn__weigh(g->kernels, &sum, g->d_o_finite);
         }
     }
-    fattn__tile_store(values ? &c->dv : &c->dk, b, head, key0, keys, dim, acc);
+}
+
+static void run_part(fattn__gradient *g, const part *x, int64_t task)
+{
+    const fattn_problem *p = g->p;
+    const fattn_tensors *t = g->t;
+    fattn__scratch *w = &g->w;
+    const int64_t tiles = tiles_of(x), heads = x->summed[1] ? 1 : x->heads, tile = task % tiles, head = task / tiles % heads,
+                  batch = task / tiles / heads, group = p->heads_q / x->heads;
+    const fattn__span bs = fattn__span_of(x->summed[0], batch, x->batch), hs = fattn__span_of(x->summed[1], head, x->heads),
+                      ts = fattn__span_of(x->summed[2], tile, (x->seq + x->tile - 1) / x->tile);
+    const fattn__view dq = { t->dq, p->grad_dtype, p->dq_strides }, dk = { t->dk, p->grad_dtype, p->dk_strides },
+                      dv = { t->dv, p->grad_dtype, p->dv_strides };
+    memset(x->of_q ? w->acc_q : w->acc_k, 0, (size_t)(x->tile * w->wide_q) * sizeof(float));
+    memset(w->acc_v, 0, (size_t)(FATTN__KEYS * w->wide_v) * sizeof(float));
+    for (int64_t b = bs.first; b < bs.last; b++) {
+        const fattn__band band = fattn__band_of(p, t, b);
+        for (int64_t h = hs.first * group; h < hs.last * group; h++)
+            for (int64_t at = ts.first; at < ts.last; at++)
+                x->of_q ? add_to_q(g, &band, b, h, at * x->tile) : add_to_keys(g, x, &band, b, h, at * x->tile);
+    }
+    if (x->of_q)
+        store(&dq, x, batch, head, tile * x->tile, p->dim_qk, w->acc_q, w->wide_q);
+    if (x->of_k)
+        store(&dk, x, batch, head, tile * x->tile, p->dim_qk, w->acc_k, w->wide_q);
+    if (x->of_v)
+        store(&dv, x, batch, head, tile * x->tile, p->dim_v, w->acc_v, w->wide_v);
+}
+
+/* dQ, dK, dV; dK and dV in one go where their tiles are the same. */
+static int parts_of(const fattn_problem *p, part out[3])
+{
+    part q = { .of_q = true, .batch = p->batch, .heads = p->heads_q, .seq = p->seq_q, .tile = FATTN__ROWS };
+    part k = { .of_k = true, .batch = p->batch, .heads = p->heads_k, .seq = p->seq_kv, .tile = FATTN__KEYS }, v = k;
+    v.of_k = false, v.of_v = true, v.heads = p->heads_v;
+    fattn__problem_sums(p, FATTN__ROLE_DQ, q.summed);
+    fattn__problem_sums(p, FATTN__ROLE_DK, k.summed);
+    fattn__problem_sums(p, FATTN__ROLE_DV, v.summed);
+    const bool together = k.heads == v.heads && memcmp(k.summed, v.summed, sizeof k.summed) == 0;
+    k.of_v = together;
+    out[0] = q, out[1] = k, out[2] = v;
+    return together ? 2 : 3;
 }
 
 void fattn__cpu_backward(const fattn_problem *p, const fattn_tensors *t, int threads, char *scratch)
 {
-    const call c = call_of(p, t);
-    int64_t row_tiles = (p->seq_q + FATTN__ROWS - 1) / FATTN__ROWS, key_tiles = (p->seq_kv + FATTN__KEYS - 1) / FATTN__KEYS;
-    int64_t q_tasks = p->batch * p->heads_q * row_tiles, k_tasks = p->batch * p->heads_k * key_tiles,
-            v_tasks = p->batch * p->heads_v * key_tiles;
+    const fattn__kernels *kernels = fattn__cpu_kernels();
+    part parts[3];
+    fattn__reduction reductions[FATTN__MOST_REDUCTIONS];
+    const int part_count = parts_of(p, parts), reduction_count = fattn__reductions_of(p, t, reductions);
+    int64_t tasks = 0;
+    for (int i = 0; i < part_count; i++)
+        tasks += tasks_of(&parts[i]);
+    for (int i = 0; i < reduction_count; i++)
+        tasks += fattn__reduction_tasks(&reductions[i]);
 #pragma omp parallel for schedule(dynamic) num_threads(threads)
-    for (int64_t task = 0; task < q_tasks + k_tasks + v_tasks; task++) {
-        fattn__scratch w = fattn__scratch_at(p, scratch, omp_get_thread_num());
-        bool values = task >= q_tasks + k_tasks;
-        if (task < q_tasks) {
-            int64_t bh = task / row_tiles;
-            backward_rows(&c, &w, bh / p->heads_q, bh % p->heads_q, task % row_tiles * FATTN__ROWS);
-        } else {
-            int64_t at = task - q_tasks - (values ? k_tasks : 0), heads = values ? p->heads_v : p->heads_k, bh = at / key_tiles;
-            backward_keys(&c, &w, bh / heads, bh % heads, at % key_tiles * FATTN__KEYS, values);
+    for (int64_t task = 0; task < tasks; task++) {
+        fattn__gradient g = fattn__gradient_of(p, t, kernels, scratch, omp_get_thread_num());
+        int64_t at = task;
+        int i = 0;
+        for (; i < part_count && at >= tasks_of(&parts[i]); i++)
+            at -= tasks_of(&parts[i]);
+        if (i < part_count) {
+            run_part(&g, &parts[i], at);
+            continue;
         }
+        for (i = 0; at >= fattn__reduction_tasks(&reductions[i]); i++)
+            at -= fattn__reduction_tasks(&reductions[i]);
+        fattn__reduction_run(&g, &reductions[i], at);
     }
 }

@@ -35,7 +35,7 @@ static fattn_status run(const fattn_plan *plan, const fattn_tensors *tensors, st
     (void)stream;
     char *scratch = (char *)(((uintptr_t)tensors->workspace + 63) / 64 * 64);
     const fattn_problem *p = &plan->problem;
-    for (int64_t b = 0; p->padding && b < p->batch; b++)
+    for (int64_t b = 0; p->padding && b < (p->len_broadcast ? 1 : p->batch); b++)
         if (tensors->seq_len_q[b] < 0 || tensors->seq_len_q[b] > p->seq_q || tensors->seq_len_kv[b] < 0 || tensors->seq_len_kv[b] > p->seq_kv)
             return fattn__fail(FATTN_BAD_PROBLEM, "seq_len_q[%lld] or seq_len_kv[%lld] lies outside 0..seq_q, 0..seq_kv", (long long)b,
                                (long long)b);

@@ -3,92 +3,113 @@
 #include <string.h>
 
 #include "attention.h"
+#include "kernels.h"
+#include "scores.h"
 #include "scratch.h"
+
+/* One tile of rows on its way through the keys. */
+typedef struct tile {
+    const fattn_problem *p;
+    const fattn_tensors *t;
+    const fattn__kernels *kernels;
+    fattn__scratch *w;
+    int64_t b, h, row0, rows;
+} tile;
 
 static int64_t least(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
 
-/* Takes one tile of scores into the running row maximum, row sum and output (the online softmax). */
-static void absorb(fattn__scratch *w, int64_t rows, int64_t keys, int64_t dim_v)
+static void rescale_rows(const tile *x, int64_t first, int64_t last)
 {
-    for (int64_t i = 0; i < rows; i++) {
-        float *s = w->s + i * FATTN__KEYS, top = w->max[i], sum = 0;
-        for (int64_t j = 0; j < keys; j++)
-            top = fmaxf(top, s[j]);
-        if (top == -INFINITY) { /* nothing visible so far */
-            memset(s, 0, (size_t)keys * sizeof *s);
+    const fattn__scratch *w = x->w;
+    for (int64_t i = first; i < last; i++) {
+        if (w->rescale[i] == 1.0f)
             continue;
-        }
-        float rescale = expf(w->max[i] - top);
-        for (int64_t j = 0; j < keys; j++) {
-            s[j] = s[j] == -INFINITY ? 0.0f : expf(s[j] - top);
-            sum += s[j];
-        }
-        w->max[i] = top;
-        w->sum[i] = w->sum[i] * rescale + sum;
-        for (int64_t d = 0; d < dim_v; d++)
-            w->o[i * dim_v + d] *= rescale;
+        for (int64_t d = 0; d < w->wide_v; d++)
+            w->o[i * w->wide_v + d] *= w->rescale[i];
     }
-    fattn__tile_add(w->o, w->s, w->v, rows, keys, dim_v);
 }
 
-static void store_row_value(float *to, const fattn_problem *p, int64_t b, int64_t h, int64_t s, float value)
+/* Takes keys [key0, key0 + keys) into the running maximum, sum and output. Scores stand transposed, so that 16 rows are one register and no
+ * sum runs across it. */
+static void absorb(const tile *x, const fattn__band *band, int64_t key0, int64_t keys)
 {
+    const fattn_problem *p = x->p;
+    fattn__scratch *w = x->w;
+    const fattn__view k = { (char *)(uintptr_t)x->t->k, p->dtype, p->k_strides }, v = { (char *)(uintptr_t)x->t->v, p->dtype, p->v_strides };
+    const fattn__sight sight = fattn__tile_sight(band, x->row0, x->rows, key0, keys);
+    if (sight.last == 0)
+        return;
+    /* Whole registers of rows: those beside the ones that see something are masked like them. */
+    const int64_t first = sight.first / 16 * 16, rows = least(x->rows, fattn__padded(sight.last)) - first, step = FATTN__ROWS;
+    float *s = w->s + first;
+    fattn__tile_load(w->k, w->wide_q, &k, x->b, x->h / (p->heads_q / p->heads_k), key0, keys, p->dim_qk);
+    fattn__tile_load(w->v, w->wide_v, &v, x->b, x->h / (p->heads_q / p->heads_v), key0, keys, p->dim_v);
+    x->kernels->multiply(&(fattn__product){ .c = s, .a = w->k, .b = w->qt + first, .c_row = step, .a_row = w->wide_q, .a_column = 1, .b_row = step,
+                                            .m = keys, .n = fattn__padded(rows), .k = p->dim_qk, .factor = (float)p->attn_scale });
+    if (!fattn__scores_are_plain(p))
+        fattn__scores_modify(&(fattn__scores){ p, x->t, x->b, x->h, x->row0 + first, rows, key0, keys, 1, step }, s);
+    if (!sight.whole)
+        fattn__tile_mask(s, 1, step, band, x->row0 + first, rows, key0, keys);
+    x->kernels->soften(&(fattn__soft){ s, w->max + first, w->sum + first, w->rescale + first, keys, rows, step });
+    rescale_rows(x, first, first + rows);
+    fattn__weigh(x->kernels,
+                 &(fattn__product){ .c = w->o + first * w->wide_v, .a = s, .b = w->v, .c_row = w->wide_v, .a_row = 1, .a_column = step,
+                                    .b_row = w->wide_v, .m = rows, .n = w->wide_v, .k = keys, .factor = 1, .accumulate = true },
+                 x->kernels->is_finite(w->v, keys * w->wide_v));
+}
+
+static void store_row_value(float *to, const tile *x, int64_t i, float value)
+{
+    const int64_t *stride = x->p->stats_strides;
     if (to)
-        to[b * p->stats_strides[0] + h * p->stats_strides[1] + s * p->stats_strides[2]] = value;
+        to[x->b * stride[0] + x->h * stride[1] + (x->row0 + i) * stride[2]] = value;
 }
 
-static void finish(const fattn_problem *p, const fattn_tensors *t, fattn__scratch *w, int64_t b, int64_t h, int64_t row0, int64_t rows)
+static void finish(const tile *x)
 {
-    const fattn__view o = { t->o, p->o_dtype, p->o_strides };
-    for (int64_t i = 0; i < rows; i++) {
-        bool dead = w->max[i] == -INFINITY;
-        float inverse = dead ? 0.0f : 1.0f / w->sum[i];
-        for (int64_t d = 0; d < p->dim_v; d++)
-            w->o[i * p->dim_v + d] *= inverse;
-        store_row_value(t->stats, p, b, h, row0 + i, dead ? -INFINITY : w->max[i] + logf(w->sum[i]));
-        store_row_value(t->max, p, b, h, row0 + i, w->max[i]);
-        store_row_value(t->sum_exp, p, b, h, row0 + i, w->sum[i]);
+    const fattn__scratch *w = x->w;
+    const fattn__view o = { x->t->o, x->p->o_dtype, x->p->o_strides };
+    for (int64_t i = 0; i < x->rows; i++) {
+        const bool dead = w->max[i] == -INFINITY;
+        const float inverse = dead ? 0.0f : 1.0f / w->sum[i];
+        for (int64_t d = 0; d < w->wide_v; d++)
+            w->o[i * w->wide_v + d] *= inverse;
+        store_row_value(x->t->stats, x, i, dead ? -INFINITY : w->max[i] + logf(w->sum[i]));
+        store_row_value(x->t->max, x, i, w->max[i]);
+        store_row_value(x->t->sum_exp, x, i, w->sum[i]);
     }
-    fattn__tile_store(&o, b, h, row0, rows, p->dim_v, w->o);
+    fattn__tile_store(&o, x->b, x->h, x->row0, x->rows, x->p->dim_v, w->o, w->wide_v);
 }
 
-static void forward_rows(const fattn_problem *p, const fattn_tensors *t, fattn__scratch *w, int64_t b, int64_t h, int64_t row0)
+static void forward_rows(const tile *x)
 {
-    const fattn__view q = { (char *)(uintptr_t)t->q, p->dtype, p->q_strides }, k = { (char *)(uintptr_t)t->k, p->dtype, p->k_strides },
-                      v = { (char *)(uintptr_t)t->v, p->dtype, p->v_strides };
-    int64_t rows = least(FATTN__ROWS, p->seq_q - row0);
-    int64_t hk = h / (p->heads_q / p->heads_k), hv = h / (p->heads_q / p->heads_v);
-    fattn__band band = fattn__band_of(p, t, b);
-
-    memset(w->o, 0, (size_t)(rows * p->dim_v) * sizeof *w->o);
-    for (int64_t i = 0; i < rows; i++) {
+    const fattn_problem *p = x->p;
+    fattn__scratch *w = x->w;
+    const fattn__view q = { (char *)(uintptr_t)x->t->q, p->dtype, p->q_strides };
+    const fattn__band band = fattn__band_of(p, x->t, x->b);
+    memset(w->o, 0, (size_t)(x->rows * w->wide_v) * sizeof *w->o);
+    for (int64_t i = 0; i < FATTN__ROWS; i++) {
         w->max[i] = -INFINITY;
         w->sum[i] = 0;
     }
-    fattn__tile_load(w->q, &q, b, h, row0, rows, p->dim_qk);
-    for (int64_t key0 = 0; key0 < band.len_kv; key0 += FATTN__KEYS) {
-        int64_t keys = least(FATTN__KEYS, band.len_kv - key0);
-        if (!fattn__tile_touches(&band, row0, rows, key0, keys))
-            continue;
-        fattn__tile_load(w->k, &k, b, hk, key0, keys, p->dim_qk);
-        fattn__tile_load(w->v, &v, b, hv, key0, keys, p->dim_v);
-        fattn__tile_dot(w->s, w->q, w->k, rows, keys, p->dim_qk, (float)p->attn_scale);
-        fattn__tile_mask(w->s, &band, row0, rows, key0, keys);
-        absorb(w, rows, keys, p->dim_v);
-    }
-    finish(p, t, w, b, h, row0, rows);
+    fattn__tile_load(w->q, w->wide_q, &q, x->b, x->h, x->row0, x->rows, p->dim_qk);
+    fattn__tile_transpose(w->qt, FATTN__ROWS, w->q, w->wide_q, x->rows, p->dim_qk);
+    for (int64_t key0 = 0; key0 < band.len_kv; key0 += FATTN__KEYS)
+        absorb(x, &band, key0, least(FATTN__KEYS, band.len_kv - key0));
+    finish(x);
 }
 
 void fattn__cpu_forward(const fattn_problem *p, const fattn_tensors *t, int threads, char *scratch)
 {
+    const fattn__kernels *kernels = fattn__cpu_kernels();
     int64_t tiles = (p->seq_q + FATTN__ROWS - 1) / FATTN__ROWS, tasks = p->batch * p->heads_q * tiles;
 #pragma omp parallel for schedule(dynamic) num_threads(threads)
     for (int64_t task = 0; task < tasks; task++) {
         fattn__scratch w = fattn__scratch_at(p, scratch, omp_get_thread_num());
-        int64_t tile = task % tiles, bh = task / tiles;
-        forward_rows(p, t, &w, bh / p->heads_q, bh % p->heads_q, tile * FATTN__ROWS);
+        int64_t row0 = task % tiles * FATTN__ROWS, bh = task / tiles;
+        forward_rows(&(tile){ p, t, kernels, &w, bh / p->heads_q, bh % p->heads_q, row0, least(FATTN__ROWS, p->seq_q - row0) });
     }
 }

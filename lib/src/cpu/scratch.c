@@ -9,36 +9,21 @@ static size_t padded(int64_t floats)
 
 size_t fattn__cpu_scratch_bytes(const fattn_problem *p)
 {
-    int64_t wide = p->dim_qk > p->dim_v ? p->dim_qk : p->dim_v;
-    return 4 * padded(FATTN__ROWS * wide) + 4 * padded(FATTN__KEYS * wide) + 2 * padded(FATTN__ROWS * FATTN__KEYS) +
-           4 * padded(FATTN__ROWS);
-}
-
-static float *take(char **at, int64_t floats)
-{
-    char *here = *at;
-    *at += padded(floats);
-    return (float *)(void *)here;
+    const int64_t R = FATTN__ROWS, K = FATTN__KEYS, Q = fattn__padded(p->dim_qk), V = fattn__padded(p->dim_v);
+#define AS_BYTES(name, floats) +padded(floats)
+    return 0 FATTN__SCRATCH_LIST(AS_BYTES);
+#undef AS_BYTES
 }
 
 fattn__scratch fattn__scratch_at(const fattn_problem *p, char *base, int thread)
 {
-    int64_t wide = p->dim_qk > p->dim_v ? p->dim_qk : p->dim_v;
+    const int64_t R = FATTN__ROWS, K = FATTN__KEYS, Q = fattn__padded(p->dim_qk), V = fattn__padded(p->dim_v);
     char *at = base + (size_t)thread * fattn__cpu_scratch_bytes(p);
-    fattn__scratch s;
-    s.q = take(&at, FATTN__ROWS * wide);
-    s.d_o = take(&at, FATTN__ROWS * wide);
-    s.o = take(&at, FATTN__ROWS * wide);
-    s.acc_q = take(&at, FATTN__ROWS * wide);
-    s.k = take(&at, FATTN__KEYS * wide);
-    s.v = take(&at, FATTN__KEYS * wide);
-    s.acc_k = take(&at, FATTN__KEYS * wide);
-    s.acc_v = take(&at, FATTN__KEYS * wide);
-    s.s = take(&at, FATTN__ROWS * FATTN__KEYS);
-    s.dp = take(&at, FATTN__ROWS * FATTN__KEYS);
-    s.max = take(&at, FATTN__ROWS);
-    s.sum = take(&at, FATTN__ROWS);
-    s.stats = take(&at, FATTN__ROWS);
-    s.row = take(&at, FATTN__ROWS);
+    fattn__scratch s = { .wide_q = Q, .wide_v = V };
+#define TAKE(name, floats)                                                                                                         \
+    s.name = (float *)(void *)at;                                                                                                  \
+    at += padded(floats);
+    FATTN__SCRATCH_LIST(TAKE)
+#undef TAKE
     return s;
 }

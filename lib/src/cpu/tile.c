@@ -3,14 +3,6 @@
 #include <math.h>
 #include <string.h>
 
-/* Compiled for the newest vector units as well; the loader picks. Sums keep their order, so every clone gives nearly, not exactly, the same
- * bits: fused multiply-add differs. */
-#if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__)
-#define CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
-#define CLONES
-#endif
-
 static const int64_t FAR = INT64_MAX / 4;
 
 static int64_t clamp(int64_t x)
@@ -22,8 +14,8 @@ fattn__band fattn__band_of(const fattn_problem *p, const fattn_tensors *t, int64
 {
     fattn__band band = { .len_q = p->seq_q, .len_kv = p->seq_kv, .left = FAR, .right = FAR };
     if (p->padding) {
-        band.len_q = t->seq_len_q[b];
-        band.len_kv = t->seq_len_kv[b];
+        band.len_q = t->seq_len_q[p->len_broadcast ? 0 : b];
+        band.len_kv = t->seq_len_kv[p->len_broadcast ? 0 : b];
     }
     band.shift = p->align == FATTN_BOTTOM_RIGHT ? band.len_kv - band.len_q : 0;
     if (p->has_left)
@@ -98,104 +90,80 @@ static int64_t offset_of(const fattn__view *v, int64_t b, int64_t h, int64_t s)
     return b * v->stride[0] + h * v->stride[1] + s * v->stride[2];
 }
 
-void fattn__tile_load(float *dst, const fattn__view *from, int64_t b, int64_t h, int64_t s, int64_t count, int64_t dim)
+void fattn__tile_load(float *dst, int64_t step, const fattn__view *from, int64_t b, int64_t h, int64_t s, int64_t count, int64_t dim)
 {
-    for (int64_t i = 0; i < count; i++, dst += dim) {
+    for (int64_t i = 0; i < count; i++, dst += step) {
         int64_t at = offset_of(from, b, h, s + i);
-        if (from->dtype == FATTN_F32) {
-            memcpy(dst, (const float *)(const void *)from->data + at, (size_t)dim * sizeof *dst);
-            continue;
-        }
         const uint16_t *src = (const uint16_t *)(const void *)from->data + at;
-        if (from->dtype == FATTN_F16)
+        if (from->dtype == FATTN_F32)
+            memcpy(dst, (const float *)(const void *)from->data + at, (size_t)dim * sizeof *dst);
+        else if (from->dtype == FATTN_F16)
             for (int64_t d = 0; d < dim; d++)
                 dst[d] = from_f16(src[d]);
         else
             for (int64_t d = 0; d < dim; d++)
                 dst[d] = from_bf16(src[d]);
+        for (int64_t d = dim; d < step; d++)
+            dst[d] = 0.0f;
     }
 }
 
-void fattn__tile_store(const fattn__view *to, int64_t b, int64_t h, int64_t s, int64_t count, int64_t dim, const float *src)
+void fattn__element_store(void *data, int32_t dtype, int64_t at, float x)
 {
-    for (int64_t i = 0; i < count; i++, src += dim) {
+    if (dtype == FATTN_F32)
+        ((float *)data)[at] = x;
+    else
+        ((uint16_t *)data)[at] = dtype == FATTN_F16 ? to_f16(x) : to_bf16(x);
+}
+
+void fattn__tile_store(const fattn__view *to, int64_t b, int64_t h, int64_t s, int64_t count, int64_t dim, const float *src, int64_t step)
+{
+    for (int64_t i = 0; i < count; i++, src += step) {
         int64_t at = offset_of(to, b, h, s + i);
         if (to->dtype == FATTN_F32) {
             memcpy((float *)(void *)to->data + at, src, (size_t)dim * sizeof *src);
             continue;
         }
-        uint16_t *dst = (uint16_t *)(void *)to->data + at;
         for (int64_t d = 0; d < dim; d++)
-            dst[d] = to->dtype == FATTN_F16 ? to_f16(src[d]) : to_bf16(src[d]);
+            fattn__element_store(to->data, to->dtype, at + d, src[d]);
     }
 }
 
-/* Sixteen partial sums: the vector units fill, and the rounding error grows with the root of dim/16. */
-CLONES void fattn__tile_dot(float *out, const float *a, const float *b, int64_t rows, int64_t keys, int64_t dim, float factor)
+void fattn__tile_transpose(float *dst, int64_t dst_step, const float *src, int64_t src_step, int64_t count, int64_t dim)
 {
-    int64_t whole = dim - dim % 16;
-    for (int64_t i = 0; i < rows; i++)
-        for (int64_t j = 0; j < keys; j++) {
-            const float *x = a + i * dim, *y = b + j * dim;
-            float lane[16] = { 0 }, sum = 0;
-            for (int64_t d = 0; d < whole; d += 16)
-                for (int l = 0; l < 16; l++)
-                    lane[l] += x[d + l] * y[d + l];
-            for (int64_t d = whole; d < dim; d++)
-                lane[d - whole] += x[d] * y[d];
-            for (int l = 0; l < 16; l++)
-                sum += lane[l];
-            out[i * FATTN__KEYS + j] = sum * factor;
-        }
+    const int64_t whole = fattn__padded(count);
+    for (int64_t d0 = 0; d0 < dim; d0 += 16)
+        for (int64_t i = 0; i < whole; i++)
+            for (int64_t d = d0; d < dim && d < d0 + 16; d++)
+                dst[d * dst_step + i] = i < count ? src[i * src_step + d] : 0.0f;
 }
 
-CLONES void fattn__tile_add(float *acc, const float *weight, const float *b, int64_t rows, int64_t keys, int64_t dim)
+fattn__sight fattn__tile_sight(const fattn__band *band, int64_t row0, int64_t rows, int64_t key0, int64_t keys)
 {
-    for (int64_t i = 0; i < rows; i++)
-        for (int64_t j = 0; j < keys; j++) {
-            float w = weight[i * FATTN__KEYS + j];
-            if (w == 0.0f)
-                continue; /* a masked key may hold anything: 0 times NaN must not reach the row */
-            for (int64_t d = 0; d < dim; d++)
-                acc[i * dim + d] += w * b[j * dim + d];
-        }
-}
-
-CLONES void fattn__tile_add_transposed(float *acc, const float *weight, const float *a, int64_t rows, int64_t keys, int64_t dim)
-{
-    for (int64_t i = 0; i < rows; i++)
-        for (int64_t j = 0; j < keys; j++) {
-            float w = weight[i * FATTN__KEYS + j];
-            if (w == 0.0f)
-                continue;
-            for (int64_t d = 0; d < dim; d++)
-                acc[j * dim + d] += w * a[i * dim + d];
-        }
-}
-
-bool fattn__tile_touches(const fattn__band *band, int64_t row0, int64_t rows, int64_t key0, int64_t keys)
-{
-    for (int64_t i = row0; i < row0 + rows; i++) {
-        int64_t first, last;
-        fattn__band_keys(band, i, &first, &last);
-        if (first < last && first < key0 + keys && last > key0)
-            return true;
-    }
-    return false;
-}
-
-bool fattn__tile_mask(float *scores, const fattn__band *band, int64_t row0, int64_t rows, int64_t key0, int64_t keys)
-{
-    bool any = false;
+    fattn__sight sight = { .first = rows, .last = 0, .whole = true };
+    const int64_t end = key0 + keys;
+    if (band->left == FAR && band->right == FAR && row0 + rows <= band->len_q && end <= band->len_kv)
+        return (fattn__sight){ 0, rows, true };
     for (int64_t i = 0; i < rows; i++) {
         int64_t first, last;
         fattn__band_keys(band, row0 + i, &first, &last);
-        for (int64_t j = 0; j < keys; j++) {
-            bool visible = key0 + j >= first && key0 + j < last;
-            any |= visible;
-            if (!visible)
-                scores[i * FATTN__KEYS + j] = -INFINITY;
+        if (first < last && first < end && last > key0) {
+            sight.first = i < sight.first ? i : sight.first;
+            sight.last = i + 1;
         }
+        sight.whole = sight.whole && first <= key0 && last >= end;
     }
-    return any;
+    return sight;
+}
+
+void fattn__tile_mask(float *scores, int64_t row_step, int64_t key_step, const fattn__band *band, int64_t row0, int64_t rows, int64_t key0,
+                      int64_t keys)
+{
+    for (int64_t i = 0; i < rows; i++) {
+        int64_t first, last;
+        fattn__band_keys(band, row0 + i, &first, &last);
+        for (int64_t j = 0; j < keys; j++)
+            if (key0 + j < first || key0 + j >= last)
+                scores[i * row_step + j * key_step] = -INFINITY;
+    }
 }

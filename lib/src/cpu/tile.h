@@ -4,7 +4,12 @@
 
 #include <fattn/fattn.h>
 
-enum { FATTN__ROWS = 32, FATTN__KEYS = 64 };
+enum { FATTN__ROWS = 96, FATTN__KEYS = 64 }; /* multiples of 16: what the kernels take at once */
+
+static inline int64_t fattn__padded(int64_t extent)
+{
+    return (extent + 15) / 16 * 16;
+}
 
 /* One tensor's place in memory. */
 typedef struct fattn__view {
@@ -22,20 +27,23 @@ typedef struct fattn__band {
 fattn__band fattn__band_of(const fattn_problem *p, const fattn_tensors *t, int64_t b);
 void fattn__band_keys(const fattn__band *band, int64_t row, int64_t *first, int64_t *last);
 
-/* Copies `count` rows from (b,h,s) into dst[count][dim] as fp32. */
-void fattn__tile_load(float *dst, const fattn__view *from, int64_t b, int64_t h, int64_t s, int64_t count, int64_t dim);
-/* Stores dst[count][dim], rounded to nearest even. */
-void fattn__tile_store(const fattn__view *to, int64_t b, int64_t h, int64_t s, int64_t count, int64_t dim, const float *src);
+/* Copies `count` rows from (b,h,s) into dst[count][step] as fp32; columns dim..step become 0. */
+void fattn__tile_load(float *dst, int64_t step, const fattn__view *from, int64_t b, int64_t h, int64_t s, int64_t count, int64_t dim);
+/* Stores src[count][step], rounded to nearest even. */
+void fattn__tile_store(const fattn__view *to, int64_t b, int64_t h, int64_t s, int64_t count, int64_t dim, const float *src, int64_t step);
+void fattn__element_store(void *data, int32_t dtype, int64_t at, float x);
+/* dst[dim][dst_step] = src[count][src_step] transposed; columns from count to the next multiple of 16 become 0. */
+void fattn__tile_transpose(float *dst, int64_t dst_step, const float *src, int64_t src_step, int64_t count, int64_t dim);
 
-/* out[rows][FATTN__KEYS] = a[rows][dim] . b[keys][dim] * factor */
-void fattn__tile_dot(float *out, const float *a, const float *b, int64_t rows, int64_t keys, int64_t dim, float factor);
-/* acc[rows][dim] += weight[rows][FATTN__KEYS] * b[keys][dim] */
-void fattn__tile_add(float *acc, const float *weight, const float *b, int64_t rows, int64_t keys, int64_t dim);
-/* acc[keys][dim] += weight[rows][FATTN__KEYS]^T * a[rows][dim] */
-void fattn__tile_add_transposed(float *acc, const float *weight, const float *a, int64_t rows, int64_t keys, int64_t dim);
-/* Scores of keys that a row may not read become -inf. Returns false when no row of the tile may read any of its keys. */
-bool fattn__tile_mask(float *scores, const fattn__band *band, int64_t row0, int64_t rows, int64_t key0, int64_t keys);
-/* Whether any row of the tile may read any key of the tile. */
-bool fattn__tile_touches(const fattn__band *band, int64_t row0, int64_t rows, int64_t key0, int64_t keys);
+/* Which rows of a tile see any of its keys, [first, last) from row0 (none: last is 0), and whether every row sees every key. */
+typedef struct fattn__sight {
+    int64_t first, last;
+    bool whole;
+} fattn__sight;
+
+fattn__sight fattn__tile_sight(const fattn__band *band, int64_t row0, int64_t rows, int64_t key0, int64_t keys);
+/* Scores of keys that a row may not read become -inf. */
+void fattn__tile_mask(float *scores, int64_t row_step, int64_t key_step, const fattn__band *band, int64_t row0, int64_t rows, int64_t key0,
+                      int64_t keys);
 
 #endif
