@@ -166,7 +166,7 @@ INLINE vec tanh_of(vec x)
     p = p * z - 3.33332819422e-1f;
     const vec small = p * z * x + x;
     const vec large = 1.0f - 2.0f / (exp_of(size + size) + 1.0f);
-    const vec y = choose(size < 0.625f, small, (vec)((ivec)large | (ivec)sign));
+    const vec y = (vec)((ivec)choose(size < 0.625f, small, large) | (ivec)sign);
     return choose(x == x, y, x);
 }
 

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "../cpu/kernels.h"
 #include "score_mod.h"
 
 enum { BLOCK = 64 };
@@ -62,6 +63,24 @@ static void leaf(const block *k, const fattn__mod_node *n, float *out)
     }                                                                                                                              \
     break
 
+/* exp(x), or exp(-x). Whole registers: what lies past `count` in a block is anybody's. */
+static void exponential(int count, float sign, const float *a, float *out)
+{
+    for (int i = 0; i < count; i++)
+        out[i] = sign * a[i];
+    for (int i = count; i % 16 != 0; i++)
+        out[i] = 0;
+    fattn__cpu_kernels()->exponential(out, (count + 15) / 16 * 16, 0);
+}
+
+static void hyperbolic_tangent(int count, const float *a, float *out)
+{
+    memcpy(out, a, (size_t)count * sizeof *out);
+    for (int i = count; i % 16 != 0; i++)
+        out[i] = 0;
+    fattn__cpu_kernels()->hyperbolic_tangent(out, out, (count + 15) / 16 * 16);
+}
+
 static void unary(int op, int count, const float *restrict a, float *restrict out)
 {
     switch (op) {
@@ -70,13 +89,18 @@ static void unary(int op, int count, const float *restrict a, float *restrict ou
     case FATTN_MOD_ABS:
         EACH(fabsf(x));
     case FATTN_MOD_EXP:
-        EACH(expf(x));
+        exponential(count, 1, a, out);
+        break;
     case FATTN_MOD_LOG:
         EACH(logf(x));
     case FATTN_MOD_TANH:
-        EACH(tanhf(x));
+        hyperbolic_tangent(count, a, out);
+        break;
     case FATTN_MOD_SIGMOID:
-        EACH(1.0f / (1.0f + expf(-x)));
+        exponential(count, -1, a, out);
+        for (int i = 0; i < count; i++)
+            out[i] = 1.0f / (1.0f + out[i]);
+        break;
     case FATTN_MOD_ERF:
         EACH(erff(x));
     case FATTN_MOD_SIN:
