@@ -1,0 +1,62 @@
+/* One call of a plan: a walk over the chunks, every kernel launched for each. */
+#ifndef FATTN_MATH_RUN_H
+#define FATTN_MATH_RUN_H
+
+#include "../../cuda/params.h"
+#include "../engine.h"
+#include "chunks.h"
+#include "kernels.h"
+
+/* A plan's state. */
+typedef struct fattn__math_state {
+    fattn__chunks chunks;
+    int32_t tensor_count;     /* of the score_mod */
+    fattn__program score;     /* empty without a score_mod, as the rest */
+    fattn__program gradient;
+    fattn__program tensors[]; /* backward: tensor_count, filled where a gradient is wanted */
+} fattn__math_state;
+
+/* What does not change over a call, and the chunk that is worked on. */
+typedef struct fattn__math_run {
+    const fattn_plan *plan;
+    const fattn_problem *p;
+    const fattn_tensors *t;
+    const fattn__math_state *state;
+    char *workspace; /* aligned */
+    struct CUstream_st *stream;
+    fattn__program_tensors tensors; /* of the score_mod */
+    fattn__matrix q, k, v, o, d_o, dq, dk, dv, bias;
+
+    int64_t batch, batches, head, heads, row, rows, key, keys; /* the chunk; extents without tiles' padding */
+    fattn__call chunk;                                         /* what all its launches share */
+} fattn__math_run;
+
+void *fattn__math_part_at(const fattn__math_run *r, fattn__math_part part); /* NULL: there is none */
+
+/* Launches one kernel of a family, whose first member is `family`. `a` and `b` are the types of the two operands. */
+fattn_status fattn__math_product(const fattn__math_run *r, fattn__kernel family, int32_t a, int32_t b, fattn__call *call);
+/* The same for a family with two widths; `blocks` without the columns. */
+fattn_status fattn__math_product_wide(const fattn__math_run *r, fattn__kernel family, int32_t a, int32_t b, int64_t blocks, fattn__call *call);
+fattn_status fattn__math_rows(const fattn__math_run *r, fattn__kernel which, int threads_a_row, fattn__call *call);
+fattn_status fattn__math_modify(const fattn__math_run *r, fattn__kernel which, const fattn__program *program, fattn__call *call);
+
+/* The chunk's walk; `r` has its chunk set. */
+fattn_status fattn__math_forward_keys(fattn__math_run *r);
+fattn_status fattn__math_backward_rows(fattn__math_run *r);
+fattn_status fattn__math_backward_keys(fattn__math_run *r);
+fattn_status fattn__math_backward_end(fattn__math_run *r);
+
+/* The gradients of what was added to the scores, from what was left of each score. */
+fattn_status fattn__math_added(const fattn__math_run *r);
+fattn_status fattn__math_added_end(const fattn__math_run *r);
+
+fattn_status fattn__math_run_plan(const fattn_plan *plan, const fattn_tensors *tensors, struct CUstream_st *stream);
+
+#define TRY(expr)                                                                                                                  \
+    do {                                                                                                                           \
+        const fattn_status status_ = (expr);                                                                                       \
+        if (status_ != FATTN_OK)                                                                                                   \
+            return status_;                                                                                                        \
+    } while (0)
+
+#endif
