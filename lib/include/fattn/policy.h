@@ -131,8 +131,10 @@ fattn_status fattn_explain(fattn_context *context, const fattn_problem *problem,
 
 /* ---- the old narrow entry ---------------------------------------------------------------------------------------------------------- */
 
-/* May cuDNN run this? The form of before 0.2: no batch, no output format, no reason but a text. Batch is 1, O has the format of Q, dO that of O,
- * training asks the backward as well. New callers use fattn_decide.
+/* May this be run? The form of before 0.2: no batch, no output format, no reason but a text. Batch is 1; Q, K and V have `format` (unset: b,s,h,d),
+ * and what could not be said is derived: O has the format of Q, dO that of O, each gradient that of its input. heads_kv 0: heads_q; dim_v 0: dim_qk.
+ * window_left and window_right are those of fattn_problem; -1: no bound. Training asks the backward as well, and only training does; one backend
+ * must do both. A probe: nothing is compiled. New callers use fattn_decide.
  * Returns  a fattn_backend, or -1; *message (may be NULL) is fattn_last_error()'s sentence, or "". */
 int fattn_backend_v1(fattn_context *context, int training, fattn_dtype dtype, fattn_format format, int64_t heads_q, int64_t heads_kv,
                      int64_t seq_q, int64_t seq_kv, int64_t dim_qk, int64_t dim_v, int64_t window_left, int64_t window_right,
