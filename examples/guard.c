@@ -1,0 +1,105 @@
+/* A guard: what is known to be wrong is refused or goes another way, by a rule that is data.
+ *
+ * Here cuDNN is denied where somebody's list of errata says so, and the library's own kernels answer instead; on the CPU, which has one
+ * backend, the same rule ends in a refusal that names it. Policies are a stack of the calling thread.
+ */
+#include <pthread.h>
+
+#include "naive.h"
+
+static naive shape = { .batch = 1, .heads = 2, .seq = 96, .dim = 64 };
+static const char *const backends[] = { "cudnn", "math", "cpu" };
+
+static fattn_problem problem_of_shape(void)
+{
+    fattn_problem problem = FATTN_PROBLEM_INIT;
+    problem.batch = shape.batch;
+    problem.heads_q = shape.heads;
+    problem.seq_q = problem.seq_kv = shape.seq;
+    problem.dim_qk = shape.dim;
+    return problem;
+}
+
+/* Who would compute the problem under what holds on this thread now? */
+static bool ask(example e, const char *when)
+{
+    const fattn_problem problem = problem_of_shape();
+    fattn_decision *decision;
+    CHECK(fattn_decide(&decision, e.context, &problem, FATTN_ASK_A));
+    const bool yes = fattn_decision_supported(decision);
+    printf("%s: %s\n", when, yes ? backends[fattn_decision_backend(decision)] : "nobody");
+    for (size_t i = 0; i < fattn_decision_answer_count(decision); i++) { /* what each backend of the order said */
+        const fattn_answer *answer = fattn_decision_answer(decision, i);
+        if (answer->reason != FATTN_REASON_NONE)
+            printf("  %s: %s%s%s\n", backends[answer->backend], answer->text, answer->rule[0] ? ", by rule " : "", answer->rule);
+    }
+    fattn_decision_destroy(decision);
+    return yes;
+}
+
+static void *other_thread(void *argument)
+{
+    static char yes[] = "yes";
+    return ask(*(example *)argument, "another thread, which has no guard") ? yes : NULL;
+}
+
+/* Under the guard: is it run by another backend, and right? Runs with the policy pushed, which is popped however this returns. */
+static fattn_status guarded(void *argument)
+{
+    example e = *(example *)argument;
+    const fattn_problem problem = problem_of_shape();
+    pthread_t thread;
+    void *sees = NULL;
+    const bool yes = ask(e, "guarded");
+    if (pthread_create(&thread, NULL, other_thread, &e) != 0 || pthread_join(thread, &sees) != 0 || sees == NULL)
+        return FATTN_INTERNAL;
+
+    fattn_plan *plan;
+    const fattn_status status = fattn_plan_create(&plan, e.context, &problem, NULL);
+    if (status != FATTN_OK) {
+        printf("  no plan: %s: %s\n", fattn_status_name(status), fattn_last_error());
+        return !yes && status == FATTN_POLICY ? FATTN_OK : status; /* refused as it was said to be */
+    }
+    printf("  a plan of %s\n", backends[fattn_plan_backend(plan)]);
+    int wrong = 0;
+    if (e.kind != FATTN_DEVICE_DESCRIBED) {
+        naive_call call = naive_call_create(&shape, e, plan);
+        struct CUstream_st *stream;
+        CHECK(fattn_stream_create(&stream, e.context));
+        CHECK(fattn_forward(plan, &call.tensors, stream));
+        CHECK(fattn_stream_synchronize(e.context, stream));
+        wrong = naive_call_check(&shape, e, &call, "  guarded answer");
+        fattn_stream_destroy(e.context, stream);
+        naive_call_destroy(e, &call);
+    }
+    fattn_plan_destroy(plan);
+    return wrong ? FATTN_INTERNAL : FATTN_OK;
+}
+
+int main(int argc, char **argv)
+{
+    example e = example_open(argc, argv);
+    const bool before = ask(e, "unguarded");
+
+    /* As it would lie in a file beside the program. */
+    char errata[512];
+    snprintf(errata, sizeof errata, "{\"version\": 1, \"rules\": [{\"name\": \"short-rows\", \"deny\": \"%s\", \"when\": \"seq_q < 128 & pass = fwd\","
+             " \"why\": \"short sequences are known to be wrong here\"}]}", e.kind == FATTN_DEVICE_CPU ? "cpu" : "cudnn");
+    fattn_rules *rules;
+    CHECK(fattn_rules_read(&rules, errata));
+    fattn_policy policy = FATTN_POLICY_INIT;
+    policy.order[policy.order_count++] = FATTN_BACKEND_CUDNN;
+    policy.order[policy.order_count++] = FATTN_BACKEND_MATH; /* never chosen unless a policy allows it */
+    policy.order[policy.order_count++] = FATTN_BACKEND_CPU;
+    policy.rules = fattn_rules_at(rules, 0);
+    policy.rule_count = fattn_rules_count(rules);
+
+    const fattn_status status = fattn_policy_with(&policy, guarded, &e); /* push, guarded(), pop */
+    fattn_rules_destroy(rules);                                          /* pushing copied them */
+    if (status != FATTN_OK)
+        fprintf(stderr, "guarded: %s: %s\n", fattn_status_name(status), fattn_last_error());
+
+    const bool after = ask(e, "unguarded again");
+    fattn_context_destroy(e.context);
+    return status == FATTN_OK && before && after ? 0 : 1;
+}
