@@ -52,7 +52,10 @@ Test(repeat, hopper_takes_the_form_unless_the_pin_is_asked)
 Test(repeat, blackwell_has_pins_alone)
 {
     cr_expect_null(find(backward(FATTN_DETERMINISM_FORM, 128), 92800, 100));
-    cr_expect_null(find(backward(FATTN_DETERMINISM_AUTO, 128), 92299, 100));
+    cr_expect_null(find(backward(FATTN_DETERMINISM_AUTO, 128), 91799, 100));
+    cr_expect_eq(find(backward(FATTN_DETERMINISM_AUTO, 128), 91800, 100)->knobs[0].value, 31);
+    cr_expect_eq(find(backward(FATTN_DETERMINISM_AUTO, 128), 92299, 100)->knob_count, 2);
+    cr_expect_null(find(backward(FATTN_DETERMINISM_AUTO, 256), 92299, 100));
     const fattn__repeat *pin = find(backward(FATTN_DETERMINISM_AUTO, 128), 92300, 100);
     cr_assert_not_null(pin);
     cr_expect(pin->keeps_dp);
@@ -74,6 +77,14 @@ Test(repeat, a_gradient_of_the_bias_needs_the_form)
     cr_expect_null(find(p, 92700, 90));
 }
 
+Test(repeat, the_old_pins_do_not_compile_with_a_bias)
+{
+    fattn_problem p = backward(FATTN_DETERMINISM_AUTO, 128);
+    p.has_bias = 1;
+    cr_expect_null(find(p, 92000, 100));
+    cr_expect_not_null(find(p, 92300, 100));
+}
+
 Test(repeat, the_reason_names_what_would_do)
 {
     char why[256];
@@ -81,6 +92,11 @@ Test(repeat, the_reason_names_what_would_do)
     cr_expect_null(fattn__repeat_find(&p, 92000, 90, why, sizeof why));
     cr_expect_str_eq(why, "deterministic: no pin of an engine is known to repeat on sm_90 with cuDNN 9.20.0; "
                           "engine 6 with its knobs is, from 9.25.0 on");
+    p.determinism = FATTN_DETERMINISM_AUTO, p.dbias = 1;
+    cr_expect_null(fattn__repeat_find(&p, 92800, 100, why, sizeof why));
+    cr_expect_str_eq(why, "deterministic: nothing is known to repeat on sm_100 with cuDNN 9.28.0 and gives the gradient of a bias; "
+                          "engine 5 with its knobs does not");
+    p.determinism = FATTN_DETERMINISM_PIN;
     cr_expect_null(fattn__repeat_find(&p, 92800, 75, why, sizeof why));
     cr_expect_str_eq(why, "deterministic: no pin of an engine is known to repeat on sm_75 with cuDNN 9.28.0");
 }

@@ -14,6 +14,8 @@ enum { ANY_DIM = INT32_MAX, HEURISTICS = -1, OLDEST = 90800 };
 #define KNOBS(tile_m, tile_n, stages)                                                                                              \
     .knob_count = 6, .knobs = { KNOB(TILE_M, tile_m), KNOB(TILE_N, tile_n),     KNOB(KERNEL_CFG, 2),                               \
                                 KNOB(STREAM_K, 0),    KNOB(TILE_CGA_M, 0), KNOB(STAGES, stages) }
+/* Before 9.23 a configuration stood for its tiles. */
+#define OLD_KNOBS .knob_count = 2, .knobs = { KNOB(KERNEL_CFG, 31), KNOB(STAGES, 2) }, .no_bias = true
 #define FORM .how = FATTN_DETERMINISM_FORM, .keeps_dp = true, .gives_dbias = true, .engine = HEURISTICS, .cudnn_from = OLDEST, .dim_to = ANY_DIM
 #define PIN .how = FATTN_DETERMINISM_PIN
 #define FRONTEND "cudnn-frontend 1.32.0, scaled_dot_product_flash_attention.h"
@@ -30,7 +32,11 @@ static const fattn__repeat rows[] = {
       .grade = FATTN__REPEAT_COMPILED, .source = FRONTEND },
     { PIN, .sm_from = 100, .sm_to = 103, .cudnn_from = 92300, .dim_from = 256, .dim_to = 256, .keeps_dp = true, .engine = 5, KNOBS(3, 2, 3),
       .grade = FATTN__REPEAT_COMPILED, .source = FRONTEND },
+    { PIN, .sm_from = 100, .sm_to = 103, .cudnn_from = 91800, .cudnn_to = 92299, .dim_to = 192, .keeps_dp = true, .engine = 5, OLD_KNOBS,
+      .grade = FATTN__REPEAT_COMPILED, .source = FRONTEND },
     { PIN, .sm_from = 104, .sm_to = 109, .cudnn_from = 92300, .dim_to = 192, .keeps_dp = true, .engine = 17, KNOBS(3, 2, 2),
+      .grade = FATTN__REPEAT_CLAIMED, .source = FRONTEND },
+    { PIN, .sm_from = 104, .sm_to = 109, .cudnn_from = 91800, .cudnn_to = 92299, .dim_to = 192, .keeps_dp = true, .engine = 17, OLD_KNOBS,
       .grade = FATTN__REPEAT_CLAIMED, .source = FRONTEND },
     { PIN, .sm_from = 104, .sm_to = 109, .cudnn_from = 92300, .dim_from = 256, .dim_to = 256, .keeps_dp = true, .engine = 17, KNOBS(3, 2, 3),
       .grade = FATTN__REPEAT_CLAIMED, .source = FRONTEND },
@@ -61,30 +67,42 @@ static bool is_in(const fattn__repeat *row, int version)
     return version >= row->cudnn_from && (row->cudnn_to == 0 || version <= row->cudnn_to);
 }
 
+/* Does the row serve what the problem has beside Q, K and V? */
+static bool serves(const fattn__repeat *row, const fattn_problem *p)
+{
+    const bool wants_dbias = p->dbias != 0 || p->mod_gradients != 0;
+    return (row->gives_dbias || !wants_dbias) && (!row->no_bias || !p->has_bias);
+}
+
+static const char *hindrance(const fattn__repeat *row, const fattn_problem *p)
+{
+    return row->no_bias && p->has_bias ? " with a bias" : " and gives the gradient of a bias";
+}
+
 const fattn__repeat *fattn__repeat_find(const fattn_problem *p, int version, int sm, char *why, size_t capacity)
 {
     static const char *const ways[] = { [FATTN_DETERMINISM_AUTO] = "nothing",
                                         [FATTN_DETERMINISM_FORM] = "no form of the graph",
                                         [FATTN_DETERMINISM_PIN] = "no pin of an engine" };
-    const bool wants_dbias = p->dbias != 0 || p->mod_gradients != 0;
     const fattn__repeat *nearest = NULL;
     for (size_t i = 0; i < ROWS; i++) {
         if (!is_of(&rows[i], p, sm))
             continue;
-        if (is_in(&rows[i], version) && (rows[i].gives_dbias || !wants_dbias))
+        if (is_in(&rows[i], version) && serves(&rows[i], p))
             return &rows[i];
-        nearest = nearest != NULL ? nearest : &rows[i];
+        if (nearest == NULL || is_in(&rows[i], version) || (!is_in(nearest, version) && rows[i].cudnn_from < nearest->cudnn_from))
+            nearest = &rows[i];
     }
-    const int from = nearest != NULL ? nearest->cudnn_from : 0;
-    int used = snprintf(why, capacity, "deterministic: %s is known to repeat on sm_%d with cuDNN %d.%d.%d", ways[p->determinism], sm,
-                        version / 10000, version / 100 % 100, version % 100);
+    const int used = snprintf(why, capacity, "deterministic: %s is known to repeat on sm_%d with cuDNN %d.%d.%d", ways[p->determinism], sm,
+                              version / 10000, version / 100 % 100, version % 100);
     if (nearest == NULL || used < 0 || (size_t)used >= capacity)
         return NULL;
-    if (!is_in(nearest, version))
-        snprintf(why + used, capacity - (size_t)used, "; engine %lld with its knobs is, from %d.%d.%d on", (long long)nearest->engine,
-                 from / 10000, from / 100 % 100, from % 100);
+    const size_t left = capacity - (size_t)used;
+    const long long engine = (long long)nearest->engine;
+    const int from = nearest->cudnn_from;
+    if (is_in(nearest, version))
+        snprintf(why + used, left, "%s; engine %lld with its knobs does not", hindrance(nearest, p), engine);
     else
-        snprintf(why + used, capacity - (size_t)used, " and gives the gradient of a bias; engine %lld with its knobs does not",
-                 (long long)nearest->engine);
+        snprintf(why + used, left, "; engine %lld with its knobs is, from %d.%d.%d on", engine, from / 10000, from / 100 % 100, from % 100);
     return NULL;
 }

@@ -22,7 +22,8 @@ typedef struct fattn__repeat {
     int32_t dim_from, dim_to;     /* of dim_qk */
     bool keeps_dp;                /* the form */
     bool gives_dbias;
-    int16_t knob_count;
+    bool no_bias; /* does not compile with a bias */
+    int8_t knob_count;
     int64_t engine; /* -1: whatever the heuristics offer */
     fattn_knob knobs[6];
     int32_t grade; /* fattn__repeat_grade */
