@@ -55,8 +55,8 @@ static double gain(const double *got, const answers *a, int64_t rows, int64_t di
     return fabs(beta) / (8.0 * sqrt(variance) / x + 0x1p-13);
 }
 
-enum { RATIO_O, RATIO_LSE, RATIO_MAX, RATIO_DQ, RATIO_DK, RATIO_DV, RATIO_GAIN, RATIO_COUNT };
-static const char *const ratio_words[RATIO_COUNT] = { "O", "LSE", "Max", "dQ", "dK", "dV", "gain of O" };
+enum { RATIO_O, RATIO_LSE, RATIO_MAX, RATIO_DQ, RATIO_DK, RATIO_DV, RATIO_DBIAS, RATIO_GAIN, RATIO_COUNT };
+static const char *const ratio_words[RATIO_COUNT] = { "O", "LSE", "Max", "dQ", "dK", "dV", "dBias", "gain of O" };
 
 /* All ratios of one kernel on one problem. own_forward: the backward pass reads the kernel's own O and Stats. */
 static void judge(double ratio[RATIO_COUNT], data *d, const emulated_kernel *kernel, bool own_forward)
@@ -79,6 +79,7 @@ static void judge(double ratio[RATIO_COUNT], data *d, const emulated_kernel *ker
     ratio[RATIO_DQ] = t1(e.dq, a.g.dq, a.g.dq_sigma, a.g.dq_bound, a.count_dq);
     ratio[RATIO_DK] = t1(e.dk, a.g.dk, a.g.dk_sigma, a.g.dk_bound, a.count_dk);
     ratio[RATIO_DV] = t1(e.dv, a.g.dv, a.g.dv_sigma, a.g.dv_bound, a.count_dv);
+    ratio[RATIO_DBIAS] = t1(e.dbias, a.g.dbias, a.g.dbias_sigma, a.g.dbias_bound, a.count_dbias);
     ratio[RATIO_GAIN] = gain(e.o, &a, a.rows, d->problem.dim_v);
     answers_destroy(&a);
     emulated_destroy(&e);
@@ -137,6 +138,62 @@ Test(error_model, holds_for_a_right_kernel, .timeout = 280)
     printf("\n");
 }
 
+static const fref_modification modify = modify_exactly;
+
+/* A third of the keys have the lowest finite bias, or none at all: what frameworks make of a mask. */
+static void hide_keys(data *d, double hidden)
+{
+    const int64_t *dim = d->dbias_dim;
+    for (int64_t n = 0; n < dim[0] * dim[1] * dim[2] * dim[3]; n++) {
+        int64_t j = n % dim[3], i = n / dim[3] % dim[2], h = n / dim[3] / dim[2] % dim[1], b = n / dim[3] / dim[2] / dim[1];
+        if (j % 3 == 1)
+            set_element(&d->bias, b, h, i, j, hidden);
+    }
+}
+
+/* Bias and modifications: shapes of bias, every modification, masks and lengths. */
+Test(error_model, holds_for_a_right_kernel_with_bias_and_modification, .timeout = 280)
+{
+    const int32_t len_q[] = { 31, 5 }, len_kv[] = { 43, 60 };
+    double worst[RATIO_COUNT] = { 0 };
+    int cases = 0;
+    for (int type = 0; type < 3; type++)
+        for (mod_kind mod = MOD_NONE; mod < MOD_COUNT; mod++)
+            for (int bias = 0; bias < 6; bias++)
+                for (int fill = 0; fill < FILL_COUNT; fill++) {
+                    const int64_t *s = shapes[(cases + fill) % 3];
+                    fref_problem p = dense_problem(2, s[0], s[1], s[2], s[3], s[4], s[5]);
+                    set_mask(&p, cases % 4);
+                    p.len_q = cases % 3 == 0 ? len_q : NULL;
+                    p.len_kv = cases % 3 == 0 ? len_kv : NULL;
+                    p.modify = mod == MOD_NONE ? NULL : modify;
+                    p.modify_owner = &mod;
+                    data d;
+                    data_create(&d, &p, (fref_type)type, (data_fill)fill, (uint64_t)(9000 + cases));
+                    const int64_t dims[5][4] = {
+                        { 1, 1, s[2], s[3] }, { 1, s[0], s[2], s[3] }, { 2, s[0], s[2], s[3] }, { 2, 1, 1, s[3] }, { 1, 1, 1, s[3] }
+                    };
+                    if (bias < 5)
+                        data_bias(&d, dims[bias], (fref_type)type, bias == 2 ? 8.0 : 1.0);
+                    if (bias == 1 || bias == 3)
+                        hide_keys(&d, bias == 1 ? -INFINITY : type == FREF_F16 ? -65504.0 : -0x1.fep127);
+                    emulated_kernel kernel = { .tile = cases % 2 ? 64 : 128, .reversed = cases % 7 == 0, .mod = mod };
+                    double ratio[RATIO_COUNT];
+                    judge(ratio, &d, &kernel, false);
+                    for (int k = 0; k < RATIO_GAIN; k++) {
+                        cr_expect_leq(ratio[k], 1.0, "%s: %.4g, type %d, %s, %s, bias %d, case %d", ratio_words[k], ratio[k], type,
+                                      data_fill_words[fill], mod_words[mod], bias, cases);
+                        worst[k] = fmax(worst[k], ratio[k]);
+                    }
+                    cases++;
+                    data_destroy(&d);
+                }
+    printf("%d right cases with bias and modification; worst", cases);
+    for (int k = 0; k < RATIO_GAIN; k++)
+        printf("  %s %.3f", ratio_words[k], worst[k]);
+    printf("\n");
+}
+
 /* The best ratio that finds a lie over the fills; every lie must be seen in every type. */
 static double strongest(fref_type type, lie_id lie, uint64_t seed, const char **by)
 {
@@ -148,9 +205,14 @@ static double strongest(fref_type type, lie_id lie, uint64_t seed, const char **
         p.len_q = lie == LIE_LENGTH_LOOSE ? len_q : NULL;
         p.len_kv = lie == LIE_LENGTH_LOOSE ? len_kv : NULL;
         data d;
+        mod_kind mod = lie == LIE_BIAS_FIRST || lie == LIE_NO_SLOPE ? MOD_SOFTCAP : MOD_NONE;
+        p.modify = mod == MOD_NONE ? NULL : modify;
+        p.modify_owner = &mod;
         data_create(&d, &p, type, (data_fill)fill, seed);
+        if (lie >= LIE_BIAS_HEAD)
+            data_bias(&d, (int64_t[]){ 1, 4, 150, 200 }, type, 1.0);
         double ratio[RATIO_COUNT];
-        judge(ratio, &d, &(emulated_kernel){ .lie = lie, .tile = 128 }, false);
+        judge(ratio, &d, &(emulated_kernel){ .lie = lie, .tile = 128, .mod = mod }, false);
         for (int k = 0; k < RATIO_COUNT; k++)
             if (ratio[k] > best && (k != RATIO_GAIN || fill == FILL_GAUSS)) {
                 best = ratio[k];

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "answers.h"
+#include "modify.h"
 #include "naive.h"
 
 #define RELATIVE 1e-12
@@ -50,6 +51,7 @@ static void expect_all_equal(const data *d, const fref_rounding *rounding)
     expect_equal("dQ", &want.dq, got.g.dq, got.g.dq_sigma, got.g.dq_bound);
     expect_equal("dK", &want.dk, got.g.dk, got.g.dk_sigma, got.g.dk_bound);
     expect_equal("dV", &want.dv, got.g.dv, got.g.dv_sigma, got.g.dv_bound);
+    expect_equal("dBias", &want.dbias, got.g.dbias, got.g.dbias_sigma, got.g.dbias_bound);
     naive_destroy(&want);
     answers_destroy(&got);
 }
@@ -160,6 +162,38 @@ Test(naive, agrees_for_any_stride_and_for_broadcasts)
     data_answer(&d);
     expect_all_equal(&d, &r);
     data_destroy(&d);
+}
+
+Test(naive, agrees_with_bias_and_modification)
+{
+    const int32_t len_q[] = { 30, 11 }, len_kv[] = { 37, 4 };
+    const int64_t dims[6][4] = { { 1, 1, 33, 40 }, { 1, 4, 33, 40 }, { 2, 1, 33, 40 },
+                                 { 2, 4, 33, 40 }, { 2, 1, 1, 40 },  { 1, 4, 1, 40 } };
+    for (mod_kind mod = MOD_NONE; mod < MOD_COUNT; mod++)
+        for (int bias = 0; bias < 7; bias++) {
+            fref_problem p = dense_problem(2, 4, 2, 33, 40, 16, 24);
+            set_mask(&p, (bias + (int)mod) % 4);
+            p.len_q = bias % 3 == 2 ? len_q : NULL;
+            p.len_kv = bias % 3 == 2 ? len_kv : NULL;
+            p.modify = mod == MOD_NONE ? NULL : modify_exactly;
+            p.modify_owner = &mod;
+            data d;
+            data_create(&d, &p, bias % 2 ? FREF_BF16 : FREF_F16, FILL_GAUSS, (uint64_t)(70 + bias));
+            if (bias < 6)
+                data_bias(&d, dims[bias], bias == 3 ? FREF_F32 : d.type, 2.0);
+            for (int64_t j = 0; bias == 1 && j < 40; j += 4)
+                for (int64_t i = 0; i < 33; i++)
+                    set_element(&d.bias, 0, j % 3, i, j, i == 5 ? -INFINITY : -3e4);
+            for (int64_t j = 0; bias == 5 && j < 40; j++)
+                set_element(&d.bias, 0, 2, 0, j, -INFINITY); /* a head without keys */
+            data_answer(&d);
+            fref_rounding r = fref_rounding_of(d.type, d.type);
+            r.eps_mod = bias % 2 ? 1e-4 : 0.0;
+            r.bias = bias == 3 ? FREF_F32 : d.type;
+            r.own_o = bias != 0;
+            expect_all_equal(&d, &r);
+            data_destroy(&d);
+        }
 }
 
 Test(naive, agrees_when_stats_declare_rows_dead_or_the_scale_is_negative_or_large)

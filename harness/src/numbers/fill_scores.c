@@ -27,11 +27,11 @@ static bool hidden_at_random(const facts_problem *p, const facts_tensor *t, cons
     return !kept && draw_of(p, FACTS_STREAM_BIAS, FACTS_LANE_CHOICE, t, at).r[0] >> 31 != 0;
 }
 
-/* A quarter of the rows, the first of them always. */
+/* A quarter of the rows, the first of several always. */
 static bool row_is_hidden(const facts_problem *p, const facts_tensor *t, const int64_t at[4])
 {
     const int64_t row[4] = { at[0], at[1], at[2], 0 };
-    return at[2] == 0 || draw_of(p, FACTS_STREAM_BIAS, FACTS_LANE_CHOICE, t, row).r[0] >> 30 == 0;
+    return (at[2] == 0 && t->dim[2] > 1) || draw_of(p, FACTS_STREAM_BIAS, FACTS_LANE_CHOICE, t, row).r[0] >> 30 == 0;
 }
 
 static double bias_value(const facts_problem *p, const facts_tensor *t, const int64_t at[4])

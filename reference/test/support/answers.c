@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 void answers_create(answers *a, const data *d, const fref_rounding *rounding)
 {
@@ -11,15 +12,31 @@ void answers_create(answers *a, const data *d, const fref_rounding *rounding)
     a->count_dq = a->rows * p->dim_qk;
     a->count_dk = p->batch * p->heads_k * p->keys * p->dim_qk;
     a->count_dv = p->batch * p->heads_v * p->keys * p->dim_v;
+    a->count_dbias = d->dbias_dim[0] * d->dbias_dim[1] * d->dbias_dim[2] * d->dbias_dim[3];
+    memcpy(a->g.dbias_dim, d->dbias_dim, sizeof a->g.dbias_dim);
     struct {
         double **array;
         int64_t count;
-    } parts[] = { { &a->f.o, a->count_o },         { &a->f.o_sigma, a->count_o },   { &a->f.o_bound, a->count_o },
-                  { &a->f.lse, a->rows },          { &a->f.lse_tau, a->rows },      { &a->f.max, a->rows },
-                  { &a->f.max_tau, a->rows },      { &a->f.sum_exp, a->rows },      { &a->g.dq, a->count_dq },
-                  { &a->g.dq_sigma, a->count_dq }, { &a->g.dq_bound, a->count_dq }, { &a->g.dk, a->count_dk },
-                  { &a->g.dk_sigma, a->count_dk }, { &a->g.dk_bound, a->count_dk }, { &a->g.dv, a->count_dv },
-                  { &a->g.dv_sigma, a->count_dv }, { &a->g.dv_bound, a->count_dv } };
+    } parts[] = { { &a->f.o, a->count_o },
+                  { &a->f.o_sigma, a->count_o },
+                  { &a->f.o_bound, a->count_o },
+                  { &a->f.lse, a->rows },
+                  { &a->f.lse_tau, a->rows },
+                  { &a->f.max, a->rows },
+                  { &a->f.max_tau, a->rows },
+                  { &a->f.sum_exp, a->rows },
+                  { &a->g.dq, a->count_dq },
+                  { &a->g.dq_sigma, a->count_dq },
+                  { &a->g.dq_bound, a->count_dq },
+                  { &a->g.dk, a->count_dk },
+                  { &a->g.dk_sigma, a->count_dk },
+                  { &a->g.dk_bound, a->count_dk },
+                  { &a->g.dv, a->count_dv },
+                  { &a->g.dv_sigma, a->count_dv },
+                  { &a->g.dv_bound, a->count_dv },
+                  { &a->g.dbias, a->count_dbias },
+                  { &a->g.dbias_sigma, a->count_dbias },
+                  { &a->g.dbias_bound, a->count_dbias } };
     size_t n = sizeof parts / sizeof parts[0], total = 0;
     for (size_t i = 0; i < n; i++)
         total += (size_t)parts[i].count;

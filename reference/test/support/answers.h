@@ -7,7 +7,7 @@
 typedef struct answers {
     fref_forward_out f;
     fref_backward_out g;
-    int64_t rows, count_o, count_dq, count_dk, count_dv;
+    int64_t rows, count_o, count_dq, count_dk, count_dv, count_dbias;
     double *memory;
     size_t bytes;
 } answers;

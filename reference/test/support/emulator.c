@@ -16,7 +16,7 @@ typedef struct view {
     int64_t chunk;
     float scale;
     float *q, *k, *v, *d_o, *o, *stats; /* rows of dim */
-    float *s, *dp;                      /* [rows, keys]; masked: -INFINITY */
+    float *s, *dp, *slope;              /* [rows, keys]; masked: -INFINITY */
 } view;
 
 static float *floats(int64_t n)
@@ -65,6 +65,22 @@ static bool keeps(const view *x, int64_t i, int64_t j)
     return lie != LIE_TILE_LOST || j < (p->keys - 1) / x->kernel->tile * x->kernel->tile;
 }
 
+/* The score as the softmax sees it: rounded to fp32 after the scale, the modification and the bias. */
+static float score_of(const view *x, int64_t i, int64_t j, float dot, float *slope)
+{
+    const fref_problem *p = &x->d->problem;
+    lie_id lie = x->kernel->lie;
+    float s = dot * x->scale, bias = 0.0F;
+    if (p->bias)
+        bias = (float)element(p->bias, x->b, lie == LIE_BIAS_HEAD ? 0 : x->h, i, j) * (lie == LIE_BIAS_SCALED ? x->scale : 1.0F);
+    if (lie == LIE_BIAS_FIRST)
+        s += bias;
+    s = modify_in_fp32(x->kernel->mod, s, (int64_t[]){ x->b, x->h, i, j }, slope);
+    if (lie == LIE_NO_SLOPE)
+        *slope = 1.0F;
+    return lie == LIE_BIAS_FIRST ? s : s + bias;
+}
+
 static void view_create(view *x, const data *d, const emulated_kernel *kernel, int64_t b, int64_t h)
 {
     const fref_problem *p = &d->problem;
@@ -81,17 +97,19 @@ static void view_create(view *x, const data *d, const emulated_kernel *kernel, i
     x->stats = load(&d->stats, b, h, p->rows, 1);
     x->s = floats(p->rows * p->keys);
     x->dp = floats(p->rows * p->keys);
+    x->slope = floats(p->rows * p->keys);
     for (int64_t i = 0; i < p->rows; i++)
         for (int64_t j = 0; j < p->keys; j++) {
             float dot = accumulate(x->q + i * p->dim_qk, 1, x->k + j * p->dim_qk, 1, p->dim_qk, x->chunk, 0.0F);
-            x->s[i * p->keys + j] = keeps(x, i, j) ? dot * x->scale : -INFINITY;
+            float score = score_of(x, i, j, dot, &x->slope[i * p->keys + j]);
+            x->s[i * p->keys + j] = keeps(x, i, j) ? score : -INFINITY;
             x->dp[i * p->keys + j] = accumulate(x->d_o + i * p->dim_v, 1, x->v + j * p->dim_v, 1, p->dim_v, x->chunk, 0.0F);
         }
 }
 
 static void view_destroy(view *x)
 {
-    float *const owned[] = { x->q, x->k, x->v, x->d_o, x->o, x->stats, x->s, x->dp };
+    float *const owned[] = { x->q, x->k, x->v, x->d_o, x->o, x->stats, x->s, x->dp, x->slope };
     for (size_t n = 0; n < sizeof owned / sizeof owned[0]; n++)
         free(owned[n]);
 }
@@ -130,8 +148,21 @@ static void forward_row(const view *x, const emulated *out, int64_t i, float *p,
     }
 }
 
+/* dX into dBias, fp32. */
+static void add_bias(const view *x, double *dbias, int64_t i, int64_t j, float dx)
+{
+    const int64_t *dim = x->d->dbias_dim;
+    if (x->kernel->lie == LIE_DBIAS_SCALED)
+        dx *= x->scale;
+    if (x->kernel->lie == LIE_DBIAS_BATCH && x->b + 1 < x->d->problem.batch)
+        return;
+    int64_t b = dim[0] > 1 ? x->b : 0, h = dim[1] > 1 ? x->h : 0, row = dim[2] > 1 ? i : 0;
+    double *to = &dbias[((b * dim[1] + h) * dim[2] + row) * dim[3] + j];
+    *to = (double)((float)*to + dx);
+}
+
 /* P and scale dS of the whole head, cast. */
-static void backward_entries(const view *x, float *p, float *ds)
+static void backward_entries(const view *x, float *p, float *ds, double *dbias)
 {
     const fref_problem *pr = &x->d->problem;
     for (int64_t i = 0; i < pr->rows; i++) {
@@ -145,7 +176,9 @@ static void backward_entries(const view *x, float *p, float *ds)
                 continue;
             float e = expf(x->s[at] - x->stats[i]);
             p[at] = (float)rounded_to(x->d->type, (double)e);
-            ds[at] = (float)rounded_to(x->d->type, (double)(e * (x->dp[at] - delta) * x->scale));
+            float dx = e * (x->dp[at] - delta);
+            add_bias(x, dbias, i, j, dx);
+            ds[at] = (float)rounded_to(x->d->type, (double)(dx * x->slope[at] * x->scale));
         }
     }
 }
@@ -166,7 +199,7 @@ static void backward_head(const view *x, const emulated *out, float *p, float *d
 {
     const fref_problem *pr = &x->d->problem;
     const emulated_kernel *kernel = x->kernel;
-    backward_entries(x, p, ds);
+    backward_entries(x, p, ds, out->dbias);
     for (int64_t i = 0; i < pr->rows; i++)
         for (int64_t c = 0; c < pr->dim_qk; c++)
             out->dq[((x->b * pr->heads_q + x->h) * pr->rows + i) * pr->dim_qk + c] =
@@ -193,13 +226,15 @@ void emulate(emulated *out, const data *d, const emulated_kernel *kernel)
 {
     const fref_problem *p = &d->problem;
     int64_t rows = p->batch * p->heads_q * p->rows, count_k = p->batch * p->heads_k * p->keys * p->dim_qk,
-            count_v = p->batch * p->heads_v * p->keys * p->dim_v, n = p->rows * p->keys;
+            count_v = p->batch * p->heads_v * p->keys * p->dim_v,
+            count_bias = d->dbias_dim[0] * d->dbias_dim[1] * d->dbias_dim[2] * d->dbias_dim[3], n = p->rows * p->keys;
     *out = (emulated){ .o = doubles(rows * p->dim_v),
                        .lse = doubles(rows),
                        .max = doubles(rows),
                        .dq = doubles(rows * p->dim_qk),
                        .dk = doubles(count_k),
-                       .dv = doubles(count_v) };
+                       .dv = doubles(count_v),
+                       .dbias = doubles(count_bias) };
     float *pp = floats(n > kernel->tile ? n : kernel->tile), *ds = floats(n), *acc = floats(p->dim_v);
     for (int64_t b = 0; b < p->batch; b++)
         for (int64_t h = 0; h < p->heads_q; h++) {
@@ -214,6 +249,8 @@ void emulate(emulated *out, const data *d, const emulated_kernel *kernel)
         out->dk[i] = rounded_to(d->type, out->dk[i]);
     for (int64_t i = 0; i < count_v; i++)
         out->dv[i] = rounded_to(d->type, out->dv[i]);
+    for (int64_t i = 0; i < count_bias; i++)
+        out->dbias[i] = rounded_to(d->type, out->dbias[i]);
     free(pp);
     free(ds);
     free(acc);
@@ -221,7 +258,7 @@ void emulate(emulated *out, const data *d, const emulated_kernel *kernel)
 
 void emulated_destroy(emulated *e)
 {
-    double *const owned[] = { e->o, e->lse, e->max, e->dq, e->dk, e->dv };
+    double *const owned[] = { e->o, e->lse, e->max, e->dq, e->dk, e->dv, e->dbias };
     for (size_t n = 0; n < sizeof owned / sizeof owned[0]; n++)
         free(owned[n]);
 }

@@ -45,14 +45,21 @@ bool naive_keeps(const fref_problem *p, int64_t b, int64_t i, int64_t j)
     return !(p->has_left && j <= i + shift - p->left);
 }
 
+/* What a modification and a bias leave to know of one score. */
+typedef struct detail {
+    real slope, curvature, slope_extra, extra, pull;
+} detail;
+
 /* One query row: its keys and what the formulas of the error model need. */
 typedef struct row {
     const data *d;
     const fref_rounding *r;
     int64_t b, h, hk, hv, i;
     int64_t n; /* keys */
-    real *s;   /* logits; NAN: masked */
+    real *s;   /* scores; NAN: masked */
+    detail *details;
     real s_mx, qk, nck, max, sum, lse;
+    real raw_mx, slope_mx, extra_mx; /* s_mx and these: of the keys within reach */
 } row;
 
 static real dot(const fref_tensor *x, int64_t hx, int64_t sx, const fref_tensor *y, int64_t hy, int64_t sy, int64_t b, int64_t dim)
@@ -63,10 +70,46 @@ static real dot(const fref_tensor *x, int64_t hx, int64_t sx, const fref_tensor 
     return sum;
 }
 
-static void row_start(row *x, const data *d, const fref_rounding *r, int64_t b, int64_t h, int64_t i, real *s)
+/* x = modify(s) + bias. */
+static real score_of(const row *x, int64_t j, real s, detail *out)
+{
+    const fref_problem *p = &x->d->problem;
+    *out = (detail){ .slope = 1, .pull = fabsl(s) };
+    if (p->modify) {
+        fref_modified m = p->modify(p->modify_owner, (double)s, (int64_t[]){ x->b, x->h, x->i, j });
+        real ulps = (real)x->r->eps_mod / e32;
+        out->slope = (real)m.slope;
+        out->curvature = (real)m.curvature;
+        out->pull = fabsl(out->slope * s);
+        out->extra = out->pull + (real)m.rounded + ulps * (real)m.approximated;
+        out->slope_extra = (real)m.slope_rounded + ulps * (real)m.slope_approximated;
+        s = (real)m.value;
+    }
+    if (p->bias) {
+        s += (real)element(p->bias, x->b, x->h, x->i, j);
+        out->extra += isinf(s) ? 0 : fabsl(s);
+    }
+    return s;
+}
+
+static void measure(row *x)
+{
+    const fref_problem *p = &x->d->problem;
+    for (int64_t j = 0; j < p->keys; j++) {
+        if (isnan(x->s[j]) || ((p->modify || p->bias) && x->s[j] < x->max - 200))
+            continue;
+        x->s_mx = fmaxl(x->s_mx, fabsl(x->s[j]));
+        x->slope_mx = fmaxl(x->slope_mx, fabsl(x->details[j].slope));
+        x->extra_mx = fmaxl(x->extra_mx, x->details[j].extra);
+        if (x->details[j].slope != 0)
+            x->raw_mx = fmaxl(x->raw_mx, x->details[j].pull / fabsl(x->details[j].slope));
+    }
+}
+
+static void row_start(row *x, const data *d, const fref_rounding *r, int64_t b, int64_t h, int64_t i, real *s, detail *details)
 {
     const fref_problem *p = &d->problem;
-    *x = (row){ .d = d, .r = r, .b = b, .h = h, .i = i, .s = s, .max = -INFINITY };
+    *x = (row){ .d = d, .r = r, .b = b, .h = h, .i = i, .s = s, .details = details, .max = -INFINITY };
     x->hk = h / (p->heads_q / p->heads_k);
     x->hv = h / (p->heads_q / p->heads_v);
     real longest = 0;
@@ -75,16 +118,19 @@ static void row_start(row *x, const data *d, const fref_rounding *r, int64_t b, 
         if (!naive_keeps(p, b, i, j))
             continue;
         x->n++;
-        s[j] = (real)p->scale * dot(&d->q, h, i, &d->k, x->hk, j, b, p->dim_qk);
+        s[j] = score_of(x, j, (real)p->scale * dot(&d->q, h, i, &d->k, x->hk, j, b, p->dim_qk), &details[j]);
         x->max = fmaxl(x->max, s[j]);
-        x->s_mx = fmaxl(x->s_mx, fabsl(s[j]));
+        if (isinf(s[j]))
+            s[j] = NAN;
         longest = fmaxl(longest, sqrtl(dot(&d->k, x->hk, j, &d->k, x->hk, j, b, p->dim_qk)));
     }
+    x->n = isinf(x->max) ? 0 : x->n;
+    measure(x);
     for (int64_t j = 0; j < p->keys; j++)
         if (!isnan(s[j]))
             x->sum += expl(s[j] - x->max);
     x->lse = x->n ? x->max + logl(x->sum) : -INFINITY;
-    x->qk = fabsl((real)p->scale) * sqrtl(dot(&d->q, h, i, &d->q, h, i, b, p->dim_qk)) * longest;
+    x->qk = x->slope_mx * fabsl((real)p->scale) * sqrtl(dot(&d->q, h, i, &d->q, h, i, b, p->dim_qk)) * longest;
     x->nck = at_least_one((real)p->dim_qk / (real)r->chunk);
 }
 
@@ -92,13 +138,16 @@ static void forward_element(const row *x, const naive_tensor *o, int64_t at, int
 {
     const fref_rounding *r = x->r;
     real nt = at_least_one(ceill((real)x->n / 64)), up = (real)unit_roundoff_of(r->in), ua = (real)r->ua;
-    real es = ua * sqrtl(x->nck) * x->qk + e32 * (x->s_mx + 2), ew = (real)r->cw * ua * x->nck * x->qk + e32 * (2 * x->s_mx + 4);
+    real es = ua * sqrtl(x->nck) * x->qk + e32 * (x->s_mx + x->extra_mx + 2);
+    real ew = (real)r->cw * ua * x->nck * x->qk + e32 * (2 * x->s_mx + 2 * x->extra_mx + 4);
     real eta = eta_of(r->in) / x->sum, el = e32 * (sqrtl(nt) + 3);
     real value = 0, pva = 0, p2va2 = 0, va1 = 0, va2 = 0, flushed = 0;
     for (int64_t j = 0; j < x->d->problem.keys; j++) {
-        if (isnan(x->s[j]))
+        real p = isnan(x->s[j]) ? 0 : expl(x->s[j] - x->max) / x->sum;
+        bool never = (x->d->problem.modify || x->d->problem.bias) && (double)p == 0;
+        if (isnan(x->s[j]) || never)
             continue;
-        real p = expl(x->s[j] - x->max) / x->sum, v = (real)element(&x->d->v, x->b, x->hv, j, c), va = fabsl(v);
+        real v = (real)element(&x->d->v, x->b, x->hv, j, c), va = fabsl(v);
         value += p * v;
         pva += p * va;
         p2va2 += square(p * va);
@@ -120,7 +169,7 @@ static void forward_row(const row *x, naive_answers *out, int64_t row_index)
 {
     const fref_problem *p = &x->d->problem;
     const fref_rounding *r = x->r;
-    real ps = 0, pp = 0;
+    real ps = 0, pp = 0, pe = 0;
     out->lse.value[row_index] = x->lse;
     out->max.value[row_index] = x->max;
     out->sum_exp.value[row_index] = x->sum;
@@ -130,21 +179,22 @@ static void forward_row(const row *x, naive_answers *out, int64_t row_index)
         if (isnan(x->s[j]))
             continue;
         real P = expl(x->s[j] - x->lse);
-        ps += P * fabsl(x->s[j]);
+        ps += P * x->details[j].pull;
+        pe += P * x->details[j].extra;
         pp += P * P;
     }
     real nt = at_least_one(ceill((real)x->n / 64)), ua = (real)r->ua;
-    out->lse.bound[row_index] = e32 * (fabsl(x->max) + fabsl(x->lse) + 4 + sqrtl(nt) / 2) +
+    out->lse.bound[row_index] = e32 * (fabsl(x->max) + fabsl(x->lse) + pe + 4 + sqrtl(nt) / 2) +
                                 (real)r->cl * ua * (x->nck / 2 * ps + 1.5L * sqrtl(x->nck) * x->qk * sqrtl(pp)) +
                                 (real)r->eps_exp * fminl(1, 4 * sqrtl(pp) + 0.1L);
-    out->max.bound[row_index] = e32 * (2 * fabsl(x->max) + 2) + 2 * (real)r->cl * ua * sqrtl(x->nck) * x->qk;
+    out->max.bound[row_index] = e32 * (2 * fabsl(x->max) + 2 * x->extra_mx + 2) + 2 * (real)r->cl * ua * sqrtl(x->nck) * x->qk;
     for (int64_t c = 0; c < p->dim_v; c++)
         forward_element(x, &out->o, row_index * p->dim_v + c, c);
 }
 
 /* What a row's error model needs in the backward pass. */
 typedef struct back {
-    real stats, delta, es, ew, ep, ez, ed, eo, u, eta, floor;
+    real stats, delta, es, ew, ep, ez, ed, eo, u, eta, floor, es_raw, ew_raw;
 } back;
 
 static back back_of(const row *x)
@@ -155,7 +205,7 @@ static back back_of(const row *x)
     back y = { .stats = (real)element(&d->stats, x->b, x->h, x->i, 0), .u = (real)unit_roundoff_of(r->in), .eta = eta_of(r->in) };
     real longest = 0, sizes = 0, squares = 0, ua = (real)r->ua, nv = at_least_one((real)p->dim_v / 16);
     for (int64_t j = 0; j < p->keys; j++)
-        if (!isnan(x->s[j]))
+        if (naive_keeps(p, x->b, x->i, j))
             longest = fmaxl(longest, sqrtl(dot(&d->v, x->hv, j, &d->v, x->hv, j, x->b, p->dim_v)));
     for (int64_t c = 0; c < p->dim_v; c++) {
         real term = (real)element(&d->d_o, x->b, x->h, x->i, c) * (real)element(&d->o, x->b, x->h, x->i, c);
@@ -164,8 +214,11 @@ static back back_of(const row *x)
         squares += term * term;
     }
     real dov = sqrtl(dot(&d->d_o, x->h, x->i, &d->d_o, x->h, x->i, x->b, p->dim_v)) * longest;
-    y.es = ua * sqrtl(x->nck) * x->qk + e32 * (x->s_mx + fabsl(y.stats) + 2);
-    y.ew = (real)r->cw * ua * x->nck * x->qk + e32 * (2 * x->s_mx + 2 * fabsl(y.stats) + 4);
+    y.es = ua * sqrtl(x->nck) * x->qk + e32 * (x->s_mx + x->extra_mx + fabsl(y.stats) + 2);
+    y.ew = (real)r->cw * ua * x->nck * x->qk + e32 * (2 * x->s_mx + 2 * x->extra_mx + 2 * fabsl(y.stats) + 4);
+    real raw_qk = x->slope_mx > 0 ? x->qk / x->slope_mx : 0;
+    y.es_raw = ua * sqrtl(x->nck) * raw_qk + e32 * x->raw_mx;
+    y.ew_raw = (real)r->cw * ua * x->nck * raw_qk + e32 * 2 * x->raw_mx;
     y.ep = ua * sqrtl(nv) * dov;
     y.ez = ua * nv * dov;
     y.ed = e32 * sqrtl((real)p->dim_v) * sizes;
@@ -176,7 +229,8 @@ static back back_of(const row *x)
 
 /* One entry of P and dS. */
 typedef struct entry {
-    real p, ds, size, er2, ebig, lost_ds, lost_p;
+    real p, dx, size_x, gp; /* gp: |slope| p */
+    real ds, size, er2, ebig, lost_ds, lost_p;
 } entry;
 
 static entry entry_of(const row *x, const back *y, int64_t j)
@@ -184,11 +238,17 @@ static entry entry_of(const row *x, const back *y, int64_t j)
     const data *d = x->d;
     real dp = dot(&d->d_o, x->h, x->i, &d->v, x->hv, j, x->b, d->problem.dim_v), sc = fabsl((real)d->problem.scale);
     entry e = { .p = expl(x->s[j] - y->stats) };
-    e.ds = e.p * (dp - y->delta);
-    e.size = e.p * (fabsl(dp) + fabsl(y->delta));
+    const detail *m = &x->details[j];
+    e.dx = e.p * (dp - y->delta);
+    e.size_x = e.p * (fabsl(dp) + fabsl(y->delta));
+    e.gp = fabsl(m->slope) * e.p;
+    e.ds = m->slope * e.dx;
+    e.size = fabsl(m->slope) * e.size_x;
+    real off = e.dx * (fabsl(m->curvature) * y->es_raw + e32 * m->slope_extra);
+    real worst_off = fabsl(e.dx) * (fabsl(m->curvature) * y->ew_raw + 2 * e32 * m->slope_extra);
     bool tiny_p = e.p < exp2l(-125.9L);
-    e.er2 = square(y->u * e.ds) / 3 + square(y->es * e.ds) + square(e.p * y->ep) + square(y->floor) / 3;
-    e.ebig = y->u * fabsl(e.ds) + y->ew * fabsl(e.ds) + e.p * y->ez + y->floor + (tiny_p ? fabsl(e.ds) : 0);
+    e.er2 = square(y->u * e.ds) / 3 + square(y->es * e.ds) + square(e.gp * y->ep) + square(off) + square(y->floor) / 3;
+    e.ebig = y->u * fabsl(e.ds) + y->ew * fabsl(e.ds) + e.gp * y->ez + worst_off + y->floor + (tiny_p ? fabsl(e.ds) : 0);
     e.lost_ds = sc * fabsl(e.ds) < 1.01L * y->eta || tiny_p ? e.ds : 0;
     e.lost_p = e.p < 1.01L * y->eta ? e.p : 0;
     return e;
@@ -206,7 +266,7 @@ static void dq_element(const row *x, const back *y, const entry *e, const naive_
         size += e[j].size * fabsl(k);
         variance += e[j].er2 * k * k;
         bound += e[j].ebig * fabsl(k);
-        mean += e[j].p * k;
+        mean += x->details[j].slope * e[j].p * k;
         lost += e[j].lost_ds * k;
         magnitude += fabsl(e[j].ds) * fabsl(k);
     }
@@ -262,9 +322,9 @@ static void key_element(const head_entries *e, naive_answers *out, int64_t j, in
         a.magnitude += fabsl(weight * m);
         a.lost += (of_k ? y->lost_ds : y->lost_p) * m;
         a.variance += m * m *
-                      (of_k ? y->er2 + square(y->p) * (square(z->ed) + square(z->eo))
+                      (of_k ? y->er2 + square(y->gp) * (square(z->ed) + square(z->eo))
                             : square(z->u * y->p) / 3 + square(z->es * y->p) + square(z->eta) / 3);
-        a.bound += fabsl(m) * (of_k ? y->ebig + y->p * (z->ed + eo) : z->u * y->p + z->ew * y->p + z->eta);
+        a.bound += fabsl(m) * (of_k ? y->ebig + y->gp * (z->ed + eo) : z->u * y->p + z->ew * y->p + z->eta);
     }
     if (!live)
         return;
@@ -273,13 +333,50 @@ static void key_element(const head_entries *e, naive_answers *out, int64_t j, in
     part_finish(&a, of_k ? &out->dk : &out->dv, at, of_k ? (real)p->scale : 1, p->heads_q > heads && x->r->partials_cast, x);
 }
 
-static void one_head(naive_answers *out, const data *d, const fref_rounding *r, int64_t b, int64_t h, real *logits, head_entries *e)
+/* dBias of one head's rows: variance until finish_bias. */
+static void bias_elements(const head_entries *e, naive_answers *out)
+{
+    const row *first = &e->rows[0];
+    const fref_problem *p = &first->d->problem;
+    const int64_t *dim = out->dbias_dim;
+    for (int64_t i = 0; i < p->rows; i++)
+        for (int64_t j = 0; j < p->keys; j++) {
+            if (isnan(e->rows[i].s[j]))
+                continue;
+            const entry *y = &e->entries[i * p->keys + j];
+            const back *z = &e->backs[i];
+            int64_t b = dim[0] > 1 ? first->b : 0, h = dim[1] > 1 ? first->h : 0, line = dim[2] > 1 ? i : 0;
+            int64_t at = ((b * dim[1] + h) * dim[2] + line) * dim[3] + j;
+            real worst_p = z->ez + z->ed + sqrtl(3 * (real)p->dim_v) * z->eo;
+            out->dbias.value[at] += y->dx;
+            out->dbias.size[at] += y->size_x;
+            out->dbias_magnitude[at] += fabsl(y->dx);
+            out->dbias.sigma[at] += square(z->es * y->dx) + square(y->p) * (square(z->ep) + square(z->ed) + square(z->eo));
+            out->dbias.bound[at] += z->ew * fabsl(y->dx) + worst_p * y->p + (y->p < exp2l(-125.9L) ? fabsl(y->dx) : 0);
+        }
+}
+
+static void finish_bias(naive_answers *a, const fref_problem *p, fref_type type)
+{
+    const int64_t *dim = a->dbias_dim;
+    real n = (real)(p->batch * p->heads_q * p->rows) / (real)(dim[0] * dim[1] * dim[2]), root = sqrtl(at_least_one(n / 16));
+    for (int64_t at = 0; at < a->dbias.count; at++) {
+        if (a->dbias.bound[at] == 0)
+            continue;
+        real cast = cast_of(type, a->dbias.value[at]), sum = e32 * root * a->dbias_magnitude[at];
+        a->dbias.sigma[at] = sqrtl(a->dbias.sigma[at] + sum * sum + cast * cast / 3);
+        a->dbias.bound[at] += sum * root + cast;
+    }
+}
+
+static void one_head(naive_answers *out, const data *d, const fref_rounding *r, int64_t b, int64_t h, real *logits, detail *details,
+                     head_entries *e)
 {
     const fref_problem *p = &d->problem;
     for (int64_t i = 0; i < p->rows; i++) {
         int64_t index = (b * p->heads_q + h) * p->rows + i;
         row *x = &e->rows[i];
-        row_start(x, d, r, b, h, i, logits + i * p->keys);
+        row_start(x, d, r, b, h, i, logits + i * p->keys, details + i * p->keys);
         forward_row(x, out, index);
         if (element(&d->stats, b, h, i, 0) == -INFINITY)
             for (int64_t j = 0; j < p->keys; j++)
@@ -292,6 +389,7 @@ static void one_head(naive_answers *out, const data *d, const fref_rounding *r, 
         for (int64_t c = 0; live && c < p->dim_qk; c++)
             dq_element(x, &e->backs[i], e->entries + i * p->keys, &out->dq, index * p->dim_qk + c, c);
     }
+    bias_elements(e, out);
     for (int64_t j = 0; j < p->keys; j++) {
         for (int64_t c = 0; c < p->dim_qk; c++)
             key_element(e, out, j, c, true);
@@ -334,18 +432,25 @@ void naive_create(naive_answers *out, const data *d, const fref_rounding *r)
     tensor_create(&out->dq, rows * p->dim_qk);
     tensor_create(&out->dk, p->batch * p->heads_k * p->keys * p->dim_qk);
     tensor_create(&out->dv, p->batch * p->heads_v * p->keys * p->dim_v);
+    memcpy(out->dbias_dim, d->dbias_dim, sizeof out->dbias_dim);
+    int64_t bias_count = d->dbias_dim[0] * d->dbias_dim[1] * d->dbias_dim[2] * d->dbias_dim[3];
+    tensor_create(&out->dbias, bias_count);
+    out->dbias_magnitude = calloc((size_t)bias_count + 1, sizeof *out->dbias_magnitude);
     size_t n = (size_t)(p->rows * p->keys);
     real *logits = malloc(n * sizeof *logits);
+    detail *details = calloc(n, sizeof *details);
     head_entries e = { .rows = malloc((size_t)p->rows * sizeof *e.rows),
                        .backs = malloc((size_t)p->rows * sizeof *e.backs),
                        .entries = malloc(n * sizeof *e.entries) };
-    if (!logits || !e.rows || !e.backs || !e.entries)
+    if (!logits || !details || !out->dbias_magnitude || !e.rows || !e.backs || !e.entries)
         abort();
     for (int64_t b = 0; b < p->batch; b++)
         for (int64_t h = 0; h < p->heads_q; h++)
-            one_head(out, d, r, b, h, logits, &e);
+            one_head(out, d, r, b, h, logits, details, &e);
     finish_keys(&out->dk, r->out);
     finish_keys(&out->dv, r->out);
+    finish_bias(out, p, r->bias);
+    free(details);
     free(logits);
     free(e.rows);
     free(e.backs);
@@ -354,7 +459,8 @@ void naive_create(naive_answers *out, const data *d, const fref_rounding *r)
 
 void naive_destroy(naive_answers *a)
 {
-    naive_tensor *const owned[] = { &a->o, &a->lse, &a->max, &a->sum_exp, &a->dq, &a->dk, &a->dv };
+    naive_tensor *const owned[] = { &a->o, &a->lse, &a->max, &a->sum_exp, &a->dq, &a->dk, &a->dv, &a->dbias };
+    free(a->dbias_magnitude);
     for (size_t n = 0; n < sizeof owned / sizeof owned[0]; n++)
         free(owned[n]->value);
 }

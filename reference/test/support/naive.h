@@ -13,7 +13,9 @@ typedef struct naive_tensor {
 
 typedef struct naive_answers {
     naive_tensor o, lse, max, sum_exp; /* bound: the tau; sigma unused */
-    naive_tensor dq, dk, dv;
+    naive_tensor dq, dk, dv, dbias;
+    int64_t dbias_dim[4];
+    long double *dbias_magnitude; /* sum |dX| */
 } naive_answers;
 
 /* Forward, and from the data's own o and stats backward. */

@@ -212,6 +212,7 @@ void data_create(data *d, const fref_problem *problem, fref_type type, data_fill
 {
     *d = (data){ .problem = *problem, .type = type, .seed = seed };
     fref_problem *p = &d->problem;
+    memcpy(d->dbias_dim, (int64_t[]){ 1, p->heads_q, p->rows, p->keys }, sizeof d->dbias_dim);
     for (int64_t b = 0; b < p->batch && b < 8; b++) {
         d->len_q[b] = p->len_q ? p->len_q[b] : (int32_t)p->rows;
         d->len_kv[b] = p->len_kv ? p->len_kv[b] : (int32_t)p->keys;
@@ -237,6 +238,21 @@ void data_create(data *d, const fref_problem *problem, fref_type type, data_fill
         fill_stair(d, &state);
 }
 
+void data_bias(data *d, const int64_t dim[4], fref_type type, double size)
+{
+    uint64_t state = d->seed + 99;
+    tensor_create(&d->bias, type, dim[0], dim[1], dim[2], dim[3]);
+    for (int64_t b = 0; b < dim[0]; b++)
+        for (int64_t h = 0; h < dim[1]; h++)
+            for (int64_t i = 0; i < dim[2]; i++)
+                for (int64_t j = 0; j < dim[3]; j++)
+                    set_element(&d->bias, b, h, i, j, size * random_normal(&state));
+    for (int axis = 0; axis < 3; axis++)
+        d->bias.stride[axis] = dim[axis] > 1 ? d->bias.stride[axis] : 0;
+    memcpy(d->dbias_dim, dim, sizeof d->dbias_dim);
+    d->problem.bias = &d->bias;
+}
+
 void data_answer(data *d)
 {
     const fref_problem *p = &d->problem;
@@ -259,7 +275,7 @@ void data_answer(data *d)
 
 void data_destroy(data *d)
 {
-    fref_tensor *const owned[] = { &d->q, &d->k, &d->v, &d->o, &d->stats, &d->d_o };
+    fref_tensor *const owned[] = { &d->q, &d->k, &d->v, &d->o, &d->stats, &d->d_o, &d->bias };
     for (size_t n = 0; n < sizeof owned / sizeof owned[0]; n++)
         free((void *)(uintptr_t)owned[n]->data);
 }

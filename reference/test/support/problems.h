@@ -14,6 +14,8 @@ typedef struct data {
     fref_type type;
     uint64_t seed;
     fref_tensor q, k, v, o, stats, d_o;
+    fref_tensor bias;     /* problem.bias points here once data_bias was called */
+    int64_t dbias_dim[4]; /* of its gradient; [1, heads_q, rows, keys] unless a test changes it */
 } data;
 
 /* A problem of the given sizes: no mask, no lengths, scale 1/sqrt(dim_qk). */
@@ -22,6 +24,8 @@ fref_problem dense_problem(int64_t batch, int64_t heads_q, int64_t heads_kv, int
 
 /* Allocates and fills q, k, v, d_o; o and stats are zero. Lengths (may be NULL) are copied. */
 void data_create(data *out, const fref_problem *problem, fref_type type, data_fill fill, uint64_t seed);
+/* A bias of dims `dim` (1: broadcast) and ordinary values, times `size`; dbias_dim too. `d` may not move afterwards. */
+void data_bias(data *d, const int64_t dim[4], fref_type type, double size);
 /* Fills o (in the input type) and stats (fp32) with the reference's own answers, rounded. */
 void data_answer(data *d);
 void data_destroy(data *d);

@@ -1,0 +1,109 @@
+/* Gradients through modification and bias against finite differences of the reference's own forward; rows without a key. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "answers.h"
+#include "modify.h"
+
+#define STEP 0x1p-11
+
+/* sum of dO O. */
+static double loss_of(const data *d)
+{
+    const fref_problem *p = &d->problem;
+    const fref_rounding r = fref_rounding_of(FREF_F32, FREF_F32);
+    double *o = malloc((size_t)(p->batch * p->heads_q * p->rows * p->dim_v) * sizeof *o), loss = 0.0;
+    cr_assert_eq(fref_forward(p, &d->q, &d->k, &d->v, &r, &(fref_forward_out){ .o = o }), 0);
+    for (int64_t n = 0; n < p->batch * p->heads_q * p->rows * p->dim_v; n++) {
+        int64_t c = n % p->dim_v, i = n / p->dim_v % p->rows, h = n / p->dim_v / p->rows % p->heads_q;
+        loss += o[n] * element(&d->d_o, n / p->dim_v / p->rows / p->heads_q, h, i, c);
+    }
+    free(o);
+    return loss;
+}
+
+/* d loss / d (one element), by a step that the element's type holds exactly. */
+static double difference(const data *d, fref_tensor *t, int64_t b, int64_t h, int64_t s, int64_t c)
+{
+    const double at = element(t, b, h, s, c);
+    set_element(t, b, h, s, c, at + STEP);
+    const double above = loss_of(d), used_above = element(t, b, h, s, c);
+    set_element(t, b, h, s, c, at - STEP);
+    const double below = loss_of(d), used_below = element(t, b, h, s, c);
+    set_element(t, b, h, s, c, at);
+    return (above - below) / (used_above - used_below);
+}
+
+static void expect_gradient(const data *d, fref_tensor *t, const double *got, const int64_t dim[4], const char *what, mod_kind mod)
+{
+    for (int64_t n = 0; n < dim[0] * dim[1] * dim[2] * dim[3]; n++) {
+        int64_t c = n % dim[3], s = n / dim[3] % dim[2], h = n / dim[3] / dim[2] % dim[1], b = n / dim[3] / dim[2] / dim[1];
+        if (isinf(element(t, b, h, s, c)))
+            continue;
+        double want = difference(d, t, b, h, s, c);
+        cr_assert(fabs(got[n] - want) < 2e-5 * (1.0 + fabs(want)), "%s, d%s[%ld,%ld,%ld,%ld]: %.9g, by differences %.9g",
+                  mod_words[mod], what, (long)b, (long)h, (long)s, (long)c, got[n], want);
+    }
+}
+
+Test(scores, gradients_are_those_of_finite_differences)
+{
+    const int64_t dims[4][4] = { { 1, 2, 5, 6 }, { 2, 2, 5, 6 }, { 2, 1, 1, 6 }, { 1, 1, 5, 6 } };
+    for (mod_kind mod = MOD_NONE; mod < MOD_COUNT; mod++)
+        for (int bias = 0; bias < 4; bias++) {
+            fref_problem p = dense_problem(2, 2, 1, 5, 6, 4, 3);
+            p.has_right = bias == 1;
+            p.bottom_right = true;
+            p.scale = 1.25;
+            p.modify = modify_exactly;
+            p.modify_owner = &mod;
+            data d;
+            data_create(&d, &p, FREF_F32, FILL_GAUSS, (uint64_t)(40 + bias));
+            data_bias(&d, dims[bias], FREF_F32, 1.0);
+            if (bias == 3)
+                set_element(&d.bias, 0, 0, 1, 4, -INFINITY);
+            data_answer(&d);
+            fref_rounding r = fref_rounding_of(FREF_F32, FREF_F32);
+            answers a;
+            answers_create(&a, &d, &r);
+            expect_gradient(&d, &d.q, a.g.dq, (int64_t[]){ 2, 2, 5, 4 }, "Q", mod);
+            expect_gradient(&d, &d.k, a.g.dk, (int64_t[]){ 2, 1, 6, 4 }, "K", mod);
+            expect_gradient(&d, &d.v, a.g.dv, (int64_t[]){ 2, 1, 6, 3 }, "V", mod);
+            expect_gradient(&d, &d.bias, a.g.dbias, dims[bias], "bias", mod);
+            answers_destroy(&a);
+            data_destroy(&d);
+        }
+}
+
+Test(scores, a_row_whose_keys_are_all_minus_infinity_is_dead)
+{
+    mod_kind mod = MOD_STRIPES; /* row 2 */
+    fref_problem p = dense_problem(1, 1, 1, 4, 7, 8, 8);
+    p.modify = modify_exactly;
+    p.modify_owner = &mod;
+    data d;
+    data_create(&d, &p, FREF_BF16, FILL_GAUSS, 3);
+    data_bias(&d, (int64_t[]){ 1, 1, 4, 7 }, FREF_BF16, 1.0);
+    for (int64_t j = 0; j < 7; j++)
+        set_element(&d.bias, 0, 0, 3, j, -INFINITY);
+    data_answer(&d);
+    fref_rounding r = fref_rounding_of(FREF_BF16, FREF_BF16);
+    answers a;
+    answers_create(&a, &d, &r);
+    for (int64_t i = 0; i < 4; i++) {
+        bool dead = i >= 2;
+        cr_expect_eq(isinf(a.f.lse[i]), dead);
+        for (int64_t c = 0; c < 8; c++) {
+            cr_expect_eq(a.f.o[i * 8 + c] == 0.0 && a.f.o_bound[i * 8 + c] == 0.0, dead, "O of row %ld", (long)i);
+            cr_expect_eq(a.g.dq[i * 8 + c] == 0.0 && a.g.dq_bound[i * 8 + c] == 0.0, dead, "dQ of row %ld", (long)i);
+        }
+        for (int64_t j = 0; j < 7; j++) {
+            bool masked = dead || (i + j) % 3 == 0;
+            cr_expect_eq(a.g.dbias[i * 7 + j] == 0.0 && a.g.dbias_bound[i * 7 + j] == 0.0, masked, "dBias of %ld, %ld", (long)i,
+                         (long)j);
+        }
+    }
+    answers_destroy(&a);
+    data_destroy(&d);
+}
