@@ -197,8 +197,9 @@ static bool try_one(search *s, const fattn_problem *p, const char *text, int cou
     fattn_decision *decision;
     if (fattn_problem_resolve(p, &resolved) != FATTN_OK || !is_new(s, &resolved))
         return true;
-    if (s->budget-- == 0)
+    if (s->budget == 0)
         return false;
+    s->budget--;
     s->status = fattn_decide(&decision, s->context, &resolved, FATTN_ASK_A);
     if (s->status != FATTN_OK)
         return false;
