@@ -93,7 +93,7 @@ Test(scores, a_row_whose_keys_are_all_minus_infinity_is_dead)
     answers_create(&a, &d, &r);
     for (int64_t i = 0; i < 4; i++) {
         bool dead = i >= 2;
-        cr_expect_eq(isinf(a.f.lse[i]), dead);
+        cr_expect_eq(isinf(a.f.lse[i]) != 0, dead);
         for (int64_t c = 0; c < 8; c++) {
             cr_expect_eq(a.f.o[i * 8 + c] == 0.0 && a.f.o_bound[i * 8 + c] == 0.0, dead, "O of row %ld", (long)i);
             cr_expect_eq(a.g.dq[i * 8 + c] == 0.0 && a.g.dq_bound[i * 8 + c] == 0.0, dead, "dQ of row %ld", (long)i);
