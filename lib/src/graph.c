@@ -5,9 +5,10 @@
 #include "engine.h"
 #include "error.h"
 #include "graph_driver.h"
+#include "liars/liars.h"
 
 struct fattn_graph {
-    fattn_context *context;
+    fattn_context *context; /* a reference */
     const fattn__graph_driver *driver;
     fattn__cuda_graph recorded; /* kept: it holds what its nodes refer to (cuDNN's plans, from 9.28) */
     fattn__cuda_executable executable;
@@ -20,13 +21,20 @@ static fattn_status instantiate(fattn_graph *graph)
     return result == 0 ? FATTN_OK : fattn__graph_failure(graph->context, result, "the graph cannot be made executable");
 }
 
+static void forget(fattn_graph *graph)
+{
+    fattn__context_release(graph->context);
+    free(graph);
+}
+
+/* The device's context is current. */
 static void release(fattn_graph *graph)
 {
     if (graph->executable != NULL)
         graph->driver->executable_destroy(graph->executable);
     if (graph->recorded != NULL)
         graph->driver->destroy(graph->recorded);
-    free(graph);
+    forget(graph);
 }
 
 static fattn_graph *allocate(fattn_context *context, const fattn__graph_driver *driver)
@@ -36,7 +44,7 @@ static fattn_graph *allocate(fattn_context *context, const fattn__graph_driver *
         fattn__keep_sentence("no memory for a graph");
         return NULL;
     }
-    graph->context = context;
+    graph->context = fattn__context_retain(context);
     graph->driver = driver;
     return graph;
 }
@@ -44,9 +52,11 @@ static fattn_graph *allocate(fattn_context *context, const fattn__graph_driver *
 /* ---- stream capture -----------------------------------------------------------------------------------------------------------
  */
 
-static fattn_status check_stream(const struct CUstream_st *stream)
+static fattn_status check_stream(const fattn_context *context, const struct CUstream_st *stream)
 {
     enum { LEGACY = 1 }; /* CU_STREAM_LEGACY */
+    if (context->cuda == NULL)
+        return FATTN_OK; /* no streams there */
     if (stream == NULL || (uintptr_t)stream == LEGACY)
         return fattn__fail(FATTN_BAD_PROBLEM, "stream: the NULL stream cannot be captured; give one of your own");
     return FATTN_OK;
@@ -56,6 +66,8 @@ static fattn_status check_stream(const struct CUstream_st *stream)
 static fattn_status prepare_handle(fattn_context *context, struct CUstream_st *stream)
 {
     fattn__handle_slot *slot;
+    if (context->handles == NULL)
+        return FATTN_OK;
     fattn_status st = fattn__handles_take(context->handles, context->api, stream, &slot);
     if (st == FATTN_OK)
         fattn__handles_give(context->handles, slot);
@@ -68,7 +80,7 @@ fattn_status fattn_capture_begin(fattn_context *context, struct CUstream_st *str
     fattn__cuda_context previous;
     fattn_status st = fattn__graph_driver_of(&driver, context);
     if (st == FATTN_OK)
-        st = check_stream(stream);
+        st = check_stream(context, stream);
     if (st == FATTN_OK)
         st = fattn__enter(context, &previous);
     if (st != FATTN_OK)
@@ -86,7 +98,7 @@ fattn_status fattn_capture_end(fattn_graph **out, fattn_context *context, struct
     *out = NULL;
     fattn_status st = fattn__graph_driver_of(&driver, context);
     if (st == FATTN_OK)
-        st = check_stream(stream);
+        st = check_stream(context, stream);
     if (st == FATTN_OK)
         st = fattn__enter(context, &previous);
     if (st != FATTN_OK)
@@ -116,6 +128,8 @@ fattn_status fattn_capture_end(fattn_graph **out, fattn_context *context, struct
 static fattn_status lay_over(fattn_graph *graph, fattn__cuda_graph recorded)
 {
     fattn__graph_update found = { 0 };
+    if (FATTN__LIE(CAPTURE_STALE))
+        return FATTN_OK;
     int result = graph->driver->update(graph->executable, recorded, &found);
     return result == 0 ? FATTN_OK : fattn__graph_failure(graph->context, result, "the executable cannot take the new graph");
 }
@@ -171,7 +185,7 @@ fattn_status fattn_graph_native(fattn_graph **out, const fattn_plan *plan, const
     graph->native = true;
     st = fattn__enter(plan->context, &previous);
     if (st != FATTN_OK) {
-        free(graph);
+        forget(graph);
         return st;
     }
     int result = driver->create(&graph->recorded, 0);
@@ -238,10 +252,12 @@ void fattn_graph_destroy(fattn_graph *graph)
     fattn__cuda_context previous;
     if (graph == NULL)
         return;
-    if (fattn__enter(graph->context, &previous) != FATTN_OK) {
-        free(graph); /* the device's context is gone, and with it what was made there */
+    if (!fattn__context_alive(graph->context) || fattn__enter(graph->context, &previous) != FATTN_OK) {
+        forget(graph); /* the device's context is gone, and with it what was made there */
         return;
     }
+    fattn_context *context = fattn__context_retain(graph->context);
     release(graph);
-    fattn__leave(graph->context, previous);
+    fattn__leave(context, previous);
+    fattn__context_release(context);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "error.h"
+#include "liars/liars.h"
 
 static fattn__graph_driver functions;
 static const char *missing; /* NULL: all are there */
@@ -35,6 +36,12 @@ fattn_status fattn__graph_driver_of(const fattn__graph_driver **out, const fattn
     *out = NULL;
     if (context->kind == FATTN_DEVICE_DESCRIBED)
         return fattn__fail(FATTN_UNSUPPORTED, "a described device runs nothing, and has no CUDA graphs");
+#ifdef FATTN_LIARS
+    if (context->cuda == NULL) {
+        *out = fattn__emulator_functions();
+        return FATTN_OK;
+    }
+#endif
     if (context->cuda == NULL)
         return fattn__fail(FATTN_UNSUPPORTED, "the cpu has no CUDA graphs");
     pthread_mutex_lock(&lock);
@@ -50,7 +57,7 @@ fattn_status fattn__graph_driver_of(const fattn__graph_driver **out, const fattn
 fattn_status fattn__graph_failure(const fattn_context *context, int result, const char *what)
 {
     enum { INVALID_VALUE = 1, ILLEGAL_STATE = 401, CAPTURE_FIRST = 900, CAPTURE_LAST = 908, UPDATE_FAILURE = 910 };
-    const char *text = fattn__cuda_text(context->cuda, result);
+    const char *text = context->cuda != NULL ? fattn__cuda_text(context->cuda, result) : "no driver";
     if (result == ILLEGAL_STATE || result == INVALID_VALUE || (result >= CAPTURE_FIRST && result <= CAPTURE_LAST))
         return fattn__fail(FATTN_BAD_PROBLEM, "%s: %s", what, text);
     if (result == UPDATE_FAILURE)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cudnn/plan.h"
+#include "liars/liars.h"
 #include "plan_file.h"
 #include "policy.h"
 #include "problem.h"
@@ -275,7 +276,9 @@ static fattn_status call(const fattn_plan *plan, fattn_pass pass, const fattn_te
 {
     fattn_tensors t;
     fattn_status st = fattn__check_call(plan, pass, tensors, &t);
-    return st == FATTN_OK ? plan->engine->run(plan, &t, stream) : st;
+    if (st == FATTN_OK && !fattn__emulator_records(plan, &t))
+        st = plan->engine->run(plan, &t, stream);
+    return st;
 }
 
 fattn_status fattn_forward(const fattn_plan *plan, const fattn_tensors *tensors, struct CUstream_st *stream)

@@ -13,7 +13,7 @@ const char *facts_exec_refuses(const facts_problem *p, fattn_backend backend, co
     bool graph = p->exec == FACTS_EXEC_GRAPH || p->exec == FACTS_EXEC_GRAPH_UPDATE || p->exec == FACTS_EXEC_GRAPH_NATIVE ||
                  p->exec == FACTS_EXEC_GRAPH_AFTER_DESTROY;
     *reason_class = "unsupported";
-    if (graph && backend == FATTN_BACKEND_CPU)
+    if (graph && backend == FATTN_BACKEND_CPU && !worker->has_graphs)
         return "exec: the cpu has no CUDA graphs";
     if (p->exec == FACTS_EXEC_GRAPH_NATIVE && backend != FATTN_BACKEND_CUDNN)
         return "exec: only cuDNN has native graphs";

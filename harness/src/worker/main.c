@@ -7,6 +7,9 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#ifdef FATTN_LIARS
+#include "liars/liars.h"
+#endif
 #include "reply.h"
 #include "request.h"
 #include "serve.h"
@@ -109,12 +112,27 @@ static int serve_all(facts_worker *worker, lines *in)
     return EXIT_SUCCESS; /* the context is lost: said with "bye" */
 }
 
+/* A worker for tests may be told to lie; see lib/src/liars. */
+static bool take_arguments(int argc, char **argv)
+{
+#ifdef FATTN_LIARS
+    if (argc == 2 && strcmp(argv[1], "--liars") == 0) {
+        fattn__liar_print(stdout);
+        exit(EXIT_SUCCESS);
+    }
+    if (argc == 3 && strcmp(argv[1], "--liar") == 0)
+        return fattn__liar_take(argv[2]);
+#endif
+    (void)argv;
+    return argc == 1;
+}
+
 int main(int argc, char **argv)
 {
     facts_worker worker = { 0 };
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     signal(SIGPIPE, SIG_IGN);
-    if (argc > 1) {
+    if (!take_arguments(argc, argv)) {
         fprintf(stderr, "facts-worker: takes no arguments (%s): it is started by facts and reads requests from stdin\n", argv[1]);
         return EXIT_BAD_INPUT;
     }

@@ -101,6 +101,18 @@ static void read_errata(facts_worker *worker, const facts_target_request *reques
         snprintf(worker->errata_error, sizeof worker->errata_error, "policy: cases/errata.json: %.250s", fattn_last_error());
 }
 
+static bool can_capture(const facts_worker *worker)
+{
+    fattn_graph *graph = NULL;
+    if (worker->device != FACTS_DEVICE_CPU)
+        return true; /* a GPU; what its driver lacks is said when it is used */
+    if (fattn_capture_begin(worker->context, worker->stream) != FATTN_OK)
+        return false;
+    bool ended = fattn_capture_end(&graph, worker->context, worker->stream) == FATTN_OK;
+    fattn_graph_destroy(graph);
+    return ended;
+}
+
 bool facts_target_open(facts_worker *out, const facts_target_request *request, json_t **reply)
 {
     double since = now_ms();
@@ -111,6 +123,7 @@ bool facts_target_open(facts_worker *out, const facts_target_request *request, j
         *reply = failed(fattn_last_error(), "");
     if (*reply)
         return false;
+    out->has_graphs = can_capture(out);
     *reply = ready(out, since);
     return true;
 }

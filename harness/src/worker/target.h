@@ -13,6 +13,7 @@ typedef struct facts_worker {
     facts_device device;
     struct CUstream_st *stream; /* NULL where nothing runs */
     bool lost;                  /* a sticky device error: the context is dead */
+    bool has_graphs;            /* CUDA graphs can be had */
     fattn_rules *errata;        /* what policy=guard adds; NULL: none, and errata_error says why */
     char errata_error[300];
 } facts_worker;

@@ -7,7 +7,7 @@
  * Addresses  a graph holds the addresses of the call, workspace included: they must stay valid, and no two graphs (or a graph and a call)
  *            with one workspace may run at once. Values in them are read anew by every launch.
  * Plans      below cuDNN 9.28 a graph does not hold its plan: launching it after fattn_plan_destroy uses freed memory. From 9.28 on it holds
- *            what it needs of cuDNN's plan. Graphs are always to be destroyed before their context.
+ *            what it needs of cuDNN's plan. A graph keeps its context, as a plan does.
  * Captures   while a stream is captured its thread may not allocate, copy or synchronise: FATTN_BAD_PROBLEM here, and the driver gives the
  *            capture up. So make plans, buffers and streams before, and call each plan once outside of a capture: libraries load kernels at
  *            their first launch.
