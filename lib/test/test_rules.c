@@ -2,6 +2,8 @@
 #include "rules.h"
 
 #include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static fattn_problem control(void)
@@ -161,5 +163,29 @@ Test(json, no_rules_are_fine)
 {
     fattn_rules *rules = read(RULES());
     cr_expect_eq(fattn_rules_count(rules), 0);
+    fattn_rules_destroy(rules);
+}
+
+/* The errata that the suites run with. */
+Test(json, the_projects_own_errata_can_be_read)
+{
+    static char text[65536];
+    char path[512];
+    const char *source = getenv("FACTS_SOURCE");
+    snprintf(path, sizeof path, "%s/cases/errata.json", source != NULL ? source : ".");
+    FILE *file = fopen(path, "r");
+    cr_assert_not_null(file, "%s", path);
+    text[fread(text, 1, sizeof text - 1, file)] = '\0';
+    fclose(file);
+    fattn_rules *rules = read(text);
+    fattn_problem p = control();
+    p.heads_k = 2, p.dim_qk = 256, p.has_bias = 1;
+    cr_assert_gt(fattn_rules_count(rules), 0);
+    const fattn_rule *rule = fattn_rules_at(rules, 0);
+    cr_expect(fattn_rule_holds(rule, &p, 92000, 90));
+    cr_expect_not(fattn_rule_holds(rule, &p, 92100, 90));
+    cr_expect_not(fattn_rule_holds(rule, &p, 92000, 100));
+    p.training = 1;
+    cr_expect_not(fattn_rule_holds(rule, &p, 92000, 90), "training writes Stats");
     fattn_rules_destroy(rules);
 }
