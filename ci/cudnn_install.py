@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Installs cuDNN builds and NVRTC from their Python packages into FACTS' cache. Called by `facts cudnn install`.
+"""Installs cuDNN builds, NVRTC and CUDA's compiler from their Python packages into FACTS' cache. Called by `facts cudnn install` and ./facts.
 
 usage: cudnn_install.py --cache DIR PACKAGE==VERSION...
+       cudnn_install.py --cache DIR --tool nvcc|sanitizer       prints the program that was installed, or was there already
 
 Of a cuDNN package the three libraries that attention needs, the headers, RECORD and METADATA are kept; of an NVRTC package libnvrtc and its
-builtins. pip fetches (it knows the user's index, proxy and certificates) and compares with the sha256 in cudnn.lock; what is unpacked is compared with
+builtins; of the tools what compiling a kernel, and checking it, needs. pip fetches (it knows the user's index, proxy and certificates) and compares with the sha256 in cudnn.lock; what is unpacked is compared with
 the package's own RECORD. Everything happens in a folder beside the target and is renamed into place when it is whole: after a failure nothing is left, and
 what was installed before stays.
 
@@ -30,6 +31,15 @@ import zipfile
 LOCK = pathlib.Path(__file__).resolve().with_name("cudnn.lock")
 KEEP_CUDNN = re.compile(r"(^|/)lib/(libcudnn|libcudnn_graph|libcudnn_engines_runtime_compiled)\.so\.9$|(^|/)include/[^/]+\.h$")
 KEEP_NVRTC = re.compile(r"(^|/)lib/(libnvrtc\.so\.\d+|libnvrtc-builtins\.so\.\d+\.\d+)$")
+
+# Tools of the CUDA toolkit: packages that belong in one folder, what is kept of them, the program.
+TOOLKIT = re.compile(r"^nvidia/cu13/((?:[A-Za-z0-9_+-][A-Za-z0-9_.+-]*/)*[A-Za-z0-9_+-][A-Za-z0-9_.+-]*)$")
+TOOLS = {
+    "nvcc": (("nvidia-cuda-nvcc", "nvidia-nvvm", "nvidia-cuda-crt", "nvidia-cuda-runtime"),
+             re.compile(r"^nvidia/cu13/(bin/(nvcc|nvcc\.profile|ptxas|fatbinary)$|nvvm/(bin/cicc|libdevice/[^/]+\.bc)$|include/)"), "bin/nvcc"),
+    "sanitizer": (("nvidia-cuda-sanitizer-api",),
+                  re.compile(r"^nvidia/cu13/(bin/compute-sanitizer$|(bin|lib)/lib[A-Za-z-]+\.so$)"), "bin/compute-sanitizer"),
+}
 
 
 class Refused(Exception):
@@ -103,8 +113,18 @@ def why_pip_failed(text):
     return "pip: " + (errors or lines or ["failed and said nothing"])[-1][:300]
 
 
+def place_of(name, keep):
+    """A library or header goes by its name into lib/ or include/; a part of the toolkit where it lies there."""
+    if keep in (KEEP_CUDNN, KEEP_NVRTC):
+        return "/".join(name.split("/")[-2:])
+    inside = TOOLKIT.match(name)
+    if not inside:
+        raise Refused(f"{name}: a name that does not belong in a wheel")
+    return inside[1]
+
+
 def unpack(wheel, keep, out):
-    """Only what is kept, by its name in lib/ or include/, each file compared with RECORD."""
+    """Only what is kept, each file compared with RECORD."""
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
         info = {name.rsplit("/", 1)[-1]: name for name in names if re.fullmatch(r"[^/]+\.dist-info/(RECORD|METADATA)", name)}
@@ -113,11 +133,11 @@ def unpack(wheel, keep, out):
         recorded = {row[0]: row[1] for row in csv.reader(io.StringIO(archive.read(info["RECORD"]).decode())) if len(row) == 3}
         kept = [name for name in names if keep.search(name)]
         absent = {name for name in recorded if keep.search(name)} - set(kept)
-        if absent or sum("/lib/" in name for name in kept) < 2:
+        if absent or not kept or keep in (KEEP_CUDNN, KEEP_NVRTC) and sum("/lib/" in name for name in kept) < 2:
             raise Refused(f"{wheel.name}: {min(absent, default='a library')} is not in it")
         for name in kept:
-            place = out / name.split("/")[-2] / name.split("/")[-1]
-            place.parent.mkdir(exist_ok=True)
+            place = out / place_of(name, keep)
+            place.parent.mkdir(parents=True, exist_ok=True)
             digest = hashlib.sha256()
             with archive.open(name) as source, open(place, "wb") as file:
                 for chunk in iter(lambda source=source: source.read(1 << 20), b""):
@@ -126,6 +146,8 @@ def unpack(wheel, keep, out):
             found = "sha256=" + base64.urlsafe_b64encode(digest.digest()).decode().rstrip("=")
             if recorded.get(name) != found:
                 raise Refused(f"{wheel.name}: {name} is not what the package's RECORD says")
+            if place.parent.name == "bin":
+                place.chmod(0o700)
         for short, name in info.items():
             (out / short).write_bytes(archive.read(name))
 
@@ -154,6 +176,28 @@ def install(cache, spec, sha256, size):
         put_in_place(new, target, folder / "old")
 
 
+def install_tool(cache, tool, locked):
+    """One folder for all packages of a tool. Nothing is fetched when it is there, in the version of the lock."""
+    packages, keep, program = TOOLS[tool]
+    specs = [next((spec for spec in locked if spec.startswith(package + "==")), None) for package in packages]
+    if None in specs:
+        raise Refused(f"{packages[specs.index(None)]}: not in {LOCK.name}", 2)
+    target = cache / tool / specs[0].split("==")[1]
+    if not (target / program).exists():
+        print(f"facts: installing {tool} {target.name} ({sum(locked[spec][1] for spec in specs) / 1e6:.0f} MB to download)", file=sys.stderr, flush=True)
+        with tempfile.TemporaryDirectory(prefix="install.", dir=cache) as name:
+            folder = pathlib.Path(name)
+            new = folder / "new"
+            for number, spec in enumerate(specs):
+                own = folder / str(number)
+                own.mkdir(mode=0o700)
+                unpack(download(spec, locked[spec][0], own), keep, new)
+                for short in ("RECORD", "METADATA"):
+                    (new / short).rename(new / f"{spec.split('==')[0]}.{short}")
+            put_in_place(new, target, folder / "old")
+    print(target / program)
+
+
 def stop(number, frame):
     raise KeyboardInterrupt
 
@@ -161,8 +205,11 @@ def stop(number, frame):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cache", type=pathlib.Path, required=True)
-    parser.add_argument("packages", nargs="+", metavar="PACKAGE==VERSION")
+    parser.add_argument("--tool", choices=sorted(TOOLS))
+    parser.add_argument("packages", nargs="*", metavar="PACKAGE==VERSION")
     args = parser.parse_args()
+    if not args.packages and not args.tool:
+        parser.error("name a package or a tool")
     signal.signal(signal.SIGTERM, stop)
     os.umask(0o077)
     locked = read_lock()
@@ -177,6 +224,8 @@ def main():
                 shutil.rmtree(left, ignore_errors=True)  # of an installer that was killed
         for spec in args.packages:
             install(cache, spec, *locked[spec][:2])
+        if args.tool:
+            install_tool(cache, args.tool, locked)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Renews ci/cudnn.lock: the packages that `facts cudnn install` may install, with the sha256 that the package index publishes.
+"""Renews ci/cudnn.lock: the packages that `facts cudnn install` and ./facts may install, with the sha256 that the package index publishes.
 
 usage: ci/cudnn_lock.py > ci/cudnn.lock      (network; asks the index that pip is set up for; nothing is downloaded but its page for each package)
 
@@ -22,6 +22,12 @@ WANTED = [  # package, which versions
     ("nvidia-cudnn-cu13", lambda v: v >= (9, 28)),
     ("nvidia-cuda-nvrtc", lambda v: v == (13, 0, 88)),
     ("nvidia-cuda-nvrtc-cu12", lambda v: v == (12, 9, 86)),
+    # The oldest CUDA 13 compiles the kernels: every driver of CUDA 13 loads what it makes.
+    ("nvidia-cuda-nvcc", lambda v: v == (13, 0, 88)),
+    ("nvidia-nvvm", lambda v: v == (13, 0, 88)),
+    ("nvidia-cuda-crt", lambda v: v == (13, 0, 88)),
+    ("nvidia-cuda-runtime", lambda v: v == (13, 0, 96)),
+    ("nvidia-cuda-sanitizer-api", lambda v: v == (13, 0, 85)),
 ]
 
 
@@ -48,7 +54,7 @@ def files(session, package):
 def main():
     session = PipSession()
     session.verify = os.environ.get("PIP_CERT") or session.verify
-    print("# Packages that `facts cudnn install` may install: package version sha256 bytes wheel. Renewed by ci/cudnn_lock.py.")
+    print("# Packages that `facts cudnn install` and ./facts may install: package version sha256 bytes wheel. Renewed by ci/cudnn_lock.py.")
     for package, wanted in WANTED:
         lines = []
         for name, sha256, size in files(session, package):

@@ -49,7 +49,7 @@ def tree(folder):
     return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file() and p.name != "install.lock"}
 
 
-class Install(unittest.TestCase):
+class Folder(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp())
         self.addCleanup(shutil.rmtree, self.folder)
@@ -63,6 +63,12 @@ class Install(unittest.TestCase):
     def pin(self, sha256):
         self.lock.write_text(f"# comment\n{PACKAGE} {VERSION} {sha256} 1234 {WHEEL}\n")
 
+    def assert_nothing_there(self):
+        self.assertEqual(tree(self.cache), {})
+        self.assertEqual(list(self.cache.glob("install.*/")), [])
+
+
+class Install(Folder):
     def run_script(self, *packages, **more):
         env = {**os.environ, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(self.index), **more}
         done = subprocess.run([sys.executable, str(self.script), "--cache", str(self.cache), *(packages or (SPEC,))], env=env, text=True,
@@ -74,10 +80,6 @@ class Install(unittest.TestCase):
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
         return module
-
-    def assert_nothing_there(self):
-        self.assertEqual(tree(self.cache), {})
-        self.assertEqual(list(self.cache.glob("install.*/")), [])
 
     def test_keeps_three_libraries_headers_and_metadata(self):
         self.assertEqual(self.run_script()[0], 0)
@@ -183,6 +185,73 @@ class Install(unittest.TestCase):
         self.cache.chmod(0o700)
         self.assertEqual(self.run_script()[0], 0)
         self.assertEqual(list(self.cache.glob("install.*/")), [])
+
+
+def make_part(index, package, files):
+    """A wheel of one part of the toolkit; returns its line of the lock."""
+    stem = f"{package.replace('-', '_')}-13.0.88"
+    info = f"{stem}.dist-info"
+    files = {**files, f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {package}\nVersion: 13.0.88\n\n".encode(),
+             f"{info}/WHEEL": b"Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: py3-none-any\n"}
+    record = "".join(f"{name},{b64(data)},{len(data)}\n" for name, data in files.items()) + f"{info}/RECORD,,\n"
+    path = index / f"{stem}-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in {**files, f"{info}/RECORD": record.encode()}.items():
+            archive.writestr(name, data)
+    return f"{package} 13.0.88 {hashlib.sha256(path.read_bytes()).hexdigest()} {path.stat().st_size} {path.name}\n"
+
+
+class Tool(Folder):
+    """nvcc: several wheels that are one folder."""
+    PARTS = {
+        "nvidia-cuda-nvcc": {"bin/nvcc": b"#!/bin/sh\n", "bin/nvcc.profile": b"p", "bin/ptxas": b"x", "bin/fatbinary": b"f", "bin/nvlink": b"not needed"},
+        "nvidia-nvvm": {"nvvm/bin/cicc": b"c", "nvvm/libdevice/libdevice.10.bc": b"b", "lib/libnvvm.so.4": b"not needed"},
+        "nvidia-cuda-crt": {"include/crt/host_config.h": b"h"},
+        "nvidia-cuda-runtime": {"include/cuda_fp16.h": b"h", "include/cooperative_groups/details/sync.h": b"h", "lib/libcudart.so.13": b"not needed"},
+    }
+
+    def setUp(self):
+        super().setUp()
+        self.lock.write_text("".join(make_part(self.index, name, {f"nvidia/cu13/{k}": v for k, v in files.items()}) for name, files in self.PARTS.items()))
+        self.tool = self.cache / "nvcc" / "13.0.88"
+
+    def run_tool(self, **more):
+        env = {**os.environ, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(self.index), **more}
+        done = subprocess.run([sys.executable, str(self.script), "--cache", str(self.cache), "--tool", "nvcc"], env=env, text=True, capture_output=True,
+                              stdin=subprocess.DEVNULL, check=False)
+        return done.returncode, done.stdout.strip(), done.stderr.strip().splitlines()
+
+    def test_what_compiling_needs_lies_where_nvcc_looks(self):
+        status, program, lines = self.run_tool()
+        self.assertEqual((status, program, len(lines)), (0, str(self.tool / "bin/nvcc"), 1), lines)
+        wanted = {name for files in self.PARTS.values() for name, data in files.items() if data != b"not needed"}
+        self.assertEqual({name for name in tree(self.tool) if not name.startswith("nvidia-")}, wanted)
+        self.assertTrue(os.access(self.tool / "bin/nvcc", os.X_OK) and os.access(self.tool / "nvvm/bin/cicc", os.X_OK))
+
+    def test_one_that_is_there_is_not_fetched_again(self):
+        self.run_tool()
+        shutil.rmtree(self.index)
+        self.assertEqual(self.run_tool(), (0, str(self.tool / "bin/nvcc"), []))
+
+    def test_with_one_part_damaged_there_is_no_compiler(self):
+        for package in self.PARTS:
+            path = next(self.index.glob(package.replace("-", "_") + "-*"))
+            whole = path.read_bytes()
+            path.write_bytes(whole[:-1] + b"?")
+            status, program, lines = self.run_tool()
+            self.assertEqual((status, program), (3, ""), lines)
+            self.assert_nothing_there()
+            path.write_bytes(whole)
+
+    def test_a_name_that_leads_out_is_refused(self):
+        for name in ("include/../../../evil.h", "include//evil.h", "include/.evil.h"):
+            line = make_part(self.index, "nvidia-cuda-crt", {f"nvidia/cu13/{name}": b"h"})
+            kept = [old for old in self.lock.read_text().splitlines(True) if not old.startswith("nvidia-cuda-crt ")]
+            self.lock.write_text("".join(kept) + line)
+            status, _, lines = self.run_tool()
+            self.assertEqual(status, 3, lines)
+            self.assert_nothing_there()
+            self.assertEqual([p for p in self.folder.rglob("*evil.h")], [])
 
 
 if __name__ == "__main__":
