@@ -1,7 +1,7 @@
 #include "fattn/fattn.h"
 
 /* FATTN_RULE_INIT and a row of guards.inc. */
-#define GUARD(...) { .struct_size = sizeof(fattn_rule), .action = FATTN_DENY, .engine = FATTN_ANY, .pass = FATTN_ANY, __VA_ARGS__ },
+#define GUARD(number, ...) { .struct_size = sizeof(fattn_rule), .action = FATTN_DENY, .pass = FATTN_ANY, .engine = (number), __VA_ARGS__ },
 static const fattn_rule guards[] = {
 #include "guards.inc"
 };

@@ -57,6 +57,23 @@ static void ragged(fattn_problem *p)
     p->ragged_bits = 64, p->padding = 1;
 }
 
+static void bshd_stats(fattn_problem *p)
+{
+    p->pass = FATTN_BACKWARD;
+    memcpy(p->stats_strides, (int64_t[4]){ 8 * 512, 1, 8, 1 }, sizeof p->stats_strides);
+}
+
+static void negative_scale(fattn_problem *p)
+{
+    p->has_attn_scale = 1, p->attn_scale = -0.125, p->seq_kv = 500;
+}
+
+static void zero_scale_backward(fattn_problem *p)
+{
+    negative_scale(p);
+    p->pass = FATTN_BACKWARD, p->attn_scale = 0;
+}
+
 static const subject subjects[] = {
     { "misaligned-strides", 92000, 90, wide },
     { "graph-capture-seq-kv-mod-128", 91500, 90, captured },
@@ -67,6 +84,11 @@ static const subject subjects[] = {
     { "planner-crash-sm100-s1", 90800, 100, one_row_of_two_heads },
     { "planner-crash-sm100-s1", 91299, 100, one_row },
     { "planner-crash-sm100-s1-b1", 91300, 100, one_row_of_two_heads },
+    { "stats-order-engine-1", 91400, 90, bshd_stats },
+    { "stats-order-engine-7", 92000, 90, bshd_stats },
+    { "scale-not-positive-forward", 92000, 90, negative_scale },
+    { "scale-not-positive-backward-engine-6", 92000, 90, zero_scale_backward },
+    { "scale-not-positive-backward-engine-7", 92000, 90, zero_scale_backward },
 };
 enum { SUBJECTS = sizeof subjects / sizeof *subjects };
 
@@ -115,7 +137,8 @@ Test(guards, each_holds_somewhere_and_for_no_ordinary_problem)
         cr_expect(held, "%s has no case here", fattn_guard_at(i)->name);
         const fattn_problem p = made(NULL);
         for (int32_t version = 90800; version <= 92900; version += 100)
-            cr_expect_not(fattn_rule_holds(fattn_guard_at(i), &p, version, 100), "%s", fattn_guard_at(i)->name);
+            for (int32_t sm = 80; sm <= 120; sm += 10)
+                cr_expect_not(fattn_rule_holds(fattn_guard_at(i), &p, version, sm), "%s", fattn_guard_at(i)->name);
     }
 }
 
@@ -162,7 +185,17 @@ Test(guards, end_where_their_versions_and_architectures_do)
     X(6, p.pass = FATTN_FORWARD)                                                                                                           \
     X(7, (p.batch = 2, p.heads_q = 2))                                                                                                     \
     X(8, p.batch = 2)                                                                                                                      \
-    X(8, p.seq_q = 2)
+    X(8, p.seq_q = 2)                                                                                                                      \
+    X(9, p.pass = FATTN_FORWARD)                                                                                                           \
+    X(9, memset(p.stats_strides, 0, sizeof p.stats_strides))                                                                               \
+    X(10, p.heads_q = 1)                                                                                                                   \
+    X(11, p.attn_scale = 0.001)                                                                                                            \
+    X(11, p.has_attn_scale = 0)                                                                                                            \
+    X(11, p.seq_kv = 448)                                                                                                                  \
+    X(11, p.pass = FATTN_BACKWARD)                                                                                                         \
+    X(12, p.pass = FATTN_FORWARD)                                                                                                          \
+    X(12, p.seq_kv = 512)                                                                                                                  \
+    X(13, p.attn_scale = 0.001)
 
 Test(guards, end_where_their_problems_do)
 {

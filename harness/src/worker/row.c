@@ -107,6 +107,8 @@ static json_t *engine_json(const fattn_engine *engine)
                             engine->config, "knobs", knobs, "notes", notes_of(engine));
     if (engine->workspace_bytes >= 0)
         set(out, "workspace_bytes", json_integer(engine->workspace_bytes));
+    if (engine->removed)
+        set(out, "removed", json_true());
     return out;
 }
 
