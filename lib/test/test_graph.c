@@ -296,6 +296,159 @@ Test(backward, keeps_row_sums_and_the_dq_accumulator_in_our_workspace)
     cr_expect_eq(scratch_of(PROBLEM(.pass = FATTN_FORWARD)), 0);
 }
 
+/* ---- what is added to the score, and modifies it --------------------------------------------------------------------------------------
+ */
+
+Test(forward, adds_the_bias_before_it_masks)
+{
+    expect_order(91900, PROBLEM(.has_bias = 1, .padding = 1, .has_right = 1),
+                 "matmul(lengths) MUL ADD " PADDING " " CAUSAL " " SOFTMAX " matmul(lengths)");
+}
+
+Test(backward, sums_up_the_gradient_of_the_bias_before_the_scale_and_writes_dq_directly)
+{
+    expect_order(91900, PROBLEM(.pass = FATTN_BACKWARD, .has_bias = 1),
+                 ROW_SUMS " matmul MUL ADD SUB EXP reshape matmul matmul SUB MUL MUL reshape matmul reshape matmul IDENTITY");
+    expect_order(91900, PROBLEM(.pass = FATTN_BACKWARD, .has_bias = 1, .dbias = 1),
+                 ROW_SUMS " matmul MUL ADD SUB EXP reshape matmul matmul SUB MUL reduce_add MUL reshape matmul reshape matmul");
+}
+
+/* Builds with a ready modification, whose own part of the graph is `forward` and `gradient`. */
+static void expect_mod(fattn_score_mod *mod, const char *forward, const char *gradient)
+{
+    char want[1024];
+    snprintf(want, sizeof want, "matmul MUL %s%sADD " SOFTMAX " matmul", forward, forward[0] != '\0' ? " " : "");
+    expect_order(91900, PROBLEM(.score_mod = mod, .has_bias = 1), want);
+    snprintf(want, sizeof want, ROW_SUMS " matmul MUL %s%sADD SUB EXP reshape matmul matmul SUB MUL %s%sMUL reshape matmul reshape matmul IDENTITY",
+             forward, forward[0] != '\0' ? " " : "", gradient, gradient[0] != '\0' ? " " : "");
+    expect_order(91900, PROBLEM(.pass = FATTN_BACKWARD, .score_mod = mod, .has_bias = 1), want);
+    fattn_score_mod_destroy(mod);
+}
+
+Test(score_mod, stands_between_the_scale_and_the_bias_and_its_gradient_before_the_scale)
+{
+    fattn_score_mod *mod;
+    cr_assert_eq(fattn_score_mod_causal(&mod), FATTN_OK);
+    expect_mod(mod, "GEN_INDEX GEN_INDEX CMP_LE BINARY_SELECT", "GEN_INDEX GEN_INDEX CMP_LE BINARY_SELECT");
+    cr_assert_eq(fattn_score_mod_temperature(&mod, 2), FATTN_OK);
+    expect_mod(mod, "DIV", "DIV");
+}
+
+static fattn_value step_of(fattn_recorder *r, fattn_value score, void *user)
+{
+    (void)user;
+    return fattn_record(r, FATTN_MOD_FLOOR, score, 0, 0);
+}
+
+/* Without it engines answer "Flash attention bprop needs a matmul to compute dK". */
+Test(score_mod, with_a_gradient_of_zero_still_takes_ds_from_dp)
+{
+    fattn_score_mod *mod;
+    cr_assert_eq(fattn_score_mod_create(&mod, step_of, NULL, NULL), FATTN_OK);
+    cr_assert_eq(build(91900, PROBLEM(.pass = FATTN_BACKWARD, .score_mod = mod)), FATTN_OK, "%s", graph.text);
+    cr_expect_not_null(strstr(order, "MUL ADD MUL reshape"), "%s", order);
+    fattn__graph_release(&graph);
+    fattn_score_mod_destroy(mod);
+}
+
+/* ---- gradients that we sum ------------------------------------------------------------------------------------------------------------
+ */
+
+static void expect_sum(const fattn__graph_sum *sum, fattn__slot slot, int32_t dtype, const int64_t dim[4], const int64_t out_strides[4])
+{
+    cr_expect_eq(sum->slot, (int32_t)slot);
+    cr_expect_eq(sum->out_dtype, dtype);
+    cr_expect_eq(memcmp(sum->dim, dim, sizeof sum->dim), 0, "%ld %ld %ld %ld", (long)sum->dim[0], (long)sum->dim[1], (long)sum->dim[2],
+                 (long)sum->dim[3]);
+    cr_expect_eq(memcmp(sum->out_strides, out_strides, sizeof sum->out_strides), 0);
+}
+
+Test(sums, of_a_broadcast_input_are_made_from_the_gradient_of_every_element)
+{
+    const int64_t rows = 96 * 8 * 64;
+    const fattn_problem p = PROBLEM(.pass = FATTN_BACKWARD, .q_strides = { 0, 64, 512, 1 }, .dq_strides = { 0, 64, 512, 1 });
+    const size_t without = scratch_of(PROBLEM(.pass = FATTN_BACKWARD));
+    cr_assert_eq(build(91900, p), FATTN_OK, "%s", graph.text);
+    cr_assert_eq(graph.sum_count, 1);
+    expect_sum(&graph.sums[0], FATTN__SLOT_DQ, FATTN_BF16, (int64_t[4]){ 2, 8, 96, 64 }, (int64_t[4]){ 0, 64, 512, 1 });
+    cr_expect_eq(graph.scratch_bytes, without + (size_t)(2 * rows * 2), "the scratch is part of the workspace");
+    fattn__graph_release(&graph);
+    cr_assert_eq(build(91900, PROBLEM(.pass = FATTN_BACKWARD, .q_strides = { 0, 64, 512, 1 })), FATTN_OK);
+    cr_expect_eq(graph.sum_count, 0, "the gradient of each element is what was asked for");
+    fattn__graph_release(&graph);
+}
+
+Test(sums, of_ds_are_cudnns_own_where_that_is_known_to_be_right)
+{
+    static const struct {
+        int64_t dim[4];
+        int sums;
+    } rows[] = { { { 1, 8, 96, 128 }, 0 }, { { 2, 1, 96, 128 }, 0 }, { { 2, 8, 96, 128 }, 0 }, { { 1, 1, 96, 128 }, 1 },
+                 { { 1, 1, 1, 128 }, 1 },  { { 2, 8, 1, 128 }, 1 },  { { 1, 8, 96, 1 }, 1 } };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        fattn_problem p = PROBLEM(.pass = FATTN_BACKWARD, .has_bias = 1, .dbias = 1);
+        memcpy(p.bias_dim, rows[i].dim, sizeof p.bias_dim);
+        cr_assert_eq(build(91900, p), FATTN_OK, "%s", graph.text);
+        cr_expect_eq(graph.sum_count, rows[i].sums, "row %zu", i);
+        fattn__graph_release(&graph);
+    }
+}
+
+static fattn_value three_tensors(fattn_recorder *r, fattn_value score, void *user)
+{
+    const int64_t slope[4] = { 1, 8, 1, 1 }, column[4] = { 2, 1, 1, 128 }, whole[4] = { 1, 8, 96, 128 };
+    (void)user;
+    score = fattn_record(r, FATTN_MOD_MUL, score, fattn_record_tensor(r, "slope", FATTN_F32, slope, NULL), 0);
+    score = fattn_record(r, FATTN_MOD_ADD, score, fattn_record_tensor(r, "column", FATTN_BF16, column, NULL), 0);
+    return fattn_record(r, FATTN_MOD_ADD, score, fattn_record_tensor(r, "whole", FATTN_F32, whole, NULL), 0);
+}
+
+Test(sums, serve_every_tensor_that_is_added_last_from_one_reduction)
+{
+    fattn_score_mod *mod;
+    cr_assert_eq(fattn_score_mod_create(&mod, three_tensors, NULL, NULL), FATTN_OK);
+    cr_assert_eq(build(91900, PROBLEM(.pass = FATTN_BACKWARD, .score_mod = mod, .mod_gradients = 6, .has_bias = 1, .dbias = 1)), FATTN_OK, "%s",
+                 graph.text);
+    cr_assert_eq(graph.sum_count, 3);
+    const int64_t all[4] = { 2, 8, 96, 128 };
+    expect_sum(&graph.sums[0], FATTN__SLOT_DBIAS, FATTN_BF16, all, (int64_t[4]){ 0, 96 * 128, 128, 1 });
+    expect_sum(&graph.sums[1], FATTN__SLOT_DMOD_1, FATTN_F32, all, (int64_t[4]){ 128, 0, 0, 1 });
+    expect_sum(&graph.sums[2], FATTN__SLOT_DMOD_2, FATTN_F32, all, (int64_t[4]){ 0, 96 * 128, 128, 1 });
+    cr_expect_eq(graph.sums[0].offset, graph.sums[2].offset);
+    fattn__graph_release(&graph);
+    cr_expect_eq(build(91900, PROBLEM(.pass = FATTN_BACKWARD, .score_mod = mod, .mod_gradients = 1)), FATTN_UNSUPPORTED);
+    cr_expect_not_null(strstr(graph.text, "\"slope\" is not added as the last step"), "%s", graph.text);
+    fattn__graph_release(&graph);
+    fattn_score_mod_destroy(mod);
+}
+
+Test(score_mod, binds_its_tensors_to_the_addresses_of_the_call)
+{
+    fattn_score_mod *mod;
+    int slots[3] = { 0 };
+    cr_assert_eq(fattn_score_mod_create(&mod, three_tensors, NULL, NULL), FATTN_OK);
+    cr_assert_eq(build(91900, PROBLEM(.score_mod = mod)), FATTN_OK, "%s", graph.text);
+    for (int i = 0; i < graph.binding_count; i++)
+        for (int k = 0; k < 3; k++)
+            slots[k] += graph.bindings[i].slot == FATTN__SLOT_MOD_0 + k;
+    for (int k = 0; k < 3; k++)
+        cr_expect_eq(slots[k], 1, "tensor %d", k);
+    fattn__graph_release(&graph);
+    fattn_score_mod_destroy(mod);
+}
+
+Test(graph, lengths_that_are_one_for_all_have_stride_0)
+{
+    for (int broadcast = 0; broadcast <= 1; broadcast++) {
+        int zero = 0;
+        cr_assert_eq(build(91900, PROBLEM(.padding = 1, .len_broadcast = broadcast)), FATTN_OK);
+        for (int i = 0; i < made_count; i++)
+            zero += made[i].type == DNN_BACKEND_TENSOR_DESCRIPTOR && made[i].dim[0] == 2 && made[i].dim[1] == 1 && made[i].strides[0] == 0;
+        cr_expect_eq(zero, broadcast ? 2 : 0);
+        fattn__graph_release(&graph);
+    }
+}
+
 /* ---- tensors and constants ------------------------------------------------------------------------------------------------------
  */
 

@@ -3,6 +3,7 @@
  * cuDNN sums dS over b or h into bf16 or f16, row major, and gives it once. Every other wish is a sum of ours over what it gives: a bias that
  * is broadcast in s, tensors of a score_mod, several of them at once.
  */
+#include <math.h>
 #include <string.h>
 
 #include "../score_mod/program.h"
@@ -33,6 +34,18 @@ static void wish(wishes *w, fattn__slot slot, int32_t dtype, const int64_t dim[4
     }
 }
 
+/* dS itself, or `dS where it is not 0, otherwise 0`, which is the same. */
+static bool is_gradient(const fattn__mod_program *program, int place)
+{
+    const fattn__mod_node *node = &program->at[place];
+    if (node->op != FATTN_MOD_SELECT)
+        return node->op == FATTN__MOD_GRADIENT;
+    const fattn__mod_node *condition = &program->at[node->a], *zero = &program->at[node->c];
+    return condition->op == FATTN_MOD_NE && program->at[condition->a].op == FATTN__MOD_GRADIENT &&
+           program->at[node->b].op == FATTN__MOD_GRADIENT && condition->b == node->c && zero->op == FATTN__MOD_CONSTANT &&
+           fpclassify(zero->constant) == FP_ZERO;
+}
+
 /* Only what the score_mod adds as its last step has dS itself as its gradient. */
 static void wish_mod(const fattn__chain *c, wishes *w, size_t i)
 {
@@ -42,7 +55,7 @@ static void wish_mod(const fattn__chain *c, wishes *w, size_t i)
     const int place = gradient->tensor_results[i];
     if (place < 0)
         fattn__graph_refuse(c->g, FATTN_UNSUPPORTED, "mod_gradients: the score does not depend on tensor \"%s\"", tensor->name);
-    else if (gradient->at[place].op != FATTN__MOD_GRADIENT)
+    else if (!is_gradient(gradient, place))
         fattn__graph_refuse(c->g, FATTN_UNSUPPORTED,
                             "mod_gradients: tensor \"%s\" is not added as the last step; cuDNN's backward reduces the gradient of a bias alone",
                             tensor->name);
