@@ -74,6 +74,7 @@ static bool no_such(const char *text, const char *suite_dir, facts_error *error)
     facts_nearest nearest = facts_nearest_start(facts_span_of(text));
     facts_nearest_offer(&nearest, "regress", strlen("regress"));
     facts_nearest_offer(&nearest, "reject", strlen("reject"));
+    facts_nearest_offer(&nearest, "nightly", strlen("nightly"));
     snprintf(folder, sizeof folder, "%s/suites", suite_dir != NULL ? suite_dir : "");
     size_t count = suite_dir != NULL ? facts_folder_files(folder, ".cases", &paths) : 0;
     for (size_t i = 0; i < count; i++) {
@@ -96,6 +97,9 @@ static bool add_text(facts_cases *cases, const char *text, const char *suite_dir
         snprintf(path, sizeof path, "%s/suites/%s.cases", suite_dir, text);
         if (exists(path, false))
             return add_file(cases, path, error);
+        snprintf(path, sizeof path, "%s/suites/%s", suite_dir, text);
+        if (exists(path, true))
+            return add_folder(cases, path, error);
         snprintf(path, sizeof path, "%s/%s", suite_dir, text);
         bool suite = strcmp(text, "regress") == 0 || strcmp(text, "reject") == 0;
         if (suite && exists(path, true))
