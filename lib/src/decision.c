@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "engine.h"
+#include "liars/liars.h"
 #include "policy.h"
 #include "problem.h"
 #include "rules.h"
@@ -93,7 +94,7 @@ fattn_status fattn__refuse(fattn_decision *out, fattn_backend backend, fattn_rea
 void fattn__note_rule(fattn_decision *out, const fattn_rule *rule)
 {
     if (out->said.rule[0] == '\0')
-        keep(out->said.rule, sizeof out->said.rule, rule->name != NULL ? rule->name : "(no name)");
+        keep(out->said.rule, sizeof out->said.rule, rule->name);
 }
 
 fattn_status fattn__refuse_by_rule(fattn_decision *out, fattn_backend backend, const fattn_rule *rule, const fattn_problem *resolved)
@@ -222,6 +223,7 @@ fattn_status fattn_decide(fattn_decision **out, fattn_context *context, const fa
     int32_t order[FATTN_BACKEND_COUNT];
     const int count = fattn__policy_order(context, order);
     fattn_status st = ask_nobody(decision, (fattn_backend)order[0], problem, &resolved);
+    fattn__liar_bend(&resolved);
     if (decision->reason != FATTN_REASON_NONE)
         record(decision, decision);
     else

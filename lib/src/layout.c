@@ -1,4 +1,5 @@
 #include "layout.h"
+#include "liars/liars.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -22,7 +23,7 @@ void fattn__dense_strides(const int64_t dim[4], const char *order, int64_t out[4
 /* A dimension that the input does not step over has no place in its memory order. */
 static bool is_loose(const int64_t dim[4], const int64_t like_strides[4], int axis)
 {
-    return dim[axis] == 1 || like_strides[axis] == 0;
+    return dim[axis] == 1 || (like_strides[axis] == 0 && !FATTN__LIE(LAYOUT_ZERO_AS_ONE));
 }
 
 static bool is_outside(const int64_t dim[4], const int64_t like_strides[4], int a, int b)

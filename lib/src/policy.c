@@ -9,6 +9,7 @@
 
 #include "engine.h"
 #include "error.h"
+#include "liars/liars.h"
 #include "rules.h"
 #include "sized.h"
 
@@ -147,7 +148,7 @@ fattn_status fattn_policy_push(const fattn_policy *policy, int *depth)
 
 void fattn_policy_pop(int depth)
 {
-    while (depth >= 1 && top != NULL && top->depth >= depth) {
+    while (depth >= 1 && top != NULL && top->depth >= depth && !FATTN__LIE(POLICY_LEAK)) {
         frame *popped = top;
         set_top(hold(popped->below));
         release(popped);

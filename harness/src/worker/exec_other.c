@@ -1,7 +1,9 @@
-/* A plan that was saved and loaded, and a call with another plan's calls around it. */
+/* A plan that was saved and loaded; a call with another plan's calls around it; a plan out of the cache, asked for beside its nearest kin. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "../numbers/mod.h"
 #include "exec_ways.h"
 
 void facts_exec_saved(facts_runs *r)
@@ -101,6 +103,47 @@ static void compare_neighbour(facts_runs *r, neighbour *n)
     }
 }
 
+/* ---- out of the cache --------------------------------------------------------------------------------------------------------- */
+
+/* A problem that differs from the case in one number alone: the modification's, or the scale. *mod is for fattn_score_mod_destroy. */
+static fattn_status near(fattn_problem *out, fattn_score_mod **mod, const facts_problem *p)
+{
+    facts_problem other = *p;
+    *mod = NULL;
+    *out = p->ask;
+    if (p->mod != FACTS_MOD_NONE && p->mod_parameter[0] > 0 && isfinite(p->mod_parameter[0])) {
+        other.mod_parameter[0] = 2 * p->mod_parameter[0];
+        fattn_status status = facts_mod_create(mod, &other);
+        out->score_mod = *mod;
+        return status;
+    }
+    out->has_attn_scale = 1;
+    out->attn_scale = 2 * p->ask.attn_scale;
+    return FATTN_OK;
+}
+
+/* A cache that took one for the other would answer for the other. */
+static void run_cached(facts_runs *r)
+{
+    fattn_problem other;
+    fattn_score_mod *mod;
+    fattn_plan *kin = NULL, *cached = NULL;
+    if (facts_runs_check(r, near(&other, &mod, r->problem), "the plan beside it") &&
+        facts_runs_check(r, fattn_plan_get(&kin, r->worker->context, &other, NULL), "the plan beside it") &&
+        facts_runs_check(r, fattn_plan_get(&cached, r->worker->context, &r->problem->ask, NULL), "its plan out of the cache")) {
+        facts_call call = r->call;
+        call.plan = cached;
+        if (fattn_plan_workspace_bytes(cached) > r->memory->workspace_bytes)
+            facts_runs_find(r, FACTS_VERDICT_NONDETERMINISTIC, "the plan out of the cache is another: it needs %zu bytes of workspace, not %zu",
+                            fattn_plan_workspace_bytes(cached), r->memory->workspace_bytes);
+        else if (facts_runs_once(r, &call, FACTS_PATTERN_B))
+            facts_runs_compare(r, "its own plan and the one out of the cache");
+    }
+    fattn_plan_destroy(cached);
+    fattn_plan_destroy(kin);
+    fattn_score_mod_destroy(mod);
+}
+
 void facts_exec_interleave(facts_runs *r)
 {
     neighbour n = { .plan = NULL };
@@ -118,4 +161,6 @@ void facts_exec_interleave(facts_runs *r)
             compare_neighbour(r, &n);
     }
     close_neighbour(r, &n);
+    if (good && !facts_runs_over(r) && r->problem->engine == FACTS_ENGINE_AUTO)
+        run_cached(r);
 }

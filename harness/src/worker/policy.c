@@ -5,16 +5,27 @@
 
 enum { NOTHING_PUSHED = -1 };
 
+static const struct {
+    int32_t order[2], count;
+} allowed[FACTS_POLICY_COUNT] = {
+    [FACTS_POLICY_CUDNN] = { { FATTN_BACKEND_CUDNN }, 1 },
+    [FACTS_POLICY_MATH] = { { FATTN_BACKEND_MATH }, 1 },
+    [FACTS_POLICY_ANY] = { { FATTN_BACKEND_CUDNN, FATTN_BACKEND_MATH }, 2 },
+    [FACTS_POLICY_GUARD] = { { FATTN_BACKEND_CUDNN, FATTN_BACKEND_MATH }, 2 },
+};
+
+bool facts_policy_allows(const facts_worker *worker, facts_policy policy, fattn_backend backend)
+{
+    if (worker->device == FACTS_DEVICE_CPU)
+        return backend == FATTN_BACKEND_CPU;
+    for (int32_t i = 0; i < allowed[policy].count; i++)
+        if (allowed[policy].order[i] == (int32_t)backend)
+            return true;
+    return false;
+}
+
 fattn_status facts_policy_begin(int *depth, const facts_worker *worker, facts_policy policy, char error[400])
 {
-    static const struct {
-        int32_t order[2], count;
-    } allowed[FACTS_POLICY_COUNT] = {
-        [FACTS_POLICY_CUDNN] = { { FATTN_BACKEND_CUDNN }, 1 },
-        [FACTS_POLICY_MATH] = { { FATTN_BACKEND_MATH }, 1 },
-        [FACTS_POLICY_ANY] = { { FATTN_BACKEND_CUDNN, FATTN_BACKEND_MATH }, 2 },
-        [FACTS_POLICY_GUARD] = { { FATTN_BACKEND_CUDNN, FATTN_BACKEND_MATH }, 2 },
-    };
     fattn_policy wanted = FATTN_POLICY_INIT;
     *depth = NOTHING_PUSHED;
     if (worker->device == FACTS_DEVICE_CPU || policy == FACTS_POLICY_CUDNN) /* what holds without a policy */

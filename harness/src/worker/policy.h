@@ -10,5 +10,7 @@
  * Returns  FATTN_OK; FATTN_ENVIRONMENT (guard without its rules) or why they were not taken, in *error. */
 fattn_status facts_policy_begin(int *depth, const facts_worker *worker, facts_policy policy, char error[400]);
 void facts_policy_end(int depth);
+/* May this backend answer there? */
+bool facts_policy_allows(const facts_worker *worker, facts_policy policy, fattn_backend backend);
 
 #endif

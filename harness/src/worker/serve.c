@@ -1,5 +1,6 @@
 #include "serve.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -7,6 +8,7 @@
 #include "../numbers/mod.h"
 #include "dump.h"
 #include "exec.h"
+#include "layouts.h"
 #include "plans.h"
 #include "policy.h"
 #include "reply.h"
@@ -73,6 +75,18 @@ static bool resolve(job *j)
     return true;
 }
 
+/* A caller who gives no layout of an output gets the one that the library derives: of inputs with stride 0 it is checked here. */
+static bool check_layouts(job *j)
+{
+    char why[300];
+    if (facts_layouts_hold(&j->problem, why))
+        return true;
+    json_t *row = facts_row(j->request->text, FACTS_VERDICT_WRONG);
+    facts_row_reason(row, "internal", NULL, why, NULL);
+    facts_reply_row(j->request->id, row, true, false);
+    return false;
+}
+
 /* What the case needs of the library before it can be asked: its recording, its policy. */
 static bool furnish(job *j)
 {
@@ -117,6 +131,19 @@ static void answer_failure(job *j, fattn_status status)
     facts_reply_row(j->request->id, row, true, false);
 }
 
+/* Whoever answers was allowed to. */
+static bool refuse_backend(job *j)
+{
+    fattn_backend backend = fattn_decision_backend(j->decision);
+    if (facts_policy_allows(j->worker, j->problem.policy, backend))
+        return false;
+    json_t *row = facts_row(j->request->text, FACTS_VERDICT_WRONG);
+    facts_row_decision(row, j->decision);
+    facts_row_reason(row, "internal", NULL, "policy: a backend answered that the policy does not name", NULL);
+    facts_reply_row(j->request->id, row, true, false);
+    return true;
+}
+
 /* Says no when the backend that would answer cannot be called the way the case says. */
 static bool refuse_exec(job *j)
 {
@@ -147,7 +174,7 @@ static bool decide(job *j)
         return false;
     }
     if (fattn_decision_supported(j->decision))
-        return !refuse_exec(j);
+        return !refuse_backend(j) && !refuse_exec(j);
     bool unasked = fattn_decision_reason(j->decision) == FATTN_REASON_ENVIRONMENT;
     json_t *row = facts_row(j->request->text, unasked ? FACTS_VERDICT_INCONCLUSIVE : FACTS_VERDICT_UNSUPPORTED);
     facts_row_decision(row, j->decision);
@@ -207,12 +234,36 @@ static void run(job *j, json_t *row, fattn_plan **plan)
         facts_row_reason(row, NULL, NULL, error, NULL);
 }
 
+/* Said yes to, then refused: the question was not the call. */
+static void report_refused_plan(json_t *row, fattn_status status)
+{
+    char text[600];
+    snprintf(text, sizeof text, "decided as supported, then refused (%s): %.500s", fattn_status_name(status), fattn_last_error());
+    facts_row_verdict(row, FACTS_VERDICT_BUILD_FAIL);
+    facts_row_reason(row, NULL, NULL, text, NULL);
+}
+
+/* Is what was compiled what the decision had at that place? */
+static bool is_as_decided(const job *j, const fattn_plan *plan)
+{
+    const fattn_engine *made = fattn_plan_engine(plan);
+    if (fattn_plan_backend(plan) != FATTN_BACKEND_CUDNN || made->mode != FATTN_MODE_A || made->config < 0)
+        return true;
+    const fattn_engine *said = fattn_decision_engine(j->decision, FATTN_MODE_A, (size_t)made->config);
+    return said && said->index == made->index && said->knob_count == made->knob_count && said->workspace_bytes == made->workspace_bytes &&
+           memcmp(said->knobs, made->knobs, (size_t)made->knob_count * sizeof *made->knobs) == 0;
+}
+
 static void build_and_run(job *j, json_t *row, const fattn_plan_options *options, bool execute)
 {
     fattn_plan *plan = NULL;
     stage(j, "build");
     bool loaded;
     fattn_status status = facts_plan_get(&plan, j->worker->context, &j->problem.ask, options, j->request, execute, &loaded);
+    if (status >= FATTN_BAD_PROBLEM && status <= FATTN_INTERNAL && status != FATTN_ENVIRONMENT) {
+        report_refused_plan(row, status);
+        return;
+    }
     if (status != FATTN_OK) {
         facts_row_verdict(row, verdict_of(status));
         facts_row_failure(row, status);
@@ -226,7 +277,10 @@ static void build_and_run(job *j, json_t *row, const fattn_plan_options *options
     if (loaded)
         json_object_set_new(row, "plan_loaded", json_true());
     json_object_set_new(row, "workspace_bytes", json_integer((json_int_t)fattn_plan_workspace_bytes(plan)));
-    if (execute)
+    if (!is_as_decided(j, plan)) {
+        facts_row_verdict(row, FACTS_VERDICT_BUILD_FAIL);
+        facts_row_reason(row, NULL, NULL, "what was compiled is not what was decided: another engine, knob or workspace at its place", NULL);
+    } else if (execute)
         run(j, row, &plan);
     fattn_plan_destroy(plan);
 }
@@ -284,6 +338,18 @@ static void answer_engine(job *j, int64_t index)
     facts_reply_row(j->request->id, row, true, false);
 }
 
+/* The configuration that the library tries first: rules may have removed some. NULL: none is left. */
+static const fattn_engine *first_left(const fattn_decision *decision)
+{
+    const size_t count = fattn_decision_engine_count(decision, FATTN_MODE_A);
+    for (size_t i = 0; i < count; i++) {
+        const fattn_engine *engine = fattn_decision_engine(decision, FATTN_MODE_A, i);
+        if (!engine->removed)
+            return engine;
+    }
+    return NULL;
+}
+
 static void answer_configurations(job *j)
 {
     fattn_plan_options options = FATTN_PLAN_OPTIONS_INIT;
@@ -293,13 +359,13 @@ static void answer_configurations(job *j)
     else if (j->problem.engine >= 0)
         answer_engine(j, j->problem.engine);
     else
-        answer(j, &options, count ? fattn_decision_engine(j->decision, FATTN_MODE_A, 0) : NULL, true);
+        answer(j, &options, first_left(j->decision), true);
 }
 
 void facts_serve(facts_worker *worker, const facts_request *request)
 {
     job j = { .worker = worker, .request = request, .config = -1, .depth = -1 };
-    if (resolve(&j) && furnish(&j) && decide(&j))
+    if (resolve(&j) && check_layouts(&j) && furnish(&j) && decide(&j))
         answer_configurations(&j);
     if (j.has_truth)
         facts_truth_destroy(&j.truth);

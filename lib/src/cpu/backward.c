@@ -2,6 +2,7 @@
 #include <omp.h>
 #include <string.h>
 
+#include "../liars/liars.h"
 #include "../problem.h"
 #include "attention.h"
 #include "gradient.h"
@@ -100,7 +101,7 @@ static void run_part(fattn__gradient *g, const part *x, int64_t task)
     fattn__scratch *w = &g->w;
     const int64_t tiles = tiles_of(x), heads = x->summed[1] ? 1 : x->heads, tile = task % tiles, head = task / tiles % heads,
                   batch = task / tiles / heads, group = p->heads_q / x->heads;
-    const fattn__span bs = fattn__span_of(x->summed[0], batch, x->batch), hs = fattn__span_of(x->summed[1], head, x->heads),
+    const fattn__span bs = fattn__span_of(x->summed[0] && !FATTN__LIE(ZERO_STRIDE_UNSUMMED), batch, x->batch), hs = fattn__span_of(x->summed[1], head, x->heads),
                       ts = fattn__span_of(x->summed[2], tile, (x->seq + x->tile - 1) / x->tile);
     const fattn__view dq = { t->dq, p->grad_dtype, p->dq_strides }, dk = { t->dk, p->grad_dtype, p->dk_strides },
                       dv = { t->dv, p->grad_dtype, p->dv_strides };

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "../liars/liars.h"
 #include "../score_mod/program.h"
 #include "../score_mod/score_mod.h"
 
@@ -16,7 +17,7 @@ static void add_bias(const fattn__scores *at, int64_t i, float *row)
     const int64_t place[4] = { at->b, at->h, at->row0 + i, at->key0 };
     int64_t offset = 0;
     for (int axis = 0; axis < 4; axis++)
-        offset += p->bias_dim[axis] == 1 ? 0 : place[axis] * p->bias_strides[axis];
+        offset += p->bias_dim[axis] == 1 || (axis == 1 && FATTN__LIE(BIAS_SHAPE)) ? 0 : place[axis] * p->bias_strides[axis];
     const int64_t step = p->bias_dim[3] == 1 ? 0 : p->bias_strides[3];
     for (int64_t j = 0; j < at->keys; j++)
         row[j] += fattn__mod_element(at->t->bias, p->bias_dtype, offset + j * step);
