@@ -21,17 +21,6 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-static void rescale_rows(const tile *x, int64_t first, int64_t last)
-{
-    const fattn__scratch *w = x->w;
-    for (int64_t i = first; i < last; i++) {
-        if (w->rescale[i] == 1.0f)
-            continue;
-        for (int64_t d = 0; d < w->wide_v; d++)
-            w->o[i * w->wide_v + d] *= w->rescale[i];
-    }
-}
-
 /* Takes keys [key0, key0 + keys) into the running maximum, sum and output. Scores stand transposed, so that 16 rows are one register and no
  * sum runs across it. */
 static void absorb(const tile *x, const fattn__band *band, int64_t key0, int64_t keys)
@@ -54,7 +43,7 @@ static void absorb(const tile *x, const fattn__band *band, int64_t key0, int64_t
     if (!sight.whole)
         fattn__tile_mask(s, 1, step, band, x->row0 + first, rows, key0, keys);
     x->kernels->soften(&(fattn__soft){ s, w->max + first, w->sum + first, w->rescale + first, keys, rows, step });
-    rescale_rows(x, first, first + rows);
+    x->kernels->scale_rows(w->o + first * w->wide_v, rows, w->wide_v, w->rescale + first);
     fattn__weigh(x->kernels,
                  &(fattn__product){ .c = w->o + first * w->wide_v, .a = s, .b = w->v, .c_row = w->wide_v, .a_row = 1, .a_column = step,
                                     .b_row = w->wide_v, .m = rows, .n = w->wide_v, .k = keys, .factor = 1, .accumulate = true },
@@ -74,13 +63,12 @@ static void finish(const tile *x)
     const fattn__view o = { x->t->o, x->p->o_dtype, x->p->o_strides };
     for (int64_t i = 0; i < x->rows; i++) {
         const bool dead = w->max[i] == -INFINITY;
-        const float inverse = dead ? 0.0f : 1.0f / w->sum[i];
-        for (int64_t d = 0; d < w->wide_v; d++)
-            w->o[i * w->wide_v + d] *= inverse;
+        w->rescale[i] = dead ? 0.0f : 1.0f / w->sum[i];
         store_row_value(x->t->stats, x, i, dead ? -INFINITY : w->max[i] + logf(w->sum[i]));
         store_row_value(x->t->max, x, i, w->max[i]);
         store_row_value(x->t->sum_exp, x, i, w->sum[i]);
     }
+    x->kernels->scale_rows(w->o, x->rows, w->wide_v, w->rescale);
     fattn__tile_store(&o, x->b, x->h, x->row0, x->rows, x->p->dim_v, w->o, w->wide_v);
 }
 

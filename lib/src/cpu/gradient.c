@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "../liars/liars.h"
 #include "../score_mod/program.h"
 
 static char *writable(const void *data)
@@ -33,12 +34,7 @@ void fattn__gradient_rows(fattn__gradient *g, int64_t b, int64_t h, int64_t row0
     g->q_finite = g->kernels->is_finite(w->q, rows * w->wide_q);
     g->d_o_finite = g->kernels->is_finite(w->d_o, rows * w->wide_v);
     for (int64_t i = 0; i < rows; i++) {
-        float lane[16] = { 0 }, sum = 0;
-        for (int64_t d = 0; d < w->wide_v; d++)
-            lane[d % 16] += w->d_o[i * w->wide_v + d] * w->o[i * w->wide_v + d];
-        for (int l = 0; l < 16; l++)
-            sum += lane[l];
-        w->row[i] = sum;
+        w->row[i] = g->kernels->dot(w->d_o + i * w->wide_v, w->o + i * w->wide_v, w->wide_v);
         w->stats[i] = g->t->stats[b * p->stats_strides[0] + h * p->stats_strides[1] + (row0 + i) * p->stats_strides[2]];
     }
 }
@@ -68,13 +64,14 @@ void fattn__gradient_tile(fattn__gradient *g, const fattn__band *band, int64_t b
     const fattn_problem *p = g->p;
     fattn__scratch *w = &g->w;
     const fattn__scores at = { p, g->t, b, h, row0, rows, key0, keys, FATTN__KEYS, 1 };
-    const bool through_mod = p->score_mod != NULL && place != FATTN__PLACE_MODIFIED && !values_only;
+    const bool through_mod = p->score_mod != NULL && place != FATTN__PLACE_MODIFIED && !values_only && !FATTN__LIE(MOD_NO_GRADIENT);
     dot(g, w->s, w->q, w->wide_q, w->kt, rows, keys, p->dim_qk, (float)p->attn_scale);
     if (through_mod)
         memcpy(w->raw, w->s, (size_t)(rows * FATTN__KEYS) * sizeof *w->raw);
     if (!fattn__scores_are_plain(p))
         fattn__scores_modify(&at, w->s);
-    fattn__tile_mask(w->s, FATTN__KEYS, 1, band, row0, rows, key0, keys);
+    if (!fattn__tile_sight(band, row0, rows, key0, keys).whole)
+        fattn__tile_mask(w->s, FATTN__KEYS, 1, band, row0, rows, key0, keys);
     for (int64_t i = 0; i < rows; i++) {
         float *s = w->s + i * FATTN__KEYS;
         if (w->stats[i] == -INFINITY)
@@ -86,10 +83,7 @@ void fattn__gradient_tile(fattn__gradient *g, const fattn__band *band, int64_t b
         return;
     dot(g, w->dp, w->d_o, w->wide_v, w->vt, rows, keys, p->dim_v, 1.0f);
     for (int64_t i = 0; i < rows; i++)
-        for (int64_t j = 0; j < keys; j++) {
-            const int64_t ij = i * FATTN__KEYS + j;
-            w->dp[ij] = w->s[ij] == 0.0f ? 0.0f : w->s[ij] * (w->dp[ij] - w->row[i]);
-        }
+        g->kernels->slope(w->dp + i * FATTN__KEYS, w->s + i * FATTN__KEYS, fattn__padded(keys), w->row[i]);
     if (through_mod)
         fattn__scores_gradient(&at, w->raw, w->dp,
                                place == FATTN__PLACE_SCORE ? fattn__score_mod_gradient(p->score_mod)->result : place);

@@ -32,6 +32,12 @@ typedef struct fattn__kernels {
     /* y = tanh(x); below 4 ulp. */
     void (*hyperbolic_tangent)(float *y, const float *x, int64_t count);
     bool (*is_finite)(const float *x, int64_t count);
+    /* x[rows][step] *= factor[row]; `step` a multiple of 16. */
+    void (*scale_rows)(float *x, int64_t rows, int64_t step, const float *factor);
+    /* dp = s (dp - shift), and 0 where s is 0; `count` a multiple of 16. */
+    void (*slope)(float *dp, const float *s, int64_t count, float shift);
+    /* The sum of x y; `count` a multiple of 16. */
+    float (*dot)(const float *x, const float *y, int64_t count);
 } fattn__kernels;
 
 const fattn__kernels *fattn__cpu_kernels(void);

@@ -193,4 +193,37 @@ static bool is_finite(const float *x, int64_t count)
     return true;
 }
 
-const fattn__kernels KERNELS = { multiply, soften, exponential, hyperbolic_tangent, is_finite };
+static void scale_rows(float *x, int64_t rows, int64_t step, const float *factor)
+{
+    for (int64_t i = 0; i < rows; i++) {
+        if (factor[i] == 1.0f)
+            continue;
+        for (int64_t d = 0; d < step; d += WIDTH)
+            store(x + i * step + d, load(x + i * step + d) * factor[i]);
+    }
+}
+
+static void slope(float *dp, const float *s, int64_t count, float shift)
+{
+    for (int64_t i = 0; i < count; i += WIDTH) {
+        const vec p = load(s + i);
+        store(dp + i, choose(p == 0.0f, (vec){ 0 }, p * (load(dp + i) - shift)));
+    }
+}
+
+/* Sixteen partial sums, on every unit. */
+static float dot(const float *x, const float *y, int64_t count)
+{
+    vec lane[16 / WIDTH];
+    float sum = 0;
+    for (int v = 0; v < 16 / WIDTH; v++)
+        lane[v] = (vec){ 0 };
+    for (int64_t i = 0; i < count; i += 16)
+        for (int v = 0; v < 16 / WIDTH; v++)
+            lane[v] += load(x + i + v * WIDTH) * load(y + i + v * WIDTH);
+    for (int l = 0; l < 16; l++)
+        sum += lane[l / WIDTH][l % WIDTH];
+    return sum;
+}
+
+const fattn__kernels KERNELS = { multiply, soften, exponential, hyperbolic_tangent, is_finite, scale_rows, slope, dot };

@@ -4,7 +4,7 @@
 
 #include <fattn/fattn.h>
 
-enum { FATTN__ROWS = 96, FATTN__KEYS = 64 }; /* multiples of 16: what the kernels take at once */
+enum { FATTN__ROWS = 192, FATTN__KEYS = 64 }; /* multiples of 16: what the kernels take at once */
 
 static inline int64_t fattn__padded(int64_t extent)
 {
