@@ -1,40 +1,12 @@
 /* Elements: bf16, f16 and f32 as fp32 and back (round to nearest even), without a header of the toolkit's. */
 #pragma once
-#include "params.h"
+#include "ptx.cuh"
 
 namespace fattn {
-
-struct bf16 {
-    static constexpr int dtype = FATTN__BF16;
-};
-struct f16 {
-    static constexpr int dtype = FATTN__F16;
-};
 
 __device__ __forceinline__ float from_bf16(uint16_t x)
 {
     return __uint_as_float((uint32_t)x << 16);
-}
-
-__device__ __forceinline__ float from_f16(uint16_t x)
-{
-    float y;
-    asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x));
-    return y;
-}
-
-__device__ __forceinline__ uint32_t pack_bf16(float low, float high)
-{
-    uint32_t y;
-    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(y) : "f"(high), "f"(low));
-    return y;
-}
-
-__device__ __forceinline__ uint32_t pack_f16(float low, float high)
-{
-    uint32_t y;
-    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(y) : "f"(high), "f"(low));
-    return y;
 }
 
 template <class T> __device__ __forceinline__ uint32_t pack(float low, float high)
@@ -87,14 +59,6 @@ __device__ __forceinline__ void store4(char *at, int dtype, int64_t i, const flo
     for (int j = 0; j < 4; j++)
         if (j < count)
             store(at, dtype, i + j, x[j]);
-}
-
-/* The larger; a NaN wins, so that it is not lost. */
-__device__ __forceinline__ float larger(float a, float b)
-{
-    float y;
-    asm("max.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
-    return y;
 }
 
 __device__ __forceinline__ float minus_infinity()

@@ -78,6 +78,7 @@ template <class Core> __device__ __forceinline__ void gradients(const fattn__cal
             return;
         }
         read_four(score, c.s + score_at(c, at));
+        settle(c, at, score);
         differentiate(c, at, score, dp);
         store4(c.ds, c.weight_dtype, score_at(c, at), dp, 4, true);
         if (c.extra != nullptr)

@@ -15,19 +15,6 @@ struct plane {
     int dtype, grain;
 };
 
-__device__ __forceinline__ uint32_t shared_address(const void *at)
-{
-    return (uint32_t)__cvta_generic_to_shared(at);
-}
-
-template <int BYTES> __device__ __forceinline__ void copy_async(uint16_t *to, const void *from, int bytes)
-{
-    if (BYTES == 16)
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)), "l"(from), "r"(bytes));
-    else
-        asm volatile("cp.async.ca.shared.global [%0], [%1], %3, %2;" ::"r"(shared_address(to)), "l"(from), "r"(bytes), "n"(BYTES));
-}
-
 /* 8 elements to shared memory, the first `count` of them from global memory and the rest zero. */
 template <int BYTES> __device__ __forceinline__ void copy_8(uint16_t *to, const uint16_t *from, const void *safe, int count)
 {
@@ -66,30 +53,6 @@ template <int ROWS, int COLUMNS, int PITCH> __device__ __forceinline__ void fetc
         else
             copy_8_slowly(at, from, count);
     }
-}
-
-template <bool TRANSPOSED> __device__ __forceinline__ void load_matrices(uint32_t out[4], const uint16_t *at)
-{
-    if (TRANSPOSED)
-        asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-                     : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
-                     : "r"(shared_address(at)));
-    else
-        asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                     : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
-                     : "r"(shared_address(at)));
-}
-
-template <class T> __device__ __forceinline__ void multiply(float c[4], const uint32_t a[4], const uint32_t b[2])
-{
-    if (T::dtype == FATTN__BF16)
-        asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-                     : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-    else
-        asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-                     : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
 /* LEFT_DOWN: the left operand lies as [depth][128], otherwise as [128][depth]. RIGHT_DOWN: [depth][BN], otherwise [BN][depth]. */
@@ -177,7 +140,7 @@ template <class T, int BN_, bool LEFT_DOWN, bool RIGHT_DOWN> struct tensor_core 
     }
     __device__ __forceinline__ static void wait()
     {
-        asm volatile("cp.async.wait_all;" ::: "memory");
+        wait_for_copies();
     }
 
     __device__ __forceinline__ void compute(const shared &s, int stage)

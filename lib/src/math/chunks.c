@@ -45,13 +45,14 @@ static int64_t bytes_of_score(const fattn_problem *p)
     return 4 + (in_place(p) ? 0 : weight) + weight + (uses_dp(p) ? 4 : 0) + (p->mod_gradients != 0 ? 4 : 0);
 }
 
-static void cut(fattn__chunks *c, const fattn_problem *p)
+static void cut(fattn__chunks *c, const fattn_problem *p, int64_t score_bytes, int64_t most_keys)
 {
-    const int64_t scores = FATTN__MATH_SCORE_BYTES / bytes_of_score(p);
-    c->keys = even(p->seq_kv, MOST_KEYS);
-    const int64_t most = scores / c->keys / FATTN__TILE * FATTN__TILE;
-    c->rows = even(p->seq_q, most);
+    const int64_t scores = score_bytes / bytes_of_score(p);
+    c->keys = even(p->seq_kv, most_keys);
+    const int64_t most_rows = scores / c->keys / FATTN__TILE * FATTN__TILE;
+    c->rows = even(p->seq_q, most_rows > 0 ? most_rows : FATTN__TILE);
     c->heads = least(scores / (c->keys * c->rows), p->batch * p->heads_q);
+    c->heads = c->heads > 0 ? c->heads : 1;
     c->batches = 1;
     if (c->heads >= p->heads_q) {
         c->batches = c->heads / p->heads_q;
@@ -135,10 +136,15 @@ static void place_backward(fattn__chunks *c, const fattn_problem *p)
 
 void fattn__chunks_of(fattn__chunks *out, const fattn_problem *p)
 {
+    fattn__chunks_within(out, p, FATTN__MATH_SCORE_BYTES, MOST_KEYS);
+}
+
+void fattn__chunks_within(fattn__chunks *out, const fattn_problem *p, int64_t score_bytes, int64_t most_keys)
+{
     memset(out, 0, sizeof *out);
     for (int part = 0; part < FATTN__MATH_PARTS; part++)
         out->offset[part] = SIZE_MAX;
-    cut(out, p);
+    cut(out, p, score_bytes, most_keys);
     place(out, FATTN__MATH_S, out->batches * out->heads * out->rows * out->keys, 4);
     if (p->pass == FATTN_FORWARD)
         place_forward(out, p);

@@ -34,6 +34,8 @@ typedef struct fattn__chunks {
 } fattn__chunks;
 
 void fattn__chunks_of(fattn__chunks *out, const fattn_problem *resolved);
+/* The same with other limits: chunks of at most `score_bytes` of scores and, a multiple of 128, `most_keys` keys. */
+void fattn__chunks_within(fattn__chunks *out, const fattn_problem *resolved, int64_t score_bytes, int64_t most_keys);
 
 /* Strides of the sum into which the gradient of every score goes, b,h,s,s: 0 where it is summed. */
 void fattn__dbias_strides(const fattn_problem *resolved, int64_t out[4]);

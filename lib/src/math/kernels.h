@@ -7,15 +7,7 @@
 #include <stdbool.h>
 
 #include "fattn/fattn.h"
-
-/* Every kernel of lib/cuda, once. A family's members follow each other as the types do (bf16, f16, f32) and then as the widths (64, 128). */
-#define FATTN__KERNEL_LIST(X)                                                                                                      \
-    X(scores_bf16) X(scores_f16) X(scores_f32)                                                                                     \
-    X(gradients_bf16) X(gradients_f16) X(gradients_f32)                                                                            \
-    X(output_bf16_64) X(output_bf16_128) X(output_f16_64) X(output_f16_128) X(output_f32_64) X(output_f32_128)                     \
-    X(over_keys_bf16_64) X(over_keys_bf16_128) X(over_keys_f16_64) X(over_keys_f16_128) X(over_keys_f32_64) X(over_keys_f32_128)   \
-    X(over_rows_bf16_64) X(over_rows_bf16_128) X(over_rows_f16_64) X(over_rows_f16_128) X(over_rows_f32_64) X(over_rows_f32_128)   \
-    X(statistics) X(dot) X(modify) X(modify_weights) X(modify_gradients) X(sum)
+#include "kernel_list.h"
 
 #define FATTN__AS_KERNEL_(name) FATTN__KERNEL_##name,
 typedef enum fattn__kernel { FATTN__KERNEL_LIST(FATTN__AS_KERNEL_) FATTN__KERNEL_COUNT } fattn__kernel;

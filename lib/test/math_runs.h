@@ -1,0 +1,335 @@
+/* One problem on the math backend and on the cpu, compared element by element; every byte that is no element must be as it was. */
+#ifndef FATTN_TEST_MATH_RUNS_H
+#define FATTN_TEST_MATH_RUNS_H
+
+#include "math_cases.h"
+
+/* Who runs the math backend, and within which limits (0: its own). */
+typedef struct side {
+    fattn_context *context;
+    const fattn__engine *engine;
+    int64_t score_bytes, most_keys;
+} side;
+
+/* The tensors of a call; a place in the list for each. */
+typedef struct scene {
+    fattn_problem p; /* resolved */
+    memory at[MOST_TENSORS + 2 * FATTN_MOD_MAX_TENSORS];
+    size_t offset[MOST_TENSORS + 2 * FATTN_MOD_MAX_TENSORS]; /* in fattn_tensors; of a list: place is not negative */
+    int place[MOST_TENSORS + 2 * FATTN_MOD_MAX_TENSORS];
+    int count;
+} scene;
+
+typedef struct tally {
+    int problems, elements_wrong;
+    double worst; /* of the differences allowed */
+} tally;
+
+static inline memory *add_memory(scene *s, const char *name, size_t offset, int place, const int64_t dim[4], const int64_t strides[4], int32_t dtype,
+                                 bool written)
+{
+    memory *m = &s->at[s->count];
+    describe(m, name, dim, strides, dtype, written);
+    s->offset[s->count] = offset;
+    s->place[s->count++] = place;
+    return m;
+}
+
+static inline void add_role(scene *s, fattn__role role, size_t offset, generator *g)
+{
+    const fattn__shape shape = fattn__problem_shape(&s->p, role);
+    if (!shape.used)
+        return;
+    memory *m = add_memory(s, fattn__role_name(role), offset, -1, shape.dim, shape.strides, shape.dtype, shape.written);
+    if (!shape.written)
+        each(m, fill_one, g);
+}
+
+static inline void add_mod(scene *s, generator *g)
+{
+    const size_t count = s->p.score_mod != NULL ? fattn_score_mod_tensor_count(s->p.score_mod) : 0;
+    for (size_t i = 0; i < count; i++) {
+        const fattn_mod_tensor *t = fattn_score_mod_tensor(s->p.score_mod, i);
+        each(add_memory(s, "mod_tensor", offsetof(fattn_tensors, mod_tensors), (int)i, t->dim, t->strides, t->dtype, false), fill_one, g);
+        if ((s->p.mod_gradients >> i & 1) != 0)
+            add_memory(s, "mod_gradient", offsetof(fattn_tensors, mod_gradients), (int)i, t->dim, t->strides, FATTN_F32, true);
+    }
+}
+
+static inline void add_lengths(scene *s, generator *g)
+{
+    const int64_t dim[4] = { 1, 1, 1, s->p.len_broadcast ? 1 : s->p.batch }, strides[4] = { 0, 0, 0, 1 };
+    const int64_t most[2] = { s->p.seq_q, s->p.seq_kv };
+    const size_t offset[2] = { offsetof(fattn_tensors, seq_len_q), offsetof(fattn_tensors, seq_len_kv) };
+    for (int which = 0; which < 2 && s->p.padding; which++) {
+        int32_t *at = data_of(add_memory(s, "lengths", offset[which], -1, dim, strides, FATTN_F32, false));
+        for (int64_t i = 0; i < dim[3]; i++)
+            at[i] = chance(g, 15) ? 0 : (int32_t)between(g, 0, most[which]);
+    }
+}
+
+static inline memory *find(scene *s, size_t offset)
+{
+    for (int i = 0; i < s->count; i++)
+        if (s->offset[i] == offset && s->place[i] <= 0)
+            return &s->at[i];
+    return NULL;
+}
+
+static inline void hide(scene *s)
+{
+    const size_t rows[] = { offsetof(fattn_tensors, q), offsetof(fattn_tensors, d_o) }, keys[] = { offsetof(fattn_tensors, k), offsetof(fattn_tensors, v) };
+    if (!s->p.padding)
+        return;
+    lengths q = { data_of(find(s, offsetof(fattn_tensors, seq_len_q))), !s->p.len_broadcast };
+    lengths kv = { data_of(find(s, offsetof(fattn_tensors, seq_len_kv))), !s->p.len_broadcast };
+    for (int i = 0; i < 2; i++) {
+        if (find(s, rows[i]) != NULL)
+            each(find(s, rows[i]), hide_one, &q);
+        each(find(s, keys[i]), hide_one, &kv);
+    }
+}
+
+static inline void make_scene(scene *s, const fattn_problem *problem, generator *g)
+{
+    memset(s, 0, sizeof *s);
+    cr_assert_eq(fattn_problem_resolve(problem, &s->p), FATTN_OK, "%s", fattn_last_error());
+#define ADD(field, role) add_role(s, FATTN__ROLE_##role, offsetof(fattn_tensors, field), g);
+    ADD(q, Q) ADD(k, K) ADD(v, V) ADD(o, O) ADD(d_o, DO) ADD(dq, DQ) ADD(dk, DK) ADD(dv, DV) ADD(bias, BIAS) ADD(dbias, DBIAS)
+#undef ADD
+    const fattn__shape stats = fattn__problem_shape(&s->p, FATTN__ROLE_STATS);
+    const size_t offset[3] = { offsetof(fattn_tensors, stats), offsetof(fattn_tensors, max), offsetof(fattn_tensors, sum_exp) };
+    for (int i = 0; i < 3; i++)
+        if (s->p.pass == FATTN_BACKWARD ? i == 0 : (s->p.outputs >> i & 1) != 0)
+            add_memory(s, i == 0 ? "stats" : i == 1 ? "max" : "sum_exp", offset[i], -1, stats.dim, stats.strides, FATTN_F32,
+                       s->p.pass == FATTN_FORWARD);
+    add_mod(s, g);
+    add_lengths(s, g);
+    hide(s);
+}
+
+static inline void free_scene(scene *s)
+{
+    for (int i = 0; i < s->count; i++)
+        free(s->at[i].bytes);
+}
+
+static inline fattn_plan plan_of(const side *who, const fattn_problem *p)
+{
+    fattn_plan plan = { .engine = who->engine, .context = who->context, .problem = *p };
+    const fattn_plan_options options = FATTN_PLAN_OPTIONS_INIT;
+    cr_assert_eq(who->engine->setup(&plan, &options), FATTN_OK, "%s", fattn_last_error());
+    if (who->score_bytes > 0) {
+        fattn__math_state *state = plan.state;
+        fattn__chunks_within(&state->chunks, p, who->score_bytes, who->most_keys);
+        plan.workspace_bytes = state->chunks.bytes;
+    }
+    return plan;
+}
+
+/* Runs the scene; what is written replaces its memory. The workspace is dirty and guarded. */
+static inline void run_scene(const side *who, scene *s)
+{
+    fattn_plan plan = plan_of(who, &s->p);
+    void *buffers[MOST_TENSORS + 2 * FATTN_MOD_MAX_TENSORS];
+    const void *mod_tensors[FATTN_MOD_MAX_TENSORS] = { NULL };
+    void *mod_gradients[FATTN_MOD_MAX_TENSORS] = { NULL };
+    fattn_tensors t = FATTN_TENSORS_INIT;
+    t.mod_tensors = mod_tensors, t.mod_gradients = mod_gradients;
+    for (int i = 0; i < s->count; i++) {
+        cr_assert_eq(fattn_buffer_create(&buffers[i], who->context, s->at[i].count), FATTN_OK, "%s", fattn_last_error());
+        cr_assert_eq(fattn_buffer_write(who->context, buffers[i], s->at[i].bytes, s->at[i].count), FATTN_OK, "%s", fattn_last_error());
+        void *at = (char *)buffers[i] + GUARD;
+        if (s->place[i] < 0)
+            memcpy((char *)&t + s->offset[i], &at, sizeof at);
+        else if (s->offset[i] == offsetof(fattn_tensors, mod_tensors))
+            mod_tensors[s->place[i]] = at;
+        else
+            mod_gradients[s->place[i]] = at;
+    }
+    const size_t bytes = plan.workspace_bytes + 2 * GUARD;
+    char *dirt = malloc(bytes);
+    memset(dirt, POISON, bytes);
+    void *workspace;
+    cr_assert_eq(fattn_buffer_create(&workspace, who->context, bytes), FATTN_OK, "%s", fattn_last_error());
+    cr_assert_eq(fattn_buffer_write(who->context, workspace, dirt, bytes), FATTN_OK);
+    t.workspace = (char *)workspace + GUARD, t.workspace_bytes = plan.workspace_bytes;
+    cr_assert_eq(who->engine->run(&plan, &t, NULL), FATTN_OK, "%s", fattn_last_error());
+    cr_assert_eq(fattn_stream_synchronize(who->context, NULL), FATTN_OK, "%s", fattn_last_error());
+    cr_assert_eq(fattn_buffer_read(who->context, dirt, workspace, bytes), FATTN_OK);
+    for (int i = 0; i < GUARD; i++)
+        cr_assert(dirt[i] == (char)POISON && dirt[bytes - 1 - (size_t)i] == (char)POISON, "the workspace's guard was overwritten");
+    for (int i = 0; i < s->count; i++) {
+        char *before = s->at[i].bytes;
+        char *after = malloc(s->at[i].count);
+        cr_assert_eq(fattn_buffer_read(who->context, after, buffers[i], s->at[i].count), FATTN_OK);
+        if (s->at[i].written) {
+            s->at[i].bytes = after;
+            free(before);
+        } else {
+            cr_assert_eq(memcmp(before, after, s->at[i].count), 0, "%s is an input and was written", s->at[i].name);
+            free(after);
+        }
+        fattn_buffer_destroy(who->context, buffers[i]);
+    }
+    fattn_buffer_destroy(who->context, workspace);
+    free(dirt);
+    who->engine->done(&plan);
+}
+
+/* ---- comparison ------------------------------------------------------------------------------------------------------------------- */
+
+typedef struct comparison {
+    const memory *other;
+    float *largest; /* magnitude of the tensor */
+    double allowed, worst;
+    int64_t worst_at[4];
+    float worst_pair[2];
+    char *gaps; /* 1 where an element lies */
+    int64_t wrong;
+} comparison;
+
+static inline void measure_one(const memory *m, const int64_t at[4], int64_t offset, void *user)
+{
+    comparison *c = user;
+    (void)at;
+    const float x = fabsf(element(data_of(m), m->dtype, offset));
+    if (isfinite(x) && x > *c->largest)
+        *c->largest = x;
+    memset(c->gaps + offset * fattn__dtype_bytes(m->dtype), 1, (size_t)fattn__dtype_bytes(m->dtype));
+}
+
+static inline void compare_one(const memory *m, const int64_t at[4], int64_t offset, void *user)
+{
+    comparison *c = user;
+    const float want = element(data_of(m), m->dtype, offset), got = element(data_of(c->other), m->dtype, offset);
+    double ratio = fabs((double)want - (double)got) / c->allowed;
+    if (isnan(want) || isnan(got))
+        ratio = isnan(want) && isnan(got) ? 0 : 1e30;
+    if (isinf(want) || isinf(got))
+        ratio = want == got ? 0 : 1e30;
+    c->wrong += ratio > 1;
+    if (ratio > c->worst) {
+        c->worst = ratio;
+        memcpy(c->worst_at, at, sizeof c->worst_at);
+        c->worst_pair[0] = want, c->worst_pair[1] = got;
+    }
+}
+
+/* Rounding: of the inputs' type in the weights, of the tensor's in what is stored; fp32 otherwise. Not a bound from analysis, which is the
+ * harness's: enough to tell a mistake from rounding. */
+static inline double allowed_of(const scene *s, const memory *m, float largest)
+{
+    const double unit[] = { 0, 0x1p-8, 0x1p-11, 0x1p-23 };
+    const bool row = strcmp(m->name, "stats") == 0 || strcmp(m->name, "max") == 0 || strcmp(m->name, "sum_exp") == 0;
+    const double weights = row ? 0x1p-23 : unit[s->p.dtype] + unit[s->p.o_dtype] * (s->p.pass == FATTN_BACKWARD ? 1 : 0);
+    /* Where the terms of a gradient cancel (keys that are all the same) their rounding stays. */
+    const double cancelled = s->p.pass == FATTN_BACKWARD && s->p.dtype != FATTN_F32 ? unit[s->p.dtype] : 0;
+    return 4e-5 + cancelled + (4 * weights + 2 * unit[m->dtype] + 2e-5) * largest;
+}
+
+static inline double compare(const scene *s, const memory *want, const memory *got, char *text, size_t capacity)
+{
+    float largest = 0;
+    comparison c = { .other = got, .largest = &largest, .gaps = calloc(1, want->count) };
+    each(want, measure_one, &c);
+    c.allowed = allowed_of(s, want, largest);
+    each(want, compare_one, &c);
+    int64_t outside = 0;
+    for (size_t i = 0; i < want->count; i++) {
+        const bool inside = i >= GUARD && i < want->count - GUARD && c.gaps[i - GUARD];
+        outside += !inside && got->bytes[i] != (char)POISON;
+    }
+    free(c.gaps);
+    if (c.wrong == 0 && outside == 0)
+        return c.worst;
+    snprintf(text, capacity, "%s: %lld elements wrong, %lld bytes outside written; worst at %lld,%lld,%lld,%lld: want %.9g, got %.9g, allowed %.3g",
+             want->name, (long long)c.wrong, (long long)outside, (long long)c.worst_at[0], (long long)c.worst_at[1], (long long)c.worst_at[2],
+             (long long)c.worst_at[3], (double)c.worst_pair[0], (double)c.worst_pair[1], c.allowed);
+    return outside > 0 ? 1e30 : c.worst;
+}
+
+static inline void print_problem(const fattn_problem *p)
+{
+    printf("  pass %d dtype %d o %d grad %d b %lld h %lld/%lld/%lld s %lld/%lld d %lld/%lld right %d:%lld left %d:%lld align %d padding %d "
+           "len_broadcast %d outputs %u bias %d (%lld,%lld,%lld,%lld type %d) dbias %d mod %d grads %u\n  strides",
+           p->pass, p->dtype, p->o_dtype, p->grad_dtype, (long long)p->batch, (long long)p->heads_q, (long long)p->heads_k, (long long)p->heads_v,
+           (long long)p->seq_q, (long long)p->seq_kv, (long long)p->dim_qk, (long long)p->dim_v, p->has_right, (long long)p->window_right,
+           p->has_left, (long long)p->window_left, p->align, p->padding, p->len_broadcast, p->outputs, p->has_bias, (long long)p->bias_dim[0],
+           (long long)p->bias_dim[1], (long long)p->bias_dim[2], (long long)p->bias_dim[3], p->bias_dtype, p->dbias, p->score_mod != NULL,
+           p->mod_gradients);
+    for (fattn__role role = 0; role < FATTN__ROLE_COUNT; role++) {
+        const fattn__shape shape = fattn__problem_shape(p, role);
+        if (shape.used)
+            printf(" %s %lld,%lld,%lld,%lld", fattn__role_name(role), (long long)shape.strides[0], (long long)shape.strides[1],
+                   (long long)shape.strides[2], (long long)shape.strides[3]);
+    }
+    printf("\n");
+}
+
+static inline void copy_scene(scene *to, const scene *from)
+{
+    *to = *from;
+    for (int i = 0; i < to->count; i++) {
+        to->at[i].bytes = malloc(from->at[i].count);
+        memcpy(to->at[i].bytes, from->at[i].bytes, from->at[i].count);
+    }
+}
+
+/* Both sides on one scene, the math backend twice: its bits must repeat. The scene keeps what the cpu wrote. */
+static inline void compare_scene(const side *cpu, const side *math, scene *s, tally *out)
+{
+    scene first, again;
+    char text[512];
+    copy_scene(&first, s);
+    copy_scene(&again, s);
+    run_scene(cpu, s);
+    run_scene(math, &first);
+    run_scene(math, &again);
+    for (int i = 0; i < s->count; i++) {
+        if (!s->at[i].written)
+            continue;
+        const double worst = compare(s, &s->at[i], &first.at[i], text, sizeof text);
+        out->worst = worst > out->worst ? worst : out->worst;
+        if (worst > 1) {
+            printf("%s\n", text);
+            print_problem(&s->p);
+            out->elements_wrong++;
+        }
+        cr_expect_leq(worst, 1, "%s", text);
+        cr_expect_eq(memcmp(first.at[i].bytes, again.at[i].bytes, first.at[i].count), 0, "%s does not repeat bit for bit", s->at[i].name);
+    }
+    free_scene(&first);
+    free_scene(&again);
+}
+
+/* Forward, and backward from the cpu's forward. */
+static inline void compare_problem(const side *cpu, const side *math, fattn_problem p, generator *g, tally *out)
+{
+    static scene forward, backward;
+    const generator inputs = *g;
+    p.pass = FATTN_FORWARD;
+    p.outputs |= FATTN_WANT_STATS;
+    make_scene(&forward, &p, g);
+    compare_scene(cpu, math, &forward, out);
+    *g = inputs; /* the same inputs where they are the same tensors: drawn in the same order up to dO */
+    p.pass = FATTN_BACKWARD;
+    make_scene(&backward, &p, g);
+    for (int i = 0; i < forward.count; i++)
+        for (int j = 0; j < backward.count; j++)
+            if (forward.offset[i] == backward.offset[j] && forward.place[i] == backward.place[j] && !backward.at[j].written &&
+                forward.offset[i] != offsetof(fattn_tensors, max) && forward.offset[i] != offsetof(fattn_tensors, sum_exp))
+                memcpy(backward.at[j].bytes, forward.at[i].bytes, forward.at[i].count);
+    if (p.padding) { /* dO was hidden by other lengths: anew */
+        memory *d_o = find(&backward, offsetof(fattn_tensors, d_o));
+        lengths q = { data_of(find(&backward, offsetof(fattn_tensors, seq_len_q))), !p.len_broadcast };
+        each(d_o, fill_one, g);
+        each(d_o, hide_one, &q);
+    }
+    compare_scene(cpu, math, &backward, out);
+    free_scene(&forward);
+    free_scene(&backward);
+    out->problems++;
+}
+
+#endif

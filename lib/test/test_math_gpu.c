@@ -1,0 +1,117 @@
+/* The math backend on a GPU against the cpu backend, over random problems. Skipped where there is no GPU. */
+#include "math_runs.h"
+#include "target.h"
+
+static fattn_context *open_gpu(void)
+{
+    fattn_context_options options = h100_options();
+    fattn_context *context;
+    options.device_kind = FATTN_DEVICE_GPU;
+    options.driver = NULL;
+    fattn_status st = fattn_context_create(&context, &options);
+    if (st == FATTN_ENVIRONMENT)
+        cr_skip_test("no GPU: %s", fattn_last_error());
+    cr_assert_eq(st, FATTN_OK, "%s", fattn_last_error());
+    if (!fattn__math_image_present())
+        cr_skip_test("this library was built without a CUDA compiler");
+    return context;
+}
+
+static int problems(int otherwise)
+{
+    const char *count = getenv("FACTS_TEST_MATH_PROBLEMS");
+    return count != NULL ? atoi(count) : otherwise;
+}
+
+static void sweep(const char *what, uint64_t seed, int count, int64_t most_seq, int64_t most_dim, int64_t score_bytes, int64_t most_keys)
+{
+    fattn_context_options options = FATTN_CONTEXT_OPTIONS_INIT;
+    fattn_context *host, *gpu = open_gpu();
+    options.device_kind = FATTN_DEVICE_CPU;
+    cr_assert_eq(fattn_context_create(&host, &options), FATTN_OK);
+    const side cpu = { .context = host, .engine = &fattn__cpu_engine };
+    const side math = { .context = gpu, .engine = &fattn__math_engine, .score_bytes = score_bytes, .most_keys = most_keys };
+    tally t = { 0 };
+    for (int i = 0; i < count; i++) {
+        generator g = { .state = seed * 1000 + (uint64_t)i, .most_seq = most_seq, .most_dim = most_dim };
+        const fattn_problem p = draw_problem(&g);
+        compare_problem(&cpu, &math, p, &g, &t);
+        fattn_score_mod_destroy((fattn_score_mod *)(uintptr_t)p.score_mod);
+    }
+    printf("%s: %d problems, forward and backward: %d tensors wrong, largest difference %.2f of what is allowed\n", what, t.problems,
+           t.elements_wrong, t.worst);
+    fattn_context_destroy(gpu);
+    fattn_context_destroy(host);
+}
+
+Test(math_gpu, small_problems_of_every_kind)
+{
+    sweep("small", 11, problems(80), 200, 256, 0, 0);
+}
+
+Test(math_gpu, chunks_of_rows_keys_and_heads_add_up)
+{
+    sweep("chunked", 12, problems(50), 600, 130, 3 * 128 * 128 * 4, 128);
+}
+
+Test(math_gpu, wide_heads_and_longer_sequences)
+{
+    sweep("large", 13, problems(20), 1500, 1024, 0, 0);
+}
+
+Test(math_gpu, more_heads_than_a_grid_is_high)
+{
+    fattn_context_options options = FATTN_CONTEXT_OPTIONS_INIT;
+    fattn_context *host, *gpu = open_gpu();
+    options.device_kind = FATTN_DEVICE_CPU;
+    cr_assert_eq(fattn_context_create(&host, &options), FATTN_OK);
+    const side cpu = { .context = host, .engine = &fattn__cpu_engine }, math = { .context = gpu, .engine = &fattn__math_engine };
+    generator g = { .state = 5 };
+    tally t = { 0 };
+    fattn_problem p = FATTN_PROBLEM_INIT;
+    p.batch = 8200, p.heads_q = 8, p.heads_k = 2, p.seq_q = 3, p.seq_kv = 5, p.dim_qk = 8;
+    compare_problem(&cpu, &math, p, &g, &t);
+    printf("65600 heads: %d tensors wrong, largest difference %.2f of what is allowed\n", t.elements_wrong, t.worst);
+    fattn_context_destroy(gpu);
+    fattn_context_destroy(host);
+}
+
+/* Element offsets beyond 2^31, without the memory for it in between: two batch entries far apart. */
+Test(math_gpu, offsets_beyond_2_to_the_31)
+{
+    enum { SEQ = 64, DIM = 64, BATCHES = 2 };
+    const int64_t far = ((int64_t)1 << 31) + 64;
+    fattn_context *gpu = open_gpu();
+    fattn_problem given = FATTN_PROBLEM_INIT, p;
+    given.batch = BATCHES, given.heads_q = 1, given.seq_q = given.seq_kv = SEQ, given.dim_qk = DIM;
+    const int64_t strides[4] = { far, DIM, DIM, 1 };
+    memcpy(given.k_strides, strides, sizeof strides);
+    memcpy(given.o_strides, strides, sizeof strides);
+    cr_assert_eq(fattn_problem_resolve(&given, &p), FATTN_OK, "%s", fattn_last_error());
+    const side math = { .context = gpu, .engine = &fattn__math_engine };
+    fattn_plan plan = plan_of(&math, &p);
+    uint16_t ones[BATCHES * SEQ * DIM], out[SEQ * DIM];
+    for (int i = 0; i < BATCHES * SEQ * DIM; i++)
+        ones[i] = 0x3f80;
+    void *q, *k, *v, *o, *workspace;
+    const size_t small = sizeof ones, large = (size_t)(far + SEQ * DIM) * 2;
+    if (fattn_buffer_create(&k, gpu, large) != FATTN_OK || fattn_buffer_create(&o, gpu, large) != FATTN_OK)
+        cr_skip_test("not enough memory on the GPU");
+    cr_assert_eq(fattn_buffer_create(&q, gpu, small), FATTN_OK);
+    cr_assert_eq(fattn_buffer_create(&v, gpu, small), FATTN_OK);
+    cr_assert_eq(fattn_buffer_create(&workspace, gpu, plan.workspace_bytes), FATTN_OK);
+    cr_assert_eq(fattn_buffer_write(gpu, q, ones, small), FATTN_OK);
+    cr_assert_eq(fattn_buffer_write(gpu, v, ones, small), FATTN_OK);
+    cr_assert_eq(fattn_buffer_write(gpu, k, ones, small / BATCHES), FATTN_OK);
+    cr_assert_eq(fattn_buffer_write(gpu, (char *)k + far * 2, ones, small / BATCHES), FATTN_OK);
+    fattn_tensors t = FATTN_TENSORS_INIT;
+    t.q = q, t.k = k, t.v = v, t.o = o, t.workspace = workspace, t.workspace_bytes = plan.workspace_bytes;
+    cr_assert_eq(math.engine->run(&plan, &t, NULL), FATTN_OK, "%s", fattn_last_error());
+    cr_assert_eq(fattn_stream_synchronize(gpu, NULL), FATTN_OK, "%s", fattn_last_error());
+    for (int b = 0; b < BATCHES; b++) {
+        cr_assert_eq(fattn_buffer_read(gpu, out, (char *)o + b * far * 2, sizeof out), FATTN_OK);
+        cr_expect_eq(memcmp(out, ones, sizeof out), 0, "batch entry %d", b);
+    }
+    math.engine->done(&plan);
+    fattn_context_destroy(gpu);
+}
