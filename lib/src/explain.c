@@ -15,6 +15,7 @@ typedef enum change_kind {
     ATLEAST,
     AS_HEADS, /* heads_k and heads_v become heads_q */
     AS_DIM,   /* dim_v becomes dim_qk */
+    BOTH_DIMS, /* dim_qk and dim_v, where they are equal, to the next multiple of `argument` */
     DENSE,    /* every stride is derived */
     ALL_KEYS  /* padding is set; the caller gives full lengths */
 } change_kind;
@@ -32,6 +33,7 @@ typedef struct change {
 
 #define FIELD_32(kind, field, argument, text) { kind, WORD_32, offsetof(fattn_problem, field), argument, #field, text },
 #define FIELD_64(kind, field, argument, text) { kind, WORD_64, offsetof(fattn_problem, field), argument, #field, text },
+#define DIMS(multiple) { BOTH_DIMS, WORD_64, offsetof(fattn_problem, dim_qk), multiple, "dim_qk and dim_v", NULL },
 #define WHOLE(kind, text) { kind, WORD_32, 0, 0, "", text },
 
 /* First what costs the caller nothing, then what he can undo (a tail that is cut off, full lengths), then what he loses. */
@@ -41,8 +43,10 @@ static const change changes[] = {
     FIELD_32(SET, determinism, FATTN_DETERMINISM_AUTO, "determinism auto")
     FIELD_32(SET, capture, 0, "not captured in a CUDA graph")
     WHOLE(DENSE, "dense strides")
+    DIMS(8)
     FIELD_64(ROUND_UP, dim_qk, 8, NULL)
     FIELD_64(ROUND_UP, dim_v, 8, NULL)
+    DIMS(16)
     FIELD_64(ROUND_UP, dim_qk, 16, NULL)
     FIELD_64(ROUND_UP, dim_v, 16, NULL)
     WHOLE(AS_DIM, "dim_v as dim_qk")
@@ -105,6 +109,7 @@ static int64_t changed_value(const change *c, int64_t value)
     case CLEAR_BIT:
         return value & ~c->argument;
     case ROUND_UP:
+    case BOTH_DIMS:
         return value > INT64_MAX - c->argument ? value : (value + c->argument - 1) / c->argument * c->argument;
     case ROUND_DOWN:
         return value > c->argument ? value / c->argument * c->argument : value;
@@ -149,6 +154,10 @@ static bool apply(fattn_problem *p, const change *c, char *text, size_t capacity
         p->heads_k = p->heads_v = p->heads_q;
     } else if (c->kind == AS_DIM) {
         p->dim_v = p->dim_qk;
+    } else if (c->kind == BOTH_DIMS) {
+        value = p->dim_qk;
+        if (p->dim_qk == p->dim_v)
+            p->dim_qk = p->dim_v = changed_value(c, value);
     } else if (c->kind == ALL_KEYS) {
         p->padding = 1;
     } else if (c->kind == DENSE) {
@@ -217,7 +226,7 @@ static void search_one(search *s)
     for (int i = 0; i < CHANGES; i++) {
         fattn_problem p = *s->problem;
         char text[48];
-        if (apply(&p, &changes[i], text, sizeof text) && !try_one(s, &p, text, 1))
+        if (apply(&p, &changes[i], text, sizeof text) && !try_one(s, &p, text, changes[i].kind == BOTH_DIMS ? 2 : 1))
             return;
     }
 }

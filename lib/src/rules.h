@@ -4,7 +4,7 @@
 
 #include "fattn/fattn.h"
 
-/* Rules with their strings and knobs, in one piece of memory. */
+/* Rules with their strings and knobs, in one piece of memory. Each has a name and a why. */
 typedef struct fattn__rule_list {
     fattn_rule *at;
     size_t count;

@@ -38,6 +38,18 @@ Test(explain, a_head_dim_of_100_becomes_104)
     fattn_context_destroy(context);
 }
 
+Test(explain, equal_head_dims_are_changed_together)
+{
+    fattn_context *context = open_h100();
+    fattn_neighbour out[FATTN_MAX_NEIGHBOURS];
+    fattn_problem problem = control_problem();
+    problem.dim_qk = 100;
+    cr_assert_gt(explain(context, &problem, 0, out), 0);
+    cr_expect_str_eq(out[0].change, "dim_qk and dim_v 104 instead of 100");
+    cr_expect(out[0].changes == 2 && out[0].problem.dim_qk == 104 && out[0].problem.dim_v == 104);
+    fattn_context_destroy(context);
+}
+
 Test(explain, two_changes_only_where_one_does_not_help)
 {
     fattn_context *context = open_h100();

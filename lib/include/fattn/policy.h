@@ -125,7 +125,8 @@ typedef struct fattn_neighbour {
     int32_t changes; /* number of fields changed: 1, or 2 */
     int32_t reserved;
 } fattn_neighbour;
-/* Finds accepted neighbours of a refused problem by asking (fattn_decide), nearest first: one field changed, and only if none helps two.
+/* Finds accepted neighbours of a refused problem by asking (fattn_decide), nearest first: one field changed (or both head dims, where they are
+ * equal), and only if none helps two. Nothing is compiled.
  * At most `budget` questions (0: 200). Returns the status of the asking; *count neighbours in out[FATTN_MAX_NEIGHBOURS]. */
 fattn_status fattn_explain(fattn_context *context, const fattn_problem *problem, int budget, fattn_neighbour *out, size_t *count);
 
