@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "error.h"
+#include "liars/liars.h"
 #include "predicate.h"
 #include "sized.h"
 
@@ -25,7 +26,7 @@ static bool in_range(int32_t value, int32_t from, int32_t to)
 
 bool fattn__rule_holds(const fattn_rule *rule, const fattn_problem *resolved, int32_t cudnn_version, int32_t sm)
 {
-    return in_range(cudnn_version, rule->cudnn_from, rule->cudnn_to) && in_range(sm, rule->sm_from, rule->sm_to) &&
+    return in_range(cudnn_version + FATTN__LIE(GUARD_EDGE), rule->cudnn_from, rule->cudnn_to) && in_range(sm, rule->sm_from, rule->sm_to) &&
            (rule->pass == FATTN_ANY || rule->pass == resolved->pass) && fattn__predicate_holds(rule->when, resolved);
 }
 
@@ -46,8 +47,8 @@ bool fattn__rule_means(const fattn_rule *rule, const fattn_engine *engine)
 void fattn__rule_text(char *out, size_t capacity, const fattn_rule *rule, const fattn_problem *resolved)
 {
     char why[512];
-    fattn__predicate_fill(why, sizeof why, rule->why != NULL ? rule->why : "refused by this rule", resolved);
-    snprintf(out, capacity, "rule %s: %s%s%s%s", name_of(rule), why, rule->link != NULL ? " (" : "", rule->link != NULL ? rule->link : "",
+    fattn__predicate_fill(why, sizeof why, rule->why, resolved);
+    snprintf(out, capacity, "rule %s: %s%s%s%s", rule->name, why, rule->link != NULL ? " (" : "", rule->link != NULL ? rule->link : "",
              rule->link != NULL ? ")" : "");
 }
 
@@ -152,6 +153,8 @@ fattn_status fattn__rules_copy(fattn__rule_list *out, const fattn_rule *rules, s
 #define AS_MOVE(field) text = move_text(&rule->field, text);
         STRING_FIELDS(AS_MOVE)
 #undef AS_MOVE
+        rule->name = name_of(rule);
+        rule->why = rule->why != NULL ? rule->why : "refused by this rule";
     }
     out->count = count;
     return FATTN_OK;
