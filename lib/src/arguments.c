@@ -1,5 +1,6 @@
 #include "arguments.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -185,7 +186,8 @@ static void add_modification(fattn__arguments *out, const fattn_problem *p)
 
 void fattn__arguments_of(fattn__arguments *out, const fattn_problem *p, size_t workspace_bytes)
 {
-    *out = (fattn__arguments){ .workspace = -1, .workspace_bytes = workspace_bytes };
+    memset(out, 0, sizeof *out);
+    out->workspace_bytes = workspace_bytes;
     add_tensors(out, p);
     if (p->padding) {
         const size_t bytes = sizeof(int32_t) * (p->len_broadcast ? 1 : (size_t)p->batch);
@@ -193,10 +195,8 @@ void fattn__arguments_of(fattn__arguments *out, const fattn_problem *p, size_t w
         add_bytes(out, "seq_len_kv", offsetof(fattn_tensors, seq_len_kv), false, bytes);
     }
     add_modification(out, p);
-    if (workspace_bytes > 0) {
-        out->workspace = out->count;
+    if (workspace_bytes > 0)
         add_bytes(out, "workspace", offsetof(fattn_tensors, workspace), true, workspace_bytes);
-    }
 }
 
 /* ---- checked ----------------------------------------------------------------------------------------------------------------------- */
@@ -240,7 +240,25 @@ static bool is_of_device(uintptr_t address, const struct fattn__cuda *cuda, int 
     return cuda->pointer_attribute(&ordinal, CU_POINTER_DEVICE_ORDINAL, address) == 0 && ordinal == device;
 }
 
-static fattn_status check_meetings(const fattn__arguments *a, const uintptr_t *from)
+/* A distance below this and a pair make one number without overflow. */
+static const int64_t safe_distance = (int64_t)1 << 50;
+
+/* Do arguments i and j share a byte? Their spans do. */
+static bool meet(fattn__arguments *a, int i, int j, int64_t distance)
+{
+    const int64_t name = (int64_t)((uint64_t)distance * FATTN__MAX_ARGUMENTS * FATTN__MAX_ARGUMENTS) + i * FATTN__MAX_ARGUMENTS + j + 1;
+    const bool safe = distance > -safe_distance && distance < safe_distance;
+    _Atomic int64_t *known = &a->known_apart[(i * 5 + j) % FATTN__KNOWN_APART];
+    if (safe && atomic_load_explicit(known, memory_order_relaxed) == name)
+        return false;
+    if (fattn__footprints_meet(&a->at[i].footprint, &a->at[j].footprint, distance))
+        return true;
+    if (safe)
+        atomic_store_explicit(known, name, memory_order_relaxed);
+    return false;
+}
+
+static fattn_status check_meetings(fattn__arguments *a, const uintptr_t *from)
 {
     for (int i = 0; i < a->count; i++) {
         if (!a->at[i].written)
@@ -250,14 +268,14 @@ static fattn_status check_meetings(const fattn__arguments *a, const uintptr_t *f
                 continue;
             const int64_t distance = (int64_t)(from[j] - from[i]);
             if (distance < a->at[i].footprint.span && -distance < a->at[j].footprint.span &&
-                fattn__footprints_meet(&a->at[i].footprint, &a->at[j].footprint, distance))
+                meet(a, i, j, distance))
                 return refuse_meeting(&a->at[i], &a->at[j]);
         }
     }
     return FATTN_OK;
 }
 
-fattn_status fattn__arguments_check(const fattn__arguments *a, const fattn_tensors *tensors, bool trusting,
+fattn_status fattn__arguments_check(fattn__arguments *a, const fattn_tensors *tensors, bool trusting,
                                     const struct fattn__cuda *cuda, int device)
 {
     uintptr_t from[FATTN__MAX_ARGUMENTS];

@@ -38,10 +38,14 @@ typedef struct fattn__argument {
 
 #define FATTN__MAX_ARGUMENTS 40
 
+#define FATTN__KNOWN_APART 16
+
 typedef struct fattn__arguments {
     int32_t count;
-    int32_t workspace;      /* its place in `at`; -1: none is needed */
+    int32_t reserved;
     size_t workspace_bytes;
+    /* Interleaved pairs that were found not to share a byte, with their distance: it depends on nothing else. */
+    _Atomic int64_t known_apart[FATTN__KNOWN_APART];
     fattn__argument at[FATTN__MAX_ARGUMENTS];
 } fattn__arguments;
 
@@ -50,7 +54,7 @@ void fattn__arguments_of(fattn__arguments *out, const fattn_problem *resolved, s
 /* NULL is refused always. Unless `trusting` (the problem's guards are off), so are an address that is not 16-byte aligned, one that is not of
  * `device` (with `cuda`), and an output or workspace that shares a byte with anything else.
  * Returns  FATTN_OK; FATTN_BAD_PROBLEM (the argument in the message). */
-fattn_status fattn__arguments_check(const fattn__arguments *arguments, const fattn_tensors *tensors, bool trusting,
+fattn_status fattn__arguments_check(fattn__arguments *arguments, const fattn_tensors *tensors, bool trusting,
                                     const struct fattn__cuda *cuda, int device);
 
 #endif

@@ -269,7 +269,8 @@ fattn_status fattn__check_call(const fattn_plan *plan, fattn_pass pass, const fa
         return fattn__fail(FATTN_BAD_PROBLEM, "fattn_tensors: struct_size is wrong or an unknown field is set");
     if (context->kind == FATTN_DEVICE_DESCRIBED)
         return fattn__fail(FATTN_UNSUPPORTED, "a described device runs nothing: save the plan and load it on a GPU");
-    return fattn__arguments_check(&plan->arguments, out, plan->problem.guards_off != 0, context->cuda, context->device);
+    fattn__arguments *arguments = (fattn__arguments *)(uintptr_t)&plan->arguments; /* it remembers what it has found out */
+    return fattn__arguments_check(arguments, out, plan->problem.guards_off != 0, context->cuda, context->device);
 }
 
 static fattn_status call(const fattn_plan *plan, fattn_pass pass, const fattn_tensors *tensors, struct CUstream_st *stream)
