@@ -45,9 +45,9 @@ static int ask_passes(fattn_context *context, fattn_problem *p, bool training)
     return backward == forward ? forward : -1;
 }
 
-int fattn_backend_v1(fattn_context *context, int training, fattn_dtype dtype, fattn_format format, int64_t heads_q, int64_t heads_kv,
-                     int64_t seq_q, int64_t seq_kv, int64_t dim_qk, int64_t dim_v, int64_t window_left, int64_t window_right, int deterministic,
-                     int capture, const char **message)
+int fattn_backend_v1(fattn_context *context, int training, fattn_dtype dtype, fattn_format format, int64_t heads_q,
+                     int64_t heads_kv, int64_t seq_q, int64_t seq_kv, int64_t dim_qk, int64_t dim_v, int64_t window_left,
+                     int64_t window_right, int deterministic, int capture, const char **message)
 {
     fattn_problem p = { .struct_size = sizeof p,
                         .dtype = (int32_t)dtype,

@@ -29,18 +29,19 @@ const fattn__engine *fattn__engine_of(const fattn_context *context)
     return context->kind == FATTN_DEVICE_CPU ? &fattn__cpu_engine : &fattn__cudnn_engine;
 }
 
-/* ---- what helps ---------------------------------------------------------------------------------------------------------------- */
+/* ---- what helps ----------------------------------------------------------------------------------------------------------------
+ */
 
 /* What cuDNN's sentences or conditions speak of, and what helps; the first that fits. X("part of the sentence", "what helps") */
-#define HELP_LIST(X)                                                                                                                       \
-    X("multiple of 8", "pad the head dimension to a multiple of 8 with zeros, or allow the math backend with a policy")                    \
-    X("s_q == 1", "give two query rows, or allow the math backend with a policy")                                                          \
+#define HELP_LIST(X)                                                                                                               \
+    X("multiple of 8", "pad the head dimension to a multiple of 8 with zeros, or allow the math backend with a policy")            \
+    X("s_q == 1", "give two query rows, or allow the math backend with a policy")                                                  \
     X("eterministic", "ask without deterministic, or allow the math backend with a policy")
 
 static const char *general_help(fattn_reason reason, const char *text)
 {
-#define AS_HELP(part, help)                                                                                                                \
-    if (strstr(text, part) != NULL)                                                                                                        \
+#define AS_HELP(part, help)                                                                                                        \
+    if (strstr(text, part) != NULL)                                                                                                \
         return help;
     switch (reason) {
     case FATTN_REASON_NONE:
@@ -61,7 +62,8 @@ static const char *general_help(fattn_reason reason, const char *text)
     return "";
 }
 
-/* ---- the two answers ----------------------------------------------------------------------------------------------------------- */
+/* ---- the two answers -----------------------------------------------------------------------------------------------------------
+ */
 
 /* One line, cut where it must be. */
 static void keep(char *out, size_t capacity, const char *text)
@@ -87,7 +89,8 @@ fattn_status fattn__refuse(fattn_decision *out, fattn_backend backend, fattn_rea
     out->reason = reason;
     keep(out->said.status, sizeof out->said.status, status);
     keep(out->said.text, sizeof out->said.text, text);
-    keep(out->said.remedy, sizeof out->said.remedy, remedy != NULL && *remedy != '\0' ? remedy : general_help(reason, out->said.text));
+    keep(out->said.remedy, sizeof out->said.remedy,
+         remedy != NULL && *remedy != '\0' ? remedy : general_help(reason, out->said.text));
     return FATTN_OK;
 }
 
@@ -97,7 +100,8 @@ void fattn__note_rule(fattn_decision *out, const fattn_rule *rule)
         keep(out->said.rule, sizeof out->said.rule, rule->name);
 }
 
-fattn_status fattn__refuse_by_rule(fattn_decision *out, fattn_backend backend, const fattn_rule *rule, const fattn_problem *resolved)
+fattn_status fattn__refuse_by_rule(fattn_decision *out, fattn_backend backend, const fattn_rule *rule,
+                                   const fattn_problem *resolved)
 {
     char text[sizeof out->said.text];
     fattn__rule_text(text, sizeof text, rule, resolved);
@@ -120,7 +124,8 @@ fattn_status fattn__add_engine(fattn_decision *out, fattn_mode mode, const fattn
     return FATTN_OK;
 }
 
-/* ---- asking -------------------------------------------------------------------------------------------------------------------- */
+/* ---- asking --------------------------------------------------------------------------------------------------------------------
+ */
 
 static _Thread_local uint64_t asked[2];
 
@@ -153,7 +158,8 @@ static fattn_status ask_nobody(fattn_decision *out, fattn_backend backend, const
 }
 
 /* cuDNN asks the rules by itself, before and after. */
-static fattn_status ask_one(fattn_decision *out, fattn_context *context, fattn_backend backend, const fattn_problem *resolved, uint32_t ask)
+static fattn_status ask_one(fattn_decision *out, fattn_context *context, fattn_backend backend, const fattn_problem *resolved,
+                            uint32_t ask)
 {
     const fattn_rule *rule = backend != FATTN_BACKEND_CUDNN ? fattn__policy_denies(context, resolved, backend) : NULL;
     if (rule != NULL)
@@ -166,7 +172,8 @@ static void record(fattn_decision *out, const fattn_decision *one)
     const size_t i = out->answer_count++;
     out->answer_texts[i] = one->said;
     const fattn__answer_text *said = &out->answer_texts[i];
-    out->answers[i] = (fattn_answer){ (int32_t)one->backend, (int32_t)one->reason, said->status, said->text, said->remedy, said->rule };
+    out->answers[i] =
+        (fattn_answer){ (int32_t)one->backend, (int32_t)one->reason, said->status, said->text, said->remedy, said->rule };
 }
 
 static void release(fattn_decision *decision)
@@ -196,8 +203,8 @@ static void settle(fattn_decision *out, fattn_decision *one)
     memcpy(out->modes, one->modes, sizeof out->modes);
 }
 
-static fattn_status ask_all(fattn_decision *out, fattn_context *context, const fattn_problem *resolved, uint32_t ask, const int32_t *order,
-                            int count)
+static fattn_status ask_all(fattn_decision *out, fattn_context *context, const fattn_problem *resolved, uint32_t ask,
+                            const int32_t *order, int count)
 {
     fattn_decision *one = malloc(sizeof *one);
     fattn_status st = one != NULL ? FATTN_OK : fattn__fail(FATTN_NO_MEMORY, "no memory for a decision");

@@ -1,4 +1,5 @@
-/* Neighbours of a refused problem that are accepted. Found by asking, never by rules: what may be changed is a table, nearest first. */
+/* Neighbours of a refused problem that are accepted. Found by asking, never by rules: what may be changed is a table, nearest
+ * first. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,16 +9,16 @@
 #include "problem.h"
 
 typedef enum change_kind {
-    SET,      /* the field becomes `argument`, where it is something else */
+    SET, /* the field becomes `argument`, where it is something else */
     CLEAR_BIT /* of outputs */,
     ROUND_UP, /* to the next multiple of `argument` */
     ROUND_DOWN,
     ATLEAST,
-    AS_HEADS, /* heads_k and heads_v become heads_q */
-    AS_DIM,   /* dim_v becomes dim_qk */
+    AS_HEADS,  /* heads_k and heads_v become heads_q */
+    AS_DIM,    /* dim_v becomes dim_qk */
     BOTH_DIMS, /* dim_qk and dim_v, where they are equal, to the next multiple of `argument` */
-    DENSE,    /* every stride is derived */
-    ALL_KEYS  /* padding is set; the caller gives full lengths */
+    DENSE,     /* every stride is derived */
+    ALL_KEYS   /* padding is set; the caller gives full lengths */
 } change_kind;
 
 typedef enum width { WORD_32, WORD_64 } width;
@@ -38,50 +39,37 @@ typedef struct change {
 
 /* First what costs the caller nothing, then what he can undo (a tail that is cut off, full lengths), then what he loses. */
 static const change changes[] = {
-    FIELD_32(SET, spelling, FATTN_SPELLING_AUTO, "spelling auto")
-    FIELD_32(SET, impl, FATTN_IMPL_AUTO, "impl auto")
-    FIELD_32(SET, determinism, FATTN_DETERMINISM_AUTO, "determinism auto")
-    FIELD_32(SET, capture, 0, "not captured in a CUDA graph")
-    WHOLE(DENSE, "dense strides")
-    DIMS(8)
-    FIELD_64(ROUND_UP, dim_qk, 8, NULL)
-    FIELD_64(ROUND_UP, dim_v, 8, NULL)
-    DIMS(16)
-    FIELD_64(ROUND_UP, dim_qk, 16, NULL)
-    FIELD_64(ROUND_UP, dim_v, 16, NULL)
-    WHOLE(AS_DIM, "dim_v as dim_qk")
-    WHOLE(ALL_KEYS, "with padding, and full lengths")
-    FIELD_64(ROUND_UP, seq_q, 8, NULL)
-    FIELD_64(ROUND_UP, seq_kv, 8, NULL)
-    FIELD_64(ROUND_UP, seq_q, 64, NULL)
-    FIELD_64(ROUND_UP, seq_kv, 64, NULL)
-    FIELD_64(ATLEAST, seq_q, 2, NULL)
-    FIELD_64(ATLEAST, seq_kv, 2, NULL)
-    FIELD_32(SET, deterministic, 0, "without deterministic")
-    FIELD_32(CLEAR_BIT, outputs, FATTN_WANT_MAX, "without the output max")
-    FIELD_32(CLEAR_BIT, outputs, FATTN_WANT_SUM_EXP, "without the output sum_exp")
-    FIELD_32(CLEAR_BIT, outputs, FATTN_WANT_STATS, "without the output stats")
-    FIELD_32(SET, dbias, 0, "without dbias")
-    FIELD_32(SET, mod_gradients, 0, "without gradients of the score_mod's tensors")
-    FIELD_32(SET, dtype, FATTN_BF16, "bf16")
-    FIELD_32(SET, dtype, FATTN_F16, "f16")
-    FIELD_32(SET, o_dtype, FATTN_DTYPE_DEFAULT, "o_dtype as dtype")
-    FIELD_32(SET, grad_dtype, FATTN_DTYPE_DEFAULT, "grad_dtype as dtype")
-    FIELD_32(SET, bias_dtype, FATTN_DTYPE_DEFAULT, "bias_dtype as dtype")
-    WHOLE(AS_HEADS, "heads_k and heads_v as heads_q")
-    FIELD_64(ATLEAST, batch, 2, NULL)
-    FIELD_32(SET, align, FATTN_TOP_LEFT, "align tl")
-    FIELD_32(SET, has_left, 0, "without window_left")
-    FIELD_32(SET, has_right, 0, "without window_right")
-    FIELD_32(SET, padding, 0, "without padding")
-    FIELD_32(SET, has_bias, 0, "without bias")
-    FIELD_64(SET, score_mod, 0, "without score_mod")
-    FIELD_64(ROUND_DOWN, dim_qk, 64, NULL)
-    FIELD_64(ROUND_DOWN, dim_v, 64, NULL)
+    FIELD_32(SET, spelling, FATTN_SPELLING_AUTO, "spelling auto") FIELD_32(SET, impl, FATTN_IMPL_AUTO, "impl auto") FIELD_32(
+        SET, determinism, FATTN_DETERMINISM_AUTO, "determinism auto") FIELD_32(SET, capture, 0, "not captured in a CUDA graph")
+        WHOLE(DENSE, "dense strides") DIMS(8) FIELD_64(ROUND_UP, dim_qk, 8, NULL) FIELD_64(ROUND_UP, dim_v, 8, NULL) DIMS(16)
+            FIELD_64(ROUND_UP, dim_qk, 16, NULL) FIELD_64(ROUND_UP, dim_v, 16, NULL) WHOLE(AS_DIM, "dim_v as dim_qk") WHOLE(
+                ALL_KEYS, "with padding, and full lengths") FIELD_64(ROUND_UP, seq_q, 8, NULL) FIELD_64(ROUND_UP, seq_kv, 8, NULL)
+                FIELD_64(ROUND_UP, seq_q, 64, NULL) FIELD_64(ROUND_UP, seq_kv, 64, NULL) FIELD_64(ATLEAST, seq_q, 2, NULL)
+                    FIELD_64(ATLEAST, seq_kv, 2, NULL) FIELD_32(SET, deterministic, 0, "without deterministic")
+                        FIELD_32(CLEAR_BIT, outputs, FATTN_WANT_MAX, "without the output max")
+                            FIELD_32(CLEAR_BIT, outputs, FATTN_WANT_SUM_EXP, "without the output sum_exp")
+                                FIELD_32(CLEAR_BIT, outputs, FATTN_WANT_STATS, "without the output stats") FIELD_32(SET, dbias, 0,
+                                                                                                                    "without dbias")
+                                    FIELD_32(SET, mod_gradients, 0, "without gradients of the score_mod's tensors")
+                                        FIELD_32(SET, dtype, FATTN_BF16, "bf16") FIELD_32(SET, dtype, FATTN_F16, "f16")
+                                            FIELD_32(SET, o_dtype, FATTN_DTYPE_DEFAULT, "o_dtype as dtype")
+                                                FIELD_32(SET, grad_dtype, FATTN_DTYPE_DEFAULT, "grad_dtype as dtype")
+                                                    FIELD_32(SET, bias_dtype, FATTN_DTYPE_DEFAULT, "bias_dtype as dtype")
+                                                        WHOLE(AS_HEADS, "heads_k and heads_v as heads_q")
+                                                            FIELD_64(ATLEAST, batch, 2, NULL)
+                                                                FIELD_32(SET, align, FATTN_TOP_LEFT, "align tl")
+                                                                    FIELD_32(SET, has_left, 0, "without window_left")
+                                                                        FIELD_32(SET, has_right, 0, "without window_right")
+                                                                            FIELD_32(SET, padding, 0, "without padding")
+                                                                                FIELD_32(SET, has_bias, 0, "without bias")
+                                                                                    FIELD_64(SET, score_mod, 0, "without score_mod")
+                                                                                        FIELD_64(ROUND_DOWN, dim_qk, 64, NULL)
+                                                                                            FIELD_64(ROUND_DOWN, dim_v, 64, NULL)
 };
 enum { CHANGES = sizeof changes / sizeof *changes, DEFAULT_BUDGET = 200 };
 
-/* ---- one change ---------------------------------------------------------------------------------------------------------------- */
+/* ---- one change ----------------------------------------------------------------------------------------------------------------
+ */
 
 static int64_t read_field(const fattn_problem *p, const change *c)
 {
@@ -125,7 +113,8 @@ static void follow(fattn_problem *p, const fattn_problem *before)
 {
     const int64_t was[4] = { before->batch, before->heads_q, before->seq_q, before->seq_kv };
     const int64_t is[4] = { p->batch, p->heads_q, p->seq_q, p->seq_kv };
-    bool moved = p->dim_qk != before->dim_qk || p->dim_v != before->dim_v || p->heads_k != before->heads_k || p->heads_v != before->heads_v;
+    bool moved =
+        p->dim_qk != before->dim_qk || p->dim_v != before->dim_v || p->heads_k != before->heads_k || p->heads_v != before->heads_v;
     for (int axis = 0; axis < 4; axis++) {
         moved = moved || was[axis] != is[axis];
         if (p->has_bias && p->bias_dim[axis] == was[axis])
@@ -170,7 +159,8 @@ static bool apply(fattn_problem *p, const change *c, char *text, size_t capacity
     follow(p, &before);
     tidy(p);
     fattn_problem was, is;
-    if (fattn_problem_resolve(&before, &was) != FATTN_OK || fattn_problem_resolve(p, &is) != FATTN_OK || fattn__problem_same(&was, &is))
+    if (fattn_problem_resolve(&before, &was) != FATTN_OK || fattn_problem_resolve(p, &is) != FATTN_OK ||
+        fattn__problem_same(&was, &is))
         return false;
     if (c->text != NULL)
         snprintf(text, capacity, "%s", c->text);
@@ -179,7 +169,8 @@ static bool apply(fattn_problem *p, const change *c, char *text, size_t capacity
     return true;
 }
 
-/* ---- the search ----------------------------------------------------------------------------------------------------------------- */
+/* ---- the search -----------------------------------------------------------------------------------------------------------------
+ */
 
 typedef struct search {
     fattn_context *context;

@@ -4,23 +4,25 @@
 
 #include "problem.h"
 
-/* ---- words -------------------------------------------------------------------------------------------------------------------- */
+/* ---- words --------------------------------------------------------------------------------------------------------------------
+ */
 
 #define AS_WORD(symbol, value, word) { (value), (word) },
-static const fattn__word dtype_words[] = { FATTN_DTYPE_LIST(AS_WORD) { 0, NULL } };
-static const fattn__word pass_words[] = { FATTN_PASS_LIST(AS_WORD) { 0, NULL } };
-static const fattn__word align_words[] = { FATTN_ALIGN_LIST(AS_WORD) { 0, NULL } };
-static const fattn__word impl_words[] = { FATTN_IMPL_LIST(AS_WORD) { 0, NULL } };
-static const fattn__word spelling_words[] = { FATTN_SPELLING_LIST(AS_WORD) { 0, NULL } };
-static const fattn__word determinism_words[] = { FATTN_DETERMINISM_LIST(AS_WORD) { 0, NULL } };
-static const fattn__word scaling_words[] = { FATTN_SCALING_LIST(AS_WORD) { 0, NULL } };
-static const fattn__word format_words[] = { FATTN_FORMAT_LIST(AS_WORD) { 0, NULL } };
+static const fattn__word dtype_words[] = { FATTN_DTYPE_LIST(AS_WORD){ 0, NULL } };
+static const fattn__word pass_words[] = { FATTN_PASS_LIST(AS_WORD){ 0, NULL } };
+static const fattn__word align_words[] = { FATTN_ALIGN_LIST(AS_WORD){ 0, NULL } };
+static const fattn__word impl_words[] = { FATTN_IMPL_LIST(AS_WORD){ 0, NULL } };
+static const fattn__word spelling_words[] = { FATTN_SPELLING_LIST(AS_WORD){ 0, NULL } };
+static const fattn__word determinism_words[] = { FATTN_DETERMINISM_LIST(AS_WORD){ 0, NULL } };
+static const fattn__word scaling_words[] = { FATTN_SCALING_LIST(AS_WORD){ 0, NULL } };
+static const fattn__word format_words[] = { FATTN_FORMAT_LIST(AS_WORD){ 0, NULL } };
 #undef AS_WORD
 #define AS_ROLE(symbol, name) { FATTN__ROLE_##symbol, #name },
-static const fattn__word role_words[] = { FATTN__ROLE_LIST(AS_ROLE) { FATTN__ROLE_COUNT, "none" }, { 0, NULL } };
+static const fattn__word role_words[] = { FATTN__ROLE_LIST(AS_ROLE){ FATTN__ROLE_COUNT, "none" }, { 0, NULL } };
 #undef AS_ROLE
 
-/* ---- what follows from the fields ------------------------------------------------------------------------------------------------ */
+/* ---- what follows from the fields
+ * ------------------------------------------------------------------------------------------------ */
 
 static int64_t is_causal(const fattn_problem *p)
 {
@@ -89,7 +91,9 @@ static bool in_order(const fattn__shape *shape, const int order[3])
 
 static int64_t format_of(const fattn_problem *p, fattn__role which)
 {
-    static const int orders[][3] = { [FATTN_FORMAT_BSHD] = { 0, 2, 1 }, [FATTN_FORMAT_SBHD] = { 2, 0, 1 }, [FATTN_FORMAT_BHSD] = { 0, 1, 2 } };
+    static const int orders[][3] = {
+        [FATTN_FORMAT_BSHD] = { 0, 2, 1 }, [FATTN_FORMAT_SBHD] = { 2, 0, 1 }, [FATTN_FORMAT_BHSD] = { 0, 1, 2 }
+    };
     const fattn__shape shape = fattn__problem_shape(p, which);
     int64_t bits = 0;
     for (int format = FATTN_FORMAT_BSHD; format <= FATTN_FORMAT_BHSD; format++)
@@ -97,36 +101,41 @@ static int64_t format_of(const fattn_problem *p, fattn__role which)
     return bits != 0 ? bits : (int64_t)1 << FATTN_FORMAT_UNSET;
 }
 
-/* ---- the table ----------------------------------------------------------------------------------------------------------------- */
+/* ---- the table -----------------------------------------------------------------------------------------------------------------
+ */
 
-#define NUMBER_FIELDS(X)                                                                                                                   \
-    X(batch) X(heads_q) X(heads_k) X(heads_v) X(seq_q) X(seq_kv) X(dim_qk) X(dim_v) X(window_left) X(window_right) X(has_left) X(has_right) \
-    X(padding) X(outputs) X(deterministic) X(capture) X(training) X(ragged_bits) X(len_broadcast) X(has_bias) X(dbias) X(mod_gradients)
+#define NUMBER_FIELDS(X)                                                                                                           \
+    X(batch)                                                                                                                       \
+    X(heads_q) X(heads_k) X(heads_v) X(seq_q) X(seq_kv) X(dim_qk) X(dim_v) X(window_left) X(window_right) X(has_left) X(has_right) \
+        X(padding) X(outputs) X(deterministic) X(capture) X(training) X(ragged_bits) X(len_broadcast) X(has_bias) X(dbias)         \
+            X(mod_gradients)
 /* X(field, words) */
-#define WORD_FIELDS(X)                                                                                                                     \
-    X(pass, pass) X(dtype, dtype) X(o_dtype, dtype) X(grad_dtype, dtype) X(bias_dtype, dtype) X(align, align) X(impl, impl)                \
-    X(spelling, spelling) X(determinism, determinism) X(scaling, scaling) X(scale_format, format)
-#define DERIVED_FIELDS(X)                                                                                                                  \
-    X("causal", is_causal) X("has_score_mod", has_score_mod) X("want_stats", want_stats) X("want_max", want_max)                           \
-    X("want_sum_exp", want_sum_exp) X("broadcast", broadcasts) X("sums", sums)
+#define WORD_FIELDS(X)                                                                                                             \
+    X(pass, pass)                                                                                                                  \
+    X(dtype, dtype) X(o_dtype, dtype) X(grad_dtype, dtype) X(bias_dtype, dtype) X(align, align) X(impl, impl)                      \
+        X(spelling, spelling) X(determinism, determinism) X(scaling, scaling) X(scale_format, format)
+#define DERIVED_FIELDS(X)                                                                                                          \
+    X("causal", is_causal)                                                                                                         \
+    X("has_score_mod", has_score_mod) X("want_stats", want_stats) X("want_max", want_max) X("want_sum_exp", want_sum_exp)          \
+        X("broadcast", broadcasts) X("sums", sums)
 #define EXTENT_FIELDS(X) X("bias_dim.b", 0) X("bias_dim.h", 1) X("bias_dim.q", 2) X("bias_dim.kv", 3)
 #define FORMAT_FIELDS(X) X(q, Q) X(k, K) X(v, V) X(o, O) X(do, DO) X(stats, STATS)
 
-#define AS_NUMBER_READER(field)                                                                                                            \
-    static int64_t read_##field(const fattn_problem *p)                                                                                    \
-    {                                                                                                                                      \
-        return (int64_t)p->field;                                                                                                          \
+#define AS_NUMBER_READER(field)                                                                                                    \
+    static int64_t read_##field(const fattn_problem *p)                                                                            \
+    {                                                                                                                              \
+        return (int64_t)p->field;                                                                                                  \
     }
 #define AS_WORD_READER(field, words) AS_NUMBER_READER(field)
-#define AS_EXTENT_READER(name, axis)                                                                                                       \
-    static int64_t read_bias_dim_##axis(const fattn_problem *p)                                                                            \
-    {                                                                                                                                      \
-        return p->bias_dim[axis];                                                                                                          \
+#define AS_EXTENT_READER(name, axis)                                                                                               \
+    static int64_t read_bias_dim_##axis(const fattn_problem *p)                                                                    \
+    {                                                                                                                              \
+        return p->bias_dim[axis];                                                                                                  \
     }
-#define AS_FORMAT_READER(name, symbol)                                                                                                     \
-    static int64_t read_##name##_format(const fattn_problem *p)                                                                            \
-    {                                                                                                                                      \
-        return format_of(p, FATTN__ROLE_##symbol);                                                                                         \
+#define AS_FORMAT_READER(name, symbol)                                                                                             \
+    static int64_t read_##name##_format(const fattn_problem *p)                                                                    \
+    {                                                                                                                              \
+        return format_of(p, FATTN__ROLE_##symbol);                                                                                 \
     }
 NUMBER_FIELDS(AS_NUMBER_READER)
 WORD_FIELDS(AS_WORD_READER)
@@ -145,7 +154,7 @@ static double read_attn_scale(const fattn_problem *p)
 #define AS_FORMAT_ROW(name, symbol) { #name "_format", FATTN__FIELD_FORMAT, format_words, read_##name##_format, NULL },
 static const fattn__field fields[] = {
     NUMBER_FIELDS(AS_NUMBER_ROW) WORD_FIELDS(AS_WORD_ROW) DERIVED_FIELDS(AS_DERIVED_ROW) EXTENT_FIELDS(AS_EXTENT_ROW)
-    FORMAT_FIELDS(AS_FORMAT_ROW) { "misaligned", FATTN__FIELD_WORD, role_words, misaligned, NULL },
+        FORMAT_FIELDS(AS_FORMAT_ROW){ "misaligned", FATTN__FIELD_WORD, role_words, misaligned, NULL },
     { "attn_scale", FATTN__FIELD_REAL, NULL, NULL, read_attn_scale },
 };
 

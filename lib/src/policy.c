@@ -13,8 +13,8 @@
 #include "rules.h"
 #include "sized.h"
 
-/* What was pushed, and everything that holds with it. Never changed once it is on a stack, so that `with` restores by holding on to one. Of one
- * thread, so its references need no atomics. */
+/* What was pushed, and everything that holds with it. Never changed once it is on a stack, so that `with` restores by holding on to
+ * one. Of one thread, so its references need no atomics. */
 typedef struct frame {
     struct frame *below; /* holds a reference */
     int references, depth;
@@ -26,7 +26,8 @@ typedef struct frame {
 
 static _Thread_local frame *top;
 
-/* ---- life of a frame ---------------------------------------------------------------------------------------------------------- */
+/* ---- life of a frame ----------------------------------------------------------------------------------------------------------
+ */
 
 static frame *hold(frame *f)
 {
@@ -77,12 +78,14 @@ static void set_top(frame *f)
         pthread_setspecific(at_thread_end, f);
 }
 
-/* ---- push and pop ------------------------------------------------------------------------------------------------------------- */
+/* ---- push and pop -------------------------------------------------------------------------------------------------------------
+ */
 
 static fattn_status check_order(const fattn_policy *policy)
 {
     if (policy->order_count < 0 || policy->order_count > FATTN_BACKEND_COUNT)
-        return fattn__fail(FATTN_BAD_PROBLEM, "order_count: %d is not allowed; want 0 to %d", policy->order_count, FATTN_BACKEND_COUNT);
+        return fattn__fail(FATTN_BAD_PROBLEM, "order_count: %d is not allowed; want 0 to %d", policy->order_count,
+                           FATTN_BACKEND_COUNT);
     for (int i = 0; i < policy->order_count; i++) {
         if (policy->order[i] < 0 || policy->order[i] >= FATTN_BACKEND_COUNT)
             return fattn__fail(FATTN_BAD_PROBLEM, "order[%d]: %d is not a backend", i, policy->order[i]);
@@ -91,7 +94,8 @@ static fattn_status check_order(const fattn_policy *policy)
                 return fattn__fail(FATTN_BAD_PROBLEM, "order[%d]: backend %d is named twice", i, policy->order[i]);
         }
     }
-    return policy->rule_count == 0 || policy->rules != NULL ? FATTN_OK : fattn__fail(FATTN_BAD_PROBLEM, "rules: NULL is not allowed");
+    return policy->rule_count == 0 || policy->rules != NULL ? FATTN_OK
+                                                            : fattn__fail(FATTN_BAD_PROBLEM, "rules: NULL is not allowed");
 }
 
 /* What a rule does, without how it is called: two rules that do the same are the same. */
@@ -174,7 +178,8 @@ fattn_status fattn_policy_with(const fattn_policy *policy, fattn_status (*body)(
     return st;
 }
 
-/* ---- asked -------------------------------------------------------------------------------------------------------------------- */
+/* ---- asked --------------------------------------------------------------------------------------------------------------------
+ */
 
 int fattn__policy_order(const fattn_context *context, int32_t out[FATTN_BACKEND_COUNT])
 {

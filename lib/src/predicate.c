@@ -46,7 +46,8 @@ __attribute__((format(printf, 3, 4))) static bool fail(reader *r, const char *at
     return false;
 }
 
-/* ---- pieces ------------------------------------------------------------------------------------------------------------------- */
+/* ---- pieces -------------------------------------------------------------------------------------------------------------------
+ */
 
 static bool is_digit(char letter)
 {
@@ -115,7 +116,8 @@ static bool take_number(reader *r, side *out)
         out->is_real = true;
         out->real = negative ? -value : value;
     }
-    return (digits > 0 && digits <= MOST_DIGITS && !in_name(*r->at)) || fail(r, start, "a number of at most %d digits is missing", MOST_DIGITS);
+    return (digits > 0 && digits <= MOST_DIGITS && !in_name(*r->at)) ||
+           fail(r, start, "a number of at most %d digits is missing", MOST_DIGITS);
 }
 
 static bool take_side(reader *r, side *out)
@@ -128,7 +130,8 @@ static bool take_side(reader *r, side *out)
     const int length = take_name(r, &name);
     *out = (side){ .field = fattn__field_find(name, (size_t)length) };
     if (out->field == NULL)
-        return fail(r, start, length > 0 ? "\"%.*s\" is not a field of a problem" : "the name of a field is missing%.*s", length, name);
+        return fail(r, start, length > 0 ? "\"%.*s\" is not a field of a problem" : "the name of a field is missing%.*s", length,
+                    name);
     out->is_real = out->field->kind == FATTN__FIELD_REAL;
     if (r->problem != NULL && out->is_real)
         out->real = out->field->real(r->problem);
@@ -148,7 +151,8 @@ static bool take_side(reader *r, side *out)
     return true;
 }
 
-/* ---- tests -------------------------------------------------------------------------------------------------------------------- */
+/* ---- tests --------------------------------------------------------------------------------------------------------------------
+ */
 
 static bool is_wordy(const side *s)
 {
@@ -159,7 +163,8 @@ static bool compare(const side *left, op how, const side *right)
 {
     int order = left->number < right->number ? -1 : left->number > right->number;
     if (left->is_real || right->is_real) {
-        const double a = left->is_real ? left->real : (double)left->number, b = right->is_real ? right->real : (double)right->number;
+        const double a = left->is_real ? left->real : (double)left->number,
+                     b = right->is_real ? right->real : (double)right->number;
         order = a < b ? -1 : a > b;
     }
     switch (how) {
@@ -188,7 +193,8 @@ static bool take_word(reader *r, const side *left, bool *holds)
     size_t used = 0;
     for (const fattn__word *word = left->field->words; word->word != NULL; word++) {
         if (strlen(word->word) == (size_t)length && memcmp(word->word, name, (size_t)length) == 0) {
-            *holds = left->field->kind == FATTN__FIELD_FORMAT ? (left->number >> word->value & 1) != 0 : left->number == word->value;
+            *holds =
+                left->field->kind == FATTN__FIELD_FORMAT ? (left->number >> word->value & 1) != 0 : left->number == word->value;
             return true;
         }
         if (used < sizeof allowed)
@@ -300,7 +306,8 @@ bool fattn__predicate_holds(const char *text, const fattn_problem *resolved)
     return text == NULL || read_whole(&r);
 }
 
-/* ---- sentences ---------------------------------------------------------------------------------------------------------------- */
+/* ---- sentences ----------------------------------------------------------------------------------------------------------------
+ */
 
 static int print_value(char *out, size_t capacity, const fattn__field *field, const fattn_problem *p)
 {

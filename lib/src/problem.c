@@ -16,7 +16,8 @@
     } while (0)
 
 /* A byte that hides in padding would be invisible to the key and to the check of unknown bytes. */
-_Static_assert(sizeof(fattn_problem) == sizeof(size_t) + 4 * 4 + 8 * 8 + 9 * 4 * 8 + 3 * 8 + 12 * 4 + 10 * 4 + 3 * 4 * 8 + 8 + 4 * 8,
+_Static_assert(sizeof(fattn_problem) ==
+                   sizeof(size_t) + 4 * 4 + 8 * 8 + 9 * 4 * 8 + 3 * 8 + 12 * 4 + 10 * 4 + 3 * 4 * 8 + 8 + 4 * 8,
                "fattn_problem has padding");
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the key is the image of a little-endian machine");
 
@@ -170,7 +171,8 @@ static bool is_8_bit(int32_t dtype)
 static fattn_status check_scaling(const fattn_problem *p)
 {
     if (!is_8_bit(p->dtype) && (p->scaling != FATTN_SCALING_NONE || p->scale_format != FATTN_FORMAT_UNSET))
-        return fattn__fail(FATTN_BAD_PROBLEM, "%s: only 8-bit types have scale factors", p->scaling != FATTN_SCALING_NONE ? "scaling" : "scale_format");
+        return fattn__fail(FATTN_BAD_PROBLEM, "%s: only 8-bit types have scale factors",
+                           p->scaling != FATTN_SCALING_NONE ? "scaling" : "scale_format");
     return FATTN_OK;
 }
 
@@ -219,8 +221,8 @@ static fattn_status settle_mod(fattn_problem *p)
         const fattn_mod_tensor *tensor = fattn_score_mod_tensor(p->score_mod, i);
         for (int axis = 0; axis < 4; axis++)
             if (tensor->dim[axis] != 1 && tensor->dim[axis] != full[axis])
-                return fattn__fail(FATTN_BAD_PROBLEM, "score_mod: extent %d of tensor \"%s\" is %" PRId64 "; want 1 or %" PRId64, axis,
-                                   tensor->name, tensor->dim[axis], full[axis]);
+                return fattn__fail(FATTN_BAD_PROBLEM, "score_mod: extent %d of tensor \"%s\" is %" PRId64 "; want 1 or %" PRId64,
+                                   axis, tensor->name, tensor->dim[axis], full[axis]);
     }
     return FATTN_OK;
 }
@@ -278,7 +280,9 @@ static fattn_status check_strides(const fattn_problem *p, fattn__role which)
         return FATTN_OK;
     for (int axis = 0; axis < 3; axis++)
         if (shape.strides[axis] == 0 && shape.dim[axis] > 1)
-            return fattn__fail(FATTN_BAD_PROBLEM, "%s_strides[%d]: 0 is not allowed; only an input can be broadcast, or the gradient of one", name, axis);
+            return fattn__fail(FATTN_BAD_PROBLEM,
+                               "%s_strides[%d]: 0 is not allowed; only an input can be broadcast, or the gradient of one", name,
+                               axis);
     if (fattn__layout_overlaps(shape.dim, shape.strides))
         return fattn__fail(FATTN_BAD_PROBLEM, "%s_strides: elements of an output overlap", name);
     return FATTN_OK;

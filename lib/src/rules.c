@@ -17,7 +17,8 @@ static const char *name_of(const fattn_rule *rule)
     return rule->name != NULL ? rule->name : "(no name)";
 }
 
-/* ---- asked -------------------------------------------------------------------------------------------------------------------- */
+/* ---- asked --------------------------------------------------------------------------------------------------------------------
+ */
 
 static bool in_range(int32_t value, int32_t from, int32_t to)
 {
@@ -26,8 +27,9 @@ static bool in_range(int32_t value, int32_t from, int32_t to)
 
 bool fattn__rule_holds(const fattn_rule *rule, const fattn_problem *resolved, int32_t cudnn_version, int32_t sm)
 {
-    return in_range(cudnn_version + FATTN__LIE(GUARD_EDGE), rule->cudnn_from, rule->cudnn_to) && in_range(sm, rule->sm_from, rule->sm_to) &&
-           (rule->pass == FATTN_ANY || rule->pass == resolved->pass) && fattn__predicate_holds(rule->when, resolved);
+    return in_range(cudnn_version + FATTN__LIE(GUARD_EDGE), rule->cudnn_from, rule->cudnn_to) &&
+           in_range(sm, rule->sm_from, rule->sm_to) && (rule->pass == FATTN_ANY || rule->pass == resolved->pass) &&
+           fattn__predicate_holds(rule->when, resolved);
 }
 
 bool fattn__rule_means(const fattn_rule *rule, const fattn_engine *engine)
@@ -48,8 +50,8 @@ void fattn__rule_text(char *out, size_t capacity, const fattn_rule *rule, const 
 {
     char why[512];
     fattn__predicate_fill(why, sizeof why, rule->why, resolved);
-    snprintf(out, capacity, "rule %s: %s%s%s%s", rule->name, why, rule->link != NULL ? " (" : "", rule->link != NULL ? rule->link : "",
-             rule->link != NULL ? ")" : "");
+    snprintf(out, capacity, "rule %s: %s%s%s%s", rule->name, why, rule->link != NULL ? " (" : "",
+             rule->link != NULL ? rule->link : "", rule->link != NULL ? ")" : "");
 }
 
 bool fattn_rule_holds(const fattn_rule *rule, const fattn_problem *problem, int32_t cudnn_version, int32_t sm)
@@ -58,12 +60,14 @@ bool fattn_rule_holds(const fattn_rule *rule, const fattn_problem *problem, int3
     fattn__rule_list own;
     if (rule == NULL || fattn__rules_copy(&own, rule, 1) != FATTN_OK)
         return false;
-    const bool holds = fattn_problem_resolve(problem, &resolved) == FATTN_OK && fattn__rule_holds(own.at, &resolved, cudnn_version, sm);
+    const bool holds =
+        fattn_problem_resolve(problem, &resolved) == FATTN_OK && fattn__rule_holds(own.at, &resolved, cudnn_version, sm);
     fattn__rules_free(&own);
     return holds;
 }
 
-/* ---- kept --------------------------------------------------------------------------------------------------------------------- */
+/* ---- kept ---------------------------------------------------------------------------------------------------------------------
+ */
 
 static fattn_status check(const fattn_rule *rule, size_t place)
 {
@@ -84,7 +88,8 @@ static fattn_status check(const fattn_rule *rule, size_t place)
         wrong = "sm_from, sm_to: not a range";
     else if (rule->reserved != 0)
         wrong = "reserved: want 0";
-    else if (rule->unasked != 0 && (rule->unasked != 1 || rule->action != FATTN_DENY || rule->engine != FATTN_ANY || rule->knob_count != 0))
+    else if (rule->unasked != 0 &&
+             (rule->unasked != 1 || rule->action != FATTN_DENY || rule->engine != FATTN_ANY || rule->knob_count != 0))
         wrong = "unasked: want 0, or 1 in a deny of a whole backend";
     if (wrong != NULL)
         return fattn__fail(FATTN_BAD_PROBLEM, "rule %zu (%s): %s", place, name_of(rule), wrong);
@@ -99,9 +104,11 @@ static fattn_status widen(fattn_rule *out, const fattn_rule *rules, size_t place
     size_t size;
     memcpy(&size, rules, sizeof size);
     *out = (fattn_rule)FATTN_RULE_INIT;
-    if (size < offsetof(fattn_rule, unasked) || size > 4096 ||
-        !fattn__read_sized(out, sizeof *out, (const char *)rules + place * size) || memcmp((const char *)rules + place * size, &size, sizeof size) != 0)
-        return fattn__fail(FATTN_BAD_PROBLEM, "rule %zu: struct_size is wrong, or an unknown field is set; start from FATTN_RULE_INIT", place);
+    const char *at = (const char *)rules + place * size;
+    if (size < offsetof(fattn_rule, unasked) || size > 4096 || memcmp(at, &size, sizeof size) != 0 ||
+        !fattn__read_sized(out, sizeof *out, at))
+        return fattn__fail(FATTN_BAD_PROBLEM,
+                           "rule %zu: struct_size is wrong, or an unknown field is set; start from FATTN_RULE_INIT", place);
     return check(out, place);
 }
 

@@ -28,7 +28,8 @@ static bool wrong(draft *d, const char *about, const char *what)
     return false;
 }
 
-/* ---- values ------------------------------------------------------------------------------------------------------------------- */
+/* ---- values -------------------------------------------------------------------------------------------------------------------
+ */
 
 static bool read_text(draft *d, const char *key, const json_t *value, const char **out)
 {
@@ -107,7 +108,8 @@ static bool read_knob_object(draft *d, json_t *value)
 {
     const char *name;
     json_t *each;
-    json_object_foreach (value, name, each) {
+    json_object_foreach(value, name, each)
+    {
         int64_t number;
         if (!read_number(d, "knobs", each, &number) || !add_knob(d, name, strlen(name), number))
             return false;
@@ -124,7 +126,8 @@ static bool read_knobs(draft *d, json_t *value)
         return read_knob_object(d, value);
     if (!json_is_array(value))
         return wrong(d, "knobs", "want a list or an object");
-    json_array_foreach (value, i, each) {
+    json_array_foreach(value, i, each)
+    {
         const char *text = json_string_value(each), *equal = text != NULL ? strchr(text, '=') : NULL;
         int64_t number;
         if (equal == NULL || !whole_number(equal + 1, &number))
@@ -135,7 +138,8 @@ static bool read_knobs(draft *d, json_t *value)
     return true;
 }
 
-/* ---- our form ----------------------------------------------------------------------------------------------------------------- */
+/* ---- our form -----------------------------------------------------------------------------------------------------------------
+ */
 
 /* 9.14.0 as cudnnGetVersion() says it; 9.14 is the first or the last of its patches. */
 static bool version_of(const char *text, size_t length, bool last, int32_t *out)
@@ -177,8 +181,8 @@ static bool sm_of(const char *text, size_t length, bool last, int32_t *out)
 }
 
 /* "a..b", "a..", "..b" or "a" */
-static bool read_range(draft *d, const char *key, const json_t *value, bool (*of)(const char *, size_t, bool, int32_t *), int32_t *from,
-                       int32_t *to)
+static bool read_range(draft *d, const char *key, const json_t *value, bool (*of)(const char *, size_t, bool, int32_t *),
+                       int32_t *from, int32_t *to)
 {
     const char *text;
     if (json_is_integer(value) && of == sm_of) {
@@ -191,7 +195,8 @@ static bool read_range(draft *d, const char *key, const json_t *value, bool (*of
     const size_t head = dots != NULL ? (size_t)(dots - text) : strlen(text);
     const char *tail = dots != NULL ? dots + 2 : text;
     const bool good = (head == 0 || of(text, head, false, from)) && (*tail == '\0' || of(tail, strlen(tail), true, to));
-    return (good && (head > 0 || *tail != '\0')) || wrong(d, key, "want a range: \"9.14.0..9.25.1\", \"9.14.0..\", \"..9.25.1\", \"9.14.0\"");
+    return (good && (head > 0 || *tail != '\0')) ||
+           wrong(d, key, "want a range: \"9.14.0..9.25.1\", \"9.14.0..\", \"..9.25.1\", \"9.14.0\"");
 }
 
 static bool read_action(draft *d, const char *key, const json_t *value, fattn_action action)
@@ -220,7 +225,11 @@ static bool read_key(draft *d, const char *key, json_t *value, int *actions)
     const struct {
         const char *key;
         const char **to;
-    } texts[] = { { "name", &rule->name }, { "why", &rule->why }, { "link", &rule->link }, { "when", &rule->when }, { "remedy", &rule->remedy } };
+    } texts[] = { { "name", &rule->name },
+                  { "why", &rule->why },
+                  { "link", &rule->link },
+                  { "when", &rule->when },
+                  { "remedy", &rule->remedy } };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         if (strcmp(key, texts[i].key) == 0)
             return read_text(d, key, value, texts[i].to);
@@ -251,7 +260,8 @@ static bool read_ours(draft *d, json_t *object)
     const char *key;
     json_t *value;
     int actions = 0;
-    json_object_foreach (object, key, value) {
+    json_object_foreach(object, key, value)
+    {
         if (!read_key(d, key, value, &actions))
             return false;
     }
@@ -260,7 +270,8 @@ static bool read_ours(draft *d, json_t *object)
     return actions == 1 || wrong(d, "deny, pin", "want one of them");
 }
 
-/* ---- cudnn-frontend's form ---------------------------------------------------------------------------------------------------- */
+/* ---- cudnn-frontend's form ----------------------------------------------------------------------------------------------------
+ */
 
 /* Its operations are the tags of whole graphs, "Matmul_…_Matmul": attention's forward multiplies twice, its backward more often. */
 static bool read_operation(draft *d, const json_t *value)
@@ -295,7 +306,8 @@ static bool read_frontends(draft *d, json_t *object)
     int64_t from = 0;
     d->rule.backend = FATTN_BACKEND_CUDNN;
     d->rule.name = "(no rule_id)";
-    if ((name != NULL && !read_text(d, "rule_id", name, &d->rule.name)) || !read_operation(d, json_object_get(object, "operation")) ||
+    if ((name != NULL && !read_text(d, "rule_id", name, &d->rule.name)) ||
+        !read_operation(d, json_object_get(object, "operation")) ||
         !read_number(d, "engine", json_object_get(object, "engine"), &d->rule.engine) || (knob != NULL && !read_knobs(d, knob)) ||
         (start != NULL && !read_number(d, "cudnn_version_start", start, &from)) || (end != NULL && !read_end(d, end)))
         return false;
@@ -306,7 +318,8 @@ static bool read_frontends(draft *d, json_t *object)
     return true;
 }
 
-/* ---- the document -------------------------------------------------------------------------------------------------------------- */
+/* ---- the document --------------------------------------------------------------------------------------------------------------
+ */
 
 static fattn_status read_rules(fattn_rules *out, const json_t *list)
 {
@@ -322,12 +335,12 @@ static fattn_status read_rules(fattn_rules *out, const json_t *list)
         draft *d = &drafts[i];
         d->rule = (fattn_rule)FATTN_RULE_INIT;
         d->rule.knobs = d->knobs;
-        const bool good = !json_is_object(object)                    ? wrong(d, "a rule", "want an object")
+        const bool good = !json_is_object(object)                        ? wrong(d, "a rule", "want an object")
                           : json_object_get(object, "operation") != NULL ? read_frontends(d, object)
                                                                          : read_ours(d, object);
         if (!good)
-            st = fattn__fail(FATTN_BAD_PROBLEM, "rules: rule %zu (%s): %.40s: %s", i, d->rule.name != NULL ? d->rule.name : "no name", d->about,
-                             d->wrong);
+            st = fattn__fail(FATTN_BAD_PROBLEM, "rules: rule %zu (%s): %.40s: %s", i,
+                             d->rule.name != NULL ? d->rule.name : "no name", d->about, d->wrong);
         else if (!d->left_out)
             rules[kept++] = d->rule;
     }

@@ -33,7 +33,8 @@ static fattn_context *open_cpu(void)
     return open_options(&options);
 }
 
-/* ---- answers ------------------------------------------------------------------------------------------------------------------- */
+/* ---- answers -------------------------------------------------------------------------------------------------------------------
+ */
 
 Test(answers, are_of_cudnn_alone_unless_a_policy_names_others)
 {
@@ -100,7 +101,8 @@ Test(answers, name_the_rule_that_denied_a_backend_and_outlive_it)
     fattn_context_destroy(context);
 }
 
-/* ---- engines ------------------------------------------------------------------------------------------------------------------- */
+/* ---- engines -------------------------------------------------------------------------------------------------------------------
+ */
 
 Test(engines, a_denied_one_is_listed_and_not_used)
 {
@@ -153,7 +155,8 @@ Test(engines, a_pinned_one_is_the_only_one_used)
     fattn_context_destroy(context);
 }
 
-/* ---- guards -------------------------------------------------------------------------------------------------------------------- */
+/* ---- guards --------------------------------------------------------------------------------------------------------------------
+ */
 
 /* With the builds that crash (9.26.0 to 9.28.0) this ends the process unless the guard answers first. */
 Test(guard, answers_before_a_planner_that_would_crash)
@@ -193,12 +196,14 @@ Test(guard, of_graph_capture_takes_training_in_16_bits_from_old_versions)
     fattn_context_destroy(context);
 }
 
-/* ---- refusals ------------------------------------------------------------------------------------------------------------------ */
+/* ---- refusals ------------------------------------------------------------------------------------------------------------------
+ */
 
 static void expect_whole(fattn_context *context, const fattn_problem *problem, fattn_reason reason)
 {
     fattn_decision *decision = ask(context, problem);
-    cr_expect_eq(fattn_decision_reason(decision), reason, "%d: %s", (int)fattn_decision_reason(decision), fattn_decision_text(decision));
+    cr_expect_eq(fattn_decision_reason(decision), reason, "%d: %s", (int)fattn_decision_reason(decision),
+                 fattn_decision_text(decision));
     cr_expect_str_neq(fattn_decision_text(decision), "");
     cr_expect_str_neq(fattn_decision_remedy(decision), "", "%s", fattn_decision_text(decision));
     const fattn_answer *answer = fattn_decision_answer(decision, 0);
@@ -240,7 +245,8 @@ Test(refusal, of_the_environment_has_a_remedy_too)
     fattn_context_destroy(context);
 }
 
-/* ---- what it costs -------------------------------------------------------------------------------------------------------------- */
+/* ---- what it costs --------------------------------------------------------------------------------------------------------------
+ */
 
 /* Of the whole process: another load on the machine does not count. */
 static double cpu_ms(void)
@@ -294,7 +300,8 @@ Test(cost, one_question_of_one_pass)
     fattn_context_destroy(context);
 }
 
-/* ---- words --------------------------------------------------------------------------------------------------------------------- */
+/* ---- words ---------------------------------------------------------------------------------------------------------------------
+ */
 
 Test(words, of_the_last_error_live_until_this_threads_next_failure)
 {

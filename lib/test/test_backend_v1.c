@@ -7,8 +7,8 @@ static int ask(fattn_context *context, int training, fattn_dtype dtype, fattn_fo
     return fattn_backend_v1(context, training, dtype, format, 8, 2, 512, 512, dim_qk, dim_qk, -1, 0, 0, 0, message);
 }
 
-/* The regression that this entry is kept for: a new field, the format of the output, was left unset by the wrapper of the old call, and what was
- * supported was refused from one day to the next. */
+/* The regression that this entry is kept for: a new field, the format of the output, was left unset by the wrapper of the old call,
+ * and what was supported was refused from one day to the next. */
 Test(backend_v1, formats_that_were_never_said_are_derived)
 {
     fattn_context *context = open_h100();
@@ -18,8 +18,8 @@ Test(backend_v1, formats_that_were_never_said_are_derived)
         for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++) {
             for (int training = 0; training < 2; training++) {
                 const char *message = NULL;
-                cr_expect_eq(ask(context, training, dtypes[d], formats[f], 128, &message), FATTN_BACKEND_CUDNN, "format %d: %s", (int)formats[f],
-                             message);
+                cr_expect_eq(ask(context, training, dtypes[d], formats[f], 128, &message), FATTN_BACKEND_CUDNN, "format %d: %s",
+                             (int)formats[f], message);
                 cr_expect_str_eq(message, "");
             }
         }
@@ -72,7 +72,8 @@ Test(backend_v1, says_why_not)
     fattn_context *context = open_h100();
     const char *message = NULL;
     cr_expect_eq(ask(context, 0, FATTN_BF16, FATTN_FORMAT_BSHD, 100, &message), -1);
-    cr_expect_str_eq(message, "forward: CUDNN_STATUS_NOT_SUPPORTED_SHAPE: Embedding dim per head for q and k is not a multiple of 8");
+    cr_expect_str_eq(message,
+                     "forward: CUDNN_STATUS_NOT_SUPPORTED_SHAPE: Embedding dim per head for q and k is not a multiple of 8");
     cr_expect_eq(message, fattn_last_error());
     cr_expect_eq(ask(context, 0, FATTN_BF16, (fattn_format)7, 128, &message), -1);
     cr_expect_str_eq(message, "format: 7 is not allowed; want 0 (unset) to 3 (bhsd)");
@@ -89,7 +90,7 @@ Test(backend_v1, capture_reaches_the_guards)
     const char *message;
     const int backend = fattn_backend_v1(context, 1, FATTN_BF16, FATTN_FORMAT_SBHD, 8, 8, 512, 500, 64, 64, -1, -1, 0, 1, &message);
     cr_expect_eq(backend, context->info.cudnn_version <= 91500 ? -1 : FATTN_BACKEND_CUDNN, "%s", message);
-    cr_expect_eq(fattn_backend_v1(context, 1, FATTN_BF16, FATTN_FORMAT_SBHD, 8, 8, 512, 512, 64, 64, -1, -1, 0, 1, &message), FATTN_BACKEND_CUDNN,
-                 "%s", message);
+    cr_expect_eq(fattn_backend_v1(context, 1, FATTN_BF16, FATTN_FORMAT_SBHD, 8, 8, 512, 512, 64, 64, -1, -1, 0, 1, &message),
+                 FATTN_BACKEND_CUDNN, "%s", message);
     fattn_context_destroy(context);
 }

@@ -164,48 +164,48 @@ Test(guards, end_where_their_versions_and_architectures_do)
 }
 
 /* One step from the subject, and the guard does not hold: X(place in subjects, change) */
-#define EDGE_LIST(X)                                                                                                                       \
-    X(0, memcpy(p.k_strides, (int64_t[4]){ 1 << 20, 136, 8 * 136, 1 }, sizeof p.k_strides))                                                \
-    X(1, p.capture = 0)                                                                                                                    \
-    X(1, p.seq_kv = 512)                                                                                                                   \
-    X(1, p.padding = 1)                                                                                                                    \
-    X(1, p.dtype = FATTN_E4M3)                                                                                                             \
-    X(1, p.dtype = FATTN_E5M2)                                                                                                             \
-    X(1, p.dtype = FATTN_F32)                                                                                                              \
-    X(1, p.pass = FATTN_FORWARD)                                                                                                           \
-    X(1, memcpy(p.q_strides, (int64_t[4]){ 8 * 512 * 64, 512 * 64, 64, 1 }, sizeof p.q_strides))                                           \
-    X(2, p.training = 0)                                                                                                                   \
-    X(3, p.ragged_bits = 32)                                                                                                               \
-    X(4, p.batch = 2)                                                                                                                      \
-    X(4, p.heads_q = 2)                                                                                                                    \
-    X(4, p.seq_q = 2)                                                                                                                      \
-    X(4, p.pass = FATTN_FORWARD)                                                                                                           \
-    X(6, p.batch = 2)                                                                                                                      \
-    X(6, p.seq_q = 2)                                                                                                                      \
-    X(6, p.pass = FATTN_FORWARD)                                                                                                           \
-    X(7, (p.batch = 2, p.heads_q = 2))                                                                                                     \
-    X(8, p.batch = 2)                                                                                                                      \
-    X(8, p.seq_q = 2)                                                                                                                      \
-    X(9, p.pass = FATTN_FORWARD)                                                                                                           \
-    X(9, memset(p.stats_strides, 0, sizeof p.stats_strides))                                                                               \
-    X(10, p.heads_q = 1)                                                                                                                   \
-    X(11, p.attn_scale = 0.001)                                                                                                            \
-    X(11, p.has_attn_scale = 0)                                                                                                            \
-    X(11, p.seq_kv = 448)                                                                                                                  \
-    X(11, p.pass = FATTN_BACKWARD)                                                                                                         \
-    X(12, p.pass = FATTN_FORWARD)                                                                                                          \
-    X(12, p.seq_kv = 512)                                                                                                                  \
+#define EDGE_LIST(X)                                                                                                               \
+    X(0, memcpy(p.k_strides, (int64_t[4]){ 1 << 20, 136, 8 * 136, 1 }, sizeof p.k_strides))                                        \
+    X(1, p.capture = 0)                                                                                                            \
+    X(1, p.seq_kv = 512)                                                                                                           \
+    X(1, p.padding = 1)                                                                                                            \
+    X(1, p.dtype = FATTN_E4M3)                                                                                                     \
+    X(1, p.dtype = FATTN_E5M2)                                                                                                     \
+    X(1, p.dtype = FATTN_F32)                                                                                                      \
+    X(1, p.pass = FATTN_FORWARD)                                                                                                   \
+    X(1, memcpy(p.q_strides, (int64_t[4]){ 8 * 512 * 64, 512 * 64, 64, 1 }, sizeof p.q_strides))                                   \
+    X(2, p.training = 0)                                                                                                           \
+    X(3, p.ragged_bits = 32)                                                                                                       \
+    X(4, p.batch = 2)                                                                                                              \
+    X(4, p.heads_q = 2)                                                                                                            \
+    X(4, p.seq_q = 2)                                                                                                              \
+    X(4, p.pass = FATTN_FORWARD)                                                                                                   \
+    X(6, p.batch = 2)                                                                                                              \
+    X(6, p.seq_q = 2)                                                                                                              \
+    X(6, p.pass = FATTN_FORWARD)                                                                                                   \
+    X(7, (p.batch = 2, p.heads_q = 2))                                                                                             \
+    X(8, p.batch = 2)                                                                                                              \
+    X(8, p.seq_q = 2)                                                                                                              \
+    X(9, p.pass = FATTN_FORWARD)                                                                                                   \
+    X(9, memset(p.stats_strides, 0, sizeof p.stats_strides))                                                                       \
+    X(10, p.heads_q = 1)                                                                                                           \
+    X(11, p.attn_scale = 0.001)                                                                                                    \
+    X(11, p.has_attn_scale = 0)                                                                                                    \
+    X(11, p.seq_kv = 448)                                                                                                          \
+    X(11, p.pass = FATTN_BACKWARD)                                                                                                 \
+    X(12, p.pass = FATTN_FORWARD)                                                                                                  \
+    X(12, p.seq_kv = 512)                                                                                                          \
     X(13, p.attn_scale = 0.001)
 
 Test(guards, end_where_their_problems_do)
 {
-#define AS_EDGE(place, change)                                                                                                             \
-    do {                                                                                                                                   \
-        fattn_problem p = made(&subjects[place]);                                                                                          \
-        const fattn_rule *rule = guard(subjects[place].name);                                                                              \
-        cr_expect(fattn_rule_holds(rule, &p, subjects[place].version, subjects[place].sm), "%s", rule->name);                              \
-        change;                                                                                                                            \
-        cr_expect_not(fattn_rule_holds(rule, &p, subjects[place].version, subjects[place].sm), "%s: %s", rule->name, #change);             \
+#define AS_EDGE(place, change)                                                                                                     \
+    do {                                                                                                                           \
+        fattn_problem p = made(&subjects[place]);                                                                                  \
+        const fattn_rule *rule = guard(subjects[place].name);                                                                      \
+        cr_expect(fattn_rule_holds(rule, &p, subjects[place].version, subjects[place].sm), "%s", rule->name);                      \
+        change;                                                                                                                    \
+        cr_expect_not(fattn_rule_holds(rule, &p, subjects[place].version, subjects[place].sm), "%s: %s", rule->name, #change);     \
     } while (0);
     EDGE_LIST(AS_EDGE)
 }

@@ -56,7 +56,8 @@ static bool same(hash a, hash b)
     return a.at[0] == b.at[0] && a.at[1] == b.at[1];
 }
 
-/* ---- order -------------------------------------------------------------------------------------------------------------------- */
+/* ---- order --------------------------------------------------------------------------------------------------------------------
+ */
 
 Test(order, is_cudnn_alone_on_a_gpu_and_the_cpu_alone_on_a_cpu)
 {
@@ -96,7 +97,8 @@ Test(order, that_is_none_is_refused_and_nothing_is_pushed)
     cr_expect_eq(fattn_policy_depth(), 0);
 }
 
-/* ---- rules -------------------------------------------------------------------------------------------------------------------- */
+/* ---- rules --------------------------------------------------------------------------------------------------------------------
+ */
 
 Test(rules, are_added_to_those_below_and_copied)
 {
@@ -155,14 +157,14 @@ Test(rules, that_cannot_be_read_are_refused_with_name_and_place)
 {
     fattn_rule rules[2] = { FATTN_RULE_INIT, FATTN_RULE_INIT };
     const fattn_policy policy = { .struct_size = sizeof policy, .rules = rules, .rule_count = 2 };
-#define BAD(change, message)                                                                                                               \
-    do {                                                                                                                                   \
-        rules[1] = (fattn_rule)FATTN_RULE_INIT;                                                                                            \
-        rules[1].name = "second";                                                                                                          \
-        change;                                                                                                                            \
-        cr_expect_eq(fattn_policy_push(&policy, NULL), FATTN_BAD_PROBLEM);                                                                 \
-        cr_expect(strstr(fattn_last_error(), message) != NULL, "%s", fattn_last_error());                                                  \
-        cr_expect_eq(fattn_policy_depth(), 0);                                                                                             \
+#define BAD(change, message)                                                                                                       \
+    do {                                                                                                                           \
+        rules[1] = (fattn_rule)FATTN_RULE_INIT;                                                                                    \
+        rules[1].name = "second";                                                                                                  \
+        change;                                                                                                                    \
+        cr_expect_eq(fattn_policy_push(&policy, NULL), FATTN_BAD_PROBLEM);                                                         \
+        cr_expect(strstr(fattn_last_error(), message) != NULL, "%s", fattn_last_error());                                          \
+        cr_expect_eq(fattn_policy_depth(), 0);                                                                                     \
     } while (0)
     BAD(rules[1].when = "seq_qq=1", "rule 1 (second): when: column 1: \"seq_qq\" is not a field");
     BAD(rules[1].action = 2, "rule 1 (second): action");
@@ -200,7 +202,8 @@ Test(rules, an_unasked_one_comes_first_and_guards_can_be_off)
     cr_expect_null(fattn__policy_denies(&g, &p, FATTN_BACKEND_CUDNN));
 }
 
-/* ---- push and pop -------------------------------------------------------------------------------------------------------------- */
+/* ---- push and pop --------------------------------------------------------------------------------------------------------------
+ */
 
 Test(pop, of_a_depth_that_is_not_held_does_nothing)
 {
@@ -244,11 +247,12 @@ static fattn_status run_body(void *argument)
 
 Test(with, restores_exactly_what_held_on_every_way_out)
 {
-    const fattn_policy outer = ordered(FATTN_BACKEND_MATH, FATTN_BACKEND_CUDNN), inner = ordered(FATTN_BACKEND_CUDNN, FATTN_BACKEND_MATH);
+    const fattn_policy outer = ordered(FATTN_BACKEND_MATH, FATTN_BACKEND_CUDNN),
+                       inner = ordered(FATTN_BACKEND_CUDNN, FATTN_BACKEND_MATH);
     push(&outer);
     const hash before = now();
-    const body bodies[] = { { FATTN_OK, 0, 0, 0 }, { FATTN_UNSUPPORTED, 0, 0, 0 }, { FATTN_OK, 3, 0, 0 }, { FATTN_INTERNAL, 2, 2, 0 },
-                            { FATTN_OK, 0, 1, 0 }, { FATTN_DEVICE_FAULT, 5, 1, 0 } };
+    const body bodies[] = { { FATTN_OK, 0, 0, 0 },       { FATTN_UNSUPPORTED, 0, 0, 0 }, { FATTN_OK, 3, 0, 0 },
+                            { FATTN_INTERNAL, 2, 2, 0 }, { FATTN_OK, 0, 1, 0 },          { FATTN_DEVICE_FAULT, 5, 1, 0 } };
     for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++) {
         body b = bodies[i];
         cr_expect_eq(fattn_policy_with(&inner, run_body, &b), b.status);
@@ -265,7 +269,8 @@ Test(with, restores_exactly_what_held_on_every_way_out)
     fattn_policy_pop(1);
 }
 
-/* ---- hash ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- hash ----------------------------------------------------------------------------------------------------------------------
+ */
 
 Test(hash, is_of_what_holds_and_not_of_how_it_came_to_hold)
 {
@@ -298,14 +303,14 @@ Test(hash, is_of_what_holds_and_not_of_how_it_came_to_hold)
     push(&one);
     cr_expect(same(now(), alone), "names do nothing");
     fattn_policy_pop(1);
-#define DIFFERS(change)                                                                                                                    \
-    do {                                                                                                                                   \
-        const fattn_rule kept = rules[0];                                                                                                  \
-        change;                                                                                                                            \
-        push(&one);                                                                                                                        \
-        cr_expect_not(same(now(), alone), #change);                                                                                        \
-        fattn_policy_pop(1);                                                                                                               \
-        rules[0] = kept;                                                                                                                   \
+#define DIFFERS(change)                                                                                                            \
+    do {                                                                                                                           \
+        const fattn_rule kept = rules[0];                                                                                          \
+        change;                                                                                                                    \
+        push(&one);                                                                                                                \
+        cr_expect_not(same(now(), alone), #change);                                                                                \
+        fattn_policy_pop(1);                                                                                                       \
+        rules[0] = kept;                                                                                                           \
     } while (0)
     const fattn_knob knob = { .type = 40, .value = 2 };
     DIFFERS(rules[0].engine = 6);
@@ -320,7 +325,8 @@ Test(hash, is_of_what_holds_and_not_of_how_it_came_to_hold)
     DIFFERS((rules[0].knobs = &knob, rules[0].knob_count = 1));
 }
 
-/* ---- threads ------------------------------------------------------------------------------------------------------------------- */
+/* ---- threads -------------------------------------------------------------------------------------------------------------------
+ */
 
 typedef struct meeting {
     pthread_barrier_t barrier;

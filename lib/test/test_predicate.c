@@ -98,7 +98,8 @@ Test(predicate, says_where_and_what_is_wrong)
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         cr_expect_eq(fattn__predicate_check(rows[i].text), FATTN_BAD_PROBLEM, "%s", rows[i].text);
-        cr_expect_eq(strncmp(fattn_last_error(), rows[i].wrong, strlen(rows[i].wrong)), 0, "%s: '%s'", rows[i].text, fattn_last_error());
+        cr_expect_eq(strncmp(fattn_last_error(), rows[i].wrong, strlen(rows[i].wrong)), 0, "%s: '%s'", rows[i].text,
+                     fattn_last_error());
     }
 }
 

@@ -143,8 +143,10 @@ Test(refusal, names_the_field_of_0_2_and_what_is_allowed)
     BAD((p.has_bias = 1, SET(bias_strides, 0, 0, 128, 2)), "bias_strides[3]: 2 is not allowed; the last stride must be 1");
     BAD((p.has_bias = 1, SET(bias_strides, 0, 0, -128, 1)), "bias_strides[2]: -128 is not allowed");
     BAD((p.has_bias = 1, SET(bias_strides, 0, (int64_t)1 << 62, 128, 1)), "bias_strides: the last element must lie below 2^62");
-    BAD((p.pass = FATTN_BACKWARD, p.has_bias = p.dbias = 1, SET(dbias_strides, 0, 1, 1, 1)), "dbias_strides: elements of an output overlap");
-    BAD((p.pass = FATTN_BACKWARD, p.has_bias = p.dbias = 1, SET(dbias_strides, 0, 0, 128, 1)), "dbias_strides[1]: 0 is not allowed");
+    BAD((p.pass = FATTN_BACKWARD, p.has_bias = p.dbias = 1, SET(dbias_strides, 0, 1, 1, 1)),
+        "dbias_strides: elements of an output overlap");
+    BAD((p.pass = FATTN_BACKWARD, p.has_bias = p.dbias = 1, SET(dbias_strides, 0, 0, 128, 1)),
+        "dbias_strides[1]: 0 is not allowed");
 }
 
 Test(refusal, of_a_score_mods_tensor_that_does_not_fit)
@@ -162,7 +164,6 @@ Test(refusal, of_sizes_whose_products_overflow)
     BAD((p.dim_qk = INT64_MAX), "batch, heads_q, seq, dim: their product");
     BAD((p.heads_q = p.heads_k = p.heads_v = INT64_MAX), "batch, heads_q, seq_q, seq_kv: their product");
 }
-
 
 Test(refusal, of_strides_nobody_could_use)
 {
@@ -307,7 +308,8 @@ static fattn_score_mod *softcap(double cap)
 static fattn_score_mod *biased(fattn_dtype dtype)
 {
     fattn_score_mod *mod;
-    cr_assert_eq(fattn_score_mod_post_scale_bias(&mod, dtype, (int64_t[4]){ 1, 1, 96, 128 }, NULL), FATTN_OK, "%s", fattn_last_error());
+    cr_assert_eq(fattn_score_mod_post_scale_bias(&mod, dtype, (int64_t[4]){ 1, 1, 96, 128 }, NULL), FATTN_OK, "%s",
+                 fattn_last_error());
     return mod;
 }
 
@@ -406,7 +408,8 @@ Test(key, changes_with_every_field_of_backward)
 
 Test(key, knows_a_score_mod_by_its_structure_and_not_by_its_address)
 {
-    fattn_score_mod *one = softcap(30), *equal = softcap(30), *fifty = softcap(50), *narrow = biased(FATTN_F16), *wide = biased(FATTN_F32);
+    fattn_score_mod *one = softcap(30), *equal = softcap(30), *fifty = softcap(50), *narrow = biased(FATTN_F16),
+                    *wide = biased(FATTN_F32);
     fattn_problem q = small();
     q.score_mod = one;
     const fattn_problem base = resolved(q);

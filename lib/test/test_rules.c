@@ -47,7 +47,8 @@ Test(holds, never_for_what_is_no_rule_or_no_problem)
     cr_expect_not(fattn_rule_holds(&rule, &p, 92000, 90));
 }
 
-/* ---- JSON --------------------------------------------------------------------------------------------------------------------- */
+/* ---- JSON ---------------------------------------------------------------------------------------------------------------------
+ */
 
 static fattn_rules *read(const char *json)
 {
@@ -88,14 +89,17 @@ Test(json, our_form_has_every_field)
     fattn_rules_destroy(rules);
 }
 
-/* The end of cudnn-frontend's range is the first version that is right again; every knob must match; graphs of other things do not concern us. */
+/* The end of cudnn-frontend's range is the first version that is right again; every knob must match; graphs of other things do not
+ * concern us. */
 Test(json, the_frontends_form_means_what_its_source_does)
 {
-    fattn_rules *rules = read(RULES(
-        "{\"rule_id\":\"ConvFwd_eng999\",\"operation\":\"ConvFwd\",\"engine\":999,\"knob\":[],\"cudnn_version_start\":8000,\"cudnn_version_end\":-1},"
-        "{\"rule_id\":\"mha\",\"operation\":\"Matmul_Mul_Matmul\",\"engine\":2,\"knob\":[\"k31=7\",\"k3=1\"],\"cudnn_version_start\":91400,"
-        "\"cudnn_version_end\":92600,\"arch\":\"90\",\"comment\":\"free text\"},"
-        "{\"rule_id\":\"mha_bwd\",\"operation\":\"Matmul_Sub_Matmul_Mul_Matmul_Matmul_Matmul\",\"engine\":\"6\",\"knob\":{\"k31\":\"7\"}}"));
+    fattn_rules *rules = read(RULES("{\"rule_id\":\"ConvFwd_eng999\",\"operation\":\"ConvFwd\",\"engine\":999,\"knob\":[],\"cudnn_"
+                                    "version_start\":8000,\"cudnn_version_end\":-1},"
+                                    "{\"rule_id\":\"mha\",\"operation\":\"Matmul_Mul_Matmul\",\"engine\":2,\"knob\":[\"k31=7\","
+                                    "\"k3=1\"],\"cudnn_version_start\":91400,"
+                                    "\"cudnn_version_end\":92600,\"arch\":\"90\",\"comment\":\"free text\"},"
+                                    "{\"rule_id\":\"mha_bwd\",\"operation\":\"Matmul_Sub_Matmul_Mul_Matmul_Matmul_Matmul\","
+                                    "\"engine\":\"6\",\"knob\":{\"k31\":\"7\"}}"));
     cr_assert_eq(fattn_rules_count(rules), 2, "a convolution is left out");
     const fattn_rule *forward = fattn_rules_at(rules, 0), *backward = fattn_rules_at(rules, 1);
     cr_expect_str_eq(forward->name, "mha");
@@ -135,24 +139,29 @@ Test(json, what_is_wrong_is_said_with_the_rule)
         { RULES("{\"name\":\"n\",\"deny\":\"cudnn\",\"cudnn\":\"9.1.2.3\"}"), "rules: rule 0 (n): cudnn: want a range" },
         { RULES("{\"name\":\"n\",\"deny\":\"cudnn\",\"cudnn\":\"..\"}"), "rules: rule 0 (n): cudnn: want a range" },
         { RULES("{\"name\":\"n\",\"deny\":\"cudnn\",\"cudnn\":\"9\"}"), "rules: rule 0 (n): cudnn: want a range" },
-        { RULES("{\"name\":\"n\",\"deny\":\"cudnn\",\"cudnn\":\"9.20.0..9.14.0\"}"), "rule 0 (n): cudnn_from, cudnn_to: not a range" },
+        { RULES("{\"name\":\"n\",\"deny\":\"cudnn\",\"cudnn\":\"9.20.0..9.14.0\"}"),
+          "rule 0 (n): cudnn_from, cudnn_to: not a range" },
         { RULES("{\"name\":\"n\",\"deny\":\"cudnn\",\"pass\":\"both\"}"), "rules: rule 0 (n): pass: want fwd or bwd" },
         { RULES("{\"name\":\"n\",\"deny\":\"cudnn\",\"engine\":\"two\"}"), "rules: rule 0 (n): engine: want a number" },
-        { RULES("{\"name\":\"n\",\"deny\":\"cudnn\",\"knobs\":{\"TILE_X\":1}}"), "rules: rule 0 (n): knobs: a name that is no knob" },
+        { RULES("{\"name\":\"n\",\"deny\":\"cudnn\",\"knobs\":{\"TILE_X\":1}}"),
+          "rules: rule 0 (n): knobs: a name that is no knob" },
         { RULES("{\"name\":\"n\",\"deny\":\"cudnn\",\"knob\":[]}"), "rules: rule 0 (n): knob: is not known" },
         { RULES("{\"name\":\"n\",\"deny\":\"cudnn\",\"when\":\"s=1\"}"), "rule 0 (n): when: column 1: \"s\" is not a field" },
         { RULES("{\"name\":\"a\",\"deny\":\"cudnn\"},{\"name\":\"n\",\"deny\":1}"), "rules: rule 1 (n): deny: want a text" },
         { RULES("{\"name\":\"n\",\"deny\":\"cudnn\",\"name\":\"m\"}"), "rules: line 1, column " },
         { RULES("{\"operation\":\"Matmul_Matmul\"}"), "rules: rule 0 ((no rule_id)): engine: want a number" },
-        { RULES("{\"operation\":\"Matmul_Matmul\",\"engine\":1,\"knob\":[\"31=7\"]}"), "rules: rule 0 ((no rule_id)): knobs: a name that is no knob" },
-        { RULES("{\"operation\":\"Matmul_Matmul\",\"engine\":1,\"knob\":[\"k31\"]}"), "rules: rule 0 ((no rule_id)): knob: want \"k40=2\"" },
+        { RULES("{\"operation\":\"Matmul_Matmul\",\"engine\":1,\"knob\":[\"31=7\"]}"),
+          "rules: rule 0 ((no rule_id)): knobs: a name that is no knob" },
+        { RULES("{\"operation\":\"Matmul_Matmul\",\"engine\":1,\"knob\":[\"k31\"]}"),
+          "rules: rule 0 ((no rule_id)): knob: want \"k40=2\"" },
         { RULES("{\"operation\":7,\"engine\":1}"), "rules: rule 0 ((no rule_id)): operation: want a text" },
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         fattn_rules *rules = (fattn_rules *)&rows;
         cr_expect_eq(fattn_rules_read(&rules, rows[i].json), FATTN_BAD_PROBLEM, "%s", rows[i].json);
         cr_expect_null(rules);
-        cr_expect_eq(strncmp(fattn_last_error(), rows[i].wrong, strlen(rows[i].wrong)), 0, "%s\n  '%s'", rows[i].json, fattn_last_error());
+        cr_expect_eq(strncmp(fattn_last_error(), rows[i].wrong, strlen(rows[i].wrong)), 0, "%s\n  '%s'", rows[i].json,
+                     fattn_last_error());
     }
     fattn_rules *rules;
     cr_expect_eq(fattn_rules_read(&rules, NULL), FATTN_BAD_PROBLEM);

@@ -72,7 +72,7 @@ class Flips(e2e.TestCase):
 
     def test_core_shows_wide_heads_on_sm_80_from_9_10_and_nothing_lost(self):
         names = ",".join(e2e.need(name).name for name in self.BUILDS)
-        done = e2e.facts("decide", "core", "--where", "d.qk>128 & dtype=bf16 & s.q<=256", "--cudnn", names, "--device", "h100-sxm,sm80-spec",
+        done = e2e.facts("decide", "core", "--where", "d.qk>128 & dtype=bf16 & s.q<=256 & policy=cudnn", "--cudnn", names, "--device", "h100-sxm,sm80-spec",
                          "-o", self.path("r"))
         self.assertStatus(done, 0)
         self.assertRegex(done.out, r"9\.9\.0 -> 9\.10\.2 on sm80-spec: no -> yes")
