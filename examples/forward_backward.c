@@ -10,7 +10,7 @@ static fattn_plan *plan_of(example e, fattn_pass pass)
 {
     fattn_problem problem = FATTN_PROBLEM_INIT;
     fattn_plan *plan;
-    problem.pass = pass;
+    problem.pass = (int32_t)pass;
     problem.batch = shape.batch;
     problem.heads_q = shape.heads;
     problem.seq_q = problem.seq_kv = shape.seq;

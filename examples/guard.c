@@ -31,7 +31,7 @@ static bool ask(example e, const char *when)
     for (size_t i = 0; i < fattn_decision_answer_count(decision); i++) { /* what each backend of the order said */
         const fattn_answer *answer = fattn_decision_answer(decision, i);
         if (answer->reason != FATTN_REASON_NONE)
-            printf("  %s: %s%s%s\n", backends[answer->backend], answer->text, answer->rule[0] ? ", by rule " : "", answer->rule);
+            printf("  %s: %s\n", backends[answer->backend], answer->text); /* answer->rule: the rule that said no */
     }
     fattn_decision_destroy(decision);
     return yes;

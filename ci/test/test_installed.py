@@ -1,0 +1,138 @@
+"""The library as a user of it has it: installed to a folder, found by CMake and by pkg-config, in C and in C++, and nothing of its inside shows."""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HOME = pathlib.Path(__file__).resolve().parent.parent.parent
+BUILD = pathlib.Path(os.environ.get("FACTS_BIN", HOME / "build/release/bin")).parent
+EXAMPLES = ("decide_explain", "forward_backward", "score_mod", "graph_capture", "guard")
+STRICT = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Werror"]
+CUDNN = "9.27.0-jit-cu13"
+SKIPPED = 77
+
+
+def run(*command, **more):
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False, **more)
+    if done.returncode:
+        raise AssertionError(f"{' '.join(map(str, command))}: exit {done.returncode}\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def here(*names):
+    return [name for name in names if shutil.which(name)]
+
+
+def without_comments(text):
+    return re.sub(r"/\*.*?\*/", " ", text, flags=re.S)
+
+
+class Installed(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.at = pathlib.Path(cls.folder.name)
+        first = cls.at / "first"
+        run("cmake", "--install", BUILD, "--prefix", first)
+        cls.prefix = cls.at / "moved"  # what was installed may be moved
+        first.rename(cls.prefix)
+        cls.lib = next(cls.prefix.rglob("libfattn.a")).parent
+        cls.headers = sorted((cls.prefix / "include/fattn").glob("*.h"))
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def environment(self, **more):
+        return {**os.environ, "PKG_CONFIG_PATH": str(self.lib / "pkgconfig"), **more}
+
+    def flags(self, *options):
+        return run("pkg-config", *options, "fattn", env=self.environment()).split()
+
+    def functions(self):
+        """What the headers declare."""
+        text = "".join(without_comments(header.read_text()) for header in self.headers)
+        text = re.sub(r"^\s*#.*(\\\n.*)*", "", text, flags=re.M)
+        return set(re.findall(r"\b(fattn_[a-z]\w*)\s*\((?!\*)", text))
+
+    def test_each_header_compiles_alone_in_every_language(self):
+        self.assertGreaterEqual(len(self.headers), 5)
+        languages = [(cc, "c", std) for cc in here("gcc", "clang") for std in ("c11", "c17")]
+        languages += [(cc, "c++", std) for cc in here("g++", "clang++") for std in ("c++17", "c++20")]
+        self.assertGreaterEqual(len(languages), 4)
+        for header in self.headers:
+            for compiler, language, std in languages:
+                source = self.at / f"alone.{language.replace('+', 'p')}"
+                source.write_text(f"#include <fattn/{header.name}>\n#include <fattn/fattn.h>\n")
+                run(compiler, "-x", language, f"-std={std}", *STRICT, "-fsyntax-only", f"-I{self.prefix}/include", source)
+
+    def test_the_functions_of_the_headers_and_nothing_else_are_visible(self):
+        shared = {line.split()[-1] for line in run("nm", "-D", "--defined-only", self.lib / "libfattn.so").splitlines()}
+        static = {line.split()[-1] for line in run("nm", "-g", "--defined-only", self.lib / "libfattn.a").splitlines() if len(line.split()) == 3}
+        self.assertEqual(shared, self.functions())
+        self.assertEqual(static, self.functions())
+
+    def test_nothing_of_third_parties_is_needed(self):
+        said = run("objdump", "-p", self.lib / "libfattn.so")
+        needed = re.findall(r"NEEDED\s+(\S+)", said)
+        self.assertEqual([n for n in needed if not re.match(r"(lib(c|m|dl|pthread|gomp|omp)\.so|ld-linux)", n)], [])
+        self.assertRegex(said, r"SONAME\s+libfattn\.so\.\d+")
+        self.assertTrue((self.lib / re.search(r"SONAME\s+(\S+)", said)[1]).exists())
+
+    def test_devices_and_the_null_driver_are_where_the_packages_say(self):
+        for variable, name in (("devices", "h100-sxm.json"), ("nulldriver", "")):
+            self.assertTrue(pathlib.Path(self.flags(f"--variable={variable}")[0], name).resolve().is_file(), variable)
+
+    def test_examples_with_find_package(self):
+        for form in ("fattn", "static"):
+            build = self.at / f"cmake-{form}"
+            run("cmake", "-S", HOME / "examples", "-B", build, f"-DCMAKE_PREFIX_PATH={self.prefix}", f"-DFATTN_FORM={form}", f"-DCMAKE_C_FLAGS={' '.join(STRICT)}")
+            run("cmake", "--build", build)
+            for name in EXAMPLES:
+                run(build / f"example_{name}", "--device", "cpu", env=self.environment(OMP_NUM_THREADS="2"))
+            linked = run("objdump", "-p", build / "example_guard")
+            self.assertEqual("libfattn.so" in linked, form == "fattn")
+
+    def test_examples_with_pkg_config(self):
+        for compiler in here("gcc", "clang"):
+            for form in ("shared", "static"):
+                libraries = self.flags("--libs") if form == "shared" else self.flags("--static", "--libs")
+                if form == "static":
+                    libraries = ["-l:libfattn.a" if part == "-lfattn" else part for part in libraries]
+                for name in EXAMPLES:
+                    program = self.at / f"{compiler}-{form}-{name}"
+                    run(compiler, "-std=c11", "-D_GNU_SOURCE", *STRICT, *self.flags("--cflags"), HOME / f"examples/{name}.c", *libraries, "-lm", "-lpthread", "-o", program)
+                run(self.at / f"{compiler}-{form}-guard", env=self.environment(LD_LIBRARY_PATH=str(self.lib)))
+
+    def test_a_program_in_cpp(self):
+        source = self.at / "program.cpp"
+        source.write_text('#include <fattn/fattn.h>\n#include <cstdio>\nint main() {\n    fattn_problem p{};\n    p.struct_size = sizeof p;\n'
+                          "    p.batch = p.heads_q = p.seq_q = p.seq_kv = p.dim_qk = 8;\n    fattn_problem out;\n"
+                          "    if (fattn_problem_resolve(&p, &out) != FATTN_OK)\n        return std::puts(fattn_last_error()), 1;\n    return out.dim_v == 8 ? 0 : 1;\n}\n")
+        for compiler in here("g++", "clang++"):
+            program = self.at / f"program-{compiler}"
+            run(compiler, "-std=c++17", *STRICT, *self.flags("--cflags"), source, *self.flags("--libs"), "-o", program)
+            run(program, env=self.environment(LD_LIBRARY_PATH=str(self.lib)))
+
+    def test_examples_with_a_described_device(self):
+        cudnn = subprocess.run([BUILD / "bin/facts", "cudnn", "path", CUDNN], capture_output=True, text=True, env=self.environment(FACTS_HOME=str(HOME))).stdout.strip()
+        if not cudnn:
+            if os.environ.get("FACTS_CI"):
+                self.fail(f"{CUDNN} is not installed")
+            self.skipTest(f"needs ./facts cudnn install {CUDNN}")
+        device, driver = self.flags("--variable=devices")[0] + "/h100-sxm.json", self.flags("--variable=nulldriver")[0]
+        for name in EXAMPLES:
+            said = run(BUILD / f"bin/example_{name}", "--device", device, "--driver", os.path.realpath(driver), "--cudnn", cudnn)
+            if name == "decide_explain":
+                self.assertIn("instead: dim_qk and dim_v 104 instead of 100", said)
+            if name == "guard":
+                self.assertIn("guarded: math", said)
+
+
+if __name__ == "__main__":
+    program = unittest.main(exit=False)
+    sys.exit(1 if not program.result.wasSuccessful() else SKIPPED if program.result.skipped else 0)
