@@ -370,7 +370,9 @@ Test(score_mod, null_is_answered_with_a_sentence)
     fattn_score_mod *mod = made(keeps, NULL);
     double x;
     cr_expect_eq(fattn_score_mod_create(NULL, keeps, NULL, NULL), FATTN_BAD_PROBLEM);
+    fattn_score_mod_destroy(mod);
     cr_expect_eq(fattn_score_mod_create(&mod, NULL, NULL, NULL), FATTN_BAD_PROBLEM);
+    cr_expect_null(mod, "an owner is NULL after a failure");
     mod = made(twice, &(int){ 8 });
     cr_expect_eq(fattn_score_mod_evaluate(NULL, 0, origin, NULL, &x, NULL), FATTN_BAD_PROBLEM);
     cr_expect_eq(fattn_score_mod_evaluate(mod, 0, NULL, NULL, &x, NULL), FATTN_BAD_PROBLEM);

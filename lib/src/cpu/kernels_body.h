@@ -12,6 +12,7 @@
 
 typedef float vec __attribute__((vector_size(WIDTH * 4)));
 typedef int32_t ivec __attribute__((vector_size(WIDTH * 4)));
+typedef uint32_t uvec __attribute__((vector_size(WIDTH * 4)));
 typedef float loose __attribute__((vector_size(WIDTH * 4), aligned(4), may_alias)); /* anywhere in memory */
 
 #define INLINE static inline __attribute__((always_inline))
@@ -120,7 +121,7 @@ INLINE vec exp_of(vec x)
     p = p * r + 1.6666665459e-1f;
     p = p * r + 5.0000001201e-1f;
     p = p * (r * r) + r + 1.0f;
-    const vec scaled = (vec)((ivec)p + ((ivec)shifted << 23));
+    const vec scaled = (vec)((uvec)p + ((uvec)shifted << 23));
     const vec low = choose(x < -0x1.5d589ep+6f, (vec){ 0 }, scaled); /* ln 2^-126 */
     const vec high = choose(x > 0x1.62e42ep+6f, all(INFINITY), low); /* ln FLT_MAX */
     return choose(x == x, high, x);

@@ -273,8 +273,8 @@ int fattn__mod_apply(fattn__mod_builder *b, fattn_mod_op op, int x, int y, int z
     if (op == FATTN_MOD_SELECT)
         return apply_select(b, x, y, z);
     if (op == FATTN_MOD_AND || op == FATTN_MOD_OR)
-        return apply_logic(b, op, x, y);
-    return fattn__mod_inputs(op) == 1 ? apply_unary(b, op, x) : apply_binary(b, op, x, y);
+        return apply_logic(b, (int)op, x, y);
+    return fattn__mod_inputs((int)op) == 1 ? apply_unary(b, (int)op, x) : apply_binary(b, (int)op, x, y);
 }
 
 /* Returns the node's place in `out`, after its inputs. */

@@ -72,9 +72,10 @@ fattn_status fattn_score_mod_create(fattn_score_mod **out, fattn_score_mod_callb
                                     void *user)
 {
     fattn_status st = FATTN_OK;
+    if (out != NULL)
+        *out = NULL;
     if (out == NULL || callback == NULL)
         return fattn__fail(FATTN_BAD_PROBLEM, "score_mod: %s: NULL is not allowed", out == NULL ? "out" : "callback");
-    *out = NULL;
     fattn_score_mod *mod = calloc(1, sizeof *mod);
     fattn__mod_builder *b = calloc(1, sizeof *b);
     if (mod == NULL || b == NULL) {
