@@ -147,16 +147,20 @@ static inline void run_scene(const side *who, scene *s)
         else
             mod_gradients[s->place[i]] = at;
     }
+    /* Under a sanitizer that looks for what was never written the workspace is left as it came. */
+    const bool dirty = getenv("FACTS_TEST_MATH_UNWRITTEN") == NULL;
     const size_t bytes = plan.workspace_bytes + 2 * GUARD;
     char *dirt = malloc(bytes);
     memset(dirt, POISON, bytes);
     void *workspace;
     cr_assert_eq(fattn_buffer_create(&workspace, who->context, bytes), FATTN_OK, "%s", fattn_last_error());
-    cr_assert_eq(fattn_buffer_write(who->context, workspace, dirt, bytes), FATTN_OK);
+    if (dirty)
+        cr_assert_eq(fattn_buffer_write(who->context, workspace, dirt, bytes), FATTN_OK);
     t.workspace = (char *)workspace + GUARD, t.workspace_bytes = plan.workspace_bytes;
     cr_assert_eq(who->engine->run(&plan, &t, NULL), FATTN_OK, "%s", fattn_last_error());
     cr_assert_eq(fattn_stream_synchronize(who->context, NULL), FATTN_OK, "%s", fattn_last_error());
-    cr_assert_eq(fattn_buffer_read(who->context, dirt, workspace, bytes), FATTN_OK);
+    if (dirty)
+        cr_assert_eq(fattn_buffer_read(who->context, dirt, workspace, bytes), FATTN_OK);
     for (int i = 0; i < GUARD; i++)
         cr_assert(dirt[i] == (char)POISON && dirt[bytes - 1 - (size_t)i] == (char)POISON, "the workspace's guard was overwritten");
     for (int i = 0; i < s->count; i++) {
