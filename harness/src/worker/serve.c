@@ -159,6 +159,19 @@ static bool refuse_exec(job *j)
     return true;
 }
 
+/* Said no to, and the call would have been taken. Asked where compiling was wanted; a refusal costs no compile. */
+static bool is_refused_in_vain(const job *j)
+{
+    fattn_reason reason = fattn_decision_reason(j->decision);
+    bool target_said_so = reason == FATTN_REASON_UNSUPPORTED || reason == FATTN_REASON_POLICY;
+    fattn_plan *plan = NULL;
+    if (!target_said_so || j->request->what == FACTS_DO_DECIDE)
+        return false;
+    bool made = fattn_plan_create(&plan, j->worker->context, &j->problem.ask, NULL) == FATTN_OK;
+    fattn_plan_destroy(plan);
+    return made;
+}
+
 /* Asks; answers no by itself. */
 static bool decide(job *j)
 {
@@ -178,6 +191,10 @@ static bool decide(job *j)
     bool unasked = fattn_decision_reason(j->decision) == FATTN_REASON_ENVIRONMENT;
     json_t *row = facts_row(j->request->text, unasked ? FACTS_VERDICT_INCONCLUSIVE : FACTS_VERDICT_UNSUPPORTED);
     facts_row_decision(row, j->decision);
+    if (is_refused_in_vain(j)) {
+        facts_row_verdict(row, FACTS_VERDICT_WRONG);
+        facts_row_reason(row, "internal", NULL, "decided as not supported, and yet a plan of it was made: the question was not the call", NULL);
+    }
     json_object_set_new(row, "decide_us", json_real(j->decide_us));
     facts_reply_row(j->request->id, row, true, false);
     return false;
