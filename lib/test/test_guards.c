@@ -163,6 +163,29 @@ Test(guards, end_where_their_versions_and_architectures_do)
     }
 }
 
+/* Where a guard was seen to be needed and where not, said once more, so that nobody moves an edge by accident. */
+Test(guards, have_the_edges_that_were_measured)
+{
+    static const struct {
+        int place; /* in subjects */
+        int32_t below, first, last, above;
+    } edges[] = {
+        { 1, 0, 90000, 91500, 91501 },      { 3, 0, 90000, 90499, 90500 },      { 4, 92599, 92600, 92800, 92801 },
+        { 6, 90799, 90800, 91299, 91300 },  { 8, 91299, 91300, 91300, 91301 },  { 9, 91399, 91400, 91400, 91401 },
+        { 10, 91899, 91900, 92599, 92600 }, { 11, 91399, 91400, 92700, 92701 }, { 12, 91899, 91900, 92700, 92701 },
+        { 13, 91899, 91900, 92700, 92701 },
+    };
+    for (size_t i = 0; i < sizeof edges / sizeof *edges; i++) {
+        const subject *s = &subjects[edges[i].place];
+        const fattn_rule *rule = guard(s->name);
+        const fattn_problem p = made(s);
+        cr_expect(edges[i].below == 0 || !fattn_rule_holds(rule, &p, edges[i].below, s->sm), "%s", s->name);
+        cr_expect(fattn_rule_holds(rule, &p, edges[i].first, s->sm), "%s", s->name);
+        cr_expect(fattn_rule_holds(rule, &p, edges[i].last, s->sm), "%s", s->name);
+        cr_expect_not(fattn_rule_holds(rule, &p, edges[i].above, s->sm), "%s", s->name);
+    }
+}
+
 /* One step from the subject, and the guard does not hold: X(place in subjects, change) */
 #define EDGE_LIST(X)                                                                                                               \
     X(0, memcpy(p.k_strides, (int64_t[4]){ 1 << 20, 136, 8 * 136, 1 }, sizeof p.k_strides))                                        \

@@ -290,6 +290,15 @@ Test(hash, is_of_what_holds_and_not_of_how_it_came_to_hold)
     cr_expect_not(same(ordered_hash, nothing));
     fattn_policy_pop(1);
     cr_expect(same(now(), nothing));
+    const fattn_policy other_way = ordered(FATTN_BACKEND_CUDNN, FATTN_BACKEND_MATH);
+    fattn_policy first_alone = order, last_alone = other_way;
+    first_alone.order_count = last_alone.order_count = 1;
+    const fattn_policy *const orders[] = { &other_way, &first_alone, &last_alone };
+    for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
+        push(orders[i]);
+        cr_expect_not(same(now(), ordered_hash), "order %zu", i);
+        fattn_policy_pop(1);
+    }
     push(&both);
     const hash together = now();
     fattn_policy_pop(1);
