@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# The liars that need a GPU: each has to turn its cases red there, and the honest worker has to be green on the same cases.
+# usage: ci/liars_gpu.sh BIN BUILD OUT
+#   BIN    a build's bin/ folder with facts, facts-worker and facts-worker-liars (FACTS_TESTS=ON)
+#   BUILD  as for --cudnn: one build. DEVICE=cpu in the environment tries the script itself, where the cpu can
+# Exit: 0 when every liar was caught and the honest worker was not; 1 otherwise; 2 wrong usage.
+set -uo pipefail
+[[ $# -eq 3 ]] || { sed -n '3,5s/^# //p' "$0" >&2; exit 2; }
+bin=$(realpath "$1") build=$2 out=$3
+small='dtype=bf16 b=2 h=4 s=256 d=64'
+mkdir -p "$out" || exit 2
+out=$(realpath "$out")
+bad=0
+
+# A worker takes its lie as an argument, and facts starts it with none.
+wrapper() {
+    printf '#!/bin/sh\nexec "%s/facts-worker-liars" --liar %s\n' "$bin" "$1" >"$out/worker-$1"
+    chmod 700 "$out/worker-$1"
+    printf '%s' "$out/worker-$1"
+}
+
+run() { # RECORD WORKER CASE...
+    local record=$1 worker=$2; shift 2
+    FACTS_WORKER=$worker "$bin/facts" run "$@" --cudnn "$build" --device "${DEVICE:-0}" -j 1 --overwrite -o "$record" >"$record.txt" 2>"$record.err"
+}
+
+verdicts() { grep -o '"verdict":"[a-z_]*"' "$1" | cut -d'"' -f4 | sort | uniq -c | tr -s ' \n' ' '; }
+
+try() { # LIAR CASE...
+    local liar=$1 state=caught; shift
+    run "$out/honest-$liar.jsonl" "$bin/facts-worker" "$@" || { state='HONEST IS RED'; bad=1; }
+    if run "$out/$liar.jsonl" "$(wrapper "$liar")" "$@"; then state='NOT CAUGHT'; bad=1; fi
+    printf '%-30s %-14s honest:%s lying:%s\n' "$liar" "$state" "$(verdicts "$out/honest-$liar.jsonl")" "$(verdicts "$out/$liar.jsonl")"
+}
+
+try capture-stale "pass=fwd,bwd $small exec=graph_update deterministic=1"
+try probe-batch 'pass=fwd dtype=bf16 b=64 h=8 s=1/4096 d=128'
+try probe-o-format 'pass=fwd dtype=bf16 b=2 h=4 s=512 d=128 stride=gap:o.s.4'
+try mod-key-by-name "pass=fwd $small mod=softcap:5 exec=interleave"
+try policy-leak "pass=fwd $small policy=math,cudnn"
+try layout-zero-as-one "pass=fwd $small stride=broadcast:q.s"
+exit $bad
