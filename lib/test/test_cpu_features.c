@@ -455,3 +455,21 @@ Test(cpu_features, results_do_not_depend_on_the_number_of_threads)
     free(scratch);
     fattn_score_mod_destroy(mod);
 }
+
+Test(cpu_features, what_a_decision_refuses_no_plan_is_made_of)
+{
+    fattn_context_options options = FATTN_CONTEXT_OPTIONS_INIT;
+    fattn_context *context;
+    fattn_decision *decision;
+    fattn_plan *plan = NULL;
+    world x = make();
+    options.device_kind = FATTN_DEVICE_CPU;
+    cr_assert_eq(fattn_context_create(&context, &options), FATTN_OK);
+    x.p.spelling = FATTN_SPELLING_SINGLE;
+    cr_assert_eq(fattn_decide(&decision, context, &x.p, FATTN_ASK_A), FATTN_OK);
+    cr_expect_not(fattn_decision_supported(decision));
+    cr_expect_eq(fattn_plan_create(&plan, context, &x.p, NULL), FATTN_UNSUPPORTED);
+    cr_expect_null(plan);
+    fattn_decision_destroy(decision);
+    fattn_context_destroy(context);
+}

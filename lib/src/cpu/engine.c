@@ -10,18 +10,29 @@ static int threads_of(const fattn_context *context)
     return context->threads > 0 ? context->threads : omp_get_max_threads();
 }
 
+/* Why the cpu does not; NULL when it does. Asked of a decision and of a plan alike. */
+static const char *refusal_of(const fattn_problem *p)
+{
+    if (p->impl == FATTN_IMPL_UNIFIED || p->spelling == FATTN_SPELLING_SINGLE)
+        return "the cpu has no cuDNN graph: impl=unified and spelling=single mean nothing to it";
+    return NULL;
+}
+
 static fattn_status can_do(fattn_context *context, const fattn_problem *problem, uint32_t ask, fattn_decision *out)
 {
     (void)context, (void)ask;
-    if (problem->impl == FATTN_IMPL_UNIFIED || problem->spelling == FATTN_SPELLING_SINGLE)
-        return fattn__refuse(out, FATTN_BACKEND_CPU, FATTN_REASON_UNSUPPORTED, "",
-                             "the cpu has no cuDNN graph: impl=unified and spelling=single mean nothing to it", "leave impl and spelling at auto");
+    const char *why = refusal_of(problem);
+    if (why != NULL)
+        return fattn__refuse(out, FATTN_BACKEND_CPU, FATTN_REASON_UNSUPPORTED, "", why, "leave impl and spelling at auto");
     fattn__accept(out, FATTN_BACKEND_CPU);
     return fattn__add_engine(out, FATTN_MODE_A, &(fattn_engine){ .workspace_bytes = -1 });
 }
 
 static fattn_status setup(fattn_plan *plan, const fattn_plan_options *options)
 {
+    const char *why = refusal_of(&plan->problem);
+    if (why != NULL)
+        return fattn__fail(FATTN_UNSUPPORTED, "%s", why);
     if (options->engine > 0 || options->config > 0)
         return fattn__fail(FATTN_UNSUPPORTED, "the cpu backend has one engine, 0, with one configuration, 0");
     /* 64 bytes more: the caller's workspace is 16-byte aligned, the tiles want a cache line. */
