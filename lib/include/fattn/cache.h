@@ -21,16 +21,18 @@ fattn_status fattn_plan_get(fattn_plan **out, fattn_context *context, const fatt
 typedef struct fattn_cache_limits {
     size_t struct_size;
     size_t entries; /* 0: nothing is kept */
-    size_t bytes;   /* of what plans hold on the host, as far as it is known */
+    size_t bytes;   /* of what plans hold on the host, as far as it is known (cuDNN does not tell: the plan as text stands for it) */
 } fattn_cache_limits;
 #define FATTN_CACHE_LIMITS_INIT { .struct_size = sizeof(fattn_cache_limits), .entries = 1024, .bytes = (size_t)1 << 30 }
 fattn_status fattn_cache_limit(const fattn_cache_limits *limits); /* drops what is too much now */
 
 typedef struct fattn_cache_counters {
     size_t struct_size;
-    uint64_t hits, misses, evictions, failures, waits; /* waits: found another thread building */
-    uint64_t entries, bytes;
-    double plan_ms; /* spent building, in total */
+    /* Every question about a problem that resolves is one of hits, misses and waits: a plan was there, or had to be built, or another
+     * thread was building it. failures: builds that failed, of the misses. evictions: what a limit pushed out, not what was dropped. */
+    uint64_t hits, misses, evictions, failures, waits;
+    uint64_t entries, bytes; /* now */
+    double plan_ms;          /* spent building what succeeded, in total */
 } fattn_cache_counters;
 fattn_status fattn_cache_count(fattn_cache_counters *out);
 /* Drops every plan of a context (NULL: all). fattn_context_destroy does it for its own. */

@@ -186,9 +186,14 @@ typedef struct fattn_context fattn_context;
  * Returns  FATTN_OK; FATTN_ENVIRONMENT (a library is missing, mixed, or from elsewhere; no device; the description is refused). */
 fattn_status fattn_context_create(fattn_context **out, const fattn_context_options *options);
 
-/* Releases. May be called from any thread, with the CUDA context alive or gone. NULL is fine. Nothing is destroyed at exit. */
+/* Releases. May be called from any thread, also from exit handlers and destructors, with the CUDA context alive or gone; drops the context's
+ * plans from the cache. NULL is fine. Nothing is destroyed at exit.
+ * Memory   plans that are still held keep what they need of the context: contexts and plans may be destroyed in either order, and a plan
+ *          still runs after its context was destroyed. Buffers, streams and graphs need the context itself.
+ *          What was made in a CUDA context that is gone (a device reset, the driver's end) is leaked: it cannot be freed any more. */
 void fattn_context_destroy(fattn_context *context);
-/* Forgets without releasing anything: for callers whose CUDA context is already torn down. */
+/* Forgets without asking cuDNN or the driver for anything, now or when its plans are destroyed: for callers whose CUDA context is torn down
+ * already. Our own memory is freed, theirs is leaked. */
 void fattn_context_abandon(fattn_context *context);
 
 /* One mapped library of this process that matters for an answer. Strings live as long as the context. */
@@ -302,7 +307,9 @@ typedef struct fattn_plan_options {
 typedef struct fattn_plan fattn_plan;
 
 /* Compiles (cudnn: 0.25 to 2 s). `options` may be NULL.
- * Memory   the plan keeps what it needs; the context must outlive it.
+ * Order    the backends that this thread's policy names, in its order; the first that succeeds computes (fattn_plan_backend). When all fail,
+ *          status and sentence are those of the first.
+ * Memory   the plan keeps what it needs, of the context and of the score_mod too.
  * Returns  FATTN_OK; FATTN_UNSUPPORTED, FATTN_POLICY, FATTN_BAD_PROBLEM as decided; FATTN_BUILD_FAILED; FATTN_ENVIRONMENT. */
 fattn_status fattn_plan_create(fattn_plan **out, fattn_context *context, const fattn_problem *problem, const fattn_plan_options *options);
 
@@ -322,13 +329,21 @@ size_t fattn_plan_workspace_bytes(const fattn_plan *plan);
 fattn_backend fattn_plan_backend(const fattn_plan *plan);
 const fattn_engine *fattn_plan_engine(const fattn_plan *plan); /* the configuration that was compiled; lives as long as the plan */
 double fattn_plan_ms(const fattn_plan *plan);                  /* time to compile or load it */
-/* May `problem` be run with this plan? True only when every field that the graph bakes in is the same. */
+/* May `problem` be run with this plan? True only when every field that the graph bakes in is the same. Not baked in are capture, training (it
+ * has become a bit of outputs), the layouts and types of tensors that the pass does not touch, and deterministic where the plan is and the
+ * problem need not be.
+ * Batch    is baked in, as every extent is: another batch is another plan. What it costs in the middle of a run is a decision (1 to 3 ms) and a
+ *          compile (0.5 to 1 s forward, 0.7 to 1 s backward), so plans for the batches to come are made before it, or saved and loaded.
+ *          cuDNN's dynamic shapes with a kernel cache would make the second compile 0.1 ms, and are not used: of the versions from 9.8 to
+ *          9.28 only 9.19 and 9.20 offer an engine for them, only forward; all others answer "does not support dynamic shape". */
 bool fattn_plan_covers(const fattn_plan *plan, const fattn_problem *problem);
 
 /* ---- call --------------------------------------------------------------------------------------------------------------------- */
 
-/* Addresses for one call: device addresses (host addresses for the cpu backend), 16-byte aligned. What the problem does not use
- * stays NULL. seq_len_q, seq_len_kv: int32 [batch] on the device, when the problem has padding. */
+/* Addresses for one call: device addresses (host addresses for the cpu backend), 16-byte aligned. What the problem does not use is not read.
+ * seq_len_q, seq_len_kv: int32 [batch] on the device, when the problem has padding. A length outside 0..seq is refused by the cpu; on a GPU
+ * nobody can look at it without waiting, and what such a call computes or touches is not defined.
+ * Outputs and the workspace share no byte with one another or with an input; interleaved tensors (packed layouts) do not share any. */
 typedef struct fattn_tensors {
     size_t struct_size;
     const void *q, *k, *v;
@@ -355,8 +370,9 @@ typedef struct fattn_tensors {
  * Order    asynchronous on `stream`; never synchronises; may be captured in a CUDA graph, which then refers to these addresses and
  *          must not outlive the plan. The cpu backend computes before it returns and ignores `stream`.
  * Threads  one plan may be launched from many threads at once, each with its own workspace.
- * Returns  FATTN_OK; FATTN_BAD_PROBLEM (a pointer is NULL, misaligned, not on the plan's device, or the workspace too small: nothing
- *          was launched); FATTN_DEVICE_FAULT.
+ * Returns  FATTN_OK; FATTN_BAD_PROBLEM (a pointer is NULL, misaligned, or nothing that the plan's GPU reaches by that address; an output
+ *          shares memory; the workspace is too small: nothing was launched or written. With guards_off only NULL and the workspace are
+ *          looked at); FATTN_DEVICE_FAULT.
  * Source   cuDNN backend API, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR. */
 fattn_status fattn_forward(const fattn_plan *plan, const fattn_tensors *tensors, struct CUstream_st *stream);
 
