@@ -62,10 +62,12 @@ static void wish_mod(const fattn__chain *c, wishes *w, size_t i)
     wish(w, (fattn__slot)((size_t)FATTN__SLOT_DMOD_0 + i), FATTN_F32, tensor->dim, tensor->strides);
 }
 
-/* What ran and was right: [1,h,s,s], [b,1,s,s] and [b,h,s,s]. */
-static bool is_reducible(const fattn_problem *p, const int64_t dim[4])
+/* What ran and was right: [1,h,s,s], [b,1,s,s] and [b,h,s,s]. Below 9.10 cuDNN refuses the second: "dbias cannot be reduced just across heads". */
+static bool is_reducible(const fattn__chain *c, const int64_t dim[4])
 {
-    return dim[2] == p->seq_q && dim[3] == p->seq_kv && (dim[0] == p->batch || dim[1] == p->heads_q);
+    const fattn_problem *p = c->problem;
+    const bool over_heads = dim[0] == p->batch && fattn__graph_version(c->g) >= 91000;
+    return dim[2] == p->seq_q && dim[3] == p->seq_kv && (over_heads || dim[1] == p->heads_q);
 }
 
 /* One tensor of our workspace, from which every wish is summed. */
@@ -76,7 +78,7 @@ static fattn__desc shared_sum(const fattn__chain *c, wishes *w)
     memcpy(source.dim, w->dim, sizeof source.dim);
     source.dim[2] = p->seq_q;
     source.dim[3] = p->seq_kv;
-    if (!is_reducible(p, source.dim))
+    if (!is_reducible(c, source.dim))
         source.dim[1] = p->heads_q;
     fattn__dense_strides(source.dim, "bhsd", source.strides);
     const fattn__desc out = fattn__scratch(c->g, fattn__data_type(source.dtype), source.dim, source.strides);
@@ -106,7 +108,7 @@ void fattn__chain_added_gradients(const fattn__chain *c, fattn__desc d_s)
     }
     if (w.count == 0 || fattn__graph_status(c->g) != FATTN_OK)
         return;
-    const bool direct = w.count == 1 && p->dbias && is_reducible(p, dbias.dim);
+    const bool direct = w.count == 1 && p->dbias && is_reducible(c, dbias.dim);
     const fattn__desc out = direct ? fattn__chain_tensor(c, FATTN__ROLE_DBIAS) : shared_sum(c, &w);
     fattn__op_reduce(c->g, DNN_REDUCE_TENSOR_ADD, d_s, out);
 }
