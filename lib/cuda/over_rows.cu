@@ -42,29 +42,38 @@ struct row_tiles {
 
 template <class Core> struct row_steps {
     row_tiles tiles;
-    int within, column; /* of the row tile; first column of the block */
+    int column; /* first one of the block */
+    plane left, right;
 
+    /* At the begin of a row tile. */
+    __device__ __forceinline__ void begin()
+    {
+        tiles.settle();
+        if (tiles.done())
+            return;
+        const fattn__call &c = *tiles.c;
+        const place at = place_of(c, tiles.z);
+        left = { tiles.weights(), pitch_of(c), Core::DEPTH, FATTN__TILE, c.weight_dtype, 16 };
+        right = plane_of(c.right, at.batch, at.head, c.row0 + tiles.row, column, tiles.rows(), c.width - column);
+    }
     __device__ __forceinline__ bool more() const
     {
         return !tiles.done();
     }
     __device__ __forceinline__ void next()
     {
-        within += Core::DEPTH;
-        if (within < tiles.rows())
+        left.at += Core::DEPTH * left.stride * bytes_of(Core::simt ? left.dtype : Core::dtype);
+        right.at += Core::DEPTH * right.stride * bytes_of(Core::simt ? right.dtype : Core::dtype);
+        right.rows -= Core::DEPTH;
+        if (right.rows > 0)
             return;
-        within = 0;
         tiles.step();
-        tiles.settle();
+        begin();
     }
     __device__ __forceinline__ void fetch(Core &core, typename Core::shared &s, int stage)
     {
-        const fattn__call &c = *tiles.c;
-        const place at = place_of(c, tiles.z);
-        const plane left = { tiles.weights() + within * pitch_of(c) * bytes_of(c.weight_dtype), pitch_of(c), Core::DEPTH, FATTN__TILE,
-                             c.weight_dtype, 16 };
         core.fetch_left(s, stage, left);
-        core.fetch_right(s, stage, plane_of(c.right, at.batch, at.head, c.row0 + tiles.row + within, column, tiles.rows() - within, c.width - column));
+        core.fetch_right(s, stage, right);
     }
     __device__ __forceinline__ void finish(Core &core, typename Core::shared &s, int stage)
     {
@@ -82,9 +91,8 @@ template <class Core> __device__ __forceinline__ void over_rows(const fattn__cal
     const int64_t head = c.head0 / c.group + rest / c.key_tiles, begin = head * c.group - c.head0, end = begin + c.group;
     const int heads = c.heads_q / c.group, batch = (int)(head / heads), within = (int)(head % heads);
     const row_tiles tiles_at_first = { &c, band_of(c, batch), (int)max(begin, (int64_t)0), (int)min(end, (int64_t)c.heads), 0, key0 };
-    row_tiles tiles = tiles_at_first;
-    tiles.settle();
-    row_steps<Core> steps = { tiles, 0, column0 };
+    row_steps<Core> steps = { tiles_at_first, column0, {}, {} };
+    steps.begin();
     Core core;
     accumulate(core, s, steps);
 

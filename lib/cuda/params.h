@@ -40,6 +40,9 @@ typedef struct fattn__call {
     int32_t group; /* query heads that share a head of `right`; of `out`, in the product over rows */
     int32_t depth, width;
     float factor;
+    /* Gradients, when `fused`: the scores are computed first, by the same block, from these. */
+    fattn__matrix queries, keys;
+    int32_t fused, key_group, key_depth;
 
     /* Scores of the chunk. */
     float *s;        /* scaled scores */

@@ -28,11 +28,17 @@ struct depth_steps {
     }
 };
 
-template <class Core> __device__ __forceinline__ void multiply_tile(const fattn__call &c, const tile &t, Core &core, typename Core::shared &s)
+struct operands {
+    const fattn__matrix &left, &right;
+    int group, depth;
+};
+
+template <class Core>
+__device__ __forceinline__ void multiply_tile(const fattn__call &c, const tile &t, const operands &of, Core &core, typename Core::shared &s)
 {
     const int row = c.row0 + t.row, key = c.key0 + t.key;
-    depth_steps steps = { plane_of(c.left, t.at.batch, t.at.head, row, 0, c.seq_q - row, c.depth),
-                          plane_of(c.right, t.at.batch, t.at.head / c.group, key, 0, c.seq_kv - key, c.depth) };
+    depth_steps steps = { plane_of(of.left, t.at.batch, t.at.head, row, 0, c.seq_q - row, of.depth),
+                          plane_of(of.right, t.at.batch, t.at.head / of.group, key, 0, c.seq_kv - key, of.depth) };
     accumulate(core, s, steps);
 }
 
@@ -43,7 +49,7 @@ template <class Core> __device__ __forceinline__ void scores(const fattn__call &
     if (!tile_of(c, &t))
         return;
     Core core;
-    multiply_tile(c, t, core, s);
+    multiply_tile(c, t, { c.left, c.right, c.group, c.depth }, core, s);
     write_out(core, s, [&](int row, int column, const float product[4]) {
         const seat at = { t.at, t.seen, t.row + row, t.key + column };
         float four[4];
@@ -69,7 +75,15 @@ template <class Core> __device__ __forceinline__ void gradients(const fattn__cal
         return;
     }
     Core core;
-    multiply_tile(c, t, core, s);
+    if (c.fused) { /* what a thread writes here it will read itself, still in the cache */
+        multiply_tile(c, t, { c.queries, c.keys, c.key_group, c.key_depth }, core, s);
+        write_out(core, s, [&](int row, int column, const float product[4]) {
+            const seat at = { t.at, t.seen, t.row + row, t.key + column };
+            const float four[4] = { product[0] * c.factor, product[1] * c.factor, product[2] * c.factor, product[3] * c.factor };
+            write_four(c.s + score_at(c, at), four);
+        });
+    }
+    multiply_tile(c, t, { c.left, c.right, c.group, c.depth }, core, s);
     write_out(core, s, [&](int row, int column, const float product[4]) {
         const seat at = { t.at, t.seen, t.row + row, t.key + column };
         float score[4], dp[4] = { product[0], product[1], product[2], product[3] };

@@ -77,23 +77,28 @@ template <int BN_, bool LEFT_DOWN, bool RIGHT_DOWN> struct simt_core {
         }
     }
 
+    template <bool DOWN, int SIDE, int LOADS> __device__ __forceinline__ static void fetch(float held[LOADS][4], const plane &p)
+    {
+        const bool whole = p.dtype == FATTN__F32 && p.grain >= 16 && p.rows >= (DOWN ? DEPTH : SIDE) && p.columns >= (DOWN ? SIDE : DEPTH);
+#pragma unroll
+        for (int i = 0; i < LOADS; i++) {
+            int row, column;
+            place<DOWN, SIDE>(i, &row, &column);
+            if (whole) {
+                const float4 x = *(const float4 *)((const float *)p.at + row * p.stride + column);
+                held[i][0] = x.x, held[i][1] = x.y, held[i][2] = x.z, held[i][3] = x.w;
+            } else {
+                load_4(held[i], p, row, column);
+            }
+        }
+    }
     __device__ __forceinline__ void fetch_left(shared &, int, const plane &p)
     {
-#pragma unroll
-        for (int i = 0; i < LEFT_LOADS; i++) {
-            int row, column;
-            place<LEFT_DOWN, BM>(i, &row, &column);
-            load_4(left_held[i], p, row, column);
-        }
+        fetch<LEFT_DOWN, BM, LEFT_LOADS>(left_held, p);
     }
     __device__ __forceinline__ void fetch_right(shared &, int, const plane &p)
     {
-#pragma unroll
-        for (int i = 0; i < RIGHT_LOADS; i++) {
-            int row, column;
-            place<RIGHT_DOWN, BN>(i, &row, &column);
-            load_4(right_held[i], p, row, column);
-        }
+        fetch<RIGHT_DOWN, BN, RIGHT_LOADS>(right_held, p);
     }
     __device__ __forceinline__ void fetch_scores(const float *at, int64_t stride)
     {

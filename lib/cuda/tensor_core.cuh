@@ -38,6 +38,14 @@ __device__ __forceinline__ void copy_8_slowly(uint16_t *to, const uint16_t *from
 /* ROWS x COLUMNS elements to shared memory, in their order. */
 template <int ROWS, int COLUMNS, int PITCH> __device__ __forceinline__ void fetch(uint16_t *to, const plane &p)
 {
+    if (p.grain >= 16 && p.rows >= ROWS && p.columns >= COLUMNS) { /* nothing is missing, as nearly always */
+#pragma unroll
+        for (int i = 0; i < ROWS * COLUMNS / 8 / THREADS; i++) {
+            const int chunk = (int)threadIdx.x + i * THREADS, row = chunk / (COLUMNS / 8), column = chunk % (COLUMNS / 8) * 8;
+            copy_async<16>(to + row * PITCH + column, (const uint16_t *)p.at + row * p.stride + column, 16);
+        }
+        return;
+    }
 #pragma unroll
     for (int i = 0; i < ROWS * COLUMNS / 8 / THREADS; i++) {
         const int chunk = (int)threadIdx.x + i * THREADS, row = chunk / (COLUMNS / 8), column = chunk % (COLUMNS / 8) * 8;

@@ -21,13 +21,16 @@ static fattn_status weights(const fattn__math_run *r)
     const fattn_problem *p = r->p;
     const bool modified = p->score_mod != NULL;
     fattn__call call = r->chunk;
-    call.left = r->q;
-    call.right = r->k;
-    call.group = (int32_t)(p->heads_q / p->heads_k);
-    call.depth = (int32_t)p->dim_qk;
+    call.left = call.queries = r->q;
+    call.right = call.keys = r->k;
+    call.group = call.key_group = (int32_t)(p->heads_q / p->heads_k);
+    call.depth = call.key_depth = (int32_t)p->dim_qk;
     call.factor = (float)p->attn_scale;
     call.raw = 1;
-    TRY(fattn__math_product(r, FATTN__KERNEL_scores_bf16, p->dtype, p->dtype, &call));
+    /* One kernel for both products where one core suits both. */
+    call.fused = !modified && p->o_dtype == p->dtype;
+    if (!call.fused)
+        TRY(fattn__math_product(r, FATTN__KERNEL_scores_bf16, p->dtype, p->dtype, &call));
 
     call.left = r->d_o;
     call.right = r->v;

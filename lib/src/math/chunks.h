@@ -14,7 +14,7 @@
 
 #include "fattn/fattn.h"
 
-#define FATTN__MATH_SCORE_BYTES ((int64_t)256 << 20)
+#define FATTN__MATH_SCORE_BYTES ((int64_t)512 << 20)
 
 /* The parts of the workspace. X(SYMBOL) */
 #define FATTN__MATH_PART_LIST(X)                                                                                                   \

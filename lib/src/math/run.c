@@ -114,9 +114,9 @@ fattn_status fattn__math_product(const fattn__math_run *r, fattn__kernel family,
 
 fattn_status fattn__math_product_wide(const fattn__math_run *r, fattn__kernel family, int32_t a, int32_t b, int64_t blocks, fattn__call *call)
 {
-    /* Narrow ones also where wide ones would leave multiprocessors idle. A result's sum has the same order in both. */
+    /* Narrow ones also where wide ones would be fewer than the two that a multiprocessor takes. A result's sum has the same order in both. */
     const int64_t wide = (call->width + WIDE - 1) / WIDE, narrow = (call->width + NARROW - 1) / NARROW;
-    const bool is_wide = call->width > NARROW && blocks * wide >= r->plan->context->info.multiprocessors;
+    const bool is_wide = call->width > NARROW && 2 * blocks * wide >= 3 * (int64_t)r->plan->context->info.multiprocessors;
     return fattn__math_launch(r->plan->context, (fattn__kernel)((int)family + 2 * type_of(a, b) + is_wide), blocks * (is_wide ? wide : narrow),
                               THREADS, (void *[]){ call }, r->stream);
 }
