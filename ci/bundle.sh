@@ -58,16 +58,38 @@ bundle_cudnn() {
     done <"$tree/../cudnn.tsv"
 }
 
+# The library's tests, benchmarks and examples, with the shared libraries of Criterion, and compute-sanitizer (which, as cuDNN, is not to be handed on).
+bundle_tests() {
+    local tree=$1 program tests=$1/tests cache=${XDG_CACHE_HOME:-$HOME/.cache}/facts sanitizer
+    local -a programs
+    FACTS_WITH_TESTS=ON
+    install_packages "$packages" "$home/ci/packages-test.txt"
+    configure release -DFACTS_TESTS=ON "-DFACTS_WERROR=$werror"
+    mapfile -t programs < <(ninja -C "$release" -t targets all | sed -n 's/^\(bin\/\(lib_test\|bench\|example\)_[a-z0-9_]*\): .*/\1/p')
+    step "building the tests" cmake --build "$release" --target "${programs[@]##*/}"
+    mkdir -p "$tests/bin" "$tests/so" "$tree/lib"
+    for program in "${programs[@]}"; do
+        cp "$release/$program" "$tests/bin/"
+        ldd "$release/$program" | sed -n 's/.* => \(\/[^ ]*\) .*/\1/p'
+    done | sort -u | grep -vE '/(libc|libm|libdl|libpthread|librt|libresolv)\.so\.[0-9]+$' | xargs -r cp -L -t "$tests/so"
+    strip --strip-debug "$tests"/bin/*
+    ln -s ../devices "$tree/lib/devices" # as in the sources
+    cp "$home/ci/gpu_tests.sh" "$home/ci/sanitize_gpu.sh" "$home/ci/gpu_proof.sh" "$tree/ci/"
+    sanitizer=$("$FACTS_PYTHON" "$home/ci/cudnn_install.py" --cache "$cache" --tool sanitizer) || return 0
+    cp -r "$(dirname "$(dirname "$sanitizer")")" "$tree/sanitizer"
+}
+
 make_bundle() {
-    local out= spec= stage tree glibc foreign
+    local out= spec= tests= level=-1 stage tree glibc foreign
     while [[ $# -gt 0 ]]; do
         case $1 in
         -o) out=${2-}; shift 2 || die 2 "-o needs a file" ;;
         --cudnn) spec=${2-}; shift 2 || die 2 "--cudnn needs versions" ;;
-        *) die 2 "bundle: $1: not understood; usage: ./facts bundle -o FILE.tar.xz [--cudnn V,V]" ;;
+        --tests) tests=1; level=-6; shift ;; # every program holds the kernels: a window that reaches from one to the next
+        *) die 2 "bundle: $1: not understood; usage: ./facts bundle -o FILE.tar.xz [--cudnn V,V] [--tests]" ;;
         esac
     done
-    [[ $out == *.tar.xz || $out == *.tar.gz || $out == *.tar ]] || die 2 "usage: ./facts bundle -o FILE.tar.xz [--cudnn V,V]"
+    [[ $out == *.tar.xz || $out == *.tar.gz || $out == *.tar ]] || die 2 "usage: ./facts bundle -o FILE.tar.xz [--cudnn V,V] [--tests]"
     [[ -d $(dirname -- "$out") && -w $(dirname -- "$out") ]] || die 3 "$(dirname -- "$out"): no such folder, or not writable"
     stage=$(mktemp -d "$build/bundle.XXXXXX")
     # shellcheck disable=SC2064
@@ -80,13 +102,14 @@ make_bundle() {
     glibc=$(newest_glibc "$tree"/bin/facts "$tree"/bin/facts-worker "$tree"/bin/nulldriver/libcuda.so.1)
     bundle_data "$tree"
     bundle_licences "$tree"
+    [[ -z $tests ]] || bundle_tests "$tree"
     if [[ -n $spec ]]; then
         "$release/bin/facts" cudnn install "$spec" >"$stage/cudnn.tsv" || exit $?
         bundle_cudnn "$tree"
     fi
     say "packing ($(du -sh "$tree" | cut -f1))"
     case $out in
-    *.xz) tar -C "$stage" --owner=0 --group=0 -cf - facts | xz -T0 -1 >"$out.part" ;;
+    *.xz) tar -C "$stage" --owner=0 --group=0 -cf - facts | xz -T0 $level >"$out.part" ;;
     *.gz) tar -C "$stage" --owner=0 --group=0 -czf "$out.part" facts ;;
     *) tar -C "$stage" --owner=0 --group=0 -cf "$out.part" facts ;;
     esac

@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# gpu_tests.sh CUDNN_DIR [NVRTC]: the library's tests and examples on GPU 0, from a bundle made with --tests or from a build. Tests that need no GPU run too.
+#   FACTS_TESTS_ONLY   a pattern of program names: 'lib_test_(math|launch).*'
+# Exit: 0 all right, 1 something failed, 2 bad input.
+set -uo pipefail
+home=$(cd -- "$(dirname -- "$0")/.." && pwd)
+bin=$home/tests/bin
+export FACTS_BIN=$home/bin FACTS_SOURCE=$home FACTS_HOME=$home CUDNN_LIB_CONFIG=GRAPH_JIT_ONLY
+if [[ ! -d $bin ]]; then
+    bin=$home/build/release/bin
+    FACTS_BIN=$bin
+fi
+[[ $# -ge 1 && -e $1/libcudnn.so.9 ]] || { echo "usage: ci/gpu_tests.sh CUDNN_DIR [NVRTC]" >&2; exit 2; }
+export FACTS_TEST_CUDNN=$1 FACTS_TEST_NVRTC=${2:-}
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+worst=0
+
+one() {
+    local start=$SECONDS status=0 said
+    timeout 300 "$@" >"$log" 2>&1 || status=$?
+    said=$(grep -a -m 1 -o 'Tested: .*Crashing: [0-9]*' "$log")
+    if [[ $status == 0 ]]; then
+        printf 'ok      %-28s %4d s  %s\n' "$(basename "$1")" $((SECONDS - start)) "$said"
+        grep -a -E 'Skipped|SKIP' "$log" | sort | uniq -c | head -n 5
+    else
+        printf 'FAILED  %-28s %4d s  exit %d  %s\n' "$(basename "$1")" $((SECONDS - start)) "$status" "$said"
+        grep -a -vE '^\[(SKIP|----|====|RUN |PASS)' "$log" | tail -n 15
+        worst=1
+    fi
+}
+
+for program in "$bin"/lib_test_*; do
+    [[ ! ${program##*/} =~ ^${FACTS_TESTS_ONLY:-.*}$ ]] || one "$program" -j4
+done
+for program in "$bin"/example_*; do
+    [[ ! ${program##*/} =~ ^${FACTS_TESTS_ONLY:-.*}$ ]] || one "$program" --device 0 --cudnn "$1" ${2:+--nvrtc "$2"}
+done
+exit $worst
