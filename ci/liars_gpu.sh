@@ -7,6 +7,7 @@
 set -uo pipefail
 [[ $# -eq 3 ]] || { sed -n '3,5s/^# //p' "$0" >&2; exit 2; }
 bin=$(realpath "$1") build=$2 out=$3
+export FACTS_HOME=${FACTS_HOME:-$(realpath "$(dirname "$0")/..")}
 small='dtype=bf16 b=2 h=4 s=256 d=64'
 mkdir -p "$out" || exit 2
 out=$(realpath "$out")
