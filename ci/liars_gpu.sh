@@ -35,7 +35,7 @@ try() { # LIAR CASE...
 }
 
 try capture-stale "pass=fwd,bwd $small exec=graph_update deterministic=1"
-try probe-batch 'pass=fwd dtype=bf16 b=64 h=8 s=1/4096 d=128'
+try probe-batch 'pass=fwd dtype=bf16 b=32 h=2 s=1/1024 d=128'
 try probe-o-format 'pass=fwd dtype=bf16 b=2 h=4 s=512 d=128 stride=gap:o.s.4'
 try mod-key-by-name "pass=fwd $small mod=softcap:5 exec=interleave"
 try policy-leak "pass=fwd $small policy=math,cudnn"
