@@ -106,7 +106,7 @@ static void open_context(int argc, char **argv)
 static void place(fattn_pass pass, bool packed)
 {
     fattn_problem p = problem;
-    p.pass = pass;
+    p.pass = (int32_t)pass;
     p.outputs = 0;
     const int64_t strides[4] = { 3 * 64 * 4 * 64, 64, 3 * 4 * 64, 1 };
     if (packed) {

@@ -102,7 +102,7 @@ static fattn_context *open_cpu(void)
 static fattn_problem small_problem(fattn_pass pass)
 {
     fattn_problem problem = FATTN_PROBLEM_INIT;
-    problem.pass = pass;
+    problem.pass = (int32_t)pass;
     problem.batch = 2;
     problem.heads_q = 2;
     problem.seq_q = problem.seq_kv = 8;
