@@ -1,200 +1,6 @@
 /* The order of operations is what engines recognise. Here it is read off through a cuDNN of our own that only writes down what it
  * is told: no library is needed, and every call can be made to fail. */
-#include <criterion/criterion.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "cudnn/backend.h"
-#include "cudnn/graph.h"
-
-/* ---- the recorder ---------------------------------------------------------------------------------------------------------------
- */
-
-enum { MOST = 512 };
-
-typedef struct recorded {
-    int type, mode, math;
-    bool is_virtual, finalized;
-    int64_t dim[4], strides[4], data_type;
-    int reads_lengths; /* GEMM overrides, or lengths of a band */
-} recorded;
-
-static recorded made[MOST];
-static int made_count, alive, calls, failing_call;
-static char order[2048];
-
-static bool fails(void)
-{
-    return ++calls == failing_call;
-}
-
-static recorded *of(fattn__desc desc)
-{
-    return &made[(intptr_t)desc - 1];
-}
-
-static int create(int type, fattn__desc *out)
-{
-    if (fails())
-        return DNN_STATUS_BAD_PARAM;
-    cr_assert_lt(made_count, MOST);
-    made[made_count] = (recorded){ .type = type };
-    *out = (fattn__desc)(intptr_t)++made_count;
-    alive++;
-    return DNN_STATUS_SUCCESS;
-}
-
-static int destroy(fattn__desc desc)
-{
-    (void)desc;
-    alive--;
-    return DNN_STATUS_SUCCESS;
-}
-
-static const char *pointwise_name(int mode)
-{
-#define ROW(name, value) { #name, value },
-    static const struct {
-        const char *name;
-        int value;
-    } names[] = { DNN_POINTWISE_LIST(ROW) };
-#undef ROW
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (names[i].value == mode)
-            return names[i].name + strlen("POINTWISE_");
-    return "?";
-}
-
-static void note_operation(const recorded *r)
-{
-    char word[64] = "";
-    switch (r->type) {
-    case DNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR:
-        snprintf(word, sizeof word, "%s", pointwise_name(r->mode));
-        break;
-    case DNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR:
-        snprintf(word, sizeof word, "reduce_%s", r->mode == DNN_REDUCE_TENSOR_MAX ? "max" : "add");
-        break;
-    case DNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR:
-        snprintf(word, sizeof word, r->reads_lengths ? "matmul(lengths)" : "matmul");
-        break;
-    case DNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR:
-        snprintf(word, sizeof word, "reshape");
-        break;
-    case DNN_BACKEND_OPERATION_SOFTMAX_DESCRIPTOR:
-        snprintf(word, sizeof word, "softmax");
-        break;
-    case DNN_BACKEND_OPERATION_DIAGONAL_BAND_MASK_DESCRIPTOR:
-        snprintf(word, sizeof word, "band_%s%s", r->mode == DNN_POINTWISE_CMP_GE ? "right" : "left",
-                 r->reads_lengths ? "(lengths)" : "");
-        break;
-    default:
-        return;
-    }
-    snprintf(order + strlen(order), sizeof order - strlen(order), "%s%s", order[0] != '\0' ? " " : "", word);
-}
-
-static int finalize(fattn__desc desc)
-{
-    if (fails())
-        return DNN_STATUS_BAD_PARAM;
-    of(desc)->finalized = true;
-    note_operation(of(desc));
-    return DNN_STATUS_SUCCESS;
-}
-
-static int set(fattn__desc desc, int name, int type, int64_t count, const void *elements)
-{
-    (void)type;
-    if (fails())
-        return DNN_STATUS_BAD_PARAM;
-    recorded *r = of(desc);
-    switch (name) {
-    case DNN_ATTR_POINTWISE_MODE:
-    case DNN_ATTR_REDUCTION_OPERATOR:
-    case DNN_ATTR_OPERATION_DIAGONAL_BAND_MASK_COMPARISON_MODE:
-        memcpy(&r->mode, elements, sizeof r->mode);
-        break;
-    case DNN_ATTR_POINTWISE_MATH_PREC:
-        memcpy(&r->math, elements, sizeof r->math);
-        break;
-    case DNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR:
-    case DNN_ATTR_OPERATION_REDUCTION_DESC:
-        r->mode = of(*(const fattn__desc *)elements)->mode;
-        break;
-    case DNN_ATTR_TENSOR_DIMENSIONS:
-        memcpy(r->dim, elements, sizeof r->dim);
-        break;
-    case DNN_ATTR_TENSOR_STRIDES:
-        memcpy(r->strides, elements, sizeof r->strides);
-        break;
-    case DNN_ATTR_TENSOR_IS_VIRTUAL:
-        memcpy(&r->is_virtual, elements, sizeof r->is_virtual);
-        break;
-    case DNN_ATTR_OPERATION_MATMUL_GEMM_M_OVERRIDE_DESC:
-    case DNN_ATTR_OPERATION_MATMUL_GEMM_N_OVERRIDE_DESC:
-    case DNN_ATTR_OPERATION_MATMUL_GEMM_K_OVERRIDE_DESC:
-    case DNN_ATTR_OPERATION_DIAGONAL_BAND_MASK_SEQ_LEN_QDESC:
-    case DNN_ATTR_OPERATION_DIAGONAL_BAND_MASK_SEQ_LEN_KVDESC:
-        r->reads_lengths++;
-        break;
-    default:
-        if (type == DNN_TYPE_BACKEND_DESCRIPTOR) /* whatever is used must have been finished before */
-            for (int64_t i = 0; i < count; i++)
-                cr_assert(of(((const fattn__desc *)elements)[i])->finalized, "attribute %d", name);
-    }
-    return DNN_STATUS_SUCCESS;
-}
-
-static const char *error_string(int status)
-{
-    (void)status;
-    return "CUDNN_STATUS_BAD_PARAM";
-}
-
-static void last_error(char *out, size_t capacity)
-{
-    snprintf(out, capacity, "refused by the recorder");
-}
-
-static fattn__cudnn recorder = { .version = 91900,
-                                 .cudnnGetErrorString = error_string,
-                                 .cudnnGetLastErrorString = last_error,
-                                 .cudnnBackendCreateDescriptor = create,
-                                 .cudnnBackendDestroyDescriptor = destroy,
-                                 .cudnnBackendFinalize = finalize,
-                                 .cudnnBackendSetAttribute = set };
-
-static fattn__graph graph;
-
-/* Builds and finalizes; the caller releases. */
-static fattn_status build(int version, fattn_problem p)
-{
-    fattn_problem r;
-    cr_assert_eq(fattn_problem_resolve(&p, &r), FATTN_OK, "%s", fattn_last_error());
-    recorder.version = version;
-    made_count = alive = calls = 0;
-    order[0] = '\0';
-    fattn__graph_init(&graph, &recorder, 90);
-    const fattn_status st = r.pass == FATTN_FORWARD ? fattn__build_forward(&graph, &r) : fattn__build_backward(&graph, &r);
-    return st == FATTN_OK ? fattn__graph_finalize(&graph, NULL) : st;
-}
-
-static void expect_order(int version, fattn_problem p, const char *want)
-{
-    cr_expect_eq(build(version, p), FATTN_OK, "%s", graph.text);
-    cr_expect_str_eq(order, want, "got  %s\nwant %s", order, want);
-    fattn__graph_release(&graph);
-    cr_expect_eq(alive, 0, "every descriptor is freed");
-}
-
-#define PROBLEM(...)                                                                                                               \
-    (fattn_problem)                                                                                                                \
-    {                                                                                                                              \
-        .struct_size = sizeof(fattn_problem), .batch = 2, .heads_q = 8, .seq_q = 96, .seq_kv = 128, .dim_qk = 64, __VA_ARGS__      \
-    }
+#include "graph_recorder.h"
 
 /* ---- forward --------------------------------------------------------------------------------------------------------------------
  */
@@ -296,7 +102,8 @@ Test(backward, keeps_row_sums_and_the_dq_accumulator_in_our_workspace)
     cr_expect_eq(scratch_of(PROBLEM(.pass = FATTN_FORWARD)), 0);
 }
 
-/* ---- what is added to the score, and modifies it --------------------------------------------------------------------------------------
+/* ---- what is added to the score, and modifies it
+ * --------------------------------------------------------------------------------------
  */
 
 Test(forward, adds_the_bias_before_it_masks)
@@ -319,7 +126,8 @@ static void expect_mod(fattn_score_mod *mod, const char *forward, const char *gr
     char want[1024];
     snprintf(want, sizeof want, "matmul MUL %s%sADD " SOFTMAX " matmul", forward, forward[0] != '\0' ? " " : "");
     expect_order(91900, PROBLEM(.score_mod = mod, .has_bias = 1), want);
-    snprintf(want, sizeof want, ROW_SUMS " matmul MUL %s%sADD SUB EXP reshape matmul matmul SUB MUL %s%sMUL reshape matmul reshape matmul IDENTITY",
+    snprintf(want, sizeof want,
+             ROW_SUMS " matmul MUL %s%sADD SUB EXP reshape matmul matmul SUB MUL %s%sMUL reshape matmul reshape matmul IDENTITY",
              forward, forward[0] != '\0' ? " " : "", gradient, gradient[0] != '\0' ? " " : "");
     expect_order(91900, PROBLEM(.pass = FATTN_BACKWARD, .score_mod = mod, .has_bias = 1), want);
     fattn_score_mod_destroy(mod);
@@ -351,15 +159,17 @@ Test(score_mod, with_a_gradient_of_zero_still_takes_ds_from_dp)
     fattn_score_mod_destroy(mod);
 }
 
-/* ---- gradients that we sum ------------------------------------------------------------------------------------------------------------
+/* ---- gradients that we sum
+ * ------------------------------------------------------------------------------------------------------------
  */
 
-static void expect_sum(const fattn__graph_sum *sum, fattn__slot slot, int32_t dtype, const int64_t dim[4], const int64_t out_strides[4])
+static void expect_sum(const fattn__graph_sum *sum, fattn__slot slot, int32_t dtype, const int64_t dim[4],
+                       const int64_t out_strides[4])
 {
     cr_expect_eq(sum->slot, (int32_t)slot);
     cr_expect_eq(sum->out_dtype, dtype);
-    cr_expect_eq(memcmp(sum->dim, dim, sizeof sum->dim), 0, "%ld %ld %ld %ld", (long)sum->dim[0], (long)sum->dim[1], (long)sum->dim[2],
-                 (long)sum->dim[3]);
+    cr_expect_eq(memcmp(sum->dim, dim, sizeof sum->dim), 0, "%ld %ld %ld %ld", (long)sum->dim[0], (long)sum->dim[1],
+                 (long)sum->dim[2], (long)sum->dim[3]);
     cr_expect_eq(memcmp(sum->out_strides, out_strides, sizeof sum->out_strides), 0);
 }
 
@@ -410,8 +220,8 @@ Test(sums, serve_every_tensor_that_is_added_last_from_one_reduction)
 {
     fattn_score_mod *mod;
     cr_assert_eq(fattn_score_mod_create(&mod, three_tensors, NULL, NULL), FATTN_OK);
-    cr_assert_eq(build(91900, PROBLEM(.pass = FATTN_BACKWARD, .score_mod = mod, .mod_gradients = 6, .has_bias = 1, .dbias = 1)), FATTN_OK, "%s",
-                 graph.text);
+    cr_assert_eq(build(91900, PROBLEM(.pass = FATTN_BACKWARD, .score_mod = mod, .mod_gradients = 6, .has_bias = 1, .dbias = 1)),
+                 FATTN_OK, "%s", graph.text);
     cr_assert_eq(graph.sum_count, 3);
     const int64_t all[4] = { 2, 8, 96, 128 };
     expect_sum(&graph.sums[0], FATTN__SLOT_DBIAS, FATTN_BF16, all, (int64_t[4]){ 0, 96 * 128, 128, 1 });
@@ -446,7 +256,8 @@ Test(graph, lengths_that_are_one_for_all_have_stride_0)
         int zero = 0;
         cr_assert_eq(build(91900, PROBLEM(.padding = 1, .len_broadcast = broadcast)), FATTN_OK);
         for (int i = 0; i < made_count; i++)
-            zero += made[i].type == DNN_BACKEND_TENSOR_DESCRIPTOR && made[i].dim[0] == 2 && made[i].dim[1] == 1 && made[i].strides[0] == 0;
+            zero += made[i].type == DNN_BACKEND_TENSOR_DESCRIPTOR && made[i].dim[0] == 2 && made[i].dim[1] == 1 &&
+                    made[i].strides[0] == 0;
         cr_expect_eq(zero, broadcast ? 2 : 0);
         fattn__graph_release(&graph);
     }

@@ -1,5 +1,6 @@
-/* What is added to the plain graphs, put to a real cuDNN for a described H100: bias, score_mod, ways to repeat, zero strides, Stats in any
- * order. Every version from 9.8 to 9.28 that was asked offers all of it with the same engines; some of each is compiled here. */
+/* What is added to the plain graphs, put to a real cuDNN for a described H100: bias, score_mod, ways to repeat, zero strides, Stats
+ * in any order. Every version from 9.8 to 9.28 that was asked offers all of it with the same engines; some of each is compiled
+ * here. */
 #include "target.h"
 
 static fattn_context *context;
@@ -35,7 +36,8 @@ static const char *answer(fattn_problem p)
     if (fattn_decision_supported(decision))
         snprintf(text, sizeof text, "yes");
     else
-        snprintf(text, sizeof text, "%s: %s", fattn_status_name((fattn_status)fattn_decision_reason(decision)), fattn_decision_text(decision));
+        snprintf(text, sizeof text, "%s: %s", fattn_status_name((fattn_status)fattn_decision_reason(decision)),
+                 fattn_decision_text(decision));
     fattn_decision_destroy(decision);
     return text;
 }
@@ -60,7 +62,8 @@ static size_t compile(const char *name, fattn_problem p)
 #define BACKWARD(...) PROBLEM(.pass = FATTN_BACKWARD, __VA_ARGS__)
 enum { BATCH_STRIDE = 512 * 1024, HEAD_STRIDE = 128, TOKEN_STRIDE = 1024 };
 
-/* ---- bias -------------------------------------------------------------------------------------------------------------------------
+/* ---- bias
+ * -------------------------------------------------------------------------------------------------------------------------
  */
 
 Test(graph_features, a_bias_may_be_broadcast_in_every_dimension)
@@ -85,7 +88,8 @@ Test(graph_features, gradients_of_a_bias_are_bf16_or_f16_and_row_major)
     expect_answer("gaps", BACKWARD(.has_bias = 1, .dbias = 1, .dbias_strides = { 8 * head, head, row, 1 }),
                   "unsupported: dbias layout should be row major");
     for (int bits = 0; bits < 4; bits++)
-        expect_answer("what we sum", BACKWARD(.has_bias = 1, .dbias = 1, .bias_dim = { bits & 1 ? 2 : 1, bits & 2 ? 8 : 1, 1, 512 }), "yes");
+        expect_answer("what we sum",
+                      BACKWARD(.has_bias = 1, .dbias = 1, .bias_dim = { bits & 1 ? 2 : 1, bits & 2 ? 8 : 1, 1, 512 }), "yes");
 }
 
 Test(graph_features, plans_with_a_bias_compile)
@@ -98,7 +102,8 @@ Test(graph_features, plans_with_a_bias_compile)
     cr_expect_geq(summed, direct + 8 * 512 * 512 * 2, "what is summed lies in the workspace, in front of the engine's");
 }
 
-/* ---- score_mod --------------------------------------------------------------------------------------------------------------------
+/* ---- score_mod
+ * --------------------------------------------------------------------------------------------------------------------
  */
 
 typedef struct recipe {
@@ -198,7 +203,8 @@ Test(graph_features, tensors_that_are_added_last_have_gradients_and_others_a_rea
     compile("gradient of a bias", BACKWARD(.score_mod = mod, .mod_gradients = 1));
     fattn_score_mod_destroy(mod);
     cr_assert_eq(fattn_score_mod_relative_position(&mod, 8), FATTN_OK);
-    expect_answer("slopes", BACKWARD(.score_mod = mod, .mod_gradients = 1), "unsupported: mod_gradients: tensor \"slope\" is not added");
+    expect_answer("slopes", BACKWARD(.score_mod = mod, .mod_gradients = 1),
+                  "unsupported: mod_gradients: tensor \"slope\" is not added");
     fattn_score_mod_destroy(mod);
 }
 
@@ -225,7 +231,8 @@ Test(graph_features, a_plan_with_a_score_mod_is_saved_and_loaded_with_an_equal_r
         fattn_score_mod_destroy(mods[i]);
 }
 
-/* ---- repeating ---------------------------------------------------------------------------------------------------------------------
+/* ---- repeating
+ * ---------------------------------------------------------------------------------------------------------------------
  */
 
 Test(graph_features, a_pin_is_the_one_configuration_that_a_decision_reports)
@@ -249,7 +256,8 @@ Test(graph_features, a_pin_is_the_one_configuration_that_a_decision_reports)
     cr_expect_lt(linear, compile("form", p));
 }
 
-/* ---- zero strides and orders ---------------------------------------------------------------------------------------------------------
+/* ---- zero strides and orders
+ * ---------------------------------------------------------------------------------------------------------
  */
 
 static void strides_without(int axes, int64_t out[4])
@@ -293,8 +301,8 @@ Test(graph_features, lengths_may_be_one_for_every_batch_entry)
 
 Test(graph_features, stats_may_lie_in_any_order)
 {
-    static const int64_t orders[][4] = { { 4096, 512, 1, 1 }, { 4096, 1, 8, 1 }, { 8, 1, 16, 1 }, { 512, 1024, 1, 1 }, { 1, 1024, 2, 1 },
-                                         { 16384, 2048, 4, 1 } };
+    static const int64_t orders[][4] = { { 4096, 512, 1, 1 }, { 4096, 1, 8, 1 }, { 8, 1, 16, 1 },
+                                         { 512, 1024, 1, 1 }, { 1, 1024, 2, 1 }, { 16384, 2048, 4, 1 } };
     for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
         fattn_problem p = PROBLEM(.outputs = FATTN_WANT_STATS, .guards_off = 1);
         memcpy(p.stats_strides, orders[i], sizeof p.stats_strides);

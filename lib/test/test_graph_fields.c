@@ -1,5 +1,6 @@
-/* The plan that decide describes is the plan that runs: both begin with one graph, and every field of a problem is either in that graph or in a
- * short list of those that none bakes in. Here each field is changed in turn, and the calls that build the graph are hashed. */
+/* The plan that decide describes is the plan that runs: both begin with one graph, and every field of a problem is either in that
+ * graph or in a short list of those that none bakes in. Here each field is changed in turn, and the calls that build the graph are
+ * hashed. */
 #include <criterion/criterion.h>
 #include <stddef.h>
 #include <string.h>
@@ -7,7 +8,8 @@
 #include "cudnn/backend.h"
 #include "problem.h"
 
-/* ---- a cuDNN that hashes what it is told ------------------------------------------------------------------------------------------
+/* ---- a cuDNN that hashes what it is told
+ * ------------------------------------------------------------------------------------------
  */
 
 static uint64_t hash;
@@ -40,9 +42,9 @@ static int finalize(fattn__desc desc)
 
 static int set(fattn__desc desc, int name, int type, int64_t count, const void *elements)
 {
-    const size_t bytes = type == DNN_TYPE_BOOLEAN                                                                    ? 1
+    const size_t bytes = type == DNN_TYPE_BOOLEAN                                                                   ? 1
                          : type == DNN_TYPE_BACKEND_DESCRIPTOR || type == DNN_TYPE_INT64 || type == DNN_TYPE_DOUBLE ? 8
-                                                                                                                      : 4;
+                                                                                                                    : 4;
     mix(&desc, sizeof desc);
     mix(&name, sizeof name);
     mix(elements, (size_t)count * bytes);
@@ -67,7 +69,8 @@ static fattn__cudnn hasher = { .cudnnGetErrorString = error_string,
                                .cudnnBackendFinalize = finalize,
                                .cudnnBackendSetAttribute = set };
 
-/* What a plan is made of: the graph, what its tensors are bound to, what follows it, and the configuration that is pinned. 0: no graph. */
+/* What a plan is made of: the graph, what its tensors are bound to, what follows it, and the configuration that is pinned. 0: no
+ * graph. */
 static uint64_t graph_of(const fattn_problem *p, int version)
 {
     static fattn__graph g;
@@ -94,7 +97,8 @@ static uint64_t graph_of(const fattn_problem *p, int version)
     return st == FATTN_OK ? hash : 0;
 }
 
-/* ---- two problems that read as many fields as one can ------------------------------------------------------------------------------
+/* ---- two problems that read as many fields as one can
+ * ------------------------------------------------------------------------------
  */
 
 static fattn_score_mod *cap_of(double value)
@@ -123,7 +127,8 @@ static fattn_problem rich(fattn_pass pass)
     return r; /* every stride is said: a change of another field does not move them */
 }
 
-/* ---- every field -----------------------------------------------------------------------------------------------------------------
+/* ---- every field
+ * -----------------------------------------------------------------------------------------------------------------
  */
 
 #define STRIDES_LIST(X) X(q) X(k) X(v) X(o) X(do) X(dq) X(dk) X(dv) X(stats) X(bias) X(dbias)
@@ -233,7 +238,7 @@ static void strides_are_baked_in(void)
 
 /* The whole list of what no graph knows. */
 #define UNBAKED_LIST(X)                                                                                                            \
-    X(struct_size, "says how much of the struct there is")                                                                        \
+    X(struct_size, "says how much of the struct there is")                                                                         \
     X(capture, "how the call is launched; a plan is the same")                                                                     \
     X(guards_off, "what is refused, not what is built")                                                                            \
     X(impl, "auto is composite until there is another; unified is refused")                                                        \

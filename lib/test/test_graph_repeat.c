@@ -26,7 +26,8 @@ Test(repeat, every_row_says_where_it_holds_and_who_says_so)
         cr_expect(row->sm_from >= 80 && row->sm_from <= row->sm_to, "row %zu", i);
         cr_expect(row->cudnn_from >= 90800 && (row->cudnn_to == 0 || row->cudnn_to >= row->cudnn_from), "row %zu", i);
         cr_expect_leq(row->dim_from, row->dim_to, "row %zu", i);
-        cr_expect_eq(row->how == FATTN_DETERMINISM_PIN, row->engine >= 0 && row->knob_count > 0, "row %zu: a pin is an engine and its knobs", i);
+        cr_expect_eq(row->how == FATTN_DETERMINISM_PIN, row->engine >= 0 && row->knob_count > 0,
+                     "row %zu: a pin is an engine and its knobs", i);
         cr_expect(row->how == FATTN_DETERMINISM_PIN || row->keeps_dp, "row %zu", i);
         cr_expect(row->source != NULL && strlen(row->source) > 10, "row %zu", i);
     }

@@ -30,7 +30,8 @@ typedef enum fattn__slot {
 #undef FATTN__AS_SLOT_
 
 /* Slots of a score_mod's tensor i and of its gradient. */
-_Static_assert(FATTN_MOD_MAX_TENSORS == 8 && FATTN__SLOT_MOD_7 == FATTN__SLOT_MOD_0 + 7 && FATTN__SLOT_DMOD_7 == FATTN__SLOT_DMOD_0 + 7,
+_Static_assert(FATTN_MOD_MAX_TENSORS == 8 && FATTN__SLOT_MOD_7 == FATTN__SLOT_MOD_0 + 7 &&
+                   FATTN__SLOT_DMOD_7 == FATTN__SLOT_DMOD_0 + 7,
                "a slot for each tensor of a score_mod");
 static inline fattn__slot fattn__slot_of_mod(size_t i)
 {
@@ -49,14 +50,14 @@ typedef struct fattn__binding {
     size_t offset; /* FATTN__SLOT_SCRATCH: bytes from the start of the workspace, a multiple of 16 */
 } fattn__binding;
 
-/* What cuDNN leaves to us after its launch: a gradient of every element, in our scratch, becomes the sum over what its input broadcasts (and
- * changes its type). */
+/* What cuDNN leaves to us after its launch: a gradient of every element, in our scratch, becomes the sum over what its input
+ * broadcasts (and changes its type). */
 typedef struct fattn__graph_sum {
-    size_t offset; /* of the source in the workspace */
-    int64_t dim[4], strides[4];         /* of the source */
-    int64_t out_strides[4]; /* of the destination; 0 where it is summed */
-    int32_t dtype, out_dtype; /* fattn_dtype */
-    int32_t slot;             /* fattn__slot of the destination */
+    size_t offset;              /* of the source in the workspace */
+    int64_t dim[4], strides[4]; /* of the source */
+    int64_t out_strides[4];     /* of the destination; 0 where it is summed */
+    int32_t dtype, out_dtype;   /* fattn_dtype */
+    int32_t slot;               /* fattn__slot of the destination */
     int32_t reserved;
 } fattn__graph_sum;
 

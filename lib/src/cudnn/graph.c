@@ -59,7 +59,9 @@ fattn__desc fattn__chain_gradient(const fattn__chain *c, fattn__role gradient, f
     if (!fattn__problem_sums(c->problem, gradient, NULL))
         return fattn__chain_tensor(c, gradient);
     const fattn__shape out = fattn__problem_shape(c->problem, gradient), full = fattn__problem_shape(c->problem, input);
-    fattn__graph_sum sum = { .slot = (int32_t)slot_of(gradient), .dtype = out.dtype, .out_dtype = out.dtype, .offset = c->g->scratch_bytes };
+    fattn__graph_sum sum = {
+        .slot = (int32_t)slot_of(gradient), .dtype = out.dtype, .out_dtype = out.dtype, .offset = c->g->scratch_bytes
+    };
     memcpy(sum.dim, full.dim, sizeof sum.dim);
     memcpy(sum.out_strides, out.strides, sizeof sum.out_strides);
     fattn__dense_strides(sum.dim, "bshd", sum.strides);

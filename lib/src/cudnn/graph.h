@@ -25,8 +25,9 @@ typedef struct fattn__chain {
 fattn_status fattn__chain_begin(fattn__chain *out, fattn__graph *g, const fattn_problem *problem);
 
 /* ---- tensors */
-fattn__desc fattn__chain_tensor(const fattn__chain *c, fattn__role role);     /* of the call, [b,h,s,d] */
-/* A gradient, as one for each element of `input`: of the call, or of our workspace where the problem sums it (fattn__problem_sums). */
+fattn__desc fattn__chain_tensor(const fattn__chain *c, fattn__role role); /* of the call, [b,h,s,d] */
+/* A gradient, as one for each element of `input`: of the call, or of our workspace where the problem sums it (fattn__problem_sums).
+ */
 fattn__desc fattn__chain_gradient(const fattn__chain *c, fattn__role gradient, fattn__role input);
 fattn__desc fattn__chain_transposed(const fattn__chain *c, fattn__role role); /* the same memory as [b,h,d,s] */
 fattn__desc fattn__chain_score(const fattn__chain *c, int type);              /* virtual [b,hq,sq,skv] */
@@ -39,11 +40,12 @@ fattn__desc fattn__chain_scaled(const fattn__chain *c, fattn__desc x); /* times 
 
 /* graph_bias.c: without a bias x comes back as it is. */
 fattn__desc fattn__chain_bias(const fattn__chain *c, fattn__desc x);
-/* The gradients of the bias and of the score_mod's tensors that the problem asks for; d_s: before the score_mod's gradient and the scale. */
+/* The gradients of the bias and of the score_mod's tensors that the problem asks for; d_s: before the score_mod's gradient and the
+ * scale. */
 void fattn__chain_added_gradients(const fattn__chain *c, fattn__desc d_s);
 
-/* graph_mod.c: the score_mod on the scaled score, and d(loss)/d(scaled score) from d(loss)/d(modified score). Without one x, or d_s, comes
- * back as it is. What cuDNN has no spelling for is refused. */
+/* graph_mod.c: the score_mod on the scaled score, and d(loss)/d(scaled score) from d(loss)/d(modified score). Without one x, or
+ * d_s, comes back as it is. What cuDNN has no spelling for is refused. */
 fattn__desc fattn__chain_mod(const fattn__chain *c, fattn__desc x);
 fattn__desc fattn__chain_mod_gradient(const fattn__chain *c, fattn__desc x, fattn__desc d_s);
 

@@ -4,8 +4,8 @@
  *   dP = dO V^T                    dS = scale * P * (dP - D)                  dK = dS^T Q        dQ = dS K
  *
  * Two forms. By default dQ is summed up in an fp32 accumulator of our own, by whichever block comes first: fast, linear memory, and
- * dQ differs between runs. The other form writes dQ directly; the engine then keeps dP itself (memory grows with seq_q * seq_kv). It
- * repeats, and it alone gives the gradient of a bias.
+ * dQ differs between runs. The other form writes dQ directly; the engine then keeps dP itself (memory grows with seq_q * seq_kv).
+ * It repeats, and it alone gives the gradient of a bias.
  */
 #include "graph.h"
 

@@ -1,7 +1,7 @@
 /* The bias, added to the score, and gradients of what was added to it: sums of dS, the gradient before the attention scale.
  *
- * cuDNN sums dS over b or h into bf16 or f16, row major, and gives it once. Every other wish is a sum of ours over what it gives: a bias that
- * is broadcast in s, tensors of a score_mod, several of them at once.
+ * cuDNN sums dS over b or h into bf16 or f16, row major, and gives it once. Every other wish is a sum of ours over what it gives: a
+ * bias that is broadcast in s, tensors of a score_mod, several of them at once.
  */
 #include <math.h>
 #include <string.h>
@@ -56,13 +56,15 @@ static void wish_mod(const fattn__chain *c, wishes *w, size_t i)
     if (place < 0)
         fattn__graph_refuse(c->g, FATTN_UNSUPPORTED, "mod_gradients: the score does not depend on tensor \"%s\"", tensor->name);
     else if (!is_gradient(gradient, place))
-        fattn__graph_refuse(c->g, FATTN_UNSUPPORTED,
-                            "mod_gradients: tensor \"%s\" is not added as the last step; cuDNN's backward reduces the gradient of a bias alone",
-                            tensor->name);
+        fattn__graph_refuse(
+            c->g, FATTN_UNSUPPORTED,
+            "mod_gradients: tensor \"%s\" is not added as the last step; cuDNN's backward reduces the gradient of a bias alone",
+            tensor->name);
     wish(w, (fattn__slot)((size_t)FATTN__SLOT_DMOD_0 + i), FATTN_F32, tensor->dim, tensor->strides);
 }
 
-/* What ran and was right: [1,h,s,s], [b,1,s,s] and [b,h,s,s]. Below 9.10 cuDNN refuses the second: "dbias cannot be reduced just across heads". */
+/* What ran and was right: [1,h,s,s], [b,1,s,s] and [b,h,s,s]. Below 9.10 cuDNN refuses the second: "dbias cannot be reduced just
+ * across heads". */
 static bool is_reducible(const fattn__chain *c, const int64_t dim[4])
 {
     const fattn_problem *p = c->problem;

@@ -1,5 +1,5 @@
-/* A score_mod as pointwise operations on virtual tensors of the score's shape. The recording comes in a normal form in which the first input
- * of every operation is virtual, which is what cuDNN asks for; one operation of the recording is one of the graph. */
+/* A score_mod as pointwise operations on virtual tensors of the score's shape. The recording comes in a normal form in which the
+ * first input of every operation is virtual, which is what cuDNN asks for; one operation of the recording is one of the graph. */
 #include "../score_mod/program.h"
 #include "graph.h"
 
@@ -7,7 +7,7 @@
 typedef struct spelling {
     const fattn__chain *c;
     const fattn__mod_program *program;
-    fattn__desc score, gradient;           /* what its inputs are */
+    fattn__desc score, gradient; /* what its inputs are */
     bool needed[FATTN__MOD_MAX_NODES];
     fattn__desc at[FATTN__MOD_MAX_NODES]; /* the tensors of the nodes so far */
 } spelling;
@@ -23,23 +23,40 @@ static word word_of(int op)
     static const int16_t inputs[] = { FATTN_MOD_OP_LIST(AS_INPUTS) };
 #undef AS_INPUTS
     static const int16_t modes[] = {
-        [FATTN_MOD_NEG] = DNN_POINTWISE_NEG,           [FATTN_MOD_ABS] = DNN_POINTWISE_ABS,
-        [FATTN_MOD_EXP] = DNN_POINTWISE_EXP,           [FATTN_MOD_LOG] = DNN_POINTWISE_LOG,
-        [FATTN_MOD_TANH] = DNN_POINTWISE_TANH_FWD,     [FATTN_MOD_SIGMOID] = DNN_POINTWISE_SIGMOID_FWD,
-        [FATTN_MOD_ERF] = DNN_POINTWISE_ERF,           [FATTN_MOD_SIN] = DNN_POINTWISE_SIN,
-        [FATTN_MOD_COS] = DNN_POINTWISE_COS,           [FATTN_MOD_TAN] = DNN_POINTWISE_TAN,
-        [FATTN_MOD_SQRT] = DNN_POINTWISE_SQRT,         [FATTN_MOD_RSQRT] = DNN_POINTWISE_RSQRT,
-        [FATTN_MOD_RECIPROCAL] = DNN_POINTWISE_RECIPROCAL, [FATTN_MOD_RELU] = DNN_POINTWISE_RELU_FWD,
-        [FATTN_MOD_SOFTPLUS] = DNN_POINTWISE_SOFTPLUS_FWD, [FATTN_MOD_CEIL] = DNN_POINTWISE_CEIL,
-        [FATTN_MOD_FLOOR] = DNN_POINTWISE_FLOOR,       [FATTN_MOD_ADD] = DNN_POINTWISE_ADD,
-        [FATTN_MOD_SUB] = DNN_POINTWISE_SUB,           [FATTN_MOD_MUL] = DNN_POINTWISE_MUL,
-        [FATTN_MOD_DIV] = DNN_POINTWISE_DIV,           [FATTN_MOD_MAX] = DNN_POINTWISE_MAX,
-        [FATTN_MOD_MIN] = DNN_POINTWISE_MIN,           [FATTN_MOD_POW] = DNN_POINTWISE_POW,
-        [FATTN_MOD_MOD] = DNN_POINTWISE_MOD,           [FATTN_MOD_EQ] = DNN_POINTWISE_CMP_EQ,
-        [FATTN_MOD_NE] = DNN_POINTWISE_CMP_NEQ,        [FATTN_MOD_LT] = DNN_POINTWISE_CMP_LT,
-        [FATTN_MOD_LE] = DNN_POINTWISE_CMP_LE,         [FATTN_MOD_GT] = DNN_POINTWISE_CMP_GT,
-        [FATTN_MOD_GE] = DNN_POINTWISE_CMP_GE,         [FATTN_MOD_AND] = DNN_POINTWISE_LOGICAL_AND,
-        [FATTN_MOD_OR] = DNN_POINTWISE_LOGICAL_OR,     [FATTN_MOD_NOT] = DNN_POINTWISE_LOGICAL_NOT,
+        [FATTN_MOD_NEG] = DNN_POINTWISE_NEG,
+        [FATTN_MOD_ABS] = DNN_POINTWISE_ABS,
+        [FATTN_MOD_EXP] = DNN_POINTWISE_EXP,
+        [FATTN_MOD_LOG] = DNN_POINTWISE_LOG,
+        [FATTN_MOD_TANH] = DNN_POINTWISE_TANH_FWD,
+        [FATTN_MOD_SIGMOID] = DNN_POINTWISE_SIGMOID_FWD,
+        [FATTN_MOD_ERF] = DNN_POINTWISE_ERF,
+        [FATTN_MOD_SIN] = DNN_POINTWISE_SIN,
+        [FATTN_MOD_COS] = DNN_POINTWISE_COS,
+        [FATTN_MOD_TAN] = DNN_POINTWISE_TAN,
+        [FATTN_MOD_SQRT] = DNN_POINTWISE_SQRT,
+        [FATTN_MOD_RSQRT] = DNN_POINTWISE_RSQRT,
+        [FATTN_MOD_RECIPROCAL] = DNN_POINTWISE_RECIPROCAL,
+        [FATTN_MOD_RELU] = DNN_POINTWISE_RELU_FWD,
+        [FATTN_MOD_SOFTPLUS] = DNN_POINTWISE_SOFTPLUS_FWD,
+        [FATTN_MOD_CEIL] = DNN_POINTWISE_CEIL,
+        [FATTN_MOD_FLOOR] = DNN_POINTWISE_FLOOR,
+        [FATTN_MOD_ADD] = DNN_POINTWISE_ADD,
+        [FATTN_MOD_SUB] = DNN_POINTWISE_SUB,
+        [FATTN_MOD_MUL] = DNN_POINTWISE_MUL,
+        [FATTN_MOD_DIV] = DNN_POINTWISE_DIV,
+        [FATTN_MOD_MAX] = DNN_POINTWISE_MAX,
+        [FATTN_MOD_MIN] = DNN_POINTWISE_MIN,
+        [FATTN_MOD_POW] = DNN_POINTWISE_POW,
+        [FATTN_MOD_MOD] = DNN_POINTWISE_MOD,
+        [FATTN_MOD_EQ] = DNN_POINTWISE_CMP_EQ,
+        [FATTN_MOD_NE] = DNN_POINTWISE_CMP_NEQ,
+        [FATTN_MOD_LT] = DNN_POINTWISE_CMP_LT,
+        [FATTN_MOD_LE] = DNN_POINTWISE_CMP_LE,
+        [FATTN_MOD_GT] = DNN_POINTWISE_CMP_GT,
+        [FATTN_MOD_GE] = DNN_POINTWISE_CMP_GE,
+        [FATTN_MOD_AND] = DNN_POINTWISE_LOGICAL_AND,
+        [FATTN_MOD_OR] = DNN_POINTWISE_LOGICAL_OR,
+        [FATTN_MOD_NOT] = DNN_POINTWISE_LOGICAL_NOT,
         [FATTN_MOD_SELECT] = DNN_POINTWISE_BINARY_SELECT,
     };
     _Static_assert(sizeof modes == sizeof inputs, "a word for every operation");

@@ -88,8 +88,8 @@ static void pin_knob(fattn__offer *out, const fattn_knob *knob)
     finalize(out, *choice);
 }
 
-void fattn__offer_pin(fattn__offer *out, const fattn__cudnn *api, fattn__desc operation_graph, fattn__desc description, int64_t engine,
-                      const fattn_knob *knobs, int knob_count)
+void fattn__offer_pin(fattn__offer *out, const fattn__cudnn *api, fattn__desc operation_graph, fattn__desc description,
+                      int64_t engine, const fattn_knob *knobs, int knob_count)
 {
     fattn__offer_init(out, api);
     create(out, DNN_BACKEND_ENGINE_DESCRIPTOR, &out->engine);

@@ -26,8 +26,8 @@ void fattn__offer_init(fattn__offer *out, const fattn__cudnn *api);
 void fattn__offer_ask(fattn__offer *out, const fattn__cudnn *api, fattn__desc operation_graph, fattn__desc description,
                       fattn_mode mode);
 /* The same without asking the heuristics: one configuration, of this engine with these knobs, when the engine takes the graph. */
-void fattn__offer_pin(fattn__offer *out, const fattn__cudnn *api, fattn__desc operation_graph, fattn__desc description, int64_t engine,
-                      const fattn_knob *knobs, int knob_count);
+void fattn__offer_pin(fattn__offer *out, const fattn__cudnn *api, fattn__desc operation_graph, fattn__desc description,
+                      int64_t engine, const fattn_knob *knobs, int knob_count);
 void fattn__offer_release(fattn__offer *offer);
 
 /* Descriptors that are filled again for each configuration that is read. */

@@ -8,15 +8,15 @@
 #include <xxhash.h>
 
 #include "../error.h"
+#include "../math/sum.h"
 #include "../policy.h"
 #include "../rules.h"
-#include "../math/sum.h"
 #include "question.h"
 
 enum { WORKSPACE_ALIGNMENT = 256 };
 
-/* From this version on a CUDA graph that was recorded from a plan may hold it. Per graph is also cuDNN's default; said all the same, since it
- * can be changed by the environment and is not saved with a plan. */
+/* From this version on a CUDA graph that was recorded from a plan may hold it. Per graph is also cuDNN's default; said all the
+ * same, since it can be changed by the environment and is not saved with a plan. */
 enum { RETENTION_FROM = 92800, RETENTION = DNN_CUDA_GRAPH_RETENTION_PER_GRAPH };
 
 static double now_ms(void)
@@ -126,7 +126,8 @@ static fattn_status removed(const fattn_plan *plan, const fattn_engine *engine, 
 {
     char text[512];
     fattn__rule_text(text, sizeof text, rule, &plan->problem);
-    return fattn__fail(FATTN_POLICY, "engine %lld (configuration %d) is removed by %s", (long long)engine->index, engine->config, text);
+    return fattn__fail(FATTN_POLICY, "engine %lld (configuration %d) is removed by %s", (long long)engine->index, engine->config,
+                       text);
 }
 
 /* Tries the offered configurations that the options allow, in the order of mode A. */

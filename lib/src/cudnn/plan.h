@@ -13,7 +13,7 @@ typedef struct fattn__compiled {
     int sum_count;
     int64_t uids[FATTN__MAX_BINDINGS];
     fattn__binding bindings[FATTN__MAX_BINDINGS]; /* the constants live here: cuDNN reads them at every launch */
-    fattn__graph_sum sums[FATTN__MAX_SUMS]; /* done after the launch, on its stream */
+    fattn__graph_sum sums[FATTN__MAX_SUMS];       /* done after the launch, on its stream */
 } fattn__compiled;
 
 /* The members of fattn__engine. */
@@ -23,8 +23,8 @@ fattn_status fattn__cudnn_run(const fattn_plan *plan, const fattn_tensors *tenso
 fattn_status fattn__cudnn_sums(const fattn_plan *plan, const fattn_tensors *tensors, struct CUstream_st *stream);
 void fattn__cudnn_done(fattn_plan *plan);
 
-/* cuDNN's native graphs: fills an empty CUgraph with this call, or (`update`) gives one that was filled so the addresses of this call.
- * The device's context is current. Returns FATTN_OK; FATTN_UNSUPPORTED (this cuDNN or engine has none), FATTN_INTERNAL. */
+/* cuDNN's native graphs: fills an empty CUgraph with this call, or (`update`) gives one that was filled so the addresses of this
+ * call. The device's context is current. Returns FATTN_OK; FATTN_UNSUPPORTED (this cuDNN or engine has none), FATTN_INTERNAL. */
 fattn_status fattn__cudnn_fill_graph(const fattn_plan *plan, const fattn_tensors *tensors, void *graph, bool update);
 
 /* The plan as cuDNN's JSON. *text is malloc'ed. Returns FATTN_OK; FATTN_INTERNAL, FATTN_NO_MEMORY. */

@@ -12,11 +12,13 @@ enum { ANY_DIM = INT32_MAX, HEURISTICS = -1, OLDEST = 90800 };
     }
 /* Tiles and the number of stages; the rest is the same in every pin. */
 #define KNOBS(tile_m, tile_n, stages)                                                                                              \
-    .knob_count = 6, .knobs = { KNOB(TILE_M, tile_m), KNOB(TILE_N, tile_n),     KNOB(KERNEL_CFG, 2),                               \
-                                KNOB(STREAM_K, 0),    KNOB(TILE_CGA_M, 0), KNOB(STAGES, stages) }
+    .knob_count = 6, .knobs = { KNOB(TILE_M, tile_m), KNOB(TILE_N, tile_n), KNOB(KERNEL_CFG, 2),                                   \
+                                KNOB(STREAM_K, 0),    KNOB(TILE_CGA_M, 0),  KNOB(STAGES, stages) }
 /* Before 9.23 a configuration stood for its tiles. */
 #define OLD_KNOBS .knob_count = 2, .knobs = { KNOB(KERNEL_CFG, 31), KNOB(STAGES, 2) }, .no_bias = true
-#define FORM .how = FATTN_DETERMINISM_FORM, .keeps_dp = true, .gives_dbias = true, .engine = HEURISTICS, .cudnn_from = OLDEST, .dim_to = ANY_DIM
+#define FORM                                                                                                                       \
+    .how = FATTN_DETERMINISM_FORM, .keeps_dp = true, .gives_dbias = true, .engine = HEURISTICS, .cudnn_from = OLDEST,              \
+    .dim_to = ANY_DIM
 #define PIN .how = FATTN_DETERMINISM_PIN
 #define FRONTEND "cudnn-frontend 1.32.0, scaled_dot_product_flash_attention.h"
 
@@ -26,20 +28,21 @@ static const fattn__repeat rows[] = {
       .source = "H100, cuDNN 9.14.0 to 9.28.0: 12 of 12 repeats equal at s 2048, with causal, grouped heads and dbias; " FRONTEND },
     { FORM, .sm_from = 80, .sm_to = 89, .grade = FATTN__REPEAT_CLAIMED, .source = FRONTEND },
     { FORM, .sm_from = 120, .sm_to = 129, .grade = FATTN__REPEAT_CLAIMED, .source = FRONTEND },
-    { PIN, .sm_from = 90, .sm_to = 90, .cudnn_from = 92500, .dim_to = ANY_DIM, .engine = 6, KNOBS(2, 1, 4), .grade = FATTN__REPEAT_RAN,
+    { PIN, .sm_from = 90, .sm_to = 90, .cudnn_from = 92500, .dim_to = ANY_DIM, .engine = 6, KNOBS(2, 1, 4),
+      .grade = FATTN__REPEAT_RAN,
       .source = "H100, cuDNN 9.27.0 and 9.28.0: 11 of 11 repeats equal, plain, causal and padded; " FRONTEND },
     { PIN, .sm_from = 100, .sm_to = 103, .cudnn_from = 92300, .dim_to = 192, .keeps_dp = true, .engine = 5, KNOBS(3, 2, 2),
       .grade = FATTN__REPEAT_COMPILED, .source = FRONTEND },
-    { PIN, .sm_from = 100, .sm_to = 103, .cudnn_from = 92300, .dim_from = 256, .dim_to = 256, .keeps_dp = true, .engine = 5, KNOBS(3, 2, 3),
-      .grade = FATTN__REPEAT_COMPILED, .source = FRONTEND },
-    { PIN, .sm_from = 100, .sm_to = 103, .cudnn_from = 91800, .cudnn_to = 92299, .dim_to = 192, .keeps_dp = true, .engine = 5, OLD_KNOBS,
-      .grade = FATTN__REPEAT_COMPILED, .source = FRONTEND },
+    { PIN, .sm_from = 100, .sm_to = 103, .cudnn_from = 92300, .dim_from = 256, .dim_to = 256, .keeps_dp = true, .engine = 5,
+      KNOBS(3, 2, 3), .grade = FATTN__REPEAT_COMPILED, .source = FRONTEND },
+    { PIN, .sm_from = 100, .sm_to = 103, .cudnn_from = 91800, .cudnn_to = 92299, .dim_to = 192, .keeps_dp = true, .engine = 5,
+      OLD_KNOBS, .grade = FATTN__REPEAT_COMPILED, .source = FRONTEND },
     { PIN, .sm_from = 104, .sm_to = 109, .cudnn_from = 92300, .dim_to = 192, .keeps_dp = true, .engine = 17, KNOBS(3, 2, 2),
       .grade = FATTN__REPEAT_CLAIMED, .source = FRONTEND },
-    { PIN, .sm_from = 104, .sm_to = 109, .cudnn_from = 91800, .cudnn_to = 92299, .dim_to = 192, .keeps_dp = true, .engine = 17, OLD_KNOBS,
-      .grade = FATTN__REPEAT_CLAIMED, .source = FRONTEND },
-    { PIN, .sm_from = 104, .sm_to = 109, .cudnn_from = 92300, .dim_from = 256, .dim_to = 256, .keeps_dp = true, .engine = 17, KNOBS(3, 2, 3),
-      .grade = FATTN__REPEAT_CLAIMED, .source = FRONTEND },
+    { PIN, .sm_from = 104, .sm_to = 109, .cudnn_from = 91800, .cudnn_to = 92299, .dim_to = 192, .keeps_dp = true, .engine = 17,
+      OLD_KNOBS, .grade = FATTN__REPEAT_CLAIMED, .source = FRONTEND },
+    { PIN, .sm_from = 104, .sm_to = 109, .cudnn_from = 92300, .dim_from = 256, .dim_to = 256, .keeps_dp = true, .engine = 17,
+      KNOBS(3, 2, 3), .grade = FATTN__REPEAT_CLAIMED, .source = FRONTEND },
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 
@@ -93,8 +96,8 @@ const fattn__repeat *fattn__repeat_find(const fattn_problem *p, int version, int
         if (nearest == NULL || is_in(&rows[i], version) || (!is_in(nearest, version) && rows[i].cudnn_from < nearest->cudnn_from))
             nearest = &rows[i];
     }
-    const int used = snprintf(why, capacity, "deterministic: %s is known to repeat on sm_%d with cuDNN %d.%d.%d", ways[p->determinism], sm,
-                              version / 10000, version / 100 % 100, version % 100);
+    const int used = snprintf(why, capacity, "deterministic: %s is known to repeat on sm_%d with cuDNN %d.%d.%d",
+                              ways[p->determinism], sm, version / 10000, version / 100 % 100, version % 100);
     if (nearest == NULL || used < 0 || (size_t)used >= capacity)
         return NULL;
     const size_t left = capacity - (size_t)used;
@@ -103,6 +106,7 @@ const fattn__repeat *fattn__repeat_find(const fattn_problem *p, int version, int
     if (is_in(nearest, version))
         snprintf(why + used, left, "%s; engine %lld with its knobs does not", hindrance(nearest, p), engine);
     else
-        snprintf(why + used, left, "; engine %lld with its knobs is, from %d.%d.%d on", engine, from / 10000, from / 100 % 100, from % 100);
+        snprintf(why + used, left, "; engine %lld with its knobs is, from %d.%d.%d on", engine, from / 10000, from / 100 % 100,
+                 from % 100);
     return NULL;
 }

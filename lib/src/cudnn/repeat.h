@@ -1,7 +1,7 @@
 /* What makes a backward repeat bit for bit: data, a row for each way that is known on a range of devices and versions.
  *
- * Two ways. The form of the graph in which dQ is written directly: the engine keeps dP, whose memory grows with seq_q * seq_kv. Or a pin: an
- * engine with its knobs, which the heuristics do not offer. A row may need both.
+ * Two ways. The form of the graph in which dQ is written directly: the engine keeps dP, whose memory grows with seq_q * seq_kv. Or
+ * a pin: an engine with its knobs, which the heuristics do not offer. A row may need both.
  */
 #ifndef FATTN_CUDNN_REPEAT_H
 #define FATTN_CUDNN_REPEAT_H
@@ -34,8 +34,8 @@ typedef struct fattn__repeat {
 size_t fattn__repeat_count(void);
 const fattn__repeat *fattn__repeat_at(size_t i);
 
-/* The first row that holds for a resolved deterministic backward; FATTN_DETERMINISM_AUTO takes the rows in their order. NULL: none, and `why` is
- * the reason. */
+/* The first row that holds for a resolved deterministic backward; FATTN_DETERMINISM_AUTO takes the rows in their order. NULL: none,
+ * and `why` is the reason. */
 const fattn__repeat *fattn__repeat_find(const fattn_problem *problem, int cudnn_version, int sm, char *why, size_t capacity);
 /* What is asked with the guards off where no row holds: the form, and whatever the heuristics offer for it. */
 extern const fattn__repeat fattn__repeat_unknown;

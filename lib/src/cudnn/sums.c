@@ -1,4 +1,5 @@
-/* The gradient of a broadcast input is the sum over what it broadcasts. cuDNN writes the gradient of every element; a kernel of ours sums. */
+/* The gradient of a broadcast input is the sum over what it broadcasts. cuDNN writes the gradient of every element; a kernel of
+ * ours sums. */
 #include "../math/sum.h"
 
 #include <string.h>
