@@ -6,6 +6,7 @@
 
 #include "cudnn/device.h"
 #include "error.h"
+#include "math/image.h"
 #include "math/sum.h"
 #include "sized.h"
 
@@ -210,7 +211,10 @@ fattn_status fattn_context_info_get(const fattn_context *context, fattn_context_
     size_t size = out->struct_size;
     if (size <= sizeof out->struct_size)
         return fattn__fail(FATTN_BAD_PROBLEM, "fattn_context_info: struct_size is not set");
-    memcpy(out, &context->info, size < sizeof *out ? size : sizeof *out);
+    fattn_context_info info = context->info;
+    info.math_kernels = fattn__math_image_bytes > 0;
+    snprintf(info.math_about, sizeof info.math_about, "%s", fattn__math_image_about);
+    memcpy(out, &info, size < sizeof *out ? size : sizeof *out);
     out->struct_size = size;
     return FATTN_OK;
 }

@@ -48,6 +48,8 @@ typedef struct proof {
     bool json;
     char text[512];
     char description[2048]; /* of a GPU, as a file of lib/devices would say it */
+    char math[128];         /* what compiled our own kernels, or why there are none */
+    bool has_math;
 } proof;
 
 static void on_proof_ready(facts_session *s, size_t target, const facts_line *ready)
@@ -59,6 +61,8 @@ static void on_proof_ready(facts_session *s, size_t target, const facts_line *re
     facts_slice_int(facts_line_get(ready, "driver"), &driver);
     facts_slice_int(facts_line_get(ready, "sm"), &sm);
     facts_slice_int(facts_line_get(ready, "multiprocessors"), &processors);
+    facts_slice_string(facts_line_get(ready, "math_about"), p->math, sizeof p->math);
+    (void)facts_slice_bool(facts_line_get(ready, "math_kernels"), &p->has_math);
     facts_slice description = facts_line_get(ready, "description");
     if (description.at && description.length < sizeof p->description)
         snprintf(p->description, sizeof p->description, "%.*s", (int)description.length, description.at);
@@ -94,6 +98,10 @@ static bool prove(const facts_invocation *call, const char *what, const char *cu
         line(json, what, ok, text, "");
         if (p.description[0])
             line(json, "device", true, p.description, "");
+        if (t->kind == FACTS_TARGET_CPU && p.math[0]) { /* the library is the same for every target: said once */
+            snprintf(text, sizeof text, "%s%s", p.has_math ? "our kernels by " : "our kernels are missing: ", p.math);
+            line(json, "math", p.has_math, text, p.has_math ? "" : "./facts setup tries again");
+        }
     }
     facts_session_free(&s);
     return ok;

@@ -62,10 +62,10 @@ static json_t *ready(facts_worker *worker, double since_ms)
                                                    "in_build", library[i].in_build));
     char version[32];
     snprintf(version, sizeof version, "%d.%d.%d", info->cudnn_version / 10000, info->cudnn_version / 100 % 100, info->cudnn_version % 100);
-    return json_pack("{s:{s:s,s:i,s:i,s:s,s:s,s:i,s:o,s:f,s:o*}}", "ready", "cudnn", info->cudnn_version ? version : "", "sm", info->sm, "driver",
+    return json_pack("{s:{s:s,s:i,s:i,s:s,s:s,s:i,s:b,s:s,s:o,s:f,s:o*}}", "ready", "cudnn", info->cudnn_version ? version : "", "sm", info->sm, "driver",
                      info->driver_version, "device_name", info->device_name, "uuid", info->device_uuid, "multiprocessors",
-                     info->multiprocessors, "libraries", libraries, "start_ms", now_ms() - since_ms,
-                     "description", description(worker));
+                     info->multiprocessors, "math_kernels", info->math_kernels, "math_about", info->math_about, "libraries", libraries,
+                     "start_ms", now_ms() - since_ms, "description", description(worker));
 }
 
 static json_t *open_context(facts_worker *worker, const facts_target_request *request)

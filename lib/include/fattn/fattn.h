@@ -211,6 +211,10 @@ typedef struct fattn_context_info {
     int32_t multiprocessors;
     char device_name[128];
     char device_uuid[48]; /* "GPU-…" or empty */
+    /* since 0.2 */
+    int32_t math_kernels;  /* 1: this library holds the kernels of the math backend */
+    int32_t reserved;
+    char math_about[120]; /* what compiled them and for what: "nvcc 13.0.88: sm_80 …"; or why there are none */
 } fattn_context_info;
 
 fattn_status fattn_context_info_get(const fattn_context *context, fattn_context_info *out);
