@@ -4,6 +4,8 @@
 #   bare     cuDNN's heuristics alone, one process: descriptor, finalize, fetch; graphs built outside the clock
 #   decide   fattn_decide() over the same problems, same process
 #   facts    `facts decide core` with two workers, from its start to the last row: start of the workers, JSON, record, classes of refusals
+# Then the library's own benchmarks (lib/bench): on the host what a call costs before its launch, and the cpu backend; with a GPU the launch and the math
+# backend as well. FACTS_BENCH_TORCH names a Python that has PyTorch: the cpu backend is then timed beside it.
 set -euo pipefail
 home=$(cd -- "$(dirname -- "$0")/.." && pwd)
 name=${1:-9.20.0-jit-cu13} device=${2:-h100-sxm}
@@ -11,7 +13,7 @@ bin=$home/build/release/bin
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 "$home/facts" setup
-cmake --build "$home/build/release" --target bench_decide >/dev/null
+cmake --build "$home/build/release" --target benches >/dev/null
 IFS=$'\t' read -r _ dir nvrtc < <("$home/facts" cudnn install "$name")
 
 seconds() { date +%s.%N; }
@@ -65,3 +67,20 @@ $name as $device: $(field cases) of $cases cases of suite core, $(nproc) cores
   a worker's peak, decisions only     $(($(cat "$work/peak") / 1024)) MiB resident
   facts matrix, second run            $matrix s
 END
+
+# bench TITLE PROGRAM ARGUMENT...: what it prints, or why not; one that fails does not keep the others from being shown.
+bench() {
+    printf '\n%s\n' "$1"; shift
+    "$bin/$1" "${@:2}" | sed 's/^/  /' || echo "  $1 ended with ${PIPESTATUS[0]}"
+}
+export CUDNN_LIB_CONFIG=GRAPH_JIT_ONLY
+with_nvrtc=()
+[[ -z $nvrtc || $nvrtc == - ]] || with_nvrtc=("$nvrtc") # from 9.21 cuDNN has its own
+if [[ -e /dev/nvidiactl ]]; then
+    bench "a call before its launch, addresses of the GPU (bench_calls, ns)" bench_calls "$dir" "${with_nvrtc[@]}"
+    bench "a call beside a bare cudnnBackendExecute (bench_launch, us)" bench_launch "$dir" "${with_nvrtc[@]}"
+    bench "the math backend (bench_math)" bench_math "$dir" "${with_nvrtc[@]}"
+else
+    bench "a call before its launch, addresses of the host (bench_calls, ns)" bench_calls
+fi
+bench "the cpu backend (bench_cpu)" bench_cpu "$(nproc)" ${FACTS_BENCH_TORCH:+"$FACTS_BENCH_TORCH"}
