@@ -1,11 +1,13 @@
 /* dBias: dX = P (dP - D) summed over what the bias broadcasts.
  *
- * dX is fp32 throughout and cast once, so over the reduced entries, n of them,
+ * dX is fp32, cast to dBias's type before it is summed (bias_parts_cast, n > 1) and once more when it is written, so over the reduced
+ * entries, n of them,
  *
- *   variance = sum (es dX)^2 + P^2 (ep^2 + eD^2 + eo^2) + ab^2 + THIRD (u |dBias|)^2       ab = e32 sqrt(n/16) sum |dX|
- *   bound    = sum ew |dX| + P (ez + eD + sqrt(3 dv) eo) + |dX| where P may be flushed + ab sqrt(n/16) + u |dBias|
+ *   variance = sum (es dX)^2 + P^2 (ep^2 + eD^2 + eo^2) + THIRD (u |dX|)^2, + ab^2 + THIRD (u |dBias|)^2     ab = e32 sqrt(n/16) sum |dX|
+ *   bound    = sum ew |dX| + P (ez + eD + sqrt(3 dv) eo) + u |dX| + |dX| where P may be flushed, + ab sqrt(n/16) + u |dBias|
  *
- * with es, ep, eD and the rest of backward_rows.c and u of dBias's type.
+ * with es, ep, eD and the rest of backward_rows.c and u of dBias's type. cuDNN's engines do cast first: their sums are, to the bit, those of
+ * the rounded parts.
  */
 #include <errno.h>
 #include <math.h>
@@ -17,6 +19,7 @@
 typedef struct scratch {
     double *s, *dp; /* [TILE_ROWS, TILE_KEYS + a panel] */
     double *bias;
+    fref__precision part; /* of the cast of each dX; unit_roundoff 0: none */
 } scratch;
 
 enum { VALUE, MAGNITUDE, VARIANCE, BOUND };
@@ -43,11 +46,11 @@ static void add_row(const fref__backward *x, const scratch *t, const fref__head 
         if (score[j - first] == -INFINITY)
             continue;
         double probability = exp(score[j - first] - head->stats[i]), dx = probability * (dp[j - keys.first] - f->delta),
-               size = fabs(dx);
+               size = fabs(dx), cast = t->part.unit_roundoff * fmax(size, t->part.tiny);
         x->bias_sums[VALUE][to + j] += dx;
         x->bias_sums[MAGNITUDE][to + j] += size;
-        x->bias_sums[VARIANCE][to + j] += f->es * dx * f->es * dx + variance_p * probability * probability;
-        x->bias_sums[BOUND][to + j] += f->ew * size + worst_p * probability + (probability < FREF__P_FLUSHED ? size : 0.0);
+        x->bias_sums[VARIANCE][to + j] += f->es * dx * f->es * dx + variance_p * probability * probability + THIRD * cast * cast;
+        x->bias_sums[BOUND][to + j] += f->ew * size + worst_p * probability + cast + (probability < FREF__P_FLUSHED ? size : 0.0);
     }
 }
 
@@ -78,6 +81,20 @@ static void add_rows(const fref__backward *x, const scratch *t, const fref__slab
     }
 }
 
+/* Entries that are reduced to one of dBias. */
+static double reduced_to_one(const fref__backward *x)
+{
+    const fref_problem *p = x->shape->problem;
+    const int64_t *dim = x->out->dbias_dim;
+    return (double)(p->batch / dim[0] * (p->heads_q / dim[1]) * (p->rows / dim[2]) * (p->keys / dim[3]));
+}
+
+static fref__precision part_of(const fref__backward *x)
+{
+    fref__precision none = { 0 };
+    return x->rounding->bias_parts_cast && reduced_to_one(x) > 1.0 ? fref__precision_of(x->rounding->bias) : none;
+}
+
 int fref__backward_bias(const fref__backward *x, const fref__slab *slab)
 {
     const fref_problem *p = x->shape->problem;
@@ -91,7 +108,7 @@ int fref__backward_bias(const fref__backward *x, const fref__slab *slab)
 #pragma omp parallel for schedule(dynamic)
     for (int64_t task = 0; task < row_tiles * key_tiles; task++) {
         double *base = memory + omp_get_thread_num() * (2 * tile + FREF__TILE_KEYS);
-        scratch mine = { .s = base, .dp = base + tile, .bias = base + 2 * tile };
+        scratch mine = { .s = base, .dp = base + tile, .bias = base + 2 * tile, .part = part_of(x) };
         int64_t i = task / key_tiles * FREF__TILE_ROWS, j = task % key_tiles * FREF__TILE_KEYS;
         fref__range rows = { i, !by_rows || i + FREF__TILE_ROWS > p->rows ? p->rows : i + FREF__TILE_ROWS };
         fref__range keys = { j, j + FREF__TILE_KEYS > p->keys ? p->keys : j + FREF__TILE_KEYS };
@@ -104,11 +121,9 @@ int fref__backward_bias(const fref__backward *x, const fref__slab *slab)
 void fref__backward_bias_write(const fref__backward *x)
 {
     const fref_backward_out *out = x->out;
-    const fref_problem *p = x->shape->problem;
     const int64_t *dim = out->dbias_dim, count = dim[0] * dim[1] * dim[2] * dim[3];
     const fref__precision to = fref__precision_of(x->rounding->bias);
-    double reduced = (double)(p->batch / dim[0] * (p->heads_q / dim[1]) * (p->rows / dim[2]) * (p->keys / dim[3]));
-    double sqrt_n = sqrt(fref__at_least_1(reduced / 16.0));
+    double sqrt_n = sqrt(fref__at_least_1(reduced_to_one(x) / 16.0));
     for (int64_t n = 0; n < count; n++) {
         double value = x->bias_sums[VALUE][n], sum = E32 * sqrt_n * x->bias_sums[MAGNITUDE][n];
         double cast = to.unit_roundoff * fmax(fabs(value), to.tiny);

@@ -77,5 +77,6 @@ fref_rounding fref_rounding_of(fref_type in, fref_type out)
         .bias = out,
         .own_o = true,
         .partials_cast = true,
+        .bias_parts_cast = true,
     };
 }

@@ -71,7 +71,7 @@ static void judge(double ratio[RATIO_COUNT], data *d, const emulated_kernel *ker
         emulate(&e, d, kernel);
     }
     fref_rounding r = fref_rounding_of(d->type, d->type);
-    r.partials_cast = !kernel->partials_fp32;
+    r.partials_cast = r.bias_parts_cast = !kernel->partials_fp32;
     answers_create(&a, d, &r);
     ratio[RATIO_O] = t1(e.o, a.f.o, a.f.o_sigma, a.f.o_bound, a.count_o);
     ratio[RATIO_LSE] = tl(e.lse, a.f.lse, a.f.lse_tau, a.rows);

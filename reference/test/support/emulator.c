@@ -148,7 +148,7 @@ static void forward_row(const view *x, const emulated *out, int64_t i, float *p,
     }
 }
 
-/* dX into dBias, fp32. */
+/* dX into dBias: cast first where there is more than one to sum, then summed in fp32. */
 static void add_bias(const view *x, double *dbias, int64_t i, int64_t j, float dx)
 {
     const int64_t *dim = x->d->dbias_dim;
@@ -157,6 +157,9 @@ static void add_bias(const view *x, double *dbias, int64_t i, int64_t j, float d
     if (x->kernel->lie == LIE_DBIAS_BATCH && x->b + 1 < x->d->problem.batch)
         return;
     int64_t b = dim[0] > 1 ? x->b : 0, h = dim[1] > 1 ? x->h : 0, row = dim[2] > 1 ? i : 0;
+    const fref_problem *p = &x->d->problem;
+    if (!x->kernel->partials_fp32 && dim[0] * dim[1] * dim[2] < p->batch * p->heads_q * p->rows)
+        dx = (float)rounded_to(x->d->type, (double)dx);
     double *to = &dbias[((b * dim[1] + h) * dim[2] + row) * dim[3] + j];
     *to = (double)((float)*to + dx);
 }

@@ -339,6 +339,7 @@ static void bias_elements(const head_entries *e, naive_answers *out)
     const row *first = &e->rows[0];
     const fref_problem *p = &first->d->problem;
     const int64_t *dim = out->dbias_dim;
+    const bool summed = first->r->bias_parts_cast && dim[0] * dim[1] * dim[2] < p->batch * p->heads_q * p->rows;
     for (int64_t i = 0; i < p->rows; i++)
         for (int64_t j = 0; j < p->keys; j++) {
             if (isnan(e->rows[i].s[j]))
@@ -347,12 +348,12 @@ static void bias_elements(const head_entries *e, naive_answers *out)
             const back *z = &e->backs[i];
             int64_t b = dim[0] > 1 ? first->b : 0, h = dim[1] > 1 ? first->h : 0, line = dim[2] > 1 ? i : 0;
             int64_t at = ((b * dim[1] + h) * dim[2] + line) * dim[3] + j;
-            real worst_p = z->ez + z->ed + sqrtl(3 * (real)p->dim_v) * z->eo;
+            real worst_p = z->ez + z->ed + sqrtl(3 * (real)p->dim_v) * z->eo, each = summed ? cast_of(first->r->bias, y->dx) : 0;
             out->dbias.value[at] += y->dx;
             out->dbias.size[at] += y->size_x;
             out->dbias_magnitude[at] += fabsl(y->dx);
-            out->dbias.sigma[at] += square(z->es * y->dx) + square(y->p) * (square(z->ep) + square(z->ed) + square(z->eo));
-            out->dbias.bound[at] += z->ew * fabsl(y->dx) + worst_p * y->p + (y->p < exp2l(-125.9L) ? fabsl(y->dx) : 0);
+            out->dbias.sigma[at] += square(z->es * y->dx) + square(y->p) * (square(z->ep) + square(z->ed) + square(z->eo)) + each * each / 3;
+            out->dbias.bound[at] += z->ew * fabsl(y->dx) + worst_p * y->p + each + (y->p < exp2l(-125.9L) ? fabsl(y->dx) : 0);
         }
 }
 
