@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "../layout.h"
+#include "image.h"
 #include "program.h"
 #include "run.h"
 #include "sum.h"
@@ -78,6 +79,8 @@ static fattn_status prepare(fattn__math_state **out, const fattn_context *contex
 {
     *out = NULL;
     const char *why = fattn__math_lacks(context);
+    if (why != NULL && !fattn__math_image_present()) /* nobody was asked: the library that was built here is not the whole one */
+        return fattn__fail(FATTN_ENVIRONMENT, "%s: %s", why, fattn__math_image_about);
     if (why == NULL)
         why = limit_of(p);
     if (why == NULL && !fits(p))
@@ -106,6 +109,8 @@ static fattn_status can_do(fattn_context *context, const fattn_problem *problem,
     const fattn_status st = prepare(&state, context, problem);
     if (st == FATTN_UNSUPPORTED)
         return fattn__refuse(out, FATTN_BACKEND_MATH, FATTN_REASON_UNSUPPORTED, "", fattn_last_error(), NULL);
+    if (st == FATTN_ENVIRONMENT)
+        return fattn__refuse(out, FATTN_BACKEND_MATH, FATTN_REASON_ENVIRONMENT, "", fattn_last_error(), "build it with nvcc: ./facts setup fetches one");
     if (st != FATTN_OK)
         return st;
     const fattn_engine engine = { .workspace_bytes = (int64_t)state->chunks.bytes };
