@@ -104,8 +104,7 @@ __device__ __noinline__ float evaluate(const fattn__call &c, const programs &p, 
 {
     float *value = &p.value[0][threadIdx.x];
     const int row = c.row0 + t.row, key = c.key0 + t.key + j;
-    const range k = t.seen.keys(row);
-    const bool visible = key >= k.begin && key < k.end;
+    const bool visible = key >= t.seen.begin && key < t.seen.end;
     for (int i = 0; i < p.program.count; i++) {
         const fattn__node node = p.program.node[i];
         float x = 0;
@@ -136,12 +135,12 @@ __device__ __noinline__ float evaluate(const fattn__call &c, const programs &p, 
 }
 
 /* Calls body(seat) for each four of a block's tile. */
-template <class Body> __device__ __forceinline__ void each_four(const tile &t, Body body)
+template <class Body> __device__ __forceinline__ void each_four(const fattn__call &c, const tile &t, Body body)
 {
 #pragma unroll 1
-    for (int i = (int)threadIdx.x; i < FATTN__TILE * 32; i += FATTN__PROGRAM_THREADS) {
-        const seat at = { t.at, t.seen, t.row + i / 32, t.key + i % 32 * 4 };
-        body(at);
+    for (int k = 0; k < FATTN__TILE * 32 / FATTN__PROGRAM_THREADS; k++) {
+        const int i = (int)threadIdx.x + k * FATTN__PROGRAM_THREADS;
+        body(seat_of(c, t, i / 32, i % 32 * 4));
     }
 }
 
@@ -151,15 +150,15 @@ __device__ __forceinline__ void modify(const fattn__call &c, const programs &p)
     tile t;
     if (!tile_of(c, &t))
         return;
-    each_four(t, [&](const seat &at) {
+    each_four(c, t, [&](const seat &at) {
         float score[4], four[4];
-        read_four(score, c.s + score_at(c, at));
+        read_four(score, c.s + at.slot);
 #pragma unroll
         for (int j = 0; j < 4; j++)
             four[j] = evaluate(c, p, at, j, score[j], 0);
         settle(c, at, four);
         keep_statistics(c, at, four);
-        write_four(c.s + score_at(c, at), four);
+        write_four(c.s + at.slot, four);
     });
 }
 
@@ -171,16 +170,16 @@ __device__ __forceinline__ void modify_weights(const fattn__call &c, const progr
         zero_tile(c, t, c.dp);
         return;
     }
-    each_four(t, [&](const seat &at) {
+    each_four(c, t, [&](const seat &at) {
         float score[4], four[4], dp[4];
-        read_four(score, c.s + score_at(c, at));
-        read_four(dp, c.dp + score_at(c, at));
+        read_four(score, c.s + at.slot);
+        read_four(dp, c.dp + at.slot);
 #pragma unroll
         for (int j = 0; j < 4; j++)
             four[j] = evaluate(c, p, at, j, score[j], 0);
         settle(c, at, four);
-        differentiate(c, at, four, dp);
-        write_four(c.dp + score_at(c, at), dp);
+        differentiate(c, at, facts_of(c, at), four, dp);
+        write_four(c.dp + at.slot, dp);
     });
 }
 
@@ -193,17 +192,17 @@ __device__ __forceinline__ void modify_gradients(const fattn__call &c, const pro
             zero_tile(c, t, c.extra);
         return;
     }
-    each_four(t, [&](const seat &at) {
+    each_four(c, t, [&](const seat &at) {
         float score[4], dp[4], four[4];
-        read_four(score, c.s + score_at(c, at));
-        read_four(dp, c.dp + score_at(c, at));
+        read_four(score, c.s + at.slot);
+        read_four(dp, c.dp + at.slot);
 #pragma unroll
         for (int j = 0; j < 4; j++)
             four[j] = dp[j] == 0.0f ? 0.0f : evaluate(c, p, at, j, score[j], dp[j]);
         if (c.extra != nullptr)
-            write_four(c.extra + score_at(c, at), four);
+            write_four(c.extra + at.slot, four);
         else
-            store4(c.ds, c.weight_dtype, score_at(c, at), four, 4, true);
+            store4(c.ds, c.weight_dtype, at.slot, four, 4, true);
     });
 }
 

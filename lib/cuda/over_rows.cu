@@ -7,6 +7,7 @@ namespace fattn {
 /* The row tiles that see a tile of keys, head after head. */
 struct row_tiles {
     const fattn__call *c;
+    const fattn__row_sum *of;
     band seen;
     int z, z_end, row, key; /* of the chunk; key: the tile's first */
 
@@ -36,7 +37,7 @@ struct row_tiles {
     }
     __device__ __forceinline__ const char *weights() const
     {
-        return c->p + (score_row(*c, z, row) + key) * bytes_of(c->weight_dtype);
+        return of->weights + (score_row(*c, z, row) + key) * bytes_of(c->weight_dtype);
     }
 };
 
@@ -54,7 +55,7 @@ template <class Core> struct row_steps {
         const fattn__call &c = *tiles.c;
         const place at = place_of(c, tiles.z);
         left = { tiles.weights(), pitch_of(c), Core::DEPTH, FATTN__TILE, c.weight_dtype, 16 };
-        right = plane_of(c.right, at.batch, at.head, c.row0 + tiles.row, column, tiles.rows(), c.width - column);
+        right = plane_of(tiles.of->right, at.batch, at.head, c.row0 + tiles.row, column, tiles.rows(), tiles.of->width - column);
     }
     __device__ __forceinline__ bool more() const
     {
@@ -85,12 +86,15 @@ template <class Core> struct row_steps {
 template <class Core> __device__ __forceinline__ void over_rows(const fattn__call &c)
 {
     __shared__ __align__(16) typename Core::shared s;
-    const int columns = (c.width + Core::BN - 1) / Core::BN;
-    const int column0 = (int)(blockIdx.x % columns) * Core::BN, rest = (int)(blockIdx.x / columns), key0 = rest % c.key_tiles * FATTN__TILE;
+    const int columns_0 = (c.row_sums[0].width + Core::BN - 1) / Core::BN, blocks_0 = c.row_sums[0].blocks * columns_0;
+    const bool second = (int)blockIdx.x >= blocks_0;
+    const fattn__row_sum &of = c.row_sums[second];
+    const int columns = (of.width + Core::BN - 1) / Core::BN, block = (int)blockIdx.x - (second ? blocks_0 : 0);
+    const int column0 = block % columns * Core::BN, rest = block / columns, key0 = rest % c.key_tiles * FATTN__TILE;
     /* Heads of K or V, counted over batch and head together: a group of query heads never crosses a batch entry. */
-    const int64_t head = c.head0 / c.group + rest / c.key_tiles, begin = head * c.group - c.head0, end = begin + c.group;
-    const int heads = c.heads_q / c.group, batch = (int)(head / heads), within = (int)(head % heads);
-    const row_tiles tiles_at_first = { &c, band_of(c, batch), (int)max(begin, (int64_t)0), (int)min(end, (int64_t)c.heads), 0, key0 };
+    const int64_t head = c.head0 / of.group + rest / c.key_tiles, begin = head * of.group - c.head0, end = begin + of.group;
+    const int heads = c.heads_q / of.group, batch = (int)(head / heads), within = (int)(head % heads);
+    const row_tiles tiles_at_first = { &c, &of, band_of(c, batch), (int)max(begin, (int64_t)0), (int)min(end, (int64_t)c.heads), 0, key0 };
     row_steps<Core> steps = { tiles_at_first, column0, {}, {} };
     steps.begin();
     Core core;
@@ -98,18 +102,18 @@ template <class Core> __device__ __forceinline__ void over_rows(const fattn__cal
 
     const bool first = c.first && begin >= 0, last = c.last && end <= c.heads;
     auto emit = [&](int row, int column, const float product[4]) {
-        const int key = c.key0 + key0 + row, n = column0 + column, count = c.width - n;
+        const int key = c.key0 + key0 + row, n = column0 + column, count = of.width - n;
         if (key >= c.seq_kv || count <= 0)
             return;
         float four[4] = { product[0], product[1], product[2], product[3] };
-        if (c.accumulator != nullptr &&
-            !add_up(c.accumulator + (head % c.slots * c.seq_kv + key) * c.width + n, four, count, 1.0f, first, last))
+        if (of.accumulator != nullptr &&
+            !add_up(of.accumulator + (head % of.slots * c.seq_kv + key) * of.width + n, four, count, 1.0f, first, last))
             return;
 #pragma unroll
         for (int j = 0; j < 4; j++)
-            four[j] *= c.factor;
-        char *to = c.out.at + (batch * c.out.stride[0] + within * c.out.stride[1] + key * c.out.stride[2]) * bytes_of(c.out.dtype);
-        store4(to, c.out.dtype, n, four, count, in_fours(c.out));
+            four[j] *= of.factor;
+        char *to = of.out.at + (batch * of.out.stride[0] + within * of.out.stride[1] + key * of.out.stride[2]) * bytes_of(of.out.dtype);
+        store4(to, of.out.dtype, n, four, count, in_fours(of.out));
     };
     if (!__syncthreads_or(core.bad())) {
         write_out(core, s, emit);
@@ -121,8 +125,8 @@ template <class Core> __device__ __forceinline__ void over_rows(const fattn__cal
             for (t.settle(); !t.done(); t.step(), t.settle()) {
                 const place at = place_of(c, t.z);
                 for (int r = 0; r < t.rows(); r++)
-                    add_row(four, load(t.weights(), c.weight_dtype, r * pitch_of(c) + row), c.right,
-                            row_at(c.right, at.batch, at.head, c.row0 + t.row + r), column0 + column, c.width);
+                    add_row(four, load(t.weights(), c.weight_dtype, r * pitch_of(c) + row), of.right,
+                            row_at(of.right, at.batch, at.head, c.row0 + t.row + r), column0 + column, of.width);
             }
         },
         emit);

@@ -23,6 +23,18 @@ typedef struct fattn__matrix {
     int32_t grain;
 } fattn__matrix;
 
+/* One of the sums over rows: `weights` transposed times `right`, in the type `weight_dtype`. */
+typedef struct fattn__row_sum {
+    const char *weights;
+    fattn__matrix right, out;
+    float *accumulator; /* [slots][seq_kv][width]; NULL: one chunk is all */
+    int32_t group;      /* query heads that share a head of `out` */
+    int32_t width, slots;
+    float factor;
+    int32_t blocks; /* heads of `out` times tiles of keys, without the columns */
+    int32_t reserved;
+} fattn__row_sum;
+
 typedef struct fattn__call {
     int64_t head0;
     int32_t heads, heads_q;
@@ -37,9 +49,10 @@ typedef struct fattn__call {
 
     /* The product: left x right, `depth` elements each in the products of rows and keys; `width` columns of `out` in the others. */
     fattn__matrix left, right, out;
-    int32_t group; /* query heads that share a head of `right`; of `out`, in the product over rows */
+    int32_t group; /* query heads that share a head of `right` */
     int32_t depth, width;
     float factor;
+    fattn__row_sum row_sums[2]; /* dV and dK in one launch, or one of them */
     /* Gradients, when `fused`: the scores are computed first, by the same block, from these. */
     fattn__matrix queries, keys;
     int32_t fused, key_group, key_depth;
@@ -60,8 +73,7 @@ typedef struct fattn__call {
     float *stats_out, *max_out, *sum_exp_out; /* NULL: not wanted */
 
     /* Sums over several chunks, fp32. NULL: one chunk is all. */
-    float *accumulator; /* over keys: [heads][row_tiles * 128][width]; over rows: [slots][seq_kv][width] */
-    int32_t slots;
+    float *accumulator;  /* over keys: [heads][row_tiles * 128][width] */
     int32_t first, last; /* over keys: of the key chunks; over rows: of the row chunks */
 } fattn__call;
 

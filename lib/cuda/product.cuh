@@ -38,7 +38,8 @@ template <class Core, class Emit> __device__ __forceinline__ void write_out(cons
         core.lay_out(s, half);
         __syncthreads();
 #pragma unroll 1
-        for (int i = (int)threadIdx.x; i < 64 * ACROSS; i += THREADS) {
+        for (int k = 0; k < 64 * ACROSS / THREADS; k++) { /* a count that does not depend on the thread: warps stay together */
+            const int i = (int)threadIdx.x + k * THREADS;
             const float4 x = *(const float4 *)(s.out + i / ACROSS * Core::OUT_PITCH + i % ACROSS * 4);
             const float four[4] = { x.x, x.y, x.z, x.w };
             emit(half * 64 + i / ACROSS, i % ACROSS * 4, four);

@@ -7,14 +7,10 @@ namespace fattn {
 /* A lane's four keys. Row and key are counted from the chunk's begin. */
 struct seat {
     place at;
-    band seen;
     int row, key;
+    range seen;   /* by the row, keys of the whole sequence */
+    int64_t slot; /* of the scores */
 };
-
-__device__ __forceinline__ int64_t score_at(const fattn__call &c, const seat &t)
-{
-    return score_row(c, t.at.z, t.row) + t.key;
-}
 
 __device__ __forceinline__ int64_t row_slot(const fattn__call &c, const seat &t)
 {
@@ -24,15 +20,17 @@ __device__ __forceinline__ int64_t row_slot(const fattn__call &c, const seat &t)
 /* Adds the bias and hides what the row may not see. */
 __device__ __forceinline__ void settle(const fattn__call &c, const seat &t, float four[4])
 {
-    const range k = t.seen.keys(c.row0 + t.row);
     const int key = c.key0 + t.key;
-    const char *bias = c.bias.at != nullptr ? row_at(c.bias, t.at.batch, t.at.head, c.row0 + t.row) : nullptr;
+    const bool biased = c.bias.at != nullptr;
+    if (!biased && t.seen.begin <= key && t.seen.end >= key + 4)
+        return;
+    const char *bias = biased ? row_at(c.bias, t.at.batch, t.at.head, c.row0 + t.row) : nullptr;
 #pragma unroll
     for (int j = 0; j < 4; j++) {
-        const bool visible = key + j >= k.begin && key + j < k.end;
+        const bool visible = key + j >= t.seen.begin && key + j < t.seen.end;
         if (!visible)
             four[j] = minus_infinity();
-        else if (bias != nullptr)
+        else if (biased)
             four[j] += load(bias, c.bias.dtype, (key + j) * c.bias.stride[3]);
     }
 }
@@ -68,31 +66,41 @@ __device__ __forceinline__ void read_four(float four[4], const float *at)
     four[0] = x.x, four[1] = x.y, four[2] = x.z, four[3] = x.w;
 }
 
-/* Final scores become probabilities (stored); dp, the products dO v, becomes the gradient of the final scores. */
-__device__ __forceinline__ void differentiate(const fattn__call &c, const seat &t, const float score[4], float dp[4])
+/* Stats and D of a row; of one that sees nothing there are none to read. */
+struct row_facts {
+    float stats, dot;
+};
+
+__device__ __forceinline__ row_facts facts_of(const fattn__call &c, const seat &t)
 {
     const int row = c.row0 + t.row;
-    const range k = t.seen.keys(row);
-    float stats = minus_infinity(), dot = 0, p[4];
-    if (k.begin < k.end) {
-        stats = ((const float *)c.stats.at)[t.at.batch * c.stats.stride[0] + t.at.head * c.stats.stride[1] + row * c.stats.stride[2]];
-        dot = c.row_dot[row_slot(c, t)];
-    }
-#pragma unroll
-    for (int j = 0; j < 4; j++) {
-        p[j] = weight_of(score[j], stats);
-        dp[j] = p[j] == 0.0f ? 0.0f : p[j] * (dp[j] - dot);
-    }
-    store4(c.p, c.weight_dtype, score_at(c, t), p, 4, true);
+    if (t.seen.begin >= t.seen.end)
+        return { minus_infinity(), 0 };
+    const float *stats = (const float *)c.stats.at;
+    return { stats[t.at.batch * c.stats.stride[0] + t.at.head * c.stats.stride[1] + row * c.stats.stride[2]], c.row_dot[row_slot(c, t)] };
 }
 
-/* A block's tile of scores. False: nothing of it is seen. */
+/* Final scores become probabilities (stored); dp, the products dO v, becomes the gradient of the final scores. */
+__device__ __forceinline__ void differentiate(const fattn__call &c, const seat &t, const row_facts &of, const float score[4], float dp[4])
+{
+    float p[4];
+#pragma unroll
+    for (int j = 0; j < 4; j++) {
+        p[j] = weight_of(score[j], of.stats);
+        dp[j] = p[j] == 0.0f ? 0.0f : p[j] * (dp[j] - of.dot);
+    }
+    store4(c.p, c.weight_dtype, t.slot, p, 4, true);
+}
+
+/* A block's tile of scores. */
 struct tile {
     place at;
     band seen;
     int row, key; /* of the chunk */
+    int64_t slot; /* of the first score */
 };
 
+/* False: nothing of the tile is seen. */
 __device__ __forceinline__ bool tile_of(const fattn__call &c, tile *out)
 {
     const int key_tile = (int)(blockIdx.x % c.key_tiles), rest = (int)(blockIdx.x / c.key_tiles);
@@ -100,14 +108,43 @@ __device__ __forceinline__ bool tile_of(const fattn__call &c, tile *out)
     out->seen = band_of(c, out->at.batch);
     out->row = rest % c.row_tiles * FATTN__TILE;
     out->key = key_tile * FATTN__TILE;
+    out->slot = score_row(c, out->at.z, out->row) + out->key;
     return out->seen.touches(c.row0 + out->row, c.key0 + out->key);
+}
+
+__device__ __forceinline__ seat seat_of(const fattn__call &c, const tile &t, int row, int column)
+{
+    return { t.at, t.row + row, t.key + column, t.seen.keys(c.row0 + t.row + row), t.slot + row * pitch_of(c) + column };
+}
+
+/* What an epilogue asks of each row of the tile, worked out once. */
+struct tile_rows {
+    range seen[FATTN__TILE];
+    row_facts facts[FATTN__TILE];
+};
+
+__device__ __forceinline__ void prepare_rows(const fattn__call &c, const tile &t, tile_rows &out, bool facts)
+{
+    const int row = (int)threadIdx.x;
+    if (row < FATTN__TILE) {
+        const seat first = seat_of(c, t, row, 0);
+        out.seen[row] = first.seen;
+        if (facts)
+            out.facts[row] = facts_of(c, first);
+    }
+    __syncthreads();
+}
+
+__device__ __forceinline__ seat seat_of(const fattn__call &c, const tile &t, const tile_rows &rows, int row, int column)
+{
+    return { t.at, t.row + row, t.key + column, rows.seen[row], t.slot + row * c.key_tiles * FATTN__TILE + column };
 }
 
 __device__ __forceinline__ void zero_tile(const fattn__call &c, const tile &t, float *scores)
 {
     const float zero[4] = { 0, 0, 0, 0 };
     for (int i = (int)threadIdx.x; i < FATTN__TILE * 32; i += (int)blockDim.x)
-        write_four(scores + score_row(c, t.at.z, t.row + i / 32) + t.key + i % 32 * 4, zero);
+        write_four(scores + t.slot + i / 32 * pitch_of(c) + i % 32 * 4, zero);
 }
 
 }

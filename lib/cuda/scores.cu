@@ -45,58 +45,57 @@ __device__ __forceinline__ void multiply_tile(const fattn__call &c, const tile &
 template <class Core> __device__ __forceinline__ void scores(const fattn__call &c)
 {
     __shared__ __align__(16) typename Core::shared s;
+    __shared__ tile_rows rows;
     tile t;
     if (!tile_of(c, &t))
         return;
+    prepare_rows(c, t, rows, false);
     Core core;
     multiply_tile(c, t, { c.left, c.right, c.group, c.depth }, core, s);
     write_out(core, s, [&](int row, int column, const float product[4]) {
-        const seat at = { t.at, t.seen, t.row + row, t.key + column };
-        float four[4];
-#pragma unroll
-        for (int j = 0; j < 4; j++)
-            four[j] = product[j] * c.factor;
+        const seat at = seat_of(c, t, rows, row, column);
+        float four[4] = { product[0] * c.factor, product[1] * c.factor, product[2] * c.factor, product[3] * c.factor };
         if (!c.raw) {
             settle(c, at, four);
-            if (c.partial_max != nullptr)
-                keep_statistics(c, at, four);
+            keep_statistics(c, at, four);
         }
-        write_four(c.s + score_at(c, at), four);
+        write_four(c.s + at.slot, four);
     });
 }
 
 template <class Core> __device__ __forceinline__ void gradients(const fattn__call &c)
 {
     __shared__ __align__(16) typename Core::shared s;
+    __shared__ tile_rows rows;
     tile t;
     if (!tile_of(c, &t)) {
         if (c.extra != nullptr)
             zero_tile(c, t, c.extra);
         return;
     }
+    prepare_rows(c, t, rows, true);
     Core core;
     if (c.fused) { /* what a thread writes here it will read itself, still in the cache */
         multiply_tile(c, t, { c.queries, c.keys, c.key_group, c.key_depth }, core, s);
         write_out(core, s, [&](int row, int column, const float product[4]) {
-            const seat at = { t.at, t.seen, t.row + row, t.key + column };
             const float four[4] = { product[0] * c.factor, product[1] * c.factor, product[2] * c.factor, product[3] * c.factor };
-            write_four(c.s + score_at(c, at), four);
+            write_four(c.s + seat_of(c, t, rows, row, column).slot, four);
         });
     }
     multiply_tile(c, t, { c.left, c.right, c.group, c.depth }, core, s);
     write_out(core, s, [&](int row, int column, const float product[4]) {
-        const seat at = { t.at, t.seen, t.row + row, t.key + column };
+        const seat at = seat_of(c, t, rows, row, column);
         float score[4], dp[4] = { product[0], product[1], product[2], product[3] };
         if (c.raw) {
-            write_four(c.dp + score_at(c, at), dp);
+            write_four(c.dp + at.slot, dp);
             return;
         }
-        read_four(score, c.s + score_at(c, at));
+        read_four(score, c.s + at.slot);
         settle(c, at, score);
-        differentiate(c, at, score, dp);
-        store4(c.ds, c.weight_dtype, score_at(c, at), dp, 4, true);
+        differentiate(c, at, rows.facts[row], score, dp);
+        store4(c.ds, c.weight_dtype, at.slot, dp, 4, true);
         if (c.extra != nullptr)
-            write_four(c.extra + score_at(c, at), dp);
+            write_four(c.extra + at.slot, dp);
     });
 }
 

@@ -57,26 +57,43 @@ static fattn_status over_keys(const fattn__math_run *r)
     call.accumulator = fattn__math_part_at(r, FATTN__MATH_SUM_DQ);
     call.first = r->key == 0;
     call.last = r->key + r->keys >= p->seq_kv;
-    return fattn__math_product_wide(r, FATTN__KERNEL_over_keys_bf16_64, p->dtype, p->dtype, (int64_t)call.heads * call.row_tiles, &call);
+    return fattn__math_product_keys(r, FATTN__KERNEL_over_keys_bf16_64, p->dtype, p->dtype, &call);
 }
 
 /* dK or, with `values`, dV. */
-static fattn_status over_rows(const fattn__math_run *r, bool values)
+static fattn__row_sum row_sum(const fattn__math_run *r, bool values)
+{
+    const fattn_problem *p = r->p;
+    fattn__row_sum sum = {
+        .weights = values ? r->chunk.p : r->chunk.ds,
+        .right = values ? r->d_o : r->q,
+        .out = values ? r->dv : r->dk,
+        .accumulator = fattn__math_part_at(r, values ? FATTN__MATH_SUM_DV : FATTN__MATH_SUM_DK),
+        .group = (int32_t)(p->heads_q / (values ? p->heads_v : p->heads_k)),
+        .width = (int32_t)(values ? p->dim_v : p->dim_qk),
+        .slots = (int32_t)(values ? r->state->chunks.slots_v : r->state->chunks.slots_k),
+        .factor = values ? 1.0f : (float)p->attn_scale,
+    };
+    const int64_t heads = (r->chunk.head0 + r->chunk.heads - 1) / sum.group - r->chunk.head0 / sum.group + 1;
+    sum.blocks = (int32_t)(heads * r->chunk.key_tiles);
+    return sum;
+}
+
+/* In one launch where one core suits both: more blocks at a time. */
+static fattn_status over_rows(const fattn__math_run *r)
 {
     const fattn_problem *p = r->p;
     fattn__call call = r->chunk;
-    call.p = values ? call.p : call.ds;
-    call.right = values ? r->d_o : r->q;
-    call.out = values ? r->dv : r->dk;
-    call.group = (int32_t)(p->heads_q / (values ? p->heads_v : p->heads_k));
-    call.width = (int32_t)(values ? p->dim_v : p->dim_qk);
-    call.factor = values ? 1.0f : (float)p->attn_scale;
-    call.slots = (int32_t)(values ? r->state->chunks.slots_v : r->state->chunks.slots_k);
-    call.accumulator = fattn__math_part_at(r, values ? FATTN__MATH_SUM_DV : FATTN__MATH_SUM_DK);
     call.first = r->row == 0;
     call.last = r->row + r->rows >= p->seq_q;
-    const int64_t heads = (call.head0 + call.heads - 1) / call.group - call.head0 / call.group + 1;
-    return fattn__math_product_wide(r, FATTN__KERNEL_over_rows_bf16_64, p->dtype, values ? p->o_dtype : p->dtype, heads * call.key_tiles, &call);
+    call.row_sums[0] = row_sum(r, true);
+    if (p->o_dtype == p->dtype) {
+        call.row_sums[1] = row_sum(r, false);
+        return fattn__math_product_rows(r, FATTN__KERNEL_over_rows_bf16_64, p->dtype, p->dtype, &call);
+    }
+    TRY(fattn__math_product_rows(r, FATTN__KERNEL_over_rows_bf16_64, p->dtype, p->o_dtype, &call));
+    call.row_sums[0] = row_sum(r, false);
+    return fattn__math_product_rows(r, FATTN__KERNEL_over_rows_bf16_64, p->dtype, p->dtype, &call);
 }
 
 fattn_status fattn__math_backward_keys(fattn__math_run *r)
@@ -85,8 +102,7 @@ fattn_status fattn__math_backward_keys(fattn__math_run *r)
     if (r->p->dbias || r->p->mod_gradients != 0)
         TRY(fattn__math_added(r));
     TRY(over_keys(r));
-    TRY(over_rows(r, true));
-    return over_rows(r, false);
+    return over_rows(r);
 }
 
 /* A gradient that was written whole becomes the sum that was asked for. */

@@ -29,5 +29,5 @@ fattn_status fattn__math_forward_keys(fattn__math_run *r)
     call.group = (int32_t)(p->heads_q / p->heads_v);
     call.width = (int32_t)p->dim_v;
     call.accumulator = fattn__math_part_at(r, FATTN__MATH_SUM_O);
-    return fattn__math_product_wide(r, FATTN__KERNEL_output_bf16_64, p->dtype, p->dtype, (int64_t)call.heads * call.row_tiles, &call);
+    return fattn__math_product_keys(r, FATTN__KERNEL_output_bf16_64, p->dtype, p->dtype, &call);
 }

@@ -112,13 +112,39 @@ fattn_status fattn__math_product(const fattn__math_run *r, fattn__kernel family,
                               r->stream);
 }
 
-fattn_status fattn__math_product_wide(const fattn__math_run *r, fattn__kernel family, int32_t a, int32_t b, int64_t blocks, fattn__call *call)
+/* Blocks of `count` tiles of `columns` each. */
+typedef struct grid {
+    int64_t wide, narrow, columns;
+} grid;
+
+static void add_tiles(grid *g, int64_t count, int64_t columns)
 {
-    /* Narrow ones also where wide ones would be fewer than the two that a multiprocessor takes. A result's sum has the same order in both. */
-    const int64_t wide = (call->width + WIDE - 1) / WIDE, narrow = (call->width + NARROW - 1) / NARROW;
-    const bool is_wide = call->width > NARROW && 2 * blocks * wide >= 3 * (int64_t)r->plan->context->info.multiprocessors;
-    return fattn__math_launch(r->plan->context, (fattn__kernel)((int)family + 2 * type_of(a, b) + is_wide), blocks * (is_wide ? wide : narrow),
-                              THREADS, (void *[]){ call }, r->stream);
+    g->wide += count * ((columns + WIDE - 1) / WIDE);
+    g->narrow += count * ((columns + NARROW - 1) / NARROW);
+    g->columns = columns > g->columns ? columns : g->columns;
+}
+
+static fattn_status launch_grid(const fattn__math_run *r, fattn__kernel family, int type, const grid *g, fattn__call *call)
+{
+    /* Narrow tiles also where wide ones would be fewer than the two that a multiprocessor takes. A result's sum has the same order in both. */
+    const bool is_wide = g->columns > NARROW && 2 * g->wide >= 3 * (int64_t)r->plan->context->info.multiprocessors;
+    return fattn__math_launch(r->plan->context, (fattn__kernel)((int)family + 2 * type + is_wide), is_wide ? g->wide : g->narrow, THREADS,
+                              (void *[]){ call }, r->stream);
+}
+
+fattn_status fattn__math_product_keys(const fattn__math_run *r, fattn__kernel family, int32_t a, int32_t b, fattn__call *call)
+{
+    grid g = { 0 };
+    add_tiles(&g, (int64_t)call->heads * call->row_tiles, call->width);
+    return launch_grid(r, family, type_of(a, b), &g, call);
+}
+
+fattn_status fattn__math_product_rows(const fattn__math_run *r, fattn__kernel family, int32_t a, int32_t b, fattn__call *call)
+{
+    grid g = { 0 };
+    for (int i = 0; i < 2; i++)
+        add_tiles(&g, call->row_sums[i].blocks, call->row_sums[i].width);
+    return launch_grid(r, family, type_of(a, b), &g, call);
 }
 
 fattn_status fattn__math_rows(const fattn__math_run *r, fattn__kernel which, int threads_a_row, fattn__call *call)

@@ -35,8 +35,9 @@ void *fattn__math_part_at(const fattn__math_run *r, fattn__math_part part); /* N
 
 /* Launches one kernel of a family, whose first member is `family`. `a` and `b` are the types of the two operands. */
 fattn_status fattn__math_product(const fattn__math_run *r, fattn__kernel family, int32_t a, int32_t b, fattn__call *call);
-/* The same for a family with two widths; `blocks` without the columns. */
-fattn_status fattn__math_product_wide(const fattn__math_run *r, fattn__kernel family, int32_t a, int32_t b, int64_t blocks, fattn__call *call);
+/* The same for the products over keys and over rows, whose families have two widths. */
+fattn_status fattn__math_product_keys(const fattn__math_run *r, fattn__kernel family, int32_t a, int32_t b, fattn__call *call);
+fattn_status fattn__math_product_rows(const fattn__math_run *r, fattn__kernel family, int32_t a, int32_t b, fattn__call *call);
 fattn_status fattn__math_rows(const fattn__math_run *r, fattn__kernel which, int threads_a_row, fattn__call *call);
 fattn_status fattn__math_modify(const fattn__math_run *r, fattn__kernel which, const fattn__program *program, fattn__call *call);
 
