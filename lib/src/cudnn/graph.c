@@ -54,6 +54,17 @@ fattn__desc fattn__chain_tensor(const fattn__chain *c, fattn__role role)
     return fattn__tensor(c->g, slot_of(role), fattn__data_type(shape.dtype), shape.dim, shape.strides);
 }
 
+/* The backward of every version that ran (9.14.0, 9.19.0, 9.27.0 on an H100) reads wrong what has one row for all, extent 1 in s_q; the
+ * forward reads it right. The same memory with all rows, at stride 0, both read right. With the guards off it is said as it was given. */
+fattn__desc fattn__chain_beside(const fattn__chain *c, fattn__slot slot, int32_t dtype, const int64_t dim[4], const int64_t strides[4])
+{
+    const fattn_problem *p = c->problem;
+    const bool widened = p->pass == FATTN_BACKWARD && !p->guards_off && dim[2] == 1;
+    const int64_t rows = widened ? p->seq_q : dim[2], step = widened ? 0 : strides[2];
+    return fattn__tensor(c->g, slot, fattn__data_type(dtype), (int64_t[4]){ dim[0], dim[1], rows, dim[3] },
+                         (int64_t[4]){ strides[0], strides[1], step, strides[3] });
+}
+
 fattn__desc fattn__chain_gradient(const fattn__chain *c, fattn__role gradient, fattn__role input)
 {
     if (!fattn__problem_sums(c->problem, gradient, NULL))

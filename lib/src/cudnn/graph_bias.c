@@ -13,7 +13,8 @@ fattn__desc fattn__chain_bias(const fattn__chain *c, fattn__desc x)
 {
     if (!c->problem->has_bias)
         return x;
-    const fattn__desc bias = fattn__chain_tensor(c, FATTN__ROLE_BIAS);
+    const fattn__shape shape = fattn__problem_shape(c->problem, FATTN__ROLE_BIAS);
+    const fattn__desc bias = fattn__chain_beside(c, FATTN__SLOT_BIAS, shape.dtype, shape.dim, shape.strides);
     return fattn__chain_binary(c, DNN_POINTWISE_ADD, x, bias, DNN_DATA_FLOAT);
 }
 

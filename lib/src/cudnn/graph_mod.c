@@ -112,7 +112,7 @@ static fattn__desc operation(const spelling *s, const fattn__mod_node *node)
 static fattn__desc tensor(const spelling *s, int i)
 {
     const fattn_mod_tensor *t = fattn_score_mod_tensor(s->c->problem->score_mod, (size_t)i);
-    return fattn__tensor(s->c->g, fattn__slot_of_mod((size_t)i), fattn__data_type(t->dtype), t->dim, t->strides);
+    return fattn__chain_beside(s->c, fattn__slot_of_mod((size_t)i), t->dtype, t->dim, t->strides);
 }
 
 static fattn__desc node_tensor(const spelling *s, const fattn__mod_node *node)
