@@ -20,7 +20,11 @@ one() {
     local start=$SECONDS status=0 said
     timeout 300 "$@" >"$log" 2>&1 || status=$?
     said=$(grep -a -m 1 -o 'Tested: .*Crashing: [0-9]*' "$log")
-    if [[ $status == 0 ]]; then
+    if [[ $status == 0 && $1 == *_gpu && $said == "Tested: 0 "* ]]; then
+        printf 'NOTHING %-28s was skipped: no GPU, or no kernels\n' "$(basename "$1")"
+        grep -a -m 2 -i skip "$log"
+        worst=1
+    elif [[ $status == 0 ]]; then
         printf 'ok      %-28s %4d s  %s\n' "$(basename "$1")" $((SECONDS - start)) "$said"
         grep -a -E 'Skipped|SKIP' "$log" | sort | uniq -c | head -n 5
     else
