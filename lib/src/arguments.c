@@ -3,6 +3,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "cuda.h"
 #include "error.h"
@@ -232,33 +233,14 @@ static const void *address_of(const fattn__argument *argument, const fattn_tenso
     return argument->place >= 0 && address != NULL ? ((const void *const *)address)[argument->place] : address;
 }
 
-/* The driver is asked at every call: what was memory of the GPU a moment ago may have been given back. Pinned memory of the host counts, as
- * the GPU reaches it by the same address. */
+/* Pinned memory of the host counts, as the GPU reaches it by the same address. */
 static bool is_of_device(uintptr_t address, const struct fattn__cuda *cuda, int device)
 {
     int ordinal = -1;
     return cuda->pointer_attribute(&ordinal, CU_POINTER_DEVICE_ORDINAL, address) == 0 && ordinal == device;
 }
 
-/* A distance below this and a pair make one number without overflow. */
-static const int64_t safe_distance = (int64_t)1 << 50;
-
-/* Do arguments i and j share a byte? Their spans do. */
-static bool meet(fattn__arguments *a, int i, int j, int64_t distance)
-{
-    const int64_t name = (int64_t)((uint64_t)distance * FATTN__MAX_ARGUMENTS * FATTN__MAX_ARGUMENTS) + i * FATTN__MAX_ARGUMENTS + j + 1;
-    const bool safe = distance > -safe_distance && distance < safe_distance;
-    _Atomic int64_t *known = &a->known_apart[(i * 5 + j) % FATTN__KNOWN_APART];
-    if (safe && atomic_load_explicit(known, memory_order_relaxed) == name)
-        return false;
-    if (fattn__footprints_meet(&a->at[i].footprint, &a->at[j].footprint, distance))
-        return true;
-    if (safe)
-        atomic_store_explicit(known, name, memory_order_relaxed);
-    return false;
-}
-
-static fattn_status check_meetings(fattn__arguments *a, const uintptr_t *from)
+static fattn_status check_meetings(const fattn__arguments *a, const uintptr_t *from)
 {
     for (int i = 0; i < a->count; i++) {
         if (!a->at[i].written)
@@ -268,11 +250,22 @@ static fattn_status check_meetings(fattn__arguments *a, const uintptr_t *from)
                 continue;
             const int64_t distance = (int64_t)(from[j] - from[i]);
             if (distance < a->at[i].footprint.span && -distance < a->at[j].footprint.span &&
-                meet(a, i, j, distance))
+                fattn__footprints_meet(&a->at[i].footprint, &a->at[j].footprint, distance))
                 return refuse_meeting(&a->at[i], &a->at[j]);
         }
     }
     return FATTN_OK;
+}
+
+static fattn_status check_set(const fattn__arguments *a, const uintptr_t *from, const struct fattn__cuda *cuda, int device)
+{
+    for (int i = 0; i < a->count; i++)
+        if (from[i] % 16 != 0)
+            return refuse_misaligned(&a->at[i], from[i]);
+    for (int i = 0; cuda != NULL && i < a->count; i++)
+        if (!is_of_device(from[i], cuda, device))
+            return refuse(&a->at[i], "is not an address of the plan's GPU");
+    return check_meetings(a, from);
 }
 
 fattn_status fattn__arguments_check(fattn__arguments *a, const fattn_tensors *tensors, bool trusting,
@@ -289,11 +282,12 @@ fattn_status fattn__arguments_check(fattn__arguments *a, const fattn_tensors *te
                            a->workspace_bytes);
     if (trusting)
         return FATTN_OK;
-    for (int i = 0; i < a->count; i++)
-        if (from[i] % 16 != 0)
-            return refuse_misaligned(&a->at[i], from[i]);
-    for (int i = 0; cuda != NULL && i < a->count; i++)
-        if (!is_of_device(from[i], cuda, device))
-            return refuse(&a->at[i], "is not an address of the plan's GPU");
-    return check_meetings(a, from);
+    const uint64_t name = XXH3_64bits(from, (size_t)a->count * sizeof *from) | 1u;
+    _Atomic uint64_t *known = &a->known_good[name / 2 % FATTN__KNOWN_SETS];
+    if (atomic_load_explicit(known, memory_order_relaxed) == name)
+        return FATTN_OK;
+    const fattn_status st = check_set(a, from, cuda, device);
+    if (st == FATTN_OK)
+        atomic_store_explicit(known, name, memory_order_relaxed);
+    return st;
 }

@@ -38,21 +38,21 @@ typedef struct fattn__argument {
 
 #define FATTN__MAX_ARGUMENTS 40
 
-#define FATTN__KNOWN_APART 16
+#define FATTN__KNOWN_SETS 16
 
 typedef struct fattn__arguments {
     int32_t count;
     int32_t reserved;
     size_t workspace_bytes;
-    /* Interleaved pairs that were found not to share a byte, with their distance: it depends on nothing else. */
-    _Atomic int64_t known_apart[FATTN__KNOWN_APART];
+    _Atomic uint64_t known_good[FATTN__KNOWN_SETS]; /* hashes of the sets of addresses that passed; 0: none */
     fattn__argument at[FATTN__MAX_ARGUMENTS];
 } fattn__arguments;
 
 void fattn__arguments_of(fattn__arguments *out, const fattn_problem *resolved, size_t workspace_bytes);
 
 /* NULL is refused always. Unless `trusting` (the problem's guards are off), so are an address that is not 16-byte aligned, one that is not of
- * `device` (with `cuda`), and an output or workspace that shares a byte with anything else.
+ * `device` (with `cuda`), and an output or workspace that shares a byte with anything else. A set of addresses that passed is known
+ * from then on: the driver is not asked about it again.
  * Returns  FATTN_OK; FATTN_BAD_PROBLEM (the argument in the message). */
 fattn_status fattn__arguments_check(fattn__arguments *arguments, const fattn_tensors *tensors, bool trusting,
                                     const struct fattn__cuda *cuda, int device);

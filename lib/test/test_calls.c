@@ -350,26 +350,54 @@ static int fake_attribute(void *out, int attribute, fattn__device_address addres
     return 0;
 }
 
-Test(calls, an_address_of_the_host_or_of_another_gpu_is_refused_also_when_it_was_the_gpus_a_call_before)
+static fattn_tensors at_small_addresses(void)
+{
+    fattn_tensors t = FATTN_TENSORS_INIT;
+    t.q = (void *)0x10000, t.k = (void *)0x20000, t.v = (void *)0x30000, t.o = (void *)0x40000, t.workspace = (void *)0x50000;
+    t.workspace_bytes = 64;
+    return t;
+}
+
+Test(calls, an_address_of_the_host_or_of_another_gpu_is_refused)
 {
     const fattn__cuda driver = { .pointer_attribute = fake_attribute };
     fattn_problem p = small_problem(FATTN_FORWARD), resolved;
     fattn__arguments arguments;
     cr_assert_eq(fattn_problem_resolve(&p, &resolved), FATTN_OK);
     fattn__arguments_of(&arguments, &resolved, 64);
-    fattn_tensors t = FATTN_TENSORS_INIT;
+    fattn_tensors t = at_small_addresses();
     device_from = 0x10000, device_to = 0x90000;
-    t.q = (void *)0x10000, t.k = (void *)0x20000, t.v = (void *)0x30000, t.o = (void *)0x40000, t.workspace = (void *)0x50000;
-    t.workspace_bytes = 64;
-    cr_expect_eq(fattn__arguments_check(&arguments, &t, false, &driver, 3), FATTN_OK, "%s", fattn_last_error());
     cr_expect_eq(fattn__arguments_check(&arguments, &t, false, &driver, 2), FATTN_BAD_PROBLEM);
     cr_expect_str_eq(fattn_last_error(), "q is not an address of the plan's GPU");
-    device_from = 0x20000; /* q's memory was given back */
-    cr_expect_eq(fattn__arguments_check(&arguments, &t, false, &driver, 3), FATTN_BAD_PROBLEM);
-    cr_expect_eq(fattn__arguments_check(&arguments, &t, true, &driver, 3), FATTN_OK, "nobody asks when the guards are off");
-    device_from = 0x10000;
+    cr_expect_eq(fattn__arguments_check(&arguments, &t, false, &driver, 3), FATTN_OK, "%s", fattn_last_error());
     t.o = (void *)0x90000;
     cr_expect_eq(fattn__arguments_check(&arguments, &t, false, &driver, 3), FATTN_BAD_PROBLEM);
     cr_expect_str_eq(fattn_last_error(), "o is not an address of the plan's GPU");
-    cr_expect_gt(asked, 5);
+    cr_expect_eq(fattn__arguments_check(&arguments, &t, true, &driver, 3), FATTN_OK, "nobody asks when the guards are off");
+}
+
+Test(calls, the_driver_is_asked_once_about_a_set_of_addresses_and_again_about_any_other)
+{
+    const fattn__cuda driver = { .pointer_attribute = fake_attribute };
+    fattn_problem p = small_problem(FATTN_FORWARD), resolved;
+    fattn__arguments arguments;
+    cr_assert_eq(fattn_problem_resolve(&p, &resolved), FATTN_OK);
+    fattn__arguments_of(&arguments, &resolved, 64);
+    fattn_tensors t = at_small_addresses();
+    device_from = 0x10000, device_to = 0x90000;
+    cr_expect_eq(fattn__arguments_check(&arguments, &t, false, &driver, 3), FATTN_OK, "%s", fattn_last_error());
+    cr_expect_eq(asked, 5);
+    cr_expect_eq(fattn__arguments_check(&arguments, &t, false, &driver, 3), FATTN_OK);
+    cr_expect_eq(asked, 5, "known");
+    t.workspace_bytes = 63;
+    cr_expect_eq(fattn__arguments_check(&arguments, &t, false, &driver, 3), FATTN_BAD_PROBLEM, "sizes are looked at always");
+    t.workspace_bytes = 64;
+    t.v = NULL;
+    cr_expect_eq(fattn__arguments_check(&arguments, &t, false, &driver, 3), FATTN_BAD_PROBLEM);
+    t.v = (void *)0x38000;
+    cr_expect_eq(fattn__arguments_check(&arguments, &t, false, &driver, 3), FATTN_OK);
+    cr_expect_eq(asked, 10, "another set");
+    device_from = 0x20000;
+    t.k = (void *)0x28000;
+    cr_expect_eq(fattn__arguments_check(&arguments, &t, false, &driver, 3), FATTN_BAD_PROBLEM, "q was given back");
 }

@@ -338,8 +338,8 @@ double fattn_plan_ms(const fattn_plan *plan);                  /* time to compil
  * problem need not be.
  * Batch    is baked in, as every extent is: another batch is another plan. What it costs in the middle of a run is a decision (1 to 3 ms) and a
  *          compile (0.5 to 1 s forward, 0.7 to 1 s backward), so plans for the batches to come are made before it, or saved and loaded.
- *          cuDNN's dynamic shapes with a kernel cache would make the second compile 0.1 ms, and are not used: of the versions from 9.8 to
- *          9.28 only 9.19 and 9.20 offer an engine for them, only forward; all others answer "does not support dynamic shape". */
+ *          cuDNN's dynamic shapes with a kernel cache would make the second compile 0.1 ms, and are not used: of the versions that were asked
+ *          (9.13 to 9.28) only 9.19 and 9.20 offer an engine for them, only forward; the others answer "does not support dynamic shape". */
 bool fattn_plan_covers(const fattn_plan *plan, const fattn_problem *problem);
 
 /* ---- call --------------------------------------------------------------------------------------------------------------------- */
@@ -376,7 +376,7 @@ typedef struct fattn_tensors {
  * Threads  one plan may be launched from many threads at once, each with its own workspace.
  * Returns  FATTN_OK; FATTN_BAD_PROBLEM (a pointer is NULL, misaligned, or nothing that the plan's GPU reaches by that address; an output
  *          shares memory; the workspace is too small: nothing was launched or written. With guards_off only NULL and the workspace are
- *          looked at); FATTN_DEVICE_FAULT.
+ *          looked at. A set of addresses that passed with this plan is known: whoever gives such memory back must not call with it); FATTN_DEVICE_FAULT.
  * Source   cuDNN backend API, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR. */
 fattn_status fattn_forward(const fattn_plan *plan, const fattn_tensors *tensors, struct CUstream_st *stream);
 
