@@ -261,4 +261,11 @@ static inline void hide_one(const memory *m, const int64_t at[4], int64_t offset
         put_nan(data_of(m), m->dtype, offset);
 }
 
+/* One row or key, in every batch entry and head: NaN, where only some may see it. */
+static inline void spoil_one(const memory *m, const int64_t at[4], int64_t offset, void *user)
+{
+    if (at[2] == *(const int64_t *)user)
+        put_nan(data_of(m), m->dtype, offset);
+}
+
 #endif

@@ -30,11 +30,11 @@ static void sweep(uint64_t seed, int count, int64_t most_seq, int64_t most_dim, 
 Test(emulated, small_problems_of_every_kind)
 {
     const char *count = getenv("FACTS_TEST_MATH_PROBLEMS");
-    sweep(1, count != NULL ? atoi(count) : 12, 60, 100, 0, 0);
+    sweep(1, count != NULL ? atoi(count) : 10, 60, 100, 0, 0);
 }
 
 Test(emulated, chunks_of_rows_keys_and_heads_add_up)
 {
     const char *count = getenv("FACTS_TEST_MATH_PROBLEMS");
-    sweep(2, count != NULL ? atoi(count) : 6, 300, 40, 3 * 128 * 128 * 4, 128);
+    sweep(2, count != NULL ? atoi(count) : 5, 300, 40, 3 * 128 * 128 * 4, 128);
 }
