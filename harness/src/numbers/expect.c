@@ -98,8 +98,8 @@ static bool types_known(const facts_problem *p)
     return true;
 }
 
-/* cuDNN's tanh is good to about 2^-20 (LSE of softcap:5 on an H100: 1.63 of what fp32 alone allows); twice that is allowed. */
-#define MODIFICATION_ERROR 0x1p-19
+/* cuDNN's tanh is good to 2^-18.6 (LSE of softcap:5 on an H100, 9.14.0 to 9.27.0: 0.98 of what 2^-19 allows). */
+#define MODIFICATION_ERROR 0x1p-17
 
 static fref_rounding rounding_of(const facts_problem *p, int32_t out_dtype)
 {

@@ -70,22 +70,31 @@ static void sum_element(const facts_gradient *g, const facts_tensor *t, int64_t 
         from[d] = g->dim[d] == t->dim[d] ? at[d] : 0;
         to[d] = g->dim[d] == t->dim[d] ? at[d] + 1 : g->dim[d];
     }
-    double value = 0.0, size = 0.0, variance = 0.0, bound = 0.0, tiny, u = roundoff_of(t->dtype, &tiny);
-    for (int64_t b = from[0]; b < to[0]; b++)
-        for (int64_t h = from[1]; h < to[1]; h++)
-            for (int64_t s = from[2]; s < to[2]; s++) {
+    double value = 0.0, size = 0.0, variance = 0.0, bound = 0.0, rounded = 0.0, tiny, u = roundoff_of(t->dtype, &tiny);
+    for (int64_t h = from[1]; h < to[1]; h++)
+        for (int64_t s = from[2]; s < to[2]; s++) {
+            double over_batch = 0.0;
+            for (int64_t b = from[0]; b < to[0]; b++) {
                 int64_t k = ((b * g->dim[1] + h) * g->dim[2] + s) * g->dim[3] + at[3];
-                value += g->each.want[k];
+                over_batch += g->each.want[k];
                 size += fabs(g->each.want[k]);
                 variance += g->each.sigma[k] * g->each.sigma[k];
                 bound += g->each.bound[k];
             }
+            value += over_batch;
+            if (g->id != FACTS_TENSOR_DBIAS)
+                continue;
+            /* cuDNN itself sums dBias over the batch, and casts what it has before anybody sums on. */
+            double between = u * fmax(fabs(over_batch), tiny);
+            variance += between * between / 3.0;
+            rounded += between;
+        }
     double terms = (double)((to[0] - from[0]) * (to[1] - from[1]) * (to[2] - from[2])), root = sqrt(fmax(1.0, terms / 16.0));
     double cast = u * fmax(fabs(value), tiny), sum = E32 * root * size;
     bool exact = bound == 0.0;
     g->to.want[n] = value;
     g->to.sigma[n] = exact ? 0.0 : sqrt(variance + sum * sum + cast * cast / 3.0);
-    g->to.bound[n] = exact ? 0.0 : bound + sum * root + cast;
+    g->to.bound[n] = exact ? 0.0 : bound + rounded + sum * root + cast;
 }
 
 void facts_gradients_sum(facts_gradients *gradients, const facts_problem *p)
