@@ -46,7 +46,7 @@ static double time_pass(fattn_context *context, const shape *s, int32_t dtype, f
     fattn_problem given = FATTN_PROBLEM_INIT;
     fattn_plan plan = { .engine = &fattn__math_engine, .context = context };
     const fattn_plan_options options = FATTN_PLAN_OPTIONS_INIT;
-    given.pass = pass, given.dtype = dtype, given.outputs = FATTN_WANT_STATS;
+    given.pass = (int32_t)pass, given.dtype = dtype, given.outputs = FATTN_WANT_STATS;
     given.batch = s->batch, given.heads_q = s->heads, given.seq_q = given.seq_kv = s->seq, given.dim_qk = s->dim, given.has_right = s->causal;
     double us = 0;
     struct CUstream_st *stream;
