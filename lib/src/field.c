@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "problem.h"
+#include "score_mod/program.h"
 
 /* ---- words --------------------------------------------------------------------------------------------------------------------
  */
@@ -32,6 +33,32 @@ static int64_t is_causal(const fattn_problem *p)
 static int64_t has_score_mod(const fattn_problem *p)
 {
     return p->score_mod != NULL;
+}
+
+static bool reads_more(const fattn__mod_program *program, int place)
+{
+    const fattn__mod_node *node = &program->at[place];
+    static const int inputs[] = {
+#define AS_INPUTS(symbol, value, word, count) [value] = (count),
+        FATTN_MOD_OP_LIST(AS_INPUTS)
+#undef AS_INPUTS
+    };
+    if (node->op >= FATTN__MOD_SCORE)
+        return node->op != FATTN__MOD_GRADIENT && node->op != FATTN__MOD_CONSTANT;
+    const int16_t from[3] = { node->a, node->b, node->c };
+    bool more = false;
+    for (int i = 0; i < inputs[node->op] && !more; i++)
+        more = reads_more(program, from[i]);
+    return more;
+}
+
+/* Does the gradient of the score_mod read anything but the gradient that comes to it: the score, an index, a tensor? */
+static int64_t mod_gradient_reads(const fattn_problem *p)
+{
+    if (p->score_mod == NULL || p->pass != FATTN_BACKWARD)
+        return 0;
+    const fattn__mod_program *program = fattn__score_mod_gradient(p->score_mod);
+    return reads_more(program, program->result);
 }
 
 static int64_t want_stats(const fattn_problem *p)
@@ -117,7 +144,7 @@ static int64_t format_of(const fattn_problem *p, fattn__role which)
 #define DERIVED_FIELDS(X)                                                                                                          \
     X("causal", is_causal)                                                                                                         \
     X("has_score_mod", has_score_mod) X("want_stats", want_stats) X("want_max", want_max) X("want_sum_exp", want_sum_exp)          \
-        X("broadcast", broadcasts) X("sums", sums)
+        X("broadcast", broadcasts) X("sums", sums) X("mod_gradient_reads", mod_gradient_reads)
 #define EXTENT_FIELDS(X) X("bias_dim.b", 0) X("bias_dim.h", 1) X("bias_dim.q", 2) X("bias_dim.kv", 3)
 #define FORMAT_FIELDS(X) X(q, Q) X(k, K) X(v, V) X(o, O) X(do, DO) X(stats, STATS)
 

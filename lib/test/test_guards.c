@@ -74,6 +74,22 @@ static void zero_scale_backward(fattn_problem *p)
     p->pass = FATTN_BACKWARD, p->attn_scale = 0;
 }
 
+/* Its gradient reads the indices again; a test's program ends before anybody misses the memory. */
+static void masked_by_mod(fattn_problem *p)
+{
+    fattn_score_mod *mod;
+    cr_assert_eq(fattn_score_mod_causal(&mod), FATTN_OK);
+    p->pass = FATTN_BACKWARD, p->score_mod = mod;
+}
+
+/* Its gradient is a multiple of the incoming one. */
+static void cooled_by_mod(fattn_problem *p)
+{
+    fattn_score_mod *mod;
+    cr_assert_eq(fattn_score_mod_temperature(&mod, 2.0), FATTN_OK);
+    p->pass = FATTN_BACKWARD, p->score_mod = mod;
+}
+
 static const subject subjects[] = {
     { "misaligned-strides", 92000, 90, wide },
     { "graph-capture-seq-kv-mod-128", 91500, 90, captured },
@@ -89,6 +105,8 @@ static const subject subjects[] = {
     { "scale-not-positive-forward", 92000, 90, negative_scale },
     { "scale-not-positive-backward-engine-6", 92000, 90, zero_scale_backward },
     { "scale-not-positive-backward-engine-7", 92000, 90, zero_scale_backward },
+    { "score-mod-gradient-engine-1", 91400, 90, masked_by_mod },
+    { "score-mod-gradient-engine-7", 92000, 90, masked_by_mod },
 };
 enum { SUBJECTS = sizeof subjects / sizeof *subjects };
 
@@ -173,7 +191,7 @@ Test(guards, have_the_edges_that_were_measured)
         { 1, 0, 90000, 91500, 91501 },      { 3, 0, 90000, 90499, 90500 },      { 4, 92599, 92600, 92800, 92801 },
         { 6, 90799, 90800, 91299, 91300 },  { 8, 91299, 91300, 91300, 91301 },  { 9, 91399, 91400, 91400, 91401 },
         { 10, 91899, 91900, 92599, 92600 }, { 11, 91399, 91400, 92700, 92701 }, { 12, 91899, 91900, 92700, 92701 },
-        { 13, 91899, 91900, 92700, 92701 },
+        { 13, 91899, 91900, 92700, 92701 }, { 14, 91399, 91400, 91400, 91401 }, { 15, 91899, 91900, 92700, 92701 },
     };
     for (size_t i = 0; i < sizeof edges / sizeof *edges; i++) {
         const subject *s = &subjects[edges[i].place];
@@ -241,4 +259,14 @@ Test(guards, hold_alike_for_both_16_bit_types_and_both_orders)
     cr_expect(fattn_rule_holds(rule, &p, 91500, 90));
     memcpy(p.q_strides, (int64_t[4]){ 8 * 64, 64, 2 * 8 * 64, 1 }, sizeof p.q_strides);
     cr_expect(fattn_rule_holds(rule, &p, 91500, 90), "sbhd");
+}
+
+Test(guards, a_score_mod_whose_gradient_is_a_multiple_of_what_comes_is_left_alone)
+{
+    const subject cooled = { "score-mod-gradient-engine-7", 92000, 90, cooled_by_mod };
+    const fattn_problem p = made(&cooled);
+    cr_expect_not(fattn_rule_holds(guard(cooled.name), &p, cooled.version, cooled.sm));
+    fattn_problem forward = made(&(subject){ "", 0, 0, masked_by_mod });
+    forward.pass = FATTN_FORWARD;
+    cr_expect_not(fattn_rule_holds(guard(cooled.name), &forward, cooled.version, cooled.sm));
 }

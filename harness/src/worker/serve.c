@@ -302,6 +302,20 @@ static void build_and_run(job *j, json_t *row, const fattn_plan_options *options
     fattn_plan_destroy(plan);
 }
 
+/* A rule of ours took this configuration out of the list: a refusal, in the rule's words. Costs a question, no compile. */
+static void report_removed(const job *j, json_t *row, const fattn_plan_options *options)
+{
+    fattn_plan *plan = NULL;
+    fattn_status status = fattn_plan_create(&plan, j->worker->context, &j->problem.ask, options);
+    facts_row_verdict(row, status == FATTN_OK ? FACTS_VERDICT_WRONG : FACTS_VERDICT_UNSUPPORTED);
+    json_object_set_new(row, "supported", json_false());
+    if (status == FATTN_OK)
+        facts_row_reason(row, "internal", NULL, "a rule removed this configuration, and yet a plan of it was made", NULL);
+    else
+        facts_row_failure(row, status);
+    fattn_plan_destroy(plan);
+}
+
 /* Makes the row of one configuration; `engine` NULL: whichever the library takes. True when more may follow. */
 static bool answer(job *j, const fattn_plan_options *options, const fattn_engine *engine, bool last)
 {
@@ -312,7 +326,9 @@ static bool answer(job *j, const fattn_plan_options *options, const fattn_engine
     json_object_set_new(row, "decide_us", json_real(j->decide_us));
     if (engine)
         facts_row_engine(row, engine);
-    if (execute || j->request->what == FACTS_DO_PLAN)
+    if (engine && engine->removed && !j->problem.ask.guards_off)
+        report_removed(j, row, options);
+    else if (execute || j->request->what == FACTS_DO_PLAN)
         build_and_run(j, row, options, execute);
     bool pass = strcmp(json_string_value(json_object_get(row, "verdict")), facts_verdict_words[FACTS_VERDICT_PASS]) == 0;
     last = last || (j->request->first_bad_only && !pass) || j->worker->lost;
