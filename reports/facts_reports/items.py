@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, field
 
 from . import cases, predicate, text
-from .vocabulary import RANK
+from .vocabulary import KNOWN, RANK
 
 
 class ItemsError(ValueError):
@@ -62,24 +62,26 @@ def _take(items, need, word, rest):
 
 
 def _answers(store):
-    """{case: [(version, grade, outcome)]}, without what was never answered."""
+    """{case: [(version, grade, outcome, is known)]}, without what was never answered."""
     found = {}
-    for case, version, outcome, grade in store.db.execute(
-            "SELECT case_name, cudnn, outcome, json_extract(json,'$.grade') FROM row WHERE outcome NOT IN ('missing','inconclusive','not_run')"):
-        found.setdefault(case, []).append((version, grade, outcome))
+    for case, version, outcome, standing, grade in store.db.execute(
+            "SELECT case_name, cudnn, outcome, finding, json_extract(json,'$.grade') FROM row WHERE outcome NOT IN ('missing','inconclusive','not_run')"):
+        found.setdefault(case, []).append((version, grade, outcome, standing == KNOWN))
     return found
 
 
 def _row(item, answers, said):
     tree = predicate.parse(item.where) if item.where else None
     member = [c for c, one in said.items() if tree and predicate.holds(tree, lambda key, one=one: cases.value_of(one, key))]
-    decided, run, counts = set(), set(), {}
+    decided, run, counts, known = set(), set(), {}, {}
     for case in member:
-        for version, grade, outcome in answers[case]:
+        for version, grade, outcome, is_known in answers[case]:
             (run if grade == "measured" else decided).add(version)
             if grade == "measured":
                 counts[outcome] = counts.get(outcome, 0) + 1
-    return member, decided | run, run, counts
+                known[outcome] = known.get(outcome, 0) + is_known
+    told = ", ".join(f"{counts[o]:,} {o}" + (" (known)" if known[o] == counts[o] else f" ({known[o]:,} known)" if known[o] else "") for o in sorted(counts, key=RANK.get))
+    return member, decided | run, run, told
 
 
 def _sorted(versions):
@@ -96,7 +98,7 @@ def table(store, items):
     said = {c: cases.parse(c) for c in answers}
     lines, lacking = ["| item | | family | cases | decided | run | on a GPU | tests |", "|---|---|---|---|---|---|---|---|"], 0
     for item in items:
-        member, decided, run, counts = _row(item, answers, said)
+        member, decided, run, told = _row(item, answers, said)
         short = []
         if item.where and not member:
             short.append("no case")
@@ -105,7 +107,6 @@ def table(store, items):
             if len({v for v in versions if v}) < wanted:
                 short.append(f"{name} on {len(versions)} of {wanted} versions")
         lacking += bool(short)
-        told = ", ".join(f"{counts[o]:,} {o}" for o in sorted(counts, key=RANK.get))
         lines.append(f"| {text.markdown(item.word)} | {text.markdown(item.title)}{' **' + '; '.join(short) + '**' if short else ''} | {text.code(item.where) if item.where else ''} "
                      f"| {len(member):,} | {text.markdown(_span(decided))} | {text.markdown(_span(run))} | {text.markdown(told)} | {text.markdown(', '.join(item.tests))} |")
     return "\n".join(lines) + "\n", lacking

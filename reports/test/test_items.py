@@ -52,6 +52,11 @@ class Items(unittest.TestCase):
             self.assertIn(said, err)
             self.assertEqual(len(err.strip().splitlines()), 1)
 
+    def test_the_project_own_list_is_met_by_its_example_records(self):
+        home = Path(__file__).resolve().parents[2]
+        code, out, err = support.run("--items", home / "cases/items/seeds.items", home / "reports/examples")
+        self.assertEqual(code, 0, out + err)
+
 
 if __name__ == "__main__":
     unittest.main()
