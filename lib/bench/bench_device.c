@@ -39,18 +39,44 @@ static double now_us(void)
     return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
 }
 
-/* Small numbers of either sign whose bits are right in every type: every 16 bit half is a bf16 and an f16 below 2 in magnitude. */
-static void *filled(fattn_context *context, size_t bytes)
+/* About normal, standard deviation 0.5, as the other side's data: a GPU's clock depends on how many bits change. */
+static float sample(uint32_t *state)
 {
+    float sum = 0;
+    for (int i = 0; i < 4; i++) {
+        *state = *state * 1664525u + 1013904223u;
+        sum += (float)(*state >> 8) * 0x1p-24F - 0.5F;
+    }
+    return sum * 0.866F;
+}
+
+/* Towards zero: good enough for a time. */
+static void store(char *to, int32_t dtype, float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    if (dtype == FATTN_F32) {
+        memcpy(to, &bits, sizeof bits);
+        return;
+    }
+    uint16_t half = (uint16_t)(bits >> 16);
+    if (dtype == FATTN_F16) {
+        const uint32_t magnitude = bits & 0x7fffffffu;
+        half = (uint16_t)((bits >> 16 & 0x8000u) | (magnitude < 0x38800000u ? 0 : (magnitude >> 13) - (112u << 10)));
+    }
+    memcpy(to, &half, sizeof half);
+}
+
+static void *filled(fattn_context *context, size_t bytes, int32_t dtype)
+{
+    const size_t element = dtype == FATTN_F32 ? 4 : 2;
     void *device;
-    uint16_t *host = malloc(bytes);
+    char *host = malloc(bytes);
     uint32_t state = 1;
     if (host == NULL || fattn_buffer_create(&device, context, bytes) != FATTN_OK)
         fail("memory");
-    for (size_t i = 0; i < bytes / 2; i++) {
-        state = state * 1664525u + 1013904223u;
-        host[i] = (uint16_t)(0x3800u | (state >> 16 & 0x83ffu));
-    }
+    for (size_t at = 0; at < bytes; at += element)
+        store(host + at, dtype, sample(&state));
     if (fattn_buffer_write(context, device, host, bytes) != FATTN_OK)
         fail("write");
     free(host);
@@ -80,16 +106,19 @@ static fattn_problem problem_of(char **argv)
     return p;
 }
 
-static void bind(call *c, fattn_context *context, const fattn_problem *p, size_t element)
+static void bind(call *c, fattn_context *context, const fattn_problem *p)
 {
-    const size_t bytes = (size_t)(p->batch * p->heads_q * p->seq_q * p->dim_qk) * element;
+    const int32_t type = p->dtype;
+    const size_t bytes = (size_t)(p->batch * p->heads_q * p->seq_q * p->dim_qk) * (type == FATTN_F32 ? 4 : 2);
     fattn_tensors *t = &c->tensors;
     *t = (fattn_tensors)FATTN_TENSORS_INIT;
-    t->q = filled(context, bytes), t->k = filled(context, bytes), t->v = filled(context, bytes), t->o = filled(context, bytes);
+    t->q = filled(context, bytes, type), t->k = filled(context, bytes, type), t->v = filled(context, bytes, type);
+    t->o = filled(context, bytes, type);
     c->backward = p->pass == FATTN_BACKWARD;
     if (c->backward) {
-        t->stats = filled(context, (size_t)(p->batch * p->heads_q * p->seq_q) * 4);
-        t->d_o = filled(context, bytes), t->dq = filled(context, bytes), t->dk = filled(context, bytes), t->dv = filled(context, bytes);
+        t->stats = filled(context, (size_t)(p->batch * p->heads_q * p->seq_q) * 4, FATTN_F32);
+        t->d_o = filled(context, bytes, type);
+        t->dq = filled(context, bytes, type), t->dk = filled(context, bytes, type), t->dv = filled(context, bytes, type);
     }
     t->workspace_bytes = fattn_plan_workspace_bytes(c->plan);
     if (t->workspace_bytes != 0 && fattn_buffer_create(&t->workspace, context, t->workspace_bytes) != FATTN_OK)
@@ -137,7 +166,7 @@ int main(int argc, char **argv)
         fail("context");
     if (fattn_policy_push(&policy, &depth) != FATTN_OK || fattn_plan_create(&c.plan, context, &p, NULL) != FATTN_OK)
         fail("plan");
-    bind(&c, context, &p, p.dtype == FATTN_F32 ? 4 : 2);
+    bind(&c, context, &p);
     double device_us;
     if (launch(&c, stream) != FATTN_OK || fattn_stream_time(context, stream, launch, &c, 3, &device_us) != FATTN_OK)
         fail("launch");
