@@ -271,7 +271,7 @@ static fattn_status check_set(const fattn__arguments *a, const uintptr_t *from, 
 fattn_status fattn__arguments_check(fattn__arguments *a, const fattn_tensors *tensors, bool trusting,
                                     const struct fattn__cuda *cuda, int device)
 {
-    uintptr_t from[FATTN__MAX_ARGUMENTS];
+    uintptr_t from[FATTN__MAX_ARGUMENTS] = { 0 };
     for (int i = 0; i < a->count; i++) {
         from[i] = (uintptr_t)address_of(&a->at[i], tensors);
         if (from[i] == 0)

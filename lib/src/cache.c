@@ -84,7 +84,7 @@ static entry *find(const target *t, const fattn_problem *image, uint64_t hash)
 static bool grow(void)
 {
     const size_t count = cache.bucket_count > 0 ? cache.bucket_count * 2 : 256;
-    node **buckets = calloc(count, sizeof *buckets);
+    node **buckets = calloc(count, sizeof(node *));
     if (buckets == NULL)
         return cache.bucket_count > 0;
     for (size_t i = 0; i < cache.bucket_count; i++) {

@@ -38,16 +38,11 @@ static int64_t has_score_mod(const fattn_problem *p)
 static bool reads_more(const fattn__mod_program *program, int place)
 {
     const fattn__mod_node *node = &program->at[place];
-    static const int inputs[] = {
-#define AS_INPUTS(symbol, value, word, count) [value] = (count),
-        FATTN_MOD_OP_LIST(AS_INPUTS)
-#undef AS_INPUTS
-    };
     if (node->op >= FATTN__MOD_SCORE)
         return node->op != FATTN__MOD_GRADIENT && node->op != FATTN__MOD_CONSTANT;
-    const int16_t from[3] = { node->a, node->b, node->c };
+    const int inputs = fattn__mod_inputs(node->op), from[3] = { node->a, node->b, node->c };
     bool more = false;
-    for (int i = 0; i < inputs[node->op] && !more; i++)
+    for (int i = 0; i < 3 && i < inputs && !more; i++)
         more = reads_more(program, from[i]);
     return more;
 }

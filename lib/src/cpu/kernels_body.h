@@ -32,6 +32,13 @@ INLINE vec all(float x)
     return x - (vec){ 0 };
 }
 
+/* Set where x is a NaN. */
+INLINE ivec is_nan(vec x)
+{
+    const vec itself = x;
+    return x != itself;
+}
+
 /* a where the mask is set, b elsewhere. */
 INLINE vec choose(ivec mask, vec a, vec b)
 {
@@ -124,7 +131,7 @@ INLINE vec exp_of(vec x)
     const vec scaled = (vec)((uvec)p + ((uvec)shifted << 23));
     const vec low = choose(x < -0x1.5d589ep+6f, (vec){ 0 }, scaled); /* ln 2^-126 */
     const vec high = choose(x > 0x1.62e42ep+6f, all(INFINITY), low); /* ln FLT_MAX */
-    return choose(x == x, high, x);
+    return choose(is_nan(x), x, high);
 }
 
 static void exponential(float *x, int64_t count, float shift)
@@ -140,7 +147,7 @@ static void soften(const fattn__soft *p)
         vec top = before, sum = { 0 };
         for (int64_t j = 0; j < p->keys; j++) {
             const vec s = load(p->s + j * p->step + i);
-            top = choose((s > top) | (s != s), s, top);
+            top = choose((s > top) | is_nan(s), s, top);
         }
         const ivec dead = top == -INFINITY;
         const vec base = choose(dead, (vec){ 0 }, top), rescale = exp_of(before - base);
@@ -168,7 +175,7 @@ INLINE vec tanh_of(vec x)
     const vec small = p * z * x + x;
     const vec large = 1.0f - 2.0f / (exp_of(size + size) + 1.0f);
     const vec y = (vec)((ivec)choose(size < 0.625f, small, large) | (ivec)sign);
-    return choose(x == x, y, x);
+    return choose(is_nan(x), x, y);
 }
 
 static void hyperbolic_tangent(float *y, const float *x, int64_t count)
@@ -183,7 +190,7 @@ static bool is_finite(const float *x, int64_t count)
     int64_t i = 0;
     for (; i + WIDTH <= count; i += WIDTH) {
         const vec v = load(x + i);
-        bad |= ~(ivec)(v - v == (vec){ 0 });
+        bad |= ~(ivec)(v * 0.0f == (vec){ 0 });
     }
     for (int l = 0; l < WIDTH; l++)
         if (bad[l] != 0)

@@ -12,16 +12,9 @@ typedef struct spelling {
     fattn__desc at[FATTN__MOD_MAX_NODES]; /* the tensors of the nodes so far */
 } spelling;
 
-/* DNN_POINTWISE_ of an operation and its number of inputs. */
-typedef struct word {
-    int16_t mode, inputs;
-} word;
-
-static word word_of(int op)
+/* DNN_POINTWISE_ of an operation. */
+static int mode_of(int op)
 {
-#define AS_INPUTS(symbol, value, word, count) [value] = (count),
-    static const int16_t inputs[] = { FATTN_MOD_OP_LIST(AS_INPUTS) };
-#undef AS_INPUTS
     static const int16_t modes[] = {
         [FATTN_MOD_NEG] = DNN_POINTWISE_NEG,
         [FATTN_MOD_ABS] = DNN_POINTWISE_ABS,
@@ -59,8 +52,8 @@ static word word_of(int op)
         [FATTN_MOD_NOT] = DNN_POINTWISE_LOGICAL_NOT,
         [FATTN_MOD_SELECT] = DNN_POINTWISE_BINARY_SELECT,
     };
-    _Static_assert(sizeof modes == sizeof inputs, "a word for every operation");
-    return (word){ modes[op], inputs[op] };
+    _Static_assert(sizeof modes / sizeof *modes == FATTN_MOD_SELECT + 1, "a mode for every operation");
+    return modes[op];
 }
 
 static bool is_operation(const fattn__mod_node *node)
@@ -81,7 +74,7 @@ static void mark_needed(spelling *s)
         const fattn__mod_node *node = &s->program->at[i];
         if (!s->needed[i] || !is_operation(node))
             continue;
-        const int inputs = word_of(node->op).inputs, at[3] = { node->a, node->b, node->c };
+        const int inputs = fattn__mod_inputs(node->op), at[3] = { node->a, node->b, node->c };
         for (int k = 0; k < inputs; k++)
             s->needed[at[k]] = true;
     }
@@ -98,10 +91,9 @@ static fattn__desc index_along(const spelling *s, int axis)
 /* Arithmetic is fp32 also for logic: with boolean arithmetic engines take only what compares integers. */
 static fattn__desc operation(const spelling *s, const fattn__mod_node *node)
 {
-    const word w = word_of(node->op);
-    fattn__pointwise op = { .mode = w.mode, .math = DNN_DATA_FLOAT };
+    fattn__pointwise op = { .mode = mode_of(node->op), .math = DNN_DATA_FLOAT };
     op.x = s->at[node->a];
-    op.b = w.inputs > 1 ? s->at[node->b] : NULL;
+    op.b = fattn__mod_inputs(node->op) > 1 ? s->at[node->b] : NULL;
     if (node->op == FATTN_MOD_SELECT)
         op.t = s->at[node->a], op.x = s->at[node->b], op.b = s->at[node->c];
     op.y = fattn__chain_score(s->c, is_condition(node) ? DNN_DATA_BOOLEAN : DNN_DATA_FLOAT);

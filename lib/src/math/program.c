@@ -9,19 +9,6 @@ _Static_assert(FATTN_MOD_NEG == 1 && FATTN_MOD_FLOOR == 17 && FATTN_MOD_ADD == 1
 _Static_assert((int)FATTN__PROGRAM_NODES >= (int)FATTN__MOD_MAX_NODES && (int)FATTN__PROGRAM_TENSORS == (int)FATTN_MOD_MAX_TENSORS,
                "every recording fits");
 
-static int inputs_of(int op)
-{
-    switch (op) {
-#define AS_CASE(symbol, value, word, inputs)                                                                                       \
-    case FATTN_MOD_##symbol:                                                                                                       \
-        return inputs;
-        FATTN_MOD_OP_LIST(AS_CASE)
-#undef AS_CASE
-    default:
-        return 0;
-    }
-}
-
 /* For each node the last one that reads it; -1: nobody. */
 static void find_uses(const fattn__mod_program *program, int32_t place, int last[FATTN__MOD_MAX_NODES])
 {
@@ -30,7 +17,7 @@ static void find_uses(const fattn__mod_program *program, int32_t place, int last
     last[place] = FATTN__MOD_MAX_NODES; /* the result is never given up */
     for (int i = place; i >= 0; i--) {
         const int inputs[3] = { program->at[i].a, program->at[i].b, program->at[i].c };
-        for (int k = 0; last[i] >= 0 && k < inputs_of(program->at[i].op); k++)
+        for (int k = 0; last[i] >= 0 && k < fattn__mod_inputs(program->at[i].op); k++)
             if (last[inputs[k]] < i)
                 last[inputs[k]] = i;
     }
@@ -55,11 +42,11 @@ bool fattn__program_pack(fattn__program *out, const fattn__mod_program *program,
     find_uses(program, place, last);
     for (int i = 0; i <= place; i++) {
         const fattn__mod_node *from = &program->at[i];
-        const int count = inputs_of(from->op), inputs[3] = { from->a, from->b, from->c };
+        const int count = fattn__mod_inputs(from->op), inputs[3] = { from->a, from->b, from->c };
         if (last[i] < 0)
             continue;
         /* Inputs are read before the result is written, so that it may take the place of one. */
-        for (int k = 0; k < count; k++)
+        for (int k = 0; k < 3 && k < count; k++)
             if (last[inputs[k]] == i)
                 taken[slot_of[inputs[k]]] = false;
         const int slot = take_slot(taken);

@@ -8,14 +8,6 @@
 
 #include "operations.h"
 
-int fattn__mod_inputs(int op)
-{
-#define AS_INPUTS(symbol, value, word, inputs) [value] = (inputs),
-    static const uint8_t table[] = { FATTN_MOD_OP_LIST(AS_INPUTS) };
-#undef AS_INPUTS
-    return op > 0 && op < (int)(sizeof table / sizeof *table) ? table[op] : 0;
-}
-
 const char *fattn__mod_word(int op)
 {
 #define AS_WORD(symbol, value, word, inputs) [value] = (word),
@@ -30,9 +22,17 @@ bool fattn__mod_is_condition(int op)
     return op >= FATTN_MOD_EQ && op <= FATTN_MOD_NOT;
 }
 
+static uint32_t bits_of(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+/* Constants by their bits: -0 is not 0, and a NaN is itself. */
 static bool same_node(const fattn__mod_node *x, const fattn__mod_node *y)
 {
-    return x->op == y->op && x->a == y->a && x->b == y->b && x->c == y->c && memcmp(&x->constant, &y->constant, sizeof x->constant) == 0;
+    return x->op == y->op && x->a == y->a && x->b == y->b && x->c == y->c && bits_of(x->constant) == bits_of(y->constant);
 }
 
 /* The score comes first, then the gradient, then computed values, then indices; within a class the hash of the structure decides. */
@@ -285,7 +285,7 @@ static int emit(const fattn__mod_builder *b, int from, int16_t *placed, fattn__m
     fattn__mod_node node = b->at[from];
     const int inputs = fattn__mod_inputs(node.op);
     int16_t *const at[3] = { &node.a, &node.b, &node.c };
-    for (int i = 0; i < inputs; i++)
+    for (int i = 0; i < 3 && i < inputs; i++)
         *at[i] = (int16_t)emit(b, *at[i], placed, out);
     if (out->count < 0 || out->count == FATTN__MOD_MAX_NODES) {
         out->count = -1;

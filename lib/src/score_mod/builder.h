@@ -30,7 +30,6 @@ bool fattn__mod_compact(const fattn__mod_builder *b, const int *roots, int count
 /* Takes over the nodes of a program into an empty builder: their places are the same. */
 void fattn__mod_load(fattn__mod_builder *b, const fattn__mod_program *program);
 
-int fattn__mod_inputs(int op);           /* how many; 0 for a leaf and for what is no operation */
 const char *fattn__mod_word(int op);     /* "add", "score"; "?" */
 bool fattn__mod_is_condition(int op);    /* gives 1 or 0 */
 

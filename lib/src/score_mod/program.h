@@ -30,6 +30,16 @@ typedef struct fattn__mod_node {
     float constant;
 } fattn__mod_node;
 
+/* How many of a, b, c an operation reads: 1 to 3; 0 for a leaf and for what is no operation. */
+static inline int fattn__mod_inputs(int op)
+{
+#define AS_INPUTS(symbol, value, word, inputs) [value] = (inputs),
+    static const unsigned char table[] = { FATTN_MOD_OP_LIST(AS_INPUTS) };
+#undef AS_INPUTS
+    const int inputs = op > 0 && op < (int)(sizeof table / sizeof *table) ? table[op] : 0;
+    return inputs == 1 ? 1 : inputs == 2 ? 2 : inputs == 3 ? 3 : 0; /* spelled out for the analyzer, which does not look into the table */
+}
+
 typedef struct fattn__mod_program {
     int32_t count;
     int32_t result;                                /* place of the modified score, or of d(loss)/d(score) */

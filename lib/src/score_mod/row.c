@@ -99,7 +99,7 @@ static void unary(int op, int count, const float *restrict a, float *restrict ou
     case FATTN_MOD_SIGMOID:
         exponential(count, -1, a, out);
         for (int i = 0; i < count; i++)
-            out[i] = 1.0f / (1.0f + out[i]);
+            out[i] = 1.0f / (1.0f + out[i]); /* NOLINT: exponential() wrote it */
         break;
     case FATTN_MOD_ERF:
         EACH(erff(x));

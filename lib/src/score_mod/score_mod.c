@@ -68,6 +68,15 @@ static fattn_status make_gradient(fattn_score_mod *mod, fattn__mod_builder *b, f
     return FATTN_OK;
 }
 
+static void dispose(fattn_score_mod *mod)
+{
+    for (int i = 0; mod != NULL && i < mod->tensor_count; i++)
+        free((char *)(uintptr_t)mod->tensors[i].name);
+    if (mod != NULL)
+        free(mod->text);
+    free(mod);
+}
+
 fattn_status fattn_score_mod_create(fattn_score_mod **out, fattn_score_mod_callback callback, fattn_score_mod_gradient_callback gradient,
                                     void *user)
 {
@@ -90,7 +99,7 @@ fattn_status fattn_score_mod_create(fattn_score_mod **out, fattn_score_mod_callb
 done:
     free(b);
     if (st != FATTN_OK)
-        fattn_score_mod_destroy(mod);
+        dispose(mod);
     return st;
 }
 
@@ -104,12 +113,8 @@ const fattn_score_mod *fattn__score_mod_retain(const fattn_score_mod *mod)
 void fattn__score_mod_release(const fattn_score_mod *mod)
 {
     fattn_score_mod *mine = (fattn_score_mod *)(uintptr_t)mod;
-    if (mine == NULL || atomic_fetch_sub(&mine->references, 1) != 1)
-        return;
-    for (int i = 0; i < mine->tensor_count; i++)
-        free((char *)(uintptr_t)mine->tensors[i].name);
-    free(mine->text);
-    free(mine);
+    if (mine != NULL && atomic_fetch_sub(&mine->references, 1) == 1)
+        dispose(mine);
 }
 
 void fattn_score_mod_destroy(fattn_score_mod *mod)
