@@ -82,17 +82,17 @@ static void add_rows(const fref__backward *x, const scratch *t, const fref__slab
 }
 
 /* Entries that are reduced to one of dBias. */
-static double reduced_to_one(const fref__backward *x)
+static int64_t reduced_to_one(const fref__backward *x)
 {
     const fref_problem *p = x->shape->problem;
     const int64_t *dim = x->out->dbias_dim;
-    return (double)(p->batch / dim[0] * (p->heads_q / dim[1]) * (p->rows / dim[2]) * (p->keys / dim[3]));
+    return p->batch / dim[0] * (p->heads_q / dim[1]) * (p->rows / dim[2]) * (p->keys / dim[3]);
 }
 
 static fref__precision part_of(const fref__backward *x)
 {
     fref__precision none = { 0 };
-    return x->rounding->bias_parts_cast && reduced_to_one(x) > 1.0 ? fref__precision_of(x->rounding->bias) : none;
+    return x->rounding->bias_parts_cast && reduced_to_one(x) > 1 ? fref__precision_of(x->rounding->bias) : none;
 }
 
 int fref__backward_bias(const fref__backward *x, const fref__slab *slab)
@@ -123,7 +123,7 @@ void fref__backward_bias_write(const fref__backward *x)
     const fref_backward_out *out = x->out;
     const int64_t *dim = out->dbias_dim, count = dim[0] * dim[1] * dim[2] * dim[3];
     const fref__precision to = fref__precision_of(x->rounding->bias);
-    double sqrt_n = sqrt(fref__at_least_1(reduced_to_one(x) / 16.0));
+    double sqrt_n = sqrt(fref__at_least_1((double)reduced_to_one(x) / 16.0));
     for (int64_t n = 0; n < count; n++) {
         double value = x->bias_sums[VALUE][n], sum = E32 * sqrt_n * x->bias_sums[MAGNITUDE][n];
         double cast = to.unit_roundoff * fmax(fabs(value), to.tiny);

@@ -149,9 +149,9 @@ void facts_exec_interleave(facts_runs *r)
     neighbour n = { .plan = NULL };
     bool good = open_neighbour(r, &n) && run_neighbour(r, &n);
     for (int32_t i = 0; good && i < facts_exec_repeats(r) && !facts_runs_over(r); i++) {
-        facts_call *const order[] = { &n.call, &r->call, &n.call };
+        facts_call *const order[3] = { &n.call, &r->call, &n.call };
         good = facts_runs_arm(r, FACTS_PATTERN_B) && facts_runs_check(r, facts_memory_arm(&n.memory, FACTS_PATTERN_B, 0), NULL);
-        for (size_t step = 0; good && step < sizeof order / sizeof *order; step++)
+        for (size_t step = 0; good && step < 3; step++)
             good = facts_runs_check(r, facts_call_launch(order[step], r->worker->stream), NULL);
         good = good && facts_runs_check(r, fattn_stream_synchronize(r->worker->context, r->worker->stream), NULL) &&
                facts_runs_fetch(r, FACTS_PATTERN_B);
