@@ -49,6 +49,7 @@ char **facts_worker_environment(const facts_target *target, int threads)
     put(b, "PATH", path ? path : "/usr/bin:/bin");
     snprintf(number, sizeof number, "%d", threads);
     put(b, "OMP_NUM_THREADS", number);
+    put(b, "OMP_WAIT_POLICY", "passive"); /* several workers share the cores: threads that wait must not spin */
     if (target->kind != FACTS_TARGET_CPU && (target->build.kind == FACTS_BUILD_JIT || target->build.three_libraries))
         put(b, "CUDNN_LIB_CONFIG", "GRAPH_JIT_ONLY");
     put_set(b, passed);
