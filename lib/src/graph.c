@@ -74,15 +74,21 @@ static fattn_status prepare_handle(fattn_context *context, struct CUstream_st *s
     return st;
 }
 
+/* What both ends of a capture need: the driver's functions, a stream that can be captured, and the GPU's context, to be left again. */
+static fattn_status enter_capture(const fattn__graph_driver **driver, fattn__cuda_context *previous, fattn_context *context,
+                                  const struct CUstream_st *stream)
+{
+    fattn_status st = fattn__graph_driver_of(driver, context);
+    if (st == FATTN_OK)
+        st = check_stream(context, stream);
+    return st == FATTN_OK ? fattn__enter(context, previous) : st;
+}
+
 fattn_status fattn_capture_begin(fattn_context *context, struct CUstream_st *stream)
 {
     const fattn__graph_driver *driver;
     fattn__cuda_context previous;
-    fattn_status st = fattn__graph_driver_of(&driver, context);
-    if (st == FATTN_OK)
-        st = check_stream(context, stream);
-    if (st == FATTN_OK)
-        st = fattn__enter(context, &previous);
+    fattn_status st = enter_capture(&driver, &previous, context, stream);
     if (st != FATTN_OK)
         return st;
     st = prepare_handle(context, stream);
@@ -96,11 +102,7 @@ fattn_status fattn_capture_end(fattn_graph **out, fattn_context *context, struct
     const fattn__graph_driver *driver;
     fattn__cuda_context previous;
     *out = NULL;
-    fattn_status st = fattn__graph_driver_of(&driver, context);
-    if (st == FATTN_OK)
-        st = check_stream(context, stream);
-    if (st == FATTN_OK)
-        st = fattn__enter(context, &previous);
+    fattn_status st = enter_capture(&driver, &previous, context, stream);
     if (st != FATTN_OK)
         return st;
     fattn__cuda_graph recorded = NULL;

@@ -87,6 +87,34 @@ static inline fattn_context *open_h100(void)
     return open_options(&options);
 }
 
+/* The same, told what a folder without the precompiled engines is: the jit set, which must not be completed from elsewhere. */
+static inline fattn_context *open_h100_of_set(int *version)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/libcudnn_engines_precompiled.so.9", test_cudnn());
+    if (access(path, R_OK) != 0)
+        setenv("CUDNN_LIB_CONFIG", "GRAPH_JIT_ONLY", 1);
+    fattn_context *context = open_h100();
+    fattn_context_info info = { .struct_size = sizeof info };
+    cr_assert_eq(fattn_context_info_get(context, &info), FATTN_OK);
+    *version = info.cudnn_version;
+    return context;
+}
+
+/* GPU 0; skips the test where there is none. */
+static inline fattn_context *open_gpu(void)
+{
+    fattn_context_options options = h100_options();
+    fattn_context *context;
+    options.device_kind = FATTN_DEVICE_GPU;
+    options.driver = NULL;
+    fattn_status st = fattn_context_create(&context, &options);
+    if (st == FATTN_ENVIRONMENT)
+        cr_skip_test("no GPU: %s", fattn_last_error());
+    cr_assert_eq(st, FATTN_OK, "%s", fattn_last_error());
+    return context;
+}
+
 /* The case that every version and device says yes to. */
 static inline fattn_problem control_problem(void)
 {

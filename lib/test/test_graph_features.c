@@ -8,14 +8,7 @@ static int version;
 
 static void open_context(void)
 {
-    char path[512];
-    snprintf(path, sizeof path, "%s/libcudnn_engines_precompiled.so.9", test_cudnn());
-    if (access(path, R_OK) != 0)
-        setenv("CUDNN_LIB_CONFIG", "GRAPH_JIT_ONLY", 1);
-    context = open_h100();
-    fattn_context_info info = { .struct_size = sizeof info };
-    cr_assert_eq(fattn_context_info_get(context, &info), FATTN_OK);
-    version = info.cudnn_version;
+    context = open_h100_of_set(&version);
 }
 
 static void close_context(void)

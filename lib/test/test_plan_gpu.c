@@ -9,19 +9,6 @@
 
 enum { BATCH = 2, HEADS = 4, SEQ = 256, DIM = 64, COUNT = BATCH * HEADS * SEQ * DIM, ROWS = BATCH * HEADS * SEQ };
 
-static fattn_context *open_gpu(void)
-{
-    fattn_context_options options = h100_options();
-    fattn_context *context;
-    options.device_kind = FATTN_DEVICE_GPU;
-    options.driver = NULL;
-    fattn_status st = fattn_context_create(&context, &options);
-    if (st == FATTN_ENVIRONMENT)
-        cr_skip_test("no GPU: %s", fattn_last_error());
-    cr_assert_eq(st, FATTN_OK, "%s", fattn_last_error());
-    return context;
-}
-
 static fattn_context *open_cpu(void)
 {
     fattn_context_options options = FATTN_CONTEXT_OPTIONS_INIT;
