@@ -190,14 +190,17 @@ static facts_resolve_status resolve_band(facts_resolution *r)
 
 static facts_resolve_status resolve_how(facts_resolution *r)
 {
-    static const char *const fills[] = { "gauss", "uniform", "spiky", "needle", "neglse", "stair_up", "stair_dn" };
+#define AS_FILL(symbol, word) word,
+    static const char *const fills[] = { FACTS_FILL_LIST(AS_FILL) };
+#undef AS_FILL
     static const char *const poisons[] = { "fill", "nan", "inf", "big" };
     _Static_assert(FACTS_FILL_GAUSS == 0 && FACTS_FILL_OTHER == sizeof fills / sizeof *fills, "fills in the order of facts_fill");
-    static const int order[] = { 0, 1, 2, 3, 4, 5, 6 };
+    static const int order[] = { 0, 1, 2, 3 };
     facts_problem *out = r->out;
     const facts_case *c = r->c;
-    int fill = word_value(facts_case_get(c, FACTS_KEY_FILL), fills, order, FACTS_FILL_OTHER);
-    out->fill = fill < 0 ? FACTS_FILL_OTHER : (facts_fill)fill;
+    out->fill = FACTS_FILL_GAUSS;
+    while (out->fill < FACTS_FILL_OTHER && strcmp(facts_case_get(c, FACTS_KEY_FILL), fills[out->fill]) != 0)
+        out->fill++;
     out->poison = (facts_poison)word_value(facts_case_get(c, FACTS_KEY_POISON), poisons, order, 4);
     out->seed = strtoull(facts_case_get(c, FACTS_KEY_SEED), NULL, 10);
     const char *engine = facts_case_get(c, FACTS_KEY_ENGINE);

@@ -29,10 +29,24 @@ typedef struct facts_tensor {
     int32_t shares; /* packed layouts: 1 + the facts_tensor_id of the first tensor in the same storage (its `elements` is the size); 0: its own */
 } facts_tensor;
 
-typedef enum facts_fill {
-    FACTS_FILL_GAUSS, FACTS_FILL_UNIFORM, FACTS_FILL_SPIKY, FACTS_FILL_NEEDLE, FACTS_FILL_NEGLSE, FACTS_FILL_STAIR_UP,
-    FACTS_FILL_STAIR_DN, FACTS_FILL_OTHER
-} facts_fill;
+/* What lies in the inputs (docs/numerics.md section 4). X(SYMBOL, "word") */
+#define FACTS_FILL_LIST(X)                                                                                                        \
+    X(GAUSS, "gauss") X(UNIFORM, "uniform") X(SPIKY, "spiky") X(NEEDLE, "needle") X(NEGLSE, "neglse") X(STAIR_UP, "stair_up")       \
+    X(STAIR_DN, "stair_dn") X(BIGLOGIT, "biglogit") X(OFFSET_K, "offset_k") X(SPARSE_INT, "sparse_int") X(UNIP, "unip")             \
+    X(BIAS_NEEDLE, "bias_needle") X(AMAX_PLANT, "amax_plant") X(CODEBOOK, "codebook") X(PAD_GARBAGE, "pad_garbage")
+#define AS_ENUM(symbol, word) FACTS_FILL_##symbol,
+typedef enum facts_fill { FACTS_FILL_LIST(AS_ENUM) FACTS_FILL_OTHER } facts_fill;
+#undef AS_ENUM
+
+/* What is verified beside the reference (docs/numerics.md sections 5 to 7). X(SYMBOL, "word"): exact probes P1 to P6, laws between two runs of one
+ * engine, identities of huge problems. */
+#define FACTS_CHECK_LIST(X)                                                                                                       \
+    X(NONE, "none") X(COUNT, "count") X(READOUT, "readout") X(KEEP, "keep") X(DS, "ds") X(POW2, "pow2") X(PERMUTE, "permute")        \
+    X(SUM_ROWS, "sum_rows") X(LINEAR, "linear") X(SHIFT, "shift") X(REPEAT_HEADS, "repeat_heads") X(OTHERS, "others")              \
+    X(KEY_ORDER, "key_order") X(SPLIT, "split") X(PREFIX, "prefix") X(LENGTH, "length") X(WINDOW, "window") X(IDENTITIES, "identities")
+#define AS_ENUM(symbol, word) FACTS_CHECK_##symbol,
+typedef enum facts_check { FACTS_CHECK_LIST(AS_ENUM) FACTS_CHECKS } facts_check;
+#undef AS_ENUM
 
 /* What bias holds. X(SYMBOL, "word", number of parameters): ordinary values; 0; 0 or -inf at random (key 0 always 0); 0 but for some rows
  * that are -inf throughout; 0 within the band L:R (top-left), -inf outside; 0 or the lowest finite number of the type (key 0 always 0). */
@@ -79,6 +93,7 @@ typedef struct facts_problem {
     bool has_lengths;
     int32_t len_q[FACTS_MAX_BATCH_LENS], len_kv[FACTS_MAX_BATCH_LENS]; /* when has_lengths */
     facts_fill fill;
+    facts_check check;
     facts_poison poison;
     uint64_t seed;
     int64_t engine; /* FACTS_ENGINE_AUTO, FACTS_ENGINE_ALL, or a number */

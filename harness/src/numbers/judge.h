@@ -9,7 +9,9 @@
 #include "image.h"
 
 /* The gates, once. X(SYMBOL, "word") */
-#define FACTS_GATE_LIST(X) X(NONE, "") X(T0, "t0") X(T1, "t1") X(TL, "tl") X(POISON, "poison") X(GUARD, "guard")
+#define FACTS_GATE_LIST(X)                                                                                                         \
+    X(NONE, "") X(T0, "t0") X(T1, "t1") X(T2, "t2") X(T3, "t3") X(TG, "tg") X(TL, "tl") X(AMAX, "amax") X(CHECK, "check") X(POISON, "poison") \
+    X(GUARD, "guard")
 #define AS_ENUM(symbol, word) FACTS_GATE_##symbol,
 typedef enum facts_gate { FACTS_GATE_LIST(AS_ENUM) FACTS_GATE_COUNT } facts_gate;
 #undef AS_ENUM
@@ -20,6 +22,7 @@ typedef struct facts_expected {
     const double *want;
     const double *sigma; /* NULL: `bound` alone (TL) */
     const double *bound;
+    const double *nu, *neff; /* [batch, heads, rows] degrees of freedom of a row's errors, effective keys; NULL: without T2, T3, TG */
 } facts_expected;
 
 /* Where an element stands before it is compared. */
@@ -27,6 +30,7 @@ typedef enum facts_due { FACTS_DUE_VALUE, FACTS_DUE_ZERO_OR_POISON, FACTS_DUE_AN
 
 typedef struct facts_judgement {
     facts_gate gate;   /* that gave `ratio` */
+    double gates[FACTS_GATE_COUNT]; /* the ratio of each gate that ran; 0: it did not, or nothing was off */
     double ratio;      /* worst statistic / threshold; INFINITY for NaN, poison, guards */
     double rms;        /* sqrt of the mean of (E/sigma)^2 */
     int64_t worst[4];  /* b,h,s,d */
@@ -52,6 +56,9 @@ typedef struct facts_rule {
     facts_expected expected;
     const facts_due *due;  /* [batch, rows] of the tensor: heads and channels stand alike. NULL: a value everywhere */
     facts_pattern pattern; /* what lay in memory before the run */
+    bool dense;            /* of a dense fill: T2, T3 and TG hold too */
+    bool calibrated;       /* the constants are this engine's: T1 without its factor */
+    double gain;           /* TG's allowance g0: 2^-13 for O, 2^-12 for gradients; 0: no TG */
 } facts_rule;
 
 /* The tensor's elements against the rule: T0, then T1 (or TL), poison before NaN. `storage` is element 0 of its storage. Guards are counted

@@ -18,16 +18,28 @@
 extern "C" {
 #endif
 
-typedef enum fref_type { FREF_F32 = 0, FREF_F16 = 1, FREF_BF16 = 2 } fref_type;
+typedef enum fref_type { FREF_F32 = 0, FREF_F16 = 1, FREF_BF16 = 2, FREF_E4M3 = 3, FREF_E5M2 = 4 } fref_type;
 
 /* A tensor to read: element (b,h,s,c) is at data + (b*stride[0] + h*stride[1] + s*stride[2] + c*stride[3]) elements. Stride 0 is
- * fine.
+ * fine. Ragged: `first` replaces b*stride[0]. Paged: page pages[b*pages_of_batch + s/page_size] replaces b, s % page_size replaces s.
  */
 typedef struct fref_tensor {
     const void *data;
     fref_type type;
     int64_t stride[4];
+    double descale;       /* the value is the element times this; 0 means 1 */
+    const int64_t *first; /* [batch], elements; NULL: not ragged */
+    const int32_t *pages; /* [batch, pages_of_batch]; NULL: not paged */
+    int64_t page_size, pages_of_batch;
 } fref_tensor;
+
+/* fp8: what P, dS and the answers are multiplied with before their casts, and what undoes it. 0 means 1. Answers, sigmas and bounds are in
+ * real units (code / scale); scale_s * descale_s need not be 1 and then shows in the answer, as it is due. */
+typedef struct fref_scales {
+    double scale_s, descale_s;   /* of P' */
+    double scale_dp, descale_dp; /* of dS */
+    double scale_o, scale_dq, scale_dk, scale_dv;
+} fref_scales;
 
 /* What a modification of the score makes of one score, in closed form. */
 typedef struct fref_modified {
@@ -55,12 +67,23 @@ typedef struct fref_problem {
     fref_modification modify; /* NULL: the score as it is */
     const void *modify_owner;
     const fref_tensor *bias; /* element (b,h,i,j), stride 0 where it is broadcast; NULL: none */
+    const double *alibi;     /* [heads_q] slopes: + slope (j - i), after the bias; NULL: none */
+    const float *sink;       /* [heads_q]: joins the denominator; NULL: none */
+    const uint8_t *keep;     /* [batch, heads_q, rows, keys]: 0 drops P_ij (dropout; the denominator does not see it); NULL: none */
+    double keep_scale;       /* what is kept is multiplied with this: 1/(1-p) */
+    fref_scales scales;      /* 8 bit types */
+    /* Only these rows (ascending) of every head get answers of the forward and dQ: the answers' row dimension is then row_count. And
+     * only these keys get dK and dV. NULL: all. */
+    const int64_t *row_sample, *key_sample;
+    int64_t row_count, key_count;
 } fref_problem;
 
 /* Rounding points of the kernel that is judged (docs/numerics.md section 2). fref_rounding_of() fills in the starting values. */
 typedef struct fref_rounding {
     fref_type in, out; /* type of P's and dS's cast; type of O (forward) or of the gradients (backward) */
     double ua, chunk, cw, cl, acc_pv, eps_exp;
+    double thr;         /* 8 bit types: P is scaled by 2^-thr more before its cast, which is undone */
+    bool p_normalised;  /* P is divided by Sum_exp before its cast */
     double eps_mod;     /* relative error of a modification's transcendental functions, beyond fp32's */
     fref_type bias;     /* backward: type of dbias */
     bool own_o;         /* backward: o and stats are exactly what the engine reads (false adds the fallback term) */
@@ -76,6 +99,8 @@ typedef struct fref_forward_out {
     double *o, *o_sigma, *o_bound;   /* [batch, heads_q, rows, dim_v] */
     double *lse, *lse_tau;           /* [batch, heads_q, rows] */
     double *max, *max_tau, *sum_exp; /* [batch, heads_q, rows] */
+    double *o_nu, *o_neff;           /* [batch, heads_q, rows]: degrees of freedom of a row's errors; effective number of keys */
+    double *amax_s, *amax_o;         /* [3]: max |P'|, max |O| before scale_o; the least and the most that a right kernel may say */
 } fref_forward_out;
 
 /* Threads  uses OpenMP inside; may be called from one thread at a time.
@@ -91,6 +116,11 @@ typedef struct fref_backward_out {
     double *dv, *dv_sigma, *dv_bound;          /* [batch, heads_v, keys, dim_v] */
     double *dbias, *dbias_sigma, *dbias_bound; /* dbias_dim */
     int64_t dbias_dim[4];                      /* 1 or the full extent of batch, heads_q, rows, keys */
+    double *dsink, *dsink_bound;               /* [heads_q] */
+    double *dq_nu, *dq_neff;                   /* [batch, heads_q, rows]; as o_nu and o_neff */
+    double *dk_nu, *dk_neff;                   /* [batch, heads_k, keys] */
+    double *dv_nu, *dv_neff;                   /* [batch, heads_v, keys] */
+    double *amax_dp, *amax_dq, *amax_dk, *amax_dv; /* [3]: value, least, most */
 } fref_backward_out;
 
 /* `o` and `stats` (fp32, element (b,h,i,0)) are inputs, the same bits that the engine reads. */

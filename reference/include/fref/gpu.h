@@ -1,0 +1,58 @@
+/* gpu.h: the oracle on a GPU. The same problem, the same answers (1e-12 relative of the C one), as CUDA C kernels in double precision.
+ *
+ * The CUDA driver is loaded with dlopen; a CUDA context is current on the calling thread (the caller's; nothing here makes one).
+ * Pointers in fref_problem, fref_tensor and the outs are device addresses where this header says so. Calls enqueue on `stream`.
+ * Threads  one fref_gpu from one thread at a time.
+ */
+#ifndef FREF_GPU_H
+#define FREF_GPU_H
+
+#include "fref.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct CUstream_st;
+typedef struct fref_gpu fref_gpu;
+
+/* Owns the kernels and scratch memory that grows with use. Returns 0; ENODEV (no driver, no current context); ENOEXEC (no kernels in this
+ * build, or none for this GPU); ENOMEM. The sentence goes to `error`. */
+int fref_gpu_create(fref_gpu **out, char error[256]);
+void fref_gpu_destroy(fref_gpu *gpu); /* its context is current, or gone */
+
+/* Score modifications in closed form, as a callback cannot run there. X(SYMBOL, "word") : parameters[], tensors a and b as in the harness's mod.h */
+#define FREF_MOD_LIST(X)                                                                                                           \
+    X(NONE, "none") X(CAUSAL, "causal") X(WINDOW, "window") X(SOFTCAP, "softcap") X(TEMPERATURE, "temperature") X(PREFIX_LM, "prefix") \
+    X(POST_SCALE_BIAS, "post_scale_bias") X(RELPOS, "relpos") X(DOCUMENT, "document")
+#define FREF_AS_ENUM(symbol, word) FREF_MOD_##symbol,
+typedef enum fref_mod_kind { FREF_MOD_LIST(FREF_AS_ENUM) FREF_MOD_COUNT } fref_mod_kind;
+#undef FREF_AS_ENUM
+
+typedef struct fref_gpu_mod {
+    fref_mod_kind kind;
+    double parameter[2];
+    fref_tensor a, b; /* device addresses */
+} fref_gpu_mod;
+
+/* problem: len_q, len_kv, sink, keep, bias->data, alibi, row_sample, key_sample are device addresses; `modify` is not read, `mod` (NULL: none) is
+ * instead. Tensors: data, first and pages are device addresses. out: every array is on the device, as in fref.h.
+ * Returns 0; ENOMEM; ENOTSUP with what is missing in `error`; EIO when the GPU failed. */
+int fref_gpu_forward(fref_gpu *gpu, const fref_problem *problem, const fref_gpu_mod *mod, const fref_tensor *q, const fref_tensor *k,
+                     const fref_tensor *v, const fref_rounding *rounding, const fref_forward_out *out, struct CUstream_st *stream, char error[256]);
+int fref_gpu_backward(fref_gpu *gpu, const fref_problem *problem, const fref_gpu_mod *mod, const fref_tensor *q, const fref_tensor *k,
+                      const fref_tensor *v, const fref_tensor *o, const fref_tensor *stats, const fref_tensor *d_o, const fref_rounding *rounding,
+                      const fref_backward_out *out, struct CUstream_st *stream, char error[256]);
+
+/* Somebody else's kernels in the same context: what the harness fills and judges with. `names` are extern "C" kernels; kept in their order. */
+typedef struct fref_gpu_program fref_gpu_program;
+int fref_gpu_program_create(fref_gpu_program **out, const void *image, const char *const *names, size_t count, char error[256]);
+void fref_gpu_program_destroy(fref_gpu_program *program);
+/* arguments[]: a pointer to each. Returns 0 or EIO with the driver's words in `error`. */
+int fref_gpu_launch(const fref_gpu_program *program, size_t kernel, const unsigned grid[3], const unsigned block[3], unsigned shared_bytes,
+                    struct CUstream_st *stream, void **arguments, char error[256]);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
