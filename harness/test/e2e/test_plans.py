@@ -38,6 +38,13 @@ class Plans(e2e.TestCase):
         self.assertEqual({row["verdict"] for row in answer.rows}, {"pass"})
         self.assertEqual(len(os.listdir(self.folder)), len(answer.rows))
 
+    def test_cases_that_differ_in_their_data_alone_share_a_plan(self):
+        for data in ("", " fill=needle", " fill=neglse poison=nan"):
+            self.assertEqual(len(e2e.ask(e2e.need(e2e.NEW), CASE + data, do="plan", plan_dir=self.folder).rows), 1)
+            self.assertEqual(len(os.listdir(self.folder)), 1)
+        e2e.ask(e2e.need(e2e.NEW), CASE.replace("d=64", "d=72"), do="plan", plan_dir=self.folder)
+        self.assertEqual(len(os.listdir(self.folder)), 2)
+
     def test_a_relative_folder_is_where_the_user_stands(self):
         self.assertStatus(self.compile(folder="plans", builds=[e2e.NEW], cwd=self.folder), 0)
         self.assertEqual(len(self.files()), 1)
