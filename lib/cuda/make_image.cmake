@@ -1,5 +1,6 @@
-# Compiles the kernels of the math backend into one fat binary and writes a C file that embeds it. Run by the build:
-#   cmake -DOUT=FILE.c -DNVCC=PATH -DSOURCES=A.cu;B.cu -DREAD=every;file;they;read -DINCLUDE=DIRS -DARCHS=80;90 -DSTORE=FOLDER -DSTRICT=ON -P make_image.cmake
+# Compiles kernels into one fat binary and writes a C file that embeds it as SYMBOL, SYMBOL_bytes and SYMBOL_about. Run by the build:
+#   cmake -DSYMBOL=NAME "-DWHOSE=the math backend" -DOUT=FILE.c -DNVCC=PATH -DSOURCES=A.cu;B.cu -DREAD=every;file;they;read -DINCLUDE=DIRS -DARCHS=80;90
+#         -DSTORE=FOLDER -DSTRICT=ON -P make_image.cmake
 #
 # What has been compiled is kept in STORE under a key of everything that goes into it, so that build trees share it. Without an nvcc the image is
 # empty and its text says why; so it is when kernels do not compile, but with STRICT, when that, and each warning, is an error.
@@ -10,8 +11,8 @@ set(FLAGS -fatbin -std=c++17 -O3 --threads 2 -allow-unsupported-compiler)
 # The C file. The image is copied beside it: the store may lose what is old.
 function(write_image about kept)
   set(bytes 0)
-  set(embed "extern const unsigned char fattn__math_image[];
-const unsigned char fattn__math_image[] = { 0 };")
+  set(embed "extern const unsigned char ${SYMBOL}[];
+const unsigned char ${SYMBOL}[] = { 0 };")
   string(REGEX REPLACE "\\.c$" ".fatbin" image ${OUT})
   file(REMOVE ${image})
   if(kept)
@@ -19,9 +20,9 @@ const unsigned char fattn__math_image[] = { 0 };")
     file(SIZE ${image} bytes)
     string(REPLACE "\\" "\\\\" literal "${image}")
     string(REPLACE "\"" "\\\"" literal "${literal}")
-    set(embed "extern const unsigned char fattn__math_image[];
-__asm__(\".pushsection .rodata\\n.balign 64\\n.globl fattn__math_image\\n.hidden fattn__math_image\\n\"
-        \"fattn__math_image:\\n.incbin \\\"${literal}\\\"\\n.popsection\\n\");")
+    set(embed "extern const unsigned char ${SYMBOL}[];
+__asm__(\".pushsection .rodata\\n.balign 64\\n.globl ${SYMBOL}\\n.hidden ${SYMBOL}\\n\"
+        \"${SYMBOL}:\\n.incbin \\\"${literal}\\\"\\n.popsection\\n\");")
   endif()
   string(REPLACE "\\" "\\\\" about "${about}")
   string(REPLACE "\"" "\\\"" about "${about}")
@@ -29,15 +30,15 @@ __asm__(\".pushsection .rodata\\n.balign 64\\n.globl fattn__math_image\\n.hidden
 #include <stddef.h>
 
 ${embed}
-extern const size_t fattn__math_image_bytes;
-const size_t fattn__math_image_bytes = ${bytes};
-extern const char fattn__math_image_about[];
-const char fattn__math_image_about[] = \"${about}\";
+extern const size_t ${SYMBOL}_bytes;
+const size_t ${SYMBOL}_bytes = ${bytes};
+extern const char ${SYMBOL}_about[];
+const char ${SYMBOL}_about[] = \"${about}\";
 ")
 endfunction()
 
 function(no_image why)
-  message(STATUS "The math backend is built without kernels: ${why}")
+  message(STATUS "${WHOSE} is built without kernels: ${why}")
   write_image("${why}" "")
 endfunction()
 
@@ -107,7 +108,7 @@ if(NOT EXISTS ${image})
     endif()
     message(NOTICE "${said}")
     if(STRICT)
-      message(FATAL_ERROR "The kernels of the math backend do not compile.")
+      message(FATAL_ERROR "The kernels of ${WHOSE} do not compile.")
     endif()
     no_image("nvcc ${version} does not compile them, or warns")
     return()
@@ -123,13 +124,13 @@ if(NOT EXISTS ${image})
       string(FIND "${file}" "${folder}/" at)
       if(at EQUAL 0)
         file(REMOVE ${image}.${mark})
-        message(FATAL_ERROR "${file} is read by the kernels but is not in FATTN_KERNEL_HEADERS of lib/CMakeLists.txt")
+        message(FATAL_ERROR "${file} is read by the kernels of ${WHOSE} but is not in READ: see where make_image.cmake is called")
       endif()
     endforeach()
   endforeach()
   file(RENAME ${image}.${mark} ${image})
   string(TIMESTAMP end %s)
   math(EXPR seconds "${end} - ${start}")
-  message(STATUS "Kernels of the math backend, ${about}: ${seconds} s")
+  message(STATUS "Kernels of ${WHOSE}, ${about}: ${seconds} s")
 endif()
 write_image("${about}" ${image})

@@ -1,0 +1,92 @@
+/* Kernels of somebody's, loaded into the current context and launched. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <fref/gpu.h>
+
+#include "gpu_driver.h"
+
+struct fref_gpu_program {
+    const fref__driver *driver;
+    struct CUmod_st *module;
+    size_t count;
+    struct CUfunc_st *functions[];
+};
+
+static const fref__driver *driver_of_current_context(char error[256])
+{
+    struct CUctx_st *context = NULL;
+    const fref__driver *driver = fref__driver_load(error);
+    if (!driver)
+        return NULL;
+    const int result = driver->context_get(&context);
+    if (result != 0)
+        fref__driver_say(driver, error, "the CUDA driver does not run", result);
+    else if (!context)
+        snprintf(error, 256, "no CUDA context is current");
+    return result == 0 && context ? driver : NULL;
+}
+
+int fref_gpu_program_create(fref_gpu_program **out, const void *image, const char *const *names, size_t count, char error[256])
+{
+    *out = NULL;
+    if (!image) {
+        snprintf(error, 256, "this build has no kernels");
+        return ENOEXEC;
+    }
+    const fref__driver *driver = driver_of_current_context(error);
+    if (!driver)
+        return ENODEV;
+    fref_gpu_program *program = calloc(1, sizeof *program + count * sizeof program->functions[0]);
+    if (!program) {
+        snprintf(error, 256, "out of memory");
+        return ENOMEM;
+    }
+    program->driver = driver;
+    program->count = count;
+    const char *what = "the driver refuses the kernels";
+    int result = driver->module_load(&program->module, image);
+    /* Asking for a function loads it: no launch does later, when a stream may be captured. */
+    for (size_t n = 0; n < count && result == 0; n++) {
+        result = driver->module_function(&program->functions[n], program->module, names[n]);
+        what = result == 0 ? what : names[n];
+    }
+    if (result == 0) {
+        *out = program;
+        return 0;
+    }
+    fref__driver_say(driver, error, what, result);
+    fref_gpu_program_destroy(program);
+    return result == FREF__OUT_OF_MEMORY ? ENOMEM : ENOEXEC;
+}
+
+void fref_gpu_program_destroy(fref_gpu_program *program)
+{
+    if (!program)
+        return;
+    if (program->module)
+        program->driver->module_unload(program->module);
+    free(program);
+}
+
+int fref_gpu_launch(const fref_gpu_program *program, size_t kernel, const unsigned grid[3], const unsigned block[3],
+                    unsigned shared_bytes, struct CUstream_st *stream, void **arguments, char error[256])
+{
+    if (kernel >= program->count) {
+        snprintf(error, 256, "kernel %zu of %zu", kernel, program->count);
+        return EIO;
+    }
+    const fref__driver *driver = program->driver;
+    struct CUfunc_st *function = program->functions[kernel];
+    int result = 0;
+    if (shared_bytes > FREF__SHARED_WITHOUT_ASKING)
+        result = driver->function_set(function, FREF__MOST_SHARED_BYTES, (int)shared_bytes);
+    if (result == 0)
+        result = driver->launch(function, grid[0], grid[1], grid[2], block[0], block[1], block[2], shared_bytes, stream, arguments,
+                                NULL);
+    if (result == 0)
+        return 0;
+    fref__driver_say(driver, error, "a launch failed", result);
+    return EIO;
+}
