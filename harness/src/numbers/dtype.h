@@ -1,25 +1,159 @@
 /* Numbers as bits: encoding and decoding of the element types, with integer operations only, so that every machine agrees.
  *
  * Encoding rounds to nearest even, keeps subnormals, and saturates in the 8 bit types alone (448, 57344); elsewhere overflow is Inf.
- * Decoding is exact. `bits` holds the code in its low bits.
+ * Decoding is exact. `bits` holds the code in its low bits. A dtype that is none has no bytes and is 0 throughout.
+ * Compiled by C and by CUDA C++.
  */
 #ifndef FACTS_DTYPE_H
 #define FACTS_DTYPE_H
 
 #include <fattn/fattn.h>
+#include <string.h>
 
-/* Bytes of one element; 0 for a dtype that is none. */
-size_t facts_dtype_bytes(int32_t dtype);
-uint32_t facts_encode(int32_t dtype, double value);
-double facts_decode(int32_t dtype, uint32_t bits);
-/* The largest finite value. */
-double facts_dtype_max(int32_t dtype);
+#include "both.h"
+
+/* A binary float type. `largest` is the code of the largest finite value, `inf` the code of Inf (or `largest` when there is none). */
+typedef struct facts_format {
+    int32_t bytes, exponent_bits, fraction_bits, saturates;
+    uint32_t largest, inf, nan;
+} facts_format;
+
+FACTS_BOTH facts_format facts_format_of(int32_t dtype)
+{
+    const facts_format bf16 = { 2, 8, 7, 0, 0x7F7F, 0x7F80, 0x7FC0 }, f16 = { 2, 5, 10, 0, 0x7BFF, 0x7C00, 0x7E00 };
+    const facts_format f32 = { 4, 8, 23, 0, 0x7F7FFFFF, 0x7F800000, 0x7FC00000 };
+    const facts_format e4m3 = { 1, 4, 3, 1, 0x7E, 0x7E, 0x7F }, e5m2 = { 1, 5, 2, 1, 0x7B, 0x7C, 0x7F }, none = { 0, 0, 0, 0, 0, 0, 0 };
+    return dtype == FATTN_BF16   ? bf16
+           : dtype == FATTN_F16  ? f16
+           : dtype == FATTN_F32  ? f32
+           : dtype == FATTN_E4M3 ? e4m3
+           : dtype == FATTN_E5M2 ? e5m2
+                                 : none;
+}
+
+FACTS_BOTH int facts_format_bias(facts_format f)
+{
+    return (1 << (f.exponent_bits - 1)) - 1;
+}
+
+/* Bytes of one element. */
+FACTS_BOTH size_t facts_dtype_bytes(int32_t dtype)
+{
+    return (size_t)facts_format_of(dtype).bytes;
+}
+
 /* Inf where the type has one, else the largest value; the canonical NaN. */
-uint32_t facts_dtype_inf(int32_t dtype);
-uint32_t facts_dtype_nan(int32_t dtype);
+FACTS_BOTH uint32_t facts_dtype_inf(int32_t dtype)
+{
+    return facts_format_of(dtype).inf;
+}
+
+FACTS_BOTH uint32_t facts_dtype_nan(int32_t dtype)
+{
+    return facts_format_of(dtype).nan;
+}
+
+/* value >> shift, to nearest even; 1 <= shift. */
+FACTS_BOTH uint64_t facts_shift_right_even(uint64_t value, int shift)
+{
+    if (shift > 54)
+        return 0; /* value < 2^53: less than half */
+    uint64_t kept = value >> shift, lost = value & ((UINT64_C(1) << shift) - 1), half = UINT64_C(1) << (shift - 1);
+    return kept + (lost > half || (lost == half && (kept & 1)) ? 1 : 0);
+}
+
+FACTS_BOTH uint32_t facts_encode(int32_t dtype, double value)
+{
+    const facts_format f = facts_format_of(dtype);
+    if (f.bytes == 0)
+        return 0;
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    uint32_t sign = (uint32_t)(bits >> 63) << (8 * f.bytes - 1), over = sign | (f.saturates ? f.largest : f.inf);
+    int exponent = (int)(bits >> 52 & 0x7FF);
+    uint64_t fraction = bits & ((UINT64_C(1) << 52) - 1);
+    if (exponent == 0x7FF)
+        return fraction ? f.nan : over;
+    if (exponent == 0)
+        return sign; /* a subnormal double is below half of every type's smallest value */
+
+    /* `place` is the exponent field that the value would have; below 1 it is subnormal and loses 1 - place more bits. */
+    int place = exponent - 1023 + facts_format_bias(f), shift = 52 - f.fraction_bits;
+    if (place >= 1 << f.exponent_bits)
+        return over;
+    uint64_t significand = fraction | UINT64_C(1) << 52;
+    uint64_t code = place >= 1 ? ((uint64_t)(place - 1) << f.fraction_bits) + facts_shift_right_even(significand, shift)
+                               : facts_shift_right_even(significand, shift + 1 - place);
+    return code > f.largest ? over : sign | (uint32_t)code;
+}
+
+FACTS_BOTH double facts_decode(int32_t dtype, uint32_t bits)
+{
+    const facts_format f = facts_format_of(dtype);
+    if (f.bytes == 0)
+        return 0.0;
+    uint32_t magnitude = bits & ((UINT32_C(1) << (8 * f.bytes - 1)) - 1);
+    uint64_t sign = (uint64_t)(bits >> (8 * f.bytes - 1) & 1) << 63;
+    uint64_t fraction = magnitude & ((UINT32_C(1) << f.fraction_bits) - 1), out = sign;
+    int exponent = (int)(magnitude >> f.fraction_bits), bias = facts_format_bias(f);
+    if (magnitude > f.largest) {
+        bool infinite = f.inf != f.largest && magnitude == f.inf;
+        out |= UINT64_C(0x7FF) << 52 | (infinite ? 0 : UINT64_C(1) << 51);
+    } else if (exponent > 0) {
+        out |= (uint64_t)(exponent - bias + 1023) << 52 | fraction << (52 - f.fraction_bits);
+    } else if (fraction) {
+        for (exponent = 1 - bias + 1023; !(fraction >> f.fraction_bits); exponent--) /* the leading bit becomes the implicit one */
+            fraction <<= 1;
+        out |= (uint64_t)exponent << 52 | (fraction & ((UINT64_C(1) << f.fraction_bits) - 1)) << (52 - f.fraction_bits);
+    }
+    double value;
+    memcpy(&value, &out, sizeof value);
+    return value;
+}
+
+/* The largest finite value. */
+FACTS_BOTH double facts_dtype_max(int32_t dtype)
+{
+    return facts_decode(dtype, facts_format_of(dtype).largest);
+}
 
 /* Element i of `memory`, which need not be aligned. */
-uint32_t facts_load(int32_t dtype, const void *memory, int64_t i);
-void facts_store(int32_t dtype, void *memory, int64_t i, uint32_t bits);
+FACTS_BOTH uint32_t facts_load(int32_t dtype, const void *memory, int64_t i)
+{
+    const unsigned char *at = (const unsigned char *)memory;
+    uint32_t wide;
+    uint16_t narrow;
+    switch (facts_dtype_bytes(dtype)) {
+    case 4:
+        memcpy(&wide, at + i * 4, sizeof wide);
+        return wide;
+    case 2:
+        memcpy(&narrow, at + i * 2, sizeof narrow);
+        return narrow;
+    case 1:
+        return at[i];
+    default:
+        return 0;
+    }
+}
+
+FACTS_BOTH void facts_store(int32_t dtype, void *memory, int64_t i, uint32_t bits)
+{
+    unsigned char *at = (unsigned char *)memory;
+    uint16_t narrow = (uint16_t)bits;
+    switch (facts_dtype_bytes(dtype)) {
+    case 4:
+        memcpy(at + i * 4, &bits, sizeof bits);
+        break;
+    case 2:
+        memcpy(at + i * 2, &narrow, sizeof narrow);
+        break;
+    case 1:
+        at[i] = (unsigned char)bits;
+        break;
+    default:
+        break;
+    }
+}
 
 #endif

@@ -2,21 +2,9 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "dtype.h"
 #include "oracle.h"
-#include "philox.h"
-
-/* What the rows of one tensor share: computed once, on the host. */
-typedef struct recipe {
-    const facts_problem *problem;
-    const facts_tensor *tensor;
-    facts_stream stream;
-    int64_t origin[4]; /* 0 where the dimension is broadcast, else 1: multiplies a logical index */
-    double scale;
-    float needle_gain, neglse_gain;
-    int64_t stair_channels;
-} recipe;
 
 bool facts_fill_is_dense(facts_fill fill)
 {
@@ -69,102 +57,6 @@ int64_t facts_needle_key(const facts_problem *problem, int64_t b, int64_t h, int
     return key < 0 ? 0 : key >= ask->seq_kv ? ask->seq_kv - 1 : key;
 }
 
-static uint64_t element_of(const int64_t dim[4], int64_t b, int64_t h, int64_t s, int64_t d)
-{
-    return (uint64_t)(((b * dim[1] + h) * dim[2] + s) * dim[3] + d);
-}
-
-static facts_draw draw_of(const recipe *r, facts_lane lane, int64_t b, int64_t h, int64_t s, int64_t d)
-{
-    return facts_draw_at(r->problem->seed, r->stream, lane, element_of(r->tensor->dim, b, h, s, d));
-}
-
-static float sign_of(facts_draw draw)
-{
-    return draw.r[0] >> 31 ? -1.0f : 1.0f;
-}
-
-/* The key's sign pattern in channel d, at the place that the key head's element really has. */
-static float needle_value(const recipe *r, const int64_t key_dim[4], int64_t b, int64_t h, int64_t s, int64_t d)
-{
-    return sign_of(facts_draw_at(r->problem->seed, FACTS_STREAM_K, FACTS_LANE_VALUE, element_of(key_dim, b, h, s, d)));
-}
-
-static void needle_row(const recipe *r, int64_t b, int64_t h, int64_t s, float *row)
-{
-    const facts_problem *p = r->problem;
-    const facts_tensor *k = &p->tensor[FACTS_TENSOR_K];
-    int64_t dim = r->tensor->dim[3], key = s, head = h, batch = b;
-    float gain = 1.0f;
-    if (r->stream == FACTS_STREAM_Q) {
-        key = facts_needle_key(p, b, h, s);
-        head = h / (p->ask.heads_q / p->ask.heads_k);
-        gain = r->needle_gain;
-    }
-    batch = k->stride[0] == 0 ? 0 : batch;
-    head = k->stride[1] == 0 ? 0 : head;
-    key = k->stride[2] == 0 ? 0 : key;
-    for (int64_t d = 0; d < dim; d++)
-        row[d] = gain * needle_value(r, k->dim, batch, head, key, d);
-}
-
-static bool neglse_row_is_far(const recipe *r, int64_t b, int64_t h, int64_t s)
-{
-    const int64_t *dim = r->tensor->dim;
-    if (s == 0 || s == dim[2] - 1)
-        return true;
-    uint64_t row = (uint64_t)((b * dim[1] + h) * dim[2] + s);
-    return facts_draw_at(r->problem->seed, FACTS_STREAM_ROW, FACTS_LANE_VALUE, row).r[0] < UINT32_C(1) << 30;
-}
-
-static void neglse_row(const recipe *r, int64_t b, int64_t h, int64_t s, float *row)
-{
-    bool far = r->stream == FACTS_STREAM_Q && neglse_row_is_far(r, b, h, s);
-    for (int64_t d = 0; d < r->tensor->dim[3]; d++) {
-        float u = sign_of(facts_draw_at(r->problem->seed, FACTS_STREAM_DIRECTION, FACTS_LANE_VALUE, (uint64_t)d));
-        float n = facts_normal(draw_of(r, FACTS_LANE_VALUE, b, h, s, d));
-        if (r->stream == FACTS_STREAM_K)
-            row[d] = fminf(fmaxf(rintf(n), -2.0f), 2.0f) + 2.0f * u;
-        else
-            row[d] = far ? -r->neglse_gain * u : n;
-    }
-}
-
-static void stair_row(const recipe *r, int64_t b, int64_t h, int64_t s, float *row)
-{
-    const int64_t *dim = r->tensor->dim;
-    for (int64_t d = 0; d < dim[3]; d++)
-        row[d] = 0.3f * facts_normal(draw_of(r, FACTS_LANE_VALUE, b, h, s, d));
-    double steps = dim[2] > 1 ? (double)(dim[2] - 1) : 1.0;
-    int64_t place = r->problem->fill == FACTS_FILL_STAIR_UP ? s : dim[2] - 1 - s;
-    double height = 40.0 * (double)place / (steps * r->scale * (double)r->stair_channels);
-    for (int64_t d = 0; d < r->stair_channels; d++)
-        row[d] = r->stream == FACTS_STREAM_Q ? 1.0f : (float)height;
-}
-
-static void noise_row(const recipe *r, int64_t b, int64_t h, int64_t s, float *row)
-{
-    for (int64_t d = 0; d < r->tensor->dim[3]; d++) {
-        facts_draw draw = draw_of(r, FACTS_LANE_VALUE, b, h, s, d);
-        row[d] = r->problem->fill == FACTS_FILL_UNIFORM ? facts_uniform(draw) : facts_normal(draw);
-        if (r->problem->fill == FACTS_FILL_SPIKY && draw_of(r, FACTS_LANE_CHOICE, b, h, s, d).r[0] < UINT32_C(42949672))
-            row[d] *= 10.0f;
-    }
-}
-
-static void make_row(const recipe *r, int64_t b, int64_t h, int64_t s, float *row)
-{
-    bool scored = r->stream == FACTS_STREAM_Q || r->stream == FACTS_STREAM_K;
-    if (scored && r->problem->fill == FACTS_FILL_NEEDLE)
-        needle_row(r, b, h, s, row);
-    else if (scored && r->problem->fill == FACTS_FILL_NEGLSE)
-        neglse_row(r, b, h, s, row);
-    else if (scored && (r->problem->fill == FACTS_FILL_STAIR_UP || r->problem->fill == FACTS_FILL_STAIR_DN))
-        stair_row(r, b, h, s, row);
-    else
-        noise_row(r, b, h, s, row);
-}
-
 static uint32_t poison_code(facts_poison poison, int32_t dtype)
 {
     switch (poison) {
@@ -192,82 +84,145 @@ static int64_t stair_channels(int32_t dtype, int64_t dim, double scale)
     return channels < 1 ? 1 : channels < (double)dim ? (int64_t)channels : dim;
 }
 
-static recipe recipe_of(const facts_problem *problem, facts_tensor_id id)
+/* What K's rows hold at needles' places: Q's and K's needles read the same signs. */
+static facts_key_place key_place(const facts_problem *problem)
 {
-    const facts_tensor *t = &problem->tensor[id];
-    double scale = facts_oracle_scale(problem);
-    recipe r = { .problem = problem, .tensor = t, .scale = fabs(scale) > 0 ? scale : 1.0 };
-    r.stream = id == FACTS_TENSOR_Q   ? FACTS_STREAM_Q
-               : id == FACTS_TENSOR_K ? FACTS_STREAM_K
-               : id == FACTS_TENSOR_V ? FACTS_STREAM_V
-                                      : FACTS_STREAM_DO;
-    for (int i = 0; i < 4; i++)
-        r.origin[i] = t->stride[i] != 0;
-    r.needle_gain = (float)facts_needle_gain(problem->ask.dim_qk, problem->ask.seq_kv, r.scale);
-    r.neglse_gain = neglse_gain(problem->ask.dim_qk, r.scale);
-    r.stair_channels = stair_channels(t->dtype, problem->ask.dim_qk, r.scale);
-    return r;
+    const facts_tensor *k = &problem->tensor[FACTS_TENSOR_K];
+    facts_key_place place;
+    memcpy(place.dim, k->dim, sizeof place.dim);
+    for (int i = 0; i < 3; i++)
+        place.origin[i] = k->stride[i] != 0;
+    return place;
 }
 
-/* No batch entry that reads this place has it among its live rows. */
-static bool row_is_padded(const recipe *r, int64_t b, int64_t s)
+/* The key that each row points at. */
+static bool make_needles(facts_recipe *r, const facts_problem *problem)
 {
-    bool query = r->stream == FACTS_STREAM_Q || r->stream == FACTS_STREAM_DO, shared = r->tensor->stride[0] == 0;
-    for (int64_t n = shared ? 0 : b; n < (shared ? r->tensor->dim[0] : b + 1); n++)
-        if (s < (query ? facts_live_q(r->problem, n) : facts_live_kv(r->problem, n)))
-            return false;
+    int64_t heads = r->dim[1], rows = r->dim[2], count = r->dim[0] * heads * rows;
+    int32_t *key = malloc((size_t)count * sizeof *key + 1);
+    r->row = key;
+    if (!key)
+        return false;
+#pragma omp parallel for schedule(static)
+    for (int64_t n = 0; n < count; n++)
+        key[n] = (int32_t)facts_needle_key(problem, n / (heads * rows), n / rows % heads, n % rows);
     return true;
 }
 
-/* `row` is scratch for one row. */
-static void store_row(const recipe *r, int64_t b, int64_t h, int64_t s, float *row, void *storage)
+/* The first row of each batch entry that is padded for everybody who reads it. */
+static bool make_live(facts_recipe *r, const facts_problem *problem)
 {
-    const facts_tensor *t = r->tensor;
-    bool poisoned = r->problem->poison != FACTS_POISON_FILL && row_is_padded(r, b, s);
-    int64_t at = t->first + b * t->stride[0] + h * t->stride[1] + s * t->stride[2];
-    if (!poisoned)
-        make_row(r, b, h, s, row);
-    for (int64_t d = 0; d < t->dim[3]; d++) {
-        uint32_t code = poisoned ? poison_code(r->problem->poison, t->dtype) : facts_encode(t->dtype, (double)row[d]);
-        facts_store(t->dtype, storage, at + d * t->stride[3], code);
+    bool query = r->stream == FACTS_STREAM_Q || r->stream == FACTS_STREAM_DO, shared = r->stride[0] == 0;
+    int32_t *live = malloc((size_t)r->dim[0] * sizeof *live + 1);
+    r->live = live;
+    for (int64_t b = 0; live && b < r->dim[0]; b++) {
+        live[b] = 0;
+        for (int64_t n = shared ? 0 : b; n < (shared ? r->dim[0] : b + 1); n++) {
+            int64_t length = query ? facts_live_q(problem, n) : facts_live_kv(problem, n);
+            live[b] = length > live[b] ? (int32_t)length : live[b];
+        }
     }
+    return live != NULL;
+}
+
+/* What the fill makes of Q and K; V and dO are noise. */
+static bool make_scored(facts_recipe *r, const facts_problem *problem, bool query, double scale)
+{
+    switch (problem->fill) {
+    case FACTS_FILL_NEEDLE:
+        r->element = FACTS_ELEMENT_NEEDLE;
+        r->gain = query ? (float)facts_needle_gain(problem->ask.dim_qk, problem->ask.seq_kv, scale) : 1.0f;
+        r->group = query ? problem->ask.heads_q / problem->ask.heads_k : 1;
+        r->key = key_place(problem);
+        return !query || make_needles(r, problem);
+    case FACTS_FILL_NEGLSE:
+        r->element = query ? FACTS_ELEMENT_NEGLSE_Q : FACTS_ELEMENT_NEGLSE_K;
+        r->gain = neglse_gain(problem->ask.dim_qk, scale);
+        return true;
+    case FACTS_FILL_STAIR_UP:
+    case FACTS_FILL_STAIR_DN:
+        r->element = FACTS_ELEMENT_STAIR;
+        r->gain = query ? 1.0f : 0.0f;
+        r->down = problem->fill == FACTS_FILL_STAIR_DN;
+        r->channels = stair_channels(r->dtype, problem->ask.dim_qk, scale);
+        r->steps = (r->dim[2] > 1 ? (double)(r->dim[2] - 1) : 1.0) * scale * (double)r->channels;
+        return true;
+    default:
+        return true;
+    }
+}
+
+static void shape_recipe(facts_recipe *r, const facts_tensor *t)
+{
+    r->dtype = t->dtype;
+    r->first = t->first;
+    for (int i = 0; i < 4; i++) {
+        r->dim[i] = t->dim[i];
+        r->stride[i] = t->stride[i];
+        r->extent[i] = t->stride[i] == 0 && t->dim[i] > 1 ? 1 : t->dim[i]; /* only the first of those that share a place is written */
+    }
+}
+
+static facts_element noise_of(facts_fill fill)
+{
+    return fill == FACTS_FILL_UNIFORM ? FACTS_ELEMENT_UNIFORM : fill == FACTS_FILL_SPIKY ? FACTS_ELEMENT_SPIKY : FACTS_ELEMENT_NORMAL;
+}
+
+bool facts_recipe_make(facts_recipe *out, const facts_problem *problem, facts_tensor_id id)
+{
+    double scale = facts_oracle_scale(problem);
+    *out = (facts_recipe){ .seed = problem->seed, .element = noise_of(problem->fill) };
+    shape_recipe(out, &problem->tensor[id]);
+    if (id >= FACTS_TENSOR_BIAS)
+        return facts_recipe_scores(out, problem, id);
+    out->stream = id == FACTS_TENSOR_Q   ? FACTS_STREAM_Q
+                  : id == FACTS_TENSOR_K ? FACTS_STREAM_K
+                  : id == FACTS_TENSOR_V ? FACTS_STREAM_V
+                                         : FACTS_STREAM_DO;
+    out->poison = poison_code(problem->poison, out->dtype);
+    if (problem->poison != FACTS_POISON_FILL && !make_live(out, problem))
+        return false;
+    bool scored = id == FACTS_TENSOR_Q || id == FACTS_TENSOR_K;
+    return !scored || make_scored(out, problem, id == FACTS_TENSOR_Q, fabs(scale) > 0 ? scale : 1.0);
+}
+
+void facts_recipe_destroy(facts_recipe *r)
+{
+    free((int32_t *)(uintptr_t)r->live);
+    free((int32_t *)(uintptr_t)r->row);
+    free((double *)(uintptr_t)r->list);
+    *r = (facts_recipe){ 0 };
 }
 
 bool facts_fill_tensor(const facts_problem *problem, facts_tensor_id id, void *storage)
 {
-    if (id >= FACTS_TENSOR_BIAS) {
-        facts_fill_scores(problem, id, storage);
-        return true;
+    facts_recipe r;
+    bool ok = facts_recipe_make(&r, problem, id);
+    const int64_t channels = r.extent[3], rows = channels > 0 ? facts_recipe_places(&r) / channels : 0;
+    if (ok) {
+#pragma omp parallel for schedule(static)
+        for (int64_t n = 0; n < rows; n++) {
+            int64_t at[4];
+            facts_recipe_place(&r, n * channels, at);
+            for (at[3] = 0; at[3] < channels; at[3]++)
+                facts_recipe_store(&r, at, storage);
+        }
     }
-    const recipe r = recipe_of(problem, id);
-    const int64_t *dim = r.tensor->dim;
-    /* Only the first of the elements that share a place is written. */
-    int64_t batches = r.origin[0] ? dim[0] : 1, heads = r.origin[1] ? dim[1] : 1, rows = r.origin[2] ? dim[2] : 1;
-    if (dim[0] * dim[1] * dim[2] * dim[3] == 0)
-        return true;
-    bool ok = true;
-#pragma omp parallel reduction(&& : ok)
-    {
-        float *row = malloc((size_t)dim[3] * sizeof *row);
-        ok = row != NULL;
-#pragma omp for schedule(static)
-        for (int64_t n = 0; n < batches * heads * rows; n++)
-            if (ok)
-                store_row(&r, n / (heads * rows), n / rows % heads, n % rows, row, storage);
-        free(row);
-    }
+    facts_recipe_destroy(&r);
     return ok;
+}
+
+facts_gaps facts_gaps_of(const facts_problem *problem, int32_t dtype)
+{
+    facts_gaps g = { .seed = problem->seed, .dtype = dtype, .poisoned = problem->poison != FACTS_POISON_FILL };
+    g.poison = poison_code(problem->poison, dtype);
+    return g;
 }
 
 void facts_fill_gaps(const facts_problem *problem, int32_t dtype, void *storage, int64_t elements)
 {
-    bool poisoned = problem->poison != FACTS_POISON_FILL;
-    uint32_t code = poisoned ? poison_code(problem->poison, dtype) : 0;
+    const facts_gaps g = facts_gaps_of(problem, dtype);
 #pragma omp parallel for schedule(static)
-    for (int64_t i = 0; i < elements; i++) {
-        facts_draw draw = { { 0 } };
-        if (!poisoned)
-            draw = facts_draw_at(problem->seed, FACTS_STREAM_PAD, FACTS_LANE_VALUE, (uint64_t)i);
-        facts_store(dtype, storage, i, poisoned ? code : facts_encode(dtype, (double)facts_normal(draw)));
-    }
+    for (int64_t i = 0; i < elements; i++)
+        facts_store(dtype, storage, i, facts_gap_code(&g, i));
 }

@@ -8,15 +8,22 @@
 #define FACTS_FILL_H
 
 #include "../case/problem.h"
+#include "fill_element.h"
+
+/* How to fill a tensor, here or on a GPU: fill_element.h computes each element from it. Its tables are in host memory and owned.
+ * Returns  false without memory. facts_recipe_destroy in any case. */
+bool facts_recipe_make(facts_recipe *out, const facts_problem *problem, facts_tensor_id id);
+void facts_recipe_destroy(facts_recipe *recipe);
+/* What the gaps of a storage hold. */
+facts_gaps facts_gaps_of(const facts_problem *problem, int32_t dtype);
+/* The same for bias (bias_fill) and the tensors of score modifications (mod.h); facts_recipe_make calls it. */
+bool facts_recipe_scores(facts_recipe *out, const facts_problem *problem, facts_tensor_id id);
 
 /* Writes an input into its storage (element 0 of the storage at `storage`), through the strides; nothing between them is touched. Rows of a
  * padded batch entry hold ordinary values of the fill, or the case's poison.
  * Threads  OpenMP over rows.
  * Returns  false without memory. */
 bool facts_fill_tensor(const facts_problem *problem, facts_tensor_id id, void *storage);
-
-/* The same for bias (bias_fill) and the tensors of score modifications (mod.h); facts_fill_tensor calls it. */
-void facts_fill_scores(const facts_problem *problem, facts_tensor_id id, void *storage);
 
 /* Every element of a storage of `elements`: ordinary values, or the case's poison. Done first: what stays of it are the gaps. */
 void facts_fill_gaps(const facts_problem *problem, int32_t dtype, void *storage, int64_t elements);

@@ -3,29 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dtype.h"
-
-#define GUARD_ELEMENTS 512
-#define GUARD_BYTES 1024
-#define FILLER 0xA5 /* bytes of the skew that make no whole element */
-
-uint32_t facts_pattern_code(int32_t dtype, facts_pattern pattern, int64_t index)
-{
-    if (pattern == FACTS_PATTERN_A)
-        return facts_dtype_bytes(dtype) == 4 ? UINT32_C(0x7FA5A5A5) : facts_dtype_bytes(dtype) == 2 ? 0x7FA5 : 0x7F;
-    int64_t step = (index % 7 + 7) % 7;
-    return facts_encode(dtype, (facts_dtype_bytes(dtype) == 1 ? 64.0 : 1024.0) + (double)step);
-}
-
-unsigned char facts_pattern_byte(facts_pattern pattern)
-{
-    return pattern == FACTS_PATTERN_A ? 0xA5 : 0x3C;
-}
-
 static int64_t guard_elements(int32_t dtype)
 {
-    int64_t least = GUARD_BYTES / (int64_t)facts_dtype_bytes(dtype);
-    return least > GUARD_ELEMENTS ? least : GUARD_ELEMENTS;
+    int64_t least = FACTS_GUARD_BYTES / (int64_t)facts_dtype_bytes(dtype);
+    return least > FACTS_GUARD_ELEMENTS ? least : FACTS_GUARD_ELEMENTS;
 }
 
 /* The last element that a tensor reaches; -1 when it has none. */
@@ -107,7 +88,7 @@ static size_t odd_bytes(const facts_image *image)
 void facts_image_guard(const facts_image *image, facts_pattern pattern, void *bytes)
 {
     void *storage = facts_image_storage(image, bytes);
-    memset(bytes, FILLER, odd_bytes(image));
+    memset(bytes, FACTS_GUARD_FILLER, odd_bytes(image));
     for (int64_t i = -before(image); i < 0; i++)
         facts_store(image->dtype, storage, i, facts_pattern_code(image->dtype, pattern, i));
     for (int64_t i = image->elements; i < image->elements + guard_elements(image->dtype); i++)
@@ -139,7 +120,7 @@ int64_t facts_image_overrun(const facts_image *image, facts_pattern pattern, con
     int64_t changed = 0;
     period(image->dtype, pattern, codes);
     for (size_t i = 0; i < odd_bytes(image); i++)
-        changed += head[i] != FILLER;
+        changed += head[i] != FACTS_GUARD_FILLER;
     for (int64_t i = -before(image); i < 0; i++)
         changed += facts_load(image->dtype, storage, i) != codes[(i % 7 + 7) % 7];
     for (int64_t i = image->elements; i < image->elements + guard_elements(image->dtype); i++)

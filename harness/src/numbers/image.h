@@ -7,15 +7,7 @@
 #define FACTS_IMAGE_H
 
 #include "../case/problem.h"
-
-/* What lies in memory before a run. A: NaN patterns (7FA5 ...), B: finite values 2^10 + index mod 7 (8 bit: 2^6). A value due that still is
- * poison was never written; an answer that differs between A and B read what it should not have. */
-typedef enum facts_pattern { FACTS_PATTERN_A, FACTS_PATTERN_B } facts_pattern;
-
-/* The poison of element `index` of a storage (negative in the guard before it). */
-uint32_t facts_pattern_code(int32_t dtype, facts_pattern pattern, int64_t index);
-/* Workspace is bytes: A5 or 3C. */
-unsigned char facts_pattern_byte(facts_pattern pattern);
+#include "poison.h"
 
 typedef struct facts_image {
     int32_t dtype;

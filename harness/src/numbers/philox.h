@@ -1,11 +1,14 @@
 /* Random numbers that depend on their place alone: Philox4x32-10 (Salmon et al., SC 2011). docs/numerics.md section 4.
  *
  * Only integer operations, one fp32 conversion and one fp32 multiplication: a CPU and a GPU give the same bits, in any order.
+ * Compiled by C and by CUDA C++.
  */
 #ifndef FACTS_PHILOX_H
 #define FACTS_PHILOX_H
 
 #include <stdint.h>
+
+#include "both.h"
 
 /* Which stream a number comes from. X(SYMBOL, number) */
 #define FACTS_STREAM_LIST(X)                                                                                                     \
@@ -21,16 +24,54 @@ typedef struct facts_draw {
     uint32_t r[4];
 } facts_draw;
 
-facts_draw facts_philox(const uint32_t counter[4], const uint32_t key[2]);
-/* The four words of element e of a stream. */
-facts_draw facts_draw_at(uint64_t seed, facts_stream stream, facts_lane lane, uint64_t e);
+FACTS_BOTH facts_draw facts_philox(const uint32_t counter[4], const uint32_t key[2])
+{
+    uint32_t c0 = counter[0], c1 = counter[1], c2 = counter[2], c3 = counter[3], k0 = key[0], k1 = key[1];
+    for (int round = 0; round < 10; round++) {
+        uint64_t a = UINT64_C(0xD2511F53) * c0, b = UINT64_C(0xCD9E8D57) * c2;
+        c0 = (uint32_t)(b >> 32) ^ c1 ^ k0;
+        c1 = (uint32_t)b;
+        c2 = (uint32_t)(a >> 32) ^ c3 ^ k1;
+        c3 = (uint32_t)a;
+        k0 += UINT32_C(0x9E3779B9);
+        k1 += UINT32_C(0xBB67AE85);
+    }
+    facts_draw out = { { c0, c1, c2, c3 } };
+    return out;
+}
 
-/* Mean 0, variance 1, |x| < 4.9; the sum of eight 16 bit halves. `sum` is that integer, before scaling. */
-int32_t facts_normal_sum(facts_draw draw);
-float facts_normal(facts_draw draw);
+/* The four words of element e of a stream. */
+FACTS_BOTH facts_draw facts_draw_at(uint64_t seed, facts_stream stream, facts_lane lane, uint64_t e)
+{
+    const uint32_t counter[4] = { (uint32_t)e, (uint32_t)(e >> 32), (uint32_t)stream, (uint32_t)lane };
+    const uint32_t key[2] = { (uint32_t)seed, (uint32_t)(seed >> 32) };
+    return facts_philox(counter, key);
+}
+
+/* Mean 0, variance 1, |x| < 4.9; the sum of eight 16 bit halves. This is that integer, before scaling. */
+FACTS_BOTH int32_t facts_normal_sum(facts_draw draw)
+{
+    uint32_t sum = 0;
+    for (int i = 0; i < 4; i++)
+        sum += (draw.r[i] & 0xFFFF) + (draw.r[i] >> 16);
+    return 2 * (int32_t)sum - 524280;
+}
+
+FACTS_BOTH float facts_normal(facts_draw draw)
+{
+    return (float)facts_normal_sum(draw) * 0x1.3988e2p-17f;
+}
+
 /* Uniform in (-1, 1), symmetric, exact. */
-float facts_uniform(facts_draw draw);
+FACTS_BOTH float facts_uniform(facts_draw draw)
+{
+    return (float)(2 * (int32_t)(draw.r[0] >> 8) + 1 - (1 << 24)) * 0x1p-24f;
+}
+
 /* One of 0..m-1. */
-uint32_t facts_pick(uint32_t word, uint32_t m);
+FACTS_BOTH uint32_t facts_pick(uint32_t word, uint32_t m)
+{
+    return (uint32_t)((uint64_t)word * m >> 32);
+}
 
 #endif

@@ -1,0 +1,11 @@
+/* What the CPU and a GPU compute alike stands in headers that C and CUDA C++ compile. */
+#ifndef FACTS_BOTH_H
+#define FACTS_BOTH_H
+
+#ifdef __CUDACC__
+#define FACTS_BOTH static __host__ __device__ inline
+#else
+#define FACTS_BOTH static inline
+#endif
+
+#endif
