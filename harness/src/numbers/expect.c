@@ -272,7 +272,7 @@ void facts_expectation_destroy(facts_expectation *e)
 facts_rule facts_expectation_rule(const facts_expectation *e, facts_tensor_id id, facts_pattern pattern)
 {
     const facts_answer *a = &e->answer[id];
-    return (facts_rule){ .expected = { a->want, a->sigma, a->bound }, .due = e->due[id], .pattern = pattern };
+    return (facts_rule){ .expected = { .want = a->want, .sigma = a->sigma, .bound = a->bound }, .due = e->due[id], .pattern = pattern };
 }
 
 void facts_expect_pair(facts_expectation *e, const facts_problem *p, const void *max_storage)

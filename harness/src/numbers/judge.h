@@ -1,5 +1,6 @@
 /* Is an answer right? Pure functions: no I/O, no allocation that outlives the call. docs/numerics.md sections 2, 3 and 8.
  *
+ * Two steps: every row adds up to a facts_judged_row (judge_row.h; here or on a GPU), and a judgement is made of the rows.
  * Order of verdicts: overrun > unwritten > nan > wrong > pass; then mistrusted when the data could not tell.
  */
 #ifndef FACTS_JUDGE_H
@@ -7,14 +8,8 @@
 
 #include "../case/problem.h"
 #include "image.h"
+#include "judge_row.h"
 
-/* The gates, once. X(SYMBOL, "word") */
-#define FACTS_GATE_LIST(X)                                                                                                         \
-    X(NONE, "") X(T0, "t0") X(T1, "t1") X(T2, "t2") X(T3, "t3") X(TG, "tg") X(TL, "tl") X(AMAX, "amax") X(CHECK, "check") X(POISON, "poison") \
-    X(GUARD, "guard")
-#define AS_ENUM(symbol, word) FACTS_GATE_##symbol,
-typedef enum facts_gate { FACTS_GATE_LIST(AS_ENUM) FACTS_GATE_COUNT } facts_gate;
-#undef AS_ENUM
 extern const char *const facts_gate_words[FACTS_GATE_COUNT];
 
 /* What is due, from the reference: dense double arrays over the tensor's dims. Where sigma and bound are both 0 the answer is exact (T0). */
@@ -24,9 +19,6 @@ typedef struct facts_expected {
     const double *bound;
     const double *nu, *neff; /* [batch, heads, rows] degrees of freedom of a row's errors, effective keys; NULL: without T2, T3, TG */
 } facts_expected;
-
-/* Where an element stands before it is compared. */
-typedef enum facts_due { FACTS_DUE_VALUE, FACTS_DUE_ZERO_OR_POISON, FACTS_DUE_ANYTHING } facts_due;
 
 typedef struct facts_judgement {
     facts_gate gate;   /* that gave `ratio` */
@@ -38,6 +30,7 @@ typedef struct facts_judgement {
     int64_t not_finite, unwritten, overrun, checked; /* counts */
     int64_t padded_poison, padded_zero, padded_other; /* what padded rows hold */
     int64_t wrong; /* elements that a gate refused, beside the counts above */
+    bool no_memory; /* nothing was judged */
 } facts_judgement;
 
 /* The verdict words, once (docs/design: section 6). X(SYMBOL, "word") */
@@ -59,10 +52,16 @@ typedef struct facts_rule {
     bool dense;            /* of a dense fill: T2, T3 and TG hold too */
     bool calibrated;       /* the constants are this engine's: T1 without its factor */
     double gain;           /* TG's allowance g0: 2^-13 for O, 2^-12 for gradients; 0: no TG */
+    double unit;           /* the value of a code is its number times this (1/scale of an 8 bit type); 0: 1 */
 } facts_rule;
 
-/* The tensor's elements against the rule: T0, then T1 (or TL), poison before NaN. `storage` is element 0 of its storage. Guards are counted
- * elsewhere (facts_image_overrun) and joined by facts_judgement_overrun.
+/* The first step: what every element has to pass. Then for each row of [batch, heads, rows] facts_judged_row_begin and facts_judged_row_add. */
+facts_bar facts_judge_bar(const facts_tensor *tensor, const facts_rule *rule);
+/* The second: all gates, of the rows of the whole tensor. Of the rule it reads what is not an element: nu, neff, dense, gain. */
+facts_judgement facts_judge_rows(const facts_tensor *tensor, const facts_rule *rule, const facts_judged_row *rows);
+
+/* Both. `storage` is element 0 of the tensor's storage. Guards are counted elsewhere (facts_image_overrun) and joined by
+ * facts_judgement_overrun.
  * Threads  OpenMP inside; the result does not depend on the number of threads. */
 facts_judgement facts_judge_tensor(const facts_tensor *tensor, const void *storage, const facts_rule *rule);
 void facts_judgement_overrun(facts_judgement *judgement, int64_t changed);
@@ -70,8 +69,11 @@ facts_verdict facts_judgement_verdict(const facts_judgement *judgement);
 /* The one that counts: the earlier of overrun > unwritten > nan > wrong > graph_mismatch > nondeterministic > mistrusted > pass. */
 facts_verdict facts_verdict_worse(facts_verdict a, facts_verdict b);
 
-/* Could the data tell? False when an all-zero answer, or the reference rolled by one row (by one channel when all rows agree), passes every
- * gate. Only for dense fills. A tensor without a live element, or where nothing differs from its neighbour, is trusted. */
+/* What became of a lie (judge_row.h), of its rows by facts_judged_row_add_lie: it differs nowhere from the truth; a gate caught it; it passes. */
+typedef enum facts_lie_end { FACTS_LIE_SAME, FACTS_LIE_CAUGHT, FACTS_LIE_PASSES } facts_lie_end;
+facts_lie_end facts_judge_lie(const facts_tensor *tensor, const facts_rule *rule, const facts_judged_row *rows);
+/* Could the data tell? False when zeros pass every gate, or the reference rolled by one row (by one channel when all rows agree). Only for
+ * dense fills. A tensor without a live element, or where nothing differs from its neighbour, is trusted. */
 bool facts_judge_trusts(const facts_tensor *tensor, const facts_rule *rule);
 
 /* Two runs of one configuration over different poison: the number of elements of due rows that differ. `first` (may be NULL): b,h,s,d of one. */

@@ -1,0 +1,41 @@
+#include "dtype.h"
+#include "judge.h"
+
+static facts_due due_of(const facts_tensor *t, const facts_due *due, int64_t i)
+{
+    int64_t s = i / t->dim[3] % t->dim[2], b = i / (t->dim[3] * t->dim[2] * t->dim[1]);
+    return due ? due[b * t->dim[2] + s] : FACTS_DUE_VALUE;
+}
+
+static void index_of(const facts_tensor *t, int64_t i, int64_t out[4])
+{
+    for (int n = 3; n >= 0; n--) {
+        out[n] = i % t->dim[n];
+        i /= t->dim[n];
+    }
+}
+
+static int64_t place_of(const facts_tensor *t, int64_t i)
+{
+    int64_t at[4];
+    index_of(t, i, at);
+    return t->first + at[0] * t->stride[0] + at[1] * t->stride[1] + at[2] * t->stride[2] + at[3] * t->stride[3];
+}
+
+int64_t facts_judge_repeat(const facts_tensor *tensor, const void *a, const void *b, const facts_due *due, int64_t first[4])
+{
+    int64_t n = tensor->dim[0] * tensor->dim[1] * tensor->dim[2] * tensor->dim[3], different = 0, least = n;
+#pragma omp parallel for schedule(static) reduction(+ : different) reduction(min : least)
+    for (int64_t i = 0; i < n; i++) {
+        if (due_of(tensor, due, i) != FACTS_DUE_VALUE)
+            continue;
+        int64_t place = place_of(tensor, i);
+        if (facts_load(tensor->dtype, a, place) != facts_load(tensor->dtype, b, place)) {
+            different++;
+            least = i < least ? i : least;
+        }
+    }
+    if (different && first)
+        index_of(tensor, least, first);
+    return different;
+}
