@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "check.h"
 #include "lengths.h"
 #include "text.h"
 #include "value.h"
@@ -344,13 +345,24 @@ static facts_resolve_status resolve_lengths(facts_resolution *r)
     return wrong == NULL ? FACTS_RESOLVED : facts_say(r->error, FACTS_BAD_PROBLEM, key, wrong);
 }
 
+/* What is verified beside the reference, and whether that says anything here; last, as it may depend on everything. */
+static facts_resolve_status resolve_check(facts_resolution *r)
+{
+    const char *word = facts_case_get(r->c, FACTS_KEY_CHECK);
+    r->out->check = FACTS_CHECK_NONE;
+    while (r->out->check < FACTS_CHECKS && strcmp(word, facts_check_words[r->out->check]) != 0)
+        r->out->check++;
+    const char *why = facts_check_refuses(r->out);
+    return why == NULL ? FACTS_RESOLVED : facts_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_CHECK, why);
+}
+
 facts_resolve_status facts_problem_resolve(facts_problem *out, const facts_case *c, facts_error *error)
 {
     *out = (facts_problem){ .ask = FATTN_PROBLEM_INIT };
     facts_resolution r = { .c = c, .out = out, .error = error };
-    facts_resolve_status (*const steps[])(facts_resolution *) = { check_implemented, resolve_sizes,   resolve_band,
-                                                                  resolve_how,       resolve_exec,    resolve_bias,
-                                                                  resolve_mod,       resolve_lengths, facts_resolve_tensors };
+    facts_resolve_status (*const steps[])(facts_resolution *) = { check_implemented, resolve_sizes,   resolve_band,          resolve_how,
+                                                                  resolve_exec,      resolve_bias,    resolve_mod,
+                                                                  resolve_lengths,   facts_resolve_tensors, resolve_check };
     facts_resolve_status status = FACTS_RESOLVED;
     for (size_t i = 0; status == FACTS_RESOLVED && i < sizeof steps / sizeof *steps; i++)
         status = steps[i](&r);

@@ -1,0 +1,105 @@
+#include "check.h"
+
+#define AS_WORD(symbol, word) word,
+const char *const facts_check_words[FACTS_CHECKS] = { FACTS_CHECK_LIST(AS_WORD) };
+#undef AS_WORD
+
+static bool has_band(const fattn_problem *ask)
+{
+    return ask->has_left || ask->has_right;
+}
+
+/* The modification only masks, or there is none. */
+static bool keeps_scores(facts_mod mod)
+{
+    return mod == FACTS_MOD_NONE || mod == FACTS_MOD_CAUSAL || mod == FACTS_MOD_WINDOW || mod == FACTS_MOD_PREFIX_LM || mod == FACTS_MOD_DOCUMENT;
+}
+
+/* What a score becomes depends on nothing but the score. */
+static bool is_blind(facts_mod mod)
+{
+    return mod == FACTS_MOD_NONE || mod == FACTS_MOD_SOFTCAP || mod == FACTS_MOD_TEMPERATURE;
+}
+
+static bool has_statistics(const facts_problem *p)
+{
+    return p->tensor[FACTS_TENSOR_STATS].present;
+}
+
+/* Writing one element of a broadcast input writes others. */
+static bool has_shared_elements(const facts_problem *p)
+{
+    for (int id = 0; id < FACTS_TENSOR_COUNT; id++)
+        for (int d = 0; d < 4; d++)
+            if (p->tensor[id].present && p->tensor[id].stride[d] == 0 && p->tensor[id].dim[d] > 1)
+                return true;
+    return false;
+}
+
+static const char *refuses_probe(const facts_problem *p)
+{
+    bool backward = p->ask.pass == FATTN_BACKWARD;
+    switch (p->check) {
+    case FACTS_CHECK_COUNT:
+        if (p->ask.has_bias || (!keeps_scores(p->mod) && !is_blind(p->mod)))
+            return "count needs equal scores: no bias, and no modification that adds to a score";
+        /* fallthrough */
+    case FACTS_CHECK_READOUT:
+        return backward ? "count and readout read a forward's answers" : NULL;
+    case FACTS_CHECK_DS:
+        return backward ? NULL : "ds reads a backward's gradients";
+    case FACTS_CHECK_KEEP:
+        return "keep needs dropout, which is not implemented yet";
+    default:
+        return NULL;
+    }
+}
+
+static const char *refuses_law(const facts_problem *p)
+{
+    const fattn_problem *ask = &p->ask;
+    switch (p->check) {
+    case FACTS_CHECK_SUM_ROWS:
+        return ask->pass == FATTN_BACKWARD ? "sum_rows is a law of the forward" : NULL;
+    case FACTS_CHECK_SHIFT:
+        return p->mod == FACTS_MOD_SOFTCAP ? "shift needs a score that moves as the keys do: no softcap" : NULL;
+    case FACTS_CHECK_REPEAT_HEADS:
+        return ask->heads_k == ask->heads_q && ask->heads_v == ask->heads_q ? "repeat_heads needs grouped heads" : NULL;
+    case FACTS_CHECK_KEY_ORDER:
+        return has_band(ask) || (!is_blind(p->mod) && p->mod != FACTS_MOD_POST_SCALE_BIAS)
+                   ? "key_order needs rows that read the same keys whatever their order: no band, mask or position"
+                   : NULL;
+    case FACTS_CHECK_SPLIT:
+        if (has_band(ask) || p->has_lengths || (!is_blind(p->mod) && p->mod != FACTS_MOD_POST_SCALE_BIAS))
+            return "split needs rows that read every key: no band, lengths, mask or position";
+        if (ask->seq_kv < 2)
+            return "split needs two keys";
+        return ask->pass == FATTN_FORWARD && !has_statistics(p) ? "split joins the parts by their statistics: want=stats" : NULL;
+    case FACTS_CHECK_PREFIX: {
+        bool causal = ask->has_right && ask->window_right == 0 && ask->align == FATTN_TOP_LEFT;
+        if ((!causal && p->mod != FACTS_MOD_CAUSAL) || p->has_lengths || p->mod == FACTS_MOD_PREFIX_LM || p->mod == FACTS_MOD_DOCUMENT)
+            return "prefix needs a causal band from the top-left corner, and no lengths";
+        return ask->seq_q < 2 || ask->seq_kv < 2 ? "prefix needs two rows and keys" : NULL;
+    }
+    case FACTS_CHECK_LENGTH:
+        if (!p->has_lengths || p->mod == FACTS_MOD_DOCUMENT)
+            return "length needs lengths (padding= or lens=), and no documents";
+        return NULL;
+    case FACTS_CHECK_IDENTITIES:
+        return p->fill == FACTS_FILL_GAUSS || p->fill == FACTS_FILL_UNIFORM || p->fill == FACTS_FILL_SPIKY
+                   ? NULL
+                   : "identities weigh errors that look like noise: fill=gauss, uniform or spiky";
+    default:
+        return NULL;
+    }
+}
+
+const char *facts_check_refuses(const facts_problem *p)
+{
+    if (p->check == FACTS_CHECK_NONE)
+        return NULL;
+    if (has_shared_elements(p))
+        return "needs tensors whose elements are their own: no stride 0";
+    const char *why = refuses_probe(p);
+    return why ? why : refuses_law(p);
+}
