@@ -1,0 +1,432 @@
+#include "weights.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../case/problem.h"
+#include "expression.h"
+#include "template.h"
+
+#define MOST_CHOICES 256
+#define MOST_WEIGHT 1000000
+#define MOST_TRIES 64 /* of one index */
+#define NO_WORK_LIMIT UINT64_MAX
+
+typedef struct key_line {
+    facts_key key;
+    facts_predicate *when; /* NULL: always */
+    facts_choice_line *choice;
+    size_t count;
+    uint64_t total;
+} key_line;
+
+struct facts_weights {
+    char *text;
+    facts_named_number *number;
+    size_t numbers;
+    key_line *line;
+    size_t lines;
+    facts_predicate **where;
+    size_t wheres;
+    uint64_t most_work;
+};
+
+/* What is being read: one line of the file. */
+typedef struct reader {
+    facts_weights *weights;
+    const char *name, *start; /* of the line, for columns */
+    int line;
+    facts_error *error;
+} reader;
+
+static bool fail(const reader *r, const char *at, const char *what)
+{
+    return facts_fail(r->error, r->name, r->line, (int)(at - r->start) + 1, "%s", what);
+}
+
+static bool blank(char letter)
+{
+    return letter == ' ' || letter == '\t' || letter == '\r';
+}
+
+static facts_span trim(facts_span text)
+{
+    while (text.length > 0 && blank(text.at[0])) {
+        text.at++;
+        text.length--;
+    }
+    while (text.length > 0 && blank(text.at[text.length - 1]))
+        text.length--;
+    return text;
+}
+
+static void *grow(void *array, size_t count, size_t size)
+{
+    return (count & (count + 1)) == 0 ? realloc(array, (count * 2 + 1) * size) : array;
+}
+
+/* "3 {edge}, 1 64": weights and texts. The texts are checked when all numbers are known. */
+static bool read_choices(reader *r, facts_span text, facts_choice_line **out, size_t *count, uint64_t *total)
+{
+    facts_choice_line found[MOST_CHOICES];
+    *count = 0;
+    *total = 0;
+    while (text.length > 0) {
+        facts_span part = trim(facts_span_cut(&text, ','));
+        facts_span rest = part, weight = facts_span_word(&rest);
+        uint64_t value;
+        if (!facts_read_integer(weight, MOST_WEIGHT, &value))
+            return fail(r, part.at, "want WEIGHT VALUE, … here; a weight is a whole number up to 1000000");
+        rest = trim(rest);
+        if (rest.length == 0)
+            return fail(r, part.at, "the value after the weight is missing");
+        if (*count == MOST_CHOICES)
+            return fail(r, part.at, "more choices than 256");
+        *total += value;
+        found[(*count)++] = (facts_choice_line){ rest, value, (int)(rest.at - r->start) + 1 };
+    }
+    if (*total == 0)
+        return fail(r, text.at, "the weights are all 0");
+    *out = malloc(*count * sizeof **out);
+    if (*out == NULL)
+        return fail(r, r->start, "no memory");
+    memcpy(*out, found, *count * sizeof *found);
+    return true;
+}
+
+/* The text before ": " (or a colon at the end), which is taken off. */
+static bool cut_head(facts_span *rest, facts_span *head)
+{
+    for (size_t i = 0; i < rest->length; i++) {
+        if (rest->at[i] != ':' || (i + 1 < rest->length && !blank(rest->at[i + 1])))
+            continue;
+        *head = trim((facts_span){ rest->at, i });
+        *rest = trim((facts_span){ rest->at + i + 1, rest->length - i - 1 });
+        return true;
+    }
+    return false;
+}
+
+static bool read_number(reader *r, facts_span head, facts_span rest)
+{
+    facts_weights *w = r->weights;
+    for (size_t i = 0; i < head.length; i++)
+        if (!facts_expression_name_letter(head.at[i]))
+            return fail(r, head.at + i, "a number's name has the letters a-z (but x) and _");
+    for (size_t i = 0; i < w->numbers; i++)
+        if (w->number[i].name.length == head.length && memcmp(w->number[i].name.at, head.at, head.length) == 0)
+            return fail(r, head.at, "a number of this name is there already");
+    facts_named_number number = { .name = head };
+    if (head.length == 0)
+        return fail(r, r->start, "want number NAME: WEIGHT EXPRESSION, …");
+    if (!read_choices(r, rest, &number.choice, &number.count, &number.total))
+        return false;
+    facts_named_number *larger = grow(w->number, w->numbers, sizeof *larger);
+    if (larger == NULL) {
+        free(number.choice);
+        return fail(r, r->start, "no memory");
+    }
+    w->number = larger;
+    w->number[w->numbers++] = number;
+    return true;
+}
+
+static bool read_predicate(const reader *r, facts_span text, facts_predicate **out)
+{
+    facts_error inner = { .text = "" };
+    char *copy = strndup(text.at, text.length);
+    bool ok = copy != NULL && facts_predicate_parse(out, copy, &inner);
+    free(copy);
+    const char *says = strstr(inner.text, ": ");
+    if (!ok)
+        facts_fail(r->error, r->name, r->line, (int)(text.at - r->start) + (inner.column > 0 ? inner.column : 1), "%s", says ? says + 2 : "no memory");
+    return ok;
+}
+
+static bool read_key(reader *r, facts_span head, facts_span rest)
+{
+    facts_weights *w = r->weights;
+    facts_span condition = head, word = facts_span_word(&condition), when = facts_span_word(&condition);
+    key_line line = { .key = facts_key_find(word.at, word.length) };
+    char quote[FACTS_QUOTE_MAX];
+    if (line.key == FACTS_KEY_COUNT) {
+        const char *near = facts_key_nearest(word.at, word.length);
+        return facts_fail(r->error, r->name, r->line, (int)(word.at - r->start) + 1, "%s is no key of the case language%s%s%s", facts_quote(quote, word),
+                          near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+    }
+    if (when.length > 0 && !facts_span_is(when, "when"))
+        return fail(r, when.at, "want a colon, or when PREDICATE and a colon, after the key");
+    if (when.length > 0 && !read_predicate(r, trim(condition), &line.when))
+        return false;
+    key_line *larger = NULL;
+    if (read_choices(r, rest, &line.choice, &line.count, &line.total)) {
+        larger = grow(w->line, w->lines, sizeof *larger);
+        if (larger == NULL)
+            fail(r, r->start, "no memory");
+    }
+    if (larger == NULL) {
+        facts_predicate_destroy(line.when);
+        free(line.choice);
+        return false;
+    }
+    w->line = larger;
+    w->line[w->lines++] = line;
+    return true;
+}
+
+static bool read_where(reader *r, facts_span rest)
+{
+    facts_weights *w = r->weights;
+    facts_predicate **larger = grow(w->where, w->wheres, sizeof *larger);
+    if (larger == NULL)
+        return fail(r, r->start, "no memory");
+    w->where = larger;
+    if (!read_predicate(r, rest, &w->where[w->wheres]))
+        return false;
+    w->wheres++;
+    return true;
+}
+
+static bool read_line(reader *r, facts_span text)
+{
+    facts_span rest = text, head, word = facts_span_word(&rest);
+    if (facts_span_is(word, "where"))
+        return read_where(r, trim(rest));
+    if (facts_span_is(word, "work"))
+        return (facts_read_integer(trim(rest), INT64_MAX, &r->weights->most_work) && r->weights->most_work > 0) ||
+               fail(r, text.at, "want work N, a whole number above 0");
+    if (!cut_head(&text, &head))
+        return fail(r, r->start, "want KEY: WEIGHT VALUE, …  or number NAME: …, where PREDICATE, work N");
+    rest = head;
+    word = facts_span_word(&rest);
+    return facts_span_is(word, "number") ? read_number(r, trim(rest), text) : read_key(r, head, text);
+}
+
+/* ---- drawing --------------------------------------------------------------------------------------------------------------- */
+
+static facts_expression_scope scope_of(const facts_weights *w, const facts_case *c, facts_dice *dice)
+{
+    return (facts_expression_scope){ .numbers = w->number, .number_count = w->numbers, .c = c, .dice = dice };
+}
+
+/* Each choice is drawn once for a plain case, so that what is wrong is said before the first draw. */
+static bool check_line(reader *r, const key_line *line)
+{
+    for (size_t i = 0; i < line->count; i++) {
+        facts_case c = { 0 };
+        facts_error inner = { .text = "" };
+        facts_dice dice = facts_dice_make(1, 1, 1);
+        facts_expression_scope scope = scope_of(r->weights, &c, &dice);
+        facts_expression_fault fault = { NULL, 0 };
+        char value[FACTS_CASE_TEXT];
+        if (facts_span_is(line->choice[i].text, "default"))
+            continue;
+        if (!facts_template_fill(line->choice[i].text, &scope, value, &fault))
+            return facts_fail(r->error, r->name, r->line, line->choice[i].column + (int)fault.at, "%s", fault.what);
+        if (!facts_case_parse(&c, "", NULL) || !facts_case_set(&c, line->key, value, &inner)) {
+            const char *says = strstr(inner.text, ": ");
+            return facts_fail(r->error, r->name, r->line, line->choice[i].column, "%s", says ? says + 2 : inner.text);
+        }
+    }
+    return true;
+}
+
+static int line_of(const facts_weights *w, const char *at)
+{
+    int line = 1;
+    for (const char *p = w->text; p < at; p++)
+        line += *p == '\n';
+    return line;
+}
+
+static bool check_all(reader *r)
+{
+    const facts_weights *w = r->weights;
+    for (size_t i = 0; i < w->numbers; i++)
+        for (size_t k = 0; k < w->number[i].count; k++) {
+            const facts_choice_line *choice = &w->number[i].choice[k];
+            facts_case c = { 0 };
+            facts_dice dice = facts_dice_make(1, 1, 1);
+            facts_expression_scope scope = scope_of(w, &c, &dice);
+            facts_expression_fault fault = { NULL, 0 };
+            int64_t value;
+            r->line = line_of(w, choice->text.at);
+            if (!facts_expression_draw(choice->text, &scope, &value, &fault))
+                return facts_fail(r->error, r->name, r->line, choice->column + (int)fault.at, "%s", fault.what);
+        }
+    for (size_t i = 0; i < w->lines; i++) {
+        r->line = line_of(w, w->line[i].choice[0].text.at);
+        if (!check_line(r, &w->line[i]))
+            return false;
+    }
+    return true;
+}
+
+static bool has_line(const facts_weights *w, size_t before, facts_key key)
+{
+    for (size_t i = 0; i < before; i++)
+        if (w->line[i].key == key)
+            return true;
+    return false;
+}
+
+/* Of the lines of the key that `first` is the first of: the one that holds for this case. */
+static const key_line *line_for(const facts_weights *w, size_t first, const facts_case *c)
+{
+    const facts_subject subject = { .c = c };
+    for (size_t i = first; i < w->lines; i++)
+        if (w->line[i].key == w->line[first].key && (w->line[i].when == NULL || facts_predicate_holds(w->line[i].when, &subject)))
+            return &w->line[i];
+    return NULL;
+}
+
+static bool resolves(const facts_case *c, facts_problem *problem)
+{
+    facts_error ignored;
+    return facts_problem_resolve(problem, c, &ignored) == FACTS_RESOLVED;
+}
+
+static void draw_key(const facts_weights *w, const key_line *line, facts_dice *dice, facts_problem *problem, facts_case *c)
+{
+    const facts_choice_line *choice = facts_choose(line->choice, line->count, line->total, dice);
+    facts_expression_scope scope = scope_of(w, c, dice);
+    facts_expression_fault fault;
+    char value[FACTS_CASE_TEXT];
+    facts_case before = *c;
+    facts_error ignored;
+    if (facts_span_is(choice->text, "default") || !facts_template_fill(choice->text, &scope, value, &fault))
+        return;
+    if (!facts_case_set(c, line->key, value, &ignored) || !resolves(c, problem))
+        *c = before;
+}
+
+static bool set_all(facts_case *c, const char *with, facts_error *error)
+{
+    char word[FACTS_CASE_TEXT];
+    facts_span rest = facts_span_of(with), token;
+    while ((token = facts_span_word(&rest)).length > 0) {
+        facts_span value = token, name = facts_span_cut(&value, '=');
+        facts_key key = facts_key_find(name.at, name.length);
+        char quote[FACTS_QUOTE_MAX];
+        if (key == FACTS_KEY_COUNT || name.length == token.length || value.length >= sizeof word)
+            return facts_fail(error, "--with", 1, (int)(token.at - with) + 1, "%s: want KEY=VALUE", facts_quote(quote, token));
+        memcpy(word, value.at, value.length);
+        word[value.length] = '\0';
+        if (!facts_case_set(c, key, word, error))
+            return false;
+    }
+    return true;
+}
+
+bool facts_draw_check(const facts_draw_choice *choice, facts_error *error)
+{
+    facts_case c;
+    return choice->with == NULL || (facts_case_parse(&c, "", error) && set_all(&c, choice->with, error));
+}
+
+static bool wanted(const facts_weights *w, const facts_draw_choice *choice, const facts_problem *problem, const facts_case *c)
+{
+    const fattn_problem *ask = &problem->ask;
+    const facts_subject subject = { .c = c };
+    double work = (double)ask->batch * (double)ask->heads_q * (double)ask->seq_q * (double)ask->seq_kv * (double)(ask->dim_qk + ask->dim_v) *
+                  (double)problem->repeat;
+    if (w->most_work != NO_WORK_LIMIT && work > (double)w->most_work)
+        return false;
+    for (size_t i = 0; i < w->wheres; i++)
+        if (!facts_predicate_holds(w->where[i], &subject))
+            return false;
+    return choice == NULL || choice->where == NULL || facts_predicate_holds(choice->where, &subject);
+}
+
+/* The name is parsed again: two ways to the same case end in the same text. */
+static bool finish(const facts_weights *w, const facts_draw_choice *choice, facts_problem *problem, facts_case *c)
+{
+    char name[FACTS_NAME_MAX];
+    facts_error ignored;
+    if (choice != NULL && choice->with != NULL && !set_all(c, choice->with, &ignored))
+        return false;
+    return resolves(c, problem) && wanted(w, choice, problem, c) && facts_case_parse(c, facts_case_name(c, name), &ignored);
+}
+
+bool facts_weights_draw(const facts_weights *w, uint64_t seed, uint64_t index, const facts_draw_choice *choice, facts_case *out)
+{
+    facts_problem *problem = malloc(sizeof *problem);
+    bool found = false;
+    for (uint64_t attempt = 0; problem != NULL && !found && attempt < MOST_TRIES; attempt++) {
+        facts_dice dice = facts_dice_make(seed, index, attempt);
+        facts_error ignored;
+        if (!facts_case_parse(out, "", &ignored))
+            break;
+        for (size_t i = 0; i < w->lines; i++) {
+            const key_line *line = has_line(w, i, w->line[i].key) ? NULL : line_for(w, i, out);
+            if (line != NULL)
+                draw_key(w, line, &dice, problem, out);
+        }
+        found = finish(w, choice, problem, out);
+    }
+    free(problem);
+    return found;
+}
+
+/* ---- the file -------------------------------------------------------------------------------------------------------------- */
+
+/* A # at the start or after a blank begins a comment. */
+static facts_span without_comment(facts_span text)
+{
+    for (size_t i = 0; i < text.length; i++)
+        if (text.at[i] == '#' && (i == 0 || blank(text.at[i - 1])))
+            text.length = i;
+    return trim(text);
+}
+
+bool facts_weights_read(facts_weights **out, const char *text, const char *name, facts_error *error)
+{
+    facts_weights *w = calloc(1, sizeof *w);
+    reader r = { .weights = w, .name = name, .start = text, .line = 0, .error = error };
+    *out = NULL;
+    if (w != NULL)
+        w->text = strdup(text);
+    bool ok = (w != NULL && w->text != NULL) || fail(&r, text, "no memory");
+    facts_span rest = ok ? facts_span_of(w->text) : (facts_span){ NULL, 0 };
+    if (ok)
+        w->most_work = NO_WORK_LIMIT;
+    while (ok && rest.length > 0) {
+        facts_span line = facts_span_cut(&rest, '\n');
+        r.line++;
+        r.start = line.at;
+        line = without_comment(line);
+        ok = line.length == 0 || read_line(&r, line);
+    }
+    if (ok && w->lines == 0) {
+        r.start = w->text;
+        r.line = 1;
+        ok = fail(&r, w->text, "no key has a line: there is nothing to draw");
+    }
+    if (!ok || !check_all(&r)) {
+        facts_weights_destroy(w);
+        return false;
+    }
+    *out = w;
+    return true;
+}
+
+void facts_weights_destroy(facts_weights *w)
+{
+    if (w == NULL)
+        return;
+    for (size_t i = 0; i < w->numbers; i++)
+        free(w->number[i].choice);
+    for (size_t i = 0; i < w->lines; i++) {
+        facts_predicate_destroy(w->line[i].when);
+        free(w->line[i].choice);
+    }
+    for (size_t i = 0; i < w->wheres; i++)
+        facts_predicate_destroy(w->where[i]);
+    free(w->number);
+    free(w->line);
+    free(w->where);
+    free(w->text);
+    free(w);
+}
