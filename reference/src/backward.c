@@ -29,12 +29,17 @@ static bool start_bias(fref__backward *x)
     return x->bias_sums[0] != NULL;
 }
 
+static bool wants_freedom(const fref_backward_out *out)
+{
+    return out->dq_nu || out->dq_neff || out->dk_nu || out->dk_neff || out->dv_nu || out->dv_neff;
+}
+
 int fref_backward(const fref_problem *problem, const fref_tensor *q, const fref_tensor *k, const fref_tensor *v,
                   const fref_tensor *o, const fref_tensor *stats, const fref_tensor *d_o, const fref_rounding *rounding,
                   const fref_backward_out *out)
 {
     fref__shape shape = fref__shape_of(problem);
-    fref__inputs inputs = { .q = q, .k = k, .v = v, .o = o, .stats = stats, .d_o = d_o };
+    fref__inputs inputs = { .q = q, .k = k, .v = v, .o = o, .stats = stats, .d_o = d_o, .freedom = wants_freedom(out) };
     fref__slab slab;
     if (fref__slab_create(&slab, &shape, &inputs) != 0)
         return ENOMEM;
@@ -46,7 +51,8 @@ int fref_backward(const fref_problem *problem, const fref_tensor *q, const fref_
                          .in = fref__precision_of(rounding->in),
                          .to = fref__precision_of(rounding->out),
                          .facts = calloc(rows ? rows : 1, sizeof *x.facts),
-                         .judged = out->dk_sigma || out->dk_bound || out->dv_sigma || out->dv_bound,
+                         .judged = out->dk_sigma || out->dk_bound || out->dv_sigma || out->dv_bound || out->dk_nu || out->dv_nu,
+                         .freedom = inputs.freedom,
                          .scored = fref__is_scored(problem) };
     int status = x.facts && start_bias(&x) ? 0 : ENOMEM;
     for (int64_t first = 0; first < shape.units && status == 0; first += slab.capacity) {

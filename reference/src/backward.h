@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "freedom.h"
 #include "score.h"
 
 #define THIRD (1.0 / 3.0)
@@ -18,6 +19,7 @@ typedef struct fref__row_facts {
     double ep, ez;         /* an error of dO . v, rms and worst */
     double edelta;         /* an error of D_i, the same for all keys */
     double eo;             /* the same, when the O that the engine read is not at hand */
+    double norm_q, norm_d_o;
 } fref__row_facts;
 
 typedef struct fref__backward {
@@ -27,7 +29,8 @@ typedef struct fref__backward {
     const fref_backward_out *out;
     fref__precision in, to;
     fref__row_facts *facts; /* [unit, span, rows] of the slab */
-    bool judged;            /* a sigma or bound of dK or dV is wanted */
+    bool judged;            /* a sigma or bound of dK or dV is wanted, or degrees of freedom */
+    bool freedom;           /* degrees of freedom or effective numbers are wanted */
     bool scored;            /* a modification or a bias */
     double *bias_sums[4];   /* dBias so far: value, magnitude, variance, bound; [dbias_dim]; NULL: not wanted */
 } fref__backward;

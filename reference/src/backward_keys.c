@@ -30,7 +30,10 @@ typedef struct weights {
 
 typedef struct total {
     double *value, *variance, *bound;
-    bool read[KEYS]; /* by a live row of the group */
+    bool read[KEYS];                  /* by a live row of the group */
+    fref__weight_sums weights[KEYS];  /* w = dS^2 |q|^2 or P^2 |dO|^2 of a row, summed over the group's heads */
+    double *weight;                   /* [rows, KEYS]: so far; where there is more than one head */
+    double channels;                  /* effective, the least of the group's heads */
 } total;
 
 typedef struct scratch {
@@ -41,8 +44,10 @@ typedef struct scratch {
     total total_k, total_v;    /* of the group, [KEYS, ld] */
 } scratch;
 
-static int64_t cut_scratch(scratch *t, double *base, const fref__shape *s)
+static int64_t cut_scratch(scratch *t, double *base, const fref__backward *x)
 {
+    const fref__shape *s = x->shape;
+    int64_t weights_of_rows = x->freedom ? s->problem->rows * KEYS : 0;
     int64_t tile = ROWS * KEYS, wide_k = KEYS * s->ld_qk, wide_v = KEYS * s->ld_v;
     const fref__part parts[] = {
         { &t->s, ROWS * (KEYS + FREF__LANES) },
@@ -76,10 +81,21 @@ static int64_t cut_scratch(scratch *t, double *base, const fref__shape *s)
         { &t->total_v.value, wide_v },
         { &t->total_v.variance, wide_v },
         { &t->total_v.bound, wide_v },
+        { &t->total_k.weight, s->group_k > 1 ? weights_of_rows : 0 },
+        { &t->total_v.weight, s->group_v > 1 ? weights_of_rows : 0 },
     };
     int64_t size = fref__cut(parts, sizeof parts / sizeof parts[0], base);
     t->v.magnitude = t->v.value; /* P is not negative */
     return size;
+}
+
+/* A group of one head needs no memory between heads. */
+static void add_weight(total *group, bool shared, int64_t i, int64_t c, double w)
+{
+    if (shared)
+        group->weight[i * KEYS + c] += w;
+    else
+        fref__add_weight(&group->weights[c], w);
 }
 
 typedef struct flushes {
@@ -140,6 +156,10 @@ static flushes weigh_row(const fref__backward *x, scratch *t, int64_t r, const f
             any.v = true;
         }
         t->total_k.read[c] = t->total_v.read[c] = true;
+        if (!x->freedom)
+            continue;
+        add_weight(&t->total_k, x->shape->group_k > 1, i, c, size * f->norm_q * (size * f->norm_q));
+        add_weight(&t->total_v, x->shape->group_v > 1, i, c, p * f->norm_d_o * (p * f->norm_d_o));
     }
     return any;
 }
@@ -222,17 +242,31 @@ static void finish_head(const fref__backward *x, const total *group, const fref_
 
 /* Where a finished gradient goes; each may be NULL. */
 typedef struct destination {
-    double *value, *sigma, *bound;
+    double *value, *sigma, *bound, *nu, *neff;
+    int64_t key; /* the first, counted over batches and heads */
+    int64_t dim, ld;
 } destination;
 
-static void write_keys(const fref__backward *x, const destination *to, const total *group, int64_t first_element, int64_t keys,
-                       int64_t dim, int64_t ld)
+static void write_freedom(const destination *to, const total *group, int64_t j, const fref__row_variance *all)
+{
+    bool live = group->read[j];
+    double neff = fref__effective_number(&group->weights[j]);
+    if (to->neff)
+        to->neff[to->key + j] = live ? neff : 0.0;
+    if (to->nu)
+        to->nu[to->key + j] = live ? fref__degrees_of_freedom(all, neff, group->channels, to->dim) : 0.0;
+}
+
+static void write_keys(const fref__backward *x, const destination *to, const total *group, int64_t keys)
 {
     for (int64_t j = 0; j < keys; j++) {
-        for (int64_t c = 0; c < dim; c++) {
-            int64_t from = j * ld + c, at = first_element + j * dim + c;
-            bool live = group->read[j];
+        bool live = group->read[j];
+        fref__row_variance all = { 0 };
+        for (int64_t c = 0; c < to->dim; c++) {
+            int64_t from = j * to->ld + c, at = (to->key + j) * to->dim + c;
             double value = group->value[from], cast = x->to.unit_roundoff * fmax(fabs(value), x->to.tiny);
+            all.single += group->variance[from];
+            all.cast += THIRD * cast * cast;
             if (to->value)
                 to->value[at] = live ? value : 0.0;
             if (to->sigma)
@@ -240,15 +274,28 @@ static void write_keys(const fref__backward *x, const destination *to, const tot
             if (to->bound)
                 to->bound[at] = live ? group->bound[from] + cast : 0.0;
         }
+        write_freedom(to, group, j, &all);
     }
 }
 
-static void start_group(total *group, int64_t count)
+static void start_group(total *group, int64_t count, int64_t rows)
 {
     memset(group->read, 0, sizeof group->read);
+    memset(group->weights, 0, sizeof group->weights);
+    if (rows > 0)
+        memset(group->weight, 0, (size_t)(rows * KEYS) * sizeof(double));
+    group->channels = INFINITY;
     memset(group->value, 0, (size_t)count * sizeof(double));
     memset(group->variance, 0, (size_t)count * sizeof(double));
     memset(group->bound, 0, (size_t)count * sizeof(double));
+}
+
+/* The weights of rows that were kept until the last head of the group. */
+static void finish_weights(total *group, int64_t rows, int64_t keys)
+{
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t c = 0; c < keys; c++)
+            fref__add_weight(&group->weights[c], group->weight[i * KEYS + c]);
 }
 
 /* All query heads of a unit against `keys`, in order; a key or value head is written when its last query head is done. */
@@ -258,23 +305,42 @@ static void keys_tile(const fref__backward *x, scratch *t, const fref__slab *sla
     const fref_problem *p = s->problem;
     const fref_backward_out *out = x->out;
     int64_t count = keys.last - keys.first;
+    int64_t weighed_k = x->freedom && s->group_k > 1 ? p->rows : 0, weighed_v = x->freedom && s->group_v > 1 ? p->rows : 0;
     for (int64_t h = 0; h < s->span; h++) {
         fref__head head = fref__head_of(slab, s, unit, h);
         if (h % s->group_k == 0)
-            start_group(&t->total_k, count * s->ld_qk);
+            start_group(&t->total_k, count * s->ld_qk, weighed_k);
         if (h % s->group_v == 0)
-            start_group(&t->total_v, count * s->ld_v);
+            start_group(&t->total_v, count * s->ld_v, weighed_v);
         sum_head(x, t, &head, keys);
         bool cast = x->rounding->partials_cast;
+        t->total_k.channels = fmin(t->total_k.channels, head.channels_q);
+        t->total_v.channels = fmin(t->total_v.channels, head.channels_d_o);
         finish_head(x, &t->total_k, &t->sums_k, p->scale, cast && s->group_k > 1, count * s->ld_qk);
         finish_head(x, &t->total_v, &t->sums_v, 1.0, cast && s->group_v > 1, count * s->ld_v);
         if ((h + 1) % s->group_k == 0) {
-            int64_t first = ((head.b * p->heads_k + head.h / s->group_k) * p->keys + keys.first) * p->dim_qk;
-            write_keys(x, &(destination){ out->dk, out->dk_sigma, out->dk_bound }, &t->total_k, first, count, p->dim_qk, s->ld_qk);
+            finish_weights(&t->total_k, weighed_k, count);
+            const destination to = { .value = out->dk,
+                                     .sigma = out->dk_sigma,
+                                     .bound = out->dk_bound,
+                                     .nu = out->dk_nu,
+                                     .neff = out->dk_neff,
+                                     .key = (head.b * p->heads_k + head.h / s->group_k) * p->keys + keys.first,
+                                     .dim = p->dim_qk,
+                                     .ld = s->ld_qk };
+            write_keys(x, &to, &t->total_k, count);
         }
         if ((h + 1) % s->group_v == 0) {
-            int64_t first = ((head.b * p->heads_v + head.h / s->group_v) * p->keys + keys.first) * p->dim_v;
-            write_keys(x, &(destination){ out->dv, out->dv_sigma, out->dv_bound }, &t->total_v, first, count, p->dim_v, s->ld_v);
+            finish_weights(&t->total_v, weighed_v, count);
+            const destination to = { .value = out->dv,
+                                     .sigma = out->dv_sigma,
+                                     .bound = out->dv_bound,
+                                     .nu = out->dv_nu,
+                                     .neff = out->dv_neff,
+                                     .key = (head.b * p->heads_v + head.h / s->group_v) * p->keys + keys.first,
+                                     .dim = p->dim_v,
+                                     .ld = s->ld_v };
+            write_keys(x, &to, &t->total_v, count);
         }
     }
 }
@@ -293,10 +359,10 @@ int fref__backward_keys(const fref__backward *x, const fref__slab *slab)
 {
     const fref__shape *s = x->shape;
     const fref_backward_out *out = x->out;
-    if (!out->dk && !out->dk_sigma && !out->dk_bound && !out->dv && !out->dv_sigma && !out->dv_bound)
+    if (!x->judged && !out->dk && !out->dv && !out->dk_neff && !out->dv_neff)
         return 0;
     scratch none;
-    int64_t size = cut_scratch(&none, NULL, s);
+    int64_t size = cut_scratch(&none, NULL, x);
     double *memory = malloc((size_t)(size * omp_get_max_threads()) * sizeof *memory);
     if (!memory)
         return ENOMEM;
@@ -304,7 +370,7 @@ int fref__backward_keys(const fref__backward *x, const fref__slab *slab)
 #pragma omp parallel for schedule(dynamic)
     for (int64_t task = 0; task < slab->count * tiles; task++) {
         scratch mine;
-        cut_scratch(&mine, memory + omp_get_thread_num() * size, s);
+        cut_scratch(&mine, memory + omp_get_thread_num() * size, x);
         int64_t unit = task / tiles, first = task % tiles * KEYS;
         int64_t last = first + KEYS < s->problem->keys ? first + KEYS : s->problem->keys;
         int64_t step = fref__slab_is_finite(slab, s, unit) && facts_are_finite(x, unit) ? KEYS : 1;

@@ -33,11 +33,13 @@ typedef struct scratch {
     double *p, *dp, *ds, *ds_abs, *w1, *w2, *lost; /* [TILE_ROWS, TILE_KEYS] */
     double *mean_key;                              /* sum_j P k */
     fref__sums sums;                               /* [TILE_ROWS, ld_qk] */
+    fref__weight_sums *keys;                       /* [TILE_ROWS]: w = dS^2 |k|^2 */
 } scratch;
 
 static int64_t cut_scratch(scratch *t, double *base, const fref__shape *s)
 {
     int64_t tile = FREF__TILE_ROWS * FREF__TILE_KEYS, wide = FREF__TILE_ROWS * s->ld_qk;
+    double *keys;
     int64_t row = fref__is_scored(s->problem) ? (s->panels + 1) * FREF__LANES : 0;
     const fref__part parts[] = {
         { &t->s, FREF__TILE_ROWS * (s->panels + 1) * FREF__LANES },
@@ -61,8 +63,11 @@ static int64_t cut_scratch(scratch *t, double *base, const fref__shape *s)
         { &t->sums.variance, wide },
         { &t->sums.bound, wide },
         { &t->sums.flushed, wide },
+        { &keys, 2 * FREF__TILE_ROWS },
     };
-    return fref__cut(parts, sizeof parts / sizeof parts[0], base);
+    int64_t size = fref__cut(parts, sizeof parts / sizeof parts[0], base);
+    t->keys = (fref__weight_sums *)keys;
+    return size;
 }
 
 /* `s` are the row's scaled logits, s[j] for key j; they become scores. `r` is the row in the tile. */
@@ -115,13 +120,16 @@ static fref__row_facts facts_of_row(const fref__backward *x, const fref__head *h
         .ez = r->ua * nv * dov,
         .edelta = edelta,
         .eo = eo,
+        .norm_q = sqrt(norm_q),
+        .norm_d_o = sqrt(norm_d_o),
     };
 }
 
 /* One row against keys j0 .. j1-1: dS and its weights; zeros where the row may not read. `s` and `dp` are s[j], dp[j] for key j;
  * `slopes` start at the row's first key; what is written starts with key j0. True: some of dS may be flushed. */
 static bool weigh_row(const fref__backward *x, const scratch *t, int64_t row, const fref__row_facts *f, double stats,
-                      const double *s, const double *dp, const fref__score_arrays *slopes, fref__range keys, int64_t j0, int64_t j1)
+                      const double *s, const double *dp, const double *norm_k, const fref__score_arrays *slopes, fref__range keys,
+                      int64_t j0, int64_t j1)
 {
     double scale = fabs(x->shape->problem->scale), u = x->in.unit_roundoff, eta = x->in.eta, floor = fref__floor_of_ds(x);
     double *const tiles[] = { t->p, t->ds, t->ds_abs, t->w1, t->w2, t->lost };
@@ -146,6 +154,7 @@ static bool weigh_row(const fref__backward *x, const scratch *t, int64_t row, co
         t->p[at] = slope * p;
         t->ds[at] = ds;
         t->ds_abs[at] = size;
+        fref__add_weight(&t->keys[row], size * norm_k[j] * (size * norm_k[j]));
         t->w1[at] = (u + f->ew) * size + slope_p * f->ez + worst_slope * fabs(dx) + floor + (underflows ? size : 0.0);
         t->w2[at] = variance_ds * ds * ds + variance_p * slope_p * slope_p + e_slope * dx * e_slope * dx + variance_floor;
         if (ds != 0.0 && (underflows || scale * size < 1.01 * eta)) {
@@ -179,14 +188,19 @@ static void write_row(const fref__backward *x, const scratch *t, const fref__hea
     double scale = fabs(p->scale), sqrt_n = sqrt(fref__at_least_1((double)(keys.last - keys.first) / 16.0));
     int64_t row = ((head->b * p->heads_q + head->h) * p->rows + i) * p->dim_qk;
     bool dead = keys.first == keys.last;
+    fref__row_variance all = { 0 };
     for (int64_t c = 0; c < p->dim_qk; c++) {
         int64_t at = r * x->shape->ld_qk + c;
         double dq = dead ? 0.0 : p->scale * t->sums.value[at];
         double lost = scale * t->sums.flushed[at], aq = E32 * sqrt_n * scale * t->sums.magnitude[at];
         double mean_key = scale * fabs(t->mean_key[at]), es_dq = f->es * dq;
         double last_cast = x->to.unit_roundoff * fmax(fabs(dq), x->to.tiny);
-        double variance = scale * scale * t->sums.variance[at] + lost * lost + f->edelta * mean_key * f->edelta * mean_key +
-                          es_dq * es_dq + aq * aq + THIRD * last_cast * last_cast;
+        double single = scale * scale * t->sums.variance[at], cast = THIRD * last_cast * last_cast;
+        double whole = lost * lost + f->edelta * mean_key * f->edelta * mean_key + es_dq * es_dq + aq * aq;
+        double variance = single + whole + cast;
+        all.single += single;
+        all.cast += cast;
+        all.whole += whole;
         double bound = scale * t->sums.bound[at] + 2.0 * f->edelta * mean_key + aq * sqrt_n + last_cast;
         if (x->out->dq)
             x->out->dq[row + c] = dq;
@@ -195,6 +209,14 @@ static void write_row(const fref__backward *x, const scratch *t, const fref__hea
         if (x->out->dq_bound)
             x->out->dq_bound[row + c] = dead ? 0.0 : bound + sqrt(3.0 * (double)p->dim_v) * f->eo * mean_key;
     }
+    double neff = fref__effective_number(&t->keys[r]);
+    int64_t at = row / p->dim_qk;
+    if (x->out->dq_neff)
+        x->out->dq_neff[at] = dead ? 0.0 : neff;
+    if (x->out->dq_nu) /* an error of O moves the whole row of dQ, whatever else does */
+        x->out->dq_nu[at] = dead                  ? 0.0
+                            : x->rounding->own_o ? fref__degrees_of_freedom(&all, neff, head->channels_k, p->dim_qk)
+                                                 : 1.0;
 }
 
 static void rows_tile(const fref__backward *x, const scratch *t, const fref__head *head, int64_t i, int64_t rows)
@@ -215,8 +237,11 @@ static void rows_tile(const fref__backward *x, const scratch *t, const fref__hea
         const fref__score_row scores = score_row(x, t, head, i + r, r, row);
         facts[r] = facts_of_row(x, head, i + r, &scores, t->o);
     }
-    if (!x->out->dq && !x->out->dq_sigma && !x->out->dq_bound)
+    const fref_backward_out *out = x->out;
+    bool judged = out->dq_sigma || out->dq_bound || out->dq_nu;
+    if (!out->dq && !judged && !out->dq_neff)
         return;
+    memset(t->keys, 0, (size_t)rows * sizeof *t->keys);
     double *const sums[] = { t->mean_key, t->sums.value, t->sums.magnitude, t->sums.variance, t->sums.bound, t->sums.flushed };
     for (size_t n = 0; n < sizeof sums / sizeof sums[0]; n++)
         memset(sums[n], 0, (size_t)(rows * s->ld_qk) * sizeof(double));
@@ -229,11 +254,11 @@ static void rows_tile(const fref__backward *x, const scratch *t, const fref__hea
             const fref__score_arrays none = { 0 },
                                      slopes = { t->slope + r * ld, t->curvature + r * ld, t->slope_extra + r * ld, NULL, NULL };
             flushes |= weigh_row(x, t, r, &facts[r], head->stats[i + r], t->s + r * ld - from, t->dp + r * ld_dp - from_dp,
-                                 x->scored ? &slopes : &none, head->range[i + r], j, j + n);
+                                 head->norm_k, x->scored ? &slopes : &none, head->range[i + r], j, j + n);
         }
         const double *k = head->k + j * s->ld_qk;
         add(s, t->sums.value, t->ds, k, rows, n, FREF__OF_VALUE);
-        if (!x->out->dq_sigma && !x->out->dq_bound)
+        if (!judged)
             continue;
         add(s, t->mean_key, t->p, k, rows, n, FREF__OF_VALUE);
         add(s, t->sums.magnitude, t->ds_abs, k, rows, n, FREF__OF_MAGNITUDE);

@@ -24,6 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "freedom.h"
 #include "score.h"
 
 #define THIRD (1.0 / 3.0)
@@ -33,7 +34,8 @@ typedef struct row_facts {
     double max, sum, lse;
     double es, ew, eta, el, nt;
     double qk;
-    bool dead; /* every key's score is -INFINITY */
+    double neff; /* effective number of keys */
+    bool dead;   /* every key's score is -INFINITY */
 } row_facts;
 
 /* What one thread works in. */
@@ -50,8 +52,9 @@ typedef struct pass {
     const fref_forward_out *out;
     fref__precision in, to;
     int64_t ld_keys;
-    bool judged; /* sigma or bound is wanted */
-    bool scored; /* a modification or a bias */
+    bool judged;  /* sigma, bound or degrees of freedom are wanted */
+    bool freedom; /* degrees of freedom, or the effective number of keys */
+    bool scored;  /* a modification or a bias */
 } pass;
 
 static double at_least_1(double x)
@@ -178,6 +181,15 @@ static void add(const pass *x, double *sums, const double *weights, int64_t ld, 
     fref__add_product(&product, of);
 }
 
+/* w = p^2 |v|^2. */
+static double effective_keys(const double *p, const double *norm_v, fref__range keys)
+{
+    fref__weight_sums sums = { 0 };
+    for (int64_t j = keys.first; j < keys.last; j++)
+        fref__add_weight(&sums, p[j] * norm_v[j] * (p[j] * norm_v[j]));
+    return fref__effective_number(&sums);
+}
+
 static void write_row(const pass *x, const scratch *t, const fref__head *head, int64_t i, int64_t r, const row_facts *f)
 {
     const fref_problem *p = x->shape->problem;
@@ -186,6 +198,7 @@ static void write_row(const pass *x, const scratch *t, const fref__head *head, i
     double acc_pv = x->rounding->acc_pv;
     double per_pv = acc_pv > 0.0 ? acc_pv : E32 * (sqrt(f->nt) + 1.0);
     double worst = acc_pv > 0.0 ? 2.0 : sqrt(f->nt);
+    fref__row_variance all = { 0 };
     for (int64_t c = 0; c < p->dim_v; c++) {
         int64_t at = r * x->shape->ld_v + c;
         double o = t->o[at], pv = t->pv[at];
@@ -195,12 +208,20 @@ static void write_row(const pass *x, const scratch *t, const fref__head *head, i
             continue;
         double so = x->to.unit_roundoff * fmax(fabs(o), x->to.tiny);
         double a = per_pv * pv, el_o = f->el * o, es_pv = f->es / 4.0 * pv;
+        double whole = es_pv * es_pv + el_o * el_o + a * a + t->f[at] * t->f[at];
+        all.single += t->variance[at];
+        all.cast += THIRD * so * so;
+        all.whole += whole;
         if (out->o_sigma)
-            out->o_sigma[row + c] =
-                sqrt(t->variance[at] + THIRD * so * so + es_pv * es_pv + el_o * el_o + a * a + t->f[at] * t->f[at]);
+            out->o_sigma[row + c] = sqrt(t->variance[at] + THIRD * so * so + whole);
         if (out->o_bound)
             out->o_bound[row + c] = t->bound[at] + so + fabs(el_o) + a * worst;
     }
+    int64_t at = row / p->dim_v;
+    if (out->o_neff)
+        out->o_neff[at] = f->neff;
+    if (out->o_nu)
+        out->o_nu[at] = fref__degrees_of_freedom(&all, f->neff, head->channels_v, p->dim_v);
 }
 
 static void write_dead_row(const pass *x, const fref__head *head, int64_t i)
@@ -212,8 +233,8 @@ static void write_dead_row(const pass *x, const fref__head *head, int64_t i)
     for (size_t n = 0; n < 3; n++)
         if (zero_rows[n])
             memset(zero_rows[n] + at * p->dim_v, 0, (size_t)p->dim_v * sizeof(double));
-    double *const zeros[] = { out->lse_tau, out->max_tau, out->sum_exp };
-    for (size_t n = 0; n < 3; n++)
+    double *const zeros[] = { out->lse_tau, out->max_tau, out->sum_exp, out->o_nu, out->o_neff };
+    for (size_t n = 0; n < sizeof zeros / sizeof zeros[0]; n++)
         if (zeros[n])
             zeros[n][at] = 0.0;
     if (out->lse)
@@ -241,6 +262,8 @@ static void forward_tile(const pass *x, const scratch *t, const fref__head *head
             facts[r] = normalise_row(row, own, x, t, head, i + r);
         if (facts[r].dead)
             own = (fref__range){ keys.last, keys.last };
+        else if (x->freedom)
+            facts[r].neff = effective_keys(row, head->norm_v, own);
         for (int64_t j = from; j < own.first; j++)
             row[j] = 0.0;
         for (int64_t j = own.last; j < keys.last; j++)
@@ -315,14 +338,15 @@ int fref_forward(const fref_problem *problem, const fref_tensor *q, const fref_t
                  const fref_rounding *rounding, const fref_forward_out *out)
 {
     fref__shape shape = fref__shape_of(problem);
-    fref__inputs inputs = { .q = q, .k = k, .v = v };
+    fref__inputs inputs = { .q = q, .k = k, .v = v, .freedom = out->o_nu || out->o_neff };
     pass x = { .shape = &shape,
                .rounding = rounding,
                .out = out,
                .in = fref__precision_of(rounding->in),
                .to = fref__precision_of(rounding->out),
                .ld_keys = (shape.panels + 1) * FREF__LANES,
-               .judged = out->o_sigma || out->o_bound,
+               .judged = out->o_sigma || out->o_bound || out->o_nu,
+               .freedom = inputs.freedom,
                .scored = fref__is_scored(problem) };
     scratch none;
     int64_t memory_of_thread = cut_scratch(&none, NULL, &x);

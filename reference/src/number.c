@@ -73,6 +73,7 @@ fref_rounding fref_rounding_of(fref_type in, fref_type out)
         .cl = 1.0,
         .acc_pv = 0.0,
         .eps_exp = 0.0,
+        .thr = 0.0,
         .eps_mod = 0.0,
         .bias = out,
         .own_o = true,

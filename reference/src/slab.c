@@ -2,8 +2,11 @@
 
 #include <errno.h>
 #include <math.h>
+#include <omp.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "freedom.h"
 
 /* Doubles that one slab may hold; a unit that needs more is a slab of its own. */
 #define SLAB_DOUBLES ((int64_t)1 << 23)
@@ -91,6 +94,11 @@ int fref__slab_create(fref__slab *slab, const fref__shape *s, const fref__inputs
         ok = ok && allocate(&slab->d_o, rows * s->ld_v);
         ok = ok && allocate(&slab->stats, rows);
     }
+    if (inputs->freedom) {
+        ok = ok && allocate(&slab->channels, n * (s->span + s->span_k + s->span_v));
+        ok = ok && allocate(&slab->channels_d_o, n * s->span);
+        ok = ok && allocate(&slab->scratch, omp_get_max_threads() * fref__effective_channels_scratch(larger(s->ld_qk, s->ld_v)));
+    }
     if (ok)
         return 0;
     fref__slab_destroy(slab);
@@ -100,7 +108,8 @@ int fref__slab_create(fref__slab *slab, const fref__shape *s, const fref__inputs
 void fref__slab_destroy(fref__slab *slab)
 {
     double *const owned[] = { slab->q,        slab->d_o,    slab->k,      slab->v,    slab->k_panels,
-                              slab->v_panels, slab->norm_k, slab->norm_v, slab->stats };
+                              slab->v_panels, slab->norm_k, slab->norm_v, slab->stats,
+                              slab->channels, slab->channels_d_o, slab->scratch };
     for (size_t i = 0; i < sizeof owned / sizeof owned[0]; i++)
         free(owned[i]);
     free(slab->range);
@@ -124,11 +133,30 @@ static double norm_of(const double *x, int64_t n)
     return sqrt(sum);
 }
 
+/* Effective channels of what was decoded to `x`; 0 when they are not wanted. */
+static double channels_of(const fref__slab *slab, const fref__shape *s, const double *x, int64_t ld, int64_t dim, fref__range live)
+{
+    if (!slab->scratch)
+        return 0.0;
+    int64_t size = fref__effective_channels_scratch(larger(s->ld_qk, s->ld_v));
+    return fref__effective_channels(x, ld, dim, live.first, live.last, slab->scratch + omp_get_thread_num() * size);
+}
+
+/* Widens `live`, empty at first, so that it holds `one`. */
+static void include(fref__range *live, fref__range one)
+{
+    bool none_yet = live->first == live->last;
+    live->first = none_yet ? one.first : smaller(live->first, one.first);
+    live->last = none_yet ? one.last : larger(live->last, one.last);
+}
+
 /* Decodes the rows of one query head and finds what each may read. */
-static bool load_rows(fref__slab *slab, const fref__shape *s, const fref__inputs *in, const fref__head *head)
+static bool load_rows(fref__slab *slab, const fref__shape *s, const fref__inputs *in, const fref__head *head,
+                      int64_t part)
 {
     const fref_problem *p = s->problem;
     bool finite = true;
+    fref__range live = { 0, 0 };
     for (int64_t i = 0; i < p->rows; i++) {
         int64_t at = head->slot * p->rows + i;
         fref__range *range = &slab->range[at];
@@ -146,6 +174,7 @@ static bool load_rows(fref__slab *slab, const fref__shape *s, const fref__inputs
                 memset(d_o, 0, (size_t)s->ld_v * sizeof *d_o);
             continue;
         }
+        include(&live, (fref__range){ i, i + 1 });
         fref__read_row(q, in->q, head->b, head->h, i, p->dim_qk);
         finite = finite && all_finite(q, p->dim_qk);
         if (d_o) {
@@ -153,26 +182,30 @@ static bool load_rows(fref__slab *slab, const fref__shape *s, const fref__inputs
             finite = finite && all_finite(d_o, p->dim_v) && isfinite(slab->stats[at]);
         }
     }
+    if (slab->channels) {
+        int64_t first = head->slot * p->rows;
+        slab->channels[part] = channels_of(slab, s, slab->q + first * s->ld_qk, s->ld_qk, p->dim_qk, live);
+        if (slab->d_o)
+            slab->channels_d_o[head->slot] = channels_of(slab, s, slab->d_o + first * s->ld_v, s->ld_v, p->dim_v, live);
+    }
     return finite;
 }
 
 /* Where one key or value head is decoded to; `panels` may be NULL. */
 typedef struct keys_out {
-    double *rows, *panels, *norm;
+    double *rows, *panels, *norm, *channels;
     int64_t ld, dim;
 } keys_out;
 
-static bool load_keys(const keys_out *out, const fref__shape *s, const fref_tensor *tensor, int64_t b, int64_t h)
+static bool load_keys(const keys_out *out, const fref__slab *slab, const fref__shape *s, const fref_tensor *tensor, int64_t b, int64_t h)
 {
     const fref_problem *p = s->problem;
-    fref__range live = { p->keys, 0 };
+    fref__range live = { 0, 0 };
     for (int64_t i = 0; i < p->rows; i++) {
-        int64_t first, last;
-        fref_keys_of_row(p, b, i, &first, &last);
-        if (first == last)
-            continue;
-        live.first = smaller(live.first, first);
-        live.last = larger(live.last, last);
+        fref__range one;
+        fref_keys_of_row(p, b, i, &one.first, &one.last);
+        if (one.first != one.last)
+            include(&live, one);
     }
     bool finite = true;
     for (int64_t j = 0; j < p->keys; j++) {
@@ -188,31 +221,35 @@ static bool load_keys(const keys_out *out, const fref__shape *s, const fref_tens
         for (int64_t c = 0; c < out->dim; c++)
             panel[c * FREF__LANES] = row[c];
     }
+    if (out->channels)
+        *out->channels = channels_of(slab, s, out->rows, out->ld, out->dim, live);
     return finite;
 }
 
-static bool load_k(fref__slab *slab, const fref__shape *s, const fref__inputs *in, int64_t unit, int64_t head)
+static bool load_k(fref__slab *slab, const fref__shape *s, const fref__inputs *in, int64_t unit, int64_t head, int64_t part)
 {
     const fref_problem *p = s->problem;
     int64_t slot = unit * s->span_k + head, global = slab->first + unit;
     keys_out out = { .rows = slab->k + slot * p->keys * s->ld_qk,
                      .panels = slab->k_panels + slot * s->panels * FREF__LANES * p->dim_qk,
                      .norm = slab->norm_k + slot * p->keys,
+                     .channels = slab->channels ? slab->channels + part : NULL,
                      .ld = s->ld_qk,
                      .dim = p->dim_qk };
-    return load_keys(&out, s, in->k, global / s->units_of_batch, global % s->units_of_batch * s->span_k + head);
+    return load_keys(&out, slab, s, in->k, global / s->units_of_batch, global % s->units_of_batch * s->span_k + head);
 }
 
-static bool load_v(fref__slab *slab, const fref__shape *s, const fref__inputs *in, int64_t unit, int64_t head)
+static bool load_v(fref__slab *slab, const fref__shape *s, const fref__inputs *in, int64_t unit, int64_t head, int64_t part)
 {
     const fref_problem *p = s->problem;
     int64_t slot = unit * s->span_v + head, global = slab->first + unit;
     keys_out out = { .rows = slab->v + slot * p->keys * s->ld_v,
                      .panels = slab->v_panels ? slab->v_panels + slot * s->panels * FREF__LANES * p->dim_v : NULL,
                      .norm = slab->norm_v + slot * p->keys,
+                     .channels = slab->channels ? slab->channels + part : NULL,
                      .ld = s->ld_v,
                      .dim = p->dim_v };
-    return load_keys(&out, s, in->v, global / s->units_of_batch, global % s->units_of_batch * s->span_v + head);
+    return load_keys(&out, slab, s, in->v, global / s->units_of_batch, global % s->units_of_batch * s->span_v + head);
 }
 
 void fref__slab_load(fref__slab *slab, const fref__shape *s, const fref__inputs *inputs, int64_t first)
@@ -225,11 +262,11 @@ void fref__slab_load(fref__slab *slab, const fref__shape *s, const fref__inputs 
         int64_t unit = task / parts, part = task % parts;
         if (part < s->span) {
             fref__head head = fref__head_of(slab, s, unit, part);
-            slab->finite[task] = load_rows(slab, s, inputs, &head);
+            slab->finite[task] = load_rows(slab, s, inputs, &head, task);
         } else if (part < s->span + s->span_k) {
-            slab->finite[task] = load_k(slab, s, inputs, unit, part - s->span);
+            slab->finite[task] = load_k(slab, s, inputs, unit, part - s->span, task);
         } else {
-            slab->finite[task] = load_v(slab, s, inputs, unit, part - s->span - s->span_k);
+            slab->finite[task] = load_v(slab, s, inputs, unit, part - s->span - s->span_k, task);
         }
     }
 }
@@ -248,6 +285,7 @@ fref__head fref__head_of(const fref__slab *slab, const fref__shape *s, int64_t u
     const fref_problem *p = s->problem;
     int64_t global = slab->first + unit, slot = unit * s->span + head;
     int64_t k = unit * s->span_k + head / s->group_k, v = unit * s->span_v + head / s->group_v;
+    const double *channels = slab->channels ? slab->channels + unit * (s->span + s->span_k + s->span_v) : NULL;
     return (fref__head){
         .b = global / s->units_of_batch,
         .h = global % s->units_of_batch * s->span + head,
@@ -262,6 +300,10 @@ fref__head fref__head_of(const fref__slab *slab, const fref__shape *s, int64_t u
         .norm_v = slab->norm_v + v * p->keys,
         .stats = slab->stats ? slab->stats + slot * p->rows : NULL,
         .range = slab->range + slot * p->rows,
+        .channels_q = channels ? channels[head] : 0.0,
+        .channels_d_o = channels ? slab->channels_d_o[slot] : 0.0,
+        .channels_k = channels ? channels[s->span + head / s->group_k] : 0.0,
+        .channels_v = channels ? channels[s->span + s->span_k + head / s->group_v] : 0.0,
     };
 }
 
@@ -269,12 +311,8 @@ fref__range fref__keys_of_rows(const fref__head *head, int64_t i, int64_t rows)
 {
     fref__range all = { 0, 0 };
     for (int64_t r = i; r < i + rows; r++) {
-        fref__range one = head->range[r];
-        if (one.first == one.last)
-            continue;
-        bool none_yet = all.first == all.last;
-        all.first = none_yet ? one.first : smaller(all.first, one.first);
-        all.last = none_yet ? one.last : larger(all.last, one.last);
+        if (head->range[r].first != head->range[r].last)
+            include(&all, head->range[r]);
     }
     return all;
 }

@@ -35,6 +35,7 @@ fref__shape fref__shape_of(const fref_problem *problem);
 /* The tensors that are decoded; NULL: not needed. */
 typedef struct fref__inputs {
     const fref_tensor *q, *k, *v, *o, *stats, *d_o;
+    bool freedom; /* the effective channels are wanted */
 } fref__inputs;
 
 /* Owner of the decoded units first .. first + count - 1. `o` is not kept. Dead rows and dead keys hold zeros, whatever the caller's
@@ -48,6 +49,9 @@ typedef struct fref__slab {
     double *stats;               /* [unit, span, rows] */
     fref__range *range;          /* [unit, span, rows]; empty: a dead row */
     bool *finite;                /* [unit, part] */
+    double *channels;            /* [unit, part]: effective channels of the live rows or keys; freedom.h */
+    double *channels_d_o;        /* [unit, span] */
+    double *scratch;             /* of every thread */
 } fref__slab;
 
 /* Returns 0 or ENOMEM. For a backward pass `inputs` has o, stats and d_o, and V's panels are kept beside the rest. */
@@ -70,6 +74,7 @@ typedef struct fref__head {
     const double *v, *v_panels, *norm_v;
     const double *stats;
     const fref__range *range;
+    double channels_q, channels_d_o, channels_k, channels_v; /* effective; freedom.h */
 } fref__head;
 
 /* `unit` counts from the slab's first, `head` from the unit's first. */

@@ -103,6 +103,10 @@ typedef struct fref_forward_out {
     double *amax_s, *amax_o;         /* [3]: max |P'|, max |O| before scale_o; the least and the most that a right kernel may say */
 } fref_forward_out;
 
+/* Degrees of freedom (docs/numerics.md section 2): neff and nu of dead rows and keys are 0. neff is 1 where the weights' sum is below
+ * 2^-400. A gradient of K or V has one weight for each row: the sum over the heads of its group. Effective channels are taken from the rows
+ * between the first and the last live one, row first + r n / min(n, 1024); dead rows in between, and rows with a NaN, count as zeros. */
+
 /* Threads  uses OpenMP inside; may be called from one thread at a time.
  * Returns  0, or ENOMEM. */
 int fref_forward(const fref_problem *problem, const fref_tensor *q, const fref_tensor *k, const fref_tensor *v,

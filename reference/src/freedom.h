@@ -1,0 +1,43 @@
+/* How many independent numbers a row of errors is worth: gates T2, T3 and TG of docs/numerics.md average over rows.
+ *
+ *   neff = (sum w)^2 / sum w^2       terms that bring a rounding each, by their weights w in the variance
+ *   nch  = max(1, tr(C)^2 / tr(C^2)) channels of X that such a rounding moves independently: C = X^T X of X with channels of rms 1
+ *   nu   = max(1/2, 1 / (fP^2 (1/neff + 1/nch) + fC^2 + fO^2 / dim))
+ *
+ * fP, fO, fC: the parts of the row's variance, summed over its channels, that come from roundings of single terms, from the last cast,
+ * and from what moves the whole row at once.
+ */
+#ifndef FREF_FREEDOM_H
+#define FREF_FREEDOM_H
+
+#include <stdint.h>
+
+#define FREF__FREEDOM_ROWS 1024 /* at most so many rows of X, evenly spaced, say how its channels are related */
+
+/* Sums of w and w^2. */
+typedef struct fref__weight_sums {
+    double first, second;
+} fref__weight_sums;
+
+static inline void fref__add_weight(fref__weight_sums *to, double w)
+{
+    to->first += w;
+    to->second += w * w;
+}
+
+/* 1 where the weights are too small for their squares (sum below 2^-400). */
+double fref__effective_number(const fref__weight_sums *sums);
+
+/* Doubles of scratch that fref__effective_channels needs. */
+int64_t fref__effective_channels_scratch(int64_t ld);
+/* X: rows first .. last-1 at x + row * ld. A row with a NaN or an infinity counts as zeros. */
+double fref__effective_channels(const double *x, int64_t ld, int64_t dim, int64_t first, int64_t last, double *scratch);
+
+/* A row's variance, summed over its channels. */
+typedef struct fref__row_variance {
+    double single, cast, whole; /* fP, fO, fC times their sum */
+} fref__row_variance;
+
+double fref__degrees_of_freedom(const fref__row_variance *variance, double neff, double nch, int64_t dim);
+
+#endif
