@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "dtype.h"
+#include "fill.h"
 #include "gradients.h"
 #include "mod.h"
 #include "oracle.h"
@@ -72,12 +73,44 @@ static bool make_due(facts_expectation *e, const facts_problem *p, facts_tensor_
     return due != NULL;
 }
 
+/* One number for each row, where an error model is. */
+static bool make_freedom(facts_answer *a, const facts_tensor *t)
+{
+    size_t rows = (size_t)(t->dim[0] * t->dim[1] * t->dim[2]) + 1;
+    a->nu = calloc(rows, sizeof *a->nu);
+    a->neff = calloc(rows, sizeof *a->neff);
+    return a->nu && a->neff;
+}
+
+static bool repeats(const facts_tensor *t, int axis)
+{
+    return t->stride[axis] == 0 && t->dim[axis] > 1;
+}
+
+/* T2, T3 and TG are about roundings that are independent: not of a discrete fill, where equal logits share one, nor where a stride of 0 makes rows,
+ * heads or batches copies of each other. */
+static bool is_dense(const facts_problem *p)
+{
+    const facts_tensor *q = &p->tensor[FACTS_TENSOR_Q], *d_o = &p->tensor[FACTS_TENSOR_DO];
+    for (int axis = 0; axis < 3; axis++)
+        if (repeats(q, axis) || (p->ask.pass == FATTN_BACKWARD && repeats(d_o, axis)))
+            return false;
+    return facts_fill_is_dense(p->fill) && !repeats(&p->tensor[FACTS_TENSOR_K], 2) && !repeats(&p->tensor[FACTS_TENSOR_V], 2);
+}
+
+static void describe(facts_expectation *e, const facts_problem *p)
+{
+    bool half = p->ask.dtype == FATTN_BF16 || p->ask.dtype == FATTN_F16;
+    e->dense = is_dense(p);
+    e->gain = !half ? 0.0 : p->ask.pass == FATTN_FORWARD ? 0x1p-13 : 0x1p-12;
+}
+
 static bool make_answer(facts_expectation *e, const facts_problem *p, facts_tensor_id id, bool with_sigma, int32_t cudnn_version)
 {
     const facts_tensor *t = &p->tensor[id];
     facts_answer *a = &e->answer[id];
     return make_array(&a->want, t) && make_array(&a->bound, t) && (!with_sigma || make_array(&a->sigma, t)) &&
-           make_due(e, p, id, cudnn_version);
+           (!with_sigma || id == FACTS_TENSOR_DBIAS || make_freedom(a, t)) && make_due(e, p, id, cudnn_version);
 }
 
 static fref_tensor tensor_of(const facts_problem *p, const facts_storages *in, facts_tensor_id id)
@@ -163,6 +196,8 @@ static void free_answer(facts_answer *a)
     free(a->want);
     free(a->sigma);
     free(a->bound);
+    free(a->nu);
+    free(a->neff);
     *a = (facts_answer){ 0 };
 }
 
@@ -171,6 +206,7 @@ int facts_expect_forward(facts_expectation *out, const facts_problem *p, const f
     *out = (facts_expectation){ 0 };
     if (!types_known(p))
         return ENOTSUP;
+    describe(out, p);
     bool has_sum = p->tensor[FACTS_TENSOR_SUM_EXP].present;
     bool ok = make_answer(out, p, FACTS_TENSOR_O, true, cudnn_version);
     /* Sum_exp is judged by the LSE and Max, so they are computed beside it. */
@@ -195,6 +231,8 @@ int facts_expect_forward(facts_expectation *out, const facts_problem *p, const f
         fref_forward_out answers = { .o = o->want,
                                      .o_sigma = o->sigma,
                                      .o_bound = o->bound,
+                                     .o_nu = o->nu,
+                                     .o_neff = o->neff,
                                      .lse = lse.want,
                                      .lse_tau = lse.bound,
                                      .max = max.want,
@@ -234,6 +272,7 @@ int facts_expect_backward(facts_expectation *out, const facts_problem *p, const 
     *out = (facts_expectation){ 0 };
     if (!types_known(p))
         return ENOTSUP;
+    describe(out, p);
     facts_gradients gradients = { 0 };
     bool ok = true;
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
@@ -272,7 +311,8 @@ void facts_expectation_destroy(facts_expectation *e)
 facts_rule facts_expectation_rule(const facts_expectation *e, facts_tensor_id id, facts_pattern pattern)
 {
     const facts_answer *a = &e->answer[id];
-    return (facts_rule){ .expected = { .want = a->want, .sigma = a->sigma, .bound = a->bound }, .due = e->due[id], .pattern = pattern };
+    return (facts_rule){ .expected = { a->want, a->sigma, a->bound, a->nu, a->neff }, .due = e->due[id], .pattern = pattern,
+                         .dense = e->dense, .gain = e->gain };
 }
 
 void facts_expect_pair(facts_expectation *e, const facts_problem *p, const void *max_storage)

@@ -7,11 +7,14 @@
 
 typedef struct facts_answer {
     double *want, *sigma, *bound; /* dense over the tensor's dims; sigma NULL for Stats, Max, Sum_exp */
+    double *nu, *neff;            /* [batch, heads, rows]; NULL where T2, T3 and TG say nothing: Stats, dBias, sums over what was broadcast */
 } facts_answer;
 
 typedef struct facts_expectation {
     facts_answer answer[FACTS_TENSOR_COUNT];
     facts_due *due[FACTS_TENSOR_COUNT]; /* [batch, rows] */
+    bool dense;                         /* roundings are independent: the fill is dense, and no row or key is there twice */
+    double gain;                        /* TG's allowance; 0: the type has none */
     double *true_max;                   /* when Max and Sum_exp are both wanted: facts_expect_pair starts from it */
 } facts_expectation;
 

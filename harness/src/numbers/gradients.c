@@ -31,22 +31,26 @@ bool facts_gradients_take(facts_gradients *out, const facts_problem *p, facts_te
     facts_answer where = *to;
     if (memcmp(g->dim, p->tensor[id].dim, sizeof g->dim) != 0) {
         size_t n = (size_t)count_of(g->dim) + 1;
-        where = g->each = (facts_answer){ calloc(n, sizeof(double)), calloc(n, sizeof(double)), calloc(n, sizeof(double)) };
+        where = g->each = (facts_answer){ .want = calloc(n, sizeof(double)), .sigma = calloc(n, sizeof(double)), .bound = calloc(n, sizeof(double)) };
         if (!where.want || !where.sigma || !where.bound)
             return false;
     }
     fref_backward_out *r = &out->out;
     struct {
-        double **want, **sigma, **bound;
-    } part = { &r->dbias, &r->dbias_sigma, &r->dbias_bound };
+        double **want, **sigma, **bound, **nu, **neff;
+    } part = { &r->dbias, &r->dbias_sigma, &r->dbias_bound, NULL, NULL };
     if (id == FACTS_TENSOR_DQ)
-        part.want = &r->dq, part.sigma = &r->dq_sigma, part.bound = &r->dq_bound;
+        part.want = &r->dq, part.sigma = &r->dq_sigma, part.bound = &r->dq_bound, part.nu = &r->dq_nu, part.neff = &r->dq_neff;
     else if (id == FACTS_TENSOR_DK)
-        part.want = &r->dk, part.sigma = &r->dk_sigma, part.bound = &r->dk_bound;
+        part.want = &r->dk, part.sigma = &r->dk_sigma, part.bound = &r->dk_bound, part.nu = &r->dk_nu, part.neff = &r->dk_neff;
     else if (id == FACTS_TENSOR_DV)
-        part.want = &r->dv, part.sigma = &r->dv_sigma, part.bound = &r->dv_bound;
+        part.want = &r->dv, part.sigma = &r->dv_sigma, part.bound = &r->dv_bound, part.nu = &r->dv_nu, part.neff = &r->dv_neff;
     else
         memcpy(r->dbias_dim, g->dim, sizeof r->dbias_dim);
+    if (part.nu) {
+        *part.nu = where.nu;
+        *part.neff = where.neff;
+    }
     *part.want = where.want;
     *part.sigma = where.sigma;
     *part.bound = where.bound;
