@@ -1,0 +1,63 @@
+/* A flash-attention kernel in C, fp32, with the rounding points of docs/numerics.md: what a right kernel may do, and nothing better.
+ *
+ * It shares no arithmetic with the reference: online maximum and sum over tiles of keys, base 2 exponentials, P cast to the input type
+ * before P V, O rescaled, divided at the end and cast; accumulators in fp32 (or fewer bits), `chunk` products at a time. One switch makes
+ * a liar of it (liars.h).
+ */
+#ifndef FACTS_EMULATION_KERNEL_H
+#define FACTS_EMULATION_KERNEL_H
+
+#include <fref/fref.h>
+
+#include "liars.h"
+#include "product.h"
+
+/* How the kernel works. Every combination is right; what is not said is 0. */
+typedef struct facts_kernel {
+    facts_liar liar;
+    int64_t tile;        /* keys; a multiple of 8; 0: 128 */
+    int64_t splits;      /* parts of the keys, combined at the end; 0: 1 */
+    double lazy;         /* log2: O is rescaled only when the maximum rises by more. 8 bit types: P is scaled by 2^-lazy more */
+    bool reversed;       /* tiles of keys from last to first */
+    facts_adder adder;   /* chunk 0: 16 products at a time to nearest, f32 one at a time */
+    bool scale_last;     /* backward: attention scale after the products, not in dS */
+    bool partials_fp32;  /* backward, grouped heads: partial dK, dV are not cast */
+    double scale_factor; /* of the attention scale; 0: 1 */
+} facts_kernel;
+
+/* What it writes. X(SYMBOL, "word") */
+#define FACTS_SLOT_LIST(X)                                                                                                         \
+    X(O, "o") X(STATS, "stats") X(MAX, "max") X(SUM_EXP, "sum_exp") X(DQ, "dq") X(DK, "dk") X(DV, "dv") X(DBIAS, "dbias")           \
+    X(DSINK, "dsink") X(AMAX_S, "amax_s") X(AMAX_O, "amax_o") X(AMAX_DP, "amax_dp") X(AMAX_DQ, "amax_dq") X(AMAX_DK, "amax_dk")    \
+    X(AMAX_DV, "amax_dv")
+#define FACTS_AS_ENUM(symbol, word) FACTS_SLOT_##symbol,
+typedef enum facts_slot_id { FACTS_SLOT_LIST(FACTS_AS_ENUM) FACTS_SLOT_COUNT } facts_slot_id;
+#undef FACTS_AS_ENUM
+extern const char *const facts_slot_words[FACTS_SLOT_COUNT];
+
+/* Element (b,h,s,c) goes to data + b*stride[0] + ... elements; ragged: `first` replaces b*stride[0]. NULL data: not wanted. DSINK is
+ * [1, heads_q, 1, 1], amax [1, 1, 1, 1]. */
+typedef struct facts_slot {
+    void *data;
+    fref_type type;
+    int64_t dim[4], stride[4];
+    const int64_t *first;
+} facts_slot;
+
+/* One launch: the reference's own words. Outputs of 8 bits hold value * scale (problem->scales). */
+typedef struct facts_launch {
+    const fref_problem *problem;
+    fref_type type; /* of Q, K, V: what P and dS are cast to */
+    const fref_tensor *q, *k, *v;
+    const fref_tensor *o, *stats, *d_o; /* backward */
+    facts_slot out[FACTS_SLOT_COUNT];
+    unsigned char *workspace; /* backward: facts_emulation_workspace() bytes of anything */
+    uint64_t seed;            /* where the bits of problem->keep come from, for a kernel that draws its own */
+} facts_launch;
+
+/* Padded rows of O are written as 0, of Stats as -inf. Returns false without memory. */
+bool facts_emulate_forward(const facts_kernel *kernel, const facts_launch *launch);
+bool facts_emulate_backward(const facts_kernel *kernel, const facts_launch *launch);
+size_t facts_emulation_workspace(const fref_problem *problem);
+
+#endif
