@@ -274,7 +274,7 @@ Test(problem, what_nothing_implements_is_named_by_its_key)
                                          "dropout=0.5",      "rng=3:4",         "paged=16",
                                          "table=packed",     "scale=tensor",    "want=stats2",
                                          "scaling=current",  "impl=unified",    "knob=a:1",
-                                         "rescale=4",        "rope=1",          "fill=te",
+                                         "rescale=4",        "rope=1",          "check=keep",
                                          "stats_dtype=bf16", "dqkv=thd" };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         cr_expect_eq(resolve(texts[i]), FACTS_NOT_IMPLEMENTED, "%s", texts[i]);
@@ -283,6 +283,16 @@ Test(problem, what_nothing_implements_is_named_by_its_key)
     }
     cr_expect_eq(resolve("pass=bwd want=stats+max"), FACTS_NOT_IMPLEMENTED);
     cr_expect_eq(resolve("b=513 padding=full"), FACTS_NOT_IMPLEMENTED);
+}
+
+Test(problem, a_fill_that_needs_something_else_says_so)
+{
+    resolves("fill=outlier:10");
+    cr_expect_eq(p.fill_parameter, 10);
+    resolves("fill=bias_needle bias=1hss");
+    cr_expect_eq(resolve("fill=bias_needle"), FACTS_BAD_PROBLEM);
+    cr_expect_eq(resolve("fill=bias_needle bias=1hss bias_fill=zero"), FACTS_BAD_PROBLEM);
+    cr_expect_eq(resolve("fill=outlier:1e9"), FACTS_BAD_PROBLEM);
 }
 
 Test(problem, philox_gives_the_known_answer)

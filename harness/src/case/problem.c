@@ -199,9 +199,12 @@ static facts_resolve_status resolve_how(facts_resolution *r)
     static const int order[] = { 0, 1, 2, 3 };
     facts_problem *out = r->out;
     const facts_case *c = r->c;
+    facts_span parameter = facts_span_of(facts_case_get(c, FACTS_KEY_FILL)), fill = facts_span_cut(&parameter, ':');
     out->fill = FACTS_FILL_GAUSS;
-    while (out->fill < FACTS_FILL_OTHER && strcmp(facts_case_get(c, FACTS_KEY_FILL), fills[out->fill]) != 0)
+    while (out->fill < FACTS_FILL_OTHER && !facts_span_is(fill, fills[out->fill]))
         out->fill++;
+    if (out->fill == FACTS_FILL_OUTLIER && (!facts_read_real(parameter, &out->fill_parameter) || fabs(out->fill_parameter) > 1024.0))
+        return facts_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_FILL, "an outlier is at most 1024 times the others");
     out->poison = (facts_poison)word_value(facts_case_get(c, FACTS_KEY_POISON), poisons, order, 4);
     out->seed = strtoull(facts_case_get(c, FACTS_KEY_SEED), NULL, 10);
     const char *engine = facts_case_get(c, FACTS_KEY_ENGINE);
@@ -318,6 +321,8 @@ static facts_resolve_status resolve_bias(facts_resolution *r)
     if (ask->dbias && (!ask->has_bias || ask->pass != FATTN_BACKWARD))
         return facts_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_DBIAS,
                          ask->has_bias ? "a forward has no gradients" : "there is no bias");
+    if (!ask->has_bias && r->out->fill == FACTS_FILL_BIAS_NEEDLE)
+        return facts_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_FILL, "bias_needle needs a bias");
     if (!ask->has_bias)
         return FACTS_RESOLVED;
     const int64_t full[4] = { ask->batch, ask->heads_q, ask->seq_q, ask->seq_kv };
@@ -329,6 +334,8 @@ static facts_resolve_status resolve_bias(facts_resolution *r)
     while (r->out->bias_fill < FACTS_BIAS_FILL_COUNT && !facts_span_is(word, fills[r->out->bias_fill].word))
         r->out->bias_fill++;
     read_parameters(rest, r->out->bias_parameter);
+    if (r->out->fill == FACTS_FILL_BIAS_NEEDLE && r->out->bias_fill != FACTS_BIAS_RANDN)
+        return facts_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_FILL, "bias_needle says itself what the bias holds: no bias_fill");
     return FACTS_RESOLVED;
 }
 

@@ -95,6 +95,49 @@ static facts_key_place key_place(const facts_problem *problem)
     return place;
 }
 
+/* The five places of amax_plant, in turn by seed / 2; odd seeds plant a negative number. */
+enum { PLANT_LAST_ROW, PLANT_LAST_HEAD, PLANT_LAST_BATCH, PLANT_LAST_CHANNEL, PLANT_FIRST_ROW, PLANTS };
+
+/* The row that is planted, and the last key that it may read. A batch entry without live rows or keys gives way to the one before. */
+static void make_plant(facts_recipe *r, const facts_problem *problem, bool query)
+{
+    const fattn_problem *ask = &problem->ask;
+    int turn = (int)(problem->seed / 2 % PLANTS);
+    int64_t b = turn == PLANT_LAST_BATCH ? ask->batch - 1 : 0, h = turn == PLANT_LAST_HEAD ? ask->heads_q - 1 : 0, first = 0, last = 0;
+    while (b > 0 && (facts_live_q(problem, b) == 0 || facts_live_kv(problem, b) == 0))
+        b--;
+    int64_t row = turn == PLANT_FIRST_ROW ? 0 : facts_live_q(problem, b) - 1;
+    if (row >= 0)
+        facts_oracle_keys_of_row(problem, b, row, &first, &last);
+    int64_t key = last > first ? last - 1 : 0;
+    const int64_t q_place[4] = { b, h, row, key }, v_place[4] = { b, h / (ask->heads_q / ask->heads_v), key,
+                                                                    turn == PLANT_LAST_CHANNEL ? ask->dim_v - 1 : 0 };
+    const int64_t nowhere[4] = { -1, -1, -1, -1 };
+    bool output = r->stream == FACTS_STREAM_DO;
+    memcpy(r->plant, query ? q_place : output ? nowhere : v_place, sizeof r->plant);
+    r->element = query ? FACTS_ELEMENT_PLANT_ROW : FACTS_ELEMENT_PLANT;
+    r->gain = query ? (float)facts_needle_gain(ask->dim_qk, ask->seq_kv, facts_oracle_scale(problem)) : problem->seed % 2 ? -16.0f : 16.0f;
+    r->group = ask->heads_q / ask->heads_k;
+    r->key = key_place(problem);
+}
+
+static void make_codes(facts_recipe *r, const facts_problem *problem, bool query)
+{
+    r->element = query ? FACTS_ELEMENT_CODE_ROW : FACTS_ELEMENT_CODE_KEY;
+    r->codes = FACTS_CODES;
+    r->edge = problem->seed % 2 == 0;
+    r->group = query ? problem->ask.heads_q / problem->ask.heads_k : 1;
+    r->key = key_place(problem);
+}
+
+int32_t facts_code_of(const facts_problem *problem, facts_tensor_id id, int64_t b, int64_t h, int64_t s)
+{
+    facts_recipe r = { .seed = problem->seed };
+    memcpy(r.dim, problem->tensor[id].dim, sizeof r.dim);
+    make_codes(&r, problem, id == FACTS_TENSOR_Q);
+    return facts_code_at(&r, b, h, s);
+}
+
 /* The key that each row points at. */
 static bool make_needles(facts_recipe *r, const facts_problem *problem)
 {
@@ -125,19 +168,37 @@ static bool make_live(facts_recipe *r, const facts_problem *problem)
     return live != NULL;
 }
 
-/* What the fill makes of Q and K; V and dO are noise. */
+static void make_needle(facts_recipe *r, const facts_problem *problem, bool query, double scale)
+{
+    r->element = FACTS_ELEMENT_NEEDLE;
+    r->gain = query ? (float)facts_needle_gain(problem->ask.dim_qk, problem->ask.seq_kv, scale) : 1.0f;
+    r->group = query ? problem->ask.heads_q / problem->ask.heads_k : 1;
+    r->key = key_place(problem);
+}
+
+static void make_scaled(facts_recipe *r, double gain)
+{
+    r->element = FACTS_ELEMENT_SCALED;
+    r->gain = (float)gain;
+}
+
+/* Both Q and K are N times this, so that a score is N(0, size) and more. */
+static double logit_gain(const facts_problem *problem, double size, double scale)
+{
+    return sqrt(size / (fabs(scale) * sqrt((double)problem->ask.dim_qk)));
+}
+
+/* What the fill makes of Q and K. */
 static bool make_scored(facts_recipe *r, const facts_problem *problem, bool query, double scale)
 {
     switch (problem->fill) {
     case FACTS_FILL_NEEDLE:
-        r->element = FACTS_ELEMENT_NEEDLE;
-        r->gain = query ? (float)facts_needle_gain(problem->ask.dim_qk, problem->ask.seq_kv, scale) : 1.0f;
-        r->group = query ? problem->ask.heads_q / problem->ask.heads_k : 1;
-        r->key = key_place(problem);
+        make_needle(r, problem, query, scale);
         return !query || make_needles(r, problem);
     case FACTS_FILL_NEGLSE:
+    case FACTS_FILL_POSLSE:
         r->element = query ? FACTS_ELEMENT_NEGLSE_Q : FACTS_ELEMENT_NEGLSE_K;
-        r->gain = neglse_gain(problem->ask.dim_qk, scale);
+        r->gain = neglse_gain(problem->ask.dim_qk, problem->fill == FACTS_FILL_POSLSE ? -scale : scale);
         return true;
     case FACTS_FILL_STAIR_UP:
     case FACTS_FILL_STAIR_DN:
@@ -147,8 +208,45 @@ static bool make_scored(facts_recipe *r, const facts_problem *problem, bool quer
         r->channels = stair_channels(r->dtype, problem->ask.dim_qk, scale);
         r->steps = (r->dim[2] > 1 ? (double)(r->dim[2] - 1) : 1.0) * scale * (double)r->channels;
         return true;
+    case FACTS_FILL_BIGLOGIT:
+    case FACTS_FILL_HUGELOGIT:
+        make_scaled(r, logit_gain(problem, problem->fill == FACTS_FILL_BIGLOGIT ? 8.0 : 1000.0, scale));
+        return true;
+    case FACTS_FILL_OUTLIER:
+        r->element = FACTS_ELEMENT_OUTLIER;
+        r->gain = (float)problem->fill_parameter;
+        return true;
+    case FACTS_FILL_OFFSET_K:
+        r->element = query ? FACTS_ELEMENT_NORMAL : FACTS_ELEMENT_OFFSET;
+        return true;
+    case FACTS_FILL_UNIP:
+    case FACTS_FILL_BIAS_NEEDLE:
+        r->element = query ? FACTS_ELEMENT_ZERO : FACTS_ELEMENT_NORMAL;
+        return true;
+    case FACTS_FILL_AMAX_PLANT:
+        if (query)
+            make_plant(r, problem, true);
+        else
+            make_needle(r, problem, false, scale);
+        return true;
+    case FACTS_FILL_CODEBOOK:
+        make_codes(r, problem, query);
+        return true;
     default:
         return true;
+    }
+}
+
+/* What the fill makes of V and dO. */
+static void make_summed(facts_recipe *r, const facts_problem *problem, bool value)
+{
+    if (problem->fill == FACTS_FILL_BIAS_NEEDLE && value)
+        r->element = FACTS_ELEMENT_ONE_HOT;
+    if (problem->fill == FACTS_FILL_AMAX_PLANT)
+        make_plant(r, problem, false);
+    if (problem->fill == FACTS_FILL_TE && !value) {
+        r->element = FACTS_ELEMENT_COUNTS;
+        r->gain = 0.001f;
     }
 }
 
@@ -163,15 +261,25 @@ static void shape_recipe(facts_recipe *r, const facts_tensor *t)
     }
 }
 
-static facts_element noise_of(facts_fill fill)
+/* What all four inputs are made of where the fill says no more. */
+static void make_noise(facts_recipe *r, const facts_problem *problem)
 {
-    return fill == FACTS_FILL_UNIFORM ? FACTS_ELEMENT_UNIFORM : fill == FACTS_FILL_SPIKY ? FACTS_ELEMENT_SPIKY : FACTS_ELEMENT_NORMAL;
+    static const facts_element elements[FACTS_FILL_OTHER] = {
+        [FACTS_FILL_UNIFORM] = FACTS_ELEMENT_UNIFORM,
+        [FACTS_FILL_SPIKY] = FACTS_ELEMENT_SPIKY,
+        [FACTS_FILL_SPARSE_INT] = FACTS_ELEMENT_SPARSE,
+        [FACTS_FILL_PAD_GARBAGE] = FACTS_ELEMENT_GARBAGE,
+        [FACTS_FILL_TE] = FACTS_ELEMENT_SCALED,
+    };
+    bool narrow = r->dtype == FATTN_E4M3 || r->dtype == FATTN_E5M2;
+    r->element = elements[problem->fill]; /* NORMAL is 0 */
+    r->gain = problem->fill == FACTS_FILL_TE ? 0.1f : narrow ? 32.0f : 4096.0f;
 }
 
 bool facts_recipe_make(facts_recipe *out, const facts_problem *problem, facts_tensor_id id)
 {
     double scale = facts_oracle_scale(problem);
-    *out = (facts_recipe){ .seed = problem->seed, .element = noise_of(problem->fill) };
+    *out = (facts_recipe){ .seed = problem->seed };
     shape_recipe(out, &problem->tensor[id]);
     if (id >= FACTS_TENSOR_BIAS)
         return facts_recipe_scores(out, problem, id);
@@ -180,10 +288,14 @@ bool facts_recipe_make(facts_recipe *out, const facts_problem *problem, facts_te
                   : id == FACTS_TENSOR_V ? FACTS_STREAM_V
                                          : FACTS_STREAM_DO;
     out->poison = poison_code(problem->poison, out->dtype);
-    if (problem->poison != FACTS_POISON_FILL && !make_live(out, problem))
+    out->poisoned = problem->poison != FACTS_POISON_FILL;
+    make_noise(out, problem);
+    if ((out->poisoned || problem->fill == FACTS_FILL_AMAX_PLANT || problem->fill == FACTS_FILL_PAD_GARBAGE) && !make_live(out, problem))
         return false;
-    bool scored = id == FACTS_TENSOR_Q || id == FACTS_TENSOR_K;
-    return !scored || make_scored(out, problem, id == FACTS_TENSOR_Q, fabs(scale) > 0 ? scale : 1.0);
+    if (id == FACTS_TENSOR_Q || id == FACTS_TENSOR_K)
+        return make_scored(out, problem, id == FACTS_TENSOR_Q, fabs(scale) > 0 ? scale : 1.0);
+    make_summed(out, problem, id == FACTS_TENSOR_V);
+    return true;
 }
 
 void facts_recipe_destroy(facts_recipe *r)

@@ -12,7 +12,19 @@
 /* What an element is made of. X(SYMBOL) */
 #define FACTS_ELEMENT_LIST(X)                                                                                                      \
     X(NORMAL) X(UNIFORM) X(SPIKY)                                                                                                  \
+    X(SCALED)     /* gain N */                                                                                                     \
+    X(OFFSET)     /* N rounded to the type, and twice the direction */                                                             \
+    X(SPARSE)     /* whole numbers within -2 and 2; four in five are 0 */                                                          \
+    X(OUTLIER)    /* N; in one channel for all (the middle one) gain N */                                                          \
+    X(COUNTS)     /* gain times a whole number from 0 to 199 */                                                                    \
     X(NEEDLE)     /* gain times the signs of key row[] (its own number without a table) of head h / group, as `key` has them */    \
+    X(BIAS_NEEDLE) /* gain at key row[], else 0 */                                                                                 \
+    X(ONE_HOT)    /* 1 in channel (row + 5 head + 11 batch) mod channels, else 0 */                                            \
+    X(PLANT_ROW)  /* gain times the signs of key plant[3] in the planted row, else N; padded rows 64 times larger */              \
+    X(PLANT)      /* gain at the planted place, else N; padded rows 64 times larger */                                             \
+    X(GARBAGE)    /* N; padded rows +-(gain + 1/64 gain r), r = row mod 16 */                                                      \
+    X(CODE_ROW)   /* row `code` of N, a code drawn for each row; the edge variant: codes 0 to 3 are twice the edge key */          \
+    X(CODE_KEY)   /* the same for keys; the edge variant: the edge key (signs) at both edges of each 128 */                        \
     X(NEGLSE_Q)   /* -gain times the direction in far rows */                                                                      \
     X(NEGLSE_K)   /* small integers around twice the direction */                                                                  \
     X(STAIR)      /* 0.3 N; in the first `channels` ones: gain, or where that is 0 40 place / steps (`down`: from the end) */ \
@@ -40,9 +52,12 @@ typedef struct facts_recipe {
     float gain;
     double hidden, left, right, steps;
     int64_t channels, down, group;
+    int64_t plant[4];      /* b,h,s,d of what is planted */
+    int32_t codes, edge;   /* how many; the edge variant */
     facts_key_place key;
-    uint32_t poison;       /* the code of padded rows, */
-    const int32_t *live;   /* which start here: [dim[0]]; NULL: no row gets poison */
+    int32_t poisoned;      /* padded rows hold `poison`, a code */
+    uint32_t poison;
+    const int32_t *live;   /* where padded rows start: [dim[0]]; NULL: none is told apart */
     const int32_t *row;    /* [dim[0], dim[1], dim[2]]; NULL */
     const double *list;    /* [dim]; NULL */
 } facts_recipe;
@@ -87,6 +102,67 @@ FACTS_BOTH float facts_element_neglse_q(const facts_recipe *r, const int64_t at[
     return far ? -r->gain * facts_element_direction(r, at[3]) : facts_normal(facts_element_draw(r, FACTS_LANE_VALUE, at));
 }
 
+FACTS_BOTH bool facts_recipe_pads(const facts_recipe *r, const int64_t at[4])
+{
+    return r->live && at[2] >= r->live[at[0]];
+}
+
+FACTS_BOTH double facts_element_offset(const facts_recipe *r, const int64_t at[4])
+{
+    double rounded = facts_decode(r->dtype, facts_encode(r->dtype, (double)facts_normal(facts_element_draw(r, FACTS_LANE_VALUE, at))));
+    return rounded + 2.0 * (double)facts_element_direction(r, at[3]);
+}
+
+FACTS_BOTH double facts_element_sparse(const facts_recipe *r, const int64_t at[4])
+{
+    if (facts_element_draw(r, FACTS_LANE_CHOICE, at).r[0] < UINT32_C(3435973836)) /* chance 0.8 */
+        return 0.0;
+    return (double)facts_pick(facts_element_draw(r, FACTS_LANE_VALUE, at).r[0], 5) - 2.0;
+}
+
+FACTS_BOTH float facts_element_plant(const facts_recipe *r, const int64_t at[4])
+{
+    bool row = at[0] == r->plant[0] && at[1] == r->plant[1] && at[2] == r->plant[2];
+    float n;
+    if (row && r->element == FACTS_ELEMENT_PLANT_ROW) {
+        uint64_t e = facts_element_number(r->key.dim, at[0] * r->key.origin[0], at[1] / r->group * r->key.origin[1], r->plant[3] * r->key.origin[2], at[3]);
+        return r->gain * facts_sign(facts_draw_at(r->seed, FACTS_STREAM_K, FACTS_LANE_VALUE, e));
+    }
+    if (row && r->element == FACTS_ELEMENT_PLANT && at[3] == r->plant[3])
+        return r->gain;
+    n = facts_normal(facts_element_draw(r, FACTS_LANE_VALUE, at));
+    return facts_recipe_pads(r, at) ? n * 64.0f : n;
+}
+
+/* Finite and large: what a kernel makes of a padded row that it reads cannot go unseen. */
+FACTS_BOTH float facts_element_garbage(const facts_recipe *r, const int64_t at[4])
+{
+    facts_draw draw = facts_element_draw(r, FACTS_LANE_VALUE, at);
+    float size = r->gain * (float)(64 + at[2] % 16) * 0x1p-6f;
+    return facts_recipe_pads(r, at) ? size * facts_sign(draw) : facts_normal(draw);
+}
+
+/* The code of row (or key) s of a head: a pick, and in the edge variant the last code at the edges of tiles. */
+FACTS_BOTH int32_t facts_code_at(const facts_recipe *r, int64_t b, int64_t h, int64_t s)
+{
+    bool key = r->element == FACTS_ELEMENT_CODE_KEY;
+    uint64_t n = (uint64_t)((b * r->dim[1] + h) * r->dim[2] + s);
+    uint32_t word = facts_draw_at(r->seed, FACTS_STREAM_CODES, key ? FACTS_LANE_CHOICE : FACTS_LANE_VALUE, n).r[0];
+    if (key && r->edge && (s % 128 == 0 || s % 128 == 127))
+        return r->codes - 1;
+    return (int32_t)facts_pick(word, (uint32_t)(key && r->edge ? r->codes - 1 : r->codes));
+}
+
+FACTS_BOTH float facts_element_code(const facts_recipe *r, const int64_t at[4])
+{
+    int32_t code = facts_code_at(r, at[0], at[1], at[2]);
+    bool key = r->element == FACTS_ELEMENT_CODE_KEY, signs = r->edge && (key ? code == r->codes - 1 : code < 4);
+    if (!signs)
+        return facts_normal(facts_draw_at(r->seed, r->stream, FACTS_LANE_VALUE, facts_element_number(r->dim, at[0], at[1], code, at[3])));
+    uint64_t e = facts_element_number(r->key.dim, at[0] * r->key.origin[0], (key ? at[1] : at[1] / r->group) * r->key.origin[1], r->codes - 1, at[3]);
+    return (key ? 1.0f : 2.0f) * facts_sign(facts_draw_at(r->seed, FACTS_STREAM_K, FACTS_LANE_VALUE, e));
+}
+
 /* x to the nearest whole number, halves to the even one, within -2 and 2. */
 FACTS_BOTH float facts_small_integer(float x)
 {
@@ -129,8 +205,30 @@ FACTS_BOTH double facts_element_value(const facts_recipe *r, const int64_t at[4]
         return (double)facts_uniform(facts_element_draw(r, FACTS_LANE_VALUE, at));
     case FACTS_ELEMENT_SPIKY:
         return (double)facts_element_spiky(r, at);
+    case FACTS_ELEMENT_SCALED:
+        return (double)(r->gain * facts_normal(facts_element_draw(r, FACTS_LANE_VALUE, at)));
+    case FACTS_ELEMENT_OUTLIER:
+        return (double)(facts_normal(facts_element_draw(r, FACTS_LANE_VALUE, at)) * (at[3] == r->dim[3] / 2 ? r->gain : 1.0f));
+    case FACTS_ELEMENT_OFFSET:
+        return facts_element_offset(r, at);
+    case FACTS_ELEMENT_SPARSE:
+        return facts_element_sparse(r, at);
+    case FACTS_ELEMENT_COUNTS:
+        return (double)(r->gain * (float)facts_pick(facts_element_draw(r, FACTS_LANE_VALUE, at).r[0], 200));
     case FACTS_ELEMENT_NEEDLE:
         return (double)facts_element_needle(r, at);
+    case FACTS_ELEMENT_BIAS_NEEDLE:
+        return at[3] == r->row[facts_row_number(r->dim, at)] ? (double)r->gain : 0.0;
+    case FACTS_ELEMENT_ONE_HOT:
+        return at[3] == (at[2] + 5 * at[1] + 11 * at[0]) % r->dim[3] ? 1.0 : 0.0;
+    case FACTS_ELEMENT_PLANT_ROW:
+    case FACTS_ELEMENT_PLANT:
+        return (double)facts_element_plant(r, at);
+    case FACTS_ELEMENT_GARBAGE:
+        return (double)facts_element_garbage(r, at);
+    case FACTS_ELEMENT_CODE_ROW:
+    case FACTS_ELEMENT_CODE_KEY:
+        return (double)facts_element_code(r, at);
     case FACTS_ELEMENT_NEGLSE_Q:
         return (double)facts_element_neglse_q(r, at);
     case FACTS_ELEMENT_NEGLSE_K:
@@ -168,7 +266,7 @@ FACTS_BOTH void facts_recipe_place(const facts_recipe *r, int64_t n, int64_t at[
 /* Writes one element where it belongs: padded rows hold ordinary values, or the case's poison. */
 FACTS_BOTH void facts_recipe_store(const facts_recipe *r, const int64_t at[4], void *storage)
 {
-    bool poisoned = r->live && at[2] >= r->live[at[0]];
+    bool poisoned = r->poisoned && facts_recipe_pads(r, at);
     uint32_t code = poisoned ? r->poison : facts_encode(r->dtype, facts_element_value(r, at));
     facts_store(r->dtype, storage, r->first + at[0] * r->stride[0] + at[1] * r->stride[1] + at[2] * r->stride[2] + at[3] * r->stride[3], code);
 }
