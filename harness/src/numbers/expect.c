@@ -20,6 +20,8 @@ static const bool written[FACTS_TENSOR_COUNT][2] = { FACTS_TENSOR_LIST(AS_PASSES
 
 /* Padded rows of Stats are -inf from this version on, and unspecified before. */
 #define STATS_SETTLED 91400
+/* Scores that lie apart by many steps of P's type (2^-7 in bf16) share no roundings. */
+#define SPREAD 0.125
 /* A lazy kernel may be this far below the true maximum: 2^8, in natural units. */
 #define LAZY_MAX (8 * 0.69314718055994531)
 
@@ -87,15 +89,27 @@ static bool repeats(const facts_tensor *t, int axis)
     return t->stride[axis] == 0 && t->dim[axis] > 1;
 }
 
-/* T2, T3 and TG are about roundings that are independent: not of a discrete fill, where equal logits share one, nor where a stride of 0 makes rows,
- * heads or batches copies of each other. */
+/* How far the scores of one row lie apart, as a standard deviation: of Q and K from the fill, of bias where it holds ordinary values. */
+static double spread_of_scores(const facts_problem *p)
+{
+    double spread = fabs(facts_oracle_scale(p)) * sqrt((double)p->ask.dim_qk) * (p->fill == FACTS_FILL_UNIFORM ? 1.0 / 3.0 : 1.0);
+    if (p->mod == FACTS_MOD_TEMPERATURE)
+        spread /= fabs(p->mod_parameter[0]);
+    if (p->mod == FACTS_MOD_SOFTCAP)
+        spread = fmin(spread, fabs(p->mod_parameter[0]));
+    return p->ask.has_bias && p->bias_fill == FACTS_BIAS_RANDN ? spread + 1.0 : spread;
+}
+
+/* T2, T3 and TG are about roundings that are independent: not of a discrete fill or of scores that hardly differ, where equal scores share one,
+ * nor where a stride of 0 makes rows, heads or batches copies of each other. */
 static bool is_dense(const facts_problem *p)
 {
     const facts_tensor *q = &p->tensor[FACTS_TENSOR_Q], *d_o = &p->tensor[FACTS_TENSOR_DO];
     for (int axis = 0; axis < 3; axis++)
         if (repeats(q, axis) || (p->ask.pass == FATTN_BACKWARD && repeats(d_o, axis)))
             return false;
-    return facts_fill_is_dense(p->fill) && !repeats(&p->tensor[FACTS_TENSOR_K], 2) && !repeats(&p->tensor[FACTS_TENSOR_V], 2);
+    return facts_fill_is_dense(p->fill) && spread_of_scores(p) >= SPREAD && !repeats(&p->tensor[FACTS_TENSOR_K], 2) &&
+           !repeats(&p->tensor[FACTS_TENSOR_V], 2);
 }
 
 static void describe(facts_expectation *e, const facts_problem *p)

@@ -191,6 +191,16 @@ void facts_row_decision(json_t *row, const fattn_decision *decision)
     set_answers(row, decision);
 }
 
+/* The ratio of each gate that had something to say. */
+static json_t *gates_json(const facts_judgement *j)
+{
+    json_t *gates = json_object();
+    for (int gate = FACTS_GATE_T1; gate <= FACTS_GATE_TL; gate++)
+        if (j->gates[gate] > 0)
+            set(gates, facts_gate_words[gate], number(j->gates[gate]));
+    return gates;
+}
+
 void facts_row_judgement(json_t *row, const char *tensor, const facts_judgement *j, uint64_t bits)
 {
     json_t *error = json_pack("{s:o,s:s,s:o,s:[I,I,I,I],s:o,s:o,s:o,s:I}", "ratio", number(j->ratio), "gate", facts_gate_words[j->gate],
@@ -209,6 +219,7 @@ void facts_row_judgement(json_t *row, const char *tensor, const facts_judgement 
         snprintf(text, sizeof text, "%016" PRIx64, bits);
         set_text(error, "bits", text);
     }
+    set(error, "gates", gates_json(j));
     set(member(row, "errors"), tensor, error);
     if (j->padded_poison + j->padded_zero + j->padded_other)
         set(member(row, "padded"), tensor,
