@@ -1,0 +1,242 @@
+#include "memo.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#define MOST_ATTEMPTS 16
+#define MOST_FAILING 64
+
+typedef struct entry {
+    XXH128_hash_t key;
+    uint8_t state, verdict, starts;
+    uint16_t failing;
+    int32_t next_config;
+    facts_symptom *symptom;
+    facts_evidence_text *evidence;
+} entry;
+
+struct facts_memo {
+    entry *at;
+    uint32_t count, room;
+    uint32_t *table; /* id + 1; 0: free */
+    size_t capacity; /* a power of two */
+    size_t answered;
+};
+
+static XXH128_hash_t key_of(const char *name, int attempt)
+{
+    return XXH3_128bits_withSeed(name, strlen(name), (XXH64_hash_t)attempt);
+}
+
+static uint32_t *slot_of(const facts_memo *memo, XXH128_hash_t key)
+{
+    size_t i = (size_t)key.low64 & (memo->capacity - 1);
+    while (memo->table[i] && !XXH128_isEqual(memo->at[memo->table[i] - 1].key, key))
+        i = (i + 1) & (memo->capacity - 1);
+    return &memo->table[i];
+}
+
+static bool grow(facts_memo *memo)
+{
+    if (memo->count == memo->room) {
+        uint32_t room = memo->room ? memo->room * 2 : 1024;
+        entry *larger = realloc(memo->at, room * sizeof *larger);
+        if (!larger)
+            return false;
+        memo->at = larger;
+        memo->room = room;
+    }
+    if ((size_t)memo->count * 2 < memo->capacity)
+        return true;
+    uint32_t *before = memo->table;
+    size_t capacity = memo->capacity ? memo->capacity * 2 : 2048;
+    uint32_t *table = calloc(capacity, sizeof *table);
+    if (!table)
+        return false;
+    memo->table = table;
+    memo->capacity = capacity;
+    for (uint32_t id = 0; id < memo->count; id++)
+        *slot_of(memo, memo->at[id].key) = id + 1;
+    free(before);
+    return true;
+}
+
+facts_memo *facts_memo_new(void)
+{
+    facts_memo *memo = calloc(1, sizeof *memo);
+    if (memo && !grow(memo)) {
+        facts_memo_free(memo);
+        return NULL;
+    }
+    return memo;
+}
+
+void facts_memo_free(facts_memo *memo)
+{
+    if (!memo)
+        return;
+    for (uint32_t id = 0; id < memo->count; id++) {
+        free(memo->at[id].symptom);
+        free(memo->at[id].evidence);
+    }
+    free(memo->at);
+    free(memo->table);
+    free(memo);
+}
+
+facts_memo_state facts_memo_get(const facts_memo *memo, const char *name, int attempt, facts_answer *out)
+{
+    uint32_t found = *slot_of(memo, key_of(name, attempt));
+    if (!found)
+        return FACTS_MEMO_UNKNOWN;
+    const entry *e = &memo->at[found - 1];
+    *out = (facts_answer){ .verdict = e->verdict, .count = e->failing, .failing = e->symptom, .evidence = e->evidence };
+    return e->state;
+}
+
+/* The entry, made when it is not there. */
+static facts_memo_id find(facts_memo *memo, const char *name, int attempt)
+{
+    XXH128_hash_t key = key_of(name, attempt);
+    uint32_t found = *slot_of(memo, key);
+    if (found)
+        return found - 1;
+    if (memo->count + 1 == FACTS_MEMO_NONE || !grow(memo))
+        return FACTS_MEMO_NONE;
+    memo->at[memo->count] = (entry){ .key = key, .verdict = FACTS_VERDICT_COUNT };
+    *slot_of(memo, key) = memo->count + 1;
+    return memo->count++;
+}
+
+facts_memo_id facts_memo_ask(facts_memo *memo, const char *name, int attempt)
+{
+    facts_memo_id id = find(memo, name, attempt);
+    if (id != FACTS_MEMO_NONE && memo->at[id].state == FACTS_MEMO_UNKNOWN)
+        memo->at[id].state = FACTS_MEMO_ASKED;
+    return id;
+}
+
+int facts_memo_config(const facts_memo *memo, facts_memo_id id)
+{
+    return memo->at[id].next_config;
+}
+
+size_t facts_memo_answered(const facts_memo *memo)
+{
+    return memo->answered;
+}
+
+static bool add_failure(entry *e, const facts_symptom *symptom, const facts_evidence_text *evidence)
+{
+    if (e->failing == MOST_FAILING)
+        return true;
+    facts_symptom *symptoms = realloc(e->symptom, (e->failing + 1u) * sizeof *symptoms);
+    if (symptoms)
+        e->symptom = symptoms;
+    facts_evidence_text *texts = realloc(e->evidence, (e->failing + 1u) * sizeof *texts);
+    if (texts)
+        e->evidence = texts;
+    if (!symptoms || !texts)
+        return false;
+    symptoms[e->failing] = *symptom;
+    texts[e->failing++] = *evidence;
+    return true;
+}
+
+/* A case with several rows: a failure says most, then that it could not be asked, then a pass. */
+static int weight(uint8_t verdict)
+{
+    if (verdict == FACTS_VERDICT_COUNT)
+        return -1;
+    if (facts_verdict_is_failure(verdict))
+        return 4;
+    return verdict == FACTS_VERDICT_INCONCLUSIVE ? 3 : verdict == FACTS_VERDICT_PASS ? 2 : verdict == FACTS_VERDICT_UNSUPPORTED ? 1 : 0;
+}
+
+bool facts_memo_row(facts_memo *memo, facts_memo_id id, const facts_line *row, bool last)
+{
+    entry *e = &memo->at[id];
+    facts_symptom symptom;
+    facts_evidence_text evidence;
+    facts_verdict verdict;
+    int64_t config;
+    bool fails = facts_symptom_read(&symptom, &evidence, row, &verdict), ok = true;
+    if (verdict == FACTS_VERDICT_EXIT_CRASH && e->state == FACTS_MEMO_ANSWERED)
+        e->failing = 0; /* the same row again: its worker ended badly */
+    if (fails)
+        ok = add_failure(e, &symptom, &evidence);
+    if (weight((uint8_t)verdict) > weight(e->verdict))
+        e->verdict = (uint8_t)verdict;
+    if (facts_slice_int(facts_line_get(row, "config"), &config) && config >= e->next_config && config < 1000000)
+        e->next_config = (int32_t)config + 1;
+    if (last && e->state != FACTS_MEMO_ANSWERED) {
+        e->state = FACTS_MEMO_ANSWERED;
+        memo->answered++;
+    }
+    return ok;
+}
+
+/* ---- from a record --------------------------------------------------------------------------------------------------------- */
+
+/* The attempt that a line of the record belongs to: the first without an answer; of an exit_crash the last that has one. */
+static facts_memo_id attempt_of(facts_memo_load *load, const char *name, bool again)
+{
+    facts_answer answer;
+    int attempt = 1;
+    while (attempt < MOST_ATTEMPTS && facts_memo_get(load->memo, name, attempt, &answer) == FACTS_MEMO_ANSWERED)
+        attempt++;
+    if (again && attempt > 1)
+        attempt--;
+    facts_memo_id id = find(load->memo, name, attempt);
+    load->failed |= id == FACTS_MEMO_NONE;
+    return id;
+}
+
+static bool is_of_target(const facts_memo_load *load, const facts_line *line)
+{
+    return facts_slice_is(facts_line_get(line, "build"), load->build) && facts_slice_is(facts_line_get(line, "device"), load->device);
+}
+
+bool facts_memo_load_line(facts_memo_load *load, const facts_line *line)
+{
+    char name[FACTS_NAME_MAX];
+    bool more = false;
+    if ((line->kind != FACTS_LINE_START && line->kind != FACTS_LINE_ROW) || !is_of_target(load, line) ||
+        !facts_slice_string(facts_line_get(line, "case"), name, sizeof name))
+        return true;
+    facts_verdict verdict = facts_verdict_parse(facts_line_get(line, "verdict"));
+    bool row = line->kind == FACTS_LINE_ROW;
+    if (row && (verdict == FACTS_VERDICT_COUNT || verdict == FACTS_VERDICT_INCONCLUSIVE || verdict == FACTS_VERDICT_NOT_RUN))
+        return true; /* to be asked again */
+    facts_memo_id id = attempt_of(load, name, row && verdict == FACTS_VERDICT_EXIT_CRASH);
+    if (load->failed)
+        return false;
+    entry *e = &load->memo->at[id];
+    if (!row) {
+        if (e->starts < UINT8_MAX)
+            e->starts++;
+        return true;
+    }
+    facts_slice_bool(facts_line_get(line, "more"), &more);
+    load->failed |= !facts_memo_row(load->memo, id, line, !more);
+    e = &load->memo->at[id];
+    if (!more && load->drawn && facts_slice_is(facts_line_get(line, "group"), load->group))
+        load->drawn(load->context, name, &(facts_answer){ e->verdict, e->failing, e->symptom, e->evidence });
+    return !load->failed;
+}
+
+size_t facts_memo_load_end(facts_memo *memo, int most_starts)
+{
+    size_t given_up = 0;
+    for (uint32_t id = 0; id < memo->count; id++) {
+        entry *e = &memo->at[id];
+        if (e->state == FACTS_MEMO_ANSWERED || e->starts < most_starts)
+            continue;
+        e->state = FACTS_MEMO_ANSWERED;
+        e->verdict = FACTS_VERDICT_NOT_RUN;
+        given_up++;
+    }
+    return given_up;
+}

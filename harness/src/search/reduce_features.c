@@ -1,0 +1,71 @@
+/* Keys back to their default: all at once, then one by one in the order of a name. */
+#include <stdio.h>
+#include <string.h>
+
+#include "reduction.h"
+
+static bool is_feature(facts_key key)
+{
+    return !facts_is_size(key) && key != FACTS_KEY_ENGINE;
+}
+
+static size_t features_of(const facts_case *c)
+{
+    size_t n = 0;
+    for (facts_key key = 0; key < FACTS_KEY_COUNT; key++)
+        n += is_feature(key) && c->at[key] != 0;
+    return n;
+}
+
+/* Keys that mean nothing without another go with it. */
+static const facts_key followers[][2] = { { FACTS_KEY_BIAS, FACTS_KEY_DBIAS },        { FACTS_KEY_BIAS, FACTS_KEY_BIAS_FILL },
+                                          { FACTS_KEY_BIAS, FACTS_KEY_BIAS_DTYPE },   { FACTS_KEY_SOFTMAX, FACTS_KEY_DSINK },
+                                          { FACTS_KEY_PASS, FACTS_KEY_DBIAS },        { FACTS_KEY_PASS, FACTS_KEY_DSINK },
+                                          { FACTS_KEY_LENS, FACTS_KEY_LENS_SHAPE },   { FACTS_KEY_PADDING, FACTS_KEY_LENS_SHAPE },
+                                          { FACTS_KEY_DROPOUT, FACTS_KEY_RNG },       { FACTS_KEY_DROPOUT, FACTS_KEY_DROPOUT_MASK },
+                                          { FACTS_KEY_DROPOUT, FACTS_KEY_RNG_DTYPE }, { FACTS_KEY_PAGED, FACTS_KEY_TABLE },
+                                          { FACTS_KEY_WINDOW, FACTS_KEY_ALIGN } };
+
+static bool drop(facts_case *c, facts_key key)
+{
+    facts_error ignored;
+    return c->at[key] == 0 || facts_case_set(c, key, facts_keys[key].otherwise, &ignored);
+}
+
+static bool drop_with_followers(facts_case *c, facts_key key)
+{
+    for (size_t i = 0; i < sizeof followers / sizeof *followers; i++)
+        if (followers[i][0] == key && !drop(c, followers[i][1]))
+            return false;
+    return drop(c, key);
+}
+
+static bool drop_all(facts_shrinker *s)
+{
+    facts_case candidate = s->result->best;
+    for (facts_key key = FACTS_KEY_COUNT; key-- > 0;)
+        if (is_feature(key) && !drop(&candidate, key))
+            return false;
+    return facts_shrink_try(s, &candidate, "every key default");
+}
+
+bool facts_reduce_features(facts_shrinker *s)
+{
+    bool any = false;
+    char what[64];
+    if (features_of(&s->result->best) > 1)
+        any = drop_all(s);
+    for (facts_key key = 0; key < FACTS_KEY_COUNT && !s->over; key++) {
+        facts_case candidate = s->result->best;
+        if (!is_feature(key) || candidate.at[key] == 0)
+            continue;
+        snprintf(what, sizeof what, "%s default", facts_keys[key].word);
+        bool kept = drop(&candidate, key) && features_of(&candidate) < features_of(&s->result->best) && facts_shrink_try(s, &candidate, what);
+        if (!kept) {
+            candidate = s->result->best;
+            kept = drop_with_followers(&candidate, key) && facts_shrink_try(s, &candidate, what);
+        }
+        any |= kept;
+    }
+    return any;
+}

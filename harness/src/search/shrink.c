@@ -1,0 +1,154 @@
+#include "shrink.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "reduction.h"
+
+bool facts_is_size(facts_key key)
+{
+    return key == FACTS_KEY_B || key == FACTS_KEY_H || key == FACTS_KEY_S || key == FACTS_KEY_D;
+}
+
+static uint64_t hash_of(const facts_case *c)
+{
+    char name[FACTS_NAME_MAX];
+    facts_case_name(c, name);
+    uint64_t hash = XXH3_64bits(name, strlen(name));
+    return hash ? hash : 1;
+}
+
+static facts_tried *slot_of(const facts_shrinker *s, uint64_t hash)
+{
+    size_t i = (size_t)hash & (s->capacity - 1);
+    while (s->tried[i].name != 0 && s->tried[i].name != hash)
+        i = (i + 1) & (s->capacity - 1);
+    return &s->tried[i];
+}
+
+facts_verdict facts_shrink_verdict(const facts_shrinker *s, const facts_case *candidate)
+{
+    const facts_tried *found = slot_of(s, hash_of(candidate));
+    return found->name ? (facts_verdict)found->verdict : FACTS_VERDICT_COUNT;
+}
+
+static void note(facts_shrinker *s, facts_tried *slot, uint64_t hash, facts_verdict verdict)
+{
+    *slot = (facts_tried){ .name = hash, .verdict = (uint8_t)verdict };
+    s->used++;
+}
+
+static bool resolves(facts_shrinker *s, const facts_case *c)
+{
+    facts_error ignored;
+    return facts_problem_resolve(s->problem, c, &ignored) == FACTS_RESOLVED;
+}
+
+bool facts_shrink_try(facts_shrinker *s, const facts_case *candidate, const char *what)
+{
+    facts_answer answer;
+    uint64_t hash = hash_of(candidate);
+    facts_tried *slot = slot_of(s, hash);
+    if (s->over || slot->name != 0 || (s->computable && !resolves(s, candidate)))
+        return false;
+    int most = s->order->most_steps > 0 && s->order->most_steps < FACTS_SHRINK_MOST_STEPS ? s->order->most_steps : FACTS_SHRINK_MOST_STEPS;
+    if (s->result->steps >= most) {
+        s->over = true;
+        s->result->out_of_steps = s->open == 0;
+        return false;
+    }
+    bool known = s->order->ask(s->order->context, candidate, &answer);
+    note(s, slot, hash, known ? answer.verdict : FACTS_VERDICT_COUNT);
+    if (!known) {
+        s->open++;
+        s->over = s->open >= (s->order->lookahead > 0 ? s->order->lookahead : 1);
+    }
+    if (s->open > 0)
+        return false; /* what an earlier answer says may make this question idle */
+    bool same = facts_answer_find(&answer, &s->order->symptom) != NULL;
+    s->result->steps++;
+    if (same) {
+        s->result->best = *candidate;
+        s->result->kept++;
+    }
+    if (s->order->step)
+        s->order->step(s->order->context, &(facts_shrink_step){ s->result->steps, what, candidate, answer.verdict, same });
+    return same;
+}
+
+bool facts_shrink_try_key(facts_shrinker *s, facts_key key, const char *value, const char *what)
+{
+    facts_case candidate = s->result->best;
+    facts_error ignored;
+    return facts_case_set(&candidate, key, value, &ignored) && facts_shrink_try(s, &candidate, what);
+}
+
+/* With all engines asked, or the heuristics' choice: the one that fails, so that smaller cases cannot fall to another. */
+static void pin_engine(facts_shrinker *s)
+{
+    char number[32], what[48];
+    const char *engine = facts_case_get(&s->result->best, FACTS_KEY_ENGINE);
+    if (s->order->symptom.engine < 0 || (strcmp(engine, "auto") != 0 && strcmp(engine, "all") != 0))
+        return;
+    snprintf(number, sizeof number, "%lld", (long long)s->order->symptom.engine);
+    snprintf(what, sizeof what, "engine %s", number);
+    facts_shrink_try_key(s, FACTS_KEY_ENGINE, number, what);
+}
+
+/* One key away from the smallest case, asked on the way, and right: what the failure needs. */
+static void find_controls(facts_shrinker *s)
+{
+    facts_shrink_result *r = s->result;
+    for (facts_key key = 0; key < FACTS_KEY_COUNT && r->controls < FACTS_SHRINK_CONTROLS; key++) {
+        facts_case candidate = r->best;
+        facts_error ignored;
+        if (facts_is_size(key) || candidate.at[key] == 0)
+            continue;
+        if (facts_case_set(&candidate, key, facts_keys[key].otherwise, &ignored) && facts_shrink_verdict(s, &candidate) == FACTS_VERDICT_PASS)
+            r->control[r->controls++] = candidate;
+    }
+    static const facts_key sizes[] = { FACTS_KEY_S, FACTS_KEY_D, FACTS_KEY_H, FACTS_KEY_B };
+    for (size_t i = 0; i < 4 && r->controls < FACTS_SHRINK_CONTROLS; i++) {
+        const char *text = facts_case_get(&r->best, sizes[i]), *last = strrchr(text, '/');
+        facts_case candidate = r->best;
+        facts_error ignored;
+        char smaller[64];
+        unsigned long long number = strtoull(last ? last + 1 : text, NULL, 10);
+        if (number < 2)
+            continue;
+        snprintf(smaller, sizeof smaller, "%.*s%llu", last ? (int)(last + 1 - text) : 0, text, number - 1);
+        if (facts_case_set(&candidate, sizes[i], smaller, &ignored) && facts_shrink_verdict(s, &candidate) == FACTS_VERDICT_PASS)
+            r->control[r->controls++] = candidate;
+    }
+}
+
+bool facts_shrink(facts_shrink_result *out, const facts_shrink_order *order)
+{
+    facts_shrinker s = { .order = order, .result = out, .capacity = 4 * 8192 };
+    *out = (facts_shrink_result){ .best = order->start };
+    s.tried = calloc(s.capacity, sizeof *s.tried);
+    s.problem = malloc(sizeof *s.problem);
+    bool ok = s.tried != NULL && s.problem != NULL;
+    if (ok) {
+        s.computable = resolves(&s, &order->start);
+        uint64_t hash = hash_of(&order->start);
+        note(&s, slot_of(&s, hash), hash, order->symptom.verdict);
+        pin_engine(&s);
+        bool again = true;
+        while (again && !s.over) {
+            again = facts_reduce_features(&s);
+            again |= facts_reduce_values(&s);
+            again |= facts_reduce_entries(&s);
+            again |= facts_reduce_sizes(&s);
+        }
+        facts_shrink_try_key(&s, FACTS_KEY_ENGINE, facts_keys[FACTS_KEY_ENGINE].otherwise, "engine auto");
+        out->waiting = s.open > 0;
+        if (!out->waiting)
+            find_controls(&s);
+    }
+    free(s.tried);
+    free(s.problem);
+    return ok;
+}

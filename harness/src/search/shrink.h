@@ -1,0 +1,49 @@
+/* The simplest case that fails the same way. Pure: every question goes through `ask`, and the same answers give the same path.
+ *
+ * Fewer features first (each key back to its default, all at once and one by one; parts of values; lengths), then smaller and rounder numbers
+ * (1, powers of two, the same residue modulo 128, 64, 16 and 8, then bisection), until nothing more can be taken away.
+ *
+ * An answer that is not there yet need not stop it: up to `lookahead` questions go out as if each answer were "no" (most are), and the whole is
+ * called again when they are answered. Only the path up to the first open question counts; a repeated call takes it again.
+ */
+#ifndef FACTS_SHRINK_H
+#define FACTS_SHRINK_H
+
+#include "symptom.h"
+
+#define FACTS_SHRINK_MOST_STEPS 5000
+#define FACTS_SHRINK_CONTROLS 4
+
+/* One question that was asked and what became of it. */
+typedef struct facts_shrink_step {
+    int number;          /* from 1 */
+    const char *what;    /* was done: "mask default", "s.kv 192" */
+    const facts_case *c; /* that was asked */
+    facts_verdict verdict;
+    bool kept;
+} facts_shrink_step;
+
+typedef struct facts_shrink_order {
+    facts_case start;
+    facts_symptom symptom; /* of the start */
+    int most_steps;        /* 0: FACTS_SHRINK_MOST_STEPS */
+    int lookahead;         /* open questions at once; 0: 1 */
+    void *context;
+    /* False: not known yet (it is asked for now). */
+    bool (*ask)(void *context, const facts_case *c, facts_answer *out);
+    void (*step)(void *context, const facts_shrink_step *step); /* may be NULL */
+} facts_shrink_order;
+
+typedef struct facts_shrink_result {
+    bool waiting;     /* open questions: `best` is as far as it got */
+    bool out_of_steps;
+    facts_case best;
+    int steps, kept;
+    facts_case control[FACTS_SHRINK_CONTROLS]; /* one key away from `best`, and passed */
+    size_t controls;
+} facts_shrink_result;
+
+/* False: out of memory. */
+bool facts_shrink(facts_shrink_result *out, const facts_shrink_order *order);
+
+#endif

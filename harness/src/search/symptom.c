@@ -1,0 +1,177 @@
+#include "symptom.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MEMBERS 24
+
+bool facts_verdict_is_failure(facts_verdict verdict)
+{
+    return facts_verdict_is_finding(verdict) || verdict == FACTS_VERDICT_MISTRUSTED;
+}
+
+typedef struct object {
+    facts_member member[MEMBERS];
+    size_t count;
+} object;
+
+static bool scan(object *out, facts_slice value)
+{
+    size_t count;
+    out->count = 0;
+    if (!value.at || !facts_scan_object(value.at, value.length, out->member, MEMBERS, &count))
+        return false;
+    out->count = count < MEMBERS ? count : MEMBERS;
+    return true;
+}
+
+static facts_slice get(const object *o, const char *key)
+{
+    return facts_member_find(o->member, o->count, key);
+}
+
+/* A value as text: strings without their quotes, anything else as it stands. What cannot be printed is a blank. */
+static void copy(char *out, size_t capacity, facts_slice value)
+{
+    out[0] = '\0';
+    if (value.at && !facts_slice_string(value, out, capacity))
+        snprintf(out, capacity, "%.*s", (int)(value.length < capacity ? value.length : capacity - 1), value.at);
+    for (char *p = out; *p; p++)
+        if ((unsigned char)*p < 0x20 || *p == 0x7f)
+            *p = ' ';
+}
+
+static const char *const count_keys[] = { "wrong", "not_finite", "unwritten", "overrun" };
+#define COUNTS (sizeof count_keys / sizeof *count_keys)
+
+static bool at_fault(const object *error)
+{
+    char ratio[32];
+    copy(ratio, sizeof ratio, get(error, "ratio"));
+    for (size_t i = 0; i < COUNTS; i++)
+        if (get(error, count_keys[i]).at)
+            return true;
+    return strcmp(ratio, "inf") == 0 || strtod(ratio, NULL) > 1.0;
+}
+
+static void read_evidence(facts_evidence_text *out, const object *error)
+{
+    size_t used = 0;
+    char checked[24];
+    copy(out->ratio, sizeof out->ratio, get(error, "ratio"));
+    copy(out->index, sizeof out->index, get(error, "worst_index"));
+    copy(out->got, sizeof out->got, get(error, "got"));
+    copy(out->want, sizeof out->want, get(error, "want"));
+    copy(out->bound, sizeof out->bound, get(error, "bound"));
+    copy(checked, sizeof checked, get(error, "checked"));
+    for (size_t i = 0; i < COUNTS; i++) {
+        char number[24];
+        copy(number, sizeof number, get(error, count_keys[i]));
+        if (number[0] && used < sizeof out->counts)
+            used += (size_t)snprintf(out->counts + used, sizeof out->counts - used, "%s%s %s", used ? ", " : "", number, count_keys[i]);
+    }
+    if (used && checked[0] && used < sizeof out->counts)
+        snprintf(out->counts + used, sizeof out->counts - used, " of %s", checked);
+}
+
+static void read_errors(facts_symptom *out, facts_evidence_text *evidence, facts_slice errors)
+{
+    object tensors, error;
+    size_t used = 0;
+    if (!scan(&tensors, errors))
+        return;
+    for (size_t i = 0; i < tensors.count; i++) {
+        const facts_member *m = &tensors.member[i];
+        if (!scan(&error, m->value) || !at_fault(&error) || used + m->key.length + 2 >= sizeof out->tensors)
+            continue;
+        if (used == 0) {
+            copy(out->gate, sizeof out->gate, get(&error, "gate"));
+            if (evidence)
+                read_evidence(evidence, &error);
+        }
+        used += (size_t)snprintf(out->tensors + used, sizeof out->tensors - used, "%s%.*s", used ? " " : "", (int)m->key.length, m->key.at);
+    }
+}
+
+bool facts_symptom_read(facts_symptom *out, facts_evidence_text *evidence, const facts_line *row, facts_verdict *verdict)
+{
+    object reason, expectation;
+    *out = (facts_symptom){ .engine = -1 };
+    if (evidence)
+        *evidence = (facts_evidence_text){ .cudnn = "" };
+    out->verdict = *verdict = facts_verdict_parse(facts_line_get(row, "verdict"));
+    if (!facts_verdict_is_failure(*verdict))
+        return false;
+    if (!facts_slice_int(facts_line_get(row, "engine"), &out->engine) || out->engine < 0)
+        out->engine = -1;
+    copy(out->backend, sizeof out->backend, facts_line_get(row, "backend"));
+    if (scan(&expectation, facts_line_get(row, "expectation")))
+        facts_slice_bool(get(&expectation, "met"), &out->known);
+    if (scan(&reason, facts_line_get(row, "reason")))
+        copy(out->class_word, sizeof out->class_word, get(&reason, "class"));
+    if (!out->class_word[0])
+        copy(out->class_word, sizeof out->class_word, facts_line_get(row, "stage"));
+    read_errors(out, evidence, facts_line_get(row, "errors"));
+    if (evidence) {
+        copy(evidence->cudnn, sizeof evidence->cudnn, facts_line_get(row, "cudnn"));
+        copy(evidence->build, sizeof evidence->build, facts_line_get(row, "build"));
+        copy(evidence->device, sizeof evidence->device, facts_line_get(row, "device"));
+        copy(evidence->sm, sizeof evidence->sm, facts_line_get(row, "sm"));
+        copy(evidence->reason, sizeof evidence->reason, get(&reason, "text"));
+    }
+    return true;
+}
+
+void facts_symptom_tensor(const facts_symptom *symptom, char out[FACTS_TENSORS_TEXT])
+{
+    size_t n = strcspn(symptom->tensors, " ");
+    memcpy(out, symptom->tensors, n);
+    out[n] = '\0';
+}
+
+static bool has_tensor(const char *tensors, const char *name)
+{
+    size_t n = strlen(name);
+    for (const char *at = tensors; (at = strstr(at, name)) != NULL; at++)
+        if ((at == tensors || at[-1] == ' ') && (at[n] == ' ' || at[n] == '\0'))
+            return true;
+    return false;
+}
+
+bool facts_symptom_same(const facts_symptom *wanted, const facts_symptom *other)
+{
+    char tensor[FACTS_TENSORS_TEXT];
+    facts_symptom_tensor(wanted, tensor);
+    return wanted->verdict == other->verdict && wanted->engine == other->engine && strcmp(wanted->backend, other->backend) == 0 &&
+           (wanted->known || !other->known) && (tensor[0] == '\0' || has_tensor(other->tensors, tensor));
+}
+
+bool facts_symptom_alike(const facts_symptom *a, const facts_symptom *b)
+{
+    char ours[FACTS_TENSORS_TEXT], theirs[FACTS_TENSORS_TEXT];
+    facts_symptom_tensor(a, ours);
+    facts_symptom_tensor(b, theirs);
+    return a->verdict == b->verdict && a->engine == b->engine && a->known == b->known && strcmp(a->backend, b->backend) == 0 &&
+           strcmp(a->gate, b->gate) == 0 && strcmp(a->class_word, b->class_word) == 0 && strcmp(ours, theirs) == 0;
+}
+
+const facts_symptom *facts_answer_find(const facts_answer *answer, const facts_symptom *wanted)
+{
+    for (size_t i = 0; i < answer->count; i++)
+        if (facts_symptom_same(wanted, &answer->failing[i]))
+            return &answer->failing[i];
+    return NULL;
+}
+
+const char *facts_symptom_text(const facts_symptom *symptom, char out[FACTS_SYMPTOM_TEXT])
+{
+    char tensor[FACTS_TENSORS_TEXT], engine[40] = "";
+    facts_symptom_tensor(symptom, tensor);
+    if (symptom->engine >= 0)
+        snprintf(engine, sizeof engine, ", engine %lld", (long long)symptom->engine);
+    else if (symptom->backend[0])
+        snprintf(engine, sizeof engine, ", backend %s", symptom->backend);
+    snprintf(out, FACTS_SYMPTOM_TEXT, "%s%s%s%s", facts_verdict_name(symptom->verdict), tensor[0] ? " " : "", tensor, engine);
+    return out;
+}

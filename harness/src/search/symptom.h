@@ -1,0 +1,53 @@
+/* How a case fails: what shrinking keeps and findings are sorted by. Read from the rows of a record. */
+#ifndef FACTS_SYMPTOM_H
+#define FACTS_SYMPTOM_H
+
+#include "../case/case.h"
+#include "../record/reader.h"
+#include "../record/verdicts.h"
+
+#define FACTS_TENSORS_TEXT 64
+
+/* One way to fail. Words are empty, the engine -1, where there is none. */
+typedef struct facts_symptom {
+    facts_verdict verdict;
+    int64_t engine;
+    bool known;                       /* cases/expect names it */
+    char tensors[FACTS_TENSORS_TEXT]; /* at fault, in the row's order: "dq dk" */
+    char gate[12];                    /* of the first of them */
+    char backend[12];
+    char class_word[24];              /* of the reason; of a death the stage it happened in */
+} facts_symptom;
+
+/* What a person is told of it; all text, as the row has it. */
+typedef struct facts_evidence_text {
+    char cudnn[24], build[64], device[112], sm[8];
+    char ratio[32], index[64], got[32], want[32], bound[32], counts[120]; /* of the first tensor */
+    char reason[400];
+} facts_evidence_text;
+
+/* How a case ended: the worst verdict of its rows, and each way in which it failed (with engine=all there may be several). */
+typedef struct facts_answer {
+    facts_verdict verdict;
+    size_t count;
+    const facts_symptom *failing;
+    const facts_evidence_text *evidence; /* beside `failing` */
+} facts_answer;
+
+/* What the search is about: every finding, and data that could not tell. */
+bool facts_verdict_is_failure(facts_verdict verdict);
+/* Reads a row of a record. False: it does not fail (*verdict is set all the same). `evidence` may be NULL. */
+bool facts_symptom_read(facts_symptom *out, facts_evidence_text *evidence, const facts_line *row, facts_verdict *verdict);
+/* Is `other` the same failure as `wanted`: its verdict, backend and engine, the first of its tensors among the other's, and as known? */
+bool facts_symptom_same(const facts_symptom *wanted, const facts_symptom *other);
+/* The same bucket of a report: also gate and class. */
+bool facts_symptom_alike(const facts_symptom *a, const facts_symptom *b);
+/* The failure of an answer that is the same as `wanted`; NULL: none. */
+const facts_symptom *facts_answer_find(const facts_answer *answer, const facts_symptom *wanted);
+/* "wrong dq, engine 6": for one line. Returns `out`. */
+#define FACTS_SYMPTOM_TEXT 200
+const char *facts_symptom_text(const facts_symptom *symptom, char out[FACTS_SYMPTOM_TEXT]);
+/* "dq" of "dq dk". */
+void facts_symptom_tensor(const facts_symptom *symptom, char out[FACTS_TENSORS_TEXT]);
+
+#endif
