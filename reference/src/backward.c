@@ -55,6 +55,8 @@ int fref_backward(const fref_problem *problem, const fref_tensor *q, const fref_
                          .freedom = inputs.freedom,
                          .scored = fref__is_scored(problem) };
     int status = x.facts && start_bias(&x) ? 0 : ENOMEM;
+    if (status == 0)
+        status = fref__backward_sink(&shape, &inputs, out);
     for (int64_t first = 0; first < shape.units && status == 0; first += slab.capacity) {
         fref__slab_load(&slab, &shape, &inputs, first);
         status = fref__backward_rows(&x, &slab);

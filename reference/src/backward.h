@@ -20,6 +20,7 @@ typedef struct fref__row_facts {
     double edelta;         /* an error of D_i, the same for all keys */
     double eo;             /* the same, when the O that the engine read is not at hand */
     double norm_q, norm_d_o;
+    bool dead; /* no key: masked, or every score -INFINITY */
 } fref__row_facts;
 
 typedef struct fref__backward {
@@ -60,6 +61,9 @@ int fref__backward_keys(const fref__backward *x, const fref__slab *slab);
 /* Adds the slab's part to dBias, from the facts; the last call of all writes it out. Returns 0 or ENOMEM. */
 int fref__backward_bias(const fref__backward *x, const fref__slab *slab);
 void fref__backward_bias_write(const fref__backward *x);
+
+/* Writes dSink. Returns 0 or ENOMEM. */
+int fref__backward_sink(const fref__shape *shape, const fref__inputs *inputs, const fref_backward_out *out);
 
 /* A piece of scratch memory. */
 typedef struct fref__part {

@@ -40,13 +40,15 @@ static void add_row(const fref__backward *x, const scratch *t, const fref__head 
         score[n] *= p->scale;
     if (x->scored)
         fref__score(score, &none, t->bias, p, 0.0, (int64_t[]){ head->b, head->h, i, first }, last - first);
-    double variance_p = f->ep * f->ep + f->edelta * f->edelta + f->eo * f->eo;
-    double worst_p = f->ez + f->edelta + sqrt(3.0 * (double)p->dim_v) * f->eo;
+    const uint8_t *keep = fref__keep_of(p, head->b, head->h, i);
+    double variance_delta = f->edelta * f->edelta + f->eo * f->eo;
+    double worst_delta = f->edelta + sqrt(3.0 * (double)p->dim_v) * f->eo;
     for (int64_t j = first; j < last; j++) {
         if (score[j - first] == -INFINITY)
             continue;
-        double probability = exp(score[j - first] - head->stats[i]), dx = probability * (dp[j - keys.first] - f->delta),
-               size = fabs(dx), cast = t->part.unit_roundoff * fmax(size, t->part.tiny);
+        double kept = fref__kept(keep, p->keep_scale, j), variance_p = kept * f->ep * kept * f->ep + variance_delta;
+        double probability = exp(score[j - first] - head->stats[i]), dx = probability * (kept * dp[j - keys.first] - f->delta),
+               worst_p = kept * f->ez + worst_delta, size = fabs(dx), cast = t->part.unit_roundoff * fmax(size, t->part.tiny);
         x->bias_sums[VALUE][to + j] += dx;
         x->bias_sums[MAGNITUDE][to + j] += size;
         x->bias_sums[VARIANCE][to + j] += f->es * dx * f->es * dx + variance_p * probability * probability + THIRD * cast * cast;

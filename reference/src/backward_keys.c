@@ -116,9 +116,10 @@ static flushes weigh_row(const fref__backward *x, scratch *t, int64_t r, const f
     int64_t first = own.first > keys.first ? own.first : keys.first, last = own.last < keys.last ? own.last : keys.last;
     double edelta = f->edelta, variance_delta = edelta * edelta + f->eo * f->eo;
     double worst_delta = edelta + sqrt(3.0 * (double)x->shape->problem->dim_v) * f->eo;
-    double variance_cast = THIRD * u * u + f->es * f->es, variance_p = f->ep * f->ep + variance_delta;
+    double variance_cast = THIRD * u * u + f->es * f->es;
     double variance_floor_k = THIRD * floor * floor, variance_floor_v = THIRD * eta * eta;
     flushes any = { false, false };
+    const uint8_t *keep = fref__keep_of(x->shape->problem, head->b, head->h, i);
     for (int64_t j = first; j < last; j++)
         s[j - keys.first] *= scale;
     if (x->scored && first < last) {
@@ -130,7 +131,8 @@ static flushes weigh_row(const fref__backward *x, scratch *t, int64_t r, const f
         int64_t c = j - keys.first, at = r * KEYS + c;
         if (s[c] == -INFINITY)
             continue;
-        double p = exp(s[c] - head->stats[i]), dx = p * (dp[c] - f->delta), slope = 1.0, e_slope = 0.0, worst_slope = 0.0;
+        double kept = fref__kept(keep, x->shape->problem->keep_scale, j), p = exp(s[c] - head->stats[i]), pk = p * kept;
+        double dx = p * (kept * dp[c] - f->delta), slope = 1.0, e_slope = 0.0, worst_slope = 0.0;
         if (x->scored) {
             slope = t->slope[j - first];
             e_slope = fabs(t->curvature[j - first]) * f->es_raw + E32 * t->slope_extra[j - first];
@@ -141,25 +143,25 @@ static flushes weigh_row(const fref__backward *x, scratch *t, int64_t r, const f
         t->k.value[at] = ds;
         t->k.magnitude[at] = size;
         t->k.variance[at] =
-            variance_cast * ds * ds + variance_p * slope_p * slope_p + e_slope * dx * e_slope * dx + variance_floor_k;
+            variance_cast * ds * ds + (kept * f->ep * kept * f->ep + variance_delta) * slope_p * slope_p + e_slope * dx * e_slope * dx + variance_floor_k;
         t->k.bound[at] =
-            (u + f->ew) * size + slope_p * (f->ez + worst_delta) + worst_slope * fabs(dx) + floor + (underflows ? size : 0.0);
-        t->v.value[at] = p;
-        t->v.variance[at] = variance_cast * p * p + variance_floor_v;
-        t->v.bound[at] = (u + f->ew) * p + eta;
+            (u + f->ew) * size + slope_p * (kept * f->ez + worst_delta) + worst_slope * fabs(dx) + floor + (underflows ? size : 0.0);
+        t->v.value[at] = pk;
+        t->v.variance[at] = variance_cast * pk * pk + (kept > 0.0 ? variance_floor_v : 0.0);
+        t->v.bound[at] = (u + f->ew) * pk + (kept > 0.0 ? eta : 0.0);
         if (ds != 0.0 && (underflows || fabs(scale) * size < 1.01 * eta)) {
             t->k.flushed[at] = ds;
             any.k = true;
         }
-        if (p > 0.0 && p < 1.01 * eta) {
-            t->v.flushed[at] = p;
+        if (pk > 0.0 && pk < 1.01 * eta) {
+            t->v.flushed[at] = pk;
             any.v = true;
         }
         t->total_k.read[c] = t->total_v.read[c] = true;
         if (!x->freedom)
             continue;
         add_weight(&t->total_k, x->shape->group_k > 1, i, c, size * f->norm_q * (size * f->norm_q));
-        add_weight(&t->total_v, x->shape->group_v > 1, i, c, p * f->norm_d_o * (p * f->norm_d_o));
+        add_weight(&t->total_v, x->shape->group_v > 1, i, c, pk * f->norm_d_o * (pk * f->norm_d_o));
     }
     return any;
 }

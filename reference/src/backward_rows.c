@@ -80,7 +80,8 @@ static fref__score_row score_row(const fref__backward *x, const scratch *t, cons
     if (x->scored)
         fref__score(s + keys.first, &arrays, t->bias, x->shape->problem, x->rounding->eps_mod,
                     (int64_t[]){ head->b, head->h, i, keys.first }, n);
-    return fref__score_measure(s + keys.first, x->scored ? &arrays : &none, n);
+    return fref__score_measure(s + keys.first, x->scored ? &arrays : &none, n,
+                               fref__sink_of(x->shape->problem, head->b, head->h, i));
 }
 
 static fref__row_facts facts_of_row(const fref__backward *x, const fref__head *head, int64_t i, const fref__score_row *scores,
@@ -122,14 +123,15 @@ static fref__row_facts facts_of_row(const fref__backward *x, const fref__head *h
         .eo = eo,
         .norm_q = sqrt(norm_q),
         .norm_d_o = sqrt(norm_d_o),
+        .dead = scores->dead,
     };
 }
 
 /* One row against keys j0 .. j1-1: dS and its weights; zeros where the row may not read. `s` and `dp` are s[j], dp[j] for key j;
  * `slopes` start at the row's first key; what is written starts with key j0. True: some of dS may be flushed. */
 static bool weigh_row(const fref__backward *x, const scratch *t, int64_t row, const fref__row_facts *f, double stats,
-                      const double *s, const double *dp, const double *norm_k, const fref__score_arrays *slopes, fref__range keys,
-                      int64_t j0, int64_t j1)
+                      const double *s, const double *dp, const double *norm_k, const uint8_t *keep, const fref__score_arrays *slopes,
+                      fref__range keys, int64_t j0, int64_t j1)
 {
     double scale = fabs(x->shape->problem->scale), u = x->in.unit_roundoff, eta = x->in.eta, floor = fref__floor_of_ds(x);
     double *const tiles[] = { t->p, t->ds, t->ds_abs, t->w1, t->w2, t->lost };
@@ -142,7 +144,8 @@ static bool weigh_row(const fref__backward *x, const scratch *t, int64_t row, co
         int64_t at = row * FREF__TILE_KEYS + j - j0;
         if (s[j] == -INFINITY)
             continue;
-        double p = exp(s[j] - stats), dx = p * (dp[j] - f->delta), slope = 1.0, e_slope = 0.0, worst_slope = 0.0;
+        double kept = fref__kept(keep, x->shape->problem->keep_scale, j), p = exp(s[j] - stats), dx = p * (kept * dp[j] - f->delta);
+        double slope = 1.0, e_slope = 0.0, worst_slope = 0.0;
         if (slopes->slope) {
             int64_t n = j - keys.first;
             slope = slopes->slope[n];
@@ -155,8 +158,8 @@ static bool weigh_row(const fref__backward *x, const scratch *t, int64_t row, co
         t->ds[at] = ds;
         t->ds_abs[at] = size;
         fref__add_weight(&t->keys[row], size * norm_k[j] * (size * norm_k[j]));
-        t->w1[at] = (u + f->ew) * size + slope_p * f->ez + worst_slope * fabs(dx) + floor + (underflows ? size : 0.0);
-        t->w2[at] = variance_ds * ds * ds + variance_p * slope_p * slope_p + e_slope * dx * e_slope * dx + variance_floor;
+        t->w1[at] = (u + f->ew) * size + slope_p * kept * f->ez + worst_slope * fabs(dx) + floor + (underflows ? size : 0.0);
+        t->w2[at] = variance_ds * ds * ds + variance_p * (kept * slope_p * (kept * slope_p)) + e_slope * dx * e_slope * dx + variance_floor;
         if (ds != 0.0 && (underflows || scale * size < 1.01 * eta)) {
             t->lost[at] = ds;
             any = true;
@@ -187,7 +190,7 @@ static void write_row(const fref__backward *x, const scratch *t, const fref__hea
     fref__range keys = head->range[i];
     double scale = fabs(p->scale), sqrt_n = sqrt(fref__at_least_1((double)(keys.last - keys.first) / 16.0));
     int64_t row = ((head->b * p->heads_q + head->h) * p->rows + i) * p->dim_qk;
-    bool dead = keys.first == keys.last;
+    bool dead = f->dead;
     fref__row_variance all = { 0 };
     for (int64_t c = 0; c < p->dim_qk; c++) {
         int64_t at = r * x->shape->ld_qk + c;
@@ -231,7 +234,7 @@ static void rows_tile(const fref__backward *x, const scratch *t, const fref__hea
         double *row = t->s + r * ld - from;
         for (int64_t j = keys.first; j < keys.last; j++)
             row[j] *= p->scale;
-        facts[r] = (fref__row_facts){ 0 };
+        facts[r] = (fref__row_facts){ .dead = true };
         if (head->range[i + r].first == head->range[i + r].last)
             continue;
         const fref__score_row scores = score_row(x, t, head, i + r, r, row);
@@ -254,7 +257,7 @@ static void rows_tile(const fref__backward *x, const scratch *t, const fref__hea
             const fref__score_arrays none = { 0 },
                                      slopes = { t->slope + r * ld, t->curvature + r * ld, t->slope_extra + r * ld, NULL, NULL };
             flushes |= weigh_row(x, t, r, &facts[r], head->stats[i + r], t->s + r * ld - from, t->dp + r * ld_dp - from_dp,
-                                 head->norm_k, x->scored ? &slopes : &none, head->range[i + r], j, j + n);
+                                 head->norm_k, fref__keep_of(p, head->b, head->h, i + r), x->scored ? &slopes : &none, head->range[i + r], j, j + n);
         }
         const double *k = head->k + j * s->ld_qk;
         add(s, t->sums.value, t->ds, k, rows, n, FREF__OF_VALUE);

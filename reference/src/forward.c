@@ -100,11 +100,13 @@ static row_facts normalise_row(double *s, fref__range keys, const pass *x, const
     }
     if (x->scored)
         fref__score(s + keys.first, &arrays, t->bias, p, r->eps_mod, (int64_t[]){ head->b, head->h, i, keys.first }, n);
-    const fref__score_row row = fref__score_measure(s + keys.first, x->scored ? &arrays : &none, n);
-    row_facts f = { .max = row.max, .dead = row.max == -INFINITY };
+    double sink = fref__sink_of(p, head->b, head->h, i);
+    const fref__score_row row = fref__score_measure(s + keys.first, x->scored ? &arrays : &none, n, sink);
+    row_facts f = { .max = row.max, .dead = row.dead };
     if (f.dead)
         return f;
     const row_sums sums = exponentiate(s, &f, keys, t, x->scored);
+    f.sum += exp(sink - f.max);
     for (int64_t j = keys.first; j < keys.last; j++)
         s[j] /= f.sum;
     f.lse = f.max + log(f.sum);
@@ -117,7 +119,7 @@ static row_facts normalise_row(double *s, fref__range keys, const pass *x, const
     f.nt = at_least_1(ceil((double)(keys.last - keys.first) / 64.0));
     f.es = r->ua * sqrt(nck) * f.qk + E32 * (row.largest_x + row.extra + 2.0);
     f.ew = r->cw * r->ua * nck * f.qk + E32 * (2.0 * row.largest_x + 2.0 * row.extra + 4.0);
-    f.eta = x->in.eta / f.sum;
+    f.eta = r->p_normalised ? x->in.eta : x->in.eta / f.sum;
     f.el = E32 * (sqrt(f.nt) + 3.0);
 
     int64_t at = (head->b * p->heads_q + head->h) * p->rows + i;
@@ -142,7 +144,7 @@ static row_facts normalise_row(double *s, fref__range keys, const pass *x, const
 
 /* The weights of the error terms for keys j0 .. j1-1 of a row whose probabilities are p[j0..]. True: some may be flushed to zero.
  */
-static bool weigh(double *w1, double *w2, double *flush, const double *p, fref__range keys, int64_t j0, int64_t j1,
+static bool weigh(double *w1, double *w2, double *flush, const double *p, const uint8_t *keep, fref__range keys, int64_t j0, int64_t j1,
                   const row_facts *f, double up, bool scored)
 {
     bool any = false;
@@ -153,8 +155,8 @@ static bool weigh(double *w1, double *w2, double *flush, const double *p, fref__
     int64_t first = keys.first > j0 ? keys.first : j0, last = keys.last < j1 ? keys.last : j1;
     double variance_p = THIRD * up * up + 4.0 * f->es * f->es, variance_floor = THIRD * f->eta * f->eta;
     for (int64_t j = first; j < last; j++) {
-        if (scored && p[j] == 0.0)
-            continue; /* not a key, or beyond any arithmetic */
+        if ((scored && p[j] == 0.0) || (keep && !keep[j]))
+            continue; /* not a key, or beyond any arithmetic, or dropped */
         w1[j - j0] = (up + 2.0 * f->ew) * p[j] + f->eta;
         w2[j - j0] = variance_p * p[j] * p[j] + variance_floor;
         if (p[j] < 1.01 * f->eta && p[j] > 0.0) {
@@ -179,6 +181,14 @@ static void add(const pass *x, double *sums, const double *weights, int64_t ld, 
                                .c = sums,
                                .c_row = x->shape->ld_v };
     fref__add_product(&product, of);
+}
+
+/* P becomes P' = P keep / (1-p). */
+static void drop(double *p, const fref_problem *problem, const fref__head *head, int64_t i, fref__range keys)
+{
+    const uint8_t *keep = fref__keep_of(problem, head->b, head->h, i);
+    for (int64_t j = keys.first; keep && j < keys.last; j++)
+        p[j] = keep[j] ? p[j] * problem->keep_scale : 0.0;
 }
 
 /* w = p^2 |v|^2. */
@@ -237,10 +247,19 @@ static void write_dead_row(const pass *x, const fref__head *head, int64_t i)
     for (size_t n = 0; n < sizeof zeros / sizeof zeros[0]; n++)
         if (zeros[n])
             zeros[n][at] = 0.0;
+    double sink = fref__sink_of(p, head->b, head->h, i); /* all there is, then */
     if (out->lse)
-        out->lse[at] = -INFINITY;
+        out->lse[at] = sink;
     if (out->max)
-        out->max[at] = -INFINITY;
+        out->max[at] = sink;
+    if (sink == -INFINITY)
+        return;
+    if (out->sum_exp)
+        out->sum_exp[at] = 1.0;
+    if (out->lse_tau)
+        out->lse_tau[at] = E32 * (2.0 * fabs(sink) + 4.5) + x->rounding->eps_exp * 0.1;
+    if (out->max_tau)
+        out->max_tau[at] = E32 * (2.0 * fabs(sink) + 2.0);
 }
 
 /* Rows i .. i+rows-1 of one head. Products run over the union of their keys; where a row may not read, its weight is zero. */
@@ -262,7 +281,8 @@ static void forward_tile(const pass *x, const scratch *t, const fref__head *head
             facts[r] = normalise_row(row, own, x, t, head, i + r);
         if (facts[r].dead)
             own = (fref__range){ keys.last, keys.last };
-        else if (x->freedom)
+        drop(row, s->problem, head, i + r, own);
+        if (x->freedom && !facts[r].dead)
             facts[r].neff = effective_keys(row, head->norm_v, own);
         for (int64_t j = from; j < own.first; j++)
             row[j] = 0.0;
@@ -279,7 +299,8 @@ static void forward_tile(const pass *x, const scratch *t, const fref__head *head
         for (int64_t r = 0; r < rows; r++) {
             int64_t at = r * FREF__TILE_KEYS;
             fref__range own = facts[r].dead ? (fref__range){ 0, 0 } : head->range[i + r];
-            flushes |= weigh(t->w1 + at, t->w2 + at, t->flush + at, t->p + r * x->ld_keys - from, own, j, j + n, &facts[r],
+            flushes |= weigh(t->w1 + at, t->w2 + at, t->flush + at, t->p + r * x->ld_keys - from,
+                             fref__keep_of(s->problem, head->b, head->h, i + r), own, j, j + n, &facts[r],
                              x->in.unit_roundoff, x->scored);
         }
         add(x, t->pv, p, x->ld_keys, v, rows, n, FREF__OF_MAGNITUDE);

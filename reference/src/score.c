@@ -4,7 +4,17 @@
 
 bool fref__is_scored(const fref_problem *p)
 {
-    return p->modify != NULL || p->bias != NULL;
+    return p->modify != NULL || p->bias != NULL || p->alibi != NULL;
+}
+
+double fref__sink_of(const fref_problem *p, int64_t b, int64_t h, int64_t i)
+{
+    return p->sink && (!p->len_q || i < p->len_q[b]) ? (double)p->sink[h] : -INFINITY;
+}
+
+const uint8_t *fref__keep_of(const fref_problem *p, int64_t b, int64_t h, int64_t i)
+{
+    return p->keep ? p->keep + ((b * p->heads_q + h) * p->rows + i) * p->keys : NULL;
 }
 
 static void put(double *array, int64_t n, double value)
@@ -32,31 +42,49 @@ static void modify_one(double *x, const fref__score_arrays *out, const fref_prob
     put(out->pull, n, fabs(m.slope * s));
 }
 
-void fref__score(double *s, const fref__score_arrays *out, double *bias, const fref_problem *p, double eps_mod, const int64_t at[4],
-                 int64_t n)
+static void add_bias(double *x, const fref__score_arrays *out, double *bias, const fref_problem *p, const int64_t at[4], int64_t n)
 {
-    for (int64_t k = 0; k < n; k++)
-        modify_one(&s[k], out, p, eps_mod, at, k);
-    if (!p->bias)
-        return;
     fref_tensor from_first = *p->bias;
     size_t bytes = from_first.type == FREF_F32 ? 4 : 2;
     from_first.data = (const unsigned char *)from_first.data + (size_t)(at[3] * from_first.stride[3]) * bytes;
     fref__read_row(bias, &from_first, at[0], at[1], at[2], n);
     for (int64_t k = 0; k < n; k++) {
-        s[k] += bias[k];
-        if (out->extra && s[k] != -INFINITY)
-            out->extra[k] += fabs(s[k]);
+        x[k] += bias[k];
+        if (out->extra && x[k] != -INFINITY)
+            out->extra[k] += fabs(x[k]);
     }
 }
 
-fref__score_row fref__score_measure(const double *x, const fref__score_arrays *arrays, int64_t n)
+static void add_alibi(double *x, const fref__score_arrays *out, double slope, const int64_t at[4], int64_t n)
+{
+    for (int64_t k = 0; k < n; k++) {
+        double added = slope * (double)(at[3] + k - at[2]);
+        x[k] += added;
+        if (out->extra && x[k] != -INFINITY)
+            out->extra[k] += fabs(added) + fabs(x[k]);
+    }
+}
+
+void fref__score(double *s, const fref__score_arrays *out, double *bias, const fref_problem *p, double eps_mod, const int64_t at[4],
+                 int64_t n)
+{
+    for (int64_t k = 0; k < n; k++)
+        modify_one(&s[k], out, p, eps_mod, at, k);
+    if (p->bias)
+        add_bias(s, out, bias, p, at, n);
+    if (p->alibi)
+        add_alibi(s, out, p->alibi[at[1]], at, n);
+}
+
+fref__score_row fref__score_measure(const double *x, const fref__score_arrays *arrays, int64_t n, double sink)
 {
     fref__score_row row = { .max = -INFINITY };
     bool plain = arrays->extra == NULL;
     row.slope = plain ? 1.0 : 0.0;
     for (int64_t k = 0; k < n; k++)
         row.max = x[k] > row.max || isnan(x[k]) ? x[k] : row.max;
+    row.dead = row.max == -INFINITY;
+    row.max = sink > row.max ? sink : row.max;
     for (int64_t k = 0; k < n; k++) {
         double slope = plain ? 1.0 : fabs(arrays->slope[k]);
         if (!plain && x[k] < row.max - FREF__OUT_OF_REACH)
@@ -68,5 +96,7 @@ fref__score_row fref__score_measure(const double *x, const fref__score_arrays *a
         row.slope = fmax(row.slope, slope);
         row.extra = fmax(row.extra, arrays->extra[k]);
     }
+    if (sink >= row.max - FREF__OUT_OF_REACH && sink != -INFINITY)
+        row.largest_x = fmax(row.largest_x, fabs(sink));
     return row;
 }

@@ -1,9 +1,10 @@
-/* From scaled logits to what the softmax sees: x = modify(s) + bias, and how far a right kernel's x may be from it.
+/* From scaled logits to what the softmax sees: x = modify(s) + bias + alibi, and how far a right kernel's x may be from it.
  *
  * A kernel rounds to fp32 after each step, so beside the error of s itself, which the modification passes on by its slope, x has
  *   extra = |slope| |s| + rounded + (eps_mod / e32) approximated    with a modification (s is rounded before it is modified)
  *         + |x|                                                     with a bias (their sum is rounded)
- * in units of e32, rms; twice that at worst. Without either, extra is 0 and the slope 1.
+ *         + |slope (j - i)| + |x|                                   with alibi (a product and a sum are rounded)
+ * in units of e32, rms; twice that at worst. Without any, extra is 0 and the slope 1.
  */
 #ifndef FREF_SCORE_H
 #define FREF_SCORE_H
@@ -23,18 +24,31 @@ typedef struct fref__score_arrays {
 
 /* What a row's errors depend on, over the keys within reach. */
 typedef struct fref__score_row {
-    double max;                  /* of x, over all keys */
+    double max;                  /* of x, over all keys, and of the sink */
     double largest_x, largest_s; /* magnitudes */
     double slope, extra;         /* the largest |slope|; the largest extra */
+    bool dead;                   /* no key: all of x is -INFINITY */
 } fref__score_row;
 
-bool fref__is_scored(const fref_problem *p); /* has a modification or a bias */
+bool fref__is_scored(const fref_problem *p); /* has a modification, a bias or alibi */
+
+/* The sink of row i of head h; -INFINITY: none, or a row at or past len_q. */
+double fref__sink_of(const fref_problem *p, int64_t b, int64_t h, int64_t i);
+
+/* Which keys of a row dropout keeps, [keys]; NULL: all. */
+const uint8_t *fref__keep_of(const fref_problem *p, int64_t b, int64_t h, int64_t i);
+
+/* What key j's probability is multiplied with. */
+static inline double fref__kept(const uint8_t *keep, double keep_scale, int64_t j)
+{
+    return !keep ? 1.0 : keep[j] ? keep_scale : 0.0;
+}
 
 /* `s` holds `n` scaled logits of keys `first`...; they become x. `bias` is scratch for n doubles (not read without a bias). */
 void fref__score(double *s, const fref__score_arrays *out, double *bias, const fref_problem *p, double eps_mod, const int64_t at[4],
                  int64_t n);
 
-/* Over `x` and `arrays` (slope, extra and pull; all NULL without modification and bias) of n keys. max -INFINITY: a dead row. */
-fref__score_row fref__score_measure(const double *x, const fref__score_arrays *arrays, int64_t n);
+/* Over `x` and `arrays` (slope, extra and pull; all NULL for a score that is not scored) of n keys, and the sink. */
+fref__score_row fref__score_measure(const double *x, const fref__score_arrays *arrays, int64_t n, double sink);
 
 #endif

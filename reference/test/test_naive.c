@@ -38,6 +38,17 @@ static void expect_equal(const char *what, const naive_tensor *want, const doubl
     }
 }
 
+/* `size`: how much larger than dS the numbers may be that it is the difference of. */
+static void expect_same_freedom(const char *what, const naive_tensor *want, const double *nu, const double *neff, long double size)
+{
+    for (int64_t n = 0; n < want->line_count; n++) {
+        cr_assert(agrees(neff[n], want->line[n].neff, size * want->line[n].neff), "neff of %s[%ld] is %.17g, should be %.17Lg", what, (long)n, neff[n],
+                  want->line[n].neff);
+        cr_assert(agrees(nu[n], want->line[n].nu, size * want->line[n].nu), "nu of %s[%ld] is %.17g, should be %.17Lg", what, (long)n, nu[n],
+                  want->line[n].nu);
+    }
+}
+
 static void expect_all_equal(const data *d, const fref_rounding *rounding)
 {
     answers got;
@@ -52,6 +63,11 @@ static void expect_all_equal(const data *d, const fref_rounding *rounding)
     expect_equal("dK", &want.dk, got.g.dk, got.g.dk_sigma, got.g.dk_bound);
     expect_equal("dV", &want.dv, got.g.dv, got.g.dv_sigma, got.g.dv_bound);
     expect_equal("dBias", &want.dbias, got.g.dbias, got.g.dbias_sigma, got.g.dbias_bound);
+    expect_equal("dSink", &want.dsink, got.g.dsink, NULL, got.g.dsink_bound);
+    expect_same_freedom("O", &want.o, got.f.o_nu, got.f.o_neff, 1);
+    expect_same_freedom("dQ", &want.dq, got.g.dq_nu, got.g.dq_neff, 1e4L);
+    expect_same_freedom("dK", &want.dk, got.g.dk_nu, got.g.dk_neff, 1e4L);
+    expect_same_freedom("dV", &want.dv, got.g.dv_nu, got.g.dv_neff, 1);
     naive_destroy(&want);
     answers_destroy(&got);
 }
@@ -194,6 +210,43 @@ Test(naive, agrees_with_bias_and_modification)
             expect_all_equal(&d, &r);
             data_destroy(&d);
         }
+}
+
+Test(naive, agrees_with_dropout_sink_and_alibi)
+{
+    const int32_t len_q[] = { 30, 11 }, len_kv[] = { 37, 4 };
+    const float sink[] = { 1.5F, -INFINITY, 30.0F, -0.25F };
+    const double alibi[] = { 0.25, -0.5, 0.0, 0.0625 };
+    uint8_t keep[2 * 4 * 33 * 40];
+    uint64_t state = 12;
+    for (size_t n = 0; n < sizeof keep; n++)
+        keep[n] = random_bits(&state) % 4 != 0;
+    for (int what = 1; what < 16; what++) {
+        fref_problem p = dense_problem(2, 4, 2, 33, 40, 16, 24);
+        mod_kind mod = MOD_SOFTCAP;
+        set_mask(&p, what % 5);
+        p.len_q = what % 3 == 2 ? len_q : NULL;
+        p.len_kv = what % 3 == 2 ? len_kv : NULL;
+        p.sink = what & 1 ? sink : NULL;
+        p.keep = what & 2 ? keep : NULL;
+        p.keep_scale = 4.0 / 3.0;
+        p.alibi = what & 4 ? alibi : NULL;
+        p.modify = what & 8 ? modify_exactly : NULL;
+        p.modify_owner = &mod;
+        data d;
+        data_create(&d, &p, (fref_type)(what % 3), FILL_GAUSS, (uint64_t)(170 + what));
+        if (what & 8)
+            data_bias(&d, (int64_t[]){ 1, 4, 33, 40 }, FREF_F16, 2.0);
+        for (int64_t j = 0; (what & 8) && j < 40; j++)
+            set_element(&d.bias, 0, 0, 7, j, -INFINITY); /* dead but for its sink */
+        data_answer(&d);
+        fref_rounding r = fref_rounding_of(d.type, d.type);
+        r.p_normalised = what % 4 == 1;
+        r.own_o = what != 7;
+        r.eps_exp = what == 5 ? 1e-4 : 0.0;
+        expect_all_equal(&d, &r);
+        data_destroy(&d);
+    }
 }
 
 Test(naive, agrees_when_stats_declare_rows_dead_or_the_scale_is_negative_or_large)

@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "answers.h"
 #include "modify.h"
@@ -105,5 +106,80 @@ Test(scores, a_row_whose_keys_are_all_minus_infinity_is_dead)
         }
     }
     answers_destroy(&a);
+    data_destroy(&d);
+}
+
+/* d loss / d sink of head h. */
+static double sink_difference(const data *d, float *sink, int64_t h)
+{
+    const float at = sink[h];
+    sink[h] = at + (float)STEP;
+    const double above = loss_of(d);
+    sink[h] = at - (float)STEP;
+    const double below = loss_of(d);
+    sink[h] = at;
+    return (above - below) / (2.0 * STEP);
+}
+
+Test(scores, gradients_with_dropout_sink_and_alibi_are_those_of_finite_differences)
+{
+    float sink[] = { 0.5F, -1.0F };
+    const double alibi[] = { 0.25, -0.125 };
+    uint8_t keep[2 * 2 * 5 * 6];
+    for (int n = 0; n < 120; n++)
+        keep[n] = n % 3 != 1;
+    for (int what = 1; what < 8; what++) {
+        fref_problem p = dense_problem(2, 2, 1, 5, 6, 4, 3);
+        p.sink = what & 1 ? sink : NULL;
+        p.keep = what & 2 ? keep : NULL;
+        p.keep_scale = 1.5;
+        p.alibi = what & 4 ? alibi : NULL;
+        p.has_right = what == 7;
+        data d;
+        data_create(&d, &p, FREF_F32, FILL_GAUSS, (uint64_t)(90 + what));
+        data_answer(&d);
+        fref_rounding r = fref_rounding_of(FREF_F32, FREF_F32);
+        answers a;
+        answers_create(&a, &d, &r);
+        expect_gradient(&d, &d.q, a.g.dq, (int64_t[]){ 2, 2, 5, 4 }, "Q", MOD_NONE);
+        expect_gradient(&d, &d.k, a.g.dk, (int64_t[]){ 2, 1, 6, 4 }, "K", MOD_NONE);
+        expect_gradient(&d, &d.v, a.g.dv, (int64_t[]){ 2, 1, 6, 3 }, "V", MOD_NONE);
+        for (int64_t h = 0; p.sink && h < 2; h++)
+            cr_expect_float_eq(a.g.dsink[h], sink_difference(&d, sink, h), 2e-5, "dSink of head %ld", (long)h);
+        answers_destroy(&a);
+        data_destroy(&d);
+    }
+}
+
+/* Nothing dropped is no dropout; a sink of -infinity is none: not one bit differs. A sink takes its share of each row. */
+Test(scores, terms_that_do_nothing_change_nothing)
+{
+    const float none[] = { -INFINITY, -INFINITY }, zero[] = { 0.0F, 0.0F };
+    uint8_t keep[2 * 20 * 30];
+    memset(keep, 1, sizeof keep);
+    fref_problem p = dense_problem(1, 2, 2, 20, 30, 8, 8);
+    p.has_right = true;
+    data d;
+    data_create(&d, &p, FREF_BF16, FILL_GAUSS, 21);
+    for (int64_t j = 0; j < 60; j++)
+        set_element(&d.v, 0, j / 30, j % 30, 0, 1.0);
+    data_answer(&d);
+    fref_rounding r = fref_rounding_of(FREF_BF16, FREF_BF16);
+    answers plain, same, sunk;
+    answers_create(&plain, &d, &r);
+    d.problem.sink = none;
+    d.problem.keep = keep;
+    d.problem.keep_scale = 1.0;
+    answers_create(&same, &d, &r);
+    cr_expect(memcmp(plain.memory, same.memory, plain.bytes) == 0);
+    d.problem.sink = zero;
+    answers_create(&sunk, &d, &r);
+    for (int64_t i = 0; i < 40; i++) {
+        cr_expect_float_eq(sunk.f.lse[i], log(exp(plain.f.lse[i]) + 1.0), 1e-13);
+        cr_expect_float_eq(sunk.f.o[i * 8], 1.0 - exp(-sunk.f.lse[i]), 1e-13);
+    }
+    answers_destroy(&plain);
+    answers_destroy(&same);
+    answers_destroy(&sunk);
     data_destroy(&d);
 }

@@ -5,15 +5,27 @@
 
 #include "problems.h"
 
+/* What the degrees of freedom of one row (or key) come from. */
+typedef struct naive_line {
+    bool live;
+    long double single, cast, all; /* variance, summed over the channels: of single terms; of the last cast; all */
+    long double first, second;     /* sums of w and w^2 */
+    long double channels;          /* nch */
+    long double nu, neff;
+} naive_line;
+
 /* An answer with its error model. `size` is the sum of the magnitudes that were added: what a relative error refers to. Dense. */
 typedef struct naive_tensor {
     int64_t count;
     long double *value, *size, *sigma, *bound;
+    int64_t line_count;
+    naive_line *line;
+    long double *weight; /* dK, dV: [line, rows] w of a row, summed over the group */
 } naive_tensor;
 
 typedef struct naive_answers {
     naive_tensor o, lse, max, sum_exp; /* bound: the tau; sigma unused */
-    naive_tensor dq, dk, dv, dbias;
+    naive_tensor dq, dk, dv, dbias, dsink;
     int64_t dbias_dim[4];
     long double *dbias_magnitude; /* sum |dX| */
 } naive_answers;
