@@ -221,7 +221,7 @@ static bool write_run(facts_session *s, const char *started)
     facts_text_member(&line, "do", tasks[s->task]);
     add_strings(&line, "command", s->argv, s->argc);
     facts_text_member(&line, "suite_hash", s->suite_hash);
-    facts_text_member_int(&line, "seed", 1);
+    facts_text_member_int(&line, "seed", s->seed ? (int64_t)s->seed : 1);
     facts_text_member(&line, "host", host);
     facts_text_member_int(&line, "cases", (int64_t)s->all_count);
     facts_text_member_int(&line, "planned", (int64_t)(s->work_count * s->targets.count));
@@ -245,7 +245,7 @@ static int open_record(facts_session *s)
     if (!choose_record(s))
         return FACTS_EXIT_ENVIRONMENT;
     int status = 0;
-    if (s->options->resume)
+    if (s->options->resume && !s->more)
         status = facts_resume_read(&s->resume, s->record, s->suite_hash, error, sizeof error);
     facts_open_mode mode = s->options->resume ? FACTS_OPEN_RESUME : s->options->overwrite ? FACTS_OPEN_REPLACE : FACTS_OPEN_NEW;
     if (status == 0)
@@ -288,7 +288,10 @@ static void on_ready(void *context, size_t target, const char *device, const fac
 static void on_tick(void *context, size_t done, size_t planned, int live)
 {
     facts_session *s = context;
-    facts_progress_show(&s->progress, done, planned, live);
+    if (s->show)
+        s->show(s, live);
+    else
+        facts_progress_show(&s->progress, done, planned, live);
 }
 
 static void expect(void *context, size_t target, size_t work, facts_verdict verdict, const facts_line *row, facts_expected_row *out)
@@ -298,6 +301,12 @@ static void expect(void *context, size_t target, size_t work, facts_verdict verd
     bool measured = s->task == FACTS_TASK_RUN && t->kind != FACTS_TARGET_DESCRIBED;
     int sm = s->sms[target] ? s->sms[target] : t->described.sm;
     facts_expectations_judge(s->expectations, t, sm, &s->work[work], measured, verdict, row, out);
+}
+
+static bool more(void *context)
+{
+    facts_session *s = context;
+    return s->more(s);
 }
 
 static void write_end(facts_session *s)
@@ -404,6 +413,7 @@ static void fill_order(facts_session *s)
         .resume = s->resume,
         .hash_libraries = s->writer != NULL,
         .context = s,
+        .more = s->more ? more : NULL,
         .on_row = on_row,
         .on_ready = on_ready,
         .on_tick = on_tick,
@@ -470,6 +480,8 @@ void facts_session_free(facts_session *s)
     facts_expectations_free(s->expectations);
     facts_targets_free(&s->targets);
     facts_cases_destroy(s->cases);
+    for (size_t i = 0; s->more && i < s->work_count; i++)
+        free((char *)s->work[i].name); /* facts_session_add's */
     free(s->sms);
     free(s->work);
     free(s->names);

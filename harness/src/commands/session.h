@@ -32,6 +32,11 @@ typedef struct facts_session {
     /* Called for each row after the tally; may be NULL. */
     void (*on_row)(struct facts_session *session, const facts_outcome *outcome);
     void (*on_ready)(struct facts_session *session, size_t target, const facts_line *ready);
+    /* Both or none: work that is made as the answers come (facts_session_add), and what is told of it about ten times a second. */
+    bool (*more)(struct facts_session *session);
+    void (*show)(struct facts_session *session, int live);
+    size_t work_room;
+    uint64_t seed; /* of what is drawn, for the record */
     void *context;
     bool keep_record; /* false: doctor and repro write none unless asked */
 } facts_session;
@@ -40,6 +45,8 @@ typedef struct facts_session {
 int facts_session_cases(facts_session *session, const char *const *texts, size_t count);
 /* --cudnn, --device and their defaults. */
 int facts_session_targets(facts_session *session, const char *cudnn, const char *devices);
+/* One more case, of a session with `more`; `work` is copied with its name, the group is not. False: out of memory. */
+bool facts_session_add(facts_session *session, const facts_work *work);
 /* Opens the record, runs, closes, tallies. Returns 0, or 2 or 3 when it could not even begin. */
 int facts_session_run(facts_session *session);
 /* The exit code of what was run. */

@@ -12,6 +12,24 @@ bool facts_tally_init(facts_tally *out, const facts_target *targets, size_t targ
         return false;
     for (size_t i = 0; i < target_count * work_count; i++)
         out->cells[i].verdict = out->cells[i].news = FACTS_VERDICT_COUNT;
+    out->room = target_count * work_count;
+    return true;
+}
+
+bool facts_tally_grow(facts_tally *tally, const facts_work *work, size_t work_count)
+{
+    while (tally->room < work_count) {
+        size_t room = tally->room ? tally->room * 2 : 64;
+        facts_cell *cells = realloc(tally->cells, room * sizeof *cells);
+        if (!cells)
+            return false;
+        tally->cells = cells;
+        tally->room = room;
+    }
+    for (size_t i = tally->work_count; i < work_count; i++)
+        tally->cells[i] = (facts_cell){ .verdict = FACTS_VERDICT_COUNT, .news = FACTS_VERDICT_COUNT };
+    tally->work = work;
+    tally->work_count = work_count;
     return true;
 }
 

@@ -25,7 +25,7 @@ typedef struct facts_tally {
     const facts_target *targets;
     size_t target_count;
     const facts_work *work;
-    size_t work_count;
+    size_t work_count, room;
     facts_cell *cells; /* [target * work_count + work] */
     facts_intern *texts;
     size_t rows;
@@ -33,6 +33,8 @@ typedef struct facts_tally {
 
 bool facts_tally_init(facts_tally *out, const facts_target *targets, size_t target_count, const facts_work *work,
                       size_t work_count);
+/* There is more work than before; what was counted stays. Of a tally of one target. */
+bool facts_tally_grow(facts_tally *tally, const facts_work *work, size_t work_count);
 void facts_tally_free(facts_tally *tally);
 /* `expected` is the row's expectation. */
 void facts_tally_add(facts_tally *tally, size_t target, size_t work, const facts_line *row, facts_verdict verdict,

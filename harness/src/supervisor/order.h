@@ -18,6 +18,8 @@ typedef struct facts_work {
     const char *name;   /* canonical */
     const char *group;  /* of its suite, or "" */
     const char *expect; /* "CLASS words": what it has to be refused with; "" for most */
+    int from_config;    /* with engine=all: the rows before it are there already */
+    bool alone;         /* its worker ends after it, so that a bad end is this case's */
 } facts_work;
 
 /* What the expectations say of a row about to be written. */
@@ -53,6 +55,10 @@ typedef struct facts_order {
     const facts_resume *resume; /* NULL: from the start */
     bool hash_libraries;        /* sha256 of what each worker has mapped, for the target line */
     void *context;
+    /* NULL: `work` is all there is. Otherwise asked whenever a worker has nothing left to take: it may append to this order's `work` (the array may
+     * move) and raise `work_count`, and says whether it did. Workers wait as long as others have something in hand; with nothing added
+     * and nothing in hand the run is over. */
+    bool (*more)(void *context);
     void (*on_row)(void *context, const facts_outcome *outcome);
     void (*on_ready)(void *context, size_t target, const char *device,
                      const facts_line *ready);                             /* a target's first worker is there */

@@ -28,16 +28,29 @@ static void close_slot(facts_slot *slot)
     facts_process_deadline(slot->process, EXIT_TIMEOUT_S);
 }
 
+/* What is in hand elsewhere may lead to more work. */
+static bool more_may_come(const facts_supervision *run)
+{
+    bool busy = false;
+    for (const facts_slot *slot = run->slots; slot; slot = slot->next)
+        busy |= slot->phase == FACTS_PHASE_BUSY;
+    return busy && run->order->more && !run->stopping;
+}
+
 /* The next case, its start on the record before the worker hears of it; or the end. */
 static void ask_next(facts_slot *slot)
 {
     facts_supervision *run = slot->run;
     facts_target_state *state = &run->targets[slot->target];
     size_t work;
+    slot->phase = FACTS_PHASE_IDLE;
     if (!facts_next_item(run, slot->target, &work)) {
-        close_slot(slot);
+        if (!more_may_come(run))
+            close_slot(slot);
         return;
     }
+    free(slot->held);
+    slot->held = NULL;
     facts_item *item = &state->items[work];
     const char *name = run->order->work[work].name;
     if (item->attempts < UINT8_MAX)
@@ -155,7 +168,8 @@ static void on_last(facts_slot *slot, facts_slice row, bool bye)
     facts_supervision *run = slot->run;
     facts_target_state *state = &run->targets[slot->target];
     double wall_ms = ms_since(slot->since);
-    bool final = !bye && (state->todo == 0 || run->stopping);
+    bool feeds = run->order->more && !run->order->work[slot->work].alone;
+    bool final = !bye && (run->stopping || (state->todo == 0 && !run->order->more) || run->order->work[slot->work].alone);
     state->busy_ms += wall_ms;
     state->answers++;
     facts_process_deadline(slot->process, 0);
@@ -168,6 +182,7 @@ static void on_last(facts_slot *slot, facts_slice row, bool bye)
         return;
     if (!slot->held)
         facts_item_done(run, slot->target, slot->work);
+    slot->told = feeds && !slot->held && row.at && hold_row(slot, row, wall_ms);
     if (bye) {
         slot->phase = FACTS_PHASE_BYE;
         facts_process_end_input(slot->process);
@@ -176,6 +191,7 @@ static void on_last(facts_slot *slot, facts_slice row, bool bye)
         close_slot(slot);
     } else {
         ask_next(slot);
+        facts_slot_wake_all(run);
     }
 }
 
@@ -292,7 +308,7 @@ static void closed_well_or_not(facts_slot *slot, const facts_death *death)
     facts_row_extra extra = { .wall_ms = slot->held_ms };
     bool by_order = death->stopped && run->signals_seen > 1;
     bool bad = (death->signal || death->status || death->late) && !by_order;
-    if (!slot->held)
+    if (!slot->held || (slot->told && !(bad && exit_matters(slot))))
         return;
     if (bad && exit_matters(slot)) {
         facts_describe_death(how, sizeof how, death);
@@ -305,7 +321,8 @@ static void closed_well_or_not(facts_slot *slot, const facts_death *death)
         facts_compose_evidence(&run->evidence, &(facts_evidence){ .verdict = "crash", .config = -1, .text = "its reply was no row" });
         facts_write_row(run, slot->target, slot->work, run->evidence.data, run->evidence.length, (facts_row_extra){ .wall_ms = slot->held_ms });
     }
-    facts_item_done(run, slot->target, slot->work);
+    if (!slot->told)
+        facts_item_done(run, slot->target, slot->work);
 }
 
 static void unlink_slot(facts_slot *slot)
@@ -361,6 +378,13 @@ bool facts_slot_start(facts_supervision *run, size_t target)
     send_text(slot, &run->text);
     facts_process_deadline(slot->process, START_TIMEOUT_S);
     return true;
+}
+
+void facts_slot_wake_all(facts_supervision *run)
+{
+    for (facts_slot *slot = run->slots; slot; slot = slot->next)
+        if (slot->phase == FACTS_PHASE_IDLE)
+            ask_next(slot);
 }
 
 void facts_slot_kill_all(facts_supervision *run)

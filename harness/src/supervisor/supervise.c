@@ -35,12 +35,56 @@ static void look_up(facts_supervision *run, facts_target_state *state, size_t wo
     }
 }
 
-bool facts_next_item(facts_supervision *run, size_t target, size_t *work)
+/* An item for each case that was added since. */
+static bool fit_items(facts_supervision *run)
+{
+    size_t count = run->order->work_count;
+    for (size_t i = 0; i < run->order->target_count; i++) {
+        facts_target_state *state = &run->targets[i];
+        size_t room = state->item_count > 32 ? state->item_count : 32;
+        if (count <= state->item_count)
+            continue;
+        while (room < count)
+            room *= 2;
+        facts_item *items = realloc(state->items, room * sizeof *items);
+        if (!items)
+            return false;
+        for (size_t work = state->item_count; work < count; work++)
+            items[work] = (facts_item){ .from_config = run->order->work[work].from_config };
+        state->items = items;
+        state->todo += count - state->item_count;
+        run->counts->planned += count - state->item_count;
+        state->item_count = count;
+    }
+    return true;
+}
+
+/* Asks for more work, where somebody makes it as the answers come. */
+static bool refill(facts_supervision *run)
+{
+    bool any = false;
+    for (size_t i = 0; i < run->order->target_count; i++)
+        any |= !run->targets[i].failed;
+    if (!any || run->stopping || run->counts->record_failed || !run->order->more || !run->order->more(run->order->context))
+        return false;
+    if (fit_items(run)) {
+        for (size_t i = 0; i < run->order->target_count; i++)
+            if (run->targets[i].failed)
+                facts_fail_target(run, i, "environment", "the target was given up", "");
+        return true;
+    }
+    snprintf(run->counts->trouble, sizeof run->counts->trouble, "out of memory for %zu cases", run->order->work_count);
+    run->counts->record_failed = true;
+    facts_stop(run);
+    return false;
+}
+
+static bool take_item(facts_supervision *run, size_t target, size_t *work)
 {
     facts_target_state *state = &run->targets[target];
     if (run->stopping || state->failed)
         return false;
-    for (; state->cursor < run->order->work_count; state->cursor++) {
+    for (; state->cursor < state->item_count; state->cursor++) {
         facts_item *item = &state->items[state->cursor];
         if (item->state == FACTS_ITEM_TODO && !item->looked_up)
             look_up(run, state, state->cursor);
@@ -52,6 +96,14 @@ bool facts_next_item(facts_supervision *run, size_t target, size_t *work)
         return true;
     }
     return false;
+}
+
+bool facts_next_item(facts_supervision *run, size_t target, size_t *work)
+{
+    while (!take_item(run, target, work))
+        if (run->stopping || run->targets[target].failed || !refill(run))
+            return false;
+    return true;
 }
 
 void facts_item_done(facts_supervision *run, size_t target, size_t work)
@@ -81,7 +133,7 @@ void facts_fail_target(facts_supervision *run, size_t target, const char *class_
                  *remedy ? "; " : "", remedy);
     run->counts->target_failed = true;
     state->failed = true;
-    for (size_t work = 0; work < run->order->work_count && !run->counts->record_failed && !run->stopping; work++) {
+    for (size_t work = 0; work < state->item_count && !run->counts->record_failed && !run->stopping; work++) {
         facts_item *item = &state->items[work];
         if (item->state == FACTS_ITEM_TODO && !item->looked_up)
             look_up(run, state, work);
@@ -112,6 +164,8 @@ static bool device_has_room(const facts_supervision *run, const facts_target_sta
 /* Is there so much to do that another worker's start pays? */
 static bool worth_another(const facts_supervision *run, const facts_target_state *state)
 {
+    if (run->order->more)
+        return true; /* there is always more */
     double guess = run->order->task == FACTS_TASK_DECIDE ? GUESS_DECIDE_MS : GUESS_RUN_MS;
     double each = state->answers ? state->busy_ms / (double)state->answers : guess;
     double start = state->ready ? state->start_ms : GUESS_START_MS;
@@ -145,8 +199,11 @@ static void close_all(facts_supervision *run)
 void facts_schedule(facts_supervision *run)
 {
     facts_target_state *state;
+    if (!run->live)
+        refill(run);
     while (!run->stopping && run->live < run->jobs && (state = pick_target(run)) != NULL)
         facts_slot_start(run, (size_t)(state - run->targets));
+    facts_slot_wake_all(run);
     if (!run->live && !run->closing)
         close_all(run);
 }
@@ -157,6 +214,7 @@ void facts_stop(facts_supervision *run)
     for (facts_slot *slot = run->slots; slot; slot = slot->next)
         if (slot->phase == FACTS_PHASE_STARTING)
             facts_process_kill(slot->process); /* it has nothing in hand */
+    facts_slot_wake_all(run);
 }
 
 static void on_signal(uv_signal_t *handle, int number)
@@ -214,15 +272,12 @@ static bool prepare(facts_supervision *run)
     for (size_t i = 0; i < order->target_count; i++) {
         facts_target_state *state = &run->targets[i];
         state->target = &order->targets[i];
-        state->todo = order->work_count;
-        state->items = calloc(order->work_count, sizeof *state->items);
-        if (!state->items)
-            return false;
         snprintf(state->device, sizeof state->device, "%s", state->target->device);
         if (state->target->kind == FACTS_TARGET_DESCRIBED)
             state->sm = state->target->described.sm;
     }
-    run->counts->planned = order->target_count * order->work_count;
+    if (!fit_items(run))
+        return false;
     char folder[FACTS_PATH];
     if (facts_home_path("nulldriver", folder))
         facts_join(run->driver, folder, "libcuda.so.1");

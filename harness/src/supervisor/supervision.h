@@ -21,6 +21,7 @@ typedef struct facts_item {
 typedef struct facts_target_state {
     const facts_target *target;
     facts_item *items; /* one for each case */
+    size_t item_count;
     size_t todo;       /* items that are neither busy nor done */
     size_t cursor;     /* nothing to do before it */
     int live, starting, start_failures;
@@ -31,7 +32,7 @@ typedef struct facts_target_state {
     size_t answers;
 } facts_target_state;
 
-typedef enum facts_phase { FACTS_PHASE_STARTING, FACTS_PHASE_BUSY, FACTS_PHASE_CLOSING, FACTS_PHASE_BYE, FACTS_PHASE_FAILED } facts_phase;
+typedef enum facts_phase { FACTS_PHASE_STARTING, FACTS_PHASE_BUSY, FACTS_PHASE_IDLE, FACTS_PHASE_CLOSING, FACTS_PHASE_BYE, FACTS_PHASE_FAILED } facts_phase;
 
 typedef struct facts_supervision facts_supervision;
 
@@ -47,6 +48,7 @@ typedef struct facts_slot {
     char stage[32];
     uint64_t since; /* uv_hrtime of the start or the request */
     char *held;     /* the worker's last row: it is written when the worker has ended well */
+    bool told;      /* it was written already, as somebody waits for it: only a bad end is news */
     size_t held_length;
     double held_ms;
     struct facts_slot *next;
@@ -85,6 +87,8 @@ struct facts_supervision {
 /* slot.c */
 bool facts_slot_start(facts_supervision *run, size_t target);
 void facts_slot_kill_all(facts_supervision *run);
+/* Those that wait take what there is now, or end when nothing can come any more. */
+void facts_slot_wake_all(facts_supervision *run);
 
 /* supervise.c */
 /* Takes the next item of a target; false when nothing is left (or the run stops). */
