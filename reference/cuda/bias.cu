@@ -1,0 +1,82 @@
+/* dBias: sums of dX over what the bias broadcasts; src/backward_bias.c. */
+#include "weigh.cuh"
+
+namespace fref {
+
+struct bias_sums {
+    double value, magnitude, variance, bound;
+};
+
+/* Entries that are reduced to one of dBias. */
+__device__ __forceinline__ int64_t reduced_to_one(const fref__call &c)
+{
+    const int64_t *dim = c.backward.dbias_dim;
+    return c.problem.batch / dim[0] * (c.problem.heads_q / dim[1]) * (c.problem.rows / dim[2]) * (c.problem.keys / dim[3]);
+}
+
+__device__ __forceinline__ void add_entry(bias_sums *sums, const fref__call &c, int64_t head, int64_t chunk_row, int64_t j, bool cast_parts)
+{
+    const int64_t at = head * c.rows_padded + c.row0 + chunk_row;
+    const fref__span range = c.range[at];
+    if (j < range.first || j >= range.last)
+        return;
+    const int64_t n = (head * c.chunk_rows + chunk_row) * c.keys_padded + j;
+    if (c.x[n] == -infinity())
+        return;
+    const fref__facts f = c.facts[at];
+    const double p = exp(c.x[n] - f.shift), dx = p * (c.dp[n] - f.delta), size = fabs(dx);
+    const double variance_p = f.ep * f.ep + f.edelta * f.edelta + f.eo * f.eo;
+    const double worst_p = f.ez + f.edelta + sqrt(3.0 * (double)c.problem.dim_v) * f.eo;
+    const double cast = cast_parts ? c.bias_to.unit_roundoff * fmax(size, c.bias_to.tiny) : 0.0, by_score = f.es * dx;
+    sums->value += dx;
+    sums->magnitude += size;
+    sums->variance += by_score * by_score + variance_p * p * p + THIRD * cast * cast;
+    sums->bound += f.ew * size + worst_p * p + cast + (p < P_FLUSHED ? size : 0.0);
+}
+
+}
+
+using namespace fref;
+
+/* A thread for each entry that the chunk adds to: x keys, y rows of the chunk, z the rest. Heads, rows and keys are added in order. */
+extern "C" __global__ void fref_add_bias(const __grid_constant__ fref__call c)
+{
+    const int64_t *dim = c.backward.dbias_dim;
+    const int64_t key = (int64_t)blockIdx.x * FREF__THREADS + threadIdx.x, row = blockIdx.y;
+    const int64_t of_batch = blockIdx.z / dim[1], of_head = blockIdx.z % dim[1];
+    if (key >= dim[3] || (dim[2] > 1 && c.row0 + row >= c.rows))
+        return;
+    const int64_t to = ((of_batch * dim[1] + of_head) * dim[2] + (dim[2] > 1 ? c.row0 + row : 0)) * dim[3] + key;
+    const bool cast_parts = c.rounding.bias_parts_cast && reduced_to_one(c) > 1;
+    bias_sums sums = { c.bias_sum[0][to], c.bias_sum[1][to], c.bias_sum[2][to], c.bias_sum[3][to] };
+    const int64_t row_last = dim[2] > 1 ? row + 1 : smaller(c.chunk_rows, c.rows - c.row0), key_last = dim[3] > 1 ? key + 1 : c.keys;
+    for (int64_t head = 0; head < c.heads; head++) {
+        const int64_t b = (c.head0 + head) / c.problem.heads_q, h = (c.head0 + head) % c.problem.heads_q;
+        if ((dim[0] > 1 && b != of_batch) || (dim[1] > 1 && h != of_head))
+            continue;
+        for (int64_t r = row; r < row_last; r++)
+            for (int64_t j = key; j < key_last; j++)
+                add_entry(&sums, c, head, r, j, cast_parts);
+    }
+    c.bias_sum[0][to] = sums.value;
+    c.bias_sum[1][to] = sums.magnitude;
+    c.bias_sum[2][to] = sums.variance;
+    c.bias_sum[3][to] = sums.bound;
+}
+
+extern "C" __global__ void fref_finish_bias(const __grid_constant__ fref__call c)
+{
+    const fref_backward_out &out = c.backward;
+    const int64_t n = (int64_t)blockIdx.x * FREF__THREADS + threadIdx.x;
+    if (n >= out.dbias_dim[0] * out.dbias_dim[1] * out.dbias_dim[2] * out.dbias_dim[3])
+        return;
+    const double terms = (double)reduced_to_one(c) / 16.0, sqrt_n = sqrt(terms > 1.0 ? terms : 1.0);
+    const double value = c.bias_sum[0][n], sum = E32 * sqrt_n * c.bias_sum[1][n], cast = c.bias_to.unit_roundoff * fmax(fabs(value), c.bias_to.tiny);
+    const bool read = c.bias_sum[3][n] > 0.0;
+    if (out.dbias != nullptr)
+        out.dbias[n] = value;
+    if (out.dbias_sigma != nullptr)
+        out.dbias_sigma[n] = read ? sqrt(c.bias_sum[2][n] + sum * sum + THIRD * cast * cast) : 0.0;
+    if (out.dbias_bound != nullptr)
+        out.dbias_bound[n] = read ? c.bias_sum[3][n] + sum * sqrt_n + cast : 0.0;
+}

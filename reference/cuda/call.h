@@ -1,0 +1,114 @@
+/* What the host says to the oracle's kernels: one plain struct by value, the same bytes for C and CUDA C. Pointers are device addresses.
+ *
+ * A call works on a lot: `heads` query heads from head0 on, counted over batch and head together, and of those on a chunk: `chunk_rows` rows
+ * from row0 on. Inputs of the lot lie decoded as doubles, padded with zeros; scores of the chunk are [heads][chunk_rows][keys_padded].
+ * A tile that the mask hides completely is neither written nor read.
+ */
+#ifndef FREF_CUDA_CALL_H
+#define FREF_CUDA_CALL_H
+
+#include <fref/gpu.h>
+
+enum {
+    FREF__TILE = 64,    /* rows or keys whose sums one block makes, and the columns */
+    FREF__PAD = 128,    /* rows and keys are padded to this; a tile of scores */
+    FREF__STEP = 8,     /* keys or rows that are weighed at a time */
+    FREF__THREADS = 256,
+    FREF__SUMS = 6,
+};
+
+typedef struct fref__limits {
+    double unit_roundoff, eta, tiny;
+} fref__limits;
+
+/* Keys [first, last); empty: both 0. */
+typedef struct fref__span {
+    int32_t first, last;
+} fref__span;
+
+/* What the weights of one row's keys are made of; docs/numerics.md section 2 and src/forward.c, src/backward_rows.c. */
+typedef struct fref__facts {
+    double shift;           /* P = exp(x - shift) * per_sum: Max, or Stats */
+    double per_sum;         /* 1 / Sum_exp; 1 */
+    double es, ew;          /* a score's error, rms and worst */
+    double variance;        /* factor of P^2 or dS^2 in the variance */
+    double eta, floor;      /* forward: floor of P; THIRD eta^2 */
+    double worst;           /* factor of P or |dS| in the bound */
+    double lost;            /* forward: P below this may be flushed */
+    double el, nt;          /* forward */
+    double delta;           /* D_i */
+    double es_raw, ew_raw;
+    double ep, ez, edelta, eo;
+    double norm_q, norm_d_o, neff;
+    int32_t keys; /* in the range */
+    int32_t dead;
+} fref__facts;
+
+typedef enum fref__kind {
+    FREF__FORWARD,      /* P against V, |V| and V^2 */
+    FREF__FORWARD_KEPT, /* the same, and the kept keys against |V| */
+    FREF__DQ,
+    FREF__DK,
+    FREF__DV,
+    FREF__FORWARD_LOST, /* what may be flushed, where something may */
+    FREF__DQ_LOST,
+    FREF__DK_LOST,
+    FREF__DV_LOST,
+    FREF__KINDS
+} fref__kind;
+
+typedef struct fref__call {
+    fref_problem problem; /* `bias` is below; `modify` is not read */
+    fref_rounding rounding;
+    fref_gpu_mod mod;
+    fref_tensor q, k, v, o, stats, d_o, bias; /* data NULL: none */
+    fref__limits in, to, bias_to;
+    int32_t scored; /* a modification, a bias or alibi */
+    int32_t sloped; /* its slope is not 1 everywhere */
+    int32_t kept;   /* which keys count is not a matter of the range alone */
+    int32_t judged;
+
+    int64_t rows, keys, rows_padded, keys_padded; /* of the samples */
+    const int64_t *row_index, *key_index;         /* NULL: all */
+    int64_t ld_qk, ld_v;                          /* doubles from row to row */
+    int64_t group_k, group_v;                     /* query heads that share a head */
+
+    int64_t head0, heads;
+    int64_t head_k0, heads_k, head_v0, heads_v; /* those that the lot reads, over batch and head */
+    int64_t row0, chunk_rows;
+
+    fref__span *live;           /* [batch]: keys that any row reads */
+    fref__span *range;          /* [heads][rows_padded] */
+    fref__span *tile_range;     /* [heads][rows_padded / TILE] */
+    int32_t *trouble;           /* not 0: a NaN or an infinity in what is read */
+    double *rows_q, *rows_d_o;  /* [heads][rows_padded][ld] */
+    double *keys_k, *keys_v;    /* [heads_k or heads_v][keys_padded][ld] */
+    double *norm_q, *norm_d_o, *norm_k, *norm_v;
+    double *row_stats;          /* [heads][rows_padded] */
+    double *tile_v;             /* [heads_v][keys_padded / TILE][ld_v]: sums of |V| */
+    double *kept_v;             /* [heads][rows_padded][ld_v]: sums of |V| over the kept keys of a row */
+
+    double *x, *dp;                          /* scores; dO . v */
+    double *extra, *pull;                    /* with `scored`; src/score.h */
+    double *slope, *curvature, *slope_extra; /* with `sloped` */
+    fref__facts *facts;                      /* [heads][rows_padded] */
+    double *sum[FREF__SUMS];                 /* [heads][rows_padded or keys_padded][ld] */
+    uint8_t *lossy;                          /* [heads][tiles of rows or keys]: some weight may be flushed */
+    int32_t first_chunk;                     /* sums over rows start with this one */
+
+    double *total[3];  /* [heads of all][keys][dim]: value, variance, bound of dK or dV over the group */
+    uint8_t *read;     /* [heads of all][keys] by a live row */
+    double *bias_sum[4];
+
+    int32_t freedom;
+    fref__span *live_rows; /* [heads]: from the first live row to the last */
+    double *relation;      /* [heads][ld][ld]: how channels are related */
+    double *channels[4];   /* effective, of q, d_o [heads], k [heads_k], v [heads_v] of the lot */
+    double *group_channels; /* [heads of all]: the least of the group's */
+    double *key_weights;   /* [heads of all][keys][2]: sums of w and w^2 */
+
+    fref_forward_out forward;
+    fref_backward_out backward;
+} fref__call;
+
+#endif

@@ -1,0 +1,120 @@
+/* Elements of a tensor as doubles, exactly; where an element lies. */
+#pragma once
+#include "ptx.cuh"
+
+namespace fref {
+
+__device__ __forceinline__ int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+__device__ __forceinline__ int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+__device__ __forceinline__ double infinity()
+{
+    return __longlong_as_double(0x7ff0000000000000LL);
+}
+
+/* Bits of a small float with `fraction` bits of fraction: the exponent's bias is half its range. */
+__device__ __forceinline__ double from_bits(uint32_t bits, int exponent_bits, int fraction_bits, bool has_infinity)
+{
+    const uint32_t fraction_mask = (1u << fraction_bits) - 1, exponent_mask = (1u << exponent_bits) - 1;
+    const uint32_t fraction = bits & fraction_mask, exponent = bits >> fraction_bits & exponent_mask;
+    const bool negative = bits >> (exponent_bits + fraction_bits) & 1;
+    const int bias = (1 << (exponent_bits - 1)) - 1;
+    double value;
+    if (has_infinity && exponent == exponent_mask)
+        value = fraction ? __longlong_as_double(0x7ff8000000000000LL) : infinity();
+    else if (!has_infinity && exponent == exponent_mask && fraction == fraction_mask)
+        value = __longlong_as_double(0x7ff8000000000000LL);
+    else if (exponent == 0)
+        value = ldexp((double)fraction, 1 - bias - fraction_bits);
+    else
+        value = ldexp((double)(fraction + fraction_mask + 1), (int)exponent - bias - fraction_bits);
+    return negative ? -value : value;
+}
+
+__device__ __forceinline__ double load(const void *data, fref_type type, int64_t at)
+{
+    switch (type) {
+    case FREF_F16:
+        return from_bits(((const uint16_t *)data)[at], 5, 10, true);
+    case FREF_BF16:
+        return (double)__uint_as_float((uint32_t)((const uint16_t *)data)[at] << 16);
+    case FREF_E4M3:
+        return from_bits(((const uint8_t *)data)[at], 4, 3, false);
+    case FREF_E5M2:
+        return from_bits(((const uint8_t *)data)[at], 5, 2, true);
+    default:
+        return (double)((const float *)data)[at];
+    }
+}
+
+/* Where (b,h,s,0) lies; fref.h says how. */
+__device__ __forceinline__ int64_t place(const fref_tensor &t, int64_t b, int64_t h, int64_t s)
+{
+    int64_t batch = t.first != nullptr ? t.first[b] : b * t.stride[0];
+    if (t.pages != nullptr) {
+        batch = (int64_t)t.pages[b * t.pages_of_batch + s / t.page_size] * t.stride[0];
+        s %= t.page_size;
+    }
+    return batch + h * t.stride[1] + s * t.stride[2];
+}
+
+__device__ __forceinline__ double element(const fref_tensor &t, int64_t b, int64_t h, int64_t s, int64_t c)
+{
+    const double value = load(t.data, t.type, place(t, b, h, s) + c * t.stride[3]);
+    return t.descale != 0.0 ? value * t.descale : value;
+}
+
+__device__ __forceinline__ int64_t row_of(const fref__call &c, int64_t r)
+{
+    return c.row_index != nullptr ? c.row_index[r] : r;
+}
+
+__device__ __forceinline__ int64_t key_of(const fref__call &c, int64_t n)
+{
+    return c.key_index != nullptr ? c.key_index[n] : n;
+}
+
+/* The first and last+1 key in the positions [n, n + count) of the key set; empty past its end. */
+__device__ __forceinline__ fref__span keys_of_tile(const fref__call &c, int64_t n, int64_t count)
+{
+    if (n >= c.keys)
+        return { 0, 0 };
+    return { (int32_t)key_of(c, n), (int32_t)key_of(c, smaller(n + count, c.keys) - 1) + 1 };
+}
+
+__device__ __forceinline__ bool meet(fref__span a, fref__span b)
+{
+    return a.first < b.last && b.first < a.last;
+}
+
+__device__ __forceinline__ fref__span both(fref__span a, fref__span b)
+{
+    if (a.first >= a.last)
+        return b;
+    if (b.first >= b.last)
+        return a;
+    return { a.first < b.first ? a.first : b.first, a.last > b.last ? a.last : b.last };
+}
+
+__device__ __forceinline__ double sum_of_warp(double x)
+{
+    for (int mask = 16; mask > 0; mask /= 2)
+        x += __shfl_xor_sync(0xffffffff, x, mask);
+    return x;
+}
+
+__device__ __forceinline__ double largest_of_warp(double x)
+{
+    for (int mask = 16; mask > 0; mask /= 2)
+        x = fmax(x, __shfl_xor_sync(0xffffffff, x, mask));
+    return x;
+}
+
+}

@@ -1,0 +1,243 @@
+/* What is known of each row beside its scores: Max, Sum_exp, LSE and their tolerances, D_i, and what the errors of its weights depend on. A warp
+ * for each row of the chunk.
+ */
+#include "weigh.cuh"
+
+namespace fref {
+
+/* A key whose x lies this far below the maximum has P = 0 in any arithmetic: its magnitude says nothing of the others' errors. */
+constexpr double OUT_OF_REACH = 200.0;
+
+__device__ __forceinline__ double at_least_1(double x)
+{
+    return x > 1.0 ? x : 1.0;
+}
+
+/* A row, as the lanes of a warp see it: lane l has the keys first + l, first + l + 32, ... */
+struct row {
+    int64_t head, r;      /* in the lot, in the row set */
+    int64_t b, h, i;      /* in the problem */
+    int64_t at;           /* of (head, r) */
+    int64_t score;        /* of key 0 in the chunk's scores */
+    fref__span keys;
+    const double *norm_k, *norm_v;
+};
+
+__device__ __forceinline__ bool find_row(row *out, const fref__call &c)
+{
+    const int64_t n = (int64_t)blockIdx.x * (FREF__THREADS / 32) + threadIdx.x / 32;
+    out->head = n / c.chunk_rows;
+    out->r = c.row0 + n % c.chunk_rows;
+    if (out->head >= c.heads || out->r >= c.rows)
+        return false;
+    out->b = (c.head0 + out->head) / c.problem.heads_q;
+    out->h = (c.head0 + out->head) % c.problem.heads_q;
+    out->i = row_of(c, out->r);
+    out->at = out->head * c.rows_padded + out->r;
+    out->score = n * c.keys_padded;
+    out->keys = c.range[out->at];
+    out->norm_k = c.norm_k + ((c.head0 + out->head) / c.group_k - c.head_k0) * c.keys_padded;
+    out->norm_v = c.norm_v + ((c.head0 + out->head) / c.group_v - c.head_v0) * c.keys_padded;
+    return true;
+}
+
+/* Over the keys within reach; src/score.h. */
+struct measure {
+    double max, largest_x, largest_s, slope, extra, longest_k, longest_v;
+};
+
+__device__ __forceinline__ measure measure_row(const fref__call &c, const row &w)
+{
+    const double *x = c.x + w.score;
+    measure m = { -infinity(), 0.0, 0.0, 1.0, 0.0, 0.0, 0.0 };
+    for (int64_t j = w.keys.first + threadIdx.x % 32; j < w.keys.last; j += 32) {
+        m.max = fmax(m.max, x[j]);
+        m.longest_k = fmax(m.longest_k, w.norm_k[j]);
+        m.longest_v = fmax(m.longest_v, w.norm_v[j]);
+        if (!c.scored)
+            m.largest_x = fmax(m.largest_x, fabs(x[j]));
+    }
+    m.max = largest_of_warp(m.max);
+    m.longest_k = largest_of_warp(m.longest_k);
+    m.longest_v = largest_of_warp(m.longest_v);
+    if (!c.scored) {
+        m.largest_s = m.largest_x = largest_of_warp(m.largest_x);
+        return m;
+    }
+    m.slope = 0.0;
+    for (int64_t j = w.keys.first + threadIdx.x % 32; j < w.keys.last; j += 32) {
+        if (x[j] < m.max - OUT_OF_REACH || x[j] == -infinity())
+            continue;
+        const double slope = c.sloped ? fabs(c.slope[w.score + j]) : 1.0;
+        m.largest_x = fmax(m.largest_x, fabs(x[j]));
+        if (slope > 0.0)
+            m.largest_s = fmax(m.largest_s, c.pull[w.score + j] / slope);
+        m.slope = fmax(m.slope, slope);
+        m.extra = fmax(m.extra, c.extra[w.score + j]);
+    }
+    m.largest_x = largest_of_warp(m.largest_x);
+    m.largest_s = largest_of_warp(m.largest_s);
+    m.slope = largest_of_warp(m.slope);
+    m.extra = largest_of_warp(m.extra);
+    return m;
+}
+
+/* Sums of a row weighted by e = exp(x - max). */
+struct exponentials {
+    double sum, squares, pull, extra;
+    double weights, weights_squared; /* of e^2 |v|^2 */
+};
+
+__device__ __forceinline__ exponentials exponentiate(const fref__call &c, const row &w, double max)
+{
+    exponentials e = {};
+    for (int64_t j = w.keys.first + threadIdx.x % 32; j < w.keys.last; j += 32) {
+        const double x = c.x[w.score + j], one = exp(x - max);
+        e.sum += one;
+        e.squares += one * one;
+        if (one > 0.0) {
+            e.pull += one * (c.scored ? c.pull[w.score + j] : fabs(x));
+            e.extra += c.scored ? one * c.extra[w.score + j] : 0.0;
+        }
+        if (c.freedom) {
+            const double weight = one * w.norm_v[j] * (one * w.norm_v[j]);
+            e.weights += weight;
+            e.weights_squared += weight * weight;
+        }
+    }
+    e.sum = sum_of_warp(e.sum);
+    e.squares = sum_of_warp(e.squares);
+    e.pull = sum_of_warp(e.pull);
+    e.extra = sum_of_warp(e.extra);
+    e.weights = sum_of_warp(e.weights);
+    e.weights_squared = sum_of_warp(e.weights_squared);
+    return e;
+}
+
+__device__ __forceinline__ double effective_number(double first, double second)
+{
+    const double number = first < 0x1p-400 ? 1.0 : first * first / second;
+    return number < 1.0 ? 1.0 : number;
+}
+
+__device__ __forceinline__ void put(double *array, int64_t at, double value)
+{
+    if (array != nullptr)
+        array[at] = value;
+}
+
+__device__ __forceinline__ void write_statistics(const fref__call &c, const row &w, const fref__facts &f, const measure &m,
+                                                 const exponentials &e, double qk, double nck)
+{
+    const fref_rounding &r = c.rounding;
+    const int64_t at = (w.b * c.problem.heads_q + w.h) * c.rows + w.r;
+    const double lse = m.max + log(e.sum), norm_p = sqrt(e.squares) / e.sum;
+    put(c.forward.lse, at, lse);
+    put(c.forward.max, at, m.max);
+    put(c.forward.sum_exp, at, e.sum);
+    put(c.forward.lse_tau, at,
+        E32 * (fabs(m.max) + fabs(lse) + e.extra / e.sum + 4.0 + sqrt(f.nt) / 2.0) +
+            r.cl * r.ua * (nck / 2.0 * e.pull / e.sum + 1.5 * sqrt(nck) * qk * norm_p) + r.eps_exp * fmin(1.0, 4.0 * norm_p + 0.1));
+    put(c.forward.max_tau, at, E32 * (2.0 * fabs(m.max) + 2.0 * m.extra + 2.0) + 2.0 * r.cl * r.ua * sqrt(nck) * qk);
+}
+
+__device__ __forceinline__ void write_dead_statistics(const fref__call &c, const row &w)
+{
+    const int64_t at = (w.b * c.problem.heads_q + w.h) * c.rows + w.r;
+    put(c.forward.lse, at, -infinity());
+    put(c.forward.max, at, -infinity());
+    put(c.forward.sum_exp, at, 0.0);
+    put(c.forward.lse_tau, at, 0.0);
+    put(c.forward.max_tau, at, 0.0);
+}
+
+}
+
+using namespace fref;
+
+extern "C" __global__ void fref_forward_facts(const __grid_constant__ fref__call c)
+{
+    row w;
+    if (!find_row(&w, c))
+        return;
+    fref__facts f = {};
+    const measure m = measure_row(c, w);
+    f.dead = m.max == -infinity();
+    if (f.dead) {
+        if (threadIdx.x % 32 == 0) {
+            write_dead_statistics(c, w);
+            c.facts[w.at] = f;
+        }
+        return;
+    }
+    const exponentials e = exponentiate(c, w, m.max);
+    const fref_rounding &r = c.rounding;
+    const double nck = at_least_1((double)c.problem.dim_qk / r.chunk);
+    const double qk = m.slope * fabs(c.problem.scale) * c.norm_q[w.at] * m.longest_k;
+    f.keys = w.keys.last - w.keys.first;
+    f.nt = at_least_1(ceil((double)f.keys / 64.0));
+    f.es = r.ua * sqrt(nck) * qk + E32 * (m.largest_x + m.extra + 2.0);
+    f.ew = r.cw * r.ua * nck * qk + E32 * (2.0 * m.largest_x + 2.0 * m.extra + 4.0);
+    f.eta = c.in.eta / e.sum;
+    f.floor = THIRD * f.eta * f.eta;
+    f.lost = 1.01 * f.eta;
+    f.el = E32 * (sqrt(f.nt) + 3.0);
+    f.shift = m.max;
+    f.per_sum = 1.0 / e.sum;
+    f.variance = THIRD * c.in.unit_roundoff * c.in.unit_roundoff + 4.0 * f.es * f.es;
+    f.worst = c.in.unit_roundoff + 2.0 * f.ew;
+    f.neff = effective_number(e.weights / (e.sum * e.sum), e.weights_squared / (e.sum * e.sum) / (e.sum * e.sum));
+    if (threadIdx.x % 32 == 0) {
+        write_statistics(c, w, f, m, e, qk, nck);
+        c.facts[w.at] = f;
+    }
+}
+
+extern "C" __global__ void fref_backward_facts(const __grid_constant__ fref__call c)
+{
+    row w;
+    if (!find_row(&w, c))
+        return;
+    fref__facts f = {};
+    f.dead = w.keys.first >= w.keys.last;
+    if (f.dead) {
+        if (threadIdx.x % 32 == 0)
+            c.facts[w.at] = f;
+        return;
+    }
+    const measure m = measure_row(c, w);
+    const double *d_o = c.rows_d_o + w.at * c.ld_v;
+    double absolute = 0.0, squares = 0.0;
+    for (int64_t n = threadIdx.x % 32; n < c.problem.dim_v; n += 32) {
+        const double term = d_o[n] * element(c.o, w.b, w.h, w.i, n);
+        f.delta += term;
+        absolute += fabs(term);
+        squares += term * term;
+    }
+    f.delta = sum_of_warp(f.delta);
+    absolute = sum_of_warp(absolute);
+    squares = sum_of_warp(squares);
+    if (!(fabs(f.delta) < infinity()))
+        *c.trouble = 1;
+    const fref_rounding &r = c.rounding;
+    const double nck = at_least_1((double)c.problem.dim_qk / r.chunk), nv = at_least_1((double)c.problem.dim_v / 16.0);
+    const double qk = fabs(c.problem.scale) * c.norm_q[w.at] * m.longest_k, dov = c.norm_d_o[w.at] * m.longest_v;
+    const double u = c.in.unit_roundoff, stats = fabs(c.row_stats[w.at]);
+    f.keys = w.keys.last - w.keys.first;
+    f.shift = c.row_stats[w.at];
+    f.per_sum = 1.0;
+    f.es = m.slope * r.ua * sqrt(nck) * qk + E32 * (m.largest_x + m.extra + stats + 2.0);
+    f.ew = m.slope * r.cw * r.ua * nck * qk + E32 * (2.0 * m.largest_x + 2.0 * m.extra + 2.0 * stats + 4.0);
+    f.es_raw = r.ua * sqrt(nck) * qk + E32 * m.largest_s;
+    f.ew_raw = r.cw * r.ua * nck * qk + E32 * 2.0 * m.largest_s;
+    f.ep = r.ua * sqrt(nv) * dov;
+    f.ez = r.ua * nv * dov;
+    f.edelta = E32 * sqrt((double)c.problem.dim_v) * absolute;
+    f.eo = r.own_o ? 0.0 : u * sqrt(squares * THIRD);
+    f.variance = THIRD * u * u + f.es * f.es;
+    f.worst = u + f.ew;
+    f.norm_q = c.norm_q[w.at];
+    f.norm_d_o = c.norm_d_o[w.at];
+    if (threadIdx.x % 32 == 0)
+        c.facts[w.at] = f;
+}

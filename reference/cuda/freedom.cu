@@ -1,0 +1,167 @@
+/* Degrees of freedom: how channels are related, and the effective number of terms; src/freedom.h. */
+#include "weigh.cuh"
+
+namespace fref {
+
+enum { FREEDOM_ROWS = 1024 };
+
+/* One of the decoded tensors. */
+struct decoded {
+    const double *data;
+    int64_t padded, ld, dim, heads;
+};
+
+__device__ __forceinline__ decoded decoded_of(const fref__call &c, int which)
+{
+    const decoded all[] = { { c.rows_q, c.rows_padded, c.ld_qk, c.problem.dim_qk, c.heads },
+                            { c.rows_d_o, c.rows_padded, c.ld_v, c.problem.dim_v, c.heads },
+                            { c.keys_k, c.keys_padded, c.ld_qk, c.problem.dim_qk, c.heads_k },
+                            { c.keys_v, c.keys_padded, c.ld_v, c.problem.dim_v, c.heads_v } };
+    return all[which];
+}
+
+}
+
+using namespace fref;
+
+/* A block for each head of the lot. */
+extern "C" __global__ void fref_live_rows(const __grid_constant__ fref__call c)
+{
+    __shared__ fref__span shared[FREF__THREADS];
+    fref__span mine = { 0, 0 };
+    for (int64_t r = threadIdx.x; r < c.rows; r += FREF__THREADS)
+        if (c.range[blockIdx.x * c.rows_padded + r].last > 0)
+            mine = both(mine, { (int32_t)r, (int32_t)r + 1 });
+    shared[threadIdx.x] = mine;
+    __syncthreads();
+    if (threadIdx.x != 0)
+        return;
+    for (int n = 1; n < FREF__THREADS; n++)
+        mine = both(mine, shared[n]);
+    c.live_rows[blockIdx.x] = mine;
+}
+
+/* C = X^T X over at most FREEDOM_ROWS live rows, evenly spaced: a block for each row of C and head. which: of channels[]. */
+extern "C" __global__ void fref_relate(const __grid_constant__ fref__call c, const int which)
+{
+    const decoded x = decoded_of(c, which);
+    const int64_t slot = blockIdx.x / x.dim, a = blockIdx.x % x.dim;
+    const int64_t b = which == 2 ? (c.head_k0 + slot) / c.problem.heads_k : (c.head_v0 + slot) / c.problem.heads_v;
+    const fref__span live = which < 2 ? c.live_rows[slot] : c.live[b];
+    const int64_t n = live.last - live.first, used = smaller(n, FREEDOM_ROWS);
+    const double *rows = x.data + (slot * x.padded + live.first) * x.ld;
+    for (int64_t column = threadIdx.x; column < x.dim; column += blockDim.x) {
+        double sum = 0.0;
+        for (int64_t m = 0; m < used; m++) {
+            const double *row = rows + m * n / used * x.ld;
+            sum += row[a] * row[column];
+        }
+        c.relation[(slot * x.ld + a) * x.ld + column] = sum;
+    }
+}
+
+/* nch, from C: a block for each head. */
+extern "C" __global__ void fref_channels(const __grid_constant__ fref__call c, const int which)
+{
+    __shared__ double partial[FREF__THREADS];
+    const decoded x = decoded_of(c, which);
+    const double *all = c.relation + blockIdx.x * x.ld * x.ld;
+    double squares = 0.0;
+    for (int64_t n = threadIdx.x; n < x.dim * x.dim; n += FREF__THREADS) {
+        const int64_t a = n / x.dim, b = n % x.dim;
+        const double of_a = all[a * x.ld + a], of_b = all[b * x.ld + b], both_ = all[a * x.ld + b];
+        if (of_a > 0.0 && of_b > 0.0)
+            squares += both_ / of_a * (both_ / of_b);
+    }
+    partial[threadIdx.x] = squares;
+    __syncthreads();
+    if (threadIdx.x != 0)
+        return;
+    double trace = 0.0;
+    for (int n = 1; n < FREF__THREADS; n++)
+        squares += partial[n];
+    for (int64_t a = 0; a < x.dim; a++)
+        trace += all[a * x.ld + a] > 0.0 ? 1.0 : 0.0;
+    c.channels[which][blockIdx.x] = trace > 0.0 && trace * trace > squares ? trace * trace / squares : 1.0;
+}
+
+/* The least of a group's query heads, for each head of K (of_v: of V) of the lot; the lot holds whole groups. */
+extern "C" __global__ void fref_group_channels(const __grid_constant__ fref__call c, const int of_v)
+{
+    const int64_t slot = (int64_t)blockIdx.x * FREF__THREADS + threadIdx.x, group = of_v ? c.group_v : c.group_k;
+    if (slot >= (of_v ? c.heads_v : c.heads_k))
+        return;
+    double least = infinity();
+    for (int64_t n = 0; n < group; n++)
+        least = fmin(least, c.channels[of_v][slot * group + n]);
+    c.group_channels[(of_v ? c.head_v0 : c.head_k0) + slot] = least;
+}
+
+namespace fref {
+
+__device__ __forceinline__ score score_at(const fref__call &c, int64_t at)
+{
+    score s = { c.x[at], c.dp[at], 1.0, 0.0, 0.0, 1.0 };
+    if (c.sloped)
+        s.slope = c.slope[at];
+    return s;
+}
+
+}
+
+/* Of dQ: w = dS^2 |k|^2. A warp for each row of the chunk. */
+extern "C" __global__ void fref_row_weights(const __grid_constant__ fref__call c)
+{
+    const int64_t n = (int64_t)blockIdx.x * (FREF__THREADS / 32) + threadIdx.x / 32, head = n / c.chunk_rows, r = c.row0 + n % c.chunk_rows;
+    if (head >= c.heads || r >= c.rows)
+        return;
+    const int64_t at = head * c.rows_padded + r;
+    const fref__span range = c.range[at];
+    const fref__facts f = c.facts[at];
+    const double *norm = c.norm_k + ((c.head0 + head) / c.group_k - c.head_k0) * c.keys_padded;
+    double first = 0.0, second = 0.0;
+    for (int64_t j = range.first + threadIdx.x % 32; j < range.last; j += 32) {
+        const score s = score_at(c, n * c.keys_padded + j);
+        if (s.x == -infinity())
+            continue;
+        const double term = gradient_of(s, f).size * norm[j], w = term * term;
+        first += w;
+        second += w * w;
+    }
+    first = sum_of_warp(first);
+    second = sum_of_warp(second);
+    const double number = first < 0x1p-400 ? 1.0 : first * first / second;
+    if (threadIdx.x % 32 == 0)
+        c.facts[at].neff = number < 1.0 ? 1.0 : number;
+}
+
+/* Of dK, w = dS^2 |q|^2 (of_v: of dV, P^2 |dO|^2), added over the group's heads before they are squared. A thread for each key and head of the
+ * lot's groups. */
+extern "C" __global__ void fref_key_weights(const __grid_constant__ fref__call c, const int of_v)
+{
+    const int64_t n = (int64_t)blockIdx.x * FREF__THREADS + threadIdx.x, slot = n / c.keys_padded, key = n % c.keys_padded;
+    const int64_t group = of_v ? c.group_v : c.group_k, heads = of_v ? c.heads_v : c.heads_k, head0 = of_v ? c.head_v0 : c.head_k0;
+    if (slot >= heads || key >= c.keys)
+        return;
+    const int64_t j = key_of(c, key);
+    double *to = c.key_weights + 2 * ((head0 + slot) * c.keys + key);
+    double first = c.first_chunk ? 0.0 : to[0], second = c.first_chunk ? 0.0 : to[1];
+    for (int64_t r = 0; r < c.chunk_rows; r++) {
+        double w = 0.0;
+        for (int64_t head = slot * group; head < (slot + 1) * group; head++) {
+            const int64_t at = head * c.rows_padded + c.row0 + r;
+            if (j < c.range[at].first || j >= c.range[at].last)
+                continue;
+            const score s = score_at(c, (head * c.chunk_rows + r) * c.keys_padded + key);
+            if (s.x == -infinity())
+                continue;
+            const gradient g = gradient_of(s, c.facts[at]);
+            const double term = of_v ? g.p * c.facts[at].norm_d_o : g.size * c.facts[at].norm_q;
+            w += term * term;
+        }
+        first += w;
+        second += w * w;
+    }
+    to[0] = first;
+    to[1] = second;
+}

@@ -1,0 +1,122 @@
+/* What becomes of the scaled logits before the softmax sees them: a modification in closed form, then the bias; beside each score what src/score.h
+ * calls extra and pull, and with `sloped` the slope and its errors.
+ */
+#include "weigh.cuh"
+
+namespace fref {
+
+struct modified {
+    double value, slope, curvature, rounded, approximated, slope_rounded, slope_approximated;
+};
+
+/* A bound that masks nothing may be infinite. */
+__device__ __forceinline__ int64_t count_of(double parameter)
+{
+    return parameter < 16777216.0 ? (int64_t)parameter : 16777216;
+}
+
+__device__ __forceinline__ void choose(modified *m, bool visible)
+{
+    if (!visible) {
+        m->value = -infinity();
+        m->slope = 0.0;
+    }
+}
+
+/* s + added: one operation, and `before` more magnitudes rounded on the way to `added`. */
+__device__ __forceinline__ void add(modified *m, double added, double before)
+{
+    m->value += added;
+    m->rounded = fabs(m->value) + before;
+}
+
+/* a t, t = tanh(s / a). */
+__device__ __forceinline__ void cap_softly(modified *m, double s, double cap)
+{
+    const double t = tanh(s / cap);
+    m->slope = 1.0 - t * t;
+    m->value = cap * t;
+    m->curvature = -2.0 * t * m->slope / cap;
+    m->rounded = fabs(m->slope * s) + 3.0 * fabs(m->value);
+    m->approximated = fabs(m->value);
+    m->slope_rounded = 2.0 * fabs(t * m->slope * s / cap) + 5.0 * t * t + 1.0;
+    m->slope_approximated = 2.0 * t * t;
+}
+
+__device__ __forceinline__ modified modify(const fref_gpu_mod &mod, double s, int64_t b, int64_t h, int64_t i, int64_t j)
+{
+    const double *parameter = mod.parameter;
+    modified m = { s, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0 };
+    double added;
+    switch (mod.kind) {
+    case FREF_MOD_CAUSAL:
+        choose(&m, j <= i);
+        break;
+    case FREF_MOD_WINDOW:
+        choose(&m, j <= i + count_of(parameter[1]) && j > i - count_of(parameter[0]));
+        break;
+    case FREF_MOD_PREFIX_LM:
+        choose(&m, j <= i || j < count_of(parameter[0]));
+        break;
+    case FREF_MOD_DOCUMENT:
+        choose(&m, element(mod.a, b, 0, i, 0) == element(mod.b, b, 0, 0, j));
+        break;
+    case FREF_MOD_SOFTCAP:
+        cap_softly(&m, s, parameter[0]);
+        break;
+    case FREF_MOD_TEMPERATURE:
+        m.value = s / parameter[0];
+        m.slope = 1.0 / parameter[0];
+        m.rounded = 2.0 * fabs(m.value);
+        m.slope_rounded = 2.0 / fabs(parameter[0]);
+        break;
+    case FREF_MOD_POST_SCALE_BIAS:
+        add(&m, element(mod.a, b, h, i, j), 0.0);
+        break;
+    case FREF_MOD_RELPOS:
+        added = element(mod.a, 0, h, 0, 0) * (double)(j - i);
+        add(&m, added, fabs(added));
+        break;
+    default:
+        break;
+    }
+    return m;
+}
+
+}
+
+using namespace fref;
+
+/* A block for each row of the chunk. */
+extern "C" __global__ void fref_modify(const __grid_constant__ fref__call c)
+{
+    const int64_t head = blockIdx.x / c.chunk_rows, chunk_row = blockIdx.x % c.chunk_rows, r = c.row0 + chunk_row;
+    const int64_t b = (c.head0 + head) / c.problem.heads_q, h = (c.head0 + head) % c.problem.heads_q;
+    const fref__span range = c.range[head * c.rows_padded + r];
+    if (range.first >= range.last)
+        return;
+    const int64_t i = row_of(c, r), row = (head * c.chunk_rows + chunk_row) * c.keys_padded;
+    const double eps_mod = c.rounding.eps_mod;
+    for (int64_t n = threadIdx.x; n < c.keys; n += blockDim.x) {
+        const int64_t j = key_of(c, n), at = row + n;
+        if (j < range.first || j >= range.last)
+            continue;
+        const double s = c.x[at];
+        const modified m = modify(c.mod, s, b, h, i, j);
+        double x = m.value, extra = c.mod.kind != FREF_MOD_NONE ? fabs(m.slope * s) + m.rounded + eps_mod / E32 * m.approximated : 0.0;
+        if (c.bias.data != nullptr) {
+            x += element(c.bias, b, h, i, j);
+            extra += x != -infinity() ? fabs(x) : 0.0;
+        }
+        if (!(x < infinity()))
+            *c.trouble = 1;
+        c.x[at] = x;
+        c.extra[at] = extra;
+        c.pull[at] = fabs(m.slope * s);
+        if (c.sloped) {
+            c.slope[at] = m.slope;
+            c.curvature[at] = m.curvature;
+            c.slope_extra[at] = m.slope_rounded + eps_mod / E32 * m.slope_approximated;
+        }
+    }
+}

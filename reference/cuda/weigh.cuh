@@ -1,0 +1,195 @@
+/* What a key's score weighs in each sum; the formulas stand in src/forward.c, src/backward_rows.c and src/backward_keys.c. */
+#pragma once
+#include "element.cuh"
+
+namespace fref {
+
+/* A probability below this may be flushed to zero by fp32 arithmetic. */
+constexpr double P_FLUSHED = 0x1.125fbee250664p-126; /* 2^-125.9 */
+constexpr double E32 = 0x1p-23, THIRD = 1.0 / 3.0;
+
+/* What is done to an element of the right-hand side. */
+enum of { OF_VALUE, OF_MAGNITUDE, OF_SQUARE };
+
+/* A sum is weights[tile] times f(right). */
+struct summand {
+    int tile;
+    of f;
+};
+
+struct score {
+    double x, dp, slope, curvature, slope_extra;
+    double keep; /* what the weight of a kept key is multiplied with; 0: dropped */
+};
+
+__device__ __forceinline__ double probability(const score &s, const fref__facts &f)
+{
+    return exp(s.x - f.shift) * f.per_sum;
+}
+
+struct gradient {
+    double p, dx, ds, size, slope_p;
+    bool underflows;
+};
+
+__device__ __forceinline__ gradient gradient_of(const score &s, const fref__facts &f)
+{
+    gradient g;
+    g.p = probability(s, f);
+    g.dx = g.p * (s.dp * s.keep - f.delta);
+    g.ds = s.slope * g.dx;
+    g.size = fabs(g.ds);
+    g.slope_p = fabs(s.slope) * g.p;
+    g.underflows = g.p < P_FLUSHED;
+    return g;
+}
+
+__device__ __forceinline__ double floor_of_ds(const fref__call &c)
+{
+    const double scale = fabs(c.problem.scale);
+    return c.in.eta / (scale > 0.0 && scale < 1.0 ? scale : 1.0);
+}
+
+__device__ __forceinline__ bool is_lost(const fref__call &c, const gradient &g)
+{
+    return g.ds != 0.0 && (g.underflows || fabs(c.problem.scale) * g.size < 1.01 * c.in.eta);
+}
+
+/* dS: what dQ and dK have in common. worst_delta: what enters as a sum, not along the mean key. */
+__device__ __forceinline__ bool weigh_ds(double *value, double *magnitude, double *bound, double *variance, const fref__call &c,
+                                         const score &s, const fref__facts &f, const gradient &g, double variance_p, double worst_p)
+{
+    double e_slope = 0.0, worst_slope = 0.0;
+    if (c.sloped) {
+        e_slope = fabs(s.curvature) * f.es_raw + E32 * s.slope_extra;
+        worst_slope = fabs(s.curvature) * f.ew_raw + 2.0 * E32 * s.slope_extra;
+    }
+    const double floor = floor_of_ds(c), part = e_slope * g.dx;
+    *value = g.ds;
+    *magnitude = g.size;
+    *bound = f.worst * g.size + g.slope_p * worst_p + worst_slope * fabs(g.dx) + floor + (g.underflows ? g.size : 0.0);
+    *variance = f.variance * g.ds * g.ds + variance_p * g.slope_p * g.slope_p + part * part + THIRD * floor * floor;
+    return is_lost(c, g);
+}
+
+/* Of each kind: TILES weights of one key, from which SUMS sums are made with the right-hand side; OVER_ROWS: sums over rows, for keys. `weigh`
+ * is called for live scores only and says whether the weight may be flushed. */
+template <int KIND> struct kind;
+
+template <> struct kind<FREF__FORWARD> {
+    static constexpr bool OVER_ROWS = false;
+    static constexpr int TILES = 2, SUMS = 3;
+    static constexpr __device__ summand sum(int s)
+    {
+        constexpr summand all[SUMS] = { { 0, OF_VALUE }, { 0, OF_MAGNITUDE }, { 1, OF_SQUARE } };
+        return all[s];
+    }
+    static __device__ __forceinline__ bool weigh(double *w, const fref__call &, const score &s, const fref__facts &f)
+    {
+        const double p = probability(s, f);
+        w[0] = p;
+        w[1] = f.variance * p * p + f.floor;
+        return p < f.lost && p > 0.0;
+    }
+};
+
+template <> struct kind<FREF__FORWARD_KEPT> {
+    static constexpr bool OVER_ROWS = false;
+    static constexpr int TILES = 3, SUMS = 4;
+    static constexpr __device__ summand sum(int s)
+    {
+        constexpr summand all[SUMS] = { { 0, OF_VALUE }, { 0, OF_MAGNITUDE }, { 1, OF_SQUARE }, { 2, OF_MAGNITUDE } };
+        return all[s];
+    }
+    static __device__ __forceinline__ bool weigh(double *w, const fref__call &, const score &s, const fref__facts &f)
+    {
+        const double p = probability(s, f) * s.keep;
+        w[0] = w[1] = w[2] = 0.0;
+        if (p == 0.0)
+            return false; /* not a key, or beyond any arithmetic */
+        w[0] = p;
+        w[1] = f.variance * p * p + f.floor;
+        w[2] = 1.0;
+        return p < f.lost;
+    }
+};
+
+template <> struct kind<FREF__DQ> {
+    static constexpr bool OVER_ROWS = false;
+    static constexpr int TILES = 5, SUMS = 5;
+    static constexpr __device__ summand sum(int s)
+    {
+        constexpr summand all[SUMS] = { { 0, OF_VALUE }, { 1, OF_MAGNITUDE }, { 2, OF_SQUARE }, { 3, OF_MAGNITUDE }, { 4, OF_VALUE } };
+        return all[s];
+    }
+    static __device__ __forceinline__ bool weigh(double *w, const fref__call &c, const score &s, const fref__facts &f)
+    {
+        const gradient g = gradient_of(s, f);
+        w[4] = s.slope * g.p;
+        return weigh_ds(&w[0], &w[1], &w[3], &w[2], c, s, f, g, f.ep * f.ep, f.ez);
+    }
+};
+
+template <> struct kind<FREF__DK> {
+    static constexpr bool OVER_ROWS = true;
+    static constexpr int TILES = 4, SUMS = 4;
+    static constexpr __device__ summand sum(int s)
+    {
+        constexpr summand all[SUMS] = { { 0, OF_VALUE }, { 1, OF_MAGNITUDE }, { 2, OF_SQUARE }, { 3, OF_MAGNITUDE } };
+        return all[s];
+    }
+    static __device__ __forceinline__ bool weigh(double *w, const fref__call &c, const score &s, const fref__facts &f)
+    {
+        const gradient g = gradient_of(s, f);
+        const double worst_delta = f.edelta + sqrt(3.0 * (double)c.problem.dim_v) * f.eo;
+        return weigh_ds(&w[0], &w[1], &w[3], &w[2], c, s, f, g, f.ep * f.ep + f.edelta * f.edelta + f.eo * f.eo, f.ez + worst_delta);
+    }
+};
+
+template <> struct kind<FREF__DV> {
+    static constexpr bool OVER_ROWS = true;
+    static constexpr int TILES = 3, SUMS = 4;
+    static constexpr __device__ summand sum(int s)
+    {
+        constexpr summand all[SUMS] = { { 0, OF_VALUE }, { 0, OF_MAGNITUDE }, { 1, OF_SQUARE }, { 2, OF_MAGNITUDE } };
+        return all[s];
+    }
+    static __device__ __forceinline__ bool weigh(double *w, const fref__call &c, const score &s, const fref__facts &f)
+    {
+        const double p = probability(s, f) * s.keep, eta = c.in.eta;
+        w[0] = w[1] = w[2] = 0.0;
+        if (s.keep == 0.0)
+            return false;
+        w[0] = p;
+        w[1] = f.variance * p * p + THIRD * eta * eta;
+        w[2] = f.worst * p + eta;
+        return p > 0.0 && p < 1.01 * eta;
+    }
+};
+
+/* The weight alone, where it may be flushed. */
+template <int FROM> struct lost {
+    static constexpr bool OVER_ROWS = kind<FROM>::OVER_ROWS;
+    static constexpr int TILES = 1, SUMS = 1;
+    static constexpr __device__ summand sum(int s)
+    {
+        constexpr summand all[SUMS] = { { 0, OF_VALUE } };
+        return all[s];
+    }
+    static __device__ __forceinline__ bool weigh(double *w, const fref__call &c, const score &s, const fref__facts &f)
+    {
+        double all[kind<FROM>::TILES];
+        const bool flushed = kind<FROM>::weigh(all, c, s, f);
+        w[0] = flushed ? all[0] : 0.0;
+        return flushed;
+    }
+};
+
+template <> struct kind<FREF__FORWARD_LOST> : lost<FREF__FORWARD_KEPT> {};
+template <> struct kind<FREF__DQ_LOST> : lost<FREF__DQ> {};
+template <> struct kind<FREF__DK_LOST> : lost<FREF__DK> {};
+template <> struct kind<FREF__DV_LOST> : lost<FREF__DV> {};
+
+template <int KIND> constexpr bool is_lost_kind = KIND >= FREF__FORWARD_LOST;
+
+}
