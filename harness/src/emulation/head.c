@@ -92,6 +92,7 @@ static void choose_scale(facts_head *x)
     default:
         break;
     }
+    x->attn_scale = (float)scale;
     x->scale = (float)(scale * or_1(x->launch->q->descale) * or_1(x->launch->k->descale));
     x->log2e = x->kernel->liar == FACTS_LIAR_LOG2E_SHORT ? 1.4427F : LOG2E;
 }

@@ -24,7 +24,7 @@ typedef struct facts_head {
     int64_t ld_qk, ld_v, ld_key; /* row lengths of the arrays below */
     int64_t len_q, len_kv;       /* as the kernel believes */
     int64_t dim_qk;              /* that are multiplied */
-    float scale, log2e;          /* scale: of the logits, descales in it */
+    float attn_scale, scale, log2e; /* scale: of the logits, descales in it */
     double *q, *kt, *v;          /* [rows, ld_qk], [dim_qk, ld_key], [wide, ld_v] */
     double *k, *vt, *d_o, *o;    /* backward: [wide, ld_qk], [dim_v, ld_key], [rows, ld_v] twice */
     float *stats;                /* backward: [rows], natural */

@@ -1,0 +1,69 @@
+/* A problem with its data, what is due of it, and room for nobody's answer yet: what kernels are put before.
+ *
+ * The case language says what it can (dims, masks, lengths, bias, strides); what it cannot say yet comes beside it: 8 bit types with
+ * their scales, dropout by a given mask, a sink, ragged and paged memory.
+ */
+#ifndef FACTS_EMULATION_SCENE_H
+#define FACTS_EMULATION_SCENE_H
+
+#include "../numbers/expect.h"
+#include "kernel.h"
+
+typedef enum facts_feature {
+    FACTS_WITH_SINK = 1,
+    FACTS_WITH_DROPOUT = 2, /* p = 1/10 */
+    FACTS_WITH_RAGGED = 4,  /* Q, K, V, O, Stats: sequences one after another, tokens of h x d */
+    FACTS_WITH_PAGES = 8,   /* K, V: shuffled pages of 16 tokens */
+    FACTS_WITH_HUGE_OFFSET = 16, /* K of batch entry 1 lies 2^32 elements behind that of entry 0 */
+} facts_feature;
+
+#define FACTS_DROP 0.1
+
+typedef struct facts_scene_plan {
+    const char *text; /* a case, all but dtype */
+    fref_type type;   /* of Q, K, V, and of the answers */
+    unsigned features;
+} facts_scene_plan;
+
+/* One answer: where it goes, what is due there. */
+typedef struct facts_due_answer {
+    bool present;
+    facts_tensor tensor; /* as it is judged: dense rows of [b,h,s,d] */
+    facts_slot slot;     /* as it is written; data NULL */
+    facts_image image;   /* of what is written */
+    facts_answer answer;
+    facts_due *due;
+    double unit;
+} facts_due_answer;
+
+typedef struct facts_scene {
+    facts_problem problem;
+    fref_problem asked;
+    fref_type type;
+    fref_rounding rounding;
+    bool backward, dense;
+    double gain;
+    void *storage[FACTS_TENSOR_COUNT];
+    fref_tensor in[FACTS_TENSOR_COUNT];
+    facts_due_answer out[FACTS_SLOT_COUNT];
+    double *true_max;
+    double amax[FACTS_SLOT_COUNT][3]; /* value, least, most */
+    float *sink;
+    uint8_t *keep;
+    double *alibi;
+    int64_t *first[FACTS_TENSOR_COUNT]; /* ragged: where each sequence starts, elements */
+    int32_t *pages;
+    void *huge; /* mapped, huge_bytes; nearly all of it never touched */
+    size_t huge_bytes;
+    fref_tensor bias;
+    void *owner; /* of the modification */
+} facts_scene;
+
+/* Fills the inputs and asks the reference. Returns 0, ENOMEM, or EINVAL with one line in `error`. Destroy in any case. */
+int facts_scene_create(facts_scene *out, const facts_scene_plan *plan, facts_error *error);
+void facts_scene_destroy(facts_scene *scene);
+
+/* A launch on the scene's inputs; its outputs are still to be given memory. */
+facts_launch facts_scene_launch(const facts_scene *scene);
+
+#endif

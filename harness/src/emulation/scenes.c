@@ -1,0 +1,131 @@
+#include "scenes.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define AS_TEXT(symbol, text, lens, features) text,
+static const char *const texts[FACTS_SCENE_COUNT] = { FACTS_SCENE_LIST(AS_TEXT) };
+#undef AS_TEXT
+#define AS_LENS(symbol, text, lens, features) FACTS_LENS_##lens,
+static const facts_lens lens_of[FACTS_SCENE_COUNT] = { FACTS_SCENE_LIST(AS_LENS) };
+#undef AS_LENS
+#define AS_FEATURES(symbol, text, lens, features) features,
+static const unsigned features_of[FACTS_SCENE_COUNT] = { FACTS_SCENE_LIST(AS_FEATURES) };
+#undef AS_FEATURES
+#define AS_SCENE(symbol, id, scene, types, fills, what) [FACTS_LIAR_##symbol] = FACTS_SCENE_##scene,
+static const facts_scene_id scene_of[FACTS_LIAR_COUNT] = { FACTS_LIAR_LIST(AS_SCENE) };
+#undef AS_SCENE
+
+typedef enum types { TYPES_ANY, TYPES_CAST, TYPES_F8 } types;
+#define AS_TYPES(symbol, id, scene, types, fills, what) [FACTS_LIAR_##symbol] = TYPES_##types,
+static const types types_of[FACTS_LIAR_COUNT] = { FACTS_LIAR_LIST(AS_TYPES) };
+#undef AS_TYPES
+typedef enum fills { FILLS_FOUR, FILLS_PLANT } fills;
+#define AS_FILLS(symbol, id, scene, types, fills, what) [FACTS_LIAR_##symbol] = FILLS_##fills,
+static const fills fills_of[FACTS_LIAR_COUNT] = { FACTS_LIAR_LIST(AS_FILLS) };
+#undef AS_FILLS
+
+static const int shapes[FACTS_SIZE_COUNT][4] = {
+#define AS_SHAPE(symbol, word, rows, keys, backward_rows, backward_keys) { rows, keys, backward_rows, backward_keys },
+    FACTS_SIZE_LIST(AS_SHAPE)
+#undef AS_SHAPE
+};
+
+static bool is_backward(facts_scene_id id)
+{
+    return strncmp(texts[id], "pass=bwd", 8) == 0;
+}
+
+facts_scene_id facts_scene_of_liar(facts_liar liar)
+{
+    return scene_of[liar];
+}
+
+unsigned facts_scene_features(facts_scene_id id)
+{
+    return features_of[id];
+}
+
+bool facts_liar_needs_plant(facts_liar liar)
+{
+    return fills_of[liar] == FILLS_PLANT;
+}
+
+bool facts_scene_text(char out[FACTS_CASE_TEXT], facts_scene_id id, facts_size size, const char *fill, uint64_t seed)
+{
+    const int *shape = shapes[size] + (is_backward(id) ? 2 : 0);
+    int rows = shape[0], keys = shape[1];
+    if (id == FACTS_SCENE_NOWHERE || rows == 0)
+        return false;
+    if (rows == keys && id != FACTS_SCENE_B_BIAS_CAUSAL)
+        rows = rows * 3 / 4;
+    int n = snprintf(out, FACTS_CASE_TEXT, "%s s=%d/%d fill=%s seed=%llu", texts[id], rows, keys, fill, (unsigned long long)seed);
+    int some = rows * 2 / 3 > 0 ? rows * 2 / 3 : 1;
+    if (lens_of[id] != FACTS_LENS_NONE)
+        snprintf(out + n, (size_t)(FACTS_CASE_TEXT - n), " lens=%d+%d+%d/%d+%d+%d", rows, some, rows / 4 + 1, keys - 7,
+                 lens_of[id] == FACTS_LENS_EMPTY ? 0 : keys * 3 / 4 + 1, keys / 2 + 1);
+    return true;
+}
+
+/* ---- what cannot be asked ---- */
+
+static bool is_narrow(facts_survey_type type)
+{
+    return type == FACTS_SURVEY_E4M3 || type == FACTS_SURVEY_E5M2;
+}
+
+const char *facts_not_applicable(facts_liar liar, facts_survey_type type, facts_size size)
+{
+    char text[FACTS_CASE_TEXT];
+    switch (liar) {
+    case FACTS_LIAR_MX_SWIZZLE:
+        return "neither the reference nor the emulation has block scales";
+    case FACTS_LIAR_GRAPH_SEED:
+        return "a kernel that is called has nothing captured; exec=graph is a matter of the worker";
+    default:
+        break;
+    }
+    if (types_of[liar] == TYPES_CAST && type == FACTS_SURVEY_F32)
+        return "f32 has no cast there";
+    if (types_of[liar] == TYPES_F8 && !is_narrow(type))
+        return "8 bit types alone have it";
+    if (!facts_scene_text(text, scene_of[liar], size, "gauss", 1))
+        return "the backward is asked in other sizes";
+    if (size == FACTS_SIZE_DECODE && (liar == FACTS_LIAR_CAUSAL_LOOSE || liar == FACTS_LIAR_BIAS_T))
+        return liar == FACTS_LIAR_BIAS_T ? "one row has nothing to transpose" : "the last row has no key to its right";
+    return NULL;
+}
+
+/* ---- what cannot be found ---- */
+
+#define BIT(symbol) (1U << FACTS_SURVEY_##symbol)
+#define AT(symbol) (1U << FACTS_SIZE_##symbol)
+#define NARROW (BIT(E4M3) | BIT(E5M2))
+#define ALL_TYPES ((1U << FACTS_SURVEY_TYPES) - 1)
+#define ALL_SIZES ((1U << FACTS_SIZE_COUNT) - 1)
+
+typedef struct blind_spot {
+    facts_liar liar;
+    unsigned types, sizes;
+    const char *why;
+} blind_spot;
+
+static const blind_spot blind_spots[] = {
+    { FACTS_LIAR_P_TRUNC, ALL_TYPES, AT(DECODE), "one row a head: too few for TG and T3" },
+    { FACTS_LIAR_O_TRUNC, ALL_TYPES, AT(DECODE), "one row a head: too few for TG and T3" },
+    { FACTS_LIAR_O_GAIN_1E3, BIT(BF16) | NARROW, AT(DECODE), "one row a head: too few for TG" },
+    { FACTS_LIAR_O_GAIN_1E3, NARROW, AT(LONG), "below the noise of P" },
+    { FACTS_LIAR_O_TRUNC, NARROW, AT(LONG), "below the noise of P" },
+    { FACTS_LIAR_O_ACC_NARROW, NARROW, AT(LONG), "below the noise of P" },
+    { FACTS_LIAR_B_DQ_NARROW, ALL_TYPES, AT(S200), "two tiles: one rounding more" },
+};
+
+const char *facts_blind_spot(facts_liar liar, facts_survey_type type, facts_size size)
+{
+    for (size_t i = 0; i < sizeof blind_spots / sizeof *blind_spots; i++) {
+        const blind_spot *b = &blind_spots[i];
+        if (b->liar == liar && b->types & 1U << type && b->sizes & 1U << size)
+            return b->why;
+    }
+    return NULL;
+}

@@ -1,0 +1,218 @@
+#include "survey.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "scenes.h"
+#include "trial.h"
+
+#define AS_WORD(symbol, word) word,
+static const char *const type_words[FACTS_SURVEY_TYPES] = { FACTS_SURVEY_TYPE_LIST(AS_WORD) };
+#undef AS_WORD
+static const fref_type type_of[FACTS_SURVEY_TYPES] = { FREF_BF16, FREF_F16, FREF_F32, FREF_E4M3, FREF_E5M2 };
+static const char *const fills[] = { "gauss", "needle", "neglse", "stair_up", "amax_plant" };
+enum { FILLS = 5, STANDARD_FILLS = 4 };
+
+const char *facts_survey_type_word(facts_survey_type type)
+{
+    return type_words[type];
+}
+
+const char *facts_end_word(facts_end end)
+{
+    static const char *const words[] = { "not_applicable", "killed", "blind", "survived" };
+    return words[end];
+}
+
+const char *facts_size_word(facts_size size, facts_liar liar)
+{
+#define AS_SIZE(symbol, word, rows, keys, backward_rows, backward_keys) word,
+    static const char *const words[FACTS_SIZE_COUNT] = { FACTS_SIZE_LIST(AS_SIZE) };
+#undef AS_SIZE
+    char text[FACTS_CASE_TEXT];
+    bool backward = facts_scene_text(text, facts_scene_of_liar(liar), FACTS_SIZE_S200, "gauss", 1) && strncmp(text, "pass=bwd", 8) == 0;
+    return size == FACTS_SIZE_LONG && backward ? "1000" : words[size];
+}
+
+/* One scene with one type, size and fill: what is done at once. */
+typedef struct unit {
+    facts_scene_id scene;
+    facts_survey_type type;
+    facts_size size;
+    int fill;
+} unit;
+
+typedef struct work {
+    facts_survey *survey;
+    const facts_survey_choice *choice;
+    unit *units;
+    size_t count;
+    int status;
+    char *error;
+} work;
+
+static facts_found *found_of(const facts_survey *s, facts_liar liar, facts_survey_type type, facts_size size)
+{
+    for (size_t i = 0; i < s->count; i++)
+        if (s->found[i].liar == liar && s->found[i].type == type && s->found[i].size == size)
+            return &s->found[i];
+    return NULL;
+}
+
+static bool wanted(const facts_survey_choice *choice, facts_liar liar, facts_survey_type type, facts_size size)
+{
+    return (!choice->liar || strstr(facts_liar_words[liar], choice->liar)) &&
+           (!choice->type || strcmp(choice->type, type_words[type]) == 0) && (!choice->quick || size == FACTS_SIZE_S200);
+}
+
+static bool make_list(facts_survey *s, const facts_survey_choice *choice)
+{
+    s->found = calloc((size_t)FACTS_LIAR_COUNT * FACTS_SURVEY_TYPES * FACTS_SIZE_COUNT, sizeof *s->found);
+    for (facts_liar liar = FACTS_LIAR_NONE + 1; s->found && liar < FACTS_LIAR_COUNT; liar++)
+        for (facts_survey_type type = 0; type < FACTS_SURVEY_TYPES; type++)
+            for (facts_size size = 0; size < FACTS_SIZE_COUNT; size++) {
+                if (!wanted(choice, liar, type, size))
+                    continue;
+                facts_found *f = &s->found[s->count++];
+                *f = (facts_found){ .liar = liar, .type = type, .size = size, .fill = "", .gate = "", .tensor = "" };
+                f->why = facts_not_applicable(liar, type, size);
+                if (!f->why) {
+                    f->end = FACTS_END_SURVIVED;
+                    f->why = facts_blind_spot(liar, type, size);
+                }
+            }
+    return s->found != NULL;
+}
+
+/* Somebody lies in this scene, type and size; with a fill that is not standard, somebody needs it. */
+static bool anybody(const facts_survey *s, const unit *u)
+{
+    for (size_t i = 0; i < s->count; i++) {
+        const facts_found *f = &s->found[i];
+        if (f->end != FACTS_END_NOT_APPLICABLE && facts_scene_of_liar(f->liar) == u->scene && f->type == u->type &&
+            f->size == u->size && (u->fill < STANDARD_FILLS || facts_liar_needs_plant(f->liar)))
+            return true;
+    }
+    return false;
+}
+
+static bool make_units(work *w)
+{
+    w->units = calloc((size_t)FACTS_SCENE_COUNT * FACTS_SURVEY_TYPES * FACTS_SIZE_COUNT * FILLS, sizeof *w->units);
+    for (int size = FACTS_SIZE_COUNT - 1; w->units && size >= 0; size--) /* the long ones first: cores end together */
+        for (facts_scene_id scene = 0; scene < FACTS_SCENE_NOWHERE; scene++)
+            for (facts_survey_type type = 0; type < FACTS_SURVEY_TYPES; type++)
+                for (int fill = 0; fill < FILLS; fill++) {
+                    unit u = { scene, type, (facts_size)size, fill };
+                    if (anybody(w->survey, &u))
+                        w->units[w->count++] = u;
+                }
+    return w->units != NULL;
+}
+
+static facts_kernel kernel_for(const unit *u, facts_liar liar)
+{
+    bool narrow = u->type == FACTS_SURVEY_E4M3 || u->type == FACTS_SURVEY_E5M2;
+    return (facts_kernel){ .liar = liar, .lazy = narrow ? 4.0 : 0.0, .splits = u->scene == FACTS_SCENE_SPLIT ? 3 : 1 };
+}
+
+static void note(work *w, const unit *u, facts_liar liar, const facts_trial *t)
+{
+#pragma omp critical(facts_survey_note)
+    {
+        facts_found *f = found_of(w->survey, liar, u->type, u->size);
+        if (f && t->ratio > f->ratio) {
+            f->ratio = t->ratio;
+            f->fill = fills[u->fill];
+            f->gate = facts_gate_words[t->gate];
+            f->tensor = facts_slot_words[t->slot];
+        }
+        if (f && t->verdict != FACTS_VERDICT_PASS)
+            f->end = FACTS_END_KILLED;
+    }
+}
+
+static void note_honest(work *w, const char *text, const unit *u, const facts_trial *t)
+{
+#pragma omp critical(facts_survey_note)
+    {
+        w->survey->honest++;
+        if (t->verdict != FACTS_VERDICT_PASS && w->survey->false_alarms++ == 0)
+            snprintf(w->survey->alarm, sizeof w->survey->alarm, "%s of %s: %s, ratio %.3g: %.300s dtype=%s",
+                     facts_slot_words[t->slot], facts_liar_words[0], facts_gate_words[t->gate], t->ratio, text, type_words[u->type]);
+    }
+}
+
+static int run_unit(work *w, const unit *u, facts_error *error)
+{
+    char text[FACTS_CASE_TEXT];
+    facts_scene scene;
+    facts_trial t;
+    facts_scene_text(text, u->scene, u->size, fills[u->fill], w->choice->seed);
+    int status = facts_scene_create(
+        &scene, &(facts_scene_plan){ text, type_of[u->type], facts_scene_features(u->scene) }, error);
+    facts_kernel honest = kernel_for(u, FACTS_LIAR_NONE);
+    if (status == 0 && (status = facts_trial_run_both(&t, &scene, &honest)) == 0)
+        note_honest(w, text, u, &t);
+    for (size_t i = 0; status == 0 && i < w->survey->count; i++) {
+        const facts_found *f = &w->survey->found[i];
+        if (f->end == FACTS_END_NOT_APPLICABLE || facts_scene_of_liar(f->liar) != u->scene || f->type != u->type ||
+            f->size != u->size || (u->fill >= STANDARD_FILLS && !facts_liar_needs_plant(f->liar)))
+            continue;
+        facts_kernel kernel = kernel_for(u, f->liar);
+        if ((status = facts_trial_run_both(&t, &scene, &kernel)) == 0)
+            note(w, u, f->liar, &t);
+    }
+    facts_scene_destroy(&scene);
+    return status;
+}
+
+static void run_all(work *w)
+{
+#pragma omp parallel for schedule(dynamic)
+    for (size_t i = 0; i < w->count; i++) {
+        facts_error error = { .text = "" };
+        int status = w->status ? 0 : run_unit(w, &w->units[i], &error);
+        if (status) {
+#pragma omp critical(facts_survey_note)
+            {
+                w->status = status;
+                snprintf(w->error, 512, "%s", status == ENOMEM ? "out of memory" : error.text);
+            }
+        }
+    }
+}
+
+int facts_survey_run(facts_survey *out, const facts_survey_choice *choice, char error[512])
+{
+    *out = (facts_survey){ 0 };
+    work w = { .survey = out, .choice = choice, .error = error };
+    error[0] = '\0';
+    if (!make_list(out, choice) || !make_units(&w)) {
+        free(w.units);
+        return ENOMEM;
+    }
+    if (out->count == 0) {
+        snprintf(error, 512, "no liar \"%.60s\" in type \"%.20s\"", choice->liar ? choice->liar : "", choice->type ? choice->type : "any");
+        free(w.units);
+        return EINVAL;
+    }
+    run_all(&w);
+    free(w.units);
+    for (size_t i = 0; i < out->count; i++) {
+        facts_found *f = &out->found[i];
+        f->news = f->end == FACTS_END_KILLED && f->why;
+        if (f->end == FACTS_END_SURVIVED && f->why)
+            f->end = FACTS_END_BLIND;
+    }
+    return w.status;
+}
+
+void facts_survey_free(facts_survey *survey)
+{
+    free(survey->found);
+    *survey = (facts_survey){ 0 };
+}

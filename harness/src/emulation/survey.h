@@ -1,0 +1,62 @@
+/* Every liar x type x size: which fill and which gate find it, how clearly; and how often a right kernel is called wrong. */
+#ifndef FACTS_EMULATION_SURVEY_H
+#define FACTS_EMULATION_SURVEY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "liars.h"
+
+/* X(SYMBOL, "word", forward rows, keys; backward rows, keys): backward 0: not asked */
+#define FACTS_SIZE_LIST(X)                                                                                                         \
+    X(S200, "200", 200, 200, 200, 200) X(S500, "500", 256, 500, 256, 500) X(LONG, "4000", 128, 4000, 256, 1000)                     \
+    X(DECODE, "decode", 1, 2000, 0, 0)
+#define FACTS_AS_ENUM(symbol, word, rows, keys, backward_rows, backward_keys) FACTS_SIZE_##symbol,
+typedef enum facts_size { FACTS_SIZE_LIST(FACTS_AS_ENUM) FACTS_SIZE_COUNT } facts_size;
+#undef FACTS_AS_ENUM
+
+/* X(SYMBOL, "word") in the order of facts_survey's types */
+#define FACTS_SURVEY_TYPE_LIST(X) X(BF16, "bf16") X(F16, "f16") X(F32, "f32") X(E4M3, "e4m3") X(E5M2, "e5m2")
+#define FACTS_AS_ENUM(symbol, word) FACTS_SURVEY_##symbol,
+typedef enum facts_survey_type { FACTS_SURVEY_TYPE_LIST(FACTS_AS_ENUM) FACTS_SURVEY_TYPES } facts_survey_type;
+#undef FACTS_AS_ENUM
+
+typedef enum facts_end { FACTS_END_NOT_APPLICABLE, FACTS_END_KILLED, FACTS_END_BLIND, FACTS_END_SURVIVED } facts_end;
+
+/* What became of one liar in one type and size. */
+typedef struct facts_found {
+    facts_liar liar;
+    facts_survey_type type;
+    facts_size size;
+    facts_end end;
+    double ratio;                    /* the largest over the fills; 1 is the threshold */
+    const char *fill, *gate, *tensor; /* where that was; "" where nothing was off */
+    const char *why;                 /* of blind and not applicable */
+    bool news;                       /* listed as blind, and found */
+} facts_found;
+
+typedef struct facts_survey_choice {
+    const char *liar; /* an id, or a part of it; NULL: all */
+    const char *type; /* NULL: all */
+    bool quick;       /* only the smallest size and decode */
+    uint64_t seed;
+} facts_survey_choice;
+
+typedef struct facts_survey {
+    facts_found *found; /* in the order of the lists */
+    size_t count;
+    size_t honest;       /* trials of the honest kernel on the same scenes */
+    size_t false_alarms; /* among them */
+    char alarm[512];     /* the first */
+} facts_survey;
+
+/* Threads: OpenMP over scenes. Returns 0; ENOMEM; EINVAL (no such liar or type) with one line in `error`. */
+int facts_survey_run(facts_survey *out, const facts_survey_choice *choice, char error[512]);
+void facts_survey_free(facts_survey *survey);
+
+const char *facts_size_word(facts_size size, facts_liar liar);
+const char *facts_survey_type_word(facts_survey_type type);
+const char *facts_end_word(facts_end end);
+
+#endif

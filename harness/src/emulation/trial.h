@@ -1,0 +1,20 @@
+/* One kernel before one scene: run over poison, judged by every gate. */
+#ifndef FACTS_EMULATION_TRIAL_H
+#define FACTS_EMULATION_TRIAL_H
+
+#include "scene.h"
+
+typedef struct facts_trial {
+    facts_judgement judgement[FACTS_SLOT_COUNT]; /* of what is present */
+    facts_verdict verdict;                       /* the worst */
+    facts_slot_id slot;                          /* of the largest ratio */
+    facts_gate gate;
+    double ratio;
+} facts_trial;
+
+/* Returns 0 or ENOMEM. Threads: the scene is only read. */
+int facts_trial_run(facts_trial *out, const facts_scene *scene, const facts_kernel *kernel, facts_pattern pattern);
+/* Over both patterns: what differs between them is wrong too (gate poison). The second run is left out where the first was caught. */
+int facts_trial_run_both(facts_trial *out, const facts_scene *scene, const facts_kernel *kernel);
+
+#endif
