@@ -142,6 +142,16 @@ fattn_status fattn_stream_synchronize(fattn_context *context, struct CUstream_st
     return st;
 }
 
+fattn_status fattn_context_enter(struct CUctx_st **previous, fattn_context *context)
+{
+    return fattn__enter(context, previous);
+}
+
+void fattn_context_leave(fattn_context *context, struct CUctx_st *previous)
+{
+    fattn__leave(context, previous);
+}
+
 /* ---- time ---------------------------------------------------------------------------------------------------------------------
  */
 

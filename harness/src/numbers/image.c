@@ -32,7 +32,7 @@ static void own(facts_image *image, const facts_tensor *t)
                 }
 }
 
-bool facts_image_create(facts_image *out, const facts_tensor *const tensors[], size_t count)
+bool facts_image_measure(facts_image *out, const facts_tensor *const tensors[], size_t count)
 {
     const facts_tensor *lead = tensors[0];
     size_t size = facts_dtype_bytes(lead->dtype);
@@ -49,6 +49,13 @@ bool facts_image_create(facts_image *out, const facts_tensor *const tensors[], s
     size_t guard = (size_t)guard_elements(lead->dtype) * size;
     out->front = guard + (size_t)lead->skew_bytes;
     out->bytes = out->front + (size_t)out->elements * size + guard;
+    return true;
+}
+
+bool facts_image_create(facts_image *out, const facts_tensor *const tensors[], size_t count)
+{
+    if (!facts_image_measure(out, tensors, count))
+        return false;
     out->owned = calloc((size_t)out->elements / 64 + 1, sizeof *out->owned);
     if (!out->owned)
         return false;
@@ -74,13 +81,17 @@ bool facts_image_owns(const facts_image *image, int64_t element)
     return element >= 0 && element < image->elements && (image->owned[element / 64] >> (element % 64) & 1);
 }
 
-/* Whole elements before the storage, and bytes before them. */
-static int64_t before(const facts_image *image)
+int64_t facts_image_before(const facts_image *image)
 {
     return (int64_t)(image->front / facts_dtype_bytes(image->dtype));
 }
 
-static size_t odd_bytes(const facts_image *image)
+int64_t facts_image_after(const facts_image *image)
+{
+    return guard_elements(image->dtype);
+}
+
+size_t facts_image_odd(const facts_image *image)
 {
     return image->front % facts_dtype_bytes(image->dtype);
 }
@@ -88,10 +99,10 @@ static size_t odd_bytes(const facts_image *image)
 void facts_image_guard(const facts_image *image, facts_pattern pattern, void *bytes)
 {
     void *storage = facts_image_storage(image, bytes);
-    memset(bytes, FACTS_GUARD_FILLER, odd_bytes(image));
-    for (int64_t i = -before(image); i < 0; i++)
+    memset(bytes, FACTS_GUARD_FILLER, facts_image_odd(image));
+    for (int64_t i = -facts_image_before(image); i < 0; i++)
         facts_store(image->dtype, storage, i, facts_pattern_code(image->dtype, pattern, i));
-    for (int64_t i = image->elements; i < image->elements + guard_elements(image->dtype); i++)
+    for (int64_t i = image->elements; i < image->elements + facts_image_after(image); i++)
         facts_store(image->dtype, storage, i, facts_pattern_code(image->dtype, pattern, i));
 }
 
@@ -119,11 +130,11 @@ int64_t facts_image_overrun(const facts_image *image, facts_pattern pattern, con
     const unsigned char *head = bytes, *storage = head + image->front;
     int64_t changed = 0;
     period(image->dtype, pattern, codes);
-    for (size_t i = 0; i < odd_bytes(image); i++)
+    for (size_t i = 0; i < facts_image_odd(image); i++)
         changed += head[i] != FACTS_GUARD_FILLER;
-    for (int64_t i = -before(image); i < 0; i++)
+    for (int64_t i = -facts_image_before(image); i < 0; i++)
         changed += facts_load(image->dtype, storage, i) != codes[(i % 7 + 7) % 7];
-    for (int64_t i = image->elements; i < image->elements + guard_elements(image->dtype); i++)
+    for (int64_t i = image->elements; i < image->elements + facts_image_after(image); i++)
         changed += facts_load(image->dtype, storage, i) != codes[i % 7];
 #pragma omp parallel for schedule(static) reduction(+ : changed)
     for (int64_t i = 0; i < image->elements; i++)

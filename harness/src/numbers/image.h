@@ -13,16 +13,22 @@ typedef struct facts_image {
     int32_t dtype;
     int64_t elements;    /* of the storage, gaps included */
     size_t front, bytes; /* bytes before the storage (guard and skew); bytes in all */
-    uint64_t *owned;     /* a bit for each element of the storage that belongs to a tensor */
+    uint64_t *owned;     /* a bit for each element of the storage that belongs to a tensor; NULL: only measured */
 } facts_image;
 
 /* The image of the storage that `count` tensors share (one: its own). Empty until created; destroy is fine on a zeroed image.
  * Returns false without memory, or when a tensor reaches outside its storage. */
 bool facts_image_create(facts_image *out, const facts_tensor *const tensors[], size_t count);
+/* The geometry alone, for bytes that are never here. False when a tensor reaches outside its storage. */
+bool facts_image_measure(facts_image *out, const facts_tensor *const tensors[], size_t count);
 void facts_image_destroy(facts_image *image);
 
 /* Where element 0 of the storage lies in `bytes`; an offset for device addresses is image->front. */
 void *facts_image_storage(const facts_image *image, void *bytes);
+/* Elements before and after the storage; bytes before those, which make no whole element. */
+int64_t facts_image_before(const facts_image *image);
+int64_t facts_image_after(const facts_image *image);
+size_t facts_image_odd(const facts_image *image);
 bool facts_image_owns(const facts_image *image, int64_t element);
 
 /* Guards alone: for inputs, whose storage the fills have written. */

@@ -94,7 +94,7 @@ struct warp {
 };
 
 struct block {
-    dimension index, size;
+    dimension index, size, grid;
     int running;       /* the thread that runs */
     int alive, arrived;
     unsigned generation;
@@ -141,8 +141,23 @@ void run(unsigned blocks, unsigned threads, void (*call)(void **), void **argume
 #define threadIdx (emulate::now.thread[emulate::now.running])
 #define blockIdx (emulate::now.index)
 #define blockDim (emulate::now.size)
+#define gridDim (emulate::now.grid)
 #define __syncthreads() ((void)emulate::barrier(0))
 #define __syncthreads_or(x) emulate::barrier(x)
+#define __syncwarp() emulate::together([](emulate::warp &) {})
+
+static inline unsigned long long atomicAdd(unsigned long long *to, unsigned long long x)
+{
+    const unsigned long long before = *to;
+    *to += x;
+    return before;
+}
+static inline unsigned long long atomicMin(unsigned long long *to, unsigned long long x)
+{
+    const unsigned long long before = *to;
+    *to = x < before ? x : before;
+    return before;
+}
 
 static inline float __shfl_xor_sync(uint32_t, float x, int mask)
 {

@@ -393,6 +393,11 @@ fattn_status fattn_stream_create(struct CUstream_st **out, fattn_context *contex
 void fattn_stream_destroy(fattn_context *context, struct CUstream_st *stream);
 /* Waits. FATTN_DEVICE_FAULT when anything launched before has failed; the driver's words are in fattn_last_error(). */
 fattn_status fattn_stream_synchronize(fattn_context *context, struct CUstream_st *stream);
+/* Makes the GPU's context current on this thread, for a program that launches kernels of its own beside the library's; leave puts back what was
+ * current before. Nothing to do on other devices. */
+struct CUctx_st;
+fattn_status fattn_context_enter(struct CUctx_st **previous, fattn_context *context);
+void fattn_context_leave(fattn_context *context, struct CUctx_st *previous);
 /* Runs `launch(argument, stream)` `repeats` times between two events; *out_us is the mean in microseconds. Synchronises. */
 fattn_status fattn_stream_time(fattn_context *context, struct CUstream_st *stream, fattn_status (*launch)(void *, struct CUstream_st *),
                                void *argument, int repeats, double *out_us);

@@ -1,0 +1,124 @@
+/* What the kernels are given, by value. Compiled by C and by CUDA C++; everything they point to is in device memory. */
+#ifndef FACTS_CALLS_H
+#define FACTS_CALLS_H
+
+#include "numbers/bits.h"
+#include "numbers/fill_element.h"
+#include "numbers/judge_row.h"
+
+/* The kernels, once. X(name): facts_kernel_name(facts_name_call) */
+#define FACTS_KERNEL_LIST(X)                                                                                                       \
+    X(fill) X(gaps) X(poison) X(changed) X(owned) X(copy) X(set) X(noise) X(differ) X(repeat) X(hash) X(round) X(survey) X(judge)
+
+/* A tensor in its storage: element (b,h,s,d) is at first + b*stride[0] + ... elements. */
+typedef struct facts_view {
+    int64_t dim[4], stride[4], first;
+    int32_t dtype;
+} facts_view;
+
+/* Counters, added to. */
+typedef unsigned long long facts_counter;
+
+typedef struct facts_fill_call {
+    facts_recipe recipe;
+    void *storage;
+} facts_fill_call;
+
+typedef struct facts_gaps_call {
+    facts_gaps gaps;
+    void *storage;
+    int64_t elements;
+} facts_gaps_call;
+
+/* Poison in elements [from, to) of a storage; negative ones are the guard before it. */
+typedef struct facts_poison_call {
+    uint32_t code[FACTS_PATTERN_PERIOD];
+    int32_t dtype;
+    void *storage;
+    int64_t from, to;
+} facts_poison_call;
+
+/* Those of them that are another value now. */
+typedef struct facts_changed_call {
+    facts_poison_call poison;
+    facts_counter *count;
+} facts_changed_call;
+
+/* The same of the elements of one tensor, each place once. */
+typedef struct facts_owned_call {
+    uint32_t code[FACTS_PATTERN_PERIOD];
+    facts_view view;
+    const void *storage;
+    facts_counter *count;
+} facts_owned_call;
+
+typedef struct facts_copy_call {
+    void *to; /* 16 byte aligned, as `from` */
+    const void *from;
+    int64_t bytes;
+} facts_copy_call;
+
+typedef struct facts_set_call {
+    unsigned char *to;
+    int64_t bytes;
+    unsigned char byte;
+} facts_set_call;
+
+typedef struct facts_noise_call {
+    unsigned char *to;
+    int64_t bytes;
+    uint64_t seed;
+} facts_noise_call;
+
+/* Bytes that differ. */
+typedef struct facts_differ_call {
+    const unsigned char *a, *b;
+    int64_t bytes;
+    facts_counter *count;
+} facts_differ_call;
+
+/* Elements of rows that owe a value and differ between two storages; the least index of one. */
+typedef struct facts_repeat_call {
+    facts_view view;
+    const void *a, *b;
+    const int32_t *due; /* [batch, rows] of facts_due; NULL: a value everywhere */
+    facts_counter *count, *least;
+} facts_repeat_call;
+
+typedef struct facts_hash_call {
+    facts_view view;
+    const void *storage;
+    facts_counter *sum;
+} facts_hash_call;
+
+/* Dense doubles rounded into a storage. */
+typedef struct facts_round_call {
+    facts_view view;
+    const double *values;
+    void *storage;
+} facts_round_call;
+
+/* Elements of rows that owe a value: those that still are poison, those that are not finite; the least index of each. For rows that nobody judges. */
+typedef struct facts_survey_call {
+    uint32_t code[FACTS_PATTERN_PERIOD];
+    facts_view view;
+    const void *storage;
+    const int32_t *due;
+    facts_counter *unwritten, *first_unwritten, *not_finite, *first_not_finite;
+} facts_survey_call;
+
+/* Rows of a tensor against what is due of them: dense [batch, heads, rows, channels]. With `rows` other than NULL row s of what is due is row
+ * rows[s] of the storage: a sample. storage NULL: a lie is judged (judge_row.h). */
+typedef struct facts_judge_call {
+    facts_bar bar;
+    facts_view view; /* dim[2]: the number of rows that are judged */
+    const void *storage;
+    const int64_t *rows;
+    const int32_t *due; /* [batch, due_rows], by the row of the storage */
+    int64_t due_rows;
+    const double *want, *sigma, *bound; /* sigma NULL: bound alone */
+    int32_t lie;
+    facts_judged_row *out; /* [batch, heads, rows] */
+} facts_judge_call;
+
+#endif

@@ -1,0 +1,44 @@
+/* What every kernel uses. */
+#ifndef FACTS_DEVICE_CUH
+#define FACTS_DEVICE_CUH
+
+#include "calls.h"
+
+/* Element n of every so many, for this thread: blocks may be fewer than there is work. */
+__device__ static inline int64_t first_of_thread()
+{
+    return (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+}
+
+__device__ static inline int64_t threads_of_grid()
+{
+    return (int64_t)gridDim.x * blockDim.x;
+}
+
+__device__ static inline int64_t places_of(const facts_view *v)
+{
+    return v->dim[0] * v->dim[1] * v->dim[2] * v->dim[3];
+}
+
+/* Where element n lies; its batch and row. */
+__device__ static inline int64_t place_of(const facts_view *v, int64_t n, int64_t *b, int64_t *s)
+{
+    const int64_t d = n % v->dim[3], row = n / v->dim[3], slice = row / v->dim[2], h = slice % v->dim[1];
+    *s = row % v->dim[2];
+    *b = slice / v->dim[1];
+    return v->first + *b * v->stride[0] + h * v->stride[1] + *s * v->stride[2] + d * v->stride[3];
+}
+
+/* The poison of a place; negative ones are in the guard. */
+__device__ static inline uint32_t code_at(const uint32_t code[FACTS_PATTERN_PERIOD], int64_t place)
+{
+    return code[(place % FACTS_PATTERN_PERIOD + FACTS_PATTERN_PERIOD) % FACTS_PATTERN_PERIOD];
+}
+
+__device__ static inline void count(facts_counter *to, int64_t found)
+{
+    if (found)
+        atomicAdd(to, (facts_counter)found);
+}
+
+#endif

@@ -1,0 +1,76 @@
+/* Answers against what is due: a warp a row. */
+#include "device.cuh"
+
+#define WARP 32
+#define WARPS 8 /* of a block */
+
+__device__ static inline void judge_element(const facts_judge_call &call, facts_judged_row *row, facts_judged_element *at, int64_t n, int64_t slice,
+                                            int64_t s, int64_t d)
+{
+    at->want = call.want[n];
+    at->sigma = call.sigma ? call.sigma[n] : 0.0;
+    at->bound = call.bound[n];
+    at->channel = (int32_t)d;
+    if (call.storage) {
+        at->code = facts_load(call.view.dtype, call.storage, at->place);
+        facts_judged_row_add(row, &call.bar, at);
+    } else {
+        const int64_t from = slice * call.view.dim[2] * call.view.dim[3] + facts_lie_from(call.lie, s, d, call.view.dim[2], call.view.dim[3]);
+        facts_judged_row_add_lie(row, &call.bar, at, call.lie, call.want[from]);
+    }
+}
+
+/* The elements lane, lane + 32, ... of row n. */
+__device__ static inline void judge_part(const facts_judge_call &call, facts_judged_row *row, int64_t n, int lane)
+{
+    const facts_view *v = &call.view;
+    const int64_t s = n % v->dim[2], slice = n / v->dim[2], h = slice % v->dim[1], b = slice / v->dim[1], at_row = call.rows ? call.rows[s] : s;
+    const int64_t place = v->first + b * v->stride[0] + h * v->stride[1] + at_row * v->stride[2];
+    facts_judged_element at;
+    facts_judged_row_begin(row);
+    at.due = call.due ? call.due[b * call.due_rows + at_row] : FACTS_DUE_VALUE;
+    for (int64_t d = lane; d < v->dim[3]; d += WARP) {
+        at.place = place + d * v->stride[3];
+        judge_element(call, row, &at, n * v->dim[3] + d, slice, s, d);
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(WARP *WARPS) facts_kernel_judge(const facts_judge_call call)
+{
+    __shared__ facts_judged_row parts[WARPS][WARP];
+    const int lane = (int)(threadIdx.x % WARP), warp = (int)(threadIdx.x / WARP);
+    const int64_t rows = call.view.dim[0] * call.view.dim[1] * call.view.dim[2];
+    for (int64_t n = (int64_t)blockIdx.x * WARPS + warp; n < rows; n += (int64_t)gridDim.x * WARPS) {
+        facts_judged_row *row = &parts[warp][lane];
+        judge_part(call, row, n, lane);
+        for (int other = WARP / 2; other > 0; other /= 2) {
+            __syncwarp();
+            if (lane < other)
+                facts_judged_row_merge(row, &parts[warp][lane + other]);
+        }
+        if (lane == 0)
+            call.out[n] = *row;
+        __syncwarp();
+    }
+}
+
+/* Rows that are not judged: written, and finite. */
+extern "C" __global__ void facts_kernel_survey(const facts_survey_call call)
+{
+    int64_t unwritten = 0, not_finite = 0, b, s;
+    for (int64_t n = first_of_thread(); n < places_of(&call.view); n += threads_of_grid()) {
+        const int64_t place = place_of(&call.view, n, &b, &s);
+        if (call.due && call.due[b * call.view.dim[2] + s] != FACTS_DUE_VALUE)
+            continue;
+        const uint32_t code = facts_load(call.view.dtype, call.storage, place);
+        if (code == code_at(call.code, place)) {
+            if (unwritten++ == 0)
+                atomicMin(call.first_unwritten, (facts_counter)n);
+        } else if (!facts_is_finite(facts_decode(call.view.dtype, code))) {
+            if (not_finite++ == 0)
+                atomicMin(call.first_not_finite, (facts_counter)n);
+        }
+    }
+    count(call.unwritten, unwritten);
+    count(call.not_finite, not_finite);
+}

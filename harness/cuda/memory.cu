@@ -1,0 +1,62 @@
+/* What a run has left: guards, gaps, inputs, other bits. */
+#include "device.cuh"
+
+extern "C" __global__ void facts_kernel_changed(const facts_changed_call call)
+{
+    const facts_poison_call *p = &call.poison;
+    int64_t found = 0;
+    for (int64_t i = p->from + first_of_thread(); i < p->to; i += threads_of_grid())
+        found += facts_load(p->dtype, p->storage, i) != code_at(p->code, i);
+    count(call.count, found);
+}
+
+extern "C" __global__ void facts_kernel_owned(const facts_owned_call call)
+{
+    int64_t found = 0, b, s;
+    for (int64_t n = first_of_thread(); n < places_of(&call.view); n += threads_of_grid()) {
+        const int64_t place = place_of(&call.view, n, &b, &s);
+        found += facts_load(call.view.dtype, call.storage, place) != code_at(call.code, place);
+    }
+    count(call.count, found);
+}
+
+extern "C" __global__ void facts_kernel_differ(const facts_differ_call call)
+{
+    int64_t found = 0;
+    const int64_t whole = call.bytes / 16;
+    for (int64_t i = first_of_thread(); i < whole; i += threads_of_grid()) {
+        const uint4 x = ((const uint4 *)call.a)[i], y = ((const uint4 *)call.b)[i];
+        if (x.x != y.x || x.y != y.y || x.z != y.z || x.w != y.w)
+            for (int64_t n = 16 * i; n < 16 * i + 16; n++)
+                found += call.a[n] != call.b[n];
+    }
+    for (int64_t n = 16 * whole + first_of_thread(); n < call.bytes; n += threads_of_grid())
+        found += call.a[n] != call.b[n];
+    count(call.count, found);
+}
+
+extern "C" __global__ void facts_kernel_repeat(const facts_repeat_call call)
+{
+    int64_t found = 0, b, s;
+    for (int64_t n = first_of_thread(); n < places_of(&call.view); n += threads_of_grid()) {
+        const int64_t place = place_of(&call.view, n, &b, &s);
+        if (call.due && call.due[b * call.view.dim[2] + s] != FACTS_DUE_VALUE)
+            continue;
+        if (facts_load(call.view.dtype, call.a, place) == facts_load(call.view.dtype, call.b, place))
+            continue;
+        if (found++ == 0)
+            atomicMin(call.least, (facts_counter)n);
+    }
+    count(call.count, found);
+}
+
+extern "C" __global__ void facts_kernel_hash(const facts_hash_call call)
+{
+    facts_counter sum = 0;
+    int64_t b, s;
+    for (int64_t n = first_of_thread(); n < places_of(&call.view); n += threads_of_grid()) {
+        const int64_t place = place_of(&call.view, n, &b, &s);
+        sum += facts_bits_of(n, facts_load(call.view.dtype, call.storage, place));
+    }
+    atomicAdd(call.sum, sum);
+}

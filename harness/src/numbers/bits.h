@@ -1,0 +1,24 @@
+/* A hash of an answer's elements that depends on where each stands and not on who adds it first. Compiled by C and by CUDA C++. */
+#ifndef FACTS_BITS_H
+#define FACTS_BITS_H
+
+#include <stdint.h>
+
+#include "both.h"
+
+/* splitmix64's step: every bit of x moves every bit of the result. */
+FACTS_BOTH uint64_t facts_mix(uint64_t x)
+{
+    uint64_t z = (x + 1) * UINT64_C(0x9E3779B97F4A7C15);
+    z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
+    return z ^ (z >> 31);
+}
+
+/* What element n (logical index) adds to the hash of its tensor: the sum of all, modulo 2^64. */
+FACTS_BOTH uint64_t facts_bits_of(int64_t n, uint32_t code)
+{
+    return facts_mix(facts_mix((uint64_t)n) ^ code);
+}
+
+#endif

@@ -1,0 +1,73 @@
+#include "gpu.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "gpu_launch.h"
+
+bool facts_gpu_open(facts_gpu **out, fattn_context *context, struct CUstream_st *stream, char error[256])
+{
+    *out = calloc(1, sizeof **out);
+    if (!*out) {
+        snprintf(error, 256, "no memory");
+        return false;
+    }
+    (*out)->context = context;
+    (*out)->stream = stream;
+    if (facts_gpu_load(*out, error) && fattn_buffer_create((void **)&(*out)->counters, context, FACTS_COUNTERS * sizeof(facts_counter)) == FATTN_OK)
+        return true;
+    facts_gpu_close(*out, false);
+    *out = NULL;
+    return false;
+}
+
+void facts_gpu_close(facts_gpu *gpu, bool lost)
+{
+    struct CUctx_st *previous;
+    if (gpu && !lost && fattn_context_enter(&previous, gpu->context) == FATTN_OK) {
+        facts_gpu_forget(gpu);
+        fref_gpu_program_destroy(gpu->program);
+        fattn_context_leave(gpu->context, previous);
+        fattn_buffer_destroy(gpu->context, gpu->counters);
+    }
+    free(gpu);
+}
+
+const char *facts_gpu_error(const facts_gpu *gpu)
+{
+    return gpu->text;
+}
+
+fattn_status facts_gpu_said(facts_gpu *gpu, fattn_status status)
+{
+    if (status != FATTN_OK)
+        snprintf(gpu->text, sizeof gpu->text, "%.250s", fattn_last_error());
+    return status;
+}
+
+fattn_status facts_gpu_wait(facts_gpu *gpu)
+{
+    return facts_gpu_said(gpu, fattn_stream_synchronize(gpu->context, gpu->stream));
+}
+
+fattn_status facts_gpu_make(facts_gpu *gpu, void **out, size_t bytes)
+{
+    return facts_gpu_said(gpu, fattn_buffer_create(out, gpu->context, bytes));
+}
+
+void facts_gpu_free(facts_gpu *gpu, void *memory)
+{
+    fattn_buffer_destroy(gpu->context, memory); /* the driver waits for what still uses it */
+}
+
+fattn_status facts_gpu_send(facts_gpu *gpu, void *to, const void *from_host, size_t bytes)
+{
+    fattn_status status = facts_gpu_wait(gpu);
+    return status != FATTN_OK ? status : facts_gpu_said(gpu, fattn_buffer_write(gpu->context, to, from_host, bytes));
+}
+
+fattn_status facts_gpu_fetch(facts_gpu *gpu, void *to_host, const void *from, size_t bytes)
+{
+    fattn_status status = facts_gpu_wait(gpu);
+    return status != FATTN_OK ? status : facts_gpu_said(gpu, fattn_buffer_read(gpu->context, to_host, from, bytes));
+}

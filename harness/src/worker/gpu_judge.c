@@ -1,0 +1,150 @@
+/* Kernels over answers: rows, other bits, rounding. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpu_launch.h"
+
+#define ROWS_OF_BLOCK 8
+
+#define TRY(expr)                                                                                                                          \
+    do {                                                                                                                                   \
+        fattn_status try_status = (expr);                                                                                                  \
+        if (try_status != FATTN_OK)                                                                                                        \
+            return try_status;                                                                                                             \
+    } while (0)
+
+static int64_t elements_of(const facts_tensor *t)
+{
+    return t->dim[0] * t->dim[1] * t->dim[2] * t->dim[3];
+}
+
+static void index_of(const facts_tensor *t, uint64_t n, int64_t out[4])
+{
+    int64_t rest = (int64_t)n;
+    for (int i = 3; i >= 0; i--) {
+        out[i] = rest % t->dim[i];
+        rest /= t->dim[i];
+    }
+}
+
+fattn_status facts_gpu_round(facts_gpu *gpu, const facts_tensor *tensor, const double *values, void *storage)
+{
+    facts_round_call call = { .view = facts_view_of(tensor), .values = values, .storage = storage };
+    return facts_gpu_launch(gpu, FACTS_KERNEL_round, elements_of(tensor), &call);
+}
+
+fattn_status facts_gpu_bits(facts_gpu *gpu, const facts_tensor *tensor, const void *storage, uint64_t *bits)
+{
+    facts_counter sum = 0;
+    facts_hash_call call = { .view = facts_view_of(tensor), .storage = storage, .sum = gpu->counters };
+    TRY(facts_gpu_count(gpu, &sum, 1));
+    TRY(facts_gpu_launch(gpu, FACTS_KERNEL_hash, elements_of(tensor), &call));
+    TRY(facts_gpu_counted(gpu, &sum, 1));
+    *bits = sum;
+    return FATTN_OK;
+}
+
+/* Which rows owe a value, on the device while one kernel runs. */
+static fattn_status send_due(facts_gpu *gpu, void **out, const facts_tensor *tensor, const int32_t *due)
+{
+    size_t bytes = (size_t)(tensor->dim[0] * tensor->dim[2]) * sizeof *due;
+    *out = NULL;
+    if (!due)
+        return FATTN_OK;
+    TRY(facts_gpu_make(gpu, out, bytes));
+    return facts_gpu_send(gpu, *out, due, bytes);
+}
+
+fattn_status facts_gpu_repeat(facts_gpu *gpu, const facts_tensor *tensor, const void *a, const void *b, const int32_t *due, int64_t *different,
+                              int64_t first[4])
+{
+    facts_counter found[2] = { 0, UINT64_MAX };
+    facts_repeat_call call = { .view = facts_view_of(tensor), .a = a, .b = b, .count = gpu->counters, .least = gpu->counters + 1 };
+    void *on_device;
+    fattn_status status = send_due(gpu, &on_device, tensor, due);
+    call.due = on_device;
+    if (status == FATTN_OK)
+        status = facts_gpu_count(gpu, found, 2);
+    if (status == FATTN_OK)
+        status = facts_gpu_launch(gpu, FACTS_KERNEL_repeat, elements_of(tensor), &call);
+    if (status == FATTN_OK)
+        status = facts_gpu_counted(gpu, found, 2);
+    facts_gpu_free(gpu, on_device);
+    *different = (int64_t)found[0];
+    if (status == FATTN_OK && found[0])
+        index_of(tensor, found[1], first);
+    return status;
+}
+
+fattn_status facts_gpu_survey(facts_gpu *gpu, const facts_tensor *tensor, const void *storage, const int32_t *due, facts_pattern pattern,
+                              facts_found *out)
+{
+    facts_counter found[4] = { 0, UINT64_MAX, 0, UINT64_MAX };
+    facts_survey_call call = { .view = facts_view_of(tensor), .storage = storage, .unwritten = gpu->counters, .first_unwritten = gpu->counters + 1,
+                               .not_finite = gpu->counters + 2, .first_not_finite = gpu->counters + 3 };
+    void *on_device;
+    for (int64_t i = 0; i < FACTS_PATTERN_PERIOD; i++)
+        call.code[i] = facts_pattern_code(tensor->dtype, pattern, i);
+    *out = (facts_found){ 0 };
+    fattn_status status = send_due(gpu, &on_device, tensor, due);
+    call.due = on_device;
+    if (status == FATTN_OK)
+        status = facts_gpu_count(gpu, found, 4);
+    if (status == FATTN_OK)
+        status = facts_gpu_launch(gpu, FACTS_KERNEL_survey, elements_of(tensor), &call);
+    if (status == FATTN_OK)
+        status = facts_gpu_counted(gpu, found, 4);
+    facts_gpu_free(gpu, on_device);
+    if (status != FATTN_OK)
+        return status;
+    out->unwritten = (int64_t)found[0];
+    out->not_finite = (int64_t)found[2];
+    if (out->unwritten)
+        index_of(tensor, found[1], out->first_unwritten);
+    if (out->not_finite)
+        index_of(tensor, found[3], out->first_not_finite);
+    return FATTN_OK;
+}
+
+/* ---- rows ---- */
+
+typedef struct tables {
+    void *due, *rows, *out;
+} tables;
+
+static fattn_status send_tables(facts_gpu *gpu, tables *t, const facts_tensor *tensor, const int32_t *due, const facts_part *part, size_t answers)
+{
+    *t = (tables){ NULL, NULL, NULL };
+    TRY(send_due(gpu, &t->due, tensor, due));
+    if (part->rows) {
+        TRY(facts_gpu_make(gpu, &t->rows, (size_t)part->row_count * sizeof *part->rows));
+        TRY(facts_gpu_send(gpu, t->rows, part->rows, (size_t)part->row_count * sizeof *part->rows));
+    }
+    return facts_gpu_make(gpu, &t->out, answers * sizeof(facts_judged_row));
+}
+
+fattn_status facts_gpu_judge(facts_gpu *gpu, const facts_tensor *tensor, const void *storage, const facts_bar *bar, const int32_t *due,
+                             const facts_part *part, facts_lie lie, facts_judged_row *out)
+{
+    facts_judge_call call = { .bar = *bar, .view = facts_view_of(tensor), .storage = storage, .due_rows = tensor->dim[2], .want = part->want,
+                              .sigma = part->sigma, .bound = part->bound, .lie = (int32_t)lie };
+    call.view.dim[0] = part->batches;
+    call.view.dim[1] = part->heads;
+    call.view.dim[2] = part->rows ? part->row_count : tensor->dim[2];
+    call.view.first += part->b * tensor->stride[0] + part->h * tensor->stride[1];
+    const int64_t rows = call.view.dim[0] * call.view.dim[1] * call.view.dim[2];
+    tables t;
+    fattn_status status = send_tables(gpu, &t, tensor, due, part, (size_t)rows);
+    call.due = t.due ? (const int32_t *)t.due + part->b * tensor->dim[2] : NULL;
+    call.rows = t.rows;
+    call.out = t.out;
+    if (status == FATTN_OK)
+        status = facts_gpu_launch(gpu, FACTS_KERNEL_judge, rows * (FACTS_BLOCK / ROWS_OF_BLOCK), &call);
+    if (status == FATTN_OK)
+        status = facts_gpu_fetch(gpu, out, t.out, (size_t)rows * sizeof *out);
+    facts_gpu_free(gpu, t.due);
+    facts_gpu_free(gpu, t.rows);
+    facts_gpu_free(gpu, t.out);
+    return status;
+}

@@ -1,0 +1,39 @@
+/* Inside gpu*.c: the kernels and how one is launched. */
+#ifndef FACTS_GPU_LAUNCH_H
+#define FACTS_GPU_LAUNCH_H
+
+#include "gpu.h"
+
+#include "../../cuda/calls.h"
+
+#define FACTS_COUNTERS 8
+#define FACTS_BLOCK 256
+
+#define AS_ENUM(name) FACTS_KERNEL_##name,
+typedef enum facts_kernel { FACTS_KERNEL_LIST(AS_ENUM) FACTS_KERNEL_COUNT } facts_kernel;
+#undef AS_ENUM
+
+struct facts_gpu {
+    fattn_context *context;
+    struct CUstream_st *stream;
+    fref_gpu_program *program;
+    fref_gpu *oracle; /* NULL until it is used */
+    facts_counter *counters; /* on the device */
+    char text[256];
+};
+
+/* Keeps the library's words of a failure; the status, as it is. */
+fattn_status facts_gpu_said(facts_gpu *gpu, fattn_status status);
+/* Releases the oracle; the context is current. */
+void facts_gpu_forget(facts_gpu *gpu);
+/* The kernels of this build into the context. */
+bool facts_gpu_load(facts_gpu *gpu, char error[256]);
+/* Over `work` elements, or as many threads as keep the GPU busy. `call` is what the kernel takes. */
+fattn_status facts_gpu_launch(facts_gpu *gpu, facts_kernel kernel, int64_t work, void *call);
+/* `values` into the counters; what is in them now. */
+fattn_status facts_gpu_count(facts_gpu *gpu, const facts_counter *values, size_t count);
+/* A tensor as kernels see it. */
+facts_view facts_view_of(const facts_tensor *tensor);
+fattn_status facts_gpu_counted(facts_gpu *gpu, facts_counter *values, size_t count);
+
+#endif

@@ -1,0 +1,182 @@
+/* Kernels over storages: fills, poison, what has changed. */
+#include <stdio.h>
+#include <string.h>
+
+#include "../numbers/expect.h"
+#include "../numbers/fill.h"
+#include "gpu_launch.h"
+
+#define TRY(expr)                                                                                                                          \
+    do {                                                                                                                                   \
+        fattn_status try_status = (expr);                                                                                                  \
+        if (try_status != FATTN_OK)                                                                                                        \
+            return try_status;                                                                                                             \
+    } while (0)
+
+fattn_status facts_gpu_copy(facts_gpu *gpu, void *to, const void *from, size_t bytes)
+{
+    facts_copy_call call = { .to = to, .from = from, .bytes = (int64_t)bytes };
+    return facts_gpu_launch(gpu, FACTS_KERNEL_copy, (call.bytes + 15) / 16 + 15, &call);
+}
+
+fattn_status facts_gpu_set(facts_gpu *gpu, void *to, unsigned char byte, size_t bytes)
+{
+    facts_set_call call = { .to = to, .bytes = (int64_t)bytes, .byte = byte };
+    return facts_gpu_launch(gpu, FACTS_KERNEL_set, call.bytes, &call);
+}
+
+fattn_status facts_gpu_noise(facts_gpu *gpu, void *to, uint64_t seed, size_t bytes)
+{
+    facts_noise_call call = { .to = to, .bytes = (int64_t)bytes, .seed = seed };
+    return facts_gpu_launch(gpu, FACTS_KERNEL_noise, (call.bytes + 7) / 8, &call);
+}
+
+/* ---- fills ---- */
+
+/* A table of a recipe, on the device. */
+static fattn_status send_table(facts_gpu *gpu, void **out, const void *table, int64_t count, size_t size)
+{
+    *out = NULL;
+    if (!table)
+        return FATTN_OK;
+    fattn_status status = facts_gpu_make(gpu, out, (size_t)count * size);
+    return status != FATTN_OK ? status : facts_gpu_send(gpu, *out, table, (size_t)count * size);
+}
+
+fattn_status facts_gpu_fill(facts_gpu *gpu, const facts_problem *problem, facts_tensor_id id, void *storage)
+{
+    facts_recipe recipe;
+    void *table[3] = { NULL };
+    if (!facts_recipe_make(&recipe, problem, id)) {
+        facts_recipe_destroy(&recipe);
+        snprintf(gpu->text, sizeof gpu->text, "no memory for the fill of %s", facts_tensor_word(id));
+        return FATTN_NO_MEMORY;
+    }
+    const int64_t *dim = recipe.dim;
+    facts_fill_call call = { .recipe = recipe, .storage = storage };
+    fattn_status status = send_table(gpu, &table[0], recipe.live, dim[0], sizeof *recipe.live);
+    if (status == FATTN_OK)
+        status = send_table(gpu, &table[1], recipe.row, dim[0] * dim[1] * dim[2], sizeof *recipe.row);
+    if (status == FATTN_OK)
+        status = send_table(gpu, &table[2], recipe.list, dim[0] * dim[1] * dim[2] * dim[3], sizeof *recipe.list);
+    call.recipe.live = table[0];
+    call.recipe.row = table[1];
+    call.recipe.list = table[2];
+    if (status == FATTN_OK)
+        status = facts_gpu_launch(gpu, FACTS_KERNEL_fill, facts_recipe_places(&recipe), &call);
+    for (int i = 0; i < 3; i++)
+        facts_gpu_free(gpu, table[i]);
+    facts_recipe_destroy(&recipe);
+    return status;
+}
+
+fattn_status facts_gpu_gaps(facts_gpu *gpu, const facts_problem *problem, int32_t dtype, void *storage, int64_t elements)
+{
+    facts_gaps_call call = { .gaps = facts_gaps_of(problem, dtype), .storage = storage, .elements = elements };
+    return facts_gpu_launch(gpu, FACTS_KERNEL_gaps, elements, &call);
+}
+
+/* ---- poison ---- */
+
+static void pattern_of(int32_t dtype, facts_pattern pattern, uint32_t code[FACTS_PATTERN_PERIOD])
+{
+    for (int64_t i = 0; i < FACTS_PATTERN_PERIOD; i++)
+        code[i] = facts_pattern_code(dtype, pattern, i);
+}
+
+static facts_poison_call poison_of(const facts_image *image, facts_pattern pattern, void *bytes)
+{
+    facts_poison_call call = { .dtype = image->dtype, .storage = facts_image_storage(image, bytes) };
+    pattern_of(image->dtype, pattern, call.code);
+    call.from = -facts_image_before(image);
+    call.to = image->elements + facts_image_after(image);
+    return call;
+}
+
+static fattn_status poison_range(facts_gpu *gpu, facts_poison_call call, int64_t from, int64_t to)
+{
+    call.from = from;
+    call.to = to;
+    return facts_gpu_launch(gpu, FACTS_KERNEL_poison, to - from, &call);
+}
+
+fattn_status facts_gpu_guard(facts_gpu *gpu, const facts_image *image, facts_pattern pattern, void *bytes)
+{
+    const facts_poison_call call = poison_of(image, pattern, bytes);
+    TRY(facts_gpu_set(gpu, bytes, FACTS_GUARD_FILLER, facts_image_odd(image)));
+    TRY(poison_range(gpu, call, call.from, 0));
+    return poison_range(gpu, call, image->elements, call.to);
+}
+
+fattn_status facts_gpu_poison(facts_gpu *gpu, const facts_image *image, facts_pattern pattern, void *bytes)
+{
+    const facts_poison_call call = poison_of(image, pattern, bytes);
+    TRY(facts_gpu_set(gpu, bytes, FACTS_GUARD_FILLER, facts_image_odd(image)));
+    return poison_range(gpu, call, call.from, call.to);
+}
+
+/* ---- after a run ---- */
+
+/* The few bytes of a skew that make no element. */
+static fattn_status changed_filler(facts_gpu *gpu, const facts_image *image, const void *bytes, int64_t *changed)
+{
+    unsigned char odd[16];
+    const size_t count = facts_image_odd(image);
+    *changed = 0;
+    if (count == 0)
+        return FATTN_OK;
+    TRY(facts_gpu_fetch(gpu, odd, bytes, count));
+    for (size_t i = 0; i < count; i++)
+        *changed += odd[i] != FACTS_GUARD_FILLER;
+    return FATTN_OK;
+}
+
+facts_view facts_view_of(const facts_tensor *t)
+{
+    facts_view view = { .first = t->first, .dtype = t->dtype };
+    memcpy(view.dim, t->dim, sizeof view.dim);
+    memcpy(view.stride, t->stride, sizeof view.stride);
+    return view;
+}
+
+fattn_status facts_gpu_overrun(facts_gpu *gpu, const facts_image *image, const facts_tensor *const tensors[], size_t count, facts_pattern pattern,
+                               void *bytes, int64_t *changed)
+{
+    const facts_counter none[2] = { 0, 0 };
+    facts_counter found[2];
+    int64_t filler;
+    facts_changed_call all = { .poison = poison_of(image, pattern, bytes), .count = gpu->counters };
+    TRY(changed_filler(gpu, image, bytes, &filler));
+    TRY(facts_gpu_count(gpu, none, 2));
+    TRY(facts_gpu_launch(gpu, FACTS_KERNEL_changed, all.poison.to - all.poison.from, &all));
+    for (size_t i = 0; i < count; i++) {
+        facts_owned_call owned = { .view = facts_view_of(tensors[i]), .storage = all.poison.storage, .count = gpu->counters + 1 };
+        int64_t places = 1;
+        memcpy(owned.code, all.poison.code, sizeof owned.code);
+        for (int d = 0; d < 4; d++) {
+            if (owned.view.stride[d] == 0 && owned.view.dim[d] > 1)
+                owned.view.dim[d] = 1;
+            places *= owned.view.dim[d];
+        }
+        TRY(facts_gpu_launch(gpu, FACTS_KERNEL_owned, places, &owned));
+    }
+    TRY(facts_gpu_counted(gpu, found, 2));
+    *changed = filler + (int64_t)(found[0] - found[1]);
+    return FATTN_OK;
+}
+
+fattn_status facts_gpu_changed(facts_gpu *gpu, const facts_image *image, facts_pattern pattern, void *bytes, int64_t *changed)
+{
+    return facts_gpu_overrun(gpu, image, NULL, 0, pattern, bytes, changed);
+}
+
+fattn_status facts_gpu_differ(facts_gpu *gpu, const void *a, const void *b, size_t bytes, int64_t *differ)
+{
+    facts_counter found = 0;
+    facts_differ_call call = { .a = a, .b = b, .bytes = (int64_t)bytes, .count = gpu->counters };
+    TRY(facts_gpu_count(gpu, &found, 1));
+    TRY(facts_gpu_launch(gpu, FACTS_KERNEL_differ, (call.bytes + 15) / 16 + 15, &call));
+    TRY(facts_gpu_counted(gpu, &found, 1));
+    *differ = (int64_t)found;
+    return FATTN_OK;
+}

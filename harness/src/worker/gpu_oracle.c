@@ -1,0 +1,51 @@
+/* The oracle on the GPU, in the worker's context. */
+#include <errno.h>
+#include <stdio.h>
+
+#include "gpu_launch.h"
+
+#pragma weak fref_gpu_create
+#pragma weak fref_gpu_forward
+#pragma weak fref_gpu_backward
+#pragma weak fref_gpu_destroy
+
+/* Its first use loads it. */
+static int open_oracle(facts_gpu *gpu)
+{
+    if (!fref_gpu_create)
+        return ENOTSUP;
+    return gpu->oracle ? 0 : fref_gpu_create(&gpu->oracle, gpu->text);
+}
+
+int facts_gpu_forward(facts_gpu *gpu, const fref_problem *problem, const fref_gpu_mod *mod, const fref_tensor *q, const fref_tensor *k,
+                      const fref_tensor *v, const fref_rounding *rounding, const fref_forward_out *out)
+{
+    struct CUctx_st *previous;
+    if (facts_gpu_said(gpu, fattn_context_enter(&previous, gpu->context)) != FATTN_OK)
+        return EIO;
+    int status = open_oracle(gpu);
+    if (status == 0)
+        status = fref_gpu_forward(gpu->oracle, problem, mod, q, k, v, rounding, out, gpu->stream, gpu->text);
+    fattn_context_leave(gpu->context, previous);
+    return status;
+}
+
+int facts_gpu_backward(facts_gpu *gpu, const fref_problem *problem, const fref_gpu_mod *mod, const fref_tensor *q, const fref_tensor *k,
+                       const fref_tensor *v, const fref_tensor *o, const fref_tensor *stats, const fref_tensor *d_o,
+                       const fref_rounding *rounding, const fref_backward_out *out)
+{
+    struct CUctx_st *previous;
+    if (facts_gpu_said(gpu, fattn_context_enter(&previous, gpu->context)) != FATTN_OK)
+        return EIO;
+    int status = open_oracle(gpu);
+    if (status == 0)
+        status = fref_gpu_backward(gpu->oracle, problem, mod, q, k, v, o, stats, d_o, rounding, out, gpu->stream, gpu->text);
+    fattn_context_leave(gpu->context, previous);
+    return status;
+}
+
+void facts_gpu_forget(facts_gpu *gpu)
+{
+    if (gpu->oracle)
+        fref_gpu_destroy(gpu->oracle);
+}
