@@ -349,6 +349,17 @@ void facts_expect_pair(facts_expectation *e, const facts_problem *p, const void 
     }
 }
 
+void facts_answer_to_log2(facts_answer *stats, int64_t elements)
+{
+    const double log2_e = 1.4426950408889634;
+    for (int64_t i = 0; i < elements; i++) {
+        if (!isfinite(stats->want[i]))
+            continue;
+        stats->want[i] *= log2_e;
+        stats->bound[i] = stats->bound[i] * log2_e + 2 * 0x1p-23 * fabs(stats->want[i]); /* the factor and the product are fp32 */
+    }
+}
+
 void facts_round_into(const facts_tensor *t, const double *values, void *storage)
 {
 #pragma omp parallel for schedule(static)

@@ -45,6 +45,9 @@ facts_rule facts_expectation_rule(const facts_expectation *e, facts_tensor_id id
  * lazily reports a Max below the true one). Rewrites what is due of both for the Max that came back; call it before judging either. */
 void facts_expect_pair(facts_expectation *e, const facts_problem *problem, const void *max_storage);
 
+/* Stats that were asked for as base 2 logarithms: what is due of natural ones, converted; the engine rounds the product once more. */
+void facts_answer_to_log2(facts_answer *stats, int64_t elements);
+
 /* Dense doubles rounded into a storage through the tensor's strides. */
 void facts_round_into(const facts_tensor *tensor, const double *values, void *storage);
 

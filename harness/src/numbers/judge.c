@@ -49,11 +49,11 @@ static void judge_row(facts_judged_row *out, const court *c, int64_t row)
     const facts_tensor *t = c->tensor;
     const facts_expected *e = &c->rule->expected;
     int64_t s = row % t->dim[2], slice = row / t->dim[2], h = slice % t->dim[1], b = slice / t->dim[1];
-    int64_t place = t->first + b * t->stride[0] + h * t->stride[1] + s * t->stride[2];
+    int64_t start = c->rule->from ? c->rule->from[b] : t->first + b * t->stride[0], place = start + h * t->stride[1] + s * t->stride[2];
     facts_due due = c->rule->due ? c->rule->due[b * t->dim[2] + s] : FACTS_DUE_VALUE;
     facts_judged_element element = { .due = (int32_t)due };
     facts_judged_row_begin(out);
-    for (int64_t d = 0; d < t->dim[3]; d++) {
+    for (int64_t d = 0; due != FACTS_DUE_NOTHING && d < t->dim[3]; d++) {
         int64_t i = row * t->dim[3] + d;
         element.want = e->want[i];
         element.sigma = e->sigma ? e->sigma[i] : 0.0;

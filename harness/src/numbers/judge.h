@@ -52,6 +52,7 @@ typedef struct facts_rule {
     bool dense;            /* of a dense fill: T2, T3 and TG hold too */
     bool calibrated;       /* the constants are this engine's: T1 without its factor */
     double gain;           /* TG's allowance g0: 2^-13 for O, 2^-12 for gradients; 0: no TG */
+    const int64_t *from;   /* packed sequences: [batch], the element where one begins, in place of first + b*stride[0]; NULL: none are packed */
     double unit;           /* the value of a code is its number times this (1/scale of an 8 bit type); 0: 1 */
 } facts_rule;
 
@@ -78,5 +79,26 @@ bool facts_judge_trusts(const facts_tensor *tensor, const facts_rule *rule);
 
 /* Two runs of one configuration over different poison: the number of elements of due rows that differ. `first` (may be NULL): b,h,s,d of one. */
 int64_t facts_judge_repeat(const facts_tensor *tensor, const void *a, const void *b, const facts_due *due, int64_t first[4]);
+/* The same of sums in any order: differ by more than one step of the type and `share` of `slack`, an array over the tensor's dims. */
+int64_t facts_judge_repeat_close(const facts_tensor *tensor, const void *a, const void *b, const facts_due *due, const double *slack, double share,
+                                 int64_t first[4]);
+
+/* ---- amax (docs/numerics.md section 1) ---- */
+
+/* What an amax has to be: the reference's three numbers, and the largest magnitude that lies in the tensor itself. */
+typedef struct facts_amax {
+    double want, least, most; /* max |X|; max(|X| - t), max(|X| + t): t without the last cast */
+    double stored;            /* facts_judge_largest; NAN: the tensor is not at hand */
+    double u;                 /* unit roundoff of the tensor's type */
+    bool saturated;           /* some element lies at the end of the type's range: `stored` says nothing */
+} facts_amax;
+
+/* The largest magnitude of rows that owe a value, times `unit`; `saturated` (may be NULL): it is the largest that the type has. Elements that are
+ * not finite do not count. */
+double facts_judge_largest(const facts_tensor *tensor, const void *storage, const facts_due *due, double unit, bool *saturated);
+/* `code` is the fp32 that came back, `pattern` what lay there before (facts_pattern_scalar). */
+facts_judgement facts_judge_amax(const facts_amax *rule, uint32_t code, facts_pattern pattern);
+/* Poison of amax and other scalars, fp32: NaN; 1e30. */
+uint32_t facts_pattern_scalar(facts_pattern pattern);
 
 #endif

@@ -24,13 +24,20 @@ static int64_t place_of(const facts_tensor *t, int64_t i)
 
 int64_t facts_judge_repeat(const facts_tensor *tensor, const void *a, const void *b, const facts_due *due, int64_t first[4])
 {
+    return facts_judge_repeat_close(tensor, a, b, due, NULL, 0.0, first);
+}
+
+int64_t facts_judge_repeat_close(const facts_tensor *tensor, const void *a, const void *b, const facts_due *due, const double *slack, double share,
+                                 int64_t first[4])
+{
     int64_t n = tensor->dim[0] * tensor->dim[1] * tensor->dim[2] * tensor->dim[3], different = 0, least = n;
 #pragma omp parallel for schedule(static) reduction(+ : different) reduction(min : least)
     for (int64_t i = 0; i < n; i++) {
         if (due_of(tensor, due, i) != FACTS_DUE_VALUE)
             continue;
         int64_t place = place_of(tensor, i);
-        if (facts_load(tensor->dtype, a, place) != facts_load(tensor->dtype, b, place)) {
+        uint32_t x = facts_load(tensor->dtype, a, place), y = facts_load(tensor->dtype, b, place);
+        if (x != y && !(slack && facts_judged_close(tensor->dtype, x, y, share * slack[i]))) {
             different++;
             least = i < least ? i : least;
         }

@@ -15,8 +15,8 @@
 #include "dtype.h"
 #include "poison.h"
 
-/* Where an element stands before it is compared. */
-typedef enum facts_due { FACTS_DUE_VALUE, FACTS_DUE_ZERO_OR_POISON, FACTS_DUE_ANYTHING } facts_due;
+/* Where an element stands before it is compared. NOTHING: packed sequences have no such row, nor memory for it; it is not read. */
+typedef enum facts_due { FACTS_DUE_VALUE, FACTS_DUE_ZERO_OR_POISON, FACTS_DUE_ANYTHING, FACTS_DUE_NOTHING } facts_due;
 
 /* The gates, once. X(SYMBOL, "word") */
 #define FACTS_GATE_LIST(X)                                                                                                         \
@@ -228,6 +228,26 @@ FACTS_BOTH void facts_judged_row_merge(facts_judged_row *into, const facts_judge
     into->padded_poison += from->padded_poison;
     into->padded_zero += from->padded_zero;
     into->padded_other += from->padded_other;
+}
+
+/* ---- determinism: two runs of one configuration (docs/numerics.md section 9) ------------------------------------------------------- */
+
+/* The step from a code to the next larger magnitude; 0 of what is not finite. */
+FACTS_BOTH double facts_step_of(int32_t dtype, uint32_t code)
+{
+    uint32_t magnitude = code & ~(UINT32_C(1) << (8 * (int)facts_dtype_bytes(dtype) - 1)), largest = facts_format_of(dtype).largest;
+    if (magnitude > largest)
+        return 0.0;
+    return magnitude < largest ? facts_decode(dtype, magnitude + 1) - facts_decode(dtype, magnitude)
+                               : facts_decode(dtype, magnitude) - facts_decode(dtype, magnitude - 1);
+}
+
+/* The same bits, or no further apart than one step of the larger and `slack`. */
+FACTS_BOTH int facts_judged_close(int32_t dtype, uint32_t a, uint32_t b, double slack)
+{
+    if (a == b)
+        return 1;
+    return fabs(facts_decode(dtype, a) - facts_decode(dtype, b)) <= fmax(facts_step_of(dtype, a), facts_step_of(dtype, b)) + slack;
 }
 
 /* ---- trust: could the data tell a wrong answer? -------------------------------------------------------------------------------- */
