@@ -10,7 +10,7 @@
 #include "text.h"
 #include "value.h"
 
-facts_resolve_status facts_say(facts_error *error, facts_resolve_status status, facts_key key, const char *what)
+facts_resolve_status facts_resolve_say(facts_error *error, facts_resolve_status status, facts_key key, const char *what)
 {
     if (error != NULL) {
         snprintf(error->text, sizeof error->text, "%s: %s", facts_keys[key].word, what);
@@ -54,19 +54,19 @@ static facts_resolve_status check_implemented(facts_resolution *r)
         if (implemented(r->c, key))
             continue;
         snprintf(what, sizeof what, "%.120s is not implemented yet", facts_case_get(r->c, key));
-        return facts_say(r->error, FACTS_NOT_IMPLEMENTED, key, what);
+        return facts_resolve_say(r->error, FACTS_NOT_IMPLEMENTED, key, what);
     }
     static const facts_key layouts[] = { FACTS_KEY_LAYOUT, FACTS_KEY_DQKV };
     for (size_t i = 0; i < 2; i++) {
         const char *value = facts_case_get(r->c, layouts[i]);
         if (value[0] == 't' || strstr(value, "_t") != NULL) {
             snprintf(what, sizeof what, "%s (ragged) is not implemented yet", value);
-            return facts_say(r->error, FACTS_NOT_IMPLEMENTED, layouts[i], what);
+            return facts_resolve_say(r->error, FACTS_NOT_IMPLEMENTED, layouts[i], what);
         }
     }
     const char *want = facts_case_get(r->c, FACTS_KEY_WANT);
     if (facts_key_is(r->c, FACTS_KEY_PASS, "bwd") && strcmp(want, "stats") != 0)
-        return facts_say(r->error, FACTS_NOT_IMPLEMENTED, FACTS_KEY_WANT, "more than stats in a backward is not implemented yet");
+        return facts_resolve_say(r->error, FACTS_NOT_IMPLEMENTED, FACTS_KEY_WANT, "more than stats in a backward is not implemented yet");
     return FACTS_RESOLVED;
 }
 
@@ -145,10 +145,10 @@ static facts_resolve_status resolve_sizes(facts_resolution *r)
     } part[] = { { FACTS_KEY_B, &ask->batch, 1 }, { FACTS_KEY_H, heads, 3 }, { FACTS_KEY_S, seq, 2 }, { FACTS_KEY_D, dim, 2 } };
     for (size_t i = 0; i < sizeof part / sizeof *part; i++) {
         if (!read_parts(r->c, part[i].key, part[i].out, part[i].count))
-            return facts_say(r->error, FACTS_BAD_PROBLEM, part[i].key, "a size must lie between 1 and 2147483647");
+            return facts_resolve_say(r->error, FACTS_BAD_PROBLEM, part[i].key, "a size must lie between 1 and 2147483647");
     }
     if (heads[0] % heads[1] != 0 || heads[0] % heads[2] != 0)
-        return facts_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_H, "heads of Q must be a multiple of the heads of K and of V");
+        return facts_resolve_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_H, "heads of Q must be a multiple of the heads of K and of V");
     ask->heads_q = heads[0];
     ask->heads_k = heads[1];
     ask->heads_v = heads[2];
@@ -173,13 +173,13 @@ static facts_resolve_status resolve_band(facts_resolution *r)
     uint64_t bound;
     if (!facts_span_is(left, "inf")) {
         if (!facts_read_integer(left, MOST_WINDOW, &bound))
-            return facts_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_WINDOW, "a bound is at most 2^30; inf for none");
+            return facts_resolve_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_WINDOW, "a bound is at most 2^30; inf for none");
         ask->has_left = 1;
         ask->window_left = (int64_t)bound;
     }
     if (!facts_span_is(right, "inf")) {
         if (!facts_read_integer(right, MOST_WINDOW, &bound))
-            return facts_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_WINDOW, "a bound is at most 2^30; inf for none");
+            return facts_resolve_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_WINDOW, "a bound is at most 2^30; inf for none");
         ask->has_right = 1;
         ask->window_right = (int64_t)bound;
     }
@@ -204,7 +204,7 @@ static facts_resolve_status resolve_how(facts_resolution *r)
     while (out->fill < FACTS_FILL_OTHER && !facts_span_is(fill, fills[out->fill]))
         out->fill++;
     if (out->fill == FACTS_FILL_OUTLIER && (!facts_read_real(parameter, &out->fill_parameter) || fabs(out->fill_parameter) > 1024.0))
-        return facts_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_FILL, "an outlier is at most 1024 times the others");
+        return facts_resolve_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_FILL, "an outlier is at most 1024 times the others");
     out->poison = (facts_poison)word_value(facts_case_get(c, FACTS_KEY_POISON), poisons, order, 4);
     out->seed = strtoull(facts_case_get(c, FACTS_KEY_SEED), NULL, 10);
     const char *engine = facts_case_get(c, FACTS_KEY_ENGINE);
@@ -213,13 +213,13 @@ static facts_resolve_status resolve_how(facts_resolution *r)
                                                : (int64_t)strtoll(engine, NULL, 10);
     unsigned long long repeat = strtoull(facts_case_get(c, FACTS_KEY_REPEAT), NULL, 10);
     if (repeat > 1000000)
-        return facts_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_REPEAT, "at most 1000000 runs");
+        return facts_resolve_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_REPEAT, "at most 1000000 runs");
     out->repeat = (int32_t)repeat;
     fattn_problem *ask = &out->ask;
     const char *scale = facts_case_get(c, FACTS_KEY_SCALE);
     ask->has_attn_scale = strcmp(scale, "auto") != 0;
     if (ask->has_attn_scale && !facts_read_real(facts_span_of(scale), &ask->attn_scale))
-        return facts_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_SCALE, "not a number");
+        return facts_resolve_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_SCALE, "not a number");
     ask->impl = impl_of(c, FACTS_KEY_IMPL);
     ask->spelling = spelling_of(c, FACTS_KEY_SPELLING);
     ask->deterministic = !facts_key_is(c, FACTS_KEY_DETERMINISTIC, "0");
@@ -243,11 +243,11 @@ static facts_resolve_status resolve_exec(facts_resolution *r)
     out->ask.capture = out->exec == FACTS_EXEC_GRAPH || out->exec == FACTS_EXEC_GRAPH_UPDATE ||
                        out->exec == FACTS_EXEC_GRAPH_NATIVE || out->exec == FACTS_EXEC_GRAPH_AFTER_DESTROY;
     if (!facts_read_integer(facts_span_of(facts_case_get(r->c, FACTS_KEY_THREADS)), MOST_THREADS, &threads))
-        return facts_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_THREADS, "at most 256");
+        return facts_resolve_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_THREADS, "at most 256");
     facts_span place = facts_span_of(facts_case_get(r->c, FACTS_KEY_WORKSPACE));
     facts_span word = facts_span_cut(&place, ':');
     if (!facts_span_is(word, "aligned") && !facts_read_integer(place, MOST_WORKSPACE_OFFSET, &offset))
-        return facts_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_WORKSPACE, "an offset is at most 1048576 bytes");
+        return facts_resolve_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_WORKSPACE, "an offset is at most 1048576 bytes");
     out->threads = (int32_t)threads;
     out->workspace_offset = (int32_t)offset;
     return FACTS_RESOLVED;
@@ -293,14 +293,14 @@ static facts_resolve_status resolve_mod(facts_resolution *r)
         return FACTS_RESOLVED;
     bool number = out->mod == FACTS_MOD_SOFTCAP || out->mod == FACTS_MOD_TEMPERATURE;
     if (number && (out->mod_parameter[0] <= 0.0 || !fp32_holds(out->mod_parameter[0])))
-        return facts_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_MOD, "want a number above 0 and at most 2^24");
+        return facts_resolve_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_MOD, "want a number above 0 and at most 2^24");
     for (int k = 0; !number && k < mods[i].parameters; k++) {
         if (out->mod_parameter[k] != 0.0 && !fp32_holds(out->mod_parameter[k]))
-            return facts_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_MOD, "a count is at most 2^24");
+            return facts_resolve_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_MOD, "a count is at most 2^24");
     }
     if (out->mod == FACTS_MOD_DOCUMENT &&
         (out->mod_parameter[0] > (double)out->ask.seq_q || out->mod_parameter[0] > (double)out->ask.seq_kv))
-        return facts_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_MOD, "more documents than rows or keys");
+        return facts_resolve_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_MOD, "more documents than rows or keys");
     return FACTS_RESOLVED;
 }
 
@@ -319,10 +319,10 @@ static facts_resolve_status resolve_bias(facts_resolution *r)
     ask->has_bias = strcmp(shape, "none") != 0;
     ask->dbias = facts_key_is(r->c, FACTS_KEY_DBIAS, "1");
     if (ask->dbias && (!ask->has_bias || ask->pass != FATTN_BACKWARD))
-        return facts_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_DBIAS,
+        return facts_resolve_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_DBIAS,
                          ask->has_bias ? "a forward has no gradients" : "there is no bias");
     if (!ask->has_bias && r->out->fill == FACTS_FILL_BIAS_NEEDLE)
-        return facts_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_FILL, "bias_needle needs a bias");
+        return facts_resolve_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_FILL, "bias_needle needs a bias");
     if (!ask->has_bias)
         return FACTS_RESOLVED;
     const int64_t full[4] = { ask->batch, ask->heads_q, ask->seq_q, ask->seq_kv };
@@ -335,7 +335,7 @@ static facts_resolve_status resolve_bias(facts_resolution *r)
         r->out->bias_fill++;
     read_parameters(rest, r->out->bias_parameter);
     if (r->out->fill == FACTS_FILL_BIAS_NEEDLE && r->out->bias_fill != FACTS_BIAS_RANDN)
-        return facts_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_FILL, "bias_needle says itself what the bias holds: no bias_fill");
+        return facts_resolve_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_FILL, "bias_needle says itself what the bias holds: no bias_fill");
     return FACTS_RESOLVED;
 }
 
@@ -345,11 +345,11 @@ static facts_resolve_status resolve_lengths(facts_resolution *r)
     bool any = key == FACTS_KEY_LENS || !facts_key_is(r->c, FACTS_KEY_PADDING, "none");
     bool shared = facts_key_is(r->c, FACTS_KEY_LENS_SHAPE, "bcast");
     if (shared && !any)
-        return facts_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_LENS_SHAPE, "there are no lengths");
+        return facts_resolve_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_LENS_SHAPE, "there are no lengths");
     if (any && (key == FACTS_KEY_PADDING || shared) && r->out->ask.batch > FACTS_MAX_BATCH_LENS)
-        return facts_say(r->error, FACTS_NOT_IMPLEMENTED, key, "lengths of more than 512 batch entries are not implemented yet");
+        return facts_resolve_say(r->error, FACTS_NOT_IMPLEMENTED, key, "lengths of more than 512 batch entries are not implemented yet");
     const char *wrong = facts_lengths_resolve(r->out, r->c);
-    return wrong == NULL ? FACTS_RESOLVED : facts_say(r->error, FACTS_BAD_PROBLEM, key, wrong);
+    return wrong == NULL ? FACTS_RESOLVED : facts_resolve_say(r->error, FACTS_BAD_PROBLEM, key, wrong);
 }
 
 /* What is verified beside the reference, and whether that says anything here; last, as it may depend on everything. */
@@ -360,7 +360,7 @@ static facts_resolve_status resolve_check(facts_resolution *r)
     while (r->out->check < FACTS_CHECKS && strcmp(word, facts_check_words[r->out->check]) != 0)
         r->out->check++;
     const char *why = facts_check_refuses(r->out);
-    return why == NULL ? FACTS_RESOLVED : facts_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_CHECK, why);
+    return why == NULL ? FACTS_RESOLVED : facts_resolve_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_CHECK, why);
 }
 
 facts_resolve_status facts_problem_resolve(facts_problem *out, const facts_case *c, facts_error *error)

@@ -14,7 +14,7 @@ typedef struct facts_resolution {
 } facts_resolution;
 
 /* The first word of an error is the key's name. */
-facts_resolve_status facts_say(facts_error *error, facts_resolve_status status, facts_key key, const char *what);
+facts_resolve_status facts_resolve_say(facts_error *error, facts_resolve_status status, facts_key key, const char *what);
 bool facts_key_is(const facts_case *c, facts_key key, const char *word);
 
 /* Places every tensor of the call (tensors.c); sizes, types, lengths and the mod are known by then. */

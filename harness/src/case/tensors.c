@@ -124,7 +124,7 @@ static facts_resolve_status place(facts_resolution *r, facts_tensor_id id, facts
         wrong = facts_place_tensor(&request, tensor);
     if (wrong != NULL) {
         snprintf(what, sizeof what, "%s%s %s", tensor_words[id], colon, wrong);
-        return facts_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_STRIDE, what);
+        return facts_resolve_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_STRIDE, what);
     }
     tensor->present = true;
     tensor->dtype = dtype_of(r->out, id);
@@ -135,7 +135,7 @@ static facts_resolve_status check_packs(facts_resolution *r, facts_key key, int6
 {
     for (int i = from + 1; i < 3; i++) {
         if (memcmp(dim[i], dim[from], sizeof dim[i]) != 0)
-            return facts_say(r->error, FACTS_BAD_PROBLEM, key,
+            return facts_resolve_say(r->error, FACTS_BAD_PROBLEM, key,
                              "tensors packed in one storage need equal heads, lengths and head dims");
     }
     return FACTS_RESOLVED;
@@ -151,7 +151,7 @@ static facts_resolve_status place_three(facts_resolution *r, const facts_tensor_
         int packs = facts_layout_packs(word[i]);
         int slice = packs == 1 ? 0 : i - (3 - packs);
         if (slice < 0)
-            return facts_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_Q, "Q is not part of a storage that packs K and V");
+            return facts_resolve_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_Q, "Q is not part of a storage that packs K and V");
         facts_resolve_status status = packs == 1 ? FACTS_RESOLVED : check_packs(r, key, dim, 3 - packs);
         if (status == FACTS_RESOLVED)
             status = place(r, id[i], word[i], slice);
@@ -281,7 +281,7 @@ facts_resolve_status facts_resolve_tensors(facts_resolution *r)
 {
     facts_value_fault fault = { 0 };
     if (!facts_stride_read(facts_span_of(facts_case_get(r->c, FACTS_KEY_STRIDE)), &r->stride, &fault))
-        return facts_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_STRIDE, fault.text);
+        return facts_resolve_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_STRIDE, fault.text);
     facts_resolve_status status = place_inputs(r);
     if (status == FACTS_RESOLVED)
         status = place_following(r, FACTS_TENSOR_O, FACTS_KEY_O, FACTS_TENSOR_Q);
