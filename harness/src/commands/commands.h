@@ -18,6 +18,7 @@ int facts_command_repro(const facts_invocation *call);
 int facts_command_doctor(const facts_invocation *call);
 int facts_command_matrix(const facts_invocation *call);
 int facts_command_merge(const facts_invocation *call);
+int facts_command_self(const facts_invocation *call);
 /* Its words go to the Python package as they are. */
 int facts_command_report(int argc, char **argv);
 

@@ -1,4 +1,4 @@
-/* facts: the supervisor's command line. Never loads CUDA, cuDNN, libfattn or libfref. */
+/* facts: the supervisor's command line. Never loads CUDA or cuDNN; what runs kernels is the worker. */
 #include <locale.h>
 #include <string.h>
 
@@ -14,6 +14,7 @@ static int dispatch(facts_command command, const facts_invocation *call)
     case FACTS_COMMAND_RUN: return facts_command_run(call);
     case FACTS_COMMAND_REPRO: return facts_command_repro(call);
     case FACTS_COMMAND_MERGE: return facts_command_merge(call);
+    case FACTS_COMMAND_SELF: return facts_command_self(call);
     default: return FACTS_EXIT_BAD_INPUT;
     }
 }

@@ -7,7 +7,7 @@
 
 #include "nearest.h"
 
-typedef enum kind { FLAG, TEXT, COUNT, SECONDS, SHARD } kind;
+typedef enum kind { FLAG, TEXT, COUNT, NUMBER, SECONDS, SHARD } kind;
 
 #define ON(symbol) (1u << FACTS_COMMAND_##symbol)
 #define CASES (ON(LIST) | ON(DECIDE) | ON(RUN) | ON(REPRO))
@@ -22,7 +22,7 @@ typedef enum kind { FLAG, TEXT, COUNT, SECONDS, SHARD } kind;
     X("where", 0, TEXT, where, "EXPR", CASES, "keep the cases that satisfy a predicate: 'd.qk>128 & pass=bwd'")                         \
     X("with", 0, TEXT, with, "KEY=VALUE…", BATCH | ON(LIST), "every case gets these instead of its own: 'engine=all'")                    \
     X("output", 'o', TEXT, output, "PATH", BATCH | ON(MATRIX) | ON(MERGE), "where the record (matrix: the folder) goes")                \
-    X("json", 0, FLAG, json, NULL, CASES | ON(MATRIX) | ON(DOCTOR), "one JSON object a line on stdout")                                 \
+    X("json", 0, FLAG, json, NULL, CASES | ON(MATRIX) | ON(DOCTOR) | ON(SELF), "one JSON object a line on stdout")                                 \
     X("count", 0, FLAG, count, NULL, ON(LIST), "only how many")                                                                        \
     X("plan", 0, FLAG, plan, NULL, ON(DECIDE), "also compile what was accepted")                                                       \
     X("explain", 0, FLAG, explain, NULL, ON(DECIDE), "of what was refused, also the nearest that is accepted")                          \
@@ -37,6 +37,12 @@ typedef enum kind { FLAG, TEXT, COUNT, SECONDS, SHARD } kind;
     X("dump", 0, TEXT, dump, "DIR", ON(REPRO), "write every tensor as .npy")                                                           \
     X("trace", 0, FLAG, trace, NULL, ON(REPRO), "one launch and nothing else, for a profiler")                                         \
     X("force", 0, FLAG, force, NULL, ON(MERGE), "join records of different suites all the same")                                       \
+    X("liar", 0, TEXT, liar, "ID", ON(SELF), "only this liar, or those with this in their id: bwd.")                                    \
+    X("dtype", 0, TEXT, dtype, "TYPE", ON(SELF), "only this type: bf16 f16 f32 e4m3 e5m2")                                              \
+    X("quick", 0, FLAG, quick, NULL, ON(SELF), "the smallest size alone")                                                              \
+    X("clean", 0, NUMBER, clean, "N", ON(SELF), "evaluations of a right kernel that must pass (default 2000; 0: none)")                 \
+    X("seed", 0, NUMBER, seed, "N", ON(SELF), "of the data and of what is drawn (default 1)")                                           \
+    X("criteria", 0, FLAG, criteria, NULL, ON(SELF), "what the criteria of other suites find of the same, as Markdown")                 \
     X("help", 'h', FLAG, help, NULL, EVERY, "this text")
 
 typedef struct option {
@@ -64,7 +70,7 @@ static const command_words commands[FACTS_COMMAND_COUNT] = { FACTS_COMMAND_LIST(
 #undef AS_WORDS
 
 /* Agreed names that this version does not have. */
-static const char *const later[] = { "bisect", "shrink", "import", "compile", "bench", "self", "audit", "diff", "gate", "expect" };
+static const char *const later[] = { "bisect", "shrink", "import", "compile", "bench", "audit", "diff", "gate", "expect" };
 
 facts_command facts_command_parse(const char *word, FILE *err)
 {
@@ -115,6 +121,11 @@ static bool read_int(const char *text, long most, int *out)
     return true;
 }
 
+static bool read_number(const char *text, int *out)
+{
+    return strcmp(text, "0") == 0 ? (*out = 0, true) : read_int(text, 1000000000, out);
+}
+
 static bool read_shard(const char *text, facts_options *out)
 {
     char first[16];
@@ -135,6 +146,7 @@ static const char *set(facts_options *out, const option *o, const char *value)
     case FLAG: *(bool *)field = true; return NULL;
     case TEXT: *(const char **)field = value; return *value ? NULL : "something that is not empty";
     case COUNT: return read_int(value, 256, (int *)field) ? NULL : "a number from 1 to 256";
+    case NUMBER: return read_number(value, (int *)field) ? NULL : "a number from 0 to 1000000000";
     case SHARD: return read_shard(value, out) ? NULL : "I/N with 1 <= I <= N";
     case SECONDS:
         *(double *)field = strtod(value, &end);
@@ -189,7 +201,7 @@ bool facts_options_parse(facts_options *out, facts_command command, int argc, ch
 {
     arguments a = { .argc = argc, .argv = argv };
     bool only_words = false;
-    *out = (facts_options){ 0 };
+    *out = (facts_options){ .clean = -1, .seed = -1 };
     out->words = calloc((size_t)argc + 1, sizeof *out->words);
     if (!out->words) {
         fputs("facts: out of memory\n", err);

@@ -23,6 +23,9 @@ typedef struct facts_options {
     const char *cudnn, *device, *where, *with, *output, *dump, *plan_dir;
     int jobs, shard, shards; /* shard 1..shards; shards 0: not sharded */
     double timeout_s;
+    const char *liar, *dtype;
+    int clean, seed; /* -1: not said */
+    bool quick, criteria;
     bool json, count, resume, overwrite, fail_fast, plan, explain, trace, force, first_bad_only;
     bool help;
 } facts_options;
@@ -36,6 +39,7 @@ typedef struct facts_options {
     X(RUN, "run", "CASES...", "compile, execute, compare with the reference, judge")                                                \
     X(REPRO, "repro", "CASE", "one case with everything that is known about it")                                                    \
     X(MERGE, "merge", "IN...", "join records; refuses other suites, names what is missing")                                        \
+    X(SELF, "self", "", "the liars: which kernels that are wrong on purpose are found, and how often a right one is called wrong")   \
     X(REPORT, "report", "IN... -o DIR", "the HTML page, CSV, JSON, Markdown and JUnit from records")                                \
     X(CUDNN, "cudnn", "list|install|remove|path", "cuDNN builds: found, installable, installed")
 
