@@ -44,12 +44,14 @@ __device__ __forceinline__ bool find_row(row *out, const fref__call &c)
 /* Over the keys within reach; src/score.h. */
 struct measure {
     double max, largest_x, largest_s, slope, extra, longest_k, longest_v;
+    double sink;
+    bool dead; /* no key: all of x is -inf */
 };
 
 __device__ __forceinline__ measure measure_row(const fref__call &c, const row &w)
 {
     const double *x = c.x + w.score;
-    measure m = { -infinity(), 0.0, 0.0, 1.0, 0.0, 0.0, 0.0 };
+    measure m = { -infinity(), 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, sink_of(c, w.b, w.h, w.i), false };
     for (int64_t j = w.keys.first + threadIdx.x % 32; j < w.keys.last; j += 32) {
         m.max = fmax(m.max, x[j]);
         m.longest_k = fmax(m.longest_k, w.norm_k[j]);
@@ -58,10 +60,14 @@ __device__ __forceinline__ measure measure_row(const fref__call &c, const row &w
             m.largest_x = fmax(m.largest_x, fabs(x[j]));
     }
     m.max = largest_of_warp(m.max);
+    m.dead = m.max == -infinity();
+    m.max = fmax(m.max, m.sink);
+    const double of_sink = m.sink != -infinity() && m.sink >= m.max - OUT_OF_REACH ? fabs(m.sink) : 0.0;
     m.longest_k = largest_of_warp(m.longest_k);
     m.longest_v = largest_of_warp(m.longest_v);
     if (!c.scored) {
         m.largest_s = m.largest_x = largest_of_warp(m.largest_x);
+        m.largest_x = fmax(m.largest_x, of_sink);
         return m;
     }
     m.slope = 0.0;
@@ -75,7 +81,7 @@ __device__ __forceinline__ measure measure_row(const fref__call &c, const row &w
         m.slope = fmax(m.slope, slope);
         m.extra = fmax(m.extra, c.extra[w.score + j]);
     }
-    m.largest_x = largest_of_warp(m.largest_x);
+    m.largest_x = fmax(largest_of_warp(m.largest_x), of_sink);
     m.largest_s = largest_of_warp(m.largest_s);
     m.slope = largest_of_warp(m.slope);
     m.extra = largest_of_warp(m.extra);
@@ -88,11 +94,11 @@ struct exponentials {
     double weights, weights_squared; /* of e^2 |v|^2 */
 };
 
-__device__ __forceinline__ exponentials exponentiate(const fref__call &c, const row &w, double max)
+__device__ __forceinline__ exponentials exponentiate(const fref__call &c, const row &w, const measure &m)
 {
     exponentials e = {};
     for (int64_t j = w.keys.first + threadIdx.x % 32; j < w.keys.last; j += 32) {
-        const double x = c.x[w.score + j], one = exp(x - max);
+        const double x = c.x[w.score + j], one = exp(x - m.max);
         e.sum += one;
         e.squares += one * one;
         if (one > 0.0) {
@@ -100,12 +106,12 @@ __device__ __forceinline__ exponentials exponentiate(const fref__call &c, const 
             e.extra += c.scored ? one * c.extra[w.score + j] : 0.0;
         }
         if (c.freedom) {
-            const double weight = one * w.norm_v[j] * (one * w.norm_v[j]);
+            const double term = one * keep_of(c, w.head, w.r, j) * w.norm_v[j], weight = term * term;
             e.weights += weight;
             e.weights_squared += weight * weight;
         }
     }
-    e.sum = sum_of_warp(e.sum);
+    e.sum = sum_of_warp(e.sum) + exp(m.sink - m.max);
     e.squares = sum_of_warp(e.squares);
     e.pull = sum_of_warp(e.pull);
     e.extra = sum_of_warp(e.extra);
@@ -141,14 +147,16 @@ __device__ __forceinline__ void write_statistics(const fref__call &c, const row 
     put(c.forward.max_tau, at, E32 * (2.0 * fabs(m.max) + 2.0 * m.extra + 2.0) + 2.0 * r.cl * r.ua * sqrt(nck) * qk);
 }
 
-__device__ __forceinline__ void write_dead_statistics(const fref__call &c, const row &w)
+/* Of a row without a key: the sink is all there is, then. */
+__device__ __forceinline__ void write_dead_statistics(const fref__call &c, const row &w, double sink)
 {
     const int64_t at = (w.b * c.problem.heads_q + w.h) * c.rows + w.r;
-    put(c.forward.lse, at, -infinity());
-    put(c.forward.max, at, -infinity());
-    put(c.forward.sum_exp, at, 0.0);
-    put(c.forward.lse_tau, at, 0.0);
-    put(c.forward.max_tau, at, 0.0);
+    const bool none = sink == -infinity();
+    put(c.forward.lse, at, sink);
+    put(c.forward.max, at, sink);
+    put(c.forward.sum_exp, at, none ? 0.0 : 1.0);
+    put(c.forward.lse_tau, at, none ? 0.0 : E32 * (2.0 * fabs(sink) + 4.5) + c.rounding.eps_exp * 0.1);
+    put(c.forward.max_tau, at, none ? 0.0 : E32 * (2.0 * fabs(sink) + 2.0));
 }
 
 }
@@ -162,15 +170,15 @@ extern "C" __global__ void fref_forward_facts(const __grid_constant__ fref__call
         return;
     fref__facts f = {};
     const measure m = measure_row(c, w);
-    f.dead = m.max == -infinity();
+    f.dead = m.dead;
     if (f.dead) {
         if (threadIdx.x % 32 == 0) {
-            write_dead_statistics(c, w);
+            write_dead_statistics(c, w, m.sink);
             c.facts[w.at] = f;
         }
         return;
     }
-    const exponentials e = exponentiate(c, w, m.max);
+    const exponentials e = exponentiate(c, w, m);
     const fref_rounding &r = c.rounding;
     const double nck = at_least_1((double)c.problem.dim_qk / r.chunk);
     const double qk = m.slope * fabs(c.problem.scale) * c.norm_q[w.at] * m.longest_k;
@@ -178,7 +186,7 @@ extern "C" __global__ void fref_forward_facts(const __grid_constant__ fref__call
     f.nt = at_least_1(ceil((double)f.keys / 64.0));
     f.es = r.ua * sqrt(nck) * qk + E32 * (m.largest_x + m.extra + 2.0);
     f.ew = r.cw * r.ua * nck * qk + E32 * (2.0 * m.largest_x + 2.0 * m.extra + 4.0);
-    f.eta = c.in.eta / e.sum;
+    f.eta = r.p_normalised ? c.in.eta : c.in.eta / e.sum;
     f.floor = THIRD * f.eta * f.eta;
     f.lost = 1.01 * f.eta;
     f.el = E32 * (sqrt(f.nt) + 3.0);
@@ -199,13 +207,13 @@ extern "C" __global__ void fref_backward_facts(const __grid_constant__ fref__cal
     if (!find_row(&w, c))
         return;
     fref__facts f = {};
-    f.dead = w.keys.first >= w.keys.last;
+    const measure m = measure_row(c, w);
+    f.dead = m.dead;
     if (f.dead) {
         if (threadIdx.x % 32 == 0)
             c.facts[w.at] = f;
         return;
     }
-    const measure m = measure_row(c, w);
     const double *d_o = c.rows_d_o + w.at * c.ld_v;
     double absolute = 0.0, squares = 0.0;
     for (int64_t n = threadIdx.x % 32; n < c.problem.dim_v; n += 32) {

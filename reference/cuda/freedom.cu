@@ -99,9 +99,10 @@ extern "C" __global__ void fref_group_channels(const __grid_constant__ fref__cal
 
 namespace fref {
 
-__device__ __forceinline__ score score_at(const fref__call &c, int64_t at)
+__device__ __forceinline__ score score_at(const fref__call &c, int64_t head, int64_t chunk_row, int64_t n)
 {
-    score s = { c.x[at], c.dp[at], 1.0, 0.0, 0.0, 1.0 };
+    const int64_t at = (head * c.chunk_rows + chunk_row) * c.keys_padded + n;
+    score s = { c.x[at], c.dp[at], 1.0, 0.0, 0.0, keep_of(c, head, c.row0 + chunk_row, n) };
     if (c.sloped)
         s.slope = c.slope[at];
     return s;
@@ -121,7 +122,7 @@ extern "C" __global__ void fref_row_weights(const __grid_constant__ fref__call c
     const double *norm = c.norm_k + ((c.head0 + head) / c.group_k - c.head_k0) * c.keys_padded;
     double first = 0.0, second = 0.0;
     for (int64_t j = range.first + threadIdx.x % 32; j < range.last; j += 32) {
-        const score s = score_at(c, n * c.keys_padded + j);
+        const score s = score_at(c, head, r - c.row0, j);
         if (s.x == -infinity())
             continue;
         const double term = gradient_of(s, f).size * norm[j], w = term * term;
@@ -152,11 +153,11 @@ extern "C" __global__ void fref_key_weights(const __grid_constant__ fref__call c
             const int64_t at = head * c.rows_padded + c.row0 + r;
             if (j < c.range[at].first || j >= c.range[at].last)
                 continue;
-            const score s = score_at(c, (head * c.chunk_rows + r) * c.keys_padded + key);
+            const score s = score_at(c, head, r, key);
             if (s.x == -infinity())
                 continue;
             const gradient g = gradient_of(s, c.facts[at]);
-            const double term = of_v ? g.p * c.facts[at].norm_d_o : g.size * c.facts[at].norm_q;
+            const double term = of_v ? g.p * s.keep * c.facts[at].norm_d_o : g.size * c.facts[at].norm_q;
             w += term * term;
         }
         first += w;

@@ -1,4 +1,4 @@
-/* What becomes of the scaled logits before the softmax sees them: a modification in closed form, then the bias; beside each score what src/score.h
+/* What becomes of the scaled logits before the softmax sees them: a modification in closed form, then the bias and alibi; beside each score what src/score.h
  * calls extra and pull, and with `sloped` the slope and its errors.
  */
 #include "weigh.cuh"
@@ -107,6 +107,11 @@ extern "C" __global__ void fref_modify(const __grid_constant__ fref__call c)
         if (c.bias.data != nullptr) {
             x += element(c.bias, b, h, i, j);
             extra += x != -infinity() ? fabs(x) : 0.0;
+        }
+        if (c.problem.alibi != nullptr) {
+            const double added = c.problem.alibi[h] * (double)(j - i);
+            x += added;
+            extra += x != -infinity() ? fabs(added) + fabs(x) : 0.0;
         }
         if (!(x < infinity()))
             *c.trouble = 1;

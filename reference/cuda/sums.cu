@@ -62,16 +62,8 @@ template <int KIND> struct worker {
                 held[i].slope_extra = c.slope_extra[at + i];
             }
             if (c.problem.keep != nullptr)
-                held[i].keep = keep_of(row, key + i);
+                held[i].keep = keep_of(c, head, c.row0 + row, key + i);
         }
-    }
-
-    __device__ __forceinline__ double keep_of(int64_t row, int64_t key) const
-    {
-        if (c.row0 + row >= c.rows || key >= c.keys)
-            return 0.0;
-        const int64_t i = row_of(c, c.row0 + row), j = key_of(c, key);
-        return c.problem.keep[((c.head0 + head) * c.problem.rows + i) * c.problem.keys + j] != 0 ? c.problem.keep_scale : 0.0;
     }
 
     __device__ __forceinline__ void weigh(double *weights, int64_t n)

@@ -27,6 +27,22 @@ __device__ __forceinline__ double probability(const score &s, const fref__facts 
     return exp(s.x - f.shift) * f.per_sum;
 }
 
+/* What a kept key's probability is multiplied with; 0: dropped. */
+__device__ __forceinline__ double keep_of(const fref__call &c, int64_t head, int64_t r, int64_t n)
+{
+    if (c.problem.keep == nullptr || r >= c.rows || n >= c.keys)
+        return 1.0;
+    const int64_t at = ((c.head0 + head) * c.problem.rows + row_of(c, r)) * c.problem.keys + key_of(c, n);
+    return c.problem.keep[at] != 0 ? c.problem.keep_scale : 0.0;
+}
+
+/* The sink of a row; none at or past len_q. */
+__device__ __forceinline__ double sink_of(const fref__call &c, int64_t b, int64_t h, int64_t i)
+{
+    const bool has = c.problem.sink != nullptr && (c.problem.len_q == nullptr || i < c.problem.len_q[b]);
+    return has ? (double)c.problem.sink[h] : -infinity();
+}
+
 struct gradient {
     double p, dx, ds, size, slope_p;
     bool underflows;
@@ -101,16 +117,16 @@ template <> struct kind<FREF__FORWARD_KEPT> {
         constexpr summand all[SUMS] = { { 0, OF_VALUE }, { 0, OF_MAGNITUDE }, { 1, OF_SQUARE }, { 2, OF_MAGNITUDE } };
         return all[s];
     }
-    static __device__ __forceinline__ bool weigh(double *w, const fref__call &, const score &s, const fref__facts &f)
+    static __device__ __forceinline__ bool weigh(double *w, const fref__call &c, const score &s, const fref__facts &f)
     {
         const double p = probability(s, f) * s.keep;
         w[0] = w[1] = w[2] = 0.0;
-        if (p == 0.0)
-            return false; /* not a key, or beyond any arithmetic */
+        if (s.keep == 0.0 || (c.scored && p == 0.0))
+            return false; /* dropped, or beyond any arithmetic */
         w[0] = p;
         w[1] = f.variance * p * p + f.floor;
         w[2] = 1.0;
-        return p < f.lost;
+        return p < f.lost && p > 0.0;
     }
 };
 
@@ -126,7 +142,7 @@ template <> struct kind<FREF__DQ> {
     {
         const gradient g = gradient_of(s, f);
         w[4] = s.slope * g.p;
-        return weigh_ds(&w[0], &w[1], &w[3], &w[2], c, s, f, g, f.ep * f.ep, f.ez);
+        return weigh_ds(&w[0], &w[1], &w[3], &w[2], c, s, f, g, s.keep * f.ep * (s.keep * f.ep), s.keep * f.ez);
     }
 };
 
@@ -142,7 +158,8 @@ template <> struct kind<FREF__DK> {
     {
         const gradient g = gradient_of(s, f);
         const double worst_delta = f.edelta + sqrt(3.0 * (double)c.problem.dim_v) * f.eo;
-        return weigh_ds(&w[0], &w[1], &w[3], &w[2], c, s, f, g, f.ep * f.ep + f.edelta * f.edelta + f.eo * f.eo, f.ez + worst_delta);
+        const double ep = s.keep * f.ep;
+        return weigh_ds(&w[0], &w[1], &w[3], &w[2], c, s, f, g, ep * ep + f.edelta * f.edelta + f.eo * f.eo, s.keep * f.ez + worst_delta);
     }
 };
 

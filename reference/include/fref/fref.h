@@ -94,7 +94,8 @@ typedef struct fref_rounding {
 fref_rounding fref_rounding_of(fref_type in, fref_type out);
 
 /* Forward answers. Each pointer is the caller's array, or NULL when not wanted. A row without a key (masked, all x -INFINITY, or at
- * or past len_q): O 0, lse and max -inf, sum_exp 0; its sigma, bound and taus 0. */
+ * or past len_q): O 0, lse and max -inf, sum_exp 0; its sigma, bound and taus 0. Before len_q a sink is still there: lse and max are the sink,
+ * sum_exp 1, and the taus those of a row with no other term. */
 typedef struct fref_forward_out {
     double *o, *o_sigma, *o_bound;   /* [batch, heads_q, rows, dim_v] */
     double *lse, *lse_tau;           /* [batch, heads_q, rows] */
