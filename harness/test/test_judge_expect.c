@@ -131,3 +131,41 @@ Test(expect, two_keys_make_scores_matter)
     p.ask.window_left = 1;
     cr_expect_not(facts_oracle_two_keys(&p), "the diagonal alone");
 }
+
+Test(expect, what_two_runs_owe_each_other)
+{
+    facts_problem p = problem_of(small, BHSD, 0, false, FACTS_FILL_GAUSS);
+    double share;
+    p.ask.pass = FATTN_BACKWARD;
+    cr_expect_eq(facts_expect_alike(&p, FACTS_TENSOR_DQ, &share), FACTS_ALIKE_SUMS);
+    cr_expect_float_eq(share, 0x1p-13, 0, "2^-21 of a sum that is B/u at most, u = 2^-8");
+    cr_expect_eq(facts_expect_alike(&p, FACTS_TENSOR_DBIAS, &share), FACTS_ALIKE_RIGHT);
+    cr_expect_eq(facts_expect_alike(&p, FACTS_TENSOR_DK, &share), FACTS_ALIKE_BITS);
+    p.ask.deterministic = 1;
+    cr_expect_eq(facts_expect_alike(&p, FACTS_TENSOR_DQ, &share), FACTS_ALIKE_BITS);
+    cr_expect_eq(facts_expect_alike(&p, FACTS_TENSOR_DBIAS, &share), FACTS_ALIKE_BITS);
+}
+
+Test(expect, only_roundings_that_are_independent_are_dense)
+{
+    scene x = { .p = problem_of(small, BSHD, 0, true, FACTS_FILL_GAUSS) };
+    expect(&x, 0);
+    cr_expect(x.e.dense);
+    cr_expect_float_eq(x.e.gain, 0x1p-13, 0);
+    facts_rule rule = facts_expectation_rule(&x.e, FACTS_TENSOR_O, FACTS_PATTERN_A);
+    cr_expect(rule.dense && rule.gain > 0 && rule.expected.nu && rule.expected.nu[5] > 0 && rule.expected.neff[5] > 1);
+    cr_expect_null(facts_expectation_rule(&x.e, FACTS_TENSOR_STATS, FACTS_PATTERN_A).expected.nu);
+    leave(&x);
+    x.p.ask.attn_scale = 1e-3;
+    expect(&x, 0);
+    cr_expect_not(x.e.dense, "scores that hardly differ");
+    leave(&x);
+    x.p.ask.attn_scale = 0.2, x.p.fill = FACTS_FILL_NEEDLE;
+    expect(&x, 0);
+    cr_expect_not(x.e.dense);
+    leave(&x);
+    x.p.fill = FACTS_FILL_GAUSS, x.p.tensor[FACTS_TENSOR_Q].stride[1] = 0;
+    expect(&x, 0);
+    cr_expect_not(x.e.dense, "heads that are copies");
+    leave(&x);
+}

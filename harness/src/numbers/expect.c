@@ -360,6 +360,16 @@ void facts_answer_to_log2(facts_answer *stats, int64_t elements)
     }
 }
 
+/* Section 9 allows 2^-21 sc sum_j |dS||k|. B of dQ holds u sc sum_j |dS||k| as one of its terms, u that of dS's cast: the sum is B/u at most. */
+facts_alike facts_expect_alike(const facts_problem *p, facts_tensor_id id, double *share)
+{
+    double u = p->ask.dtype == FATTN_BF16 ? 0x1p-8 : p->ask.dtype == FATTN_F16 ? 0x1p-11 : 0x1p-24;
+    *share = 0x1p-21 / u;
+    if (p->ask.deterministic || (id != FACTS_TENSOR_DQ && id != FACTS_TENSOR_DBIAS))
+        return FACTS_ALIKE_BITS;
+    return id == FACTS_TENSOR_DQ ? FACTS_ALIKE_SUMS : FACTS_ALIKE_RIGHT;
+}
+
 void facts_round_into(const facts_tensor *t, const double *values, void *storage)
 {
 #pragma omp parallel for schedule(static)

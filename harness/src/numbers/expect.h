@@ -48,6 +48,11 @@ void facts_expect_pair(facts_expectation *e, const facts_problem *problem, const
 /* Stats that were asked for as base 2 logarithms: what is due of natural ones, converted; the engine rounds the product once more. */
 void facts_answer_to_log2(facts_answer *stats, int64_t elements);
 
+/* How alike two runs of one configuration are (docs/numerics.md section 9): the same bits; sums of the same terms in any order (dQ without the
+ * flag: facts_judge_repeat_close with the bound and *share of it); right answers both, no more. */
+typedef enum facts_alike { FACTS_ALIKE_BITS, FACTS_ALIKE_SUMS, FACTS_ALIKE_RIGHT } facts_alike;
+facts_alike facts_expect_alike(const facts_problem *problem, facts_tensor_id id, double *share);
+
 /* Dense doubles rounded into a storage through the tensor's strides. */
 void facts_round_into(const facts_tensor *tensor, const double *values, void *storage);
 

@@ -91,12 +91,6 @@ bool facts_runs_once(facts_runs *r, const facts_call *call, facts_pattern patter
 
 /* ---- the same bits ---------------------------------------------------------------------------------------------------------- */
 
-/* dQ may be summed by atomics in any order, and dBias over the batch, unless the case asks for the same bits. */
-static bool must_repeat(const facts_problem *p, facts_tensor_id id)
-{
-    return (id != FACTS_TENSOR_DQ && id != FACTS_TENSOR_DBIAS) || p->ask.deterministic;
-}
-
 facts_judgement facts_runs_judge(facts_runs *r, facts_tensor_id id, facts_pattern pattern)
 {
     const facts_problem *p = r->problem;
@@ -113,6 +107,23 @@ static int64_t differing(const facts_runs *r, facts_tensor_id id, int64_t at[4])
     facts_tensor_id rows = facts_tensor_is_output(r->problem, id) ? id : FACTS_TENSOR_DQ;
     return facts_judge_repeat(&r->problem->tensor[id], facts_memory_storage(r->memory, id, FACTS_PATTERN_A),
                               facts_memory_storage(r->memory, id, FACTS_PATTERN_B), r->truth->expectation.due[rows], at);
+}
+
+/* Of those, the ones that differ by more than the order of a sum: dQ may be summed by atomics, and dBias over the batch, unless the case asks for
+ * the same bits. */
+static int64_t unlike(const facts_runs *r, facts_tensor_id id, int64_t different, int64_t at[4])
+{
+    double share;
+    const facts_expectation *e = &r->truth->expectation;
+    switch (facts_expect_alike(r->problem, id, &share)) {
+    case FACTS_ALIKE_BITS:
+        return different;
+    case FACTS_ALIKE_SUMS:
+        return facts_judge_repeat_close(&r->problem->tensor[id], facts_memory_storage(r->memory, id, FACTS_PATTERN_A),
+                                        facts_memory_storage(r->memory, id, FACTS_PATTERN_B), e->due[id], e->answer[id].bound, share, at);
+    default:
+        return 0;
+    }
 }
 
 static void judge_again(facts_runs *r, facts_tensor_id id)
@@ -138,10 +149,11 @@ void facts_runs_compare(facts_runs *r, const char *how)
             continue;
         if (output)
             judge_again(r, id);
-        if (must_repeat(r->problem, id) || r->second[id] == FACTS_VERDICT_GRAPH_MISMATCH)
+        int64_t far = unlike(r, id, different, at);
+        if (far || r->second[id] == FACTS_VERDICT_GRAPH_MISMATCH)
             facts_runs_find(r, r->otherwise,
                             "%s: %" PRId64 " elements differ between %s, the first at b %" PRId64 " h %" PRId64 " s %" PRId64 " d %" PRId64,
-                            facts_tensor_word(id), different, how, at[0], at[1], at[2], at[3]);
+                            facts_tensor_word(id), far ? far : different, how, at[0], at[1], at[2], at[3]);
     }
 }
 
