@@ -11,10 +11,10 @@
     X(fill) X(gaps) X(poison) X(changed) X(owned) X(copy) X(set) X(noise) X(differ) X(repeat) X(hash) X(round) X(survey) X(judge)
 
 /* A tensor in its storage: element (b,h,s,d) is at first + b*stride[0] + ... elements. */
-typedef struct facts_view {
+typedef struct facts_strided {
     int64_t dim[4], stride[4], first;
     int32_t dtype;
-} facts_view;
+} facts_strided;
 
 /* Counters, added to. */
 typedef unsigned long long facts_counter;
@@ -47,7 +47,7 @@ typedef struct facts_changed_call {
 /* The same of the elements of one tensor, each place once. */
 typedef struct facts_owned_call {
     uint32_t code[FACTS_PATTERN_PERIOD];
-    facts_view view;
+    facts_strided view;
     const void *storage;
     facts_counter *count;
 } facts_owned_call;
@@ -79,21 +79,21 @@ typedef struct facts_differ_call {
 
 /* Elements of rows that owe a value and differ between two storages; the least index of one. */
 typedef struct facts_repeat_call {
-    facts_view view;
+    facts_strided view;
     const void *a, *b;
     const int32_t *due; /* [batch, rows] of facts_due; NULL: a value everywhere */
     facts_counter *count, *least;
 } facts_repeat_call;
 
 typedef struct facts_hash_call {
-    facts_view view;
+    facts_strided view;
     const void *storage;
     facts_counter *sum;
 } facts_hash_call;
 
 /* Dense doubles rounded into a storage. */
 typedef struct facts_round_call {
-    facts_view view;
+    facts_strided view;
     const double *values;
     void *storage;
 } facts_round_call;
@@ -101,7 +101,7 @@ typedef struct facts_round_call {
 /* Elements of rows that owe a value: those that still are poison, those that are not finite; the least index of each. For rows that nobody judges. */
 typedef struct facts_survey_call {
     uint32_t code[FACTS_PATTERN_PERIOD];
-    facts_view view;
+    facts_strided view;
     const void *storage;
     const int32_t *due;
     facts_counter *unwritten, *first_unwritten, *not_finite, *first_not_finite;
@@ -111,7 +111,7 @@ typedef struct facts_survey_call {
  * rows[s] of the storage: a sample. storage NULL: a lie is judged (judge_row.h). */
 typedef struct facts_judge_call {
     facts_bar bar;
-    facts_view view; /* dim[2]: the number of rows that are judged */
+    facts_strided view; /* dim[2]: the number of rows that are judged */
     const void *storage;
     const int64_t *rows;
     const int32_t *due; /* [batch, due_rows], by the row of the storage */

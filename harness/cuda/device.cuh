@@ -15,13 +15,13 @@ __device__ static inline int64_t threads_of_grid()
     return (int64_t)gridDim.x * blockDim.x;
 }
 
-__device__ static inline int64_t places_of(const facts_view *v)
+__device__ static inline int64_t places_of(const facts_strided *v)
 {
     return v->dim[0] * v->dim[1] * v->dim[2] * v->dim[3];
 }
 
 /* Where element n lies; its batch and row. */
-__device__ static inline int64_t place_of(const facts_view *v, int64_t n, int64_t *b, int64_t *s)
+__device__ static inline int64_t place_of(const facts_strided *v, int64_t n, int64_t *b, int64_t *s)
 {
     const int64_t d = n % v->dim[3], row = n / v->dim[3], slice = row / v->dim[2], h = slice % v->dim[1];
     *s = row % v->dim[2];

@@ -23,7 +23,7 @@ __device__ static inline void judge_element(const facts_judge_call &call, facts_
 /* The elements lane, lane + 32, ... of row n. */
 __device__ static inline void judge_part(const facts_judge_call &call, facts_judged_row *row, int64_t n, int lane)
 {
-    const facts_view *v = &call.view;
+    const facts_strided *v = &call.view;
     const int64_t s = n % v->dim[2], slice = n / v->dim[2], h = slice % v->dim[1], b = slice / v->dim[1], at_row = call.rows ? call.rows[s] : s;
     const int64_t place = v->first + b * v->stride[0] + h * v->stride[1] + at_row * v->stride[2];
     facts_judged_element at;

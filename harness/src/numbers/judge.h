@@ -77,6 +77,9 @@ facts_lie_end facts_judge_lie(const facts_tensor *tensor, const facts_rule *rule
  * dense fills. A tensor without a live element, or where nothing differs from its neighbour, is trusted. */
 bool facts_judge_trusts(const facts_tensor *tensor, const facts_rule *rule);
 
+/* A hash of the tensor's elements, in whatever layout they lie (bits.h). */
+uint64_t facts_judge_bits(const facts_tensor *tensor, const void *storage);
+
 /* Two runs of one configuration over different poison: the number of elements of due rows that differ. `first` (may be NULL): b,h,s,d of one. */
 int64_t facts_judge_repeat(const facts_tensor *tensor, const void *a, const void *b, const facts_due *due, int64_t first[4]);
 /* The same of sums in any order: differ by more than one step of the type and `share` of `slack`, an array over the tensor's dims. */

@@ -1,3 +1,4 @@
+#include "bits.h"
 #include "dtype.h"
 #include "judge.h"
 
@@ -45,4 +46,14 @@ int64_t facts_judge_repeat_close(const facts_tensor *tensor, const void *a, cons
     if (different && first)
         index_of(tensor, least, first);
     return different;
+}
+
+uint64_t facts_judge_bits(const facts_tensor *tensor, const void *storage)
+{
+    int64_t n = tensor->dim[0] * tensor->dim[1] * tensor->dim[2] * tensor->dim[3];
+    uint64_t sum = 0;
+#pragma omp parallel for schedule(static) reduction(+ : sum)
+    for (int64_t i = 0; i < n; i++)
+        sum += facts_bits_of(i, facts_load(tensor->dtype, storage, place_of(tensor, i)));
+    return sum;
 }

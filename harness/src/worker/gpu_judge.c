@@ -30,14 +30,14 @@ static void index_of(const facts_tensor *t, uint64_t n, int64_t out[4])
 
 fattn_status facts_gpu_round(facts_gpu *gpu, const facts_tensor *tensor, const double *values, void *storage)
 {
-    facts_round_call call = { .view = facts_view_of(tensor), .values = values, .storage = storage };
+    facts_round_call call = { .view = facts_strided_of(tensor), .values = values, .storage = storage };
     return facts_gpu_launch(gpu, FACTS_KERNEL_round, elements_of(tensor), &call);
 }
 
 fattn_status facts_gpu_bits(facts_gpu *gpu, const facts_tensor *tensor, const void *storage, uint64_t *bits)
 {
     facts_counter sum = 0;
-    facts_hash_call call = { .view = facts_view_of(tensor), .storage = storage, .sum = gpu->counters };
+    facts_hash_call call = { .view = facts_strided_of(tensor), .storage = storage, .sum = gpu->counters };
     TRY(facts_gpu_count(gpu, &sum, 1));
     TRY(facts_gpu_launch(gpu, FACTS_KERNEL_hash, elements_of(tensor), &call));
     TRY(facts_gpu_counted(gpu, &sum, 1));
@@ -60,7 +60,7 @@ fattn_status facts_gpu_repeat(facts_gpu *gpu, const facts_tensor *tensor, const 
                               int64_t first[4])
 {
     facts_counter found[2] = { 0, UINT64_MAX };
-    facts_repeat_call call = { .view = facts_view_of(tensor), .a = a, .b = b, .count = gpu->counters, .least = gpu->counters + 1 };
+    facts_repeat_call call = { .view = facts_strided_of(tensor), .a = a, .b = b, .count = gpu->counters, .least = gpu->counters + 1 };
     void *on_device;
     fattn_status status = send_due(gpu, &on_device, tensor, due);
     call.due = on_device;
@@ -81,7 +81,7 @@ fattn_status facts_gpu_survey(facts_gpu *gpu, const facts_tensor *tensor, const 
                               facts_found *out)
 {
     facts_counter found[4] = { 0, UINT64_MAX, 0, UINT64_MAX };
-    facts_survey_call call = { .view = facts_view_of(tensor), .storage = storage, .unwritten = gpu->counters, .first_unwritten = gpu->counters + 1,
+    facts_survey_call call = { .view = facts_strided_of(tensor), .storage = storage, .unwritten = gpu->counters, .first_unwritten = gpu->counters + 1,
                                .not_finite = gpu->counters + 2, .first_not_finite = gpu->counters + 3 };
     void *on_device;
     for (int64_t i = 0; i < FACTS_PATTERN_PERIOD; i++)
@@ -127,7 +127,7 @@ static fattn_status send_tables(facts_gpu *gpu, tables *t, const facts_tensor *t
 fattn_status facts_gpu_judge(facts_gpu *gpu, const facts_tensor *tensor, const void *storage, const facts_bar *bar, const int32_t *due,
                              const facts_part *part, facts_lie lie, facts_judged_row *out)
 {
-    facts_judge_call call = { .bar = *bar, .view = facts_view_of(tensor), .storage = storage, .due_rows = tensor->dim[2], .want = part->want,
+    facts_judge_call call = { .bar = *bar, .view = facts_strided_of(tensor), .storage = storage, .due_rows = tensor->dim[2], .want = part->want,
                               .sigma = part->sigma, .bound = part->bound, .lie = (int32_t)lie };
     call.view.dim[0] = part->batches;
     call.view.dim[1] = part->heads;

@@ -33,7 +33,7 @@ fattn_status facts_gpu_launch(facts_gpu *gpu, facts_kernel kernel, int64_t work,
 /* `values` into the counters; what is in them now. */
 fattn_status facts_gpu_count(facts_gpu *gpu, const facts_counter *values, size_t count);
 /* A tensor as kernels see it. */
-facts_view facts_view_of(const facts_tensor *tensor);
+facts_strided facts_strided_of(const facts_tensor *tensor);
 fattn_status facts_gpu_counted(facts_gpu *gpu, facts_counter *values, size_t count);
 
 #endif

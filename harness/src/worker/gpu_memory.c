@@ -131,9 +131,9 @@ static fattn_status changed_filler(facts_gpu *gpu, const facts_image *image, con
     return FATTN_OK;
 }
 
-facts_view facts_view_of(const facts_tensor *t)
+facts_strided facts_strided_of(const facts_tensor *t)
 {
-    facts_view view = { .first = t->first, .dtype = t->dtype };
+    facts_strided view = { .first = t->first, .dtype = t->dtype };
     memcpy(view.dim, t->dim, sizeof view.dim);
     memcpy(view.stride, t->stride, sizeof view.stride);
     return view;
@@ -150,7 +150,7 @@ fattn_status facts_gpu_overrun(facts_gpu *gpu, const facts_image *image, const f
     TRY(facts_gpu_count(gpu, none, 2));
     TRY(facts_gpu_launch(gpu, FACTS_KERNEL_changed, all.poison.to - all.poison.from, &all));
     for (size_t i = 0; i < count; i++) {
-        facts_owned_call owned = { .view = facts_view_of(tensors[i]), .storage = all.poison.storage, .count = gpu->counters + 1 };
+        facts_owned_call owned = { .view = facts_strided_of(tensors[i]), .storage = all.poison.storage, .count = gpu->counters + 1 };
         int64_t places = 1;
         memcpy(owned.code, all.poison.code, sizeof owned.code);
         for (int d = 0; d < 4; d++) {
