@@ -169,3 +169,31 @@ Test(expect, only_roundings_that_are_independent_are_dense)
     cr_expect_not(x.e.dense, "heads that are copies");
     leave(&x);
 }
+
+Test(expect, a_forward_that_broke_is_no_input_of_a_backward)
+{
+    scene x = { .p = problem_of(small, BSHD, 0, true, FACTS_FILL_GAUSS) };
+    x.p.has_lengths = true;
+    x.p.len_q[0] = 24, x.p.len_q[1] = 5, x.p.len_kv[0] = x.p.len_kv[1] = 40;
+    expect(&x, 0);
+    const facts_tensor *o = &x.p.tensor[FACTS_TENSOR_O], *stats = &x.p.tensor[FACTS_TENSOR_STATS];
+    uint16_t *o_bits = calloc((size_t)o->elements, 2);
+    float *lse = calloc((size_t)stats->elements, 4);
+    bool near;
+    cr_assert_eq(facts_expect_inputs(&x.p, &x.in, o_bits, lse), 0);
+    cr_expect(facts_expect_near(&x.p, &x.in, o_bits, lse, &near) == 0 && near);
+    lse[24 * 2 + 7] = NAN; /* batch 1, head 0, row 7: padded */
+    cr_expect(facts_expect_near(&x.p, &x.in, o_bits, lse, &near) == 0 && near);
+    lse[24 * 2 + 3] += 0.5f;
+    cr_expect(facts_expect_near(&x.p, &x.in, o_bits, lse, &near) == 0 && near, "a little wrong");
+    lse[24 * 2 + 3] += 2;
+    cr_expect(facts_expect_near(&x.p, &x.in, o_bits, lse, &near) == 0 && !near);
+    lse[24 * 2 + 3] = NAN;
+    cr_expect(facts_expect_near(&x.p, &x.in, o_bits, lse, &near) == 0 && !near);
+    cr_assert_eq(facts_expect_inputs(&x.p, &x.in, o_bits, lse), 0);
+    o_bits[o->stride[2] * 2 + 1] = (uint16_t)facts_dtype_nan(FATTN_BF16);
+    cr_expect(facts_expect_near(&x.p, &x.in, o_bits, lse, &near) == 0 && !near);
+    free(o_bits);
+    free(lse);
+    leave(&x);
+}

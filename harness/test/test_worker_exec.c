@@ -57,6 +57,27 @@ static facts_problem resolved(const char *name)
     return p;
 }
 
+Test(exec, one_backward_in_five_reads_its_own_forward)
+{
+    int own = 0;
+    char name[200], other[200];
+    for (int seed = 1; seed <= 400; seed++) {
+        snprintf(name, sizeof name, "pass=bwd " SMALL "seed=%d", seed);
+        snprintf(other, sizeof other, "pass=bwd " SMALL "engine=3 seed=%d", seed);
+        facts_problem p = resolved(name), q = resolved(other);
+        cr_expect_eq(p.own_forward, q.own_forward, "every engine of a case reads the same");
+        if (own == 0 && p.own_forward) {
+            json_t *row = run(name);
+            cr_expect_str_eq(json_string_value(json_object_get(row, "verdict")), "pass");
+            cr_expect_str_eq(json_string_value(json_object_get(row, "inputs_from")), "forward");
+            json_decref(row);
+        }
+        own += p.own_forward;
+    }
+    cr_expect(own > 50 && own < 110, "%d of 400", own);
+    cr_expect_not(resolved("pass=fwd " SMALL).own_forward);
+}
+
 Test(exec, threads_streams_and_calls_between_pass)
 {
     expect("pass=fwd " SMALL "threads=4 want=stats", "pass", NULL, NULL);

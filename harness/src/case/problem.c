@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "check.h"
 #include "lengths.h"
@@ -363,6 +364,24 @@ static facts_resolve_status resolve_check(facts_resolution *r)
     return why == NULL ? FACTS_RESOLVED : facts_resolve_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_CHECK, why);
 }
 
+/* One backward in five reads O and Stats of its own forward (docs/numerics.md section 1): which, its name says, and no engine changes it. Not where
+ * data are made for one answer, nor where O is there twice. */
+static bool reads_own_forward(const facts_problem *p, const facts_case *c)
+{
+    facts_case any = *c;
+    facts_error error;
+    char name[FACTS_NAME_MAX];
+    const facts_tensor *o = &p->tensor[FACTS_TENSOR_O];
+    if (p->ask.pass != FATTN_BACKWARD || p->check != FACTS_CHECK_NONE || p->fill == FACTS_FILL_CODEBOOK)
+        return false;
+    for (int axis = 0; axis < 3; axis++)
+        if (o->stride[axis] == 0 && o->dim[axis] > 1)
+            return false;
+    facts_case_set(&any, FACTS_KEY_ENGINE, "auto", &error);
+    facts_case_name(&any, name);
+    return XXH3_64bits(name, strlen(name)) % 5 == 0;
+}
+
 facts_resolve_status facts_problem_resolve(facts_problem *out, const facts_case *c, facts_error *error)
 {
     *out = (facts_problem){ .ask = FATTN_PROBLEM_INIT };
@@ -373,5 +392,6 @@ facts_resolve_status facts_problem_resolve(facts_problem *out, const facts_case 
     facts_resolve_status status = FACTS_RESOLVED;
     for (size_t i = 0; status == FACTS_RESOLVED && i < sizeof steps / sizeof *steps; i++)
         status = steps[i](&r);
+    out->own_forward = status == FACTS_RESOLVED && reads_own_forward(out, c);
     return status;
 }

@@ -104,6 +104,7 @@ typedef struct facts_problem {
     int32_t threads;           /* that call at once, each with its own outputs and workspace */
     int32_t workspace_offset;  /* bytes; the workspace starts there */
     facts_policy policy;
+    bool own_forward;          /* of a backward: O and Stats come from its own forward, not from the reference; one case in five, by its name */
     facts_mod mod;             /* ask.score_mod is NULL here: facts_mod_create (mod.h) makes it, and its owner sets it */
     double mod_parameter[2];   /* INFINITY for an absent bound */
     int32_t mod_dtype;         /* fattn_dtype of post_scale_bias's bias */

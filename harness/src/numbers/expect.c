@@ -281,6 +281,42 @@ int facts_expect_inputs(const facts_problem *p, const facts_storages *in, void *
     return status;
 }
 
+static double value_at(const facts_tensor *t, const void *storage, int64_t row, int64_t d)
+{
+    int64_t s = row % t->dim[2], h = row / t->dim[2] % t->dim[1], b = row / (t->dim[2] * t->dim[1]);
+    int64_t at = t->first + b * t->stride[0] + h * t->stride[1] + s * t->stride[2] + d * t->stride[3];
+    return facts_decode(t->dtype, facts_load(t->dtype, storage, at));
+}
+
+/* Dead rows have Stats of -inf, and padded ones are nobody's. */
+static bool is_row_near(const facts_problem *p, const void *o_storage, const void *stats_storage, double lse, int64_t row)
+{
+    const facts_tensor *o = &p->tensor[FACTS_TENSOR_O], *stats = &p->tensor[FACTS_TENSOR_STATS];
+    double got = value_at(stats, stats_storage, row, 0);
+    if (!(isfinite(lse) ? fabs(got - lse) < 1 : got == lse))
+        return false;
+    for (int64_t d = 0; d < o->dim[3]; d++)
+        if (!isfinite(value_at(o, o_storage, row, d)))
+            return false;
+    return true;
+}
+
+int facts_expect_near(const facts_problem *p, const facts_storages *in, const void *o_storage, const void *stats_storage, bool *near)
+{
+    const facts_tensor *stats = &p->tensor[FACTS_TENSOR_STATS];
+    double *lse;
+    *near = true;
+    if (!make_array(&lse, stats))
+        return ENOMEM;
+    fref_forward_out answers = { .lse = lse };
+    int status = run_forward(p, in, &answers);
+    for (int64_t row = 0; status == 0 && *near && row < (int64_t)elements_of(stats); row++)
+        if (row % stats->dim[2] < facts_live_q(p, row / (stats->dim[2] * stats->dim[1])))
+            *near = is_row_near(p, o_storage, stats_storage, lse[row], row);
+    free(lse);
+    return status;
+}
+
 int facts_expect_backward(facts_expectation *out, const facts_problem *p, const facts_storages *in)
 {
     *out = (facts_expectation){ 0 };

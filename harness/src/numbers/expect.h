@@ -33,6 +33,9 @@ int facts_expect_forward(facts_expectation *out, const facts_problem *problem, c
 
 /* Backward's own inputs O and Stats: the reference's, rounded to their types, written through their strides. */
 int facts_expect_inputs(const facts_problem *problem, const facts_storages *in, void *o_storage, void *stats_storage);
+/* Are an O and Stats that a forward wrote near enough to the reference's to ask a backward about them? Finite in live rows, Stats less than 1 off: a
+ * forward that is a little wrong is. Returns 0 or ENOMEM. */
+int facts_expect_near(const facts_problem *problem, const facts_storages *in, const void *o_storage, const void *stats_storage, bool *near);
 /* dQ, dK and dV from the bits of Q, K, V, O, Stats and dO. */
 int facts_expect_backward(facts_expectation *out, const facts_problem *problem, const facts_storages *in);
 

@@ -30,7 +30,13 @@ const char *facts_exec_refuses(const facts_problem *p, fattn_backend backend, co
 
 bool facts_exec_has_forward(const facts_problem *p)
 {
-    return p->ask.pass == FATTN_BACKWARD && (p->exec == FACTS_EXEC_GRAPH || p->exec == FACTS_EXEC_GRAPH_UPDATE);
+    bool graph = p->exec == FACTS_EXEC_GRAPH || p->exec == FACTS_EXEC_GRAPH_UPDATE;
+    return p->ask.pass == FATTN_BACKWARD && (graph || (p->own_forward && facts_exec_may_do_without(p)));
+}
+
+bool facts_exec_may_do_without(const facts_problem *p)
+{
+    return p->exec == FACTS_EXEC_EAGER && p->threads <= 1;
 }
 
 fattn_problem facts_exec_forward(const fattn_problem *backward)

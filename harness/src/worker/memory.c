@@ -205,11 +205,17 @@ fattn_status facts_memory_produce(facts_memory *m)
     static const facts_tensor_id produced[] = { FACTS_TENSOR_O, FACTS_TENSOR_STATS };
     for (size_t i = 0; i < sizeof produced / sizeof *produced; i++) {
         facts_block *block = &m->block[owner_of(m->problem, produced[i])];
-        if (!block->output && !make_bytes(&block->second, block))
+        if (!block->second && !make_bytes(&block->second, block))
             return FATTN_NO_MEMORY;
         block->output = true;
     }
     return FATTN_OK;
+}
+
+void facts_memory_give(facts_memory *m)
+{
+    for (facts_tensor_id id = FACTS_TENSOR_O; id <= FACTS_TENSOR_STATS; id++)
+        m->block[owner_of(m->problem, id)].output = false;
 }
 
 fattn_status facts_memory_add(facts_set *out, facts_memory *m, bool own_inputs)

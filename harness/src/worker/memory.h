@@ -49,6 +49,8 @@ facts_storages facts_memory_storages(const facts_memory *memory);
 fattn_status facts_memory_workspace(facts_memory *memory, size_t bytes);
 /* O and Stats of a backward are from now on written by what is run (its forward), not given. */
 fattn_status facts_memory_produce(facts_memory *memory);
+/* They are given again, as they lie in pattern A's storage. */
+void facts_memory_give(facts_memory *memory);
 
 /* Another set, with its own outputs and workspace, and on demand inputs. Destroy in any case. */
 fattn_status facts_memory_add(facts_set *out, facts_memory *memory, bool own_inputs);

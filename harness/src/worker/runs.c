@@ -77,9 +77,12 @@ static double now_us(void)
 
 bool facts_runs_once(facts_runs *r, const facts_call *call, facts_pattern pattern)
 {
-    facts_call launched = *call;
+    facts_call launched = *call, before = { .plan = call->forward, .tensors = call->forward_tensors };
     if (!facts_runs_arm(r, pattern))
         return false;
+    if (before.plan && !facts_runs_check(r, facts_call_launch(&before, r->worker->stream), NULL))
+        return false;
+    launched.forward = NULL;
     double since = now_us();
     if (!facts_runs_check(r, facts_call_launch(&launched, r->worker->stream), NULL) ||
         !facts_runs_check(r, fattn_stream_synchronize(r->worker->context, r->worker->stream), NULL))

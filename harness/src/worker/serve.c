@@ -234,6 +234,8 @@ static void report_trial(job *j, json_t *row, const facts_trial *trial)
         json_object_set_new(row, "exec_us", json_real(trial->exec_us));
     if (j->problem.ask.pass == FATTN_BACKWARD)
         json_object_set_new(row, "inputs_from", json_string(trial->own_forward ? "forward" : "reference"));
+    if (trial->no_forward[0])
+        json_object_set_new(row, "inputs_why", json_string(trial->no_forward));
 }
 
 static void run(job *j, json_t *row, fattn_plan **plan)

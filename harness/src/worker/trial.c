@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include <xxhash.h>
 
 #include "../numbers/dtype.h"
@@ -57,15 +58,25 @@ static void judge_all(facts_runs *r)
     judge_overruns(r);
 }
 
+/* A target without this forward, and not one that broke. */
+static bool is_refusal(fattn_status status)
+{
+    return (status >= FATTN_BAD_PROBLEM && status <= FATTN_INTERNAL && status != FATTN_ENVIRONMENT) || status == FATTN_BUILD_FAILED;
+}
+
 /* The forward that goes before this backward. */
 static bool make_forward(facts_runs *r)
 {
     if (!facts_exec_has_forward(r->problem))
         return true;
     fattn_problem forward = facts_exec_forward(&r->problem->ask);
+    fattn_status status = fattn_plan_create(&r->forward, r->worker->context, &forward, NULL);
+    if (is_refusal(status) && facts_exec_may_do_without(r->problem)) {
+        snprintf(r->out->no_forward, sizeof r->out->no_forward, "no forward here: %.170s", fattn_last_error());
+        return true;
+    }
     r->out->own_forward = true;
-    return facts_runs_check(r, fattn_plan_create(&r->forward, r->worker->context, &forward, NULL), "the forward of this case") &&
-           facts_runs_check(r, facts_memory_produce(r->memory), NULL);
+    return facts_runs_check(r, status, "the forward of this case") && facts_runs_check(r, facts_memory_produce(r->memory), NULL);
 }
 
 static bool make_workspace(facts_runs *r)
@@ -89,13 +100,50 @@ static bool renew_truth(facts_runs *r)
     return false;
 }
 
+/* A forward that is wrong is found by its own cases: here it would hide the backward. */
+static bool refuse_forward(facts_runs *r, bool *refused)
+{
+    bool kept = true;
+    *refused = false;
+    if (!r->forward || !facts_exec_may_do_without(r->problem))
+        return true;
+    if (facts_truth_keep_own(r->truth, &kept) != 0) {
+        r->out->status = FATTN_NO_MEMORY;
+        snprintf(r->out->text, sizeof r->out->text, "no memory for the reference");
+        return false;
+    }
+    if (kept)
+        return true;
+    *refused = true;
+    r->out->own_forward = false;
+    snprintf(r->out->no_forward, sizeof r->out->no_forward, "its forward gave another O or other Stats");
+    fattn_plan_destroy(r->forward);
+    r->forward = NULL;
+    r->call = facts_call_now(r);
+    return true;
+}
+
+/* Over poison A; once more with the reference's O and Stats where those of the forward cannot be used. */
+static bool run_first(facts_runs *r)
+{
+    bool again;
+    if (!facts_runs_once(r, &r->call, FACTS_PATTERN_A) || !refuse_forward(r, &again))
+        return false;
+    if (again) {
+        r->made = 0;
+        memset(r->overrun, 0, sizeof r->overrun);
+        return facts_runs_once(r, &r->call, FACTS_PATTERN_A);
+    }
+    return renew_truth(r);
+}
+
 static void run(facts_runs *r)
 {
     if (!make_forward(r) || !make_workspace(r))
         return;
     r->call = facts_call_now(r);
     r->options->stage(r->options->owner, "exec");
-    if (!facts_runs_once(r, &r->call, FACTS_PATTERN_A) || !renew_truth(r))
+    if (!run_first(r))
         return;
     if (!r->options->once)
         facts_exec_run(r);
@@ -103,8 +151,11 @@ static void run(facts_runs *r)
         return;
     judge_all(r);
     bool measure = r->worker->device == FACTS_DEVICE_GPU && !r->options->once && r->out->verdict == FACTS_VERDICT_PASS;
+    facts_call timed = r->call;
+    if (facts_exec_may_do_without(r->problem))
+        timed.forward = NULL; /* O and Stats lie there already */
     if (measure && r->out->exec_us == 0 && *r->plan)
-        facts_runs_check(r, fattn_stream_time(r->worker->context, r->worker->stream, facts_call_launch, &r->call, FACTS_TIMED_LAUNCHES,
+        facts_runs_check(r, fattn_stream_time(r->worker->context, r->worker->stream, facts_call_launch, &timed, FACTS_TIMED_LAUNCHES,
                                               &r->out->exec_us), NULL);
 }
 

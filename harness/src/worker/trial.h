@@ -14,6 +14,7 @@ typedef struct facts_trial {
     uint64_t bits[FACTS_TENSOR_COUNT]; /* hash of what was judged: equal bits, equal hash (over poison A; what was not written included) */
     double exec_us; /* 0: not measured */
     bool own_forward; /* O and Stats of the backward came from a forward of this target */
+    char no_forward[200]; /* why they did not, where they should have */
     char text[400]; /* why the verdict is not a pass, when the errors do not say it */
 } facts_trial;
 
@@ -26,8 +27,8 @@ typedef struct facts_trial_options {
     void *owner;
 } facts_trial_options;
 
-/* *plan is NULL afterwards where the case asks for its end (exec=graph_after_destroy). A case with exec=graph or graph_update in a backward
- * runs its forward too: truth is then about that forward's O and Stats, as they were read back. */
+/* *plan is NULL afterwards where the case asks for its end (exec=graph_after_destroy). A backward with exec=graph or graph_update, and one eager
+ * one in five (facts_problem.own_forward), runs its forward too: truth is then about that forward's O and Stats, as they were read back. */
 void facts_trial_run(facts_trial *out, facts_truth *truth, fattn_plan **plan, const facts_trial_options *options);
 
 #endif

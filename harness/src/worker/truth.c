@@ -6,14 +6,18 @@
 #include "../numbers/fill.h"
 #include "../numbers/oracle.h"
 
-static int expect(facts_truth *t, const facts_problem *p, int32_t cudnn_version)
+static int expect(facts_truth *t, const facts_problem *p, const facts_truth_edit *edit, int32_t cudnn_version)
 {
     facts_memory *m = &t->memory;
+    if (edit)
+        edit->inputs(edit->owner, m);
     facts_storages in = facts_memory_storages(m);
     if (p->ask.pass == FATTN_FORWARD)
         return facts_expect_forward(&t->expectation, p, &in, cudnn_version);
     int status = facts_expect_inputs(p, &in, facts_memory_storage(m, FACTS_TENSOR_O, FACTS_PATTERN_A),
                                      facts_memory_storage(m, FACTS_TENSOR_STATS, FACTS_PATTERN_A));
+    if (status == 0 && edit)
+        edit->given(edit->owner, m);
     return status ? status : facts_expect_backward(&t->expectation, p, &in);
 }
 
@@ -31,11 +35,17 @@ static void weigh_trust(facts_truth *t, const facts_problem *p)
 
 fattn_status facts_truth_create(facts_truth *out, facts_worker *worker, const facts_problem *problem, char error[256])
 {
+    return facts_truth_create_edited(out, worker, problem, NULL, error);
+}
+
+fattn_status facts_truth_create_edited(facts_truth *out, facts_worker *worker, const facts_problem *problem, const facts_truth_edit *edit,
+                                       char error[256])
+{
     *out = (facts_truth){ 0 };
     fattn_status status = facts_memory_create(&out->memory, worker, problem, error);
     if (status != FATTN_OK)
         return status;
-    switch (expect(out, problem, worker->info.cudnn_version)) {
+    switch (expect(out, problem, edit, worker->info.cudnn_version)) {
     case 0:
         weigh_trust(out, problem);
         return FATTN_OK;
@@ -55,6 +65,20 @@ int facts_truth_renew(facts_truth *t)
     int status = facts_expect_backward(&t->expectation, t->memory.problem, &in);
     if (status == 0)
         weigh_trust(t, t->memory.problem);
+    return status;
+}
+
+int facts_truth_keep_own(facts_truth *t, bool *kept)
+{
+    facts_memory *m = &t->memory;
+    const facts_problem *p = m->problem;
+    facts_storages in = facts_memory_storages(m);
+    void *o = facts_memory_storage(m, FACTS_TENSOR_O, FACTS_PATTERN_A), *stats = facts_memory_storage(m, FACTS_TENSOR_STATS, FACTS_PATTERN_A);
+    int status = facts_expect_near(p, &in, o, stats, kept);
+    if (status || *kept)
+        return status;
+    status = facts_expect_inputs(p, &in, o, stats);
+    facts_memory_give(m);
     return status;
 }
 

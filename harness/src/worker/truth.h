@@ -13,8 +13,19 @@ typedef struct facts_truth {
 /* Fills the inputs and computes the reference (of a backward: O and Stats first, as inputs). Destroy in any case.
  * Returns FATTN_OK, or why not with the sentence in `error`. */
 fattn_status facts_truth_create(facts_truth *out, facts_worker *worker, const facts_problem *problem, char error[256]);
+/* What is different from what the fill makes; `memory` is being made. */
+typedef struct facts_truth_edit {
+    void (*inputs)(void *owner, facts_memory *memory); /* before the reference reads them */
+    void (*given)(void *owner, facts_memory *memory);  /* of a backward: after the reference's O and Stats were written */
+    void *owner;
+} facts_truth_edit;
+fattn_status facts_truth_create_edited(facts_truth *out, facts_worker *worker, const facts_problem *problem, const facts_truth_edit *edit,
+                                       char error[256]);
 /* Of a backward: once more, from the O and Stats that lie in memory now (pattern A). Returns 0, or an errno. */
 int facts_truth_renew(facts_truth *truth);
+/* Of a backward whose forward has run: are its O and Stats (pattern A) near enough to the reference's to tell something about the backward? Where
+ * they are not, the reference's are the inputs from now on, and *kept is false. Returns 0, or an errno. */
+int facts_truth_keep_own(facts_truth *truth, bool *kept);
 void facts_truth_destroy(facts_truth *truth);
 
 #endif
