@@ -4,6 +4,7 @@
 #include "backward.h"
 
 #include <errno.h>
+#include <omp.h>
 #include <stdlib.h>
 
 int64_t fref__cut(const fref__part *parts, size_t count, double *base)
@@ -34,6 +35,41 @@ static bool wants_freedom(const fref_backward_out *out)
     return out->dq_nu || out->dq_neff || out->dk_nu || out->dk_neff || out->dv_nu || out->dv_neff;
 }
 
+static fref__backward start(const fref__shape *shape, const fref__inputs *inputs, const fref_rounding *r, const fref_backward_out *out)
+{
+    const fref_problem *p = shape->problem;
+    const fref_scales *scales = &p->scales;
+    return (fref__backward){
+        .shape = shape,
+        .rounding = r,
+        .inputs = inputs,
+        .out = out,
+        .in = fref__precision_of(r->in),
+        .of_p = fref__precision_scaled(r->in, scales->scale_s),
+        .of_ds = fref__precision_scaled(r->in, scales->scale_dp),
+        .to_q = fref__precision_scaled(r->out, scales->scale_dq),
+        .to_k = fref__precision_scaled(r->out, scales->scale_dk),
+        .to_v = fref__precision_scaled(r->out, scales->scale_dv),
+        .gamma_p = fref__or_1(scales->scale_s) * fref__or_1(scales->descale_s),
+        .gamma_ds = fref__or_1(scales->scale_dp) * fref__or_1(scales->descale_dp),
+        .amax = calloc((size_t)(FREF__AMAX_COUNT * omp_get_max_threads()), sizeof(fref__amax)),
+        .z_dp = fref__z_of(p->batch * p->heads_q * p->rows * p->keys),
+        .z_dq = fref__z_of(p->batch * p->heads_q * p->rows * p->dim_qk),
+        .z_dk = fref__z_of(p->batch * p->heads_k * p->keys * p->dim_qk),
+        .z_dv = fref__z_of(p->batch * p->heads_v * p->keys * p->dim_v),
+        .judged = out->dk_sigma || out->dk_bound || out->dv_sigma || out->dv_bound || out->dk_nu || out->dv_nu || out->amax_dk || out->amax_dv,
+        .freedom = inputs->freedom,
+        .scored = fref__is_scored(p),
+    };
+}
+
+static void write_amax(const fref__backward *x)
+{
+    double *const to[FREF__AMAX_COUNT] = { x->out->amax_dp, x->out->amax_dq, x->out->amax_dk, x->out->amax_dv };
+    for (int n = 0; n < FREF__AMAX_COUNT; n++)
+        fref__amax_write(to[n], x->amax + n, FREF__AMAX_COUNT, omp_get_max_threads());
+}
+
 int fref_backward(const fref_problem *problem, const fref_tensor *q, const fref_tensor *k, const fref_tensor *v,
                   const fref_tensor *o, const fref_tensor *stats, const fref_tensor *d_o, const fref_rounding *rounding,
                   const fref_backward_out *out)
@@ -44,17 +80,9 @@ int fref_backward(const fref_problem *problem, const fref_tensor *q, const fref_
     if (fref__slab_create(&slab, &shape, &inputs) != 0)
         return ENOMEM;
     size_t rows = (size_t)(slab.capacity * shape.span * problem->rows);
-    fref__backward x = { .shape = &shape,
-                         .rounding = rounding,
-                         .inputs = &inputs,
-                         .out = out,
-                         .in = fref__precision_of(rounding->in),
-                         .to = fref__precision_of(rounding->out),
-                         .facts = calloc(rows ? rows : 1, sizeof *x.facts),
-                         .judged = out->dk_sigma || out->dk_bound || out->dv_sigma || out->dv_bound || out->dk_nu || out->dv_nu,
-                         .freedom = inputs.freedom,
-                         .scored = fref__is_scored(problem) };
-    int status = x.facts && start_bias(&x) ? 0 : ENOMEM;
+    fref__backward x = start(&shape, &inputs, rounding, out);
+    x.facts = calloc(rows ? rows : 1, sizeof *x.facts);
+    int status = x.facts && x.amax && start_bias(&x) ? 0 : ENOMEM;
     if (status == 0)
         status = fref__backward_sink(&shape, &inputs, out);
     for (int64_t first = 0; first < shape.units && status == 0; first += slab.capacity) {
@@ -67,6 +95,9 @@ int fref_backward(const fref_problem *problem, const fref_tensor *q, const fref_
     }
     if (status == 0 && x.bias_sums[0])
         fref__backward_bias_write(&x);
+    if (status == 0)
+        write_amax(&x);
+    free(x.amax);
     free(x.bias_sums[0]);
     free(x.facts);
     fref__slab_destroy(&slab);

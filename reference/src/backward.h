@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "amax.h"
 #include "freedom.h"
 #include "score.h"
 
@@ -23,12 +24,19 @@ typedef struct fref__row_facts {
     bool dead; /* no key: masked, or every score -INFINITY */
 } fref__row_facts;
 
+enum { FREF__AMAX_DP, FREF__AMAX_DQ, FREF__AMAX_DK, FREF__AMAX_DV, FREF__AMAX_COUNT };
+
 typedef struct fref__backward {
     const fref__shape *shape;
     const fref_rounding *rounding;
     const fref__inputs *inputs;
     const fref_backward_out *out;
-    fref__precision in, to;
+    fref__precision in;               /* of the inputs' type */
+    fref__precision of_p, of_ds;      /* of the casts of P and dS */
+    fref__precision to_q, to_k, to_v; /* of dQ, dK, dV */
+    double gamma_p, gamma_ds;         /* scale times descale: in dV; in dQ and dK */
+    fref__amax *amax;                 /* [thread, FREF__AMAX_COUNT] */
+    double z_dp, z_dq, z_dk, z_dv;    /* amax.h */
     fref__row_facts *facts; /* [unit, span, rows] of the slab */
     bool judged;            /* a sigma or bound of dK or dV is wanted, or degrees of freedom */
     bool freedom;           /* degrees of freedom or effective numbers are wanted */
@@ -50,7 +58,7 @@ static inline double fref__at_least_1(double x)
 static inline double fref__floor_of_ds(const fref__backward *x)
 {
     double scale = fabs(x->shape->problem->scale);
-    return x->in.eta / (scale > 0.0 && scale < 1.0 ? scale : 1.0);
+    return x->of_ds.eta / (scale > 0.0 && scale < 1.0 ? scale : 1.0);
 }
 
 /* Fills the facts of the slab's rows and writes dQ. Returns 0 or ENOMEM. */

@@ -107,7 +107,7 @@ static flushes weigh_row(const fref__backward *x, scratch *t, int64_t r, const f
                          const double *dp, fref__range keys)
 {
     const fref__row_facts *f = &x->facts[head->slot * x->shape->problem->rows + i];
-    double scale = x->shape->problem->scale, u = x->in.unit_roundoff, eta = x->in.eta, floor = fref__floor_of_ds(x);
+    double scale = x->shape->problem->scale, u = x->in.unit_roundoff, eta = x->of_p.eta, floor = fref__floor_of_ds(x);
     double *const tiles[] = { t->k.value, t->k.magnitude, t->k.variance, t->k.bound,  t->k.flushed,
                               t->v.value, t->v.variance,  t->v.bound,    t->v.flushed };
     for (size_t n = 0; n < sizeof tiles / sizeof tiles[0]; n++)
@@ -149,7 +149,7 @@ static flushes weigh_row(const fref__backward *x, scratch *t, int64_t r, const f
         t->v.value[at] = pk;
         t->v.variance[at] = variance_cast * pk * pk + (kept > 0.0 ? variance_floor_v : 0.0);
         t->v.bound[at] = (u + f->ew) * pk + (kept > 0.0 ? eta : 0.0);
-        if (ds != 0.0 && (underflows || fabs(scale) * size < 1.01 * eta)) {
+        if (ds != 0.0 && (underflows || fabs(scale) * size < 1.01 * x->of_ds.eta)) {
             t->k.flushed[at] = ds;
             any.k = true;
         }
@@ -247,6 +247,9 @@ typedef struct destination {
     double *value, *sigma, *bound, *nu, *neff;
     int64_t key; /* the first, counted over batches and heads */
     int64_t dim, ld;
+    const fref__precision *type;
+    fref__amax *amax; /* NULL: not wanted */
+    double z;
 } destination;
 
 static void write_freedom(const destination *to, const total *group, int64_t j, const fref__row_variance *all)
@@ -259,14 +262,14 @@ static void write_freedom(const destination *to, const total *group, int64_t j, 
         to->nu[to->key + j] = live ? fref__degrees_of_freedom(all, neff, group->channels, to->dim) : 0.0;
 }
 
-static void write_keys(const fref__backward *x, const destination *to, const total *group, int64_t keys)
+static void write_keys(const destination *to, const total *group, int64_t keys)
 {
     for (int64_t j = 0; j < keys; j++) {
         bool live = group->read[j];
         fref__row_variance all = { 0 };
         for (int64_t c = 0; c < to->dim; c++) {
             int64_t from = j * to->ld + c, at = (to->key + j) * to->dim + c;
-            double value = group->value[from], cast = x->to.unit_roundoff * fmax(fabs(value), x->to.tiny);
+            double value = fref__clamped(group->value[from], to->type->max), cast = to->type->unit_roundoff * fmax(fabs(value), to->type->tiny);
             all.single += group->variance[from];
             all.cast += THIRD * cast * cast;
             if (to->value)
@@ -275,6 +278,8 @@ static void write_keys(const fref__backward *x, const destination *to, const tot
                 to->sigma[at] = live ? sqrt(group->variance[from] + THIRD * cast * cast) : 0.0;
             if (to->bound)
                 to->bound[at] = live ? group->bound[from] + cast : 0.0;
+            if (to->amax && live)
+                fref__amax_take(to->amax, fabs(group->value[from]), fmin(group->bound[from], to->z * sqrt(group->variance[from])));
         }
         write_freedom(to, group, j, &all);
     }
@@ -307,6 +312,7 @@ static void keys_tile(const fref__backward *x, scratch *t, const fref__slab *sla
     const fref_problem *p = s->problem;
     const fref_backward_out *out = x->out;
     int64_t count = keys.last - keys.first;
+    fref__amax *amax = x->amax + omp_get_thread_num() * FREF__AMAX_COUNT;
     int64_t weighed_k = x->freedom && s->group_k > 1 ? p->rows : 0, weighed_v = x->freedom && s->group_v > 1 ? p->rows : 0;
     for (int64_t h = 0; h < s->span; h++) {
         fref__head head = fref__head_of(slab, s, unit, h);
@@ -318,8 +324,8 @@ static void keys_tile(const fref__backward *x, scratch *t, const fref__slab *sla
         bool cast = x->rounding->partials_cast;
         t->total_k.channels = fmin(t->total_k.channels, head.channels_q);
         t->total_v.channels = fmin(t->total_v.channels, head.channels_d_o);
-        finish_head(x, &t->total_k, &t->sums_k, p->scale, cast && s->group_k > 1, count * s->ld_qk);
-        finish_head(x, &t->total_v, &t->sums_v, 1.0, cast && s->group_v > 1, count * s->ld_v);
+        finish_head(x, &t->total_k, &t->sums_k, x->gamma_ds * p->scale, cast && s->group_k > 1, count * s->ld_qk);
+        finish_head(x, &t->total_v, &t->sums_v, x->gamma_p, cast && s->group_v > 1, count * s->ld_v);
         if ((h + 1) % s->group_k == 0) {
             finish_weights(&t->total_k, weighed_k, count);
             const destination to = { .value = out->dk,
@@ -329,8 +335,11 @@ static void keys_tile(const fref__backward *x, scratch *t, const fref__slab *sla
                                      .neff = out->dk_neff,
                                      .key = (head.b * p->heads_k + head.h / s->group_k) * p->keys + keys.first,
                                      .dim = p->dim_qk,
-                                     .ld = s->ld_qk };
-            write_keys(x, &to, &t->total_k, count);
+                                     .ld = s->ld_qk,
+                                     .type = &x->to_k,
+                                     .amax = out->amax_dk ? &amax[FREF__AMAX_DK] : NULL,
+                                     .z = x->z_dk };
+            write_keys(&to, &t->total_k, count);
         }
         if ((h + 1) % s->group_v == 0) {
             finish_weights(&t->total_v, weighed_v, count);
@@ -341,8 +350,11 @@ static void keys_tile(const fref__backward *x, scratch *t, const fref__slab *sla
                                      .neff = out->dv_neff,
                                      .key = (head.b * p->heads_v + head.h / s->group_v) * p->keys + keys.first,
                                      .dim = p->dim_v,
-                                     .ld = s->ld_v };
-            write_keys(x, &to, &t->total_v, count);
+                                     .ld = s->ld_v,
+                                     .type = &x->to_v,
+                                     .amax = out->amax_dv ? &amax[FREF__AMAX_DV] : NULL,
+                                     .z = x->z_dv };
+            write_keys(&to, &t->total_v, count);
         }
     }
 }

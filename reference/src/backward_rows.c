@@ -127,13 +127,25 @@ static fref__row_facts facts_of_row(const fref__backward *x, const fref__head *h
     };
 }
 
+/* Of scale dS, before its cast. */
+static void take_amax_dp(const fref__backward *x, const fref__row_facts *f, double slope_p, double kept, double off, double worst_off,
+                         double ds)
+{
+    const fref_problem *p = x->shape->problem;
+    double size = fabs(ds), of_dp = kept * f->ep * slope_p, of_delta = f->edelta * slope_p, of_o = f->eo * slope_p;
+    double sigma = sqrt(f->es * size * f->es * size + of_dp * of_dp + off * off + of_delta * of_delta + of_o * of_o);
+    double bound = f->ew * size + kept * f->ez * slope_p + fabs(worst_off) + of_delta + sqrt(3.0 * (double)p->dim_v) * of_o;
+    double scale = fabs(p->scale);
+    fref__amax_take(&x->amax[omp_get_thread_num() * FREF__AMAX_COUNT + FREF__AMAX_DP], scale * size, scale * fmin(bound, x->z_dp * sigma));
+}
+
 /* One row against keys j0 .. j1-1: dS and its weights; zeros where the row may not read. `s` and `dp` are s[j], dp[j] for key j;
  * `slopes` start at the row's first key; what is written starts with key j0. True: some of dS may be flushed. */
 static bool weigh_row(const fref__backward *x, const scratch *t, int64_t row, const fref__row_facts *f, double stats,
                       const double *s, const double *dp, const double *norm_k, const uint8_t *keep, const fref__score_arrays *slopes,
                       fref__range keys, int64_t j0, int64_t j1)
 {
-    double scale = fabs(x->shape->problem->scale), u = x->in.unit_roundoff, eta = x->in.eta, floor = fref__floor_of_ds(x);
+    double scale = fabs(x->shape->problem->scale), u = x->in.unit_roundoff, eta = x->of_ds.eta, floor = fref__floor_of_ds(x);
     double *const tiles[] = { t->p, t->ds, t->ds_abs, t->w1, t->w2, t->lost };
     for (size_t n = 0; n < sizeof tiles / sizeof tiles[0]; n++)
         memset(tiles[n] + row * FREF__TILE_KEYS, 0, (size_t)(j1 - j0) * sizeof(double));
@@ -157,6 +169,8 @@ static bool weigh_row(const fref__backward *x, const scratch *t, int64_t row, co
         t->p[at] = slope * p;
         t->ds[at] = ds;
         t->ds_abs[at] = size;
+        if (x->out->amax_dp)
+            take_amax_dp(x, f, slope_p, kept, e_slope * dx, worst_slope * dx, ds);
         fref__add_weight(&t->keys[row], size * norm_k[j] * (size * norm_k[j]));
         t->w1[at] = (u + f->ew) * size + slope_p * kept * f->ez + worst_slope * fabs(dx) + floor + (underflows ? size : 0.0);
         t->w2[at] = variance_ds * ds * ds + variance_p * (kept * slope_p * (kept * slope_p)) + e_slope * dx * e_slope * dx + variance_floor;
@@ -188,29 +202,32 @@ static void write_row(const fref__backward *x, const scratch *t, const fref__hea
     const fref_problem *p = x->shape->problem;
     const fref__row_facts *f = &x->facts[head->slot * p->rows + i];
     fref__range keys = head->range[i];
-    double scale = fabs(p->scale), sqrt_n = sqrt(fref__at_least_1((double)(keys.last - keys.first) / 16.0));
+    double scale = x->gamma_ds * fabs(p->scale), sqrt_n = sqrt(fref__at_least_1((double)(keys.last - keys.first) / 16.0));
     int64_t row = ((head->b * p->heads_q + head->h) * p->rows + i) * p->dim_qk;
     bool dead = f->dead;
     fref__row_variance all = { 0 };
     for (int64_t c = 0; c < p->dim_qk; c++) {
         int64_t at = r * x->shape->ld_qk + c;
-        double dq = dead ? 0.0 : p->scale * t->sums.value[at];
+        double exact = dead ? 0.0 : x->gamma_ds * p->scale * t->sums.value[at], dq = fref__clamped(exact, x->to_q.max);
         double lost = scale * t->sums.flushed[at], aq = E32 * sqrt_n * scale * t->sums.magnitude[at];
-        double mean_key = scale * fabs(t->mean_key[at]), es_dq = f->es * dq;
-        double last_cast = x->to.unit_roundoff * fmax(fabs(dq), x->to.tiny);
+        double mean_key = scale * fabs(t->mean_key[at]), es_dq = f->es * exact;
+        double last_cast = x->to_q.unit_roundoff * fmax(fabs(dq), x->to_q.tiny);
         double single = scale * scale * t->sums.variance[at], cast = THIRD * last_cast * last_cast;
         double whole = lost * lost + f->edelta * mean_key * f->edelta * mean_key + es_dq * es_dq + aq * aq;
         double variance = single + whole + cast;
         all.single += single;
         all.cast += cast;
         all.whole += whole;
-        double bound = scale * t->sums.bound[at] + 2.0 * f->edelta * mean_key + aq * sqrt_n + last_cast;
+        double bound = scale * t->sums.bound[at] + 2.0 * f->edelta * mean_key + aq * sqrt_n + sqrt(3.0 * (double)p->dim_v) * f->eo * mean_key;
         if (x->out->dq)
             x->out->dq[row + c] = dq;
         if (x->out->dq_sigma)
             x->out->dq_sigma[row + c] = dead ? 0.0 : sqrt(variance) + f->eo * mean_key;
         if (x->out->dq_bound)
-            x->out->dq_bound[row + c] = dead ? 0.0 : bound + sqrt(3.0 * (double)p->dim_v) * f->eo * mean_key;
+            x->out->dq_bound[row + c] = dead ? 0.0 : bound + last_cast;
+        if (x->out->amax_dq && !dead)
+            fref__amax_take(&x->amax[omp_get_thread_num() * FREF__AMAX_COUNT + FREF__AMAX_DQ], fabs(exact),
+                            fmin(bound, x->z_dq * (sqrt(single + whole) + f->eo * mean_key)));
     }
     double neff = fref__effective_number(&t->keys[r]);
     int64_t at = row / p->dim_qk;
@@ -241,8 +258,8 @@ static void rows_tile(const fref__backward *x, const scratch *t, const fref__hea
         facts[r] = facts_of_row(x, head, i + r, &scores, t->o);
     }
     const fref_backward_out *out = x->out;
-    bool judged = out->dq_sigma || out->dq_bound || out->dq_nu;
-    if (!out->dq && !judged && !out->dq_neff)
+    bool judged = out->dq_sigma || out->dq_bound || out->dq_nu || out->amax_dq;
+    if (!out->dq && !judged && !out->dq_neff && !out->amax_dp)
         return;
     memset(t->keys, 0, (size_t)rows * sizeof *t->keys);
     double *const sums[] = { t->mean_key, t->sums.value, t->sums.magnitude, t->sums.variance, t->sums.bound, t->sums.flushed };

@@ -16,6 +16,9 @@
  *   bound   = sum_j w1_j |v| + uo |O| + el |O| + a (sqrt(nt), or 2)
  *       w1  = (up + 2 ew) p + eta
  *
+ * 8 bit types: P is cast after it was multiplied with scale_s 2^-thr, so its floor is less by that; gamma = scale_s descale_s is in the answer,
+ * and in all of its errors but that of the last cast. O stops where its cast saturates.
+ *
  * sum p|v|, not |O|: the sum may cancel to zero, its rounding error cannot.
  */
 #include <errno.h>
@@ -24,6 +27,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "amax.h"
 #include "freedom.h"
 #include "score.h"
 
@@ -52,6 +56,9 @@ typedef struct pass {
     const fref_forward_out *out;
     fref__precision in, to;
     int64_t ld_keys;
+    double gamma; /* scale_s descale_s */
+    double z;     /* amax.h */
+    fref__amax *amax_s, *amax_o; /* [thread] */
     bool judged;  /* sigma, bound or degrees of freedom are wanted */
     bool freedom; /* degrees of freedom, or the effective number of keys */
     bool scored;  /* a modification or a bias */
@@ -200,6 +207,15 @@ static double effective_keys(const double *p, const double *norm_v, fref__range 
     return fref__effective_number(&sums);
 }
 
+/* Of P', before it is scaled. */
+static void take_amax_s(const pass *x, const double *p, fref__range keys, double es)
+{
+    double largest = 0.0;
+    for (int64_t j = keys.first; j < keys.last; j++)
+        largest = fref__larger_or_nan(largest, p[j]);
+    fref__amax_take(&x->amax_s[omp_get_thread_num()], largest, largest * (0x1p-19 + es));
+}
+
 static void write_row(const pass *x, const scratch *t, const fref__head *head, int64_t i, int64_t r, const row_facts *f)
 {
     const fref_problem *p = x->shape->problem;
@@ -211,21 +227,25 @@ static void write_row(const pass *x, const scratch *t, const fref__head *head, i
     fref__row_variance all = { 0 };
     for (int64_t c = 0; c < p->dim_v; c++) {
         int64_t at = r * x->shape->ld_v + c;
-        double o = t->o[at], pv = t->pv[at];
+        double exact = x->gamma * t->o[at], o = fref__clamped(exact, x->to.max), pv = x->gamma * t->pv[at];
         if (out->o)
             out->o[row + c] = o;
         if (!x->judged)
             continue;
+        double single = x->gamma * x->gamma * t->variance[at], lost = x->gamma * t->f[at];
         double so = x->to.unit_roundoff * fmax(fabs(o), x->to.tiny);
-        double a = per_pv * pv, el_o = f->el * o, es_pv = f->es / 4.0 * pv;
-        double whole = es_pv * es_pv + el_o * el_o + a * a + t->f[at] * t->f[at];
-        all.single += t->variance[at];
+        double a = per_pv * pv, el_o = f->el * exact, es_pv = f->es / 4.0 * pv;
+        double whole = es_pv * es_pv + el_o * el_o + a * a + lost * lost;
+        all.single += single;
         all.cast += THIRD * so * so;
         all.whole += whole;
         if (out->o_sigma)
-            out->o_sigma[row + c] = sqrt(t->variance[at] + THIRD * so * so + whole);
+            out->o_sigma[row + c] = sqrt(single + THIRD * so * so + whole);
+        double bound = x->gamma * t->bound[at] + fabs(el_o) + a * worst;
         if (out->o_bound)
-            out->o_bound[row + c] = t->bound[at] + so + fabs(el_o) + a * worst;
+            out->o_bound[row + c] = bound + so;
+        if (out->amax_o)
+            fref__amax_take(&x->amax_o[omp_get_thread_num()], fabs(exact), fmin(bound, x->z * sqrt(single + whole)));
     }
     int64_t at = row / p->dim_v;
     if (out->o_neff)
@@ -284,6 +304,8 @@ static void forward_tile(const pass *x, const scratch *t, const fref__head *head
         drop(row, s->problem, head, i + r, own);
         if (x->freedom && !facts[r].dead)
             facts[r].neff = effective_keys(row, head->norm_v, own);
+        if (x->out->amax_s && !facts[r].dead)
+            take_amax_s(x, row, own, facts[r].es);
         for (int64_t j = from; j < own.first; j++)
             row[j] = 0.0;
         for (int64_t j = own.last; j < keys.last; j++)
@@ -360,28 +382,36 @@ int fref_forward(const fref_problem *problem, const fref_tensor *q, const fref_t
 {
     fref__shape shape = fref__shape_of(problem);
     fref__inputs inputs = { .q = q, .k = k, .v = v, .freedom = out->o_nu || out->o_neff };
+    const fref_scales *scales = &problem->scales;
+    int threads = omp_get_max_threads();
     pass x = { .shape = &shape,
                .rounding = rounding,
                .out = out,
-               .in = fref__precision_of(rounding->in),
-               .to = fref__precision_of(rounding->out),
+               .in = fref__precision_scaled(rounding->in, fref__or_1(scales->scale_s) * exp2(-rounding->thr)),
+               .to = fref__precision_scaled(rounding->out, scales->scale_o),
+               .gamma = fref__or_1(scales->scale_s) * fref__or_1(scales->descale_s),
+               .z = fref__z_of(problem->batch * problem->heads_q * problem->rows * problem->dim_v),
                .ld_keys = (shape.panels + 1) * FREF__LANES,
-               .judged = out->o_sigma || out->o_bound || out->o_nu,
+               .judged = out->o_sigma || out->o_bound || out->o_nu || out->amax_o,
                .freedom = inputs.freedom,
                .scored = fref__is_scored(problem) };
     scratch none;
     int64_t memory_of_thread = cut_scratch(&none, NULL, &x);
-    double *memory = malloc((size_t)(memory_of_thread * omp_get_max_threads()) * sizeof *memory);
-    fref__slab slab;
-    if (!memory || fref__slab_create(&slab, &shape, &inputs) != 0) {
-        free(memory);
-        return ENOMEM;
-    }
-    for (int64_t first = 0; first < shape.units; first += slab.capacity) {
+    double *memory = malloc((size_t)(memory_of_thread * threads) * sizeof *memory);
+    x.amax_s = calloc((size_t)(2 * threads), sizeof *x.amax_s);
+    x.amax_o = x.amax_s + threads;
+    fref__slab slab = { 0 };
+    int status = memory && x.amax_s ? fref__slab_create(&slab, &shape, &inputs) : ENOMEM;
+    for (int64_t first = 0; first < shape.units && status == 0; first += slab.capacity) {
         fref__slab_load(&slab, &shape, &inputs, first);
         forward_slab(&x, &slab, memory, memory_of_thread);
     }
-    fref__slab_destroy(&slab);
+    if (status == 0) {
+        fref__amax_write(out->amax_s, x.amax_s, 1, threads);
+        fref__amax_write(out->amax_o, x.amax_o, 1, threads);
+        fref__slab_destroy(&slab);
+    }
+    free(x.amax_s);
     free(memory);
-    return 0;
+    return status;
 }

@@ -45,8 +45,7 @@ static void modify_one(double *x, const fref__score_arrays *out, const fref_prob
 static void add_bias(double *x, const fref__score_arrays *out, double *bias, const fref_problem *p, const int64_t at[4], int64_t n)
 {
     fref_tensor from_first = *p->bias;
-    size_t bytes = from_first.type == FREF_F32 ? 4 : 2;
-    from_first.data = (const unsigned char *)from_first.data + (size_t)(at[3] * from_first.stride[3]) * bytes;
+    from_first.data = (const unsigned char *)from_first.data + at[3] * from_first.stride[3] * fref__bytes_of(from_first.type);
     fref__read_row(bias, &from_first, at[0], at[1], at[2], n);
     for (int64_t k = 0; k < n; k++) {
         x[k] += bias[k];

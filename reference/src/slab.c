@@ -161,7 +161,7 @@ static bool load_rows(fref__slab *slab, const fref__shape *s, const fref__inputs
         int64_t at = head->slot * p->rows + i;
         fref__range *range = &slab->range[at];
         fref_keys_of_row(p, head->b, i, &range->first, &range->last);
-        if (in->stats) {
+        if (in->stats && range->first != range->last) { /* beyond a ragged length lies somebody else's */
             fref__read_row(&slab->stats[at], in->stats, head->b, head->h, i, 1);
             if (slab->stats[at] == -INFINITY)
                 *range = (fref__range){ 0, 0 };

@@ -49,6 +49,21 @@ static void expect_same_freedom(const char *what, const naive_tensor *want, cons
     }
 }
 
+static long double largest(const naive_tensor *t)
+{
+    long double size = 0;
+    for (int64_t n = 0; n < t->count; n++)
+        size = fmaxl(size, t->size[n]);
+    return size;
+}
+
+static void expect_same_amax(const char *what, const long double want[3], const double *got, long double size)
+{
+    for (int n = 0; n < 3; n++)
+        cr_assert(agrees(got[n], want[n], size), "amax of %s, %s, is %.17g, should be %.17Lg", what,
+                  (const char *[]){ "value", "least", "most" }[n], got[n], want[n]);
+}
+
 static void expect_all_equal(const data *d, const fref_rounding *rounding)
 {
     answers got;
@@ -68,6 +83,12 @@ static void expect_all_equal(const data *d, const fref_rounding *rounding)
     expect_same_freedom("dQ", &want.dq, got.g.dq_nu, got.g.dq_neff, 1e4L);
     expect_same_freedom("dK", &want.dk, got.g.dk_nu, got.g.dk_neff, 1e4L);
     expect_same_freedom("dV", &want.dv, got.g.dv_nu, got.g.dv_neff, 1);
+    expect_same_amax("S", want.amax_s, got.f.amax_s, 1);
+    expect_same_amax("O", want.amax_o, got.f.amax_o, largest(&want.o));
+    expect_same_amax("dP", want.amax_dp, got.g.amax_dp, 1);
+    expect_same_amax("dQ", want.amax_dq, got.g.amax_dq, largest(&want.dq));
+    expect_same_amax("dK", want.amax_dk, got.g.amax_dk, largest(&want.dk));
+    expect_same_amax("dV", want.amax_dv, got.g.amax_dv, largest(&want.dv));
     naive_destroy(&want);
     answers_destroy(&got);
 }
@@ -244,6 +265,30 @@ Test(naive, agrees_with_dropout_sink_and_alibi)
         r.p_normalised = what % 4 == 1;
         r.own_o = what != 7;
         r.eps_exp = what == 5 ? 1e-4 : 0.0;
+        expect_all_equal(&d, &r);
+        data_destroy(&d);
+    }
+}
+
+Test(naive, agrees_in_8_bit_types_with_scales)
+{
+    for (int what = 0; what < 12; what++) {
+        fref_problem p = dense_problem(2, 4, 2, 19, 40, 48, 24);
+        const fref_type in = what % 2 ? FREF_E5M2 : FREF_E4M3, out = what % 3 == 2 ? FREF_BF16 : what % 3 ? FREF_E5M2 : FREF_E4M3;
+        set_mask(&p, what % 4);
+        p.scales = (fref_scales){ .scale_s = 301.5, .descale_s = 0.0041, .scale_dp = 0.77, .descale_dp = 1.9, .scale_o = 3.3 };
+        if (what % 4 == 3) /* everything saturates somewhere */
+            p.scales = (fref_scales){ .scale_o = 90000.0, .scale_dq = 1e7, .scale_dk = 1e6, .scale_dv = 5e5, .scale_s = 16.0 };
+        data d;
+        data_create(&d, &p, in, (data_fill)(what % FILL_COUNT), (uint64_t)(300 + what));
+        d.q.descale = 0.7;
+        d.k.descale = 1.3;
+        d.v.descale = what % 5 ? 0.21 : 0.0;
+        d.o.descale = 0.013;
+        d.d_o.descale = 1.7;
+        data_answer(&d);
+        fref_rounding r = fref_rounding_of(in, out);
+        r.partials_cast = what == 5;
         expect_all_equal(&d, &r);
         data_destroy(&d);
     }

@@ -103,6 +103,7 @@ void naive_create(naive_answers *out, const data *d, const fref_rounding *r)
 {
     const fref_problem *p = &d->problem;
     const int64_t n = p->rows * p->keys;
+    *out = (naive_answers){ 0 };
     start(out, d);
     real *logits = zeros(n, sizeof *logits);
     detail *details = zeros(n, sizeof *details);
@@ -113,8 +114,8 @@ void naive_create(naive_answers *out, const data *d, const fref_rounding *r)
     for (int64_t b = 0; b < p->batch; b++)
         for (int64_t h = 0; h < p->heads_q; h++)
             one_head(out, d, r, b, h, logits, details, &e);
-    naive__finish_keys(&out->dk, p, r->out, p->dim_qk);
-    naive__finish_keys(&out->dv, p, r->out, p->dim_v);
+    naive__finish_keys(&out->dk, p, r->out, p->dim_qk, or_one(p->scales.scale_dk), out->amax_dk);
+    naive__finish_keys(&out->dv, p, r->out, p->dim_v, or_one(p->scales.scale_dv), out->amax_dv);
     naive__finish_bias(out, p, r->bias);
     finish_lines(&out->o, p->dim_v);
     finish_lines(&out->dq, p->dim_qk);

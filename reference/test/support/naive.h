@@ -26,6 +26,7 @@ typedef struct naive_tensor {
 typedef struct naive_answers {
     naive_tensor o, lse, max, sum_exp; /* bound: the tau; sigma unused */
     naive_tensor dq, dk, dv, dbias, dsink;
+    long double amax_s[3], amax_o[3], amax_dp[3], amax_dq[3], amax_dk[3], amax_dv[3]; /* value, least, most */
     int64_t dbias_dim[4];
     long double *dbias_magnitude; /* sum |dX| */
 } naive_answers;

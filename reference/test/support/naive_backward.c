@@ -5,7 +5,7 @@ back naive__back_of(const row *x)
     const data *d = x->d;
     const fref_problem *p = &d->problem;
     const fref_rounding *r = x->r;
-    back y = { .stats = (real)element(&d->stats, x->b, x->h, x->i, 0), .u = (real)unit_roundoff_of(r->in), .eta = eta_of(r->in) };
+    back y = { .stats = (real)element(&d->stats, x->b, x->h, x->i, 0), .u = (real)unit_roundoff_of(r->in), .eta_p = eta_of(r->in, or_one(p->scales.scale_s)), .eta_ds = eta_of(r->in, or_one(p->scales.scale_dp)) };
     real longest = 0, sizes = 0, squares = 0, ua = (real)r->ua, nv = at_least_one((real)p->dim_v / 16);
     for (int64_t j = 0; j < p->keys; j++)
         if (naive_keeps(p, x->b, x->i, j))
@@ -26,7 +26,7 @@ back naive__back_of(const row *x)
     y.ez = ua * nv * dov;
     y.ed = E32_LONG * sqrtl((real)p->dim_v) * sizes;
     y.eo = r->own_o ? 0 : y.u * sqrtl(squares / 3);
-    y.floor = y.eta / fminl(1, fabsl((real)p->scale));
+    y.floor = y.eta_ds / fminl(1, fabsl((real)p->scale));
     return y;
 }
 
@@ -45,20 +45,23 @@ entry naive__entry_of(const row *x, const back *y, int64_t j)
     e.gp = fabsl(m->slope) * e.p;
     e.ds = m->slope * e.dx;
     e.size = fabsl(m->slope) * e.size_x;
-    real off = e.dx * (fabsl(m->curvature) * y->es_raw + E32_LONG * m->slope_extra);
-    real worst_off = fabsl(e.dx) * (fabsl(m->curvature) * y->ew_raw + 2 * E32_LONG * m->slope_extra);
+    e.off = e.dx * (fabsl(m->curvature) * y->es_raw + E32_LONG * m->slope_extra);
+    e.worst_off = fabsl(e.dx) * (fabsl(m->curvature) * y->ew_raw + 2 * E32_LONG * m->slope_extra);
     bool tiny_p = e.p < exp2l(-125.9L);
-    e.er2 = square(y->u * e.ds) / 3 + square(y->es * e.ds) + square(e.gp * e.ep) + square(off) + square(y->floor) / 3;
-    e.ebig = y->u * fabsl(e.ds) + y->ew * fabsl(e.ds) + e.gp * e.ez + worst_off + y->floor + (tiny_p ? fabsl(e.ds) : 0);
-    e.lost_ds = sc * fabsl(e.ds) < 1.01L * y->eta || tiny_p ? e.ds : 0;
-    e.lost_p = e.pk < 1.01L * y->eta ? e.pk : 0;
+    e.er2 = square(y->u * e.ds) / 3 + square(y->es * e.ds) + square(e.gp * e.ep) + square(e.off) + square(y->floor) / 3;
+    e.ebig = y->u * fabsl(e.ds) + y->ew * fabsl(e.ds) + e.gp * e.ez + e.worst_off + y->floor + (tiny_p ? fabsl(e.ds) : 0);
+    e.lost_ds = sc * fabsl(e.ds) < 1.01L * y->eta_ds || tiny_p ? e.ds : 0;
+    e.lost_p = e.pk < 1.01L * y->eta_p ? e.pk : 0;
     return e;
 }
 
-static void dq_element(const row *x, const back *y, const entry *e, const naive_tensor *dq, naive_line *line, int64_t at, int64_t c)
+static void dq_element(const row *x, const back *y, const entry *e, naive_answers *out, naive_line *line, int64_t at, int64_t c)
 {
     const fref_problem *p = &x->d->problem;
-    real sc = fabsl((real)p->scale), value = 0, size = 0, variance = 0, bound = 0, mean = 0, lost = 0, magnitude = 0;
+    const fref_scales *s = &p->scales;
+    const naive_tensor *dq = &out->dq;
+    const real gamma = or_one(s->scale_dp) * or_one(s->descale_dp), to = or_one(s->scale_dq);
+    real sc = gamma * fabsl((real)p->scale), value = 0, size = 0, variance = 0, bound = 0, mean = 0, lost = 0, magnitude = 0;
     for (int64_t j = 0; j < p->keys; j++) {
         if (isnan(x->s[j]))
             continue;
@@ -71,16 +74,28 @@ static void dq_element(const row *x, const back *y, const entry *e, const naive_
         lost += e[j].lost_ds * k;
         magnitude += fabsl(e[j].ds) * fabsl(k);
     }
-    real root = sqrtl(at_least_one((real)x->n / 16)), aq = E32_LONG * root * sc * magnitude, cast = cast_of(x->r->out, sc * value);
+    real root = sqrtl(at_least_one((real)x->n / 16)), aq = E32_LONG * root * sc * magnitude, cast = cast_of(x->r->out, saturated(x->r->out, sc * value, to), to);
     mean = sc * fabsl(mean);
-    dq->value[at] = (real)p->scale * value;
+    dq->value[at] = saturated(x->r->out, gamma * (real)p->scale * value, to);
     dq->size[at] = sc * size;
     real all = sc * sc * variance + square(sc * lost) + square(y->ed * mean) + square(y->es * sc * value) + aq * aq + cast * cast / 3;
     line->single += sc * sc * variance;
     line->cast += cast * cast / 3;
     line->all += all;
     dq->sigma[at] = sqrtl(all) + y->eo * mean;
-    dq->bound[at] = sc * bound + 2 * y->ed * mean + aq * root + cast + sqrtl(3 * (real)p->dim_v) * y->eo * mean;
+    bound = sc * bound + 2 * y->ed * mean + aq * root + sqrtl(3 * (real)p->dim_v) * y->eo * mean;
+    dq->bound[at] = bound + cast;
+    const real z = z_of(p->batch * p->heads_q * p->rows * p->dim_qk);
+    naive__take_amax(out->amax_dq, sc * value, fminl(bound, z * (sqrtl(all - cast * cast / 3) + y->eo * mean)));
+}
+
+static void take_amax_dp(const row *x, const back *y, const entry *e, naive_answers *out)
+{
+    const fref_problem *p = &x->d->problem;
+    const real sc = fabsl((real)p->scale), z = z_of(p->batch * p->heads_q * p->rows * p->keys), root = sqrtl(3 * (real)p->dim_v);
+    const real variance = square(y->es * e->ds) + square(e->gp) * (square(e->ep) + square(y->ed) + square(y->eo)) + square(e->off);
+    const real bound = y->ew * fabsl(e->ds) + e->gp * (e->ez + y->ed + root * y->eo) + e->worst_off;
+    naive__take_amax(out->amax_dp, sc * e->ds, sc * fminl(bound, z * sqrtl(variance)));
 }
 
 void naive__dq_row(const row *x, const back *y, const entry *e, naive_answers *out, int64_t row_index)
@@ -90,10 +105,12 @@ void naive__dq_row(const row *x, const back *y, const entry *e, naive_answers *o
     line->live = true;
     line->nu = x->r->own_o ? 0 : 1;
     for (int64_t j = 0; j < p->keys; j++)
-        if (!isnan(x->s[j]))
+        if (!isnan(x->s[j])) {
+            take_amax_dp(x, y, &e[j], out);
             naive__add_weight(line, square(e[j].ds) * naive__dot(&x->d->k, x->hk, j, &x->d->k, x->hk, j, x->b, p->dim_qk));
+        }
     for (int64_t c = 0; c < p->dim_qk; c++)
-        dq_element(x, y, e, &out->dq, line, row_index * p->dim_qk + c, c);
+        dq_element(x, y, e, out, line, row_index * p->dim_qk + c, c);
 }
 
 void naive__add_sink(const row *x, const back *y, naive_answers *out)

@@ -31,6 +31,13 @@ real naive__channels(const fref_tensor *x, int64_t b, int64_t h, int64_t rows, i
     return trace > 0 ? fmaxl(1, trace * trace / squares) : 1;
 }
 
+void naive__take_amax(real amax[3], real x, real tolerance)
+{
+    amax[0] = fmaxl(amax[0], fabsl(x));
+    amax[1] = fmaxl(amax[1], fabsl(x) - tolerance);
+    amax[2] = fmaxl(amax[2], fabsl(x) + tolerance);
+}
+
 void naive__add_weight(naive_line *line, real w)
 {
     line->first += w;

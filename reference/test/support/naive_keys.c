@@ -8,7 +8,7 @@ typedef struct part {
 static void part_finish(const part *a, const naive_tensor *out, int64_t at, real scale, bool cast_partial, const row *x)
 {
     real root = sqrtl(at_least_one((real)x->d->problem.rows / 16)), sc = fabsl(scale), acc = E32_LONG * root * sc * a->magnitude;
-    real cast = cast_partial ? cast_of(x->r->in, sc * a->value) : 0;
+    real cast = cast_partial ? cast_of(x->r->in, sc * a->value, 1) : 0;
     out->value[at] += scale * a->value;
     out->size[at] += sc * a->size;
     out->sigma[at] += sc * sc * a->variance + square(sc * a->lost) + acc * acc + cast * cast / 3; /* still a variance */
@@ -35,12 +35,14 @@ static void key_element(const head_entries *e, naive_answers *out, int64_t j, in
         a.lost += (of_k ? y->lost_ds : y->lost_p) * m;
         a.variance += m * m *
                       (of_k ? y->er2 + square(y->gp) * (square(z->ed) + square(z->eo))
-                            : square(z->u * y->pk) / 3 + square(z->es * y->pk) + (kept ? square(z->eta) / 3 : 0));
-        a.bound += fabsl(m) * (of_k ? y->ebig + y->gp * (z->ed + eo) : (z->u + z->ew) * y->pk + (kept ? z->eta : 0));
+                            : square(z->u * y->pk) / 3 + square(z->es * y->pk) + (kept ? square(z->eta_p) / 3 : 0));
+        a.bound += fabsl(m) * (of_k ? y->ebig + y->gp * (z->ed + eo) : (z->u + z->ew) * y->pk + (kept ? z->eta_p : 0));
     }
+    const fref_scales *s = &p->scales;
+    const real scale = of_k ? (real)p->scale * or_one(s->scale_dp) * or_one(s->descale_dp) : or_one(s->scale_s) * or_one(s->descale_s);
     int64_t heads = of_k ? p->heads_k : p->heads_v, head = of_k ? x->hk : x->hv, dim = of_k ? p->dim_qk : p->dim_v;
     int64_t at = ((x->b * heads + head) * p->keys + j) * dim + c;
-    part_finish(&a, of_k ? &out->dk : &out->dv, at, of_k ? (real)p->scale : 1, p->heads_q > heads && x->r->partials_cast, x);
+    part_finish(&a, of_k ? &out->dk : &out->dv, at, scale, p->heads_q > heads && x->r->partials_cast, x);
 }
 
 /* dBias of one head's rows: variance until finish_bias. */
@@ -58,7 +60,7 @@ void naive__add_bias(const head_entries *e, naive_answers *out)
             const back *z = &e->backs[i];
             int64_t b = dim[0] > 1 ? first->b : 0, h = dim[1] > 1 ? first->h : 0, line = dim[2] > 1 ? i : 0;
             int64_t at = ((b * dim[1] + h) * dim[2] + line) * dim[3] + j;
-            real worst_p = y->ez + z->ed + sqrtl(3 * (real)p->dim_v) * z->eo, each = summed ? cast_of(first->r->bias, y->dx) : 0;
+            real worst_p = y->ez + z->ed + sqrtl(3 * (real)p->dim_v) * z->eo, each = summed ? cast_of(first->r->bias, y->dx, 1) : 0;
             out->dbias.value[at] += y->dx;
             out->dbias.size[at] += y->size_x;
             out->dbias_magnitude[at] += fabsl(y->dx);
@@ -74,7 +76,7 @@ void naive__finish_bias(naive_answers *a, const fref_problem *p, fref_type type)
     for (int64_t at = 0; at < a->dbias.count; at++) {
         if (a->dbias.bound[at] == 0)
             continue;
-        real cast = cast_of(type, a->dbias.value[at]), sum = E32_LONG * root * a->dbias_magnitude[at];
+        real cast = cast_of(type, a->dbias.value[at], 1), sum = E32_LONG * root * a->dbias_magnitude[at];
         a->dbias.sigma[at] = sqrtl(a->dbias.sigma[at] + sum * sum + cast * cast / 3);
         a->dbias.bound[at] += sum * root + cast;
     }
@@ -118,8 +120,9 @@ void naive__add_keys(const head_entries *e, naive_answers *out)
 }
 
 /* The last cast of a gradient that was summed over heads; a dead key has none. */
-void naive__finish_keys(const naive_tensor *t, const fref_problem *p, fref_type out, int64_t dim)
+void naive__finish_keys(const naive_tensor *t, const fref_problem *p, fref_type out, int64_t dim, real scale, real amax[3])
 {
+    const real z = z_of(t->count);
     for (int64_t n = 0; n < t->line_count; n++) {
         naive_line *line = &t->line[n];
         for (int64_t at = n * dim; at < (n + 1) * dim; at++) {
@@ -127,7 +130,9 @@ void naive__finish_keys(const naive_tensor *t, const fref_problem *p, fref_type 
                 t->sigma[at] = t->bound[at] = 0;
             if (!line->live)
                 continue;
-            real cast = cast_of(out, t->value[at]);
+            naive__take_amax(amax, t->value[at], fminl(t->bound[at], z * sqrtl(t->sigma[at])));
+            t->value[at] = saturated(out, t->value[at], scale);
+            real cast = cast_of(out, t->value[at], scale);
             line->single += t->sigma[at]; /* still a variance */
             line->cast += cast * cast / 3;
             t->sigma[at] = sqrtl(t->sigma[at] + cast * cast / 3);

@@ -20,20 +20,39 @@ static inline real at_least_one(real x)
     return x < 1 ? 1 : x;
 }
 
-static inline real eta_of(fref_type type)
+static inline real or_one(double scale)
 {
-    return type == FREF_F16 ? 0x1p-25L : 0x1p-126L;
+    return scale != 0.0 ? (real)scale : 1;
+}
+
+/* Half the smallest subnormal step of what is multiplied by `scale` before its cast. */
+static inline real eta_of(fref_type type, real scale)
+{
+    real eta = type == FREF_F16 ? 0x1p-25L : type == FREF_E4M3 ? 0x1p-10L : type == FREF_E5M2 ? 0x1p-17L : 0x1p-126L;
+    return fmaxl(eta / scale, 0x1p-126L);
 }
 
 static inline real tiny_of(fref_type type)
 {
-    return type == FREF_F16 ? 0x1p-14L : 0x1p-126L;
+    return type == FREF_F16 || type == FREF_E5M2 ? 0x1p-14L : type == FREF_E4M3 ? 0x1p-6L : 0x1p-126L;
 }
 
 /* What the last cast may lose. */
-static inline real cast_of(fref_type type, real x)
+static inline real cast_of(fref_type type, real x, real scale)
 {
-    return (real)unit_roundoff_of(type) * fmaxl(fabsl(x), tiny_of(type));
+    return (real)unit_roundoff_of(type) * fmaxl(fabsl(x), tiny_of(type) / scale);
+}
+
+static inline real saturated(fref_type type, real x, real scale)
+{
+    real max = (type == FREF_E4M3 ? 448 : type == FREF_E5M2 ? 57344 : INFINITY) / scale;
+    return fmaxl(-max, fminl(max, x));
+}
+
+/* z of gate T1. */
+static inline real z_of(int64_t n)
+{
+    return sqrtl(2 * logl(2 * (real)n / 1e-8L));
 }
 
 /* A modification, a bias or alibi: then a key whose P is 0 in any arithmetic says nothing. */
@@ -70,13 +89,14 @@ typedef struct row {
 
 /* What a row's error model needs in the backward pass. */
 typedef struct back {
-    real stats, delta, es, ew, ep, ez, ed, eo, u, eta, floor, es_raw, ew_raw;
+    real stats, delta, es, ew, ep, ez, ed, eo, u, eta_p, eta_ds, floor, es_raw, ew_raw;
 } back;
 
 /* One entry of P and dS. */
 typedef struct entry {
     real p, pk, dx, size_x, gp; /* pk: P'; gp: |slope| p */
     real ep, ez;                /* of dP */
+    real off, worst_off;        /* what the slope is off by, times dX */
     real ds, size, er2, ebig, lost_ds, lost_p;
 } entry;
 
@@ -102,11 +122,13 @@ void naive__add_sink(const row *x, const back *y, naive_answers *out);
 /* Adds one query head to dK, dV and dBias; `finish` is for the sums over all. */
 void naive__add_keys(const head_entries *e, naive_answers *out);
 void naive__add_bias(const head_entries *e, naive_answers *out);
-void naive__finish_keys(const naive_tensor *t, const fref_problem *p, fref_type out, int64_t dim);
+void naive__finish_keys(const naive_tensor *t, const fref_problem *p, fref_type out, int64_t dim, real scale, real amax[3]);
 void naive__finish_bias(naive_answers *out, const fref_problem *p, fref_type type);
 
 /* Effective channels of the rows of (b,h) where live[row]; at most 1024 of them, evenly spaced from the first to the last. */
 real naive__channels(const fref_tensor *x, int64_t b, int64_t h, int64_t rows, int64_t dim, const bool *live);
+/* max |X|, and what it may be said to be: value, least, most. */
+void naive__take_amax(real amax[3], real x, real tolerance);
 void naive__add_weight(naive_line *line, real w);
 void naive__finish_line(naive_line *line, int64_t dim);
 

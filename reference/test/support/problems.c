@@ -23,26 +23,47 @@ double random_normal(uint64_t *state)
     return sum;
 }
 
+/* Significand and exponent of a type: bits with the hidden one, the exponent of the last bit of a subnormal, the largest number. */
+typedef struct format {
+    int bits, lowest;
+    double largest;
+    bool saturates;
+} format;
+
+static format format_of(fref_type type)
+{
+    switch (type) {
+    case FREF_F32:
+        return (format){ 24, -149, 0x1.fffffep127, false };
+    case FREF_F16:
+        return (format){ 11, -24, 65504.0, false };
+    case FREF_E4M3:
+        return (format){ 4, -9, 448.0, true };
+    case FREF_E5M2:
+        return (format){ 3, -16, 57344.0, true };
+    default:
+        return (format){ 8, -133, 0x1.fep127, false };
+    }
+}
+
 double unit_roundoff_of(fref_type type)
 {
-    return type == FREF_F32 ? 0x1p-24 : type == FREF_F16 ? 0x1p-11 : 0x1p-8;
+    return ldexp(1.0, -format_of(type).bits);
 }
 
 /* The value of the last bit that the type has at this magnitude. */
 static double last_bit(fref_type type, double value)
 {
+    format f = format_of(type);
     int exponent;
     frexp(value, &exponent); /* |value| in [2^(exponent-1), 2^exponent) */
-    int bits = type == FREF_F32 ? 24 : type == FREF_F16 ? 11 : 8;
-    int lowest = type == FREF_F32 ? -149 : type == FREF_F16 ? -24 : -133;
-    int at = exponent - bits;
-    return ldexp(1.0, at > lowest ? at : lowest);
+    return ldexp(1.0, exponent - f.bits > f.lowest ? exponent - f.bits : f.lowest);
 }
 
 static double not_too_large(fref_type type, double value)
 {
-    double limit = type == FREF_F16 ? 65504.0 : type == FREF_F32 ? 0x1.fffffep127 : 0x1.fep127;
-    return fabs(value) > limit ? copysign(INFINITY, value) : value;
+    format f = format_of(type);
+    return fabs(value) > f.largest ? copysign(f.saturates ? f.largest : INFINITY, value) : value;
 }
 
 double rounded_to(fref_type type, double value)
@@ -71,24 +92,45 @@ void dense_strides(int64_t stride[4], int64_t heads, int64_t s, int64_t dim)
 
 int64_t offset_of(const fref_tensor *t, int64_t b, int64_t h, int64_t s, int64_t c)
 {
-    return b * t->stride[0] + h * t->stride[1] + s * t->stride[2] + c * t->stride[3];
+    int64_t at = h * t->stride[1] + c * t->stride[3];
+    if (t->pages)
+        return at + t->pages[b * t->pages_of_batch + s / t->page_size] * t->stride[0] + s % t->page_size * t->stride[2];
+    return at + (t->first ? t->first[b] : b * t->stride[0]) + s * t->stride[2];
+}
+
+/* Where the bits of a number end: exponent, fraction. */
+static void fields_of(fref_type type, int *exponent_bits, int *fraction_bits)
+{
+    *exponent_bits = type == FREF_BF16 ? 8 : type == FREF_E4M3 ? 4 : 5;
+    *fraction_bits = type == FREF_BF16 ? 7 : type == FREF_F16 ? 10 : type == FREF_E4M3 ? 3 : 2;
+}
+
+static bool is_8_bit(fref_type type)
+{
+    return type == FREF_E4M3 || type == FREF_E5M2;
+}
+
+static double value_of(fref_type type, uint32_t bits)
+{
+    int exponent_bits, fraction_bits;
+    fields_of(type, &exponent_bits, &fraction_bits);
+    int exponent = (int)(bits >> fraction_bits) & ((1 << exponent_bits) - 1), bias = (1 << (exponent_bits - 1)) - 1;
+    int fraction = (int)bits & ((1 << fraction_bits) - 1);
+    double sign = bits >> (exponent_bits + fraction_bits) ? -1.0 : 1.0;
+    if (type == FREF_E4M3 ? (bits & 0x7f) == 0x7f : exponent == (1 << exponent_bits) - 1)
+        return fraction ? NAN : sign * INFINITY;
+    if (exponent == 0)
+        return sign * ldexp(fraction, 1 - bias - fraction_bits);
+    return sign * ldexp(fraction + (1 << fraction_bits), exponent - bias - fraction_bits);
 }
 
 double element(const fref_tensor *t, int64_t b, int64_t h, int64_t s, int64_t c)
 {
     int64_t at = offset_of(t, b, h, s, c);
+    double descale = t->descale != 0.0 ? t->descale : 1.0;
     if (t->type == FREF_F32)
-        return (double)((const float *)t->data)[at];
-    uint16_t bits = ((const uint16_t *)t->data)[at];
-    int exponent_bits = t->type == FREF_F16 ? 5 : 8, fraction_bits = 15 - exponent_bits;
-    int exponent = bits >> fraction_bits & ((1 << exponent_bits) - 1), bias = (1 << (exponent_bits - 1)) - 1;
-    int fraction = bits & ((1 << fraction_bits) - 1);
-    double sign = bits >> 15 ? -1.0 : 1.0;
-    if (exponent == (1 << exponent_bits) - 1)
-        return fraction ? NAN : sign * INFINITY;
-    if (exponent == 0)
-        return sign * ldexp(fraction, 1 - bias - fraction_bits);
-    return sign * ldexp(fraction + (1 << fraction_bits), exponent - bias - fraction_bits);
+        return (double)((const float *)t->data)[at] * descale;
+    return descale * value_of(t->type, is_8_bit(t->type) ? ((const uint8_t *)t->data)[at] : ((const uint16_t *)t->data)[at]);
 }
 
 void set_element(fref_tensor *t, int64_t b, int64_t h, int64_t s, int64_t c, double value)
@@ -100,10 +142,12 @@ void set_element(fref_tensor *t, int64_t b, int64_t h, int64_t s, int64_t c, dou
         return;
     }
     value = rounded_to(t->type, value);
-    int exponent_bits = t->type == FREF_F16 ? 5 : 8, fraction_bits = 15 - exponent_bits, bias = (1 << (exponent_bits - 1)) - 1;
-    uint32_t sign = signbit(value) ? 0x8000U : 0U, bits;
+    int exponent_bits, fraction_bits;
+    fields_of(t->type, &exponent_bits, &fraction_bits);
+    int bias = (1 << (exponent_bits - 1)) - 1;
+    uint32_t sign = (uint32_t)(signbit(value) != 0) << (exponent_bits + fraction_bits), bits;
     if (isnan(value)) {
-        bits = 0x7fffU;
+        bits = (1U << (exponent_bits + fraction_bits)) - 1U;
     } else if (isinf(value)) {
         bits = (uint32_t)((1 << exponent_bits) - 1) << fraction_bits;
     } else {
@@ -114,7 +158,10 @@ void set_element(fref_tensor *t, int64_t b, int64_t h, int64_t s, int64_t c, dou
         uint32_t significand = (uint32_t)ldexp(fabs(value), -step);
         bits = biased > 0 ? significand - (1U << fraction_bits) + ((uint32_t)biased << fraction_bits) : significand;
     }
-    ((uint16_t *)memory)[at] = (uint16_t)(sign | bits);
+    if (is_8_bit(t->type))
+        ((uint8_t *)memory)[at] = (uint8_t)(sign | bits);
+    else
+        ((uint16_t *)memory)[at] = (uint16_t)(sign | bits);
 }
 
 fref_problem dense_problem(int64_t batch, int64_t heads_q, int64_t heads_kv, int64_t rows, int64_t keys, int64_t dim_qk,
@@ -135,7 +182,7 @@ static void tensor_create(fref_tensor *out, fref_type type, int64_t batch, int64
 {
     out->type = type;
     dense_strides(out->stride, heads, s, dim);
-    out->data = calloc((size_t)(batch * heads * s * dim + 1), type == FREF_F32 ? 4 : 2);
+    out->data = calloc((size_t)(batch * heads * s * dim + 1), type == FREF_F32 ? 4 : is_8_bit(type) ? 1 : 2);
     if (!out->data)
         abort();
 }
@@ -267,7 +314,7 @@ void data_answer(data *d)
             for (int64_t i = 0; i < p->rows; i++, row++) {
                 set_element(&d->stats, b, h, i, 0, lse[row]);
                 for (int64_t c = 0; c < p->dim_v; c++)
-                    set_element(&d->o, b, h, i, c, o[row * (size_t)p->dim_v + (size_t)c]);
+                    set_element(&d->o, b, h, i, c, o[row * (size_t)p->dim_v + (size_t)c] / (d->o.descale != 0.0 ? d->o.descale : 1.0));
             }
     free(o);
     free(lse);

@@ -1,0 +1,168 @@
+/* Where the elements of a tensor lie changes no bit of any answer: ragged, paged, 8 bit codes. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "answers.h"
+
+enum { BATCH = 3, ROWS = 21, KEYS = 34, HEADS = 4, HEADS_KV = 2, DIM = 16 };
+static const int32_t len_q[BATCH] = { 13, 0, 21 }, len_kv[BATCH] = { 34, 9, 5 };
+
+static void *copy_of(const void *from, size_t bytes)
+{
+    void *copy = malloc(bytes);
+    cr_assert_not_null(copy);
+    memcpy(copy, from, bytes);
+    return copy;
+}
+
+/* Tokens of all batch entries one after the other, [token, head, c]; what is not a token is not there. */
+static void make_ragged(fref_tensor *out, const fref_tensor *from, const int32_t *lens, int64_t heads, int64_t dim, int64_t first[BATCH])
+{
+    int64_t tokens = 0;
+    *out = (fref_tensor){ .type = from->type, .stride = { 0, dim, heads * dim, 1 }, .first = first };
+    for (int b = 0; b < BATCH; b++) {
+        first[b] = tokens * heads * dim;
+        tokens += lens[b];
+    }
+    out->data = malloc((size_t)(tokens * heads * dim) * (from->type == FREF_F32 ? 4 : 2)); /* exactly, for the sanitizers */
+    cr_assert_not_null(out->data);
+    for (int64_t b = 0; b < BATCH; b++)
+        for (int64_t s = 0; s < lens[b]; s++)
+            for (int64_t h = 0; h < heads; h++)
+                for (int64_t c = 0; c < dim; c++)
+                    set_element(out, b, h, s, c, element(from, b, h, s, c));
+}
+
+/* Pages of `size` keys in an order of their own. */
+static void make_paged(fref_tensor *out, const fref_tensor *from, int64_t size, int32_t pages[BATCH * KEYS])
+{
+    int64_t of_batch = (KEYS + size - 1) / size, count = BATCH * of_batch;
+    *out = (fref_tensor){ .type = from->type,
+                          .stride = { HEADS_KV * size * DIM, size * DIM, DIM, 1 },
+                          .pages = pages,
+                          .page_size = size,
+                          .pages_of_batch = of_batch };
+    out->data = calloc((size_t)(count * HEADS_KV * size * DIM), 2);
+    cr_assert_not_null(out->data);
+    for (int64_t n = 0; n < count; n++)
+        pages[n] = (int32_t)((2 * count - n - 4) % count);
+    for (int64_t b = 0; b < BATCH; b++)
+        for (int64_t h = 0; h < HEADS_KV; h++)
+            for (int64_t s = 0; s < KEYS; s++)
+                for (int64_t c = 0; c < DIM; c++)
+                    set_element(out, b, h, s, c, element(from, b, h, s, c));
+}
+
+static void start(data *d, fref_type type)
+{
+    fref_problem p = dense_problem(BATCH, HEADS, HEADS_KV, ROWS, KEYS, DIM, DIM);
+    p.len_q = len_q;
+    p.len_kv = len_kv;
+    p.has_right = p.bottom_right = true;
+    p.right = 6;
+    data_create(d, &p, type, FILL_GAUSS, 4);
+    data_answer(d);
+}
+
+static void expect_same(const answers *want, const data *d, const char *what)
+{
+    const fref_rounding r = fref_rounding_of(d->type, d->type);
+    answers got;
+    answers_create(&got, d, &r);
+    cr_expect(memcmp(want->memory, got.memory, want->bytes) == 0, "%s: a bit differs", what);
+    answers_destroy(&got);
+}
+
+Test(layouts, ragged_is_padded)
+{
+    data d;
+    answers want;
+    start(&d, FREF_BF16);
+    const fref_rounding r = fref_rounding_of(d.type, d.type);
+    answers_create(&want, &d, &r);
+    data ragged = d;
+    int64_t first[6][BATCH];
+    make_ragged(&ragged.q, &d.q, len_q, HEADS, DIM, first[0]);
+    make_ragged(&ragged.k, &d.k, len_kv, HEADS_KV, DIM, first[1]);
+    make_ragged(&ragged.v, &d.v, len_kv, HEADS_KV, DIM, first[2]);
+    make_ragged(&ragged.o, &d.o, len_q, HEADS, DIM, first[3]);
+    make_ragged(&ragged.d_o, &d.d_o, len_q, HEADS, DIM, first[4]);
+    make_ragged(&ragged.stats, &d.stats, len_q, HEADS, 1, first[5]);
+    expect_same(&want, &ragged, "ragged");
+    data_destroy(&ragged);
+    answers_destroy(&want);
+    data_destroy(&d);
+}
+
+Test(layouts, paged_is_contiguous)
+{
+    data d;
+    answers want;
+    start(&d, FREF_F16);
+    const fref_rounding r = fref_rounding_of(d.type, d.type);
+    answers_create(&want, &d, &r);
+    for (int64_t size = 1; size < 40; size = size * 3 + 1) {
+        data paged = d;
+        int32_t of_k[BATCH * KEYS], of_v[BATCH * KEYS];
+        make_paged(&paged.k, &d.k, size, of_k);
+        make_paged(&paged.v, &d.v, 5, of_v);
+        expect_same(&want, &paged, "paged");
+        free((void *)(uintptr_t)paged.k.data);
+        free((void *)(uintptr_t)paged.v.data);
+    }
+    answers_destroy(&want);
+    data_destroy(&d);
+}
+
+/* A scale of 2 in what is decoded is the same as values twice as large. */
+Test(layouts, descale_multiplies_what_is_read)
+{
+    data d;
+    answers want;
+    start(&d, FREF_BF16);
+    const fref_rounding r = fref_rounding_of(d.type, d.type);
+    answers_create(&want, &d, &r);
+    data half = d;
+    half.k.data = copy_of(d.k.data, BATCH * HEADS_KV * KEYS * DIM * 2);
+    for (int64_t b = 0; b < BATCH; b++)
+        for (int64_t h = 0; h < HEADS_KV; h++)
+            for (int64_t s = 0; s < KEYS; s++)
+                for (int64_t c = 0; c < DIM; c++)
+                    set_element(&half.k, b, h, s, c, 0.5 * element(&d.k, b, h, s, c));
+    half.k.descale = 2.0;
+    expect_same(&want, &half, "descale");
+    free((void *)(uintptr_t)half.k.data);
+    answers_destroy(&want);
+    data_destroy(&d);
+}
+
+Test(layouts, decoding_of_all_8_bit_patterns_is_exact)
+{
+    static const struct {
+        fref_type type;
+        uint8_t bits;
+        double value;
+    } known[] = { { FREF_E4M3, 0x7e, 448.0 }, { FREF_E4M3, 0x01, 0x1p-9 },  { FREF_E4M3, 0x38, 1.0 },    { FREF_E4M3, 0xb9, -1.125 },
+                  { FREF_E5M2, 0x7b, 57344 }, { FREF_E5M2, 0x01, 0x1p-16 }, { FREF_E5M2, 0x3c, 1.0 },    { FREF_E5M2, 0xc1, -2.5 },
+                  { FREF_E4M3, 0x08, 0x1p-6 }, { FREF_E5M2, 0x04, 0x1p-14 }, { FREF_E5M2, 0xfc, -INFINITY } };
+    for (int type = FREF_E4M3; type <= FREF_E5M2; type++) {
+        uint8_t bits[256], one = type == FREF_E4M3 ? 0x38 : 0x3c, zero = 0;
+        double o[256];
+        for (int n = 0; n < 256; n++)
+            bits[n] = (uint8_t)n;
+        const fref_problem p = dense_problem(1, 1, 1, 1, 1, 1, 256);
+        const fref_tensor v = { bits, (fref_type)type, { 0, 0, 0, 1 } }, q = { &one, (fref_type)type, { 0 } },
+                          k = { &zero, (fref_type)type, { 0 } };
+        const fref_rounding r = fref_rounding_of((fref_type)type, FREF_F32);
+        cr_assert_eq(fref_forward(&p, &q, &k, &v, &r, &(fref_forward_out){ .o = o }), 0);
+        for (int64_t n = 0; n < 256; n++) {
+            double want = element(&v, 0, 0, 0, n);
+            cr_expect(isnan(want) ? isnan(o[n]) : o[n] == want, "%02x is %g, not %g", (unsigned)n, want, o[n]);
+        }
+        for (size_t n = 0; n < sizeof known / sizeof known[0]; n++)
+            if (known[n].type == (fref_type)type)
+                cr_expect_eq(o[known[n].bits], known[n].value, "%02x is %g, not %g", known[n].bits, known[n].value, o[known[n].bits]);
+    }
+}
