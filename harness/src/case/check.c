@@ -36,6 +36,21 @@ static bool has_shared_elements(const facts_problem *p)
     return false;
 }
 
+/* Groups of query heads that share no head of K or V. */
+static int64_t groups_of(const fattn_problem *ask)
+{
+    int64_t groups = ask->heads_k < ask->heads_v ? ask->heads_k : ask->heads_v;
+    while (ask->heads_k % groups != 0 || ask->heads_v % groups != 0)
+        groups--;
+    return groups;
+}
+
+static bool hides_nothing(const facts_problem *p)
+{
+    return p->ask.batch == 1 && groups_of(&p->ask) == 1 && !p->has_lengths && !has_band(&p->ask) &&
+           (is_blind(p->mod) || p->mod == FACTS_MOD_POST_SCALE_BIAS || p->mod == FACTS_MOD_RELPOS);
+}
+
 static const char *refuses_probe(const facts_problem *p)
 {
     bool backward = p->ask.pass == FATTN_BACKWARD;
@@ -50,6 +65,8 @@ static const char *refuses_probe(const facts_problem *p)
         return backward ? NULL : "ds reads a backward's gradients";
     case FACTS_CHECK_KEEP:
         return "keep needs dropout, which is not implemented yet";
+    case FACTS_CHECK_PERMUTE:
+        return p->ask.batch == 1 && groups_of(&p->ask) == 1 ? "permute needs two batch entries, or two groups of heads" : NULL;
     default:
         return NULL;
     }
@@ -65,6 +82,8 @@ static const char *refuses_law(const facts_problem *p)
         return p->mod == FACTS_MOD_SOFTCAP ? "shift needs a score that moves as the keys do: no softcap" : NULL;
     case FACTS_CHECK_REPEAT_HEADS:
         return ask->heads_k == ask->heads_q && ask->heads_v == ask->heads_q ? "repeat_heads needs grouped heads" : NULL;
+    case FACTS_CHECK_OTHERS:
+        return hides_nothing(p) ? "others needs what a row does not read: another batch entry or group of heads, lengths, a mask" : NULL;
     case FACTS_CHECK_KEY_ORDER:
         return has_band(ask) || (!is_blind(p->mod) && p->mod != FACTS_MOD_POST_SCALE_BIAS)
                    ? "key_order needs rows that read the same keys whatever their order: no band, mask or position"

@@ -13,6 +13,7 @@
 #include "policy.h"
 #include "reply.h"
 #include "row.h"
+#include "row_check.h"
 #include "trial.h"
 
 /* One request in hand. */
@@ -230,6 +231,7 @@ static void report_trial(job *j, json_t *row, const facts_trial *trial)
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
         if (trial->judged[id])
             facts_row_judgement(row, facts_tensor_word(id), &trial->judgement[id], trial->bits[id]);
+    facts_row_check(row, &trial->check);
     if (trial->exec_us > 0)
         json_object_set_new(row, "exec_us", json_real(trial->exec_us));
     if (j->problem.ask.pass == FATTN_BACKWARD)

@@ -6,6 +6,7 @@
 #include <xxhash.h>
 
 #include "../numbers/dtype.h"
+#include "checks.h"
 #include "exec.h"
 #include "runs.h"
 
@@ -150,6 +151,8 @@ static void run(facts_runs *r)
     if (r->out->status != FATTN_OK)
         return;
     judge_all(r);
+    if (!r->options->once)
+        facts_checks_run(r);
     bool measure = r->worker->device == FACTS_DEVICE_GPU && !r->options->once && r->out->verdict == FACTS_VERDICT_PASS;
     facts_call timed = r->call;
     if (facts_exec_may_do_without(r->problem))

@@ -2,9 +2,18 @@
 #ifndef FACTS_TRIAL_H
 #define FACTS_TRIAL_H
 
+#include "../numbers/check.h"
 #include "truth.h"
 
 #define FACTS_TIMED_LAUNCHES 5
+
+/* What became of the case's check (check=). */
+typedef struct facts_check_report {
+    int runs; /* made */
+    bool done;
+    facts_held held;   /* when done */
+    char skipped[220]; /* why it was left out; "" otherwise */
+} facts_check_report;
 
 typedef struct facts_trial {
     fattn_status status; /* of the calls; FATTN_OK: judged */
@@ -15,6 +24,7 @@ typedef struct facts_trial {
     double exec_us; /* 0: not measured */
     bool own_forward; /* O and Stats of the backward came from a forward of this target */
     char no_forward[200]; /* why they did not, where they should have */
+    facts_check_report check;
     char text[400]; /* why the verdict is not a pass, when the errors do not say it */
 } facts_trial;
 

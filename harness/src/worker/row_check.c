@@ -1,0 +1,22 @@
+#include "row_check.h"
+
+#include <math.h>
+
+void facts_row_check(json_t *row, const facts_check_report *report)
+{
+    const facts_held *held = &report->held;
+    if (!report->done && report->skipped[0] == '\0')
+        return;
+    json_t *check = json_pack("{s:i}", "runs", report->runs);
+    if (report->done) {
+        json_object_set_new(check, "compared", json_integer(held->compared));
+        json_object_set_new(check, "ratio", isfinite(held->ratio) ? json_real(held->ratio) : json_string("inf"));
+        json_object_set_new(check, "law", json_string(held->law));
+        json_object_set_new(check, "tensor", json_string(facts_tensor_word(held->id)));
+    }
+    if (held->bits)
+        json_object_set_new(check, "bits", json_integer(held->bits));
+    if (report->skipped[0])
+        json_object_set_new(check, "skipped", json_string(report->skipped));
+    json_object_set_new(row, "check", check);
+}
