@@ -17,6 +17,8 @@ int facts_command_run(const facts_invocation *call);
 int facts_command_repro(const facts_invocation *call);
 int facts_command_doctor(const facts_invocation *call);
 int facts_command_matrix(const facts_invocation *call);
+int facts_command_shrink(const facts_invocation *call);
+int facts_command_fuzz(const facts_invocation *call);
 int facts_command_merge(const facts_invocation *call);
 int facts_command_self(const facts_invocation *call);
 /* Its words go to the Python package as they are. */

@@ -13,6 +13,8 @@ static int dispatch(facts_command command, const facts_invocation *call)
     case FACTS_COMMAND_DECIDE: return facts_command_decide(call);
     case FACTS_COMMAND_RUN: return facts_command_run(call);
     case FACTS_COMMAND_REPRO: return facts_command_repro(call);
+    case FACTS_COMMAND_SHRINK: return facts_command_shrink(call);
+    case FACTS_COMMAND_FUZZ: return facts_command_fuzz(call);
     case FACTS_COMMAND_MERGE: return facts_command_merge(call);
     case FACTS_COMMAND_SELF: return facts_command_self(call);
     default: return FACTS_EXIT_BAD_INPUT;

@@ -7,30 +7,31 @@
 
 #include "nearest.h"
 
-typedef enum kind { FLAG, TEXT, COUNT, NUMBER, SECONDS, SHARD } kind;
+typedef enum kind { FLAG, TEXT, COUNT, NUMBER, SECONDS, MINUTES, SHARD } kind;
 
 #define ON(symbol) (1u << FACTS_COMMAND_##symbol)
 #define CASES (ON(LIST) | ON(DECIDE) | ON(RUN) | ON(REPRO))
 #define ASKS (ON(DECIDE) | ON(RUN) | ON(REPRO))
 #define BATCH (ON(DECIDE) | ON(RUN))
+#define HUNTS (ON(SHRINK) | ON(FUZZ))
 #define EVERY ((1u << FACTS_COMMAND_COUNT) - 1u)
 
 /* X("name", 'letter', KIND, field, "ARGUMENT", commands, "help") */
 #define OPTION_LIST(X)                                                                                                              \
-    X("cudnn", 0, TEXT, cudnn, "V,V", ASKS | ON(MATRIX), "builds: 9.20.0, 9.20.0-jit-cu13, 9.12..9.27, a folder, default")              \
-    X("device", 0, TEXT, device, "D,D", ASKS | ON(MATRIX), "GPU numbers, cpu, names of lib/devices, JSON files")                        \
-    X("where", 0, TEXT, where, "EXPR", CASES, "keep the cases that satisfy a predicate: 'd.qk>128 & pass=bwd'")                         \
-    X("with", 0, TEXT, with, "KEY=VALUE…", BATCH | ON(LIST), "every case gets these instead of its own: 'engine=all'")                    \
-    X("output", 'o', TEXT, output, "PATH", BATCH | ON(MATRIX) | ON(MERGE), "where the record (matrix: the folder) goes")                \
+    X("cudnn", 0, TEXT, cudnn, "V,V", ASKS | HUNTS | ON(MATRIX), "builds: 9.20.0, 9.20.0-jit-cu13, 9.12..9.27, a folder, default")              \
+    X("device", 0, TEXT, device, "D,D", ASKS | HUNTS | ON(MATRIX), "GPU numbers, cpu, names of lib/devices, JSON files")                        \
+    X("where", 0, TEXT, where, "EXPR", CASES | ON(FUZZ), "keep the cases that satisfy a predicate: 'd.qk>128 & pass=bwd'")                         \
+    X("with", 0, TEXT, with, "KEY=VALUE…", BATCH | ON(LIST) | ON(FUZZ), "every case gets these instead of its own: 'engine=all'")                    \
+    X("output", 'o', TEXT, output, "PATH", BATCH | HUNTS | ON(MATRIX) | ON(MERGE), "where the record (matrix: the folder) goes")                \
     X("json", 0, FLAG, json, NULL, CASES | ON(MATRIX) | ON(DOCTOR) | ON(SELF), "one JSON object a line on stdout")                                 \
     X("count", 0, FLAG, count, NULL, ON(LIST), "only how many")                                                                        \
-    X("plan", 0, FLAG, plan, NULL, ON(DECIDE), "also compile what was accepted")                                                       \
+    X("plan", 0, FLAG, plan, NULL, ON(DECIDE) | HUNTS, "also compile what was accepted")                                                       \
     X("explain", 0, FLAG, explain, NULL, ON(DECIDE), "of what was refused, also the nearest that is accepted")                          \
-    X("jobs", 'j', COUNT, jobs, "N", ASKS | ON(MATRIX), "workers at once (default: cores, at most 8 on one GPU; 1 times a launch alone)")              \
+    X("jobs", 'j', COUNT, jobs, "N", ASKS | HUNTS | ON(MATRIX), "workers at once (default: cores, at most 8 on one GPU; 1 times a launch alone)")              \
     X("shard", 0, SHARD, shard, "I/N", BATCH | ON(LIST), "only this part of N, by the hash of the case's name")                         \
-    X("resume", 0, FLAG, resume, NULL, BATCH, "go on with the record of -o: only what has no row")                                      \
-    X("overwrite", 0, FLAG, overwrite, NULL, BATCH | ON(MERGE), "replace the record of -o")                                            \
-    X("timeout", 0, SECONDS, timeout_s, "S", ASKS | ON(MATRIX), "seconds for one case (default: decide 60, run 300)")                   \
+    X("resume", 0, FLAG, resume, NULL, BATCH | HUNTS, "go on with the record of -o: only what has no row")                                      \
+    X("overwrite", 0, FLAG, overwrite, NULL, BATCH | HUNTS | ON(MERGE), "replace the record of -o")                                            \
+    X("timeout", 0, SECONDS, timeout_s, "S", ASKS | HUNTS | ON(MATRIX), "seconds for one case (default: decide and fuzz 60, run 300)")                   \
     X("fail-fast", 0, FLAG, fail_fast, NULL, BATCH, "stop at the first finding")                                                       \
     X("first-bad-only", 0, FLAG, first_bad_only, NULL, ON(RUN) | ON(REPRO), "of each case, compare only until something is wrong")      \
     X("plan-dir", 0, TEXT, plan_dir, "DIR", ON(DECIDE) | ON(RUN), "keep compiled plans here, and load them from here")                  \
@@ -41,8 +42,13 @@ typedef enum kind { FLAG, TEXT, COUNT, NUMBER, SECONDS, SHARD } kind;
     X("dtype", 0, TEXT, dtype, "TYPE", ON(SELF), "only this type: bf16 f16 f32 e4m3 e5m2")                                              \
     X("quick", 0, FLAG, quick, NULL, ON(SELF), "the smallest size alone")                                                              \
     X("clean", 0, NUMBER, clean, "N", ON(SELF), "evaluations of a right kernel that must pass (default 2000; 0: none)")                 \
-    X("seed", 0, NUMBER, seed, "N", ON(SELF), "of the data and of what is drawn (default 1)")                                           \
+    X("seed", 0, NUMBER, seed, "N", ON(SELF) | ON(FUZZ), "of the data and of what is drawn (default 1)")                                           \
     X("criteria", 0, FLAG, criteria, NULL, ON(SELF), "what the criteria of other suites find of the same, as Markdown")                 \
+    X("minutes", 0, MINUTES, minutes, "N", HUNTS, "stop after so many; with -o FILE, --resume goes on")                                  \
+    X("cases", 0, NUMBER, cases, "N", ON(FUZZ), "draw so many cases")                                                                  \
+    X("steps", 0, NUMBER, steps, "N", HUNTS, "questions for one shrinking (default 400)")                                              \
+    X("weights", 0, TEXT, weights, "FILE", ON(FUZZ), "what is drawn, how often (default: cases/fuzz.weights)")                          \
+    X("known", 0, FLAG, known, NULL, ON(FUZZ), "also what cases/expect names as known")                                               \
     X("help", 'h', FLAG, help, NULL, EVERY, "this text")
 
 typedef struct option {
@@ -70,7 +76,7 @@ static const command_words commands[FACTS_COMMAND_COUNT] = { FACTS_COMMAND_LIST(
 #undef AS_WORDS
 
 /* Agreed names that this version does not have. */
-static const char *const later[] = { "bisect", "shrink", "import", "compile", "bench", "audit", "diff", "gate", "expect" };
+static const char *const later[] = { "bisect", "import", "compile", "bench", "audit", "diff", "gate", "expect" };
 
 facts_command facts_command_parse(const char *word, FILE *err)
 {
@@ -148,6 +154,11 @@ static const char *set(facts_options *out, const option *o, const char *value)
     case COUNT: return read_int(value, 256, (int *)field) ? NULL : "a number from 1 to 256";
     case NUMBER: return read_number(value, (int *)field) ? NULL : "a number from 0 to 1000000000";
     case SHARD: return read_shard(value, out) ? NULL : "I/N with 1 <= I <= N";
+    case MINUTES:
+        *(double *)field = strtod(value, &end);
+        return end != value && !*end && isfinite(*(double *)field) && *(double *)field > 0 && *(double *)field <= 100000
+                   ? NULL
+                   : "minutes above 0, at most 100000";
     case SECONDS:
         *(double *)field = strtod(value, &end);
         return end != value && !*end && isfinite(*(double *)field) && *(double *)field > 0 && *(double *)field <= 86400

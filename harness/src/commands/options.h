@@ -26,6 +26,10 @@ typedef struct facts_options {
     const char *liar, *dtype;
     int clean, seed; /* -1: not said */
     bool quick, criteria;
+    const char *weights;
+    double minutes; /* 0: not said */
+    int cases, steps; /* 0: not said */
+    bool known;
     bool json, count, resume, overwrite, fail_fast, plan, explain, trace, force, first_bad_only;
     bool help;
 } facts_options;
@@ -38,6 +42,8 @@ typedef struct facts_options {
     X(DECIDE, "decide", "CASES...", "ask each cuDNN for each device: accepted, by which engines, or why not (needs no GPU)")         \
     X(RUN, "run", "CASES...", "compile, execute, compare with the reference, judge")                                                \
     X(REPRO, "repro", "CASE", "one case with everything that is known about it")                                                    \
+    X(SHRINK, "shrink", "CASE", "the simplest case that fails the same way, and the path to it")                                    \
+    X(FUZZ, "fuzz", "", "draw cases over all axes, ask, judge; what fails is shrunk and written down once")                         \
     X(MERGE, "merge", "IN...", "join records; refuses other suites, names what is missing")                                        \
     X(SELF, "self", "", "the liars: which kernels that are wrong on purpose are found, and how often a right one is called wrong")   \
     X(REPORT, "report", "IN... -o DIR", "the HTML page, CSV, JSON, Markdown and JUnit from records")                                \

@@ -51,6 +51,17 @@ void facts_progress_show(facts_progress *p, size_t done, size_t planned, int liv
     p->drawn = true;
 }
 
+void facts_progress_say(facts_progress *p, const char *text)
+{
+    uint64_t now = now_ns();
+    if (p->quiet || (!p->terminal && (double)(now - p->last_ns) / 1e9 < LINE_EVERY_S))
+        return;
+    p->last_ns = now;
+    fprintf(stderr, "%s%s%s", p->terminal ? "\r\033[K" : "", text, p->terminal ? "" : "\n");
+    fflush(stderr);
+    p->drawn = true;
+}
+
 void facts_progress_end(facts_progress *p)
 {
     if (p->terminal && p->drawn)

@@ -15,6 +15,8 @@ typedef struct facts_progress {
 
 void facts_progress_start(facts_progress *progress, bool quiet);
 void facts_progress_show(facts_progress *progress, size_t done, size_t planned, int live);
+/* The same of work that has no end: a line as it is given. */
+void facts_progress_say(facts_progress *progress, const char *text);
 void facts_progress_end(facts_progress *progress); /* wipes the bar */
 
 #endif

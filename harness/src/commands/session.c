@@ -221,7 +221,7 @@ static bool write_run(facts_session *s, const char *started)
     facts_text_member(&line, "do", tasks[s->task]);
     add_strings(&line, "command", s->argv, s->argc);
     facts_text_member(&line, "suite_hash", s->suite_hash);
-    facts_text_member_int(&line, "seed", s->seed ? (int64_t)s->seed : 1);
+    facts_text_member_int(&line, "seed", s->more ? (int64_t)s->seed : 1);
     facts_text_member(&line, "host", host);
     facts_text_member_int(&line, "cases", (int64_t)s->all_count);
     facts_text_member_int(&line, "planned", (int64_t)(s->work_count * s->targets.count));

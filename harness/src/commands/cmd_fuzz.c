@@ -1,0 +1,247 @@
+/* facts fuzz: cases drawn over all axes, asked, judged; what fails is confirmed, shrunk and written down once. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <xxhash.h>
+
+#include "../case/file.h"
+#include "../search/weights.h"
+#include "fuzz_files.h"
+#include "hunt.h"
+
+#define DRAW_AHEAD 4       /* drawn at once, for each worker */
+#define TIMEOUT_S 60.0     /* of one case, unless told otherwise: they are small */
+#define MOST_IN_VAIN 20000 /* draws in a row that are no new case */
+
+typedef struct fuzzing {
+    const facts_options *options;
+    facts_weights *weights;
+    facts_predicate *where;
+    facts_draw_choice choice;
+    facts_findings *findings;
+    uint64_t seed, index, in_vain; /* index: the next draw */
+    size_t drawn, verdicts[FACTS_VERDICT_COUNT + 1], known; /* drawn cases with an answer */
+    bool exhausted;
+    facts_fuzz_files files;
+} fuzzing;
+
+/* ---- what is drawn --------------------------------------------------------------------------------------------------------- */
+
+static bool draw_ended(const fuzzing *z)
+{
+    return z->exhausted || (z->options->cases > 0 && z->index >= (uint64_t)z->options->cases);
+}
+
+/* The next case that nobody asked yet. */
+static void draw(facts_hunt *hunt, fuzzing *z)
+{
+    facts_case c;
+    char name[FACTS_NAME_MAX];
+    facts_answer answer;
+    while (!draw_ended(z)) {
+        if (facts_weights_draw(z->weights, z->seed, z->index++, &z->choice, &c) &&
+            facts_memo_get(hunt->memo, facts_case_name(&c, name), 1, &answer) == FACTS_MEMO_UNKNOWN) {
+            z->in_vain = 0;
+            facts_hunt_ask(hunt, &c, 1, FACTS_HUNT_DRAWN, false, &answer);
+            return;
+        }
+        z->exhausted = ++z->in_vain >= MOST_IN_VAIN;
+    }
+}
+
+static void take_drawn(facts_hunt *hunt, const char *name, const facts_answer *answer)
+{
+    fuzzing *z = hunt->context;
+    facts_case c;
+    facts_error ignored;
+    bool known = answer->count > 0;
+    for (size_t i = 0; i < answer->count; i++)
+        known &= answer->failing[i].known;
+    z->drawn++;
+    z->verdicts[answer->verdict]++;
+    z->known += known;
+    if (answer->count && facts_case_parse(&c, name, &ignored) && !facts_findings_add(z->findings, &c, answer, z->options->known))
+        hunt->failed = true;
+}
+
+/* Questions of what is shrunk come first; drawn cases keep the other workers busy. */
+static bool more(facts_hunt *hunt)
+{
+    fuzzing *z = hunt->context;
+    size_t before = hunt->session.work_count;
+    if (!facts_findings_advance(z->findings, &hunt->asker))
+        hunt->failed = true;
+    facts_fuzz_files_write(&z->files, z->findings);
+    size_t wanted = (size_t)hunt->jobs * (facts_findings_open(z->findings) ? 1 : DRAW_AHEAD);
+    while (hunt->session.work_count - before < wanted && !draw_ended(z) && !hunt->failed)
+        draw(hunt, z);
+    return hunt->session.work_count > before;
+}
+
+/* ---- what a person reads --------------------------------------------------------------------------------------------------- */
+
+static void show(facts_session *session, int live)
+{
+    const facts_hunt *hunt = session->context;
+    const fuzzing *z = hunt->context;
+    char text[200], left[40] = "";
+    double seconds = hunt->deadline_s > 0 ? hunt->deadline_s - facts_hunt_now_s() : 0;
+    if (hunt->deadline_s > 0)
+        snprintf(left, sizeof left, "  left %.0f s", seconds > 0 ? seconds : 0);
+    snprintf(text, sizeof text, "drawn %zu  failed %zu  findings %zu  to shrink %zu  asked in all %zu  workers %d%s", z->drawn,
+             z->drawn - z->verdicts[FACTS_VERDICT_PASS] - z->verdicts[FACTS_VERDICT_UNSUPPORTED] - z->verdicts[FACTS_VERDICT_INCONCLUSIVE],
+             facts_findings_count(z->findings), facts_findings_open(z->findings), facts_memo_answered(hunt->memo), live, left);
+    facts_progress_say(&session->progress, text);
+}
+
+static void print_buckets(const fuzzing *z, const char *flags)
+{
+    size_t count = facts_findings_count(z->findings);
+    for (size_t i = 0; i < count; i++) {
+        const facts_bucket *bucket = facts_findings_at(z->findings, i);
+        char what[FACTS_SYMPTOM_TEXT], name[FACTS_NAME_MAX];
+        printf("\n%s: %zu drawn case%s\n", facts_symptom_text(&bucket->symptom, what), bucket->cases, bucket->cases == 1 ? "" : "s");
+        for (size_t k = 0; k < bucket->forms; k++) {
+            const facts_form *form = &bucket->form[k];
+            printf("  %s\n    facts repro '%s' %s\n", form->failed < form->asked ? "does not fail each time:" : form->unfinished ? "not wholly shrunk:" : "smallest:",
+                   facts_case_name(&form->best, name), flags);
+        }
+    }
+}
+
+static void print_summary(const facts_hunt *hunt, const fuzzing *z)
+{
+    char flags[FACTS_PATH + 64] = "";
+    facts_hunt_flags(hunt, flags, sizeof flags);
+    size_t buckets = facts_findings_count(z->findings);
+    printf("%zu cases drawn with seed %" PRIu64 ":", z->drawn, z->seed);
+    bool first = true;
+    for (facts_verdict v = 0; v < FACTS_VERDICT_COUNT; v++)
+        if (z->verdicts[v]) {
+            printf("%s %zu %s", first ? "" : ",", z->verdicts[v], facts_verdict_name(v));
+            first = false;
+        }
+    printf("%s\n%zu asked in all, with what shrinking asked\n", first ? " none" : "", facts_memo_answered(hunt->memo));
+    if (z->known)
+        printf("%zu of them fail as cases/expect says (--known: these too)\n", z->known);
+    if (hunt->given_up)
+        printf("%zu were left alone: each start of them ended everything\n", hunt->given_up);
+    if (z->exhausted)
+        puts("the weights (and --where) give nothing new any more");
+    print_buckets(z, flags);
+    printf("\n%zu finding%s%s%s%s\n", buckets, buckets == 1 ? "" : "s", buckets ? "; regress files and paragraphs for a report: " : "",
+           buckets ? z->files.folder : "", buckets ? "/" : "");
+    if (hunt->session.record[0])
+        printf("record: %s\n", hunt->session.record);
+}
+
+/* ---- opening --------------------------------------------------------------------------------------------------------------- */
+
+static int bad(const char *line)
+{
+    fprintf(stderr, "%s\n", line);
+    return FACTS_EXIT_BAD_INPUT;
+}
+
+static int check(const facts_options *o)
+{
+    if (!(o->minutes > 0) && !o->cases)
+        return bad("facts fuzz: say how long: --minutes N or --cases N");
+    if (o->resume && !o->output)
+        return bad("facts: --resume needs the record to go on with: -o FILE");
+    if (o->resume && o->overwrite)
+        return bad("facts: --resume and --overwrite exclude each other");
+    return FACTS_EXIT_OK;
+}
+
+static int open_weights(facts_hunt *hunt, fuzzing *z)
+{
+    const facts_options *o = z->options;
+    facts_error error = { .text = "" };
+    char path[FACTS_PATH];
+    if (!o->weights && !facts_home_path("cases/fuzz.weights", path)) {
+        fputs("facts: cases/fuzz.weights was not found; set FACTS_HOME to the project's folder, or give --weights FILE\n", stderr);
+        return FACTS_EXIT_ENVIRONMENT;
+    }
+    const char *from = o->weights ? o->weights : path;
+    char *text = facts_file_text(from, &error);
+    bool ok = text && facts_weights_read(&z->weights, text, from, &error);
+    if (ok)
+        snprintf(hunt->session.suite_hash, sizeof hunt->session.suite_hash, "%016" PRIx64, (uint64_t)XXH64(text, strlen(text), 0));
+    free(text);
+    z->choice = (facts_draw_choice){ .with = o->with };
+    ok = ok && (!o->where || facts_predicate_parse(&z->where, o->where, &error)) && facts_draw_check(&z->choice, &error);
+    z->choice.where = z->where;
+    return ok ? FACTS_EXIT_OK : bad(error.text);
+}
+
+/* The seed of a record that is resumed, unless another is given. */
+static bool read_seed(void *context, const facts_line *line)
+{
+    int64_t seed;
+    if (line->kind == FACTS_LINE_RUN && facts_slice_int(facts_line_get(line, "seed"), &seed) && seed >= 0)
+        *(uint64_t *)context = (uint64_t)seed;
+    return true;
+}
+
+static int open_all(facts_hunt *hunt, fuzzing *z, const facts_invocation *call)
+{
+    facts_read_counts counts;
+    int status = check(z->options);
+    if (status == FACTS_EXIT_OK)
+        status = open_weights(hunt, z);
+    if (status != FACTS_EXIT_OK)
+        return status;
+    z->seed = 1;
+    if (z->options->resume)
+        facts_record_read(z->options->output, read_seed, &z->seed, &counts); /* a record that cannot be read is told of later */
+    if (z->options->seed >= 0)
+        z->seed = (uint64_t)z->options->seed;
+    hunt->session.seed = z->seed;
+    hunt->session.keep_record = true;
+    return facts_hunt_open(hunt, call);
+}
+
+/* What was found, whatever ended the run. */
+static int conclude(facts_hunt *hunt, fuzzing *z, int status)
+{
+    if (status != FACTS_EXIT_OK && status != FACTS_EXIT_INTERRUPTED && status != FACTS_EXIT_ENVIRONMENT)
+        return status;
+    if (!facts_findings_close(z->findings, &hunt->asker))
+        return FACTS_EXIT_ENVIRONMENT;
+    facts_fuzz_files_write(&z->files, z->findings);
+    print_summary(hunt, z);
+    if (z->files.failed)
+        return FACTS_EXIT_ENVIRONMENT;
+    if (status != FACTS_EXIT_OK)
+        return status;
+    return facts_findings_count(z->findings) ? FACTS_EXIT_FINDINGS : FACTS_EXIT_OK;
+}
+
+int facts_command_fuzz(const facts_invocation *call)
+{
+    facts_options options = *call->options;
+    fuzzing z = { .options = &options };
+    facts_hunt hunt = { .more = more, .drawn = take_drawn, .context = &z };
+    facts_invocation mine = *call;
+    mine.options = &options;
+    hunt.session.show = show;
+    if (!(options.timeout_s > 0))
+        options.timeout_s = TIMEOUT_S;
+    z.findings = facts_findings_new(&(facts_findings_limits){ .most_steps = (int)options.steps, .lookahead = 4 });
+    int status = z.findings ? open_all(&hunt, &z, &mine) : FACTS_EXIT_ENVIRONMENT;
+    if (status == FACTS_EXIT_OK)
+        status = facts_fuzz_files_open(&z.files, &hunt, z.seed);
+    if (status == FACTS_EXIT_OK) {
+        if (options.minutes > 0)
+            hunt.deadline_s = facts_hunt_now_s() + options.minutes * 60;
+        status = conclude(&hunt, &z, facts_hunt_run(&hunt));
+    }
+    facts_findings_free(z.findings);
+    facts_predicate_destroy(z.where);
+    facts_weights_destroy(z.weights);
+    facts_hunt_close(&hunt);
+    return status;
+}

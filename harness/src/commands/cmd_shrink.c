@@ -1,0 +1,211 @@
+/* facts shrink: the simplest case that fails the same way, with the path to it. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "../search/story.h"
+#include "hunt.h"
+
+#define MOST_REPEATS 5
+#define STEPS 400
+
+typedef enum shrink_state { ASKING, PASSES, FLAKY, SHRINKING, DONE } shrink_state;
+
+typedef struct shrinking {
+    facts_case start;
+    facts_symptom symptom;
+    shrink_state state;
+    facts_shrink_result result;
+    int most_steps, printed;
+    int failed, asked;    /* of the start */
+    int again;            /* how often the smallest failed, of 2; 0: not asked again */
+    facts_verdict verdict; /* of the start */
+} shrinking;
+
+static void print_step(void *context, const facts_shrink_step *step)
+{
+    shrinking *s = context;
+    char name[FACTS_NAME_MAX];
+    if (step->number <= s->printed)
+        return;
+    s->printed = step->number;
+    printf("%4d  %-4s  %-16s %-24s %s\n", step->number, step->kept ? "kept" : "-", facts_verdict_name(step->verdict), step->what,
+           step->kept ? facts_case_name(step->c, name) : "");
+    fflush(stdout);
+}
+
+static bool ask_once(void *context, const facts_case *c, facts_answer *out)
+{
+    facts_hunt *hunt = context;
+    const shrinking *s = hunt->context;
+    return facts_hunt_ask(hunt, c, 1, FACTS_HUNT_ASKED, s->symptom.verdict == FACTS_VERDICT_EXIT_CRASH, out);
+}
+
+static void print_step_of_hunt(void *context, const facts_shrink_step *step)
+{
+    print_step(((facts_hunt *)context)->context, step);
+}
+
+/* Does it fail, and does it fail again? False: answers are missing. */
+static bool examine(facts_hunt *hunt, shrinking *s)
+{
+    facts_answer answer;
+    bool known = true;
+    if (!facts_hunt_ask(hunt, &s->start, 1, FACTS_HUNT_ASKED, true, &answer))
+        return false;
+    s->verdict = answer.verdict;
+    if (!answer.count) {
+        s->state = PASSES;
+        return true;
+    }
+    s->symptom = answer.failing[0];
+    s->failed = s->asked = 1;
+    for (int attempt = 2; attempt <= (s->failed == s->asked ? 2 : MOST_REPEATS); attempt++) {
+        if (!facts_hunt_ask(hunt, &s->start, attempt, FACTS_HUNT_ASKED, true, &answer)) {
+            known = false;
+            break;
+        }
+        s->asked++;
+        s->failed += facts_answer_find(&answer, &s->symptom) != NULL;
+    }
+    if (known)
+        s->state = s->failed == s->asked ? SHRINKING : FLAKY;
+    return known;
+}
+
+static bool shrink(facts_hunt *hunt)
+{
+    shrinking *s = hunt->context;
+    facts_answer answer;
+    const facts_shrink_order order = { .start = s->start,
+                                       .symptom = s->symptom,
+                                       .most_steps = s->most_steps,
+                                       .lookahead = hunt->jobs,
+                                       .context = hunt,
+                                       .ask = ask_once,
+                                       .step = print_step_of_hunt };
+    if (!facts_shrink(&s->result, &order)) {
+        hunt->failed = true;
+        return false;
+    }
+    if (s->result.waiting)
+        return false;
+    if (!facts_hunt_ask(hunt, &s->result.best, 2, FACTS_HUNT_ASKED, s->symptom.verdict == FACTS_VERDICT_EXIT_CRASH, &answer))
+        return false;
+    s->again = 1 + (facts_answer_find(&answer, &s->symptom) != NULL);
+    s->state = DONE;
+    return true;
+}
+
+static bool more(facts_hunt *hunt)
+{
+    shrinking *s = hunt->context;
+    if (s->state == ASKING && !examine(hunt, s))
+        return true;
+    return s->state == SHRINKING && shrink(hunt);
+}
+
+static void report(facts_hunt *hunt)
+{
+    shrinking *s = hunt->context;
+    facts_answer answer;
+    facts_text text = { 0 };
+    char name[FACTS_NAME_MAX], flags[FACTS_PATH + 64];
+    facts_bucket *bucket = calloc(1, sizeof *bucket);
+    if (!bucket)
+        return;
+    bucket->symptom = s->symptom;
+    bucket->forms = bucket->cases = 1;
+    facts_form *form = &bucket->form[0];
+    *form = (facts_form){ .best = s->result.best, .start = s->start, .cases = 1, .unfinished = s->state != DONE || s->result.out_of_steps };
+    form->asked = s->state == DONE ? 2 : s->asked;
+    form->failed = s->state == DONE ? s->again : s->failed;
+    form->controls = s->result.controls;
+    memcpy(form->control, s->result.control, sizeof form->control);
+    if (facts_memo_get(hunt->memo, facts_case_name(&form->best, name), 1, &answer) == FACTS_MEMO_ANSWERED && answer.count) {
+        const facts_symptom *found = facts_answer_find(&answer, &s->symptom);
+        form->evidence = answer.evidence[found ? found - answer.failing : 0];
+        if (found)
+            bucket->symptom = *found;
+    }
+    printf("\n%d steps, %d kept%s\n%s\n\n", s->result.steps, s->result.kept,
+           s->result.out_of_steps ? "; no steps left (--steps)"
+           : s->state != DONE     ? "; not finished (with -o FILE, --resume goes on)"
+                                  : "",
+           name);
+    facts_hunt_flags(hunt, flags, sizeof flags);
+    facts_story_paragraph(&text, bucket, &(facts_story){ .version = FACTS_VERSION, .origin = "facts shrink", .flags = flags });
+    if (text.data)
+        fputs(text.data, stdout);
+    facts_text_free(&text);
+    free(bucket);
+}
+
+/* What a person reads, and the exit code. */
+static int conclude(facts_hunt *hunt, int status)
+{
+    shrinking *s = hunt->context;
+    char what[FACTS_SYMPTOM_TEXT];
+    switch (s->state) {
+    case ASKING:
+        return status;
+    case PASSES:
+        if (s->verdict == FACTS_VERDICT_INCONCLUSIVE)
+            return FACTS_EXIT_ENVIRONMENT;
+        printf("it does not fail here (%s): there is nothing to shrink\n", facts_verdict_name(s->verdict));
+        return status;
+    case FLAKY:
+        printf("flaky: %s in %d of %d times; what does not fail each time cannot be shrunk (repeat=N in the case makes it fail more often)\n",
+               facts_symptom_text(&s->symptom, what), s->failed, s->asked);
+        return status ? status : FACTS_EXIT_FINDINGS;
+    default:
+        if (s->result.steps || s->state == DONE)
+            report(hunt);
+        return status ? status : s->state == DONE ? FACTS_EXIT_FINDINGS : FACTS_EXIT_INCOMPLETE;
+    }
+}
+
+static int read_case(const facts_options *o, facts_case *out)
+{
+    facts_error error = { .text = "" };
+    if (o->resume && !o->output) {
+        fputs("facts: --resume needs the record to go on with: -o FILE\n", stderr);
+        return FACTS_EXIT_BAD_INPUT;
+    }
+    if (o->word_count != 1) {
+        fprintf(stderr, "facts shrink: that is %zu words; give one case in quotes\n", o->word_count);
+        return FACTS_EXIT_BAD_INPUT;
+    }
+    if (facts_case_parse(out, o->words[0], &error))
+        return FACTS_EXIT_OK;
+    fprintf(stderr, "%s\n", error.text);
+    return FACTS_EXIT_BAD_INPUT;
+}
+
+static void quiet(facts_session *session, int live)
+{
+    (void)session;
+    (void)live;
+}
+
+int facts_command_shrink(const facts_invocation *call)
+{
+    shrinking *s = calloc(1, sizeof *s);
+    facts_hunt hunt = { .more = more, .context = s };
+    hunt.session.show = quiet; /* the steps are the progress */
+    if (!s) {
+        fputs("facts: out of memory\n", stderr);
+        return FACTS_EXIT_ENVIRONMENT;
+    }
+    s->most_steps = call->options->steps ? (int)call->options->steps : STEPS;
+    int status = read_case(call->options, &s->start);
+    if (status == FACTS_EXIT_OK)
+        status = facts_hunt_open(&hunt, call);
+    if (status == FACTS_EXIT_OK) {
+        if (call->options->minutes > 0)
+            hunt.deadline_s = facts_hunt_now_s() + call->options->minutes * 60;
+        status = conclude(&hunt, facts_hunt_run(&hunt));
+    }
+    facts_hunt_close(&hunt);
+    free(s);
+    return status;
+}

@@ -1,0 +1,143 @@
+#include "story.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+static void add_word(char out[FACTS_STORY_ID], const char *word)
+{
+    size_t used = strlen(out);
+    if (!*word || used + strlen(word) + 2 >= FACTS_STORY_ID)
+        return;
+    if (used)
+        out[used++] = '-';
+    for (; *word; word++)
+        out[used++] = isalnum((unsigned char)*word) || *word == '_' ? *word : '-';
+    out[used] = '\0';
+}
+
+const char *facts_story_id(const facts_bucket *bucket, char out[FACTS_STORY_ID])
+{
+    const facts_symptom *s = &bucket->symptom;
+    char tensor[FACTS_TENSORS_TEXT], engine[32] = "";
+    facts_symptom_tensor(s, tensor);
+    if (s->engine >= 0)
+        snprintf(engine, sizeof engine, "e%lld", (long long)s->engine);
+    out[0] = '\0';
+    add_word(out, facts_verdict_name(s->verdict));
+    add_word(out, tensor);
+    add_word(out, engine[0] ? engine : s->backend);
+    add_word(out, s->gate);
+    add_word(out, s->class_word);
+    add_word(out, s->known ? "known" : "");
+    return out;
+}
+
+static void add_where(facts_text *out, const facts_form *form)
+{
+    const facts_evidence_text *e = &form->evidence;
+    if (e->cudnn[0])
+        facts_text_format(out, "cuDNN %s (build %s)", e->cudnn, e->build);
+    else
+        facts_text_puts(out, "our own backend");
+    facts_text_format(out, " on %s", e->device[0] ? e->device : "an unknown device");
+    if (e->sm[0] && strcmp(e->sm, "0") != 0)
+        facts_text_format(out, " (sm_%s)", e->sm);
+}
+
+static void add_worst(facts_text *out, const facts_bucket *bucket, const facts_form *form)
+{
+    const facts_evidence_text *e = &form->evidence;
+    char tensor[FACTS_TENSORS_TEXT];
+    facts_symptom_tensor(&bucket->symptom, tensor);
+    if (tensor[0])
+        facts_text_format(out, "The worst element is %s%s: got %s, want %s, bound %s (%s times what gate %s allows%s%s).", tensor, e->index, e->got,
+                          e->want, e->bound, e->ratio, bucket->symptom.gate[0] ? bucket->symptom.gate : "?", e->counts[0] ? "; " : "", e->counts);
+    if (e->reason[0])
+        facts_text_format(out, "%sWhat was said: %.300s", tensor[0] ? " " : "", e->reason);
+}
+
+static void add_cases(facts_text *out, size_t n)
+{
+    facts_text_format(out, "%zu drawn case%s", n, n == 1 ? "" : "s");
+}
+
+void facts_story_difference(facts_text *out, const facts_case *from, const facts_case *to)
+{
+    for (facts_key key = 0; key < FACTS_KEY_COUNT; key++) {
+        const char *was = facts_case_get(from, key), *is = facts_case_get(to, key);
+        if (strcmp(was, is) == 0)
+            continue;
+        facts_text_format(out, "%s=%s instead of %s", facts_keys[key].word, is, was);
+        return;
+    }
+}
+
+void facts_story_regress(facts_text *out, const facts_bucket *bucket, const facts_story *story)
+{
+    char id[FACTS_STORY_ID], name[FACTS_NAME_MAX], what[FACTS_SYMPTOM_TEXT];
+    facts_story_id(bucket, id);
+    facts_text_format(out, "# Found by `%s` (FACTS %s): %s, with ", story->origin, story->version, facts_symptom_text(&bucket->symptom, what));
+    add_where(out, &bucket->form[0]);
+    facts_text_puts(out, ".\n# ");
+    add_worst(out, bucket, &bucket->form[0]);
+    facts_text_puts(out, "\n# ");
+    add_cases(out, bucket->cases);
+    facts_text_format(out, " failed so; the first was\n# %s\n\nname: %s\nwhy: %s with ", facts_case_name(&bucket->form[0].start, name), id, what);
+    add_where(out, &bucket->form[0]);
+    facts_text_puts(out, "; found by a fuzzer and not yet reported\n");
+    size_t controls = 0;
+    for (size_t i = 0; i < bucket->forms; i++) {
+        facts_text_format(out, "%s\n", facts_case_name(&bucket->form[i].best, name));
+        controls += bucket->form[i].controls;
+    }
+    if (controls)
+        facts_text_format(out, "\nname: %s/controls\nwhy: one key away, and right\n", id);
+    for (size_t i = 0; i < bucket->forms; i++)
+        for (size_t k = 0; k < bucket->form[i].controls; k++)
+            facts_text_format(out, "%s\n", facts_case_name(&bucket->form[i].control[k], name));
+}
+
+/* The sizes in words, then what is not as usual. */
+static void add_problem(facts_text *out, const facts_case *c)
+{
+    static const facts_key said[] = { FACTS_KEY_PASS, FACTS_KEY_DTYPE, FACTS_KEY_B, FACTS_KEY_H, FACTS_KEY_S, FACTS_KEY_D };
+    facts_text_format(out, "%s, %s, batch %s, heads %s, queries/keys %s, head dim %s",
+                      strcmp(facts_case_get(c, said[0]), "bwd") == 0 ? "backward" : "forward", facts_case_get(c, said[1]), facts_case_get(c, said[2]),
+                      facts_case_get(c, said[3]), facts_case_get(c, said[4]), facts_case_get(c, said[5]));
+    for (facts_key key = 0; key < FACTS_KEY_COUNT; key++) {
+        bool known = c->at[key] == 0;
+        for (size_t i = 0; i < sizeof said / sizeof *said; i++)
+            known |= said[i] == key;
+        if (!known)
+            facts_text_format(out, ", %s=%s", facts_keys[key].word, facts_case_get(c, key));
+    }
+}
+
+static void add_form(facts_text *out, const facts_bucket *bucket, const facts_form *form, const facts_story *story)
+{
+    char name[FACTS_NAME_MAX];
+    facts_text_puts(out, "The smallest case found (");
+    add_problem(out, &form->best);
+    facts_text_format(out, ") %s `%s`. ", form->unfinished ? "so far is" : "is", facts_case_name(&form->best, name));
+    add_worst(out, bucket, form);
+    facts_text_format(out, " It failed %d of %d times it was asked.", form->failed, form->asked);
+    for (size_t k = 0; k < form->controls; k++) {
+        facts_text_puts(out, k ? ", " : " It passes with ");
+        facts_story_difference(out, &form->best, &form->control[k]);
+    }
+    facts_text_format(out, "%s Reproduce: `facts repro '%s' %s`.\n", form->controls ? "." : "", name, story->flags);
+}
+
+void facts_story_paragraph(facts_text *out, const facts_bucket *bucket, const facts_story *story)
+{
+    char what[FACTS_SYMPTOM_TEXT];
+    facts_text_format(out, "**%s** with ", facts_symptom_text(&bucket->symptom, what));
+    add_where(out, &bucket->form[0]);
+    facts_text_puts(out, ". ");
+    for (size_t i = 0; i < bucket->forms; i++)
+        add_form(out, bucket, &bucket->form[i], story);
+    facts_text_format(out, "Found by FACTS %s, `%s`; ", story->version, story->origin);
+    add_cases(out, bucket->cases);
+    facts_text_puts(out, " failed this way.\n");
+}
