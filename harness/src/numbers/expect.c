@@ -112,10 +112,11 @@ static bool is_dense(const facts_problem *p)
            !repeats(&p->tensor[FACTS_TENSOR_V], 2);
 }
 
-static void describe(facts_expectation *e, const facts_problem *p)
+static void describe(facts_expectation *e, const facts_problem *p, const facts_constants *constants)
 {
     bool half = p->ask.dtype == FATTN_BF16 || p->ask.dtype == FATTN_F16;
     e->dense = is_dense(p);
+    e->calibrated = constants && constants->calibrated;
     e->gain = !half ? 0.0 : p->ask.pass == FATTN_FORWARD ? 0x1p-13 : 0x1p-12;
 }
 
@@ -148,13 +149,15 @@ static bool types_known(const facts_problem *p)
 /* cuDNN's tanh is good to 2^-18.6 (LSE of softcap:5 on an H100, 9.14.0 to 9.27.0: 0.98 of what 2^-19 allows). */
 #define MODIFICATION_ERROR 0x1p-17
 
-static fref_rounding rounding_of(const facts_problem *p, int32_t out_dtype)
+static fref_rounding rounding_of(const facts_problem *p, int32_t out_dtype, const facts_constants *constants)
 {
     fref_type in = FREF_F32, out = FREF_F32;
     facts_oracle_type(&in, p->ask.dtype);
     facts_oracle_type(&out, out_dtype);
     fref_rounding rounding = fref_rounding_of(in, out);
     rounding.eps_mod = MODIFICATION_ERROR;
+    if (constants)
+        facts_constants_apply(&rounding, constants);
     return rounding;
 }
 
@@ -186,7 +189,7 @@ static int run_forward(const facts_problem *p, const facts_storages *in, const f
     whole all;
     make_whole(&all, p, in);
     fref_tensor q = tensor_of(p, in, FACTS_TENSOR_Q), k = tensor_of(p, in, FACTS_TENSOR_K), v = tensor_of(p, in, FACTS_TENSOR_V);
-    fref_rounding rounding = rounding_of(p, p->ask.o_dtype);
+    fref_rounding rounding = rounding_of(p, p->ask.o_dtype, in->constants);
     return fref_forward(&all.problem, &q, &k, &v, &rounding, out);
 }
 
@@ -220,7 +223,7 @@ int facts_expect_forward(facts_expectation *out, const facts_problem *p, const f
     *out = (facts_expectation){ 0 };
     if (!types_known(p))
         return ENOTSUP;
-    describe(out, p);
+    describe(out, p, in->constants);
     bool has_sum = p->tensor[FACTS_TENSOR_SUM_EXP].present;
     bool ok = make_answer(out, p, FACTS_TENSOR_O, true, cudnn_version);
     /* Sum_exp is judged by the LSE and Max, so they are computed beside it. */
@@ -322,7 +325,7 @@ int facts_expect_backward(facts_expectation *out, const facts_problem *p, const 
     *out = (facts_expectation){ 0 };
     if (!types_known(p))
         return ENOTSUP;
-    describe(out, p);
+    describe(out, p, in->constants);
     facts_gradients gradients = { 0 };
     bool ok = true;
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
@@ -337,7 +340,7 @@ int facts_expect_backward(facts_expectation *out, const facts_problem *p, const 
     fref_tensor q = tensor_of(p, in, FACTS_TENSOR_Q), k = tensor_of(p, in, FACTS_TENSOR_K), v = tensor_of(p, in, FACTS_TENSOR_V);
     fref_tensor o = tensor_of(p, in, FACTS_TENSOR_O), stats = tensor_of(p, in, FACTS_TENSOR_STATS);
     fref_tensor d_o = tensor_of(p, in, FACTS_TENSOR_DO);
-    fref_rounding rounding = rounding_of(p, p->ask.grad_dtype);
+    fref_rounding rounding = rounding_of(p, p->ask.grad_dtype, in->constants);
     rounding.own_o = true;
     if (p->ask.dbias)
         facts_oracle_type(&rounding.bias, p->ask.bias_dtype);
@@ -362,7 +365,7 @@ facts_rule facts_expectation_rule(const facts_expectation *e, facts_tensor_id id
 {
     const facts_answer *a = &e->answer[id];
     return (facts_rule){ .expected = { a->want, a->sigma, a->bound, a->nu, a->neff }, .due = e->due[id], .pattern = pattern,
-                         .dense = e->dense, .gain = e->gain };
+                         .dense = e->dense, .calibrated = e->calibrated, .gain = e->gain };
 }
 
 void facts_expect_pair(facts_expectation *e, const facts_problem *p, const void *max_storage)

@@ -3,6 +3,7 @@
 #define FACTS_EXPECT_H
 
 #include "../case/problem.h"
+#include "calibration.h"
 #include "judge.h"
 
 typedef struct facts_answer {
@@ -14,6 +15,7 @@ typedef struct facts_expectation {
     facts_answer answer[FACTS_TENSOR_COUNT];
     facts_due *due[FACTS_TENSOR_COUNT]; /* [batch, rows] */
     bool dense;                         /* roundings are independent: the fill is dense, and no row or key is there twice */
+    bool calibrated;                    /* the constants are this engine's */
     double gain;                        /* TG's allowance; 0: the type has none */
     double *true_max;                   /* when Max and Sum_exp are both wanted: facts_expect_pair starts from it */
 } facts_expectation;
@@ -21,6 +23,7 @@ typedef struct facts_expectation {
 /* Element 0 of the storage of each tensor that is read; the others NULL. */
 typedef struct facts_storages {
     const void *at[FACTS_TENSOR_COUNT];
+    const facts_constants *constants; /* of the engine that is judged; NULL: the starting values */
 } facts_storages;
 
 /* A tensor that the pass of this problem writes. */

@@ -1,0 +1,237 @@
+#include "calibration.h"
+
+#include <jansson.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "oracle.h"
+
+#define VERSION 1
+#define ANY (-2)
+
+typedef struct row {
+    facts_who who; /* ANY where the row does not say */
+    json_t *constants; /* borrowed from the table's */
+    bool calibrated;
+} row;
+
+struct facts_calibration {
+    json_t *text;
+    row *rows;
+    size_t count;
+};
+
+typedef struct word {
+    const char *name;
+    int32_t value;
+} word;
+
+#define AS_WORD(symbol, value, name) { name, value },
+static const word backends[] = { FATTN_BACKEND_LIST(AS_WORD) { NULL, 0 } };
+static const word dtypes[] = { FATTN_DTYPE_LIST(AS_WORD) { NULL, 0 } };
+static const word passes[] = { FATTN_PASS_LIST(AS_WORD) { NULL, 0 } };
+#undef AS_WORD
+
+facts_constants facts_constants_start(int32_t dtype)
+{
+    fref_type in = FREF_F32;
+    facts_oracle_type(&in, dtype);
+    fref_rounding r = fref_rounding_of(in, in);
+    facts_constants out = { .calibrated = false };
+#define AS_COPY(field, least, most) out.field = r.field;
+    FACTS_CONSTANT_LIST(AS_COPY)
+#undef AS_COPY
+#define AS_COPY(field) out.field = r.field;
+    FACTS_TRAIT_LIST(AS_COPY)
+#undef AS_COPY
+    return out;
+}
+
+bool facts_constants_agree(const facts_constants *a, const facts_constants *b)
+{
+    bool same = true;
+#define AS_TEST(field, least, most) same = same && a->field == b->field;
+    FACTS_CONSTANT_LIST(AS_TEST)
+#undef AS_TEST
+#define AS_TEST(field) same = same && a->field == b->field;
+    FACTS_TRAIT_LIST(AS_TEST)
+#undef AS_TEST
+    return same;
+}
+
+void facts_constants_apply(fref_rounding *out, const facts_constants *constants)
+{
+#define AS_COPY(field, least, most) out->field = constants->field;
+    FACTS_CONSTANT_LIST(AS_COPY)
+#undef AS_COPY
+#define AS_COPY(field) out->field = constants->field;
+    FACTS_TRAIT_LIST(AS_COPY)
+#undef AS_COPY
+}
+
+/* ---- reading ------------------------------------------------------------------------------------------------------------------- */
+
+static bool read_word(const json_t *object, const char *key, const word *words, int32_t *out)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    *out = ANY;
+    if (!json_object_get(object, key))
+        return true;
+    for (; text && words->name; words++)
+        if (strcmp(words->name, text) == 0) {
+            *out = words->value;
+            return true;
+        }
+    return false;
+}
+
+static bool read_number(const json_t *object, const char *key, int64_t *out)
+{
+    const json_t *value = json_object_get(object, key);
+    *out = value ? json_integer_value(value) : ANY;
+    return !value || (json_is_integer(value) && *out >= -1);
+}
+
+/* The name of a constant that is none, or out of its range; NULL: all are fine. */
+static const char *wrong_constant(json_t *constants)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach(constants, key, value)
+    {
+        bool fine = false;
+        double x = json_number_value(value);
+#define AS_TEST(field, least, most) fine = fine || (strcmp(key, #field) == 0 && json_is_number(value) && x >= least && x <= most);
+        FACTS_CONSTANT_LIST(AS_TEST)
+#undef AS_TEST
+#define AS_TEST(field) fine = fine || (strcmp(key, #field) == 0 && json_is_boolean(value));
+        FACTS_TRAIT_LIST(AS_TEST)
+#undef AS_TEST
+        if (!fine)
+            return key;
+    }
+    return NULL;
+}
+
+/* A row is believed when it says where it comes from. */
+static const char *missing_provenance(const json_t *object)
+{
+    static const char *const keys[] = { "cudnn", "device", "date", "cases", "rms", "largest" };
+    for (size_t i = 0; json_is_true(json_object_get(object, "calibrated")) && i < sizeof keys / sizeof *keys; i++)
+        if (!json_object_get(object, keys[i]))
+            return keys[i];
+    return NULL;
+}
+
+static const char *read_row(row *out, const json_t *object)
+{
+    int64_t sm, engine;
+    *out = (row){ .constants = json_object_get(object, "constants"), .calibrated = json_is_true(json_object_get(object, "calibrated")) };
+    if (!read_word(object, "backend", backends, &out->who.backend))
+        return "backend";
+    if (!read_word(object, "dtype", dtypes, &out->who.dtype))
+        return "dtype";
+    if (!read_word(object, "pass", passes, &out->who.pass))
+        return "pass";
+    if (!read_number(object, "sm", &sm) || sm > 1000)
+        return "sm";
+    if (!read_number(object, "engine", &engine))
+        return "engine";
+    out->who.sm = (int32_t)sm;
+    out->who.engine = engine;
+    const char *wrong = wrong_constant(out->constants);
+    return wrong ? wrong : missing_provenance(object);
+}
+
+bool facts_calibration_read(facts_calibration **out, const char *text, char error[300])
+{
+    json_error_t where;
+    facts_calibration *table = *out = calloc(1, sizeof *table);
+    if (!table) {
+        snprintf(error, 300, "no memory");
+        return false;
+    }
+    table->text = json_loads(text, JSON_REJECT_DUPLICATES, &where);
+    const json_t *rows = json_object_get(table->text, "rows");
+    if (!table->text || !json_is_array(rows) || json_integer_value(json_object_get(table->text, "version")) != VERSION) {
+        snprintf(error, 300, "calibration: %.200s", table->text ? "must be {\"version\":1,\"rows\":[...]}" : where.text);
+        return false;
+    }
+    table->rows = calloc(json_array_size(rows) + 1, sizeof *table->rows);
+    for (; table->rows && table->count < json_array_size(rows); table->count++) {
+        const char *wrong = read_row(&table->rows[table->count], json_array_get(rows, table->count));
+        if (!wrong)
+            continue;
+        snprintf(error, 300, "calibration: row %zu: %.100s is missing, unknown, or out of range", table->count + 1, wrong);
+        table->count = 0;
+        return false;
+    }
+    return table->rows != NULL;
+}
+
+void facts_calibration_destroy(facts_calibration *table)
+{
+    if (!table)
+        return;
+    json_decref(table->text);
+    free(table->rows);
+    free(table);
+}
+
+size_t facts_calibration_rows(const facts_calibration *table)
+{
+    return table->count;
+}
+
+/* ---- asking -------------------------------------------------------------------------------------------------------------------- */
+
+static bool fits(int64_t said, int64_t is)
+{
+    return said == ANY || said == is;
+}
+
+facts_constants facts_calibration_find(const facts_calibration *table, const facts_who *who)
+{
+    facts_constants out = facts_constants_start(who->dtype);
+    for (size_t i = 0; table && i < table->count; i++) {
+        const row *r = &table->rows[i];
+        if (!fits(r->who.sm, who->sm) || !fits(r->who.backend, who->backend) || !fits(r->who.dtype, who->dtype) ||
+            !fits(r->who.pass, who->pass) || !fits(r->who.engine, who->engine))
+            continue;
+        json_t *value;
+#define AS_READ(field, least, most)                                                                                                \
+    if ((value = json_object_get(r->constants, #field)))                                                                           \
+        out.field = json_number_value(value);
+        FACTS_CONSTANT_LIST(AS_READ)
+#undef AS_READ
+#define AS_READ(field)                                                                                                             \
+    if ((value = json_object_get(r->constants, #field)))                                                                           \
+        out.field = json_is_true(value);
+        FACTS_TRAIT_LIST(AS_READ)
+#undef AS_READ
+        out.calibrated = r->calibrated;
+        break;
+    }
+    return out;
+}
+
+static facts_calibration *ours;
+
+/* A table that cannot be read calibrates nothing; a test sees to it that ours can be. */
+static void read_ours(void)
+{
+    char error[300];
+    if (!facts_calibration_read(&ours, facts_calibration_text(), error)) {
+        facts_calibration_destroy(ours);
+        ours = NULL;
+    }
+}
+
+facts_constants facts_constants_of(const facts_who *who)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, read_ours);
+    return facts_calibration_find(ours, who);
+}

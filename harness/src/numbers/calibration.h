@@ -1,0 +1,55 @@
+/* The error model's constants of an engine (docs/numerics.md sections 2 and 10), from cases/calibration.json, which the build puts into the program.
+ * What the table does not name has the starting values and is not calibrated. */
+#ifndef FACTS_CALIBRATION_H
+#define FACTS_CALIBRATION_H
+
+#include <fref/fref.h>
+#include <stdbool.h>
+
+#include "../case/problem.h"
+
+/* What may be measured of an engine. X(field, least, most): beyond that a liar would pass, or nothing is gained. */
+#define FACTS_CONSTANT_LIST(X)                                                                                                     \
+    X(ua, 0x1p-24, 0x1p-12) X(chunk, 1, 64) X(cw, 1, 8) X(cl, 1, 12) X(acc_pv, 0, 0.02) X(eps_exp, 0, 0.002) X(thr, 0, 8)
+/* And what is so or not. */
+#define FACTS_TRAIT_LIST(X) X(partials_cast) X(p_normalised)
+
+typedef struct facts_constants {
+#define AS_FIELD(field, least, most) double field;
+    FACTS_CONSTANT_LIST(AS_FIELD)
+#undef AS_FIELD
+#define AS_FIELD(field) bool field;
+    FACTS_TRAIT_LIST(AS_FIELD)
+#undef AS_FIELD
+    bool calibrated; /* they are this engine's: T1 without its factor */
+} facts_constants;
+
+/* Who computes. */
+typedef struct facts_who {
+    int32_t sm;     /* 0: no GPU */
+    int32_t backend; /* fattn_backend */
+    int32_t dtype, pass;
+    int64_t engine; /* -1: none that has a number */
+} facts_who;
+
+/* fref_rounding_of's, of inputs of that type; not calibrated. */
+facts_constants facts_constants_start(int32_t dtype);
+/* The first row of the table that fits, over the starting values. */
+facts_constants facts_constants_of(const facts_who *who);
+/* Is what is due by `a` due by `b`? (`calibrated` is a matter of judging.) */
+bool facts_constants_agree(const facts_constants *a, const facts_constants *b);
+void facts_constants_apply(fref_rounding *out, const facts_constants *constants);
+
+/* ---- the table ---- */
+
+typedef struct facts_calibration facts_calibration; /* owner; opaque */
+
+/* Reads a table's text; false with one line in `error`: which row, what is wrong. Destroy in any case. */
+bool facts_calibration_read(facts_calibration **out, const char *text, char error[300]);
+void facts_calibration_destroy(facts_calibration *table);
+size_t facts_calibration_rows(const facts_calibration *table);
+facts_constants facts_calibration_find(const facts_calibration *table, const facts_who *who);
+/* The table that is in the program. */
+const char *facts_calibration_text(void);
+
+#endif

@@ -1,0 +1,80 @@
+#include <criterion/criterion.h>
+
+#include "numbers.h"
+#include "numbers/calibration.h"
+
+static facts_calibration *read_table(const char *rows)
+{
+    char text[4000], error[300] = "";
+    facts_calibration *table;
+    snprintf(text, sizeof text, "{\"version\":1,\"rows\":[%s]}", rows);
+    cr_assert(facts_calibration_read(&table, text, error), "%s", error);
+    return table;
+}
+
+static void refuse(const char *text, const char *word)
+{
+    char error[300] = "";
+    facts_calibration *table;
+    cr_expect_not(facts_calibration_read(&table, text, error), "%s", text);
+    cr_expect(strstr(error, word), "%s: %s", text, error);
+    facts_calibration_destroy(table);
+}
+
+Test(calibration, the_table_in_the_program_can_be_read)
+{
+    char error[300] = "";
+    facts_calibration *table;
+    cr_expect(facts_calibration_read(&table, facts_calibration_text(), error), "%s", error);
+    facts_calibration_destroy(table);
+}
+
+Test(calibration, what_is_not_in_the_table_starts_as_the_reference_does)
+{
+    const facts_who nobody = { .sm = 12, .backend = FATTN_BACKEND_CUDNN, .dtype = FATTN_BF16, .engine = 77 };
+    facts_constants c = facts_constants_of(&nobody);
+    fref_rounding start = fref_rounding_of(FREF_BF16, FREF_BF16), applied = start;
+    applied.ua = applied.chunk = applied.cw = applied.cl = applied.acc_pv = applied.eps_exp = applied.thr = 99;
+    applied.partials_cast = !start.partials_cast, applied.p_normalised = !start.p_normalised;
+    facts_constants_apply(&applied, &c);
+    cr_expect(applied.ua == start.ua && applied.chunk == start.chunk && applied.cw == start.cw && applied.cl == start.cl);
+    cr_expect(applied.acc_pv == start.acc_pv && applied.eps_exp == start.eps_exp && applied.thr == start.thr);
+    cr_expect(applied.partials_cast == start.partials_cast && applied.p_normalised == start.p_normalised);
+    cr_expect_not(c.calibrated);
+}
+
+Test(calibration, the_first_row_that_fits_counts)
+{
+    facts_calibration *table = read_table("{\"sm\":90,\"backend\":\"cudnn\",\"dtype\":\"bf16\",\"pass\":\"fwd\",\"engine\":5,"
+                                          "\"constants\":{\"eps_exp\":1e-4,\"partials_cast\":false}},"
+                                          "{\"sm\":90,\"dtype\":\"bf16\",\"constants\":{\"cl\":2}}");
+    facts_who who = { .sm = 90, .backend = FATTN_BACKEND_CUDNN, .dtype = FATTN_BF16, .pass = FATTN_FORWARD, .engine = 5 };
+    facts_constants c = facts_calibration_find(table, &who), start = facts_constants_start(FATTN_BF16);
+    cr_expect_float_eq(c.eps_exp, 1e-4, 0);
+    cr_expect(!c.partials_cast && c.cl == start.cl);
+    cr_expect_not(facts_constants_agree(&c, &start));
+    who.engine = 6;
+    c = facts_calibration_find(table, &who);
+    cr_expect(c.eps_exp == start.eps_exp && c.cl == 2);
+    who.sm = 100;
+    c = facts_calibration_find(table, &who);
+    cr_expect(facts_constants_agree(&c, &start));
+    facts_calibration_destroy(table);
+}
+
+Test(calibration, a_row_says_where_it_comes_from_and_stays_below_what_a_liar_needs)
+{
+    refuse("", "");
+    refuse("{\"version\":2,\"rows\":[]}", "version");
+    refuse("{\"version\":1,\"rows\":[{\"dtype\":\"bf17\"}]}", "dtype");
+    refuse("{\"version\":1,\"rows\":[{\"engine\":\"5\"}]}", "engine");
+    refuse("{\"version\":1,\"rows\":[{\"constants\":{\"eps\":1}}]}", "eps");
+    refuse("{\"version\":1,\"rows\":[{},{\"constants\":{\"eps_exp\":0.1}}]}", "row 2: eps_exp");
+    refuse("{\"version\":1,\"rows\":[{\"constants\":{\"partials_cast\":1}}]}", "partials_cast");
+    refuse("{\"version\":1,\"rows\":[{\"dtype\":\"bf16\",\"calibrated\":true}]}", "cudnn");
+    facts_calibration *table = read_table("{\"dtype\":\"bf16\",\"calibrated\":true,\"cudnn\":[\"9.19.0\"],\"device\":\"h100\",\"date\":\"2026-11-21\","
+                                          "\"cases\":200,\"rms\":{},\"largest\":{}}");
+    const facts_who who = { .dtype = FATTN_BF16 };
+    cr_expect(facts_calibration_find(table, &who).calibrated);
+    facts_calibration_destroy(table);
+}
