@@ -240,11 +240,26 @@ static void report_trial(job *j, json_t *row, const facts_trial *trial)
         json_object_set_new(row, "inputs_why", json_string(trial->no_forward));
 }
 
+/* What is due of this engine: its own constants, where they are known. */
+static bool prepare_for(job *j, json_t *row, const fattn_plan *plan)
+{
+    const fattn_engine *engine = fattn_plan_engine(plan);
+    const facts_who who = { .sm = j->worker->info.sm, .backend = (int32_t)fattn_plan_backend(plan), .dtype = j->problem.ask.dtype,
+                            .pass = j->problem.ask.pass, .engine = engine ? engine->index : -1 };
+    if (!prepare(j, row))
+        return false;
+    if (facts_truth_judges(&j->truth, &who) == 0)
+        return true;
+    facts_row_verdict(row, FACTS_VERDICT_INCONCLUSIVE);
+    facts_row_reason(row, "internal", NULL, "no memory for the reference", NULL);
+    return false;
+}
+
 static void run(job *j, json_t *row, fattn_plan **plan)
 {
     char error[256] = "";
     facts_trial trial;
-    if (!prepare(j, row))
+    if (!prepare_for(j, row, *plan))
         return;
     facts_trial_options options = { .once = j->request->trace, .stage = stage, .owner = j };
     facts_trial_run(&trial, &j->truth, plan, &options);

@@ -41,7 +41,7 @@ fattn_status facts_truth_create(facts_truth *out, facts_worker *worker, const fa
 fattn_status facts_truth_create_edited(facts_truth *out, facts_worker *worker, const facts_problem *problem, const facts_truth_edit *edit,
                                        char error[256])
 {
-    *out = (facts_truth){ 0 };
+    *out = (facts_truth){ .constants = facts_constants_start(problem->ask.dtype) };
     fattn_status status = facts_memory_create(&out->memory, worker, problem, error);
     if (status != FATTN_OK)
         return status;
@@ -58,9 +58,27 @@ fattn_status facts_truth_create_edited(facts_truth *out, facts_worker *worker, c
     }
 }
 
+int facts_truth_judges(facts_truth *t, const facts_who *who)
+{
+    const facts_problem *p = t->memory.problem;
+    facts_constants before = t->constants;
+    t->constants = facts_constants_of(who);
+    t->expectation.calibrated = t->constants.calibrated;
+    if (facts_constants_agree(&before, &t->constants))
+        return 0;
+    if (p->ask.pass == FATTN_BACKWARD)
+        return facts_truth_renew(t);
+    facts_storages in = inputs_of(t);
+    facts_expectation_destroy(&t->expectation);
+    int status = facts_expect_forward(&t->expectation, p, &in, t->memory.worker->info.cudnn_version);
+    if (status == 0)
+        weigh_trust(t, p);
+    return status;
+}
+
 int facts_truth_renew(facts_truth *t)
 {
-    facts_storages in = facts_memory_storages(&t->memory);
+    facts_storages in = inputs_of(t);
     facts_expectation_destroy(&t->expectation);
     int status = facts_expect_backward(&t->expectation, t->memory.problem, &in);
     if (status == 0)
@@ -72,7 +90,7 @@ int facts_truth_keep_own(facts_truth *t, bool *kept)
 {
     facts_memory *m = &t->memory;
     const facts_problem *p = m->problem;
-    facts_storages in = facts_memory_storages(m);
+    facts_storages in = inputs_of(t);
     void *o = facts_memory_storage(m, FACTS_TENSOR_O, FACTS_PATTERN_A), *stats = facts_memory_storage(m, FACTS_TENSOR_STATS, FACTS_PATTERN_A);
     int status = facts_expect_near(p, &in, o, stats, kept);
     if (status || *kept)

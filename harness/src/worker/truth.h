@@ -7,6 +7,7 @@
 typedef struct facts_truth {
     facts_memory memory;
     facts_expectation expectation;
+    facts_constants constants; /* that it was computed for */
     bool untrusted[FACTS_TENSOR_COUNT]; /* a wrong answer could pass here */
 } facts_truth;
 
@@ -21,6 +22,8 @@ typedef struct facts_truth_edit {
 } facts_truth_edit;
 fattn_status facts_truth_create_edited(facts_truth *out, facts_worker *worker, const facts_problem *problem, const facts_truth_edit *edit,
                                        char error[256]);
+/* Who is judged next. What is due is computed again where the constants of the error model are others for him. Returns 0, or an errno. */
+int facts_truth_judges(facts_truth *truth, const facts_who *who);
 /* Of a backward: once more, from the O and Stats that lie in memory now (pattern A). Returns 0, or an errno. */
 int facts_truth_renew(facts_truth *truth);
 /* Of a backward whose forward has run: are its O and Stats (pattern A) near enough to the reference's to tell something about the backward? Where
