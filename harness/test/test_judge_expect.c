@@ -117,7 +117,7 @@ Test(expect, an_unknown_type_is_refused)
 {
     facts_problem p = problem_of(small, BHSD, 0, false, FACTS_FILL_GAUSS);
     facts_expectation e;
-    facts_storages in = { { 0 } };
+    facts_storages in = { .oracle = NULL };
     p.tensor[FACTS_TENSOR_Q].dtype = FATTN_E4M3;
     cr_expect_neq(facts_expect_forward(&e, &p, &in, 0), 0);
     facts_expectation_destroy(&e);

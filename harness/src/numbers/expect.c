@@ -120,11 +120,21 @@ static void describe(facts_expectation *e, const facts_problem *p, const facts_c
     e->gain = !half ? 0.0 : p->ask.pass == FATTN_FORWARD ? 0x1p-13 : 0x1p-12;
 }
 
+/* Here, or where the oracle is. */
+static bool make_elements(double **out, const facts_oracle *oracle, const facts_tensor *t)
+{
+    if (!oracle)
+        return make_array(out, t);
+    *out = oracle->make(oracle->owner, elements_of(t) + 1);
+    return *out != NULL;
+}
+
 static bool make_answer(facts_expectation *e, const facts_problem *p, facts_tensor_id id, bool with_sigma, int32_t cudnn_version)
 {
     const facts_tensor *t = &p->tensor[id];
     facts_answer *a = &e->answer[id];
-    return make_array(&a->want, t) && make_array(&a->bound, t) && (!with_sigma || make_array(&a->sigma, t)) &&
+    a->at = with_sigma ? e->oracle : NULL; /* statistics are here in any case */
+    return make_elements(&a->want, a->at, t) && make_elements(&a->bound, a->at, t) && (!with_sigma || make_elements(&a->sigma, a->at, t)) &&
            (!with_sigma || id == FACTS_TENSOR_DBIAS || make_freedom(a, t)) && make_due(e, p, id, cudnn_version);
 }
 
@@ -184,13 +194,23 @@ static void make_whole(whole *out, const facts_problem *p, const facts_storages 
     }
 }
 
+/* Every tensor that is there, as the reference reads it. */
+static void tensors_of(fref_tensor out[FACTS_TENSOR_COUNT], const facts_problem *p, const facts_storages *in)
+{
+    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
+        out[id] = p->tensor[id].present && in->at[id] ? tensor_of(p, in, id) : (fref_tensor){ .data = NULL };
+}
+
 static int run_forward(const facts_problem *p, const facts_storages *in, const fref_forward_out *out)
 {
     whole all;
+    fref_tensor t[FACTS_TENSOR_COUNT];
     make_whole(&all, p, in);
-    fref_tensor q = tensor_of(p, in, FACTS_TENSOR_Q), k = tensor_of(p, in, FACTS_TENSOR_K), v = tensor_of(p, in, FACTS_TENSOR_V);
+    tensors_of(t, p, in);
     fref_rounding rounding = rounding_of(p, p->ask.o_dtype, in->constants);
-    return fref_forward(&all.problem, &q, &k, &v, &rounding, out);
+    if (in->oracle)
+        return in->oracle->forward(in->oracle->owner, p, &all.problem, t, &rounding, out);
+    return fref_forward(&all.problem, &t[FACTS_TENSOR_Q], &t[FACTS_TENSOR_K], &t[FACTS_TENSOR_V], &rounding, out);
 }
 
 /* Sum_exp against the LSE: with the Max m that was used, Sum_exp = exp(LSE - m), relative error tau_LSE + tau_Max. */
@@ -210,9 +230,12 @@ static bool make_pair(facts_answer *out, const facts_tensor *t)
 
 static void free_answer(facts_answer *a)
 {
-    free(a->want);
-    free(a->sigma);
-    free(a->bound);
+    double *const elements[] = { a->want, a->sigma, a->bound };
+    for (size_t i = 0; i < sizeof elements / sizeof *elements; i++)
+        if (a->at && elements[i])
+            a->at->drop(a->at->owner, elements[i]);
+        else
+            free(elements[i]);
     free(a->nu);
     free(a->neff);
     *a = (facts_answer){ 0 };
@@ -220,7 +243,7 @@ static void free_answer(facts_answer *a)
 
 int facts_expect_forward(facts_expectation *out, const facts_problem *p, const facts_storages *in, int32_t cudnn_version)
 {
-    *out = (facts_expectation){ 0 };
+    *out = (facts_expectation){ .oracle = in->oracle };
     if (!types_known(p))
         return ENOTSUP;
     describe(out, p, in->constants);
@@ -265,22 +288,33 @@ int facts_expect_forward(facts_expectation *out, const facts_problem *p, const f
     return status;
 }
 
+static int round_inputs(const facts_problem *p, const facts_oracle *oracle, const double *o, const double *lse, void *o_storage, void *stats_storage)
+{
+    const facts_tensor *t = p->tensor;
+    int status = 0;
+    if (!oracle) {
+        facts_round_into(&t[FACTS_TENSOR_O], o, o_storage);
+        facts_round_into(&t[FACTS_TENSOR_STATS], lse, stats_storage);
+        return 0;
+    }
+    status = oracle->round(oracle->owner, &t[FACTS_TENSOR_O], o, false, o_storage);
+    return status ? status : oracle->round(oracle->owner, &t[FACTS_TENSOR_STATS], lse, true, stats_storage);
+}
+
 int facts_expect_inputs(const facts_problem *p, const facts_storages *in, void *o_storage, void *stats_storage)
 {
-    double *o = NULL, *lse = NULL;
+    facts_answer o = { .at = in->oracle }, lse = { .at = NULL };
     int status = ENOMEM;
     if (!types_known(p))
         return ENOTSUP;
-    if (make_array(&o, &p->tensor[FACTS_TENSOR_O]) && make_array(&lse, &p->tensor[FACTS_TENSOR_STATS])) {
-        fref_forward_out answers = { .o = o, .lse = lse };
+    if (make_elements(&o.want, o.at, &p->tensor[FACTS_TENSOR_O]) && make_array(&lse.want, &p->tensor[FACTS_TENSOR_STATS])) {
+        fref_forward_out answers = { .o = o.want, .lse = lse.want };
         status = run_forward(p, in, &answers);
     }
-    if (status == 0) {
-        facts_round_into(&p->tensor[FACTS_TENSOR_O], o, o_storage);
-        facts_round_into(&p->tensor[FACTS_TENSOR_STATS], lse, stats_storage);
-    }
-    free(o);
-    free(lse);
+    if (status == 0)
+        status = round_inputs(p, in->oracle, o.want, lse.want, o_storage, stats_storage);
+    free_answer(&o);
+    free_answer(&lse);
     return status;
 }
 
@@ -298,7 +332,7 @@ static bool is_row_near(const facts_problem *p, const void *o_storage, const voi
     double got = value_at(stats, stats_storage, row, 0);
     if (!(isfinite(lse) ? fabs(got - lse) < 1 : got == lse))
         return false;
-    for (int64_t d = 0; d < o->dim[3]; d++)
+    for (int64_t d = 0; o_storage && d < o->dim[3]; d++)
         if (!isfinite(value_at(o, o_storage, row, d)))
             return false;
     return true;
@@ -320,9 +354,35 @@ int facts_expect_near(const facts_problem *p, const facts_storages *in, const vo
     return status;
 }
 
+static bool has_sums(const facts_gradients *gradients)
+{
+    for (int i = 0; i < gradients->count; i++)
+        if (gradients->at[i].each.want)
+            return true;
+    return false;
+}
+
+static int run_backward(const facts_problem *p, const facts_storages *in, const facts_gradients *gradients)
+{
+    whole all;
+    fref_tensor t[FACTS_TENSOR_COUNT];
+    make_whole(&all, p, in);
+    tensors_of(t, p, in);
+    fref_rounding rounding = rounding_of(p, p->ask.grad_dtype, in->constants);
+    rounding.own_o = true;
+    if (p->ask.dbias)
+        facts_oracle_type(&rounding.bias, p->ask.bias_dtype);
+    if (in->oracle && has_sums(gradients)) /* they are summed here */
+        return ENOTSUP;
+    if (in->oracle)
+        return in->oracle->backward(in->oracle->owner, p, &all.problem, t, &rounding, &gradients->out);
+    return fref_backward(&all.problem, &t[FACTS_TENSOR_Q], &t[FACTS_TENSOR_K], &t[FACTS_TENSOR_V], &t[FACTS_TENSOR_O], &t[FACTS_TENSOR_STATS],
+                         &t[FACTS_TENSOR_DO], &rounding, &gradients->out);
+}
+
 int facts_expect_backward(facts_expectation *out, const facts_problem *p, const facts_storages *in)
 {
-    *out = (facts_expectation){ 0 };
+    *out = (facts_expectation){ .oracle = in->oracle };
     if (!types_known(p))
         return ENOTSUP;
     describe(out, p, in->constants);
@@ -335,16 +395,7 @@ int facts_expect_backward(facts_expectation *out, const facts_problem *p, const 
         facts_gradients_destroy(&gradients);
         return ENOMEM;
     }
-    whole all;
-    make_whole(&all, p, in);
-    fref_tensor q = tensor_of(p, in, FACTS_TENSOR_Q), k = tensor_of(p, in, FACTS_TENSOR_K), v = tensor_of(p, in, FACTS_TENSOR_V);
-    fref_tensor o = tensor_of(p, in, FACTS_TENSOR_O), stats = tensor_of(p, in, FACTS_TENSOR_STATS);
-    fref_tensor d_o = tensor_of(p, in, FACTS_TENSOR_DO);
-    fref_rounding rounding = rounding_of(p, p->ask.grad_dtype, in->constants);
-    rounding.own_o = true;
-    if (p->ask.dbias)
-        facts_oracle_type(&rounding.bias, p->ask.bias_dtype);
-    int status = fref_backward(&all.problem, &q, &k, &v, &o, &stats, &d_o, &rounding, &gradients.out);
+    int status = run_backward(p, in, &gradients);
     if (status == 0)
         facts_gradients_sum(&gradients, p);
     facts_gradients_destroy(&gradients);

@@ -2,16 +2,33 @@
 #ifndef FACTS_EXPECT_H
 #define FACTS_EXPECT_H
 
+#include <fref/fref.h>
+
 #include "../case/problem.h"
 #include "calibration.h"
 #include "judge.h"
 
+/* An oracle whose memory is not here: storages and the arrays of O and the gradients are at its own addresses; what has one number for each row is
+ * here whoever computes. Returns are errnos, as fref's. */
+typedef struct facts_oracle {
+    void *owner;
+    int (*forward)(void *owner, const facts_problem *asked, const fref_problem *problem, const fref_tensor tensor[FACTS_TENSOR_COUNT],
+                   const fref_rounding *rounding, const fref_forward_out *out);
+    int (*backward)(void *owner, const facts_problem *asked, const fref_problem *problem, const fref_tensor tensor[FACTS_TENSOR_COUNT],
+                    const fref_rounding *rounding, const fref_backward_out *out);
+    double *(*make)(void *owner, size_t count); /* NULL without memory */
+    void (*drop)(void *owner, double *array);
+    int (*round)(void *owner, const facts_tensor *tensor, const double *values, bool here, void *storage); /* here: the values are */
+} facts_oracle;
+
 typedef struct facts_answer {
     double *want, *sigma, *bound; /* dense over the tensor's dims; sigma NULL for Stats, Max, Sum_exp */
+    const facts_oracle *at;       /* NULL: those three are here; else they are its */
     double *nu, *neff;            /* [batch, heads, rows]; NULL where T2, T3 and TG say nothing: Stats, dBias, sums over what was broadcast */
 } facts_answer;
 
 typedef struct facts_expectation {
+    const facts_oracle *oracle; /* as in the storages */
     facts_answer answer[FACTS_TENSOR_COUNT];
     facts_due *due[FACTS_TENSOR_COUNT]; /* [batch, rows] */
     bool dense;                         /* roundings are independent: the fill is dense, and no row or key is there twice */
@@ -24,6 +41,7 @@ typedef struct facts_expectation {
 typedef struct facts_storages {
     const void *at[FACTS_TENSOR_COUNT];
     const facts_constants *constants; /* of the engine that is judged; NULL: the starting values */
+    const facts_oracle *oracle; /* NULL: the C reference, and storages are here */
 } facts_storages;
 
 /* A tensor that the pass of this problem writes. */
@@ -37,7 +55,7 @@ int facts_expect_forward(facts_expectation *out, const facts_problem *problem, c
 /* Backward's own inputs O and Stats: the reference's, rounded to their types, written through their strides. */
 int facts_expect_inputs(const facts_problem *problem, const facts_storages *in, void *o_storage, void *stats_storage);
 /* Are an O and Stats that a forward wrote near enough to the reference's to ask a backward about them? Finite in live rows, Stats less than 1 off: a
- * forward that is a little wrong is. Returns 0 or ENOMEM. */
+ * forward that is a little wrong is. Without `o_storage` Stats alone are looked at; stats_storage is here. Returns 0 or an errno. */
 int facts_expect_near(const facts_problem *problem, const facts_storages *in, const void *o_storage, const void *stats_storage, bool *near);
 /* dQ, dK and dV from the bits of Q, K, V, O, Stats and dO. */
 int facts_expect_backward(facts_expectation *out, const facts_problem *problem, const facts_storages *in);
