@@ -185,7 +185,7 @@ void *facts_memory_storage(const facts_memory *m, facts_tensor_id id, facts_patt
 
 facts_storages facts_memory_storages(const facts_memory *m)
 {
-    facts_storages out = { { 0 } };
+    facts_storages out = { .oracle = NULL };
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
         if (m->problem->tensor[id].present && !facts_tensor_is_output(m->problem, id))
             out.at[id] = facts_memory_storage(m, id, FACTS_PATTERN_A);
