@@ -6,12 +6,19 @@
 #include "../numbers/fill.h"
 #include "../numbers/oracle.h"
 
+static facts_storages inputs_of(const facts_truth *t)
+{
+    facts_storages in = facts_memory_storages(&t->memory);
+    in.constants = &t->constants;
+    return in;
+}
+
 static int expect(facts_truth *t, const facts_problem *p, const facts_truth_edit *edit, int32_t cudnn_version)
 {
     facts_memory *m = &t->memory;
     if (edit)
         edit->inputs(edit->owner, m);
-    facts_storages in = facts_memory_storages(m);
+    facts_storages in = inputs_of(t);
     if (p->ask.pass == FATTN_FORWARD)
         return facts_expect_forward(&t->expectation, p, &in, cudnn_version);
     int status = facts_expect_inputs(p, &in, facts_memory_storage(m, FACTS_TENSOR_O, FACTS_PATTERN_A),
