@@ -1,6 +1,6 @@
 # Compiles kernels into one fat binary and writes a C file that embeds it as SYMBOL, SYMBOL_bytes and SYMBOL_about. Run by the build:
 #   cmake -DSYMBOL=NAME "-DWHOSE=the math backend" -DOUT=FILE.c -DNVCC=PATH -DSOURCES=A.cu;B.cu -DREAD=every;file;they;read -DINCLUDE=DIRS -DARCHS=80;90
-#         -DSTORE=FOLDER -DSTRICT=ON -P make_image.cmake
+#         -DSTORE=FOLDER -DSTRICT=ON [-DEACH=ON: each architecture from its own front end] -P make_image.cmake
 #
 # What has been compiled is kept in STORE under a key of everything that goes into it, so that build trees share it. Without an nvcc the image is
 # empty and its text says why; so it is when kernels do not compile, but with STRICT, when that, and each warning, is an error.
@@ -69,6 +69,12 @@ list(TRANSFORM ARCHS PREPEND sm_ OUTPUT_VARIABLE codes)
 list(APPEND codes compute_${oldest})
 list(JOIN codes "," list)
 set(targets "--generate-code=arch=compute_${oldest},code=[${list}]")
+if(EACH)
+  set(targets --generate-code=arch=compute_${oldest},code=compute_${oldest})
+  foreach(arch ${ARCHS})
+    list(APPEND targets --generate-code=arch=compute_${arch},code=sm_${arch})
+  endforeach()
+endif()
 list(JOIN codes " " list)
 set(about "nvcc ${version}: ${list}")
 if(version VERSION_GREATER_EQUAL 13.0) # an eighth of the size; drivers of CUDA 12 need not know it

@@ -1,0 +1,549 @@
+#include "comparison.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "answers.h"
+#include "problems.h"
+
+/* What is allowed: of the sums' magnitude for answers, of the value for sigmas, bounds and what else only adds up. */
+#define ALLOWED 1e-12
+
+const char *const feature_words[FEATURE_COUNT] = { "any",  "plain",   "band", "lengths", "groups", "bias",
+                                                   "modification", "dropout", "sink", "alibi",   "samples" };
+
+/* ---- device memory ------------------------------------------------------------------------------------------------------------------ */
+
+enum { MOST_PIECES = 128 };
+
+typedef struct device {
+    const fref__driver *driver;
+    fref__address piece[MOST_PIECES];
+    int count;
+} device;
+
+static void *device_array(device *d, const void *from, size_t bytes)
+{
+    fref__address at = 0;
+    if (d->count == MOST_PIECES || d->driver->memory_alloc(&at, bytes ? bytes : 1) != 0)
+        abort();
+    d->piece[d->count++] = at;
+    if (from && (d->driver->copy_to_device(at, from, bytes, NULL) != 0 || d->driver->stream_synchronize(NULL) != 0))
+        abort();
+    return (void *)(uintptr_t)at;
+}
+
+static void device_free(device *d)
+{
+    for (int n = 0; n < d->count; n++)
+        d->driver->memory_free(d->piece[n]);
+    d->count = 0;
+}
+
+static size_t bytes_of(fref_type type)
+{
+    return type == FREF_F32 ? 4 : type == FREF_F16 || type == FREF_BF16 ? 2 : 1;
+}
+
+/* The tensor [b,h,s,c] in another layout, with gaps between; rows at or past len[b] (NULL: none) hold NaN. */
+static fref_tensor device_tensor(device *d, const fref_tensor *t, const int64_t dim[4], const int32_t *len, uint64_t *state)
+{
+    static const int orders[4][4] = { { 0, 1, 2, 3 }, { 0, 2, 1, 3 }, { 2, 0, 1, 3 }, { 1, 0, 2, 3 } };
+    const int *order = orders[random_bits(state) % 4];
+    const int64_t gap = (int64_t)(random_bits(state) % 3) * 8;
+    fref_tensor out = *t;
+    int64_t step = 1;
+    for (int n = 3; n >= 0; n--) {
+        out.stride[order[n]] = step;
+        step = step * dim[order[n]] + gap;
+    }
+    size_t size = bytes_of(t->type);
+    unsigned char *copy = malloc((size_t)step * size);
+    if (!copy)
+        abort();
+    memset(copy, 0xff, (size_t)step * size);
+    for (int64_t b = 0; b < dim[0]; b++)
+        for (int64_t h = 0; h < dim[1]; h++)
+            for (int64_t s = 0; s < dim[2]; s++)
+                for (int64_t c = 0; c < dim[3] && !(len && s >= len[b]); c++)
+                    memcpy(copy + (size_t)offset_of(&out, b, h, s, c) * size,
+                           (const unsigned char *)t->data + (size_t)offset_of(t, b, h, s, c) * size, size);
+    out.data = device_array(d, copy, (size_t)step * size);
+    free(copy);
+    return out;
+}
+
+/* ---- problems ----------------------------------------------------------------------------------------------------------------------- */
+
+static int64_t between(uint64_t *state, int64_t least, int64_t most)
+{
+    return least + (int64_t)(random_bits(state) % (uint64_t)(most - least + 1));
+}
+
+static bool chance(uint64_t *state, int of)
+{
+    return random_bits(state) % (uint64_t)of == 0;
+}
+
+typedef struct drawn {
+    data data;
+    fref_rounding rounding;
+    fref_gpu_mod mod;
+    fref_tensor mod_a, mod_b; /* on the host */
+    float *mod_memory;
+    uint8_t *keep;
+    double *alibi;
+    float *sink;
+    int64_t *row_sample, *key_sample;
+} drawn;
+
+static fref_problem draw_sizes(uint64_t *state, feature with, const size_limits *most)
+{
+    static const int64_t dims[] = { 1, 8, 20, 40, 64, 72, 96, 128 };
+    int64_t dim_qk, dim_v;
+    do
+        dim_qk = dims[random_bits(state) % 8];
+    while (dim_qk > most->dim);
+    do
+        dim_v = chance(state, 2) ? dim_qk : dims[random_bits(state) % 8];
+    while (dim_v > most->dim);
+    fref_problem p = dense_problem(between(state, 1, most->batch), between(state, 1, most->heads), 1, between(state, 1, most->seq),
+                                   between(state, 1, most->seq), dim_qk, dim_v);
+    if (with == FEATURE_GROUPS)
+        p.heads_q = most->heads;
+    p.heads_k = chance(state, 2) ? p.heads_q : 1;
+    p.heads_v = chance(state, 4) ? (p.heads_k == 1 ? p.heads_q : 1) : p.heads_k;
+    if (with == FEATURE_PLAIN)
+        p.heads_k = p.heads_v = p.heads_q;
+    return p;
+}
+
+static void draw_mask(fref_problem *p, uint64_t *state, feature with, int32_t len_q[8], int32_t len_kv[8])
+{
+    if (with == FEATURE_PLAIN)
+        return;
+    const bool band = with == FEATURE_BAND;
+    p->bottom_right = chance(state, 2);
+    p->has_right = band || chance(state, 2);
+    p->has_left = chance(state, 3);
+    p->right = chance(state, 2) ? 0 : between(state, -3, 20);
+    p->left = between(state, 1, 40);
+    if (with != FEATURE_LENGTHS && !chance(state, 3))
+        return;
+    for (int64_t b = 0; b < p->batch; b++) {
+        len_q[b] = (int32_t)between(state, 0, p->rows);
+        len_kv[b] = (int32_t)between(state, 0, p->keys);
+    }
+    p->len_q = len_q;
+    p->len_kv = len_kv;
+}
+
+static void draw_bias(drawn *x, uint64_t *state)
+{
+    const fref_problem *p = &x->data.problem;
+    const int64_t dim[4] = { chance(state, 2) ? 1 : p->batch, chance(state, 2) ? 1 : p->heads_q, chance(state, 3) ? 1 : p->rows, p->keys };
+    data_bias(&x->data, dim, chance(state, 2) ? FREF_F32 : x->data.type, 0.5);
+}
+
+static fref_tensor mod_tensor(float *memory, const int64_t stride[4])
+{
+    fref_tensor t = { .data = memory, .type = FREF_F32 };
+    memcpy(t.stride, stride, sizeof t.stride);
+    return t;
+}
+
+static void draw_mod(drawn *x, uint64_t *state)
+{
+    const fref_problem *p = &x->data.problem;
+    x->mod.kind = (fref_mod_kind)between(state, 1, FREF_MOD_COUNT - 1);
+    const bool window = x->mod.kind == FREF_MOD_WINDOW;
+    x->mod.parameter[0] = window || x->mod.kind == FREF_MOD_PREFIX_LM ? (double)between(state, 1, 30) : 0.7;
+    x->mod.parameter[1] = chance(state, 3) ? INFINITY : (double)between(state, 0, 20);
+    if (x->mod.kind == FREF_MOD_SOFTCAP)
+        x->mod.parameter[0] = 3.0;
+    const int64_t size = p->heads_q * p->rows * p->keys + p->batch * (p->rows + p->keys);
+    x->mod_memory = malloc((size_t)size * sizeof(float));
+    if (!x->mod_memory)
+        abort();
+    const bool documents = x->mod.kind == FREF_MOD_DOCUMENT;
+    for (int64_t n = 0; n < size; n++)
+        x->mod_memory[n] = documents ? (float)(n % 3) : (float)(0.1 * random_normal(state));
+    if (documents) {
+        x->mod_a = mod_tensor(x->mod_memory, (const int64_t[]){ p->rows, 0, 1, 0 });
+        x->mod_b = mod_tensor(x->mod_memory + p->batch * p->rows, (const int64_t[]){ p->keys, 0, 0, 1 });
+    } else if (x->mod.kind == FREF_MOD_RELPOS) {
+        x->mod_a = mod_tensor(x->mod_memory, (const int64_t[]){ 0, 1, 0, 0 });
+    } else if (x->mod.kind == FREF_MOD_POST_SCALE_BIAS) {
+        x->mod_a = mod_tensor(x->mod_memory, (const int64_t[]){ 0, p->rows * p->keys, p->keys, 1 });
+    }
+}
+
+/* The same closed forms for the oracle in C. */
+static fref_modified modify(const void *owner, double s, const int64_t at[4])
+{
+    const drawn *x = owner;
+    const double *parameter = x->mod.parameter;
+    const int64_t i = at[2], j = at[3];
+    fref_modified m = { .value = s, .slope = 1.0 };
+    bool visible = true;
+    double added = 0.0, t;
+    switch (x->mod.kind) {
+    case FREF_MOD_CAUSAL:
+        visible = j <= i;
+        break;
+    case FREF_MOD_WINDOW:
+        visible = (double)j <= (double)i + parameter[1] && (double)j > (double)i - parameter[0];
+        break;
+    case FREF_MOD_PREFIX_LM:
+        visible = j <= i || (double)j < parameter[0];
+        break;
+    case FREF_MOD_DOCUMENT:
+        visible = element(&x->mod_a, at[0], 0, i, 0) == element(&x->mod_b, at[0], 0, 0, j);
+        break;
+    case FREF_MOD_SOFTCAP:
+        t = tanh(s / parameter[0]);
+        m.value = parameter[0] * t;
+        m.slope = 1.0 - t * t;
+        m.curvature = -2.0 * t * m.slope / parameter[0];
+        m.rounded = fabs(m.slope * s) + 3.0 * fabs(m.value);
+        m.approximated = fabs(m.value);
+        m.slope_rounded = 2.0 * fabs(t * m.slope * s / parameter[0]) + 5.0 * t * t + 1.0;
+        m.slope_approximated = 2.0 * t * t;
+        return m;
+    case FREF_MOD_TEMPERATURE:
+        m.value = s / parameter[0];
+        m.slope = 1.0 / parameter[0];
+        m.rounded = 2.0 * fabs(m.value);
+        m.slope_rounded = 2.0 / parameter[0];
+        return m;
+    case FREF_MOD_POST_SCALE_BIAS:
+        m.value = s + element(&x->mod_a, at[0], at[1], i, j);
+        m.rounded = fabs(m.value);
+        return m;
+    case FREF_MOD_RELPOS:
+        added = element(&x->mod_a, 0, at[1], 0, 0) * (double)(j - i);
+        m.value = s + added;
+        m.rounded = fabs(m.value) + fabs(added);
+        return m;
+    default:
+        return m;
+    }
+    m.value = visible ? s : -INFINITY;
+    m.slope = visible ? 1.0 : 0.0;
+    return m;
+}
+
+static int64_t *draw_sample(uint64_t *state, int64_t n, int64_t *count)
+{
+    int64_t *sample = malloc((size_t)n * sizeof *sample);
+    *count = 0;
+    for (int64_t i = 0; i < n; i++)
+        if (chance(state, 3) || (i == n - 1 && *count == 0))
+            sample[(*count)++] = i;
+    return sample;
+}
+
+static void draw_extras(drawn *x, uint64_t *state, feature with)
+{
+    fref_problem *p = &x->data.problem;
+    const bool plain = with == FEATURE_PLAIN;
+    if (with == FEATURE_BIAS || (!plain && chance(state, 4)))
+        draw_bias(x, state);
+    if (with == FEATURE_MOD || (!plain && chance(state, 4))) {
+        draw_mod(x, state);
+        p->modify = modify;
+        p->modify_owner = x;
+    }
+    if (with == FEATURE_DROPOUT || (!plain && chance(state, 5))) {
+        size_t size = (size_t)(p->batch * p->heads_q * p->rows * p->keys);
+        x->keep = malloc(size);
+        for (size_t n = 0; n < size; n++)
+            x->keep[n] = !chance(state, 5);
+        p->keep = x->keep;
+        p->keep_scale = 1.25;
+    }
+    if (with == FEATURE_SINK || (!plain && chance(state, 5))) {
+        x->sink = malloc((size_t)p->heads_q * sizeof *x->sink);
+        for (int64_t h = 0; h < p->heads_q; h++)
+            x->sink[h] = (float)random_normal(state);
+        p->sink = x->sink;
+    }
+    if (with == FEATURE_ALIBI || (!plain && chance(state, 5))) {
+        x->alibi = malloc((size_t)p->heads_q * sizeof *x->alibi);
+        for (int64_t h = 0; h < p->heads_q; h++)
+            x->alibi[h] = exp2(-8.0 * (double)(h + 1) / (double)p->heads_q);
+        p->alibi = x->alibi;
+    }
+}
+
+static void draw_rounding(drawn *x, uint64_t *state)
+{
+    fref_rounding *r = &x->rounding;
+    *r = fref_rounding_of(x->data.type, x->data.type);
+    r->acc_pv = chance(state, 4) ? 0.01 : 0.0;
+    r->eps_exp = chance(state, 4) ? 1e-4 : 0.0;
+    r->eps_mod = chance(state, 4) ? 1e-4 : 0.0;
+    r->p_normalised = chance(state, 4);
+    r->own_o = !chance(state, 4);
+    r->partials_cast = !chance(state, 3);
+    r->bias_parts_cast = !chance(state, 3);
+    r->cw = r->cl = chance(state, 3) ? 4.0 : 1.0;
+}
+
+static void draw(drawn *x, feature with, uint64_t seed, const size_limits *most)
+{
+    uint64_t state = seed * 77 + (uint64_t)with + 1;
+    int32_t len_q[8], len_kv[8];
+    for (int n = 0; n < 8; n++)
+        random_bits(&state);
+    memset(x, 0, sizeof *x);
+    fref_problem p = draw_sizes(&state, with, most);
+    draw_mask(&p, &state, with, len_q, len_kv);
+    const fref_type types[] = { FREF_F32, FREF_F16, FREF_BF16 };
+    data_create(&x->data, &p, types[random_bits(&state) % 3], (data_fill)(random_bits(&state) % FILL_COUNT), seed);
+    if (chance(&state, 4))
+        x->data.problem.scale *= -1.0;
+    draw_extras(x, &state, with);
+    draw_rounding(x, &state);
+    data_answer(&x->data);
+}
+
+static void release(drawn *x)
+{
+    data_destroy(&x->data);
+    free(x->mod_memory);
+    free(x->keep);
+    free(x->alibi);
+    free(x->sink);
+    free(x->row_sample);
+    free(x->key_sample);
+}
+
+/* ---- comparison --------------------------------------------------------------------------------------------------------------------- */
+
+/* One array of the answers: `bound` (NULL: none) of the same element tells the magnitude of the sum. */
+typedef struct array {
+    const char *name;
+    double *expected, *got; /* on the host; got: NULL, then read from the device */
+    double **of_device;
+    const double *bound;
+    int64_t count;
+    const struct array *of; /* what it says the degrees of freedom of: a row is `width` elements */
+    int64_t width;
+} array;
+
+static double scale_of(const array *a, int64_t n, double unit, double largest)
+{
+    if (a->bound)
+        return fmax(fabs(a->expected[n]), fmin(a->bound[n] / unit, largest));
+    return fabs(a->expected[n]);
+}
+
+/* What rounding may do to the weights of a row, relative: a gradient that cancels is made of noise. */
+static double noise(const array *a, int64_t row)
+{
+    double largest = 0.0, bound = 0.0;
+    for (int64_t n = 0; a->of && n < a->width; n++) {
+        largest = fmax(largest, fabs(a->of->expected[row * a->width + n]));
+        bound = fmax(bound, a->of->bound[row * a->width + n]);
+    }
+    return a->of ? 1e-8 * bound / largest : 0.0;
+}
+
+static void compare_array(const array *a, double unit, uint64_t seed, tally *t)
+{
+    double largest = 0.0, worst = 0.0;
+    int64_t at = -1;
+    for (int64_t n = 0; n < a->count; n++)
+        largest = fmax(largest, fabs(a->expected[n]));
+    for (int64_t n = 0; n < a->count; n++) {
+        double e = a->expected[n], g = a->got[n], ratio = 0.0;
+        if (isinf(e) || e == 0.0)
+            ratio = g == e ? 0.0 : fabs(g) / (ALLOWED * largest + 1e-300);
+        else
+            ratio = fabs(g - e) / (ALLOWED * scale_of(a, n, unit, largest) + noise(a, n) * fabs(e));
+        if (!(ratio <= worst)) {
+            worst = ratio;
+            at = n;
+        }
+        if (isnan(ratio))
+            break;
+    }
+    t->worst = isnan(worst) || worst > t->worst ? worst : t->worst;
+    if (worst <= 1.0)
+        return;
+    t->wrong++;
+    printf("seed %llu: %s[%lld of %lld]: %.17g, not %.17g (%.3g times what is allowed)\n", (unsigned long long)seed, a->name, (long long)at,
+           (long long)a->count, a->got[at], a->expected[at], worst);
+}
+
+#define PART(out, member, size, magnitude) { #member, (out)->member, NULL, NULL, magnitude, size }
+
+static void bring(device *d, array *parts, double *const *device_at, size_t count)
+{
+    for (size_t n = 0; n < count; n++) {
+        parts[n].got = malloc((size_t)(parts[n].count + 1) * sizeof(double));
+        if (d->driver->copy_to_host(parts[n].got, (fref__address)(uintptr_t)device_at[n], (size_t)parts[n].count * sizeof(double), NULL) != 0 ||
+            d->driver->stream_synchronize(NULL) != 0)
+            abort();
+    }
+}
+
+static int compare_forward(fref_gpu *gpu, device *d, const fref_problem *problem, const drawn *x, const fref_gpu_mod *mod, const fref_tensor in[6],
+                           uint64_t seed, tally *t)
+{
+    const fref_problem *p = &x->data.problem;
+    const int64_t rows = p->batch * p->heads_q * (p->row_sample ? p->row_count : p->rows), count = rows * p->dim_v;
+    fref_forward_out c = { 0 }, g = { 0 };
+    double *memory = malloc((size_t)(3 * count + 7 * rows + 1) * sizeof *memory), **of_c[] = { &c.o, &c.o_sigma, &c.o_bound, &c.lse, &c.lse_tau, &c.max, &c.max_tau, &c.sum_exp, &c.o_nu, &c.o_neff },
+           **of_g[] = { &g.o, &g.o_sigma, &g.o_bound, &g.lse, &g.lse_tau, &g.max, &g.max_tau, &g.sum_exp, &g.o_nu, &g.o_neff }, *at = memory, *on_device[10];
+    char error[256] = "";
+    for (int n = 0; n < 10; n++) {
+        *of_c[n] = at;
+        at += n < 3 ? count : rows;
+        on_device[n] = *of_g[n] = device_array(d, NULL, (size_t)(n < 3 ? count : rows) * sizeof(double));
+    }
+    if (fref_forward(p, &x->data.q, &x->data.k, &x->data.v, &x->rounding, &c) != 0)
+        abort();
+    const int status = fref_gpu_forward(gpu, problem, mod, &in[0], &in[1], &in[2], &x->rounding, &g, NULL, error);
+    array parts[] = { PART(&c, o, count, c.o_bound), PART(&c, o_sigma, count, NULL), PART(&c, o_bound, count, NULL), PART(&c, lse, rows, NULL),
+                      PART(&c, lse_tau, rows, NULL), PART(&c, max, rows, NULL), PART(&c, max_tau, rows, NULL), PART(&c, sum_exp, rows, NULL),
+                      PART(&c, o_nu, rows, NULL), PART(&c, o_neff, rows, NULL) };
+    double *tau = malloc((size_t)(rows + 1) * sizeof *tau); /* lse and max: differences of what is as large as the scores */
+    for (int64_t n = 0; n < rows; n++)
+        tau[n] = c.lse_tau[n];
+    parts[3].bound = tau;
+    parts[5].bound = c.max_tau;
+    if (status == 0) {
+        bring(d, parts, on_device, 10);
+        for (int n = 0; n < 10; n++) {
+            compare_array(&parts[n], n == 0 ? 4.0 * unit_roundoff_of(x->data.type) : 0x1p-21, seed, t);
+            free(parts[n].got);
+        }
+    } else {
+        printf("seed %llu: forward: %s\n", (unsigned long long)seed, error);
+        t->wrong += status != ENOTSUP;
+    }
+    free(tau);
+    free(memory);
+    return status;
+}
+
+static int compare_backward(fref_gpu *gpu, device *d, const fref_problem *problem, const drawn *x, const fref_gpu_mod *mod,
+                            const fref_tensor in[6], uint64_t seed, tally *t)
+{
+    const fref_problem *p = &x->data.problem;
+    const int64_t keys = p->key_sample ? p->key_count : p->keys, rows = p->batch * p->heads_q * (p->row_sample ? p->row_count : p->rows);
+    const int64_t of_k = p->batch * p->heads_k * keys, of_v = p->batch * p->heads_v * keys, *dim = x->data.dbias_dim;
+    const int64_t bias = dim[0] * dim[1] * dim[2] * dim[3];
+    const bool with_bias = !p->row_sample && !p->key_sample;
+    const int64_t counts[] = { rows * p->dim_qk, of_k * p->dim_qk, of_v * p->dim_v, with_bias ? bias : 0 };
+    fref_backward_out c = { 0 }, g = { 0 };
+    double **of_c[] = { &c.dq, &c.dq_sigma, &c.dq_bound, &c.dk, &c.dk_sigma, &c.dk_bound, &c.dv, &c.dv_sigma, &c.dv_bound, &c.dbias, &c.dbias_sigma, &c.dbias_bound, &c.dq_nu, &c.dq_neff, &c.dk_nu, &c.dk_neff, &c.dv_nu, &c.dv_neff };
+    double **of_g[] = { &g.dq, &g.dq_sigma, &g.dq_bound, &g.dk, &g.dk_sigma, &g.dk_bound, &g.dv, &g.dv_sigma, &g.dv_bound, &g.dbias, &g.dbias_sigma, &g.dbias_bound, &g.dq_nu, &g.dq_neff, &g.dk_nu, &g.dk_neff, &g.dv_nu, &g.dv_neff };
+    static const char *const names[] = { "dq", "dq_sigma", "dq_bound", "dk", "dk_sigma", "dk_bound", "dv", "dv_sigma", "dv_bound", "dbias", "dbias_sigma", "dbias_bound", "dq_nu", "dq_neff", "dk_nu", "dk_neff", "dv_nu", "dv_neff" };
+    array parts[18];
+    double *on_device[18];
+    char error[256] = "";
+    memcpy(c.dbias_dim, dim, sizeof c.dbias_dim);
+    memcpy(g.dbias_dim, dim, sizeof g.dbias_dim);
+    for (int n = 0; n < 18; n++) {
+        const int64_t lone[] = { rows, of_k, of_v }, count = n < 12 ? counts[n / 3] : lone[(n - 12) / 2];
+        double *memory = malloc((size_t)(count + 1) * sizeof *memory);
+        on_device[n] = device_array(d, NULL, (size_t)count * sizeof(double));
+        parts[n] = (array){ .name = names[n], .expected = memory, .count = count };
+        *of_c[n] = n / 3 == 3 && !with_bias ? NULL : memory;
+        *of_g[n] = n / 3 == 3 && !with_bias ? NULL : on_device[n];
+    }
+    for (int n = 0; n < 12; n += 3)
+        parts[n].bound = parts[n + 2].expected;
+    for (int n = 12; n < 18; n++) {
+        parts[n].of = &parts[(n - 12) / 2 * 3];
+        parts[n].width = n < 16 ? p->dim_qk : p->dim_v;
+    }
+    if (fref_backward(p, &x->data.q, &x->data.k, &x->data.v, &x->data.o, &x->data.stats, &x->data.d_o, &x->rounding, &c) != 0)
+        abort();
+    const int status = fref_gpu_backward(gpu, problem, mod, &in[0], &in[1], &in[2], &in[3], &in[4], &in[5], &x->rounding, &g, NULL, error);
+    if (status == 0) {
+        bring(d, parts, on_device, 18);
+        for (int n = 0; n < 18; n++) {
+            compare_array(&parts[n], 4.0 * unit_roundoff_of(x->data.type), seed, t);
+            free(parts[n].got);
+        }
+    } else {
+        printf("seed %llu: backward: %s\n", (unsigned long long)seed, error);
+        t->wrong += status != ENOTSUP;
+    }
+    for (int n = 0; n < 18; n++)
+        free(parts[n].expected);
+    return status;
+}
+
+/* The problem with device addresses. */
+static fref_problem on_device(device *d, const drawn *x, fref_tensor *bias, fref_gpu_mod *mod)
+{
+    fref_problem p = x->data.problem;
+    const size_t batch = (size_t)p.batch, heads = (size_t)p.heads_q, scores = batch * heads * (size_t)p.rows * (size_t)p.keys;
+    p.len_q = p.len_q ? device_array(d, p.len_q, batch * sizeof *p.len_q) : NULL;
+    p.len_kv = p.len_kv ? device_array(d, p.len_kv, batch * sizeof *p.len_kv) : NULL;
+    p.keep = p.keep ? device_array(d, p.keep, scores) : NULL;
+    p.sink = p.sink ? device_array(d, p.sink, heads * sizeof *p.sink) : NULL;
+    p.alibi = p.alibi ? device_array(d, p.alibi, heads * sizeof *p.alibi) : NULL;
+    p.row_sample = p.row_sample ? device_array(d, p.row_sample, (size_t)p.row_count * sizeof *p.row_sample) : NULL;
+    p.key_sample = p.key_sample ? device_array(d, p.key_sample, (size_t)p.key_count * sizeof *p.key_sample) : NULL;
+    *mod = x->mod;
+    mod->a = x->mod_a;
+    mod->b = x->mod_b;
+    if (x->mod_memory) {
+        const size_t size = heads * (size_t)p.rows * (size_t)p.keys + batch * (size_t)(p.rows + p.keys);
+        const float *memory = device_array(d, x->mod_memory, size * sizeof *memory);
+        mod->a.data = memory;
+        mod->b.data = memory + batch * (size_t)p.rows;
+    }
+    if (p.bias) {
+        const int64_t *dim = x->data.dbias_dim;
+        *bias = *p.bias;
+        bias->data = device_array(d, p.bias->data, (size_t)(dim[0] * dim[1] * dim[2] * dim[3]) * bytes_of(bias->type));
+        p.bias = bias;
+    }
+    return p;
+}
+
+void compare_problem(fref_gpu *gpu, const fref__driver *driver, feature with, uint64_t seed, const size_limits *most, tally *t)
+{
+    drawn x;
+    device d = { .driver = driver };
+    fref_tensor bias;
+    fref_gpu_mod mod;
+    draw(&x, with, seed, most);
+    if (with == FEATURE_SAMPLES) {
+        uint64_t state = seed;
+        x.data.problem.row_sample = x.row_sample = draw_sample(&state, x.data.problem.rows, &x.data.problem.row_count);
+        x.data.problem.key_sample = x.key_sample = draw_sample(&state, x.data.problem.keys, &x.data.problem.key_count);
+    }
+    const fref_problem *host = &x.data.problem;
+    const fref_problem p = on_device(&d, &x, &bias, &mod);
+    const int64_t dims[6][4] = { { p.batch, p.heads_q, p.rows, p.dim_qk }, { p.batch, p.heads_k, p.keys, p.dim_qk },
+                                 { p.batch, p.heads_v, p.keys, p.dim_v },  { p.batch, p.heads_q, p.rows, p.dim_v },
+                                 { p.batch, p.heads_q, p.rows, 1 },        { p.batch, p.heads_q, p.rows, p.dim_v } };
+    const fref_tensor *const from[] = { &x.data.q, &x.data.k, &x.data.v, &x.data.o, &x.data.stats, &x.data.d_o };
+    fref_tensor in[6];
+    uint64_t state = seed;
+    for (int n = 0; n < 6; n++)
+        in[n] = device_tensor(&d, from[n], dims[n], n == 1 || n == 2 ? host->len_kv : host->len_q, &state);
+    const int before = t->wrong;
+    const int forward = compare_forward(gpu, &d, &p, &x, x.mod.kind ? &mod : NULL, in, seed, t);
+    const int backward = compare_backward(gpu, &d, &p, &x, x.mod.kind ? &mod : NULL, in, seed, t);
+    t->problems++;
+    t->refused += (forward == ENOTSUP) + (backward == ENOTSUP);
+    if (t->wrong > before)
+        printf("  b=%lld hq=%lld hk=%lld hv=%lld rows=%lld keys=%lld d=%lld dv=%lld type=%d mod=%d bias=%d keep=%d sink=%d alibi=%d len=%d left=%d right=%d\n",
+               (long long)p.batch, (long long)p.heads_q, (long long)p.heads_k, (long long)p.heads_v, (long long)p.rows, (long long)p.keys,
+               (long long)p.dim_qk, (long long)p.dim_v, (int)x.data.type, (int)x.mod.kind, p.bias != NULL, p.keep != NULL, p.sink != NULL,
+               p.alibi != NULL, p.len_q != NULL, p.has_left, p.has_right);
+    device_free(&d);
+    release(&x);
+}

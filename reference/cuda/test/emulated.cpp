@@ -1,0 +1,235 @@
+/* All kernels, emulated, behind a driver whose device memory is the host's. */
+#include "emulate.h"
+
+#include <ucontext.h>
+
+#include "../bias.cu"
+#include "../facts.cu"
+#include "../finish.cu"
+#include "../freedom.cu"
+#include "../modify.cu"
+#include "../prepare.cu"
+#include "../scores.cu"
+#include "../sums.cu"
+
+#include "../all.h"
+
+extern "C" {
+#include "../../src/gpu_driver.h"
+}
+
+namespace emulate {
+
+block now;
+
+enum { STACK = 256 << 10 };
+
+static ucontext_t home;
+static ucontext_t fibers[MOST_THREADS];
+static char *stacks;
+static void (*body)(void **);
+static void **body_arguments;
+
+/* The next thread that has not ended; the block's caller when none is left. */
+void give_way()
+{
+    const int before = now.running, threads = (int)now.size.x;
+    for (int i = 1; i <= threads; i++) {
+        const int next = (before + i) % threads;
+        if (now.over[next])
+            continue;
+        if (next != before) {
+            now.running = next;
+            swapcontext(&fibers[before], &fibers[next]);
+        } else if (now.over[before]) {
+            break;
+        }
+        return;
+    }
+    swapcontext(&fibers[before], &home);
+}
+
+static void thread()
+{
+    body(body_arguments);
+    now.over[now.running] = true;
+    now.alive--;
+    give_way();
+}
+
+int barrier(int any)
+{
+    const unsigned generation = now.generation;
+    now.any |= any != 0;
+    if (++now.arrived == now.alive) {
+        now.any_result = now.any;
+        now.any = now.arrived = 0;
+        now.generation++;
+    }
+    while (now.generation == generation)
+        give_way();
+    return now.any_result;
+}
+
+static void run_block()
+{
+    const int threads = (int)now.size.x;
+    if (stacks == nullptr)
+        stacks = (char *)malloc((size_t)STACK * MOST_THREADS);
+    now.alive = threads;
+    for (int i = 0; i < threads; i++) {
+        now.over[i] = false;
+        now.thread[i].x = (unsigned)i;
+        getcontext(&fibers[i]);
+        fibers[i].uc_stack.ss_sp = stacks + (size_t)STACK * i;
+        fibers[i].uc_stack.ss_size = STACK;
+        fibers[i].uc_link = &home;
+        makecontext(&fibers[i], thread, 0);
+    }
+    now.running = 0;
+    swapcontext(&home, &fibers[0]);
+}
+
+void run(const unsigned grid[3], unsigned threads, void (*call)(void **), void **arguments)
+{
+    body = call;
+    body_arguments = arguments;
+    for (unsigned z = 0; z < grid[2]; z++)
+        for (unsigned y = 0; y < grid[1]; y++)
+            for (unsigned x = 0; x < grid[0]; x++) {
+                memset(&now, 0, sizeof now);
+                now.index = { x, y, z };
+                now.size.x = threads;
+                run_block();
+            }
+}
+
+}
+
+/* ---- the driver -------------------------------------------------------------------------------------------------------------------- */
+
+static void call_kernel(void (*kernel)(const fref__call), void **a)
+{
+    kernel(*(const fref__call *)a[0]);
+}
+static void call_kernel(void (*kernel)(const fref__call, const int), void **a)
+{
+    kernel(*(const fref__call *)a[0], *(const int *)a[1]);
+}
+
+struct entry {
+    const char *name;
+    unsigned shared_bytes;
+    void (*call)(void **);
+};
+
+static const entry entries[] = {
+#define AS_ENTRY(name, shared) { "fref_" #name, (shared) * 8, [](void **a) { call_kernel(fref_##name, a); } },
+    FREF__KERNEL_LIST(AS_ENTRY)
+#undef AS_ENTRY
+};
+
+static int module_function(struct CUfunc_st **out, struct CUmod_st *, const char *name)
+{
+    for (const entry &e : entries)
+        if (strcmp(e.name, name) == 0) {
+            *out = (struct CUfunc_st *)&e;
+            return 0;
+        }
+    return 500; /* CUDA_ERROR_NOT_FOUND */
+}
+
+static int launch(struct CUfunc_st *function, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned, unsigned, unsigned shared_bytes,
+                  struct CUstream_st *, void **arguments, void **)
+{
+    const entry *e = (const entry *)function;
+    const unsigned grid[3] = { x, y, z };
+    if (shared_bytes != e->shared_bytes || shared_bytes > (99 << 10) || x == 0 || y == 0 || z == 0 || y > 65535 || z > 65535)
+        return 1; /* CUDA_ERROR_INVALID_VALUE */
+    emulate::run(grid, threads, e->call, arguments);
+    return 0;
+}
+
+/* Device memory, filled with what is not a number. */
+static int memory_alloc(fref__address *out, size_t bytes)
+{
+    void *at = aligned_alloc(256, (bytes + 255) / 256 * 256);
+    if (at != nullptr)
+        memset(at, 0xff, bytes);
+    *out = (fref__address)(uintptr_t)at;
+    return at != nullptr ? 0 : 2;
+}
+static int memory_free(fref__address at)
+{
+    free((void *)(uintptr_t)at);
+    return 0;
+}
+static int memory_info(size_t *free_bytes, size_t *all_bytes)
+{
+    *free_bytes = *all_bytes = (size_t)1 << 30;
+    return 0;
+}
+static int memory_set(fref__address at, unsigned char value, size_t bytes, struct CUstream_st *)
+{
+    memset((void *)(uintptr_t)at, value, bytes);
+    return 0;
+}
+static int copy_to_device(fref__address to, const void *from, size_t bytes, struct CUstream_st *)
+{
+    memcpy((void *)(uintptr_t)to, from, bytes);
+    return 0;
+}
+static int copy_to_host(void *to, fref__address from, size_t bytes, struct CUstream_st *)
+{
+    memcpy(to, (const void *)(uintptr_t)from, bytes);
+    return 0;
+}
+static int stream_synchronize(struct CUstream_st *)
+{
+    return 0;
+}
+static int context_get(struct CUctx_st **out)
+{
+    static int any;
+    *out = (struct CUctx_st *)&any;
+    return 0;
+}
+static int module_load(struct CUmod_st **out, const void *image)
+{
+    *out = (struct CUmod_st *)(uintptr_t)image;
+    return 0;
+}
+static int module_unload(struct CUmod_st *)
+{
+    return 0;
+}
+static int function_set(struct CUfunc_st *, int, int)
+{
+    return 0;
+}
+static int error_text(int, const char **out)
+{
+    *out = "emulated";
+    return 0;
+}
+
+extern "C" const fref__driver *emulated_driver()
+{
+    static fref__driver driver;
+    driver.memory_alloc = memory_alloc;
+    driver.memory_free = memory_free;
+    driver.memory_info = memory_info;
+    driver.memory_set = memory_set;
+    driver.copy_to_device = copy_to_device;
+    driver.copy_to_host = copy_to_host;
+    driver.stream_synchronize = stream_synchronize;
+    driver.context_get = context_get;
+    driver.module_load = module_load;
+    driver.module_unload = module_unload;
+    driver.module_function = module_function;
+    driver.function_set = function_set;
+    driver.launch = launch;
+    driver.error_name = error_text;
+    driver.error_string = error_text;
+    return &driver;
+}

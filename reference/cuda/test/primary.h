@@ -1,0 +1,28 @@
+/* A GPU for a program that has none yet: its primary context, made current. */
+#ifndef FREF_CUDA_TEST_PRIMARY_H
+#define FREF_CUDA_TEST_PRIMARY_H
+
+#include <stdio.h>
+
+#include "gpu_driver.h"
+
+/* NULL, with the reason in `error`, where there is no GPU. The context lives as long as the program. */
+static inline const fref__driver *open_gpu(char error[256])
+{
+    struct CUctx_st *context = NULL;
+    const fref__driver *driver = fref__driver_load(error);
+    int device = 0, result = driver ? driver->init(0) : 0;
+    if (!driver)
+        return NULL;
+    if (result == 0)
+        result = driver->device_get(&device, 0);
+    if (result == 0)
+        result = driver->context_retain(&context, device);
+    if (result == 0)
+        result = driver->context_set(context);
+    if (result != 0)
+        fref__driver_say(driver, error, "no GPU", result);
+    return result == 0 ? driver : NULL;
+}
+
+#endif

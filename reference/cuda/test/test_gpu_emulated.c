@@ -1,0 +1,53 @@
+/* The kernels of the oracle on a GPU, run without one (emulate.h), against the oracle in C. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "comparison.h"
+#include "gpu_run.h"
+
+const fref__driver *emulated_driver(void);
+
+static void sweep(feature with, int count, const size_limits *most, size_t budget)
+{
+    const char *more = getenv("FACTS_TEST_GPU_PROBLEMS"), *first = getenv("FACTS_TEST_GPU_SEED");
+    char error[256];
+    fref_gpu *gpu;
+    tally t = { 0 };
+    fref__driver_replace(emulated_driver());
+    cr_assert_eq(fref__gpu_create(&gpu, "emulated", error), 0, "%s", error);
+    gpu->budget = budget;
+    const int seed = first ? atoi(first) : 1;
+    for (int n = 0; n < (more ? atoi(more) : count); n++)
+        compare_problem(gpu, emulated_driver(), with, (uint64_t)(seed + n), most, &t);
+    printf("%s: %d problems, %d refused, %d arrays wrong, largest difference %.3f of what is allowed\n", feature_words[with], t.problems,
+           t.refused, t.wrong, t.worst);
+    fref_gpu_destroy(gpu);
+    fref__driver_replace(NULL);
+    cr_assert_eq(t.wrong, 0);
+    cr_assert_eq(t.refused, 0);
+}
+
+static const size_limits small = { .batch = 2, .heads = 4, .seq = 70, .dim = 72 };
+
+#define FEATURE_TEST(name, symbol)                                                                                                  \
+    Test(emulated, name)                                                                                                            \
+    {                                                                                                                               \
+        sweep(symbol, 3, &small, 0);                                                                                                \
+    }
+FEATURE_TEST(no_mask, FEATURE_PLAIN)
+FEATURE_TEST(bands, FEATURE_BAND)
+FEATURE_TEST(lengths, FEATURE_LENGTHS)
+FEATURE_TEST(groups_of_heads, FEATURE_GROUPS)
+FEATURE_TEST(a_bias, FEATURE_BIAS)
+FEATURE_TEST(modifications, FEATURE_MOD)
+FEATURE_TEST(dropout, FEATURE_DROPOUT)
+FEATURE_TEST(a_sink, FEATURE_SINK)
+FEATURE_TEST(alibi, FEATURE_ALIBI)
+FEATURE_TEST(everything, FEATURE_ANY)
+
+Test(emulated, chunks_of_rows_and_lots_of_heads_add_up)
+{
+    const size_limits more = { .batch = 2, .heads = 4, .seq = 300, .dim = 40 };
+    sweep(FEATURE_ANY, 2, &more, 1);
+}

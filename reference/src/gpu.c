@@ -1,0 +1,50 @@
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "gpu_image.h"
+#include "gpu_run.h"
+
+int fref__gpu_create(fref_gpu **out, const void *image, char error[256])
+{
+    static const char *const names[FREF__KERNEL_COUNT] = {
+#define AS_NAME(name, shared) "fref_" #name,
+        FREF__KERNEL_LIST(AS_NAME)
+#undef AS_NAME
+    };
+    *out = NULL;
+    fref_gpu *gpu = calloc(1, sizeof *gpu);
+    if (!gpu) {
+        snprintf(error, 256, "out of memory");
+        return ENOMEM;
+    }
+    const int status = fref_gpu_program_create(&gpu->program, image, names, FREF__KERNEL_COUNT, error);
+    if (status != 0) {
+        free(gpu);
+        return status;
+    }
+    gpu->driver = fref__driver_load(error);
+    *out = gpu;
+    return 0;
+}
+
+int fref_gpu_create(fref_gpu **out, char error[256])
+{
+    *out = NULL;
+    if (fref__gpu_image_bytes == 0) {
+        snprintf(error, 256, "this build has no kernels: %s", fref__gpu_image_about);
+        return ENOEXEC;
+    }
+    return fref__gpu_create(out, fref__gpu_image, error);
+}
+
+void fref_gpu_destroy(fref_gpu *gpu)
+{
+    if (!gpu)
+        return;
+    for (int n = 0; n < FREF__BUFFER_COUNT; n++)
+        if (gpu->buffer[n].bytes > 0)
+            gpu->driver->memory_free(gpu->buffer[n].at);
+    fref_gpu_program_destroy(gpu->program);
+    free(gpu);
+}

@@ -1,0 +1,314 @@
+/* The backward pass on a GPU; what each step means stands in backward.c and its parts. A sample of rows concerns dQ alone, a sample of keys dK and
+ * dV alone: with samples they are passes of their own, and what is known of the rows comes from all keys. */
+#include "gpu_run.h"
+
+typedef struct wanted {
+    bool dq, dk, dv, bias, freedom_of_rows, freedom_of_keys;
+} wanted;
+
+static wanted wanted_of(const fref_backward_out *out)
+{
+    return (wanted){ .dq = out->dq || out->dq_sigma || out->dq_bound || out->dq_nu || out->dq_neff,
+                     .dk = out->dk || out->dk_sigma || out->dk_bound || out->dk_nu || out->dk_neff,
+                     .dv = out->dv || out->dv_sigma || out->dv_bound || out->dv_nu || out->dv_neff,
+                     .bias = out->dbias || out->dbias_sigma || out->dbias_bound,
+                     .freedom_of_rows = out->dq_nu || out->dq_neff,
+                     .freedom_of_keys = out->dk_nu || out->dk_neff || out->dv_nu || out->dv_neff };
+}
+
+/* Sums of one gradient: value, magnitude, variance, bound, perhaps one more, and what may be flushed. */
+typedef struct sums {
+    double *at[FREF__SUMS];
+} sums;
+
+static sums make_sums(fref__run *run, fref__buffer which, int64_t size, int count)
+{
+    sums s = { { NULL } };
+    double *all = fref__run_doubles(run, which, size * (count + 1));
+    if (!all)
+        return s;
+    for (int n = 0; n < count; n++)
+        s.at[n] = all + n * size;
+    s.at[FREF__SUMS - 1] = all + count * size;
+    fref__run_clear(run, s.at[FREF__SUMS - 1], size * (int64_t)sizeof *all);
+    return s;
+}
+
+static void take_sums(fref__run *run, const sums *s)
+{
+    for (int n = 0; n < FREF__SUMS; n++)
+        run->call.sum[n] = s->at[n];
+}
+
+/* A gradient of keys: its totals over the group, and what is launched for it. */
+typedef struct of_keys {
+    bool wanted;
+    int of_v;
+    int64_t heads, dim, ld; /* of all; channels */
+    double *total[3], *channels, *weights;
+    uint8_t *read;
+    sums sums;
+    fref__kernel sum, lost, add, finish;
+} of_keys;
+
+static void take(fref__run *run, const of_keys *g)
+{
+    fref__call *c = &run->call;
+    take_sums(run, &g->sums);
+    for (int n = 0; n < 3; n++)
+        c->total[n] = g->total[n];
+    c->read = g->read;
+    c->group_channels = g->channels;
+    c->key_weights = g->weights;
+}
+
+static of_keys make_of_keys(fref__run *run, bool wanted_, int of_v, bool freedom)
+{
+    const fref__call *c = &run->call;
+    const fref_problem *p = &c->problem;
+    of_keys g = { .wanted = wanted_,
+                  .of_v = of_v,
+                  .heads = p->batch * (of_v ? p->heads_v : p->heads_k),
+                  .dim = of_v ? p->dim_v : p->dim_qk,
+                  .ld = of_v ? c->ld_v : c->ld_qk,
+                  .sum = of_v ? FREF__kernel_sum_dv : FREF__kernel_sum_dk,
+                  .lost = of_v ? FREF__kernel_sum_dv_lost : FREF__kernel_sum_dk_lost,
+                  .add = of_v ? FREF__kernel_add_dv : FREF__kernel_add_dk,
+                  .finish = of_v ? FREF__kernel_finish_dv : FREF__kernel_finish_dk };
+    if (!wanted_)
+        return g;
+    const int64_t keys = g.heads * c->keys, size = keys * g.dim;
+    double *total = fref__run_doubles(run, of_v ? FREF__TOTAL_V : FREF__TOTAL_K, 3 * size);
+    for (int n = 0; n < 3 && total; n++)
+        g.total[n] = total + n * size;
+    fref__run_clear(run, total, 3 * size * (int64_t)sizeof *total);
+    g.read = fref__run_memory(run, of_v ? FREF__READ_V : FREF__READ_K, keys);
+    fref__run_clear(run, g.read, keys);
+    if (!freedom)
+        return g;
+    g.channels = fref__run_doubles(run, of_v ? FREF__GROUP_CHANNELS_V : FREF__GROUP_CHANNELS_K, g.heads);
+    g.weights = fref__run_doubles(run, of_v ? FREF__WEIGHTS_V : FREF__WEIGHTS_K, 2 * keys);
+    return g;
+}
+
+static int64_t blocks_of(int64_t threads)
+{
+    return (threads + FREF__THREADS - 1) / FREF__THREADS;
+}
+
+static void sum_keys(fref__run *run, const of_keys *g)
+{
+    fref__call *c = &run->call;
+    if (!g->wanted)
+        return;
+    take(run, g);
+    fref__run_sums(run, g->sum, g->lost, c->keys_padded / FREF__TILE, g->ld);
+    if (g->weights)
+        fref__run_launch_with(run, FREF__kernel_key_weights, blocks_of((g->of_v ? c->heads_v : c->heads_k) * c->keys_padded), FREF__THREADS,
+                              g->of_v);
+}
+
+static void add_heads(fref__run *run, const of_keys *g)
+{
+    const fref__call *c = &run->call;
+    if (!g->wanted)
+        return;
+    take(run, g);
+    fref__run_launch(run, g->add, blocks_of((g->of_v ? c->heads_v : c->heads_k) * c->keys * g->dim), FREF__THREADS);
+}
+
+static void add_bias(fref__run *run)
+{
+    const fref__call *c = &run->call;
+    const int64_t *dim = c->backward.dbias_dim;
+    const unsigned grid[3] = { (unsigned)blocks_of(dim[3]), dim[2] > 1 ? (unsigned)c->chunk_rows : 1, (unsigned)(dim[0] * dim[1]) };
+    fref__run_launch_grid(run, FREF__kernel_add_bias, grid, FREF__THREADS);
+}
+
+typedef struct pass {
+    wanted wanted;
+    bool facts; /* make them; else they are there */
+    of_keys k, v;
+    int64_t bytes_of_head;
+    bool align;
+} pass;
+
+static int64_t matrices_of(const fref__run *run)
+{
+    return 1 + fref__run_score_matrices(run);
+}
+
+static void chunk(fref__run *run, const pass *x, const sums *dq)
+{
+    fref__call *c = &run->call;
+    const bool gradients = x->wanted.dq || x->k.wanted || x->v.wanted || x->wanted.bias;
+    const int64_t warps = c->heads * c->chunk_rows / (FREF__THREADS / 32);
+    fref__run_scores(run);
+    if (gradients)
+        fref__run_launch_with(run, FREF__kernel_scores, c->heads * (c->chunk_rows / FREF__PAD) * (c->keys_padded / FREF__PAD), FREF__THREADS, 1);
+    if (x->facts)
+        fref__run_launch(run, FREF__kernel_backward_facts, warps, FREF__THREADS);
+    if (x->wanted.dq) {
+        if (x->wanted.freedom_of_rows)
+            fref__run_launch(run, FREF__kernel_row_weights, warps, FREF__THREADS);
+        take_sums(run, dq);
+        fref__run_sums(run, FREF__kernel_sum_dq, FREF__kernel_sum_dq_lost, c->chunk_rows / FREF__TILE, c->ld_qk);
+    }
+    sum_keys(run, &x->k);
+    sum_keys(run, &x->v);
+    if (x->wanted.bias)
+        add_bias(run);
+}
+
+/* The chunks of a lot whose rows and keys are prepared. */
+static void lot_pass(fref__run *run, pass *x)
+{
+    fref__call *c = &run->call;
+    sums dq = { { NULL } };
+    fref__run_plan_chunks(run, x->bytes_of_head, matrices_of(run));
+    if (x->wanted.dq)
+        dq = make_sums(run, FREF__SUMS_ROWS, c->heads * c->rows_padded * c->ld_qk, 5);
+    if (x->k.wanted)
+        x->k.sums = make_sums(run, FREF__SUMS_K, c->heads * c->keys_padded * c->ld_qk, 4);
+    if (x->v.wanted)
+        x->v.sums = make_sums(run, FREF__SUMS_V, c->heads * c->keys_padded * c->ld_v, 4);
+    for (int64_t row0 = 0; row0 < c->rows_padded && run->status == 0; row0 += c->chunk_rows) {
+        fref__run_take_chunk(run, row0);
+        chunk(run, x, &dq);
+    }
+    if (x->wanted.dq) {
+        take_sums(run, &dq);
+        fref__run_launch(run, FREF__kernel_finish_dq, (c->heads * c->rows + FREF__THREADS / 32 - 1) / (FREF__THREADS / 32), FREF__THREADS);
+    }
+    add_heads(run, &x->k);
+    add_heads(run, &x->v);
+}
+
+static void channels_of_keys(fref__run *run, const of_keys *g)
+{
+    if (!g->wanted || !g->weights)
+        return;
+    take(run, g);
+    fref__run_launch(run, FREF__kernel_live_rows, run->call.heads, FREF__THREADS);
+    fref__run_channels(run, g->of_v);
+    fref__run_launch_with(run, FREF__kernel_group_channels, blocks_of(g->of_v ? run->call.heads_v : run->call.heads_k), FREF__THREADS, g->of_v);
+}
+
+static void whole_lot(fref__run *run, pass *x)
+{
+    fref__run_prepare_rows(run);
+    fref__run_prepare_keys(run);
+    if (x->wanted.freedom_of_rows)
+        fref__run_channels(run, 2);
+    channels_of_keys(run, &x->k);
+    channels_of_keys(run, &x->v);
+    lot_pass(run, x);
+}
+
+static void sampled_lot(fref__run *run, const pass *all)
+{
+    const fref_problem *p = &run->call.problem;
+    if (all->wanted.dq) {
+        pass rows = *all;
+        rows.k.wanted = rows.v.wanted = false;
+        fref__run_take_rows(run, p->row_sample, p->row_sample ? p->row_count : p->rows);
+        fref__run_take_keys(run, NULL, p->keys);
+        whole_lot(run, &rows);
+    }
+    if (!all->k.wanted && !all->v.wanted)
+        return;
+    pass facts = { .facts = true, .bytes_of_head = all->bytes_of_head }, keys = *all;
+    fref__run_take_rows(run, NULL, p->rows);
+    fref__run_take_keys(run, NULL, p->keys);
+    fref__run_prepare_rows(run);
+    fref__run_prepare_keys(run);
+    channels_of_keys(run, &all->k);
+    channels_of_keys(run, &all->v);
+    lot_pass(run, &facts);
+    keys.facts = keys.wanted.dq = keys.wanted.freedom_of_rows = false;
+    fref__run_take_keys(run, p->key_sample, p->key_sample ? p->key_count : p->keys);
+    fref__run_prepare_keys(run);
+    lot_pass(run, &keys);
+}
+
+static int64_t common_multiple(int64_t a, int64_t b)
+{
+    int64_t n = a;
+    while (n % b != 0)
+        n += a;
+    return n;
+}
+
+static void finish_keys(fref__run *run, const of_keys *g)
+{
+    if (!g->wanted)
+        return;
+    take(run, g);
+    run->call.freedom = g->weights != NULL;
+    fref__run_launch(run, g->finish, (g->heads * run->call.keys + FREF__THREADS / 32 - 1) / (FREF__THREADS / 32), FREF__THREADS);
+}
+
+static void start_bias(fref__run *run)
+{
+    fref__call *c = &run->call;
+    const int64_t *dim = c->backward.dbias_dim, count = dim[0] * dim[1] * dim[2] * dim[3];
+    double *all = fref__run_doubles(run, FREF__BIAS, 4 * count);
+    for (int n = 0; n < 4 && all; n++)
+        c->bias_sum[n] = all + n * count;
+    fref__run_clear(run, all, 4 * count * (int64_t)sizeof *all);
+}
+
+static void finish_bias(fref__run *run)
+{
+    const int64_t *dim = run->call.backward.dbias_dim;
+    fref__run_launch(run, FREF__kernel_finish_bias, blocks_of(dim[0] * dim[1] * dim[2] * dim[3]), FREF__THREADS);
+}
+
+static void all_lots(fref__run *run, pass *x)
+{
+    fref__call *c = &run->call;
+    const fref_problem *p = &c->problem;
+    const bool sampled = p->row_sample || p->key_sample;
+    const int64_t align = x->wanted.freedom_of_keys ? common_multiple(c->group_k, c->group_v) : 1;
+    x->bytes_of_head = (c->rows_padded * (8 * c->ld_qk + 3 * c->ld_v + 32) + c->keys_padded * (6 * c->ld_qk + 6 * c->ld_v + 4)) * (int64_t)sizeof(double);
+    fref__run_plan(run, x->bytes_of_head, matrices_of(run), align);
+    for (int64_t head = 0; head < run->heads && run->status == 0; head += run->heads_of_lot) {
+        fref__run_take_lot(run, head);
+        c->live_rows = fref__run_memory(run, FREF__LIVE_ROWS, run->heads * (int64_t)sizeof *c->live_rows);
+        if (sampled)
+            sampled_lot(run, x);
+        else
+            whole_lot(run, x);
+    }
+}
+
+int fref_gpu_backward(fref_gpu *gpu, const fref_problem *problem, const fref_gpu_mod *mod, const fref_tensor *q, const fref_tensor *k,
+                      const fref_tensor *v, const fref_tensor *o, const fref_tensor *stats, const fref_tensor *d_o, const fref_rounding *rounding,
+                      const fref_backward_out *out, struct CUstream_st *stream, char error[256])
+{
+    fref__run run;
+    fref__call *c = &run.call;
+    pass x = { .wanted = wanted_of(out), .facts = true };
+    fref__run_start(&run, gpu, problem, mod, rounding, stream, error);
+    c->q = *q;
+    c->k = *k;
+    c->v = *v;
+    c->o = *o;
+    c->stats = *stats;
+    c->d_o = *d_o;
+    c->backward = *out;
+    fref__run_take_keys(&run, problem->key_sample, problem->key_sample ? problem->key_count : problem->keys);
+    x.k = make_of_keys(&run, x.wanted.dk, 0, out->dk_nu || out->dk_neff);
+    x.v = make_of_keys(&run, x.wanted.dv, 1, out->dv_nu || out->dv_neff);
+    fref__run_take_rows(&run, NULL, problem->rows);
+    fref__run_take_keys(&run, NULL, problem->keys);
+    if (x.wanted.bias)
+        start_bias(&run);
+    all_lots(&run, &x);
+    fref__run_take_keys(&run, problem->key_sample, problem->key_sample ? problem->key_count : problem->keys);
+    finish_keys(&run, &x.k);
+    finish_keys(&run, &x.v);
+    if (x.wanted.bias)
+        finish_bias(&run);
+    return fref__run_end(&run);
+}

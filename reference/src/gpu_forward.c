@@ -1,0 +1,70 @@
+/* The forward pass on a GPU; what each step means stands in forward.c. */
+#include "gpu_run.h"
+
+static void sums_of_rows(fref__run *run, int64_t ld, int count)
+{
+    fref__call *c = &run->call;
+    const int64_t size = c->heads * c->rows_padded * ld;
+    double *all = fref__run_doubles(run, FREF__SUMS_ROWS, size * (count + 1));
+    for (int n = 0; n < count; n++)
+        c->sum[n] = all ? all + n * size : NULL;
+    c->sum[FREF__SUMS - 1] = all ? all + count * size : NULL;
+    if (all) /* of what may not be flushed there is no sum */
+        fref__run_clear(run, c->sum[FREF__SUMS - 1], size * (int64_t)sizeof *all);
+}
+
+static void kept_sums(fref__run *run)
+{
+    fref__call *c = &run->call;
+    c->tile_v = fref__run_doubles(run, FREF__TILE_V, c->heads_v * (c->keys_padded / FREF__TILE) * c->ld_v);
+    c->kept_v = fref__run_doubles(run, FREF__KEPT_V, c->heads * c->rows_padded * c->ld_v);
+    fref__run_launch(run, FREF__kernel_tile_sums, c->heads_v * (c->keys_padded / FREF__TILE), FREF__TILE);
+    fref__run_launch(run, FREF__kernel_kept_sums, c->heads * (c->rows_padded / FREF__TILE), FREF__TILE);
+}
+
+static void forward_lot(fref__run *run, int64_t bytes_of_head)
+{
+    fref__call *c = &run->call;
+    const bool wants_o = c->forward.o || c->forward.o_sigma || c->forward.o_bound || c->forward.o_nu || c->forward.o_neff;
+    fref__run_prepare_rows(run);
+    fref__run_prepare_keys(run);
+    fref__run_plan_chunks(run, bytes_of_head, fref__run_score_matrices(run));
+    if (wants_o)
+        sums_of_rows(run, c->ld_v, c->kept ? 4 : 3);
+    if (wants_o && !c->kept)
+        kept_sums(run);
+    if (c->forward.o_nu)
+        fref__run_channels(run, 3);
+    for (int64_t row0 = 0; row0 < c->rows_padded && run->status == 0; row0 += c->chunk_rows) {
+        fref__run_take_chunk(run, row0);
+        fref__run_scores(run);
+        fref__run_launch(run, FREF__kernel_forward_facts, c->heads * c->chunk_rows / (FREF__THREADS / 32), FREF__THREADS);
+        if (wants_o)
+            fref__run_sums(run, c->kept ? FREF__kernel_sum_forward_kept : FREF__kernel_sum_forward, FREF__kernel_sum_forward_lost,
+                           c->chunk_rows / FREF__TILE, c->ld_v);
+    }
+    if (wants_o)
+        fref__run_launch(run, FREF__kernel_finish_forward, (c->heads * c->rows + FREF__THREADS / 32 - 1) / (FREF__THREADS / 32), FREF__THREADS);
+}
+
+int fref_gpu_forward(fref_gpu *gpu, const fref_problem *problem, const fref_gpu_mod *mod, const fref_tensor *q, const fref_tensor *k,
+                     const fref_tensor *v, const fref_rounding *rounding, const fref_forward_out *out, struct CUstream_st *stream, char error[256])
+{
+    fref__run run;
+    fref__run_start(&run, gpu, problem, mod, rounding, stream, error);
+    fref__call *c = &run.call;
+    c->q = *q;
+    c->k = *k;
+    c->v = *v;
+    c->forward = *out;
+    c->freedom = out->o_nu || out->o_neff;
+    fref__run_take_rows(&run, problem->row_sample, problem->row_sample ? problem->row_count : problem->rows);
+    fref__run_take_keys(&run, NULL, problem->keys);
+    const int64_t bytes_of_head = (c->rows_padded * (c->ld_qk + 7 * c->ld_v + 32) + c->keys_padded * (c->ld_qk + c->ld_v)) * (int64_t)sizeof(double);
+    fref__run_plan(&run, bytes_of_head, fref__run_score_matrices(&run), 1);
+    for (int64_t head = 0; head < run.heads && c->rows > 0 && run.status == 0; head += run.heads_of_lot) {
+        fref__run_take_lot(&run, head);
+        forward_lot(&run, bytes_of_head);
+    }
+    return fref__run_end(&run);
+}

@@ -1,0 +1,306 @@
+#include "gpu_run.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "number.h"
+
+#define MOST_BYTES ((size_t)12 << 30)
+
+static int64_t padded(int64_t n, int64_t to)
+{
+    return n <= 0 ? to : (n + to - 1) / to * to;
+}
+
+static fref__limits limits_of(fref_type type)
+{
+    const fref__precision p = fref__precision_of(type);
+    return (fref__limits){ p.unit_roundoff, p.eta, p.tiny };
+}
+
+/* What is missing, or NULL. */
+static const char *lacks(const fref_problem *p, const fref_gpu_mod *mod)
+{
+    if (p->keys > INT32_MAX - FREF__PAD || p->rows > INT32_MAX - FREF__PAD)
+        return "more than 2^31 rows or keys";
+    if (mod && (mod->kind < 0 || mod->kind >= FREF_MOD_COUNT))
+        return "a modification of the score that has no closed form there";
+    const fref_scales *s = &p->scales;
+    if (s->scale_s != 0.0 || s->descale_s != 0.0 || s->scale_dp != 0.0 || s->descale_dp != 0.0 || s->scale_o != 0.0)
+        return "scales of 8 bit types";
+    return NULL;
+}
+
+void fref__run_start(fref__run *run, fref_gpu *gpu, const fref_problem *problem, const fref_gpu_mod *mod, const fref_rounding *rounding,
+                     struct CUstream_st *stream, char error[256])
+{
+    *run = (fref__run){ .gpu = gpu, .stream = stream, .error = error };
+    fref__call *c = &run->call;
+    c->problem = *problem;
+    c->problem.modify = NULL;
+    c->rounding = *rounding;
+    if (mod)
+        c->mod = *mod;
+    if (problem->bias)
+        c->bias = *problem->bias;
+    c->in = limits_of(rounding->in);
+    c->to = limits_of(rounding->out);
+    c->bias_to = limits_of(rounding->bias);
+    c->scored = c->mod.kind != FREF_MOD_NONE || problem->bias || problem->alibi;
+    c->sloped = c->mod.kind == FREF_MOD_SOFTCAP || c->mod.kind == FREF_MOD_TEMPERATURE;
+    c->kept = c->scored || problem->keep;
+    c->ld_qk = padded(problem->dim_qk, FREF__TILE);
+    c->ld_v = padded(problem->dim_v, FREF__TILE);
+    c->group_k = problem->heads_q / problem->heads_k;
+    c->group_v = problem->heads_q / problem->heads_v;
+    run->heads = problem->batch * problem->heads_q;
+    const char *missing = lacks(problem, mod);
+    if (missing) {
+        snprintf(error, 256, "the oracle on the GPU does not know this: %s", missing);
+        run->status = ENOTSUP;
+        return;
+    }
+    c->trouble = fref__run_memory(run, FREF__TROUBLE, sizeof *c->trouble);
+    fref__run_clear(run, c->trouble, sizeof *c->trouble);
+    c->live = fref__run_memory(run, FREF__LIVE, problem->batch * (int64_t)sizeof *c->live);
+    fref__run_launch(run, FREF__kernel_live, problem->batch, FREF__THREADS);
+}
+
+int fref__run_end(fref__run *run)
+{
+    const fref__driver *driver = run->gpu->driver;
+    int32_t trouble = 0;
+    int result = 0;
+    if (run->status == 0)
+        result = driver->copy_to_host(&trouble, (fref__address)(uintptr_t)run->call.trouble, sizeof trouble, run->stream);
+    if (run->status != ENOTSUP && result == 0)
+        result = driver->stream_synchronize(run->stream);
+    if (run->status == 0 && result != 0) {
+        fref__driver_say(driver, run->error, "the oracle on the GPU failed", result);
+        run->status = EIO;
+    }
+    if (run->status == 0 && trouble) {
+        snprintf(run->error, 256, "the oracle on the GPU does not know this: a NaN or an infinity in the inputs");
+        run->status = ENOTSUP;
+    }
+    return run->status;
+}
+
+void *fref__run_memory(fref__run *run, fref__buffer which, int64_t bytes)
+{
+    fref_gpu *gpu = run->gpu;
+    const size_t size = bytes > 0 ? (size_t)bytes : 1;
+    if (run->status != 0)
+        return NULL;
+    if (gpu->buffer[which].bytes < size) {
+        if (gpu->buffer[which].bytes > 0) {
+            gpu->driver->stream_synchronize(run->stream);
+            gpu->driver->memory_free(gpu->buffer[which].at);
+        }
+        gpu->buffer[which].bytes = 0;
+        const int result = gpu->driver->memory_alloc(&gpu->buffer[which].at, size);
+        if (result != 0) {
+            fref__driver_say(gpu->driver, run->error, "no memory for the oracle on the GPU", result);
+            run->status = result == FREF__OUT_OF_MEMORY ? ENOMEM : EIO;
+            return NULL;
+        }
+        gpu->buffer[which].bytes = size;
+    }
+    return (void *)(uintptr_t)gpu->buffer[which].at;
+}
+
+double *fref__run_doubles(fref__run *run, fref__buffer which, int64_t count)
+{
+    return fref__run_memory(run, which, count * (int64_t)sizeof(double));
+}
+
+void fref__run_clear(fref__run *run, void *at, int64_t bytes)
+{
+    if (run->status != 0 || bytes <= 0)
+        return;
+    const int result = run->gpu->driver->memory_set((fref__address)(uintptr_t)at, 0, (size_t)bytes, run->stream);
+    if (result == 0)
+        return;
+    fref__driver_say(run->gpu->driver, run->error, "the oracle on the GPU failed", result);
+    run->status = EIO;
+}
+
+static void launch(fref__run *run, fref__kernel kernel, const unsigned grid[3], int threads, int argument)
+{
+    static const unsigned doubles[FREF__KERNEL_COUNT] = {
+#define AS_SIZE(name, shared) shared,
+        FREF__KERNEL_LIST(AS_SIZE)
+#undef AS_SIZE
+    };
+    void *arguments[] = { &run->call, &argument };
+    if (run->status == 0 && grid[0] > 0)
+        run->status = fref_gpu_launch(run->gpu->program, kernel, grid, (const unsigned[]){ (unsigned)threads, 1, 1 },
+                                      doubles[kernel] * (unsigned)sizeof(double), run->stream, arguments, run->error);
+}
+
+void fref__run_launch_with(fref__run *run, fref__kernel kernel, int64_t blocks, int threads, int argument)
+{
+    if (run->status == 0 && blocks > INT32_MAX) {
+        snprintf(run->error, 256, "the oracle on the GPU does not know this: %lld blocks", (long long)blocks);
+        run->status = ENOTSUP;
+    }
+    launch(run, kernel, (const unsigned[]){ (unsigned)blocks, 1, 1 }, threads, argument);
+}
+
+void fref__run_launch(fref__run *run, fref__kernel kernel, int64_t blocks, int threads)
+{
+    fref__run_launch_with(run, kernel, blocks, threads, 0);
+}
+
+void fref__run_launch_grid(fref__run *run, fref__kernel kernel, const unsigned grid[3], int threads)
+{
+    launch(run, kernel, grid, threads, 0);
+}
+
+void fref__run_take_rows(fref__run *run, const int64_t *index, int64_t count)
+{
+    run->call.row_index = index;
+    run->call.rows = count;
+    run->call.rows_padded = padded(count, FREF__PAD);
+}
+
+void fref__run_take_keys(fref__run *run, const int64_t *index, int64_t count)
+{
+    run->call.key_index = index;
+    run->call.keys = count;
+    run->call.keys_padded = padded(count, FREF__PAD);
+}
+
+/* Half of what is free or held already, and no more than makes sense. */
+static size_t budget_of(const fref_gpu *gpu)
+{
+    size_t free_bytes = 0, all_bytes = 0, held = 0;
+    if (gpu->budget > 0)
+        return gpu->budget;
+    if (gpu->driver->memory_info(&free_bytes, &all_bytes) != 0)
+        return MOST_BYTES / 4;
+    for (int n = 0; n < FREF__BUFFER_COUNT; n++)
+        held += gpu->buffer[n].bytes;
+    const size_t half = (free_bytes + held) / 2;
+    return half < MOST_BYTES ? half : MOST_BYTES;
+}
+
+void fref__run_plan(fref__run *run, int64_t bytes_of_head, int64_t matrices, int64_t align)
+{
+    const fref__call *c = &run->call;
+    const int64_t of_head = bytes_of_head + c->rows_padded * c->keys_padded * matrices * (int64_t)sizeof(double);
+    int64_t heads = (int64_t)budget_of(run->gpu) / (of_head > 0 ? of_head : 1) / align * align;
+    heads = heads < align ? align : heads;
+    run->heads_of_lot = heads < run->heads ? heads : run->heads;
+}
+
+void fref__run_take_lot(fref__run *run, int64_t head0)
+{
+    fref__call *c = &run->call;
+    c->head0 = head0;
+    c->heads = run->heads - head0 < run->heads_of_lot ? run->heads - head0 : run->heads_of_lot;
+    c->head_k0 = head0 / c->group_k;
+    c->heads_k = (head0 + c->heads - 1) / c->group_k - c->head_k0 + 1;
+    c->head_v0 = head0 / c->group_v;
+    c->heads_v = (head0 + c->heads - 1) / c->group_v - c->head_v0 + 1;
+}
+
+int64_t fref__run_score_matrices(const fref__run *run)
+{
+    return 1 + 2 * (run->call.scored != 0) + 3 * (run->call.sloped != 0);
+}
+
+void fref__run_plan_chunks(fref__run *run, int64_t bytes_of_head, int64_t matrices)
+{
+    fref__call *c = &run->call;
+    const int64_t budget = (int64_t)budget_of(run->gpu) - c->heads * bytes_of_head;
+    const int64_t of_row = c->heads * c->keys_padded * matrices * (int64_t)sizeof(double);
+    int64_t rows = (budget > 0 ? budget : 0) / of_row / FREF__PAD * FREF__PAD;
+    rows = rows < FREF__PAD ? FREF__PAD : rows;
+    c->chunk_rows = rows < c->rows_padded ? rows : c->rows_padded;
+    const int64_t count = c->heads * c->chunk_rows * c->keys_padded;
+    c->x = fref__run_doubles(run, FREF__SCORES, count);
+    if (c->scored) {
+        c->extra = fref__run_doubles(run, FREF__EXTRA, count);
+        c->pull = fref__run_doubles(run, FREF__PULL, count);
+    }
+    if (c->sloped) {
+        c->slope = fref__run_doubles(run, FREF__SLOPE, count);
+        c->curvature = fref__run_doubles(run, FREF__CURVATURE, count);
+        c->slope_extra = fref__run_doubles(run, FREF__SLOPE_EXTRA, count);
+    }
+    if (c->d_o.data)
+        c->dp = fref__run_doubles(run, FREF__DP, count);
+}
+
+/* The last chunk may be shorter. */
+void fref__run_take_chunk(fref__run *run, int64_t row0)
+{
+    fref__call *c = &run->call;
+    c->row0 = row0;
+    c->first_chunk = row0 == 0;
+    if (c->rows_padded - row0 < c->chunk_rows)
+        c->chunk_rows = c->rows_padded - row0;
+}
+
+void fref__run_prepare_rows(fref__run *run)
+{
+    fref__call *c = &run->call;
+    const int64_t rows = c->heads * c->rows_padded;
+    c->range = fref__run_memory(run, FREF__RANGE, rows * (int64_t)sizeof *c->range);
+    c->tile_range = fref__run_memory(run, FREF__TILE_RANGE, rows / FREF__TILE * (int64_t)sizeof *c->tile_range);
+    c->facts = fref__run_memory(run, FREF__FACTS, rows * (int64_t)sizeof *c->facts);
+    c->rows_q = fref__run_doubles(run, FREF__ROWS_Q, rows * c->ld_qk);
+    c->norm_q = fref__run_doubles(run, FREF__NORM_Q, rows);
+    if (c->d_o.data) {
+        c->rows_d_o = fref__run_doubles(run, FREF__ROWS_D_O, rows * c->ld_v);
+        c->norm_d_o = fref__run_doubles(run, FREF__NORM_D_O, rows);
+        c->row_stats = fref__run_doubles(run, FREF__ROW_STATS, rows);
+    }
+    fref__run_clear(run, c->facts, rows * (int64_t)sizeof *c->facts);
+    fref__run_launch(run, FREF__kernel_ranges, rows / FREF__TILE, FREF__TILE);
+    fref__run_launch(run, FREF__kernel_decode_rows, rows / (FREF__THREADS / 32), FREF__THREADS);
+}
+
+void fref__run_prepare_keys(fref__run *run)
+{
+    fref__call *c = &run->call;
+    const int64_t of_k = c->heads_k * c->keys_padded, of_v = c->heads_v * c->keys_padded;
+    c->keys_k = fref__run_doubles(run, FREF__KEYS_K, of_k * c->ld_qk);
+    c->keys_v = fref__run_doubles(run, FREF__KEYS_V, of_v * c->ld_v);
+    c->norm_k = fref__run_doubles(run, FREF__NORM_K, of_k);
+    c->norm_v = fref__run_doubles(run, FREF__NORM_V, of_v);
+    fref__run_launch(run, FREF__kernel_decode_keys, (of_k + of_v) / (FREF__THREADS / 32), FREF__THREADS);
+}
+
+void fref__run_scores(fref__run *run)
+{
+    const fref__call *c = &run->call;
+    const int64_t tiles = c->heads * (c->chunk_rows / FREF__PAD) * (c->keys_padded / FREF__PAD);
+    fref__run_launch_with(run, FREF__kernel_scores, tiles, FREF__THREADS, 0);
+    if (c->scored)
+        fref__run_launch(run, FREF__kernel_modify, c->heads * c->chunk_rows, FREF__THREADS);
+}
+
+void fref__run_channels(fref__run *run, int which)
+{
+    fref__call *c = &run->call;
+    const int64_t heads = which < 2 ? c->heads : which == 2 ? c->heads_k : c->heads_v;
+    const int64_t ld = which == 0 || which == 2 ? c->ld_qk : c->ld_v, dim = which == 0 || which == 2 ? c->problem.dim_qk : c->problem.dim_v;
+    double *all = fref__run_doubles(run, FREF__CHANNELS, 4 * run->heads);
+    c->channels[which] = all ? all + which * run->heads : NULL;
+    c->relation = fref__run_doubles(run, FREF__RELATION, heads * ld * ld);
+    fref__run_launch_with(run, FREF__kernel_relate, heads * dim, FREF__THREADS, which);
+    fref__run_launch_with(run, FREF__kernel_channels, heads, FREF__THREADS, which);
+}
+
+void fref__run_sums(fref__run *run, fref__kernel kernel, fref__kernel lost, int64_t tiles, int64_t columns)
+{
+    fref__call *c = &run->call;
+    const int64_t blocks = c->heads * tiles;
+    c->lossy = fref__run_memory(run, FREF__LOSSY, blocks);
+    fref__run_clear(run, c->lossy, blocks);
+    fref__run_launch(run, kernel, blocks * (columns / FREF__TILE), FREF__THREADS);
+    fref__run_launch(run, lost, blocks * (columns / FREF__TILE), FREF__THREADS);
+}

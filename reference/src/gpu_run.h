@@ -1,0 +1,84 @@
+/* One call of the oracle on a GPU: its scratch memory, its launches, and how a problem is cut into lots of heads and chunks of rows. */
+#ifndef FREF_GPU_RUN_H
+#define FREF_GPU_RUN_H
+
+#include <fref/gpu.h>
+
+#include "../cuda/all.h"
+#include "gpu_driver.h"
+
+/* Scratch memory, each piece as large as it ever had to be. X(NAME) */
+#define FREF__BUFFER_LIST(X)                                                                                                        \
+    X(TROUBLE) X(LIVE) X(RANGE) X(TILE_RANGE) X(ROWS_Q) X(ROWS_D_O) X(KEYS_K) X(KEYS_V) X(NORM_Q) X(NORM_D_O) X(NORM_K) X(NORM_V)   \
+    X(ROW_STATS) X(TILE_V) X(KEPT_V) X(SCORES) X(DP) X(EXTRA) X(PULL) X(SLOPE) X(CURVATURE) X(SLOPE_EXTRA) X(FACTS) X(SUMS_ROWS)     \
+    X(SUMS_K) X(SUMS_V) X(LOSSY) X(TOTAL_K) X(TOTAL_V) X(READ_K) X(READ_V) X(BIAS) X(LIVE_ROWS) X(RELATION) X(CHANNELS)              \
+    X(GROUP_CHANNELS_K) X(GROUP_CHANNELS_V) X(WEIGHTS_K) X(WEIGHTS_V)
+
+typedef enum fref__buffer {
+#define FREF__AS_BUFFER(name) FREF__##name,
+    FREF__BUFFER_LIST(FREF__AS_BUFFER)
+#undef FREF__AS_BUFFER
+    FREF__BUFFER_COUNT
+} fref__buffer;
+
+struct fref_gpu {
+    const fref__driver *driver;
+    fref_gpu_program *program;
+    size_t budget; /* bytes that one lot may take; 0: what is free decides */
+    struct {
+        fref__address at;
+        size_t bytes;
+    } buffer[FREF__BUFFER_COUNT];
+};
+
+/* With an image that is not this library's: the tests'. */
+int fref__gpu_create(fref_gpu **out, const void *image, char error[256]);
+
+/* After the first failure nothing is launched any more; `status` and `error` keep it. */
+typedef struct fref__run {
+    fref_gpu *gpu;
+    fref__call call;
+    struct CUstream_st *stream;
+    char *error;
+    int status;
+    int64_t heads, heads_of_lot;
+} fref__run;
+
+/* Fills in what follows from the problem alone. A problem that the kernels do not know: status ENOTSUP. */
+void fref__run_start(fref__run *run, fref_gpu *gpu, const fref_problem *problem, const fref_gpu_mod *mod, const fref_rounding *rounding,
+                     struct CUstream_st *stream, char error[256]);
+/* Waits for all, and looks whether the inputs were what the kernels can judge. Returns the status. */
+int fref__run_end(fref__run *run);
+
+/* Memory of a lot: at most what was asked for before, or grown. Old contents are lost when it grows. */
+void *fref__run_memory(fref__run *run, fref__buffer which, int64_t bytes);
+void fref__run_clear(fref__run *run, void *at, int64_t bytes);
+double *fref__run_doubles(fref__run *run, fref__buffer which, int64_t count);
+
+void fref__run_launch(fref__run *run, fref__kernel kernel, int64_t blocks, int threads);
+void fref__run_launch_with(fref__run *run, fref__kernel kernel, int64_t blocks, int threads, int argument);
+void fref__run_launch_grid(fref__run *run, fref__kernel kernel, const unsigned grid[3], int threads);
+
+/* The row set and the key set: NULL for all. */
+void fref__run_take_rows(fref__run *run, const int64_t *index, int64_t count);
+void fref__run_take_keys(fref__run *run, const int64_t *index, int64_t count);
+
+/* Decides heads_of_lot: `bytes_of_head` beside the scores, `matrices` of scores. Lots are multiples of `align` heads. */
+void fref__run_plan(fref__run *run, int64_t bytes_of_head, int64_t matrices, int64_t align);
+void fref__run_take_lot(fref__run *run, int64_t head0);
+/* Rows of a chunk of the lot for the current row and key sets. */
+void fref__run_plan_chunks(fref__run *run, int64_t bytes_of_head, int64_t matrices);
+void fref__run_take_chunk(fref__run *run, int64_t row0);
+int64_t fref__run_score_matrices(const fref__run *run);
+
+/* Ranges and decoded inputs of the lot. */
+void fref__run_prepare_rows(fref__run *run);
+void fref__run_prepare_keys(fref__run *run);
+/* Scores of the chunk, modified. */
+void fref__run_scores(fref__run *run);
+/* nch of one of the decoded tensors, fref__call.channels[which]. */
+void fref__run_channels(fref__run *run, int which);
+/* A kind of sums and what may be flushed of it; `tiles` of rows or keys in each head. */
+void fref__run_sums(fref__run *run, fref__kernel kernel, fref__kernel lost, int64_t tiles, int64_t columns);
+
+#endif
