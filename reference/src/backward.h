@@ -37,11 +37,11 @@ typedef struct fref__backward {
     double gamma_p, gamma_ds;         /* scale times descale: in dV; in dQ and dK */
     fref__amax *amax;                 /* [thread, FREF__AMAX_COUNT] */
     double z_dp, z_dq, z_dk, z_dv;    /* amax.h */
-    fref__row_facts *facts; /* [unit, span, rows] of the slab */
-    bool judged;            /* a sigma or bound of dK or dV is wanted, or degrees of freedom */
-    bool freedom;           /* degrees of freedom or effective numbers are wanted */
-    bool scored;            /* a modification or a bias */
-    double *bias_sums[4];   /* dBias so far: value, magnitude, variance, bound; [dbias_dim]; NULL: not wanted */
+    fref__row_facts *facts;           /* [unit, span, rows] of the slab */
+    bool judged;                      /* a sigma or bound of dK or dV is wanted, or degrees of freedom */
+    bool freedom;                     /* degrees of freedom or effective numbers are wanted */
+    bool scored;                      /* a modification or a bias */
+    double *bias_sums[4];             /* dBias so far: value, magnitude, variance, bound; [dbias_dim]; NULL: not wanted */
 } fref__backward;
 
 /* Sums over keys (dQ) or rows (dK, dV) before they are scaled; what each means is said above the code that fills them. */

@@ -1,13 +1,13 @@
 /* dBias: dX = P (dP - D) summed over what the bias broadcasts.
  *
- * dX is fp32, cast to dBias's type before it is summed (bias_parts_cast, n > 1) and once more when it is written, so over the reduced
- * entries, n of them,
+ * dX is fp32, cast to dBias's type before it is summed (bias_parts_cast, n > 1) and once more when it is written, so over the
+ * reduced entries, n of them,
  *
- *   variance = sum (es dX)^2 + P^2 (ep^2 + eD^2 + eo^2) + THIRD (u |dX|)^2, + ab^2 + THIRD (u |dBias|)^2     ab = e32 sqrt(n/16) sum |dX|
- *   bound    = sum ew |dX| + P (ez + eD + sqrt(3 dv) eo) + u |dX| + |dX| where P may be flushed, + ab sqrt(n/16) + u |dBias|
+ *   variance = sum (es dX)^2 + P^2 (ep^2 + eD^2 + eo^2) + THIRD (u |dX|)^2, + ab^2 + THIRD (u |dBias|)^2     ab = e32 sqrt(n/16)
+ * sum |dX| bound    = sum ew |dX| + P (ez + eD + sqrt(3 dv) eo) + u |dX| + |dX| where P may be flushed, + ab sqrt(n/16) + u |dBias|
  *
- * with es, ep, eD and the rest of backward_rows.c and u of dBias's type. cuDNN's engines do cast first: their sums are, to the bit, those of
- * the rounded parts.
+ * with es, ep, eD and the rest of backward_rows.c and u of dBias's type. cuDNN's engines do cast first: their sums are, to the bit,
+ * those of the rounded parts.
  */
 #include <errno.h>
 #include <math.h>
@@ -39,7 +39,7 @@ static void add_row(const fref__backward *x, const scratch *t, const fref__head 
     for (int64_t n = 0; n < last - first; n++)
         score[n] *= p->scale;
     if (x->scored)
-        fref__score(score, &none, t->bias, p, 0.0, (int64_t[]){ head->b, head->h, i, first }, last - first);
+        fref__score(score, &none, t->bias, p, 0.0, &(fref__row_place){ head->b, head->h, i, &x->shape->keys, first }, last - first);
     const uint8_t *keep = fref__keep_of(p, head->b, head->h, i);
     double variance_delta = f->edelta * f->edelta + f->eo * f->eo;
     double worst_delta = f->edelta + sqrt(3.0 * (double)p->dim_v) * f->eo;

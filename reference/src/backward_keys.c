@@ -30,10 +30,10 @@ typedef struct weights {
 
 typedef struct total {
     double *value, *variance, *bound;
-    bool read[KEYS];                  /* by a live row of the group */
-    fref__weight_sums weights[KEYS];  /* w = dS^2 |q|^2 or P^2 |dO|^2 of a row, summed over the group's heads */
-    double *weight;                   /* [rows, KEYS]: so far; where there is more than one head */
-    double channels;                  /* effective, the least of the group's heads */
+    bool read[KEYS];                 /* by a live row of the group */
+    fref__weight_sums weights[KEYS]; /* w = dS^2 |q|^2 or P^2 |dO|^2 of a row, summed over the group's heads */
+    double *weight;                  /* [rows, KEYS]: so far; where there is more than one head */
+    double channels;                 /* effective, the least of the group's heads */
 } total;
 
 typedef struct scratch {
@@ -47,7 +47,7 @@ typedef struct scratch {
 static int64_t cut_scratch(scratch *t, double *base, const fref__backward *x)
 {
     const fref__shape *s = x->shape;
-    int64_t weights_of_rows = x->freedom ? s->problem->rows * KEYS : 0;
+    int64_t weights_of_rows = x->freedom ? s->rows.count * KEYS : 0;
     int64_t tile = ROWS * KEYS, wide_k = KEYS * s->ld_qk, wide_v = KEYS * s->ld_v;
     const fref__part parts[] = {
         { &t->s, ROWS * (KEYS + FREF__LANES) },
@@ -106,32 +106,34 @@ typedef struct flushes {
 static flushes weigh_row(const fref__backward *x, scratch *t, int64_t r, const fref__head *head, int64_t i, double *s,
                          const double *dp, fref__range keys)
 {
-    const fref__row_facts *f = &x->facts[head->slot * x->shape->problem->rows + i];
+    const fref__row_facts *f = &x->facts[head->slot * x->shape->rows.count + i];
     double scale = x->shape->problem->scale, u = x->in.unit_roundoff, eta = x->of_p.eta, floor = fref__floor_of_ds(x);
     double *const tiles[] = { t->k.value, t->k.magnitude, t->k.variance, t->k.bound,  t->k.flushed,
                               t->v.value, t->v.variance,  t->v.bound,    t->v.flushed };
     for (size_t n = 0; n < sizeof tiles / sizeof tiles[0]; n++)
         memset(tiles[n] + r * KEYS, 0, (size_t)(keys.last - keys.first) * sizeof(double));
     fref__range own = head->range[i];
+    int64_t place = fref__place(&x->shape->rows, i);
     int64_t first = own.first > keys.first ? own.first : keys.first, last = own.last < keys.last ? own.last : keys.last;
     double edelta = f->edelta, variance_delta = edelta * edelta + f->eo * f->eo;
     double worst_delta = edelta + sqrt(3.0 * (double)x->shape->problem->dim_v) * f->eo;
     double variance_cast = THIRD * u * u + f->es * f->es;
     double variance_floor_k = THIRD * floor * floor, variance_floor_v = THIRD * eta * eta;
     flushes any = { false, false };
-    const uint8_t *keep = fref__keep_of(x->shape->problem, head->b, head->h, i);
+    const uint8_t *keep = fref__keep_of(x->shape->problem, head->b, head->h, place);
     for (int64_t j = first; j < last; j++)
         s[j - keys.first] *= scale;
     if (x->scored && first < last) {
         const fref__score_arrays arrays = { t->slope, t->curvature, t->slope_extra, NULL, NULL };
         fref__score(s + (first - keys.first), &arrays, t->bias, x->shape->problem, x->rounding->eps_mod,
-                    (int64_t[]){ head->b, head->h, i, first }, last - first);
+                    &(fref__row_place){ head->b, head->h, place, &x->shape->keys, first }, last - first);
     }
     for (int64_t j = first; j < last; j++) {
         int64_t c = j - keys.first, at = r * KEYS + c;
         if (s[c] == -INFINITY)
             continue;
-        double kept = fref__kept(keep, x->shape->problem->keep_scale, j), p = exp(s[c] - head->stats[i]), pk = p * kept;
+        double kept = fref__kept(keep, x->shape->problem->keep_scale, fref__place(&x->shape->keys, j)),
+               p = exp(s[c] - head->stats[i]), pk = p * kept;
         double dx = p * (kept * dp[c] - f->delta), slope = 1.0, e_slope = 0.0, worst_slope = 0.0;
         if (x->scored) {
             slope = t->slope[j - first];
@@ -142,10 +144,10 @@ static flushes weigh_row(const fref__backward *x, scratch *t, int64_t r, const f
         bool underflows = p < FREF__P_FLUSHED;
         t->k.value[at] = ds;
         t->k.magnitude[at] = size;
-        t->k.variance[at] =
-            variance_cast * ds * ds + (kept * f->ep * kept * f->ep + variance_delta) * slope_p * slope_p + e_slope * dx * e_slope * dx + variance_floor_k;
-        t->k.bound[at] =
-            (u + f->ew) * size + slope_p * (kept * f->ez + worst_delta) + worst_slope * fabs(dx) + floor + (underflows ? size : 0.0);
+        t->k.variance[at] = variance_cast * ds * ds + (kept * f->ep * kept * f->ep + variance_delta) * slope_p * slope_p +
+                            e_slope * dx * e_slope * dx + variance_floor_k;
+        t->k.bound[at] = (u + f->ew) * size + slope_p * (kept * f->ez + worst_delta) + worst_slope * fabs(dx) + floor +
+                         (underflows ? size : 0.0);
         t->v.value[at] = pk;
         t->v.variance[at] = variance_cast * pk * pk + (kept > 0.0 ? variance_floor_v : 0.0);
         t->v.bound[at] = (u + f->ew) * pk + (kept > 0.0 ? eta : 0.0);
@@ -176,6 +178,7 @@ static void add(double *sums, const double *weight, const double *x, int64_t ld,
                                .a_row = 1,
                                .a_inner = KEYS,
                                .b = x,
+                               .b_panel = FREF__LANES,
                                .b_inner = ld,
                                .c = sums,
                                .c_row = ld };
@@ -210,7 +213,7 @@ static void sum_head(const fref__backward *x, scratch *t, const fref__head *head
     int64_t count = keys.last - keys.first, ld = KEYS + FREF__LANES;
     clear(&t->sums_k, count * s->ld_qk);
     clear(&t->sums_v, count * s->ld_v);
-    fref__range rows = fref__rows_of_keys(head, p->rows, keys);
+    fref__range rows = fref__rows_of_keys(head, s->rows.count, keys);
     for (int64_t i = rows.first; i < rows.last; i += ROWS) {
         int64_t n = rows.last - i < ROWS ? rows.last - i : ROWS;
         const double *q = head->q + i * s->ld_qk, *d_o = head->d_o + i * s->ld_v;
@@ -269,7 +272,8 @@ static void write_keys(const destination *to, const total *group, int64_t keys)
         fref__row_variance all = { 0 };
         for (int64_t c = 0; c < to->dim; c++) {
             int64_t from = j * to->ld + c, at = (to->key + j) * to->dim + c;
-            double value = fref__clamped(group->value[from], to->type->max), cast = to->type->unit_roundoff * fmax(fabs(value), to->type->tiny);
+            double value = fref__clamped(group->value[from], to->type->max),
+                   cast = to->type->unit_roundoff * fmax(fabs(value), to->type->tiny);
             all.single += group->variance[from];
             all.cast += THIRD * cast * cast;
             if (to->value)
@@ -313,7 +317,8 @@ static void keys_tile(const fref__backward *x, scratch *t, const fref__slab *sla
     const fref_backward_out *out = x->out;
     int64_t count = keys.last - keys.first;
     fref__amax *amax = x->amax + omp_get_thread_num() * FREF__AMAX_COUNT;
-    int64_t weighed_k = x->freedom && s->group_k > 1 ? p->rows : 0, weighed_v = x->freedom && s->group_v > 1 ? p->rows : 0;
+    int64_t weighed_k = x->freedom && s->group_k > 1 ? s->rows.count : 0,
+            weighed_v = x->freedom && s->group_v > 1 ? s->rows.count : 0;
     for (int64_t h = 0; h < s->span; h++) {
         fref__head head = fref__head_of(slab, s, unit, h);
         if (h % s->group_k == 0)
@@ -333,7 +338,7 @@ static void keys_tile(const fref__backward *x, scratch *t, const fref__slab *sla
                                      .bound = out->dk_bound,
                                      .nu = out->dk_nu,
                                      .neff = out->dk_neff,
-                                     .key = (head.b * p->heads_k + head.h / s->group_k) * p->keys + keys.first,
+                                     .key = (head.b * p->heads_k + head.h / s->group_k) * s->keys.count + keys.first,
                                      .dim = p->dim_qk,
                                      .ld = s->ld_qk,
                                      .type = &x->to_k,
@@ -348,7 +353,7 @@ static void keys_tile(const fref__backward *x, scratch *t, const fref__slab *sla
                                      .bound = out->dv_bound,
                                      .nu = out->dv_nu,
                                      .neff = out->dv_neff,
-                                     .key = (head.b * p->heads_v + head.h / s->group_v) * p->keys + keys.first,
+                                     .key = (head.b * p->heads_v + head.h / s->group_v) * s->keys.count + keys.first,
                                      .dim = p->dim_v,
                                      .ld = s->ld_v,
                                      .type = &x->to_v,
@@ -362,7 +367,7 @@ static void keys_tile(const fref__backward *x, scratch *t, const fref__slab *sla
 /* D and Stats of a row may be NaN or infinite although all that was decoded is finite: O is not kept. */
 static bool facts_are_finite(const fref__backward *x, int64_t unit)
 {
-    int64_t rows = x->shape->span * x->shape->problem->rows;
+    int64_t rows = x->shape->span * x->shape->rows.count;
     for (int64_t i = 0; i < rows; i++)
         if (!isfinite(x->facts[unit * rows + i].delta))
             return false;
@@ -380,13 +385,13 @@ int fref__backward_keys(const fref__backward *x, const fref__slab *slab)
     double *memory = malloc((size_t)(size * omp_get_max_threads()) * sizeof *memory);
     if (!memory)
         return ENOMEM;
-    int64_t tiles = (s->problem->keys + KEYS - 1) / KEYS;
+    int64_t tiles = (s->keys.count + KEYS - 1) / KEYS;
 #pragma omp parallel for schedule(dynamic)
     for (int64_t task = 0; task < slab->count * tiles; task++) {
         scratch mine;
         cut_scratch(&mine, memory + omp_get_thread_num() * size, x);
         int64_t unit = task / tiles, first = task % tiles * KEYS;
-        int64_t last = first + KEYS < s->problem->keys ? first + KEYS : s->problem->keys;
+        int64_t last = first + KEYS < s->keys.count ? first + KEYS : s->keys.count;
         int64_t step = fref__slab_is_finite(slab, s, unit) && facts_are_finite(x, unit) ? KEYS : 1;
         for (int64_t j = first; j < last; j += step)
             keys_tile(x, &mine, slab, unit, (fref__range){ j, last - j < step ? last : j + step });

@@ -40,9 +40,9 @@ static int64_t cut_scratch(scratch *t, double *base, const fref__shape *s)
 {
     int64_t tile = FREF__TILE_ROWS * FREF__TILE_KEYS, wide = FREF__TILE_ROWS * s->ld_qk;
     double *keys;
-    int64_t row = fref__is_scored(s->problem) ? (s->panels + 1) * FREF__LANES : 0;
+    int64_t row = fref__is_scored(s->problem) ? (s->keys_padded + FREF__LANES) : 0;
     const fref__part parts[] = {
-        { &t->s, FREF__TILE_ROWS * (s->panels + 1) * FREF__LANES },
+        { &t->s, FREF__TILE_ROWS * (s->keys_padded + FREF__LANES) },
         { &t->o, s->ld_v },
         { &t->slope, FREF__TILE_ROWS * row },
         { &t->curvature, FREF__TILE_ROWS * row },
@@ -74,14 +74,14 @@ static int64_t cut_scratch(scratch *t, double *base, const fref__shape *s)
 static fref__score_row score_row(const fref__backward *x, const scratch *t, const fref__head *head, int64_t i, int64_t r, double *s)
 {
     fref__range keys = head->range[i];
-    int64_t ld = (x->shape->panels + 1) * FREF__LANES, n = keys.last - keys.first;
+    int64_t ld = x->shape->keys_padded + FREF__LANES, n = keys.last - keys.first, place = fref__place(&x->shape->rows, i);
     const fref__score_arrays none = { 0 },
                              arrays = { t->slope + r * ld, t->curvature + r * ld, t->slope_extra + r * ld, t->extra, t->pull };
     if (x->scored)
         fref__score(s + keys.first, &arrays, t->bias, x->shape->problem, x->rounding->eps_mod,
-                    (int64_t[]){ head->b, head->h, i, keys.first }, n);
+                    &(fref__row_place){ head->b, head->h, place, &x->shape->keys, keys.first }, n);
     return fref__score_measure(s + keys.first, x->scored ? &arrays : &none, n,
-                               fref__sink_of(x->shape->problem, head->b, head->h, i));
+                               fref__sink_of(x->shape->problem, head->b, head->h, place));
 }
 
 static fref__row_facts facts_of_row(const fref__backward *x, const fref__head *head, int64_t i, const fref__score_row *scores,
@@ -89,15 +89,13 @@ static fref__row_facts facts_of_row(const fref__backward *x, const fref__head *h
 {
     const fref_problem *p = x->shape->problem;
     const fref_rounding *r = x->rounding;
-    fref__range keys = head->range[i];
-    double longest_k = 0.0, longest_v = 0.0;
-    for (int64_t j = keys.first; j < keys.last; j++) {
-        longest_k = fmax(longest_k, head->norm_k[j]);
-        longest_v = fmax(longest_v, head->norm_v[j]);
-    }
+    int64_t place = fref__place(&x->shape->rows, i);
+    fref__range keys;
+    fref_keys_of_row(p, head->b, place, &keys.first, &keys.last);
+    double longest_k = fref__longest(&head->norms_k, keys), longest_v = fref__longest(&head->norms_v, keys);
     const double *q = head->q + i * x->shape->ld_qk, *d_o = head->d_o + i * x->shape->ld_v;
     double norm_q = 0.0, norm_d_o = 0.0, delta = 0.0, delta_abs = 0.0, delta_squares = 0.0;
-    fref__read_row(o, x->inputs->o, head->b, head->h, i, p->dim_v);
+    fref__read_row(o, x->inputs->o, head->b, head->h, place, p->dim_v);
     for (int64_t c = 0; c < p->dim_qk; c++)
         norm_q += q[c] * q[c];
     for (int64_t c = 0; c < p->dim_v; c++) {
@@ -128,22 +126,23 @@ static fref__row_facts facts_of_row(const fref__backward *x, const fref__head *h
 }
 
 /* Of scale dS, before its cast. */
-static void take_amax_dp(const fref__backward *x, const fref__row_facts *f, double slope_p, double kept, double off, double worst_off,
-                         double ds)
+static void take_amax_dp(const fref__backward *x, const fref__row_facts *f, double slope_p, double kept, double off,
+                         double worst_off, double ds)
 {
     const fref_problem *p = x->shape->problem;
     double size = fabs(ds), of_dp = kept * f->ep * slope_p, of_delta = f->edelta * slope_p, of_o = f->eo * slope_p;
     double sigma = sqrt(f->es * size * f->es * size + of_dp * of_dp + off * off + of_delta * of_delta + of_o * of_o);
     double bound = f->ew * size + kept * f->ez * slope_p + fabs(worst_off) + of_delta + sqrt(3.0 * (double)p->dim_v) * of_o;
     double scale = fabs(p->scale);
-    fref__amax_take(&x->amax[omp_get_thread_num() * FREF__AMAX_COUNT + FREF__AMAX_DP], scale * size, scale * fmin(bound, x->z_dp * sigma));
+    fref__amax_take(&x->amax[omp_get_thread_num() * FREF__AMAX_COUNT + FREF__AMAX_DP], scale * size,
+                    scale * fmin(bound, x->z_dp * sigma));
 }
 
 /* One row against keys j0 .. j1-1: dS and its weights; zeros where the row may not read. `s` and `dp` are s[j], dp[j] for key j;
  * `slopes` start at the row's first key; what is written starts with key j0. True: some of dS may be flushed. */
 static bool weigh_row(const fref__backward *x, const scratch *t, int64_t row, const fref__row_facts *f, double stats,
-                      const double *s, const double *dp, const double *norm_k, const uint8_t *keep, const fref__score_arrays *slopes,
-                      fref__range keys, int64_t j0, int64_t j1)
+                      const double *s, const double *dp, const double *norm_k, const uint8_t *keep,
+                      const fref__score_arrays *slopes, fref__range keys, int64_t j0, int64_t j1)
 {
     double scale = fabs(x->shape->problem->scale), u = x->in.unit_roundoff, eta = x->of_ds.eta, floor = fref__floor_of_ds(x);
     double *const tiles[] = { t->p, t->ds, t->ds_abs, t->w1, t->w2, t->lost };
@@ -173,7 +172,8 @@ static bool weigh_row(const fref__backward *x, const scratch *t, int64_t row, co
             take_amax_dp(x, f, slope_p, kept, e_slope * dx, worst_slope * dx, ds);
         fref__add_weight(&t->keys[row], size * norm_k[j] * (size * norm_k[j]));
         t->w1[at] = (u + f->ew) * size + slope_p * kept * f->ez + worst_slope * fabs(dx) + floor + (underflows ? size : 0.0);
-        t->w2[at] = variance_ds * ds * ds + variance_p * (kept * slope_p * (kept * slope_p)) + e_slope * dx * e_slope * dx + variance_floor;
+        t->w2[at] =
+            variance_ds * ds * ds + variance_p * (kept * slope_p * (kept * slope_p)) + e_slope * dx * e_slope * dx + variance_floor;
         if (ds != 0.0 && (underflows || scale * size < 1.01 * eta)) {
             t->lost[at] = ds;
             any = true;
@@ -191,7 +191,8 @@ static void add(const fref__shape *s, double *sums, const double *weights, const
                                .a_row = FREF__TILE_KEYS,
                                .a_inner = 1,
                                .b = k,
-                               .b_inner = s->ld_qk,
+                               .b_panel = s->keys.count * FREF__LANES,
+                               .b_inner = FREF__LANES,
                                .c = sums,
                                .c_row = s->ld_qk };
     fref__add_product(&product, of);
@@ -200,10 +201,10 @@ static void add(const fref__shape *s, double *sums, const double *weights, const
 static void write_row(const fref__backward *x, const scratch *t, const fref__head *head, int64_t i, int64_t r)
 {
     const fref_problem *p = x->shape->problem;
-    const fref__row_facts *f = &x->facts[head->slot * p->rows + i];
+    const fref__row_facts *f = &x->facts[head->slot * x->shape->rows.count + i];
     fref__range keys = head->range[i];
     double scale = x->gamma_ds * fabs(p->scale), sqrt_n = sqrt(fref__at_least_1((double)(keys.last - keys.first) / 16.0));
-    int64_t row = ((head->b * p->heads_q + head->h) * p->rows + i) * p->dim_qk;
+    int64_t row = ((head->b * p->heads_q + head->h) * x->shape->rows.count + i) * p->dim_qk;
     bool dead = f->dead;
     fref__row_variance all = { 0 };
     for (int64_t c = 0; c < p->dim_qk; c++) {
@@ -218,7 +219,8 @@ static void write_row(const fref__backward *x, const scratch *t, const fref__hea
         all.single += single;
         all.cast += cast;
         all.whole += whole;
-        double bound = scale * t->sums.bound[at] + 2.0 * f->edelta * mean_key + aq * sqrt_n + sqrt(3.0 * (double)p->dim_v) * f->eo * mean_key;
+        double bound =
+            scale * t->sums.bound[at] + 2.0 * f->edelta * mean_key + aq * sqrt_n + sqrt(3.0 * (double)p->dim_v) * f->eo * mean_key;
         if (x->out->dq)
             x->out->dq[row + c] = dq;
         if (x->out->dq_sigma)
@@ -234,7 +236,7 @@ static void write_row(const fref__backward *x, const scratch *t, const fref__hea
     if (x->out->dq_neff)
         x->out->dq_neff[at] = dead ? 0.0 : neff;
     if (x->out->dq_nu) /* an error of O moves the whole row of dQ, whatever else does */
-        x->out->dq_nu[at] = dead                  ? 0.0
+        x->out->dq_nu[at] = dead                 ? 0.0
                             : x->rounding->own_o ? fref__degrees_of_freedom(&all, neff, head->channels_k, p->dim_qk)
                                                  : 1.0;
 }
@@ -244,9 +246,9 @@ static void rows_tile(const fref__backward *x, const scratch *t, const fref__hea
     const fref__shape *s = x->shape;
     const fref_problem *p = s->problem;
     fref__range keys = fref__keys_of_rows(head, i, rows);
-    int64_t ld = (s->panels + 1) * FREF__LANES, ld_dp = FREF__TILE_KEYS + FREF__LANES;
+    int64_t ld = (s->keys_padded + FREF__LANES), ld_dp = FREF__TILE_KEYS + FREF__LANES;
     int64_t from = fref__dot_panels(t->s, ld, head->q + i * s->ld_qk, s->ld_qk, rows, p->dim_qk, head->k_panels, keys);
-    fref__row_facts *facts = &x->facts[head->slot * p->rows + i];
+    fref__row_facts *facts = &x->facts[head->slot * x->shape->rows.count + i];
     for (int64_t r = 0; r < rows; r++) {
         double *row = t->s + r * ld - from;
         for (int64_t j = keys.first; j < keys.last; j++)
@@ -274,9 +276,10 @@ static void rows_tile(const fref__backward *x, const scratch *t, const fref__hea
             const fref__score_arrays none = { 0 },
                                      slopes = { t->slope + r * ld, t->curvature + r * ld, t->slope_extra + r * ld, NULL, NULL };
             flushes |= weigh_row(x, t, r, &facts[r], head->stats[i + r], t->s + r * ld - from, t->dp + r * ld_dp - from_dp,
-                                 head->norm_k, fref__keep_of(p, head->b, head->h, i + r), x->scored ? &slopes : &none, head->range[i + r], j, j + n);
+                                 head->norms_k.of, fref__keep_of(p, head->b, head->h, fref__place(&s->rows, i + r)),
+                                 x->scored ? &slopes : &none, head->range[i + r], j, j + n);
         }
-        const double *k = head->k + j * s->ld_qk;
+        const double *k = head->k + j * FREF__LANES;
         add(s, t->sums.value, t->ds, k, rows, n, FREF__OF_VALUE);
         if (!judged)
             continue;
@@ -299,14 +302,14 @@ int fref__backward_rows(const fref__backward *x, const fref__slab *slab)
     double *memory = malloc((size_t)(size * omp_get_max_threads()) * sizeof *memory);
     if (!memory)
         return ENOMEM;
-    int64_t tiles = (s->problem->rows + FREF__TILE_ROWS - 1) / FREF__TILE_ROWS;
+    int64_t tiles = (s->rows.count + FREF__TILE_ROWS - 1) / FREF__TILE_ROWS;
 #pragma omp parallel for schedule(dynamic)
     for (int64_t task = 0; task < slab->count * s->span * tiles; task++) {
         scratch mine;
         cut_scratch(&mine, memory + omp_get_thread_num() * size, s);
         int64_t unit = task / tiles / s->span, first = task % tiles * FREF__TILE_ROWS;
         fref__head head = fref__head_of(slab, s, unit, task / tiles % s->span);
-        int64_t last = first + FREF__TILE_ROWS < s->problem->rows ? first + FREF__TILE_ROWS : s->problem->rows;
+        int64_t last = first + FREF__TILE_ROWS < s->rows.count ? first + FREF__TILE_ROWS : s->rows.count;
         int64_t step = fref__slab_is_finite(slab, s, unit) ? FREF__TILE_ROWS : 1;
         for (int64_t i = first; i < last; i += step)
             rows_tile(x, &mine, &head, i, last - i < step ? last - i : step);

@@ -1,7 +1,7 @@
 /* dSink: - sum over b, i of exp(sink - Stats_i) D_i, D_i = sum_c dO O.
  *
- * The weight and the sums are fp32: 2^-20 of what is added up covers them. D_i itself is off by eD = e32 sqrt(dv) sum_c |dO O|, as in
- * backward_rows.c, which is more where it cancels:
+ * The weight and the sums are fp32: 2^-20 of what is added up covers them. D_i itself is off by eD = e32 sqrt(dv) sum_c |dO O|, as
+ * in backward_rows.c, which is more where it cancels:
  *
  *   bound = sum exp(sink - Stats_i) (2^-20 |D_i| + eD)
  */

@@ -10,10 +10,9 @@ static bool spell(fref_tensor *out, const fref_tensor *book, const uint8_t *code
 {
     float *data = malloc((size_t)(dim[0] * dim[1] * dim[2] * dim[3] + 1) * sizeof *data), *to = data;
     double *row = malloc((size_t)(dim[3] + 1) * sizeof *row);
-    *out = (fref_tensor){ .data = data,
-                          .type = FREF_F32,
-                          .stride = { dim[1] * dim[2] * dim[3], dim[2] * dim[3], dim[3], 1 },
-                          .descale = book->descale };
+    *out = (fref_tensor){
+        .data = data, .type = FREF_F32, .stride = { dim[1] * dim[2] * dim[3], dim[2] * dim[3], dim[3], 1 }, .descale = book->descale
+    };
     fref_tensor plain = *book;
     plain.descale = 1.0;
     for (int64_t n = 0; data && row && n < dim[0] * dim[1] * dim[2]; n++) {
@@ -27,8 +26,9 @@ static bool spell(fref_tensor *out, const fref_tensor *book, const uint8_t *code
     return ok;
 }
 
-int fref_codebook(const fref_problem *p, const fref_codes *codes, const fref_tensor *v, const fref_tensor *o, const fref_tensor *stats,
-                  const fref_tensor *d_o, const fref_rounding *rounding, const fref_forward_out *forward, const fref_backward_out *backward)
+int fref_codebook(const fref_problem *p, const fref_codes *codes, const fref_tensor *v, const fref_tensor *o,
+                  const fref_tensor *stats, const fref_tensor *d_o, const fref_rounding *rounding, const fref_forward_out *forward,
+                  const fref_backward_out *backward)
 {
     if (p->modify || p->bias || p->alibi || p->sink || p->keep)
         return ENOTSUP;

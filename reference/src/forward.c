@@ -16,8 +16,8 @@
  *   bound   = sum_j w1_j |v| + uo |O| + el |O| + a (sqrt(nt), or 2)
  *       w1  = (up + 2 ew) p + eta
  *
- * 8 bit types: P is cast after it was multiplied with scale_s 2^-thr, so its floor is less by that; gamma = scale_s descale_s is in the answer,
- * and in all of its errors but that of the last cast. O stops where its cast saturates.
+ * 8 bit types: P is cast after it was multiplied with scale_s 2^-thr, so its floor is less by that; gamma = scale_s descale_s is in
+ * the answer, and in all of its errors but that of the last cast. O stops where its cast saturates.
  *
  * sum p|v|, not |O|: the sum may cancel to zero, its rounding error cannot.
  */
@@ -56,12 +56,12 @@ typedef struct pass {
     const fref_forward_out *out;
     fref__precision in, to;
     int64_t ld_keys;
-    double gamma; /* scale_s descale_s */
-    double z;     /* amax.h */
+    double gamma;                /* scale_s descale_s */
+    double z;                    /* amax.h */
     fref__amax *amax_s, *amax_o; /* [thread] */
-    bool judged;  /* sigma, bound or degrees of freedom are wanted */
-    bool freedom; /* degrees of freedom, or the effective number of keys */
-    bool scored;  /* a modification or a bias */
+    bool judged;                 /* sigma, bound or degrees of freedom are wanted */
+    bool freedom;                /* degrees of freedom, or the effective number of keys */
+    bool scored;                 /* a modification or a bias */
 } pass;
 
 static double at_least_1(double x)
@@ -94,19 +94,20 @@ static row_sums exponentiate(double *x, row_facts *f, fref__range keys, const sc
 }
 
 /* Turns the row's logits into probabilities, writes its statistics, and says what its errors depend on. */
-static row_facts normalise_row(double *s, fref__range keys, const pass *x, const scratch *t, const fref__head *head, int64_t i)
+static row_facts normalise_row(double *s, fref__range keys, const pass *x, const scratch *t, const fref__head *head,
+                               int64_t row_listed)
 {
     const fref_problem *p = x->shape->problem;
     const fref_rounding *r = x->rounding;
+    int64_t i = fref__place(&x->shape->rows, row_listed);
     const fref__score_arrays arrays = { .slope = t->slope, .extra = t->extra, .pull = t->pull }, none = { 0 };
     int64_t n = keys.last - keys.first;
-    double longest_k = 0.0;
-    for (int64_t j = keys.first; j < keys.last; j++) {
+    double longest_k = fref__longest(&head->norms_k, keys);
+    for (int64_t j = keys.first; j < keys.last; j++)
         s[j] *= p->scale;
-        longest_k = fmax(longest_k, head->norm_k[j]);
-    }
     if (x->scored)
-        fref__score(s + keys.first, &arrays, t->bias, p, r->eps_mod, (int64_t[]){ head->b, head->h, i, keys.first }, n);
+        fref__score(s + keys.first, &arrays, t->bias, p, r->eps_mod,
+                    &(fref__row_place){ head->b, head->h, i, &x->shape->keys, keys.first }, n);
     double sink = fref__sink_of(p, head->b, head->h, i);
     const fref__score_row row = fref__score_measure(s + keys.first, x->scored ? &arrays : &none, n, sink);
     row_facts f = { .max = row.max, .dead = row.dead };
@@ -120,7 +121,7 @@ static row_facts normalise_row(double *s, fref__range keys, const pass *x, const
 
     double norm_q = 0.0;
     for (int64_t c = 0; c < p->dim_qk; c++)
-        norm_q += head->q[i * x->shape->ld_qk + c] * head->q[i * x->shape->ld_qk + c];
+        norm_q += head->q[row_listed * x->shape->ld_qk + c] * head->q[row_listed * x->shape->ld_qk + c];
     double nck = at_least_1((double)p->dim_qk / r->chunk);
     f.qk = row.slope * fabs(p->scale) * sqrt(norm_q) * longest_k;
     f.nt = at_least_1(ceil((double)(keys.last - keys.first) / 64.0));
@@ -129,7 +130,7 @@ static row_facts normalise_row(double *s, fref__range keys, const pass *x, const
     f.eta = r->p_normalised ? x->in.eta : x->in.eta / f.sum;
     f.el = E32 * (sqrt(f.nt) + 3.0);
 
-    int64_t at = (head->b * p->heads_q + head->h) * p->rows + i;
+    int64_t at = (head->b * p->heads_q + head->h) * x->shape->rows.count + row_listed;
     double norm_p = sqrt(sums.squares) / f.sum;
     const fref_forward_out *out = x->out;
     if (out->lse)
@@ -151,8 +152,8 @@ static row_facts normalise_row(double *s, fref__range keys, const pass *x, const
 
 /* The weights of the error terms for keys j0 .. j1-1 of a row whose probabilities are p[j0..]. True: some may be flushed to zero.
  */
-static bool weigh(double *w1, double *w2, double *flush, const double *p, const uint8_t *keep, fref__range keys, int64_t j0, int64_t j1,
-                  const row_facts *f, double up, bool scored)
+static bool weigh(double *w1, double *w2, double *flush, const double *p, const uint8_t *keep, fref__range keys, int64_t j0,
+                  int64_t j1, const row_facts *f, double up, bool scored)
 {
     bool any = false;
     size_t bytes = (size_t)(j1 - j0) * sizeof *w1;
@@ -184,7 +185,8 @@ static void add(const pass *x, double *sums, const double *weights, int64_t ld, 
                                .a_row = ld,
                                .a_inner = 1,
                                .b = v,
-                               .b_inner = x->shape->ld_v,
+                               .b_panel = x->shape->keys.count * FREF__LANES,
+                               .b_inner = FREF__LANES,
                                .c = sums,
                                .c_row = x->shape->ld_v };
     fref__add_product(&product, of);
@@ -220,7 +222,7 @@ static void write_row(const pass *x, const scratch *t, const fref__head *head, i
 {
     const fref_problem *p = x->shape->problem;
     const fref_forward_out *out = x->out;
-    int64_t row = ((head->b * p->heads_q + head->h) * p->rows + i) * p->dim_v;
+    int64_t row = ((head->b * p->heads_q + head->h) * x->shape->rows.count + i) * p->dim_v;
     double acc_pv = x->rounding->acc_pv;
     double per_pv = acc_pv > 0.0 ? acc_pv : E32 * (sqrt(f->nt) + 1.0);
     double worst = acc_pv > 0.0 ? 2.0 : sqrt(f->nt);
@@ -258,7 +260,7 @@ static void write_dead_row(const pass *x, const fref__head *head, int64_t i)
 {
     const fref_problem *p = x->shape->problem;
     const fref_forward_out *out = x->out;
-    int64_t at = (head->b * p->heads_q + head->h) * p->rows + i;
+    int64_t at = (head->b * p->heads_q + head->h) * x->shape->rows.count + i;
     double *const zero_rows[] = { out->o, out->o_sigma, out->o_bound };
     for (size_t n = 0; n < 3; n++)
         if (zero_rows[n])
@@ -267,7 +269,7 @@ static void write_dead_row(const pass *x, const fref__head *head, int64_t i)
     for (size_t n = 0; n < sizeof zeros / sizeof zeros[0]; n++)
         if (zeros[n])
             zeros[n][at] = 0.0;
-    double sink = fref__sink_of(p, head->b, head->h, i); /* all there is, then */
+    double sink = fref__sink_of(p, head->b, head->h, fref__place(&x->shape->rows, i)); /* all there is, then */
     if (out->lse)
         out->lse[at] = sink;
     if (out->max)
@@ -301,9 +303,9 @@ static void forward_tile(const pass *x, const scratch *t, const fref__head *head
             facts[r] = normalise_row(row, own, x, t, head, i + r);
         if (facts[r].dead)
             own = (fref__range){ keys.last, keys.last };
-        drop(row, s->problem, head, i + r, own);
+        drop(row, s->problem, head, fref__place(&s->rows, i + r), own);
         if (x->freedom && !facts[r].dead)
-            facts[r].neff = effective_keys(row, head->norm_v, own);
+            facts[r].neff = effective_keys(row, head->norms_v.of, own);
         if (x->out->amax_s && !facts[r].dead)
             take_amax_s(x, row, own, facts[r].es);
         for (int64_t j = from; j < own.first; j++)
@@ -313,7 +315,7 @@ static void forward_tile(const pass *x, const scratch *t, const fref__head *head
     }
     for (int64_t j = keys.first; j < keys.last; j += FREF__TILE_KEYS) {
         int64_t n = keys.last - j < FREF__TILE_KEYS ? keys.last - j : FREF__TILE_KEYS;
-        const double *p = t->p + (j - from), *v = head->v + j * s->ld_v;
+        const double *p = t->p + (j - from), *v = head->v + j * FREF__LANES;
         add(x, t->o, p, x->ld_keys, v, rows, n, FREF__OF_VALUE);
         if (!x->judged)
             continue;
@@ -322,7 +324,7 @@ static void forward_tile(const pass *x, const scratch *t, const fref__head *head
             int64_t at = r * FREF__TILE_KEYS;
             fref__range own = facts[r].dead ? (fref__range){ 0, 0 } : head->range[i + r];
             flushes |= weigh(t->w1 + at, t->w2 + at, t->flush + at, t->p + r * x->ld_keys - from,
-                             fref__keep_of(s->problem, head->b, head->h, i + r), own, j, j + n, &facts[r],
+                             fref__keep_of(s->problem, head->b, head->h, fref__place(&s->rows, i + r)), own, j, j + n, &facts[r],
                              x->in.unit_roundoff, x->scored);
         }
         add(x, t->pv, p, x->ld_keys, v, rows, n, FREF__OF_MAGNITUDE);
@@ -363,14 +365,14 @@ static int64_t cut_scratch(scratch *out, double *base, const pass *x)
 static void forward_slab(const pass *x, const fref__slab *slab, double *memory, int64_t memory_of_thread)
 {
     const fref__shape *s = x->shape;
-    int64_t tiles = (s->problem->rows + FREF__TILE_ROWS - 1) / FREF__TILE_ROWS;
+    int64_t tiles = (s->rows.count + FREF__TILE_ROWS - 1) / FREF__TILE_ROWS;
 #pragma omp parallel for schedule(dynamic)
     for (int64_t task = 0; task < slab->count * s->span * tiles; task++) {
         scratch mine;
         cut_scratch(&mine, memory + omp_get_thread_num() * memory_of_thread, x);
         int64_t unit = task / tiles / s->span, first = task % tiles * FREF__TILE_ROWS;
         fref__head head = fref__head_of(slab, s, unit, task / tiles % s->span);
-        int64_t last = first + FREF__TILE_ROWS < s->problem->rows ? first + FREF__TILE_ROWS : s->problem->rows;
+        int64_t last = first + FREF__TILE_ROWS < s->rows.count ? first + FREF__TILE_ROWS : s->rows.count;
         int64_t step = fref__slab_is_finite(slab, s, unit) ? FREF__TILE_ROWS : 1;
         for (int64_t i = first; i < last; i += step)
             forward_tile(x, &mine, &head, i, last - i < step ? last - i : step);
@@ -380,7 +382,8 @@ static void forward_slab(const pass *x, const fref__slab *slab, double *memory, 
 int fref_forward(const fref_problem *problem, const fref_tensor *q, const fref_tensor *k, const fref_tensor *v,
                  const fref_rounding *rounding, const fref_forward_out *out)
 {
-    fref__shape shape = fref__shape_of(problem);
+    fref__shape shape =
+        fref__shape_of(problem, fref__sample(problem->row_sample, problem->row_count, problem->rows), fref__all(problem->keys));
     fref__inputs inputs = { .q = q, .k = k, .v = v, .freedom = out->o_nu || out->o_neff };
     const fref_scales *scales = &problem->scales;
     int threads = omp_get_max_threads();
@@ -390,8 +393,8 @@ int fref_forward(const fref_problem *problem, const fref_tensor *q, const fref_t
                .in = fref__precision_scaled(rounding->in, fref__or_1(scales->scale_s) * exp2(-rounding->thr)),
                .to = fref__precision_scaled(rounding->out, scales->scale_o),
                .gamma = fref__or_1(scales->scale_s) * fref__or_1(scales->descale_s),
-               .z = fref__z_of(problem->batch * problem->heads_q * problem->rows * problem->dim_v),
-               .ld_keys = (shape.panels + 1) * FREF__LANES,
+               .z = fref__z_of(problem->batch * problem->heads_q * shape.rows.count * problem->dim_v),
+               .ld_keys = shape.keys_padded + FREF__LANES,
                .judged = out->o_sigma || out->o_bound || out->o_nu || out->amax_o,
                .freedom = inputs.freedom,
                .scored = fref__is_scored(problem) };

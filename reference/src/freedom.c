@@ -18,13 +18,14 @@ int64_t fref__effective_channels_scratch(int64_t ld)
     return (CHUNK + ld) * ld;
 }
 
-static void copy_finite(double *out, const double *x, int64_t ld, int64_t dim)
+static void copy_finite(double *out, const fref__matrix *x, int64_t row)
 {
-    memset(out, 0, (size_t)ld * sizeof *out);
-    for (int64_t c = 0; c < dim; c++)
-        if (!isfinite(x[c]))
+    memset(out, 0, (size_t)fref__padded(x->dim) * sizeof *out);
+    for (int64_t c = 0; c < x->dim; c++)
+        if (!isfinite(x->x[c / FREF__LANES * x->panel + row * x->ld + c % FREF__LANES]))
             return;
-    memcpy(out, x, (size_t)dim * sizeof *out);
+    for (int64_t c = 0; c < x->dim; c++)
+        out[c] = x->x[c / FREF__LANES * x->panel + row * x->ld + c % FREF__LANES];
 }
 
 /* C_ab / (rms_a rms_b) has a diagonal of ones, so tr(C) counts the channels that are not all zero. */
@@ -42,28 +43,29 @@ static double channels_of(const double *c, int64_t ld, int64_t dim)
     return trace > 0.0 && trace * trace > squares ? trace * trace / squares : 1.0;
 }
 
-double fref__effective_channels(const double *x, int64_t ld, int64_t dim, int64_t first, int64_t last, double *scratch)
+double fref__effective_channels(const fref__matrix *x, fref__range live, double *scratch)
 {
-    int64_t n = last - first, used = n < FREF__FREEDOM_ROWS ? n : FREF__FREEDOM_ROWS;
+    int64_t n = live.last - live.first, used = n < FREF__FREEDOM_ROWS ? n : FREF__FREEDOM_ROWS, ld = fref__padded(x->dim);
     double *rows = scratch, *c = scratch + CHUNK * ld;
     memset(c, 0, (size_t)(ld * ld) * sizeof *c);
     for (int64_t r = 0; r < used; r += CHUNK) {
         int64_t count = used - r < CHUNK ? used - r : CHUNK;
         for (int64_t m = 0; m < count; m++)
-            copy_finite(rows + m * ld, x + (first + (r + m) * n / used) * ld, ld, dim);
-        const fref__operands product = { .rows = dim,
+            copy_finite(rows + m * ld, x, live.first + (r + m) * n / used);
+        const fref__operands product = { .rows = x->dim,
                                          .columns = ld,
                                          .inner = count,
                                          .a = rows,
                                          .a_row = 1,
                                          .a_inner = ld,
                                          .b = rows,
+                                         .b_panel = FREF__LANES,
                                          .b_inner = ld,
                                          .c = c,
                                          .c_row = ld };
         fref__add_product(&product, FREF__OF_VALUE);
     }
-    return channels_of(c, ld, dim);
+    return channels_of(c, ld, x->dim);
 }
 
 double fref__degrees_of_freedom(const fref__row_variance *variance, double neff, double nch, int64_t dim)

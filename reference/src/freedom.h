@@ -4,13 +4,13 @@
  *   nch  = max(1, tr(C)^2 / tr(C^2)) channels of X that such a rounding moves independently: C = X^T X of X with channels of rms 1
  *   nu   = max(1/2, 1 / (fP^2 (1/neff + 1/nch) + fC^2 + fO^2 / dim))
  *
- * fP, fO, fC: the parts of the row's variance, summed over its channels, that come from roundings of single terms, from the last cast,
- * and from what moves the whole row at once.
+ * fP, fO, fC: the parts of the row's variance, summed over its channels, that come from roundings of single terms, from the last
+ * cast, and from what moves the whole row at once.
  */
 #ifndef FREF_FREEDOM_H
 #define FREF_FREEDOM_H
 
-#include <stdint.h>
+#include "shape.h"
 
 #define FREF__FREEDOM_ROWS 1024 /* at most so many rows of X, evenly spaced, say how its channels are related */
 
@@ -30,8 +30,13 @@ double fref__effective_number(const fref__weight_sums *sums);
 
 /* Doubles of scratch that fref__effective_channels needs. */
 int64_t fref__effective_channels_scratch(int64_t ld);
-/* X: rows first .. last-1 at x + row * ld. A row with a NaN or an infinity counts as zeros. */
-double fref__effective_channels(const double *x, int64_t ld, int64_t dim, int64_t first, int64_t last, double *scratch);
+/* X: channels c .. c+15 of a row are at x + c / 16 * panel + row * ld. */
+typedef struct fref__matrix {
+    const double *x;
+    int64_t panel, ld, dim;
+} fref__matrix;
+/* Of the rows in `live`. A row with a NaN or an infinity counts as zeros. */
+double fref__effective_channels(const fref__matrix *x, fref__range live, double *scratch);
 
 /* A row's variance, summed over its channels. */
 typedef struct fref__row_variance {

@@ -16,7 +16,7 @@ INLINE void add_tile(const fref__operands *x, const fref__of of, const int rows,
         for (int w = 0; w < wide; w++)
             sum[r][w] = *(const eight *)(x->c + (m + r) * x->c_row + n + 8 * w);
     }
-    const double *b = x->b + n;
+    const double *b = x->b + n / FREF__LANES * x->b_panel + n % FREF__LANES;
     for (int64_t k = 0; k < x->inner; k++, b += x->b_inner) {
         eight factor[2];
         for (int w = 0; w < wide; w++) {

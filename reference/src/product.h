@@ -20,13 +20,14 @@ static inline int64_t fref__padded(int64_t n)
 /* What is done to an element of B before it is multiplied. */
 typedef enum fref__of { FREF__OF_VALUE, FREF__OF_MAGNITUDE, FREF__OF_SQUARE } fref__of;
 
-/* C[m][n] += sum_k A[m][k] f(B[k][n]). Element (m,k) of A is at a[m * a_row + k * a_inner]. */
+/* C[m][n] += sum_k A[m][k] f(B[k][n]). Element (m,k) of A is at a[m * a_row + k * a_inner], (k,n) of B at b[n / 16 * b_panel + k *
+ * b_inner + n % 16]. */
 typedef struct fref__operands {
     int64_t rows, columns, inner;
     const double *a;
     int64_t a_row, a_inner;
     const double *b;
-    int64_t b_inner;
+    int64_t b_panel, b_inner;
     double *c;
     int64_t c_row;
 } fref__operands;

@@ -23,10 +23,10 @@ static void put(double *array, int64_t n, double value)
         array[n] = value;
 }
 
-static void modify_one(double *x, const fref__score_arrays *out, const fref_problem *p, double eps_mod, const int64_t at[4],
+static void modify_one(double *x, const fref__score_arrays *out, const fref_problem *p, double eps_mod, const fref__row_place *at,
                        int64_t n)
 {
-    const int64_t place[4] = { at[0], at[1], at[2], at[3] + n };
+    const int64_t place[4] = { at->b, at->h, at->i, fref__place(at->keys, at->first + n) };
     double s = *x;
     fref_modified m = { .value = s, .slope = 1.0 };
     double extra = 0.0;
@@ -42,11 +42,21 @@ static void modify_one(double *x, const fref__score_arrays *out, const fref_prob
     put(out->pull, n, fabs(m.slope * s));
 }
 
-static void add_bias(double *x, const fref__score_arrays *out, double *bias, const fref_problem *p, const int64_t at[4], int64_t n)
+/* Bias of the listed keys. */
+static void read_bias(double *out, const fref_tensor *bias, const fref__row_place *at, int64_t n)
 {
-    fref_tensor from_first = *p->bias;
-    from_first.data = (const unsigned char *)from_first.data + at[3] * from_first.stride[3] * fref__bytes_of(from_first.type);
-    fref__read_row(bias, &from_first, at[0], at[1], at[2], n);
+    fref_tensor from_key = *bias;
+    for (int64_t k = 0; k < n; k += at->keys->at ? 1 : n) {
+        int64_t j = fref__place(at->keys, at->first + k);
+        from_key.data = (const unsigned char *)bias->data + j * bias->stride[3] * fref__bytes_of(bias->type);
+        fref__read_row(out + k, &from_key, at->b, at->h, at->i, at->keys->at ? 1 : n);
+    }
+}
+
+static void add_bias(double *x, const fref__score_arrays *out, double *bias, const fref_problem *p, const fref__row_place *at,
+                     int64_t n)
+{
+    read_bias(bias, p->bias, at, n);
     for (int64_t k = 0; k < n; k++) {
         x[k] += bias[k];
         if (out->extra && x[k] != -INFINITY)
@@ -54,25 +64,25 @@ static void add_bias(double *x, const fref__score_arrays *out, double *bias, con
     }
 }
 
-static void add_alibi(double *x, const fref__score_arrays *out, double slope, const int64_t at[4], int64_t n)
+static void add_alibi(double *x, const fref__score_arrays *out, double slope, const fref__row_place *at, int64_t n)
 {
     for (int64_t k = 0; k < n; k++) {
-        double added = slope * (double)(at[3] + k - at[2]);
+        double added = slope * (double)(fref__place(at->keys, at->first + k) - at->i);
         x[k] += added;
         if (out->extra && x[k] != -INFINITY)
             out->extra[k] += fabs(added) + fabs(x[k]);
     }
 }
 
-void fref__score(double *s, const fref__score_arrays *out, double *bias, const fref_problem *p, double eps_mod, const int64_t at[4],
-                 int64_t n)
+void fref__score(double *s, const fref__score_arrays *out, double *bias, const fref_problem *p, double eps_mod,
+                 const fref__row_place *at, int64_t n)
 {
     for (int64_t k = 0; k < n; k++)
         modify_one(&s[k], out, p, eps_mod, at, k);
     if (p->bias)
         add_bias(s, out, bias, p, at, n);
     if (p->alibi)
-        add_alibi(s, out, p->alibi[at[1]], at, n);
+        add_alibi(s, out, p->alibi[at->h], at, n);
 }
 
 fref__score_row fref__score_measure(const double *x, const fref__score_arrays *arrays, int64_t n, double sink)

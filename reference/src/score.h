@@ -44,9 +44,16 @@ static inline double fref__kept(const uint8_t *keep, double keep_scale, int64_t 
     return !keep ? 1.0 : keep[j] ? keep_scale : 0.0;
 }
 
-/* `s` holds `n` scaled logits of keys `first`...; they become x. `bias` is scratch for n doubles (not read without a bias). */
-void fref__score(double *s, const fref__score_arrays *out, double *bias, const fref_problem *p, double eps_mod, const int64_t at[4],
-                 int64_t n);
+/* Row i (in the problem) and listed keys from `first` on. */
+typedef struct fref__row_place {
+    int64_t b, h, i;
+    const fref__list *keys;
+    int64_t first;
+} fref__row_place;
+
+/* `s` holds `n` scaled logits; they become x. `bias` is scratch for n doubles (not read without a bias). */
+void fref__score(double *s, const fref__score_arrays *out, double *bias, const fref_problem *p, double eps_mod,
+                 const fref__row_place *at, int64_t n);
 
 /* Over `x` and `arrays` (slope, extra and pull; all NULL for a score that is not scored) of n keys, and the sink. */
 fref__score_row fref__score_measure(const double *x, const fref__score_arrays *arrays, int64_t n, double sink);

@@ -1,36 +1,20 @@
 /* A problem cut into pieces of bounded size.
  *
  * A unit is one batch entry with the fewest query heads whose key and value heads no other unit reads. A slab is as many
- * consecutive units as fit the memory that is meant for them; its tensors lie decoded in contiguous rows and, where they are the
- * right-hand side of q.k or dO.v, in panels of 16 keys with the channel outermost.
+ * consecutive units as fit the memory that is meant for them; its tensors lie decoded: Q and dO in contiguous rows; K and V in
+ * panels of 16 channels with the key outermost where they are multiplied with weights of keys, and, where they are the right-hand
+ * side of q.k or dO.v, in panels of 16 keys with the channel outermost.
  */
 #ifndef FREF_SLAB_H
 #define FREF_SLAB_H
 
-#include <fref/fref.h>
-
 #include "number.h"
 #include "product.h"
+#include "shape.h"
 
 #define FREF__TILE_ROWS 32  /* rows that share one pass over the keys */
 #define FREF__TILE_KEYS 128 /* keys that are weighed at a time */
-
-/* Keys (or rows) [first, last). */
-typedef struct fref__range {
-    int64_t first, last;
-} fref__range;
-
-/* Everything that follows from the problem alone. */
-typedef struct fref__shape {
-    const fref_problem *problem;
-    int64_t group_k, group_v;      /* query heads that share a key head, a value head */
-    int64_t span, span_k, span_v;  /* query, key and value heads of a unit */
-    int64_t units, units_of_batch; /* in all, and in one batch entry */
-    int64_t ld_qk, ld_v;           /* doubles from row to row */
-    int64_t panels;                /* of a key head */
-} fref__shape;
-
-fref__shape fref__shape_of(const fref_problem *problem);
+#define FREF__PEAK_KEYS 128 /* keys whose largest norm is kept */
 
 /* The tensors that are decoded; NULL: not needed. */
 typedef struct fref__inputs {
@@ -38,21 +22,29 @@ typedef struct fref__inputs {
     bool freedom; /* the effective channels are wanted */
 } fref__inputs;
 
+/* Norms of all keys of the problem, and the largest of each FREF__PEAK_KEYS. */
+typedef struct fref__norms {
+    double *of, *peak;
+} fref__norms;
+
 /* Owner of the decoded units first .. first + count - 1. `o` is not kept. Dead rows and dead keys hold zeros, whatever the caller's
  * memory holds there. */
 typedef struct fref__slab {
     int64_t capacity, first, count;
-    double *q, *d_o;             /* [unit, span, rows, ld] */
-    double *k, *v;               /* [unit, span_k or span_v, keys, ld] */
-    double *k_panels, *v_panels; /* [unit, span_k or span_v, panel, channel, 16] */
-    double *norm_k, *norm_v;     /* [unit, span_k or span_v, keys] */
-    double *stats;               /* [unit, span, rows] */
-    fref__range *range;          /* [unit, span, rows]; empty: a dead row */
-    bool *finite;                /* [unit, part] */
-    double *channels;            /* [unit, part]: effective channels of the live rows or keys; freedom.h */
-    double *channels_d_o;        /* [unit, span] */
-    double *scratch;             /* of every thread */
+    double *q, *d_o;              /* [unit, span, rows, ld] */
+    double *k, *v;                /* [unit, span_k or span_v, ld / 16, keys, 16] */
+    double *k_panels, *v_panels;  /* [unit, span_k or span_v, keys_padded / 16, channel, 16] */
+    fref__norms norms_k, norms_v; /* [unit, span_k or span_v] */
+    double *stats;                /* [unit, span, rows] */
+    fref__range *range;           /* [unit, span, rows]; empty: a dead row, or one that reads no listed key */
+    bool *finite;                 /* [unit, part] */
+    double *channels;             /* [unit, part]: effective channels of the live rows or keys; freedom.h */
+    double *channels_d_o;         /* [unit, span] */
+    double *scratch;              /* of every thread */
 } fref__slab;
+
+/* Doubles of scratch that a thread decodes with. */
+int64_t fref__slab_scratch(const fref__shape *shape, bool freedom);
 
 /* Returns 0 or ENOMEM. For a backward pass `inputs` has o, stats and d_o, and V's panels are kept beside the rest. */
 int fref__slab_create(fref__slab *slab, const fref__shape *shape, const fref__inputs *inputs);
@@ -70,8 +62,8 @@ typedef struct fref__head {
     int64_t b, h; /* in the problem */
     int64_t slot; /* (unit, head) in arrays [unit, span, ...] */
     const double *q, *d_o;
-    const double *k, *k_panels, *norm_k;
-    const double *v, *v_panels, *norm_v;
+    const double *k, *k_panels, *v, *v_panels;
+    fref__norms norms_k, norms_v;
     const double *stats;
     const fref__range *range;
     double channels_q, channels_d_o, channels_k, channels_v; /* effective; freedom.h */
@@ -79,6 +71,9 @@ typedef struct fref__head {
 
 /* `unit` counts from the slab's first, `head` from the unit's first. */
 fref__head fref__head_of(const fref__slab *slab, const fref__shape *shape, int64_t unit, int64_t head);
+
+/* The largest norm of keys [first, last) in the problem. */
+double fref__longest(const fref__norms *norms, fref__range keys);
 
 /* The keys that any of the rows i .. i+rows-1 may read. */
 fref__range fref__keys_of_rows(const fref__head *head, int64_t i, int64_t rows);

@@ -42,10 +42,10 @@ static void expect_equal(const char *what, const naive_tensor *want, const doubl
 static void expect_same_freedom(const char *what, const naive_tensor *want, const double *nu, const double *neff, long double size)
 {
     for (int64_t n = 0; n < want->line_count; n++) {
-        cr_assert(agrees(neff[n], want->line[n].neff, size * want->line[n].neff), "neff of %s[%ld] is %.17g, should be %.17Lg", what, (long)n, neff[n],
-                  want->line[n].neff);
-        cr_assert(agrees(nu[n], want->line[n].nu, size * want->line[n].nu), "nu of %s[%ld] is %.17g, should be %.17Lg", what, (long)n, nu[n],
-                  want->line[n].nu);
+        cr_assert(agrees(neff[n], want->line[n].neff, size * want->line[n].neff), "neff of %s[%ld] is %.17g, should be %.17Lg",
+                  what, (long)n, neff[n], want->line[n].neff);
+        cr_assert(agrees(nu[n], want->line[n].nu, size * want->line[n].nu), "nu of %s[%ld] is %.17g, should be %.17Lg", what,
+                  (long)n, nu[n], want->line[n].nu);
     }
 }
 

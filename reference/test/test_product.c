@@ -33,7 +33,7 @@ Test(product, gives_the_bits_of_a_plain_loop_on_every_processor)
                         want[m * COLUMNS + n] += a[m * a_row + k * a_inner] * after((fref__of)of, b[k * COLUMNS + n]);
             for (int processor = FREF__PROCESSOR_ANY; processor <= FREF__PROCESSOR_AVX512; processor++) {
                 memcpy(got, start, sizeof got);
-                fref__operands x = { ROWS, COLUMNS, INNER, a, a_row, a_inner, b, COLUMNS, got, COLUMNS };
+                fref__operands x = { ROWS, COLUMNS, INNER, a, a_row, a_inner, b, FREF__LANES, COLUMNS, got, COLUMNS };
                 if (fref__add_product_on(&x, (fref__of)of, (fref__processor)processor))
                     cr_expect_arr_eq(got, want, sizeof want, "f %d, transposed %d, processor %d", of, transposed, processor);
             }

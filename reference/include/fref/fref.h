@@ -73,7 +73,8 @@ typedef struct fref_problem {
     double keep_scale;       /* what is kept is multiplied with this: 1/(1-p) */
     fref_scales scales;      /* 8 bit types */
     /* Only these rows (ascending) of every head get answers of the forward and dQ: the answers' row dimension is then row_count. And
-     * only these keys get dK and dV. NULL: all. */
+     * only these keys get dK and dV; a row's largest score is then that over the sampled keys. The cost is the sample's. NULL: all.
+     * amax is over the sample; dsink and dbias are over everything. */
     const int64_t *row_sample, *key_sample;
     int64_t row_count, key_count;
 } fref_problem;

@@ -7,11 +7,12 @@
 void answers_create(answers *a, const data *d, const fref_rounding *rounding)
 {
     const fref_problem *p = &d->problem;
-    *a = (answers){ .rows = p->batch * p->heads_q * p->rows };
+    const int64_t rows = p->row_sample ? p->row_count : p->rows, keys = p->key_sample ? p->key_count : p->keys;
+    *a = (answers){ .rows = p->batch * p->heads_q * rows };
     a->count_o = a->rows * p->dim_v;
     a->count_dq = a->rows * p->dim_qk;
-    a->count_dk = p->batch * p->heads_k * p->keys * p->dim_qk;
-    a->count_dv = p->batch * p->heads_v * p->keys * p->dim_v;
+    a->count_dk = p->batch * p->heads_k * keys * p->dim_qk;
+    a->count_dv = p->batch * p->heads_v * keys * p->dim_v;
     a->count_dbias = d->dbias_dim[0] * d->dbias_dim[1] * d->dbias_dim[2] * d->dbias_dim[3];
     memcpy(a->g.dbias_dim, d->dbias_dim, sizeof a->g.dbias_dim);
     struct {

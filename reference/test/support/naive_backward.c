@@ -5,7 +5,10 @@ back naive__back_of(const row *x)
     const data *d = x->d;
     const fref_problem *p = &d->problem;
     const fref_rounding *r = x->r;
-    back y = { .stats = (real)element(&d->stats, x->b, x->h, x->i, 0), .u = (real)unit_roundoff_of(r->in), .eta_p = eta_of(r->in, or_one(p->scales.scale_s)), .eta_ds = eta_of(r->in, or_one(p->scales.scale_dp)) };
+    back y = { .stats = (real)element(&d->stats, x->b, x->h, x->i, 0),
+               .u = (real)unit_roundoff_of(r->in),
+               .eta_p = eta_of(r->in, or_one(p->scales.scale_s)),
+               .eta_ds = eta_of(r->in, or_one(p->scales.scale_dp)) };
     real longest = 0, sizes = 0, squares = 0, ua = (real)r->ua, nv = at_least_one((real)p->dim_v / 16);
     for (int64_t j = 0; j < p->keys; j++)
         if (naive_keeps(p, x->b, x->i, j))
@@ -74,11 +77,13 @@ static void dq_element(const row *x, const back *y, const entry *e, naive_answer
         lost += e[j].lost_ds * k;
         magnitude += fabsl(e[j].ds) * fabsl(k);
     }
-    real root = sqrtl(at_least_one((real)x->n / 16)), aq = E32_LONG * root * sc * magnitude, cast = cast_of(x->r->out, saturated(x->r->out, sc * value, to), to);
+    real root = sqrtl(at_least_one((real)x->n / 16)), aq = E32_LONG * root * sc * magnitude,
+         cast = cast_of(x->r->out, saturated(x->r->out, sc * value, to), to);
     mean = sc * fabsl(mean);
     dq->value[at] = saturated(x->r->out, gamma * (real)p->scale * value, to);
     dq->size[at] = sc * size;
-    real all = sc * sc * variance + square(sc * lost) + square(y->ed * mean) + square(y->es * sc * value) + aq * aq + cast * cast / 3;
+    real all =
+        sc * sc * variance + square(sc * lost) + square(y->ed * mean) + square(y->es * sc * value) + aq * aq + cast * cast / 3;
     line->single += sc * sc * variance;
     line->cast += cast * cast / 3;
     line->all += all;
@@ -126,4 +131,3 @@ void naive__add_sink(const row *x, const back *y, naive_answers *out)
     out->dsink.size[x->h] += weight * y->ed / E32_LONG;
     out->dsink.bound[x->h] += weight * (0x1p-20L * fabsl(y->delta) + y->ed);
 }
-

@@ -9,7 +9,8 @@ static void forward_element(const row *x, naive_answers *out, naive_line *line, 
     real es = ua * sqrtl(x->nck) * x->qk + E32_LONG * (x->s_mx + x->extra_mx + 2);
     real ew = (real)r->cw * ua * x->nck * x->qk + E32_LONG * (2 * x->s_mx + 2 * x->extra_mx + 4);
     const real gamma = or_one(sc->scale_s) * or_one(sc->descale_s), to = or_one(sc->scale_o);
-    real eta = gamma * eta_of(r->in, or_one(sc->scale_s) * exp2l(-(real)r->thr)) / (r->p_normalised ? 1 : x->sum), el = E32_LONG * (sqrtl(nt) + 3);
+    real eta = gamma * eta_of(r->in, or_one(sc->scale_s) * exp2l(-(real)r->thr)) / (r->p_normalised ? 1 : x->sum),
+         el = E32_LONG * (sqrtl(nt) + 3);
     real value = 0, pva = 0, p2va2 = 0, va1 = 0, va2 = 0, flushed = 0;
     for (int64_t j = 0; j < x->d->problem.keys; j++) {
         real p = isnan(x->s[j]) ? 0 : expl(x->s[j] - x->max) / x->sum;
@@ -65,7 +66,8 @@ void naive__forward_row(const row *x, naive_answers *out, int64_t row_index)
         pp += P * P;
         const real es = (real)r->ua * sqrtl(x->nck) * x->qk + E32_LONG * (x->s_mx + x->extra_mx + 2);
         naive__take_amax(out->amax_s, P * x->details[j].kept, P * x->details[j].kept * (0x1p-19L + es));
-        naive__add_weight(line, square(P * x->details[j].kept) * naive__dot(&x->d->v, x->hv, j, &x->d->v, x->hv, j, x->b, p->dim_v));
+        naive__add_weight(line,
+                          square(P * x->details[j].kept) * naive__dot(&x->d->v, x->hv, j, &x->d->v, x->hv, j, x->b, p->dim_v));
     }
     real nt = at_least_one(ceill((real)x->n / 64)), ua = (real)r->ua;
     out->lse.bound[row_index] = E32_LONG * (fabsl(x->max) + fabsl(x->lse) + pe + 4 + sqrtl(nt) / 2) +
@@ -75,4 +77,3 @@ void naive__forward_row(const row *x, naive_answers *out, int64_t row_index)
     for (int64_t c = 0; x->n > 0 && c < p->dim_v; c++)
         forward_element(x, out, line, row_index * p->dim_v + c, c);
 }
-

@@ -39,7 +39,8 @@ static void key_element(const head_entries *e, naive_answers *out, int64_t j, in
         a.bound += fabsl(m) * (of_k ? y->ebig + y->gp * (z->ed + eo) : (z->u + z->ew) * y->pk + (kept ? z->eta_p : 0));
     }
     const fref_scales *s = &p->scales;
-    const real scale = of_k ? (real)p->scale * or_one(s->scale_dp) * or_one(s->descale_dp) : or_one(s->scale_s) * or_one(s->descale_s);
+    const real scale =
+        of_k ? (real)p->scale * or_one(s->scale_dp) * or_one(s->descale_dp) : or_one(s->scale_s) * or_one(s->descale_s);
     int64_t heads = of_k ? p->heads_k : p->heads_v, head = of_k ? x->hk : x->hv, dim = of_k ? p->dim_qk : p->dim_v;
     int64_t at = ((x->b * heads + head) * p->keys + j) * dim + c;
     part_finish(&a, of_k ? &out->dk : &out->dv, at, scale, p->heads_q > heads && x->r->partials_cast, x);
@@ -64,7 +65,8 @@ void naive__add_bias(const head_entries *e, naive_answers *out)
             out->dbias.value[at] += y->dx;
             out->dbias.size[at] += y->size_x;
             out->dbias_magnitude[at] += fabsl(y->dx);
-            out->dbias.sigma[at] += square(z->es * y->dx) + square(y->p) * (square(y->ep) + square(z->ed) + square(z->eo)) + each * each / 3;
+            out->dbias.sigma[at] +=
+                square(z->es * y->dx) + square(y->p) * (square(y->ep) + square(z->ed) + square(z->eo)) + each * each / 3;
             out->dbias.bound[at] += z->ew * fabsl(y->dx) + worst_p * y->p + each + (y->p < exp2l(-125.9L) ? fabsl(y->dx) : 0);
         }
 }
@@ -81,7 +83,6 @@ void naive__finish_bias(naive_answers *a, const fref_problem *p, fref_type type)
         a->dbias.bound[at] += sum * root + cast;
     }
 }
-
 
 static void add_weights(const head_entries *e, naive_answers *out, int64_t j, bool of_k, real channels)
 {

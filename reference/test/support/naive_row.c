@@ -92,4 +92,3 @@ void naive__row_start(row *x, const data *d, const fref_rounding *r, int64_t b, 
     x->qk = x->slope_mx * fabsl((real)p->scale) * sqrtl(naive__dot(&d->q, h, i, &d->q, h, i, b, p->dim_qk)) * longest;
     x->nck = at_least_one((real)p->dim_qk / (real)r->chunk);
 }
-

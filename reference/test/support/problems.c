@@ -314,7 +314,8 @@ void data_answer(data *d)
             for (int64_t i = 0; i < p->rows; i++, row++) {
                 set_element(&d->stats, b, h, i, 0, lse[row]);
                 for (int64_t c = 0; c < p->dim_v; c++)
-                    set_element(&d->o, b, h, i, c, o[row * (size_t)p->dim_v + (size_t)c] / (d->o.descale != 0.0 ? d->o.descale : 1.0));
+                    set_element(&d->o, b, h, i, c,
+                                o[row * (size_t)p->dim_v + (size_t)c] / (d->o.descale != 0.0 ? d->o.descale : 1.0));
             }
     free(o);
     free(lse);
