@@ -80,8 +80,9 @@ def row(what, theirs, mine):
 
 SAME = [("fwd", "bf16", "none", 4, 16, 4096, 128), ("fwd", "bf16", "causal", 4, 16, 4096, 128), ("fwd", "bf16", "none", 2, 16, 4096, 256), ("fwd", "f16", "none", 4, 16, 2048, 64),
         ("fwd", "bf16", "none", 2, 8, 512, 128), ("bwd", "bf16", "none", 4, 16, 4096, 128), ("bwd", "bf16", "causal", 4, 16, 4096, 128), ("bwd", "f16", "none", 4, 16, 2048, 64)]
-MATH = [(pas, dtype, "none", b, h, s, 128) for pas in ("fwd", "bwd") for dtype in ("bf16", "f16", "f32") for b, h, s in ((4, 16, 4096), (2, 8, 512))] + [
-    ("fwd", "bf16", "causal", 4, 16, 4096, 128), ("fwd", "f32", "none", 2, 8, 1024, 72), ("fwd", "bf16", "none", 2, 8, 1024, 100)]
+F32 = [(4, 16, 4096, 128)] + [(2, 16, s, 128) for s in (512, 1024, 2048)] + [(2, 16, s, d) for d in (64, 75, 100, 256) for s in (512, 4096)]
+MATH = [(pas, dtype, "none", *shape, 128) for pas in ("fwd", "bwd") for dtype in ("bf16", "f16") for shape in ((4, 16, 4096), (2, 8, 512))] + [
+    ("fwd", "bf16", "causal", 4, 16, 4096, 128), ("fwd", "bf16", "none", 2, 8, 1024, 100)] + [(pas, "f32", "none", *shape) for pas in ("fwd", "bwd") for shape in F32]
 
 
 def main(args):

@@ -67,16 +67,27 @@ static void store(char *to, int32_t dtype, float x)
     memcpy(to, &half, sizeof half);
 }
 
+static void *buffer(fattn_context *context, size_t bytes)
+{
+    void *device;
+    if (fattn_buffer_create(&device, context, bytes) != FATTN_OK)
+        fail("memory");
+    return device;
+}
+
+/* A million samples, over and over. */
 static void *filled(fattn_context *context, size_t bytes, int32_t dtype)
 {
-    const size_t element = dtype == FATTN_F32 ? 4 : 2;
-    void *device;
+    const size_t element = dtype == FATTN_F32 ? 4 : 2, part = bytes < element << 20 ? bytes : element << 20;
+    void *device = buffer(context, bytes);
     char *host = malloc(bytes);
     uint32_t state = 1;
-    if (host == NULL || fattn_buffer_create(&device, context, bytes) != FATTN_OK)
+    if (host == NULL)
         fail("memory");
-    for (size_t at = 0; at < bytes; at += element)
+    for (size_t at = 0; at < part; at += element)
         store(host + at, dtype, sample(&state));
+    for (size_t at = part; at < bytes; at += part)
+        memcpy(host + at, host, bytes - at < part ? bytes - at : part);
     if (fattn_buffer_write(context, device, host, bytes) != FATTN_OK)
         fail("write");
     free(host);
@@ -118,11 +129,11 @@ static void bind(call *c, fattn_context *context, const fattn_problem *p)
     if (c->backward) {
         t->stats = filled(context, (size_t)(p->batch * p->heads_q * p->seq_q) * 4, FATTN_F32);
         t->d_o = filled(context, bytes, type);
-        t->dq = filled(context, bytes, type), t->dk = filled(context, bytes, type), t->dv = filled(context, bytes, type);
+        t->dq = buffer(context, bytes), t->dk = buffer(context, bytes), t->dv = buffer(context, bytes);
     }
     t->workspace_bytes = fattn_plan_workspace_bytes(c->plan);
-    if (t->workspace_bytes != 0 && fattn_buffer_create(&t->workspace, context, t->workspace_bytes) != FATTN_OK)
-        fail("workspace");
+    if (t->workspace_bytes != 0)
+        t->workspace = buffer(context, t->workspace_bytes);
 }
 
 /* The least of several batches: what the call itself costs, without what the machine did beside it. */
