@@ -2,8 +2,10 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "dtype.h"
+#include "picture.h"
 
 #define AS_WORD(symbol, word) word,
 const char *const facts_gate_words[FACTS_GATE_COUNT] = { FACTS_GATE_LIST(AS_WORD) };
@@ -44,30 +46,42 @@ typedef struct court {
     facts_bar bar;
 } court;
 
-static void judge_row(facts_judged_row *out, const court *c, int64_t row)
+static facts_judged_element element_at(const court *c, int64_t row, int64_t d)
 {
     const facts_tensor *t = c->tensor;
     const facts_expected *e = &c->rule->expected;
-    int64_t s = row % t->dim[2], slice = row / t->dim[2], h = slice % t->dim[1], b = slice / t->dim[1];
-    int64_t start = c->rule->from ? c->rule->from[b] : t->first + b * t->stride[0], place = start + h * t->stride[1] + s * t->stride[2];
+    int64_t s = row % t->dim[2], h = row / t->dim[2] % t->dim[1], b = row / (t->dim[2] * t->dim[1]), i = row * t->dim[3] + d;
+    int64_t start = c->rule->from ? c->rule->from[b] : t->first + b * t->stride[0];
     facts_due due = c->rule->due ? c->rule->due[b * t->dim[2] + s] : FACTS_DUE_VALUE;
-    facts_judged_element element = { .due = (int32_t)due };
+    return (facts_judged_element){ .want = e->want[i], .sigma = e->sigma ? e->sigma[i] : 0.0, .bound = e->bound[i], .due = (int32_t)due,
+                                   .channel = (int32_t)d, .place = start + h * t->stride[1] + s * t->stride[2] + d * t->stride[3] };
+}
+
+static void add_answer(facts_judged_row *out, const court *c, int64_t row, int64_t d)
+{
+    facts_judged_element element = element_at(c, row, d);
+    if (element.due == FACTS_DUE_NOTHING)
+        return;
+    element.code = facts_load(c->tensor->dtype, c->storage, element.place);
+    facts_judged_row_add(out, &c->bar, &element);
+}
+
+static void add_lie(facts_judged_row *out, const court *c, int64_t row, int64_t d)
+{
+    const facts_tensor *t = c->tensor;
+    facts_judged_element element = element_at(c, row, d);
+    int64_t slice = row / t->dim[2], told = facts_lie_from((int32_t)c->lie, row % t->dim[2], d, t->dim[2], t->dim[3]);
+    facts_judged_row_add_lie(out, &c->bar, &element, (int32_t)c->lie, c->rule->expected.want[slice * t->dim[2] * t->dim[3] + told]);
+}
+
+static void judge_row(facts_judged_row *out, const court *c, int64_t row)
+{
     facts_judged_row_begin(out);
-    for (int64_t d = 0; due != FACTS_DUE_NOTHING && d < t->dim[3]; d++) {
-        int64_t i = row * t->dim[3] + d;
-        element.want = e->want[i];
-        element.sigma = e->sigma ? e->sigma[i] : 0.0;
-        element.bound = e->bound[i];
-        element.channel = (int32_t)d;
-        element.place = place + d * t->stride[3];
-        if (c->storage) {
-            element.code = facts_load(t->dtype, c->storage, element.place);
-            facts_judged_row_add(out, &c->bar, &element);
-        } else {
-            int64_t from = slice * t->dim[2] * t->dim[3] + facts_lie_from((int32_t)c->lie, s, d, t->dim[2], t->dim[3]);
-            facts_judged_row_add_lie(out, &c->bar, &element, (int32_t)c->lie, e->want[from]);
-        }
-    }
+    for (int64_t d = 0; d < c->tensor->dim[3]; d++)
+        if (c->storage)
+            add_answer(out, c, row, d);
+        else
+            add_lie(out, c, row, d);
 }
 
 /* Owned by the caller; NULL without memory. */
@@ -91,6 +105,21 @@ facts_judgement facts_judge_tensor(const facts_tensor *tensor, const void *stora
     facts_judgement out = facts_judge_rows(tensor, rule, rows);
     free(rows);
     return out;
+}
+
+/* An element's finding is the one that a row of it alone would show. */
+void facts_judge_marks(const facts_tensor *t, const void *storage, const facts_rule *rule, facts_marks *marks)
+{
+    court c = { .tensor = t, .rule = rule, .storage = storage, .bar = facts_judge_bar(t, rule) };
+    memcpy(marks->dim, t->dim, sizeof marks->dim);
+#pragma omp parallel for schedule(static)
+    for (int64_t row = 0; row < t->dim[0] * t->dim[1] * t->dim[2]; row++)
+        for (int64_t d = 0; d < t->dim[3]; d++) {
+            facts_judged_row one;
+            facts_judged_row_begin(&one);
+            add_answer(&one, &c, row, d);
+            marks->at[row * t->dim[3] + d] = (unsigned char)(one.worst < 0 ? FACTS_RIGHT : one.rank);
+        }
 }
 
 /* ---- verdicts ---------------------------------------------------------------------------------------------------------------- */
