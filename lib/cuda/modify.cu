@@ -178,7 +178,10 @@ __device__ __forceinline__ void modify_weights(const fattn__call &c, const progr
         for (int j = 0; j < 4; j++)
             four[j] = evaluate(c, p, at, j, score[j], 0);
         settle(c, at, four);
-        differentiate(c, at, facts_of(c, at), four, dp);
+        const row_facts facts = facts_of(c, at);
+        weigh(facts, four);
+        differentiate(facts, four, dp);
+        store4(c.p, c.weight_dtype, at.slot, four, 4, true);
         write_four(c.dp + at.slot, dp);
     });
 }

@@ -19,8 +19,8 @@ template <bool SOFTMAX> struct key_steps {
         else
             core.fetch_left(s, stage, left);
         core.fetch_right(s, stage, right);
-        left.at += Core::DEPTH * (SOFTMAX ? 4 : bytes_of(Core::simt ? left.dtype : Core::dtype));
-        right.at += Core::DEPTH * right.stride * bytes_of(Core::simt ? right.dtype : Core::dtype);
+        left.at += Core::DEPTH * (SOFTMAX ? 4 : bytes_of(Core::fp32 ? left.dtype : Core::dtype));
+        right.at += Core::DEPTH * right.stride * bytes_of(Core::fp32 ? right.dtype : Core::dtype);
         right.rows -= Core::DEPTH;
     }
     __device__ __forceinline__ void next()
@@ -30,9 +30,6 @@ template <bool SOFTMAX> struct key_steps {
     {
         if (SOFTMAX)
             core.finish_scores(s, stage, top);
-        else
-            core.finish_left(s, stage);
-        core.finish_right(s, stage);
     }
 };
 
@@ -60,9 +57,9 @@ template <class Core, bool SOFTMAX> __device__ __forceinline__ void over_keys(co
                                  plane_of(c.right, at.batch, head, k.begin, column0, k.end - k.begin, c.width - column0),
                                  top };
     Core core;
-    accumulate(core, s, steps);
+    accumulate(core, s, steps, c.width - column0);
 
-    auto emit = [&](int row, int column, const float product[4]) {
+    auto emit = [&](int row, int column, const float product[4], const float *) {
         const int absolute = c.row0 + row0 + row, n = column0 + column, count = c.width - n;
         if (absolute >= c.seq_q || count <= 0)
             return;
@@ -77,11 +74,11 @@ template <class Core, bool SOFTMAX> __device__ __forceinline__ void over_keys(co
         char *to = c.out.at + (at.batch * c.out.stride[0] + at.head * c.out.stride[1] + absolute * c.out.stride[2]) * bytes_of(c.out.dtype);
         store4(to, c.out.dtype, n, four, count, in_fours(c.out));
     };
-    if (!__syncthreads_or(core.bad())) {
-        write_out(core, s, emit);
+    if (!__syncthreads_or(core.sums.bad())) {
+        write_out(core, s, read_nothing, emit);
         return;
     }
-    write_carefully<Core::BN>(
+    write_carefully<Core>(
         [&](int row, int column, float four[4]) {
             const char *row_weights = weights + row * pitch_of(c) * bytes;
             for (int key = k.begin; key < k.end; key++) {
@@ -90,32 +87,22 @@ template <class Core, bool SOFTMAX> __device__ __forceinline__ void over_keys(co
                 add_row(four, weight, c.right, row_at(c.right, at.batch, head, key), column0 + column, c.width);
             }
         },
-        emit);
+        read_nothing, emit);
 }
 
 }
 
 using namespace fattn;
 
-#define DEFINE(name, core, width)                                                                                                  \
-    extern "C" __global__ void FATTN__KERNEL fattn_output_##name##_##width(const __grid_constant__ fattn__call c)                  \
+#define DEFINE(type, width, threads, ...)                                                                                          \
+    extern "C" __global__ void FATTN__KERNEL(threads) fattn_output_##type##_##width(const __grid_constant__ fattn__call c)         \
     {                                                                                                                              \
-        over_keys<core(width), true>(c);                                                                                           \
+        over_keys<__VA_ARGS__, true>(c);                                                                                           \
     }                                                                                                                              \
-    extern "C" __global__ void FATTN__KERNEL fattn_over_keys_##name##_##width(const __grid_constant__ fattn__call c)               \
+    extern "C" __global__ void FATTN__KERNEL(threads) fattn_over_keys_##type##_##width(const __grid_constant__ fattn__call c)      \
     {                                                                                                                              \
-        over_keys<core(width), false>(c);                                                                                          \
+        over_keys<__VA_ARGS__, false>(c);                                                                                          \
     }
-#define BF16(width) tensor_core<bf16, width, false, true>
-#define F16(width) tensor_core<f16, width, false, true>
-#define F32(width) simt_core<width, false, true>
-DEFINE(bf16, BF16, 64)
-DEFINE(bf16, BF16, 128)
-DEFINE(f16, F16, 64)
-DEFINE(f16, F16, 128)
-DEFINE(f32, F32, 64)
-DEFINE(f32, F32, 128)
+FATTN__EVERY_CORE(DEFINE, 64, false, true)
+FATTN__EVERY_CORE(DEFINE, 128, false, true)
 #undef DEFINE
-#undef BF16
-#undef F16
-#undef F32

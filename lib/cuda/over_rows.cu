@@ -63,8 +63,8 @@ template <class Core> struct row_steps {
     }
     __device__ __forceinline__ void next()
     {
-        left.at += Core::DEPTH * left.stride * bytes_of(Core::simt ? left.dtype : Core::dtype);
-        right.at += Core::DEPTH * right.stride * bytes_of(Core::simt ? right.dtype : Core::dtype);
+        left.at += Core::DEPTH * left.stride * bytes_of(Core::fp32 ? left.dtype : Core::dtype);
+        right.at += Core::DEPTH * right.stride * bytes_of(Core::fp32 ? right.dtype : Core::dtype);
         right.rows -= Core::DEPTH;
         if (right.rows > 0)
             return;
@@ -76,10 +76,8 @@ template <class Core> struct row_steps {
         core.fetch_left(s, stage, left);
         core.fetch_right(s, stage, right);
     }
-    __device__ __forceinline__ void finish(Core &core, typename Core::shared &s, int stage)
+    __device__ __forceinline__ void finish(Core &, typename Core::shared &, int)
     {
-        core.finish_left(s, stage);
-        core.finish_right(s, stage);
     }
 };
 
@@ -98,10 +96,10 @@ template <class Core> __device__ __forceinline__ void over_rows(const fattn__cal
     row_steps<Core> steps = { tiles_at_first, column0, {}, {} };
     steps.begin();
     Core core;
-    accumulate(core, s, steps);
+    accumulate(core, s, steps, of.width - column0);
 
     const bool first = c.first && begin >= 0, last = c.last && end <= c.heads;
-    auto emit = [&](int row, int column, const float product[4]) {
+    auto emit = [&](int row, int column, const float product[4], const float *) {
         const int key = c.key0 + key0 + row, n = column0 + column, count = of.width - n;
         if (key >= c.seq_kv || count <= 0)
             return;
@@ -115,11 +113,11 @@ template <class Core> __device__ __forceinline__ void over_rows(const fattn__cal
         char *to = of.out.at + (batch * of.out.stride[0] + within * of.out.stride[1] + key * of.out.stride[2]) * bytes_of(of.out.dtype);
         store4(to, of.out.dtype, n, four, count, in_fours(of.out));
     };
-    if (!__syncthreads_or(core.bad())) {
-        write_out(core, s, emit);
+    if (!__syncthreads_or(core.sums.bad())) {
+        write_out(core, s, read_nothing, emit);
         return;
     }
-    write_carefully<Core::BN>(
+    write_carefully<Core>(
         [&](int row, int column, float four[4]) {
             row_tiles t = tiles_at_first;
             for (t.settle(); !t.done(); t.step(), t.settle()) {
@@ -129,28 +127,18 @@ template <class Core> __device__ __forceinline__ void over_rows(const fattn__cal
                             row_at(of.right, at.batch, at.head, c.row0 + t.row + r), column0 + column, of.width);
             }
         },
-        emit);
+        read_nothing, emit);
 }
 
 }
 
 using namespace fattn;
 
-#define DEFINE(name, core, width)                                                                                                  \
-    extern "C" __global__ void FATTN__KERNEL fattn_over_rows_##name##_##width(const __grid_constant__ fattn__call c)               \
+#define DEFINE(type, width, threads, ...)                                                                                          \
+    extern "C" __global__ void FATTN__KERNEL(threads) fattn_over_rows_##type##_##width(const __grid_constant__ fattn__call c)      \
     {                                                                                                                              \
-        over_rows<core(width)>(c);                                                                                                 \
+        over_rows<__VA_ARGS__>(c);                                                                                                 \
     }
-#define BF16(width) tensor_core<bf16, width, true, true>
-#define F16(width) tensor_core<f16, width, true, true>
-#define F32(width) simt_core<width, true, true>
-DEFINE(bf16, BF16, 64)
-DEFINE(bf16, BF16, 128)
-DEFINE(f16, F16, 64)
-DEFINE(f16, F16, 128)
-DEFINE(f32, F32, 64)
-DEFINE(f32, F32, 128)
+FATTN__EVERY_CORE(DEFINE, 64, true, true)
+FATTN__EVERY_CORE(DEFINE, 128, true, true)
 #undef DEFINE
-#undef BF16
-#undef F16
-#undef F32

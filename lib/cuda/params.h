@@ -10,7 +10,8 @@
 
 #include <stdint.h>
 
-enum { FATTN__TILE = 128 };
+/* A block's threads; _F32: of the products of fp32, each of whose warps has more to do. */
+enum { FATTN__TILE = 128, FATTN__THREADS = 256, FATTN__THREADS_F32 = 128 };
 
 /* The numbers of fattn_dtype, held against fattn.h where the host fills these structs. */
 enum { FATTN__BF16 = 1, FATTN__F16 = 2, FATTN__F32 = 3 };

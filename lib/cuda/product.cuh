@@ -1,13 +1,15 @@
 /* What the products of all kernels share: the loop over the depth in two stages, and the way out through shared memory. */
 #pragma once
-#include "simt.cuh"
+#include "split_core.cuh"
 
 namespace fattn {
 
-/* `Steps` says what is multiplied: more(), next(), fetch(core, shared, stage) and finish(...), which follow each other in this order. */
-template <class Core, class Steps> __device__ __forceinline__ void accumulate(Core &core, typename Core::shared &s, Steps &steps)
+/* `Steps` says what is multiplied: more(), next(), fetch(core, shared, stage) and finish(...), which follow each other in this order. Elements of a
+ * matrix are of the core's type, or of any where that is fp32. Only the first `columns` of the
+ * product need be right. */
+template <class Core, class Steps> __device__ __forceinline__ void accumulate(Core &core, typename Core::shared &s, Steps &steps, int columns)
 {
-    core.clear();
+    core.sums.clear();
     if (!steps.more())
         return;
     steps.fetch(core, s, 0);
@@ -19,7 +21,7 @@ template <class Core, class Steps> __device__ __forceinline__ void accumulate(Co
         const bool more = steps.more();
         if (more)
             steps.fetch(core, s, stage ^ 1);
-        core.compute(s, stage);
+        core.compute(s, stage, columns);
         if (more)
             steps.finish(core, s, stage ^ 1);
         Core::wait();
@@ -29,34 +31,48 @@ template <class Core, class Steps> __device__ __forceinline__ void accumulate(Co
     }
 }
 
-/* Calls emit(row of the tile, first column of the tile, four sums) for all of the tile; a warp takes 128 neighbouring columns. */
-template <class Core, class Emit> __device__ __forceinline__ void write_out(const Core &core, typename Core::shared &s, Emit emit)
+/* Calls emit(row of the tile, first column of the tile, four sums, what read gave) for all of the tile; a warp takes 128 neighbouring columns.
+ * read(row, column, four) is called one step earlier: it may load what emit is to replace. */
+template <class Core, class Read, class Emit>
+__device__ __forceinline__ void write_out(const Core &core, typename Core::shared &s, Read read, Emit emit)
 {
-    constexpr int ACROSS = Core::BN / 4;
-#pragma unroll
-    for (int half = 0; half < 2; half++) {
-        core.lay_out(s, half);
-        __syncthreads();
+    constexpr int ACROSS = Core::BN / 4, ROWS = Core::THREADS / ACROSS;
+    const int column = (int)threadIdx.x % ACROSS * 4;
+    int row = (int)threadIdx.x / ACROSS;
+    float next[4] = { 0, 0, 0, 0 };
+    read(row, column, next);
 #pragma unroll 1
-        for (int k = 0; k < 64 * ACROSS / THREADS; k++) { /* a count that does not depend on the thread: warps stay together */
-            const int i = (int)threadIdx.x + k * THREADS;
-            const float4 x = *(const float4 *)(s.out + i / ACROSS * Core::OUT_PITCH + i % ACROSS * 4);
-            const float four[4] = { x.x, x.y, x.z, x.w };
-            emit(half * 64 + i / ACROSS, i % ACROSS * 4, four);
+    for (int half = 0; half < 2; half++) {
+        core.sums.lay_out(s.out, half);
+        __syncthreads();
+#pragma unroll 2
+        for (int k = 0; k < 64 / ROWS; k++) { /* a count that does not depend on the thread: warps stay together */
+            const float4 x = *(const float4 *)(s.out + row % 64 * Core::block::OUT_PITCH + column);
+            const float four[4] = { x.x, x.y, x.z, x.w }, now[4] = { next[0], next[1], next[2], next[3] };
+            if (row + ROWS < FATTN__TILE)
+                read(row + ROWS, column, next);
+            emit(row, column, four, now);
+            row += ROWS;
         }
         __syncthreads();
     }
 }
 
+__device__ __forceinline__ void read_nothing(int, int, float *)
+{
+}
+
 /* The way of a tile whose sums are not all finite: `sum(row, column, four)` adds term by term and leaves out what has no weight, so that
  * what lies behind a mask (NaN too) stays there. What is not finite by right comes out the same. */
-template <int BN, class Sum, class Emit> __device__ __forceinline__ void write_carefully(Sum sum, Emit emit)
+template <class Core, class Sum, class Read, class Emit> __device__ __forceinline__ void write_carefully(Sum sum, Read read, Emit emit)
 {
+    constexpr int ACROSS = Core::BN / 4;
 #pragma unroll 1
-    for (int i = (int)threadIdx.x; i < FATTN__TILE * (BN / 4); i += THREADS) {
-        float four[4] = { 0, 0, 0, 0 };
-        sum(i / (BN / 4), i % (BN / 4) * 4, four);
-        emit(i / (BN / 4), i % (BN / 4) * 4, four);
+    for (int i = (int)threadIdx.x; i < FATTN__TILE * ACROSS; i += Core::THREADS) {
+        float four[4] = { 0, 0, 0, 0 }, before[4] = { 0, 0, 0, 0 };
+        read(i / ACROSS, i % ACROSS * 4, before);
+        sum(i / ACROSS, i % ACROSS * 4, four);
+        emit(i / ACROSS, i % ACROSS * 4, four, before);
     }
 }
 
@@ -98,5 +114,9 @@ __device__ __forceinline__ bool add_up(float *kept, float four[4], int count, fl
 
 }
 
-/* One kernel for each type that the tensor cores know, and the one in fp32. */
-#define FATTN__KERNEL __launch_bounds__(256, 2)
+#define FATTN__KERNEL(threads) __launch_bounds__(threads, 2)
+/* A kernel for each core: DEFINE(type, width, threads, core). */
+#define FATTN__EVERY_CORE(DEFINE, width, ...)                                                                                      \
+    DEFINE(bf16, width, FATTN__THREADS, tensor_core<bf16, width, __VA_ARGS__>)                                                     \
+    DEFINE(f16, width, FATTN__THREADS, tensor_core<f16, width, __VA_ARGS__>)                                                       \
+    DEFINE(f32, width, FATTN__THREADS_F32, split_core<width, __VA_ARGS__>)

@@ -50,7 +50,7 @@ __device__ __forceinline__ uint32_t shared_address(const void *at)
     return (uint32_t)__cvta_generic_to_shared(at);
 }
 
-template <int BYTES> __device__ __forceinline__ void copy_async(uint16_t *to, const void *from, int bytes)
+template <int BYTES> __device__ __forceinline__ void copy_async(void *to, const void *from, int bytes)
 {
     if (BYTES == 16)
         asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)), "l"(from), "r"(bytes));
@@ -88,6 +88,18 @@ template <class T> __device__ __forceinline__ void multiply(float c[4], const ui
         asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
                      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
                      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+/* c (16 x 8) = a (16 x 8) b (8 x 8), each of them the sum of two TF32 numbers, without the product of the two low ones. */
+__device__ __forceinline__ void multiply_split(float c[4], const uint32_t a_high[4], const uint32_t a_low[4], const uint32_t b_high[2],
+                                               const uint32_t b_low[2])
+{
+    asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%8, %9, %10, %11}, {%12, %13}, {%16, %16, %16, %16};\n\t"
+        "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%14, %15}, {%0, %1, %2, %3};\n\t"
+        "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%12, %13}, {%0, %1, %2, %3};"
+        : "=&f"(c[0]), "=&f"(c[1]), "=&f"(c[2]), "=&f"(c[3])
+        : "r"(a_high[0]), "r"(a_high[1]), "r"(a_high[2]), "r"(a_high[3]), "r"(a_low[0]), "r"(a_low[1]), "r"(a_low[2]), "r"(a_low[3]),
+          "r"(b_high[0]), "r"(b_high[1]), "r"(b_low[0]), "r"(b_low[1]), "f"(0.0f));
 }
 
 #endif

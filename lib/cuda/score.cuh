@@ -80,16 +80,20 @@ __device__ __forceinline__ row_facts facts_of(const fattn__call &c, const seat &
     return { stats[t.at.batch * c.stats.stride[0] + t.at.head * c.stats.stride[1] + row * c.stats.stride[2]], c.row_dot[row_slot(c, t)] };
 }
 
-/* Final scores become probabilities (stored); dp, the products dO v, becomes the gradient of the final scores. */
-__device__ __forceinline__ void differentiate(const fattn__call &c, const seat &t, const row_facts &of, const float score[4], float dp[4])
+/* Final scores become probabilities. */
+__device__ __forceinline__ void weigh(const row_facts &of, float four[4])
 {
-    float p[4];
 #pragma unroll
-    for (int j = 0; j < 4; j++) {
-        p[j] = weight_of(score[j], of.stats);
+    for (int j = 0; j < 4; j++)
+        four[j] = weight_of(four[j], of.stats);
+}
+
+/* dp, the products dO v, becomes the gradient of the final scores. */
+__device__ __forceinline__ void differentiate(const row_facts &of, const float p[4], float dp[4])
+{
+#pragma unroll
+    for (int j = 0; j < 4; j++)
         dp[j] = p[j] == 0.0f ? 0.0f : p[j] * (dp[j] - of.dot);
-    }
-    store4(c.p, c.weight_dtype, t.slot, p, 4, true);
 }
 
 /* A block's tile of scores. */

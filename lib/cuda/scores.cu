@@ -15,16 +15,14 @@ struct depth_steps {
     {
         core.fetch_left(s, stage, left);
         core.fetch_right(s, stage, right);
-        left.at += Core::DEPTH * bytes_of(Core::simt ? left.dtype : Core::dtype), left.columns -= Core::DEPTH;
-        right.at += Core::DEPTH * bytes_of(Core::simt ? right.dtype : Core::dtype), right.columns -= Core::DEPTH;
+        left.at += Core::DEPTH * bytes_of(Core::fp32 ? left.dtype : Core::dtype), left.columns -= Core::DEPTH;
+        right.at += Core::DEPTH * bytes_of(Core::fp32 ? right.dtype : Core::dtype), right.columns -= Core::DEPTH;
     }
     __device__ __forceinline__ void next()
     {
     }
-    template <class Core> __device__ __forceinline__ void finish(Core &core, typename Core::shared &s, int stage)
+    template <class Core> __device__ __forceinline__ void finish(Core &, typename Core::shared &, int)
     {
-        core.finish_left(s, stage);
-        core.finish_right(s, stage);
     }
 };
 
@@ -33,13 +31,31 @@ struct operands {
     int group, depth;
 };
 
-template <class Core>
-__device__ __forceinline__ void multiply_tile(const fattn__call &c, const tile &t, const operands &of, Core &core, typename Core::shared &s)
+/* Calls emit() as write_out does, in both ways with the same seats for a thread. */
+template <class Core, class Read, class Emit>
+__device__ __forceinline__ void multiply_tile(const fattn__call &c, const tile &t, const operands &of, typename Core::shared &s, Read read, Emit emit)
 {
+    Core core;
     const int row = c.row0 + t.row, key = c.key0 + t.key;
     depth_steps steps = { plane_of(of.left, t.at.batch, t.at.head, row, 0, c.seq_q - row, of.depth),
                           plane_of(of.right, t.at.batch, t.at.head / of.group, key, 0, c.seq_kv - key, of.depth) };
-    accumulate(core, s, steps);
+    accumulate(core, s, steps, FATTN__TILE);
+    if (!Core::fp32 || !__syncthreads_or(core.sums.bad())) {
+        write_out(core, s, read, emit);
+        return;
+    }
+    write_carefully<Core>( /* an infinity has no two parts */
+        [&](int i, int j, float four[4]) {
+            if (row + i >= c.seq_q)
+                return;
+            const char *left = row_at(of.left, t.at.batch, t.at.head, row + i);
+            for (int end = min(j + 4, c.seq_kv - key), n = j; n < end; n++) {
+                const char *right = row_at(of.right, t.at.batch, t.at.head / of.group, key + n);
+                for (int d = 0; d < of.depth; d++)
+                    four[n - j] = fmaf(load(left, of.left.dtype, d), load(right, of.right.dtype, d), four[n - j]);
+            }
+        },
+        read, emit);
 }
 
 template <class Core> __device__ __forceinline__ void scores(const fattn__call &c)
@@ -50,9 +66,7 @@ template <class Core> __device__ __forceinline__ void scores(const fattn__call &
     if (!tile_of(c, &t))
         return;
     prepare_rows(c, t, rows, false);
-    Core core;
-    multiply_tile(c, t, { c.left, c.right, c.group, c.depth }, core, s);
-    write_out(core, s, [&](int row, int column, const float product[4]) {
+    multiply_tile<Core>(c, t, { c.left, c.right, c.group, c.depth }, s, read_nothing, [&](int row, int column, const float product[4], const float *) {
         const seat at = seat_of(c, t, rows, row, column);
         float four[4] = { product[0] * c.factor, product[1] * c.factor, product[2] * c.factor, product[3] * c.factor };
         if (!c.raw) {
@@ -74,25 +88,34 @@ template <class Core> __device__ __forceinline__ void gradients(const fattn__cal
         return;
     }
     prepare_rows(c, t, rows, true);
-    Core core;
     if (c.fused) { /* what a thread writes here it will read itself, still in the cache */
-        multiply_tile(c, t, { c.queries, c.keys, c.key_group, c.key_depth }, core, s);
-        write_out(core, s, [&](int row, int column, const float product[4]) {
-            const float four[4] = { product[0] * c.factor, product[1] * c.factor, product[2] * c.factor, product[3] * c.factor };
-            write_four(c.s + seat_of(c, t, rows, row, column).slot, four);
+        multiply_tile<Core>(c, t, { c.queries, c.keys, c.key_group, c.key_depth }, s, read_nothing, [&](int row, int column, const float product[4], const float *) {
+            const seat at = seat_of(c, t, rows, row, column);
+            float four[4] = { product[0] * c.factor, product[1] * c.factor, product[2] * c.factor, product[3] * c.factor };
+            settle(c, at, four);
+            weigh(rows.facts[row], four);
+            write_four(c.s + at.slot, four);
         });
     }
-    multiply_tile(c, t, { c.left, c.right, c.group, c.depth }, core, s);
-    write_out(core, s, [&](int row, int column, const float product[4]) {
+    const bool stored = c.fused && (char *)c.s == c.p;
+    auto read = [&](int row, int column, float four[4]) {
+        if (!c.raw)
+            read_four(four, c.s + seat_of(c, t, rows, row, column).slot);
+    };
+    multiply_tile<Core>(c, t, { c.left, c.right, c.group, c.depth }, s, read, [&](int row, int column, const float product[4], const float before[4]) {
         const seat at = seat_of(c, t, rows, row, column);
-        float score[4], dp[4] = { product[0], product[1], product[2], product[3] };
+        float p[4] = { before[0], before[1], before[2], before[3] }, dp[4] = { product[0], product[1], product[2], product[3] };
         if (c.raw) {
             write_four(c.dp + at.slot, dp);
             return;
         }
-        read_four(score, c.s + at.slot);
-        settle(c, at, score);
-        differentiate(c, at, rows.facts[row], score, dp);
+        if (!c.fused) {
+            settle(c, at, p);
+            weigh(rows.facts[row], p);
+        }
+        differentiate(rows.facts[row], p, dp);
+        if (!stored)
+            store4(c.p, c.weight_dtype, at.slot, p, 4, true);
         store4(c.ds, c.weight_dtype, at.slot, dp, 4, true);
         if (c.extra != nullptr)
             write_four(c.extra + at.slot, dp);
@@ -103,16 +126,14 @@ template <class Core> __device__ __forceinline__ void gradients(const fattn__cal
 
 using namespace fattn;
 
-#define DEFINE(name, ...)                                                                                                          \
-    extern "C" __global__ void FATTN__KERNEL fattn_scores_##name(const __grid_constant__ fattn__call c)                            \
+#define DEFINE(type, width, threads, ...)                                                                                          \
+    extern "C" __global__ void FATTN__KERNEL(threads) fattn_scores_##type(const __grid_constant__ fattn__call c)                   \
     {                                                                                                                              \
         scores<__VA_ARGS__>(c);                                                                                                    \
     }                                                                                                                              \
-    extern "C" __global__ void FATTN__KERNEL fattn_gradients_##name(const __grid_constant__ fattn__call c)                         \
+    extern "C" __global__ void FATTN__KERNEL(threads) fattn_gradients_##type(const __grid_constant__ fattn__call c)                \
     {                                                                                                                              \
         gradients<__VA_ARGS__>(c);                                                                                                 \
     }
-DEFINE(bf16, tensor_core<bf16, 128, false, false>)
-DEFINE(f16, tensor_core<f16, 128, false, false>)
-DEFINE(f32, simt_core<128, false, false>)
+FATTN__EVERY_CORE(DEFINE, 128, false, false)
 #undef DEFINE

@@ -62,12 +62,12 @@ __device__ __forceinline__ void dot(const fattn__call &c)
 
 }
 
-extern "C" __global__ void FATTN__KERNEL fattn_statistics(const __grid_constant__ fattn__call c)
+extern "C" __global__ void FATTN__KERNEL(FATTN__THREADS) fattn_statistics(const __grid_constant__ fattn__call c)
 {
     fattn::statistics(c);
 }
 
-extern "C" __global__ void FATTN__KERNEL fattn_dot(const __grid_constant__ fattn__call c)
+extern "C" __global__ void FATTN__KERNEL(FATTN__THREADS) fattn_dot(const __grid_constant__ fattn__call c)
 {
     fattn::dot(c);
 }

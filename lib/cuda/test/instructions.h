@@ -44,7 +44,7 @@ inline float larger(float a, float b)
     return a != a || b != b ? __uint_as_float(0x7fffffff) : a > b ? a : b;
 }
 
-template <int BYTES> inline void copy_async(uint16_t *to, const void *from, int bytes)
+template <int BYTES> inline void copy_async(void *to, const void *from, int bytes)
 {
     if ((uintptr_t)to % BYTES != 0 || (bytes > 0 && (uintptr_t)from % BYTES != 0) || bytes < 0 || bytes > BYTES)
         abort();
@@ -106,5 +106,53 @@ template <class T> inline void multiply(float c[4], const uint32_t a[4], const u
     memcpy(given + 4, b, 8);
     memcpy(given + 6, c, 16);
     emulate::together(multiply_warp<T>);
+    memcpy(c, emulate::mine().taken[emulate::lane()], 16);
+}
+
+/* What the hardware does with a sum: products exact, truncated at the end. */
+inline float towards_zero(double x)
+{
+    const float y = (float)x;
+    return std::isfinite(y) && fabs((double)y) > fabs(x) ? nextafterf(y, 0) : y;
+}
+
+inline float tf32_of(uint32_t x)
+{
+    return __uint_as_float(x & 0xffffe000u);
+}
+
+/* given: the high and low parts of a, then of b. */
+inline void multiply_split_warp(emulate::warp &w)
+{
+    static double a[2][16][8], b[2][8][8];
+    for (int l = 0; l < 32; l++)
+        for (int part = 0; part < 2; part++) {
+            for (int r = 0; r < 4; r++)
+                a[part][l / 4 + r % 2 * 8][l % 4 + r / 2 * 4] = tf32_of(w.given[l][part * 4 + r]);
+            for (int r = 0; r < 2; r++)
+                b[part][l % 4 + r * 4][l / 4] = tf32_of(w.given[l][8 + part * 2 + r]);
+        }
+    for (int l = 0; l < 32; l++)
+        for (int r = 0; r < 4; r++) {
+            const int row = l / 4 + r / 2 * 8, column = l % 4 * 2 + r % 2;
+            float sum = 0;
+            for (int step = 0; step < 3; step++) { /* low * high, high * low, high * high */
+                double exact = sum;
+                for (int k = 0; k < 8; k++)
+                    exact += a[step == 0][row][k] * b[step == 1][k][column];
+                sum = towards_zero(exact);
+            }
+            w.taken[l][r] = __float_as_uint(sum);
+        }
+}
+
+inline void multiply_split(float c[4], const uint32_t a_high[4], const uint32_t a_low[4], const uint32_t b_high[2], const uint32_t b_low[2])
+{
+    uint32_t *given = emulate::mine().given[emulate::lane()];
+    memcpy(given, a_high, 16);
+    memcpy(given + 4, a_low, 16);
+    memcpy(given + 8, b_high, 8);
+    memcpy(given + 10, b_low, 8);
+    emulate::together(multiply_split_warp);
     memcpy(c, emulate::mine().taken[emulate::lane()], 16);
 }

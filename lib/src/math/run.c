@@ -6,7 +6,7 @@
 #include "../problem.h"
 
 /* No bound on this side; far beyond every row and key, and sums with them stay in 32 bits. */
-enum { FAR = 1 << 30, NARROW = 64, WIDE = 128, THREADS = 256 };
+enum { FAR = 1 << 30, NARROW = 64, WIDE = 128 };
 
 _Static_assert((int)FATTN__BF16 == (int)FATTN_BF16 && (int)FATTN__F16 == (int)FATTN_F16 && (int)FATTN__F32 == (int)FATTN_F32,
                "the kernels' numbers of types");
@@ -101,6 +101,11 @@ static int type_of(int32_t a, int32_t b)
     return a == b && a != FATTN_F32 ? a - FATTN_BF16 : 2;
 }
 
+static int threads_of(int type)
+{
+    return type == 2 ? FATTN__THREADS_F32 : FATTN__THREADS;
+}
+
 static int64_t tiles_of(const fattn__call *call)
 {
     return (int64_t)call->heads * call->row_tiles * call->key_tiles;
@@ -108,7 +113,8 @@ static int64_t tiles_of(const fattn__call *call)
 
 fattn_status fattn__math_product(const fattn__math_run *r, fattn__kernel family, int32_t a, int32_t b, fattn__call *call)
 {
-    return fattn__math_launch(r->plan->context, (fattn__kernel)((int)family + type_of(a, b)), tiles_of(call), THREADS, (void *[]){ call },
+    const int type = type_of(a, b);
+    return fattn__math_launch(r->plan->context, (fattn__kernel)((int)family + type), tiles_of(call), threads_of(type), (void *[]){ call },
                               r->stream);
 }
 
@@ -128,7 +134,7 @@ static fattn_status launch_grid(const fattn__math_run *r, fattn__kernel family, 
 {
     /* Narrow tiles also where wide ones would be fewer than the two that a multiprocessor takes. A result's sum has the same order in both. */
     const bool is_wide = g->columns > NARROW && 2 * g->wide >= 3 * (int64_t)r->plan->context->info.multiprocessors;
-    return fattn__math_launch(r->plan->context, (fattn__kernel)((int)family + 2 * type + is_wide), is_wide ? g->wide : g->narrow, THREADS,
+    return fattn__math_launch(r->plan->context, (fattn__kernel)((int)family + 2 * type + is_wide), is_wide ? g->wide : g->narrow, threads_of(type),
                               (void *[]){ call }, r->stream);
 }
 
@@ -150,7 +156,7 @@ fattn_status fattn__math_product_rows(const fattn__math_run *r, fattn__kernel fa
 fattn_status fattn__math_rows(const fattn__math_run *r, fattn__kernel which, int threads_a_row, fattn__call *call)
 {
     const int64_t threads = (int64_t)call->heads * call->row_tiles * FATTN__TILE * threads_a_row;
-    return fattn__math_launch(r->plan->context, which, (threads + THREADS - 1) / THREADS, THREADS, (void *[]){ call }, r->stream);
+    return fattn__math_launch(r->plan->context, which, (threads + FATTN__THREADS - 1) / FATTN__THREADS, FATTN__THREADS, (void *[]){ call }, r->stream);
 }
 
 fattn_status fattn__math_modify(const fattn__math_run *r, fattn__kernel which, const fattn__program *program, fattn__call *call)
