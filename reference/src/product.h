@@ -1,7 +1,7 @@
 /* The one inner loop of the reference: C += A f(B) in double.
  *
- * Every sum runs over its index in order, each product rounded and then added, whatever the tile or the instruction set; so blocks,
- * threads and processors cannot change a bit.
+ * Every sum runs over its index in order, each product added to it unrounded (a fused multiplication and addition), whatever the tile or
+ * the instruction set; so blocks, threads and processors cannot change a bit.
  */
 #ifndef FREF_PRODUCT_H
 #define FREF_PRODUCT_H

@@ -30,7 +30,8 @@ Test(product, gives_the_bits_of_a_plain_loop_on_every_processor)
             for (int m = 0; m < ROWS; m++)
                 for (int n = 0; n < COLUMNS; n++)
                     for (int k = 0; k < INNER; k++)
-                        want[m * COLUMNS + n] += a[m * a_row + k * a_inner] * after((fref__of)of, b[k * COLUMNS + n]);
+                        want[m * COLUMNS + n] =
+                            fma(a[m * a_row + k * a_inner], after((fref__of)of, b[k * COLUMNS + n]), want[m * COLUMNS + n]);
             for (int processor = FREF__PROCESSOR_ANY; processor <= FREF__PROCESSOR_AVX512; processor++) {
                 memcpy(got, start, sizeof got);
                 fref__operands x = { ROWS, COLUMNS, INNER, a, a_row, a_inner, b, FREF__LANES, COLUMNS, got, COLUMNS };
