@@ -154,6 +154,27 @@ static void put_numbers(const json_t *row, FILE *out)
     }
 }
 
+static void put_pictures(const json_t *row, FILE *out)
+{
+    const char *tensor;
+    json_t *picture;
+    json_object_foreach(json_object_get(row, "pictures"), tensor, picture) {
+        const char *text = json_string_value(picture);
+        fprintf(out, "  %-11s", "wrong in");
+        put_clean(tensor, out);
+        fputc('\n', out);
+        for (const char *line = text; line && *line; ) {
+            size_t length = strcspn(line, "\n");
+            char shown[200];
+            snprintf(shown, sizeof shown, "%.*s", (int)(length < sizeof shown ? length : sizeof shown - 1), line);
+            fputs("           ", out);
+            put_clean(shown, out);
+            fputc('\n', out);
+            line += length + (line[length] == '\n');
+        }
+    }
+}
+
 static void put_plan(const json_t *row, FILE *out)
 {
     static const struct {
@@ -208,6 +229,7 @@ void facts_explain_row(const char *text, size_t length, FILE *out)
     put_reason(row, out);
     put_plan(row, out);
     put_numbers(row, out);
+    put_pictures(row, out);
     put_engines(row, out);
     put_line("stage", text_of(row, "stage"), out);
     put_line("stderr", text_of(row, "stderr"), out);

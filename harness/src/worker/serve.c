@@ -9,6 +9,7 @@
 #include "dump.h"
 #include "exec.h"
 #include "layouts.h"
+#include "pictures.h"
 #include "plans.h"
 #include "policy.h"
 #include "reply.h"
@@ -264,6 +265,8 @@ static void run(job *j, json_t *row, fattn_plan **plan)
     facts_trial_options options = { .once = j->request->trace, .stage = stage, .owner = j };
     facts_trial_run(&trial, &j->truth, plan, &options);
     report_trial(j, row, &trial);
+    if (j->request->explain && trial.status == FATTN_OK)
+        json_object_set_new(row, "pictures", facts_pictures(&trial, &j->truth));
     if (j->request->dump[0] && trial.status == FATTN_OK)
         json_object_set_new(row, "dumped", facts_dump(&j->truth, j->request->dump, error));
     if (error[0])
