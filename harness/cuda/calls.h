@@ -77,11 +77,13 @@ typedef struct facts_differ_call {
     facts_counter *count;
 } facts_differ_call;
 
-/* Elements of rows that owe a value and differ between two storages; the least index of one. */
+/* Elements of rows that owe a value and differ between two storages (by more than the order of a sum); the least index of one. */
 typedef struct facts_repeat_call {
     facts_strided view;
     const void *a, *b;
-    const int32_t *due; /* [batch, rows] of facts_due; NULL: a value everywhere */
+    const int32_t *due;  /* [batch, rows] of facts_due; NULL: a value everywhere */
+    const double *slack; /* over the dims; NULL: other bits are enough */
+    double share;
     facts_counter *count, *least;
 } facts_repeat_call;
 

@@ -42,7 +42,8 @@ extern "C" __global__ void facts_kernel_repeat(const facts_repeat_call call)
         const int64_t place = place_of(&call.view, n, &b, &s);
         if (call.due && call.due[b * call.view.dim[2] + s] != FACTS_DUE_VALUE)
             continue;
-        if (facts_load(call.view.dtype, call.a, place) == facts_load(call.view.dtype, call.b, place))
+        const uint32_t x = facts_load(call.view.dtype, call.a, place), y = facts_load(call.view.dtype, call.b, place);
+        if (x == y || (call.slack && facts_judged_close(call.view.dtype, x, y, call.share * call.slack[n])))
             continue;
         if (found++ == 0)
             atomicMin(call.least, (facts_counter)n);

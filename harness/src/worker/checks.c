@@ -24,7 +24,7 @@ typedef struct work {
     int number; /* in hand */
 } work;
 
-static void look_at(facts_view *out, const facts_memory *m, const facts_expectation *expected)
+static void look_at(facts_view *out, facts_memory *m, const facts_expectation *expected)
 {
     *out = (facts_view){ .problem = m->problem, .expected = expected };
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)

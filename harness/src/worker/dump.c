@@ -104,7 +104,7 @@ static void put_doubles(dump *d, const facts_tensor *t, const char *word, const 
     end(d, file, name);
 }
 
-json_t *facts_dump(const facts_truth *truth, const char *folder, char error[256])
+json_t *facts_dump(facts_truth *truth, const char *folder, char error[256])
 {
     dump d = { folder, json_array(), error };
     const facts_problem *p = truth->memory.problem;

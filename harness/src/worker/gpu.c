@@ -1,7 +1,9 @@
 #include "gpu.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "gpu_launch.h"
 
@@ -33,9 +35,17 @@ void facts_gpu_close(facts_gpu *gpu, bool lost)
     free(gpu);
 }
 
-const char *facts_gpu_error(const facts_gpu *gpu)
+const char *facts_gpu_error(facts_gpu *gpu)
 {
-    return gpu->text;
+    memcpy(gpu->last, gpu->text, sizeof gpu->last);
+    gpu->text[0] = '\0';
+    return gpu->last;
+}
+
+int facts_gpu_refuse(facts_gpu *gpu, const char *why)
+{
+    snprintf(gpu->text, sizeof gpu->text, "%s", why);
+    return ENOTSUP;
 }
 
 fattn_status facts_gpu_said(facts_gpu *gpu, fattn_status status)

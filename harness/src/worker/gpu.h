@@ -19,8 +19,10 @@ typedef struct facts_gpu facts_gpu;
 bool facts_gpu_open(facts_gpu **out, fattn_context *context, struct CUstream_st *stream, char error[256]);
 /* `lost`: the context is dead, nothing of it is touched. */
 void facts_gpu_close(facts_gpu *gpu, bool lost);
-/* What the last call that failed said. */
-const char *facts_gpu_error(const facts_gpu *gpu);
+/* What the last call that failed said, once; then "". Valid until the next such question. */
+const char *facts_gpu_error(facts_gpu *gpu);
+/* ENOTSUP, with these words. */
+int facts_gpu_refuse(facts_gpu *gpu, const char *why);
 
 /* ---- memory ---- */
 
@@ -51,10 +53,11 @@ fattn_status facts_gpu_differ(facts_gpu *gpu, const void *a, const void *b, size
 /* ---- answers ---- */
 
 fattn_status facts_gpu_round(facts_gpu *gpu, const facts_tensor *tensor, const double *values, void *storage);
-/* facts_judge_bits, facts_judge_repeat; `due` is an array of facts_due here, [batch, rows], or NULL. */
+/* facts_judge_bits, facts_judge_repeat, with `slack` (NULL: any other bit) facts_judge_repeat_close; `due` is an array of facts_due here, [batch, rows],
+ * or NULL. */
 fattn_status facts_gpu_bits(facts_gpu *gpu, const facts_tensor *tensor, const void *storage, uint64_t *bits);
-fattn_status facts_gpu_repeat(facts_gpu *gpu, const facts_tensor *tensor, const void *a, const void *b, const int32_t *due, int64_t *different,
-                              int64_t first[4]);
+fattn_status facts_gpu_repeat(facts_gpu *gpu, const facts_tensor *tensor, const void *a, const void *b, const int32_t *due, const double *slack,
+                              double share, int64_t *different, int64_t first[4]);
 
 /* What is judged of a tensor in one launch: (b, h) slices of it that lie one after the other in what is due, all rows or a sample. */
 typedef struct facts_part {

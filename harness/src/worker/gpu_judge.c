@@ -56,11 +56,12 @@ static fattn_status send_due(facts_gpu *gpu, void **out, const facts_tensor *ten
     return facts_gpu_send(gpu, *out, due, bytes);
 }
 
-fattn_status facts_gpu_repeat(facts_gpu *gpu, const facts_tensor *tensor, const void *a, const void *b, const int32_t *due, int64_t *different,
-                              int64_t first[4])
+fattn_status facts_gpu_repeat(facts_gpu *gpu, const facts_tensor *tensor, const void *a, const void *b, const int32_t *due, const double *slack,
+                              double share, int64_t *different, int64_t first[4])
 {
     facts_counter found[2] = { 0, UINT64_MAX };
-    facts_repeat_call call = { .view = facts_strided_of(tensor), .a = a, .b = b, .count = gpu->counters, .least = gpu->counters + 1 };
+    facts_repeat_call call = { .view = facts_strided_of(tensor), .a = a, .b = b, .slack = slack, .share = share, .count = gpu->counters,
+                               .least = gpu->counters + 1 };
     void *on_device;
     fattn_status status = send_due(gpu, &on_device, tensor, due);
     call.due = on_device;

@@ -19,7 +19,7 @@ struct facts_gpu {
     fref_gpu_program *program;
     fref_gpu *oracle; /* NULL until it is used */
     facts_counter *counters; /* on the device */
-    char text[256];
+    char text[256], last[256];
 };
 
 /* Keeps the library's words of a failure; the status, as it is. */

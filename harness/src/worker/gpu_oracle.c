@@ -4,16 +4,9 @@
 
 #include "gpu_launch.h"
 
-#pragma weak fref_gpu_create
-#pragma weak fref_gpu_forward
-#pragma weak fref_gpu_backward
-#pragma weak fref_gpu_destroy
-
 /* Its first use loads it. */
 static int open_oracle(facts_gpu *gpu)
 {
-    if (!fref_gpu_create)
-        return ENOTSUP;
     return gpu->oracle ? 0 : fref_gpu_create(&gpu->oracle, gpu->text);
 }
 
@@ -46,6 +39,5 @@ int facts_gpu_backward(facts_gpu *gpu, const fref_problem *problem, const fref_g
 
 void facts_gpu_forget(facts_gpu *gpu)
 {
-    if (gpu->oracle)
-        fref_gpu_destroy(gpu->oracle);
+    fref_gpu_destroy(gpu->oracle);
 }

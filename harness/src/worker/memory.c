@@ -4,12 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../numbers/bits.h"
 #include "../numbers/dtype.h"
-#include "../numbers/fill.h"
+#include "memory_side.h"
 
 #define WORKSPACE_GUARD ((size_t)1024)
 #define CHUNK ((size_t)1 << 20)
-#define ALIGNMENT ((size_t)16)
 
 #define TRY(expr)                                                                                                                          \
     do {                                                                                                                                   \
@@ -21,58 +21,6 @@
 static facts_tensor_id owner_of(const facts_problem *p, facts_tensor_id id)
 {
     return p->tensor[id].shares ? (facts_tensor_id)(p->tensor[id].shares - 1) : id;
-}
-
-static fattn_status no_memory(char error[256])
-{
-    snprintf(error, 256, "no memory for the tensors of this case");
-    return FATTN_NO_MEMORY;
-}
-
-static bool make_bytes(unsigned char **out, const facts_block *block)
-{
-    unsigned char *bytes = malloc(block->lead + block->image.bytes);
-    *out = bytes ? bytes + block->lead : NULL;
-    return bytes != NULL;
-}
-
-static void free_bytes(unsigned char *bytes, const facts_block *block)
-{
-    if (bytes)
-        free(bytes - block->lead);
-}
-
-static fattn_status create_block(facts_memory *m, facts_tensor_id owner, char error[256])
-{
-    const facts_problem *p = m->problem;
-    facts_block *block = &m->block[owner];
-    const facts_tensor *list[FACTS_TENSOR_COUNT];
-    size_t count = 0;
-    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
-        if (block->tensors >> id & 1)
-            list[count++] = &p->tensor[id];
-    if (!facts_image_create(&block->image, list, count)) {
-        snprintf(error, 256, "%s: no memory, or the tensor reaches outside its storage", facts_tensor_word(owner));
-        return FATTN_NO_MEMORY;
-    }
-    block->lead = (ALIGNMENT - block->image.front % ALIGNMENT) % ALIGNMENT;
-    if (!make_bytes(&block->host, block) || (block->output && !make_bytes(&block->second, block)))
-        return no_memory(error);
-    return FATTN_OK;
-}
-
-static fattn_status fill_block(facts_memory *m, facts_tensor_id owner, char error[256])
-{
-    const facts_problem *p = m->problem;
-    facts_block *block = &m->block[owner];
-    void *storage = facts_image_storage(&block->image, block->host);
-    facts_fill_gaps(p, block->image.dtype, storage, block->image.elements);
-    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++) {
-        bool given = id == FACTS_TENSOR_O || id == FACTS_TENSOR_STATS; /* of a backward: the reference's */
-        if (!given && (block->tensors >> id & 1) && !facts_fill_tensor(p, id, storage))
-            return no_memory(error);
-    }
-    return FATTN_OK;
 }
 
 static fattn_status create_lengths(facts_set *set, const facts_memory *m)
@@ -113,28 +61,48 @@ static size_t workspace_whole(const facts_memory *m)
     return (size_t)m->problem->workspace_offset + m->workspace_bytes + WORKSPACE_GUARD;
 }
 
-fattn_status facts_memory_create(facts_memory *out, facts_worker *worker, const facts_problem *problem, char error[256])
+size_t facts_memory_list(const facts_memory *m, facts_tensor_id owner, const facts_tensor *out[FACTS_TENSOR_COUNT])
 {
-    *out = (facts_memory){ .problem = problem, .worker = worker };
-    out->set = &out->first;
-    size_t largest = 1;
+    size_t count = 0;
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
-        if (problem->tensor[id].present) {
-            facts_block *block = &out->block[owner_of(problem, id)];
+        if (m->block[owner].tensors >> id & 1)
+            out[count++] = &m->problem->tensor[id];
+    return count;
+}
+
+bool facts_memory_is_given(facts_tensor_id id)
+{
+    return id == FACTS_TENSOR_O || id == FACTS_TENSOR_STATS;
+}
+
+static void plan_blocks(facts_memory *m)
+{
+    const facts_problem *p = m->problem;
+    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
+        if (p->tensor[id].present) {
+            facts_block *block = &m->block[owner_of(p, id)];
             block->tensors |= 1u << id;
-            block->output = block->output || facts_tensor_is_output(problem, id);
+            block->output = block->output || facts_tensor_is_output(p, id);
         }
-    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++) {
-        if (!out->block[id].tensors)
-            continue;
-        TRY(create_block(out, id, error));
-        largest = out->block[id].image.bytes > largest ? out->block[id].image.bytes : largest;
-        if (!out->block[id].output)
-            TRY(fill_block(out, id, error));
+}
+
+fattn_status facts_memory_create(facts_memory *out, facts_worker *worker, const facts_problem *problem, bool here, char error[256])
+{
+    size_t most = CHUNK;
+    *out = (facts_memory){ .problem = problem, .worker = worker, .gpu = here ? NULL : worker->gpu };
+    out->side = out->gpu ? &facts_side_gpu : &facts_side_host;
+    out->set = &out->first;
+    plan_blocks(out);
+    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
+        if (out->block[id].tensors) {
+            TRY(out->side->begin(out, id, error));
+            most = !out->gpu && out->block[id].image.bytes > most ? out->block[id].image.bytes : most;
+        }
+    out->scratch = malloc(most);
+    if (!out->scratch) {
+        snprintf(error, 256, "no memory for the tensors of this case");
+        return FATTN_NO_MEMORY;
     }
-    out->scratch = malloc(largest > CHUNK ? largest : CHUNK);
-    if (!out->scratch)
-        return no_memory(error);
     fattn_status status = create_set(&out->first, out, true);
     if (status != FATTN_OK)
         snprintf(error, 256, "%.250s", fattn_last_error());
@@ -161,11 +129,9 @@ void facts_memory_drop(facts_set *set, facts_memory *m)
 
 void facts_memory_destroy(facts_memory *m)
 {
-    for (int id = 0; id < FACTS_TENSOR_COUNT; id++) {
-        facts_image_destroy(&m->block[id].image);
-        free_bytes(m->block[id].host, &m->block[id]);
-        free_bytes(m->block[id].second, &m->block[id]);
-    }
+    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT && m->side; id++)
+        if (m->block[id].tensors)
+            m->side->end(m, id);
     free(m->scratch);
     if (m->worker) {
         facts_set first = m->first;
@@ -177,19 +143,50 @@ void facts_memory_destroy(facts_memory *m)
     *m = (facts_memory){ 0 };
 }
 
-void *facts_memory_storage(const facts_memory *m, facts_tensor_id id, facts_pattern pattern)
+void *facts_memory_storage(facts_memory *m, facts_tensor_id id, facts_pattern pattern)
 {
-    const facts_block *block = &m->block[owner_of(m->problem, id)];
-    return facts_image_storage(&block->image, block->output && pattern == FACTS_PATTERN_B ? block->second : block->host);
+    facts_tensor_id owner = owner_of(m->problem, id);
+    return m->side->storage(m, owner, m->block[owner].output ? pattern : FACTS_PATTERN_A);
 }
 
-facts_storages facts_memory_storages(const facts_memory *m)
+/* Tensors that this pass reads. */
+static bool is_read(const facts_memory *m, facts_tensor_id id)
+{
+    return m->problem->tensor[id].present && !facts_tensor_is_output(m->problem, id);
+}
+
+facts_storages facts_memory_storages(facts_memory *m)
 {
     facts_storages out = { .oracle = NULL };
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
-        if (m->problem->tensor[id].present && !facts_tensor_is_output(m->problem, id))
+        if (is_read(m, id))
             out.at[id] = facts_memory_storage(m, id, FACTS_PATTERN_A);
     return out;
+}
+
+void *facts_memory_address(const facts_memory *m, facts_tensor_id id, facts_pattern pattern)
+{
+    facts_tensor_id owner = owner_of(m->problem, id);
+    const facts_block *block = &m->block[owner];
+    bool live = block->output && pattern == FACTS_PATTERN_B;
+    return facts_image_storage(&block->image, live ? m->set->device[owner] : block->kept);
+}
+
+facts_storages facts_memory_addresses(const facts_memory *m)
+{
+    facts_storages out = { .oracle = NULL };
+    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
+        if (is_read(m, id))
+            out.at[id] = facts_memory_address(m, id, FACTS_PATTERN_A);
+    return out;
+}
+
+fattn_status facts_memory_push(facts_memory *m)
+{
+    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
+        if (m->block[id].tensors && !m->block[id].output)
+            TRY(m->side->push(m, id));
+    return FATTN_OK;
 }
 
 fattn_status facts_memory_workspace(facts_memory *m, size_t bytes)
@@ -202,12 +199,10 @@ fattn_status facts_memory_workspace(facts_memory *m, size_t bytes)
 
 fattn_status facts_memory_produce(facts_memory *m)
 {
-    static const facts_tensor_id produced[] = { FACTS_TENSOR_O, FACTS_TENSOR_STATS };
-    for (size_t i = 0; i < sizeof produced / sizeof *produced; i++) {
-        facts_block *block = &m->block[owner_of(m->problem, produced[i])];
-        if (!block->second && !make_bytes(&block->second, block))
-            return FATTN_NO_MEMORY;
-        block->output = true;
+    for (facts_tensor_id id = FACTS_TENSOR_O; id <= FACTS_TENSOR_STATS; id++) {
+        facts_tensor_id owner = owner_of(m->problem, id);
+        TRY(m->side->produce(m, owner));
+        m->block[owner].output = true;
     }
     return FATTN_OK;
 }
@@ -267,110 +262,54 @@ fattn_tensors facts_memory_tensors(const facts_memory *m)
 
 /* ---- before and after a run ----------------------------------------------------------------------------------------------------- */
 
-static uint64_t noise(uint64_t *state) /* splitmix64 */
-{
-    uint64_t z = *state += 0x9E3779B97F4A7C15u;
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-    return z ^ (z >> 31);
-}
-
-static fattn_status write_all(facts_memory *m, void *to, size_t bytes)
-{
-    for (size_t at = 0; at < bytes; at += CHUNK)
-        TRY(fattn_buffer_write(m->worker->context, (unsigned char *)to + at, m->scratch, bytes - at < CHUNK ? bytes - at : CHUNK));
-    return FATTN_OK;
-}
-
-static void make_noise(facts_memory *m, size_t bytes, uint64_t garbage)
-{
-    size_t whole = (bytes < CHUNK ? bytes : CHUNK) / sizeof garbage;
-    for (size_t i = 0; i < whole; i++) {
-        uint64_t word = noise(&garbage);
-        memcpy(m->scratch + i * sizeof word, &word, sizeof word);
-    }
-}
-
 static fattn_status arm_workspace(facts_memory *m, facts_pattern pattern, uint64_t garbage)
 {
-    size_t whole = workspace_whole(m);
-    memset(m->scratch, facts_pattern_byte(pattern), whole < CHUNK ? whole : CHUNK);
-    TRY(write_all(m, m->set->workspace, whole));
-    if (!garbage)
-        return FATTN_OK;
-    make_noise(m, m->workspace_bytes, garbage);
-    return write_all(m, (unsigned char *)m->set->workspace + m->problem->workspace_offset, m->workspace_bytes);
+    unsigned char *workspace = m->set->workspace;
+    TRY(m->side->set(m, workspace, workspace_whole(m), facts_pattern_byte(pattern)));
+    return garbage ? m->side->noise(m, workspace + m->problem->workspace_offset, m->workspace_bytes, garbage) : FATTN_OK;
 }
 
 fattn_status facts_memory_arm(facts_memory *m, facts_pattern pattern, uint64_t garbage)
 {
-    for (int id = 0; id < FACTS_TENSOR_COUNT; id++) {
-        facts_block *block = &m->block[id];
-        if (!block->tensors)
-            continue;
-        unsigned char *bytes = block->output && pattern == FACTS_PATTERN_B ? block->second : block->host;
-        if (block->output)
-            facts_image_poison(&block->image, pattern, bytes);
-        else
-            facts_image_guard(&block->image, pattern, bytes);
-        TRY(fattn_buffer_write(m->worker->context, m->set->device[id], bytes, block->image.bytes));
-    }
-    return arm_workspace(m, pattern, garbage);
+    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
+        if (m->block[id].tensors)
+            TRY(m->side->arm(m, id, pattern));
+    TRY(arm_workspace(m, pattern, garbage));
+    return m->gpu ? facts_gpu_wait(m->gpu) : FATTN_OK; /* the call may be on another stream */
 }
 
 fattn_status facts_memory_spoil(facts_memory *m)
 {
-    for (int id = 0; id < FACTS_TENSOR_COUNT; id++) {
-        facts_block *block = &m->block[id];
-        if (!block->tensors)
-            continue;
-        facts_image_poison(&block->image, FACTS_PATTERN_A, m->scratch);
-        TRY(fattn_buffer_write(m->worker->context, m->set->device[id], m->scratch, block->image.bytes));
-    }
+    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
+        if (m->block[id].tensors)
+            TRY(m->side->spoil(m, id));
     return arm_workspace(m, FACTS_PATTERN_A, 0);
-}
-
-static int64_t bytes_that_differ(const unsigned char *a, const unsigned char *b, size_t count)
-{
-    int64_t different = 0;
-    if (memcmp(a, b, count) != 0)
-        for (size_t i = 0; i < count; i++)
-            different += a[i] != b[i];
-    return different;
 }
 
 fattn_status facts_memory_untouched(facts_memory *m, int64_t *changed)
 {
-    fattn_status status = FATTN_OK;
     *changed = 0;
-    for (int id = 0; id < FACTS_TENSOR_COUNT && status == FATTN_OK; id++) {
-        facts_block *block = &m->block[id];
-        if (!block->tensors)
-            continue;
-        unsigned char *found = malloc(block->image.bytes);
-        status = found ? fattn_buffer_read(m->worker->context, found, m->set->device[id], block->image.bytes) : FATTN_NO_MEMORY;
-        if (status == FATTN_OK) {
-            facts_image_poison(&block->image, FACTS_PATTERN_A, m->scratch);
-            *changed += bytes_that_differ(found, m->scratch, block->image.bytes);
-        }
-        free(found);
+    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++) {
+        int64_t own = 0;
+        if (m->block[id].tensors)
+            TRY(m->side->untouched(m, id, &own));
+        *changed += own;
     }
-    return status;
+    return FATTN_OK;
 }
 
 fattn_status facts_memory_disturb(facts_memory *m, uint64_t garbage)
 {
     const size_t count = sizeof m->between / sizeof *m->between, kept = garbage % count;
     for (size_t i = 0; i < count; i++) {
-        size_t bytes = ((size_t)64 << 10) << (noise(&garbage) % 8);
+        size_t bytes = ((size_t)64 << 10) << (facts_mix(garbage + i) % 8);
         if (i == kept) { /* freed in another order than it was made */
             fattn_buffer_destroy(m->worker->context, m->between[i]);
             m->between[i] = NULL;
         }
         void *buffer;
         TRY(fattn_buffer_create(&buffer, m->worker->context, bytes));
-        make_noise(m, bytes, garbage + 1);
-        fattn_status status = write_all(m, buffer, bytes);
+        fattn_status status = m->side->noise(m, buffer, bytes, garbage + i);
         if (status == FATTN_OK && i == kept)
             m->between[i] = buffer;
         else
@@ -397,15 +336,10 @@ static fattn_status fetch_workspace(facts_memory *m, facts_pattern pattern, int6
 
 fattn_status facts_memory_fetch(facts_memory *m, facts_pattern pattern, int64_t overrun[FACTS_TENSOR_COUNT + 1])
 {
-    fattn_context *context = m->worker->context;
-    for (int id = 0; id < FACTS_TENSOR_COUNT; id++) {
-        facts_block *block = &m->block[id];
+    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++) {
         overrun[id] = 0;
-        if (!block->tensors)
-            continue;
-        unsigned char *to = !block->output ? m->scratch : pattern == FACTS_PATTERN_B ? block->second : block->host;
-        TRY(fattn_buffer_read(context, to, m->set->device[id], block->image.bytes));
-        overrun[id] = block->output ? facts_image_overrun(&block->image, pattern, to) : bytes_that_differ(to, block->host, block->image.bytes);
+        if (m->block[id].tensors)
+            TRY(m->side->fetch(m, id, pattern, &overrun[id]));
     }
     return fetch_workspace(m, pattern, &overrun[FACTS_TENSOR_COUNT]);
 }

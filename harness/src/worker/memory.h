@@ -1,9 +1,12 @@
-/* The memory of one case: an image of every storage here, its twin on the device, guards and poison around both. */
+/* The memory of one case: every storage on the device with guards and poison around it, and what it is compared with. On the cpu, and where the
+ * reference is computed here, that is an image of each storage here; else it stays on the GPU (memory_side.h), and is fetched when somebody here
+ * looks at it. */
 #ifndef FACTS_MEMORY_H
 #define FACTS_MEMORY_H
 
 #include "../numbers/expect.h"
 #include "../numbers/image.h"
+#include "gpu.h"
 #include "target.h"
 
 /* One storage, shared by `tensors` (bit i: tensor i). */
@@ -14,6 +17,7 @@ typedef struct facts_block {
     unsigned char *host;   /* inputs: what was sent; outputs: what came back from the run over poison A */
     unsigned char *second; /* outputs: from the run over poison B */
     size_t lead;           /* bytes before both in their allocations, so that the storage is aligned here whatever its skew there */
+    void *kept;            /* on the GPU: what `host` is; host and second are then copies of it and of the set's, or NULL */
 } facts_block;
 
 /* The case's buffers on the device. One memory may have several sets: for calls at once, or for a graph that moves from one to another. */
@@ -25,25 +29,36 @@ typedef struct facts_set {
     const void *mod[2]; /* what fattn_tensors.mod_tensors points to */
 } facts_set;
 
+typedef struct facts_side facts_side;
+
 typedef struct facts_memory {
     const facts_problem *problem;
     facts_worker *worker;
+    const facts_side *side;
+    facts_gpu *gpu; /* NULL: the bytes are here */
     facts_block block[FACTS_TENSOR_COUNT]; /* at the tensor that owns the storage */
     facts_set first;
     facts_set *set;          /* in hand: the first, or what facts_memory_use took */
-    unsigned char *scratch;  /* as large as the largest storage */
+    unsigned char *scratch;  /* as large as the largest storage here */
     size_t workspace_bytes;
     void *between[2];        /* allocations that facts_memory_disturb left behind */
 } facts_memory;
 
-/* Everything but the workspace; inputs are filled, O and Stats of a backward still empty (facts_memory_storage, then write).
+/* Everything but the workspace; inputs are filled, O and Stats of a backward still empty (facts_memory_storage, then write). `here`: the bytes are here
+ * also where there is a GPU.
  * Returns FATTN_OK, or why not (FATTN_NO_MEMORY, FATTN_DEVICE_FAULT, FATTN_BAD_PROBLEM); the sentence in `error`. Destroy in any case. */
-fattn_status facts_memory_create(facts_memory *out, facts_worker *worker, const facts_problem *problem, char error[256]);
+fattn_status facts_memory_create(facts_memory *out, facts_worker *worker, const facts_problem *problem, bool here, char error[256]);
 void facts_memory_destroy(facts_memory *memory);
 
-/* Element 0 of the storage of a tensor, on the host; `pattern` chooses which of an output's two. */
-void *facts_memory_storage(const facts_memory *memory, facts_tensor_id id, facts_pattern pattern);
-facts_storages facts_memory_storages(const facts_memory *memory);
+/* Element 0 of the storage of a tensor, on the host; `pattern` chooses which of an output's two: B is what the last fetch brought. From a GPU it is
+ * fetched at the first call after a run; NULL when that fails. */
+void *facts_memory_storage(facts_memory *memory, facts_tensor_id id, facts_pattern pattern);
+facts_storages facts_memory_storages(facts_memory *memory);
+/* Inputs are from now on what was written into those storages. */
+fattn_status facts_memory_push(facts_memory *memory);
+/* The same on the GPU (memory->gpu). */
+void *facts_memory_address(const facts_memory *memory, facts_tensor_id id, facts_pattern pattern);
+facts_storages facts_memory_addresses(const facts_memory *memory);
 
 /* The size of the workspace from now on, and the first set's. Other sets are made after it. */
 fattn_status facts_memory_workspace(facts_memory *memory, size_t bytes);

@@ -8,6 +8,7 @@
 #define AS_WORD(symbol, word) word,
 static const char *const device_words[] = { FACTS_DEVICE_LIST(AS_WORD) };
 static const char *const do_words[] = { FACTS_DO_LIST(AS_WORD) };
+static const char *const oracle_words[] = { FACTS_ORACLE_LIST(AS_WORD) };
 #undef AS_WORD
 
 /* Reads members of one object and remembers the first thing that is wrong. */
@@ -118,6 +119,8 @@ bool facts_target_request_read(facts_target_request *out, const char *line, size
         read_text(&r, "nvrtc", out->nvrtc, sizeof out->nvrtc, false);
         read_text(&r, "driver", out->driver, sizeof out->driver, false);
         out->threads = (int32_t)read_integer(&r, "threads", 0, 4096, 0);
+        if (json_object_get(r.object, "oracle"))
+            out->oracle = (facts_oracle_choice)read_word(&r, "oracle", oracle_words, FACTS_ORACLE_COUNT);
         json_t *errata = json_object_get(r.object, "errata");
         if (errata && !json_is_string(errata))
             complain(&r, "errata", "must be the text of a file of rules");

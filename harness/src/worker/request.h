@@ -17,6 +17,12 @@
 typedef enum facts_device { FACTS_DEVICE_LIST(AS_ENUM) FACTS_DEVICE_COUNT } facts_device;
 #undef AS_ENUM
 
+/* Who computes what is due: a GPU where there is one and it can, else the C reference; the C reference; both, compared. */
+#define FACTS_ORACLE_LIST(X) X(GPU, "gpu") X(CPU, "cpu") X(BOTH, "both")
+#define AS_ENUM(symbol, word) FACTS_ORACLE_##symbol,
+typedef enum facts_oracle_choice { FACTS_ORACLE_LIST(AS_ENUM) FACTS_ORACLE_COUNT } facts_oracle_choice;
+#undef AS_ENUM
+
 #define FACTS_DO_LIST(X) X(DECIDE, "decide") X(PLAN, "plan") X(RUN, "run")
 #define AS_ENUM(symbol, word) FACTS_DO_##symbol,
 typedef enum facts_do { FACTS_DO_LIST(AS_ENUM) FACTS_DO_COUNT } facts_do;
@@ -27,6 +33,7 @@ typedef struct facts_target_request {
     char cudnn_dir[FACTS_REQUEST_PATH], nvrtc[FACTS_REQUEST_PATH], driver[FACTS_REQUEST_PATH]; /* "": none */
     facts_device device;
     int32_t ordinal, threads;
+    facts_oracle_choice oracle;
     int64_t supervisor; /* process id of the parent; 0: not said */
     char *device_json;  /* owned; NULL unless described */
     char *errata;       /* owned; the rules of policy=guard as JSON text; NULL: none */

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "judging.h"
+
 fattn_status facts_call_launch(void *argument, struct CUstream_st *stream)
 {
     const facts_call *call = argument;
@@ -29,7 +31,8 @@ bool facts_runs_check(facts_runs *r, fattn_status status, const char *what)
     if (status == FATTN_OK)
         return true;
     r->out->status = status;
-    snprintf(r->out->text, sizeof r->out->text, "%s%s%.300s", what ? what : "", what ? ": " : "", fattn_last_error());
+    const char *said = r->worker->gpu ? facts_gpu_error(r->worker->gpu) : "";
+    snprintf(r->out->text, sizeof r->out->text, "%s%s%.300s", what ? what : "", what ? ": " : "", said[0] ? said : fattn_last_error());
     if (status == FATTN_DEVICE_FAULT)
         r->worker->lost = true;
     return false;
@@ -96,34 +99,25 @@ bool facts_runs_once(facts_runs *r, const facts_call *call, facts_pattern patter
 
 facts_judgement facts_runs_judge(facts_runs *r, facts_tensor_id id, facts_pattern pattern)
 {
-    const facts_problem *p = r->problem;
-    if ((id == FACTS_TENSOR_MAX || id == FACTS_TENSOR_SUM_EXP) && p->tensor[FACTS_TENSOR_MAX].present)
-        facts_expect_pair(&r->truth->expectation, p, facts_memory_storage(r->memory, FACTS_TENSOR_MAX, pattern));
-    facts_rule rule = facts_expectation_rule(&r->truth->expectation, id, pattern);
-    return facts_judge_tensor(&p->tensor[id], facts_memory_storage(r->memory, id, pattern), &rule);
+    facts_judgement found;
+    double since = now_us();
+    facts_runs_check(r, facts_judging_of(&found, r->truth, id, pattern), NULL);
+    r->out->judge_ms += (now_us() - since) * 1e-3;
+    return found;
 }
 
-/* The number of elements that are due and differ from the first run's. */
-static int64_t differing(const facts_runs *r, facts_tensor_id id, int64_t at[4])
-{
-    /* O and Stats of a backward's own forward have the rows of dQ. */
-    facts_tensor_id rows = facts_tensor_is_output(r->problem, id) ? id : FACTS_TENSOR_DQ;
-    return facts_judge_repeat(&r->problem->tensor[id], facts_memory_storage(r->memory, id, FACTS_PATTERN_A),
-                              facts_memory_storage(r->memory, id, FACTS_PATTERN_B), r->truth->expectation.due[rows], at);
-}
-
-/* Of those, the ones that differ by more than the order of a sum: dQ may be summed by atomics, and dBias over the batch, unless the case asks for
- * the same bits. */
-static int64_t unlike(const facts_runs *r, facts_tensor_id id, int64_t different, int64_t at[4])
+/* Of the elements that differ, those that do by more than the order of a sum: dQ may be summed by atomics, and dBias over the batch, unless the case
+ * asks for the same bits. */
+static int64_t unlike(facts_runs *r, facts_tensor_id id, int64_t different, int64_t at[4])
 {
     double share;
-    const facts_expectation *e = &r->truth->expectation;
+    int64_t far = 0;
     switch (facts_expect_alike(r->problem, id, &share)) {
     case FACTS_ALIKE_BITS:
         return different;
     case FACTS_ALIKE_SUMS:
-        return facts_judge_repeat_close(&r->problem->tensor[id], facts_memory_storage(r->memory, id, FACTS_PATTERN_A),
-                                        facts_memory_storage(r->memory, id, FACTS_PATTERN_B), e->due[id], e->answer[id].bound, share, at);
+        facts_runs_check(r, facts_judging_close(&far, r->truth, id, share, at), NULL);
+        return far;
     default:
         return 0;
     }
@@ -145,9 +139,10 @@ static void judge_again(facts_runs *r, facts_tensor_id id)
 void facts_runs_compare(facts_runs *r, const char *how)
 {
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++) {
-        int64_t at[4] = { 0 };
+        int64_t at[4] = { 0 }, different = 0;
         bool output = facts_tensor_is_output(r->problem, id), produced = r->forward && (id == FACTS_TENSOR_O || id == FACTS_TENSOR_STATS);
-        int64_t different = output || produced ? differing(r, id, at) : 0;
+        if ((output || produced) && !facts_runs_check(r, facts_judging_repeat(&different, r->truth, id, at), NULL))
+            return;
         if (!different)
             continue;
         if (output)

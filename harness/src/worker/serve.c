@@ -235,6 +235,10 @@ static void report_trial(job *j, json_t *row, const facts_trial *trial)
     facts_row_check(row, &trial->check);
     if (trial->exec_us > 0)
         json_object_set_new(row, "exec_us", json_real(trial->exec_us));
+    json_object_set_new(row, "oracle", json_string(facts_truth_oracle(&j->truth)));
+    json_object_set_new(row, "fill_ms", json_real(j->truth.fill_ms));
+    json_object_set_new(row, "oracle_ms", json_real(j->truth.oracle_ms));
+    json_object_set_new(row, "judge_ms", json_real(trial->judge_ms));
     if (j->problem.ask.pass == FATTN_BACKWARD)
         json_object_set_new(row, "inputs_from", json_string(trial->own_forward ? "forward" : "reference"));
     if (trial->no_forward[0])

@@ -116,13 +116,15 @@ static bool can_capture(const facts_worker *worker)
 bool facts_target_open(facts_worker *out, const facts_target_request *request, json_t **reply)
 {
     double since = now_ms();
-    *out = (facts_worker){ .device = request->device };
+    *out = (facts_worker){ .device = request->device, .oracle = request->oracle };
     read_errata(out, request);
     *reply = open_context(out, request);
     if (!*reply && out->device == FACTS_DEVICE_GPU && fattn_stream_create(&out->stream, out->context) != FATTN_OK)
         *reply = failed(fattn_last_error(), "");
     if (*reply)
         return false;
+    if (out->device == FACTS_DEVICE_GPU && !facts_gpu_open(&out->gpu, out->context, out->stream, out->gpu_error))
+        out->gpu = NULL; /* inputs and judgements are made here: slower, and as good */
     out->has_graphs = can_capture(out);
     *reply = ready(out, since);
     return true;
@@ -131,6 +133,7 @@ bool facts_target_open(facts_worker *out, const facts_target_request *request, j
 void facts_target_close(facts_worker *worker)
 {
     fattn_rules_destroy(worker->errata);
+    facts_gpu_close(worker->gpu, worker->lost);
     if (worker->lost) {
         fattn_context_abandon(worker->context);
     } else if (worker->context) {

@@ -5,6 +5,7 @@
 #include <fattn/fattn.h>
 #include <jansson.h>
 
+#include "gpu.h"
 #include "request.h"
 
 typedef struct facts_worker {
@@ -12,6 +13,9 @@ typedef struct facts_worker {
     fattn_context_info info;
     facts_device device;
     struct CUstream_st *stream; /* NULL where nothing runs */
+    facts_gpu *gpu;             /* kernels and oracle there; NULL: none, and gpu_error says why */
+    char gpu_error[256];
+    facts_oracle_choice oracle;
     bool lost;                  /* a sticky device error: the context is dead */
     bool has_graphs;            /* CUDA graphs can be had */
     fattn_rules *errata;        /* what policy=guard adds; NULL: none, and errata_error says why */

@@ -3,26 +3,19 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <xxhash.h>
 
 #include "../numbers/dtype.h"
 #include "checks.h"
 #include "exec.h"
+#include "judging.h"
 #include "runs.h"
-
-static uint64_t bits_of(const facts_runs *r, facts_tensor_id id)
-{
-    const facts_tensor *tensor = &r->problem->tensor[id];
-    size_t bytes = (size_t)tensor->elements * (size_t)facts_dtype_bytes(tensor->dtype);
-    return XXH3_64bits(facts_memory_storage(r->memory, id, FACTS_PATTERN_A), bytes);
-}
 
 static facts_verdict judge_tensor(facts_runs *r, facts_tensor_id id)
 {
     facts_trial *out = r->out;
     out->judgement[id] = facts_runs_judge(r, id, FACTS_PATTERN_A);
     out->judged[id] = true;
-    out->bits[id] = bits_of(r, id);
+    facts_runs_check(r, facts_judging_bits(&out->bits[id], r->truth, id), NULL);
     facts_verdict first = facts_judgement_verdict(&out->judgement[id]), verdict = facts_verdict_worse(first, r->second[id]);
     if (verdict != first)
         out->judgement[id] = r->judgement[id];

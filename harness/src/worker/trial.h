@@ -22,6 +22,7 @@ typedef struct facts_trial {
     bool judged[FACTS_TENSOR_COUNT];
     uint64_t bits[FACTS_TENSOR_COUNT]; /* hash of what was judged: equal bits, equal hash (over poison A; what was not written included) */
     double exec_us; /* 0: not measured */
+    double judge_ms; /* of all answers against what is due */
     bool own_forward; /* O and Stats of the backward came from a forward of this target */
     char no_forward[200]; /* why they did not, where they should have */
     facts_check_report check;

@@ -2,15 +2,43 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
 
 #include "../numbers/fill.h"
 #include "../numbers/oracle.h"
+#include "judging.h"
+#include "oracle_gpu.h"
 
-static facts_storages inputs_of(const facts_truth *t)
+static double now_ms(void)
 {
-    facts_storages in = facts_memory_storages(&t->memory);
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+const char *facts_truth_oracle(const facts_truth *t)
+{
+    return t->memory.gpu ? "gpu" : "cpu";
+}
+
+static facts_storages inputs_of(facts_truth *t)
+{
+    facts_storages in = t->memory.gpu ? facts_memory_addresses(&t->memory) : facts_memory_storages(&t->memory);
+    in.oracle = t->memory.gpu ? &t->oracle : NULL;
     in.constants = &t->constants;
     return in;
+}
+
+/* Where the oracle writes and reads a tensor. */
+static void *storage_of(facts_truth *t, facts_tensor_id id)
+{
+    return t->memory.gpu ? facts_memory_address(&t->memory, id, FACTS_PATTERN_A) : facts_memory_storage(&t->memory, id, FACTS_PATTERN_A);
+}
+
+static int expect_inputs(facts_truth *t, const facts_storages *in)
+{
+    return facts_expect_inputs(t->memory.problem, in, storage_of(t, FACTS_TENSOR_O), storage_of(t, FACTS_TENSOR_STATS));
 }
 
 static int expect(facts_truth *t, const facts_problem *p, const facts_truth_edit *edit, int32_t cudnn_version)
@@ -21,23 +49,24 @@ static int expect(facts_truth *t, const facts_problem *p, const facts_truth_edit
     facts_storages in = inputs_of(t);
     if (p->ask.pass == FATTN_FORWARD)
         return facts_expect_forward(&t->expectation, p, &in, cudnn_version);
-    int status = facts_expect_inputs(p, &in, facts_memory_storage(m, FACTS_TENSOR_O, FACTS_PATTERN_A),
-                                     facts_memory_storage(m, FACTS_TENSOR_STATS, FACTS_PATTERN_A));
+    int status = expect_inputs(t, &in);
     if (status == 0 && edit)
         edit->given(edit->owner, m);
     return status ? status : facts_expect_backward(&t->expectation, p, &in);
 }
 
-static void weigh_trust(facts_truth *t, const facts_problem *p)
+static int weigh_trust(facts_truth *t, const facts_problem *p)
 {
-    bool scores_matter = facts_oracle_two_keys(p);
+    bool scores_matter = facts_oracle_two_keys(p), trusted = true;
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++) {
         bool zero_anyway = !scores_matter && (id == FACTS_TENSOR_DQ || id == FACTS_TENSOR_DK || id == FACTS_TENSOR_DBIAS);
         if (!facts_tensor_is_output(p, id) || !facts_fill_is_dense(p->fill) || zero_anyway)
             continue;
-        facts_rule rule = facts_expectation_rule(&t->expectation, id, FACTS_PATTERN_A);
-        t->untrusted[id] = !facts_judge_trusts(&p->tensor[id], &rule);
+        if (facts_judging_trusts(&trusted, t, id) != FATTN_OK)
+            return ENOMEM;
+        t->untrusted[id] = !trusted;
     }
+    return 0;
 }
 
 fattn_status facts_truth_create(facts_truth *out, facts_worker *worker, const facts_problem *problem, char error[256])
@@ -45,24 +74,48 @@ fattn_status facts_truth_create(facts_truth *out, facts_worker *worker, const fa
     return facts_truth_create_edited(out, worker, problem, NULL, error);
 }
 
-fattn_status facts_truth_create_edited(facts_truth *out, facts_worker *worker, const facts_problem *problem, const facts_truth_edit *edit,
-                                       char error[256])
+static fattn_status create(facts_truth *out, facts_worker *worker, const facts_problem *problem, const facts_truth_edit *edit, bool here,
+                           char error[256])
 {
     *out = (facts_truth){ .constants = facts_constants_start(problem->ask.dtype) };
-    fattn_status status = facts_memory_create(&out->memory, worker, problem, error);
+    double since = now_ms();
+    fattn_status status = facts_memory_create(&out->memory, worker, problem, here, error);
+    if (status == FATTN_OK && out->memory.gpu)
+        status = facts_gpu_wait(out->memory.gpu);
     if (status != FATTN_OK)
         return status;
-    switch (expect(out, problem, edit, worker->info.cudnn_version)) {
+    if (out->memory.gpu)
+        out->oracle = facts_oracle_on(out->memory.gpu);
+    out->fill_ms = now_ms() - since;
+    int failed = expect(out, problem, edit, worker->info.cudnn_version);
+    if (failed == 0)
+        failed = weigh_trust(out, problem);
+    out->oracle_ms = now_ms() - since - out->fill_ms;
+    switch (failed) {
     case 0:
-        weigh_trust(out, problem);
         return FATTN_OK;
     case ENOTSUP:
         snprintf(error, 256, "dtype: the reference does not know this type yet");
         return FATTN_INTERNAL;
+    case EIO:
+        snprintf(error, 256, "%s", worker->gpu ? facts_gpu_error(worker->gpu) : "");
+        return FATTN_DEVICE_FAULT;
     default:
         snprintf(error, 256, "no memory for the reference");
         return FATTN_NO_MEMORY;
     }
+}
+
+fattn_status facts_truth_create_edited(facts_truth *out, facts_worker *worker, const facts_problem *problem, const facts_truth_edit *edit,
+                                       char error[256])
+{
+    /* Checks look at everything that there is, and write what no fill makes. */
+    bool here = !worker->gpu || edit || problem->check != FACTS_CHECK_NONE || worker->oracle == FACTS_ORACLE_CPU;
+    fattn_status status = create(out, worker, problem, edit, here, error);
+    if (here || status != FATTN_INTERNAL)
+        return status;
+    facts_truth_destroy(out); /* nothing for the oracle on the GPU: the C reference, and everything that it reads is here */
+    return create(out, worker, problem, edit, true, error);
 }
 
 int facts_truth_judges(facts_truth *t, const facts_who *who)
@@ -78,9 +131,7 @@ int facts_truth_judges(facts_truth *t, const facts_who *who)
     facts_storages in = inputs_of(t);
     facts_expectation_destroy(&t->expectation);
     int status = facts_expect_forward(&t->expectation, p, &in, t->memory.worker->info.cudnn_version);
-    if (status == 0)
-        weigh_trust(t, p);
-    return status;
+    return status ? status : weigh_trust(t, p);
 }
 
 int facts_truth_renew(facts_truth *t)
@@ -88,9 +139,24 @@ int facts_truth_renew(facts_truth *t)
     facts_storages in = inputs_of(t);
     facts_expectation_destroy(&t->expectation);
     int status = facts_expect_backward(&t->expectation, t->memory.problem, &in);
-    if (status == 0)
-        weigh_trust(t, t->memory.problem);
-    return status;
+    return status ? status : weigh_trust(t, t->memory.problem);
+}
+
+/* O of a forward on the GPU: every live row is finite. Its Stats are looked at here. */
+static int is_finite_there(facts_truth *t, bool *finite)
+{
+    const facts_problem *p = t->memory.problem;
+    const facts_tensor *o = &p->tensor[FACTS_TENSOR_O];
+    facts_found found = { 0 };
+    int32_t *due = malloc((size_t)(o->dim[0] * o->dim[2] + 1) * sizeof *due);
+    for (int64_t n = 0; due && n < o->dim[0] * o->dim[2]; n++)
+        due[n] = n % o->dim[2] < facts_live_q(p, n / o->dim[2]) ? FACTS_DUE_VALUE : FACTS_DUE_ANYTHING;
+    fattn_status status = FATTN_NO_MEMORY;
+    if (due)
+        status = facts_gpu_survey(t->memory.gpu, o, storage_of(t, FACTS_TENSOR_O), due, FACTS_PATTERN_A, &found);
+    *finite = found.not_finite == 0 && found.unwritten == 0;
+    free(due);
+    return status == FATTN_OK ? 0 : status == FATTN_NO_MEMORY ? ENOMEM : EIO;
 }
 
 int facts_truth_keep_own(facts_truth *t, bool *kept)
@@ -98,11 +164,15 @@ int facts_truth_keep_own(facts_truth *t, bool *kept)
     facts_memory *m = &t->memory;
     const facts_problem *p = m->problem;
     facts_storages in = inputs_of(t);
-    void *o = facts_memory_storage(m, FACTS_TENSOR_O, FACTS_PATTERN_A), *stats = facts_memory_storage(m, FACTS_TENSOR_STATS, FACTS_PATTERN_A);
-    int status = facts_expect_near(p, &in, o, stats, kept);
+    const void *o = m->gpu ? NULL : storage_of(t, FACTS_TENSOR_O), *stats = facts_memory_storage(m, FACTS_TENSOR_STATS, FACTS_PATTERN_A);
+    bool finite = true;
+    int status = stats ? facts_expect_near(p, &in, o, stats, kept) : ENOMEM;
+    if (status == 0 && m->gpu)
+        status = is_finite_there(t, &finite);
+    *kept = *kept && finite;
     if (status || *kept)
         return status;
-    status = facts_expect_inputs(p, &in, o, stats);
+    status = expect_inputs(t, &in);
     facts_memory_give(m);
     return status;
 }

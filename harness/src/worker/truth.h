@@ -9,7 +9,12 @@ typedef struct facts_truth {
     facts_expectation expectation;
     facts_constants constants; /* that it was computed for */
     bool untrusted[FACTS_TENSOR_COUNT]; /* a wrong answer could pass here */
+    facts_oracle oracle;                /* of memory that is on the GPU */
+    double fill_ms, oracle_ms;          /* what making it took */
 } facts_truth;
+
+/* Who computed what is due: "gpu", "cpu". */
+const char *facts_truth_oracle(const facts_truth *truth);
 
 /* Fills the inputs and computes the reference (of a backward: O and Stats first, as inputs). Destroy in any case.
  * Returns FATTN_OK, or why not with the sentence in `error`. */

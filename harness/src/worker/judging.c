@@ -1,0 +1,123 @@
+#include "judging.h"
+
+#include <stdlib.h>
+
+#define A FACTS_PATTERN_A
+#define B FACTS_PATTERN_B
+
+_Static_assert(sizeof(facts_due) == sizeof(int32_t), "kernels read facts_due as int32_t");
+
+static const int32_t *due_of(const facts_truth *t, facts_tensor_id id)
+{
+    /* O and Stats of a backward's own forward have the rows of dQ. */
+    facts_tensor_id rows = facts_tensor_is_output(t->memory.problem, id) ? id : FACTS_TENSOR_DQ;
+    return (const int32_t *)t->expectation.due[rows];
+}
+
+/* ---- against what is due ------------------------------------------------------------------------------------------------------ */
+
+/* The rows of a tensor whose answer is on the GPU; the caller frees them. */
+static fattn_status rows_there(facts_judged_row **out, facts_truth *t, facts_tensor_id id, const facts_rule *rule, const void *storage, facts_lie lie)
+{
+    const facts_tensor *tensor = &t->memory.problem->tensor[id];
+    const facts_part all = { .batches = tensor->dim[0], .heads = tensor->dim[1], .want = rule->expected.want, .sigma = rule->expected.sigma,
+                             .bound = rule->expected.bound };
+    const facts_bar bar = facts_judge_bar(tensor, rule);
+    *out = malloc((size_t)(tensor->dim[0] * tensor->dim[1] * tensor->dim[2] + 1) * sizeof **out);
+    if (!*out)
+        return FATTN_NO_MEMORY;
+    return facts_gpu_judge(t->memory.gpu, tensor, storage, &bar, due_of(t, id), &all, lie, *out);
+}
+
+static fattn_status judge_there(facts_judgement *out, facts_truth *t, facts_tensor_id id, const facts_rule *rule)
+{
+    facts_judged_row *rows;
+    fattn_status status = rows_there(&rows, t, id, rule, facts_memory_address(&t->memory, id, rule->pattern), FACTS_LIE_COUNT);
+    if (status == FATTN_OK)
+        *out = facts_judge_rows(&t->memory.problem->tensor[id], rule, rows);
+    free(rows);
+    return status;
+}
+
+fattn_status facts_judging_of(facts_judgement *out, facts_truth *t, facts_tensor_id id, facts_pattern pattern)
+{
+    const facts_problem *p = t->memory.problem;
+    *out = (facts_judgement){ .no_memory = true };
+    if ((id == FACTS_TENSOR_MAX || id == FACTS_TENSOR_SUM_EXP) && p->tensor[FACTS_TENSOR_MAX].present) {
+        const void *max = facts_memory_storage(&t->memory, FACTS_TENSOR_MAX, pattern);
+        if (!max)
+            return FATTN_NO_MEMORY;
+        facts_expect_pair(&t->expectation, p, max);
+    }
+    facts_rule rule = facts_expectation_rule(&t->expectation, id, pattern);
+    if (t->expectation.answer[id].at)
+        return judge_there(out, t, id, &rule);
+    const void *storage = facts_memory_storage(&t->memory, id, pattern);
+    if (!storage)
+        return FATTN_NO_MEMORY;
+    *out = facts_judge_tensor(&p->tensor[id], storage, &rule);
+    return FATTN_OK;
+}
+
+static fattn_status tell_there(facts_lie_end *out, facts_truth *t, facts_tensor_id id, const facts_rule *rule, facts_lie lie)
+{
+    facts_judged_row *rows;
+    fattn_status status = rows_there(&rows, t, id, rule, NULL, lie);
+    if (status == FATTN_OK)
+        *out = facts_judge_lie(&t->memory.problem->tensor[id], rule, rows);
+    free(rows);
+    return status;
+}
+
+fattn_status facts_judging_trusts(bool *out, facts_truth *t, facts_tensor_id id)
+{
+    facts_rule rule = facts_expectation_rule(&t->expectation, id, A);
+    *out = true;
+    if (!t->expectation.answer[id].at) {
+        *out = facts_judge_trusts(&t->memory.problem->tensor[id], &rule);
+        return FATTN_OK;
+    }
+    facts_lie_end zero = FACTS_LIE_SAME, rolled = FACTS_LIE_SAME;
+    fattn_status status = tell_there(&zero, t, id, &rule, FACTS_LIE_ZERO);
+    if (status == FATTN_OK)
+        status = tell_there(&rolled, t, id, &rule, FACTS_LIE_ROW);
+    if (status == FATTN_OK && rolled == FACTS_LIE_SAME)
+        status = tell_there(&rolled, t, id, &rule, FACTS_LIE_CHANNEL);
+    *out = zero != FACTS_LIE_PASSES && rolled != FACTS_LIE_PASSES;
+    return status;
+}
+
+/* ---- against each other ------------------------------------------------------------------------------------------------------- */
+
+fattn_status facts_judging_repeat(int64_t *out, facts_truth *t, facts_tensor_id id, int64_t at[4])
+{
+    facts_memory *m = &t->memory;
+    const facts_tensor *tensor = &m->problem->tensor[id];
+    if (m->gpu)
+        return facts_gpu_repeat(m->gpu, tensor, facts_memory_address(m, id, A), facts_memory_address(m, id, B), due_of(t, id), NULL, 0, out, at);
+    *out = facts_judge_repeat(tensor, facts_memory_storage(m, id, A), facts_memory_storage(m, id, B), (const facts_due *)due_of(t, id), at);
+    return FATTN_OK;
+}
+
+fattn_status facts_judging_close(int64_t *out, facts_truth *t, facts_tensor_id id, double share, int64_t at[4])
+{
+    facts_memory *m = &t->memory;
+    const facts_tensor *tensor = &m->problem->tensor[id];
+    const facts_answer *answer = &t->expectation.answer[id];
+    if (answer->at)
+        return facts_gpu_repeat(m->gpu, tensor, facts_memory_address(m, id, A), facts_memory_address(m, id, B), due_of(t, id), answer->bound, share, out, at);
+    const void *a = facts_memory_storage(m, id, A), *b = facts_memory_storage(m, id, B);
+    if (!a || !b)
+        return FATTN_NO_MEMORY;
+    *out = facts_judge_repeat_close(tensor, a, b, (const facts_due *)due_of(t, id), answer->bound, share, at);
+    return FATTN_OK;
+}
+
+fattn_status facts_judging_bits(uint64_t *out, facts_truth *t, facts_tensor_id id)
+{
+    facts_memory *m = &t->memory;
+    if (m->gpu)
+        return facts_gpu_bits(m->gpu, &m->problem->tensor[id], facts_memory_address(m, id, A), out);
+    *out = facts_judge_bits(&m->problem->tensor[id], facts_memory_storage(m, id, A));
+    return FATTN_OK;
+}

@@ -1,0 +1,211 @@
+#include "oracle_gpu.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST_COPIES 24
+
+_Static_assert((int)FREF_MOD_COUNT == (int)FACTS_MOD_COUNT && (int)FREF_MOD_DOCUMENT == (int)FACTS_MOD_DOCUMENT &&
+                   (int)FREF_MOD_SOFTCAP == (int)FACTS_MOD_SOFTCAP,
+               "the modifications have one order");
+
+/* What the reference has here is there while it computes: small arrays, sent before or fetched after. */
+typedef struct copies {
+    facts_gpu *gpu;
+    int status; /* an errno; the first */
+    size_t count;
+    struct {
+        void *there, *here;
+        size_t bytes;
+    } at[MOST_COPIES];
+} copies;
+
+static int errno_of(fattn_status status)
+{
+    return status == FATTN_OK ? 0 : status == FATTN_NO_MEMORY ? ENOMEM : EIO;
+}
+
+/* Memory there; `here` is what is fetched into afterwards, or NULL. */
+static void *make(copies *c, void *here, size_t bytes)
+{
+    void *there = NULL;
+    if (c->status == 0)
+        c->status = c->count == MOST_COPIES ? ENOMEM : errno_of(facts_gpu_make(c->gpu, &there, bytes));
+    if (c->status != 0)
+        return NULL;
+    c->at[c->count].there = there;
+    c->at[c->count].here = here;
+    c->at[c->count].bytes = bytes;
+    c->count++;
+    return there;
+}
+
+static const void *send(copies *c, const void *here, size_t bytes)
+{
+    void *there = here ? make(c, NULL, bytes) : NULL;
+    if (there)
+        c->status = errno_of(facts_gpu_send(c->gpu, there, here, bytes));
+    return there;
+}
+
+static double *answer(copies *c, double *here, int64_t count)
+{
+    return here ? make(c, here, (size_t)count * sizeof *here) : NULL;
+}
+
+/* Fetches what succeeded, and releases. */
+static int finish(copies *c)
+{
+    if (c->status == 0)
+        c->status = errno_of(facts_gpu_wait(c->gpu));
+    for (size_t i = 0; i < c->count; i++) {
+        if (c->status == 0 && c->at[i].here)
+            c->status = errno_of(facts_gpu_fetch(c->gpu, c->at[i].here, c->at[i].there, c->at[i].bytes));
+        facts_gpu_free(c->gpu, c->at[i].there);
+    }
+    return c->status;
+}
+
+/* The problem with its arrays there. */
+static fref_problem problem_there(copies *c, const fref_problem *here)
+{
+    fref_problem p = *here;
+    const size_t batch = (size_t)p.batch, heads = (size_t)p.heads_q;
+    p.len_q = send(c, p.len_q, batch * sizeof *p.len_q);
+    p.len_kv = send(c, p.len_kv, batch * sizeof *p.len_kv);
+    p.alibi = send(c, p.alibi, heads * sizeof *p.alibi);
+    p.sink = send(c, p.sink, heads * sizeof *p.sink);
+    p.row_sample = send(c, p.row_sample, (size_t)p.row_count * sizeof *p.row_sample);
+    p.key_sample = send(c, p.key_sample, (size_t)p.key_count * sizeof *p.key_sample);
+    p.modify = NULL;
+    p.modify_owner = NULL;
+    return p;
+}
+
+/* A dimension of extent 1 is read by all. */
+static fref_tensor broadcast(const facts_problem *p, facts_tensor_id id, const fref_tensor *t)
+{
+    fref_tensor out = *t;
+    for (int d = 0; d < 4; d++)
+        if (p->tensor[id].dim[d] == 1)
+            out.stride[d] = 0;
+    return out;
+}
+
+static fref_gpu_mod mod_of(const facts_problem *p, const fref_tensor t[FACTS_TENSOR_COUNT])
+{
+    fref_gpu_mod mod = { .kind = (fref_mod_kind)p->mod, .parameter = { p->mod_parameter[0], p->mod_parameter[1] } };
+    mod.a = broadcast(p, FACTS_TENSOR_MOD_A, &t[FACTS_TENSOR_MOD_A]);
+    mod.b = broadcast(p, FACTS_TENSOR_MOD_B, &t[FACTS_TENSOR_MOD_B]);
+    return mod;
+}
+
+static bool is_packed(const fref_tensor t[FACTS_TENSOR_COUNT])
+{
+    for (int id = 0; id < FACTS_TENSOR_COUNT; id++)
+        if (t[id].first || t[id].pages)
+            return true;
+    return false;
+}
+
+/* What this file does not send: ENOTSUP with the words, or 0. */
+static int refuse(facts_gpu *gpu, const fref_problem *problem, const fref_tensor t[FACTS_TENSOR_COUNT])
+{
+    if (is_packed(t))
+        return facts_gpu_refuse(gpu, "ragged and paged tensors are the C reference's");
+    return problem->keep ? facts_gpu_refuse(gpu, "dropout is the C reference's") : 0;
+}
+
+static int64_t rows_of(const fref_problem *p)
+{
+    return p->batch * p->heads_q * (p->row_sample ? p->row_count : p->rows);
+}
+
+static int64_t keys_of(const fref_problem *p, int64_t heads)
+{
+    return p->batch * heads * (p->key_sample ? p->key_count : p->keys);
+}
+
+static int forward(void *owner, const facts_problem *asked, const fref_problem *problem, const fref_tensor t[FACTS_TENSOR_COUNT],
+                   const fref_rounding *rounding, const fref_forward_out *out)
+{
+    facts_gpu *gpu = owner;
+    copies c = { .gpu = gpu, .status = refuse(gpu, problem, t) };
+    if (c.status)
+        return c.status;
+    const int64_t rows = rows_of(problem);
+    fref_problem there = problem_there(&c, problem);
+    fref_gpu_mod mod = mod_of(asked, t);
+    fref_forward_out answers = *out; /* O is there already */
+    answers.lse = answer(&c, out->lse, rows);
+    answers.lse_tau = answer(&c, out->lse_tau, rows);
+    answers.max = answer(&c, out->max, rows);
+    answers.max_tau = answer(&c, out->max_tau, rows);
+    answers.sum_exp = answer(&c, out->sum_exp, rows);
+    answers.o_nu = answer(&c, out->o_nu, rows);
+    answers.o_neff = answer(&c, out->o_neff, rows);
+    answers.amax_s = answer(&c, out->amax_s, 3);
+    answers.amax_o = answer(&c, out->amax_o, 3);
+    if (c.status == 0)
+        c.status = facts_gpu_forward(gpu, &there, &mod, &t[FACTS_TENSOR_Q], &t[FACTS_TENSOR_K], &t[FACTS_TENSOR_V], rounding, &answers);
+    return finish(&c);
+}
+
+static int backward(void *owner, const facts_problem *asked, const fref_problem *problem, const fref_tensor t[FACTS_TENSOR_COUNT],
+                    const fref_rounding *rounding, const fref_backward_out *out)
+{
+    facts_gpu *gpu = owner;
+    copies c = { .gpu = gpu, .status = refuse(gpu, problem, t) };
+    if (c.status)
+        return c.status;
+    const int64_t rows = rows_of(problem), keys = keys_of(problem, problem->heads_k), values = keys_of(problem, problem->heads_v);
+    fref_problem there = problem_there(&c, problem);
+    fref_gpu_mod mod = mod_of(asked, t);
+    fref_backward_out answers = *out; /* gradients are there already */
+    answers.dsink = answer(&c, out->dsink, problem->heads_q);
+    answers.dsink_bound = answer(&c, out->dsink_bound, problem->heads_q);
+    answers.dq_nu = answer(&c, out->dq_nu, rows);
+    answers.dq_neff = answer(&c, out->dq_neff, rows);
+    answers.dk_nu = answer(&c, out->dk_nu, keys);
+    answers.dk_neff = answer(&c, out->dk_neff, keys);
+    answers.dv_nu = answer(&c, out->dv_nu, values);
+    answers.dv_neff = answer(&c, out->dv_neff, values);
+    answers.amax_dp = answer(&c, out->amax_dp, 3);
+    answers.amax_dq = answer(&c, out->amax_dq, 3);
+    answers.amax_dk = answer(&c, out->amax_dk, 3);
+    answers.amax_dv = answer(&c, out->amax_dv, 3);
+    if (c.status == 0)
+        c.status = facts_gpu_backward(gpu, &there, &mod, &t[FACTS_TENSOR_Q], &t[FACTS_TENSOR_K], &t[FACTS_TENSOR_V], &t[FACTS_TENSOR_O],
+                                      &t[FACTS_TENSOR_STATS], &t[FACTS_TENSOR_DO], rounding, &answers);
+    return finish(&c);
+}
+
+/* ---- arrays ------------------------------------------------------------------------------------------------------------------- */
+
+static double *make_array(void *owner, size_t count)
+{
+    void *made = NULL;
+    return facts_gpu_make(owner, &made, count * sizeof(double)) == FATTN_OK ? made : NULL;
+}
+
+static void drop_array(void *owner, double *array)
+{
+    facts_gpu_free(owner, array);
+}
+
+static int round_array(void *owner, const facts_tensor *tensor, const double *values, bool here, void *storage)
+{
+    const size_t count = (size_t)(tensor->dim[0] * tensor->dim[1] * tensor->dim[2] * tensor->dim[3]);
+    copies c = { .gpu = owner };
+    const double *there = here ? send(&c, values, count * sizeof *values) : values;
+    if (c.status == 0)
+        c.status = errno_of(facts_gpu_round(owner, tensor, there, storage));
+    return finish(&c);
+}
+
+facts_oracle facts_oracle_on(facts_gpu *gpu)
+{
+    return (facts_oracle){ .owner = gpu, .forward = forward, .backward = backward, .make = make_array, .drop = drop_array, .round = round_array };
+}
