@@ -114,9 +114,9 @@ static void report(facts_hunt *hunt)
     if (!bucket)
         return;
     bucket->symptom = s->symptom;
-    bucket->forms = bucket->cases = 1;
+    bucket->forms = 1;
     facts_form *form = &bucket->form[0];
-    *form = (facts_form){ .best = s->result.best, .start = s->start, .cases = 1, .unfinished = s->state != DONE || s->result.out_of_steps };
+    *form = (facts_form){ .best = s->result.best, .start = s->start, .unfinished = s->state != DONE || s->result.out_of_steps };
     form->asked = s->state == DONE ? 2 : s->asked;
     form->failed = s->state == DONE ? s->again : s->failed;
     form->controls = s->result.controls;

@@ -26,27 +26,23 @@ static const facts_key followers[][2] = { { FACTS_KEY_BIAS, FACTS_KEY_DBIAS },  
                                           { FACTS_KEY_DROPOUT, FACTS_KEY_RNG_DTYPE }, { FACTS_KEY_PAGED, FACTS_KEY_TABLE },
                                           { FACTS_KEY_WINDOW, FACTS_KEY_ALIGN } };
 
-static bool drop(facts_case *c, facts_key key)
+static bool drop(facts_case *out, const facts_case *c, facts_key key, bool with_followers)
 {
-    facts_error ignored;
-    return c->at[key] == 0 || facts_case_set(c, key, facts_keys[key].otherwise, &ignored);
-}
-
-static bool drop_with_followers(facts_case *c, facts_key key)
-{
-    for (size_t i = 0; i < sizeof followers / sizeof *followers; i++)
-        if (followers[i][0] == key && !drop(c, followers[i][1]))
-            return false;
-    return drop(c, key);
+    bool left_out[FACTS_KEY_COUNT] = { false };
+    left_out[key] = true;
+    for (size_t i = 0; with_followers && i < sizeof followers / sizeof *followers; i++)
+        if (followers[i][0] == key)
+            left_out[followers[i][1]] = true;
+    return facts_case_without(out, c, left_out);
 }
 
 static bool drop_all(facts_shrinker *s)
 {
-    facts_case candidate = s->result->best;
-    for (facts_key key = FACTS_KEY_COUNT; key-- > 0;)
-        if (is_feature(key) && !drop(&candidate, key))
-            return false;
-    return facts_shrink_try(s, &candidate, "every key default");
+    facts_case candidate;
+    bool left_out[FACTS_KEY_COUNT];
+    for (facts_key key = 0; key < FACTS_KEY_COUNT; key++)
+        left_out[key] = is_feature(key);
+    return facts_case_without(&candidate, &s->result->best, left_out) && facts_shrink_try(s, &candidate, "every key default");
 }
 
 bool facts_reduce_features(facts_shrinker *s)
@@ -56,16 +52,16 @@ bool facts_reduce_features(facts_shrinker *s)
     if (features_of(&s->result->best) > 1)
         any = drop_all(s);
     for (facts_key key = 0; key < FACTS_KEY_COUNT && !s->over; key++) {
-        facts_case candidate = s->result->best;
-        if (!is_feature(key) || candidate.at[key] == 0)
+        facts_case candidate;
+        if (!is_feature(key) || s->result->best.at[key] == 0)
             continue;
         snprintf(what, sizeof what, "%s default", facts_keys[key].word);
-        bool kept = drop(&candidate, key) && features_of(&candidate) < features_of(&s->result->best) && facts_shrink_try(s, &candidate, what);
-        if (!kept) {
-            candidate = s->result->best;
-            kept = drop_with_followers(&candidate, key) && facts_shrink_try(s, &candidate, what);
+        bool kept = false;
+        for (int others = 0; others < 2 && !kept; others++) {
+            kept = drop(&candidate, &s->result->best, key, others > 0) && features_of(&candidate) < features_of(&s->result->best) &&
+                   facts_shrink_try(s, &candidate, what);
+            any |= kept;
         }
-        any |= kept;
     }
     return any;
 }

@@ -16,26 +16,9 @@ static bool try_number(facts_shrinker *s, const char *name, uint64_t number, fac
     return make(context, &s->result->best, number, &candidate) && facts_shrink_try(s, &candidate, what);
 }
 
-bool facts_reduce_number(facts_shrinker *s, const char *name, uint64_t least, uint64_t now, facts_make_candidate make, void *context)
+/* Between what does not fail and what does. Failing need not be monotonous: then it is some smallest, not the smallest. */
+static void bisect(facts_shrinker *s, const char *name, uint64_t low, uint64_t high, facts_make_candidate make, void *context)
 {
-    static const uint64_t moduli[] = { 128, 64, 16, 8 };
-    uint64_t low = least;
-    if (now <= least)
-        return false;
-    if (try_number(s, name, least, make, context))
-        return true;
-    for (uint64_t power = 1; power < now && !s->over; power *= 2) {
-        if (power > least && try_number(s, name, power, make, context))
-            return true;
-        low = power > low ? power : low;
-    }
-    uint64_t high = now;
-    for (size_t i = 0; i < sizeof moduli / sizeof *moduli && high == now; i++) {
-        uint64_t first = now % moduli[i];
-        for (uint64_t k = 0; k < MOST_OF_A_RESIDUE && first + k * moduli[i] < now && high == now && !s->over; k++)
-            if (first + k * moduli[i] > least && try_number(s, name, first + k * moduli[i], make, context))
-                high = first + k * moduli[i];
-    }
     while (high - low > 1 && !s->over) {
         uint64_t middle = low + (high - low) / 2;
         if (try_number(s, name, middle, make, context))
@@ -43,7 +26,59 @@ bool facts_reduce_number(facts_shrinker *s, const char *name, uint64_t least, ui
         else
             low = middle;
     }
-    return high < now;
+}
+
+/* 0 when none fails. */
+static uint64_t try_residues(facts_shrinker *s, const char *name, uint64_t least, uint64_t now, facts_make_candidate make, void *context)
+{
+    static const uint64_t moduli[] = { 128, 64, 16, 8 };
+    for (size_t i = 0; i < sizeof moduli / sizeof *moduli; i++)
+        for (uint64_t k = 0, n = now % moduli[i]; k < MOST_OF_A_RESIDUE && n < now && !s->over; k++, n += moduli[i])
+            if (n > least && try_number(s, name, n, make, context))
+                return n;
+    return 0;
+}
+
+/* A number that was at its smallest: is it still, now that other things are smaller? */
+static void look_again(facts_shrinker *s, const char *name, uint64_t least, uint64_t now, facts_make_candidate make, void *context)
+{
+    uint64_t power = 1;
+    while (power * 2 < now)
+        power *= 2;
+    power = power > least && power < now ? power : least;
+    if (try_number(s, name, least, make, context) || (power > least && try_number(s, name, power, make, context)))
+        return;
+    if (now - 1 > power && try_number(s, name, now - 1, make, context))
+        bisect(s, name, power, now - 1, make, context);
+}
+
+static void look(facts_shrinker *s, const char *name, uint64_t least, uint64_t now, facts_make_candidate make, void *context)
+{
+    uint64_t low = least, high = now;
+    if (try_number(s, name, least, make, context))
+        return;
+    for (uint64_t power = 1; power < high && !s->over; power *= 2) {
+        if (power <= least)
+            continue;
+        if (try_number(s, name, power, make, context))
+            high = power;
+        else
+            low = power;
+    }
+    uint64_t found = high == now ? try_residues(s, name, least, now, make, context) : 0;
+    if (found) {
+        high = found;
+        low = found < low ? least : low;
+    }
+    bisect(s, name, low, high, make, context);
+}
+
+bool facts_reduce_number(facts_shrinker *s, const char *name, uint64_t least, uint64_t now, facts_make_candidate make, void *context)
+{
+    int before = s->result->kept;
+    if (now > least)
+        (s->round > 0 ? look_again : look)(s, name, least, now, make, context);
+    return s->result->kept > before;
 }
 
 /* One number of a size: all its parts at once (part -1), or one of them. */
@@ -131,10 +166,8 @@ static bool reduce_key(facts_shrinker *s, facts_key key, const char *const *name
     uint64_t most = 0;
     for (int i = 0; i < parts; i++)
         most = part[i] > most ? part[i] : most;
-    if (said > 1) /* one number for all is simpler than several, even where it is larger than the smallest */
+    if (said == 1 || s->round == 0) /* one number for all is simpler than several */
         any |= facts_reduce_number(s, names[0], 1, most, make_size, &(size_part){ key, -1, parts });
-    else if (facts_reduce_number(s, names[0], 1, most, make_size, &(size_part){ key, -1, parts }))
-        any = true;
     said = read_size(&s->result->best, key, part);
     bool apart = said > 1 || key == FACTS_KEY_S; /* equal heads, or head dims, stay equal */
     for (int i = 0; apart && i < parts && !s->over; i++) {

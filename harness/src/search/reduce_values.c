@@ -110,14 +110,30 @@ static bool reduce_numbers(facts_shrinker *s, facts_key key)
         const char *text = facts_case_get(&s->result->best, key);
         if (s->result->best.at[key] == 0 || from >= strlen(text) || !find_number(text, from, &n))
             break;
-        any |= facts_reduce_number(s, facts_keys[key].word, 0, strtoull(text + n.at, NULL, 10), make_value, &n);
+        uint64_t least = key == FACTS_KEY_WINDOW && n.at == 0; /* L counts the diagonal */
+        any |= facts_reduce_number(s, facts_keys[key].word, least, strtoull(text + n.at, NULL, 10), make_value, &n);
     }
     return any;
+}
+
+/* A band with one bound is simpler than one with two. */
+static bool open_window(facts_shrinker *s)
+{
+    char value[64];
+    const char *window = facts_case_get(&s->result->best, FACTS_KEY_WINDOW), *right = strchr(window, ':');
+    if (!right || strncmp(window, "inf:", 4) == 0 || strcmp(right, ":inf") == 0)
+        return false;
+    snprintf(value, sizeof value, "%.*s:inf", (int)(right - window < 40 ? right - window : 40), window);
+    if (facts_shrink_try_key(s, FACTS_KEY_WINDOW, value, "window.right inf"))
+        return true;
+    snprintf(value, sizeof value, "inf%.40s", right);
+    return facts_shrink_try_key(s, FACTS_KEY_WINDOW, value, "window.left inf");
 }
 
 bool facts_reduce_values(facts_shrinker *s)
 {
     bool any = reduce_words(s);
+    any |= open_window(s);
     any |= reduce_parts(s, FACTS_KEY_WANT, '+');
     any |= reduce_parts(s, FACTS_KEY_STRIDE, ';');
     any |= reduce_parts(s, FACTS_KEY_STRIDE, '+');

@@ -18,6 +18,7 @@ typedef struct facts_shrinker {
     size_t capacity, used;
     bool computable; /* the start is a problem that somebody can compute: so is every candidate */
     int open;        /* questions without an answer */
+    int round;       /* of the sweeps over everything; from the second on most is known */
     bool over;       /* no more questions now */
 } facts_shrinker;
 
@@ -28,6 +29,10 @@ bool facts_shrink_try_key(facts_shrinker *s, facts_key key, const char *value, c
 /* How the candidate ended; FACTS_VERDICT_COUNT when it was not asked. */
 facts_verdict facts_shrink_verdict(const facts_shrinker *s, const facts_case *candidate);
 bool facts_is_size(facts_key key); /* b h s d */
+/* The same without one key: it is back to its default. */
+bool facts_case_without_key(facts_case *out, const facts_case *c, facts_key key);
+/* The case without the keys of `left_out`. False when the rest makes no case. */
+bool facts_case_without(facts_case *out, const facts_case *c, const bool left_out[FACTS_KEY_COUNT]);
 
 /* Each returns whether something was kept. */
 bool facts_reduce_features(facts_shrinker *s); /* keys back to their default */

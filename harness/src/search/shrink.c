@@ -12,6 +12,31 @@ bool facts_is_size(facts_key key)
     return key == FACTS_KEY_B || key == FACTS_KEY_H || key == FACTS_KEY_S || key == FACTS_KEY_D;
 }
 
+/* Said anew, as a default is not always a value that can be set (v=layout). */
+bool facts_case_without(facts_case *out, const facts_case *c, const bool left_out[FACTS_KEY_COUNT])
+{
+    char text[FACTS_NAME_MAX];
+    size_t used = 0;
+    facts_error ignored;
+    text[0] = '\0';
+    for (facts_key key = 0; key < FACTS_KEY_COUNT; key++) {
+        if (left_out[key] || c->at[key] == 0)
+            continue;
+        int n = snprintf(text + used, sizeof text - used, "%s=%s ", facts_keys[key].word, facts_case_get(c, key));
+        if (n < 0 || (size_t)n >= sizeof text - used)
+            return false;
+        used += (size_t)n;
+    }
+    return facts_case_parse(out, text, &ignored);
+}
+
+bool facts_case_without_key(facts_case *out, const facts_case *c, facts_key key)
+{
+    bool left_out[FACTS_KEY_COUNT] = { false };
+    left_out[key] = true;
+    return facts_case_without(out, c, left_out);
+}
+
 static uint64_t hash_of(const facts_case *c)
 {
     char name[FACTS_NAME_MAX];
@@ -103,10 +128,9 @@ static void find_controls(facts_shrinker *s)
     facts_shrink_result *r = s->result;
     for (facts_key key = 0; key < FACTS_KEY_COUNT && r->controls < FACTS_SHRINK_CONTROLS; key++) {
         facts_case candidate = r->best;
-        facts_error ignored;
-        if (facts_is_size(key) || candidate.at[key] == 0)
+        if (facts_is_size(key) || key == FACTS_KEY_ENGINE || candidate.at[key] == 0)
             continue;
-        if (facts_case_set(&candidate, key, facts_keys[key].otherwise, &ignored) && facts_shrink_verdict(s, &candidate) == FACTS_VERDICT_PASS)
+        if (facts_case_without_key(&candidate, &r->best, key) && facts_shrink_verdict(s, &candidate) == FACTS_VERDICT_PASS)
             r->control[r->controls++] = candidate;
     }
     static const facts_key sizes[] = { FACTS_KEY_S, FACTS_KEY_D, FACTS_KEY_H, FACTS_KEY_B };
@@ -142,11 +166,14 @@ bool facts_shrink(facts_shrink_result *out, const facts_shrink_order *order)
             again |= facts_reduce_values(&s);
             again |= facts_reduce_entries(&s);
             again |= facts_reduce_sizes(&s);
+            s.round++;
         }
-        facts_shrink_try_key(&s, FACTS_KEY_ENGINE, facts_keys[FACTS_KEY_ENGINE].otherwise, "engine auto");
-        out->waiting = s.open > 0;
-        if (!out->waiting)
+        if (s.open == 0)
             find_controls(&s);
+        facts_case chosen;
+        if (facts_case_without_key(&chosen, &out->best, FACTS_KEY_ENGINE))
+            facts_shrink_try(&s, &chosen, "engine auto");
+        out->waiting = s.open > 0;
     }
     free(s.tried);
     free(s.problem);

@@ -137,7 +137,11 @@ void facts_story_paragraph(facts_text *out, const facts_bucket *bucket, const fa
     facts_text_puts(out, ". ");
     for (size_t i = 0; i < bucket->forms; i++)
         add_form(out, bucket, &bucket->form[i], story);
-    facts_text_format(out, "Found by FACTS %s, `%s`; ", story->version, story->origin);
-    add_cases(out, bucket->cases);
-    facts_text_puts(out, " failed this way.\n");
+    facts_text_format(out, "Found by FACTS %s, `%s`", story->version, story->origin);
+    if (bucket->cases) {
+        facts_text_puts(out, "; ");
+        add_cases(out, bucket->cases);
+        facts_text_puts(out, " failed this way");
+    }
+    facts_text_puts(out, ".\n");
 }

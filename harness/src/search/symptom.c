@@ -103,9 +103,10 @@ bool facts_symptom_read(facts_symptom *out, facts_evidence_text *evidence, const
     out->verdict = *verdict = facts_verdict_parse(facts_line_get(row, "verdict"));
     if (!facts_verdict_is_failure(*verdict))
         return false;
-    if (!facts_slice_int(facts_line_get(row, "engine"), &out->engine) || out->engine < 0)
-        out->engine = -1;
     copy(out->backend, sizeof out->backend, facts_line_get(row, "backend"));
+    bool numbered = strcmp(out->backend, "cudnn") == 0; /* elsewhere there is one engine only */
+    if (!numbered || !facts_slice_int(facts_line_get(row, "engine"), &out->engine) || out->engine < 0)
+        out->engine = -1;
     if (scan(&expectation, facts_line_get(row, "expectation")))
         facts_slice_bool(get(&expectation, "met"), &out->known);
     if (scan(&reason, facts_line_get(row, "reason")))
