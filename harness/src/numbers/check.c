@@ -88,13 +88,32 @@ bool facts_repeats(const facts_problem *p, facts_tensor_id id)
     return (id != FACTS_TENSOR_DQ && id != FACTS_TENSOR_DBIAS) || p->ask.deterministic;
 }
 
+/* A kernel that rescales lazily reports a Max below the true one, and which one may depend on everything: of such a pair the log-sum-exp is compared. */
+static void hold_pair(facts_held *held, const facts_same *same)
+{
+    const facts_view *a = same->a, *b = same->b;
+    for (facts_walk w = facts_walk_of(a->problem->tensor[FACTS_TENSOR_MAX].dim); facts_walk_on(&w);) {
+        int64_t to[4] = { w.at[0], w.at[1], w.at[2], w.at[3] };
+        double lse[2], tau[2];
+        if ((same->to && !same->to(same, w.at, to)) || !facts_view_owes(a, FACTS_TENSOR_MAX, w.at) || !facts_view_owes(b, FACTS_TENSOR_MAX, to) ||
+            !facts_view_lse(a, w.at, &lse[0], &tau[0]) || !facts_view_lse(b, to, &lse[1], &tau[1]))
+            continue;
+        facts_held_note(held, same->law, FACTS_TENSOR_SUM_EXP, to, lse[1], lse[0], tau[0] + tau[1]);
+    }
+}
+
 void facts_held_same(facts_held *held, const facts_same *same)
 {
     const facts_view *a = same->a, *b = same->b;
     double factor = same->factor != 0 ? same->factor : 1.0;
     if (!facts_view_has(a, same->id) || !facts_view_has(b, same->id))
         return;
-    bool bitwise = same->bitwise && facts_repeats(a->problem, same->id);
+    bool bitwise = same->bitwise && facts_repeats(a->problem, same->id), lazy = same->id == FACTS_TENSOR_MAX || same->id == FACTS_TENSOR_SUM_EXP;
+    if (lazy && !bitwise && facts_view_has(a, FACTS_TENSOR_MAX) && facts_view_has(a, FACTS_TENSOR_SUM_EXP)) {
+        if (same->id == FACTS_TENSOR_SUM_EXP)
+            hold_pair(held, same);
+        return;
+    }
     facts_bar bar_a = facts_view_bar(a, same->id), bar_b = facts_view_bar(b, same->id);
     for (facts_walk w = facts_walk_of(a->problem->tensor[same->id].dim); facts_walk_on(&w);) {
         int64_t to[4] = { w.at[0], w.at[1], w.at[2], w.at[3] };

@@ -163,18 +163,15 @@ static void shift_give(const facts_view *run, const facts_view *base, const fact
         facts_view_put(run, FACTS_TENSOR_STATS, w.at, facts_view_get(run, FACTS_TENSOR_STATS, w.at) + moved_by(run, w.at));
 }
 
-static void hold_moved(facts_held *out, const facts_view run[], facts_tensor_id id)
+static void hold_moved(facts_held *out, const facts_view run[])
 {
-    facts_bar bar[2];
-    if (!facts_view_has(run, id))
-        return;
-    for (int r = 0; r < 2; r++)
-        bar[r] = facts_view_bar(&run[r], id);
-    for (facts_walk w = facts_walk_of(run->problem->tensor[id].dim); facts_walk_on(&w);)
-        if (facts_view_owes(run, id, w.at))
-            facts_held_note(out, "K + w moves the statistics by scale q.w", id, w.at, facts_view_get(&run[1], id, w.at),
-                            facts_view_get(&run[0], id, w.at) + moved_by(run, w.at),
-                            facts_view_tolerance(&run[0], &bar[0], id, w.at) + facts_view_tolerance(&run[1], &bar[1], id, w.at));
+    const int64_t rows[4] = { run->problem->ask.batch, run->problem->ask.heads_q, run->problem->ask.seq_q, 1 };
+    for (facts_walk w = facts_walk_of(rows); facts_walk_on(&w);) {
+        double lse[2], tau[2];
+        if (facts_view_owes(run, FACTS_TENSOR_O, w.at) && w.at[2] < facts_live_q(run->problem, w.at[0]) && facts_view_lse(&run[0], w.at, &lse[0], &tau[0]) &&
+            facts_view_lse(&run[1], w.at, &lse[1], &tau[1]))
+            facts_held_note(out, "K + w moves the log-sum-exp by scale q.w", FACTS_TENSOR_STATS, w.at, lse[1], lse[0] + moved_by(run, w.at), tau[0] + tau[1]);
+    }
 }
 
 static void shift_hold(facts_held *out, const facts_view *base, const facts_view run[])
@@ -184,10 +181,8 @@ static void shift_hold(facts_held *out, const facts_view *base, const facts_view
     for (int i = 0; i < 3; i++)
         if (facts_tensor_is_output(base->problem, same[i]))
             facts_held_same(out, &(facts_same){ .law = "softmax does not see a shift of all keys", .a = &run[0], .b = &run[1], .id = same[i] });
-    if (base->problem->ask.pass == FATTN_FORWARD) {
-        hold_moved(out, run, FACTS_TENSOR_STATS);
-        hold_moved(out, run, FACTS_TENSOR_MAX);
-    }
+    if (base->problem->ask.pass == FATTN_FORWARD)
+        hold_moved(out, run);
 }
 
 const facts_check_rule facts_law_shift = { .runs = shift_runs, .write = shift_write, .give = shift_give, .hold = shift_hold };
