@@ -20,6 +20,7 @@ int facts_command_matrix(const facts_invocation *call);
 int facts_command_shrink(const facts_invocation *call);
 int facts_command_fuzz(const facts_invocation *call);
 int facts_command_merge(const facts_invocation *call);
+int facts_command_calibrate(const facts_invocation *call);
 int facts_command_self(const facts_invocation *call);
 /* Its words go to the Python package as they are. */
 int facts_command_report(int argc, char **argv);

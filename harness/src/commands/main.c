@@ -16,6 +16,7 @@ static int dispatch(facts_command command, const facts_invocation *call)
     case FACTS_COMMAND_SHRINK: return facts_command_shrink(call);
     case FACTS_COMMAND_FUZZ: return facts_command_fuzz(call);
     case FACTS_COMMAND_MERGE: return facts_command_merge(call);
+    case FACTS_COMMAND_CALIBRATE: return facts_command_calibrate(call);
     case FACTS_COMMAND_SELF: return facts_command_self(call);
     default: return FACTS_EXIT_BAD_INPUT;
     }

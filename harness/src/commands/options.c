@@ -13,25 +13,26 @@ typedef enum kind { FLAG, TEXT, COUNT, NUMBER, SECONDS, MINUTES, SHARD } kind;
 #define CASES (ON(LIST) | ON(DECIDE) | ON(RUN) | ON(REPRO))
 #define ASKS (ON(DECIDE) | ON(RUN) | ON(REPRO))
 #define BATCH (ON(DECIDE) | ON(RUN))
+#define MEASURES ON(CALIBRATE)
 #define HUNTS (ON(SHRINK) | ON(FUZZ))
 #define EVERY ((1u << FACTS_COMMAND_COUNT) - 1u)
 
 /* X("name", 'letter', KIND, field, "ARGUMENT", commands, "help") */
 #define OPTION_LIST(X)                                                                                                              \
-    X("cudnn", 0, TEXT, cudnn, "V,V", ASKS | HUNTS | ON(MATRIX), "builds: 9.20.0, 9.20.0-jit-cu13, 9.12..9.27, a folder, default")              \
-    X("device", 0, TEXT, device, "D,D", ASKS | HUNTS | ON(MATRIX), "GPU numbers, cpu, names of lib/devices, JSON files")                        \
-    X("where", 0, TEXT, where, "EXPR", CASES | ON(FUZZ), "keep the cases that satisfy a predicate: 'd.qk>128 & pass=bwd'")                         \
-    X("with", 0, TEXT, with, "KEY=VALUE…", BATCH | ON(LIST) | ON(FUZZ), "every case gets these instead of its own: 'engine=all'")                    \
-    X("output", 'o', TEXT, output, "PATH", BATCH | HUNTS | ON(MATRIX) | ON(MERGE), "where the record (matrix: the folder) goes")                \
+    X("cudnn", 0, TEXT, cudnn, "V,V", ASKS | HUNTS | ON(MATRIX) | MEASURES, "builds: 9.20.0, 9.20.0-jit-cu13, 9.12..9.27, a folder, default")              \
+    X("device", 0, TEXT, device, "D,D", ASKS | HUNTS | ON(MATRIX) | MEASURES, "GPU numbers, cpu, names of lib/devices, JSON files")                        \
+    X("where", 0, TEXT, where, "EXPR", CASES | ON(FUZZ) | MEASURES, "keep the cases that satisfy a predicate: 'd.qk>128 & pass=bwd'")                         \
+    X("with", 0, TEXT, with, "KEY=VALUE…", BATCH | ON(LIST) | ON(FUZZ) | MEASURES, "every case gets these instead of its own: 'engine=all'")                    \
+    X("output", 'o', TEXT, output, "PATH", BATCH | HUNTS | ON(MATRIX) | ON(MERGE) | MEASURES, "where the record (matrix: the folder) goes")                \
     X("json", 0, FLAG, json, NULL, CASES | ON(MATRIX) | ON(DOCTOR) | ON(SELF), "one JSON object a line on stdout")                                 \
     X("count", 0, FLAG, count, NULL, ON(LIST), "only how many")                                                                        \
     X("plan", 0, FLAG, plan, NULL, ON(DECIDE) | HUNTS, "also compile what was accepted")                                                       \
     X("explain", 0, FLAG, explain, NULL, ON(DECIDE), "of what was refused, also the nearest that is accepted")                          \
-    X("jobs", 'j', COUNT, jobs, "N", ASKS | HUNTS | ON(MATRIX), "workers at once (default: cores, at most 8 on one GPU; 1 times a launch alone)")              \
+    X("jobs", 'j', COUNT, jobs, "N", ASKS | HUNTS | ON(MATRIX) | MEASURES, "workers at once (default: cores, at most 8 on one GPU; 1 times a launch alone)")              \
     X("shard", 0, SHARD, shard, "I/N", BATCH | ON(LIST), "only this part of N, by the hash of the case's name")                         \
     X("resume", 0, FLAG, resume, NULL, BATCH | HUNTS, "go on with the record of -o: only what has no row")                                      \
-    X("overwrite", 0, FLAG, overwrite, NULL, BATCH | HUNTS | ON(MERGE), "replace the record of -o")                                            \
-    X("timeout", 0, SECONDS, timeout_s, "S", ASKS | HUNTS | ON(MATRIX), "seconds for one case (default: decide and fuzz 60, run 300)")                   \
+    X("overwrite", 0, FLAG, overwrite, NULL, BATCH | HUNTS | ON(MERGE) | MEASURES, "replace the record of -o")                                            \
+    X("timeout", 0, SECONDS, timeout_s, "S", ASKS | HUNTS | ON(MATRIX) | MEASURES, "seconds for one case (default: decide and fuzz 60, run 300)")                   \
     X("fail-fast", 0, FLAG, fail_fast, NULL, BATCH, "stop at the first finding")                                                       \
     X("first-bad-only", 0, FLAG, first_bad_only, NULL, ON(RUN) | ON(REPRO), "of each case, compare only until something is wrong")      \
     X("plan-dir", 0, TEXT, plan_dir, "DIR", ON(DECIDE) | ON(RUN), "keep compiled plans here, and load them from here")                  \
@@ -41,13 +42,14 @@ typedef enum kind { FLAG, TEXT, COUNT, NUMBER, SECONDS, MINUTES, SHARD } kind;
     X("liar", 0, TEXT, liar, "ID", ON(SELF), "only this liar, or those with this in their id: bwd.")                                    \
     X("dtype", 0, TEXT, dtype, "TYPE", ON(SELF), "only this type: bf16 f16 f32 e4m3 e5m2")                                              \
     X("quick", 0, FLAG, quick, NULL, ON(SELF), "the smallest size alone")                                                              \
-    X("clean", 0, NUMBER, clean, "N", ON(SELF), "evaluations of a right kernel that must pass (default 2000; 0: none)")                 \
+    X("clean", 0, NUMBER, clean, "N", ON(SELF), "only evaluations of a right kernel, N of them (without it: the liars, then 2000)")                 \
     X("seed", 0, NUMBER, seed, "N", ON(SELF) | ON(FUZZ), "of the data and of what is drawn (default 1)")                                           \
     X("criteria", 0, FLAG, criteria, NULL, ON(SELF), "what the criteria of other suites find of the same, as Markdown")                 \
     X("minutes", 0, MINUTES, minutes, "N", HUNTS, "stop after so many; with -o FILE, --resume goes on")                                  \
     X("cases", 0, NUMBER, cases, "N", ON(FUZZ), "draw so many cases")                                                                  \
     X("steps", 0, NUMBER, steps, "N", HUNTS, "questions for one shrinking (default 400)")                                              \
     X("weights", 0, TEXT, weights, "FILE", ON(FUZZ), "what is drawn, how often (default: cases/fuzz.weights)")                          \
+    X("from", 0, TEXT, from, "RECORD", MEASURES, "of rows that are there, instead of a run")                                               \
     X("known", 0, FLAG, known, NULL, ON(FUZZ), "also what cases/expect names as known")                                               \
     X("help", 'h', FLAG, help, NULL, EVERY, "this text")
 
@@ -230,7 +232,7 @@ bool facts_options_parse(facts_options *out, facts_command command, int argc, ch
     if (out->help)
         return true;
     bool takes_words = *commands[command].rest != '\0';
-    if (takes_words && !out->word_count) {
+    if (takes_words && !out->word_count && !out->from) {
         fprintf(err, "facts %s: %s is missing\n", commands[command].name, commands[command].rest);
         return false;
     }

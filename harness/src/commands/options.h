@@ -26,7 +26,7 @@ typedef struct facts_options {
     const char *liar, *dtype;
     int clean, seed; /* -1: not said */
     bool quick, criteria;
-    const char *weights;
+    const char *weights, *from;
     double minutes; /* 0: not said */
     int cases, steps; /* 0: not said */
     bool known;
@@ -46,6 +46,7 @@ typedef struct facts_options {
     X(FUZZ, "fuzz", "", "draw cases over all axes, ask, judge; what fails is shrunk and written down once")                         \
     X(MERGE, "merge", "IN...", "join records; refuses other suites, names what is missing")                                        \
     X(SELF, "self", "", "the liars: which kernels that are wrong on purpose are found, and how often a right one is called wrong")   \
+    X(CALIBRATE, "calibrate", "CASES...", "what engines' errors say about the constants of the error model: rows for cases/calibration.json")      \
     X(REPORT, "report", "IN... -o DIR", "the HTML page, CSV, JSON, Markdown and JUnit from records")                                \
     X(CUDNN, "cudnn", "list|install|remove|path", "cuDNN builds: found, installable, installed")
 

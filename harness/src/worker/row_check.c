@@ -11,6 +11,8 @@ void facts_row_check(json_t *row, const facts_check_report *report)
     if (report->done) {
         json_object_set_new(check, "compared", json_integer(held->compared));
         json_object_set_new(check, "ratio", isfinite(held->ratio) ? json_real(held->ratio) : json_string("inf"));
+        if (isfinite(held->got) && isfinite(held->want) && isfinite(held->bound) && held->ratio > 0)
+            json_object_update_new(check, json_pack("{s:f,s:f,s:f}", "got", held->got, "want", held->want, "bound", held->bound));
         json_object_set_new(check, "law", json_string(held->law));
         json_object_set_new(check, "tensor", json_string(facts_tensor_word(held->id)));
     }

@@ -1,4 +1,5 @@
-/* What a check found, in a row: check{runs,compared,ratio,law,tensor,bits,skipped}. Fields as in harness/PROTOCOL.md. */
+/* What a check found, in a row: check{runs,compared,ratio,got,want,bound,law,tensor,bits,skipped}; got to bound at the worst
+ * element, where there was one. Fields as in harness/PROTOCOL.md. */
 #ifndef FACTS_ROW_CHECK_H
 #define FACTS_ROW_CHECK_H
 

@@ -1,0 +1,107 @@
+/* facts calibrate: what an engine's errors say about the constants of the error model. docs/numerics.md section 10. */
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../record/reader.h"
+#include "calibrate.h"
+#include "commands.h"
+
+static int check(const facts_options *o)
+{
+    if (o->from && (o->word_count > 0 || o->cudnn || o->device || o->where || o->with)) {
+        fputs("facts calibrate: --from reads a record: no cases, builds or devices beside it\n", stderr);
+        return FACTS_EXIT_BAD_INPUT;
+    }
+    if (o->output && !o->overwrite && access(o->output, F_OK) == 0) {
+        fprintf(stderr, "facts calibrate: %s is there already: --overwrite replaces it\n", o->output);
+        return FACTS_EXIT_BAD_INPUT;
+    }
+    return FACTS_EXIT_OK;
+}
+
+static bool add_line(void *measured, const facts_line *line)
+{
+    if (line->kind == FACTS_LINE_ROW)
+        facts_measured_add(measured, line->text, line->length);
+    return true;
+}
+
+static int read_record(facts_measured *measured, const char *path)
+{
+    facts_read_counts counts = { 0 };
+    if (facts_record_read(path, add_line, measured, &counts)) {
+        if (counts.bad)
+            fprintf(stderr, "facts calibrate: %s: %llu lines could not be read\n", path, (unsigned long long)counts.bad);
+        return FACTS_EXIT_OK;
+    }
+    fprintf(stderr, "facts calibrate: %s: %s\n", path, strerror(errno));
+    return FACTS_EXIT_BAD_INPUT;
+}
+
+/* Every engine that is offered, unless the cases or the user say which. The record is kept where those of other runs are. */
+static int run(const facts_invocation *call, char record[FACTS_PATH])
+{
+    facts_options options = *call->options;
+    options.output = NULL;
+    options.overwrite = false;
+    const char *devices = options.device;
+    if (!devices && facts_gpu_count() == 0) {
+        fputs("facts calibrate: no GPU here; say --device cpu for our own CPU backend\n", stderr);
+        return FACTS_EXIT_ENVIRONMENT;
+    }
+    facts_session s = { .options = &options, .task = FACTS_TASK_RUN, .argc = call->argc, .argv = call->argv, .keep_record = true };
+    int status = facts_session_cases(&s, options.words, options.word_count);
+    if (status == FACTS_EXIT_OK)
+        status = facts_session_targets(&s, options.cudnn ? options.cudnn : "default", devices ? devices : "0");
+    if (status == FACTS_EXIT_OK)
+        status = facts_session_run(&s);
+    if (status == FACTS_EXIT_OK) {
+        memcpy(record, s.record, FACTS_PATH);
+        facts_print_counts(&s.tally, false, stderr);
+    }
+    facts_session_free(&s);
+    return status;
+}
+
+static int write_table(const facts_measured *measured, const char *path)
+{
+    char date[32];
+    time_t now = time(NULL);
+    struct tm utc;
+    gmtime_r(&now, &utc);
+    strftime(date, sizeof date, "%Y-%m-%d", &utc);
+    json_t *table = facts_measured_table(measured, date);
+    bool written = table && json_dump_file(table, path, JSON_INDENT(2) | JSON_REAL_PRECISION(6)) == 0;
+    json_decref(table);
+    if (written)
+        return FACTS_EXIT_OK;
+    fprintf(stderr, "facts calibrate: %s: could not be written\n", path);
+    return FACTS_EXIT_ENVIRONMENT;
+}
+
+int facts_command_calibrate(const facts_invocation *call)
+{
+    const facts_options *o = call->options;
+    char record[FACTS_PATH] = "";
+    int status = check(o);
+    if (status == FACTS_EXIT_OK && !o->from)
+        status = run(call, record);
+    facts_measured *measured = status == FACTS_EXIT_OK ? facts_measured_create() : NULL;
+    if (measured)
+        status = read_record(measured, o->from ? o->from : record);
+    if (measured && status == FACTS_EXIT_OK && facts_measured_rows(measured) == 0) {
+        fputs("facts calibrate: no row has numbers to calibrate with\n", stderr);
+        status = FACTS_EXIT_NOTHING;
+    }
+    if (measured && status == FACTS_EXIT_OK) {
+        facts_measured_print(measured, stdout);
+        if (!o->from)
+            printf("\nrecord: %s\n", record);
+        if (o->output)
+            status = write_table(measured, o->output);
+    }
+    facts_measured_destroy(measured);
+    return status;
+}
