@@ -41,3 +41,35 @@ extern "C" int emulated_launch(struct CUfunc_st *function, unsigned grid, unsign
     emulate::run(grid, threads, ((const entry *)function)->call, arguments);
     return 0;
 }
+
+/* ---- the oracle: the C reference, as device memory is the host's ------------------------------------------------------------------ */
+
+#include <cerrno>
+
+#include "fref/gpu.h"
+
+extern "C" int fref_gpu_create(fref_gpu **out, char *)
+{
+    static int here;
+    *out = (fref_gpu *)&here;
+    return 0;
+}
+
+extern "C" void fref_gpu_destroy(fref_gpu *)
+{
+}
+
+extern "C" int fref_gpu_forward(fref_gpu *, const fref_problem *problem, const fref_gpu_mod *mod, const fref_tensor *q, const fref_tensor *k,
+                                const fref_tensor *v, const fref_rounding *rounding, const fref_forward_out *out, struct CUstream_st *, char *error)
+{
+    snprintf(error, 256, "emulated: no modifications");
+    return mod->kind != FREF_MOD_NONE ? ENOTSUP : fref_forward(problem, q, k, v, rounding, out);
+}
+
+extern "C" int fref_gpu_backward(fref_gpu *, const fref_problem *problem, const fref_gpu_mod *mod, const fref_tensor *q, const fref_tensor *k,
+                                 const fref_tensor *v, const fref_tensor *o, const fref_tensor *stats, const fref_tensor *d_o,
+                                 const fref_rounding *rounding, const fref_backward_out *out, struct CUstream_st *, char *error)
+{
+    snprintf(error, 256, "emulated: no modifications");
+    return mod->kind != FREF_MOD_NONE ? ENOTSUP : fref_backward(problem, q, k, v, o, stats, d_o, rounding, out);
+}

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #ifdef FATTN_LIARS
+#include "../liars/interpose.h"
 #include "liars/liars.h"
 #endif
 #include "reply.h"
@@ -120,8 +121,12 @@ static bool take_arguments(int argc, char **argv)
         fattn__liar_print(stdout);
         exit(EXIT_SUCCESS);
     }
+    if (argc == 2 && strcmp(argv[1], "--interposed") == 0) {
+        facts_interpose_print(stdout);
+        exit(EXIT_SUCCESS);
+    }
     if (argc == 3 && strcmp(argv[1], "--liar") == 0)
-        return fattn__liar_take(argv[2]);
+        return fattn__liar_take(argv[2]) || facts_interpose_take(argv[2]);
 #endif
     (void)argv;
     return argc == 1;

@@ -1,0 +1,193 @@
+#include "interpose.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "../numbers/dtype.h"
+
+#define TILE 128
+
+#define AS_ENUM(symbol, word, what, verdict) FACTS_INTERPOSED_##symbol,
+typedef enum interposed { FACTS_INTERPOSED_NONE, FACTS_INTERPOSED_LIST(AS_ENUM) FACTS_INTERPOSED_COUNT } interposed;
+#undef AS_ENUM
+
+#define AS_ROW(symbol, word, what, verdict) { word, what, FACTS_VERDICT_##verdict },
+static const struct {
+    const char *word, *what;
+    facts_verdict verdict;
+} rows[] = { { "", "", FACTS_VERDICT_PASS }, FACTS_INTERPOSED_LIST(AS_ROW) };
+#undef AS_ROW
+
+static interposed now;
+
+bool facts_interpose_take(const char *word)
+{
+    for (int i = 1; i < FACTS_INTERPOSED_COUNT; i++)
+        if (strcmp(rows[i].word, word) == 0) {
+            now = (interposed)i;
+            return true;
+        }
+    return false;
+}
+
+void facts_interpose_print(FILE *out)
+{
+    for (int i = 1; i < FACTS_INTERPOSED_COUNT; i++)
+        fprintf(out, "%s\t%s\t%s\n", rows[i].word, facts_verdict_words[rows[i].verdict], rows[i].what);
+}
+
+/* The image of one tensor, brought here, bent and put back. */
+typedef struct answer {
+    const facts_tensor *tensor;
+    facts_image image;
+    unsigned char *bytes;
+    facts_pattern pattern;
+} answer;
+
+static int64_t place(const answer *a, int64_t s, int64_t d)
+{
+    const facts_tensor *t = a->tensor; /* of the last head of the last batch entry */
+    return t->first + (t->dim[0] - 1) * t->stride[0] + (t->dim[1] - 1) * t->stride[1] + s * t->stride[2] + d * t->stride[3];
+}
+
+static void *storage(const answer *a)
+{
+    return facts_image_storage(&a->image, a->bytes);
+}
+
+static void put(const answer *a, int64_t at, double value)
+{
+    facts_store(a->tensor->dtype, storage(a), at, facts_encode(a->tensor->dtype, value));
+}
+
+static double get(const answer *a, int64_t at)
+{
+    return facts_decode(a->tensor->dtype, facts_load(a->tensor->dtype, storage(a), at));
+}
+
+static void scale_tile(const answer *a, double factor)
+{
+    for (int64_t s = (a->tensor->dim[2] - 1) / TILE * TILE; s < a->tensor->dim[2]; s++)
+        for (int64_t d = 0; d < a->tensor->dim[3]; d++)
+            put(a, place(a, s, d), factor == 0 ? 0.0 : factor * get(a, place(a, s, d)));
+}
+
+/* Every element of every head. */
+static void bend_all(const answer *a, double factor)
+{
+    const facts_tensor *t = a->tensor;
+    for (int64_t n = 0; n < t->dim[0] * t->dim[1] * t->dim[2] * t->dim[3]; n++) {
+        int64_t d = n % t->dim[3], row = n / t->dim[3], s = row % t->dim[2], h = row / t->dim[2] % t->dim[1], b = row / (t->dim[2] * t->dim[1]);
+        int64_t at = t->first + b * t->stride[0] + h * t->stride[1] + s * t->stride[2] + d * t->stride[3];
+        put(a, at, factor * get(a, at));
+    }
+}
+
+static void bend_row(const answer *a)
+{
+    const int64_t rows_here = a->tensor->dim[2], s = rows_here / 2, other = s + 1 < rows_here ? s + 1 : 0;
+    for (int64_t d = 0; d < a->tensor->dim[3]; d++) {
+        int64_t at = place(a, s, d);
+        if (now == FACTS_INTERPOSED_ROW_NEIGHBOUR)
+            put(a, at, get(a, place(a, other, d)));
+        else
+            facts_store(a->tensor->dtype, storage(a), at, facts_pattern_code(a->tensor->dtype, a->pattern, at));
+    }
+}
+
+static void bend_stats(const answer *a)
+{
+    for (int64_t s = 0; s < a->tensor->dim[2]; s++)
+        put(a, place(a, s, 0), get(a, place(a, s, 0)) + 0.001);
+}
+
+static void bend_bit(const answer *a)
+{
+    int64_t at = place(a, 0, 0);
+    facts_store(a->tensor->dtype, storage(a), at, facts_load(a->tensor->dtype, storage(a), at) ^ 1);
+}
+
+/* The largest element of the last row: a factor shows there. */
+static int64_t largest(const answer *a)
+{
+    int64_t best = place(a, a->tensor->dim[2] - 1, 0);
+    for (int64_t d = 0; d < a->tensor->dim[3]; d++) {
+        int64_t at = place(a, a->tensor->dim[2] - 1, d);
+        double x = get(a, at), y = get(a, best);
+        best = (x < 0 ? -x : x) > (y < 0 ? -y : y) ? at : best;
+    }
+    return best;
+}
+
+static void bend(const answer *a)
+{
+    switch (now) {
+    case FACTS_INTERPOSED_TILE_ZERO:
+    case FACTS_INTERPOSED_TILE_TWICE:
+        scale_tile(a, now == FACTS_INTERPOSED_TILE_ZERO ? 0.0 : 2.0);
+        break;
+    case FACTS_INTERPOSED_ROW_NEIGHBOUR:
+    case FACTS_INTERPOSED_ROW_UNWRITTEN:
+        bend_row(a);
+        break;
+    case FACTS_INTERPOSED_STATS_HEAD:
+        bend_stats(a);
+        break;
+    case FACTS_INTERPOSED_ELEMENT:
+        put(a, largest(a), 1.25 * get(a, largest(a)));
+        break;
+    case FACTS_INTERPOSED_GAIN:
+        bend_all(a, 1.001);
+        break;
+    case FACTS_INTERPOSED_NAN:
+        facts_store(a->tensor->dtype, storage(a), place(a, 0, 0), facts_dtype_nan(a->tensor->dtype));
+        break;
+    case FACTS_INTERPOSED_GUARD:
+        a->bytes[a->image.front - 1] ^= 0xFF;
+        break;
+    case FACTS_INTERPOSED_GAP: /* the last place before the next row; with gap:o.s.N nobody's */
+        facts_store(a->tensor->dtype, storage(a), a->tensor->first + a->tensor->stride[2] - 1, 0);
+        break;
+    case FACTS_INTERPOSED_INPUT:
+        a->bytes[a->image.front] ^= 1;
+        break;
+    default:
+        bend_bit(a);
+    }
+}
+
+static facts_tensor_id target(const facts_problem *p)
+{
+    bool backward = p->ask.pass == FATTN_BACKWARD;
+    if (now == FACTS_INTERPOSED_INPUT)
+        return FACTS_TENSOR_K;
+    if (now == FACTS_INTERPOSED_STATS_HEAD)
+        return FACTS_TENSOR_STATS;
+    if (now == FACTS_INTERPOSED_SECOND_BIT && backward)
+        return FACTS_TENSOR_DV; /* dQ may be summed in any order */
+    return backward ? FACTS_TENSOR_DQ : FACTS_TENSOR_O;
+}
+
+void facts_interpose(facts_memory *m, facts_pattern pattern)
+{
+    fattn_context *context = m->worker->context;
+    facts_tensor_id id = target(m->problem);
+    const facts_tensor *t = &m->problem->tensor[id];
+    int32_t owner = t->shares ? t->shares - 1 : (int32_t)id;
+    if (now == FACTS_INTERPOSED_NONE || !t->present || (now == FACTS_INTERPOSED_SECOND_BIT && pattern == FACTS_PATTERN_A))
+        return;
+    if (now == FACTS_INTERPOSED_STATS_HEAD && m->problem->ask.pass == FATTN_BACKWARD)
+        return;
+    if (now == FACTS_INTERPOSED_WORKSPACE) {
+        const unsigned char other = 0;
+        fattn_buffer_write(context, (unsigned char *)m->set->workspace + m->problem->workspace_offset + m->workspace_bytes, &other, 1);
+        return;
+    }
+    answer a = { .tensor = t, .image = m->block[owner].image, .pattern = pattern };
+    a.bytes = malloc(a.image.bytes);
+    if (a.bytes && fattn_buffer_read(context, a.bytes, m->set->device[owner], a.image.bytes) == FATTN_OK) {
+        bend(&a);
+        fattn_buffer_write(context, m->set->device[owner], a.bytes, a.image.bytes);
+    }
+    free(a.bytes);
+}

@@ -1,0 +1,37 @@
+/* A wrong answer between the engine and the judge, on any device: the whole way from an answer in memory to a verdict is tested with engines that are
+ * right. Compiled with FATTN_LIARS alone, into facts-worker-liars; elsewhere nothing of it is there. One lie at a time, at every fetch. */
+#ifndef FACTS_INTERPOSE_H
+#define FACTS_INTERPOSE_H
+
+#include "../worker/memory.h"
+
+/* X(SYMBOL, "word", "what is put in its place", the verdict that has to follow) */
+#define FACTS_INTERPOSED_LIST(X)                                                                                                   \
+    X(TILE_ZERO, "answer-tile-zero", "the last tile of O (of dQ) is 0", WRONG)                                                     \
+    X(TILE_TWICE, "answer-tile-twice", "the last tile of O (of dQ) counts twice", WRONG)                                           \
+    X(ROW_NEIGHBOUR, "answer-row-neighbour", "one row of O (of dQ) is its neighbour", WRONG)                                       \
+    X(STATS_HEAD, "answer-stats-head", "Stats of one head are 0.001 too large", WRONG)                                             \
+    X(ELEMENT, "answer-element", "one element of O (of dQ) times 1.25", WRONG)                                                     \
+    X(GAIN, "answer-gain", "O (dQ) times 1.001", WRONG)                                                                            \
+    X(NAN, "answer-nan", "one element of O (of dQ) is NaN", NAN)                                                                   \
+    X(ROW_UNWRITTEN, "answer-row-unwritten", "one row of O (of dQ) is what lay there before", UNWRITTEN)                           \
+    X(GUARD, "answer-guard-byte", "one byte before O (before dQ) has changed", OVERRUN)                                            \
+    X(GAP, "answer-gap-byte", "one byte between rows of O (of dQ) has changed", OVERRUN)                                           \
+    X(INPUT, "answer-input-byte", "one byte of K has changed", OVERRUN)                                                            \
+    X(WORKSPACE, "answer-workspace-byte", "one byte after the workspace has changed", OVERRUN)                                     \
+    X(SECOND_BIT, "answer-second-bit", "every run but the first has one bit of O (of dV) turned", NONDETERMINISTIC)
+
+#ifdef FATTN_LIARS
+#include <stdio.h>
+
+/* Lies from now on. False: no such word. */
+bool facts_interpose_take(const char *word);
+/* word, the verdict that has to follow, and what: a tab between, one a line. */
+void facts_interpose_print(FILE *out);
+/* Called before a run over `pattern` is fetched from the set in hand. */
+void facts_interpose(facts_memory *memory, facts_pattern pattern);
+#else
+#define facts_interpose(memory, pattern) ((void)0)
+#endif
+
+#endif

@@ -1,0 +1,57 @@
+"""An engine that is right, and a wrong answer put between it and the judge: each ends in its own verdict, on the cpu here and on a GPU by
+ci/liars_gpu.sh. Without a lie the same worker is green on the same cases.
+"""
+import json
+import os
+import subprocess
+import unittest
+
+import e2e
+
+LIARS = os.path.join(e2e.BIN, "facts-worker-liars")
+SHAPE = "dtype=bf16 b=2 h=4/2 s=192/256 d=64"
+FORWARD, BACKWARD = f"pass=fwd {SHAPE} want=stats", f"pass=bwd {SHAPE}"
+GAP = [f"pass=fwd {SHAPE} stride=gap:o.s.8", f"pass=bwd {SHAPE} stride=gap:dq.s.8"]
+# What was rounded to bf16 already does not show a thousandth.
+FINE = [FORWARD.replace("bf16", "f16"), BACKWARD.replace("bf16", "f16")]
+CASES = {"answer-stats-head": [FORWARD], "answer-gap-byte": GAP, "answer-gain": FINE}
+
+
+def ask(cases, *arguments):
+    lines = [json.dumps({"target": {"device": {"kind": "cpu"}, "threads": 2}})]
+    lines += [json.dumps({"id": i, "case": c, "do": "run"}) for i, c in enumerate(cases)]
+    answer = e2e.Answer(subprocess.run([LIARS, *arguments], input="\n".join(lines) + "\n", capture_output=True, text=True, timeout=200,
+                                       env={"PATH": os.environ.get("PATH", "/usr/bin:/bin")}))
+    return answer.rows
+
+
+def interposed():
+    listed = subprocess.run([LIARS, "--interposed"], capture_output=True, text=True, check=True).stdout
+    return [line.split("\t") for line in listed.splitlines()]
+
+
+class Interposed(e2e.TestCase):
+    def test_without_a_lie_all_is_green(self):
+        for row in ask([FORWARD, BACKWARD, *GAP, *FINE]):
+            self.assertEqual(row["verdict"], "pass", row)
+
+    def test_every_wrong_answer_ends_in_its_own_verdict(self):
+        known = interposed()
+        self.assertGreaterEqual(len(known), 13)
+        for word, verdict, what in known:
+            rows = ask(CASES.get(word, [FORWARD, BACKWARD]), "--liar", word)
+            for row in rows:
+                with self.subTest(word=word, case=row["case"]):
+                    self.assertEqual(row["verdict"], verdict, f"{what}: {row.get('reason')} {row.get('errors')}")
+
+    def test_normal_builds_hold_no_trace(self):
+        for program in (e2e.WORKER, e2e.FACTS):
+            with open(program, "rb") as file:
+                content = file.read()
+            for word, _, _ in interposed():
+                self.assertNotIn(word.encode(), content, f"{word} in {program}")
+
+
+if __name__ == "__main__":
+    unittest.TestCase.longMessage = True
+    e2e.main()
