@@ -197,3 +197,21 @@ Test(expect, a_forward_that_broke_is_no_input_of_a_backward)
     free(lse);
     leave(&x);
 }
+
+Test(expect, constants_of_an_engine_move_what_is_due_of_it)
+{
+    scene x = { .p = problem_of(small, BHSD, 0, false, FACTS_FILL_GAUSS) };
+    expect(&x, 0);
+    double tau = x.e.answer[FACTS_TENSOR_STATS].bound[7], want = x.e.answer[FACTS_TENSOR_STATS].want[7];
+    cr_expect_not(facts_expectation_rule(&x.e, FACTS_TENSOR_O, FACTS_PATTERN_A).calibrated);
+    leave(&x);
+    facts_constants constants = facts_constants_start(FATTN_BF16);
+    constants.eps_exp = 1e-4;
+    constants.calibrated = true;
+    x.in.constants = &constants;
+    expect(&x, 0);
+    cr_expect_eq(x.e.answer[FACTS_TENSOR_STATS].want[7], want);
+    cr_expect_gt(x.e.answer[FACTS_TENSOR_STATS].bound[7], tau + 1e-5);
+    cr_expect(facts_expectation_rule(&x.e, FACTS_TENSOR_O, FACTS_PATTERN_A).calibrated);
+    leave(&x);
+}
