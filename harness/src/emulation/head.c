@@ -35,6 +35,8 @@ static int64_t token_of(const facts_head *x, const fref_tensor *t, int64_t h, in
     facts_liar liar = x->kernel->liar;
     bool of_keys = t == x->launch->k || t == x->launch->v;
     int64_t b = x->b;
+    if (of_keys && x->kernel->key_shift)
+        s = (s + x->kernel->key_shift) % x->len_kv;
     if (of_keys && liar == FACTS_LIAR_RAGGED_PLUS_1)
         s++;
     int64_t at = (t->first ? t->first[b] : b * t->stride[0]) + h * t->stride[1] + s * t->stride[2];

@@ -22,6 +22,7 @@ typedef struct facts_kernel {
     facts_adder adder;   /* chunk 0: 16 products at a time to nearest, f32 one at a time */
     bool scale_last;     /* backward: attention scale after the products, not in dS */
     bool partials_fp32;  /* backward, grouped heads: partial dK, dV are not cast */
+    int64_t key_shift;   /* forward: keys and values are read in another order, from this one on; without mask, bias, dropout */
     double scale_factor; /* of the attention scale; 0: 1 */
 } facts_kernel;
 

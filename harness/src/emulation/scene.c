@@ -72,20 +72,30 @@ static bool fill_input(facts_scene *x, facts_tensor_id id)
  * those that the fills were made for. */
 static void choose_scales(facts_scene *x)
 {
-    x->asked.scales = (fref_scales){ .scale_s = 233.0,
-                                     .descale_s = 1.09 / 233.0,
-                                     .scale_dp = 41.0,
-                                     .descale_dp = 1.03 / 41.0,
+    double most = x->type == FREF_E4M3 ? 233.0 : 29123.0; /* half of what the type holds: kept entries are larger by 1/(1-p) */
+    x->asked.scales = (fref_scales){ .scale_s = most,
+                                     .descale_s = 1.09 / most,
+                                     .scale_dp = 7.0,
+                                     .descale_dp = 1.03 / 7.0,
                                      .scale_o = 21.0,
                                      .scale_dq = 19.0,
                                      .scale_dk = 17.0,
-                                     .scale_dv = 7.0 };
+                                     .scale_dv = 5.0 };
     x->in[FACTS_TENSOR_Q].descale = 0.77;
     x->in[FACTS_TENSOR_K].descale = 1.37;
     x->in[FACTS_TENSOR_V].descale = 0.83;
     x->in[FACTS_TENSOR_O].descale = 1.0 / 23.0;
     x->in[FACTS_TENSOR_DO].descale = 0.91;
     x->asked.scale = (double)(float)(x->asked.scale / (0.77 * 1.37));
+}
+
+static bool make_slopes(facts_scene *x)
+{
+    x->alibi = malloc((size_t)x->asked.heads_q * sizeof *x->alibi);
+    for (int64_t h = 0; x->alibi && h < x->asked.heads_q; h++)
+        x->alibi[h] = (double)(float)facts_mod_slope(x->asked.heads_q, h);
+    x->asked.alibi = x->alibi;
+    return x->alibi != NULL;
 }
 
 static bool draw_sink(facts_scene *x)
@@ -142,7 +152,7 @@ static bool make_inputs(facts_scene *x, unsigned features)
     }
     if (facts_type_is_narrow(x->type))
         choose_scales(x);
-    return (!(features & FACTS_WITH_SINK) || draw_sink(x)) && (!(features & FACTS_WITH_DROPOUT) || draw_keep(x)) && modify(x);
+    return (!(features & FACTS_WITH_ALIBI) || make_slopes(x)) && (!(features & FACTS_WITH_SINK) || draw_sink(x)) && (!(features & FACTS_WITH_DROPOUT) || draw_keep(x)) && modify(x);
 }
 
 /* ---- all of it ---- */
@@ -158,13 +168,14 @@ int facts_scene_create(facts_scene *x, const facts_scene_plan *plan, facts_error
     x->gain = x->type != FREF_BF16 && x->type != FREF_F16 ? 0.0 : x->backward ? 0x1p-12 : 0x1p-13;
     x->rounding = fref_rounding_of(x->type, x->type);
     x->rounding.eps_mod = 0x1p-24;
-    x->rounding.bias = x->in[FACTS_TENSOR_BIAS].type;
+    if (facts_type_is_narrow(x->type) && !(plan->features & FACTS_WITH_HOPPER)) /* the emulation adds in fp32, 16 products at a time, unlike the engines that these start from */
+        x->rounding.ua = 0x1p-23, x->rounding.chunk = 16.0, x->rounding.cw = x->rounding.cl = 1.0, x->rounding.acc_pv = 0.0;
     bool ok = make_inputs(x, plan->features);
     x->rounding.bias = x->in[FACTS_TENSOR_BIAS].type;
     ok = ok && (!(plan->features & FACTS_WITH_RAGGED) || facts_scene_make_ragged(x)) &&
          (!(plan->features & FACTS_WITH_PAGES) || facts_scene_make_pages(x)) &&
          (!(plan->features & FACTS_WITH_HUGE_OFFSET) || facts_scene_make_huge(x)) && facts_scene_make_room(x);
-    return ok ? facts_scene_ask(x) : ENOMEM;
+    return ok ? facts_scene_ask(x, plan->forward) : ENOMEM;
 }
 
 void facts_scene_destroy(facts_scene *x)
@@ -182,6 +193,7 @@ void facts_scene_destroy(facts_scene *x)
         facts_image_destroy(&out->image);
     }
     free(x->true_max);
+    free(x->alibi);
     free(x->sink);
     free(x->keep);
     free(x->pages);

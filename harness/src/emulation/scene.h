@@ -15,6 +15,8 @@ typedef enum facts_feature {
     FACTS_WITH_RAGGED = 4,  /* Q, K, V, O, Stats: sequences one after another, tokens of h x d */
     FACTS_WITH_PAGES = 8,   /* K, V: shuffled pages of 16 tokens */
     FACTS_WITH_HUGE_OFFSET = 16, /* K of batch entry 1 lies 2^32 elements behind that of entry 0 */
+    FACTS_WITH_ALIBI = 32,
+    FACTS_WITH_HOPPER = 64, /* 8 bit types: judged as an engine that adds in 14 bits, 32 products at a time */
 } facts_feature;
 
 #define FACTS_DROP 0.1
@@ -23,6 +25,7 @@ typedef struct facts_scene_plan {
     const char *text; /* a case, all but dtype */
     fref_type type;   /* of Q, K, V, and of the answers */
     unsigned features;
+    const facts_kernel *forward; /* backward: whose O and Stats it reads; NULL: the reference's */
 } facts_scene_plan;
 
 /* One answer: where it goes, what is due there. */

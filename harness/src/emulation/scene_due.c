@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../numbers/dtype.h"
+#include "../numbers/image_ragged.h"
 #include "../numbers/oracle.h"
 #include "scene_parts.h"
 
@@ -32,7 +33,9 @@ static void lay_dense(facts_tensor *t)
 
 static facts_due due_of_padded(const facts_scene *x, facts_slot_id id)
 {
-    if (id == FACTS_SLOT_MAX || id == FACTS_SLOT_SUM_EXP || (id == FACTS_SLOT_STATS && x->first[FACTS_TENSOR_STATS]))
+    if (x->first[FACTS_TENSOR_Q] && !x->backward)
+        return FACTS_DUE_NOTHING;
+    if (id == FACTS_SLOT_MAX || id == FACTS_SLOT_SUM_EXP)
         return FACTS_DUE_ANYTHING;
     return id == FACTS_SLOT_O ? FACTS_DUE_ZERO_OR_POISON : FACTS_DUE_VALUE;
 }
@@ -51,34 +54,27 @@ static bool make_due(facts_scene *x, facts_slot_id id)
     return out->due != NULL;
 }
 
-/* Sequences one after another are as many tensors in one storage. */
+/* Sequences one after another: tokens of heads x channels. */
 static bool make_ragged_image(facts_scene *x, facts_slot_id id)
 {
     facts_due_answer *out = &x->out[id];
-    facts_tensor_id tensor = tensor_of_slot[id] == FACTS_TENSOR_O ? FACTS_TENSOR_O : FACTS_TENSOR_STATS;
-    int64_t batch = x->asked.batch, *first = x->first[tensor], heads = out->tensor.dim[1], dim = out->tensor.dim[3];
-    facts_tensor *each = calloc((size_t)batch, sizeof *each);
-    const facts_tensor **list = calloc((size_t)batch, sizeof *list);
-    bool ok = each && list;
-    for (int64_t b = 0; ok && b < batch; b++) {
-        each[b] = (facts_tensor){ .present = true,
-                                  .dtype = out->tensor.dtype,
-                                  .dim = { 1, heads, facts_live_q(&x->problem, b), dim },
-                                  .stride = { 0, dim, heads * dim, 1 },
-                                  .first = first[b],
-                                  .elements = first[batch] + 1 };
-        list[b] = &each[b];
-    }
-    ok = ok && facts_image_create(&out->image, list, (size_t)batch);
-    free(each);
-    free(list);
+    const int64_t *first = x->first[tensor_of_slot[id]];
+    int64_t heads = out->tensor.dim[1], dim = out->tensor.dim[3], token = heads * dim, batch = x->asked.batch;
+    const facts_tensor all = { .present = true,
+                               .dtype = out->tensor.dtype,
+                               .dim = { 1, heads, first[batch] / token, dim },
+                               .stride = { 0, dim, token, 1 },
+                               .elements = first[batch] };
+    const facts_tensor *list[] = { &all };
+    int64_t from[FACTS_MAX_BATCH_LENS];
+    for (int64_t b = 0; b < batch; b++)
+        from[b] = first[b] / token;
     out->slot.first = first;
-    out->slot.stride[0] = 0;
-    out->slot.stride[1] = dim;
-    out->slot.stride[2] = heads * dim;
-    out->slot.stride[3] = 1;
-    lay_dense(&out->tensor);
-    return ok;
+    for (int d = 0; d < 4; d++)
+        out->tensor.stride[d] = out->slot.stride[d] = all.stride[d];
+    out->tensor.first = 0;
+    out->tensor.elements = all.elements;
+    return facts_image_create(&out->image, list, 1) && facts_image_pack(&out->image, &all, from, x->problem.len_q, batch);
 }
 
 static bool array(double **out, size_t n)
@@ -173,17 +169,6 @@ static bool settle_sums(facts_scene *x)
     return true;
 }
 
-static void settle_amax(facts_scene *x)
-{
-    for (int id = FACTS_SLOT_AMAX_S; id < FACTS_SLOT_COUNT; id++) {
-        const facts_answer *a = &x->out[id].answer;
-        if (!x->out[id].present)
-            continue;
-        a->want[0] = (x->amax[id][1] + x->amax[id][2]) / 2.0;
-        a->bound[0] = (x->amax[id][2] - x->amax[id][1]) / 2.0;
-    }
-}
-
 static double *amax_of(facts_scene *x, facts_slot_id id)
 {
     return x->out[id].present ? x->amax[id] : NULL;
@@ -208,7 +193,6 @@ static int ask_forward(facts_scene *x)
     int status = fref_forward(&x->asked, &in[FACTS_TENSOR_Q], &in[FACTS_TENSOR_K], &in[FACTS_TENSOR_V], &x->rounding, &out);
     if (status == 0 && !settle_sums(x))
         status = ENOMEM;
-    settle_amax(x);
     return status;
 }
 
@@ -234,7 +218,32 @@ static int make_forwards_answer(facts_scene *x)
     return status;
 }
 
-static int ask_backward(facts_scene *x)
+/* The same of an engine's own forward. Padded rows keep what lies there. */
+static int run_forward(facts_scene *x, const facts_kernel *kernel)
+{
+    static const struct {
+        facts_tensor_id id;
+        facts_slot_id slot;
+    } written[] = { { FACTS_TENSOR_O, FACTS_SLOT_O }, { FACTS_TENSOR_STATS, FACTS_SLOT_STATS } };
+    fref_problem forward = x->asked;
+    if (x->in[FACTS_TENSOR_O].descale > 0.0)
+        forward.scales.scale_o = 1.0 / x->in[FACTS_TENSOR_O].descale;
+    facts_launch launch = facts_scene_launch(x);
+    launch.problem = &forward;
+    launch.o = launch.stats = launch.d_o = NULL;
+    memset(launch.out, 0, sizeof launch.out);
+    for (int n = 0; n < 2; n++) {
+        const facts_tensor *t = &x->problem.tensor[written[n].id];
+        facts_slot *slot = &launch.out[written[n].slot];
+        slot->data = (unsigned char *)x->storage[written[n].id] + t->first * (int64_t)facts_dtype_bytes(t->dtype);
+        slot->type = x->in[written[n].id].type;
+        memcpy(slot->dim, t->dim, sizeof slot->dim);
+        memcpy(slot->stride, t->stride, sizeof slot->stride);
+    }
+    return facts_emulate_forward(kernel, &launch) ? 0 : ENOMEM;
+}
+
+static int ask_backward(facts_scene *x, const facts_kernel *forward)
 {
     const facts_answer *dq = &x->out[FACTS_SLOT_DQ].answer, *dk = &x->out[FACTS_SLOT_DK].answer, *dv = &x->out[FACTS_SLOT_DV].answer,
                        *dbias = &x->out[FACTS_SLOT_DBIAS].answer, *dsink = &x->out[FACTS_SLOT_DSINK].answer;
@@ -264,15 +273,14 @@ static int ask_backward(facts_scene *x)
                               .amax_dv = amax_of(x, FACTS_SLOT_AMAX_DV) };
     memcpy(out.dbias_dim, x->out[FACTS_SLOT_DBIAS].tensor.dim, sizeof out.dbias_dim);
     const fref_tensor *in = x->in;
-    int status = make_forwards_answer(x);
+    int status = forward ? run_forward(x, forward) : make_forwards_answer(x);
     if (status == 0)
         status = fref_backward(&x->asked, &in[FACTS_TENSOR_Q], &in[FACTS_TENSOR_K], &in[FACTS_TENSOR_V], &in[FACTS_TENSOR_O],
                                &in[FACTS_TENSOR_STATS], &in[FACTS_TENSOR_DO], &x->rounding, &out);
-    settle_amax(x);
     return status;
 }
 
-int facts_scene_ask(facts_scene *x)
+int facts_scene_ask(facts_scene *x, const facts_kernel *forward)
 {
-    return x->backward ? ask_backward(x) : ask_forward(x);
+    return x->backward ? ask_backward(x, forward) : ask_forward(x);
 }

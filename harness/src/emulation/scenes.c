@@ -3,15 +3,20 @@
 #include <stdio.h>
 #include <string.h>
 
-#define AS_TEXT(symbol, text, lens, features) text,
+#define AS_TEXT(symbol, text, lens, rows, features) text,
 static const char *const texts[FACTS_SCENE_COUNT] = { FACTS_SCENE_LIST(AS_TEXT) };
 #undef AS_TEXT
-#define AS_LENS(symbol, text, lens, features) FACTS_LENS_##lens,
+#define AS_LENS(symbol, text, lens, rows, features) FACTS_LENS_##lens,
 static const facts_lens lens_of[FACTS_SCENE_COUNT] = { FACTS_SCENE_LIST(AS_LENS) };
 #undef AS_LENS
-#define AS_FEATURES(symbol, text, lens, features) features,
+#define AS_FEATURES(symbol, text, lens, rows, features) features,
 static const unsigned features_of[FACTS_SCENE_COUNT] = { FACTS_SCENE_LIST(AS_FEATURES) };
 #undef AS_FEATURES
+#define ROWS_ALL false
+#define ROWS_FEWER true
+#define AS_ROWS(symbol, text, lens, rows, features) ROWS_##rows,
+static const bool has_fewer_rows[FACTS_SCENE_COUNT] = { FACTS_SCENE_LIST(AS_ROWS) };
+#undef AS_ROWS
 #define AS_SCENE(symbol, id, scene, types, fills, what) [FACTS_LIAR_##symbol] = FACTS_SCENE_##scene,
 static const facts_scene_id scene_of[FACTS_LIAR_COUNT] = { FACTS_LIAR_LIST(AS_SCENE) };
 #undef AS_SCENE
@@ -57,7 +62,7 @@ bool facts_scene_text(char out[FACTS_CASE_TEXT], facts_scene_id id, facts_size s
     int rows = shape[0], keys = shape[1];
     if (id == FACTS_SCENE_NOWHERE || rows == 0)
         return false;
-    if (rows == keys && id != FACTS_SCENE_B_BIAS_CAUSAL)
+    if (rows == keys && has_fewer_rows[id])
         rows = rows * 3 / 4;
     int n = snprintf(out, FACTS_CASE_TEXT, "%s s=%d/%d fill=%s seed=%llu", texts[id], rows, keys, fill, (unsigned long long)seed);
     int some = rows * 2 / 3 > 0 ? rows * 2 / 3 : 1;
@@ -91,9 +96,19 @@ const char *facts_not_applicable(facts_liar liar, facts_survey_type type, facts_
         return "8 bit types alone have it";
     if (!facts_scene_text(text, scene_of[liar], size, "gauss", 1))
         return "the backward is asked in other sizes";
-    if (size == FACTS_SIZE_DECODE && (liar == FACTS_LIAR_CAUSAL_LOOSE || liar == FACTS_LIAR_BIAS_T))
-        return liar == FACTS_LIAR_BIAS_T ? "one row has nothing to transpose" : "the last row has no key to its right";
-    return NULL;
+    if (size != FACTS_SIZE_DECODE)
+        return NULL;
+    switch (liar) {
+    case FACTS_LIAR_CAUSAL_LOOSE:
+    case FACTS_LIAR_BR_MAX_LEN:
+        return "the last row reads every key below the length";
+    case FACTS_LIAR_BIAS_T:
+        return "one row has nothing to transpose";
+    case FACTS_LIAR_GAP_IGNORED:
+        return "one token has no gap behind it";
+    default:
+        return NULL;
+    }
 }
 
 /* ---- what cannot be found ---- */
@@ -117,7 +132,7 @@ static const blind_spot blind_spots[] = {
     { FACTS_LIAR_O_GAIN_1E3, NARROW, AT(LONG), "below the noise of P" },
     { FACTS_LIAR_O_TRUNC, NARROW, AT(LONG), "below the noise of P" },
     { FACTS_LIAR_O_ACC_NARROW, NARROW, AT(LONG), "below the noise of P" },
-    { FACTS_LIAR_B_DQ_NARROW, ALL_TYPES, AT(S200), "two tiles: one rounding more" },
+    { FACTS_LIAR_B_DQ_NARROW, ALL_TYPES, AT(S200) | AT(S500), "two to four tiles: as many roundings more" },
 };
 
 const char *facts_blind_spot(facts_liar liar, facts_survey_type type, facts_size size)

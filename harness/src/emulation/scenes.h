@@ -8,35 +8,35 @@
 /* What the lengths of the three batch entries are. */
 typedef enum facts_lens { FACTS_LENS_NONE, FACTS_LENS_SOME, FACTS_LENS_EMPTY } facts_lens;
 
-/* X(SYMBOL, "case", LENS, features): rows, keys, lengths, type, fill and seed are added. Shapes have what lies need: grouped heads, rows
+/* X(SYMBOL, "case", LENS, ROWS, features): rows (as many as keys where the size says so, or FEWER), keys, lengths, type, fill and seed are added. Shapes have what lies need: grouped heads, rows
  * that are fewer than the keys, a last tile that is not full, left != right. */
 /* clang-format off */
 #define FACTS_SCENE_LIST(X)                                                                                                                  \
-    X(PLAIN, "pass=fwd b=2 h=4/2 d=64 want=stats+max+sum_exp", NONE, 0)                                                                       \
-    X(CAUSAL, "pass=fwd b=2 h=2 d=64 mask=causal_br want=stats+max+sum_exp", NONE, 0)                                                         \
-    X(WINDOW, "pass=fwd b=2 h=2 d=64 window=33:17 align=br want=stats+max+sum_exp", NONE, 0)                                                  \
-    X(PADDED, "pass=fwd b=3 h=2 d=64 want=stats+max+sum_exp", SOME, 0)                                                                        \
-    X(PADDED_CAUSAL, "pass=fwd b=3 h=2 d=64 mask=causal_br want=stats+max+sum_exp", SOME, 0)                                                  \
-    X(BIAS, "pass=fwd b=2 h=3 d=64 bias=1hss want=stats+max+sum_exp", NONE, 0)                                                                \
-    X(DROPOUT, "pass=fwd b=2 h=2 d=64 want=stats+max+sum_exp", NONE, FACTS_WITH_DROPOUT)                                                      \
-    X(SINK, "pass=fwd b=2 h=4/2 d=64 want=stats+max+sum_exp", NONE, FACTS_WITH_SINK)                                                          \
-    X(SPLIT, "pass=fwd b=2 h=4/2 d=64 want=stats+max+sum_exp", NONE, 0)                                                                       \
-    X(RAGGED, "pass=fwd b=3 h=2 d=64 want=stats", SOME, FACTS_WITH_RAGGED)                                                                    \
-    X(PAGED, "pass=fwd b=3 h=2 d=64 want=stats+max+sum_exp", SOME, FACTS_WITH_PAGES)                                                          \
-    X(GAPS, "pass=fwd b=2 h=2 d=64 stride=gap:8 want=stats+max+sum_exp", NONE, 0)                                                             \
-    X(EMPTY, "pass=fwd b=3 h=2 d=64 want=stats+max+sum_exp", EMPTY, 0)                                                                        \
-    X(HUGE_OFFSET, "pass=fwd b=2 h=2 d=64 want=stats+max+sum_exp", NONE, FACTS_WITH_HUGE_OFFSET)                                              \
-    X(B_PLAIN, "pass=bwd b=2 h=4/2 d=64", NONE, 0)                                                                                            \
-    X(B_CAUSAL, "pass=bwd b=2 h=2 d=64 mask=causal_br", NONE, 0)                                                                              \
-    X(B_WINDOW, "pass=bwd b=2 h=2 d=64 window=33:17 align=br", NONE, 0)                                                                       \
-    X(B_PADDED, "pass=bwd b=3 h=2 d=64", SOME, 0)                                                                                             \
-    X(B_DROPOUT, "pass=bwd b=2 h=2 d=64", NONE, FACTS_WITH_DROPOUT)                                                                           \
-    X(B_BIAS, "pass=bwd b=2 h=2 d=64 bias=1hss dbias=1", NONE, 0)                                                                             \
-    X(B_BIAS_CAUSAL, "pass=bwd b=2 h=2 d=64 mask=causal bias=1hss dbias=1", NONE, 0)                                                          \
-    X(B_SOFTCAP, "pass=bwd b=2 h=2 d=64 mod=softcap:5", NONE, 0)                                                                              \
-    X(NOWHERE, "", NONE, 0)
+    X(PLAIN, "pass=fwd b=2 h=8/2 d=64 want=stats+max+sum_exp", NONE, ALL, 0)                                                                       \
+    X(CAUSAL, "pass=fwd b=2 h=2 d=64 mask=causal_br want=stats+max+sum_exp", NONE, FEWER, 0)                                                         \
+    X(WINDOW, "pass=fwd b=2 h=2 d=64 window=33:17 align=br want=stats+max+sum_exp", NONE, FEWER, 0)                                                  \
+    X(PADDED, "pass=fwd b=3 h=2 d=64 want=stats+max+sum_exp", SOME, FEWER, 0)                                                                        \
+    X(PADDED_CAUSAL, "pass=fwd b=3 h=2 d=64 mask=causal_br want=stats+max+sum_exp", SOME, FEWER, 0)                                                  \
+    X(BIAS, "pass=fwd b=2 h=3 d=64 bias=1hss want=stats+max+sum_exp", NONE, FEWER, 0)                                                                \
+    X(DROPOUT, "pass=fwd b=2 h=2 d=64 want=stats+max+sum_exp", NONE, ALL, FACTS_WITH_DROPOUT)                                                      \
+    X(SINK, "pass=fwd b=2 h=4/2 d=64 want=stats+max+sum_exp", NONE, ALL, FACTS_WITH_SINK)                                                          \
+    X(SPLIT, "pass=fwd b=2 h=4/2 d=64 want=stats+max+sum_exp", NONE, ALL, 0)                                                                       \
+    X(RAGGED, "pass=fwd b=3 h=2 d=64 want=stats", SOME, ALL, FACTS_WITH_RAGGED)                                                                    \
+    X(PAGED, "pass=fwd b=3 h=2 d=64 want=stats+max+sum_exp", SOME, ALL, FACTS_WITH_PAGES)                                                          \
+    X(GAPS, "pass=fwd b=2 h=2 d=64 stride=gap:8 want=stats+max+sum_exp", NONE, ALL, 0)                                                             \
+    X(EMPTY, "pass=fwd b=3 h=2 d=64 want=stats+max+sum_exp", EMPTY, ALL, 0)                                                                        \
+    X(HUGE_OFFSET, "pass=fwd b=2 h=2 d=64 want=stats+max+sum_exp", NONE, ALL, FACTS_WITH_HUGE_OFFSET)                                              \
+    X(B_PLAIN, "pass=bwd b=2 h=8/2 d=64", NONE, ALL, 0)                                                                                            \
+    X(B_CAUSAL, "pass=bwd b=2 h=2 d=64 mask=causal_br", NONE, FEWER, 0)                                                                              \
+    X(B_WINDOW, "pass=bwd b=2 h=2 d=64 window=33:17 align=br", NONE, FEWER, 0)                                                                       \
+    X(B_PADDED, "pass=bwd b=3 h=2 d=64", SOME, FEWER, 0)                                                                                             \
+    X(B_DROPOUT, "pass=bwd b=2 h=2 d=64", NONE, ALL, FACTS_WITH_DROPOUT)                                                                           \
+    X(B_BIAS, "pass=bwd b=2 h=2 d=64 bias=1hss dbias=1", NONE, FEWER, 0)                                                                             \
+    X(B_BIAS_CAUSAL, "pass=bwd b=2 h=2 d=64 mask=causal bias=1hss dbias=1", NONE, ALL, 0)                                                          \
+    X(B_SOFTCAP, "pass=bwd b=2 h=2 d=64 mod=softcap:5", NONE, ALL, 0)                                                                              \
+    X(NOWHERE, "", NONE, ALL, 0)
 /* clang-format on */
-#define FACTS_AS_ENUM(symbol, text, lens, features) FACTS_SCENE_##symbol,
+#define FACTS_AS_ENUM(symbol, text, lens, rows, features) FACTS_SCENE_##symbol,
 typedef enum facts_scene_id { FACTS_SCENE_LIST(FACTS_AS_ENUM) FACTS_SCENE_COUNT } facts_scene_id;
 #undef FACTS_AS_ENUM
 

@@ -37,13 +37,15 @@ const char *facts_size_word(facts_size size, facts_liar liar)
     return size == FACTS_SIZE_LONG && backward ? "1000" : words[size];
 }
 
-/* One scene with one type, size and fill: what is done at once. */
+/* One scene with one type and size: what is done at once, fill after fill. */
 typedef struct unit {
     facts_scene_id scene;
     facts_survey_type type;
     facts_size size;
-    int fill;
 } unit;
+
+/* Found beyond all doubt: the other fills need not tell. */
+#define CLEAR 1000.0
 
 typedef struct work {
     facts_survey *survey;
@@ -53,14 +55,6 @@ typedef struct work {
     int status;
     char *error;
 } work;
-
-static facts_found *found_of(const facts_survey *s, facts_liar liar, facts_survey_type type, facts_size size)
-{
-    for (size_t i = 0; i < s->count; i++)
-        if (s->found[i].liar == liar && s->found[i].type == type && s->found[i].size == size)
-            return &s->found[i];
-    return NULL;
-}
 
 static bool wanted(const facts_survey_choice *choice, facts_liar liar, facts_survey_type type, facts_size size)
 {
@@ -87,29 +81,35 @@ static bool make_list(facts_survey *s, const facts_survey_choice *choice)
     return s->found != NULL;
 }
 
-/* Somebody lies in this scene, type and size; with a fill that is not standard, somebody needs it. */
-static bool anybody(const facts_survey *s, const unit *u)
+static bool lies_in(const facts_found *f, const unit *u)
 {
-    for (size_t i = 0; i < s->count; i++) {
-        const facts_found *f = &s->found[i];
-        if (f->end != FACTS_END_NOT_APPLICABLE && facts_scene_of_liar(f->liar) == u->scene && f->type == u->type &&
-            f->size == u->size && (u->fill < STANDARD_FILLS || facts_liar_needs_plant(f->liar)))
+    return f->end != FACTS_END_NOT_APPLICABLE && facts_scene_of_liar(f->liar) == u->scene && f->type == u->type && f->size == u->size;
+}
+
+/* This liar is still to be found, and this fill may do it. */
+static bool is_due(const facts_found *f, const unit *u, int fill)
+{
+    return lies_in(f, u) && f->ratio < CLEAR && (fill < STANDARD_FILLS || facts_liar_needs_plant(f->liar));
+}
+
+static bool anybody(const facts_survey *s, const unit *u, int fill)
+{
+    for (size_t i = 0; i < s->count; i++)
+        if (is_due(&s->found[i], u, fill))
             return true;
-    }
     return false;
 }
 
 static bool make_units(work *w)
 {
-    w->units = calloc((size_t)FACTS_SCENE_COUNT * FACTS_SURVEY_TYPES * FACTS_SIZE_COUNT * FILLS, sizeof *w->units);
+    w->units = calloc((size_t)FACTS_SCENE_COUNT * FACTS_SURVEY_TYPES * FACTS_SIZE_COUNT, sizeof *w->units);
     for (int size = FACTS_SIZE_COUNT - 1; w->units && size >= 0; size--) /* the long ones first: cores end together */
         for (facts_scene_id scene = 0; scene < FACTS_SCENE_NOWHERE; scene++)
-            for (facts_survey_type type = 0; type < FACTS_SURVEY_TYPES; type++)
-                for (int fill = 0; fill < FILLS; fill++) {
-                    unit u = { scene, type, (facts_size)size, fill };
-                    if (anybody(w->survey, &u))
-                        w->units[w->count++] = u;
-                }
+            for (facts_survey_type type = 0; type < FACTS_SURVEY_TYPES; type++) {
+                unit u = { scene, type, (facts_size)size };
+                if (anybody(w->survey, &u, 0))
+                    w->units[w->count++] = u;
+            }
     return w->units != NULL;
 }
 
@@ -119,20 +119,17 @@ static facts_kernel kernel_for(const unit *u, facts_liar liar)
     return (facts_kernel){ .liar = liar, .lazy = narrow ? 4.0 : 0.0, .splits = u->scene == FACTS_SCENE_SPLIT ? 3 : 1 };
 }
 
-static void note(work *w, const unit *u, facts_liar liar, const facts_trial *t)
+/* A liar's line belongs to one unit. */
+static void note(facts_found *f, int fill, const facts_trial *t)
 {
-#pragma omp critical(facts_survey_note)
-    {
-        facts_found *f = found_of(w->survey, liar, u->type, u->size);
-        if (f && t->ratio > f->ratio) {
-            f->ratio = t->ratio;
-            f->fill = fills[u->fill];
-            f->gate = facts_gate_words[t->gate];
-            f->tensor = facts_slot_words[t->slot];
-        }
-        if (f && t->verdict != FACTS_VERDICT_PASS)
-            f->end = FACTS_END_KILLED;
+    if (t->ratio > f->ratio) {
+        f->ratio = t->ratio;
+        f->fill = fills[fill];
+        f->gate = facts_gate_words[t->gate];
+        f->tensor = facts_slot_words[t->slot];
     }
+    if (t->verdict != FACTS_VERDICT_PASS)
+        f->end = FACTS_END_KILLED;
 }
 
 static void note_honest(work *w, const char *text, const unit *u, const facts_trial *t)
@@ -140,33 +137,43 @@ static void note_honest(work *w, const char *text, const unit *u, const facts_tr
 #pragma omp critical(facts_survey_note)
     {
         w->survey->honest++;
-        if (t->verdict != FACTS_VERDICT_PASS && w->survey->false_alarms++ == 0)
-            snprintf(w->survey->alarm, sizeof w->survey->alarm, "%s of %s: %s, ratio %.3g: %.300s dtype=%s",
-                     facts_slot_words[t->slot], facts_liar_words[0], facts_gate_words[t->gate], t->ratio, text, type_words[u->type]);
+        if (t->verdict != FACTS_VERDICT_PASS) {
+            char *to = w->survey->alarms;
+            size_t used = strlen(to);
+            w->survey->false_alarms++;
+            snprintf(to + used, sizeof w->survey->alarms - used, "%s, %s %.3g: %s dtype=%s\n", facts_slot_words[t->slot],
+                     facts_gate_words[t->gate], t->ratio, text, type_words[u->type]);
+        }
     }
 }
 
-static int run_unit(work *w, const unit *u, facts_error *error)
+static int run_fill(work *w, const unit *u, int fill, facts_error *error)
 {
     char text[FACTS_CASE_TEXT];
     facts_scene scene;
     facts_trial t;
-    facts_scene_text(text, u->scene, u->size, fills[u->fill], w->choice->seed);
-    int status = facts_scene_create(
-        &scene, &(facts_scene_plan){ text, type_of[u->type], facts_scene_features(u->scene) }, error);
+    facts_scene_text(text, u->scene, u->size, fills[fill], w->choice->seed);
+    int status =
+        facts_scene_create(&scene, &(facts_scene_plan){ text, type_of[u->type], facts_scene_features(u->scene), NULL }, error);
     facts_kernel honest = kernel_for(u, FACTS_LIAR_NONE);
     if (status == 0 && (status = facts_trial_run_both(&t, &scene, &honest)) == 0)
         note_honest(w, text, u, &t);
     for (size_t i = 0; status == 0 && i < w->survey->count; i++) {
-        const facts_found *f = &w->survey->found[i];
-        if (f->end == FACTS_END_NOT_APPLICABLE || facts_scene_of_liar(f->liar) != u->scene || f->type != u->type ||
-            f->size != u->size || (u->fill >= STANDARD_FILLS && !facts_liar_needs_plant(f->liar)))
-            continue;
+        facts_found *f = &w->survey->found[i];
         facts_kernel kernel = kernel_for(u, f->liar);
-        if ((status = facts_trial_run_both(&t, &scene, &kernel)) == 0)
-            note(w, u, f->liar, &t);
+        if (is_due(f, u, fill) && (status = facts_trial_run_both(&t, &scene, &kernel)) == 0)
+            note(f, fill, &t);
     }
     facts_scene_destroy(&scene);
+    return status;
+}
+
+static int run_unit(work *w, const unit *u, facts_error *error)
+{
+    int status = 0;
+    for (int fill = 0; status == 0 && fill < FILLS; fill++)
+        if (anybody(w->survey, u, fill))
+            status = run_fill(w, u, fill, error);
     return status;
 }
 

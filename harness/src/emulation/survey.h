@@ -10,7 +10,7 @@
 
 /* X(SYMBOL, "word", forward rows, keys; backward rows, keys): backward 0: not asked */
 #define FACTS_SIZE_LIST(X)                                                                                                         \
-    X(S200, "200", 200, 200, 200, 200) X(S500, "500", 256, 500, 256, 500) X(LONG, "4000", 128, 4000, 256, 1000)                     \
+    X(S200, "200", 200, 200, 200, 200) X(S500, "500", 256, 500, 256, 500) X(LONG, "4000", 64, 4000, 256, 1000)                     \
     X(DECODE, "decode", 1, 2000, 0, 0)
 #define FACTS_AS_ENUM(symbol, word, rows, keys, backward_rows, backward_keys) FACTS_SIZE_##symbol,
 typedef enum facts_size { FACTS_SIZE_LIST(FACTS_AS_ENUM) FACTS_SIZE_COUNT } facts_size;
@@ -48,7 +48,7 @@ typedef struct facts_survey {
     size_t count;
     size_t honest;       /* trials of the honest kernel on the same scenes */
     size_t false_alarms; /* among them */
-    char alarm[512];     /* the first */
+    char alarms[2048];   /* the first ones, a line each */
 } facts_survey;
 
 /* Threads: OpenMP over scenes. Returns 0; ENOMEM; EINVAL (no such liar or type) with one line in `error`. */

@@ -6,42 +6,20 @@
 #include <string.h>
 
 #include "../numbers/dtype.h"
+#include "cast.h"
 
 /* What one run wrote. */
 typedef struct answers {
-    unsigned char *bytes[FACTS_SLOT_COUNT];  /* with guards */
-    unsigned char *judged[FACTS_SLOT_COUNT]; /* element 0 of the tensor that is judged */
-    unsigned char *gathered[FACTS_SLOT_COUNT];
+    unsigned char *bytes[FACTS_SLOT_COUNT];   /* with guards */
+    unsigned char *storage[FACTS_SLOT_COUNT]; /* element 0 */
     unsigned char *workspace;
 } answers;
 
 static void free_answers(answers *a)
 {
-    for (int id = 0; id < FACTS_SLOT_COUNT; id++) {
+    for (int id = 0; id < FACTS_SLOT_COUNT; id++)
         free(a->bytes[id]);
-        free(a->gathered[id]);
-    }
     free(a->workspace);
-}
-
-/* Sequences that lie one after another, as the dense rows that the judge reads. Poison stays poison. */
-static unsigned char *gather(const facts_due_answer *out, const unsigned char *storage, facts_pattern pattern)
-{
-    const facts_tensor *t = &out->tensor;
-    size_t bytes = facts_dtype_bytes(t->dtype);
-    unsigned char *to = malloc((size_t)t->elements * bytes + 1);
-    for (int64_t n = 0; to && n < t->elements; n++)
-        facts_store(t->dtype, to, n, facts_pattern_code(t->dtype, pattern, n));
-    for (int64_t n = 0; to && n < t->elements; n++) {
-        int64_t d = n % t->dim[3], s = n / t->stride[2] % t->dim[2], h = n / t->stride[1] % t->dim[1], b = n / t->stride[0];
-        if (out->due[b * t->dim[2] + s] != FACTS_DUE_VALUE)
-            continue;
-        int64_t from = out->slot.first[b] + h * out->slot.stride[1] + s * out->slot.stride[2] + d;
-        uint32_t code = facts_load(t->dtype, storage, from);
-        if (code != facts_pattern_code(t->dtype, pattern, from))
-            facts_store(t->dtype, to, n, code);
-    }
-    return to;
 }
 
 /* Every output and the workspace are poisoned before the run. */
@@ -60,20 +38,15 @@ static bool launch(answers *a, const facts_scene *x, const facts_kernel *kernel,
         if (!ok)
             break;
         facts_image_poison(&out->image, pattern, a->bytes[id]);
-        unsigned char *storage = facts_image_storage(&out->image, a->bytes[id]);
-        launch.out[id].data = storage + out->tensor.first * (int64_t)facts_dtype_bytes(out->tensor.dtype);
-        a->judged[id] = storage;
+        a->storage[id] = facts_image_storage(&out->image, a->bytes[id]);
+        if (id >= FACTS_SLOT_AMAX_S)
+            facts_store(FATTN_F32, a->storage[id], 0, facts_pattern_scalar(pattern));
+        launch.out[id].data = a->storage[id] + out->tensor.first * (int64_t)facts_dtype_bytes(out->tensor.dtype);
     }
     if (ok)
         memset(a->workspace, facts_pattern_byte(pattern), room);
     launch.workspace = a->workspace;
-    ok = ok && (x->backward ? facts_emulate_backward(kernel, &launch) : facts_emulate_forward(kernel, &launch));
-    for (int id = 0; ok && id < FACTS_SLOT_COUNT; id++)
-        if (x->out[id].present && x->out[id].slot.first) {
-            a->judged[id] = a->gathered[id] = gather(&x->out[id], a->judged[id], pattern);
-            ok = a->judged[id] != NULL;
-        }
-    return ok;
+    return ok && (x->backward ? facts_emulate_backward(kernel, &launch) : facts_emulate_forward(kernel, &launch));
 }
 
 /* A lazy kernel's Max may lie below the true one: Max and Sum_exp are judged together. */
@@ -109,6 +82,23 @@ static bool pair_create(pair *out, const facts_scene *x, const unsigned char *ma
     return true;
 }
 
+/* Amax of what was stored is held to what was stored, too. */
+static facts_judgement judge_amax(const facts_scene *x, facts_slot_id id, const answers *a, facts_pattern pattern)
+{
+    static const facts_slot_id of[] = { [FACTS_SLOT_AMAX_O] = FACTS_SLOT_O,
+                                        [FACTS_SLOT_AMAX_DQ] = FACTS_SLOT_DQ,
+                                        [FACTS_SLOT_AMAX_DK] = FACTS_SLOT_DK,
+                                        [FACTS_SLOT_AMAX_DV] = FACTS_SLOT_DV };
+    const double *amax = x->amax[id];
+    facts_amax rule = { .want = amax[0], .least = amax[1], .most = amax[2], .stored = NAN };
+    rule.u = ldexp(0.5, -facts_grid_of(x->type).fraction_bits);
+    if (id != FACTS_SLOT_AMAX_S && id != FACTS_SLOT_AMAX_DP && !x->out[of[id]].slot.first) {
+        const facts_due_answer *out = &x->out[of[id]];
+        rule.stored = facts_judge_largest(&out->tensor, a->storage[of[id]], out->due, out->unit, &rule.saturated);
+    }
+    return facts_judge_amax(&rule, facts_load(FATTN_F32, a->storage[id], 0), pattern);
+}
+
 static facts_judgement judge(const facts_scene *x, facts_slot_id id, const answers *a, const pair *p, facts_pattern pattern)
 {
     const facts_due_answer *out = &x->out[id];
@@ -123,10 +113,9 @@ static facts_judgement judge(const facts_scene *x, facts_slot_id id, const answe
                         .dense = x->dense,
                         .calibrated = true,
                         .gain = x->gain,
+                        .from = out->slot.first,
                         .unit = out->unit };
-    facts_judgement j = facts_judge_tensor(&out->tensor, a->judged[id], &rule);
-    if (id >= FACTS_SLOT_AMAX_S && j.gate == FACTS_GATE_TL)
-        j.gate = FACTS_GATE_AMAX;
+    facts_judgement j = id >= FACTS_SLOT_AMAX_S ? judge_amax(x, id, a, pattern) : facts_judge_tensor(&out->tensor, a->storage[id], &rule);
     facts_judgement_overrun(&j, facts_image_overrun(&out->image, pattern, a->bytes[id]));
     return j;
 }
@@ -147,7 +136,7 @@ static void join(facts_trial *out, facts_slot_id id, const facts_judgement *j)
 static bool judge_all(facts_trial *out, const facts_scene *x, const answers *a, facts_pattern pattern)
 {
     pair p;
-    bool ok = pair_create(&p, x, a->judged[FACTS_SLOT_MAX]);
+    bool ok = pair_create(&p, x, a->storage[FACTS_SLOT_MAX]);
     *out = (facts_trial){ .verdict = FACTS_VERDICT_PASS };
     for (facts_slot_id id = 0; ok && id < FACTS_SLOT_COUNT; id++) {
         if (!x->out[id].present)
@@ -172,7 +161,7 @@ int facts_trial_run(facts_trial *out, const facts_scene *x, const facts_kernel *
 static void compare(facts_trial *out, const facts_scene *x, const answers *a, const answers *b)
 {
     for (facts_slot_id id = 0; id < FACTS_SLOT_COUNT; id++) {
-        if (!x->out[id].present || facts_judge_repeat(&x->out[id].tensor, a->judged[id], b->judged[id], x->out[id].due, NULL) == 0)
+        if (!x->out[id].present || x->out[id].slot.first || facts_judge_repeat(&x->out[id].tensor, a->storage[id], b->storage[id], x->out[id].due, NULL) == 0)
             continue;
         facts_judgement j = out->judgement[id];
         j.gate = FACTS_GATE_POISON;
