@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "../numbers/dtype.h"
+#include "due.h"
 
 typedef struct dump {
     const char *folder;
@@ -116,9 +117,15 @@ json_t *facts_dump(facts_truth *truth, const char *folder, char error[256])
         const void *storage = facts_memory_storage(&truth->memory, id, FACTS_PATTERN_A);
         put_bits(&d, t, word, storage);
         put_f32(&d, t, word, storage);
-        put_doubles(&d, t, word, "want", truth->expectation.answer[id].want);
-        put_doubles(&d, t, word, "sigma", truth->expectation.answer[id].sigma);
-        put_doubles(&d, t, word, "bound", truth->expectation.answer[id].bound);
+        facts_answer due;
+        if (!facts_due_here(&due, truth, id)) {
+            snprintf(error, 256, "dump: %s: what is due could not be fetched", word);
+            continue;
+        }
+        put_doubles(&d, t, word, "want", due.want);
+        put_doubles(&d, t, word, "sigma", due.sigma);
+        put_doubles(&d, t, word, "bound", due.bound);
+        facts_due_leave(&due, truth, id);
     }
     return d.names;
 }

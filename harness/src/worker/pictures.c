@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "../numbers/picture.h"
+#include "due.h"
 
 static bool any_wrong(const facts_marks *m)
 {
@@ -15,16 +16,23 @@ static bool any_wrong(const facts_marks *m)
 /* The run over poison A is the one that is shown, unless it was right. */
 static bool mark(facts_marks *out, facts_truth *truth, facts_tensor_id id)
 {
-    for (facts_pattern pattern = FACTS_PATTERN_A; pattern <= FACTS_PATTERN_B; pattern++) {
+    facts_answer due;
+    bool found = false;
+    if (!facts_due_here(&due, truth, id))
+        return false;
+    for (facts_pattern pattern = FACTS_PATTERN_A; pattern <= FACTS_PATTERN_B && !found; pattern++) {
         const void *storage = facts_memory_storage(&truth->memory, id, pattern);
         facts_rule rule = facts_expectation_rule(&truth->expectation, id, pattern);
-        if (!storage || truth->expectation.answer[id].at)
-            return false;
+        rule.expected.want = due.want;
+        rule.expected.sigma = due.sigma;
+        rule.expected.bound = due.bound;
+        if (!storage)
+            break;
         facts_judge_marks(&truth->memory.problem->tensor[id], storage, &rule, out);
-        if (any_wrong(out))
-            return true;
+        found = any_wrong(out);
     }
-    return false;
+    facts_due_leave(&due, truth, id);
+    return found;
 }
 
 json_t *facts_pictures(const facts_trial *trial, facts_truth *truth)
