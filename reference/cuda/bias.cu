@@ -26,8 +26,8 @@ __device__ __forceinline__ void add_entry(bias_sums *sums, const fref__call &c, 
     const fref__facts f = c.facts[at];
     const double p = exp(c.x[n] - f.shift), kept = keep_of(c, head, c.row0 + chunk_row, j), ep = kept * f.ep;
     const double dx = p * (kept * c.dp[n] - f.delta), size = fabs(dx);
-    const double variance_p = ep * ep + f.edelta * f.edelta + f.eo * f.eo;
-    const double worst_p = kept * f.ez + f.edelta + sqrt(3.0 * (double)c.problem.dim_v) * f.eo;
+    const double variance_p = ep * ep + f.variance_delta;
+    const double worst_p = kept * f.ez + f.worst_delta;
     const double cast = cast_parts ? c.bias_to.unit_roundoff * fmax(size, c.bias_to.tiny) : 0.0, by_score = f.es * dx;
     sums->value += dx;
     sums->magnitude += size;

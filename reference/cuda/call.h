@@ -11,17 +11,21 @@
 
 enum {
     FREF__TILE = 64,    /* rows or keys whose sums one block makes, and the columns */
-    FREF__PAD = 128,    /* rows and keys are padded to this; a tile of scores */
-    FREF__STEP = 8,     /* keys or rows that are weighed at a time */
+    FREF__PAD = 128,    /* rows and keys are padded to this; rows of a tile of scores */
+    FREF__STEP = 16,    /* keys or rows that are weighed at a time */
+    FREF__DEPTH = 8,    /* channels of scores at a time */
+    FREF__SCORE_KEYS = 64,
+    FREF__SCORE_STAGES = 3,
     FREF__THREADS = 256,
+    FREF__SUM_THREADS = 512,
     FREF__SUMS = 6,
 };
 
 typedef struct fref__limits {
-    double unit_roundoff, eta, tiny;
+    double unit_roundoff, eta, tiny, max;
 } fref__limits;
 
-/* Keys [first, last); empty: both 0. */
+/* Keys [first, last), as the key set counts them. Of a row: both 0 when no key may be read, both -1 when none of the key set. */
 typedef struct fref__span {
     int32_t first, last;
 } fref__span;
@@ -39,6 +43,7 @@ typedef struct fref__facts {
     double delta;           /* D_i */
     double es_raw, ew_raw;
     double ep, ez, edelta, eo;
+    double variance_delta, worst_delta; /* of D_i, where it adds as a sum */
     double norm_q, norm_d_o, neff;
     int32_t keys; /* in the range */
     int32_t dead;
@@ -62,7 +67,11 @@ typedef struct fref__call {
     fref_rounding rounding;
     fref_gpu_mod mod;
     fref_tensor q, k, v, o, stats, d_o, bias; /* data NULL: none */
-    fref__limits in, to, bias_to;
+    fref__limits in, bias_to;
+    fref__limits of_p, of_ds;            /* of the casts of P and dS */
+    fref__limits to_o, to_q, to_k, to_v; /* of the answers */
+    double gamma_p, gamma_ds;            /* scale times descale: in O and dV; in dQ and dK */
+    double z_o, z_dp, z_dq, z_dk, z_dv;  /* of an amax's tolerance; src/amax.h */
     int32_t scored; /* a modification, a bias or alibi */
     int32_t sloped; /* its slope is not 1 everywhere */
     int32_t kept;   /* which keys count is not a matter of the range alone */
@@ -83,7 +92,10 @@ typedef struct fref__call {
     int32_t *trouble;           /* not 0: a NaN or an infinity in what is read */
     double *rows_q, *rows_d_o;  /* [heads][rows_padded][ld] */
     double *keys_k, *keys_v;    /* [heads_k or heads_v][keys_padded][ld] */
-    double *norm_q, *norm_d_o, *norm_k, *norm_v;
+    double *norm_q, *norm_d_o;
+    int64_t norms;              /* all keys of the problem, padded */
+    double *norm_k, *norm_v;    /* [heads_k or heads_v][norms] */
+    double *peak_k, *peak_v;    /* [heads_k or heads_v][norms / TILE]: the longest */
     double *row_stats;          /* [heads][rows_padded] */
     double *tile_v;             /* [heads_v][keys_padded / TILE][ld_v]: sums of |V| */
     double *kept_v;             /* [heads][rows_padded][ld_v]: sums of |V| over the kept keys of a row */

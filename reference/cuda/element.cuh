@@ -81,12 +81,26 @@ __device__ __forceinline__ int64_t key_of(const fref__call &c, int64_t n)
     return c.key_index != nullptr ? c.key_index[n] : n;
 }
 
-/* The first and last+1 key in the positions [n, n + count) of the key set; empty past its end. */
+/* The keys that row i may read, in the problem. */
+__device__ __forceinline__ fref__span keys_of_row(const fref_problem &p, int64_t b, int64_t i)
+{
+    const int64_t far = (int64_t)1 << 40;
+    const int64_t len_q = p.len_q != nullptr ? p.len_q[b] : p.rows, len_kv = p.len_kv != nullptr ? p.len_kv[b] : p.keys;
+    const int64_t diagonal = i + (p.bottom_right ? len_kv - len_q : 0);
+    int64_t first = 0, last = larger(0, smaller(len_kv, p.keys));
+    if (p.has_left)
+        first = larger(first, diagonal - smaller(p.left, far) + 1);
+    if (p.has_right)
+        last = smaller(last, diagonal + smaller(p.right, far) + 1);
+    if (i >= len_q || first >= last)
+        return { 0, 0 };
+    return { (int32_t)first, (int32_t)last };
+}
+
+/* `count` keys from n on; empty past the end. */
 __device__ __forceinline__ fref__span keys_of_tile(const fref__call &c, int64_t n, int64_t count)
 {
-    if (n >= c.keys)
-        return { 0, 0 };
-    return { (int32_t)key_of(c, n), (int32_t)key_of(c, smaller(n + count, c.keys) - 1) + 1 };
+    return { (int32_t)n, (int32_t)smaller(n + count, c.keys) };
 }
 
 __device__ __forceinline__ bool meet(fref__span a, fref__span b)

@@ -20,7 +20,7 @@ struct row {
     int64_t at;           /* of (head, r) */
     int64_t score;        /* of key 0 in the chunk's scores */
     fref__span keys;
-    const double *norm_k, *norm_v;
+    const double *norm_k, *norm_v, *peak_k, *peak_v;
 };
 
 __device__ __forceinline__ bool find_row(row *out, const fref__call &c)
@@ -36,8 +36,11 @@ __device__ __forceinline__ bool find_row(row *out, const fref__call &c)
     out->at = out->head * c.rows_padded + out->r;
     out->score = n * c.keys_padded;
     out->keys = c.range[out->at];
-    out->norm_k = c.norm_k + ((c.head0 + out->head) / c.group_k - c.head_k0) * c.keys_padded;
-    out->norm_v = c.norm_v + ((c.head0 + out->head) / c.group_v - c.head_v0) * c.keys_padded;
+    const int64_t head_k = (c.head0 + out->head) / c.group_k - c.head_k0, head_v = (c.head0 + out->head) / c.group_v - c.head_v0;
+    out->norm_k = c.norm_k + head_k * c.norms;
+    out->norm_v = c.norm_v + head_v * c.norms;
+    out->peak_k = c.peak_k + head_k * (c.norms / FREF__TILE);
+    out->peak_v = c.peak_v + head_v * (c.norms / FREF__TILE);
     return true;
 }
 
@@ -48,14 +51,28 @@ struct measure {
     bool dead; /* no key: all of x is -inf */
 };
 
+/* The longest of the keys [first, last). */
+__device__ __forceinline__ double longest_of(const double *norm, const double *peak, fref__span keys)
+{
+    const int lane = threadIdx.x % 32, from = (keys.first + FREF__TILE - 1) / FREF__TILE, to = keys.last / FREF__TILE;
+    double longest = 0.0;
+    for (int tile = from + lane; tile < to; tile += 32)
+        longest = fmax(longest, peak[tile]);
+    const int before = from <= to ? from * FREF__TILE : keys.last, after = from <= to ? to * FREF__TILE : keys.last;
+    for (int j = keys.first + lane; j < before; j += 32)
+        longest = fmax(longest, norm[j]);
+    for (int j = after + lane; j < keys.last; j += 32)
+        longest = fmax(longest, norm[j]);
+    return largest_of_warp(longest);
+}
+
 __device__ __forceinline__ measure measure_row(const fref__call &c, const row &w)
 {
     const double *x = c.x + w.score;
     measure m = { -infinity(), 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, sink_of(c, w.b, w.h, w.i), false };
+#pragma unroll 4
     for (int64_t j = w.keys.first + threadIdx.x % 32; j < w.keys.last; j += 32) {
         m.max = fmax(m.max, x[j]);
-        m.longest_k = fmax(m.longest_k, w.norm_k[j]);
-        m.longest_v = fmax(m.longest_v, w.norm_v[j]);
         if (!c.scored)
             m.largest_x = fmax(m.largest_x, fabs(x[j]));
     }
@@ -63,8 +80,9 @@ __device__ __forceinline__ measure measure_row(const fref__call &c, const row &w
     m.dead = m.max == -infinity();
     m.max = fmax(m.max, m.sink);
     const double of_sink = m.sink != -infinity() && m.sink >= m.max - OUT_OF_REACH ? fabs(m.sink) : 0.0;
-    m.longest_k = largest_of_warp(m.longest_k);
-    m.longest_v = largest_of_warp(m.longest_v);
+    const fref__span readable = keys_of_row(c.problem, w.b, w.i);
+    m.longest_k = longest_of(w.norm_k, w.peak_k, readable);
+    m.longest_v = longest_of(w.norm_v, w.peak_v, readable);
     if (!c.scored) {
         m.largest_s = m.largest_x = largest_of_warp(m.largest_x);
         m.largest_x = fmax(m.largest_x, of_sink);
@@ -91,28 +109,48 @@ __device__ __forceinline__ measure measure_row(const fref__call &c, const row &w
 /* Sums of a row weighted by e = exp(x - max). */
 struct exponentials {
     double sum, squares, pull, extra;
+    double largest; /* of what is kept */
     double weights, weights_squared; /* of e^2 |v|^2 */
 };
 
+__device__ __forceinline__ void add_exponential(exponentials *e, const fref__call &c, const row &w, int64_t j, double x, double one)
+{
+    e->sum += one;
+    e->squares += one * one;
+    if (one > 0.0) {
+        e->pull += one * (c.scored ? c.pull[w.score + j] : fabs(x));
+        e->extra += c.scored ? one * c.extra[w.score + j] : 0.0;
+    }
+    if (c.freedom || c.forward.amax_s != nullptr) {
+        const double kept = one * keep_of(c, w.head, w.r, j);
+        e->largest = fmax(e->largest, kept);
+        const double term = kept * w.norm_v[j], weight = term * term;
+        e->weights += weight;
+        e->weights_squared += weight * weight;
+    }
+}
+
+/* Of every 32nd key; so many at once hide each other's latency. */
 __device__ __forceinline__ exponentials exponentiate(const fref__call &c, const row &w, const measure &m)
 {
+    enum { AT_ONCE = 4 };
     exponentials e = {};
-    for (int64_t j = w.keys.first + threadIdx.x % 32; j < w.keys.last; j += 32) {
-        const double x = c.x[w.score + j], one = exp(x - m.max);
-        e.sum += one;
-        e.squares += one * one;
-        if (one > 0.0) {
-            e.pull += one * (c.scored ? c.pull[w.score + j] : fabs(x));
-            e.extra += c.scored ? one * c.extra[w.score + j] : 0.0;
-        }
-        if (c.freedom) {
-            const double term = one * keep_of(c, w.head, w.r, j) * w.norm_v[j], weight = term * term;
-            e.weights += weight;
-            e.weights_squared += weight * weight;
-        }
+    for (int64_t j0 = w.keys.first + threadIdx.x % 32; j0 < w.keys.last; j0 += 32 * AT_ONCE) {
+        double x[AT_ONCE], one[AT_ONCE];
+#pragma unroll
+        for (int n = 0; n < AT_ONCE; n++)
+            x[n] = j0 + 32 * n < w.keys.last ? c.x[w.score + j0 + 32 * n] : -infinity();
+#pragma unroll
+        for (int n = 0; n < AT_ONCE; n++)
+            one[n] = exp(x[n] - m.max);
+#pragma unroll
+        for (int n = 0; n < AT_ONCE; n++)
+            if (j0 + 32 * n < w.keys.last)
+                add_exponential(&e, c, w, j0 + 32 * n, x[n], one[n]);
     }
     e.sum = sum_of_warp(e.sum) + exp(m.sink - m.max);
     e.squares = sum_of_warp(e.squares);
+    e.largest = largest_of_warp(e.largest);
     e.pull = sum_of_warp(e.pull);
     e.extra = sum_of_warp(e.extra);
     e.weights = sum_of_warp(e.weights);
@@ -186,7 +224,7 @@ extern "C" __global__ void fref_forward_facts(const __grid_constant__ fref__call
     f.nt = at_least_1(ceil((double)f.keys / 64.0));
     f.es = r.ua * sqrt(nck) * qk + E32 * (m.largest_x + m.extra + 2.0);
     f.ew = r.cw * r.ua * nck * qk + E32 * (2.0 * m.largest_x + 2.0 * m.extra + 4.0);
-    f.eta = r.p_normalised ? c.in.eta : c.in.eta / e.sum;
+    f.eta = r.p_normalised ? c.of_p.eta : c.of_p.eta / e.sum;
     f.floor = THIRD * f.eta * f.eta;
     f.lost = 1.01 * f.eta;
     f.el = E32 * (sqrt(f.nt) + 3.0);
@@ -195,6 +233,9 @@ extern "C" __global__ void fref_forward_facts(const __grid_constant__ fref__call
     f.variance = THIRD * c.in.unit_roundoff * c.in.unit_roundoff + 4.0 * f.es * f.es;
     f.worst = c.in.unit_roundoff + 2.0 * f.ew;
     f.neff = effective_number(e.weights / (e.sum * e.sum), e.weights_squared / (e.sum * e.sum) / (e.sum * e.sum));
+    amax a = {};
+    take(&a, e.largest / e.sum, e.largest / e.sum * (0x1p-19 + f.es));
+    join(c.forward.amax_s, a);
     if (threadIdx.x % 32 == 0) {
         write_statistics(c, w, f, m, e, qk, nck);
         c.facts[w.at] = f;
@@ -242,6 +283,8 @@ extern "C" __global__ void fref_backward_facts(const __grid_constant__ fref__cal
     f.ez = r.ua * nv * dov;
     f.edelta = E32 * sqrt((double)c.problem.dim_v) * absolute;
     f.eo = r.own_o ? 0.0 : u * sqrt(squares * THIRD);
+    f.variance_delta = f.edelta * f.edelta + f.eo * f.eo;
+    f.worst_delta = f.edelta + sqrt(3.0 * (double)c.problem.dim_v) * f.eo;
     f.variance = THIRD * u * u + f.es * f.es;
     f.worst = u + f.ew;
     f.norm_q = c.norm_q[w.at];

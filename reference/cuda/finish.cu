@@ -64,26 +64,31 @@ extern "C" __global__ void fref_finish_forward(const __grid_constant__ fref__cal
     const double acc_pv = c.rounding.acc_pv;
     const double per_pv = acc_pv > 0.0 ? acc_pv : E32 * (sqrt(f.nt) + 1.0), worst = acc_pv > 0.0 ? 2.0 : sqrt(f.nt);
     row_variance all = { 0.0, 0.0, 0.0 };
+    amax largest = {};
     for (int64_t n = threadIdx.x % 32; n < dim; n += 32) {
         const int64_t at = w.at * c.ld_v + n, out = w.out * dim + n;
         double o = 0.0, variance = 0.0, bound = 0.0;
         if (!f.dead) {
-            o = c.sum[0][at];
-            const double pv = c.sum[1][at], single = c.sum[2][at], kept = c.kept ? c.sum[3][at] : c.kept_v[at], lost = c.sum[FREF__SUMS - 1][at];
-            const double so = c.to.unit_roundoff * fmax(fabs(o), c.to.tiny);
-            const double a = per_pv * pv, el_o = f.el * o, es_pv = f.es / 4.0 * pv;
+            const double gamma = c.gamma_p, exact = gamma * c.sum[0][at], pv = gamma * c.sum[1][at], single = gamma * gamma * c.sum[2][at];
+            const double kept = gamma * (c.kept ? c.sum[3][at] : c.kept_v[at]), lost = gamma * c.sum[FREF__SUMS - 1][at];
+            o = clamped(exact, c.to_o.max);
+            const double so = c.to_o.unit_roundoff * fmax(fabs(o), c.to_o.tiny);
+            const double a = per_pv * pv, el_o = f.el * exact, es_pv = f.es / 4.0 * pv;
             const double whole = es_pv * es_pv + el_o * el_o + a * a + lost * lost, cast = THIRD * so * so;
             all.single += single;
             all.cast += cast;
             all.whole += whole;
             variance = single + cast + whole;
-            bound = f.worst * pv + f.eta * kept + so + fabs(el_o) + a * worst;
+            bound = f.worst * pv + f.eta * kept + fabs(el_o) + a * worst;
+            take(&largest, fabs(exact), fmin(bound, c.z_o * sqrt(single + whole)));
+            bound += so;
         }
         store(c.forward.o, out, o);
         store(c.forward.o_sigma, out, sqrt(variance));
         store(c.forward.o_bound, out, bound);
     }
     sum_variances(&all);
+    join(c.forward.amax_o, largest);
     if (threadIdx.x % 32 != 0)
         return;
     store(c.forward.o_neff, w.out, f.dead ? 0.0 : f.neff);
@@ -98,29 +103,34 @@ extern "C" __global__ void fref_finish_dq(const __grid_constant__ fref__call c)
         return;
     const fref__facts f = c.facts[w.at];
     const int64_t dim = c.problem.dim_qk;
-    const double scale = fabs(c.problem.scale), sqrt_n = sqrt(at_least_one((double)f.keys / 16.0));
+    const double scale = c.gamma_ds * fabs(c.problem.scale), sqrt_n = sqrt(at_least_one((double)f.keys / 16.0));
     row_variance all = { 0.0, 0.0, 0.0 };
+    amax largest = {};
     for (int64_t n = threadIdx.x % 32; n < dim; n += 32) {
         const int64_t at = w.at * c.ld_qk + n, out = w.out * dim + n;
         double dq = 0.0, sigma = 0.0, bound = 0.0;
         if (!f.dead) {
-            dq = c.problem.scale * c.sum[0][at];
+            const double exact = c.gamma_ds * c.problem.scale * c.sum[0][at];
+            dq = clamped(exact, c.to_q.max);
             const double lost = scale * c.sum[FREF__SUMS - 1][at], aq = E32 * sqrt_n * scale * c.sum[1][at];
-            const double mean_key = scale * fabs(c.sum[4][at]), es_dq = f.es * dq;
-            const double last_cast = c.to.unit_roundoff * fmax(fabs(dq), c.to.tiny), along = f.edelta * mean_key;
+            const double mean_key = scale * fabs(c.sum[4][at]), es_dq = f.es * exact;
+            const double last_cast = c.to_q.unit_roundoff * fmax(fabs(dq), c.to_q.tiny), along = f.edelta * mean_key;
             const double single = scale * scale * c.sum[2][at], cast = THIRD * last_cast * last_cast;
             const double whole = lost * lost + along * along + es_dq * es_dq + aq * aq;
             all.single += single;
             all.cast += cast;
             all.whole += whole;
             sigma = sqrt(single + whole + cast) + f.eo * mean_key;
-            bound = scale * c.sum[3][at] + 2.0 * along + aq * sqrt_n + last_cast + sqrt(3.0 * (double)c.problem.dim_v) * f.eo * mean_key;
+            bound = scale * c.sum[3][at] + 2.0 * along + aq * sqrt_n + sqrt(3.0 * (double)c.problem.dim_v) * f.eo * mean_key;
+            take(&largest, fabs(exact), fmin(bound, c.z_dq * (sqrt(single + whole) + f.eo * mean_key)));
+            bound += last_cast;
         }
         store(c.backward.dq, out, dq);
         store(c.backward.dq_sigma, out, sigma);
         store(c.backward.dq_bound, out, bound);
     }
     sum_variances(&all);
+    join(c.backward.amax_dq, largest);
     if (threadIdx.x % 32 != 0)
         return;
     store(c.backward.dq_neff, w.out, f.dead ? 0.0 : f.neff);
@@ -157,56 +167,67 @@ __device__ __forceinline__ void add_heads(const fref__call &c, int64_t group, in
         c.total[n_total][to] = total[n_total];
 }
 
+/* Where a gradient of keys goes; each may be NULL. */
+struct destination {
+    double *value, *sigma, *bound, *nu, *neff, *largest;
+    double z;
+};
+
 /* A warp for each key of all heads. */
-__device__ __forceinline__ void write_keys(const fref__call &c, double *value, double *sigma, double *bound, double *nu, double *neff, int64_t heads,
-                                           int64_t dim)
+__device__ __forceinline__ void write_keys(const fref__call &c, const destination &to, const fref__limits &type, int64_t heads, int64_t dim)
 {
     const int64_t at = (int64_t)blockIdx.x * (FREF__THREADS / 32) + threadIdx.x / 32;
     if (at >= heads * c.keys)
         return;
     const bool live = c.read[at];
     row_variance all = { 0.0, 0.0, 0.0 };
+    amax largest = {};
     for (int64_t n = threadIdx.x % 32; n < dim; n += 32) {
         const int64_t element = at * dim + n;
-        const double total = c.total[0][element], variance = c.total[1][element], worst = c.total[2][element];
-        const double cast = c.to.unit_roundoff * fmax(fabs(total), c.to.tiny);
+        const double exact = c.total[0][element], variance = c.total[1][element], worst = c.total[2][element];
+        const double total = clamped(exact, type.max), cast = type.unit_roundoff * fmax(fabs(total), type.tiny);
         all.single += variance;
         all.cast += THIRD * cast * cast;
-        store(value, element, live ? total : 0.0);
-        store(sigma, element, live ? sqrt(variance + THIRD * cast * cast) : 0.0);
-        store(bound, element, live ? worst + cast : 0.0);
+        store(to.value, element, live ? total : 0.0);
+        store(to.sigma, element, live ? sqrt(variance + THIRD * cast * cast) : 0.0);
+        store(to.bound, element, live ? worst + cast : 0.0);
+        if (live)
+            take(&largest, fabs(exact), fmin(worst, to.z * sqrt(variance)));
     }
     sum_variances(&all);
+    join(to.largest, largest);
     if (threadIdx.x % 32 != 0 || !c.freedom)
         return;
     const double first = c.key_weights[2 * at], second = c.key_weights[2 * at + 1];
     double number = first < 0x1p-400 ? 1.0 : first * first / second;
     number = number < 1.0 ? 1.0 : number;
-    store(neff, at, live ? number : 0.0);
-    if (nu != nullptr)
-        nu[at] = live ? degrees_of_freedom(all, number, c.group_channels[at / c.keys], dim) : 0.0;
+    store(to.neff, at, live ? number : 0.0);
+    if (to.nu != nullptr)
+        to.nu[at] = live ? degrees_of_freedom(all, number, c.group_channels[at / c.keys], dim) : 0.0;
 }
 
 }
 
 extern "C" __global__ void fref_add_dk(const __grid_constant__ fref__call c)
 {
-    add_heads(c, c.group_k, c.head_k0, c.heads_k, c.problem.dim_qk, c.ld_qk, c.problem.scale);
+    add_heads(c, c.group_k, c.head_k0, c.heads_k, c.problem.dim_qk, c.ld_qk, c.gamma_ds * c.problem.scale);
 }
 
 extern "C" __global__ void fref_add_dv(const __grid_constant__ fref__call c)
 {
-    add_heads(c, c.group_v, c.head_v0, c.heads_v, c.problem.dim_v, c.ld_v, 1.0);
+    add_heads(c, c.group_v, c.head_v0, c.heads_v, c.problem.dim_v, c.ld_v, c.gamma_p);
 }
 
 extern "C" __global__ void fref_finish_dk(const __grid_constant__ fref__call c)
 {
     const fref_backward_out &out = c.backward;
-    write_keys(c, out.dk, out.dk_sigma, out.dk_bound, out.dk_nu, out.dk_neff, c.problem.batch * c.problem.heads_k, c.problem.dim_qk);
+    const destination to = { out.dk, out.dk_sigma, out.dk_bound, out.dk_nu, out.dk_neff, out.amax_dk, c.z_dk };
+    write_keys(c, to, c.to_k, c.problem.batch * c.problem.heads_k, c.problem.dim_qk);
 }
 
 extern "C" __global__ void fref_finish_dv(const __grid_constant__ fref__call c)
 {
     const fref_backward_out &out = c.backward;
-    write_keys(c, out.dv, out.dv_sigma, out.dv_bound, out.dv_nu, out.dv_neff, c.problem.batch * c.problem.heads_v, c.problem.dim_v);
+    const destination to = { out.dv, out.dv_sigma, out.dv_bound, out.dv_nu, out.dv_neff, out.amax_dv, c.z_dv };
+    write_keys(c, to, c.to_v, c.problem.batch * c.problem.heads_v, c.problem.dim_v);
 }

@@ -30,7 +30,7 @@ extern "C" __global__ void fref_live_rows(const __grid_constant__ fref__call c)
     __shared__ fref__span shared[FREF__THREADS];
     fref__span mine = { 0, 0 };
     for (int64_t r = threadIdx.x; r < c.rows; r += FREF__THREADS)
-        if (c.range[blockIdx.x * c.rows_padded + r].last > 0)
+        if (c.range[blockIdx.x * c.rows_padded + r].last != 0)
             mine = both(mine, { (int32_t)r, (int32_t)r + 1 });
     shared[threadIdx.x] = mine;
     __syncthreads();
@@ -41,22 +41,26 @@ extern "C" __global__ void fref_live_rows(const __grid_constant__ fref__call c)
     c.live_rows[blockIdx.x] = mine;
 }
 
-/* C = X^T X over at most FREEDOM_ROWS live rows, evenly spaced: a block for each row of C and head. which: of channels[]. */
+/* C = X^T X over at most FREEDOM_ROWS live rows, evenly spaced: a block for eight rows of C and a head. which: of channels[]. */
 extern "C" __global__ void fref_relate(const __grid_constant__ fref__call c, const int which)
 {
     const decoded x = decoded_of(c, which);
-    const int64_t slot = blockIdx.x / x.dim, a = blockIdx.x % x.dim;
+    const int64_t parts = x.ld / 8, slot = blockIdx.x / parts, a = blockIdx.x % parts * 8;
     const int64_t b = which == 2 ? (c.head_k0 + slot) / c.problem.heads_k : (c.head_v0 + slot) / c.problem.heads_v;
     const fref__span live = which < 2 ? c.live_rows[slot] : c.live[b];
     const int64_t n = live.last - live.first, used = smaller(n, FREEDOM_ROWS);
     const double *rows = x.data + (slot * x.padded + live.first) * x.ld;
     for (int64_t column = threadIdx.x; column < x.dim; column += blockDim.x) {
-        double sum = 0.0;
+        double sum[8] = {};
+#pragma unroll 4
         for (int64_t m = 0; m < used; m++) {
-            const double *row = rows + m * n / used * x.ld;
-            sum += row[a] * row[column];
+            const double *row = rows + m * n / used * x.ld, own = row[column];
+#pragma unroll
+            for (int i = 0; i < 8; i++)
+                sum[i] += row[a + i] * own;
         }
-        c.relation[(slot * x.ld + a) * x.ld + column] = sum;
+        for (int i = 0; i < 8; i++)
+            c.relation[(slot * x.ld + a + i) * x.ld + column] = sum[i];
     }
 }
 
@@ -103,14 +107,29 @@ __device__ __forceinline__ score score_at(const fref__call &c, int64_t head, int
 {
     const int64_t at = (head * c.chunk_rows + chunk_row) * c.keys_padded + n;
     score s = { c.x[at], c.dp[at], 1.0, 0.0, 0.0, keep_of(c, head, c.row0 + chunk_row, n) };
-    if (c.sloped)
+    if (c.sloped) {
         s.slope = c.slope[at];
+        s.curvature = c.curvature[at];
+        s.slope_extra = c.slope_extra[at];
+    }
     return s;
 }
 
+/* Of scale dS, before its cast. */
+__device__ __forceinline__ void take_dp(amax *a, const fref__call &c, const fref__facts &f, const score &s, const gradient &g)
+{
+    const double scale = fabs(c.problem.scale), of_score = f.es * g.size, of_dp = s.keep * f.ep * g.slope_p;
+    const double of_delta = f.edelta * g.slope_p, of_o = f.eo * g.slope_p;
+    const double off = (fabs(s.curvature) * f.es_raw + E32 * s.slope_extra) * g.dx;
+    const double worst_off = (fabs(s.curvature) * f.ew_raw + 2.0 * E32 * s.slope_extra) * g.dx;
+    const double sigma = sqrt(of_score * of_score + of_dp * of_dp + off * off + of_delta * of_delta + of_o * of_o);
+    const double bound = f.ew * g.size + s.keep * f.ez * g.slope_p + fabs(worst_off) + of_delta + sqrt(3.0 * (double)c.problem.dim_v) * of_o;
+    take(a, scale * g.size, scale * fmin(bound, c.z_dp * sigma));
 }
 
-/* Of dQ: w = dS^2 |k|^2. A warp for each row of the chunk. */
+}
+
+/* Of dQ: w = dS^2 |k|^2; and the largest dS. A warp for each row of the chunk. */
 extern "C" __global__ void fref_row_weights(const __grid_constant__ fref__call c)
 {
     const int64_t n = (int64_t)blockIdx.x * (FREF__THREADS / 32) + threadIdx.x / 32, head = n / c.chunk_rows, r = c.row0 + n % c.chunk_rows;
@@ -119,18 +138,22 @@ extern "C" __global__ void fref_row_weights(const __grid_constant__ fref__call c
     const int64_t at = head * c.rows_padded + r;
     const fref__span range = c.range[at];
     const fref__facts f = c.facts[at];
-    const double *norm = c.norm_k + ((c.head0 + head) / c.group_k - c.head_k0) * c.keys_padded;
+    const double *norm = c.norm_k + ((c.head0 + head) / c.group_k - c.head_k0) * c.norms;
     double first = 0.0, second = 0.0;
+    amax largest = {};
     for (int64_t j = range.first + threadIdx.x % 32; j < range.last; j += 32) {
         const score s = score_at(c, head, r - c.row0, j);
         if (s.x == -infinity())
             continue;
-        const double term = gradient_of(s, f).size * norm[j], w = term * term;
+        const gradient g = gradient_of(s, f);
+        const double term = g.size * norm[j], w = term * term;
+        take_dp(&largest, c, f, s, g);
         first += w;
         second += w * w;
     }
     first = sum_of_warp(first);
     second = sum_of_warp(second);
+    join(c.backward.amax_dp, largest);
     const double number = first < 0x1p-400 ? 1.0 : first * first / second;
     if (threadIdx.x % 32 == 0)
         c.facts[at].neff = number < 1.0 ? 1.0 : number;
@@ -144,14 +167,13 @@ extern "C" __global__ void fref_key_weights(const __grid_constant__ fref__call c
     const int64_t group = of_v ? c.group_v : c.group_k, heads = of_v ? c.heads_v : c.heads_k, head0 = of_v ? c.head_v0 : c.head_k0;
     if (slot >= heads || key >= c.keys)
         return;
-    const int64_t j = key_of(c, key);
     double *to = c.key_weights + 2 * ((head0 + slot) * c.keys + key);
     double first = c.first_chunk ? 0.0 : to[0], second = c.first_chunk ? 0.0 : to[1];
     for (int64_t r = 0; r < c.chunk_rows; r++) {
         double w = 0.0;
         for (int64_t head = slot * group; head < (slot + 1) * group; head++) {
             const int64_t at = head * c.rows_padded + c.row0 + r;
-            if (j < c.range[at].first || j >= c.range[at].last)
+            if (key < c.range[at].first || key >= c.range[at].last)
                 continue;
             const score s = score_at(c, head, r, key);
             if (s.x == -infinity())

@@ -97,10 +97,8 @@ extern "C" __global__ void fref_modify(const __grid_constant__ fref__call c)
         return;
     const int64_t i = row_of(c, r), row = (head * c.chunk_rows + chunk_row) * c.keys_padded;
     const double eps_mod = c.rounding.eps_mod;
-    for (int64_t n = threadIdx.x; n < c.keys; n += blockDim.x) {
+    for (int64_t n = range.first + threadIdx.x; n < range.last; n += blockDim.x) {
         const int64_t j = key_of(c, n), at = row + n;
-        if (j < range.first || j >= range.last)
-            continue;
         const double s = c.x[at];
         const modified m = modify(c.mod, s, b, h, i, j);
         double x = m.value, extra = c.mod.kind != FREF_MOD_NONE ? fabs(m.slope * s) + m.rounded + eps_mod / E32 * m.approximated : 0.0;

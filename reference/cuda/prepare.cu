@@ -3,19 +3,28 @@
 
 namespace fref {
 
-__device__ __forceinline__ fref__span keys_of_row(const fref_problem &p, int64_t b, int64_t i)
+/* The first of the key set that is not below j. */
+__device__ __forceinline__ int32_t listed(const fref__call &c, int32_t j)
 {
-    const int64_t far = (int64_t)1 << 40;
-    const int64_t len_q = p.len_q != nullptr ? p.len_q[b] : p.rows, len_kv = p.len_kv != nullptr ? p.len_kv[b] : p.keys;
-    const int64_t diagonal = i + (p.bottom_right ? len_kv - len_q : 0);
-    int64_t first = 0, last = larger(0, smaller(len_kv, p.keys));
-    if (p.has_left)
-        first = larger(first, diagonal - smaller(p.left, far) + 1);
-    if (p.has_right)
-        last = smaller(last, diagonal + smaller(p.right, far) + 1);
-    if (i >= len_q || first >= last)
-        return { 0, 0 };
-    return { (int32_t)first, (int32_t)last };
+    int64_t low = 0, high = c.keys;
+    while (low < high) {
+        const int64_t middle = (low + high) / 2;
+        if (c.key_index[middle] < j)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return (int32_t)low;
+}
+
+__device__ __forceinline__ fref__span listed_keys(const fref__call &c, fref__span all)
+{
+    if (c.key_index == nullptr || all.first >= all.last)
+        return all;
+    const fref__span some = { listed(c, all.first), listed(c, all.last) };
+    if (some.first >= some.last)
+        return { -1, -1 };
+    return some;
 }
 
 /* The union over a block's threads, in thread 0. */
@@ -65,10 +74,52 @@ extern "C" __global__ void fref_ranges(const __grid_constant__ fref__call c)
             *c.trouble = 1;
         c.row_stats[head * c.rows_padded + r] = stats;
     }
+    mine = listed_keys(c, mine);
     c.range[head * c.rows_padded + r] = mine;
     mine = union_of_block(mine, shared);
     if (threadIdx.x == 0)
         c.tile_range[blockIdx.x] = mine;
+}
+
+/* dSink and its bound: a block for each head. */
+extern "C" __global__ void fref_sink(const __grid_constant__ fref__call c)
+{
+    __shared__ double shared[2][FREF__THREADS / 32];
+    const int64_t h = blockIdx.x, rows = c.problem.rows, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    double value = 0.0, bound = 0.0;
+    for (int64_t n = warp; c.problem.sink != nullptr && n < c.problem.batch * rows; n += FREF__THREADS / 32) {
+        const int64_t b = n / rows, i = n % rows;
+        const fref__span range = keys_of_row(c.problem, b, i);
+        const double stats = range.first < range.last ? element(c.stats, b, h, i, 0) : -infinity();
+        if (stats == -infinity())
+            continue;
+        double delta = 0.0, size = 0.0;
+        for (int64_t at = lane; at < c.problem.dim_v; at += 32) {
+            const double term = element(c.d_o, b, h, i, at) * element(c.o, b, h, i, at);
+            delta += term;
+            size += fabs(term);
+        }
+        delta = sum_of_warp(delta);
+        size = sum_of_warp(size);
+        const double weight = exp((double)c.problem.sink[h] - stats);
+        value -= weight * delta;
+        bound += weight * (0x1p-20 * fabs(delta) + 0x1p-23 * sqrt((double)c.problem.dim_v) * size);
+    }
+    shared[0][warp] = value;
+    shared[1][warp] = bound;
+    __syncthreads();
+    if (threadIdx.x != 0)
+        return;
+    for (int n = 1; n < FREF__THREADS / 32; n++) {
+        value += shared[0][n];
+        bound += shared[1][n];
+    }
+    if (!(fabs(value) < infinity()))
+        *c.trouble = 1;
+    if (c.backward.dsink != nullptr)
+        c.backward.dsink[h] = value;
+    if (c.backward.dsink_bound != nullptr)
+        c.backward.dsink_bound[h] = bound;
 }
 
 namespace fref {
@@ -91,8 +142,29 @@ __device__ __forceinline__ void decode_row(const fref__call &c, const fref_tenso
         squares += value * value;
     }
     squares = sum_of_warp(squares);
-    if (threadIdx.x % 32 == 0)
+    if (threadIdx.x % 32 == 0 && norm != nullptr)
         *norm = sqrt(squares);
+}
+
+/* One of the keys' tensors. */
+struct side {
+    int64_t slot, n; /* head of the lot, key */
+    int64_t b, h;
+    bool of_k;
+};
+
+/* A warp for each key of `padded`: those of all heads of K, then those of V. */
+__device__ __forceinline__ bool find_key(side *out, const fref__call &c, int64_t padded)
+{
+    int64_t at = (int64_t)blockIdx.x * (FREF__THREADS / 32) + threadIdx.x / 32;
+    out->of_k = at < c.heads_k * padded;
+    at -= out->of_k ? 0 : c.heads_k * padded;
+    out->slot = at / padded;
+    out->n = at % padded;
+    const int64_t heads = out->of_k ? c.problem.heads_k : c.problem.heads_v, global = (out->of_k ? c.head_k0 : c.head_v0) + out->slot;
+    out->b = global / heads;
+    out->h = global % heads;
+    return out->of_k || out->slot < c.heads_v;
 }
 
 }
@@ -105,29 +177,58 @@ extern "C" __global__ void fref_decode_rows(const __grid_constant__ fref__call c
     if (head >= c.heads)
         return;
     const int64_t b = (c.head0 + head) / c.problem.heads_q, h = (c.head0 + head) % c.problem.heads_q;
-    const bool live = c.range[at].first < c.range[at].last;
+    const bool live = c.range[at].last != 0;
     const int64_t i = live ? row_of(c, r) : 0;
     decode_row(c, c.q, c.rows_q + at * c.ld_qk, c.norm_q + at, b, h, i, c.problem.dim_qk, c.ld_qk, live);
     if (c.d_o.data != nullptr)
         decode_row(c, c.d_o, c.rows_d_o + at * c.ld_v, c.norm_d_o + at, b, h, i, c.problem.dim_v, c.ld_v, live);
 }
 
-/* A warp for each key: those of all heads of K, then those of V. */
+/* The key set; its norms where it is all keys. */
 extern "C" __global__ void fref_decode_keys(const __grid_constant__ fref__call c)
 {
-    int64_t at = (int64_t)blockIdx.x * (FREF__THREADS / 32) + threadIdx.x / 32;
-    const bool of_k = at < c.heads_k * c.keys_padded;
-    at -= of_k ? 0 : c.heads_k * c.keys_padded;
-    const int64_t head = at / c.keys_padded, n = at % c.keys_padded;
-    if (!of_k && head >= c.heads_v)
+    side w;
+    if (!find_key(&w, c, c.keys_padded))
         return;
-    const int64_t heads = of_k ? c.problem.heads_k : c.problem.heads_v, global = (of_k ? c.head_k0 : c.head_v0) + head;
-    const int64_t b = global / heads, h = global % heads, j = n < c.keys ? key_of(c, n) : 0;
-    const bool live = n < c.keys && j >= c.live[b].first && j < c.live[b].last;
-    if (of_k)
-        decode_row(c, c.k, c.keys_k + at * c.ld_qk, c.norm_k + at, b, h, j, c.problem.dim_qk, c.ld_qk, live);
-    else
-        decode_row(c, c.v, c.keys_v + at * c.ld_v, c.norm_v + at, b, h, j, c.problem.dim_v, c.ld_v, live);
+    const int64_t j = w.n < c.keys ? key_of(c, w.n) : 0, at = w.slot * c.keys_padded + w.n, ld = w.of_k ? c.ld_qk : c.ld_v;
+    const bool live = w.n < c.keys && j >= c.live[w.b].first && j < c.live[w.b].last;
+    double *norm = c.key_index != nullptr ? nullptr : (w.of_k ? c.norm_k : c.norm_v) + w.slot * c.norms + w.n;
+    decode_row(c, w.of_k ? c.k : c.v, (w.of_k ? c.keys_k : c.keys_v) + at * ld, norm, w.b, w.h, j, w.of_k ? c.problem.dim_qk : c.problem.dim_v, ld,
+               live);
+}
+
+/* Norms of all keys. */
+extern "C" __global__ void fref_norms(const __grid_constant__ fref__call c)
+{
+    side w;
+    if (!find_key(&w, c, c.norms))
+        return;
+    const fref_tensor &from = w.of_k ? c.k : c.v;
+    const bool live = w.n >= c.live[w.b].first && w.n < c.live[w.b].last;
+    double squares = 0.0;
+    for (int64_t n = threadIdx.x % 32; live && n < (w.of_k ? c.problem.dim_qk : c.problem.dim_v); n += 32) {
+        const double value = element(from, w.b, w.h, w.n, n);
+        squares += value * value;
+    }
+    squares = sum_of_warp(squares);
+    if (threadIdx.x % 32 == 0)
+        (w.of_k ? c.norm_k : c.norm_v)[w.slot * c.norms + w.n] = sqrt(squares);
+}
+
+/* The longest of each tile of keys: a thread for each, of K, then of V. */
+extern "C" __global__ void fref_peaks(const __grid_constant__ fref__call c)
+{
+    int64_t tile = (int64_t)blockIdx.x * FREF__THREADS + threadIdx.x;
+    const int64_t of_k = c.heads_k * c.norms / FREF__TILE, of_v = c.heads_v * c.norms / FREF__TILE;
+    const bool is_k = tile < of_k;
+    tile -= is_k ? 0 : of_k;
+    if (!is_k && tile >= of_v)
+        return;
+    const double *norm = (is_k ? c.norm_k : c.norm_v) + tile * FREF__TILE;
+    double longest = 0.0;
+    for (int n = 0; n < FREF__TILE; n++)
+        longest = fmax(longest, norm[n]);
+    (is_k ? c.peak_k : c.peak_v)[tile] = longest;
 }
 
 /* Sums of |V| over tiles of keys: a block of TILE threads for each tile and head, a thread for each column. */

@@ -1,5 +1,5 @@
 /* The weighted sums: over keys for the rows (O, dQ), over rows for the keys (dK, dV). A block makes a tile of TILE rows (keys) and TILE columns of
- * all sums of a kind, a warp 16 by 32 of it; STEP keys (rows) at a time are weighed into shared memory and multiplied there with the right-hand
+ * all sums of a kind, a warp 16 by 16 of it; STEP keys (rows) at a time are weighed into shared memory and multiplied there with the right-hand
  * side. Each sum runs in one order whatever else runs.
  */
 #include "weigh.cuh"
@@ -20,8 +20,7 @@ template <int KIND> struct worker {
     int64_t ld;
     int64_t first, last; /* of the steps' keys, or rows of the chunk */
     fref__span keys;     /* over rows: the tile's */
-    fref__facts facts;   /* of this thread's row */
-    score held[2];       /* the next step's, of this thread: two keys of one row */
+    double held_x[2], held_dp[2]; /* the next step's, of this thread: two keys of one row */
     bool any;
     uint32_t read;
 
@@ -42,8 +41,8 @@ template <int KIND> struct worker {
     __device__ __forceinline__ void place_of_thread(int64_t n, int64_t *row, int64_t *key) const
     {
         const int t = (int)threadIdx.x;
-        *row = K::OVER_ROWS ? n + t / 32 : tile + t / 4;
-        *key = K::OVER_ROWS ? tile + t % 32 * 2 : n + t % 4 * 2;
+        *row = K::OVER_ROWS ? n + t / 32 : tile + t / 8;
+        *key = K::OVER_ROWS ? tile + t % 32 * 2 : n + t % 8 * 2;
     }
 
     __device__ __forceinline__ void load_scores(int64_t n)
@@ -51,40 +50,38 @@ template <int KIND> struct worker {
         int64_t row, key;
         place_of_thread(n, &row, &key);
         const int64_t at = (head * c.chunk_rows + row) * c.keys_padded + key;
+#pragma unroll
         for (int i = 0; i < 2; i++) {
-            held[i].x = c.x[at + i];
-            held[i].dp = KIND == FREF__DQ || KIND == FREF__DK || KIND == FREF__DQ_LOST || KIND == FREF__DK_LOST ? c.dp[at + i] : 0.0;
-            held[i].slope = 1.0;
-            held[i].keep = 1.0;
-            if (c.sloped && c.slope != nullptr) {
-                held[i].slope = c.slope[at + i];
-                held[i].curvature = c.curvature[at + i];
-                held[i].slope_extra = c.slope_extra[at + i];
-            }
-            if (c.problem.keep != nullptr)
-                held[i].keep = keep_of(c, head, c.row0 + row, key + i);
+            held_x[i] = c.x[at + i];
+            held_dp[i] = KIND == FREF__DQ || KIND == FREF__DK || KIND == FREF__DQ_LOST || KIND == FREF__DK_LOST ? c.dp[at + i] : 0.0;
         }
     }
 
+    /* Of the step whose scores are held. */
     __device__ __forceinline__ void weigh(double *weights, int64_t n)
     {
         int64_t row, key;
         place_of_thread(n, &row, &key);
-        if (K::OVER_ROWS)
-            facts = c.facts[head * c.rows_padded + c.row0 + row];
-        double w[2][K::TILES] = {};
+        const fref__facts &facts = c.facts[head * c.rows_padded + c.row0 + row];
+        const int t = (int)threadIdx.x, at = K::OVER_ROWS ? t / 32 * BY_KEY + t % 32 * 2 : t / 8 * BY_ROW + t % 8 * 2;
 #pragma unroll
-        for (int i = 0; i < 2; i++)
-            if (held[i].x != -infinity()) {
-                any |= K::weigh(w[i], c, held[i], facts);
+        for (int i = 0; i < 2; i++) {
+            score s = { held_x[i], held_dp[i], 1.0, 0.0, 0.0, keep_of(c, head, c.row0 + row, key + i) };
+            if (c.sloped) {
+                const int64_t from = (head * c.chunk_rows + row) * c.keys_padded + key + i;
+                s.slope = c.slope[from];
+                s.curvature = c.curvature[from];
+                s.slope_extra = c.slope_extra[from];
+            }
+            double w[K::TILES] = {};
+            if (s.x != -infinity()) {
+                any |= K::weigh(w, c, s, facts);
                 read |= 1u << i;
             }
-        const int t = (int)threadIdx.x, at = K::OVER_ROWS ? t / 32 * BY_KEY + t % 32 * 2 : t / 4 * BY_ROW + t % 4 * 2;
 #pragma unroll
-        for (int n_tile = 0; n_tile < K::TILES; n_tile++)
-#pragma unroll
-            for (int i = 0; i < 2; i++)
-                weights[n_tile * weights_of_tile<KIND> + at + i] = w[i][n_tile];
+            for (int n_tile = 0; n_tile < K::TILES; n_tile++)
+                weights[n_tile * weights_of_tile<KIND> + at + i] = w[n_tile];
+        }
     }
 
     __device__ __forceinline__ void stage_right(double *to, int64_t n) const
@@ -103,29 +100,43 @@ template <int KIND> struct worker {
         return f == OF_VALUE ? x : f == OF_MAGNITUDE ? fabs(x) : x * x;
     }
 
-    static __device__ __forceinline__ void add(double total[K::SUMS][4][4], const double *weights, const double *side)
+    /* Eight keys (rows) at a time. */
+    static __device__ __forceinline__ void add(double total[K::SUMS][2][4], const double *weights, const double *side)
     {
         const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, t = lane % 4;
-        const int m0 = warp / 2 * 16, n0 = warp % 2 * 32;
-        double a[K::TILES][4];
+        const int m0 = warp / 4 * 16, n0 = warp % 4 * 16;
 #pragma unroll
-        for (int tile_ = 0; tile_ < K::TILES; tile_++)
+        for (int k0 = 0; k0 < FREF__STEP; k0 += 8) {
+            double x[2][2];
 #pragma unroll
             for (int n = 0; n < 4; n++)
-                a[tile_][n] = weight_at(weights + tile_ * weights_of_tile<KIND>, m0 + g + n % 2 * 8, t + n / 2 * 4);
+                x[n / 2][n % 2] = side[(k0 + t + n % 2 * 4) * BY_KEY + n0 + n / 2 * 8 + g];
 #pragma unroll
-        for (int n = 0; n < 4; n++) {
-            const double x[2] = { side[t * BY_KEY + n0 + 8 * n + g], side[(t + 4) * BY_KEY + n0 + 8 * n + g] };
+            for (int n_tile = 0; n_tile < K::TILES; n_tile++) {
+                double a[4];
 #pragma unroll
-            for (int s = 0; s < K::SUMS; s++) {
-                const double b[2] = { changed(K::sum(s).f, x[0]), changed(K::sum(s).f, x[1]) };
-                multiply(total[s][n], a[K::sum(s).tile], b);
+                for (int n = 0; n < 4; n++)
+                    a[n] = weight_at(weights + n_tile * weights_of_tile<KIND>, m0 + g + n % 2 * 8, k0 + t + n / 2 * 4);
+#pragma unroll
+                for (int s = 0; s < K::SUMS; s++)
+                    if (K::sum(s).tile == n_tile)
+                        add_one(total[s], a, x, K::sum(s));
             }
         }
     }
 
+    static __device__ __forceinline__ void add_one(double total[2][4], const double a[4], const double x[2][2], const summand s)
+    {
+        const double left[4] = { changed(s.g, a[0]), changed(s.g, a[1]), changed(s.g, a[2]), changed(s.g, a[3]) };
+#pragma unroll
+        for (int n = 0; n < 2; n++) {
+            const double b[2] = { changed(s.f, x[n][0]), changed(s.f, x[n][1]) };
+            multiply(total[n], left, b);
+        }
+    }
+
     /* All steps. Half the warps weigh before they multiply, half after: so the tensor cores and the rest work at the same time. */
-    __device__ __forceinline__ void run(double total[K::SUMS][4][4], double *shared)
+    __device__ __forceinline__ void run(double total[K::SUMS][2][4], double *shared)
     {
         double *side = shared, *weights = shared + 2 * SIDE;
         const int size = K::TILES * weights_of_tile<KIND>;
@@ -139,7 +150,7 @@ template <int KIND> struct worker {
         int64_t next = step_from(now + FREF__STEP);
         if (next < last)
             load_scores(next);
-        const bool early = threadIdx.x / 32 >= FREF__THREADS / 64;
+        const bool early = threadIdx.x / 32 >= FREF__SUM_THREADS / 64;
         for (int buffer = 0; now < last; buffer ^= 1) {
             wait_for_copies<0>();
             __syncthreads();
@@ -215,9 +226,8 @@ template <int KIND> __device__ __forceinline__ void make_sums(const fref__call &
         const fref__span range = c.tile_range[(w.head * c.rows_padded + c.row0 + w.tile) / FREF__TILE];
         w.first = range.first / FREF__STEP * FREF__STEP;
         w.last = range.last;
-        w.facts = c.facts[w.head * c.rows_padded + c.row0 + w.tile + threadIdx.x / 4];
     }
-    double sum[K::SUMS][4][4] = {};
+    double sum[K::SUMS][2][4] = {};
     w.run(sum, shared);
     const bool any = __syncthreads_or(w.any);
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -233,9 +243,9 @@ template <int KIND> __device__ __forceinline__ void make_sums(const fref__call &
     const bool add = K::OVER_ROWS && (is_lost_kind<KIND> || !c.first_chunk);
 #pragma unroll
     for (int s = 0; s < K::SUMS; s++) {
-        double *to = c.sum[is_lost_kind<KIND> ? FREF__SUMS - 1 : s] + (w.head * height + row + warp / 2 * 16 + lane / 4) * ld + w.column + warp % 2 * 32 + lane % 4 * 2;
+        double *to = c.sum[is_lost_kind<KIND> ? FREF__SUMS - 1 : s] + (w.head * height + row + warp / 4 * 16 + lane / 4) * ld + w.column + warp % 4 * 16 + lane % 4 * 2;
 #pragma unroll
-        for (int n = 0; n < 4; n++)
+        for (int n = 0; n < 2; n++)
 #pragma unroll
             for (int i = 0; i < 4; i++) {
                 double *one = to + i / 2 * 8 * ld + n * 8 + i % 2;
@@ -249,7 +259,7 @@ template <int KIND> __device__ __forceinline__ void make_sums(const fref__call &
 using namespace fref;
 
 #define SUMS_KERNEL(name, kind)                                                                                                                  \
-    extern "C" __global__ __launch_bounds__(FREF__THREADS, 1) void fref_##name(const __grid_constant__ fref__call c)                             \
+    extern "C" __global__ __launch_bounds__(FREF__SUM_THREADS, 1) void fref_##name(const __grid_constant__ fref__call c)                             \
     {                                                                                                                                            \
         FREF_SHARED(shared);                                                                                                                     \
         make_sums<kind>(c, shared);                                                                                                              \

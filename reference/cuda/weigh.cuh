@@ -11,10 +11,11 @@ constexpr double E32 = 0x1p-23, THIRD = 1.0 / 3.0;
 /* What is done to an element of the right-hand side. */
 enum of { OF_VALUE, OF_MAGNITUDE, OF_SQUARE };
 
-/* A sum is weights[tile] times f(right). */
+/* A sum is g(weights[tile]) times f(right). */
 struct summand {
     int tile;
     of f;
+    of g;
 };
 
 struct score {
@@ -43,6 +44,34 @@ __device__ __forceinline__ double sink_of(const fref__call &c, int64_t b, int64_
     return has ? (double)c.problem.sink[h] : -infinity();
 }
 
+/* The largest magnitude, and the least and the most that a right kernel may say it is. */
+struct amax {
+    double value, least, most;
+};
+
+__device__ __forceinline__ void take(amax *a, double size, double tolerance)
+{
+    a->value = fmax(a->value, size);
+    a->least = fmax(a->least, size - tolerance);
+    a->most = fmax(a->most, size + tolerance);
+}
+
+/* Joins the lanes' to out[3], NULL: not wanted. Numbers that are not negative are in the order of their bits. */
+__device__ __forceinline__ void join(double *out, const amax &a)
+{
+    if (out == nullptr)
+        return;
+    const double all[3] = { largest_of_warp(a.value), largest_of_warp(a.least), largest_of_warp(a.most) };
+    for (int n = 0; n < 3; n++)
+        if (threadIdx.x % 32 == 0)
+            atomicMax((unsigned long long *)out + n, (unsigned long long)__double_as_longlong(all[n]));
+}
+
+__device__ __forceinline__ double clamped(double x, double most)
+{
+    return x > most ? most : x < -most ? -most : x;
+}
+
 struct gradient {
     double p, dx, ds, size, slope_p;
     bool underflows;
@@ -63,16 +92,16 @@ __device__ __forceinline__ gradient gradient_of(const score &s, const fref__fact
 __device__ __forceinline__ double floor_of_ds(const fref__call &c)
 {
     const double scale = fabs(c.problem.scale);
-    return c.in.eta / (scale > 0.0 && scale < 1.0 ? scale : 1.0);
+    return c.of_ds.eta / (scale > 0.0 && scale < 1.0 ? scale : 1.0);
 }
 
 __device__ __forceinline__ bool is_lost(const fref__call &c, const gradient &g)
 {
-    return g.ds != 0.0 && (g.underflows || fabs(c.problem.scale) * g.size < 1.01 * c.in.eta);
+    return g.ds != 0.0 && (g.underflows || fabs(c.problem.scale) * g.size < 1.01 * c.of_ds.eta);
 }
 
 /* dS: what dQ and dK have in common. worst_delta: what enters as a sum, not along the mean key. */
-__device__ __forceinline__ bool weigh_ds(double *value, double *magnitude, double *bound, double *variance, const fref__call &c,
+__device__ __forceinline__ bool weigh_ds(double *value, double *bound, double *variance, const fref__call &c,
                                          const score &s, const fref__facts &f, const gradient &g, double variance_p, double worst_p)
 {
     double e_slope = 0.0, worst_slope = 0.0;
@@ -82,7 +111,6 @@ __device__ __forceinline__ bool weigh_ds(double *value, double *magnitude, doubl
     }
     const double floor = floor_of_ds(c), part = e_slope * g.dx;
     *value = g.ds;
-    *magnitude = g.size;
     *bound = f.worst * g.size + g.slope_p * worst_p + worst_slope * fabs(g.dx) + floor + (g.underflows ? g.size : 0.0);
     *variance = f.variance * g.ds * g.ds + variance_p * g.slope_p * g.slope_p + part * part + THIRD * floor * floor;
     return is_lost(c, g);
@@ -132,34 +160,33 @@ template <> struct kind<FREF__FORWARD_KEPT> {
 
 template <> struct kind<FREF__DQ> {
     static constexpr bool OVER_ROWS = false;
-    static constexpr int TILES = 5, SUMS = 5;
+    static constexpr int TILES = 4, SUMS = 5;
     static constexpr __device__ summand sum(int s)
     {
-        constexpr summand all[SUMS] = { { 0, OF_VALUE }, { 1, OF_MAGNITUDE }, { 2, OF_SQUARE }, { 3, OF_MAGNITUDE }, { 4, OF_VALUE } };
+        constexpr summand all[SUMS] = { { 0, OF_VALUE }, { 0, OF_MAGNITUDE, OF_MAGNITUDE }, { 1, OF_SQUARE }, { 2, OF_MAGNITUDE }, { 3, OF_VALUE } };
         return all[s];
     }
     static __device__ __forceinline__ bool weigh(double *w, const fref__call &c, const score &s, const fref__facts &f)
     {
         const gradient g = gradient_of(s, f);
-        w[4] = s.slope * g.p;
-        return weigh_ds(&w[0], &w[1], &w[3], &w[2], c, s, f, g, s.keep * f.ep * (s.keep * f.ep), s.keep * f.ez);
+        w[3] = s.slope * g.p;
+        return weigh_ds(&w[0], &w[2], &w[1], c, s, f, g, s.keep * f.ep * (s.keep * f.ep), s.keep * f.ez);
     }
 };
 
 template <> struct kind<FREF__DK> {
     static constexpr bool OVER_ROWS = true;
-    static constexpr int TILES = 4, SUMS = 4;
+    static constexpr int TILES = 3, SUMS = 4;
     static constexpr __device__ summand sum(int s)
     {
-        constexpr summand all[SUMS] = { { 0, OF_VALUE }, { 1, OF_MAGNITUDE }, { 2, OF_SQUARE }, { 3, OF_MAGNITUDE } };
+        constexpr summand all[SUMS] = { { 0, OF_VALUE }, { 0, OF_MAGNITUDE, OF_MAGNITUDE }, { 1, OF_SQUARE }, { 2, OF_MAGNITUDE } };
         return all[s];
     }
     static __device__ __forceinline__ bool weigh(double *w, const fref__call &c, const score &s, const fref__facts &f)
     {
         const gradient g = gradient_of(s, f);
-        const double worst_delta = f.edelta + sqrt(3.0 * (double)c.problem.dim_v) * f.eo;
         const double ep = s.keep * f.ep;
-        return weigh_ds(&w[0], &w[1], &w[3], &w[2], c, s, f, g, ep * ep + f.edelta * f.edelta + f.eo * f.eo, s.keep * f.ez + worst_delta);
+        return weigh_ds(&w[0], &w[2], &w[1], c, s, f, g, ep * ep + f.variance_delta, s.keep * f.ez + f.worst_delta);
     }
 };
 
@@ -173,7 +200,7 @@ template <> struct kind<FREF__DV> {
     }
     static __device__ __forceinline__ bool weigh(double *w, const fref__call &c, const score &s, const fref__facts &f)
     {
-        const double p = probability(s, f) * s.keep, eta = c.in.eta;
+        const double p = probability(s, f) * s.keep, eta = c.of_p.eta;
         w[0] = w[1] = w[2] = 0.0;
         if (s.keep == 0.0)
             return false;

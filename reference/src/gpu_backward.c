@@ -1,17 +1,19 @@
 /* The backward pass on a GPU; what each step means stands in backward.c and its parts. A sample of rows concerns dQ alone, a sample of keys dK and
- * dV alone: with samples they are passes of their own, and what is known of the rows comes from all keys. */
+ * dV alone, dBias is over everything: with samples they are passes of their own. */
 #include "gpu_run.h"
 
 typedef struct wanted {
-    bool dq, dk, dv, bias, freedom_of_rows, freedom_of_keys;
+    bool dq, dk, dv, bias, sink, largest_ds, freedom_of_rows, freedom_of_keys;
 } wanted;
 
 static wanted wanted_of(const fref_backward_out *out)
 {
-    return (wanted){ .dq = out->dq || out->dq_sigma || out->dq_bound || out->dq_nu || out->dq_neff,
-                     .dk = out->dk || out->dk_sigma || out->dk_bound || out->dk_nu || out->dk_neff,
-                     .dv = out->dv || out->dv_sigma || out->dv_bound || out->dv_nu || out->dv_neff,
+    return (wanted){ .dq = out->dq || out->dq_sigma || out->dq_bound || out->dq_nu || out->dq_neff || out->amax_dq || out->amax_dp,
+                     .dk = out->dk || out->dk_sigma || out->dk_bound || out->dk_nu || out->dk_neff || out->amax_dk,
+                     .dv = out->dv || out->dv_sigma || out->dv_bound || out->dv_nu || out->dv_neff || out->amax_dv,
                      .bias = out->dbias || out->dbias_sigma || out->dbias_bound,
+                     .sink = out->dsink || out->dsink_bound,
+                     .largest_ds = out->amax_dp,
                      .freedom_of_rows = out->dq_nu || out->dq_neff,
                      .freedom_of_keys = out->dk_nu || out->dk_neff || out->dv_nu || out->dv_neff };
 }
@@ -127,10 +129,8 @@ static void add_bias(fref__run *run)
 
 typedef struct pass {
     wanted wanted;
-    bool facts; /* make them; else they are there */
     of_keys k, v;
     int64_t bytes_of_head;
-    bool align;
 } pass;
 
 static int64_t matrices_of(const fref__run *run)
@@ -143,13 +143,12 @@ static void chunk(fref__run *run, const pass *x, const sums *dq)
     fref__call *c = &run->call;
     const bool gradients = x->wanted.dq || x->k.wanted || x->v.wanted || x->wanted.bias;
     const int64_t warps = c->heads * c->chunk_rows / (FREF__THREADS / 32);
-    fref__run_scores(run);
+    fref__run_scores(run, 0);
     if (gradients)
-        fref__run_launch_with(run, FREF__kernel_scores, c->heads * (c->chunk_rows / FREF__PAD) * (c->keys_padded / FREF__PAD), FREF__THREADS, 1);
-    if (x->facts)
-        fref__run_launch(run, FREF__kernel_backward_facts, warps, FREF__THREADS);
+        fref__run_scores(run, 1);
+    fref__run_launch(run, FREF__kernel_backward_facts, warps, FREF__THREADS);
     if (x->wanted.dq) {
-        if (x->wanted.freedom_of_rows)
+        if (x->wanted.freedom_of_rows || x->wanted.largest_ds)
             fref__run_launch(run, FREF__kernel_row_weights, warps, FREF__THREADS);
         take_sums(run, dq);
         fref__run_sums(run, FREF__kernel_sum_dq, FREF__kernel_sum_dq_lost, c->chunk_rows / FREF__TILE, c->ld_qk);
@@ -208,27 +207,24 @@ static void whole_lot(fref__run *run, pass *x)
 static void sampled_lot(fref__run *run, const pass *all)
 {
     const fref_problem *p = &run->call.problem;
+    pass rows = *all, keys = *all, bias = *all;
+    rows.k.wanted = rows.v.wanted = rows.wanted.bias = false;
+    keys.wanted.dq = keys.wanted.bias = keys.wanted.freedom_of_rows = false;
+    bias.k.wanted = bias.v.wanted = bias.wanted.dq = bias.wanted.freedom_of_rows = false;
     if (all->wanted.dq) {
-        pass rows = *all;
-        rows.k.wanted = rows.v.wanted = false;
         fref__run_take_rows(run, p->row_sample, p->row_sample ? p->row_count : p->rows);
         fref__run_take_keys(run, NULL, p->keys);
         whole_lot(run, &rows);
     }
-    if (!all->k.wanted && !all->v.wanted)
-        return;
-    pass facts = { .facts = true, .bytes_of_head = all->bytes_of_head }, keys = *all;
     fref__run_take_rows(run, NULL, p->rows);
-    fref__run_take_keys(run, NULL, p->keys);
-    fref__run_prepare_rows(run);
-    fref__run_prepare_keys(run);
-    channels_of_keys(run, &all->k);
-    channels_of_keys(run, &all->v);
-    lot_pass(run, &facts);
-    keys.facts = keys.wanted.dq = keys.wanted.freedom_of_rows = false;
-    fref__run_take_keys(run, p->key_sample, p->key_sample ? p->key_count : p->keys);
-    fref__run_prepare_keys(run);
-    lot_pass(run, &keys);
+    if (all->k.wanted || all->v.wanted) {
+        fref__run_take_keys(run, p->key_sample, p->key_sample ? p->key_count : p->keys);
+        whole_lot(run, &keys);
+    }
+    if (all->wanted.bias) {
+        fref__run_take_keys(run, NULL, p->keys);
+        whole_lot(run, &bias);
+    }
 }
 
 static int64_t common_multiple(int64_t a, int64_t b)
@@ -288,7 +284,7 @@ int fref_gpu_backward(fref_gpu *gpu, const fref_problem *problem, const fref_gpu
 {
     fref__run run;
     fref__call *c = &run.call;
-    pass x = { .wanted = wanted_of(out), .facts = true };
+    pass x = { .wanted = wanted_of(out) };
     fref__run_start(&run, gpu, problem, mod, rounding, stream, error);
     c->q = *q;
     c->k = *k;
@@ -297,7 +293,16 @@ int fref_gpu_backward(fref_gpu *gpu, const fref_problem *problem, const fref_gpu
     c->stats = *stats;
     c->d_o = *d_o;
     c->backward = *out;
-    fref__run_take_keys(&run, problem->key_sample, problem->key_sample ? problem->key_count : problem->keys);
+    const int64_t rows = problem->row_sample ? problem->row_count : problem->rows;
+    const int64_t keys = problem->key_sample ? problem->key_count : problem->keys;
+    fref__run_cast_p(&run, 1.0);
+    c->z_dp = fref__run_amax(&run, out->amax_dp, run.heads * rows * problem->keys);
+    c->z_dq = fref__run_amax(&run, out->amax_dq, run.heads * rows * problem->dim_qk);
+    c->z_dk = fref__run_amax(&run, out->amax_dk, problem->batch * problem->heads_k * keys * problem->dim_qk);
+    c->z_dv = fref__run_amax(&run, out->amax_dv, problem->batch * problem->heads_v * keys * problem->dim_v);
+    if (x.wanted.sink)
+        fref__run_launch(&run, FREF__kernel_sink, problem->heads_q, FREF__THREADS);
+    fref__run_take_keys(&run, problem->key_sample, keys);
     x.k = make_of_keys(&run, x.wanted.dk, 0, out->dk_nu || out->dk_neff);
     x.v = make_of_keys(&run, x.wanted.dv, 1, out->dv_nu || out->dv_neff);
     fref__run_take_rows(&run, NULL, problem->rows);
@@ -305,7 +310,7 @@ int fref_gpu_backward(fref_gpu *gpu, const fref_problem *problem, const fref_gpu
     if (x.wanted.bias)
         start_bias(&run);
     all_lots(&run, &x);
-    fref__run_take_keys(&run, problem->key_sample, problem->key_sample ? problem->key_count : problem->keys);
+    fref__run_take_keys(&run, problem->key_sample, keys);
     finish_keys(&run, &x.k);
     finish_keys(&run, &x.v);
     if (x.wanted.bias)

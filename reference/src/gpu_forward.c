@@ -1,4 +1,6 @@
 /* The forward pass on a GPU; what each step means stands in forward.c. */
+#include <math.h>
+
 #include "gpu_run.h"
 
 static void sums_of_rows(fref__run *run, int64_t ld, int count)
@@ -25,7 +27,8 @@ static void kept_sums(fref__run *run)
 static void forward_lot(fref__run *run, int64_t bytes_of_head)
 {
     fref__call *c = &run->call;
-    const bool wants_o = c->forward.o || c->forward.o_sigma || c->forward.o_bound || c->forward.o_nu || c->forward.o_neff;
+    const bool wants_o = c->forward.o || c->forward.o_sigma || c->forward.o_bound || c->forward.o_nu || c->forward.o_neff ||
+                         c->forward.amax_o;
     fref__run_prepare_rows(run);
     fref__run_prepare_keys(run);
     fref__run_plan_chunks(run, bytes_of_head, fref__run_score_matrices(run));
@@ -37,7 +40,7 @@ static void forward_lot(fref__run *run, int64_t bytes_of_head)
         fref__run_channels(run, 3);
     for (int64_t row0 = 0; row0 < c->rows_padded && run->status == 0; row0 += c->chunk_rows) {
         fref__run_take_chunk(run, row0);
-        fref__run_scores(run);
+        fref__run_scores(run, 0);
         fref__run_launch(run, FREF__kernel_forward_facts, c->heads * c->chunk_rows / (FREF__THREADS / 32), FREF__THREADS);
         if (wants_o)
             fref__run_sums(run, c->kept ? FREF__kernel_sum_forward_kept : FREF__kernel_sum_forward, FREF__kernel_sum_forward_lost,
@@ -60,6 +63,9 @@ int fref_gpu_forward(fref_gpu *gpu, const fref_problem *problem, const fref_gpu_
     c->freedom = out->o_nu || out->o_neff;
     fref__run_take_rows(&run, problem->row_sample, problem->row_sample ? problem->row_count : problem->rows);
     fref__run_take_keys(&run, NULL, problem->keys);
+    fref__run_cast_p(&run, exp2(-rounding->thr));
+    c->z_o = fref__run_amax(&run, out->amax_o, run.heads * c->rows * problem->dim_v);
+    fref__run_amax(&run, out->amax_s, 1);
     const int64_t bytes_of_head = (c->rows_padded * (c->ld_qk + 7 * c->ld_v + 32) + c->keys_padded * (c->ld_qk + c->ld_v)) * (int64_t)sizeof(double);
     fref__run_plan(&run, bytes_of_head, fref__run_score_matrices(&run), 1);
     for (int64_t head = 0; head < run.heads && c->rows > 0 && run.status == 0; head += run.heads_of_lot) {

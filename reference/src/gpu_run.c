@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "amax.h"
 #include "number.h"
 
 #define MOST_BYTES ((size_t)12 << 30)
@@ -13,10 +14,10 @@ static int64_t padded(int64_t n, int64_t to)
     return n <= 0 ? to : (n + to - 1) / to * to;
 }
 
-static fref__limits limits_of(fref_type type)
+static fref__limits limits_of(fref_type type, double scale)
 {
-    const fref__precision p = fref__precision_of(type);
-    return (fref__limits){ p.unit_roundoff, p.eta, p.tiny };
+    const fref__precision p = fref__precision_scaled(type, scale);
+    return (fref__limits){ p.unit_roundoff, p.eta, p.tiny, p.max };
 }
 
 /* What is missing, or NULL. */
@@ -26,9 +27,6 @@ static const char *lacks(const fref_problem *p, const fref_gpu_mod *mod)
         return "more than 2^31 rows or keys";
     if (mod && (mod->kind < 0 || mod->kind >= FREF_MOD_COUNT))
         return "a modification of the score that has no closed form there";
-    const fref_scales *s = &p->scales;
-    if (s->scale_s != 0.0 || s->descale_s != 0.0 || s->scale_dp != 0.0 || s->descale_dp != 0.0 || s->scale_o != 0.0)
-        return "scales of 8 bit types";
     return NULL;
 }
 
@@ -44,9 +42,16 @@ void fref__run_start(fref__run *run, fref_gpu *gpu, const fref_problem *problem,
         c->mod = *mod;
     if (problem->bias)
         c->bias = *problem->bias;
-    c->in = limits_of(rounding->in);
-    c->to = limits_of(rounding->out);
-    c->bias_to = limits_of(rounding->bias);
+    const fref_scales *scales = &problem->scales;
+    c->in = limits_of(rounding->in, 0.0);
+    c->bias_to = limits_of(rounding->bias, 0.0);
+    c->of_ds = limits_of(rounding->in, scales->scale_dp);
+    c->to_o = limits_of(rounding->out, scales->scale_o);
+    c->to_q = limits_of(rounding->out, scales->scale_dq);
+    c->to_k = limits_of(rounding->out, scales->scale_dk);
+    c->to_v = limits_of(rounding->out, scales->scale_dv);
+    c->gamma_p = fref__or_1(scales->scale_s) * fref__or_1(scales->descale_s);
+    c->gamma_ds = fref__or_1(scales->scale_dp) * fref__or_1(scales->descale_dp);
     c->scored = c->mod.kind != FREF_MOD_NONE || problem->bias || problem->alibi;
     c->sloped = c->mod.kind == FREF_MOD_SOFTCAP || c->mod.kind == FREF_MOD_TEMPERATURE;
     c->kept = c->scored || problem->keep;
@@ -65,6 +70,18 @@ void fref__run_start(fref__run *run, fref_gpu *gpu, const fref_problem *problem,
     fref__run_clear(run, c->trouble, sizeof *c->trouble);
     c->live = fref__run_memory(run, FREF__LIVE, problem->batch * (int64_t)sizeof *c->live);
     fref__run_launch(run, FREF__kernel_live, problem->batch, FREF__THREADS);
+}
+
+void fref__run_cast_p(fref__run *run, double scale)
+{
+    run->call.of_p = limits_of(run->call.rounding.in, fref__or_1(run->call.problem.scales.scale_s) * scale);
+}
+
+double fref__run_amax(fref__run *run, double *out, int64_t elements)
+{
+    if (out)
+        fref__run_clear(run, out, 3 * (int64_t)sizeof *out);
+    return fref__z_of(elements);
 }
 
 int fref__run_end(fref__run *run)
@@ -269,16 +286,25 @@ void fref__run_prepare_keys(fref__run *run)
     const int64_t of_k = c->heads_k * c->keys_padded, of_v = c->heads_v * c->keys_padded;
     c->keys_k = fref__run_doubles(run, FREF__KEYS_K, of_k * c->ld_qk);
     c->keys_v = fref__run_doubles(run, FREF__KEYS_V, of_v * c->ld_v);
-    c->norm_k = fref__run_doubles(run, FREF__NORM_K, of_k);
-    c->norm_v = fref__run_doubles(run, FREF__NORM_V, of_v);
+    c->norms = padded(c->problem.keys, FREF__PAD);
+    const int64_t norms = (c->heads_k + c->heads_v) * c->norms;
+    c->norm_k = fref__run_doubles(run, FREF__NORM_K, c->heads_k * c->norms);
+    c->norm_v = fref__run_doubles(run, FREF__NORM_V, c->heads_v * c->norms);
+    c->peak_k = fref__run_doubles(run, FREF__PEAK_K, c->heads_k * c->norms / FREF__TILE);
+    c->peak_v = fref__run_doubles(run, FREF__PEAK_V, c->heads_v * c->norms / FREF__TILE);
     fref__run_launch(run, FREF__kernel_decode_keys, (of_k + of_v) / (FREF__THREADS / 32), FREF__THREADS);
+    if (c->key_index)
+        fref__run_launch(run, FREF__kernel_norms, norms / (FREF__THREADS / 32), FREF__THREADS);
+    fref__run_launch(run, FREF__kernel_peaks, (norms / FREF__TILE + FREF__THREADS - 1) / FREF__THREADS, FREF__THREADS);
 }
 
-void fref__run_scores(fref__run *run)
+void fref__run_scores(fref__run *run, int gradient)
 {
     const fref__call *c = &run->call;
-    const int64_t tiles = c->heads * (c->chunk_rows / FREF__PAD) * (c->keys_padded / FREF__PAD);
-    fref__run_launch_with(run, FREF__kernel_scores, tiles, FREF__THREADS, 0);
+    const int64_t tiles = c->heads * (c->chunk_rows / FREF__PAD) * (c->keys_padded / FREF__SCORE_KEYS);
+    fref__run_launch_with(run, FREF__kernel_scores, tiles, FREF__THREADS, gradient);
+    if (gradient)
+        return;
     if (c->scored)
         fref__run_launch(run, FREF__kernel_modify, c->heads * c->chunk_rows, FREF__THREADS);
 }
@@ -287,11 +313,11 @@ void fref__run_channels(fref__run *run, int which)
 {
     fref__call *c = &run->call;
     const int64_t heads = which < 2 ? c->heads : which == 2 ? c->heads_k : c->heads_v;
-    const int64_t ld = which == 0 || which == 2 ? c->ld_qk : c->ld_v, dim = which == 0 || which == 2 ? c->problem.dim_qk : c->problem.dim_v;
+    const int64_t ld = which == 0 || which == 2 ? c->ld_qk : c->ld_v;
     double *all = fref__run_doubles(run, FREF__CHANNELS, 4 * run->heads);
     c->channels[which] = all ? all + which * run->heads : NULL;
     c->relation = fref__run_doubles(run, FREF__RELATION, heads * ld * ld);
-    fref__run_launch_with(run, FREF__kernel_relate, heads * dim, FREF__THREADS, which);
+    fref__run_launch_with(run, FREF__kernel_relate, heads * (ld / 8), FREF__PAD, which);
     fref__run_launch_with(run, FREF__kernel_channels, heads, FREF__THREADS, which);
 }
 
@@ -301,6 +327,6 @@ void fref__run_sums(fref__run *run, fref__kernel kernel, fref__kernel lost, int6
     const int64_t blocks = c->heads * tiles;
     c->lossy = fref__run_memory(run, FREF__LOSSY, blocks);
     fref__run_clear(run, c->lossy, blocks);
-    fref__run_launch(run, kernel, blocks * (columns / FREF__TILE), FREF__THREADS);
-    fref__run_launch(run, lost, blocks * (columns / FREF__TILE), FREF__THREADS);
+    fref__run_launch(run, kernel, blocks * (columns / FREF__TILE), FREF__SUM_THREADS);
+    fref__run_launch(run, lost, blocks * (columns / FREF__TILE), FREF__SUM_THREADS);
 }

@@ -9,7 +9,7 @@
 
 /* Scratch memory, each piece as large as it ever had to be. X(NAME) */
 #define FREF__BUFFER_LIST(X)                                                                                                        \
-    X(TROUBLE) X(LIVE) X(RANGE) X(TILE_RANGE) X(ROWS_Q) X(ROWS_D_O) X(KEYS_K) X(KEYS_V) X(NORM_Q) X(NORM_D_O) X(NORM_K) X(NORM_V)   \
+    X(TROUBLE) X(LIVE) X(RANGE) X(TILE_RANGE) X(ROWS_Q) X(ROWS_D_O) X(KEYS_K) X(KEYS_V) X(NORM_Q) X(NORM_D_O) X(NORM_K) X(NORM_V) X(PEAK_K) X(PEAK_V)   \
     X(ROW_STATS) X(TILE_V) X(KEPT_V) X(SCORES) X(DP) X(EXTRA) X(PULL) X(SLOPE) X(CURVATURE) X(SLOPE_EXTRA) X(FACTS) X(SUMS_ROWS)     \
     X(SUMS_K) X(SUMS_V) X(LOSSY) X(TOTAL_K) X(TOTAL_V) X(READ_K) X(READ_V) X(BIAS) X(LIVE_ROWS) X(RELATION) X(CHANNELS)              \
     X(GROUP_CHANNELS_K) X(GROUP_CHANNELS_V) X(WEIGHTS_K) X(WEIGHTS_V)
@@ -47,6 +47,10 @@ typedef struct fref__run {
 /* Fills in what follows from the problem alone. A problem that the kernels do not know: status ENOTSUP. */
 void fref__run_start(fref__run *run, fref_gpu *gpu, const fref_problem *problem, const fref_gpu_mod *mod, const fref_rounding *rounding,
                      struct CUstream_st *stream, char error[256]);
+/* P is multiplied by scale_s and this before its cast. */
+void fref__run_cast_p(fref__run *run, double scale);
+/* Starts an amax, NULL: not wanted; returns what its tolerance is made with. */
+double fref__run_amax(fref__run *run, double *out, int64_t elements);
 /* Waits for all, and looks whether the inputs were what the kernels can judge. Returns the status. */
 int fref__run_end(fref__run *run);
 
@@ -74,8 +78,8 @@ int64_t fref__run_score_matrices(const fref__run *run);
 /* Ranges and decoded inputs of the lot. */
 void fref__run_prepare_rows(fref__run *run);
 void fref__run_prepare_keys(fref__run *run);
-/* Scores of the chunk, modified. */
-void fref__run_scores(fref__run *run);
+/* Scores of the chunk, modified; or with `gradient` dO . v. */
+void fref__run_scores(fref__run *run, int gradient);
 /* nch of one of the decoded tensors, fref__call.channels[which]. */
 void fref__run_channels(fref__run *run, int which);
 /* A kind of sums and what may be flushed of it; `tiles` of rows or keys in each head. */

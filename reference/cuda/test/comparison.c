@@ -9,7 +9,9 @@
 #include "answers.h"
 #include "problems.h"
 
-/* What is allowed: of the sums' magnitude for answers, of the value for sigmas, bounds and what else only adds up. */
+/* What is allowed: of the sums' magnitude for answers, of the value for sigmas, bounds and what else only adds up. Beyond it, what double
+ * arithmetic makes of the conditioning: 2^-52 of the largest |q||k| in every probability, 2^-52 over the slope where a soft cap saturates, and
+ * 2^-29 of an answer's bound, which is at least 2^-23 of what cancels in it. */
 #define ALLOWED 1e-12
 
 const char *const feature_words[FEATURE_COUNT] = { "any",  "plain",   "band", "lengths", "groups", "bias",
@@ -302,10 +304,12 @@ static void draw(drawn *x, feature with, uint64_t seed, const size_limits *most)
     memset(x, 0, sizeof *x);
     fref_problem p = draw_sizes(&state, with, most);
     draw_mask(&p, &state, with, len_q, len_kv);
-    const fref_type types[] = { FREF_F32, FREF_F16, FREF_BF16 };
-    data_create(&x->data, &p, types[random_bits(&state) % 3], (data_fill)(random_bits(&state) % FILL_COUNT), seed);
+    const fref_type types[] = { FREF_F32, FREF_F16, FREF_BF16, FREF_E4M3, FREF_E5M2 };
+    data_create(&x->data, &p, types[random_bits(&state) % 5], (data_fill)(random_bits(&state) % FILL_COUNT), seed);
     if (chance(&state, 4))
         x->data.problem.scale *= -1.0;
+    if (bytes_of(x->data.type) == 1)
+        x->data.problem.scales = (fref_scales){ 3.0, 0.3, 5.0, 0.25, 7.0, 11.0, 0.7, 1.3 };
     draw_extras(x, &state, with);
     draw_rounding(x, &state);
     data_answer(&x->data);
@@ -328,18 +332,16 @@ static void release(drawn *x)
 typedef struct array {
     const char *name;
     double *expected, *got; /* on the host; got: NULL, then read from the device */
-    double **of_device;
     const double *bound;
     int64_t count;
     const struct array *of; /* what it says the degrees of freedom of: a row is `width` elements */
     int64_t width;
 } array;
 
-static double scale_of(const array *a, int64_t n, double unit, double largest)
+static double allowed_of(const array *a, int64_t n, double unit, double conditioning)
 {
-    if (a->bound)
-        return fmax(fabs(a->expected[n]), fmin(a->bound[n] / unit, largest));
-    return fabs(a->expected[n]);
+    const double size = fabs(a->expected[n]), sums = a->bound ? fmax(size, a->bound[n] / unit) : size;
+    return (ALLOWED + conditioning) * sums + (a->bound ? 0x1p-29 * a->bound[n] : 0.0);
 }
 
 /* What rounding may do to the weights of a row, relative: a gradient that cancels is made of noise. */
@@ -353,18 +355,16 @@ static double noise(const array *a, int64_t row)
     return a->of ? 1e-8 * bound / largest : 0.0;
 }
 
-static void compare_array(const array *a, double unit, uint64_t seed, tally *t)
+static void compare_array(const array *a, double unit, double conditioning, uint64_t seed, tally *t)
 {
-    double largest = 0.0, worst = 0.0;
+    double worst = 0.0;
     int64_t at = -1;
-    for (int64_t n = 0; n < a->count; n++)
-        largest = fmax(largest, fabs(a->expected[n]));
     for (int64_t n = 0; n < a->count; n++) {
         double e = a->expected[n], g = a->got[n], ratio = 0.0;
-        if (isinf(e) || e == 0.0)
-            ratio = g == e ? 0.0 : fabs(g) / (ALLOWED * largest + 1e-300);
+        if (isinf(e) || g == e)
+            ratio = g == e ? 0.0 : INFINITY;
         else
-            ratio = fabs(g - e) / (ALLOWED * scale_of(a, n, unit, largest) + noise(a, n) * fabs(e));
+            ratio = fabs(g - e) / (allowed_of(a, n, unit, conditioning) + noise(a, n) * fabs(e));
         if (!(ratio <= worst)) {
             worst = ratio;
             at = n;
@@ -380,7 +380,26 @@ static void compare_array(const array *a, double unit, uint64_t seed, tally *t)
            (long long)a->count, a->got[at], a->expected[at], worst);
 }
 
-#define PART(out, member, size, magnitude) { #member, (out)->member, NULL, NULL, magnitude, size }
+/* Relative, of a probability and of a slope. */
+static double conditioning_of(const drawn *x)
+{
+    const fref_problem *p = &x->data.problem;
+    double longest[2] = { 0.0, 0.0 };
+    for (int which = 0; which < 2; which++)
+        for (int64_t b = 0; b < p->batch; b++)
+            for (int64_t h = 0; h < (which ? p->heads_k : p->heads_q); h++)
+                for (int64_t s = 0; s < (which ? p->keys : p->rows); s++) {
+                    double squares = 0.0;
+                    for (int64_t c = 0; c < p->dim_qk; c++)
+                        squares += pow(element(which ? &x->data.k : &x->data.q, b, h, s, c), 2.0);
+                    longest[which] = fmax(longest[which], sqrt(squares));
+                }
+    const double qk = fabs(p->scale) * longest[0] * longest[1], steepest = qk / x->mod.parameter[0];
+    /* 1 - tanh^2 */
+    return 0x1p-52 * (qk + (x->mod.kind == FREF_MOD_SOFTCAP ? fmin(exp(2.0 * steepest), 1e8) : 0.0));
+}
+
+#define PART(out, member, size, magnitude) { .name = #member, .expected = (out)->member, .bound = magnitude, .count = size }
 
 static void bring(device *d, array *parts, double *const *device_at, size_t count)
 {
@@ -398,29 +417,31 @@ static int compare_forward(fref_gpu *gpu, device *d, const fref_problem *problem
     const fref_problem *p = &x->data.problem;
     const int64_t rows = p->batch * p->heads_q * (p->row_sample ? p->row_count : p->rows), count = rows * p->dim_v;
     fref_forward_out c = { 0 }, g = { 0 };
-    double *memory = malloc((size_t)(3 * count + 7 * rows + 1) * sizeof *memory), **of_c[] = { &c.o, &c.o_sigma, &c.o_bound, &c.lse, &c.lse_tau, &c.max, &c.max_tau, &c.sum_exp, &c.o_nu, &c.o_neff },
-           **of_g[] = { &g.o, &g.o_sigma, &g.o_bound, &g.lse, &g.lse_tau, &g.max, &g.max_tau, &g.sum_exp, &g.o_nu, &g.o_neff }, *at = memory, *on_device[10];
+    double amax[6];
+    double *memory = malloc((size_t)(3 * count + 7 * rows + 1) * sizeof *memory), **of_c[] = { &c.o, &c.o_sigma, &c.o_bound, &c.lse, &c.lse_tau, &c.max, &c.max_tau, &c.sum_exp, &c.o_nu, &c.o_neff, &c.amax_s, &c.amax_o },
+           **of_g[] = { &g.o, &g.o_sigma, &g.o_bound, &g.lse, &g.lse_tau, &g.max, &g.max_tau, &g.sum_exp, &g.o_nu, &g.o_neff, &g.amax_s, &g.amax_o }, *at = memory, *on_device[12];
     char error[256] = "";
-    for (int n = 0; n < 10; n++) {
-        *of_c[n] = at;
-        at += n < 3 ? count : rows;
-        on_device[n] = *of_g[n] = device_array(d, NULL, (size_t)(n < 3 ? count : rows) * sizeof(double));
+    const double conditioning = conditioning_of(x);
+    for (int n = 0; n < 12; n++) {
+        *of_c[n] = n < 10 ? at : amax + 3 * (n - 10);
+        at += n < 3 ? count : n < 10 ? rows : 0;
+        on_device[n] = *of_g[n] = device_array(d, NULL, (size_t)(n < 3 ? count : n < 10 ? rows : 3) * sizeof(double));
     }
     if (fref_forward(p, &x->data.q, &x->data.k, &x->data.v, &x->rounding, &c) != 0)
         abort();
     const int status = fref_gpu_forward(gpu, problem, mod, &in[0], &in[1], &in[2], &x->rounding, &g, NULL, error);
     array parts[] = { PART(&c, o, count, c.o_bound), PART(&c, o_sigma, count, NULL), PART(&c, o_bound, count, NULL), PART(&c, lse, rows, NULL),
                       PART(&c, lse_tau, rows, NULL), PART(&c, max, rows, NULL), PART(&c, max_tau, rows, NULL), PART(&c, sum_exp, rows, NULL),
-                      PART(&c, o_nu, rows, NULL), PART(&c, o_neff, rows, NULL) };
+                      PART(&c, o_nu, rows, NULL), PART(&c, o_neff, rows, NULL), PART(&c, amax_s, 3, NULL), PART(&c, amax_o, 3, NULL) };
     double *tau = malloc((size_t)(rows + 1) * sizeof *tau); /* lse and max: differences of what is as large as the scores */
     for (int64_t n = 0; n < rows; n++)
         tau[n] = c.lse_tau[n];
     parts[3].bound = tau;
     parts[5].bound = c.max_tau;
     if (status == 0) {
-        bring(d, parts, on_device, 10);
-        for (int n = 0; n < 10; n++) {
-            compare_array(&parts[n], n == 0 ? 4.0 * unit_roundoff_of(x->data.type) : 0x1p-21, seed, t);
+        bring(d, parts, on_device, 12);
+        for (int n = 0; n < 12; n++) {
+            compare_array(&parts[n], n == 0 ? unit_roundoff_of(x->data.type) : 0x1p-23, conditioning, seed, t);
             free(parts[n].got);
         }
     } else {
@@ -439,27 +460,28 @@ static int compare_backward(fref_gpu *gpu, device *d, const fref_problem *proble
     const int64_t keys = p->key_sample ? p->key_count : p->keys, rows = p->batch * p->heads_q * (p->row_sample ? p->row_count : p->rows);
     const int64_t of_k = p->batch * p->heads_k * keys, of_v = p->batch * p->heads_v * keys, *dim = x->data.dbias_dim;
     const int64_t bias = dim[0] * dim[1] * dim[2] * dim[3];
-    const bool with_bias = !p->row_sample && !p->key_sample;
-    const int64_t counts[] = { rows * p->dim_qk, of_k * p->dim_qk, of_v * p->dim_v, with_bias ? bias : 0 };
+    const int64_t counts[] = { rows * p->dim_qk, of_k * p->dim_qk, of_v * p->dim_v, bias };
     fref_backward_out c = { 0 }, g = { 0 };
-    double **of_c[] = { &c.dq, &c.dq_sigma, &c.dq_bound, &c.dk, &c.dk_sigma, &c.dk_bound, &c.dv, &c.dv_sigma, &c.dv_bound, &c.dbias, &c.dbias_sigma, &c.dbias_bound, &c.dq_nu, &c.dq_neff, &c.dk_nu, &c.dk_neff, &c.dv_nu, &c.dv_neff };
-    double **of_g[] = { &g.dq, &g.dq_sigma, &g.dq_bound, &g.dk, &g.dk_sigma, &g.dk_bound, &g.dv, &g.dv_sigma, &g.dv_bound, &g.dbias, &g.dbias_sigma, &g.dbias_bound, &g.dq_nu, &g.dq_neff, &g.dk_nu, &g.dk_neff, &g.dv_nu, &g.dv_neff };
-    static const char *const names[] = { "dq", "dq_sigma", "dq_bound", "dk", "dk_sigma", "dk_bound", "dv", "dv_sigma", "dv_bound", "dbias", "dbias_sigma", "dbias_bound", "dq_nu", "dq_neff", "dk_nu", "dk_neff", "dv_nu", "dv_neff" };
-    array parts[18];
-    double *on_device[18];
+    double **of_c[] = { &c.dq, &c.dq_sigma, &c.dq_bound, &c.dk, &c.dk_sigma, &c.dk_bound, &c.dv, &c.dv_sigma, &c.dv_bound, &c.dbias, &c.dbias_sigma, &c.dbias_bound, &c.dq_nu, &c.dq_neff, &c.dk_nu, &c.dk_neff, &c.dv_nu, &c.dv_neff, &c.dsink, &c.dsink_bound, &c.amax_dp, &c.amax_dq, &c.amax_dk, &c.amax_dv };
+    double **of_g[] = { &g.dq, &g.dq_sigma, &g.dq_bound, &g.dk, &g.dk_sigma, &g.dk_bound, &g.dv, &g.dv_sigma, &g.dv_bound, &g.dbias, &g.dbias_sigma, &g.dbias_bound, &g.dq_nu, &g.dq_neff, &g.dk_nu, &g.dk_neff, &g.dv_nu, &g.dv_neff, &g.dsink, &g.dsink_bound, &g.amax_dp, &g.amax_dq, &g.amax_dk, &g.amax_dv };
+    static const char *const names[] = { "dq", "dq_sigma", "dq_bound", "dk", "dk_sigma", "dk_bound", "dv", "dv_sigma", "dv_bound", "dbias", "dbias_sigma", "dbias_bound", "dq_nu", "dq_neff", "dk_nu", "dk_neff", "dv_nu", "dv_neff", "dsink", "dsink_bound", "amax_dp", "amax_dq", "amax_dk", "amax_dv" };
+    array parts[24];
+    double *on_device[24];
     char error[256] = "";
+    const double conditioning = conditioning_of(x);
     memcpy(c.dbias_dim, dim, sizeof c.dbias_dim);
     memcpy(g.dbias_dim, dim, sizeof g.dbias_dim);
-    for (int n = 0; n < 18; n++) {
-        const int64_t lone[] = { rows, of_k, of_v }, count = n < 12 ? counts[n / 3] : lone[(n - 12) / 2];
+    for (int n = 0; n < 24; n++) {
+        const int64_t lone[] = { rows, of_k, of_v, p->heads_q, 3, 3 }, count = n < 12 ? counts[n / 3] : lone[(n - 12) / 2];
         double *memory = malloc((size_t)(count + 1) * sizeof *memory);
         on_device[n] = device_array(d, NULL, (size_t)count * sizeof(double));
         parts[n] = (array){ .name = names[n], .expected = memory, .count = count };
-        *of_c[n] = n / 3 == 3 && !with_bias ? NULL : memory;
-        *of_g[n] = n / 3 == 3 && !with_bias ? NULL : on_device[n];
+        *of_c[n] = memory;
+        *of_g[n] = on_device[n];
     }
     for (int n = 0; n < 12; n += 3)
         parts[n].bound = parts[n + 2].expected;
+    parts[18].bound = parts[19].expected;
     for (int n = 12; n < 18; n++) {
         parts[n].of = &parts[(n - 12) / 2 * 3];
         parts[n].width = n < 16 ? p->dim_qk : p->dim_v;
@@ -468,16 +490,16 @@ static int compare_backward(fref_gpu *gpu, device *d, const fref_problem *proble
         abort();
     const int status = fref_gpu_backward(gpu, problem, mod, &in[0], &in[1], &in[2], &in[3], &in[4], &in[5], &x->rounding, &g, NULL, error);
     if (status == 0) {
-        bring(d, parts, on_device, 18);
-        for (int n = 0; n < 18; n++) {
-            compare_array(&parts[n], 4.0 * unit_roundoff_of(x->data.type), seed, t);
+        bring(d, parts, on_device, 24);
+        for (int n = 0; n < 24; n++) {
+            compare_array(&parts[n], unit_roundoff_of(x->data.type), conditioning, seed, t);
             free(parts[n].got);
         }
     } else {
         printf("seed %llu: backward: %s\n", (unsigned long long)seed, error);
         t->wrong += status != ENOTSUP;
     }
-    for (int n = 0; n < 18; n++)
+    for (int n = 0; n < 24; n++)
         free(parts[n].expected);
     return status;
 }

@@ -20,7 +20,7 @@
 
 namespace emulate {
 
-enum { MOST_THREADS = 256, WARP = 32 };
+enum { MOST_THREADS = 512, WARP = 32 };
 
 struct dimension {
     unsigned x, y, z;
@@ -99,6 +99,18 @@ static inline float __uint_as_float(uint32_t x)
     float y;
     memcpy(&y, &x, sizeof y);
     return y;
+}
+
+static inline long long __double_as_longlong(double x)
+{
+    long long y;
+    memcpy(&y, &x, sizeof y);
+    return y;
+}
+
+static inline void atomicMax(unsigned long long *at, unsigned long long x)
+{
+    *at = *at > x ? *at : x;
 }
 
 static inline double __longlong_as_double(long long x)
