@@ -52,8 +52,8 @@ static bool start_bias(fref__backward *x)
     return x->bias_sums[0] != NULL;
 }
 
-static fref__backward start(const fref__shape *shape, const fref__inputs *inputs, const fref_rounding *r,
-                            const fref_backward_out *out)
+fref__backward fref__backward_of(const fref__shape *shape, const fref__inputs *inputs, const fref_rounding *r,
+                                 const fref_backward_out *out)
 {
     const fref_problem *p = shape->problem;
     const fref_scales *scales = &p->scales;
@@ -70,7 +70,6 @@ static fref__backward start(const fref__shape *shape, const fref__inputs *inputs
         .to_v = fref__precision_scaled(r->out, scales->scale_dv),
         .gamma_p = fref__or_1(scales->scale_s) * fref__or_1(scales->descale_s),
         .gamma_ds = fref__or_1(scales->scale_dp) * fref__or_1(scales->descale_dp),
-        .amax = calloc((size_t)(FREF__AMAX_COUNT * omp_get_max_threads()), sizeof(fref__amax)),
         .z_dp = fref__z_of(p->batch * p->heads_q * shape->rows.count * p->keys),
         .z_dq = fref__z_of(p->batch * p->heads_q * shape->rows.count * p->dim_qk),
         .z_dk = fref__z_of(p->batch * p->heads_k * shape->keys.count * p->dim_qk),
@@ -97,7 +96,8 @@ static int run(const fref__shape *shape, fref__inputs *inputs, const fref_roundi
     if (fref__slab_create(&slab, shape, inputs) != 0)
         return ENOMEM;
     size_t rows = (size_t)(slab.capacity * shape->span * shape->rows.count);
-    fref__backward x = start(shape, inputs, rounding, out);
+    fref__backward x = fref__backward_of(shape, inputs, rounding, out);
+    x.amax = calloc((size_t)(FREF__AMAX_COUNT * omp_get_max_threads()), sizeof *x.amax);
     x.facts = calloc(rows ? rows : 1, sizeof *x.facts);
     int status = x.facts && x.amax && start_bias(&x) ? 0 : ENOMEM;
     for (int64_t first = 0; first < shape->units && status == 0; first += slab.capacity) {

@@ -61,6 +61,10 @@ static inline double fref__floor_of_ds(const fref__backward *x)
     return x->of_ds.eta / (scale > 0.0 && scale < 1.0 ? scale : 1.0);
 }
 
+/* All that follows from the question; nothing is allocated. */
+fref__backward fref__backward_of(const fref__shape *shape, const fref__inputs *inputs, const fref_rounding *rounding,
+                                 const fref_backward_out *out);
+
 /* Fills the facts of the slab's rows and writes dQ. Returns 0 or ENOMEM. */
 int fref__backward_rows(const fref__backward *x, const fref__slab *slab);
 /* Writes dK and dV, from the facts. Returns 0 or ENOMEM. */
