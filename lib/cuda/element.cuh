@@ -48,11 +48,11 @@ __device__ __forceinline__ void store4(char *at, int dtype, int64_t i, const flo
 {
     if (whole && count >= 4) {
         if (dtype == FATTN__F32)
-            *(float4 *)((float *)at + i) = make_float4(x[0], x[1], x[2], x[3]);
+            write_16((float *)at + i, x);
         else if (dtype == FATTN__BF16)
-            *(uint2 *)((uint16_t *)at + i) = make_uint2(pack_bf16(x[0], x[1]), pack_bf16(x[2], x[3]));
+            write_8((uint16_t *)at + i, pack_bf16(x[0], x[1]), pack_bf16(x[2], x[3]));
         else
-            *(uint2 *)((uint16_t *)at + i) = make_uint2(pack_f16(x[0], x[1]), pack_f16(x[2], x[3]));
+            write_8((uint16_t *)at + i, pack_f16(x[0], x[1]), pack_f16(x[2], x[3]));
         return;
     }
 #pragma unroll
@@ -74,7 +74,8 @@ __device__ __forceinline__ bool finite(float x)
 /* exp(score - top) with full precision (expf: 2 ulp); 0 where nothing is seen, whatever `top` is. */
 __device__ __forceinline__ float weight_of(float score, float top)
 {
-    return score == minus_infinity() || top == minus_infinity() ? 0.0f : expf(score - top);
+    const float weight = expf(score - top); /* of every score: no branch */
+    return (int)(score == minus_infinity()) | (int)(top == minus_infinity()) ? 0.0f : weight;
 }
 
 }

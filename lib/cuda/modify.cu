@@ -158,7 +158,7 @@ __device__ __forceinline__ void modify(const fattn__call &c, const programs &p)
             four[j] = evaluate(c, p, at, j, score[j], 0);
         settle(c, at, four);
         keep_statistics(c, at, four);
-        write_four(c.s + at.slot, four);
+        write_16(c.s + at.slot, four);
     });
 }
 
@@ -182,7 +182,7 @@ __device__ __forceinline__ void modify_weights(const fattn__call &c, const progr
         weigh(facts, four);
         differentiate(facts, four, dp);
         store4(c.p, c.weight_dtype, at.slot, four, 4, true);
-        write_four(c.dp + at.slot, dp);
+        write_16(c.dp + at.slot, dp);
     });
 }
 
@@ -203,7 +203,7 @@ __device__ __forceinline__ void modify_gradients(const fattn__call &c, const pro
         for (int j = 0; j < 4; j++)
             four[j] = dp[j] == 0.0f ? 0.0f : evaluate(c, p, at, j, score[j], dp[j]);
         if (c.extra != nullptr)
-            write_four(c.extra + at.slot, four);
+            write_16(c.extra + at.slot, four);
         else
             store4(c.ds, c.weight_dtype, at.slot, four, 4, true);
     });

@@ -75,7 +75,7 @@ template <class Core, bool SOFTMAX> __device__ __forceinline__ void over_keys(co
         store4(to, c.out.dtype, n, four, count, in_fours(c.out));
     };
     if (!__syncthreads_or(core.sums.bad())) {
-        write_out(core, s, read_nothing, emit);
+        write_out<1>(core, s, read_nothing, emit);
         return;
     }
     write_carefully<Core>(

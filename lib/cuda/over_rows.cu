@@ -114,7 +114,7 @@ template <class Core> __device__ __forceinline__ void over_rows(const fattn__cal
         store4(to, of.out.dtype, n, four, count, in_fours(of.out));
     };
     if (!__syncthreads_or(core.sums.bad())) {
-        write_out(core, s, read_nothing, emit);
+        write_out<1>(core, s, read_nothing, emit);
         return;
     }
     write_carefully<Core>(

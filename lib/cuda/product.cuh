@@ -31,35 +31,50 @@ template <class Core, class Steps> __device__ __forceinline__ void accumulate(Co
     }
 }
 
-/* Calls emit(row of the tile, first column of the tile, four sums, what read gave) for all of the tile; a warp takes 128 neighbouring columns.
- * read(row, column, four) is called one step earlier: it may load what emit is to replace. */
-template <class Core, class Read, class Emit>
+/* Calls emit(row of the tile, first column of the tile, four sums, what read gave) for all of the tile; a warp takes 128 neighbouring columns, or
+ * two times 64. read(row, column, four) is called earlier: it may load what emit is to replace. AT_ONCE rows of a thread overlap in time, where
+ * neither of them has a branch. */
+template <int AT_ONCE, class Core, class Read, class Emit>
 __device__ __forceinline__ void write_out(const Core &core, typename Core::shared &s, Read read, Emit emit)
 {
     constexpr int ACROSS = Core::BN / 4, ROWS = Core::THREADS / ACROSS;
     const int column = (int)threadIdx.x % ACROSS * 4;
     int row = (int)threadIdx.x / ACROSS;
-    float next[4] = { 0, 0, 0, 0 };
-    read(row, column, next);
+    float next[AT_ONCE][4];
+#pragma unroll
+    for (int u = 0; u < AT_ONCE; u++)
+        read(row + u * ROWS, column, next[u]);
 #pragma unroll 1
     for (int half = 0; half < 2; half++) {
         core.sums.lay_out(s.out, half);
         __syncthreads();
-#pragma unroll 2
-        for (int k = 0; k < 64 / ROWS; k++) { /* a count that does not depend on the thread: warps stay together */
-            const float4 x = *(const float4 *)(s.out + row % 64 * Core::block::OUT_PITCH + column);
-            const float four[4] = { x.x, x.y, x.z, x.w }, now[4] = { next[0], next[1], next[2], next[3] };
-            if (row + ROWS < FATTN__TILE)
-                read(row + ROWS, column, next);
-            emit(row, column, four, now);
-            row += ROWS;
+#pragma unroll 1
+        for (int k = 0; k < 64 / ROWS; k += AT_ONCE) { /* a count that does not depend on the thread: warps stay together */
+            float four[AT_ONCE][4], now[AT_ONCE][4];
+#pragma unroll
+            for (int u = 0; u < AT_ONCE; u++) {
+                const float4 x = *(const float4 *)(s.out + (row + u * ROWS) % 64 * Core::block::OUT_PITCH + column);
+                four[u][0] = x.x, four[u][1] = x.y, four[u][2] = x.z, four[u][3] = x.w;
+#pragma unroll
+                for (int j = 0; j < 4; j++)
+                    now[u][j] = next[u][j];
+                if (half == 0 || k + AT_ONCE < 64 / ROWS)
+                    read(row + (u + AT_ONCE) * ROWS, column, next[u]);
+            }
+#pragma unroll
+            for (int u = 0; u < AT_ONCE; u++)
+                emit(row + u * ROWS, column, four[u], now[u]);
+            row += AT_ONCE * ROWS;
         }
         __syncthreads();
     }
 }
 
-__device__ __forceinline__ void read_nothing(int, int, float *)
+__device__ __forceinline__ void read_nothing(int, int, float four[4])
 {
+#pragma unroll
+    for (int j = 0; j < 4; j++)
+        four[j] = 0;
 }
 
 /* The way of a tile whose sums are not all finite: `sum(row, column, four)` adds term by term and leaves out what has no weight, so that

@@ -55,11 +55,6 @@ __device__ __forceinline__ void keep_statistics(const fattn__call &c, const seat
     c.partial_sum[at] = sum;
 }
 
-__device__ __forceinline__ void write_four(float *at, const float four[4])
-{
-    *(float4 *)at = make_float4(four[0], four[1], four[2], four[3]);
-}
-
 __device__ __forceinline__ void read_four(float four[4], const float *at)
 {
     const float4 x = *(const float4 *)at;
@@ -127,16 +122,19 @@ struct tile_rows {
     row_facts facts[FATTN__TILE];
 };
 
-__device__ __forceinline__ void prepare_rows(const fattn__call &c, const tile &t, tile_rows &out, bool facts)
+/* True: every row sees all of the tile. */
+__device__ __forceinline__ bool prepare_rows(const fattn__call &c, const tile &t, tile_rows &out, bool facts)
 {
-    const int row = (int)threadIdx.x;
+    const int row = (int)threadIdx.x, key = c.key0 + t.key;
+    bool hidden = false;
     if (row < FATTN__TILE) {
         const seat first = seat_of(c, t, row, 0);
         out.seen[row] = first.seen;
+        hidden = first.seen.begin > key || first.seen.end < key + FATTN__TILE;
         if (facts)
             out.facts[row] = facts_of(c, first);
     }
-    __syncthreads();
+    return !__syncthreads_or(hidden);
 }
 
 __device__ __forceinline__ seat seat_of(const fattn__call &c, const tile &t, const tile_rows &rows, int row, int column)
@@ -148,7 +146,7 @@ __device__ __forceinline__ void zero_tile(const fattn__call &c, const tile &t, f
 {
     const float zero[4] = { 0, 0, 0, 0 };
     for (int i = (int)threadIdx.x; i < FATTN__TILE * 32; i += (int)blockDim.x)
-        write_four(scores + t.slot + i / 32 * pitch_of(c) + i % 32 * 4, zero);
+        write_16(scores + t.slot + i / 32 * pitch_of(c) + i % 32 * 4, zero);
 }
 
 }

@@ -31,17 +31,26 @@ struct operands {
     int group, depth;
 };
 
-/* Calls emit() as write_out does, in both ways with the same seats for a thread. */
+template <bool PLAIN> struct way {
+    static constexpr bool plain = PLAIN;
+};
+
+/* Calls emit(way, ...), the rest as write_out does, in every way with the same seats for a thread. `plain` ones have no branch. */
 template <class Core, class Read, class Emit>
-__device__ __forceinline__ void multiply_tile(const fattn__call &c, const tile &t, const operands &of, typename Core::shared &s, Read read, Emit emit)
+__device__ __forceinline__ void multiply_tile(const fattn__call &c, const tile &t, const operands &of, typename Core::shared &s, bool plain, Read read,
+                                              Emit emit)
 {
     Core core;
     const int row = c.row0 + t.row, key = c.key0 + t.key;
     depth_steps steps = { plane_of(of.left, t.at.batch, t.at.head, row, 0, c.seq_q - row, of.depth),
                           plane_of(of.right, t.at.batch, t.at.head / of.group, key, 0, c.seq_kv - key, of.depth) };
     accumulate(core, s, steps, FATTN__TILE);
+    auto general = [&](int i, int j, const float product[4], const float before[4]) { emit(way<false>(), i, j, product, before); };
     if (!Core::fp32 || !__syncthreads_or(core.sums.bad())) {
-        write_out(core, s, read, emit);
+        if (Core::fp32 && plain)
+            write_out<4>(core, s, read, [&](int i, int j, const float product[4], const float before[4]) { emit(way<true>(), i, j, product, before); });
+        else
+            write_out<1>(core, s, read, general);
         return;
     }
     write_carefully<Core>( /* an infinity has no two parts */
@@ -55,7 +64,7 @@ __device__ __forceinline__ void multiply_tile(const fattn__call &c, const tile &
                     four[n - j] = fmaf(load(left, of.left.dtype, d), load(right, of.right.dtype, d), four[n - j]);
             }
         },
-        read, emit);
+        read, general);
 }
 
 template <class Core> __device__ __forceinline__ void scores(const fattn__call &c)
@@ -66,14 +75,14 @@ template <class Core> __device__ __forceinline__ void scores(const fattn__call &
     if (!tile_of(c, &t))
         return;
     prepare_rows(c, t, rows, false);
-    multiply_tile<Core>(c, t, { c.left, c.right, c.group, c.depth }, s, read_nothing, [&](int row, int column, const float product[4], const float *) {
+    multiply_tile<Core>(c, t, { c.left, c.right, c.group, c.depth }, s, false, read_nothing, [&](auto, int row, int column, const float product[4], const float *) {
         const seat at = seat_of(c, t, rows, row, column);
         float four[4] = { product[0] * c.factor, product[1] * c.factor, product[2] * c.factor, product[3] * c.factor };
         if (!c.raw) {
             settle(c, at, four);
             keep_statistics(c, at, four);
         }
-        write_four(c.s + at.slot, four);
+        write_16(c.s + at.slot, four);
     });
 }
 
@@ -87,26 +96,33 @@ template <class Core> __device__ __forceinline__ void gradients(const fattn__cal
             zero_tile(c, t, c.extra);
         return;
     }
-    prepare_rows(c, t, rows, true);
+    const bool whole = prepare_rows(c, t, rows, true), stored = c.fused && (char *)c.s == c.p;
+    const bool plain = whole && stored && c.bias.at == nullptr && c.extra == nullptr;
     if (c.fused) { /* what a thread writes here it will read itself, still in the cache */
-        multiply_tile<Core>(c, t, { c.queries, c.keys, c.key_group, c.key_depth }, s, read_nothing, [&](int row, int column, const float product[4], const float *) {
+        auto emit = [&](auto way, int row, int column, const float product[4], const float *) {
             const seat at = seat_of(c, t, rows, row, column);
             float four[4] = { product[0] * c.factor, product[1] * c.factor, product[2] * c.factor, product[3] * c.factor };
-            settle(c, at, four);
+            if (!way.plain)
+                settle(c, at, four);
             weigh(rows.facts[row], four);
-            write_four(c.s + at.slot, four);
-        });
+            write_16(c.s + at.slot, four);
+        };
+        multiply_tile<Core>(c, t, { c.queries, c.keys, c.key_group, c.key_depth }, s, plain, read_nothing, emit);
     }
-    const bool stored = c.fused && (char *)c.s == c.p;
     auto read = [&](int row, int column, float four[4]) {
         if (!c.raw)
             read_four(four, c.s + seat_of(c, t, rows, row, column).slot);
     };
-    multiply_tile<Core>(c, t, { c.left, c.right, c.group, c.depth }, s, read, [&](int row, int column, const float product[4], const float before[4]) {
+    auto emit = [&](auto way, int row, int column, const float product[4], const float before[4]) {
         const seat at = seat_of(c, t, rows, row, column);
         float p[4] = { before[0], before[1], before[2], before[3] }, dp[4] = { product[0], product[1], product[2], product[3] };
+        if (way.plain) {
+            differentiate(rows.facts[row], p, dp);
+            write_16((float *)c.ds + at.slot, dp);
+            return;
+        }
         if (c.raw) {
-            write_four(c.dp + at.slot, dp);
+            write_16(c.dp + at.slot, dp);
             return;
         }
         if (!c.fused) {
@@ -118,8 +134,9 @@ template <class Core> __device__ __forceinline__ void gradients(const fattn__cal
             store4(c.p, c.weight_dtype, at.slot, p, 4, true);
         store4(c.ds, c.weight_dtype, at.slot, dp, 4, true);
         if (c.extra != nullptr)
-            write_four(c.extra + at.slot, dp);
-    });
+            write_16(c.extra + at.slot, dp);
+    };
+    multiply_tile<Core>(c, t, { c.left, c.right, c.group, c.depth }, s, plain, read, emit);
 }
 
 }

@@ -307,6 +307,45 @@ static inline void compare_scene(const side *cpu, const side *math, scene *s, ta
     free_scene(&again);
 }
 
+/* ---- precision -------------------------------------------------------------------------------------------------------------------- */
+
+static inline void refine_one(const memory *m, const int64_t at[4], int64_t offset, void *user)
+{
+    (void)at;
+    ((float *)data_of(m))[offset] += ((float)draw(user) * 0x1p-31F - 0.5F) * 0x1p-6F;
+}
+
+/* f32 with all of its 24 bits: the largest difference of both passes, in parts of the tensor's largest element. TF32 leaves 2^-11, fp32 2^-23. */
+static inline double worst_of_f32(const side *cpu, const side *math, fattn_problem p, generator *g)
+{
+    static scene want, got;
+    double worst = 0;
+    for (int32_t pass = FATTN_FORWARD; pass <= FATTN_BACKWARD; pass++) {
+        p.pass = pass;
+        make_scene(&want, &p, g);
+        for (int i = 0; i < want.count; i++)
+            if (!want.at[i].written) { /* stats too: any will do */
+                each(&want.at[i], fill_one, g);
+                each(&want.at[i], refine_one, g);
+            }
+        copy_scene(&got, &want);
+        run_scene(cpu, &want);
+        run_scene(math, &got);
+        for (int i = 0; i < want.count; i++) {
+            float largest = 0;
+            comparison c = { .other = &got.at[i], .largest = &largest, .gaps = calloc(1, want.at[i].count), .allowed = 1 };
+            each(&want.at[i], measure_one, &c);
+            each(&want.at[i], compare_one, &c);
+            free(c.gaps);
+            cr_assert_gt(largest, 0, "%s is nothing", want.at[i].name);
+            worst = c.worst / (double)largest > worst ? c.worst / (double)largest : worst;
+        }
+        free_scene(&want);
+        free_scene(&got);
+    }
+    return worst;
+}
+
 /* A NaN that a band hides from some rows: it may reach those alone that see it, and 0 times it nobody. */
 static inline void spoil(scene *s, size_t offset, generator *g)
 {

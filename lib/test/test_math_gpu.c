@@ -69,6 +69,23 @@ Test(math_gpu, more_heads_than_a_grid_is_high)
     fattn_context_destroy(host);
 }
 
+Test(math_gpu, f32_keeps_its_24_bits)
+{
+    fattn_context_options options = FATTN_CONTEXT_OPTIONS_INIT;
+    fattn_context *host, *gpu = open_math();
+    options.device_kind = FATTN_DEVICE_CPU;
+    cr_assert_eq(fattn_context_create(&host, &options), FATTN_OK);
+    const side cpu = { .context = host, .engine = &fattn__cpu_engine }, math = { .context = gpu, .engine = &fattn__math_engine };
+    generator g = { .state = 7 };
+    fattn_problem p = FATTN_PROBLEM_INIT;
+    p.dtype = FATTN_F32, p.batch = 1, p.heads_q = 2, p.seq_q = p.seq_kv = 256, p.dim_qk = 24, p.dim_v = 72;
+    const double worst = worst_of_f32(&cpu, &math, p, &g);
+    cr_expect_lt(worst, 4e-6, "%g", worst);
+    printf("f32: largest difference 2^%.1f\n", log2(worst));
+    fattn_context_destroy(gpu);
+    fattn_context_destroy(host);
+}
+
 /* Element offsets beyond 2^31, without the memory for it in between: two batch entries far apart. */
 Test(math_gpu, offsets_beyond_2_to_the_31)
 {

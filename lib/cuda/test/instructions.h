@@ -52,6 +52,21 @@ template <int BYTES> inline void copy_async(void *to, const void *from, int byte
     memcpy(to, from, (size_t)bytes);
 }
 
+inline void write_16(void *to, const float x[4])
+{
+    if ((uintptr_t)to % 16 != 0)
+        abort();
+    memcpy(to, x, 16);
+}
+
+inline void write_8(void *to, uint32_t low, uint32_t high)
+{
+    const uint32_t x[2] = { low, high };
+    if ((uintptr_t)to % 8 != 0)
+        abort();
+    memcpy(to, x, 8);
+}
+
 inline void wait_for_copies()
 {
 }

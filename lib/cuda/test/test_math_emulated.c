@@ -1,7 +1,6 @@
 /* The math backend's kernels, run without a GPU (lib/cuda/test/emulate.h), against the cpu backend over random problems. */
 #include "math_emulated.h"
 
-
 static void sweep(uint64_t seed, int count, int64_t most_seq, int64_t most_dim, int64_t score_bytes, int64_t most_keys)
 {
     if (!fattn__math_image_present())
@@ -37,4 +36,24 @@ Test(emulated, chunks_of_rows_keys_and_heads_add_up)
 {
     const char *count = getenv("FACTS_TEST_MATH_PROBLEMS");
     sweep(2, count != NULL ? atoi(count) : 5, 300, 40, 3 * 128 * 128 * 4, 128);
+}
+
+Test(emulated, f32_keeps_its_24_bits)
+{
+    if (!fattn__math_image_present())
+        cr_skip_test("this library was built without a CUDA compiler");
+    fattn_context_options options = FATTN_CONTEXT_OPTIONS_INIT;
+    fattn_context *host, *gpu = open_emulated();
+    options.device_kind = FATTN_DEVICE_CPU;
+    options.threads = 2;
+    cr_assert_eq(fattn_context_create(&host, &options), FATTN_OK);
+    const side cpu = { .context = host, .engine = &fattn__cpu_engine }, math = { .context = gpu, .engine = &fattn__math_engine };
+    generator g = { .state = 7 };
+    fattn_problem p = FATTN_PROBLEM_INIT;
+    p.dtype = FATTN_F32, p.batch = 1, p.heads_q = 2, p.seq_q = p.seq_kv = 256, p.dim_qk = 24, p.dim_v = 72;
+    const double worst = worst_of_f32(&cpu, &math, p, &g);
+    cr_expect_lt(worst, 4e-6, "%g", worst);
+    printf("f32: largest difference 2^%.1f\n", log2(worst));
+    close_emulated(gpu);
+    fattn_context_destroy(host);
 }
