@@ -66,41 +66,48 @@ __device__ __forceinline__ double longest_of(const double *norm, const double *p
     return largest_of_warp(longest);
 }
 
+/* From the largest of the scores, and with plain scores of their magnitudes, to what the sink and all keys add. */
+__device__ __forceinline__ void finish_measure(measure *m, const fref__call &c, const row &w)
+{
+    const fref__span readable = keys_of_row(c.problem, w.b, w.i);
+    m->dead = m->max == -infinity();
+    m->max = fmax(m->max, m->sink);
+    m->largest_s = m->largest_x;
+    if (m->sink != -infinity() && m->sink >= m->max - OUT_OF_REACH)
+        m->largest_x = fmax(m->largest_x, fabs(m->sink));
+    m->longest_k = longest_of(w.norm_k, w.peak_k, readable);
+    m->longest_v = longest_of(w.norm_v, w.peak_v, readable);
+}
+
 __device__ __forceinline__ measure measure_row(const fref__call &c, const row &w)
 {
     const double *x = c.x + w.score;
-    measure m = { -infinity(), 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, sink_of(c, w.b, w.h, w.i), false };
+    const int64_t first = w.keys.first + threadIdx.x % 32, last = w.keys.last;
+    measure m = { -infinity(), 0.0, 0.0, c.scored ? 0.0 : 1.0, 0.0, 0.0, 0.0, sink_of(c, w.b, w.h, w.i), false };
 #pragma unroll 4
-    for (int64_t j = w.keys.first + threadIdx.x % 32; j < w.keys.last; j += 32) {
+    for (int64_t j = first; j < last; j += 32) {
         m.max = fmax(m.max, x[j]);
         if (!c.scored)
             m.largest_x = fmax(m.largest_x, fabs(x[j]));
     }
     m.max = largest_of_warp(m.max);
-    m.dead = m.max == -infinity();
-    m.max = fmax(m.max, m.sink);
-    const double of_sink = m.sink != -infinity() && m.sink >= m.max - OUT_OF_REACH ? fabs(m.sink) : 0.0;
-    const fref__span readable = keys_of_row(c.problem, w.b, w.i);
-    m.longest_k = longest_of(w.norm_k, w.peak_k, readable);
-    m.longest_v = longest_of(w.norm_v, w.peak_v, readable);
-    if (!c.scored) {
-        m.largest_s = m.largest_x = largest_of_warp(m.largest_x);
-        m.largest_x = fmax(m.largest_x, of_sink);
+    m.largest_x = largest_of_warp(m.largest_x);
+    finish_measure(&m, c, w);
+    if (!c.scored)
         return m;
-    }
-    m.slope = 0.0;
-    for (int64_t j = w.keys.first + threadIdx.x % 32; j < w.keys.last; j += 32) {
+    double largest_s = 0.0;
+    for (int64_t j = first; j < last; j += 32) {
         if (x[j] < m.max - OUT_OF_REACH || x[j] == -infinity())
             continue;
         const double slope = c.sloped ? fabs(c.slope[w.score + j]) : 1.0;
         m.largest_x = fmax(m.largest_x, fabs(x[j]));
         if (slope > 0.0)
-            m.largest_s = fmax(m.largest_s, c.pull[w.score + j] / slope);
+            largest_s = fmax(largest_s, c.pull[w.score + j] / slope);
         m.slope = fmax(m.slope, slope);
         m.extra = fmax(m.extra, c.extra[w.score + j]);
     }
-    m.largest_x = fmax(largest_of_warp(m.largest_x), of_sink);
-    m.largest_s = largest_of_warp(m.largest_s);
+    m.largest_x = largest_of_warp(m.largest_x);
+    m.largest_s = largest_of_warp(largest_s);
     m.slope = largest_of_warp(m.slope);
     m.extra = largest_of_warp(m.extra);
     return m;
@@ -117,9 +124,11 @@ __device__ __forceinline__ void add_exponential(exponentials *e, const fref__cal
 {
     e->sum += one;
     e->squares += one * one;
-    if (one > 0.0) {
-        e->pull += one * (c.scored ? c.pull[w.score + j] : fabs(x));
-        e->extra += c.scored ? one * c.extra[w.score + j] : 0.0;
+    if (!c.scored) {
+        e->pull += one * fabs(x);
+    } else if (one > 0.0) {
+        e->pull += one * c.pull[w.score + j];
+        e->extra += one * c.extra[w.score + j];
     }
     if (c.freedom || c.forward.amax_s != nullptr) {
         const double kept = one * keep_of(c, w.head, w.r, j);
@@ -130,31 +139,89 @@ __device__ __forceinline__ void add_exponential(exponentials *e, const fref__cal
     }
 }
 
-/* Of every 32nd key; so many at once hide each other's latency. */
+__device__ __forceinline__ void rescale(exponentials *e, double by)
+{
+    const double squared = by * by;
+    e->sum *= by;
+    e->squares *= squared;
+    e->pull *= by;
+    e->extra *= by;
+    e->largest *= by;
+    e->weights *= squared;
+    e->weights_squared *= squared * squared;
+}
+
+enum { AT_ONCE = 4 };
+
+/* The exponentials of AT_ONCE of the lane's keys; they hide each other's latency. */
+__device__ __forceinline__ void add_exponentials(exponentials *e, const fref__call &c, const row &w, int64_t j, const double x[AT_ONCE],
+                                                 double max)
+{
+    double one[AT_ONCE];
+#pragma unroll
+    for (int n = 0; n < AT_ONCE; n++)
+        one[n] = exp(x[n] - max);
+#pragma unroll
+    for (int n = 0; n < AT_ONCE; n++)
+        if (j + 32 * n < w.keys.last)
+            add_exponential(e, c, w, j + 32 * n, x[n], one[n]);
+}
+
+__device__ __forceinline__ void load_scores(double x[AT_ONCE], const fref__call &c, const row &w, int64_t j)
+{
+#pragma unroll
+    for (int n = 0; n < AT_ONCE; n++)
+        x[n] = j + 32 * n < w.keys.last ? c.x[w.score + j + 32 * n] : -infinity();
+}
+
+__device__ __forceinline__ void finish_exponentials(exponentials *e, const measure &m)
+{
+    e->sum = sum_of_warp(e->sum) + exp(m.sink - m.max);
+    e->squares = sum_of_warp(e->squares);
+    e->largest = largest_of_warp(e->largest);
+    e->pull = sum_of_warp(e->pull);
+    e->extra = sum_of_warp(e->extra);
+    e->weights = sum_of_warp(e->weights);
+    e->weights_squared = sum_of_warp(e->weights_squared);
+}
+
 __device__ __forceinline__ exponentials exponentiate(const fref__call &c, const row &w, const measure &m)
 {
-    enum { AT_ONCE = 4 };
     exponentials e = {};
-    for (int64_t j0 = w.keys.first + threadIdx.x % 32; j0 < w.keys.last; j0 += 32 * AT_ONCE) {
-        double x[AT_ONCE], one[AT_ONCE];
-#pragma unroll
-        for (int n = 0; n < AT_ONCE; n++)
-            x[n] = j0 + 32 * n < w.keys.last ? c.x[w.score + j0 + 32 * n] : -infinity();
-#pragma unroll
-        for (int n = 0; n < AT_ONCE; n++)
-            one[n] = exp(x[n] - m.max);
-#pragma unroll
-        for (int n = 0; n < AT_ONCE; n++)
-            if (j0 + 32 * n < w.keys.last)
-                add_exponential(&e, c, w, j0 + 32 * n, x[n], one[n]);
+    for (int64_t j = w.keys.first + threadIdx.x % 32; j < w.keys.last; j += 32 * AT_ONCE) {
+        double x[AT_ONCE];
+        load_scores(x, c, w, j);
+        add_exponentials(&e, c, w, j, x, m.max);
     }
-    e.sum = sum_of_warp(e.sum) + exp(m.sink - m.max);
-    e.squares = sum_of_warp(e.squares);
-    e.largest = largest_of_warp(e.largest);
-    e.pull = sum_of_warp(e.pull);
-    e.extra = sum_of_warp(e.extra);
-    e.weights = sum_of_warp(e.weights);
-    e.weights_squared = sum_of_warp(e.weights_squared);
+    finish_exponentials(&e, m);
+    return e;
+}
+
+/* Measure and exponentials of a plain row in one pass: each lane's largest so far, until all are known. */
+__device__ __forceinline__ exponentials exponentiate_plain(measure *m, const fref__call &c, const row &w)
+{
+    exponentials e = {};
+    double mine = -infinity(), largest_x = 0.0;
+    for (int64_t j = w.keys.first + threadIdx.x % 32; j < w.keys.last; j += 32 * AT_ONCE) {
+        double x[AT_ONCE], max = mine;
+        load_scores(x, c, w, j);
+#pragma unroll
+        for (int n = 0; n < AT_ONCE; n++) {
+            max = fmax(max, x[n]);
+            largest_x = fmax(largest_x, x[n] != -infinity() ? fabs(x[n]) : 0.0);
+        }
+        if (max > mine) {
+            rescale(&e, exp(mine - max));
+            mine = max;
+        }
+        add_exponentials(&e, c, w, j, x, mine);
+    }
+    *m = { largest_of_warp(mine), largest_of_warp(largest_x), 0.0, 1.0, 0.0, 0.0, 0.0, sink_of(c, w.b, w.h, w.i), false };
+    finish_measure(m, c, w);
+    if (m->dead)
+        return e;
+    rescale(&e, exp(mine - m->max));
+    finish_exponentials(&e, *m);
     return e;
 }
 
@@ -207,7 +274,12 @@ extern "C" __global__ void fref_forward_facts(const __grid_constant__ fref__call
     if (!find_row(&w, c))
         return;
     fref__facts f = {};
-    const measure m = measure_row(c, w);
+    measure m;
+    exponentials e;
+    if (c.scored)
+        m = measure_row(c, w);
+    else
+        e = exponentiate_plain(&m, c, w);
     f.dead = m.dead;
     if (f.dead) {
         if (threadIdx.x % 32 == 0) {
@@ -216,7 +288,8 @@ extern "C" __global__ void fref_forward_facts(const __grid_constant__ fref__call
         }
         return;
     }
-    const exponentials e = exponentiate(c, w, m);
+    if (c.scored)
+        e = exponentiate(c, w, m);
     const fref_rounding &r = c.rounding;
     const double nck = at_least_1((double)c.problem.dim_qk / r.chunk);
     const double qk = m.slope * fabs(c.problem.scale) * c.norm_q[w.at] * m.longest_k;

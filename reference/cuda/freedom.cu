@@ -41,7 +41,8 @@ extern "C" __global__ void fref_live_rows(const __grid_constant__ fref__call c)
     c.live_rows[blockIdx.x] = mine;
 }
 
-/* C = X^T X over at most FREEDOM_ROWS live rows, evenly spaced: a block for eight rows of C and a head. which: of channels[]. */
+/* C = X^T X over at most FREEDOM_ROWS live rows, evenly spaced: a block for eight rows of C and a head; its threads are 128 columns of four parts
+ * of the rows. which: of channels[]. */
 extern "C" __global__ void fref_relate(const __grid_constant__ fref__call c, const int which)
 {
     const decoded x = decoded_of(c, which);
@@ -50,17 +51,23 @@ extern "C" __global__ void fref_relate(const __grid_constant__ fref__call c, con
     const fref__span live = which < 2 ? c.live_rows[slot] : c.live[b];
     const int64_t n = live.last - live.first, used = smaller(n, FREEDOM_ROWS);
     const double *rows = x.data + (slot * x.padded + live.first) * x.ld;
-    for (int64_t column = threadIdx.x; column < x.dim; column += blockDim.x) {
+    const int part = threadIdx.x / FREF__PAD, lane = threadIdx.x % FREF__PAD;
+    __shared__ double shared[3][8][FREF__PAD];
+    for (int64_t column = lane; column - lane < x.dim; column += FREF__PAD) {
         double sum[8] = {};
 #pragma unroll 4
-        for (int64_t m = 0; m < used; m++) {
+        for (int64_t m = part; column < x.dim && m < used; m += 4) {
             const double *row = rows + m * n / used * x.ld, own = row[column];
 #pragma unroll
             for (int i = 0; i < 8; i++)
                 sum[i] += row[a + i] * own;
         }
-        for (int i = 0; i < 8; i++)
-            c.relation[(slot * x.ld + a + i) * x.ld + column] = sum[i];
+        __syncthreads();
+        for (int i = 0; part > 0 && i < 8; i++)
+            shared[part - 1][i][lane] = sum[i];
+        __syncthreads();
+        for (int i = 0; part == 0 && column < x.dim && i < 8; i++)
+            c.relation[(slot * x.ld + a + i) * x.ld + column] = sum[i] + shared[0][i][lane] + shared[1][i][lane] + shared[2][i][lane];
     }
 }
 

@@ -74,7 +74,7 @@ template <int KIND> struct worker {
                 s.slope_extra = c.slope_extra[from];
             }
             double w[K::TILES] = {};
-            if (s.x != -infinity()) {
+            if (is_key(s.x)) {
                 any |= K::weigh(w, c, s, facts);
                 read |= 1u << i;
             }

@@ -18,6 +18,17 @@ struct summand {
     of g;
 };
 
+/* 0 < p < limit, both not negative, without the units that multiply. */
+__device__ __forceinline__ bool between_0_and(double p, double limit)
+{
+    return (unsigned long long)(__double_as_longlong(p) - 1) < (unsigned long long)(__double_as_longlong(limit) - 1);
+}
+
+__device__ __forceinline__ bool is_key(double x)
+{
+    return (unsigned long long)__double_as_longlong(x) != 0xfff0000000000000ULL;
+}
+
 struct score {
     double x, dp, slope, curvature, slope_extra;
     double keep; /* what the weight of a kept key is multiplied with; 0: dropped */
@@ -133,7 +144,7 @@ template <> struct kind<FREF__FORWARD> {
         const double p = probability(s, f);
         w[0] = p;
         w[1] = f.variance * p * p + f.floor;
-        return p < f.lost && p > 0.0;
+        return between_0_and(p, f.lost);
     }
 };
 
@@ -207,7 +218,7 @@ template <> struct kind<FREF__DV> {
         w[0] = p;
         w[1] = f.variance * p * p + THIRD * eta * eta;
         w[2] = f.worst * p + eta;
-        return p > 0.0 && p < 1.01 * eta;
+        return between_0_and(p, 1.01 * eta);
     }
 };
 

@@ -317,7 +317,7 @@ void fref__run_channels(fref__run *run, int which)
     double *all = fref__run_doubles(run, FREF__CHANNELS, 4 * run->heads);
     c->channels[which] = all ? all + which * run->heads : NULL;
     c->relation = fref__run_doubles(run, FREF__RELATION, heads * ld * ld);
-    fref__run_launch_with(run, FREF__kernel_relate, heads * (ld / 8), FREF__PAD, which);
+    fref__run_launch_with(run, FREF__kernel_relate, heads * (ld / 8), 4 * FREF__PAD, which);
     fref__run_launch_with(run, FREF__kernel_channels, heads, FREF__THREADS, which);
 }
 

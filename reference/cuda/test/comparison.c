@@ -380,8 +380,8 @@ static void compare_array(const array *a, double unit, double conditioning, uint
            (long long)a->count, a->got[at], a->expected[at], worst);
 }
 
-/* Relative, of a probability and of a slope. */
-static double conditioning_of(const drawn *x)
+/* Relative, of a probability and of a slope; of a gradient's errors, where that of the score, ew, weighs a dP - D that cancels. */
+static double conditioning_of(const drawn *x, bool gradient)
 {
     const fref_problem *p = &x->data.problem;
     double longest[2] = { 0.0, 0.0 };
@@ -396,7 +396,8 @@ static double conditioning_of(const drawn *x)
                 }
     const double qk = fabs(p->scale) * longest[0] * longest[1], steepest = qk / x->mod.parameter[0];
     /* 1 - tanh^2 */
-    return 0x1p-52 * (qk + (x->mod.kind == FREF_MOD_SOFTCAP ? fmin(exp(2.0 * steepest), 1e8) : 0.0));
+    const double nck = fmax(1.0, (double)p->dim_qk / x->rounding.chunk), of_score = gradient ? x->rounding.cw * nck * (qk + 4.0) / 2.0 : 0.0;
+    return 0x1p-52 * (qk + of_score + (x->mod.kind == FREF_MOD_SOFTCAP ? fmin(exp(2.0 * steepest), 1e8) : 0.0));
 }
 
 #define PART(out, member, size, magnitude) { .name = #member, .expected = (out)->member, .bound = magnitude, .count = size }
@@ -421,7 +422,7 @@ static int compare_forward(fref_gpu *gpu, device *d, const fref_problem *problem
     double *memory = malloc((size_t)(3 * count + 7 * rows + 1) * sizeof *memory), **of_c[] = { &c.o, &c.o_sigma, &c.o_bound, &c.lse, &c.lse_tau, &c.max, &c.max_tau, &c.sum_exp, &c.o_nu, &c.o_neff, &c.amax_s, &c.amax_o },
            **of_g[] = { &g.o, &g.o_sigma, &g.o_bound, &g.lse, &g.lse_tau, &g.max, &g.max_tau, &g.sum_exp, &g.o_nu, &g.o_neff, &g.amax_s, &g.amax_o }, *at = memory, *on_device[12];
     char error[256] = "";
-    const double conditioning = conditioning_of(x);
+    const double conditioning = conditioning_of(x, false);
     for (int n = 0; n < 12; n++) {
         *of_c[n] = n < 10 ? at : amax + 3 * (n - 10);
         at += n < 3 ? count : n < 10 ? rows : 0;
@@ -468,7 +469,7 @@ static int compare_backward(fref_gpu *gpu, device *d, const fref_problem *proble
     array parts[24];
     double *on_device[24];
     char error[256] = "";
-    const double conditioning = conditioning_of(x);
+    const double conditioning = conditioning_of(x, true);
     memcpy(c.dbias_dim, dim, sizeof c.dbias_dim);
     memcpy(g.dbias_dim, dim, sizeof g.dbias_dim);
     for (int n = 0; n < 24; n++) {
@@ -482,6 +483,7 @@ static int compare_backward(fref_gpu *gpu, device *d, const fref_problem *proble
     for (int n = 0; n < 12; n += 3)
         parts[n].bound = parts[n + 2].expected;
     parts[18].bound = parts[19].expected;
+    double largest[3][3] = { { 0 } }; /* an amax is as well conditioned as the worst element */
     for (int n = 12; n < 18; n++) {
         parts[n].of = &parts[(n - 12) / 2 * 3];
         parts[n].width = n < 16 ? p->dim_qk : p->dim_v;
@@ -489,6 +491,13 @@ static int compare_backward(fref_gpu *gpu, device *d, const fref_problem *proble
     if (fref_backward(p, &x->data.q, &x->data.k, &x->data.v, &x->data.o, &x->data.stats, &x->data.d_o, &x->rounding, &c) != 0)
         abort();
     const int status = fref_gpu_backward(gpu, problem, mod, &in[0], &in[1], &in[2], &in[3], &in[4], &in[5], &x->rounding, &g, NULL, error);
+    for (int n = 0; n < 3; n++) {
+        const array *bounds = &parts[3 * n + 2];
+        for (int64_t i = 0; i < bounds->count; i++)
+            largest[n][0] = fmax(largest[n][0], bounds->expected[i]);
+        largest[n][1] = largest[n][2] = largest[n][0];
+        parts[21 + n].bound = largest[n];
+    }
     if (status == 0) {
         bring(d, parts, on_device, 24);
         for (int n = 0; n < 24; n++) {
