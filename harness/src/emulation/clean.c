@@ -190,7 +190,8 @@ static void describe(evaluation *x)
     static const char *const types[] = { [FREF_F32] = "f32", [FREF_F16] = "f16", [FREF_BF16] = "bf16", [FREF_E4M3] = "e4m3", [FREF_E5M2] = "e5m2" };
     const facts_kernel *k = &x->kernel;
     unsigned f = x->plan.features;
-    snprintf(x->kernel_text, sizeof x->kernel_text, "dtype=%s%s%s%s%s%s; tile %d, splits %d, lazy %g%s%s%s%s%s%s", types[x->plan.type],
+    snprintf(x->kernel_text, sizeof x->kernel_text, "dtype=%s%s%s%s%s%s%s; tile %d, splits %d, lazy %g%s%s%s%s%s%s", types[x->plan.type],
+             x->plan.out != x->plan.type ? " bf16 out" : "",
              f & FACTS_WITH_SINK ? " sink" : "", f & FACTS_WITH_DROPOUT ? " dropout" : "", f & FACTS_WITH_ALIBI ? " alibi" : "",
              f & FACTS_WITH_RAGGED ? " ragged" : "", f & FACTS_WITH_PAGES ? " paged" : "", (int)k->tile, (int)k->splits, k->lazy,
              k->reversed ? ", reversed" : "", k->adder.bits == 14 ? ", 14 bits" : k->adder.truncates ? ", truncating" : "",
@@ -207,8 +208,8 @@ static void draw_at(evaluation *out, uint64_t seed, uint64_t n)
     draw_text(&d, &x, out->text);
     unsigned features = draw_features(&d, &x);
     out->kernel = draw_kernel(&d, &x, type, features);
-    bool own = x.backward && one_in(&d, 5);
-    out->plan = (facts_scene_plan){ out->text, type, features, own ? &out->kernel : NULL };
+    bool own = x.backward && one_in(&d, 5), wide = x.narrow && one_in(&d, 4);
+    out->plan = (facts_scene_plan){ out->text, type, wide ? FREF_BF16 : type, features, own ? &out->kernel : NULL };
     if (out->kernel.liar && !strstr(out->text, "mask=causal_br"))
         out->kernel.liar = FACTS_LIAR_NONE;
     out->both = one_in(&d, 8);

@@ -24,11 +24,15 @@ bool facts_type_is_narrow(fref_type type)
 
 /* ---- the case ---- */
 
+static void retype(facts_scene *x, facts_tensor_id first, facts_tensor_id last, fref_type type)
+{
+    for (facts_tensor_id id = first; id <= last; id++)
+        x->problem.tensor[id].dtype = facts_dtype_of_type[type];
+}
+
 /* The case language refuses 8 bit types: the case is a bf16 one whose tensors change their type. Strides are in elements. */
 static int resolve(facts_scene *x, const facts_scene_plan *plan, facts_error *error)
 {
-    static const facts_tensor_id typed[] = { FACTS_TENSOR_Q,  FACTS_TENSOR_K,  FACTS_TENSOR_V,  FACTS_TENSOR_O,
-                                             FACTS_TENSOR_DO, FACTS_TENSOR_DQ, FACTS_TENSOR_DK, FACTS_TENSOR_DV };
     static const char *const words[] = { [FREF_F32] = "f32", [FREF_F16] = "f16", [FREF_BF16] = "bf16", [FREF_E4M3] = "bf16",
                                          [FREF_E5M2] = "bf16" };
     char text[FACTS_CASE_TEXT];
@@ -37,9 +41,12 @@ static int resolve(facts_scene *x, const facts_scene_plan *plan, facts_error *er
     if (!facts_case_parse(&c, text, error) || facts_problem_resolve(&x->problem, &c, error) != FACTS_RESOLVED)
         return EINVAL;
     x->type = plan->type;
+    x->out_type = plan->out;
     x->backward = x->problem.ask.pass == FATTN_BACKWARD;
-    for (size_t i = 0; facts_type_is_narrow(plan->type) && i < sizeof typed / sizeof *typed; i++)
-        x->problem.tensor[typed[i]].dtype = facts_dtype_of_type[plan->type];
+    retype(x, FACTS_TENSOR_Q, FACTS_TENSOR_V, plan->type);
+    retype(x, FACTS_TENSOR_O, FACTS_TENSOR_O, x->backward ? plan->type : plan->out);
+    retype(x, FACTS_TENSOR_DO, FACTS_TENSOR_DO, plan->type);
+    retype(x, FACTS_TENSOR_DQ, FACTS_TENSOR_DV, plan->out);
     return 0;
 }
 
@@ -81,6 +88,8 @@ static void choose_scales(facts_scene *x)
                                      .scale_dq = 19.0,
                                      .scale_dk = 17.0,
                                      .scale_dv = 5.0 };
+    if (!facts_type_is_narrow(x->out_type))
+        x->asked.scales.scale_o = x->asked.scales.scale_dq = x->asked.scales.scale_dk = x->asked.scales.scale_dv = 1.0;
     x->in[FACTS_TENSOR_Q].descale = 0.77;
     x->in[FACTS_TENSOR_K].descale = 1.37;
     x->in[FACTS_TENSOR_V].descale = 0.83;
@@ -166,7 +175,7 @@ int facts_scene_create(facts_scene *x, const facts_scene_plan *plan, facts_error
     facts_oracle_problem(&x->asked, &x->problem);
     x->dense = facts_fill_is_dense(x->problem.fill);
     x->gain = x->type != FREF_BF16 && x->type != FREF_F16 ? 0.0 : x->backward ? 0x1p-12 : 0x1p-13;
-    x->rounding = fref_rounding_of(x->type, x->type);
+    x->rounding = fref_rounding_of(x->type, x->out_type);
     x->rounding.eps_mod = 0x1p-24;
     if (facts_type_is_narrow(x->type) && !(plan->features & FACTS_WITH_HOPPER)) /* the emulation adds in fp32, 16 products at a time, unlike the engines that these start from */
         x->rounding.ua = 0x1p-23, x->rounding.chunk = 16.0, x->rounding.cw = x->rounding.cl = 1.0, x->rounding.acc_pv = 0.0;

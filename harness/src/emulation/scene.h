@@ -23,7 +23,7 @@ typedef enum facts_feature {
 
 typedef struct facts_scene_plan {
     const char *text; /* a case, all but dtype */
-    fref_type type;   /* of Q, K, V, and of the answers */
+    fref_type type, out; /* of Q, K, V; of O (forward) or of the gradients */
     unsigned features;
     const facts_kernel *forward; /* backward: whose O and Stats it reads; NULL: the reference's */
 } facts_scene_plan;
@@ -42,7 +42,7 @@ typedef struct facts_due_answer {
 typedef struct facts_scene {
     facts_problem problem;
     fref_problem asked;
-    fref_type type;
+    fref_type type, out_type;
     fref_rounding rounding;
     bool backward, dense;
     double gain;

@@ -13,8 +13,14 @@
 static const char *const type_words[FACTS_SURVEY_TYPES] = { FACTS_SURVEY_TYPE_LIST(AS_WORD) };
 #undef AS_WORD
 static const fref_type type_of[FACTS_SURVEY_TYPES] = { FREF_BF16, FREF_F16, FREF_F32, FREF_E4M3, FREF_E5M2 };
-static const char *const fills[] = { "gauss", "needle", "neglse", "stair_up", "amax_plant" };
-enum { FILLS = 5, STANDARD_FILLS = 4 };
+/* 8 bit types also with answers in 16 bits: what is bent before the last cast does not drown in it. */
+static const struct {
+    const char *word, *fill;
+    bool wide;
+} fills[] = { { "gauss", "gauss", false },           { "needle", "needle", false },
+              { "neglse", "neglse", false },         { "stair_up", "stair_up", false },
+              { "amax_plant", "amax_plant", false }, { "gauss, bf16 out", "gauss", true } };
+enum { FILLS = sizeof fills / sizeof *fills, PLANT = 4 };
 
 const char *facts_survey_type_word(facts_survey_type type)
 {
@@ -81,6 +87,11 @@ static bool make_list(facts_survey *s, const facts_survey_choice *choice)
     return s->found != NULL;
 }
 
+static bool is_narrow(facts_survey_type type)
+{
+    return type == FACTS_SURVEY_E4M3 || type == FACTS_SURVEY_E5M2;
+}
+
 static bool lies_in(const facts_found *f, const unit *u)
 {
     return f->end != FACTS_END_NOT_APPLICABLE && facts_scene_of_liar(f->liar) == u->scene && f->type == u->type && f->size == u->size;
@@ -89,7 +100,8 @@ static bool lies_in(const facts_found *f, const unit *u)
 /* This liar is still to be found, and this fill may do it. */
 static bool is_due(const facts_found *f, const unit *u, int fill)
 {
-    return lies_in(f, u) && f->ratio < CLEAR && (fill < STANDARD_FILLS || facts_liar_needs_plant(f->liar));
+    return lies_in(f, u) && f->ratio < CLEAR && (fill != PLANT || facts_liar_needs_plant(f->liar)) &&
+           (!fills[fill].wide || is_narrow(u->type));
 }
 
 static bool anybody(const facts_survey *s, const unit *u, int fill)
@@ -115,8 +127,7 @@ static bool make_units(work *w)
 
 static facts_kernel kernel_for(const unit *u, facts_liar liar)
 {
-    bool narrow = u->type == FACTS_SURVEY_E4M3 || u->type == FACTS_SURVEY_E5M2;
-    return (facts_kernel){ .liar = liar, .lazy = narrow ? 4.0 : 0.0, .splits = u->scene == FACTS_SCENE_SPLIT ? 3 : 1 };
+    return (facts_kernel){ .liar = liar, .lazy = is_narrow(u->type) ? 4.0 : 0.0, .splits = u->scene == FACTS_SCENE_SPLIT ? 3 : 1 };
 }
 
 /* A liar's line belongs to one unit. */
@@ -124,7 +135,7 @@ static void note(facts_found *f, int fill, const facts_trial *t)
 {
     if (t->ratio > f->ratio) {
         f->ratio = t->ratio;
-        f->fill = fills[fill];
+        f->fill = fills[fill].word;
         f->gate = facts_gate_words[t->gate];
         f->tensor = facts_slot_words[t->slot];
     }
@@ -152,9 +163,9 @@ static int run_fill(work *w, const unit *u, int fill, facts_error *error)
     char text[FACTS_CASE_TEXT];
     facts_scene scene;
     facts_trial t;
-    facts_scene_text(text, u->scene, u->size, fills[fill], w->choice->seed);
+    facts_scene_text(text, u->scene, u->size, fills[fill].fill, w->choice->seed);
     int status =
-        facts_scene_create(&scene, &(facts_scene_plan){ text, type_of[u->type], facts_scene_features(u->scene), NULL }, error);
+        facts_scene_create(&scene, &(facts_scene_plan){ text, type_of[u->type], fills[fill].wide ? FREF_BF16 : type_of[u->type], facts_scene_features(u->scene), NULL }, error);
     facts_kernel honest = kernel_for(u, FACTS_LIAR_NONE);
     if (status == 0 && (status = facts_trial_run_both(&t, &scene, &honest)) == 0)
         note_honest(w, text, u, &t);
