@@ -58,7 +58,8 @@ template <int BYTES> __device__ __forceinline__ void copy_async(void *to, const 
         asm volatile("cp.async.ca.shared.global [%0], [%1], %3, %2;" ::"r"(shared_address(to)), "l"(from), "r"(bytes), "n"(BYTES));
 }
 
-/* To global memory at once: left to itself the compiler takes a float4 apart where a branch is near, and writes a quarter of each sector at a time. */
+/* To global memory at once. Left to itself the compiler takes a float4 apart where a branch is near, and a warp then writes a quarter of each sector
+ * four times. */
 __device__ __forceinline__ void write_16(void *to, const float x[4])
 {
     asm volatile("st.global.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(to), "f"(x[0]), "f"(x[1]), "f"(x[2]), "f"(x[3]) : "memory");

@@ -48,7 +48,7 @@ __device__ __forceinline__ void multiply_tile(const fattn__call &c, const tile &
     auto general = [&](int i, int j, const float product[4], const float before[4]) { emit(way<false>(), i, j, product, before); };
     if (!Core::fp32 || !__syncthreads_or(core.sums.bad())) {
         if (Core::fp32 && plain)
-            write_out<4>(core, s, read, [&](int i, int j, const float product[4], const float before[4]) { emit(way<true>(), i, j, product, before); });
+            write_out<4>(core, s, read, [&](int i, int j, const float product[4], const float p[4]) { emit(way<true>(), i, j, product, p); });
         else
             write_out<1>(core, s, read, general);
         return;
@@ -75,7 +75,7 @@ template <class Core> __device__ __forceinline__ void scores(const fattn__call &
     if (!tile_of(c, &t))
         return;
     prepare_rows(c, t, rows, false);
-    multiply_tile<Core>(c, t, { c.left, c.right, c.group, c.depth }, s, false, read_nothing, [&](auto, int row, int column, const float product[4], const float *) {
+    auto emit = [&](auto, int row, int column, const float product[4], const float *) {
         const seat at = seat_of(c, t, rows, row, column);
         float four[4] = { product[0] * c.factor, product[1] * c.factor, product[2] * c.factor, product[3] * c.factor };
         if (!c.raw) {
@@ -83,7 +83,8 @@ template <class Core> __device__ __forceinline__ void scores(const fattn__call &
             keep_statistics(c, at, four);
         }
         write_16(c.s + at.slot, four);
-    });
+    };
+    multiply_tile<Core>(c, t, { c.left, c.right, c.group, c.depth }, s, false, read_nothing, emit);
 }
 
 template <class Core> __device__ __forceinline__ void gradients(const fattn__call &c)
