@@ -39,6 +39,7 @@ void facts_check_ask(facts_problem *out, const facts_problem *base, int number)
     out->exec = FACTS_EXEC_EAGER;
     out->ask.capture = base->ask.capture;
     out->threads = out->repeat = 1;
+    out->own_forward = false;
     if (rule->ask)
         rule->ask(out, base, number);
 }

@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../case/huge.h"
 #include "dtype.h"
+#include "expect_big.h"
 #include "fill.h"
 #include "gradients.h"
 #include "mod.h"
@@ -72,6 +74,8 @@ static bool make_due(facts_expectation *e, const facts_problem *p, facts_tensor_
             bool padded = s >= (keys ? facts_live_kv(p, b) : facts_live_q(p, b));
             due[b * t->dim[2] + s] = padded ? due_of_padded(id, cudnn_version) : FACTS_DUE_VALUE;
         }
+    if (due && !e->oracle && facts_is_huge(p))
+        return facts_big_due(p, id, due);
     return due != NULL;
 }
 
@@ -210,7 +214,7 @@ static int run_forward(const facts_problem *p, const facts_storages *in, const f
     fref_rounding rounding = rounding_of(p, p->ask.o_dtype, in->constants);
     if (in->oracle)
         return in->oracle->forward(in->oracle->owner, p, &all.problem, t, &rounding, out);
-    return fref_forward(&all.problem, &t[FACTS_TENSOR_Q], &t[FACTS_TENSOR_K], &t[FACTS_TENSOR_V], &rounding, out);
+    return facts_big_forward(p, &all.problem, t, &rounding, out);
 }
 
 /* Sum_exp against the LSE: with the Max m that was used, Sum_exp = exp(LSE - m), relative error tau_LSE + tau_Max. */
@@ -347,7 +351,8 @@ int facts_expect_near(const facts_problem *p, const facts_storages *in, const vo
         return ENOMEM;
     fref_forward_out answers = { .lse = lse };
     int status = run_forward(p, in, &answers);
-    for (int64_t row = 0; status == 0 && *near && row < (int64_t)elements_of(stats); row++)
+    bool sampled = !in->oracle && facts_is_huge(p); /* then only some rows of lse are answers, and a forward is taken as it is */
+    for (int64_t row = 0; status == 0 && *near && !sampled && row < (int64_t)elements_of(stats); row++)
         if (row % stats->dim[2] < facts_live_q(p, row / (stats->dim[2] * stats->dim[1])))
             *near = is_row_near(p, o_storage, stats_storage, lse[row], row);
     free(lse);
@@ -376,8 +381,7 @@ static int run_backward(const facts_problem *p, const facts_storages *in, const 
         return ENOTSUP;
     if (in->oracle)
         return in->oracle->backward(in->oracle->owner, p, &all.problem, t, &rounding, &gradients->out);
-    return fref_backward(&all.problem, &t[FACTS_TENSOR_Q], &t[FACTS_TENSOR_K], &t[FACTS_TENSOR_V], &t[FACTS_TENSOR_O], &t[FACTS_TENSOR_STATS],
-                         &t[FACTS_TENSOR_DO], &rounding, &gradients->out);
+    return facts_big_backward(p, &all.problem, t, &rounding, &gradients->out);
 }
 
 int facts_expect_backward(facts_expectation *out, const facts_problem *p, const facts_storages *in)

@@ -34,7 +34,8 @@ int64_t facts_judge_repeat_close(const facts_tensor *tensor, const void *a, cons
     int64_t n = tensor->dim[0] * tensor->dim[1] * tensor->dim[2] * tensor->dim[3], different = 0, least = n;
 #pragma omp parallel for schedule(static) reduction(+ : different) reduction(min : least)
     for (int64_t i = 0; i < n; i++) {
-        if (due_of(tensor, due, i) != FACTS_DUE_VALUE)
+        facts_due is = due_of(tensor, due, i);
+        if (is != FACTS_DUE_VALUE && (is != FACTS_DUE_NUMBER || slack)) /* outside a sample nobody knows the slack */
             continue;
         int64_t place = place_of(tensor, i);
         uint32_t x = facts_load(tensor->dtype, a, place), y = facts_load(tensor->dtype, b, place);

@@ -15,8 +15,9 @@
 #include "dtype.h"
 #include "poison.h"
 
-/* Where an element stands before it is compared. NOTHING: packed sequences have no such row, nor memory for it; it is not read. */
-typedef enum facts_due { FACTS_DUE_VALUE, FACTS_DUE_ZERO_OR_POISON, FACTS_DUE_ANYTHING, FACTS_DUE_NOTHING } facts_due;
+/* Where an element stands before it is compared. NOTHING: packed sequences have no such row, nor memory for it; it is not read. NUMBER: outside the
+ * sample of a huge problem nobody knows the value, but it has to be written and finite. */
+typedef enum facts_due { FACTS_DUE_VALUE, FACTS_DUE_ZERO_OR_POISON, FACTS_DUE_ANYTHING, FACTS_DUE_NOTHING, FACTS_DUE_NUMBER } facts_due;
 
 /* The gates, once. X(SYMBOL, "word") */
 #define FACTS_GATE_LIST(X)                                                                                                         \
@@ -198,9 +199,23 @@ FACTS_BOTH void facts_judged_row_add_padded(facts_judged_row *row, const facts_b
     }
 }
 
+/* Statistics of a row without a key are -inf. */
+FACTS_BOTH void facts_judged_row_add_number(facts_judged_row *row, const facts_bar *bar, const facts_judged_element *at, double got)
+{
+    int poison = facts_judged_element_is_poison(bar, at), dead = !bar->has_sigma && got < 0;
+    if (facts_is_finite(got) || (dead && !poison))
+        return;
+    facts_compared c = facts_compared_as(poison ? FACTS_UNWRITTEN : FACTS_NOT_FINITE, poison ? FACTS_GATE_POISON : FACTS_GATE_T0, (double)INFINITY, 0);
+    facts_judged_row_note(row, at, &c, got, 0.0);
+}
+
 FACTS_BOTH void facts_judged_row_add(facts_judged_row *row, const facts_bar *bar, const facts_judged_element *at)
 {
     double got = facts_decode(bar->dtype, at->code) * bar->unit;
+    if (at->due == FACTS_DUE_NUMBER) {
+        facts_judged_row_add_number(row, bar, at, got);
+        return;
+    }
     if (at->due != FACTS_DUE_VALUE) {
         facts_judged_row_add_padded(row, bar, at, got);
         return;

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../case/huge.h"
 #include "exec_ways.h"
 
 /* From here on a graph holds the plan that it was recorded from. */
@@ -31,12 +32,12 @@ const char *facts_exec_refuses(const facts_problem *p, fattn_backend backend, co
 bool facts_exec_has_forward(const facts_problem *p)
 {
     bool graph = p->exec == FACTS_EXEC_GRAPH || p->exec == FACTS_EXEC_GRAPH_UPDATE;
-    return p->ask.pass == FATTN_BACKWARD && (graph || (p->own_forward && facts_exec_may_do_without(p)));
+    return p->ask.pass == FATTN_BACKWARD && (graph || facts_is_huge(p) || (p->own_forward && facts_exec_may_do_without(p)));
 }
 
 bool facts_exec_may_do_without(const facts_problem *p)
 {
-    return p->exec == FACTS_EXEC_EAGER && p->threads <= 1;
+    return !facts_is_huge(p) && p->exec == FACTS_EXEC_EAGER && p->threads <= 1;
 }
 
 fattn_problem facts_exec_forward(const fattn_problem *backward)

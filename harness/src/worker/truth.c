@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "../case/huge.h"
 #include "../numbers/fill.h"
 #include "../numbers/oracle.h"
 #include "judging.h"
@@ -109,8 +110,8 @@ static fattn_status create(facts_truth *out, facts_worker *worker, const facts_p
 fattn_status facts_truth_create_edited(facts_truth *out, facts_worker *worker, const facts_problem *problem, const facts_truth_edit *edit,
                                        char error[256])
 {
-    /* Checks look at everything that there is, and write what no fill makes. */
-    bool here = !worker->gpu || edit || problem->check != FACTS_CHECK_NONE || worker->oracle == FACTS_ORACLE_CPU;
+    /* Checks look at everything that there is, and write what no fill makes; a codebook's reference is the C one. */
+    bool here = !worker->gpu || edit || problem->check != FACTS_CHECK_NONE || facts_is_coded(problem) || worker->oracle == FACTS_ORACLE_CPU;
     fattn_status status = create(out, worker, problem, edit, here, error);
     if (here || status != FATTN_INTERNAL)
         return status;
