@@ -40,4 +40,23 @@ try probe-o-format 'pass=fwd dtype=bf16 b=2 h=4 s=512 d=128 stride=gap:o.s.4'
 try mod-key-by-name "pass=fwd $small mod=softcap:5 exec=interleave"
 try policy-leak "pass=fwd $small policy=math,cudnn"
 try layout-zero-as-one "pass=fwd $small stride=broadcast:q.s"
+
+# A wrong answer put between a right engine and the judge: each has to end in its own verdict.
+shape='dtype=bf16 b=2 h=4/2 s=192/256 d=64'
+interpose() { # WORD VERDICT CASE...
+    local word=$1 due=$2 state=caught found; shift 2
+    run "$out/$word.jsonl" "$(wrapper "$word")" "$@" || true
+    found=$(verdicts "$out/$word.jsonl")
+    [[ $found == " $# $due " ]] || { state='NOT CAUGHT'; bad=1; }
+    printf '%-30s %-14s due:%s found:%s\n' "$word" "$state" "$due" "$found"
+}
+while IFS=$'\t' read -r word verdict _; do
+    cases=("pass=fwd $shape want=stats" "pass=bwd $shape")
+    case $word in
+        answer-stats-head) cases=("pass=fwd $shape want=stats") ;;
+        answer-gap-byte) cases=("pass=fwd $shape stride=gap:o.s.8" "pass=bwd $shape stride=gap:dq.s.8") ;;
+        answer-gain) cases=("pass=fwd ${shape/bf16/f16} want=stats" "pass=bwd ${shape/bf16/f16}") ;; # bf16 would round a thousandth away
+    esac
+    interpose "$word" "$verdict" "${cases[@]}"
+done < <("$bin/facts-worker-liars" --interposed)
 exit $bad

@@ -1,80 +1,22 @@
 /* Whole cases with everything on an emulated GPU: the cpu backend answers, kernels fill, poison, compare and judge. What comes out must be what
  * comes out where everything is here. */
 #include "emulated.h"
+#include "outcomes.h"
 
-#include "numbers.h"
-#include "worker/trial.h"
-
-static void no_stage(void *owner, const char *word)
+static facts_worker cpu_with(fattn_context *context)
 {
-    (void)owner;
-    (void)word;
-}
-
-typedef struct outcome {
-    facts_trial trial;
-    const char *oracle;
-} outcome;
-
-static outcome run_on(facts_worker *worker, const facts_problem *problem)
-{
-    outcome out;
-    facts_truth truth;
-    fattn_plan *plan = NULL;
-    char error[256] = "";
-    facts_trial_options options = { .stage = no_stage };
-    cr_assert_eq(fattn_plan_create(&plan, worker->context, &problem->ask, NULL), FATTN_OK, "%s", fattn_last_error());
-    cr_assert_eq(facts_truth_create(&truth, worker, problem, error), FATTN_OK, "%s", error);
-    facts_trial_run(&out.trial, &truth, &plan, &options);
-    out.oracle = facts_truth_oracle(&truth);
-    fattn_plan_destroy(plan);
-    facts_truth_destroy(&truth);
-    return out;
-}
-
-static void same_outcome(const char *text, const facts_problem *p, const outcome *here, const outcome *there)
-{
-    const facts_trial *a = &here->trial, *b = &there->trial;
-    cr_expect(a->status == b->status && a->verdict == b->verdict, "%s: %s %s, %s", text, facts_verdict_words[b->verdict], b->text, a->text);
-    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++) {
-        const facts_judgement *x = &a->judgement[id], *y = &b->judgement[id];
-        if (!facts_tensor_is_output(p, id))
-            continue;
-        cr_expect(a->judged[id] && b->judged[id], "%s: %s", text, facts_tensor_word(id));
-        cr_expect_eq(a->bits[id], b->bits[id], "%s: %s", text, facts_tensor_word(id));
-        cr_expect_float_eq(x->ratio, y->ratio, 1e-9, "%s: %s: %g, %g", text, facts_tensor_word(id), x->ratio, y->ratio);
-        cr_expect(x->gate == y->gate && x->checked == y->checked && x->wrong == y->wrong && x->overrun == y->overrun, "%s: %s", text,
-                  facts_tensor_word(id));
-        cr_expect(memcmp(x->worst, y->worst, sizeof x->worst) == 0, "%s: %s", text, facts_tensor_word(id));
-    }
-}
-
-/* `oracle`: who must have computed what is due. */
-static void compare_case(facts_gpu *gpu, fattn_context *context, const char *text, const char *oracle)
-{
-    static facts_problem p;
-    facts_case c;
-    facts_error error = { 0 };
-    facts_worker worker = { .context = context, .device = FACTS_DEVICE_CPU };
-    cr_assert(facts_case_parse(&c, text, &error), "%s: %s", text, error.text);
-    cr_assert_eq(facts_problem_resolve(&p, &c, &error), FACTS_RESOLVED, "%s: %s", text, error.text);
-    outcome here = run_on(&worker, &p);
-    worker.gpu = gpu;
-    outcome there = run_on(&worker, &p);
-    cr_expect_str_eq(here.oracle, "cpu");
-    cr_expect_str_eq(there.oracle, oracle, "%s", text);
-    same_outcome(text, &p, &here, &there);
+    return (facts_worker){ .context = context, .device = FACTS_DEVICE_CPU };
 }
 
 Test(emulated, forwards_end_as_they_do_here)
 {
     fattn_context *context;
     facts_gpu *gpu = open_emulated(&context);
-    compare_case(gpu, context, "pass=fwd dtype=bf16 b=2 h=4/2 s=24/40 d=16", "gpu");
-    compare_case(gpu, context, "pass=fwd dtype=f16 b=2 h=2 s=24/40 d=16 mask=causal layout=sbhd want=max+sum_exp", "gpu");
-    compare_case(gpu, context, "pass=fwd dtype=bf16 b=3 h=2 s=20 d=16 lens=7+20+1 poison=nan stride=gap:o.s.8", "gpu");
-    compare_case(gpu, context, "pass=fwd dtype=f32 b=1 h=2 s=33 d=8 bias=1hss fill=needle", "gpu");
-    compare_case(gpu, context, "pass=fwd dtype=bf16 b=2 h=2 s=24 d=16 exec=interleave repeat=3 threads=2", "gpu");
+    compare_case(cpu_with(context), gpu, "pass=fwd dtype=bf16 b=2 h=4/2 s=24/40 d=16", "gpu");
+    compare_case(cpu_with(context), gpu, "pass=fwd dtype=f16 b=2 h=2 s=24/40 d=16 mask=causal layout=sbhd want=max+sum_exp", "gpu");
+    compare_case(cpu_with(context), gpu, "pass=fwd dtype=bf16 b=3 h=2 s=20 d=16 lens=7+20+1 poison=nan stride=gap:o.s.8", "gpu");
+    compare_case(cpu_with(context), gpu, "pass=fwd dtype=f32 b=1 h=2 s=33 d=8 bias=1hss fill=needle", "gpu");
+    compare_case(cpu_with(context), gpu, "pass=fwd dtype=bf16 b=2 h=2 s=24 d=16 exec=interleave repeat=3 threads=2", "gpu");
     close_emulated(gpu, context);
 }
 
@@ -85,10 +27,10 @@ Test(emulated, backwards_too)
     for (int seed = 1; seed <= 6; seed++) { /* some read their own forward's O and Stats */
         char text[200];
         snprintf(text, sizeof text, "pass=bwd dtype=bf16 b=2 h=4/2 s=20/28 d=16 seed=%d", seed);
-        compare_case(gpu, context, text, "gpu");
+        compare_case(cpu_with(context), gpu, text, "gpu");
     }
-    compare_case(gpu, context, "pass=bwd dtype=f16 b=2 h=2 s=20 d=16 mask=causal bias=1hss dbias=1 deterministic=1", "gpu");
-    compare_case(gpu, context, "pass=bwd dtype=bf16 b=3 h=2 s=20 d=16 lens=7+20+1 poison=inf", "gpu");
+    compare_case(cpu_with(context), gpu, "pass=bwd dtype=f16 b=2 h=2 s=20 d=16 mask=causal bias=1hss dbias=1 deterministic=1", "gpu");
+    compare_case(cpu_with(context), gpu, "pass=bwd dtype=bf16 b=3 h=2 s=20 d=16 lens=7+20+1 poison=inf", "gpu");
     close_emulated(gpu, context);
 }
 
@@ -96,8 +38,29 @@ Test(emulated, what_the_oracle_there_lacks_is_computed_here)
 {
     fattn_context *context;
     facts_gpu *gpu = open_emulated(&context);
-    compare_case(gpu, context, "pass=fwd dtype=bf16 b=2 h=2 s=24 d=16 mod=softcap:5", "cpu");
-    compare_case(gpu, context, "pass=bwd dtype=bf16 b=2 h=2 s=24 d=16 stride=broadcast:k.b;sum:dk.b", "cpu");
+    compare_case(cpu_with(context), gpu, "pass=fwd dtype=bf16 b=2 h=2 s=24 d=16 mod=softcap:5", "cpu");
+    compare_case(cpu_with(context), gpu, "pass=bwd dtype=bf16 b=2 h=2 s=24 d=16 stride=broadcast:k.b;sum:dk.b", "cpu");
+    close_emulated(gpu, context);
+}
+
+Test(emulated, slabs_of_heads_add_up_to_the_whole)
+{
+    const facts_slab_limits two_heads = { 0, 60000, 1e30 };
+    fattn_context *context;
+    facts_gpu *gpu = open_emulated(&context);
+    compare_slabs(cpu_with(context), gpu, "pass=fwd dtype=bf16 b=2 h=4/2 s=24/40 d=16 want=stats", &two_heads);
+    compare_slabs(cpu_with(context), gpu, "pass=fwd dtype=f16 b=3 h=4 s=24 d=16 lens=7+20+1 layout=sbhd mask=causal bias=1hss", &two_heads);
+    compare_slabs(cpu_with(context), gpu, "pass=bwd dtype=bf16 b=2 h=4/2 s=20/28 d=16", &two_heads);
+    close_emulated(gpu, context);
+}
+
+Test(emulated, a_sample_of_rows_is_judged_as_in_the_whole)
+{
+    const facts_slab_limits sample = { 0, 60000, 0 };
+    fattn_context *context;
+    facts_gpu *gpu = open_emulated(&context);
+    compare_slabs(cpu_with(context), gpu, "pass=fwd dtype=bf16 b=2 h=2 s=300/260 d=16 want=stats mask=causal", &sample);
+    compare_slabs(cpu_with(context), gpu, "pass=bwd dtype=bf16 b=1 h=2/1 s=300/260 d=16", &sample);
     close_emulated(gpu, context);
 }
 

@@ -7,7 +7,7 @@
 
 #include "nearest.h"
 
-typedef enum kind { FLAG, TEXT, COUNT, NUMBER, SECONDS, MINUTES, SHARD } kind;
+typedef enum kind { FLAG, TEXT, COUNT, NUMBER, SECONDS, MINUTES, SHARD, ORACLE } kind;
 
 #define ON(symbol) (1u << FACTS_COMMAND_##symbol)
 #define CASES (ON(LIST) | ON(DECIDE) | ON(RUN) | ON(REPRO))
@@ -38,6 +38,7 @@ typedef enum kind { FLAG, TEXT, COUNT, NUMBER, SECONDS, MINUTES, SHARD } kind;
     X("plan-dir", 0, TEXT, plan_dir, "DIR", ON(DECIDE) | ON(RUN), "keep compiled plans here, and load them from here")                  \
     X("dump", 0, TEXT, dump, "DIR", ON(REPRO), "write every tensor as .npy")                                                           \
     X("trace", 0, FLAG, trace, NULL, ON(REPRO), "one launch and nothing else, for a profiler")                                         \
+    X("oracle", 0, ORACLE, oracle, "cpu|gpu|both", ON(RUN) | ON(REPRO), "who computes what is due (default: a GPU where there is one); both: and compare")  \
     X("force", 0, FLAG, force, NULL, ON(MERGE), "join records of different suites all the same")                                       \
     X("liar", 0, TEXT, liar, "ID", ON(SELF), "only this liar, or those with this in their id: bwd.")                                    \
     X("dtype", 0, TEXT, dtype, "TYPE", ON(SELF), "only this type: bf16 f16 f32 e4m3 e5m2")                                              \
@@ -155,6 +156,9 @@ static const char *set(facts_options *out, const option *o, const char *value)
     case TEXT: *(const char **)field = value; return *value ? NULL : "something that is not empty";
     case COUNT: return read_int(value, 256, (int *)field) ? NULL : "a number from 1 to 256";
     case NUMBER: return read_number(value, (int *)field) ? NULL : "a number from 0 to 1000000000";
+    case ORACLE:
+        *(const char **)field = value;
+        return strcmp(value, "cpu") == 0 || strcmp(value, "gpu") == 0 || strcmp(value, "both") == 0 ? NULL : "cpu, gpu or both";
     case SHARD: return read_shard(value, out) ? NULL : "I/N with 1 <= I <= N";
     case MINUTES:
         *(double *)field = strtod(value, &end);

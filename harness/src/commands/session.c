@@ -400,6 +400,7 @@ static void fill_order(facts_session *s)
         .fail_fast = o->fail_fast,
         .dump = o->dump ? o->dump : "",
         .plan_dir = o->plan_dir ? o->plan_dir : "",
+        .oracle = o->oracle ? o->oracle : "",
         .targets = s->targets.at,
         .target_count = s->targets.count,
         .work = s->work,

@@ -117,6 +117,8 @@ void facts_compose_target(facts_text *out, const facts_order *order, const facts
     facts_text_member_int(out, "threads", threads);
     facts_text_member_int(out, "supervisor", getpid());
     facts_text_member(out, "fault", order->fault);
+    if (order->oracle && order->oracle[0])
+        facts_text_member(out, "oracle", order->oracle);
     if (errata)
         facts_text_member(out, "errata", errata);
     facts_text_close(out);

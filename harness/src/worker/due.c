@@ -15,7 +15,9 @@ bool facts_due_here(facts_answer *out, const facts_truth *truth, facts_tensor_id
     const facts_tensor *t = &truth->memory.problem->tensor[id];
     size_t count = (size_t)(t->dim[0] * t->dim[1] * t->dim[2] * t->dim[3]);
     *out = *a;
-    if (!a->at)
+    if (truth->slabs) /* it is nowhere as a whole */
+        *out = (facts_answer){ 0 };
+    if (!a->at || truth->slabs)
         return true;
     bool fetched = fetch(&out->want, truth, a->want, count);
     fetched = fetch(&out->sigma, truth, a->sigma, count) && fetched;
@@ -27,7 +29,7 @@ bool facts_due_here(facts_answer *out, const facts_truth *truth, facts_tensor_id
 
 void facts_due_leave(facts_answer *answer, const facts_truth *truth, facts_tensor_id id)
 {
-    if (truth->expectation.answer[id].at) {
+    if (truth->expectation.answer[id].at && !truth->slabs) {
         free(answer->want);
         free(answer->sigma);
         free(answer->bound);

@@ -1,5 +1,7 @@
 #include "judging.h"
 
+#include "slabs.h"
+
 #include <stdlib.h>
 
 #define A FACTS_PATTERN_A
@@ -43,6 +45,8 @@ fattn_status facts_judging_of(facts_judgement *out, facts_truth *t, facts_tensor
 {
     const facts_problem *p = t->memory.problem;
     *out = (facts_judgement){ .no_memory = true };
+    if (t->slabs)
+        return facts_slabs_judge(out, t, id, pattern);
     if ((id == FACTS_TENSOR_MAX || id == FACTS_TENSOR_SUM_EXP) && p->tensor[FACTS_TENSOR_MAX].present) {
         const void *max = facts_memory_storage(&t->memory, FACTS_TENSOR_MAX, pattern);
         if (!max)
@@ -104,6 +108,9 @@ fattn_status facts_judging_close(int64_t *out, facts_truth *t, facts_tensor_id i
     facts_memory *m = &t->memory;
     const facts_tensor *tensor = &m->problem->tensor[id];
     const facts_answer *answer = &t->expectation.answer[id];
+    *out = 0;
+    if (t->slabs) /* their bounds are gone: both were judged */
+        return FATTN_OK;
     if (answer->at)
         return facts_gpu_repeat(m->gpu, tensor, facts_memory_address(m, id, A), facts_memory_address(m, id, B), due_of(t, id), answer->bound, share, out, at);
     const void *a = facts_memory_storage(m, id, A), *b = facts_memory_storage(m, id, B);

@@ -336,6 +336,7 @@ static fattn_status fetch_workspace(facts_memory *m, facts_pattern pattern, int6
 
 fattn_status facts_memory_fetch(facts_memory *m, facts_pattern pattern, int64_t overrun[FACTS_TENSOR_COUNT + 1])
 {
+    m->fetches++;
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++) {
         overrun[id] = 0;
         if (m->block[id].tensors)

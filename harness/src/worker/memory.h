@@ -41,6 +41,7 @@ typedef struct facts_memory {
     facts_set *set;          /* in hand: the first, or what facts_memory_use took */
     unsigned char *scratch;  /* as large as the largest storage here */
     size_t workspace_bytes;
+    uint64_t fetches; /* of pattern A, or B: facts_memory_fetch so far */
     void *between[2];        /* allocations that facts_memory_disturb left behind */
 } facts_memory;
 

@@ -68,6 +68,19 @@ static int finish(copies *c)
     return c->status;
 }
 
+/* The problem as it is asked here: of a sample, where there is one. */
+static fref_problem problem_asked(const facts_there *there, const fref_problem *problem)
+{
+    fref_problem p = *problem;
+    if (there->sample) {
+        p.row_sample = there->sample->rows;
+        p.row_count = there->sample->row_count;
+        p.key_sample = there->sample->keys;
+        p.key_count = there->sample->key_count;
+    }
+    return p;
+}
+
 /* The problem with its arrays there. */
 static fref_problem problem_there(copies *c, const fref_problem *here)
 {
@@ -131,12 +144,13 @@ static int64_t keys_of(const fref_problem *p, int64_t heads)
 static int forward(void *owner, const facts_problem *asked, const fref_problem *problem, const fref_tensor t[FACTS_TENSOR_COUNT],
                    const fref_rounding *rounding, const fref_forward_out *out)
 {
-    facts_gpu *gpu = owner;
+    facts_gpu *gpu = ((facts_there *)owner)->gpu;
+    const fref_problem here = problem_asked(owner, problem);
     copies c = { .gpu = gpu, .status = refuse(gpu, problem, t) };
     if (c.status)
         return c.status;
-    const int64_t rows = rows_of(problem);
-    fref_problem there = problem_there(&c, problem);
+    const int64_t rows = rows_of(&here);
+    fref_problem there = problem_there(&c, &here);
     fref_gpu_mod mod = mod_of(asked, t);
     fref_forward_out answers = *out; /* O is there already */
     answers.lse = answer(&c, out->lse, rows);
@@ -156,12 +170,13 @@ static int forward(void *owner, const facts_problem *asked, const fref_problem *
 static int backward(void *owner, const facts_problem *asked, const fref_problem *problem, const fref_tensor t[FACTS_TENSOR_COUNT],
                     const fref_rounding *rounding, const fref_backward_out *out)
 {
-    facts_gpu *gpu = owner;
+    facts_gpu *gpu = ((facts_there *)owner)->gpu;
+    const fref_problem here = problem_asked(owner, problem);
     copies c = { .gpu = gpu, .status = refuse(gpu, problem, t) };
     if (c.status)
         return c.status;
-    const int64_t rows = rows_of(problem), keys = keys_of(problem, problem->heads_k), values = keys_of(problem, problem->heads_v);
-    fref_problem there = problem_there(&c, problem);
+    const int64_t rows = rows_of(&here), keys = keys_of(&here, problem->heads_k), values = keys_of(&here, problem->heads_v);
+    fref_problem there = problem_there(&c, &here);
     fref_gpu_mod mod = mod_of(asked, t);
     fref_backward_out answers = *out; /* gradients are there already */
     answers.dsink = answer(&c, out->dsink, problem->heads_q);
@@ -187,25 +202,25 @@ static int backward(void *owner, const facts_problem *asked, const fref_problem 
 static double *make_array(void *owner, size_t count)
 {
     void *made = NULL;
-    return facts_gpu_make(owner, &made, count * sizeof(double)) == FATTN_OK ? made : NULL;
+    return facts_gpu_make(((facts_there *)owner)->gpu, &made, count * sizeof(double)) == FATTN_OK ? made : NULL;
 }
 
 static void drop_array(void *owner, double *array)
 {
-    facts_gpu_free(owner, array);
+    facts_gpu_free(((facts_there *)owner)->gpu, array);
 }
 
 static int round_array(void *owner, const facts_tensor *tensor, const double *values, bool here, void *storage)
 {
     const size_t count = (size_t)(tensor->dim[0] * tensor->dim[1] * tensor->dim[2] * tensor->dim[3]);
-    copies c = { .gpu = owner };
+    copies c = { .gpu = ((facts_there *)owner)->gpu };
     const double *there = here ? send(&c, values, count * sizeof *values) : values;
     if (c.status == 0)
-        c.status = errno_of(facts_gpu_round(owner, tensor, there, storage));
+        c.status = errno_of(facts_gpu_round(c.gpu, tensor, there, storage));
     return finish(&c);
 }
 
-facts_oracle facts_oracle_on(facts_gpu *gpu)
+facts_oracle facts_oracle_on(facts_there *there)
 {
-    return (facts_oracle){ .owner = gpu, .forward = forward, .backward = backward, .make = make_array, .drop = drop_array, .round = round_array };
+    return (facts_oracle){ .owner = there, .forward = forward, .backward = backward, .make = make_array, .drop = drop_array, .round = round_array };
 }

@@ -5,7 +5,17 @@
 #include "../numbers/expect.h"
 #include "gpu.h"
 
-/* Its owner is `gpu`. ENOTSUP: this problem is nothing for it; facts_gpu_error says what. */
-facts_oracle facts_oracle_on(facts_gpu *gpu);
+/* Rows, and keys, that are answered (fref.h). */
+typedef struct facts_sample {
+    int64_t *rows, *keys, row_count, key_count;
+} facts_sample;
+
+typedef struct facts_there {
+    facts_gpu *gpu;
+    const facts_sample *sample; /* NULL: all */
+} facts_there;
+
+/* Its owner is `there`. ENOTSUP: this problem is nothing for it; facts_gpu_error says what. */
+facts_oracle facts_oracle_on(facts_there *there);
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "../case/problem.h"
 #include "../numbers/mod.h"
+#include "both.h"
 #include "dump.h"
 #include "exec.h"
 #include "layouts.h"
@@ -260,6 +261,18 @@ static bool prepare_for(job *j, json_t *row, const fattn_plan *plan)
     return false;
 }
 
+/* Two oracles that disagree are our own mistake, whatever the answer is. */
+static void report_both(job *j, json_t *row, const facts_trial *trial)
+{
+    char text[400];
+    bool compared = j->truth.memory.gpu != NULL, agree = facts_both_agree(trial, &j->truth, text);
+    json_object_set_new(row, "oracle", json_string(!compared ? "cpu" : agree ? "both" : "gpu"));
+    if (agree)
+        return;
+    facts_row_verdict(row, FACTS_VERDICT_INCONCLUSIVE);
+    facts_row_reason(row, "internal", NULL, text, NULL);
+}
+
 static void run(job *j, json_t *row, fattn_plan **plan)
 {
     char error[256] = "";
@@ -269,6 +282,8 @@ static void run(job *j, json_t *row, fattn_plan **plan)
     facts_trial_options options = { .once = j->request->trace, .stage = stage, .owner = j };
     facts_trial_run(&trial, &j->truth, plan, &options);
     report_trial(j, row, &trial);
+    if (j->worker->oracle == FACTS_ORACLE_BOTH && trial.status == FATTN_OK)
+        report_both(j, row, &trial);
     if (j->request->explain && trial.status == FATTN_OK)
         json_object_set_new(row, "pictures", facts_pictures(&trial, &j->truth));
     if (j->request->dump[0] && trial.status == FATTN_OK)

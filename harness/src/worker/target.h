@@ -8,6 +8,13 @@
 #include "gpu.h"
 #include "request.h"
 
+/* From where on what is due of a case is computed in slabs (slabs.h). */
+typedef struct facts_slab_limits {
+    double most_bytes;    /* of doubles, for all answers at once */
+    double slab_bytes;    /* of one slab */
+    double most_products; /* beyond it a sample */
+} facts_slab_limits;
+
 typedef struct facts_worker {
     fattn_context *context;
     fattn_context_info info;
@@ -16,6 +23,7 @@ typedef struct facts_worker {
     facts_gpu *gpu;             /* kernels and oracle there; NULL: none, and gpu_error says why */
     char gpu_error[256];
     facts_oracle_choice oracle;
+    const facts_slab_limits *limits; /* NULL: those of a GPU of today */
     bool lost;                  /* a sticky device error: the context is dead */
     bool has_graphs;            /* CUDA graphs can be had */
     fattn_rules *errata;        /* what policy=guard adds; NULL: none, and errata_error says why */

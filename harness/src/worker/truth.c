@@ -9,7 +9,7 @@
 #include "../numbers/fill.h"
 #include "../numbers/oracle.h"
 #include "judging.h"
-#include "oracle_gpu.h"
+#include "slabs.h"
 
 static double now_ms(void)
 {
@@ -26,7 +26,7 @@ const char *facts_truth_oracle(const facts_truth *t)
 static facts_storages inputs_of(facts_truth *t)
 {
     facts_storages in = t->memory.gpu ? facts_memory_addresses(&t->memory) : facts_memory_storages(&t->memory);
-    in.oracle = t->memory.gpu ? &t->oracle : NULL;
+    in.oracle = t->slabs ? facts_slabs_blank() : t->memory.gpu ? &t->oracle : NULL;
     in.constants = &t->constants;
     return in;
 }
@@ -39,6 +39,8 @@ static void *storage_of(facts_truth *t, facts_tensor_id id)
 
 static int expect_inputs(facts_truth *t, const facts_storages *in)
 {
+    if (t->slabs)
+        return facts_slabs_inputs(t);
     return facts_expect_inputs(t->memory.problem, in, storage_of(t, FACTS_TENSOR_O), storage_of(t, FACTS_TENSOR_STATS));
 }
 
@@ -59,6 +61,9 @@ static int expect(facts_truth *t, const facts_problem *p, const facts_truth_edit
 static int weigh_trust(facts_truth *t, const facts_problem *p)
 {
     bool scores_matter = facts_oracle_two_keys(p), trusted = true;
+    facts_slabs_forget(t->slabs);
+    if (t->slabs) /* when they are judged */
+        return 0;
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++) {
         bool zero_anyway = !scores_matter && (id == FACTS_TENSOR_DQ || id == FACTS_TENSOR_DK || id == FACTS_TENSOR_DBIAS);
         if (!facts_tensor_is_output(p, id) || !facts_fill_is_dense(p->fill) || zero_anyway)
@@ -85,8 +90,13 @@ static fattn_status create(facts_truth *out, facts_worker *worker, const facts_p
         status = facts_gpu_wait(out->memory.gpu);
     if (status != FATTN_OK)
         return status;
+    out->there.gpu = out->memory.gpu;
     if (out->memory.gpu)
-        out->oracle = facts_oracle_on(out->memory.gpu);
+        out->oracle = facts_oracle_on(&out->there);
+    if (out->memory.gpu && !facts_slabs_plan(&out->slabs, problem, worker->limits)) {
+        snprintf(error, 256, "no memory for the reference");
+        return FATTN_NO_MEMORY;
+    }
     out->fill_ms = now_ms() - since;
     int failed = expect(out, problem, edit, worker->info.cudnn_version);
     if (failed == 0)
@@ -117,6 +127,20 @@ fattn_status facts_truth_create_edited(facts_truth *out, facts_worker *worker, c
         return status;
     facts_truth_destroy(out); /* nothing for the oracle on the GPU: the C reference, and everything that it reads is here */
     return create(out, worker, problem, edit, true, error);
+}
+
+fattn_status facts_truth_create_here(facts_truth *out, const facts_truth *like, char error[256])
+{
+    fattn_status status = create(out, like->memory.worker, like->memory.problem, NULL, true, error);
+    if (status != FATTN_OK || facts_constants_agree(&out->constants, &like->constants))
+        return status;
+    facts_storages in = inputs_of(out);
+    out->constants = like->constants;
+    facts_expectation_destroy(&out->expectation);
+    int failed = out->memory.problem->ask.pass == FATTN_BACKWARD
+                     ? facts_expect_backward(&out->expectation, out->memory.problem, &in)
+                     : facts_expect_forward(&out->expectation, out->memory.problem, &in, like->memory.worker->info.cudnn_version);
+    return failed ? FATTN_NO_MEMORY : FATTN_OK;
 }
 
 int facts_truth_judges(facts_truth *t, const facts_who *who)
@@ -181,5 +205,6 @@ int facts_truth_keep_own(facts_truth *t, bool *kept)
 void facts_truth_destroy(facts_truth *t)
 {
     facts_expectation_destroy(&t->expectation);
+    facts_slabs_destroy(t->slabs);
     facts_memory_destroy(&t->memory);
 }

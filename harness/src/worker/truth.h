@@ -3,6 +3,9 @@
 #define FACTS_TRUTH_H
 
 #include "memory.h"
+#include "oracle_gpu.h"
+
+typedef struct facts_slabs facts_slabs;
 
 typedef struct facts_truth {
     facts_memory memory;
@@ -10,6 +13,8 @@ typedef struct facts_truth {
     facts_constants constants; /* that it was computed for */
     bool untrusted[FACTS_TENSOR_COUNT]; /* a wrong answer could pass here */
     facts_oracle oracle;                /* of memory that is on the GPU */
+    facts_there there;                  /* its owner */
+    facts_slabs *slabs;                 /* NULL: what is due is all in the expectation */
     double fill_ms, oracle_ms;          /* what making it took */
 } facts_truth;
 
@@ -27,6 +32,8 @@ typedef struct facts_truth_edit {
 } facts_truth_edit;
 fattn_status facts_truth_create_edited(facts_truth *out, facts_worker *worker, const facts_problem *problem, const facts_truth_edit *edit,
                                        char error[256]);
+/* The same case, for the same engine, computed by the C reference. Destroy in any case. */
+fattn_status facts_truth_create_here(facts_truth *out, const facts_truth *like, char error[256]);
 /* Who is judged next. What is due is computed again where the constants of the error model are others for him. Returns 0, or an errno. */
 int facts_truth_judges(facts_truth *truth, const facts_who *who);
 /* Of a backward: once more, from the O and Stats that lie in memory now (pattern A). Returns 0, or an errno. */
