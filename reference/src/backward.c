@@ -29,6 +29,12 @@ static bool wants_keys(const fref_backward_out *out)
            out->dv_bound || out->dv_nu || out->dv_neff || out->amax_dv;
 }
 
+static bool wants_judged_keys(const fref_backward_out *out)
+{
+    return out->dk_sigma || out->dk_bound || out->dv_sigma || out->dv_bound || out->dk_nu || out->dv_nu || out->amax_dk ||
+           out->amax_dv;
+}
+
 static bool wants_bias(const fref_backward_out *out)
 {
     return out->dbias || out->dbias_sigma || out->dbias_bound;
@@ -37,6 +43,28 @@ static bool wants_bias(const fref_backward_out *out)
 static bool wants_freedom(const fref_backward_out *out)
 {
     return out->dq_nu || out->dq_neff || out->dk_nu || out->dk_neff || out->dv_nu || out->dv_neff;
+}
+
+fref__entry_terms fref__entry_terms_of(const fref__backward *x, const fref__row_facts *f, double stats, double scale)
+{
+    double u = x->in.unit_roundoff, floor = fref__floor_of_ds(x), cast = THIRD * u * u + f->es * f->es;
+    return (fref__entry_terms){
+        .scale = scale,
+        .stats = stats,
+        .delta = f->delta,
+        .relative = u + f->ew,
+        .of_p = f->ez,
+        .floor = floor,
+        .var_ds = cast,
+        .var_p = f->ep * f->ep,
+        .var_floor = THIRD * floor * floor,
+        .limit = 1.01 * x->of_ds.eta / fabs(x->shape->problem->scale),
+        .v_relative = u + f->ew,
+        .v_floor = x->of_p.eta,
+        .v_var = cast,
+        .v_var_floor = THIRD * x->of_p.eta * x->of_p.eta,
+        .v_limit = 1.01 * x->of_p.eta,
+    };
 }
 
 /* One piece of memory for the four sums, zero. */
@@ -74,10 +102,12 @@ fref__backward fref__backward_of(const fref__shape *shape, const fref__inputs *i
         .z_dq = fref__z_of(p->batch * p->heads_q * shape->rows.count * p->dim_qk),
         .z_dk = fref__z_of(p->batch * p->heads_k * shape->keys.count * p->dim_qk),
         .z_dv = fref__z_of(p->batch * p->heads_v * shape->keys.count * p->dim_v),
-        .judged = out->dk_sigma || out->dk_bound || out->dv_sigma || out->dv_bound || out->dk_nu || out->dv_nu || out->amax_dk ||
-                  out->amax_dv,
+        .judged = wants_judged_keys(out),
         .freedom = inputs->freedom,
+        .measured = out->dq_sigma || out->dq_bound || out->dq_nu || out->amax_dq || out->amax_dp || wants_judged_keys(out) ||
+                    wants_bias(out),
         .scored = fref__is_scored(p),
+        .plain = !fref__is_scored(p) && !p->keep,
     };
 }
 

@@ -6,6 +6,7 @@
 
 #include "amax.h"
 #include "freedom.h"
+#include "lanes.h"
 #include "score.h"
 
 #define THIRD (1.0 / 3.0)
@@ -39,8 +40,10 @@ typedef struct fref__backward {
     double z_dp, z_dq, z_dk, z_dv;    /* amax.h */
     fref__row_facts *facts;           /* [unit, span, rows] of the slab */
     bool judged;                      /* a sigma or bound of dK or dV is wanted, or degrees of freedom */
+    bool measured;                    /* a sigma, bound, nu or amax of anything is wanted: the facts of rows */
     bool freedom;                     /* degrees of freedom or effective numbers are wanted */
-    bool scored;                      /* a modification or a bias */
+    bool scored;                      /* a modification, a bias or alibi */
+    bool plain;                       /* not scored, and nothing is dropped: lanes.h */
     double *bias_sums[4];             /* dBias so far: value, magnitude, variance, bound; [dbias_dim]; NULL: not wanted */
 } fref__backward;
 
@@ -76,6 +79,9 @@ void fref__backward_bias_write(const fref__backward *x);
 
 /* Writes dSink. Returns 0 or ENOMEM. */
 int fref__backward_sink(const fref__shape *shape, const fref__inputs *inputs, const fref_backward_out *out);
+
+/* What the entries of row r of the slab's head have in common, for a plain problem; s are raw logits times `scale`. */
+fref__entry_terms fref__entry_terms_of(const fref__backward *x, const fref__row_facts *facts, double stats, double scale);
 
 /* A piece of scratch memory. */
 typedef struct fref__part {

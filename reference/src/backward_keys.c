@@ -38,6 +38,7 @@ typedef struct total {
 
 typedef struct scratch {
     double *s, *dp;                                 /* [ROWS, KEYS + a panel] */
+    double *packed;                                 /* ROWS rows of Q or dO in panels */
     double *slope, *curvature, *slope_extra, *bias; /* one row of a tile; score.h */
     weights k, v;
     fref__sums sums_k, sums_v; /* of one query head, [KEYS, ld] */
@@ -52,6 +53,7 @@ static int64_t cut_scratch(scratch *t, double *base, const fref__backward *x)
     const fref__part parts[] = {
         { &t->s, ROWS * (KEYS + FREF__LANES) },
         { &t->dp, ROWS * (KEYS + FREF__LANES) },
+        { &t->packed, ROWS * (s->ld_qk > s->ld_v ? s->ld_qk : s->ld_v) },
         { &t->slope, KEYS },
         { &t->curvature, KEYS },
         { &t->slope_extra, KEYS },
@@ -168,7 +170,55 @@ static flushes weigh_row(const fref__backward *x, scratch *t, int64_t r, const f
     return any;
 }
 
-/* sums += (weights of `rows` rows)^T f(x). */
+/* The same for a plain problem. */
+static flushes weigh_plain(const fref__backward *x, scratch *t, int64_t r, const fref__head *head, int64_t i, const double *s,
+                           const double *dp, fref__range keys)
+{
+    const fref__shape *shape = x->shape;
+    const fref__row_facts *f = &x->facts[head->slot * shape->rows.count + i];
+    double *const tiles[] = { t->k.value,   t->v.value,    t->k.magnitude, t->k.variance, t->k.bound,
+                              t->k.flushed, t->v.variance, t->v.bound,     t->v.flushed };
+    fref__range own = head->range[i];
+    int64_t first = own.first > keys.first ? own.first : keys.first, last = own.last < keys.last ? own.last : keys.last;
+    for (size_t n = 0; n < (x->judged ? 9 : 2) && last - first < keys.last - keys.first; n++)
+        memset(tiles[n] + r * KEYS, 0, (size_t)(keys.last - keys.first) * sizeof(double));
+    if (first >= last)
+        return (flushes){ false, false };
+    int64_t c0 = first - keys.first, at = r * KEYS + c0;
+    fref__entry_terms terms = fref__entry_terms_of(x, f, head->stats[i], shape->problem->scale);
+    terms.of_p += f->edelta + sqrt(3.0 * (double)shape->problem->dim_v) * f->eo;
+    terms.var_p += f->edelta * f->edelta + f->eo * f->eo;
+    fref__entry_weights to = { .ds = t->k.value + at, .p = t->v.value + at };
+    if (x->judged) {
+        to.size = t->k.magnitude + at;
+        to.bound = t->k.bound + at;
+        to.variance = t->k.variance + at;
+        to.lost = t->k.flushed + at;
+        to.v_bound = t->v.bound + at;
+        to.v_variance = t->v.variance + at;
+        to.v_lost = t->v.flushed + at;
+    }
+    fref__weigh_entries(&to, s + c0, dp + c0, last - first, &terms);
+    for (int64_t c = c0; c < last - keys.first; c++) {
+        t->total_k.read[c] = t->total_v.read[c] = true;
+        double of_k = to.ds[c - c0] * f->norm_q, of_v = to.p[c - c0] * f->norm_d_o;
+        if (!x->freedom)
+            continue;
+        add_weight(&t->total_k, shape->group_k > 1, i, c, of_k * of_k);
+        add_weight(&t->total_v, shape->group_v > 1, i, c, of_v * of_v);
+    }
+    return (flushes){ to.any_lost, to.any_v_lost };
+}
+
+/* Rows of x, `ld` doubles long, as panels of 16 columns: [ld / 16, ROWS, 16]. */
+static void pack(double *out, const double *x, int64_t ld, int64_t rows)
+{
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t c = 0; c < ld; c += FREF__LANES)
+            memcpy(out + c * ROWS + r * FREF__LANES, x + r * ld + c, FREF__LANES * sizeof *out);
+}
+
+/* sums += (weights of `rows` rows)^T f(x), x in panels. */
 static void add(double *sums, const double *weight, const double *x, int64_t ld, int64_t rows, int64_t keys, fref__of of)
 {
     fref__operands product = { .rows = keys,
@@ -178,8 +228,8 @@ static void add(double *sums, const double *weight, const double *x, int64_t ld,
                                .a_row = 1,
                                .a_inner = KEYS,
                                .b = x,
-                               .b_panel = FREF__LANES,
-                               .b_inner = ld,
+                               .b_panel = ROWS * FREF__LANES,
+                               .b_inner = FREF__LANES,
                                .c = sums,
                                .c_row = ld };
     fref__add_product(&product, of);
@@ -221,12 +271,16 @@ static void sum_head(const fref__backward *x, scratch *t, const fref__head *head
         fref__dot_panels(t->dp, ld, d_o, s->ld_v, n, p->dim_v, head->v_panels, keys);
         flushes any = { false, false };
         for (int64_t r = 0; r < n; r++) {
-            flushes one = weigh_row(x, t, r, head, i + r, t->s + r * ld + skip, t->dp + r * ld + skip, keys);
+            double *scores = t->s + r * ld + skip, *dp = t->dp + r * ld + skip;
+            flushes one =
+                x->plain ? weigh_plain(x, t, r, head, i + r, scores, dp, keys) : weigh_row(x, t, r, head, i + r, scores, dp, keys);
             any.k |= one.k;
             any.v |= one.v;
         }
-        add_all(&t->sums_k, &t->k, q, s->ld_qk, n, count, x->judged, any.k);
-        add_all(&t->sums_v, &t->v, d_o, s->ld_v, n, count, x->judged, any.v);
+        pack(t->packed, q, s->ld_qk, n);
+        add_all(&t->sums_k, &t->k, t->packed, s->ld_qk, n, count, x->judged, any.k);
+        pack(t->packed, d_o, s->ld_v, n);
+        add_all(&t->sums_v, &t->v, t->packed, s->ld_v, n, count, x->judged, any.v);
     }
 }
 

