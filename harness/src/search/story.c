@@ -54,7 +54,7 @@ static void add_worst(facts_text *out, const facts_bucket *bucket, const facts_f
         facts_text_format(out, "The worst element is %s%s: got %s, want %s, bound %s (%s times what gate %s allows%s%s).", tensor, e->index, e->got,
                           e->want, e->bound, e->ratio, bucket->symptom.gate[0] ? bucket->symptom.gate : "?", e->counts[0] ? "; " : "", e->counts);
     if (e->reason[0])
-        facts_text_format(out, "%sWhat was said: %.300s", tensor[0] ? " " : "", e->reason);
+        facts_text_format(out, "%sWhat was said: %.300s.", tensor[0] ? " " : "", e->reason);
 }
 
 static void add_cases(facts_text *out, size_t n)

@@ -1,0 +1,213 @@
+"""fuzz and shrink as a user runs them: a clean library gives no finding; a liar is found, shrunk and written down so that it can be run again; what is
+killed at any moment goes on and asks nothing twice; bad input is one line.
+"""
+import collections
+import glob
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+import unittest
+
+import e2e
+
+LIARS = os.path.join(e2e.BIN, "facts-worker-liars")
+# Small cases, many of them with what the liar lies about.
+SMALL = """number n: 1 1..40
+pass: 1 fwd, 3 bwd
+dtype: 2 bf16, 1 f16
+b: 1 {1..3}
+h: 1 2, 1 4/2
+s: 1 {n}, 1 {n}/{n}
+d: 1 8, 1 {1..16}
+mask: 1 default, 1 causal
+mod: 1 default, 1 softcap:{1..20}, 1 temperature:{2..8}
+fill: 2 gauss, 1 uniform
+"""
+
+
+class Fuzz(e2e.TestCase):
+    def liar(self, name):
+        """A worker that lies in one way: what FACTS_WORKER takes."""
+        path = self.write(name, f"#!/bin/sh\nexec {LIARS} --liar {name}\n")
+        os.chmod(path, 0o755)
+        return path
+
+    def fuzz(self, *arguments, worker=e2e.WORKER, record="r.jsonl"):
+        return e2e.facts("fuzz", "--device", "cpu", "-o", self.path(record), *arguments, timeout=200, FACTS_WORKER=worker)
+
+    def small(self):
+        return "--weights", self.write("small.weights", SMALL)
+
+    def rows(self, record="r.jsonl"):
+        """How often each (case, verdict, group) stands in a record."""
+        return collections.Counter((row["case"], row["verdict"], row["group"]) for row in e2e.Record(self.path(record)).rows)
+
+    def findings(self, record="r"):
+        found = {}
+        for path in sorted(glob.glob(self.path(record + ".findings", "*"))):
+            with open(path, encoding="utf-8") as file:
+                found[os.path.basename(path)] = file.read()
+        return found
+
+    def test_what_is_right_gives_no_finding(self):
+        done = self.fuzz("--cases", "40")
+        self.assertStatus(done, 0)
+        self.assertIn("40 cases drawn with seed 1", done.out)
+        self.assertIn("\n0 findings", done.out)
+        self.assertFalse(os.path.exists(self.path("r.findings")))
+        drawn = [case for case, _, group in self.rows() if group == "fuzz/drawn"]
+        self.assertEqual(len(drawn), 40)
+
+    def test_a_liar_is_found_shrunk_and_written_down(self):
+        liar = self.liar("mod-no-gradient")
+        done = self.fuzz("--cases", "30", *self.small(), worker=liar)
+        self.assertStatus(done, 1)
+        names = sorted({name.rsplit(".", 1)[0] for name in self.findings()})
+        self.assertTrue(names)
+        for name in names:
+            regress, paragraph = self.findings()[name + ".cases"], self.findings()[name + ".md"]
+            smallest = re.findall(r"^pass=.*$", regress.split("/controls")[0], re.M)
+            for case in smallest:
+                self.assertRegex(case, r"^pass=bwd dtype=\w+ b=1 h=1 s=\d(/\d)? d=\d+ mod=\w+:\d+$")
+                self.assertIn(f"facts repro '{case}' --device cpu", paragraph)
+            for words in ("The worst element is d", "failed 2 of 2 times", "facts fuzz --seed 1", "instead of"):
+                self.assertIn(words, paragraph)
+            file = self.path("r.findings", name + ".cases")
+            self.assertStatus(e2e.facts("run", file, "--device", "cpu", "-o", self.path(name + ".with"), FACTS_WORKER=liar), 1)
+            self.assertStatus(e2e.facts("run", file, "--device", "cpu", "-o", self.path(name + ".without")), 0)
+            for row in e2e.Record(self.path(name + ".with")).rows:
+                self.assertEqual(row["verdict"], "pass" if row["group"].endswith("/controls") else "wrong", row["case"])
+
+    def test_one_way_to_fail_is_reported_once_with_its_count(self):
+        done = self.fuzz("--cases", "60", *self.small(), worker=self.liar("mod-no-gradient"))
+        wrong = int(re.search(r"(\d+) wrong", done.out)[1])
+        self.assertGreater(wrong, 10)
+        counts = [int(n) for n in re.findall(r"^wrong \w+, backend cpu: (\d+) drawn cases?$", done.out, re.M)]
+        self.assertEqual(sum(counts), wrong, done.out)
+        self.assertLess(len(counts), 6)
+        self.assertEqual(len(self.findings()), 2 * len(counts))
+
+    def start(self, *arguments, worker, record):
+        return subprocess.Popen([e2e.FACTS, "fuzz", "--device", "cpu", "-o", self.path(record), *arguments], stdout=subprocess.PIPE,
+                                stderr=subprocess.DEVNULL, text=True, env=e2e.environment(FACTS_WORKER=worker))
+
+    def wait_for_lines(self, process, record, count):
+        """Until the record has that many lines, or the process is done."""
+        until = time.monotonic() + 60
+        while process.poll() is None and time.monotonic() < until:
+            try:
+                with open(self.path(record), "rb") as file:
+                    if file.read().count(b"\n") >= count:
+                        return
+            except FileNotFoundError:
+                pass
+            time.sleep(0.005)
+
+    def test_killed_at_any_moment_it_goes_on_and_asks_nothing_twice(self):
+        liar = self.liar("mod-no-gradient")
+        arguments = ("--cases", "25", "--seed", "9", *self.small(), "-j1")
+        self.assertStatus(self.fuzz(*arguments, worker=liar, record="whole.jsonl"), 1)
+        kills = 0
+        for lines in (1, 2, 3, 7, 20, 40, 70, 100, 130):
+            process = self.start(*arguments, "--resume", worker=liar, record="killed.jsonl")
+            self.wait_for_lines(process, "killed.jsonl", lines)
+            kills += process.poll() is None
+            process.kill()
+            process.communicate()
+        self.assertGreaterEqual(kills, 6)
+        arguments = ("--cases", "25", *self.small(), "-j1")  # the seed is the record's
+        self.assertStatus(self.fuzz(*arguments, "--resume", worker=liar, record="killed.jsonl"), 1)
+        whole, killed = self.rows("whole.jsonl"), self.rows("killed.jsonl")
+        drawn = lambda rows: {row for row in rows if row[2] == "fuzz/drawn"}
+        self.assertEqual(drawn(whole), drawn(killed))
+        for row, times in killed.items():
+            self.assertLessEqual(times, whole[row] if whole[row] else 2, row)  # a first answer, and one repetition
+        self.assertEqual(self.findings("whole"), self.findings("killed"))
+        before = len(e2e.Record(self.path("killed.jsonl")).rows)
+        again = self.fuzz(*arguments, "--resume", worker=liar, record="killed.jsonl")
+        self.assertStatus(again, 1)
+        self.assertEqual(len(e2e.Record(self.path("killed.jsonl")).rows), before)
+
+    def test_an_interrupt_leaves_a_summary(self):
+        process = self.start("--minutes", "5", worker=e2e.WORKER, record="r.jsonl")
+        self.wait_for_lines(process, "r.jsonl", 20)
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 130)
+        self.assertRegex(out, r"\d+ cases drawn with seed 1: .*pass")
+        self.assertIn("record: ", out)
+
+    def test_minutes_end_it(self):
+        begin = time.monotonic()
+        done = self.fuzz("--minutes", "0.05")
+        self.assertStatus(done, 0)
+        self.assertLess(time.monotonic() - begin, 60)
+        self.assertRegex(done.out, r"[1-9]\d* cases drawn")
+
+    def test_shrink_tells_its_path_and_the_same_one_again(self):
+        liar = self.liar("mod-no-gradient")
+        case = "pass=bwd dtype=f16 b=3 h=4/2 s=30/44 d=24 mod=softcap:12 fill=uniform padding=random layout=bhsd"
+        first = e2e.facts("shrink", case, "--device", "cpu", FACTS_WORKER=liar)
+        self.assertStatus(first, 1)
+        self.assertRegex(first.out, r"(?m)^ +\d+  kept  wrong +layout default +pass=bwd")
+        self.assertRegex(first.out, r"(?m)^ +\d+  -     pass +mod default")
+        self.assertRegex(first.out, r"(?m)^pass=bwd dtype=\w+ b=1 h=1 s=1/2 d=\d mod=softcap:1$")
+        self.assertEqual(e2e.facts("shrink", case, "--device", "cpu", "-j1", FACTS_WORKER=liar).out, first.out)
+        few = e2e.facts("shrink", case, "--device", "cpu", "--steps", "4", FACTS_WORKER=liar)
+        self.assertStatus(few, 1)
+        self.assertIn("4 steps", few.out)
+        self.assertIn("no steps left", few.out)
+        kept = e2e.facts("shrink", case, "--device", "cpu", "-o", self.path("s.jsonl"), FACTS_WORKER=liar)
+        rows = len(e2e.Record(self.path("s.jsonl")).rows)
+        self.assertEqual(kept.out.replace(f"record: {self.path('s.jsonl')}\n", ""), first.out)
+        again = e2e.facts("shrink", case, "--device", "cpu", "-o", self.path("s.jsonl"), "--resume", FACTS_WORKER=liar)
+        self.assertStatus(again, 1)
+        self.assertEqual(again.out, kept.out)
+        self.assertEqual(len(e2e.Record(self.path("s.jsonl")).rows), rows)
+
+    def test_shrink_of_what_does_not_fail_says_so(self):
+        done = e2e.facts("shrink", "pass=fwd s=20 d=8 h=1", "--device", "cpu")
+        self.assertStatus(done, 0)
+        self.assertEqual(done.out, "it does not fail here (pass): there is nothing to shrink\n")
+
+    def test_shrink_survives_what_kills_its_workers(self):
+        build = e2e.need(e2e.NEW)
+        done = e2e.facts("shrink", "pass=bwd dtype=f16 b=1 h=1 s=1/128 d=64 guards=off mask=causal", "--cudnn", build.name, "--device", "h100-sxm")
+        self.assertStatus(done, 1)
+        self.assertIn("\npass=bwd dtype=bf16 b=1 h=1 s=1 d=8 guards=off\n", done.out)
+        self.assertIn("**crash", done.out)
+        self.assertIn("SIGSEGV", done.out)
+
+    def test_a_described_device_is_asked_only(self):
+        build = e2e.need(e2e.NEW)
+        done = e2e.facts("fuzz", "--cases", "30", "--cudnn", build.name, "--device", "h100-sxm", "--where", "scale=auto", "-o", self.path("r.jsonl"))
+        self.assertStatus(done, 0)
+        self.assertEqual({row["grade"] for row in e2e.Record(self.path("r.jsonl")).rows}, {"decided"})
+
+    def test_bad_input_is_one_line(self):
+        bad = self.write("bad.weights", "pass: 1 fwd\nfil: 1 gauss\n")
+        held = self.write("held.jsonl", "{}\n")
+        for arguments, words in (
+                (["fuzz", "--device", "cpu"], ["--minutes"]),
+                (["fuzz", "--minutes", "0"], ["--minutes", "above 0"]),
+                (["fuzz", "--cases", "many"], ["--cases"]),
+                (["fuzz", "--cases", "3", "--resume"], ["-o FILE"]),
+                (["fuzz", "--cases", "3", "--device", "cpu", "--weights", bad], ["bad.weights:2:1: fil is no key", "fill?"]),
+                (["fuzz", "--cases", "3", "--device", "cpu", "--weights", self.path("none")], ["none"]),
+                (["fuzz", "--cases", "3", "--device", "cpu", "--where", "d.qk>"], ["where"]),
+                (["fuzz", "--cases", "3", "--device", "cpu", "--with", "engine=some"], ["engine"]),
+                (["fuzz", "--cases", "3", "--device", "cpu", "-o", held], ["held.jsonl", "exists"]),
+                (["fuzz", "smoke", "--cases", "3"], ["smoke"]),
+                (["shrink"], ["CASE is missing"]),
+                (["shrink", "pass=fwd", "s=3"], ["one case"]),
+                (["shrink", "mask=causl", "--device", "cpu"], ["did you mean causal?"]),
+                (["shrink", "pass=fwd", "--device", "cpu", "--steps", "x"], ["--steps"])):
+            self.assertOneLine(e2e.facts(*arguments), 2, *words)
+
+
+if __name__ == "__main__":
+    unittest.TestCase.longMessage = True
+    e2e.main()
