@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "../emulation/clean.h"
+#include "../emulation/criteria.h"
 #include "../emulation/survey.h"
 #include "../record/text.h"
 #include "commands.h"
@@ -142,10 +143,40 @@ static int run_clean(const facts_options *o, uint64_t seed, size_t alarms[2])
     return clean.false_alarms ? FACTS_EXIT_FINDINGS : FACTS_EXIT_OK;
 }
 
+/* The table of docs/numerics.md section 12. */
+static int run_criteria(const facts_options *o, uint64_t seed)
+{
+    char error[512];
+    facts_comparison c;
+    int status = report(facts_compare(&c, o->quick, seed, error), error);
+    if (status != FACTS_EXIT_OK)
+        return status;
+    printf("| criterion (fill) |");
+    for (int at = 0; at < c.columns; at++)
+        printf(" %s |", facts_column_headings[at]);
+    printf(" fills where the right kernel failed |\n|---|");
+    for (int at = 0; at <= c.columns; at++)
+        printf("---|");
+    for (facts_criterion k = 0; k < FACTS_CRITERION_COUNT; k++) {
+        int failed = 0, fills = 0;
+        printf("\n| %s |", facts_criterion_names[k]);
+        for (int at = 0; at < c.columns; at++) {
+            printf(" %d %% |", (100 * c.killed[at][k] + c.liars[at] / 2) / c.liars[at]);
+            failed += c.failed[at][k];
+            fills += c.fills[at];
+        }
+        printf(" %d of %d |", failed, fills);
+    }
+    putchar('\n');
+    return FACTS_EXIT_OK;
+}
+
 int facts_command_self(const facts_invocation *call)
 {
     const facts_options *o = call->options;
     uint64_t seed = o->seed < 0 ? DEFAULT_SEED : (uint64_t)o->seed;
+    if (o->criteria)
+        return run_criteria(o, seed);
     bool alone = o->clean >= 0 && !o->liar && !o->dtype && !o->quick; /* --clean N: nothing but these */
     size_t alarms[2] = { 0 };
     int status = alone ? FACTS_EXIT_OK : run_survey(o, seed, alarms);

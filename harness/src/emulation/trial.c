@@ -8,14 +8,7 @@
 #include "../numbers/dtype.h"
 #include "cast.h"
 
-/* What one run wrote. */
-typedef struct answers {
-    unsigned char *bytes[FACTS_SLOT_COUNT];   /* with guards */
-    unsigned char *storage[FACTS_SLOT_COUNT]; /* element 0 */
-    unsigned char *workspace;
-} answers;
-
-static void free_answers(answers *a)
+void facts_answers_destroy(facts_answers *a)
 {
     for (int id = 0; id < FACTS_SLOT_COUNT; id++)
         free(a->bytes[id]);
@@ -23,11 +16,11 @@ static void free_answers(answers *a)
 }
 
 /* Every output and the workspace are poisoned before the run. */
-static bool launch(answers *a, const facts_scene *x, const facts_kernel *kernel, facts_pattern pattern)
+bool facts_answers_create(facts_answers *a, const facts_scene *x, const facts_kernel *kernel, facts_pattern pattern)
 {
     facts_launch launch = facts_scene_launch(x);
     size_t room = x->backward ? facts_emulation_workspace(&x->asked) : 0;
-    *a = (answers){ .workspace = malloc(room + 1) };
+    *a = (facts_answers){ .workspace = malloc(room + 1) };
     bool ok = a->workspace != NULL;
     for (int id = 0; ok && id < FACTS_SLOT_COUNT; id++) {
         const facts_due_answer *out = &x->out[id];
@@ -83,7 +76,7 @@ static bool pair_create(pair *out, const facts_scene *x, const unsigned char *ma
 }
 
 /* Amax of what was stored is held to what was stored, too. */
-static facts_judgement judge_amax(const facts_scene *x, facts_slot_id id, const answers *a, facts_pattern pattern)
+static facts_judgement judge_amax(const facts_scene *x, facts_slot_id id, const facts_answers *a, facts_pattern pattern)
 {
     static const facts_slot_id of[] = { [FACTS_SLOT_AMAX_O] = FACTS_SLOT_O,
                                         [FACTS_SLOT_AMAX_DQ] = FACTS_SLOT_DQ,
@@ -99,7 +92,7 @@ static facts_judgement judge_amax(const facts_scene *x, facts_slot_id id, const 
     return facts_judge_amax(&rule, facts_load(FATTN_F32, a->storage[id], 0), pattern);
 }
 
-static facts_judgement judge(const facts_scene *x, facts_slot_id id, const answers *a, const pair *p, facts_pattern pattern)
+static facts_judgement judge(const facts_scene *x, facts_slot_id id, const facts_answers *a, const pair *p, facts_pattern pattern)
 {
     const facts_due_answer *out = &x->out[id];
     const facts_answer *answer = &out->answer;
@@ -133,7 +126,7 @@ static void join(facts_trial *out, facts_slot_id id, const facts_judgement *j)
     }
 }
 
-static bool judge_all(facts_trial *out, const facts_scene *x, const answers *a, facts_pattern pattern)
+bool facts_answers_judge(facts_trial *out, const facts_scene *x, const facts_answers *a, facts_pattern pattern)
 {
     pair p;
     bool ok = pair_create(&p, x, a->storage[FACTS_SLOT_MAX]);
@@ -151,14 +144,14 @@ static bool judge_all(facts_trial *out, const facts_scene *x, const answers *a, 
 
 int facts_trial_run(facts_trial *out, const facts_scene *x, const facts_kernel *kernel, facts_pattern pattern)
 {
-    answers a;
-    bool ok = launch(&a, x, kernel, pattern) && judge_all(out, x, &a, pattern);
-    free_answers(&a);
+    facts_answers a;
+    bool ok = facts_answers_create(&a, x, kernel, pattern) && facts_answers_judge(out, x, &a, pattern);
+    facts_answers_destroy(&a);
     return ok ? 0 : ENOMEM;
 }
 
 /* The same kernel over both poisons must write the same bits. */
-static void compare(facts_trial *out, const facts_scene *x, const answers *a, const answers *b)
+static void compare(facts_trial *out, const facts_scene *x, const facts_answers *a, const facts_answers *b)
 {
     for (facts_slot_id id = 0; id < FACTS_SLOT_COUNT; id++) {
         if (!x->out[id].present || x->out[id].slot.first || facts_judge_repeat(&x->out[id].tensor, a->storage[id], b->storage[id], x->out[id].due, NULL) == 0)
@@ -173,17 +166,17 @@ static void compare(facts_trial *out, const facts_scene *x, const answers *a, co
 
 int facts_trial_run_both(facts_trial *out, const facts_scene *x, const facts_kernel *kernel)
 {
-    answers a, b = { 0 };
+    facts_answers a, b = { 0 };
     facts_trial second;
-    bool ok = launch(&a, x, kernel, FACTS_PATTERN_A) && judge_all(out, x, &a, FACTS_PATTERN_A);
+    bool ok = facts_answers_create(&a, x, kernel, FACTS_PATTERN_A) && facts_answers_judge(out, x, &a, FACTS_PATTERN_A);
     if (ok && out->verdict == FACTS_VERDICT_PASS) {
-        ok = launch(&b, x, kernel, FACTS_PATTERN_B) && judge_all(&second, x, &b, FACTS_PATTERN_B);
+        ok = facts_answers_create(&b, x, kernel, FACTS_PATTERN_B) && facts_answers_judge(&second, x, &b, FACTS_PATTERN_B);
         if (ok && second.verdict != FACTS_VERDICT_PASS)
             *out = second;
         else if (ok)
             compare(out, x, &a, &b);
     }
-    free_answers(&a);
-    free_answers(&b);
+    facts_answers_destroy(&a);
+    facts_answers_destroy(&b);
     return ok ? 0 : ENOMEM;
 }
