@@ -268,7 +268,7 @@ __device__ __forceinline__ void write_dead_statistics(const fref__call &c, const
 
 using namespace fref;
 
-extern "C" __global__ void fref_forward_facts(const __grid_constant__ fref__call c)
+extern "C" __global__ __launch_bounds__(FREF__THREADS, 3) void fref_forward_facts(const __grid_constant__ fref__call c)
 {
     row w;
     if (!find_row(&w, c))

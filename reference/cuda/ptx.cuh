@@ -28,6 +28,12 @@ template <int n> __device__ __forceinline__ void wait_for_copies()
     asm volatile("cp.async.wait_group %0;" ::"n"(n) : "memory");
 }
 
+/* Brings what lies there nearer, into the L2 cache. */
+__device__ __forceinline__ void prefetch(const double *from)
+{
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(from));
+}
+
 /* c (16 x 8) += a (16 x 8) b (8 x 8), spread over a warp: with g = lane / 4 and t = lane % 4, a holds (g, t), (g + 8, t), (g, t + 4),
  * (g + 8, t + 4); b (t, g), (t + 4, g); c (g, 2t), (g, 2t + 1), (g + 8, 2t), (g + 8, 2t + 1). */
 __device__ __forceinline__ void multiply(double c[4], const double a[4], const double b[2])

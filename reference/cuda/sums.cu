@@ -45,16 +45,26 @@ template <int KIND> struct worker {
         *key = K::OVER_ROWS ? tile + t % 32 * 2 : n + t % 8 * 2;
     }
 
+    static constexpr bool OF_DS = KIND == FREF__DQ || KIND == FREF__DK || KIND == FREF__DQ_LOST || KIND == FREF__DK_LOST;
+
+    /* Of step n; those some steps further are on their way from then on: memory is farther than one step lasts. */
     __device__ __forceinline__ void load_scores(int64_t n)
     {
+        enum { AHEAD = 5 * FREF__STEP };
         int64_t row, key;
         place_of_thread(n, &row, &key);
         const int64_t at = (head * c.chunk_rows + row) * c.keys_padded + key;
 #pragma unroll
         for (int i = 0; i < 2; i++) {
             held_x[i] = c.x[at + i];
-            held_dp[i] = KIND == FREF__DQ || KIND == FREF__DK || KIND == FREF__DQ_LOST || KIND == FREF__DK_LOST ? c.dp[at + i] : 0.0;
+            held_dp[i] = OF_DS ? c.dp[at + i] : 0.0;
         }
+        if (n + AHEAD >= last)
+            return;
+        const int64_t further = at + (K::OVER_ROWS ? AHEAD * c.keys_padded : AHEAD);
+        prefetch(c.x + further);
+        if (OF_DS)
+            prefetch(c.dp + further);
     }
 
     /* Of the step whose scores are held. */

@@ -15,7 +15,7 @@
 #define ALLOWED 1e-12
 
 const char *const feature_words[FEATURE_COUNT] = { "any",  "plain",   "band", "lengths", "groups", "bias",
-                                                   "modification", "dropout", "sink", "alibi",   "samples" };
+                                                   "modification", "dropout", "sink", "alibi",   "samples",  "ragged and paged" };
 
 /* ---- device memory ------------------------------------------------------------------------------------------------------------------ */
 
@@ -50,6 +50,78 @@ static size_t bytes_of(fref_type type)
     return type == FREF_F32 ? 4 : type == FREF_F16 || type == FREF_BF16 ? 2 : 1;
 }
 
+/* Where element (b,h,s,0) of a tensor lies whose `first` and `pages` are on the host. */
+static int64_t place_of(const fref_tensor *t, int64_t b, int64_t h, int64_t s)
+{
+    const int64_t batch = t->first ? t->first[b] : t->pages ? t->pages[b * t->pages_of_batch + s / t->page_size] * t->stride[0] : b * t->stride[0];
+    return batch + h * t->stride[1] + (t->pages ? s % t->page_size : s) * t->stride[2];
+}
+
+/* Copies to where `out` says, NaN everywhere else, and brings it and its tables to the device. */
+static fref_tensor place_tensor(device *d, const fref_tensor *t, fref_tensor out, int64_t elements, const int64_t dim[4], const int32_t *len)
+{
+    const size_t size = bytes_of(t->type);
+    unsigned char *copy = malloc((size_t)elements * size);
+    if (!copy)
+        abort();
+    memset(copy, 0xff, (size_t)elements * size);
+    for (int64_t b = 0; b < dim[0]; b++)
+        for (int64_t h = 0; h < dim[1]; h++)
+            for (int64_t s = 0; s < dim[2]; s++)
+                for (int64_t c = 0; c < dim[3] && !(len && s >= len[b]); c++)
+                    memcpy(copy + (size_t)(place_of(&out, b, h, s) + c * out.stride[3]) * size,
+                           (const unsigned char *)t->data + (size_t)offset_of(t, b, h, s, c) * size, size);
+    out.data = device_array(d, copy, (size_t)elements * size);
+    if (out.first)
+        out.first = device_array(d, out.first, (size_t)dim[0] * sizeof *out.first);
+    if (out.pages)
+        out.pages = device_array(d, out.pages, (size_t)(dim[0] * out.pages_of_batch) * sizeof *out.pages);
+    free(copy);
+    return out;
+}
+
+/* b,s,h,c with batch entries anywhere; nothing past a length. */
+static fref_tensor ragged_tensor(device *d, const fref_tensor *t, const int64_t dim[4], const int32_t *len, uint64_t *state)
+{
+    int64_t first[8], at = 0;
+    fref_tensor out = *t;
+    out.stride[3] = 1;
+    out.stride[1] = dim[3];
+    out.stride[2] = dim[1] * dim[3];
+    for (int64_t b = dim[0] - 1; b >= 0; b--) {
+        at += (int64_t)(random_bits(state) % 4);
+        first[b] = at;
+        at += (len ? len[b] : dim[2]) * out.stride[2];
+    }
+    out.first = first;
+    return place_tensor(d, t, out, at + 1, dim, len);
+}
+
+static fref_tensor paged_tensor(device *d, const fref_tensor *t, const int64_t dim[4], const int32_t *len, uint64_t *state)
+{
+    int32_t pages[1024];
+    fref_tensor out = *t;
+    out.page_size = 1 + (int64_t)(random_bits(state) % 20);
+    out.pages_of_batch = (dim[2] + out.page_size - 1) / out.page_size;
+    const int64_t count = dim[0] * out.pages_of_batch;
+    if (count > 1024)
+        return ragged_tensor(d, t, dim, len, state);
+    for (int64_t n = 0; n < count; n++)
+        pages[n] = (int32_t)n;
+    for (int64_t n = count - 1; n > 0; n--) {
+        const int64_t other = (int64_t)(random_bits(state) % (uint64_t)(n + 1));
+        const int32_t page = pages[n];
+        pages[n] = pages[other];
+        pages[other] = page;
+    }
+    out.stride[3] = 1;
+    out.stride[2] = dim[3];
+    out.stride[1] = out.page_size * dim[3];
+    out.stride[0] = dim[1] * out.stride[1];
+    out.pages = pages;
+    return place_tensor(d, t, out, count * out.stride[0], dim, len);
+}
+
 /* The tensor [b,h,s,c] in another layout, with gaps between; rows at or past len[b] (NULL: none) hold NaN. */
 static fref_tensor device_tensor(device *d, const fref_tensor *t, const int64_t dim[4], const int32_t *len, uint64_t *state)
 {
@@ -62,20 +134,7 @@ static fref_tensor device_tensor(device *d, const fref_tensor *t, const int64_t 
         out.stride[order[n]] = step;
         step = step * dim[order[n]] + gap;
     }
-    size_t size = bytes_of(t->type);
-    unsigned char *copy = malloc((size_t)step * size);
-    if (!copy)
-        abort();
-    memset(copy, 0xff, (size_t)step * size);
-    for (int64_t b = 0; b < dim[0]; b++)
-        for (int64_t h = 0; h < dim[1]; h++)
-            for (int64_t s = 0; s < dim[2]; s++)
-                for (int64_t c = 0; c < dim[3] && !(len && s >= len[b]); c++)
-                    memcpy(copy + (size_t)offset_of(&out, b, h, s, c) * size,
-                           (const unsigned char *)t->data + (size_t)offset_of(t, b, h, s, c) * size, size);
-    out.data = device_array(d, copy, (size_t)step * size);
-    free(copy);
-    return out;
+    return place_tensor(d, t, out, step, dim, len);
 }
 
 /* ---- problems ----------------------------------------------------------------------------------------------------------------------- */
@@ -133,7 +192,7 @@ static void draw_mask(fref_problem *p, uint64_t *state, feature with, int32_t le
     p->has_left = chance(state, 3);
     p->right = chance(state, 2) ? 0 : between(state, -3, 20);
     p->left = between(state, 1, 40);
-    if (with != FEATURE_LENGTHS && !chance(state, 3))
+    if (with != FEATURE_LENGTHS && with != FEATURE_APART && !chance(state, 3))
         return;
     for (int64_t b = 0; b < p->batch; b++) {
         len_q[b] = (int32_t)between(state, 0, p->rows);
@@ -563,8 +622,13 @@ void compare_problem(fref_gpu *gpu, const fref__driver *driver, feature with, ui
     const fref_tensor *const from[] = { &x.data.q, &x.data.k, &x.data.v, &x.data.o, &x.data.stats, &x.data.d_o };
     fref_tensor in[6];
     uint64_t state = seed;
-    for (int n = 0; n < 6; n++)
-        in[n] = device_tensor(&d, from[n], dims[n], n == 1 || n == 2 ? host->len_kv : host->len_q, &state);
+    for (int n = 0; n < 6; n++) {
+        const bool of_keys = n == 1 || n == 2, apart = with == FEATURE_APART;
+        const int32_t *len = of_keys ? host->len_kv : host->len_q;
+        in[n] = (!apart    ? device_tensor
+                 : of_keys ? paged_tensor
+                           : ragged_tensor)(&d, from[n], dims[n], len, &state);
+    }
     const int before = t->wrong;
     const int forward = compare_forward(gpu, &d, &p, &x, x.mod.kind ? &mod : NULL, in, seed, t);
     const int backward = compare_backward(gpu, &d, &p, &x, x.mod.kind ? &mod : NULL, in, seed, t);

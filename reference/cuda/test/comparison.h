@@ -23,6 +23,7 @@ typedef enum feature {
     FEATURE_SINK,
     FEATURE_ALIBI,
     FEATURE_SAMPLES,
+    FEATURE_APART, /* ragged queries, paged keys */
     FEATURE_COUNT
 } feature;
 extern const char *const feature_words[FEATURE_COUNT];
