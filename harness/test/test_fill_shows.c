@@ -35,7 +35,7 @@ static const struct {
     { "neglse", "pass=fwd want=stats", FACTS_LIAR_MAX_INIT_0, ALL_GATES, 0, 1e6 },
     { "neglse", "pass=bwd", FACTS_LIAR_B_TAIL_EXP, ALL_GATES, 0, 1e6 },
     { "stair_up", "pass=fwd want=stats", FACTS_LIAR_O_NO_RESCALE, ELEMENTS, 0, 1.2 },
-    { "stair_dn", "pass=fwd want=stats", FACTS_LIAR_SPLIT_WEIGHT, ELEMENTS, 3, 3 },
+    { "stair_dn", "pass=fwd want=stats", FACTS_LIAR_SCALE_1E5, ELEMENTS, 3, 2 },
     { "biglogit", "pass=fwd want=stats", FACTS_LIAR_TILE_LOST, ELEMENTS, 0, 3 },
     { "hugelogit", "pass=bwd", FACTS_LIAR_B_SCALE_1PCT, ELEMENTS, 0, 100 },
     { "outlier:50", "pass=bwd", FACTS_LIAR_B_SCALE_1PCT, ELEMENTS, 0, 100 },
