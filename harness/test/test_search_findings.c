@@ -296,8 +296,9 @@ static void load(facts_memo_load *l, const char *text)
     cr_assert(facts_memo_load_line(l, &line));
 }
 
-static void count_drawn(void *context, const char *name, const facts_answer *answer)
+static void count_drawn(void *context, const char *name, const facts_answer *answer, facts_verdict before)
 {
+    (void)before;
     (void)name;
     (void)answer;
     ++*(int *)context;

@@ -13,7 +13,7 @@
 
 #define DRAW_AHEAD 4       /* drawn at once, for each worker */
 #define TIMEOUT_S 60.0     /* of one case, unless told otherwise: they are small */
-#define MOST_IN_VAIN 20000 /* draws in a row that are no new case */
+#define MOST_IN_VAIN 2000 /* draws in a row that are no new case */
 
 typedef struct fuzzing {
     const facts_options *options;
@@ -40,7 +40,7 @@ static void draw(facts_hunt *hunt, fuzzing *z)
     facts_case c;
     char name[FACTS_NAME_MAX];
     facts_answer answer;
-    while (!draw_ended(z)) {
+    while (!draw_ended(z) && !facts_hunt_time_is_up(hunt)) {
         if (facts_weights_draw(z->weights, z->seed, z->index++, &z->choice, &c) &&
             facts_memo_get(hunt->memo, facts_case_name(&c, name), 1, &answer) == FACTS_MEMO_UNKNOWN) {
             z->in_vain = 0;
@@ -51,7 +51,7 @@ static void draw(facts_hunt *hunt, fuzzing *z)
     }
 }
 
-static void take_drawn(facts_hunt *hunt, const char *name, const facts_answer *answer)
+static void take_drawn(facts_hunt *hunt, const char *name, const facts_answer *answer, facts_verdict before)
 {
     fuzzing *z = hunt->context;
     facts_case c;
@@ -59,7 +59,10 @@ static void take_drawn(facts_hunt *hunt, const char *name, const facts_answer *a
     bool known = answer->count > 0;
     for (size_t i = 0; i < answer->count; i++)
         known &= answer->failing[i].known;
-    z->drawn++;
+    if (before == FACTS_VERDICT_COUNT)
+        z->drawn++;
+    else
+        z->verdicts[before]--;
     z->verdicts[answer->verdict]++;
     z->known += known;
     if (answer->count && facts_case_parse(&c, name, &ignored) && !facts_findings_add(z->findings, &c, answer, z->options->known))
@@ -75,7 +78,7 @@ static bool more(facts_hunt *hunt)
         hunt->failed = true;
     facts_fuzz_files_write(&z->files, z->findings);
     size_t wanted = (size_t)hunt->jobs * (facts_findings_open(z->findings) ? 1 : DRAW_AHEAD);
-    while (hunt->session.work_count - before < wanted && !draw_ended(z) && !hunt->failed)
+    while (hunt->session.work_count - before < wanted && !draw_ended(z) && !hunt->failed && !facts_hunt_time_is_up(hunt))
         draw(hunt, z);
     return hunt->session.work_count > before;
 }

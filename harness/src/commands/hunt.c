@@ -94,6 +94,9 @@ static void session_row(facts_session *session, const facts_outcome *outcome)
     facts_line line;
     facts_answer answer;
     bool more = false;
+    const facts_work *work = &session->work[outcome->work];
+    bool again = facts_memo_get(hunt->memo, work->name, 1, &answer) == FACTS_MEMO_ANSWERED;
+    facts_verdict before = again ? answer.verdict : FACTS_VERDICT_COUNT;
     facts_line_parse(&line, outcome->text, outcome->length);
     facts_slice_bool(facts_line_get(&line, "more"), &more);
     hunt->inconclusive += outcome->verdict == FACTS_VERDICT_INCONCLUSIVE;
@@ -101,10 +104,9 @@ static void session_row(facts_session *session, const facts_outcome *outcome)
         hunt->failed = true;
         return;
     }
-    const facts_work *work = &session->work[outcome->work];
     if (!more && hunt->drawn && strcmp(work->group, FACTS_HUNT_DRAWN) == 0 &&
         facts_memo_get(hunt->memo, work->name, 1, &answer) == FACTS_MEMO_ANSWERED)
-        hunt->drawn(hunt, work->name, &answer);
+        hunt->drawn(hunt, work->name, &answer, before);
 }
 
 /* A GPU's name is known only now. */
@@ -138,11 +140,11 @@ static bool load_line(void *context, const facts_line *line)
     return facts_memo_load_line(&((loading *)context)->load, line);
 }
 
-static void load_drawn(void *context, const char *name, const facts_answer *answer)
+static void load_drawn(void *context, const char *name, const facts_answer *answer, facts_verdict before)
 {
     facts_hunt *hunt = context;
     if (hunt->drawn)
-        hunt->drawn(hunt, name, answer);
+        hunt->drawn(hunt, name, answer, before);
 }
 
 static int load_record(facts_hunt *hunt)

@@ -26,8 +26,9 @@ typedef struct facts_hunt {
     size_t inconclusive, asked;
     /* Makes more questions; false when there are none now. */
     bool (*more)(struct facts_hunt *hunt);
-    /* A case of FACTS_HUNT_DRAWN has its answer (from a worker, or from the record); may be NULL. */
-    void (*drawn)(struct facts_hunt *hunt, const char *name, const facts_answer *answer);
+    /* A case of FACTS_HUNT_DRAWN has its answer (from a worker, or from the record); may be NULL. `before`: what it had already, when its
+     * worker has ended badly since; otherwise FACTS_VERDICT_COUNT. */
+    void (*drawn)(struct facts_hunt *hunt, const char *name, const facts_answer *answer, facts_verdict before);
     void *context;
 } facts_hunt;
 

@@ -219,11 +219,12 @@ bool facts_memo_load_line(facts_memo_load *load, const facts_line *line)
             e->starts++;
         return true;
     }
+    facts_verdict before = e->state == FACTS_MEMO_ANSWERED ? (facts_verdict)e->verdict : FACTS_VERDICT_COUNT;
     facts_slice_bool(facts_line_get(line, "more"), &more);
     load->failed |= !facts_memo_row(load->memo, id, line, !more);
     e = &load->memo->at[id];
     if (!more && load->drawn && facts_slice_is(facts_line_get(line, "group"), load->group))
-        load->drawn(load->context, name, &(facts_answer){ e->verdict, e->failing, e->symptom, e->evidence });
+        load->drawn(load->context, name, &(facts_answer){ e->verdict, e->failing, e->symptom, e->evidence }, before);
     return !load->failed;
 }
 

@@ -24,13 +24,14 @@ bool facts_memo_row(facts_memo *memo, facts_memo_id id, const facts_line *row, b
 int facts_memo_config(const facts_memo *memo, facts_memo_id id);
 size_t facts_memo_answered(const facts_memo *memo); /* how many */
 
-/* A record: its starts and rows in their order, then the end. `drawn` says whether a row was of group `group` and the last of its case;
+/* A record: its starts and rows in their order, then the end. `drawn` hears of the last row of a case of group
+ * `group` (`before`: the verdict that the row replaces, FACTS_VERDICT_COUNT: none);
  * what was started and never ended `most_starts` times counts as answered: it takes everything down with it. */
 typedef struct facts_memo_load {
     facts_memo *memo;
     const char *build, *device, *group;
     void *context;
-    void (*drawn)(void *context, const char *name, const facts_answer *answer);
+    void (*drawn)(void *context, const char *name, const facts_answer *answer, facts_verdict before);
     bool failed; /* out of memory */
 } facts_memo_load;
 
