@@ -120,7 +120,9 @@ typedef struct facts_judge_call {
     int64_t due_rows;
     const double *want, *sigma, *bound; /* sigma NULL: bound alone */
     int32_t lie;
-    facts_judged_row *out; /* [batch, heads, rows] */
+    facts_judged_row *out;   /* [batch, heads, rows]; NULL: counts alone */
+    facts_counter *checked;  /* elements, and those that a gate refuses; where there is no `out` */
+    facts_counter *refused;
 } facts_judge_call;
 
 #endif

@@ -48,8 +48,12 @@ extern "C" __global__ void __launch_bounds__(WARP *WARPS) facts_kernel_judge(con
             if (lane < other)
                 facts_judged_row_merge(row, &parts[warp][lane + other]);
         }
-        if (lane == 0)
+        if (lane == 0 && call.out) {
             call.out[n] = *row;
+        } else if (lane == 0) {
+            count(call.checked, row->checked);
+            count(call.refused, (int64_t)row->wrong + row->not_finite + row->unwritten);
+        }
         __syncwarp();
     }
 }

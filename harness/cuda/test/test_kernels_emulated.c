@@ -260,11 +260,16 @@ Test(emulated, rows_are_judged_alike)
         same_rows(&rows[n], &want);
     }
     for (facts_lie lie = 0; lie < FACTS_LIE_COUNT; lie++) {
+        int64_t moved, refused;
         cr_assert_eq(facts_gpu_judge(gpu, &j.tensor, NULL, &bar, j.due, &all, lie, rows), FATTN_OK);
+        cr_assert_eq(facts_gpu_lie(gpu, &j.tensor, &bar, j.due, &all, lie, &moved, &refused), FATTN_OK);
         for (int64_t n = 0; n < 42; n++) {
             facts_judged_row want = row_in_c(&j, &bar, n, NULL, lie);
             same_rows(&rows[n], &want);
+            moved -= want.checked;
+            refused -= want.wrong + want.not_finite;
         }
+        cr_expect(moved == 0 && refused == 0);
     }
     free_judged(&j);
     close_emulated(gpu, context);

@@ -71,6 +71,10 @@ typedef struct facts_part {
 fattn_status facts_gpu_judge(facts_gpu *gpu, const facts_tensor *tensor, const void *storage, const facts_bar *bar, const int32_t *due,
                              const facts_part *part, facts_lie lie, facts_judged_row *out);
 
+/* How many elements of a part a lie moves, and how many of these are refused for themselves alone: where some are, no more need be asked. */
+fattn_status facts_gpu_lie(facts_gpu *gpu, const facts_tensor *tensor, const facts_bar *bar, const int32_t *due, const facts_part *part, facts_lie lie,
+                           int64_t *moved, int64_t *refused);
+
 /* Elements of rows that owe a value and still are poison, or are not finite; the first of each (logical). */
 typedef struct facts_found {
     int64_t unwritten, not_finite;

@@ -122,11 +122,17 @@ static fattn_status send_tables(facts_gpu *gpu, tables *t, const facts_tensor *t
         TRY(facts_gpu_make(gpu, &t->rows, (size_t)part->row_count * sizeof *part->rows));
         TRY(facts_gpu_send(gpu, t->rows, part->rows, (size_t)part->row_count * sizeof *part->rows));
     }
-    return facts_gpu_make(gpu, &t->out, answers * sizeof(facts_judged_row));
+    return answers > 0 ? facts_gpu_make(gpu, &t->out, answers * sizeof(facts_judged_row)) : FATTN_OK;
 }
 
-fattn_status facts_gpu_judge(facts_gpu *gpu, const facts_tensor *tensor, const void *storage, const facts_bar *bar, const int32_t *due,
-                             const facts_part *part, facts_lie lie, facts_judged_row *out)
+static void free_tables(facts_gpu *gpu, const tables *t)
+{
+    facts_gpu_free(gpu, t->due);
+    facts_gpu_free(gpu, t->rows);
+    facts_gpu_free(gpu, t->out);
+}
+
+static facts_judge_call call_of(const facts_tensor *tensor, const void *storage, const facts_bar *bar, const facts_part *part, facts_lie lie)
 {
     facts_judge_call call = { .bar = *bar, .view = facts_strided_of(tensor), .storage = storage, .due_rows = tensor->dim[2], .want = part->want,
                               .sigma = part->sigma, .bound = part->bound, .lie = (int32_t)lie };
@@ -134,18 +140,50 @@ fattn_status facts_gpu_judge(facts_gpu *gpu, const facts_tensor *tensor, const v
     call.view.dim[1] = part->heads;
     call.view.dim[2] = part->rows ? part->row_count : tensor->dim[2];
     call.view.first += part->b * tensor->stride[0] + part->h * tensor->stride[1];
-    const int64_t rows = call.view.dim[0] * call.view.dim[1] * call.view.dim[2];
+    return call;
+}
+
+static fattn_status judge(facts_gpu *gpu, facts_judge_call *call, const tables *t, const facts_tensor *tensor, const facts_part *part)
+{
+    const int64_t rows = call->view.dim[0] * call->view.dim[1] * call->view.dim[2];
+    call->due = t->due ? (const int32_t *)t->due + part->b * tensor->dim[2] : NULL;
+    call->rows = t->rows;
+    call->out = t->out;
+    return facts_gpu_launch(gpu, FACTS_KERNEL_judge, rows * (FACTS_BLOCK / ROWS_OF_BLOCK), call);
+}
+
+fattn_status facts_gpu_judge(facts_gpu *gpu, const facts_tensor *tensor, const void *storage, const facts_bar *bar, const int32_t *due,
+                             const facts_part *part, facts_lie lie, facts_judged_row *out)
+{
+    facts_judge_call call = call_of(tensor, storage, bar, part, lie);
+    const size_t rows = (size_t)(call.view.dim[0] * call.view.dim[1] * call.view.dim[2]);
     tables t;
-    fattn_status status = send_tables(gpu, &t, tensor, due, part, (size_t)rows);
-    call.due = t.due ? (const int32_t *)t.due + part->b * tensor->dim[2] : NULL;
-    call.rows = t.rows;
-    call.out = t.out;
+    fattn_status status = send_tables(gpu, &t, tensor, due, part, rows);
+    if (status == FATTN_OK && rows > 0)
+        status = judge(gpu, &call, &t, tensor, part);
     if (status == FATTN_OK)
-        status = facts_gpu_launch(gpu, FACTS_KERNEL_judge, rows * (FACTS_BLOCK / ROWS_OF_BLOCK), &call);
+        status = facts_gpu_fetch(gpu, out, t.out, rows * sizeof *out);
+    free_tables(gpu, &t);
+    return status;
+}
+
+fattn_status facts_gpu_lie(facts_gpu *gpu, const facts_tensor *tensor, const facts_bar *bar, const int32_t *due, const facts_part *part, facts_lie lie,
+                           int64_t *moved, int64_t *refused)
+{
+    facts_judge_call call = call_of(tensor, NULL, bar, part, lie);
+    facts_counter found[2] = { 0, 0 };
+    tables t;
+    fattn_status status = send_tables(gpu, &t, tensor, due, part, 0);
+    call.checked = gpu->counters;
+    call.refused = gpu->counters + 1;
     if (status == FATTN_OK)
-        status = facts_gpu_fetch(gpu, out, t.out, (size_t)rows * sizeof *out);
-    facts_gpu_free(gpu, t.due);
-    facts_gpu_free(gpu, t.rows);
-    facts_gpu_free(gpu, t.out);
+        status = facts_gpu_count(gpu, found, 2);
+    if (status == FATTN_OK)
+        status = judge(gpu, &call, &t, tensor, part);
+    if (status == FATTN_OK)
+        status = facts_gpu_counted(gpu, found, 2);
+    free_tables(gpu, &t);
+    *moved = (int64_t)found[0];
+    *refused = (int64_t)found[1];
     return status;
 }

@@ -1,8 +1,8 @@
 #include "judging.h"
 
-#include "slabs.h"
-
 #include <stdlib.h>
+
+#include "slabs.h"
 
 #define A FACTS_PATTERN_A
 #define B FACTS_PATTERN_B
@@ -18,12 +18,17 @@ static const int32_t *due_of(const facts_truth *t, facts_tensor_id id)
 
 /* ---- against what is due ------------------------------------------------------------------------------------------------------ */
 
+static facts_part whole_of(const facts_tensor *tensor, const facts_rule *rule)
+{
+    return (facts_part){ .batches = tensor->dim[0], .heads = tensor->dim[1], .want = rule->expected.want, .sigma = rule->expected.sigma,
+                         .bound = rule->expected.bound };
+}
+
 /* The rows of a tensor whose answer is on the GPU; the caller frees them. */
 static fattn_status rows_there(facts_judged_row **out, facts_truth *t, facts_tensor_id id, const facts_rule *rule, const void *storage, facts_lie lie)
 {
     const facts_tensor *tensor = &t->memory.problem->tensor[id];
-    const facts_part all = { .batches = tensor->dim[0], .heads = tensor->dim[1], .want = rule->expected.want, .sigma = rule->expected.sigma,
-                             .bound = rule->expected.bound };
+    const facts_part all = whole_of(tensor, rule);
     const facts_bar bar = facts_judge_bar(tensor, rule);
     *out = malloc((size_t)(tensor->dim[0] * tensor->dim[1] * tensor->dim[2] + 1) * sizeof **out);
     if (!*out)
@@ -63,12 +68,21 @@ fattn_status facts_judging_of(facts_judgement *out, facts_truth *t, facts_tensor
     return FATTN_OK;
 }
 
+/* Most lies are caught by single elements; the others by what their rows say together. */
 static fattn_status tell_there(facts_lie_end *out, facts_truth *t, facts_tensor_id id, const facts_rule *rule, facts_lie lie)
 {
+    const facts_tensor *tensor = &t->memory.problem->tensor[id];
+    const facts_part all = whole_of(tensor, rule);
+    const facts_bar bar = facts_judge_bar(tensor, rule);
     facts_judged_row *rows;
-    fattn_status status = rows_there(&rows, t, id, rule, NULL, lie);
+    int64_t moved, refused;
+    fattn_status status = facts_gpu_lie(t->memory.gpu, tensor, &bar, due_of(t, id), &all, lie, &moved, &refused);
+    *out = moved == 0 ? FACTS_LIE_SAME : FACTS_LIE_CAUGHT;
+    if (status != FATTN_OK || moved == 0 || refused > 0)
+        return status;
+    status = rows_there(&rows, t, id, rule, NULL, lie);
     if (status == FATTN_OK)
-        *out = facts_judge_lie(&t->memory.problem->tensor[id], rule, rows);
+        *out = facts_judge_lie(tensor, rule, rows);
     free(rows);
     return status;
 }

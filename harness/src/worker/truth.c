@@ -117,11 +117,20 @@ static fattn_status create(facts_truth *out, facts_worker *worker, const facts_p
     }
 }
 
+/* No storage of 2^31 elements and more is ever here. */
+static bool fits_here(const facts_problem *problem)
+{
+    for (int id = 0; id < FACTS_TENSOR_COUNT; id++)
+        if (problem->tensor[id].present && problem->tensor[id].elements > INT32_MAX)
+            return false;
+    return true;
+}
+
 fattn_status facts_truth_create_edited(facts_truth *out, facts_worker *worker, const facts_problem *problem, const facts_truth_edit *edit,
                                        char error[256])
 {
     /* Checks look at everything that there is, and write what no fill makes; a codebook's reference is the C one. */
-    bool here = !worker->gpu || edit || problem->check != FACTS_CHECK_NONE || facts_is_coded(problem) || worker->oracle == FACTS_ORACLE_CPU;
+    bool here = !worker->gpu || edit || problem->check != FACTS_CHECK_NONE || (facts_is_coded(problem) && fits_here(problem)) || worker->oracle == FACTS_ORACLE_CPU;
     fattn_status status = create(out, worker, problem, edit, here, error);
     if (here || status != FATTN_INTERNAL)
         return status;
