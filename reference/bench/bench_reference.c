@@ -1,6 +1,7 @@
 /* Times of the reference, one line for each line on stdin, so that bench_reference.py can take turns with what it compares with.
  *
- *   bench_reference [HEADS [ROWS [DIM]]]      prints: forward, forward with bounds, backward, backward with bounds; ms a head
+ *   bench_reference [HEADS [ROWS [DIM [cpu]]]]      prints: forward, forward with bounds, backward, backward with bounds; ms a
+ * head, of processor time with `cpu`
  */
 #include <fref/fref.h>
 #include <stdio.h>
@@ -76,10 +77,12 @@ static void start(bench *x, int64_t heads, int64_t rows, int64_t dim)
     x->stats = (fref_tensor){ .data = stats, .type = FREF_F32, .stride = { lines, rows, 1, 1 } };
 }
 
+static clockid_t used = CLOCK_MONOTONIC;
+
 static double now(void)
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(used, &t);
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
@@ -104,6 +107,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "bench_reference: sizes are positive numbers: HEADS ROWS DIM\n");
         return 2;
     }
+    if (argc > 4)
+        used = CLOCK_PROCESS_CPUTIME_ID;
     start(&x, sizes[0], sizes[1], sizes[2]);
     while (getchar() != EOF) {
         double forward = time_of(&x, false, 0), forward_all = time_of(&x, false, 1);
