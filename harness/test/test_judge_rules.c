@@ -127,6 +127,10 @@ Test(judge_rules, the_largest_is_of_rows_that_owe_a_value)
     cr_expect_not(saturated);
     cr_expect_float_eq(facts_judge_largest(&t, x, NULL, 0.5, &saturated), 224, 0);
     cr_expect(saturated);
+    uint16_t half[8] = { 0 };
+    set_tensor(&t, FATTN_F16, BHSD, 1, 2, 2, 2, 0);
+    half[2] = (uint16_t)facts_encode(FATTN_F16, 7.0), half[6] = (uint16_t)facts_dtype_inf(FATTN_F16);
+    cr_expect_float_eq(facts_judge_largest(&t, half, NULL, 1.0, NULL), 7.0, 0, "Inf is told of elsewhere");
 }
 
 /* ---- Stats in base 2 ---- */
