@@ -1,4 +1,5 @@
-/* Work that is made as the answers come, against a worker that misbehaves on demand: nothing is lost, asked twice or waited for in vain. */
+/* Work that is made as the answers come, against a worker that misbehaves on demand: nothing is lost, asked twice or waited for in
+ * vain. */
 #include <criterion/criterion.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -26,7 +27,8 @@ static void set_up(void)
     snprintf(path, sizeof path, "%s/w", folder);
     FILE *file = fopen(path, "w");
     cr_assert_not_null(file);
-    fputs("b: 1 {1..9}\nh: 1 {1..4}\ns: 1 {1..200}\nd: 1 {1..64}\nmask: 2 default, 1 causal\nfill: 3 gauss, 1 uniform, 1 needle\n", file);
+    fputs("b: 1 {1..9}\nh: 1 {1..4}\ns: 1 {1..200}\nd: 1 {1..64}\nmask: 2 default, 1 causal\nfill: 3 gauss, 1 uniform, 1 needle\n",
+          file);
     fclose(file);
 }
 

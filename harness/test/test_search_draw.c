@@ -1,4 +1,5 @@
-/* Drawing: what comes out of a weights file is a case, the same one for the same seed, as often as its weights say, and near the edges. */
+/* Drawing: what comes out of a weights file is a case, the same one for the same seed, as often as its weights say, and near the
+ * edges. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,8 +59,8 @@ Test(search_draw, every_case_is_canonical_and_computable_and_small_enough)
         cr_assert_str_eq(facts_case_name(&parsed, again), name);
         cr_assert_eq(facts_problem_resolve(problem, &c, &error), FACTS_RESOLVED, "%s: %s", name, error.text);
         const fattn_problem *ask = &problem->ask;
-        cr_assert_leq((double)ask->batch * (double)ask->heads_q * (double)ask->seq_q * (double)ask->seq_kv * (double)(ask->dim_qk + ask->dim_v) *
-                          problem->repeat,
+        cr_assert_leq((double)ask->batch * (double)ask->heads_q * (double)ask->seq_q * (double)ask->seq_kv *
+                          (double)(ask->dim_qk + ask->dim_v) * problem->repeat,
                       60e6, "%s", name);
     }
     free(problem);
@@ -87,8 +88,9 @@ Test(search_draw, the_same_seed_and_index_give_the_same_case_in_any_order)
 
 Test(search_draw, values_come_as_often_as_their_weights_say)
 {
-    facts_weights *weights = read_text("pass: 1 fwd, 3 bwd\ndtype when pass=bwd: 1 f16\ndtype: 1 f32\nfill: 0 spiky, 1 needle, 9 default\n"
-                                       "number n: 3 10, 1 20..21\nb: 1 {n}\n");
+    facts_weights *weights =
+        read_text("pass: 1 fwd, 3 bwd\ndtype when pass=bwd: 1 f16\ndtype: 1 f32\nfill: 0 spiky, 1 needle, 9 default\n"
+                  "number n: 3 10, 1 20..21\nb: 1 {n}\n");
     int bwd = 0, needle = 0, ten = 0;
     for (uint64_t i = 0; i < 4000; i++) {
         facts_case c = draw(weights, 1, i);
@@ -106,12 +108,44 @@ Test(search_draw, values_come_as_often_as_their_weights_say)
 
 Test(search_draw, the_shipped_weights_reach_edges_and_features)
 {
-    static const char *const wanted[] = {
-        "s.kv%64=0", "s.kv%64=1", "s.kv%64=63", "s.kv%128=0", "s.kv%128=1", "s.kv%128=63", "s.kv%128=64", "s.kv%128=65", "s.kv%128=127",
-        "s.q%128=127", "s.q=1", "s.kv=1", "s.q=s.kv", "s.q<s.kv & s.q>1", "s.q>s.kv", "h.q=h.kv", "h.q>h.kv & h.kv>1", "h.q>1 & h.kv=1", "d.qk=d.v",
-        "d.qk>d.v", "d.qk<d.v", "d.qk>128", "d.qk%8!=0", "lens~'*+0*' | lens~'0*'", "stride~*broadcast*", "stride~*gap*", "window.left<inf & window.right<inf",
-        "align=br", "bias=1hss & dbias=1", "mod~softcap:*", "exec=graph_update", "engine=all", "policy=math", "fill=neglse & pass=bwd & s.kv%128=64",
-        "poison=nan & padding!=none", "deterministic=1", "mask=causal_br & s.q>s.kv", "h.k!=h.v" };
+    static const char *const wanted[] = { "s.kv%64=0",
+                                          "s.kv%64=1",
+                                          "s.kv%64=63",
+                                          "s.kv%128=0",
+                                          "s.kv%128=1",
+                                          "s.kv%128=63",
+                                          "s.kv%128=64",
+                                          "s.kv%128=65",
+                                          "s.kv%128=127",
+                                          "s.q%128=127",
+                                          "s.q=1",
+                                          "s.kv=1",
+                                          "s.q=s.kv",
+                                          "s.q<s.kv & s.q>1",
+                                          "s.q>s.kv",
+                                          "h.q=h.kv",
+                                          "h.q>h.kv & h.kv>1",
+                                          "h.q>1 & h.kv=1",
+                                          "d.qk=d.v",
+                                          "d.qk>d.v",
+                                          "d.qk<d.v",
+                                          "d.qk>128",
+                                          "d.qk%8!=0",
+                                          "lens~'*+0*' | lens~'0*'",
+                                          "stride~*broadcast*",
+                                          "stride~*gap*",
+                                          "window.left<inf & window.right<inf",
+                                          "align=br",
+                                          "bias=1hss & dbias=1",
+                                          "mod~softcap:*",
+                                          "exec=graph_update",
+                                          "engine=all",
+                                          "policy=math",
+                                          "fill=neglse & pass=bwd & s.kv%128=64",
+                                          "poison=nan & padding!=none",
+                                          "deterministic=1",
+                                          "mask=causal_br & s.q>s.kv",
+                                          "h.k!=h.v" };
     int hits[sizeof wanted / sizeof *wanted] = { 0 };
     facts_weights *weights = shipped();
     for (uint64_t i = 0; i < 3000; i++) {
@@ -124,8 +158,8 @@ Test(search_draw, the_shipped_weights_reach_edges_and_features)
     facts_weights_destroy(weights);
 }
 
-/* Not drawn on purpose: guards=off asks for what is known to end the process; spelling is another way to ask the same; check belongs to fills
- * of its own. */
+/* Not drawn on purpose: guards=off asks for what is known to end the process; spelling is another way to ask the same; check
+ * belongs to fills of its own. */
 static bool left_out(facts_key key)
 {
     return key == FACTS_KEY_GUARDS || key == FACTS_KEY_SPELLING || key == FACTS_KEY_CHECK;
@@ -171,7 +205,8 @@ Test(search_draw, where_keeps_and_with_sets)
 
 Test(search_draw, what_contradicts_is_taken_back)
 {
-    facts_weights *weights = read_text("pass: 1 fwd\nbias: 1 1hss\ndbias: 1 1\nh: 1 {3..5}/2\n"); /* a forward has no dBias; 2 divides 4 only */
+    facts_weights *weights =
+        read_text("pass: 1 fwd\nbias: 1 1hss\ndbias: 1 1\nh: 1 {3..5}/2\n"); /* a forward has no dBias; 2 divides 4 only */
     for (uint64_t i = 0; i < 50; i++) {
         facts_case c = draw(weights, 1, i);
         cr_assert(holds("dbias=0 & (h=4/2 | h=8)", &c));

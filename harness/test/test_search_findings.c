@@ -111,15 +111,22 @@ static bool has_form(const facts_bucket *bucket, const char *name)
     return false;
 }
 
-static const facts_symptom wrong_dq = { .verdict = FACTS_VERDICT_WRONG, .engine = 6, .backend = "cudnn", .tensors = "dq dk", .gate = "t1" };
-static const facts_symptom nan_dv = { .verdict = FACTS_VERDICT_NAN, .engine = 7, .backend = "cudnn", .tensors = "dv", .gate = "t0" };
+static const facts_symptom wrong_dq = {
+    .verdict = FACTS_VERDICT_WRONG, .engine = 6, .backend = "cudnn", .tensors = "dq dk", .gate = "t1"
+};
+static const facts_symptom nan_dv = {
+    .verdict = FACTS_VERDICT_NAN, .engine = 7, .backend = "cudnn", .tensors = "dv", .gate = "t0"
+};
 
 Test(search_findings, each_way_to_fail_is_one_bucket_with_a_count)
 {
-    static const bug bugs[] = { { "pass=bwd & s.kv%64=1", wrong_dq, 0 }, { "mod~softcap:* & d.qk>64", nan_dv, 0 } };
-    static const char *const drawn[] = { "pass=bwd s=65 d=64 fill=spiky", "pass=bwd s=100/129 h=4/2 mask=causal", "pass=fwd mod=softcap:5 s=100",
-                                         "pass=bwd s=20/193 b=3 layout=bhsd", "pass=bwd s=70/65 mod=softcap:30 d=96" };
-    static world w = { .bugs = bugs, .bug_count = 2 };
+    const bug bugs[] = { { "pass=bwd & s.kv%64=1", wrong_dq, 0 }, { "mod~softcap:* & d.qk>64", nan_dv, 0 } };
+    static const char *const drawn[] = { "pass=bwd s=65 d=64 fill=spiky", "pass=bwd s=100/129 h=4/2 mask=causal",
+                                         "pass=fwd mod=softcap:5 s=100", "pass=bwd s=20/193 b=3 layout=bhsd",
+                                         "pass=bwd s=70/65 mod=softcap:30 d=96" };
+    static world w;
+    w.bugs = bugs;
+    w.bug_count = 2;
     facts_findings *f = hunt(&w, drawn, 5);
     cr_assert_eq(facts_findings_count(f), 2);
     facts_bucket *dq = facts_findings_at(f, 0), *dv = facts_findings_at(f, 1);
@@ -141,9 +148,12 @@ Test(search_findings, each_way_to_fail_is_one_bucket_with_a_count)
 
 Test(search_findings, different_smallest_cases_of_a_bucket_are_its_forms)
 {
-    static const bug bugs[] = { { "pass=bwd & (fill=spiky | mask=causal)", wrong_dq, 0 } };
-    static const char *const drawn[] = { "pass=bwd s=65 fill=spiky", "pass=bwd s=65 mask=causal", "pass=bwd s=30 mask=causal b=3", "pass=bwd s=9 fill=spiky" };
-    static world w = { .bugs = bugs, .bug_count = 1 };
+    const bug bugs[] = { { "pass=bwd & (fill=spiky | mask=causal)", wrong_dq, 0 } };
+    static const char *const drawn[] = { "pass=bwd s=65 fill=spiky", "pass=bwd s=65 mask=causal", "pass=bwd s=30 mask=causal b=3",
+                                         "pass=bwd s=9 fill=spiky" };
+    static world w;
+    w.bugs = bugs;
+    w.bug_count = 1;
     facts_findings *f = hunt(&w, drawn, 4);
     cr_assert_eq(facts_findings_count(f), 1);
     facts_bucket *bucket = facts_findings_at(f, 0);
@@ -157,9 +167,11 @@ Test(search_findings, different_smallest_cases_of_a_bucket_are_its_forms)
 
 Test(search_findings, what_a_form_explains_is_not_shrunk_again)
 {
-    static const bug bugs[] = { { "pass=bwd", wrong_dq, 0 } };
+    const bug bugs[] = { { "pass=bwd", wrong_dq, 0 } };
     static const char *const drawn[] = { "pass=bwd s=65 fill=spiky", "pass=bwd s=300 h=4/2 mask=causal" };
-    static world w = { .bugs = bugs, .bug_count = 1 };
+    static world w;
+    w.bugs = bugs;
+    w.bug_count = 1;
     facts_findings *f = hunt(&w, drawn, 1);
     size_t alone = w.count;
     facts_findings_free(f);
@@ -173,9 +185,11 @@ Test(search_findings, what_a_form_explains_is_not_shrunk_again)
 
 Test(search_findings, what_does_not_fail_again_is_said_with_its_rate_and_not_shrunk)
 {
-    static const bug bugs[] = { { "pass=bwd", wrong_dq, 100 } };
+    const bug bugs[] = { { "pass=bwd", wrong_dq, 100 } };
     static const char *const drawn[] = { "pass=bwd s=65 fill=spiky" };
-    static world w = { .bugs = bugs, .bug_count = 1 };
+    static world w;
+    w.bugs = bugs;
+    w.bug_count = 1;
     facts_findings *f = hunt(&w, drawn, 1);
     cr_assert_eq(facts_findings_count(f), 1);
     facts_form *form = &facts_findings_at(f, 0)->form[0];
@@ -206,8 +220,10 @@ Test(search_findings, known_failures_are_left_out_unless_wanted)
 
 Test(search_findings, what_is_open_when_time_is_up_is_told_as_it_is)
 {
-    static const bug bugs[] = { { "pass=bwd", wrong_dq, 0 } };
-    static world w = { .bugs = bugs, .bug_count = 1 };
+    const bug bugs[] = { { "pass=bwd", wrong_dq, 0 } };
+    static world w;
+    w.bugs = bugs;
+    w.bug_count = 1;
     facts_findings *f = facts_findings_new(&(facts_findings_limits){ .lookahead = 1 });
     const facts_asker asker = { &w, ask };
     facts_case c;
@@ -240,12 +256,22 @@ static facts_bucket some_bucket(void)
     cr_assert(facts_case_parse(&form->control[0], "pass=bwd b=1 h=1 s=64 d=65", &error));
     form->controls = 1;
     form->failed = form->asked = 2;
-    form->evidence = (facts_evidence_text){ .cudnn = "9.19.0", .build = "9.19.0-full-cu13", .device = "h100-80gb-hbm3", .sm = "90", .ratio = "inf",
-                                            .index = "[0,0,5,3]", .got = "nan", .want = "0.25", .bound = "0.002", .counts = "12 not_finite of 64" };
+    form->evidence = (facts_evidence_text){ .cudnn = "9.19.0",
+                                            .build = "9.19.0-full-cu13",
+                                            .device = "h100-80gb-hbm3",
+                                            .sm = "90",
+                                            .ratio = "inf",
+                                            .index = "[0,0,5,3]",
+                                            .got = "nan",
+                                            .want = "0.25",
+                                            .bound = "0.002",
+                                            .counts = "12 not_finite of 64" };
     return bucket;
 }
 
-static const facts_story story = { .version = "0.0.0", .origin = "facts fuzz --seed 7", .flags = "--cudnn 9.19.0-full-cu13 --device 0" };
+static const facts_story story = { .version = "0.0.0",
+                                   .origin = "facts fuzz --seed 7",
+                                   .flags = "--cudnn 9.19.0-full-cu13 --device 0" };
 
 Test(search_story, a_regress_file_reads_back_as_its_cases)
 {
@@ -273,10 +299,19 @@ Test(search_story, a_regress_file_reads_back_as_its_cases)
 
 Test(search_story, the_paragraph_says_what_a_report_needs)
 {
-    static const char *const words[] = { "wrong dq, engine 6", "cuDNN 9.19.0 (build 9.19.0-full-cu13)", "h100-80gb-hbm3 (sm_90)", "dq[0,0,5,3]: got nan, want 0.25, bound 0.002",
-                                         "12 not_finite of 64", "failed 2 of 2 times", "fill=gauss instead of neglse",
-                                         "facts repro 'pass=bwd dtype=bf16 b=1 h=1 s=64 d=65 fill=neglse' --cudnn 9.19.0-full-cu13 --device 0",
-                                         "FACTS 0.0.0", "--seed 7", "3 drawn cases" };
+    static const char *const words[] = {
+        "wrong dq, engine 6",
+        "cuDNN 9.19.0 (build 9.19.0-full-cu13)",
+        "h100-80gb-hbm3 (sm_90)",
+        "dq[0,0,5,3]: got nan, want 0.25, bound 0.002",
+        "12 not_finite of 64",
+        "failed 2 of 2 times",
+        "fill=gauss instead of neglse",
+        "facts repro 'pass=bwd dtype=bf16 b=1 h=1 s=64 d=65 fill=neglse' --cudnn 9.19.0-full-cu13 --device 0",
+        "FACTS 0.0.0",
+        "--seed 7",
+        "3 drawn cases"
+    };
     facts_bucket bucket = some_bucket();
     facts_text text = { 0 };
     facts_story_paragraph(&text, &bucket, &story);
@@ -309,10 +344,14 @@ Test(search_memo, a_record_answers_what_it_holds_and_nothing_else)
     int drawn = 0;
     facts_answer answer;
     facts_memo *memo = facts_memo_new();
-    facts_memo_load l = { .memo = memo, .build = "none", .device = "cpu", .group = "fuzz/drawn", .context = &drawn, .drawn = count_drawn };
+    facts_memo_load l = {
+        .memo = memo, .build = "none", .device = "cpu", .group = "fuzz/drawn", .context = &drawn, .drawn = count_drawn
+    };
     load(&l, "{\"start\":{\"case\":\"a\"," OF_TARGET "}}");
     load(&l, "{\"case\":\"a\",\"verdict\":\"pass\",\"group\":\"fuzz/drawn\"," OF_TARGET "}");
-    load(&l, "{\"case\":\"b\",\"verdict\":\"wrong\",\"group\":\"fuzz/drawn\",\"backend\":\"cpu\",\"errors\":{\"o\":{\"ratio\":0.5},\"stats\":{\"ratio\":7,\"gate\":\"t1\"}}," OF_TARGET "}");
+    load(&l,
+         "{\"case\":\"b\",\"verdict\":\"wrong\",\"group\":\"fuzz/"
+         "drawn\",\"backend\":\"cpu\",\"errors\":{\"o\":{\"ratio\":0.5},\"stats\":{\"ratio\":7,\"gate\":\"t1\"}}," OF_TARGET "}");
     load(&l, "{\"case\":\"b\",\"verdict\":\"pass\",\"group\":\"fuzz/asked\"," OF_TARGET "}");
     load(&l, "{\"case\":\"c\",\"verdict\":\"inconclusive\",\"group\":\"fuzz/drawn\"," OF_TARGET "}");
     load(&l, "{\"case\":\"d\",\"verdict\":\"pass\",\"build\":\"none\",\"device\":\"other\"}");

@@ -1,4 +1,5 @@
-/* Shrinking: a made-up failure (a predicate) must come down to the smallest case that has it, by the same path each time, each question once. */
+/* Shrinking: a made-up failure (a predicate) must come down to the smallest case that has it, by the same path each time, each
+ * question once. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,7 +65,9 @@ static bool ask(void *context, const facts_case *c, facts_answer *out)
     bool fails = facts_predicate_holds(w->fails, &subject) && (!w->fails_too || w->fails_too(c));
     symptom = w->symptom;
     symptom.known = w->known && facts_predicate_holds(w->known, &subject);
-    *out = (facts_answer){ .verdict = fails ? symptom.verdict : FACTS_VERDICT_PASS, .count = fails, .failing = fails ? &symptom : NULL };
+    *out = (facts_answer){ .verdict = fails ? symptom.verdict : FACTS_VERDICT_PASS,
+                           .count = fails,
+                           .failing = fails ? &symptom : NULL };
     return true;
 }
 
@@ -82,7 +85,9 @@ static void step(void *context, const facts_shrink_step *s)
 static facts_shrink_result shrink_with(world *w, const char *start, int lookahead, int most_steps)
 {
     facts_error error = { .text = "" };
-    facts_shrink_order order = { .symptom = w->symptom, .lookahead = lookahead, .most_steps = most_steps, .context = w, .ask = ask, .step = step };
+    facts_shrink_order order = {
+        .symptom = w->symptom, .lookahead = lookahead, .most_steps = most_steps, .context = w, .ask = ask, .step = step
+    };
     facts_shrink_result result;
     cr_assert(facts_case_parse(&order.start, start, &error), "%s", error.text);
     for (;;) {
@@ -108,7 +113,9 @@ static void expect_smallest(const char *fails, const char *start, const char *sm
     close_world(w);
 }
 
-#define LOADED "pass=bwd dtype=f16 b=3 h=8/2 s=300/448 d=192/128 layout=sbhd stride=gap:q.s.8+k.s.16 window=100:7 bias=1hss dbias=1 deterministic=1 fill=needle seed=4"
+#define LOADED                                                                                                                     \
+    "pass=bwd dtype=f16 b=3 h=8/2 s=300/448 d=192/128 layout=sbhd stride=gap:q.s.8+k.s.16 window=100:7 bias=1hss dbias=1 "         \
+    "deterministic=1 fill=needle seed=4"
 
 Test(search_shrink, comes_down_to_what_the_failure_needs)
 {
@@ -126,7 +133,8 @@ Test(search_shrink, values_lose_what_is_not_needed)
 {
     expect_smallest("stride~*k.s.*", LOADED, "pass=fwd dtype=bf16 b=1 h=1 s=1 d=1 stride=gap:k.s.1");
     expect_smallest("window.left<inf", LOADED, "pass=fwd dtype=bf16 b=1 h=1 s=1 d=1 window=1:inf");
-    expect_smallest("window.left>=5 & window.left<inf & window.right>=3", LOADED, "pass=fwd dtype=bf16 b=1 h=1 s=1 d=1 window=5:inf");
+    expect_smallest("window.left>=5 & window.left<inf & window.right>=3", LOADED,
+                    "pass=fwd dtype=bf16 b=1 h=1 s=1 d=1 window=5:inf");
     expect_smallest("mod~softcap:*", "pass=fwd mod=softcap:37 want=stats+max", "pass=fwd dtype=bf16 b=1 h=1 s=1 d=1 mod=softcap:1");
     expect_smallest("want~*max*", "pass=fwd want=stats+max+sum_exp", "pass=fwd dtype=bf16 b=1 h=1 s=1 d=1 want=max");
     expect_smallest("repeat>=7", "pass=fwd repeat=50", "pass=fwd dtype=bf16 b=1 h=1 s=1 d=1 repeat=7");
@@ -149,7 +157,8 @@ static bool has_empty_entry(const facts_case *c)
 
 Test(search_shrink, one_batch_entry_stays_with_its_lengths)
 {
-    static const char *const starts[] = { "pass=fwd b=5 s=200 padding=zero:kv want=stats", "pass=bwd b=4 h=4/2 s=64/100 lens=64+3+60+1/100+99+0+7" };
+    static const char *const starts[] = { "pass=fwd b=5 s=200 padding=zero:kv want=stats",
+                                          "pass=bwd b=4 h=4/2 s=64/100 lens=64+3+60+1/100+99+0+7" };
     for (size_t i = 0; i < 2; i++) {
         char name[FACTS_NAME_MAX];
         world *w = open_world("b>=1");
@@ -173,7 +182,8 @@ Test(search_shrink, lengths_shrink_with_the_batch_they_need)
 
 Test(search_shrink, the_path_is_the_same_however_late_the_answers_come)
 {
-    static const char *const fails[] = { "d.qk>64 & s.kv%128=64 & pass=bwd", "window.left>=5 & window.left<inf & b>1", "h.q>h.kv & stride~*k.s*" };
+    static const char *const fails[] = { "d.qk>64 & s.kv%128=64 & pass=bwd", "window.left>=5 & window.left<inf & b>1",
+                                         "h.q>h.kv & stride~*k.s*" };
     for (size_t i = 0; i < sizeof fails / sizeof *fails; i++) {
         world *first = open_world(fails[i]);
         facts_shrink_result a = shrink_with(first, LOADED, 1, 0);
@@ -268,7 +278,8 @@ Test(search_shrink, controls_are_one_key_away_and_right)
         for (facts_key key = 0; key < FACTS_KEY_COUNT; key++)
             keys += strcmp(said(&r.best, key), said(&r.control[i], key)) != 0;
         cr_expect_eq(keys, 1, "%s", facts_case_name(&r.control[i], name));
-        cr_expect_not(facts_predicate_holds(w->fails, &(facts_subject){ .c = &r.control[i] }), "%s", facts_case_name(&r.control[i], name));
+        cr_expect_not(facts_predicate_holds(w->fails, &(facts_subject){ .c = &r.control[i] }), "%s",
+                      facts_case_name(&r.control[i], name));
     }
     close_world(w);
 }

@@ -11,8 +11,8 @@
 #include "fuzz_files.h"
 #include "hunt.h"
 
-#define DRAW_AHEAD 4       /* drawn at once, for each worker */
-#define TIMEOUT_S 60.0     /* of one case, unless told otherwise: they are small */
+#define DRAW_AHEAD 4      /* drawn at once, for each worker */
+#define TIMEOUT_S 60.0    /* of one case, unless told otherwise: they are small */
 #define MOST_IN_VAIN 2000 /* draws in a row that are no new case */
 
 typedef struct fuzzing {
@@ -21,7 +21,7 @@ typedef struct fuzzing {
     facts_predicate *where;
     facts_draw_choice choice;
     facts_findings *findings;
-    uint64_t seed, index, in_vain; /* index: the next draw */
+    uint64_t seed, index, in_vain;                          /* index: the next draw */
     size_t drawn, verdicts[FACTS_VERDICT_COUNT + 1], known; /* drawn cases with an answer */
     bool exhausted;
     facts_fuzz_files files;
@@ -94,7 +94,8 @@ static void show(facts_session *session, int live)
     if (hunt->deadline_s > 0)
         snprintf(left, sizeof left, "  left %.0f s", seconds > 0 ? seconds : 0);
     snprintf(text, sizeof text, "drawn %zu  failed %zu  findings %zu  to shrink %zu  asked in all %zu  workers %d%s", z->drawn,
-             z->drawn - z->verdicts[FACTS_VERDICT_PASS] - z->verdicts[FACTS_VERDICT_UNSUPPORTED] - z->verdicts[FACTS_VERDICT_INCONCLUSIVE],
+             z->drawn - z->verdicts[FACTS_VERDICT_PASS] - z->verdicts[FACTS_VERDICT_UNSUPPORTED] -
+                 z->verdicts[FACTS_VERDICT_INCONCLUSIVE],
              facts_findings_count(z->findings), facts_findings_open(z->findings), facts_memo_answered(hunt->memo), live, left);
     facts_progress_say(&session->progress, text);
 }
@@ -105,10 +106,14 @@ static void print_buckets(const fuzzing *z, const char *flags)
     for (size_t i = 0; i < count; i++) {
         const facts_bucket *bucket = facts_findings_at(z->findings, i);
         char what[FACTS_SYMPTOM_TEXT], name[FACTS_NAME_MAX];
-        printf("\n%s: %zu drawn case%s\n", facts_symptom_text(&bucket->symptom, what), bucket->cases, bucket->cases == 1 ? "" : "s");
+        printf("\n%s: %zu drawn case%s\n", facts_symptom_text(&bucket->symptom, what), bucket->cases,
+               bucket->cases == 1 ? "" : "s");
         for (size_t k = 0; k < bucket->forms; k++) {
             const facts_form *form = &bucket->form[k];
-            printf("  %s\n    facts repro '%s' %s\n", form->failed < form->asked ? "does not fail each time:" : form->unfinished ? "not wholly shrunk:" : "smallest:",
+            printf("  %s\n    facts repro '%s' %s\n",
+                   form->failed < form->asked ? "does not fail each time:"
+                   : form->unfinished         ? "not wholly shrunk:"
+                                              : "smallest:",
                    facts_case_name(&form->best, name), flags);
         }
     }
@@ -134,8 +139,8 @@ static void print_summary(const facts_hunt *hunt, const fuzzing *z)
     if (z->exhausted)
         puts("the weights (and --where) give nothing new any more");
     print_buckets(z, flags);
-    printf("\n%zu finding%s%s%s%s\n", buckets, buckets == 1 ? "" : "s", buckets ? "; regress files and paragraphs for a report: " : "",
-           buckets ? z->files.folder : "", buckets ? "/" : "");
+    printf("\n%zu finding%s%s%s%s\n", buckets, buckets == 1 ? "" : "s",
+           buckets ? "; regress files and paragraphs for a report: " : "", buckets ? z->files.folder : "", buckets ? "/" : "");
     if (hunt->session.record[0])
         printf("record: %s\n", hunt->session.record);
 }

@@ -16,8 +16,8 @@ typedef struct shrinking {
     shrink_state state;
     facts_shrink_result result;
     int most_steps, printed;
-    int failed, asked;    /* of the start */
-    int again;            /* how often the smallest failed, of 2; 0: not asked again */
+    int failed, asked;     /* of the start */
+    int again;             /* how often the smallest failed, of 2; 0: not asked again */
     facts_verdict verdict; /* of the start */
 } shrinking;
 
@@ -154,7 +154,8 @@ static int conclude(facts_hunt *hunt, int status)
         printf("it does not fail here (%s): there is nothing to shrink\n", facts_verdict_name(s->verdict));
         return status;
     case FLAKY:
-        printf("flaky: %s in %d of %d times; what does not fail each time cannot be shrunk (repeat=N in the case makes it fail more often)\n",
+        printf("flaky: %s in %d of %d times; what does not fail each time cannot be shrunk (repeat=N in the case makes it fail "
+               "more often)\n",
                facts_symptom_text(&s->symptom, what), s->failed, s->asked);
         return status ? status : FACTS_EXIT_FINDINGS;
     default:

@@ -1,4 +1,5 @@
-/* What fuzz leaves beside its record: RECORD.findings/ID.cases (a regress file) and ID.md (a paragraph for a report) of each bucket. */
+/* What fuzz leaves beside its record: RECORD.findings/ID.cases (a regress file) and ID.md (a paragraph for a report) of each
+ * bucket. */
 #ifndef FACTS_FUZZ_FILES_H
 #define FACTS_FUZZ_FILES_H
 

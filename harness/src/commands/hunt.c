@@ -155,12 +155,13 @@ static int load_record(facts_hunt *hunt)
     if (access(path, F_OK) != 0)
         return FACTS_EXIT_OK; /* nothing yet */
     bool ok = t->kind != FACTS_TARGET_GPU || facts_record_read(path, find_device, hunt, &counts);
-    loading l = { hunt, { .memo = hunt->memo,
-                          .build = t->build.name,
-                          .device = hunt->device[0] ? hunt->device : t->device,
-                          .group = FACTS_HUNT_DRAWN,
-                          .context = hunt,
-                          .drawn = load_drawn } };
+    loading l = { hunt,
+                  { .memo = hunt->memo,
+                    .build = t->build.name,
+                    .device = hunt->device[0] ? hunt->device : t->device,
+                    .group = FACTS_HUNT_DRAWN,
+                    .context = hunt,
+                    .drawn = load_drawn } };
     if (!ok || !facts_record_read(path, load_line, &l, &counts)) {
         fprintf(stderr, "facts: %s: %s\n", path, strerror(errno));
         return FACTS_EXIT_ENVIRONMENT;
@@ -188,7 +189,8 @@ static int open_target(facts_hunt *hunt)
     facts_session *s = &hunt->session;
     const char *devices = s->options->device;
     if (!devices && facts_gpu_count() == 0) {
-        fputs("facts: no GPU here; say --device cpu (our own CPU backend), or a described device (--device h100-sxm), of which cuDNN is only asked\n",
+        fputs("facts: no GPU here; say --device cpu (our own CPU backend), or a described device (--device h100-sxm), of which "
+              "cuDNN is only asked\n",
               stderr);
         return FACTS_EXIT_ENVIRONMENT;
     }

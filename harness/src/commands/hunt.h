@@ -1,5 +1,5 @@
-/* Questions asked as the answers come, of one build on one device: what fuzz and shrink are made of. Every question goes to the workers once;
- * its rows are the memo, and a record that is resumed answers what it holds. */
+/* Questions asked as the answers come, of one build on one device: what fuzz and shrink are made of. Every question goes to the
+ * workers once; its rows are the memo, and a record that is resumed answers what it holds. */
 #ifndef FACTS_HUNT_H
 #define FACTS_HUNT_H
 
@@ -26,8 +26,8 @@ typedef struct facts_hunt {
     size_t inconclusive, asked;
     /* Makes more questions; false when there are none now. */
     bool (*more)(struct facts_hunt *hunt);
-    /* A case of FACTS_HUNT_DRAWN has its answer (from a worker, or from the record); may be NULL. `before`: what it had already, when its
-     * worker has ended badly since; otherwise FACTS_VERDICT_COUNT. */
+    /* A case of FACTS_HUNT_DRAWN has its answer (from a worker, or from the record); may be NULL. `before`: what it had already,
+     * when its worker has ended badly since; otherwise FACTS_VERDICT_COUNT. */
     void (*drawn)(struct facts_hunt *hunt, const char *name, const facts_answer *answer, facts_verdict before);
     void *context;
 } facts_hunt;

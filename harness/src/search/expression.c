@@ -50,7 +50,8 @@ static bool named(reader *r, facts_span name, int64_t *out)
         if (scope->depth == MOST_DEPTH)
             return wrong(r, r->at, "numbers that name one another too deep");
         scope->depth++;
-        bool ok = facts_expression_draw(facts_choose(number->choice, number->count, number->total, scope->dice)->text, scope, out, r->fault);
+        bool ok = facts_expression_draw(facts_choose(number->choice, number->count, number->total, scope->dice)->text, scope, out,
+                                        r->fault);
         scope->depth--;
         return ok;
     }

@@ -81,7 +81,8 @@ bool facts_findings_add(facts_findings *f, const facts_case *drawn, const facts_
 static const struct {
     facts_key key;
     int part;
-} numbers[] = { { FACTS_KEY_B, 0 }, { FACTS_KEY_H, 0 }, { FACTS_KEY_S, 0 }, { FACTS_KEY_S, 1 }, { FACTS_KEY_D, 0 }, { FACTS_KEY_D, 1 } };
+} numbers[] = { { FACTS_KEY_B, 0 }, { FACTS_KEY_H, 0 }, { FACTS_KEY_S, 0 },
+                { FACTS_KEY_S, 1 }, { FACTS_KEY_D, 0 }, { FACTS_KEY_D, 1 } };
 
 static unsigned long long number_of(const facts_case *c, facts_key key, int part)
 {
@@ -109,7 +110,7 @@ static facts_bucket *bucket_of(facts_findings *f, const facts_symptom *symptom)
     for (size_t i = 0; i < f->buckets; i++)
         if (facts_symptom_alike(&f->bucket[i]->symptom, symptom))
             return f->bucket[i];
-    facts_bucket **larger = realloc(f->bucket, (f->buckets + 1) * sizeof *larger);
+    facts_bucket **larger = realloc(f->bucket, (f->buckets + 1) * sizeof(facts_bucket *));
     facts_bucket *made = calloc(1, sizeof *made);
     if (larger)
         f->bucket = larger;
@@ -159,7 +160,9 @@ static void settle(facts_findings *f, finding *at, bool unfinished)
             form = &bucket->form[i];
     if (!form && bucket->forms < FACTS_MOST_FORMS) {
         form = &bucket->form[bucket->forms++];
-        *form = (facts_form){ .best = at->best, .start = at->start, .failed = at->failed, .asked = at->asked, .unfinished = unfinished };
+        *form = (facts_form){
+            .best = at->best, .start = at->start, .failed = at->failed, .asked = at->asked, .unfinished = unfinished
+        };
         if (evidence)
             form->evidence = *evidence;
         if (at->shrunk) {

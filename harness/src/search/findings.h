@@ -1,9 +1,9 @@
-/* What a fuzzer found: drawn cases that failed, each confirmed, shrunk, and put into its bucket. Pure: it asks through a callback and goes on
- * when the answers are there.
+/* What a fuzzer found: drawn cases that failed, each confirmed, shrunk, and put into its bucket. Pure: it asks through a callback
+ * and goes on when the answers are there.
  *
- * A bucket is one way to fail (verdict, first tensor, gate, backend, engine, class of the reason) of the *shrunk* cases; it is reported once, with how
- * many drawn cases it stands for. Different smallest cases of one bucket are its forms. A drawn case that has every feature of a form, and is
- * nowhere smaller, is counted for it without being shrunk.
+ * A bucket is one way to fail (verdict, first tensor, gate, backend, engine, class of the reason) of the *shrunk* cases; it is
+ * reported once, with how many drawn cases it stands for. Different smallest cases of one bucket are its forms. A drawn case that
+ * has every feature of a form, and is nowhere smaller, is counted for it without being shrunk.
  */
 #ifndef FACTS_FINDINGS_H
 #define FACTS_FINDINGS_H

@@ -152,7 +152,10 @@ static int weight(uint8_t verdict)
         return -1;
     if (facts_verdict_is_failure(verdict))
         return 4;
-    return verdict == FACTS_VERDICT_INCONCLUSIVE ? 3 : verdict == FACTS_VERDICT_PASS ? 2 : verdict == FACTS_VERDICT_UNSUPPORTED ? 1 : 0;
+    return verdict == FACTS_VERDICT_INCONCLUSIVE  ? 3
+           : verdict == FACTS_VERDICT_PASS        ? 2
+           : verdict == FACTS_VERDICT_UNSUPPORTED ? 1
+                                                  : 0;
 }
 
 bool facts_memo_row(facts_memo *memo, facts_memo_id id, const facts_line *row, bool last)
@@ -196,7 +199,8 @@ static facts_memo_id attempt_of(facts_memo_load *load, const char *name, bool ag
 
 static bool is_of_target(const facts_memo_load *load, const facts_line *line)
 {
-    return facts_slice_is(facts_line_get(line, "build"), load->build) && facts_slice_is(facts_line_get(line, "device"), load->device);
+    return facts_slice_is(facts_line_get(line, "build"), load->build) &&
+           facts_slice_is(facts_line_get(line, "device"), load->device);
 }
 
 bool facts_memo_load_line(facts_memo_load *load, const facts_line *line)

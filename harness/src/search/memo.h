@@ -1,5 +1,5 @@
-/* What was asked and how it ended, by canonical name and attempt (1 the first time, 2 when it is repeated …). Of one target. Nothing in it is asked
- * twice; read back from a record it is what makes a search go on where it was. */
+/* What was asked and how it ended, by canonical name and attempt (1 the first time, 2 when it is repeated …). Of one target.
+ * Nothing in it is asked twice; read back from a record it is what makes a search go on where it was. */
 #ifndef FACTS_MEMO_H
 #define FACTS_MEMO_H
 

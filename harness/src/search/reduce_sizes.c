@@ -29,7 +29,8 @@ static void bisect(facts_shrinker *s, const char *name, uint64_t low, uint64_t h
 }
 
 /* 0 when none fails. */
-static uint64_t try_residues(facts_shrinker *s, const char *name, uint64_t least, uint64_t now, facts_make_candidate make, void *context)
+static uint64_t try_residues(facts_shrinker *s, const char *name, uint64_t least, uint64_t now, facts_make_candidate make,
+                             void *context)
 {
     static const uint64_t moduli[] = { 128, 64, 16, 8 };
     for (size_t i = 0; i < sizeof moduli / sizeof *moduli; i++)
@@ -73,7 +74,8 @@ static void look(facts_shrinker *s, const char *name, uint64_t least, uint64_t n
     bisect(s, name, low, high, make, context);
 }
 
-bool facts_reduce_number(facts_shrinker *s, const char *name, uint64_t least, uint64_t now, facts_make_candidate make, void *context)
+bool facts_reduce_number(facts_shrinker *s, const char *name, uint64_t least, uint64_t now, facts_make_candidate make,
+                         void *context)
 {
     int before = s->result->kept;
     if (now > least)
@@ -90,6 +92,7 @@ typedef struct size_part {
 static int split(const char *text, uint64_t out[3])
 {
     int n = 0;
+    out[0] = 0;
     for (const char *at = text; at != NULL && n < 3; at = strchr(at, '/') ? strchr(at, '/') + 1 : NULL)
         out[n++] = strtoull(at, NULL, 10);
     return n;
@@ -98,7 +101,7 @@ static int split(const char *text, uint64_t out[3])
 static int read_size(const facts_case *c, facts_key key, uint64_t out[3])
 {
     int n = split(facts_case_get(c, key), out);
-    for (int i = n; i < 3; i++)
+    for (int i = n > 1 ? n : 1; i < 3; i++)
         out[i] = out[i - 1];
     return n;
 }
@@ -174,7 +177,8 @@ static bool reduce_key(facts_shrinker *s, facts_key key, const char *const *name
         read_size(&s->result->best, key, part);
         if (said == 2 && i == 2)
             break;
-        any |= facts_reduce_number(s, names[1 + i], 1, part[i], make_size, &(size_part){ key, i, said == 2 && parts == 3 ? 2 : parts });
+        any |= facts_reduce_number(s, names[1 + i], 1, part[i], make_size,
+                                   &(size_part){ key, i, said == 2 && parts == 3 ? 2 : parts });
     }
     return any;
 }

@@ -10,10 +10,12 @@
 static const struct {
     facts_key key;
     const char *value;
-} simpler[] = { { FACTS_KEY_DTYPE, "f16" },     { FACTS_KEY_MASK, "causal" },    { FACTS_KEY_PADDING, "full" },       { FACTS_KEY_PADDING, "random" },
-                { FACTS_KEY_BIAS, "11ss" },     { FACTS_KEY_BIAS, "1hss" },      { FACTS_KEY_BIAS, "bhss" },          { FACTS_KEY_BIAS_FILL, "zero" },
-                { FACTS_KEY_FILL, "uniform" },  { FACTS_KEY_POISON, "nan" },     { FACTS_KEY_DETERMINISTIC, "1" },    { FACTS_KEY_EXEC, "graph" },
-                { FACTS_KEY_LAYOUT, "bhsd" },   { FACTS_KEY_LAYOUT, "sbhd" },    { FACTS_KEY_POLICY, "math" },        { FACTS_KEY_POLICY, "any" } };
+} simpler[] = { { FACTS_KEY_DTYPE, "f16" },      { FACTS_KEY_MASK, "causal" },     { FACTS_KEY_PADDING, "full" },
+                { FACTS_KEY_PADDING, "random" }, { FACTS_KEY_BIAS, "11ss" },       { FACTS_KEY_BIAS, "1hss" },
+                { FACTS_KEY_BIAS, "bhss" },      { FACTS_KEY_BIAS_FILL, "zero" },  { FACTS_KEY_FILL, "uniform" },
+                { FACTS_KEY_POISON, "nan" },     { FACTS_KEY_DETERMINISTIC, "1" }, { FACTS_KEY_EXEC, "graph" },
+                { FACTS_KEY_LAYOUT, "bhsd" },    { FACTS_KEY_LAYOUT, "sbhd" },     { FACTS_KEY_POLICY, "math" },
+                { FACTS_KEY_POLICY, "any" } };
 
 static int rank_of(facts_key key, const char *value)
 {
@@ -73,8 +75,9 @@ static bool find_number(const char *text, size_t from, number_in *out)
 {
     for (size_t i = from; text[i]; i++) {
         bool digit = text[i] >= '0' && text[i] <= '9';
-        bool before = i > 0 && ((text[i - 1] >= '0' && text[i - 1] <= '9') || (text[i - 1] >= 'a' && text[i - 1] <= 'z' &&
-                                                                              !(text[i - 1] == 'x' && i > 1 && text[i - 2] >= '0' && text[i - 2] <= '9')));
+        bool before = i > 0 && ((text[i - 1] >= '0' && text[i - 1] <= '9') ||
+                                (text[i - 1] >= 'a' && text[i - 1] <= 'z' &&
+                                 !(text[i - 1] == 'x' && i > 1 && text[i - 2] >= '0' && text[i - 2] <= '9')));
         if (!digit || before)
             continue;
         out->at = i;
@@ -98,9 +101,10 @@ static bool make_value(void *context, const facts_case *best, uint64_t number, f
     return used > 0 && (size_t)used < sizeof value && facts_case_set(out, n->key, value, &ignored);
 }
 
-static const facts_key with_numbers[] = { FACTS_KEY_WINDOW, FACTS_KEY_STRIDE,    FACTS_KEY_LENS,  FACTS_KEY_MOD,  FACTS_KEY_BIAS_FILL, FACTS_KEY_REPEAT,
-                                          FACTS_KEY_THREADS, FACTS_KEY_WORKSPACE, FACTS_KEY_PAGED, FACTS_KEY_TAIL, FACTS_KEY_SLOTS,     FACTS_KEY_TOTAL,
-                                          FACTS_KEY_RNG,     FACTS_KEY_SEED };
+static const facts_key with_numbers[] = { FACTS_KEY_WINDOW,    FACTS_KEY_STRIDE, FACTS_KEY_LENS,    FACTS_KEY_MOD,
+                                          FACTS_KEY_BIAS_FILL, FACTS_KEY_REPEAT, FACTS_KEY_THREADS, FACTS_KEY_WORKSPACE,
+                                          FACTS_KEY_PAGED,     FACTS_KEY_TAIL,   FACTS_KEY_SLOTS,   FACTS_KEY_TOTAL,
+                                          FACTS_KEY_RNG,       FACTS_KEY_SEED };
 
 static bool reduce_numbers(facts_shrinker *s, facts_key key)
 {
@@ -172,7 +176,8 @@ static bool only(facts_shrinker *s, const facts_problem *problem, const bool *in
     if (!add_list(lens, sizeof lens, &used, problem->len_q, in, count) || used + 2 >= sizeof lens)
         return false;
     lens[used++] = '/';
-    return add_list(lens, sizeof lens, &used, problem->len_kv, in, count) && facts_case_set(&candidate, FACTS_KEY_PADDING, "none", &ignored) &&
+    return add_list(lens, sizeof lens, &used, problem->len_kv, in, count) &&
+           facts_case_set(&candidate, FACTS_KEY_PADDING, "none", &ignored) &&
            facts_case_set(&candidate, FACTS_KEY_LENS, lens, &ignored) && facts_case_set(&candidate, FACTS_KEY_B, batch, &ignored) &&
            facts_shrink_try(s, &candidate, what);
 }

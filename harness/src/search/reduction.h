@@ -42,6 +42,7 @@ bool facts_reduce_sizes(facts_shrinker *s);    /* b, h, s, d */
 
 /* A number is tried from small to large: `make` builds the candidate with it. Shared by sizes and values. */
 typedef bool (*facts_make_candidate)(void *context, const facts_case *best, uint64_t number, facts_case *out);
-bool facts_reduce_number(facts_shrinker *s, const char *name, uint64_t least, uint64_t now, facts_make_candidate make, void *context);
+bool facts_reduce_number(facts_shrinker *s, const char *name, uint64_t least, uint64_t now, facts_make_candidate make,
+                         void *context);
 
 #endif

@@ -78,7 +78,8 @@ bool facts_shrink_try(facts_shrinker *s, const facts_case *candidate, const char
     facts_tried *slot = slot_of(s, hash);
     if (s->over || slot->name != 0 || (s->computable && !resolves(s, candidate)))
         return false;
-    int most = s->order->most_steps > 0 && s->order->most_steps < FACTS_SHRINK_MOST_STEPS ? s->order->most_steps : FACTS_SHRINK_MOST_STEPS;
+    int most =
+        s->order->most_steps > 0 && s->order->most_steps < FACTS_SHRINK_MOST_STEPS ? s->order->most_steps : FACTS_SHRINK_MOST_STEPS;
     if (s->result->steps >= most) {
         s->over = true;
         s->result->out_of_steps = s->open == 0;

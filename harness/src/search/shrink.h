@@ -1,10 +1,12 @@
 /* The simplest case that fails the same way. Pure: every question goes through `ask`, and the same answers give the same path.
  *
- * Fewer features first (each key back to its default, all at once and one by one; parts of values; lengths), then smaller and rounder numbers
- * (1, powers of two, the same residue modulo 128, 64, 16 and 8, then bisection), until nothing more can be taken away.
+ * Fewer features first (each key back to its default, all at once and one by one; parts of values; lengths), then smaller and
+ * rounder numbers (1, powers of two, the same residue modulo 128, 64, 16 and 8, then bisection), until nothing more can be taken
+ * away.
  *
- * An answer that is not there yet need not stop it: up to `lookahead` questions go out as if each answer were "no" (most are), and the whole is
- * called again when they are answered. Only the path up to the first open question counts; a repeated call takes it again.
+ * An answer that is not there yet need not stop it: up to `lookahead` questions go out as if each answer were "no" (most are), and
+ * the whole is called again when they are answered. Only the path up to the first open question counts; a repeated call takes it
+ * again.
  */
 #ifndef FACTS_SHRINK_H
 #define FACTS_SHRINK_H
@@ -35,7 +37,7 @@ typedef struct facts_shrink_order {
 } facts_shrink_order;
 
 typedef struct facts_shrink_result {
-    bool waiting;     /* open questions: `best` is as far as it got */
+    bool waiting; /* open questions: `best` is as far as it got */
     bool out_of_steps;
     facts_case best;
     int steps, kept;

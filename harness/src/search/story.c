@@ -51,8 +51,9 @@ static void add_worst(facts_text *out, const facts_bucket *bucket, const facts_f
     char tensor[FACTS_TENSORS_TEXT];
     facts_symptom_tensor(&bucket->symptom, tensor);
     if (tensor[0])
-        facts_text_format(out, "The worst element is %s%s: got %s, want %s, bound %s (%s times what gate %s allows%s%s).", tensor, e->index, e->got,
-                          e->want, e->bound, e->ratio, bucket->symptom.gate[0] ? bucket->symptom.gate : "?", e->counts[0] ? "; " : "", e->counts);
+        facts_text_format(out, "The worst element is %s%s: got %s, want %s, bound %s (%s times what gate %s allows%s%s).", tensor,
+                          e->index, e->got, e->want, e->bound, e->ratio, bucket->symptom.gate[0] ? bucket->symptom.gate : "?",
+                          e->counts[0] ? "; " : "", e->counts);
     if (e->reason[0])
         facts_text_format(out, "%sWhat was said: %.300s.", tensor[0] ? " " : "", e->reason);
 }
@@ -77,13 +78,15 @@ void facts_story_regress(facts_text *out, const facts_bucket *bucket, const fact
 {
     char id[FACTS_STORY_ID], name[FACTS_NAME_MAX], what[FACTS_SYMPTOM_TEXT];
     facts_story_id(bucket, id);
-    facts_text_format(out, "# Found by `%s` (FACTS %s): %s, with ", story->origin, story->version, facts_symptom_text(&bucket->symptom, what));
+    facts_text_format(out, "# Found by `%s` (FACTS %s): %s, with ", story->origin, story->version,
+                      facts_symptom_text(&bucket->symptom, what));
     add_where(out, &bucket->form[0]);
     facts_text_puts(out, ".\n# ");
     add_worst(out, bucket, &bucket->form[0]);
     facts_text_puts(out, "\n# ");
     add_cases(out, bucket->cases);
-    facts_text_format(out, " failed so; the first was\n# %s\n\nname: %s\nwhy: %s with ", facts_case_name(&bucket->form[0].start, name), id, what);
+    facts_text_format(out, " failed so; the first was\n# %s\n\nname: %s\nwhy: %s with ",
+                      facts_case_name(&bucket->form[0].start, name), id, what);
     add_where(out, &bucket->form[0]);
     facts_text_puts(out, "; found by a fuzzer and not yet reported\n");
     size_t controls = 0;
@@ -103,8 +106,9 @@ static void add_problem(facts_text *out, const facts_case *c)
 {
     static const facts_key said[] = { FACTS_KEY_PASS, FACTS_KEY_DTYPE, FACTS_KEY_B, FACTS_KEY_H, FACTS_KEY_S, FACTS_KEY_D };
     facts_text_format(out, "%s, %s, batch %s, heads %s, queries/keys %s, head dim %s",
-                      strcmp(facts_case_get(c, said[0]), "bwd") == 0 ? "backward" : "forward", facts_case_get(c, said[1]), facts_case_get(c, said[2]),
-                      facts_case_get(c, said[3]), facts_case_get(c, said[4]), facts_case_get(c, said[5]));
+                      strcmp(facts_case_get(c, said[0]), "bwd") == 0 ? "backward" : "forward", facts_case_get(c, said[1]),
+                      facts_case_get(c, said[2]), facts_case_get(c, said[3]), facts_case_get(c, said[4]),
+                      facts_case_get(c, said[5]));
     for (facts_key key = 0; key < FACTS_KEY_COUNT; key++) {
         bool known = c->at[key] == 0;
         for (size_t i = 0; i < sizeof said / sizeof *said; i++)

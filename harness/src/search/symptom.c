@@ -69,7 +69,8 @@ static void read_evidence(facts_evidence_text *out, const object *error)
         char number[24];
         copy(number, sizeof number, get(error, count_keys[i]));
         if (number[0] && used < sizeof out->counts)
-            used += (size_t)snprintf(out->counts + used, sizeof out->counts - used, "%s%s %s", used ? ", " : "", number, count_keys[i]);
+            used +=
+                (size_t)snprintf(out->counts + used, sizeof out->counts - used, "%s%s %s", used ? ", " : "", number, count_keys[i]);
     }
     if (used && checked[0] && used < sizeof out->counts)
         snprintf(out->counts + used, sizeof out->counts - used, " of %s", checked);
@@ -90,7 +91,8 @@ static void read_errors(facts_symptom *out, facts_evidence_text *evidence, facts
             if (evidence)
                 read_evidence(evidence, &error);
         }
-        used += (size_t)snprintf(out->tensors + used, sizeof out->tensors - used, "%s%.*s", used ? " " : "", (int)m->key.length, m->key.at);
+        used += (size_t)snprintf(out->tensors + used, sizeof out->tensors - used, "%s%.*s", used ? " " : "", (int)m->key.length,
+                                 m->key.at);
     }
 }
 

@@ -16,7 +16,7 @@ typedef struct facts_symptom {
     char tensors[FACTS_TENSORS_TEXT]; /* at fault, in the row's order: "dq dk" */
     char gate[12];                    /* of the first of them */
     char backend[12];
-    char class_word[24];              /* of the reason; of a death the stage it happened in */
+    char class_word[24]; /* of the reason; of a death the stage it happened in */
 } facts_symptom;
 
 /* What a person is told of it; all text, as the row has it. */
@@ -38,7 +38,8 @@ typedef struct facts_answer {
 bool facts_verdict_is_failure(facts_verdict verdict);
 /* Reads a row of a record. False: it does not fail (*verdict is set all the same). `evidence` may be NULL. */
 bool facts_symptom_read(facts_symptom *out, facts_evidence_text *evidence, const facts_line *row, facts_verdict *verdict);
-/* Is `other` the same failure as `wanted`: its verdict, backend and engine, the first of its tensors among the other's, and as known? */
+/* Is `other` the same failure as `wanted`: its verdict, backend and engine, the first of its tensors among the other's, and as
+ * known? */
 bool facts_symptom_same(const facts_symptom *wanted, const facts_symptom *other);
 /* The same bucket of a report: also gate and class. */
 bool facts_symptom_alike(const facts_symptom *a, const facts_symptom *b);

@@ -141,7 +141,8 @@ static bool read_predicate(const reader *r, facts_span text, facts_predicate **o
     free(copy);
     const char *says = strstr(inner.text, ": ");
     if (!ok)
-        facts_fail(r->error, r->name, r->line, (int)(text.at - r->start) + (inner.column > 0 ? inner.column : 1), "%s", says ? says + 2 : "no memory");
+        facts_fail(r->error, r->name, r->line, (int)(text.at - r->start) + (inner.column > 0 ? inner.column : 1), "%s",
+                   says ? says + 2 : "no memory");
     return ok;
 }
 
@@ -153,8 +154,8 @@ static bool read_key(reader *r, facts_span head, facts_span rest)
     char quote[FACTS_QUOTE_MAX];
     if (line.key == FACTS_KEY_COUNT) {
         const char *near = facts_key_nearest(word.at, word.length);
-        return facts_fail(r->error, r->name, r->line, (int)(word.at - r->start) + 1, "%s is no key of the case language%s%s%s", facts_quote(quote, word),
-                          near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+        return facts_fail(r->error, r->name, r->line, (int)(word.at - r->start) + 1, "%s is no key of the case language%s%s%s",
+                          facts_quote(quote, word), near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
     }
     if (when.length > 0 && !facts_span_is(when, "when"))
         return fail(r, when.at, "want a colon, or when PREDICATE and a colon, after the key");
@@ -179,7 +180,7 @@ static bool read_key(reader *r, facts_span head, facts_span rest)
 static bool read_where(reader *r, facts_span rest)
 {
     facts_weights *w = r->weights;
-    facts_predicate **larger = grow(w->where, w->wheres, sizeof *larger);
+    facts_predicate **larger = grow(w->where, w->wheres, sizeof(facts_predicate *));
     if (larger == NULL)
         return fail(r, r->start, "no memory");
     w->where = larger;
@@ -330,8 +331,8 @@ static bool wanted(const facts_weights *w, const facts_draw_choice *choice, cons
 {
     const fattn_problem *ask = &problem->ask;
     const facts_subject subject = { .c = c };
-    double work = (double)ask->batch * (double)ask->heads_q * (double)ask->seq_q * (double)ask->seq_kv * (double)(ask->dim_qk + ask->dim_v) *
-                  (double)problem->repeat;
+    double work = (double)ask->batch * (double)ask->heads_q * (double)ask->seq_q * (double)ask->seq_kv *
+                  (double)(ask->dim_qk + ask->dim_v) * (double)problem->repeat;
     if (w->most_work != NO_WORK_LIMIT && work > (double)w->most_work)
         return false;
     for (size_t i = 0; i < w->wheres; i++)
@@ -381,30 +382,34 @@ static facts_span without_comment(facts_span text)
     return trim(text);
 }
 
+static bool read_lines(reader *r)
+{
+    facts_span rest = facts_span_of(r->weights->text);
+    while (rest.length > 0) {
+        facts_span line = facts_span_cut(&rest, '\n');
+        r->line++;
+        r->start = line.at;
+        line = without_comment(line);
+        if (line.length > 0 && !read_line(r, line))
+            return false;
+    }
+    if (r->weights->lines > 0)
+        return check_all(r);
+    r->start = r->weights->text;
+    r->line = 1;
+    return fail(r, r->start, "no key has a line: there is nothing to draw");
+}
+
 bool facts_weights_read(facts_weights **out, const char *text, const char *name, facts_error *error)
 {
-    facts_weights *w = calloc(1, sizeof *w);
-    reader r = { .weights = w, .name = name, .start = text, .line = 0, .error = error };
     *out = NULL;
-    if (w != NULL)
-        w->text = strdup(text);
-    bool ok = (w != NULL && w->text != NULL) || fail(&r, text, "no memory");
-    facts_span rest = ok ? facts_span_of(w->text) : (facts_span){ NULL, 0 };
-    if (ok)
-        w->most_work = NO_WORK_LIMIT;
-    while (ok && rest.length > 0) {
-        facts_span line = facts_span_cut(&rest, '\n');
-        r.line++;
-        r.start = line.at;
-        line = without_comment(line);
-        ok = line.length == 0 || read_line(&r, line);
+    facts_weights *w = calloc(1, sizeof *w);
+    if (w == NULL || (w->text = strdup(text)) == NULL) {
+        free(w);
+        return facts_fail(error, name, 1, 1, "no memory");
     }
-    if (ok && w->lines == 0) {
-        r.start = w->text;
-        r.line = 1;
-        ok = fail(&r, w->text, "no key has a line: there is nothing to draw");
-    }
-    if (!ok || !check_all(&r)) {
+    w->most_work = NO_WORK_LIMIT;
+    if (!read_lines(&(reader){ .weights = w, .name = name, .error = error })) {
         facts_weights_destroy(w);
         return false;
     }

@@ -1,5 +1,5 @@
-/* What a fuzzer draws, as data (cases/fuzz.weights): for each key of the case language its values with their weights, and numbers that lie near
- * tile edges. Pure: text in, cases out.
+/* What a fuzzer draws, as data (cases/fuzz.weights): for each key of the case language its values with their weights, and numbers
+ * that lie near tile edges. Pure: text in, cases out.
  *
  *   number edge: 3 64x1..6, 2 64x1..6-1, 1 128x0..3+63..65     a named number: weight and expression
  *   s: 3 {edge}/{edge}, 1 1/{1..600*}                          a key: weight and value; {…} is an expression, drawn anew
@@ -8,9 +8,9 @@
  *   work 50000000                                              at most: b * h.q * s.q * s.kv * (d.qk + d.v) * repeat
  *   where !(exec=aot & pass=bwd)                               only what satisfies it
  *
- * Expressions are sums of products of atoms: a whole number, A..B (evenly), A..B* (every magnitude alike), a named number, a number of the case
- * (b h.q s.kv d.qk …). Keys are drawn in the order of their lines; a value that makes a case that nobody could compute, or that is not
- * implemented, is taken back.
+ * Expressions are sums of products of atoms: a whole number, A..B (evenly), A..B* (every magnitude alike), a named number, a number
+ * of the case (b h.q s.kv d.qk …). Keys are drawn in the order of their lines; a value that makes a case that nobody could compute,
+ * or that is not implemented, is taken back.
  */
 #ifndef FACTS_WEIGHTS_H
 #define FACTS_WEIGHTS_H
@@ -32,7 +32,8 @@ typedef struct facts_draw_choice {
 
 /* Case `index` of a seed: the same one everywhere. False when nothing was found that `where` and `work` let through.
  * facts_draw_check says beforehand whether `with` can be set. */
-bool facts_weights_draw(const facts_weights *weights, uint64_t seed, uint64_t index, const facts_draw_choice *choice, facts_case *out);
+bool facts_weights_draw(const facts_weights *weights, uint64_t seed, uint64_t index, const facts_draw_choice *choice,
+                        facts_case *out);
 bool facts_draw_check(const facts_draw_choice *choice, facts_error *error);
 
 #endif
