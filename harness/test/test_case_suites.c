@@ -46,6 +46,41 @@ Test(suites, smoke_is_small_and_implemented)
     is_implemented("smoke", 150, 300);
 }
 
+Test(suites, numbers_is_small_and_has_every_fill_and_check)
+{
+    bool filled[FACTS_FILL_OTHER] = { false }, checked[FACTS_CHECKS] = { false };
+    is_implemented("numbers", 250, 450);
+    facts_cases *cases = load("numbers");
+    for (size_t i = 0; i < facts_cases_count(cases); i++) {
+        facts_error error = { "", 0, 0 };
+        cr_assert_eq(facts_problem_resolve(&problem, &facts_cases_at(cases, i)->c, &error), FACTS_RESOLVED);
+        filled[problem.fill] = checked[problem.check] = true;
+    }
+    for (int fill = 0; fill < FACTS_FILL_OTHER; fill++)
+        cr_expect(filled[fill], "fill %d", fill);
+    for (int check = 0; check < FACTS_CHECKS; check++)
+        cr_expect(checked[check] || check == FACTS_CHECK_KEEP, "check %d", check); /* keep waits for dropout */
+    facts_cases_destroy(cases);
+}
+
+/* Some case has this tensor's elements reach past 2^31, and one the product of batch, heads, rows and keys. */
+Test(suites, big_is_implemented_and_leaves_32_bits)
+{
+    is_implemented("big", 80, 200);
+    facts_cases *cases = load("big");
+    bool reaches = false, scores = false, longest = false;
+    for (size_t i = 0; i < facts_cases_count(cases); i++) {
+        facts_error error = { "", 0, 0 };
+        cr_assert_eq(facts_problem_resolve(&problem, &facts_cases_at(cases, i)->c, &error), FACTS_RESOLVED);
+        const fattn_problem *ask = &problem.ask;
+        reaches = reaches || problem.tensor[FACTS_TENSOR_K].elements > INT64_C(1) << 32;
+        scores = scores || ask->batch * ask->heads_q * ask->seq_q * ask->seq_kv > INT64_C(1) << 32;
+        longest = longest || ask->seq_kv == 131072;
+    }
+    cr_expect(reaches && scores && longest);
+    facts_cases_destroy(cases);
+}
+
 Test(suites, core_is_large_and_implemented)
 {
     is_implemented("core", 2000, 10000);
