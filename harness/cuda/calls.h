@@ -100,7 +100,8 @@ typedef struct facts_round_call {
     void *storage;
 } facts_round_call;
 
-/* Elements of rows that owe a value: those that still are poison, those that are not finite; the least index of each. For rows that nobody judges. */
+/* Elements of rows that owe a value: those that still are poison, those that are not finite; the least index of each. For rows that
+ * nobody judges. */
 typedef struct facts_survey_call {
     uint32_t code[FACTS_PATTERN_PERIOD];
     facts_strided view;
@@ -109,8 +110,8 @@ typedef struct facts_survey_call {
     facts_counter *unwritten, *first_unwritten, *not_finite, *first_not_finite;
 } facts_survey_call;
 
-/* Rows of a tensor against what is due of them: dense [batch, heads, rows, channels]. With `rows` other than NULL row s of what is due is row
- * rows[s] of the storage: a sample. storage NULL: a lie is judged (judge_row.h). */
+/* Rows of a tensor against what is due of them: dense [batch, heads, rows, channels]. With `rows` other than NULL row s of what is
+ * due is row rows[s] of the storage: a sample. storage NULL: a lie is judged (judge_row.h). */
 typedef struct facts_judge_call {
     facts_bar bar;
     facts_strided view; /* dim[2]: the number of rows that are judged */
@@ -120,8 +121,8 @@ typedef struct facts_judge_call {
     int64_t due_rows;
     const double *want, *sigma, *bound; /* sigma NULL: bound alone */
     int32_t lie;
-    facts_judged_row *out;   /* [batch, heads, rows]; NULL: counts alone */
-    facts_counter *checked;  /* elements, and those that a gate refuses; where there is no `out` */
+    facts_judged_row *out;  /* [batch, heads, rows]; NULL: counts alone */
+    facts_counter *checked; /* elements, and those that a gate refuses; where there is no `out` */
     facts_counter *refused;
 } facts_judge_call;
 

@@ -4,8 +4,8 @@
 #define WARP 32
 #define WARPS 8 /* of a block */
 
-__device__ static inline void judge_element(const facts_judge_call &call, facts_judged_row *row, facts_judged_element *at, int64_t n, int64_t slice,
-                                            int64_t s, int64_t d)
+__device__ static inline void judge_element(const facts_judge_call &call, facts_judged_row *row, facts_judged_element *at,
+                                            int64_t n, int64_t slice, int64_t s, int64_t d)
 {
     at->want = call.want[n];
     at->sigma = call.sigma ? call.sigma[n] : 0.0;
@@ -15,7 +15,8 @@ __device__ static inline void judge_element(const facts_judge_call &call, facts_
         at->code = facts_load(call.view.dtype, call.storage, at->place);
         facts_judged_row_add(row, &call.bar, at);
     } else {
-        const int64_t from = slice * call.view.dim[2] * call.view.dim[3] + facts_lie_from(call.lie, s, d, call.view.dim[2], call.view.dim[3]);
+        const int64_t from =
+            slice * call.view.dim[2] * call.view.dim[3] + facts_lie_from(call.lie, s, d, call.view.dim[2], call.view.dim[3]);
         facts_judged_row_add_lie(row, &call.bar, at, call.lie, call.want[from]);
     }
 }
@@ -24,7 +25,8 @@ __device__ static inline void judge_element(const facts_judge_call &call, facts_
 __device__ static inline void judge_part(const facts_judge_call &call, facts_judged_row *row, int64_t n, int lane)
 {
     const facts_strided *v = &call.view;
-    const int64_t s = n % v->dim[2], slice = n / v->dim[2], h = slice % v->dim[1], b = slice / v->dim[1], at_row = call.rows ? call.rows[s] : s;
+    const int64_t s = n % v->dim[2], slice = n / v->dim[2], h = slice % v->dim[1], b = slice / v->dim[1],
+                  at_row = call.rows ? call.rows[s] : s;
     const int64_t place = v->first + b * v->stride[0] + h * v->stride[1] + at_row * v->stride[2];
     facts_judged_element at;
     facts_judged_row_begin(row);

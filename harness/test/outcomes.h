@@ -40,7 +40,8 @@ static inline outcome run_on(facts_worker *worker, const facts_problem *problem)
 static inline void same_outcome(const char *text, const facts_problem *p, const outcome *here, const outcome *there)
 {
     const facts_trial *a = &here->trial, *b = &there->trial;
-    cr_expect(a->status == b->status && a->verdict == b->verdict, "%s: %s %s, %s", text, facts_verdict_words[b->verdict], b->text, a->text);
+    cr_expect(a->status == b->status && a->verdict == b->verdict, "%s: %s %s, %s", text, facts_verdict_words[b->verdict], b->text,
+              a->text);
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++) {
         const facts_judgement *x = &a->judgement[id], *y = &b->judgement[id];
         if (!facts_tensor_is_output(p, id))
@@ -48,8 +49,8 @@ static inline void same_outcome(const char *text, const facts_problem *p, const 
         cr_expect(a->judged[id] && b->judged[id], "%s: %s", text, facts_tensor_word(id));
         cr_expect_eq(a->bits[id], b->bits[id], "%s: %s", text, facts_tensor_word(id));
         cr_expect_float_eq(x->ratio, y->ratio, 1e-9, "%s: %s: %g, %g", text, facts_tensor_word(id), x->ratio, y->ratio);
-        cr_expect(x->gate == y->gate && x->checked == y->checked && x->wrong == y->wrong && x->overrun == y->overrun, "%s: %s", text,
-                  facts_tensor_word(id));
+        cr_expect(x->gate == y->gate && x->checked == y->checked && x->wrong == y->wrong && x->overrun == y->overrun, "%s: %s",
+                  text, facts_tensor_word(id));
         cr_expect(memcmp(x->worst, y->worst, sizeof x->worst) == 0, "%s: %s", text, facts_tensor_word(id));
     }
 }
@@ -96,8 +97,8 @@ static inline void compare_slabs(facts_worker base, facts_gpu *gpu, const char *
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
         if (facts_tensor_is_output(&p, id)) {
             const facts_judgement *x = &here.trial.judgement[id], *y = &there.trial.judgement[id];
-            cr_expect(y->checked > 0 && y->checked <= x->checked && y->gates[FACTS_GATE_T1] <= x->gates[FACTS_GATE_T1] + 1e-9, "%s: %s", text,
-                      facts_tensor_word(id));
+            cr_expect(y->checked > 0 && y->checked <= x->checked && y->gates[FACTS_GATE_T1] <= x->gates[FACTS_GATE_T1] + 1e-9,
+                      "%s: %s", text, facts_tensor_word(id));
         }
 }
 

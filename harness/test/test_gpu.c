@@ -1,6 +1,6 @@
 /* The worker's GPU: inputs made there, answers judged there, against the same here. Skipped where there is no GPU. */
-#include "outcomes.h"
 #include "../../lib/test/target.h"
+#include "outcomes.h"
 #include "worker/target.h"
 
 static facts_worker open_worker(void)
@@ -49,8 +49,10 @@ static void same_inputs(facts_worker *worker, const char *text)
 
 Test(gpu, every_fill_has_the_bits_of_the_C_one)
 {
-    static const char *const shapes[] = { "dtype=bf16 b=2 h=4/2 s=200/136 d=64", "dtype=f16 b=2 h=2 s=129 d=64 layout=sbhd stride=gap:q.s.8",
-                                          "dtype=f32 b=1 h=2 s=65 d=32 mask=causal", "dtype=f16 b=3 h=2 s=96 d=64 lens=70+96+1 poison=nan",
+    static const char *const shapes[] = { "dtype=bf16 b=2 h=4/2 s=200/136 d=64",
+                                          "dtype=f16 b=2 h=2 s=129 d=64 layout=sbhd stride=gap:q.s.8",
+                                          "dtype=f32 b=1 h=2 s=65 d=32 mask=causal",
+                                          "dtype=f16 b=3 h=2 s=96 d=64 lens=70+96+1 poison=nan",
                                           "dtype=bf16 b=2 h=2 s=64/40 d=64 bias=bhss bias_fill=random" };
 #define AS_WORD(symbol, word) word,
     static const char *const fills[] = { FACTS_FILL_LIST(AS_WORD) };

@@ -8,8 +8,9 @@
 #include "worker/gpu.h"
 
 int emulated_module_function(struct CUfunc_st **out, struct CUmod_st *module, const char *name);
-int emulated_launch(struct CUfunc_st *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,
-                    unsigned block_z, unsigned shared_bytes, struct CUstream_st *stream, void **arguments, void **extra);
+int emulated_launch(struct CUfunc_st *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
+                    unsigned block_y, unsigned block_z, unsigned shared_bytes, struct CUstream_st *stream, void **arguments,
+                    void **extra);
 
 static inline int emulated_context_get(struct CUctx_st **out)
 {
@@ -43,8 +44,12 @@ static inline facts_gpu *open_emulated(fattn_context **context)
     fattn_context_options options = FATTN_CONTEXT_OPTIONS_INIT;
     char error[256] = "";
     facts_gpu *gpu = NULL;
-    driver = (fref__driver){ .context_get = emulated_context_get, .module_load = emulated_load, .module_unload = emulated_unload,
-                             .module_function = emulated_module_function, .launch = emulated_launch, .error_name = emulated_text,
+    driver = (fref__driver){ .context_get = emulated_context_get,
+                             .module_load = emulated_load,
+                             .module_unload = emulated_unload,
+                             .module_function = emulated_module_function,
+                             .launch = emulated_launch,
+                             .error_name = emulated_text,
                              .error_string = emulated_text };
     fref__driver_replace(&driver);
     options.device_kind = FATTN_DEVICE_CPU;

@@ -18,10 +18,12 @@ static facts_problem resolved(const char *text)
 
 static bool is_input(const facts_problem *p, facts_tensor_id id)
 {
-    return p->tensor[id].present && (id <= FACTS_TENSOR_V || id == FACTS_TENSOR_DO || id == FACTS_TENSOR_BIAS || id >= FACTS_TENSOR_MOD_A);
+    return p->tensor[id].present &&
+           (id <= FACTS_TENSOR_V || id == FACTS_TENSOR_DO || id == FACTS_TENSOR_BIAS || id >= FACTS_TENSOR_MOD_A);
 }
 
-/* ---- fills -------------------------------------------------------------------------------------------------------------------- */
+/* ---- fills --------------------------------------------------------------------------------------------------------------------
+ */
 
 static void same_fill(facts_gpu *gpu, const char *text)
 {
@@ -44,7 +46,8 @@ static void same_fill(facts_gpu *gpu, const char *text)
 
 Test(emulated, every_fill_has_the_bits_of_the_C_one)
 {
-    static const char *const shapes[] = { "dtype=bf16 b=2 h=4/2 s=20/36 d=16", "dtype=f16 b=2 h=2 s=24 d=16 layout=sbhd stride=gap:q.s.8",
+    static const char *const shapes[] = { "dtype=bf16 b=2 h=4/2 s=20/36 d=16",
+                                          "dtype=f16 b=2 h=2 s=24 d=16 layout=sbhd stride=gap:q.s.8",
                                           "dtype=f32 b=1 h=2 s=20 d=32 mask=causal",
                                           "dtype=bf16 b=2 h=2 s=24 d=16 stride=broadcast:k.b",
                                           "dtype=f16 b=3 h=2 s=16 d=16 lens=7+16+1 poison=nan" };
@@ -85,7 +88,8 @@ Test(emulated, bias_and_tensors_of_modifications_too)
     close_emulated(gpu, context);
 }
 
-/* ---- images ------------------------------------------------------------------------------------------------------------------- */
+/* ---- images -------------------------------------------------------------------------------------------------------------------
+ */
 
 /* A tensor with gaps, an offset and a start that is not aligned. */
 static facts_tensor gappy(int32_t dtype, int64_t skew)
@@ -167,7 +171,8 @@ Test(emulated, copies_noise_and_differences)
     close_emulated(gpu, context);
 }
 
-/* ---- answers ------------------------------------------------------------------------------------------------------------------ */
+/* ---- answers ------------------------------------------------------------------------------------------------------------------
+ */
 
 typedef struct judged {
     facts_tensor tensor;
@@ -194,7 +199,8 @@ static judged make_judged(void)
         j.bound[n] = j.want[n] == 0.0 ? 0.0 : 0.01;
         double got = j.want[n] + (n % 31 == 0 ? 0.5 : 0.0005) * cos((double)n);
         if (n % 53 != 0)
-            facts_store(FATTN_F16, j.storage, j.tensor.first + b * j.tensor.stride[0] + h * j.tensor.stride[1] + s * j.tensor.stride[2] + d,
+            facts_store(FATTN_F16, j.storage,
+                        j.tensor.first + b * j.tensor.stride[0] + h * j.tensor.stride[1] + s * j.tensor.stride[2] + d,
                         n % 47 == 0 ? 0x7C00 : facts_encode(FATTN_F16, got));
     }
     j.due[5] = FACTS_DUE_ANYTHING;
@@ -220,8 +226,10 @@ static void same_rows(const facts_judged_row *a, const facts_judged_row *b)
     cr_expect(memcmp(&x.ratio, &y.ratio, 4 * sizeof(double)) == 0);
     cr_expect_eq(x.worst, y.worst);
     cr_expect_eq(x.weighed, y.weighed);
-    cr_expect(x.rank == y.rank && x.gate == y.gate && x.checked == y.checked && x.not_finite == y.not_finite && x.unwritten == y.unwritten);
-    cr_expect(x.wrong == y.wrong && x.padded_poison == y.padded_poison && x.padded_zero == y.padded_zero && x.padded_other == y.padded_other);
+    cr_expect(x.rank == y.rank && x.gate == y.gate && x.checked == y.checked && x.not_finite == y.not_finite &&
+              x.unwritten == y.unwritten);
+    cr_expect(x.wrong == y.wrong && x.padded_poison == y.padded_poison && x.padded_zero == y.padded_zero &&
+              x.padded_other == y.padded_other);
 }
 
 /* Row n of the tensor as C judges it. */
@@ -232,7 +240,10 @@ static facts_judged_row row_in_c(const judged *j, const facts_bar *bar, int64_t 
     facts_judged_row row;
     facts_judged_row_begin(&row);
     for (int64_t d = 0; d < 8; d++) {
-        facts_judged_element at = { .want = j->want[8 * n + d], .sigma = j->sigma[8 * n + d], .bound = j->bound[8 * n + d], .channel = (int32_t)d,
+        facts_judged_element at = { .want = j->want[8 * n + d],
+                                    .sigma = j->sigma[8 * n + d],
+                                    .bound = j->bound[8 * n + d],
+                                    .channel = (int32_t)d,
                                     .due = j->due[b * 7 + s] };
         at.place = t->first + b * t->stride[0] + h * t->stride[1] + s * t->stride[2] + d;
         if (storage) {
@@ -289,7 +300,9 @@ Test(emulated, a_slice_of_heads_and_a_sample_of_rows_are_judged_as_in_the_whole)
             const int64_t from = (first + n / 4 * 7 + sample[n % 4]) * 8 + d;
             want[8 * n + d] = j.want[from], sigma[8 * n + d] = j.sigma[from], bound[8 * n + d] = j.bound[from];
         }
-    facts_part part = { .b = 1, .batches = 1, .h = 1, .heads = 2, .rows = sample, .row_count = 4, .want = want, .sigma = sigma, .bound = bound };
+    facts_part part = {
+        .b = 1, .batches = 1, .h = 1, .heads = 2, .rows = sample, .row_count = 4, .want = want, .sigma = sigma, .bound = bound
+    };
     facts_judged_row rows[8];
     cr_assert_eq(facts_gpu_judge(gpu, &j.tensor, j.storage, &bar, j.due, &part, FACTS_LIE_COUNT, rows), FATTN_OK);
     for (int64_t n = 0; n < 8; n++) {

@@ -1,5 +1,5 @@
-/* Whole cases with everything on an emulated GPU: the cpu backend answers, kernels fill, poison, compare and judge. What comes out must be what
- * comes out where everything is here. */
+/* Whole cases with everything on an emulated GPU: the cpu backend answers, kernels fill, poison, compare and judge. What comes out
+ * must be what comes out where everything is here. */
 #include "emulated.h"
 #include "outcomes.h"
 
@@ -29,7 +29,8 @@ Test(emulated, backwards_too)
         snprintf(text, sizeof text, "pass=bwd dtype=bf16 b=2 h=4/2 s=20/28 d=16 seed=%d", seed);
         compare_case(cpu_with(context), gpu, text, "gpu");
     }
-    compare_case(cpu_with(context), gpu, "pass=bwd dtype=f16 b=2 h=2 s=20 d=16 mask=causal bias=1hss dbias=1 deterministic=1", "gpu");
+    compare_case(cpu_with(context), gpu, "pass=bwd dtype=f16 b=2 h=2 s=20 d=16 mask=causal bias=1hss dbias=1 deterministic=1",
+                 "gpu");
     compare_case(cpu_with(context), gpu, "pass=bwd dtype=bf16 b=3 h=2 s=20 d=16 lens=7+20+1 poison=inf", "gpu");
     close_emulated(gpu, context);
 }
@@ -49,7 +50,8 @@ Test(emulated, slabs_of_heads_add_up_to_the_whole)
     fattn_context *context;
     facts_gpu *gpu = open_emulated(&context);
     compare_slabs(cpu_with(context), gpu, "pass=fwd dtype=bf16 b=2 h=4/2 s=24/40 d=16 want=stats", &two_heads);
-    compare_slabs(cpu_with(context), gpu, "pass=fwd dtype=f16 b=3 h=4 s=24 d=16 lens=7+20+1 layout=sbhd mask=causal bias=1hss", &two_heads);
+    compare_slabs(cpu_with(context), gpu, "pass=fwd dtype=f16 b=3 h=4 s=24 d=16 lens=7+20+1 layout=sbhd mask=causal bias=1hss",
+                  &two_heads);
     compare_slabs(cpu_with(context), gpu, "pass=bwd dtype=bf16 b=2 h=4/2 s=20/28 d=16", &two_heads);
     close_emulated(gpu, context);
 }
@@ -89,11 +91,12 @@ Test(emulated, storages_are_fetched_and_pushed)
     unsigned char *device = facts_image_storage(&there.block[FACTS_TENSOR_Q].image, there.set->device[FACTS_TENSOR_Q]);
     cr_expect(memcmp(device, q, bytes) == 0);
     int64_t overrun[FACTS_TENSOR_COUNT + 1];
-    device[7] ^= 1;                                              /* an input */
+    device[7] ^= 1;                                               /* an input */
     ((unsigned char *)there.set->device[FACTS_TENSOR_O])[3] ^= 1; /* a guard */
     ((unsigned char *)there.set->workspace)[64] ^= 1;
     cr_expect_eq(facts_memory_fetch(&there, FACTS_PATTERN_B, overrun), FATTN_OK);
-    cr_expect(overrun[FACTS_TENSOR_Q] == 1 && overrun[FACTS_TENSOR_O] == 1 && overrun[FACTS_TENSOR_COUNT] == 1 && overrun[FACTS_TENSOR_K] == 0);
+    cr_expect(overrun[FACTS_TENSOR_Q] == 1 && overrun[FACTS_TENSOR_O] == 1 && overrun[FACTS_TENSOR_COUNT] == 1 &&
+              overrun[FACTS_TENSOR_K] == 0);
     facts_memory_destroy(&there);
     facts_memory_destroy(&here);
     close_emulated(gpu, context);

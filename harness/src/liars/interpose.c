@@ -77,7 +77,8 @@ static void bend_all(const answer *a, double factor)
 {
     const facts_tensor *t = a->tensor;
     for (int64_t n = 0; n < t->dim[0] * t->dim[1] * t->dim[2] * t->dim[3]; n++) {
-        int64_t d = n % t->dim[3], row = n / t->dim[3], s = row % t->dim[2], h = row / t->dim[2] % t->dim[1], b = row / (t->dim[2] * t->dim[1]);
+        int64_t d = n % t->dim[3], row = n / t->dim[3], s = row % t->dim[2], h = row / t->dim[2] % t->dim[1],
+                b = row / (t->dim[2] * t->dim[1]);
         int64_t at = t->first + b * t->stride[0] + h * t->stride[1] + s * t->stride[2] + d * t->stride[3];
         put(a, at, factor * get(a, at));
     }
@@ -180,7 +181,8 @@ void facts_interpose(facts_memory *m, facts_pattern pattern)
         return;
     if (now == FACTS_INTERPOSED_WORKSPACE) {
         const unsigned char other = 0;
-        fattn_buffer_write(context, (unsigned char *)m->set->workspace + m->problem->workspace_offset + m->workspace_bytes, &other, 1);
+        fattn_buffer_write(context, (unsigned char *)m->set->workspace + m->problem->workspace_offset + m->workspace_bytes, &other,
+                           1);
         return;
     }
     answer a = { .tensor = t, .image = m->block[owner].image, .pattern = pattern };

@@ -1,8 +1,8 @@
-/* The GPU's part of a case: kernels that fill, poison, compare and judge where the tensors are, and the oracle there. harness/cuda has the kernels.
+/* The GPU's part of a case: kernels that fill, poison, compare and judge where the tensors are, and the oracle there. harness/cuda
+ * has the kernels.
  *
- * Every pointer is a device address unless it says so. Calls enqueue on the worker's stream; those that answer something wait for it.
- * Returns of fattn_status: FATTN_OK; FATTN_NO_MEMORY; FATTN_DEVICE_FAULT; the sentence is facts_gpu_error's.
- * Threads  one.
+ * Every pointer is a device address unless it says so. Calls enqueue on the worker's stream; those that answer something wait for
+ * it. Returns of fattn_status: FATTN_OK; FATTN_NO_MEMORY; FATTN_DEVICE_FAULT; the sentence is facts_gpu_error's. Threads  one.
  */
 #ifndef FACTS_GPU_H
 #define FACTS_GPU_H
@@ -44,8 +44,8 @@ fattn_status facts_gpu_gaps(facts_gpu *gpu, const facts_problem *problem, int32_
 fattn_status facts_gpu_guard(facts_gpu *gpu, const facts_image *image, facts_pattern pattern, void *bytes);
 fattn_status facts_gpu_poison(facts_gpu *gpu, const facts_image *image, facts_pattern pattern, void *bytes);
 /* facts_image_overrun without its map: what changed in all, but for what changed in the tensors. */
-fattn_status facts_gpu_overrun(facts_gpu *gpu, const facts_image *image, const facts_tensor *const tensors[], size_t count, facts_pattern pattern,
-                               void *bytes, int64_t *changed);
+fattn_status facts_gpu_overrun(facts_gpu *gpu, const facts_image *image, const facts_tensor *const tensors[], size_t count,
+                               facts_pattern pattern, void *bytes, int64_t *changed);
 /* Elements of the whole image that are not poison; bytes that differ. */
 fattn_status facts_gpu_changed(facts_gpu *gpu, const facts_image *image, facts_pattern pattern, void *bytes, int64_t *changed);
 fattn_status facts_gpu_differ(facts_gpu *gpu, const void *a, const void *b, size_t bytes, int64_t *differ);
@@ -53,13 +53,14 @@ fattn_status facts_gpu_differ(facts_gpu *gpu, const void *a, const void *b, size
 /* ---- answers ---- */
 
 fattn_status facts_gpu_round(facts_gpu *gpu, const facts_tensor *tensor, const double *values, void *storage);
-/* facts_judge_bits, facts_judge_repeat, with `slack` (NULL: any other bit) facts_judge_repeat_close; `due` is an array of facts_due here, [batch, rows],
- * or NULL. */
+/* facts_judge_bits, facts_judge_repeat, with `slack` (NULL: any other bit) facts_judge_repeat_close; `due` is an array of facts_due
+ * here, [batch, rows], or NULL. */
 fattn_status facts_gpu_bits(facts_gpu *gpu, const facts_tensor *tensor, const void *storage, uint64_t *bits);
-fattn_status facts_gpu_repeat(facts_gpu *gpu, const facts_tensor *tensor, const void *a, const void *b, const int32_t *due, const double *slack,
-                              double share, int64_t *different, int64_t first[4]);
+fattn_status facts_gpu_repeat(facts_gpu *gpu, const facts_tensor *tensor, const void *a, const void *b, const int32_t *due,
+                              const double *slack, double share, int64_t *different, int64_t first[4]);
 
-/* What is judged of a tensor in one launch: (b, h) slices of it that lie one after the other in what is due, all rows or a sample. */
+/* What is judged of a tensor in one launch: (b, h) slices of it that lie one after the other in what is due, all rows or a sample.
+ */
 typedef struct facts_part {
     int64_t b, batches, h, heads;
     const int64_t *rows; /* NULL: all; else row_count rows of each head */
@@ -68,28 +69,29 @@ typedef struct facts_part {
 } facts_part;
 
 /* The rows of a part, into `out` on the host: [batches, heads, rows]. storage NULL: of a lie. */
-fattn_status facts_gpu_judge(facts_gpu *gpu, const facts_tensor *tensor, const void *storage, const facts_bar *bar, const int32_t *due,
-                             const facts_part *part, facts_lie lie, facts_judged_row *out);
+fattn_status facts_gpu_judge(facts_gpu *gpu, const facts_tensor *tensor, const void *storage, const facts_bar *bar,
+                             const int32_t *due, const facts_part *part, facts_lie lie, facts_judged_row *out);
 
-/* How many elements of a part a lie moves, and how many of these are refused for themselves alone: where some are, no more need be asked. */
-fattn_status facts_gpu_lie(facts_gpu *gpu, const facts_tensor *tensor, const facts_bar *bar, const int32_t *due, const facts_part *part, facts_lie lie,
-                           int64_t *moved, int64_t *refused);
+/* How many elements of a part a lie moves, and how many of these are refused for themselves alone: where some are, no more need be
+ * asked. */
+fattn_status facts_gpu_lie(facts_gpu *gpu, const facts_tensor *tensor, const facts_bar *bar, const int32_t *due,
+                           const facts_part *part, facts_lie lie, int64_t *moved, int64_t *refused);
 
 /* Elements of rows that owe a value and still are poison, or are not finite; the first of each (logical). */
 typedef struct facts_found {
     int64_t unwritten, not_finite;
     int64_t first_unwritten[4], first_not_finite[4];
 } facts_found;
-fattn_status facts_gpu_survey(facts_gpu *gpu, const facts_tensor *tensor, const void *storage, const int32_t *due, facts_pattern pattern,
-                              facts_found *found);
+fattn_status facts_gpu_survey(facts_gpu *gpu, const facts_tensor *tensor, const void *storage, const int32_t *due,
+                              facts_pattern pattern, facts_found *found);
 
 /* ---- the oracle: fref/gpu.h, in this context ---- */
 
 /* 0, or an errno as there. */
-int facts_gpu_forward(facts_gpu *gpu, const fref_problem *problem, const fref_gpu_mod *mod, const fref_tensor *q, const fref_tensor *k,
-                      const fref_tensor *v, const fref_rounding *rounding, const fref_forward_out *out);
-int facts_gpu_backward(facts_gpu *gpu, const fref_problem *problem, const fref_gpu_mod *mod, const fref_tensor *q, const fref_tensor *k,
-                       const fref_tensor *v, const fref_tensor *o, const fref_tensor *stats, const fref_tensor *d_o,
-                       const fref_rounding *rounding, const fref_backward_out *out);
+int facts_gpu_forward(facts_gpu *gpu, const fref_problem *problem, const fref_gpu_mod *mod, const fref_tensor *q,
+                      const fref_tensor *k, const fref_tensor *v, const fref_rounding *rounding, const fref_forward_out *out);
+int facts_gpu_backward(facts_gpu *gpu, const fref_problem *problem, const fref_gpu_mod *mod, const fref_tensor *q,
+                       const fref_tensor *k, const fref_tensor *v, const fref_tensor *o, const fref_tensor *stats,
+                       const fref_tensor *d_o, const fref_rounding *rounding, const fref_backward_out *out);
 
 #endif

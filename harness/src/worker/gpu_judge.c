@@ -7,11 +7,11 @@
 
 #define ROWS_OF_BLOCK 8
 
-#define TRY(expr)                                                                                                                          \
-    do {                                                                                                                                   \
-        fattn_status try_status = (expr);                                                                                                  \
-        if (try_status != FATTN_OK)                                                                                                        \
-            return try_status;                                                                                                             \
+#define TRY(expr)                                                                                                                  \
+    do {                                                                                                                           \
+        fattn_status try_status = (expr);                                                                                          \
+        if (try_status != FATTN_OK)                                                                                                \
+            return try_status;                                                                                                     \
     } while (0)
 
 static int64_t elements_of(const facts_tensor *t)
@@ -56,11 +56,16 @@ static fattn_status send_due(facts_gpu *gpu, void **out, const facts_tensor *ten
     return facts_gpu_send(gpu, *out, due, bytes);
 }
 
-fattn_status facts_gpu_repeat(facts_gpu *gpu, const facts_tensor *tensor, const void *a, const void *b, const int32_t *due, const double *slack,
-                              double share, int64_t *different, int64_t first[4])
+fattn_status facts_gpu_repeat(facts_gpu *gpu, const facts_tensor *tensor, const void *a, const void *b, const int32_t *due,
+                              const double *slack, double share, int64_t *different, int64_t first[4])
 {
     facts_counter found[2] = { 0, UINT64_MAX };
-    facts_repeat_call call = { .view = facts_strided_of(tensor), .a = a, .b = b, .slack = slack, .share = share, .count = gpu->counters,
+    facts_repeat_call call = { .view = facts_strided_of(tensor),
+                               .a = a,
+                               .b = b,
+                               .slack = slack,
+                               .share = share,
+                               .count = gpu->counters,
                                .least = gpu->counters + 1 };
     void *on_device;
     fattn_status status = send_due(gpu, &on_device, tensor, due);
@@ -78,12 +83,16 @@ fattn_status facts_gpu_repeat(facts_gpu *gpu, const facts_tensor *tensor, const 
     return status;
 }
 
-fattn_status facts_gpu_survey(facts_gpu *gpu, const facts_tensor *tensor, const void *storage, const int32_t *due, facts_pattern pattern,
-                              facts_found *out)
+fattn_status facts_gpu_survey(facts_gpu *gpu, const facts_tensor *tensor, const void *storage, const int32_t *due,
+                              facts_pattern pattern, facts_found *out)
 {
     facts_counter found[4] = { 0, UINT64_MAX, 0, UINT64_MAX };
-    facts_survey_call call = { .view = facts_strided_of(tensor), .storage = storage, .unwritten = gpu->counters, .first_unwritten = gpu->counters + 1,
-                               .not_finite = gpu->counters + 2, .first_not_finite = gpu->counters + 3 };
+    facts_survey_call call = { .view = facts_strided_of(tensor),
+                               .storage = storage,
+                               .unwritten = gpu->counters,
+                               .first_unwritten = gpu->counters + 1,
+                               .not_finite = gpu->counters + 2,
+                               .first_not_finite = gpu->counters + 3 };
     void *on_device;
     for (int64_t i = 0; i < FACTS_PATTERN_PERIOD; i++)
         call.code[i] = facts_pattern_code(tensor->dtype, pattern, i);
@@ -114,7 +123,8 @@ typedef struct tables {
     void *due, *rows, *out;
 } tables;
 
-static fattn_status send_tables(facts_gpu *gpu, tables *t, const facts_tensor *tensor, const int32_t *due, const facts_part *part, size_t answers)
+static fattn_status send_tables(facts_gpu *gpu, tables *t, const facts_tensor *tensor, const int32_t *due, const facts_part *part,
+                                size_t answers)
 {
     *t = (tables){ NULL, NULL, NULL };
     TRY(send_due(gpu, &t->due, tensor, due));
@@ -132,10 +142,17 @@ static void free_tables(facts_gpu *gpu, const tables *t)
     facts_gpu_free(gpu, t->out);
 }
 
-static facts_judge_call call_of(const facts_tensor *tensor, const void *storage, const facts_bar *bar, const facts_part *part, facts_lie lie)
+static facts_judge_call call_of(const facts_tensor *tensor, const void *storage, const facts_bar *bar, const facts_part *part,
+                                facts_lie lie)
 {
-    facts_judge_call call = { .bar = *bar, .view = facts_strided_of(tensor), .storage = storage, .due_rows = tensor->dim[2], .want = part->want,
-                              .sigma = part->sigma, .bound = part->bound, .lie = (int32_t)lie };
+    facts_judge_call call = { .bar = *bar,
+                              .view = facts_strided_of(tensor),
+                              .storage = storage,
+                              .due_rows = tensor->dim[2],
+                              .want = part->want,
+                              .sigma = part->sigma,
+                              .bound = part->bound,
+                              .lie = (int32_t)lie };
     call.view.dim[0] = part->batches;
     call.view.dim[1] = part->heads;
     call.view.dim[2] = part->rows ? part->row_count : tensor->dim[2];
@@ -143,7 +160,8 @@ static facts_judge_call call_of(const facts_tensor *tensor, const void *storage,
     return call;
 }
 
-static fattn_status judge(facts_gpu *gpu, facts_judge_call *call, const tables *t, const facts_tensor *tensor, const facts_part *part)
+static fattn_status judge(facts_gpu *gpu, facts_judge_call *call, const tables *t, const facts_tensor *tensor,
+                          const facts_part *part)
 {
     const int64_t rows = call->view.dim[0] * call->view.dim[1] * call->view.dim[2];
     call->due = t->due ? (const int32_t *)t->due + part->b * tensor->dim[2] : NULL;
@@ -152,8 +170,8 @@ static fattn_status judge(facts_gpu *gpu, facts_judge_call *call, const tables *
     return facts_gpu_launch(gpu, FACTS_KERNEL_judge, rows * (FACTS_BLOCK / ROWS_OF_BLOCK), call);
 }
 
-fattn_status facts_gpu_judge(facts_gpu *gpu, const facts_tensor *tensor, const void *storage, const facts_bar *bar, const int32_t *due,
-                             const facts_part *part, facts_lie lie, facts_judged_row *out)
+fattn_status facts_gpu_judge(facts_gpu *gpu, const facts_tensor *tensor, const void *storage, const facts_bar *bar,
+                             const int32_t *due, const facts_part *part, facts_lie lie, facts_judged_row *out)
 {
     facts_judge_call call = call_of(tensor, storage, bar, part, lie);
     const size_t rows = (size_t)(call.view.dim[0] * call.view.dim[1] * call.view.dim[2]);
@@ -167,8 +185,8 @@ fattn_status facts_gpu_judge(facts_gpu *gpu, const facts_tensor *tensor, const v
     return status;
 }
 
-fattn_status facts_gpu_lie(facts_gpu *gpu, const facts_tensor *tensor, const facts_bar *bar, const int32_t *due, const facts_part *part, facts_lie lie,
-                           int64_t *moved, int64_t *refused)
+fattn_status facts_gpu_lie(facts_gpu *gpu, const facts_tensor *tensor, const facts_bar *bar, const int32_t *due,
+                           const facts_part *part, facts_lie lie, int64_t *moved, int64_t *refused)
 {
     facts_judge_call call = call_of(tensor, NULL, bar, part, lie);
     facts_counter found[2] = { 0, 0 };

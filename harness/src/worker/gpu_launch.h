@@ -17,7 +17,7 @@ struct facts_gpu {
     fattn_context *context;
     struct CUstream_st *stream;
     fref_gpu_program *program;
-    fref_gpu *oracle; /* NULL until it is used */
+    fref_gpu *oracle;        /* NULL until it is used */
     facts_counter *counters; /* on the device */
     char text[256], last[256];
 };

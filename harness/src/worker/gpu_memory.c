@@ -6,11 +6,11 @@
 #include "../numbers/fill.h"
 #include "gpu_launch.h"
 
-#define TRY(expr)                                                                                                                          \
-    do {                                                                                                                                   \
-        fattn_status try_status = (expr);                                                                                                  \
-        if (try_status != FATTN_OK)                                                                                                        \
-            return try_status;                                                                                                             \
+#define TRY(expr)                                                                                                                  \
+    do {                                                                                                                           \
+        fattn_status try_status = (expr);                                                                                          \
+        if (try_status != FATTN_OK)                                                                                                \
+            return try_status;                                                                                                     \
     } while (0)
 
 fattn_status facts_gpu_copy(facts_gpu *gpu, void *to, const void *from, size_t bytes)
@@ -139,8 +139,8 @@ facts_strided facts_strided_of(const facts_tensor *t)
     return view;
 }
 
-fattn_status facts_gpu_overrun(facts_gpu *gpu, const facts_image *image, const facts_tensor *const tensors[], size_t count, facts_pattern pattern,
-                               void *bytes, int64_t *changed)
+fattn_status facts_gpu_overrun(facts_gpu *gpu, const facts_image *image, const facts_tensor *const tensors[], size_t count,
+                               facts_pattern pattern, void *bytes, int64_t *changed)
 {
     const facts_counter none[2] = { 0, 0 };
     facts_counter found[2];
@@ -150,7 +150,9 @@ fattn_status facts_gpu_overrun(facts_gpu *gpu, const facts_image *image, const f
     TRY(facts_gpu_count(gpu, none, 2));
     TRY(facts_gpu_launch(gpu, FACTS_KERNEL_changed, all.poison.to - all.poison.from, &all));
     for (size_t i = 0; i < count; i++) {
-        facts_owned_call owned = { .view = facts_strided_of(tensors[i]), .storage = all.poison.storage, .count = gpu->counters + 1 };
+        facts_owned_call owned = { .view = facts_strided_of(tensors[i]),
+                                   .storage = all.poison.storage,
+                                   .count = gpu->counters + 1 };
         int64_t places = 1;
         memcpy(owned.code, all.poison.code, sizeof owned.code);
         for (int d = 0; d < 4; d++) {

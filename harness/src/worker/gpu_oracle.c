@@ -10,8 +10,8 @@ static int open_oracle(facts_gpu *gpu)
     return gpu->oracle ? 0 : fref_gpu_create(&gpu->oracle, gpu->text);
 }
 
-int facts_gpu_forward(facts_gpu *gpu, const fref_problem *problem, const fref_gpu_mod *mod, const fref_tensor *q, const fref_tensor *k,
-                      const fref_tensor *v, const fref_rounding *rounding, const fref_forward_out *out)
+int facts_gpu_forward(facts_gpu *gpu, const fref_problem *problem, const fref_gpu_mod *mod, const fref_tensor *q,
+                      const fref_tensor *k, const fref_tensor *v, const fref_rounding *rounding, const fref_forward_out *out)
 {
     struct CUctx_st *previous;
     if (facts_gpu_said(gpu, fattn_context_enter(&previous, gpu->context)) != FATTN_OK)
@@ -23,9 +23,9 @@ int facts_gpu_forward(facts_gpu *gpu, const fref_problem *problem, const fref_gp
     return status;
 }
 
-int facts_gpu_backward(facts_gpu *gpu, const fref_problem *problem, const fref_gpu_mod *mod, const fref_tensor *q, const fref_tensor *k,
-                       const fref_tensor *v, const fref_tensor *o, const fref_tensor *stats, const fref_tensor *d_o,
-                       const fref_rounding *rounding, const fref_backward_out *out)
+int facts_gpu_backward(facts_gpu *gpu, const fref_problem *problem, const fref_gpu_mod *mod, const fref_tensor *q,
+                       const fref_tensor *k, const fref_tensor *v, const fref_tensor *o, const fref_tensor *stats,
+                       const fref_tensor *d_o, const fref_rounding *rounding, const fref_backward_out *out)
 {
     struct CUctx_st *previous;
     if (facts_gpu_said(gpu, fattn_context_enter(&previous, gpu->context)) != FATTN_OK)

@@ -16,16 +16,21 @@ static const int32_t *due_of(const facts_truth *t, facts_tensor_id id)
     return (const int32_t *)t->expectation.due[rows];
 }
 
-/* ---- against what is due ------------------------------------------------------------------------------------------------------ */
+/* ---- against what is due ------------------------------------------------------------------------------------------------------
+ */
 
 static facts_part whole_of(const facts_tensor *tensor, const facts_rule *rule)
 {
-    return (facts_part){ .batches = tensor->dim[0], .heads = tensor->dim[1], .want = rule->expected.want, .sigma = rule->expected.sigma,
+    return (facts_part){ .batches = tensor->dim[0],
+                         .heads = tensor->dim[1],
+                         .want = rule->expected.want,
+                         .sigma = rule->expected.sigma,
                          .bound = rule->expected.bound };
 }
 
 /* The rows of a tensor whose answer is on the GPU; the caller frees them. */
-static fattn_status rows_there(facts_judged_row **out, facts_truth *t, facts_tensor_id id, const facts_rule *rule, const void *storage, facts_lie lie)
+static fattn_status rows_there(facts_judged_row **out, facts_truth *t, facts_tensor_id id, const facts_rule *rule,
+                               const void *storage, facts_lie lie)
 {
     const facts_tensor *tensor = &t->memory.problem->tensor[id];
     const facts_part all = whole_of(tensor, rule);
@@ -105,15 +110,18 @@ fattn_status facts_judging_trusts(bool *out, facts_truth *t, facts_tensor_id id)
     return status;
 }
 
-/* ---- against each other ------------------------------------------------------------------------------------------------------- */
+/* ---- against each other -------------------------------------------------------------------------------------------------------
+ */
 
 fattn_status facts_judging_repeat(int64_t *out, facts_truth *t, facts_tensor_id id, int64_t at[4])
 {
     facts_memory *m = &t->memory;
     const facts_tensor *tensor = &m->problem->tensor[id];
     if (m->gpu)
-        return facts_gpu_repeat(m->gpu, tensor, facts_memory_address(m, id, A), facts_memory_address(m, id, B), due_of(t, id), NULL, 0, out, at);
-    *out = facts_judge_repeat(tensor, facts_memory_storage(m, id, A), facts_memory_storage(m, id, B), (const facts_due *)due_of(t, id), at);
+        return facts_gpu_repeat(m->gpu, tensor, facts_memory_address(m, id, A), facts_memory_address(m, id, B), due_of(t, id), NULL,
+                                0, out, at);
+    *out = facts_judge_repeat(tensor, facts_memory_storage(m, id, A), facts_memory_storage(m, id, B),
+                              (const facts_due *)due_of(t, id), at);
     return FATTN_OK;
 }
 
@@ -126,7 +134,8 @@ fattn_status facts_judging_close(int64_t *out, facts_truth *t, facts_tensor_id i
     if (t->slabs) /* their bounds are gone: both were judged */
         return FATTN_OK;
     if (answer->at)
-        return facts_gpu_repeat(m->gpu, tensor, facts_memory_address(m, id, A), facts_memory_address(m, id, B), due_of(t, id), answer->bound, share, out, at);
+        return facts_gpu_repeat(m->gpu, tensor, facts_memory_address(m, id, A), facts_memory_address(m, id, B), due_of(t, id),
+                                answer->bound, share, out, at);
     const void *a = facts_memory_storage(m, id, A), *b = facts_memory_storage(m, id, B);
     if (!a || !b)
         return FATTN_NO_MEMORY;

@@ -9,7 +9,8 @@ fattn_status facts_judging_of(facts_judgement *out, facts_truth *truth, facts_te
 /* Can the data tell zeros, or a neighbour's values, from the right answer? */
 fattn_status facts_judging_trusts(bool *out, facts_truth *truth, facts_tensor_id id);
 
-/* The two runs: elements that owe a value and have other bits, or are farther apart than `share` of the bound. `at`: one of them. */
+/* The two runs: elements that owe a value and have other bits, or are farther apart than `share` of the bound. `at`: one of them.
+ */
 fattn_status facts_judging_repeat(int64_t *out, facts_truth *truth, facts_tensor_id id, int64_t at[4]);
 fattn_status facts_judging_close(int64_t *out, facts_truth *truth, facts_tensor_id id, double share, int64_t at[4]);
 /* facts_judge_bits of the run over poison A. */

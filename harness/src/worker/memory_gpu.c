@@ -1,5 +1,5 @@
-/* The bytes stay on the GPU: an input is made there once and copied there before each run; an answer over poison A is kept there. Somebody here who
- * looks at one gets a copy, until the next run. */
+/* The bytes stay on the GPU: an input is made there once and copied there before each run; an answer over poison A is kept there.
+ * Somebody here who looks at one gets a copy, until the next run. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -7,11 +7,11 @@
 
 #define ALIGNMENT ((size_t)16)
 
-#define TRY(expr)                                                                                                                          \
-    do {                                                                                                                                   \
-        fattn_status try_status = (expr);                                                                                                  \
-        if (try_status != FATTN_OK)                                                                                                        \
-            return try_status;                                                                                                             \
+#define TRY(expr)                                                                                                                  \
+    do {                                                                                                                           \
+        fattn_status try_status = (expr);                                                                                          \
+        if (try_status != FATTN_OK)                                                                                                \
+            return try_status;                                                                                                     \
     } while (0)
 
 static void forget(unsigned char **bytes, const facts_block *block)

@@ -10,11 +10,11 @@
 #define CHUNK ((size_t)1 << 20) /* of the scratch, at least */
 #define ALIGNMENT ((size_t)16)
 
-#define TRY(expr)                                                                                                                          \
-    do {                                                                                                                                   \
-        fattn_status try_status = (expr);                                                                                                  \
-        if (try_status != FATTN_OK)                                                                                                        \
-            return try_status;                                                                                                             \
+#define TRY(expr)                                                                                                                  \
+    do {                                                                                                                           \
+        fattn_status try_status = (expr);                                                                                          \
+        if (try_status != FATTN_OK)                                                                                                \
+            return try_status;                                                                                                     \
     } while (0)
 
 static bool make_bytes(unsigned char **out, const facts_block *block)
@@ -119,7 +119,8 @@ static fattn_status fetch(facts_memory *m, facts_tensor_id owner, facts_pattern 
     facts_block *block = &m->block[owner];
     unsigned char *to = block->output ? bytes_of(block, pattern) : m->scratch;
     TRY(fattn_buffer_read(m->worker->context, to, m->set->device[owner], block->image.bytes));
-    *overrun = block->output ? facts_image_overrun(&block->image, pattern, to) : bytes_that_differ(to, block->host, block->image.bytes);
+    *overrun =
+        block->output ? facts_image_overrun(&block->image, pattern, to) : bytes_that_differ(to, block->host, block->image.bytes);
     return FATTN_OK;
 }
 
@@ -133,7 +134,8 @@ static fattn_status untouched(facts_memory *m, facts_tensor_id owner, int64_t *c
 {
     const facts_image *image = &m->block[owner].image;
     unsigned char *found = malloc(image->bytes);
-    fattn_status status = found ? fattn_buffer_read(m->worker->context, found, m->set->device[owner], image->bytes) : FATTN_NO_MEMORY;
+    fattn_status status =
+        found ? fattn_buffer_read(m->worker->context, found, m->set->device[owner], image->bytes) : FATTN_NO_MEMORY;
     if (status == FATTN_OK) {
         facts_image_poison(image, FACTS_PATTERN_A, m->scratch);
         *changed = bytes_that_differ(found, m->scratch, image->bytes);

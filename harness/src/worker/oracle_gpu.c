@@ -163,7 +163,8 @@ static int forward(void *owner, const facts_problem *asked, const fref_problem *
     answers.amax_s = answer(&c, out->amax_s, 3);
     answers.amax_o = answer(&c, out->amax_o, 3);
     if (c.status == 0)
-        c.status = facts_gpu_forward(gpu, &there, &mod, &t[FACTS_TENSOR_Q], &t[FACTS_TENSOR_K], &t[FACTS_TENSOR_V], rounding, &answers);
+        c.status =
+            facts_gpu_forward(gpu, &there, &mod, &t[FACTS_TENSOR_Q], &t[FACTS_TENSOR_K], &t[FACTS_TENSOR_V], rounding, &answers);
     return finish(&c);
 }
 
@@ -192,12 +193,13 @@ static int backward(void *owner, const facts_problem *asked, const fref_problem 
     answers.amax_dk = answer(&c, out->amax_dk, 3);
     answers.amax_dv = answer(&c, out->amax_dv, 3);
     if (c.status == 0)
-        c.status = facts_gpu_backward(gpu, &there, &mod, &t[FACTS_TENSOR_Q], &t[FACTS_TENSOR_K], &t[FACTS_TENSOR_V], &t[FACTS_TENSOR_O],
-                                      &t[FACTS_TENSOR_STATS], &t[FACTS_TENSOR_DO], rounding, &answers);
+        c.status = facts_gpu_backward(gpu, &there, &mod, &t[FACTS_TENSOR_Q], &t[FACTS_TENSOR_K], &t[FACTS_TENSOR_V],
+                                      &t[FACTS_TENSOR_O], &t[FACTS_TENSOR_STATS], &t[FACTS_TENSOR_DO], rounding, &answers);
     return finish(&c);
 }
 
-/* ---- arrays ------------------------------------------------------------------------------------------------------------------- */
+/* ---- arrays -------------------------------------------------------------------------------------------------------------------
+ */
 
 static double *make_array(void *owner, size_t count)
 {
@@ -222,5 +224,7 @@ static int round_array(void *owner, const facts_tensor *tensor, const double *va
 
 facts_oracle facts_oracle_on(facts_there *there)
 {
-    return (facts_oracle){ .owner = there, .forward = forward, .backward = backward, .make = make_array, .drop = drop_array, .round = round_array };
+    return (facts_oracle){
+        .owner = there, .forward = forward, .backward = backward, .make = make_array, .drop = drop_array, .round = round_array
+    };
 }

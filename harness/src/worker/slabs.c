@@ -13,7 +13,8 @@
 /* 12 GiB, 3 GiB, a few seconds of an H100. */
 static const facts_slab_limits usual = { 0x3p32, 0x3p30, 0x1p45 };
 
-/* ---- the plan ------------------------------------------------------------------------------------------------------------------- */
+/* ---- the plan -------------------------------------------------------------------------------------------------------------------
+ */
 
 static bool is_keyed(facts_tensor_id id)
 {
@@ -24,7 +25,8 @@ static bool is_keyed(facts_tensor_id id)
 static bool has_sums(const facts_problem *p)
 {
     for (facts_tensor_id id = FACTS_TENSOR_DQ; id <= FACTS_TENSOR_DV; id++)
-        if (p->tensor[id].present && memcmp(p->tensor[id].dim, p->tensor[id - FACTS_TENSOR_DQ + FACTS_TENSOR_Q].dim, sizeof p->tensor[id].dim) != 0)
+        if (p->tensor[id].present &&
+            memcmp(p->tensor[id].dim, p->tensor[id - FACTS_TENSOR_DQ + FACTS_TENSOR_Q].dim, sizeof p->tensor[id].dim) != 0)
             return true;
     return p->ask.dbias;
 }
@@ -51,7 +53,8 @@ bool facts_slabs_plan(facts_slabs **out, const facts_problem *p, const facts_sla
 {
     const facts_slab_limits most = limits ? *limits : usual;
     const fattn_problem *ask = &p->ask;
-    double bytes = bytes_of(p), products = (ask->pass == FATTN_BACKWARD ? 5.0 : 2.0) * facts_pairs(p) * (double)(ask->dim_qk + ask->dim_v);
+    double bytes = bytes_of(p),
+           products = (ask->pass == FATTN_BACKWARD ? 5.0 : 2.0) * facts_pairs(p) * (double)(ask->dim_qk + ask->dim_v);
     bool sampled = products > most.most_products && !p->tensor[FACTS_TENSOR_MAX].present;
     *out = NULL;
     if (has_sums(p) || (bytes <= most.most_bytes && !sampled))
@@ -99,15 +102,16 @@ static void drop_nothing(void *owner, double *array)
     (void)array;
 }
 
-static int forward_nothing(void *owner, const facts_problem *asked, const fref_problem *problem, const fref_tensor tensor[FACTS_TENSOR_COUNT],
-                           const fref_rounding *rounding, const fref_forward_out *out)
+static int forward_nothing(void *owner, const facts_problem *asked, const fref_problem *problem,
+                           const fref_tensor tensor[FACTS_TENSOR_COUNT], const fref_rounding *rounding, const fref_forward_out *out)
 {
     (void)owner, (void)asked, (void)problem, (void)tensor, (void)rounding, (void)out;
     return 0;
 }
 
-static int backward_nothing(void *owner, const facts_problem *asked, const fref_problem *problem, const fref_tensor tensor[FACTS_TENSOR_COUNT],
-                            const fref_rounding *rounding, const fref_backward_out *out)
+static int backward_nothing(void *owner, const facts_problem *asked, const fref_problem *problem,
+                            const fref_tensor tensor[FACTS_TENSOR_COUNT], const fref_rounding *rounding,
+                            const fref_backward_out *out)
 {
     (void)owner, (void)asked, (void)problem, (void)tensor, (void)rounding, (void)out;
     return 0;
@@ -115,11 +119,14 @@ static int backward_nothing(void *owner, const facts_problem *asked, const fref_
 
 const facts_oracle *facts_slabs_blank(void)
 {
-    static const facts_oracle blank = { .forward = forward_nothing, .backward = backward_nothing, .make = make_nothing, .drop = drop_nothing };
+    static const facts_oracle blank = {
+        .forward = forward_nothing, .backward = backward_nothing, .make = make_nothing, .drop = drop_nothing
+    };
     return &blank;
 }
 
-/* ---- one slab ------------------------------------------------------------------------------------------------------------------- */
+/* ---- one slab -------------------------------------------------------------------------------------------------------------------
+ */
 
 typedef struct slab {
     int64_t b, h; /* its first query head */
@@ -183,7 +190,8 @@ int facts_slabs_inputs(facts_truth *t)
     facts_there there = { .gpu = t->memory.gpu };
     facts_oracle oracle = facts_oracle_on(&there);
     facts_storages in = inputs_of(t, &oracle);
-    void *o = facts_memory_address(&t->memory, FACTS_TENSOR_O, FACTS_PATTERN_A), *stats = facts_memory_address(&t->memory, FACTS_TENSOR_STATS, FACTS_PATTERN_A);
+    void *o = facts_memory_address(&t->memory, FACTS_TENSOR_O, FACTS_PATTERN_A),
+         *stats = facts_memory_address(&t->memory, FACTS_TENSOR_STATS, FACTS_PATTERN_A);
     slab x;
     int status = 0;
     for (int64_t b = 0; b < p->ask.batch; b++)
@@ -194,7 +202,8 @@ int facts_slabs_inputs(facts_truth *t)
     return status;
 }
 
-/* ---- judging -------------------------------------------------------------------------------------------------------------------- */
+/* ---- judging --------------------------------------------------------------------------------------------------------------------
+ */
 
 /* What the slabs of one tensor add up to. */
 typedef struct gathered {
@@ -267,9 +276,12 @@ static fattn_status judge_part(court *c, const slab *x, facts_tensor_id id, cons
     const facts_problem *p = t->memory.problem;
     const facts_answer *a = &e->answer[id];
     facts_tensor tensor = x->problem.tensor[id];
-    const int64_t rows = tensor.dim[2], count = tensor.dim[1] * rows, at = (x->b * p->tensor[id].dim[1] + head_of(p, id, x->h)) * rows;
+    const int64_t rows = tensor.dim[2], count = tensor.dim[1] * rows,
+                  at = (x->b * p->tensor[id].dim[1] + head_of(p, id, x->h)) * rows;
     const bool sampled = t->slabs->sampled;
-    facts_part part = { .batches = 1, .heads = tensor.dim[1], .row_count = rows, .want = a->want, .sigma = a->sigma, .bound = a->bound };
+    facts_part part = {
+        .batches = 1, .heads = tensor.dim[1], .row_count = rows, .want = a->want, .sigma = a->sigma, .bound = a->bound
+    };
     void *want = NULL, *bound = NULL;
     fattn_status status = FATTN_OK;
     part.rows = !sampled ? NULL : is_keyed(id) ? t->slabs->sample.keys : t->slabs->sample.rows;
@@ -287,7 +299,8 @@ static fattn_status judge_part(court *c, const slab *x, facts_tensor_id id, cons
     const int32_t *due = (const int32_t *)t->expectation.due[id] + x->b * p->tensor[id].dim[2];
     tensor.dim[2] = p->tensor[id].dim[2];
     if (status == FATTN_OK)
-        status = facts_gpu_judge(gpu, &tensor, facts_memory_address(&t->memory, id, c->pattern), &bar, due, &part, FACTS_LIE_COUNT, c->at[id].rows + at);
+        status = facts_gpu_judge(gpu, &tensor, facts_memory_address(&t->memory, id, c->pattern), &bar, due, &part, FACTS_LIE_COUNT,
+                                 c->at[id].rows + at);
     for (facts_lie lie = 0; lie < FACTS_LIE_COUNT && c->lies && status == FATTN_OK; lie++)
         status = facts_gpu_judge(gpu, &tensor, NULL, &bar, due, &part, lie, c->at[id].lie[lie] + at);
     if (a->nu && a->neff) {
@@ -308,7 +321,8 @@ static fattn_status judge_slab(court *c, slab *x, const facts_storages *in)
 {
     facts_expectation e = { .oracle = NULL };
     const int32_t version = c->truth->memory.worker->info.cudnn_version;
-    int failed = x->problem.ask.pass == FATTN_FORWARD ? facts_expect_forward(&e, &x->problem, in, version) : facts_expect_backward(&e, &x->problem, in);
+    int failed = x->problem.ask.pass == FATTN_FORWARD ? facts_expect_forward(&e, &x->problem, in, version)
+                                                      : facts_expect_backward(&e, &x->problem, in);
     fattn_status status = status_of(failed);
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT && status == FATTN_OK; id++)
         if (c->at[id].wanted)
@@ -326,8 +340,8 @@ static fattn_status survey(court *c, facts_tensor_id id, facts_judgement *found)
     facts_truth *t = c->truth;
     const facts_tensor *tensor = &t->memory.problem->tensor[id];
     facts_found all;
-    fattn_status status = facts_gpu_survey(t->memory.gpu, tensor, facts_memory_address(&t->memory, id, c->pattern), (const int32_t *)t->expectation.due[id],
-                                           c->pattern, &all);
+    fattn_status status = facts_gpu_survey(t->memory.gpu, tensor, facts_memory_address(&t->memory, id, c->pattern),
+                                           (const int32_t *)t->expectation.due[id], c->pattern, &all);
     const int64_t not_finite = id == FACTS_TENSOR_STATS ? 0 : all.not_finite; /* dead rows have -inf */
     if (status != FATTN_OK || all.unwritten + not_finite == 0 || found->unwritten || found->not_finite)
         return status;
@@ -356,7 +370,8 @@ static fattn_status conclude(court *c, facts_tensor_id id)
         out->worst[2] = is_keyed(id) ? s->sample.keys[out->worst[2]] : s->sample.rows[out->worst[2]];
     bool zero_anyway = !facts_oracle_two_keys(p) && (id == FACTS_TENSOR_DQ || id == FACTS_TENSOR_DK);
     if (c->lies && facts_fill_is_dense(p->fill) && !zero_anyway) {
-        facts_lie_end zero = facts_judge_lie(&g->tensor, &rule, g->lie[FACTS_LIE_ZERO]), rolled = facts_judge_lie(&g->tensor, &rule, g->lie[FACTS_LIE_ROW]);
+        facts_lie_end zero = facts_judge_lie(&g->tensor, &rule, g->lie[FACTS_LIE_ZERO]),
+                      rolled = facts_judge_lie(&g->tensor, &rule, g->lie[FACTS_LIE_ROW]);
         if (rolled == FACTS_LIE_SAME)
             rolled = facts_judge_lie(&g->tensor, &rule, g->lie[FACTS_LIE_CHANNEL]);
         t->untrusted[id] = zero == FACTS_LIE_PASSES || rolled == FACTS_LIE_PASSES;
