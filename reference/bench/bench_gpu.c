@@ -2,8 +2,8 @@
  *
  *   bench_gpu [rows] [dim] [heads] [causal] [kernels]
  *
- * Useful products, each 2 rows keys dim: forward 4 (Q K^T, P V, P |V|, P^2 V^2); backward 15 (Q K^T, dO V^T, 5 for dQ, 4 for dK, 4 for dV).
- * `kernels` times every kernel alone.
+ * Useful products, each 2 rows keys dim: forward 4 (Q K^T, P V, P |V|, P^2 V^2); backward 15 (Q K^T, dO V^T, 5 for dQ, 4 for dK, 4
+ * for dV). `kernels` times every kernel alone.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -24,7 +24,8 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* ---- a driver that times what it launches ------------------------------------------------------------------------------------------ */
+/* ---- a driver that times what it launches
+ * ------------------------------------------------------------------------------------------ */
 
 enum { MOST = 64 };
 static struct {
@@ -45,8 +46,8 @@ static int named_function(struct CUfunc_st **out, struct CUmod_st *module, const
     return result;
 }
 
-static int timed_launch(struct CUfunc_st *function, unsigned x, unsigned y, unsigned z, unsigned bx, unsigned by, unsigned bz, unsigned shared,
-                        struct CUstream_st *stream, void **arguments, void **extra)
+static int timed_launch(struct CUfunc_st *function, unsigned x, unsigned y, unsigned z, unsigned bx, unsigned by, unsigned bz,
+                        unsigned shared, struct CUstream_st *stream, void **arguments, void **extra)
 {
     real->stream_synchronize(stream);
     const double start = now();
@@ -61,7 +62,8 @@ static int timed_launch(struct CUfunc_st *function, unsigned x, unsigned y, unsi
     return result;
 }
 
-/* ---- a problem --------------------------------------------------------------------------------------------------------------------- */
+/* ---- a problem
+ * --------------------------------------------------------------------------------------------------------------------- */
 
 static void *device_memory(size_t bytes)
 {
@@ -89,7 +91,8 @@ static fref_tensor bf16_tensor(int64_t heads, int64_t rows, int64_t dim, double 
         memcpy(&bits, &value, sizeof bits);
         host[n] = (uint16_t)((bits + 0x8000U) >> 16);
     }
-    if (!host || real->copy_to_device((fref__address)(uintptr_t)t.data, host, count * 2, NULL) != 0 || real->stream_synchronize(NULL) != 0)
+    if (!host || real->copy_to_device((fref__address)(uintptr_t)t.data, host, count * 2, NULL) != 0 ||
+        real->stream_synchronize(NULL) != 0)
         exit(3);
     free(host);
     return t;
@@ -126,8 +129,13 @@ static void peak(double *tensor, double *plain)
     real->device_attribute(&clock, 13, device);
     int minor = 0;
     real->device_attribute(&minor, FREF__MINOR, device);
-    const double per_clock[2] = { major == 9 ? 128 : (major == 8 && minor == 0) || major == 10 ? 64 : 2,
-                                  major == 9 ? 64 : major == 8 && minor == 0 ? 32 : major == 10 ? 64 : 2 };
+    const double per_clock[2] = { major == 9                                  ? 128
+                                  : (major == 8 && minor == 0) || major == 10 ? 64
+                                                                              : 2,
+                                  major == 9                 ? 64
+                                  : major == 8 && minor == 0 ? 32
+                                  : major == 10              ? 64
+                                                             : 2 };
     *tensor = 2e3 * per_clock[0] * processors * clock;
     *plain = 2e3 * per_clock[1] * processors * clock;
 }
@@ -137,8 +145,8 @@ static void report(const char *what, double seconds, double products, double one
     double tensor, plain;
     peak(&tensor, &plain);
     const double speed = products * one / seconds;
-    printf("%s: %.2f ms, %.1f TFLOP/s of useful products: %.0f %% of the tensor cores' %.1f, %.0f %% of the other units' %.1f\n", what,
-           1e3 * seconds, speed * 1e-12, 100.0 * speed / tensor, tensor * 1e-12, 100.0 * speed / plain, plain * 1e-12);
+    printf("%s: %.2f ms, %.1f TFLOP/s of useful products: %.0f %% of the tensor cores' %.1f, %.0f %% of the other units' %.1f\n",
+           what, 1e3 * seconds, speed * 1e-12, 100.0 * speed / tensor, tensor * 1e-12, 100.0 * speed / plain, plain * 1e-12);
 }
 
 static void print_kernels(void)
@@ -162,7 +170,8 @@ static void check(int status, const char *error)
 int main(int count, char **arguments)
 {
     char error[256] = "", name[100] = "";
-    const int64_t s = count > 1 ? atoll(arguments[1]) : 4096, d = count > 2 ? atoll(arguments[2]) : 128, h = count > 3 ? atoll(arguments[3]) : 16;
+    const int64_t s = count > 1 ? atoll(arguments[1]) : 4096, d = count > 2 ? atoll(arguments[2]) : 128,
+                  h = count > 3 ? atoll(arguments[3]) : 16;
     const bool causal = count > 4 && atoi(arguments[4]) != 0, kernels = count > 5 && atoi(arguments[5]) != 0;
     real = open_gpu(error);
     if (!real) {
@@ -179,9 +188,18 @@ int main(int count, char **arguments)
         fref__driver_replace(&timing);
     fref_gpu *gpu;
     check(fref_gpu_create(&gpu, error), error);
-    fref_problem p = { .batch = 1, .heads_q = h, .heads_k = h, .heads_v = h, .rows = s, .keys = s, .dim_qk = d, .dim_v = d, .scale = 1.0 / sqrt((double)d), .has_right = causal };
-    const fref_tensor q = bf16_tensor(h, s, d, 1.0, 1), k = bf16_tensor(h, s, d, 1.0, 2), v = bf16_tensor(h, s, d, 1.0, 3), o = bf16_tensor(h, s, d, 0.05, 4),
-                      d_o = bf16_tensor(h, s, d, 1.0, 5);
+    fref_problem p = { .batch = 1,
+                       .heads_q = h,
+                       .heads_k = h,
+                       .heads_v = h,
+                       .rows = s,
+                       .keys = s,
+                       .dim_qk = d,
+                       .dim_v = d,
+                       .scale = 1.0 / sqrt((double)d),
+                       .has_right = causal };
+    const fref_tensor q = bf16_tensor(h, s, d, 1.0, 1), k = bf16_tensor(h, s, d, 1.0, 2), v = bf16_tensor(h, s, d, 1.0, 3),
+                      o = bf16_tensor(h, s, d, 0.05, 4), d_o = bf16_tensor(h, s, d, 1.0, 5);
     fref_tensor stats = { .type = FREF_F32, .stride = { h * s, s, 1, 1 } };
     const int64_t rows = h * s;
     double *values[9];
@@ -191,8 +209,25 @@ int main(int count, char **arguments)
     for (int n = 0; n < 8; n++)
         lone[n] = device_doubles(rows);
     const fref_rounding r = fref_rounding_of(FREF_BF16, FREF_BF16);
-    const fref_forward_out f = { .o = values[0], .o_sigma = values[1], .o_bound = values[2], .lse = lone[0], .lse_tau = lone[1], .max = lone[2], .max_tau = lone[3], .sum_exp = lone[4], .o_nu = lone[5], .o_neff = lone[6] };
-    const fref_backward_out g = { .dq = values[0], .dq_sigma = values[1], .dq_bound = values[2], .dk = values[3], .dk_sigma = values[4], .dk_bound = values[5], .dv = values[6], .dv_sigma = values[7], .dv_bound = values[8] };
+    const fref_forward_out f = { .o = values[0],
+                                 .o_sigma = values[1],
+                                 .o_bound = values[2],
+                                 .lse = lone[0],
+                                 .lse_tau = lone[1],
+                                 .max = lone[2],
+                                 .max_tau = lone[3],
+                                 .sum_exp = lone[4],
+                                 .o_nu = lone[5],
+                                 .o_neff = lone[6] };
+    const fref_backward_out g = { .dq = values[0],
+                                  .dq_sigma = values[1],
+                                  .dq_bound = values[2],
+                                  .dk = values[3],
+                                  .dk_sigma = values[4],
+                                  .dk_bound = values[5],
+                                  .dv = values[6],
+                                  .dv_sigma = values[7],
+                                  .dv_bound = values[8] };
     const double one = 2.0 * (double)s * (double)s * (double)d * (double)h * (causal ? 0.5 : 1.0);
     printf("%s, rows = keys = %" PRId64 ", d = %" PRId64 ", %" PRId64 " heads%s\n", name, s, d, h, causal ? ", causal" : "");
     for (int n = 0; n < 3; n++) {

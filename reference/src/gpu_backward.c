@@ -1,5 +1,5 @@
-/* The backward pass on a GPU; what each step means stands in backward.c and its parts. A sample of rows concerns dQ alone, a sample of keys dK and
- * dV alone, dBias is over everything: with samples they are passes of their own. */
+/* The backward pass on a GPU; what each step means stands in backward.c and its parts. A sample of rows concerns dQ alone, a sample
+ * of keys dK and dV alone, dBias is over everything: with samples they are passes of their own. */
 #include "gpu_run.h"
 
 typedef struct wanted {
@@ -106,8 +106,8 @@ static void sum_keys(fref__run *run, const of_keys *g)
     take(run, g);
     fref__run_sums(run, g->sum, g->lost, c->keys_padded / FREF__TILE, g->ld);
     if (g->weights)
-        fref__run_launch_with(run, FREF__kernel_key_weights, blocks_of((g->of_v ? c->heads_v : c->heads_k) * c->keys_padded), FREF__THREADS,
-                              g->of_v);
+        fref__run_launch_with(run, FREF__kernel_key_weights, blocks_of((g->of_v ? c->heads_v : c->heads_k) * c->keys_padded),
+                              FREF__THREADS, g->of_v);
 }
 
 static void add_heads(fref__run *run, const of_keys *g)
@@ -177,7 +177,8 @@ static void lot_pass(fref__run *run, pass *x)
     }
     if (x->wanted.dq) {
         take_sums(run, &dq);
-        fref__run_launch(run, FREF__kernel_finish_dq, (c->heads * c->rows + FREF__THREADS / 32 - 1) / (FREF__THREADS / 32), FREF__THREADS);
+        fref__run_launch(run, FREF__kernel_finish_dq, (c->heads * c->rows + FREF__THREADS / 32 - 1) / (FREF__THREADS / 32),
+                         FREF__THREADS);
     }
     add_heads(run, &x->k);
     add_heads(run, &x->v);
@@ -190,7 +191,8 @@ static void channels_of_keys(fref__run *run, const of_keys *g)
     take(run, g);
     fref__run_launch(run, FREF__kernel_live_rows, run->call.heads, FREF__THREADS);
     fref__run_channels(run, g->of_v);
-    fref__run_launch_with(run, FREF__kernel_group_channels, blocks_of(g->of_v ? run->call.heads_v : run->call.heads_k), FREF__THREADS, g->of_v);
+    fref__run_launch_with(run, FREF__kernel_group_channels, blocks_of(g->of_v ? run->call.heads_v : run->call.heads_k),
+                          FREF__THREADS, g->of_v);
 }
 
 static void whole_lot(fref__run *run, pass *x)
@@ -266,7 +268,8 @@ static void all_lots(fref__run *run, pass *x)
     const fref_problem *p = &c->problem;
     const bool sampled = p->row_sample || p->key_sample;
     const int64_t align = x->wanted.freedom_of_keys ? common_multiple(c->group_k, c->group_v) : 1;
-    x->bytes_of_head = (c->rows_padded * (8 * c->ld_qk + 3 * c->ld_v + 32) + c->keys_padded * (6 * c->ld_qk + 6 * c->ld_v + 4)) * (int64_t)sizeof(double);
+    x->bytes_of_head = (c->rows_padded * (8 * c->ld_qk + 3 * c->ld_v + 32) + c->keys_padded * (6 * c->ld_qk + 6 * c->ld_v + 4)) *
+                       (int64_t)sizeof(double);
     fref__run_plan(run, x->bytes_of_head, matrices_of(run), align);
     for (int64_t head = 0; head < run->heads && run->status == 0; head += run->heads_of_lot) {
         fref__run_take_lot(run, head);
@@ -278,9 +281,10 @@ static void all_lots(fref__run *run, pass *x)
     }
 }
 
-int fref_gpu_backward(fref_gpu *gpu, const fref_problem *problem, const fref_gpu_mod *mod, const fref_tensor *q, const fref_tensor *k,
-                      const fref_tensor *v, const fref_tensor *o, const fref_tensor *stats, const fref_tensor *d_o, const fref_rounding *rounding,
-                      const fref_backward_out *out, struct CUstream_st *stream, char error[256])
+int fref_gpu_backward(fref_gpu *gpu, const fref_problem *problem, const fref_gpu_mod *mod, const fref_tensor *q,
+                      const fref_tensor *k, const fref_tensor *v, const fref_tensor *o, const fref_tensor *stats,
+                      const fref_tensor *d_o, const fref_rounding *rounding, const fref_backward_out *out,
+                      struct CUstream_st *stream, char error[256])
 {
     fref__run run;
     fref__call *c = &run.call;

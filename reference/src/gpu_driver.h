@@ -33,7 +33,7 @@ typedef unsigned long long fref__address; /* of device memory */
     X(memory_alloc, cuMemAlloc_v2, (fref__address * out, size_t bytes))                                                            \
     X(memory_free, cuMemFree_v2, (fref__address at))                                                                               \
     X(memory_info, cuMemGetInfo_v2, (size_t * free_bytes, size_t * all_bytes))                                                     \
-    X(memory_set, cuMemsetD8Async, (fref__address at, unsigned char value, size_t bytes, struct CUstream_st *stream))                \
+    X(memory_set, cuMemsetD8Async, (fref__address at, unsigned char value, size_t bytes, struct CUstream_st *stream))              \
     X(copy_to_device, cuMemcpyHtoDAsync_v2, (fref__address to, const void *from, size_t bytes, struct CUstream_st *stream))        \
     X(copy_to_host, cuMemcpyDtoHAsync_v2, (void *to, fref__address from, size_t bytes, struct CUstream_st *stream))                \
     X(stream_synchronize, cuStreamSynchronize, (struct CUstream_st * stream))                                                      \

@@ -27,8 +27,8 @@ static void kept_sums(fref__run *run)
 static void forward_lot(fref__run *run, int64_t bytes_of_head)
 {
     fref__call *c = &run->call;
-    const bool wants_o = c->forward.o || c->forward.o_sigma || c->forward.o_bound || c->forward.o_nu || c->forward.o_neff ||
-                         c->forward.amax_o;
+    const bool wants_o =
+        c->forward.o || c->forward.o_sigma || c->forward.o_bound || c->forward.o_nu || c->forward.o_neff || c->forward.amax_o;
     fref__run_prepare_rows(run);
     fref__run_prepare_keys(run);
     fref__run_plan_chunks(run, bytes_of_head, fref__run_score_matrices(run));
@@ -47,11 +47,13 @@ static void forward_lot(fref__run *run, int64_t bytes_of_head)
                            c->chunk_rows / FREF__TILE, c->ld_v);
     }
     if (wants_o)
-        fref__run_launch(run, FREF__kernel_finish_forward, (c->heads * c->rows + FREF__THREADS / 32 - 1) / (FREF__THREADS / 32), FREF__THREADS);
+        fref__run_launch(run, FREF__kernel_finish_forward, (c->heads * c->rows + FREF__THREADS / 32 - 1) / (FREF__THREADS / 32),
+                         FREF__THREADS);
 }
 
-int fref_gpu_forward(fref_gpu *gpu, const fref_problem *problem, const fref_gpu_mod *mod, const fref_tensor *q, const fref_tensor *k,
-                     const fref_tensor *v, const fref_rounding *rounding, const fref_forward_out *out, struct CUstream_st *stream, char error[256])
+int fref_gpu_forward(fref_gpu *gpu, const fref_problem *problem, const fref_gpu_mod *mod, const fref_tensor *q,
+                     const fref_tensor *k, const fref_tensor *v, const fref_rounding *rounding, const fref_forward_out *out,
+                     struct CUstream_st *stream, char error[256])
 {
     fref__run run;
     fref__run_start(&run, gpu, problem, mod, rounding, stream, error);
@@ -66,7 +68,8 @@ int fref_gpu_forward(fref_gpu *gpu, const fref_problem *problem, const fref_gpu_
     fref__run_cast_p(&run, exp2(-rounding->thr));
     c->z_o = fref__run_amax(&run, out->amax_o, run.heads * c->rows * problem->dim_v);
     fref__run_amax(&run, out->amax_s, 1);
-    const int64_t bytes_of_head = (c->rows_padded * (c->ld_qk + 7 * c->ld_v + 32) + c->keys_padded * (c->ld_qk + c->ld_v)) * (int64_t)sizeof(double);
+    const int64_t bytes_of_head =
+        (c->rows_padded * (c->ld_qk + 7 * c->ld_v + 32) + c->keys_padded * (c->ld_qk + c->ld_v)) * (int64_t)sizeof(double);
     fref__run_plan(&run, bytes_of_head, fref__run_score_matrices(&run), 1);
     for (int64_t head = 0; head < run.heads && c->rows > 0 && run.status == 0; head += run.heads_of_lot) {
         fref__run_take_lot(&run, head);

@@ -30,8 +30,8 @@ static const char *lacks(const fref_problem *p, const fref_gpu_mod *mod)
     return NULL;
 }
 
-void fref__run_start(fref__run *run, fref_gpu *gpu, const fref_problem *problem, const fref_gpu_mod *mod, const fref_rounding *rounding,
-                     struct CUstream_st *stream, char error[256])
+void fref__run_start(fref__run *run, fref_gpu *gpu, const fref_problem *problem, const fref_gpu_mod *mod,
+                     const fref_rounding *rounding, struct CUstream_st *stream, char error[256])
 {
     *run = (fref__run){ .gpu = gpu, .stream = stream, .error = error };
     fref__call *c = &run->call;

@@ -1,4 +1,5 @@
-/* One call of the oracle on a GPU: its scratch memory, its launches, and how a problem is cut into lots of heads and chunks of rows. */
+/* One call of the oracle on a GPU: its scratch memory, its launches, and how a problem is cut into lots of heads and chunks of
+ * rows. */
 #ifndef FREF_GPU_RUN_H
 #define FREF_GPU_RUN_H
 
@@ -8,17 +9,18 @@
 #include "gpu_driver.h"
 
 /* Scratch memory, each piece as large as it ever had to be. X(NAME) */
-#define FREF__BUFFER_LIST(X)                                                                                                        \
-    X(TROUBLE) X(LIVE) X(RANGE) X(TILE_RANGE) X(ROWS_Q) X(ROWS_D_O) X(KEYS_K) X(KEYS_V) X(NORM_Q) X(NORM_D_O) X(NORM_K) X(NORM_V) X(PEAK_K) X(PEAK_V)   \
-    X(ROW_STATS) X(TILE_V) X(KEPT_V) X(SCORES) X(DP) X(EXTRA) X(PULL) X(SLOPE) X(CURVATURE) X(SLOPE_EXTRA) X(FACTS) X(SUMS_ROWS)     \
-    X(SUMS_K) X(SUMS_V) X(LOSSY) X(TOTAL_K) X(TOTAL_V) X(READ_K) X(READ_V) X(BIAS) X(LIVE_ROWS) X(RELATION) X(CHANNELS)              \
-    X(GROUP_CHANNELS_K) X(GROUP_CHANNELS_V) X(WEIGHTS_K) X(WEIGHTS_V)
+#define FREF__BUFFER_LIST(X)                                                                                                       \
+    X(TROUBLE)                                                                                                                     \
+    X(LIVE) X(RANGE) X(TILE_RANGE) X(ROWS_Q) X(ROWS_D_O) X(KEYS_K) X(KEYS_V) X(NORM_Q) X(NORM_D_O) X(NORM_K) X(NORM_V) X(PEAK_K)   \
+        X(PEAK_V) X(ROW_STATS) X(TILE_V) X(KEPT_V) X(SCORES) X(DP) X(EXTRA) X(PULL) X(SLOPE) X(CURVATURE) X(SLOPE_EXTRA) X(FACTS)  \
+            X(SUMS_ROWS) X(SUMS_K) X(SUMS_V) X(LOSSY) X(TOTAL_K) X(TOTAL_V) X(READ_K) X(READ_V) X(BIAS) X(LIVE_ROWS) X(RELATION)   \
+                X(CHANNELS) X(GROUP_CHANNELS_K) X(GROUP_CHANNELS_V) X(WEIGHTS_K) X(WEIGHTS_V)
 
 typedef enum fref__buffer {
 #define FREF__AS_BUFFER(name) FREF__##name,
     FREF__BUFFER_LIST(FREF__AS_BUFFER)
 #undef FREF__AS_BUFFER
-    FREF__BUFFER_COUNT
+        FREF__BUFFER_COUNT
 } fref__buffer;
 
 struct fref_gpu {
@@ -45,8 +47,8 @@ typedef struct fref__run {
 } fref__run;
 
 /* Fills in what follows from the problem alone. A problem that the kernels do not know: status ENOTSUP. */
-void fref__run_start(fref__run *run, fref_gpu *gpu, const fref_problem *problem, const fref_gpu_mod *mod, const fref_rounding *rounding,
-                     struct CUstream_st *stream, char error[256]);
+void fref__run_start(fref__run *run, fref_gpu *gpu, const fref_problem *problem, const fref_gpu_mod *mod,
+                     const fref_rounding *rounding, struct CUstream_st *stream, char error[256]);
 /* P is multiplied by scale_s and this before its cast. */
 void fref__run_cast_p(fref__run *run, double scale);
 /* Starts an amax, NULL: not wanted; returns what its tolerance is made with. */

@@ -25,8 +25,8 @@ static void sweep(feature with, int count, const size_limits *most, size_t budge
     const int seed = first ? atoi(first) : 1;
     for (int n = 0; n < (more ? atoi(more) : count); n++)
         compare_problem(gpu, driver, with, (uint64_t)(seed + n), most, &t);
-    printf("%s: %d problems, %d refused, %d arrays wrong, largest difference %.3f of what is allowed\n", feature_words[with], t.problems,
-           t.refused, t.wrong, t.worst);
+    printf("%s: %d problems, %d refused, %d arrays wrong, largest difference %.3f of what is allowed\n", feature_words[with],
+           t.problems, t.refused, t.wrong, t.worst);
     fref_gpu_destroy(gpu);
     cr_assert_eq(t.wrong, 0);
     cr_assert_eq(t.refused, 0);
@@ -34,10 +34,10 @@ static void sweep(feature with, int count, const size_limits *most, size_t budge
 
 static const size_limits middling = { .batch = 2, .heads = 4, .seq = 200, .dim = 128 };
 
-#define FEATURE_TEST(name, symbol)                                                                                                  \
-    Test(gpu, name)                                                                                                                 \
-    {                                                                                                                               \
-        sweep(symbol, 20, &middling, 0);                                                                                            \
+#define FEATURE_TEST(name, symbol)                                                                                                 \
+    Test(gpu, name)                                                                                                                \
+    {                                                                                                                              \
+        sweep(symbol, 20, &middling, 0);                                                                                           \
     }
 FEATURE_TEST(no_mask, FEATURE_PLAIN)
 FEATURE_TEST(bands, FEATURE_BAND)

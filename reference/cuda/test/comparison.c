@@ -7,17 +7,15 @@
 #include <string.h>
 
 #include "answers.h"
-#include "problems.h"
+#include "drawn.h"
 
-/* What is allowed: of the sums' magnitude for answers, of the value for sigmas, bounds and what else only adds up. Beyond it, what double
- * arithmetic makes of the conditioning: 2^-52 of the largest |q||k| in every probability, 2^-52 over the slope where a soft cap saturates, and
- * 2^-29 of an answer's bound, which is at least 2^-23 of what cancels in it. */
+/* What is allowed: of the sums' magnitude for answers, of the value for sigmas, bounds and what else only adds up. Beyond it, what
+ * double arithmetic makes of the conditioning: 2^-52 of the largest |q||k| in every probability, 2^-52 over the slope where a soft
+ * cap saturates, and 2^-29 of an answer's bound, which is at least 2^-23 of what cancels in it. */
 #define ALLOWED 1e-12
 
-const char *const feature_words[FEATURE_COUNT] = { "any",  "plain",   "band", "lengths", "groups", "bias",
-                                                   "modification", "dropout", "sink", "alibi",   "samples",  "ragged and paged" };
-
-/* ---- device memory ------------------------------------------------------------------------------------------------------------------ */
+/* ---- device memory
+ * ------------------------------------------------------------------------------------------------------------------ */
 
 enum { MOST_PIECES = 128 };
 
@@ -45,20 +43,18 @@ static void device_free(device *d)
     d->count = 0;
 }
 
-static size_t bytes_of(fref_type type)
-{
-    return type == FREF_F32 ? 4 : type == FREF_F16 || type == FREF_BF16 ? 2 : 1;
-}
-
 /* Where element (b,h,s,0) of a tensor lies whose `first` and `pages` are on the host. */
 static int64_t place_of(const fref_tensor *t, int64_t b, int64_t h, int64_t s)
 {
-    const int64_t batch = t->first ? t->first[b] : t->pages ? t->pages[b * t->pages_of_batch + s / t->page_size] * t->stride[0] : b * t->stride[0];
+    const int64_t batch = t->first   ? t->first[b]
+                          : t->pages ? t->pages[b * t->pages_of_batch + s / t->page_size] * t->stride[0]
+                                     : b * t->stride[0];
     return batch + h * t->stride[1] + (t->pages ? s % t->page_size : s) * t->stride[2];
 }
 
 /* Copies to where `out` says, NaN everywhere else, and brings it and its tables to the device. */
-static fref_tensor place_tensor(device *d, const fref_tensor *t, fref_tensor out, int64_t elements, const int64_t dim[4], const int32_t *len)
+static fref_tensor place_tensor(device *d, const fref_tensor *t, fref_tensor out, int64_t elements, const int64_t dim[4],
+                                const int32_t *len)
 {
     const size_t size = bytes_of(t->type);
     unsigned char *copy = malloc((size_t)elements * size);
@@ -137,255 +133,8 @@ static fref_tensor device_tensor(device *d, const fref_tensor *t, const int64_t 
     return place_tensor(d, t, out, step, dim, len);
 }
 
-/* ---- problems ----------------------------------------------------------------------------------------------------------------------- */
-
-static int64_t between(uint64_t *state, int64_t least, int64_t most)
-{
-    return least + (int64_t)(random_bits(state) % (uint64_t)(most - least + 1));
-}
-
-static bool chance(uint64_t *state, int of)
-{
-    return random_bits(state) % (uint64_t)of == 0;
-}
-
-typedef struct drawn {
-    data data;
-    fref_rounding rounding;
-    fref_gpu_mod mod;
-    fref_tensor mod_a, mod_b; /* on the host */
-    float *mod_memory;
-    uint8_t *keep;
-    double *alibi;
-    float *sink;
-    int64_t *row_sample, *key_sample;
-} drawn;
-
-static fref_problem draw_sizes(uint64_t *state, feature with, const size_limits *most)
-{
-    static const int64_t dims[] = { 1, 8, 20, 40, 64, 72, 96, 128 };
-    int64_t dim_qk, dim_v;
-    do
-        dim_qk = dims[random_bits(state) % 8];
-    while (dim_qk > most->dim);
-    do
-        dim_v = chance(state, 2) ? dim_qk : dims[random_bits(state) % 8];
-    while (dim_v > most->dim);
-    fref_problem p = dense_problem(between(state, 1, most->batch), between(state, 1, most->heads), 1, between(state, 1, most->seq),
-                                   between(state, 1, most->seq), dim_qk, dim_v);
-    if (with == FEATURE_GROUPS)
-        p.heads_q = most->heads;
-    p.heads_k = chance(state, 2) ? p.heads_q : 1;
-    p.heads_v = chance(state, 4) ? (p.heads_k == 1 ? p.heads_q : 1) : p.heads_k;
-    if (with == FEATURE_PLAIN)
-        p.heads_k = p.heads_v = p.heads_q;
-    return p;
-}
-
-static void draw_mask(fref_problem *p, uint64_t *state, feature with, int32_t len_q[8], int32_t len_kv[8])
-{
-    if (with == FEATURE_PLAIN)
-        return;
-    const bool band = with == FEATURE_BAND;
-    p->bottom_right = chance(state, 2);
-    p->has_right = band || chance(state, 2);
-    p->has_left = chance(state, 3);
-    p->right = chance(state, 2) ? 0 : between(state, -3, 20);
-    p->left = between(state, 1, 40);
-    if (with != FEATURE_LENGTHS && with != FEATURE_APART && !chance(state, 3))
-        return;
-    for (int64_t b = 0; b < p->batch; b++) {
-        len_q[b] = (int32_t)between(state, 0, p->rows);
-        len_kv[b] = (int32_t)between(state, 0, p->keys);
-    }
-    p->len_q = len_q;
-    p->len_kv = len_kv;
-}
-
-static void draw_bias(drawn *x, uint64_t *state)
-{
-    const fref_problem *p = &x->data.problem;
-    const int64_t dim[4] = { chance(state, 2) ? 1 : p->batch, chance(state, 2) ? 1 : p->heads_q, chance(state, 3) ? 1 : p->rows, p->keys };
-    data_bias(&x->data, dim, chance(state, 2) ? FREF_F32 : x->data.type, 0.5);
-}
-
-static fref_tensor mod_tensor(float *memory, const int64_t stride[4])
-{
-    fref_tensor t = { .data = memory, .type = FREF_F32 };
-    memcpy(t.stride, stride, sizeof t.stride);
-    return t;
-}
-
-static void draw_mod(drawn *x, uint64_t *state)
-{
-    const fref_problem *p = &x->data.problem;
-    x->mod.kind = (fref_mod_kind)between(state, 1, FREF_MOD_COUNT - 1);
-    const bool window = x->mod.kind == FREF_MOD_WINDOW;
-    x->mod.parameter[0] = window || x->mod.kind == FREF_MOD_PREFIX_LM ? (double)between(state, 1, 30) : 0.7;
-    x->mod.parameter[1] = chance(state, 3) ? INFINITY : (double)between(state, 0, 20);
-    if (x->mod.kind == FREF_MOD_SOFTCAP)
-        x->mod.parameter[0] = 3.0;
-    const int64_t size = p->heads_q * p->rows * p->keys + p->batch * (p->rows + p->keys);
-    x->mod_memory = malloc((size_t)size * sizeof(float));
-    if (!x->mod_memory)
-        abort();
-    const bool documents = x->mod.kind == FREF_MOD_DOCUMENT;
-    for (int64_t n = 0; n < size; n++)
-        x->mod_memory[n] = documents ? (float)(n % 3) : (float)(0.1 * random_normal(state));
-    if (documents) {
-        x->mod_a = mod_tensor(x->mod_memory, (const int64_t[]){ p->rows, 0, 1, 0 });
-        x->mod_b = mod_tensor(x->mod_memory + p->batch * p->rows, (const int64_t[]){ p->keys, 0, 0, 1 });
-    } else if (x->mod.kind == FREF_MOD_RELPOS) {
-        x->mod_a = mod_tensor(x->mod_memory, (const int64_t[]){ 0, 1, 0, 0 });
-    } else if (x->mod.kind == FREF_MOD_POST_SCALE_BIAS) {
-        x->mod_a = mod_tensor(x->mod_memory, (const int64_t[]){ 0, p->rows * p->keys, p->keys, 1 });
-    }
-}
-
-/* The same closed forms for the oracle in C. */
-static fref_modified modify(const void *owner, double s, const int64_t at[4])
-{
-    const drawn *x = owner;
-    const double *parameter = x->mod.parameter;
-    const int64_t i = at[2], j = at[3];
-    fref_modified m = { .value = s, .slope = 1.0 };
-    bool visible = true;
-    double added = 0.0, t;
-    switch (x->mod.kind) {
-    case FREF_MOD_CAUSAL:
-        visible = j <= i;
-        break;
-    case FREF_MOD_WINDOW:
-        visible = (double)j <= (double)i + parameter[1] && (double)j > (double)i - parameter[0];
-        break;
-    case FREF_MOD_PREFIX_LM:
-        visible = j <= i || (double)j < parameter[0];
-        break;
-    case FREF_MOD_DOCUMENT:
-        visible = element(&x->mod_a, at[0], 0, i, 0) == element(&x->mod_b, at[0], 0, 0, j);
-        break;
-    case FREF_MOD_SOFTCAP:
-        t = tanh(s / parameter[0]);
-        m.value = parameter[0] * t;
-        m.slope = 1.0 - t * t;
-        m.curvature = -2.0 * t * m.slope / parameter[0];
-        m.rounded = fabs(m.slope * s) + 3.0 * fabs(m.value);
-        m.approximated = fabs(m.value);
-        m.slope_rounded = 2.0 * fabs(t * m.slope * s / parameter[0]) + 5.0 * t * t + 1.0;
-        m.slope_approximated = 2.0 * t * t;
-        return m;
-    case FREF_MOD_TEMPERATURE:
-        m.value = s / parameter[0];
-        m.slope = 1.0 / parameter[0];
-        m.rounded = 2.0 * fabs(m.value);
-        m.slope_rounded = 2.0 / parameter[0];
-        return m;
-    case FREF_MOD_POST_SCALE_BIAS:
-        m.value = s + element(&x->mod_a, at[0], at[1], i, j);
-        m.rounded = fabs(m.value);
-        return m;
-    case FREF_MOD_RELPOS:
-        added = element(&x->mod_a, 0, at[1], 0, 0) * (double)(j - i);
-        m.value = s + added;
-        m.rounded = fabs(m.value) + fabs(added);
-        return m;
-    default:
-        return m;
-    }
-    m.value = visible ? s : -INFINITY;
-    m.slope = visible ? 1.0 : 0.0;
-    return m;
-}
-
-static int64_t *draw_sample(uint64_t *state, int64_t n, int64_t *count)
-{
-    int64_t *sample = malloc((size_t)n * sizeof *sample);
-    *count = 0;
-    for (int64_t i = 0; i < n; i++)
-        if (chance(state, 3) || (i == n - 1 && *count == 0))
-            sample[(*count)++] = i;
-    return sample;
-}
-
-static void draw_extras(drawn *x, uint64_t *state, feature with)
-{
-    fref_problem *p = &x->data.problem;
-    const bool plain = with == FEATURE_PLAIN;
-    if (with == FEATURE_BIAS || (!plain && chance(state, 4)))
-        draw_bias(x, state);
-    if (with == FEATURE_MOD || (!plain && chance(state, 4))) {
-        draw_mod(x, state);
-        p->modify = modify;
-        p->modify_owner = x;
-    }
-    if (with == FEATURE_DROPOUT || (!plain && chance(state, 5))) {
-        size_t size = (size_t)(p->batch * p->heads_q * p->rows * p->keys);
-        x->keep = malloc(size);
-        for (size_t n = 0; n < size; n++)
-            x->keep[n] = !chance(state, 5);
-        p->keep = x->keep;
-        p->keep_scale = 1.25;
-    }
-    if (with == FEATURE_SINK || (!plain && chance(state, 5))) {
-        x->sink = malloc((size_t)p->heads_q * sizeof *x->sink);
-        for (int64_t h = 0; h < p->heads_q; h++)
-            x->sink[h] = (float)random_normal(state);
-        p->sink = x->sink;
-    }
-    if (with == FEATURE_ALIBI || (!plain && chance(state, 5))) {
-        x->alibi = malloc((size_t)p->heads_q * sizeof *x->alibi);
-        for (int64_t h = 0; h < p->heads_q; h++)
-            x->alibi[h] = exp2(-8.0 * (double)(h + 1) / (double)p->heads_q);
-        p->alibi = x->alibi;
-    }
-}
-
-static void draw_rounding(drawn *x, uint64_t *state)
-{
-    fref_rounding *r = &x->rounding;
-    *r = fref_rounding_of(x->data.type, x->data.type);
-    r->acc_pv = chance(state, 4) ? 0.01 : 0.0;
-    r->eps_exp = chance(state, 4) ? 1e-4 : 0.0;
-    r->eps_mod = chance(state, 4) ? 1e-4 : 0.0;
-    r->p_normalised = chance(state, 4);
-    r->own_o = !chance(state, 4);
-    r->partials_cast = !chance(state, 3);
-    r->bias_parts_cast = !chance(state, 3);
-    r->cw = r->cl = chance(state, 3) ? 4.0 : 1.0;
-}
-
-static void draw(drawn *x, feature with, uint64_t seed, const size_limits *most)
-{
-    uint64_t state = seed * 77 + (uint64_t)with + 1;
-    int32_t len_q[8], len_kv[8];
-    for (int n = 0; n < 8; n++)
-        random_bits(&state);
-    memset(x, 0, sizeof *x);
-    fref_problem p = draw_sizes(&state, with, most);
-    draw_mask(&p, &state, with, len_q, len_kv);
-    const fref_type types[] = { FREF_F32, FREF_F16, FREF_BF16, FREF_E4M3, FREF_E5M2 };
-    data_create(&x->data, &p, types[random_bits(&state) % 5], (data_fill)(random_bits(&state) % FILL_COUNT), seed);
-    if (chance(&state, 4))
-        x->data.problem.scale *= -1.0;
-    if (bytes_of(x->data.type) == 1)
-        x->data.problem.scales = (fref_scales){ 3.0, 0.3, 5.0, 0.25, 7.0, 11.0, 0.7, 1.3 };
-    draw_extras(x, &state, with);
-    draw_rounding(x, &state);
-    data_answer(&x->data);
-}
-
-static void release(drawn *x)
-{
-    data_destroy(&x->data);
-    free(x->mod_memory);
-    free(x->keep);
-    free(x->alibi);
-    free(x->sink);
-    free(x->row_sample);
-    free(x->key_sample);
-}
-
-/* ---- comparison --------------------------------------------------------------------------------------------------------------------- */
+/* ---- comparison
+ * --------------------------------------------------------------------------------------------------------------------- */
 
 /* One array of the answers: `bound` (NULL: none) of the same element tells the magnitude of the sum. */
 typedef struct array {
@@ -435,8 +184,8 @@ static void compare_array(const array *a, double unit, double conditioning, uint
     if (worst <= 1.0)
         return;
     t->wrong++;
-    printf("seed %llu: %s[%lld of %lld]: %.17g, not %.17g (%.3g times what is allowed)\n", (unsigned long long)seed, a->name, (long long)at,
-           (long long)a->count, a->got[at], a->expected[at], worst);
+    printf("seed %llu: %s[%lld of %lld]: %.17g, not %.17g (%.3g times what is allowed)\n", (unsigned long long)seed, a->name,
+           (long long)at, (long long)a->count, a->got[at], a->expected[at], worst);
 }
 
 /* Relative, of a probability and of a slope; of a gradient's errors, where that of the score, ew, weighs a dP - D that cancels. */
@@ -455,31 +204,40 @@ static double conditioning_of(const drawn *x, bool gradient)
                 }
     const double qk = fabs(p->scale) * longest[0] * longest[1], steepest = qk / x->mod.parameter[0];
     /* 1 - tanh^2 */
-    const double nck = fmax(1.0, (double)p->dim_qk / x->rounding.chunk), of_score = gradient ? x->rounding.cw * nck * (qk + 4.0) / 2.0 : 0.0;
+    const double nck = fmax(1.0, (double)p->dim_qk / x->rounding.chunk),
+                 of_score = gradient ? x->rounding.cw * nck * (qk + 4.0) / 2.0 : 0.0;
     return 0x1p-52 * (qk + of_score + (x->mod.kind == FREF_MOD_SOFTCAP ? fmin(exp(2.0 * steepest), 1e8) : 0.0));
 }
 
-#define PART(out, member, size, magnitude) { .name = #member, .expected = (out)->member, .bound = magnitude, .count = size }
+#define PART(out, member, size, magnitude)                                                                                         \
+    {                                                                                                                              \
+        .name = #member, .expected = (out)->member, .bound = magnitude, .count = size                                              \
+    }
 
 static void bring(device *d, array *parts, double *const *device_at, size_t count)
 {
     for (size_t n = 0; n < count; n++) {
         parts[n].got = malloc((size_t)(parts[n].count + 1) * sizeof(double));
-        if (d->driver->copy_to_host(parts[n].got, (fref__address)(uintptr_t)device_at[n], (size_t)parts[n].count * sizeof(double), NULL) != 0 ||
+        if (d->driver->copy_to_host(parts[n].got, (fref__address)(uintptr_t)device_at[n], (size_t)parts[n].count * sizeof(double),
+                                    NULL) != 0 ||
             d->driver->stream_synchronize(NULL) != 0)
             abort();
     }
 }
 
-static int compare_forward(fref_gpu *gpu, device *d, const fref_problem *problem, const drawn *x, const fref_gpu_mod *mod, const fref_tensor in[6],
-                           uint64_t seed, tally *t)
+static int compare_forward(fref_gpu *gpu, device *d, const fref_problem *problem, const drawn *x, const fref_gpu_mod *mod,
+                           const fref_tensor in[6], uint64_t seed, tally *t)
 {
     const fref_problem *p = &x->data.problem;
     const int64_t rows = p->batch * p->heads_q * (p->row_sample ? p->row_count : p->rows), count = rows * p->dim_v;
     fref_forward_out c = { 0 }, g = { 0 };
     double amax[6];
-    double *memory = malloc((size_t)(3 * count + 7 * rows + 1) * sizeof *memory), **of_c[] = { &c.o, &c.o_sigma, &c.o_bound, &c.lse, &c.lse_tau, &c.max, &c.max_tau, &c.sum_exp, &c.o_nu, &c.o_neff, &c.amax_s, &c.amax_o },
-           **of_g[] = { &g.o, &g.o_sigma, &g.o_bound, &g.lse, &g.lse_tau, &g.max, &g.max_tau, &g.sum_exp, &g.o_nu, &g.o_neff, &g.amax_s, &g.amax_o }, *at = memory, *on_device[12];
+    double *memory = malloc((size_t)(3 * count + 7 * rows + 1) * sizeof *memory),
+           **of_c[] = { &c.o,       &c.o_sigma, &c.o_bound, &c.lse,    &c.lse_tau, &c.max,
+                        &c.max_tau, &c.sum_exp, &c.o_nu,    &c.o_neff, &c.amax_s,  &c.amax_o },
+           **of_g[] = { &g.o,       &g.o_sigma, &g.o_bound, &g.lse,    &g.lse_tau, &g.max,
+                        &g.max_tau, &g.sum_exp, &g.o_nu,    &g.o_neff, &g.amax_s,  &g.amax_o },
+           *at = memory, *on_device[12];
     char error[256] = "";
     const double conditioning = conditioning_of(x, false);
     for (int n = 0; n < 12; n++) {
@@ -490,9 +248,10 @@ static int compare_forward(fref_gpu *gpu, device *d, const fref_problem *problem
     if (fref_forward(p, &x->data.q, &x->data.k, &x->data.v, &x->rounding, &c) != 0)
         abort();
     const int status = fref_gpu_forward(gpu, problem, mod, &in[0], &in[1], &in[2], &x->rounding, &g, NULL, error);
-    array parts[] = { PART(&c, o, count, c.o_bound), PART(&c, o_sigma, count, NULL), PART(&c, o_bound, count, NULL), PART(&c, lse, rows, NULL),
-                      PART(&c, lse_tau, rows, NULL), PART(&c, max, rows, NULL), PART(&c, max_tau, rows, NULL), PART(&c, sum_exp, rows, NULL),
-                      PART(&c, o_nu, rows, NULL), PART(&c, o_neff, rows, NULL), PART(&c, amax_s, 3, NULL), PART(&c, amax_o, 3, NULL) };
+    array parts[] = { PART(&c, o, count, c.o_bound), PART(&c, o_sigma, count, NULL), PART(&c, o_bound, count, NULL),
+                      PART(&c, lse, rows, NULL),     PART(&c, lse_tau, rows, NULL),  PART(&c, max, rows, NULL),
+                      PART(&c, max_tau, rows, NULL), PART(&c, sum_exp, rows, NULL),  PART(&c, o_nu, rows, NULL),
+                      PART(&c, o_neff, rows, NULL),  PART(&c, amax_s, 3, NULL),      PART(&c, amax_o, 3, NULL) };
     double *tau = malloc((size_t)(rows + 1) * sizeof *tau); /* lse and max: differences of what is as large as the scores */
     for (int64_t n = 0; n < rows; n++)
         tau[n] = c.lse_tau[n];
@@ -517,14 +276,26 @@ static int compare_backward(fref_gpu *gpu, device *d, const fref_problem *proble
                             const fref_tensor in[6], uint64_t seed, tally *t)
 {
     const fref_problem *p = &x->data.problem;
-    const int64_t keys = p->key_sample ? p->key_count : p->keys, rows = p->batch * p->heads_q * (p->row_sample ? p->row_count : p->rows);
+    const int64_t keys = p->key_sample ? p->key_count : p->keys,
+                  rows = p->batch * p->heads_q * (p->row_sample ? p->row_count : p->rows);
     const int64_t of_k = p->batch * p->heads_k * keys, of_v = p->batch * p->heads_v * keys, *dim = x->data.dbias_dim;
     const int64_t bias = dim[0] * dim[1] * dim[2] * dim[3];
     const int64_t counts[] = { rows * p->dim_qk, of_k * p->dim_qk, of_v * p->dim_v, bias };
     fref_backward_out c = { 0 }, g = { 0 };
-    double **of_c[] = { &c.dq, &c.dq_sigma, &c.dq_bound, &c.dk, &c.dk_sigma, &c.dk_bound, &c.dv, &c.dv_sigma, &c.dv_bound, &c.dbias, &c.dbias_sigma, &c.dbias_bound, &c.dq_nu, &c.dq_neff, &c.dk_nu, &c.dk_neff, &c.dv_nu, &c.dv_neff, &c.dsink, &c.dsink_bound, &c.amax_dp, &c.amax_dq, &c.amax_dk, &c.amax_dv };
-    double **of_g[] = { &g.dq, &g.dq_sigma, &g.dq_bound, &g.dk, &g.dk_sigma, &g.dk_bound, &g.dv, &g.dv_sigma, &g.dv_bound, &g.dbias, &g.dbias_sigma, &g.dbias_bound, &g.dq_nu, &g.dq_neff, &g.dk_nu, &g.dk_neff, &g.dv_nu, &g.dv_neff, &g.dsink, &g.dsink_bound, &g.amax_dp, &g.amax_dq, &g.amax_dk, &g.amax_dv };
-    static const char *const names[] = { "dq", "dq_sigma", "dq_bound", "dk", "dk_sigma", "dk_bound", "dv", "dv_sigma", "dv_bound", "dbias", "dbias_sigma", "dbias_bound", "dq_nu", "dq_neff", "dk_nu", "dk_neff", "dv_nu", "dv_neff", "dsink", "dsink_bound", "amax_dp", "amax_dq", "amax_dk", "amax_dv" };
+    double **of_c[] = {
+        &c.dq,       &c.dq_sigma, &c.dq_bound,    &c.dk,          &c.dk_sigma, &c.dk_bound, &c.dv,      &c.dv_sigma,
+        &c.dv_bound, &c.dbias,    &c.dbias_sigma, &c.dbias_bound, &c.dq_nu,    &c.dq_neff,  &c.dk_nu,   &c.dk_neff,
+        &c.dv_nu,    &c.dv_neff,  &c.dsink,       &c.dsink_bound, &c.amax_dp,  &c.amax_dq,  &c.amax_dk, &c.amax_dv
+    };
+    double **of_g[] = {
+        &g.dq,       &g.dq_sigma, &g.dq_bound,    &g.dk,          &g.dk_sigma, &g.dk_bound, &g.dv,      &g.dv_sigma,
+        &g.dv_bound, &g.dbias,    &g.dbias_sigma, &g.dbias_bound, &g.dq_nu,    &g.dq_neff,  &g.dk_nu,   &g.dk_neff,
+        &g.dv_nu,    &g.dv_neff,  &g.dsink,       &g.dsink_bound, &g.amax_dp,  &g.amax_dq,  &g.amax_dk, &g.amax_dv
+    };
+    static const char *const names[] = { "dq",    "dq_sigma",    "dq_bound", "dk",      "dk_sigma",    "dk_bound",
+                                         "dv",    "dv_sigma",    "dv_bound", "dbias",   "dbias_sigma", "dbias_bound",
+                                         "dq_nu", "dq_neff",     "dk_nu",    "dk_neff", "dv_nu",       "dv_neff",
+                                         "dsink", "dsink_bound", "amax_dp",  "amax_dq", "amax_dk",     "amax_dv" };
     array parts[24];
     double *on_device[24];
     char error[256] = "";
@@ -549,7 +320,8 @@ static int compare_backward(fref_gpu *gpu, device *d, const fref_problem *proble
     }
     if (fref_backward(p, &x->data.q, &x->data.k, &x->data.v, &x->data.o, &x->data.stats, &x->data.d_o, &x->rounding, &c) != 0)
         abort();
-    const int status = fref_gpu_backward(gpu, problem, mod, &in[0], &in[1], &in[2], &in[3], &in[4], &in[5], &x->rounding, &g, NULL, error);
+    const int status =
+        fref_gpu_backward(gpu, problem, mod, &in[0], &in[1], &in[2], &in[3], &in[4], &in[5], &x->rounding, &g, NULL, error);
     for (int n = 0; n < 3; n++) {
         const array *bounds = &parts[3 * n + 2];
         for (int64_t i = 0; i < bounds->count; i++)
@@ -608,12 +380,7 @@ void compare_problem(fref_gpu *gpu, const fref__driver *driver, feature with, ui
     device d = { .driver = driver };
     fref_tensor bias;
     fref_gpu_mod mod;
-    draw(&x, with, seed, most);
-    if (with == FEATURE_SAMPLES) {
-        uint64_t state = seed;
-        x.data.problem.row_sample = x.row_sample = draw_sample(&state, x.data.problem.rows, &x.data.problem.row_count);
-        x.data.problem.key_sample = x.key_sample = draw_sample(&state, x.data.problem.keys, &x.data.problem.key_count);
-    }
+    drawn_create(&x, with, seed, most);
     const fref_problem *host = &x.data.problem;
     const fref_problem p = on_device(&d, &x, &bias, &mod);
     const int64_t dims[6][4] = { { p.batch, p.heads_q, p.rows, p.dim_qk }, { p.batch, p.heads_k, p.keys, p.dim_qk },
@@ -625,9 +392,7 @@ void compare_problem(fref_gpu *gpu, const fref__driver *driver, feature with, ui
     for (int n = 0; n < 6; n++) {
         const bool of_keys = n == 1 || n == 2, apart = with == FEATURE_APART;
         const int32_t *len = of_keys ? host->len_kv : host->len_q;
-        in[n] = (!apart    ? device_tensor
-                 : of_keys ? paged_tensor
-                           : ragged_tensor)(&d, from[n], dims[n], len, &state);
+        in[n] = (!apart ? device_tensor : of_keys ? paged_tensor : ragged_tensor)(&d, from[n], dims[n], len, &state);
     }
     const int before = t->wrong;
     const int forward = compare_forward(gpu, &d, &p, &x, x.mod.kind ? &mod : NULL, in, seed, t);
@@ -635,10 +400,11 @@ void compare_problem(fref_gpu *gpu, const fref__driver *driver, feature with, ui
     t->problems++;
     t->refused += (forward == ENOTSUP) + (backward == ENOTSUP);
     if (t->wrong > before)
-        printf("  b=%lld hq=%lld hk=%lld hv=%lld rows=%lld keys=%lld d=%lld dv=%lld type=%d mod=%d bias=%d keep=%d sink=%d alibi=%d len=%d left=%d right=%d\n",
-               (long long)p.batch, (long long)p.heads_q, (long long)p.heads_k, (long long)p.heads_v, (long long)p.rows, (long long)p.keys,
-               (long long)p.dim_qk, (long long)p.dim_v, (int)x.data.type, (int)x.mod.kind, p.bias != NULL, p.keep != NULL, p.sink != NULL,
-               p.alibi != NULL, p.len_q != NULL, p.has_left, p.has_right);
+        printf("  b=%lld hq=%lld hk=%lld hv=%lld rows=%lld keys=%lld d=%lld dv=%lld type=%d mod=%d bias=%d keep=%d sink=%d "
+               "alibi=%d len=%d left=%d right=%d\n",
+               (long long)p.batch, (long long)p.heads_q, (long long)p.heads_k, (long long)p.heads_v, (long long)p.rows,
+               (long long)p.keys, (long long)p.dim_qk, (long long)p.dim_v, (int)x.data.type, (int)x.mod.kind, p.bias != NULL,
+               p.keep != NULL, p.sink != NULL, p.alibi != NULL, p.len_q != NULL, p.has_left, p.has_right);
     device_free(&d);
-    release(&x);
+    drawn_destroy(&x);
 }

@@ -1,6 +1,6 @@
-/* CUDA C without a GPU: the kernels as C++, a block's threads as fibers on one thread, blocks one after the other. What waits for others (a
- * barrier, a shuffle, a matrix instruction) gives way until they have come. Slow, exact about who waits for whom and about alignment; it knows
- * no races, no caches and no time. */
+/* CUDA C without a GPU: the kernels as C++, a block's threads as fibers on one thread, blocks one after the other. What waits for
+ * others (a barrier, a shuffle, a matrix instruction) gives way until they have come. Slow, exact about who waits for whom and
+ * about alignment; it knows no races, no caches and no time. */
 #ifndef FREF_TEST_EMULATE_H
 #define FREF_TEST_EMULATE_H
 
@@ -18,7 +18,8 @@
 #define __launch_bounds__(...)
 #define __shared__ static
 
-namespace emulate {
+namespace emulate
+{
 
 enum { MOST_THREADS = 512, WARP = 32 };
 
@@ -76,7 +77,7 @@ int barrier(int any);
 /* `call(arguments)` is the kernel's body for one thread. */
 void run(const unsigned grid[3], unsigned threads, void (*call)(void **), void **arguments);
 
-}
+} // namespace emulate
 
 #define threadIdx (emulate::now.thread[emulate::now.running])
 #define blockIdx (emulate::now.index)

@@ -37,7 +37,8 @@ typedef struct fref_gpu_mod {
 
 /* problem: len_q, len_kv, sink, keep, bias->data, alibi, row_sample, key_sample are device addresses; `modify` is not read, `mod` (NULL: none) is
  * instead. Tensors: data, first and pages are device addresses. out: every array is on the device, as in fref.h.
- * Returns 0; ENOMEM; ENOTSUP with what is missing in `error`; EIO when the GPU failed. */
+ * They wait for the stream before they return. ENOTSUP, with what is missing in `error`, also for a NaN or an infinity in what is read (the C
+ * oracle knows those). Returns 0; ENOMEM; ENOTSUP; EIO when the GPU failed. */
 int fref_gpu_forward(fref_gpu *gpu, const fref_problem *problem, const fref_gpu_mod *mod, const fref_tensor *q, const fref_tensor *k,
                      const fref_tensor *v, const fref_rounding *rounding, const fref_forward_out *out, struct CUstream_st *stream, char error[256]);
 int fref_gpu_backward(fref_gpu *gpu, const fref_problem *problem, const fref_gpu_mod *mod, const fref_tensor *q, const fref_tensor *k,
