@@ -300,7 +300,7 @@ Test(search_story, a_regress_file_reads_back_as_its_cases)
 Test(search_story, the_paragraph_says_what_a_report_needs)
 {
     static const char *const words[] = {
-        "wrong dq, engine 6",
+        "wrong dq (t1), engine 6",
         "cuDNN 9.19.0 (build 9.19.0-full-cu13)",
         "h100-80gb-hbm3 (sm_90)",
         "dq[0,0,5,3]: got nan, want 0.25, bound 0.002",

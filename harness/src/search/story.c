@@ -88,7 +88,7 @@ void facts_story_regress(facts_text *out, const facts_bucket *bucket, const fact
     facts_text_format(out, " failed so; the first was\n# %s\n\nname: %s\nwhy: %s with ",
                       facts_case_name(&bucket->form[0].start, name), id, what);
     add_where(out, &bucket->form[0]);
-    facts_text_puts(out, "; found by a fuzzer and not yet reported\n");
+    facts_text_puts(out, bucket->symptom.known ? "; cases/expect says so\n" : "; found by a fuzzer and not yet reported\n");
     size_t controls = 0;
     for (size_t i = 0; i < bucket->forms; i++) {
         facts_text_format(out, "%s\n", facts_case_name(&bucket->form[i].best, name));

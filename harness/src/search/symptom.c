@@ -169,12 +169,14 @@ const facts_symptom *facts_answer_find(const facts_answer *answer, const facts_s
 
 const char *facts_symptom_text(const facts_symptom *symptom, char out[FACTS_SYMPTOM_TEXT])
 {
-    char tensor[FACTS_TENSORS_TEXT], engine[40] = "";
+    char tensor[FACTS_TENSORS_TEXT], engine[40] = "", gate[24] = "";
     facts_symptom_tensor(symptom, tensor);
     if (symptom->engine >= 0)
         snprintf(engine, sizeof engine, ", engine %lld", (long long)symptom->engine);
     else if (symptom->backend[0])
         snprintf(engine, sizeof engine, ", backend %s", symptom->backend);
-    snprintf(out, FACTS_SYMPTOM_TEXT, "%s%s%s%s", facts_verdict_name(symptom->verdict), tensor[0] ? " " : "", tensor, engine);
+    if (tensor[0] && symptom->gate[0])
+        snprintf(gate, sizeof gate, " (%s)", symptom->gate);
+    snprintf(out, FACTS_SYMPTOM_TEXT, "%s%s%s%s%s", facts_verdict_name(symptom->verdict), tensor[0] ? " " : "", tensor, gate, engine);
     return out;
 }

@@ -45,7 +45,7 @@ bool facts_symptom_same(const facts_symptom *wanted, const facts_symptom *other)
 bool facts_symptom_alike(const facts_symptom *a, const facts_symptom *b);
 /* The failure of an answer that is the same as `wanted`; NULL: none. */
 const facts_symptom *facts_answer_find(const facts_answer *answer, const facts_symptom *wanted);
-/* "wrong dq, engine 6": for one line. Returns `out`. */
+/* "wrong dq (t1), engine 6": for one line. Returns `out`. */
 #define FACTS_SYMPTOM_TEXT 200
 const char *facts_symptom_text(const facts_symptom *symptom, char out[FACTS_SYMPTOM_TEXT]);
 /* "dq" of "dq dk". */

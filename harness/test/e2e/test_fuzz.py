@@ -85,7 +85,7 @@ class Fuzz(e2e.TestCase):
         done = self.fuzz("--cases", "60", *self.small(), worker=self.liar("mod-no-gradient"))
         wrong = int(re.search(r"(\d+) wrong", done.out)[1])
         self.assertGreater(wrong, 10)
-        counts = [int(n) for n in re.findall(r"^wrong \w+, backend cpu: (\d+) drawn cases?$", done.out, re.M)]
+        counts = [int(n) for n in re.findall(r"^wrong \w+ \(\w+\), backend cpu: (\d+) drawn cases?$", done.out, re.M)]
         self.assertEqual(sum(counts), wrong, done.out)
         self.assertLess(len(counts), 6)
         self.assertEqual(len(self.findings()), 2 * len(counts))
