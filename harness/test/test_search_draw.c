@@ -158,11 +158,10 @@ Test(search_draw, the_shipped_weights_reach_edges_and_features)
     facts_weights_destroy(weights);
 }
 
-/* Not drawn on purpose: guards=off asks for what is known to end the process; spelling is another way to ask the same; check
- * belongs to fills of its own. */
+/* Not drawn on purpose: guards=off asks for what is known to end the process; spelling is another way to ask the same. */
 static bool left_out(facts_key key)
 {
-    return key == FACTS_KEY_GUARDS || key == FACTS_KEY_SPELLING || key == FACTS_KEY_CHECK;
+    return key == FACTS_KEY_GUARDS || key == FACTS_KEY_SPELLING;
 }
 
 Test(search_draw, every_key_that_is_implemented_is_drawn)

@@ -251,6 +251,18 @@ Test(search_shrink, the_engine_that_fails_is_kept)
     close_world(w);
 }
 
+Test(search_shrink, engines_without_numbers_are_let_go_first)
+{
+    char name[FACTS_NAME_MAX];
+    world *w = open_world("s.kv>3 & pass=bwd");
+    facts_shrink_result r = shrink_with(w, "pass=bwd s=100 engine=all fill=spiky", 1, 0);
+    cr_expect_str_eq(facts_case_name(&r.best, name), "pass=bwd dtype=bf16 b=1 h=1 s=1/4 d=1");
+    cr_assert_gt(r.controls, 0);
+    for (size_t i = 0; i < r.controls; i++)
+        cr_expect_null(strstr(facts_case_name(&r.control[i], name), "engine"), "%s", name);
+    close_world(w);
+}
+
 Test(search_shrink, steps_are_a_budget)
 {
     world *w = open_world("pass=bwd");

@@ -111,12 +111,19 @@ bool facts_shrink_try_key(facts_shrinker *s, facts_key key, const char *value, c
     return facts_case_set(&candidate, key, value, &ignored) && facts_shrink_try(s, &candidate, what);
 }
 
-/* With all engines asked, or the heuristics' choice: the one that fails, so that smaller cases cannot fall to another. */
+/* With all engines asked, or the heuristics' choice: the one that fails, so that smaller cases cannot fall to another. Where
+ * engines have no numbers, what is said of them goes first. */
 static void pin_engine(facts_shrinker *s)
 {
     char number[32], what[48];
+    facts_case chosen;
     const char *engine = facts_case_get(&s->result->best, FACTS_KEY_ENGINE);
-    if (s->order->symptom.engine < 0 || (strcmp(engine, "auto") != 0 && strcmp(engine, "all") != 0))
+    if (s->order->symptom.engine < 0) {
+        if (s->result->best.at[FACTS_KEY_ENGINE] != 0 && facts_case_without_key(&chosen, &s->result->best, FACTS_KEY_ENGINE))
+            facts_shrink_try(s, &chosen, "engine auto");
+        return;
+    }
+    if (strcmp(engine, "auto") != 0 && strcmp(engine, "all") != 0)
         return;
     snprintf(number, sizeof number, "%lld", (long long)s->order->symptom.engine);
     snprintf(what, sizeof what, "engine %s", number);

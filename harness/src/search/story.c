@@ -54,8 +54,11 @@ static void add_worst(facts_text *out, const facts_bucket *bucket, const facts_f
         facts_text_format(out, "The worst element is %s%s: got %s, want %s, bound %s (%s times what gate %s allows%s%s).", tensor,
                           e->index, e->got, e->want, e->bound, e->ratio, bucket->symptom.gate[0] ? bucket->symptom.gate : "?",
                           e->counts[0] ? "; " : "", e->counts);
-    if (e->reason[0])
-        facts_text_format(out, "%sWhat was said: %.300s.", tensor[0] ? " " : "", e->reason);
+    size_t said = strlen(e->reason);
+    while (said > 0 && (e->reason[said - 1] == ' ' || e->reason[said - 1] == '.'))
+        said--;
+    if (said)
+        facts_text_format(out, "%sWhat was said: %.*s.", tensor[0] ? " " : "", said < 300 ? (int)said : 300, e->reason);
 }
 
 static void add_cases(facts_text *out, size_t n)
@@ -65,13 +68,12 @@ static void add_cases(facts_text *out, size_t n)
 
 void facts_story_difference(facts_text *out, const facts_case *from, const facts_case *to)
 {
-    for (facts_key key = 0; key < FACTS_KEY_COUNT; key++) {
-        const char *was = facts_case_get(from, key), *is = facts_case_get(to, key);
-        if (strcmp(was, is) == 0)
-            continue;
-        facts_text_format(out, "%s=%s instead of %s", facts_keys[key].word, is, was);
-        return;
-    }
+    facts_key different = FACTS_KEY_ENGINE; /* told when nothing else differs: a control keeps the engine that fails */
+    for (facts_key key = 0; key < FACTS_KEY_COUNT && different == FACTS_KEY_ENGINE; key++)
+        if (key != FACTS_KEY_ENGINE && strcmp(facts_case_get(from, key), facts_case_get(to, key)) != 0)
+            different = key;
+    facts_text_format(out, "%s=%s instead of %s", facts_keys[different].word, facts_case_get(to, different),
+                      facts_case_get(from, different));
 }
 
 void facts_story_regress(facts_text *out, const facts_bucket *bucket, const facts_story *story)

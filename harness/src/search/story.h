@@ -16,7 +16,7 @@ typedef struct facts_story {
 const char *facts_story_id(const facts_bucket *bucket, char out[FACTS_STORY_ID]);
 void facts_story_regress(facts_text *out, const facts_bucket *bucket, const facts_story *story);
 void facts_story_paragraph(facts_text *out, const facts_bucket *bucket, const facts_story *story);
-/* What differs between two cases: "fill=neglse instead of fill=gauss". One key at most is told. */
+/* What differs between two cases: "fill=neglse instead of fill=gauss". One key is told. */
 void facts_story_difference(facts_text *out, const facts_case *from, const facts_case *to);
 
 #endif
