@@ -199,11 +199,10 @@ static flushes weigh_plain(const fref__backward *x, scratch *t, int64_t r, const
         to.v_lost = t->v.flushed + at;
     }
     fref__weigh_entries(&to, s + c0, dp + c0, last - first, &terms);
-    for (int64_t c = c0; c < last - keys.first; c++) {
-        t->total_k.read[c] = t->total_v.read[c] = true;
+    memset(t->total_k.read + c0, true, (size_t)(last - first));
+    memset(t->total_v.read + c0, true, (size_t)(last - first));
+    for (int64_t c = c0; c < last - keys.first && x->freedom; c++) {
         double of_k = to.ds[c - c0] * f->norm_q, of_v = to.p[c - c0] * f->norm_d_o;
-        if (!x->freedom)
-            continue;
         add_weight(&t->total_k, shape->group_k > 1, i, c, of_k * of_k);
         add_weight(&t->total_v, shape->group_v > 1, i, c, of_v * of_v);
     }
