@@ -23,36 +23,45 @@ static bool is_live(const facts_view *v, facts_tensor_id id, const int64_t at[4]
     return at[2] < (keyed ? facts_live_kv(v->problem, at[0]) : facts_live_q(v->problem, at[0]));
 }
 
-/* A row of the subject, weighed: sum_c (sigma X)^2 dim/nu, where sigma is known. */
-typedef struct weights {
-    double sum;          /* over the rows that have one */
-    int64_t known, rows; /* rows that have one, and live rows */
-} weights;
-
 static int64_t row_number(const facts_tensor *t, const int64_t at[4])
 {
     return (at[0] * t->dim[1] + at[1]) * t->dim[2] + at[2];
 }
 
-/* S(id, X)^2 = sum_i (dim/nu_i) sum_c (sigma X)^2: within a row errors hang together as much as nu says. X NULL: 1. */
-static double weigh(const facts_view *v, facts_tensor_id id, const facts_view *other, facts_tensor_id by)
+/* Of one head: sum over rows i of (dim/nu_i) sum_c (sigma X)^2, as within a row errors hang together as much as nu says. `other` NULL: X = 1. Where
+ * only a sample of the rows has a sigma, scaled up. */
+static double weigh_head(const facts_view *v, facts_tensor_id id, const facts_view *other, facts_tensor_id by, int64_t b, int64_t h)
 {
     const facts_tensor *t = &v->problem->tensor[id];
     const facts_answer *answer = &v->expected->answer[id];
-    weights w = { 0 };
-    for (facts_walk k = facts_walk_of(t->dim); facts_walk_on(&k);) {
-        if (!is_live(v, id, k.at))
+    int64_t known = 0, rows = 0;
+    double sum = 0.0;
+    for (int64_t s = 0; s < t->dim[2]; s++) {
+        int64_t at[4] = { b, h, s, 0 }, row = row_number(t, at);
+        if (!is_live(v, id, at))
+            break;
+        rows++;
+        if (!facts_view_owes(v, id, at))
             continue;
-        w.rows += k.at[3] == 0;
-        if (!facts_view_owes(v, id, k.at))
-            continue;
-        w.known += k.at[3] == 0;
-        int64_t row = row_number(t, k.at);
-        double x = other ? facts_view_get(other, by, k.at) : 1.0, sigma = answer->sigma[row * t->dim[3] + k.at[3]] * x;
-        double nu = answer->nu && answer->nu[row] > 0 ? answer->nu[row] : 1.0;
-        w.sum += sigma * sigma * fmax(1.0, (double)t->dim[3] / nu);
+        known++;
+        double nu = answer->nu && answer->nu[row] > 0 ? answer->nu[row] : 1.0, squares = 0.0;
+        for (; at[3] < t->dim[3]; at[3]++) {
+            double x = answer->sigma[row * t->dim[3] + at[3]] * (other ? facts_view_get(other, by, at) : 1.0);
+            squares += x * x;
+        }
+        sum += squares * fmax(1.0, (double)t->dim[3] / nu);
     }
-    return w.known ? w.sum * (double)w.rows / (double)w.known : 0.0;
+    return known ? sum * (double)rows / (double)known : 0.0;
+}
+
+/* S(id, X)^2: over all heads. */
+static double weigh(const facts_view *v, facts_tensor_id id, const facts_view *other, facts_tensor_id by)
+{
+    const int64_t *dim = v->problem->tensor[id].dim;
+    double sum = 0.0;
+    for (int64_t n = 0; n < dim[0] * dim[1]; n++)
+        sum += weigh_head(v, id, other, by, n / dim[1], n % dim[1]);
+    return sum;
 }
 
 static double dot(const facts_view *v, facts_tensor_id a, facts_tensor_id b)
@@ -85,24 +94,29 @@ static double output_dot(const facts_view *v, double *squares)
 }
 
 /* I1: sum_j dV_j = sum_i dO_i over live rows of the group, as rows of P sum to 1; for each batch entry, head of V and channel. */
-static void hold_i1(facts_held *out, const facts_view *v)
+static void hold_i1_of(facts_held *out, const facts_view *v, int64_t b, int64_t h)
 {
     const facts_tensor *dv = &v->problem->tensor[FACTS_TENSOR_DV];
     int64_t group = v->problem->ask.heads_q / v->problem->ask.heads_v;
-    double deviation = sqrt(weigh(v, FACTS_TENSOR_DV, NULL, 0) / (double)(dv->dim[0] * dv->dim[1] * dv->dim[3]));
-    for (int64_t b = 0; b < dv->dim[0]; b++)
-        for (int64_t h = 0; h < dv->dim[1]; h++)
-            for (int64_t c = 0; c < dv->dim[3]; c++) {
-                double got = 0.0, want = 0.0;
-                for (int64_t j = 0; j < facts_live_kv(v->problem, b); j++)
-                    got += facts_view_get(v, FACTS_TENSOR_DV, (const int64_t[4]){ b, h, j, c });
-                for (int64_t i = 0; i < group * facts_live_q(v->problem, b); i++) {
-                    const int64_t at[4] = { b, h * group + i % group, i / group, c };
-                    want += row_is_dead(v, at) ? 0.0 : facts_view_get(v, FACTS_TENSOR_DO, at);
-                }
-                facts_held_note(out, "I1: dV summed over keys is dO summed over rows", FACTS_TENSOR_DV, (const int64_t[4]){ b, h, 0, c }, got, want,
-                                MOST_DEVIATIONS * deviation);
-            }
+    double deviation = sqrt(weigh_head(v, FACTS_TENSOR_DV, NULL, 0, b, h) / (double)dv->dim[3]);
+    for (int64_t c = 0; c < dv->dim[3]; c++) {
+        double got = 0.0, want = 0.0;
+        for (int64_t j = 0; j < facts_live_kv(v->problem, b); j++)
+            got += facts_view_get(v, FACTS_TENSOR_DV, (const int64_t[4]){ b, h, j, c });
+        for (int64_t i = 0; i < group * facts_live_q(v->problem, b); i++) {
+            const int64_t at[4] = { b, h * group + i % group, i / group, c };
+            want += row_is_dead(v, at) ? 0.0 : facts_view_get(v, FACTS_TENSOR_DO, at);
+        }
+        facts_held_note(out, "I1: dV summed over keys is dO summed over rows", FACTS_TENSOR_DV, (const int64_t[4]){ b, h, 0, c }, got, want,
+                        MOST_DEVIATIONS * deviation);
+    }
+}
+
+static void hold_i1(facts_held *out, const facts_view *v)
+{
+    const int64_t *dim = v->problem->tensor[FACTS_TENSOR_DV].dim;
+    for (int64_t n = 0; n < dim[0] * dim[1]; n++)
+        hold_i1_of(out, v, n / dim[1], n % dim[1]);
 }
 
 /* I4: <dQ,Q> = <dK,K>, both scale <dS, Q K^T>. I5: <dV,V> = <dO,O>, both <dO, P V>; the O given is rounded. */
