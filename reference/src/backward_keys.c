@@ -117,14 +117,13 @@ static flushes weigh_row(const fref__backward *x, scratch *t, int64_t r, const f
     fref__range own = head->range[i];
     int64_t place = fref__place(&x->shape->rows, i);
     int64_t first = own.first > keys.first ? own.first : keys.first, last = own.last < keys.last ? own.last : keys.last;
-    double edelta = f->edelta, variance_delta = edelta * edelta + f->eo * f->eo;
-    double worst_delta = edelta + sqrt(3.0 * (double)x->shape->problem->dim_v) * f->eo;
+    double variance_delta = f->edelta * f->edelta + f->eo * f->eo;
+    double worst_delta = f->edelta + sqrt(3.0 * (double)x->shape->problem->dim_v) * f->eo;
     double variance_cast = THIRD * u * u + f->es * f->es;
     double variance_floor_k = THIRD * floor * floor, variance_floor_v = THIRD * eta * eta;
     flushes any = { false, false };
     const uint8_t *keep = fref__keep_of(x->shape->problem, head->b, head->h, place);
-    for (int64_t j = first; j < last; j++)
-        s[j - keys.first] *= scale;
+    fref__multiply(s + (first - keys.first), last - first, scale);
     if (x->scored && first < last) {
         const fref__score_arrays arrays = { t->slope, t->curvature, t->slope_extra, NULL, NULL };
         fref__score(s + (first - keys.first), &arrays, t->bias, x->shape->problem, x->rounding->eps_mod,

@@ -114,6 +114,27 @@ static fref__score_row score(double *s, fref__range keys, const pass *x, const s
     return fref__score_measure(s + keys.first, &arrays, n, sink);
 }
 
+/* The rms of the logit errors, weighted by P, moves the LSE; the polynomial of a fast exp2 moves it coherently in a peaked row. */
+static void write_statistics(const pass *x, const row_facts *f, const fref__score_row *row, const row_sums *sums, double nck,
+                             int64_t at)
+{
+    const fref_rounding *r = x->rounding;
+    const fref_forward_out *out = x->out;
+    double norm_p = sqrt(sums->squares) / f->sum;
+    if (out->lse)
+        out->lse[at] = f->lse;
+    if (out->max)
+        out->max[at] = f->max;
+    if (out->sum_exp)
+        out->sum_exp[at] = f->sum;
+    if (out->lse_tau)
+        out->lse_tau[at] = E32 * (fabs(f->max) + fabs(f->lse) + sums->extra / f->sum + 4.0 + sqrt(f->nt) / 2.0) +
+                           r->cl * r->ua * (nck / 2.0 * sums->pull / f->sum + 1.5 * sqrt(nck) * f->qk * norm_p) +
+                           r->eps_exp * fmin(1.0, 4.0 * norm_p + 0.1);
+    if (out->max_tau)
+        out->max_tau[at] = E32 * (2.0 * fabs(f->max) + 2.0 * row->extra + 2.0) + 2.0 * r->cl * r->ua * sqrt(nck) * f->qk;
+}
+
 /* Turns the row's logits into probabilities, writes its statistics, and says what its errors depend on. */
 static row_facts normalise_row(double *s, fref__range keys, const pass *x, const scratch *t, const fref__head *head,
                                int64_t row_listed)
@@ -142,23 +163,7 @@ static row_facts normalise_row(double *s, fref__range keys, const pass *x, const
     f.eta = r->p_normalised ? x->in.eta : x->in.eta / f.sum;
     f.el = E32 * (sqrt(f.nt) + 3.0);
 
-    int64_t at = (head->b * p->heads_q + head->h) * x->shape->rows.count + row_listed;
-    double norm_p = sqrt(sums.squares) / f.sum;
-    const fref_forward_out *out = x->out;
-    if (out->lse)
-        out->lse[at] = f.lse;
-    if (out->max)
-        out->max[at] = f.max;
-    if (out->sum_exp)
-        out->sum_exp[at] = f.sum;
-    /* The rms of the logit errors, weighted by P, moves the LSE; the polynomial of a fast exp2 moves it coherently in a peaked row.
-     */
-    if (out->lse_tau)
-        out->lse_tau[at] = E32 * (fabs(f.max) + fabs(f.lse) + sums.extra / f.sum + 4.0 + sqrt(f.nt) / 2.0) +
-                           r->cl * r->ua * (nck / 2.0 * sums.pull / f.sum + 1.5 * sqrt(nck) * f.qk * norm_p) +
-                           r->eps_exp * fmin(1.0, 4.0 * norm_p + 0.1);
-    if (out->max_tau)
-        out->max_tau[at] = E32 * (2.0 * fabs(f.max) + 2.0 * row.extra + 2.0) + 2.0 * r->cl * r->ua * sqrt(nck) * f.qk;
+    write_statistics(x, &f, &row, &sums, nck, (head->b * p->heads_q + head->h) * x->shape->rows.count + row_listed);
     return f;
 }
 
