@@ -1,60 +1,15 @@
 /* facts self: are liars found, and is nobody else accused? */
 #include <errno.h>
-#include <math.h>
 #include <string.h>
 
 #include "../emulation/clean.h"
 #include "../emulation/criteria.h"
 #include "../emulation/survey.h"
-#include "../record/text.h"
 #include "commands.h"
+#include "self_print.h"
 
 #define DEFAULT_SEED 1
 #define DEFAULT_CLEAN 2000
-
-static void print_found_json(const facts_found *f)
-{
-    facts_text line = { 0 };
-    facts_text_puts(&line, "{");
-    facts_text_member(&line, "liar", facts_liar_words[f->liar]);
-    facts_text_member(&line, "dtype", facts_survey_type_word(f->type));
-    facts_text_member(&line, "size", facts_size_word(f->size, f->liar));
-    facts_text_member(&line, "result", facts_end_word(f->end));
-    if (f->end != FACTS_END_NOT_APPLICABLE) {
-        facts_text_member(&line, "fill", f->fill);
-        facts_text_member(&line, "gate", f->gate);
-        facts_text_member(&line, "tensor", f->tensor);
-        if (isfinite(f->ratio))
-            facts_text_format(&line, "\"ratio\":%.4g,", f->ratio);
-        else
-            facts_text_member(&line, "ratio", "inf");
-    }
-    if (f->why)
-        facts_text_member(&line, "why", f->why);
-    facts_text_close(&line);
-    puts(line.data ? line.data : "");
-    facts_text_free(&line);
-}
-
-/* One line a liar and type: what each size came to. */
-static void print_table(const facts_survey *s)
-{
-    facts_liar liar = FACTS_LIAR_NONE;
-    for (size_t i = 0; i < s->count; i++) {
-        const facts_found *f = &s->found[i];
-        if (f->end == FACTS_END_NOT_APPLICABLE)
-            continue;
-        if (f->liar != liar)
-            printf("%-22s %s\n", facts_liar_words[f->liar], facts_liar_what[f->liar]);
-        liar = f->liar;
-        printf("    %-5s %-7s %-9s", facts_survey_type_word(f->type), facts_size_word(f->size, f->liar), facts_end_word(f->end));
-        if (f->ratio > 0.0)
-            printf(" %10.4g  %s %s of %s", f->ratio, f->fill, f->gate, f->tensor);
-        if (f->why)
-            printf("  (%s%s)", f->news ? "news: it was listed as blind: " : "", f->why);
-        putchar('\n');
-    }
-}
 
 typedef struct counts {
     size_t killed, blind, survived, news;
@@ -113,12 +68,14 @@ static int run_survey(const facts_options *o, uint64_t seed, size_t alarms[2])
     int status = report(facts_survey_run(&survey, &choice, error), error);
     if (status == FACTS_EXIT_OK) {
         counts c = count(&survey);
-        for (size_t i = 0; o->json && i < survey.count; i++)
-            print_found_json(&survey.found[i]);
-        if (!o->json) {
-            print_table(&survey);
+        if (o->json)
+            facts_self_print_json(&survey);
+        else if (o->markdown)
+            facts_self_print_markdown(&survey);
+        else
+            facts_self_print_table(&survey);
+        if (!o->json && !o->markdown)
             print_counts(&survey, c);
-        }
         alarms[0] += survey.honest;
         alarms[1] += survey.false_alarms;
         /* News are of the listed data alone: elsewhere a ratio near 1 may fall on either side. */
@@ -180,7 +137,7 @@ int facts_command_self(const facts_invocation *call)
     bool alone = o->clean >= 0 && !o->liar && !o->dtype && !o->quick; /* --clean N: nothing but these */
     size_t alarms[2] = { 0 };
     int status = alone ? FACTS_EXIT_OK : run_survey(o, seed, alarms);
-    if ((status == FACTS_EXIT_OK || status == FACTS_EXIT_FINDINGS) && (alone || !(o->liar || o->dtype))) {
+    if ((status == FACTS_EXIT_OK || status == FACTS_EXIT_FINDINGS) && (alone || !(o->liar || o->dtype || o->markdown))) {
         int clean = run_clean(o, seed, alarms);
         status = clean == FACTS_EXIT_OK ? status : clean;
     }

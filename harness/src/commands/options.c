@@ -45,6 +45,7 @@ typedef enum kind { FLAG, TEXT, COUNT, NUMBER, SECONDS, MINUTES, SHARD, ORACLE }
     X("quick", 0, FLAG, quick, NULL, ON(SELF), "the smallest size alone")                                                              \
     X("clean", 0, NUMBER, clean, "N", ON(SELF), "only evaluations of a right kernel, N of them (without it: the liars, then 2000)")                 \
     X("seed", 0, NUMBER, seed, "N", ON(SELF) | ON(FUZZ), "of the data and of what is drawn (default 1)")                                           \
+    X("markdown", 0, FLAG, markdown, NULL, ON(SELF), "the liars as a table for the documentation")                                       \
     X("criteria", 0, FLAG, criteria, NULL, ON(SELF), "what the criteria of other suites find of the same, as Markdown")                 \
     X("minutes", 0, MINUTES, minutes, "N", HUNTS, "stop after so many; with -o FILE, --resume goes on")                                  \
     X("cases", 0, NUMBER, cases, "N", ON(FUZZ), "draw so many cases")                                                                  \

@@ -25,7 +25,7 @@ typedef struct facts_options {
     double timeout_s;
     const char *liar, *dtype;
     int clean, seed; /* -1: not said */
-    bool quick, criteria;
+    bool quick, criteria, markdown;
     const char *weights, *from;
     double minutes; /* 0: not said */
     int cases, steps; /* 0: not said */
