@@ -273,7 +273,8 @@ static void make_noise(facts_recipe *r, const facts_problem *problem)
     };
     bool narrow = r->dtype == FATTN_E4M3 || r->dtype == FATTN_E5M2;
     r->element = elements[problem->fill]; /* NORMAL is 0 */
-    r->gain = problem->fill == FACTS_FILL_TE ? 0.1f : narrow ? 32.0f : 4096.0f;
+    r->gain = problem->fill == FACTS_FILL_TE ? 0.1f : narrow ? 32.0f : 4096.0f; /* of garbage, else */
+    r->steps = narrow ? 4.0 : 64.0;
 }
 
 bool facts_recipe_make(facts_recipe *out, const facts_problem *problem, facts_tensor_id id)

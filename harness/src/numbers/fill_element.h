@@ -22,7 +22,7 @@
     X(ONE_HOT)    /* 1 in channel (row + 5 head + 11 batch) mod channels, else 0 */                                            \
     X(PLANT_ROW)  /* gain times the signs of key plant[3] in the planted row, else N; padded rows 64 times larger */              \
     X(PLANT)      /* gain at the planted place, else N; padded rows 64 times larger */                                             \
-    X(GARBAGE)    /* N; padded rows +-(gain + 1/64 gain r), r = row mod 16 */                                                      \
+    X(GARBAGE)    /* N; padded rows +-(gain + steps r), r = row mod 16 */                                                          \
     X(CODE_ROW)   /* row `code` of N, a code drawn for each row; the edge variant: codes 0 to 3 are twice the edge key */          \
     X(CODE_KEY)   /* the same for keys; the edge variant: the edge key (signs) at both edges of each 128 */                        \
     X(NEGLSE_Q)   /* -gain times the direction in far rows */                                                                      \
@@ -138,7 +138,7 @@ FACTS_BOTH float facts_element_plant(const facts_recipe *r, const int64_t at[4])
 FACTS_BOTH float facts_element_garbage(const facts_recipe *r, const int64_t at[4])
 {
     facts_draw draw = facts_element_draw(r, FACTS_LANE_VALUE, at);
-    float size = r->gain * (float)(64 + at[2] % 16) * 0x1p-6f;
+    float size = r->gain + (float)(r->steps * (double)(at[2] % 16)); /* whole numbers */
     return facts_recipe_pads(r, at) ? size * facts_sign(draw) : facts_normal(draw);
 }
 
