@@ -90,6 +90,16 @@ static void cooled_by_mod(fattn_problem *p)
     p->pass = FATTN_BACKWARD, p->score_mod = mod;
 }
 
+static void wide_output(fattn_problem *p)
+{
+    p->o_dtype = FATTN_F32;
+}
+
+static void wide_gradients(fattn_problem *p)
+{
+    p->pass = FATTN_BACKWARD, p->dtype = FATTN_F16, p->grad_dtype = FATTN_F32;
+}
+
 static const subject subjects[] = {
     { "misaligned-strides", 92000, 90, wide },
     { "graph-capture-seq-kv-mod-128", 91500, 90, captured },
@@ -107,6 +117,8 @@ static const subject subjects[] = {
     { "scale-not-positive-backward-engine-7", 92000, 90, zero_scale_backward },
     { "score-mod-gradient-engine-1", 91400, 90, masked_by_mod },
     { "score-mod-gradient-engine-7", 92000, 90, masked_by_mod },
+    { "wide-output-engine-2", 92000, 90, wide_output },
+    { "wide-gradients", 92000, 90, wide_gradients },
 };
 enum { SUBJECTS = sizeof subjects / sizeof *subjects };
 
@@ -192,6 +204,7 @@ Test(guards, have_the_edges_that_were_measured)
         { 6, 90799, 90800, 91299, 91300 },  { 8, 91299, 91300, 91300, 91301 },  { 9, 91399, 91400, 91400, 91401 },
         { 10, 91899, 91900, 92599, 92600 }, { 11, 91399, 91400, 92700, 92701 }, { 12, 91899, 91900, 92700, 92701 },
         { 13, 91899, 91900, 92700, 92701 }, { 14, 91399, 91400, 91400, 91401 }, { 15, 91899, 91900, 92700, 92701 },
+        { 16, 91399, 91400, 92700, 92701 }, { 17, 91399, 91400, 92700, 92701 },
     };
     for (size_t i = 0; i < sizeof edges / sizeof *edges; i++) {
         const subject *s = &subjects[edges[i].place];
@@ -236,7 +249,13 @@ Test(guards, have_the_edges_that_were_measured)
     X(11, p.pass = FATTN_BACKWARD)                                                                                                 \
     X(12, p.pass = FATTN_FORWARD)                                                                                                  \
     X(12, p.seq_kv = 512)                                                                                                          \
-    X(13, p.attn_scale = 0.001)
+    X(13, p.attn_scale = 0.001)                                                                                                    \
+    X(16, p.o_dtype = FATTN_F16)                                                                                                   \
+    X(16, p.dtype = FATTN_F32)                                                                                                     \
+    X(16, p.pass = FATTN_BACKWARD)                                                                                                 \
+    X(17, p.grad_dtype = FATTN_BF16)                                                                                               \
+    X(17, p.dtype = FATTN_F32)                                                                                                     \
+    X(17, p.pass = FATTN_FORWARD)
 
 Test(guards, end_where_their_problems_do)
 {
