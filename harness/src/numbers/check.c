@@ -24,13 +24,6 @@ int facts_check_runs(const facts_problem *base)
     return !rule ? 0 : rule->runs ? rule->runs(base) : 1;
 }
 
-bool facts_check_same_plan(const facts_problem *base, int number)
-{
-    facts_problem run;
-    facts_check_ask(&run, base, number);
-    return memcmp(&run.ask, &base->ask, sizeof run.ask) == 0;
-}
-
 void facts_check_ask(facts_problem *out, const facts_problem *base, int number)
 {
     const facts_check_rule *rule = rule_of(base);

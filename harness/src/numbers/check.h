@@ -27,8 +27,6 @@ int facts_check_runs(const facts_problem *base);
 /* The problem of a run; its layout is the base's where its extents are, else dense in the same order. Its check is none; mod recordings (ask.score_mod)
  * are the base's. */
 void facts_check_ask(facts_problem *out, const facts_problem *base, int number);
-/* Does this run have the base's graph, so that the base's plan runs it? */
-bool facts_check_same_plan(const facts_problem *base, int number);
 /* `run` holds what the fill made of its problem; `before`: the runs with lower numbers. */
 void facts_check_write(const facts_view *run, const facts_view *base, const facts_view before[], int number);
 /* Of a backward, after the reference's own O and Stats were written. */

@@ -156,10 +156,9 @@ static bool make_needles(facts_recipe *r, const facts_problem *problem)
 static bool make_live(facts_recipe *r, const facts_problem *problem)
 {
     bool query = r->stream == FACTS_STREAM_Q || r->stream == FACTS_STREAM_DO, shared = r->stride[0] == 0;
-    int32_t *live = malloc((size_t)r->dim[0] * sizeof *live + 1);
+    int32_t *live = calloc((size_t)r->dim[0] + 1, sizeof *live);
     r->live = live;
     for (int64_t b = 0; live && b < r->dim[0]; b++) {
-        live[b] = 0;
         for (int64_t n = shared ? 0 : b; n < (shared ? r->dim[0] : b + 1); n++) {
             int64_t length = query ? facts_live_q(problem, n) : facts_live_kv(problem, n);
             live[b] = length > live[b] ? (int32_t)length : live[b];
@@ -315,7 +314,7 @@ bool facts_fill_tensor(const facts_problem *problem, facts_tensor_id id, void *s
     if (ok) {
 #pragma omp parallel for schedule(static)
         for (int64_t n = 0; n < rows; n++) {
-            int64_t at[4];
+            int64_t at[4] = { 0 };
             facts_recipe_place(&r, n * channels, at);
             for (at[3] = 0; at[3] < channels; at[3]++)
                 facts_recipe_store(&r, at, storage);

@@ -117,7 +117,7 @@ static bool run_one(work *w)
     facts_trial_options options = *w->r->options;
     fattn_plan **plan = w->r->plan;
     facts_check_ask(&f->problem, w->r->problem, w->number);
-    if (!facts_check_same_plan(w->r->problem, w->number)) {
+    if (!fattn_plan_covers(*plan, &f->problem.ask)) {
         if (!make_plan(w, f))
             return false;
         plan = &f->plan;
