@@ -348,10 +348,13 @@ static void report_removed(const job *j, json_t *row, const fattn_plan_options *
 {
     fattn_plan *plan = NULL;
     fattn_status status = fattn_plan_create(&plan, j->worker->context, &j->problem.ask, options);
-    facts_row_verdict(row, status == FATTN_OK ? FACTS_VERDICT_WRONG : FACTS_VERDICT_UNSUPPORTED);
+    const bool made = status == FATTN_OK, its_own = made && fattn_plan_backend(plan) == FATTN_BACKEND_CUDNN;
+    facts_row_verdict(row, its_own ? FACTS_VERDICT_WRONG : FACTS_VERDICT_UNSUPPORTED);
     json_object_set_new(row, "supported", json_false());
-    if (status == FATTN_OK)
+    if (its_own)
         facts_row_reason(row, "internal", NULL, "a rule removed this configuration, and yet a plan of it was made", NULL);
+    else if (made) /* policy=any: whoever is asked for it gets another backend's */
+        facts_row_reason(row, "policy", NULL, "a rule removed this configuration; another backend answers in its place", NULL);
     else
         facts_row_failure(row, status);
     fattn_plan_destroy(plan);
