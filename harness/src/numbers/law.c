@@ -5,18 +5,10 @@
 #include "fill.h"
 #include "oracle.h"
 
-static void copy_given(const facts_view *run, const facts_view *from)
-{
-    static const facts_tensor_id given[] = { FACTS_TENSOR_O, FACTS_TENSOR_STATS };
-    for (int i = 0; i < 2; i++)
-        for (facts_walk w = facts_walk_of(run->problem->tensor[given[i]].dim); facts_walk_on(&w);)
-            facts_view_put(run, given[i], w.at, facts_view_get(from, given[i], w.at));
-}
-
 static void give_base(const facts_view *run, const facts_view *base, const facts_view before[], int number)
 {
     (void)before, (void)number;
-    copy_given(run, base);
+    facts_cut_given(run, base, (facts_cut){ 0 });
 }
 
 /* Whole sixteenths within -4 and 4: sums of two are exact in every type but the 8 bit ones. */
@@ -158,7 +150,7 @@ static void shift_give(const facts_view *run, const facts_view *base, const fact
     (void)base;
     if (number == 0)
         return;
-    copy_given(run, &before[0]);
+    facts_cut_given(run, &before[0], (facts_cut){ 0 });
     for (facts_walk w = facts_walk_of(run->problem->tensor[FACTS_TENSOR_STATS].dim); facts_walk_on(&w);)
         facts_view_put(run, FACTS_TENSOR_STATS, w.at, facts_view_get(run, FACTS_TENSOR_STATS, w.at) + moved_by(run, w.at));
 }

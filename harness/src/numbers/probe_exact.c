@@ -35,19 +35,11 @@ static void pow2_write(const facts_view *run, const facts_view *base, const fact
     }
 }
 
-static void copy_given(const facts_view *run, const facts_view *from)
-{
-    static const facts_tensor_id given[] = { FACTS_TENSOR_O, FACTS_TENSOR_STATS };
-    for (int i = 0; i < 2; i++)
-        for (facts_walk w = facts_walk_of(run->problem->tensor[given[i]].dim); facts_walk_on(&w);)
-            facts_view_put(run, given[i], w.at, facts_view_get(from, given[i], w.at));
-}
-
 static void pow2_give(const facts_view *run, const facts_view *base, const facts_view before[], int number)
 {
     (void)base;
     if (number > 0)
-        copy_given(run, &before[0]);
+        facts_cut_given(run, &before[0], (facts_cut){ 0 });
 }
 
 /* Below this an answer, or what it was added up from, may have left the normal numbers on one of the two sides. */
