@@ -154,7 +154,7 @@ Test(survey, says_what_it_does_not_know)
     facts_survey s;
     char error[512];
     cr_expect_neq(facts_survey_run(&s, &(facts_survey_choice){ .liar = "fwd.nonsense", .seed = 1 }, error), 0);
-    cr_expect_str_eq(error, "no liar \"fwd.nonsense\" in type \"any\"");
+    cr_expect_str_eq(error, "no liar has \"fwd.nonsense\" in its id");
     facts_survey_free(&s);
 }
 

@@ -64,7 +64,10 @@ bool facts_scene_text(char out[FACTS_CASE_TEXT], facts_scene_id id, facts_size s
         return false;
     if (rows == keys && has_fewer_rows[id])
         rows = rows * 3 / 4;
-    int n = snprintf(out, FACTS_CASE_TEXT, "%s s=%d/%d fill=%s seed=%llu", texts[id], rows, keys, fill, (unsigned long long)seed);
+    /* The smallest has the most rows that T3 needs; where the others have as many heads, one batch entry will do. */
+    bool lean = size != FACTS_SIZE_S200 && size != FACTS_SIZE_DECODE && (id == FACTS_SCENE_PLAIN || id == FACTS_SCENE_B_PLAIN);
+    int n = snprintf(out, FACTS_CASE_TEXT, "%s%s s=%d/%d fill=%s seed=%llu", texts[id], id != FACTS_SCENE_PLAIN && id != FACTS_SCENE_B_PLAIN ? "" : lean ? " b=1" : " b=2",
+                     rows, keys, fill, (unsigned long long)seed);
     int some = rows * 2 / 3 > 0 ? rows * 2 / 3 : 1;
     if (lens_of[id] != FACTS_LENS_NONE)
         snprintf(out + n, (size_t)(FACTS_CASE_TEXT - n), " lens=%d+%d+%d/%d+%d+%d", rows, some, rows / 4 + 1, keys - 7,
@@ -128,11 +131,14 @@ typedef struct blind_spot {
 static const blind_spot blind_spots[] = {
     { FACTS_LIAR_P_TRUNC, ALL_TYPES, AT(DECODE), "one row a head: too few for TG and T3" },
     { FACTS_LIAR_O_TRUNC, ALL_TYPES, AT(DECODE), "one row a head: too few for TG and T3" },
-    { FACTS_LIAR_O_GAIN_1E3, BIT(BF16) | NARROW, AT(DECODE), "one row a head: too few for TG" },
-    { FACTS_LIAR_O_GAIN_1E3, NARROW, AT(LONG), "below the noise of P" },
-    { FACTS_LIAR_O_TRUNC, NARROW, AT(LONG), "below the noise of P" },
+    { FACTS_LIAR_O_GAIN_1E3, BIT(BF16), AT(DECODE), "one row a head: too few for TG" },
+    { FACTS_LIAR_O_GAIN_1E3, NARROW, ALL_SIZES, "a hundredth of a step of the type; TG is of 16 bit types" },
+    { FACTS_LIAR_O_TRUNC, BIT(E4M3), AT(LONG), "below the noise of P" },
+    { FACTS_LIAR_O_TRUNC, BIT(E5M2), ALL_SIZES, "below the noise of P" },
+    { FACTS_LIAR_O_ACC_NARROW, NARROW, AT(S200), "two tiles: one rounding more" },
     { FACTS_LIAR_O_ACC_NARROW, NARROW, AT(LONG), "below the noise of P" },
-    { FACTS_LIAR_B_DQ_NARROW, ALL_TYPES, AT(S200) | AT(S500), "two to four tiles: as many roundings more" },
+    { FACTS_LIAR_ONE_ELEMENT, BIT(E5M2), ALL_SIZES, "a quarter is one step of the type" },
+    { FACTS_LIAR_B_DQ_NARROW, BIT(BF16) | BIT(F16), AT(S200) | AT(S500), "two to four tiles: as many roundings more" },
 };
 
 const char *facts_blind_spot(facts_liar liar, facts_survey_type type, facts_size size)

@@ -12,7 +12,7 @@ typedef enum facts_lens { FACTS_LENS_NONE, FACTS_LENS_SOME, FACTS_LENS_EMPTY } f
  * that are fewer than the keys, a last tile that is not full, left != right. */
 /* clang-format off */
 #define FACTS_SCENE_LIST(X)                                                                                                                  \
-    X(PLAIN, "pass=fwd b=2 h=8/2 d=64 want=stats+max+sum_exp", NONE, ALL, 0)                                                                       \
+    X(PLAIN, "pass=fwd h=8/2 d=64 want=stats+max+sum_exp", NONE, ALL, 0)                                                                       \
     X(CAUSAL, "pass=fwd b=2 h=2 d=64 mask=causal_br want=stats+max+sum_exp", NONE, FEWER, 0)                                                         \
     X(WINDOW, "pass=fwd b=2 h=2 d=64 window=33:17 align=br want=stats+max+sum_exp", NONE, FEWER, 0)                                                  \
     X(PADDED, "pass=fwd b=3 h=2 d=64 want=stats+max+sum_exp", SOME, FEWER, 0)                                                                        \
@@ -26,7 +26,7 @@ typedef enum facts_lens { FACTS_LENS_NONE, FACTS_LENS_SOME, FACTS_LENS_EMPTY } f
     X(GAPS, "pass=fwd b=2 h=2 d=64 stride=gap:8 want=stats+max+sum_exp", NONE, ALL, 0)                                                             \
     X(EMPTY, "pass=fwd b=3 h=2 d=64 want=stats+max+sum_exp", EMPTY, ALL, 0)                                                                        \
     X(HUGE_OFFSET, "pass=fwd b=2 h=2 d=64 want=stats+max+sum_exp", NONE, ALL, FACTS_WITH_HUGE_OFFSET)                                              \
-    X(B_PLAIN, "pass=bwd b=2 h=8/2 d=64", NONE, ALL, 0)                                                                                            \
+    X(B_PLAIN, "pass=bwd h=8/2 d=64", NONE, ALL, 0)                                                                                            \
     X(B_CAUSAL, "pass=bwd b=2 h=2 d=64 mask=causal_br", NONE, FEWER, 0)                                                                              \
     X(B_WINDOW, "pass=bwd b=2 h=2 d=64 window=33:17 align=br", NONE, FEWER, 0)                                                                       \
     X(B_PADDED, "pass=bwd b=3 h=2 d=64", SOME, FEWER, 0)                                                                                             \

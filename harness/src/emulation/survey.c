@@ -214,7 +214,13 @@ int facts_survey_run(facts_survey *out, const facts_survey_choice *choice, char 
         return ENOMEM;
     }
     if (out->count == 0) {
-        snprintf(error, 512, "no liar \"%.60s\" in type \"%.20s\"", choice->liar ? choice->liar : "", choice->type ? choice->type : "any");
+        bool typed = !choice->type;
+        for (int type = 0; type < FACTS_SURVEY_TYPES; type++)
+            typed = typed || strcmp(choice->type, type_words[type]) == 0;
+        if (typed)
+            snprintf(error, 512, "no liar has \"%.60s\" in its id", choice->liar ? choice->liar : "");
+        else
+            snprintf(error, 512, "no type \"%.20s\": bf16 f16 f32 e4m3 e5m2", choice->type);
         free(w.units);
         return EINVAL;
     }

@@ -1,0 +1,61 @@
+"""facts self: what it prints, how it ends, and that the documentation says what it says."""
+import json
+import os
+import re
+
+import e2e
+
+NUMBERS = os.path.join(e2e.SOURCE, "docs", "numerics.md")
+
+
+def rows_of(text, first):
+    """The cells of a Markdown table whose first heading starts with `first`."""
+    lines = text[text.index(f"| {first}"):].splitlines()
+    return [[cell.strip() for cell in line.strip().strip("|").split("|")] for line in lines[:next((i for i, l in enumerate(lines) if not l.startswith("|")), None)]]
+
+
+class Self(e2e.TestCase):
+    def test_a_liar_has_a_line_for_each_type_and_size(self):
+        done = e2e.facts("self", "--quick", "--liar", "fwd.o_", "--json")
+        self.assertStatus(done, 0)
+        lines = [json.loads(line) for line in done.out.splitlines()]
+        self.assertEqual(set(lines[-1]), {"clean", "false_alarms"})
+        self.assertEqual(lines[-1]["false_alarms"], 0)
+        self.assertGreater(lines[-1]["clean"], 0)
+        found = {(line["liar"], line["dtype"]): line for line in lines[:-1]}
+        self.assertEqual(len(found), 4 * 5)
+        line = found["fwd.o_gain_1e3", "bf16"]
+        self.assertEqual((line["result"], line["fill"], line["gate"], line["tensor"]), ("killed", "gauss", "tg", "o"))
+        self.assertGreater(line["ratio"], 1)
+        self.assertEqual(found["fwd.o_trunc", "f32"]["result"], "not_applicable")
+        self.assertIn("why", found["fwd.o_trunc", "f32"])
+
+    def test_bad_input_is_one_line(self):
+        self.assertOneLine(e2e.facts("self", "--liar", "fwd.nonsense"), 2)
+        self.assertOneLine(e2e.facts("self", "--dtype", "f64"), 2)
+        self.assertOneLine(e2e.facts("self", "--clean", "many"), 2)
+
+    def test_clean_evaluations_alone(self):
+        done = e2e.facts("self", "--clean", "20", "--seed", "5")
+        self.assertStatus(done, 0)
+        self.assertRegex(done.out, r"^20 clean evaluations, \d+ answers judged, 0 false alarms; worst  t1 0\.")
+
+    def test_the_documentation_has_the_comparison_that_is_printed(self):
+        done = e2e.facts("self", "--criteria", "--quick", timeout=200)
+        self.assertStatus(done, 0)
+        with open(NUMBERS, encoding="utf-8") as file:
+            documented = rows_of(file.read(), "criterion (fill)")
+        printed = rows_of(done.out, "criterion (fill)")
+        self.assertEqual([row[:2] for row in printed], [row[:2] for row in documented])
+
+    def test_the_documentation_names_every_liar(self):
+        with open(NUMBERS, encoding="utf-8") as file:
+            text = file.read()
+        with open(os.path.join(e2e.SOURCE, "harness", "src", "emulation", "liars.h"), encoding="utf-8") as file:
+            ids = re.findall(r'^    X\(\w+, "([a-z_.0-9]+)"', file.read(), flags=re.M)
+        self.assertGreater(len(ids), 60)
+        self.assertEqual([i for i in ids if f"`{i}`" not in text], [])
+
+
+if __name__ == "__main__":
+    e2e.main()
