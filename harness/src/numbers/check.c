@@ -40,8 +40,8 @@ void facts_check_ask(facts_problem *out, const facts_problem *base, int number)
 void facts_check_write(const facts_view *run, const facts_view *base, const facts_view before[], int number)
 {
     const facts_check_rule *rule = rule_of(base->problem);
-    if (rule->write)
-        rule->write(run, base, before, number);
+    if (rule->put)
+        rule->put(run, base, before, number);
 }
 
 void facts_check_give(const facts_view *run, const facts_view *base, const facts_view before[], int number)

@@ -58,7 +58,7 @@ bool facts_repeats(const facts_problem *problem, facts_tensor_id id);
 typedef struct facts_check_rule {
     int (*runs)(const facts_problem *base);
     void (*ask)(facts_problem *out, const facts_problem *base, int number); /* NULL: the same plan */
-    void (*write)(const facts_view *run, const facts_view *base, const facts_view before[], int number);
+    void (*put)(const facts_view *run, const facts_view *base, const facts_view before[], int number);
     void (*give)(const facts_view *run, const facts_view *base, const facts_view before[], int number);
     void (*hold)(facts_held *out, const facts_view *base, const facts_view run[]);
 } facts_check_rule;

@@ -223,4 +223,4 @@ static void identities_hold(facts_held *out, const facts_view *base, const facts
         hold_i2(out, run);
 }
 
-const facts_check_rule facts_identities = { .write = identities_write, .hold = identities_hold };
+const facts_check_rule facts_identities = { .put = identities_write, .hold = identities_hold };

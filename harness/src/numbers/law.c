@@ -57,7 +57,7 @@ static void sum_rows_hold(facts_held *out, const facts_view *base, const facts_v
                                             .to = id == FACTS_TENSOR_O ? to_other_channels : NULL, .number = p->ask.dim_v });
 }
 
-const facts_check_rule facts_law_sum_rows = { .write = sum_rows_write, .hold = sum_rows_hold };
+const facts_check_rule facts_law_sum_rows = { .put = sum_rows_write, .hold = sum_rows_hold };
 
 /* ---- linear in V, and in dO --------------------------------------------------------------------------------------------------- */
 
@@ -107,7 +107,7 @@ static void linear_hold(facts_held *out, const facts_view *base, const facts_vie
             facts_held_same(out, &(facts_same){ .law = "statistics do not see V", .a = base, .b = &run[r], .id = id, .bitwise = true });
 }
 
-const facts_check_rule facts_law_linear = { .runs = linear_runs, .write = linear_write, .give = give_base, .hold = linear_hold };
+const facts_check_rule facts_law_linear = { .runs = linear_runs, .put = linear_write, .give = give_base, .hold = linear_hold };
 
 /* ---- a shift of all keys ------------------------------------------------------------------------------------------------------- */
 
@@ -177,7 +177,7 @@ static void shift_hold(facts_held *out, const facts_view *base, const facts_view
         hold_moved(out, run);
 }
 
-const facts_check_rule facts_law_shift = { .runs = shift_runs, .write = shift_write, .give = shift_give, .hold = shift_hold };
+const facts_check_rule facts_law_shift = { .runs = shift_runs, .put = shift_write, .give = shift_give, .hold = shift_hold };
 
 /* ---- nobody else's business ---------------------------------------------------------------------------------------------------- */
 
@@ -287,7 +287,7 @@ static void others_hold(facts_held *out, const facts_view *base, const facts_vie
     }
 }
 
-const facts_check_rule facts_law_others = { .runs = others_runs, .write = others_write, .hold = others_hold };
+const facts_check_rule facts_law_others = { .runs = others_runs, .put = others_write, .hold = others_hold };
 
 /* ---- the order of keys ---------------------------------------------------------------------------------------------------------- */
 
@@ -342,4 +342,4 @@ static void key_order_hold(facts_held *out, const facts_view *base, const facts_
                                                 .to = is_keyed(id) || id == FACTS_TENSOR_DBIAS ? to_new_key : NULL });
 }
 
-const facts_check_rule facts_law_key_order = { .write = key_order_write, .give = give_base, .hold = key_order_hold };
+const facts_check_rule facts_law_key_order = { .put = key_order_write, .give = give_base, .hold = key_order_hold };

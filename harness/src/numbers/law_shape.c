@@ -70,7 +70,7 @@ static void repeat_hold(facts_held *out, const facts_view *base, const facts_vie
     }
 }
 
-const facts_check_rule facts_law_repeat_heads = { .ask = repeat_ask, .write = write_all, .give = give_all, .hold = repeat_hold };
+const facts_check_rule facts_law_repeat_heads = { .ask = repeat_ask, .put = write_all, .give = give_all, .hold = repeat_hold };
 
 /* ---- keys in two parts ----------------------------------------------------------------------------------------------------------- */
 
@@ -156,7 +156,7 @@ static void split_hold(facts_held *out, const facts_view *base, const facts_view
                                                 .number = r });
 }
 
-const facts_check_rule facts_law_split = { .runs = split_runs, .ask = split_ask, .write = split_write, .give = give_all, .hold = split_hold };
+const facts_check_rule facts_law_split = { .runs = split_runs, .ask = split_ask, .put = split_write, .give = give_all, .hold = split_hold };
 
 /* ---- the upper left corner of a causal problem ------------------------------------------------------------------------------------ */
 
@@ -185,7 +185,7 @@ static void prefix_hold(facts_held *out, const facts_view *base, const facts_vie
     hold_all(out, base, run, (facts_same){ .law = "rows of a causal problem see no key below them", .to = to_corner, .number = corner_of(base->problem) });
 }
 
-const facts_check_rule facts_law_prefix = { .ask = prefix_ask, .write = write_all, .give = give_all, .hold = prefix_hold };
+const facts_check_rule facts_law_prefix = { .ask = prefix_ask, .put = write_all, .give = give_all, .hold = prefix_hold };
 
 /* ---- a length is a smaller problem -------------------------------------------------------------------------------------------------- */
 
@@ -241,7 +241,7 @@ static void length_hold(facts_held *out, const facts_view *base, const facts_vie
     hold_all(out, base, run, (facts_same){ .law = "a batch entry with a length is a smaller problem", .to = to_entry, .number = entry_of(base->problem) });
 }
 
-const facts_check_rule facts_law_length = { .ask = length_ask, .write = length_write, .give = length_give, .hold = length_hold };
+const facts_check_rule facts_law_length = { .ask = length_ask, .put = length_write, .give = length_give, .hold = length_hold };
 
 /* ---- other words for the same problem --------------------------------------------------------------------------------------------------- */
 
@@ -271,11 +271,14 @@ static void window_ask(facts_problem *out, const facts_problem *base, int number
     }
 }
 
+/* K too: some fills make it for the scale. */
 static void window_write(const facts_view *run, const facts_view *base, const facts_view before[], int number)
 {
     (void)before;
     for (facts_walk w = facts_walk_of(run->problem->tensor[FACTS_TENSOR_Q].dim); number == 1 && facts_walk_on(&w);)
         facts_view_put(run, FACTS_TENSOR_Q, w.at, 4.0 * facts_view_get(base, FACTS_TENSOR_Q, w.at));
+    for (facts_walk w = facts_walk_of(run->problem->tensor[FACTS_TENSOR_K].dim); number == 1 && facts_walk_on(&w);)
+        facts_view_put(run, FACTS_TENSOR_K, w.at, facts_view_get(base, FACTS_TENSOR_K, w.at));
 }
 
 static void window_hold(facts_held *out, const facts_view *base, const facts_view run[])
@@ -290,4 +293,4 @@ static void window_hold(facts_held *out, const facts_view *base, const facts_vie
     }
 }
 
-const facts_check_rule facts_law_window = { .runs = window_runs, .ask = window_ask, .write = window_write, .give = give_all, .hold = window_hold };
+const facts_check_rule facts_law_window = { .runs = window_runs, .ask = window_ask, .put = window_write, .give = give_all, .hold = window_hold };

@@ -80,7 +80,7 @@ static void count_hold(facts_held *out, const facts_view *base, const facts_view
     }
 }
 
-const facts_check_rule facts_probe_count = { .write = count_write, .hold = count_hold };
+const facts_check_rule facts_probe_count = { .put = count_write, .hold = count_hold };
 
 /* ---- P2 read-out ---------------------------------------------------------------------------------------------------------- */
 
@@ -179,7 +179,7 @@ static void readout_hold(facts_held *out, const facts_view *base, const facts_vi
         hold_row_sum(out, run, runs, w.at);
 }
 
-const facts_check_rule facts_probe_readout = { .runs = readout_runs, .write = readout_write, .hold = readout_hold };
+const facts_check_rule facts_probe_readout = { .runs = readout_runs, .put = readout_write, .hold = readout_hold };
 
 /* ---- P3 keep -------------------------------------------------------------------------------------------------------------- */
 
@@ -307,4 +307,4 @@ static void ds_hold(facts_held *out, const facts_view *base, const facts_view ru
     hold_dk(out, &run[runs - 1]);
 }
 
-const facts_check_rule facts_probe_ds = { .runs = ds_runs, .write = ds_write, .hold = ds_hold };
+const facts_check_rule facts_probe_ds = { .runs = ds_runs, .put = ds_write, .hold = ds_hold };

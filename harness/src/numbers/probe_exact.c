@@ -70,7 +70,7 @@ static void pow2_hold(facts_held *out, const facts_view *base, const facts_view 
             hold_scaled(out, run, number, due[i].id, due[i].factor[number - 1]);
 }
 
-const facts_check_rule facts_probe_pow2 = { .runs = pow2_runs, .write = pow2_write, .give = pow2_give, .hold = pow2_hold };
+const facts_check_rule facts_probe_pow2 = { .runs = pow2_runs, .put = pow2_write, .give = pow2_give, .hold = pow2_hold };
 
 /* ---- P6 permutation --------------------------------------------------------------------------------------------------------- */
 
@@ -143,4 +143,4 @@ static void permute_hold(facts_held *out, const facts_view *base, const facts_vi
                                                 .to = permute_to });
 }
 
-const facts_check_rule facts_probe_permute = { .ask = permute_ask, .write = permute_write, .give = permute_give, .hold = permute_hold };
+const facts_check_rule facts_probe_permute = { .ask = permute_ask, .put = permute_write, .give = permute_give, .hold = permute_hold };
