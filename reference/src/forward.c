@@ -275,7 +275,7 @@ static void take_amax_s(const pass *x, const double *p, fref__range keys, double
     double largest = 0.0;
     for (int64_t j = keys.first; j < keys.last; j++)
         largest = fref__larger_or_nan(largest, p[j]);
-    fref__amax_take(&x->amax_s[omp_get_thread_num()], largest, largest * (0x1p-19 + es));
+    fref__amax_take(&x->amax_s[omp_get_thread_num()], largest, largest * (0x1p-19 + es) + 0x1p-126);
 }
 
 static void write_row(const pass *x, const scratch *t, const fref__head *head, int64_t i, int64_t r, const row_facts *f)
