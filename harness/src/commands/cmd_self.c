@@ -76,6 +76,8 @@ static int run_survey(const facts_options *o, uint64_t seed, size_t alarms[2])
             facts_self_print_table(&survey);
         if (!o->json && !o->markdown)
             print_counts(&survey, c);
+        else
+            fputs(survey.alarms, stderr);
         alarms[0] += survey.honest;
         alarms[1] += survey.false_alarms;
         /* News are of the listed data alone: elsewhere a ratio near 1 may fall on either side. */
