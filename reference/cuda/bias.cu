@@ -7,6 +7,11 @@ struct bias_sums {
     double value, magnitude, variance, bound;
 };
 
+/* The casts before the last: of the parts, and of partial sums after each reduced dimension, in those of the parts. */
+struct bias_casts {
+    double unit_roundoff, squares, sizes;
+};
+
 /* Entries that are reduced to one of dBias. */
 __device__ __forceinline__ int64_t reduced_to_one(const fref__call &c)
 {
@@ -14,7 +19,27 @@ __device__ __forceinline__ int64_t reduced_to_one(const fref__call &c)
     return c.problem.batch / dim[0] * (c.problem.heads_q / dim[1]) * (c.problem.rows / dim[2]) * (c.problem.keys / dim[3]);
 }
 
-__device__ __forceinline__ void add_entry(bias_sums *sums, const fref__call &c, int64_t head, int64_t chunk_row, int64_t j, bool cast_parts)
+__device__ __forceinline__ bias_casts casts_of(const fref__call &c)
+{
+    const fref_problem &p = c.problem;
+    const int64_t full[4] = { p.batch, p.heads_q, p.rows, p.keys };
+    bias_casts casts = { 0.0, 0.0, 0.0 };
+    double parts = 1.0; /* of a sum over the dimensions so far */
+    for (int d = 0; d < 4; d++) {
+        const int64_t extent = full[d] / c.backward.dbias_dim[d];
+        if (extent == 1)
+            continue;
+        casts.squares += parts;
+        casts.sizes += 1.0;
+        parts *= (double)extent;
+    }
+    if (c.rounding.bias_parts_cast && casts.sizes > 0.0)
+        casts.unit_roundoff = c.bias_to.unit_roundoff;
+    return casts;
+}
+
+__device__ __forceinline__ void add_entry(bias_sums *sums, const fref__call &c, int64_t head, int64_t chunk_row, int64_t j,
+                                          const bias_casts &casts)
 {
     const int64_t at = head * c.rows_padded + c.row0 + chunk_row;
     const fref__span range = c.range[at];
@@ -28,11 +53,11 @@ __device__ __forceinline__ void add_entry(bias_sums *sums, const fref__call &c, 
     const double dx = p * (kept * c.dp[n] - f.delta), size = fabs(dx);
     const double variance_p = ep * ep + f.variance_delta;
     const double worst_p = kept * f.ez + f.worst_delta;
-    const double cast = cast_parts ? c.bias_to.unit_roundoff * fmax(size, c.bias_to.tiny) : 0.0, by_score = f.es * dx;
+    const double cast = casts.unit_roundoff * fmax(size, c.bias_to.tiny), by_score = f.es * dx;
     sums->value += dx;
     sums->magnitude += size;
-    sums->variance += by_score * by_score + variance_p * p * p + THIRD * cast * cast;
-    sums->bound += f.ew * size + worst_p * p + cast + (p < P_FLUSHED ? size : 0.0);
+    sums->variance += by_score * by_score + variance_p * p * p + THIRD * casts.squares * cast * cast;
+    sums->bound += f.ew * size + worst_p * p + casts.sizes * cast + (p < P_FLUSHED ? size : 0.0);
 }
 
 }
@@ -48,7 +73,7 @@ extern "C" __global__ void fref_add_bias(const __grid_constant__ fref__call c)
     if (key >= dim[3] || (dim[2] > 1 && c.row0 + row >= c.rows))
         return;
     const int64_t to = ((of_batch * dim[1] + of_head) * dim[2] + (dim[2] > 1 ? c.row0 + row : 0)) * dim[3] + key;
-    const bool cast_parts = c.rounding.bias_parts_cast && reduced_to_one(c) > 1;
+    const bias_casts casts = casts_of(c);
     bias_sums sums = { c.bias_sum[0][to], c.bias_sum[1][to], c.bias_sum[2][to], c.bias_sum[3][to] };
     const int64_t row_last = dim[2] > 1 ? row + 1 : smaller(c.chunk_rows, c.rows - c.row0), key_last = dim[3] > 1 ? key + 1 : c.keys;
     for (int64_t head = 0; head < c.heads; head++) {
@@ -57,7 +82,7 @@ extern "C" __global__ void fref_add_bias(const __grid_constant__ fref__call c)
             continue;
         for (int64_t r = row; r < row_last; r++)
             for (int64_t j = key; j < key_last; j++)
-                add_entry(&sums, c, head, r, j, cast_parts);
+                add_entry(&sums, c, head, r, j, casts);
     }
     c.bias_sum[0][to] = sums.value;
     c.bias_sum[1][to] = sums.magnitude;

@@ -1,13 +1,15 @@
 /* dBias: dX = P (dP - D) summed over what the bias broadcasts.
  *
- * dX is fp32, cast to dBias's type before it is summed (bias_parts_cast, n > 1) and once more when it is written, so over the
- * reduced entries, n of them,
+ * dX is fp32, cast to dBias's type before it is summed (bias_parts_cast, n > 1), after each of the m dimensions that are reduced (in the
+ * order b, h, rows) but the last, and when it is written, so over the reduced entries, n of them,
  *
- *   variance = sum (es dX)^2 + P^2 (ep^2 + eD^2 + eo^2) + THIRD (u |dX|)^2, + ab^2 + THIRD (u |dBias|)^2     ab = e32 sqrt(n/16)
- * sum |dX| bound    = sum ew |dX| + P (ez + eD + sqrt(3 dv) eo) + u |dX| + |dX| where P may be flushed, + ab sqrt(n/16) + u |dBias|
+ *   variance = sum (es dX)^2 + P^2 (ep^2 + eD^2 + eo^2) + THIRD F (u |dX|)^2, + ab^2 + THIRD (u |dBias|)^2
+ *   bound    = sum ew |dX| + P (ez + eD + sqrt(3 dv) eo) + m u |dX| + |dX| where P may be flushed, + ab sqrt(n/16) + u |dBias|
+ *   ab = e32 sqrt(n/16) sum |dX|,  F = 1 + e_1 + e_1 e_2 + .. (m terms),  e_l the extents that are reduced
  *
- * with es, ep, eD and the rest of backward_rows.c and u of dBias's type. cuDNN's engines do cast first: their sums are, to the bit,
- * those of the rounded parts.
+ * with es, ep, eD and the rest of backward_rows.c and u of dBias's type. A partial sum after the dimensions 1 .. l has e_1 .. e_l parts: its
+ * square is at most that number times the sum of their squares (Cauchy-Schwarz), its size at most the sum of their sizes. cuDNN's
+ * engines cast so: their sums are, to the bit, those of rounded parts and rounded partial sums.
  */
 #include <errno.h>
 #include <math.h>
@@ -19,7 +21,8 @@
 typedef struct scratch {
     double *s, *dp; /* [TILE_ROWS, TILE_KEYS + a panel] */
     double *bias;
-    fref__precision part; /* of the cast of each dX; unit_roundoff 0: none */
+    fref__precision part;  /* of the cast of each dX; unit_roundoff 0: none */
+    double squares, sizes; /* of all casts before the last, in those of the parts: F and m */
 } scratch;
 
 enum { VALUE, MAGNITUDE, VARIANCE, BOUND };
@@ -51,8 +54,9 @@ static void add_row(const fref__backward *x, const scratch *t, const fref__head 
                worst_p = kept * f->ez + worst_delta, size = fabs(dx), cast = t->part.unit_roundoff * fmax(size, t->part.tiny);
         x->bias_sums[VALUE][to + j] += dx;
         x->bias_sums[MAGNITUDE][to + j] += size;
-        x->bias_sums[VARIANCE][to + j] += f->es * dx * f->es * dx + variance_p * probability * probability + THIRD * cast * cast;
-        x->bias_sums[BOUND][to + j] += f->ew * size + worst_p * probability + cast + (probability < FREF__P_FLUSHED ? size : 0.0);
+        x->bias_sums[VARIANCE][to + j] += f->es * dx * f->es * dx + variance_p * probability * probability + THIRD * t->squares * cast * cast;
+        x->bias_sums[BOUND][to + j] +=
+            f->ew * size + worst_p * probability + t->sizes * cast + (probability < FREF__P_FLUSHED ? size : 0.0);
     }
 }
 
@@ -91,10 +95,24 @@ static int64_t reduced_to_one(const fref__backward *x)
     return p->batch / dim[0] * (p->heads_q / dim[1]) * (p->rows / dim[2]) * (p->keys / dim[3]);
 }
 
-static fref__precision part_of(const fref__backward *x)
+/* The casts before the last. */
+static void set_casts(scratch *t, const fref__backward *x)
 {
-    fref__precision none = { 0 };
-    return x->rounding->bias_parts_cast && reduced_to_one(x) > 1 ? fref__precision_of(x->rounding->bias) : none;
+    const fref_problem *p = x->shape->problem;
+    const int64_t full[4] = { p->batch, p->heads_q, p->rows, p->keys };
+    double parts = 1.0; /* of a sum over the dimensions so far */
+    t->squares = t->sizes = 0.0;
+    for (int d = 0; d < 4; d++) {
+        const int64_t extent = full[d] / x->out->dbias_dim[d];
+        if (extent == 1)
+            continue;
+        t->squares += parts;
+        t->sizes += 1.0;
+        parts *= (double)extent;
+    }
+    t->part = (fref__precision){ 0 };
+    if (x->rounding->bias_parts_cast && t->sizes > 0.0)
+        t->part = fref__precision_of(x->rounding->bias);
 }
 
 int fref__backward_bias(const fref__backward *x, const fref__slab *slab)
@@ -110,7 +128,8 @@ int fref__backward_bias(const fref__backward *x, const fref__slab *slab)
 #pragma omp parallel for schedule(dynamic)
     for (int64_t task = 0; task < row_tiles * key_tiles; task++) {
         double *base = memory + omp_get_thread_num() * (2 * tile + FREF__TILE_KEYS);
-        scratch mine = { .s = base, .dp = base + tile, .bias = base + 2 * tile, .part = part_of(x) };
+        scratch mine = { .s = base, .dp = base + tile, .bias = base + 2 * tile };
+        set_casts(&mine, x);
         int64_t i = task / key_tiles * FREF__TILE_ROWS, j = task % key_tiles * FREF__TILE_KEYS;
         fref__range rows = { i, !by_rows || i + FREF__TILE_ROWS > p->rows ? p->rows : i + FREF__TILE_ROWS };
         fref__range keys = { j, j + FREF__TILE_KEYS > p->keys ? p->keys : j + FREF__TILE_KEYS };

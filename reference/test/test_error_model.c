@@ -200,6 +200,44 @@ Test(error_model, holds_for_a_right_kernel_with_bias_and_modification, .timeout 
     printf("\n");
 }
 
+/* Parts of one element of dBias as an engine on an H200 gave them, and what it made of them: rounded, summed over b, rounded, summed over h, rounded. */
+Test(error_model, holds_for_a_dbias_that_is_rounded_after_each_dimension)
+{
+    static const double part[2][4] = { { -4.27683517e-05, 6.50241423e-06, -5.04978239e-04, -3.42435040e-05 },
+                                       { -7.60348703e-06, 5.02437102e-04, -2.85281128e-05, 1.06104845e-05 } };
+    const double came = -9.298324584960938e-05;
+    fref_problem p = dense_problem(2, 4, 4, 1, 1, 1, 1);
+    data d;
+    data_create(&d, &p, FREF_F32, FILL_GAUSS, 1);
+    data_bias(&d, (int64_t[]){ 1, 1, 1, 1 }, FREF_BF16, 0.0);
+    double got = 0.0, want = 0.0;
+    for (int64_t h = 0; h < 4; h++) {
+        double over_b = 0.0;
+        for (int64_t b = 0; b < 2; b++) { /* P = 1 and D = 0, so dX is dO v */
+            set_element(&d.q, b, h, 0, 0, 0.0);
+            set_element(&d.v, b, h, 0, 0, 1.0);
+            set_element(&d.d_o, b, h, 0, 0, part[b][h]);
+            over_b += rounded_to(FREF_BF16, part[b][h]);
+            want += element(&d.d_o, b, h, 0, 0);
+        }
+        got += rounded_to(FREF_BF16, over_b);
+    }
+    cr_assert_eq(rounded_to(FREF_BF16, got), came);
+    fref_rounding r = fref_rounding_of(FREF_F32, FREF_F32);
+    r.bias = FREF_BF16;
+    for (int cast = 0; cast < 2; cast++) {
+        double value, sigma, bound;
+        r.bias_parts_cast = cast;
+        fref_backward_out out = { .dbias = &value, .dbias_sigma = &sigma, .dbias_bound = &bound, .dbias_dim = { 1, 1, 1, 1 } };
+        cr_assert_eq(fref_backward(&d.problem, &d.q, &d.k, &d.v, &d.o, &d.stats, &d.d_o, &r, &out), 0);
+        double ratio = t1(&came, &value, &sigma, &bound, 1);
+        printf("dBias of an engine, parts cast %d: %.3f\n", cast, ratio);
+        cr_expect_float_eq(value, want, 1e-12);
+        cr_expect(cast ? ratio <= 1.0 : ratio > 1.0);
+    }
+    data_destroy(&d);
+}
+
 /* The best ratio that finds a lie over the fills; every lie must be seen in every type. */
 static double strongest(fref_type type, lie_id lie, uint64_t seed, const char **by)
 {

@@ -148,24 +148,55 @@ static void forward_row(const view *x, const emulated *out, int64_t i, float *p,
     }
 }
 
-/* dX into dBias: cast first where there is more than one to sum, then summed in fp32. */
-static void add_bias(const view *x, double *dbias, int64_t i, int64_t j, float dx)
+/* One entry of dX, [batch, heads, rows, keys]. */
+static void put_dx(const view *x, float *parts, int64_t i, int64_t j, float dx)
 {
-    const int64_t *dim = x->d->dbias_dim;
+    const fref_problem *p = &x->d->problem;
     if (x->kernel->lie == LIE_DBIAS_SCALED)
         dx *= x->scale;
-    if (x->kernel->lie == LIE_DBIAS_BATCH && x->b + 1 < x->d->problem.batch)
-        return;
-    int64_t b = dim[0] > 1 ? x->b : 0, h = dim[1] > 1 ? x->h : 0, row = dim[2] > 1 ? i : 0;
-    const fref_problem *p = &x->d->problem;
-    if (!x->kernel->partials_fp32 && dim[0] * dim[1] * dim[2] < p->batch * p->heads_q * p->rows)
-        dx = (float)rounded_to(x->d->type, (double)dx);
-    double *to = &dbias[((b * dim[1] + h) * dim[2] + row) * dim[3] + j];
-    *to = (double)((float)*to + dx);
+    if (x->kernel->lie != LIE_DBIAS_BATCH || x->b + 1 == p->batch)
+        parts[((x->b * p->heads_q + x->h) * p->rows + i) * p->keys + j] = dx;
 }
 
-/* P and scale dS of the whole head, cast. */
-static void backward_entries(const view *x, float *p, float *ds, double *dbias)
+/* [outer, count, inner] to [outer, inner], in place. */
+static void sum_over(float *x, int64_t outer, int64_t count, int64_t inner)
+{
+    for (int64_t o = 0; o < outer; o++)
+        for (int64_t i = 0; i < inner; i++) {
+            float sum = 0.0F;
+            for (int64_t n = 0; n < count; n++)
+                sum += x[(o * count + n) * inner + i];
+            x[o * inner + i] = sum;
+        }
+}
+
+static void cast_all(float *x, int64_t count, fref_type type)
+{
+    for (int64_t n = 0; n < count; n++)
+        x[n] = (float)rounded_to(type, (double)x[n]);
+}
+
+/* dX summed to dBias, in place, one dimension after the other. A kernel that casts does so before the first and after each. */
+static void reduce_bias(float *parts, const data *d, bool cast)
+{
+    const fref_problem *p = &d->problem;
+    int64_t dim[4] = { p->batch, p->heads_q, p->rows, p->keys };
+    for (int axis = 0; axis < 4; axis++) {
+        int64_t outer = 1, inner = 1, count = dim[axis];
+        if (d->dbias_dim[axis] == count)
+            continue;
+        for (int other = 0; other < 4; other++)
+            *(other < axis ? &outer : &inner) *= other == axis ? 1 : dim[other];
+        if (cast)
+            cast_all(parts, outer * count * inner, d->type);
+        sum_over(parts, outer, count, inner);
+        dim[axis] = 1;
+    }
+    cast_all(parts, dim[0] * dim[1] * dim[2] * dim[3], d->type);
+}
+
+/* P and scale dS of the whole head, cast; its dX. */
+static void backward_entries(const view *x, float *p, float *ds, float *parts)
 {
     const fref_problem *pr = &x->d->problem;
     for (int64_t i = 0; i < pr->rows; i++) {
@@ -180,7 +211,7 @@ static void backward_entries(const view *x, float *p, float *ds, double *dbias)
             float e = expf(x->s[at] - x->stats[i]);
             p[at] = (float)rounded_to(x->d->type, (double)e);
             float dx = e * (x->dp[at] - delta);
-            add_bias(x, dbias, i, j, dx);
+            put_dx(x, parts, i, j, dx);
             ds[at] = (float)rounded_to(x->d->type, (double)(dx * x->slope[at] * x->scale));
         }
     }
@@ -198,11 +229,11 @@ static void add_keys(double *out, const view *x, const float *w, const float *ro
         }
 }
 
-static void backward_head(const view *x, const emulated *out, float *p, float *ds)
+static void backward_head(const view *x, const emulated *out, float *p, float *ds, float *parts)
 {
     const fref_problem *pr = &x->d->problem;
     const emulated_kernel *kernel = x->kernel;
-    backward_entries(x, p, ds, out->dbias);
+    backward_entries(x, p, ds, parts);
     for (int64_t i = 0; i < pr->rows; i++)
         for (int64_t c = 0; c < pr->dim_qk; c++)
             out->dq[((x->b * pr->heads_q + x->h) * pr->rows + i) * pr->dim_qk + c] =
@@ -239,24 +270,27 @@ void emulate(emulated *out, const data *d, const emulated_kernel *kernel)
                        .dv = doubles(count_v),
                        .dbias = doubles(count_bias) };
     float *pp = floats(n > kernel->tile ? n : kernel->tile), *ds = floats(n), *acc = floats(p->dim_v);
+    float *parts = floats(p->batch * p->heads_q * n);
     for (int64_t b = 0; b < p->batch; b++)
         for (int64_t h = 0; h < p->heads_q; h++) {
             view x;
             view_create(&x, d, kernel, b, h);
             for (int64_t i = 0; i < p->rows; i++)
                 forward_row(&x, out, i, pp, acc);
-            backward_head(&x, out, pp, ds);
+            backward_head(&x, out, pp, ds, parts);
             view_destroy(&x);
         }
     for (int64_t i = 0; i < count_k; i++)
         out->dk[i] = rounded_to(d->type, out->dk[i]);
     for (int64_t i = 0; i < count_v; i++)
         out->dv[i] = rounded_to(d->type, out->dv[i]);
+    reduce_bias(parts, d, !kernel->partials_fp32);
     for (int64_t i = 0; i < count_bias; i++)
-        out->dbias[i] = rounded_to(d->type, out->dbias[i]);
+        out->dbias[i] = (double)parts[i];
     free(pp);
     free(ds);
     free(acc);
+    free(parts);
 }
 
 void emulated_destroy(emulated *e)

@@ -38,7 +38,7 @@ typedef struct emulated_kernel {
     lie_id lie;
     int64_t tile;       /* keys */
     bool reversed;      /* tiles from last to first */
-    bool partials_fp32; /* partial dK, dV and the parts of dBias are not cast */
+    bool partials_fp32; /* partial dK, dV and the parts and partial sums of dBias are not cast */
     mod_kind mod;       /* the data's problem has it in closed form */
 } emulated_kernel;
 

@@ -46,13 +46,23 @@ static void key_element(const head_entries *e, naive_answers *out, int64_t j, in
     part_finish(&a, of_k ? &out->dk : &out->dv, at, scale, p->heads_q > heads && x->r->partials_cast, x);
 }
 
+/* Casts of dBias before the last: of every part, and of what one dimension after the other leaves of them. Of a partial sum of n parts the square is
+ * n times those of its parts at most. Answers their number; *squares: what they are in sum, in squares of the parts. */
+static real casts_before_last(const fref_problem *p, const int64_t dim[4], real *squares)
+{
+    const int64_t over_b = p->batch / dim[0], over_h = p->heads_q / dim[1], over_rows = p->rows / dim[2];
+    *squares = (real)((over_b > 1) + (over_h > 1 ? over_b : 0) + (over_rows > 1 ? over_b * over_h : 0));
+    return (real)((over_b > 1) + (over_h > 1) + (over_rows > 1));
+}
+
 /* dBias of one head's rows: variance until finish_bias. */
 void naive__add_bias(const head_entries *e, naive_answers *out)
 {
     const row *first = &e->rows[0];
     const fref_problem *p = &first->d->problem;
     const int64_t *dim = out->dbias_dim;
-    const bool summed = first->r->bias_parts_cast && dim[0] * dim[1] * dim[2] < p->batch * p->heads_q * p->rows;
+    real squares, casts = casts_before_last(p, dim, &squares);
+    const bool summed = first->r->bias_parts_cast && casts > 0;
     for (int64_t i = 0; i < p->rows; i++)
         for (int64_t j = 0; j < p->keys; j++) {
             if (isnan(e->rows[i].s[j]))
@@ -66,8 +76,8 @@ void naive__add_bias(const head_entries *e, naive_answers *out)
             out->dbias.size[at] += y->size_x;
             out->dbias_magnitude[at] += fabsl(y->dx);
             out->dbias.sigma[at] +=
-                square(z->es * y->dx) + square(y->p) * (square(y->ep) + square(z->ed) + square(z->eo)) + each * each / 3;
-            out->dbias.bound[at] += z->ew * fabsl(y->dx) + worst_p * y->p + each + (y->p < exp2l(-125.9L) ? fabsl(y->dx) : 0);
+                square(z->es * y->dx) + square(y->p) * (square(y->ep) + square(z->ed) + square(z->eo)) + squares * each * each / 3;
+            out->dbias.bound[at] += z->ew * fabsl(y->dx) + worst_p * y->p + casts * each + (y->p < exp2l(-125.9L) ? fabsl(y->dx) : 0);
         }
 }
 
