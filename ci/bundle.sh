@@ -58,14 +58,14 @@ bundle_cudnn() {
     done <"$tree/../cudnn.tsv"
 }
 
-# The library's tests, benchmarks and examples, with the shared libraries of Criterion, and compute-sanitizer (which, as cuDNN, is not to be handed on).
+# The library's tests, those of the oracle and of the harness that need a GPU, benchmarks and examples, with the shared libraries of Criterion, and compute-sanitizer (which, as cuDNN, is not to be handed on).
 bundle_tests() {
     local tree=$1 program tests=$1/tests cache=${XDG_CACHE_HOME:-$HOME/.cache}/facts sanitizer
     local -a programs
     FACTS_WITH_TESTS=ON
     install_packages "$packages" "$home/ci/packages-test.txt"
     configure release -DFACTS_TESTS=ON "-DFACTS_WERROR=$werror"
-    mapfile -t programs < <(ninja -C "$release" -t targets all | sed -n 's/^\(bin\/\(lib_test\|bench\|example\)_[a-z0-9_]*\): .*/\1/p')
+    mapfile -t programs < <(ninja -C "$release" -t targets all | sed -n 's/^\(bin\/\(\(lib_test\|bench\|example\)_[a-z0-9_]*\|reference_test_gpu\|harness_test_gpu\)\): .*/\1/p')
     step "building the tests" cmake --build "$release" --target "${programs[@]##*/}" facts-worker-liars
     cp "$release/bin/facts-worker-liars" "$tree/bin/" # the tests' own: it is wrong when it is told to be
     strip --strip-debug "$tree/bin/facts-worker-liars"
