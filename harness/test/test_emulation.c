@@ -28,7 +28,8 @@ static facts_trial try(facts_kernel kernel)
 static void expect_right(facts_kernel kernel, const char *what)
 {
     facts_trial t = try(kernel);
-    cr_expect_eq(t.verdict, FACTS_VERDICT_PASS, "%s: %s of %s, %g", what, facts_gate_words[t.gate], facts_slot_words[t.slot], t.ratio);
+    cr_expect_eq(t.verdict, FACTS_VERDICT_PASS, "%s: %s of %s, %g", what, facts_gate_words[t.gate], facts_slot_words[t.slot],
+                 t.ratio);
 }
 
 Test(casts, are_those_of_the_codes)
@@ -36,12 +37,18 @@ Test(casts, are_those_of_the_codes)
     static const struct {
         fref_type type;
         int32_t dtype;
-    } types[] = { { FREF_F32, FATTN_F32 }, { FREF_F16, FATTN_F16 }, { FREF_BF16, FATTN_BF16 }, { FREF_E4M3, FATTN_E4M3 }, { FREF_E5M2, FATTN_E5M2 } };
-    static const double edges[] = { 0.0, 1.0, 1.0625, 1.1875, 65519.0, 65520.0, 465.0, 61440.0, 0x1p-10, 0x1.8p-10, 0x1p-17, 0x1.8p-25, 3.4e38, INFINITY };
+    } types[] = { { FREF_F32, FATTN_F32 },
+                  { FREF_F16, FATTN_F16 },
+                  { FREF_BF16, FATTN_BF16 },
+                  { FREF_E4M3, FATTN_E4M3 },
+                  { FREF_E5M2, FATTN_E5M2 } };
+    static const double edges[] = { 0.0,     1.0,     1.0625,    1.1875,  65519.0,   65520.0, 465.0,
+                                    61440.0, 0x1p-10, 0x1.8p-10, 0x1p-17, 0x1.8p-25, 3.4e38,  INFINITY };
     for (size_t t = 0; t < sizeof types / sizeof *types; t++)
         for (size_t i = 0; i < 2000; i++) {
             double x = i < sizeof edges / sizeof *edges ? edges[i] : sin((double)i) * exp2((double)(i % 60) - 30.0);
-            double want = facts_decode(types[t].dtype, facts_encode(types[t].dtype, x)), got = facts_cast(facts_grid_of(types[t].type), x);
+            double want = facts_decode(types[t].dtype, facts_encode(types[t].dtype, x)),
+                   got = facts_cast(facts_grid_of(types[t].type), x);
             cr_expect(got == want, "type %zu: %a becomes %a, not %a", t, x, got, want);
             double cut = facts_truncate(facts_grid_of(types[t].type), x);
             cr_expect(fabs(cut) <= fabs(x) && fabs(cut) <= fabs(want), "type %zu: %a is cut to %a", t, x, cut);
@@ -89,8 +96,8 @@ static void expect_found(facts_kernel kernel, facts_gate gate, facts_slot_id slo
     facts_trial t = try(kernel);
     const double *gates = t.judgement[slot].gates;
     cr_expect_neq(t.verdict, FACTS_VERDICT_PASS, "%s passes", facts_liar_words[kernel.liar]);
-    cr_expect(gates[gate] > 1.0 || t.judgement[slot].gate == gate, "%s: %s of %s is %g", facts_liar_words[kernel.liar], facts_gate_words[gate],
-              facts_slot_words[slot], gates[gate]);
+    cr_expect(gates[gate] > 1.0 || t.judgement[slot].gate == gate, "%s: %s of %s is %g", facts_liar_words[kernel.liar],
+              facts_gate_words[gate], facts_slot_words[slot], gates[gate]);
 }
 
 /* Without one of these gates a lie of this list would live on its fill. */
@@ -132,8 +139,9 @@ Test(scenes, every_liar_has_one_or_a_reason)
     for (facts_liar liar = 1; liar < FACTS_LIAR_COUNT; liar++)
         for (facts_survey_type type = 0; type < FACTS_SURVEY_TYPES; type++)
             for (facts_size size = 0; size < FACTS_SIZE_COUNT; size++)
-                cr_expect(facts_not_applicable(liar, type, size) || facts_scene_text(text, facts_scene_of_liar(liar), size, "gauss", 1), "%s",
-                          facts_liar_words[liar]);
+                cr_expect(facts_not_applicable(liar, type, size) ||
+                              facts_scene_text(text, facts_scene_of_liar(liar), size, "gauss", 1),
+                          "%s", facts_liar_words[liar]);
 }
 
 Test(survey, finds_every_liar_of_a_type_in_the_smallest_size, .timeout = 280)

@@ -93,7 +93,8 @@ void facts_self_print_markdown(const facts_survey *s)
         if (!asked)
             continue;
         if (first->liar != liar)
-            printf("| `%s` %s | %s |", facts_liar_words[first->liar], facts_liar_what[first->liar], facts_survey_type_word(first->type));
+            printf("| `%s` %s | %s |", facts_liar_words[first->liar], facts_liar_what[first->liar],
+                   facts_survey_type_word(first->type));
         else
             printf("| | %s |", facts_survey_type_word(first->type));
         liar = first->liar;

@@ -16,10 +16,10 @@ typedef struct block {
     const facts_head *head;
     sums *sums;
     int64_t first, rows;
-    double *p, *ds;            /* [BLOCK_ROWS, wide], cast */
-    float *s, *dp;             /* [BLOCK_ROWS, wide] */
-    float *dq;                 /* [rows, ld_qk], of the whole head: in the workspace */
-    float *dk, *dv;            /* [wide, ld]: of this query head */
+    double *p, *ds; /* [BLOCK_ROWS, wide], cast */
+    float *s, *dp;  /* [BLOCK_ROWS, wide] */
+    float *dq;      /* [rows, ld_qk], of the whole head: in the workspace */
+    float *dk, *dv; /* [wide, ld]: of this query head */
     double scale_s, undo_s, scale_dp, undo_dp;
     double descale_do, descale_v;
 } block;
@@ -292,28 +292,25 @@ bool facts_emulate_backward(const facts_kernel *kernel, const facts_launch *laun
 {
     const fref_problem *p = launch->problem;
     const int64_t *dim = launch->out[FACTS_SLOT_DBIAS].dim;
-    size_t dk = (size_t)(p->heads_k * p->keys * ((p->dim_qk + 7) / 8 * 8)), dv = (size_t)(p->heads_v * p->keys * ((p->dim_v + 7) / 8 * 8));
-    size_t dbias = launch->out[FACTS_SLOT_DBIAS].data ? (size_t)(dim[0] * dim[1] * dim[2] * dim[3]) : 0;
-    sums all = { .dk = malloc((dk + 1) * sizeof(float)),
-                 .dv = malloc((dv + 1) * sizeof(float)),
-                 .dbias = calloc(dbias + 1, sizeof(float)),
-                 .touched = calloc(dbias + 1, 1),
-                 .dsink = calloc((size_t)p->heads_q, sizeof(float)) };
-    bool ok = all.dk && all.dv && all.dbias && all.touched && all.dsink;
-    for (int64_t b = 0; ok && b < p->batch; b++) {
-        memset(all.dk, 0, dk * sizeof(float));
-        memset(all.dv, 0, dv * sizeof(float));
-        for (int64_t h = 0; ok && h < p->heads_q; h++)
-            ok = backward_head(&all, kernel, launch, b, h);
-        put_keys(launch, FACTS_SLOT_DK, b, all.dk, p->scales.scale_dk, &all.amax_dk);
-        put_keys(launch, FACTS_SLOT_DV, b, all.dv, p->scales.scale_dv, &all.amax_dv);
+    size_t dk = (size_t)(p->heads_k * p->keys * ((p->dim_qk + 7) / 8 * 8));
+    size_t dv = (size_t)(p->heads_v * p->keys * ((p->dim_v + 7) / 8 * 8));
+    size_t dbias = launch->out[FACTS_SLOT_DBIAS].data ? (size_t)(dim[0] * dim[1] * dim[2] * dim[3]) : 0, heads = (size_t)p->heads_q;
+    float *memory = calloc(dk + dv + dbias + heads, sizeof *memory);
+    unsigned char *touched = calloc(dbias + 1, 1);
+    bool ok = memory && touched;
+    if (ok) {
+        sums all = { .dk = memory, .dv = memory + dk, .dbias = memory + dk + dv, .dsink = memory + dk + dv + dbias, .touched = touched };
+        for (int64_t b = 0; ok && b < p->batch; b++) {
+            memset(memory, 0, (dk + dv) * sizeof *memory);
+            for (int64_t h = 0; ok && h < p->heads_q; h++)
+                ok = backward_head(&all, kernel, launch, b, h);
+            put_keys(launch, FACTS_SLOT_DK, b, all.dk, p->scales.scale_dk, &all.amax_dk);
+            put_keys(launch, FACTS_SLOT_DV, b, all.dv, p->scales.scale_dv, &all.amax_dv);
+        }
+        if (ok)
+            put_totals(launch, kernel, &all);
     }
-    if (ok)
-        put_totals(launch, kernel, &all);
-    free(all.dk);
-    free(all.dv);
-    free(all.dbias);
-    free(all.touched);
-    free(all.dsink);
+    free(memory);
+    free(touched);
     return ok;
 }

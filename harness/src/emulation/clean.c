@@ -65,7 +65,8 @@ static void draw_extents(dice *d, bool backward, int *rows, int *keys, int *batc
 
 static fref_type draw_type(dice *d)
 {
-    static const fref_type types[] = { FREF_BF16, FREF_BF16, FREF_BF16, FREF_F16, FREF_F16, FREF_F16, FREF_F32, FREF_E4M3, FREF_E4M3, FREF_E5M2 };
+    static const fref_type types[] = { FREF_BF16, FREF_BF16, FREF_BF16, FREF_F16,  FREF_F16,
+                                       FREF_F16,  FREF_F32,  FREF_E4M3, FREF_E4M3, FREF_E5M2 };
     return ONE_OF(d, types);
 }
 
@@ -132,8 +133,8 @@ static void draw_text(dice *d, shape *x, char *text)
 {
     static const char *const heads[] = { "1", "2", "3", "4/2", "4/1", "6/2" };
     static const int dims[] = { 8, 16, 32, 40, 64, 72, 128 };
-    static const char *const fills[] = { "gauss",  "gauss",    "gauss",     "gauss",    "uniform",  "spiky", "needle", "needle", "neglse",
-                                         "neglse", "stair_up", "stair_dn", "biglogit", "offset_k", "sparse_int" };
+    static const char *const fills[] = { "gauss",  "gauss",  "gauss",    "gauss",    "uniform",  "spiky",    "needle",    "needle",
+                                         "neglse", "neglse", "stair_up", "stair_dn", "biglogit", "offset_k", "sparse_int" };
     static const char *const paddings[] = { "random", "random", "full", "zero:kv", "zero:q", "zero:both", "one" };
     int batch, dim = ONE_OF(d, dims);
     draw_extents(d, x->backward, &x->rows, &x->keys, &batch, &x->huge);
@@ -187,14 +188,18 @@ static facts_kernel draw_kernel(dice *d, const shape *x, fref_type type, unsigne
 
 static void describe(evaluation *x)
 {
-    static const char *const types[] = { [FREF_F32] = "f32", [FREF_F16] = "f16", [FREF_BF16] = "bf16", [FREF_E4M3] = "e4m3", [FREF_E5M2] = "e5m2" };
+    static const char *const types[] = {
+        [FREF_F32] = "f32", [FREF_F16] = "f16", [FREF_BF16] = "bf16", [FREF_E4M3] = "e4m3", [FREF_E5M2] = "e5m2"
+    };
     const facts_kernel *k = &x->kernel;
     unsigned f = x->plan.features;
-    snprintf(x->kernel_text, sizeof x->kernel_text, "dtype=%s%s%s%s%s%s%s; tile %d, splits %d, lazy %g%s%s%s%s%s%s", types[x->plan.type],
-             x->plan.out != x->plan.type ? " bf16 out" : "",
-             f & FACTS_WITH_SINK ? " sink" : "", f & FACTS_WITH_DROPOUT ? " dropout" : "", f & FACTS_WITH_ALIBI ? " alibi" : "",
-             f & FACTS_WITH_RAGGED ? " ragged" : "", f & FACTS_WITH_PAGES ? " paged" : "", (int)k->tile, (int)k->splits, k->lazy,
-             k->reversed ? ", reversed" : "", k->adder.bits == 14 ? ", 14 bits" : k->adder.truncates ? ", truncating" : "",
+    snprintf(x->kernel_text, sizeof x->kernel_text, "dtype=%s%s%s%s%s%s%s; tile %d, splits %d, lazy %g%s%s%s%s%s%s",
+             types[x->plan.type], x->plan.out != x->plan.type ? " bf16 out" : "", f & FACTS_WITH_SINK ? " sink" : "",
+             f & FACTS_WITH_DROPOUT ? " dropout" : "", f & FACTS_WITH_ALIBI ? " alibi" : "", f & FACTS_WITH_RAGGED ? " ragged" : "",
+             f & FACTS_WITH_PAGES ? " paged" : "", (int)k->tile, (int)k->splits, k->lazy, k->reversed ? ", reversed" : "",
+             k->adder.bits == 14  ? ", 14 bits"
+             : k->adder.truncates ? ", truncating"
+                                  : "",
              k->scale_last ? ", scale last" : "", k->partials_fp32 ? ", fp32 partials" : "", k->key_shift ? ", keys moved" : "",
              x->plan.forward ? ", own forward" : "");
 }
@@ -222,7 +227,8 @@ static int evaluate(facts_trial *t, const evaluation *draw, facts_error *error)
     facts_scene scene;
     int status = facts_scene_create(&scene, &draw->plan, error);
     if (status == 0)
-        status = draw->both ? facts_trial_run_both(t, &scene, &draw->kernel) : facts_trial_run(t, &scene, &draw->kernel, draw->pattern);
+        status =
+            draw->both ? facts_trial_run_both(t, &scene, &draw->kernel) : facts_trial_run(t, &scene, &draw->kernel, draw->pattern);
     facts_scene_destroy(&scene);
     return status;
 }

@@ -182,7 +182,9 @@ static bool takes_part(const column *c, facts_liar liar)
 
 static facts_kernel kernel_of(const column *c, facts_scene_id scene, facts_liar liar)
 {
-    return (facts_kernel){ .liar = liar, .lazy = c->type == FACTS_SURVEY_E4M3 ? 4.0 : 0.0, .splits = scene == FACTS_SCENE_SPLIT ? 3 : 1 };
+    return (facts_kernel){ .liar = liar,
+                           .lazy = c->type == FACTS_SURVEY_E4M3 ? 4.0 : 0.0,
+                           .splits = scene == FACTS_SCENE_SPLIT ? 3 : 1 };
 }
 
 static int run_scene(column *c, facts_scene_id id, int fill, facts_error *error)

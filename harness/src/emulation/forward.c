@@ -311,6 +311,7 @@ static bool run_head(block *x, const facts_kernel *kernel, const facts_launch *l
         x->rows = left < BLOCK_ROWS ? left : BLOCK_ROWS;
         run_block(x);
     }
+    x->head = NULL;
     free(x->parts);
     free(memory);
     facts_head_destroy(&head);

@@ -9,8 +9,9 @@
 const char *const facts_slot_words[FACTS_SLOT_COUNT] = { FACTS_SLOT_LIST(AS_WORD) };
 #undef AS_WORD
 
-static const int32_t dtype_of[] = { [FREF_F32] = FATTN_F32,   [FREF_F16] = FATTN_F16,   [FREF_BF16] = FATTN_BF16,
-                                    [FREF_E4M3] = FATTN_E4M3, [FREF_E5M2] = FATTN_E5M2 };
+static const int32_t dtype_of[] = {
+    [FREF_F32] = FATTN_F32, [FREF_F16] = FATTN_F16, [FREF_BF16] = FATTN_BF16, [FREF_E4M3] = FATTN_E4M3, [FREF_E5M2] = FATTN_E5M2
+};
 
 static int64_t padded(int64_t n)
 {
@@ -107,7 +108,7 @@ static bool cut(facts_head *x, bool backward)
     struct {
         double **part;
         int64_t size;
-    } parts[] = { { &x->q, rows * x->ld_qk },       { &x->kt, p->dim_qk * x->ld_key }, { &x->v, x->wide * x->ld_v },
+    } parts[] = { { &x->q, rows * x->ld_qk },        { &x->kt, p->dim_qk * x->ld_key },    { &x->v, x->wide * x->ld_v },
                   { &x->k, b * x->wide * x->ld_qk }, { &x->vt, b * p->dim_v * x->ld_key }, { &x->d_o, b * rows * x->ld_v },
                   { &x->o, b * rows * x->ld_v } };
     size_t n = sizeof parts / sizeof parts[0], total = 0;

@@ -14,8 +14,9 @@
 #include "../numbers/philox.h"
 #include "scene_parts.h"
 
-const int32_t facts_dtype_of_type[] = { [FREF_F32] = FATTN_F32,   [FREF_F16] = FATTN_F16,   [FREF_BF16] = FATTN_BF16,
-                                        [FREF_E4M3] = FATTN_E4M3, [FREF_E5M2] = FATTN_E5M2 };
+const int32_t facts_dtype_of_type[] = {
+    [FREF_F32] = FATTN_F32, [FREF_F16] = FATTN_F16, [FREF_BF16] = FATTN_BF16, [FREF_E4M3] = FATTN_E4M3, [FREF_E5M2] = FATTN_E5M2
+};
 
 bool facts_type_is_narrow(fref_type type)
 {
@@ -33,8 +34,9 @@ static void retype(facts_scene *x, facts_tensor_id first, facts_tensor_id last, 
 /* The case language refuses 8 bit types: the case is a bf16 one whose tensors change their type. Strides are in elements. */
 static int resolve(facts_scene *x, const facts_scene_plan *plan, facts_error *error)
 {
-    static const char *const words[] = { [FREF_F32] = "f32", [FREF_F16] = "f16", [FREF_BF16] = "bf16", [FREF_E4M3] = "bf16",
-                                         [FREF_E5M2] = "bf16" };
+    static const char *const words[] = {
+        [FREF_F32] = "f32", [FREF_F16] = "f16", [FREF_BF16] = "bf16", [FREF_E4M3] = "bf16", [FREF_E5M2] = "bf16"
+    };
     char text[FACTS_CASE_TEXT];
     facts_case c;
     snprintf(text, sizeof text, "%.900s dtype=%s", plan->text, words[plan->type]);
@@ -75,8 +77,8 @@ static bool fill_input(facts_scene *x, facts_tensor_id id)
     return true;
 }
 
-/* Scales that are not 1, not powers of two, not each other's inverse, all different. P' stays below the largest value; the logits are
- * those that the fills were made for. */
+/* Scales that are not 1, not powers of two, not each other's inverse, all different. P' stays below the largest value; the logits
+ * are those that the fills were made for. */
 static void choose_scales(facts_scene *x)
 {
     double most = x->type == FREF_E4M3 ? 233.0 : 29123.0; /* half of what the type holds: kept entries are larger by 1/(1-p) */
@@ -145,8 +147,8 @@ static bool modify(facts_scene *x)
 
 static bool make_inputs(facts_scene *x, unsigned features)
 {
-    static const facts_tensor_id read[] = { FACTS_TENSOR_Q,     FACTS_TENSOR_K,  FACTS_TENSOR_V,    FACTS_TENSOR_BIAS,
-                                            FACTS_TENSOR_MOD_A, FACTS_TENSOR_MOD_B };
+    static const facts_tensor_id read[] = { FACTS_TENSOR_Q,    FACTS_TENSOR_K,     FACTS_TENSOR_V,
+                                            FACTS_TENSOR_BIAS, FACTS_TENSOR_MOD_A, FACTS_TENSOR_MOD_B };
     static const facts_tensor_id read_back[] = { FACTS_TENSOR_O, FACTS_TENSOR_STATS, FACTS_TENSOR_DO };
     bool ok = true;
     for (size_t i = 0; i < sizeof read / sizeof *read; i++)
@@ -161,7 +163,8 @@ static bool make_inputs(facts_scene *x, unsigned features)
     }
     if (facts_type_is_narrow(x->type))
         choose_scales(x);
-    return (!(features & FACTS_WITH_ALIBI) || make_slopes(x)) && (!(features & FACTS_WITH_SINK) || draw_sink(x)) && (!(features & FACTS_WITH_DROPOUT) || draw_keep(x)) && modify(x);
+    return (!(features & FACTS_WITH_ALIBI) || make_slopes(x)) && (!(features & FACTS_WITH_SINK) || draw_sink(x)) &&
+           (!(features & FACTS_WITH_DROPOUT) || draw_keep(x)) && modify(x);
 }
 
 /* ---- all of it ---- */
@@ -177,7 +180,9 @@ int facts_scene_create(facts_scene *x, const facts_scene_plan *plan, facts_error
     x->gain = x->type != FREF_BF16 && x->type != FREF_F16 ? 0.0 : x->backward ? 0x1p-12 : 0x1p-13;
     x->rounding = fref_rounding_of(x->type, x->out_type);
     x->rounding.eps_mod = 0x1p-24;
-    if (facts_type_is_narrow(x->type) && !(plan->features & FACTS_WITH_HOPPER)) /* the emulation adds in fp32, 16 products at a time, unlike the engines that these start from */
+    if (facts_type_is_narrow(x->type) &&
+        !(plan->features &
+          FACTS_WITH_HOPPER)) /* the emulation adds in fp32, 16 products at a time, unlike the engines that these start from */
         x->rounding.ua = 0x1p-23, x->rounding.chunk = 16.0, x->rounding.cw = x->rounding.cl = 1.0, x->rounding.acc_pv = 0.0;
     bool ok = make_inputs(x, plan->features);
     x->rounding.bias = x->in[FACTS_TENSOR_BIAS].type;

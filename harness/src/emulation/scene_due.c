@@ -245,8 +245,9 @@ static int run_forward(facts_scene *x, const facts_kernel *kernel)
 
 static int ask_backward(facts_scene *x, const facts_kernel *forward)
 {
-    const facts_answer *dq = &x->out[FACTS_SLOT_DQ].answer, *dk = &x->out[FACTS_SLOT_DK].answer, *dv = &x->out[FACTS_SLOT_DV].answer,
-                       *dbias = &x->out[FACTS_SLOT_DBIAS].answer, *dsink = &x->out[FACTS_SLOT_DSINK].answer;
+    const facts_answer *dq = &x->out[FACTS_SLOT_DQ].answer, *dk = &x->out[FACTS_SLOT_DK].answer,
+                       *dv = &x->out[FACTS_SLOT_DV].answer, *dbias = &x->out[FACTS_SLOT_DBIAS].answer,
+                       *dsink = &x->out[FACTS_SLOT_DSINK].answer;
     fref_backward_out out = { .dq = dq->want,
                               .dq_sigma = dq->sigma,
                               .dq_bound = dq->bound,

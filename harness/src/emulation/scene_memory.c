@@ -125,7 +125,8 @@ bool facts_scene_make_huge(facts_scene *x)
     first[0] = 0;
     first[1] = far;
     for (int64_t b = 0; b < 2; b++)
-        memcpy((unsigned char *)x->huge + (size_t)first[b] * bytes, (const unsigned char *)k->data + (size_t)(b * k->stride[0]) * bytes, of_entry);
+        memcpy((unsigned char *)x->huge + (size_t)first[b] * bytes,
+               (const unsigned char *)k->data + (size_t)(b * k->stride[0]) * bytes, of_entry);
     k->data = x->huge;
     k->first = first;
     k->stride[0] = 0;

@@ -66,7 +66,10 @@ bool facts_scene_text(char out[FACTS_CASE_TEXT], facts_scene_id id, facts_size s
         rows = rows * 3 / 4;
     /* The smallest has the most rows that T3 needs; where the others have as many heads, one batch entry will do. */
     bool lean = size != FACTS_SIZE_S200 && size != FACTS_SIZE_DECODE && (id == FACTS_SCENE_PLAIN || id == FACTS_SCENE_B_PLAIN);
-    int n = snprintf(out, FACTS_CASE_TEXT, "%s%s s=%d/%d fill=%s seed=%llu", texts[id], id != FACTS_SCENE_PLAIN && id != FACTS_SCENE_B_PLAIN ? "" : lean ? " b=1" : " b=2",
+    int n = snprintf(out, FACTS_CASE_TEXT, "%s%s s=%d/%d fill=%s seed=%llu", texts[id],
+                     id != FACTS_SCENE_PLAIN && id != FACTS_SCENE_B_PLAIN ? ""
+                     : lean                                               ? " b=1"
+                                                                          : " b=2",
                      rows, keys, fill, (unsigned long long)seed);
     int some = rows * 2 / 3 > 0 ? rows * 2 / 3 : 1;
     if (lens_of[id] != FACTS_LENS_NONE)

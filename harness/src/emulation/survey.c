@@ -17,9 +17,8 @@ static const fref_type type_of[FACTS_SURVEY_TYPES] = { FREF_BF16, FREF_F16, FREF
 static const struct {
     const char *word, *fill;
     bool wide;
-} fills[] = { { "gauss", "gauss", false },           { "needle", "needle", false },
-              { "neglse", "neglse", false },         { "stair_up", "stair_up", false },
-              { "amax_plant", "amax_plant", false }, { "gauss, bf16 out", "gauss", true } };
+} fills[] = { { "gauss", "gauss", false },       { "needle", "needle", false },         { "neglse", "neglse", false },
+              { "stair_up", "stair_up", false }, { "amax_plant", "amax_plant", false }, { "gauss, bf16 out", "gauss", true } };
 enum { FILLS = sizeof fills / sizeof *fills, PLANT = 4 };
 
 const char *facts_survey_type_word(facts_survey_type type)
@@ -39,7 +38,8 @@ const char *facts_size_word(facts_size size, facts_liar liar)
     static const char *const words[FACTS_SIZE_COUNT] = { FACTS_SIZE_LIST(AS_SIZE) };
 #undef AS_SIZE
     char text[FACTS_CASE_TEXT];
-    bool backward = facts_scene_text(text, facts_scene_of_liar(liar), FACTS_SIZE_S200, "gauss", 1) && strncmp(text, "pass=bwd", 8) == 0;
+    bool backward =
+        facts_scene_text(text, facts_scene_of_liar(liar), FACTS_SIZE_S200, "gauss", 1) && strncmp(text, "pass=bwd", 8) == 0;
     return size == FACTS_SIZE_LONG && backward ? "1000" : words[size];
 }
 
@@ -94,7 +94,8 @@ static bool is_narrow(facts_survey_type type)
 
 static bool lies_in(const facts_found *f, const unit *u)
 {
-    return f->end != FACTS_END_NOT_APPLICABLE && facts_scene_of_liar(f->liar) == u->scene && f->type == u->type && f->size == u->size;
+    return f->end != FACTS_END_NOT_APPLICABLE && facts_scene_of_liar(f->liar) == u->scene && f->type == u->type &&
+           f->size == u->size;
 }
 
 /* This liar is still to be found, and this fill may do it. */
@@ -164,8 +165,10 @@ static int run_fill(work *w, const unit *u, int fill, facts_error *error)
     facts_scene scene;
     facts_trial t;
     facts_scene_text(text, u->scene, u->size, fills[fill].fill, w->choice->seed);
-    int status =
-        facts_scene_create(&scene, &(facts_scene_plan){ text, type_of[u->type], fills[fill].wide ? FREF_BF16 : type_of[u->type], facts_scene_features(u->scene), NULL }, error);
+    int status = facts_scene_create(&scene,
+                                    &(facts_scene_plan){ text, type_of[u->type], fills[fill].wide ? FREF_BF16 : type_of[u->type],
+                                                         facts_scene_features(u->scene), NULL },
+                                    error);
     facts_kernel honest = kernel_for(u, FACTS_LIAR_NONE);
     if (status == 0 && (status = facts_trial_run_both(&t, &scene, &honest)) == 0)
         note_honest(w, text, u, &t);

@@ -108,7 +108,8 @@ static facts_judgement judge(const facts_scene *x, facts_slot_id id, const facts
                         .gain = x->gain,
                         .from = out->slot.first,
                         .unit = out->unit };
-    facts_judgement j = id >= FACTS_SLOT_AMAX_S ? judge_amax(x, id, a, pattern) : facts_judge_tensor(&out->tensor, a->storage[id], &rule);
+    facts_judgement j =
+        id >= FACTS_SLOT_AMAX_S ? judge_amax(x, id, a, pattern) : facts_judge_tensor(&out->tensor, a->storage[id], &rule);
     facts_judgement_overrun(&j, facts_image_overrun(&out->image, pattern, a->bytes[id]));
     return j;
 }
@@ -154,7 +155,8 @@ int facts_trial_run(facts_trial *out, const facts_scene *x, const facts_kernel *
 static void compare(facts_trial *out, const facts_scene *x, const facts_answers *a, const facts_answers *b)
 {
     for (facts_slot_id id = 0; id < FACTS_SLOT_COUNT; id++) {
-        if (!x->out[id].present || x->out[id].slot.first || facts_judge_repeat(&x->out[id].tensor, a->storage[id], b->storage[id], x->out[id].due, NULL) == 0)
+        if (!x->out[id].present || x->out[id].slot.first ||
+            facts_judge_repeat(&x->out[id].tensor, a->storage[id], b->storage[id], x->out[id].due, NULL) == 0)
             continue;
         facts_judgement j = out->judgement[id];
         j.gate = FACTS_GATE_POISON;
