@@ -8,6 +8,7 @@
 #include "../case/huge.h"
 #include "dtype.h"
 #include "expect_big.h"
+#include "expect_copies.h"
 #include "fill.h"
 #include "gradients.h"
 #include "mod.h"
@@ -22,8 +23,6 @@ static const bool written[FACTS_TENSOR_COUNT][2] = { FACTS_TENSOR_LIST(AS_PASSES
 
 /* Padded rows of Stats are -inf from this version on, and unspecified before. */
 #define STATS_SETTLED 91400
-/* Scores that lie apart by many steps of P's type (2^-7 in bf16) share no roundings. */
-#define SPREAD 0.125
 /* A lazy kernel may be this far below the true maximum: 2^8, in natural units. */
 #define LAZY_MAX (8 * 0.69314718055994531)
 
@@ -88,38 +87,12 @@ static bool make_freedom(facts_answer *a, const facts_tensor *t)
     return a->nu && a->neff;
 }
 
-static bool repeats(const facts_tensor *t, int axis)
-{
-    return t->stride[axis] == 0 && t->dim[axis] > 1;
-}
-
-/* How far the scores of one row lie apart, as a standard deviation: of Q and K from the fill, of bias where it holds ordinary values. */
-static double spread_of_scores(const facts_problem *p)
-{
-    double spread = fabs(facts_oracle_scale(p)) * sqrt((double)p->ask.dim_qk) * (p->fill == FACTS_FILL_UNIFORM ? 1.0 / 3.0 : 1.0);
-    if (p->mod == FACTS_MOD_TEMPERATURE)
-        spread /= fabs(p->mod_parameter[0]);
-    if (p->mod == FACTS_MOD_SOFTCAP)
-        spread = fmin(spread, fabs(p->mod_parameter[0]));
-    return p->ask.has_bias && p->bias_fill == FACTS_BIAS_RANDN ? spread + 1.0 : spread;
-}
-
-/* T2, T3 and TG are about roundings that are independent: not of a discrete fill or of scores that hardly differ, where equal scores share one,
- * nor where a stride of 0 makes rows, heads or batches copies of each other. */
-static bool is_dense(const facts_problem *p)
-{
-    const facts_tensor *q = &p->tensor[FACTS_TENSOR_Q], *d_o = &p->tensor[FACTS_TENSOR_DO];
-    for (int axis = 0; axis < 3; axis++)
-        if (repeats(q, axis) || (p->ask.pass == FATTN_BACKWARD && repeats(d_o, axis)))
-            return false;
-    return facts_fill_is_dense(p->fill) && spread_of_scores(p) >= SPREAD && !repeats(&p->tensor[FACTS_TENSOR_K], 2) &&
-           !repeats(&p->tensor[FACTS_TENSOR_V], 2);
-}
-
 static void describe(facts_expectation *e, const facts_problem *p, const facts_constants *constants)
 {
     bool half = p->ask.dtype == FATTN_BF16 || p->ask.dtype == FATTN_F16;
-    e->dense = is_dense(p);
+    e->dense = facts_expect_dense(p);
+    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
+        e->coherent[id] = p->tensor[id].present && facts_expect_coherent(p, id);
     e->calibrated = constants && constants->calibrated;
     e->gain = !half ? 0.0 : p->ask.pass == FATTN_FORWARD ? 0x1p-13 : 0x1p-12;
 }
@@ -420,7 +393,7 @@ facts_rule facts_expectation_rule(const facts_expectation *e, facts_tensor_id id
 {
     const facts_answer *a = &e->answer[id];
     return (facts_rule){ .expected = { a->want, a->sigma, a->bound, a->nu, a->neff }, .due = e->due[id], .pattern = pattern,
-                         .dense = e->dense, .calibrated = e->calibrated, .gain = e->gain };
+                         .dense = e->dense, .coherent = e->coherent[id], .calibrated = e->calibrated, .gain = e->gain };
 }
 
 void facts_expect_pair(facts_expectation *e, const facts_problem *p, const void *max_storage)

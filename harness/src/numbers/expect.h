@@ -32,6 +32,7 @@ typedef struct facts_expectation {
     facts_answer answer[FACTS_TENSOR_COUNT];
     facts_due *due[FACTS_TENSOR_COUNT]; /* [batch, rows] */
     bool dense;                         /* roundings are independent: the fill is dense, and no row or key is there twice */
+    bool coherent[FACTS_TENSOR_COUNT];  /* roundings may add up with one sign: facts_expect_coherent */
     bool calibrated;                    /* the constants are this engine's */
     double gain;                        /* TG's allowance; 0: the type has none */
     double *true_max;                   /* when Max and Sum_exp are both wanted: facts_expect_pair starts from it */

@@ -24,11 +24,11 @@ static int64_t due_elements(const facts_tensor *t, const facts_due *due)
     return rows * t->dim[1] * t->dim[3];
 }
 
-/* z sigma holds for all N elements at once but with probability alpha (Gaussian tail, union bound). */
+/* z sigma holds for all N elements at once but with probability alpha (Gaussian tail, union bound), where roundings are independent. */
 facts_bar facts_judge_bar(const facts_tensor *tensor, const facts_rule *rule)
 {
     double n = fmax((double)due_elements(tensor, rule->due), 1);
-    facts_bar bar = { .z = sqrt(2 * log(2 * n / ALPHA)), .factor = rule->calibrated ? 1.0 : UNCALIBRATED,
+    facts_bar bar = { .z = rule->coherent ? (double)INFINITY : sqrt(2 * log(2 * n / ALPHA)), .factor = rule->calibrated ? 1.0 : UNCALIBRATED,
                       .unit = rule->unit != 0 ? rule->unit : 1.0, .dtype = tensor->dtype, .has_sigma = rule->expected.sigma != NULL };
     bar.overflow = facts_dtype_bytes(tensor->dtype) == 1 ? INFINITY : facts_dtype_max(tensor->dtype) * bar.unit;
     for (int64_t i = 0; i < FACTS_PATTERN_PERIOD; i++)

@@ -50,6 +50,7 @@ typedef struct facts_rule {
     const facts_due *due;  /* [batch, rows] of the tensor: heads and channels stand alike. NULL: a value everywhere */
     facts_pattern pattern; /* what lay in memory before the run */
     bool dense;            /* of a dense fill: T2, T3 and TG hold too */
+    bool coherent;         /* its sums may have equal terms, whose roundings add up with one sign: T1 is the bound alone */
     bool calibrated;       /* the constants are this engine's: T1 without its factor */
     double gain;           /* TG's allowance g0: 2^-13 for O, 2^-12 for gradients; 0: no TG */
     const int64_t *from;   /* packed sequences: [batch], the element where one begins, in place of first + b*stride[0]; NULL: none are packed */
