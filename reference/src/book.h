@@ -11,6 +11,7 @@
 
 #include "backward.h"
 
+/* Names of such functions are unique in the library: older clang's resolvers are global, those of static functions too. */
 #if defined(__x86_64__)
 #define FREF__CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
 #else

@@ -89,8 +89,8 @@ static code_sums sums_of(const pass *x, const fref__window *w, int64_t i, int64_
     return c;
 }
 
-FREF__CLONES static void add_code(const scratch *t, const double *restrict kappa, int64_t ld, double sum, double p,
-                                  double magnitude, double bound, double variance, double lost)
+FREF__CLONES static void add_k(const scratch *t, const double *restrict kappa, int64_t ld, double sum, double p, double magnitude,
+                               double bound, double variance, double lost)
 {
     double *restrict value = t->value, *restrict mean = t->mean, *restrict sizes = t->magnitude, *restrict bounds = t->bound;
     double *restrict variances = t->variance, *restrict losts = t->lost;
@@ -114,8 +114,8 @@ static void weigh_code(const pass *x, const scratch *t, const code_sums *c, cons
     double variance =
         THIRD * u * u * c->squares + f->es * f->es * shared + c->count * (c->p * f->ep * c->p * f->ep + THIRD * floor * floor);
     double bound = (u + f->ew + (underflows ? 1.0 : 0.0)) * c->magnitude + c->count * (c->p * f->ez + floor);
-    add_code(t, x->book->kappa + code * y->shape->ld_qk, y->shape->ld_qk, c->sum, c->p * c->count, c->magnitude, bound, variance,
-             flushed ? c->sum : 0.0);
+    add_k(t, x->book->kappa + code * y->shape->ld_qk, y->shape->ld_qk, c->sum, c->p * c->count, c->magnitude, bound, variance,
+          flushed ? c->sum : 0.0);
 }
 
 /* As in backward_rows.c. */
