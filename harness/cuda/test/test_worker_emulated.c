@@ -2,6 +2,7 @@
  * must be what comes out where everything is here. */
 #include "emulated.h"
 #include "outcomes.h"
+#include "worker/judging.h"
 
 static facts_worker cpu_with(fattn_context *context)
 {
@@ -63,6 +64,47 @@ Test(emulated, a_sample_of_rows_is_judged_as_in_the_whole)
     facts_gpu *gpu = open_emulated(&context);
     compare_slabs(cpu_with(context), gpu, "pass=fwd dtype=bf16 b=2 h=2 s=300/260 d=16 want=stats mask=causal", &sample);
     compare_slabs(cpu_with(context), gpu, "pass=bwd dtype=bf16 b=1 h=2/1 s=300/260 d=16", &sample);
+    close_emulated(gpu, context);
+}
+
+/* The O and Stats of a backward's own forward over two poisons, none of them written: what of it is called different. */
+static void compare_unwritten(facts_worker worker, const char *text, int64_t live_rows)
+{
+    static facts_problem p;
+    facts_case c;
+    facts_error where = { 0 };
+    facts_truth truth;
+    char error[256];
+    int64_t overrun[FACTS_TENSOR_COUNT + 1], different, at[4];
+    cr_assert(facts_case_parse(&c, text, &where));
+    cr_assert_eq(facts_problem_resolve(&p, &c, &where), FACTS_RESOLVED);
+    cr_assert_eq(facts_truth_create(&truth, &worker, &p, error), FATTN_OK, "%s", error);
+    cr_assert_eq(facts_memory_workspace(&truth.memory, 64), FATTN_OK);
+    cr_assert_eq(facts_memory_produce(&truth.memory), FATTN_OK);
+    for (facts_pattern pattern = FACTS_PATTERN_A; pattern <= FACTS_PATTERN_B; pattern++) {
+        cr_assert_eq(facts_memory_arm(&truth.memory, pattern, 0), FATTN_OK);
+        cr_assert_eq(facts_memory_fetch(&truth.memory, pattern, overrun), FATTN_OK);
+    }
+    cr_assert_eq(facts_judging_repeat(&different, &truth, FACTS_TENSOR_O, at), FATTN_OK);
+    cr_expect_eq(different, live_rows * 2 * 16, "%s: O: %ld", text, (long)different);
+    cr_assert_eq(facts_judging_repeat(&different, &truth, FACTS_TENSOR_STATS, at), FATTN_OK);
+    cr_expect_eq(different, live_rows * 2, "%s: Stats: %ld", text, (long)different);
+    facts_truth_destroy(&truth);
+}
+
+Test(emulated, only_live_rows_of_an_own_forward_have_to_be_the_same)
+{
+    fattn_context *context;
+    facts_gpu *gpu = open_emulated(&context);
+    facts_worker here = cpu_with(context), there = here;
+    there.gpu = gpu;
+    for (int side = 0; side < 2; side++) {
+        facts_worker worker = side ? there : here;
+        compare_unwritten(worker, "pass=bwd dtype=bf16 b=2 h=2 s=20 d=16", 40);
+        compare_unwritten(worker, "pass=bwd dtype=bf16 b=2 h=2 s=20 d=16 lens=7+20", 27);
+        compare_unwritten(worker, "pass=bwd dtype=bf16 b=2 h=2 s=20 d=16 lens=7+20/20+0", 7);
+        compare_unwritten(worker, "pass=bwd dtype=bf16 b=2 h=2 s=20 d=16 mask=causal_br lens=20+20/20+13", 33);
+    }
     close_emulated(gpu, context);
 }
 

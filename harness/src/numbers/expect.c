@@ -357,6 +357,20 @@ static int run_backward(const facts_problem *p, const facts_storages *in, const 
     return facts_big_backward(p, &all.problem, t, &rounding, &gradients->out);
 }
 
+/* O and Stats that a backward reads: rows that have a key. The others are nobody's: a forward leaves there what lay in memory. */
+static bool make_due_of_inputs(facts_expectation *e, const facts_problem *p, facts_tensor_id id)
+{
+    const facts_tensor *t = &p->tensor[id];
+    facts_due *due = malloc((size_t)(t->dim[0] * t->dim[2] + 1) * sizeof *due);
+    e->due[id] = due;
+    for (int64_t row = 0; due && row < t->dim[0] * t->dim[2]; row++) {
+        int64_t first, last, b = row / t->dim[2], i = row % t->dim[2];
+        facts_oracle_keys_of_row(p, b, i, &first, &last);
+        due[row] = i < facts_live_q(p, b) && first < last ? FACTS_DUE_VALUE : FACTS_DUE_ANYTHING;
+    }
+    return due != NULL;
+}
+
 int facts_expect_backward(facts_expectation *out, const facts_problem *p, const facts_storages *in)
 {
     *out = (facts_expectation){ .oracle = in->oracle };
@@ -364,7 +378,7 @@ int facts_expect_backward(facts_expectation *out, const facts_problem *p, const 
         return ENOTSUP;
     describe(out, p, in->constants);
     facts_gradients gradients = { 0 };
-    bool ok = true;
+    bool ok = make_due_of_inputs(out, p, FACTS_TENSOR_O) && make_due_of_inputs(out, p, FACTS_TENSOR_STATS);
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
         if (facts_tensor_is_output(p, id))
             ok = ok && make_answer(out, p, id, true, 0) && facts_gradients_take(&gradients, p, id, &out->answer[id]);

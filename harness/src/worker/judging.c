@@ -11,9 +11,7 @@ _Static_assert(sizeof(facts_due) == sizeof(int32_t), "kernels read facts_due as 
 
 static const int32_t *due_of(const facts_truth *t, facts_tensor_id id)
 {
-    /* O and Stats of a backward's own forward have the rows of dQ. */
-    facts_tensor_id rows = facts_tensor_is_output(t->memory.problem, id) ? id : FACTS_TENSOR_DQ;
-    return (const int32_t *)t->expectation.due[rows];
+    return (const int32_t *)t->expectation.due[id];
 }
 
 /* ---- against what is due ------------------------------------------------------------------------------------------------------
