@@ -1,5 +1,6 @@
 #include <criterion/criterion.h>
 
+#include "checking.h"
 #include "numbers.h"
 #include "numbers/oracle.h"
 
@@ -144,6 +145,54 @@ Test(expect, what_two_runs_owe_each_other)
     p.ask.deterministic = 1;
     cr_expect_eq(facts_expect_alike(&p, FACTS_TENSOR_DQ, &share), FACTS_ALIKE_BITS);
     cr_expect_eq(facts_expect_alike(&p, FACTS_TENSOR_DBIAS, &share), FACTS_ALIKE_BITS);
+}
+
+/* Two batch entries that share Q: dQ is the sum of their gradients, each cast to f16 before. */
+#define SHARED "pass=bwd dtype=f16 b=2 h=4/2 s=13/20 d=16 layout=bhsd stride=broadcast:q.b+k.b+v.b"
+
+static world expected(const char *text)
+{
+    world w = { .p = case_of(text) };
+    world_fill(&w);
+    world_given(&w);
+    facts_storages in = world_storages(&w);
+    cr_assert_eq(facts_expect_backward(&w.expectation, &w.p, &in), 0);
+    return w;
+}
+
+/* Both parts as they round, or a step larger each: then cast, summed, cast. */
+static uint32_t sum_of_parts(const world *parts, int64_t i, int64_t half, uint32_t steps)
+{
+    double sum = 0.0;
+    for (int n = 0; n < 2; n++)
+        sum += facts_decode(FATTN_F16, facts_encode(FATTN_F16, parts->expectation.answer[FACTS_TENSOR_DQ].want[i + n * half]) + steps);
+    return facts_encode(FATTN_F16, sum);
+}
+
+Test(expect, parts_of_a_sum_may_each_differ_by_their_own_step)
+{
+    world sum = expected(SHARED ";sum:dq.b"), parts = expected(SHARED);
+    const facts_tensor *t = &sum.p.tensor[FACTS_TENSOR_DQ];
+    const facts_answer *a = &sum.expectation.answer[FACTS_TENSOR_DQ];
+    const int64_t half = t->dim[1] * t->dim[2] * t->dim[3];
+    int64_t at[4], far = 0;
+    uint16_t *x = calloc((size_t)t->elements, 2), *y = calloc((size_t)t->elements, 2);
+    cr_assert(t->dim[0] == 1 && t->elements == half && a->parts);
+    cr_expect_null(sum.expectation.answer[FACTS_TENSOR_DK].parts, "nothing is summed");
+    for (uint32_t steps = 1; steps < 4; steps += 2) {
+        for (int64_t i = 0; i < half; i++) { /* layout bhsd: dense */
+            x[i] = (uint16_t)sum_of_parts(&parts, i, half, 0);
+            y[i] = (uint16_t)sum_of_parts(&parts, i, half, steps);
+        }
+        const facts_slack slack = { a->bound, 0x1p-10, a->parts }, without = { a->bound, 0x1p-10, NULL };
+        far = facts_judge_repeat_close(t, x, y, NULL, &slack, at);
+        cr_expect(steps == 1 ? far == 0 : far > 0, "%u steps: %ld", steps, (long)far);
+        cr_expect_gt(facts_judge_repeat_close(t, x, y, NULL, &without, at), 0);
+    }
+    free(x);
+    free(y);
+    world_leave(&sum);
+    world_leave(&parts);
 }
 
 Test(expect, only_roundings_that_are_independent_are_dense)

@@ -20,22 +20,23 @@ Test(judge_rules, sums_in_any_order_may_differ_by_a_step_and_their_share)
 {
     facts_tensor t;
     uint16_t a[4], b[4];
-    double slack[4] = { 0, 0, 1, 1 };
+    const double bound[4] = { 0, 0, 1, 1 };
+    const facts_slack slack = { bound, 0x1p-7, NULL };
     int64_t first[4];
     set_tensor(&t, FATTN_BF16, BHSD, 1, 1, 2, 2, 0);
     for (int i = 0; i < 4; i++)
         a[i] = b[i] = (uint16_t)facts_encode(FATTN_BF16, 1.0);
-    cr_expect_eq(facts_judge_repeat_close(&t, a, b, NULL, slack, 0x1p-7, first), 0);
+    cr_expect_eq(facts_judge_repeat_close(&t, a, b, NULL, &slack, first), 0);
     b[1] = (uint16_t)facts_encode(FATTN_BF16, 1.0 + 0x1p-7);
     cr_expect_eq(facts_judge_repeat(&t, a, b, NULL, first), 1);
-    cr_expect_eq(facts_judge_repeat_close(&t, a, b, NULL, slack, 0x1p-7, first), 0, "one step");
+    cr_expect_eq(facts_judge_repeat_close(&t, a, b, NULL, &slack, first), 0, "one step");
     b[1] = b[3] = (uint16_t)facts_encode(FATTN_BF16, 1.0 + 0x1p-6);
-    cr_expect_eq(facts_judge_repeat_close(&t, a, b, NULL, slack, 0x1p-7, first), 1, "two: where the terms are large they may");
+    cr_expect_eq(facts_judge_repeat_close(&t, a, b, NULL, &slack, first), 1, "two: where the terms are large they may");
     cr_expect(first[2] == 0 && first[3] == 1);
     b[1] = a[1], b[2] = (uint16_t)facts_dtype_nan(FATTN_BF16);
-    cr_expect_eq(facts_judge_repeat_close(&t, a, b, NULL, slack, 0x1p-7, first), 1, "a NaN in one of them");
+    cr_expect_eq(facts_judge_repeat_close(&t, a, b, NULL, &slack, first), 1, "a NaN in one of them");
     const facts_due due[2] = { FACTS_DUE_VALUE, FACTS_DUE_ZERO_OR_POISON };
-    cr_expect_eq(facts_judge_repeat_close(&t, a, b, due, slack, 0x1p-7, first), 0, "nothing is due there");
+    cr_expect_eq(facts_judge_repeat_close(&t, a, b, due, &slack, first), 0, "nothing is due there");
 }
 
 /* ---- verdicts ---- */

@@ -337,7 +337,7 @@ Test(emulated, other_bits_hashes_and_what_was_never_written)
     for (int64_t i = 40; i < 300; i += 39)
         other[2 * i + 1] ^= 4;
     cr_expect_eq(facts_gpu_repeat(gpu, &j.tensor, j.storage, other, j.due, j.bound, 0.5, &different, first), FATTN_OK);
-    cr_expect_eq(different, facts_judge_repeat_close(&j.tensor, j.storage, other, (const facts_due *)j.due, j.bound, 0.5, first_c));
+    cr_expect_eq(different, facts_judge_repeat_close(&j.tensor, j.storage, other, (const facts_due *)j.due, &(facts_slack){ j.bound, 0.5, NULL }, first_c));
     cr_expect(different > 0 && memcmp(first, first_c, sizeof first) == 0);
     cr_expect_eq(facts_gpu_bits(gpu, &j.tensor, j.storage, &bits), FATTN_OK);
     cr_expect_eq(bits, facts_judge_bits(&j.tensor, j.storage));

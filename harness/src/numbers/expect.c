@@ -215,6 +215,7 @@ static void free_answer(facts_answer *a)
             free(elements[i]);
     free(a->nu);
     free(a->neff);
+    free(a->parts);
     *a = (facts_answer){ 0 };
 }
 

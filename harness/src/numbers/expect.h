@@ -25,6 +25,7 @@ typedef struct facts_answer {
     double *want, *sigma, *bound; /* dense over the tensor's dims; sigma NULL for Stats, Max, Sum_exp */
     const facts_oracle *at;       /* NULL: those three are here; else they are its */
     double *nu, *neff;            /* [batch, heads, rows]; NULL where T2, T3 and TG say nothing: Stats, dBias, sums over what was broadcast */
+    double *parts;                /* of a sum over what was broadcast: one step of the type of each part that is summed (facts_slack), here; NULL */
 } facts_answer;
 
 typedef struct facts_expectation {
@@ -74,7 +75,7 @@ void facts_expect_pair(facts_expectation *e, const facts_problem *problem, const
 void facts_answer_to_log2(facts_answer *stats, int64_t elements);
 
 /* How alike two runs of one configuration are (docs/numerics.md section 9): the same bits; sums of the same terms in any order (dQ without the
- * flag: facts_judge_repeat_close with the bound and *share of it); right answers both, no more. */
+ * flag: facts_judge_repeat_close with the bound, *share of it, and the answer's parts); right answers both, no more. */
 typedef enum facts_alike { FACTS_ALIKE_BITS, FACTS_ALIKE_SUMS, FACTS_ALIKE_RIGHT } facts_alike;
 facts_alike facts_expect_alike(const facts_problem *problem, facts_tensor_id id, double *share);
 

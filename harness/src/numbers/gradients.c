@@ -23,18 +23,20 @@ static int64_t count_of(const int64_t dim[4])
     return dim[0] * dim[1] * dim[2] * dim[3];
 }
 
-bool facts_gradients_take(facts_gradients *out, const facts_problem *p, facts_tensor_id id, const facts_answer *to)
+bool facts_gradients_take(facts_gradients *out, const facts_problem *p, facts_tensor_id id, facts_answer *to)
 {
     facts_gradient *g = &out->at[out->count++];
-    *g = (facts_gradient){ .id = id, .to = *to };
+    *g = (facts_gradient){ .id = id };
     full_dim(p, id, g->dim);
     facts_answer where = *to;
     if (memcmp(g->dim, p->tensor[id].dim, sizeof g->dim) != 0) {
         size_t n = (size_t)count_of(g->dim) + 1;
+        to->parts = calloc((size_t)count_of(p->tensor[id].dim) + 1, sizeof *to->parts);
         where = g->each = (facts_answer){ .want = calloc(n, sizeof(double)), .sigma = calloc(n, sizeof(double)), .bound = calloc(n, sizeof(double)) };
-        if (!where.want || !where.sigma || !where.bound)
+        if (!where.want || !where.sigma || !where.bound || !to->parts)
             return false;
     }
+    g->to = *to;
     fref_backward_out *r = &out->out;
     struct {
         double **want, **sigma, **bound, **nu, **neff;
@@ -74,7 +76,7 @@ static void sum_element(const facts_gradient *g, const facts_tensor *t, int64_t 
         from[d] = g->dim[d] == t->dim[d] ? at[d] : 0;
         to[d] = g->dim[d] == t->dim[d] ? at[d] + 1 : g->dim[d];
     }
-    double value = 0.0, size = 0.0, variance = 0.0, bound = 0.0, rounded = 0.0, tiny, u = roundoff_of(t->dtype, &tiny);
+    double value = 0.0, size = 0.0, variance = 0.0, bound = 0.0, rounded = 0.0, steps = 0.0, tiny, u = roundoff_of(t->dtype, &tiny);
     for (int64_t h = from[1]; h < to[1]; h++)
         for (int64_t s = from[2]; s < to[2]; s++) {
             double over_batch = 0.0;
@@ -84,6 +86,7 @@ static void sum_element(const facts_gradient *g, const facts_tensor *t, int64_t 
                 size += fabs(g->each.want[k]);
                 variance += g->each.sigma[k] * g->each.sigma[k];
                 bound += g->each.bound[k];
+                steps += 2.0 * u * fmax(fabs(g->each.want[k]), tiny); /* a step of x is 2 u |x| at most */
             }
             value += over_batch;
             if (g->id != FACTS_TENSOR_DBIAS)
@@ -98,6 +101,7 @@ static void sum_element(const facts_gradient *g, const facts_tensor *t, int64_t 
     bool exact = bound == 0.0;
     g->to.want[n] = value;
     g->to.sigma[n] = exact ? 0.0 : sqrt(variance + sum * sum + cast * cast / 3.0);
+    g->to.parts[n] = steps;
     g->to.bound[n] = exact ? 0.0 : bound + rounded + sum * root + cast;
 }
 

@@ -19,9 +19,9 @@ typedef struct facts_gradients {
     int count;
 } facts_gradients;
 
-/* Says where the reference writes this gradient: into `to`, or aside when it is a sum. False without memory. Destroy in any case.
+/* Says where the reference writes this gradient: into `to`, or aside when it is a sum, which has parts too. False without memory. Destroy in any case.
  */
-bool facts_gradients_take(facts_gradients *out, const facts_problem *problem, facts_tensor_id id, const facts_answer *to);
+bool facts_gradients_take(facts_gradients *out, const facts_problem *problem, facts_tensor_id id, facts_answer *to);
 /* Sums what was written aside. sigma: an element is rounded to the gradient's type before it is added (its own last cast), fp32
  * accumulation, one cast of the sum; bound: the sum of bounds, and the same. An engine that sums in fp32 at once stays below. */
 void facts_gradients_sum(facts_gradients *gradients, const facts_problem *problem);

@@ -83,8 +83,15 @@ uint64_t facts_judge_bits(const facts_tensor *tensor, const void *storage);
 
 /* Two runs of one configuration over different poison: the number of elements of due rows that differ. `first` (may be NULL): b,h,s,d of one. */
 int64_t facts_judge_repeat(const facts_tensor *tensor, const void *a, const void *b, const facts_due *due, int64_t first[4]);
-/* The same of sums in any order: differ by more than one step of the type and `share` of `slack`, an array over the tensor's dims. */
-int64_t facts_judge_repeat_close(const facts_tensor *tensor, const void *a, const void *b, const facts_due *due, const double *slack, double share,
+/* What two sums of the same terms may be apart, beside one step of the type. Arrays over the tensor's dims. */
+typedef struct facts_slack {
+    const double *bound; /* `share` of this: the order of the terms */
+    double share;
+    const double *parts; /* and this, of a sum of parts that were cast first: one step of each; NULL: none */
+} facts_slack;
+
+/* The same of sums in any order: differ by more than that. */
+int64_t facts_judge_repeat_close(const facts_tensor *tensor, const void *a, const void *b, const facts_due *due, const facts_slack *slack,
                                  int64_t first[4]);
 
 /* ---- amax (docs/numerics.md section 1) ---- */

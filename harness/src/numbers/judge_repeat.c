@@ -25,10 +25,15 @@ static int64_t place_of(const facts_tensor *t, int64_t i)
 
 int64_t facts_judge_repeat(const facts_tensor *tensor, const void *a, const void *b, const facts_due *due, int64_t first[4])
 {
-    return facts_judge_repeat_close(tensor, a, b, due, NULL, 0.0, first);
+    return facts_judge_repeat_close(tensor, a, b, due, NULL, first);
 }
 
-int64_t facts_judge_repeat_close(const facts_tensor *tensor, const void *a, const void *b, const facts_due *due, const double *slack, double share,
+static double slack_at(const facts_slack *slack, int64_t i)
+{
+    return slack->share * slack->bound[i] + (slack->parts ? slack->parts[i] : 0.0);
+}
+
+int64_t facts_judge_repeat_close(const facts_tensor *tensor, const void *a, const void *b, const facts_due *due, const facts_slack *slack,
                                  int64_t first[4])
 {
     int64_t n = tensor->dim[0] * tensor->dim[1] * tensor->dim[2] * tensor->dim[3], different = 0, least = n;
@@ -39,7 +44,7 @@ int64_t facts_judge_repeat_close(const facts_tensor *tensor, const void *a, cons
             continue;
         int64_t place = place_of(tensor, i);
         uint32_t x = facts_load(tensor->dtype, a, place), y = facts_load(tensor->dtype, b, place);
-        if (x != y && !(slack && facts_judged_close(tensor->dtype, x, y, share * slack[i]))) {
+        if (x != y && !(slack && facts_judged_close(tensor->dtype, x, y, slack_at(slack, i)))) {
             different++;
             least = i < least ? i : least;
         }

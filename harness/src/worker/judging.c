@@ -135,9 +135,10 @@ fattn_status facts_judging_close(int64_t *out, facts_truth *t, facts_tensor_id i
         return facts_gpu_repeat(m->gpu, tensor, facts_memory_address(m, id, A), facts_memory_address(m, id, B), due_of(t, id),
                                 answer->bound, share, out, at);
     const void *a = facts_memory_storage(m, id, A), *b = facts_memory_storage(m, id, B);
+    const facts_slack slack = { answer->bound, share, answer->parts };
     if (!a || !b)
         return FATTN_NO_MEMORY;
-    *out = facts_judge_repeat_close(tensor, a, b, (const facts_due *)due_of(t, id), answer->bound, share, at);
+    *out = facts_judge_repeat_close(tensor, a, b, (const facts_due *)due_of(t, id), &slack, at);
     return FATTN_OK;
 }
 
