@@ -78,26 +78,28 @@ static void print_cell(const facts_survey *s, size_t from, size_t to)
         printf("%s%s at %s", before, facts_end_word(f->end), facts_size_word(f->size, f->liar));
         before = ", ";
     }
-    puts(" |");
+    printf(" |");
 }
 
 void facts_self_print_markdown(const facts_survey *s)
 {
     facts_liar liar = FACTS_LIAR_NONE;
-    puts("| liar | type | the weakest of its sizes |\n|---|---|---|");
+    printf("| liar | what is wrong |");
+    for (size_t i = 0; i < s->count && s->found[i].liar == s->found[0].liar; i++)
+        if (i == 0 || s->found[i].type != s->found[i - 1].type)
+            printf(" %s |", facts_survey_type_word(s->found[i].type));
+    printf("\n|---|---|");
+    for (size_t i = 0; i < s->count && s->found[i].liar == s->found[0].liar; i++)
+        if (i == 0 || s->found[i].type != s->found[i - 1].type)
+            printf("---|");
     for (size_t from = 0, to; from < s->count; from = to) {
-        bool asked = false;
         const facts_found *first = &s->found[from];
-        for (to = from; to < s->count && s->found[to].liar == first->liar && s->found[to].type == first->type; to++)
-            asked |= s->found[to].end != FACTS_END_NOT_APPLICABLE;
-        if (!asked)
-            continue;
+        for (to = from; to < s->count && s->found[to].liar == first->liar && s->found[to].type == first->type;)
+            to++;
         if (first->liar != liar)
-            printf("| `%s` %s | %s |", facts_liar_words[first->liar], facts_liar_what[first->liar],
-                   facts_survey_type_word(first->type));
-        else
-            printf("| | %s |", facts_survey_type_word(first->type));
+            printf("\n| `%s` | %s |", facts_liar_words[first->liar], facts_liar_what[first->liar]);
         liar = first->liar;
         print_cell(s, from, to);
     }
+    putchar('\n');
 }

@@ -142,7 +142,9 @@ static const blind_spot blind_spots[] = {
     { FACTS_LIAR_O_GAIN_1E3, NARROW, ALL_SIZES, "a hundredth of a step of the type; TG is of 16 bit types" },
     { FACTS_LIAR_O_TRUNC, BIT(E5M2), AT(S200), "below the noise of P" },
     { FACTS_LIAR_O_ACC_NARROW, NARROW, AT(S200), "two tiles: two roundings more" },
-    { FACTS_LIAR_ONE_ELEMENT, BIT(E5M2), ALL_SIZES, "a quarter is one step of the type" },
+    { FACTS_LIAR_ONE_ELEMENT, BIT(E5M2), AT(S200), "a quarter is one step of the type" },
+    { FACTS_LIAR_DROPOUT_8BIT, BIT(E5M2), AT(DECODE),
+      "of four rows a few keys in 2000, below the step of P; probe P3 counts bits" },
     { FACTS_LIAR_B_DQ_NARROW, BIT(BF16), AT(S200), "two tiles: two roundings more" },
     { FACTS_LIAR_B_DQ_NARROW, BIT(F16), AT(S200) | AT(S500), "two to four tiles: as many roundings more" },
 };
