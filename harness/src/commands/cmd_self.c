@@ -120,7 +120,10 @@ static int run_criteria(const facts_options *o, uint64_t seed)
         int failed = 0, fills = 0;
         printf("\n| %s |", facts_criterion_names[k]);
         for (int at = 0; at < c.columns; at++) {
-            printf(" %d %% |", (100 * c.killed[at][k] + c.liars[at] / 2) / c.liars[at]);
+            if (c.accuses[at][k])
+                printf(" fails the right kernel |");
+            else
+                printf(" %d %% |", (100 * c.killed[at][k] + c.liars[at] / 2) / c.liars[at]);
             failed += c.failed[at][k];
             fills += c.fills[at];
         }

@@ -245,8 +245,10 @@ static void tally(facts_comparison *out, facts_column at, const column *c)
             out->killed[at][k] += c->killed[liar][k];
     }
     for (int fill = 0; fill < FILLS; fill++)
-        for (facts_criterion k = 0; k < FACTS_CRITERION_COUNT; k++)
+        for (facts_criterion k = 0; k < FACTS_CRITERION_COUNT; k++) {
             out->failed[at][k] += c->failed[fill][k];
+            out->accuses[at][k] |= c->failed[fill][k] && asks(k, fill);
+        }
 }
 
 int facts_compare(facts_comparison *out, bool quick, uint64_t seed, char error[512])

@@ -40,6 +40,7 @@ typedef struct facts_comparison {
     int columns;                                                 /* the first so many were computed */
     int liars[FACTS_COLUMN_COUNT];                               /* that have something to lie about there */
     int killed[FACTS_COLUMN_COUNT][FACTS_CRITERION_COUNT];
+    bool accuses[FACTS_COLUMN_COUNT][FACTS_CRITERION_COUNT]; /* calls the right kernel wrong on its own fill: what it kills says nothing */
     int fills[FACTS_COLUMN_COUNT];                               /* that the right kernel was tried with */
     int failed[FACTS_COLUMN_COUNT][FACTS_CRITERION_COUNT];       /* of those: where it was called wrong */
 } facts_comparison;
