@@ -33,6 +33,7 @@ Test(emulated, backwards_too)
     compare_case(cpu_with(context), gpu, "pass=bwd dtype=f16 b=2 h=2 s=20 d=16 mask=causal bias=1hss dbias=1 deterministic=1",
                  "gpu");
     compare_case(cpu_with(context), gpu, "pass=bwd dtype=bf16 b=3 h=2 s=20 d=16 lens=7+20+1 poison=inf", "gpu");
+    compare_case(cpu_with(context), gpu, "pass=bwd dtype=bf16 b=2 h=4/2 s=20 d=16 bias=11ss dbias=1 stride=broadcast:do.s fill=needle", "gpu");
     close_emulated(gpu, context);
 }
 
