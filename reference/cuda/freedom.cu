@@ -131,7 +131,8 @@ __device__ __forceinline__ void take_dp(amax *a, const fref__call &c, const fref
     const double worst_off = (fabs(s.curvature) * f.ew_raw + 2.0 * E32 * s.slope_extra) * g.dx;
     const double sigma = sqrt(of_score * of_score + of_dp * of_dp + off * off + of_delta * of_delta + of_o * of_o);
     const double bound = f.ew * g.size + s.keep * f.ez * g.slope_p + fabs(worst_off) + of_delta + sqrt(3.0 * (double)c.problem.dim_v) * of_o;
-    take(a, scale * g.size, scale * fmin(bound, c.z_dp * sigma));
+    const double flushed = g.slope_p < P_FLUSHED ? g.size : 0.0;
+    take(a, scale * g.size, scale * (fmin(bound, c.z_dp * sigma) + flushed) + 0x1p-126);
 }
 
 }

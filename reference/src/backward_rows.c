@@ -135,9 +135,9 @@ static void take_amax_dp(const fref__backward *x, const fref__row_facts *f, doub
     double size = fabs(ds), of_dp = kept * f->ep * slope_p, of_delta = f->edelta * slope_p, of_o = f->eo * slope_p;
     double sigma = sqrt(f->es * size * f->es * size + of_dp * of_dp + off * off + of_delta * of_delta + of_o * of_o);
     double bound = f->ew * size + kept * f->ez * slope_p + fabs(worst_off) + of_delta + sqrt(3.0 * (double)p->dim_v) * of_o;
-    double scale = fabs(p->scale);
+    double scale = fabs(p->scale), flushed = slope_p < FREF__P_FLUSHED ? size : 0.0;
     fref__amax_take(&x->amax[omp_get_thread_num() * FREF__AMAX_COUNT + FREF__AMAX_DP], scale * size,
-                    scale * fmin(bound, x->z_dp * sigma));
+                    scale * (fmin(bound, x->z_dp * sigma) + flushed) + 0x1p-126);
 }
 
 /* One row against keys j0 .. j1-1: dS and its weights; zeros where the row may not read. `s` and `dp` are s[j], dp[j] for key j;

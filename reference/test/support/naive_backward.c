@@ -100,7 +100,8 @@ static void take_amax_dp(const row *x, const back *y, const entry *e, naive_answ
     const real sc = fabsl((real)p->scale), z = z_of(p->batch * p->heads_q * p->rows * p->keys), root = sqrtl(3 * (real)p->dim_v);
     const real variance = square(y->es * e->ds) + square(e->gp) * (square(e->ep) + square(y->ed) + square(y->eo)) + square(e->off);
     const real bound = y->ew * fabsl(e->ds) + e->gp * (e->ez + y->ed + root * y->eo) + e->worst_off;
-    naive__take_amax(out->amax_dp, sc * e->ds, sc * fminl(bound, z * sqrtl(variance)));
+    const real flushed = e->gp < 0x1.125fbee250664p-126L ? fabsl(e->ds) : 0;
+    naive__take_amax(out->amax_dp, sc * e->ds, sc * (fminl(bound, z * sqrtl(variance)) + flushed) + 0x1p-126L);
 }
 
 void naive__dq_row(const row *x, const back *y, const entry *e, naive_answers *out, int64_t row_index)
