@@ -14,9 +14,9 @@ foreign_libraries() {
 bundle_programs() {
     local tree=$1
     mkdir -p "$tree/bin/nulldriver"
-    cp "$release/bin/facts" "$release/bin/facts-worker" "$tree/bin/"
+    cp "$release/bin/facts" "$release/bin/facts-worker" "$release/bin/facts-self" "$tree/bin/"
     cp -L "$release/bin/nulldriver/libcuda.so.1" "$tree/bin/nulldriver/"
-    strip --strip-debug "$tree"/bin/facts "$tree"/bin/facts-worker "$tree"/bin/nulldriver/libcuda.so.1
+    strip --strip-debug "$tree"/bin/facts{,-worker,-self} "$tree"/bin/nulldriver/libcuda.so.1
     ln -s bin/facts "$tree/facts"
 }
 
@@ -99,9 +99,9 @@ make_bundle() {
     tree=$stage/facts
     mkdir "$tree"
     bundle_programs "$tree"
-    foreign=$(foreign_libraries "$tree"/bin/facts "$tree"/bin/facts-worker "$tree"/bin/nulldriver/libcuda.so.1 | tr '\n' ' ')
+    foreign=$(foreign_libraries "$tree"/bin/facts{,-worker,-self} "$tree"/bin/nulldriver/libcuda.so.1 | tr '\n' ' ')
     [[ -z $foreign ]] || die 3 "not relocatable: the programs need $foreign"
-    glibc=$(newest_glibc "$tree"/bin/facts "$tree"/bin/facts-worker "$tree"/bin/nulldriver/libcuda.so.1)
+    glibc=$(newest_glibc "$tree"/bin/facts{,-worker,-self} "$tree"/bin/nulldriver/libcuda.so.1)
     bundle_data "$tree"
     bundle_licences "$tree"
     [[ -z $tests ]] || bundle_tests "$tree"

@@ -83,7 +83,7 @@ def check_linked(build):
     symbols = subprocess.run(["nm", str(build / "bin" / "facts")], capture_output=True, text=True, check=True).stdout
     for symbol in sorted(set(re.findall(r"\b(fattn_\w+|fref_\w+|cudnn[A-Z]\w+|cu[A-Z][a-z]+[A-Z]\w+)$", symbols, flags=re.M))):
         yield f"bin/facts: {symbol}: the supervisor must not link the library, the reference or CUDA"
-    for program in ("facts", "facts-worker"):
+    for program in ("facts", "facts-worker", "facts-self"):
         needed = subprocess.run(["objdump", "-p", str(build / "bin" / program)], capture_output=True, text=True, check=True).stdout
         for library in re.findall(r"NEEDED\s+(lib(?:cuda|cudnn|nvrtc|cublas)\S*)", needed):
             yield f"bin/{program}: {library}: must be loaded, not linked"

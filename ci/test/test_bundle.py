@@ -13,7 +13,7 @@ import unittest
 HOME = pathlib.Path(__file__).resolve().parent.parent.parent
 BUILD = "9.27.0-jit-cu13"
 SKIPPED = 77
-PROGRAMS = ("bin/facts", "bin/facts-worker", "bin/nulldriver/libcuda.so.1")
+PROGRAMS = ("bin/facts", "bin/facts-worker", "bin/facts-self", "bin/nulldriver/libcuda.so.1")
 GLIBC = re.compile(r"(lib(c|m|dl|pthread|rt)\.so\.\d+|ld-linux-x86-64\.so\.2)")
 
 

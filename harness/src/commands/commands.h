@@ -21,9 +21,14 @@ int facts_command_shrink(const facts_invocation *call);
 int facts_command_fuzz(const facts_invocation *call);
 int facts_command_merge(const facts_invocation *call);
 int facts_command_calibrate(const facts_invocation *call);
-int facts_command_self(const facts_invocation *call);
+int facts_command_self(const facts_invocation *call); /* of facts-self */
 /* Its words go to the Python package as they are. */
 int facts_command_report(int argc, char **argv);
+
+/* Parses what follows argv[1], the command; prints its help or runs it. Returns its exit code. */
+int facts_invoke(facts_command command, int argc, char **argv, int (*run)(facts_command command, const facts_invocation *call));
+/* Becomes the program of this name beside this one, with the same words; returns only when it cannot: 3. */
+int facts_invoke_program(const char *name, char **argv);
 
 /* Runs the report package over words; waits. Returns its exit code, 3 when it cannot be started. */
 int facts_run_report(const char *const *words, size_t count);

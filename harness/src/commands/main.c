@@ -17,7 +17,6 @@ static int dispatch(facts_command command, const facts_invocation *call)
     case FACTS_COMMAND_FUZZ: return facts_command_fuzz(call);
     case FACTS_COMMAND_MERGE: return facts_command_merge(call);
     case FACTS_COMMAND_CALIBRATE: return facts_command_calibrate(call);
-    case FACTS_COMMAND_SELF: return facts_command_self(call);
     default: return FACTS_EXIT_BAD_INPUT;
     }
 }
@@ -29,7 +28,6 @@ static bool is_help(const char *word)
 
 int main(int argc, char **argv)
 {
-    facts_options options;
     setlocale(LC_ALL, "C");
     if (argc < 2 || is_help(argv[1])) {
         facts_options_help(FACTS_COMMAND_COUNT, argc < 2 ? stderr : stdout);
@@ -46,17 +44,7 @@ int main(int argc, char **argv)
         return facts_cudnn_command(argc - 2, argv + 2);
     if (command == FACTS_COMMAND_REPORT)
         return facts_command_report(argc - 2, argv + 2);
-    int status = FACTS_EXIT_BAD_INPUT;
-    if (facts_options_parse(&options, command, argc - 2, argv + 2, stderr)) {
-        if (options.help) {
-            facts_options_help(command, stdout);
-            status = FACTS_EXIT_OK;
-        } else {
-            status = dispatch(command, &(facts_invocation){ .options = &options, .argc = argc, .argv = argv });
-        }
-    }
-    facts_options_free(&options);
-    if (fflush(stdout) != 0 && status == FACTS_EXIT_OK)
-        status = FACTS_EXIT_ENVIRONMENT;
-    return status;
+    if (command == FACTS_COMMAND_SELF)
+        return facts_invoke_program("facts-self", argv);
+    return facts_invoke(command, argc, argv, dispatch);
 }
