@@ -127,7 +127,7 @@ static int run(const fref__shape *shape, fref__inputs *inputs, const fref_roundi
         return ENOMEM;
     size_t rows = (size_t)(slab.capacity * shape->span * shape->rows.count);
     fref__backward x = fref__backward_of(shape, inputs, rounding, out);
-    x.amax = calloc((size_t)(FREF__AMAX_COUNT * omp_get_max_threads()), sizeof *x.amax);
+    x.amax = calloc(FREF__AMAX_COUNT * (size_t)omp_get_max_threads(), sizeof *x.amax);
     x.facts = calloc(rows ? rows : 1, sizeof *x.facts);
     int status = x.facts && x.amax && start_bias(&x) ? 0 : ENOMEM;
     for (int64_t first = 0; first < shape->units && status == 0; first += slab.capacity) {

@@ -475,7 +475,7 @@ int fref_forward(const fref_problem *problem, const fref_tensor *q, const fref_t
     scratch none;
     int64_t memory_of_thread = cut_scratch(&none, NULL, &x);
     double *memory = malloc((size_t)(memory_of_thread * threads) * sizeof *memory);
-    x.amax_s = calloc((size_t)(2 * threads), sizeof *x.amax_s);
+    x.amax_s = calloc(2 * (size_t)threads, sizeof *x.amax_s);
     x.amax_o = x.amax_s + threads;
     fref__slab slab = { 0 };
     int status = memory && x.amax_s ? fref__slab_create(&slab, &shape, &inputs) : ENOMEM;

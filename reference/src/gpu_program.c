@@ -38,7 +38,7 @@ int fref_gpu_program_create(fref_gpu_program **out, const void *image, const cha
     const fref__driver *driver = driver_of_current_context(error);
     if (!driver)
         return ENODEV;
-    fref_gpu_program *program = calloc(1, sizeof *program + count * sizeof program->functions[0]);
+    fref_gpu_program *program = calloc(1, sizeof *program + count * sizeof(void *));
     if (!program) {
         snprintf(error, 256, "out of memory");
         return ENOMEM;
