@@ -5,6 +5,7 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "auxiliary.h"
 #include "cuda.h"
 #include "error.h"
 #include "layout.h"
@@ -155,18 +156,27 @@ static void add_tensors(fattn__arguments *out, const fattn_problem *p)
 #undef AS_ROW
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
-        const fattn__shape shape = fattn__problem_shape(p, table[i].role);
+        const fattn__shape shape = fattn__problem_bytes_of(p, table[i].role);
         if (shape.used)
             add_tensor(out, table[i].name, table[i].offset, shape.written, &shape);
     }
-    const fattn__shape stats = fattn__problem_shape(p, FATTN__ROLE_STATS);
+    const fattn__shape stats = fattn__problem_bytes_of(p, FATTN__ROLE_STATS);
     const bool forward = p->pass == FATTN_FORWARD;
-    if (!forward || (p->outputs & FATTN_WANT_STATS) != 0)
+    if (!forward || (p->outputs & (FATTN_WANT_STATS | FATTN_WANT_STATS_LOG2)) != 0)
         add_tensor(out, "stats", offsetof(fattn_tensors, stats), forward, &stats);
     if (forward && (p->outputs & FATTN_WANT_MAX) != 0)
         add_tensor(out, "max", offsetof(fattn_tensors, max), true, &stats);
     if (forward && (p->outputs & FATTN_WANT_SUM_EXP) != 0)
         add_tensor(out, "sum_exp", offsetof(fattn_tensors, sum_exp), true, &stats);
+}
+
+static void add_auxiliaries(fattn__arguments *out, const fattn_problem *p)
+{
+    for (fattn__auxiliary which = 0; which < FATTN__AUXILIARY_COUNT; which++) {
+        const int64_t bytes = fattn__auxiliary_bytes(p, which);
+        if (bytes > 0)
+            add_bytes(out, fattn__auxiliary_name(which), fattn__auxiliary_place(which), fattn__auxiliary_written(which), (size_t)bytes);
+    }
 }
 
 static void add_modification(fattn__arguments *out, const fattn_problem *p)
@@ -191,10 +201,13 @@ void fattn__arguments_of(fattn__arguments *out, const fattn_problem *p, size_t w
     out->workspace_bytes = workspace_bytes;
     add_tensors(out, p);
     if (p->padding) {
-        const size_t bytes = sizeof(int32_t) * (p->len_broadcast ? 1 : (size_t)p->batch);
-        add_bytes(out, "seq_len_q", offsetof(fattn_tensors, seq_len_q), false, bytes);
-        add_bytes(out, "seq_len_kv", offsetof(fattn_tensors, seq_len_kv), false, bytes);
+        const size_t count = p->len_broadcast ? 1 : (size_t)p->batch;
+        add_bytes(out, "seq_len_q", offsetof(fattn_tensors, seq_len_q), false,
+                  sizeof(int32_t) * (count + ((p->cumulative & FATTN_CUMULATIVE_Q) != 0)));
+        add_bytes(out, "seq_len_kv", offsetof(fattn_tensors, seq_len_kv), false,
+                  sizeof(int32_t) * (count + ((p->cumulative & FATTN_CUMULATIVE_KV) != 0)));
     }
+    add_auxiliaries(out, p);
     add_modification(out, p);
     if (workspace_bytes > 0)
         add_bytes(out, "workspace", offsetof(fattn_tensors, workspace), true, workspace_bytes);

@@ -36,7 +36,7 @@ typedef struct fattn__argument {
     fattn__footprint footprint;
 } fattn__argument;
 
-#define FATTN__MAX_ARGUMENTS 40
+#define FATTN__MAX_ARGUMENTS 96
 
 #define FATTN__KNOWN_SETS 16
 

@@ -139,7 +139,7 @@ void fattn__count_asked(fattn_pass pass)
     asked[pass]++;
 }
 
-/* What needs no backend: a problem that is none, or that this library cannot spell. */
+/* What needs no backend: a problem that is none. */
 static fattn_status ask_nobody(fattn_decision *out, fattn_backend backend, const fattn_problem *problem, fattn_problem *resolved)
 {
     const fattn_status st = fattn_problem_resolve(problem, resolved);
@@ -147,12 +147,6 @@ static fattn_status ask_nobody(fattn_decision *out, fattn_backend backend, const
     if (st != FATTN_OK) {
         fattn__refuse(out, backend, FATTN_REASON_BAD_PROBLEM, "", fattn_last_error(), NULL);
         return st;
-    }
-    const char *missing = fattn__problem_not_implemented(resolved);
-    if (missing != NULL) {
-        char text[128];
-        snprintf(text, sizeof text, "not implemented: %s", missing);
-        fattn__refuse(out, backend, FATTN_REASON_INTERNAL, "", text, NULL);
     }
     return FATTN_OK;
 }
@@ -164,7 +158,13 @@ static fattn_status ask_one(fattn_decision *out, fattn_context *context, fattn_b
     const fattn_rule *rule = backend != FATTN_BACKEND_CUDNN ? fattn__policy_denies(context, resolved, backend) : NULL;
     if (rule != NULL)
         return fattn__refuse_by_rule(out, backend, rule, resolved);
-    return fattn__engine_for(context, backend)->can_do(context, resolved, ask, out);
+    const fattn__engine *engine = fattn__engine_for(context, backend);
+    const char *missing = fattn__features_missing(resolved, engine->features);
+    if (missing == NULL)
+        return engine->can_do(context, resolved, ask, out);
+    char text[128];
+    snprintf(text, sizeof text, "not implemented: %s", missing);
+    return fattn__refuse(out, backend, FATTN_REASON_INTERNAL, "", text, NULL);
 }
 
 static void record(fattn_decision *out, const fattn_decision *one)

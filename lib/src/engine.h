@@ -8,6 +8,7 @@
 #include "decision.h"
 #include "error.h"
 #include "fattn/fattn.h"
+#include "feature_set.h"
 
 struct fattn_plan {
     _Atomic int references; /* 1 for its creator, and 1 for each other holder */
@@ -26,6 +27,7 @@ struct fattn_plan {
 /* `problem` is always resolved. Pointers, alignment and the size of the workspace have been checked before `run`. */
 typedef struct fattn__engine {
     const char *name;
+    uint64_t features; /* FATTN__HAS bits: it is asked for nothing else */
     /* Answers yes (fattn__accept) or no (fattn__refuse) in `out`; `ask` are FATTN_ASK_ bits. Returns FATTN_OK when answered. */
     fattn_status (*can_do)(fattn_context *context, const fattn_problem *problem, uint32_t ask, fattn_decision *out);
     /* Compiles: fills workspace_bytes, config and state of a plan that has context and problem. On failure state is NULL. */

@@ -142,6 +142,9 @@ int64_t fattn__dtype_bytes(int32_t dtype)
         return 2;
     case FATTN_E4M3:
     case FATTN_E5M2:
+    case FATTN_MXE4M3:
+    case FATTN_MXE5M2:
+    case FATTN_BOOL:
         return 1;
     case FATTN_DTYPE_DEFAULT:
         break;

@@ -56,11 +56,7 @@ static fattn_status settle(fattn_plan **out, fattn_plan *plan, fattn_status st)
 
 fattn_status fattn__plan_resolve(fattn_problem *out, const fattn_problem *problem)
 {
-    fattn_status st = fattn_problem_resolve(problem, out);
-    const char *missing = st == FATTN_OK ? fattn__problem_not_implemented(out) : NULL;
-    if (missing != NULL)
-        return fattn__fail(FATTN_INTERNAL, "not implemented: %s", missing);
-    return st;
+    return fattn_problem_resolve(problem, out);
 }
 
 fattn_status fattn__plan_options_read(fattn_plan_options *out, const fattn_plan_options *given)
@@ -88,6 +84,9 @@ static fattn_status build_with(fattn_plan **out, fattn_context *context, const f
     const fattn_rule *rule = engine != &fattn__cudnn_engine ? fattn__policy_denies(context, resolved, backend) : NULL;
     if (rule != NULL)
         return fattn__fail(FATTN_POLICY, "%s: the rule %s denies it: %s", engine->name, rule->name, rule->why);
+    const char *missing = fattn__features_missing(resolved, engine->features);
+    if (missing != NULL)
+        return fattn__fail(FATTN_INTERNAL, "not implemented: %s", missing);
     fattn_status st = begin(&plan, context, resolved, engine);
     return st == FATTN_OK ? settle(out, plan, engine->setup(plan, options)) : st;
 }

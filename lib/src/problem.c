@@ -17,7 +17,7 @@
 
 /* A byte that hides in padding would be invisible to the key and to the check of unknown bytes. */
 _Static_assert(sizeof(fattn_problem) ==
-                   sizeof(size_t) + 4 * 4 + 8 * 8 + 9 * 4 * 8 + 3 * 8 + 12 * 4 + 10 * 4 + 3 * 4 * 8 + 8 + 4 * 8,
+                   sizeof(size_t) + 4 * 4 + 8 * 8 + 9 * 4 * 8 + 3 * 8 + 12 * 4 + 10 * 4 + 3 * 4 * 8 + 8 + 4 * 8 + 208,
                "fattn_problem has padding");
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the key is the image of a little-endian machine");
 
@@ -28,9 +28,9 @@ static const int64_t window_limit = (int64_t)1 << 30;
 /* X(field, least, most, what is allowed) */
 #define WORD_FIELDS(X)                                                                                                             \
     X(pass, FATTN_FORWARD, FATTN_BACKWARD, "0 (fwd) or 1 (bwd)")                                                                   \
-    X(dtype, FATTN_BF16, FATTN_E5M2, "1 (bf16) to 5 (e5m2)")                                                                       \
-    X(o_dtype, FATTN_BF16, FATTN_E5M2, "1 (bf16) to 5 (e5m2)")                                                                     \
-    X(grad_dtype, FATTN_BF16, FATTN_E5M2, "1 (bf16) to 5 (e5m2)")                                                                  \
+    X(dtype, FATTN_BF16, FATTN_MXE5M2, "1 (bf16) to 7 (mxe5m2)")                                                                       \
+    X(o_dtype, FATTN_BF16, FATTN_MXE5M2, "1 (bf16) to 7 (mxe5m2)")                                                                     \
+    X(grad_dtype, FATTN_BF16, FATTN_MXE5M2, "1 (bf16) to 7 (mxe5m2)")                                                                  \
     X(has_attn_scale, 0, 1, "0 or 1")                                                                                              \
     X(has_left, 0, 1, "0 or 1")                                                                                                    \
     X(has_right, 0, 1, "0 or 1")                                                                                                   \
@@ -48,8 +48,20 @@ static const int64_t window_limit = (int64_t)1 << 30;
     X(scale_format, FATTN_FORMAT_UNSET, FATTN_FORMAT_BHSD, "0 (unset) to 3 (bhsd)")                                                \
     X(len_broadcast, 0, 1, "0 or 1")                                                                                               \
     X(has_bias, 0, 1, "0 or 1")                                                                                                    \
-    X(bias_dtype, FATTN_DTYPE_DEFAULT, FATTN_E5M2, "1 (bf16) to 5 (e5m2)")                                                         \
-    X(dbias, 0, 1, "0 or 1")
+    X(bias_dtype, FATTN_DTYPE_DEFAULT, FATTN_BOOL, "1 (bf16) to 8 (bool)")                                                         \
+    X(dbias, 0, 1, "0 or 1")                                                                                                       \
+    X(ragged_tokens, 0, 1, "0 or 1")                                                                                               \
+    X(packed_table, 0, 1, "0 or 1")                                                                                                \
+    X(alibi, 0, 1, "0 or 1")                                                                                                       \
+    X(sink, 0, 1, "0 or 1")                                                                                                        \
+    X(dsink, 0, 1, "0 or 1")                                                                                                       \
+    X(dropout_mask, 0, 1, "0 or 1")                                                                                                \
+    X(scale_in_memory, 0, 1, "0 or 1")                                                                                             \
+    X(stats_dtype, FATTN_DTYPE_DEFAULT, FATTN_F32, "0, 1 (bf16), 2 (f16) or 3 (f32)")                                              \
+    X(block_mask, 0, 1, "0 or 1")                                                                                                  \
+    X(unfuse_fma, 0, 1, "0 or 1")                                                                                                  \
+    X(rope, 0, 1, "0 or 1")                                                                                                        \
+    X(reserved3, 0, 0, "0")
 
 #define EXTENT_FIELDS(X) X(batch) X(heads_q) X(heads_k) X(heads_v) X(seq_q) X(seq_kv) X(dim_qk) X(dim_v)
 
@@ -91,7 +103,7 @@ static fattn_status check_words(const fattn_problem *p)
         return fattn__fail(FATTN_BAD_PROBLEM, #field ": %" PRId32 " is not allowed; want " allowed, p->field);
     WORD_FIELDS(CHECK_WORD)
 #undef CHECK_WORD
-    const uint32_t known = FATTN_WANT_STATS | FATTN_WANT_MAX | FATTN_WANT_SUM_EXP;
+    const uint32_t known = FATTN_WANT_STATS | FATTN_WANT_MAX | FATTN_WANT_SUM_EXP | FATTN_WANT_STATS_LOG2 | FATTN_WANT_RNG_DUMP;
     if ((p->outputs & ~known) != 0)
         return fattn__fail(FATTN_BAD_PROBLEM, "outputs: 0x%" PRIx32 " has unknown bits; want FATTN_WANT_ bits (0x%" PRIx32 ")",
                            p->outputs, known);
@@ -165,7 +177,7 @@ static fattn_status settle_scale(fattn_problem *p)
 
 static bool is_8_bit(int32_t dtype)
 {
-    return dtype == FATTN_E4M3 || dtype == FATTN_E5M2;
+    return dtype == FATTN_E4M3 || dtype == FATTN_E5M2 || dtype == FATTN_MXE4M3 || dtype == FATTN_MXE5M2;
 }
 
 static fattn_status check_scaling(const fattn_problem *p)
@@ -181,7 +193,7 @@ static void settle_rest(fattn_problem *p)
 {
     const bool backward = p->pass == FATTN_BACKWARD;
     p->training = backward ? 1 : p->training;
-    p->outputs = backward ? 0 : p->training ? p->outputs | FATTN_WANT_STATS : p->outputs;
+    p->outputs = backward ? p->outputs & FATTN_WANT_RNG_DUMP : p->training ? p->outputs | FATTN_WANT_STATS : p->outputs;
     p->determinism = p->deterministic ? p->determinism : FATTN_DETERMINISM_AUTO;
     p->len_broadcast = p->padding ? p->len_broadcast : 0;
 }
@@ -206,6 +218,110 @@ static fattn_status settle_bias(fattn_problem *p)
         if (p->bias_dim[axis] != 1 && p->bias_dim[axis] != full[axis])
             return fattn__fail(FATTN_BAD_PROBLEM, "bias_dim[%d]: %" PRId64 " is not allowed; want 1 or %" PRId64, axis,
                                p->bias_dim[axis], full[axis]);
+    return FATTN_OK;
+}
+
+/* Packed sequences, cumulative lengths, pages. */
+static fattn_status settle_ragged(fattn_problem *p)
+{
+    if (p->ragged_bits != 0 && !p->padding)
+        return fattn__fail(FATTN_BAD_PROBLEM, "ragged_bits: packed sequences need lengths; set padding");
+    if ((p->ragged & ~(uint32_t)FATTN_RAGGED_ALL) != 0)
+        return fattn__fail(FATTN_BAD_PROBLEM, "ragged: 0x%" PRIx32 " has unknown bits; want FATTN_RAGGED_ bits", p->ragged);
+    if (p->ragged_bits == 0 && (p->ragged != 0 || p->ragged_tokens || p->total_q != 0 || p->total_kv != 0))
+        return fattn__fail(FATTN_BAD_PROBLEM, "ragged, ragged_tokens, total_q, total_kv: nothing is ragged; set ragged_bits");
+    if (p->ragged_bits != 0 && p->ragged == 0)
+        p->ragged = FATTN_RAGGED_ALL;
+    if (p->total_q < 0 || p->total_kv < 0)
+        return fattn__fail(FATTN_BAD_PROBLEM, "total_q, total_kv: want 0 (not declared) or more");
+    if (p->cumulative > (FATTN_CUMULATIVE_Q | FATTN_CUMULATIVE_KV) || (p->cumulative != 0 && !p->padding))
+        return fattn__fail(FATTN_BAD_PROBLEM, "cumulative: 0x%" PRIx32 " is not allowed; want FATTN_CUMULATIVE_ bits, with padding",
+                           p->cumulative);
+    if (p->cumulative != 0 && p->len_broadcast)
+        return fattn__fail(FATTN_BAD_PROBLEM, "cumulative: one length for every entry has no prefix sums");
+    if (p->len_rank != 0 && p->len_rank != 1 && p->len_rank != 4)
+        return fattn__fail(FATTN_BAD_PROBLEM, "len_rank: %" PRId32 " is not allowed; want 0, 1 or 4", p->len_rank);
+    p->len_rank = p->padding && p->len_rank == 1 ? 1 : 0;
+    return FATTN_OK;
+}
+
+static fattn_status settle_pages(fattn_problem *p, const char *name, int64_t page, int64_t pages, int64_t *table)
+{
+    if (page == 0 && pages == 0 && *table == 0)
+        return FATTN_OK;
+    if (page < 1 || pages < 1 || page > INT32_MAX || pages > INT32_MAX)
+        return fattn__fail(FATTN_BAD_PROBLEM, "page_size_%s, pages_%s: %" PRId64 ", %" PRId64 " are not allowed; want 1 to 2^31 - 1 of both",
+                           name, name, page, pages);
+    const int64_t needed = (p->seq_kv + page - 1) / page;
+    if (*table == 0)
+        *table = needed;
+    if (*table != needed)
+        return fattn__fail(FATTN_BAD_PROBLEM, "table_%s: %" PRId64 " pages do not fit seq_kv; want %" PRId64, name, *table, needed);
+    return FATTN_OK;
+}
+
+static fattn_status settle_paged(fattn_problem *p)
+{
+    const bool paged = p->page_size_k != 0 || p->page_size_v != 0;
+    TRY(settle_pages(p, "k", p->page_size_k, p->pages_k, &p->table_k));
+    TRY(settle_pages(p, "v", p->page_size_v, p->pages_v, &p->table_v));
+    if (paged && !p->padding)
+        return fattn__fail(FATTN_BAD_PROBLEM, "page_size: pages need lengths; set padding");
+    if (paged && p->pass == FATTN_BACKWARD)
+        return fattn__fail(FATTN_BAD_PROBLEM, "page_size: a backward reads K and V as they are; pages are for the forward");
+    if (p->packed_table && !paged)
+        return fattn__fail(FATTN_BAD_PROBLEM, "packed_table: there are no pages");
+    if (paged && (p->ragged & ((p->page_size_k != 0 ? FATTN_RAGGED_K : 0u) | (p->page_size_v != 0 ? FATTN_RAGGED_V : 0u))) != 0)
+        p->ragged &= ~((p->page_size_k != 0 ? FATTN_RAGGED_K : 0u) | (p->page_size_v != 0 ? FATTN_RAGGED_V : 0u));
+    return FATTN_OK;
+}
+
+/* Dropout, sinks and what else joins the softmax. */
+static fattn_status settle_softmax(fattn_problem *p)
+{
+    if (!(p->dropout >= 0.0 && p->dropout < 1.0))
+        return fattn__fail(FATTN_BAD_PROBLEM, "dropout: %g is not allowed; want 0 to below 1", p->dropout);
+    if (p->dropout != 0.0 && p->dropout_mask)
+        return fattn__fail(FATTN_BAD_PROBLEM, "dropout: with dropout_mask the caller says what is dropped; want 0");
+    if (p->rng_bits != 0 && p->rng_bits != 32 && p->rng_bits != 64)
+        return fattn__fail(FATTN_BAD_PROBLEM, "rng_bits: %" PRId32 " is not allowed; want 0, 32 or 64", p->rng_bits);
+    p->rng_bits = p->dropout == 0.0 ? 0 : p->rng_bits == 0 ? 64 : p->rng_bits;
+    if ((p->outputs & FATTN_WANT_RNG_DUMP) != 0 && p->dropout == 0.0)
+        return fattn__fail(FATTN_BAD_PROBLEM, "outputs: rng_dump: there is no dropout to be dumped");
+    if ((p->outputs & FATTN_WANT_STATS) != 0 && (p->outputs & FATTN_WANT_STATS_LOG2) != 0)
+        return fattn__fail(FATTN_BAD_PROBLEM, "outputs: stats are natural or in base 2, not both");
+    if (p->dsink && !p->sink)
+        return fattn__fail(FATTN_BAD_PROBLEM, "dsink: there is no sink");
+    p->dsink = p->pass == FATTN_BACKWARD ? p->dsink : 0;
+    p->stats_dtype = p->stats_dtype == FATTN_DTYPE_DEFAULT ? FATTN_F32 : p->stats_dtype;
+    if (p->scale_in_memory)
+        p->attn_scale = 0.0;
+    if (p->rope_dim < 0 || p->rope_dim > p->dim_qk || p->rope_dim % 2 != 0 || (p->rope_dim != 0 && !p->rope))
+        return fattn__fail(FATTN_BAD_PROBLEM, "rope_dim: %" PRId64 " is not allowed; want an even number up to dim_qk, with rope", p->rope_dim);
+    p->rope_dim = p->rope && p->rope_dim == 0 ? p->dim_qk : p->rope_dim;
+    if (p->rope && p->rope_dim % 2 != 0)
+        return fattn__fail(FATTN_BAD_PROBLEM, "rope: dim_qk %" PRId64 " is odd; lanes rotate in pairs", p->dim_qk);
+    for (size_t i = 0; i < sizeof p->reserved4 / sizeof *p->reserved4; i++)
+        if (p->reserved4[i] != 0)
+            return fattn__fail(FATTN_BAD_PROBLEM, "reserved4[%zu]: %" PRId64 " is not allowed; want 0", i, p->reserved4[i]);
+    return FATTN_OK;
+}
+
+/* A block-scaled type is that of inputs; what comes out has a type of its own. */
+static fattn_status settle_types(fattn_problem *p)
+{
+    const bool mx = p->dtype == FATTN_MXE4M3 || p->dtype == FATTN_MXE5M2;
+    if (mx && p->o_dtype == p->dtype)
+        p->o_dtype = FATTN_BF16;
+    if (mx && p->grad_dtype == p->dtype)
+        p->grad_dtype = FATTN_BF16;
+    if (p->o_dtype >= FATTN_MXE4M3 || p->grad_dtype >= FATTN_MXE4M3)
+        return fattn__fail(FATTN_BAD_PROBLEM, "%s: nothing is written in a block-scaled type; want bf16, f16, f32, e4m3 or e5m2",
+                           p->o_dtype >= FATTN_MXE4M3 ? "o_dtype" : "grad_dtype");
+    if (p->has_bias && (p->bias_dtype == FATTN_MXE4M3 || p->bias_dtype == FATTN_MXE5M2))
+        return fattn__fail(FATTN_BAD_PROBLEM, "bias_dtype: a bias is not block-scaled");
+    if (p->dbias && p->bias_dtype == FATTN_BOOL)
+        return fattn__fail(FATTN_BAD_PROBLEM, "dbias: a boolean mask has no gradient");
     return FATTN_OK;
 }
 
@@ -253,7 +369,7 @@ static bool is_bias(fattn__role which)
 static void derive_strides(fattn_problem *p, fattn__role which)
 {
     int64_t *strides = fattn__problem_strides(p, which);
-    const fattn__shape shape = fattn__problem_shape(p, which);
+    const fattn__shape shape = fattn__problem_page(p, which) != 0 ? fattn__problem_bytes_of(p, which) : fattn__problem_shape(p, which);
     if ((strides[0] | strides[1] | strides[2] | strides[3]) != 0)
         return;
     if (followed(which) != FATTN__ROLE_COUNT)
@@ -264,7 +380,7 @@ static void derive_strides(fattn_problem *p, fattn__role which)
 
 static fattn_status check_strides(const fattn_problem *p, fattn__role which)
 {
-    const fattn__shape shape = fattn__problem_shape(p, which);
+    const fattn__shape shape = fattn__problem_bytes_of(p, which);
     const char *name = fattn__role_name(which);
     for (int axis = 0; axis < 4; axis++)
         if (shape.strides[axis] < 0)
@@ -301,7 +417,11 @@ fattn_status fattn_problem_resolve(const fattn_problem *problem, fattn_problem *
     TRY(settle_scale(&p));
     TRY(check_scaling(&p));
     settle_rest(&p);
+    TRY(settle_ragged(&p));
+    TRY(settle_paged(&p));
+    TRY(settle_softmax(&p));
     TRY(settle_bias(&p));
+    TRY(settle_types(&p));
     TRY(settle_mod(&p));
     for (fattn__role which = 0; which < FATTN__ROLE_COUNT; which++) {
         if (is_bias(which) && !p.has_bias)
@@ -311,19 +431,6 @@ fattn_status fattn_problem_resolve(const fattn_problem *problem, fattn_problem *
     }
     *out = p;
     return FATTN_OK;
-}
-
-const char *fattn__problem_not_implemented(const fattn_problem *resolved)
-{
-    const int32_t dtypes[4] = { resolved->dtype, resolved->o_dtype, resolved->grad_dtype, resolved->bias_dtype };
-    for (int i = 0; i < 4; i++)
-        if (is_8_bit(dtypes[i]))
-            return dtypes[i] == FATTN_E4M3 ? "dtype e4m3" : "dtype e5m2";
-    if (resolved->ragged_bits != 0)
-        return "ragged offsets";
-    if (resolved->scaling != FATTN_SCALING_NONE || resolved->scale_format != FATTN_FORMAT_UNSET)
-        return "scaling";
-    return resolved->impl == FATTN_IMPL_UNIFIED ? "impl unified" : NULL;
 }
 
 /* The image without the address. */

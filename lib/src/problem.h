@@ -18,7 +18,7 @@ typedef enum fattn__role { FATTN__ROLE_LIST(FATTN__AS_ROLE_) FATTN__ROLE_COUNT }
 
 /* One tensor of a resolved problem. */
 typedef struct fattn__shape {
-    int64_t dim[4]; /* b,h,s,d; b,h,s,s of bias and dbias; 1 where a gradient is summed */
+    int64_t dim[4]; /* b,h,s,d; b,h,s,s of bias and dbias; 1 where a gradient is summed. Paged: still b,h,s,d, with the pool's strides */
     int64_t strides[4];
     int32_t dtype;
     bool used;    /* this pass reads or writes it */
@@ -31,10 +31,12 @@ fattn__shape fattn__problem_shape(const fattn_problem *resolved, fattn__role whi
  * it is. Returns whether anything is summed. */
 bool fattn__problem_sums(const fattn_problem *resolved, fattn__role gradient, bool summed[4]);
 const char *fattn__role_name(fattn__role which); /* "dq", the word of fattn_problem's fields */
-
-/* What this library cannot build yet though somebody could: one clause, or NULL. Not a bad problem: a decision answers it with
- * class internal, "not implemented: <clause>". */
-const char *fattn__problem_not_implemented(const fattn_problem *resolved);
+/* Is it packed: does it start each entry at an offset given at the call? */
+bool fattn__problem_ragged(const fattn_problem *resolved, fattn__role which);
+/* The page size of K or V; 0: it is not paged. */
+int64_t fattn__problem_page(const fattn_problem *resolved, fattn__role which);
+/* What surely is memory of the tensor: its shape; of a ragged one a single token, of a paged one the pool. */
+fattn__shape fattn__problem_bytes_of(const fattn_problem *resolved, fattn__role which);
 
 /* The first tensor of this pass with a stride that is not a multiple of 16 bytes; FATTN__ROLE_COUNT when all are. cuDNN accepts
  * such strides and is then wrong or faults: a matter of policy, after cuDNN was asked. */

@@ -56,7 +56,7 @@ fattn__shape fattn__problem_shape(const fattn_problem *p, fattn__role which)
     else if (which == FATTN__ROLE_O)
         shape.written = !backward;
     else if (which == FATTN__ROLE_STATS)
-        shape.written = p->outputs != 0, shape.used = backward || shape.written;
+        shape.written = (p->outputs & ~FATTN_WANT_RNG_DUMP) != 0, shape.used = backward || shape.written;
     else if (which == FATTN__ROLE_BIAS)
         shape.used = p->has_bias != 0;
     else if (which == FATTN__ROLE_DBIAS)
@@ -67,6 +67,30 @@ fattn__shape fattn__problem_shape(const fattn_problem *p, fattn__role which)
     if (fattn__problem_sums(p, which, summed))
         for (int axis = 0; axis < 4; axis++)
             shape.dim[axis] = summed[axis] ? 1 : shape.dim[axis];
+    return shape;
+}
+
+bool fattn__problem_ragged(const fattn_problem *p, fattn__role which)
+{
+    _Static_assert(FATTN__ROLE_Q == 0 && FATTN__ROLE_STATS == 4 && FATTN__ROLE_DV == 8, "the order of FATTN_RAGGED_LIST");
+    return which <= FATTN__ROLE_DV && (p->ragged >> which & 1u) != 0;
+}
+
+int64_t fattn__problem_page(const fattn_problem *p, fattn__role which)
+{
+    return which == FATTN__ROLE_K ? p->page_size_k : which == FATTN__ROLE_V ? p->page_size_v : 0;
+}
+
+fattn__shape fattn__problem_bytes_of(const fattn_problem *p, fattn__role which)
+{
+    fattn__shape shape = fattn__problem_shape(p, which);
+    const int64_t page = fattn__problem_page(p, which);
+    if (fattn__problem_ragged(p, which))
+        shape.dim[0] = shape.dim[2] = 1;
+    if (page != 0) {
+        shape.dim[0] = which == FATTN__ROLE_K ? p->pages_k : p->pages_v;
+        shape.dim[2] = page;
+    }
     return shape;
 }
 

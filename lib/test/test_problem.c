@@ -458,26 +458,6 @@ Test(key, every_byte_of_the_image_counts)
     }
 }
 
-Test(not_implemented, is_not_a_bad_problem)
-{
-    fattn_problem p = small();
-    p = resolved(p);
-    cr_expect_null(fattn__problem_not_implemented(&p));
-    p.o_dtype = FATTN_E5M2;
-    cr_expect_str_eq(fattn__problem_not_implemented(&p), "dtype e5m2");
-    p = small();
-    p.has_bias = 1, p.bias_dtype = FATTN_E4M3;
-    p = resolved(p);
-    cr_expect_str_eq(fattn__problem_not_implemented(&p), "dtype e4m3");
-    p = small();
-    p.ragged_bits = 32;
-    p = resolved(p);
-    cr_expect_str_eq(fattn__problem_not_implemented(&p), "ragged offsets");
-    p = small();
-    p.impl = FATTN_IMPL_UNIFIED;
-    p = resolved(p);
-    cr_expect_str_eq(fattn__problem_not_implemented(&p), "impl unified");
-}
 
 Test(misaligned, names_the_first_tensor_that_is)
 {

@@ -28,7 +28,7 @@ typedef enum facts_kind {
 } facts_kind;
 
 #define FACTS_AS_WORD_(symbol, value, word) word " "
-#define FACTS_WORDS_DTYPE FATTN_DTYPE_LIST(FACTS_AS_WORD_) "mxe4m3 mxe5m2"
+#define FACTS_WORDS_DTYPE FATTN_DTYPE_LIST(FACTS_AS_WORD_)
 #define FACTS_WORDS_16 "bf16 f16 f32"
 #define FACTS_WORDS_DENSE "bshd sbhd bhsd"
 #define FACTS_WORDS_PACK3 "bs3hd sb3hd bsh3d sbh3d"

@@ -11,13 +11,49 @@
 #define FACTS_TENSOR_LIST(X)                                                                                                     \
     X(Q, "q", 0, 0) X(K, "k", 0, 0) X(V, "v", 0, 0) X(O, "o", 1, 0) X(STATS, "stats", 1, 0) X(MAX, "max", 1, 0)                     \
     X(SUM_EXP, "sum_exp", 1, 0) X(DO, "do", 0, 0) X(DQ, "dq", 0, 1) X(DK, "dk", 0, 1) X(DV, "dv", 0, 1)                            \
-    X(BIAS, "bias", 0, 0) X(DBIAS, "dbias", 0, 1) X(MOD_A, "mod_a", 0, 0) X(MOD_B, "mod_b", 0, 0)
+    X(BIAS, "bias", 0, 0) X(DBIAS, "dbias", 0, 1) X(MOD_A, "mod_a", 0, 0) X(MOD_B, "mod_b", 0, 0)                              \
+    X(RNG_DUMP, "rng_dump", 1, 1) X(DROPOUT_MASK, "dropout_mask", 0, 0)                                                         \
+    X(Q_T, "q_t", 0, 0) X(K_T, "k_t", 0, 0) X(DO_T, "do_t", 0, 0) X(DO_16, "do_16", 0, 0)
 
 #define AS_ENUM(symbol, word, fwd, bwd) FACTS_TENSOR_##symbol,
 typedef enum facts_tensor_id { FACTS_TENSOR_LIST(AS_ENUM) FACTS_TENSOR_COUNT } facts_tensor_id;
 #undef AS_ENUM
 
-/* One tensor in memory. Element (b,h,s,d) is at first + b*stride[0] + ... elements of the storage; storage holds `elements` elements and
+/* Small arrays of a call, one dimension each. X(SYMBOL, "word": the field of fattn_tensors, is_output) */
+#define FACTS_ARRAY_LIST(X)                                                                                                     \
+    X(Q_OFFSETS, q_offsets, 0) X(K_OFFSETS, k_offsets, 0) X(V_OFFSETS, v_offsets, 0) X(O_OFFSETS, o_offsets, 0)                  \
+    X(STATS_OFFSETS, stats_offsets, 0) X(DO_OFFSETS, do_offsets, 0) X(DQ_OFFSETS, dq_offsets, 0) X(DK_OFFSETS, dk_offsets, 0)    \
+    X(DV_OFFSETS, dv_offsets, 0) X(SEQ_LEN_Q, seq_len_q, 0) X(SEQ_LEN_KV, seq_len_kv, 0) X(PAGE_TABLE_K, page_table_k, 0)        \
+    X(PAGE_TABLE_V, page_table_v, 0) X(TABLE_OFFSETS_K, table_offsets_k, 0) X(TABLE_OFFSETS_V, table_offsets_v, 0)               \
+    X(ATTN_SCALE, attn_scale, 0) X(ALIBI_SLOPES, alibi_slopes, 0) X(SINK, sink, 0) X(DSINK, dsink, 1) X(SEED, seed, 0)           \
+    X(OFFSET, offset, 0) X(DROPOUT_SCALE, dropout_scale, 0) X(DROPOUT_SCALE_INVERSE, dropout_scale_inverse, 0)                  \
+    X(BLOCK_MASK, block_mask, 0) X(ROPE_Q, rope_q, 0) X(ROPE_K, rope_k, 0)                                                      \
+    X(DESCALE_Q, descale_q, 0) X(DESCALE_K, descale_k, 0) X(DESCALE_V, descale_v, 0) X(DESCALE_S, descale_s, 0)                  \
+    X(SCALE_S, scale_s, 0) X(SCALE_O, scale_o, 0) X(DESCALE_O, descale_o, 0) X(DESCALE_DO, descale_do, 0)                        \
+    X(DESCALE_DP, descale_dp, 0) X(SCALE_DP, scale_dp, 0) X(SCALE_DQ, scale_dq, 0) X(SCALE_DK, scale_dk, 0)                      \
+    X(SCALE_DV, scale_dv, 0) X(AMAX_S, amax_s, 1) X(AMAX_O, amax_o, 1) X(AMAX_DP, amax_dp, 1) X(AMAX_DQ, amax_dq, 1)             \
+    X(AMAX_DK, amax_dk, 1) X(AMAX_DV, amax_dv, 1) X(SF_Q, sf_q, 0) X(SF_K, sf_k, 0) X(SF_V, sf_v, 0) X(SF_DO, sf_do, 0)          \
+    X(SF_Q_T, sf_q_t, 0) X(SF_K_T, sf_k_t, 0) X(SF_DO_T, sf_do_t, 0)
+
+#define AS_ENUM(symbol, field, output) FACTS_ARRAY_##symbol,
+typedef enum facts_array_id { FACTS_ARRAY_LIST(AS_ENUM) FACTS_ARRAY_COUNT } facts_array_id;
+#undef AS_ENUM
+
+typedef enum facts_array_type { FACTS_ARRAY_I32, FACTS_ARRAY_I64, FACTS_ARRAY_F32, FACTS_ARRAY_U8 } facts_array_type;
+
+/* What it holds is facts_array_fill's (numbers/arrays.h). */
+typedef struct facts_array {
+    int64_t count; /* 0: the call has none */
+    facts_array_type type;
+    bool output;
+} facts_array;
+
+/* Which side's lengths and starts a dimension of a tensor follows. */
+typedef enum facts_packing { FACTS_PACKED_NOT, FACTS_PACKED_Q, FACTS_PACKED_KV } facts_packing;
+
+/* One tensor in memory. A packed one (ragged) holds one sequence behind the other: dim[0] is the batch, dim[2] the longest sequence, and token t
+ * of entry b is token start[b] + t of the storage, start being problem.start_q or start_kv. A paged one (page != 0) is a pool: row j of entry b is row j % page of the
+ * pool's page facts_page_of(problem, id, b, j / page), pages being stride[0] apart. Otherwise element (b,h,s,d) is at first + b*stride[0] + ... elements of the storage; storage holds `elements` elements and
  * starts 16-byte aligned (plus `skew_bytes`, for cases that misalign on purpose). */
 typedef struct facts_tensor {
     bool present;
@@ -26,6 +62,9 @@ typedef struct facts_tensor {
     int64_t first;    /* elements */
     int64_t elements; /* size of the storage, gaps included; of the whole storage when it is shared */
     int64_t skew_bytes;
+    facts_packing packed;
+    int64_t tokens;      /* packed: rows of the storage, slots and tail included */
+    int64_t page, pages; /* paged */
     int32_t shares; /* packed layouts: 1 + the facts_tensor_id of the first tensor in the same storage (its `elements` is the size); 0: its own */
 } facts_tensor;
 
@@ -84,6 +123,20 @@ typedef enum facts_policy { FACTS_POLICY_LIST(AS_ENUM) FACTS_POLICY_COUNT } fact
 typedef enum facts_mod { FACTS_MOD_LIST(AS_ENUM) FACTS_MOD_COUNT } facts_mod;
 #undef AS_ENUM
 
+/* What a page table holds, what a block mask holds, what fp8 scales are. X(SYMBOL, "word") */
+#define FACTS_TABLE_LIST(X) X(SHUFFLED, "shuffled") X(IDENTITY, "identity") X(LINSPACE, "linspace") X(SHARED, "shared") X(PACKED, "packed")
+#define FACTS_BLOCK_LIST(X) X(NONE, "none") X(RANDOM, "random") X(FIRST, "first") X(EMPTY_ROW, "empty_row")
+#define FACTS_SCALES_LIST(X) X(UNIT, "unit") X(POW2, "pow2") X(ODD, "odd")
+#define AS_ENUM(symbol, word) FACTS_TABLE_##symbol,
+typedef enum facts_table { FACTS_TABLE_LIST(AS_ENUM) FACTS_TABLES } facts_table;
+#undef AS_ENUM
+#define AS_ENUM(symbol, word) FACTS_BLOCKS_##symbol,
+typedef enum facts_block_pattern { FACTS_BLOCK_LIST(AS_ENUM) FACTS_BLOCK_PATTERNS } facts_block_pattern;
+#undef AS_ENUM
+#define AS_ENUM(symbol, word) FACTS_SCALES_##symbol,
+typedef enum facts_scales { FACTS_SCALES_LIST(AS_ENUM) FACTS_SCALES_COUNT } facts_scales;
+#undef AS_ENUM
+
 #define FACTS_ENGINE_AUTO (-1)
 #define FACTS_ENGINE_ALL (-2)
 #define FACTS_MAX_BATCH_LENS 512
@@ -93,6 +146,19 @@ typedef struct facts_problem {
     facts_tensor tensor[FACTS_TENSOR_COUNT];
     bool has_lengths;
     int32_t len_q[FACTS_MAX_BATCH_LENS], len_kv[FACTS_MAX_BATCH_LENS]; /* when has_lengths */
+    int64_t start_q[FACTS_MAX_BATCH_LENS + 1], start_kv[FACTS_MAX_BATCH_LENS + 1]; /* tokens; when something is packed */
+    facts_array array[FACTS_ARRAY_COUNT];
+    facts_table table;        /* paged */
+    facts_block_pattern block_pattern; /* when ask.block_mask */
+    facts_scales scales;      /* 8 bit types */
+    bool off_by_one;          /* the sink holds 0 */
+    bool given_slopes;        /* alibi=custom */
+    uint64_t rng_seed, rng_offset; /* when ask.dropout */
+    bool high_backward;       /* the backward is of 16 bit types, of values that the 8 bit type `narrow` has: bwd_dtype */
+    int32_t narrow;           /* fattn_dtype */
+    int32_t rescale;          /* log2 of the threshold; -1: cuDNN's own */
+    int32_t knob_count;
+    fattn_knob knob[FATTN_MAX_KNOBS]; /* with `engine`: a pin */
     facts_fill fill;
     double fill_parameter; /* of outlier */
     facts_check check;

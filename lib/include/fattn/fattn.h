@@ -51,7 +51,9 @@ typedef enum fattn_reason {
 } fattn_reason;
 
 /* The words, one list each; 0 is always the default. X(SYMBOL, value, "word") */
-#define FATTN_DTYPE_LIST(X)  X(BF16, 1, "bf16") X(F16, 2, "f16") X(F32, 3, "f32") X(E4M3, 4, "e4m3") X(E5M2, 5, "e5m2")
+#define FATTN_DTYPE_LIST(X)                                                                                       \
+    X(BF16, 1, "bf16") X(F16, 2, "f16") X(F32, 3, "f32") X(E4M3, 4, "e4m3") X(E5M2, 5, "e5m2")                     \
+    X(MXE4M3, 6, "mxe4m3") X(MXE5M2, 7, "mxe5m2") /* e4m3 and e5m2 with an E8M0 scale for each block of 32 */
 #define FATTN_PASS_LIST(X)   X(FORWARD, 0, "fwd") X(BACKWARD, 1, "bwd")
 #define FATTN_ALIGN_LIST(X)  X(TOP_LEFT, 0, "tl") X(BOTTOM_RIGHT, 1, "br")
 #define FATTN_IMPL_LIST(X)   X(IMPL_AUTO, 0, "auto") X(IMPL_COMPOSITE, 1, "composite") X(IMPL_UNIFIED, 2, "unified")
@@ -63,7 +65,10 @@ typedef enum fattn_reason {
 #define FATTN_SCALING_LIST(X) X(SCALING_NONE, 0, "none") X(SCALING_DELAYED, 1, "delayed") X(SCALING_CURRENT, 2, "current")
 
 #define FATTN_AS_ENUM_(symbol, value, word) FATTN_##symbol = (value),
-typedef enum fattn_dtype { FATTN_DTYPE_DEFAULT = 0, FATTN_DTYPE_LIST(FATTN_AS_ENUM_) } fattn_dtype;
+typedef enum fattn_dtype {
+    FATTN_DTYPE_DEFAULT = 0,
+    FATTN_DTYPE_LIST(FATTN_AS_ENUM_) FATTN_BOOL = 8 /* bias_dtype alone: one byte, 0 masks the score */
+} fattn_dtype;
 typedef enum fattn_pass { FATTN_PASS_LIST(FATTN_AS_ENUM_) } fattn_pass;
 typedef enum fattn_align { FATTN_ALIGN_LIST(FATTN_AS_ENUM_) } fattn_align;
 typedef enum fattn_impl { FATTN_IMPL_LIST(FATTN_AS_ENUM_) } fattn_impl;
@@ -79,6 +84,20 @@ typedef enum fattn_scaling { FATTN_SCALING_LIST(FATTN_AS_ENUM_) } fattn_scaling;
 #define FATTN_WANT_STATS 1u   /* log-sum-exp of every row, fp32, natural log */
 #define FATTN_WANT_MAX 2u
 #define FATTN_WANT_SUM_EXP 4u
+#define FATTN_WANT_STATS_LOG2 8u /* Stats in base 2 (natural * log2 e) in place of natural ones; no backward reads them */
+#define FATTN_WANT_RNG_DUMP 16u  /* what dropout kept: 1 or 0 for each score; forward and backward */
+
+/* Bits of fattn_problem.ragged: which tensors hold packed sequences. */
+#define FATTN_RAGGED_LIST(X)                                                                                          \
+    X(Q, q, 0) X(K, k, 1) X(V, v, 2) X(O, o, 3) X(STATS, stats, 4) X(DO, do, 5) X(DQ, dq, 6) X(DK, dk, 7) X(DV, dv, 8)
+#define FATTN_AS_RAGGED_(symbol, name, bit) FATTN_RAGGED_##symbol = 1u << (bit),
+enum { FATTN_RAGGED_LIST(FATTN_AS_RAGGED_) FATTN_RAGGED_ALL = 0x1ffu };
+#undef FATTN_AS_RAGGED_
+#define FATTN_RAGGED_TENSORS 9
+
+/* Bits of fattn_problem.cumulative. */
+#define FATTN_CUMULATIVE_Q 1u
+#define FATTN_CUMULATIVE_KV 2u
 
 typedef struct fattn_score_mod fattn_score_mod; /* score_mod.h */
 
@@ -92,7 +111,20 @@ typedef struct fattn_score_mod fattn_score_mod; /* score_mod.h */
  * Sums     a gradient whose stride is 0 in a dimension where its input has stride 0 too (dQ for Q, dK for K, dV for V, dbias for
  *          bias) is the sum over that dimension; its extent there is 1. With other strides it is the gradient of each element.
  * Bias     added to the scaled score (after score_mod); bias_dim is 1 or the full extent in b, h, s_q and s_kv.
+ * Bool     bias_dtype FATTN_BOOL: a mask in the bias's place, one byte an element: 0 makes the score -inf. It has no gradient.
  * Padding  when set, lengths per batch entry are given at the call; rows and keys at and past them do not take part.
+ * Ragged   sequences packed one behind the other (with padding): entry b of a ragged tensor starts at its offsets[b], in elements
+ *          (ragged_tokens: in tokens, one of which is the tensor's stride of s); its stride of b is not read. seq_q and seq_kv are the most
+ *          rows and keys of an entry. A stats tensor has a token of heads_q numbers (strides 1 of h) or lies head by head (stride 1 of s).
+ * Paged    page_size_k (page_size_v) set: K (V) is a pool [pages_k, heads_k, page_size_k, dim_qk], k_strides are the pool's (stride of b: from
+ *          page to page), and key j of entry b is row j % page_size of page table[b][j / page_size]. With padding alone; forward alone.
+ * Dropout  of P after the softmax, with probability dropout, by cuDNN's Philox from a seed and an offset in device memory; or dropout_mask:
+ *          by the caller's own mask, 1 or 0 in dtype, and the factor of what is kept. Backward drops what its forward dropped.
+ * Sink     one number for each query head joins its rows' denominators (softmax off by one: a sink of 0). Stats, Max and Sum_exp see it.
+ * ALiBi    slope[h] * (col - row) is added to the score (row + shift for no alignment: the slope's distance counts from the top left).
+ * 8 bit    E4M3 and E5M2: every product is descaled, and P, dP and the outputs are scaled before their casts, by numbers in device memory; the
+ *          largest magnitudes come back (amax_). MXE4M3, MXE5M2: blocks of 32 along the summed dimension, scale factors E8M0 in the order
+ *          F8_128x4; O is of o_dtype (default bf16), and a backward reads Q, K and dO in both directions, O and dO also in o_dtype.
  * Grows    at the end only. An older, smaller struct_size is understood: absent fields mean what they meant then. A larger one
  *          is refused if a byte that this library does not know is not zero.
  */
@@ -143,6 +175,30 @@ typedef struct fattn_problem {
     int64_t bias_strides[4], dbias_strides[4]; /* all zero: dense b,h,s,s of bias_dim; dbias follows bias_dim */
     const fattn_score_mod *score_mod; /* NULL: none. Borrowed: a plan keeps its own reference. Identity is the recording, not the address */
     int64_t reserved2[4]; /* 0 */
+    /* since 0.3 */
+    uint32_t ragged;       /* with ragged_bits: FATTN_RAGGED_ bits; 0: all */
+    int32_t ragged_tokens; /* 1: offsets count tokens */
+    int64_t total_q, total_kv; /* ragged: tokens of the buffers, declared to cuDNN; 0: not declared */
+    uint32_t cumulative;   /* padding: FATTN_CUMULATIVE_ bits: that side's lengths are given as batch + 1 prefix sums from 0 */
+    int32_t len_rank;      /* of the length tensors: 0 or 4: [batch,1,1,1]; 1: [batch] */
+    int64_t page_size_k, page_size_v; /* 0: not paged */
+    int64_t pages_k, pages_v;         /* of the pool */
+    int64_t table_k, table_v;         /* pages of an entry in its table; 0: as many as seq_kv needs */
+    int32_t packed_table;  /* 1: the tables are ragged: entry b's pages start at its table_offsets[b] */
+    int32_t alibi;         /* 1: slopes are given at the call (fattn_alibi_slopes: the usual ones) */
+    int32_t sink;          /* 1: given at the call */
+    int32_t dsink;         /* backward: its gradient is written */
+    double dropout;        /* 0 <= p < 1 */
+    int32_t rng_bits;      /* of seed and offset: 0 or 64: int64; 32: int32 */
+    int32_t dropout_mask;  /* 1: the mask is an input, [batch, heads_q, seq_q, seq_kv] dense; dropout is 0 */
+    int32_t scale_in_memory; /* 1: the attention scale is fp32 in device memory; attn_scale is not read */
+    int32_t stats_dtype;   /* 0 or f32; others are for asking alone */
+    int32_t block_mask;    /* 1: a bit for each tile of 128 x 128 scores is given: 0 masks it */
+    int32_t unfuse_fma;    /* 1: the softmax's multiplication and addition are rounded apart (impl unified) */
+    int32_t rope;          /* 1: Q and K are rotated first, by angles given at the call */
+    int32_t reserved3;     /* 0 */
+    int64_t rope_dim;      /* the last lanes that rotate; 0: all */
+    int64_t reserved4[8];  /* 0 */
 } fattn_problem;
 
 #define FATTN_PROBLEM_INIT { .struct_size = sizeof(fattn_problem) }
@@ -304,6 +360,10 @@ typedef struct fattn_plan_options {
     int64_t engine; /* FATTN_ENGINE_AUTO: the first of mode A that compiles; N: the first configuration of engine N */
     int32_t config; /* FATTN_ENGINE_AUTO, or the place in mode A's list (then `engine` is not read) */
     int32_t reserved;
+    /* since 0.3 */
+    const fattn_knob *knobs; /* with `engine`: a pin, past the heuristics: that engine with these knobs and its own choice of the rest */
+    int32_t knob_count;
+    int32_t reserved2;
 } fattn_plan_options;
 
 #define FATTN_PLAN_OPTIONS_INIT { .struct_size = sizeof(fattn_plan_options), .engine = FATTN_ENGINE_AUTO, .config = FATTN_ENGINE_AUTO }
@@ -365,6 +425,28 @@ typedef struct fattn_tensors {
     void *dbias;
     const void *const *mod_tensors; /* one address for each tensor of the score_mod, in the order of its recording */
     void *const *mod_gradients;     /* backward: as many, NULL where mod_gradients has no bit */
+    /* since 0.3; each where the problem says so */
+    const void *q_offsets, *k_offsets, *v_offsets, *o_offsets, *stats_offsets; /* int32 or int64 [batch + 1] */
+    const void *do_offsets, *dq_offsets, *dk_offsets, *dv_offsets;
+    const int32_t *page_table_k, *page_table_v; /* [batch, table_k]; packed: entry by entry */
+    const void *table_offsets_k, *table_offsets_v; /* int32 or int64 as ragged_bits (int32 without) [batch + 1] */
+    const float *attn_scale;  /* [1] */
+    const float *alibi_slopes; /* [heads_q] */
+    const float *sink;        /* [heads_q] */
+    float *dsink;             /* [heads_q] */
+    const void *seed, *offset; /* [1] */
+    const void *dropout_mask; /* dense b,h,s,s of dtype */
+    const float *dropout_scale, *dropout_scale_inverse; /* [1]; the inverse: backward */
+    void *rng_dump;           /* dense b,h,s,s, fp32 */
+    const uint8_t *block_mask; /* [batch, heads_q, ceil(seq_q/128), ceil(ceil(seq_kv/128) / 8)]: bit i % 8 of byte i / 8 is tile i */
+    const float *rope_q, *rope_k; /* angles: [seq_q, rope_dim], [seq_kv, rope_dim] */
+    const float *descale_q, *descale_k, *descale_v, *descale_s, *scale_s, *scale_o; /* [1] each */
+    const float *descale_o, *descale_do, *descale_dp, *scale_dp, *scale_dq, *scale_dk, *scale_dv;
+    float *amax_s, *amax_o, *amax_dp, *amax_dq, *amax_dk, *amax_dv;
+    const uint8_t *sf_q, *sf_k, *sf_v, *sf_do;       /* E8M0 in F8_128x4, along the channels; forward: V's along the keys */
+    const uint8_t *sf_q_t, *sf_k_t, *sf_do_t;        /* backward: along rows or keys */
+    const void *q_t, *k_t, *do_t;                    /* backward: the same tensors, quantised along rows or keys */
+    const void *do_16;                               /* backward: dO in o_dtype */
 } fattn_tensors;
 
 #define FATTN_TENSORS_INIT { .struct_size = sizeof(fattn_tensors) }
@@ -382,6 +464,16 @@ fattn_status fattn_forward(const fattn_plan *plan, const fattn_tensors *tensors,
 
 /* Enqueues dQ, dK, dV from dO, with O and Stats of a forward call. The rest as fattn_forward. */
 fattn_status fattn_backward(const fattn_plan *plan, const fattn_tensors *tensors, struct CUstream_st *stream);
+
+/* What nobody can see at a launch without waiting: reads lengths, offsets, page tables, scale factors and scales of a call back from the device and
+ * looks at them. `elements`: how many each buffer of FATTN_RAGGED_LIST holds, 0 where unknown; NULL: none is known.
+ * Order    waits for `stream`; launches nothing. Not for a stream that is being captured.
+ * Returns  FATTN_OK; FATTN_BAD_PROBLEM (argument, index, value and what is allowed in the message); FATTN_DEVICE_FAULT. */
+fattn_status fattn_call_check(const fattn_plan *plan, const fattn_tensors *tensors, const int64_t elements[FATTN_RAGGED_TENSORS],
+                              struct CUstream_st *stream);
+
+/* The usual slopes of ALiBi for `heads` heads: 2^(-8i/n) for the first n (the largest power of two), then every other one of 2n. out[heads]. */
+void fattn_alibi_slopes(int64_t heads, float *out);
 
 /* ---- memory and order, for programs without a CUDA runtime; on the CPU these are host operations ------------------------------ */
 

@@ -62,4 +62,4 @@ static void done(fattn_plan *plan)
     plan->state = NULL;
 }
 
-const fattn__engine fattn__cpu_engine = { "cpu", can_do, setup, run, done };
+const fattn__engine fattn__cpu_engine = { "cpu", 0, can_do, setup, run, done };

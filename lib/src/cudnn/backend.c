@@ -57,9 +57,13 @@ int fattn__data_type(int32_t dtype)
     case FATTN_F32:
         return DNN_DATA_FLOAT;
     case FATTN_E4M3:
+    case FATTN_MXE4M3:
         return DNN_DATA_FP8_E4M3;
     case FATTN_E5M2:
+    case FATTN_MXE5M2:
         return DNN_DATA_FP8_E5M2;
+    case FATTN_BOOL:
+        return DNN_DATA_BOOLEAN;
     }
     return -1;
 }

@@ -7,6 +7,7 @@
 #ifndef FATTN_CUDNN_BACKEND_H
 #define FATTN_CUDNN_BACKEND_H
 
+#include "../auxiliary.h"
 #include "api.h"
 #include "fattn/fattn.h"
 #include "repeat.h"
@@ -23,11 +24,13 @@
 /* clang-format on */
 
 #define FATTN__AS_SLOT_(symbol, field) FATTN__SLOT_##symbol,
+#define FATTN__AS_AUXILIARY_SLOT_(symbol, field, written) FATTN__SLOT_##symbol,
 typedef enum fattn__slot {
-    FATTN__CALL_SLOT_LIST(FATTN__AS_SLOT_) FATTN__SLOT_SCRATCH, /* our own part of the workspace, in front of the engine's */
+    FATTN__CALL_SLOT_LIST(FATTN__AS_SLOT_) FATTN__AUXILIARY_LIST(FATTN__AS_AUXILIARY_SLOT_) FATTN__SLOT_SCRATCH, /* our own part of the workspace, in front of the engine's */
     FATTN__SLOT_VALUE                                           /* by value: a constant of the graph */
 } fattn__slot;
 #undef FATTN__AS_SLOT_
+#undef FATTN__AS_AUXILIARY_SLOT_
 
 /* Slots of a score_mod's tensor i and of its gradient. */
 _Static_assert(FATTN_MOD_MAX_TENSORS == 8 && FATTN__SLOT_MOD_7 == FATTN__SLOT_MOD_0 + 7 &&

@@ -61,4 +61,4 @@ static fattn_status can_do(fattn_context *context, const fattn_problem *problem,
     return st;
 }
 
-const fattn__engine fattn__cudnn_engine = { "cudnn", can_do, fattn__cudnn_setup, fattn__cudnn_run, fattn__cudnn_done };
+const fattn__engine fattn__cudnn_engine = { "cudnn", 0, can_do, fattn__cudnn_setup, fattn__cudnn_run, fattn__cudnn_done };

@@ -17,6 +17,12 @@ static void *address_of(const fattn__binding *binding, const fattn_tensors *tens
         break;
         FATTN__CALL_SLOT_LIST(AS_CASE)
 #undef AS_CASE
+#define AS_CASE(symbol, field, written)                                                                                            \
+    case FATTN__SLOT_##symbol:                                                                                                     \
+        address = tensors->field;                                                                                                  \
+        break;
+        FATTN__AUXILIARY_LIST(AS_CASE)
+#undef AS_CASE
     case FATTN__SLOT_SCRATCH:
         address = (const char *)tensors->workspace + binding->offset;
         break;

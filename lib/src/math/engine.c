@@ -143,4 +143,4 @@ static void done(fattn_plan *plan)
     plan->state = NULL;
 }
 
-const fattn__engine fattn__math_engine = { "math", can_do, setup, fattn__math_run_plan, done };
+const fattn__engine fattn__math_engine = { "math", 0, can_do, setup, fattn__math_run_plan, done };

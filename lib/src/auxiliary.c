@@ -1,0 +1,201 @@
+#include "auxiliary.h"
+
+#include "layout.h"
+
+const char *fattn__auxiliary_name(fattn__auxiliary which)
+{
+#define AS_NAME(symbol, field, written) #field,
+    static const char *const table[] = { FATTN__AUXILIARY_LIST(AS_NAME) };
+#undef AS_NAME
+    return table[which];
+}
+
+size_t fattn__auxiliary_place(fattn__auxiliary which)
+{
+#define AS_PLACE(symbol, field, written) offsetof(fattn_tensors, field),
+    static const size_t table[] = { FATTN__AUXILIARY_LIST(AS_PLACE) };
+#undef AS_PLACE
+    return table[which];
+}
+
+bool fattn__auxiliary_written(fattn__auxiliary which)
+{
+#define AS_WRITTEN(symbol, field, written) (written) != 0,
+    static const bool table[] = { FATTN__AUXILIARY_LIST(AS_WRITTEN) };
+#undef AS_WRITTEN
+    return table[which];
+}
+
+int64_t fattn__scale_factors(int64_t rows, int64_t columns)
+{
+    return (rows + 127) / 128 * 128 * ((columns + 3) / 4 * 4);
+}
+
+static bool is_mx(const fattn_problem *p)
+{
+    return p->dtype == FATTN_MXE4M3 || p->dtype == FATTN_MXE5M2;
+}
+
+static bool is_fp8(const fattn_problem *p)
+{
+    return p->dtype == FATTN_E4M3 || p->dtype == FATTN_E5M2;
+}
+
+static bool is_short(int32_t dtype)
+{
+    return dtype == FATTN_E4M3 || dtype == FATTN_E5M2;
+}
+
+static int64_t times(int64_t a, int64_t b)
+{
+    int64_t product;
+    return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
+}
+
+static int64_t blocks(int64_t extent)
+{
+    return (extent + 31) / 32;
+}
+
+/* Offsets of ragged tensors, in the order of FATTN_RAGGED_LIST. */
+static int64_t offsets_bytes(const fattn_problem *p, fattn__auxiliary which)
+{
+    const uint32_t bit = 1u << (which - FATTN__AUXILIARY_Q_OFFSETS);
+    const uint32_t backward_alone = FATTN_RAGGED_DO | FATTN_RAGGED_DQ | FATTN_RAGGED_DK | FATTN_RAGGED_DV;
+    const bool writes_rows = (p->outputs & (FATTN_WANT_STATS | FATTN_WANT_STATS_LOG2 | FATTN_WANT_MAX | FATTN_WANT_SUM_EXP)) != 0;
+    if ((p->ragged & bit) == 0 || (p->pass == FATTN_FORWARD && (bit & backward_alone) != 0))
+        return 0;
+    if (bit == FATTN_RAGGED_STATS && p->pass == FATTN_FORWARD && !writes_rows)
+        return 0;
+    return (p->batch + 1) * p->ragged_bits / 8;
+}
+
+static int64_t table_bytes(const fattn_problem *p, fattn__auxiliary which)
+{
+    const bool k = which == FATTN__AUXILIARY_PAGE_TABLE_K || which == FATTN__AUXILIARY_TABLE_OFFSETS_K;
+    if ((k ? p->page_size_k : p->page_size_v) == 0)
+        return 0;
+    if (which == FATTN__AUXILIARY_PAGE_TABLE_K || which == FATTN__AUXILIARY_PAGE_TABLE_V)
+        return times(times(p->batch, k ? p->table_k : p->table_v), (int64_t)sizeof(int32_t));
+    return p->packed_table ? (p->batch + 1) * (p->ragged_bits == 64 ? 8 : 4) : 0;
+}
+
+/* Scalars and small vectors of 16 bit problems. */
+static int64_t plain_bytes(const fattn_problem *p, fattn__auxiliary which)
+{
+    const bool backward = p->pass == FATTN_BACKWARD;
+    const int64_t scores = times(times(p->batch, p->heads_q), times(p->seq_q, p->seq_kv)), heads = p->heads_q * 4;
+    switch (which) {
+    case FATTN__AUXILIARY_ATTN_SCALE:
+        return p->scale_in_memory ? 4 : 0;
+    case FATTN__AUXILIARY_ALIBI_SLOPES:
+        return p->alibi ? heads : 0;
+    case FATTN__AUXILIARY_SINK:
+        return p->sink ? heads : 0;
+    case FATTN__AUXILIARY_DSINK:
+        return p->dsink ? heads : 0;
+    case FATTN__AUXILIARY_SEED:
+    case FATTN__AUXILIARY_OFFSET:
+        return p->dropout != 0.0 ? p->rng_bits / 8 : 0;
+    case FATTN__AUXILIARY_DROPOUT_MASK:
+        return p->dropout_mask ? times(scores, fattn__dtype_bytes(p->dtype)) : 0;
+    case FATTN__AUXILIARY_DROPOUT_SCALE:
+        return p->dropout_mask ? 4 : 0;
+    case FATTN__AUXILIARY_DROPOUT_SCALE_INVERSE:
+        return p->dropout_mask && backward ? 4 : 0;
+    case FATTN__AUXILIARY_RNG_DUMP:
+        return (p->outputs & FATTN_WANT_RNG_DUMP) != 0 ? times(scores, 4) : 0;
+    case FATTN__AUXILIARY_BLOCK_MASK:
+        return p->block_mask ? times(times(p->batch, p->heads_q), (p->seq_q + 127) / 128 * (((p->seq_kv + 127) / 128 + 7) / 8)) : 0;
+    case FATTN__AUXILIARY_ROPE_Q:
+        return p->rope ? times(p->seq_q, p->rope_dim * 4) : 0;
+    case FATTN__AUXILIARY_ROPE_K:
+        return p->rope ? times(p->seq_kv, p->rope_dim * 4) : 0;
+    default:
+        return 0;
+    }
+}
+
+/* Scales and largest magnitudes of e4m3 and e5m2. */
+static int64_t fp8_bytes(const fattn_problem *p, fattn__auxiliary which)
+{
+    const bool backward = p->pass == FATTN_BACKWARD;
+    if (which == FATTN__AUXILIARY_AMAX_O)
+        return !backward && (is_fp8(p) || is_mx(p)) ? 4 : 0;
+    if (which >= FATTN__AUXILIARY_AMAX_DQ && which <= FATTN__AUXILIARY_AMAX_DV)
+        return backward && (is_fp8(p) || is_mx(p)) ? 4 : 0;
+    if (!is_fp8(p))
+        return 0;
+    switch (which) {
+    case FATTN__AUXILIARY_DESCALE_Q:
+    case FATTN__AUXILIARY_DESCALE_K:
+    case FATTN__AUXILIARY_DESCALE_V:
+    case FATTN__AUXILIARY_DESCALE_S:
+    case FATTN__AUXILIARY_SCALE_S:
+        return 4;
+    case FATTN__AUXILIARY_SCALE_O:
+        return !backward && is_short(p->o_dtype) ? 4 : 0;
+    case FATTN__AUXILIARY_AMAX_S:
+        return backward ? 0 : 4;
+    case FATTN__AUXILIARY_SCALE_DQ:
+    case FATTN__AUXILIARY_SCALE_DK:
+    case FATTN__AUXILIARY_SCALE_DV:
+        return backward && is_short(p->grad_dtype) ? 4 : 0;
+    case FATTN__AUXILIARY_DESCALE_O:
+    case FATTN__AUXILIARY_DESCALE_DO:
+    case FATTN__AUXILIARY_DESCALE_DP:
+    case FATTN__AUXILIARY_SCALE_DP:
+    case FATTN__AUXILIARY_AMAX_DP:
+        return backward ? 4 : 0;
+    default:
+        return 0;
+    }
+}
+
+/* Scale factors and second quantisations of the block-scaled types. */
+static int64_t mx_bytes(const fattn_problem *p, fattn__auxiliary which)
+{
+    const bool backward = p->pass == FATTN_BACKWARD;
+    const int64_t q = times(p->batch, p->heads_q), k = times(p->batch, p->heads_k), v = times(p->batch, p->heads_v);
+    if (!is_mx(p))
+        return 0;
+    switch (which) {
+    case FATTN__AUXILIARY_SF_Q:
+        return times(q, fattn__scale_factors(p->seq_q, blocks(p->dim_qk)));
+    case FATTN__AUXILIARY_SF_K:
+        return times(k, fattn__scale_factors(p->seq_kv, blocks(p->dim_qk)));
+    case FATTN__AUXILIARY_SF_V:
+        return times(v, backward ? fattn__scale_factors(p->seq_kv, blocks(p->dim_v)) : fattn__scale_factors(p->dim_v, blocks(p->seq_kv)));
+    case FATTN__AUXILIARY_SF_DO:
+        return backward ? times(q, fattn__scale_factors(p->seq_q, blocks(p->dim_v))) : 0;
+    case FATTN__AUXILIARY_SF_Q_T:
+        return backward ? times(q, fattn__scale_factors(p->dim_qk, blocks(p->seq_q))) : 0;
+    case FATTN__AUXILIARY_SF_K_T:
+        return backward ? times(k, fattn__scale_factors(p->dim_qk, blocks(p->seq_kv))) : 0;
+    case FATTN__AUXILIARY_SF_DO_T:
+        return backward ? times(q, fattn__scale_factors(p->dim_v, blocks(p->seq_q))) : 0;
+    case FATTN__AUXILIARY_Q_T:
+        return backward ? times(times(q, p->seq_q), p->dim_qk) : 0;
+    case FATTN__AUXILIARY_K_T:
+        return backward ? times(times(k, p->seq_kv), p->dim_qk) : 0;
+    case FATTN__AUXILIARY_DO_T:
+        return backward ? times(times(q, p->seq_q), p->dim_v) : 0;
+    case FATTN__AUXILIARY_DO_16:
+        return backward ? times(times(times(q, p->seq_q), p->dim_v), fattn__dtype_bytes(p->o_dtype)) : 0;
+    default:
+        return 0;
+    }
+}
+
+int64_t fattn__auxiliary_bytes(const fattn_problem *p, fattn__auxiliary which)
+{
+    if (which <= FATTN__AUXILIARY_DV_OFFSETS)
+        return offsets_bytes(p, which);
+    if (which <= FATTN__AUXILIARY_TABLE_OFFSETS_V)
+        return table_bytes(p, which);
+    if (which <= FATTN__AUXILIARY_ROPE_K)
+        return plain_bytes(p, which);
+    if (which <= FATTN__AUXILIARY_AMAX_DV)
+        return fp8_bytes(p, which);
+    return mx_bytes(p, which);
+}
