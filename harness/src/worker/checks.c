@@ -53,7 +53,29 @@ static void leave_out(work *w, const char *why)
     snprintf(w->r->out->check.skipped, sizeof w->r->out->check.skipped, "run %d: %.180s", w->number, why);
 }
 
-/* The recording and the plan of a run with another shape, by the engine that answered the case. False: left out, or failed. */
+/* Two configurations of one engine are two kernels: a law about bits holds between runs of one. */
+static bool is_same_kernel(const fattn_engine *a, const fattn_engine *b)
+{
+    bool same = a->index == b->index && a->knob_count == b->knob_count;
+    for (int32_t i = 0; same && i < a->knob_count; i++)
+        same = a->knobs[i].type == b->knobs[i].type && a->knobs[i].value == b->knobs[i].value;
+    return same;
+}
+
+/* The place of a configuration in what is offered for another shape; FATTN_ENGINE_AUTO: it is not there. */
+static int32_t place_of(const work *w, const fattn_problem *problem, const fattn_engine *like)
+{
+    fattn_decision *decision = NULL;
+    int32_t place = FATTN_ENGINE_AUTO;
+    if (fattn_decide(&decision, w->r->worker->context, problem, FATTN_ASK_A) == FATTN_OK)
+        for (size_t i = 0; place < 0 && i < fattn_decision_engine_count(decision, FATTN_MODE_A); i++)
+            if (is_same_kernel(fattn_decision_engine(decision, FATTN_MODE_A, i), like))
+                place = (int32_t)i;
+    fattn_decision_destroy(decision);
+    return place;
+}
+
+/* The recording and the plan of a run with another shape, by the kernel that answered the case. False: left out, or failed. */
 static bool make_plan(work *w, further *f)
 {
     fattn_plan *base = *w->r->plan;
@@ -62,8 +84,10 @@ static bool make_plan(work *w, further *f)
     bool pinned = fattn_plan_backend(base) == FATTN_BACKEND_CUDNN;
     fattn_status status = facts_mod_create(&f->mod, &f->problem);
     f->problem.ask.score_mod = f->mod;
-    if (pinned)
-        options.engine = engine->index;
+    if (pinned && status == FATTN_OK && (options.config = place_of(w, &f->problem.ask, engine)) < 0) {
+        leave_out(w, "its configuration is not offered for that shape");
+        return false;
+    }
     if (status == FATTN_OK)
         status = fattn_plan_create(&f->plan, w->r->worker->context, &f->problem.ask, &options);
     if (status == FATTN_DEVICE_FAULT || status == FATTN_NO_MEMORY)
