@@ -6,6 +6,7 @@
 #include "../error.h"
 #include "../policy.h"
 #include "../math/sum.h"
+#include "builders.h"
 
 /* Statuses that speak of this process and this machine, not of the problem. */
 fattn_reason fattn__reason_of(const char *status)
@@ -101,7 +102,7 @@ fattn_status fattn__question_build(fattn__question *q, fattn_context *context, c
         st = fattn__handles_take(context->handles, context->api, NULL, &q->slot);
     if (st != FATTN_OK)
         return st;
-    return problem->pass == FATTN_BACKWARD ? fattn__build_backward(&q->graph, problem) : fattn__build_forward(&q->graph, problem);
+    return fattn__build(&q->graph, problem);
 }
 
 void fattn__question_close(fattn__question *q)
