@@ -2,7 +2,7 @@
 
 #define HAS(symbol) FATTN__HAS(symbol)
 
-/* A row without a function is not there yet: it spells nothing. */
+/* The one place where a builder says what it spells (FATTN__HAS bits). A row without a function is not there yet: it spells nothing. */
 static const fattn__builder composite[] = {
     [FATTN_FORWARD] = { "composite forward", 0, fattn__build_forward },
     [FATTN_BACKWARD] = { "composite backward", 0, fattn__build_backward },
