@@ -149,18 +149,30 @@ static void append(fattn__graph *g, fattn__desc operation, const char *what)
 /* ---- tensors ------------------------------------------------------------------------------------------------------------------
  */
 
-static fattn__desc tensor(fattn__graph *g, int data_type, const int64_t dim[4], const int64_t strides[4], bool is_virtual,
-                          bool by_value)
+static void set_traits(fattn__graph *g, fattn__desc desc, const fattn__traits *traits)
 {
-    const int64_t alignment = ALIGNMENT, uid = g->next_uid++;
+    const int tiled = DNN_TENSOR_REORDERING_F8_128x4;
+    set_desc(g, desc, DNN_ATTR_TENSOR_RAGGED_OFFSET_DESC, traits->offsets);
+    if (traits->multiplier != 0)
+        set(g, desc, DNN_ATTR_TENSOR_RAGGED_OFFSET_MULTIPLIER, DNN_TYPE_INT64, 1, &traits->multiplier);
+    if (traits->tiled)
+        set(g, desc, DNN_ATTR_TENSOR_REORDERING_MODE, DNN_TYPE_TENSOR_REORDERING_MODE, 1, &tiled);
+}
+
+static fattn__desc tensor(fattn__graph *g, int data_type, const int64_t dim[4], const int64_t strides[4], bool is_virtual,
+                          bool by_value, const fattn__traits *traits)
+{
+    const int64_t alignment = ALIGNMENT, uid = g->next_uid++, rank = traits != NULL && traits->rank != 0 ? traits->rank : 4;
     fattn__desc desc = create(g, DNN_BACKEND_TENSOR_DESCRIPTOR, "tensor");
     set(g, desc, DNN_ATTR_TENSOR_DATA_TYPE, DNN_TYPE_DATA_TYPE, 1, &data_type);
-    set(g, desc, DNN_ATTR_TENSOR_DIMENSIONS, DNN_TYPE_INT64, 4, dim);
-    set(g, desc, DNN_ATTR_TENSOR_STRIDES, DNN_TYPE_INT64, 4, strides);
+    set(g, desc, DNN_ATTR_TENSOR_DIMENSIONS, DNN_TYPE_INT64, rank, dim);
+    set(g, desc, DNN_ATTR_TENSOR_STRIDES, DNN_TYPE_INT64, rank, strides);
     set(g, desc, DNN_ATTR_TENSOR_UNIQUE_ID, DNN_TYPE_INT64, 1, &uid);
     set(g, desc, DNN_ATTR_TENSOR_BYTE_ALIGNMENT, DNN_TYPE_INT64, 1, &alignment);
     set(g, desc, DNN_ATTR_TENSOR_IS_VIRTUAL, DNN_TYPE_BOOLEAN, 1, &is_virtual);
     set(g, desc, DNN_ATTR_TENSOR_IS_BY_VALUE, DNN_TYPE_BOOLEAN, 1, &by_value);
+    if (traits != NULL)
+        set_traits(g, desc, traits);
     finalize(g, desc, "tensor");
     return g->status == FATTN_OK ? desc : NULL;
 }
@@ -180,14 +192,25 @@ static fattn__binding *bind(fattn__graph *g, fattn__slot slot)
 
 fattn__desc fattn__tensor(fattn__graph *g, fattn__slot slot, int data_type, const int64_t dim[4], const int64_t strides[4])
 {
+    return fattn__tensor_with(g, slot, data_type, dim, strides, NULL);
+}
+
+fattn__desc fattn__tensor_with(fattn__graph *g, fattn__slot slot, int data_type, const int64_t dim[4], const int64_t strides[4],
+                               const fattn__traits *traits)
+{
     bind(g, slot);
-    return tensor(g, data_type, dim, strides, false, false);
+    return tensor(g, data_type, dim, strides, false, false, traits);
 }
 
 fattn__desc fattn__virtual(fattn__graph *g, int data_type, const int64_t dim[4], const int64_t strides[4])
 {
+    return fattn__virtual_with(g, data_type, dim, strides, NULL);
+}
+
+fattn__desc fattn__virtual_with(fattn__graph *g, int data_type, const int64_t dim[4], const int64_t strides[4], const fattn__traits *traits)
+{
     const int64_t packed[4] = { dim[1] * dim[2] * dim[3], dim[2] * dim[3], dim[3], 1 };
-    return tensor(g, data_type, dim, strides != NULL ? strides : packed, true, false);
+    return tensor(g, data_type, dim, strides != NULL ? strides : packed, true, false, traits);
 }
 
 static int64_t element_bytes(int data_type)
@@ -210,10 +233,17 @@ static int64_t element_bytes(int data_type)
 
 fattn__desc fattn__scratch(fattn__graph *g, int data_type, const int64_t dim[4], const int64_t strides[4])
 {
+    return fattn__scratch_with(g, data_type, dim, strides, NULL);
+}
+
+fattn__desc fattn__scratch_with(fattn__graph *g, int data_type, const int64_t dim[4], const int64_t strides[4], const fattn__traits *traits)
+{
+    const bool packed = traits != NULL && traits->total != 0;
+    const int64_t extents[4] = { packed ? 1 : dim[0], dim[1], packed ? traits->total : dim[2], dim[3] };
     int64_t last = 0, bytes;
     for (int i = 0; i < 4; i++) {
         int64_t reach;
-        if (__builtin_mul_overflow(dim[i] - 1, strides[i], &reach) || __builtin_add_overflow(last, reach, &last))
+        if (__builtin_mul_overflow(extents[i] - 1, strides[i], &reach) || __builtin_add_overflow(last, reach, &last))
             fattn__graph_refuse(g, FATTN_BAD_PROBLEM, "a workspace tensor has more elements than 64 bits can count");
     }
     if (__builtin_mul_overflow(last + 1, element_bytes(data_type), &bytes) || bytes > INT64_MAX - ALIGNMENT)
@@ -223,7 +253,7 @@ fattn__desc fattn__scratch(fattn__graph *g, int data_type, const int64_t dim[4],
         return NULL;
     binding->offset = g->scratch_bytes;
     g->scratch_bytes += ((size_t)bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    return tensor(g, data_type, dim, strides, false, false);
+    return tensor(g, data_type, dim, strides, false, false, traits);
 }
 
 void fattn__sum_later(fattn__graph *g, const fattn__graph_sum *sum)
@@ -237,7 +267,7 @@ void fattn__sum_later(fattn__graph *g, const fattn__graph_sum *sum)
 static fattn__desc value(fattn__graph *g, int data_type)
 {
     static const int64_t one[4] = { 1, 1, 1, 1 };
-    return tensor(g, data_type, one, one, false, true);
+    return tensor(g, data_type, one, one, false, true, NULL);
 }
 
 fattn__desc fattn__value_f32(fattn__graph *g, float x)
@@ -332,7 +362,7 @@ void fattn__op_band(fattn__graph *g, const fattn__band *op)
     append(g, operation, "diagonal band operation");
 }
 
-void fattn__op_softmax(fattn__graph *g, const fattn__softmax *op)
+static fattn__desc softmax(fattn__graph *g, const fattn__softmax *op)
 {
     fattn__desc operation = create(g, DNN_BACKEND_OPERATION_SOFTMAX_DESCRIPTOR, "softmax operation");
     set_desc(g, operation, DNN_ATTR_OPERATION_SOFTMAX_XDESC, op->x);
@@ -340,7 +370,47 @@ void fattn__op_softmax(fattn__graph *g, const fattn__softmax *op)
     set_desc(g, operation, DNN_ATTR_OPERATION_SOFTMAX_STATS_DESC, op->stats);
     set_desc(g, operation, DNN_ATTR_OPERATION_SOFTMAX_MAX_DESC, op->max);
     set_desc(g, operation, DNN_ATTR_OPERATION_SOFTMAX_SUM_EXP_DESC, op->sum_exp);
-    append(g, operation, "softmax operation");
+    set_desc(g, operation, DNN_ATTR_OPERATION_SOFTMAX_SINK_DESC, op->sink);
+    if (op->log2)
+        set(g, operation, DNN_ATTR_OPERATION_SOFTMAX_STATS_LOG2, DNN_TYPE_BOOLEAN, 1, &op->log2);
+    return operation;
+}
+
+void fattn__op_softmax(fattn__graph *g, const fattn__softmax *op)
+{
+    append(g, softmax(g, op), "softmax operation");
+}
+
+fattn__desc fattn__softmax_desc(fattn__graph *g, const fattn__softmax *op)
+{
+    fattn__desc operation = softmax(g, op);
+    finalize(g, operation, "softmax operation");
+    return g->status == FATTN_OK ? operation : NULL;
+}
+
+void fattn__op_rng(fattn__graph *g, const fattn__rng *op)
+{
+    const int distribution = DNN_RNG_DISTRIBUTION_BERNOULLI;
+    fattn__desc rng = create(g, DNN_BACKEND_RNG_DESCRIPTOR, "random numbers");
+    set(g, rng, DNN_ATTR_RNG_DISTRIBUTION, DNN_TYPE_RNG_DISTRIBUTION, 1, &distribution);
+    set(g, rng, DNN_ATTR_RNG_BERNOULLI_DIST_PROBABILITY, DNN_TYPE_DOUBLE, 1, &op->keep);
+    finalize(g, rng, "random numbers");
+    fattn__desc operation = create(g, DNN_BACKEND_OPERATION_RNG_DESCRIPTOR, "random number operation");
+    set_desc(g, operation, DNN_ATTR_OPERATION_RNG_YDESC, op->y);
+    set_desc(g, operation, DNN_ATTR_OPERATION_RNG_DESC, rng);
+    set_desc(g, operation, DNN_ATTR_OPERATION_RNG_SEED, op->seed);
+    set_desc(g, operation, DNN_ATTR_OPERATION_RNG_OFFSET_DESC, op->offset);
+    append(g, operation, "random number operation");
+}
+
+void fattn__op_paged_load(fattn__graph *g, const fattn__paged_load *op)
+{
+    fattn__desc operation = create(g, DNN_BACKEND_OPERATION_PAGED_CACHE_LOAD_DESCRIPTOR, "paged load operation");
+    set_desc(g, operation, DNN_ATTR_OPERATION_PAGED_CACHE_LOAD_CONTAINER_DESC, op->pages);
+    set_desc(g, operation, DNN_ATTR_OPERATION_PAGED_CACHE_LOAD_PAGE_TABLE_DESC, op->table);
+    set_desc(g, operation, DNN_ATTR_OPERATION_PAGED_CACHE_LOAD_SEQUENCE_DESC, op->seq_len);
+    set_desc(g, operation, DNN_ATTR_OPERATION_PAGED_CACHE_LOAD_YDESC, op->y);
+    append(g, operation, "paged load operation");
 }
 
 fattn_status fattn__graph_finalize(fattn__graph *g, fattn__handle handle)

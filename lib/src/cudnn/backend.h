@@ -110,6 +110,19 @@ int fattn__data_type(int32_t dtype);
 fattn__desc fattn__tensor(fattn__graph *g, fattn__slot slot, int data_type, const int64_t dim[4], const int64_t strides[4]);
 /* Exists only inside the graph. `strides` NULL: packed in the order of `dim`. */
 fattn__desc fattn__virtual(fattn__graph *g, int data_type, const int64_t dim[4], const int64_t strides[4]);
+/* What a tensor may have beyond a type, extents and strides; zero: nothing. */
+typedef struct fattn__traits {
+    fattn__desc offsets;  /* int32 or int64 [batch + 1,1,1,1]: where each entry starts, in elements */
+    int64_t multiplier;   /* from 9.24: the offsets count this many elements each; 0: one */
+    bool tiled;           /* scale factors in the order F8_128x4 */
+    int rank;             /* 1: dim[0] and strides[0] alone; 0: 4 */
+    int64_t total;        /* of a packed scratch tensor: tokens that are reserved for all entries; 0: batch times dim[2] */
+} fattn__traits;
+/* `traits` may be NULL. */
+fattn__desc fattn__tensor_with(fattn__graph *g, fattn__slot slot, int data_type, const int64_t dim[4], const int64_t strides[4],
+                               const fattn__traits *traits);
+fattn__desc fattn__virtual_with(fattn__graph *g, int data_type, const int64_t dim[4], const int64_t strides[4], const fattn__traits *traits);
+fattn__desc fattn__scratch_with(fattn__graph *g, int data_type, const int64_t dim[4], const int64_t strides[4], const fattn__traits *traits);
 /* A real tensor in our own workspace; its bytes are reserved after those of the scratch tensors made before it. */
 fattn__desc fattn__scratch(fattn__graph *g, int data_type, const int64_t dim[4], const int64_t strides[4]);
 /* What was written to a scratch tensor (sum->offset) is summed into a tensor of the call when cuDNN is done. */
@@ -159,8 +172,25 @@ void fattn__op_band(fattn__graph *g, const fattn__band *op);
 typedef struct fattn__softmax {
     fattn__desc x, y;
     fattn__desc stats, max, sum_exp;
+    fattn__desc sink; /* fp32 [1,heads_q,1,1]: joins every denominator */
+    bool log2;        /* from 9.27: Stats in base 2 */
 } fattn__softmax;
 void fattn__op_softmax(fattn__graph *g, const fattn__softmax *op);
+/* The same, without putting it into the graph: for an operation that holds it. */
+fattn__desc fattn__softmax_desc(fattn__graph *g, const fattn__softmax *op);
+
+/* y = the keep mask of cuDNN's Philox: 1 with probability `keep`, otherwise 0. */
+typedef struct fattn__rng {
+    double keep;
+    fattn__desc seed, offset, y;
+} fattn__rng;
+void fattn__op_rng(fattn__graph *g, const fattn__rng *op);
+
+/* y = the keys or values of every batch entry, gathered from pages [pages,heads,page,dim] by a table [batch,1,pages of an entry,1]. */
+typedef struct fattn__paged_load {
+    fattn__desc pages, table, seq_len, y;
+} fattn__paged_load;
+void fattn__op_paged_load(fattn__graph *g, const fattn__paged_load *op);
 
 /* ---- what the builders provide (graph_forward.c, graph_backward.c) ------------------------------------------------------------
  */

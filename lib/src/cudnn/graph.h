@@ -19,6 +19,7 @@ typedef struct fattn__chain {
     int type;                     /* DNN_DATA_ of Q, K, V */
     fattn__desc seq_len_q;        /* int32 [batch,1,1,1]; NULL without padding */
     fattn__desc seq_len_kv;
+    fattn__desc offsets[FATTN_RAGGED_TENSORS]; /* of the ragged tensors that this pass touches, by fattn__role; NULL elsewhere */
 } fattn__chain;
 
 /* Chooses the spelling and makes the lengths. Refuses what the chosen spelling or the loaded version cannot say. */
@@ -55,7 +56,7 @@ fattn__desc fattn__chain_mod_gradient(const fattn__chain *c, fattn__desc x, fatt
 fattn__desc fattn__chain_padding(const fattn__chain *c, fattn__desc x);
 fattn__desc fattn__chain_bands(const fattn__chain *c, fattn__desc x);
 
-/* graph_softmax.c: probabilities in the type of Q; writes Stats, Max and Sum_exp as the problem asks. */
-fattn__desc fattn__chain_softmax(const fattn__chain *c, fattn__desc x);
+/* graph_softmax.c: probabilities of `type`; writes Stats, Max and Sum_exp as the problem asks. */
+fattn__desc fattn__chain_softmax(const fattn__chain *c, fattn__desc x, int type);
 
 #endif

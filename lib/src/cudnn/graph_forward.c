@@ -17,7 +17,7 @@ fattn_status fattn__build_forward(fattn__graph *g, const fattn_problem *problem)
     x = fattn__chain_bias(&c, x);
     x = fattn__chain_padding(&c, x);
     x = fattn__chain_bands(&c, x);
-    x = fattn__chain_softmax(&c, x);
+    x = fattn__chain_softmax(&c, x, c.type);
 
     const fattn__desc v = fattn__chain_tensor(&c, FATTN__ROLE_V);
     const fattn__desc o = fattn__chain_tensor(&c, FATTN__ROLE_O);

@@ -18,13 +18,13 @@ static fattn__desc row_wanted(const fattn__chain *c, uint32_t output, fattn__slo
     return wants(c, output) ? row_output(c, slot) : fattn__chain_row(c);
 }
 
-static fattn__desc single(const fattn__chain *c, fattn__desc x)
+static fattn__desc single(const fattn__chain *c, fattn__desc x, int type)
 {
     fattn__softmax op = { .x = x };
     op.stats = wants(c, FATTN_WANT_STATS) ? row_output(c, FATTN__SLOT_STATS) : NULL;
     op.max = wants(c, FATTN_WANT_MAX) ? row_output(c, FATTN__SLOT_MAX) : NULL;
     op.sum_exp = wants(c, FATTN_WANT_SUM_EXP) ? row_output(c, FATTN__SLOT_SUM_EXP) : NULL;
-    op.y = fattn__chain_score(c, c->type);
+    op.y = fattn__chain_score(c, type);
     fattn__op_softmax(c->g, &op);
     return op.y;
 }
@@ -40,7 +40,7 @@ static void add_stats(const fattn__chain *c, fattn__desc max, fattn__desc sum)
     fattn__op_pointwise(c->g, &(fattn__pointwise){ .mode = DNN_POINTWISE_ADD, .x = max, .b = log, .y = stats });
 }
 
-static fattn__desc expanded(const fattn__chain *c, fattn__desc x)
+static fattn__desc expanded(const fattn__chain *c, fattn__desc x, int type)
 {
     const fattn__desc max = row_wanted(c, FATTN_WANT_MAX, FATTN__SLOT_MAX);
     fattn__op_reduce(c->g, DNN_REDUCE_TENSOR_MAX, x, max);
@@ -49,10 +49,10 @@ static fattn__desc expanded(const fattn__chain *c, fattn__desc x)
     const fattn__desc sum = row_wanted(c, FATTN_WANT_SUM_EXP, FATTN__SLOT_SUM_EXP);
     fattn__op_reduce(c->g, DNN_REDUCE_TENSOR_ADD, exp, sum);
     add_stats(c, max, sum);
-    return fattn__chain_binary(c, DNN_POINTWISE_DIV, exp, sum, c->type);
+    return fattn__chain_binary(c, DNN_POINTWISE_DIV, exp, sum, type);
 }
 
-fattn__desc fattn__chain_softmax(const fattn__chain *c, fattn__desc x)
+fattn__desc fattn__chain_softmax(const fattn__chain *c, fattn__desc x, int type)
 {
-    return c->single ? single(c, x) : expanded(c, x);
+    return c->single ? single(c, x, type) : expanded(c, x, type);
 }
