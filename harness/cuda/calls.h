@@ -10,9 +10,12 @@
 #define FACTS_KERNEL_LIST(X)                                                                                                       \
     X(fill) X(gaps) X(poison) X(changed) X(owned) X(copy) X(set) X(noise) X(differ) X(repeat) X(hash) X(round) X(survey) X(judge)
 
-/* A tensor in its storage: element (b,h,s,d) is at first + b*stride[0] + ... elements. */
+/* A tensor in its storage: element (b,h,s,d) is at first + b*stride[0] + ... elements; of a packed one row s of entry b is token start[b] + s, and
+ * exists where s < live[b]. */
 typedef struct facts_strided {
     int64_t dim[4], stride[4], first;
+    const int64_t *start; /* NULL: not packed */
+    const int32_t *live;
     int32_t dtype;
 } facts_strided;
 

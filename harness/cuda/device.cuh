@@ -20,13 +20,25 @@ __device__ static inline int64_t places_of(const facts_strided *v)
     return v->dim[0] * v->dim[1] * v->dim[2] * v->dim[3];
 }
 
+/* Channel 0 of a row. */
+__device__ static inline int64_t row_of(const facts_strided *v, int64_t b, int64_t h, int64_t s)
+{
+    const int64_t entry = v->start ? v->start[b] * v->stride[2] : b * v->stride[0];
+    return v->first + entry + h * v->stride[1] + s * v->stride[2];
+}
+
+__device__ static inline bool exists(const facts_strided *v, int64_t b, int64_t s)
+{
+    return !v->live || s < v->live[b];
+}
+
 /* Where element n lies; its batch and row. */
 __device__ static inline int64_t place_of(const facts_strided *v, int64_t n, int64_t *b, int64_t *s)
 {
     const int64_t d = n % v->dim[3], row = n / v->dim[3], slice = row / v->dim[2], h = slice % v->dim[1];
     *s = row % v->dim[2];
     *b = slice / v->dim[1];
-    return v->first + *b * v->stride[0] + h * v->stride[1] + *s * v->stride[2] + d * v->stride[3];
+    return row_of(v, *b, h, *s) + d * v->stride[3];
 }
 
 /* The poison of a place; negative ones are in the guard. */

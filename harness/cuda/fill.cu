@@ -53,6 +53,7 @@ extern "C" __global__ void facts_kernel_round(const facts_round_call call)
     for (int64_t n = first_of_thread(); n < places_of(&call.view); n += threads_of_grid()) {
         int64_t b, s;
         const int64_t place = place_of(&call.view, n, &b, &s);
-        facts_store(call.view.dtype, call.storage, place, facts_encode(call.view.dtype, call.values[n]));
+        if (exists(&call.view, b, s))
+            facts_store(call.view.dtype, call.storage, place, facts_encode(call.view.dtype, call.values[n]));
     }
 }

@@ -27,9 +27,11 @@ __device__ static inline void judge_part(const facts_judge_call &call, facts_jud
     const facts_strided *v = &call.view;
     const int64_t s = n % v->dim[2], slice = n / v->dim[2], h = slice % v->dim[1], b = slice / v->dim[1],
                   at_row = call.rows ? call.rows[s] : s;
-    const int64_t place = v->first + b * v->stride[0] + h * v->stride[1] + at_row * v->stride[2];
+    const int64_t place = row_of(v, b, h, at_row);
     facts_judged_element at;
     facts_judged_row_begin(row);
+    if (!exists(v, b, at_row))
+        return;
     at.due = call.due ? call.due[b * call.due_rows + at_row] : FACTS_DUE_VALUE;
     for (int64_t d = lane; d < v->dim[3]; d += WARP) {
         at.place = place + d * v->stride[3];
@@ -66,7 +68,7 @@ extern "C" __global__ void facts_kernel_survey(const facts_survey_call call)
     int64_t unwritten = 0, not_finite = 0, b, s;
     for (int64_t n = first_of_thread(); n < places_of(&call.view); n += threads_of_grid()) {
         const int64_t place = place_of(&call.view, n, &b, &s);
-        if (call.due && call.due[b * call.view.dim[2] + s] != FACTS_DUE_VALUE)
+        if (!exists(&call.view, b, s) || (call.due && call.due[b * call.view.dim[2] + s] != FACTS_DUE_VALUE))
             continue;
         const uint32_t code = facts_load(call.view.dtype, call.storage, place);
         if (code == code_at(call.code, place)) {

@@ -15,7 +15,8 @@ extern "C" __global__ void facts_kernel_owned(const facts_owned_call call)
     int64_t found = 0, b, s;
     for (int64_t n = first_of_thread(); n < places_of(&call.view); n += threads_of_grid()) {
         const int64_t place = place_of(&call.view, n, &b, &s);
-        found += facts_load(call.view.dtype, call.storage, place) != code_at(call.code, place);
+        if (exists(&call.view, b, s))
+            found += facts_load(call.view.dtype, call.storage, place) != code_at(call.code, place);
     }
     count(call.count, found);
 }
@@ -40,7 +41,7 @@ extern "C" __global__ void facts_kernel_repeat(const facts_repeat_call call)
     int64_t found = 0, b, s;
     for (int64_t n = first_of_thread(); n < places_of(&call.view); n += threads_of_grid()) {
         const int64_t place = place_of(&call.view, n, &b, &s);
-        if (call.due && call.due[b * call.view.dim[2] + s] != FACTS_DUE_VALUE)
+        if (!exists(&call.view, b, s) || (call.due && call.due[b * call.view.dim[2] + s] != FACTS_DUE_VALUE))
             continue;
         const uint32_t x = facts_load(call.view.dtype, call.a, place), y = facts_load(call.view.dtype, call.b, place);
         if (x == y || (call.slack && facts_judged_close(call.view.dtype, x, y, call.share * call.slack[n])))
@@ -57,7 +58,8 @@ extern "C" __global__ void facts_kernel_hash(const facts_hash_call call)
     int64_t b, s;
     for (int64_t n = first_of_thread(); n < places_of(&call.view); n += threads_of_grid()) {
         const int64_t place = place_of(&call.view, n, &b, &s);
-        sum += facts_bits_of(n, facts_load(call.view.dtype, call.storage, place));
+        if (exists(&call.view, b, s))
+            sum += facts_bits_of(n, facts_load(call.view.dtype, call.storage, place));
     }
     atomicAdd(call.sum, sum);
 }

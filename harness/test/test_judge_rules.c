@@ -2,6 +2,7 @@
 
 #include "numbers.h"
 #include "numbers/image_ragged.h"
+#include "numbers/seen.h"
 
 /* ---- determinism ---- */
 
@@ -202,21 +203,24 @@ Test(judge_rules, a_packed_row_is_judged_where_it_lies)
     void *storage = facts_image_storage(&x.image, x.bytes);
     facts_tensor t = x.storage;
     t.dim[0] = 2, t.dim[2] = 3;
-    const int64_t from[2] = { 1 * x.storage.stride[2], 6 * x.storage.stride[2] };
+    const int64_t start[2] = { 1, 6 };
+    const int32_t live[2] = { 2, 3 };
+    t.start = start, t.live = live;
     double want[2 * 2 * 3 * 4], sigma[2 * 2 * 3 * 4], bound[2 * 2 * 3 * 4];
-    facts_due due[6] = { FACTS_DUE_VALUE, FACTS_DUE_VALUE, FACTS_DUE_NOTHING, FACTS_DUE_VALUE, FACTS_DUE_VALUE, FACTS_DUE_VALUE };
     for (int64_t i = 0; i < 48; i++) {
         int64_t d = i % 4, s = i / 4 % 3, h = i / 12 % 2, b = i / 24;
         want[i] = (double)i, sigma[i] = 0.01, bound[i] = 0.1;
-        if (due[b * 3 + s] == FACTS_DUE_VALUE)
-            facts_store(FATTN_F16, storage, from[b] + h * t.stride[1] + s * t.stride[2] + d, facts_encode(FATTN_F16, (double)i));
+        if (facts_row_exists(&t, b, s))
+            facts_store(FATTN_F16, storage, facts_row_place(&t, b, h, s) + d, facts_encode(FATTN_F16, (double)i));
     }
-    facts_rule rule = { .expected = { .want = want, .sigma = sigma, .bound = bound }, .due = due, .from = from };
+    facts_rule rule = { .expected = { .want = want, .sigma = sigma, .bound = bound } };
     facts_judgement j = facts_judge_tensor(&t, storage, &rule);
     cr_expect_eq(facts_judgement_verdict(&j), FACTS_VERDICT_PASS);
     cr_expect_eq(j.checked, 5 * 2 * 4, "the row that the first sequence does not have is not read");
     cr_expect_eq(j.padded_poison, 0);
-    rule.from = NULL;
+    bool saturated;
+    cr_expect_float_eq(facts_judge_largest(&t, storage, NULL, 1.0, &saturated), 47.0, 0);
+    t.start = NULL;
     j = facts_judge_tensor(&t, storage, &rule);
     cr_expect_neq(facts_judgement_verdict(&j), FACTS_VERDICT_PASS);
     facts_image_destroy(&x.image);

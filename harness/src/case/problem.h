@@ -65,6 +65,8 @@ typedef struct facts_tensor {
     facts_packing packed;
     int64_t tokens;      /* packed: rows of the storage, slots and tail included */
     int64_t page, pages; /* paged */
+    const int64_t *start; /* NULL in a problem. In a view of a packed tensor (facts_tensor_seen): token where each entry begins, and how many it has */
+    const int32_t *live;
     int32_t shares; /* packed layouts: 1 + the facts_tensor_id of the first tensor in the same storage (its `elements` is the size); 0: its own */
 } facts_tensor;
 

@@ -106,10 +106,13 @@ static facts_judgement judge(const facts_scene *x, facts_slot_id id, const facts
                         .dense = x->dense,
                         .calibrated = true,
                         .gain = x->gain,
-                        .from = out->slot.first,
                         .unit = out->unit };
-    facts_judgement j =
-        id >= FACTS_SLOT_AMAX_S ? judge_amax(x, id, a, pattern) : facts_judge_tensor(&out->tensor, a->storage[id], &rule);
+    facts_tensor tensor = out->tensor;
+    int64_t start[FACTS_MAX_BATCH_LENS];
+    for (int64_t b = 0; out->slot.first && b < tensor.dim[0]; b++)
+        start[b] = out->slot.first[b] / tensor.stride[2];
+    tensor.start = out->slot.first ? start : NULL;
+    facts_judgement j = id >= FACTS_SLOT_AMAX_S ? judge_amax(x, id, a, pattern) : facts_judge_tensor(&tensor, a->storage[id], &rule);
     facts_judgement_overrun(&j, facts_image_overrun(&out->image, pattern, a->bytes[id]));
     return j;
 }

@@ -6,6 +6,7 @@
 
 #include "dtype.h"
 #include "picture.h"
+#include "seen.h"
 
 #define AS_WORD(symbol, word) word,
 const char *const facts_gate_words[FACTS_GATE_COUNT] = { FACTS_GATE_LIST(AS_WORD) };
@@ -20,7 +21,7 @@ static int64_t due_elements(const facts_tensor *t, const facts_due *due)
 {
     int64_t rows = 0;
     for (int64_t n = 0; n < t->dim[0] * t->dim[2]; n++)
-        rows += !due || due[n] == FACTS_DUE_VALUE;
+        rows += facts_row_exists(t, n / t->dim[2], n % t->dim[2]) && (!due || due[n] == FACTS_DUE_VALUE);
     return rows * t->dim[1] * t->dim[3];
 }
 
@@ -51,10 +52,9 @@ static facts_judged_element element_at(const court *c, int64_t row, int64_t d)
     const facts_tensor *t = c->tensor;
     const facts_expected *e = &c->rule->expected;
     int64_t s = row % t->dim[2], h = row / t->dim[2] % t->dim[1], b = row / (t->dim[2] * t->dim[1]), i = row * t->dim[3] + d;
-    int64_t start = c->rule->from ? c->rule->from[b] : t->first + b * t->stride[0];
-    facts_due due = c->rule->due ? c->rule->due[b * t->dim[2] + s] : FACTS_DUE_VALUE;
+    facts_due due = !facts_row_exists(t, b, s) ? FACTS_DUE_NOTHING : c->rule->due ? c->rule->due[b * t->dim[2] + s] : FACTS_DUE_VALUE;
     return (facts_judged_element){ .want = e->want[i], .sigma = e->sigma ? e->sigma[i] : 0.0, .bound = e->bound[i], .due = (int32_t)due,
-                                   .channel = (int32_t)d, .place = start + h * t->stride[1] + s * t->stride[2] + d * t->stride[3] };
+                                   .channel = (int32_t)d, .place = facts_row_place(t, b, h, s) + d * t->stride[3] };
 }
 
 static void add_answer(facts_judged_row *out, const court *c, int64_t row, int64_t d)

@@ -44,7 +44,7 @@ typedef enum facts_verdict { FACTS_VERDICT_LIST(AS_ENUM) FACTS_VERDICT_COUNT } f
 #undef AS_ENUM
 extern const char *const facts_verdict_words[FACTS_VERDICT_COUNT];
 
-/* What an answer is judged against. */
+/* What an answer is judged against. Packed tensors are given as they are seen (seen.h), here and below. */
 typedef struct facts_rule {
     facts_expected expected;
     const facts_due *due;  /* [batch, rows] of the tensor: heads and channels stand alike. NULL: a value everywhere */
@@ -53,7 +53,6 @@ typedef struct facts_rule {
     bool coherent;         /* its sums may have equal terms, whose roundings add up with one sign: T1 is the bound alone */
     bool calibrated;       /* the constants are this engine's: T1 without its factor */
     double gain;           /* TG's allowance g0: 2^-13 for O, 2^-12 for gradients; 0: no TG */
-    const int64_t *from;   /* packed sequences: [batch], the element where one begins, in place of first + b*stride[0]; NULL: none are packed */
     double unit;           /* the value of a code is its number times this (1/scale of an 8 bit type); 0: 1 */
 } facts_rule;
 

@@ -2,6 +2,7 @@
 
 #include "dtype.h"
 #include "judge.h"
+#include "seen.h"
 
 uint32_t facts_pattern_scalar(facts_pattern pattern)
 {
@@ -14,9 +15,9 @@ double facts_judge_largest(const facts_tensor *t, const void *storage, const fac
 #pragma omp parallel for schedule(static) reduction(max : largest)
     for (int64_t row = 0; row < t->dim[0] * t->dim[1] * t->dim[2]; row++) {
         int64_t s = row % t->dim[2], h = row / t->dim[2] % t->dim[1], b = row / (t->dim[2] * t->dim[1]);
-        if (due && due[b * t->dim[2] + s] != FACTS_DUE_VALUE)
+        if (!facts_row_exists(t, b, s) || (due && due[b * t->dim[2] + s] != FACTS_DUE_VALUE))
             continue;
-        int64_t place = t->first + b * t->stride[0] + h * t->stride[1] + s * t->stride[2];
+        int64_t place = facts_row_place(t, b, h, s);
         for (int64_t d = 0; d < t->dim[3]; d++) {
             double x = fabs(facts_decode(t->dtype, facts_load(t->dtype, storage, place + d * t->stride[3])));
             largest = x <= end && x > largest ? x : largest;

@@ -1,11 +1,12 @@
 #include "bits.h"
 #include "dtype.h"
 #include "judge.h"
+#include "seen.h"
 
 static facts_due due_of(const facts_tensor *t, const facts_due *due, int64_t i)
 {
     int64_t s = i / t->dim[3] % t->dim[2], b = i / (t->dim[3] * t->dim[2] * t->dim[1]);
-    return due ? due[b * t->dim[2] + s] : FACTS_DUE_VALUE;
+    return !facts_row_exists(t, b, s) ? FACTS_DUE_NOTHING : due ? due[b * t->dim[2] + s] : FACTS_DUE_VALUE;
 }
 
 static void index_of(const facts_tensor *t, int64_t i, int64_t out[4])
@@ -20,7 +21,7 @@ static int64_t place_of(const facts_tensor *t, int64_t i)
 {
     int64_t at[4];
     index_of(t, i, at);
-    return t->first + at[0] * t->stride[0] + at[1] * t->stride[1] + at[2] * t->stride[2] + at[3] * t->stride[3];
+    return facts_row_place(t, at[0], at[1], at[2]) + at[3] * t->stride[3];
 }
 
 int64_t facts_judge_repeat(const facts_tensor *tensor, const void *a, const void *b, const facts_due *due, int64_t first[4])
@@ -60,6 +61,7 @@ uint64_t facts_judge_bits(const facts_tensor *tensor, const void *storage)
     uint64_t sum = 0;
 #pragma omp parallel for schedule(static) reduction(+ : sum)
     for (int64_t i = 0; i < n; i++)
-        sum += facts_bits_of(i, facts_load(tensor->dtype, storage, place_of(tensor, i)));
+        if (due_of(tensor, NULL, i) == FACTS_DUE_VALUE)
+            sum += facts_bits_of(i, facts_load(tensor->dtype, storage, place_of(tensor, i)));
     return sum;
 }

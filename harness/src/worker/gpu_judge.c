@@ -156,7 +156,9 @@ static facts_judge_call call_of(const facts_tensor *tensor, const void *storage,
     call.view.dim[0] = part->batches;
     call.view.dim[1] = part->heads;
     call.view.dim[2] = part->rows ? part->row_count : tensor->dim[2];
-    call.view.first += part->b * tensor->stride[0] + part->h * tensor->stride[1];
+    call.view.first += (tensor->start ? 0 : part->b * tensor->stride[0]) + part->h * tensor->stride[1];
+    call.view.start += tensor->start ? part->b : 0;
+    call.view.live += tensor->live ? part->b : 0;
     return call;
 }
 

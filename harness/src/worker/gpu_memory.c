@@ -133,7 +133,7 @@ static fattn_status changed_filler(facts_gpu *gpu, const facts_image *image, con
 
 facts_strided facts_strided_of(const facts_tensor *t)
 {
-    facts_strided view = { .first = t->first, .dtype = t->dtype };
+    facts_strided view = { .first = t->first, .dtype = t->dtype, .start = t->start, .live = t->live };
     memcpy(view.dim, t->dim, sizeof view.dim);
     memcpy(view.stride, t->stride, sizeof view.stride);
     return view;
@@ -156,7 +156,7 @@ fattn_status facts_gpu_overrun(facts_gpu *gpu, const facts_image *image, const f
         int64_t places = 1;
         memcpy(owned.code, all.poison.code, sizeof owned.code);
         for (int d = 0; d < 4; d++) {
-            if (owned.view.stride[d] == 0 && owned.view.dim[d] > 1)
+            if (owned.view.stride[d] == 0 && owned.view.dim[d] > 1 && !(d == 0 && owned.view.start))
                 owned.view.dim[d] = 1;
             places *= owned.view.dim[d];
         }
