@@ -75,10 +75,13 @@ static bool no_such(const char *text, const char *suite_dir, facts_error *error)
     facts_nearest_offer(&nearest, "regress", strlen("regress"));
     facts_nearest_offer(&nearest, "reject", strlen("reject"));
     facts_nearest_offer(&nearest, "nightly", strlen("nightly"));
-    snprintf(folder, sizeof folder, "%s/suites", suite_dir != NULL ? suite_dir : "");
+    const char *slash = strrchr(text, '/');
+    int inner = slash != NULL && suite_dir != NULL ? (int)(slash - text) : 0; /* models/llama: what its folder has */
+    snprintf(folder, sizeof folder, "%s/suites/%.*s", suite_dir != NULL ? suite_dir : "", inner, text);
     size_t count = suite_dir != NULL ? facts_folder_files(folder, ".cases", &paths) : 0;
+    size_t skip = suite_dir != NULL ? strlen(suite_dir) + strlen("/suites/") : 0;
     for (size_t i = 0; i < count; i++) {
-        const char *name = strrchr(paths[i], '/') + 1;
+        const char *name = inner > 0 ? paths[i] + skip : strrchr(paths[i], '/') + 1;
         facts_nearest_offer(&nearest, name, strlen(name) - strlen(".cases"));
     }
     facts_nearest_hint(&nearest, hint);
@@ -92,7 +95,9 @@ static bool no_such(const char *text, const char *suite_dir, facts_error *error)
 static bool add_text(facts_cases *cases, const char *text, const char *suite_dir, facts_error *error)
 {
     char path[4096];
-    bool word = text[0] != '\0' && strlen(text) < 100 && strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_-") == strlen(text);
+    /* A suite's word, or one of a folder of suites: models/llama-3.1-8b. */
+    bool word = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789") > 0 && strlen(text) < 100 && strstr(text, "..") == NULL &&
+                strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_-./") == strlen(text);
     if (word && suite_dir != NULL) {
         snprintf(path, sizeof path, "%s/suites/%s.cases", suite_dir, text);
         if (exists(path, false))
