@@ -1,4 +1,4 @@
-#include "backend.h"
+#include "backend_parts.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -144,6 +144,31 @@ static void append(fattn__graph *g, fattn__desc operation, const char *what)
         return;
     }
     g->operations[g->operation_count++] = operation;
+}
+
+fattn__desc fattn__part(fattn__graph *g, int type, const char *what)
+{
+    return create(g, type, what);
+}
+
+void fattn__part_set(fattn__graph *g, fattn__desc desc, int name, int type, int64_t count, const void *elements)
+{
+    set(g, desc, name, type, count, elements);
+}
+
+void fattn__part_desc(fattn__graph *g, fattn__desc desc, int name, fattn__desc value)
+{
+    set_desc(g, desc, name, value);
+}
+
+void fattn__part_finalize(fattn__graph *g, fattn__desc desc, const char *what)
+{
+    finalize(g, desc, what);
+}
+
+void fattn__part_append(fattn__graph *g, fattn__desc operation, const char *what)
+{
+    append(g, operation, what);
 }
 
 /* ---- tensors ------------------------------------------------------------------------------------------------------------------
@@ -359,6 +384,8 @@ void fattn__op_band(fattn__graph *g, const fattn__band *op)
     set_desc(g, operation, DNN_ATTR_OPERATION_DIAGONAL_BAND_MASK_SHIFT_RIGHT_BOUND_DESC, op->right);
     set_desc(g, operation, DNN_ATTR_OPERATION_DIAGONAL_BAND_MASK_SEQ_LEN_QDESC, op->seq_len_q);
     set_desc(g, operation, DNN_ATTR_OPERATION_DIAGONAL_BAND_MASK_SEQ_LEN_KVDESC, op->seq_len_kv);
+    set_desc(g, operation, DNN_ATTR_OPERATION_DIAGONAL_BAND_MASK_CU_SEQ_LEN_QDESC, op->cu_seq_len_q);
+    set_desc(g, operation, DNN_ATTR_OPERATION_DIAGONAL_BAND_MASK_CU_SEQ_LEN_KVDESC, op->cu_seq_len_kv);
     append(g, operation, "diagonal band operation");
 }
 
@@ -411,6 +438,23 @@ void fattn__op_paged_load(fattn__graph *g, const fattn__paged_load *op)
     set_desc(g, operation, DNN_ATTR_OPERATION_PAGED_CACHE_LOAD_SEQUENCE_DESC, op->seq_len);
     set_desc(g, operation, DNN_ATTR_OPERATION_PAGED_CACHE_LOAD_YDESC, op->y);
     append(g, operation, "paged load operation");
+}
+
+/* The block is always given as {1, 32}, along whichever dimension it lies: cuDNN reads that off the extents of the scale. */
+void fattn__op_block_scale(fattn__graph *g, const fattn__block_scale *op)
+{
+    static const int32_t block[2] = { 1, 32 };
+    const int math = DNN_DATA_FLOAT, type = fattn__block_scale_dequantize_type(g->api->version);
+    const bool negative = false;
+    fattn__desc operation = create(g, type, "block scale operation");
+    set_desc(g, operation, DNN_ATTR_OPERATION_BLOCK_SCALE_DEQUANTIZE_XDESC, op->x);
+    set_desc(g, operation, DNN_ATTR_OPERATION_BLOCK_SCALE_DEQUANTIZE_SCALE_DESC, op->scale);
+    set_desc(g, operation, DNN_ATTR_OPERATION_BLOCK_SCALE_DEQUANTIZE_YDESC, op->y);
+    set(g, operation, DNN_ATTR_OPERATION_BLOCK_SCALE_DEQUANTIZE_MATH_PREC, DNN_TYPE_DATA_TYPE, 1, &math);
+    set(g, operation, DNN_ATTR_OPERATION_BLOCK_SCALE_DEQUANTIZE_BLOCK_SIZE, DNN_TYPE_INT32, 2, block);
+    if (g->api->version >= 91400)
+        set(g, operation, DNN_ATTR_OPERATION_BLOCK_SCALE_DEQUANTIZE_NEG_SCALE, DNN_TYPE_BOOLEAN, 1, &negative);
+    append(g, operation, "block scale operation");
 }
 
 fattn_status fattn__graph_finalize(fattn__graph *g, fattn__handle handle)

@@ -165,6 +165,7 @@ typedef struct fattn__band {
     fattn__desc left;  /* by value */
     fattn__desc right; /* by value */
     fattn__desc seq_len_q, seq_len_kv;
+    fattn__desc cu_seq_len_q, cu_seq_len_kv; /* in their place, from 9.24: prefix sums */
 } fattn__band;
 void fattn__op_band(fattn__graph *g, const fattn__band *op);
 
@@ -185,6 +186,12 @@ typedef struct fattn__rng {
     fattn__desc seed, offset, y;
 } fattn__rng;
 void fattn__op_rng(fattn__graph *g, const fattn__rng *op);
+
+/* y = x times the factor of its block of 32: y and x have the same extents, the scale's are those of the blocks, padded (F8_128x4). */
+typedef struct fattn__block_scale {
+    fattn__desc x, scale, y;
+} fattn__block_scale;
+void fattn__op_block_scale(fattn__graph *g, const fattn__block_scale *op);
 
 /* y = the keys or values of every batch entry, gathered from pages [pages,heads,page,dim] by a table [batch,1,pages of an entry,1]. */
 typedef struct fattn__paged_load {

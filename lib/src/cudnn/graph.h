@@ -25,6 +25,9 @@ typedef struct fattn__chain {
 /* Chooses the spelling and makes the lengths. Refuses what the chosen spelling or the loaded version cannot say. */
 fattn_status fattn__chain_begin(fattn__chain *out, fattn__graph *g, const fattn_problem *problem);
 
+/* graph_backward.c: the way in which a deterministic backward repeats, into g->repeat; refused where none is known. */
+fattn_status fattn__chain_repeat(fattn__graph *g, const fattn_problem *problem);
+
 /* ---- tensors */
 fattn__desc fattn__chain_tensor(const fattn__chain *c, fattn__role role); /* of the call, [b,h,s,d] */
 /* A gradient, as one for each element of `input`: of the call, or of our workspace where the problem sums it (fattn__problem_sums).

@@ -113,7 +113,7 @@ static void gradient_of_queries(const fattn__chain *c, fattn__desc scores, fattn
     fattn__op_pointwise(c->g, &(fattn__pointwise){ .mode = DNN_POINTWISE_IDENTITY, .x = product.c, .y = dq });
 }
 
-static fattn_status choose_repeat(fattn__graph *g, const fattn_problem *p)
+fattn_status fattn__chain_repeat(fattn__graph *g, const fattn_problem *p)
 {
     char why[256];
     if (!p->deterministic)
@@ -127,7 +127,7 @@ static fattn_status choose_repeat(fattn__graph *g, const fattn_problem *p)
 fattn_status fattn__build_backward(fattn__graph *g, const fattn_problem *problem)
 {
     fattn__chain c;
-    if (choose_repeat(g, problem) != FATTN_OK || fattn__chain_begin(&c, g, problem) != FATTN_OK)
+    if (fattn__chain_repeat(g, problem) != FATTN_OK || fattn__chain_begin(&c, g, problem) != FATTN_OK)
         return fattn__graph_status(g);
 
     fattn__desc scaled = NULL;
