@@ -19,6 +19,7 @@ typedef struct fattn__chain {
     int type;                     /* DNN_DATA_ of Q, K, V */
     fattn__desc seq_len_q;        /* int32 [batch,1,1,1]; NULL without padding */
     fattn__desc seq_len_kv;
+    fattn__desc cu_seq_len_q, cu_seq_len_kv; /* unified alone: prefix sums in the place of a side's lengths */
     fattn__desc offsets[FATTN_RAGGED_TENSORS]; /* of the ragged tensors that this pass touches, by fattn__role; NULL elsewhere */
 } fattn__chain;
 

@@ -126,6 +126,14 @@ static fattn__desc expanded_left(const fattn__chain *c, fattn__desc x)
     return keep_where(c, keep, x);
 }
 
+static void give_lengths(const fattn__chain *c, fattn__band *op)
+{
+    op->cu_seq_len_q = c->cu_seq_len_q;
+    op->cu_seq_len_kv = c->cu_seq_len_kv;
+    op->seq_len_q = c->cu_seq_len_q != NULL ? NULL : length_q(c);
+    op->seq_len_kv = c->cu_seq_len_kv != NULL ? NULL : length_kv(c);
+}
+
 /* A right bound of 0 is not set: that is how plain causal is recognised. */
 static fattn__desc single_right(const fattn__chain *c, fattn__desc x)
 {
@@ -133,10 +141,8 @@ static fattn__desc single_right(const fattn__chain *c, fattn__desc x)
     op.fill = masked_value(c);
     if (c->problem->window_right != 0)
         op.right = int_value(c, "window_right", c->problem->window_right);
-    if (is_bottom_right(c)) {
-        op.seq_len_q = length_q(c);
-        op.seq_len_kv = length_kv(c);
-    }
+    if (is_bottom_right(c))
+        give_lengths(c, &op);
     op.y = fattn__chain_score(c, DNN_DATA_FLOAT);
     fattn__op_band(c->g, &op);
     return op.y;
@@ -148,8 +154,7 @@ static fattn__desc single_left(const fattn__chain *c, fattn__desc x)
     op.fill = masked_value(c);
     if (has_varying_shift(c)) {
         op.left = int_value(c, "window_left", c->problem->window_left);
-        op.seq_len_q = c->seq_len_q;
-        op.seq_len_kv = c->seq_len_kv;
+        give_lengths(c, &op);
     } else {
         op.left = folded_left(c);
     }
