@@ -75,8 +75,10 @@ static bool no_such(const char *text, const char *suite_dir, facts_error *error)
     facts_nearest_offer(&nearest, "regress", strlen("regress"));
     facts_nearest_offer(&nearest, "reject", strlen("reject"));
     facts_nearest_offer(&nearest, "nightly", strlen("nightly"));
+    facts_nearest_offer(&nearest, "models", strlen("models"));
     const char *slash = strrchr(text, '/');
-    int inner = slash != NULL && suite_dir != NULL ? (int)(slash - text) : 0; /* models/llama: what its folder has */
+    bool inside = slash != NULL && slash - text < 100 && strstr(text, "..") == NULL && suite_dir != NULL;
+    int inner = inside ? (int)(slash - text) : 0; /* models/llama: what its folder has */
     snprintf(folder, sizeof folder, "%s/suites/%.*s", suite_dir != NULL ? suite_dir : "", inner, text);
     size_t count = suite_dir != NULL ? facts_folder_files(folder, ".cases", &paths) : 0;
     size_t skip = suite_dir != NULL ? strlen(suite_dir) + strlen("/suites/") : 0;
