@@ -41,6 +41,12 @@ static inline fattn__slot fattn__slot_of_mod(size_t i)
     return (fattn__slot)((size_t)FATTN__SLOT_MOD_0 + i);
 }
 
+/* Slots of what fattn__auxiliary lists. */
+static inline fattn__slot fattn__slot_of_auxiliary(fattn__auxiliary which)
+{
+    return (fattn__slot)((int)FATTN__SLOT_Q_OFFSETS + (int)which);
+}
+
 /* One entry of the variant pack. */
 typedef struct fattn__binding {
     int64_t uid;
@@ -206,6 +212,11 @@ void fattn__op_paged_load(fattn__graph *g, const fattn__paged_load *op);
  * Returns  fattn__graph_status(g). */
 fattn_status fattn__build_forward(fattn__graph *g, const fattn_problem *problem);
 fattn_status fattn__build_backward(fattn__graph *g, const fattn_problem *problem);
+/* Of e4m3 and e5m2 (graph_fp8_*.c), of the block-scaled types (graph_mx_*.c). */
+fattn_status fattn__build_fp8_forward(fattn__graph *g, const fattn_problem *problem);
+fattn_status fattn__build_fp8_backward(fattn__graph *g, const fattn_problem *problem);
+fattn_status fattn__build_mx_forward(fattn__graph *g, const fattn_problem *problem);
+fattn_status fattn__build_mx_backward(fattn__graph *g, const fattn_problem *problem);
 
 /* Makes g->operation_graph. `handle` may be NULL (described device). Returns fattn__graph_status(g). */
 fattn_status fattn__graph_finalize(fattn__graph *g, fattn__handle handle);

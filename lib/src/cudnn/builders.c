@@ -12,12 +12,12 @@ static const fattn__builder unified[] = {
     [FATTN_BACKWARD] = { "unified backward", 0, NULL },
 };
 static const fattn__builder fp8[] = {
-    [FATTN_FORWARD] = { "fp8 forward", 0, NULL },
-    [FATTN_BACKWARD] = { "fp8 backward", 0, NULL },
+    [FATTN_FORWARD] = { "fp8 forward", HAS(FP8), fattn__build_fp8_forward },
+    [FATTN_BACKWARD] = { "fp8 backward", HAS(FP8), fattn__build_fp8_backward },
 };
 static const fattn__builder mx[] = {
-    [FATTN_FORWARD] = { "mxfp8 forward", 0, NULL },
-    [FATTN_BACKWARD] = { "mxfp8 backward", 0, NULL },
+    [FATTN_FORWARD] = { "mxfp8 forward", HAS(MXFP8) | HAS(FP8), fattn__build_mx_forward },
+    [FATTN_BACKWARD] = { "mxfp8 backward", HAS(MXFP8) | HAS(FP8), fattn__build_mx_backward },
 };
 
 /* What the unified operation alone can say; NULL: nothing of it is asked for. */

@@ -1,0 +1,55 @@
+/* graph_fp8.h: the steps that the graphs of 8 bit types share, on top of graph.h: of e4m3 and e5m2 (every product is descaled by numbers in
+ * device memory, what is cast is scaled before) and of the block-scaled types (inputs are multiplied by their scale factors before a product).
+ */
+#ifndef FATTN_CUDNN_GRAPH_FP8_H
+#define FATTN_CUDNN_GRAPH_FP8_H
+
+#include "graph.h"
+
+/* One graph of 8 bit types under construction. */
+typedef struct fattn__fp8 {
+    fattn__chain chain;
+    fattn__desc numbers[FATTN__AUXILIARY_COUNT]; /* fp32 [1,1,1,1] of the call, each made once: the same number in two places is one tensor */
+} fattn__fp8;
+
+/* As fattn__chain_begin. Refuses a gradient that would be summed after cuDNN: its largest magnitude would be that of the terms. */
+fattn_status fattn__fp8_begin(fattn__fp8 *out, fattn__graph *g, const fattn_problem *problem);
+
+/* ---- tensors */
+fattn__desc fattn__fp8_number(fattn__fp8 *f, fattn__slot slot);
+fattn__desc fattn__fp8_times(fattn__fp8 *f, fattn__desc score, fattn__slot number, int type); /* score-shaped */
+fattn__desc fattn__fp8_transposed(const fattn__fp8 *f, fattn__desc score, int type);          /* [b,hq,skv,sq] */
+void fattn__fp8_amax(fattn__fp8 *f, fattn__desc x, fattn__slot amax);
+
+/* ---- products */
+typedef struct fattn__fp8_product {
+    fattn__matmul matmul;             /* without c */
+    fattn__slot descale_a, descale_b; /* e4m3 and e5m2 */
+    fattn__slot scale;                /* e4m3 and e5m2; of an 8 bit output */
+    fattn__slot amax;
+    fattn__role out;
+} fattn__fp8_product;
+/* out = a b for every query head, summed over those that share a head of the output, descaled, its largest magnitude taken, then scaled. */
+void fattn__fp8_multiply(fattn__fp8 *f, const fattn__fp8_product *op);
+/* Of block-scaled operands: nothing to descale or to scale, and the largest magnitude is that of the output as it is written. */
+void fattn__mx_multiply(fattn__fp8 *f, const fattn__fp8_product *op);
+
+/* ---- the backward */
+fattn__desc fattn__fp8_row_sums(fattn__fp8 *f, fattn__desc d_o, fattn__desc o); /* rowsum(dO * O) */
+fattn__desc fattn__fp8_row_times(fattn__fp8 *f, fattn__desc row, fattn__slot number);
+/* What is subtracted from dP, from the rows' sums in units; a sink's gradient is read off them. */
+fattn__desc fattn__fp8_softmax_sums(fattn__fp8 *f, fattn__desc sums, fattn__desc stats);
+/* P = exp(masked score - Stats), fp32. Here the masks come before the subtraction. */
+fattn__desc fattn__fp8_probabilities(fattn__fp8 *f, fattn__desc score, fattn__desc stats);
+
+/* ---- block-scaled operands (graph_mx.c) */
+typedef struct fattn__mx_operand {
+    fattn__slot data, factors;
+    fattn__role role; /* whose extents it has */
+    bool second;      /* a second quantisation: dense, in the memory order of the role's tensor */
+    bool along_rows;  /* blocks of 32 rows or keys, not of 32 channels */
+    bool transposed;  /* as [b,h,d,s] */
+} fattn__mx_operand;
+fattn__desc fattn__mx_dequantized(const fattn__fp8 *f, const fattn__mx_operand *operand); /* virtual, fp32 */
+
+#endif

@@ -1,0 +1,55 @@
+/* Operands of block-scaled types: codes and the scale factors of their blocks of 32, as fp32. */
+#include "graph_fp8.h"
+
+enum { BLOCK = 32, TILE_ROWS = 128, TILE_COLUMNS = 4 };
+
+static int64_t rounded(int64_t x, int64_t to)
+{
+    return (x + to - 1) / to * to;
+}
+
+/* The extents of the scale factors as cuDNN reads them, [b,h,rows,blocks of channels] or [b,h,blocks of rows,channels], and the strides of what
+ * the order F8_128x4 makes of them. Blocks of rows have the channels as rows of the tiles; the stride that cuDNN looks at there is from one tile of
+ * 128 channels to the next. */
+static void lay_out(const fattn_problem *p, const fattn__shape *x, bool along_rows, int64_t dim[4], int64_t strides[4])
+{
+    const int64_t b = x->dim[0], h = x->dim[1];
+    const int64_t rows = rounded(along_rows ? x->dim[3] : x->dim[2], TILE_ROWS);
+    const int64_t blocks = rounded(((along_rows ? x->dim[2] : x->dim[3]) + BLOCK - 1) / BLOCK, TILE_COLUMNS);
+    dim[0] = b, dim[1] = h, dim[2] = along_rows ? blocks : rows, dim[3] = along_rows ? rows : blocks;
+    const int64_t width = dim[3], height = dim[2];
+    strides[0] = h * height * width, strides[1] = height * width, strides[2] = width, strides[3] = 1;
+    if (p->scale_format == FATTN_FORMAT_BSHD)
+        strides[1] = width, strides[2] = h * width;
+    if (p->scale_format == FATTN_FORMAT_SBHD)
+        strides[0] = h * width, strides[1] = width, strides[2] = b * h * width;
+}
+
+static void transpose(int64_t x[4])
+{
+    const int64_t rows = x[2];
+    x[2] = x[3];
+    x[3] = rows;
+}
+
+fattn__desc fattn__mx_dequantized(const fattn__fp8 *f, const fattn__mx_operand *operand)
+{
+    const fattn__chain *c = &f->chain;
+    fattn__shape x = fattn__problem_shape(c->problem, operand->role);
+    int64_t dim[4], strides[4];
+    lay_out(c->problem, &x, operand->along_rows, dim, strides);
+    if (operand->second)
+        fattn_match_layout(x.dim, (int64_t[4]){ x.strides[0], x.strides[1], x.strides[2], x.strides[3] }, x.strides);
+    if (operand->transposed) {
+        transpose(x.dim);
+        transpose(x.strides);
+        transpose(dim);
+        transpose(strides);
+    }
+    fattn__block_scale op = { 0 };
+    op.x = fattn__tensor(c->g, operand->data, c->type, x.dim, x.strides);
+    op.scale = fattn__tensor_with(c->g, operand->factors, DNN_DATA_FP8_E8M0, dim, strides, &(fattn__traits){ .tiled = true });
+    op.y = fattn__virtual(c->g, DNN_DATA_FLOAT, x.dim, x.strides);
+    fattn__op_block_scale(c->g, &op);
+    return op.y;
+}

@@ -1,0 +1,31 @@
+/* O = softmax(scale * Q K^T + mask) V of block-scaled types. P is cast to the type of Q as it is, between 0 and 1. */
+#include "graph_fp8.h"
+
+fattn_status fattn__build_mx_forward(fattn__graph *g, const fattn_problem *problem)
+{
+    fattn__fp8 f;
+    if (fattn__fp8_begin(&f, g, problem) != FATTN_OK)
+        return fattn__graph_status(g);
+
+    const fattn__chain *c = &f.chain;
+    const fattn__desc k = fattn__mx_dequantized(
+        &f, &(fattn__mx_operand){ .data = FATTN__SLOT_K, .factors = FATTN__SLOT_SF_K, .role = FATTN__ROLE_K, .transposed = true });
+    const fattn__desc q =
+        fattn__mx_dequantized(&f, &(fattn__mx_operand){ .data = FATTN__SLOT_Q, .factors = FATTN__SLOT_SF_Q, .role = FATTN__ROLE_Q });
+    const fattn__desc product = fattn__chain_score(c, DNN_DATA_FLOAT);
+    fattn__op_matmul(g, &(fattn__matmul){ .a = q, .b = k, .c = product, .m = c->seq_len_q, .n = c->seq_len_kv });
+
+    fattn__desc x = fattn__chain_scaled(c, product);
+    x = fattn__chain_mod(c, x);
+    x = fattn__chain_bias(c, x);
+    x = fattn__chain_padding(c, x);
+    x = fattn__chain_bands(c, x);
+    x = fattn__chain_softmax(c, x, c->type);
+
+    const fattn__desc v = fattn__mx_dequantized(
+        &f, &(fattn__mx_operand){ .data = FATTN__SLOT_V, .factors = FATTN__SLOT_SF_V, .role = FATTN__ROLE_V, .along_rows = true });
+    fattn__mx_multiply(&f, &(fattn__fp8_product){ .matmul = { .a = x, .b = v, .m = c->seq_len_q, .k = c->seq_len_kv },
+                                                  .amax = FATTN__SLOT_AMAX_O,
+                                                  .out = FATTN__ROLE_O });
+    return fattn__graph_status(g);
+}
