@@ -76,7 +76,7 @@ static void compare_unwritten(facts_worker worker, const char *text, int64_t liv
     facts_error where = { 0 };
     facts_truth truth;
     char error[256];
-    int64_t overrun[FACTS_TENSOR_COUNT + 1], different, at[4];
+    int64_t overrun[FACTS_PLACES], different, at[4];
     cr_assert(facts_case_parse(&c, text, &where));
     cr_assert_eq(facts_problem_resolve(&p, &c, &where), FACTS_RESOLVED);
     cr_assert_eq(facts_truth_create(&truth, &worker, &p, error), FATTN_OK, "%s", error);
@@ -133,7 +133,7 @@ Test(emulated, storages_are_fetched_and_pushed)
     cr_expect_eq(facts_memory_arm(&there, FACTS_PATTERN_B, 0), FATTN_OK);
     unsigned char *device = facts_image_storage(&there.block[FACTS_TENSOR_Q].image, there.set->device[FACTS_TENSOR_Q]);
     cr_expect(memcmp(device, q, bytes) == 0);
-    int64_t overrun[FACTS_TENSOR_COUNT + 1];
+    int64_t overrun[FACTS_PLACES];
     device[7] ^= 1;                                               /* an input */
     ((unsigned char *)there.set->device[FACTS_TENSOR_O])[3] ^= 1; /* a guard */
     ((unsigned char *)there.set->workspace)[64] ^= 1;

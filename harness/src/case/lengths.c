@@ -104,5 +104,7 @@ const char *facts_lengths_resolve(facts_problem *problem, const facts_case *c)
         by_kind(problem, padding);
     if (wrong == NULL && problem->ask.len_broadcast)
         share_first(problem);
+    const facts_array lengths = { .count = problem->ask.len_broadcast ? 1 : problem->ask.batch, .type = FACTS_ARRAY_I32 };
+    problem->array[FACTS_ARRAY_SEQ_LEN_Q] = problem->array[FACTS_ARRAY_SEQ_LEN_KV] = lengths;
     return wrong;
 }

@@ -76,7 +76,7 @@ static void close_neighbour(facts_runs *r, neighbour *n)
 
 static bool fetch_neighbour(facts_runs *r, neighbour *n, facts_pattern pattern)
 {
-    int64_t overrun[FACTS_TENSOR_COUNT + 1];
+    int64_t overrun[FACTS_PLACES];
     return facts_runs_check(r, facts_memory_fetch(&n->memory, pattern, overrun), "the call between");
 }
 

@@ -6,6 +6,8 @@
 
 #include "../numbers/bits.h"
 #include "../numbers/dtype.h"
+#include "../numbers/seen.h"
+#include "memory_arrays.h"
 #include "memory_side.h"
 
 #define WORKSPACE_GUARD ((size_t)1024)
@@ -23,17 +25,33 @@ static facts_tensor_id owner_of(const facts_problem *p, facts_tensor_id id)
     return p->tensor[id].shares ? (facts_tensor_id)(p->tensor[id].shares - 1) : id;
 }
 
-static fattn_status create_lengths(facts_set *set, const facts_memory *m)
+/* Where packed sequences lie, for kernels. */
+static fattn_status send_rows(facts_memory *m)
 {
     const facts_problem *p = m->problem;
-    fattn_context *context = m->worker->context;
-    const size_t bytes = (size_t)p->ask.batch * sizeof *p->len_q;
-    if (!p->has_lengths)
-        return FATTN_OK;
-    TRY(fattn_buffer_create(&set->len_q, context, bytes));
-    TRY(fattn_buffer_create(&set->len_kv, context, bytes));
-    TRY(fattn_buffer_write(context, set->len_q, p->len_q, bytes));
-    return fattn_buffer_write(context, set->len_kv, p->len_kv, bytes);
+    const size_t starts = (size_t)(p->ask.batch + 1) * sizeof *p->start_q, lengths = (size_t)p->ask.batch * sizeof *p->len_q;
+    const struct {
+        const void *from;
+        size_t bytes;
+    } rows[4] = { { p->start_q, starts }, { p->start_kv, starts }, { p->len_q, lengths }, { p->len_kv, lengths } };
+    bool packed = false;
+    for (int id = 0; id < FACTS_TENSOR_COUNT; id++)
+        packed = packed || (p->tensor[id].present && p->tensor[id].packed != FACTS_PACKED_NOT);
+    for (int i = 0; i < 4 && packed && m->gpu; i++) {
+        TRY(facts_gpu_make(m->gpu, &m->rows[i], rows[i].bytes));
+        TRY(facts_gpu_send(m->gpu, m->rows[i], rows[i].from, rows[i].bytes));
+    }
+    return FATTN_OK;
+}
+
+facts_tensor facts_memory_seen(const facts_memory *m, facts_tensor_id id)
+{
+    facts_tensor t = facts_tensor_seen(m->problem, id);
+    if (t.start && m->gpu) {
+        t.start = m->rows[t.packed == FACTS_PACKED_Q ? 0 : 1];
+        t.live = m->rows[t.packed == FACTS_PACKED_Q ? 2 : 3];
+    }
+    return t;
 }
 
 static fattn_status create_set(facts_set *set, facts_memory *m, bool own_inputs)
@@ -49,11 +67,7 @@ static fattn_status create_set(facts_set *set, facts_memory *m, bool own_inputs)
             set->borrowed |= 1u << id;
         }
     }
-    if (own_inputs)
-        return create_lengths(set, m);
-    set->len_q = m->first.len_q;
-    set->len_kv = m->first.len_kv;
-    return FATTN_OK;
+    return facts_arrays_create(set, m, own_inputs);
 }
 
 static size_t workspace_whole(const facts_memory *m)
@@ -61,12 +75,16 @@ static size_t workspace_whole(const facts_memory *m)
     return (size_t)m->problem->workspace_offset + m->workspace_bytes + WORKSPACE_GUARD;
 }
 
-size_t facts_memory_list(const facts_memory *m, facts_tensor_id owner, const facts_tensor *out[FACTS_TENSOR_COUNT])
+size_t facts_memory_list(const facts_memory *m, facts_tensor_id owner, bool stored, facts_list *out)
 {
     size_t count = 0;
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
-        if (m->block[owner].tensors >> id & 1)
-            out[count++] = &m->problem->tensor[id];
+        if (m->block[owner].tensors >> id & 1) {
+            out->tensor[count] = stored ? facts_tensor_stored(m->problem, id) : facts_memory_seen(m, id);
+            out->at[count] = &out->tensor[count];
+            out->packed[count] = m->problem->tensor[id].packed;
+            count++;
+        }
     return count;
 }
 
@@ -103,9 +121,12 @@ fattn_status facts_memory_create(facts_memory *out, facts_worker *worker, const 
         snprintf(error, 256, "no memory for the tensors of this case");
         return FATTN_NO_MEMORY;
     }
+    TRY(facts_arrays_begin(out, error));
     fattn_status status = create_set(&out->first, out, true);
     if (status != FATTN_OK)
         snprintf(error, 256, "%.250s", fattn_last_error());
+    if (status == FATTN_OK && (status = send_rows(out)) != FATTN_OK)
+        snprintf(error, 256, "%.250s", facts_gpu_error(out->gpu));
     return status;
 }
 
@@ -116,12 +137,10 @@ void facts_memory_drop(facts_set *set, facts_memory *m)
     for (int id = 0; id < FACTS_TENSOR_COUNT && !lost; id++)
         if (!(set->borrowed >> id & 1))
             fattn_buffer_destroy(context, set->device[id]);
-    if (!lost && set->len_q != m->first.len_q)
-        fattn_buffer_destroy(context, set->len_q);
-    if (!lost && set->len_kv != m->first.len_kv)
-        fattn_buffer_destroy(context, set->len_kv);
-    if (!lost)
+    if (!lost) {
+        facts_arrays_drop(set, m);
         fattn_buffer_destroy(context, set->workspace);
+    }
     if (m->set == set)
         m->set = &m->first;
     *set = (facts_set){ 0 };
@@ -133,9 +152,12 @@ void facts_memory_destroy(facts_memory *m)
         if (m->block[id].tensors)
             m->side->end(m, id);
     free(m->scratch);
+    facts_arrays_end(m);
+    for (size_t i = 0; i < sizeof m->rows / sizeof *m->rows && m->gpu && !m->worker->lost; i++)
+        facts_gpu_free(m->gpu, m->rows[i]);
     if (m->worker) {
         facts_set first = m->first;
-        m->first = (facts_set){ 0 }; /* its lengths are its own */
+        m->first = (facts_set){ 0 };
         for (size_t i = 0; i < sizeof m->between / sizeof *m->between && !m->worker->lost; i++)
             fattn_buffer_destroy(m->worker->context, m->between[i]);
         facts_memory_drop(&first, m);
@@ -253,8 +275,13 @@ fattn_tensors facts_memory_tensors(const facts_memory *m)
     m->set->mod[0] = address(m, FACTS_TENSOR_MOD_A);
     m->set->mod[1] = address(m, FACTS_TENSOR_MOD_B);
     out.mod_tensors = m->set->mod[0] ? m->set->mod : NULL;
-    out.seq_len_q = m->set->len_q;
-    out.seq_len_kv = m->set->len_kv;
+    out.rng_dump = address(m, FACTS_TENSOR_RNG_DUMP);
+    out.dropout_mask = address(m, FACTS_TENSOR_DROPOUT_MASK);
+    out.q_t = address(m, FACTS_TENSOR_Q_T);
+    out.k_t = address(m, FACTS_TENSOR_K_T);
+    out.do_t = address(m, FACTS_TENSOR_DO_T);
+    out.do_16 = address(m, FACTS_TENSOR_DO_16);
+    facts_arrays_bind(m, &out);
     out.workspace = m->set->workspace ? (unsigned char *)m->set->workspace + m->problem->workspace_offset : NULL;
     out.workspace_bytes = m->workspace_bytes;
     return out;
@@ -274,6 +301,7 @@ fattn_status facts_memory_arm(facts_memory *m, facts_pattern pattern, uint64_t g
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
         if (m->block[id].tensors)
             TRY(m->side->arm(m, id, pattern));
+    TRY(facts_arrays_arm(m, pattern));
     TRY(arm_workspace(m, pattern, garbage));
     return m->gpu ? facts_gpu_wait(m->gpu) : FATTN_OK; /* the call may be on another stream */
 }
@@ -283,6 +311,7 @@ fattn_status facts_memory_spoil(facts_memory *m)
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
         if (m->block[id].tensors)
             TRY(m->side->spoil(m, id));
+    TRY(facts_arrays_spoil(m));
     return arm_workspace(m, FACTS_PATTERN_A, 0);
 }
 
@@ -295,7 +324,7 @@ fattn_status facts_memory_untouched(facts_memory *m, int64_t *changed)
             TRY(m->side->untouched(m, id, &own));
         *changed += own;
     }
-    return FATTN_OK;
+    return facts_arrays_untouched(m, changed);
 }
 
 fattn_status facts_memory_disturb(facts_memory *m, uint64_t garbage)
@@ -334,7 +363,7 @@ static fattn_status fetch_workspace(facts_memory *m, facts_pattern pattern, int6
     return FATTN_OK;
 }
 
-fattn_status facts_memory_fetch(facts_memory *m, facts_pattern pattern, int64_t overrun[FACTS_TENSOR_COUNT + 1])
+fattn_status facts_memory_fetch(facts_memory *m, facts_pattern pattern, int64_t overrun[FACTS_PLACES])
 {
     m->fetches++;
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++) {
@@ -342,5 +371,6 @@ fattn_status facts_memory_fetch(facts_memory *m, facts_pattern pattern, int64_t 
         if (m->block[id].tensors)
             TRY(m->side->fetch(m, id, pattern, &overrun[id]));
     }
-    return fetch_workspace(m, pattern, &overrun[FACTS_TENSOR_COUNT]);
+    TRY(facts_arrays_fetch(m, pattern, overrun + FACTS_PLACE_ARRAYS));
+    return fetch_workspace(m, pattern, &overrun[FACTS_PLACE_WORKSPACE]);
 }

@@ -23,8 +23,9 @@ typedef struct facts_block {
 /* The case's buffers on the device. One memory may have several sets: for calls at once, or for a graph that moves from one to another. */
 typedef struct facts_set {
     void *device[FACTS_TENSOR_COUNT]; /* at the tensor that owns the storage */
-    uint32_t borrowed;                /* bit i: device[i], and the lengths with Q's, belong to the first set */
-    void *len_q, *len_kv;
+    uint32_t borrowed;                /* bit i: device[i] belongs to the first set */
+    void *array[FACTS_ARRAY_COUNT];   /* with their guards */
+    uint64_t borrowed_arrays;         /* as borrowed */
     void *workspace; /* NULL until there is one: facts_problem.workspace_offset bytes, workspace_bytes, a guard */
     const void *mod[2]; /* what fattn_tensors.mod_tensors points to */
 } facts_set;
@@ -39,6 +40,8 @@ typedef struct facts_memory {
     facts_block block[FACTS_TENSOR_COUNT]; /* at the tensor that owns the storage */
     facts_set first;
     facts_set *set;          /* in hand: the first, or what facts_memory_use took */
+    unsigned char *array[FACTS_ARRAY_COUNT]; /* what is given; of outputs, what came back over poison A and behind it over B */
+    void *rows[4];           /* on the GPU, where something is packed: start_q, start_kv, len_q, len_kv */
     unsigned char *scratch;  /* as large as the largest storage here */
     size_t workspace_bytes;
     uint64_t fetches; /* of pattern A, or B: facts_memory_fetch so far */
@@ -74,6 +77,13 @@ void facts_memory_drop(facts_set *set, facts_memory *memory);
 /* What follows is about `set` (NULL: the first). */
 void facts_memory_use(facts_memory *memory, facts_set *set);
 
+/* An array of a call, here: what is given, or what came back over `pattern`. NULL: the call has none. What is written into one that is given is
+ * given from the next run on. */
+void *facts_memory_array(facts_memory *memory, facts_array_id id, facts_pattern pattern);
+
+/* A tensor as it is walked over, by kernels where the bytes are on the GPU. */
+facts_tensor facts_memory_seen(const facts_memory *memory, facts_tensor_id id);
+
 /* What a call is given; valid as long as the set. */
 fattn_tensors facts_memory_tensors(const facts_memory *memory);
 
@@ -84,7 +94,9 @@ fattn_status facts_memory_spoil(facts_memory *memory);
 fattn_status facts_memory_untouched(facts_memory *memory, int64_t *changed);
 /* Allocates, writes noise and frees, so that nothing lies where it lay, and nothing that was freed holds what it held. */
 fattn_status facts_memory_disturb(facts_memory *memory, uint64_t garbage);
-/* Fetches outputs; *overrun[id] counts changed elements around the storage that id owns (inputs: anywhere in it); [COUNT]: workspace. */
-fattn_status facts_memory_fetch(facts_memory *memory, facts_pattern pattern, int64_t overrun[FACTS_TENSOR_COUNT + 1]);
+/* Places that are looked after: storages, the workspace, arrays. */
+enum { FACTS_PLACE_WORKSPACE = FACTS_TENSOR_COUNT, FACTS_PLACE_ARRAYS, FACTS_PLACES = FACTS_PLACE_ARRAYS + FACTS_ARRAY_COUNT };
+/* Fetches outputs; overrun[place] counts changed elements around the storage that a tensor owns (inputs: anywhere in it), changed bytes of the others. */
+fattn_status facts_memory_fetch(facts_memory *memory, facts_pattern pattern, int64_t overrun[FACTS_PLACES]);
 
 #endif

@@ -36,9 +36,9 @@ static fattn_status fill_block(facts_memory *m, facts_tensor_id owner)
 static fattn_status begin(facts_memory *m, facts_tensor_id owner, char error[256])
 {
     facts_block *block = &m->block[owner];
-    const facts_tensor *list[FACTS_TENSOR_COUNT];
-    size_t count = facts_memory_list(m, owner, list);
-    if (!facts_image_measure(&block->image, list, count)) {
+    facts_list list;
+    const size_t count = facts_memory_list(m, owner, true, &list);
+    if (!facts_image_measure(&block->image, list.at, count)) {
         snprintf(error, 256, "%s: the tensor reaches outside its storage", facts_tensor_word(owner));
         return FATTN_INTERNAL;
     }
@@ -99,13 +99,13 @@ static fattn_status arm(facts_memory *m, facts_tensor_id owner, facts_pattern pa
 static fattn_status fetch(facts_memory *m, facts_tensor_id owner, facts_pattern pattern, int64_t *overrun)
 {
     facts_block *block = &m->block[owner];
-    const facts_tensor *list[FACTS_TENSOR_COUNT];
+    facts_list list;
     void *device = m->set->device[owner];
     if (!block->output)
         return facts_gpu_differ(m->gpu, device, block->kept, block->image.bytes, overrun);
-    size_t count = facts_memory_list(m, owner, list);
+    const size_t count = facts_memory_list(m, owner, false, &list);
     forget(pattern == FACTS_PATTERN_B ? &block->second : &block->host, block);
-    TRY(facts_gpu_overrun(m->gpu, &block->image, list, count, pattern, device, overrun));
+    TRY(facts_gpu_overrun(m->gpu, &block->image, list.at, count, pattern, device, overrun));
     return pattern == FACTS_PATTERN_A ? facts_gpu_copy(m->gpu, block->kept, device, block->image.bytes) : FATTN_OK;
 }
 

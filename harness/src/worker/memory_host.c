@@ -5,6 +5,7 @@
 
 #include "../numbers/bits.h"
 #include "../numbers/fill.h"
+#include "../numbers/image_ragged.h"
 #include "memory_side.h"
 
 #define CHUNK ((size_t)1 << 20) /* of the scratch, at least */
@@ -48,12 +49,26 @@ static fattn_status fill_block(facts_memory *m, facts_tensor_id owner, char erro
     return FATTN_OK;
 }
 
+/* What lies between packed sequences belongs to nobody. */
+static bool make_image(facts_memory *m, facts_tensor_id owner)
+{
+    const facts_problem *p = m->problem;
+    facts_image *image = &m->block[owner].image;
+    facts_list list;
+    const size_t count = facts_memory_list(m, owner, true, &list);
+    bool good = facts_image_create(image, list.at, count);
+    for (size_t i = 0; i < count && good; i++) {
+        const bool queries = list.packed[i] == FACTS_PACKED_Q;
+        if (list.packed[i] != FACTS_PACKED_NOT)
+            good = facts_image_pack(image, list.at[i], queries ? p->start_q : p->start_kv, queries ? p->len_q : p->len_kv, p->ask.batch);
+    }
+    return good;
+}
+
 static fattn_status begin(facts_memory *m, facts_tensor_id owner, char error[256])
 {
     facts_block *block = &m->block[owner];
-    const facts_tensor *list[FACTS_TENSOR_COUNT];
-    size_t count = facts_memory_list(m, owner, list);
-    if (!facts_image_create(&block->image, list, count)) {
+    if (!make_image(m, owner)) {
         snprintf(error, 256, "%s: no memory, or the tensor reaches outside its storage", facts_tensor_word(owner));
         return FATTN_NO_MEMORY;
     }

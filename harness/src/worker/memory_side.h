@@ -28,8 +28,13 @@ struct facts_side {
 
 extern const facts_side facts_side_host, facts_side_gpu;
 
-/* The tensors of a block; how many. */
-size_t facts_memory_list(const facts_memory *memory, facts_tensor_id owner, const facts_tensor *out[FACTS_TENSOR_COUNT]);
+/* The tensors of a block, as they are stored, or as they are walked over where the bytes are (numbers/seen.h); how many. */
+typedef struct facts_list {
+    facts_tensor tensor[FACTS_TENSOR_COUNT];
+    const facts_tensor *at[FACTS_TENSOR_COUNT]; /* each of them */
+    facts_packing packed[FACTS_TENSOR_COUNT];   /* as the problem says */
+} facts_list;
+size_t facts_memory_list(const facts_memory *memory, facts_tensor_id owner, bool stored, facts_list *out);
 /* O and Stats of a backward: the reference's, no fill's. */
 bool facts_memory_is_given(facts_tensor_id id);
 

@@ -64,11 +64,11 @@ bool facts_runs_arm(facts_runs *r, facts_pattern pattern)
 
 bool facts_runs_fetch(facts_runs *r, facts_pattern pattern)
 {
-    int64_t overrun[FACTS_TENSOR_COUNT + 1];
+    int64_t overrun[FACTS_PLACES];
     facts_interpose(r->memory, pattern);
     if (!facts_runs_check(r, facts_memory_fetch(r->memory, pattern, overrun), NULL))
         return false;
-    for (int i = 0; i <= FACTS_TENSOR_COUNT; i++)
+    for (int i = 0; i < FACTS_PLACES; i++)
         r->overrun[i] = overrun[i] > r->overrun[i] ? overrun[i] : r->overrun[i];
     return true;
 }

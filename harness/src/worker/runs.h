@@ -28,7 +28,7 @@ typedef struct facts_runs {
     facts_verdict otherwise;                   /* what other bits are called: nondeterministic, graph_mismatch */
     facts_verdict second[FACTS_TENSOR_COUNT];  /* the worst of the later runs; pass: none was worse */
     facts_judgement judgement[FACTS_TENSOR_COUNT];
-    int64_t overrun[FACTS_TENSOR_COUNT + 1]; /* the most of all runs */
+    int64_t overrun[FACTS_PLACES]; /* the most of all runs */
 } facts_runs;
 
 /* A launcher as fattn_stream_time wants it; `argument` is a facts_call. */

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../numbers/arrays.h"
 #include "../numbers/dtype.h"
 #include "checks.h"
 #include "exec.h"
@@ -37,9 +38,15 @@ static void judge_overruns(facts_runs *r)
         snprintf(r->out->text, sizeof r->out->text, "%s: %" PRId64 " %s changed", facts_tensor_word(id), r->overrun[id],
                  r->memory->block[id].output ? "elements of its guards and gaps" : "bytes of an input");
     }
-    if (r->overrun[FACTS_TENSOR_COUNT]) {
+    for (facts_array_id id = 0; id < FACTS_ARRAY_COUNT; id++)
+        if (r->overrun[FACTS_PLACE_ARRAYS + id]) {
+            r->out->verdict = FACTS_VERDICT_OVERRUN;
+            snprintf(r->out->text, sizeof r->out->text, "%s: %" PRId64 " bytes %s changed", facts_array_words[id], r->overrun[FACTS_PLACE_ARRAYS + id],
+                     r->problem->array[id].output ? "around it" : "of an input");
+        }
+    if (r->overrun[FACTS_PLACE_WORKSPACE]) {
         r->out->verdict = FACTS_VERDICT_OVERRUN;
-        snprintf(r->out->text, sizeof r->out->text, "workspace: %" PRId64 " bytes around it changed", r->overrun[FACTS_TENSOR_COUNT]);
+        snprintf(r->out->text, sizeof r->out->text, "workspace: %" PRId64 " bytes around it changed", r->overrun[FACTS_PLACE_WORKSPACE]);
     }
 }
 
