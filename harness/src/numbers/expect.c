@@ -6,13 +6,16 @@
 #include <string.h>
 
 #include "../case/huge.h"
+#include "arrays.h"
 #include "dtype.h"
+#include "expect_arrays.h"
 #include "expect_big.h"
 #include "expect_copies.h"
 #include "fill.h"
 #include "gradients.h"
 #include "mod.h"
 #include "oracle.h"
+#include "seen.h"
 
 #define AS_WORD(symbol, word, fwd, bwd) word,
 static const char *const words[FACTS_TENSOR_COUNT] = { FACTS_TENSOR_LIST(AS_WORD) };
@@ -70,8 +73,8 @@ static bool make_due(facts_expectation *e, const facts_problem *p, facts_tensor_
     e->due[id] = due;
     for (int64_t b = 0; due && b < t->dim[0]; b++)
         for (int64_t s = 0; s < t->dim[2]; s++) {
-            bool padded = s >= (keys ? facts_live_kv(p, b) : facts_live_q(p, b));
-            due[b * t->dim[2] + s] = padded ? due_of_padded(id, cudnn_version) : FACTS_DUE_VALUE;
+            bool padded = s >= (keys ? facts_live_kv(p, b) : facts_live_q(p, b)), packed = t->packed != FACTS_PACKED_NOT;
+            due[b * t->dim[2] + s] = !padded ? FACTS_DUE_VALUE : packed ? FACTS_DUE_NOTHING : due_of_padded(id, cudnn_version);
         }
     if (due && !e->oracle && facts_is_huge(p))
         return facts_big_due(p, id, due);
@@ -169,6 +172,11 @@ static void make_whole(whole *out, const facts_problem *p, const facts_storages 
             out->bias.stride[d] = p->tensor[FACTS_TENSOR_BIAS].dim[d] > 1 ? out->bias.stride[d] : 0;
         out->problem.bias = &out->bias;
     }
+    if (in->keep) {
+        const bool given = p->ask.dropout_mask != 0;
+        out->problem.keep = in->keep;
+        out->problem.keep_scale = given ? facts_array_scalar(p, FACTS_ARRAY_DROPOUT_SCALE) : (double)(float)(1.0 / (1.0 - p->ask.dropout));
+    }
 }
 
 /* Every tensor that is there, as the reference reads it. */
@@ -226,7 +234,7 @@ int facts_expect_forward(facts_expectation *out, const facts_problem *p, const f
         return ENOTSUP;
     describe(out, p, in->constants);
     bool has_sum = p->tensor[FACTS_TENSOR_SUM_EXP].present;
-    bool ok = make_answer(out, p, FACTS_TENSOR_O, true, cudnn_version);
+    bool ok = make_answer(out, p, FACTS_TENSOR_O, true, cudnn_version) && facts_expect_arrays(out, p);
     /* Sum_exp is judged by the LSE and Max, so they are computed beside it. */
     for (facts_tensor_id id = FACTS_TENSOR_STATS; ok && id <= FACTS_TENSOR_SUM_EXP; id++)
         if (p->tensor[id].present)
@@ -255,12 +263,15 @@ int facts_expect_forward(facts_expectation *out, const facts_problem *p, const f
                                      .lse_tau = lse.bound,
                                      .max = max.want,
                                      .max_tau = max.bound };
+        facts_expect_arrays_forward(out, p, &answers);
         status = run_forward(p, in, &answers);
     }
     if (status == 0 && has_sum)
         settle_sums(&out->answer[FACTS_TENSOR_SUM_EXP], elements_of(sum), &lse, &max);
     if (status == 0 && out->true_max)
         memcpy(out->true_max, max.want, elements_of(sum) * sizeof *max.want);
+    if (status == 0 && out->answer[FACTS_TENSOR_STATS].want && (p->ask.outputs & FATTN_WANT_STATS_LOG2))
+        facts_answer_to_log2(&out->answer[FACTS_TENSOR_STATS], (int64_t)elements_of(&p->tensor[FACTS_TENSOR_STATS]));
     free_answer(&own_lse);
     free_answer(&own_max);
     return status;
@@ -268,15 +279,15 @@ int facts_expect_forward(facts_expectation *out, const facts_problem *p, const f
 
 static int round_inputs(const facts_problem *p, const facts_oracle *oracle, const double *o, const double *lse, void *o_storage, void *stats_storage)
 {
-    const facts_tensor *t = p->tensor;
+    const facts_tensor seen_o = facts_tensor_seen(p, FACTS_TENSOR_O), seen_stats = facts_tensor_seen(p, FACTS_TENSOR_STATS);
     int status = 0;
     if (!oracle) {
-        facts_round_into(&t[FACTS_TENSOR_O], o, o_storage);
-        facts_round_into(&t[FACTS_TENSOR_STATS], lse, stats_storage);
+        facts_round_into(&seen_o, o, o_storage);
+        facts_round_into(&seen_stats, lse, stats_storage);
         return 0;
     }
-    status = oracle->round(oracle->owner, &t[FACTS_TENSOR_O], o, false, o_storage);
-    return status ? status : oracle->round(oracle->owner, &t[FACTS_TENSOR_STATS], lse, true, stats_storage);
+    status = oracle->round(oracle->owner, &seen_o, o, false, o_storage);
+    return status ? status : oracle->round(oracle->owner, &seen_stats, lse, true, stats_storage);
 }
 
 int facts_expect_inputs(const facts_problem *p, const facts_storages *in, void *o_storage, void *stats_storage)
@@ -299,19 +310,18 @@ int facts_expect_inputs(const facts_problem *p, const facts_storages *in, void *
 static double value_at(const facts_tensor *t, const void *storage, int64_t row, int64_t d)
 {
     int64_t s = row % t->dim[2], h = row / t->dim[2] % t->dim[1], b = row / (t->dim[2] * t->dim[1]);
-    int64_t at = t->first + b * t->stride[0] + h * t->stride[1] + s * t->stride[2] + d * t->stride[3];
-    return facts_decode(t->dtype, facts_load(t->dtype, storage, at));
+    return facts_decode(t->dtype, facts_load(t->dtype, storage, facts_row_place(t, b, h, s) + d * t->stride[3]));
 }
 
 /* Dead rows have Stats of -inf, and padded ones are nobody's. */
 static bool is_row_near(const facts_problem *p, const void *o_storage, const void *stats_storage, double lse, int64_t row)
 {
-    const facts_tensor *o = &p->tensor[FACTS_TENSOR_O], *stats = &p->tensor[FACTS_TENSOR_STATS];
-    double got = value_at(stats, stats_storage, row, 0);
+    const facts_tensor o = facts_tensor_seen(p, FACTS_TENSOR_O), stats = facts_tensor_seen(p, FACTS_TENSOR_STATS);
+    double got = value_at(&stats, stats_storage, row, 0);
     if (!(isfinite(lse) ? fabs(got - lse) < 1 : got == lse))
         return false;
-    for (int64_t d = 0; o_storage && d < o->dim[3]; d++)
-        if (!isfinite(value_at(o, o_storage, row, d)))
+    for (int64_t d = 0; o_storage && d < o.dim[3]; d++)
+        if (!isfinite(value_at(&o, o_storage, row, d)))
             return false;
     return true;
 }
@@ -379,14 +389,15 @@ int facts_expect_backward(facts_expectation *out, const facts_problem *p, const 
         return ENOTSUP;
     describe(out, p, in->constants);
     facts_gradients gradients = { 0 };
-    bool ok = make_due_of_inputs(out, p, FACTS_TENSOR_O) && make_due_of_inputs(out, p, FACTS_TENSOR_STATS);
+    bool ok = make_due_of_inputs(out, p, FACTS_TENSOR_O) && make_due_of_inputs(out, p, FACTS_TENSOR_STATS) && facts_expect_arrays(out, p);
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
-        if (facts_tensor_is_output(p, id))
+        if (facts_tensor_is_output(p, id) && id != FACTS_TENSOR_RNG_DUMP)
             ok = ok && make_answer(out, p, id, true, 0) && facts_gradients_take(&gradients, p, id, &out->answer[id]);
     if (!ok) {
         facts_gradients_destroy(&gradients);
         return ENOMEM;
     }
+    facts_expect_arrays_backward(out, p, &gradients.out);
     int status = run_backward(p, in, &gradients);
     if (status == 0)
         facts_gradients_sum(&gradients, p);
@@ -400,6 +411,7 @@ void facts_expectation_destroy(facts_expectation *e)
         free_answer(&e->answer[id]);
         free(e->due[id]);
     }
+    facts_expect_arrays_destroy(e);
     free(e->true_max);
     *e = (facts_expectation){ 0 };
 }
@@ -408,19 +420,20 @@ facts_rule facts_expectation_rule(const facts_expectation *e, facts_tensor_id id
 {
     const facts_answer *a = &e->answer[id];
     return (facts_rule){ .expected = { a->want, a->sigma, a->bound, a->nu, a->neff }, .due = e->due[id], .pattern = pattern,
-                         .dense = e->dense, .coherent = e->coherent[id], .calibrated = e->calibrated, .gain = e->gain };
+                         .dense = e->dense, .coherent = e->coherent[id], .calibrated = e->calibrated, .gain = e->gain, .unit = e->unit[id] };
 }
 
 void facts_expect_pair(facts_expectation *e, const facts_problem *p, const void *max_storage)
 {
-    const facts_tensor *t = &p->tensor[FACTS_TENSOR_MAX];
+    const facts_tensor t = facts_tensor_seen(p, FACTS_TENSOR_MAX);
     facts_answer *max = &e->answer[FACTS_TENSOR_MAX], *sum = &e->answer[FACTS_TENSOR_SUM_EXP];
     if (!e->true_max)
         return;
-    for (size_t i = 0; i < elements_of(t); i++) {
-        int64_t n = (int64_t)i, s = n % t->dim[2], h = n / t->dim[2] % t->dim[1], b = n / (t->dim[2] * t->dim[1]);
-        int64_t place = t->first + b * t->stride[0] + h * t->stride[1] + s * t->stride[2];
-        double got = facts_decode(t->dtype, facts_load(t->dtype, max_storage, place)), below = e->true_max[i] - got;
+    for (size_t i = 0; i < elements_of(&t); i++) {
+        int64_t n = (int64_t)i, s = n % t.dim[2], h = n / t.dim[2] % t.dim[1], b = n / (t.dim[2] * t.dim[1]);
+        if (!facts_row_exists(&t, b, s))
+            continue;
+        double got = facts_decode(t.dtype, facts_load(t.dtype, max_storage, facts_row_place(&t, b, h, s))), below = e->true_max[i] - got;
         bool lazy = isfinite(e->true_max[i]) && below > max->bound[i] && below <= LAZY_MAX;
         double used = lazy ? got : e->true_max[i];
         /* Sum_exp is relative to the maximum that was used. */
@@ -456,9 +469,8 @@ void facts_round_into(const facts_tensor *t, const double *values, void *storage
 {
 #pragma omp parallel for schedule(static)
     for (int64_t row = 0; row < t->dim[0] * t->dim[1] * t->dim[2]; row++) {
-        int64_t s = row % t->dim[2], h = row / t->dim[2] % t->dim[1], b = row / (t->dim[2] * t->dim[1]);
-        int64_t at = t->first + b * t->stride[0] + h * t->stride[1] + s * t->stride[2];
-        for (int64_t d = 0; d < t->dim[3]; d++)
+        int64_t s = row % t->dim[2], h = row / t->dim[2] % t->dim[1], b = row / (t->dim[2] * t->dim[1]), at = facts_row_place(t, b, h, s);
+        for (int64_t d = 0; d < t->dim[3] && facts_row_exists(t, b, s); d++)
             facts_store(t->dtype, storage, at + d * t->stride[3], facts_encode(t->dtype, values[row * t->dim[3] + d]));
     }
 }

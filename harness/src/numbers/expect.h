@@ -36,6 +36,8 @@ typedef struct facts_expectation {
     bool coherent[FACTS_TENSOR_COUNT];  /* roundings may add up with one sign: facts_expect_coherent */
     bool calibrated;                    /* the constants are this engine's */
     double gain;                        /* TG's allowance; 0: the type has none */
+    double *array[FACTS_ARRAY_COUNT];   /* of what a call writes: dsink: the values, then their bounds; amax_: value, least, most; here whoever computes */
+    double unit[FACTS_TENSOR_COUNT];    /* what a code of the tensor is worth: 1/scale of an 8 bit type; else 1 */
     double *true_max;                   /* when Max and Sum_exp are both wanted: facts_expect_pair starts from it */
 } facts_expectation;
 
@@ -43,6 +45,7 @@ typedef struct facts_expectation {
 typedef struct facts_storages {
     const void *at[FACTS_TENSOR_COUNT];
     const facts_constants *constants; /* of the engine that is judged; NULL: the starting values */
+    const uint8_t *keep; /* dropout: [batch, heads_q, seq_q, seq_kv], 0 drops; where the oracle is. NULL: nothing is dropped */
     const facts_oracle *oracle; /* NULL: the C reference, and storages are here */
 } facts_storages;
 

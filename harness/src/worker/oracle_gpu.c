@@ -217,8 +217,11 @@ static int round_array(void *owner, const facts_tensor *tensor, const double *va
     const size_t count = (size_t)(tensor->dim[0] * tensor->dim[1] * tensor->dim[2] * tensor->dim[3]);
     copies c = { .gpu = ((facts_there *)owner)->gpu };
     const double *there = here ? send(&c, values, count * sizeof *values) : values;
+    facts_tensor seen = *tensor;
+    seen.start = send(&c, seen.start, (size_t)(seen.dim[0] + 1) * sizeof *seen.start);
+    seen.live = send(&c, seen.live, (size_t)seen.dim[0] * sizeof *seen.live);
     if (c.status == 0)
-        c.status = errno_of(facts_gpu_round(c.gpu, tensor, there, storage));
+        c.status = errno_of(facts_gpu_round(c.gpu, &seen, there, storage));
     return finish(&c);
 }
 
