@@ -66,6 +66,8 @@ const char *facts_draft_default(const facts_draft *draft, facts_key key)
         return default_layout(draft, key);
     case FACTS_KEY_STATS:
         return effective(draft, FACTS_KEY_Q)[0] == 't' ? "th1" : "bhs1";
+    case FACTS_KEY_BIAS_FILL:
+        return strncmp(effective(draft, FACTS_KEY_BIAS), "bool:", 5) == 0 ? "random" : facts_keys[key].otherwise;
     case FACTS_KEY_WINDOW:
         return is(draft->value[FACTS_KEY_MASK], "causal") || is(draft->value[FACTS_KEY_MASK], "causal_br") ? "inf:0" : "inf:inf";
     case FACTS_KEY_ALIGN:

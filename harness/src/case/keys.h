@@ -43,20 +43,20 @@ typedef enum facts_kind {
 /* clang-format off */
 #define FACTS_KEY_LIST(X)                                                                                                                   \
     X(PASS, "pass", WORD, FATTN_PASS_LIST(FACTS_AS_WORD_), "fwd", "*", "forward, or backward (which has the forward's statistics)")          \
-    X(DTYPE, "dtype", WORD, FACTS_WORDS_DTYPE, "bf16", FACTS_WORDS_16, "type of Q, K, V")                                                    \
-    X(OUT, "out", WORD, FACTS_WORDS_DTYPE, "same", FACTS_WORDS_16, "type of O and dO; as dtype unless given")                                \
-    X(GRAD, "grad", WORD, FACTS_WORDS_DTYPE, "same", FACTS_WORDS_16, "type of dQ, dK, dV; as dtype unless given")                            \
-    X(BWD_DTYPE, "bwd_dtype", WORD, "same high " FACTS_WORDS_DTYPE, "same", "", "fp8 forward with a backward in another type")               \
+    X(DTYPE, "dtype", WORD, FACTS_WORDS_DTYPE, "bf16", "*", "type of Q, K, V")                                                                 \
+    X(OUT, "out", WORD, FACTS_WORDS_DTYPE, "same", "*", "type of O and dO; as dtype unless given")                                \
+    X(GRAD, "grad", WORD, FACTS_WORDS_DTYPE, "same", "*", "type of dQ, dK, dV; as dtype unless given")                            \
+    X(BWD_DTYPE, "bwd_dtype", WORD, "same high " FACTS_WORDS_DTYPE, "same", "*", "fp8 data in a backward of another type; high: bf16")               \
     X(B, "b", WORD, "N", "2", "*", "batch entries")                                                                                         \
     X(H, "h", RATIO, "N N/N N/N/N", "8", "*", "heads: of Q, Q/KV, or Q/K/V")                                                                 \
     X(S, "s", RATIO, "N N/N", "512", "*", "rows and keys: one length, or queries/keys")                                                      \
     X(D, "d", RATIO, "N N/N", "128", "*", "head dims: one, or of Q and K/of V")                                                              \
     X(LAYOUT, "layout", LAYOUT, FACTS_WORDS_LAYOUT, "bshd", "*", "memory order of Q, K, V; Q's and K/V's joined by _ when they differ")      \
-    X(Q, "q", WORD, FACTS_WORDS_ANY, "layout", FACTS_WORDS_INPUT, "layout of Q alone")                                                       \
-    X(K, "k", WORD, FACTS_WORDS_ANY, "layout", FACTS_WORDS_INPUT, "layout of K alone")                                                       \
-    X(V, "v", WORD, FACTS_WORDS_ANY, "layout", FACTS_WORDS_INPUT, "layout of V alone")                                                       \
-    X(O, "o", WORD, "auto " FACTS_WORDS_DENSE " thd", "auto", FACTS_WORDS_DENSE, "layout of O; auto: follows Q's memory order")              \
-    X(DO, "do", WORD, "auto " FACTS_WORDS_DENSE " thd", "auto", FACTS_WORDS_DENSE, "layout of dO; auto: follows O")                          \
+    X(Q, "q", WORD, FACTS_WORDS_ANY, "layout", "*", "layout of Q alone")                                                       \
+    X(K, "k", WORD, FACTS_WORDS_ANY, "layout", "*", "layout of K alone")                                                       \
+    X(V, "v", WORD, FACTS_WORDS_ANY, "layout", "*", "layout of V alone")                                                       \
+    X(O, "o", WORD, "auto " FACTS_WORDS_DENSE " thd", "auto", "*", "layout of O; auto: follows Q's memory order")              \
+    X(DO, "do", WORD, "auto " FACTS_WORDS_DENSE " thd", "auto", "*", "layout of dO; auto: follows O")                          \
     X(DQKV, "dqkv", LAYOUT, "auto " FACTS_WORDS_LAYOUT, "auto", "*", "layout of dQ, dK, dV; auto: each follows its input, packed with it")  \
     X(STATS, "stats", WORD, "bhs1 bsh1 th1 ht1", "bhs1", "*", "layout of Stats, Max, Sum_exp; th1 (token-major) when queries are ragged")     \
     X(STRIDE, "stride", STRIDE, "dense", "dense", "*", "gaps, broadcasts, orders, offsets; forms joined by ;")                               \
@@ -65,54 +65,53 @@ typedef enum facts_kind {
     X(ALIGN, "align", WORD, FATTN_ALIGN_LIST(FACTS_AS_WORD_), "tl", "*", "corner that the band starts from")                                 \
     X(PADDING, "padding", WORD, "none random full zero:kv zero:q zero:both one", "none", "*", "lengths per batch entry; zero: one of them is empty") \
     X(LENS, "lens", LENS, "none", "none", "*", "lengths given: queries/keys, once when equal; NxR repeats")                                  \
-    X(CU, "cu", WORD, "none both q kv", "none", "", "cumulative lengths, by side")                                                           \
-    X(LENS_SHAPE, "lens_shape", WORD, "b111 b bcast", "b111", "b111 bcast", "shape of the length tensors; bcast: one length for every batch entry")\
-    X(SLOTS, "slots", LENS, "tight +N", "tight", "", "ragged: room of each sequence")                                                        \
-    X(TAIL, "tail", WORD, "N q.N+kv.N", "0", "", "ragged: rows allocated after the last sequence")                                           \
-    X(TOTAL, "total", WORD, "none declared slack:N", "none", "", "ragged: token total declared on the graph")                                \
-    X(OFFSETS, "offsets", WORD, "i32 i64", "i32", "", "ragged: width of the offsets")                                                        \
-    X(RMULT, "rmult", WORD, "0 tokens", "0", "", "ragged: offsets in tokens, each tensor with its multiplier")                               \
-    X(BIAS, "bias", WORD, "none " FACTS_WORDS_BIAS " " FACTS_WORDS_BOOL, "none", FACTS_WORDS_BIAS, "additive bias by shape; bool: the same as a mask")      \
+    X(CU, "cu", WORD, "none both q kv", "none", "*", "cumulative lengths, by side")                                                           \
+    X(LENS_SHAPE, "lens_shape", WORD, "b111 b bcast", "b111", "*", "shape of the length tensors; bcast: one length for every batch entry")\
+    X(SLOTS, "slots", LENS, "tight +N", "tight", "*", "ragged: room of each sequence: +N tokens more than its length, or given")                                                        \
+    X(TAIL, "tail", WORD, "N q.N+kv.N", "0", "*", "ragged: rows allocated after the last sequence")                                           \
+    X(TOTAL, "total", WORD, "none declared slack:N", "none", "*", "ragged: token total declared on the graph; slack: N more than there are")                                \
+    X(OFFSETS, "offsets", WORD, "i32 i64", "i32", "*", "ragged: width of the offsets")                                                        \
+    X(RMULT, "rmult", WORD, "0 tokens", "0", "*", "ragged: offsets in tokens, each tensor with its multiplier")                               \
+    X(BIAS, "bias", WORD, "none " FACTS_WORDS_BIAS " " FACTS_WORDS_BOOL, "none", "*", "additive bias by shape; bool: the same as a mask")      \
     X(BIAS_DTYPE, "bias_dtype", WORD, FACTS_WORDS_16, "same", "*", "type of bias, and of the mod's bias; as dtype unless given")                                     \
-    X(BIAS_FILL, "bias_fill", WORD, "randn zero all_true random rows_masked window:L:L minus_inf finite_min", "randn", "randn zero random rows_masked window:L:L finite_min", "what bias holds; random, rows_masked, window: 0 or -inf") \
+    X(BIAS_FILL, "bias_fill", WORD, "randn zero all_true random rows_masked window:L:L minus_inf finite_min", "randn", "*", "what bias holds; random, rows_masked, window: 0 or -inf; random unless given where bias is bool") \
     X(DBIAS, "dbias", WORD, "0 1", "0", "*", "backward: gradient of bias")                                                                    \
-    X(ALIBI, "alibi", WORD, "0 1 custom", "0", "", "linear bias by distance; custom: given slopes")                                          \
-    X(BLOCKMASK, "blockmask", WORD, "none random first empty_row", "none", "", "mask by tiles of 128 x 128")                                 \
-    X(SOFTMAX, "softmax", WORD, "vanilla off_by_one sink", "vanilla", "", "what joins the denominator")                                      \
-    X(DSINK, "dsink", WORD, "0 1", "0", "", "backward: gradient of the sink")                                                                \
+    X(ALIBI, "alibi", WORD, "0 1 custom", "0", "*", "linear bias by distance; custom: given slopes")                                          \
+    X(BLOCKMASK, "blockmask", WORD, "none random first empty_row", "none", "*", "mask by tiles of 128 x 128; first: the first of each row is masked, empty_row: a whole row")                                 \
+    X(SOFTMAX, "softmax", WORD, "vanilla off_by_one sink", "vanilla", "*", "what joins the denominator")                                      \
+    X(DSINK, "dsink", WORD, "0 1", "0", "*", "backward: gradient of the sink")                                                                \
     X(MOD, "mod", WORD, "none causal window:L:L softcap:X temperature:X prefix:N post_scale_bias relpos document:M", "none", "*", "a named score modification") \
-    X(DROPOUT, "dropout", WORD, "P", "0", "", "probability to drop")                                                                         \
-    X(RNG, "rng", WORD, "N:N", "1:0", "", "dropout: seed and offset")                                                                        \
-    X(RNG_DTYPE, "rng_dtype", WORD, "i64 i32", "i64", "", "dropout: type of seed and offset")                                                \
-    X(DROPOUT_MASK, "dropout_mask", WORD, "0 1", "0", "", "dropout: the mask is an input")                                                   \
-    X(PAGED, "paged", WORD, "0 M k:M v:M", "0", "", "page size of K and V, or of one side")                                                  \
-    X(TABLE, "table", WORD, "shuffled identity linspace shared packed", "shuffled", "", "what the page table holds")                         \
-    X(SCALE, "scale", WORD, "auto tensor X", "auto", "auto X", "attention scale; auto: 1/sqrt of Q's head dim")                              \
-    X(WANT, "want", SET, "none stats max sum_exp stats2 rng_dump", "none", "stats max sum_exp", "what forward writes beside O; backward always has stats") \
-    X(SCALING, "scaling", WORD, "delayed current", "delayed", "", "fp8: when scales are known")                                              \
-    X(SCALES, "scales", WORD, "unit pow2 odd", "unit", "", "fp8: scale values")                                                              \
-    X(SCALE_FORMAT, "scale_format", WORD, "auto " FACTS_WORDS_DENSE " thd", "auto", "", "mx types: layout of the scale factors")             \
+    X(DROPOUT, "dropout", WORD, "P", "0", "*", "probability to drop, below 1")                                                                         \
+    X(RNG, "rng", WORD, "N:N", "1:0", "*", "dropout: seed and offset")                                                                        \
+    X(RNG_DTYPE, "rng_dtype", WORD, "i64 i32", "i64", "*", "dropout: type of seed and offset")                                                \
+    X(DROPOUT_MASK, "dropout_mask", WORD, "0 1", "0", "*", "dropout: the mask is an input")                                                   \
+    X(PAGED, "paged", WORD, "0 M k:M v:M", "0", "*", "page size of K and V, or of one side")                                                  \
+    X(TABLE, "table", WORD, "shuffled identity linspace shared packed", "shuffled", "*", "what the page table holds")                         \
+    X(SCALE, "scale", WORD, "auto tensor X", "auto", "*", "attention scale; auto: 1/sqrt of Q's head dim; tensor: three quarters of that, in memory")                              \
+    X(WANT, "want", SET, "none stats max sum_exp stats2 rng_dump", "none", "*", "what forward writes beside O; backward always has stats") \
+    X(SCALING, "scaling", WORD, "delayed current", "delayed", "*", "fp8: when scales are known")                                              \
+    X(SCALES, "scales", WORD, "unit pow2 odd", "unit", "*", "fp8: scale values")                                                              \
+    X(SCALE_FORMAT, "scale_format", WORD, "auto " FACTS_WORDS_DENSE " thd", "auto", "*", "mx types: layout of the scale factors")             \
     X(DETERMINISTIC, "deterministic", WORD, "0 1 form pin", "0", "*", "backward repeats bit for bit; form, pin: how")                      \
     X(REPEAT, "repeat", WORD, "M", "1", "*", "runs that must agree")                                                                         \
     X(EXEC, "exec", WORD, "eager graph graph_update graph_native graph_after_destroy aot multi_stream override_shape interleave", "eager", "*", "how the call is made") \
     X(THREADS, "threads", WORD, "M", "1", "*", "threads that call at once")                                                                   \
     X(WORKSPACE, "workspace", WORD, "aligned offset:N", "aligned", "*", "where the workspace starts, in bytes")                               \
-    X(IMPL, "impl", WORD, FATTN_IMPL_LIST(FACTS_AS_WORD_), "auto", "auto composite", "which of cuDNN's two graphs")                          \
+    X(IMPL, "impl", WORD, FATTN_IMPL_LIST(FACTS_AS_WORD_), "auto", "*", "which of cuDNN's two graphs")                          \
     X(SPELLING, "spelling", WORD, FATTN_SPELLING_LIST(FACTS_AS_WORD_), "auto", "*", "softmax and bands as several operations or as one")     \
     X(ENGINE, "engine", WORD, "auto all N", "auto", "*", "auto, a number, or every configuration offered, a row each")                       \
-    X(KNOB, "knob", KNOBS, "none", "none", "", "knobs by cuDNN's names: name:value joined by +")                                             \
-    X(RESCALE, "rescale", WORD, "auto N", "auto", "", "rescale threshold, log2")                                                             \
+    X(KNOB, "knob", KNOBS, "none", "none", "*", "knobs by cuDNN's names: name:value joined by +")                                             \
+    X(RESCALE, "rescale", WORD, "auto N", "auto", "*", "rescale threshold, log2")                                                             \
     X(GUARDS, "guards", WORD, "on off", "on", "*", "off: the backend is asked as it is")                                                     \
     X(POLICY, "policy", WORD, "cudnn math any guard", "cudnn", "*", "who may answer: cuDNN, our kernels, ours where cuDNN refuses; guard: and errata hold")  \
-    X(ROPE, "rope", WORD, "0 1", "0", "", "rotary embedding in the graph")                                                                   \
+    X(ROPE, "rope", WORD, "0 1", "0", "*", "rotary embedding in the graph")                                                                   \
     X(FILL, "fill", WORD, "gauss uniform spiky needle neglse stair_up stair_dn biglogit offset_k sparse_int unip bias_needle amax_plant codebook pad_garbage hugelogit outlier:X poslse te", \
       "gauss", "*", "data")                                                                              \
     X(SEED, "seed", WORD, "N", "1", "*", "seed of the data and of random lengths")                                                           \
     X(POISON, "poison", WORD, "fill nan inf big", "fill", "*", "what lies in inputs where no answer may depend on it")                       \
-    X(CHECK, "check", WORD, "none count readout keep ds pow2 permute sum_rows linear shift repeat_heads others key_order split prefix length window identities", "none", \
-      "count readout ds pow2 permute sum_rows linear shift repeat_heads others key_order split prefix length window identities", \
+    X(CHECK, "check", WORD, "none count readout keep ds pow2 permute sum_rows linear shift repeat_heads others key_order split prefix length window identities", "none", "*", \
       "what is verified beside the reference: an exact probe, a law between two runs, identities of huge problems") \
-    X(STATS_DTYPE, "stats_dtype", WORD, "f32 bf16 f16", "f32", "", "type of Stats; anything but f32 is to be refused")
+    X(STATS_DTYPE, "stats_dtype", WORD, "f32 bf16 f16", "f32", "*", "type of Stats; anything but f32 is to be refused")
 /* clang-format on */
 
 #define AS_ENUM(symbol, word, kind, allowed, otherwise, now, help) FACTS_KEY_##symbol,

@@ -22,6 +22,24 @@ facts_resolve_status facts_resolve_say(facts_error *error, facts_resolve_status 
     return status;
 }
 
+facts_resolve_status facts_resolve_bad(facts_resolution *r, facts_key key, const char *what)
+{
+    return facts_resolve_say(r->error, FACTS_BAD_PROBLEM, key, what);
+}
+
+facts_resolve_status facts_resolve_idle(facts_resolution *r, const facts_key *keys, size_t count, const char *why)
+{
+    for (size_t i = 0; i < count; i++)
+        if (facts_key_given(r->c, keys[i]))
+            return facts_resolve_bad(r, keys[i], why);
+    return FACTS_RESOLVED;
+}
+
+bool facts_key_given(const facts_case *c, facts_key key)
+{
+    return c->at[key] != 0;
+}
+
 bool facts_key_is(const facts_case *c, facts_key key, const char *word)
 {
     return strcmp(facts_case_get(c, key), word) == 0;
@@ -58,17 +76,6 @@ static facts_resolve_status check_implemented(facts_resolution *r)
         snprintf(what, sizeof what, "%.120s is not implemented yet", facts_case_get(r->c, key));
         return facts_resolve_say(r->error, FACTS_NOT_IMPLEMENTED, key, what);
     }
-    static const facts_key layouts[] = { FACTS_KEY_LAYOUT, FACTS_KEY_DQKV };
-    for (size_t i = 0; i < 2; i++) {
-        const char *value = facts_case_get(r->c, layouts[i]);
-        if (value[0] == 't' || strstr(value, "_t") != NULL) {
-            snprintf(what, sizeof what, "%s (ragged) is not implemented yet", value);
-            return facts_resolve_say(r->error, FACTS_NOT_IMPLEMENTED, layouts[i], what);
-        }
-    }
-    const char *want = facts_case_get(r->c, FACTS_KEY_WANT);
-    if (facts_key_is(r->c, FACTS_KEY_PASS, "bwd") && strcmp(want, "stats") != 0)
-        return facts_resolve_say(r->error, FACTS_NOT_IMPLEMENTED, FACTS_KEY_WANT, "more than stats in a backward is not implemented yet");
     return FACTS_RESOLVED;
 }
 
@@ -93,6 +100,12 @@ static int word_value(const char *word, const char *const *words, const int *val
         return word_value(facts_case_get(c, key), words, values, sizeof values / sizeof *values);                                  \
     }
 READER(dtype_of, FATTN_DTYPE_LIST)
+
+int32_t facts_key_dtype(const facts_case *c, facts_key key)
+{
+    return dtype_of(c, key);
+}
+
 READER(pass_of, FATTN_PASS_LIST)
 READER(align_of, FATTN_ALIGN_LIST)
 READER(impl_of, FATTN_IMPL_LIST)
@@ -159,9 +172,6 @@ static facts_resolve_status resolve_sizes(facts_resolution *r)
     ask->dim_qk = dim[0];
     ask->dim_v = dim[1];
     ask->pass = pass_of(r->c, FACTS_KEY_PASS);
-    ask->dtype = dtype_of(r->c, FACTS_KEY_DTYPE);
-    ask->o_dtype = dtype_of(r->c, FACTS_KEY_OUT);
-    ask->grad_dtype = dtype_of(r->c, FACTS_KEY_GRAD);
     return FACTS_RESOLVED;
 }
 
@@ -209,19 +219,11 @@ static facts_resolve_status resolve_how(facts_resolution *r)
         return facts_resolve_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_FILL, "an outlier is at most 1024 times the others");
     out->poison = (facts_poison)word_value(facts_case_get(c, FACTS_KEY_POISON), poisons, order, 4);
     out->seed = strtoull(facts_case_get(c, FACTS_KEY_SEED), NULL, 10);
-    const char *engine = facts_case_get(c, FACTS_KEY_ENGINE);
-    out->engine = strcmp(engine, "auto") == 0  ? FACTS_ENGINE_AUTO
-                  : strcmp(engine, "all") == 0 ? FACTS_ENGINE_ALL
-                                               : (int64_t)strtoll(engine, NULL, 10);
     unsigned long long repeat = strtoull(facts_case_get(c, FACTS_KEY_REPEAT), NULL, 10);
     if (repeat > 1000000)
         return facts_resolve_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_REPEAT, "at most 1000000 runs");
     out->repeat = (int32_t)repeat;
     fattn_problem *ask = &out->ask;
-    const char *scale = facts_case_get(c, FACTS_KEY_SCALE);
-    ask->has_attn_scale = strcmp(scale, "auto") != 0;
-    if (ask->has_attn_scale && !facts_read_real(facts_span_of(scale), &ask->attn_scale))
-        return facts_resolve_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_SCALE, "not a number");
     ask->impl = impl_of(c, FACTS_KEY_IMPL);
     ask->spelling = spelling_of(c, FACTS_KEY_SPELLING);
     ask->deterministic = !facts_key_is(c, FACTS_KEY_DETERMINISTIC, "0");
@@ -318,40 +320,66 @@ static facts_resolve_status resolve_bias(facts_resolution *r)
     };
     fattn_problem *ask = &r->out->ask;
     const char *shape = facts_case_get(r->c, FACTS_KEY_BIAS);
+    bool boolean = strncmp(shape, "bool:", 5) == 0;
+    shape += boolean ? 5 : 0;
     ask->has_bias = strcmp(shape, "none") != 0;
     ask->dbias = facts_key_is(r->c, FACTS_KEY_DBIAS, "1");
     if (ask->dbias && (!ask->has_bias || ask->pass != FATTN_BACKWARD))
-        return facts_resolve_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_DBIAS,
-                         ask->has_bias ? "a forward has no gradients" : "there is no bias");
-    if (!ask->has_bias && r->out->fill == FACTS_FILL_BIAS_NEEDLE)
-        return facts_resolve_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_FILL, "bias_needle needs a bias");
+        return facts_resolve_bad(r, FACTS_KEY_DBIAS, ask->has_bias ? "a forward has no gradients" : "there is no bias");
+    if (ask->dbias && boolean)
+        return facts_resolve_bad(r, FACTS_KEY_DBIAS, "a boolean mask has no gradient");
+    if ((!ask->has_bias || boolean) && r->out->fill == FACTS_FILL_BIAS_NEEDLE)
+        return facts_resolve_bad(r, FACTS_KEY_FILL, "bias_needle needs a bias");
     if (!ask->has_bias)
         return FACTS_RESOLVED;
     const int64_t full[4] = { ask->batch, ask->heads_q, ask->seq_q, ask->seq_kv };
     for (int d = 0; d < 4; d++)
         ask->bias_dim[d] = shape[d] == '1' ? 1 : full[d];
-    ask->bias_dtype = dtype_of(r->c, FACTS_KEY_BIAS_DTYPE);
+    ask->bias_dtype = boolean ? FATTN_BOOL : dtype_of(r->c, FACTS_KEY_BIAS_DTYPE);
+    if (boolean && facts_key_given(r->c, FACTS_KEY_BIAS_DTYPE))
+        return facts_resolve_bad(r, FACTS_KEY_BIAS_DTYPE, "a boolean mask has no other type");
     facts_span rest = facts_span_of(facts_case_get(r->c, FACTS_KEY_BIAS_FILL));
     facts_span word = facts_span_cut(&rest, ':');
     while (r->out->bias_fill < FACTS_BIAS_FILL_COUNT && !facts_span_is(word, fills[r->out->bias_fill].word))
         r->out->bias_fill++;
     read_parameters(rest, r->out->bias_parameter);
+    bool numbers = r->out->bias_fill == FACTS_BIAS_RANDN || r->out->bias_fill == FACTS_BIAS_ZERO || r->out->bias_fill == FACTS_BIAS_FINITE_MIN;
+    if (boolean && numbers)
+        return facts_resolve_bad(r, FACTS_KEY_BIAS_FILL, "a boolean mask holds no numbers; want random, rows_masked, window, all_true or minus_inf");
     if (r->out->fill == FACTS_FILL_BIAS_NEEDLE && r->out->bias_fill != FACTS_BIAS_RANDN)
         return facts_resolve_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_FILL, "bias_needle says itself what the bias holds: no bias_fill");
     return FACTS_RESOLVED;
 }
 
+/* Packed sequences and pages have lengths in any case: where the case gives none, all of them are full. */
+static void make_full(facts_problem *out)
+{
+    out->has_lengths = true;
+    out->ask.padding = 1;
+    for (int64_t b = 0; b < out->ask.batch; b++) {
+        out->len_q[b] = (int32_t)out->ask.seq_q;
+        out->len_kv[b] = (int32_t)out->ask.seq_kv;
+    }
+}
+
 static facts_resolve_status resolve_lengths(facts_resolution *r)
 {
+    facts_resolve_sides(r);
     facts_key key = facts_key_is(r->c, FACTS_KEY_LENS, "none") ? FACTS_KEY_PADDING : FACTS_KEY_LENS;
     bool any = key == FACTS_KEY_LENS || !facts_key_is(r->c, FACTS_KEY_PADDING, "none");
-    bool shared = facts_key_is(r->c, FACTS_KEY_LENS_SHAPE, "bcast");
+    bool shared = facts_key_is(r->c, FACTS_KEY_LENS_SHAPE, "bcast"), paged = !facts_key_is(r->c, FACTS_KEY_PAGED, "0");
+    bool full = !any && (r->packs_q || r->packs_kv || paged);
     if (shared && !any)
-        return facts_resolve_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_LENS_SHAPE, "there are no lengths");
-    if (any && (key == FACTS_KEY_PADDING || shared) && r->out->ask.batch > FACTS_MAX_BATCH_LENS)
-        return facts_resolve_say(r->error, FACTS_NOT_IMPLEMENTED, key, "lengths of more than 512 batch entries are not implemented yet");
+        return facts_resolve_bad(r, FACTS_KEY_LENS_SHAPE, "there are no lengths");
+    if (((any && (key == FACTS_KEY_PADDING || shared)) || full) && r->out->ask.batch > FACTS_MAX_BATCH_LENS)
+        return facts_resolve_say(r->error, FACTS_NOT_IMPLEMENTED, full ? FACTS_KEY_B : key,
+                                 "lengths of more than 512 batch entries are not implemented yet");
     const char *wrong = facts_lengths_resolve(r->out, r->c);
-    return wrong == NULL ? FACTS_RESOLVED : facts_resolve_say(r->error, FACTS_BAD_PROBLEM, key, wrong);
+    if (wrong != NULL)
+        return facts_resolve_bad(r, key, wrong);
+    if (full)
+        make_full(r->out);
+    return FACTS_RESOLVED;
 }
 
 /* What is verified beside the reference, and whether that says anything here; last, as it may depend on everything. */
@@ -389,9 +417,11 @@ facts_resolve_status facts_problem_resolve(facts_problem *out, const facts_case 
 {
     *out = (facts_problem){ .ask = FATTN_PROBLEM_INIT };
     facts_resolution r = { .c = c, .out = out, .error = error };
-    facts_resolve_status (*const steps[])(facts_resolution *) = { check_implemented, resolve_sizes,   resolve_band,          resolve_how,
-                                                                  resolve_exec,      resolve_bias,    resolve_mod,
-                                                                  resolve_lengths,   facts_resolve_tensors, resolve_check };
+    facts_resolve_status (*const steps[])(facts_resolution *) = {
+        check_implemented,     resolve_sizes,   facts_resolve_types,  resolve_band,         resolve_how,           facts_resolve_knobs,  resolve_exec,
+        resolve_bias,          resolve_mod,     facts_resolve_softmax, resolve_lengths,     facts_resolve_packed,  facts_resolve_paged,
+        facts_resolve_tensors, facts_resolve_arrays, resolve_check
+    };
     facts_resolve_status status = FACTS_RESOLVED;
     for (size_t i = 0; status == FACTS_RESOLVED && i < sizeof steps / sizeof *steps; i++)
         status = steps[i](&r);

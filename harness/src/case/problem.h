@@ -91,10 +91,11 @@ typedef enum facts_check { FACTS_CHECK_LIST(AS_ENUM) FACTS_CHECKS } facts_check;
 #undef AS_ENUM
 
 /* What bias holds. X(SYMBOL, "word", number of parameters): ordinary values; 0; 0 or -inf at random (key 0 always 0); 0 but for some rows
- * that are -inf throughout; 0 within the band L:R (top-left), -inf outside; 0 or the lowest finite number of the type (key 0 always 0). */
+ * that are -inf throughout; 0 within the band L:R (top-left), -inf outside; 0 or the lowest finite number of the type (key 0 always 0);
+ * 0 (a mask: 1) throughout; -inf throughout. A boolean mask has 1 for 0, and 0 for -inf. */
 #define FACTS_BIAS_FILL_LIST(X)                                                                                                   \
     X(RANDN, "randn", 0) X(ZERO, "zero", 0) X(RANDOM, "random", 0) X(ROWS_MASKED, "rows_masked", 0) X(WINDOW, "window", 2)          \
-    X(FINITE_MIN, "finite_min", 0)
+    X(FINITE_MIN, "finite_min", 0) X(ALL_TRUE, "all_true", 0) X(MINUS_INF, "minus_inf", 0)
 #define AS_ENUM(symbol, word, parameters) FACTS_BIAS_##symbol,
 typedef enum facts_bias_fill { FACTS_BIAS_FILL_LIST(AS_ENUM) FACTS_BIAS_FILL_COUNT } facts_bias_fill;
 #undef AS_ENUM
@@ -155,6 +156,7 @@ typedef struct facts_problem {
     facts_scales scales;      /* 8 bit types */
     bool off_by_one;          /* the sink holds 0 */
     bool given_slopes;        /* alibi=custom */
+    double drop;              /* the share that dropout drops: ask.dropout, or what the given mask does */
     uint64_t rng_seed, rng_offset; /* when ask.dropout */
     bool high_backward;       /* the backward is of 16 bit types, of values that the 8 bit type `narrow` has: bwd_dtype */
     int32_t narrow;           /* fattn_dtype */
@@ -179,6 +181,17 @@ typedef struct facts_problem {
     facts_bias_fill bias_fill; /* when ask.has_bias */
     double bias_parameter[2];
 } facts_problem;
+
+/* Block-scaled types. */
+static inline bool facts_is_mx(int32_t dtype)
+{
+    return dtype == FATTN_MXE4M3 || dtype == FATTN_MXE5M2;
+}
+
+static inline bool facts_is_fp8(int32_t dtype)
+{
+    return dtype == FATTN_E4M3 || dtype == FATTN_E5M2;
+}
 
 typedef enum facts_resolve_status {
     FACTS_RESOLVED,

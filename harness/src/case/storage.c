@@ -11,6 +11,10 @@ static const int64_t wild_stride[4] = { 800000024, 800000088, 800000152, 1 };
 
 void facts_order_of(const facts_tensor *tensor, char out[6])
 {
+    if (tensor->packed != FACTS_PACKED_NOT) {
+        memcpy(out, "thd", 4);
+        return;
+    }
     int sorted[3] = { 0, 1, 2 };
     for (int i = 1; i < 3; i++) { /* insertion keeps b,h,s among equals */
         int own = sorted[i], place = i;
@@ -53,8 +57,12 @@ static const char *order_of_request(const facts_place_request *request, char ord
     const char *perm = request->form->perm[0] != '\0'                   ? request->form->perm
                        : request->plain != NULL && request->takes_order ? request->plain->perm
                                                                         : "";
-    if (packed && (named(request->form) || perm[0] != '\0'))
+    const facts_stride_form *form = request->form;
+    if (packed && (named(form) || perm[0] != '\0'))
         return "a packed tensor shares its storage: only plain gap, offset and misaligned apply";
+    bool moved = perm[0] != '\0' || form->gap[0] != 0 || form->broadcast[0] || form->broadcast[2] || form->sum[0] || form->sum[1] || form->sum[2];
+    if (strchr(request->order, 't') != NULL && moved)
+        return "packed sequences lie one behind the other: no order, no stride of b, no broadcast of rows";
     memcpy(order, request->order, 6);
     if (perm[0] != '\0')
         memcpy(order, perm, 5);
@@ -70,9 +78,10 @@ const char *facts_place_tensor(const facts_place_request *request, facts_tensor 
     int64_t run = 1, slice_stride = 0;
     memcpy(out->dim, request->dim, sizeof out->dim);
     for (size_t i = strlen(order); i-- > 0;) {
-        const char *place = strchr(dimension_letters, order[i]);
+        bool tokens = order[i] == 't';
+        const char *place = strchr(dimension_letters, tokens ? 's' : order[i]);
         int d = place == NULL ? -1 : (int)(place - dimension_letters);
-        int64_t extent = d < 0 ? order[i] - '0' : request->dim[d];
+        int64_t extent = tokens ? (request->tokens > 0 ? request->tokens : 1) : d < 0 ? order[i] - '0' : request->dim[d];
         if (d >= 0 && (request->form->broadcast[d] || request->form->sum[d])) {
             out->stride[d] = 0;
             out->dim[d] = request->form->sum[d] ? 1 : extent;
@@ -87,6 +96,8 @@ const char *facts_place_tensor(const facts_place_request *request, facts_tensor 
             out->stride[d] = request->wild && extent == 1 && d != 3 ? wild_stride[d] : stride;
         run = stride * extent;
     }
+    if (strchr(order, 't') != NULL)
+        out->stride[0] = request->dim[2] * out->stride[2]; /* nobody steps by it: start_q and start_kv say where an entry begins */
     const facts_stride_form *plain = request->takes_offsets ? request->plain : NULL;
     int64_t offset = request->form->offset != 0 ? request->form->offset : plain != NULL ? plain->offset : 0;
     out->skew_bytes = request->form->misaligned != 0 ? request->form->misaligned : plain != NULL ? plain->misaligned : 0;

@@ -9,7 +9,8 @@
 /* One tensor to place: its extents in b,h,s,d order and where it stands. */
 typedef struct facts_place_request {
     int64_t dim[4];
-    char order[6];                         /* axes, outermost first; with 2 or 3 for a packed storage */
+    char order[6];                         /* axes, outermost first; with 2 or 3 for a shared storage, t for packed sequences */
+    int64_t tokens;                        /* t: rows of the storage */
     int slice;                             /* which of the 2 or 3 it is */
     const facts_stride_form *form, *plain; /* `plain` may be NULL: this tensor does not follow the plain forms */
     bool takes_offsets;                    /* of the plain forms (Q, K, V) */

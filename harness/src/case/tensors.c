@@ -6,7 +6,7 @@
 #include "storage.h"
 #include "text.h"
 
-typedef enum kind { KIND_QUERY, KIND_KEY, KIND_VALUE, KIND_ANSWER, KIND_ROW, KIND_BIAS, KIND_MOD_A, KIND_MOD_B } kind;
+typedef enum kind { KIND_QUERY, KIND_KEY, KIND_VALUE, KIND_ANSWER, KIND_ROW, KIND_BIAS, KIND_SCORES, KIND_MOD_A, KIND_MOD_B } kind;
 
 /* What each tensor is: its extents, its type, its place in stride=. X-like rows in the order of FACTS_TENSOR_LIST. */
 static const struct {
@@ -30,6 +30,12 @@ static const struct {
     [FACTS_TENSOR_DBIAS] = { KIND_BIAS, FACTS_STRIDE_DBIAS, true, true, FACTS_TENSOR_BIAS },
     [FACTS_TENSOR_MOD_A] = { KIND_MOD_A, FACTS_STRIDE_COUNT, false, false, 0 },
     [FACTS_TENSOR_MOD_B] = { KIND_MOD_B, FACTS_STRIDE_COUNT, false, false, 0 },
+    [FACTS_TENSOR_RNG_DUMP] = { KIND_SCORES, FACTS_STRIDE_COUNT, true, false, 0 },
+    [FACTS_TENSOR_DROPOUT_MASK] = { KIND_SCORES, FACTS_STRIDE_COUNT, false, false, 0 },
+    [FACTS_TENSOR_Q_T] = { KIND_QUERY, FACTS_STRIDE_COUNT, false, false, 0 },
+    [FACTS_TENSOR_K_T] = { KIND_KEY, FACTS_STRIDE_COUNT, false, false, 0 },
+    [FACTS_TENSOR_DO_T] = { KIND_ANSWER, FACTS_STRIDE_COUNT, false, false, 0 },
+    [FACTS_TENSOR_DO_16] = { KIND_ANSWER, FACTS_STRIDE_COUNT, false, false, 0 },
 };
 
 /* A score modification's own tensors; [0] is MOD_A. */
@@ -60,6 +66,11 @@ static void dims_of(const facts_problem *out, facts_tensor_id id, int64_t dim[4]
         memcpy(dim, ask->bias_dim, sizeof ask->bias_dim);
         return;
     }
+    if (is == KIND_SCORES) {
+        const int64_t scores[4] = { ask->batch, ask->heads_q, ask->seq_q, ask->seq_kv };
+        memcpy(dim, scores, sizeof scores);
+        return;
+    }
     if (is > KIND_BIAS) {
         mod_dims(out, is, dim);
         return;
@@ -72,11 +83,15 @@ static void dims_of(const facts_problem *out, facts_tensor_id id, int64_t dim[4]
 
 static int32_t dtype_of(const facts_problem *out, facts_tensor_id id)
 {
+    if (id == FACTS_TENSOR_DO_T || (id == FACTS_TENSOR_DO && facts_is_mx(out->ask.dtype)))
+        return out->ask.dtype; /* dO is quantised as Q is; DO_16 has O's type */
     switch (about[id].is) {
     case KIND_ROW:
-        return FATTN_F32;
+        return id == FACTS_TENSOR_STATS ? out->ask.stats_dtype : FATTN_F32;
     case KIND_ANSWER:
         return out->ask.o_dtype;
+    case KIND_SCORES:
+        return id == FACTS_TENSOR_RNG_DUMP ? FATTN_F32 : out->ask.dtype;
     case KIND_BIAS:
         return out->ask.bias_dtype;
     case KIND_MOD_A:
@@ -104,24 +119,67 @@ static const char *wrong_zero(const facts_resolution *r, facts_tensor_id id, con
     return NULL;
 }
 
+/* The page size of a pool; 0: it is not one. */
+static int64_t page_of(const facts_problem *out, facts_tensor_id id)
+{
+    return id == FACTS_TENSOR_K ? out->ask.page_size_k : id == FACTS_TENSOR_V ? out->ask.page_size_v : 0;
+}
+
+/* Extents in memory: of a pool [pages, heads, page, d]. */
+static void placed_dims(const facts_problem *out, facts_tensor_id id, int64_t dim[4])
+{
+    dims_of(out, id, dim);
+    if (page_of(out, id) != 0) {
+        dim[0] = id == FACTS_TENSOR_K ? out->ask.pages_k : out->ask.pages_v;
+        dim[2] = page_of(out, id);
+    }
+}
+
+static bool is_keyed(facts_tensor_id id)
+{
+    return about[id].is == KIND_KEY || about[id].is == KIND_VALUE;
+}
+
+/* What a packed or paged tensor is beside its strides. */
+static const char *settle(const facts_resolution *r, facts_tensor_id id, bool packed)
+{
+    facts_tensor *tensor = &r->out->tensor[id];
+    tensor->page = page_of(r->out, id);
+    tensor->pages = tensor->page != 0 ? tensor->dim[0] : 0;
+    if (tensor->page != 0 && packed)
+        return "is a pool of pages: its layout names b, which is the page";
+    if (tensor->page != 0 && (tensor->stride[0] == 0 || tensor->stride[2] == 0))
+        return "is a pool of pages: every row is its own";
+    if (packed) {
+        tensor->packed = is_keyed(id) ? FACTS_PACKED_KV : FACTS_PACKED_Q;
+        tensor->tokens = is_keyed(id) ? r->tokens_kv : r->tokens_q;
+    }
+    if (tensor->page != 0)
+        dims_of(r->out, id, tensor->dim);
+    return NULL;
+}
+
 static facts_resolve_status place(facts_resolution *r, facts_tensor_id id, facts_span order, int slice)
 {
     static const facts_stride_form nothing = { 0 };
     facts_tensor *tensor = &r->out->tensor[id];
-    bool input = id <= FACTS_TENSOR_V, follows_plain = about[id].is < KIND_ROW;
+    bool input = id <= FACTS_TENSOR_V, follows_plain = about[id].is < KIND_ROW, packed = memchr(order.at, 't', order.length) != NULL;
     const facts_stride_form *form = about[id].form == FACTS_STRIDE_COUNT ? &nothing : &r->stride.of[about[id].form];
     facts_place_request request = { .slice = slice,
                                     .form = form,
                                     .plain = follows_plain ? &r->stride.of[FACTS_STRIDE_ALL] : NULL,
                                     .takes_offsets = input,
                                     .takes_order = input,
-                                    .wild = r->stride.wild };
-    dims_of(r->out, id, request.dim);
+                                    .wild = r->stride.wild,
+                                    .tokens = is_keyed(id) ? r->tokens_kv : r->tokens_q };
+    placed_dims(r->out, id, request.dim);
     memcpy(request.order, order.at, order.length);
     char what[200];
     const char *wrong = wrong_zero(r, id, form), *colon = wrong == NULL ? ":" : "";
     if (wrong == NULL)
         wrong = facts_place_tensor(&request, tensor);
+    if (wrong == NULL && (wrong = settle(r, id, packed)) != NULL)
+        colon = "";
     if (wrong != NULL) {
         snprintf(what, sizeof what, "%s%s %s", tensor_words[id], colon, wrong);
         return facts_resolve_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_STRIDE, what);
@@ -131,8 +189,13 @@ static facts_resolve_status place(facts_resolution *r, facts_tensor_id id, facts
     return FACTS_RESOLVED;
 }
 
-static facts_resolve_status check_packs(facts_resolution *r, facts_key key, int64_t dim[3][4], int from)
+static facts_resolve_status check_packs(facts_resolution *r, facts_key key, int64_t dim[3][4], int from, bool sequences)
 {
+    const facts_problem *out = r->out;
+    size_t starts = (size_t)(out->ask.batch + 1) * sizeof *out->start_q, lengths = (size_t)out->ask.batch * sizeof *out->len_q;
+    if (sequences && from == 0 && (r->tokens_q != r->tokens_kv || memcmp(out->start_q, out->start_kv, starts) != 0 ||
+                                   memcmp(out->len_q, out->len_kv, lengths) != 0))
+        return facts_resolve_bad(r, key, "sequences packed in one storage need equal lengths of queries and keys");
     for (int i = from + 1; i < 3; i++) {
         if (memcmp(dim[i], dim[from], sizeof dim[i]) != 0)
             return facts_resolve_say(r->error, FACTS_BAD_PROBLEM, key,
@@ -146,13 +209,13 @@ static facts_resolve_status place_three(facts_resolution *r, const facts_tensor_
 {
     int64_t dim[3][4];
     for (int i = 0; i < 3; i++)
-        dims_of(r->out, id[i], dim[i]);
+        placed_dims(r->out, id[i], dim[i]);
     for (int i = 0; i < 3; i++) {
         int packs = facts_layout_packs(word[i]);
         int slice = packs == 1 ? 0 : i - (3 - packs);
         if (slice < 0)
             return facts_resolve_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_Q, "Q is not part of a storage that packs K and V");
-        facts_resolve_status status = packs == 1 ? FACTS_RESOLVED : check_packs(r, key, dim, 3 - packs);
+        facts_resolve_status status = packs == 1 ? FACTS_RESOLVED : check_packs(r, key, dim, 3 - packs, facts_layout_ragged(word[i]));
         if (status == FACTS_RESOLVED)
             status = place(r, id[i], word[i], slice);
         if (status != FACTS_RESOLVED)
@@ -213,30 +276,49 @@ static facts_resolve_status place_gradients(facts_resolution *r)
     return place_three(r, id, word, FACTS_KEY_DQKV);
 }
 
+static facts_resolve_status check_wanted(facts_resolution *r)
+{
+    fattn_problem *ask = &r->out->ask;
+    if ((ask->outputs & FATTN_WANT_RNG_DUMP) != 0 && ask->dropout == 0.0)
+        return facts_resolve_bad(r, FACTS_KEY_WANT, "rng_dump: nothing is drawn: dropout=P");
+    if (ask->pass != FATTN_BACKWARD)
+        return FACTS_RESOLVED;
+    if (!r->out->tensor[FACTS_TENSOR_STATS].present || (ask->outputs & ~(uint32_t)(FATTN_WANT_STATS | FATTN_WANT_RNG_DUMP)) != 0)
+        return facts_resolve_bad(r, FACTS_KEY_WANT, "a backward reads natural stats, and dumps its random numbers at most: stats, stats+rng_dump");
+    ask->outputs &= FATTN_WANT_RNG_DUMP;
+    return FACTS_RESOLVED;
+}
+
 static facts_resolve_status place_rows(facts_resolution *r)
 {
     static const struct {
+        const char *word;
         facts_tensor_id id;
         uint32_t bit;
-    } rows[] = { { FACTS_TENSOR_STATS, FATTN_WANT_STATS },
-                 { FACTS_TENSOR_MAX, FATTN_WANT_MAX },
-                 { FACTS_TENSOR_SUM_EXP, FATTN_WANT_SUM_EXP } };
+    } rows[] = { { "stats", FACTS_TENSOR_STATS, FATTN_WANT_STATS },
+                 { "max", FACTS_TENSOR_MAX, FATTN_WANT_MAX },
+                 { "sum_exp", FACTS_TENSOR_SUM_EXP, FATTN_WANT_SUM_EXP },
+                 { "stats2", FACTS_TENSOR_STATS, FATTN_WANT_STATS_LOG2 },
+                 { "rng_dump", FACTS_TENSOR_RNG_DUMP, FATTN_WANT_RNG_DUMP } };
     bool head_major = facts_key_is(r->c, FACTS_KEY_STATS, "ht1"), row_major = facts_key_is(r->c, FACTS_KEY_STATS, "bhs1");
-    facts_span order = facts_span_of(head_major ? "hbsd" : row_major ? "bhsd" : "bshd"); /* bsh1 and th1 are one */
-    facts_span want = facts_span_of(facts_case_get(r->c, FACTS_KEY_WANT)), rest = want;
+    bool tokens = !row_major && !facts_key_is(r->c, FACTS_KEY_STATS, "bsh1") && r->out->tensor[FACTS_TENSOR_Q].packed != FACTS_PACKED_NOT;
+    const char *word = tokens ? (head_major ? "htd" : "thd") : head_major ? "hbsd" : row_major ? "bhsd" : "bshd"; /* bsh1 and th1 are one where rows are not packed */
+    facts_span rest = facts_span_of(facts_case_get(r->c, FACTS_KEY_WANT));
     while (rest.length > 0) {
         facts_span part = facts_span_cut(&rest, '+');
-        for (size_t i = 0; i < 3; i++) {
-            if (!facts_span_is(part, tensor_words[rows[i].id]))
+        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+            if (!facts_span_is(part, rows[i].word))
                 continue;
-            facts_resolve_status status = place(r, rows[i].id, order, 0);
+            facts_tensor_id id = rows[i].id;
+            if (r->out->tensor[id].present)
+                return facts_resolve_bad(r, FACTS_KEY_WANT, "stats are natural logarithms or of base 2, not both");
+            facts_resolve_status status = place(r, id, facts_span_of(id == FACTS_TENSOR_RNG_DUMP ? "bhsd" : word), 0);
             if (status != FACTS_RESOLVED)
                 return status;
-            if (r->out->ask.pass == FATTN_FORWARD)
-                r->out->ask.outputs |= rows[i].bit;
+            r->out->ask.outputs |= rows[i].bit;
         }
     }
-    return FACTS_RESOLVED;
+    return check_wanted(r);
 }
 
 /* Bias, its gradient, and the tensors of the score modification. */
@@ -249,13 +331,49 @@ static facts_resolve_status place_scores(facts_resolution *r)
     } tensors[] = { { FACTS_TENSOR_BIAS, ask->has_bias != 0 },
                     { FACTS_TENSOR_DBIAS, ask->dbias != 0 },
                     { FACTS_TENSOR_MOD_A, r->out->mod >= FACTS_MOD_POST_SCALE_BIAS },
-                    { FACTS_TENSOR_MOD_B, r->out->mod == FACTS_MOD_DOCUMENT } };
+                    { FACTS_TENSOR_MOD_B, r->out->mod == FACTS_MOD_DOCUMENT },
+                    { FACTS_TENSOR_DROPOUT_MASK, ask->dropout_mask != 0 } };
     facts_resolve_status status = FACTS_RESOLVED;
     for (size_t i = 0; status == FACTS_RESOLVED && i < sizeof tensors / sizeof *tensors; i++) {
         if (tensors[i].wanted)
             status = place(r, tensors[i].id, facts_span_of("bhsd"), 0);
     }
     return status;
+}
+
+/* Block-scaled types: a backward reads Q, K and dO quantised along the rows too, and dO in O's type. Each lies as its partner does. */
+static void place_copies(facts_problem *out)
+{
+    static const facts_tensor_id pair[][2] = { { FACTS_TENSOR_Q_T, FACTS_TENSOR_Q },
+                                               { FACTS_TENSOR_K_T, FACTS_TENSOR_K },
+                                               { FACTS_TENSOR_DO_T, FACTS_TENSOR_DO },
+                                               { FACTS_TENSOR_DO_16, FACTS_TENSOR_DO } };
+    if (!facts_is_mx(out->ask.dtype) || out->ask.pass != FATTN_BACKWARD)
+        return;
+    for (size_t i = 0; i < sizeof pair / sizeof *pair; i++) {
+        facts_tensor *copy = &out->tensor[pair[i][0]];
+        *copy = out->tensor[pair[i][1]];
+        copy->shares = 0;
+        copy->dtype = dtype_of(out, pair[i][0]);
+    }
+}
+
+/* Which tensors start each entry at an offset. */
+static void ask_ragged(facts_problem *out)
+{
+#define AS_ROW(symbol, name, bit) { FACTS_TENSOR_##symbol, FATTN_RAGGED_##symbol },
+    static const struct {
+        facts_tensor_id id;
+        uint32_t bit;
+    } rows[] = { FATTN_RAGGED_LIST(AS_ROW) };
+#undef AS_ROW
+    const facts_tensor *t = out->tensor;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (t[rows[i].id].packed != FACTS_PACKED_NOT)
+            out->ask.ragged |= rows[i].bit;
+    for (facts_tensor_id id = FACTS_TENSOR_MAX; id <= FACTS_TENSOR_SUM_EXP; id++)
+        if (t[id].packed != FACTS_PACKED_NOT)
+            out->ask.ragged |= FATTN_RAGGED_STATS;
 }
 
 static void ask_strides(facts_problem *out)
@@ -294,7 +412,10 @@ facts_resolve_status facts_resolve_tensors(facts_resolution *r)
     }
     if (status == FACTS_RESOLVED)
         status = place_scores(r);
-    if (status == FACTS_RESOLVED)
-        ask_strides(r->out);
-    return status;
+    if (status != FACTS_RESOLVED)
+        return status;
+    place_copies(r->out);
+    ask_strides(r->out);
+    ask_ragged(r->out);
+    return FACTS_RESOLVED;
 }
