@@ -9,8 +9,25 @@
  */
 #include "graph.h"
 
-/* rowsum(dO * O), in a tensor of our own that the last product reads. The factor 1 is part of the pattern. */
-static fattn__desc row_sums(const fattn__chain *c, fattn__desc d_o)
+/* What several steps read. */
+typedef struct operands {
+    fattn__desc q, k_transposed, d_o, stats;
+    fattn__dropout dropout;
+} operands;
+
+/* dSink = -sum of exp(sink - Stats) * D over the rows of a head; the sign is the engine's. */
+static void gradient_of_sink(const fattn__chain *c, fattn__desc stats, fattn__desc sums)
+{
+    const fattn__desc sink = fattn__chain_small(c, FATTN__AUXILIARY_SINK);
+    const fattn__desc below_stats = fattn__chain_of_rows(c, DNN_POINTWISE_SUB, sink, stats, NULL);
+    const fattn__desc p = fattn__chain_of_rows(c, DNN_POINTWISE_EXP, below_stats, NULL, NULL);
+    const fattn__desc terms = fattn__chain_of_rows(c, DNN_POINTWISE_MUL, p, sums, NULL);
+    const fattn__desc out = fattn__chain_small(c, FATTN__AUXILIARY_DSINK);
+    fattn__op_reduce(c->g, DNN_REDUCE_TENSOR_ADD, terms, out);
+}
+
+/* rowsum(dO * O), in a tensor of our own that the last product reads. The factor, 1 without dropout, is part of the pattern. */
+static fattn__desc row_sums(const fattn__chain *c, const operands *in)
 {
     const fattn_problem *p = c->problem;
     const int64_t rows[4] = { p->batch, p->heads_q, p->seq_q, 1 };
@@ -19,29 +36,40 @@ static fattn__desc row_sums(const fattn__chain *c, fattn__desc d_o)
 
     const fattn__desc o = fattn__chain_tensor(c, FATTN__ROLE_O);
     const fattn__desc product = fattn__virtual(c->g, DNN_DATA_FLOAT, shape.dim, NULL);
-    fattn__op_pointwise(c->g, &(fattn__pointwise){ .mode = DNN_POINTWISE_MUL, .x = d_o, .b = o, .y = product });
+    fattn__op_pointwise(c->g, &(fattn__pointwise){ .mode = DNN_POINTWISE_MUL, .x = in->d_o, .b = o, .y = product });
     const fattn__desc sum = fattn__chain_row(c);
     fattn__op_reduce(c->g, DNN_REDUCE_TENSOR_ADD, product, sum);
-    const fattn__desc one = fattn__value_f32(c->g, 1.0F);
-    const fattn__desc out = fattn__scratch(c->g, DNN_DATA_FLOAT, rows, strides);
-    fattn__op_pointwise(c->g, &(fattn__pointwise){ .mode = DNN_POINTWISE_MUL, .x = sum, .b = one, .y = out });
-    return out;
+    if (p->dsink)
+        gradient_of_sink(c, in->stats, sum);
+    const fattn__desc factor = in->dropout.inverse != NULL ? in->dropout.inverse : fattn__value_f32(c->g, 1.0F);
+    fattn__desc out = fattn__chain_packed_scratch(c, FATTN__ROLE_STATS, DNN_DATA_FLOAT, p->heads_q);
+    if (out == NULL)
+        out = fattn__scratch(c->g, DNN_DATA_FLOAT, rows, strides);
+    return fattn__chain_of_rows(c, DNN_POINTWISE_MUL, sum, factor, out);
 }
 
 /* The order counts: Stats are subtracted before anything is masked. *scaled is the score that a score_mod modifies. */
-static fattn__desc probabilities(const fattn__chain *c, fattn__desc q, fattn__desc k_transposed, fattn__desc *scaled)
+static fattn__desc probabilities(const fattn__chain *c, const operands *in, fattn__desc *scaled)
 {
     const fattn__desc product = fattn__chain_score(c, DNN_DATA_FLOAT);
-    fattn__op_matmul(c->g, &(fattn__matmul){ .a = q, .b = k_transposed, .c = product, .m = c->seq_len_q, .n = c->seq_len_kv });
+    fattn__op_matmul(c->g, &(fattn__matmul){ .a = in->q, .b = in->k_transposed, .c = product, .m = c->seq_len_q, .n = c->seq_len_kv });
     fattn__desc x = fattn__chain_scaled(c, product);
     *scaled = x;
     x = fattn__chain_mod(c, x);
     x = fattn__chain_bias(c, x);
-    const fattn__desc stats = fattn__chain_tensor(c, FATTN__ROLE_STATS);
-    x = fattn__chain_binary(c, DNN_POINTWISE_SUB, x, stats, DNN_DATA_FLOAT);
+    x = fattn__chain_binary(c, DNN_POINTWISE_SUB, x, in->stats, DNN_DATA_FLOAT);
     x = fattn__chain_padding(c, x);
     x = fattn__chain_bands(c, x);
     return fattn__chain_unary(c, DNN_POINTWISE_EXP, x, DNN_DATA_FLOAT);
+}
+
+/* What multiplied V: P, or what dropout left of it. */
+static fattn__desc dropped(const fattn__chain *c, const operands *in, fattn__desc p)
+{
+    if (in->dropout.keep == NULL)
+        return p;
+    const fattn__desc kept = fattn__chain_binary(c, DNN_POINTWISE_MUL, p, in->dropout.keep, DNN_DATA_FLOAT);
+    return fattn__chain_binary(c, DNN_POINTWISE_MUL, kept, in->dropout.scale, DNN_DATA_FLOAT);
 }
 
 /* [b,hq,skv,sq] in the type of Q, from scores. */
@@ -64,7 +92,9 @@ static void gradient_of_keys(const fattn__chain *c, fattn__desc scores, fattn__d
     fattn__desc product, out = NULL;
     if (grouped) {
         shape.dim[1] = c->problem->heads_q;
-        product = fattn__virtual(c->g, c->type, shape.dim, NULL);
+        product = fattn__chain_packed_scratch(c, gradient, c->type, c->problem->heads_q);
+        if (product == NULL)
+            product = fattn__virtual(c->g, c->type, shape.dim, NULL);
     } else {
         product = fattn__chain_gradient(c, gradient, input);
     }
@@ -75,14 +105,21 @@ static void gradient_of_keys(const fattn__chain *c, fattn__desc scores, fattn__d
     }
 }
 
-/* dS without the transposed view: scale * P * (dO V^T - D), through the score_mod's gradient. That of a bias is read off before. */
-static fattn__desc score_gradient(const fattn__chain *c, fattn__desc p, fattn__desc scaled, fattn__desc d_o, fattn__desc sums)
+/* dS without the transposed view: scale * P * (dO V^T - D), through the score_mod's gradient. That of a bias is read off before. What
+ * dropout scales is scaled last: D has come smaller by as much. */
+static fattn__desc score_gradient(const fattn__chain *c, const operands *in, fattn__desc p, fattn__desc scaled, fattn__desc sums)
 {
     const fattn__desc v_transposed = fattn__chain_transposed(c, FATTN__ROLE_V);
     const fattn__desc product = fattn__chain_score(c, DNN_DATA_FLOAT);
-    fattn__op_matmul(c->g, &(fattn__matmul){ .a = d_o, .b = v_transposed, .c = product, .m = c->seq_len_q, .n = c->seq_len_kv });
-    fattn__desc x = fattn__chain_binary(c, DNN_POINTWISE_SUB, product, sums, DNN_DATA_FLOAT);
+    fattn__op_matmul(c->g,
+                     &(fattn__matmul){ .a = in->d_o, .b = v_transposed, .c = product, .m = c->seq_len_q, .n = c->seq_len_kv });
+    fattn__desc x = product;
+    if (in->dropout.keep != NULL)
+        x = fattn__chain_binary(c, DNN_POINTWISE_MUL, x, in->dropout.keep, DNN_DATA_FLOAT);
+    x = fattn__chain_binary(c, DNN_POINTWISE_SUB, x, sums, DNN_DATA_FLOAT);
     x = fattn__chain_binary(c, DNN_POINTWISE_MUL, x, p, DNN_DATA_FLOAT);
+    if (in->dropout.scale != NULL)
+        x = fattn__chain_binary(c, DNN_POINTWISE_MUL, x, in->dropout.scale, DNN_DATA_FLOAT);
     fattn__chain_added_gradients(c, x);
     x = fattn__chain_mod_gradient(c, scaled, x);
     return fattn__chain_scaled(c, x);
@@ -98,7 +135,8 @@ static void gradient_of_queries(const fattn__chain *c, fattn__desc scores, fattn
 {
     const fattn__shape key = fattn__problem_shape(c->problem, FATTN__ROLE_K),
                        query = fattn__problem_shape(c->problem, FATTN__ROLE_Q);
-    const fattn__desc k = fattn__virtual(c->g, c->type, key.dim, key.strides);
+    const fattn__traits packing = fattn__chain_traits(c, FATTN__ROLE_K);
+    const fattn__desc k = fattn__virtual_with(c->g, c->type, key.dim, key.strides, &packing);
     fattn__op_reshape(c->g, k_transposed, k);
     const fattn__desc dq = fattn__chain_gradient(c, FATTN__ROLE_DQ, FATTN__ROLE_Q);
     fattn__matmul product = { .a = scores, .b = k, .c = dq, .m = c->seq_len_q, .k = c->seq_len_kv };
@@ -108,7 +146,9 @@ static void gradient_of_queries(const fattn__chain *c, fattn__desc scores, fattn
     }
     const int64_t rows = query.dim[2] * query.dim[3];
     const int64_t packed[4] = { query.dim[1] * rows, rows, query.dim[3], 1 };
-    product.c = fattn__scratch(c->g, DNN_DATA_FLOAT, query.dim, packed);
+    product.c = fattn__chain_packed_scratch(c, FATTN__ROLE_DQ, DNN_DATA_FLOAT, query.dim[1]);
+    if (product.c == NULL)
+        product.c = fattn__scratch(c->g, DNN_DATA_FLOAT, query.dim, packed);
     fattn__op_matmul(c->g, &product);
     fattn__op_pointwise(c->g, &(fattn__pointwise){ .mode = DNN_POINTWISE_IDENTITY, .x = product.c, .y = dq });
 }
@@ -131,15 +171,18 @@ fattn_status fattn__build_backward(fattn__graph *g, const fattn_problem *problem
         return fattn__graph_status(g);
 
     fattn__desc scaled = NULL;
-    const fattn__desc q = fattn__chain_tensor(&c, FATTN__ROLE_Q);
-    const fattn__desc k_transposed = fattn__chain_transposed(&c, FATTN__ROLE_K);
-    const fattn__desc d_o = fattn__chain_tensor(&c, FATTN__ROLE_DO);
+    operands in = { .q = fattn__chain_tensor(&c, FATTN__ROLE_Q) };
+    in.k_transposed = fattn__chain_transposed(&c, FATTN__ROLE_K);
+    in.d_o = fattn__chain_tensor(&c, FATTN__ROLE_DO);
+    in.stats = fattn__chain_tensor(&c, FATTN__ROLE_STATS);
+    in.dropout = fattn__chain_dropout(&c);
 
-    const fattn__desc sums = row_sums(&c, d_o);
-    const fattn__desc p = probabilities(&c, q, k_transposed, &scaled);
-    gradient_of_keys(&c, p, d_o, FATTN__ROLE_DV, FATTN__ROLE_V);
-    const fattn__desc d_s = score_gradient(&c, p, scaled, d_o, sums);
-    gradient_of_keys(&c, d_s, q, FATTN__ROLE_DK, FATTN__ROLE_K);
-    gradient_of_queries(&c, d_s, k_transposed);
+    const fattn__desc sums = row_sums(&c, &in);
+    const fattn__desc p = probabilities(&c, &in, &scaled);
+    const fattn__desc p_dropped = dropped(&c, &in, p);
+    gradient_of_keys(&c, p_dropped, in.d_o, FATTN__ROLE_DV, FATTN__ROLE_V);
+    const fattn__desc d_s = score_gradient(&c, &in, p, scaled, sums);
+    gradient_of_keys(&c, d_s, in.q, FATTN__ROLE_DK, FATTN__ROLE_K);
+    gradient_of_queries(&c, d_s, in.k_transposed);
     return fattn__graph_status(g);
 }

@@ -8,7 +8,7 @@ fattn_status fattn__build_forward(fattn__graph *g, const fattn_problem *problem)
         return fattn__graph_status(g);
 
     const fattn__desc q = fattn__chain_tensor(&c, FATTN__ROLE_Q);
-    const fattn__desc k = fattn__chain_transposed(&c, FATTN__ROLE_K);
+    const fattn__desc k = fattn__chain_keys(&c);
     const fattn__desc product = fattn__chain_score(&c, DNN_DATA_FLOAT);
     fattn__op_matmul(g, &(fattn__matmul){ .a = q, .b = k, .c = product, .m = c.seq_len_q, .n = c.seq_len_kv });
 
@@ -17,9 +17,10 @@ fattn_status fattn__build_forward(fattn__graph *g, const fattn_problem *problem)
     x = fattn__chain_bias(&c, x);
     x = fattn__chain_padding(&c, x);
     x = fattn__chain_bands(&c, x);
-    x = fattn__chain_softmax(&c, x, c.type);
+    x = fattn__chain_softmax(&c, x, fattn__chain_drops(&c) ? DNN_DATA_FLOAT : c.type);
+    x = fattn__chain_dropped(&c, x, c.type);
 
-    const fattn__desc v = fattn__chain_tensor(&c, FATTN__ROLE_V);
+    const fattn__desc v = fattn__chain_values(&c);
     const fattn__desc o = fattn__chain_tensor(&c, FATTN__ROLE_O);
     fattn__op_matmul(g, &(fattn__matmul){ .a = x, .b = v, .c = o, .m = c.seq_len_q, .k = c.seq_len_kv });
     return fattn__graph_status(g);

@@ -4,15 +4,13 @@
 
 #include "graph.h"
 
-enum { AXIS_ROW = 2, AXIS_COL = 3 };
-
 /* Below 9.10 the kernels cannot take an infinite constant. */
 static fattn__desc masked_value(const fattn__chain *c)
 {
     return fattn__value_f32(c->g, fattn__graph_version(c->g) >= 91000 ? -INFINITY : -FLT_MAX);
 }
 
-static fattn__desc index_of(const fattn__chain *c, fattn__desc x, int axis, int math)
+fattn__desc fattn__chain_index(const fattn__chain *c, fattn__desc x, int axis, int math)
 {
     const fattn__desc y = fattn__chain_score(c, DNN_DATA_INT32);
     fattn__op_pointwise(c->g, &(fattn__pointwise){ .mode = DNN_POINTWISE_GEN_INDEX, .math = math, .axis = axis, .x = x, .y = y });
@@ -26,7 +24,7 @@ static fattn__desc predicate(const fattn__chain *c, int mode, fattn__desc x, fat
     return y;
 }
 
-static fattn__desc keep_where(const fattn__chain *c, fattn__desc keep, fattn__desc x)
+fattn__desc fattn__chain_keep(const fattn__chain *c, fattn__desc keep, fattn__desc x)
 {
     const fattn__desc masked = masked_value(c), y = fattn__chain_score(c, DNN_DATA_FLOAT);
     fattn__op_pointwise(c->g, &(fattn__pointwise){ .mode = DNN_POINTWISE_BINARY_SELECT, .x = x, .b = masked, .t = keep, .y = y });
@@ -37,12 +35,12 @@ fattn__desc fattn__chain_padding(const fattn__chain *c, fattn__desc x)
 {
     if (!c->problem->padding)
         return x;
-    const fattn__desc row = index_of(c, x, AXIS_ROW, DNN_DATA_INT32);
-    const fattn__desc col = index_of(c, x, AXIS_COL, DNN_DATA_INT32);
+    const fattn__desc row = fattn__chain_index(c, x, FATTN__AXIS_ROW, DNN_DATA_INT32);
+    const fattn__desc col = fattn__chain_index(c, x, FATTN__AXIS_COL, DNN_DATA_INT32);
     const fattn__desc row_lives = predicate(c, DNN_POINTWISE_CMP_LT, row, c->seq_len_q);
     const fattn__desc col_lives = predicate(c, DNN_POINTWISE_CMP_LT, col, c->seq_len_kv);
     const fattn__desc both_live = predicate(c, DNN_POINTWISE_LOGICAL_AND, row_lives, col_lives);
-    return keep_where(c, both_live, x);
+    return fattn__chain_keep(c, both_live, x);
 }
 
 static fattn__desc int_value(const fattn__chain *c, const char *field, int64_t value)
@@ -92,8 +90,8 @@ static fattn__desc moved(const fattn__chain *c, int mode, fattn__desc index, fat
 /* Keeps row + shift + right >= col. */
 static fattn__desc expanded_right(const fattn__chain *c, fattn__desc x)
 {
-    fattn__desc row = index_of(c, x, AXIS_ROW, DNN_DATA_FLOAT);
-    const fattn__desc col = index_of(c, x, AXIS_COL, DNN_DATA_FLOAT);
+    fattn__desc row = fattn__chain_index(c, x, FATTN__AXIS_ROW, DNN_DATA_FLOAT);
+    const fattn__desc col = fattn__chain_index(c, x, FATTN__AXIS_COL, DNN_DATA_FLOAT);
     if (is_bottom_right(c)) {
         const fattn__desc kv = length_kv(c);
         row = moved(c, DNN_POINTWISE_ADD, row, kv, DNN_DATA_INT32);
@@ -105,14 +103,14 @@ static fattn__desc expanded_right(const fattn__chain *c, fattn__desc x)
         row = moved(c, DNN_POINTWISE_ADD, row, right, DNN_DATA_INT32);
     }
     const fattn__desc keep = predicate(c, DNN_POINTWISE_CMP_GE, row, col);
-    return keep_where(c, keep, x);
+    return fattn__chain_keep(c, keep, x);
 }
 
 /* Keeps col + left - shift > row. */
 static fattn__desc expanded_left(const fattn__chain *c, fattn__desc x)
 {
-    const fattn__desc row = index_of(c, x, AXIS_ROW, DNN_DATA_FLOAT);
-    fattn__desc col = index_of(c, x, AXIS_COL, DNN_DATA_FLOAT);
+    const fattn__desc row = fattn__chain_index(c, x, FATTN__AXIS_ROW, DNN_DATA_FLOAT);
+    fattn__desc col = fattn__chain_index(c, x, FATTN__AXIS_COL, DNN_DATA_FLOAT);
     if (has_varying_shift(c)) {
         const fattn__desc left = int_value(c, "window_left", c->problem->window_left);
         col = moved(c, DNN_POINTWISE_ADD, col, left, DNN_DATA_INT32);
@@ -123,7 +121,7 @@ static fattn__desc expanded_left(const fattn__chain *c, fattn__desc x)
         col = moved(c, DNN_POINTWISE_ADD, col, left, DNN_DATA_FLOAT);
     }
     const fattn__desc keep = predicate(c, DNN_POINTWISE_CMP_GT, col, row);
-    return keep_where(c, keep, x);
+    return fattn__chain_keep(c, keep, x);
 }
 
 static void give_lengths(const fattn__chain *c, fattn__band *op)
