@@ -88,6 +88,11 @@ fattn__dropout fattn__chain_dropout(const fattn__chain *c);
 /* Forward: P as it multiplies V, of `type`. */
 fattn__desc fattn__chain_dropped(const fattn__chain *c, fattn__desc p, int type);
 
+/* graph_backward.c: what multiplied V: P, or what dropout left of it; a score as [b,hq,skv,sq] of `type`; dSink from rowsum(dO * O). */
+fattn__desc fattn__chain_dropped_again(const fattn__chain *c, fattn__desc p, const fattn__dropout *dropout);
+fattn__desc fattn__chain_transposed_score(const fattn__chain *c, fattn__desc x, int type);
+void fattn__chain_sink_gradient(const fattn__chain *c, fattn__desc stats, fattn__desc sums);
+
 /* graph_softmax.c: probabilities of `type`; writes Stats, Max and Sum_exp as the problem asks. */
 fattn__desc fattn__chain_softmax(const fattn__chain *c, fattn__desc x, int type);
 

@@ -16,7 +16,7 @@ typedef struct operands {
 } operands;
 
 /* dSink = -sum of exp(sink - Stats) * D over the rows of a head; the sign is the engine's. */
-static void gradient_of_sink(const fattn__chain *c, fattn__desc stats, fattn__desc sums)
+void fattn__chain_sink_gradient(const fattn__chain *c, fattn__desc stats, fattn__desc sums)
 {
     const fattn__desc sink = fattn__chain_small(c, FATTN__AUXILIARY_SINK);
     const fattn__desc below_stats = fattn__chain_of_rows(c, DNN_POINTWISE_SUB, sink, stats, NULL);
@@ -40,7 +40,7 @@ static fattn__desc row_sums(const fattn__chain *c, const operands *in)
     const fattn__desc sum = fattn__chain_row(c);
     fattn__op_reduce(c->g, DNN_REDUCE_TENSOR_ADD, product, sum);
     if (p->dsink)
-        gradient_of_sink(c, in->stats, sum);
+        fattn__chain_sink_gradient(c, in->stats, sum);
     const fattn__desc factor = in->dropout.inverse != NULL ? in->dropout.inverse : fattn__value_f32(c->g, 1.0F);
     fattn__desc out = fattn__chain_packed_scratch(c, FATTN__ROLE_STATS, DNN_DATA_FLOAT, p->heads_q);
     if (out == NULL)
@@ -63,22 +63,20 @@ static fattn__desc probabilities(const fattn__chain *c, const operands *in, fatt
     return fattn__chain_unary(c, DNN_POINTWISE_EXP, x, DNN_DATA_FLOAT);
 }
 
-/* What multiplied V: P, or what dropout left of it. */
-static fattn__desc dropped(const fattn__chain *c, const operands *in, fattn__desc p)
+fattn__desc fattn__chain_dropped_again(const fattn__chain *c, fattn__desc p, const fattn__dropout *dropout)
 {
-    if (in->dropout.keep == NULL)
+    if (dropout->keep == NULL)
         return p;
-    const fattn__desc kept = fattn__chain_binary(c, DNN_POINTWISE_MUL, p, in->dropout.keep, DNN_DATA_FLOAT);
-    return fattn__chain_binary(c, DNN_POINTWISE_MUL, kept, in->dropout.scale, DNN_DATA_FLOAT);
+    const fattn__desc kept = fattn__chain_binary(c, DNN_POINTWISE_MUL, p, dropout->keep, DNN_DATA_FLOAT);
+    return fattn__chain_binary(c, DNN_POINTWISE_MUL, kept, dropout->scale, DNN_DATA_FLOAT);
 }
 
-/* [b,hq,skv,sq] in the type of Q, from scores. */
-static fattn__desc transposed_scores(const fattn__chain *c, fattn__desc x)
+fattn__desc fattn__chain_transposed_score(const fattn__chain *c, fattn__desc x, int type)
 {
     const fattn_problem *p = c->problem;
     const int64_t dim[4] = { p->batch, p->heads_q, p->seq_kv, p->seq_q };
     const int64_t strides[4] = { p->heads_q * p->seq_q * p->seq_kv, p->seq_q * p->seq_kv, 1, p->seq_kv };
-    const fattn__desc y = fattn__virtual(c->g, c->type, dim, strides);
+    const fattn__desc y = fattn__virtual(c->g, type, dim, strides);
     fattn__op_reshape(c->g, x, y);
     return y;
 }
@@ -88,7 +86,7 @@ static void gradient_of_keys(const fattn__chain *c, fattn__desc scores, fattn__d
 {
     fattn__shape shape = fattn__problem_shape(c->problem, input);
     const bool grouped = shape.dim[1] != c->problem->heads_q;
-    const fattn__desc scores_t = transposed_scores(c, scores);
+    const fattn__desc scores_t = fattn__chain_transposed_score(c, scores, c->type);
     fattn__desc product, out = NULL;
     if (grouped) {
         shape.dim[1] = c->problem->heads_q;
@@ -179,7 +177,7 @@ fattn_status fattn__build_backward(fattn__graph *g, const fattn_problem *problem
 
     const fattn__desc sums = row_sums(&c, &in);
     const fattn__desc p = probabilities(&c, &in, &scaled);
-    const fattn__desc p_dropped = dropped(&c, &in, p);
+    const fattn__desc p_dropped = fattn__chain_dropped_again(&c, p, &in.dropout);
     gradient_of_keys(&c, p_dropped, in.d_o, FATTN__ROLE_DV, FATTN__ROLE_V);
     const fattn__desc d_s = score_gradient(&c, &in, p, scaled, sums);
     gradient_of_keys(&c, d_s, in.q, FATTN__ROLE_DK, FATTN__ROLE_K);
