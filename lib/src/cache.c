@@ -22,6 +22,7 @@ typedef struct target {
     int64_t engine;
     uint64_t config;
     uint64_t policy[2];
+    uint64_t pin; /* hash of the knobs; 0: none */
 } target;
 
 /* A place in the table. */
@@ -224,6 +225,8 @@ static fattn_status ask(question *q, fattn_context *context, const fattn_problem
     q->target = (target){ .context = context->id, .engine = q->options.engine, .config = (uint64_t)(int64_t)q->options.config };
     if (q->options.config != FATTN_ENGINE_AUTO)
         q->target.engine = FATTN_ENGINE_AUTO; /* not read then */
+    if (q->options.knobs != NULL)
+        q->target.pin = XXH3_64bits(q->options.knobs, (size_t)q->options.knob_count * sizeof *q->options.knobs) | 1u;
     fattn__policy_hash(q->target.policy);
     q->has_given = take_given(&q->given, problem);
     if (q->has_given)

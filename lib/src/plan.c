@@ -59,6 +59,20 @@ fattn_status fattn__plan_resolve(fattn_problem *out, const fattn_problem *proble
     return fattn_problem_resolve(problem, out);
 }
 
+static fattn_status check_pin(const fattn_plan_options *o)
+{
+    if (o->reserved2 != 0 || o->knob_count < 0 || o->knob_count > FATTN_MAX_KNOBS || (o->knobs == NULL && o->knob_count != 0))
+        return fattn__fail(FATTN_BAD_PROBLEM, "fattn_plan_options: knob_count: %d is not allowed; want 0 to %d knobs", o->knob_count,
+                           FATTN_MAX_KNOBS);
+    if (o->knobs != NULL && (o->engine == FATTN_ENGINE_AUTO || o->config != FATTN_ENGINE_AUTO))
+        return fattn__fail(FATTN_BAD_PROBLEM, "fattn_plan_options: knobs are of an engine: name it, and no config");
+    for (int i = 0; i < o->knob_count; i++)
+        for (int j = 0; j < i; j++)
+            if (o->knobs[i].type == o->knobs[j].type)
+                return fattn__fail(FATTN_BAD_PROBLEM, "fattn_plan_options: knobs: %s is given twice", fattn_knob_name(o->knobs[i].type));
+    return FATTN_OK;
+}
+
 fattn_status fattn__plan_options_read(fattn_plan_options *out, const fattn_plan_options *given)
 {
     *out = (fattn_plan_options)FATTN_PLAN_OPTIONS_INIT;
@@ -66,7 +80,7 @@ fattn_status fattn__plan_options_read(fattn_plan_options *out, const fattn_plan_
         return fattn__fail(FATTN_BAD_PROBLEM, "fattn_plan_options: struct_size is wrong or an unknown field is set");
     if (out->engine < FATTN_ENGINE_AUTO || out->config < FATTN_ENGINE_AUTO)
         return fattn__fail(FATTN_BAD_PROBLEM, "fattn_plan_options: engine and config must not be below -1");
-    return FATTN_OK;
+    return check_pin(out);
 }
 
 /* ---- along the policy's order ---------------------------------------------------------------------------------------------------

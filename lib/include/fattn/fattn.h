@@ -347,6 +347,7 @@ const fattn_engine *fattn_decision_engine(const fattn_decision *decision, fattn_
 
 /* Names in words; "?" when unknown. Static strings. */
 const char *fattn_knob_name(int32_t type);             /* "TILE_M" */
+bool fattn_knob_find(int32_t *type, const char *word); /* by its name in lower case, "tile_m"; false: there is none */
 const char *fattn_numerical_note_name(int32_t bit);    /* "TENSOR_CORE" */
 const char *fattn_behavior_note_name(int32_t bit);     /* "RUNTIME_COMPILATION" */
 const char *fattn_status_name(fattn_status status);    /* "bad_problem" */
@@ -361,8 +362,9 @@ typedef struct fattn_plan_options {
     int32_t config; /* FATTN_ENGINE_AUTO, or the place in mode A's list (then `engine` is not read) */
     int32_t reserved;
     /* since 0.3 */
-    const fattn_knob *knobs; /* with `engine`: a pin, past the heuristics: that engine with these knobs and its own choice of the rest */
-    int32_t knob_count;
+    const fattn_knob *knobs; /* with `engine`, not NULL: a pin, past the heuristics: that engine with these knobs and its own choice of the
+                              * rest. Read during the call alone */
+    int32_t knob_count;      /* 0 to FATTN_MAX_KNOBS */
     int32_t reserved2;
 } fattn_plan_options;
 

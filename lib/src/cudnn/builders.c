@@ -1,15 +1,25 @@
 #include "builders.h"
 
+#include "graph_unified.h"
+
 #define HAS(symbol) FATTN__HAS(symbol)
+#define COMPOSITE_BOTH                                                                                                             \
+    (HAS(RAGGED) | HAS(TOTALS) | HAS(LEN_RANK) | HAS(BOOL_MASK) | HAS(ALIBI) | HAS(SINK) | HAS(DROPOUT) | HAS(DROPOUT_MASK) |       \
+     HAS(RNG_DUMP) | HAS(STATS_DTYPE) | HAS(SCALE_IN_MEMORY) | HAS(FP8))
+/* What one of the unified operations has no words for it refuses by itself. */
+#define UNIFIED_BOTH                                                                                                               \
+    (HAS(UNIFIED) | HAS(RAGGED) | HAS(RAGGED_TOKENS) | HAS(TOTALS) | HAS(CUMULATIVE) | HAS(LEN_RANK) | HAS(BOOL_MASK) | HAS(ALIBI) | \
+     HAS(SINK) | HAS(DROPOUT) | HAS(DROPOUT_MASK) | HAS(RNG_DUMP) | HAS(STATS_DTYPE) | HAS(SCALE_IN_MEMORY) | HAS(BLOCK_MASK) |     \
+     HAS(UNFUSE_FMA) | HAS(FP8))
 
 /* The one place where a builder says what it spells (FATTN__HAS bits). A row without a function is not there yet: it spells nothing. */
 static const fattn__builder composite[] = {
-    [FATTN_FORWARD] = { "composite forward", 0, fattn__build_forward },
-    [FATTN_BACKWARD] = { "composite backward", 0, fattn__build_backward },
+    [FATTN_FORWARD] = { "composite forward", COMPOSITE_BOTH | HAS(PAGED) | HAS(PACKED_TABLE) | HAS(STATS_LOG2), fattn__build_forward },
+    [FATTN_BACKWARD] = { "composite backward", COMPOSITE_BOTH, fattn__build_backward },
 };
 static const fattn__builder unified[] = {
-    [FATTN_FORWARD] = { "unified forward", 0, NULL },
-    [FATTN_BACKWARD] = { "unified backward", 0, NULL },
+    [FATTN_FORWARD] = { "unified forward", UNIFIED_BOTH | HAS(PAGED) | HAS(PACKED_TABLE) | HAS(STATS_LOG2), fattn__build_unified_forward },
+    [FATTN_BACKWARD] = { "unified backward", UNIFIED_BOTH, fattn__build_unified_backward },
 };
 static const fattn__builder fp8[] = {
     [FATTN_FORWARD] = { "fp8 forward", HAS(FP8), fattn__build_fp8_forward },
@@ -24,7 +34,7 @@ static const fattn__builder mx[] = {
 static const char *unified_alone(const fattn_problem *p)
 {
     if (p->cumulative != 0)
-        return "cumulative lengths";
+        return "cumulative: prefix sums of lengths";
     if (p->ragged_tokens)
         return "ragged_tokens: offsets in tokens";
     if (p->block_mask)
@@ -32,9 +42,14 @@ static const char *unified_alone(const fattn_problem *p)
     return p->unfuse_fma ? "unfuse_fma" : NULL;
 }
 
+bool fattn__is_unified(const fattn_problem *p)
+{
+    return p->impl == FATTN_IMPL_UNIFIED || (p->impl == FATTN_IMPL_AUTO && unified_alone(p) != NULL);
+}
+
 const fattn__builder *fattn__builder_of(const fattn_problem *p)
 {
-    if (p->impl == FATTN_IMPL_UNIFIED || (p->impl == FATTN_IMPL_AUTO && unified_alone(p) != NULL))
+    if (fattn__is_unified(p))
         return &unified[p->pass];
     if (p->dtype == FATTN_E4M3 || p->dtype == FATTN_E5M2)
         return &fp8[p->pass];
@@ -46,9 +61,8 @@ const fattn__builder *fattn__builder_of(const fattn_problem *p)
 fattn_status fattn__build(fattn__graph *g, const fattn_problem *p)
 {
     const fattn__builder *builder = fattn__builder_of(p);
-    const char *alone = unified_alone(p);
-    if (p->impl == FATTN_IMPL_COMPOSITE && alone != NULL)
-        return fattn__graph_refuse(g, FATTN_UNSUPPORTED, "%s: the composite graph has no words for it; want impl unified", alone);
+    if (p->impl == FATTN_IMPL_COMPOSITE && unified_alone(p) != NULL)
+        return fattn__graph_refuse(g, FATTN_UNSUPPORTED, "%s: a composite graph cannot say it; want impl unified or auto", unified_alone(p));
     const char *missing = fattn__features_missing(p, builder->features);
     if (missing != NULL)
         return fattn__graph_refuse(g, FATTN_INTERNAL, "not implemented: %s (%s)", missing, builder->name);

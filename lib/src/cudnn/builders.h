@@ -11,8 +11,9 @@ typedef struct fattn__builder {
     fattn_status (*build)(fattn__graph *g, const fattn_problem *problem);
 } fattn__builder;
 
-/* Of a resolved problem: impl as it says; auto is the unified operation where it alone has the words (cumulative lengths, offsets in
+/* Is a resolved problem spelled by a unified operation? As impl says; auto is the unified operation where it alone has the words (cumulative lengths, offsets in
  * tokens, a block mask, an unfused multiply-add), and otherwise the composite graph. */
+bool fattn__is_unified(const fattn_problem *problem);
 const fattn__builder *fattn__builder_of(const fattn_problem *problem);
 
 /* Fills `g` by that builder. Refused is what the composite graph has no words for (FATTN_UNSUPPORTED) and what the builder lacks

@@ -54,7 +54,7 @@ static fattn_status list_all(fattn_decision *out, fattn__question *q, const fatt
 static fattn_status can_do(fattn_context *context, const fattn_problem *problem, uint32_t ask, fattn_decision *out)
 {
     fattn__question q;
-    fattn_status st = fattn__question_ask(&q, context, problem, out);
+    fattn_status st = fattn__question_ask(&q, context, problem, NULL, out);
     if (st == FATTN_OK && q.graph.operation_graph != NULL && (q.offer.count > 0 || ask > FATTN_ASK_A))
         st = list_all(out, &q, problem, ask);
     fattn__question_close(&q);

@@ -170,7 +170,7 @@ fattn_status fattn__cudnn_setup(fattn_plan *plan, const fattn_plan_options *opti
     fattn_decision *answer = calloc(1, sizeof *answer);
     if (answer == NULL)
         return fattn__fail(FATTN_NO_MEMORY, "no memory for a plan");
-    fattn_status st = fattn__question_ask(&q, plan->context, &plan->problem, answer);
+    fattn_status st = fattn__question_ask(&q, plan->context, &plan->problem, options, answer);
     if (st == FATTN_OK && !fattn_decision_supported(answer))
         st = fattn__fail((fattn_status)answer->reason, "%s%s%s", answer->said.status, answer->said.status[0] != '\0' ? ": " : "",
                          answer->said.text);

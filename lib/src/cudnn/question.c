@@ -116,8 +116,22 @@ void fattn__question_close(fattn__question *q)
     fattn__leave(q->context, q->previous);
 }
 
-static fattn_status ask(fattn__question *q, fattn_context *context, const fattn_problem *problem, fattn_decision *out,
-                        const fattn__log_buffer *log)
+/* Mode A, or the engine that the caller or the way to repeat names. */
+static void ask_engines(fattn__question *q, const fattn_context *context, const fattn_plan_options *options)
+{
+    const fattn__repeat *repeat = q->graph.repeat;
+    if (options != NULL && options->knobs != NULL)
+        fattn__offer_pin(&q->offer, context->api, q->graph.operation_graph, context->description, options->engine, options->knobs,
+                         options->knob_count);
+    else if (repeat != NULL && repeat->engine >= 0)
+        fattn__offer_pin(&q->offer, context->api, q->graph.operation_graph, context->description, repeat->engine, repeat->knobs,
+                         repeat->knob_count);
+    else
+        fattn__offer_ask(&q->offer, context->api, q->graph.operation_graph, context->description, FATTN_MODE_A);
+}
+
+static fattn_status ask(fattn__question *q, fattn_context *context, const fattn_problem *problem, const fattn_plan_options *options,
+                        fattn_decision *out, const fattn__log_buffer *log)
 {
     fattn_status st = fattn__question_build(q, context, problem);
     if (st != FATTN_OK && fattn__graph_status(&q->graph) == FATTN_OK)
@@ -131,12 +145,7 @@ static fattn_status ask(fattn__question *q, fattn_context *context, const fattn_
         if (st != FATTN_OK)
             return fattn__refuse(out, FATTN_BACKEND_CUDNN, (fattn_reason)st, "", fattn_last_error(), "");
     }
-    const fattn__repeat *repeat = q->graph.repeat;
-    if (repeat != NULL && repeat->engine >= 0)
-        fattn__offer_pin(&q->offer, context->api, q->graph.operation_graph, context->description, repeat->engine, repeat->knobs,
-                         repeat->knob_count);
-    else
-        fattn__offer_ask(&q->offer, context->api, q->graph.operation_graph, context->description, FATTN_MODE_A);
+    ask_engines(q, context, options);
     if (q->offer.status == DNN_STATUS_SUCCESS && q->offer.count > 0) {
         const fattn_rule *rule = fattn__policy_denies(context, problem, FATTN_BACKEND_CUDNN);
         if (rule != NULL)
@@ -150,7 +159,8 @@ static fattn_status ask(fattn__question *q, fattn_context *context, const fattn_
     return refuse(out, context->api, q->offer.status, log->text != NULL ? log->text : last);
 }
 
-fattn_status fattn__question_ask(fattn__question *q, fattn_context *context, const fattn_problem *problem, fattn_decision *out)
+fattn_status fattn__question_ask(fattn__question *q, fattn_context *context, const fattn_problem *problem, const fattn_plan_options *options,
+                                 fattn_decision *out)
 {
     fattn__log_buffer log;
     /* Below 9.21 cuDNN would look for NVRTC by itself and take what the loader finds. */
@@ -166,7 +176,7 @@ fattn_status fattn__question_ask(fattn__question *q, fattn_context *context, con
     }
     fattn__count_asked((fattn_pass)problem->pass);
     fattn__log_open(&log);
-    fattn_status st = ask(q, context, problem, out, &log);
+    fattn_status st = ask(q, context, problem, options, out, &log);
     fattn__log_close(&log);
     fattn__log_free(&log);
     return st;

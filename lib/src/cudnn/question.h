@@ -20,9 +20,11 @@ typedef struct fattn__question {
  * case. Returns FATTN_OK; fattn__graph_status otherwise, or FATTN_DEVICE_FAULT. */
 fattn_status fattn__question_build(fattn__question *q, fattn_context *context, const fattn_problem *problem);
 
-/* Asks the rules that come first, builds, asks mode A and then the other rules; the answer, yes or no, goes into `out`. To be closed in any case. Returns FATTN_OK when
- * answered. */
-fattn_status fattn__question_ask(fattn__question *q, fattn_context *context, const fattn_problem *problem, fattn_decision *out);
+/* Asks the rules that come first, builds, asks mode A and then the other rules; the answer, yes or no, goes into `out`. `options` may be NULL;
+ * when they pin an engine it is asked in the place of mode A, as is the engine by which a deterministic backward repeats. To be closed in any
+ * case. Returns FATTN_OK when answered. */
+fattn_status fattn__question_ask(fattn__question *q, fattn_context *context, const fattn_problem *problem, const fattn_plan_options *options,
+                                 fattn_decision *out);
 
 void fattn__question_close(fattn__question *q);
 

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "abi.h"
+#include "builders.h"
 
 enum { ANY_DIM = INT32_MAX, HEURISTICS = -1, OLDEST = 90800 };
 
@@ -20,6 +21,7 @@ enum { ANY_DIM = INT32_MAX, HEURISTICS = -1, OLDEST = 90800 };
     .how = FATTN_DETERMINISM_FORM, .keeps_dp = true, .gives_dbias = true, .engine = HEURISTICS, .cudnn_from = OLDEST,              \
     .dim_to = ANY_DIM
 #define PIN .how = FATTN_DETERMINISM_PIN
+#define PULL "NVIDIA/cudnn-frontend#895"
 #define FRONTEND "cudnn-frontend 1.32.0, scaled_dot_product_flash_attention.h"
 
 /* The order is what determinism auto prefers. */
@@ -43,6 +45,12 @@ static const fattn__repeat rows[] = {
       OLD_KNOBS, .grade = FATTN__REPEAT_CLAIMED, .source = FRONTEND },
     { PIN, .sm_from = 104, .sm_to = 109, .cudnn_from = 92300, .dim_from = 256, .dim_to = 256, .keeps_dp = true, .engine = 17,
       KNOBS(3, 2, 3), .grade = FATTN__REPEAT_CLAIMED, .source = FRONTEND },
+    { PIN, .unified = true, .sm_from = 90, .sm_to = 90, .cudnn_from = 92800, .dim_to = ANY_DIM, .gives_dbias = true, .engine = 13,
+      KNOBS(2, 1, 4), .grade = FATTN__REPEAT_RAN, .source = "H100, cuDNN 9.28.0: 11 of 11 repeats equal, dsink excepted" },
+    { PIN, .unified = true, .sm_from = 100, .sm_to = 106, .cudnn_from = 92800, .dim_to = 128, .engine = 14, KNOBS(3, 2, 2),
+      .no_bias = true, .grade = FATTN__REPEAT_COMPILED, .source = PULL },
+    { PIN, .unified = true, .sm_from = 107, .sm_to = 109, .cudnn_from = 92800, .dim_to = 128, .engine = 19, KNOBS(3, 2, 2),
+      .no_bias = true, .grade = FATTN__REPEAT_CLAIMED, .source = PULL },
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 
@@ -62,7 +70,7 @@ const fattn__repeat *fattn__repeat_at(size_t i)
 static bool is_of(const fattn__repeat *row, const fattn_problem *p, int sm)
 {
     const bool is_way = p->determinism == FATTN_DETERMINISM_AUTO || p->determinism == row->how;
-    return is_way && sm >= row->sm_from && sm <= row->sm_to && p->dim_qk >= row->dim_from && p->dim_qk <= row->dim_to;
+    return is_way && row->unified == fattn__is_unified(p) && sm >= row->sm_from && sm <= row->sm_to && p->dim_qk >= row->dim_from && p->dim_qk <= row->dim_to;
 }
 
 static bool is_in(const fattn__repeat *row, int version)
