@@ -6,6 +6,8 @@
 #define COMPOSITE_BOTH                                                                                                             \
     (HAS(RAGGED) | HAS(TOTALS) | HAS(LEN_RANK) | HAS(BOOL_MASK) | HAS(ALIBI) | HAS(SINK) | HAS(DROPOUT) | HAS(DROPOUT_MASK) |       \
      HAS(RNG_DUMP) | HAS(STATS_DTYPE) | HAS(SCALE_IN_MEMORY) | HAS(FP8))
+/* Scale factors of packed sequences have no layout yet. */
+#define MX_BOTH ((COMPOSITE_BOTH & ~(HAS(RAGGED) | HAS(TOTALS))) | HAS(MXFP8))
 /* What one of the unified operations has no words for it refuses by itself. */
 #define UNIFIED_BOTH                                                                                                               \
     (HAS(UNIFIED) | HAS(RAGGED) | HAS(RAGGED_TOKENS) | HAS(TOTALS) | HAS(CUMULATIVE) | HAS(LEN_RANK) | HAS(BOOL_MASK) | HAS(ALIBI) | \
@@ -22,12 +24,12 @@ static const fattn__builder unified[] = {
     [FATTN_BACKWARD] = { "unified backward", UNIFIED_BOTH, fattn__build_unified_backward },
 };
 static const fattn__builder fp8[] = {
-    [FATTN_FORWARD] = { "fp8 forward", HAS(FP8), fattn__build_fp8_forward },
-    [FATTN_BACKWARD] = { "fp8 backward", HAS(FP8), fattn__build_fp8_backward },
+    [FATTN_FORWARD] = { "fp8 forward", COMPOSITE_BOTH | HAS(PAGED) | HAS(PACKED_TABLE) | HAS(STATS_LOG2), fattn__build_fp8_forward },
+    [FATTN_BACKWARD] = { "fp8 backward", COMPOSITE_BOTH, fattn__build_fp8_backward },
 };
 static const fattn__builder mx[] = {
-    [FATTN_FORWARD] = { "mxfp8 forward", HAS(MXFP8) | HAS(FP8), fattn__build_mx_forward },
-    [FATTN_BACKWARD] = { "mxfp8 backward", HAS(MXFP8) | HAS(FP8), fattn__build_mx_backward },
+    [FATTN_FORWARD] = { "mxfp8 forward", MX_BOTH | HAS(STATS_LOG2), fattn__build_mx_forward },
+    [FATTN_BACKWARD] = { "mxfp8 backward", MX_BOTH, fattn__build_mx_backward },
 };
 
 /* What the unified operation alone can say; NULL: nothing of it is asked for. */

@@ -1,12 +1,10 @@
 /* Steps of the graphs of 8 bit types. */
 #include "graph_fp8.h"
 
-#include <string.h>
-
 fattn_status fattn__fp8_begin(fattn__fp8 *out, fattn__graph *g, const fattn_problem *problem)
 {
     static const fattn__role gradients[] = { FATTN__ROLE_DQ, FATTN__ROLE_DK, FATTN__ROLE_DV };
-    memset(out->numbers, 0, sizeof out->numbers);
+    *out = (fattn__fp8){ .numbers = { NULL } };
     if (fattn__chain_begin(&out->chain, g, problem) != FATTN_OK)
         return fattn__graph_status(g);
     for (size_t i = 0; i < sizeof gradients / sizeof *gradients; i++)
@@ -19,42 +17,29 @@ fattn_status fattn__fp8_begin(fattn__fp8 *out, fattn__graph *g, const fattn_prob
     return FATTN_OK;
 }
 
-/* ---- tensors ------------------------------------------------------------------------------------------------------------------
+/* ---- numbers of the call ------------------------------------------------------------------------------------------------------
  */
 
-fattn__desc fattn__fp8_number(fattn__fp8 *f, fattn__slot slot)
+fattn__desc fattn__fp8_number(fattn__fp8 *f, fattn__auxiliary which)
 {
-    static const int64_t one[4] = { 1, 1, 1, 1 };
-    fattn__desc *number = &f->numbers[slot - FATTN__SLOT_Q_OFFSETS];
-    if (*number == NULL)
-        *number = fattn__tensor(f->chain.g, slot, DNN_DATA_FLOAT, one, one);
-    return *number;
+    if (f->numbers[which] == NULL)
+        f->numbers[which] = fattn__chain_small(&f->chain, which);
+    return f->numbers[which];
 }
 
-fattn__desc fattn__fp8_times(fattn__fp8 *f, fattn__desc score, fattn__slot number, int type)
+fattn__desc fattn__fp8_times(fattn__fp8 *f, fattn__desc score, fattn__auxiliary number, int type)
 {
     const fattn__desc factor = fattn__fp8_number(f, number);
     return fattn__chain_binary(&f->chain, DNN_POINTWISE_MUL, score, factor, type);
 }
 
-static fattn__desc row_binary(const fattn__fp8 *f, int mode, fattn__desc x, fattn__desc b)
+fattn__desc fattn__fp8_row_times(fattn__fp8 *f, fattn__desc row, fattn__auxiliary number)
 {
-    const fattn__desc y = fattn__chain_row(&f->chain);
-    fattn__op_pointwise(f->chain.g, &(fattn__pointwise){ .mode = mode, .x = x, .b = b, .y = y });
-    return y;
+    const fattn__desc factor = fattn__fp8_number(f, number);
+    return fattn__chain_of_rows(&f->chain, DNN_POINTWISE_MUL, row, factor, NULL);
 }
 
-fattn__desc fattn__fp8_transposed(const fattn__fp8 *f, fattn__desc score, int type)
-{
-    const fattn_problem *p = f->chain.problem;
-    const int64_t dim[4] = { p->batch, p->heads_q, p->seq_kv, p->seq_q };
-    const int64_t strides[4] = { p->heads_q * p->seq_q * p->seq_kv, p->seq_q * p->seq_kv, 1, p->seq_kv };
-    const fattn__desc y = fattn__virtual(f->chain.g, type, dim, strides);
-    fattn__op_reshape(f->chain.g, score, y);
-    return y;
-}
-
-void fattn__fp8_amax(fattn__fp8 *f, fattn__desc x, fattn__slot amax)
+void fattn__fp8_amax(fattn__fp8 *f, fattn__desc x, fattn__auxiliary amax)
 {
     const fattn__desc largest = fattn__fp8_number(f, amax);
     fattn__op_reduce(f->chain.g, DNN_REDUCE_TENSOR_AMAX, x, largest);
@@ -83,7 +68,7 @@ static bool is_8_bit(int32_t dtype)
     return dtype == FATTN_E4M3 || dtype == FATTN_E5M2;
 }
 
-static fattn__desc times(fattn__fp8 *f, fattn__desc x, fattn__slot number, const int64_t dim[4])
+static fattn__desc times(fattn__fp8 *f, fattn__desc x, fattn__auxiliary number, const int64_t dim[4])
 {
     const fattn__desc factor = fattn__fp8_number(f, number), y = fattn__virtual(f->chain.g, DNN_DATA_FLOAT, dim, NULL);
     fattn__op_pointwise(f->chain.g, &(fattn__pointwise){ .mode = DNN_POINTWISE_MUL, .x = x, .b = factor, .y = y });
@@ -132,29 +117,17 @@ fattn__desc fattn__fp8_row_sums(fattn__fp8 *f, fattn__desc d_o, fattn__desc o)
     return sum;
 }
 
-fattn__desc fattn__fp8_row_times(fattn__fp8 *f, fattn__desc row, fattn__slot number)
-{
-    const fattn__desc factor = fattn__fp8_number(f, number);
-    return row_binary(f, DNN_POINTWISE_MUL, row, factor);
-}
-
-/* -exp(sink - Stats) * sums, over batch and rows; the engine knows the sign. The factor 1 tells it which of two products is which. */
+/* The factor, 1 without dropout, tells the engine the sink's product from this one; without a sink there is none. */
 fattn__desc fattn__fp8_softmax_sums(fattn__fp8 *f, fattn__desc sums, fattn__desc stats)
 {
-    const fattn_problem *p = f->chain.problem;
-    const int64_t dim[4] = { 1, p->heads_q, 1, 1 }, strides[4] = { p->heads_q, 1, 1, 1 };
-    if (p->dsink) {
-        const fattn__desc sink = fattn__tensor(f->chain.g, FATTN__SLOT_SINK, DNN_DATA_FLOAT, dim, strides);
-        const fattn__desc below = row_binary(f, DNN_POINTWISE_SUB, sink, stats);
-        const fattn__desc share = row_binary(f, DNN_POINTWISE_EXP, below, NULL);
-        const fattn__desc each = row_binary(f, DNN_POINTWISE_MUL, share, sums);
-        const fattn__desc gradient = fattn__tensor(f->chain.g, FATTN__SLOT_DSINK, DNN_DATA_FLOAT, dim, strides);
-        fattn__op_reduce(f->chain.g, DNN_REDUCE_TENSOR_ADD, each, gradient);
-    }
-    if (!p->sink)
+    const fattn__chain *c = &f->chain;
+    f->dropout = fattn__chain_dropout(c);
+    if (c->problem->dsink)
+        fattn__chain_sink_gradient(c, stats, sums);
+    if (f->dropout.inverse == NULL && !c->problem->sink)
         return sums;
-    const fattn__desc one = fattn__value_f32(f->chain.g, 1.0F);
-    return row_binary(f, DNN_POINTWISE_MUL, sums, one);
+    const fattn__desc factor = f->dropout.inverse != NULL ? f->dropout.inverse : fattn__value_f32(c->g, 1.0F);
+    return fattn__chain_of_rows(c, DNN_POINTWISE_MUL, sums, factor, NULL);
 }
 
 fattn__desc fattn__fp8_probabilities(fattn__fp8 *f, fattn__desc score, fattn__desc stats)
@@ -165,4 +138,18 @@ fattn__desc fattn__fp8_probabilities(fattn__fp8 *f, fattn__desc score, fattn__de
     x = fattn__chain_bands(c, x);
     x = fattn__chain_binary(c, DNN_POINTWISE_SUB, x, stats, DNN_DATA_FLOAT);
     return fattn__chain_unary(c, DNN_POINTWISE_EXP, x, DNN_DATA_FLOAT);
+}
+
+fattn__desc fattn__fp8_score_gradient(fattn__fp8 *f, fattn__desc d_p, fattn__desc sums, fattn__desc p, fattn__desc scaled)
+{
+    const fattn__chain *c = &f->chain;
+    fattn__desc x = d_p;
+    if (f->dropout.keep != NULL)
+        x = fattn__chain_binary(c, DNN_POINTWISE_MUL, x, f->dropout.keep, DNN_DATA_FLOAT);
+    x = fattn__chain_binary(c, DNN_POINTWISE_SUB, x, sums, DNN_DATA_FLOAT);
+    x = fattn__chain_binary(c, DNN_POINTWISE_MUL, x, p, DNN_DATA_FLOAT);
+    if (f->dropout.scale != NULL)
+        x = fattn__chain_binary(c, DNN_POINTWISE_MUL, x, f->dropout.scale, DNN_DATA_FLOAT);
+    x = fattn__chain_mod_gradient(c, scaled, x);
+    return fattn__chain_scaled(c, x);
 }

@@ -9,24 +9,25 @@
 /* One graph of 8 bit types under construction. */
 typedef struct fattn__fp8 {
     fattn__chain chain;
+    fattn__dropout dropout;                      /* backward: drawn once, multiplied twice */
     fattn__desc numbers[FATTN__AUXILIARY_COUNT]; /* fp32 [1,1,1,1] of the call, each made once: the same number in two places is one tensor */
 } fattn__fp8;
 
-/* As fattn__chain_begin. Refuses a gradient that would be summed after cuDNN: its largest magnitude would be that of the terms. */
+/* As fattn__chain_begin. Refuses what these graphs cannot give: sums of gradients over what an input broadcasts, gradients of a bias. */
 fattn_status fattn__fp8_begin(fattn__fp8 *out, fattn__graph *g, const fattn_problem *problem);
 
-/* ---- tensors */
-fattn__desc fattn__fp8_number(fattn__fp8 *f, fattn__slot slot);
-fattn__desc fattn__fp8_times(fattn__fp8 *f, fattn__desc score, fattn__slot number, int type); /* score-shaped */
-fattn__desc fattn__fp8_transposed(const fattn__fp8 *f, fattn__desc score, int type);          /* [b,hq,skv,sq] */
-void fattn__fp8_amax(fattn__fp8 *f, fattn__desc x, fattn__slot amax);
+/* ---- numbers of the call */
+fattn__desc fattn__fp8_number(fattn__fp8 *f, fattn__auxiliary which);
+fattn__desc fattn__fp8_times(fattn__fp8 *f, fattn__desc score, fattn__auxiliary number, int type); /* score-shaped, of `type` */
+fattn__desc fattn__fp8_row_times(fattn__fp8 *f, fattn__desc row, fattn__auxiliary number);
+void fattn__fp8_amax(fattn__fp8 *f, fattn__desc x, fattn__auxiliary amax); /* largest magnitude of x */
 
 /* ---- products */
 typedef struct fattn__fp8_product {
-    fattn__matmul matmul;             /* without c */
-    fattn__slot descale_a, descale_b; /* e4m3 and e5m2 */
-    fattn__slot scale;                /* e4m3 and e5m2; of an 8 bit output */
-    fattn__slot amax;
+    fattn__matmul matmul;                  /* without c */
+    fattn__auxiliary descale_a, descale_b; /* e4m3 and e5m2 */
+    fattn__auxiliary scale;                /* e4m3 and e5m2; of an 8 bit output */
+    fattn__auxiliary amax;
     fattn__role out;
 } fattn__fp8_product;
 /* out = a b for every query head, summed over those that share a head of the output, descaled, its largest magnitude taken, then scaled. */
@@ -36,15 +37,17 @@ void fattn__mx_multiply(fattn__fp8 *f, const fattn__fp8_product *op);
 
 /* ---- the backward */
 fattn__desc fattn__fp8_row_sums(fattn__fp8 *f, fattn__desc d_o, fattn__desc o); /* rowsum(dO * O) */
-fattn__desc fattn__fp8_row_times(fattn__fp8 *f, fattn__desc row, fattn__slot number);
 /* What is subtracted from dP, from the rows' sums in units; a sink's gradient is read off them. */
 fattn__desc fattn__fp8_softmax_sums(fattn__fp8 *f, fattn__desc sums, fattn__desc stats);
 /* P = exp(masked score - Stats), fp32. Here the masks come before the subtraction. */
 fattn__desc fattn__fp8_probabilities(fattn__fp8 *f, fattn__desc score, fattn__desc stats);
+/* d(loss)/d(scaled product) = scale * P * (dP - D), fp32; `scaled`: the score that a score_mod modifies. */
+fattn__desc fattn__fp8_score_gradient(fattn__fp8 *f, fattn__desc d_p, fattn__desc sums, fattn__desc p, fattn__desc scaled);
 
 /* ---- block-scaled operands (graph_mx.c) */
 typedef struct fattn__mx_operand {
-    fattn__slot data, factors;
+    fattn__slot data;
+    fattn__auxiliary factors;
     fattn__role role; /* whose extents it has */
     bool second;      /* a second quantisation: dense, in the memory order of the role's tensor */
     bool along_rows;  /* blocks of 32 rows or keys, not of 32 channels */

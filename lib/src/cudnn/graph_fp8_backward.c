@@ -15,26 +15,24 @@ static fattn__desc score_gradient(fattn__fp8 *f, fattn__desc p, fattn__desc scal
     const fattn__desc v_transposed = fattn__chain_transposed(c, FATTN__ROLE_V);
     const fattn__desc product = fattn__chain_score(c, DNN_DATA_FLOAT);
     fattn__op_matmul(c->g, &(fattn__matmul){ .a = d_o, .b = v_transposed, .c = product, .m = c->seq_len_q, .n = c->seq_len_kv });
-    fattn__desc x = fattn__fp8_times(f, product, FATTN__SLOT_DESCALE_DO, DNN_DATA_FLOAT);
-    x = fattn__fp8_times(f, x, FATTN__SLOT_DESCALE_V, DNN_DATA_FLOAT);
-    x = fattn__chain_binary(c, DNN_POINTWISE_SUB, x, sums, DNN_DATA_FLOAT);
-    x = fattn__chain_binary(c, DNN_POINTWISE_MUL, x, p, DNN_DATA_FLOAT);
-    x = fattn__chain_mod_gradient(c, scaled, x);
-    x = fattn__chain_scaled(c, x);
-    fattn__fp8_amax(f, x, FATTN__SLOT_AMAX_DP);
+    fattn__desc x = fattn__fp8_times(f, product, FATTN__AUXILIARY_DESCALE_DO, DNN_DATA_FLOAT);
+    x = fattn__fp8_times(f, x, FATTN__AUXILIARY_DESCALE_V, DNN_DATA_FLOAT);
+    x = fattn__fp8_score_gradient(f, x, sums, p, scaled);
+    fattn__fp8_amax(f, x, FATTN__AUXILIARY_AMAX_DP);
     return x;
 }
 
 static void gradient_of_values(fattn__fp8 *f, fattn__desc p, fattn__desc d_o)
 {
     const fattn__chain *c = &f->chain;
-    const fattn__desc narrow = fattn__fp8_times(f, p, FATTN__SLOT_SCALE_S, c->type);
-    const fattn__desc transposed = fattn__fp8_transposed(f, narrow, c->type);
+    const fattn__desc dropped = fattn__chain_dropped_again(c, p, &f->dropout);
+    const fattn__desc narrow = fattn__fp8_times(f, dropped, FATTN__AUXILIARY_SCALE_S, c->type);
+    const fattn__desc transposed = fattn__chain_transposed_score(c, narrow, c->type);
     fattn__fp8_multiply(f, &(fattn__fp8_product){ .matmul = { .a = transposed, .b = d_o, .m = c->seq_len_kv, .k = c->seq_len_q },
-                                                  .descale_a = FATTN__SLOT_DESCALE_S,
-                                                  .descale_b = FATTN__SLOT_DESCALE_DO,
-                                                  .scale = FATTN__SLOT_SCALE_DV,
-                                                  .amax = FATTN__SLOT_AMAX_DV,
+                                                  .descale_a = FATTN__AUXILIARY_DESCALE_S,
+                                                  .descale_b = FATTN__AUXILIARY_DESCALE_DO,
+                                                  .scale = FATTN__AUXILIARY_SCALE_DV,
+                                                  .amax = FATTN__AUXILIARY_AMAX_DV,
                                                   .out = FATTN__ROLE_DV });
 }
 
@@ -43,21 +41,22 @@ static void gradients_of_queries_and_keys(fattn__fp8 *f, fattn__desc d_s, fattn_
     const fattn__chain *c = &f->chain;
     const int type = fattn__data_type(c->problem->o_dtype); /* as dO */
     const fattn__shape key = fattn__problem_shape(c->problem, FATTN__ROLE_K);
-    const fattn__desc narrow = fattn__fp8_times(f, d_s, FATTN__SLOT_SCALE_DP, type);
-    const fattn__desc k = fattn__virtual(c->g, c->type, key.dim, key.strides);
+    const fattn__desc narrow = fattn__fp8_times(f, d_s, FATTN__AUXILIARY_SCALE_DP, type);
+    const fattn__traits packing = fattn__chain_traits(c, FATTN__ROLE_K);
+    const fattn__desc k = fattn__virtual_with(c->g, c->type, key.dim, key.strides, &packing);
     fattn__op_reshape(c->g, k_transposed, k);
     fattn__fp8_multiply(f, &(fattn__fp8_product){ .matmul = { .a = narrow, .b = k, .m = c->seq_len_q, .k = c->seq_len_kv },
-                                                  .descale_a = FATTN__SLOT_DESCALE_DP,
-                                                  .descale_b = FATTN__SLOT_DESCALE_K,
-                                                  .scale = FATTN__SLOT_SCALE_DQ,
-                                                  .amax = FATTN__SLOT_AMAX_DQ,
+                                                  .descale_a = FATTN__AUXILIARY_DESCALE_DP,
+                                                  .descale_b = FATTN__AUXILIARY_DESCALE_K,
+                                                  .scale = FATTN__AUXILIARY_SCALE_DQ,
+                                                  .amax = FATTN__AUXILIARY_AMAX_DQ,
                                                   .out = FATTN__ROLE_DQ });
-    const fattn__desc transposed = fattn__fp8_transposed(f, narrow, type);
+    const fattn__desc transposed = fattn__chain_transposed_score(c, narrow, type);
     fattn__fp8_multiply(f, &(fattn__fp8_product){ .matmul = { .a = transposed, .b = q, .m = c->seq_len_kv, .k = c->seq_len_q },
-                                                  .descale_a = FATTN__SLOT_DESCALE_DP,
-                                                  .descale_b = FATTN__SLOT_DESCALE_Q,
-                                                  .scale = FATTN__SLOT_SCALE_DK,
-                                                  .amax = FATTN__SLOT_AMAX_DK,
+                                                  .descale_a = FATTN__AUXILIARY_DESCALE_DP,
+                                                  .descale_b = FATTN__AUXILIARY_DESCALE_Q,
+                                                  .scale = FATTN__AUXILIARY_SCALE_DK,
+                                                  .amax = FATTN__AUXILIARY_AMAX_DK,
                                                   .out = FATTN__ROLE_DK });
 }
 
@@ -75,15 +74,15 @@ fattn_status fattn__build_fp8_backward(fattn__graph *g, const fattn_problem *pro
     const fattn__desc stats = fattn__chain_tensor(c, FATTN__ROLE_STATS);
 
     fattn__desc sums = fattn__fp8_row_sums(&f, d_o, o);
-    sums = fattn__fp8_row_times(&f, sums, FATTN__SLOT_DESCALE_DO);
-    sums = fattn__fp8_row_times(&f, sums, FATTN__SLOT_DESCALE_O);
+    sums = fattn__fp8_row_times(&f, sums, FATTN__AUXILIARY_DESCALE_DO);
+    sums = fattn__fp8_row_times(&f, sums, FATTN__AUXILIARY_DESCALE_O);
     sums = fattn__fp8_softmax_sums(&f, sums, stats);
 
     const fattn__desc product = fattn__chain_score(c, DNN_DATA_FLOAT);
     fattn__op_matmul(g, &(fattn__matmul){ .a = q, .b = k_transposed, .c = product, .m = c->seq_len_q, .n = c->seq_len_kv });
     fattn__desc scaled = fattn__chain_scaled(c, product);
-    scaled = fattn__fp8_times(&f, scaled, FATTN__SLOT_DESCALE_Q, DNN_DATA_FLOAT);
-    scaled = fattn__fp8_times(&f, scaled, FATTN__SLOT_DESCALE_K, DNN_DATA_FLOAT);
+    scaled = fattn__fp8_times(&f, scaled, FATTN__AUXILIARY_DESCALE_Q, DNN_DATA_FLOAT);
+    scaled = fattn__fp8_times(&f, scaled, FATTN__AUXILIARY_DESCALE_K, DNN_DATA_FLOAT);
     const fattn__desc score = fattn__chain_mod(c, scaled);
     const fattn__desc p = fattn__fp8_probabilities(&f, score, stats);
     gradient_of_values(&f, p, d_o);

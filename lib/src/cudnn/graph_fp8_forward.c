@@ -13,27 +13,28 @@ fattn_status fattn__build_fp8_forward(fattn__graph *g, const fattn_problem *prob
 
     const fattn__chain *c = &f.chain;
     const fattn__desc q = fattn__chain_tensor(c, FATTN__ROLE_Q);
-    const fattn__desc k = fattn__chain_transposed(c, FATTN__ROLE_K);
+    const fattn__desc k = fattn__chain_keys(c);
     const fattn__desc product = fattn__chain_score(c, DNN_DATA_FLOAT);
     fattn__op_matmul(g, &(fattn__matmul){ .a = q, .b = k, .c = product, .m = c->seq_len_q, .n = c->seq_len_kv });
 
     fattn__desc x = fattn__chain_scaled(c, product);
-    x = fattn__fp8_times(&f, x, FATTN__SLOT_DESCALE_Q, DNN_DATA_FLOAT);
-    x = fattn__fp8_times(&f, x, FATTN__SLOT_DESCALE_K, DNN_DATA_FLOAT);
+    x = fattn__fp8_times(&f, x, FATTN__AUXILIARY_DESCALE_Q, DNN_DATA_FLOAT);
+    x = fattn__fp8_times(&f, x, FATTN__AUXILIARY_DESCALE_K, DNN_DATA_FLOAT);
     x = fattn__chain_mod(c, x);
     x = fattn__chain_bias(c, x);
     x = fattn__chain_padding(c, x);
     x = fattn__chain_bands(c, x);
     x = fattn__chain_softmax(c, x, DNN_DATA_FLOAT);
-    fattn__fp8_amax(&f, x, FATTN__SLOT_AMAX_S);
-    x = fattn__fp8_times(&f, x, FATTN__SLOT_SCALE_S, c->type);
+    x = fattn__chain_dropped(c, x, DNN_DATA_FLOAT);
+    fattn__fp8_amax(&f, x, FATTN__AUXILIARY_AMAX_S);
+    x = fattn__fp8_times(&f, x, FATTN__AUXILIARY_SCALE_S, c->type);
 
-    const fattn__desc v = fattn__chain_tensor(c, FATTN__ROLE_V);
+    const fattn__desc v = fattn__chain_values(c);
     fattn__fp8_multiply(&f, &(fattn__fp8_product){ .matmul = { .a = x, .b = v, .m = c->seq_len_q, .k = c->seq_len_kv },
-                                                   .descale_a = FATTN__SLOT_DESCALE_S,
-                                                   .descale_b = FATTN__SLOT_DESCALE_V,
-                                                   .scale = FATTN__SLOT_SCALE_O,
-                                                   .amax = FATTN__SLOT_AMAX_O,
+                                                   .descale_a = FATTN__AUXILIARY_DESCALE_S,
+                                                   .descale_b = FATTN__AUXILIARY_DESCALE_V,
+                                                   .scale = FATTN__AUXILIARY_SCALE_O,
+                                                   .amax = FATTN__AUXILIARY_AMAX_O,
                                                    .out = FATTN__ROLE_O });
     return fattn__graph_status(g);
 }

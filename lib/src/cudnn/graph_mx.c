@@ -48,7 +48,7 @@ fattn__desc fattn__mx_dequantized(const fattn__fp8 *f, const fattn__mx_operand *
     }
     fattn__block_scale op = { 0 };
     op.x = fattn__tensor(c->g, operand->data, c->type, x.dim, x.strides);
-    op.scale = fattn__tensor_with(c->g, operand->factors, DNN_DATA_FP8_E8M0, dim, strides, &(fattn__traits){ .tiled = true });
+    op.scale = fattn__tensor_with(c->g, fattn__slot_of_auxiliary(operand->factors), DNN_DATA_FP8_E8M0, dim, strides, &(fattn__traits){ .tiled = true });
     op.y = fattn__virtual(c->g, DNN_DATA_FLOAT, x.dim, x.strides);
     fattn__op_block_scale(c->g, &op);
     return op.y;

@@ -10,14 +10,14 @@ typedef struct operands {
 static void dequantize(fattn__fp8 *f, operands *out)
 {
     out->k_transposed = fattn__mx_dequantized(
-        f, &(fattn__mx_operand){ .data = FATTN__SLOT_K, .factors = FATTN__SLOT_SF_K, .role = FATTN__ROLE_K, .transposed = true });
+        f, &(fattn__mx_operand){ .data = FATTN__SLOT_K, .factors = FATTN__AUXILIARY_SF_K, .role = FATTN__ROLE_K, .transposed = true });
     out->v_transposed = fattn__mx_dequantized(
-        f, &(fattn__mx_operand){ .data = FATTN__SLOT_V, .factors = FATTN__SLOT_SF_V, .role = FATTN__ROLE_V, .transposed = true });
-    out->q = fattn__mx_dequantized(f, &(fattn__mx_operand){ .data = FATTN__SLOT_Q, .factors = FATTN__SLOT_SF_Q, .role = FATTN__ROLE_Q });
-    out->d_o = fattn__mx_dequantized(f, &(fattn__mx_operand){ .data = FATTN__SLOT_DO, .factors = FATTN__SLOT_SF_DO, .role = FATTN__ROLE_DO });
+        f, &(fattn__mx_operand){ .data = FATTN__SLOT_V, .factors = FATTN__AUXILIARY_SF_V, .role = FATTN__ROLE_V, .transposed = true });
+    out->q = fattn__mx_dequantized(f, &(fattn__mx_operand){ .data = FATTN__SLOT_Q, .factors = FATTN__AUXILIARY_SF_Q, .role = FATTN__ROLE_Q });
+    out->d_o = fattn__mx_dequantized(f, &(fattn__mx_operand){ .data = FATTN__SLOT_DO, .factors = FATTN__AUXILIARY_SF_DO, .role = FATTN__ROLE_DO });
 }
 
-static fattn__desc along_rows(const fattn__fp8 *f, fattn__slot data, fattn__slot factors, fattn__role role)
+static fattn__desc along_rows(const fattn__fp8 *f, fattn__slot data, fattn__auxiliary factors, fattn__role role)
 {
     return fattn__mx_dequantized(
         f, &(fattn__mx_operand){ .data = data, .factors = factors, .role = role, .second = true, .along_rows = true });
@@ -35,20 +35,17 @@ static fattn__desc row_sums(fattn__fp8 *f, fattn__desc stats)
     return fattn__fp8_softmax_sums(f, fattn__fp8_row_sums(f, d_o, o), stats);
 }
 
-static fattn__desc score_gradient(const fattn__fp8 *f, const operands *in, fattn__desc p, fattn__desc scaled, fattn__desc sums)
+static fattn__desc score_gradient(fattn__fp8 *f, const operands *in, fattn__desc p, fattn__desc scaled, fattn__desc sums)
 {
     const fattn__chain *c = &f->chain;
     const fattn__desc product = fattn__chain_score(c, DNN_DATA_FLOAT);
     fattn__op_matmul(
         c->g, &(fattn__matmul){ .a = in->d_o, .b = in->v_transposed, .c = product, .m = c->seq_len_q, .n = c->seq_len_kv });
-    fattn__desc x = fattn__chain_binary(c, DNN_POINTWISE_SUB, product, sums, DNN_DATA_FLOAT);
-    x = fattn__chain_binary(c, DNN_POINTWISE_MUL, x, p, DNN_DATA_FLOAT);
-    x = fattn__chain_mod_gradient(c, scaled, x);
-    return fattn__chain_scaled(c, x);
+    return fattn__fp8_score_gradient(f, product, sums, p, scaled);
 }
 
 /* scores^T rows, where the rows are quantised along themselves. */
-static void gradient_of_keys(fattn__fp8 *f, fattn__desc scores, fattn__desc rows, fattn__role out, fattn__slot amax)
+static void gradient_of_keys(fattn__fp8 *f, fattn__desc scores, fattn__desc rows, fattn__role out, fattn__auxiliary amax)
 {
     const fattn__chain *c = &f->chain;
     fattn__mx_multiply(f, &(fattn__fp8_product){ .matmul = { .a = scores, .b = rows, .m = c->seq_len_kv, .k = c->seq_len_q },
@@ -74,17 +71,18 @@ fattn_status fattn__build_mx_backward(fattn__graph *g, const fattn_problem *prob
     const fattn__desc scaled = fattn__chain_scaled(c, product);
     const fattn__desc score = fattn__chain_mod(c, scaled);
     const fattn__desc p = fattn__fp8_probabilities(&f, score, stats);
-    const fattn__desc p_transposed = fattn__fp8_transposed(&f, p, DNN_DATA_FLOAT);
-    const fattn__desc d_o_rows = along_rows(&f, FATTN__SLOT_DO_T, FATTN__SLOT_SF_DO_T, FATTN__ROLE_DO);
-    gradient_of_keys(&f, p_transposed, d_o_rows, FATTN__ROLE_DV, FATTN__SLOT_AMAX_DV);
+    const fattn__desc dropped = fattn__chain_dropped_again(c, p, &f.dropout);
+    const fattn__desc p_transposed = fattn__chain_transposed_score(c, dropped, DNN_DATA_FLOAT);
+    const fattn__desc d_o_rows = along_rows(&f, FATTN__SLOT_DO_T, FATTN__AUXILIARY_SF_DO_T, FATTN__ROLE_DO);
+    gradient_of_keys(&f, p_transposed, d_o_rows, FATTN__ROLE_DV, FATTN__AUXILIARY_AMAX_DV);
 
     const fattn__desc d_s = score_gradient(&f, &in, p, scaled, sums);
-    const fattn__desc k_rows = along_rows(&f, FATTN__SLOT_K_T, FATTN__SLOT_SF_K_T, FATTN__ROLE_K);
+    const fattn__desc k_rows = along_rows(&f, FATTN__SLOT_K_T, FATTN__AUXILIARY_SF_K_T, FATTN__ROLE_K);
     fattn__mx_multiply(&f, &(fattn__fp8_product){ .matmul = { .a = d_s, .b = k_rows, .m = c->seq_len_q, .k = c->seq_len_kv },
-                                                  .amax = FATTN__SLOT_AMAX_DQ,
+                                                  .amax = FATTN__AUXILIARY_AMAX_DQ,
                                                   .out = FATTN__ROLE_DQ });
-    const fattn__desc d_s_transposed = fattn__fp8_transposed(&f, d_s, DNN_DATA_FLOAT);
-    const fattn__desc q_rows = along_rows(&f, FATTN__SLOT_Q_T, FATTN__SLOT_SF_Q_T, FATTN__ROLE_Q);
-    gradient_of_keys(&f, d_s_transposed, q_rows, FATTN__ROLE_DK, FATTN__SLOT_AMAX_DK);
+    const fattn__desc d_s_transposed = fattn__chain_transposed_score(c, d_s, DNN_DATA_FLOAT);
+    const fattn__desc q_rows = along_rows(&f, FATTN__SLOT_Q_T, FATTN__AUXILIARY_SF_Q_T, FATTN__ROLE_Q);
+    gradient_of_keys(&f, d_s_transposed, q_rows, FATTN__ROLE_DK, FATTN__AUXILIARY_AMAX_DK);
     return fattn__graph_status(g);
 }
