@@ -37,12 +37,18 @@ __device__ __forceinline__ int clamp(int x, int most)
     return min(max(x, 0), most);
 }
 
+__device__ __forceinline__ int length_of(const int32_t *lengths, int step, int sums, int batch, int most)
+{
+    const int32_t *at = lengths + (int64_t)batch * step;
+    return clamp(sums ? at[1] - at[0] : at[0], most);
+}
+
 __device__ __forceinline__ band band_of(const fattn__call &c, int batch)
 {
     band r = { c.seq_q, c.seq_kv, c.low, c.high };
-    if (c.len_q != nullptr) {
-        r.len_q = clamp(c.len_q[(int64_t)batch * c.len_step], c.seq_q);
-        r.len_kv = clamp(c.len_kv[(int64_t)batch * c.len_step], c.seq_kv);
+    if (c.lengths.q != nullptr) {
+        r.len_q = length_of(c.lengths.q, c.lengths.step, c.lengths.sums_q, batch, c.seq_q);
+        r.len_kv = length_of(c.lengths.kv, c.lengths.step, c.lengths.sums_kv, batch, c.seq_kv);
     }
     if (c.bottom_right) {
         r.low += r.len_kv - r.len_q;
@@ -73,9 +79,33 @@ __device__ __forceinline__ int64_t score_row(const fattn__call &c, int z, int ro
     return ((int64_t)z * c.row_tiles * FATTN__TILE + row_in_chunk) * pitch_of(c);
 }
 
-__device__ __forceinline__ const char *row_at(const fattn__matrix &m, int batch, int head, int row)
+__device__ __forceinline__ int64_t number_at(const void *at, int bits, int64_t i)
 {
-    return m.at + (batch * m.stride[0] + head * m.stride[1] + row * m.stride[2]) * bytes_of(m.dtype);
+    return bits == 64 ? ((const int64_t *)at)[i] : ((const int32_t *)at)[i];
+}
+
+/* Where a batch entry begins, in elements. */
+__device__ __forceinline__ int64_t begin_of(const fattn__matrix &m, int batch)
+{
+    return m.starts == nullptr ? batch * m.stride[0] : number_at(m.starts, m.start_bits, batch) * m.start_step;
+}
+
+/* The grain of its rows. */
+__device__ __forceinline__ int grain_at(const fattn__matrix &m, int64_t begin)
+{
+    const uint32_t bits = (uint32_t)m.grain | (uint32_t)(begin * bytes_of(m.dtype));
+    return m.starts == nullptr ? m.grain : (int)(bits & (0u - bits));
+}
+
+__device__ __forceinline__ char *row_at(const fattn__matrix &m, int64_t begin, int head, int row)
+{
+    return m.at + (begin + head * m.stride[1] + row * m.stride[2]) * bytes_of(m.dtype);
+}
+
+/* One past the last row that is written: of a packed matrix those that exist. */
+__device__ __forceinline__ int rows_of(const fattn__matrix &m, int length, int most)
+{
+    return m.starts == nullptr ? most : length;
 }
 
 }

@@ -1,6 +1,6 @@
-/* A score_mod's program, interpreted: a warp has a row of a tile, a lane four neighbouring keys, one after the other. Values lie in shared
- * memory, so that no kernel needs a stack. */
-#include "score.cuh"
+/* What the products do not do to a score themselves: a score_mod's program, interpreted; then what manner.cuh says. A warp has a row of a tile, a
+ * lane four neighbouring keys, one after the other. Values lie in shared memory, so that no kernel needs a stack. */
+#include "manner.cuh"
 
 namespace fattn {
 
@@ -111,7 +111,7 @@ __device__ __noinline__ float evaluate(const fattn__call &c, const programs &p, 
         if (node.op == TENSOR) {
             const fattn__matrix &m = p.tensors.at[node.a];
             if (visible)
-                x = load(row_at(m, t.at.batch, t.at.head, row), m.dtype, key * m.stride[3]);
+                x = load(row_at(m, t.at.batch * m.stride[0], t.at.head, row), m.dtype, key * m.stride[3]);
         } else if (node.op == SCORE) {
             x = score;
         } else if (node.op == GRADIENT) {
@@ -144,25 +144,51 @@ template <class Body> __device__ __forceinline__ void each_four(const fattn__cal
     }
 }
 
-/* Forward: the scaled scores become final ones, with their statistics. */
+/* The scaled scores of a seat, as the products left them. */
+__device__ __forceinline__ void read_scores(const fattn__call &c, const seat &at, float scale, float score[4])
+{
+    read_four(score, c.s + at.slot);
+#pragma unroll
+    for (int j = 0; j < 4; j++)
+        score[j] *= scale;
+}
+
+/* And what becomes of them up to the softmax. */
+__device__ __forceinline__ void final_scores(const fattn__call &c, const programs &p, const tile &t, const seat &at, float scale, float four[4])
+{
+    read_scores(c, at, scale, four);
+    if (p.program.count > 0)
+#pragma unroll
+        for (int j = 0; j < 4; j++)
+            four[j] = evaluate(c, p, at, j, four[j], 0);
+    settle(c, at, four);
+    shade(c, t, at, four);
+}
+
+/* Forward: the scaled scores become final ones, with their statistics; what is dropped is then hidden from the values alone. */
 __device__ __forceinline__ void modify(const fattn__call &c, const programs &p)
 {
     tile t;
     if (!tile_of(c, &t))
         return;
+    const dropping drops = dropping_of(c.manner);
+    const float scale = factor_of(1.0f, c.scale);
     each_four(c, t, [&](const seat &at) {
-        float score[4], four[4];
-        read_four(score, c.s + at.slot);
-#pragma unroll
-        for (int j = 0; j < 4; j++)
-            four[j] = evaluate(c, p, at, j, score[j], 0);
-        settle(c, at, four);
+        float four[4];
+        final_scores(c, p, t, at, scale, four);
         keep_statistics(c, at, four);
+        if (drops.any) {
+            const unsigned kept = kept_of(c, drops, at);
+#pragma unroll
+            for (int j = 0; j < 4; j++)
+                four[j] = (kept >> j & 1u) != 0 ? four[j] : minus_infinity();
+        }
         write_16(c.s + at.slot, four);
     });
 }
 
-/* Backward, first: probabilities, and dp becomes the gradient of the final scores, which is the bias's too. */
+/* Backward, first: probabilities as they meet the values, and dp becomes the gradient of the final scores, which is the bias's too. Without a
+ * program that is the gradient of the scaled ones already. */
 __device__ __forceinline__ void modify_weights(const fattn__call &c, const programs &p)
 {
     tile t;
@@ -170,19 +196,26 @@ __device__ __forceinline__ void modify_weights(const fattn__call &c, const progr
         zero_tile(c, t, c.dp);
         return;
     }
+    const dropping drops = dropping_of(c.manner);
+    const float scale = factor_of(1.0f, c.scale);
     each_four(c, t, [&](const seat &at) {
-        float score[4], four[4], dp[4];
-        read_four(score, c.s + at.slot);
+        float four[4], dp[4];
+        final_scores(c, p, t, at, scale, four);
         read_four(dp, c.dp + at.slot);
-#pragma unroll
-        for (int j = 0; j < 4; j++)
-            four[j] = evaluate(c, p, at, j, score[j], 0);
-        settle(c, at, four);
         const row_facts facts = facts_of(c, at);
         weigh(facts, four);
+        const unsigned kept = drops.any ? kept_of(c, drops, at) : 15u;
+#pragma unroll
+        for (int j = 0; j < 4; j++)
+            dp[j] = (kept >> j & 1u) != 0 ? dp[j] * drops.factor : 0.0f;
         differentiate(facts, four, dp);
+#pragma unroll
+        for (int j = 0; j < 4; j++)
+            four[j] = (kept >> j & 1u) != 0 ? four[j] * drops.factor : 0.0f;
         store4(c.p, c.weight_dtype, at.slot, four, 4, true);
         write_16(c.dp + at.slot, dp);
+        if (p.program.count == 0)
+            store4(c.ds, c.weight_dtype, at.slot, dp, 4, true);
     });
 }
 
@@ -195,9 +228,10 @@ __device__ __forceinline__ void modify_gradients(const fattn__call &c, const pro
             zero_tile(c, t, c.extra);
         return;
     }
+    const float scale = factor_of(1.0f, c.scale);
     each_four(c, t, [&](const seat &at) {
         float score[4], dp[4], four[4];
-        read_four(score, c.s + at.slot);
+        read_scores(c, at, scale, score);
         read_four(dp, c.dp + at.slot);
 #pragma unroll
         for (int j = 0; j < 4; j++)

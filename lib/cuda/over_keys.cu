@@ -59,20 +59,20 @@ template <class Core, bool SOFTMAX> __device__ __forceinline__ void over_keys(co
     Core core;
     accumulate(core, s, steps, c.width - column0);
 
+    const int64_t begin = begin_of(c.out, at.batch);
     auto emit = [&](int row, int column, const float product[4], const float *) {
         const int absolute = c.row0 + row0 + row, n = column0 + column, count = c.width - n;
-        if (absolute >= c.seq_q || count <= 0)
+        if (absolute >= rows_of(c.out, seen.len_q, c.seq_q) || count <= 0)
             return;
         float four[4] = { product[0], product[1], product[2], product[3] };
         if (c.accumulator != nullptr &&
             !add_up(c.accumulator + (slot0 + row) * c.width + n, four, count, SOFTMAX ? c.row_rescale[slot0 + row] : 1.0f, c.first, c.last))
             return;
-        const float sum = SOFTMAX ? c.row_sum[slot0 + row] : 0.0f, factor = !SOFTMAX ? c.factor : sum == 0.0f ? 0.0f : 1.0f / sum;
+        const float sum = SOFTMAX ? c.row_sum[slot0 + row] : 0.0f, factor = !SOFTMAX ? factor_of(c.factor, c.scale) : sum == 0.0f ? 0.0f : 1.0f / sum;
 #pragma unroll
         for (int j = 0; j < 4; j++)
             four[j] *= factor;
-        char *to = c.out.at + (at.batch * c.out.stride[0] + at.head * c.out.stride[1] + absolute * c.out.stride[2]) * bytes_of(c.out.dtype);
-        store4(to, c.out.dtype, n, four, count, in_fours(c.out));
+        store4(row_at(c.out, begin, at.head, absolute), c.out.dtype, n, four, count, in_fours(c.out, begin));
     };
     if (!__syncthreads_or(core.sums.bad())) {
         write_out<1>(core, s, read_nothing, emit);
@@ -84,7 +84,7 @@ template <class Core, bool SOFTMAX> __device__ __forceinline__ void over_keys(co
             for (int key = k.begin; key < k.end; key++) {
                 const float x = load(row_weights, SOFTMAX ? FATTN__F32 : c.weight_dtype, key - k.begin);
                 const float weight = SOFTMAX ? rounded(Core::dtype, weight_of(x, top[row])) : x;
-                add_row(four, weight, c.right, row_at(c.right, at.batch, head, key), column0 + column, c.width);
+                add_row(four, weight, c.right, row_at(c.right, begin_of(c.right, at.batch), head, key), column0 + column, c.width);
             }
         },
         read_nothing, emit);

@@ -98,10 +98,11 @@ template <class Core> __device__ __forceinline__ void over_rows(const fattn__cal
     Core core;
     accumulate(core, s, steps, of.width - column0);
 
+    const int64_t out_begin = begin_of(of.out, batch);
     const bool first = c.first && begin >= 0, last = c.last && end <= c.heads;
     auto emit = [&](int row, int column, const float product[4], const float *) {
         const int key = c.key0 + key0 + row, n = column0 + column, count = of.width - n;
-        if (key >= c.seq_kv || count <= 0)
+        if (key >= rows_of(of.out, tiles_at_first.seen.len_kv, c.seq_kv) || count <= 0)
             return;
         float four[4] = { product[0], product[1], product[2], product[3] };
         if (of.accumulator != nullptr &&
@@ -109,9 +110,8 @@ template <class Core> __device__ __forceinline__ void over_rows(const fattn__cal
             return;
 #pragma unroll
         for (int j = 0; j < 4; j++)
-            four[j] *= of.factor;
-        char *to = of.out.at + (batch * of.out.stride[0] + within * of.out.stride[1] + key * of.out.stride[2]) * bytes_of(of.out.dtype);
-        store4(to, of.out.dtype, n, four, count, in_fours(of.out));
+            four[j] *= factor_of(of.factor, of.scale);
+        store4(row_at(of.out, out_begin, within, key), of.out.dtype, n, four, count, in_fours(of.out, out_begin));
     };
     if (!__syncthreads_or(core.sums.bad())) {
         write_out<1>(core, s, read_nothing, emit);
@@ -124,7 +124,7 @@ template <class Core> __device__ __forceinline__ void over_rows(const fattn__cal
                 const place at = place_of(c, t.z);
                 for (int r = 0; r < t.rows(); r++)
                     add_row(four, load(t.weights(), c.weight_dtype, r * pitch_of(c) + row), of.right,
-                            row_at(of.right, at.batch, at.head, c.row0 + t.row + r), column0 + column, of.width);
+                            row_at(of.right, begin_of(of.right, at.batch), at.head, c.row0 + t.row + r), column0 + column, of.width);
             }
         },
         read_nothing, emit);

@@ -103,13 +103,19 @@ __device__ __forceinline__ void add_row(float four[4], float weight, const fattn
 /* The part of a matrix from (batch, head, row, column) on. */
 __device__ __forceinline__ plane plane_of(const fattn__matrix &m, int batch, int head, int row, int column, int rows, int columns)
 {
-    return { row_at(m, batch, head, row) + column * bytes_of(m.dtype), m.stride[2], rows, columns, m.dtype, m.grain };
+    const int64_t begin = begin_of(m, batch);
+    return { row_at(m, begin, head, row) + column * bytes_of(m.dtype), m.stride[2], rows, columns, m.dtype, grain_at(m, begin) };
 }
 
-/* The whole aligned fours of a row of `m` may be stored at once. */
-__device__ __forceinline__ bool in_fours(const fattn__matrix &m)
+/* The whole aligned fours of a row of an entry of `m` may be stored at once. */
+__device__ __forceinline__ bool in_fours(const fattn__matrix &m, int64_t begin)
 {
-    return m.grain >= 4 * bytes_of(m.dtype);
+    return grain_at(m, begin) >= 4 * bytes_of(m.dtype);
+}
+
+__device__ __forceinline__ float factor_of(float factor, const float *scale)
+{
+    return scale == nullptr ? factor : factor * *scale;
 }
 
 /* A sum over chunks: what the earlier ones gave is added; true when this is the last one and `four` is the whole. */

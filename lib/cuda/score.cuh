@@ -24,7 +24,7 @@ __device__ __forceinline__ void settle(const fattn__call &c, const seat &t, floa
     const bool biased = c.bias.at != nullptr;
     if (!biased && t.seen.begin <= key && t.seen.end >= key + 4)
         return;
-    const char *bias = biased ? row_at(c.bias, t.at.batch, t.at.head, c.row0 + t.row) : nullptr;
+    const char *bias = biased ? row_at(c.bias, t.at.batch * c.bias.stride[0], t.at.head, c.row0 + t.row) : nullptr;
 #pragma unroll
     for (int j = 0; j < 4; j++) {
         const bool visible = key + j >= t.seen.begin && key + j < t.seen.end;
@@ -72,7 +72,7 @@ __device__ __forceinline__ row_facts facts_of(const fattn__call &c, const seat &
     if (t.seen.begin >= t.seen.end)
         return { minus_infinity(), 0 };
     const float *stats = (const float *)c.stats.at;
-    return { stats[t.at.batch * c.stats.stride[0] + t.at.head * c.stats.stride[1] + row * c.stats.stride[2]], c.row_dot[row_slot(c, t)] };
+    return { stats[begin_of(c.stats, t.at.batch) + t.at.head * c.stats.stride[1] + row * c.stats.stride[2]], c.row_dot[row_slot(c, t)] };
 }
 
 /* Final scores become probabilities. */

@@ -42,8 +42,8 @@ __device__ __forceinline__ void multiply_tile(const fattn__call &c, const tile &
 {
     Core core;
     const int row = c.row0 + t.row, key = c.key0 + t.key;
-    depth_steps steps = { plane_of(of.left, t.at.batch, t.at.head, row, 0, c.seq_q - row, of.depth),
-                          plane_of(of.right, t.at.batch, t.at.head / of.group, key, 0, c.seq_kv - key, of.depth) };
+    depth_steps steps = { plane_of(of.left, t.at.batch, t.at.head, row, 0, t.seen.len_q - row, of.depth),
+                          plane_of(of.right, t.at.batch, t.at.head / of.group, key, 0, t.seen.len_kv - key, of.depth) };
     accumulate(core, s, steps, FATTN__TILE);
     auto general = [&](int i, int j, const float product[4], const float before[4]) { emit(way<false>(), i, j, product, before); };
     if (!Core::fp32 || !__syncthreads_or(core.sums.bad())) {
@@ -55,11 +55,11 @@ __device__ __forceinline__ void multiply_tile(const fattn__call &c, const tile &
     }
     write_carefully<Core>( /* an infinity has no two parts */
         [&](int i, int j, float four[4]) {
-            if (row + i >= c.seq_q)
+            if (row + i >= t.seen.len_q)
                 return;
-            const char *left = row_at(of.left, t.at.batch, t.at.head, row + i);
-            for (int end = min(j + 4, c.seq_kv - key), n = j; n < end; n++) {
-                const char *right = row_at(of.right, t.at.batch, t.at.head / of.group, key + n);
+            const char *left = row_at(of.left, begin_of(of.left, t.at.batch), t.at.head, row + i);
+            for (int end = min(j + 4, t.seen.len_kv - key), n = j; n < end; n++) {
+                const char *right = row_at(of.right, begin_of(of.right, t.at.batch), t.at.head / of.group, key + n);
                 for (int d = 0; d < of.depth; d++)
                     four[n - j] = fmaf(load(left, of.left.dtype, d), load(right, of.right.dtype, d), four[n - j]);
             }

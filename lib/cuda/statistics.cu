@@ -1,4 +1,4 @@
-/* What is one number a row: the softmax's maximum and sum, Stats, and D = sum of dO * O. */
+/* What is one number a row: the softmax's maximum and sum, Stats, D = sum of dO * O, and a sink's gradient. */
 #include "score.cuh"
 
 namespace fattn {
@@ -12,7 +12,9 @@ __device__ __forceinline__ void statistics(const fattn__call &c)
     const int z = (int)(i / rows), row = (int)(i % rows), row_tile = row / FATTN__TILE * FATTN__TILE;
     const place at = place_of(c, z);
     const band seen = band_of(c, at.batch);
-    const float before = c.first ? minus_infinity() : c.row_max[i];
+    const fattn__manner &m = c.manner;
+    const bool sinks = m.sink != nullptr && c.row0 + row < seen.len_q;
+    const float before = !c.first ? c.row_max[i] : sinks ? m.sink[at.head] : minus_infinity();
     float top = before, sum = 0;
     for (int tile = 0; tile < c.key_tiles; tile++)
         if (seen.touches(c.row0 + row_tile, c.key0 + tile * FATTN__TILE))
@@ -20,19 +22,21 @@ __device__ __forceinline__ void statistics(const fattn__call &c)
     const float rescale = weight_of(before, top);
     if (!c.first)
         sum = c.row_sum[i] * rescale;
+    else if (sinks)
+        sum = rescale;
     for (int tile = 0; tile < c.key_tiles; tile++)
         if (seen.touches(c.row0 + row_tile, c.key0 + tile * FATTN__TILE)) {
             const int64_t slot = ((int64_t)z * c.key_tiles + tile) * rows + row;
             sum = fmaf(c.partial_sum[slot], weight_of(c.partial_max[slot], top), sum);
         }
     c.row_max[i] = top;
-    c.row_sum[i] = sum;
+    c.row_sum[i] = !c.last ? sum : m.kept != nullptr ? sum / *m.kept_factor : m.seed != nullptr ? sum / m.factor : sum;
     c.row_rescale[i] = rescale;
-    if (!c.last || c.row0 + row >= c.seq_q)
+    if (!c.last || c.row0 + row >= rows_of(c.stats, seen.len_q, c.seq_q))
         return;
-    const int64_t to = at.batch * c.stats.stride[0] + at.head * c.stats.stride[1] + (c.row0 + row) * c.stats.stride[2];
+    const int64_t to = begin_of(c.stats, at.batch) + at.head * c.stats.stride[1] + (c.row0 + row) * c.stats.stride[2];
     if (c.stats_out != nullptr)
-        c.stats_out[to] = top == minus_infinity() ? top : top + logf(sum);
+        c.stats_out[to] = top == minus_infinity() ? top : c.base_2 ? fmaf(top, 1.44269504f, log2f(sum)) : top + logf(sum);
     if (c.max_out != nullptr)
         c.max_out[to] = top;
     if (c.sum_exp_out != nullptr)
@@ -48,8 +52,9 @@ __device__ __forceinline__ void dot(const fattn__call &c)
     const place at = place_of(c, (int)(i / rows));
     const int row = c.row0 + (int)(i % rows), lane = (int)threadIdx.x % 32;
     float sum = 0;
-    if (row < c.seq_q) {
-        const char *left = row_at(c.left, at.batch, at.head, row), *right = row_at(c.right, at.batch, at.head, row);
+    if (row < band_of(c, at.batch).len_q) {
+        const char *left = row_at(c.left, begin_of(c.left, at.batch), at.head, row);
+        const char *right = row_at(c.right, begin_of(c.right, at.batch), at.head, row);
         for (int d = lane; d < c.depth; d += 32)
             sum = fmaf(load(left, c.left.dtype, d), load(right, c.right.dtype, d), sum);
     }
@@ -60,11 +65,32 @@ __device__ __forceinline__ void dot(const fattn__call &c)
         c.row_dot[i] = sum;
 }
 
+/* d(loss)/d(sink) of each row: it has a weight, and nothing that the weight would give. */
+__device__ __forceinline__ void sink(const fattn__call &c)
+{
+    const int64_t rows = (int64_t)c.row_tiles * FATTN__TILE, i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x;
+    if (i >= rows * c.heads)
+        return;
+    const place at = place_of(c, (int)(i / rows));
+    const int row = c.row0 + (int)(i % rows);
+    float gradient = 0;
+    if (row < band_of(c, at.batch).len_q) {
+        const float *stats = (const float *)c.stats.at + begin_of(c.stats, at.batch) + at.head * c.stats.stride[1];
+        gradient = -weight_of(c.manner.sink[at.head], stats[row * c.stats.stride[2]]) * c.row_dot[i];
+    }
+    c.row_sink[i] = gradient;
+}
+
 }
 
 extern "C" __global__ void FATTN__KERNEL(FATTN__THREADS) fattn_statistics(const __grid_constant__ fattn__call c)
 {
     fattn::statistics(c);
+}
+
+extern "C" __global__ void FATTN__KERNEL(FATTN__THREADS) fattn_sink(const __grid_constant__ fattn__call c)
+{
+    fattn::sink(c);
 }
 
 extern "C" __global__ void FATTN__KERNEL(FATTN__THREADS) fattn_dot(const __grid_constant__ fattn__call c)

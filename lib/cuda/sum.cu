@@ -1,8 +1,19 @@
 /* Sums of a tensor over some of its dimensions: the gradient of what is broadcast. A result's terms are dealt to `lanes` threads in turn and
  * joined as a tree: the order is the extents' alone. */
-#include "element.cuh"
+#include "band.cuh"
 
 namespace fattn {
+
+/* Place of the i-th element of the kept part along one of its dimensions. */
+__device__ __forceinline__ int64_t index_of(const fattn__sum_call &c, int64_t i, int wanted)
+{
+    if (c.summed[wanted])
+        return 0;
+#pragma unroll
+    for (int axis = 3; axis > wanted; axis--)
+        i /= c.summed[axis] ? 1 : c.dim[axis];
+    return i % c.dim[wanted];
+}
 
 /* Offset of the i-th element of the kept (or summed) part, innermost dimension fastest. */
 __device__ __forceinline__ int64_t offset_of(const fattn__sum_call &c, const int64_t stride[4], bool summed, int64_t i)
@@ -44,7 +55,13 @@ __device__ __forceinline__ void sum(const fattn__sum_call &c)
     }
     if (lane != 0 || i >= c.kept)
         return;
-    const int64_t to = offset_of(c, c.to.stride, false, i);
+    int64_t to = offset_of(c, c.to.stride, false, i);
+    if (c.to.starts != nullptr) { /* its stride of b is 0 */
+        const int b = (int)index_of(c, i, 0);
+        if (index_of(c, i, 2) >= length_of(c.lengths, c.length_step, c.length_sums, b, 1 << 30))
+            return;
+        to += begin_of(c.to, b);
+    }
     const float before = c.first ? 0.0f : load(c.to.at, c.to.dtype, to);
     store(c.to.at, c.to.dtype, to, before + part[threadIdx.x]);
 }

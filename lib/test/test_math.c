@@ -95,8 +95,14 @@ Test(math, what_it_cannot_do_has_a_reason)
     cr_expect_not_null(strstr(ask(90, &p, NULL), "unified"));
     p = usual(), p.spelling = FATTN_SPELLING_SINGLE;
     cr_expect_not_null(strstr(ask(90, &p, NULL), "single"));
-    p = usual(), p.ragged_bits = 32;
-    cr_expect_not_null(strstr(ask(90, &p, NULL), "packed"));
+    p = usual(), p.stats_dtype = FATTN_F16;
+    cr_expect_not_null(strstr(ask(90, &p, NULL), "Stats in f32"));
+    p = usual(), p.rope = 1;
+    cr_expect_not_null(strstr(ask(90, &p, NULL), "rotate"));
+    p = usual(), p.unfuse_fma = 1;
+    cr_expect_not_null(strstr(ask(90, &p, NULL), "unfuse_fma"));
+    p = usual(), p.has_bias = 1, p.bias_dtype = FATTN_E5M2;
+    cr_expect_not_null(strstr(ask(90, &p, NULL), "boolean mask"));
     p = usual(), p.seq_kv = ((int64_t)1 << 24) + 1;
     cr_expect_not_null(strstr(ask(90, &p, NULL), "2^24"));
     p = usual(), p.dim_qk = 65537;

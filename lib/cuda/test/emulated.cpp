@@ -1,6 +1,7 @@
 /* All kernels, emulated, behind the driver's launch. */
 #include "emulate.h"
 
+#include "../gather.cu"
 #include "../modify.cu"
 #include "../over_keys.cu"
 #include "../over_rows.cu"
@@ -20,6 +21,14 @@ static void call_kernel(void (*kernel)(const fattn__call), void **a)
 static void call_kernel(void (*kernel)(const fattn__sum_call), void **a)
 {
     kernel(*(const fattn__sum_call *)a[0]);
+}
+static void call_kernel(void (*kernel)(const fattn__gather_call), void **a)
+{
+    kernel(*(const fattn__gather_call *)a[0]);
+}
+static void call_kernel(void (*kernel)(const fattn__dump_call), void **a)
+{
+    kernel(*(const fattn__dump_call *)a[0]);
 }
 static void call_kernel(void (*kernel)(const fattn__call, const fattn__program, const fattn__program_tensors), void **a)
 {

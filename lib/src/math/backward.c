@@ -6,26 +6,44 @@
 #include "../layout.h"
 #include "../problem.h"
 
+/* A sink's gradient is summed over batch and rows. */
+static fattn_status sink(const fattn__math_run *r)
+{
+    fattn__call call = r->chunk;
+    const int64_t rows = (int64_t)call.row_tiles * FATTN__TILE;
+    call.row_sink = fattn__math_part_at(r, FATTN__MATH_ROW_SINK);
+    TRY(fattn__math_rows(r, FATTN__KERNEL_sink, 1, &call));
+    const fattn__sum sum = { .from = call.row_sink,
+                             .to = r->t->dsink + r->head,
+                             .dim = { r->batches, r->heads, r->rows, 1 },
+                             .strides = { r->heads * rows, rows, 1, 1 },
+                             .to_strides = { 0, 1, 0, 1 },
+                             .dtype = FATTN_F32,
+                             .to_dtype = FATTN_F32 };
+    return fattn__math_reduce(r->plan->context, &sum, r->batch == 0 && r->row == 0, r->stream);
+}
+
 fattn_status fattn__math_backward_rows(fattn__math_run *r)
 {
     fattn__call call = r->chunk;
     call.left = r->d_o;
     call.right = r->o;
     call.depth = (int32_t)r->p->dim_v;
-    return fattn__math_rows(r, FATTN__KERNEL_dot, 32, &call);
+    TRY(fattn__math_rows(r, FATTN__KERNEL_dot, 32, &call));
+    return r->p->dsink ? sink(r) : FATTN_OK;
 }
 
 /* Scores, then probabilities and the gradient of the scaled scores. */
 static fattn_status weights(const fattn__math_run *r)
 {
     const fattn_problem *p = r->p;
-    const bool modified = p->score_mod != NULL;
+    const bool modified = fattn__math_modified(p);
     fattn__call call = r->chunk;
     call.left = call.queries = r->q;
     call.right = call.keys = r->k;
     call.group = call.key_group = (int32_t)(p->heads_q / p->heads_k);
     call.depth = call.key_depth = (int32_t)p->dim_qk;
-    call.factor = (float)p->attn_scale;
+    call.factor = fattn__math_factor(p);
     call.raw = 1;
     /* One kernel for both products where one core suits both. */
     call.fused = !modified && p->o_dtype == p->dtype;
@@ -42,6 +60,8 @@ static fattn_status weights(const fattn__math_run *r)
     if (!modified)
         return FATTN_OK;
     TRY(fattn__math_modify(r, FATTN__KERNEL_modify_weights, &r->state->score, &call));
+    if (p->score_mod == NULL)
+        return FATTN_OK;
     return fattn__math_modify(r, FATTN__KERNEL_modify_gradients, &r->state->gradient, &call);
 }
 
@@ -53,7 +73,7 @@ static fattn_status over_keys(const fattn__math_run *r)
     call.out = r->dq;
     call.group = (int32_t)(p->heads_q / p->heads_k);
     call.width = (int32_t)p->dim_qk;
-    call.factor = (float)p->attn_scale;
+    call.factor = fattn__math_factor(p);
     call.accumulator = fattn__math_part_at(r, FATTN__MATH_SUM_DQ);
     call.first = r->key == 0;
     call.last = r->key + r->keys >= p->seq_kv;
@@ -72,7 +92,8 @@ static fattn__row_sum row_sum(const fattn__math_run *r, bool values)
         .group = (int32_t)(p->heads_q / (values ? p->heads_v : p->heads_k)),
         .width = (int32_t)(values ? p->dim_v : p->dim_qk),
         .slots = (int32_t)(values ? r->state->chunks.slots_v : r->state->chunks.slots_k),
-        .factor = values ? 1.0f : (float)p->attn_scale,
+        .factor = values ? 1.0f : fattn__math_factor(p),
+        .scale = values ? NULL : r->chunk.scale,
     };
     const int64_t heads = (r->chunk.head0 + r->chunk.heads - 1) / sum.group - r->chunk.head0 / sum.group + 1;
     sum.blocks = (int32_t)(heads * r->chunk.key_tiles);
@@ -116,6 +137,7 @@ static fattn_status sum_whole(const fattn__math_run *r, fattn__role gradient, fa
     memcpy(sum.dim, whole.dim, sizeof sum.dim);
     memcpy(sum.to_strides, wanted.strides, sizeof sum.to_strides);
     fattn__dense_strides(whole.dim, "bhsd", sum.strides);
+    fattn__math_pack_sum(&sum, r, gradient);
     return fattn__math_sum(r->plan->context, &sum, r->stream);
 }
 

@@ -26,9 +26,15 @@ static int64_t even(int64_t extent, int64_t most)
     return (tiles(extent) + parts - 1) / parts * FATTN__TILE;
 }
 
+bool fattn__math_modified(const fattn_problem *p)
+{
+    return p->score_mod != NULL || p->alibi || p->bias_dtype == FATTN_BOOL || p->block_mask || p->dropout != 0.0 || p->dropout_mask ||
+           p->scale_in_memory;
+}
+
 static bool uses_dp(const fattn_problem *p)
 {
-    return p->pass == FATTN_BACKWARD && (p->score_mod != NULL || p->dbias);
+    return p->pass == FATTN_BACKWARD && (fattn__math_modified(p) || p->dbias);
 }
 
 /* Probabilities take the place of the scores they come from: the same size, and nobody needs the scores again. */
@@ -58,6 +64,12 @@ static void cut(fattn__chunks *c, const fattn_problem *p, int64_t score_bytes, i
         c->batches = c->heads / p->heads_q;
         c->heads = p->heads_q;
     }
+}
+
+int64_t fattn__math_pages_pitch(const fattn_problem *p, int64_t dim)
+{
+    const int64_t bytes = fattn__dtype_bytes(p->dtype);
+    return (dim * bytes + 15) / 16 * 16 / bytes;
 }
 
 static int64_t slots(const fattn__chunks *c, const fattn_problem *p, int64_t heads)
@@ -104,6 +116,9 @@ static void place_forward(fattn__chunks *c, const fattn_problem *p)
     place(c, FATTN__MATH_ROW_MAX, rows, 4);
     place(c, FATTN__MATH_ROW_SUM, rows, 4);
     place(c, FATTN__MATH_ROW_RESCALE, rows, 4);
+    const int64_t keys = c->batches * p->seq_kv, bytes = fattn__dtype_bytes(p->dtype);
+    place(c, FATTN__MATH_PAGES_K, p->page_size_k != 0 ? keys * p->heads_k * fattn__math_pages_pitch(p, p->dim_qk) : 0, bytes);
+    place(c, FATTN__MATH_PAGES_V, p->page_size_v != 0 ? keys * p->heads_v * fattn__math_pages_pitch(p, p->dim_v) : 0, bytes);
     place(c, FATTN__MATH_SUM_O, c->keys < p->seq_kv ? rows * p->dim_v : 0, 4);
 }
 
@@ -122,6 +137,7 @@ static void place_backward(fattn__chunks *c, const fattn_problem *p)
     place(c, FATTN__MATH_DP, uses_dp(p) ? scores : 0, 4);
     place(c, FATTN__MATH_EXTRA, p->mod_gradients != 0 ? scores : 0, 4);
     place(c, FATTN__MATH_ROW_DOT, rows, 4);
+    place(c, FATTN__MATH_ROW_SINK, p->dsink ? rows : 0, 4);
     place(c, FATTN__MATH_OVER_KEY_AXIS, p->dbias || p->mod_gradients != 0 ? rows : 0, 4);
     place(c, FATTN__MATH_SUM_DQ, c->keys < p->seq_kv ? rows * p->dim_qk : 0, 4);
     c->slots_k = slots(c, p, p->heads_k);

@@ -8,6 +8,6 @@
     X(output_bf16_64) X(output_bf16_128) X(output_f16_64) X(output_f16_128) X(output_f32_64) X(output_f32_128)                     \
     X(over_keys_bf16_64) X(over_keys_bf16_128) X(over_keys_f16_64) X(over_keys_f16_128) X(over_keys_f32_64) X(over_keys_f32_128)   \
     X(over_rows_bf16_64) X(over_rows_bf16_128) X(over_rows_f16_64) X(over_rows_f16_128) X(over_rows_f32_64) X(over_rows_f32_128)   \
-    X(statistics) X(dot) X(modify) X(modify_weights) X(modify_gradients) X(sum)
+    X(statistics) X(dot) X(modify) X(modify_weights) X(modify_gradients) X(sum) X(sink) X(gather) X(dump)
 
 #endif

@@ -1,16 +1,16 @@
 #include "run.h"
 
-#include <string.h>
-
-#include "../layout.h"
-#include "../problem.h"
-
 /* No bound on this side; far beyond every row and key, and sums with them stay in 32 bits. */
 enum { FAR = 1 << 30, NARROW = 64, WIDE = 128 };
 
 _Static_assert((int)FATTN__BF16 == (int)FATTN_BF16 && (int)FATTN__F16 == (int)FATTN_F16 && (int)FATTN__F32 == (int)FATTN_F32,
                "the kernels' numbers of types");
 _Static_assert(sizeof(fattn__call) + sizeof(fattn__program) + sizeof(fattn__program_tensors) <= 4096, "what a launch may carry");
+
+float fattn__math_factor(const fattn_problem *p)
+{
+    return p->scale_in_memory ? 1.0f : (float)p->attn_scale;
+}
 
 static int64_t least(int64_t a, int64_t b)
 {
@@ -21,76 +21,6 @@ void *fattn__math_part_at(const fattn__math_run *r, fattn__math_part part)
 {
     const size_t offset = r->state->chunks.offset[part];
     return offset == SIZE_MAX ? NULL : r->workspace + offset;
-}
-
-/* ---- tensors ---------------------------------------------------------------------------------------------------------------------- */
-
-static int32_t grain_of(const void *at, const int64_t dim[4], const int64_t strides[4], int64_t bytes)
-{
-    uint64_t bits = (uint64_t)(uintptr_t)at | 16;
-    for (int axis = 0; axis < 3; axis++)
-        bits |= dim[axis] > 1 ? (uint64_t)(strides[axis] * bytes) : 0;
-    return (int32_t)(bits & (~bits + 1));
-}
-
-/* `dim` 1 is a broadcast: nothing is stepped over. */
-static fattn__matrix matrix_of(const void *at, const int64_t dim[4], const int64_t strides[4], int32_t dtype)
-{
-    fattn__matrix m = { .at = (char *)(uintptr_t)at, .dtype = dtype, .grain = grain_of(at, dim, strides, fattn__dtype_bytes(dtype)) };
-    for (int axis = 0; axis < 4; axis++)
-        m.stride[axis] = dim[axis] == 1 ? 0 : strides[axis];
-    return m;
-}
-
-static fattn_status role_matrix(fattn__matrix *out, const fattn_problem *p, fattn__role role, const void *at)
-{
-    const fattn__shape shape = fattn__problem_shape(p, role);
-    if (!shape.used)
-        return FATTN_OK;
-    *out = matrix_of(at, shape.dim, shape.strides, shape.dtype);
-    if ((uintptr_t)at % (uintptr_t)fattn__dtype_bytes(shape.dtype) != 0) /* guards_off: nobody else has looked */
-        return fattn__fail(FATTN_BAD_PROBLEM, "%s is not aligned to its elements", fattn__role_name(role));
-    return FATTN_OK;
-}
-
-/* Where a gradient goes at first: the caller's tensor or, when it will be summed, the whole of it in workspace. */
-static fattn_status gradient_matrix(fattn__matrix *out, const fattn__math_run *r, fattn__role role, fattn__role input, const void *at,
-                                    fattn__math_part whole)
-{
-    int64_t strides[4];
-    const fattn__shape shape = fattn__problem_shape(r->p, input);
-    void *workspace = fattn__math_part_at(r, whole);
-    if (workspace == NULL)
-        return role_matrix(out, r->p, role, at);
-    fattn__dense_strides(shape.dim, "bhsd", strides);
-    *out = matrix_of(workspace, shape.dim, strides, FATTN_F32);
-    return FATTN_OK;
-}
-
-static void set_tensors(fattn__math_run *r)
-{
-    for (int32_t i = 0; i < r->state->tensor_count; i++) {
-        const fattn_mod_tensor *tensor = fattn_score_mod_tensor(r->p->score_mod, (size_t)i);
-        r->tensors.at[i] = matrix_of(r->t->mod_tensors[i], tensor->dim, tensor->strides, tensor->dtype);
-    }
-}
-
-static fattn_status set_matrices(fattn__math_run *r)
-{
-    const fattn_problem *p = r->p;
-    const fattn_tensors *t = r->t;
-    TRY(role_matrix(&r->q, p, FATTN__ROLE_Q, t->q));
-    TRY(role_matrix(&r->k, p, FATTN__ROLE_K, t->k));
-    TRY(role_matrix(&r->v, p, FATTN__ROLE_V, t->v));
-    TRY(role_matrix(&r->o, p, FATTN__ROLE_O, t->o));
-    TRY(role_matrix(&r->bias, p, FATTN__ROLE_BIAS, t->bias));
-    set_tensors(r);
-    if (p->pass == FATTN_FORWARD)
-        return FATTN_OK;
-    TRY(role_matrix(&r->d_o, p, FATTN__ROLE_DO, t->d_o));
-    TRY(gradient_matrix(&r->dq, r, FATTN__ROLE_DQ, FATTN__ROLE_Q, t->dq, FATTN__MATH_WHOLE_DQ));
-    TRY(gradient_matrix(&r->dk, r, FATTN__ROLE_DK, FATTN__ROLE_K, t->dk, FATTN__MATH_WHOLE_DK));
-    return gradient_matrix(&r->dv, r, FATTN__ROLE_DV, FATTN__ROLE_V, t->dv, FATTN__MATH_WHOLE_DV);
 }
 
 /* ---- launches --------------------------------------------------------------------------------------------------------------------- */
@@ -182,22 +112,21 @@ static void set_common(fattn__math_run *r)
         .low = p->has_left ? (int32_t)(1 - p->window_left) : -FAR,
         .high = p->has_right ? (int32_t)(1 + p->window_right) : FAR,
         .bottom_right = p->align == FATTN_BOTTOM_RIGHT && (p->has_left || p->has_right),
-        .len_step = !p->len_broadcast,
-        .len_q = p->padding ? r->t->seq_len_q : NULL,
-        .len_kv = p->padding ? r->t->seq_len_kv : NULL,
+        .lengths = fattn__math_lengths(r),
+        .scale = p->scale_in_memory ? r->t->attn_scale : NULL,
         .s = fattn__math_part_at(r, FATTN__MATH_S),
         .dp = fattn__math_part_at(r, FATTN__MATH_DP),
         .p = fattn__math_part_at(r, FATTN__MATH_P),
         .ds = fattn__math_part_at(r, FATTN__MATH_DS),
         .weight_dtype = p->dtype,
         .bias = r->bias,
+        .manner = fattn__math_manner(r),
+        .stats = fattn__math_stats(r),
         .row_max = fattn__math_part_at(r, FATTN__MATH_ROW_MAX),
         .row_sum = fattn__math_part_at(r, FATTN__MATH_ROW_SUM),
         .row_rescale = fattn__math_part_at(r, FATTN__MATH_ROW_RESCALE),
         .row_dot = fattn__math_part_at(r, FATTN__MATH_ROW_DOT),
     };
-    const fattn__shape stats = fattn__problem_shape(p, FATTN__ROLE_STATS);
-    r->chunk.stats = matrix_of(r->t->stats, stats.dim, stats.strides, FATTN_F32);
 }
 
 static fattn_status walk_keys(fattn__math_run *r)
@@ -233,6 +162,7 @@ static fattn_status walk(fattn__math_run *r)
     const fattn__chunks *c = &r->state->chunks;
     for (r->batch = 0; r->batch < r->p->batch; r->batch += c->batches) {
         r->batches = least(c->batches, r->p->batch - r->batch);
+        TRY(fattn__math_lay_out(r));
         for (r->head = 0; r->head < r->p->heads_q; r->head += c->heads) {
             r->heads = least(c->heads, r->p->heads_q - r->head);
             TRY(walk_rows(r));
@@ -246,11 +176,13 @@ fattn_status fattn__math_run_plan(const fattn_plan *plan, const fattn_tensors *t
     enum { ALIGNMENT = 256 };
     fattn__math_run r = { .plan = plan, .p = &plan->problem, .t = tensors, .state = plan->state, .stream = stream };
     r.workspace = (char *)(((uintptr_t)tensors->workspace + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
-    TRY(set_matrices(&r));
+    TRY(fattn__math_matrices(&r));
     set_common(&r);
     fattn__cuda_context previous;
     TRY(fattn__enter(plan->context, &previous));
-    const fattn_status st = walk(&r);
+    fattn_status st = fattn__math_dump(&r);
+    if (st == FATTN_OK)
+        st = walk(&r);
     fattn__leave(plan->context, previous);
     return st;
 }

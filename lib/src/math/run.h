@@ -5,7 +5,9 @@
 #include "../../cuda/params.h"
 #include "../engine.h"
 #include "chunks.h"
+#include "../problem.h"
 #include "kernels.h"
+#include "sum.h"
 
 /* A plan's state. */
 typedef struct fattn__math_state {
@@ -25,11 +27,25 @@ typedef struct fattn__math_run {
     char *workspace; /* aligned */
     struct CUstream_st *stream;
     fattn__program_tensors tensors; /* of the score_mod */
-    fattn__matrix q, k, v, o, d_o, dq, dk, dv, bias;
+    fattn__matrix q, k, v, o, d_o, dq, dk, dv, bias, mask;
 
     int64_t batch, batches, head, heads, row, rows, key, keys; /* the chunk; extents without tiles' padding */
     fattn__call chunk;                                         /* what all its launches share */
 } fattn__math_run;
+
+/* What the product q k is multiplied with, beside a scale in memory. */
+float fattn__math_factor(const fattn_problem *p);
+
+/* tensors.c: from a call's addresses to the kernels' matrices. */
+fattn_status fattn__math_matrices(fattn__math_run *r);
+fattn__matrix fattn__math_stats(const fattn__math_run *r);
+fattn__lengths fattn__math_lengths(const fattn__math_run *r);
+fattn__manner fattn__math_manner(const fattn__math_run *r);
+void fattn__math_pack_sum(fattn__sum *sum, const fattn__math_run *r, fattn__role gradient); /* where `sum` goes to a packed tensor */
+
+/* Lays out what is paged, of the batch entries of the chunk. */
+fattn_status fattn__math_lay_out(fattn__math_run *r);
+fattn_status fattn__math_dump(const fattn__math_run *r);
 
 void *fattn__math_part_at(const fattn__math_run *r, fattn__math_part part); /* NULL: there is none */
 

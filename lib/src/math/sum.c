@@ -16,12 +16,19 @@ fattn_status fattn__math_reduce(const fattn_context *context, const fattn__sum *
                              .kept = 1,
                              .terms = 1,
                              .lanes = 1,
-                             .first = first };
+                             .first = first,
+                             .lengths = sum->lengths,
+                             .length_step = sum->length_step,
+                             .length_sums = sum->length_sums };
+    call.to.starts = sum->to_starts;
+    call.to.start_step = sum->to_start_step;
+    call.to.start_bits = sum->to_start_bits;
     for (int axis = 0; axis < 4; axis++) {
         call.dim[axis] = sum->dim[axis];
         call.from.stride[axis] = sum->strides[axis];
-        call.to.stride[axis] = sum->to_strides[axis];
-        call.summed[axis] = sum->dim[axis] > 1 && sum->to_strides[axis] == 0;
+        const bool packed = axis == 0 && sum->to_starts != NULL;
+        call.to.stride[axis] = packed ? 0 : sum->to_strides[axis];
+        call.summed[axis] = sum->dim[axis] > 1 && sum->to_strides[axis] == 0 && !packed;
         *(call.summed[axis] ? &call.terms : &call.kept) *= sum->dim[axis];
     }
     /* A warp reads neighbours: results of the innermost dimension where it stays, its terms where it is summed. */

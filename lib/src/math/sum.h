@@ -13,6 +13,12 @@ typedef struct fattn__sum {
     int64_t dim[4]; /* of `from` */
     int64_t strides[4], to_strides[4]; /* elements; any, 0 in `to` where summed */
     int32_t dtype, to_dtype;           /* fattn_dtype */
+    /* Packed `to` when to_starts is not NULL: entry b begins at to_starts[b] * to_start_step elements (to_strides[0] is not read) and has
+     * lengths[b * length_step] rows, or with length_sums lengths[b + 1] - lengths[b]; rows past them are left alone. */
+    const void *to_starts;
+    int64_t to_start_step;
+    const int32_t *lengths;
+    int32_t to_start_bits, length_step, length_sums, reserved;
 } fattn__sum;
 
 /* Loads the kernels of this context, once; every plan that will launch one of them calls it when it is made. On a described device there
