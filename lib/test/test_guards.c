@@ -90,6 +90,12 @@ static void cooled_by_mod(fattn_problem *p)
     p->pass = FATTN_BACKWARD, p->score_mod = mod;
 }
 
+static void biased_and_cooled(fattn_problem *p)
+{
+    cooled_by_mod(p);
+    p->has_bias = p->dbias = 1;
+}
+
 static void wide_output(fattn_problem *p)
 {
     p->o_dtype = FATTN_F32;
@@ -117,6 +123,7 @@ static const subject subjects[] = {
     { "scale-not-positive-backward-engine-7", 92000, 90, zero_scale_backward },
     { "score-mod-gradient-engine-1", 91400, 90, masked_by_mod },
     { "score-mod-gradient-engine-7", 92000, 90, masked_by_mod },
+    { "dbias-with-score-mod", 92000, 90, biased_and_cooled },
     { "wide-output-engine-2", 92000, 90, wide_output },
     { "wide-gradients", 92000, 90, wide_gradients },
 };

@@ -90,6 +90,15 @@ static bool make_freedom(facts_answer *a, const facts_tensor *t)
     return a->nu && a->neff;
 }
 
+/* What tensor cores truncate grows with the number of products in a sum (docs/numerics.md section 3). */
+static double gain_allowed(const fattn_problem *ask)
+{
+    if (ask->pass == FATTN_FORWARD)
+        return 0x1p-13 + 0x1p-29 * (double)ask->seq_kv;
+    const int64_t heads = ask->heads_k < ask->heads_v ? ask->heads_k : ask->heads_v, rows = ask->heads_q / heads * ask->seq_q;
+    return 0x1p-12 + 0x1p-29 * (double)(rows > ask->seq_kv ? rows : ask->seq_kv);
+}
+
 static void describe(facts_expectation *e, const facts_problem *p, const facts_constants *constants)
 {
     bool half = p->ask.dtype == FATTN_BF16 || p->ask.dtype == FATTN_F16;
@@ -97,7 +106,7 @@ static void describe(facts_expectation *e, const facts_problem *p, const facts_c
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
         e->coherent[id] = p->tensor[id].present && facts_expect_coherent(p, id);
     e->calibrated = constants && constants->calibrated;
-    e->gain = !half ? 0.0 : p->ask.pass == FATTN_FORWARD ? 0x1p-13 : 0x1p-12;
+    e->gain = half ? gain_allowed(&p->ask) : 0.0;
 }
 
 /* Here, or where the oracle is. */
