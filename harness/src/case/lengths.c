@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "layout.h"
 #include "philox.h"
 #include "text.h"
 #include "value.h"
@@ -79,6 +80,15 @@ static const char *given(facts_problem *problem, facts_span text)
     return NULL;
 }
 
+/* Sequences of Q, K and V in one storage: as long as the shorter of the two that were drawn. */
+static void join_sides(facts_problem *problem)
+{
+    for (int64_t b = 0; b < problem->ask.batch; b++) {
+        int32_t least = problem->len_q[b] < problem->len_kv[b] ? problem->len_q[b] : problem->len_kv[b];
+        problem->len_q[b] = problem->len_kv[b] = least;
+    }
+}
+
 /* lens_shape=bcast: the first entry's lengths are everybody's. */
 static void share_first(facts_problem *problem)
 {
@@ -102,9 +112,10 @@ const char *facts_lengths_resolve(facts_problem *problem, const facts_case *c)
         wrong = given(problem, facts_span_of(lens));
     else
         by_kind(problem, padding);
+    facts_span q = facts_span_of(facts_case_get(c, FACTS_KEY_Q));
+    if (!explicit && facts_layout_ragged(q) && facts_layout_packs(q) == 3)
+        join_sides(problem);
     if (wrong == NULL && problem->ask.len_broadcast)
         share_first(problem);
-    const facts_array lengths = { .count = problem->ask.len_broadcast ? 1 : problem->ask.batch, .type = FACTS_ARRAY_I32 };
-    problem->array[FACTS_ARRAY_SEQ_LEN_Q] = problem->array[FACTS_ARRAY_SEQ_LEN_KV] = lengths;
     return wrong;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "mod.h"
+#include "mx.h"
 #include "pages.h"
 #include "philox.h"
 
@@ -235,8 +236,8 @@ void facts_array_fill(const facts_problem *p, facts_array_id id, void *out)
         put_integer(&p->array[id], out, 0, (int64_t)(id == FACTS_ARRAY_SEED ? p->rng_seed : p->rng_offset));
     else if (id == FACTS_ARRAY_BLOCK_MASK)
         fill_tiles(p, id, out);
-    else if (p->array[id].type == FACTS_ARRAY_U8)
-        memset(out, 127, facts_array_bytes(&p->array[id])); /* factors of 1 */
+    else if (id >= FACTS_ARRAY_SF_Q)
+        facts_mx_fill_factors(p, id, out);
     else
         fill_floats(p, id, out);
 }

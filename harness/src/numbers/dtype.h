@@ -1,7 +1,7 @@
 /* Numbers as bits: encoding and decoding of the element types, with integer operations only, so that every machine agrees.
  *
  * Encoding rounds to nearest even, keeps subnormals, and saturates in the 8 bit types alone (448, 57344); elsewhere overflow is Inf.
- * Decoding is exact. `bits` holds the code in its low bits. A dtype that is none has no bytes and is 0 throughout.
+ * Decoding is exact. FATTN_BOOL is 1 for everything but 0. `bits` holds the code in its low bits. A dtype that is none has no bytes and is 0 throughout.
  * Compiled by C and by CUDA C++.
  */
 #ifndef FACTS_DTYPE_H
@@ -23,17 +23,25 @@ FACTS_BOTH facts_format facts_format_of(int32_t dtype)
     const facts_format bf16 = { 2, 8, 7, 0, 0x7F7F, 0x7F80, 0x7FC0 }, f16 = { 2, 5, 10, 0, 0x7BFF, 0x7C00, 0x7E00 };
     const facts_format f32 = { 4, 8, 23, 0, 0x7F7FFFFF, 0x7F800000, 0x7FC00000 };
     const facts_format e4m3 = { 1, 4, 3, 1, 0x7E, 0x7E, 0x7F }, e5m2 = { 1, 5, 2, 1, 0x7B, 0x7C, 0x7F }, none = { 0, 0, 0, 0, 0, 0, 0 };
-    return dtype == FATTN_BF16   ? bf16
-           : dtype == FATTN_F16  ? f16
-           : dtype == FATTN_F32  ? f32
-           : dtype == FATTN_E4M3 ? e4m3
-           : dtype == FATTN_E5M2 ? e5m2
-                                 : none;
+    const facts_format truth = { 1, 0, 0, 1, 1, 1, 1 };
+    return dtype == FATTN_BF16                             ? bf16
+           : dtype == FATTN_F16                            ? f16
+           : dtype == FATTN_F32                            ? f32
+           : dtype == FATTN_E4M3 || dtype == FATTN_MXE4M3  ? e4m3 /* the codes of block-scaled types, without their factors */
+           : dtype == FATTN_E5M2 || dtype == FATTN_MXE5M2  ? e5m2
+           : dtype == FATTN_BOOL                           ? truth
+                                                           : none;
 }
 
 FACTS_BOTH int facts_format_bias(facts_format f)
 {
     return (1 << (f.exponent_bits - 1)) - 1;
+}
+
+/* Codes of one byte that are numbers. */
+FACTS_BOTH int facts_dtype_is_8_bit(int32_t dtype)
+{
+    return dtype == FATTN_E4M3 || dtype == FATTN_E5M2 || dtype == FATTN_MXE4M3 || dtype == FATTN_MXE5M2;
 }
 
 /* Bytes of one element. */
@@ -67,6 +75,8 @@ FACTS_BOTH uint32_t facts_encode(int32_t dtype, double value)
     const facts_format f = facts_format_of(dtype);
     if (f.bytes == 0)
         return 0;
+    if (dtype == FATTN_BOOL)
+        return value != 0;
     uint64_t bits;
     memcpy(&bits, &value, sizeof bits);
     uint32_t sign = (uint32_t)(bits >> 63) << (8 * f.bytes - 1), over = sign | (f.saturates ? f.largest : f.inf);
@@ -92,6 +102,8 @@ FACTS_BOTH double facts_decode(int32_t dtype, uint32_t bits)
     const facts_format f = facts_format_of(dtype);
     if (f.bytes == 0)
         return 0.0;
+    if (dtype == FATTN_BOOL)
+        return bits != 0 ? 1.0 : 0.0;
     uint32_t magnitude = bits & ((UINT32_C(1) << (8 * f.bytes - 1)) - 1);
     uint64_t sign = (uint64_t)(bits >> (8 * f.bytes - 1) & 1) << 63;
     uint64_t fraction = magnitude & ((UINT32_C(1) << f.fraction_bits) - 1), out = sign;

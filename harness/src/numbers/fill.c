@@ -4,7 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arrays.h"
+#include "mx.h"
 #include "oracle.h"
+#include "pages.h"
 
 bool facts_fill_is_dense(facts_fill fill)
 {
@@ -76,10 +79,10 @@ static float neglse_gain(int64_t dim, double scale)
     return size > 0 ? (float)copysign(exp2(round(log2(300.0 / size))), scale) : 1.0f;
 }
 
-/* The step in logits must fit the type: a narrow one spreads it over several channels. */
-static int64_t stair_channels(int32_t dtype, int64_t dim, double scale)
+/* The step in logits must fit the type: a narrow one spreads it over several channels. `unit`: what a code is worth. */
+static int64_t stair_channels(int32_t dtype, double unit, int64_t dim, double scale)
 {
-    double room = dtype == FATTN_E4M3 || dtype == FATTN_E5M2 ? 200.0 : dtype == FATTN_F16 ? 32768.0 : 1e30;
+    double room = facts_dtype_is_8_bit(dtype) ? 200.0 * unit : dtype == FATTN_F16 ? 32768.0 : 1e30;
     double channels = ceil(40.0 / (room * fabs(scale)));
     return channels < 1 ? 1 : channels < (double)dim ? (int64_t)channels : dim;
 }
@@ -155,7 +158,8 @@ static bool make_needles(facts_recipe *r, const facts_problem *problem)
 /* The first row of each batch entry that is padded for everybody who reads it. */
 static bool make_live(facts_recipe *r, const facts_problem *problem)
 {
-    bool query = r->stream == FACTS_STREAM_Q || r->stream == FACTS_STREAM_DO, shared = r->stride[0] == 0;
+    bool query = r->stream == FACTS_STREAM_Q || r->stream == FACTS_STREAM_DO;
+    bool shared = r->stride[0] == 0 || (r->runs > 1 && problem->table == FACTS_TABLE_SHARED);
     int32_t *live = calloc((size_t)r->dim[0] + 1, sizeof *live);
     r->live = live;
     for (int64_t b = 0; live && b < r->dim[0]; b++) {
@@ -204,7 +208,7 @@ static bool make_scored(facts_recipe *r, const facts_problem *problem, bool quer
         r->element = FACTS_ELEMENT_STAIR;
         r->gain = query ? 1.0f : 0.0f;
         r->down = problem->fill == FACTS_FILL_STAIR_DN;
-        r->channels = stair_channels(r->dtype, problem->ask.dim_qk, scale);
+        r->channels = stair_channels(r->dtype, r->unit > 0 ? 1.0 / r->unit : 1.0, problem->ask.dim_qk, scale);
         r->steps = (r->dim[2] > 1 ? (double)(r->dim[2] - 1) : 1.0) * scale * (double)r->channels;
         return true;
     case FACTS_FILL_BIGLOGIT:
@@ -270,19 +274,64 @@ static void make_noise(facts_recipe *r, const facts_problem *problem)
         [FACTS_FILL_PAD_GARBAGE] = FACTS_ELEMENT_GARBAGE,
         [FACTS_FILL_TE] = FACTS_ELEMENT_SCALED,
     };
-    bool narrow = r->dtype == FATTN_E4M3 || r->dtype == FATTN_E5M2;
+    bool narrow = facts_dtype_is_8_bit(r->dtype);
     r->element = elements[problem->fill]; /* NORMAL is 0 */
     r->gain = problem->fill == FACTS_FILL_TE ? 0.1f : narrow ? 32.0f : 4096.0f; /* of garbage, else */
     r->steps = narrow ? 4.0 : 64.0;
 }
 
-bool facts_recipe_make(facts_recipe *out, const facts_problem *problem, facts_tensor_id id)
+/* Where the sequences or pages of a tensor begin. */
+static bool make_places(facts_recipe *r, const facts_problem *problem, facts_tensor_id id)
 {
+    const facts_tensor *t = &problem->tensor[id];
+    if (t->packed == FACTS_PACKED_NOT && t->page == 0)
+        return true;
+    r->exact = t->packed != FACTS_PACKED_NOT;
+    r->run = t->page != 0 ? t->page : t->dim[2];
+    r->runs = (t->dim[2] + r->run - 1) / r->run;
+    int64_t *place = malloc((size_t)(r->dim[0] * r->runs) * sizeof *place + 1);
+    r->place = place;
+    for (int64_t i = 0; place && i < r->dim[0] * r->runs; i++) {
+        int64_t b = i / r->runs, n = i % r->runs;
+        bool skipped = t->page != 0 && (facts_page_owner(problem, id, b, n) != b || (problem->ask.packed_table && n >= facts_pages_of_entry(problem, id, b)));
+        place[i] = skipped ? -1 : facts_row_at(problem, id, b, n * r->run);
+    }
+    return place != NULL;
+}
+
+/* What a number is worth in the tensor's codes. */
+static void make_units(facts_recipe *r, const facts_problem *problem, facts_tensor_id id)
+{
+    static const struct {
+        facts_tensor_id id;
+        facts_array_id descale;
+    } rows[] = { { FACTS_TENSOR_Q, FACTS_ARRAY_DESCALE_Q },
+                 { FACTS_TENSOR_K, FACTS_ARRAY_DESCALE_K },
+                 { FACTS_TENSOR_V, FACTS_ARRAY_DESCALE_V },
+                 { FACTS_TENSOR_DO, FACTS_ARRAY_DESCALE_DO } };
+    r->narrow = problem->high_backward ? problem->narrow : 0;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].id == id && facts_is_fp8(r->dtype))
+            r->unit = 1.0 / facts_array_scalar(problem, rows[i].descale);
+}
+
+/* Copies of Q, K and dO hold what those do. */
+static facts_tensor_id original_of(facts_tensor_id id)
+{
+    return id == FACTS_TENSOR_Q_T ? FACTS_TENSOR_Q : id == FACTS_TENSOR_K_T ? FACTS_TENSOR_K : id >= FACTS_TENSOR_DO_T ? FACTS_TENSOR_DO : id;
+}
+
+bool facts_recipe_make(facts_recipe *out, const facts_problem *problem, facts_tensor_id copy)
+{
+    const facts_tensor_id id = original_of(copy);
     double scale = facts_oracle_scale(problem);
     *out = (facts_recipe){ .seed = problem->seed };
-    shape_recipe(out, &problem->tensor[id]);
+    shape_recipe(out, &problem->tensor[copy]);
     if (id >= FACTS_TENSOR_BIAS)
         return facts_recipe_scores(out, problem, id);
+    make_units(out, problem, id);
+    if (!make_places(out, problem, copy))
+        return false;
     out->stream = id == FACTS_TENSOR_Q   ? FACTS_STREAM_Q
                   : id == FACTS_TENSOR_K ? FACTS_STREAM_K
                   : id == FACTS_TENSOR_V ? FACTS_STREAM_V
@@ -290,7 +339,7 @@ bool facts_recipe_make(facts_recipe *out, const facts_problem *problem, facts_te
     out->poison = poison_code(problem->poison, out->dtype);
     out->poisoned = problem->poison != FACTS_POISON_FILL;
     make_noise(out, problem);
-    if ((out->poisoned || problem->fill == FACTS_FILL_AMAX_PLANT || problem->fill == FACTS_FILL_PAD_GARBAGE) && !make_live(out, problem))
+    if ((out->poisoned || out->exact || problem->fill == FACTS_FILL_AMAX_PLANT || problem->fill == FACTS_FILL_PAD_GARBAGE) && !make_live(out, problem))
         return false;
     if (id == FACTS_TENSOR_Q || id == FACTS_TENSOR_K)
         return make_scored(out, problem, id == FACTS_TENSOR_Q, fabs(scale) > 0 ? scale : 1.0);
@@ -303,12 +352,15 @@ void facts_recipe_destroy(facts_recipe *r)
     free((int32_t *)(uintptr_t)r->live);
     free((int32_t *)(uintptr_t)r->row);
     free((double *)(uintptr_t)r->list);
+    free((int64_t *)(uintptr_t)r->place);
     *r = (facts_recipe){ 0 };
 }
 
 bool facts_fill_tensor(const facts_problem *problem, facts_tensor_id id, void *storage)
 {
     facts_recipe r;
+    if (facts_is_mx(problem->tensor[id].dtype))
+        return facts_mx_fill(problem, id, storage);
     bool ok = facts_recipe_make(&r, problem, id);
     const int64_t channels = r.extent[3], rows = channels > 0 ? facts_recipe_places(&r) / channels : 0;
     if (ok) {

@@ -28,11 +28,13 @@
     X(NEGLSE_Q)   /* -gain times the direction in far rows */                                                                      \
     X(NEGLSE_K)   /* small integers around twice the direction */                                                                  \
     X(STAIR)      /* 0.3 N; in the first `channels` ones: gain, or where that is 0 40 place / steps (`down`: from the end) */ \
+    X(KEEP)       /* 1, and 0 with chance `steps` */                                                                            \
+    X(CONSTANT)   /* `shown` */                                                                                                   \
     X(LIST)       /* list[] */                                                                                                     \
     X(ZERO)                                                                                                                        \
-    X(HIDDEN)     /* `hidden`, or 0: at random but for key 0 and the row's own key */                                              \
+    X(HIDDEN)     /* `hidden`, or `shown`: at random but for key 0 and the row's own key */                                        \
     X(HIDDEN_ROW) /* `hidden` in a quarter of the rows, the first of several always */                                             \
-    X(BAND)       /* 0 in the band left:right, `hidden` outside */
+    X(BAND)       /* `shown` in the band left:right, `hidden` outside */
 #define AS_ENUM(symbol) FACTS_ELEMENT_##symbol,
 typedef enum facts_element { FACTS_ELEMENT_LIST(AS_ENUM) FACTS_ELEMENT_COUNT } facts_element;
 #undef AS_ENUM
@@ -49,8 +51,12 @@ typedef struct facts_recipe {
     int32_t dtype;
     int64_t dim[4], stride[4], first;
     int64_t extent[4]; /* dim, and 1 where several elements share a place: what is written */
+    double unit;       /* a code is the value times this (8 bit types); 0: 1 */
+    int32_t narrow;    /* fattn_dtype: only values that this type has too; 0 */
+    int64_t run, runs; /* with `place`: rows s of an entry lie from its place[s / run] on; of each entry there are so many */
+    int32_t exact;     /* rows at and past live[] are not there: packed sequences */
     float gain;
-    double hidden, left, right, steps;
+    double hidden, shown, left, right, steps;
     int64_t channels, down, group;
     int64_t plant[4];      /* b,h,s,d of what is planted */
     int32_t codes, edge;   /* how many; the edge variant */
@@ -60,6 +66,7 @@ typedef struct facts_recipe {
     const int32_t *live;   /* where padded rows start: [dim[0]]; NULL: none is told apart */
     const int32_t *row;    /* [dim[0], dim[1], dim[2]]; NULL */
     const double *list;    /* [dim]; NULL */
+    const int64_t *place;  /* [dim[0], runs]: elements; -1: another's, or nobody's. NULL: stride[0] apart, from `first` */
 } facts_recipe;
 
 FACTS_BOTH uint64_t facts_element_number(const int64_t dim[4], int64_t b, int64_t h, int64_t s, int64_t d)
@@ -242,7 +249,11 @@ FACTS_BOTH double facts_element_value(const facts_recipe *r, const int64_t at[4]
     case FACTS_ELEMENT_HIDDEN:
     case FACTS_ELEMENT_HIDDEN_ROW:
     case FACTS_ELEMENT_BAND:
-        return facts_element_is_hidden(r, at) ? r->hidden : 0.0;
+        return facts_element_is_hidden(r, at) ? r->hidden : r->shown;
+    case FACTS_ELEMENT_CONSTANT:
+        return r->shown;
+    case FACTS_ELEMENT_KEEP:
+        return facts_element_draw(r, FACTS_LANE_VALUE, at).r[0] >= (uint32_t)(r->steps * 4294967296.0) ? 1.0 : 0.0;
     default:
         return (double)facts_normal(facts_element_draw(r, FACTS_LANE_VALUE, at));
     }
@@ -263,12 +274,35 @@ FACTS_BOTH void facts_recipe_place(const facts_recipe *r, int64_t n, int64_t at[
     at[0] = n;
 }
 
+/* Channel 0 of head 0 of a row: elements of the storage; -1: not there. */
+FACTS_BOTH int64_t facts_recipe_row(const facts_recipe *r, int64_t b, int64_t s)
+{
+    int64_t from;
+    if (r->exact && s >= r->live[b])
+        return -1;
+    if (!r->place)
+        return r->first + b * r->stride[0] + s * r->stride[2];
+    from = r->place[b * r->runs + s / r->run];
+    return from < 0 ? -1 : from + s % r->run * r->stride[2];
+}
+
+FACTS_BOTH uint32_t facts_recipe_code(const facts_recipe *r, const int64_t at[4])
+{
+    double value;
+    if (r->poisoned && facts_recipe_pads(r, at))
+        return r->poison;
+    value = facts_element_value(r, at);
+    if (r->narrow)
+        value = facts_decode(r->narrow, facts_encode(r->narrow, value));
+    return facts_encode(r->dtype, r->unit > 0 ? value * r->unit : value);
+}
+
 /* Writes one element where it belongs: padded rows hold ordinary values, or the case's poison. */
 FACTS_BOTH void facts_recipe_store(const facts_recipe *r, const int64_t at[4], void *storage)
 {
-    bool poisoned = r->poisoned && facts_recipe_pads(r, at);
-    uint32_t code = poisoned ? r->poison : facts_encode(r->dtype, facts_element_value(r, at));
-    facts_store(r->dtype, storage, r->first + at[0] * r->stride[0] + at[1] * r->stride[1] + at[2] * r->stride[2] + at[3] * r->stride[3], code);
+    const int64_t row = facts_recipe_row(r, at[0], at[2]);
+    if (row >= 0)
+        facts_store(r->dtype, storage, row + at[1] * r->stride[1] + at[3] * r->stride[3], facts_recipe_code(r, at));
 }
 
 /* What lies between the elements of inputs: ordinary values, or the case's poison. */

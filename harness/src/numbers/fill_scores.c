@@ -13,10 +13,13 @@ static void make_bias(facts_recipe *r, const facts_problem *p)
         [FACTS_BIAS_RANDN] = FACTS_ELEMENT_NORMAL,           [FACTS_BIAS_ZERO] = FACTS_ELEMENT_ZERO,
         [FACTS_BIAS_RANDOM] = FACTS_ELEMENT_HIDDEN,          [FACTS_BIAS_ROWS_MASKED] = FACTS_ELEMENT_HIDDEN_ROW,
         [FACTS_BIAS_WINDOW] = FACTS_ELEMENT_BAND,            [FACTS_BIAS_FINITE_MIN] = FACTS_ELEMENT_HIDDEN,
+        [FACTS_BIAS_ALL_TRUE] = FACTS_ELEMENT_CONSTANT,      [FACTS_BIAS_MINUS_INF] = FACTS_ELEMENT_CONSTANT,
     };
+    const bool mask = r->dtype == FATTN_BOOL;
     r->stream = FACTS_STREAM_BIAS;
     r->element = elements[p->bias_fill];
-    r->hidden = p->bias_fill == FACTS_BIAS_FINITE_MIN ? -facts_dtype_max(r->dtype) : -INFINITY;
+    r->hidden = mask ? 0.0 : p->bias_fill == FACTS_BIAS_FINITE_MIN ? -facts_dtype_max(r->dtype) : -INFINITY;
+    r->shown = p->bias_fill == FACTS_BIAS_MINUS_INF ? r->hidden : mask ? 1.0 : 0.0;
     r->left = p->bias_parameter[0];
     r->right = p->bias_parameter[1];
 }
@@ -62,6 +65,12 @@ bool facts_recipe_scores(facts_recipe *r, const facts_problem *p, facts_tensor_i
         return make_bias_needles(r, p);
     if (id == FACTS_TENSOR_BIAS) {
         make_bias(r, p);
+        return true;
+    }
+    if (id == FACTS_TENSOR_DROPOUT_MASK) {
+        r->stream = FACTS_STREAM_KEEP;
+        r->element = FACTS_ELEMENT_KEEP;
+        r->steps = p->drop;
         return true;
     }
     r->stream = STREAM_OF_MOD;

@@ -2,11 +2,14 @@
 
 #include <math.h>
 
+#include "arrays.h"
 #include "mod.h"
 
 double facts_oracle_scale(const facts_problem *problem)
 {
     const fattn_problem *ask = &problem->ask;
+    if (ask->scale_in_memory)
+        return facts_array_scalar(problem, FACTS_ARRAY_ATTN_SCALE);
     return (double)(float)(ask->has_attn_scale ? ask->attn_scale : 1.0 / sqrt((double)ask->dim_qk));
 }
 

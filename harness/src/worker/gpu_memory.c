@@ -1,5 +1,6 @@
 /* Kernels over storages: fills, poison, what has changed. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "../numbers/expect.h"
@@ -43,10 +44,26 @@ static fattn_status send_table(facts_gpu *gpu, void **out, const void *table, in
     return status != FATTN_OK ? status : facts_gpu_send(gpu, *out, table, (size_t)count * size);
 }
 
+/* Blocks are quantised here. */
+static fattn_status fill_blocks(facts_gpu *gpu, const facts_problem *problem, facts_tensor_id id, void *storage)
+{
+    const size_t bytes = (size_t)problem->tensor[id].elements * facts_dtype_bytes(problem->tensor[id].dtype);
+    void *here = malloc(bytes + 1);
+    fattn_status status = here ? facts_gpu_fetch(gpu, here, storage, bytes) : FATTN_NO_MEMORY;
+    if (status == FATTN_OK)
+        status = facts_fill_tensor(problem, id, here) ? facts_gpu_send(gpu, storage, here, bytes) : FATTN_NO_MEMORY;
+    if (status == FATTN_NO_MEMORY)
+        snprintf(gpu->text, sizeof gpu->text, "no memory for the fill of %s", facts_tensor_word(id));
+    free(here);
+    return status;
+}
+
 fattn_status facts_gpu_fill(facts_gpu *gpu, const facts_problem *problem, facts_tensor_id id, void *storage)
 {
     facts_recipe recipe;
-    void *table[3] = { NULL };
+    void *table[4] = { NULL };
+    if (facts_is_mx(problem->tensor[id].dtype))
+        return fill_blocks(gpu, problem, id, storage);
     if (!facts_recipe_make(&recipe, problem, id)) {
         facts_recipe_destroy(&recipe);
         snprintf(gpu->text, sizeof gpu->text, "no memory for the fill of %s", facts_tensor_word(id));
@@ -59,12 +76,15 @@ fattn_status facts_gpu_fill(facts_gpu *gpu, const facts_problem *problem, facts_
         status = send_table(gpu, &table[1], recipe.row, dim[0] * dim[1] * dim[2], sizeof *recipe.row);
     if (status == FATTN_OK)
         status = send_table(gpu, &table[2], recipe.list, dim[0] * dim[1] * dim[2] * dim[3], sizeof *recipe.list);
+    if (status == FATTN_OK)
+        status = send_table(gpu, &table[3], recipe.place, dim[0] * recipe.runs, sizeof *recipe.place);
+    call.recipe.place = table[3];
     call.recipe.live = table[0];
     call.recipe.row = table[1];
     call.recipe.list = table[2];
     if (status == FATTN_OK)
         status = facts_gpu_launch(gpu, FACTS_KERNEL_fill, facts_recipe_places(&recipe), &call);
-    for (int i = 0; i < 3; i++)
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         facts_gpu_free(gpu, table[i]);
     facts_recipe_destroy(&recipe);
     return status;
