@@ -5,7 +5,7 @@
 #include <fattn/fattn.h>
 
 #include "cpu/attention.h"
-#include "cpu/tile.h"
+#include "cpu/view.h"
 
 /* A small problem in fp32, dense b,s,h,d, against four nested loops. */
 typedef struct data {
@@ -36,7 +36,7 @@ static data make(void)
     fattn_problem *p = &x.p;
     p->dtype = p->o_dtype = p->grad_dtype = FATTN_F32;
     p->batch = 2, p->heads_q = 4, p->heads_k = 2, p->heads_v = 1, p->seq_q = 70, p->seq_kv = 101, p->dim_qk = 20, p->dim_v = 36;
-    p->attn_scale = 0.3, p->has_attn_scale = 1;
+    p->attn_scale = 0.3, p->has_attn_scale = 1, p->outputs = FATTN_WANT_STATS | FATTN_WANT_MAX | FATTN_WANT_SUM_EXP;
     dense(p->q_strides, 4, 70, 20), dense(p->dq_strides, 4, 70, 20), dense(p->k_strides, 2, 101, 20), dense(p->dk_strides, 2, 101, 20);
     dense(p->v_strides, 1, 101, 36), dense(p->dv_strides, 1, 101, 36), dense(p->o_strides, 4, 70, 36), dense(p->do_strides, 4, 70, 36);
     p->stats_strides[0] = 4 * 70, p->stats_strides[1] = 70, p->stats_strides[2] = 1, p->stats_strides[3] = 1;
@@ -181,15 +181,15 @@ Test(cpu, sixteen_bit_types_round_to_nearest_even)
     for (uint32_t code = 0; code < 0x7c00u; code++) { /* between each f16 and the next: the tie goes to the even one */
         uint16_t out = 0, low = (uint16_t)code, high = (uint16_t)(code + 1);
         float a, b, middle;
-        fattn__view view = { (char *)&low, FATTN_F16, stride };
-        fattn__tile_load(&a, 1, &view, 0, 0, 0, 1, 1);
+        fattn__view view = { .data = (char *)&low, .dtype = FATTN_F16, .stride = stride };
+        fattn__view_load(&a, 1, &view, 0, 0, 0, 1, 1);
         view.data = (char *)&high;
-        fattn__tile_load(&b, 1, &view, 0, 0, 0, 1, 1);
+        fattn__view_load(&b, 1, &view, 0, 0, 0, 1, 1);
         middle = code == 0x7bffu ? 65520.0f : (a + b) / 2;
         view.data = (char *)&out;
-        fattn__tile_store(&view, 0, 0, 0, 1, 1, &middle, 1);
+        fattn__view_store(&view, 0, 0, 0, 1, 1, &middle, 1);
         cr_assert_eq(out, code & 1u ? high : low, "code %x", code);
-        fattn__tile_store(&view, 0, 0, 0, 1, 1, &a, 1);
+        fattn__view_store(&view, 0, 0, 0, 1, 1, &a, 1);
         cr_assert_eq(out, low, "code %x stays itself", code);
     }
 }

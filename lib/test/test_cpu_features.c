@@ -443,7 +443,7 @@ Test(cpu_features, results_do_not_depend_on_the_number_of_threads)
     const size_t bytes[4] = { B * HQ * SQ * D * 4, B * HK * SK * D * 4, B * HK * SK * DV * 4, HQ * SQ * SK * 4 };
     for (int threads = 1; threads <= 5; threads++) {
         fattn_problem forward = x.p;
-        forward.pass = FATTN_FORWARD;
+        forward.pass = FATTN_FORWARD, forward.outputs = FATTN_WANT_STATS;
         fattn__cpu_forward(&forward, &x.t, threads, scratch);
         fattn__cpu_backward(&x.p, &x.t, threads, scratch);
         for (int i = 0; i < 4; i++) {

@@ -4,6 +4,7 @@
 #include "../problem.h"
 #include "../score_mod/program.h"
 #include "gradient.h"
+#include "number.h"
 
 int fattn__reductions_of(const fattn_problem *p, const fattn_tensors *t, fattn__reduction out[FATTN__MOST_REDUCTIONS])
 {
@@ -40,7 +41,7 @@ int64_t fattn__reduction_tasks(const fattn__reduction *r)
 /* Adds one (b, h), over the rows and the keys that fall on the output's tile. */
 static void add_head(fattn__gradient *g, int64_t b, int64_t h, fattn__span row_tiles, fattn__span key_tiles)
 {
-    const fattn__band band = fattn__band_of(g->p, g->t, b);
+    const fattn__band band = fattn__band_of(g->c->p, g->c->t, b);
     for (int64_t row0 = row_tiles.first * FATTN__ROWS; row0 < row_tiles.last * FATTN__ROWS && row0 < band.len_q; row0 += FATTN__ROWS) {
         const int64_t rows = band.len_q - row0 < FATTN__ROWS ? band.len_q - row0 : FATTN__ROWS;
         fattn__gradient_rows(g, b, h, row0, rows);
@@ -70,13 +71,13 @@ static void store_sums(const fattn__gradient *g, const fattn__reduction *r, cons
                 for (int64_t x = j; x < (one_key ? FATTN__KEYS : j + 1); x++)
                     sum += (double)g->w.acc[y * FATTN__KEYS + x];
             const int64_t to = at[0] * r->strides[0] + at[1] * r->strides[1] + (at[2] + i) * r->strides[2] + (at[3] + j) * r->strides[3];
-            fattn__element_store(r->to, r->dtype, to, (float)sum);
+            fattn__number_store(r->to, r->dtype, to, (float)sum);
         }
 }
 
 void fattn__reduction_run(fattn__gradient *g, const fattn__reduction *r, int64_t task)
 {
-    const fattn_problem *p = g->p;
+    const fattn_problem *p = g->c->p;
     const int64_t key_tiles = tiles(r->dim[3], FATTN__KEYS), row_tiles = tiles(r->dim[2], FATTN__ROWS);
     const int64_t key_tile = task % key_tiles, row_tile = task / key_tiles % row_tiles, head = task / key_tiles / row_tiles % r->dim[1],
                   batch = task / key_tiles / row_tiles / r->dim[1];

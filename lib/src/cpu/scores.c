@@ -1,16 +1,18 @@
 #include "scores.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "../liars/liars.h"
 #include "../score_mod/program.h"
-#include "../score_mod/score_mod.h"
+#include "number.h"
 
 bool fattn__scores_are_plain(const fattn_problem *p)
 {
-    return p->score_mod == NULL && !p->has_bias;
+    return p->score_mod == NULL && !p->has_bias && !p->alibi && !p->block_mask;
 }
 
+/* Adds a bias, or masks where a boolean one is 0. */
 static void add_bias(const fattn__scores *at, int64_t i, float *row)
 {
     const fattn_problem *p = at->p;
@@ -20,7 +22,29 @@ static void add_bias(const fattn__scores *at, int64_t i, float *row)
         offset += p->bias_dim[axis] == 1 || (axis == 1 && FATTN__LIE(BIAS_SHAPE)) ? 0 : place[axis] * p->bias_strides[axis];
     const int64_t step = p->bias_dim[3] == 1 ? 0 : p->bias_strides[3];
     for (int64_t j = 0; j < at->keys; j++)
-        row[j] += fattn__mod_element(at->t->bias, p->bias_dtype, offset + j * step);
+        if (p->bias_dtype != FATTN_BOOL)
+            row[j] += fattn__number_load(at->t->bias, p->bias_dtype, offset + j * step);
+        else if (((const uint8_t *)at->t->bias)[offset + j * step] == 0)
+            row[j] = -INFINITY;
+}
+
+static void add_alibi(const fattn__scores *at, int64_t i, float *row)
+{
+    const float slope = at->t->alibi_slopes[at->h];
+    for (int64_t j = 0; j < at->keys; j++)
+        row[j] += slope * (float)(at->key0 + j - (at->row0 + i));
+}
+
+/* A tile of the mask is 128 x 128: a multiple of a tile's keys, so that one bit says it for the row. */
+static void mask_block(const fattn__scores *at, int64_t i, float *row)
+{
+    const fattn_problem *p = at->p;
+    _Static_assert(128 % FATTN__KEYS == 0, "the keys of a tile lie in one tile of the mask");
+    const int64_t row_tiles = (p->seq_q + 127) / 128, line = ((p->seq_kv + 127) / 128 + 7) / 8, tile = at->key0 / 128;
+    const uint8_t *bits = at->t->block_mask + ((at->b * p->heads_q + at->h) * row_tiles + (at->row0 + i) / 128) * line;
+    if ((bits[tile / 8] >> tile % 8 & 1) == 0)
+        for (int64_t j = 0; j < at->keys; j++)
+            row[j] = -INFINITY;
 }
 
 void fattn__scores_modify(const fattn__scores *at, float *s)
@@ -39,6 +63,10 @@ void fattn__scores_modify(const fattn__scores *at, float *s)
         }
         if (p->has_bias)
             add_bias(at, i, row);
+        if (p->alibi)
+            add_alibi(at, i, row);
+        if (p->block_mask)
+            mask_block(at, i, row);
         for (int64_t j = 0; j < at->keys; j++)
             s[i * at->row_step + j * at->key_step] = row[j];
     }

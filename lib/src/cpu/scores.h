@@ -1,5 +1,5 @@
-/* What happens to a tile of scores between Q K^T and the softmax, in this order: score_mod, bias, padding and band; and the gradient of
- * score_mod on the way back. */
+/* What happens to a tile of scores between Q K^T and the softmax, in this order: score_mod, bias or boolean mask, alibi, block mask, padding and
+ * band; and the gradient of score_mod on the way back. */
 #ifndef FATTN_CPU_SCORES_H
 #define FATTN_CPU_SCORES_H
 
@@ -14,7 +14,7 @@ typedef struct fattn__scores {
     int64_t row_step, key_step;
 } fattn__scores;
 
-bool fattn__scores_are_plain(const fattn_problem *p); /* neither score_mod nor bias */
+bool fattn__scores_are_plain(const fattn_problem *p); /* nothing before padding and band */
 void fattn__scores_modify(const fattn__scores *at, float *s);
 /* slope[i][j] = the gradient program's `place` for the scores before score_mod, `raw`, and d(loss)/d(modified score), `slope`. Where the
  * latter is 0 the result is 0. key_step is 1. */

@@ -11,13 +11,6 @@ static inline int64_t fattn__padded(int64_t extent)
     return (extent + 15) / 16 * 16;
 }
 
-/* One tensor's place in memory. */
-typedef struct fattn__view {
-    char *data;
-    int32_t dtype;
-    const int64_t *stride; /* b,h,s,d */
-} fattn__view;
-
 /* What row i of a batch entry may read: keys [first, last). */
 typedef struct fattn__band {
     int64_t len_q, len_kv, shift;
@@ -27,11 +20,6 @@ typedef struct fattn__band {
 fattn__band fattn__band_of(const fattn_problem *p, const fattn_tensors *t, int64_t b);
 void fattn__band_keys(const fattn__band *band, int64_t row, int64_t *first, int64_t *last);
 
-/* Copies `count` rows from (b,h,s) into dst[count][step] as fp32; columns dim..step become 0. */
-void fattn__tile_load(float *dst, int64_t step, const fattn__view *from, int64_t b, int64_t h, int64_t s, int64_t count, int64_t dim);
-/* Stores src[count][step], rounded to nearest even. */
-void fattn__tile_store(const fattn__view *to, int64_t b, int64_t h, int64_t s, int64_t count, int64_t dim, const float *src, int64_t step);
-void fattn__element_store(void *data, int32_t dtype, int64_t at, float x);
 /* dst[dim][dst_step] = src[count][src_step] transposed; columns from count to the next multiple of 16 become 0. */
 void fattn__tile_transpose(float *dst, int64_t dst_step, const float *src, int64_t src_step, int64_t count, int64_t dim);
 

@@ -1,0 +1,22 @@
+/* A call in the form that the loops want: where each tensor lies, what dropout keeps, what products are multiplied with. Made once a call. */
+#ifndef FATTN_CPU_CALL_H
+#define FATTN_CPU_CALL_H
+
+#include "dropout.h"
+#include "factors.h"
+#include "kernels.h"
+#include "view.h"
+
+typedef struct fattn__call {
+    const fattn_problem *p;
+    const fattn_tensors *t;
+    const fattn__kernels *kernels;
+    fattn__view q, k, v, o, stats, d_o, dq, dk, dv;
+    fattn__view q_t, k_t, do_t, do_16; /* block-scaled types, backward: the second quantisations, and dO in 16 bits */
+    fattn__dropping dropping;
+    fattn__factors factors;
+} fattn__call;
+
+fattn__call fattn__call_of(const fattn_problem *p, const fattn_tensors *t);
+
+#endif

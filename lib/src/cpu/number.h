@@ -1,0 +1,20 @@
+/* The numbers of tensors as fp32, and back: to nearest, ties to even; 8-bit types saturate and have no infinity. Block-scaled types are their
+ * codes alone: the factors are the view's. */
+#ifndef FATTN_CPU_NUMBER_H
+#define FATTN_CPU_NUMBER_H
+
+#include <fattn/fattn.h>
+
+float fattn__number_load(const void *data, int32_t dtype, int64_t at);
+void fattn__number_store(void *data, int32_t dtype, int64_t at, float x);
+/* `count` elements, from element `at` on. */
+void fattn__numbers_load(float *to, const void *data, int32_t dtype, int64_t at, int64_t count);
+void fattn__numbers_store(void *data, int32_t dtype, int64_t at, const float *from, int64_t count);
+
+/* The nearest number that an 8-bit type has; its largest finite one. */
+float fattn__number_round(int32_t dtype, float x);
+float fattn__number_most(int32_t dtype);
+/* What an E8M0 code stands for: 2^(code - 127), and 255 is a NaN. */
+float fattn__number_factor(uint8_t code);
+
+#endif
