@@ -18,7 +18,9 @@ typedef enum change_kind {
     AS_DIM,    /* dim_v becomes dim_qk */
     BOTH_DIMS, /* dim_qk and dim_v, where they are equal, to the next multiple of `argument` */
     DENSE,     /* every stride is derived */
-    ALL_KEYS   /* padding is set; the caller gives full lengths */
+    ALL_KEYS,  /* padding is set; the caller gives full lengths */
+    UNPACKED,  /* every entry has its place in a tensor of rank 4 */
+    UNPAGED    /* K and V are tensors of rank 4 */
 } change_kind;
 
 typedef enum width { WORD_32, WORD_64 } width;
@@ -37,34 +39,70 @@ typedef struct change {
 #define DIMS(multiple) { BOTH_DIMS, WORD_64, offsetof(fattn_problem, dim_qk), multiple, "dim_qk and dim_v", NULL },
 #define WHOLE(kind, text) { kind, WORD_32, 0, 0, "", text },
 
-/* First what costs the caller nothing, then what he can undo (a tail that is cut off, full lengths), then what he loses. */
+/* First what costs the caller nothing, then what he can undo (a tail that is cut off, full lengths, another form of the same lengths), then what
+ * he loses. */
 static const change changes[] = {
-    FIELD_32(SET, spelling, FATTN_SPELLING_AUTO, "spelling auto") FIELD_32(SET, impl, FATTN_IMPL_AUTO, "impl auto") FIELD_32(
-        SET, determinism, FATTN_DETERMINISM_AUTO, "determinism auto") FIELD_32(SET, capture, 0, "not captured in a CUDA graph")
-        WHOLE(DENSE, "dense strides") DIMS(8) FIELD_64(ROUND_UP, dim_qk, 8, NULL) FIELD_64(ROUND_UP, dim_v, 8, NULL) DIMS(16)
-            FIELD_64(ROUND_UP, dim_qk, 16, NULL) FIELD_64(ROUND_UP, dim_v, 16, NULL) WHOLE(AS_DIM, "dim_v as dim_qk") WHOLE(
-                ALL_KEYS, "with padding, and full lengths") FIELD_64(ROUND_UP, seq_q, 8, NULL) FIELD_64(ROUND_UP, seq_kv, 8, NULL)
-                FIELD_64(ROUND_UP, seq_q, 64, NULL) FIELD_64(ROUND_UP, seq_kv, 64, NULL) FIELD_64(ATLEAST, seq_q, 2, NULL)
-                    FIELD_64(ATLEAST, seq_kv, 2, NULL) FIELD_32(SET, deterministic, 0, "without deterministic")
-                        FIELD_32(CLEAR_BIT, outputs, FATTN_WANT_MAX, "without the output max")
-                            FIELD_32(CLEAR_BIT, outputs, FATTN_WANT_SUM_EXP, "without the output sum_exp")
-                                FIELD_32(CLEAR_BIT, outputs, FATTN_WANT_STATS, "without the output stats") FIELD_32(SET, dbias, 0,
-                                                                                                                    "without dbias")
-                                    FIELD_32(SET, mod_gradients, 0, "without gradients of the score_mod's tensors")
-                                        FIELD_32(SET, dtype, FATTN_BF16, "bf16") FIELD_32(SET, dtype, FATTN_F16, "f16")
-                                            FIELD_32(SET, o_dtype, FATTN_DTYPE_DEFAULT, "o_dtype as dtype")
-                                                FIELD_32(SET, grad_dtype, FATTN_DTYPE_DEFAULT, "grad_dtype as dtype")
-                                                    FIELD_32(SET, bias_dtype, FATTN_DTYPE_DEFAULT, "bias_dtype as dtype")
-                                                        WHOLE(AS_HEADS, "heads_k and heads_v as heads_q")
-                                                            FIELD_64(ATLEAST, batch, 2, NULL)
-                                                                FIELD_32(SET, align, FATTN_TOP_LEFT, "align tl")
-                                                                    FIELD_32(SET, has_left, 0, "without window_left")
-                                                                        FIELD_32(SET, has_right, 0, "without window_right")
-                                                                            FIELD_32(SET, padding, 0, "without padding")
-                                                                                FIELD_32(SET, has_bias, 0, "without bias")
-                                                                                    FIELD_64(SET, score_mod, 0, "without score_mod")
-                                                                                        FIELD_64(ROUND_DOWN, dim_qk, 64, NULL)
-                                                                                            FIELD_64(ROUND_DOWN, dim_v, 64, NULL)
+    FIELD_32(SET, spelling, FATTN_SPELLING_AUTO, "spelling auto")
+    FIELD_32(SET, impl, FATTN_IMPL_AUTO, "impl auto")
+    FIELD_32(SET, determinism, FATTN_DETERMINISM_AUTO, "determinism auto")
+    FIELD_32(SET, capture, 0, "not captured in a CUDA graph")
+    FIELD_64(SET, total_q, 0, "without total_q")
+    FIELD_64(SET, total_kv, 0, "without total_kv")
+    FIELD_32(SET, len_rank, 0, "len_rank 4")
+    WHOLE(DENSE, "dense strides")
+    FIELD_32(SET, cumulative, 0, "lengths in the place of prefix sums")
+    FIELD_32(SET, ragged_tokens, 0, "offsets in elements")
+    FIELD_32(SET, packed_table, 0, "page tables of one length")
+    FIELD_32(SET, rng_bits, 0, "rng_bits 64")
+    FIELD_32(SET, scale_in_memory, 0, "attn_scale by value")
+    DIMS(8)
+    FIELD_64(ROUND_UP, dim_qk, 8, NULL)
+    FIELD_64(ROUND_UP, dim_v, 8, NULL)
+    DIMS(16)
+    FIELD_64(ROUND_UP, dim_qk, 16, NULL)
+    FIELD_64(ROUND_UP, dim_v, 16, NULL)
+    WHOLE(AS_DIM, "dim_v as dim_qk")
+    WHOLE(ALL_KEYS, "with padding, and full lengths")
+    FIELD_64(ROUND_UP, seq_q, 8, NULL)
+    FIELD_64(ROUND_UP, seq_kv, 8, NULL)
+    FIELD_64(ROUND_UP, seq_q, 64, NULL)
+    FIELD_64(ROUND_UP, seq_kv, 64, NULL)
+    FIELD_64(ATLEAST, seq_q, 2, NULL)
+    FIELD_64(ATLEAST, seq_kv, 2, NULL)
+    FIELD_32(SET, deterministic, 0, "without deterministic")
+    FIELD_32(SET, unfuse_fma, 0, "without unfuse_fma")
+    FIELD_32(CLEAR_BIT, outputs, FATTN_WANT_MAX, "without the output max")
+    FIELD_32(CLEAR_BIT, outputs, FATTN_WANT_SUM_EXP, "without the output sum_exp")
+    FIELD_32(CLEAR_BIT, outputs, FATTN_WANT_STATS, "without the output stats")
+    FIELD_32(CLEAR_BIT, outputs, FATTN_WANT_STATS_LOG2, "without stats in base 2")
+    FIELD_32(CLEAR_BIT, outputs, FATTN_WANT_RNG_DUMP, "without the output rng_dump")
+    FIELD_32(SET, dsink, 0, "without dsink")
+    FIELD_32(SET, dbias, 0, "without dbias")
+    FIELD_32(SET, mod_gradients, 0, "without gradients of the score_mod's tensors")
+    FIELD_32(SET, dtype, FATTN_BF16, "bf16")
+    FIELD_32(SET, dtype, FATTN_F16, "f16")
+    FIELD_32(SET, o_dtype, FATTN_DTYPE_DEFAULT, "o_dtype as dtype")
+    FIELD_32(SET, grad_dtype, FATTN_DTYPE_DEFAULT, "grad_dtype as dtype")
+    FIELD_32(SET, bias_dtype, FATTN_DTYPE_DEFAULT, "bias_dtype as dtype")
+    FIELD_32(SET, stats_dtype, FATTN_DTYPE_DEFAULT, "stats in f32")
+    WHOLE(AS_HEADS, "heads_k and heads_v as heads_q")
+    FIELD_64(ATLEAST, batch, 2, NULL)
+    WHOLE(UNPACKED, "without ragged offsets")
+    WHOLE(UNPAGED, "without pages")
+    FIELD_32(SET, align, FATTN_TOP_LEFT, "align tl")
+    FIELD_32(SET, has_left, 0, "without window_left")
+    FIELD_32(SET, has_right, 0, "without window_right")
+    FIELD_32(SET, block_mask, 0, "without block_mask")
+    FIELD_64(SET, dropout, 0, "without dropout")
+    FIELD_32(SET, dropout_mask, 0, "without dropout_mask")
+    FIELD_32(SET, sink, 0, "without sink")
+    FIELD_32(SET, alibi, 0, "without alibi")
+    FIELD_32(SET, rope, 0, "without rope")
+    FIELD_32(SET, padding, 0, "without padding")
+    FIELD_32(SET, has_bias, 0, "without bias")
+    FIELD_64(SET, score_mod, 0, "without score_mod")
+    FIELD_64(ROUND_DOWN, dim_qk, 64, NULL)
+    FIELD_64(ROUND_DOWN, dim_v, 64, NULL)
 };
 enum { CHANGES = sizeof changes / sizeof *changes, DEFAULT_BUDGET = 200 };
 
@@ -126,9 +164,27 @@ static void follow(fattn_problem *p, const fattn_problem *before)
     }
 }
 
+/* Derived again, whatever it was. */
+static void forget_strides(fattn_problem *p)
+{
+    for (fattn__role which = 0; which < FATTN__ROLE_COUNT; which++)
+        memset(fattn__problem_strides(p, which), 0, 4 * sizeof(int64_t));
+}
+
 /* What no longer means anything. */
 static void tidy(fattn_problem *p)
 {
+    const bool paged = p->page_size_k != 0 || p->page_size_v != 0;
+    if (!p->padding)
+        p->cumulative = 0, p->len_rank = 0, p->len_broadcast = 0;
+    if (p->ragged_bits == 0 || !p->padding)
+        p->ragged_bits = 0, p->ragged = 0, p->ragged_tokens = 0, p->total_q = p->total_kv = 0;
+    p->packed_table = paged ? p->packed_table : 0;
+    if (p->dropout == 0.0)
+        p->outputs &= ~FATTN_WANT_RNG_DUMP;
+    p->dsink = p->sink ? p->dsink : 0;
+    p->rope_dim = p->rope ? p->rope_dim : 0;
+    p->bias_dtype = p->has_bias ? p->bias_dtype : FATTN_DTYPE_DEFAULT;
     p->dbias = p->has_bias ? p->dbias : 0;
     p->mod_gradients = p->score_mod != NULL ? p->mod_gradients : 0;
     p->outputs |= p->pass == FATTN_FORWARD && p->training ? FATTN_WANT_STATS : 0;
@@ -150,8 +206,13 @@ static bool apply(fattn_problem *p, const change *c, char *text, size_t capacity
     } else if (c->kind == ALL_KEYS) {
         p->padding = 1;
     } else if (c->kind == DENSE) {
-        for (fattn__role which = 0; which < FATTN__ROLE_COUNT; which++)
-            memset(fattn__problem_strides(p, which), 0, 4 * sizeof(int64_t));
+        forget_strides(p);
+    } else if (c->kind == UNPACKED) {
+        p->ragged_bits = 0;
+        forget_strides(p);
+    } else if (c->kind == UNPAGED) {
+        p->page_size_k = p->page_size_v = p->pages_k = p->pages_v = p->table_k = p->table_v = 0;
+        forget_strides(p);
     } else {
         value = read_field(p, c);
         write_field(p, c, changed_value(c, value));

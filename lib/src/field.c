@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "cudnn/builders.h"
 #include "problem.h"
 #include "score_mod/program.h"
 
@@ -9,7 +10,7 @@
  */
 
 #define AS_WORD(symbol, value, word) { (value), (word) },
-static const fattn__word dtype_words[] = { FATTN_DTYPE_LIST(AS_WORD){ 0, NULL } };
+static const fattn__word dtype_words[] = { FATTN_DTYPE_LIST(AS_WORD){ FATTN_BOOL, "bool" }, { 0, NULL } };
 static const fattn__word pass_words[] = { FATTN_PASS_LIST(AS_WORD){ 0, NULL } };
 static const fattn__word align_words[] = { FATTN_ALIGN_LIST(AS_WORD){ 0, NULL } };
 static const fattn__word impl_words[] = { FATTN_IMPL_LIST(AS_WORD){ 0, NULL } };
@@ -59,6 +60,26 @@ static int64_t mod_gradient_reads(const fattn_problem *p)
 static int64_t want_stats(const fattn_problem *p)
 {
     return (p->outputs & FATTN_WANT_STATS) != 0;
+}
+
+static int64_t want_stats_log2(const fattn_problem *p)
+{
+    return (p->outputs & FATTN_WANT_STATS_LOG2) != 0;
+}
+
+static int64_t want_rng_dump(const fattn_problem *p)
+{
+    return (p->outputs & FATTN_WANT_RNG_DUMP) != 0;
+}
+
+static int64_t is_paged(const fattn_problem *p)
+{
+    return p->page_size_k != 0 || p->page_size_v != 0;
+}
+
+static int64_t is_unified(const fattn_problem *p)
+{
+    return fattn__is_unified(p);
 }
 
 static int64_t want_max(const fattn_problem *p)
@@ -130,16 +151,19 @@ static int64_t format_of(const fattn_problem *p, fattn__role which)
     X(batch)                                                                                                                       \
     X(heads_q) X(heads_k) X(heads_v) X(seq_q) X(seq_kv) X(dim_qk) X(dim_v) X(window_left) X(window_right) X(has_left) X(has_right) \
         X(padding) X(outputs) X(deterministic) X(capture) X(training) X(ragged_bits) X(len_broadcast) X(has_bias) X(dbias)         \
-            X(mod_gradients)
+            X(mod_gradients) X(ragged) X(ragged_tokens) X(total_q) X(total_kv) X(cumulative) X(len_rank) X(page_size_k)            \
+                X(page_size_v) X(packed_table) X(alibi) X(sink) X(dsink) X(rng_bits) X(dropout_mask) X(scale_in_memory)           \
+                    X(block_mask) X(unfuse_fma) X(rope) X(rope_dim)
 /* X(field, words) */
 #define WORD_FIELDS(X)                                                                                                             \
     X(pass, pass)                                                                                                                  \
-    X(dtype, dtype) X(o_dtype, dtype) X(grad_dtype, dtype) X(bias_dtype, dtype) X(align, align) X(impl, impl)                      \
+    X(dtype, dtype) X(o_dtype, dtype) X(grad_dtype, dtype) X(bias_dtype, dtype) X(stats_dtype, dtype) X(align, align) X(impl, impl)                      \
         X(spelling, spelling) X(determinism, determinism) X(scaling, scaling) X(scale_format, format)
 #define DERIVED_FIELDS(X)                                                                                                          \
     X("causal", is_causal)                                                                                                         \
     X("has_score_mod", has_score_mod) X("want_stats", want_stats) X("want_max", want_max) X("want_sum_exp", want_sum_exp)          \
-        X("broadcast", broadcasts) X("sums", sums) X("mod_gradient_reads", mod_gradient_reads)
+        X("broadcast", broadcasts) X("sums", sums) X("mod_gradient_reads", mod_gradient_reads)         \
+            X("want_stats_log2", want_stats_log2) X("want_rng_dump", want_rng_dump) X("paged", is_paged) X("unified", is_unified)
 #define EXTENT_FIELDS(X) X("bias_dim.b", 0) X("bias_dim.h", 1) X("bias_dim.q", 2) X("bias_dim.kv", 3)
 #define FORMAT_FIELDS(X) X(q, Q) X(k, K) X(v, V) X(o, O) X(do, DO) X(stats, STATS)
 
@@ -169,6 +193,11 @@ static double read_attn_scale(const fattn_problem *p)
     return p->attn_scale;
 }
 
+static double read_dropout(const fattn_problem *p)
+{
+    return p->dropout;
+}
+
 #define AS_NUMBER_ROW(field) { #field, FATTN__FIELD_NUMBER, NULL, read_##field, NULL },
 #define AS_WORD_ROW(field, words) { #field, FATTN__FIELD_WORD, words##_words, read_##field, NULL },
 #define AS_DERIVED_ROW(name, reader) { name, FATTN__FIELD_NUMBER, NULL, reader, NULL },
@@ -178,6 +207,7 @@ static const fattn__field fields[] = {
     NUMBER_FIELDS(AS_NUMBER_ROW) WORD_FIELDS(AS_WORD_ROW) DERIVED_FIELDS(AS_DERIVED_ROW) EXTENT_FIELDS(AS_EXTENT_ROW)
         FORMAT_FIELDS(AS_FORMAT_ROW){ "misaligned", FATTN__FIELD_WORD, role_words, misaligned, NULL },
     { "attn_scale", FATTN__FIELD_REAL, NULL, NULL, read_attn_scale },
+    { "dropout", FATTN__FIELD_REAL, NULL, NULL, read_dropout },
 };
 
 const fattn__field *fattn__field_find(const char *name, size_t length)
