@@ -106,6 +106,11 @@ static void wide_gradients(fattn_problem *p)
     p->pass = FATTN_BACKWARD, p->dtype = FATTN_F16, p->grad_dtype = FATTN_F32;
 }
 
+static void masked_unified(fattn_problem *p)
+{
+    p->impl = FATTN_IMPL_UNIFIED, p->has_bias = 1, p->bias_dtype = FATTN_BOOL;
+}
+
 static const subject subjects[] = {
     { "misaligned-strides", 92000, 90, wide },
     { "graph-capture-seq-kv-mod-128", 91500, 90, captured },
@@ -126,6 +131,7 @@ static const subject subjects[] = {
     { "dbias-with-score-mod", 92000, 90, biased_and_cooled },
     { "wide-output-engine-2", 92000, 90, wide_output },
     { "wide-gradients", 92000, 90, wide_gradients },
+    { "planner-crash-unified-bool-mask", 92700, 90, masked_unified },
 };
 enum { SUBJECTS = sizeof subjects / sizeof *subjects };
 
@@ -257,12 +263,15 @@ Test(guards, have_the_edges_that_were_measured)
     X(12, p.pass = FATTN_FORWARD)                                                                                                  \
     X(12, p.seq_kv = 512)                                                                                                          \
     X(13, p.attn_scale = 0.001)                                                                                                    \
-    X(16, p.o_dtype = FATTN_F16)                                                                                                   \
-    X(16, p.dtype = FATTN_F32)                                                                                                     \
-    X(16, p.pass = FATTN_BACKWARD)                                                                                                 \
-    X(17, p.grad_dtype = FATTN_BF16)                                                                                               \
+    X(17, p.o_dtype = FATTN_F16)                                                                                                   \
     X(17, p.dtype = FATTN_F32)                                                                                                     \
-    X(17, p.pass = FATTN_FORWARD)
+    X(17, p.pass = FATTN_BACKWARD)                                                                                                 \
+    X(18, p.grad_dtype = FATTN_BF16)                                                                                               \
+    X(18, p.dtype = FATTN_F32)                                                                                                     \
+    X(18, p.pass = FATTN_FORWARD)                                                                                                  \
+    X(19, p.impl = FATTN_IMPL_AUTO)                                                                                                \
+    X(19, p.bias_dtype = FATTN_BF16)                                                                                               \
+    X(19, p.pass = FATTN_BACKWARD)
 
 Test(guards, end_where_their_problems_do)
 {
