@@ -6,7 +6,7 @@
 #define COMPOSITE_BOTH                                                                                                             \
     (HAS(RAGGED) | HAS(TOTALS) | HAS(LEN_RANK) | HAS(BOOL_MASK) | HAS(ALIBI) | HAS(SINK) | HAS(DROPOUT) | HAS(DROPOUT_MASK) |       \
      HAS(RNG_DUMP) | HAS(STATS_DTYPE) | HAS(SCALE_IN_MEMORY) | HAS(FP8))
-/* Scale factors of packed sequences have no layout yet. */
+/* The second quantisations of a backward have no packed layout. */
 #define MX_BOTH ((COMPOSITE_BOTH & ~(HAS(RAGGED) | HAS(TOTALS))) | HAS(MXFP8))
 /* What one of the unified operations has no words for it refuses by itself. */
 #define UNIFIED_BOTH                                                                                                               \
@@ -20,7 +20,7 @@ static const fattn__builder composite[] = {
     [FATTN_BACKWARD] = { "composite backward", COMPOSITE_BOTH, fattn__build_backward },
 };
 static const fattn__builder unified[] = {
-    [FATTN_FORWARD] = { "unified forward", UNIFIED_BOTH | HAS(PAGED) | HAS(PACKED_TABLE) | HAS(STATS_LOG2), fattn__build_unified_forward },
+    [FATTN_FORWARD] = { "unified forward", UNIFIED_BOTH | HAS(MXFP8) | HAS(PAGED) | HAS(PACKED_TABLE) | HAS(STATS_LOG2), fattn__build_unified_forward },
     [FATTN_BACKWARD] = { "unified backward", UNIFIED_BOTH, fattn__build_unified_backward },
 };
 static const fattn__builder fp8[] = {
@@ -28,7 +28,7 @@ static const fattn__builder fp8[] = {
     [FATTN_BACKWARD] = { "fp8 backward", COMPOSITE_BOTH, fattn__build_fp8_backward },
 };
 static const fattn__builder mx[] = {
-    [FATTN_FORWARD] = { "mxfp8 forward", MX_BOTH | HAS(STATS_LOG2), fattn__build_mx_forward },
+    [FATTN_FORWARD] = { "mxfp8 forward", MX_BOTH | HAS(RAGGED) | HAS(TOTALS) | HAS(STATS_LOG2), fattn__build_mx_forward },
     [FATTN_BACKWARD] = { "mxfp8 backward", MX_BOTH, fattn__build_mx_backward },
 };
 

@@ -53,6 +53,7 @@ typedef struct fattn__mx_operand {
     bool along_rows;  /* blocks of 32 rows or keys, not of 32 channels */
     bool transposed;  /* as [b,h,d,s] */
 } fattn__mx_operand;
-fattn__desc fattn__mx_dequantized(const fattn__fp8 *f, const fattn__mx_operand *operand); /* virtual, fp32 */
+fattn__desc fattn__mx_factors(const fattn__chain *c, const fattn__mx_operand *operand);     /* the scale factors as cuDNN reads them */
+fattn__desc fattn__mx_dequantized(const fattn__chain *c, const fattn__mx_operand *operand); /* virtual, fp32 */
 
 #endif

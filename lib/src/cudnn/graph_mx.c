@@ -32,24 +32,34 @@ static void transpose(int64_t x[4])
     x[3] = rows;
 }
 
-fattn__desc fattn__mx_dequantized(const fattn__fp8 *f, const fattn__mx_operand *operand)
+fattn__desc fattn__mx_factors(const fattn__chain *c, const fattn__mx_operand *operand)
 {
-    const fattn__chain *c = &f->chain;
-    fattn__shape x = fattn__problem_shape(c->problem, operand->role);
+    const fattn__shape x = fattn__problem_shape(c->problem, operand->role);
     int64_t dim[4], strides[4];
     lay_out(c->problem, &x, operand->along_rows, dim, strides);
-    if (operand->second)
-        fattn_match_layout(x.dim, (int64_t[4]){ x.strides[0], x.strides[1], x.strides[2], x.strides[3] }, x.strides);
     if (operand->transposed) {
-        transpose(x.dim);
-        transpose(x.strides);
         transpose(dim);
         transpose(strides);
     }
+    return fattn__tensor_with(c->g, fattn__slot_of_auxiliary(operand->factors), DNN_DATA_FP8_E8M0, dim, strides,
+                              &(fattn__traits){ .tiled = true });
+}
+
+fattn__desc fattn__mx_dequantized(const fattn__chain *c, const fattn__mx_operand *operand)
+{
+    const fattn__shape like = fattn__problem_shape(c->problem, operand->role);
+    fattn__shape x = like;
+    if (operand->second)
+        fattn_match_layout(like.dim, like.strides, x.strides);
+    if (operand->transposed) {
+        transpose(x.dim);
+        transpose(x.strides);
+    }
+    const fattn__traits packing = fattn__chain_traits(c, operand->role);
     fattn__block_scale op = { 0 };
-    op.x = fattn__tensor(c->g, operand->data, c->type, x.dim, x.strides);
-    op.scale = fattn__tensor_with(c->g, fattn__slot_of_auxiliary(operand->factors), DNN_DATA_FP8_E8M0, dim, strides, &(fattn__traits){ .tiled = true });
-    op.y = fattn__virtual(c->g, DNN_DATA_FLOAT, x.dim, x.strides);
+    op.x = fattn__tensor_with(c->g, operand->data, c->type, x.dim, x.strides, &packing);
+    op.scale = fattn__mx_factors(c, operand);
+    op.y = fattn__virtual_with(c->g, DNN_DATA_FLOAT, x.dim, x.strides, &packing);
     fattn__op_block_scale(c->g, &op);
     return op.y;
 }

@@ -7,20 +7,20 @@ typedef struct operands {
     fattn__desc q, k_transposed, v_transposed, d_o;
 } operands;
 
-static void dequantize(fattn__fp8 *f, operands *out)
+static void dequantize(const fattn__chain *c, operands *out)
 {
     out->k_transposed = fattn__mx_dequantized(
-        f, &(fattn__mx_operand){ .data = FATTN__SLOT_K, .factors = FATTN__AUXILIARY_SF_K, .role = FATTN__ROLE_K, .transposed = true });
+        c, &(fattn__mx_operand){ .data = FATTN__SLOT_K, .factors = FATTN__AUXILIARY_SF_K, .role = FATTN__ROLE_K, .transposed = true });
     out->v_transposed = fattn__mx_dequantized(
-        f, &(fattn__mx_operand){ .data = FATTN__SLOT_V, .factors = FATTN__AUXILIARY_SF_V, .role = FATTN__ROLE_V, .transposed = true });
-    out->q = fattn__mx_dequantized(f, &(fattn__mx_operand){ .data = FATTN__SLOT_Q, .factors = FATTN__AUXILIARY_SF_Q, .role = FATTN__ROLE_Q });
-    out->d_o = fattn__mx_dequantized(f, &(fattn__mx_operand){ .data = FATTN__SLOT_DO, .factors = FATTN__AUXILIARY_SF_DO, .role = FATTN__ROLE_DO });
+        c, &(fattn__mx_operand){ .data = FATTN__SLOT_V, .factors = FATTN__AUXILIARY_SF_V, .role = FATTN__ROLE_V, .transposed = true });
+    out->q = fattn__mx_dequantized(c, &(fattn__mx_operand){ .data = FATTN__SLOT_Q, .factors = FATTN__AUXILIARY_SF_Q, .role = FATTN__ROLE_Q });
+    out->d_o = fattn__mx_dequantized(c, &(fattn__mx_operand){ .data = FATTN__SLOT_DO, .factors = FATTN__AUXILIARY_SF_DO, .role = FATTN__ROLE_DO });
 }
 
-static fattn__desc along_rows(const fattn__fp8 *f, fattn__slot data, fattn__auxiliary factors, fattn__role role)
+static fattn__desc along_rows(const fattn__chain *c, fattn__slot data, fattn__auxiliary factors, fattn__role role)
 {
     return fattn__mx_dequantized(
-        f, &(fattn__mx_operand){ .data = data, .factors = factors, .role = role, .second = true, .along_rows = true });
+        c, &(fattn__mx_operand){ .data = data, .factors = factors, .role = role, .second = true, .along_rows = true });
 }
 
 /* rowsum(dO * O) of the tensors in o_dtype; dO's is dense in the memory order of dO. */
@@ -61,7 +61,7 @@ fattn_status fattn__build_mx_backward(fattn__graph *g, const fattn_problem *prob
 
     const fattn__chain *c = &f.chain;
     operands in;
-    dequantize(&f, &in);
+    dequantize(c, &in);
     const fattn__desc stats = fattn__chain_tensor(c, FATTN__ROLE_STATS);
     const fattn__desc sums = row_sums(&f, stats);
 
@@ -73,16 +73,16 @@ fattn_status fattn__build_mx_backward(fattn__graph *g, const fattn_problem *prob
     const fattn__desc p = fattn__fp8_probabilities(&f, score, stats);
     const fattn__desc dropped = fattn__chain_dropped_again(c, p, &f.dropout);
     const fattn__desc p_transposed = fattn__chain_transposed_score(c, dropped, DNN_DATA_FLOAT);
-    const fattn__desc d_o_rows = along_rows(&f, FATTN__SLOT_DO_T, FATTN__AUXILIARY_SF_DO_T, FATTN__ROLE_DO);
+    const fattn__desc d_o_rows = along_rows(c, FATTN__SLOT_DO_T, FATTN__AUXILIARY_SF_DO_T, FATTN__ROLE_DO);
     gradient_of_keys(&f, p_transposed, d_o_rows, FATTN__ROLE_DV, FATTN__AUXILIARY_AMAX_DV);
 
     const fattn__desc d_s = score_gradient(&f, &in, p, scaled, sums);
-    const fattn__desc k_rows = along_rows(&f, FATTN__SLOT_K_T, FATTN__AUXILIARY_SF_K_T, FATTN__ROLE_K);
+    const fattn__desc k_rows = along_rows(c, FATTN__SLOT_K_T, FATTN__AUXILIARY_SF_K_T, FATTN__ROLE_K);
     fattn__mx_multiply(&f, &(fattn__fp8_product){ .matmul = { .a = d_s, .b = k_rows, .m = c->seq_len_q, .k = c->seq_len_kv },
                                                   .amax = FATTN__AUXILIARY_AMAX_DQ,
                                                   .out = FATTN__ROLE_DQ });
     const fattn__desc d_s_transposed = fattn__chain_transposed_score(c, d_s, DNN_DATA_FLOAT);
-    const fattn__desc q_rows = along_rows(&f, FATTN__SLOT_Q_T, FATTN__AUXILIARY_SF_Q_T, FATTN__ROLE_Q);
+    const fattn__desc q_rows = along_rows(c, FATTN__SLOT_Q_T, FATTN__AUXILIARY_SF_Q_T, FATTN__ROLE_Q);
     gradient_of_keys(&f, d_s_transposed, q_rows, FATTN__ROLE_DK, FATTN__AUXILIARY_AMAX_DK);
     return fattn__graph_status(g);
 }

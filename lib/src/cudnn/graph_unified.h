@@ -41,6 +41,8 @@ typedef struct fattn__unified_subgraph {
     int graph, input_uid, output_uid; /* attributes */
 } fattn__unified_subgraph;
 void fattn__unified_give_subgraph(const fattn__unified *u, const fattn__unified_subgraph *attributes);
+/* graph_unified_fp8.c: scales and largest magnitudes of e4m3 and e5m2, scale factors of the block-scaled types. Nothing for others. */
+void fattn__unified_give_scales(const fattn__unified *u);
 /* Puts the operation into the graph. Returns fattn__graph_status. */
 fattn_status fattn__unified_end(const fattn__unified *u, const char *what);
 

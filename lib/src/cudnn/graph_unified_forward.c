@@ -32,7 +32,7 @@ static fattn_status begin(fattn__unified *out, fattn__graph *g, const fattn_prob
         { p->unfuse_fma, 92200, "unfuse_fma" },
         { p->cumulative != 0, 92400, "cumulative: prefix sums of lengths" },
         { p->ragged_tokens, 92400, "ragged_tokens: offsets in tokens" },
-        { p->dtype == FATTN_E4M3 || p->dtype == FATTN_E5M2, 92500, "dtype: 8 bits" },
+        { p->dtype >= FATTN_E4M3, 92500, "dtype: 8 bits" },
         { wants(p, FATTN_WANT_STATS_LOG2), 92700, "outputs: stats in base 2" },
     };
     if (p->dropout_mask)
@@ -122,28 +122,6 @@ static void give_dropout(const fattn__unified *u)
                                           (int64_t[4]){ p->heads_q * p->seq_q * p->seq_kv, p->seq_q * p->seq_kv, p->seq_kv, 1 }));
 }
 
-/* Scales of the 8 bit types, in the order of cuDNN's attributes. */
-static void give_scales(const fattn__unified *u)
-{
-    static const struct {
-        int attribute;
-        fattn__auxiliary which;
-    } table[] = {
-        { ATTR(DESCALE_QDESC), FATTN__AUXILIARY_DESCALE_Q }, { ATTR(DESCALE_KDESC), FATTN__AUXILIARY_DESCALE_K },
-        { ATTR(DESCALE_VDESC), FATTN__AUXILIARY_DESCALE_V }, { ATTR(DESCALE_SDESC), FATTN__AUXILIARY_DESCALE_S },
-        { ATTR(SCALE_SDESC), FATTN__AUXILIARY_SCALE_S },     { ATTR(SCALE_ODESC), FATTN__AUXILIARY_SCALE_O },
-        { ATTR(AMAX_SDESC), FATTN__AUXILIARY_AMAX_S },       { ATTR(AMAX_ODESC), FATTN__AUXILIARY_AMAX_O },
-    };
-    if (u->chain.problem->dtype != FATTN_E4M3 && u->chain.problem->dtype != FATTN_E5M2)
-        return;
-    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
-        /* A scale of O is asked for even where O is not scaled. */
-        const bool given = fattn__auxiliary_bytes(u->chain.problem, table[i].which) > 0;
-        const fattn__desc scale = given ? fattn__chain_small(&u->chain, table[i].which) : fattn__value_f32(u->chain.g, 1.0F);
-        fattn__unified_give(u, table[i].attribute, scale);
-    }
-}
-
 fattn_status fattn__build_unified_forward(fattn__graph *g, const fattn_problem *problem)
 {
     static const fattn__unified_lengths lengths = { ATTR(SEQ_LEN_QDESC), ATTR(SEQ_LEN_KVDESC), ATTR(CU_SEQ_LEN_QDESC),
@@ -164,7 +142,7 @@ fattn_status fattn__build_unified_forward(fattn__graph *g, const fattn_problem *
     give_softmax(&u);
     fattn__unified_give_subgraph(&u, &subgraph);
     give_dropout(&u);
-    give_scales(&u);
+    fattn__unified_give_scales(&u);
     if (problem->unfuse_fma)
         fattn__part_set(g, u.operation, ATTR(UNFUSE_FMA), DNN_TYPE_BOOLEAN, 1, &unfused);
     return fattn__unified_end(&u, what);
