@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "../numbers/seen.h"
 #include "due.h"
 #include "judging.h"
 
@@ -67,7 +68,8 @@ static bool same_verdict(comparison *c, facts_tensor_id id)
         snprintf(c->text, 400, "the oracles could not be compared: no memory");
         return false;
     }
-    facts_judgement here = facts_judge_tensor(&c->there->memory.problem->tensor[id], storage, &rule);
+    const facts_tensor tensor = facts_tensor_seen(c->there->memory.problem, id);
+    facts_judgement here = facts_judge_tensor(&tensor, storage, &rule);
     if (facts_judgement_verdict(&here) == facts_judgement_verdict(&there))
         return true;
     snprintf(c->text, 400, "the oracles disagree: %s is %s for the GPU's and %s for the C one", facts_tensor_word(id),
@@ -105,7 +107,7 @@ bool facts_both_agree(const facts_trial *trial, facts_truth *truth, char text[40
     if (!agree)
         snprintf(text, 400, "the oracles could not be compared: %.200s", error[0] ? error : "no memory");
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT && agree; id++)
-        if (facts_tensor_is_output(p, id))
+        if (facts_tensor_is_output(p, id) && c.here.expectation.answer[id].want)
             agree = same_due(&c, id) && same_verdict(&c, id);
     facts_truth_destroy(&c.here);
     return agree;

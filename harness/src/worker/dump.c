@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "../numbers/dtype.h"
+#include "../numbers/seen.h"
 #include "due.h"
 
 typedef struct dump {
@@ -54,11 +55,12 @@ static void end(dump *d, FILE *file, const char *name)
         json_array_append_new(d->names, json_string(name));
 }
 
-static int64_t place(const facts_tensor *t, int64_t i)
+/* Rows that a packed sequence does not have are told as 0. */
+static uint32_t code_at(const facts_tensor *t, const void *storage, int64_t i)
 {
     int64_t d = i % t->dim[3], s = i / t->dim[3] % t->dim[2], h = i / (t->dim[3] * t->dim[2]) % t->dim[1];
     int64_t b = i / (t->dim[3] * t->dim[2] * t->dim[1]);
-    return t->first + b * t->stride[0] + h * t->stride[1] + s * t->stride[2] + d * t->stride[3];
+    return facts_row_exists(t, b, s) ? facts_load(t->dtype, storage, facts_row_place(t, b, h, s) + d * t->stride[3]) : 0;
 }
 
 static int64_t elements_of(const facts_tensor *t)
@@ -73,8 +75,10 @@ static void put_bits(dump *d, const facts_tensor *t, const char *word, const voi
     const char *descr = t->dtype == FATTN_F32 ? "<f4" : t->dtype == FATTN_F16 ? "<f2" : size == 2 ? "<u2" : "|u1";
     snprintf(name, sizeof name, "%s.npy", word);
     FILE *file = begin(d, name, descr, t->dim);
-    for (int64_t i = 0; file && i < elements_of(t); i++)
-        fwrite((const unsigned char *)storage + (size_t)place(t, i) * size, size, 1, file);
+    for (int64_t i = 0; file && i < elements_of(t); i++) {
+        const uint32_t code = code_at(t, storage, i); /* little-endian, as the machine */
+        fwrite(&code, size, 1, file);
+    }
     if (file)
         end(d, file, name);
 }
@@ -85,7 +89,7 @@ static void put_f32(dump *d, const facts_tensor *t, const char *word, const void
     snprintf(name, sizeof name, "%s_f32.npy", word);
     FILE *file = begin(d, name, "<f4", t->dim);
     for (int64_t i = 0; file && i < elements_of(t); i++) {
-        float value = (float)facts_decode(t->dtype, facts_load(t->dtype, storage, place(t, i)));
+        float value = (float)facts_decode(t->dtype, code_at(t, storage, i));
         fwrite(&value, sizeof value, 1, file);
     }
     if (file)
@@ -110,7 +114,7 @@ json_t *facts_dump(facts_truth *truth, const char *folder, char error[256])
     dump d = { folder, json_array(), error };
     const facts_problem *p = truth->memory.problem;
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++) {
-        const facts_tensor *t = &p->tensor[id];
+        const facts_tensor seen = p->tensor[id].page ? facts_tensor_stored(p, id) : facts_tensor_seen(p, id), *t = &seen;
         const char *word = facts_tensor_word(id);
         if (!t->present)
             continue;

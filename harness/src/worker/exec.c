@@ -52,7 +52,9 @@ fattn_problem facts_exec_forward(const fattn_problem *backward)
     forward.deterministic = 0;
     forward.determinism = FATTN_DETERMINISM_AUTO;
     forward.dbias = 0;
+    forward.dsink = 0;
     forward.mod_gradients = 0;
+    forward.ragged &= FATTN_RAGGED_Q | FATTN_RAGGED_K | FATTN_RAGGED_V | FATTN_RAGGED_O | FATTN_RAGGED_STATS;
     return forward;
 }
 

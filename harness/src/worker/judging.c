@@ -1,7 +1,13 @@
 #include "judging.h"
 
+#include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "../numbers/arrays.h"
+#include "../numbers/expect_arrays.h"
+#include "../numbers/judge_keep.h"
+#include "../numbers/seen.h"
 #include "slabs.h"
 
 #define A FACTS_PATTERN_A
@@ -30,21 +36,22 @@ static facts_part whole_of(const facts_tensor *tensor, const facts_rule *rule)
 static fattn_status rows_there(facts_judged_row **out, facts_truth *t, facts_tensor_id id, const facts_rule *rule,
                                const void *storage, facts_lie lie)
 {
-    const facts_tensor *tensor = &t->memory.problem->tensor[id];
-    const facts_part all = whole_of(tensor, rule);
-    const facts_bar bar = facts_judge_bar(tensor, rule);
-    *out = malloc((size_t)(tensor->dim[0] * tensor->dim[1] * tensor->dim[2] + 1) * sizeof **out);
+    const facts_tensor here = facts_tensor_seen(t->memory.problem, id), there = facts_memory_seen(&t->memory, id);
+    const facts_part all = whole_of(&here, rule);
+    const facts_bar bar = facts_judge_bar(&here, rule);
+    *out = malloc((size_t)(here.dim[0] * here.dim[1] * here.dim[2] + 1) * sizeof **out);
     if (!*out)
         return FATTN_NO_MEMORY;
-    return facts_gpu_judge(t->memory.gpu, tensor, storage, &bar, due_of(t, id), &all, lie, *out);
+    return facts_gpu_judge(t->memory.gpu, &there, storage, &bar, due_of(t, id), &all, lie, *out);
 }
 
 static fattn_status judge_there(facts_judgement *out, facts_truth *t, facts_tensor_id id, const facts_rule *rule)
 {
     facts_judged_row *rows;
     fattn_status status = rows_there(&rows, t, id, rule, facts_memory_address(&t->memory, id, rule->pattern), FACTS_LIE_COUNT);
+    const facts_tensor tensor = facts_tensor_seen(t->memory.problem, id);
     if (status == FATTN_OK)
-        *out = facts_judge_rows(&t->memory.problem->tensor[id], rule, rows);
+        *out = facts_judge_rows(&tensor, rule, rows);
     free(rows);
     return status;
 }
@@ -67,25 +74,26 @@ fattn_status facts_judging_of(facts_judgement *out, facts_truth *t, facts_tensor
     const void *storage = facts_memory_storage(&t->memory, id, pattern);
     if (!storage)
         return FATTN_NO_MEMORY;
-    *out = facts_judge_tensor(&p->tensor[id], storage, &rule);
+    const facts_tensor tensor = facts_tensor_seen(p, id);
+    *out = id == FACTS_TENSOR_RNG_DUMP ? facts_judge_keep(p, storage, t->keep.here, pattern) : facts_judge_tensor(&tensor, storage, &rule);
     return FATTN_OK;
 }
 
 /* Most lies are caught by single elements; the others by what their rows say together. */
 static fattn_status tell_there(facts_lie_end *out, facts_truth *t, facts_tensor_id id, const facts_rule *rule, facts_lie lie)
 {
-    const facts_tensor *tensor = &t->memory.problem->tensor[id];
-    const facts_part all = whole_of(tensor, rule);
-    const facts_bar bar = facts_judge_bar(tensor, rule);
+    const facts_tensor tensor = facts_tensor_seen(t->memory.problem, id), there = facts_memory_seen(&t->memory, id);
+    const facts_part all = whole_of(&tensor, rule);
+    const facts_bar bar = facts_judge_bar(&tensor, rule);
     facts_judged_row *rows;
     int64_t moved, refused;
-    fattn_status status = facts_gpu_lie(t->memory.gpu, tensor, &bar, due_of(t, id), &all, lie, &moved, &refused);
+    fattn_status status = facts_gpu_lie(t->memory.gpu, &there, &bar, due_of(t, id), &all, lie, &moved, &refused);
     *out = moved == 0 ? FACTS_LIE_SAME : FACTS_LIE_CAUGHT;
     if (status != FATTN_OK || moved == 0 || refused > 0)
         return status;
     status = rows_there(&rows, t, id, rule, NULL, lie);
     if (status == FATTN_OK)
-        *out = facts_judge_lie(tensor, rule, rows);
+        *out = facts_judge_lie(&tensor, rule, rows);
     free(rows);
     return status;
 }
@@ -93,9 +101,12 @@ static fattn_status tell_there(facts_lie_end *out, facts_truth *t, facts_tensor_
 fattn_status facts_judging_trusts(bool *out, facts_truth *t, facts_tensor_id id)
 {
     facts_rule rule = facts_expectation_rule(&t->expectation, id, A);
+    const facts_tensor tensor = facts_tensor_seen(t->memory.problem, id);
     *out = true;
+    if (!rule.expected.want) /* no number is due of it */
+        return FATTN_OK;
     if (!t->expectation.answer[id].at) {
-        *out = facts_judge_trusts(&t->memory.problem->tensor[id], &rule);
+        *out = facts_judge_trusts(&tensor, &rule);
         return FATTN_OK;
     }
     facts_lie_end zero = FACTS_LIE_SAME, rolled = FACTS_LIE_SAME;
@@ -114,11 +125,14 @@ fattn_status facts_judging_trusts(bool *out, facts_truth *t, facts_tensor_id id)
 fattn_status facts_judging_repeat(int64_t *out, facts_truth *t, facts_tensor_id id, int64_t at[4])
 {
     facts_memory *m = &t->memory;
-    const facts_tensor *tensor = &m->problem->tensor[id];
+    const facts_tensor tensor = facts_memory_seen(m, id);
+    *out = 0;
+    if (id == FACTS_TENSOR_RNG_DUMP) /* judged, not compared: where no key may be read it is nobody's */
+        return FATTN_OK;
     if (m->gpu)
-        return facts_gpu_repeat(m->gpu, tensor, facts_memory_address(m, id, A), facts_memory_address(m, id, B), due_of(t, id), NULL,
+        return facts_gpu_repeat(m->gpu, &tensor, facts_memory_address(m, id, A), facts_memory_address(m, id, B), due_of(t, id), NULL,
                                 0, out, at);
-    *out = facts_judge_repeat(tensor, facts_memory_storage(m, id, A), facts_memory_storage(m, id, B),
+    *out = facts_judge_repeat(&tensor, facts_memory_storage(m, id, A), facts_memory_storage(m, id, B),
                               (const facts_due *)due_of(t, id), at);
     return FATTN_OK;
 }
@@ -126,27 +140,71 @@ fattn_status facts_judging_repeat(int64_t *out, facts_truth *t, facts_tensor_id 
 fattn_status facts_judging_close(int64_t *out, facts_truth *t, facts_tensor_id id, double share, int64_t at[4])
 {
     facts_memory *m = &t->memory;
-    const facts_tensor *tensor = &m->problem->tensor[id];
+    const facts_tensor tensor = facts_memory_seen(m, id);
     const facts_answer *answer = &t->expectation.answer[id];
     *out = 0;
     if (t->slabs) /* their bounds are gone: both were judged */
         return FATTN_OK;
     if (answer->at)
-        return facts_gpu_repeat(m->gpu, tensor, facts_memory_address(m, id, A), facts_memory_address(m, id, B), due_of(t, id),
+        return facts_gpu_repeat(m->gpu, &tensor, facts_memory_address(m, id, A), facts_memory_address(m, id, B), due_of(t, id),
                                 answer->bound, share, out, at);
     const void *a = facts_memory_storage(m, id, A), *b = facts_memory_storage(m, id, B);
     const facts_slack slack = { answer->bound, share, answer->parts };
     if (!a || !b)
         return FATTN_NO_MEMORY;
-    *out = facts_judge_repeat_close(tensor, a, b, (const facts_due *)due_of(t, id), &slack, at);
+    const facts_tensor here = facts_tensor_seen(m->problem, id);
+    *out = facts_judge_repeat_close(&here, a, b, (const facts_due *)due_of(t, id), &slack, at);
     return FATTN_OK;
 }
 
 fattn_status facts_judging_bits(uint64_t *out, facts_truth *t, facts_tensor_id id)
 {
     facts_memory *m = &t->memory;
+    const facts_tensor tensor = facts_memory_seen(m, id);
     if (m->gpu)
-        return facts_gpu_bits(m->gpu, &m->problem->tensor[id], facts_memory_address(m, id, A), out);
-    *out = facts_judge_bits(&m->problem->tensor[id], facts_memory_storage(m, id, A));
+        return facts_gpu_bits(m->gpu, &tensor, facts_memory_address(m, id, A), out);
+    *out = facts_judge_bits(&tensor, facts_memory_storage(m, id, A));
+    return FATTN_OK;
+}
+
+/* ---- arrays -------------------------------------------------------------------------------------------------------------------
+ */
+
+static double roundoff_of(int32_t dtype)
+{
+    return ldexp(0.5, -facts_format_of(dtype).fraction_bits);
+}
+
+/* Of a tensor that is stored, amax is the largest of what lies there, too. */
+static fattn_status judge_amax(facts_judgement *out, facts_truth *t, facts_array_id id, facts_pattern pattern)
+{
+    const facts_tensor_id of = facts_amax_of(id);
+    const double *due = t->expectation.array[id];
+    facts_amax rule = { .want = due[0], .least = due[1], .most = due[2], .stored = NAN };
+    uint32_t code;
+    if (of != FACTS_TENSOR_COUNT && t->memory.problem->tensor[of].present) {
+        const facts_tensor tensor = facts_tensor_seen(t->memory.problem, of);
+        const void *storage = facts_memory_storage(&t->memory, of, pattern);
+        if (!storage)
+            return FATTN_NO_MEMORY;
+        rule.u = roundoff_of(tensor.dtype);
+        rule.stored = facts_judge_largest(&tensor, storage, t->expectation.due[of], t->expectation.unit[of], &rule.saturated);
+    }
+    memcpy(&code, facts_memory_array(&t->memory, id, pattern), sizeof code);
+    *out = facts_judge_amax(&rule, code, pattern);
+    return FATTN_OK;
+}
+
+fattn_status facts_judging_array(facts_judgement *out, facts_truth *t, facts_array_id id, facts_pattern pattern)
+{
+    const int64_t count = t->memory.problem->array[id].count;
+    const facts_tensor numbers = { .present = true, .dtype = FATTN_F32, .dim = { 1, count, 1, 1 }, .stride = { count, 1, 1, 1 }, .elements = count };
+    *out = (facts_judgement){ .no_memory = true };
+    if (!t->expectation.array[id])
+        return FATTN_NO_MEMORY;
+    if (id != FACTS_ARRAY_DSINK)
+        return judge_amax(out, t, id, pattern);
+    const facts_rule rule = { .expected = { .want = t->expectation.array[id], .bound = t->expectation.array[id] + count }, .pattern = pattern };
+    *out = facts_judge_tensor(&numbers, facts_memory_array(&t->memory, id, pattern), &rule);
     return FATTN_OK;
 }

@@ -16,4 +16,7 @@ fattn_status facts_judging_close(int64_t *out, facts_truth *truth, facts_tensor_
 /* facts_judge_bits of the run over poison A. */
 fattn_status facts_judging_bits(uint64_t *out, facts_truth *truth, facts_tensor_id id);
 
+/* An array that the call writes (amax_, dsink), against what is due of it. */
+fattn_status facts_judging_array(facts_judgement *out, facts_truth *truth, facts_array_id id, facts_pattern pattern);
+
 #endif

@@ -92,12 +92,13 @@ void facts_arrays_bind(const facts_memory *m, fattn_tensors *out)
 
 /* ---- before and after a run --------------------------------------------------------------------------------------------------- */
 
-/* Outputs are numbers of 32 bits. */
-static void poison(unsigned char *bytes, size_t count, facts_pattern pattern)
+/* Outputs are numbers of 32 bits: a scalar, or one for each head. */
+static void poison(unsigned char *bytes, size_t count, facts_array_id id, facts_pattern pattern)
 {
-    const uint32_t code = facts_pattern_scalar(pattern);
-    for (size_t at = 0; at + sizeof code <= count; at += sizeof code)
+    for (size_t at = 0; at + sizeof(uint32_t) <= count; at += sizeof(uint32_t)) {
+        const uint32_t code = id == FACTS_ARRAY_DSINK ? facts_pattern_code(FATTN_F32, pattern, (int64_t)(at / sizeof code)) : facts_pattern_scalar(pattern);
         memcpy(bytes + at, &code, sizeof code);
+    }
 }
 
 /* All of a block as it lies there: guards around `inside` (NULL: poison). */
@@ -111,7 +112,7 @@ static unsigned char *image_of(const facts_memory *m, facts_array_id id, const u
     if (inside)
         memcpy(out + FRONT, inside, bytes);
     else
-        poison(out + FRONT, bytes, pattern);
+        poison(out + FRONT, bytes, id, pattern);
     return out;
 }
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "../numbers/picture.h"
+#include "../numbers/seen.h"
 #include "due.h"
 
 static bool any_wrong(const facts_marks *m)
@@ -26,9 +27,10 @@ static bool mark(facts_marks *out, facts_truth *truth, facts_tensor_id id)
         rule.expected.want = due.want;
         rule.expected.sigma = due.sigma;
         rule.expected.bound = due.bound;
-        if (!storage)
+        const facts_tensor tensor = facts_tensor_seen(truth->memory.problem, id);
+        if (!storage || !due.want)
             break;
-        facts_judge_marks(&truth->memory.problem->tensor[id], storage, &rule, out);
+        facts_judge_marks(&tensor, storage, &rule, out);
         found = any_wrong(out);
     }
     facts_due_leave(&due, truth, id);

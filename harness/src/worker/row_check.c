@@ -2,6 +2,18 @@
 
 #include <math.h>
 
+#include "../numbers/judge_keep.h"
+
+void facts_row_dropout(json_t *row, const facts_problem *problem, const facts_keep *keep)
+{
+    if (!keep->here || keep->of == 0)
+        return;
+    json_t *dropout = json_pack("{s:f,s:I,s:I}", "asked", problem->ask.dropout, "kept", (json_int_t)keep->kept, "of", (json_int_t)keep->of);
+    if (problem->ask.dropout > 0)
+        json_object_set_new(dropout, "quantised", json_string(facts_rate_words[facts_rate_of(problem->ask.dropout, keep->kept, keep->of)]));
+    json_object_set_new(row, "dropout", dropout);
+}
+
 void facts_row_check(json_t *row, const facts_check_report *report)
 {
     const facts_held *held = &report->held;

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "../liars/interpose.h"
+#include "../numbers/arrays.h"
 #include "judging.h"
 
 fattn_status facts_call_launch(void *argument, struct CUstream_st *stream)
@@ -138,6 +139,20 @@ static void judge_again(facts_runs *r, facts_tensor_id id)
     r->second[id] = both;
 }
 
+/* Numbers of a call over poison B have to be right too; a sum of them need not be the same. */
+static void judge_arrays_again(facts_runs *r)
+{
+    for (facts_array_id id = 0; id < FACTS_ARRAY_COUNT; id++) {
+        facts_judgement found;
+        if (!r->problem->array[id].output || r->problem->array[id].count == 0 ||
+            !facts_runs_check(r, facts_judging_array(&found, r->truth, id, FACTS_PATTERN_B), NULL))
+            continue;
+        const facts_verdict verdict = facts_judgement_verdict(&found);
+        if (verdict != FACTS_VERDICT_PASS)
+            facts_runs_find(r, verdict, "%s over other memory: %.9g, not %.9g within %.3g", facts_array_words[id], found.got, found.want, found.bound);
+    }
+}
+
 void facts_runs_compare(facts_runs *r, const char *how)
 {
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++) {
@@ -155,6 +170,9 @@ void facts_runs_compare(facts_runs *r, const char *how)
                             "%s: %" PRId64 " elements differ between %s, the first at b %" PRId64 " h %" PRId64 " s %" PRId64 " d %" PRId64,
                             facts_tensor_word(id), far ? far : different, how, at[0], at[1], at[2], at[3]);
     }
+    if (facts_tensor_is_output(r->problem, FACTS_TENSOR_RNG_DUMP))
+        judge_again(r, FACTS_TENSOR_RNG_DUMP);
+    judge_arrays_again(r);
 }
 
 bool facts_runs_over(const facts_runs *r)

@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "../case/problem.h"
+#include "../numbers/arrays.h"
 #include "../numbers/mod.h"
 #include "both.h"
 #include "dump.h"
@@ -233,6 +234,10 @@ static void report_trial(job *j, json_t *row, const facts_trial *trial)
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
         if (trial->judged[id])
             facts_row_judgement(row, facts_tensor_word(id), &trial->judgement[id], trial->bits[id]);
+    for (facts_array_id id = 0; id < FACTS_ARRAY_COUNT; id++)
+        if (trial->array[id].checked)
+            facts_row_judgement(row, facts_array_words[id], &trial->array[id], 0);
+    facts_row_dropout(row, &j->problem, &j->truth.keep);
     facts_row_check(row, &trial->check);
     if (trial->exec_us > 0)
         json_object_set_new(row, "exec_us", json_real(trial->exec_us));

@@ -31,6 +31,15 @@ static bool has_sums(const facts_problem *p)
     return p->ask.dbias;
 }
 
+/* What cannot be cut into heads: numbers for each head, scores of every head, sequences and pages that lie where the whole problem says. */
+static bool is_whole(const facts_problem *p)
+{
+    bool packed = p->ask.sink || p->ask.alibi || p->ask.dropout != 0 || p->ask.dropout_mask || p->ask.block_mask;
+    for (int id = 0; id < FACTS_TENSOR_COUNT; id++)
+        packed = packed || (p->tensor[id].present && (p->tensor[id].packed != FACTS_PACKED_NOT || p->tensor[id].page));
+    return packed;
+}
+
 /* Query heads after which K's and V's heads are new ones both; 0: no such number below all. */
 static int64_t unit_of(const fattn_problem *ask)
 {
@@ -57,7 +66,7 @@ bool facts_slabs_plan(facts_slabs **out, const facts_problem *p, const facts_sla
            products = (ask->pass == FATTN_BACKWARD ? 5.0 : 2.0) * facts_pairs(p) * (double)(ask->dim_qk + ask->dim_v);
     bool sampled = products > most.most_products && !p->tensor[FACTS_TENSOR_MAX].present;
     *out = NULL;
-    if (has_sums(p) || (bytes <= most.most_bytes && !sampled))
+    if (has_sums(p) || is_whole(p) || (bytes <= most.most_bytes && !sampled))
         return true;
     facts_slabs *s = calloc(1, sizeof *s);
     *out = s;

@@ -6,6 +6,7 @@
 
 #include "../numbers/arrays.h"
 #include "../numbers/dtype.h"
+#include "../numbers/judge_keep.h"
 #include "checks.h"
 #include "exec.h"
 #include "judging.h"
@@ -25,6 +26,15 @@ static facts_verdict judge_tensor(facts_runs *r, facts_tensor_id id)
         snprintf(out->text, sizeof out->text, "%s: an answer of zeros, or of the neighbouring row, would pass too", facts_tensor_word(id));
     }
     return verdict;
+}
+
+static void judge_array(facts_runs *r, facts_array_id id)
+{
+    facts_judgement *found = &r->out->array[id];
+    facts_runs_check(r, facts_judging_array(found, r->truth, id, FACTS_PATTERN_A), NULL);
+    const facts_verdict verdict = facts_judgement_verdict(found);
+    if (verdict != FACTS_VERDICT_PASS && facts_verdict_worse(r->out->verdict, verdict) != r->out->verdict)
+        facts_runs_find(r, verdict, "%s: %.9g, not %.9g within %.3g", facts_array_words[id], found->got, found->want, found->bound);
 }
 
 static void judge_overruns(facts_runs *r)
@@ -50,12 +60,26 @@ static void judge_overruns(facts_runs *r)
     }
 }
 
+/* As many scores as should survive dropout. */
+static void judge_rate(facts_runs *r)
+{
+    const facts_keep *keep = &r->truth->keep;
+    const double p = r->problem->ask.dropout;
+    if (p > 0 && keep->here && facts_rate_of(p, keep->kept, keep->of) == FACTS_RATE_NEITHER)
+        facts_runs_find(r, FACTS_VERDICT_WRONG, "dropout: %" PRId64 " of %" PRId64 " scores were kept, which is not 1 - %g, nor that in sixteenths", keep->kept,
+                        keep->of, p);
+}
+
 static void judge_all(facts_runs *r)
 {
     r->options->stage(r->options->owner, "judge");
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
         if (facts_tensor_is_output(r->problem, id))
             r->out->verdict = facts_verdict_worse(r->out->verdict, judge_tensor(r, id));
+    for (facts_array_id id = 0; id < FACTS_ARRAY_COUNT; id++)
+        if (r->problem->array[id].output && r->problem->array[id].count)
+            judge_array(r, id);
+    judge_rate(r);
     judge_overruns(r);
 }
 

@@ -28,6 +28,7 @@ static facts_storages inputs_of(facts_truth *t)
     facts_storages in = t->memory.gpu ? facts_memory_addresses(&t->memory) : facts_memory_storages(&t->memory);
     in.oracle = t->slabs ? facts_slabs_blank() : t->memory.gpu ? &t->oracle : NULL;
     in.constants = &t->constants;
+    in.keep = t->memory.gpu ? t->keep.there : t->keep.here;
     return in;
 }
 
@@ -97,6 +98,9 @@ static fattn_status create(facts_truth *out, facts_worker *worker, const facts_p
         snprintf(error, 256, "no memory for the reference");
         return FATTN_NO_MEMORY;
     }
+    status = facts_keep_make(&out->keep, &out->memory, error);
+    if (status != FATTN_OK)
+        return status;
     out->fill_ms = now_ms() - since;
     int failed = expect(out, problem, edit, worker->info.cudnn_version);
     if (failed == 0)
@@ -180,14 +184,14 @@ int facts_truth_renew(facts_truth *t)
 static int is_finite_there(facts_truth *t, bool *finite)
 {
     const facts_problem *p = t->memory.problem;
-    const facts_tensor *o = &p->tensor[FACTS_TENSOR_O];
+    const facts_tensor o = facts_memory_seen(&t->memory, FACTS_TENSOR_O);
     facts_found found = { 0 };
-    int32_t *due = malloc((size_t)(o->dim[0] * o->dim[2] + 1) * sizeof *due);
-    for (int64_t n = 0; due && n < o->dim[0] * o->dim[2]; n++)
-        due[n] = n % o->dim[2] < facts_live_q(p, n / o->dim[2]) ? FACTS_DUE_VALUE : FACTS_DUE_ANYTHING;
+    int32_t *due = malloc((size_t)(o.dim[0] * o.dim[2] + 1) * sizeof *due);
+    for (int64_t n = 0; due && n < o.dim[0] * o.dim[2]; n++)
+        due[n] = n % o.dim[2] < facts_live_q(p, n / o.dim[2]) ? FACTS_DUE_VALUE : FACTS_DUE_ANYTHING;
     fattn_status status = FATTN_NO_MEMORY;
     if (due)
-        status = facts_gpu_survey(t->memory.gpu, o, storage_of(t, FACTS_TENSOR_O), due, FACTS_PATTERN_A, &found);
+        status = facts_gpu_survey(t->memory.gpu, &o, storage_of(t, FACTS_TENSOR_O), due, FACTS_PATTERN_A, &found);
     *finite = found.not_finite == 0 && found.unwritten == 0;
     free(due);
     return status == FATTN_OK ? 0 : status == FATTN_NO_MEMORY ? ENOMEM : EIO;
@@ -215,5 +219,6 @@ void facts_truth_destroy(facts_truth *t)
 {
     facts_expectation_destroy(&t->expectation);
     facts_slabs_destroy(t->slabs);
+    facts_keep_destroy(&t->keep, &t->memory);
     facts_memory_destroy(&t->memory);
 }

@@ -2,6 +2,7 @@
 #ifndef FACTS_TRUTH_H
 #define FACTS_TRUTH_H
 
+#include "keep.h"
 #include "memory.h"
 #include "oracle_gpu.h"
 
@@ -10,6 +11,7 @@ typedef struct facts_slabs facts_slabs;
 typedef struct facts_truth {
     facts_memory memory;
     facts_expectation expectation;
+    facts_keep keep;           /* what dropout kept */
     facts_constants constants; /* that it was computed for */
     bool untrusted[FACTS_TENSOR_COUNT]; /* a wrong answer could pass here */
     facts_oracle oracle;                /* of memory that is on the GPU */
