@@ -6,14 +6,13 @@
 #include <string.h>
 
 #include "../case/huge.h"
-#include "arrays.h"
 #include "dtype.h"
 #include "expect_arrays.h"
 #include "expect_big.h"
 #include "expect_copies.h"
+#include "expect_whole.h"
 #include "fill.h"
 #include "gradients.h"
-#include "mod.h"
 #include "oracle.h"
 #include "seen.h"
 
@@ -127,15 +126,6 @@ static bool make_answer(facts_expectation *e, const facts_problem *p, facts_tens
            (!with_sigma || id == FACTS_TENSOR_DBIAS || make_freedom(a, t)) && make_due(e, p, id, cudnn_version);
 }
 
-static fref_tensor tensor_of(const facts_problem *p, const facts_storages *in, facts_tensor_id id)
-{
-    const facts_tensor *t = &p->tensor[id];
-    fref_tensor out = { .stride = { t->stride[0], t->stride[1], t->stride[2], t->stride[3] } };
-    facts_oracle_type(&out.type, t->dtype);
-    out.data = (const unsigned char *)in->at[id] + t->first * (int64_t)facts_dtype_bytes(t->dtype);
-    return out;
-}
-
 static bool types_known(const facts_problem *p)
 {
     fref_type type;
@@ -160,51 +150,17 @@ static fref_rounding rounding_of(const facts_problem *p, int32_t out_dtype, cons
     return rounding;
 }
 
-/* The problem with what lies in memory of it: bias and the modification's tensors. */
-typedef struct whole {
-    fref_problem problem;
-    fref_tensor bias;
-    facts_mod_owner owner;
-} whole;
-
-static void make_whole(whole *out, const facts_problem *p, const facts_storages *in)
-{
-    facts_oracle_problem(&out->problem, p);
-    out->owner = (facts_mod_owner){ p, in->at[FACTS_TENSOR_MOD_A], in->at[FACTS_TENSOR_MOD_B] };
-    if (p->mod != FACTS_MOD_NONE) {
-        out->problem.modify = facts_mod_at;
-        out->problem.modify_owner = &out->owner;
-    }
-    if (p->tensor[FACTS_TENSOR_BIAS].present) {
-        out->bias = tensor_of(p, in, FACTS_TENSOR_BIAS);
-        for (int d = 0; d < 4; d++)
-            out->bias.stride[d] = p->tensor[FACTS_TENSOR_BIAS].dim[d] > 1 ? out->bias.stride[d] : 0;
-        out->problem.bias = &out->bias;
-    }
-    if (in->keep) {
-        const bool given = p->ask.dropout_mask != 0;
-        out->problem.keep = in->keep;
-        out->problem.keep_scale = given ? facts_array_scalar(p, FACTS_ARRAY_DROPOUT_SCALE) : (double)(float)(1.0 / (1.0 - p->ask.dropout));
-    }
-}
-
-/* Every tensor that is there, as the reference reads it. */
-static void tensors_of(fref_tensor out[FACTS_TENSOR_COUNT], const facts_problem *p, const facts_storages *in)
-{
-    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
-        out[id] = p->tensor[id].present && in->at[id] ? tensor_of(p, in, id) : (fref_tensor){ .data = NULL };
-}
-
 static int run_forward(const facts_problem *p, const facts_storages *in, const fref_forward_out *out)
 {
-    whole all;
-    fref_tensor t[FACTS_TENSOR_COUNT];
-    make_whole(&all, p, in);
-    tensors_of(t, p, in);
+    facts_whole all;
+    int status = facts_whole_make(&all, p, in);
     fref_rounding rounding = rounding_of(p, p->ask.o_dtype, in->constants);
-    if (in->oracle)
-        return in->oracle->forward(in->oracle->owner, p, &all.problem, t, &rounding, out);
-    return facts_big_forward(p, &all.problem, t, &rounding, out);
+    if (status == 0 && in->oracle)
+        status = in->oracle->forward(in->oracle->owner, p, &all.problem, all.tensor, &rounding, out);
+    else if (status == 0)
+        status = facts_big_forward(p, &all.problem, all.tensor, &rounding, out);
+    facts_whole_destroy(&all);
+    return status;
 }
 
 /* Sum_exp against the LSE: with the Max m that was used, Sum_exp = exp(LSE - m), relative error tau_LSE + tau_Max. */
@@ -362,19 +318,20 @@ static bool has_sums(const facts_gradients *gradients)
 
 static int run_backward(const facts_problem *p, const facts_storages *in, const facts_gradients *gradients)
 {
-    whole all;
-    fref_tensor t[FACTS_TENSOR_COUNT];
-    make_whole(&all, p, in);
-    tensors_of(t, p, in);
+    facts_whole all;
     fref_rounding rounding = rounding_of(p, p->ask.grad_dtype, in->constants);
     rounding.own_o = true;
     if (p->ask.dbias)
         facts_oracle_type(&rounding.bias, p->ask.bias_dtype);
     if (in->oracle && has_sums(gradients)) /* they are summed here */
         return ENOTSUP;
-    if (in->oracle)
-        return in->oracle->backward(in->oracle->owner, p, &all.problem, t, &rounding, &gradients->out);
-    return facts_big_backward(p, &all.problem, t, &rounding, &gradients->out);
+    int status = facts_whole_make(&all, p, in);
+    if (status == 0 && in->oracle)
+        status = in->oracle->backward(in->oracle->owner, p, &all.problem, all.tensor, &rounding, &gradients->out);
+    else if (status == 0)
+        status = facts_big_backward(p, &all.problem, all.tensor, &rounding, &gradients->out);
+    facts_whole_destroy(&all);
+    return status;
 }
 
 /* O and Stats that a backward reads: rows that have a key. The others are nobody's: a forward leaves there what lay in memory. */

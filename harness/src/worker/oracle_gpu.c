@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_COPIES 24
+#define MOST_COPIES 48
 
 _Static_assert((int)FREF_MOD_COUNT == (int)FACTS_MOD_COUNT && (int)FREF_MOD_DOCUMENT == (int)FACTS_MOD_DOCUMENT &&
                    (int)FREF_MOD_SOFTCAP == (int)FACTS_MOD_SOFTCAP,
@@ -115,20 +115,15 @@ static fref_gpu_mod mod_of(const facts_problem *p, const fref_tensor t[FACTS_TEN
     return mod;
 }
 
-static bool is_packed(const fref_tensor t[FACTS_TENSOR_COUNT])
+/* The tensors with what says where their sequences and pages are. */
+static void tensors_there(copies *c, const fref_problem *here, const fref_tensor t[FACTS_TENSOR_COUNT], fref_tensor out[FACTS_TENSOR_COUNT])
 {
-    for (int id = 0; id < FACTS_TENSOR_COUNT; id++)
-        if (t[id].first || t[id].pages)
-            return true;
-    return false;
-}
-
-/* What this file does not send: ENOTSUP with the words, or 0. */
-static int refuse(facts_gpu *gpu, const fref_problem *problem, const fref_tensor t[FACTS_TENSOR_COUNT])
-{
-    if (is_packed(t))
-        return facts_gpu_refuse(gpu, "ragged and paged tensors are the C reference's");
-    return problem->keep ? facts_gpu_refuse(gpu, "dropout is the C reference's") : 0;
+    const size_t batch = (size_t)here->batch;
+    for (int id = 0; id < FACTS_TENSOR_COUNT; id++) {
+        out[id] = t[id];
+        out[id].first = send(c, t[id].first, batch * sizeof *t[id].first);
+        out[id].pages = send(c, t[id].pages, batch * (size_t)t[id].pages_of_batch * sizeof *t[id].pages);
+    }
 }
 
 static int64_t rows_of(const fref_problem *p)
@@ -146,11 +141,11 @@ static int forward(void *owner, const facts_problem *asked, const fref_problem *
 {
     facts_gpu *gpu = ((facts_there *)owner)->gpu;
     const fref_problem here = problem_asked(owner, problem);
-    copies c = { .gpu = gpu, .status = refuse(gpu, problem, t) };
-    if (c.status)
-        return c.status;
+    copies c = { .gpu = gpu };
+    fref_tensor at[FACTS_TENSOR_COUNT];
     const int64_t rows = rows_of(&here);
     fref_problem there = problem_there(&c, &here);
+    tensors_there(&c, &here, t, at);
     fref_gpu_mod mod = mod_of(asked, t);
     fref_forward_out answers = *out; /* O is there already */
     answers.lse = answer(&c, out->lse, rows);
@@ -164,7 +159,7 @@ static int forward(void *owner, const facts_problem *asked, const fref_problem *
     answers.amax_o = answer(&c, out->amax_o, 3);
     if (c.status == 0)
         c.status =
-            facts_gpu_forward(gpu, &there, &mod, &t[FACTS_TENSOR_Q], &t[FACTS_TENSOR_K], &t[FACTS_TENSOR_V], rounding, &answers);
+            facts_gpu_forward(gpu, &there, &mod, &at[FACTS_TENSOR_Q], &at[FACTS_TENSOR_K], &at[FACTS_TENSOR_V], rounding, &answers);
     return finish(&c);
 }
 
@@ -173,11 +168,11 @@ static int backward(void *owner, const facts_problem *asked, const fref_problem 
 {
     facts_gpu *gpu = ((facts_there *)owner)->gpu;
     const fref_problem here = problem_asked(owner, problem);
-    copies c = { .gpu = gpu, .status = refuse(gpu, problem, t) };
-    if (c.status)
-        return c.status;
+    copies c = { .gpu = gpu };
+    fref_tensor at[FACTS_TENSOR_COUNT];
     const int64_t rows = rows_of(&here), keys = keys_of(&here, problem->heads_k), values = keys_of(&here, problem->heads_v);
     fref_problem there = problem_there(&c, &here);
+    tensors_there(&c, &here, t, at);
     fref_gpu_mod mod = mod_of(asked, t);
     fref_backward_out answers = *out; /* gradients are there already */
     answers.dsink = answer(&c, out->dsink, problem->heads_q);
@@ -193,8 +188,8 @@ static int backward(void *owner, const facts_problem *asked, const fref_problem 
     answers.amax_dk = answer(&c, out->amax_dk, 3);
     answers.amax_dv = answer(&c, out->amax_dv, 3);
     if (c.status == 0)
-        c.status = facts_gpu_backward(gpu, &there, &mod, &t[FACTS_TENSOR_Q], &t[FACTS_TENSOR_K], &t[FACTS_TENSOR_V],
-                                      &t[FACTS_TENSOR_O], &t[FACTS_TENSOR_STATS], &t[FACTS_TENSOR_DO], rounding, &answers);
+        c.status = facts_gpu_backward(gpu, &there, &mod, &at[FACTS_TENSOR_Q], &at[FACTS_TENSOR_K], &at[FACTS_TENSOR_V],
+                                      &at[FACTS_TENSOR_O], &at[FACTS_TENSOR_STATS], &at[FACTS_TENSOR_DO], rounding, &answers);
     return finish(&c);
 }
 
