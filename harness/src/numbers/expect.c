@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../case/huge.h"
+#include "arrays.h"
 #include "dtype.h"
 #include "expect_arrays.h"
 #include "expect_big.h"
@@ -126,15 +127,6 @@ static bool make_answer(facts_expectation *e, const facts_problem *p, facts_tens
            (!with_sigma || id == FACTS_TENSOR_DBIAS || make_freedom(a, t)) && make_due(e, p, id, cudnn_version);
 }
 
-static bool types_known(const facts_problem *p)
-{
-    fref_type type;
-    for (int id = 0; id < FACTS_TENSOR_COUNT; id++)
-        if (p->tensor[id].present && !facts_oracle_type(&type, p->tensor[id].dtype))
-            return false;
-    return true;
-}
-
 /* cuDNN's tanh is good to 2^-18.6 (LSE of softcap:5 on an H100, 9.14.0 to 9.27.0: 0.98 of what 2^-19 allows). */
 #define MODIFICATION_ERROR 0x1p-17
 
@@ -195,8 +187,6 @@ static void free_answer(facts_answer *a)
 int facts_expect_forward(facts_expectation *out, const facts_problem *p, const facts_storages *in, int32_t cudnn_version)
 {
     *out = (facts_expectation){ .oracle = in->oracle };
-    if (!types_known(p))
-        return ENOTSUP;
     describe(out, p, in->constants);
     bool has_sum = p->tensor[FACTS_TENSOR_SUM_EXP].present;
     bool ok = make_answer(out, p, FACTS_TENSOR_O, true, cudnn_version) && facts_expect_arrays(out, p);
@@ -259,8 +249,6 @@ int facts_expect_inputs(const facts_problem *p, const facts_storages *in, void *
 {
     facts_answer o = { .at = in->oracle }, lse = { .at = NULL };
     int status = ENOMEM;
-    if (!types_known(p))
-        return ENOTSUP;
     if (make_elements(&o.want, o.at, &p->tensor[FACTS_TENSOR_O]) && make_array(&lse.want, &p->tensor[FACTS_TENSOR_STATS])) {
         fref_forward_out answers = { .o = o.want, .lse = lse.want };
         status = run_forward(p, in, &answers);
@@ -316,6 +304,27 @@ static bool has_sums(const facts_gradients *gradients)
     return false;
 }
 
+/* Gradients of Q and K are those of what was rotated: turned back. */
+static int turn_back(const facts_problem *p, const fref_backward_out *out)
+{
+    const struct {
+        facts_tensor_id id;
+        facts_array_id angles;
+        double *want, *sigma, *bound;
+    } turned[] = { { FACTS_TENSOR_DQ, FACTS_ARRAY_ROPE_Q, out->dq, out->dq_sigma, out->dq_bound },
+                   { FACTS_TENSOR_DK, FACTS_ARRAY_ROPE_K, out->dk, out->dk_sigma, out->dk_bound } };
+    for (size_t i = 0; p->ask.rope && i < sizeof turned / sizeof *turned; i++) {
+        float *angles = malloc(facts_array_bytes(&p->array[turned[i].angles]) + 1);
+        if (!angles)
+            return ENOMEM;
+        facts_array_fill(p, turned[i].angles, angles);
+        if (turned[i].want)
+            facts_rope_back(p, turned[i].id, angles, turned[i].want, turned[i].sigma, turned[i].bound);
+        free(angles);
+    }
+    return 0;
+}
+
 static int run_backward(const facts_problem *p, const facts_storages *in, const facts_gradients *gradients)
 {
     facts_whole all;
@@ -323,7 +332,7 @@ static int run_backward(const facts_problem *p, const facts_storages *in, const 
     rounding.own_o = true;
     if (p->ask.dbias)
         facts_oracle_type(&rounding.bias, p->ask.bias_dtype);
-    if (in->oracle && has_sums(gradients)) /* they are summed here */
+    if (facts_is_mx(p->ask.dtype) || (has_sums(gradients) && (in->oracle || p->ask.rope))) /* sums are made here */
         return ENOTSUP;
     int status = facts_whole_make(&all, p, in);
     if (status == 0 && in->oracle)
@@ -331,7 +340,7 @@ static int run_backward(const facts_problem *p, const facts_storages *in, const 
     else if (status == 0)
         status = facts_big_backward(p, &all.problem, all.tensor, &rounding, &gradients->out);
     facts_whole_destroy(&all);
-    return status;
+    return status == 0 ? turn_back(p, &gradients->out) : status;
 }
 
 /* O and Stats that a backward reads: rows that have a key. The others are nobody's: a forward leaves there what lay in memory. */
@@ -351,8 +360,6 @@ static bool make_due_of_inputs(facts_expectation *e, const facts_problem *p, fac
 int facts_expect_backward(facts_expectation *out, const facts_problem *p, const facts_storages *in)
 {
     *out = (facts_expectation){ .oracle = in->oracle };
-    if (!types_known(p))
-        return ENOTSUP;
     describe(out, p, in->constants);
     facts_gradients gradients = { 0 };
     bool ok = make_due_of_inputs(out, p, FACTS_TENSOR_O) && make_due_of_inputs(out, p, FACTS_TENSOR_STATS) && facts_expect_arrays(out, p);

@@ -48,6 +48,14 @@ bool facts_oracle_type(fref_type *out, int32_t dtype)
     case FATTN_F32:
         *out = FREF_F32;
         return true;
+    case FATTN_E4M3:
+    case FATTN_MXE4M3:
+        *out = FREF_E4M3;
+        return true;
+    case FATTN_E5M2:
+    case FATTN_MXE5M2:
+        *out = FREF_E5M2;
+        return true;
     default:
         return false;
     }

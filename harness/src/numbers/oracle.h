@@ -10,7 +10,7 @@
 double facts_oracle_scale(const facts_problem *problem);
 /* `out` points into `problem` (the lengths); without bias and modification, which need memory: facts_expect_ adds them. */
 void facts_oracle_problem(fref_problem *out, const facts_problem *problem);
-/* The reference's name of an element type; false when it has none (8 bit types). */
+/* The reference's name of an element type, of a block-scaled one that of its codes; false when it has none. */
 bool facts_oracle_type(fref_type *out, int32_t dtype);
 
 /* Live rows or keys of batch entry b: what is below them takes part. */
