@@ -68,6 +68,23 @@ Test(repeat, blackwell_has_pins_alone)
     cr_expect_eq(find(backward(FATTN_DETERMINISM_AUTO, 128), 92300, 120)->how, FATTN_DETERMINISM_FORM);
 }
 
+Test(repeat, of_8_bit_types_blackwells_pins_alone_are_known)
+{
+    fattn_problem p = backward(FATTN_DETERMINISM_PIN, 128);
+    for (p.dtype = FATTN_E4M3; p.dtype <= FATTN_MXE5M2; p.dtype++) {
+        cr_assert_not_null(find(p, 92300, 100));
+        cr_expect_eq(find(p, 92300, 100)->engine, 5);
+        cr_expect_eq(find(p, 92300, 100)->knobs[5].value, 2);
+        cr_expect_eq(find(p, 92300, 107)->engine, 17);
+        cr_expect_eq(find(p, 91900, 100)->knobs[0].value, 31);
+        cr_expect_null(find(p, 91899, 100));
+        cr_expect_null(find(p, 92800, 90));
+        p.determinism = FATTN_DETERMINISM_FORM;
+        cr_expect_null(find(p, 92800, 90), "nobody saw the graph of 8 bit types repeat there");
+        p.determinism = FATTN_DETERMINISM_PIN;
+    }
+}
+
 Test(repeat, a_gradient_of_the_bias_needs_the_form)
 {
     fattn_problem p = backward(FATTN_DETERMINISM_AUTO, 128);

@@ -23,6 +23,8 @@ enum { ANY_DIM = INT32_MAX, HEURISTICS = -1, OLDEST = 90800 };
 #define PIN .how = FATTN_DETERMINISM_PIN
 #define PULL "NVIDIA/cudnn-frontend#895"
 #define FRONTEND "cudnn-frontend 1.32.0, scaled_dot_product_flash_attention.h"
+#define FRONTEND_8_BIT "cudnn-frontend 1.32.0, sdpa_fp8_bwd.h"
+#define EIGHT_BIT .eight_bit = true, .keeps_dp = true
 
 /* The order is what determinism auto prefers. */
 static const fattn__repeat rows[] = {
@@ -51,6 +53,14 @@ static const fattn__repeat rows[] = {
       .no_bias = true, .grade = FATTN__REPEAT_COMPILED, .source = PULL },
     { PIN, .unified = true, .sm_from = 107, .sm_to = 109, .cudnn_from = 92800, .dim_to = 128, .engine = 19, KNOBS(3, 2, 2),
       .no_bias = true, .grade = FATTN__REPEAT_CLAIMED, .source = PULL },
+    { PIN, EIGHT_BIT, .sm_from = 100, .sm_to = 103, .cudnn_from = 92300, .dim_to = 192, .engine = 5, KNOBS(3, 2, 2),
+      .grade = FATTN__REPEAT_COMPILED, .source = FRONTEND_8_BIT },
+    { PIN, EIGHT_BIT, .sm_from = 100, .sm_to = 103, .cudnn_from = 91900, .cudnn_to = 92299, .dim_to = 192, .engine = 5, OLD_KNOBS,
+      .grade = FATTN__REPEAT_COMPILED, .source = FRONTEND_8_BIT },
+    { PIN, EIGHT_BIT, .sm_from = 104, .sm_to = 109, .cudnn_from = 92300, .dim_to = 192, .engine = 17, KNOBS(3, 2, 2),
+      .grade = FATTN__REPEAT_CLAIMED, .source = FRONTEND_8_BIT },
+    { PIN, EIGHT_BIT, .sm_from = 104, .sm_to = 109, .cudnn_from = 91900, .cudnn_to = 92299, .dim_to = 192, .engine = 17, OLD_KNOBS,
+      .grade = FATTN__REPEAT_CLAIMED, .source = FRONTEND_8_BIT },
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 
@@ -70,7 +80,7 @@ const fattn__repeat *fattn__repeat_at(size_t i)
 static bool is_of(const fattn__repeat *row, const fattn_problem *p, int sm)
 {
     const bool is_way = p->determinism == FATTN_DETERMINISM_AUTO || p->determinism == row->how;
-    return is_way && row->unified == fattn__is_unified(p) && sm >= row->sm_from && sm <= row->sm_to && p->dim_qk >= row->dim_from && p->dim_qk <= row->dim_to;
+    return is_way && row->unified == fattn__is_unified(p) && row->eight_bit == (p->dtype >= FATTN_E4M3) && sm >= row->sm_from && sm <= row->sm_to && p->dim_qk >= row->dim_from && p->dim_qk <= row->dim_to;
 }
 
 static bool is_in(const fattn__repeat *row, int version)

@@ -21,6 +21,7 @@ typedef struct fattn__repeat {
     int32_t cudnn_from, cudnn_to; /* 92300; to 0: open */
     int32_t dim_from, dim_to;     /* of dim_qk */
     bool unified;                 /* of the unified operation; otherwise of the composite graph */
+    bool eight_bit;               /* of 8 bit types, whose graph has one form alone */
     bool keeps_dp;                /* the form */
     bool gives_dbias;
     bool no_bias; /* does not compile with a bias */
