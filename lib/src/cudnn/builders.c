@@ -12,7 +12,7 @@
 #define UNIFIED_BOTH                                                                                                               \
     (HAS(UNIFIED) | HAS(RAGGED) | HAS(RAGGED_TOKENS) | HAS(TOTALS) | HAS(CUMULATIVE) | HAS(LEN_RANK) | HAS(BOOL_MASK) | HAS(ALIBI) | \
      HAS(SINK) | HAS(DROPOUT) | HAS(DROPOUT_MASK) | HAS(RNG_DUMP) | HAS(STATS_DTYPE) | HAS(SCALE_IN_MEMORY) | HAS(BLOCK_MASK) |     \
-     HAS(UNFUSE_FMA) | HAS(FP8))
+     HAS(UNFUSE_FMA) | HAS(ROPE) | HAS(FP8))
 
 /* The one place where a builder says what it spells (FATTN__HAS bits). A row without a function is not there yet: it spells nothing. */
 static const fattn__builder composite[] = {
@@ -41,6 +41,8 @@ static const char *unified_alone(const fattn_problem *p)
         return "ragged_tokens: offsets in tokens";
     if (p->block_mask)
         return "block_mask";
+    if (p->rope)
+        return "rope";
     return p->unfuse_fma ? "unfuse_fma" : NULL;
 }
 

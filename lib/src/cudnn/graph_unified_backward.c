@@ -4,6 +4,7 @@
 
 #include "../score_mod/program.h"
 #include "backend_parts.h"
+#include "graph_rope.h"
 #include "graph_unified.h"
 
 #define ATTR(name) DNN_ATTR_OPERATION_SDPA_BWD_##name
@@ -32,6 +33,8 @@ static fattn_status check_words(fattn__graph *g, const fattn_problem *p)
         return fattn__graph_refuse(g, FATTN_UNSUPPORTED, "%s: of forward alone; no backward of cuDNN has it", p->block_mask ? "block_mask" : "unfuse_fma");
     if (p->dtype != FATTN_BF16 && p->dtype != FATTN_F16)
         return refuse(g, "dtype", "takes bf16 and f16");
+    if (fattn__rope_check(g, p) != FATTN_OK)
+        return fattn__graph_status(g);
     if (p->mod_gradients != 0)
         return refuse(g, "mod_gradients", "gives the gradient of a bias alone");
     if (p->score_mod != NULL && !p->guards_off && !only_adds(p->score_mod))
@@ -45,6 +48,7 @@ static fattn_status begin(fattn__unified *out, fattn__graph *g, const fattn_prob
         { p->sink, 92100, "sink" },
         { p->total_q != 0 || p->total_kv != 0, 92100, "total_q, total_kv" },
         { fattn__unified_modifies(p), 92100, "what becomes of a score (bands, bias, alibi, score_mod)" },
+        { p->rope, 92500, "rope" },
         { p->ragged_tokens, 92400, "ragged_tokens: offsets in tokens" },
         { p->cumulative != 0, 92800, "cumulative: prefix sums of lengths" },
         { p->dropout != 0.0, 92800, "dropout" },
@@ -105,16 +109,22 @@ fattn_status fattn__build_unified_backward(fattn__graph *g, const fattn_problem 
     static const struct {
         int attribute;
         fattn__role role;
-    } inputs[] = { { ATTR(QDESC), FATTN__ROLE_Q }, { ATTR(KDESC), FATTN__ROLE_K },   { ATTR(VDESC), FATTN__ROLE_V },
-                   { ATTR(ODESC), FATTN__ROLE_O }, { ATTR(DODDESC), FATTN__ROLE_DO }, { ATTR(STATSDESC), FATTN__ROLE_STATS } };
+    } inputs[] = { { ATTR(VDESC), FATTN__ROLE_V },
+                   { ATTR(ODESC), FATTN__ROLE_O },
+                   { ATTR(DODDESC), FATTN__ROLE_DO },
+                   { ATTR(STATSDESC), FATTN__ROLE_STATS } };
     fattn__unified u;
     if (begin(&u, g, problem) != FATTN_OK)
         return fattn__graph_status(g);
 
+    fattn__unified_give(&u, ATTR(QDESC), fattn__rope_rotated(&u.chain, FATTN__ROLE_Q));
+    fattn__unified_give(&u, ATTR(KDESC), fattn__rope_rotated(&u.chain, FATTN__ROLE_K));
     for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++)
         fattn__unified_give_role(&u, inputs[i].attribute, inputs[i].role);
-    fattn__unified_give(&u, ATTR(DQDESC), fattn__chain_gradient(&u.chain, FATTN__ROLE_DQ, FATTN__ROLE_Q));
-    fattn__unified_give(&u, ATTR(DKDESC), fattn__chain_gradient(&u.chain, FATTN__ROLE_DK, FATTN__ROLE_K));
+    const fattn__desc dq = fattn__rope_gradient(&u.chain, FATTN__ROLE_DQ, FATTN__ROLE_Q);
+    const fattn__desc dk = fattn__rope_gradient(&u.chain, FATTN__ROLE_DK, FATTN__ROLE_K);
+    fattn__unified_give(&u, ATTR(DQDESC), dq);
+    fattn__unified_give(&u, ATTR(DKDESC), dk);
     fattn__unified_give(&u, ATTR(DVDESC), fattn__chain_gradient(&u.chain, FATTN__ROLE_DV, FATTN__ROLE_V));
     fattn__unified_give_scale(&u, ATTR(SCALEDESC));
     fattn__unified_give_lengths(&u, &lengths);
@@ -123,5 +133,8 @@ fattn_status fattn__build_unified_backward(fattn__graph *g, const fattn_problem 
     fattn__unified_give_subgraph(&u, &subgraph);
     fattn__unified_give_dropout(&u, &dropout);
     give_dbias(&u);
-    return fattn__unified_end(&u, what);
+    fattn__unified_end(&u, what);
+    fattn__rope_back(&u.chain, dq, FATTN__ROLE_DQ, FATTN__ROLE_Q);
+    fattn__rope_back(&u.chain, dk, FATTN__ROLE_DK, FATTN__ROLE_K);
+    return fattn__graph_status(g);
 }

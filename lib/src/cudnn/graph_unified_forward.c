@@ -1,5 +1,6 @@
 /* O = softmax(subgraph(scale * Q K^T)) V as one operation. */
 #include "backend_parts.h"
+#include "graph_rope.h"
 #include "graph_unified.h"
 
 #define ATTR(name) DNN_ATTR_OPERATION_SDPA_FWD_##name
@@ -31,10 +32,13 @@ static fattn_status begin(fattn__unified *out, fattn__graph *g, const fattn_prob
         { p->dropout != 0.0, SOFTMAX_FROM, "dropout" },
         { p->unfuse_fma, 92200, "unfuse_fma" },
         { p->cumulative != 0, 92400, "cumulative: prefix sums of lengths" },
+        { p->rope, 92400, "rope" },
         { p->ragged_tokens, 92400, "ragged_tokens: offsets in tokens" },
         { p->dtype >= FATTN_E4M3, 92500, "dtype: 8 bits" },
         { wants(p, FATTN_WANT_STATS_LOG2), 92700, "outputs: stats in base 2" },
     };
+    if (fattn__rope_check(g, p) != FATTN_OK)
+        return fattn__graph_status(g);
     if (p->dropout_mask)
         return fattn__graph_refuse(g, FATTN_UNSUPPORTED, "dropout_mask: the unified forward draws its own mask; want impl composite");
     return fattn__unified_begin(out, g, p, DNN_BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR, what, gates, sizeof gates / sizeof *gates);
@@ -64,7 +68,7 @@ static void give_keys(const fattn__unified *u, fattn__role role, int tensor, int
     if (fattn__problem_page(u->chain.problem, role) != 0)
         give_pages(u, role, tensor, table);
     else
-        fattn__unified_give_role(u, tensor, role);
+        fattn__unified_give(u, tensor, role == FATTN__ROLE_K ? fattn__rope_rotated(&u->chain, role) : fattn__chain_tensor(&u->chain, role));
 }
 
 static void give_block_mask(const fattn__unified *u)
@@ -132,7 +136,7 @@ fattn_status fattn__build_unified_forward(fattn__graph *g, const fattn_problem *
     if (begin(&u, g, problem) != FATTN_OK)
         return fattn__graph_status(g);
 
-    fattn__unified_give_role(&u, ATTR(QDESC), FATTN__ROLE_Q);
+    fattn__unified_give(&u, ATTR(QDESC), fattn__rope_rotated(&u.chain, FATTN__ROLE_Q));
     give_keys(&u, FATTN__ROLE_K, ATTR(KDESC), ATTR(PAGE_TABLE_KDESC));
     give_keys(&u, FATTN__ROLE_V, ATTR(VDESC), ATTR(PAGE_TABLE_VDESC));
     fattn__unified_give_role(&u, ATTR(ODESC), FATTN__ROLE_O);
