@@ -1,6 +1,7 @@
 #include "auxiliary.h"
 
 #include "layout.h"
+#include "problem.h"
 
 const char *fattn__auxiliary_name(fattn__auxiliary which)
 {
@@ -44,6 +45,11 @@ static bool is_fp8(const fattn_problem *p)
 static bool is_short(int32_t dtype)
 {
     return dtype == FATTN_E4M3 || dtype == FATTN_E5M2;
+}
+
+int32_t fattn__dropout_mask_dtype(const fattn_problem *p)
+{
+    return is_fp8(p) || is_mx(p) ? FATTN_BF16 : p->dtype;
 }
 
 static int64_t times(int64_t a, int64_t b)
@@ -98,7 +104,7 @@ static int64_t plain_bytes(const fattn_problem *p, fattn__auxiliary which)
     case FATTN__AUXILIARY_OFFSET:
         return p->dropout != 0.0 ? p->rng_bits / 8 : 0;
     case FATTN__AUXILIARY_DROPOUT_MASK:
-        return p->dropout_mask ? times(scores, fattn__dtype_bytes(p->dtype)) : 0;
+        return p->dropout_mask ? times(scores, fattn__dtype_bytes(fattn__dropout_mask_dtype(p))) : 0;
     case FATTN__AUXILIARY_DROPOUT_SCALE:
         return p->dropout_mask ? 4 : 0;
     case FATTN__AUXILIARY_DROPOUT_SCALE_INVERSE:
@@ -152,6 +158,14 @@ static int64_t fp8_bytes(const fattn_problem *p, fattn__auxiliary which)
     }
 }
 
+/* What lies as a tensor of the call does, in another type. */
+static int64_t copy_bytes(const fattn_problem *p, fattn__role role, int32_t dtype)
+{
+    const fattn__shape shape = fattn__problem_shape(p, role);
+    int64_t elements;
+    return fattn__layout_span(shape.dim, shape.strides, &elements) ? times(elements, fattn__dtype_bytes(dtype)) : INT64_MAX;
+}
+
 /* Scale factors and second quantisations of the block-scaled types. */
 static int64_t mx_bytes(const fattn_problem *p, fattn__auxiliary which)
 {
@@ -175,13 +189,13 @@ static int64_t mx_bytes(const fattn_problem *p, fattn__auxiliary which)
     case FATTN__AUXILIARY_SF_DO_T:
         return backward ? times(q, fattn__scale_factors(p->dim_v, blocks(p->seq_q))) : 0;
     case FATTN__AUXILIARY_Q_T:
-        return backward ? times(times(q, p->seq_q), p->dim_qk) : 0;
+        return backward ? copy_bytes(p, FATTN__ROLE_Q, p->dtype) : 0;
     case FATTN__AUXILIARY_K_T:
-        return backward ? times(times(k, p->seq_kv), p->dim_qk) : 0;
+        return backward ? copy_bytes(p, FATTN__ROLE_K, p->dtype) : 0;
     case FATTN__AUXILIARY_DO_T:
-        return backward ? times(times(q, p->seq_q), p->dim_v) : 0;
+        return backward ? copy_bytes(p, FATTN__ROLE_DO, p->dtype) : 0;
     case FATTN__AUXILIARY_DO_16:
-        return backward ? times(times(times(q, p->seq_q), p->dim_v), fattn__dtype_bytes(p->o_dtype)) : 0;
+        return backward ? copy_bytes(p, FATTN__ROLE_DO, p->o_dtype) : 0;
     default:
         return 0;
     }

@@ -35,6 +35,9 @@ bool fattn__auxiliary_written(fattn__auxiliary which);
  * as many pages as they can have. */
 int64_t fattn__auxiliary_bytes(const fattn_problem *resolved, fattn__auxiliary which);
 
+/* The type of dropout_mask: that of Q; of 8 bit types bf16 (cuDNN's planner ends the process over a mask of theirs). */
+int32_t fattn__dropout_mask_dtype(const fattn_problem *resolved);
+
 /* Rows and columns of a scale factor tensor in F8_128x4: of `rows` x `columns` blocks, padded to 128 x 4. */
 int64_t fattn__scale_factors(int64_t rows, int64_t columns);
 

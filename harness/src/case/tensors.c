@@ -91,7 +91,7 @@ static int32_t dtype_of(const facts_problem *out, facts_tensor_id id)
     case KIND_ANSWER:
         return out->ask.o_dtype;
     case KIND_SCORES:
-        return id == FACTS_TENSOR_RNG_DUMP ? FATTN_F32 : out->ask.dtype;
+        return id == FACTS_TENSOR_RNG_DUMP ? FATTN_F32 : out->ask.dtype >= FATTN_E4M3 ? FATTN_BF16 : out->ask.dtype;
     case KIND_BIAS:
         return out->ask.bias_dtype;
     case KIND_MOD_A:

@@ -1,5 +1,6 @@
 #include "dropout.h"
 
+#include "../auxiliary.h"
 #include "number.h"
 #include "view.h"
 
@@ -37,7 +38,7 @@ void fattn__dropping_apply(const fattn__dropping *dropping, const fattn__scores 
         float keep[FATTN__KEYS];
         const int64_t row = at->row0 + i, first = ((at->b * p->heads_q + at->h) * p->seq_q + row) * p->seq_kv + at->key0;
         if (dropping->mask != NULL)
-            fattn__numbers_load(keep, dropping->mask, p->dtype, first, at->keys);
+            fattn__numbers_load(keep, dropping->mask, fattn__dropout_mask_dtype(p), first, at->keys);
         else
             kept(&dropping->generator, keep, at->b, at->h, row, at->key0, at->keys);
         for (int64_t j = 0; j < at->keys; j++) {

@@ -31,7 +31,7 @@ fattn__dropout fattn__chain_dropout(const fattn__chain *c)
     const double keep = 1.0 - c->problem->dropout;
     fattn__dropout out = { .keep = NULL };
     if (c->problem->dropout_mask) {
-        out.keep = scores_of_call(c, FATTN__SLOT_DROPOUT_MASK, c->type);
+        out.keep = scores_of_call(c, FATTN__SLOT_DROPOUT_MASK, fattn__data_type(fattn__dropout_mask_dtype(c->problem)));
         out.scale = fattn__chain_small(c, FATTN__AUXILIARY_DROPOUT_SCALE);
         out.inverse = backward ? fattn__chain_small(c, FATTN__AUXILIARY_DROPOUT_SCALE_INVERSE) : NULL;
     } else if (c->problem->dropout != 0.0) {

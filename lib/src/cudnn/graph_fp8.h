@@ -49,7 +49,7 @@ typedef struct fattn__mx_operand {
     fattn__slot data;
     fattn__auxiliary factors;
     fattn__role role; /* whose extents it has */
-    bool second;      /* a second quantisation: dense, in the memory order of the role's tensor */
+    bool second;      /* a second quantisation; it lies as the role's tensor */
     bool along_rows;  /* blocks of 32 rows or keys, not of 32 channels */
     bool transposed;  /* as [b,h,d,s] */
 } fattn__mx_operand;

@@ -50,10 +50,7 @@ fattn__desc fattn__mx_factors(const fattn__chain *c, const fattn__mx_operand *op
 
 fattn__desc fattn__mx_dequantized(const fattn__chain *c, const fattn__mx_operand *operand)
 {
-    const fattn__shape like = fattn__problem_shape(c->problem, operand->role);
-    fattn__shape x = like;
-    if (operand->second)
-        fattn_match_layout(like.dim, like.strides, x.strides);
+    fattn__shape x = fattn__problem_shape(c->problem, operand->role);
     if (operand->transposed) {
         transpose(x.dim);
         transpose(x.strides);

@@ -23,14 +23,12 @@ static fattn__desc along_rows(const fattn__chain *c, fattn__slot data, fattn__au
         c, &(fattn__mx_operand){ .data = data, .factors = factors, .role = role, .second = true, .along_rows = true });
 }
 
-/* rowsum(dO * O) of the tensors in o_dtype; dO's is dense in the memory order of dO. */
+/* rowsum(dO * O) of the tensors in o_dtype. */
 static fattn__desc row_sums(fattn__fp8 *f, fattn__desc stats)
 {
     const fattn__chain *c = &f->chain;
     const fattn__shape shape = fattn__problem_shape(c->problem, FATTN__ROLE_DO);
-    int64_t strides[4];
-    fattn_match_layout(shape.dim, shape.strides, strides);
-    const fattn__desc d_o = fattn__tensor(c->g, FATTN__SLOT_DO_16, fattn__data_type(c->problem->o_dtype), shape.dim, strides);
+    const fattn__desc d_o = fattn__tensor(c->g, FATTN__SLOT_DO_16, fattn__data_type(c->problem->o_dtype), shape.dim, shape.strides);
     const fattn__desc o = fattn__chain_tensor(c, FATTN__ROLE_O);
     return fattn__fp8_softmax_sums(f, fattn__fp8_row_sums(f, d_o, o), stats);
 }

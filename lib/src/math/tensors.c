@@ -196,7 +196,7 @@ fattn__manner fattn__math_manner(const fattn__math_run *r)
     if (p->dropout_mask) {
         m.kept = t->dropout_mask;
         m.kept_factor = t->dropout_scale;
-        m.kept_dtype = p->dtype;
+        m.kept_dtype = fattn__dropout_mask_dtype(p);
     } else if (p->dropout != 0.0) {
         m.seed = t->seed;
         m.offset = t->offset;
