@@ -281,7 +281,7 @@ static void measure_rows(const fref__backward *x, const scratch *t, const fref__
         facts[r] = (fref__row_facts){ .dead = true };
         if (head->range[i + r].first == head->range[i + r].last)
             continue;
-        if (x->measured || x->scored)
+        if (x->measured || !x->plain)
             scores = score_row(x, t, head, i + r, r, t->s + r * ld - from);
         facts[r] = facts_of_row(x, head, i + r, &scores, t->o);
     }
@@ -330,7 +330,7 @@ static void rows_tile(const fref__backward *x, const scratch *t, const fref__hea
     bool judged = out->dq_sigma || out->dq_bound || out->dq_nu || out->amax_dq;
     bool wanted = out->dq || judged || out->dq_neff || out->amax_dp;
     int64_t ld = s->keys_padded + FREF__LANES, from = keys.first / FREF__LANES * FREF__LANES;
-    if (wanted || x->measured || x->scored)
+    if (wanted || x->measured || !x->plain)
         fref__dot_panels(t->s, ld, head->q + i * s->ld_qk, s->ld_qk, rows, s->problem->dim_qk, head->k_panels, keys);
     measure_rows(x, t, head, i, rows, from);
     if (!wanted)

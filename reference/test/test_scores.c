@@ -144,6 +144,11 @@ Test(scores, gradients_with_dropout_sink_and_alibi_are_those_of_finite_differenc
         expect_gradient(&d, &d.q, a.g.dq, (int64_t[]){ 2, 2, 5, 4 }, "Q", MOD_NONE);
         expect_gradient(&d, &d.k, a.g.dk, (int64_t[]){ 2, 1, 6, 4 }, "K", MOD_NONE);
         expect_gradient(&d, &d.v, a.g.dv, (int64_t[]){ 2, 1, 6, 3 }, "V", MOD_NONE);
+        double alone[2 * 2 * 5 * 4]; /* who wants no sigma gets the same */
+        const fref_backward_out values = { .dq = alone };
+        cr_assert_eq(fref_backward(&d.problem, &d.q, &d.k, &d.v, &d.o, &d.stats, &d.d_o, &r, &values), 0);
+        for (int n = 0; n < 80; n++)
+            cr_expect_float_eq(alone[n], a.g.dq[n], 1e-12, "dQ alone");
         for (int64_t h = 0; p.sink && h < 2; h++)
             cr_expect_float_eq(a.g.dsink[h], sink_difference(&d, sink, h), 2e-5, "dSink of head %ld", (long)h);
         answers_destroy(&a);

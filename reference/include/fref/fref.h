@@ -121,7 +121,7 @@ typedef struct fref_backward_out {
     double *dk, *dk_sigma, *dk_bound;          /* [batch, heads_k, keys, dim_qk] */
     double *dv, *dv_sigma, *dv_bound;          /* [batch, heads_v, keys, dim_v] */
     double *dbias, *dbias_sigma, *dbias_bound; /* dbias_dim */
-    int64_t dbias_dim[4];                      /* 1 or the full extent of batch, heads_q, rows, keys */
+    int64_t dbias_dim[4];                      /* 1 or the full extent of batch, heads_q, rows; the full one of keys */
     double *dsink, *dsink_bound;               /* [heads_q] */
     double *dq_nu, *dq_neff;                   /* [batch, heads_q, rows]; as o_nu and o_neff */
     double *dk_nu, *dk_neff;                   /* [batch, heads_k, keys] */
