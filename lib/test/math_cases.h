@@ -13,7 +13,7 @@
 #include "math/run.h"
 #include "problem.h"
 
-enum { GUARD = 256, POISON = 0xff, MOST_TENSORS = 16 };
+enum { GUARD = 256, POISON = 0xff, MOST_TENSORS = 40, MOST_BATCH = 8, MOST_PAGES = 1024 };
 
 typedef struct generator {
     uint64_t state;
@@ -211,6 +211,11 @@ typedef struct memory {
     bool written;
     char *bytes;
     size_t count;
+    bool packed; /* entry b begins at element first[b] and has rows[b] rows */
+    int64_t first[MOST_BATCH + 1];
+    int32_t rows[MOST_BATCH];
+    int64_t page, pages; /* 0; row s of entry b lies in page table[b * pages + s / page]; rows[b] as above */
+    int32_t table[MOST_PAGES];
 } memory;
 
 static inline void *data_of(const memory *m)
@@ -218,17 +223,31 @@ static inline void *data_of(const memory *m)
     return m->bytes + GUARD;
 }
 
+static inline void allocate(memory *m)
+{
+    m->count = (size_t)(m->span * fattn__dtype_bytes(m->dtype)) + 2 * GUARD;
+    m->bytes = malloc(m->count);
+    memset(m->bytes, POISON, m->count);
+}
+
 static inline void describe(memory *m, const char *name, const int64_t dim[4], const int64_t strides[4], int32_t dtype, bool written)
 {
-    *m = (memory){ .name = name, .dtype = dtype, .written = written, .span = 1 };
+    memset(m, 0, sizeof *m);
+    m->name = name, m->dtype = dtype, m->written = written, m->span = 1;
     for (int axis = 0; axis < 4; axis++) {
         m->dim[axis] = dim[axis];
         m->strides[axis] = dim[axis] == 1 ? 0 : strides[axis];
         m->span += (dim[axis] - 1) * m->strides[axis];
     }
-    m->count = (size_t)(m->span * fattn__dtype_bytes(dtype)) + 2 * GUARD;
-    m->bytes = malloc(m->count);
-    memset(m->bytes, POISON, m->count);
+    allocate(m);
+}
+
+static inline int64_t offset_of(const memory *m, const int64_t at[4])
+{
+    const int64_t within = at[1] * m->strides[1] + at[3] * m->strides[3];
+    if (m->page > 0)
+        return m->table[at[0] * m->pages + at[2] / m->page] * m->strides[0] + at[2] % m->page * m->strides[2] + within;
+    return (m->packed ? m->first[at[0]] : at[0] * m->strides[0]) + at[2] * m->strides[2] + within;
 }
 
 /* Calls `visit` for every element. */
@@ -237,27 +256,26 @@ static inline void each(const memory *m, void (*visit)(const memory *, const int
     int64_t at[4];
     for (at[0] = 0; at[0] < m->dim[0]; at[0]++)
         for (at[1] = 0; at[1] < m->dim[1]; at[1]++)
-            for (at[2] = 0; at[2] < m->dim[2]; at[2]++)
+            for (at[2] = 0; at[2] < (m->packed || m->page > 0 ? (int64_t)m->rows[at[0]] : m->dim[2]); at[2]++)
                 for (at[3] = 0; at[3] < m->dim[3]; at[3]++)
-                    visit(m, at, at[0] * m->strides[0] + at[1] * m->strides[1] + at[2] * m->strides[2] + at[3] * m->strides[3], user);
+                    visit(m, at, offset_of(m, at), user);
 }
 
 static inline void fill_one(const memory *m, const int64_t at[4], int64_t offset, void *user)
 {
     (void)at;
+    if (m->dtype == FATTN_BOOL) {
+        ((char *)data_of(m))[offset] = (char)(draw(user) % 4);
+        return;
+    }
     put_element(data_of(m), m->dtype, offset, (int)between(user, -64, 64));
 }
 
 /* What nobody may read: rows and keys past the lengths. Where a stride is 0 another entry may read it. */
-typedef struct lengths {
-    const int32_t *of;
-    int32_t step;
-} lengths;
-
 static inline void hide_one(const memory *m, const int64_t at[4], int64_t offset, void *user)
 {
-    const lengths *l = user;
-    if (at[2] >= l->of[at[0] * l->step] && m->strides[0] != 0 && m->strides[2] != 0)
+    const int32_t *lengths = user;
+    if (at[2] >= lengths[at[0]] && (m->strides[0] != 0 || m->dim[0] == 1) && m->strides[2] != 0)
         put_nan(data_of(m), m->dtype, offset);
 }
 

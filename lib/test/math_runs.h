@@ -1,118 +1,22 @@
-/* One problem on the math backend and on the cpu, compared element by element; every byte that is no element must be as it was. */
+/* One problem on the math backend and by another opinion, the cpu backend or the reference (math_oracle.h), compared element by element; every byte
+ * that is no element must be as it was. */
 #ifndef FATTN_TEST_MATH_RUNS_H
 #define FATTN_TEST_MATH_RUNS_H
 
-#include "math_cases.h"
+#include "math_scene.h"
 
-/* Who runs the math backend, and within which limits (0: its own). */
+/* Who computes: an engine, the math backend within limits (0: its own), or a function. */
 typedef struct side {
     fattn_context *context;
     const fattn__engine *engine;
+    void (*compute)(scene *);
     int64_t score_bytes, most_keys;
 } side;
-
-/* The tensors of a call; a place in the list for each. */
-typedef struct scene {
-    fattn_problem p; /* resolved */
-    memory at[MOST_TENSORS + 2 * FATTN_MOD_MAX_TENSORS];
-    size_t offset[MOST_TENSORS + 2 * FATTN_MOD_MAX_TENSORS]; /* in fattn_tensors; of a list: place is not negative */
-    int place[MOST_TENSORS + 2 * FATTN_MOD_MAX_TENSORS];
-    int count;
-} scene;
 
 typedef struct tally {
     int problems, elements_wrong;
     double worst; /* of the differences allowed */
 } tally;
-
-static inline memory *add_memory(scene *s, const char *name, size_t offset, int place, const int64_t dim[4], const int64_t strides[4], int32_t dtype,
-                                 bool written)
-{
-    memory *m = &s->at[s->count];
-    describe(m, name, dim, strides, dtype, written);
-    s->offset[s->count] = offset;
-    s->place[s->count++] = place;
-    return m;
-}
-
-static inline void add_role(scene *s, fattn__role role, size_t offset, generator *g)
-{
-    const fattn__shape shape = fattn__problem_shape(&s->p, role);
-    if (!shape.used)
-        return;
-    memory *m = add_memory(s, fattn__role_name(role), offset, -1, shape.dim, shape.strides, shape.dtype, shape.written);
-    if (!shape.written)
-        each(m, fill_one, g);
-}
-
-static inline void add_mod(scene *s, generator *g)
-{
-    const size_t count = s->p.score_mod != NULL ? fattn_score_mod_tensor_count(s->p.score_mod) : 0;
-    for (size_t i = 0; i < count; i++) {
-        const fattn_mod_tensor *t = fattn_score_mod_tensor(s->p.score_mod, i);
-        each(add_memory(s, "mod_tensor", offsetof(fattn_tensors, mod_tensors), (int)i, t->dim, t->strides, t->dtype, false), fill_one, g);
-        if ((s->p.mod_gradients >> i & 1) != 0)
-            add_memory(s, "mod_gradient", offsetof(fattn_tensors, mod_gradients), (int)i, t->dim, t->strides, FATTN_F32, true);
-    }
-}
-
-static inline void add_lengths(scene *s, generator *g)
-{
-    const int64_t dim[4] = { 1, 1, 1, s->p.len_broadcast ? 1 : s->p.batch }, strides[4] = { 0, 0, 0, 1 };
-    const int64_t most[2] = { s->p.seq_q, s->p.seq_kv };
-    const size_t offset[2] = { offsetof(fattn_tensors, seq_len_q), offsetof(fattn_tensors, seq_len_kv) };
-    for (int which = 0; which < 2 && s->p.padding; which++) {
-        int32_t *at = data_of(add_memory(s, "lengths", offset[which], -1, dim, strides, FATTN_F32, false));
-        for (int64_t i = 0; i < dim[3]; i++)
-            at[i] = chance(g, 15) ? 0 : (int32_t)between(g, 0, most[which]);
-    }
-}
-
-static inline memory *find(scene *s, size_t offset)
-{
-    for (int i = 0; i < s->count; i++)
-        if (s->offset[i] == offset && s->place[i] <= 0)
-            return &s->at[i];
-    return NULL;
-}
-
-static inline void hide(scene *s)
-{
-    const size_t rows[] = { offsetof(fattn_tensors, q), offsetof(fattn_tensors, d_o) }, keys[] = { offsetof(fattn_tensors, k), offsetof(fattn_tensors, v) };
-    if (!s->p.padding)
-        return;
-    lengths q = { data_of(find(s, offsetof(fattn_tensors, seq_len_q))), !s->p.len_broadcast };
-    lengths kv = { data_of(find(s, offsetof(fattn_tensors, seq_len_kv))), !s->p.len_broadcast };
-    for (int i = 0; i < 2; i++) {
-        if (find(s, rows[i]) != NULL)
-            each(find(s, rows[i]), hide_one, &q);
-        each(find(s, keys[i]), hide_one, &kv);
-    }
-}
-
-static inline void make_scene(scene *s, const fattn_problem *problem, generator *g)
-{
-    memset(s, 0, sizeof *s);
-    cr_assert_eq(fattn_problem_resolve(problem, &s->p), FATTN_OK, "%s", fattn_last_error());
-#define ADD(field, role) add_role(s, FATTN__ROLE_##role, offsetof(fattn_tensors, field), g);
-    ADD(q, Q) ADD(k, K) ADD(v, V) ADD(o, O) ADD(d_o, DO) ADD(dq, DQ) ADD(dk, DK) ADD(dv, DV) ADD(bias, BIAS) ADD(dbias, DBIAS)
-#undef ADD
-    const fattn__shape stats = fattn__problem_shape(&s->p, FATTN__ROLE_STATS);
-    const size_t offset[3] = { offsetof(fattn_tensors, stats), offsetof(fattn_tensors, max), offsetof(fattn_tensors, sum_exp) };
-    for (int i = 0; i < 3; i++)
-        if (s->p.pass == FATTN_BACKWARD ? i == 0 : (s->p.outputs >> i & 1) != 0)
-            add_memory(s, i == 0 ? "stats" : i == 1 ? "max" : "sum_exp", offset[i], -1, stats.dim, stats.strides, FATTN_F32,
-                       s->p.pass == FATTN_FORWARD);
-    add_mod(s, g);
-    add_lengths(s, g);
-    hide(s);
-}
-
-static inline void free_scene(scene *s)
-{
-    for (int i = 0; i < s->count; i++)
-        free(s->at[i].bytes);
-}
 
 static inline fattn_plan plan_of(const side *who, const fattn_problem *p)
 {
@@ -130,6 +34,10 @@ static inline fattn_plan plan_of(const side *who, const fattn_problem *p)
 /* Runs the scene; what is written replaces its memory. The workspace is dirty and guarded. */
 static inline void run_scene(const side *who, scene *s)
 {
+    if (who->compute != NULL) {
+        who->compute(s);
+        return;
+    }
     fattn_plan plan = plan_of(who, &s->p);
     void *buffers[MOST_TENSORS + 2 * FATTN_MOD_MAX_TENSORS];
     const void *mod_tensors[FATTN_MOD_MAX_TENSORS] = { NULL };
@@ -256,12 +164,15 @@ static inline double compare(const scene *s, const memory *want, const memory *g
 static inline void print_problem(const fattn_problem *p)
 {
     printf("  pass %d dtype %d o %d grad %d b %lld h %lld/%lld/%lld s %lld/%lld d %lld/%lld right %d:%lld left %d:%lld align %d padding %d "
-           "len_broadcast %d outputs %u bias %d (%lld,%lld,%lld,%lld type %d) dbias %d mod %d grads %u\n  strides",
+           "len_broadcast %d outputs %u bias %d (%lld,%lld,%lld,%lld type %d) dbias %d mod %d grads %u",
            p->pass, p->dtype, p->o_dtype, p->grad_dtype, (long long)p->batch, (long long)p->heads_q, (long long)p->heads_k, (long long)p->heads_v,
            (long long)p->seq_q, (long long)p->seq_kv, (long long)p->dim_qk, (long long)p->dim_v, p->has_right, (long long)p->window_right,
            p->has_left, (long long)p->window_left, p->align, p->padding, p->len_broadcast, p->outputs, p->has_bias, (long long)p->bias_dim[0],
            (long long)p->bias_dim[1], (long long)p->bias_dim[2], (long long)p->bias_dim[3], p->bias_dtype, p->dbias, p->score_mod != NULL,
            p->mod_gradients);
+    printf(" ragged %x bits %d tokens %d cumulative %u pages %lld/%lld of %lld/%lld packed %d alibi %d sink %d/%d dropout %g mask %d scale %d tiles %d\n  strides",
+           p->ragged, p->ragged_bits, p->ragged_tokens, p->cumulative, (long long)p->pages_k, (long long)p->pages_v, (long long)p->page_size_k,
+           (long long)p->page_size_v, p->packed_table, p->alibi, p->sink, p->dsink, p->dropout, p->dropout_mask, p->scale_in_memory, p->block_mask);
     for (fattn__role role = 0; role < FATTN__ROLE_COUNT; role++) {
         const fattn__shape shape = fattn__problem_shape(p, role);
         if (shape.used)
@@ -285,6 +196,8 @@ static inline void compare_scene(const side *cpu, const side *math, scene *s, ta
 {
     scene first, again;
     char text[512];
+    if (getenv("FACTS_TEST_MATH_SHOW") != NULL)
+        print_problem(&s->p);
     copy_scene(&first, s);
     copy_scene(&again, s);
     run_scene(cpu, s);
@@ -361,10 +274,17 @@ static inline void compare_problem(const side *cpu, const side *math, fattn_prob
     static scene forward, backward;
     const generator inputs = *g;
     p.pass = FATTN_FORWARD;
-    p.outputs |= FATTN_WANT_STATS;
+    if ((p.outputs & FATTN_WANT_STATS_LOG2) == 0)
+        p.outputs |= FATTN_WANT_STATS;
     make_scene(&forward, &p, g);
-    spoil(&forward, offsetof(fattn_tensors, v), g);
+    if (cpu->compute == NULL)
+        spoil(&forward, offsetof(fattn_tensors, v), g);
     compare_scene(cpu, math, &forward, out);
+    out->problems++;
+    if ((p.outputs & FATTN_WANT_STATS_LOG2) != 0 || p.page_size_k != 0 || p.page_size_v != 0) { /* there is no backward */
+        free_scene(&forward);
+        return;
+    }
     *g = inputs; /* the same inputs where they are the same tensors: drawn in the same order up to dO */
     p.pass = FATTN_BACKWARD;
     make_scene(&backward, &p, g);
@@ -373,17 +293,11 @@ static inline void compare_problem(const side *cpu, const side *math, fattn_prob
             if (forward.offset[i] == backward.offset[j] && forward.place[i] == backward.place[j] && !backward.at[j].written &&
                 forward.offset[i] != offsetof(fattn_tensors, max) && forward.offset[i] != offsetof(fattn_tensors, sum_exp))
                 memcpy(backward.at[j].bytes, forward.at[i].bytes, forward.at[i].count);
-    if (p.padding) { /* dO was hidden by other lengths: anew */
-        memory *d_o = find(&backward, offsetof(fattn_tensors, d_o));
-        lengths q = { data_of(find(&backward, offsetof(fattn_tensors, seq_len_q))), !p.len_broadcast };
-        each(d_o, fill_one, g);
-        each(d_o, hide_one, &q);
-    }
-    spoil(&backward, offsetof(fattn_tensors, d_o), g);
+    if (cpu->compute == NULL)
+        spoil(&backward, offsetof(fattn_tensors, d_o), g);
     compare_scene(cpu, math, &backward, out);
     free_scene(&forward);
     free_scene(&backward);
-    out->problems++;
 }
 
 #endif

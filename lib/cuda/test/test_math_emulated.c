@@ -1,8 +1,12 @@
 /* The math backend's kernels, run without a GPU (lib/cuda/test/emulate.h), against the cpu backend over random problems. */
 #include "math_emulated.h"
+#include "math_oracle.h"
 
-static void sweep(uint64_t seed, int count, int64_t most_seq, int64_t most_dim, int64_t score_bytes, int64_t most_keys)
+enum { MODIFIED, FEATURED }; /* draw_problem's problems against the cpu backend; draw_features' against the reference */
+
+static void sweep(int kind, uint64_t seed, int otherwise, int64_t most_seq, int64_t most_dim, int64_t score_bytes, int64_t most_keys)
 {
+    const char *count = getenv("FACTS_TEST_MATH_PROBLEMS"), *first = getenv("FACTS_TEST_MATH_FIRST");
     if (!fattn__math_image_present())
         cr_skip_test("this library was built without a CUDA compiler");
     fattn_context_options options = FATTN_CONTEXT_OPTIONS_INIT;
@@ -11,14 +15,14 @@ static void sweep(uint64_t seed, int count, int64_t most_seq, int64_t most_dim, 
     options.threads = 2;
     cr_assert_eq(fattn_context_create(&host, &options), FATTN_OK);
     fattn_context *gpu = open_emulated();
-    const side cpu = { .context = host, .engine = &fattn__cpu_engine };
+    const side cpu = { .context = host, .engine = &fattn__cpu_engine }, oracle = { .compute = compute_reference };
     const side math = { .context = gpu, .engine = &fattn__math_engine, .score_bytes = score_bytes, .most_keys = most_keys };
-    generator g = { .state = seed, .most_seq = most_seq, .most_dim = most_dim };
     tally t = { 0 };
-    for (int i = 0; i < count; i++) {
-        generator own = { .state = seed * 1000 + (uint64_t)i, .most_seq = g.most_seq, .most_dim = g.most_dim };
-        const fattn_problem p = draw_problem(&own);
-        compare_problem(&cpu, &math, p, &own, &t);
+    const int begin = first != NULL ? atoi(first) : 0, end = begin + (count != NULL ? atoi(count) : otherwise);
+    for (int i = begin; i < end; i++) {
+        generator g = { .state = seed * 1000 + (uint64_t)i, .most_seq = most_seq, .most_dim = most_dim };
+        const fattn_problem p = kind == MODIFIED ? draw_problem(&g) : draw_features(&g);
+        compare_problem(kind == MODIFIED ? &cpu : &oracle, &math, p, &g, &t);
         fattn_score_mod_destroy((fattn_score_mod *)(uintptr_t)p.score_mod);
     }
     printf("%d problems, forward and backward: %d tensors wrong, largest difference %.2f of what is allowed\n", t.problems, t.elements_wrong, t.worst);
@@ -28,14 +32,22 @@ static void sweep(uint64_t seed, int count, int64_t most_seq, int64_t most_dim, 
 
 Test(emulated, small_problems_of_every_kind)
 {
-    const char *count = getenv("FACTS_TEST_MATH_PROBLEMS");
-    sweep(1, count != NULL ? atoi(count) : 10, 60, 100, 0, 0);
+    sweep(MODIFIED, 1, 10, 60, 100, 0, 0);
 }
 
 Test(emulated, chunks_of_rows_keys_and_heads_add_up)
 {
-    const char *count = getenv("FACTS_TEST_MATH_PROBLEMS");
-    sweep(2, count != NULL ? atoi(count) : 5, 300, 40, 3 * 128 * 128 * 4, 128);
+    sweep(MODIFIED, 2, 5, 300, 40, 3 * 128 * 128 * 4, 128);
+}
+
+Test(emulated, what_a_problem_may_ask_for_is_what_the_reference_says)
+{
+    sweep(FEATURED, 3, 25, 60, 100, 0, 0);
+}
+
+Test(emulated, so_it_is_in_chunks)
+{
+    sweep(FEATURED, 4, 8, 300, 40, 3 * 128 * 128 * 4, 128);
 }
 
 Test(emulated, f32_keeps_its_24_bits)
