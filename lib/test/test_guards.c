@@ -111,6 +111,11 @@ static void masked_unified(fattn_problem *p)
     p->impl = FATTN_IMPL_UNIFIED, p->has_bias = 1, p->bias_dtype = FATTN_BOOL;
 }
 
+static void one_block_scaled_row(fattn_problem *p)
+{
+    p->dtype = FATTN_MXE4M3, p->seq_q = 1;
+}
+
 static const subject subjects[] = {
     { "misaligned-strides", 92000, 90, wide },
     { "graph-capture-seq-kv-mod-128", 91500, 90, captured },
@@ -132,6 +137,7 @@ static const subject subjects[] = {
     { "wide-output-engine-2", 92000, 90, wide_output },
     { "wide-gradients", 92000, 90, wide_gradients },
     { "planner-crash-unified-bool-mask", 92700, 90, masked_unified },
+    { "planner-crash-mx-s1", 92800, 100, one_block_scaled_row },
 };
 enum { SUBJECTS = sizeof subjects / sizeof *subjects };
 
