@@ -127,7 +127,8 @@ bool fattn__problem_sums(const fattn_problem *p, fattn__role gradient, bool summ
     if ((strides[0] | strides[1] | strides[2] | strides[3]) == 0) /* not derived yet */
         return false;
     for (int axis = 0; axis < 4; axis++) {
-        out[axis] = shape.dim[axis] > 1 && shape.strides[axis] == 0 && strides[axis] == 0;
+        /* A packed tensor's stride of b is not read. */
+        out[axis] = shape.dim[axis] > 1 && shape.strides[axis] == 0 && strides[axis] == 0 && !(axis == 0 && fattn__problem_ragged(p, input));
         any = any || out[axis];
     }
     return any;

@@ -207,9 +207,10 @@ static void store_amax(const fattn_problem *p, const fattn_tensors *t, const flo
 
 void fattn__cpu_backward(const fattn_problem *p, const fattn_tensors *t, int threads, char *scratch)
 {
-    const fattn__call c = fattn__call_of(p, t);
+    fattn__call c;
     float amax[FATTN__AMAX_COUNT] = { 0 };
     work x;
+    fattn__call_of(&c, p, t);
     work_of(&x, p, t);
 #pragma omp parallel for schedule(dynamic) num_threads(threads) reduction(max : amax[:FATTN__AMAX_COUNT])
     for (int64_t task = 0; task < x.tasks; task++) {

@@ -15,6 +15,17 @@ static void add_blocks(fattn__view *v, const uint8_t *factors, int64_t heads, in
                                  .along_rows = along_rows };
 }
 
+/* Another copy of a tensor. */
+static fattn__view second(const fattn_problem *p, const fattn_tensors *t, fattn__role which, const void *data, int64_t strides[4], int32_t dtype)
+{
+    const fattn__shape shape = fattn__problem_shape(p, which);
+    fattn__view v = fattn__view_of(p, t, which, data);
+    fattn_match_layout(shape.dim, shape.strides, strides);
+    v.stride = strides;
+    v.dtype = dtype;
+    return v;
+}
+
 static void add_mx(fattn__call *c)
 {
     const fattn_problem *p = c->p;
@@ -27,14 +38,12 @@ static void add_mx(fattn__call *c)
         return;
     c->d_o.dtype = p->dtype; /* the copy along the channels */
     add_blocks(&c->d_o, t->sf_do, p->heads_q, p->seq_q, p->dim_v, false);
-    c->do_16 = fattn__view_of(p, t, FATTN__ROLE_DO, t->do_16);
-    c->do_16.dtype = p->o_dtype;
-    c->q_t = fattn__view_of(p, t, FATTN__ROLE_Q, t->q_t);
+    c->do_16 = second(p, t, FATTN__ROLE_DO, t->do_16, c->dense_do, p->o_dtype);
+    c->q_t = second(p, t, FATTN__ROLE_Q, t->q_t, c->dense_q, p->dtype);
     add_blocks(&c->q_t, t->sf_q_t, p->heads_q, p->seq_q, p->dim_qk, true);
-    c->k_t = fattn__view_of(p, t, FATTN__ROLE_K, t->k_t);
+    c->k_t = second(p, t, FATTN__ROLE_K, t->k_t, c->dense_k, p->dtype);
     add_blocks(&c->k_t, t->sf_k_t, p->heads_k, p->seq_kv, p->dim_qk, true);
-    c->do_t = fattn__view_of(p, t, FATTN__ROLE_DO, t->do_t);
-    c->do_t.dtype = p->dtype;
+    c->do_t = second(p, t, FATTN__ROLE_DO, t->do_t, c->dense_do, p->dtype);
     add_blocks(&c->do_t, t->sf_do_t, p->heads_q, p->seq_q, p->dim_v, true);
 }
 
@@ -44,10 +53,10 @@ static void add_angles(const fattn_problem *p, fattn__view *v, const float *angl
     v->lanes = p->rope_dim;
 }
 
-fattn__call fattn__call_of(const fattn_problem *p, const fattn_tensors *t)
+void fattn__call_of(fattn__call *c, const fattn_problem *p, const fattn_tensors *t)
 {
-    fattn__call c = { .p = p, .t = t, .kernels = fattn__cpu_kernels() };
-#define VIEW(field, role) c.field = fattn__view_of(p, t, FATTN__ROLE_##role, NULL);
+    *c = (fattn__call){ .p = p, .t = t, .kernels = fattn__cpu_kernels() };
+#define VIEW(field, role) c->field = fattn__view_of(p, t, FATTN__ROLE_##role, NULL);
     VIEW(q, Q)
     VIEW(k, K)
     VIEW(v, V)
@@ -59,12 +68,11 @@ fattn__call fattn__call_of(const fattn_problem *p, const fattn_tensors *t)
     VIEW(dv, DV)
 #undef VIEW
     if (fattn__is_mx(p))
-        add_mx(&c);
+        add_mx(c);
     if (p->rope) {
-        add_angles(p, &c.q, t->rope_q), add_angles(p, &c.q_t, t->rope_q);
-        add_angles(p, &c.k, t->rope_k), add_angles(p, &c.k_t, t->rope_k);
+        add_angles(p, &c->q, t->rope_q), add_angles(p, &c->q_t, t->rope_q);
+        add_angles(p, &c->k, t->rope_k), add_angles(p, &c->k_t, t->rope_k);
     }
-    c.dropping = fattn__dropping_of(p, t);
-    c.factors = fattn__factors_of(p, t, &c.dropping);
-    return c;
+    c->dropping = fattn__dropping_of(p, t);
+    c->factors = fattn__factors_of(p, t, &c->dropping);
 }

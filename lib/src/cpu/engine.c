@@ -2,6 +2,7 @@
 #include <omp.h>
 #include <stdlib.h>
 
+#include "../call_check.h"
 #include "../engine.h"
 #include "attention.h"
 
@@ -15,6 +16,11 @@ static const char *refusal_of(const fattn_problem *p)
 {
     if (p->impl == FATTN_IMPL_UNIFIED || p->spelling == FATTN_SPELLING_SINGLE)
         return "the cpu has no cuDNN graph: impl=unified and spelling=single mean nothing to it";
+    const bool mx = fattn__is_mx(p);
+    if (mx && (p->page_size_k != 0 || p->page_size_v != 0 || p->ragged_bits != 0))
+        return "block-scaled types in pages or packed: nothing says where their scale factors lie";
+    if (mx && p->scale_format != FATTN_FORMAT_UNSET && p->scale_format != FATTN_FORMAT_BHSD)
+        return "scale_format: the cpu reads scale factors head by head (unset or bhsd)";
     return NULL;
 }
 
@@ -23,7 +29,7 @@ static fattn_status can_do(fattn_context *context, const fattn_problem *problem,
     (void)context, (void)ask;
     const char *why = refusal_of(problem);
     if (why != NULL)
-        return fattn__refuse(out, FATTN_BACKEND_CPU, FATTN_REASON_UNSUPPORTED, "", why, "leave impl and spelling at auto");
+        return fattn__refuse(out, FATTN_BACKEND_CPU, FATTN_REASON_UNSUPPORTED, "", why, "leave impl, spelling and scale_format at their defaults");
     fattn__accept(out, FATTN_BACKEND_CPU);
     return fattn__add_engine(out, FATTN_MODE_A, &(fattn_engine){ .workspace_bytes = -1 });
 }
@@ -46,10 +52,9 @@ static fattn_status run(const fattn_plan *plan, const fattn_tensors *tensors, st
     (void)stream;
     char *scratch = (char *)(((uintptr_t)tensors->workspace + 63) / 64 * 64);
     const fattn_problem *p = &plan->problem;
-    for (int64_t b = 0; p->padding && b < (p->len_broadcast ? 1 : p->batch); b++)
-        if (tensors->seq_len_q[b] < 0 || tensors->seq_len_q[b] > p->seq_q || tensors->seq_len_kv[b] < 0 || tensors->seq_len_kv[b] > p->seq_kv)
-            return fattn__fail(FATTN_BAD_PROBLEM, "seq_len_q[%lld] or seq_len_kv[%lld] lies outside 0..seq_q, 0..seq_kv", (long long)b,
-                               (long long)b);
+    const fattn_status st = fattn__call_values_check(plan, tensors, NULL);
+    if (st != FATTN_OK)
+        return st;
     if (p->pass == FATTN_FORWARD)
         fattn__cpu_forward(p, tensors, threads_of(plan->context), scratch);
     else
@@ -62,4 +67,11 @@ static void done(fattn_plan *plan)
     plan->state = NULL;
 }
 
-const fattn__engine fattn__cpu_engine = { "cpu", 0, can_do, setup, run, done };
+/* Impl unified is among them, so that it is refused in our own words. */
+#define FEATURES                                                                                                                   \
+    (FATTN__HAS(RAGGED) | FATTN__HAS(RAGGED_TOKENS) | FATTN__HAS(TOTALS) | FATTN__HAS(CUMULATIVE) | FATTN__HAS(LEN_RANK) |         \
+     FATTN__HAS(PAGED) | FATTN__HAS(PACKED_TABLE) | FATTN__HAS(BOOL_MASK) | FATTN__HAS(ALIBI) | FATTN__HAS(SINK) |                 \
+     FATTN__HAS(DROPOUT) | FATTN__HAS(DROPOUT_MASK) | FATTN__HAS(RNG_DUMP) | FATTN__HAS(STATS_LOG2) | FATTN__HAS(SCALE_IN_MEMORY) |  \
+     FATTN__HAS(BLOCK_MASK) | FATTN__HAS(UNFUSE_FMA) | FATTN__HAS(ROPE) | FATTN__HAS(FP8) | FATTN__HAS(MXFP8) | FATTN__HAS(UNIFIED))
+
+const fattn__engine fattn__cpu_engine = { "cpu", FEATURES, can_do, setup, run, done };

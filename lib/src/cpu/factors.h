@@ -7,6 +7,7 @@
 #ifndef FATTN_CPU_FACTORS_H
 #define FATTN_CPU_FACTORS_H
 
+#include "attention.h"
 #include "dropout.h"
 #include "scores.h"
 
@@ -24,9 +25,6 @@ typedef struct fattn__factors {
     float scale_o, scale_dq, scale_dk, scale_dv;
     float attn_scale;
 } fattn__factors;
-
-bool fattn__is_fp8(const fattn_problem *p); /* e4m3, e5m2 */
-bool fattn__is_mx(const fattn_problem *p);  /* block-scaled */
 
 fattn__factors fattn__factors_of(const fattn_problem *p, const fattn_tensors *t, const fattn__dropping *dropping);
 

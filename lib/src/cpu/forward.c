@@ -143,9 +143,10 @@ static void forward_rows(tile *x)
 
 void fattn__cpu_forward(const fattn_problem *p, const fattn_tensors *t, int threads, char *scratch)
 {
-    const fattn__call c = fattn__call_of(p, t);
+    fattn__call c;
     int64_t tiles = (p->seq_q + FATTN__ROWS - 1) / FATTN__ROWS, tasks = p->batch * p->heads_q * tiles;
     float amax_s = 0, amax_o = 0;
+    fattn__call_of(&c, p, t);
 #pragma omp parallel for schedule(dynamic) num_threads(threads) reduction(max : amax_s, amax_o)
     for (int64_t task = 0; task < tasks; task++) {
         fattn__scratch w = fattn__scratch_at(p, scratch, omp_get_thread_num());

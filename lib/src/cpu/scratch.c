@@ -1,7 +1,6 @@
 #include "scratch.h"
 
 #include "attention.h"
-#include "factors.h"
 
 static size_t padded(int64_t floats)
 {

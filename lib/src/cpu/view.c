@@ -103,8 +103,14 @@ void fattn__view_load(float *dst, int64_t step, const fattn__view *from, int64_t
             dst[d] = 0.0f;
         if (from->blocks.factors != NULL)
             scale_row(&from->blocks, b, h, s + i, dst, dim);
-        if (from->angles != NULL)
-            fattn__rotate(dst, dim, from->angles + (s + i) * from->lanes, from->lanes, false);
+        if (from->angles == NULL)
+            continue;
+        fattn__rotate(dst, dim, from->angles + (s + i) * from->lanes, from->lanes, false);
+        for (int64_t d = dim - from->lanes; d < dim && from->blocks.factors == NULL; d++) { /* as cuDNN's rotation, which writes a tensor of this type */
+            uint32_t code;
+            fattn__number_store(&code, from->dtype, 0, dst[d]);
+            dst[d] = fattn__number_load(&code, from->dtype, 0);
+        }
     }
 }
 
