@@ -32,12 +32,19 @@ static facts_resolve_status read_knobs(facts_resolution *r)
     facts_span rest = facts_span_of(facts_case_get(r->c, FACTS_KEY_KNOB));
     if (facts_span_is(rest, "none"))
         return FACTS_RESOLVED;
-    if (out->engine < 0)
-        return facts_resolve_bad(r, FACTS_KEY_KNOB, "a pin needs its engine: engine=N");
     while (rest.length > 0) {
         facts_span value = facts_span_cut(&rest, '+'), name = facts_span_cut(&value, ':');
         fattn_knob *knob = &out->knob[out->knob_count];
         uint64_t number = 0;
+        if (facts_span_is(name, "unfuse_fma")) { /* no knob of an engine: a word of the unified operation */
+            facts_read_integer(value, INT64_MAX, &number);
+            if (number > 1)
+                return facts_resolve_bad(r, FACTS_KEY_KNOB, "unfuse_fma is 0 or 1");
+            out->ask.unfuse_fma = (int32_t)number;
+            continue;
+        }
+        if (out->engine < 0)
+            return facts_resolve_bad(r, FACTS_KEY_KNOB, "a pin needs its engine: engine=N");
         knob->type = knob_of(name);
         if (knob->type < 0)
             return facts_resolve_bad(r, FACTS_KEY_KNOB, "no knob has this name; want cuDNN's names in lower case (tile_m, stages) or k14");
