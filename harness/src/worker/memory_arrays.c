@@ -29,12 +29,6 @@ static bool is_there(const facts_memory *m, facts_array_id id)
     return m->problem->array[id].count > 0;
 }
 
-/* Scale factors come with the elements that they scale. */
-static bool comes_with_elements(facts_array_id id)
-{
-    return id >= FACTS_ARRAY_SF_Q && id <= FACTS_ARRAY_SF_DO_T;
-}
-
 fattn_status facts_arrays_begin(facts_memory *m, char error[256])
 {
     for (facts_array_id id = 0; id < FACTS_ARRAY_COUNT; id++) {
@@ -45,7 +39,7 @@ fattn_status facts_arrays_begin(facts_memory *m, char error[256])
             snprintf(error, 256, "no memory for the arrays of this case");
             return FATTN_NO_MEMORY;
         }
-        if (!m->problem->array[id].output && !comes_with_elements(id))
+        if (!m->problem->array[id].output)
             facts_array_fill(m->problem, id, m->array[id]);
     }
     return FATTN_OK;
