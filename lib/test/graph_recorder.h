@@ -4,6 +4,7 @@
 #define FATTN_TEST_GRAPH_RECORDER_H
 
 #include "cudnn/backend.h"
+#include "cudnn/builders.h"
 #include "cudnn/graph.h"
 #include <criterion/criterion.h>
 #include <math.h>
@@ -14,18 +15,18 @@
 /* ---- the recorder ---------------------------------------------------------------------------------------------------------------
  */
 
-enum { MOST = 512 };
+enum { MOST = 768, BLOCK_SCALE = 37 };
 
 typedef struct recorded {
-    int type, mode, math;
+    int type, mode, math, data_type, reordering;
     bool is_virtual, finalized;
-    int64_t dim[4], strides[4], data_type;
+    int64_t dim[4], strides[4];
     int reads_lengths; /* GEMM overrides, or lengths of a band */
 } recorded;
 
 static recorded made[MOST];
 static int made_count, alive, calls, failing_call;
-static char order[2048];
+static char order[4096];
 
 static bool fails(void)
 {
@@ -77,7 +78,8 @@ static void note_operation(const recorded *r)
         snprintf(word, sizeof word, "%s", pointwise_name(r->mode));
         break;
     case DNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR:
-        snprintf(word, sizeof word, "reduce_%s", r->mode == DNN_REDUCE_TENSOR_MAX ? "max" : "add");
+        snprintf(word, sizeof word, "reduce_%s",
+                 r->mode == DNN_REDUCE_TENSOR_AMAX ? "amax" : r->mode == DNN_REDUCE_TENSOR_MAX ? "max" : "add");
         break;
     case DNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR:
         snprintf(word, sizeof word, r->reads_lengths ? "matmul(lengths)" : "matmul");
@@ -91,6 +93,15 @@ static void note_operation(const recorded *r)
     case DNN_BACKEND_OPERATION_DIAGONAL_BAND_MASK_DESCRIPTOR:
         snprintf(word, sizeof word, "band_%s%s", r->mode == DNN_POINTWISE_CMP_GE ? "right" : "left",
                  r->reads_lengths ? "(lengths)" : "");
+        break;
+    case DNN_BACKEND_OPERATION_RNG_DESCRIPTOR:
+        snprintf(word, sizeof word, "rng");
+        break;
+    case DNN_BACKEND_OPERATION_PAGED_CACHE_LOAD_DESCRIPTOR:
+        snprintf(word, sizeof word, "paged_load");
+        break;
+    case BLOCK_SCALE:
+        snprintf(word, sizeof word, "block_scale");
         break;
     default:
         return;
@@ -131,6 +142,12 @@ static int set(fattn__desc desc, int name, int type, int64_t count, const void *
         break;
     case DNN_ATTR_TENSOR_STRIDES:
         memcpy(r->strides, elements, sizeof r->strides);
+        break;
+    case DNN_ATTR_TENSOR_DATA_TYPE:
+        memcpy(&r->data_type, elements, sizeof r->data_type);
+        break;
+    case DNN_ATTR_TENSOR_REORDERING_MODE:
+        memcpy(&r->reordering, elements, sizeof r->reordering);
         break;
     case DNN_ATTR_TENSOR_IS_VIRTUAL:
         memcpy(&r->is_virtual, elements, sizeof r->is_virtual);
@@ -180,7 +197,7 @@ static fattn_status build(int version, fattn_problem p)
     made_count = alive = calls = 0;
     order[0] = '\0';
     fattn__graph_init(&graph, &recorder, 90);
-    const fattn_status st = r.pass == FATTN_FORWARD ? fattn__build_forward(&graph, &r) : fattn__build_backward(&graph, &r);
+    const fattn_status st = fattn__build(&graph, &r);
     return st == FATTN_OK ? fattn__graph_finalize(&graph, NULL) : st;
 }
 
