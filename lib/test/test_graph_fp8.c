@@ -1,0 +1,250 @@
+/* The graphs of 8 bit types: the order of their operations, which numbers of the call they read and write, and what they refuse. */
+#include "graph_recorder.h"
+
+#define FP8(...) PROBLEM(.dtype = FATTN_E4M3, __VA_ARGS__)
+#define MX(...) PROBLEM(.dtype = FATTN_MXE4M3, __VA_ARGS__)
+#define BACKWARD .pass = FATTN_BACKWARD
+#define SOFTMAX "reduce_max SUB EXP reduce_add LOG ADD DIV"
+#define SINK_SOFTMAX "reduce_max MAX SUB EXP SUB EXP reduce_add ADD LOG ADD DIV"
+#define PADDING "GEN_INDEX GEN_INDEX CMP_LT CMP_LT LOGICAL_AND BINARY_SELECT"
+#define CAUSAL "GEN_INDEX GEN_INDEX CMP_GE BINARY_SELECT"
+#define PRODUCT "matmul MUL MUL MUL reduce_amax" /* two descales, the scale; the largest magnitude is taken before the scale */
+#define LENGTHS_PRODUCT "matmul(lengths) MUL MUL MUL reduce_amax"
+#define GROUPED_PRODUCT "matmul reduce_add MUL MUL MUL reduce_amax"
+
+/* How often a number of the call is a tensor of the graph. */
+static int bound(fattn__slot slot)
+{
+    int count = 0;
+    for (int i = 0; i < graph.binding_count; i++)
+        count += graph.bindings[i].slot == (int32_t)slot;
+    return count;
+}
+
+/* The descriptor bound to a slot. */
+static const recorded *tensor_of(fattn__slot slot)
+{
+    for (int i = 0, uid = 0; i < made_count; i++) {
+        if (made[i].type != DNN_BACKEND_TENSOR_DESCRIPTOR)
+            continue;
+        for (int b = 0; b < graph.binding_count; b++)
+            if (graph.bindings[b].uid == 100 + uid && graph.bindings[b].slot == (int32_t)slot)
+                return &made[i];
+        uid++;
+    }
+    cr_assert_fail("no tensor of slot %d", (int)slot);
+    return NULL;
+}
+
+static fattn_problem of_200_keys(fattn_problem p)
+{
+    p.seq_kv = 200;
+    return p;
+}
+
+static void expect_refusal(fattn_problem p, fattn_status status, const char *start)
+{
+    cr_expect_eq(build(92800, p), status, "%s", graph.text);
+    cr_expect_eq(strncmp(graph.text, start, strlen(start)), 0, "got '%s', want '%s'", graph.text, start);
+    fattn__graph_release(&graph);
+}
+
+/* ---- e4m3 and e5m2
+ */
+
+Test(fp8_forward, descales_scores_and_scales_what_it_casts)
+{
+    expect_order(91900, FP8(.pass = FATTN_FORWARD), "matmul MUL MUL MUL " SOFTMAX " reduce_amax MUL " PRODUCT);
+    expect_order(91900, FP8(.padding = 1, .has_right = 1),
+                 "matmul(lengths) MUL MUL MUL " PADDING " " CAUSAL " " SOFTMAX " reduce_amax MUL " LENGTHS_PRODUCT);
+    expect_order(92000, FP8(.spelling = FATTN_SPELLING_SINGLE, .has_right = 1),
+                 "matmul MUL MUL MUL band_right softmax reduce_amax MUL " PRODUCT);
+}
+
+Test(fp8_forward, takes_the_largest_probability_after_dropout)
+{
+    expect_order(91900, FP8(.dropout = 0.25), "matmul MUL MUL MUL " SOFTMAX " rng MUL MUL reduce_amax MUL " PRODUCT);
+    expect_order(91900, FP8(.dropout_mask = 1), "matmul MUL MUL MUL " SOFTMAX " MUL MUL reduce_amax MUL " PRODUCT);
+    expect_order(91900, FP8(.sink = 1), "matmul MUL MUL MUL " SINK_SOFTMAX " reduce_amax MUL " PRODUCT);
+}
+
+Test(fp8_forward, reads_and_writes_each_number_once)
+{
+    static const fattn__auxiliary all[] = { FATTN__AUXILIARY_DESCALE_Q, FATTN__AUXILIARY_DESCALE_K, FATTN__AUXILIARY_DESCALE_V,
+                                            FATTN__AUXILIARY_DESCALE_S, FATTN__AUXILIARY_SCALE_S,   FATTN__AUXILIARY_SCALE_O,
+                                            FATTN__AUXILIARY_AMAX_S,    FATTN__AUXILIARY_AMAX_O };
+    cr_assert_eq(build(91900, FP8(.pass = FATTN_FORWARD)), FATTN_OK, "%s", graph.text);
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        cr_expect_eq(bound(fattn__slot_of_auxiliary(all[i])), 1, "%s", fattn__auxiliary_name(all[i]));
+    fattn__graph_release(&graph);
+}
+
+Test(fp8_forward, an_output_of_16_bits_is_multiplied_by_a_constant)
+{
+    for (int32_t type = FATTN_BF16; type <= FATTN_F16; type++) {
+        cr_assert_eq(build(91900, FP8(.o_dtype = type)), FATTN_OK, "%s", graph.text);
+        cr_expect_eq(bound(fattn__slot_of_auxiliary(FATTN__AUXILIARY_SCALE_O)), 0);
+        cr_expect_eq(bound(fattn__slot_of_auxiliary(FATTN__AUXILIARY_AMAX_O)), 1, "its largest magnitude is wanted all the same");
+        cr_expect_eq(bound(FATTN__SLOT_VALUE), 2, "the attention scale and a 1");
+        cr_expect_eq(graph.bindings[graph.binding_count - 3].value.f32, 1.0F);
+        cr_expect_eq(tensor_of(FATTN__SLOT_O)->data_type, fattn__data_type(type));
+        fattn__graph_release(&graph);
+    }
+}
+
+#define FP8_ROWS "MUL reduce_add MUL MUL"
+#define FP8_BACKWARD(rows, masks, product, dropped, kept)                                                                          \
+    FP8_ROWS rows " matmul MUL MUL MUL" masks " SUB EXP" dropped " MUL reshape " product " matmul MUL MUL" kept                    \
+                  " MUL reduce_amax MUL reshape " PRODUCT " reshape " product
+
+Test(fp8_backward, has_masks_before_stats_and_queries_before_keys)
+{
+    expect_order(91900, FP8(BACKWARD), FP8_BACKWARD("", "", PRODUCT, "", " SUB MUL"));
+    expect_order(91900, FP8(BACKWARD, .has_right = 1), FP8_BACKWARD("", " " CAUSAL, PRODUCT, "", " SUB MUL"));
+    expect_order(92000, FP8(BACKWARD, .has_right = 1, .spelling = FATTN_SPELLING_SINGLE),
+                 FP8_BACKWARD("", " band_right", PRODUCT, "", " SUB MUL"));
+}
+
+Test(fp8_backward, sums_groups_before_it_descales)
+{
+    expect_order(91900, FP8(BACKWARD, .heads_k = 2), FP8_BACKWARD("", "", GROUPED_PRODUCT, "", " SUB MUL"));
+}
+
+Test(fp8_backward, gives_lengths_to_every_product)
+{
+    expect_order(91900, FP8(BACKWARD, .padding = 1),
+                 FP8_ROWS " matmul(lengths) MUL MUL MUL " PADDING " SUB EXP MUL reshape " LENGTHS_PRODUCT
+                          " matmul(lengths) MUL MUL SUB MUL MUL reduce_amax MUL reshape " LENGTHS_PRODUCT " reshape " LENGTHS_PRODUCT);
+}
+
+Test(fp8_backward, drops_what_its_forward_dropped)
+{
+    expect_order(91900, FP8(BACKWARD, .dropout = 0.25),
+                 "MUL reduce_add MUL MUL rng MUL matmul MUL MUL MUL SUB EXP MUL MUL MUL reshape " PRODUCT
+                 " matmul MUL MUL MUL SUB MUL MUL MUL reduce_amax MUL reshape " PRODUCT " reshape " PRODUCT);
+}
+
+Test(fp8_backward, reads_the_sinks_gradient_off_the_rows)
+{
+    expect_order(91900, FP8(BACKWARD, .sink = 1), FP8_BACKWARD(" MUL", "", PRODUCT, "", " SUB MUL"));
+    expect_order(91900, FP8(BACKWARD, .sink = 1, .dsink = 1),
+                 FP8_BACKWARD(" SUB EXP MUL reduce_add MUL", "", PRODUCT, "", " SUB MUL"));
+}
+
+Test(fp8_backward, keeps_one_tensor_for_a_number_that_two_products_read)
+{
+    static const fattn__auxiliary twice[] = { FATTN__AUXILIARY_DESCALE_Q, FATTN__AUXILIARY_DESCALE_K, FATTN__AUXILIARY_DESCALE_DO,
+                                              FATTN__AUXILIARY_DESCALE_DP };
+    cr_assert_eq(build(91900, FP8(BACKWARD)), FATTN_OK, "%s", graph.text);
+    for (size_t i = 0; i < sizeof twice / sizeof *twice; i++)
+        cr_expect_eq(bound(fattn__slot_of_auxiliary(twice[i])), 1, "%s", fattn__auxiliary_name(twice[i]));
+    cr_expect_eq(bound(FATTN__SLOT_STATS), 1);
+    cr_expect_eq(bound(FATTN__SLOT_Q), 1);
+    cr_expect_eq(bound(FATTN__SLOT_DO), 1);
+    cr_expect_eq(graph.scratch_bytes, 0, "nothing is accumulated in a workspace of ours");
+    fattn__graph_release(&graph);
+}
+
+Test(fp8_backward, refuses_sums_that_nobody_would_take_the_magnitude_of)
+{
+    expect_refusal(FP8(BACKWARD, .k_strides = { 0, 64, 512, 1 }, .dk_strides = { 0, 64, 512, 1 }), FATTN_UNSUPPORTED, "dk_strides: ");
+    expect_refusal(FP8(BACKWARD, .has_bias = 1, .bias_dtype = FATTN_BF16, .dbias = 1), FATTN_UNSUPPORTED, "dbias: ");
+}
+
+/* ---- block-scaled types
+ */
+
+Test(mx_forward, scales_operands_and_nothing_else)
+{
+    expect_order(92100, MX(.pass = FATTN_FORWARD), "block_scale block_scale matmul MUL " SOFTMAX " block_scale matmul reduce_amax");
+    expect_order(92100, MX(.spelling = FATTN_SPELLING_SINGLE, .has_right = 1, .heads_k = 2),
+                 "block_scale block_scale matmul MUL band_right softmax block_scale matmul reduce_amax");
+}
+
+static void expect_factors(fattn__slot slot, int64_t height, int64_t width, int64_t stride_of_height, int64_t stride_of_width)
+{
+    const recorded *r = tensor_of(slot);
+    cr_expect_eq(r->data_type, DNN_DATA_FP8_E8M0);
+    cr_expect_eq(r->reordering, DNN_TENSOR_REORDERING_F8_128x4);
+    cr_expect(r->dim[2] == height && r->dim[3] == width, "%ld x %ld", (long)r->dim[2], (long)r->dim[3]);
+    cr_expect(r->strides[2] == stride_of_height && r->strides[3] == stride_of_width, "%ld, %ld", (long)r->strides[2], (long)r->strides[3]);
+}
+
+#define SLOT(name) fattn__slot_of_auxiliary(FATTN__AUXILIARY_##name)
+
+/* 96 rows, 200 keys, 64 channels: tiles of 128 x 4 factors. */
+Test(mx_forward, factors_are_padded_to_tiles)
+{
+    cr_assert_eq(build(92100, of_200_keys(MX(.pass = FATTN_FORWARD))), FATTN_OK, "%s", graph.text);
+    expect_factors(SLOT(SF_Q), 128, 4, 4, 1);
+    expect_factors(SLOT(SF_K), 4, 256, 1, 4);   /* transposed, as K */
+    expect_factors(SLOT(SF_V), 8, 128, 128, 1); /* along the keys */
+    cr_expect_eq(tensor_of(FATTN__SLOT_O)->data_type, DNN_DATA_BFLOAT16);
+    fattn__graph_release(&graph);
+}
+
+Test(mx_forward, factors_may_lie_as_rows_of_heads)
+{
+    cr_assert_eq(build(92100, MX(.scale_format = FATTN_FORMAT_BSHD)), FATTN_OK, "%s", graph.text);
+    expect_factors(SLOT(SF_Q), 128, 4, 8 * 4, 1);
+    cr_expect_eq(tensor_of(SLOT(SF_Q))->strides[1], 4);
+    fattn__graph_release(&graph);
+    cr_assert_eq(build(92100, MX(.scale_format = FATTN_FORMAT_SBHD)), FATTN_OK, "%s", graph.text);
+    expect_factors(SLOT(SF_Q), 128, 4, 2 * 8 * 4, 1);
+    cr_expect_eq(tensor_of(SLOT(SF_Q))->strides[0], 8 * 4);
+    fattn__graph_release(&graph);
+}
+
+#define MX_BACKWARD(product)                                                                                                       \
+    "block_scale block_scale block_scale block_scale MUL reduce_add matmul MUL SUB EXP reshape block_scale " product               \
+    " matmul SUB MUL MUL block_scale matmul reduce_amax reshape block_scale " product
+
+Test(mx_backward, scales_seven_operands)
+{
+    expect_order(92100, MX(BACKWARD), MX_BACKWARD("matmul reduce_amax"));
+    expect_order(92100, MX(BACKWARD, .heads_k = 2), MX_BACKWARD("matmul reduce_add reduce_amax"));
+}
+
+Test(mx_backward, blocks_lie_along_what_a_product_sums)
+{
+    cr_assert_eq(build(92100, of_200_keys(MX(BACKWARD))), FATTN_OK, "%s", graph.text);
+    expect_factors(SLOT(SF_Q), 128, 4, 4, 1);
+    expect_factors(SLOT(SF_K), 4, 256, 1, 4);
+    expect_factors(SLOT(SF_V), 4, 256, 1, 4); /* along the channels, unlike the forward's */
+    expect_factors(SLOT(SF_DO), 128, 4, 4, 1);
+    expect_factors(SLOT(SF_Q_T), 4, 128, 2 * 8 * 4 * 128, 1);
+    expect_factors(SLOT(SF_K_T), 8, 128, 2 * 8 * 8 * 128, 1);
+    expect_factors(SLOT(SF_DO_T), 4, 128, 2 * 8 * 4 * 128, 1);
+    cr_expect_eq(tensor_of(FATTN__SLOT_DO)->data_type, DNN_DATA_FP8_E4M3);
+    cr_expect_eq(tensor_of(SLOT(DO_T))->data_type, DNN_DATA_FP8_E4M3);
+    cr_expect_eq(tensor_of(SLOT(DO_16))->data_type, DNN_DATA_BFLOAT16);
+    cr_expect_eq(tensor_of(FATTN__SLOT_DQ)->data_type, DNN_DATA_BFLOAT16);
+    fattn__graph_release(&graph);
+}
+
+Test(mx_backward, second_quantisations_lie_as_the_first)
+{
+    cr_assert_eq(build(92100, MX(BACKWARD, .q_strides = { 8 * 96 * 64, 96 * 64, 64, 1 })), FATTN_OK, "%s", graph.text);
+    cr_expect_arr_eq(tensor_of(SLOT(Q_T))->strides, ((int64_t[4]){ 8 * 96 * 64, 96 * 64, 64, 1 }), sizeof(int64_t[4]));
+    fattn__graph_release(&graph);
+}
+
+/* ---- what a graph owns
+ */
+
+Test(fp8_graph, every_call_may_fail_and_nothing_is_left_behind)
+{
+    const fattn_problem problems[] = { FP8(.padding = 1, .has_right = 1, .dropout = 0.25), FP8(BACKWARD, .heads_k = 2, .sink = 1, .dsink = 1),
+                                       MX(.sink = 1), MX(BACKWARD, .heads_k = 2) };
+    for (size_t i = 0; i < sizeof problems / sizeof *problems; i++) {
+        failing_call = 0;
+        cr_assert_eq(build(92100, problems[i]), FATTN_OK, "%s", graph.text);
+        fattn__graph_release(&graph);
+        const int all = calls;
+        for (failing_call = 1; failing_call <= all; failing_call += 7) {
+            cr_expect_neq(build(92100, problems[i]), FATTN_OK, "problem %zu, call %d", i, failing_call);
+            fattn__graph_release(&graph);
+            cr_expect_eq(alive, 0, "problem %zu, call %d", i, failing_call);
+        }
+    }
+}
