@@ -23,6 +23,7 @@ typedef struct target {
     uint64_t config;
     uint64_t policy[2];
     uint64_t pin; /* hash of the knobs; 0: none */
+    uint64_t overrides;
 } target;
 
 /* A place in the table. */
@@ -225,6 +226,7 @@ static fattn_status ask(question *q, fattn_context *context, const fattn_problem
     q->target = (target){ .context = context->id, .engine = q->options.engine, .config = (uint64_t)(int64_t)q->options.config };
     if (q->options.config != FATTN_ENGINE_AUTO)
         q->target.engine = FATTN_ENGINE_AUTO; /* not read then */
+    q->target.overrides = (uint64_t)q->options.override_shapes;
     if (q->options.knobs != NULL)
         q->target.pin = XXH3_64bits(q->options.knobs, (size_t)q->options.knob_count * sizeof *q->options.knobs) | 1u;
     fattn__policy_hash(q->target.policy);

@@ -46,6 +46,9 @@ extern const fattn__engine fattn__cpu_engine;   /* src/cpu/ */
  * Returns FATTN_OK; FATTN_BAD_PROBLEM, FATTN_UNSUPPORTED (a described device). */
 fattn_status fattn__check_call(const fattn_plan *plan, fattn_pass pass, const fattn_tensors *tensors, fattn_tensors *out);
 
+/* The same without looking at the addresses. */
+fattn_status fattn__check_tensors(const fattn_plan *plan, fattn_pass pass, const fattn_tensors *tensors, fattn_tensors *out);
+
 /* The engine of a backend on the context's device; NULL when that device has none. */
 const fattn__engine *fattn__engine_for(const fattn_context *context, fattn_backend backend);
 /* The engine of the context's device. */

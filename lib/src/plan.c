@@ -61,7 +61,7 @@ fattn_status fattn__plan_resolve(fattn_problem *out, const fattn_problem *proble
 
 static fattn_status check_pin(const fattn_plan_options *o)
 {
-    if (o->reserved2 != 0 || o->knob_count < 0 || o->knob_count > FATTN_MAX_KNOBS || (o->knobs == NULL && o->knob_count != 0))
+    if (o->knob_count < 0 || o->knob_count > FATTN_MAX_KNOBS || (o->knobs == NULL && o->knob_count != 0))
         return fattn__fail(FATTN_BAD_PROBLEM, "fattn_plan_options: knob_count: %d is not allowed; want 0 to %d knobs", o->knob_count,
                            FATTN_MAX_KNOBS);
     if (o->knobs != NULL && (o->engine == FATTN_ENGINE_AUTO || o->config != FATTN_ENGINE_AUTO))
@@ -80,6 +80,8 @@ fattn_status fattn__plan_options_read(fattn_plan_options *out, const fattn_plan_
         return fattn__fail(FATTN_BAD_PROBLEM, "fattn_plan_options: struct_size is wrong or an unknown field is set");
     if (out->engine < FATTN_ENGINE_AUTO || out->config < FATTN_ENGINE_AUTO)
         return fattn__fail(FATTN_BAD_PROBLEM, "fattn_plan_options: engine and config must not be below -1");
+    if (out->override_shapes != 0 && out->override_shapes != 1)
+        return fattn__fail(FATTN_BAD_PROBLEM, "fattn_plan_options: override_shapes: %d is not allowed; want 0 or 1", out->override_shapes);
     return check_pin(out);
 }
 
@@ -272,7 +274,7 @@ fattn_status fattn_plan_load(fattn_plan **out, fattn_context *context, const fat
 /* ---- call ---------------------------------------------------------------------------------------------------------------------
  */
 
-fattn_status fattn__check_call(const fattn_plan *plan, fattn_pass pass, const fattn_tensors *tensors, fattn_tensors *out)
+fattn_status fattn__check_tensors(const fattn_plan *plan, fattn_pass pass, const fattn_tensors *tensors, fattn_tensors *out)
 {
     const fattn_context *context = plan->context;
     *out = (fattn_tensors)FATTN_TENSORS_INIT;
@@ -282,6 +284,15 @@ fattn_status fattn__check_call(const fattn_plan *plan, fattn_pass pass, const fa
         return fattn__fail(FATTN_BAD_PROBLEM, "fattn_tensors: struct_size is wrong or an unknown field is set");
     if (context->kind == FATTN_DEVICE_DESCRIBED)
         return fattn__fail(FATTN_UNSUPPORTED, "a described device runs nothing: save the plan and load it on a GPU");
+    return FATTN_OK;
+}
+
+fattn_status fattn__check_call(const fattn_plan *plan, fattn_pass pass, const fattn_tensors *tensors, fattn_tensors *out)
+{
+    const fattn_context *context = plan->context;
+    const fattn_status st = fattn__check_tensors(plan, pass, tensors, out);
+    if (st != FATTN_OK)
+        return st;
     fattn__arguments *arguments = (fattn__arguments *)(uintptr_t)&plan->arguments; /* it remembers what it has found out */
     return fattn__arguments_check(arguments, out, plan->problem.guards_off != 0, context->cuda, context->device);
 }

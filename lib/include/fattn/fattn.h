@@ -365,7 +365,7 @@ typedef struct fattn_plan_options {
     const fattn_knob *knobs; /* with `engine`, not NULL: a pin, past the heuristics: that engine with these knobs and its own choice of the
                               * rest. Read during the call alone */
     int32_t knob_count;      /* 0 to FATTN_MAX_KNOBS */
-    int32_t reserved2;
+    int32_t override_shapes; /* 1: fattn_forward_as may run the plan with other extents and strides; cuDNN has it from 9.21, impl unified */
 } fattn_plan_options;
 
 #define FATTN_PLAN_OPTIONS_INIT { .struct_size = sizeof(fattn_plan_options), .engine = FATTN_ENGINE_AUTO, .config = FATTN_ENGINE_AUTO }
@@ -463,6 +463,13 @@ typedef struct fattn_tensors {
  *          looked at. A set of addresses that passed with this plan is known: whoever gives such memory back must not call with it); FATTN_DEVICE_FAULT.
  * Source   cuDNN backend API, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR. */
 fattn_status fattn_forward(const fattn_plan *plan, const fattn_tensors *tensors, struct CUstream_st *stream);
+
+/* The same with a plan that was made with override_shapes, for a problem that differs from the plan's in batch, seq_q, seq_kv (each at most the
+ * plan's) and strides alone; the tensors are the other problem's. No second compile, and no promise of the best engine.
+ * Returns  as fattn_forward; FATTN_UNSUPPORTED (what the graph bakes in differs with the extents: the message names the field; a backend other
+ *          than cuDNN); FATTN_POLICY (a stride that is not a multiple of 16 bytes).
+ * Source   cuDNN backend API, CUDNN_ATTR_VARIANT_PACK_OVERRIDE_SHAPES and _STRIDES. */
+fattn_status fattn_forward_as(const fattn_plan *plan, const fattn_problem *problem, const fattn_tensors *tensors, struct CUstream_st *stream);
 
 /* Enqueues dQ, dK, dV from dO, with O and Stats of a forward call. The rest as fattn_forward. */
 fattn_status fattn_backward(const fattn_plan *plan, const fattn_tensors *tensors, struct CUstream_st *stream);

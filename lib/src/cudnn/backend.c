@@ -62,8 +62,8 @@ int fattn__data_type(int32_t dtype)
     case FATTN_E5M2:
     case FATTN_MXE5M2:
         return DNN_DATA_FP8_E5M2;
-    case FATTN_BOOL:
-        return DNN_DATA_BOOLEAN;
+    case FATTN_BOOL: /* a byte each; eight elements of cuDNN's own BOOLEAN share one */
+        return DNN_DATA_UINT8;
     }
     return -1;
 }
@@ -461,6 +461,8 @@ fattn_status fattn__graph_finalize(fattn__graph *g, fattn__handle handle)
 {
     fattn__desc graph = create(g, DNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, "operation graph");
     set(g, graph, DNN_ATTR_OPERATIONGRAPH_OPS, DNN_TYPE_BACKEND_DESCRIPTOR, g->operation_count, g->operations);
+    if (g->overrides)
+        set(g, graph, DNN_ATTR_OPERATIONGRAPH_IS_OVERRIDE_SHAPE_ENABLED, DNN_TYPE_BOOLEAN, 1, &g->overrides);
     if (handle != NULL)
         set(g, graph, DNN_ATTR_OPERATIONGRAPH_HANDLE, DNN_TYPE_HANDLE, 1, &handle);
     finalize(g, graph, "operation graph");

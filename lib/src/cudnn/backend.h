@@ -87,6 +87,7 @@ typedef struct fattn__graph {
     int operation_count;
     int binding_count;
     int sum_count;
+    bool overrides;              /* extents and strides may be given at the call; set before fattn__graph_finalize */
     const fattn__repeat *repeat; /* how a deterministic backward repeats; NULL otherwise */
     fattn__desc operation_graph; /* after fattn__graph_finalize */
     fattn__desc matmul;          /* one for the whole graph */
@@ -107,7 +108,7 @@ int fattn__graph_version(const fattn__graph *g);
 fattn_status fattn__graph_refuse(fattn__graph *g, fattn_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* DNN_DATA_ of a fattn_dtype that is not the default. */
+/* DNN_DATA_ of a fattn_dtype that is not the default. FATTN_BOOL is UINT8. */
 int fattn__data_type(int32_t dtype);
 
 /* ---- tensors: rank 4, aligned to 16 bytes, each with a new uid --------------------------------------------------------------- */

@@ -38,7 +38,9 @@ static void *engine_workspace(const fattn__compiled *compiled, const fattn_tenso
     return tensors->workspace != NULL ? (char *)tensors->workspace + compiled->scratch_bytes : NULL;
 }
 
-static int make_pack(fattn__desc *out, const fattn__cudnn *api, const fattn__compiled *compiled, const fattn_tensors *tensors)
+/* `as` is NULL where the plan's own extents and strides hold. */
+static int make_pack(fattn__desc *out, const fattn__cudnn *api, const fattn__compiled *compiled, const fattn_tensors *tensors,
+                     const fattn_problem *as)
 {
     void *addresses[FATTN__MAX_BINDINGS], *workspace = engine_workspace(compiled, tensors);
     for (int i = 0; i < compiled->binding_count; i++)
@@ -52,6 +54,8 @@ static int make_pack(fattn__desc *out, const fattn__cudnn *api, const fattn__com
                                                compiled->binding_count, addresses);
     if (status == DNN_STATUS_SUCCESS)
         status = api->cudnnBackendSetAttribute(*out, DNN_ATTR_VARIANT_PACK_WORKSPACE, DNN_TYPE_VOID_PTR, 1, &workspace);
+    if (status == DNN_STATUS_SUCCESS && as != NULL)
+        status = fattn__overrides_give(*out, api, compiled, as);
     if (status == DNN_STATUS_SUCCESS)
         status = api->cudnnBackendFinalize(*out);
     return status;
@@ -87,7 +91,7 @@ static int borrow_pack(fattn__desc *out, fattn__handle_slot *slot, const fattn_p
             api->cudnnBackendDestroyDescriptor(pack->desc);
         pack->desc = NULL;
         pack->plan = 0;
-        status = make_pack(&pack->desc, api, plan->state, tensors);
+        status = make_pack(&pack->desc, api, plan->state, tensors, NULL);
         if (status == DNN_STATUS_SUCCESS && count > 0) {
             pack->plan = plan->id;
             pack->count = count;
@@ -96,6 +100,13 @@ static int borrow_pack(fattn__desc *out, fattn__handle_slot *slot, const fattn_p
     }
     *out = pack->desc;
     return status;
+}
+
+static fattn_status launch_failed(const fattn__cudnn *api, int status)
+{
+    char last[512] = "";
+    api->cudnnGetLastErrorString(last, sizeof last);
+    return fattn__fail(FATTN_DEVICE_FAULT, "the launch failed: %s %s", fattn__cudnn_status_name(api, status), last);
 }
 
 fattn_status fattn__cudnn_run(const fattn_plan *plan, const fattn_tensors *tensors, struct CUstream_st *stream)
@@ -115,15 +126,39 @@ fattn_status fattn__cudnn_run(const fattn_plan *plan, const fattn_tensors *tenso
         if (status == DNN_STATUS_SUCCESS)
             status = api->cudnnBackendExecute(slot->handle, compiled->desc, pack);
         if (status != DNN_STATUS_SUCCESS) {
-            char last[512] = "";
-            api->cudnnGetLastErrorString(last, sizeof last);
-            st = fattn__fail(FATTN_DEVICE_FAULT, "the launch failed: %s %s", fattn__cudnn_status_name(api, status), last);
+            st = launch_failed(api, status);
         } else if (compiled->sum_count > 0) {
             st = fattn__cudnn_sums(plan, tensors, stream);
         }
         fattn__handles_give(context->handles, slot);
     }
     fattn__leave(context, previous);
+    return st;
+}
+
+fattn_status fattn__cudnn_run_as(const fattn_plan *plan, const fattn_problem *problem, const fattn_tensors *tensors,
+                                 struct CUstream_st *stream)
+{
+    const fattn__cudnn *api = plan->context->api;
+    const fattn__compiled *compiled = plan->state;
+    fattn__cuda_context previous;
+    fattn__handle_slot *slot;
+    fattn__desc pack = NULL;
+    fattn_status st = fattn__enter(plan->context, &previous);
+    if (st != FATTN_OK)
+        return st;
+    st = fattn__handles_take(plan->context->handles, api, stream, &slot);
+    if (st == FATTN_OK) {
+        int status = make_pack(&pack, api, compiled, tensors, problem);
+        if (status == DNN_STATUS_SUCCESS)
+            status = api->cudnnBackendExecute(slot->handle, compiled->desc, pack);
+        if (status != DNN_STATUS_SUCCESS)
+            st = launch_failed(api, status);
+        if (pack != NULL)
+            api->cudnnBackendDestroyDescriptor(pack);
+        fattn__handles_give(plan->context->handles, slot);
+    }
+    fattn__leave(plan->context, previous);
     return st;
 }
 
@@ -142,7 +177,7 @@ fattn_status fattn__cudnn_fill_graph(const fattn_plan *plan, const fattn_tensors
     fattn_status st = fattn__handles_take(plan->context->handles, api, NULL, &slot);
     if (st != FATTN_OK)
         return st;
-    int status = make_pack(&pack, api, compiled, tensors);
+    int status = make_pack(&pack, api, compiled, tensors, NULL);
     if (status == DNN_STATUS_SUCCESS)
         status = fill(slot->handle, compiled->desc, pack, graph);
     if (status != DNN_STATUS_SUCCESS) {

@@ -91,6 +91,7 @@ static fattn_status adopt(fattn_plan *plan, fattn__desc desc, const fattn__graph
     compiled->desc = desc;
     compiled->binding_count = g->binding_count;
     memcpy(compiled->bindings, g->bindings, (size_t)g->binding_count * sizeof *g->bindings);
+    compiled->overrides = g->overrides;
     compiled->sum_count = g->sum_count;
     memcpy(compiled->sums, g->sums, (size_t)g->sum_count * sizeof *g->sums);
     for (int i = 0; i < g->binding_count; i++)
@@ -180,6 +181,11 @@ fattn_status fattn__cudnn_setup(fattn_plan *plan, const fattn_plan_options *opti
     fattn_decision_destroy(answer);
     plan->ms = now_ms() - start;
     return st;
+}
+
+bool fattn__cudnn_overrides(const fattn_plan *plan)
+{
+    return ((const fattn__compiled *)plan->state)->overrides;
 }
 
 void fattn__cudnn_done(fattn_plan *plan)

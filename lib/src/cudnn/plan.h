@@ -11,6 +11,7 @@ typedef struct fattn__compiled {
     size_t scratch_bytes; /* ours, in front of the engine's workspace */
     int binding_count;
     int sum_count;
+    bool overrides; /* extents and strides may be given at the call */
     int64_t uids[FATTN__MAX_BINDINGS];
     fattn__binding bindings[FATTN__MAX_BINDINGS]; /* the constants live here: cuDNN reads them at every launch */
     fattn__graph_sum sums[FATTN__MAX_SUMS];       /* done after the launch, on its stream */
@@ -19,6 +20,13 @@ typedef struct fattn__compiled {
 /* The members of fattn__engine. */
 fattn_status fattn__cudnn_setup(fattn_plan *plan, const fattn_plan_options *options);
 fattn_status fattn__cudnn_run(const fattn_plan *plan, const fattn_tensors *tensors, struct CUstream_st *stream);
+/* The same with the extents and strides of another problem, which has been checked. */
+fattn_status fattn__cudnn_run_as(const fattn_plan *plan, const fattn_problem *problem, const fattn_tensors *tensors,
+                                 struct CUstream_st *stream);
+/* override.c: gives them to a pack that is not finalized. Returns cuDNN's status. */
+int fattn__overrides_give(fattn__desc pack, const fattn__cudnn *api, const fattn__compiled *compiled, const fattn_problem *problem);
+/* May the plan be run so? */
+bool fattn__cudnn_overrides(const fattn_plan *plan);
 /* The part of a run that is ours: sums the gradients that cuDNN left in the workspace. Called with the device's context current. */
 fattn_status fattn__cudnn_sums(const fattn_plan *plan, const fattn_tensors *tensors, struct CUstream_st *stream);
 void fattn__cudnn_done(fattn_plan *plan);

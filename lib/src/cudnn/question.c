@@ -130,12 +130,28 @@ static void ask_engines(fattn__question *q, const fattn_context *context, const 
         fattn__offer_ask(&q->offer, context->api, q->graph.operation_graph, context->description, FATTN_MODE_A);
 }
 
+enum { OVERRIDES_FROM = 92100 };
+
+static fattn_status allow_overrides(fattn__graph *g, const fattn_problem *p)
+{
+    const int version = fattn__graph_version(g);
+    if (p->pass != FATTN_FORWARD || !fattn__is_unified(p))
+        return fattn__graph_refuse(g, FATTN_UNSUPPORTED, "override_shapes: of the unified forward alone");
+    if (version < OVERRIDES_FROM)
+        return fattn__graph_refuse(g, FATTN_UNSUPPORTED, "override_shapes: cuDNN has them from 9.21 on; this is %d.%d.%d", version / 10000,
+                                   version / 100 % 100, version % 100);
+    g->overrides = true;
+    return FATTN_OK;
+}
+
 static fattn_status ask(fattn__question *q, fattn_context *context, const fattn_problem *problem, const fattn_plan_options *options,
                         fattn_decision *out, const fattn__log_buffer *log)
 {
     fattn_status st = fattn__question_build(q, context, problem);
     if (st != FATTN_OK && fattn__graph_status(&q->graph) == FATTN_OK)
         return st;
+    if (st == FATTN_OK && options != NULL && options->override_shapes)
+        st = allow_overrides(&q->graph, problem);
     if (st == FATTN_OK)
         fattn__graph_finalize(&q->graph, fattn__question_handle(q));
     if (fattn__graph_status(&q->graph) != FATTN_OK)
