@@ -11,6 +11,7 @@
 #include "../liars/interpose.h"
 #include "liars/liars.h"
 #endif
+#include "replace.h"
 #include "reply.h"
 #include "request.h"
 #include "serve.h"
@@ -22,6 +23,8 @@ enum { EXIT_BAD_INPUT = 2, EXIT_ENVIRONMENT = 3 };
 typedef struct lines {
     char *buffer;
     size_t start, end;
+    int file;     /* stdin; of a worker that replaces another, what that one had in hand before it */
+    char *target; /* the first line; owned */
 } lines;
 
 typedef enum next { NEXT_LINE, NEXT_END, NEXT_TOO_LONG } next;
@@ -44,9 +47,14 @@ static next next_line(lines *l, const char **line, size_t *length)
         }
         if (l->end == FACTS_REQUEST_MAX)
             return NEXT_TOO_LONG;
-        ssize_t n = read(STDIN_FILENO, l->buffer + l->end, FACTS_REQUEST_MAX - l->end);
+        ssize_t n = read(l->file, l->buffer + l->end, FACTS_REQUEST_MAX - l->end);
         if (n < 0 && errno == EINTR)
             continue;
+        if (n == 0 && l->file != STDIN_FILENO) {
+            close(l->file);
+            l->file = STDIN_FILENO;
+            continue;
+        }
         if (n <= 0) {
             *line = l->buffer;
             *length = l->end;
@@ -78,6 +86,8 @@ static int open_target(facts_worker *worker, lines *in)
     case NEXT_LINE:
         break;
     }
+    const bool replaces = in->file != STDIN_FILENO;
+    in->target = strndup(line, length);
     if (!facts_target_request_read(&request, line, length, error))
         return bad_input(error);
     if (request.supervisor > 0 && request.supervisor != (int64_t)getppid()) {
@@ -87,7 +97,10 @@ static int open_target(facts_worker *worker, lines *in)
     json_t *reply = NULL;
     bool ready = facts_target_open(worker, &request, &reply);
     facts_target_request_free(&request);
-    facts_reply(reply);
+    if (replaces && ready) /* it said so before */
+        json_decref(reply);
+    else
+        facts_reply(reply);
     return ready ? EXIT_SUCCESS : EXIT_ENVIRONMENT;
 }
 
@@ -108,6 +121,8 @@ static int serve_all(facts_worker *worker, lines *in)
         }
         if (!facts_request_read(&request, line, length, error))
             return bad_input(error);
+        if (in->target && facts_replace_due(worker, &request))
+            facts_replace(worker, &request, &(facts_in_hand){ in->target, line, in->buffer + in->start, length, in->end - in->start });
         facts_serve(worker, &request);
     }
     return EXIT_SUCCESS; /* the context is lost: said with "bye" */
@@ -141,7 +156,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "facts-worker: takes no arguments (%s): it is started by facts and reads requests from stdin\n", argv[1]);
         return EXIT_BAD_INPUT;
     }
-    lines in = { .buffer = malloc(FACTS_REQUEST_MAX) };
+    const int replaced = facts_replaced_lines();
+    lines in = { .buffer = malloc(FACTS_REQUEST_MAX), .file = replaced < 0 ? STDIN_FILENO : replaced };
     int status = EXIT_ENVIRONMENT;
     if (in.buffer && facts_reply_open()) {
         status = open_target(&worker, &in);
@@ -150,5 +166,6 @@ int main(int argc, char **argv)
         facts_target_close(&worker);
     }
     free(in.buffer);
+    free(in.target);
     return status;
 }

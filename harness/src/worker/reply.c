@@ -17,6 +17,11 @@ bool facts_reply_open(void)
     return channel >= 0 && dup2(STDERR_FILENO, STDOUT_FILENO) >= 0;
 }
 
+void facts_reply_hand_on(void)
+{
+    dup2(channel, STDOUT_FILENO);
+}
+
 /* One write unless the pipe takes less; a supervisor that went away is nobody to talk to. */
 static void put(const char *text, size_t length)
 {

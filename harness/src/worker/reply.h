@@ -8,6 +8,8 @@
 
 /* Takes descriptor 1 for replies and points 1 at 2, so that a library that prints does no harm. False: no descriptor left. */
 bool facts_reply_open(void);
+/* Gives descriptor 1 back, for the program that this process becomes. */
+void facts_reply_hand_on(void);
 /* Writes `object` (stolen) as one line. A supervisor that is gone ends the worker: exits 1. */
 void facts_reply(json_t *object);
 /* What is in hand from now on; config < 0: none. */

@@ -91,18 +91,37 @@ static json_t *notes_of(const fattn_engine *engine)
     return notes;
 }
 
-static json_t *engine_json(const fattn_engine *engine)
+static json_t *knobs_json(const fattn_knob *knob, int32_t count)
 {
     json_t *knobs = json_object();
-    for (int32_t i = 0; i < engine->knob_count && i < FATTN_MAX_KNOBS; i++) {
+    for (int32_t i = 0; i < count && i < FATTN_MAX_KNOBS; i++) {
         char number_name[32];
-        const char *name = fattn_knob_name(engine->knobs[i].type);
+        const char *name = fattn_knob_name(knob[i].type);
         if (strcmp(name, "?") == 0) {
-            snprintf(number_name, sizeof number_name, "KNOB_%d", engine->knobs[i].type);
+            snprintf(number_name, sizeof number_name, "KNOB_%d", knob[i].type);
             name = number_name;
         }
-        set(knobs, name, json_integer(engine->knobs[i].value));
+        set(knobs, name, json_integer(knob[i].value));
     }
+    return knobs;
+}
+
+void facts_row_asked(json_t *row, const facts_problem *p)
+{
+    static const char *const words[] = {
+#define AS_IMPL(symbol, value, word) [value] = word,
+        FATTN_IMPL_LIST(AS_IMPL)
+#undef AS_IMPL
+    };
+    if (p->ask.impl >= 0 && (size_t)p->ask.impl < sizeof words / sizeof *words)
+        set_text(row, "impl", words[p->ask.impl]);
+    if (p->knob_count > 0)
+        set(row, "pins", json_pack("{s:I,s:o}", "engine", (json_int_t)p->engine, "knobs", knobs_json(p->knob, p->knob_count)));
+}
+
+static json_t *engine_json(const fattn_engine *engine)
+{
+    json_t *knobs = knobs_json(engine->knobs, engine->knob_count);
     json_t *out = json_pack("{s:s,s:I,s:i,s:o,s:o}", "mode", mode_word(engine->mode), "index", (json_int_t)engine->index, "config",
                             engine->config, "knobs", knobs, "notes", notes_of(engine));
     if (engine->workspace_bytes >= 0)

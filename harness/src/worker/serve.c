@@ -372,6 +372,7 @@ static bool answer(job *j, const fattn_plan_options *options, const fattn_engine
     bool described = j->worker->device == FACTS_DEVICE_DESCRIBED;
     bool execute = j->request->what == FACTS_DO_RUN && !described;
     facts_row_decision(row, j->decision);
+    facts_row_asked(row, &j->problem);
     json_object_set_new(row, "decide_us", json_real(j->decide_us));
     if (engine)
         facts_row_engine(row, engine);
@@ -398,6 +399,16 @@ static void answer_all(job *j)
         if (!answer(j, &options, fattn_decision_engine(j->decision, FATTN_MODE_A, (size_t)j->config), j->config + 1 == count))
             return;
     }
+}
+
+/* An engine with these knobs, whether heuristics offer it or not. */
+static void answer_pin(job *j)
+{
+    fattn_plan_options options = FATTN_PLAN_OPTIONS_INIT;
+    options.engine = j->problem.engine;
+    options.knobs = j->problem.knob;
+    options.knob_count = j->problem.knob_count;
+    answer(j, &options, NULL, true);
 }
 
 static void answer_engine(job *j, int64_t index)
@@ -438,6 +449,8 @@ static void answer_configurations(job *j)
     size_t count = fattn_decision_engine_count(j->decision, FATTN_MODE_A);
     if (j->problem.engine == FACTS_ENGINE_ALL && count > 0)
         answer_all(j);
+    else if (j->problem.knob_count > 0)
+        answer_pin(j);
     else if (j->problem.engine >= 0)
         answer_engine(j, j->problem.engine);
     else
