@@ -45,6 +45,33 @@ static int64_t groups_of(const fattn_problem *ask)
     return groups;
 }
 
+/* Something beside the keys decides what a row's keys weigh. */
+static bool has_own_weights(const facts_problem *p)
+{
+    return p->ask.sink || p->ask.alibi;
+}
+
+/* Where a check writes and reads: elements by their strides, whose numbers are their codes. */
+static bool is_strided(const facts_problem *p)
+{
+    for (int id = 0; id < FACTS_TENSOR_COUNT; id++)
+        if (p->tensor[id].present && (p->tensor[id].packed != FACTS_PACKED_NOT || p->tensor[id].page != 0))
+            return false;
+    return !facts_is_fp8(p->ask.dtype) && !facts_is_mx(p->ask.dtype) && !p->high_backward;
+}
+
+/* What joins the softmax, that most checks know nothing of. */
+static const char *refuses_joined(const facts_problem *p)
+{
+    bool multiplies = p->check == FACTS_CHECK_POW2 || p->check == FACTS_CHECK_LINEAR; /* of V and dO, whatever P is */
+    bool boolean = p->ask.has_bias && p->ask.bias_dtype == FATTN_BOOL;
+    if (p->drop != 0.0 && p->check != FACTS_CHECK_KEEP)
+        return "needs rows of P that sum to 1: no dropout (keep reads what it keeps)";
+    if ((has_own_weights(p) || p->ask.block_mask || boolean) && !multiplies && p->check != FACTS_CHECK_KEEP)
+        return "knows keys, lengths and bands alone: no sink, slopes, boolean or tile masks (pow2 and linear do)";
+    return p->ask.rope || (p->ask.outputs & FATTN_WANT_STATS_LOG2) ? "needs scores that are products of Q and K, and natural stats: no rope, no stats2" : NULL;
+}
+
 static bool hides_nothing(const facts_problem *p)
 {
     return p->ask.batch == 1 && groups_of(&p->ask) == 1 && !p->has_lengths && !has_band(&p->ask) &&
@@ -64,7 +91,11 @@ static const char *refuses_probe(const facts_problem *p)
     case FACTS_CHECK_DS:
         return backward ? NULL : "ds reads a backward's gradients";
     case FACTS_CHECK_KEEP:
-        return "keep needs dropout, which is not implemented yet";
+        if (p->drop == 0.0)
+            return "keep reads what dropout kept: dropout=P";
+        return p->ask.has_bias || has_own_weights(p) || (!keeps_scores(p->mod) && !is_blind(p->mod))
+                   ? "keep needs equal scores: no bias, sink, slopes, and no modification that adds to a score"
+                   : NULL;
     case FACTS_CHECK_PERMUTE:
         return p->ask.batch == 1 && groups_of(&p->ask) == 1 ? "permute needs two batch entries, or two groups of heads" : NULL;
     default:
@@ -119,6 +150,9 @@ const char *facts_check_refuses(const facts_problem *p)
         return NULL;
     if (has_shared_elements(p))
         return "needs tensors whose elements are their own: no stride 0";
-    const char *why = refuses_probe(p);
+    if (!is_strided(p))
+        return "needs tensors that are numbers at strides: neither packed nor paged, no 8 bit types";
+    const char *why = refuses_joined(p);
+    why = why ? why : refuses_probe(p);
     return why ? why : refuses_law(p);
 }

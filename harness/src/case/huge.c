@@ -15,7 +15,12 @@ double facts_pairs(const facts_problem *p)
 
 bool facts_is_coded(const facts_problem *p)
 {
-    return p->fill == FACTS_FILL_CODEBOOK && p->mod == FACTS_MOD_NONE && !p->ask.has_bias;
+    const fattn_problem *ask = &p->ask;
+    bool joined = ask->has_bias || ask->sink || ask->alibi || ask->block_mask || ask->rope || p->drop != 0.0;
+    bool plain = !facts_is_fp8(ask->dtype) && !facts_is_mx(ask->dtype) && !p->high_backward;
+    for (int id = 0; id < FACTS_TENSOR_COUNT; id++)
+        plain = plain && p->tensor[id].packed == FACTS_PACKED_NOT && p->tensor[id].page == 0;
+    return p->fill == FACTS_FILL_CODEBOOK && p->mod == FACTS_MOD_NONE && !joined && plain;
 }
 
 bool facts_is_huge(const facts_problem *p)

@@ -9,7 +9,8 @@
 
 /* Rows times keys that they read, roughly. */
 double facts_pairs(const facts_problem *problem);
-/* The codebook fill's own reference answers it: fill=codebook, with neither bias nor modification. */
+/* The codebook fill's own reference answers it: fill=codebook, of 16 or 32 bits at strides, with nothing that joins the scores but lengths and
+ * bands. */
 bool facts_is_coded(const facts_problem *problem);
 bool facts_is_huge(const facts_problem *problem);
 
