@@ -133,10 +133,12 @@ static fattn_status check_entry(const check *x, const array *a, fattn__role whic
         return FATTN_OK;
     if (__builtin_mul_overflow(integer(a, b), unit, &first) ||
         __builtin_add_overflow(first, (length - 1) * step + (shape.dim[1] - 1) * shape.strides[1] + shape.dim[3], &end))
-        end = INT64_MAX;
-    if (end == INT64_MAX || (held > 0 && end > held))
-        return fattn__fail(FATTN_BAD_PROBLEM, "%s[%" PRId64 "]: %" PRId64 " is not allowed; entry %" PRId64 " would end at element %" PRId64 " of %" PRId64,
-                           a->name, b, integer(a, b), b, end, held > 0 ? held : INT64_MAX);
+        return fattn__fail(FATTN_BAD_PROBLEM, "%s[%" PRId64 "]: %" PRId64 " is not allowed; entry %" PRId64 " would lie past any memory", a->name, b,
+                           integer(a, b), b);
+    if (held > 0 && end > held)
+        return fattn__fail(FATTN_BAD_PROBLEM,
+                           "%s[%" PRId64 "]: %" PRId64 " is not allowed; entry %" PRId64 " would end at element %" PRId64 ", the buffer has %" PRId64, a->name, b,
+                           integer(a, b), b, end, held);
     return FATTN_OK;
 }
 
