@@ -119,12 +119,16 @@ typedef struct fattn_score_mod fattn_score_mod; /* score_mod.h */
  * Paged    page_size_k (page_size_v) set: K (V) is a pool [pages_k, heads_k, page_size_k, dim_qk], k_strides are the pool's (stride of b: from
  *          page to page), and key j of entry b is row j % page_size of page table[b][j / page_size]. With padding alone; forward alone.
  * Dropout  of P after the softmax, with probability dropout, by cuDNN's Philox from a seed and an offset in device memory; or dropout_mask:
- *          by the caller's own mask, 1 or 0 in dtype, and the factor of what is kept. Backward drops what its forward dropped.
+ *          by the caller's own mask, 1 or 0 in dtype, and the factor of what is kept. Backward drops what its forward dropped. The cpu and the
+ *          math backend have one generator, not cuDNN's (lib/src/dropout.h): what they keep of a score is a function of seed, offset, b, h, row
+ *          and key alone. Both are read when the call runs, so that a replayed graph sees new ones.
  * Sink     one number for each query head joins its rows' denominators (softmax off by one: a sink of 0). Stats, Max and Sum_exp see it.
  * ALiBi    slope[h] * (col - row) is added to the score (row + shift for no alignment: the slope's distance counts from the top left).
  * 8 bit    E4M3 and E5M2: every product is descaled, and P, dP and the outputs are scaled before their casts, by numbers in device memory; the
  *          largest magnitudes come back (amax_). MXE4M3, MXE5M2: blocks of 32 along the summed dimension, scale factors E8M0 in the order
  *          F8_128x4; O is of o_dtype (default bf16), and a backward reads Q, K and dO in both directions, O and dO also in o_dtype.
+ * Math     the math backend's kernels do all of this, forward and backward, in bf16, f16 and f32. Not: 8 bit types, rope, unfuse_fma, a
+ *          stats_dtype other than f32, impl unified and spelling single, which it refuses (FATTN_UNSUPPORTED) with a sentence each.
  * Grows    at the end only. An older, smaller struct_size is understood: absent fields mean what they meant then. A larger one
  *          is refused if a byte that this library does not know is not zero.
  */
