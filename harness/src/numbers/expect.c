@@ -10,6 +10,7 @@
 #include "dtype.h"
 #include "expect_arrays.h"
 #include "expect_big.h"
+#include "expect_blocks.h"
 #include "expect_copies.h"
 #include "expect_whole.h"
 #include "fill.h"
@@ -332,11 +333,14 @@ static int run_backward(const facts_problem *p, const facts_storages *in, const 
     rounding.own_o = true;
     if (p->ask.dbias)
         facts_oracle_type(&rounding.bias, p->ask.bias_dtype);
-    if (facts_is_mx(p->ask.dtype) || (has_sums(gradients) && (in->oracle || p->ask.rope))) /* sums are made here */
+    const bool blocks = facts_is_mx(p->ask.dtype);
+    if ((has_sums(gradients) && (in->oracle || p->ask.rope || blocks)) || (blocks && facts_is_huge(p))) /* sums are made here */
         return ENOTSUP;
     int status = facts_whole_make(&all, p, in);
     if (status == 0 && in->oracle)
         status = in->oracle->backward(in->oracle->owner, p, &all.problem, all.tensor, &rounding, &gradients->out);
+    else if (status == 0 && blocks)
+        status = facts_blocks_backward(&all, p, &rounding, &gradients->out);
     else if (status == 0)
         status = facts_big_backward(p, &all.problem, all.tensor, &rounding, &gradients->out);
     facts_whole_destroy(&all);
