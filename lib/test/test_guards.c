@@ -106,14 +106,19 @@ static void wide_gradients(fattn_problem *p)
     p->pass = FATTN_BACKWARD, p->dtype = FATTN_F16, p->grad_dtype = FATTN_F32;
 }
 
-static void masked_unified(fattn_problem *p)
+static void masked(fattn_problem *p)
 {
-    p->impl = FATTN_IMPL_UNIFIED, p->has_bias = 1, p->bias_dtype = FATTN_BOOL;
+    p->has_bias = 1, p->bias_dtype = FATTN_BOOL;
 }
 
 static void one_block_scaled_row(fattn_problem *p)
 {
     p->dtype = FATTN_MXE4M3, p->seq_q = 1;
+}
+
+static void short_bias(fattn_problem *p)
+{
+    p->has_bias = 1, p->bias_dtype = FATTN_E4M3;
 }
 
 static const subject subjects[] = {
@@ -136,7 +141,8 @@ static const subject subjects[] = {
     { "dbias-with-score-mod", 92000, 90, biased_and_cooled },
     { "wide-output-engine-2", 92000, 90, wide_output },
     { "wide-gradients", 92000, 90, wide_gradients },
-    { "planner-crash-unified-bool-mask", 92700, 90, masked_unified },
+    { "planner-crash-bool-mask", 92700, 90, masked },
+    { "planner-crash-bias-8-bit", 92000, 90, short_bias },
     { "planner-crash-mx-s1", 92800, 100, one_block_scaled_row },
 };
 enum { SUBJECTS = sizeof subjects / sizeof *subjects };
