@@ -124,9 +124,17 @@ typedef struct fattn_score_mod fattn_score_mod; /* score_mod.h */
  *          and key alone. Both are read when the call runs, so that a replayed graph sees new ones.
  * Sink     one number for each query head joins its rows' denominators (softmax off by one: a sink of 0). Stats, Max and Sum_exp see it.
  * ALiBi    slope[h] * (col - row) is added to the score (row + shift for no alignment: the slope's distance counts from the top left).
- * 8 bit    E4M3 and E5M2: every product is descaled, and P, dP and the outputs are scaled before their casts, by numbers in device memory; the
- *          largest magnitudes come back (amax_). MXE4M3, MXE5M2: blocks of 32 along the summed dimension, scale factors E8M0 in the order
- *          F8_128x4; O is of o_dtype (default bf16), and a backward reads Q, K and dO in both directions, O and dO also in o_dtype.
+ * 8 bit    E4M3 and E5M2: value = code * descale. Every product is descaled, and P, dS and 8 bit outputs are scaled before their casts, by
+ *          numbers in device memory: descale_q, _k, _v (backward: _o, _do) of what is read; scale_s and descale_s of P, scale_dp and descale_dp
+ *          of dS, a descale being the inverse of its scale; scale_o, scale_dq, _dk, _dv of outputs, which those of 16 bits do not have. The
+ *          largest magnitudes before the scales come back: amax_s (of P), amax_o; amax_dp (of dS), amax_dq, _dk, _dv. `scaling` says whether
+ *          scales are of an earlier call (delayed) or of this one (current): the graph is the same. Backward: dO has the type of O. A bias
+ *          and a dropout_mask have 16 bits unless said otherwise, never 8. cuDNN wants head dims that are multiples of 16.
+ * MX       MXE4M3, MXE5M2: value = code * factor of its block of 32 along the dimension that a product sums, a factor being E8M0. The factors
+ *          of a head are rows x blocks, padded to 128 x 4, in the order F8_128x4, heads one behind the other (scale_format: other strides
+ *          are declared). O and the gradients are of o_dtype and grad_dtype (default bf16). A backward sums along rows and keys too: q_t, k_t
+ *          and do_t are Q, K and dO quantised again in that direction, with factors of their own, channels x blocks of rows; do_16 is dO in
+ *          o_dtype. Each lies as Q, K or dO does. sf_v is along the keys in the forward and along the channels in the backward.
  * Math     the math backend's kernels do all of this, forward and backward, in bf16, f16 and f32. Not: 8 bit types, rope, unfuse_fma, a
  *          stats_dtype other than f32, impl unified and spelling single, which it refuses (FATTN_UNSUPPORTED) with a sentence each.
  * Grows    at the end only. An older, smaller struct_size is understood: absent fields mean what they meant then. A larger one
@@ -172,7 +180,7 @@ typedef struct fattn_problem {
     int32_t ragged_bits;   /* 0; 32 or 64: packed sequences with offsets of that width */
     int32_t len_broadcast; /* padding: 1: seq_len_q and seq_len_kv hold one length for every batch entry */
     int32_t has_bias;
-    int32_t bias_dtype;     /* 0: dtype */
+    int32_t bias_dtype;     /* 0: dtype; of 8 bit types bf16 */
     int32_t dbias;          /* backward: 1: dbias is written, in bias_dtype */
     uint32_t mod_gradients; /* backward: bit i: the gradient of the score_mod's tensor i is written, fp32 */
     int64_t bias_dim[4];    /* all zero: [1, heads_q, seq_q, seq_kv] */
@@ -366,8 +374,8 @@ typedef struct fattn_plan_options {
     int32_t config; /* FATTN_ENGINE_AUTO, or the place in mode A's list (then `engine` is not read) */
     int32_t reserved;
     /* since 0.3 */
-    const fattn_knob *knobs; /* with `engine`, not NULL: a pin, past the heuristics: that engine with these knobs and its own choice of the
-                              * rest. Read during the call alone */
+    const fattn_knob *knobs; /* with `engine`, not NULL: a pin, past the heuristics: that engine with exactly these knobs. Which of its
+                              * knobs an engine wants cuDNN says itself. Read during the call alone */
     int32_t knob_count;      /* 0 to FATTN_MAX_KNOBS */
     int32_t override_shapes; /* 1: fattn_forward_as may run the plan with other extents and strides; cuDNN has it from 9.21, impl unified */
 } fattn_plan_options;
@@ -441,7 +449,7 @@ typedef struct fattn_tensors {
     const float *sink;        /* [heads_q] */
     float *dsink;             /* [heads_q] */
     const void *seed, *offset; /* [1] */
-    const void *dropout_mask; /* dense b,h,s,s of dtype */
+    const void *dropout_mask; /* dense b,h,s,s of dtype; of 8 bit types bf16 */
     const float *dropout_scale, *dropout_scale_inverse; /* [1]; the inverse: backward */
     void *rng_dump;           /* dense b,h,s,s, fp32 */
     const uint8_t *block_mask; /* [batch, heads_q, ceil(seq_q/128), ceil(ceil(seq_kv/128) / 8)]: bit i % 8 of byte i / 8 is tile i */
