@@ -211,7 +211,8 @@ static fattn_status settle_bias(fattn_problem *p)
         return FATTN_OK;
     }
     p->dbias = p->pass == FATTN_BACKWARD ? p->dbias : 0;
-    p->bias_dtype = p->bias_dtype == FATTN_DTYPE_DEFAULT ? p->dtype : p->bias_dtype;
+    if (p->bias_dtype == FATTN_DTYPE_DEFAULT)
+        p->bias_dtype = is_8_bit(p->dtype) ? FATTN_BF16 : p->dtype;
     if ((p->bias_dim[0] | p->bias_dim[1] | p->bias_dim[2] | p->bias_dim[3]) == 0)
         memcpy(p->bias_dim, (const int64_t[4]){ 1, full[1], full[2], full[3] }, sizeof p->bias_dim);
     for (int axis = 0; axis < 4; axis++)
