@@ -280,13 +280,15 @@ static inline void draw_paged(generator *g, fattn_problem *p)
     p->packed_table = chance(g, 40);
 }
 
-/* What draw_problem draws, without a score_mod, and with more. */
-static inline fattn_problem draw_features(generator *g)
+/* What draw_problem draws, and more; a score_mod only where the other opinion knows it. */
+static inline fattn_problem draw_features(generator *g, bool modified)
 {
     const double rates[] = { 0.1, 0.5, 0.9 };
     fattn_problem p = draw_problem(g);
-    fattn_score_mod_destroy((fattn_score_mod *)(uintptr_t)p.score_mod);
-    p.score_mod = NULL, p.mod_gradients = 0;
+    if (!modified) {
+        fattn_score_mod_destroy((fattn_score_mod *)(uintptr_t)p.score_mod);
+        p.score_mod = NULL, p.mod_gradients = 0;
+    }
     const bool packed = chance(g, 40), paged = chance(g, 20);
     p.padding = p.padding || packed || paged;
     if (p.padding && chance(g, 40))

@@ -135,9 +135,10 @@ static inline double allowed_of(const scene *s, const memory *m, float largest)
     const double unit[] = { 0, 0x1p-8, 0x1p-11, 0x1p-23 };
     const bool row = strcmp(m->name, "stats") == 0 || strcmp(m->name, "max") == 0 || strcmp(m->name, "sum_exp") == 0;
     const double weights = row ? 0x1p-23 : unit[s->p.dtype] + unit[s->p.o_dtype] * (s->p.pass == FATTN_BACKWARD ? 1 : 0);
-    /* Where the terms of a gradient cancel (keys that are all the same) their rounding stays. */
-    const double cancelled = s->p.pass == FATTN_BACKWARD && s->p.dtype != FATTN_F32 ? unit[s->p.dtype] : 0;
-    return 4e-5 + cancelled + (4 * weights + 2 * unit[m->dtype] + 2e-5) * largest;
+    /* Where the terms of a gradient cancel (keys that are all the same) their rounding stays. What dropout keeps it makes larger. */
+    const double kept = s->p.dropout_mask ? 1.25 : 1 / (1 - s->p.dropout);
+    const double cancelled = s->p.pass == FATTN_BACKWARD && s->p.dtype != FATTN_F32 ? unit[s->p.dtype] * kept : 0;
+    return 4e-5 * kept + cancelled + (4 * weights + 2 * unit[m->dtype] + 2e-5) * largest;
 }
 
 static inline double compare(const scene *s, const memory *want, const memory *got, char *text, size_t capacity)

@@ -1,9 +1,11 @@
 /* The math backend where no GPU is: what it says yes and no to, what workspace it asks for, how programs are packed. */
 #include <criterion/criterion.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "dropout.h"
 #include "engine.h"
 #include "layout.h"
 #include "math/image.h"
@@ -194,6 +196,52 @@ Test(math, plans_for_a_described_device_need_no_module)
     cr_expect_eq(fattn__math_engine.setup(&plan, &options), FATTN_UNSUPPORTED);
     fattn__sum sum = { .dim = { 1, 1, 1, 1 }, .dtype = FATTN_F32, .to_dtype = FATTN_F32 };
     cr_expect_eq(fattn__math_sum(&context, &sum, NULL), FATTN_INTERNAL, "nothing is loaded");
+}
+
+/* ---- dropout ---------------------------------------------------------------------------------------------------------------------- */
+
+/* The known answers of Philox4x32-10, of its authors. */
+Test(math, the_generator_is_philox)
+{
+    static const uint32_t given[3][6] = { { 0, 0, 0, 0, 0, 0 },
+                                          { ~0u, ~0u, ~0u, ~0u, ~0u, ~0u },
+                                          { 0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344, 0xa4093822, 0x299f31d0 } };
+    static const uint32_t want[3][4] = { { 0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8 },
+                                         { 0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd },
+                                         { 0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1 } };
+    for (int i = 0; i < 3; i++) {
+        uint32_t x[4];
+        memcpy(x, given[i], sizeof x);
+        fattn__philox(x, given[i][4], given[i][5]);
+        cr_expect_eq(memcmp(x, want[i], sizeof x), 0, "%d", i);
+    }
+}
+
+/* As many as asked for, and each of seed, offset, b, h, i and j counts. */
+Test(math, what_is_dropped_depends_on_everything_that_it_should)
+{
+    enum { MANY = 100000 };
+    const double rates[] = { 0, 0.1, 0.5, 0.999 };
+    for (int i = 0; i < 4; i++) {
+        const fattn__dropout drops = fattn__dropout_of(7, 9, fattn__dropout_threshold(rates[i]));
+        int64_t kept = 0;
+        for (int64_t j = 0; j < MANY; j++)
+            kept += fattn__dropout_keeps(&drops, 1, 2, 3, j);
+        const double expected = MANY * (1 - rates[i]);
+        cr_expect_float_eq((double)kept, expected, 5 * sqrt(MANY * rates[i] * (1 - rates[i])) + 0.5, "%g", rates[i]);
+    }
+    static const int64_t far = (int64_t)1 << 32;
+    const int64_t sets[][6] = { { 0, 0, 0, 0, 0, 0 }, { 1, 0, 0, 0, 0, 0 }, { far, 0, 0, 0, 0, 0 }, { 0, 1, 0, 0, 0, 0 }, { 0, far, 0, 0, 0, 0 },
+                                { 0, 0, 1, 0, 0, 0 }, { 0, 0, 0, 1, 0, 0 },   { 0, 0, 0, 0, 1, 0 }, { 0, 0, 0, 0, 0, 64 } };
+    enum { SETS = sizeof sets / sizeof *sets };
+    uint64_t bits[SETS] = { 0 };
+    for (int s = 0; s < SETS; s++) {
+        const fattn__dropout drops = fattn__dropout_of(sets[s][0], sets[s][1], fattn__dropout_threshold(0.5));
+        for (int64_t j = 0; j < 64; j++)
+            bits[s] |= (uint64_t)fattn__dropout_keeps(&drops, sets[s][2], sets[s][3], sets[s][4], sets[s][5] + j) << j;
+        for (int earlier = 0; earlier < s; earlier++)
+            cr_expect(__builtin_popcountll(bits[s] ^ bits[earlier]) > 8, "%d and %d", s, earlier);
+    }
 }
 
 /* ---- programs --------------------------------------------------------------------------------------------------------------------- */

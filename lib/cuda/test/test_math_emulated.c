@@ -2,7 +2,8 @@
 #include "math_emulated.h"
 #include "math_oracle.h"
 
-enum { MODIFIED, FEATURED }; /* draw_problem's problems against the cpu backend; draw_features' against the reference */
+/* draw_problem's problems and draw_features' against the cpu backend; the latter without a score_mod against the reference. */
+enum { MODIFIED, COMBINED, FEATURED };
 
 static void sweep(int kind, uint64_t seed, int otherwise, int64_t most_seq, int64_t most_dim, int64_t score_bytes, int64_t most_keys)
 {
@@ -21,8 +22,8 @@ static void sweep(int kind, uint64_t seed, int otherwise, int64_t most_seq, int6
     const int begin = first != NULL ? atoi(first) : 0, end = begin + (count != NULL ? atoi(count) : otherwise);
     for (int i = begin; i < end; i++) {
         generator g = { .state = seed * 1000 + (uint64_t)i, .most_seq = most_seq, .most_dim = most_dim };
-        const fattn_problem p = kind == MODIFIED ? draw_problem(&g) : draw_features(&g);
-        compare_problem(kind == MODIFIED ? &cpu : &oracle, &math, p, &g, &t);
+        const fattn_problem p = kind == MODIFIED ? draw_problem(&g) : draw_features(&g, kind == COMBINED);
+        compare_problem(kind != FEATURED ? &cpu : &oracle, &math, p, &g, &t);
         fattn_score_mod_destroy((fattn_score_mod *)(uintptr_t)p.score_mod);
     }
     printf("%d problems, forward and backward: %d tensors wrong, largest difference %.2f of what is allowed\n", t.problems, t.elements_wrong, t.worst);
@@ -43,6 +44,11 @@ Test(emulated, chunks_of_rows_keys_and_heads_add_up)
 Test(emulated, what_a_problem_may_ask_for_is_what_the_reference_says)
 {
     sweep(FEATURED, 3, 25, 60, 100, 0, 0);
+}
+
+Test(emulated, score_mods_go_with_all_of_it)
+{
+    sweep(COMBINED, 5, 10, 60, 100, 0, 0);
 }
 
 Test(emulated, so_it_is_in_chunks)
