@@ -3,7 +3,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from . import compare, exports, items, markdown, predicate, reader, text, words
+from . import compare, coverage, exports, items, markdown, predicate, reader, text, words
 from .store import Store
 
 OK, BAD_INPUT, ENVIRONMENT, INCOMPLETE = 0, 2, 3, 4
@@ -20,6 +20,10 @@ def _parser():
     parser.add_argument("--readme", action="store_true", help="print README's table, features by version range, in Markdown")
     parser.add_argument("--items", metavar="LIST", help="print what was promised against what these records answer, in Markdown: a list such as cases/items/seeds.items; exit 1 when "
                         "an item lacks cases or versions")
+    parser.add_argument("--coverage", action="store_true", help="print each key and value of the case language with its number of cases and the versions that decided and ran it, "
+                        "in Markdown; exit 1 when a value was never asked")
+    parser.add_argument("--implementations", action="store_true", help="print where the composite and the unified implementation answered one case: verdicts, engines and whether "
+                        "the bits agree, in Markdown; exit 1 when one has a finding that the other has not")
     parser.add_argument("--decisions", metavar=("A", "B"), nargs=2, help="do devices A and B (names as in the records) get the same decisions? Compares yes or no and "
                         "mode A's engines with their knobs, of every case and build that both were asked; each difference is printed")
     parser.add_argument("--bits", metavar=("A", "B"), nargs=2, help="do records A and B hold the same answers, bit for bit? Compares the hashes of the tensors of every case, "
@@ -84,6 +88,12 @@ def _items(store, path):
     return 1 if lacking else OK
 
 
+def _print_table(made):
+    shown, lacking = made
+    print(shown, end="")
+    return 1 if lacking else OK
+
+
 def main(argv=None):
     parser = _parser()
     try:
@@ -94,8 +104,8 @@ def main(argv=None):
         return _bits(args.bits)
     if not args.inputs:
         return _fail("give a record, or a folder of records", BAD_INPUT)
-    if not (args.output or args.issue or args.readme or args.items or args.decisions):
-        return _fail("say where to write: -o DIR (or --issue CASE, --readme, --items LIST, --decisions A B, --bits A B)", BAD_INPUT)
+    if not (args.output or args.issue or args.readme or args.items or args.decisions or args.coverage or args.implementations):
+        return _fail("say where to write: -o DIR (or --issue CASE, --readme, --items LIST, --coverage, --implementations, --decisions A B, --bits A B)", BAD_INPUT)
     try:
         store = load(args.inputs)
     except reader.InputError as error:
@@ -113,6 +123,10 @@ def main(argv=None):
         print(markdown.readme_table(store, args.inputs), end="")
     if args.items:
         return _items(store, Path(args.items))
+    if args.coverage:
+        return _print_table(coverage.table(store))
+    if args.implementations:
+        return _print_table(coverage.implementations(store))
     if args.decisions:
         differ = compare.print_decisions(store, *args.decisions)
         if differ or not args.output:

@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 
 HEADER = Path(__file__).resolve().parents[2] / "harness/src/case/keys.h"
+SOURCE = HEADER.with_name("keys.c")   # says what the forms of a stride are
+PUBLIC = Path(__file__).resolve().parents[2] / "lib/include/fattn/fattn.h"
 # Where absence means "as another key".
 FOLLOWS = {"out": "dtype", "grad": "dtype", "bias_dtype": "dtype", "q": "layout", "k": "layout", "v": "layout"}
 # Defaults that depend on another key's value, as harness/src/case/draft.c has them: [key, value or start*, default].
@@ -19,10 +21,28 @@ WHEN = {
 _ARGUMENTS = re.compile(r'((?:"[^"]*"|[^",()]|\([^()]*\))+)(?:,|$)')
 
 
-def keys(header):
+def _lists(header, public):
+    """{macro: its text}: lists of words, of this header and of the library's."""
+    found = {}
+    for name, body in re.findall(r"#define (FATTN_\w+_LIST)\(X\)((?:[^\n]*\\\n)*[^\n]*)", public):
+        found[f"{name}(FACTS_AS_WORD_)"] = " ".join(re.findall(r'X\(\w+, \d+, "(\w+)"\)', body))
+    for name, body in re.findall(r"#define (FACTS_WORDS_\w+) (.*)", header):
+        parts = re.findall(r'"([^"]*)"|(\w+)', body)
+        found[name] = "".join(literal if not macro else found[macro] if macro in found else found.get(f"{macro}(FACTS_AS_WORD_)", "") for literal, macro in parts)
+    found["FACTS_WORDS_DTYPE"] = found["FATTN_DTYPE_LIST(FACTS_AS_WORD_)"]
+    return found
+
+
+def _templates(allowed, lists):
+    """What a key may be, word by word; capital letters stand for numbers: one kind, N."""
+    text = "".join(lists.get(macro, "") if macro else literal for literal, macro in re.findall(r'"([^"]*)"|(\w+(?:\(\w+\))?)', allowed))
+    return list(dict.fromkeys(re.sub(r"(?<![a-z0-9])[NMXPL](?![a-z0-9])", "N", word) for word in text.split()))
+
+
+def keys(header, public, source):
     """[{key, kind, default, values?, follows?}] in the order of a canonical name."""
     listed = header.split("#define FACTS_KEY_LIST(X)")[1].split("#define AS_ENUM")[0].replace("\\\n", "\n")
-    rows = []
+    rows, lists = [], _lists(header, public)
     for chunk in re.split(r"\n\s*X\(", "\n" + listed.split("/* clang-format on")[0])[1:]:
         _, word, kind, allowed, default, *_ = [a.strip() for a in _ARGUMENTS.findall(chunk.strip().rstrip(")"))]
         word, default = word.strip('"'), default.strip('"')
@@ -30,6 +50,9 @@ def keys(header):
         values = [v for text in re.findall(r'"([^"]*)"', allowed) for v in text.split() if re.fullmatch(r"[a-z0-9_]+(:[a-z]+)?", v)]
         if values and kind in ("WORD", "SET"):
             row["values"] = values
+        row["templates"] = _templates(allowed, lists)
+        if kind == "STRIDE":
+            row["templates"] += re.findall(r"([a-z0-9]+):", re.search(r'case FACTS_KIND_STRIDE:\s*return "([^"]*)"', source).group(1))
         if kind == "WORD" and re.search(r'(?:^|[" ])[NMXP](?:$|[" ])', allowed):
             row["number"] = True
         if word in FOLLOWS:
@@ -40,8 +63,12 @@ def keys(header):
     return rows
 
 
+def from_sources():
+    return keys(*(path.read_text(encoding="utf-8") for path in (HEADER, PUBLIC, SOURCE)))
+
+
 def main():
-    rows = keys(HEADER.read_text(encoding="utf-8"))
+    rows = from_sources()
     sys.stdout.write("[\n" + ",\n".join("  " + json.dumps(r) for r in rows) + "\n]\n")
 
 

@@ -68,7 +68,7 @@ class Harness(unittest.TestCase):
 class Keys(unittest.TestCase):
     @unittest.skipUnless(keys_from_header.HEADER.exists(), "the harness's list of keys is not beside this package")
     def test_defaults_are_those_of_the_harness(self):
-        self.assertEqual(cases.key_table(), keys_from_header.keys(keys_from_header.HEADER.read_text(encoding="utf-8")),
+        self.assertEqual(cases.key_table(), keys_from_header.from_sources(),
                          "renew it: python3 reports/test/keys_from_header.py > reports/facts_reports/keys.json")
 
     def test_names_are_read_with_their_defaults(self):
