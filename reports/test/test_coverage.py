@@ -52,16 +52,16 @@ class Coverage(unittest.TestCase):
         right = row(f"{PLAIN} impl=unified", grade="measured", engine=9, errors={"o": {"bits": "aa"}, "stats": {"bits": "bc"}})
         code, out, _ = self.show("--implementations", left, right, row(f"{PLAIN} d=64 impl=unified"), row(f"{PLAIN} d=64"))
         self.assertEqual(code, 0)
-        self.assertIn("| 9.27.0-jit-cu13 h100-80gb-hbm3 | pass | pass | other bits | 1 |")
+        self.has(out, "| 9.27.0-jit-cu13 h100-80gb-hbm3 | pass | pass | other bits | 1 |")
         self.assertNotIn("d=64", out)
 
     def test_a_finding_of_one_alone_is_told(self):
         code, out, _ = self.show("--implementations", row(f"{PLAIN} impl=composite", grade="measured", engine=2), row(f"{PLAIN} impl=unified", grade="measured", engine=9, verdict="wrong"))
         self.assertEqual(code, 1)
-        self.assertIn("| pass 2 | wrong 9 |")
+        self.has(out, "| pass 2 | wrong 9 |")
         code, out, _ = self.show("--implementations", row(f"{PLAIN} impl=composite"), row(f"{PLAIN} impl=unified", verdict="unsupported", supported=False))
         self.assertEqual(code, 0)
-        self.assertIn("| supported  | unsupported  |")
+        self.has(out, "| supported  | unsupported  |")
 
 
 if __name__ == "__main__":
