@@ -118,3 +118,21 @@ Test(repeat, the_reason_names_what_would_do)
     cr_expect_null(fattn__repeat_find(&p, 92800, 75, why, sizeof why));
     cr_expect_str_eq(why, "deterministic: no pin of an engine is known to repeat on sm_75 with cuDNN 9.28.0");
 }
+
+Test(repeat, the_unified_backward_has_pins_of_its_own_from_9_28_on)
+{
+    fattn_problem p = backward(FATTN_DETERMINISM_AUTO, 128);
+    p.impl = FATTN_IMPL_UNIFIED;
+    const fattn__repeat *hopper = find(p, 92800, 90), *blackwell = find(p, 92800, 100);
+    cr_assert(hopper != NULL && blackwell != NULL);
+    cr_expect(hopper->unified && hopper->engine == 13 && hopper->knobs[5].value == 4);
+    cr_expect(blackwell->unified && blackwell->engine == 14 && blackwell->knobs[5].value == 2);
+    cr_expect_null(find(p, 92700, 90));
+    p.has_bias = 1;
+    cr_expect_null(find(p, 92800, 100), "with a bias it does not compile");
+    p.has_bias = 0, p.dim_qk = 256;
+    cr_expect_null(find(p, 92800, 100));
+    cr_expect_not_null(find(p, 92800, 90));
+    p.dim_qk = 128, p.determinism = FATTN_DETERMINISM_FORM;
+    cr_expect_null(find(p, 92800, 90), "the unified operation has no forms");
+}
