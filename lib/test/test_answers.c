@@ -221,7 +221,7 @@ Test(refusal, has_class_reason_and_remedy)
     fattn_problem problem = control_problem();
     problem.heads_q = 0;
     expect_whole(context, &problem, FATTN_REASON_BAD_PROBLEM);
-    problem = control_problem(), problem.ragged_bits = 32;
+    problem = control_problem(), problem.pass = FATTN_BACKWARD, problem.dtype = FATTN_MXE4M3, problem.padding = 1, problem.ragged_bits = 32;
     expect_whole(context, &problem, FATTN_REASON_INTERNAL);
     problem = control_problem(), problem.dim_qk = 100;
     expect_whole(context, &problem, FATTN_REASON_UNSUPPORTED);

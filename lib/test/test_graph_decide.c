@@ -175,8 +175,8 @@ Test(graph_decide, strides_off_16_bytes_are_refused_after_cudnn_said_yes)
 
 Test(graph_decide, what_is_not_implemented_is_internal)
 {
-    expect_start(PROBLEM(.dim_qk = 128, .impl = FATTN_IMPL_UNIFIED), "internal: not implemented: impl unified");
-    expect_start(PROBLEM(.dim_qk = 128, .dtype = FATTN_E4M3), "internal: not implemented: dtype e4m3");
+    expect_start(PROBLEM(.dim_qk = 128, .pass = FATTN_BACKWARD, .dtype = FATTN_MXE4M3, .padding = 1, .ragged_bits = 32),
+                 "internal: not implemented: ragged offsets (mxfp8 backward)");
 }
 
 /* Compiles one configuration after the other; returns the workspace of the first. */

@@ -28,11 +28,11 @@ static fattn_problem unified(void)
 
 /* What a problem asks for, and cuDNN's version from which the operation has it. X(name, from, change) */
 #define FORWARD_LIST(X)                                                                                                            \
-    X(plain, 91301, (void)p)                                                                                                       \
-    X(stats, 91301, p->outputs = FATTN_WANT_STATS)                                                                                 \
-    X(grouped, 91301, p->heads_k = 2)                                                                                              \
-    X(wide_heads, 91301, p->dim_qk = 256)                                                                                          \
-    X(scale_in_memory, 91301, p->scale_in_memory = 1)                                                                              \
+    X(plain, 91300, (void)p)                                                                                                       \
+    X(stats, 91300, p->outputs = FATTN_WANT_STATS)                                                                                 \
+    X(grouped, 91300, p->heads_k = 2)                                                                                              \
+    X(wide_heads, 91300, p->dim_qk = 256)                                                                                          \
+    X(scale_in_memory, 91300, p->scale_in_memory = 1)                                                                              \
     X(lengths, 91500, p->padding = 1)                                                                                              \
     X(packed, 91500, (p->padding = 1, p->ragged_bits = 64, p->outputs = FATTN_WANT_STATS))                                         \
     X(pages, 91500, (p->padding = 1, p->page_size_k = p->page_size_v = 64, p->pages_k = p->pages_v = 32))                          \
