@@ -73,7 +73,7 @@ static int64_t offsets_bytes(const fattn_problem *p, fattn__auxiliary which)
         return 0;
     if (bit == FATTN_RAGGED_STATS && p->pass == FATTN_FORWARD && !writes_rows)
         return 0;
-    return (p->batch + 1) * p->ragged_bits / 8;
+    return times(p->batch + 1, p->ragged_bits / 8);
 }
 
 static int64_t table_bytes(const fattn_problem *p, fattn__auxiliary which)
@@ -83,14 +83,14 @@ static int64_t table_bytes(const fattn_problem *p, fattn__auxiliary which)
         return 0;
     if (which == FATTN__AUXILIARY_PAGE_TABLE_K || which == FATTN__AUXILIARY_PAGE_TABLE_V)
         return times(times(p->batch, k ? p->table_k : p->table_v), (int64_t)sizeof(int32_t));
-    return p->packed_table ? (p->batch + 1) * (p->ragged_bits == 64 ? 8 : 4) : 0;
+    return p->packed_table ? times(p->batch + 1, p->ragged_bits == 64 ? 8 : 4) : 0;
 }
 
 /* Scalars and small vectors of 16 bit problems. */
 static int64_t plain_bytes(const fattn_problem *p, fattn__auxiliary which)
 {
     const bool backward = p->pass == FATTN_BACKWARD;
-    const int64_t scores = times(times(p->batch, p->heads_q), times(p->seq_q, p->seq_kv)), heads = p->heads_q * 4;
+    const int64_t scores = times(times(p->batch, p->heads_q), times(p->seq_q, p->seq_kv)), heads = times(p->heads_q, 4);
     switch (which) {
     case FATTN__AUXILIARY_ATTN_SCALE:
         return p->scale_in_memory ? 4 : 0;
@@ -114,9 +114,9 @@ static int64_t plain_bytes(const fattn_problem *p, fattn__auxiliary which)
     case FATTN__AUXILIARY_BLOCK_MASK:
         return p->block_mask ? times(times(p->batch, p->heads_q), (p->seq_q + 127) / 128 * (((p->seq_kv + 127) / 128 + 7) / 8)) : 0;
     case FATTN__AUXILIARY_ROPE_Q:
-        return p->rope ? times(p->seq_q, p->rope_dim * 4) : 0;
+        return p->rope ? times(times(p->seq_q, p->rope_dim), 4) : 0;
     case FATTN__AUXILIARY_ROPE_K:
-        return p->rope ? times(p->seq_kv, p->rope_dim * 4) : 0;
+        return p->rope ? times(times(p->seq_kv, p->rope_dim), 4) : 0;
     default:
         return 0;
     }

@@ -170,7 +170,7 @@ static fattn_status settle_scale(fattn_problem *p)
     if (!p->has_attn_scale)
         p->attn_scale = 1.0 / sqrt((double)p->dim_qk);
     p->has_attn_scale = 1;
-    if (!isfinite(p->attn_scale) || fabs(p->attn_scale) > 3.0e38)
+    if (!p->scale_in_memory && (!isfinite(p->attn_scale) || fabs(p->attn_scale) > 3.0e38))
         return fattn__fail(FATTN_BAD_PROBLEM, "attn_scale: %g is not allowed; want a number that fp32 can hold", p->attn_scale);
     return FATTN_OK;
 }
@@ -253,6 +253,10 @@ static fattn_status settle_pages(fattn_problem *p, const char *name, int64_t pag
     if (page < 1 || pages < 1 || page > INT32_MAX || pages > INT32_MAX)
         return fattn__fail(FATTN_BAD_PROBLEM, "page_size_%s, pages_%s: %" PRId64 ", %" PRId64 " are not allowed; want 1 to 2^31 - 1 of both",
                            name, name, page, pages);
+    const bool is_k = name[0] == 'k';
+    const int64_t pool[4] = { pages, is_k ? p->heads_k : p->heads_v, page, is_k ? p->dim_qk : p->dim_v };
+    if (!fits(pool, 4))
+        return fattn__fail(FATTN_BAD_PROBLEM, "pages_%s, heads_%s, page_size_%s, dim: their product must stay below 2^62", name, name, name);
     const int64_t needed = (p->seq_kv + page - 1) / page;
     if (*table == 0)
         *table = needed;
@@ -272,8 +276,9 @@ static fattn_status settle_paged(fattn_problem *p)
         return fattn__fail(FATTN_BAD_PROBLEM, "page_size: a backward reads K and V as they are; pages are for the forward");
     if (p->packed_table && !paged)
         return fattn__fail(FATTN_BAD_PROBLEM, "packed_table: there are no pages");
-    if (paged && (p->ragged & ((p->page_size_k != 0 ? FATTN_RAGGED_K : 0u) | (p->page_size_v != 0 ? FATTN_RAGGED_V : 0u))) != 0)
-        p->ragged &= ~((p->page_size_k != 0 ? FATTN_RAGGED_K : 0u) | (p->page_size_v != 0 ? FATTN_RAGGED_V : 0u));
+    p->ragged &= ~((p->page_size_k != 0 ? FATTN_RAGGED_K : 0u) | (p->page_size_v != 0 ? FATTN_RAGGED_V : 0u));
+    if (p->ragged_bits != 0 && p->ragged == 0)
+        return fattn__fail(FATTN_BAD_PROBLEM, "ragged: pages have a table in the place of offsets, and nothing else is packed");
     return FATTN_OK;
 }
 
@@ -295,8 +300,7 @@ static fattn_status settle_softmax(fattn_problem *p)
         return fattn__fail(FATTN_BAD_PROBLEM, "dsink: there is no sink");
     p->dsink = p->pass == FATTN_BACKWARD ? p->dsink : 0;
     p->stats_dtype = p->stats_dtype == FATTN_DTYPE_DEFAULT ? FATTN_F32 : p->stats_dtype;
-    if (p->scale_in_memory)
-        p->attn_scale = 0.0;
+    p->attn_scale = p->scale_in_memory ? 0.0 : p->attn_scale;
     if (p->rope_dim < 0 || p->rope_dim > p->dim_qk || p->rope_dim % 2 != 0 || (p->rope_dim != 0 && !p->rope))
         return fattn__fail(FATTN_BAD_PROBLEM, "rope_dim: %" PRId64 " is not allowed; want an even number up to dim_qk, with rope", p->rope_dim);
     p->rope_dim = p->rope && p->rope_dim == 0 ? p->dim_qk : p->rope_dim;
@@ -375,8 +379,26 @@ static void derive_strides(fattn_problem *p, fattn__role which)
         return;
     if (followed(which) != FATTN__ROLE_COUNT)
         fattn_match_layout(shape.dim, fattn__problem_strides(p, followed(which)), strides);
+    else if (is_bias(which) || (which == FATTN__ROLE_STATS && !fattn__problem_ragged(p, which)))
+        fattn__dense_strides(shape.dim, "bhsd", strides);
     else
-        fattn__dense_strides(shape.dim, which == FATTN__ROLE_STATS || is_bias(which) ? "bhsd" : "bshd", strides);
+        fattn__dense_strides(shape.dim, "bshd", strides);
+}
+
+/* Of a packed tensor the stride of b is not read: it is what it would be if no entry were shorter than the longest. */
+static fattn_status settle_packing(fattn_problem *p, fattn__role which)
+{
+    int64_t *strides = fattn__problem_strides(p, which);
+    const int64_t tokens[2] = { strides[2], fattn__problem_shape(p, which).dim[2] };
+    if (!fattn__problem_ragged(p, which) || strides[2] < 0)
+        return FATTN_OK;
+    if (strides[2] == 0)
+        return fattn__fail(FATTN_BAD_PROBLEM, "%s_strides[2]: 0 is not allowed; tokens of a packed tensor lie one behind the other",
+                           fattn__role_name(which));
+    if (!fits(tokens, 2))
+        return fattn__fail(FATTN_BAD_PROBLEM, "%s_strides: the last element must lie below 2^62", fattn__role_name(which));
+    strides[0] = tokens[0] * tokens[1];
+    return FATTN_OK;
 }
 
 static fattn_status check_strides(const fattn_problem *p, fattn__role which)
@@ -428,6 +450,7 @@ fattn_status fattn_problem_resolve(const fattn_problem *problem, fattn_problem *
         if (is_bias(which) && !p.has_bias)
             continue;
         derive_strides(&p, which);
+        TRY(settle_packing(&p, which));
         TRY(check_strides(&p, which));
     }
     *out = p;

@@ -106,7 +106,7 @@ Test(refusal, names_the_field_and_what_is_allowed)
     BAD(p.heads_k = 3, "heads_q: 8 is not a multiple of heads_k, 3");
     BAD(p.heads_v = 16, "heads_q: 8 is not a multiple of heads_v, 16");
     BAD(p.pass = 2, "pass: 2 is not allowed; want 0 (fwd) or 1 (bwd)");
-    BAD(p.dtype = 6, "dtype: 6 is not allowed; want 1 (bf16) to 5 (e5m2)");
+    BAD(p.dtype = 8, "dtype: 8 is not allowed; want 1 (bf16) to 7 (mxe5m2)");
     BAD(p.dtype = -1, "dtype: -1 is not allowed");
     BAD(p.o_dtype = 9, "o_dtype: 9 is not allowed");
     BAD(p.grad_dtype = 9, "grad_dtype: 9 is not allowed");
@@ -115,7 +115,7 @@ Test(refusal, names_the_field_and_what_is_allowed)
     BAD(p.impl = 3, "impl: 3 is not allowed");
     BAD(p.spelling = 3, "spelling: 3 is not allowed");
     BAD(p.reserved = 1, "reserved: 1 is not allowed; want 0");
-    BAD(p.outputs = 8, "outputs: 0x8 has unknown bits");
+    BAD(p.outputs = 32, "outputs: 0x20 has unknown bits");
     BAD((p.has_left = 1, p.window_left = (1 << 30) + 1), "window_left: 1073741825 is not allowed");
     BAD((p.has_right = 1, p.window_right = INT64_MIN), "window_right: -9223372036854775808 is not allowed");
     BAD((p.has_attn_scale = 1, p.attn_scale = (double)NAN), "attn_scale: ");
@@ -133,7 +133,8 @@ Test(refusal, names_the_field_of_0_2_and_what_is_allowed)
     BAD(p.ragged_bits = 16, "ragged_bits: 16 is not allowed; want 0, 32 or 64");
     BAD(p.len_broadcast = 2, "len_broadcast: 2 is not allowed; want 0 or 1");
     BAD(p.has_bias = -1, "has_bias: -1 is not allowed; want 0 or 1");
-    BAD((p.has_bias = 1, p.bias_dtype = 6), "bias_dtype: 6 is not allowed");
+    BAD((p.has_bias = 1, p.bias_dtype = 9), "bias_dtype: 9 is not allowed");
+    BAD((p.has_bias = 1, p.bias_dtype = FATTN_MXE4M3), "bias_dtype: a bias is not block-scaled");
     BAD(p.dbias = 1, "dbias: there is no bias");
     BAD((p.pass = FATTN_BACKWARD, p.mod_gradients = 1), "mod_gradients: 0x1 has bits of tensors that score_mod does not have (0)");
     BAD(p.reserved2[3] = 1, "reserved2[3]: 1 is not allowed; want 0");

@@ -104,7 +104,7 @@ typedef struct fattn_score_mod fattn_score_mod; /* score_mod.h */
 /* One attention problem; a plain value. Zero means the default of every field; FATTN_PROBLEM_INIT sets the size.
  *
  * Strides  in elements, order b,h,s,d. All four zero: derived. Q, K, V are then dense b,s,h,d; O follows Q's memory order, dO
- *          follows O, dQ follows Q, dK follows K, dV follows V; Stats is dense b,h,s. Stride 0 in b, h or s broadcasts an input.
+ *          follows O, dQ follows Q, dK follows K, dV follows V; Stats is dense b,h,s (ragged: b,s,h). Stride 0 in b, h or s broadcasts an input.
  * Band     a key is visible iff  col <= row + shift + window_right  (when has_right)  and
  *          col > row + shift - window_left  (when has_left): the left bound counts the diagonal, the right one does not.
  *          shift is 0 top-left and len_kv - len_q bottom-right, per batch entry. Causal is has_right with window_right 0.
@@ -190,7 +190,9 @@ typedef struct fattn_problem {
     /* since 0.3 */
     uint32_t ragged;       /* with ragged_bits: FATTN_RAGGED_ bits; 0: all */
     int32_t ragged_tokens; /* 1: offsets count tokens */
-    int64_t total_q, total_kv; /* ragged: tokens of the buffers, declared to cuDNN; 0: not declared */
+    /* ragged: tokens of the buffers, declared to cuDNN: a backward's workspace is then no larger than they need. 0: not declared. What is known
+     * to give wrong gradients by it (dims that are no multiple of 16; sm_8x and sm_12x from 9.18.1) is not declared, unless guards_off. */
+    int64_t total_q, total_kv;
     uint32_t cumulative;   /* padding: FATTN_CUMULATIVE_ bits: that side's lengths are given as batch + 1 prefix sums from 0 */
     int32_t len_rank;      /* of the length tensors: 0 or 4: [batch,1,1,1]; 1: [batch] */
     int64_t page_size_k, page_size_v; /* 0: not paged */
