@@ -107,7 +107,7 @@ Test(exec, what_the_cpu_has_not_is_refused_by_name)
     expect("pass=fwd " SMALL "exec=graph_after_destroy", "unsupported", "unsupported", "CUDA graphs");
     expect("pass=fwd " SMALL "exec=graph_native", "unsupported", "unsupported", "graphs");
     expect("pass=fwd " SMALL "exec=aot", "unsupported", "unsupported", "saved");
-    expect("pass=fwd " SMALL "exec=override_shape", "unsupported", "internal", "override_shape");
+    expect("pass=fwd " SMALL "exec=override_shape", "unsupported", "unsupported", "other shapes");
 }
 
 Test(exec, bias_and_modifications_reach_the_call)

@@ -37,6 +37,38 @@ Test(emulated, backwards_too)
     close_emulated(gpu, context);
 }
 
+/* The rest of the surface, by its own oracle there where that knows it. */
+Test(emulated, packed_and_paged_sequences_end_as_they_do_here)
+{
+    fattn_context *context;
+    facts_gpu *gpu = open_emulated(&context);
+    compare_case(cpu_with(context), gpu, "pass=fwd dtype=bf16 b=3 h=4/2 s=20/28 d=16 layout=thd lens=7+20+0/28+3+20 slots=+3 tail=5 want=stats", "gpu");
+    compare_case(cpu_with(context), gpu, "pass=fwd dtype=f16 b=3 h=2 s=20 d=16 layout=t3hd padding=random stats=ht1 want=max+sum_exp", "gpu");
+    compare_case(cpu_with(context), gpu, "pass=fwd dtype=bf16 b=2 h=4/2 s=12/50 d=16 padding=random paged=16 poison=nan", "gpu");
+    for (int seed = 1; seed <= 6; seed++) {
+        char text[200];
+        snprintf(text, sizeof text, "pass=bwd dtype=bf16 b=3 h=4/2 s=20/28 d=16 layout=thd padding=random seed=%d", seed);
+        compare_case(cpu_with(context), gpu, text, "gpu");
+    }
+    close_emulated(gpu, context);
+}
+
+Test(emulated, what_joins_the_softmax_too)
+{
+    fattn_context *context;
+    facts_gpu *gpu = open_emulated(&context);
+    compare_case(cpu_with(context), gpu, "pass=fwd dtype=bf16 b=2 h=4 s=20 d=16 softmax=sink want=stats", "gpu");
+    compare_case(cpu_with(context), gpu, "pass=bwd dtype=bf16 b=2 h=4 s=20 d=16 softmax=sink dsink=1", "gpu");
+    compare_case(cpu_with(context), gpu, "pass=bwd dtype=f16 b=2 h=4 s=20 d=16 alibi=1", "gpu");
+    compare_case(cpu_with(context), gpu, "pass=fwd dtype=bf16 b=2 h=2 s=20 d=16 dropout=0.25 want=rng_dump", "gpu");
+    compare_case(cpu_with(context), gpu, "pass=bwd dtype=bf16 b=2 h=2 s=20 d=16 dropout=0.25", "gpu");
+    compare_case(cpu_with(context), gpu, "pass=fwd dtype=bf16 b=2 h=2 s=20 d=16 scale=tensor want=stats2", "gpu");
+    compare_case(cpu_with(context), gpu, "pass=fwd dtype=e4m3 b=2 h=2 s=20 d=16 scales=odd", "gpu");
+    compare_case(cpu_with(context), gpu, "pass=bwd dtype=e4m3 b=2 h=2 s=20 d=16 scales=odd", "gpu");
+    compare_case(cpu_with(context), gpu, "pass=fwd dtype=bf16 b=2 h=2 s=20 d=16 bias=bool:b1ss", "cpu");
+    close_emulated(gpu, context);
+}
+
 Test(emulated, what_the_oracle_there_lacks_is_computed_here)
 {
     fattn_context *context;

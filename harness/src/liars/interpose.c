@@ -1,8 +1,10 @@
 #include "interpose.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "../numbers/arrays.h"
 #include "../numbers/dtype.h"
 
 #define TILE 128
@@ -169,8 +171,90 @@ static facts_tensor_id target(const facts_problem *p)
     return backward ? FACTS_TENSOR_DQ : FACTS_TENSOR_O;
 }
 
+/* ---- arrays -------------------------------------------------------------------------------------------------------------------
+ */
+
+/* The array that a lie is about; FACTS_ARRAY_COUNT: none. */
+static facts_array_id array_of(const facts_problem *p)
+{
+    switch (now) {
+    case FACTS_INTERPOSED_SINK_DROPPED:
+        return FACTS_ARRAY_SINK;
+    case FACTS_INTERPOSED_PAGE_NEXT:
+        return p->array[FACTS_ARRAY_PAGE_TABLE_K].count ? FACTS_ARRAY_PAGE_TABLE_K : FACTS_ARRAY_PAGE_TABLE_V;
+    case FACTS_INTERPOSED_OFFSETS_LATE:
+        return FACTS_ARRAY_Q_OFFSETS;
+    case FACTS_INTERPOSED_SEED_OTHER:
+        return FACTS_ARRAY_SEED;
+    default:
+        return FACTS_ARRAY_COUNT;
+    }
+}
+
+static void delay(unsigned char *bytes, const facts_problem *p)
+{
+    const facts_array *offsets = &p->array[FACTS_ARRAY_Q_OFFSETS];
+    const int64_t token = p->ask.ragged_tokens ? 1 : p->tensor[FACTS_TENSOR_Q].stride[2];
+    for (int64_t b = 1; b < offsets->count; b++)
+        if (offsets->type == FACTS_ARRAY_I64)
+            ((int64_t *)(void *)bytes)[b] += token;
+        else
+            ((int32_t *)(void *)bytes)[b] += (int32_t)token;
+}
+
+static void bend_array(unsigned char *bytes, size_t size, const facts_problem *p)
+{
+    const float nothing = -(float)INFINITY;
+    switch (now) {
+    case FACTS_INTERPOSED_SINK_DROPPED:
+        for (size_t at = 0; at + sizeof nothing <= size; at += sizeof nothing)
+            memcpy(bytes + at, &nothing, sizeof nothing);
+        break;
+    case FACTS_INTERPOSED_PAGE_NEXT:
+        memmove(bytes, bytes + sizeof(int32_t), size - sizeof(int32_t));
+        break;
+    case FACTS_INTERPOSED_OFFSETS_LATE:
+        delay(bytes, p);
+        break;
+    default:
+        bytes[0] ^= 1;
+    }
+}
+
+void facts_interpose_inputs(facts_memory *m, bool lie)
+{
+    const facts_array_id id = array_of(m->problem);
+    if (id == FACTS_ARRAY_COUNT || !m->array[id])
+        return;
+    const size_t size = facts_array_bytes(&m->problem->array[id]);
+    unsigned char *bytes = malloc(size);
+    if (!bytes)
+        return;
+    memcpy(bytes, m->array[id], size);
+    if (lie)
+        bend_array(bytes, size, m->problem);
+    fattn_buffer_write(m->worker->context, facts_memory_array_address(m, id), bytes, size);
+    free(bytes);
+}
+
+static void scale_amax(facts_memory *m)
+{
+    float amax;
+    void *there = facts_memory_array_address(m, FACTS_ARRAY_AMAX_O);
+    if (!m->array[FACTS_ARRAY_AMAX_O] || fattn_buffer_read(m->worker->context, &amax, there, sizeof amax) != FATTN_OK)
+        return;
+    amax *= (float)facts_array_scalar(m->problem, FACTS_ARRAY_SCALE_O);
+    fattn_buffer_write(m->worker->context, there, &amax, sizeof amax);
+}
+
 void facts_interpose(facts_memory *m, facts_pattern pattern)
 {
+    if (array_of(m->problem) != FACTS_ARRAY_COUNT)
+        return;
+    if (now == FACTS_INTERPOSED_AMAX_LATE) {
+        scale_amax(m);
+        return;
+    }
     fattn_context *context = m->worker->context;
     facts_tensor_id id = target(m->problem);
     const facts_tensor *t = &m->problem->tensor[id];

@@ -19,6 +19,11 @@
     X(GAP, "answer-gap-byte", "one byte between rows of O (of dQ) has changed", OVERRUN)                                           \
     X(INPUT, "answer-input-byte", "one byte of K has changed", OVERRUN)                                                            \
     X(WORKSPACE, "answer-workspace-byte", "one byte after the workspace has changed", OVERRUN)                                     \
+    X(AMAX_LATE, "answer-amax-late", "amax_o is taken after the scale, not before", WRONG)                                         \
+    X(SINK_DROPPED, "input-sink-dropped", "the engine sees sinks of -inf", WRONG)                                                  \
+    X(PAGE_NEXT, "input-page-next", "the engine reads each page table one entry late", WRONG)                                      \
+    X(OFFSETS_LATE, "input-offsets-late", "the engine finds every query sequence but the first one token late", WRONG)             \
+    X(SEED_OTHER, "input-seed-other", "the engine drops by another seed than it said", WRONG)                                      \
     X(SECOND_BIT, "answer-second-bit", "every run but the first has one bit of O (of dV) turned", NONDETERMINISTIC)
 
 #ifdef FATTN_LIARS
@@ -30,8 +35,11 @@ bool facts_interpose_take(const char *word);
 void facts_interpose_print(FILE *out);
 /* Called before a run over `pattern` is fetched from the set in hand. */
 void facts_interpose(facts_memory *memory, facts_pattern pattern);
+/* Called around a run: what it is given is something else, and afterwards what it was. */
+void facts_interpose_inputs(facts_memory *memory, bool lie);
 #else
 #define facts_interpose(memory, pattern) ((void)0)
+#define facts_interpose_inputs(memory, lie) ((void)0)
 #endif
 
 #endif

@@ -8,6 +8,7 @@
 
 /* From here on a graph holds the plan that it was recorded from. */
 #define GRAPH_HOLDS_PLAN 92800
+#define OVERRIDES_SHAPES 92100
 
 const char *facts_exec_refuses(const facts_problem *p, fattn_backend backend, const facts_worker *worker, const char **reason_class)
 {
@@ -25,8 +26,16 @@ const char *facts_exec_refuses(const facts_problem *p, fattn_backend backend, co
         *reason_class = "policy";
         return "exec: below cuDNN 9.28 a graph does not hold its plan: a replay after the plan's end uses freed memory";
     }
-    *reason_class = "internal";
-    return p->exec == FACTS_EXEC_OVERRIDE_SHAPE ? "exec: override_shape is not implemented yet" : NULL;
+    *reason_class = "unsupported";
+    if (p->exec == FACTS_EXEC_OVERRIDE_SHAPE && backend != FATTN_BACKEND_CUDNN)
+        return "exec: only cuDNN's plans take other shapes";
+    if (p->exec == FACTS_EXEC_OVERRIDE_SHAPE && p->ask.pass == FATTN_BACKWARD)
+        return "exec: only a forward takes other shapes";
+    if (p->exec == FACTS_EXEC_OVERRIDE_SHAPE && worker->info.cudnn_version < OVERRIDES_SHAPES)
+        return "exec: below cuDNN 9.21 plans take no other shapes";
+    if (p->exec == FACTS_EXEC_OVERRIDE_SHAPE && p->ask.impl == FATTN_IMPL_COMPOSITE)
+        return "exec: the composite graph takes no other shapes";
+    return NULL;
 }
 
 bool facts_exec_has_forward(const facts_problem *p)
@@ -104,6 +113,7 @@ void facts_exec_run(facts_runs *r)
         [FACTS_EXEC_AOT] = facts_exec_saved,
         [FACTS_EXEC_MULTI_STREAM] = facts_exec_streams,
         [FACTS_EXEC_INTERLEAVE] = facts_exec_interleave,
+        [FACTS_EXEC_OVERRIDE_SHAPE] = facts_exec_overridden,
     };
     bool graph = ways[r->problem->exec] == facts_exec_graph;
     r->otherwise = FACTS_VERDICT_NONDETERMINISTIC;

@@ -90,6 +90,37 @@ static void move(facts_runs *r, fattn_graph *graph)
     facts_memory_drop(&other, r->memory);
 }
 
+/* Plain, with this seed: what the graph has to repeat. */
+static bool run_seeded(facts_runs *r, int64_t seed)
+{
+    char error[256] = "";
+    fattn_status status = facts_truth_reseed(r->truth, seed, error);
+    if (status != FATTN_OK) {
+        r->out->status = status;
+        snprintf(r->out->text, sizeof r->out->text, "%.250s", error);
+        return false;
+    }
+    if (!facts_runs_once(r, &r->call, FACTS_PATTERN_A))
+        return false;
+    if (facts_truth_renew(r->truth) == 0)
+        return true;
+    r->out->status = FATTN_NO_MEMORY;
+    snprintf(r->out->text, sizeof r->out->text, "no memory for the reference");
+    return false;
+}
+
+/* Seed and offset are read at each replay, not when the graph is recorded. */
+static void reseed(facts_runs *r, const fattn_graph *graph)
+{
+    const int64_t seed = (int64_t)r->problem->rng_seed;
+    if (r->problem->ask.dropout == 0)
+        return;
+    if (run_seeded(r, seed + 1000003))
+        replay(r, graph, "a plain run and a replay with another seed");
+    if (r->out->status == FATTN_OK)
+        run_seeded(r, seed);
+}
+
 void facts_exec_graph(facts_runs *r)
 {
     fattn_graph *graph = record(r, &r->call);
@@ -105,6 +136,8 @@ void facts_exec_graph(facts_runs *r)
     if (!facts_runs_over(r))
         facts_runs_check(r, fattn_stream_time(r->worker->context, r->worker->stream, launch_graph, graph, FACTS_TIMED_LAUNCHES, &r->out->exec_us),
                          NULL);
+    if (!facts_runs_over(r) && *r->plan)
+        reseed(r, graph);
     if (!facts_runs_over(r) && (r->problem->exec == FACTS_EXEC_GRAPH_UPDATE || r->problem->exec == FACTS_EXEC_GRAPH_NATIVE))
         move(r, graph);
     if (!r->worker->lost)

@@ -11,5 +11,6 @@ void facts_exec_streams(facts_runs *runs); /* exec_many.c: two streams in turn *
 void facts_exec_threads(facts_runs *runs);
 void facts_exec_saved(facts_runs *runs);   /* exec_other.c: saved, loaded, run */
 void facts_exec_interleave(facts_runs *runs);
+void facts_exec_overridden(facts_runs *runs); /* exec_override.c: a plan of a larger shape, run with this one */
 
 #endif

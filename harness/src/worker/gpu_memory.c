@@ -5,6 +5,7 @@
 
 #include "../numbers/expect.h"
 #include "../numbers/fill.h"
+#include "../numbers/mx.h"
 #include "gpu_launch.h"
 
 #define TRY(expr)                                                                                                                  \
@@ -62,7 +63,7 @@ fattn_status facts_gpu_fill(facts_gpu *gpu, const facts_problem *problem, facts_
 {
     facts_recipe recipe;
     void *table[4] = { NULL };
-    if (facts_is_mx(problem->tensor[id].dtype))
+    if (facts_mx_makes(problem, id))
         return fill_blocks(gpu, problem, id, storage);
     if (!facts_recipe_make(&recipe, problem, id)) {
         facts_recipe_destroy(&recipe);

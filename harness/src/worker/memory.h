@@ -81,6 +81,9 @@ void facts_memory_use(facts_memory *memory, facts_set *set);
  * given from the next run on. */
 void *facts_memory_array(facts_memory *memory, facts_array_id id, facts_pattern pattern);
 
+/* The same on the device, of the set in hand. */
+void *facts_memory_array_address(const facts_memory *memory, facts_array_id id);
+
 /* A tensor as it is walked over, by kernels where the bytes are on the GPU. */
 facts_tensor facts_memory_seen(const facts_memory *memory, facts_tensor_id id);
 

@@ -75,11 +75,16 @@ void facts_arrays_drop(facts_set *set, const facts_memory *m)
             fattn_buffer_destroy(m->worker->context, set->array[id]);
 }
 
+void *facts_memory_array_address(const facts_memory *m, facts_array_id id)
+{
+    return (unsigned char *)m->set->array[id] + FRONT;
+}
+
 void facts_arrays_bind(const facts_memory *m, fattn_tensors *out)
 {
     for (facts_array_id id = 0; id < FACTS_ARRAY_COUNT; id++)
         if (is_there(m, id)) {
-            void *address = (unsigned char *)m->set->array[id] + FRONT;
+            void *address = facts_memory_array_address(m, id);
             memcpy((unsigned char *)out + facts_array_place(id), &address, sizeof address);
         }
 }

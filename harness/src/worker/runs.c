@@ -17,6 +17,8 @@ fattn_status facts_call_launch(void *argument, struct CUstream_st *stream)
         status = fattn_forward(call->forward, &call->forward_tensors, stream);
     if (status != FATTN_OK)
         return status;
+    if (call->as)
+        return fattn_forward_as(call->plan, call->as, &call->tensors, stream);
     return call->backward ? fattn_backward(call->plan, &call->tensors, stream) : fattn_forward(call->plan, &call->tensors, stream);
 }
 
@@ -89,10 +91,12 @@ bool facts_runs_once(facts_runs *r, const facts_call *call, facts_pattern patter
     if (before.plan && !facts_runs_check(r, facts_call_launch(&before, r->worker->stream), NULL))
         return false;
     launched.forward = NULL;
+    facts_interpose_inputs(r->memory, true);
     double since = now_us();
     if (!facts_runs_check(r, facts_call_launch(&launched, r->worker->stream), NULL) ||
         !facts_runs_check(r, fattn_stream_synchronize(r->worker->context, r->worker->stream), NULL))
         return false;
+    facts_interpose_inputs(r->memory, false);
     if (r->worker->device == FACTS_DEVICE_CPU)
         r->out->exec_us = now_us() - since;
     return facts_runs_fetch(r, pattern);
@@ -172,6 +176,18 @@ void facts_runs_compare(facts_runs *r, const char *how)
     }
     if (facts_tensor_is_output(r->problem, FACTS_TENSOR_RNG_DUMP))
         judge_again(r, FACTS_TENSOR_RNG_DUMP);
+    judge_arrays_again(r);
+}
+
+void facts_runs_judge_all(facts_runs *r, const char *how)
+{
+    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++) {
+        if (!facts_tensor_is_output(r->problem, id))
+            continue;
+        judge_again(r, id);
+        if (r->second[id] != FACTS_VERDICT_PASS)
+            facts_runs_find(r, r->second[id], "%s: %s", facts_tensor_word(id), how);
+    }
     judge_arrays_again(r);
 }
 

@@ -11,6 +11,7 @@ typedef struct facts_call {
     fattn_tensors tensors;
     const fattn_plan *forward; /* of a backward whose forward runs before it and makes its O and Stats; NULL */
     fattn_tensors forward_tensors;
+    const fattn_problem *as; /* the plan is of another shape than this, which is run; NULL */
     bool backward;
 } facts_call;
 
@@ -51,6 +52,8 @@ bool facts_runs_once(facts_runs *runs, const facts_call *call, facts_pattern pat
 void facts_runs_compare(facts_runs *runs, const char *how);
 /* Is there nothing left to find out? */
 bool facts_runs_over(const facts_runs *runs);
+/* Judges what that fetch brought, and compares no bits: another engine's answer. */
+void facts_runs_judge_all(facts_runs *runs, const char *how);
 facts_judgement facts_runs_judge(facts_runs *runs, facts_tensor_id id, facts_pattern pattern);
 
 #endif

@@ -110,6 +110,23 @@ static bool make_workspace(facts_runs *r)
     return facts_runs_check(r, facts_memory_workspace(r->memory, forward > bytes ? forward : bytes), NULL);
 }
 
+/* Offsets, tables, lengths and scales as they lie on the device. They are ours: one that is wrong is our mistake, not the engine's. */
+static bool check_call(facts_runs *r)
+{
+#define AS_PLACE(symbol, name, bit) [bit] = FACTS_TENSOR_##symbol,
+    static const facts_tensor_id tensors[FATTN_RAGGED_TENSORS] = { FATTN_RAGGED_LIST(AS_PLACE) };
+#undef AS_PLACE
+    int64_t elements[FATTN_RAGGED_TENSORS] = { 0 };
+    for (int i = 0; i < FATTN_RAGGED_TENSORS; i++) {
+        const facts_tensor *t = &r->problem->tensor[tensors[i]];
+        elements[i] = t->present ? t->elements - t->first : 0;
+    }
+    if (!facts_runs_check(r, facts_memory_arm(r->memory, FACTS_PATTERN_A, 0), NULL))
+        return false;
+    fattn_status status = fattn_call_check(*r->plan, &r->call.tensors, elements, r->worker->stream);
+    return facts_runs_check(r, status == FATTN_BAD_PROBLEM ? FATTN_INTERNAL : status, "what the call is given");
+}
+
 /* What is due of a backward follows from the O and Stats that it read. */
 static bool renew_truth(facts_runs *r)
 {
@@ -168,7 +185,7 @@ static void run(facts_runs *r)
         return;
     r->call = facts_call_now(r);
     r->options->stage(r->options->owner, "exec");
-    if (!run_first(r))
+    if (!check_call(r) || !run_first(r))
         return;
     if (!r->options->once)
         facts_exec_run(r);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "../case/huge.h"
@@ -158,26 +159,33 @@ fattn_status facts_truth_create_here(facts_truth *out, const facts_truth *like, 
 
 int facts_truth_judges(facts_truth *t, const facts_who *who)
 {
-    const facts_problem *p = t->memory.problem;
     facts_constants before = t->constants;
     t->constants = facts_constants_of(who);
     t->expectation.calibrated = t->constants.calibrated;
     if (facts_constants_agree(&before, &t->constants))
         return 0;
-    if (p->ask.pass == FATTN_BACKWARD)
-        return facts_truth_renew(t);
-    facts_storages in = inputs_of(t);
-    facts_expectation_destroy(&t->expectation);
-    int status = facts_expect_forward(&t->expectation, p, &in, t->memory.worker->info.cudnn_version);
-    return status ? status : weigh_trust(t, p);
+    return facts_truth_renew(t);
 }
 
 int facts_truth_renew(facts_truth *t)
 {
+    const facts_problem *p = t->memory.problem;
     facts_storages in = inputs_of(t);
     facts_expectation_destroy(&t->expectation);
-    int status = facts_expect_backward(&t->expectation, t->memory.problem, &in);
-    return status ? status : weigh_trust(t, t->memory.problem);
+    int status = p->ask.pass == FATTN_BACKWARD ? facts_expect_backward(&t->expectation, p, &in)
+                                               : facts_expect_forward(&t->expectation, p, &in, t->memory.worker->info.cudnn_version);
+    t->expectation.calibrated = t->constants.calibrated;
+    return status ? status : weigh_trust(t, p);
+}
+
+fattn_status facts_truth_reseed(facts_truth *t, int64_t seed, char error[256])
+{
+    const facts_array *array = &t->memory.problem->array[FACTS_ARRAY_SEED];
+    const int32_t narrow = (int32_t)seed;
+    memcpy(facts_memory_array(&t->memory, FACTS_ARRAY_SEED, FACTS_PATTERN_A), array->type == FACTS_ARRAY_I64 ? (const void *)&seed : &narrow,
+           array->type == FACTS_ARRAY_I64 ? sizeof seed : sizeof narrow);
+    facts_keep_destroy(&t->keep, &t->memory);
+    return facts_keep_make(&t->keep, &t->memory, error);
 }
 
 /* O of a forward on the GPU: every live row is finite. Its Stats are looked at here. */

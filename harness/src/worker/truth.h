@@ -38,8 +38,11 @@ fattn_status facts_truth_create_edited(facts_truth *out, facts_worker *worker, c
 fattn_status facts_truth_create_here(facts_truth *out, const facts_truth *like, char error[256]);
 /* Who is judged next. What is due is computed again where the constants of the error model are others for him. Returns 0, or an errno. */
 int facts_truth_judges(facts_truth *truth, const facts_who *who);
-/* Of a backward: once more, from the O and Stats that lie in memory now (pattern A). Returns 0, or an errno. */
+/* Once more: of a backward from the O and Stats that lie in memory now (pattern A). Returns 0, or an errno. */
 int facts_truth_renew(facts_truth *truth);
+/* Dropout is from now on by this seed, given beside the case's offset. What is due is not computed again: facts_truth_renew.
+ * Returns FATTN_OK, or why not with the sentence in `error`. */
+fattn_status facts_truth_reseed(facts_truth *truth, int64_t seed, char error[256]);
 /* Of a backward whose forward has run: are its O and Stats (pattern A) near enough to the reference's to tell something about the backward? Where
  * they are not, the reference's are the inputs from now on, and *kept is false. Returns 0, or an errno. */
 int facts_truth_keep_own(facts_truth *truth, bool *kept);

@@ -14,7 +14,14 @@ FORWARD, BACKWARD = f"pass=fwd {SHAPE} want=stats", f"pass=bwd {SHAPE}"
 GAP = [f"pass=fwd {SHAPE} stride=gap:o.s.8", f"pass=bwd {SHAPE} stride=gap:dq.s.8"]
 # What was rounded to bf16 already does not show a thousandth.
 FINE = [FORWARD.replace("bf16", "f16"), BACKWARD.replace("bf16", "f16")]
-CASES = {"answer-stats-head": [FORWARD], "answer-gap-byte": GAP, "answer-gain": FINE}
+SURFACE = "dtype=bf16 b=3 h=4/2 s=64/96 d=32"
+SINK = [f"pass=fwd {SURFACE} softmax=sink want=stats", f"pass=fwd {SURFACE} softmax=off_by_one want=stats", f"pass=bwd {SURFACE} softmax=sink dsink=1"]
+PAGED = [f"pass=fwd {SURFACE} padding=random paged=16", f"pass=fwd {SURFACE} padding=random paged=v:32"]
+RAGGED = [f"pass=fwd {SURFACE} layout=thd padding=random slots=+3", f"pass=bwd {SURFACE} layout=thd padding=random slots=+3 offsets=i64"]
+DROPPED = [f"pass=fwd {SURFACE} dropout=0.2", f"pass=bwd {SURFACE} dropout=0.2"]
+SCALED = ["pass=fwd dtype=e4m3 b=2 h=2 s=64 d=32 scales=odd"]
+CASES = {"answer-stats-head": [FORWARD], "answer-gap-byte": GAP, "answer-gain": FINE, "input-sink-dropped": SINK, "input-page-next": PAGED,
+         "input-offsets-late": RAGGED, "input-seed-other": DROPPED, "answer-amax-late": SCALED}
 
 
 def ask(cases, *arguments):
@@ -32,12 +39,12 @@ def interposed():
 
 class Interposed(e2e.TestCase):
     def test_without_a_lie_all_is_green(self):
-        for row in ask([FORWARD, BACKWARD, *GAP, *FINE]):
+        for row in ask([FORWARD, BACKWARD, *GAP, *FINE, *SINK, *PAGED, *RAGGED, *DROPPED, *SCALED]):
             self.assertEqual(row["verdict"], "pass", row)
 
     def test_every_wrong_answer_ends_in_its_own_verdict(self):
         known = interposed()
-        self.assertGreaterEqual(len(known), 13)
+        self.assertGreaterEqual(len(known), 18)
         for word, verdict, what in known:
             rows = ask(CASES.get(word, [FORWARD, BACKWARD]), "--liar", word)
             for row in rows:
