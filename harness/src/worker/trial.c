@@ -110,6 +110,15 @@ static bool make_workspace(facts_runs *r)
     return facts_runs_check(r, facts_memory_workspace(r->memory, forward > bytes ? forward : bytes), NULL);
 }
 
+/* Is this sentence about what an array holds? */
+static bool is_about_arrays(const char *text)
+{
+    for (int id = 0; id < FACTS_ARRAY_COUNT; id++)
+        if (strncmp(text, facts_array_words[id], strlen(facts_array_words[id])) == 0)
+            return true;
+    return false;
+}
+
 /* Offsets, tables, lengths and scales as they lie on the device. They are ours: one that is wrong is our mistake, not the engine's. */
 static bool check_call(facts_runs *r)
 {
@@ -124,7 +133,8 @@ static bool check_call(facts_runs *r)
     if (!facts_runs_check(r, facts_memory_arm(r->memory, FACTS_PATTERN_A, 0), NULL))
         return false;
     fattn_status status = fattn_call_check(*r->plan, &r->call.tensors, elements, r->worker->stream);
-    return facts_runs_check(r, status == FATTN_BAD_PROBLEM ? FATTN_INTERNAL : status, "what the call is given");
+    const bool ours = status == FATTN_BAD_PROBLEM && is_about_arrays(fattn_last_error());
+    return facts_runs_check(r, ours ? FATTN_INTERNAL : status, ours ? "what the call is given" : NULL);
 }
 
 /* What is due of a backward follows from the O and Stats that it read. */
