@@ -281,9 +281,15 @@ Test(guards, have_the_edges_that_were_measured)
     X(18, p.grad_dtype = FATTN_BF16)                                                                                               \
     X(18, p.dtype = FATTN_F32)                                                                                                     \
     X(18, p.pass = FATTN_FORWARD)                                                                                                  \
-    X(19, p.impl = FATTN_IMPL_AUTO)                                                                                                \
+    X(19, (p.bias_dim[0] = p.bias_dim[1] = p.bias_dim[2] = 1, p.bias_dim[3] = p.seq_kv))                                           \
     X(19, p.bias_dtype = FATTN_BF16)                                                                                               \
-    X(19, p.pass = FATTN_BACKWARD)
+    X(19, p.pass = FATTN_BACKWARD)                                                                                                 \
+    X(20, p.bias_dtype = FATTN_F32)                                                                                                \
+    X(20, p.pass = FATTN_BACKWARD)                                                                                                 \
+    X(21, p.sink = 1)                                                                                                              \
+    X(21, p.seq_q = 2)                                                                                                             \
+    X(21, p.dtype = FATTN_E4M3)                                                                                                    \
+    X(21, p.pass = FATTN_BACKWARD)
 
 Test(guards, end_where_their_problems_do)
 {
