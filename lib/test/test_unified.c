@@ -222,3 +222,21 @@ Test(unified, an_older_cudnn_is_told_from_which_version_on)
             (p.padding = 1, p.cumulative = FATTN_CUMULATIVE_Q | FATTN_CUMULATIVE_KV));
     fattn_context_destroy(context);
 }
+
+/* The rotated Q and K lie in front of everything else of the workspace; the graph that puts them there is compiled with the plan. */
+Test(unified, the_backward_of_rotated_tensors_is_two_graphs_in_one_plan)
+{
+    fattn_context *context = open_described("h100-sxm");
+    fattn_problem p = unified();
+    fattn_plan *plan;
+    char *bytes;
+    size_t count;
+    p.pass = FATTN_BACKWARD, p.rope = 1;
+    if (version < 92800)
+        cr_skip_test("cuDNN %d", version);
+    cr_assert_eq(fattn_plan_create(&plan, context, &p, NULL), FATTN_OK, "%s", fattn_last_error());
+    cr_expect_geq(fattn_plan_workspace_bytes(plan), 4 * 2 * 8 * 512 * 128 * 2);
+    cr_expect_eq(fattn_plan_save(plan, &bytes, &count), FATTN_UNSUPPORTED);
+    fattn_plan_destroy(plan);
+    fattn_context_destroy(context);
+}

@@ -58,9 +58,11 @@ static fattn__desc room_for(const fattn__chain *c, fattn__role input)
 
 fattn__desc fattn__rope_rotated(const fattn__chain *c, fattn__role role)
 {
-    const fattn__desc x = fattn__chain_tensor(c, role);
     if (!c->problem->rope)
-        return x;
+        return fattn__chain_tensor(c, role);
+    if (c->problem->pass == FATTN_BACKWARD)
+        return room_for(c, role);
+    const fattn__desc x = fattn__chain_tensor(c, role);
     const fattn__desc y = room_for(c, role);
     rotate(c, &forward, x, y, role);
     return y;

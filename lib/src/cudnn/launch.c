@@ -102,6 +102,18 @@ static int borrow_pack(fattn__desc *out, fattn__handle_slot *slot, const fattn_p
     return status;
 }
 
+/* The graph in front of a plan's own. */
+static int run_before(const fattn__handle_slot *slot, const fattn__cudnn *api, const fattn__compiled *before, const fattn_tensors *tensors)
+{
+    fattn__desc pack = NULL;
+    int status = make_pack(&pack, api, before, tensors, NULL);
+    if (status == DNN_STATUS_SUCCESS)
+        status = api->cudnnBackendExecute(slot->handle, before->desc, pack);
+    if (pack != NULL)
+        api->cudnnBackendDestroyDescriptor(pack);
+    return status;
+}
+
 static fattn_status launch_failed(const fattn__cudnn *api, int status)
 {
     char last[512] = "";
@@ -122,7 +134,9 @@ fattn_status fattn__cudnn_run(const fattn_plan *plan, const fattn_tensors *tenso
     st = fattn__handles_take(context->handles, api, stream, &slot);
     if (st == FATTN_OK) {
         const fattn__compiled *compiled = plan->state;
-        int status = borrow_pack(&pack, slot, plan, tensors);
+        int status = compiled->before != NULL ? run_before(slot, api, compiled->before, tensors) : DNN_STATUS_SUCCESS;
+        if (status == DNN_STATUS_SUCCESS)
+            status = borrow_pack(&pack, slot, plan, tensors);
         if (status == DNN_STATUS_SUCCESS)
             status = api->cudnnBackendExecute(slot->handle, compiled->desc, pack);
         if (status != DNN_STATUS_SUCCESS) {
@@ -172,6 +186,8 @@ fattn_status fattn__cudnn_fill_graph(const fattn_plan *plan, const fattn_tensors
     fattn__desc pack = NULL;
     if (fill == NULL)
         return fattn__fail(FATTN_UNSUPPORTED, "cuDNN %d has no native CUDA graphs", api->version);
+    if (compiled->before != NULL)
+        return fattn__fail(FATTN_UNSUPPORTED, "a native graph holds one graph of cuDNN's: a backward with rope is two; capture the call");
     if (compiled->sum_count > 0)
         return fattn__fail(FATTN_UNSUPPORTED, "a native graph holds cuDNN's part alone: this plan sums gradients after it; capture the call");
     fattn_status st = fattn__handles_take(plan->context->handles, api, NULL, &slot);

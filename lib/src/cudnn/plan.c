@@ -8,9 +8,12 @@
 #include <xxhash.h>
 
 #include "../error.h"
+#include "../layout.h"
 #include "../math/sum.h"
 #include "../policy.h"
+#include "../problem.h"
 #include "../rules.h"
+#include "builders.h"
 #include "question.h"
 
 enum { WORKSPACE_ALIGNMENT = 256 };
@@ -75,14 +78,24 @@ static size_t text_bytes(const fattn__cudnn *api, fattn__desc desc)
     return status == DNN_STATUS_SUCCESS && count > 0 ? (size_t)count : 0;
 }
 
-/* Puts a finalized descriptor into the plan, which owns it from then on (also when this fails). */
-static fattn_status adopt(fattn_plan *plan, fattn__desc desc, const fattn__graph *g)
+static void free_compiled(const fattn__cudnn *api, fattn__compiled *compiled, bool alive)
 {
-    const fattn__cudnn *api = plan->context->api;
-    int64_t bytes = 0, count = 0;
-    int status = api->cudnnBackendGetAttribute(desc, DNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, DNN_TYPE_INT64, 1, &count, &bytes);
+    if (compiled == NULL)
+        return;
+    free_compiled(api, compiled->before, alive);
+    if (alive)
+        destroy(api, compiled->desc);
+    free(compiled);
+}
+
+/* A finalized descriptor, which is owned from then on (also when this fails), with what its graph binds. *bytes: of workspace. */
+static fattn_status take(fattn__compiled **out, size_t *bytes, const fattn__cudnn *api, fattn__desc desc, const fattn__graph *g)
+{
+    int64_t engine_bytes = 0, count = 0;
+    int status = api->cudnnBackendGetAttribute(desc, DNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, DNN_TYPE_INT64, 1, &count, &engine_bytes);
     fattn__compiled *compiled = calloc(1, sizeof *compiled);
-    if (status != DNN_STATUS_SUCCESS || bytes < 0 || compiled == NULL) {
+    *out = NULL;
+    if (status != DNN_STATUS_SUCCESS || engine_bytes < 0 || compiled == NULL) {
         destroy(api, desc);
         free(compiled);
         return compiled == NULL ? fattn__fail(FATTN_NO_MEMORY, "no memory for a plan")
@@ -98,9 +111,19 @@ static fattn_status adopt(fattn_plan *plan, fattn__desc desc, const fattn__graph
         compiled->uids[i] = g->bindings[i].uid;
     /* What the caller aligned stays aligned for the engine. */
     compiled->scratch_bytes = (g->scratch_bytes + WORKSPACE_ALIGNMENT - 1) / WORKSPACE_ALIGNMENT * WORKSPACE_ALIGNMENT;
-    plan->workspace_bytes = compiled->scratch_bytes + (size_t)bytes;
+    *bytes = compiled->scratch_bytes + (size_t)engine_bytes;
+    *out = compiled;
+    return FATTN_OK;
+}
+
+static fattn_status adopt(fattn_plan *plan, fattn__desc desc, const fattn__graph *g)
+{
+    fattn__compiled *compiled;
+    fattn_status st = take(&compiled, &plan->workspace_bytes, plan->context->api, desc, g);
+    if (st != FATTN_OK)
+        return st;
     plan->state = compiled;
-    plan->host_bytes += sizeof *compiled + text_bytes(api, desc);
+    plan->host_bytes += sizeof *compiled + text_bytes(plan->context->api, desc);
     return FATTN_OK;
 }
 
@@ -164,6 +187,79 @@ static fattn_status compile_first(fattn_plan *plan, const fattn__question *q, co
     return st;
 }
 
+/* ---- what is rotated before a backward ---------------------------------------------------------------------------------------------
+ */
+
+/* No engine rotates by itself, and the unified backward takes tensors that are rotated: the unified forward of the same tensors leaves them at the
+ * front of the workspace, where the backward reads them. Its O goes to the workspace too. */
+static fattn_status build_rotations(fattn__graph *g, const fattn_problem *p)
+{
+    fattn_problem forward = FATTN_PROBLEM_INIT, resolved;
+    forward.dtype = p->dtype, forward.impl = FATTN_IMPL_UNIFIED, forward.rope = 1, forward.rope_dim = p->rope_dim;
+    forward.batch = p->batch, forward.seq_q = p->seq_q, forward.seq_kv = p->seq_kv;
+    forward.heads_q = p->heads_q, forward.heads_k = p->heads_k, forward.heads_v = p->heads_v;
+    forward.dim_qk = p->dim_qk, forward.dim_v = p->dim_v;
+    memcpy(forward.q_strides, p->q_strides, sizeof forward.q_strides);
+    memcpy(forward.k_strides, p->k_strides, sizeof forward.k_strides);
+    memcpy(forward.v_strides, p->v_strides, sizeof forward.v_strides);
+    fattn_status st = fattn_problem_resolve(&forward, &resolved);
+    if (st == FATTN_OK)
+        st = fattn__build(g, &resolved);
+    for (int i = 0; i < g->binding_count && st == FATTN_OK; i++) {
+        if (g->bindings[i].slot != FATTN__SLOT_O)
+            continue;
+        const fattn__shape o = fattn__problem_shape(&resolved, FATTN__ROLE_O);
+        g->bindings[i].slot = FATTN__SLOT_SCRATCH;
+        g->bindings[i].offset = g->scratch_bytes;
+        g->scratch_bytes += (size_t)(o.dim[0] * o.dim[1] * o.dim[2] * o.dim[3] * fattn__dtype_bytes(o.dtype) + 15) / 16 * 16;
+    }
+    return st;
+}
+
+/* The first configuration that compiles. */
+static fattn_status compile_rotations(fattn__compiled **out, size_t *bytes, const fattn_plan *plan, fattn__handle handle, fattn__graph *g)
+{
+    const fattn__cudnn *api = plan->context->api;
+    fattn__offer offer;
+    fattn_status st = fattn__fail(FATTN_BUILD_FAILED, "rope: no engine rotates Q and K before the backward");
+    fattn__offer_ask(&offer, api, g->operation_graph, plan->context->description, FATTN_MODE_A);
+    for (int i = 0; i < offer.count && st != FATTN_OK; i++) {
+        fattn__desc desc = NULL;
+        int status = make_plan(&desc, plan->context, handle);
+        if (status == DNN_STATUS_SUCCESS)
+            status = api->cudnnBackendSetAttribute(desc, DNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, DNN_TYPE_BACKEND_DESCRIPTOR, 1,
+                                                   &offer.configs[i]);
+        if (status == DNN_STATUS_SUCCESS)
+            status = api->cudnnBackendFinalize(desc);
+        if (status == DNN_STATUS_SUCCESS)
+            st = take(out, bytes, api, desc, g);
+        else
+            destroy(api, desc);
+    }
+    fattn__offer_release(&offer);
+    return st;
+}
+
+static fattn_status put_rotations_before(fattn_plan *plan, fattn__handle handle)
+{
+    fattn__compiled *compiled = plan->state;
+    fattn__graph *g = malloc(sizeof *g);
+    size_t bytes = 0;
+    if (g == NULL)
+        return fattn__fail(FATTN_NO_MEMORY, "no memory for a graph");
+    fattn__graph_init(g, plan->context->api, plan->context->info.sm);
+    fattn_status st = build_rotations(g, &plan->problem);
+    if (st == FATTN_OK)
+        st = fattn__graph_finalize(g, handle);
+    if (st == FATTN_OK)
+        st = compile_rotations(&compiled->before, &bytes, plan, handle, g);
+    if (st == FATTN_OK && bytes > plan->workspace_bytes)
+        plan->workspace_bytes = bytes;
+    fattn__graph_release(g);
+    free(g);
+    return st;
+}
+
 fattn_status fattn__cudnn_setup(fattn_plan *plan, const fattn_plan_options *options)
 {
     double start = now_ms();
@@ -177,6 +273,12 @@ fattn_status fattn__cudnn_setup(fattn_plan *plan, const fattn_plan_options *opti
                          answer->said.text);
     if (st == FATTN_OK)
         st = compile_first(plan, &q, options);
+    if (st == FATTN_OK && plan->problem.rope && plan->problem.pass == FATTN_BACKWARD)
+        st = put_rotations_before(plan, fattn__question_handle(&q));
+    if (st != FATTN_OK && plan->state != NULL) {
+        free_compiled(plan->context->api, plan->state, true);
+        plan->state = NULL;
+    }
     fattn__question_close(&q);
     fattn_decision_destroy(answer);
     plan->ms = now_ms() - start;
@@ -194,11 +296,10 @@ void fattn__cudnn_done(fattn_plan *plan)
     fattn__cuda_context previous;
     if (compiled == NULL)
         return;
-    if (fattn__context_alive(plan->context) && fattn__enter(plan->context, &previous) == FATTN_OK) {
-        destroy(plan->context->api, compiled->desc);
+    const bool alive = fattn__context_alive(plan->context) && fattn__enter(plan->context, &previous) == FATTN_OK;
+    free_compiled(plan->context->api, compiled, alive);
+    if (alive)
         fattn__leave(plan->context, previous);
-    }
-    free(compiled);
     plan->state = NULL;
 }
 
@@ -212,6 +313,8 @@ fattn_status fattn__cudnn_write(const fattn_plan *plan, char **text, size_t *cou
     int64_t size = 0, got = 0;
     *text = NULL;
     *count = 0;
+    if (compiled->before != NULL)
+        return fattn__fail(FATTN_UNSUPPORTED, "a backward with rope is two graphs: it is not saved");
     int status =
         api->cudnnBackendGetAttribute(compiled->desc, DNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, DNN_TYPE_CHAR, 0, &size, NULL);
     if (status != DNN_STATUS_SUCCESS || size <= 0)
@@ -273,6 +376,8 @@ fattn_status fattn__cudnn_read(fattn_plan *plan, const char *text, size_t count,
 {
     double start = now_ms();
     fattn__question q;
+    if (plan->problem.rope && plan->problem.pass == FATTN_BACKWARD)
+        return fattn__fail(FATTN_BAD_PLAN, "a backward with rope is never saved");
     fattn_status st = fattn__question_build(&q, plan->context, &plan->problem);
     if (st == FATTN_OK && hash_bindings(q.graph.bindings, q.graph.binding_count, q.graph.sums, q.graph.sum_count) != bindings)
         st = fattn__fail(FATTN_BAD_PLAN, "the saved plan was made by a library that builds this graph in another way");

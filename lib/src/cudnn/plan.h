@@ -8,6 +8,7 @@
 /* fattn_plan.state of this engine. */
 typedef struct fattn__compiled {
     fattn__desc desc;
+    struct fattn__compiled *before; /* another graph that is launched first, in the same workspace: the rotations of a backward; or NULL */
     size_t scratch_bytes; /* ours, in front of the engine's workspace */
     int binding_count;
     int sum_count;
