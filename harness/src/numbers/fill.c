@@ -359,7 +359,7 @@ void facts_recipe_destroy(facts_recipe *r)
 bool facts_fill_tensor(const facts_problem *problem, facts_tensor_id id, void *storage)
 {
     facts_recipe r;
-    if (facts_is_mx(problem->tensor[id].dtype))
+    if (facts_mx_makes(problem, id))
         return facts_mx_fill(problem, id, storage);
     bool ok = facts_recipe_make(&r, problem, id);
     const int64_t channels = r.extent[3], rows = channels > 0 ? facts_recipe_places(&r) / channels : 0;

@@ -8,6 +8,7 @@
 
 #define TILE_LINES 128
 #define TILE_BLOCKS 4
+#define COPY_GAIN 1.0625 /* of what is quantised along the rows for a backward: who reads the other copy shows it */
 #define NEUTRAL 0x85 /* 64: of a block that is not there */
 
 int64_t facts_mx_place(int64_t line, int64_t block, int64_t blocks)
@@ -19,6 +20,25 @@ int64_t facts_mx_place(int64_t line, int64_t block, int64_t blocks)
 double facts_mx_factor(uint8_t factor)
 {
     return ldexp(1.0, factor - 127);
+}
+
+bool facts_mx_makes(const facts_problem *p, facts_tensor_id id)
+{
+    return facts_is_mx(p->tensor[id].dtype) || id == FACTS_TENSOR_DO_16;
+}
+
+static int step_of(const facts_recipe *r, facts_lane lane, const int64_t at[4], int64_t row, int64_t column)
+{
+    const int64_t number = ((at[0] * r->dim[1] + at[1]) * r->dim[2] + row) * r->dim[3] + column;
+    return (int)facts_pick(facts_draw_at(r->seed, FACTS_STREAM_BLOCK_SCALES, lane, (uint64_t)number * 16 + (uint64_t)r->stream).r[0], 4) - 2;
+}
+
+double facts_mx_value(const facts_problem *p, const facts_recipe *r, const int64_t at[4])
+{
+    const double value = facts_element_value(r, at);
+    if (!facts_fill_is_dense(p->fill))
+        return value;
+    return ldexp(value, step_of(r, FACTS_LANE_VALUE, at, at[2], at[3] / FACTS_MX_BLOCK) + step_of(r, FACTS_LANE_CHOICE, at, at[2] / FACTS_MX_BLOCK, at[3]));
 }
 
 bool facts_mx_factors_of(const facts_problem *p, facts_tensor_id id, facts_array_id *out, bool *along_rows)
@@ -43,16 +63,19 @@ bool facts_mx_factors_of(const facts_problem *p, facts_tensor_id id, facts_array
 
 /* One tensor in blocks: lines of blocks of at most 32 elements. */
 typedef struct blocked {
+    const facts_problem *problem;
     facts_recipe recipe;
     bool along_rows;
+    double gain;
     int64_t lines, blocks, columns; /* columns: elements of a line */
 } blocked;
 
 static bool open_blocks(blocked *out, const facts_problem *p, facts_tensor_id id, facts_array_id *array)
 {
-    *out = (blocked){ .along_rows = false };
+    *out = (blocked){ .problem = p };
     if (!facts_mx_factors_of(p, id, array, &out->along_rows) || !facts_recipe_make(&out->recipe, p, id))
         return false;
+    out->gain = id >= FACTS_TENSOR_Q_T ? COPY_GAIN : 1.0;
     const int64_t *dim = out->recipe.dim;
     out->lines = dim[out->along_rows ? 3 : 2];
     out->columns = dim[out->along_rows ? 2 : 3];
@@ -78,7 +101,7 @@ static uint8_t factor_of(const blocked *x, int64_t head, int64_t line, int64_t b
     for (int64_t c = block * FACTS_MX_BLOCK; c < x->columns && c < (block + 1) * FACTS_MX_BLOCK; c++) {
         int64_t at[4];
         place_in(x, head, line, c, at);
-        largest = fmax(largest, fabs(facts_element_value(&x->recipe, at)));
+        largest = fmax(largest, fabs(facts_mx_value(x->problem, &x->recipe, at) * x->gain));
     }
     int exponent = 127;
     if (largest > 0 && isfinite(largest))
@@ -98,13 +121,36 @@ static void fill_line(const blocked *x, int64_t head, int64_t line, void *storag
             const bool poisoned = r->poisoned && facts_recipe_pads(r, at);
             if (row >= 0)
                 facts_store(r->dtype, storage, row + at[1] * r->stride[1] + at[3] * r->stride[3],
-                            poisoned ? r->poison : facts_encode(r->dtype, facts_element_value(r, at) * unit));
+                            poisoned ? r->poison : facts_encode(r->dtype, facts_mx_value(x->problem, r, at) * x->gain * unit));
         }
     }
 }
 
+/* The 16 bit copy. */
+static bool fill_wide(const facts_problem *p, facts_tensor_id id, void *storage)
+{
+    facts_recipe r;
+    const bool good = facts_recipe_make(&r, p, id);
+    if (good) {
+#pragma omp parallel for schedule(static)
+        for (int64_t n = 0; n < facts_recipe_places(&r); n++) {
+            int64_t at[4];
+            facts_recipe_place(&r, n, at);
+            const int64_t row = facts_recipe_row(&r, at[0], at[2]);
+            const bool poisoned = r.poisoned && facts_recipe_pads(&r, at);
+            if (row >= 0)
+                facts_store(r.dtype, storage, row + at[1] * r.stride[1] + at[3] * r.stride[3],
+                            poisoned ? r.poison : facts_encode(r.dtype, facts_mx_value(p, &r, at)));
+        }
+    }
+    facts_recipe_destroy(&r);
+    return good;
+}
+
 bool facts_mx_fill(const facts_problem *p, facts_tensor_id id, void *storage)
 {
+    if (!facts_is_mx(p->tensor[id].dtype))
+        return fill_wide(p, id, storage);
     blocked x;
     facts_array_id array;
     bool good = open_blocks(&x, p, id, &array);
@@ -120,7 +166,7 @@ bool facts_mx_fill(const facts_problem *p, facts_tensor_id id, void *storage)
 
 bool facts_mx_fill_factors(const facts_problem *p, facts_array_id id, uint8_t *out)
 {
-    blocked x = { .along_rows = false };
+    blocked x = { .problem = p };
     facts_array_id array = FACTS_ARRAY_COUNT;
     bool along_rows, good = false;
     memset(out, NEUTRAL, facts_array_bytes(&p->array[id]));

@@ -7,6 +7,7 @@
 #define FACTS_MX_H
 
 #include "../case/problem.h"
+#include "fill_element.h"
 
 #define FACTS_MX_BLOCK 32
 
@@ -14,6 +15,12 @@
 int64_t facts_mx_place(int64_t line, int64_t block, int64_t blocks);
 /* 2^(factor - 127). */
 double facts_mx_factor(uint8_t factor);
+
+/* Is it made here: of a block-scaled type, or a 16 bit copy of one? */
+bool facts_mx_makes(const facts_problem *problem, facts_tensor_id id);
+/* What a recipe's element is before it is quantised. Noise gets steps of 2 to the power of -2 to 1 from row to row of each 32 channels, and from channel
+ * to channel of each 32 rows, so that factors differ along both axes: who takes another's shows it. */
+double facts_mx_value(const facts_problem *problem, const facts_recipe *recipe, const int64_t at[4]);
 
 /* The factors' array of a tensor, and whether its blocks run along its rows; false: the tensor has none. */
 bool facts_mx_factors_of(const facts_problem *problem, facts_tensor_id id, facts_array_id *out, bool *along_rows);
