@@ -114,7 +114,8 @@ Test(fp8_backward, gives_lengths_to_every_product)
 {
     expect_order(91900, FP8(BACKWARD, .padding = 1),
                  FP8_ROWS " matmul(lengths) MUL MUL MUL " PADDING " SUB EXP MUL reshape " LENGTHS_PRODUCT
-                          " matmul(lengths) MUL MUL SUB MUL MUL reduce_amax MUL reshape " LENGTHS_PRODUCT " reshape " LENGTHS_PRODUCT);
+                          " matmul(lengths) MUL MUL SUB MUL MUL reduce_amax MUL reshape " LENGTHS_PRODUCT
+                          " reshape " LENGTHS_PRODUCT);
 }
 
 Test(fp8_backward, drops_what_its_forward_dropped)
@@ -147,7 +148,8 @@ Test(fp8_backward, keeps_one_tensor_for_a_number_that_two_products_read)
 
 Test(fp8_backward, refuses_sums_that_nobody_would_take_the_magnitude_of)
 {
-    expect_refusal(FP8(BACKWARD, .k_strides = { 0, 64, 512, 1 }, .dk_strides = { 0, 64, 512, 1 }), FATTN_UNSUPPORTED, "dk_strides: ");
+    expect_refusal(FP8(BACKWARD, .k_strides = { 0, 64, 512, 1 }, .dk_strides = { 0, 64, 512, 1 }), FATTN_UNSUPPORTED,
+                   "dk_strides: ");
     expect_refusal(FP8(BACKWARD, .has_bias = 1, .bias_dtype = FATTN_BF16, .dbias = 1), FATTN_UNSUPPORTED, "dbias: ");
 }
 
@@ -167,7 +169,8 @@ static void expect_factors(fattn__slot slot, int64_t height, int64_t width, int6
     cr_expect_eq(r->data_type, DNN_DATA_FP8_E8M0);
     cr_expect_eq(r->reordering, DNN_TENSOR_REORDERING_F8_128x4);
     cr_expect(r->dim[2] == height && r->dim[3] == width, "%ld x %ld", (long)r->dim[2], (long)r->dim[3]);
-    cr_expect(r->strides[2] == stride_of_height && r->strides[3] == stride_of_width, "%ld, %ld", (long)r->strides[2], (long)r->strides[3]);
+    cr_expect(r->strides[2] == stride_of_height && r->strides[3] == stride_of_width, "%ld, %ld", (long)r->strides[2],
+              (long)r->strides[3]);
 }
 
 #define SLOT(name) fattn__slot_of_auxiliary(FATTN__AUXILIARY_##name)
@@ -229,13 +232,61 @@ Test(mx_backward, second_quantisations_lie_as_the_first)
     fattn__graph_release(&graph);
 }
 
+/* ---- what the caller gives
+ */
+
+static fattn_problem resolved(fattn_problem p)
+{
+    fattn_problem r;
+    cr_assert_eq(fattn_problem_resolve(&p, &r), FATTN_OK, "%s", fattn_last_error());
+    return r;
+}
+
+Test(fp8_problem, biases_and_masks_have_16_bits)
+{
+    for (int32_t dtype = FATTN_E4M3; dtype <= FATTN_MXE5M2; dtype++) {
+        const fattn_problem p = resolved(PROBLEM(.dtype = dtype, .has_bias = 1, .dropout_mask = 1));
+        cr_expect_eq(p.bias_dtype, FATTN_BF16);
+        cr_expect_eq(fattn__auxiliary_bytes(&p, FATTN__AUXILIARY_DROPOUT_MASK), 2 * 8 * 96 * 128 * 2);
+        cr_assert_eq(build(92100, p), FATTN_OK, "%s", graph.text);
+        cr_expect_eq(tensor_of(FATTN__SLOT_BIAS)->data_type, DNN_DATA_BFLOAT16);
+        cr_expect_eq(tensor_of(SLOT(DROPOUT_MASK))->data_type, DNN_DATA_BFLOAT16);
+        fattn__graph_release(&graph);
+    }
+}
+
+Test(fp8_problem, second_quantisations_take_the_span_of_the_first)
+{
+    const int64_t gap = 3 * 8 * 64;
+    const fattn_problem p = resolved(MX(BACKWARD, .q_strides = { 96 * gap, 64, gap, 1 }));
+    cr_expect_eq(fattn__auxiliary_bytes(&p, FATTN__AUXILIARY_Q_T), 2 * 96 * gap - gap + 8 * 64);
+    cr_expect_eq(fattn__auxiliary_bytes(&p, FATTN__AUXILIARY_K_T), 2 * 8 * 128 * 64);
+    cr_expect_eq(fattn__auxiliary_bytes(&p, FATTN__AUXILIARY_DO_16), 2 * 8 * 96 * 64 * 2);
+}
+
+/* A saved plan is bound by uids: both ways of scaling may share one. */
+Test(fp8_problem, delayed_and_current_scaling_are_one_graph)
+{
+    fattn__binding delayed[FATTN__MAX_BINDINGS];
+    cr_assert_eq(build(91900, FP8(BACKWARD, .scaling = FATTN_SCALING_DELAYED)), FATTN_OK, "%s", graph.text);
+    const int count = graph.binding_count;
+    memcpy(delayed, graph.bindings, sizeof delayed);
+    fattn__graph_release(&graph);
+    cr_assert_eq(build(91900, FP8(BACKWARD, .scaling = FATTN_SCALING_CURRENT)), FATTN_OK, "%s", graph.text);
+    cr_assert_eq(graph.binding_count, count);
+    for (int i = 0; i < count; i++)
+        cr_expect(graph.bindings[i].uid == delayed[i].uid && graph.bindings[i].slot == delayed[i].slot);
+    fattn__graph_release(&graph);
+}
+
 /* ---- what a graph owns
  */
 
 Test(fp8_graph, every_call_may_fail_and_nothing_is_left_behind)
 {
-    const fattn_problem problems[] = { FP8(.padding = 1, .has_right = 1, .dropout = 0.25), FP8(BACKWARD, .heads_k = 2, .sink = 1, .dsink = 1),
-                                       MX(.sink = 1), MX(BACKWARD, .heads_k = 2) };
+    const fattn_problem problems[] = { FP8(.padding = 1, .has_right = 1, .dropout = 0.25),
+                                       FP8(BACKWARD, .heads_k = 2, .sink = 1, .dsink = 1), MX(.sink = 1),
+                                       MX(BACKWARD, .heads_k = 2) };
     for (size_t i = 0; i < sizeof problems / sizeof *problems; i++) {
         failing_call = 0;
         cr_assert_eq(build(92100, problems[i]), FATTN_OK, "%s", graph.text);

@@ -1,5 +1,5 @@
-/* The graphs of 8 bit types, put to a real cuDNN for a described H100 and a described sm_100: which engines recognise them, what cuDNN refuses in
- * which words, and that plans compile. Nobody has run the block-scaled ones here: that takes an sm_100. */
+/* The graphs of 8 bit types, put to a real cuDNN for a described H100 and a described sm_100: which engines recognise them, what
+ * cuDNN refuses in which words, and that plans compile. Nobody has run the block-scaled ones here: that takes an sm_100. */
 #include "target.h"
 
 static fattn_context *context;
@@ -94,7 +94,13 @@ typedef struct row {
 } row;
 
 #define PROBLEM(...) ((fattn_problem){ .struct_size = sizeof(fattn_problem), .batch = 2, .heads_q = 8, __VA_ARGS__ })
-#define ROW(name, ...) { name, { .struct_size = sizeof(fattn_problem), .batch = 2, .heads_q = 8, __VA_ARGS__ } }
+#define ROW(name, ...)                                                                                                             \
+    {                                                                                                                              \
+        name,                                                                                                                      \
+        {                                                                                                                          \
+            .struct_size = sizeof(fattn_problem), .batch = 2, .heads_q = 8, __VA_ARGS__                                            \
+        }                                                                                                                          \
+    }
 #define S512 .seq_q = 512, .seq_kv = 512
 #define D128 S512, .dim_qk = 128
 #define CROSS .seq_q = 256, .seq_kv = 512, .dim_qk = 128
@@ -123,8 +129,11 @@ static const row both[] = {
 };
 
 static const row forward_dims[] = {
-    ROW("d 64", S512, .dim_qk = 64),  ROW("d 80", S512, .dim_qk = 80),   ROW("d 192/128", S512, .dim_qk = 192, .dim_v = 128),
-    ROW("d 256", S512, .dim_qk = 256), ROW("max and sum_exp", D128, .outputs = FATTN_WANT_MAX | FATTN_WANT_SUM_EXP),
+    ROW("d 64", S512, .dim_qk = 64),
+    ROW("d 80", S512, .dim_qk = 80),
+    ROW("d 192/128", S512, .dim_qk = 192, .dim_v = 128),
+    ROW("d 256", S512, .dim_qk = 256),
+    ROW("max and sum_exp", D128, .outputs = FATTN_WANT_MAX | FATTN_WANT_SUM_EXP),
 };
 
 static void expect_both(int32_t dtype, int32_t spelling, const char *forward, const char *backward)
@@ -189,8 +198,7 @@ Test(fp8_hopper, plans_compile)
     compile("backward, padding", PROBLEM(D128, BACKWARD, .dtype = FATTN_E4M3, .padding = 1));
     compile("backward, sink", PROBLEM(D128, BACKWARD, .dtype = FATTN_E4M3, .sink = 1, .dsink = 1));
     compile("backward, dropout", PROBLEM(D128, BACKWARD, .dtype = FATTN_E4M3, .dropout = 0.25));
-    compile("backward, types of TransformerEngine",
-            PROBLEM(D128, BACKWARD, .dtype = FATTN_E4M3, .grad_dtype = FATTN_E5M2));
+    compile("backward, types of TransformerEngine", PROBLEM(D128, BACKWARD, .dtype = FATTN_E4M3, .grad_dtype = FATTN_E5M2));
 }
 
 Test(fp8_blackwell, engines_recognise_every_graph)
@@ -229,8 +237,10 @@ Test(fp8_blackwell, plans_compile)
 
 Test(fp8_ada, has_none)
 {
-    expect_start("forward", PROBLEM(D128, .dtype = FATTN_E4M3), "unsupported: MHA only supports FP16/BF16 I/O for selected engine config");
-    expect_start("backward", PROBLEM(D128, BACKWARD, .dtype = FATTN_E4M3), "unsupported: FP8 Flash Attention is not supported for sm_80");
+    expect_start("forward", PROBLEM(D128, .dtype = FATTN_E4M3),
+                 "unsupported: MHA only supports FP16/BF16 I/O for selected engine config");
+    expect_start("backward", PROBLEM(D128, BACKWARD, .dtype = FATTN_E4M3),
+                 "unsupported: FP8 Flash Attention is not supported for sm_80");
 }
 
 /* ---- block-scaled types

@@ -9,7 +9,8 @@ fattn_status fattn__fp8_begin(fattn__fp8 *out, fattn__graph *g, const fattn_prob
         return fattn__graph_status(g);
     for (size_t i = 0; i < sizeof gradients / sizeof *gradients; i++)
         if (fattn__problem_sums(problem, gradients[i], NULL))
-            return fattn__graph_refuse(g, FATTN_UNSUPPORTED, "%s_strides: a gradient of 8 bit types cannot be the sum over what its input broadcasts",
+            return fattn__graph_refuse(g, FATTN_UNSUPPORTED,
+                                       "%s_strides: a gradient of 8 bit types cannot be the sum over what its input broadcasts",
                                        fattn__role_name(gradients[i]));
     if (problem->dbias || problem->mod_gradients != 0)
         return fattn__graph_refuse(g, FATTN_UNSUPPORTED, "%s: cuDNN's backward of 8 bit types has no such gradient",

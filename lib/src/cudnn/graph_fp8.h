@@ -1,5 +1,6 @@
-/* graph_fp8.h: the steps that the graphs of 8 bit types share, on top of graph.h: of e4m3 and e5m2 (every product is descaled by numbers in
- * device memory, what is cast is scaled before) and of the block-scaled types (inputs are multiplied by their scale factors before a product).
+/* graph_fp8.h: the steps that the graphs of 8 bit types share, on top of graph.h: of e4m3 and e5m2 (every product is descaled by
+ * numbers in device memory, what is cast is scaled before) and of the block-scaled types (inputs are multiplied by their scale
+ * factors before a product).
  */
 #ifndef FATTN_CUDNN_GRAPH_FP8_H
 #define FATTN_CUDNN_GRAPH_FP8_H
@@ -10,10 +11,12 @@
 typedef struct fattn__fp8 {
     fattn__chain chain;
     fattn__dropout dropout;                      /* backward: drawn once, multiplied twice */
-    fattn__desc numbers[FATTN__AUXILIARY_COUNT]; /* fp32 [1,1,1,1] of the call, each made once: the same number in two places is one tensor */
+    fattn__desc numbers[FATTN__AUXILIARY_COUNT]; /* fp32 [1,1,1,1] of the call, each made once: the same number in two places is one
+                                                    tensor */
 } fattn__fp8;
 
-/* As fattn__chain_begin. Refuses what these graphs cannot give: sums of gradients over what an input broadcasts, gradients of a bias. */
+/* As fattn__chain_begin. Refuses what these graphs cannot give: sums of gradients over what an input broadcasts, gradients of a
+ * bias. */
 fattn_status fattn__fp8_begin(fattn__fp8 *out, fattn__graph *g, const fattn_problem *problem);
 
 /* ---- numbers of the call */
@@ -30,7 +33,8 @@ typedef struct fattn__fp8_product {
     fattn__auxiliary amax;
     fattn__role out;
 } fattn__fp8_product;
-/* out = a b for every query head, summed over those that share a head of the output, descaled, its largest magnitude taken, then scaled. */
+/* out = a b for every query head, summed over those that share a head of the output, descaled, its largest magnitude taken, then
+ * scaled. */
 void fattn__fp8_multiply(fattn__fp8 *f, const fattn__fp8_product *op);
 /* Of block-scaled operands: nothing to descale or to scale, and the largest magnitude is that of the output as it is written. */
 void fattn__mx_multiply(fattn__fp8 *f, const fattn__fp8_product *op);
@@ -53,7 +57,7 @@ typedef struct fattn__mx_operand {
     bool along_rows;  /* blocks of 32 rows or keys, not of 32 channels */
     bool transposed;  /* as [b,h,d,s] */
 } fattn__mx_operand;
-fattn__desc fattn__mx_factors(const fattn__chain *c, const fattn__mx_operand *operand);     /* the scale factors as cuDNN reads them */
+fattn__desc fattn__mx_factors(const fattn__chain *c, const fattn__mx_operand *operand); /* the scale factors as cuDNN reads them */
 fattn__desc fattn__mx_dequantized(const fattn__chain *c, const fattn__mx_operand *operand); /* virtual, fp32 */
 
 #endif

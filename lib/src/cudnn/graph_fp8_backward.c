@@ -1,5 +1,5 @@
-/* dQ, dK, dV of e4m3 and e5m2. The form is its own: nothing is accumulated in a workspace of ours, dQ comes before dK, and the masks before
- * the subtraction of Stats.
+/* dQ, dK, dV of e4m3 and e5m2. The form is its own: nothing is accumulated in a workspace of ours, dQ comes before dK, and the
+ * masks before the subtraction of Stats.
  *
  *   D  = descale_do * descale_o * rowsum(dO * O)      P  = exp(mask(scale * descale_q * descale_k * Q K^T) - Stats)
  *   dV = descale_s * descale_do * (scale_s * P)^T dO  dP = descale_do * descale_v * dO V^T

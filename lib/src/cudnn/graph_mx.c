@@ -8,8 +8,8 @@ static int64_t rounded(int64_t x, int64_t to)
     return (x + to - 1) / to * to;
 }
 
-/* The extents of the scale factors as cuDNN reads them: [b,h,rows,blocks of channels], or [b,h,blocks of rows,channels]. In memory both are tiles
- * of 128 rows (or channels) and 4 blocks. */
+/* The extents of the scale factors as cuDNN reads them: [b,h,rows,blocks of channels], or [b,h,blocks of rows,channels]. In memory
+ * both are tiles of 128 rows (or channels) and 4 blocks. */
 static void lay_out(const fattn_problem *p, const fattn__mx_operand *operand, int64_t dim[4], int64_t strides[4])
 {
     const fattn__shape x = fattn__problem_shape(p, operand->role);
@@ -24,7 +24,8 @@ static void lay_out(const fattn_problem *p, const fattn__mx_operand *operand, in
         strides[1] = width, strides[2] = h * width;
     if (p->scale_format == FATTN_FORMAT_SBHD)
         strides[0] = h * width, strides[1] = width, strides[2] = b * h * width;
-    /* The stride of s of a second quantisation's factors goes from one tile of channels to the next; of a single tile it is the end. */
+    /* The stride of s of a second quantisation's factors goes from one tile of channels to the next; of a single tile it is the
+     * end. */
     if (operand->second && (p->scale_format == FATTN_FORMAT_UNSET || p->scale_format == FATTN_FORMAT_BHSD))
         strides[2] = length == TILE_ROWS ? b * h * height * width : blocks * TILE_ROWS;
 }

@@ -1,5 +1,6 @@
-/* dQ, dK, dV of block-scaled types. A product sums along the blocks of its operands, so Q, K and dO are there twice: quantised along the
- * channels for Q K^T and dO V^T, along rows and keys for P^T dO, dS K and dS^T Q. rowsum(dO * O) is that of 16 bit tensors; P and dS stay fp32.
+/* dQ, dK, dV of block-scaled types. A product sums along the blocks of its operands, so Q, K and dO are there twice: quantised
+ * along the channels for Q K^T and dO V^T, along rows and keys for P^T dO, dS K and dS^T Q. rowsum(dO * O) is that of 16 bit
+ * tensors; P and dS stay fp32.
  */
 #include "graph_fp8.h"
 
@@ -10,11 +11,15 @@ typedef struct operands {
 static void dequantize(const fattn__chain *c, operands *out)
 {
     out->k_transposed = fattn__mx_dequantized(
-        c, &(fattn__mx_operand){ .data = FATTN__SLOT_K, .factors = FATTN__AUXILIARY_SF_K, .role = FATTN__ROLE_K, .transposed = true });
+        c,
+        &(fattn__mx_operand){ .data = FATTN__SLOT_K, .factors = FATTN__AUXILIARY_SF_K, .role = FATTN__ROLE_K, .transposed = true });
     out->v_transposed = fattn__mx_dequantized(
-        c, &(fattn__mx_operand){ .data = FATTN__SLOT_V, .factors = FATTN__AUXILIARY_SF_V, .role = FATTN__ROLE_V, .transposed = true });
-    out->q = fattn__mx_dequantized(c, &(fattn__mx_operand){ .data = FATTN__SLOT_Q, .factors = FATTN__AUXILIARY_SF_Q, .role = FATTN__ROLE_Q });
-    out->d_o = fattn__mx_dequantized(c, &(fattn__mx_operand){ .data = FATTN__SLOT_DO, .factors = FATTN__AUXILIARY_SF_DO, .role = FATTN__ROLE_DO });
+        c,
+        &(fattn__mx_operand){ .data = FATTN__SLOT_V, .factors = FATTN__AUXILIARY_SF_V, .role = FATTN__ROLE_V, .transposed = true });
+    out->q = fattn__mx_dequantized(
+        c, &(fattn__mx_operand){ .data = FATTN__SLOT_Q, .factors = FATTN__AUXILIARY_SF_Q, .role = FATTN__ROLE_Q });
+    out->d_o = fattn__mx_dequantized(
+        c, &(fattn__mx_operand){ .data = FATTN__SLOT_DO, .factors = FATTN__AUXILIARY_SF_DO, .role = FATTN__ROLE_DO });
 }
 
 static fattn__desc along_rows(const fattn__chain *c, fattn__slot data, fattn__auxiliary factors, fattn__role role)
@@ -37,8 +42,8 @@ static fattn__desc score_gradient(fattn__fp8 *f, const operands *in, fattn__desc
 {
     const fattn__chain *c = &f->chain;
     const fattn__desc product = fattn__chain_score(c, DNN_DATA_FLOAT);
-    fattn__op_matmul(
-        c->g, &(fattn__matmul){ .a = in->d_o, .b = in->v_transposed, .c = product, .m = c->seq_len_q, .n = c->seq_len_kv });
+    fattn__op_matmul(c->g,
+                     &(fattn__matmul){ .a = in->d_o, .b = in->v_transposed, .c = product, .m = c->seq_len_q, .n = c->seq_len_kv });
     return fattn__fp8_score_gradient(f, product, sums, p, scaled);
 }
 
@@ -64,8 +69,7 @@ fattn_status fattn__build_mx_backward(fattn__graph *g, const fattn_problem *prob
     const fattn__desc sums = row_sums(&f, stats);
 
     const fattn__desc product = fattn__chain_score(c, DNN_DATA_FLOAT);
-    fattn__op_matmul(g,
-                     &(fattn__matmul){ .a = in.q, .b = in.k_transposed, .c = product, .m = c->seq_len_q, .n = c->seq_len_kv });
+    fattn__op_matmul(g, &(fattn__matmul){ .a = in.q, .b = in.k_transposed, .c = product, .m = c->seq_len_q, .n = c->seq_len_kv });
     const fattn__desc scaled = fattn__chain_scaled(c, product);
     const fattn__desc score = fattn__chain_mod(c, scaled);
     const fattn__desc p = fattn__fp8_probabilities(&f, score, stats);

@@ -9,9 +9,10 @@ fattn_status fattn__build_mx_forward(fattn__graph *g, const fattn_problem *probl
 
     const fattn__chain *c = &f.chain;
     const fattn__desc k = fattn__mx_dequantized(
-        c, &(fattn__mx_operand){ .data = FATTN__SLOT_K, .factors = FATTN__AUXILIARY_SF_K, .role = FATTN__ROLE_K, .transposed = true });
-    const fattn__desc q =
-        fattn__mx_dequantized(c, &(fattn__mx_operand){ .data = FATTN__SLOT_Q, .factors = FATTN__AUXILIARY_SF_Q, .role = FATTN__ROLE_Q });
+        c,
+        &(fattn__mx_operand){ .data = FATTN__SLOT_K, .factors = FATTN__AUXILIARY_SF_K, .role = FATTN__ROLE_K, .transposed = true });
+    const fattn__desc q = fattn__mx_dequantized(
+        c, &(fattn__mx_operand){ .data = FATTN__SLOT_Q, .factors = FATTN__AUXILIARY_SF_Q, .role = FATTN__ROLE_Q });
     const fattn__desc product = fattn__chain_score(c, DNN_DATA_FLOAT);
     fattn__op_matmul(g, &(fattn__matmul){ .a = q, .b = k, .c = product, .m = c->seq_len_q, .n = c->seq_len_kv });
 
@@ -24,7 +25,8 @@ fattn_status fattn__build_mx_forward(fattn__graph *g, const fattn_problem *probl
     x = fattn__chain_dropped(c, x, c->type);
 
     const fattn__desc v = fattn__mx_dequantized(
-        c, &(fattn__mx_operand){ .data = FATTN__SLOT_V, .factors = FATTN__AUXILIARY_SF_V, .role = FATTN__ROLE_V, .along_rows = true });
+        c,
+        &(fattn__mx_operand){ .data = FATTN__SLOT_V, .factors = FATTN__AUXILIARY_SF_V, .role = FATTN__ROLE_V, .along_rows = true });
     fattn__mx_multiply(&f, &(fattn__fp8_product){ .matmul = { .a = x, .b = v, .m = c->seq_len_q, .k = c->seq_len_kv },
                                                   .amax = FATTN__AUXILIARY_AMAX_O,
                                                   .out = FATTN__ROLE_O });
