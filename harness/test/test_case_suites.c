@@ -43,7 +43,7 @@ static void is_implemented(const char *suite, size_t least, size_t most)
 
 Test(suites, smoke_is_small_and_implemented)
 {
-    is_implemented("smoke", 150, 300);
+    is_implemented("smoke", 150, 320);
 }
 
 Test(suites, numbers_is_small_and_has_every_fill_and_check)
@@ -88,7 +88,47 @@ Test(suites, core_is_large_and_implemented)
 
 Test(suites, nightly_is_a_folder_and_implemented)
 {
-    is_implemented("nightly", 5000, 20000);
+    is_implemented("nightly", 5000, 30000);
+}
+
+Test(suites, the_surface_and_what_is_made_silently_are_implemented)
+{
+    is_implemented("surface", 600, 1000);
+    is_implemented("silent", 80, 200);
+}
+
+/* A user finds his model by its name. */
+Test(suites, models_are_files_of_a_folder)
+{
+    static const char *const due[] = { "models/llama-3.1-8b", "models/llama-3.1-405b", "models/qwen-3.5", "models/gpt-oss",  "models/deepseek-v3", "models/kimi-k2.6",
+                                       "models/glm-4.6",      "models/vision",         "models/diffusion", "models/whisper" };
+    for (size_t i = 0; i < sizeof due / sizeof *due; i++) {
+        facts_cases *cases = load(due[i]);
+        cr_expect_geq(facts_cases_count(cases), 10, "%s", due[i]);
+        facts_cases_destroy(cases);
+    }
+    facts_cases *all = load("models");
+    size_t count = facts_cases_count(all);
+    for (size_t i = 0; i < count; i++) {
+        const facts_planned *planned = facts_cases_at(all, i);
+        facts_error error = { "", 0, 0 };
+        cr_expect_eq(facts_problem_resolve(&problem, &planned->c, &error), FACTS_RESOLVED, "%s: %s", planned->group, error.text);
+    }
+    cr_expect_geq(count, 150);
+    facts_cases_destroy(all);
+}
+
+Test(suites, the_peers_are_implemented)
+{
+    is_implemented("peers-te", 1000, 2000);
+    facts_cases *cases = load("peers-fe"); /* most of it forward: no bound for that */
+    cr_expect_eq(facts_cases_count(cases), 2336);
+    for (size_t i = 0; i < facts_cases_count(cases); i++) {
+        facts_error error = { "", 0, 0 };
+        facts_resolve_status status = facts_problem_resolve(&problem, &facts_cases_at(cases, i)->c, &error);
+        cr_expect_eq(status, FACTS_RESOLVED, "peers-fe case %zu: %s", i, error.text);
+    }
+    facts_cases_destroy(cases);
 }
 
 Test(suites, regress_is_implemented_and_has_links)
