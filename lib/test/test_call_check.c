@@ -106,7 +106,7 @@ static attempt masked(void)
 {
     attempt a = { .x = make() };
     a.x.p.dropout_mask = 1;
-    a.x.t.dropout_mask = aligned_alloc(64, (size_t)B * HQ * SQ * SK * 4 + 32);
+    a.x.t.dropout_mask = aligned_alloc(32, (size_t)B * HQ * SQ * SK * 4);
     memset((void *)(uintptr_t)a.x.t.dropout_mask, 0, (size_t)B * HQ * SQ * SK * 4);
     a.x.t.dropout_scale = scalar(2), a.x.t.dropout_scale_inverse = scalar(0.5f);
     settle(&a.x);

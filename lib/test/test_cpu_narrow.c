@@ -70,7 +70,7 @@ Test(cpu_narrow, both_types_forward_and_backward)
 Test(cpu_narrow, packed_with_a_sink_and_dropout)
 {
     world x = scaled(FATTN_E4M3);
-    float *sink = aligned_alloc(16, 16), *dsink = aligned_alloc(16, 16), *dump = aligned_alloc(64, (size_t)B * HQ * SQ * SK * 4 + 32);
+    float *sink = aligned_alloc(16, 16), *dsink = aligned_alloc(16, 16), *dump = aligned_alloc(32, (size_t)B * HQ * SQ * SK * 4);
     int64_t *seed = aligned_alloc(16, 16), *offset = aligned_alloc(16, 16);
     uint8_t *keep = calloc((size_t)B * HQ * SQ * SK, 1);
     *seed = 3, *offset = 4;

@@ -216,31 +216,46 @@ static void rotate(float *row, const float *angles, int64_t lanes)
     }
 }
 
+/* Rotated, and rounded to the type once more. */
 static float *rotated(const world *x, fattn__role which, int64_t heads, int64_t seq, const float *angles)
 {
-    const size_t n = (size_t)(B * heads * seq * D);
-    float *out = malloc(n * sizeof *out);
-    memcpy(out, x->dense[which], n * sizeof *out);
+    const int64_t n = B * heads * seq * D;
+    float *out = malloc((size_t)n * sizeof *out);
+    for (int64_t i = 0; i < n; i++)
+        out[i] = (float)number(x->dense[which], x->p.dtype, i);
     for (int64_t row = 0; row < B * heads * seq; row++)
         rotate(out + row * D, angles + row % seq * x->p.rope_dim, x->p.rope_dim);
+    for (int64_t i = 0; i < n && x->p.dtype == FATTN_BF16; i++) {
+        uint32_t bits;
+        memcpy(&bits, &out[i], 4);
+        bits = (bits + 0x7fffu + (bits >> 16 & 1u)) & 0xffff0000u;
+        memcpy(&out[i], &bits, 4);
+    }
     return out;
+}
+
+static void expect_rotated(int32_t dtype, int64_t lanes, bool is_packed)
+{
+    world x = make();
+    x.p.dtype = dtype, x.p.rope = 1, x.p.rope_dim = lanes, x.p.padding = is_packed;
+    x.p.ragged_bits = is_packed ? 32 : 0, x.p.ragged = is_packed ? FATTN_RAGGED_Q | FATTN_RAGGED_DK : 0;
+    settle(&x);
+    float *q = floats(SQ * x.p.rope_dim), *k = floats(SK * x.p.rope_dim);
+    for (int64_t i = 0; i < SQ * x.p.rope_dim; i++)
+        q[i] *= 40;
+    x.t.rope_q = x.angles_q = q, x.t.rope_k = x.angles_k = k;
+    x.in[FATTN__ROLE_Q].data = rotated(&x, FATTN__ROLE_Q, HQ, SQ, q), x.in[FATTN__ROLE_K].data = rotated(&x, FATTN__ROLE_K, HK, SK, k);
+    x.in[FATTN__ROLE_Q].type = x.in[FATTN__ROLE_K].type = FREF_F32;
+    x.slack = dtype == FATTN_F32 ? 3 : 1.5; /* the rotation itself is done in fp32 */
+    expect_forward(&x);
+    expect_backward(&x);
 }
 
 Test(cpu_softmax, the_last_lanes_rotate_and_their_gradients_rotate_back)
 {
-    for (int64_t lanes = 0; lanes <= 12; lanes += 12) {
-        world x = make();
-        x.p.rope = 1, x.p.rope_dim = lanes, x.p.padding = lanes > 0, x.p.ragged_bits = lanes > 0 ? 32 : 0, x.p.ragged = lanes > 0 ? FATTN_RAGGED_Q | FATTN_RAGGED_DK : 0;
-        settle(&x);
-        float *q = floats(SQ * x.p.rope_dim), *k = floats(SK * x.p.rope_dim);
-        for (int64_t i = 0; i < SQ * x.p.rope_dim; i++)
-            q[i] *= 40;
-        x.t.rope_q = x.angles_q = q, x.t.rope_k = x.angles_k = k;
-        x.in[FATTN__ROLE_Q].data = rotated(&x, FATTN__ROLE_Q, HQ, SQ, q), x.in[FATTN__ROLE_K].data = rotated(&x, FATTN__ROLE_K, HK, SK, k);
-        x.slack = 3; /* the rotation itself is done in fp32 */
-        expect_forward(&x);
-        expect_backward(&x);
-    }
+    expect_rotated(FATTN_F32, 0, false);
+    expect_rotated(FATTN_F32, 12, true);
+    expect_rotated(FATTN_BF16, 0, false);
 }
 
 Test(cpu_softmax, the_unified_operation_is_not_the_cpus)

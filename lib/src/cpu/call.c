@@ -15,13 +15,10 @@ static void add_blocks(fattn__view *v, const uint8_t *factors, int64_t heads, in
                                  .along_rows = along_rows };
 }
 
-/* Another copy of a tensor. */
-static fattn__view second(const fattn_problem *p, const fattn_tensors *t, fattn__role which, const void *data, int64_t strides[4], int32_t dtype)
+/* Another copy of a tensor, in a type of its own. */
+static fattn__view second(const fattn_problem *p, const fattn_tensors *t, fattn__role which, const void *data, int32_t dtype)
 {
-    const fattn__shape shape = fattn__problem_shape(p, which);
     fattn__view v = fattn__view_of(p, t, which, data);
-    fattn_match_layout(shape.dim, shape.strides, strides);
-    v.stride = strides;
     v.dtype = dtype;
     return v;
 }
@@ -38,12 +35,12 @@ static void add_mx(fattn__call *c)
         return;
     c->d_o.dtype = p->dtype; /* the copy along the channels */
     add_blocks(&c->d_o, t->sf_do, p->heads_q, p->seq_q, p->dim_v, false);
-    c->do_16 = second(p, t, FATTN__ROLE_DO, t->do_16, c->dense_do, p->o_dtype);
-    c->q_t = second(p, t, FATTN__ROLE_Q, t->q_t, c->dense_q, p->dtype);
+    c->do_16 = second(p, t, FATTN__ROLE_DO, t->do_16, p->o_dtype);
+    c->q_t = second(p, t, FATTN__ROLE_Q, t->q_t, p->dtype);
     add_blocks(&c->q_t, t->sf_q_t, p->heads_q, p->seq_q, p->dim_qk, true);
-    c->k_t = second(p, t, FATTN__ROLE_K, t->k_t, c->dense_k, p->dtype);
+    c->k_t = second(p, t, FATTN__ROLE_K, t->k_t, p->dtype);
     add_blocks(&c->k_t, t->sf_k_t, p->heads_k, p->seq_kv, p->dim_qk, true);
-    c->do_t = second(p, t, FATTN__ROLE_DO, t->do_t, c->dense_do, p->dtype);
+    c->do_t = second(p, t, FATTN__ROLE_DO, t->do_t, p->dtype);
     add_blocks(&c->do_t, t->sf_do_t, p->heads_q, p->seq_q, p->dim_v, true);
 }
 

@@ -12,13 +12,11 @@ typedef struct fattn__call {
     const fattn_tensors *t;
     const fattn__kernels *kernels;
     fattn__view q, k, v, o, stats, d_o, dq, dk, dv;
-    fattn__view q_t, k_t, do_t, do_16; /* block-scaled types, backward: the second quantisations, and dO in 16 bits */
-    int64_t dense_q[4], dense_k[4], dense_do[4]; /* their strides: the memory order of the first, without gaps */
+    fattn__view q_t, k_t, do_t, do_16; /* block-scaled types, backward: the second quantisations, and dO in 16 bits; each lies as the first */
     fattn__dropping dropping;
     fattn__factors factors;
 } fattn__call;
 
-/* Views point into *out. */
 void fattn__call_of(fattn__call *out, const fattn_problem *p, const fattn_tensors *t);
 
 #endif

@@ -17,6 +17,8 @@ static const char *refusal_of(const fattn_problem *p)
     if (p->impl == FATTN_IMPL_UNIFIED || p->spelling == FATTN_SPELLING_SINGLE)
         return "the cpu has no cuDNN graph: impl=unified and spelling=single mean nothing to it";
     const bool mx = fattn__is_mx(p);
+    if (p->rope && (mx || fattn__is_fp8(p)))
+        return "rope: what is rotated would lose its 8-bit scales; rotate before quantising";
     if (mx && (p->page_size_k != 0 || p->page_size_v != 0 || p->ragged_bits != 0))
         return "block-scaled types in pages or packed: nothing says where their scale factors lie";
     if (mx && p->scale_format != FATTN_FORMAT_UNSET && p->scale_format != FATTN_FORMAT_BHSD)
@@ -29,7 +31,7 @@ static fattn_status can_do(fattn_context *context, const fattn_problem *problem,
     (void)context, (void)ask;
     const char *why = refusal_of(problem);
     if (why != NULL)
-        return fattn__refuse(out, FATTN_BACKEND_CPU, FATTN_REASON_UNSUPPORTED, "", why, "leave impl, spelling and scale_format at their defaults");
+        return fattn__refuse(out, FATTN_BACKEND_CPU, FATTN_REASON_UNSUPPORTED, "", why, "change what the sentence names, or ask cudnn");
     fattn__accept(out, FATTN_BACKEND_CPU);
     return fattn__add_engine(out, FATTN_MODE_A, &(fattn_engine){ .workspace_bytes = -1 });
 }

@@ -25,7 +25,7 @@ typedef struct fattn__view {
     const int32_t *table; /* in pages: row s of entry b is row s % page of page table[b * pages + s / page]; NULL: it is not */
     const void *table_offsets; /* packed table: entry b's pages start at table_offsets[b] */
     int64_t page, pages;
-    const float *angles; /* [row][lanes]: the last `lanes` channels are rotated; NULL: they are not */
+    const float *angles; /* [row][lanes]: the last `lanes` channels are rotated and rounded to the type again; NULL: they are not */
     int64_t lanes;
     fattn__blocks blocks;
 } fattn__view;
