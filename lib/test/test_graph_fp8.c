@@ -42,11 +42,16 @@ static fattn_problem of_200_keys(fattn_problem p)
     return p;
 }
 
-static void expect_refusal(fattn_problem p, fattn_status status, const char *start)
+static void expect_refusal_of(int of_version, fattn_problem p, fattn_status status, const char *start)
 {
-    cr_expect_eq(build(92800, p), status, "%s", graph.text);
+    cr_expect_eq(build(of_version, p), status, "%s", graph.text);
     cr_expect_eq(strncmp(graph.text, start, strlen(start)), 0, "got '%s', want '%s'", graph.text, start);
     fattn__graph_release(&graph);
+}
+
+static void expect_refusal(fattn_problem p, fattn_status status, const char *start)
+{
+    expect_refusal_of(92800, p, status, start);
 }
 
 /* ---- e4m3 and e5m2
@@ -229,6 +234,32 @@ Test(mx_backward, second_quantisations_lie_as_the_first)
 {
     cr_assert_eq(build(92100, MX(BACKWARD, .q_strides = { 8 * 96 * 64, 96 * 64, 64, 1 })), FATTN_OK, "%s", graph.text);
     cr_expect_arr_eq(tensor_of(SLOT(Q_T))->strides, ((int64_t[4]){ 8 * 96 * 64, 96 * 64, 64, 1 }), sizeof(int64_t[4]));
+    fattn__graph_release(&graph);
+}
+
+/* ---- the unified forward
+ */
+
+Test(unified_fp8, is_told_every_number)
+{
+    cr_assert_eq(build(92500, FP8(.impl = FATTN_IMPL_UNIFIED)), FATTN_OK, "%s", graph.text);
+    for (fattn__auxiliary which = FATTN__AUXILIARY_DESCALE_Q; which <= FATTN__AUXILIARY_SCALE_O; which++)
+        cr_expect_eq(bound(fattn__slot_of_auxiliary(which)), 1, "%s", fattn__auxiliary_name(which));
+    cr_expect_eq(bound(SLOT(AMAX_S)), 1);
+    cr_expect_eq(bound(SLOT(AMAX_O)), 1);
+    fattn__graph_release(&graph);
+    expect_refusal_of(92400, FP8(.impl = FATTN_IMPL_UNIFIED), FATTN_UNSUPPORTED,
+                      "dtype: 8 bits: the unified forward has it from cuDNN 9.25");
+}
+
+Test(unified_fp8, block_scaled_keys_and_their_factors_are_not_transposed)
+{
+    cr_assert_eq(build(92500, of_200_keys(MX(.impl = FATTN_IMPL_UNIFIED))), FATTN_OK, "%s", graph.text);
+    expect_factors(SLOT(SF_Q), 128, 4, 4, 1);
+    expect_factors(SLOT(SF_K), 256, 4, 4, 1);
+    expect_factors(SLOT(SF_V), 8, 128, 128, 1);
+    cr_expect_eq(bound(SLOT(AMAX_O)), 1);
+    cr_expect_eq(bound(SLOT(DESCALE_S)) + bound(SLOT(SCALE_S)) + bound(SLOT(AMAX_S)), 0);
     fattn__graph_release(&graph);
 }
 
