@@ -122,6 +122,20 @@ Test(surface, dropout_passes_and_tells_what_was_kept)
     json_decref(rows);
 }
 
+Test(surface, what_dropout_kept_is_read_out_of_answers)
+{
+    static const char *const names[] = { "pass=fwd " SMALL "dropout=0.2 check=keep", "pass=bwd " SMALL "dropout=0.2 check=keep mask=causal",
+                                         "pass=fwd " SMALL "dropout=0.25 dropout_mask=1 check=keep padding=random" };
+    json_t *rows = run(names, 3);
+    for (size_t i = 0; i < 3; i++) {
+        const json_t *row = json_array_get(rows, i), *check = json_object_get(row, "check");
+        cr_expect_str_eq(text_at(row, "verdict"), "pass", "%s: %s", names[i], text_at(json_object_get(row, "reason"), "text"));
+        cr_expect_str_eq(text_at(check, "skipped"), "", "%s", names[i]);
+        cr_expect(json_integer_value(json_object_get(check, "compared")) > 1000, "%s", names[i]);
+    }
+    json_decref(rows);
+}
+
 Test(surface, a_row_says_which_graph_was_asked_for)
 {
     static const char *const names[] = { "pass=fwd " SMALL, "pass=fwd " SMALL "impl=composite" };

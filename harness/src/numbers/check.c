@@ -7,7 +7,7 @@ static const facts_check_rule *rule_of(const facts_problem *p)
 {
     static const facts_check_rule *const rules[FACTS_CHECKS] = {
         [FACTS_CHECK_COUNT] = &facts_probe_count,         [FACTS_CHECK_READOUT] = &facts_probe_readout,
-        [FACTS_CHECK_DS] = &facts_probe_ds,               [FACTS_CHECK_POW2] = &facts_probe_pow2,
+        [FACTS_CHECK_KEEP] = &facts_probe_keep,           [FACTS_CHECK_DS] = &facts_probe_ds,               [FACTS_CHECK_POW2] = &facts_probe_pow2,
         [FACTS_CHECK_PERMUTE] = &facts_probe_permute,     [FACTS_CHECK_SUM_ROWS] = &facts_law_sum_rows,
         [FACTS_CHECK_LINEAR] = &facts_law_linear,         [FACTS_CHECK_SHIFT] = &facts_law_shift,
         [FACTS_CHECK_REPEAT_HEADS] = &facts_law_repeat_heads, [FACTS_CHECK_OTHERS] = &facts_law_others,

@@ -63,7 +63,7 @@ typedef struct facts_check_rule {
     void (*hold)(facts_held *out, const facts_view *base, const facts_view run[]);
 } facts_check_rule;
 
-extern const facts_check_rule facts_probe_count, facts_probe_readout, facts_probe_ds, facts_probe_pow2, facts_probe_permute;
+extern const facts_check_rule facts_probe_count, facts_probe_readout, facts_probe_keep, facts_probe_ds, facts_probe_pow2, facts_probe_permute;
 extern const facts_check_rule facts_law_sum_rows, facts_law_linear, facts_law_shift, facts_law_others, facts_law_key_order;
 extern const facts_check_rule facts_law_repeat_heads, facts_law_split, facts_law_prefix, facts_law_length, facts_law_window;
 extern const facts_check_rule facts_identities;

@@ -1,4 +1,4 @@
-/* Parts of the exact probes that are called by name: windows, and P3, which waits for dropout in the library. docs/numerics.md section 5. Pure. */
+/* Parts of the exact probes that are called by name: windows, and the parts of P3. docs/numerics.md section 5. Pure. */
 #ifndef FACTS_PROBE_H
 #define FACTS_PROBE_H
 

@@ -32,7 +32,7 @@ static void read_bits(uint8_t *out, const facts_tensor *t, const void *storage)
     }
 }
 
-static void count(facts_keep *keep, const facts_problem *p)
+static void count(facts_kept *keep, const facts_problem *p)
 {
     for (int64_t b = 0; b < p->ask.batch; b++)
         for (int64_t i = 0; i < facts_live_q(p, b); i++) {
@@ -117,7 +117,7 @@ static fattn_status launch(run *x, facts_worker *worker, facts_memory *like, cha
     return status;
 }
 
-static fattn_status dump(facts_keep *out, facts_memory *m, bool forward, char error[256])
+static fattn_status dump(facts_kept *out, facts_memory *m, bool forward, char error[256])
 {
     facts_worker *worker = m->worker;
     run *x = calloc(1, sizeof *x);
@@ -143,7 +143,7 @@ static fattn_status dump(facts_keep *out, facts_memory *m, bool forward, char er
     return status;
 }
 
-static fattn_status from_engine(facts_keep *out, facts_memory *m, char error[256])
+static fattn_status from_engine(facts_kept *out, facts_memory *m, char error[256])
 {
     fattn_status status = dump(out, m, true, error);
     if (status != FATTN_OK && status != FATTN_DEVICE_FAULT && status != FATTN_NO_MEMORY && m->problem->ask.pass == FATTN_BACKWARD)
@@ -151,11 +151,11 @@ static fattn_status from_engine(facts_keep *out, facts_memory *m, char error[256
     return status == FATTN_OK || status == FATTN_DEVICE_FAULT || status == FATTN_NO_MEMORY ? status : FATTN_ENVIRONMENT;
 }
 
-fattn_status facts_keep_make(facts_keep *out, facts_memory *m, char error[256])
+fattn_status facts_kept_make(facts_kept *out, facts_memory *m, char error[256])
 {
     const facts_problem *p = m->problem;
     fattn_status status = FATTN_OK;
-    *out = (facts_keep){ .here = NULL };
+    *out = (facts_kept){ .here = NULL };
     if (p->ask.dropout == 0 && !p->ask.dropout_mask)
         return FATTN_OK;
     out->here = malloc(scores_of(p) + 1);
@@ -180,10 +180,10 @@ fattn_status facts_keep_make(facts_keep *out, facts_memory *m, char error[256])
     return status;
 }
 
-void facts_keep_destroy(facts_keep *keep, facts_memory *m)
+void facts_kept_destroy(facts_kept *keep, facts_memory *m)
 {
     free(keep->here);
     if (keep->there && !m->worker->lost)
         facts_gpu_free(m->gpu, keep->there);
-    *keep = (facts_keep){ .here = NULL };
+    *keep = (facts_kept){ .here = NULL };
 }

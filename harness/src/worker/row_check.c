@@ -4,11 +4,11 @@
 
 #include "../numbers/judge_keep.h"
 
-void facts_row_dropout(json_t *row, const facts_problem *problem, const facts_keep *keep)
+void facts_row_dropout(json_t *row, const facts_problem *problem, const facts_kept *keep)
 {
     if (!keep->here || keep->of == 0)
         return;
-    json_t *dropout = json_pack("{s:f,s:I,s:I}", "asked", problem->ask.dropout, "kept", (json_int_t)keep->kept, "of", (json_int_t)keep->of);
+    json_t *dropout = json_pack("{s:f,s:I,s:I}", "asked", problem->drop, "kept", (json_int_t)keep->kept, "of", (json_int_t)keep->of);
     if (problem->ask.dropout > 0)
         json_object_set_new(dropout, "quantised", json_string(facts_rate_words[facts_rate_of(problem->ask.dropout, keep->kept, keep->of)]));
     json_object_set_new(row, "dropout", dropout);

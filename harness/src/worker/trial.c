@@ -63,7 +63,7 @@ static void judge_overruns(facts_runs *r)
 /* As many scores as should survive dropout. */
 static void judge_rate(facts_runs *r)
 {
-    const facts_keep *keep = &r->truth->keep;
+    const facts_kept *keep = &r->truth->keep;
     const double p = r->problem->ask.dropout;
     if (p > 0 && keep->here && facts_rate_of(p, keep->kept, keep->of) == FACTS_RATE_NEITHER)
         facts_runs_find(r, FACTS_VERDICT_WRONG, "dropout: %" PRId64 " of %" PRId64 " scores were kept, which is not 1 - %g, nor that in sixteenths", keep->kept,

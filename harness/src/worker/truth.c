@@ -99,7 +99,7 @@ static fattn_status create(facts_truth *out, facts_worker *worker, const facts_p
         snprintf(error, 256, "no memory for the reference");
         return FATTN_NO_MEMORY;
     }
-    status = facts_keep_make(&out->keep, &out->memory, error);
+    status = facts_kept_make(&out->keep, &out->memory, error);
     if (status != FATTN_OK)
         return status;
     out->fill_ms = now_ms() - since;
@@ -184,8 +184,8 @@ fattn_status facts_truth_reseed(facts_truth *t, int64_t seed, char error[256])
     const int32_t narrow = (int32_t)seed;
     memcpy(facts_memory_array(&t->memory, FACTS_ARRAY_SEED, FACTS_PATTERN_A), array->type == FACTS_ARRAY_I64 ? (const void *)&seed : &narrow,
            array->type == FACTS_ARRAY_I64 ? sizeof seed : sizeof narrow);
-    facts_keep_destroy(&t->keep, &t->memory);
-    return facts_keep_make(&t->keep, &t->memory, error);
+    facts_kept_destroy(&t->keep, &t->memory);
+    return facts_kept_make(&t->keep, &t->memory, error);
 }
 
 /* O of a forward on the GPU: every live row is finite. Its Stats are looked at here. */
@@ -227,6 +227,6 @@ void facts_truth_destroy(facts_truth *t)
 {
     facts_expectation_destroy(&t->expectation);
     facts_slabs_destroy(t->slabs);
-    facts_keep_destroy(&t->keep, &t->memory);
+    facts_kept_destroy(&t->keep, &t->memory);
     facts_memory_destroy(&t->memory);
 }

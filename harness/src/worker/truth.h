@@ -11,7 +11,7 @@ typedef struct facts_slabs facts_slabs;
 typedef struct facts_truth {
     facts_memory memory;
     facts_expectation expectation;
-    facts_keep keep;           /* what dropout kept */
+    facts_kept keep;           /* what dropout kept */
     facts_constants constants; /* that it was computed for */
     bool untrusted[FACTS_TENSOR_COUNT]; /* a wrong answer could pass here */
     facts_oracle oracle;                /* of memory that is on the GPU */
