@@ -179,6 +179,7 @@ double fattn_plan_ms(const fattn_plan *plan)
 /* What the problem's pass does not read is taken from the plan's, so that it cannot tell them apart. */
 static void overlook_unread(fattn_problem *p, const fattn_problem *plan)
 {
+    const uint32_t backward_alone = FATTN_RAGGED_DO | FATTN_RAGGED_DQ | FATTN_RAGGED_DK | FATTN_RAGGED_DV;
 #define OVERLOOK(symbol, name)                                                                                                     \
     if (!fattn__problem_shape(p, FATTN__ROLE_##symbol).used)                                                                       \
         memcpy(p->name##_strides, plan->name##_strides, sizeof p->name##_strides);
@@ -187,6 +188,10 @@ static void overlook_unread(fattn_problem *p, const fattn_problem *plan)
     if (p->pass == FATTN_FORWARD) {
         p->grad_dtype = plan->grad_dtype;
         p->training = plan->training; /* it has become a bit of outputs */
+        p->total_q = plan->total_q;   /* no forward is told of totals */
+        p->total_kv = plan->total_kv;
+        if (p->ragged_bits != 0 && plan->ragged_bits != 0)
+            p->ragged = (p->ragged & ~backward_alone) | (plan->ragged & backward_alone);
     }
 }
 

@@ -240,3 +240,35 @@ Test(unified, the_backward_of_rotated_tensors_is_two_graphs_in_one_plan)
     fattn_plan_destroy(plan);
     fattn_context_destroy(context);
 }
+
+Test(unified, a_plan_covers_what_its_pass_is_not_told_of)
+{
+    fattn_context *context = open_described("h100-sxm");
+    fattn_problem p = unified(), other;
+    fattn_plan *plan;
+    if (version < 92100)
+        cr_skip_test("cuDNN %d", version);
+    p.padding = 1, p.ragged_bits = 64, p.sink = 1, p.dropout = 0.25;
+    cr_assert_eq(fattn_plan_create(&plan, context, &p, NULL), FATTN_OK, "%s", fattn_last_error());
+    other = p, other.total_q = 700, other.total_kv = 800, other.ragged = FATTN_RAGGED_ALL & ~(uint32_t)FATTN_RAGGED_DO;
+    cr_expect(fattn_plan_covers(plan, &other));
+#define OTHER(change)                                                                                                              \
+    do {                                                                                                                           \
+        other = p;                                                                                                                 \
+        (change);                                                                                                                  \
+        cr_expect_not(fattn_plan_covers(plan, &other), #change);                                                                   \
+    } while (0)
+    OTHER(other.ragged = FATTN_RAGGED_ALL & ~(uint32_t)FATTN_RAGGED_K);
+    OTHER(other.ragged_bits = 32);
+    OTHER(other.ragged_tokens = 1);
+    OTHER(other.sink = 0);
+    OTHER(other.dropout = 0.5);
+    OTHER(other.rng_bits = 32);
+    OTHER(other.cumulative = FATTN_CUMULATIVE_Q);
+    OTHER(other.scale_in_memory = 1);
+    OTHER(other.impl = FATTN_IMPL_COMPOSITE);
+    OTHER(other.unfuse_fma = 1);
+    OTHER(other.alibi = 1);
+    fattn_plan_destroy(plan);
+    fattn_context_destroy(context);
+}

@@ -410,8 +410,8 @@ fattn_backend fattn_plan_backend(const fattn_plan *plan);
 const fattn_engine *fattn_plan_engine(const fattn_plan *plan); /* the configuration that was compiled; lives as long as the plan */
 double fattn_plan_ms(const fattn_plan *plan);                  /* time to compile or load it */
 /* May `problem` be run with this plan? True only when every field that the graph bakes in is the same. Not baked in are capture, training (it
- * has become a bit of outputs), the layouts and types of tensors that the pass does not touch, and deterministic where the plan is and the
- * problem need not be.
+ * has become a bit of outputs), the layouts and types of tensors that the pass does not touch, total_q and total_kv of a forward, and
+ * deterministic where the plan is and the problem need not be.
  * Batch    is baked in, as every extent is: another batch is another plan. What it costs in the middle of a run is a decision (1 to 3 ms) and a
  *          compile (0.5 to 1 s forward, 0.7 to 1 s backward), so plans for the batches to come are made before it, or saved and loaded.
  *          cuDNN's dynamic shapes with a kernel cache would make the second compile 0.1 ms, and are not used: of the versions that were asked
