@@ -97,7 +97,8 @@ Test(forward_as, only_the_unified_forward_may_be_made_so)
     cr_expect_eq(fattn_plan_create(&plan, context, &p, &options), FATTN_BAD_PROBLEM);
 }
 
-/* ---- what cuDNN is told ------------------------------------------------------------------------------------------------------------ */
+/* ---- what cuDNN is told
+ * ------------------------------------------------------------------------------------------------------------ */
 
 /* A C++ vector as it lies in memory. */
 typedef struct vector {
@@ -133,7 +134,8 @@ Test(overrides, give_each_tensor_of_the_call_its_extents_and_strides)
     static fattn__cudnn api;
     static fattn__compiled compiled;
     fattn_problem p = control_problem(), resolved;
-    static const fattn__slot slots[] = { FATTN__SLOT_Q, FATTN__SLOT_VALUE, FATTN__SLOT_SEQ_LEN_KV, FATTN__SLOT_STATS, FATTN__SLOT_SINK };
+    static const fattn__slot slots[] = { FATTN__SLOT_Q, FATTN__SLOT_VALUE, FATTN__SLOT_SEQ_LEN_KV, FATTN__SLOT_STATS,
+                                         FATTN__SLOT_SINK };
     p.padding = 1, p.cumulative = FATTN_CUMULATIVE_KV, p.seq_q = 96, p.batch = 3;
     cr_assert_eq(fattn_problem_resolve(&p, &resolved), FATTN_OK);
     api.cudnnBackendSetAttribute = take;

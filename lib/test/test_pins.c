@@ -5,8 +5,9 @@
 enum { STAGES = 14, KERNEL_CFG = 24, TILE_CGA_M = 27, STREAM_K = 38, TILE_M = 40, TILE_N = 41 };
 
 /* Ordered accumulation of dQ on Hopper. */
-static const fattn_knob ordered[] = { { .type = TILE_M, .value = 2 },   { .type = TILE_N, .value = 1 },     { .type = KERNEL_CFG, .value = 2 },
-                                      { .type = STREAM_K, .value = 0 }, { .type = TILE_CGA_M, .value = 0 }, { .type = STAGES, .value = 4 } };
+static const fattn_knob ordered[] = { { .type = TILE_M, .value = 2 },     { .type = TILE_N, .value = 1 },
+                                      { .type = KERNEL_CFG, .value = 2 }, { .type = STREAM_K, .value = 0 },
+                                      { .type = TILE_CGA_M, .value = 0 }, { .type = STAGES, .value = 4 } };
 
 static fattn_context *context;
 static int version;
@@ -100,8 +101,12 @@ Test(pins, options_that_contradict_themselves_are_refused)
 {
     const fattn_knob twice[] = { { .type = STAGES, .value = 2 }, { .type = STAGES, .value = 3 } };
     const fattn_problem p = control_problem();
-    fattn_plan_options bad[] = { pin(FATTN_ENGINE_AUTO, ordered, 6), pin(6, ordered, -1),  pin(6, ordered, FATTN_MAX_KNOBS + 1),
-                                 pin(6, NULL, 1),                    pin(6, ordered, 6),   pin(6, twice, 2) };
+    fattn_plan_options bad[] = { pin(FATTN_ENGINE_AUTO, ordered, 6),
+                                 pin(6, ordered, -1),
+                                 pin(6, ordered, FATTN_MAX_KNOBS + 1),
+                                 pin(6, NULL, 1),
+                                 pin(6, ordered, 6),
+                                 pin(6, twice, 2) };
     fattn_plan *plan;
     bad[4].config = 0;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -117,7 +122,8 @@ Test(pins, the_cache_tells_knobs_apart)
     p.pass = FATTN_BACKWARD;
     if (version < 92500)
         cr_skip_test("cuDNN %d", version);
-    const fattn_plan_options options = pin(6, ordered, 6), plain = { .struct_size = sizeof plain, .engine = 6, .config = FATTN_ENGINE_AUTO };
+    const fattn_plan_options options = pin(6, ordered, 6),
+                             plain = { .struct_size = sizeof plain, .engine = 6, .config = FATTN_ENGINE_AUTO };
     cr_assert_eq(fattn_plan_get(&one, context, &p, &options), FATTN_OK, "%s", fattn_last_error());
     cr_assert_eq(fattn_plan_get(&other, context, &p, &plain), FATTN_OK, "%s", fattn_last_error());
     cr_expect_neq(one, other);

@@ -1,4 +1,5 @@
-/* The unified operations, put to a real cuDNN for described devices: what they spell from which version on, and that what is offered compiles. */
+/* The unified operations, put to a real cuDNN for described devices: what they spell from which version on, and that what is
+ * offered compiles. */
 #include "fattn/fattn.h"
 #include "target.h"
 
@@ -37,12 +38,14 @@ static fattn_problem unified(void)
     X(packed, 91500, (p->padding = 1, p->ragged_bits = 64, p->outputs = FATTN_WANT_STATS))                                         \
     X(pages, 91500, (p->padding = 1, p->page_size_k = p->page_size_v = 64, p->pages_k = p->pages_v = 32))                          \
     X(pages_of_keys, 91500, (p->padding = 1, p->page_size_k = 64, p->pages_k = 32))                                                \
-    X(packed_tables, 91500, (p->padding = 1, p->page_size_k = p->page_size_v = 64, p->pages_k = p->pages_v = 32, p->packed_table = 1)) \
+    X(packed_tables, 91500,                                                                                                        \
+      (p->padding = 1, p->page_size_k = p->page_size_v = 64, p->pages_k = p->pages_v = 32, p->packed_table = 1))                   \
     X(max, 92100, p->outputs = FATTN_WANT_STATS | FATTN_WANT_MAX | FATTN_WANT_SUM_EXP)                                             \
     X(causal, 92100, p->has_right = 1)                                                                                             \
     X(window, 92100, (p->has_right = p->has_left = 1, p->window_left = 40))                                                        \
     X(bottom_right, 92100, (p->has_right = 1, p->align = FATTN_BOTTOM_RIGHT, p->seq_q = 256))                                      \
-    X(bottom_right_by_length, 92100, (p->has_right = p->has_left = p->padding = 1, p->window_left = 40, p->align = FATTN_BOTTOM_RIGHT)) \
+    X(bottom_right_by_length, 92100,                                                                                               \
+      (p->has_right = p->has_left = p->padding = 1, p->window_left = 40, p->align = FATTN_BOTTOM_RIGHT))                           \
     X(bias, 92100, p->has_bias = 1)                                                                                                \
     X(alibi, 92100, p->alibi = p->has_right = 1)                                                                                   \
     X(sink, 92100, p->sink = 1)                                                                                                    \
@@ -154,7 +157,8 @@ Test(unified, a_block_mask_is_for_sm100)
     fattn_context_destroy(context);
 }
 
-/* ---- refusals ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- refusals
+ * ---------------------------------------------------------------------------------------------------------------------- */
 
 static void expect_refusal(fattn_context *context, const fattn_problem *p, fattn_reason reason, const char *start)
 {
@@ -162,8 +166,8 @@ static void expect_refusal(fattn_context *context, const fattn_problem *p, fattn
     cr_assert_eq(fattn_decide(&decision, context, p, FATTN_ASK_A), FATTN_OK);
     cr_expect_not(fattn_decision_supported(decision), "%s", start);
     cr_expect_eq(fattn_decision_reason(decision), reason, "%s", fattn_decision_text(decision));
-    cr_expect_eq(strncmp(fattn_decision_text(decision), start, strlen(start)), 0, "got '%s', want '%s'", fattn_decision_text(decision),
-                 start);
+    cr_expect_eq(strncmp(fattn_decision_text(decision), start, strlen(start)), 0, "got '%s', want '%s'",
+                 fattn_decision_text(decision), start);
     fattn_decision_destroy(decision);
 }
 
@@ -185,8 +189,10 @@ Test(unified, what_an_operation_has_no_words_for_is_refused_by_its_name)
     REFUSED(FATTN_BACKWARD, FATTN_REASON_UNSUPPORTED, "outputs: rng_dump:", (p.dropout = 0.5, p.outputs = FATTN_WANT_RNG_DUMP));
     REFUSED(FATTN_BACKWARD, FATTN_REASON_UNSUPPORTED, "block_mask:", p.block_mask = 1);
     REFUSED(FATTN_BACKWARD, FATTN_REASON_UNSUPPORTED, "dtype:", p.dtype = FATTN_E4M3);
-    REFUSED(FATTN_BACKWARD, FATTN_REASON_UNSUPPORTED, "score_mod: the unified backward has no words for its gradient", p.score_mod = cap);
-    REFUSED(FATTN_FORWARD, FATTN_REASON_UNSUPPORTED, "rope: the rows of a packed tensor", (p.rope = p.padding = 1, p.ragged_bits = 64));
+    REFUSED(FATTN_BACKWARD, FATTN_REASON_UNSUPPORTED, "score_mod: the unified backward has no words for its gradient",
+            p.score_mod = cap);
+    REFUSED(FATTN_FORWARD, FATTN_REASON_UNSUPPORTED, "rope: the rows of a packed tensor",
+            (p.rope = p.padding = 1, p.ragged_bits = 64));
     if (version >= 92100)
         REFUSED(FATTN_FORWARD, FATTN_REASON_POLICY, "spelling:", (p.has_right = 1, p.spelling = FATTN_SPELLING_EXPANDED));
     fattn_score_mod_destroy(cap);
@@ -197,7 +203,8 @@ Test(unified, a_composite_graph_refuses_what_the_operation_alone_can_say)
 {
     fattn_context *context = open_described("h100-sxm");
     const char *const text = "a composite graph cannot say it";
-    const feature *const alone[] = { &(feature){ "cumulative", 0, prefix_sums_change }, &(feature){ "ragged_tokens", 0, offsets_in_tokens_change },
+    const feature *const alone[] = { &(feature){ "cumulative", 0, prefix_sums_change },
+                                     &(feature){ "ragged_tokens", 0, offsets_in_tokens_change },
                                      &(feature){ "unfuse_fma", 0, unfuse_fma_change }, &(feature){ "rope", 0, rope_change } };
     for (size_t i = 0; i < COUNT(alone); i++) {
         fattn_problem p = unified();
@@ -218,12 +225,14 @@ Test(unified, an_older_cudnn_is_told_from_which_version_on)
     fattn_context *context = open_described("h100-sxm");
     if (version >= 92400)
         cr_skip_test("cuDNN %d has it", version);
-    REFUSED(FATTN_FORWARD, FATTN_REASON_UNSUPPORTED, "cumulative: prefix sums of lengths: the unified forward has it from cuDNN 9.24 on",
+    REFUSED(FATTN_FORWARD, FATTN_REASON_UNSUPPORTED,
+            "cumulative: prefix sums of lengths: the unified forward has it from cuDNN 9.24 on",
             (p.padding = 1, p.cumulative = FATTN_CUMULATIVE_Q | FATTN_CUMULATIVE_KV));
     fattn_context_destroy(context);
 }
 
-/* The rotated Q and K lie in front of everything else of the workspace; the graph that puts them there is compiled with the plan. */
+/* The rotated Q and K lie in front of everything else of the workspace; the graph that puts them there is compiled with the plan.
+ */
 Test(unified, the_backward_of_rotated_tensors_is_two_graphs_in_one_plan)
 {
     fattn_context *context = open_described("h100-sxm");

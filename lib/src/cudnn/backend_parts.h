@@ -1,5 +1,5 @@
-/* The steps of which backend.c makes its operations, for files that make operations of their own. Each does nothing once the graph has failed;
- * a failure sticks. */
+/* The steps of which backend.c makes its operations, for files that make operations of their own. Each does nothing once the graph
+ * has failed; a failure sticks. */
 #ifndef FATTN_CUDNN_BACKEND_PARTS_H
 #define FATTN_CUDNN_BACKEND_PARTS_H
 

@@ -9,13 +9,16 @@ typedef struct rotation {
     const char *what;
 } rotation;
 
-static const rotation forward = { DNN_BACKEND_OPERATION_ROPE_FWD_DESCRIPTOR,   DNN_ATTR_OPERATION_ROPE_FWD_XDESC,
-                                  DNN_ATTR_OPERATION_ROPE_FWD_YDESC,           DNN_ATTR_OPERATION_ROPE_FWD_FREQSDESC,
-                                  DNN_ATTR_OPERATION_ROPE_FWD_OUTPUT_SCALE,    DNN_ATTR_OPERATION_ROPE_FWD_ROPE_DIM,
+static const rotation forward = { DNN_BACKEND_OPERATION_ROPE_FWD_DESCRIPTOR,
+                                  DNN_ATTR_OPERATION_ROPE_FWD_XDESC,
+                                  DNN_ATTR_OPERATION_ROPE_FWD_YDESC,
+                                  DNN_ATTR_OPERATION_ROPE_FWD_FREQSDESC,
+                                  DNN_ATTR_OPERATION_ROPE_FWD_OUTPUT_SCALE,
+                                  DNN_ATTR_OPERATION_ROPE_FWD_ROPE_DIM,
                                   "rotary embedding" };
-static const rotation backward = { DNN_BACKEND_OPERATION_ROPE_BWD_DESCRIPTOR,  DNN_ATTR_OPERATION_ROPE_BWD_DYDESC,
-                                   DNN_ATTR_OPERATION_ROPE_BWD_DXDESC,         DNN_ATTR_OPERATION_ROPE_BWD_FREQSDESC,
-                                   DNN_ATTR_OPERATION_ROPE_BWD_OUTPUT_SCALE,   DNN_ATTR_OPERATION_ROPE_BWD_ROPE_DIM,
+static const rotation backward = { DNN_BACKEND_OPERATION_ROPE_BWD_DESCRIPTOR, DNN_ATTR_OPERATION_ROPE_BWD_DYDESC,
+                                   DNN_ATTR_OPERATION_ROPE_BWD_DXDESC,        DNN_ATTR_OPERATION_ROPE_BWD_FREQSDESC,
+                                   DNN_ATTR_OPERATION_ROPE_BWD_OUTPUT_SCALE,  DNN_ATTR_OPERATION_ROPE_BWD_ROPE_DIM,
                                    "gradient of the rotary embedding" };
 
 fattn_status fattn__rope_check(fattn__graph *g, const fattn_problem *p)
@@ -24,9 +27,11 @@ fattn_status fattn__rope_check(fattn__graph *g, const fattn_problem *p)
     if (!p->rope)
         return FATTN_OK;
     if (p->ragged_bits != 0 && (p->ragged & rotated) != 0)
-        return fattn__graph_refuse(g, FATTN_UNSUPPORTED, "rope: the rows of a packed tensor are no positions; pack neither Q nor K");
+        return fattn__graph_refuse(g, FATTN_UNSUPPORTED,
+                                   "rope: the rows of a packed tensor are no positions; pack neither Q nor K");
     if (p->page_size_k != 0)
-        return fattn__graph_refuse(g, FATTN_UNSUPPORTED, "rope: the rows of a page are no positions; page V alone, or rotate K before it is kept");
+        return fattn__graph_refuse(g, FATTN_UNSUPPORTED,
+                                   "rope: the rows of a page are no positions; page V alone, or rotate K before it is kept");
     return FATTN_OK;
 }
 

@@ -7,9 +7,9 @@ static fattn_status check_gates(fattn__graph *g, const char *what, const fattn__
     const int version = fattn__graph_version(g);
     for (size_t i = 0; i < count; i++)
         if (gates[i].asked && version < gates[i].from)
-            return fattn__graph_refuse(g, FATTN_UNSUPPORTED, "%s: the %s has it from cuDNN %d.%d on; this is %d.%d.%d", gates[i].what, what,
-                                       gates[i].from / 10000, gates[i].from / 100 % 100, version / 10000, version / 100 % 100,
-                                       version % 100);
+            return fattn__graph_refuse(g, FATTN_UNSUPPORTED, "%s: the %s has it from cuDNN %d.%d on; this is %d.%d.%d",
+                                       gates[i].what, what, gates[i].from / 10000, gates[i].from / 100 % 100, version / 10000,
+                                       version / 100 % 100, version % 100);
     return FATTN_OK;
 }
 
@@ -17,8 +17,8 @@ static fattn_status check_spelling(fattn__graph *g, const fattn_problem *p)
 {
     const bool expanded = p->spelling == FATTN_SPELLING_EXPANDED && (p->has_left || p->has_right);
     if (expanded && !p->guards_off)
-        return fattn__graph_refuse(g, FATTN_POLICY,
-                                   "spelling: inside a unified operation an expanded band is taken for a bias, and is wrong; want auto");
+        return fattn__graph_refuse(
+            g, FATTN_POLICY, "spelling: inside a unified operation an expanded band is taken for a bias, and is wrong; want auto");
     return FATTN_OK;
 }
 
@@ -29,7 +29,8 @@ fattn_status fattn__unified_begin(fattn__unified *out, fattn__graph *g, const fa
     fattn_problem any = *problem;
     any.spelling = FATTN_SPELLING_AUTO;
     any.guards_off = 1;
-    if (check_gates(g, what, gates, count) != FATTN_OK || check_spelling(g, problem) != FATTN_OK || fattn__chain_begin(&out->chain, g, &any) != FATTN_OK)
+    if (check_gates(g, what, gates, count) != FATTN_OK || check_spelling(g, problem) != FATTN_OK ||
+        fattn__chain_begin(&out->chain, g, &any) != FATTN_OK)
         return fattn__graph_status(g);
     fattn__chain *c = &out->chain;
     c->problem = problem;
@@ -86,7 +87,8 @@ void fattn__unified_give_dropout(const fattn__unified *u, const fattn__unified_d
     fattn__unified_give(u, attributes->offset, fattn__tensor(u->chain.g, FATTN__SLOT_OFFSET, type, one, one));
 }
 
-/* ---- the score's graph ------------------------------------------------------------------------------------------------------------- */
+/* ---- the score's graph
+ * ------------------------------------------------------------------------------------------------------------- */
 
 bool fattn__unified_modifies(const fattn_problem *p)
 {

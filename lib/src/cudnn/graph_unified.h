@@ -1,7 +1,8 @@
-/* graph_unified.h: what the unified forward and the unified backward share. Attention is one operation there; what happens to a score between the
- * scale and the softmax is a graph of its own inside it.
+/* graph_unified.h: what the unified forward and the unified backward share. Attention is one operation there; what happens to a
+ * score between the scale and the softmax is a graph of its own inside it.
  *
- * Inside that graph a bound of the band is one operation, always: the expanded band is taken for a bias there, and is silently wrong. */
+ * Inside that graph a bound of the band is one operation, always: the expanded band is taken for a bias there, and is silently
+ * wrong. */
 #ifndef FATTN_CUDNN_GRAPH_UNIFIED_H
 #define FATTN_CUDNN_GRAPH_UNIFIED_H
 
@@ -41,7 +42,8 @@ typedef struct fattn__unified_subgraph {
     int graph, input_uid, output_uid; /* attributes */
 } fattn__unified_subgraph;
 void fattn__unified_give_subgraph(const fattn__unified *u, const fattn__unified_subgraph *attributes);
-/* graph_unified_fp8.c: scales and largest magnitudes of e4m3 and e5m2, scale factors of the block-scaled types. Nothing for others. */
+/* graph_unified_fp8.c: scales and largest magnitudes of e4m3 and e5m2, scale factors of the block-scaled types. Nothing for others.
+ */
 void fattn__unified_give_scales(const fattn__unified *u);
 /* Puts the operation into the graph. Returns fattn__graph_status. */
 fattn_status fattn__unified_end(const fattn__unified *u, const char *what);

@@ -1,5 +1,5 @@
-/* dQ, dK, dV from dO, O and Stats as one operation: the engine owns every intermediate. The score's graph of the forward is replayed; what becomes
- * of dS on the way back cannot be said. */
+/* dQ, dK, dV from dO, O and Stats as one operation: the engine owns every intermediate. The score's graph of the forward is
+ * replayed; what becomes of dS on the way back cannot be said. */
 #include <string.h>
 
 #include "../score_mod/program.h"
@@ -30,7 +30,8 @@ static fattn_status check_words(fattn__graph *g, const fattn_problem *p)
     if ((p->outputs & FATTN_WANT_RNG_DUMP) != 0)
         return refuse(g, "outputs: rng_dump", "does not say what it kept");
     if (p->block_mask || p->unfuse_fma)
-        return fattn__graph_refuse(g, FATTN_UNSUPPORTED, "%s: of forward alone; no backward of cuDNN has it", p->block_mask ? "block_mask" : "unfuse_fma");
+        return fattn__graph_refuse(g, FATTN_UNSUPPORTED, "%s: of forward alone; no backward of cuDNN has it",
+                                   p->block_mask ? "block_mask" : "unfuse_fma");
     if (p->dtype != FATTN_BF16 && p->dtype != FATTN_F16)
         return refuse(g, "dtype", "takes bf16 and f16");
     if (fattn__rope_check(g, p) != FATTN_OK)
@@ -75,7 +76,9 @@ static void give_dbias(const fattn__unified *u)
     if (!p->dbias)
         return;
     const fattn__shape out = fattn__problem_shape(p, FATTN__ROLE_DBIAS), dq = fattn__problem_shape(p, FATTN__ROLE_DQ);
-    fattn__graph_sum sum = { .slot = FATTN__SLOT_DBIAS, .dtype = dq.dtype, .out_dtype = out.dtype, .offset = u->chain.g->scratch_bytes };
+    fattn__graph_sum sum = {
+        .slot = FATTN__SLOT_DBIAS, .dtype = dq.dtype, .out_dtype = out.dtype, .offset = u->chain.g->scratch_bytes
+    };
     memcpy(sum.dim, (int64_t[4]){ out.dim[0], out.dim[1], p->seq_q, p->seq_kv }, sizeof sum.dim);
     fattn__dense_strides(sum.dim, "bhsd", sum.strides);
     bool direct = out.dtype == dq.dtype;

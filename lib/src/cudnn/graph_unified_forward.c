@@ -40,7 +40,8 @@ static fattn_status begin(fattn__unified *out, fattn__graph *g, const fattn_prob
     if (fattn__rope_check(g, p) != FATTN_OK)
         return fattn__graph_status(g);
     if (p->dropout_mask)
-        return fattn__graph_refuse(g, FATTN_UNSUPPORTED, "dropout_mask: the unified forward draws its own mask; want impl composite");
+        return fattn__graph_refuse(g, FATTN_UNSUPPORTED,
+                                   "dropout_mask: the unified forward draws its own mask; want impl composite");
     return fattn__unified_begin(out, g, p, DNN_BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR, what, gates, sizeof gates / sizeof *gates);
 }
 
@@ -55,9 +56,11 @@ static void give_pages(const fattn__unified *u, fattn__role role, int tensor, in
     const int64_t pool[4] = { k ? p->pages_k : p->pages_v, shape.dim[1], fattn__problem_page(p, role), shape.dim[3] };
     fattn__traits traits = { .offsets = NULL };
 
-    fattn__unified_give(u, tensor, fattn__tensor(c->g, k ? FATTN__SLOT_K : FATTN__SLOT_V, fattn__data_type(shape.dtype), pool, shape.strides));
+    fattn__unified_give(u, tensor,
+                        fattn__tensor(c->g, k ? FATTN__SLOT_K : FATTN__SLOT_V, fattn__data_type(shape.dtype), pool, shape.strides));
     if (p->packed_table)
-        traits.offsets = fattn__chain_vector(c, k ? FATTN__AUXILIARY_TABLE_OFFSETS_K : FATTN__AUXILIARY_TABLE_OFFSETS_V, p->ragged_bits);
+        traits.offsets =
+            fattn__chain_vector(c, k ? FATTN__AUXILIARY_TABLE_OFFSETS_K : FATTN__AUXILIARY_TABLE_OFFSETS_V, p->ragged_bits);
     fattn__unified_give(u, table,
                         fattn__tensor_with(c->g, k ? FATTN__SLOT_PAGE_TABLE_K : FATTN__SLOT_PAGE_TABLE_V, DNN_DATA_INT32,
                                            (int64_t[4]){ p->batch, 1, length, 1 }, (int64_t[4]){ length, length, 1, 1 }, &traits));
@@ -68,7 +71,8 @@ static void give_keys(const fattn__unified *u, fattn__role role, int tensor, int
     if (fattn__problem_page(u->chain.problem, role) != 0)
         give_pages(u, role, tensor, table);
     else
-        fattn__unified_give(u, tensor, role == FATTN__ROLE_K ? fattn__rope_rotated(&u->chain, role) : fattn__chain_tensor(&u->chain, role));
+        fattn__unified_give(u, tensor,
+                            role == FATTN__ROLE_K ? fattn__rope_rotated(&u->chain, role) : fattn__chain_tensor(&u->chain, role));
 }
 
 static void give_block_mask(const fattn__unified *u)
@@ -78,7 +82,8 @@ static void give_block_mask(const fattn__unified *u)
     if (!p->block_mask)
         return;
     fattn__unified_give(u, ATTR(BLOCK_MASK_DESC),
-                        fattn__tensor(u->chain.g, FATTN__SLOT_BLOCK_MASK, DNN_DATA_UINT8, (int64_t[4]){ p->batch, p->heads_q, rows, bytes },
+                        fattn__tensor(u->chain.g, FATTN__SLOT_BLOCK_MASK, DNN_DATA_UINT8,
+                                      (int64_t[4]){ p->batch, p->heads_q, rows, bytes },
                                       (int64_t[4]){ p->heads_q * rows * bytes, rows * bytes, bytes, 1 }));
 }
 

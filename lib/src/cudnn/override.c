@@ -1,5 +1,5 @@
-/* Extents and strides given at the call. cuDNN takes them through its C API as the address of a C++ object, a vector of vectors of int64: what
- * follows is that object as the C++ library of every Linux compiler lays it out, made by hand. */
+/* Extents and strides given at the call. cuDNN takes them through its C API as the address of a C++ object, a vector of vectors of
+ * int64: what follows is that object as the C++ library of every Linux compiler lays it out, made by hand. */
 #include <string.h>
 
 #include "../problem.h"
@@ -56,8 +56,9 @@ static void add(overrides *out, const fattn__binding *binding, const fattn_probl
     const int64_t count = count_of(slot, p), step = p->len_broadcast && slot < FATTN__SLOT_Q_OFFSETS ? 0 : 1;
     if (out->count == MOST || (role == FATTN__ROLE_COUNT && count == 0))
         return;
-    const fattn__shape shape = role != FATTN__ROLE_COUNT ? fattn__problem_shape(p, role)
-                                                         : (fattn__shape){ .dim = { count, 1, 1, 1 }, .strides = { step, 1, 1, 1 } };
+    const fattn__shape shape = role != FATTN__ROLE_COUNT
+                                   ? fattn__problem_shape(p, role)
+                                   : (fattn__shape){ .dim = { count, 1, 1, 1 }, .strides = { step, 1, 1, 1 } };
     out->uids[out->count] = binding->uid;
     memcpy(out->dims[out->count], shape.dim, sizeof shape.dim);
     memcpy(out->strides[out->count], shape.strides, sizeof shape.strides);
@@ -79,7 +80,8 @@ int fattn__overrides_give(fattn__desc pack, const fattn__cudnn *api, const fattn
         add(&given, &compiled->bindings[i], problem);
     const vector all_dims = of_rows(dims, (const int64_t(*)[4])given.dims, given.count);
     const vector all_strides = of_rows(strides, (const int64_t(*)[4])given.strides, given.count);
-    int status = api->cudnnBackendSetAttribute(pack, DNN_ATTR_VARIANT_PACK_OVERRIDE_UNIQUE_IDS, DNN_TYPE_INT64, given.count, given.uids);
+    int status =
+        api->cudnnBackendSetAttribute(pack, DNN_ATTR_VARIANT_PACK_OVERRIDE_UNIQUE_IDS, DNN_TYPE_INT64, given.count, given.uids);
     if (status == DNN_STATUS_SUCCESS)
         status = api->cudnnBackendSetAttribute(pack, DNN_ATTR_VARIANT_PACK_OVERRIDE_SHAPES, DNN_TYPE_VOID_PTR, 1, &all_dims);
     if (status == DNN_STATUS_SUCCESS)
