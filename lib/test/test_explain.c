@@ -117,3 +117,31 @@ Test(explain, what_nobody_could_compute_has_no_neighbours)
     cr_expect_eq(count, 0);
     fattn_context_destroy(context);
 }
+
+static void expect_change(fattn_context *context, const fattn_problem *problem, const char *change)
+{
+    fattn_neighbour out[FATTN_MAX_NEIGHBOURS];
+    const size_t count = explain(context, problem, 0, out);
+    bool found = false;
+    for (size_t i = 0; i < count; i++)
+        found = found || strcmp(out[i].change, change) == 0;
+    cr_expect(found, "no neighbour '%s' among %zu, the first '%s'", change, count, count > 0 ? out[0].change : "");
+}
+
+Test(explain, what_an_operation_lacks_is_left_out)
+{
+    fattn_context *context = open_h100();
+    fattn_problem problem = control_problem();
+    problem.impl = FATTN_IMPL_UNIFIED, problem.padding = 1, problem.len_rank = 1;
+    expect_change(context, &problem, "len_rank 4");
+    problem = control_problem(), problem.impl = FATTN_IMPL_UNIFIED, problem.dropout_mask = 1;
+    expect_change(context, &problem, "impl auto");
+    expect_change(context, &problem, "without dropout_mask");
+    problem = control_problem(), problem.impl = FATTN_IMPL_COMPOSITE, problem.rope = 1;
+    expect_change(context, &problem, "without rope");
+    problem = control_problem(), problem.impl = FATTN_IMPL_COMPOSITE, problem.padding = 1, problem.cumulative = FATTN_CUMULATIVE_Q;
+    expect_change(context, &problem, "lengths in the place of prefix sums");
+    problem = control_problem(), problem.impl = FATTN_IMPL_COMPOSITE, problem.padding = 1, problem.ragged_bits = 64, problem.ragged_tokens = 1;
+    expect_change(context, &problem, "offsets in elements");
+    fattn_context_destroy(context);
+}
