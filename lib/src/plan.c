@@ -100,6 +100,8 @@ static fattn_status build_with(fattn_plan **out, fattn_context *context, const f
     const fattn_rule *rule = engine != &fattn__cudnn_engine ? fattn__policy_denies(context, resolved, backend) : NULL;
     if (rule != NULL)
         return fattn__fail(FATTN_POLICY, "%s: the rule %s denies it: %s", engine->name, rule->name, rule->why);
+    if (engine != &fattn__cudnn_engine && (options->knobs != NULL || options->override_shapes))
+        return fattn__fail(FATTN_UNSUPPORTED, "the %s backend has neither knobs nor override_shapes", engine->name);
     const char *missing = fattn__features_missing(resolved, engine->features);
     if (missing != NULL)
         return fattn__fail(FATTN_INTERNAL, "not implemented: %s", missing);

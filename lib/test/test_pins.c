@@ -153,3 +153,18 @@ Test(knobs, are_found_by_their_words_in_lower_case)
     cr_expect_not(fattn_knob_find(&type, ""));
     cr_expect_not(fattn_knob_find(&type, NULL));
 }
+
+Test(cpu_pins, the_cpu_has_neither_knobs_nor_override_shapes)
+{
+    fattn_context_options where = FATTN_CONTEXT_OPTIONS_INIT;
+    fattn_context *cpu;
+    fattn_plan *plan;
+    fattn_problem p = control_problem();
+    where.device_kind = FATTN_DEVICE_CPU;
+    cr_assert_eq(fattn_context_create(&cpu, &where), FATTN_OK);
+    fattn_plan_options options = pin(0, ordered, 6);
+    cr_expect_eq(fattn_plan_create(&plan, cpu, &p, &options), FATTN_UNSUPPORTED);
+    options = pin(FATTN_ENGINE_AUTO, NULL, 0), options.override_shapes = 1;
+    cr_expect_eq(fattn_plan_create(&plan, cpu, &p, &options), FATTN_UNSUPPORTED);
+    fattn_context_destroy(cpu);
+}
