@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "cudnn/backend.h"
+#include "cudnn/builders.h"
 #include "problem.h"
 
 /* ---- a cuDNN that hashes what it is told
@@ -51,6 +51,15 @@ static int set(fattn__desc desc, int name, int type, int64_t count, const void *
     return DNN_STATUS_SUCCESS;
 }
 
+static int get(fattn__desc desc, int name, int type, int64_t most, int64_t *count, void *elements)
+{
+    const int64_t number = (intptr_t)desc;
+    (void)name, (void)type, (void)most;
+    memcpy(elements, &number, sizeof number);
+    *count = 1;
+    return DNN_STATUS_SUCCESS;
+}
+
 static const char *error_string(int status)
 {
     (void)status;
@@ -67,6 +76,7 @@ static fattn__cudnn hasher = { .cudnnGetErrorString = error_string,
                                .cudnnBackendCreateDescriptor = create,
                                .cudnnBackendDestroyDescriptor = destroy,
                                .cudnnBackendFinalize = finalize,
+                               .cudnnBackendGetAttribute = get,
                                .cudnnBackendSetAttribute = set };
 
 /* What a plan is made of: the graph, what its tensors are bound to, what follows it, and the configuration that is pinned. 0: no
@@ -75,13 +85,13 @@ static uint64_t graph_of(const fattn_problem *p, int version)
 {
     static fattn__graph g;
     fattn_problem r;
-    if (fattn_problem_resolve(p, &r) != FATTN_OK || fattn__problem_not_implemented(&r) != NULL)
+    if (fattn_problem_resolve(p, &r) != FATTN_OK)
         return 0;
     hasher.version = version;
     hash = 0xcbf29ce484222325u;
     made = 0;
     fattn__graph_init(&g, &hasher, 90);
-    fattn_status st = r.pass == FATTN_FORWARD ? fattn__build_forward(&g, &r) : fattn__build_backward(&g, &r);
+    fattn_status st = fattn__build(&g, &r);
     if (st == FATTN_OK)
         st = fattn__graph_finalize(&g, NULL);
     for (int i = 0; i < g.binding_count; i++) {
@@ -189,6 +199,7 @@ static void what_the_graph_bakes_in(void)
     BAKED(F, has_right, 0);
     BAKED(F, align, FATTN_TOP_LEFT);
     BAKED(F, padding, 0);
+    BAKED(F, impl, FATTN_IMPL_UNIFIED);
     BAKED(F, outputs, 0);
     BAKED(F, spelling, FATTN_SPELLING_SINGLE);
     BAKED(B, deterministic, 0);
@@ -208,6 +219,58 @@ static void what_the_graph_bakes_in(void)
     p.score_mod = mod, other.score_mod = equal;
     cr_expect(!changes(&p, &other, 92700), "a recording's address is no part of it");
     fattn_score_mod_destroy(mod), fattn_score_mod_destroy(equal), fattn_score_mod_destroy(another), fattn_score_mod_destroy(tensor);
+}
+
+/* Both problems are changed so that the field is read. */
+#define READING(...)                                                                                                               \
+    do {                                                                                                                           \
+        fattn_problem *const both[] = { &p_, &other_ };                                                                            \
+        for (int i_ = 0; i_ < 2; i_++) {                                                                                           \
+            fattn_problem *q = both[i_];                                                                                           \
+            __VA_ARGS__;                                                                                                           \
+        }                                                                                                                          \
+    } while (0)
+
+static void packing_and_pages_are_baked_in(void)
+{
+    const fattn_pass F = FATTN_FORWARD, B = FATTN_BACKWARD;
+    BAKED(F, ragged_bits, 32);
+    BAKED(F, ragged_bits, 64, p_.ragged_bits = 32);
+    BAKED(F, ragged, FATTN_RAGGED_Q, READING(q->ragged_bits = 32));
+    BAKED(F, ragged_tokens, 1, READING(q->ragged_bits = 32, q->impl = FATTN_IMPL_UNIFIED));
+    BAKED(B, total_q, 100, READING(q->ragged_bits = 32));
+    BAKED(B, total_kv, 100, READING(q->ragged_bits = 32));
+    BAKED(F, cumulative, FATTN_CUMULATIVE_Q | FATTN_CUMULATIVE_KV, READING(q->impl = FATTN_IMPL_UNIFIED));
+    BAKED(F, len_rank, 1);
+    BAKED(F, page_size_k, 16, other_.pages_k = 20);
+    BAKED(F, page_size_v, 16, other_.pages_v = 20);
+    BAKED(F, pages_k, 21, READING(q->page_size_k = 16, q->pages_k = 20); other_.pages_k = 21);
+    BAKED(F, pages_v, 21, READING(q->page_size_v = 16, q->pages_v = 20); other_.pages_v = 21);
+    BAKED(F, packed_table, 1, READING(q->page_size_v = 16, q->pages_v = 20));
+}
+
+static void what_joins_the_softmax_is_baked_in(void)
+{
+    const fattn_pass F = FATTN_FORWARD, B = FATTN_BACKWARD;
+    BAKED(F, alibi, 1);
+    BAKED(F, sink, 1);
+    BAKED(B, dsink, 1, READING(q->sink = 1));
+    BAKED(F, dropout, 0.25);
+    BAKED(B, dropout, 0.25, p_.dropout = 0.5);
+    BAKED(F, rng_bits, 32, READING(q->dropout = 0.5));
+    BAKED(F, dropout_mask, 1);
+    BAKED(B, dropout_mask, 1);
+    BAKED(F, scale_in_memory, 1);
+    BAKED(F, stats_dtype, FATTN_BF16);
+    BAKED(F, block_mask, 1, READING(q->impl = FATTN_IMPL_UNIFIED));
+    BAKED(F, unfuse_fma, 1, READING(q->impl = FATTN_IMPL_UNIFIED));
+    BAKED(F, bias_dtype, FATTN_BOOL);
+    BAKED(F, outputs, FATTN_WANT_STATS_LOG2);
+    BAKED(F, outputs, FATTN_WANT_STATS | FATTN_WANT_RNG_DUMP, READING(q->dropout = 0.5));
+    BAKED(B, scale_format, FATTN_FORMAT_BSHD,
+          READING(q->dtype = FATTN_MXE4M3, q->o_dtype = q->grad_dtype = FATTN_BF16, q->has_bias = q->deterministic = 0));
+    BAKED(F, rope, 1, READING(q->impl = FATTN_IMPL_UNIFIED));
+    BAKED(F, rope_dim, 32, READING(q->impl = FATTN_IMPL_UNIFIED, q->rope = 1));
 }
 
 /* Each stride of each tensor in its own right; the last one is 1 for ever, but that of a bias of extent 1. */
@@ -241,16 +304,19 @@ static void strides_are_baked_in(void)
     X(struct_size, "says how much of the struct there is")                                                                         \
     X(capture, "how the call is launched; a plan is the same")                                                                     \
     X(guards_off, "what is refused, not what is built")                                                                            \
-    X(impl, "auto is composite until there is another; unified is refused")                                                        \
-    X(scaling, "8 bit types are refused as not implemented")                                                                       \
-    X(scale_format, "block-scaled types are refused as not implemented")                                                           \
-    X(ragged_bits, "packed sequences are refused as not implemented")                                                              \
+    X(scaling, "who computes the scales of 8 bit types; they are numbers in memory")                                               \
+    X(table_k, "follows from seq_kv and the page size")                                                                            \
+    X(table_v, "follows from seq_kv and the page size")                                                                            \
     X(reserved, "is 0")                                                                                                            \
-    X(reserved2, "is 0")
+    X(reserved2, "is 0")                                                                                                           \
+    X(reserved3, "is 0")                                                                                                           \
+    X(reserved4, "is 0")
 
 Test(fields, every_one_is_in_the_graph_or_in_the_list_of_those_that_are_not)
 {
     what_the_graph_bakes_in();
+    packing_and_pages_are_baked_in();
+    what_joins_the_softmax_is_baked_in();
     strides_are_baked_in();
 #define AS_COVERED(field, why)                                                                                                     \
     for (size_t i = 0; i < sizeof((fattn_problem *)0)->field; i++)                                                                 \
@@ -274,15 +340,10 @@ Test(fields, those_of_the_list_change_no_graph)
         other = p, other.impl = FATTN_IMPL_COMPOSITE;
         cr_expect_not(changes(&p, &other, 92700), "impl");
     }
-    fattn_problem p = rich(FATTN_FORWARD), other = p;
-    other.impl = FATTN_IMPL_UNIFIED;
-    cr_expect_eq(graph_of(&other, 92700), 0);
-    other = p, other.ragged_bits = 32;
-    cr_expect_eq(graph_of(&other, 92700), 0);
+    fattn_problem p = rich(FATTN_FORWARD), other;
+    p.dtype = FATTN_E4M3, p.has_bias = 0;
     other = p, other.scaling = FATTN_SCALING_DELAYED;
-    cr_expect_eq(graph_of(&other, 92700), 0);
-    other = p, other.scale_format = FATTN_FORMAT_BSHD;
-    cr_expect_eq(graph_of(&other, 92700), 0);
+    cr_expect_not(changes(&p, &other, 92700), "scaling");
 }
 
 /* Forward does not repeat or differ by it; backward always trains. */
@@ -292,6 +353,9 @@ Test(fields, what_a_pass_does_not_read_changes_nothing)
     other.deterministic = 0;
     cr_expect_not(changes(&p, &other, 92700));
     other = p, other.dq_strides[0] *= 2;
+    cr_expect_not(changes(&p, &other, 92700));
+    other = p, other.total_q = 100; /* of a backward's workspace alone */
+    other.ragged_bits = p.ragged_bits = 32;
     cr_expect_not(changes(&p, &other, 92700));
     p = rich(FATTN_BACKWARD), other = p;
     other.training = 0;
