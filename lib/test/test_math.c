@@ -7,6 +7,7 @@
 
 #include "dropout.h"
 #include "engine.h"
+#include "feature_set.h"
 #include "layout.h"
 #include "math/image.h"
 #include "math/program.h"
@@ -115,6 +116,34 @@ Test(math, what_it_cannot_do_has_a_reason)
     cr_expect_not_null(strstr(ask(90, &p, NULL), "memory"));
 }
 
+/* Every clause of feature_set.h is this engine's to answer; what follows is all that a problem may ask for beyond 0.2, and it says yes. */
+Test(math, everything_else_is_taken_in_both_passes)
+{
+    need_image();
+    cr_expect_eq(fattn__math_engine.features, (UINT64_C(1) << FATTN__FEATURE_COUNT) - 1);
+    for (int32_t pass = FATTN_FORWARD; pass <= FATTN_BACKWARD; pass++)
+        for (int what = 0; what < 13; what++) {
+            fattn_problem p = usual();
+            p.pass = pass, p.padding = what < 5;
+            p.ragged_bits = what == 0 ? 32 : what == 1 ? 64 : 0;
+            p.ragged_tokens = what == 1, p.total_q = p.total_kv = what == 1 ? 900 : 0;
+            p.cumulative = what == 2 ? FATTN_CUMULATIVE_Q | FATTN_CUMULATIVE_KV : 0, p.len_rank = what == 2;
+            if (what == 3 || what == 4) {
+                if (pass == FATTN_BACKWARD)
+                    continue;
+                p.page_size_k = 16, p.page_size_v = 64, p.pages_k = p.pages_v = 100, p.packed_table = what == 4;
+            }
+            p.has_bias = what == 5, p.bias_dtype = what == 5 ? FATTN_BOOL : 0;
+            p.alibi = what == 6, p.sink = what == 7, p.dsink = what == 7;
+            p.dropout = what == 8 || what == 9 ? 0.1 : 0, p.rng_bits = what == 9 ? 32 : 0, p.outputs = what == 9 ? FATTN_WANT_RNG_DUMP : 0;
+            p.dropout_mask = what == 10, p.scale_in_memory = what == 11, p.block_mask = what == 12;
+            cr_expect_str_eq(ask(90, &p, NULL), "", "%d", what);
+        }
+    fattn_problem p = usual();
+    p.outputs = FATTN_WANT_STATS_LOG2;
+    cr_expect_str_eq(ask(90, &p, NULL), "");
+}
+
 /* ---- workspace -------------------------------------------------------------------------------------------------------------------- */
 
 static int64_t scores_of(const fattn__chunks *c)
@@ -172,6 +201,14 @@ Test(math, workspace_is_scores_and_what_several_chunks_add_up_to)
     cr_expect(bytes <= most + most / 32, "%lld", (long long)bytes);
     p.batch = p.heads_q = 1, p.seq_q = p.seq_kv = 1 << 20;
     cr_expect_str_eq(ask(90, &p, &bytes), "");
+    /* Pages are laid out for the batch entries of a chunk, here one, however many there are. */
+    fattn_problem paged = usual();
+    paged.batch = 256, paged.heads_q = 32, paged.heads_k = 8, paged.seq_q = 1, paged.seq_kv = 1 << 17, paged.padding = 1;
+    paged.page_size_k = paged.page_size_v = 64, paged.pages_k = paged.pages_v = 1 << 20;
+    int64_t with_pages = 0;
+    cr_expect_str_eq(ask(90, &paged, &with_pages), "");
+    const int64_t entry = 2 * paged.heads_k * paged.seq_kv * paged.dim_qk * 2;
+    cr_expect(with_pages <= most + most / 16 + entry, "%lld", (long long)with_pages);
     const int64_t sums = (2 * p.seq_kv + 16384) * p.dim_qk * 4; /* dK and dV of a head, dQ of a chunk's rows */
     cr_expect(bytes <= most + most / 32 + sums, "%lld", (long long)bytes);
 }

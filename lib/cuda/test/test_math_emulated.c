@@ -75,3 +75,18 @@ Test(emulated, f32_keeps_its_24_bits)
     close_emulated(gpu);
     fattn_context_destroy(host);
 }
+
+/* Of 9 tiles a row. */
+Test(emulated, a_block_mask_may_have_more_than_a_byte_a_row)
+{
+    if (!fattn__math_image_present())
+        cr_skip_test("this library was built without a CUDA compiler");
+    fattn_context *gpu = open_emulated();
+    const side oracle = { .compute = compute_reference }, math = { .context = gpu, .engine = &fattn__math_engine };
+    generator g = { .state = 8 };
+    tally t = { 0 };
+    fattn_problem p = FATTN_PROBLEM_INIT;
+    p.batch = 1, p.heads_q = 2, p.seq_q = 130, p.seq_kv = 1100, p.dim_qk = 8, p.block_mask = 1, p.outputs = FATTN_WANT_MAX;
+    compare_problem(&oracle, &math, p, &g, &t);
+    close_emulated(gpu);
+}

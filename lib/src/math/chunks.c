@@ -51,6 +51,20 @@ static int64_t bytes_of_score(const fattn_problem *p)
     return 4 + (in_place(p) ? 0 : weight) + weight + (uses_dp(p) ? 4 : 0) + (p->mod_gradients != 0 ? 4 : 0);
 }
 
+int64_t fattn__math_pages_pitch(const fattn_problem *p, int64_t dim)
+{
+    const int64_t bytes = fattn__dtype_bytes(p->dtype);
+    return (dim * bytes + 15) / 16 * 16 / bytes;
+}
+
+/* Bytes of a batch entry's pages, laid out. */
+static int64_t bytes_of_pages(const fattn_problem *p)
+{
+    const int64_t k = p->page_size_k != 0 ? p->heads_k * fattn__math_pages_pitch(p, p->dim_qk) : 0;
+    const int64_t v = p->page_size_v != 0 ? p->heads_v * fattn__math_pages_pitch(p, p->dim_v) : 0;
+    return (k + v) * p->seq_kv * fattn__dtype_bytes(p->dtype);
+}
+
 static void cut(fattn__chunks *c, const fattn_problem *p, int64_t score_bytes, int64_t most_keys)
 {
     const int64_t scores = score_bytes / bytes_of_score(p);
@@ -64,12 +78,9 @@ static void cut(fattn__chunks *c, const fattn_problem *p, int64_t score_bytes, i
         c->batches = c->heads / p->heads_q;
         c->heads = p->heads_q;
     }
-}
-
-int64_t fattn__math_pages_pitch(const fattn_problem *p, int64_t dim)
-{
-    const int64_t bytes = fattn__dtype_bytes(p->dtype);
-    return (dim * bytes + 15) / 16 * 16 / bytes;
+    const int64_t pages = bytes_of_pages(p);
+    if (pages > 0 && c->batches > 1) /* pages take no more than scores do, or are one entry's */
+        c->batches = least(c->batches, pages < score_bytes ? score_bytes / pages : 1);
 }
 
 static int64_t slots(const fattn__chunks *c, const fattn_problem *p, int64_t heads)

@@ -4,7 +4,7 @@
  * Bound    the scores of a chunk (with what is kept beside each of them) take at most FATTN__MATH_SCORE_BYTES, or one tile of 128 x 128 of one
  *          head if that alone were more. The rest of the workspace is linear in the problem's tensors: fp32 sums of O, dQ, dK, dV, dbias where
  *          several chunks add up, the whole of a gradient that is to be summed over what its input broadcasts, and paged K and V of a chunk's
- *          batch entries, laid out.
+ *          batch entries, laid out: FATTN__MATH_SCORE_BYTES at most, or those of one entry.
  * Order    batch and head outermost, then rows, then keys. Within it every sum has one order: the same inputs give the same bits.
  */
 #ifndef FATTN_MATH_CHUNKS_H
