@@ -90,3 +90,26 @@ Test(emulated, a_block_mask_may_have_more_than_a_byte_a_row)
     compare_problem(&oracle, &math, p, &g, &t);
     close_emulated(gpu);
 }
+
+/* Packed K and V of one head that all heads read: their gradients go to their places as sums. */
+Test(emulated, a_packed_gradient_may_be_a_sum_over_heads)
+{
+    if (!fattn__math_image_present())
+        cr_skip_test("this library was built without a CUDA compiler");
+    fattn_context *gpu = open_emulated();
+    const side oracle = { .compute = compute_reference }, math = { .context = gpu, .engine = &fattn__math_engine };
+    generator g = { .state = 9 };
+    tally t = { 0 };
+    fattn_problem p = FATTN_PROBLEM_INIT;
+    p.batch = 3, p.heads_q = 2, p.seq_q = 9, p.seq_kv = 20, p.dim_qk = 8, p.padding = 1, p.ragged_bits = 32, p.ragged_tokens = 1;
+    const int64_t shared[4] = { 160, 0, 8, 1 }, rows[4] = { 144, 8, 16, 1 }, stats[4] = { 18, 1, 2, 1 };
+    int64_t *const of_keys[] = { p.k_strides, p.v_strides, p.dk_strides, p.dv_strides };
+    int64_t *const of_rows[] = { p.q_strides, p.o_strides, p.do_strides, p.dq_strides };
+    for (int i = 0; i < 4; i++) {
+        memcpy(of_keys[i], shared, sizeof shared);
+        memcpy(of_rows[i], rows, sizeof rows);
+    }
+    memcpy(p.stats_strides, stats, sizeof stats);
+    compare_problem(&oracle, &math, p, &g, &t);
+    close_emulated(gpu);
+}
