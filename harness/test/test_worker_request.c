@@ -1,6 +1,8 @@
 #include <criterion/criterion.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "worker/replace.h"
 #include "worker/request.h"
 
 static bool target(facts_target_request *out, const char *line, char error[FACTS_REQUEST_ERROR])
@@ -90,4 +92,18 @@ Test(request, a_case_longer_than_any_name_is_refused)
     memcpy(line, "{\"id\":1,\"do\":\"run\",\"case\":\"", 27);
     strcpy(line + sizeof line - 3, "\"}");
     cr_expect_not(request(&r, line, error));
+}
+
+Test(request, another_threshold_needs_another_process)
+{
+    facts_worker gpu = { .device = FACTS_DEVICE_GPU }, cpu = { .device = FACTS_DEVICE_CPU };
+    facts_request plain = { .text = "pass=fwd dtype=bf16" }, two = { .text = "pass=fwd dtype=bf16 rescale=2" };
+    unsetenv(FACTS_RESCALE);
+    cr_expect_not(facts_replace_due(&gpu, &plain));
+    cr_expect(facts_replace_due(&gpu, &two));
+    cr_expect_not(facts_replace_due(&cpu, &two), "the cpu has none");
+    setenv(FACTS_RESCALE, "2", 1);
+    cr_expect(facts_replace_due(&gpu, &plain));
+    cr_expect_not(facts_replace_due(&gpu, &two));
+    unsetenv(FACTS_RESCALE);
 }

@@ -306,6 +306,14 @@ static void report_refused_plan(json_t *row, fattn_status status)
     facts_row_reason(row, NULL, NULL, text, NULL);
 }
 
+/* A decision knows what heuristics offer; a pin goes past them, and may be refused for itself. */
+static void report_refused_pin(json_t *row, fattn_status status)
+{
+    facts_row_verdict(row, FACTS_VERDICT_UNSUPPORTED);
+    json_object_set_new(row, "supported", json_false());
+    facts_row_failure(row, status);
+}
+
 /* Is what was compiled what the decision had at that place? */
 static bool is_as_decided(const job *j, const fattn_plan *plan)
 {
@@ -324,7 +332,10 @@ static void build_and_run(job *j, json_t *row, const fattn_plan_options *options
     bool loaded;
     fattn_status status = facts_plan_get(&plan, j->worker->context, &j->problem.ask, options, j->request, execute, &loaded);
     if (status >= FATTN_BAD_PROBLEM && status <= FATTN_INTERNAL && status != FATTN_ENVIRONMENT) {
-        report_refused_plan(row, status);
+        if (j->problem.knob_count > 0)
+            report_refused_pin(row, status);
+        else
+            report_refused_plan(row, status);
         return;
     }
     if (status != FATTN_OK) {
