@@ -179,6 +179,19 @@ Test(graph_decide, what_is_not_implemented_is_internal)
                  "internal: not implemented: ragged offsets (mxfp8 backward)");
 }
 
+Test(graph_decide, what_the_composite_graph_cannot_say_is_unsupported_by_its_name)
+{
+    fattn_problem p = PROBLEM(.dim_qk = 128, .impl = FATTN_IMPL_COMPOSITE, .padding = 1);
+    p.cumulative = FATTN_CUMULATIVE_Q;
+    expect_start(p, "unsupported: cumulative: ");
+    p.cumulative = 0, p.ragged_bits = 32, p.ragged_tokens = 1;
+    expect_start(p, "unsupported: ragged_tokens: ");
+    p.ragged_bits = p.ragged_tokens = 0, p.block_mask = 1;
+    expect_start(p, "unsupported: block_mask: ");
+    p.block_mask = 0, p.unfuse_fma = 1;
+    expect_start(p, "unsupported: unfuse_fma: ");
+}
+
 /* Compiles one configuration after the other; returns the workspace of the first. */
 static size_t compile(const char *name, fattn_problem p, int64_t engine)
 {
