@@ -1,4 +1,5 @@
-/* The bias and ALiBi, added to the score, a boolean mask in the bias's place, and gradients of what was added to it: sums of dS, the gradient before the attention scale.
+/* The bias and ALiBi, added to the score, a boolean mask in the bias's place, and gradients of what was added to it: sums of dS,
+ * the gradient before the attention scale.
  *
  * cuDNN sums dS over b or h into bf16 or f16, row major, and gives it once. Every other wish is a sum of ours over what it gives: a
  * bias that is broadcast in s, tensors of a score_mod, several of them at once.
@@ -15,7 +16,8 @@ static fattn__desc add_alibi(const fattn__chain *c, fattn__desc x)
     const fattn__desc row = fattn__chain_index(c, x, FATTN__AXIS_ROW, DNN_DATA_INT32);
     const fattn__desc col = fattn__chain_index(c, x, FATTN__AXIS_COL, DNN_DATA_INT32);
     const fattn__desc distance = fattn__chain_score(c, DNN_DATA_INT32);
-    fattn__op_pointwise(c->g, &(fattn__pointwise){ .mode = DNN_POINTWISE_SUB, .math = DNN_DATA_INT32, .x = col, .b = row, .y = distance });
+    fattn__op_pointwise(
+        c->g, &(fattn__pointwise){ .mode = DNN_POINTWISE_SUB, .math = DNN_DATA_INT32, .x = col, .b = row, .y = distance });
     const fattn__desc slopes = fattn__chain_small(c, FATTN__AUXILIARY_ALIBI_SLOPES);
     const fattn__desc added = fattn__chain_binary(c, DNN_POINTWISE_MUL, distance, slopes, DNN_DATA_FLOAT);
     return fattn__chain_binary(c, DNN_POINTWISE_ADD, x, added, DNN_DATA_FLOAT);
@@ -26,7 +28,8 @@ fattn__desc fattn__chain_bias(const fattn__chain *c, fattn__desc x)
     if (c->problem->has_bias) {
         const fattn__shape shape = fattn__problem_shape(c->problem, FATTN__ROLE_BIAS);
         const fattn__desc bias = fattn__chain_beside(c, FATTN__SLOT_BIAS, shape.dtype, shape.dim, shape.strides);
-        x = shape.dtype == FATTN_BOOL ? fattn__chain_keep(c, bias, x) : fattn__chain_binary(c, DNN_POINTWISE_ADD, x, bias, DNN_DATA_FLOAT);
+        x = shape.dtype == FATTN_BOOL ? fattn__chain_keep(c, bias, x)
+                                      : fattn__chain_binary(c, DNN_POINTWISE_ADD, x, bias, DNN_DATA_FLOAT);
     }
     return c->problem->alibi ? add_alibi(c, x) : x;
 }

@@ -1,4 +1,5 @@
-/* Dropout of P: by cuDNN's Philox, whose mask is the same in forward and backward and from every engine; or by the caller's mask. */
+/* Dropout of P: by cuDNN's Philox, whose mask is the same in forward and backward and from every engine; or by the caller's mask.
+ */
 #include "graph.h"
 
 static fattn__desc scores_of_call(const fattn__chain *c, fattn__slot slot, int type)

@@ -13,7 +13,8 @@ static fattn__desc gathered(const fattn__chain *c, fattn__role role)
     fattn__paged_load op = { .seq_len = c->seq_len_kv };
     fattn__traits table = { .offsets = NULL };
 
-    table.offsets = fattn__chain_vector(c, is_k ? FATTN__AUXILIARY_TABLE_OFFSETS_K : FATTN__AUXILIARY_TABLE_OFFSETS_V, p->ragged_bits);
+    table.offsets =
+        fattn__chain_vector(c, is_k ? FATTN__AUXILIARY_TABLE_OFFSETS_K : FATTN__AUXILIARY_TABLE_OFFSETS_V, p->ragged_bits);
     op.pages = fattn__tensor(c->g, is_k ? FATTN__SLOT_K : FATTN__SLOT_V, type, pool.dim, pool.strides);
     op.table = fattn__tensor_with(c->g, is_k ? FATTN__SLOT_PAGE_TABLE_K : FATTN__SLOT_PAGE_TABLE_V, DNN_DATA_INT32,
                                   (int64_t[4]){ p->batch, 1, pages, 1 }, (int64_t[4]){ pages, pages, 1, 1 }, &table);
@@ -24,7 +25,8 @@ static fattn__desc gathered(const fattn__chain *c, fattn__role role)
 
 fattn__desc fattn__chain_keys(const fattn__chain *c)
 {
-    return fattn__problem_page(c->problem, FATTN__ROLE_K) != 0 ? gathered(c, FATTN__ROLE_K) : fattn__chain_transposed(c, FATTN__ROLE_K);
+    return fattn__problem_page(c->problem, FATTN__ROLE_K) != 0 ? gathered(c, FATTN__ROLE_K)
+                                                               : fattn__chain_transposed(c, FATTN__ROLE_K);
 }
 
 fattn__desc fattn__chain_values(const fattn__chain *c)

@@ -1,12 +1,13 @@
-/* Declared totals: of packed sequences the workspace of a backward holds the tokens that there are, not batch times the longest entry. */
+/* Declared totals: of packed sequences the workspace of a backward holds the tokens that there are, not batch times the longest
+ * entry. */
 #include <string.h>
 
 #include "graph.h"
 
 enum { UNKNOWN_ON_AMPERE_FROM = 91801 };
 
-/* Where the declaration is known to give wrong gradients, or is not known at all, it is left out, and only the workspace is larger: dims
- * that are no multiple of 16; devices of sm_8x and sm_12x from 9.18.1. With the guards off it is said as it was given. */
+/* Where the declaration is known to give wrong gradients, or is not known at all, it is left out, and only the workspace is larger:
+ * dims that are no multiple of 16; devices of sm_8x and sm_12x from 9.18.1. With the guards off it is said as it was given. */
 static bool is_declarable(const fattn__chain *c)
 {
     const fattn_problem *p = c->problem;
