@@ -134,7 +134,11 @@ static void all_configs(const char *name, int64_t id, int from)
         snprintf(rule, sizeof rule, "crash_config%d", config);
         if (has_rule(rule, name))
             die_by(SIGSEGV);
-        answer(name, id, config, config == CONFIGS - 1, false);
+        snprintf(rule, sizeof rule, "bye_config%d", config);
+        const bool bye = has_rule(rule, name);
+        answer(name, id, config, config == CONFIGS - 1, bye);
+        if (bye)
+            exit(0);
     }
     if (from >= CONFIGS) {
         fprintf(replies, "{\"id\":%lld,\"none\":true,\"last\":true}\n", (long long)id);

@@ -255,6 +255,19 @@ Test(supervisor, with_engine_all_a_death_costs_one_configuration)
     }
 }
 
+Test(supervisor, with_engine_all_a_leave_costs_no_configuration)
+{
+    static const char *const faults[] = { "bye_config0", "bye_config1", "bye_config3", "bye_config0;bye_config1" };
+    for (size_t i = 0; i < 4; i++) {
+        setenv("FACTS_FAULT", faults[i], 1);
+        cr_expect_eq(facts("decide 'pass=fwd d=64 engine=all' --device cpu --overwrite -o r"), 0);
+        summary s = sum_up("r");
+        cr_expect_eq(s.rows, 4, "%s: %zu rows", faults[i], s.rows);
+        cr_expect_eq(s.verdicts[FACTS_VERDICT_PASS], 4, "%s", faults[i]);
+        cr_expect(s.complete);
+    }
+}
+
 Test(supervisor, a_worker_that_takes_its_leave_is_replaced)
 {
     setenv("FACTS_FAULT", "bye@d=16;bye@d=48", 1);

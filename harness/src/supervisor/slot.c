@@ -162,6 +162,25 @@ static bool hold_row(facts_slot *slot, facts_slice row, double wall_ms)
     return true;
 }
 
+/* It leaves after this row, which is not the last of its case: the next worker goes on behind it. */
+static void on_leave(facts_slot *slot, facts_slice row)
+{
+    facts_supervision *run = slot->run;
+    const double wall_ms = ms_since(slot->since);
+    run->targets[slot->target].busy_ms += wall_ms;
+    run->targets[slot->target].answers++;
+    if (!facts_write_row(run, slot->target, slot->work, row.at, row.length, (facts_row_extra){ .wall_ms = wall_ms, .more = true })) {
+        nonsense(slot);
+        return;
+    }
+    if (run->counts->record_failed)
+        return;
+    facts_item_again(run, slot->target, slot->work, slot->config + 1);
+    slot->phase = FACTS_PHASE_BYE;
+    facts_process_end_input(slot->process);
+    facts_process_deadline(slot->process, EXIT_TIMEOUT_S);
+}
+
 /* The last reply to a request. The worker's very last row waits for its end: an end that goes wrong belongs to it. */
 static void on_last(facts_slot *slot, facts_slice row, bool bye)
 {
@@ -208,13 +227,15 @@ static void on_reply(facts_slot *slot, const facts_line *reply)
     facts_slice_bool(facts_line_get(reply, "last"), &last);
     facts_slice_bool(facts_line_get(reply, "bye"), &bye);
     facts_slice_bool(facts_line_get(reply, "none"), &none);
-    if (row.at && !last) {
+    if (row.at && !last && bye && slot->config >= run->targets[slot->target].items[slot->work].from_config) {
+        on_leave(slot, row);
+    } else if (row.at && !last && !bye) {
         if (!facts_write_row(run, slot->target, slot->work, row.at, row.length,
                              (facts_row_extra){ .wall_ms = ms_since(slot->since), .more = true }))
             nonsense(slot);
         else if (!run->counts->record_failed)
             facts_process_deadline(slot->process, run->timeout_s);
-    } else if (last && (row.at || none)) {
+    } else if (row.at || (last && none)) {
         on_last(slot, row, bye);
     } else if (stage.at) {
         on_stage(slot, reply, stage);

@@ -14,7 +14,7 @@ void facts_reply_hand_on(void);
 void facts_reply(json_t *object);
 /* What is in hand from now on; config < 0: none. */
 void facts_reply_stage(int64_t id, const char *stage, int32_t config);
-/* `row` is stolen. bye: the context is lost, this process ends by itself. */
+/* `row` is stolen. bye: the context is lost or cannot be trusted, this process ends by itself; not last: the case has more configurations. */
 void facts_reply_row(int64_t id, json_t *row, bool last, bool bye);
 /* engine=all with nothing left. */
 void facts_reply_none(int64_t id);

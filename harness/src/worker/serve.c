@@ -293,6 +293,9 @@ static void run(job *j, json_t *row, fattn_plan **plan)
         json_object_set_new(row, "pictures", facts_pictures(&trial, &j->truth));
     if (j->request->dump[0] && trial.status == FATTN_OK)
         json_object_set_new(row, "dumped", facts_dump(&j->truth, j->request->dump, error));
+    /* What was written outside may have gone further than what we watch, into the next case's memory or into code. */
+    if (trial.status == FATTN_OK && trial.verdict == FACTS_VERDICT_OVERRUN && j->worker->device == FACTS_DEVICE_GPU)
+        j->worker->lost = true;
     if (error[0])
         facts_row_reason(row, NULL, NULL, error, NULL);
 }
@@ -392,9 +395,9 @@ static bool answer(job *j, const fattn_plan_options *options, const fattn_engine
     else if (execute || j->request->what == FACTS_DO_PLAN)
         build_and_run(j, row, options, execute);
     bool pass = strcmp(json_string_value(json_object_get(row, "verdict")), facts_verdict_words[FACTS_VERDICT_PASS]) == 0;
-    last = last || (j->request->first_bad_only && !pass) || j->worker->lost;
+    last = last || (j->request->first_bad_only && !pass);
     facts_reply_row(j->request->id, row, last, j->worker->lost);
-    return !last;
+    return !last && !j->worker->lost;
 }
 
 static void answer_all(job *j)
