@@ -61,6 +61,18 @@ Test(surface, packed_is_padded)
     check_same("pass=bwd b=3 h=4/2 s=20/33 d=16 lens=20+0+7/3+33+12 layout=thd_t2hd tail=3", "pass=bwd b=3 h=4/2 s=20/33 d=16 lens=20+0+7/3+33+12", 0);
 }
 
+/* Behind a length a packed K has no row, and what is not there has no gradient: a dense dK may stay there as it was. Of a dense K it is 0. */
+Test(surface, a_dense_gradient_of_packed_keys_owes_nothing_behind_a_length)
+{
+    due packed = due_of("pass=bwd b=2 h=2 s=20 d=16 lens=20+7 layout=thd dqkv=bshd", NULL), dense = due_of("pass=bwd b=2 h=2 s=20 d=16 lens=20+7", NULL);
+    for (facts_tensor_id id = FACTS_TENSOR_DQ; id <= FACTS_TENSOR_DV; id++) {
+        cr_expect_eq(packed.e.due[id][20 + 6], FACTS_DUE_VALUE);
+        cr_expect_eq(packed.e.due[id][20 + 7], FACTS_DUE_ZERO_OR_POISON);
+        cr_expect_eq(dense.e.due[id][20 + 7], FACTS_DUE_VALUE);
+    }
+    done(&packed), done(&dense);
+}
+
 Test(surface, paged_is_contiguous)
 {
     static const char *const tables[] = { "shuffled", "identity", "linspace", "packed" };

@@ -51,8 +51,17 @@ static bool make_array(double **out, const facts_tensor *t)
     return *out != NULL;
 }
 
-static facts_due due_of_padded(facts_tensor_id id, int32_t cudnn_version)
+/* What a gradient is the gradient of, when that is packed: it has no row behind a length, so that nothing there has a gradient. */
+static bool is_of_packed(const facts_problem *p, facts_tensor_id id)
 {
+    const facts_tensor_id of = id == FACTS_TENSOR_DQ ? FACTS_TENSOR_Q : id == FACTS_TENSOR_DK ? FACTS_TENSOR_K : FACTS_TENSOR_V;
+    return (id == FACTS_TENSOR_DQ || id == FACTS_TENSOR_DK || id == FACTS_TENSOR_DV) && p->tensor[of].packed != FACTS_PACKED_NOT;
+}
+
+static facts_due due_of_padded(const facts_problem *p, facts_tensor_id id, int32_t cudnn_version)
+{
+    if (is_of_packed(p, id))
+        return FACTS_DUE_ZERO_OR_POISON;
     switch (id) {
     case FACTS_TENSOR_O:
         return FACTS_DUE_ZERO_OR_POISON;
@@ -75,7 +84,7 @@ static bool make_due(facts_expectation *e, const facts_problem *p, facts_tensor_
     for (int64_t b = 0; due && b < t->dim[0]; b++)
         for (int64_t s = 0; s < t->dim[2]; s++) {
             bool padded = s >= (keys ? facts_live_kv(p, b) : facts_live_q(p, b)), packed = t->packed != FACTS_PACKED_NOT;
-            due[b * t->dim[2] + s] = !padded ? FACTS_DUE_VALUE : packed ? FACTS_DUE_NOTHING : due_of_padded(id, cudnn_version);
+            due[b * t->dim[2] + s] = !padded ? FACTS_DUE_VALUE : packed ? FACTS_DUE_NOTHING : due_of_padded(p, id, cudnn_version);
         }
     if (due && !e->oracle && facts_is_huge(p))
         return facts_big_due(p, id, due);
