@@ -117,6 +117,39 @@ static int64_t misaligned(const fattn_problem *p)
     return fattn__problem_misaligned(p);
 }
 
+static const struct {
+    fattn__role output, input;
+} follows[] = { { FATTN__ROLE_O, FATTN__ROLE_Q }, { FATTN__ROLE_DQ, FATTN__ROLE_Q }, { FATTN__ROLE_DK, FATTN__ROLE_K }, { FATTN__ROLE_DV, FATTN__ROLE_V } };
+enum { FOLLOWS = sizeof follows / sizeof *follows };
+
+/* Is an output of this pass packed whose input is not? */
+static int64_t packed_alone(const fattn_problem *p)
+{
+    for (int i = 0; i < FOLLOWS; i++) {
+        if (fattn__problem_shape(p, follows[i].output).written && fattn__problem_ragged(p, follows[i].output) &&
+            !fattn__problem_ragged(p, follows[i].input))
+            return 1;
+    }
+    return 0;
+}
+
+/* Is dK or dV packed with tokens of another size than its input's, so that their offsets cannot be the same? */
+static int64_t offsets_apart(const fattn_problem *p)
+{
+    for (int i = 2; i < FOLLOWS && p->pass == FATTN_BACKWARD; i++) {
+        const fattn__shape output = fattn__problem_shape(p, follows[i].output), input = fattn__problem_shape(p, follows[i].input);
+        if (fattn__problem_ragged(p, follows[i].output) && fattn__problem_ragged(p, follows[i].input) &&
+            output.strides[2] != input.strides[2])
+            return 1;
+    }
+    return 0;
+}
+
+static int64_t stats_packed(const fattn_problem *p)
+{
+    return fattn__problem_ragged(p, FATTN__ROLE_STATS);
+}
+
 /* Do the strides fall in this order of the axes? An extent of 1 is anywhere. */
 static bool in_order(const fattn__shape *shape, const int order[3])
 {
@@ -163,7 +196,8 @@ static int64_t format_of(const fattn_problem *p, fattn__role which)
     X("causal", is_causal)                                                                                                         \
     X("has_score_mod", has_score_mod) X("want_stats", want_stats) X("want_max", want_max) X("want_sum_exp", want_sum_exp)          \
         X("broadcast", broadcasts) X("sums", sums) X("mod_gradient_reads", mod_gradient_reads)         \
-            X("want_stats_log2", want_stats_log2) X("want_rng_dump", want_rng_dump) X("paged", is_paged) X("unified", is_unified)
+            X("want_stats_log2", want_stats_log2) X("want_rng_dump", want_rng_dump) X("paged", is_paged) X("unified", is_unified)      \
+            X("packed_alone", packed_alone) X("offsets_apart", offsets_apart) X("stats_packed", stats_packed)
 #define EXTENT_FIELDS(X) X("bias_dim.b", 0) X("bias_dim.h", 1) X("bias_dim.q", 2) X("bias_dim.kv", 3)
 #define FORMAT_FIELDS(X) X(q, Q) X(k, K) X(v, V) X(o, O) X(do, DO) X(stats, STATS)
 

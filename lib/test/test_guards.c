@@ -121,6 +121,68 @@ static void short_bias(fattn_problem *p)
     p->has_bias = 1, p->bias_dtype = FATTN_E4M3;
 }
 
+static void narrow_gradients(fattn_problem *p)
+{
+    p->pass = FATTN_BACKWARD, p->dtype = FATTN_BF16, p->grad_dtype = FATTN_F16;
+}
+
+static void narrow_stats(fattn_problem *p)
+{
+    p->outputs = FATTN_WANT_STATS, p->stats_dtype = FATTN_BF16;
+}
+
+static void one_length(fattn_problem *p)
+{
+    p->padding = p->len_broadcast = 1;
+}
+
+static void packed(fattn_problem *p, uint32_t which)
+{
+    p->padding = 1, p->ragged_bits = 32, p->ragged = which;
+}
+
+static void packed_o(fattn_problem *p)
+{
+    packed(p, FATTN_RAGGED_O);
+}
+
+static void packed_gradients(fattn_problem *p)
+{
+    packed(p, FATTN_RAGGED_DQ | FATTN_RAGGED_DK | FATTN_RAGGED_DV);
+    p->pass = FATTN_BACKWARD;
+}
+
+static void interleaved_gradients(fattn_problem *p)
+{
+    packed(p, FATTN_RAGGED_ALL);
+    p->pass = FATTN_BACKWARD;
+    memcpy(p->dk_strides, (int64_t[4]){ 512 * 3 * 8 * 64, 64, 3 * 8 * 64, 1 }, sizeof p->dk_strides);
+    memcpy(p->dv_strides, p->dk_strides, sizeof p->dv_strides);
+}
+
+static void packed_decode(fattn_problem *p)
+{
+    packed(p, FATTN_RAGGED_ALL);
+    p->seq_q = 1, p->heads_k = 2, p->outputs = FATTN_WANT_STATS;
+}
+
+static void masked_row_for_all(fattn_problem *p)
+{
+    masked(p);
+    p->pass = FATTN_BACKWARD;
+    memcpy(p->bias_dim, (int64_t[4]){ 2, 1, 1, 512 }, sizeof p->bias_dim);
+}
+
+static void dropped_by_mask(fattn_problem *p)
+{
+    p->pass = FATTN_BACKWARD, p->dropout_mask = 1;
+}
+
+static void dropped_of_8_bits(fattn_problem *p)
+{
+    p->dtype = FATTN_E4M3, p->dropout = 0.1;
+}
+
 static const subject subjects[] = {
     { "misaligned-strides", 92000, 90, wide },
     { "graph-capture-seq-kv-mod-128", 91500, 90, captured },
@@ -144,6 +206,17 @@ static const subject subjects[] = {
     { "planner-crash-bool-mask", 92700, 90, masked },
     { "planner-crash-bias-8-bit", 92000, 90, short_bias },
     { "planner-crash-mx-s1", 92800, 100, one_block_scaled_row },
+    { "gradients-of-the-other-type", 92800, 90, narrow_gradients },
+    { "narrow-stats", 92800, 90, narrow_stats },
+    { "one-length-for-all", 92800, 90, one_length },
+    { "packed-output-of-dense-inputs-engine-2", 92800, 90, packed_o },
+    { "packed-output-of-dense-inputs-engine-2", 91400, 90, packed_gradients },
+    { "packed-output-of-dense-inputs-engine-6", 92800, 90, packed_gradients },
+    { "gradients-at-their-inputs-offsets", 91400, 90, interleaved_gradients },
+    { "decode-packed-stats", 91900, 90, packed_decode },
+    { "bool-mask", 92000, 90, masked_row_for_all },
+    { "dropout-mask-backward", 92000, 90, dropped_by_mask },
+    { "dropout-8-bit", 92000, 90, dropped_of_8_bits },
 };
 enum { SUBJECTS = sizeof subjects / sizeof *subjects };
 
@@ -228,8 +301,11 @@ Test(guards, have_the_edges_that_were_measured)
         { 1, 0, 90000, 91500, 91501 },      { 3, 0, 90000, 90499, 90500 },      { 4, 92599, 92600, 92800, 92801 },
         { 6, 90799, 90800, 91299, 91300 },  { 8, 91299, 91300, 91300, 91301 },  { 9, 91399, 91400, 91400, 91401 },
         { 10, 91899, 91900, 92599, 92600 }, { 11, 91399, 91400, 92700, 92701 }, { 12, 91899, 91900, 92700, 92701 },
-        { 13, 91899, 91900, 92700, 92701 }, { 14, 91399, 91400, 91400, 91401 }, { 15, 91899, 91900, 92700, 92701 },
-        { 16, 91399, 91400, 92700, 92701 }, { 17, 91399, 91400, 92700, 92701 },
+        { 13, 91899, 91900, 92700, 92701 }, { 14, 91399, 91400, 91400, 91401 }, { 15, 91899, 91900, 92800, 92801 },
+        { 16, 91399, 91400, 92700, 92701 }, { 17, 91399, 91400, 92800, 92801 },
+        { 18, 91399, 91400, 92800, 92801 }, { 22, 91399, 91400, 92800, 92801 }, { 23, 91399, 91400, 92800, 92801 },
+        { 24, 91399, 91400, 92800, 92801 }, { 25, 91399, 91400, 92800, 92801 }, { 27, 91899, 91900, 92800, 92801 },
+        { 28, 91399, 91400, 91400, 91401 }, { 29, 91399, 91400, 91900, 91901 },
     };
     for (size_t i = 0; i < sizeof edges / sizeof *edges; i++) {
         const subject *s = &subjects[edges[i].place];
@@ -289,7 +365,24 @@ Test(guards, have_the_edges_that_were_measured)
     X(21, p.sink = 1)                                                                                                              \
     X(21, p.seq_q = 2)                                                                                                             \
     X(21, p.dtype = FATTN_E4M3)                                                                                                    \
-    X(21, p.pass = FATTN_BACKWARD)
+    X(21, p.pass = FATTN_BACKWARD)                                                                                                 \
+    X(22, p.grad_dtype = FATTN_BF16)                                                                                               \
+    X(22, p.dtype = FATTN_F16)                                                                                                     \
+    X(22, p.pass = FATTN_FORWARD)                                                                                                  \
+    X(23, p.stats_dtype = FATTN_F32)                                                                                               \
+    X(23, p.outputs = 0)                                                                                                           \
+    X(24, p.len_broadcast = 0)                                                                                                     \
+    X(24, p.batch = 1)                                                                                                             \
+    X(25, p.ragged |= FATTN_RAGGED_Q)                                                                                              \
+    X(25, p.ragged = FATTN_RAGGED_Q)                                                                                               \
+    X(26, p.ragged |= FATTN_RAGGED_Q | FATTN_RAGGED_K | FATTN_RAGGED_V)                                                            \
+    X(27, p.ragged = FATTN_RAGGED_ALL)                                                                                             \
+    X(28, (memset(p.dk_strides, 0, sizeof p.dk_strides), memset(p.dv_strides, 0, sizeof p.dv_strides)))                            \
+    X(28, p.ragged &= ~(uint32_t)(FATTN_RAGGED_DK | FATTN_RAGGED_DV))                                                              \
+    X(29, p.seq_q = 2)                                                                                                             \
+    X(29, p.heads_k = 0)                                                                                                           \
+    X(29, p.outputs = 0)                                                                                                           \
+    X(29, p.ragged &= ~(uint32_t)FATTN_RAGGED_STATS)
 
 Test(guards, end_where_their_problems_do)
 {
