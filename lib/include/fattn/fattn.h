@@ -178,7 +178,7 @@ typedef struct fattn_problem {
     int32_t scaling;       /* fattn_scaling; 8 bit types only */
     int32_t scale_format;  /* fattn_format of scale factors; block-scaled types only */
     int32_t ragged_bits;   /* 0; 32 or 64: packed sequences with offsets of that width */
-    int32_t len_broadcast; /* padding: 1: seq_len_q and seq_len_kv hold one length for every batch entry */
+    int32_t len_broadcast; /* padding: 1: seq_len_q and seq_len_kv hold one length for every batch entry. Not by cuDNN, which reads one for each: a guard refuses it */
     int32_t has_bias;
     int32_t bias_dtype;     /* 0: dtype; of 8 bit types bf16 */
     int32_t dbias;          /* backward: 1: dbias is written, in bias_dtype */
