@@ -1,3 +1,4 @@
+#include "cudnn/abi.h"
 #include "fattn/fattn.h"
 
 /* FATTN_RULE_INIT and a row of guards.inc. */

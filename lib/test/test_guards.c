@@ -183,6 +183,48 @@ static void dropped_of_8_bits(fattn_problem *p)
     p->dtype = FATTN_E4M3, p->dropout = 0.1;
 }
 
+static void of_8_bits(fattn_problem *p)
+{
+    p->dtype = FATTN_E4M3;
+}
+
+static void deep_of_8_bits(fattn_problem *p)
+{
+    of_8_bits(p);
+    p->dim_qk = 192;
+}
+
+static void padded_of_8_bits(fattn_problem *p)
+{
+    of_8_bits(p);
+    p->padding = 1;
+}
+
+static void biased_of_8_bits(fattn_problem *p)
+{
+    of_8_bits(p);
+    p->has_bias = 1;
+}
+
+static void tail_of_8_bits(fattn_problem *p)
+{
+    of_8_bits(p);
+    p->pass = FATTN_BACKWARD, p->seq_q = 200;
+}
+
+static void sink_of_8_bits(fattn_problem *p)
+{
+    of_8_bits(p);
+    p->pass = FATTN_BACKWARD, p->sink = p->dsink = 1;
+}
+
+static void packed_of_8_bits(fattn_problem *p)
+{
+    of_8_bits(p);
+    packed(p, FATTN_RAGGED_ALL);
+    p->pass = FATTN_BACKWARD;
+}
+
 static const subject subjects[] = {
     { "misaligned-strides", 92000, 90, wide },
     { "graph-capture-seq-kv-mod-128", 91500, 90, captured },
@@ -217,6 +259,14 @@ static const subject subjects[] = {
     { "bool-mask", 92000, 90, masked_row_for_all },
     { "dropout-mask-backward", 92000, 90, dropped_by_mask },
     { "dropout-8-bit", 92000, 90, dropped_of_8_bits },
+    { "fp8-large-tile-kernel-32", 92000, 90, deep_of_8_bits },
+    { "fp8-large-tile-n-3", 92800, 90, deep_of_8_bits },
+    { "fp8-padded-tiles-kernel-7", 92000, 90, padded_of_8_bits },
+    { "fp8-padded-tiles-n-2", 92800, 90, padded_of_8_bits },
+    { "fp8-bias", 92000, 90, biased_of_8_bits },
+    { "fp8-backward-tail", 91900, 90, tail_of_8_bits },
+    { "fp8-backward-dsink", 91400, 90, sink_of_8_bits },
+    { "fp8-backward-packed", 92800, 90, packed_of_8_bits },
 };
 enum { SUBJECTS = sizeof subjects / sizeof *subjects };
 
@@ -306,6 +356,14 @@ Test(guards, have_the_edges_that_were_measured)
         { 18, 91399, 91400, 92800, 92801 }, { 22, 91399, 91400, 92800, 92801 }, { 23, 91399, 91400, 92800, 92801 },
         { 24, 91399, 91400, 92800, 92801 }, { 25, 91399, 91400, 92800, 92801 }, { 27, 91899, 91900, 92800, 92801 },
         { 28, 91399, 91400, 91400, 91401 }, { 29, 91399, 91400, 91900, 91901 },
+        { 33, 91399, 91400, 92499, 92500 },
+        { 34, 92499, 92500, 92800, 92801 },
+        { 35, 91399, 91400, 92499, 92500 },
+        { 36, 92499, 92500, 92800, 92801 },
+        { 37, 91399, 91400, 92800, 92801 },
+        { 38, 91399, 91400, 91900, 91901 },
+        { 39, 91399, 91400, 91900, 91901 },
+        { 40, 91399, 91400, 92800, 92801 },
     };
     for (size_t i = 0; i < sizeof edges / sizeof *edges; i++) {
         const subject *s = &subjects[edges[i].place];
@@ -315,6 +373,31 @@ Test(guards, have_the_edges_that_were_measured)
         cr_expect(fattn_rule_holds(rule, &p, edges[i].first, s->sm), "%s", s->name);
         cr_expect(fattn_rule_holds(rule, &p, edges[i].last, s->sm), "%s", s->name);
         cr_expect_not(fattn_rule_holds(rule, &p, edges[i].above, s->sm), "%s", s->name);
+    }
+}
+
+/* The other configuration of the same engine is right, and stays. */
+Test(guards, of_tiles_name_a_configuration)
+{
+    static const struct {
+        const char *name, *knob;
+        int64_t value;
+    } tiles[] = {
+        { "fp8-large-tile-kernel-32", "KERNEL_CFG", 32 },
+        { "fp8-large-tile-n-3", "TILE_N", 3 },
+        { "fp8-padded-tiles-kernel-7", "KERNEL_CFG", 7 },
+        { "fp8-padded-tiles-n-2", "TILE_N", 2 },
+    };
+    for (size_t i = 0; i < sizeof tiles / sizeof *tiles; i++) {
+        const fattn_rule *rule = guard(tiles[i].name);
+        cr_assert_eq(rule->knob_count, 1);
+        cr_expect_str_eq(fattn_knob_name(rule->knobs[0].type), tiles[i].knob);
+        cr_expect_eq(rule->knobs[0].value, tiles[i].value);
+        fattn_engine engine = { .index = 2, .knob_count = 1 };
+        engine.knobs[0] = rule->knobs[0];
+        cr_expect(fattn__rule_means(rule, &engine));
+        engine.knobs[0].value++;
+        cr_expect_not(fattn__rule_means(rule, &engine));
     }
 }
 
@@ -382,7 +465,32 @@ Test(guards, have_the_edges_that_were_measured)
     X(29, p.seq_q = 2)                                                                                                             \
     X(29, p.heads_k = 0)                                                                                                           \
     X(29, p.outputs = 0)                                                                                                           \
-    X(29, p.ragged &= ~(uint32_t)FATTN_RAGGED_STATS)
+    X(29, p.ragged &= ~(uint32_t)FATTN_RAGGED_STATS)                                                                               \
+    X(30, p.has_bias = 0)                                                                                                          \
+    X(30, p.bias_dtype = FATTN_BF16)                                                                                               \
+    X(31, p.pass = FATTN_FORWARD)                                                                                                  \
+    X(31, (p.dropout_mask = 0, p.dropout = 0.1))                                                                                   \
+    X(31, p.dtype = FATTN_F32)                                                                                                     \
+    X(32, p.dropout = 0)                                                                                                           \
+    X(32, p.dtype = FATTN_BF16)                                                                                                    \
+    X(33, p.dim_qk = 128)                                                                                                          \
+    X(33, p.dtype = FATTN_BF16)                                                                                                    \
+    X(33, p.pass = FATTN_BACKWARD)                                                                                                 \
+    X(35, p.dim_qk = 192)                                                                                                          \
+    X(35, p.padding = 0)                                                                                                           \
+    X(35, p.seq_q = 64)                                                                                                            \
+    X(36, p.ragged_bits = 32)                                                                                                      \
+    X(37, p.has_bias = 0)                                                                                                          \
+    X(37, p.dtype = FATTN_F16)                                                                                                     \
+    X(37, p.pass = FATTN_BACKWARD)                                                                                                 \
+    X(38, p.seq_q = 192)                                                                                                           \
+    X(38, p.pass = FATTN_FORWARD)                                                                                                  \
+    X(38, p.dtype = FATTN_BF16)                                                                                                    \
+    X(39, p.dsink = 0)                                                                                                             \
+    X(39, p.dtype = FATTN_BF16)                                                                                                    \
+    X(40, (p.ragged_bits = 0, p.ragged = 0))                                                                                       \
+    X(40, p.pass = FATTN_FORWARD)                                                                                                  \
+    X(40, p.dtype = FATTN_F16)
 
 Test(guards, end_where_their_problems_do)
 {
