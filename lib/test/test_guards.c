@@ -225,6 +225,12 @@ static void packed_of_8_bits(fattn_problem *p)
     p->pass = FATTN_BACKWARD;
 }
 
+static void packed_wide_heads(fattn_problem *p)
+{
+    packed(p, FATTN_RAGGED_ALL);
+    p->pass = FATTN_BACKWARD, p->dim_qk = 256;
+}
+
 static const subject subjects[] = {
     { "misaligned-strides", 92000, 90, wide },
     { "graph-capture-seq-kv-mod-128", 91500, 90, captured },
@@ -267,6 +273,7 @@ static const subject subjects[] = {
     { "fp8-backward-tail", 91900, 90, tail_of_8_bits },
     { "fp8-backward-dsink", 91400, 90, sink_of_8_bits },
     { "fp8-backward-packed", 92800, 90, packed_of_8_bits },
+    { "packed-d256-backward", 91400, 90, packed_wide_heads },
 };
 enum { SUBJECTS = sizeof subjects / sizeof *subjects };
 
@@ -490,7 +497,10 @@ Test(guards, of_tiles_name_a_configuration)
     X(39, p.dtype = FATTN_BF16)                                                                                                    \
     X(40, (p.ragged_bits = 0, p.ragged = 0))                                                                                       \
     X(40, p.pass = FATTN_FORWARD)                                                                                                  \
-    X(40, p.dtype = FATTN_F16)
+    X(40, p.dtype = FATTN_F16)  \
+    X(41, p.dim_qk = 128)  \
+    X(41, (p.ragged_bits = 0, p.ragged = 0))  \
+    X(41, p.pass = FATTN_FORWARD)
 
 Test(guards, end_where_their_problems_do)
 {
