@@ -148,6 +148,7 @@ static void all_configs(const char *name, int64_t id, int from)
 
 static void serve(const json_t *request)
 {
+    static int served;
     const char *name = json_string_value(json_object_get(request, "case"));
     int64_t id = json_integer_value(json_object_get(request, "id"));
     int from = (int)json_integer_value(json_object_get(request, "from_config"));
@@ -155,6 +156,11 @@ static void serve(const json_t *request)
     fprintf(replies, "{\"id\":%lld,\"stage\":\"decide\"}\n", (long long)id);
     fflush(replies);
     misbehave(name, id);
+    if (served++ && has_rule("again", name)) {
+        fprintf(replies, "{\"id\":%lld,\"again\":true}\n", (long long)id);
+        fflush(replies);
+        exit(0);
+    }
     if (strstr(name, "engine=all"))
         all_configs(name, id, from);
     else

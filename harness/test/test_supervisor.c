@@ -268,6 +268,16 @@ Test(supervisor, with_engine_all_a_leave_costs_no_configuration)
     }
 }
 
+Test(supervisor, what_died_before_it_began_is_asked_of_another_worker)
+{
+    setenv("FACTS_FAULT", "again", 1);
+    cr_expect_eq(facts("decide '" FEW "' --device cpu -j 1 -o r"), 0);
+    summary s = sum_up("r");
+    cr_expect_eq(s.rows, 12, "%zu rows", s.rows);
+    cr_expect_eq(s.verdicts[FACTS_VERDICT_PASS], 12);
+    cr_expect(s.complete);
+}
+
 Test(supervisor, a_worker_that_takes_its_leave_is_replaced)
 {
     setenv("FACTS_FAULT", "bye@d=16;bye@d=48", 1);

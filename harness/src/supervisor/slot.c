@@ -162,6 +162,22 @@ static bool hold_row(facts_slot *slot, facts_slice row, double wall_ms)
     return true;
 }
 
+/* It ends by itself. */
+static void wait_for_end(facts_slot *slot)
+{
+    slot->phase = FACTS_PHASE_BYE;
+    facts_process_end_input(slot->process);
+    facts_process_deadline(slot->process, EXIT_TIMEOUT_S);
+}
+
+/* Its context was dead before this case did anything: that is no answer, and another worker is asked. */
+static void on_again(facts_slot *slot)
+{
+    const facts_item *item = &slot->run->targets[slot->target].items[slot->work];
+    facts_item_again(slot->run, slot->target, slot->work, slot->config > item->from_config ? slot->config : item->from_config);
+    wait_for_end(slot);
+}
+
 /* It leaves after this row, which is not the last of its case: the next worker goes on behind it. */
 static void on_leave(facts_slot *slot, facts_slice row)
 {
@@ -176,9 +192,7 @@ static void on_leave(facts_slot *slot, facts_slice row)
     if (run->counts->record_failed)
         return;
     facts_item_again(run, slot->target, slot->work, slot->config + 1);
-    slot->phase = FACTS_PHASE_BYE;
-    facts_process_end_input(slot->process);
-    facts_process_deadline(slot->process, EXIT_TIMEOUT_S);
+    wait_for_end(slot);
 }
 
 /* The last reply to a request. The worker's very last row waits for its end: an end that goes wrong belongs to it. */
@@ -203,9 +217,7 @@ static void on_last(facts_slot *slot, facts_slice row, bool bye)
         facts_item_done(run, slot->target, slot->work);
     slot->told = feeds && !slot->held && row.at && hold_row(slot, row, wall_ms);
     if (bye) {
-        slot->phase = FACTS_PHASE_BYE;
-        facts_process_end_input(slot->process);
-        facts_process_deadline(slot->process, EXIT_TIMEOUT_S);
+        wait_for_end(slot);
     } else if (final) {
         close_slot(slot);
     } else {
@@ -218,7 +230,7 @@ static void on_reply(facts_slot *slot, const facts_line *reply)
 {
     facts_supervision *run = slot->run;
     int64_t id = 0;
-    bool last = false, bye = false, none = false;
+    bool last = false, bye = false, none = false, again = false;
     if (slot->phase != FACTS_PHASE_BUSY || !facts_slice_int(facts_line_get(reply, "id"), &id) || id != slot->id) {
         run->counts->noise++;
         return;
@@ -227,6 +239,7 @@ static void on_reply(facts_slot *slot, const facts_line *reply)
     facts_slice_bool(facts_line_get(reply, "last"), &last);
     facts_slice_bool(facts_line_get(reply, "bye"), &bye);
     facts_slice_bool(facts_line_get(reply, "none"), &none);
+    facts_slice_bool(facts_line_get(reply, "again"), &again);
     if (row.at && !last && bye && slot->config >= run->targets[slot->target].items[slot->work].from_config) {
         on_leave(slot, row);
     } else if (row.at && !last && !bye) {
@@ -237,6 +250,8 @@ static void on_reply(facts_slot *slot, const facts_line *reply)
             facts_process_deadline(slot->process, run->timeout_s);
     } else if (row.at || (last && none)) {
         on_last(slot, row, bye);
+    } else if (again) {
+        on_again(slot);
     } else if (stage.at) {
         on_stage(slot, reply, stage);
     } else {

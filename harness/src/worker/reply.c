@@ -66,6 +66,11 @@ void facts_reply_row(int64_t id, json_t *row, bool last, bool bye)
     facts_reply(object);
 }
 
+void facts_reply_again(int64_t id)
+{
+    facts_reply(json_pack("{s:I,s:b}", "id", (json_int_t)id, "again", 1));
+}
+
 void facts_reply_none(int64_t id)
 {
     facts_reply(json_pack("{s:I,s:b,s:b}", "id", (json_int_t)id, "none", 1, "last", 1));

@@ -16,6 +16,8 @@ void facts_reply(json_t *object);
 void facts_reply_stage(int64_t id, const char *stage, int32_t config);
 /* `row` is stolen. bye: the context is lost or cannot be trusted, this process ends by itself; not last: the case has more configurations. */
 void facts_reply_row(int64_t id, json_t *row, bool last, bool bye);
+/* No answer: the context was dead before anything of this case was launched. Another worker is to be asked; this process ends by itself. */
+void facts_reply_again(int64_t id);
 /* engine=all with nothing left. */
 void facts_reply_none(int64_t id);
 

@@ -30,6 +30,7 @@ typedef struct job {
     double decide_us;
     facts_truth truth; /* made when the first configuration is run */
     bool has_truth;
+    bool again;      /* a dead context was found before anything was launched: no answer */
     int32_t config; /* in hand; -1: none */
 } job;
 
@@ -217,7 +218,9 @@ static bool prepare(job *j, json_t *row)
         j->has_truth = true;
         return true;
     }
+    /* Filling and the reference are ours, and nothing of this case ran before them: a fault is what an earlier case of this process left behind. */
     j->worker->lost = status == FATTN_DEVICE_FAULT;
+    j->again = j->worker->lost && j->worker->ran;
     facts_truth_destroy(&j->truth);
     facts_row_verdict(row, verdict_of(status));
     facts_row_reason(row, fattn_status_name(status), NULL, error, NULL);
@@ -285,6 +288,7 @@ static void run(job *j, json_t *row, fattn_plan **plan)
     if (!prepare_for(j, row, *plan))
         return;
     facts_trial_options options = { .once = j->request->trace, .stage = stage, .owner = j };
+    j->worker->ran = true;
     facts_trial_run(&trial, &j->truth, plan, &options);
     report_trial(j, row, &trial);
     if (j->worker->oracle == FACTS_ORACLE_BOTH && trial.status == FATTN_OK)
@@ -395,6 +399,11 @@ static bool answer(job *j, const fattn_plan_options *options, const fattn_engine
     else if (execute || j->request->what == FACTS_DO_PLAN)
         build_and_run(j, row, options, execute);
     bool pass = strcmp(json_string_value(json_object_get(row, "verdict")), facts_verdict_words[FACTS_VERDICT_PASS]) == 0;
+    if (j->again) {
+        json_decref(row);
+        facts_reply_again(j->request->id);
+        return false;
+    }
     last = last || (j->request->first_bad_only && !pass);
     facts_reply_row(j->request->id, row, last, j->worker->lost);
     return !last && !j->worker->lost;

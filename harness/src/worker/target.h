@@ -24,6 +24,7 @@ typedef struct facts_worker {
     char gpu_error[256];
     facts_oracle_choice oracle;
     const facts_slab_limits *limits; /* NULL: those of a GPU of today */
+    bool ran;                   /* an engine was launched in this process */
     bool lost;                  /* a sticky device error, or a write outside of what it was given: the context is dead, or nothing in it can be trusted */
     bool has_graphs;            /* CUDA graphs can be had */
     fattn_rules *errata;        /* what policy=guard adds; NULL: none, and errata_error says why */
