@@ -50,6 +50,9 @@ Test(backward, drops_p_and_its_gradient_by_one_mask)
 {
     expect_order(91900, BACKWARD(.dropout = 0.5),
                  "rng MUL reduce_add MUL matmul MUL SUB EXP MUL MUL reshape matmul matmul MUL SUB MUL MUL MUL " GRADIENTS);
+    /* The caller's: its factor is multiplied with dP, not with what is left of D. */
+    expect_order(91900, BACKWARD(.dropout_mask = 1),
+                 "MUL reduce_add MUL matmul MUL SUB EXP MUL MUL reshape matmul matmul MUL MUL SUB MUL MUL " GRADIENTS);
 }
 
 Test(backward, keeps_room_for_the_declared_tokens)

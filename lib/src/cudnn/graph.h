@@ -81,12 +81,17 @@ fattn__desc fattn__chain_bands(const fattn__chain *c, fattn__desc x);
 typedef struct fattn__dropout {
     fattn__desc keep;    /* 1 or 0 for each score: cuDNN's Philox, or the caller's */
     fattn__desc scale;   /* of what is kept */
-    fattn__desc inverse; /* of the scale; backward */
+    fattn__desc inverse; /* of the scale, for D: backward, of a mask that cuDNN draws */
 } fattn__dropout;
 bool fattn__chain_drops(const fattn__chain *c);
 fattn__dropout fattn__chain_dropout(const fattn__chain *c);
 /* Forward: P as it multiplies V, of `type`. */
 fattn__desc fattn__chain_dropped(const fattn__chain *c, fattn__desc p, int type);
+/* Backward: P * (dP - D), where dP is what reaches P through dropout, and D is smaller by the inverse. */
+typedef struct fattn__slope {
+    fattn__desc d_p, sums, p;
+} fattn__slope;
+fattn__desc fattn__chain_dropped_slope(const fattn__chain *c, const fattn__slope *in, const fattn__dropout *dropout);
 
 /* graph_backward.c: what multiplied V: P, or what dropout left of it; a score as [b,hq,skv,sq] of `type`; dSink from rowsum(dO * O). */
 fattn__desc fattn__chain_dropped_again(const fattn__chain *c, fattn__desc p, const fattn__dropout *dropout);

@@ -26,7 +26,7 @@ void fattn__chain_sink_gradient(const fattn__chain *c, fattn__desc stats, fattn_
     fattn__op_reduce(c->g, DNN_REDUCE_TENSOR_ADD, terms, out);
 }
 
-/* rowsum(dO * O), in a tensor of our own that the last product reads. The factor, 1 without dropout, is part of the pattern. */
+/* rowsum(dO * O), in a tensor of our own that the last product reads. The factor, 1 without a drawn mask, is part of the pattern. */
 static fattn__desc row_sums(const fattn__chain *c, const operands *in)
 {
     const fattn_problem *p = c->problem;
@@ -103,21 +103,14 @@ static void gradient_of_keys(const fattn__chain *c, fattn__desc scores, fattn__d
     }
 }
 
-/* dS without the transposed view: scale * P * (dO V^T - D), through the score_mod's gradient. That of a bias is read off before. What
- * dropout scales is scaled last: D has come smaller by as much. */
+/* dS without the transposed view: scale * P * (dO V^T - D), through the score_mod's gradient. That of a bias is read off before. */
 static fattn__desc score_gradient(const fattn__chain *c, const operands *in, fattn__desc p, fattn__desc scaled, fattn__desc sums)
 {
     const fattn__desc v_transposed = fattn__chain_transposed(c, FATTN__ROLE_V);
     const fattn__desc product = fattn__chain_score(c, DNN_DATA_FLOAT);
     fattn__op_matmul(c->g,
                      &(fattn__matmul){ .a = in->d_o, .b = v_transposed, .c = product, .m = c->seq_len_q, .n = c->seq_len_kv });
-    fattn__desc x = product;
-    if (in->dropout.keep != NULL)
-        x = fattn__chain_binary(c, DNN_POINTWISE_MUL, x, in->dropout.keep, DNN_DATA_FLOAT);
-    x = fattn__chain_binary(c, DNN_POINTWISE_SUB, x, sums, DNN_DATA_FLOAT);
-    x = fattn__chain_binary(c, DNN_POINTWISE_MUL, x, p, DNN_DATA_FLOAT);
-    if (in->dropout.scale != NULL)
-        x = fattn__chain_binary(c, DNN_POINTWISE_MUL, x, in->dropout.scale, DNN_DATA_FLOAT);
+    fattn__desc x = fattn__chain_dropped_slope(c, &(fattn__slope){ .d_p = product, .sums = sums, .p = p }, &in->dropout);
     fattn__chain_added_gradients(c, x);
     x = fattn__chain_mod_gradient(c, scaled, x);
     return fattn__chain_scaled(c, x);

@@ -34,7 +34,6 @@ fattn__dropout fattn__chain_dropout(const fattn__chain *c)
     if (c->problem->dropout_mask) {
         out.keep = scores_of_call(c, FATTN__SLOT_DROPOUT_MASK, fattn__data_type(fattn__dropout_mask_dtype(c->problem)));
         out.scale = fattn__chain_small(c, FATTN__AUXILIARY_DROPOUT_SCALE);
-        out.inverse = backward ? fattn__chain_small(c, FATTN__AUXILIARY_DROPOUT_SCALE_INVERSE) : NULL;
     } else if (c->problem->dropout != 0.0) {
         out.keep = drawn(c);
         out.scale = fattn__value_f32(c->g, (float)(1.0 / keep));
@@ -52,4 +51,19 @@ fattn__desc fattn__chain_dropped(const fattn__chain *c, fattn__desc p, int type)
     const bool given = c->problem->dropout_mask != 0;
     p = fattn__chain_binary(c, DNN_POINTWISE_MUL, p, given ? dropout.scale : dropout.keep, DNN_DATA_FLOAT);
     return fattn__chain_binary(c, DNN_POINTWISE_MUL, p, given ? dropout.keep : dropout.scale, type);
+}
+
+/* D of a drawn mask has come smaller by the inverse, so that one product at the end scales both. A factor in memory is not read beside
+ * D: there dP is scaled before. */
+fattn__desc fattn__chain_dropped_slope(const fattn__chain *c, const fattn__slope *in, const fattn__dropout *dropout)
+{
+    fattn__desc x = in->d_p;
+    const bool drops = dropout->keep != NULL, first = dropout->inverse == NULL;
+    if (drops)
+        x = fattn__chain_binary(c, DNN_POINTWISE_MUL, x, dropout->keep, DNN_DATA_FLOAT);
+    if (drops && first)
+        x = fattn__chain_binary(c, DNN_POINTWISE_MUL, x, dropout->scale, DNN_DATA_FLOAT);
+    x = fattn__chain_binary(c, DNN_POINTWISE_SUB, x, in->sums, DNN_DATA_FLOAT);
+    x = fattn__chain_binary(c, DNN_POINTWISE_MUL, x, in->p, DNN_DATA_FLOAT);
+    return drops && !first ? fattn__chain_binary(c, DNN_POINTWISE_MUL, x, dropout->scale, DNN_DATA_FLOAT) : x;
 }

@@ -144,13 +144,7 @@ fattn__desc fattn__fp8_probabilities(fattn__fp8 *f, fattn__desc score, fattn__de
 fattn__desc fattn__fp8_score_gradient(fattn__fp8 *f, fattn__desc d_p, fattn__desc sums, fattn__desc p, fattn__desc scaled)
 {
     const fattn__chain *c = &f->chain;
-    fattn__desc x = d_p;
-    if (f->dropout.keep != NULL)
-        x = fattn__chain_binary(c, DNN_POINTWISE_MUL, x, f->dropout.keep, DNN_DATA_FLOAT);
-    x = fattn__chain_binary(c, DNN_POINTWISE_SUB, x, sums, DNN_DATA_FLOAT);
-    x = fattn__chain_binary(c, DNN_POINTWISE_MUL, x, p, DNN_DATA_FLOAT);
-    if (f->dropout.scale != NULL)
-        x = fattn__chain_binary(c, DNN_POINTWISE_MUL, x, f->dropout.scale, DNN_DATA_FLOAT);
+    fattn__desc x = fattn__chain_dropped_slope(c, &(fattn__slope){ .d_p = d_p, .sums = sums, .p = p }, &f->dropout);
     x = fattn__chain_mod_gradient(c, scaled, x);
     return fattn__chain_scaled(c, x);
 }
