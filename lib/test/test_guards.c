@@ -231,6 +231,29 @@ static void packed_wide_heads(fattn_problem *p)
     p->pass = FATTN_BACKWARD, p->dim_qk = 256;
 }
 
+static void rotated(fattn_problem *p)
+{
+    p->rope = 1, p->impl = FATTN_IMPL_UNIFIED, p->seq_q = 100;
+}
+
+static void paged_decode_with_sink(fattn_problem *p)
+{
+    p->seq_q = 1, p->sink = p->padding = 1;
+    p->page_size_k = p->page_size_v = 16;
+    p->pages_k = p->pages_v = 64;
+}
+
+static void packed_dsink(fattn_problem *p)
+{
+    packed(p, FATTN_RAGGED_ALL);
+    p->pass = FATTN_BACKWARD, p->sink = p->dsink = 1;
+}
+
+static void block_scaled(fattn_problem *p)
+{
+    p->dtype = FATTN_MXE4M3;
+}
+
 static const subject subjects[] = {
     { "misaligned-strides", 92000, 90, wide },
     { "graph-capture-seq-kv-mod-128", 91500, 90, captured },
@@ -274,6 +297,11 @@ static const subject subjects[] = {
     { "fp8-backward-dsink", 91400, 90, sink_of_8_bits },
     { "fp8-backward-packed", 92800, 90, packed_of_8_bits },
     { "packed-d256-backward", 91400, 90, packed_wide_heads },
+    { "rope-more-keys-than-rows", 92800, 90, rotated },
+    { "decode-paged-sink", 91900, 90, paged_decode_with_sink },
+    { "dsink-packed-engine-2", 91400, 90, packed_dsink },
+    { "dsink-packed-engine-6", 91900, 90, packed_dsink },
+    { "planner-crash-mx-sm120", 92700, 120, block_scaled },
 };
 enum { SUBJECTS = sizeof subjects / sizeof *subjects };
 
