@@ -22,6 +22,23 @@ fattn_reason fattn__reason_of(const char *status)
     return FATTN_REASON_UNSUPPORTED;
 }
 
+/* Up to 9.12 an engine that is none of this device's says "sm_80 instructions or cuda TK < 12.0", and the lines that pass it on have its
+ * status alone. The builds are for CUDA 12 and later. */
+static bool is_of_another_device(const fattn_decision *of, int64_t engine)
+{
+    for (size_t i = 0; i < of->refusal_count; i++)
+        if (of->refusals[i].engine == engine && strstr(of->refusals[i].text, "sm_80 instructions or cuda TK") != NULL)
+            return true;
+    return false;
+}
+
+static fattn_reason reason_of(const fattn_decision *of, const fattn_refusal *refusal)
+{
+    if (strstr(refusal->status, "INCOMPATIBLE_CUDART") != NULL && is_of_another_device(of, refusal->engine))
+        return FATTN_REASON_UNSUPPORTED;
+    return fattn__reason_of(refusal->status);
+}
+
 static const char *remedy_of(fattn_reason reason, const char *status, const char *text, const char *condition)
 {
     if (reason != FATTN_REASON_ENVIRONMENT)
@@ -47,7 +64,7 @@ static fattn_status refuse(fattn_decision *out, const fattn__cudnn *api, int sta
         return st;
     /* One line of the environment outweighs every other: with all libraries there, that engine might have said yes. */
     for (size_t i = 0; i < out->refusal_count; i++) {
-        if (fattn__reason_of(out->refusals[i].status) == FATTN_REASON_ENVIRONMENT) {
+        if (reason_of(out, &out->refusals[i]) == FATTN_REASON_ENVIRONMENT) {
             first = (int)i;
             break;
         }
@@ -60,7 +77,7 @@ static fattn_status refuse(fattn_decision *out, const fattn__cudnn *api, int sta
         text = refusal->text[0] != '\0' ? refusal->text : refusal->condition;
         condition = refusal->condition;
     }
-    fattn_reason reason = fattn__reason_of(name);
+    fattn_reason reason = first >= 0 && out->refusals[first].status[0] != '\0' ? reason_of(out, &out->refusals[first]) : fattn__reason_of(name);
     /* The graph was accepted, so a bad parameter of the heuristics is the device description. */
     if (status / 1000 == DNN_STATUS_BAD_PARAM / 1000)
         reason = FATTN_REASON_ENVIRONMENT;
