@@ -111,7 +111,8 @@ typedef struct fattn_score_mod fattn_score_mod; /* score_mod.h */
  * Sums     a gradient whose stride is 0 in a dimension where its input has stride 0 too (dQ for Q, dK for K, dV for V, dbias for
  *          bias) is the sum over that dimension; its extent there is 1. With other strides it is the gradient of each element.
  * Bias     added to the scaled score (after score_mod); bias_dim is 1 or the full extent in b, h, s_q and s_kv.
- * Bool     bias_dtype FATTN_BOOL: a mask in the bias's place, one byte an element: 0 makes the score -inf. It has no gradient.
+ * Bool     bias_dtype FATTN_BOOL: a mask in the bias's place, one byte an element: 0 makes the score -inf. It has no gradient. cuDNN is wrong
+ *          with it on sm_90 (refused: docs/findings.md); a bias of 0 and -inf says the same.
  * Padding  when set, lengths per batch entry are given at the call; rows and keys at and past them do not take part.
  * Ragged   sequences packed one behind the other (with padding): entry b of a ragged tensor starts at its offsets[b], in elements
  *          (ragged_tokens: in tokens, one of which is the tensor's stride of s); its stride of b is not read. seq_q and seq_kv are the most
@@ -452,7 +453,7 @@ typedef struct fattn_tensors {
     float *dsink;             /* [heads_q] */
     const void *seed, *offset; /* [1] */
     const void *dropout_mask; /* dense b,h,s,s of dtype; of 8 bit types bf16 */
-    const float *dropout_scale, *dropout_scale_inverse; /* [1]; the inverse: backward */
+    const float *dropout_scale, *dropout_scale_inverse; /* [1]; the inverse: backward; cuDNN's graph has the first alone */
     void *rng_dump;           /* dense b,h,s,s, fp32 */
     const uint8_t *block_mask; /* [batch, heads_q, ceil(seq_q/128), ceil(ceil(seq_kv/128) / 8)]: bit i % 8 of byte i / 8 is tile i */
     const float *rope_q, *rope_k; /* angles: [seq_q, rope_dim], [seq_kv, rope_dim] */
