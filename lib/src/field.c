@@ -119,7 +119,10 @@ static int64_t misaligned(const fattn_problem *p)
 
 static const struct {
     fattn__role output, input;
-} follows[] = { { FATTN__ROLE_O, FATTN__ROLE_Q }, { FATTN__ROLE_DQ, FATTN__ROLE_Q }, { FATTN__ROLE_DK, FATTN__ROLE_K }, { FATTN__ROLE_DV, FATTN__ROLE_V } };
+} follows[] = { { FATTN__ROLE_O, FATTN__ROLE_Q },
+                { FATTN__ROLE_DQ, FATTN__ROLE_Q },
+                { FATTN__ROLE_DK, FATTN__ROLE_K },
+                { FATTN__ROLE_DV, FATTN__ROLE_V } };
 enum { FOLLOWS = sizeof follows / sizeof *follows };
 
 /* Is an output of this pass packed whose input is not? */
@@ -182,22 +185,25 @@ static int64_t format_of(const fattn_problem *p, fattn__role which)
 
 #define NUMBER_FIELDS(X)                                                                                                           \
     X(batch)                                                                                                                       \
-    X(heads_q) X(heads_k) X(heads_v) X(seq_q) X(seq_kv) X(dim_qk) X(dim_v) X(window_left) X(window_right) X(has_left) X(has_right) \
-        X(padding) X(outputs) X(deterministic) X(capture) X(training) X(ragged_bits) X(len_broadcast) X(has_bias) X(dbias)         \
-            X(mod_gradients) X(ragged) X(ragged_tokens) X(total_q) X(total_kv) X(cumulative) X(len_rank) X(page_size_k)            \
-                X(page_size_v) X(packed_table) X(alibi) X(sink) X(dsink) X(rng_bits) X(dropout_mask) X(scale_in_memory)           \
-                    X(block_mask) X(unfuse_fma) X(rope) X(rope_dim)
+    X(heads_q)                                                                                                                     \
+    X(heads_k) X(heads_v) X(seq_q) X(seq_kv) X(dim_qk) X(dim_v) X(window_left) X(window_right) X(has_left) X(has_right) X(padding) \
+        X(outputs) X(deterministic) X(capture) X(training) X(ragged_bits) X(len_broadcast) X(has_bias) X(dbias) X(mod_gradients)   \
+            X(ragged) X(ragged_tokens) X(total_q) X(total_kv) X(cumulative) X(len_rank) X(page_size_k) X(page_size_v)              \
+                X(packed_table) X(alibi) X(sink) X(dsink) X(rng_bits) X(dropout_mask) X(scale_in_memory) X(block_mask)             \
+                    X(unfuse_fma) X(rope) X(rope_dim)
 /* X(field, words) */
 #define WORD_FIELDS(X)                                                                                                             \
     X(pass, pass)                                                                                                                  \
-    X(dtype, dtype) X(o_dtype, dtype) X(grad_dtype, dtype) X(bias_dtype, dtype) X(stats_dtype, dtype) X(align, align) X(impl, impl)                      \
+    X(dtype, dtype)                                                                                                                \
+    X(o_dtype, dtype) X(grad_dtype, dtype) X(bias_dtype, dtype) X(stats_dtype, dtype) X(align, align) X(impl, impl)                \
         X(spelling, spelling) X(determinism, determinism) X(scaling, scaling) X(scale_format, format)
 #define DERIVED_FIELDS(X)                                                                                                          \
     X("causal", is_causal)                                                                                                         \
-    X("has_score_mod", has_score_mod) X("want_stats", want_stats) X("want_max", want_max) X("want_sum_exp", want_sum_exp)          \
-        X("broadcast", broadcasts) X("sums", sums) X("mod_gradient_reads", mod_gradient_reads)         \
-            X("want_stats_log2", want_stats_log2) X("want_rng_dump", want_rng_dump) X("paged", is_paged) X("unified", is_unified)      \
-            X("packed_alone", packed_alone) X("offsets_apart", offsets_apart) X("stats_packed", stats_packed)
+    X("has_score_mod", has_score_mod)                                                                                              \
+    X("want_stats", want_stats) X("want_max", want_max) X("want_sum_exp", want_sum_exp) X("broadcast", broadcasts) X("sums", sums) \
+        X("mod_gradient_reads", mod_gradient_reads) X("want_stats_log2", want_stats_log2) X("want_rng_dump", want_rng_dump)        \
+            X("paged", is_paged) X("unified", is_unified) X("packed_alone", packed_alone) X("offsets_apart", offsets_apart)        \
+                X("stats_packed", stats_packed)
 #define EXTENT_FIELDS(X) X("bias_dim.b", 0) X("bias_dim.h", 1) X("bias_dim.q", 2) X("bias_dim.kv", 3)
 #define FORMAT_FIELDS(X) X(q, Q) X(k, K) X(v, V) X(o, O) X(do, DO) X(stats, STATS)
 
