@@ -17,7 +17,7 @@ typedef struct joint {
     float *data;
 } joint;
 
-static double read(const facts_whole *w, const facts_problem *p, facts_tensor_id id, const int64_t at[4])
+static double decoded(const facts_whole *w, const facts_problem *p, facts_tensor_id id, const int64_t at[4])
 {
     const fref_tensor *t = &w->tensor[id];
     const int64_t place = at[0] * t->stride[0] + at[1] * t->stride[1] + at[2] * t->stride[2] + at[3] * t->stride[3];
@@ -35,7 +35,7 @@ static bool make_joint(joint *out, const facts_whole *w, const facts_problem *p,
         for (int64_t c = 0; c < wide && out->data; c++) {
             const int64_t at[4] = { row / (dim[1] * dim[2]), row / dim[2] % dim[1], row % dim[2], c % dim[3] };
             const facts_tensor_id from = out->part[c / dim[3]];
-            out->data[row * wide + c] = from == FACTS_TENSOR_COUNT ? 0.0f : (float)read(w, p, from, at);
+            out->data[row * wide + c] = from == FACTS_TENSOR_COUNT ? 0.0f : (float)decoded(w, p, from, at);
         }
     return out->data != NULL;
 }
