@@ -40,6 +40,23 @@ static const char *baked(const fattn_problem *p)
     return p->dtype == FATTN_MXE4M3 || p->dtype == FATTN_MXE5M2 ? "dtype: the extents of scale factors are" : NULL;
 }
 
+/* To 9.28.0 extents reach the kernels and strides do not: entry 1 of a batch is read and written where the plan has it. */
+static fattn_status check_strides(const fattn_problem *plan, const fattn_problem *p)
+{
+    for (fattn__role which = 0; which < FATTN__ROLE_COUNT; which++) {
+        const int64_t *made = fattn__problem_strides((fattn_problem *)(uintptr_t)plan, which);
+        const int64_t *now = fattn__problem_strides((fattn_problem *)(uintptr_t)p, which);
+        const fattn__shape shape = fattn__problem_shape(p, which);
+        for (int axis = 0; axis < 4; axis++)
+            if (shape.dim[axis] > 1 && now[axis] != made[axis])
+                return fattn__fail(FATTN_POLICY,
+                                   "%s_strides: cuDNN keeps the plan's, %" PRId64 " and not %" PRId64
+                                   "; give the plan's strides, or set guards_off to ask cuDNN all the same",
+                                   fattn__role_name(which), made[axis], now[axis]);
+    }
+    return FATTN_OK;
+}
+
 static fattn_status check(const fattn_plan *plan, const fattn_problem *p)
 {
     fattn_problem same = *p;
@@ -64,7 +81,7 @@ static fattn_status check(const fattn_plan *plan, const fattn_problem *p)
     memcpy(same.bias_dim, plan->problem.bias_dim, sizeof same.bias_dim);
     if (!fattn_plan_covers(plan, &same))
         return fattn__fail(FATTN_BAD_PROBLEM, "the problem differs from the plan's in more than batch, seq_q, seq_kv and strides");
-    return FATTN_OK;
+    return p->guards_off ? FATTN_OK : check_strides(&plan->problem, p);
 }
 
 fattn_status fattn_forward_as(const fattn_plan *plan, const fattn_problem *problem, const fattn_tensors *tensors,

@@ -48,6 +48,8 @@ Test(forward_as, a_described_device_runs_nothing_also_with_other_extents)
 {
     fattn_problem p = largest();
     fattn_plan *plan = plan_of(&p, 1);
+    const fattn_problem given = p;
+    cr_assert_eq(fattn_problem_resolve(&given, &p), FATTN_OK);
     p.batch = 1, p.seq_q = 100, p.seq_kv = 200;
     expect(plan, &p, FATTN_UNSUPPORTED, "a described device runs nothing");
     fattn_plan_destroy(plan);
@@ -79,6 +81,7 @@ Test(forward_as, refuses_what_is_larger_or_differs_in_more_than_extents)
     REFUSED(FATTN_BAD_PROBLEM, "differs from the plan's", p.outputs = 0);
     REFUSED(FATTN_BAD_PROBLEM, "differs from the plan's", p.has_right = 1);
     REFUSED(FATTN_UNSUPPORTED, "rope", p.rope = 1);
+    REFUSED(FATTN_POLICY, "strides: cuDNN keeps the plan's", p.seq_q = 100);
     REFUSED(FATTN_POLICY, "q_strides", memcpy(p.q_strides, (int64_t[4]){ 1 << 20, 132, 8 * 132, 1 }, sizeof p.q_strides));
     fattn_plan_destroy(plan);
 }

@@ -210,7 +210,7 @@ typedef struct fattn_problem {
     int32_t stats_dtype;   /* 0 or f32; others are for asking alone */
     int32_t block_mask;    /* 1: a bit for each tile of 128 x 128 scores is given: 0 masks it */
     int32_t unfuse_fma;    /* 1: the softmax's multiplication and addition are rounded apart (impl unified) */
-    int32_t rope;          /* 1: Q and K are rotated first, by angles given at the call */
+    int32_t rope;          /* 1: Q and K are rotated first, by angles given at the call. cuDNN 9.28.0 reads Q's for both */
     int32_t reserved3;     /* 0 */
     int64_t rope_dim;      /* the last lanes that rotate; 0: all */
     int64_t reserved4[8];  /* 0 */
@@ -456,7 +456,7 @@ typedef struct fattn_tensors {
     const float *dropout_scale, *dropout_scale_inverse; /* [1]; the inverse: backward; cuDNN's graph has the first alone */
     void *rng_dump;           /* dense b,h,s,s, fp32 */
     const uint8_t *block_mask; /* [batch, heads_q, ceil(seq_q/128), ceil(ceil(seq_kv/128) / 8)]: bit i % 8 of byte i / 8 is tile i */
-    const float *rope_q, *rope_k; /* angles: [seq_q, rope_dim], [seq_kv, rope_dim] */
+    const float *rope_q, *rope_k; /* angles: [seq_q, rope_dim], [seq_kv, rope_dim]; for cuDNN the same ones (docs/findings.md#rotary-embedding) */
     const float *descale_q, *descale_k, *descale_v, *descale_s, *scale_s, *scale_o; /* [1] each */
     const float *descale_o, *descale_do, *descale_dp, *scale_dp, *scale_dq, *scale_dk, *scale_dv;
     float *amax_s, *amax_o, *amax_dp, *amax_dq, *amax_dk, *amax_dv;
@@ -482,7 +482,9 @@ fattn_status fattn_forward(const fattn_plan *plan, const fattn_tensors *tensors,
 /* The same with a plan that was made with override_shapes, for a problem that differs from the plan's in batch, seq_q, seq_kv (each at most the
  * plan's) and strides alone; the tensors are the other problem's. No second compile, and no promise of the best engine.
  * Returns  as fattn_forward; FATTN_UNSUPPORTED (what the graph bakes in differs with the extents: the message names the field; a backend other
- *          than cuDNN); FATTN_POLICY (a stride that is not a multiple of 16 bytes).
+ *          than cuDNN, or cuDNN itself: nothing was launched); FATTN_POLICY (a stride that is not a multiple of 16 bytes; strides other than
+ *          the plan's, which cuDNN 9.28.0 takes and does not use: docs/findings.md#shapes-given-at-the-call). Rows of O and Stats behind seq_q, up
+ *          to the plan's, may be written.
  * Source   cuDNN backend API, CUDNN_ATTR_VARIANT_PACK_OVERRIDE_SHAPES and _STRIDES. */
 fattn_status fattn_forward_as(const fattn_plan *plan, const fattn_problem *problem, const fattn_tensors *tensors, struct CUstream_st *stream);
 

@@ -116,9 +116,12 @@ static int run_before(const fattn__handle_slot *slot, const fattn__cudnn *api, c
 
 static fattn_status launch_failed(const fattn__cudnn *api, int status)
 {
+    enum { FIRST_UNSUPPORTED = 3000, LAST_UNSUPPORTED = 3999 };
     char last[512] = "";
+    const bool refused = status >= FIRST_UNSUPPORTED && status <= LAST_UNSUPPORTED; /* nothing was launched */
     api->cudnnGetLastErrorString(last, sizeof last);
-    return fattn__fail(FATTN_DEVICE_FAULT, "the launch failed: %s %s", fattn__cudnn_status_name(api, status), last);
+    return fattn__fail(refused ? FATTN_UNSUPPORTED : FATTN_DEVICE_FAULT, "the launch %s: %s %s", refused ? "is refused" : "failed",
+                       fattn__cudnn_status_name(api, status), last);
 }
 
 fattn_status fattn__cudnn_run(const fattn_plan *plan, const fattn_tensors *tensors, struct CUstream_st *stream)
