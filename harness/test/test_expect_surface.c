@@ -184,9 +184,12 @@ Test(surface, a_rotation_keeps_lengths_and_sees_distances_alone)
     for (int i = 0; i < 40 * 16; i++)
         back[i] = (double)out[i];
     p->tensor[FACTS_TENSOR_DK] = *k;
-    facts_rope_back(p, FACTS_TENSOR_DK, angles, back, NULL, NULL);
-    for (int i = 0; i < 40 * 16; i++)
+    double parts[40 * 16];
+    facts_rope_back(p, FACTS_TENSOR_DK, angles, back, NULL, NULL, parts);
+    for (int i = 0; i < 40 * 16; i++) {
         cr_expect_float_eq(back[i], (double)same[i], 1e-4);
+        cr_expect_geq(parts[i] * (1 + 0x1p-20), 2 * 0x1p-24 * fabs(back[i])); /* a step of what was cast is no less than one of what came of it */
+    }
     free(angles), free(same), free(out), free(p);
 }
 

@@ -315,8 +315,17 @@ static bool has_sums(const facts_gradients *gradients)
 }
 
 /* Gradients of Q and K are those of what was rotated: turned back. */
-static int turn_back(const facts_problem *p, const fref_backward_out *out)
+static double *parts_of(const facts_gradients *gradients, facts_tensor_id id)
 {
+    for (int i = 0; i < gradients->count; i++)
+        if (gradients->at[i].id == id)
+            return gradients->at[i].to.parts;
+    return NULL;
+}
+
+static int turn_back(const facts_problem *p, const facts_gradients *gradients)
+{
+    const fref_backward_out *out = &gradients->out;
     const struct {
         facts_tensor_id id;
         facts_array_id angles;
@@ -329,7 +338,8 @@ static int turn_back(const facts_problem *p, const fref_backward_out *out)
             return ENOMEM;
         facts_array_fill(p, turned[i].angles, angles);
         if (turned[i].want)
-            facts_rope_back(p, turned[i].id, angles, turned[i].want, turned[i].sigma, turned[i].bound);
+            facts_rope_back(p, turned[i].id, angles, turned[i].want, turned[i].sigma, turned[i].bound,
+                            parts_of(gradients, turned[i].id));
         free(angles);
     }
     return 0;
@@ -353,7 +363,7 @@ static int run_backward(const facts_problem *p, const facts_storages *in, const 
     else if (status == 0)
         status = facts_big_backward(p, &all.problem, all.tensor, &rounding, &gradients->out);
     facts_whole_destroy(&all);
-    return status == 0 ? turn_back(p, &gradients->out) : status;
+    return status == 0 ? turn_back(p, gradients) : status;
 }
 
 /* O and Stats that a backward reads: rows that have a key. The others are nobody's: a forward leaves there what lay in memory. */

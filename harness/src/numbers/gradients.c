@@ -36,6 +36,11 @@ bool facts_gradients_take(facts_gradients *out, const facts_problem *p, facts_te
         if (!where.want || !where.sigma || !where.bound || !to->parts)
             return false;
     }
+    if (p->ask.rope && id == FACTS_TENSOR_DQ && !to->parts) { /* cast, then turned */
+        to->parts = calloc((size_t)count_of(p->tensor[id].dim) + 1, sizeof *to->parts);
+        if (!to->parts)
+            return false;
+    }
     g->to = *to;
     fref_backward_out *r = &out->out;
     struct {

@@ -72,7 +72,7 @@ fref_modified facts_rope_at(const void *owner, double score, const int64_t at[4]
     return out;
 }
 
-void facts_rope_back(const facts_problem *p, facts_tensor_id gradient, const float *angles, double *want, double *sigma, double *bound)
+void facts_rope_back(const facts_problem *p, facts_tensor_id gradient, const float *angles, double *want, double *sigma, double *bound, double *parts)
 {
     const facts_tensor *t = &p->tensor[gradient];
     const int64_t dim = t->dim[3], lanes = p->ask.rope_dim, half = lanes / 2;
@@ -89,6 +89,10 @@ void facts_rope_back(const facts_problem *p, facts_tensor_id gradient, const flo
                 const double a = sigma[i], b = sigma[j];
                 sigma[i] = sqrt(a * a * c * c + b * b * s * s + u * u / 3 * want[i] * want[i]);
                 sigma[j] = sqrt(b * b * c * c + a * a * s * s + u * u / 3 * want[j] * want[j]);
+            }
+            if (parts) { /* a step of x is 2 u |x| at most */
+                parts[i] = 2.0 * u * (fabs(x * c) + fabs(y * s));
+                parts[j] = 2.0 * u * (fabs(y * c) + fabs(x * s));
             }
             if (bound) {
                 const double a = bound[i], b = bound[j];

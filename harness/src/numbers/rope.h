@@ -25,8 +25,8 @@ void facts_rope_rotate(const facts_problem *problem, facts_tensor_id id, const v
 void facts_rope_weigh(facts_rope *out, const facts_problem *problem, float *const rotated[2], double *size, fref_modification inner, const void *owner);
 fref_modified facts_rope_at(const void *owner, double score, const int64_t at[4]);
 
-/* Gradients of the rotated Q or K turned back, with their errors: the engine casts before it turns, and once more after it. Dense, in place; sigma and
- * bound may be NULL. */
-void facts_rope_back(const facts_problem *problem, facts_tensor_id gradient, const float *angles, double *want, double *sigma, double *bound);
+/* Gradients of the rotated Q or K turned back, with their errors: the engine casts before it turns, and once more after it. Dense, in place; sigma,
+ * bound and parts may be NULL. parts: one step of each cast before the turn, as much as it is worth behind it (facts_slack). */
+void facts_rope_back(const facts_problem *problem, facts_tensor_id gradient, const float *angles, double *want, double *sigma, double *bound, double *parts);
 
 #endif
