@@ -173,11 +173,6 @@ static void masked_row_for_all(fattn_problem *p)
     memcpy(p->bias_dim, (int64_t[4]){ 2, 1, 1, 512 }, sizeof p->bias_dim);
 }
 
-static void dropped_by_mask(fattn_problem *p)
-{
-    p->pass = FATTN_BACKWARD, p->dropout_mask = 1;
-}
-
 static void dropped_of_8_bits(fattn_problem *p)
 {
     p->dtype = FATTN_E4M3, p->dropout = 0.1;
@@ -236,8 +231,14 @@ static void rotated(fattn_problem *p)
     p->rope = 1, p->impl = FATTN_IMPL_UNIFIED, p->seq_q = 100;
 }
 
+static void unified_padded_fp8(fattn_problem *p)
+{
+    p->dtype = FATTN_E4M3, p->padding = 1, p->impl = FATTN_IMPL_UNIFIED;
+}
+
 static void paged_decode_with_sink(fattn_problem *p)
 {
+    p->heads_k = p->heads_v = 2;
     p->seq_q = 1, p->sink = p->padding = 1;
     p->page_size_k = p->page_size_v = 16;
     p->pages_k = p->pages_v = 64;
@@ -286,7 +287,7 @@ static const subject subjects[] = {
     { "gradients-at-their-inputs-offsets", 91400, 90, interleaved_gradients },
     { "decode-packed-stats", 91900, 90, packed_decode },
     { "bool-mask", 92000, 90, masked_row_for_all },
-    { "dropout-mask-backward", 92000, 90, dropped_by_mask },
+    { "fp8-padded-tiles-unified", 92800, 90, unified_padded_fp8 },
     { "dropout-8-bit", 92000, 90, dropped_of_8_bits },
     { "fp8-large-tile-kernel-32", 92000, 90, deep_of_8_bits },
     { "fp8-large-tile-n-3", 92800, 90, deep_of_8_bits },
@@ -497,9 +498,9 @@ Test(guards, of_tiles_name_a_configuration)
     X(29, p.ragged &= ~(uint32_t)FATTN_RAGGED_STATS)                                                                               \
     X(30, p.has_bias = 0)                                                                                                          \
     X(30, p.bias_dtype = FATTN_BF16)                                                                                               \
-    X(31, p.pass = FATTN_FORWARD)                                                                                                  \
-    X(31, (p.dropout_mask = 0, p.dropout = 0.1))                                                                                   \
-    X(31, p.dtype = FATTN_F32)                                                                                                     \
+    X(31, p.pass = FATTN_BACKWARD)                                                                                                 \
+    X(31, p.impl = FATTN_IMPL_COMPOSITE)                                                                                       \
+    X(31, p.dtype = FATTN_F16)                                                                                                     \
     X(32, p.dropout = 0)                                                                                                           \
     X(32, p.dtype = FATTN_BF16)                                                                                                    \
     X(33, p.dim_qk = 128)                                                                                                          \
