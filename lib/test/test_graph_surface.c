@@ -70,7 +70,7 @@ static const subject packed[] = {
     { "backward, totals", "6", BACKWARD(PACKED, .total_q = 700, .total_kv = 800) },
     { "backward, totals, grouped", "6", BACKWARD(PACKED, .heads_k = 2, .total_q = 700, .total_kv = 800) },
     { "backward, repeating", "6", BACKWARD(PACKED, .deterministic = 1) },
-    { "backward, sink", "6", BACKWARD(PACKED, .sink = 1, .dsink = 1) },
+    { "backward, sink", "6", BACKWARD(PACKED, .sink = 1, .dsink = 1, .guards_off = 1) },
 };
 
 static const subject paged[] = {
@@ -102,7 +102,7 @@ static const subject joined[] = {
     { "dropout, backward", "6,7", BACKWARD(.dropout = 0.2, .heads_k = 2) },
     { "dropout, backward, dump", "6,7", BACKWARD(.dropout = 0.2, .outputs = FATTN_WANT_RNG_DUMP) },
     { "the caller's mask", "2,1", FORWARD(.dropout_mask = 1) },
-    { "the caller's mask, backward", "6,7", BACKWARD(.dropout_mask = 1, .guards_off = 1) },
+    { "the caller's mask, backward", "6,7", BACKWARD(.dropout_mask = 1) },
     { "scale in memory", "2,1", FORWARD(.scale_in_memory = 1) },
     { "scale in memory, backward", "6,7", BACKWARD(.scale_in_memory = 1) },
     { "lengths of rank 1", "unsupported: ", FORWARD(.padding = 1, .len_rank = 1) },
