@@ -9,7 +9,7 @@ int64_t *fattn__problem_strides(fattn_problem *p, fattn__role which)
 #define AS_STRIDES(symbol, name) [FATTN__ROLE_##symbol] = p->name##_strides,
     int64_t *const table[FATTN__ROLE_COUNT] = { FATTN__ROLE_LIST(AS_STRIDES) };
 #undef AS_STRIDES
-    return table[which];
+    return which < FATTN__ROLE_COUNT ? table[which] : NULL;
 }
 
 const char *fattn__role_name(fattn__role which)

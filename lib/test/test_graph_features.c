@@ -286,6 +286,8 @@ Test(graph_features, every_input_may_have_stride_0_in_b_h_and_s)
 Test(graph_features, lengths_may_be_one_for_every_batch_entry)
 {
     fattn_problem p = PROBLEM(.padding = 1, .len_broadcast = 1, .has_right = 1, .align = FATTN_BOTTOM_RIGHT);
+    expect_answer("forward", p, "policy: rule one-length-for-all");
+    p.guards_off = 1; /* offered, and each entry's length read from behind the one that is there */
     expect_answer("forward", p, "yes");
     compile("forward", p);
     p.pass = FATTN_BACKWARD;

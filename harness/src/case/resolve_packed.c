@@ -60,10 +60,10 @@ static facts_resolve_status read_slots(facts_resolution *r, facts_span text, con
 static facts_resolve_status resolve_starts(facts_resolution *r)
 {
     facts_problem *out = r->out;
-    int32_t room_q[FACTS_MAX_BATCH_LENS], room_kv[FACTS_MAX_BATCH_LENS];
+    int32_t room_q[FACTS_MAX_BATCH_LENS] = { 0 }, room_kv[FACTS_MAX_BATCH_LENS] = { 0 };
     facts_span keys = facts_span_of(facts_case_get(r->c, FACTS_KEY_SLOTS)), both = keys, queries = facts_span_cut(&keys, '/');
     if (facts_span_is(both, "tight"))
-        both = queries = keys = facts_span_of("+0");
+        queries = keys = facts_span_of("+0");
     else if (queries.length == both.length)
         keys = queries;
     facts_resolve_status status = read_slots(r, queries, out->len_q, room_q);

@@ -170,7 +170,7 @@ static void keep(sink *out, facts_slice key, facts_slice body)
     if (out->count < out->capacity) {
         if (out->members)
             out->members[out->count] = (facts_member){ key, body };
-        else
+        else if (out->elements)
             out->elements[out->count] = body;
     }
     out->count++;

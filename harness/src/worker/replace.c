@@ -1,5 +1,6 @@
 #include "replace.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <stdio.h>
 #include <string.h>
@@ -66,7 +67,7 @@ void facts_replace(facts_worker *worker, const facts_request *request, const fac
 int facts_replaced_lines(void)
 {
     const char *number = getenv(FACTS_REPLACED);
-    int file = number ? atoi(number) : -1;
+    const long file = number ? strtol(number, NULL, 10) : -1;
     unsetenv(FACTS_REPLACED);
-    return file > STDERR_FILENO ? file : -1;
+    return file > STDERR_FILENO && file <= INT_MAX ? (int)file : -1;
 }

@@ -43,7 +43,7 @@ static uint64_t rank_of(const fattn__mod_builder *b, const fattn__mod_node *node
     memcpy(&below[1], &node->constant, sizeof node->constant);
     if (inputs == 0)
         below[2] = (uint64_t)node->a;
-    for (int i = 0; i < inputs; i++)
+    for (int i = 0; i < inputs && i < 3; i++)
         below[2 + i] = b->rank[at[i]];
     const uint64_t of_kind = node->op == FATTN__MOD_SCORE ? 0 : node->op == FATTN__MOD_GRADIENT ? 1 : node->op == FATTN__MOD_INDEX ? 3 : 2;
     return of_kind << 62 | XXH3_64bits(below, sizeof below) >> 2;
