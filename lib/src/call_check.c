@@ -10,13 +10,6 @@
 #include "layout.h"
 #include "problem.h"
 
-#define TRY(expr)                                                                                                                  \
-    do {                                                                                                                           \
-        const fattn_status status_ = (expr);                                                                                       \
-        if (status_ != FATTN_OK)                                                                                                   \
-            return status_;                                                                                                        \
-    } while (0)
-
 /* An array of a call, on the host: where it lies there, or a copy. */
 typedef struct array {
     const char *name;

@@ -11,4 +11,12 @@ void fattn__keep_sentence(const char *format, ...) __attribute__((format(printf,
  * caller, compiler or analyzer, sees that a failure is never FATTN_OK. */
 #define fattn__fail(status, ...) (fattn__keep_sentence(__VA_ARGS__), (status))
 
+/* Passes a failure on. */
+#define TRY(expr)                                                                                                                  \
+    do {                                                                                                                           \
+        const fattn_status status_ = (expr);                                                                                       \
+        if (status_ != FATTN_OK)                                                                                                   \
+            return status_;                                                                                                        \
+    } while (0)
+
 #endif

@@ -8,13 +8,6 @@
 #include "error.h"
 #include "layout.h"
 
-#define TRY(expr)                                                                                                                  \
-    do {                                                                                                                           \
-        const fattn_status status_ = (expr);                                                                                       \
-        if (status_ != FATTN_OK)                                                                                                   \
-            return status_;                                                                                                        \
-    } while (0)
-
 /* A byte that hides in padding would be invisible to the key and to the check of unknown bytes. */
 _Static_assert(sizeof(fattn_problem) ==
                    sizeof(size_t) + 4 * 4 + 8 * 8 + 9 * 4 * 8 + 3 * 8 + 12 * 4 + 10 * 4 + 3 * 4 * 8 + 8 + 4 * 8 + 208,

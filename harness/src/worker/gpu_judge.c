@@ -4,15 +4,9 @@
 #include <string.h>
 
 #include "gpu_launch.h"
+#include "try.h"
 
 #define ROWS_OF_BLOCK 8
-
-#define TRY(expr)                                                                                                                  \
-    do {                                                                                                                           \
-        fattn_status try_status = (expr);                                                                                          \
-        if (try_status != FATTN_OK)                                                                                                \
-            return try_status;                                                                                                     \
-    } while (0)
 
 static int64_t elements_of(const facts_tensor *t)
 {

@@ -7,13 +7,7 @@
 #include "../numbers/fill.h"
 #include "../numbers/mx.h"
 #include "gpu_launch.h"
-
-#define TRY(expr)                                                                                                                  \
-    do {                                                                                                                           \
-        fattn_status try_status = (expr);                                                                                          \
-        if (try_status != FATTN_OK)                                                                                                \
-            return try_status;                                                                                                     \
-    } while (0)
+#include "try.h"
 
 fattn_status facts_gpu_copy(facts_gpu *gpu, void *to, const void *from, size_t bytes)
 {

@@ -8,13 +8,7 @@
 #include "../numbers/dtype.h"
 #include "../numbers/oracle.h"
 #include "exec.h"
-
-#define TRY(expr)                                                                                                                  \
-    do {                                                                                                                           \
-        fattn_status try_status = (expr);                                                                                          \
-        if (try_status != FATTN_OK)                                                                                                \
-            return try_status;                                                                                                     \
-    } while (0)
+#include "try.h"
 
 static size_t scores_of(const facts_problem *p)
 {

@@ -9,16 +9,10 @@
 #include "../numbers/seen.h"
 #include "memory_arrays.h"
 #include "memory_side.h"
+#include "try.h"
 
 #define WORKSPACE_GUARD ((size_t)1024)
 #define CHUNK ((size_t)1 << 20)
-
-#define TRY(expr)                                                                                                                          \
-    do {                                                                                                                                   \
-        fattn_status try_status = (expr);                                                                                                  \
-        if (try_status != FATTN_OK)                                                                                                        \
-            return try_status;                                                                                                             \
-    } while (0)
 
 static facts_tensor_id owner_of(const facts_problem *p, facts_tensor_id id)
 {

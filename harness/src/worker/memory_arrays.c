@@ -8,16 +8,10 @@
 
 #include "../numbers/arrays.h"
 #include "../numbers/judge.h"
+#include "try.h"
 
 #define FRONT ((size_t)256) /* keeps the alignment of the allocation */
 #define BACK ((size_t)1024)
-
-#define TRY(expr)                                                                                                                  \
-    do {                                                                                                                           \
-        fattn_status try_status = (expr);                                                                                          \
-        if (try_status != FATTN_OK)                                                                                                \
-            return try_status;                                                                                                     \
-    } while (0)
 
 static size_t bytes_of(const facts_memory *m, facts_array_id id)
 {

@@ -4,15 +4,9 @@
 #include <stdlib.h>
 
 #include "memory_side.h"
+#include "try.h"
 
 #define ALIGNMENT ((size_t)16)
-
-#define TRY(expr)                                                                                                                  \
-    do {                                                                                                                           \
-        fattn_status try_status = (expr);                                                                                          \
-        if (try_status != FATTN_OK)                                                                                                \
-            return try_status;                                                                                                     \
-    } while (0)
 
 static void forget(unsigned char **bytes, const facts_block *block)
 {

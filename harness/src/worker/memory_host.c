@@ -7,16 +7,10 @@
 #include "../numbers/fill.h"
 #include "../numbers/image_ragged.h"
 #include "memory_side.h"
+#include "try.h"
 
 #define CHUNK ((size_t)1 << 20) /* of the scratch, at least */
 #define ALIGNMENT ((size_t)16)
-
-#define TRY(expr)                                                                                                                  \
-    do {                                                                                                                           \
-        fattn_status try_status = (expr);                                                                                          \
-        if (try_status != FATTN_OK)                                                                                                \
-            return try_status;                                                                                                     \
-    } while (0)
 
 static bool make_bytes(unsigned char **out, const facts_block *block)
 {

@@ -69,11 +69,4 @@ fattn_status fattn__math_added_end(const fattn__math_run *r);
 
 fattn_status fattn__math_run_plan(const fattn_plan *plan, const fattn_tensors *tensors, struct CUstream_st *stream);
 
-#define TRY(expr)                                                                                                                  \
-    do {                                                                                                                           \
-        const fattn_status status_ = (expr);                                                                                       \
-        if (status_ != FATTN_OK)                                                                                                   \
-            return status_;                                                                                                        \
-    } while (0)
-
 #endif

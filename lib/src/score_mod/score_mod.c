@@ -4,7 +4,7 @@
 #include "../error.h"
 #include "score_mod.h"
 
-#define TRY(expr)                                                                                                                  \
+#define OR_DONE(expr)                                                                                                              \
     do {                                                                                                                           \
         if ((st = (expr)) != FATTN_OK)                                                                                             \
             goto done;                                                                                                             \
@@ -92,9 +92,9 @@ fattn_status fattn_score_mod_create(fattn_score_mod **out, fattn_score_mod_callb
         goto done;
     }
     atomic_init(&mod->references, 1);
-    TRY(record_score(mod, b, callback, user));
-    TRY(make_gradient(mod, b, gradient, user));
-    TRY(fattn__mod_describe(mod));
+    OR_DONE(record_score(mod, b, callback, user));
+    OR_DONE(make_gradient(mod, b, gradient, user));
+    OR_DONE(fattn__mod_describe(mod));
     *out = mod;
 done:
     free(b);

@@ -1,0 +1,12 @@
+/* Passes a failure of the library on. */
+#ifndef FACTS_WORKER_TRY_H
+#define FACTS_WORKER_TRY_H
+
+#define TRY(expr)                                                                                                                  \
+    do {                                                                                                                           \
+        fattn_status try_status = (expr);                                                                                          \
+        if (try_status != FATTN_OK)                                                                                                \
+            return try_status;                                                                                                     \
+    } while (0)
+
+#endif
