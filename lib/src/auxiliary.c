@@ -32,24 +32,9 @@ int64_t fattn__scale_factors(int64_t rows, int64_t columns)
     return (rows + 127) / 128 * 128 * ((columns + 3) / 4 * 4);
 }
 
-static bool is_mx(const fattn_problem *p)
-{
-    return p->dtype == FATTN_MXE4M3 || p->dtype == FATTN_MXE5M2;
-}
-
-static bool is_fp8(const fattn_problem *p)
-{
-    return p->dtype == FATTN_E4M3 || p->dtype == FATTN_E5M2;
-}
-
-static bool is_short(int32_t dtype)
-{
-    return dtype == FATTN_E4M3 || dtype == FATTN_E5M2;
-}
-
 int32_t fattn__dropout_mask_dtype(const fattn_problem *p)
 {
-    return is_fp8(p) || is_mx(p) ? FATTN_BF16 : p->dtype;
+    return fattn__dtype_is_fp8(p->dtype) || fattn__dtype_is_mx(p->dtype) ? FATTN_BF16 : p->dtype;
 }
 
 static int64_t times(int64_t a, int64_t b)
@@ -127,10 +112,10 @@ static int64_t fp8_bytes(const fattn_problem *p, fattn__auxiliary which)
 {
     const bool backward = p->pass == FATTN_BACKWARD;
     if (which == FATTN__AUXILIARY_AMAX_O)
-        return !backward && (is_fp8(p) || is_mx(p)) ? 4 : 0;
+        return !backward && (fattn__dtype_is_fp8(p->dtype) || fattn__dtype_is_mx(p->dtype)) ? 4 : 0;
     if (which >= FATTN__AUXILIARY_AMAX_DQ && which <= FATTN__AUXILIARY_AMAX_DV)
-        return backward && (is_fp8(p) || is_mx(p)) ? 4 : 0;
-    if (!is_fp8(p))
+        return backward && (fattn__dtype_is_fp8(p->dtype) || fattn__dtype_is_mx(p->dtype)) ? 4 : 0;
+    if (!fattn__dtype_is_fp8(p->dtype))
         return 0;
     switch (which) {
     case FATTN__AUXILIARY_DESCALE_Q:
@@ -140,13 +125,13 @@ static int64_t fp8_bytes(const fattn_problem *p, fattn__auxiliary which)
     case FATTN__AUXILIARY_SCALE_S:
         return 4;
     case FATTN__AUXILIARY_SCALE_O:
-        return !backward && is_short(p->o_dtype) ? 4 : 0;
+        return !backward && fattn__dtype_is_fp8(p->o_dtype) ? 4 : 0;
     case FATTN__AUXILIARY_AMAX_S:
         return backward ? 0 : 4;
     case FATTN__AUXILIARY_SCALE_DQ:
     case FATTN__AUXILIARY_SCALE_DK:
     case FATTN__AUXILIARY_SCALE_DV:
-        return backward && is_short(p->grad_dtype) ? 4 : 0;
+        return backward && fattn__dtype_is_fp8(p->grad_dtype) ? 4 : 0;
     case FATTN__AUXILIARY_DESCALE_O:
     case FATTN__AUXILIARY_DESCALE_DO:
     case FATTN__AUXILIARY_DESCALE_DP:
@@ -171,7 +156,7 @@ static int64_t mx_bytes(const fattn_problem *p, fattn__auxiliary which)
 {
     const bool backward = p->pass == FATTN_BACKWARD;
     const int64_t q = times(p->batch, p->heads_q), k = times(p->batch, p->heads_k), v = times(p->batch, p->heads_v);
-    if (!is_mx(p))
+    if (!fattn__dtype_is_mx(p->dtype))
         return 0;
     switch (which) {
     case FATTN__AUXILIARY_SF_Q:

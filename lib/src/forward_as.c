@@ -4,6 +4,7 @@
 
 #include "cudnn/plan.h"
 #include "engine.h"
+#include "layout.h"
 #include "problem.h"
 
 /* What a plan may be given anew. X(field) */
@@ -37,7 +38,7 @@ static const char *baked(const fattn_problem *p)
         return "outputs: the extents of rng_dump are";
     if (p->score_mod != NULL && fattn_score_mod_tensor_count(p->score_mod) > 0)
         return "score_mod: its tensors are";
-    return p->dtype == FATTN_MXE4M3 || p->dtype == FATTN_MXE5M2 ? "dtype: the extents of scale factors are" : NULL;
+    return fattn__dtype_is_mx(p->dtype) ? "dtype: the extents of scale factors are" : NULL;
 }
 
 /* To 9.28.0 extents reach the kernels and strides do not: entry 1 of a batch is read and written where the plan has it. */

@@ -28,5 +28,14 @@ static inline bool fattn__pointer_aligned(const void *pointer)
 
 /* Bytes of one element; 0 for a dtype that is not known. */
 int64_t fattn__dtype_bytes(int32_t dtype);
+/* One byte with a scale for the whole tensor; one byte with a scale for each block of 32. */
+static inline bool fattn__dtype_is_fp8(int32_t dtype)
+{
+    return dtype == FATTN_E4M3 || dtype == FATTN_E5M2;
+}
+static inline bool fattn__dtype_is_mx(int32_t dtype)
+{
+    return dtype == FATTN_MXE4M3 || dtype == FATTN_MXE5M2;
+}
 
 #endif

@@ -170,7 +170,7 @@ static fattn_status settle_scale(fattn_problem *p)
 
 static bool is_8_bit(int32_t dtype)
 {
-    return dtype == FATTN_E4M3 || dtype == FATTN_E5M2 || dtype == FATTN_MXE4M3 || dtype == FATTN_MXE5M2;
+    return fattn__dtype_is_fp8(dtype) || fattn__dtype_is_mx(dtype);
 }
 
 static fattn_status check_scaling(const fattn_problem *p)
@@ -308,7 +308,7 @@ static fattn_status settle_softmax(fattn_problem *p)
 /* A block-scaled type is that of inputs; what comes out has a type of its own. */
 static fattn_status settle_types(fattn_problem *p)
 {
-    const bool mx = p->dtype == FATTN_MXE4M3 || p->dtype == FATTN_MXE5M2;
+    const bool mx = fattn__dtype_is_mx(p->dtype);
     if (mx && p->o_dtype == p->dtype)
         p->o_dtype = FATTN_BF16;
     if (mx && p->grad_dtype == p->dtype)
@@ -316,7 +316,7 @@ static fattn_status settle_types(fattn_problem *p)
     if (p->o_dtype >= FATTN_MXE4M3 || p->grad_dtype >= FATTN_MXE4M3)
         return fattn__fail(FATTN_BAD_PROBLEM, "%s: nothing is written in a block-scaled type; want bf16, f16, f32, e4m3 or e5m2",
                            p->o_dtype >= FATTN_MXE4M3 ? "o_dtype" : "grad_dtype");
-    if (p->has_bias && (p->bias_dtype == FATTN_MXE4M3 || p->bias_dtype == FATTN_MXE5M2))
+    if (p->has_bias && fattn__dtype_is_mx(p->bias_dtype))
         return fattn__fail(FATTN_BAD_PROBLEM, "bias_dtype: a bias is not block-scaled");
     if (p->dbias && p->bias_dtype == FATTN_BOOL)
         return fattn__fail(FATTN_BAD_PROBLEM, "dbias: a boolean mask has no gradient");

@@ -5,10 +5,6 @@
 
 #include <fattn/fattn.h>
 
-/* Is it of an 8-bit type with one scale a tensor (e4m3, e5m2), of one with a scale a block? */
-bool fattn__is_fp8(const fattn_problem *p);
-bool fattn__is_mx(const fattn_problem *p);
-
 /* Bytes of scratch that one thread needs. */
 size_t fattn__cpu_scratch_bytes(const fattn_problem *p);
 

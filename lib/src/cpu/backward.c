@@ -2,6 +2,7 @@
 #include <omp.h>
 #include <string.h>
 
+#include "../layout.h"
 #include "../liars/liars.h"
 #include "../problem.h"
 #include "attention.h"
@@ -201,7 +202,7 @@ static void store_amax(const fattn_problem *p, const fattn_tensors *t, const flo
         FATTN__AMAX_LIST(AS_FIELD)
 #undef AS_FIELD
     };
-    for (int i = fattn__is_fp8(p) ? 0 : FATTN__AMAX_DQ; i < FATTN__AMAX_COUNT; i++)
+    for (int i = fattn__dtype_is_fp8(p->dtype) ? 0 : FATTN__AMAX_DQ; i < FATTN__AMAX_COUNT; i++)
         *to[i] = amax[i];
 }
 

@@ -1,6 +1,7 @@
 #include "call.h"
 
 #include "../auxiliary.h"
+#include "../layout.h"
 
 static int64_t blocks(int64_t extent)
 {
@@ -64,7 +65,7 @@ void fattn__call_of(fattn__call *c, const fattn_problem *p, const fattn_tensors 
     VIEW(dk, DK)
     VIEW(dv, DV)
 #undef VIEW
-    if (fattn__is_mx(p))
+    if (fattn__dtype_is_mx(p->dtype))
         add_mx(c);
     if (p->rope) {
         add_angles(p, &c->q, t->rope_q), add_angles(p, &c->q_t, t->rope_q);

@@ -4,6 +4,7 @@
 
 #include "../call_check.h"
 #include "../engine.h"
+#include "../layout.h"
 #include "attention.h"
 
 static int threads_of(const fattn_context *context)
@@ -16,8 +17,8 @@ static const char *refusal_of(const fattn_problem *p)
 {
     if (p->impl == FATTN_IMPL_UNIFIED || p->spelling == FATTN_SPELLING_SINGLE)
         return "the cpu has no cuDNN graph: impl=unified and spelling=single mean nothing to it";
-    const bool mx = fattn__is_mx(p);
-    if (p->rope && (mx || fattn__is_fp8(p)))
+    const bool mx = fattn__dtype_is_mx(p->dtype);
+    if (p->rope && (mx || fattn__dtype_is_fp8(p->dtype)))
         return "rope: what is rotated would lose its 8-bit scales; rotate before quantising";
     if (mx && (p->page_size_k != 0 || p->page_size_v != 0 || p->ragged_bits != 0))
         return "block-scaled types in pages or packed: nothing says where their scale factors lie";

@@ -2,22 +2,8 @@
 
 #include <math.h>
 
+#include "../layout.h"
 #include "number.h"
-
-bool fattn__is_fp8(const fattn_problem *p)
-{
-    return p->dtype == FATTN_E4M3 || p->dtype == FATTN_E5M2;
-}
-
-bool fattn__is_mx(const fattn_problem *p)
-{
-    return p->dtype == FATTN_MXE4M3 || p->dtype == FATTN_MXE5M2;
-}
-
-static bool is_short(int32_t dtype)
-{
-    return dtype == FATTN_E4M3 || dtype == FATTN_E5M2;
-}
 
 /* The power of two that makes `most` fit the type: 1 where it does. */
 static float fitting(int32_t dtype, float most)
@@ -36,7 +22,7 @@ static void add_fp8(fattn__factors *f, const fattn_problem *p, const fattn_tenso
     f->p_scale = *t->scale_s * power;
     f->o = *t->descale_s * *t->descale_v / power;
     if (p->pass == FATTN_FORWARD) {
-        f->scale_o = is_short(p->o_dtype) ? *t->scale_o : 1.0f;
+        f->scale_o = fattn__dtype_is_fp8(p->o_dtype) ? *t->scale_o : 1.0f;
         return;
     }
     f->dot *= *t->descale_o * *t->descale_do;
@@ -45,7 +31,7 @@ static void add_fp8(fattn__factors *f, const fattn_problem *p, const fattn_tenso
     f->dq = *t->descale_dp * *t->descale_k;
     f->dk = *t->descale_dp * *t->descale_q;
     f->dv = *t->descale_s * *t->descale_do / power;
-    if (is_short(p->grad_dtype)) {
+    if (fattn__dtype_is_fp8(p->grad_dtype)) {
         f->scale_dq = *t->scale_dq;
         f->scale_dk = *t->scale_dk;
         f->scale_dv = *t->scale_dv;
@@ -68,9 +54,9 @@ fattn__factors fattn__factors_of(const fattn_problem *p, const fattn_tensors *t,
     const float scale = p->scale_in_memory ? *t->attn_scale : (float)p->attn_scale;
     fattn__factors f = { .score = scale, .o = 1, .dot = dropping->of_slope, .dp = 1, .dq = scale, .dk = scale, .dv = 1, .p_scale = 1,
                          .ds_scale = 1, .scale_o = 1, .scale_dq = 1, .scale_dk = 1, .scale_dv = 1, .attn_scale = scale };
-    if (fattn__is_fp8(p))
+    if (fattn__dtype_is_fp8(p->dtype))
         add_fp8(&f, p, t, dropping);
-    else if (fattn__is_mx(p))
+    else if (fattn__dtype_is_mx(p->dtype))
         add_mx(&f, p, dropping);
     return f;
 }

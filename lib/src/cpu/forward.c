@@ -2,6 +2,7 @@
 #include <omp.h>
 #include <string.h>
 
+#include "../layout.h"
 #include "attention.h"
 #include "call.h"
 #include "scores.h"
@@ -156,7 +157,7 @@ void fattn__cpu_forward(const fattn_problem *p, const fattn_tensors *t, int thre
         amax_s = fmaxf(amax_s, x.amax_s);
         amax_o = fmaxf(amax_o, x.amax_o);
     }
-    if (fattn__is_fp8(p))
+    if (fattn__dtype_is_fp8(p->dtype))
         *t->amax_s = amax_s;
     if (c.factors.narrow != 0)
         *t->amax_o = amax_o;

@@ -1,4 +1,5 @@
 #include "number.h"
+#include "../layout.h"
 
 #include <math.h>
 #include <string.h>
@@ -99,17 +100,12 @@ static uint8_t to_narrow(const narrow *n, float x)
     return (uint8_t)(sign | (uint8_t)(rounded - ((127u - n->bias) << n->fraction)));
 }
 
-static bool is_narrow(int32_t dtype)
-{
-    return dtype == FATTN_E4M3 || dtype == FATTN_E5M2 || dtype == FATTN_MXE4M3 || dtype == FATTN_MXE5M2;
-}
-
 void fattn__numbers_load(float *to, const void *data, int32_t dtype, int64_t at, int64_t count)
 {
     const uint16_t *codes = (const uint16_t *)data + at;
     if (dtype == FATTN_F32)
         memcpy(to, (const float *)data + at, (size_t)count * sizeof *to);
-    else if (is_narrow(dtype)) {
+    else if (fattn__dtype_is_fp8(dtype) || fattn__dtype_is_mx(dtype)) {
         const narrow n = narrow_of(dtype);
         for (int64_t i = 0; i < count; i++)
             to[i] = from_narrow(&n, ((const uint8_t *)data)[at + i]);
@@ -132,7 +128,7 @@ void fattn__number_store(void *data, int32_t dtype, int64_t at, float x)
 {
     if (dtype == FATTN_F32)
         ((float *)data)[at] = x;
-    else if (is_narrow(dtype)) {
+    else if (fattn__dtype_is_fp8(dtype) || fattn__dtype_is_mx(dtype)) {
         const narrow n = narrow_of(dtype);
         ((uint8_t *)data)[at] = to_narrow(&n, x);
     } else

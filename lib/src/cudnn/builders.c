@@ -1,5 +1,6 @@
 #include "builders.h"
 
+#include "../layout.h"
 #include "graph_unified.h"
 
 #define HAS(symbol) FATTN__HAS(symbol)
@@ -55,9 +56,9 @@ const fattn__builder *fattn__builder_of(const fattn_problem *p)
 {
     if (fattn__is_unified(p))
         return &unified[p->pass];
-    if (p->dtype == FATTN_E4M3 || p->dtype == FATTN_E5M2)
+    if (fattn__dtype_is_fp8(p->dtype))
         return &fp8[p->pass];
-    if (p->dtype == FATTN_MXE4M3 || p->dtype == FATTN_MXE5M2)
+    if (fattn__dtype_is_mx(p->dtype))
         return &mx[p->pass];
     return &composite[p->pass];
 }

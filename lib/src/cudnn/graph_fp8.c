@@ -1,5 +1,6 @@
 /* Steps of the graphs of 8 bit types. */
 #include "graph_fp8.h"
+#include "../layout.h"
 
 fattn_status fattn__fp8_begin(fattn__fp8 *out, fattn__graph *g, const fattn_problem *problem)
 {
@@ -64,11 +65,6 @@ static fattn__desc summed_product(const fattn__fp8 *f, const fattn__fp8_product 
     return summed;
 }
 
-static bool is_8_bit(int32_t dtype)
-{
-    return dtype == FATTN_E4M3 || dtype == FATTN_E5M2;
-}
-
 static fattn__desc times(fattn__fp8 *f, fattn__desc x, fattn__auxiliary number, const int64_t dim[4])
 {
     const fattn__desc factor = fattn__fp8_number(f, number), y = fattn__virtual(f->chain.g, DNN_DATA_FLOAT, dim, NULL);
@@ -84,7 +80,7 @@ void fattn__fp8_multiply(fattn__fp8 *f, const fattn__fp8_product *op)
     fattn__desc x = summed_product(f, op, &shape);
     x = times(f, x, op->descale_a, shape.dim);
     x = times(f, x, op->descale_b, shape.dim);
-    const fattn__desc scale = is_8_bit(shape.dtype) ? fattn__fp8_number(f, op->scale) : fattn__value_f32(g, 1.0F);
+    const fattn__desc scale = fattn__dtype_is_fp8(shape.dtype) ? fattn__fp8_number(f, op->scale) : fattn__value_f32(g, 1.0F);
     const fattn__desc out = fattn__chain_tensor(&f->chain, op->out);
     fattn__op_pointwise(g, &(fattn__pointwise){ .mode = DNN_POINTWISE_MUL, .x = x, .b = scale, .y = out });
     fattn__fp8_amax(f, x, op->amax);

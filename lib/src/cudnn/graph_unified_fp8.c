@@ -1,4 +1,5 @@
 /* What the unified forward is told of 8 bit types, from 9.25. That the factors are E8M0 is what makes it block-scaled. */
+#include "../layout.h"
 #include "graph_fp8.h"
 #include "graph_unified.h"
 
@@ -46,8 +47,8 @@ static void give_factors(const fattn__unified *u)
 void fattn__unified_give_scales(const fattn__unified *u)
 {
     const int32_t dtype = u->chain.problem->dtype;
-    if (dtype == FATTN_E4M3 || dtype == FATTN_E5M2)
+    if (fattn__dtype_is_fp8(dtype))
         give_numbers(u);
-    if (dtype == FATTN_MXE4M3 || dtype == FATTN_MXE5M2)
+    if (fattn__dtype_is_mx(dtype))
         give_factors(u);
 }
