@@ -19,6 +19,12 @@ int facts_command_doctor(const facts_invocation *call);
 int facts_command_matrix(const facts_invocation *call);
 int facts_command_shrink(const facts_invocation *call);
 int facts_command_fuzz(const facts_invocation *call);
+int facts_command_gate(const facts_invocation *call);
+int facts_command_diff(const facts_invocation *call);
+int facts_command_bisect(const facts_invocation *call);
+int facts_command_import(const facts_invocation *call);
+int facts_command_audit(const facts_invocation *call);
+int facts_command_expect(const facts_invocation *call);
 int facts_command_merge(const facts_invocation *call);
 int facts_command_calibrate(const facts_invocation *call);
 int facts_command_self(const facts_invocation *call); /* of facts-self */

@@ -15,6 +15,12 @@ static int dispatch(facts_command command, const facts_invocation *call)
     case FACTS_COMMAND_REPRO: return facts_command_repro(call);
     case FACTS_COMMAND_SHRINK: return facts_command_shrink(call);
     case FACTS_COMMAND_FUZZ: return facts_command_fuzz(call);
+    case FACTS_COMMAND_GATE: return facts_command_gate(call);
+    case FACTS_COMMAND_DIFF: return facts_command_diff(call);
+    case FACTS_COMMAND_BISECT: return facts_command_bisect(call);
+    case FACTS_COMMAND_IMPORT: return facts_command_import(call);
+    case FACTS_COMMAND_AUDIT: return facts_command_audit(call);
+    case FACTS_COMMAND_EXPECT: return facts_command_expect(call);
     case FACTS_COMMAND_MERGE: return facts_command_merge(call);
     case FACTS_COMMAND_CALIBRATE: return facts_command_calibrate(call);
     default: return FACTS_EXIT_BAD_INPUT;

@@ -29,6 +29,9 @@ typedef struct facts_options {
     const char *weights, *from;
     double minutes; /* 0: not said */
     int cases, steps; /* 0: not said */
+    const char *baseline, *candidate, *junit, *errata, *fail_on, *by;
+    double slower; /* 0: not said */
+    bool annotations, all, fresh, decide, run;
     bool known;
     bool json, count, resume, overwrite, fail_fast, plan, explain, trace, force, first_bad_only;
     bool help;
@@ -43,7 +46,13 @@ typedef struct facts_options {
     X(RUN, "run", "CASES...", "compile, execute, compare with the reference, judge")                                                \
     X(REPRO, "repro", "CASE", "one case with everything that is known about it")                                                    \
     X(SHRINK, "shrink", "CASE", "the simplest case that fails the same way, and the path to it")                                    \
+    X(GATE, "gate", "[CASES... | IN IN]", "may CI move from one cuDNN to another? one answer, and what changed in at most ten rows")              \
+    X(DIFF, "diff", "A B", "what changed between two records, case by case, by class and likely cause")                              \
+    X(BISECT, "bisect", "CASE", "the last good and the first bad version, each edge asked twice")                                   \
     X(FUZZ, "fuzz", "", "draw cases over all axes, ask, judge; what fails is shrunk and written down once")                         \
+    X(IMPORT, "import", "LOG...", "cases out of cudnn-frontend's logs, cuDNN's own logs and plans")                                   \
+    X(AUDIT, "audit", "[CLAIMS...]", "what others say is supported, held against what cuDNN answers on both sides of each rule")            \
+    X(EXPECT, "expect", "update|check|golden [IN...]", "what is known and accepted: proposed, checked, and the golden support matrix")      \
     X(MERGE, "merge", "IN...", "join records; refuses other suites, names what is missing")                                        \
     X(SELF, "self", "", "the liars: which kernels that are wrong on purpose are found, and how often a right one is called wrong")   \
     X(CALIBRATE, "calibrate", "CASES...", "what engines' errors say about the constants of the error model: rows for cases/calibration.json")      \
