@@ -78,7 +78,7 @@ bundle_tests() {
     ln -s ../devices "$tree/lib/devices" # as in the sources
     cp "$home"/ci/gpu_*.sh "$home"/ci/*_gpu.sh "$tree/ci/"
     sanitizer=$("$FACTS_PYTHON" "$home/ci/cudnn_install.py" --cache "$cache" --tool sanitizer) || return 0
-    cp -r "$(dirname "$(dirname "$sanitizer")")" "$tree/sanitizer"
+    cp -r "$(dirname "$sanitizer")" "$tree/sanitizer"
 }
 
 make_bundle() {

@@ -38,7 +38,8 @@ TOOLS = {
     "nvcc": (("nvidia-cuda-nvcc", "nvidia-nvvm", "nvidia-cuda-crt", "nvidia-cuda-runtime"),
              re.compile(r"^nvidia/cu13/(bin/(nvcc|nvcc\.profile|ptxas|fatbinary)$|nvvm/(bin/cicc|libdevice/[^/]+\.bc)$|include/)"), "bin/nvcc"),
     "sanitizer": (("nvidia-cuda-sanitizer-api",),
-                  re.compile(r"^nvidia/cu13/(bin/compute-sanitizer$|(bin|lib)/lib[A-Za-z-]+\.so$)"), "bin/compute-sanitizer"),
+                  re.compile(r"^nvidia/cu13/compute-sanitizer/(compute-sanitizer|TreeLauncher[A-Za-z]+|lib[A-Za-z-]+\.so)$"),
+                  "compute-sanitizer/compute-sanitizer"),
 }
 
 
@@ -146,7 +147,7 @@ def unpack(wheel, keep, out):
             found = "sha256=" + base64.urlsafe_b64encode(digest.digest()).decode().rstrip("=")
             if recorded.get(name) != found:
                 raise Refused(f"{wheel.name}: {name} is not what the package's RECORD says")
-            if place.parent.name == "bin":
+            if place.parent.name in ("bin", "compute-sanitizer"):
                 place.chmod(0o700)
         for short, name in info.items():
             (out / short).write_bytes(archive.read(name))

@@ -27,7 +27,7 @@ WANTED = [  # package, which versions
     ("nvidia-nvvm", lambda v: v == (13, 0, 88)),
     ("nvidia-cuda-crt", lambda v: v == (13, 0, 88)),
     ("nvidia-cuda-runtime", lambda v: v == (13, 0, 96)),
-    ("nvidia-cuda-sanitizer-api", lambda v: v == (13, 0, 85)),
+    ("nvidia-cuda-sanitizer-api", lambda v: v == (13, 5, 25)),  # the first with the program that starts what it checks
 ]
 
 

@@ -11,8 +11,8 @@ home=$(cd -- "$(dirname -- "$0")/.." && pwd)
 
 find_sanitizer() {
     local cache=${XDG_CACHE_HOME:-${HOME:-/nowhere}/.cache}/facts candidate python
-    for candidate in "${FACTS_SANITIZER:-}" "$home/sanitizer/bin/compute-sanitizer" "$(type -P compute-sanitizer)" \
-        /usr/local/cuda/bin/compute-sanitizer "$cache"/sanitizer/*/bin/compute-sanitizer; do
+    for candidate in "${FACTS_SANITIZER:-}" "$home/sanitizer/compute-sanitizer" "$(type -P compute-sanitizer)" \
+        /usr/local/cuda/bin/compute-sanitizer "$cache"/sanitizer/*/compute-sanitizer/compute-sanitizer; do
         [[ ! -x $candidate ]] || { echo "$candidate"; return; }
     done
     for python in "${FACTS_PYTHON:-}" "$home/build/venv/bin/python" python3; do
