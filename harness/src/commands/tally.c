@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../record/row.h"
+
 bool facts_tally_init(facts_tally *out, const facts_target *targets, size_t target_count, const facts_work *work, size_t work_count)
 {
     *out = (facts_tally){ .targets = targets, .target_count = target_count, .work = work, .work_count = work_count };
@@ -63,44 +65,15 @@ static int weight(uint8_t verdict)
 
 static uint32_t read_reason(facts_tally *tally, const facts_line *row)
 {
-    facts_member members[16];
-    size_t count;
     char text[400];
-    facts_slice reason = facts_line_get(row, "reason");
-    if (!reason.at || !facts_scan_object(reason.at, reason.length, members, 16, &count))
-        return 0;
-    if (!facts_slice_string(facts_member_find(members, count < 16 ? count : 16, "text"), text, sizeof text))
-        return 0;
-    for (char *p = text; *p; p++)
-        if ((unsigned char)*p < 0x20 || *p == 0x7f)
-            *p = ' ';
+    facts_row_reason(row, "text", text, sizeof text);
     return facts_intern_id(tally->texts, text);
 }
 
-/* The engine numbers of mode A, in their order. */
 static uint32_t read_engines(facts_tally *tally, const facts_line *row)
 {
-    facts_slice elements[64];
-    size_t count, used = 0;
-    char list[512] = "";
-    facts_slice engines = facts_line_get(row, "engines");
-    if (!engines.at || !facts_scan_array(engines.at, engines.length, elements, 64, &count))
-        return 0;
-    for (size_t i = 0; i < count && i < 64; i++) {
-        facts_member members[16];
-        size_t n;
-        int64_t index;
-        if (!facts_scan_object(elements[i].at, elements[i].length, members, 16, &n))
-            continue;
-        n = n < 16 ? n : 16;
-        facts_slice mode = facts_member_find(members, n, "mode");
-        if ((mode.at && !facts_slice_is(mode, "A")) || !facts_slice_int(facts_member_find(members, n, "index"), &index))
-            continue;
-        int wrote = snprintf(list + used, sizeof list - used, "%s%lld", used ? " " : "", (long long)index);
-        if (wrote < 0 || (size_t)wrote >= sizeof list - used)
-            break;
-        used += (size_t)wrote;
-    }
+    char list[512];
+    facts_row_engines(row, list, sizeof list);
     return facts_intern_id(tally->texts, list);
 }
 

@@ -56,8 +56,7 @@ static bool is_number(const char *text)
     return *text && strspn(text, "0123456789") == strlen(text) && strlen(text) < 4;
 }
 
-/* What one word of --device means, without a build. */
-static int read_device(facts_target *out, const char *word, facts_message *message)
+int facts_target_device(facts_target *out, const char *word, facts_message *message)
 {
     memset(out, 0, sizeof *out);
     if (strcmp(word, "cpu") == 0) {
@@ -82,7 +81,7 @@ static int read_device(facts_target *out, const char *word, facts_message *messa
 static int add_device(facts_targets *targets, const char *word, const facts_builds *builds, facts_message *message)
 {
     facts_target target;
-    int status = read_device(&target, word, message);
+    int status = facts_target_device(&target, word, message);
     if (status != 0)
         return status;
     if (target.kind == FACTS_TARGET_CPU)

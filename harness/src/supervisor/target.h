@@ -27,6 +27,8 @@ typedef struct facts_targets {
  * builds. `notes` gets what was chosen among several ("" when nothing was).
  * Returns 0; 2 or 3 with a line in *message. */
 int facts_targets_resolve(facts_targets *out, const char *cudnn, const char *devices, facts_message *note, facts_message *message);
+/* One word of --device, without a build. Returns 0; 2 or 3 with a line in *message. */
+int facts_target_device(facts_target *out, const char *word, facts_message *message);
 void facts_targets_free(facts_targets *targets);
 
 /* What a GPU is called in records: "NVIDIA H100 80GB HBM3" is h100-80gb-hbm3. */

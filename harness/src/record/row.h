@@ -1,0 +1,12 @@
+/* What several readers take from a row. All text is cut to its room and free of control characters. */
+#ifndef FACTS_ROW_H
+#define FACTS_ROW_H
+
+#include "reader.h"
+
+/* The engine numbers of mode A in their order, "8 9 10"; empty: none. */
+void facts_row_engines(const facts_line *row, char *out, size_t capacity);
+/* A member of the row's reason: "class", "text", "rule"; empty: absent. */
+void facts_row_reason(const facts_line *row, const char *key, char *out, size_t capacity);
+
+#endif
