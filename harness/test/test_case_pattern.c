@@ -15,9 +15,9 @@ static char *expand(const char *text, const char *where, size_t limit)
     facts_cases *cases;
     if (facts_cases_expand(&cases, &text, 1, NULL, &(facts_choice){ .where = where, .limit = limit }, &error) != 0)
         return NULL;
-    char *out = calloc(facts_cases_count(cases) + 1, FACTS_NAME_MAX), name[FACTS_NAME_MAX];
+    char *out = calloc(facts_cases_count(cases) + 1, FACTS_NAME_MAX);
     for (size_t i = 0; i < facts_cases_count(cases); i++)
-        strcat(strcat(out, facts_case_name(&facts_cases_at(cases, i)->c, name) + strlen("pass=fwd dtype=bf16 ")), "|");
+        strcat(strcat(out, facts_cases_at(cases, i).name + strlen("pass=fwd dtype=bf16 ")), "|");
     facts_cases_destroy(cases);
     return out;
 }
@@ -156,12 +156,12 @@ Test(suite, groups_carry_why_and_what_is_expected)
                                      "s=1..2/1..2 # trailing\n\nname: two\nexpect: bad_problem h:\nh=8/3\r\n"),
                  0, "%s", error.text);
     cr_assert_eq(facts_cases_count(cases), 4);
-    const facts_planned *first = facts_cases_at(cases, 0), *last = facts_cases_at(cases, 3);
-    cr_expect_str_eq(first->group, "one");
-    cr_expect_str_eq(first->why, "because of owner/project#12");
-    cr_expect_str_eq(first->expect, "");
-    cr_expect_str_eq(last->group, "two");
-    cr_expect_str_eq(last->expect, "bad_problem h:");
+    const facts_planned first = facts_cases_at(cases, 0), last = facts_cases_at(cases, 3);
+    cr_expect_str_eq(first.group, "one");
+    cr_expect_str_eq(first.why, "because of owner/project#12");
+    cr_expect_str_eq(first.expect, "");
+    cr_expect_str_eq(last.group, "two");
+    cr_expect_str_eq(last.expect, "bad_problem h:");
     facts_cases_destroy(cases);
 }
 
@@ -198,11 +198,10 @@ Test(suite, a_name_that_is_none_is_said_so)
 Test(pattern, with_gives_every_case_what_it_says)
 {
     facts_cases *cases = NULL;
-    char name[FACTS_NAME_MAX];
     const char *text = "s=64,128 engine=1,2";
     cr_assert_eq(facts_cases_expand(&cases, &text, 1, NULL, &(facts_choice){ .with = "engine=all  repeat=3" }, &error), 0, "%s", error.text);
     cr_expect_eq(facts_cases_count(cases), 2, "what became the same is there once");
-    cr_expect_str_eq(facts_case_name(&facts_cases_at(cases, 1)->c, name), "pass=fwd dtype=bf16 s=128 repeat=3 engine=all");
+    cr_expect_str_eq(facts_cases_at(cases, 1).name, "pass=fwd dtype=bf16 s=128 repeat=3 engine=all");
     facts_cases_destroy(cases);
     static const char *const wrong[] = { "engine", "engin=all", "engine=every", "=" };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)

@@ -20,21 +20,27 @@ static facts_cases *load(const char *suite)
 
 static facts_problem problem;
 
+static facts_resolve_status resolve(const char *name, facts_error *error)
+{
+    facts_case c;
+    return facts_case_parse(&c, name, error) ? facts_problem_resolve(&problem, &c, error) : FACTS_BAD_PROBLEM;
+}
+
 static void is_implemented(const char *suite, size_t least, size_t most)
 {
     facts_cases *cases = load(suite);
     size_t count = facts_cases_count(cases), backward = 0;
     cr_expect(count >= least && count <= most, "%s has %zu cases", suite, count);
     for (size_t i = 0; i < count; i++) {
-        const facts_planned *planned = facts_cases_at(cases, i);
-        char name[FACTS_NAME_MAX], again[FACTS_NAME_MAX];
+        const facts_planned planned = facts_cases_at(cases, i);
+        const char *name = planned.name;
+        char again[FACTS_NAME_MAX];
         facts_error error = { "", 0, 0 };
         facts_case c;
-        facts_case_name(&planned->c, name);
         cr_assert(facts_case_parse(&c, name, &error), "%s: %s", name, error.text);
         cr_expect_str_eq(facts_case_name(&c, again), name);
         cr_expect_eq(facts_problem_resolve(&problem, &c, &error), FACTS_RESOLVED, "%s: %s", name, error.text);
-        cr_expect(planned->group[0] != '\0' && planned->why[0] != '\0', "%s: a group says its name and why", name);
+        cr_expect(planned.group[0] != '\0' && planned.why[0] != '\0', "%s: a group says its name and why", name);
         backward += problem.ask.pass == FATTN_BACKWARD;
     }
     cr_expect(backward * 4 > count, "%s: %zu of %zu backward", suite, backward, count);
@@ -53,7 +59,7 @@ Test(suites, numbers_is_small_and_has_every_fill_and_check)
     facts_cases *cases = load("numbers");
     for (size_t i = 0; i < facts_cases_count(cases); i++) {
         facts_error error = { "", 0, 0 };
-        cr_assert_eq(facts_problem_resolve(&problem, &facts_cases_at(cases, i)->c, &error), FACTS_RESOLVED);
+        cr_assert_eq(resolve(facts_cases_at(cases, i).name, &error), FACTS_RESOLVED);
         filled[problem.fill] = checked[problem.check] = true;
     }
     for (int fill = 0; fill < FACTS_FILL_OTHER; fill++)
@@ -71,7 +77,7 @@ Test(suites, big_is_implemented_and_leaves_32_bits)
     bool reaches = false, scores = false, longest = false;
     for (size_t i = 0; i < facts_cases_count(cases); i++) {
         facts_error error = { "", 0, 0 };
-        cr_assert_eq(facts_problem_resolve(&problem, &facts_cases_at(cases, i)->c, &error), FACTS_RESOLVED);
+        cr_assert_eq(resolve(facts_cases_at(cases, i).name, &error), FACTS_RESOLVED);
         const fattn_problem *ask = &problem.ask;
         reaches = reaches || problem.tensor[FACTS_TENSOR_K].elements > INT64_C(1) << 32;
         scores = scores || ask->batch * ask->heads_q * ask->seq_q * ask->seq_kv > INT64_C(1) << 32;
@@ -110,9 +116,9 @@ Test(suites, models_are_files_of_a_folder)
     facts_cases *all = load("models");
     size_t count = facts_cases_count(all);
     for (size_t i = 0; i < count; i++) {
-        const facts_planned *planned = facts_cases_at(all, i);
+        const facts_planned planned = facts_cases_at(all, i);
         facts_error error = { "", 0, 0 };
-        cr_expect_eq(facts_problem_resolve(&problem, &planned->c, &error), FACTS_RESOLVED, "%s: %s", planned->group, error.text);
+        cr_expect_eq(resolve(planned.name, &error), FACTS_RESOLVED, "%s: %s", planned.group, error.text);
     }
     cr_expect_geq(count, 150);
     facts_cases_destroy(all);
@@ -125,7 +131,7 @@ Test(suites, the_peers_are_implemented)
     cr_expect_eq(facts_cases_count(cases), 2336);
     for (size_t i = 0; i < facts_cases_count(cases); i++) {
         facts_error error = { "", 0, 0 };
-        facts_resolve_status status = facts_problem_resolve(&problem, &facts_cases_at(cases, i)->c, &error);
+        facts_resolve_status status = resolve(facts_cases_at(cases, i).name, &error);
         cr_expect_eq(status, FACTS_RESOLVED, "peers-fe case %zu: %s", i, error.text);
     }
     facts_cases_destroy(cases);
@@ -138,13 +144,13 @@ Test(suites, regress_is_implemented_and_has_links)
     size_t reports = 0;
     const char *last = "";
     for (size_t i = 0; i < facts_cases_count(cases); i++) {
-        const facts_planned *planned = facts_cases_at(cases, i);
-        if (strcmp(planned->group, last) == 0)
+        const facts_planned planned = facts_cases_at(cases, i);
+        if (strcmp(planned.group, last) == 0)
             continue;
-        last = planned->group;
+        last = planned.group;
         bool controls = strchr(last, '/') != NULL; /* a part of the report before it */
         reports += !controls;
-        cr_expect(controls || strpbrk(planned->why, "(") != NULL, "%s: its why ends with a link", last);
+        cr_expect(controls || strpbrk(planned.why, "(") != NULL, "%s: its why ends with a link", last);
     }
     cr_expect_geq(reports, 12, "%zu reports", reports);
     facts_cases_destroy(cases);
@@ -157,8 +163,8 @@ Test(suites, regress_runs_negative_lse_backward_where_it_broke)
     for (size_t k = 0; k < 4; k++) {
         bool found = false;
         for (size_t i = 0; i < facts_cases_count(cases) && !found; i++) {
-            char name[FACTS_NAME_MAX], token[32];
-            facts_case_name(&facts_cases_at(cases, i)->c, name);
+            const char *name = facts_cases_at(cases, i).name;
+            char token[32];
             snprintf(token, sizeof token, " %s ", due[k]);
             found = strncmp(name, "pass=bwd", 8) == 0 && strstr(name, "fill=neglse") != NULL && strstr(name, token) != NULL;
         }
@@ -172,16 +178,16 @@ Test(suites, reject_is_refused_as_it_says)
     facts_cases *cases = load("reject");
     cr_expect_geq(facts_cases_count(cases), 50);
     for (size_t i = 0; i < facts_cases_count(cases); i++) {
-        const facts_planned *planned = facts_cases_at(cases, i);
-        char name[FACTS_NAME_MAX], class[32];
+        const facts_planned planned = facts_cases_at(cases, i);
+        char class[32];
         facts_error error = { "", 0, 0 };
-        facts_resolve_status status = facts_problem_resolve(&problem, &planned->c, &error);
-        snprintf(class, sizeof class, "%.*s", (int)strcspn(planned->expect, " "), planned->expect);
+        facts_resolve_status status = resolve(planned.name, &error);
+        snprintf(class, sizeof class, "%.*s", (int)strcspn(planned.expect, " "), planned.expect);
         facts_resolve_status due = strcmp(class, "internal") == 0 ? FACTS_NOT_IMPLEMENTED : FACTS_BAD_PROBLEM;
-        cr_expect(due == FACTS_NOT_IMPLEMENTED || strcmp(class, "bad_problem") == 0, "%s", planned->expect);
-        cr_expect_eq(status, due, "%s: %s", facts_case_name(&planned->c, name), error.text);
-        cr_expect(strstr(error.text, planned->expect + strlen(class) + 1) != NULL, "%s: %s, not %s", name, error.text,
-                  planned->expect);
+        cr_expect(due == FACTS_NOT_IMPLEMENTED || strcmp(class, "bad_problem") == 0, "%s", planned.expect);
+        cr_expect_eq(status, due, "%s: %s", planned.name, error.text);
+        cr_expect(strstr(error.text, planned.expect + strlen(class) + 1) != NULL, "%s: %s, not %s", planned.name,
+                  error.text, planned.expect);
     }
     facts_cases_destroy(cases);
 }

@@ -289,10 +289,10 @@ Test(search_story, a_regress_file_reads_back_as_its_cases)
     unlink(path);
     cr_assert_eq(status, 0, "%s in\n%s", error.text, text.data);
     cr_assert_eq(facts_cases_count(cases), 2);
-    cr_expect_str_eq(facts_cases_at(cases, 0)->group, "wrong-dq-e6-t1");
-    cr_expect_str_eq(facts_cases_at(cases, 1)->group, "wrong-dq-e6-t1/controls");
-    char read_back[FACTS_NAME_MAX], best[FACTS_NAME_MAX];
-    cr_expect_str_eq(facts_case_name(&facts_cases_at(cases, 0)->c, read_back), facts_case_name(&bucket.form[0].best, best));
+    cr_expect_str_eq(facts_cases_at(cases, 0).group, "wrong-dq-e6-t1");
+    cr_expect_str_eq(facts_cases_at(cases, 1).group, "wrong-dq-e6-t1/controls");
+    char best[FACTS_NAME_MAX];
+    cr_expect_str_eq(facts_cases_at(cases, 0).name, facts_case_name(&bucket.form[0].best, best));
     facts_cases_destroy(cases);
     facts_text_free(&text);
 }

@@ -37,11 +37,10 @@ const char *facts_case_get(const facts_case *c, facts_key key);
 /* Sets a key from text (as parse does for one token). */
 bool facts_case_set(facts_case *c, facts_key key, const char *value, facts_error *error);
 
-/* A list of cases with the group each came from. */
+/* One case of a list, and the group that it came from. The texts live as long as the list; they are "" without a suite. */
 typedef struct facts_planned {
-    facts_case c;
-    const char *group; /* interned: lives as long as the list; "" without a suite */
-    const char *why;
+    const char *name; /* canonical; facts_case_parse makes it a case again */
+    const char *group, *why;
     const char *expect; /* what a group of refusals says it must be refused with: "CLASS words of the reason"; "" otherwise */
 } facts_planned;
 
@@ -60,7 +59,7 @@ typedef struct facts_choice {
 int facts_cases_expand(facts_cases **out, const char *const *texts, size_t count, const char *suite_dir, const facts_choice *choice,
                        facts_error *error);
 size_t facts_cases_count(const facts_cases *cases);
-const facts_planned *facts_cases_at(const facts_cases *cases, size_t i);
+facts_planned facts_cases_at(const facts_cases *cases, size_t i);
 /* xxHash64 of all names, as 16 hex digits: the identity of what was planned. */
 void facts_cases_hash(const facts_cases *cases, char out[17]);
 void facts_cases_destroy(facts_cases *cases);

@@ -14,10 +14,18 @@
 #define DEFAULT_LIMIT 1000000
 #define MOST_TRIES_PER_CASE 4096
 
+/* A case is its name: a list may hold a million. */
+typedef struct entry {
+    size_t name; /* where in `names` */
+    uint32_t group;
+} entry;
+
 struct facts_cases {
-    facts_planned *planned;
+    char *names; /* one after the other, each terminated */
+    size_t names_used, names_room;
+    entry *entries;
     size_t count, room;
-    uint32_t *slots; /* open addressing: place in `planned` + 1 */
+    uint32_t *slots; /* open addressing: place in `entries` + 1 */
     size_t slot_count;
     facts_suite suite;
     char **texts; /* file contents and names that the suite points into */
@@ -123,52 +131,65 @@ static bool add_text(facts_cases *cases, const char *text, const char *suite_dir
 /* ---- the list -----------------------------------------------------------------------------------------------------------------
  */
 
-static uint64_t hash_case(const facts_case *c)
+static const char *name_at(const facts_cases *cases, size_t i)
 {
-    return XXH64(c, offsetof(facts_case, text) + c->used, 0);
+    return cases->names + cases->entries[i].name;
 }
 
-static bool same_case(const facts_case *a, const facts_case *b)
+/* Where a name is, or would be. */
+static uint32_t *slot_of(const facts_cases *cases, const char *name, size_t length)
 {
-    return a->used == b->used && memcmp(a, b, offsetof(facts_case, text) + a->used) == 0;
+    size_t at = XXH64(name, length, 0) & (cases->slot_count - 1);
+    while (cases->slots[at] != 0 && strcmp(name_at(cases, cases->slots[at] - 1), name) != 0)
+        at = (at + 1) & (cases->slot_count - 1);
+    return &cases->slots[at];
 }
 
-static bool make_room(facts_cases *cases)
+static bool more_entries(facts_cases *cases)
 {
-    if (cases->count < cases->room)
-        return true;
-    size_t room = cases->room == 0 ? 64 : cases->room * 2, slot_count = room * 4;
-    facts_planned *planned = realloc(cases->planned, room * sizeof *planned);
-    if (planned != NULL)
-        cases->planned = planned;
-    uint32_t *slots = planned == NULL ? NULL : calloc(slot_count, sizeof *slots);
+    size_t room = cases->room == 0 ? 64 : cases->room * 2;
+    entry *entries = realloc(cases->entries, room * sizeof *entries);
+    if (entries != NULL)
+        cases->entries = entries;
+    uint32_t *slots = entries == NULL ? NULL : calloc(room * 4, sizeof *slots);
     if (slots == NULL)
         return false;
-    for (size_t i = 0; i < cases->count; i++) {
-        size_t at = hash_case(&planned[i].c) & (slot_count - 1);
-        while (slots[at] != 0)
-            at = (at + 1) & (slot_count - 1);
-        slots[at] = (uint32_t)i + 1;
-    }
     free(cases->slots);
     cases->slots = slots;
-    cases->slot_count = slot_count;
+    cases->slot_count = room * 4;
     cases->room = room;
+    for (size_t i = 0; i < cases->count; i++)
+        *slot_of(cases, name_at(cases, i), strlen(name_at(cases, i))) = (uint32_t)i + 1;
     return true;
 }
 
-/* Adds a case unless it is there. False: no memory. */
-static bool add_case(facts_cases *cases, const facts_case *c, const facts_group *group)
+static bool make_room(facts_cases *cases, size_t length)
 {
-    if (!make_room(cases))
-        return false;
-    size_t at = hash_case(c) & (cases->slot_count - 1);
-    for (; cases->slots[at] != 0; at = (at + 1) & (cases->slot_count - 1)) {
-        if (same_case(c, &cases->planned[cases->slots[at] - 1].c))
-            return true;
+    if (cases->names_used + length > cases->names_room) {
+        size_t room = cases->names_room * 2 + length + 4096;
+        char *names = realloc(cases->names, room);
+        if (names == NULL)
+            return false;
+        cases->names = names;
+        cases->names_room = room;
     }
-    cases->planned[cases->count] = (facts_planned){ *c, group->name, group->why, group->expect };
-    cases->slots[at] = (uint32_t)++cases->count;
+    return cases->count < cases->room || more_entries(cases);
+}
+
+/* Adds a case unless it is there. False: no memory. */
+static bool add_case(facts_cases *cases, const facts_case *c, size_t group)
+{
+    char name[FACTS_NAME_MAX];
+    size_t length = strlen(facts_case_name(c, name));
+    if (!make_room(cases, length + 1))
+        return false;
+    uint32_t *slot = slot_of(cases, name, length);
+    if (*slot != 0)
+        return true;
+    memcpy(cases->names + cases->names_used, name, length + 1);
+    cases->entries[cases->count] = (entry){ .name = cases->names_used, .group = (uint32_t)group };
+    cases->names_used += length + 1;
+    *slot = (uint32_t)++cases->count;
     return true;
 }
 
@@ -212,7 +233,7 @@ static bool expand_line(facts_cases *cases, const facts_suite_line *line, const 
         bool wanted = keeps(where, &c);
         if (wanted && !override(&c, with, error))
             return false;
-        if (wanted && !add_case(cases, &c, group))
+        if (wanted && !add_case(cases, &c, line->group))
             return facts_fail(error, line->place.where, line->place.line, 1, "no memory for %zu cases", cases->count);
         if (++taken == line->draw)
             return true;
@@ -271,9 +292,10 @@ size_t facts_cases_count(const facts_cases *cases)
     return cases->count;
 }
 
-const facts_planned *facts_cases_at(const facts_cases *cases, size_t i)
+facts_planned facts_cases_at(const facts_cases *cases, size_t i)
 {
-    return &cases->planned[i];
+    const facts_group *group = &cases->suite.group[cases->entries[i].group];
+    return (facts_planned){ .name = name_at(cases, i), .group = group->name, .why = group->why, .expect = group->expect };
 }
 
 void facts_cases_hash(const facts_cases *cases, char out[17])
@@ -281,9 +303,7 @@ void facts_cases_hash(const facts_cases *cases, char out[17])
     XXH64_state_t state;
     XXH64_reset(&state, 0);
     for (size_t i = 0; i < cases->count; i++) {
-        char name[FACTS_NAME_MAX];
-        facts_case_name(&cases->planned[i].c, name);
-        XXH64_update(&state, name, strlen(name));
+        XXH64_update(&state, name_at(cases, i), strlen(name_at(cases, i)));
         XXH64_update(&state, "\n", 1);
     }
     snprintf(out, 17, "%016" PRIx64, (uint64_t)XXH64_digest(&state));
@@ -297,7 +317,8 @@ void facts_cases_destroy(facts_cases *cases)
     for (size_t i = 0; i < cases->text_count; i++)
         free(cases->texts[i]);
     free(cases->texts);
-    free(cases->planned);
+    free(cases->names);
+    free(cases->entries);
     free(cases->slots);
     free(cases);
 }

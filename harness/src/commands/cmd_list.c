@@ -1,6 +1,4 @@
 /* facts list: what a suite, a file or a pattern expands to. */
-#include <string.h>
-
 #include "../record/text.h"
 #include "commands.h"
 
@@ -8,18 +6,17 @@ static void print_json(const facts_session *s)
 {
     facts_text line = { 0 };
     for (size_t i = 0, shown = 0; i < s->all_count && shown < s->work_count; i++) {
-        const facts_planned *planned = facts_cases_at(s->cases, i);
-        char name[FACTS_NAME_MAX];
-        if (strcmp(facts_case_name(&planned->c, name), s->work[shown].name) != 0)
+        const facts_planned planned = facts_cases_at(s->cases, i);
+        if (planned.name != s->work[shown].name)
             continue; /* of another shard */
         shown++;
         facts_text_clear(&line);
         facts_text_puts(&line, "{");
-        facts_text_member(&line, "case", name);
-        if (planned->group && *planned->group)
-            facts_text_member(&line, "group", planned->group);
-        if (planned->why && *planned->why)
-            facts_text_member(&line, "why", planned->why);
+        facts_text_member(&line, "case", planned.name);
+        if (*planned.group)
+            facts_text_member(&line, "group", planned.group);
+        if (*planned.why)
+            facts_text_member(&line, "why", planned.why);
         facts_text_close(&line);
         puts(line.data ? line.data : "");
     }

@@ -3,18 +3,12 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 #include <xxhash.h>
 
-#include "../record/text.h"
-
-#define GROUPS_MAX 256
-#define GROUP_TEXT_MAX 400
+#include "session_parts.h"
 
 bool facts_suite_dir(char out[FACTS_PATH])
 {
@@ -49,31 +43,17 @@ static bool in_shard(const facts_options *options, const char *name)
     return XXH64(name, strlen(name), 0) % (uint64_t)options->shards == (uint64_t)(options->shard - 1);
 }
 
-/* Names of the shard's cases, kept in one block: workers, record and tally all point at them. */
-static bool keep_names(facts_session *s)
+/* The shard's cases. Workers, record and tally all point at the names of the list. */
+static bool take_shard(facts_session *s)
 {
-    facts_text names = { 0 };
-    char name[FACTS_NAME_MAX];
     s->all_count = facts_cases_count(s->cases);
     s->work = calloc(s->all_count + 1, sizeof *s->work);
-    if (!s->work)
-        return false;
-    for (size_t i = 0; i < s->all_count; i++) {
-        const facts_planned *planned = facts_cases_at(s->cases, i);
-        facts_case_name(&planned->c, name);
-        if (!in_shard(s->options, name))
-            continue;
-        s->work[s->work_count++] =
-            (facts_work){ .group = planned->group ? planned->group : "", .expect = planned->expect ? planned->expect : "" };
-        facts_text_add(&names, name, strlen(name) + 1);
+    for (size_t i = 0; s->work && i < s->all_count; i++) {
+        const facts_planned planned = facts_cases_at(s->cases, i);
+        if (in_shard(s->options, planned.name))
+            s->work[s->work_count++] = (facts_work){ .name = planned.name, .group = planned.group, .expect = planned.expect };
     }
-    s->names = names.data;
-    if (names.failed || !names.data) /* none: nothing of the shard, which the caller says */
-        return !names.failed;
-    const char *at = names.data;
-    for (size_t i = 0; i < s->work_count; i++, at += strlen(at) + 1)
-        s->work[i].name = at;
-    return true;
+    return s->work != NULL;
 }
 
 int facts_session_cases(facts_session *s, const char *const *texts, size_t count)
@@ -88,8 +68,9 @@ int facts_session_cases(facts_session *s, const char *const *texts, size_t count
         fprintf(stderr, "%s\n", error.text);
         return status;
     }
+    facts_expectations_suites(texts, count, s->suites);
     facts_cases_hash(s->cases, s->suite_hash);
-    if (!keep_names(s))
+    if (!take_shard(s))
         return no_memory();
     if (!s->work_count) {
         fputs("facts: no case is selected\n", stderr);
@@ -121,142 +102,6 @@ static bool find_worker(facts_session *s)
         return true;
     fprintf(stderr, "facts: the worker %s: %s; build it (./facts does) or set FACTS_WORKER\n", s->worker, strerror(errno));
     return false;
-}
-
-static bool make_folders(char *path)
-{
-    for (char *slash = path + 1; (slash = strchr(slash, '/')) != NULL; slash++) {
-        *slash = '\0';
-        bool ok = mkdir(path, 0777) == 0 || errno == EEXIST;
-        *slash = '/';
-        if (!ok)
-            return false;
-    }
-    return true;
-}
-
-static bool choose_record(facts_session *s)
-{
-    char part[80];
-    snprintf(part, sizeof part, "runs/%s.jsonl", s->run_id);
-    if (s->options->output && !s->record[0])
-        snprintf(s->record, sizeof s->record, "%s", s->options->output);
-    if (s->record[0])
-        return true;
-    if (facts_cache_path(part, s->record) && make_folders(s->record))
-        return true;
-    fprintf(stderr, "facts: %s: %s; say where the record goes with -o FILE\n", s->record, strerror(errno));
-    return false;
-}
-
-static void name_run(facts_session *s, char started[32])
-{
-    struct timespec now;
-    struct tm utc;
-    clock_gettime(CLOCK_REALTIME, &now);
-    gmtime_r(&now.tv_sec, &utc);
-    strftime(started, 32, "%Y-%m-%dT%H:%M:%SZ", &utc);
-    size_t n = strftime(s->run_id, sizeof s->run_id, "%Y%m%dT%H%M%S", &utc);
-    snprintf(s->run_id + n, sizeof s->run_id - n, "-%03ld-%d", now.tv_nsec / 1000000, (int)getpid());
-}
-
-static void add_strings(facts_text *line, const char *key, char *const *strings, int count)
-{
-    facts_text_format(line, "\"%s\":[", key);
-    for (int i = 0; i < count; i++) {
-        if (i)
-            facts_text_puts(line, ",");
-        facts_text_json(line, strings[i], strlen(strings[i]));
-    }
-    facts_text_puts(line, "],");
-}
-
-static void add_targets(const facts_session *s, facts_text *line)
-{
-    static const char *const kinds[] = { "gpu", "described", "cpu" };
-    facts_text_puts(line, "\"targets\":[");
-    for (size_t i = 0; i < s->targets.count; i++) {
-        facts_text_puts(line, i ? ",{" : "{");
-        facts_text_member(line, "build", s->targets.at[i].build.name);
-        facts_text_member(line, "device", s->targets.at[i].device);
-        facts_text_member(line, "kind", kinds[s->targets.at[i].kind]);
-        facts_text_close(line);
-    }
-    facts_text_puts(line, "],");
-}
-
-/* Each group of the suite with why it exists: bounded, because a record's line is. */
-static void add_groups(const facts_session *s, facts_text *line)
-{
-    const char *seen[GROUPS_MAX];
-    size_t count = 0;
-    facts_text_puts(line, "\"groups\":{");
-    for (size_t i = 0; i < s->all_count && count < GROUPS_MAX; i++) {
-        const facts_planned *planned = facts_cases_at(s->cases, i);
-        bool known = !planned->group || !*planned->group;
-        for (size_t k = count; k > 0 && !known; k--)
-            known = strcmp(seen[k - 1], planned->group) == 0;
-        if (known)
-            continue;
-        const char *why = planned->why ? planned->why : "";
-        facts_text_puts(line, count ? "," : "");
-        facts_text_json(line, planned->group, strnlen(planned->group, GROUP_TEXT_MAX));
-        facts_text_puts(line, ":");
-        facts_text_json(line, why, strnlen(why, GROUP_TEXT_MAX));
-        seen[count++] = planned->group;
-    }
-    facts_text_puts(line, "},");
-}
-
-static bool write_run(facts_session *s, const char *started)
-{
-    static const char *const tasks[] = { "decide", "plan", "run" };
-    facts_text line = { 0 };
-    char host[128] = "";
-    gethostname(host, sizeof host - 1);
-    facts_text_puts(&line, "{\"run\":{");
-    facts_text_member(&line, "id", s->run_id);
-    facts_text_member(&line, "facts", FACTS_VERSION);
-    facts_text_member(&line, "started", started);
-    facts_text_member(&line, "do", tasks[s->task]);
-    add_strings(&line, "command", s->argv, s->argc);
-    facts_text_member(&line, "suite_hash", s->suite_hash);
-    facts_text_member_int(&line, "seed", s->more ? (int64_t)s->seed : 1);
-    facts_text_member(&line, "host", host);
-    facts_text_member_int(&line, "cases", (int64_t)s->all_count);
-    facts_text_member_int(&line, "planned", (int64_t)(s->work_count * s->targets.count));
-    if (s->options->shards)
-        facts_text_format(&line, "\"shard\":[%d,%d],", s->options->shard, s->options->shards);
-    add_targets(s, &line);
-    add_groups(s, &line);
-    facts_text_close(&line);
-    facts_text_puts(&line, "}");
-    bool ok = !line.failed && facts_writer_line(s->writer, line.data, line.length);
-    facts_text_free(&line);
-    return ok;
-}
-
-static int open_record(facts_session *s)
-{
-    char error[FACTS_PATH + 256] = "", started[32];
-    name_run(s, started);
-    if (!s->keep_record && !s->options->output && !s->record[0])
-        return FACTS_EXIT_OK;
-    if (!choose_record(s))
-        return FACTS_EXIT_ENVIRONMENT;
-    int status = 0;
-    if (s->options->resume && !s->more)
-        status = facts_resume_read(&s->resume, s->record, s->suite_hash, error, sizeof error);
-    facts_open_mode mode = s->options->resume ? FACTS_OPEN_RESUME : s->options->overwrite ? FACTS_OPEN_REPLACE : FACTS_OPEN_NEW;
-    if (status == 0)
-        status = facts_writer_open(&s->writer, s->record, mode, error, sizeof error);
-    if (status == 0 && !write_run(s, started)) {
-        snprintf(error, sizeof error, "%s", facts_writer_error(s->writer));
-        status = FACTS_EXIT_ENVIRONMENT;
-    }
-    if (status != 0)
-        fprintf(stderr, "facts: %s\n", error);
-    return status;
 }
 
 static void on_row(void *context, const facts_outcome *outcome)
@@ -294,7 +139,7 @@ static void on_tick(void *context, size_t done, size_t planned, int live)
         facts_progress_show(&s->progress, done, planned, live);
 }
 
-static void expect(void *context, size_t target, size_t work, facts_verdict verdict, const facts_line *row, facts_expected_row *out)
+void facts_session_expect(void *context, size_t target, size_t work, facts_verdict verdict, const facts_line *row, facts_expected_row *out)
 {
     facts_session *s = context;
     const facts_target *t = &s->targets.at[target];
@@ -307,85 +152,6 @@ static bool more(void *context)
 {
     facts_session *s = context;
     return s->more(s);
-}
-
-static void write_end(facts_session *s)
-{
-    facts_text line = { 0 };
-    bool complete = s->counts.done == s->counts.planned && !s->counts.record_failed;
-    facts_text_puts(&line, "{\"end\":{");
-    facts_text_member(&line, "run", s->run_id);
-    facts_text_format(&line, "\"complete\":%s,", complete ? "true" : "false");
-    facts_text_member_int(&line, "rows", (int64_t)s->counts.rows);
-    facts_text_member_int(&line, "noise", (int64_t)s->counts.noise);
-    facts_text_puts(&line, "\"counts\":{");
-    for (facts_verdict v = 0; v < FACTS_VERDICT_COUNT; v++)
-        if (facts_tally_of(&s->tally, v))
-            facts_text_member_int(&line, facts_verdict_name(v), (int64_t)facts_tally_of(&s->tally, v));
-    facts_text_close(&line);
-    facts_text_puts(&line, "}}");
-    if (!line.failed && !facts_writer_line(s->writer, line.data, line.length) && !s->counts.record_failed) {
-        s->counts.record_failed = true;
-        snprintf(s->counts.trouble, sizeof s->counts.trouble, "%s", facts_writer_error(s->writer));
-    }
-    facts_text_free(&line);
-}
-
-typedef struct index_entry {
-    const char *name;
-    size_t work;
-} index_entry;
-
-typedef struct recount {
-    facts_session *session;
-    index_entry *index;
-} recount;
-
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(((const index_entry *)a)->name, ((const index_entry *)b)->name);
-}
-
-/* A row of the record, this run's or an earlier one's. Of a case asked twice the later rows count: the first row of an attempt that
- * follows a finished case starts it anew. */
-static bool recount_row(void *context, const facts_line *line)
-{
-    recount *r = context;
-    facts_session *s = r->session;
-    char name[FACTS_NAME_MAX], build[64], device[128];
-    if (line->kind != FACTS_LINE_ROW || !facts_slice_string(facts_line_get(line, "case"), name, sizeof name) ||
-        !facts_slice_string(facts_line_get(line, "build"), build, sizeof build) ||
-        !facts_slice_string(facts_line_get(line, "device"), device, sizeof device))
-        return true;
-    const index_entry *found = bsearch(&(index_entry){ .name = name }, r->index, s->work_count, sizeof *r->index, by_name);
-    facts_verdict verdict = facts_verdict_parse(facts_line_get(line, "verdict"));
-    if (!found || verdict == FACTS_VERDICT_COUNT)
-        return true;
-    for (size_t t = 0; t < s->targets.count; t++) {
-        if (strcmp(s->targets.at[t].build.name, build) != 0 || strcmp(s->targets.at[t].device, device) != 0)
-            continue;
-        facts_expected_row expected = { .unexpected = false };
-        expect(s, t, found->work, verdict, line, &expected);
-        facts_tally_add(&s->tally, t, found->work, line, verdict, &expected);
-    }
-    return true;
-}
-
-/* After --resume the tally is of the whole record, not of this run's part. */
-static bool tally_record(facts_session *s)
-{
-    recount r = { .session = s, .index = calloc(s->work_count + 1, sizeof *r.index) };
-    facts_tally_free(&s->tally);
-    if (!r.index || !facts_tally_init(&s->tally, s->targets.at, s->targets.count, s->work, s->work_count)) {
-        free(r.index);
-        return false;
-    }
-    for (size_t i = 0; i < s->work_count; i++)
-        r.index[i] = (index_entry){ s->work[i].name, i };
-    qsort(r.index, s->work_count, sizeof *r.index, by_name);
-    facts_resume_rows(s->resume, recount_row, &r);
-    free(r.index);
-    return true;
 }
 
 static void fill_order(facts_session *s)
@@ -418,7 +184,7 @@ static void fill_order(facts_session *s)
         .on_row = on_row,
         .on_ready = on_ready,
         .on_tick = on_tick,
-        .expect = expect,
+        .expect = facts_session_expect,
     };
 }
 
@@ -428,24 +194,24 @@ int facts_session_run(facts_session *s)
     char error[FACTS_PATH + 256] = "";
     if (!find_worker(s))
         return FACTS_EXIT_ENVIRONMENT;
-    if (facts_expectations_load(&s->expectations, &message) != 0) {
+    if (facts_expectations_load(&s->expectations, s->suites, &message) != 0) {
         fprintf(stderr, "%s\n", message.text);
         return FACTS_EXIT_BAD_INPUT;
     }
     s->sms = calloc(s->targets.count, sizeof *s->sms);
     if (!s->sms || !facts_tally_init(&s->tally, s->targets.at, s->targets.count, s->work, s->work_count))
         return no_memory();
-    int status = open_record(s);
+    int status = facts_session_open_record(s);
     if (status != 0)
         return status;
     fill_order(s);
     facts_progress_start(&s->progress, s->options->json && !isatty(2));
     status = facts_supervise(&s->order, &s->counts);
     facts_progress_end(&s->progress);
-    if (status == 0 && s->resume && !tally_record(s))
+    if (status == 0 && s->resume && !facts_session_recount(s))
         status = no_memory();
     if (s->writer)
-        write_end(s);
+        facts_session_end_record(s);
     if (!facts_writer_close(s->writer, error, sizeof error) && !s->counts.record_failed) {
         s->counts.record_failed = true;
         snprintf(s->counts.trouble, sizeof s->counts.trouble, "%.600s", error);
@@ -454,6 +220,8 @@ int facts_session_run(facts_session *s)
     if (s->counts.trouble[0])
         fprintf(stderr, "facts: %s\n", s->counts.trouble);
     fflush(stdout);
+    bool whole = status == 0 && !s->more && !s->options->where && !s->options->shards;
+    s->stale = whole ? facts_expectations_stale(s->expectations, &s->tally, s->sms, s->task, stderr) : 0;
     return status;
 }
 
@@ -463,7 +231,7 @@ int facts_session_exit(const facts_session *s)
         return FACTS_EXIT_INTERRUPTED;
     if (s->counts.record_failed)
         return FACTS_EXIT_ENVIRONMENT;
-    if (facts_tally_unexpected(&s->tally))
+    if (facts_tally_unexpected(&s->tally) || s->stale)
         return FACTS_EXIT_FINDINGS;
     if (s->counts.target_failed || facts_tally_of(&s->tally, FACTS_VERDICT_INCONCLUSIVE))
         return FACTS_EXIT_ENVIRONMENT;
@@ -485,5 +253,4 @@ void facts_session_free(facts_session *s)
         free((char *)s->work[i].name); /* facts_session_add's */
     free(s->sms);
     free(s->work);
-    free(s->names);
 }

@@ -13,13 +13,14 @@ typedef struct facts_session {
     const facts_options *options;
     facts_task task;
     facts_cases *cases;
-    char *names; /* all canonical names, one block */
     facts_work *work;
     size_t work_count, all_count; /* all_count: before sharding */
     char suite_hash[17];
     facts_targets targets;
     int *sms; /* by target, once ready; 0 before */
     facts_expectations *expectations;
+    char suites[FACTS_SUITES_MAX]; /* that CASES names; "": something else is among them */
+    size_t stale;                  /* expectations that this run should have needed and did not */
     facts_resume *resume;
     facts_writer *writer;
     facts_tally tally;

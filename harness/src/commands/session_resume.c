@@ -1,0 +1,62 @@
+/* What a resumed record held counts with what was asked now. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "session_parts.h"
+
+typedef struct index_entry {
+    const char *name;
+    size_t work;
+} index_entry;
+
+typedef struct recount {
+    facts_session *session;
+    index_entry *index;
+} recount;
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const index_entry *)a)->name, ((const index_entry *)b)->name);
+}
+
+/* A row of the record, this run's or an earlier one's. Of a case asked twice the later rows count: the first row of an attempt that
+ * follows a finished case starts it anew. */
+static bool recount_row(void *context, const facts_line *line)
+{
+    recount *r = context;
+    facts_session *s = r->session;
+    char name[FACTS_NAME_MAX], build[64], device[128];
+    if (line->kind != FACTS_LINE_ROW || !facts_slice_string(facts_line_get(line, "case"), name, sizeof name) ||
+        !facts_slice_string(facts_line_get(line, "build"), build, sizeof build) ||
+        !facts_slice_string(facts_line_get(line, "device"), device, sizeof device))
+        return true;
+    const index_entry *found = bsearch(&(index_entry){ .name = name }, r->index, s->work_count, sizeof *r->index, by_name);
+    facts_verdict verdict = facts_verdict_parse(facts_line_get(line, "verdict"));
+    if (!found || verdict == FACTS_VERDICT_COUNT)
+        return true;
+    for (size_t t = 0; t < s->targets.count; t++) {
+        if (strcmp(s->targets.at[t].build.name, build) != 0 || strcmp(s->targets.at[t].device, device) != 0)
+            continue;
+        facts_expected_row expected = { .unexpected = false };
+        facts_session_expect(s, t, found->work, verdict, line, &expected);
+        facts_tally_add(&s->tally, t, found->work, line, verdict, &expected);
+    }
+    return true;
+}
+
+/* After --resume the tally is of the whole record, not of this run's part. */
+bool facts_session_recount(facts_session *s)
+{
+    recount r = { .session = s, .index = calloc(s->work_count + 1, sizeof *r.index) };
+    facts_tally_free(&s->tally);
+    if (!r.index || !facts_tally_init(&s->tally, s->targets.at, s->targets.count, s->work, s->work_count)) {
+        free(r.index);
+        return false;
+    }
+    for (size_t i = 0; i < s->work_count; i++)
+        r.index[i] = (index_entry){ s->work[i].name, i };
+    qsort(r.index, s->work_count, sizeof *r.index, by_name);
+    facts_resume_rows(s->resume, recount_row, &r);
+    free(r.index);
+    return true;
+}
