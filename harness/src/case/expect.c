@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../numbers/judge.h" /* the words for verdicts */
+#include "field.h"
 #include "file.h"
 #include "text.h"
 
@@ -12,13 +13,15 @@ typedef struct entry {
     facts_deviation shown;
     facts_predicate *where;
     char *text; /* the line, cut at its fields: what `shown` points into */
+    uint32_t until[FACTS_VERSION_PARTS];
+    bool left_out; /* by facts_deviations_choose */
 } entry;
 
 struct facts_deviations {
     entry *entries;
     size_t count;
-    char **files;
-    size_t file_count;
+    char **texts; /* names of files and of suites */
+    size_t text_count;
 };
 
 facts_deviations *facts_deviations_create(void)
@@ -92,11 +95,29 @@ static char *cut_note(char *text)
     return text + strlen(text);
 }
 
-static bool read_entry(entry *e, const char *file, int line, facts_error *error)
+/* `expires=DATE` and `until=VERSION`, in front of the predicate. */
+static bool read_limits(entry *e, char **rest, facts_error *error)
+{
+    char quote[FACTS_QUOTE_MAX];
+    facts_deviation *d = &e->shown;
+    for (;;) {
+        *rest += strspn(*rest, " \t");
+        bool expires = strncmp(*rest, "expires=", strlen("expires=")) == 0;
+        if (!expires && strncmp(*rest, "until=", strlen("until=")) != 0)
+            return true;
+        char *value = strchr(first_word(rest), '=') + 1;
+        *(expires ? &d->expires : &d->until) = value;
+        if (expires ? !is_date(value) : !facts_version_read(facts_span_of(value), e->until))
+            return facts_fail(error, d->file, d->line, (int)(value - e->text) + 1, "%s is not a %s", facts_quote(quote, facts_span_of(value)),
+                              expires ? "date, such as 2027-06-01" : "version, such as 9.30.0");
+    }
+}
+
+static bool read_entry(entry *e, const char *file, int line, const char *suites, facts_error *error)
 {
     char quote[FACTS_QUOTE_MAX], hint[FACTS_QUOTE_MAX], *rest = e->text;
     facts_deviation *d = &e->shown;
-    *d = (facts_deviation){ .note = cut_note(e->text), .file = file, .line = line };
+    *d = (facts_deviation){ .note = cut_note(e->text), .expires = "", .until = "", .suites = suites, .file = file, .line = line };
     d->date = first_word(&rest);
     char *verdict = first_word(&rest);
     size_t length = strlen(verdict);
@@ -111,11 +132,14 @@ static bool read_entry(entry *e, const char *file, int line, facts_error *error)
     if (!is_verdict(d->verdict, &nearest))
         return facts_fail(error, file, line, (int)(d->verdict - e->text) + 1, "%s is not a verdict%s",
                           facts_quote(quote, facts_span_of(d->verdict)), facts_nearest_hint(&nearest, hint));
+    if (!read_limits(e, &rest, error))
+        return false;
     d->link = last_word(rest);
     if (strchr(d->link, '/') == NULL)
         return facts_fail(error, file, line, (int)(d->link - e->text) + 1,
                           "the last word must be a link (owner/project#12 or an address)");
     d->where = rest + strspn(rest, " \t");
+    d->column = (int)(d->where - e->text) + 1;
     facts_error inner = { "", 0, 0 };
     facts_predicate *where = NULL;
     if (facts_predicate_parse(&where, d->where, &inner)) {
@@ -127,8 +151,45 @@ static bool read_entry(entry *e, const char *file, int line, facts_error *error)
                       sentence != NULL ? sentence + 1 : inner.text);
 }
 
-static bool add_line(facts_deviations *list, facts_span text, const char *file, int line, facts_error *error)
+/* A copy that lives as long as the list; NULL: no memory. */
+static const char *keep(facts_deviations *list, facts_span text)
 {
+    char **texts = realloc(list->texts, (list->text_count + 1) * sizeof *texts), *copy = strndup(text.at, text.length);
+    if (texts != NULL)
+        list->texts = texts;
+    if (texts == NULL || copy == NULL) {
+        free(copy);
+        return NULL;
+    }
+    return texts[list->text_count++] = copy;
+}
+
+/* What follows `suites:`, its blanks made one. */
+static bool read_suites(facts_deviations *list, facts_span text, const char **suites, const char *file, int line, facts_error *error)
+{
+    char words[512] = "", quote[FACTS_QUOTE_MAX];
+    size_t used = 0;
+    facts_span word, rest = text;
+    while ((word = facts_span_word(&rest)).length > 0 && word.at[0] != '#') {
+        if (used + word.length + 2 > sizeof words)
+            return facts_fail(error, file, line, 1, "more suites than a line may name");
+        for (size_t i = 0; i < word.length; i++)
+            if (strchr("abcdefghijklmnopqrstuvwxyz0123456789_-./", word.at[i]) == NULL)
+                return facts_fail(error, file, line, (int)(strlen("suites:") + (size_t)(word.at - text.at)) + 1, "%s is no name of a suite",
+                                  facts_quote(quote, word));
+        used += (size_t)snprintf(words + used, sizeof words - used, "%s%.*s", used > 0 ? " " : "", (int)word.length, word.at);
+    }
+    if (used == 0)
+        return facts_fail(error, file, line, 1, "suites: takes names of suites, such as regress surface, or all");
+    *suites = strcmp(words, "all") == 0 ? "" : keep(list, facts_span_of(words));
+    return *suites != NULL || facts_fail(error, file, line, 1, "no memory");
+}
+
+static bool add_line(facts_deviations *list, facts_span text, const char **suites, const char *file, int line, facts_error *error)
+{
+    static const char head[] = "suites:";
+    if (text.length > strlen(head) && memcmp(text.at, head, strlen(head)) == 0)
+        return read_suites(list, (facts_span){ text.at + strlen(head), text.length - strlen(head) }, suites, file, line, error);
     entry *entries = realloc(list->entries, (list->count + 1) * sizeof *entries);
     if (entries == NULL)
         return facts_fail(error, file, line, 1, "no memory");
@@ -141,7 +202,7 @@ static bool add_line(facts_deviations *list, facts_span text, const char *file, 
         free(e.text);
         return true;
     }
-    if (!read_entry(&e, file, line, error)) {
+    if (!read_entry(&e, file, line, *suites, error)) {
         free(e.text);
         return false;
     }
@@ -151,17 +212,12 @@ static bool add_line(facts_deviations *list, facts_span text, const char *file, 
 
 bool facts_deviations_read(facts_deviations *list, const char *text, const char *file, facts_error *error)
 {
-    char **files = realloc(list->files, (list->file_count + 1) * sizeof *files), *name = strdup(file);
-    if (files != NULL)
-        list->files = files;
-    if (files == NULL || name == NULL) {
-        free(name);
+    const char *name = keep(list, facts_span_of(file)), *suites = "";
+    if (name == NULL)
         return facts_fail(error, file, 1, 1, "no memory");
-    }
-    files[list->file_count++] = name;
     facts_span rest = facts_span_of(text);
     for (int line = 1; rest.length > 0; line++) {
-        if (!add_line(list, facts_span_cut(&rest, '\n'), name, line, error))
+        if (!add_line(list, facts_span_cut(&rest, '\n'), &suites, name, line, error))
             return false;
     }
     return true;
@@ -181,15 +237,63 @@ bool facts_deviations_load(facts_deviations *list, const char *folder, facts_err
     return ok;
 }
 
-const facts_deviation *facts_deviations_lookup(facts_deviations *list, const facts_subject *subject)
+bool facts_deviation_expired(const facts_deviation *d, const char *today)
+{
+    return *d->expires != '\0' && *today != '\0' && strcmp(d->expires, today) <= 0;
+}
+
+/* Is one of the suites that are run one that the line names, or in a folder that it names? */
+static bool is_about(const facts_deviation *d, const char *suites)
+{
+    facts_span rest = facts_span_of(d->suites), named;
+    if (*d->suites == '\0' || *suites == '\0')
+        return true;
+    while ((named = facts_span_word(&rest)).length > 0) {
+        facts_span run = facts_span_of(suites), word;
+        while ((word = facts_span_word(&run)).length > 0) {
+            bool begins = word.length >= named.length && memcmp(word.at, named.at, named.length) == 0;
+            if (begins && (word.length == named.length || word.at[named.length] == '/'))
+                return true;
+        }
+    }
+    return false;
+}
+
+void facts_deviations_choose(facts_deviations *list, const char *suites, const char *today)
 {
     for (size_t i = 0; i < list->count; i++) {
-        if (!facts_predicate_holds(list->entries[i].where, subject))
+        facts_deviation *d = &list->entries[i].shown;
+        list->entries[i].left_out = !is_about(d, suites) || facts_deviation_expired(d, today);
+    }
+}
+
+bool facts_deviations_counts(const facts_deviations *list, size_t i)
+{
+    return !list->entries[i].left_out;
+}
+
+static bool is_past(const entry *e, const facts_subject *subject)
+{
+    uint32_t version[FACTS_VERSION_PARTS];
+    return *e->shown.until != '\0' && subject->cudnn != NULL && facts_version_read(facts_span_of(subject->cudnn), version) &&
+           facts_version_compare(version, e->until) >= 0;
+}
+
+facts_deviation *facts_deviations_lookup(facts_deviations *list, const facts_subject *subject)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        entry *e = &list->entries[i];
+        if (e->left_out || is_past(e, subject) || !facts_predicate_holds(e->where, subject))
             continue;
-        list->entries[i].shown.used = true;
-        return &list->entries[i].shown;
+        e->shown.used = true;
+        return &e->shown;
     }
     return NULL;
+}
+
+bool facts_deviations_possible(const facts_deviations *list, size_t i, const facts_subject *subject)
+{
+    return !is_past(&list->entries[i], subject) && facts_predicate_possible(list->entries[i].where, subject);
 }
 
 size_t facts_deviations_count(const facts_deviations *list)
@@ -210,9 +314,9 @@ void facts_deviations_destroy(facts_deviations *list)
         facts_predicate_destroy(list->entries[i].where);
         free(list->entries[i].text);
     }
-    for (size_t i = 0; i < list->file_count; i++)
-        free(list->files[i]);
+    for (size_t i = 0; i < list->text_count; i++)
+        free(list->texts[i]);
     free(list->entries);
-    free(list->files);
+    free(list->texts);
     free(list);
 }

@@ -447,3 +447,30 @@ bool facts_predicate_holds(const facts_predicate *p, const facts_subject *s)
 {
     return node_holds(p, p->root, s);
 }
+
+typedef enum truth { TRUTH_NO, TRUTH_OPEN, TRUTH_YES } truth;
+
+static bool is_open(const facts_field *field, const facts_subject *s)
+{
+    char text[FACTS_NAME_MAX];
+    if (field->result < 0)
+        return s->c == NULL;
+    return !facts_field_text(field, s, text) || strcmp(text, "auto") == 0 || strcmp(text, "all") == 0;
+}
+
+static truth node_truth(const facts_predicate *p, int at, const facts_subject *s)
+{
+    const node *n = &p->nodes[at];
+    if (n->kind == NODE_TEST)
+        return is_open(&n->field, s) || (n->has_other && is_open(&n->other, s)) ? TRUTH_OPEN : test_holds(p, n, s) ? TRUTH_YES : TRUTH_NO;
+    truth left = node_truth(p, n->left, s);
+    if (n->kind == NODE_NOT)
+        return TRUTH_YES - left;
+    truth right = node_truth(p, n->right, s);
+    return (n->kind == NODE_OR) == (left > right) ? left : right;
+}
+
+bool facts_predicate_possible(const facts_predicate *p, const facts_subject *s)
+{
+    return node_truth(p, p->root, s) != TRUTH_NO;
+}

@@ -15,6 +15,8 @@ typedef struct facts_subject {
 
 bool facts_predicate_parse(facts_predicate **out, const char *text, facts_error *error);
 bool facts_predicate_holds(const facts_predicate *p, const facts_subject *s);
+/* Could it hold once the rest is known? What is NULL here, and the engine of a case that leaves it open, may turn out to be anything. */
+bool facts_predicate_possible(const facts_predicate *p, const facts_subject *s);
 void facts_predicate_destroy(facts_predicate *p);
 
 #endif

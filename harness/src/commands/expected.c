@@ -3,17 +3,51 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "../case/expect.h"
 #include "../record/text.h"
 
 struct facts_expectations {
     facts_deviations *list;
+    bool whole; /* the run is of whole suites */
 };
 
-int facts_expectations_load(facts_expectations **out, facts_message *message)
+static bool is_suite(const char *word, const char *folder)
 {
-    char cases[FACTS_PATH], folder[FACTS_PATH];
+    static const char *const forms[] = { "%s/suites/%s.cases", "%s/suites/%s" };
+    char path[FACTS_PATH + 128];
+    if (strcmp(word, "regress") == 0 || strcmp(word, "reject") == 0)
+        return true;
+    if (strlen(word) > 100 || strpbrk(word, "= ") || strstr(word, ".."))
+        return false;
+    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
+        snprintf(path, sizeof path, forms[i], folder, word);
+        if (access(path, R_OK) == 0)
+            return true;
+    }
+    return false;
+}
+
+void facts_expectations_suites(const char *const *texts, size_t count, char out[FACTS_SUITES_MAX])
+{
+    char folder[FACTS_PATH];
+    size_t used = 0;
+    bool found = facts_home_path("cases", folder) != NULL;
+    out[0] = '\0';
+    for (size_t i = 0; i < count; i++) {
+        if (!found || !is_suite(texts[i], folder) || used + strlen(texts[i]) + 2 > FACTS_SUITES_MAX) {
+            out[0] = '\0';
+            return;
+        }
+        used += (size_t)snprintf(out + used, FACTS_SUITES_MAX - used, "%s%s", used ? " " : "", texts[i]);
+    }
+}
+
+int facts_expectations_load(facts_expectations **out, const char *suites, facts_message *message)
+{
+    char cases[FACTS_PATH], folder[FACTS_PATH], today[16] = "";
     facts_error error = { .text = "" };
     facts_expectations *e = calloc(1, sizeof *e);
     *out = e;
@@ -23,10 +57,35 @@ int facts_expectations_load(facts_expectations **out, facts_message *message)
         facts_say(message, "facts: out of memory");
         return 3;
     }
-    if (!facts_home_path("cases", cases) || !facts_join(folder, cases, "expect") || facts_deviations_load(e->list, folder, &error))
-        return 0;
-    facts_say(message, "%s", error.text);
-    return 2;
+    if (facts_home_path("cases", cases) && facts_join(folder, cases, "expect") && !facts_deviations_load(e->list, folder, &error)) {
+        facts_say(message, "%s", error.text);
+        return 2;
+    }
+    facts_today(today);
+    facts_deviations_choose(e->list, suites, today);
+    e->whole = *suites != '\0';
+    return 0;
+}
+
+const char *facts_today(char out[16])
+{
+    struct tm utc;
+    time_t now = time(NULL);
+    gmtime_r(&now, &utc);
+    strftime(out, 16, "%Y-%m-%d", &utc);
+    return out;
+}
+
+/* What is known before anything is asked. */
+static facts_subject target_subject(const facts_target *target, char sm_text[40], int sm, bool measured)
+{
+    facts_subject out = { .build = target->build.name, .grade = measured ? "measured" : "decided" };
+    out.cudnn = target->build.version[0] ? target->build.version : NULL;
+    if (sm) {
+        snprintf(sm_text, 40, "%d", sm);
+        out.sm = sm_text;
+    }
+    return out;
 }
 
 static void subject_of(facts_subject *out, char texts[5][40], const facts_target *target, int sm, bool measured, facts_verdict verdict,
@@ -35,12 +94,8 @@ static void subject_of(facts_subject *out, char texts[5][40], const facts_target
     int64_t engine, config;
     facts_member members[16];
     size_t count;
-    *out = (facts_subject){ .build = target->build.name, .grade = measured ? "measured" : "decided", .verdict = facts_verdict_name(verdict) };
-    out->cudnn = target->build.version[0] ? target->build.version : NULL;
-    if (sm) {
-        snprintf(texts[0], sizeof texts[0], "%d", sm);
-        out->sm = texts[0];
-    }
+    *out = target_subject(target, texts[0], sm, measured);
+    out->verdict = facts_verdict_name(verdict);
     if (facts_slice_string(facts_line_get(row, "backend"), texts[1], sizeof texts[1]))
         out->backend = texts[1];
     if (facts_slice_int(facts_line_get(row, "engine"), &engine)) {
@@ -108,10 +163,11 @@ void facts_expectations_judge(const facts_expectations *expectations, const fact
     if (!expectations || !facts_deviations_count(expectations->list) || !facts_case_parse(&c, work->name, &error))
         return;
     subject.c = &c;
-    const facts_deviation *known = facts_deviations_lookup(expectations->list, &subject);
+    facts_deviation *known = facts_deviations_lookup(expectations->list, &subject);
     if (!known)
         return;
     bool met = strcmp(known->verdict, facts_verdict_name(verdict)) == 0;
+    known->met = known->met || met;
     bool tried = measured && verdict != FACTS_VERDICT_INCONCLUSIVE && verdict != FACTS_VERDICT_NOT_RUN;
     bool counts = facts_verdict_is_finding(verdict) || tried;
     if (!met && (!counts || (known->sometimes && verdict == FACTS_VERDICT_PASS)))
@@ -129,6 +185,60 @@ void facts_expectations_judge(const facts_expectations *expectations, const fact
     if (!json.failed && json.length < sizeof out->json)
         memcpy(out->json, json.data, json.length + 1);
     facts_text_free(&json);
+}
+
+/* Asking alone can end badly, compiling can fail, the rest takes a launch. */
+static bool can_tell(facts_task task, bool measured, const char *verdict)
+{
+    static const char *const decided[] = { "pass", "unsupported", "crash", "hang", "exit_crash" };
+    for (size_t i = 0; i < sizeof decided / sizeof decided[0]; i++)
+        if (strcmp(verdict, decided[i]) == 0)
+            return true;
+    return measured || (task != FACTS_TASK_DECIDE && strcmp(verdict, "build_fail") == 0);
+}
+
+/* How many cases of a target a line could be about; -1: one of them has no answer, so nothing is said. */
+static long candidates(const facts_expectations *e, size_t line, const facts_tally *tally, size_t t, int sm, facts_task task)
+{
+    char text[40];
+    long n = 0;
+    facts_error error;
+    const facts_target *target = &tally->targets[t];
+    bool measured = task == FACTS_TASK_RUN && target->kind != FACTS_TARGET_DESCRIBED;
+    facts_subject subject = target_subject(target, text, sm ? sm : target->described.sm, measured);
+    if (!can_tell(task, measured, facts_deviations_at(e->list, line)->verdict) || !facts_deviations_possible(e->list, line, &subject))
+        return 0;
+    for (size_t w = 0; w < tally->work_count; w++) {
+        facts_case c;
+        uint8_t verdict = facts_tally_cell(tally, t, w)->verdict;
+        if (*tally->work[w].expect || !facts_case_parse(&c, tally->work[w].name, &error))
+            continue;
+        subject.c = &c;
+        if (!facts_deviations_possible(e->list, line, &subject))
+            continue;
+        if (verdict == FACTS_VERDICT_COUNT || verdict == FACTS_VERDICT_NOT_RUN || verdict == FACTS_VERDICT_INCONCLUSIVE)
+            return -1;
+        n++;
+    }
+    return n;
+}
+
+size_t facts_expectations_stale(const facts_expectations *e, const facts_tally *tally, const int *sms, facts_task task, FILE *out)
+{
+    size_t stale = 0;
+    for (size_t i = 0; e && e->whole && i < facts_deviations_count(e->list); i++) {
+        const facts_deviation *d = facts_deviations_at(e->list, i);
+        long asked = 0, more = 0;
+        if (!*d->suites || !facts_deviations_counts(e->list, i) || d->met || (d->sometimes && d->used))
+            continue;
+        for (size_t t = 0; t < tally->target_count && more >= 0; t++, asked += more > 0 ? more : 0)
+            more = candidates(e, i, tally, t, sms[t], task);
+        if (more < 0 || asked == 0)
+            continue;
+        fprintf(out, "%s:%d:%d: no result needs this any more: of %ld that it could be about none is %s\n", d->file, d->line, d->column, asked, d->verdict);
+        stale++;
+    }
+    return stale;
 }
 
 void facts_expectations_free(facts_expectations *expectations)
