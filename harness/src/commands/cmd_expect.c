@@ -1,8 +1,183 @@
+/* facts expect: what is known and accepted. `check` holds the lines against the suites and against records, `update` proposes them from records,
+ * `golden` prints or checks the support matrix. Records are read by the report package. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../case/expect.h"
+#include "../record/text.h"
 #include "commands.h"
+#include "golden.h"
+#include "nearest.h"
+
+#define SUITES_MOST 64
+
+/* The suites that lines name, each expanded once. */
+typedef struct suites {
+    char name[SUITES_MOST][104];
+    facts_cases *cases[SUITES_MOST];
+    size_t count;
+} suites;
+
+static void free_suites(suites *all)
+{
+    for (size_t i = 0; i < all->count; i++)
+        facts_cases_destroy(all->cases[i]);
+}
+
+/* The place of a suite in the list; it is expanded on its first use. SUITES_MOST with a line on stderr when it cannot be. */
+static size_t find_suite(suites *all, const char *name, const char *folder, const facts_deviation *d)
+{
+    facts_error error = { .text = "" };
+    const char *texts[] = { name };
+    for (size_t i = 0; i < all->count; i++)
+        if (strcmp(all->name[i], name) == 0)
+            return i;
+    bool room = all->count < SUITES_MOST && strlen(name) < sizeof all->name[0];
+    if (!room || facts_cases_expand(&all->cases[all->count], texts, 1, folder, NULL, &error) != 0) {
+        fprintf(stderr, "%s:%d:1: suites: %s\n", d->file, d->line, room ? error.text : "more than can be named");
+        return SUITES_MOST;
+    }
+    strcpy(all->name[all->count], name);
+    return all->count++;
+}
+
+static size_t count_candidates(const facts_deviations *list, size_t line, const facts_cases *cases)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < facts_cases_count(cases); i++) {
+        facts_case c;
+        facts_error error;
+        n += facts_case_parse(&c, facts_cases_at(cases, i).name, &error) && facts_deviations_possible(list, line, &(facts_subject){ .c = &c });
+    }
+    return n;
+}
+
+/* Has it expired, and is there a case in each of its suites that it could be about? Adds to *findings. */
+static int check_line(const facts_deviations *list, size_t line, suites *all, const char *folder, const char *today, size_t *findings)
+{
+    const facts_deviation *d = facts_deviations_at(list, line);
+    char words[FACTS_SUITES_MAX], *rest = words;
+    if (facts_deviation_expired(d, today)) {
+        fprintf(stderr, "%s:%d:%d: expired on %s: look again, then take the line out or give it another date\n", d->file, d->line, d->column,
+                d->expires);
+        ++*findings;
+    }
+    snprintf(words, sizeof words, "%s", d->suites);
+    for (char *name; *words && (name = strsep(&rest, " ")) != NULL;) {
+        size_t at = find_suite(all, name, folder, d);
+        if (at == SUITES_MOST)
+            return FACTS_EXIT_BAD_INPUT;
+        if (count_candidates(list, line, all->cases[at]))
+            continue;
+        fprintf(stderr, "%s:%d:%d: matches no case of suite %s\n", d->file, d->line, d->column, name);
+        ++*findings;
+    }
+    return FACTS_EXIT_OK;
+}
+
+/* For the report package: {"suite":["case",...]} in a file of its own. */
+static bool write_suites(const suites *all, char path[32])
+{
+    strcpy(path, "/tmp/facts-suites-XXXXXX");
+    int handle = mkstemp(path);
+    FILE *out = handle < 0 ? NULL : fdopen(handle, "w");
+    facts_text text = { 0 };
+    for (size_t s = 0; out && s < all->count; s++) {
+        facts_text_puts(&text, s ? "],\n" : "{");
+        facts_text_json(&text, all->name[s], strlen(all->name[s]));
+        facts_text_puts(&text, ":[");
+        for (size_t i = 0; i < facts_cases_count(all->cases[s]); i++) {
+            const char *name = facts_cases_at(all->cases[s], i).name;
+            facts_text_puts(&text, i ? ",\n" : "");
+            facts_text_json(&text, name, strlen(name));
+        }
+    }
+    facts_text_puts(&text, all->count ? "]}\n" : "{}\n");
+    bool ok = out && !text.failed && fwrite(text.data, 1, text.length, out) == text.length;
+    if (out)
+        ok = fclose(out) == 0 && ok;
+    facts_text_free(&text);
+    if (!ok)
+        fprintf(stderr, "facts expect: %s: cannot be written\n", path);
+    return ok;
+}
+
+/* Hands records to `facts_reports expect TASK`, with what the suites of the lines are. */
+static int ask_reports(const char *task, const facts_options *o, const suites *all, const char *folder)
+{
+    char path[32];
+    const char **words = calloc(o->word_count + 8, sizeof *words);
+    size_t n = 0;
+    int status = FACTS_EXIT_ENVIRONMENT;
+    if (words && write_suites(all, path)) {
+        words[n++] = "expect";
+        words[n++] = task;
+        words[n++] = "--suites";
+        words[n++] = path;
+        words[n++] = "--folder";
+        words[n++] = folder;
+        if (o->overwrite)
+            words[n++] = "--overwrite";
+        for (size_t i = 1; i < o->word_count; i++)
+            words[n++] = o->words[i];
+        status = facts_run_report(words, n);
+        unlink(path);
+    }
+    free(words);
+    return status;
+}
+
+/* Reads cases/expect and checks what needs no record. */
+static int check_lines(facts_deviations *list, suites *all, const char *folder, const char *expect, size_t *findings)
+{
+    char today[16];
+    facts_error error = { .text = "" };
+    if (!facts_deviations_load(list, expect, &error)) {
+        fprintf(stderr, "%s\n", error.text);
+        return FACTS_EXIT_BAD_INPUT;
+    }
+    facts_today(today);
+    int status = FACTS_EXIT_OK;
+    for (size_t i = 0; i < facts_deviations_count(list) && status == FACTS_EXIT_OK; i++)
+        status = check_line(list, i, all, folder, today, findings);
+    return status;
+}
+
+static int check_or_update(const facts_invocation *call, bool update)
+{
+    const facts_options *o = call->options;
+    char folder[FACTS_PATH], expect[FACTS_PATH];
+    static suites all;
+    size_t findings = 0;
+    if (update && o->word_count < 2) {
+        fputs("facts expect update: give the records that lines shall be proposed from\n", stderr);
+        return FACTS_EXIT_BAD_INPUT;
+    }
+    if (!facts_suite_dir(folder) || !facts_join(expect, folder, "expect"))
+        return FACTS_EXIT_ENVIRONMENT;
+    facts_deviations *list = facts_deviations_create();
+    int status = list ? check_lines(list, &all, folder, expect, &findings) : FACTS_EXIT_ENVIRONMENT;
+    if (status == FACTS_EXIT_OK && !update)
+        printf("%zu lines in cases/expect, %zu to look at\n", facts_deviations_count(list), findings);
+    if (status == FACTS_EXIT_OK && o->word_count > 1)
+        status = ask_reports(update ? "update" : "check", o, &all, expect);
+    if (status == FACTS_EXIT_OK && !update && findings)
+        status = FACTS_EXIT_FINDINGS;
+    free_suites(&all);
+    facts_deviations_destroy(list);
+    return status;
+}
 
 int facts_command_expect(const facts_invocation *call)
 {
-    (void)call;
-    fputs("facts expect: not in this version\n", stderr);
+    static const char *const tasks[] = { "update", "check", "golden" };
+    const char *task = call->options->words[0];
+    if (strcmp(task, "golden") == 0)
+        return facts_golden(call);
+    if (strcmp(task, "check") == 0 || strcmp(task, "update") == 0)
+        return check_or_update(call, strcmp(task, "update") == 0);
+    fprintf(stderr, "facts expect: \"%.60s\" is none of update, check, golden; did you mean %s?\n", task,
+            facts_nearest_word(task, tasks, sizeof tasks / sizeof tasks[0]));
     return FACTS_EXIT_BAD_INPUT;
 }
