@@ -1,8 +1,400 @@
-#include "commands.h"
+/* facts bisect: between which versions of cuDNN an answer changes. The search says which versions it needs; they are asked in rounds,
+ * each a session of one case on as many targets. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bisection.h"
+#include "nearest.h"
+
+#define EVERY_VERSION "9.0..9.999" /* that is here */
+#define DEFAULT_DEVICE "h100-sxm"
+#define MOST_JOBS 8
+#define MEGABYTE 1000000
+
+/* One session: which versions it asks, by target. */
+typedef struct bisect_round {
+    facts_bisection *b;
+    int attempt;
+    size_t version[FACTS_BISECT_MOST];
+    size_t targets;
+    bool foreign; /* the GPU is another than the record's */
+} bisect_round;
+
+static int no_memory(void)
+{
+    fputs("facts: out of memory\n", stderr);
+    return FACTS_EXIT_ENVIRONMENT;
+}
+
+/* ---- questions and answers ------------------------------------------------------------------------------------------------- */
+
+static bool ask(void *context, size_t version, int attempt, int *value)
+{
+    facts_bisection *b = context;
+    facts_bisected *v = &b->at[version];
+    char text[FACTS_SAID_VALUE];
+    if (!v->known[attempt - 1]) {
+        v->open[attempt - 1] = true;
+        return false;
+    }
+    const facts_said *said = &v->said[attempt - 1];
+    *value = facts_said_answers(said) ? (int)facts_intern_id(b->values, facts_said_value(said, b->by, text)) : FACTS_BISECT_NO_VALUE;
+    return true;
+}
+
+static void session_row(facts_session *session, const facts_outcome *outcome)
+{
+    bisect_round *round = session->context;
+    facts_line line;
+    facts_line_parse(&line, outcome->text, outcome->length);
+    facts_said_row(&round->b->at[round->version[outcome->target]].said[round->attempt - 1], &line);
+}
+
+/* A GPU's name is known only now. */
+static void session_ready(facts_session *session, size_t target, const facts_line *ready)
+{
+    bisect_round *round = session->context;
+    const char *device = session->targets.at[target].device;
+    (void)ready;
+    round->foreign |= round->b->device[0] && strcmp(round->b->device, device) != 0;
+    if (!round->b->device[0])
+        snprintf(round->b->device, sizeof round->b->device, "%s", device);
+}
+
+static bool session_more(facts_session *session)
+{
+    (void)session;
+    return false;
+}
+
+static void session_show(facts_session *session, int live)
+{
+    const bisect_round *round = session->context;
+    char text[200];
+    size_t used = (size_t)snprintf(text, sizeof text, "asking%s", round->attempt > 1 ? " again" : "");
+    for (size_t i = 0; i < round->targets && used + 24 < sizeof text; i++)
+        used += (size_t)snprintf(text + used, sizeof text - used, " %s", facts_bisection_version(round->b, round->version[i]));
+    if (live)
+        facts_progress_say(&session->progress, text);
+}
+
+/* ---- builds that are not here yet ------------------------------------------------------------------------------------------ */
+
+static bool is_ready(const facts_build *build)
+{
+    return build->dir[0] && (!build->needs_nvrtc || build->nvrtc[0]);
+}
+
+/* Installs it; of what cannot be had it is said why. */
+static void make_ready(facts_bisection *b, size_t version)
+{
+    facts_bisected *v = &b->at[version];
+    facts_builds builds = { 0 };
+    facts_message message = { "" };
+    if (is_ready(&v->target.build) || v->why[0])
+        return;
+    if (v->target.build.download_bytes)
+        fprintf(stderr, "facts: %s is not here and is installed now (%lld MB)\n", v->target.build.name,
+                (v->target.build.download_bytes + MEGABYTE - 1) / MEGABYTE);
+    int status = facts_builds_ensure(&builds, v->target.build.name, NULL, &message);
+    if (status == 0 && builds.count == 1 && is_ready(&builds.at[0]))
+        v->target.build = builds.at[0];
+    else
+        snprintf(v->why, sizeof v->why, "%s", message.text[0] ? message.text : "it could not be installed");
+    facts_builds_free(&builds);
+}
+
+/* ---- a round --------------------------------------------------------------------------------------------------------------- */
+
+static bool gather(bisect_round *round, facts_session *session)
+{
+    facts_bisection *b = round->b;
+    session->targets.at = calloc(b->versions, sizeof *session->targets.at);
+    if (!session->targets.at)
+        return false;
+    for (size_t i = 0; i < b->versions; i++) {
+        facts_bisected *v = &b->at[i];
+        if (!v->open[round->attempt - 1])
+            continue;
+        make_ready(b, i);
+        v->open[round->attempt - 1] = false;
+        v->known[round->attempt - 1] = true;
+        v->said[round->attempt - 1] = FACTS_SAID_NOTHING;
+        if (v->why[0])
+            continue;
+        round->version[round->targets++] = i;
+        session->targets.at[session->targets.count++] = v->target;
+    }
+    return true;
+}
+
+static int run_session(bisect_round *round, facts_session *session)
+{
+    facts_bisection *b = round->b;
+    const facts_work work = { .name = b->name, .group = "bisect", .expect = "" };
+    if (!facts_session_add(session, &work))
+        return no_memory();
+    int status = facts_session_run(session);
+    b->asked += round->targets;
+    b->written = true;
+    if (round->foreign) {
+        fprintf(stderr, "facts: the record is of %s and this is another GPU; give another -o\n", b->device);
+        return FACTS_EXIT_BAD_INPUT;
+    }
+    if (status != 0)
+        return status;
+    if (session->counts.interrupted)
+        return FACTS_EXIT_INTERRUPTED;
+    return session->counts.record_failed ? FACTS_EXIT_ENVIRONMENT : FACTS_EXIT_OK;
+}
+
+/* Asks what is open of an attempt: the second in workers of its own, past every store of answers. */
+static int ask_round(facts_bisection *b, int attempt)
+{
+    facts_options options = *b->options;
+    bisect_round round = { .b = b, .attempt = attempt };
+    options.json = false; /* rows are not the answer */
+    options.resume |= b->written;
+    options.fresh |= attempt > 1;
+    facts_session session = { .options = &options,
+                              .task = b->task,
+                              .argc = b->call->argc,
+                              .argv = b->call->argv,
+                              .more = session_more,
+                              .show = session_show,
+                              .on_row = session_row,
+                              .on_ready = session_ready,
+                              .context = &round };
+    int status = gather(&round, &session) ? FACTS_EXIT_OK : no_memory();
+    if (status == FACTS_EXIT_OK && round.targets)
+        status = run_session(&round, &session);
+    facts_session_free(&session);
+    return status;
+}
+
+/* ---- the record that is resumed -------------------------------------------------------------------------------------------- */
+
+typedef struct loading {
+    facts_bisection *b;
+    char device[112]; /* as the record calls it */
+} loading;
+
+static bool find_device(void *context, const facts_line *line)
+{
+    loading *l = context;
+    if (line->kind == FACTS_LINE_TARGET && facts_slice_is(facts_line_get(line, "planned"), l->b->at[0].target.device))
+        facts_slice_string(facts_line_get(line, "device"), l->device, sizeof l->device);
+    return true;
+}
+
+/* The first answer of a version is its first attempt, the next its second; no answer is none. */
+static bool load_row(void *context, const facts_line *line)
+{
+    loading *l = context;
+    bool more = false;
+    if (line->kind != FACTS_LINE_ROW || !facts_slice_is(facts_line_get(line, "case"), l->b->name) ||
+        !facts_slice_is(facts_line_get(line, "device"), l->device))
+        return true;
+    facts_slice_bool(facts_line_get(line, "more"), &more);
+    for (size_t i = 0; i < l->b->versions; i++) {
+        facts_bisected *v = &l->b->at[i];
+        int attempt = v->known[0] ? 1 : 0;
+        if (v->known[attempt] || !facts_slice_is(facts_line_get(line, "build"), v->target.build.name))
+            continue;
+        facts_said_row(&v->said[attempt], line);
+        v->known[attempt] = !more && facts_said_answers(&v->said[attempt]);
+        if (!more && !v->known[attempt])
+            v->said[attempt] = FACTS_SAID_NOTHING;
+    }
+    return true;
+}
+
+static int load_record(facts_bisection *b)
+{
+    facts_read_counts counts;
+    loading l = { .b = b };
+    const char *path = b->options->output;
+    if (access(path, F_OK) != 0)
+        return FACTS_EXIT_OK; /* nothing yet */
+    snprintf(l.device, sizeof l.device, "%s", b->at[0].target.device);
+    if (!facts_record_read(path, find_device, &l, &counts) || !facts_record_read(path, load_row, &l, &counts)) {
+        fprintf(stderr, "facts: %s: %s\n", path, strerror(errno));
+        return FACTS_EXIT_ENVIRONMENT;
+    }
+    if (b->at[0].target.kind == FACTS_TARGET_GPU && strcmp(l.device, b->at[0].target.device) != 0)
+        snprintf(b->device, sizeof b->device, "%s", l.device);
+    return FACTS_EXIT_OK;
+}
+
+/* ---- what is asked --------------------------------------------------------------------------------------------------------- */
+
+static int read_words(facts_bisection *b)
+{
+    const facts_options *o = b->options;
+    facts_error error = { .text = "" };
+    if (o->resume && !o->output) {
+        fputs("facts: --resume needs the record to go on with: -o FILE\n", stderr);
+        return FACTS_EXIT_BAD_INPUT;
+    }
+    if (o->word_count != 1) {
+        fprintf(stderr, "facts bisect: that is %zu words; give one case in quotes\n", o->word_count);
+        return FACTS_EXIT_BAD_INPUT;
+    }
+    b->by = o->by ? facts_by_parse(o->by) : FACTS_BY_VERDICT;
+    if (b->by == FACTS_BY_COUNT) {
+        const char *known[FACTS_BY_COUNT];
+        for (facts_by by = 0; by < FACTS_BY_COUNT; by++)
+            known[by] = facts_by_word(by);
+        fprintf(stderr, "facts bisect: --by \"%.40s\": did you mean %s? (verdict, class, engine, engines, reason)\n", o->by,
+                facts_nearest_word(o->by, known, FACTS_BY_COUNT));
+        return FACTS_EXIT_BAD_INPUT;
+    }
+    if (!facts_case_parse(&b->c, o->words[0], &error)) {
+        fprintf(stderr, "%s\n", error.text);
+        return FACTS_EXIT_BAD_INPUT;
+    }
+    facts_case_name(&b->c, b->name);
+    return FACTS_EXIT_OK;
+}
+
+static int read_device(facts_bisection *b, facts_target *out)
+{
+    facts_message message = { "" };
+    const char *word = b->options->device ? b->options->device : DEFAULT_DEVICE;
+    int status = strchr(word, ',') ? FACTS_EXIT_BAD_INPUT : facts_target_device(out, word, &message);
+    if (strchr(word, ','))
+        facts_say(&message, "--device %s: give one; every device has edges of its own", word);
+    else if (status == 0 && out->kind == FACTS_TARGET_CPU) {
+        facts_say(&message, "--device cpu is our own backend: no version of cuDNN has a part in it");
+        status = FACTS_EXIT_BAD_INPUT;
+    }
+    if (status != 0)
+        fprintf(stderr, "facts: %s\n", message.text);
+    b->device_word = word;
+    b->task = out->kind == FACTS_TARGET_GPU ? FACTS_TASK_RUN : b->options->plan ? FACTS_TASK_PLAN : FACTS_TASK_DECIDE;
+    return status;
+}
+
+static int compare_versions(const facts_build *a, const facts_build *b)
+{
+    return a->major != b->major ? a->major - b->major : a->minor != b->minor ? a->minor - b->minor : a->patch - b->patch;
+}
+
+/* Oldest first; of a version the build that is named first. */
+static void insert_version(facts_bisection *b, const facts_target *target)
+{
+    size_t place = b->versions;
+    while (place > 0 && compare_versions(&b->at[place - 1].target.build, &target->build) > 0)
+        place--;
+    if (place > 0 && compare_versions(&b->at[place - 1].target.build, &target->build) == 0)
+        return;
+    memmove(&b->at[place + 1], &b->at[place], (b->versions - place) * sizeof *b->at);
+    b->at[place] = (facts_bisected){ .target = *target, .said = { FACTS_SAID_NOTHING, FACTS_SAID_NOTHING } };
+    b->versions++;
+}
+
+static int take_versions(facts_bisection *b, facts_target *target, const facts_builds *builds)
+{
+    if (builds->count > FACTS_BISECT_MOST) {
+        fprintf(stderr, "facts: that is %zu builds; at most %d are bisected\n", builds->count, FACTS_BISECT_MOST);
+        return FACTS_EXIT_BAD_INPUT;
+    }
+    b->at = calloc(builds->count + 1, sizeof *b->at);
+    b->values = facts_intern_new();
+    if (!b->at || !b->values)
+        return no_memory();
+    for (size_t i = 0; i < builds->count; i++) {
+        target->build = builds->at[i];
+        insert_version(b, target);
+    }
+    for (size_t i = 0; i < b->versions; i++)
+        b->dear[i] = !is_ready(&b->at[i].target.build);
+    if (b->versions > 1)
+        return FACTS_EXIT_OK;
+    fprintf(stderr, "facts: that is one version (%s); a bisection needs two or more: --cudnn 9.20..9.27\n",
+            b->versions ? b->at[0].target.build.name : "none");
+    return FACTS_EXIT_BAD_INPUT;
+}
+
+static int read_versions(facts_bisection *b)
+{
+    facts_message message = { "" };
+    facts_builds builds = { 0 };
+    facts_target target;
+    int status = read_device(b, &target);
+    if (status != FACTS_EXIT_OK)
+        return status;
+    status = b->options->cudnn ? facts_builds_resolve(&builds, b->options->cudnn, FACTS_RESOLVE_INSTALLABLE, NULL, &message)
+                               : facts_builds_resolve(&builds, EVERY_VERSION, 0, NULL, &message);
+    if (status != FACTS_EXIT_OK)
+        fprintf(stderr, "facts: %s\n", message.text);
+    else
+        status = take_versions(b, &target, &builds);
+    facts_builds_free(&builds);
+    return status;
+}
+
+/* ---- the command ----------------------------------------------------------------------------------------------------------- */
+
+static int count_jobs(const facts_options *o)
+{
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    return o->jobs > 0 ? o->jobs : cores < 1 ? 1 : cores > MOST_JOBS ? MOST_JOBS : (int)cores;
+}
+
+static int bisect(facts_bisection *b)
+{
+    const facts_bisect_order order = {
+        .versions = b->versions,
+        .good = b->by == FACTS_BY_VERDICT ? (int)facts_intern_id(b->values, facts_verdict_name(FACTS_VERDICT_PASS)) : FACTS_BISECT_NO_VALUE,
+        .all = b->options->all,
+        .lookahead = count_jobs(b->options),
+        .dear = b->dear,
+        .context = b,
+        .ask = ask,
+    };
+    for (;;) {
+        facts_bisect(&b->result, &order);
+        if (b->result.outcome != FACTS_BISECT_WAITING)
+            return FACTS_EXIT_OK;
+        for (int attempt = 1; attempt <= FACTS_BISECT_ATTEMPTS; attempt++) {
+            int status = ask_round(b, attempt);
+            if (status != FACTS_EXIT_OK)
+                return status;
+        }
+    }
+}
+
+/* An answer with a hole in it is incomplete. */
+static int exit_code(const facts_bisection *b)
+{
+    if (b->result.outcome == FACTS_BISECT_NOTHING)
+        return FACTS_EXIT_ENVIRONMENT;
+    return b->result.whole ? FACTS_EXIT_OK : FACTS_EXIT_INCOMPLETE;
+}
 
 int facts_command_bisect(const facts_invocation *call)
 {
-    (void)call;
-    fputs("facts bisect: not in this version\n", stderr);
-    return FACTS_EXIT_BAD_INPUT;
+    facts_bisection *b = calloc(1, sizeof *b);
+    if (!b)
+        return no_memory();
+    b->options = call->options;
+    b->call = call;
+    int status = read_words(b);
+    if (status == FACTS_EXIT_OK)
+        status = read_versions(b);
+    if (status == FACTS_EXIT_OK && call->options->resume)
+        status = load_record(b);
+    if (status == FACTS_EXIT_OK)
+        status = bisect(b);
+    if (status == FACTS_EXIT_OK) {
+        facts_bisection_print(b);
+        status = exit_code(b);
+    }
+    facts_intern_free(b->values);
+    free(b->at);
+    free(b);
+    return status;
 }

@@ -1,0 +1,104 @@
+#include "said.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "../record/row.h"
+
+#define AS_WORD(symbol, word) [FACTS_BY_##symbol] = word,
+static const char *const words[FACTS_BY_COUNT] = { FACTS_BY_LIST(AS_WORD) };
+#undef AS_WORD
+
+const char *facts_by_word(facts_by by)
+{
+    return words[by];
+}
+
+facts_by facts_by_parse(const char *word)
+{
+    facts_by by = 0;
+    while (by < FACTS_BY_COUNT && strcmp(words[by], word) != 0)
+        by++;
+    return by;
+}
+
+static int weight(facts_verdict verdict)
+{
+    if (verdict == FACTS_VERDICT_COUNT)
+        return -1;
+    if (facts_verdict_is_finding(verdict))
+        return 5;
+    return verdict == FACTS_VERDICT_INCONCLUSIVE  ? 4
+           : verdict == FACTS_VERDICT_MISTRUSTED  ? 3
+           : verdict == FACTS_VERDICT_PASS        ? 2
+           : verdict == FACTS_VERDICT_UNSUPPORTED ? 1
+                                                  : 0;
+}
+
+/* "8 8 10" is "8 10": configurations of one engine are not told apart. */
+static void keep_once(char *out, size_t capacity, char *list)
+{
+    size_t used = 0;
+    out[0] = '\0';
+    for (char *number; (number = strsep(&list, " ")) != NULL;) {
+        char find[32], among[256];
+        snprintf(find, sizeof find, " %s ", number);
+        snprintf(among, sizeof among, " %s ", out);
+        if (strstr(among, find) || used + strlen(number) + 2 > capacity)
+            continue;
+        used += (size_t)snprintf(out + used, capacity - used, "%s%s", used ? " " : "", number);
+    }
+}
+
+static void read_link(facts_said *said, facts_slice expectation)
+{
+    facts_member members[8];
+    size_t count;
+    bool met = false;
+    if (!expectation.at || !facts_scan_object(expectation.at, expectation.length, members, 8, &count) || count > 8)
+        return;
+    if (facts_slice_bool(facts_member_find(members, count, "met"), &met) && met)
+        facts_slice_string(facts_member_find(members, count, "link"), said->link, sizeof said->link);
+}
+
+void facts_said_row(facts_said *said, const facts_line *row)
+{
+    char engines[512];
+    facts_verdict verdict = facts_verdict_parse(facts_line_get(row, "verdict"));
+    if (weight(verdict) <= weight(said->verdict))
+        return;
+    *said = FACTS_SAID_NOTHING;
+    said->verdict = verdict;
+    if (!facts_slice_int(facts_line_get(row, "engine"), &said->engine) || said->engine < 0)
+        said->engine = -1;
+    facts_row_engines(row, engines, sizeof engines);
+    keep_once(said->engines, sizeof said->engines, engines);
+    facts_row_reason(row, "class", said->class_word, sizeof said->class_word);
+    facts_row_reason(row, "text", said->text, sizeof said->text);
+    facts_row_reason(row, "remedy", said->remedy, sizeof said->remedy);
+    facts_row_reason(row, "rule", said->rule, sizeof said->rule);
+    read_link(said, facts_line_get(row, "expectation"));
+}
+
+bool facts_said_answers(const facts_said *said)
+{
+    return said->verdict != FACTS_VERDICT_COUNT && said->verdict != FACTS_VERDICT_INCONCLUSIVE &&
+           said->verdict != FACTS_VERDICT_NOT_RUN && said->verdict != FACTS_VERDICT_MISTRUSTED;
+}
+
+const char *facts_said_value(const facts_said *said, facts_by by, char out[FACTS_SAID_VALUE])
+{
+    const char *word = facts_verdict_name(said->verdict);
+    bool served = said->verdict != FACTS_VERDICT_UNSUPPORTED;
+    if (by == FACTS_BY_CLASS && said->class_word[0])
+        snprintf(out, FACTS_SAID_VALUE, "%s %s", word, said->class_word);
+    else if (by == FACTS_BY_ENGINE && served && said->engine >= 0)
+        snprintf(out, FACTS_SAID_VALUE, "engine %lld", (long long)said->engine);
+    else if (by == FACTS_BY_ENGINES && served && said->engines[0])
+        snprintf(out, FACTS_SAID_VALUE, "engines %s", said->engines);
+    else if (by == FACTS_BY_REASON && !(said->verdict == FACTS_VERDICT_PASS) && said->text[0])
+        snprintf(out, FACTS_SAID_VALUE, "%s: %s", word, said->text);
+    else
+        snprintf(out, FACTS_SAID_VALUE, "%s", word);
+    return out;
+}

@@ -1,0 +1,38 @@
+/* What one version said of a case, and what of it is compared between versions. */
+#ifndef FACTS_SAID_H
+#define FACTS_SAID_H
+
+#include "../record/reader.h"
+#include "../record/verdicts.h"
+
+/* X(SYMBOL, "word")  What has to change for two answers to differ. */
+#define FACTS_BY_LIST(X) X(VERDICT, "verdict") X(CLASS, "class") X(ENGINE, "engine") X(ENGINES, "engines") X(REASON, "reason")
+#define FACTS_BY_AS_ENUM(symbol, word) FACTS_BY_##symbol,
+typedef enum facts_by { FACTS_BY_LIST(FACTS_BY_AS_ENUM) FACTS_BY_COUNT } facts_by;
+#undef FACTS_BY_AS_ENUM
+
+const char *facts_by_word(facts_by by);
+facts_by facts_by_parse(const char *word); /* FACTS_BY_COUNT: none of them */
+
+/* Words are empty, the engine -1, where there is none. */
+typedef struct facts_said {
+    facts_verdict verdict; /* FACTS_VERDICT_COUNT: nothing yet */
+    int64_t engine;
+    char engines[128];   /* mode A's, each once, in their order */
+    char class_word[24]; /* of the reason */
+    char text[400];      /* of the reason */
+    char remedy[200], rule[80];
+    char link[200]; /* of the expectation that knows it */
+} facts_said;
+
+#define FACTS_SAID_NOTHING ((facts_said){ .verdict = FACTS_VERDICT_COUNT, .engine = -1 })
+
+/* One more row of the case: of several (engine=all) what says most against it stays. */
+void facts_said_row(facts_said *said, const facts_line *row);
+/* Is it an answer? Not where the version could not be asked, or the data could not tell. */
+bool facts_said_answers(const facts_said *said);
+/* What is compared: "pass", "unsupported policy", "engine 8". Returns `out`. */
+#define FACTS_SAID_VALUE 480
+const char *facts_said_value(const facts_said *said, facts_by by, char out[FACTS_SAID_VALUE]);
+
+#endif
