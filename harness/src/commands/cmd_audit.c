@@ -1,8 +1,398 @@
+/* facts audit: what others say is supported, held against what cuDNN answers on both sides of each rule. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "../case/field.h"
+#include "../case/file.h"
+#include "audit.h"
 #include "commands.h"
+#include "nearest.h"
+
+#define DEFAULT_DEVICES "h100-sxm,sm80-spec,sm89-spec,sm100-spec,sm120-spec"
+
+static int no_memory(void)
+{
+    fputs("facts audit: out of memory\n", stderr);
+    return FACTS_EXIT_ENVIRONMENT;
+}
+
+static int bad(const char *text)
+{
+    fprintf(stderr, "%s\n", text);
+    return FACTS_EXIT_BAD_INPUT;
+}
+
+/* ---- which rules -------------------------------------------------------------------------------------------------------------- */
+
+static bool is_file(const char *path)
+{
+    struct stat status;
+    return stat(path, &status) == 0 && S_ISREG(status.st_mode);
+}
+
+static int load_file(facts_audit *audit, const char *path)
+{
+    facts_error error = { .text = "" };
+    char *text = facts_file_text(path, &error);
+    bool ok = text && facts_claims_read(&audit->claims, text, path, &error);
+    free(text);
+    return ok ? FACTS_EXIT_OK : bad(error.text);
+}
+
+/* cases/claims/, unless a file is named. `paths` must outlive the claims: places point at them. */
+static int load(facts_audit *audit, const facts_options *o, char ***paths, size_t *count)
+{
+    char folder[FACTS_PATH];
+    int status = FACTS_EXIT_OK;
+    bool files = false;
+    for (size_t i = 0; i < o->word_count && status == FACTS_EXIT_OK; i++)
+        if (is_file(o->words[i])) {
+            files = true;
+            status = load_file(audit, o->words[i]);
+        }
+    if (files || status != FACTS_EXIT_OK)
+        return status;
+    if (!facts_home_path("cases/claims", folder) || (*count = facts_folder_files(folder, ".claims", paths)) == 0) {
+        fputs("facts audit: no rules in cases/claims/; name a file, or set FACTS_HOME to the project's folder\n", stderr);
+        return FACTS_EXIT_ENVIRONMENT;
+    }
+    for (size_t i = 0; i < *count && status == FACTS_EXIT_OK; i++)
+        status = load_file(audit, (*paths)[i]);
+    return status;
+}
+
+static int choose_by(facts_audit *audit, const char *word)
+{
+    const char **ids = calloc(audit->claims.count + 1, sizeof *ids);
+    bool found = false;
+    if (!ids)
+        return no_memory();
+    for (size_t i = 0; i < audit->claims.count; i++) {
+        ids[i] = audit->claims.claim[i].id;
+        bool fits = facts_glob(facts_span_of(word), ids[i]);
+        audit->chosen[i] |= fits;
+        found |= fits;
+    }
+    if (!found)
+        fprintf(stderr, "facts audit: %.80s is neither a file nor a rule (fe/H04, 'te/*'); did you mean %s?\n", word,
+                facts_nearest_word(word, ids, audit->claims.count));
+    free(ids);
+    return found ? FACTS_EXIT_OK : FACTS_EXIT_BAD_INPUT;
+}
+
+static int choose(facts_audit *audit, const facts_options *o)
+{
+    bool all = true;
+    int status = FACTS_EXIT_OK;
+    audit->chosen = calloc(audit->claims.count + 1, sizeof *audit->chosen);
+    if (!audit->chosen)
+        return no_memory();
+    for (size_t i = 0; i < o->word_count && status == FACTS_EXIT_OK; i++)
+        if (!is_file(o->words[i])) {
+            all = false;
+            status = choose_by(audit, o->words[i]);
+        }
+    for (size_t i = 0; i < audit->claims.count && all; i++)
+        audit->chosen[i] = true;
+    return status;
+}
+
+/* ---- which cases -------------------------------------------------------------------------------------------------------------- */
+
+static bool collect(facts_audit *audit, const facts_predicate *where)
+{
+    size_t most = 0;
+    for (size_t i = 0; i < audit->claims.count; i++)
+        most += 2 * audit->claims.claim[i].edges;
+    audit->cases = calloc(most + 1, sizeof *audit->cases);
+    for (size_t i = 0; audit->cases && i < audit->claims.count; i++)
+        for (size_t e = 0; audit->chosen[i] && e < audit->claims.claim[i].edges; e++) {
+            const facts_edge *edge = &audit->claims.claim[i].edge[e];
+            if (where && !facts_predicate_holds(where, &(facts_subject){ .c = &edge->refused }))
+                continue;
+            audit->cases[audit->count++] = (facts_audit_case){ .claim = i, .c = &edge->refused };
+            if (edge->has_other)
+                audit->cases[audit->count++] = (facts_audit_case){ .claim = i, .c = &edge->other };
+        }
+    return audit->cases != NULL;
+}
+
+bool facts_audit_asked(char out[FACTS_NAME_MAX], const facts_case *c, bool measured, facts_error *error)
+{
+    facts_case asked = *c;
+    bool ok = facts_case_set(&asked, FACTS_KEY_GUARDS, "off", error) &&
+              (!measured || strcmp(facts_case_get(c, FACTS_KEY_ENGINE), "auto") != 0 || facts_case_set(&asked, FACTS_KEY_ENGINE, "all", error));
+    if (ok)
+        facts_case_name(&asked, out);
+    return ok;
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Every name once, sorted; each case knows its place. */
+static int plan(facts_audit *audit)
+{
+    facts_error error = { .text = "" };
+    char name[FACTS_NAME_MAX];
+    char **names = calloc(audit->count + 1, sizeof *names);
+    size_t n = 0, kept = 0;
+    bool ok = names != NULL;
+    for (; ok && n < audit->count; n++) {
+        if (!facts_audit_asked(name, audit->cases[n].c, audit->measured, &error)) {
+            fprintf(stderr, "facts audit: %s: %s\n", audit->claims.claim[audit->cases[n].claim].id, error.text);
+            ok = false;
+        } else if (!(names[n] = strdup(name))) {
+            ok = false;
+        }
+    }
+    int status = ok ? FACTS_EXIT_OK : error.text[0] ? FACTS_EXIT_BAD_INPUT : no_memory();
+    if (ok) {
+        qsort(names, n, sizeof *names, by_text);
+        for (size_t i = 0; i < n; i++) {
+            if (kept && strcmp(names[kept - 1], names[i]) == 0)
+                free(names[i]);
+            else
+                names[kept++] = names[i];
+        }
+        for (size_t i = 0; i < audit->count; i++) {
+            const char *key = name;
+            facts_audit_asked(name, audit->cases[i].c, audit->measured, &error);
+            audit->cases[i].work = (size_t)((char **)bsearch(&key, names, kept, sizeof *names, by_text) - names);
+        }
+        status = facts_session_cases(&audit->session, (const char *const *)names, kept);
+        n = kept;
+    }
+    for (size_t i = 0; names && i < n; i++)
+        free(names[i]);
+    free(names);
+    return status;
+}
+
+/* ---- asking ------------------------------------------------------------------------------------------------------------------- */
+
+static void on_row(facts_session *s, const facts_outcome *outcome)
+{
+    facts_audit *audit = s->context;
+    facts_member members[16];
+    size_t count = 0;
+    facts_slice reason = facts_line_get(outcome->line, "reason"), grade = facts_line_get(outcome->line, "grade");
+    if (reason.at && !facts_scan_object(reason.at, reason.length, members, 16, &count))
+        count = 0;
+    bool by_cudnn = facts_slice_is(facts_member_find(members, count < 16 ? count : 16, "class"), "unsupported");
+    facts_reply *reply = &audit->replies[outcome->target * s->work_count + outcome->work];
+    *reply = facts_reply_join(*reply, facts_reply_of(outcome->verdict, facts_slice_is(grade, "measured"), by_cudnn));
+}
+
+/* Described devices decide, GPUs run: one record holds one or the other. */
+static int kind_of_run(facts_audit *audit)
+{
+    const facts_targets *targets = &audit->session.targets;
+    size_t described = 0;
+    for (size_t i = 0; i < targets->count; i++) {
+        described += targets->at[i].kind == FACTS_TARGET_DESCRIBED;
+        if (targets->at[i].kind == FACTS_TARGET_CPU)
+            return bad("facts audit: --device cpu: rules are about cuDNN; name a GPU or a described device");
+    }
+    if (described && described < targets->count)
+        return bad("facts audit: --device: GPUs run and described devices decide; ask for them one after the other");
+    audit->measured = !described;
+    audit->session.task = audit->measured ? FACTS_TASK_RUN : audit->session.options->plan ? FACTS_TASK_PLAN : FACTS_TASK_DECIDE;
+    return FACTS_EXIT_OK;
+}
+
+static int ask(facts_audit *audit)
+{
+    facts_session *s = &audit->session;
+    int status = plan(audit);
+    if (status != FACTS_EXIT_OK)
+        return status;
+    audit->replies = calloc(s->targets.count * s->work_count + 1, sizeof *audit->replies);
+    return audit->replies ? facts_session_run(s) : no_memory();
+}
+
+/* ---- judging ------------------------------------------------------------------------------------------------------------------ */
+
+static void name_sm(const facts_audit *audit, size_t target, char out[16])
+{
+    const facts_session *s = &audit->session;
+    snprintf(out, 16, "%d", s->sms[target] ? s->sms[target] : s->targets.at[target].described.sm);
+}
+
+static bool others_refuse(const facts_audit *audit, const facts_audit_case *c, const char *cudnn, const char *sm)
+{
+    const facts_claims *all = &audit->claims;
+    for (size_t i = 0; i < all->count; i++)
+        if (i != c->claim && all->claim[i].project == all->claim[c->claim].project && facts_claim_refuses(&all->claim[i], c->c, cudnn, sm))
+            return true;
+    return false;
+}
+
+static void judge(const facts_audit *audit, size_t first, size_t count, size_t target, facts_trial *trials, facts_audit_verdict *out)
+{
+    const facts_session *s = &audit->session;
+    const char *cudnn = s->targets.at[target].build.version;
+    char sm[16];
+    name_sm(audit, target, sm);
+    for (size_t i = 0; i < count; i++) {
+        const facts_audit_case *c = &audit->cases[first + i];
+        facts_trial *t = &trials[i];
+        *t = (facts_trial){ .reply = audit->replies[target * s->work_count + c->work] };
+        t->refused = facts_claim_refuses(&audit->claims.claim[c->claim], c->c, cudnn, sm);
+        bool not_taken = t->reply == FACTS_REPLY_REFUSED || t->reply == FACTS_REPLY_UNBUILT || t->reply == FACTS_REPLY_BROKEN;
+        t->others = !t->refused && not_taken && others_refuse(audit, c, cudnn, sm);
+    }
+    facts_audit_judge(out, trials, count);
+}
+
+static const char *device_of(const facts_audit *audit, size_t target)
+{
+    return audit->session.targets.at[target].device;
+}
+
+/* Targets by device, in the order of the command line, and by version. */
+static size_t *order_targets(const facts_audit *audit)
+{
+    const facts_targets *targets = &audit->session.targets;
+    size_t *order = calloc(targets->count + 1, sizeof *order), n = 0;
+    for (size_t d = 0; order && d < targets->count; d++) {
+        bool seen = false;
+        for (size_t i = 0; i < n; i++)
+            seen |= strcmp(device_of(audit, order[i]), device_of(audit, d)) == 0;
+        for (size_t t = d; !seen && t < targets->count; t++) {
+            if (strcmp(device_of(audit, t), device_of(audit, d)) != 0)
+                continue;
+            size_t at = n++;
+            uint32_t a[FACTS_VERSION_PARTS], b[FACTS_VERSION_PARTS];
+            facts_version_read(facts_span_of(targets->at[t].build.version), a);
+            for (; at > 0 && strcmp(device_of(audit, order[at - 1]), device_of(audit, t)) == 0; at--) {
+                facts_version_read(facts_span_of(targets->at[order[at - 1]].build.version), b);
+                if (facts_version_compare(b, a) <= 0)
+                    break;
+                order[at] = order[at - 1];
+            }
+            order[at] = t;
+        }
+    }
+    return order;
+}
+
+/* Versions that say the same with the same side of the rule are one row. */
+static void add_row(facts_audit *audit, const facts_audit_row *row)
+{
+    facts_audit_row *last = audit->row_count ? &audit->rows[audit->row_count - 1] : NULL;
+    bool same = last && last->claim == row->claim && strcmp(device_of(audit, last->last), device_of(audit, row->last)) == 0 &&
+                memcmp(last->verdict.said, row->verdict.said, sizeof row->verdict.said) == 0 && last->verdict.refuses == row->verdict.refuses;
+    for (int w = 0; same && w < FACTS_AUDIT_AGREES; w++)
+        same = !row->verdict.said[w] || last->verdict.shows[w] == row->verdict.shows[w];
+    if (same)
+        last->last = row->last;
+    else
+        audit->rows[audit->row_count++] = *row;
+}
+
+/* A device for which the rule refuses nothing in any version asked says nothing about the rule. */
+static void judge_claim(facts_audit *audit, size_t first, size_t count, const size_t *order, facts_trial *trials, facts_audit_verdict *verdicts)
+{
+    size_t targets = audit->session.targets.count;
+    for (size_t from = 0, to; from < targets; from = to) {
+        bool refuses = false;
+        for (to = from; to < targets && strcmp(device_of(audit, order[to]), device_of(audit, order[from])) == 0; to++) {
+            judge(audit, first, count, order[to], trials, &verdicts[to]);
+            refuses |= verdicts[to].refuses;
+        }
+        for (size_t t = from; refuses && t < to; t++)
+            add_row(audit, &(facts_audit_row){ audit->cases[first].claim, order[t], order[t], verdicts[t], first });
+    }
+}
+
+static int judge_all(facts_audit *audit)
+{
+    size_t targets = audit->session.targets.count, *order = order_targets(audit);
+    facts_trial *trials = calloc(audit->count + 1, sizeof *trials);
+    facts_audit_verdict *verdicts = calloc(targets + 1, sizeof *verdicts);
+    audit->rows = calloc(audit->claims.count * targets + 1, sizeof *audit->rows);
+    bool ok = order && trials && verdicts && audit->rows;
+    for (size_t first = 0, next; ok && first < audit->count; first = next) {
+        for (next = first; next < audit->count && audit->cases[next].claim == audit->cases[first].claim;)
+            next++;
+        judge_claim(audit, first, next - first, order, trials, verdicts);
+    }
+    free(order);
+    free(trials);
+    free(verdicts);
+    return ok ? FACTS_EXIT_OK : no_memory();
+}
+
+static int exit_of(const facts_audit *audit)
+{
+    const facts_session *s = &audit->session;
+    bool found = false, open = false;
+    for (size_t i = 0; i < audit->row_count; i++) {
+        found |= audit->rows[i].verdict.said[FACTS_AUDIT_TOO_STRICT] || audit->rows[i].verdict.said[FACTS_AUDIT_TOO_LOOSE];
+        open |= audit->rows[i].verdict.said[FACTS_AUDIT_UNKNOWN];
+    }
+    if (s->counts.interrupted)
+        return FACTS_EXIT_INTERRUPTED;
+    if (s->counts.record_failed || s->counts.target_failed)
+        return FACTS_EXIT_ENVIRONMENT;
+    if (s->counts.done < s->counts.planned)
+        return FACTS_EXIT_INCOMPLETE;
+    return found ? FACTS_EXIT_FINDINGS : open ? FACTS_EXIT_ENVIRONMENT : FACTS_EXIT_OK;
+}
+
+static int audit_chosen(facts_audit *audit, const facts_options *o)
+{
+    facts_error error = { .text = "" };
+    facts_predicate *where = NULL;
+    if (o->where && !facts_predicate_parse(&where, o->where, &error))
+        return bad(error.text);
+    bool collected = collect(audit, where);
+    facts_predicate_destroy(where);
+    if (!collected)
+        return no_memory();
+    int status = facts_session_targets(&audit->session, o->cudnn ? o->cudnn : "default", o->device ? o->device : DEFAULT_DEVICES);
+    if (status == FACTS_EXIT_OK)
+        status = kind_of_run(audit);
+    if (status == FACTS_EXIT_OK && !audit->count && o->where) {
+        fputs("facts audit: no case of these rules satisfies --where\n", stderr);
+        status = FACTS_EXIT_NOTHING;
+    }
+    if (status == FACTS_EXIT_OK && audit->count)
+        status = ask(audit);
+    if (status == FACTS_EXIT_OK && audit->count)
+        status = judge_all(audit);
+    return status;
+}
 
 int facts_command_audit(const facts_invocation *call)
 {
-    (void)call;
-    fputs("facts audit: not in this version\n", stderr);
-    return FACTS_EXIT_BAD_INPUT;
+    const facts_options *o = call->options;
+    facts_options quiet = *o; /* a session would print its rows, and take --where for names that are not the file's */
+    quiet.json = false;
+    quiet.where = NULL;
+    facts_audit audit = { .session = { .options = &quiet, .argc = call->argc, .argv = call->argv, .keep_record = true, .on_row = on_row } };
+    audit.session.context = &audit;
+    char **paths = NULL;
+    size_t count = 0;
+    int status = load(&audit, o, &paths, &count);
+    if (status == FACTS_EXIT_OK)
+        status = choose(&audit, o);
+    if (status == FACTS_EXIT_OK)
+        status = audit_chosen(&audit, o);
+    if (status == FACTS_EXIT_OK) {
+        (o->json ? facts_audit_print_json : o->markdown ? facts_audit_print_markdown : facts_audit_print)(&audit, stdout);
+        status = exit_of(&audit);
+    }
+    facts_session_free(&audit.session);
+    facts_claims_clear(&audit.claims);
+    facts_folder_free(paths, count);
+    free(audit.chosen);
+    free(audit.cases);
+    free(audit.replies);
+    free(audit.rows);
+    return status;
 }

@@ -1,0 +1,376 @@
+#include "claims.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../case/pattern.h"
+#include "straddle.h"
+
+#define MOST_LETTERS 16384 /* of one line */
+#define MOST_PAIRS 256     /* of one edge */
+
+#define AS_WORD(symbol, word, what) word,
+static const char *const kinds[] = { FACTS_CLAIM_LIST(AS_WORD) };
+#undef AS_WORD
+
+const char *facts_claim_word(facts_claim_kind kind)
+{
+    return kinds[kind];
+}
+
+/* What is being read: one line of one file. */
+typedef struct reader {
+    facts_claims *claims;
+    const char *where;
+    int line;
+    size_t first_project, first_claim;
+    bool kind_said;
+    facts_error *error;
+} reader;
+
+static bool fail(const reader *r, int column, const char *what)
+{
+    return facts_fail(r->error, r->where, r->line, column, "%s", what);
+}
+
+static bool blank(char letter)
+{
+    return letter == ' ' || letter == '\t' || letter == '\r';
+}
+
+static facts_span trim(facts_span text)
+{
+    while (text.length > 0 && blank(text.at[0])) {
+        text.at++;
+        text.length--;
+    }
+    while (text.length > 0 && blank(text.at[text.length - 1]))
+        text.length--;
+    return text;
+}
+
+/* A # at the start or after a blank begins a comment, as in suites. */
+static facts_span without_comment(facts_span text)
+{
+    for (size_t i = 0; i < text.length; i++)
+        if (text.at[i] == '#' && (i == 0 || blank(text.at[i - 1])))
+            text.length = i;
+    return trim(text);
+}
+
+static void *grow(void *array, size_t count, size_t size)
+{
+    return (count & (count + 1)) == 0 ? realloc(array, (count * 2 + 1) * size) : array;
+}
+
+static facts_claim *current(const reader *r)
+{
+    return r->claims->count > r->first_claim ? &r->claims->claim[r->claims->count - 1] : NULL;
+}
+
+/* Texts of one key may take several lines. */
+static bool append(reader *r, char **to, const char *between, facts_span text)
+{
+    size_t before = strlen(*to), gap = before ? strlen(between) : 0;
+    char *longer = realloc(*to, before + gap + text.length + 1);
+    if (!longer)
+        return fail(r, 1, "no memory");
+    *to = longer;
+    memcpy(longer + before, between, gap);
+    memcpy(longer + before + gap, text.at, text.length);
+    longer[before + gap + text.length] = '\0';
+    return true;
+}
+
+/* ---- what a finished rule must have ------------------------------------------------------------------------------------------- */
+
+static bool finish(reader *r)
+{
+    facts_claim *claim = current(r);
+    if (!claim)
+        return true;
+    const facts_place *at = &claim->place;
+    const char *lacks = NULL;
+    if (!*claim->says)
+        lacks = "says: what the project says, and in which file";
+    else if (!r->kind_said)
+        lacks = "kind: decision, numbers or caller";
+    else if (!*claim->untestable && !claim->refuse_count)
+        lacks = "refuse: a predicate, or untestable: why";
+    else if (!*claim->untestable && !claim->edges)
+        lacks = "edge: COMMON | REFUSED | LET THROUGH, or untestable: why";
+    else if (claim->kind == FACTS_CLAIM_CALLER && !*claim->untestable)
+        lacks = "untestable: why; no backend answers a rule of this kind";
+    if (lacks)
+        return facts_fail(r->error, at->where, at->line, at->column, "the rule %.60s lacks %s", claim->id, lacks);
+    if (*claim->untestable && (claim->refuse_count || claim->edges))
+        return facts_fail(r->error, at->where, at->line, at->column, "the rule %.60s is untestable and has a predicate or an edge", claim->id);
+    return *claim->untestable || facts_claim_straddles(claim, r->error);
+}
+
+/* ---- lines -------------------------------------------------------------------------------------------------------------------- */
+
+static bool read_project(reader *r, facts_span text, int column)
+{
+    facts_claims *all = r->claims;
+    facts_span version = text, name = facts_span_word(&version);
+    version = trim(version);
+    if (!finish(r))
+        return false;
+    r->first_claim = all->count;
+    if (!name.length || !version.length)
+        return fail(r, column, "project: takes a name and a version");
+    facts_project *grown = grow(all->project, all->projects, sizeof *grown);
+    if (!grown)
+        return fail(r, 1, "no memory");
+    all->project = grown;
+    facts_project *p = &grown[all->projects++];
+    *p = (facts_project){ strndup(name.at, name.length), strndup(version.at, version.length), strdup("") };
+    return (p->name && p->version && p->link) || fail(r, 1, "no memory");
+}
+
+static bool read_rule(reader *r, facts_span id, int column)
+{
+    facts_claims *all = r->claims;
+    char quote[FACTS_QUOTE_MAX];
+    if (!finish(r))
+        return false;
+    if (all->projects == r->first_project)
+        return fail(r, 1, "belongs to a project; project: NAME VERSION opens one");
+    for (size_t i = 0; i < id.length; i++)
+        if (blank(id.at[i]))
+            return fail(r, column, "a rule's name has no blanks");
+    if (!id.length || id.length > 60)
+        return fail(r, column, "rule: takes a name of at most 60 letters");
+    for (size_t i = 0; i < all->count; i++)
+        if (facts_span_is(id, all->claim[i].id))
+            return facts_fail(r->error, r->where, r->line, column, "%s is there already: %s:%d", facts_quote(quote, id), all->claim[i].place.where,
+                              all->claim[i].place.line);
+    facts_claim *grown = grow(all->claim, all->count, sizeof *grown);
+    if (!grown)
+        return fail(r, 1, "no memory");
+    all->claim = grown;
+    facts_claim *claim = &grown[all->count++];
+    *claim = (facts_claim){ .id = strndup(id.at, id.length), .says = strdup(""), .note = strdup(""), .untestable = strdup(""), .refuses = strdup(""),
+                            .project = all->projects - 1, .place = { r->where, r->line, 1 } };
+    r->kind_said = false;
+    return (claim->id && claim->says && claim->note && claim->untestable && claim->refuses) || fail(r, 1, "no memory");
+}
+
+static bool read_kind(reader *r, facts_span text, int column)
+{
+    char quote[FACTS_QUOTE_MAX], hint[FACTS_QUOTE_MAX];
+    facts_nearest nearest = facts_nearest_start(text);
+    for (int k = 0; k < FACTS_CLAIM_COUNT; k++) {
+        if (facts_span_is(text, kinds[k])) {
+            current(r)->kind = (facts_claim_kind)k;
+            r->kind_said = true;
+            return true;
+        }
+        facts_nearest_offer(&nearest, kinds[k], strlen(kinds[k]));
+    }
+    return facts_fail(r->error, r->where, r->line, column, "%s is not a kind; allowed: decision numbers caller%s", facts_quote(quote, text),
+                      facts_nearest_hint(&nearest, hint));
+}
+
+static bool read_predicate(reader *r, facts_span text, int column, facts_predicate ***list, size_t *count)
+{
+    facts_error inner = { "", 0, 0 };
+    facts_predicate **grown = grow(*list, *count, sizeof *grown);
+    char *expression = strndup(text.at, text.length);
+    if (grown)
+        *list = grown;
+    bool ok = grown && expression && facts_predicate_parse(&grown[*count], expression, &inner);
+    free(expression);
+    if (ok) {
+        ++*count;
+        return true;
+    }
+    const char *sentence = strchr(inner.text, ' '); /* after "where:1:COLUMN:" */
+    return facts_fail(r->error, r->where, r->line, column + (inner.column ? inner.column - 1 : 0), "%s", sentence ? sentence + 1 : "no memory");
+}
+
+/* The line with everything but two of its parts made blank: columns stay what they are. */
+static char *only(facts_span line, facts_span a, facts_span b)
+{
+    char *out = strndup(line.at, line.length);
+    for (size_t i = 0; out && i < line.length; i++) {
+        const char *at = line.at + i;
+        if (!(at >= a.at && at < a.at + a.length) && !(at >= b.at && at < b.at + b.length))
+            out[i] = ' ';
+    }
+    return out;
+}
+
+static bool one_key_apart(const facts_case *a, const facts_case *b)
+{
+    int apart = 0;
+    for (facts_key key = 0; key < FACTS_KEY_COUNT; key++)
+        apart += strcmp(facts_case_get(a, key), facts_case_get(b, key)) != 0;
+    return apart == 1;
+}
+
+static bool add_pair(reader *r, facts_pattern *refused, facts_pattern *other, uint64_t i)
+{
+    facts_claim *claim = current(r);
+    facts_edge *grown = grow(claim->edge, claim->edges, sizeof *grown);
+    if (!grown)
+        return fail(r, 1, "no memory");
+    claim->edge = grown;
+    facts_edge *e = &grown[claim->edges];
+    *e = (facts_edge){ .has_other = other != NULL, .place = { r->where, r->line, 1 } };
+    if (!facts_pattern_at(refused, i, &e->refused, r->error) || (other && !facts_pattern_at(other, i, &e->other, r->error)))
+        return false;
+    if (other && !one_key_apart(&e->refused, &e->other))
+        return fail(r, 1, "the two sides of an edge differ in exactly one key");
+    claim->edges++;
+    return true;
+}
+
+static bool add_pairs(reader *r, const char *refused, const char *other)
+{
+    const facts_place place = { r->where, r->line, 1 };
+    facts_pattern *a = NULL, *b = NULL;
+    bool ok = facts_pattern_read(&a, facts_span_of(refused), place, r->error) &&
+              (!other || facts_pattern_read(&b, facts_span_of(other), place, r->error));
+    uint64_t count = ok ? facts_pattern_count(a) : 0;
+    if (ok && b && facts_pattern_count(b) != count)
+        ok = fail(r, 1, "the two sides of an edge have as many cases each");
+    if (ok && count > MOST_PAIRS)
+        ok = fail(r, 1, "an edge has at most 256 pairs");
+    for (uint64_t i = 0; i < count && ok; i++)
+        ok = add_pair(r, a, b, i);
+    facts_pattern_destroy(a);
+    facts_pattern_destroy(b);
+    return ok;
+}
+
+static bool read_edge(reader *r, facts_span whole, facts_span text)
+{
+    facts_span rest = text, common = facts_span_cut(&rest, '|'), refused = facts_span_cut(&rest, '|'), other = rest;
+    bool pair = common.length < text.length, both = pair && trim(refused).length && trim(other).length;
+    if (pair && (!both || memchr(other.at, '|', other.length)))
+        return fail(r, (int)(text.at - whole.at) + 1, "edge: takes COMMON | REFUSED | LET THROUGH, or COMMON alone");
+    char *one = only(whole, common, pair ? refused : common), *two = pair ? only(whole, common, other) : NULL;
+    bool ok = one && (!pair || two) ? add_pairs(r, one, two) : fail(r, 1, "no memory");
+    free(one);
+    free(two);
+    return ok;
+}
+
+/* The words that begin a line. X(SYMBOL, "word") */
+#define LINE_LIST(X)                                                                                                               \
+    X(PROJECT, "project") X(LINK, "link") X(RULE, "rule") X(SAYS, "says") X(KIND, "kind") X(REFUSE, "refuse") X(UNLESS, "unless") \
+        X(EDGE, "edge") X(UNTESTABLE, "untestable") X(NOTE, "note")
+#define AS_ENUM(symbol, word) LINE_##symbol,
+typedef enum line_kind { LINE_LIST(AS_ENUM) LINE_COUNT } line_kind;
+#undef AS_ENUM
+
+static line_kind line_of(reader *r, facts_span word)
+{
+#define AS_TEXT(symbol, text) text,
+    static const char *const words[] = { LINE_LIST(AS_TEXT) };
+#undef AS_TEXT
+    char quote[FACTS_QUOTE_MAX], hint[FACTS_QUOTE_MAX];
+    facts_nearest nearest = facts_nearest_start(word);
+    for (int k = 0; k < LINE_COUNT; k++) {
+        if (facts_span_is(word, words[k]))
+            return (line_kind)k;
+        facts_nearest_offer(&nearest, words[k], strlen(words[k]));
+    }
+    facts_fail(r->error, r->where, r->line, 1, "%s begins no line of claims; allowed: project: link: rule: says: kind: refuse: unless: edge: untestable: note:%s",
+               facts_quote(quote, word), facts_nearest_hint(&nearest, hint));
+    return LINE_COUNT;
+}
+
+static bool read_line(reader *r, facts_span whole)
+{
+    facts_span text = without_comment(whole);
+    if (text.length == 0)
+        return true;
+    facts_span rest = text, word = facts_span_cut(&rest, ':'), said = trim(rest);
+    line_kind kind = line_of(r, word);
+    facts_claim *claim = current(r);
+    int column = (int)(said.at - whole.at) + 1;
+    if (kind == LINE_COUNT)
+        return false;
+    if (!said.length)
+        return fail(r, (int)(text.at - whole.at + (ptrdiff_t)text.length) + 1, "something is due after the colon");
+    if (kind == LINE_LINK && r->claims->projects == r->first_project)
+        return fail(r, 1, "belongs to a project; project: NAME VERSION opens one");
+    if (kind > LINE_RULE && !claim)
+        return fail(r, 1, "belongs to a rule; rule: NAME opens one");
+    switch (kind) {
+    case LINE_PROJECT: return read_project(r, said, column);
+    case LINE_LINK: return append(r, &r->claims->project[r->claims->projects - 1].link, " ", said);
+    case LINE_RULE: return read_rule(r, said, column);
+    case LINE_SAYS: return append(r, &claim->says, " ", said);
+    case LINE_KIND: return read_kind(r, said, column);
+    case LINE_REFUSE:
+        return read_predicate(r, said, column, &claim->refuse, &claim->refuse_count) && append(r, &claim->refuses, "; or ", said);
+    case LINE_UNLESS:
+        return read_predicate(r, said, column, &claim->unless, &claim->unless_count) && append(r, &claim->refuses, "; unless ", said);
+    case LINE_EDGE: return read_edge(r, whole, said);
+    case LINE_UNTESTABLE: return append(r, &claim->untestable, " ", said);
+    default: return append(r, &claim->note, " ", said);
+    }
+}
+
+bool facts_claims_read(facts_claims *claims, const char *text, const char *where, facts_error *error)
+{
+    reader r = { .claims = claims, .where = where, .first_project = claims->projects, .first_claim = claims->count, .error = error };
+    facts_span rest = facts_span_of(text);
+    while (rest.length > 0) {
+        facts_span line = facts_span_cut(&rest, '\n');
+        r.line++;
+        if (line.length > MOST_LETTERS)
+            return fail(&r, 1, "the line is longer than a line may be");
+        if (!read_line(&r, line))
+            return false;
+    }
+    if (claims->count == r.first_claim && claims->projects == r.first_project)
+        return facts_fail(error, where, 1, 1, "no rule is in this file");
+    return finish(&r);
+}
+
+bool facts_claim_refuses(const facts_claim *claim, const facts_case *c, const char *cudnn, const char *sm)
+{
+    const facts_subject subject = { .c = c, .cudnn = cudnn, .sm = sm };
+    bool refuses = false;
+    for (size_t i = 0; i < claim->refuse_count && !refuses; i++)
+        refuses = facts_predicate_holds(claim->refuse[i], &subject);
+    for (size_t i = 0; i < claim->unless_count && refuses; i++)
+        refuses = !facts_predicate_holds(claim->unless[i], &subject);
+    return refuses;
+}
+
+static void free_predicates(facts_predicate **list, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        facts_predicate_destroy(list[i]);
+    free(list);
+}
+
+void facts_claims_clear(facts_claims *claims)
+{
+    for (size_t i = 0; i < claims->count; i++) {
+        facts_claim *c = &claims->claim[i];
+        free(c->id);
+        free(c->says);
+        free(c->note);
+        free(c->untestable);
+        free(c->refuses);
+        free_predicates(c->refuse, c->refuse_count);
+        free_predicates(c->unless, c->unless_count);
+        free(c->edge);
+    }
+    for (size_t i = 0; i < claims->projects; i++) {
+        free(claims->project[i].name);
+        free(claims->project[i].version);
+        free(claims->project[i].link);
+    }
+    free(claims->claim);
+    free(claims->project);
+    *claims = (facts_claims){ 0 };
+}

@@ -1,0 +1,46 @@
+/* An audit: rules, the cases of their edges, and what targets answered. cmd_audit.c makes it, audit_print.c says it. */
+#ifndef FACTS_COMMANDS_AUDIT_H
+#define FACTS_COMMANDS_AUDIT_H
+
+#include "../audit/claims.h"
+#include "../audit/verdict.h"
+#include "session.h"
+
+/* One side of an edge of a chosen rule. */
+typedef struct facts_audit_case {
+    size_t claim;        /* of facts_claims */
+    const facts_case *c; /* as its file says it, without guards=off */
+    size_t work;         /* of the session */
+} facts_audit_case;
+
+/* What was found of a rule on one device, for a run of versions that agree. */
+typedef struct facts_audit_row {
+    size_t claim, first, last; /* targets */
+    facts_audit_verdict verdict;
+    size_t trials; /* the first of `cases`: verdict.shows counts from it */
+} facts_audit_row;
+
+typedef struct facts_audit {
+    facts_claims claims;
+    bool *chosen;
+    facts_audit_case *cases; /* in the order of the rules */
+    size_t count;
+    facts_session session;
+    facts_reply *replies; /* [target * work_count + work] */
+    facts_audit_row *rows; /* by rule, device and version */
+    size_t row_count;
+    bool measured; /* ran on a GPU */
+} facts_audit;
+
+/* For people, for programs (an object a line), and for the documentation. */
+void facts_audit_print(const facts_audit *audit, FILE *out);
+void facts_audit_print_json(const facts_audit *audit, FILE *out);
+void facts_audit_print_markdown(const facts_audit *audit, FILE *out);
+
+/* The name of a case as it is asked: the backend as it is and, where it runs, every engine offered. False: *error says why. */
+bool facts_audit_asked(char out[FACTS_NAME_MAX], const facts_case *c, bool measured, facts_error *error);
+/* Why a rule has no row: its own word, or that no version and device asked are among those it refuses for. `out` has room for 400. Returns `out`. */
+const char *facts_audit_untestable(const facts_audit *audit, size_t claim, char out[400]);
+bool facts_audit_has_row(const facts_audit *audit, size_t claim);
+
+#endif
