@@ -51,7 +51,6 @@ typedef struct facts_build {
                              only) */
     int cuda_major;       /* 12, 13 */
     facts_origin origin;
-    long long download_bytes; /* with origin `lock`; else 0 */
     char dir[FACTS_PATH]; /* absolute, holds libcudnn.so.9; empty: not installed */
     bool needs_nvrtc; /* below 9.21: cuDNN opens libnvrtc.so.<cuda_major> itself, and without it says "unsupported" to everything */
     char nvrtc[FACTS_PATH];  /* absolute path of that library; empty when not needed, or needed and not found */

@@ -51,7 +51,7 @@ typedef struct collect {
 static void add_build(void *data, const facts_locked *line)
 {
     collect *c = data;
-    facts_build build = { .origin = FACTS_ORIGIN_LOCK, .three_libraries = true, .download_bytes = line->bytes };
+    facts_build build = { .origin = FACTS_ORIGIN_LOCK, .three_libraries = true };
     int number[4];
     int numbers = facts_version_parse(line->version, number, NULL);
     if (!facts_package_parse(line->package, &build.kind, &build.cuda_major))

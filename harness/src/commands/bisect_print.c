@@ -4,6 +4,9 @@
 #include "../record/text.h"
 #include "bisection.h"
 
+#define DESCRIBED (FACTS_SAID_VALUE + 400) /* room for what one version said */
+#define WHY_NOT (FACTS_SAID_VALUE * 3)
+
 const char *facts_bisection_version(const facts_bisection *b, size_t version)
 {
     return b->at[version].target.build.version;
@@ -20,7 +23,7 @@ static const char *device_of(const facts_bisection *b)
 }
 
 /* "pass, engines 8 10"; "unsupported: SDPA only supports ..., known: LINK". */
-static const char *describe(const facts_said *said, char out[FACTS_SAID_VALUE + 400])
+static const char *describe(const facts_said *said, char out[DESCRIBED])
 {
     size_t used = (size_t)snprintf(out, FACTS_SAID_VALUE, "%s", facts_verdict_name(said->verdict));
     if (said->verdict == FACTS_VERDICT_UNSUPPORTED || !said->engines[0]) {
@@ -37,17 +40,17 @@ static const char *describe(const facts_said *said, char out[FACTS_SAID_VALUE + 
 }
 
 /* Why a version has no part in the answer. */
-static const char *why_not(const facts_bisection *b, size_t version, char out[FACTS_SAID_VALUE * 3])
+static const char *why_not(const facts_bisection *b, size_t version, char out[WHY_NOT])
 {
     const facts_bisected *v = &b->at[version];
     char first[FACTS_SAID_VALUE], second[FACTS_SAID_VALUE];
     if (b->result.state[version] == FACTS_BISECT_FLAKY)
-        snprintf(out, FACTS_SAID_VALUE * 3, "is not repeatable: %s, then %s", facts_said_value(&v->said[0], b->by, first),
+        snprintf(out, WHY_NOT, "is not repeatable: %s, then %s", facts_said_value(&v->said[0], b->by, first),
                  facts_said_value(&v->said[1], b->by, second));
     else if (v->said[0].verdict == FACTS_VERDICT_MISTRUSTED)
-        snprintf(out, FACTS_SAID_VALUE * 3, "gave an answer that its data cannot judge (mistrusted)");
+        snprintf(out, WHY_NOT, "gave an answer that its data cannot judge (mistrusted)");
     else
-        snprintf(out, FACTS_SAID_VALUE * 3, "could not be asked: %s",
+        snprintf(out, WHY_NOT, "could not be asked: %s",
                  v->why[0]          ? v->why
                  : v->said[0].text[0] ? v->said[0].text
                                       : "its worker gave no answer");
@@ -82,6 +85,58 @@ static const char *repeat(const facts_bisection *b, const facts_bisect_edge *edg
     return out;
 }
 
+/* The versions from..last: "9.8.0 .. 9.12.0". */
+static const char *range_of(const facts_bisection *b, size_t from, size_t last, char out[40])
+{
+    snprintf(out, 40, "%s%s%s", facts_bisection_version(b, from), last > from ? " .. " : "",
+             last > from ? facts_bisection_version(b, last) : "");
+    return out;
+}
+
+static bool has_no_part(const facts_bisection *b, size_t version)
+{
+    return b->result.state[version] == FACTS_BISECT_SILENT || b->result.state[version] == FACTS_BISECT_FLAKY;
+}
+
+/* The last of the versions that have no part for the same reason as the first of them. */
+static size_t end_of_silence(const facts_bisection *b, size_t from)
+{
+    char first[WHY_NOT], next[WHY_NOT];
+    size_t last = from;
+    why_not(b, from, first);
+    while (last + 1 < b->versions && has_no_part(b, last + 1) && strcmp(first, why_not(b, last + 1, next)) == 0)
+        last++;
+    return last;
+}
+
+/* The last of the versions that answer as the first of them. */
+static size_t end_of_stretch(const facts_bisection *b, size_t from)
+{
+    size_t last = from;
+    while (last + 1 < b->versions && b->result.state[last + 1] == FACTS_BISECT_ANSWERED && b->result.value[last + 1] == b->result.value[from])
+        last++;
+    return last;
+}
+
+/* What all of a stretch said; of what they did not all say, that they did not. */
+static const char *describe_stretch(const facts_bisection *b, size_t from, size_t last, char out[DESCRIBED])
+{
+    char other[DESCRIBED];
+    const facts_said *first = said_of(b, from);
+    bool same_engines = true;
+    describe(first, out);
+    for (size_t v = from + 1; v <= last; v++) {
+        same_engines &= strcmp(first->engines, said_of(b, v)->engines) == 0;
+        if (strcmp(out, describe(said_of(b, v), other)) == 0)
+            continue;
+        facts_said_value(first, b->by, out);
+        size_t used = strlen(out);
+        snprintf(out + used, DESCRIBED - used, ", %s differ (--by %s)", same_engines ? "reasons" : "engines", same_engines ? "reason" : "engines");
+        break;
+    }
+    return out;
+}
+
 /* A no that is ours says nothing of cuDNN. */
 static void print_guard(const facts_bisection *b, const facts_bisect_edge *edge)
 {
@@ -103,17 +158,17 @@ static void print_guard(const facts_bisection *b, const facts_bisect_edge *edge)
 
 static void print_edge(const facts_bisection *b, const facts_bisect_edge *edge)
 {
-    char text[FACTS_SAID_VALUE * 3], before[FACTS_SAID_VALUE], after[FACTS_SAID_VALUE], line[FACTS_NAME_MAX + 300];
+    char text[WHY_NOT], before[FACTS_SAID_VALUE], after[FACTS_SAID_VALUE], range[40], line[FACTS_NAME_MAX + 300];
     bool plain = b->by == FACTS_BY_VERDICT;
     if (edge->after == edge->before + 1)
-        printf("%s: last %s%s %s, first %s%s %s\n", change_of(b, edge), plain ? "" : "with ", side_of(b, edge, edge->before, before),
-               facts_bisection_version(b, edge->before), plain ? "" : "with ", side_of(b, edge, edge->after, after),
-               facts_bisection_version(b, edge->after));
+        printf(plain ? "%s: last %s %s, first %s %s\n" : "%s: %s up to %s, %s from %s\n", change_of(b, edge),
+               side_of(b, edge, edge->before, before), facts_bisection_version(b, edge->before),
+               side_of(b, edge, edge->after, after), facts_bisection_version(b, edge->after));
     else
         printf("%s between %s (%s) and %s (%s)\n", change_of(b, edge), facts_bisection_version(b, edge->before),
                side_of(b, edge, edge->before, before), facts_bisection_version(b, edge->after), side_of(b, edge, edge->after, after));
-    for (size_t v = edge->before + 1; v < edge->after; v++)
-        printf("  %-8s %s\n", facts_bisection_version(b, v), why_not(b, v, text));
+    for (size_t v = edge->before + 1; v < edge->after; v = end_of_silence(b, v) + 1)
+        printf("  %s %s\n", range_of(b, v, end_of_silence(b, v), range), why_not(b, v, text));
     printf("  %-8s %s\n", facts_bisection_version(b, edge->before), describe(said_of(b, edge->before), text));
     printf("  %-8s %s\n", facts_bisection_version(b, edge->after), describe(said_of(b, edge->after), text));
     print_guard(b, edge);
@@ -123,20 +178,12 @@ static void print_edge(const facts_bisection *b, const facts_bisect_edge *edge)
 /* With --all: each stretch of versions that answer alike, and what has no part in it. */
 static void print_stretches(const facts_bisection *b)
 {
-    char text[FACTS_SAID_VALUE * 3], range[40];
+    char text[WHY_NOT], range[40];
     size_t last;
     for (size_t v = 0; v < b->versions; v = last + 1) {
-        last = v;
-        if (b->result.state[v] != FACTS_BISECT_ANSWERED) {
-            printf("  %-18s %s\n", facts_bisection_version(b, v), why_not(b, v, text));
-            continue;
-        }
-        while (last + 1 < b->versions && b->result.state[last + 1] == FACTS_BISECT_ANSWERED &&
-               b->result.value[last + 1] == b->result.value[v])
-            last++;
-        snprintf(range, sizeof range, "%s%s%s", facts_bisection_version(b, v), last > v ? " .. " : "",
-                 last > v ? facts_bisection_version(b, last) : "");
-        printf("  %-18s %s\n", range, describe(said_of(b, v), text));
+        bool silent = has_no_part(b, v);
+        last = silent ? end_of_silence(b, v) : end_of_stretch(b, v);
+        printf("  %-18s %s\n", range_of(b, v, last, range), silent ? why_not(b, v, text) : describe_stretch(b, v, last, text));
     }
     fputs("\n", stdout);
 }
@@ -144,26 +191,34 @@ static void print_stretches(const facts_bisection *b)
 /* Of versions beside the edges that were asked and have no part in the answer. */
 static void print_silent(const facts_bisection *b)
 {
-    char text[FACTS_SAID_VALUE * 3];
+    char text[WHY_NOT], range[40];
     for (size_t v = 0; v < b->versions; v++) {
-        bool told = b->options->all;
+        bool told = b->options->all || !has_no_part(b, v);
         for (size_t i = 0; i < b->result.edges; i++)
             told |= v > b->result.edge[i].before && v < b->result.edge[i].after;
-        if (!told && (b->result.state[v] == FACTS_BISECT_SILENT || b->result.state[v] == FACTS_BISECT_FLAKY))
-            printf("%s %s\n", facts_bisection_version(b, v), why_not(b, v, text));
+        if (told)
+            continue;
+        size_t last = end_of_silence(b, v);
+        printf("%s %s\n", range_of(b, v, last, range), why_not(b, v, text));
+        v = last;
     }
 }
 
 static void print_equal(const facts_bisection *b)
 {
-    char text[FACTS_SAID_VALUE + 400];
+    char text[DESCRIBED], other[DESCRIBED];
     const char *first = facts_bisection_version(b, b->result.first), *last = facts_bisection_version(b, b->result.last);
-    if (b->options->all)
-        printf("no edge: every version that answered, from %s to %s, answers alike: %s\n", first, last,
-               describe(said_of(b, b->result.first), text));
-    else
-        printf("no edge between the ends: %s and %s answer alike: %s\n--all finds what was lost and regained between them\n", first, last,
-               describe(said_of(b, b->result.first), text));
+    if (b->options->all) {
+        printf("no edge: every version that answered, from %s to %s, answers alike\n", first, last);
+        return;
+    }
+    printf("no edge between the ends: %s and %s answer alike\n", first, last);
+    describe(said_of(b, b->result.first), text);
+    describe(said_of(b, b->result.last), other);
+    printf("  %-8s %s\n", first, text);
+    if (strcmp(text, other) != 0)
+        printf("  %-8s %s\n", last, other);
+    puts("what was lost and regained between them, --all finds");
 }
 
 static size_t count_asked(const facts_bisection *b)
@@ -213,11 +268,11 @@ static void add_said(facts_text *line, const char *key, const facts_bisection *b
 
 static void add_silent(facts_text *line, const char *key, const facts_bisection *b, size_t from, size_t to)
 {
-    char why[FACTS_SAID_VALUE * 3];
+    char why[WHY_NOT];
     bool any = false;
     facts_text_format(line, "\"%s\":[", key);
     for (size_t v = from; v < to; v++) {
-        if (b->result.state[v] != FACTS_BISECT_SILENT && b->result.state[v] != FACTS_BISECT_FLAKY)
+        if (!has_no_part(b, v))
             continue;
         facts_text_puts(line, any ? ",{" : "{");
         facts_text_member(line, "cudnn", facts_bisection_version(b, v));

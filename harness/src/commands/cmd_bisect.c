@@ -11,7 +11,6 @@
 #define EVERY_VERSION "9.0..9.999" /* that is here */
 #define DEFAULT_DEVICE "h100-sxm"
 #define MOST_JOBS 8
-#define MEGABYTE 1000000
 
 /* One session: which versions it asks, by target. */
 typedef struct bisect_round {
@@ -87,7 +86,7 @@ static bool is_ready(const facts_build *build)
     return build->dir[0] && (!build->needs_nvrtc || build->nvrtc[0]);
 }
 
-/* Installs it; of what cannot be had it is said why. */
+/* Installs it (the installer says what and how large); of what cannot be had it is kept why. */
 static void make_ready(facts_bisection *b, size_t version)
 {
     facts_bisected *v = &b->at[version];
@@ -95,9 +94,6 @@ static void make_ready(facts_bisection *b, size_t version)
     facts_message message = { "" };
     if (is_ready(&v->target.build) || v->why[0])
         return;
-    if (v->target.build.download_bytes)
-        fprintf(stderr, "facts: %s is not here and is installed now (%lld MB)\n", v->target.build.name,
-                (v->target.build.download_bytes + MEGABYTE - 1) / MEGABYTE);
     int status = facts_builds_ensure(&builds, v->target.build.name, NULL, &message);
     if (status == 0 && builds.count == 1 && is_ready(&builds.at[0]))
         v->target.build = builds.at[0];
