@@ -5,7 +5,7 @@
 #   FACTS   the front door or a bundle's facts
 #   BUILDS  as for --cudnn: 9.14.0,9.19.0,/folder/with/libcudnn.so.9
 #   STEP    gauss needle neglse stair_up calibrate numbers big; all of them unless given
-#   JOBS    workers (environment; the tool's own choice unless set)
+#   JOBS    workers (environment; the tool's own choice unless set); of `big` never more than 2: each takes gigabytes of the card
 # Exit: the worst of its steps.
 set -uo pipefail
 facts=$1 builds=$2 out=$3
@@ -15,11 +15,12 @@ worst=0
 plans=$(mktemp -d)
 trap 'rm -rf "$plans"' EXIT
 mkdir -p "$out"
-common=(--cudnn "$builds" --device 0 ${JOBS:+-j "$JOBS"})
+common=(--cudnn "$builds" --device 0)
 
 step() {
-    local name=$1 start=$SECONDS status=0; shift
-    "$facts" "$@" "${common[@]}" >"$out/$name.txt" 2>"$out/$name.err" || status=$?
+    local name=$1 start=$SECONDS status=0 jobs=${JOBS:-}; shift
+    [[ $name != big ]] || jobs=2
+    "$facts" "$@" "${common[@]}" ${jobs:+-j "$jobs"} >"$out/$name.txt" 2>"$out/$name.err" || status=$?
     echo "== $name: exit $status in $((SECONDS - start)) s"
     [[ $status -le $worst ]] || worst=$status
 }

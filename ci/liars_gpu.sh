@@ -2,7 +2,7 @@
 # The liars that need a GPU: each has to turn its cases red there, and the honest worker has to be green on the same cases.
 # usage: ci/liars_gpu.sh BIN BUILD OUT
 #   BIN    a build's bin/ folder with facts, facts-worker and facts-worker-liars (FACTS_TESTS=ON)
-#   BUILD  as for --cudnn: one build. DEVICE=cpu in the environment tries the script itself, where the cpu can
+#   BUILD  as for --cudnn: one build. DEVICE=cpu in the environment tries the script itself, where the cpu can; JOBS: liars at a time (8)
 # Exit: 0 when every liar was caught and the honest worker was not; 1 otherwise; 2 wrong usage.
 set -uo pipefail
 [[ $# -eq 3 ]] || { sed -n '3,5s/^# //p' "$0" >&2; exit 2; }
@@ -11,7 +11,22 @@ export FACTS_HOME=${FACTS_HOME:-$(realpath "$(dirname "$0")/..")}
 small='dtype=bf16 b=2 h=4 s=256 d=64'
 mkdir -p "$out" || exit 2
 out=$(realpath "$out")
-bad=0
+jobs=${JOBS:-8}
+rm -f "$out"/*.line
+trap 'kill $(jobs -p) 2>/dev/null' INT TERM
+
+# What one liar did: a line, printed when all are done, and whether it is bad.
+line() { # LIAR STATE TEXT
+    printf '%-30s %-14s %s\n' "$1" "$2" "$3" >"$out/$1.line"
+    [[ $2 == caught ]]
+}
+
+started=()
+start() { # COMMAND LIAR ...
+    started+=("$2")
+    while [[ $(jobs -pr | wc -l) -ge $jobs ]]; do wait -n; done
+    "$@" &
+}
 
 # A worker takes its lie as an argument, and facts starts it with none.
 wrapper() {
@@ -29,17 +44,17 @@ verdicts() { grep -o '"verdict":"[a-z_]*"' "$1" | cut -d'"' -f4 | sort | uniq -c
 
 try() { # LIAR CASE...
     local liar=$1 state=caught; shift
-    run "$out/honest-$liar.jsonl" "$bin/facts-worker" "$@" || { state='HONEST IS RED'; bad=1; }
-    if run "$out/$liar.jsonl" "$(wrapper "$liar")" "$@"; then state='NOT CAUGHT'; bad=1; fi
-    printf '%-30s %-14s honest:%s lying:%s\n' "$liar" "$state" "$(verdicts "$out/honest-$liar.jsonl")" "$(verdicts "$out/$liar.jsonl")"
+    run "$out/honest-$liar.jsonl" "$bin/facts-worker" "$@" || state='HONEST IS RED'
+    if run "$out/$liar.jsonl" "$(wrapper "$liar")" "$@"; then state='NOT CAUGHT'; fi
+    line "$liar" "$state" "honest:$(verdicts "$out/honest-$liar.jsonl") lying:$(verdicts "$out/$liar.jsonl")"
 }
 
-try capture-stale "pass=fwd,bwd $small exec=graph_update deterministic=1"
-try probe-batch 'pass=fwd dtype=bf16 b=32 h=2 s=1/1024 d=128'
-try probe-o-format 'pass=fwd dtype=bf16 b=2 h=4 s=512 d=128 stride=gap:o.s.4'
-try mod-key-by-name "pass=fwd $small mod=softcap:5 exec=interleave"
-try policy-leak "pass=fwd $small policy=math,cudnn"
-try layout-zero-as-one "pass=fwd $small stride=broadcast:q.s"
+start try capture-stale "pass=fwd,bwd $small exec=graph_update deterministic=1"
+start try probe-batch 'pass=fwd dtype=bf16 b=32 h=2 s=1/1024 d=128'
+start try probe-o-format 'pass=fwd dtype=bf16 b=2 h=4 s=512 d=128 stride=gap:o.s.4'
+start try mod-key-by-name "pass=fwd $small mod=softcap:5 exec=interleave"
+start try policy-leak "pass=fwd $small policy=math,cudnn"
+start try layout-zero-as-one "pass=fwd $small stride=broadcast:q.s"
 
 # A wrong answer put between a right engine and the judge: each has to end in its own verdict.
 shape='dtype=bf16 b=2 h=4/2 s=192/256 d=64'
@@ -47,8 +62,8 @@ interpose() { # WORD VERDICT CASE...
     local word=$1 due=$2 state=caught found; shift 2
     run "$out/$word.jsonl" "$(wrapper "$word")" "$@" || true
     found=$(verdicts "$out/$word.jsonl")
-    [[ $found == " $# $due " ]] || { state='NOT CAUGHT'; bad=1; }
-    printf '%-30s %-14s due:%s found:%s\n' "$word" "$state" "$due" "$found"
+    [[ $found == " $# $due " ]] || state='NOT CAUGHT'
+    line "$word" "$state" "due:$due found:$found"
 }
 while IFS=$'\t' read -r word verdict _; do
     cases=("pass=fwd $shape want=stats" "pass=bwd $shape")
@@ -57,6 +72,8 @@ while IFS=$'\t' read -r word verdict _; do
         answer-gap-byte) cases=("pass=fwd $shape stride=gap:o.s.8" "pass=bwd $shape stride=gap:dq.s.8") ;;
         answer-gain) cases=("pass=fwd ${shape/bf16/f16} want=stats" "pass=bwd ${shape/bf16/f16}") ;; # bf16 would round a thousandth away
     esac
-    interpose "$word" "$verdict" "${cases[@]}"
+    start interpose "$word" "$verdict" "${cases[@]}"
 done < <("$bin/facts-worker-liars" --interposed)
-exit $bad
+wait
+for liar in "${started[@]}"; do cat "$out/$liar.line" 2>/dev/null || echo "$liar DID NOT RUN"; done
+[[ $(cat "$out"/*.line | grep -c ' caught ') == "${#started[@]}" ]]

@@ -13,6 +13,9 @@ enum {
     FREF__TILE = 64,    /* rows or keys whose sums one block makes, and the columns */
     FREF__PAD = 128,    /* rows and keys are padded to this; rows of a tile of scores */
     FREF__STEP = 16,    /* keys or rows that are weighed at a time */
+    FREF__WIDE = 128,   /* columns of a wide tile, */
+    FREF__WIDE_HEIGHT = 32, /* its rows or keys, */
+    FREF__WIDE_STEP = 32,   /* and what it weighs at a time */
     FREF__DEPTH = 8,    /* channels of scores at a time */
     FREF__SCORE_KEYS = 64,
     FREF__SCORE_STAGES = 3,

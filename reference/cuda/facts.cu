@@ -120,11 +120,12 @@ struct exponentials {
     double weights, weights_squared; /* of e^2 |v|^2 */
 };
 
+template <bool SCORED>
 __device__ __forceinline__ void add_exponential(exponentials *e, const fref__call &c, const row &w, int64_t j, double x, double one)
 {
     e->sum += one;
     e->squares += one * one;
-    if (!c.scored) {
+    if (!SCORED) {
         e->pull += one * fabs(x);
     } else if (one > 0.0) {
         e->pull += one * c.pull[w.score + j];
@@ -154,6 +155,7 @@ __device__ __forceinline__ void rescale(exponentials *e, double by)
 enum { AT_ONCE = 4 };
 
 /* The exponentials of AT_ONCE of the lane's keys; they hide each other's latency. */
+template <bool SCORED>
 __device__ __forceinline__ void add_exponentials(exponentials *e, const fref__call &c, const row &w, int64_t j, const double x[AT_ONCE],
                                                  double max)
 {
@@ -164,7 +166,7 @@ __device__ __forceinline__ void add_exponentials(exponentials *e, const fref__ca
 #pragma unroll
     for (int n = 0; n < AT_ONCE; n++)
         if (j + 32 * n < w.keys.last)
-            add_exponential(e, c, w, j + 32 * n, x[n], one[n]);
+            add_exponential<SCORED>(e, c, w, j + 32 * n, x[n], one[n]);
 }
 
 __device__ __forceinline__ void load_scores(double x[AT_ONCE], const fref__call &c, const row &w, int64_t j)
@@ -191,32 +193,40 @@ __device__ __forceinline__ exponentials exponentiate(const fref__call &c, const 
     for (int64_t j = w.keys.first + threadIdx.x % 32; j < w.keys.last; j += 32 * AT_ONCE) {
         double x[AT_ONCE];
         load_scores(x, c, w, j);
-        add_exponentials(&e, c, w, j, x, m.max);
+        add_exponentials<true>(&e, c, w, j, x, m.max);
     }
     finish_exponentials(&e, m);
     return e;
 }
 
-/* Measure and exponentials of a plain row in one pass: each lane's largest so far, until all are known. */
+/* Measure and exponentials of a plain row in one pass, relative to some x of each lane until all are known: not to its largest, which would be
+ * another in nearly every turn of some lane. e^(4 SLACK), of the squares' squares, is far from the largest double. */
 __device__ __forceinline__ exponentials exponentiate_plain(measure *m, const fref__call &c, const row &w)
 {
+    constexpr double SLACK = 64.0;
     exponentials e = {};
-    double mine = -infinity(), largest_x = 0.0;
-    for (int64_t j = w.keys.first + threadIdx.x % 32; j < w.keys.last; j += 32 * AT_ONCE) {
-        double x[AT_ONCE], max = mine;
-        load_scores(x, c, w, j);
+    double mine = -infinity(), max = -infinity(), largest_x = 0.0, next[AT_ONCE];
+    int64_t j = w.keys.first + threadIdx.x % 32;
+    load_scores(next, c, w, j);
+    for (; j < w.keys.last; j += 32 * AT_ONCE) {
+        double x[AT_ONCE];
+#pragma unroll
+        for (int n = 0; n < AT_ONCE; n++)
+            x[n] = next[n];
+        load_scores(next, c, w, j + 32 * AT_ONCE);
 #pragma unroll
         for (int n = 0; n < AT_ONCE; n++) {
-            max = fmax(max, x[n]);
-            largest_x = fmax(largest_x, x[n] != -infinity() ? fabs(x[n]) : 0.0);
+            max = x[n] > max ? x[n] : max;
+            const double size = j + 32 * n < w.keys.last ? fabs(x[n]) : 0.0;
+            largest_x = size > largest_x ? size : largest_x;
         }
-        if (max > mine) {
+        if (max > mine + SLACK) {
             rescale(&e, exp(mine - max));
             mine = max;
         }
-        add_exponentials(&e, c, w, j, x, mine);
+        add_exponentials<false>(&e, c, w, j, x, mine);
     }
-    *m = { largest_of_warp(mine), largest_of_warp(largest_x), 0.0, 1.0, 0.0, 0.0, 0.0, sink_of(c, w.b, w.h, w.i), false };
+    *m = { largest_of_warp(max), largest_of_warp(largest_x), 0.0, 1.0, 0.0, 0.0, 0.0, sink_of(c, w.b, w.h, w.i), false };
     finish_measure(m, c, w);
     if (m->dead)
         return e;
@@ -268,7 +278,7 @@ __device__ __forceinline__ void write_dead_statistics(const fref__call &c, const
 
 using namespace fref;
 
-extern "C" __global__ __launch_bounds__(FREF__THREADS, 3) void fref_forward_facts(const __grid_constant__ fref__call c)
+extern "C" __global__ __launch_bounds__(FREF__THREADS, 2) void fref_forward_facts(const __grid_constant__ fref__call c)
 {
     row w;
     if (!find_row(&w, c))

@@ -1,18 +1,27 @@
-/* The weighted sums: over keys for the rows (O, dQ), over rows for the keys (dK, dV). A block makes a tile of TILE rows (keys) and TILE columns of
- * all sums of a kind, a warp 16 by 16 of it; STEP keys (rows) at a time are weighed into shared memory and multiplied there with the right-hand
- * side. Each sum runs in one order whatever else runs.
+/* The weighted sums: over keys for the rows (O, dQ), over rows for the keys (dK, dV). A block makes a tile of HEIGHT rows (keys) and WIDTH columns
+ * of all sums of a kind, a warp 16 by 16 of it; STEP keys (rows) at a time are weighed into shared memory and multiplied there with the right-hand
+ * side. Every block of a row weighs its keys anew: where the columns allow it a tile is wide. Each sum runs in one order whatever else runs.
  */
 #include "weigh.cuh"
 
 namespace fref {
 
-/* Weights of a step: [TILE][STEP + 4], or over rows [STEP][TILE + 4]; so no lanes meet in a bank. */
-enum { BY_ROW = FREF__STEP + 4, BY_KEY = FREF__TILE + 4, SIDE = FREF__STEP * BY_KEY };
+/* 16 warps; two weights of a step for each thread. */
+template <bool WIDE> struct shape {
+    static constexpr int HEIGHT = WIDE ? FREF__WIDE_HEIGHT : FREF__TILE, WIDTH = WIDE ? FREF__WIDE : FREF__TILE;
+    static constexpr int STEP = WIDE ? FREF__WIDE_STEP : FREF__STEP;
+    static_assert(HEIGHT * WIDTH == 256 * FREF__SUM_THREADS / 32 && HEIGHT * STEP == 2 * FREF__SUM_THREADS && FREF__TILE % STEP == 0, "");
+};
 
-template <int KIND> constexpr int weights_of_tile = kind<KIND>::OVER_ROWS ? FREF__STEP * BY_KEY : FREF__TILE * BY_ROW;
-
-template <int KIND> struct worker {
+template <int KIND, bool WIDE> struct worker : shape<WIDE> {
     using K = kind<KIND>;
+    using shape<WIDE>::HEIGHT;
+    using shape<WIDE>::WIDTH;
+    using shape<WIDE>::STEP;
+    /* The right-hand side: [STEP][OF_SIDE]. The weights: [HEIGHT][OF_WEIGHTS], or over rows [STEP][OF_WEIGHTS]. No lanes meet in a bank. */
+    static constexpr int OF_SIDE = WIDTH + 4, SIDE = STEP * OF_SIDE;
+    static constexpr int OF_WEIGHTS = (K::OVER_ROWS ? HEIGHT : STEP) + 4, WEIGHTS = (K::OVER_ROWS ? STEP : HEIGHT) * OF_WEIGHTS;
+    static constexpr int LANES = (K::OVER_ROWS ? HEIGHT : STEP) / 2; /* threads of one row's pairs of keys */
     const fref__call &c;
     int64_t head, column;
     int64_t tile;        /* first row (of the chunk) or key of the block's tile */
@@ -23,6 +32,8 @@ template <int KIND> struct worker {
     double held_x[2], held_dp[2]; /* the next step's, of this thread: two keys of one row */
     bool any;
     uint32_t read;
+
+    __device__ __forceinline__ explicit worker(const fref__call &call) : c(call) {}
 
     __device__ __forceinline__ bool tile_meets(int64_t row) const
     {
@@ -41,8 +52,8 @@ template <int KIND> struct worker {
     __device__ __forceinline__ void place_of_thread(int64_t n, int64_t *row, int64_t *key) const
     {
         const int t = (int)threadIdx.x;
-        *row = K::OVER_ROWS ? n + t / 32 : tile + t / 8;
-        *key = K::OVER_ROWS ? tile + t % 32 * 2 : n + t % 8 * 2;
+        *row = (K::OVER_ROWS ? n : tile) + t / LANES;
+        *key = (K::OVER_ROWS ? tile : n) + t % LANES * 2;
     }
 
     static constexpr bool OF_DS = KIND == FREF__DQ || KIND == FREF__DK || KIND == FREF__DQ_LOST || KIND == FREF__DK_LOST;
@@ -50,7 +61,7 @@ template <int KIND> struct worker {
     /* Of step n; those some steps further are on their way from then on: memory is farther than one step lasts. */
     __device__ __forceinline__ void load_scores(int64_t n)
     {
-        enum { AHEAD = 5 * FREF__STEP };
+        constexpr int AHEAD = WIDE ? 3 * STEP : 5 * STEP;
         int64_t row, key;
         place_of_thread(n, &row, &key);
         const int64_t at = (head * c.chunk_rows + row) * c.keys_padded + key;
@@ -73,7 +84,7 @@ template <int KIND> struct worker {
         int64_t row, key;
         place_of_thread(n, &row, &key);
         const fref__facts &facts = c.facts[head * c.rows_padded + c.row0 + row];
-        const int t = (int)threadIdx.x, at = K::OVER_ROWS ? t / 32 * BY_KEY + t % 32 * 2 : t / 8 * BY_ROW + t % 8 * 2;
+        const int t = (int)threadIdx.x, at = t / LANES * OF_WEIGHTS + t % LANES * 2;
 #pragma unroll
         for (int i = 0; i < 2; i++) {
             score s = { held_x[i], held_dp[i], 1.0, 0.0, 0.0, keep_of(c, head, c.row0 + row, key + i) };
@@ -90,19 +101,22 @@ template <int KIND> struct worker {
             }
 #pragma unroll
             for (int n_tile = 0; n_tile < K::TILES; n_tile++)
-                weights[n_tile * weights_of_tile<KIND> + at + i] = w[n_tile];
+                weights[n_tile * WEIGHTS + at + i] = w[n_tile];
         }
     }
 
     __device__ __forceinline__ void stage_right(double *to, int64_t n) const
     {
-        const int t = (int)threadIdx.x, row = t / 32, pair = t % 32 * 2;
-        copy_async(to + row * BY_KEY + pair, right + (n + row) * ld + pair);
+#pragma unroll
+        for (int i = 0; i < STEP * WIDTH / 2 / FREF__SUM_THREADS; i++) {
+            const int t = (int)threadIdx.x + i * FREF__SUM_THREADS, row = t / (WIDTH / 2), pair = t % (WIDTH / 2) * 2;
+            copy_async(to + row * OF_SIDE + pair, right + (n + row) * ld + pair);
+        }
     }
 
     static __device__ __forceinline__ double weight_at(const double *weights, int m, int k)
     {
-        return K::OVER_ROWS ? weights[k * BY_KEY + m] : weights[m * BY_ROW + k];
+        return K::OVER_ROWS ? weights[k * OF_WEIGHTS + m] : weights[m * OF_WEIGHTS + k];
     }
 
     static __device__ __forceinline__ double changed(of f, double x)
@@ -114,19 +128,19 @@ template <int KIND> struct worker {
     static __device__ __forceinline__ void add(double total[K::SUMS][2][4], const double *weights, const double *side)
     {
         const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, t = lane % 4;
-        const int m0 = warp / 4 * 16, n0 = warp % 4 * 16;
+        const int m0 = warp / (WIDTH / 16) * 16, n0 = warp % (WIDTH / 16) * 16;
 #pragma unroll
-        for (int k0 = 0; k0 < FREF__STEP; k0 += 8) {
+        for (int k0 = 0; k0 < STEP; k0 += 8) {
             double x[2][2];
 #pragma unroll
             for (int n = 0; n < 4; n++)
-                x[n / 2][n % 2] = side[(k0 + t + n % 2 * 4) * BY_KEY + n0 + n / 2 * 8 + g];
+                x[n / 2][n % 2] = side[(k0 + t + n % 2 * 4) * OF_SIDE + n0 + n / 2 * 8 + g];
 #pragma unroll
             for (int n_tile = 0; n_tile < K::TILES; n_tile++) {
                 double a[4];
 #pragma unroll
                 for (int n = 0; n < 4; n++)
-                    a[n] = weight_at(weights + n_tile * weights_of_tile<KIND>, m0 + g + n % 2 * 8, k0 + t + n / 2 * 4);
+                    a[n] = weight_at(weights + n_tile * WEIGHTS, m0 + g + n % 2 * 8, k0 + t + n / 2 * 4);
 #pragma unroll
                 for (int s = 0; s < K::SUMS; s++)
                     if (K::sum(s).tile == n_tile)
@@ -149,7 +163,7 @@ template <int KIND> struct worker {
     __device__ __forceinline__ void run(double total[K::SUMS][2][4], double *shared)
     {
         double *side = shared, *weights = shared + 2 * SIDE;
-        const int size = K::TILES * weights_of_tile<KIND>;
+        const int size = K::TILES * WEIGHTS;
         int64_t now = step_from(first);
         if (now >= last)
             return;
@@ -157,14 +171,14 @@ template <int KIND> struct worker {
         stage_right(side, now);
         commit_copies();
         weigh(weights, now);
-        int64_t next = step_from(now + FREF__STEP);
+        int64_t next = step_from(now + STEP);
         if (next < last)
             load_scores(next);
         const bool early = threadIdx.x / 32 >= FREF__SUM_THREADS / 64;
         for (int buffer = 0; now < last; buffer ^= 1) {
             wait_for_copies<0>();
             __syncthreads();
-            const int64_t after = next < last ? step_from(next + FREF__STEP) : last;
+            const int64_t after = next < last ? step_from(next + STEP) : last;
             if (next < last)
                 stage_right(side + (buffer ^ 1) * SIDE, next);
             commit_copies();
@@ -210,31 +224,32 @@ template <int KIND> __device__ __forceinline__ const double *right_of(const fref
 }
 
 /* Columns innermost, then tiles (those with most keys first), then heads. */
-template <int KIND> __device__ __forceinline__ void make_sums(const fref__call &c, double *shared)
+template <int KIND, bool WIDE> __device__ __forceinline__ void make_sums(const fref__call &c, double *shared)
 {
     using K = kind<KIND>;
-    worker<KIND> w = { c };
+    using W = worker<KIND, WIDE>;
+    W w(c);
     w.right = nullptr;
     int64_t ld;
     right_of<KIND>(c, 0, &ld);
-    const int64_t columns = ld / FREF__TILE, tiles = (K::OVER_ROWS ? c.keys_padded : c.chunk_rows) / FREF__TILE;
+    const int64_t columns = ld / W::WIDTH, tiles = (K::OVER_ROWS ? c.keys_padded : c.chunk_rows) / W::HEIGHT;
     w.ld = ld;
-    w.column = blockIdx.x % columns * FREF__TILE;
-    w.tile = (tiles - 1 - blockIdx.x / columns % tiles) * FREF__TILE;
+    w.column = blockIdx.x % columns * W::WIDTH;
+    w.tile = (tiles - 1 - blockIdx.x / columns % tiles) * W::HEIGHT;
     w.head = blockIdx.x / columns / tiles;
     w.right = right_of<KIND>(c, w.head, &ld) + w.column;
     w.any = false;
     w.read = 0;
-    const int64_t flag = w.head * tiles + w.tile / FREF__TILE;
+    const int64_t flag = (w.head * tiles * W::HEIGHT + w.tile) / FREF__TILE;
     if (is_lost_kind<KIND> && !c.lossy[flag])
         return;
     if (K::OVER_ROWS) {
-        w.keys = keys_of_tile(c, w.tile, FREF__TILE);
+        w.keys = keys_of_tile(c, w.tile, W::HEIGHT);
         w.first = 0;
         w.last = c.chunk_rows;
     } else {
         const fref__span range = c.tile_range[(w.head * c.rows_padded + c.row0 + w.tile) / FREF__TILE];
-        w.first = range.first / FREF__STEP * FREF__STEP;
+        w.first = range.first / W::STEP * W::STEP;
         w.last = range.last;
     }
     double sum[K::SUMS][2][4] = {};
@@ -244,7 +259,7 @@ template <int KIND> __device__ __forceinline__ void make_sums(const fref__call &
     if (!is_lost_kind<KIND> && any && threadIdx.x == 0)
         c.lossy[flag] = 1;
     if (KIND == FREF__DK || KIND == FREF__DV) {
-        const int64_t group = KIND == FREF__DK ? c.group_k : c.group_v, key = w.tile + lane * 2;
+        const int64_t group = KIND == FREF__DK ? c.group_k : c.group_v, key = w.tile + lane % W::LANES * 2;
         for (int i = 0; i < 2; i++)
             if (w.read >> i & 1)
                 c.read[(c.head0 + w.head) / group * c.keys + key + i] = 1;
@@ -253,7 +268,7 @@ template <int KIND> __device__ __forceinline__ void make_sums(const fref__call &
     const bool add = K::OVER_ROWS && (is_lost_kind<KIND> || !c.first_chunk);
 #pragma unroll
     for (int s = 0; s < K::SUMS; s++) {
-        double *to = c.sum[is_lost_kind<KIND> ? FREF__SUMS - 1 : s] + (w.head * height + row + warp / 4 * 16 + lane / 4) * ld + w.column + warp % 4 * 16 + lane % 4 * 2;
+        double *to = c.sum[is_lost_kind<KIND> ? FREF__SUMS - 1 : s] + (w.head * height + row + warp / (W::WIDTH / 16) * 16 + lane / 4) * ld + w.column + warp % (W::WIDTH / 16) * 16 + lane % 4 * 2;
 #pragma unroll
         for (int n = 0; n < 2; n++)
 #pragma unroll
@@ -268,18 +283,19 @@ template <int KIND> __device__ __forceinline__ void make_sums(const fref__call &
 
 using namespace fref;
 
-#define SUMS_KERNEL(name, kind)                                                                                                                  \
-    extern "C" __global__ __launch_bounds__(FREF__SUM_THREADS, 1) void fref_##name(const __grid_constant__ fref__call c)                             \
+#define SUMS_KERNEL(name, kind, wide)                                                                                                            \
+    extern "C" __global__ __launch_bounds__(FREF__SUM_THREADS, 1) void fref_##name(const __grid_constant__ fref__call c)                         \
     {                                                                                                                                            \
         FREF_SHARED(shared);                                                                                                                     \
-        make_sums<kind>(c, shared);                                                                                                              \
+        make_sums<kind, wide>(c, shared);                                                                                                        \
     }
-SUMS_KERNEL(sum_forward, FREF__FORWARD)
-SUMS_KERNEL(sum_forward_kept, FREF__FORWARD_KEPT)
-SUMS_KERNEL(sum_dq, FREF__DQ)
-SUMS_KERNEL(sum_dk, FREF__DK)
-SUMS_KERNEL(sum_dv, FREF__DV)
-SUMS_KERNEL(sum_forward_lost, FREF__FORWARD_LOST)
-SUMS_KERNEL(sum_dq_lost, FREF__DQ_LOST)
-SUMS_KERNEL(sum_dk_lost, FREF__DK_LOST)
-SUMS_KERNEL(sum_dv_lost, FREF__DV_LOST)
+#define BOTH_KERNELS(name, kind) SUMS_KERNEL(name, kind, false) SUMS_KERNEL(name##_wide, kind, true)
+BOTH_KERNELS(sum_forward, FREF__FORWARD)
+BOTH_KERNELS(sum_forward_kept, FREF__FORWARD_KEPT)
+BOTH_KERNELS(sum_dq, FREF__DQ)
+BOTH_KERNELS(sum_dk, FREF__DK)
+BOTH_KERNELS(sum_dv, FREF__DV)
+SUMS_KERNEL(sum_forward_lost, FREF__FORWARD_LOST, false)
+SUMS_KERNEL(sum_dq_lost, FREF__DQ_LOST, false)
+SUMS_KERNEL(sum_dk_lost, FREF__DK_LOST, false)
+SUMS_KERNEL(sum_dv_lost, FREF__DV_LOST, false)

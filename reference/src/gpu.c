@@ -5,6 +5,13 @@
 #include "gpu_image.h"
 #include "gpu_run.h"
 
+static bool holds_wide_tiles(const fref__driver *driver)
+{
+    int device = 0, bytes = 0;
+    return driver->context_device(&device) == 0 && driver->device_attribute(&bytes, FREF__SHARED_OF_BLOCK, device) == 0 &&
+           (size_t)bytes >= FREF__OF_WIDE(4) * sizeof(double);
+}
+
 int fref__gpu_create(fref_gpu **out, const void *image, char error[256])
 {
     static const char *const names[FREF__KERNEL_COUNT] = {
@@ -24,6 +31,7 @@ int fref__gpu_create(fref_gpu **out, const void *image, char error[256])
         return status;
     }
     gpu->driver = fref__driver_load(error);
+    gpu->wide = holds_wide_tiles(gpu->driver);
     *out = gpu;
     return 0;
 }

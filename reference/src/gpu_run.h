@@ -27,6 +27,7 @@ struct fref_gpu {
     const fref__driver *driver;
     fref_gpu_program *program;
     size_t budget; /* bytes that one lot may take; 0: what is free decides */
+    bool wide;     /* its shared memory holds a wide tile's steps */
     struct {
         fref__address at;
         size_t bytes;

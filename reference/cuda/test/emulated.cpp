@@ -22,7 +22,7 @@ namespace emulate {
 
 block now;
 
-enum { STACK = 256 << 10 };
+enum { STACK = 256 << 10, SHARED = 160 << 10 };
 
 static ucontext_t home;
 static ucontext_t fibers[MOST_THREADS];
@@ -144,7 +144,7 @@ static int launch(struct CUfunc_st *function, unsigned x, unsigned y, unsigned z
 {
     const entry *e = (const entry *)function;
     const unsigned grid[3] = { x, y, z };
-    if (shared_bytes != e->shared_bytes || shared_bytes > (99 << 10) || x == 0 || y == 0 || z == 0 || y > 65535 || z > 65535)
+    if (shared_bytes != e->shared_bytes || shared_bytes > emulate::SHARED || x == 0 || y == 0 || z == 0 || y > 65535 || z > 65535)
         return 1; /* CUDA_ERROR_INVALID_VALUE */
     emulate::run(grid, threads, e->call, arguments);
     return 0;
@@ -213,6 +213,18 @@ static int error_text(int, const char **out)
     return 0;
 }
 
+static int context_device(int *out)
+{
+    *out = 0;
+    return 0;
+}
+
+static int device_attribute(int *out, int attribute, int)
+{
+    *out = attribute == FREF__SHARED_OF_BLOCK ? emulate::SHARED : 0;
+    return 0;
+}
+
 extern "C" const fref__driver *emulated_driver()
 {
     static fref__driver driver;
@@ -224,6 +236,8 @@ extern "C" const fref__driver *emulated_driver()
     driver.copy_to_host = copy_to_host;
     driver.stream_synchronize = stream_synchronize;
     driver.context_get = context_get;
+    driver.context_device = context_device;
+    driver.device_attribute = device_attribute;
     driver.module_load = module_load;
     driver.module_unload = module_unload;
     driver.module_function = module_function;

@@ -1,7 +1,7 @@
 /* ptx.cuh's instructions, emulated. Included by it, in its namespace. */
 
 /* As much as the largest kernel may have on every GPU. */
-#define FREF_SHARED(name) alignas(16) static double name[(99 << 10) / 8]
+#define FREF_SHARED(name) alignas(16) static double name[(160 << 10) / 8]
 
 inline void copy_async(double *to, const double *from)
 {
