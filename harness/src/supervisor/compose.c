@@ -10,7 +10,7 @@ static const char *const task_words[FACTS_TASK_COUNT] = { FACTS_TASK_LIST(AS_WOR
 
 /* Ours in every row: what a worker says of them is dropped. */
 static const char *const own_keys[] = { "case", "cudnn", "build",   "device", "sm",    "grade",         "expectation", "wall_ms",
-                                        "attempt", "run", "group", "more", "verdict_before" };
+                                        "attempt", "run", "group", "more", "stored", "verdict_before" };
 
 static bool is_ours(facts_slice key)
 {
@@ -71,6 +71,7 @@ void facts_compose_row(facts_text *out, const facts_line *row, const facts_frame
     facts_text_member_int(out, "attempt", frame->attempt);
     add_nonempty(out, "run", frame->run);
     add_nonempty(out, "group", frame->group);
+    add_nonempty(out, "stored", frame->stored);
     if (frame->more)
         facts_text_puts(out, "\"more\":true,");
     facts_text_close(out);

@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "supervision.h"
+#include "../store/answers.h"
+#include "stored.h"
 
 #define START_TIMEOUT_S 120.0
 #define EXIT_TIMEOUT_S 10.0
@@ -56,6 +57,8 @@ static void ask_next(facts_slot *slot)
     if (item->attempts < UINT8_MAX)
         item->attempts++;
     slot->work = work;
+    slot->keeps = state->scope > 0 && item->from_config == 0;
+    facts_text_clear(&slot->kept);
     slot->id = ++run->next_id;
     slot->config = -1;
     slot->stage[0] = '\0';
@@ -73,45 +76,16 @@ static void ask_next(facts_slot *slot)
     facts_process_deadline(slot->process, run->timeout_s);
 }
 
-/* The first GPU of a kind takes the plain name; with several in one run the number tells them apart. */
-static void name_device(facts_supervision *run, size_t target, const facts_line *ready)
-{
-    facts_target_state *state = &run->targets[target];
-    char full[128], label[96];
-    if (state->target->kind != FACTS_TARGET_GPU || !facts_slice_string(facts_line_get(ready, "device_name"), full, sizeof full))
-        return;
-    bool several = false;
-    for (size_t i = 0; i < run->order->target_count; i++)
-        several |= run->order->targets[i].kind == FACTS_TARGET_GPU && run->order->targets[i].ordinal != state->target->ordinal;
-    facts_device_label(label, sizeof label, full);
-    if (!label[0])
-        return;
-    if (several)
-        snprintf(state->device, sizeof state->device, "%s#%d", label, state->target->ordinal);
-    else
-        snprintf(state->device, sizeof state->device, "%s", label);
-}
-
 static void on_ready(facts_slot *slot, facts_slice ready)
 {
     facts_supervision *run = slot->run;
     facts_target_state *state = &run->targets[slot->target];
-    facts_line *inner = run->row;
-    size_t count;
-    int64_t sm;
     state->starting--;
     state->start_failures = 0;
-    if (!state->ready && facts_scan_object(ready.at, ready.length, inner->members, FACTS_ROW_MEMBERS, &count)) {
-        inner->count = count < FACTS_ROW_MEMBERS ? count : FACTS_ROW_MEMBERS;
-        state->ready = true;
+    if (!state->ready)
         state->start_ms = ms_since(slot->since);
-        if (facts_slice_int(facts_line_get(inner, "sm"), &sm) && sm >= 0 && sm < 10000)
-            state->sm = (int)sm;
-        name_device(run, slot->target, inner);
-        if (run->order->on_ready)
-            run->order->on_ready(run->order->context, slot->target, state->device, inner);
-        facts_write_target(run, slot->target, ready);
-    }
+    state->ready = true;
+    facts_target_ready(run, slot->target, ready, false);
     if (run->counts->record_failed)
         return;
     ask_next(slot);
@@ -141,6 +115,11 @@ static void on_stage(facts_slot *slot, const facts_line *reply, facts_slice stag
     int64_t config;
     facts_slice_string(stage, slot->stage, sizeof slot->stage);
     slot->config = facts_slice_int(facts_line_get(reply, "config"), &config) && config >= 0 && config < 1000000 ? (int)config : -1;
+}
+
+static facts_text *keep_of(facts_slot *slot)
+{
+    return slot->keeps ? &slot->kept : NULL;
 }
 
 /* A reply that is no row: the worker cannot be trusted with another case. */
@@ -207,12 +186,14 @@ static void on_last(facts_slot *slot, facts_slice row, bool bye)
     state->answers++;
     facts_process_deadline(slot->process, 0);
     if (row.at && !(final && hold_row(slot, row, wall_ms)) &&
-        !facts_write_row(run, slot->target, slot->work, row.at, row.length, (facts_row_extra){ .wall_ms = wall_ms })) {
+        !facts_write_row(run, slot->target, slot->work, row.at, row.length, (facts_row_extra){ .wall_ms = wall_ms, .keep = keep_of(slot) })) {
         nonsense(slot);
         return;
     }
     if (run->counts->record_failed)
         return;
+    if (!slot->held && row.at)
+        facts_stored_whole(run, slot->target, slot->work, keep_of(slot));
     if (!slot->held)
         facts_item_done(run, slot->target, slot->work);
     slot->told = feeds && !slot->held && row.at && hold_row(slot, row, wall_ms);
@@ -244,7 +225,7 @@ static void on_reply(facts_slot *slot, const facts_line *reply)
         on_leave(slot, row);
     } else if (row.at && !last && !bye) {
         if (!facts_write_row(run, slot->target, slot->work, row.at, row.length,
-                             (facts_row_extra){ .wall_ms = ms_since(slot->since), .more = true }))
+                             (facts_row_extra){ .wall_ms = ms_since(slot->since), .more = true, .keep = keep_of(slot) }))
             nonsense(slot);
         else if (!run->counts->record_failed)
             facts_process_deadline(slot->process, run->timeout_s);
@@ -341,7 +322,7 @@ static void closed_well_or_not(facts_slot *slot, const facts_death *death)
 {
     facts_supervision *run = slot->run;
     char how[512], note[600];
-    facts_row_extra extra = { .wall_ms = slot->held_ms };
+    facts_row_extra extra = { .wall_ms = slot->held_ms, .keep = slot->told ? NULL : keep_of(slot) };
     bool by_order = death->stopped && run->signals_seen > 1;
     bool bad = (death->signal || death->status || death->late) && !by_order;
     if (!slot->held || (slot->told && !(bad && exit_matters(slot))))
@@ -351,11 +332,15 @@ static void closed_well_or_not(facts_slot *slot, const facts_death *death)
         snprintf(note, sizeof note, "after its last row, while the worker ended: %s", how);
         extra.verdict = "exit_crash";
         extra.note = note;
+        if (slot->told && slot->keeps)
+            facts_answers_drop(run->order->store, run->targets[slot->target].scope, run->order->work[slot->work].name);
     }
     if (!facts_write_row(run, slot->target, slot->work, slot->held, slot->held_length, extra)) {
         facts_text_clear(&run->evidence);
         facts_compose_evidence(&run->evidence, &(facts_evidence){ .verdict = "crash", .config = -1, .text = "its reply was no row" });
         facts_write_row(run, slot->target, slot->work, run->evidence.data, run->evidence.length, (facts_row_extra){ .wall_ms = slot->held_ms });
+    } else if (!bad && !slot->told) {
+        facts_stored_whole(run, slot->target, slot->work, keep_of(slot));
     }
     if (!slot->told)
         facts_item_done(run, slot->target, slot->work);
@@ -383,6 +368,7 @@ static void on_gone(void *owner, const facts_death *death)
     else if (slot->phase == FACTS_PHASE_CLOSING)
         closed_well_or_not(slot, death);
     free(slot->held);
+    facts_text_free(&slot->kept);
     free(slot);
     facts_schedule(run);
 }

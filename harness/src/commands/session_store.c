@@ -1,0 +1,46 @@
+/* A session's store of answers. */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../store/answers.h"
+#include "session_parts.h"
+
+/* A script says nothing of the worker that it starts. */
+static bool is_program(const char *path)
+{
+    char magic[4] = "";
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    bool elf = fd >= 0 && read(fd, magic, 4) == 4 && memcmp(magic, "\177ELF", 4) == 0;
+    if (fd >= 0)
+        close(fd);
+    return elf;
+}
+
+/* Only where an answer is all that is wanted, and it is the worker's own. */
+void facts_session_open_store(facts_session *s)
+{
+    const facts_options *o = s->options;
+    const char *fault = getenv("FACTS_FAULT");
+    char path[FACTS_PATH];
+    facts_message note;
+    bool described = false;
+    for (size_t i = 0; i < s->targets.count; i++)
+        described |= s->targets.at[i].kind == FACTS_TARGET_DESCRIBED;
+    if (!described || (!s->keep_record && !s->more) || (fault && *fault) || o->dump || o->trace || o->plan_dir || !is_program(s->worker) ||
+        !facts_cache_path("answers.sqlite", path) || !facts_make_folders(path))
+        return;
+    s->store = facts_answers_open(path, FACTS_STORE_BYTES, &note);
+    if (note.text[0])
+        fprintf(stderr, "facts: %s\n", note.text);
+}
+
+void facts_session_close_store(facts_session *s)
+{
+    facts_message note;
+    facts_answers_close(s->store, &note);
+    s->store = NULL;
+    if (note.text[0])
+        fprintf(stderr, "facts: %s\n", note.text);
+}
