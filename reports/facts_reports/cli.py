@@ -3,7 +3,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from . import compare, coverage, exports, items, markdown, predicate, reader, text, words
+from . import catalogue, compare, coverage, exports, items, markdown, predicate, reader, text, words
 from .store import Store
 
 OK, BAD_INPUT, ENVIRONMENT, INCOMPLETE = 0, 2, 3, 4
@@ -22,6 +22,8 @@ def _parser():
                         "an item lacks cases or versions")
     parser.add_argument("--coverage", action="store_true", help="print each key and value of the case language with its number of cases and the versions that decided and ran it, "
                         "in Markdown; exit 1 when a value was never asked")
+    parser.add_argument("--catalogue", action="store_true", help="print which failures of cases/regress these records reproduce, on what, which not, and which they cannot test, in "
+                        "Markdown; exit 1 when none is reproduced")
     parser.add_argument("--implementations", action="store_true", help="print where the composite and the unified implementation answered one case: verdicts, engines and whether "
                         "the bits agree, in Markdown; exit 1 when one has a finding that the other has not")
     parser.add_argument("--decisions", metavar=("A", "B"), nargs=2, help="do devices A and B (names as in the records) get the same decisions? Compares yes or no and "
@@ -88,6 +90,16 @@ def _items(store, path):
     return 1 if lacking else OK
 
 
+def _catalogue(store):
+    try:
+        entries = catalogue.read(Path(__file__).resolve().parents[2] / "cases" / "regress")
+    except (catalogue.CatalogueError, OSError) as error:
+        return _fail(str(error), BAD_INPUT)
+    shown, reproduced, _ = catalogue.table(store, entries)
+    print(shown, end="")
+    return OK if reproduced else 1
+
+
 def _print_table(made):
     shown, lacking = made
     print(shown, end="")
@@ -95,6 +107,10 @@ def _print_table(made):
 
 
 def main(argv=None):
+    argv = sys.argv[1:] if argv is None else argv
+    if argv and argv[0] == "expect":
+        from . import expectations
+        return expectations.main(argv[1:])
     parser = _parser()
     try:
         args = parser.parse_args(argv)
@@ -104,8 +120,8 @@ def main(argv=None):
         return _bits(args.bits)
     if not args.inputs:
         return _fail("give a record, or a folder of records", BAD_INPUT)
-    if not (args.output or args.issue or args.readme or args.items or args.decisions or args.coverage or args.implementations):
-        return _fail("say where to write: -o DIR (or --issue CASE, --readme, --items LIST, --coverage, --implementations, --decisions A B, --bits A B)", BAD_INPUT)
+    if not (args.output or args.issue or args.readme or args.items or args.decisions or args.coverage or args.catalogue or args.implementations):
+        return _fail("say where to write: -o DIR (or --issue CASE, --readme, --items LIST, --coverage, --catalogue, --implementations, --decisions A B, --bits A B)", BAD_INPUT)
     try:
         store = load(args.inputs)
     except reader.InputError as error:
@@ -125,6 +141,8 @@ def main(argv=None):
         return _items(store, Path(args.items))
     if args.coverage:
         return _print_table(coverage.table(store))
+    if args.catalogue:
+        return _catalogue(store)
     if args.implementations:
         return _print_table(coverage.implementations(store))
     if args.decisions:

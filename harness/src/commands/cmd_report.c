@@ -1,10 +1,21 @@
-/* facts report: hands the records to the report package, a Python program of its own. */
+/* facts report: hands the records to the report package, a Python program of its own. It finds this program as $FACTS_PROGRAM. */
 #include <stdlib.h>
 #include <stdint.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "../builds/python.h"
 #include "commands.h"
+
+static void tell_program(void)
+{
+    char path[FACTS_PATH];
+    ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
+    if (length > 0) {
+        path[length] = 0;
+        (void)setenv("FACTS_PROGRAM", path, 1);
+    }
+}
 
 int facts_run_report(const char *const *words, size_t count)
 {
@@ -16,6 +27,7 @@ int facts_run_report(const char *const *words, size_t count)
     argv[1] = "facts_reports";
     memcpy(argv + 2, words, count * sizeof *argv);
     fflush(NULL);
+    tell_program();
     int status = facts_python_run(argv, &message);
     if (message.text[0])
         fprintf(stderr, "facts report: %s\n", message.text);

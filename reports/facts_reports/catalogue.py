@@ -1,0 +1,330 @@
+"""The catalogue of failures (cases/regress) against records: which entry reproduced where, which did not, and which these records cannot test.
+
+A file's head says what is due, in comment lines `# key: value`:
+
+    # kind: number          decision (cuDNN refuses, or asking fails) | number | caller (somebody else's code; ours must be right) | speed
+    # verdict: nan wrong    what an affected case ends with: cuDNN's; of a caller's mistake, what repeating it would give
+    # reported: sm=90 & cudnn<9.26.0    the public report's range, `any` when it has none; without this line the failure was found here
+    # seen: sm=90           the range that records showed, where it is another one
+    # fixed: 9.26.0         as reported
+    # tests: lib_test_cache what holds for our own library that which is no case
+
+An entry is reproduced on a target when an affected case ended so, inside the range that was seen (else reported), and the difference is shown: a control
+passed on the same target and none ended so, or the same case is right in another version on the same device. A refusal counts when cuDNN made it.
+"""
+import json
+import os
+import re
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from . import cases, predicate, text
+from .versions import version_key
+
+KINDS = ("decision", "number", "caller", "speed")
+_HEAD = re.compile(r"# (kind|verdict|reported|seen|fixed|needs|tests): (.+)")
+_UNASKED = ("missing", "inconclusive", "not_run")
+_GOOD = ("pass", "supported")
+BROKEN = {"wrong", "nan", "unwritten", "overrun", "nondeterministic", "graph_mismatch", "exec_fail", "crash", "hang", "exit_crash"}
+VERDICTS = BROKEN | {"build_fail", "unsupported", "slow"}
+
+
+class CatalogueError(ValueError):
+    """One line for people, with its place."""
+
+
+@dataclass
+class Entry:
+    name: str
+    kind: str
+    verdicts: tuple
+    reported: str = ""
+    seen: str = ""
+    fixed: str = ""
+    needs: str = ""
+    tests: str = ""
+    why: str = ""
+    affected: set = field(default_factory=set)   # case names without engine=
+    controls: set = field(default_factory=set)
+
+    @property
+    def range(self):
+        return self.seen or self.reported or "any"
+
+
+def _bare(name):
+    """A case without the engine that it asks for: a run with engine=all asks the same question."""
+    return " ".join(word for word in name.split() if not word.startswith("engine="))
+
+
+def read_head(path):
+    """The entry of one file, without its cases. Raises CatalogueError, OSError."""
+    said, why = {}, ""
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        match = _HEAD.fullmatch(line)
+        if match and not why:
+            if match[1] in said:
+                raise CatalogueError(f"{path}:{number}: {match[1]} is said twice")
+            said[match[1]] = match[2].strip()
+            if match[1] in ("reported", "seen") and match[2] != "any":
+                try:
+                    predicate.parse(match[2])
+                except predicate.PredicateError as error:
+                    raise CatalogueError(f"{path}:{number}: {error}") from None
+        if line.startswith("why: ") and not why:
+            why = line[5:].strip()
+    if said.get("kind") not in KINDS:
+        raise CatalogueError(f"{path}:1: want a line '# kind: {'|'.join(KINDS)}'")
+    verdicts = tuple(said.get("verdict", "").split())
+    if not verdicts or not set(verdicts) <= VERDICTS:
+        raise CatalogueError(f"{path}:1: want a line '# verdict:' with words of: {' '.join(sorted(VERDICTS))}")
+    return Entry(path.stem, said["kind"], verdicts, *(said.get(k, "") for k in ("reported", "seen", "fixed", "needs", "tests")), why)
+
+
+def _listed(path):
+    """[(case, group)] as the program itself expands the file."""
+    program = os.environ.get("FACTS_PROGRAM")
+    if not program:
+        raise CatalogueError("the program that lists cases is not known; run this as: facts report --catalogue RECORDS")
+    done = subprocess.run([program, "list", "--json", str(path)], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise CatalogueError(done.stderr.strip().splitlines()[-1] if done.stderr.strip() else f"{path}: cannot be listed")
+    return [(one["case"], one.get("group", "")) for one in map(json.loads, done.stdout.splitlines())]
+
+
+def _part(group):
+    """Which part of its file a group is: controls are those named so, `guarded` ones show the library and not cuDNN."""
+    last = group.partition("/")[2]
+    return "controls" if last.endswith("controls") else "guarded" if last == "guarded" else "affected"
+
+
+def read(folder):
+    """Every entry of cases/regress and of the folder big in it, with its cases. Raises CatalogueError."""
+    entries = []
+    for path in sorted([*folder.glob("*.cases"), *folder.glob("big/*.cases")], key=lambda p: p.stem):
+        entry = read_head(path)
+        for case, group in _listed(path):
+            part = _part(group)
+            if part != "guarded":
+                (entry.controls if part == "controls" else entry.affected).add(_bare(case))
+        entry.controls -= entry.affected
+        entries.append(entry)
+    if not entries:
+        raise CatalogueError(f"{folder}: holds no .cases file")
+    return entries
+
+
+# ---- what the records say -------------------------------------------------------------------------------------------------------
+
+@dataclass
+class Answer:
+    case: str
+    word: str     # the verdict; a yes that nobody ran is `supported`
+    reason: str   # class of a refusal
+    target: tuple  # build, device
+    row: dict
+
+    @property
+    def version(self):
+        return self.row["cudnn"]
+
+    @property
+    def measured(self):
+        return self.row.get("grade") == "measured"
+
+
+def answers(store):
+    """{bare case: [Answer]}; an expectation changes nothing here, what happened does."""
+    found = {}
+    for _, row in store.rows("outcome NOT IN ('missing','inconclusive','not_run')"):
+        word = row["verdict"]
+        if word in _UNASKED or row.get("backend", "cudnn") != "cudnn":
+            continue
+        if word == "pass" and row.get("grade") != "measured":
+            word = "supported"
+        reason = (row.get("reason") or {}).get("class", "")
+        one = Answer(_bare(row["case"]), word, reason, (row["build"], row["device"]), row)
+        found.setdefault(one.case, []).append(one)
+    return found
+
+
+def _inside(tree, answer):
+    said = cases.parse(answer.row["case"])
+    subject = {"cudnn": answer.version, "sm": answer.row.get("sm"), "build": answer.target[0], "device": answer.target[1], "case": answer.row["case"],
+               "grade": answer.row.get("grade"), "verdict": answer.row["verdict"], "engine": answer.row.get("engine"), "class": answer.reason}
+
+    def get(key):
+        value = subject[key] if key in subject else cases.value_of(said, key)
+        return None if value is None else str(value)
+    return tree is None or predicate.holds(tree, get)
+
+
+def _ended_so(entry, answer):
+    return answer.word in entry.verdicts and (answer.word != "unsupported" or answer.reason == "unsupported")
+
+
+def _shows(entry, answer):
+    """Can this answer be the failure at all? Numbers need a run; a crash of the planner, a plan that cannot be built and a refusal do not."""
+    return answer.measured or answer.word in ("crash", "hang", "build_fail", "unsupported")
+
+
+class Judged:
+    """One entry against the records."""
+
+    def __init__(self, entry, found):
+        self.entry = entry
+        tree = None if entry.range == "any" else predicate.parse(entry.range)
+        self.all = [a for case in entry.affected for a in found.get(case, [])]
+        self.inside = [a for a in self.all if _inside(tree, a)]
+        self.controls = {}
+        for case in entry.controls:
+            for a in found.get(case, []):
+                self.controls.setdefault(a.target, {}).setdefault(case, []).append(a)
+        self.right = {}   # case, device: builds where every answer is good
+        for a in self.all:
+            good = self.right.setdefault((a.case, a.target[1], a.measured), {})
+            good[a.target[0]] = good.get(a.target[0], True) and a.word in _GOOD
+        self.hits = [a for a in self.inside if _ended_so(entry, a) and _shows(entry, a) and (self._controlled(a) or self._healed(a))]
+
+    def _controlled(self, hit):
+        here = self.controls.get(hit.target, {})
+        if any(_ended_so(self.entry, a) for answers_ in here.values() for a in answers_):
+            return False
+        return any(all(a.word in _GOOD and (a.measured or not hit.measured) for a in answers_) for answers_ in here.values())
+
+    def _healed(self, hit):
+        builds = self.right.get((hit.case, hit.target[1], hit.measured), {})
+        return any(good for build, good in builds.items() if build != hit.target[0])
+
+    @property
+    def asked(self):
+        """Answers that could have shown it."""
+        return [a for a in self.inside if a.measured or (self.entry.kind == "decision") or a.word in ("crash", "hang", "build_fail")]
+
+    @property
+    def state(self):
+        if self.entry.kind == "speed":
+            return "speed"
+        if self.hits:
+            return "reproduced"
+        if self.entry.kind == "caller":
+            return "caller"
+        return "not reproduced" if self.asked else "untested"
+
+    @property
+    def broken_on_gpu(self):
+        return any(a.measured and a.word in BROKEN for a in self.hits)
+
+
+# ---- the page -------------------------------------------------------------------------------------------------------------------
+
+def _spans(some, every):
+    """9.8.0 to 9.12.0: versions that follow one another among those that were asked."""
+    every = sorted(every, key=version_key)
+    runs = []
+    for place, version in enumerate(every):
+        if version in some:
+            if runs and runs[-1][2] == place - 1:
+                runs[-1][1:] = [version, place]
+            else:
+                runs.append([version, version, place])
+    return ", ".join(a if a == b else f"{a} to {b}" for a, b, _ in runs)
+
+
+def _where(some, every):
+    """For each device (measured before decided): the versions, and what they ended with."""
+    devices = sorted({(not a.measured, a.target[1]) for a in some})
+    groups = {}
+    for decided, device in devices:
+        mine = [a for a in some if a.target[1] == device and a.measured is not decided]
+        asked = {a.version for a in every if a.target[1] == device and a.measured is not decided}
+        words = sorted({a.word + (f" ({a.reason})" if a.reason and a.word == "unsupported" and a.reason != "unsupported" else "") for a in mine})
+        groups.setdefault((decided, ", ".join(words), _spans({a.version for a in mine}, asked)), []).append(device)
+    return "; ".join(f"{words}: {versions} on {', '.join(found)}{' (decided)' if decided else ''}" for (decided, words, versions), found in groups.items())
+
+
+def _links(entry):
+    match = re.search(r"\(([^()]*)\)[^()]*$", entry.why)
+    return match[1] if match else ""
+
+
+def _ours(entry):
+    return f"tests: {entry.tests}" if entry.tests else ""
+
+
+def _told(judged):
+    """What a row says of its entry."""
+    entry = judged.entry
+    if judged.state == "reproduced":
+        return _where(judged.hits, judged.all)
+    if judged.state == "untested":
+        lacking = entry.needs or ("only decided, nobody ran it: " + _where(judged.inside, judged.inside) if judged.inside else f"no record of {entry.range}")
+        return lacking
+    if judged.state == "speed":
+        return _times(judged)
+    seen = [a for a in judged.all if a.measured] or judged.all
+    return "; ".join(x for x in (_where(seen if judged.state == "caller" else judged.asked, judged.all), _ours(entry), entry.needs) if x)
+
+
+def _times(judged):
+    plans = sorted(a.row["plan_ms"] for a in judged.all if isinstance(a.row.get("plan_ms"), (int, float)))
+    runs = sorted(a.row["exec_us"] for a in judged.all if isinstance(a.row.get("exec_us"), (int, float)))
+    parts = [f"{word} {values[len(values) // 2]:.0f} {unit} in the middle, {values[-1]:.0f} at most, of {len(values):,}"
+             for word, values, unit in (("a plan takes", plans, "ms"), ("a call", runs, "us")) if values]
+    return "; ".join(parts) or "no times in these records"
+
+
+SECTIONS = (("reproduced", "Reproduced", "what an affected case ended with, where"),
+            ("not reproduced", "Not reproduced", "what it ended with where it was asked"),
+            ("caller", "Somebody else's code", "what our library gives for the same question, and the tests that hold it"),
+            ("speed", "Speed", "what was measured"),
+            ("untested", "Not testable with these records", "what is lacking"))
+
+
+def _cell(told):
+    return "; ".join(text.markdown(part) for part in told.split("; "))   # each part is short, the whole may not be
+
+
+def _line(judged):
+    entry = judged.entry
+    reported = entry.reported + (f" (seen: {entry.seen})" if entry.seen else "")
+    return (f"| {text.code(entry.name)} | {' '.join(entry.verdicts)} | {text.code(reported) if reported else 'found here'} | {_cell(_told(judged))} "
+            f"| {text.markdown(_links(entry))} |")
+
+
+def _section(title, column, judged):
+    return ["", f"## {title}", "", f"| entry | verdict | reported | {column} | link |", "|---|---|---|---|---|", *map(_line, judged)] if judged else []
+
+
+def _count(judged, state):
+    return sum(j.state == state for j in judged)
+
+
+def _sum(judged, what):
+    broken = sum(j.broken_on_gpu for j in judged)
+    return (f"**{_count(judged, 'reproduced')} of {len(judged)} {what} reproduced**, {broken} of them wrong numbers, NaN, memory faults, crashes or hangs measured on a GPU; "
+            f"{_count(judged, 'not reproduced')} asked and not reproduced, {_count(judged, 'caller')} of somebody else's code, {_count(judged, 'speed')} about speed, "
+            f"{_count(judged, 'untested')} not testable with these records.")
+
+
+def table(store, entries):
+    """(Markdown, how many reports reproduced, how many of them broke on a GPU)."""
+    found = answers(store)
+    judged = [Judged(entry, found) for entry in entries]
+    reports, ours = [j for j in judged if j.entry.reported], [j for j in judged if not j.entry.reported]
+    versions = {a.version for answers_ in found.values() for a in answers_}
+    gpus = sorted({a.target[1] for answers_ in found.values() for a in answers_ if a.measured})
+    described = sorted({a.target[1] for answers_ in found.values() for a in answers_ if not a.measured})
+    lines = ["# Reported failures, and what became of them", "",
+             f"Printed from records by `facts report --catalogue`: {len(versions)} versions, {_spans(versions, versions) or 'none'}; run on {', '.join(gpus) or 'no GPU'}; "
+             f"decided for {', '.join(described) or 'none'}.",
+             "An entry is reproduced where an affected case ended as reported, inside the range, and a control passed on the same target and did not end so, or the same case is right in another "
+             "version there. A refusal counts when cuDNN made it. The entries are the files of `cases/regress/`; `facts list FILE` shows their cases.", "", _sum(reports, "reports")]
+    if ours:
+        lines += ["", _sum(ours, "failures that were found here")]
+    for state, title, column in SECTIONS:
+        lines += _section(title, column, [j for j in reports if j.state == state])
+    for state, title, column in SECTIONS:
+        lines += _section(f"Found here: {title[0].lower() + title[1:]}", column, [j for j in ours if j.state == state])
+    return "\n".join(lines) + "\n", _count(reports, "reproduced"), sum(j.broken_on_gpu for j in reports)
