@@ -203,12 +203,39 @@ static char *only(facts_span line, facts_span a, facts_span b)
     return out;
 }
 
-static bool one_key_apart(const facts_case *a, const facts_case *b)
+/* The value of a key in a name, which says what does not follow from the rest; empty when it has none. */
+static facts_span said(const char *name, facts_key key)
 {
-    int apart = 0;
-    for (facts_key key = 0; key < FACTS_KEY_COUNT; key++)
-        apart += strcmp(facts_case_get(a, key), facts_case_get(b, key)) != 0;
-    return apart == 1;
+    facts_span rest = facts_span_of(name), token;
+    while ((token = facts_span_word(&rest)).length > 0) {
+        facts_span value = token, word = facts_span_cut(&value, '=');
+        if (facts_span_is(word, facts_keys[key].word))
+            return value;
+    }
+    return (facts_span){ name, 0 };
+}
+
+/* The three keys of the band count as one: mask=causal is a window too. */
+static bool one_axis_apart(reader *r, const facts_case *a, const facts_case *b)
+{
+    int apart = 0, band = 0;
+    char keys[120] = "", one[FACTS_NAME_MAX], two[FACTS_NAME_MAX];
+    facts_case_name(a, one);
+    facts_case_name(b, two);
+    for (facts_key key = 0; key < FACTS_KEY_COUNT; key++) {
+        facts_span left = said(one, key), right = said(two, key);
+        size_t used = strlen(keys);
+        if (left.length == right.length && memcmp(left.at, right.at, left.length) == 0)
+            continue;
+        snprintf(keys + used, sizeof keys - used, " %s", facts_keys[key].word);
+        if (key == FACTS_KEY_MASK || key == FACTS_KEY_WINDOW || key == FACTS_KEY_ALIGN)
+            band = 1;
+        else
+            apart++;
+    }
+    return apart + band == 1 || facts_fail(r->error, r->where, r->line, 1,
+                                           "the two sides of an edge differ in exactly one key (mask, window and align are one); these differ in%s",
+                                           *keys ? keys : " none");
 }
 
 static bool add_pair(reader *r, facts_pattern *refused, facts_pattern *other, uint64_t i)
@@ -222,8 +249,8 @@ static bool add_pair(reader *r, facts_pattern *refused, facts_pattern *other, ui
     *e = (facts_edge){ .has_other = other != NULL, .place = { r->where, r->line, 1 } };
     if (!facts_pattern_at(refused, i, &e->refused, r->error) || (other && !facts_pattern_at(other, i, &e->other, r->error)))
         return false;
-    if (other && !one_key_apart(&e->refused, &e->other))
-        return fail(r, 1, "the two sides of an edge differ in exactly one key");
+    if (other && !one_axis_apart(r, &e->refused, &e->other))
+        return false;
     claim->edges++;
     return true;
 }

@@ -8,7 +8,7 @@
  *   kind: decision                            decision, numbers or caller
  *   refuse: d.qk%8!=0 | d.v%8!=0              one predicate a line; the rule refuses what satisfies any of them
  *   unless: cudnn>=9.99                       and none of these
- *   edge: pass=fwd,bwd | d=100 | d=104        COMMON | REFUSED | LET THROUGH: pairs one key apart; COMMON alone: the edge lies between versions
+ *   edge: pass=fwd,bwd | d=100 | d=104        COMMON | REFUSED | LET THROUGH: pairs one axis apart; COMMON alone: the edge lies between versions
  *   untestable: WHY                           instead of refuse and edge
  *   note: TEXT                                for readers of the report
  */
@@ -28,7 +28,7 @@ typedef enum facts_claim_kind { FACTS_CLAIM_LIST(AS_ENUM) FACTS_CLAIM_COUNT } fa
 #undef AS_ENUM
 const char *facts_claim_word(facts_claim_kind kind);
 
-/* A pair of cases that differ in one key; without `has_other` the edge lies between versions or devices. */
+/* A pair of cases that differ in one key (mask, window and align count as one); without `has_other` the edge lies between versions or devices. */
 typedef struct facts_edge {
     facts_case refused, other;
     bool has_other;
