@@ -127,12 +127,21 @@ def _dispatch(item, report, store):
             return ""
     if "case" not in item:
         return "an object of no known kind"
-    row, why = normal_row(item)
+    row, why = normal_row(item if store.fields is None else _only(item, store.fields))
     if why:
         return why
     report.rows += 1
     store.add_row(row)
     return ""
+
+
+def _only(item, fields):
+    """What a store that looks at some fields alone keeps of a row; the chain of a refusal is most of it."""
+    kept = {k: v for k, v in item.items() if k in fields}
+    reason = kept.get("reason")
+    if isinstance(reason, dict) and "chain" not in fields:
+        kept["reason"] = {k: v for k, v in reason.items() if k != "chain"}
+    return kept
 
 
 def normal_row(item):

@@ -15,6 +15,8 @@ CREATE TABLE row(id INTEGER PRIMARY KEY, run TEXT, case_name TEXT, build TEXT, c
 
 
 class Store:
+    fields = None   # of a row everything is kept
+
     def __init__(self):
         self.db = sqlite3.connect(":memory:")
         self.db.executescript(_SCHEMA)

@@ -72,3 +72,35 @@ def standing(outcome, verdict, expectation):
     if not is_finding(outcome):
         return NO_FINDING
     return KNOWN if is_met(expectation, verdict) else NEWS
+
+
+@dataclass(frozen=True)
+class Change:
+    """A class of difference between two answers to one case."""
+    word: str
+    mark: str
+    exit: int      # what it makes of the exit code unless --fail-on says otherwise: 1 a finding, 3 or 4 not answered, 0 information
+    among: str     # whose answers could have changed so: what a predicate is held against
+    least: float   # the ratio from which it counts; 0: any difference
+    floor: float   # and the absolute difference below which it does not (µs, ms, bytes)
+    says: str
+
+
+# Gravest first. Every pair of answers is in one class of these, or in several of those that two accepted answers can have, or is the same.
+CHANGES = (
+    Change("worse", "✗", 1, "of an answer before", 0, 0, "accepted before, and now fails"),
+    Change("changed kind", "✱", 1, "of an answer before", 0, 0, "a refusal that now fails (its numbers, its plan, its worker), or a failure that fails in another way"),
+    Change("lost", "–", 1, "accepted before", 0, 0, "accepted before, now refused"),
+    Change("missing", "…", 4, "planned", 0, 0, "only one side has an answer: never read as the same"),
+    Change("inconclusive", "?", 3, "planned", 0, 0, "one side could not be asked, or its data could not tell: never read as the same"),
+    Change("slower", "▼", 0, "accepted by both", 1.10, 2, "the kernel takes longer (--slower R; times of one run, not of a benchmark)"),
+    Change("engine changed", "⇄", 0, "accepted by both", 0, 0, "other engines are offered, or in another order, or another backend computed"),
+    Change("knobs changed", "⚙", 0, "accepted by both", 0, 0, "the same engines, configured otherwise"),
+    Change("plan slower", "◷", 0, "accepted by both", 2.0, 100, "the plan takes longer to build (ms)"),
+    Change("workspace larger", "▣", 0, "accepted by both", 2.0, 1 << 20, "the chosen configuration needs more workspace (bytes)"),
+    Change("better", "✓", 0, "that failed before", 0, 0, "failed before, now right, or refused instead of failing"),
+    Change("gained", "+", 0, "refused before", 0, 0, "refused before, now accepted"),
+    Change("reason changed", "“", 0, "refused by both", 0, 0, "refused by both, for another reason"),
+)
+BY_CHANGE = {c.word: c for c in CHANGES}
+GRAVITY = {c.word: i for i, c in enumerate(CHANGES)}

@@ -1,8 +1,138 @@
+/* facts gate: may CI move from one cuDNN to another? Asks both builds about the same cases in one run, or takes records that are there;
+ * what changed is said by the same program as `facts diff`. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
 #include "commands.h"
+
+#define SUITE "smoke"
+#define DESCRIBED "h100-sxm,sm100-spec"
+
+/* A record, or a folder of them: what is no case, and no suite of that name. A record is JSON Lines, packed or not. */
+static bool is_record(const char *word)
+{
+    struct stat info;
+    const char *end = strrchr(word, '.');
+    if (stat(word, &info) != 0)
+        return false;
+    if (S_ISDIR(info.st_mode))
+        return strchr(word, '/') != NULL;
+    if (end && (strcmp(end, ".gz") == 0 || strcmp(end, ".xz") == 0 || strcmp(end, ".jsonl") == 0))
+        return true;
+    FILE *file = fopen(word, "r");
+    int first = file ? getc(file) : EOF;
+    if (file)
+        fclose(file);
+    return first == '{';
+}
+
+/* One build for one word of --baseline or --candidate: installed when ci/cudnn.lock has it. */
+static int find_build(char name[40], const char *option, const char *word)
+{
+    facts_builds builds = { 0 };
+    facts_message note = { "" }, message = { "" };
+    int status = facts_builds_ensure(&builds, word, &note, &message);
+    if (status == 0 && builds.count != 1) {
+        facts_say(&message, "is %zu builds; give one", builds.count);
+        status = FACTS_EXIT_BAD_INPUT;
+    }
+    if (status == 0)
+        strcpy(name, builds.at[0].name);
+    else if (message.text[0])
+        fprintf(stderr, "facts gate: %s %s: %s\n", option, word, message.text);
+    facts_builds_free(&builds);
+    return status;
+}
+
+/* The builds as --cudnn wants them: what was named, a folder by its path. */
+static int choose_builds(facts_options *o, char names[2][40], char **cudnn)
+{
+    if (!o->baseline || !o->candidate) {
+        fputs("facts gate: --baseline V and --candidate V are missing (or give two records)\n", stderr);
+        return FACTS_EXIT_BAD_INPUT;
+    }
+    int status = find_build(names[0], "--baseline", o->baseline);
+    if (status == 0)
+        status = find_build(names[1], "--candidate", o->candidate);
+    if (status != 0)
+        return status;
+    if (strcmp(names[0], names[1]) == 0) {
+        fprintf(stderr, "facts gate: --baseline and --candidate are both %s\n", names[0]);
+        return FACTS_EXIT_BAD_INPUT;
+    }
+    const char *one = strchr(o->baseline, '/') ? o->baseline : names[0], *other = strchr(o->candidate, '/') ? o->candidate : names[1];
+    return asprintf(cudnn, "%s,%s", one, other) < 0 ? FACTS_EXIT_ENVIRONMENT : 0;
+}
+
+static bool any_described(const facts_targets *targets)
+{
+    for (size_t i = 0; i < targets->count; i++)
+        if (targets->at[i].kind == FACTS_TARGET_DESCRIBED)
+            return true;
+    return false;
+}
+
+static bool all_described(const facts_targets *targets)
+{
+    for (size_t i = 0; i < targets->count; i++)
+        if (targets->at[i].kind != FACTS_TARGET_DESCRIBED)
+            return false;
+    return true;
+}
+
+/* Asks both builds. What they answer is no finding here: only what differs is. */
+static int ask(const facts_invocation *call, const facts_options *o, const char *cudnn, char record[FACTS_PATH])
+{
+    static const char *const smoke[] = { SUITE };
+    facts_session s = { .options = o, .task = FACTS_TASK_RUN, .argc = call->argc, .argv = call->argv, .keep_record = true };
+    int status = facts_session_cases(&s, o->word_count ? o->words : smoke, o->word_count ? o->word_count : 1);
+    if (status == FACTS_EXIT_OK)
+        status = facts_session_targets(&s, cudnn, o->device ? o->device : facts_gpu_count() ? "0" : DESCRIBED);
+    if (status == FACTS_EXIT_OK && all_described(&s.targets))
+        s.task = o->plan ? FACTS_TASK_PLAN : FACTS_TASK_DECIDE;
+    else if (status == FACTS_EXIT_OK && o->plan && any_described(&s.targets))
+        fputs("facts gate: beside a GPU a described device is only decided, not compiled for\n", stderr);
+    if (status == FACTS_EXIT_OK)
+        status = facts_session_run(&s);
+    if (status == FACTS_EXIT_OK && s.counts.interrupted)
+        status = FACTS_EXIT_INTERRUPTED;
+    if (status == FACTS_EXIT_OK && s.counts.record_failed)
+        status = FACTS_EXIT_ENVIRONMENT;
+    strcpy(record, s.record);
+    facts_session_free(&s);
+    return status;
+}
+
+static int ask_and_compare(const facts_invocation *call)
+{
+    char names[2][40], record[FACTS_PATH] = "", *cudnn = NULL;
+    facts_options options = *call->options;
+    int status = choose_builds(&options, names, &cudnn);
+    options.json = false; /* stdout is the answer's */
+    if (status == FACTS_EXIT_OK)
+        status = ask(call, &options, cudnn, record);
+    free(cudnn);
+    if (status != FACTS_EXIT_OK)
+        return status;
+    fprintf(stderr, "record: %s\n", record);
+    options.json = call->options->json;
+    options.where = NULL; /* it has chosen the cases */
+    options.baseline = names[0];
+    options.candidate = names[1];
+    const char *const records[] = { record };
+    return facts_run_diff("gate", &options, records, 1);
+}
 
 int facts_command_gate(const facts_invocation *call)
 {
-    (void)call;
-    fputs("facts gate: not in this version\n", stderr);
-    return FACTS_EXIT_BAD_INPUT;
+    const facts_options *o = call->options;
+    size_t records = 0;
+    for (size_t i = 0; i < o->word_count; i++)
+        records += is_record(o->words[i]);
+    if (records && records < o->word_count) {
+        fputs("facts gate: give records or cases, not both\n", stderr);
+        return FACTS_EXIT_BAD_INPUT;
+    }
+    return records ? facts_run_diff("gate", o, o->words, o->word_count) : ask_and_compare(call);
 }

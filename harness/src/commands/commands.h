@@ -38,5 +38,7 @@ int facts_invoke_program(const char *name, char **argv);
 
 /* Runs the report package over words; waits. Returns its exit code, 3 when it cannot be started. */
 int facts_run_report(const char *const *words, size_t count);
+/* The same for what `diff` and `gate` compare: records, with the options that are about the answer. `command` is who speaks. */
+int facts_run_diff(const char *command, const facts_options *options, const char *const *records, size_t count);
 
 #endif

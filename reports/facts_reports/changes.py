@@ -1,0 +1,159 @@
+"""What changed between two answers to one case: classes of vocabulary.CHANGES, each with the words that make cases alike."""
+import re
+from dataclasses import dataclass
+
+from .sides import worst
+from .vocabulary import BY_CHANGE, RANK
+
+
+@dataclass(frozen=True)
+class Change:
+    word: str       # a class
+    alike: str      # cases of one class that changed in the same way are looked at together
+    ratio: float = 0
+    known: str = ""
+    engine: str = ""   # with engine=all: which configuration
+
+
+def _blank(said):
+    """The same sentence about other sizes is the same reason."""
+    return re.sub(r"\d+", "#", said)
+
+
+def reason_words(answer):
+    """Why it is refused: our guard is called ours, cuDNN's words are its own."""
+    word, status, said, rule = answer.reason
+    if word == "policy":
+        return f"our guard {rule or said}"
+    return ": ".join(w for w in (status, said) if w) or word or "no reason given"
+
+
+def state_words(answer):
+    """One answer in a few words: before and after."""
+    if answer.kind == "no":
+        return f"refused ({reason_words(answer)})"
+    if answer.kind == "yes":
+        return f"{answer.outcome}" + (f" by engine {answer.chosen[1]}" if answer.chosen[1] else "") + ("" if answer.chosen[0] in ("cudnn", "") else f" ({answer.chosen[0]})")
+    return answer.outcome + (f" ({answer.why})" if answer.why else "")
+
+
+def _verdicts(a, b):
+    """The class of two answers' verdicts, or None where both accept, refuse, or fail alike."""
+    if "open" in (a.kind, b.kind):
+        if a.outcome == b.outcome == "not_run":
+            return "missing"
+        open_one = [x for x in (a, b) if x.kind == "open"]
+        return "missing" if any(x.outcome in ("not_run", "missing") for x in open_one) else "inconclusive"
+    if a.kind == b.kind:
+        return "changed kind" if a.kind == "fail" and a.outcome != b.outcome else None
+    return {("yes", "no"): "lost", ("no", "yes"): "gained", ("yes", "fail"): "worse", ("no", "fail"): "changed kind", ("fail", "yes"): "better", ("fail", "no"): "better"}[a.kind, b.kind]
+
+
+def _verdict_change(a, b, engine=""):
+    word = _verdicts(a, b)
+    if not word:
+        return None
+    alike = f"{a.outcome} -> {b.outcome}"
+    if word == "lost" or b.outcome == "unsupported":
+        alike = f"{a.outcome} -> {_blank(reason_words(b))}"
+    elif a.outcome == "unsupported":
+        alike = f"{_blank(reason_words(a))} -> {b.outcome}"
+    return Change(word, alike, 0, b.known if word in ("worse", "changed kind") else "", engine)
+
+
+def _indices(answer):
+    return tuple(dict.fromkeys(index for index, _ in answer.offered))
+
+
+def _list(indices):
+    return " ".join(indices) or "none"
+
+
+def _engines(a, b):
+    """Engines that came, went or moved in mode A's list; or the backend that computed."""
+    if a.chosen[0] != b.chosen[0]:
+        return f"backend {a.chosen[0] or 'unknown'} -> {b.chosen[0] or 'unknown'}"
+    old, new = _indices(a), _indices(b)
+    if not old or not new:
+        return f"engine {a.chosen[1]} -> {b.chosen[1]}" if a.chosen[1] and b.chosen[1] and a.chosen[1] != b.chosen[1] else ""
+    if old == new:
+        return ""
+    gone, come = [e for e in old if e not in new], [e for e in new if e not in old]
+    said = [f"engine {e} gone{', was first' if e == old[0] and len(old) > 1 else ''}" for e in gone]
+    said += [f"engine {e} new" + (", first" if e == new[0] and len(new) > 1 else ", last" if e == new[-1] and len(new) > 1 else "") for e in come]
+    if not said:
+        said = [f"order {_list(old)} -> {_list(new)}"]
+    return "; ".join(said)
+
+
+def _knob_names(a, b):
+    """Knobs that came and went, whatever the engines."""
+    old, new = ({k for _, knobs in x.offered for k, _ in knobs} for x in (a, b))
+    return "; ".join(f"{', '.join(sorted(names))} {word}" for names, word in ((old - new, "gone"), (new - old, "new")) if names and old and new)
+
+
+def _knobs(a, b):
+    """Knobs of the same engines: their names, else those whose values changed."""
+    names = _knob_names(a, b)
+    if a.offered == b.offered or names:
+        return names
+    if len(a.offered) != len(b.offered):
+        return f"{len(a.offered)} -> {len(b.offered)} configurations"
+    changed = {k for (_, x), (_, y) in zip(a.offered, b.offered) for (k, v), (_, w) in zip(x, y) if v != w}
+    return "values of " + ", ".join(sorted(changed)) if changed else "order of configurations"
+
+
+def _larger(word, old, new, options):
+    """The ratio when it reaches the class's threshold."""
+    least = options.get(word, BY_CHANGE[word].least)
+    if old is None or new is None or old < 0 or new - old < BY_CHANGE[word].floor:
+        return 0
+    return (ratio if (ratio := new / old) >= least else 0) if old > 0 else float("inf")
+
+
+def _accepted(a, b, options):
+    """Two accepted answers may differ in several ways."""
+    out = []
+    engines = _engines(a, b)
+    knobs = _knob_names(a, b) if engines else _knobs(a, b)
+    if engines:
+        out.append(Change("engine changed", engines))
+    if knobs:
+        out.append(Change("knobs changed", knobs))
+    beside = f"with {engines or knobs}" if engines or knobs else "by the same engine and knobs"
+    for word, old, new in (("slower", a.exec_us, b.exec_us), ("plan slower", a.plan_ms, b.plan_ms), ("workspace larger", a.workspace_bytes, b.workspace_bytes)):
+        ratio = _larger(word, old, new, options)
+        if ratio:
+            out.append(Change(word, beside, ratio))
+    return out
+
+
+def _configurations(first, second):
+    """With engine=all: the worst change of a configuration (engine, knobs) that both sides have, where the case as a whole hides it."""
+    theirs = {b.chosen[1:]: b for b in second}
+    found = []
+    for a in first:
+        b = theirs.get(a.chosen[1:])
+        change = b and _verdict_change(a, b, "engine " + a.chosen[1] + "".join(f" {k}={v}" for k, v in a.chosen[2]))
+        if change and change.word in ("worse", "changed kind", "lost"):
+            found.append((RANK[b.outcome], change))
+    return [min(found, key=lambda f: f[0])[1]] if found else []
+
+
+def of(first, second, options):
+    """[Change] of one case's answers on both sides (lists; with engine=all one for each configuration). Empty: the same."""
+    if not first or not second:
+        side = "candidate" if not second else "baseline"
+        return [Change("missing", f"not in the {side}")]
+    a, b = worst(first), worst(second)
+    change = _verdict_change(a, b)
+    if change:
+        return [change]
+    several = len(first) > 1 or len(second) > 1
+    hidden = _configurations(first, second) if several else []
+    if a.kind == "no":
+        old, new = _blank(reason_words(a)), _blank(reason_words(b))
+        return [Change("reason changed", f"{old} -> {new}")] if (a.reason[0], old) != (b.reason[0], new) else []
+    if a.kind == "yes" or several:
+        return hidden + _accepted(first[0], second[0], options)
+    return hidden

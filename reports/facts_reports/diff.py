@@ -1,0 +1,261 @@
+"""facts diff and facts gate: what changed between two records, case by case, by class and likely cause.
+
+Every verdict is the record's own; what differs is classified by changes.py, what separates it found by separate.py.
+"""
+from array import array
+from dataclasses import dataclass, field
+
+from . import changes, predicate, separate, sides, text, words
+from .cases import parse, value_of
+from .vocabulary import BY_CHANGE, CHANGES, GRAVITY
+
+ROWS = 10        # of an answer that people read
+_NAMED = 3       # ways to change, in a row of several
+_EVERY = 40      # ways of a class that are looked into one by one
+
+
+@dataclass
+class Group:
+    """Cases that changed alike and what separates them; `where` "" is every case, None: nothing found."""
+    word: str
+    alike: str
+    where: str
+    hits: int
+    total: int
+    others: int
+    among: int
+    known: int
+    slot: int
+    case: str       # the example
+    ratio: float
+    engine: str
+    members: int = 0
+
+
+@dataclass
+class Diff:
+    sides: object
+    axes: list
+    alone: tuple                # targets that only one side has
+    options: dict               # thresholds, by class
+    fail_on: frozenset          # classes that are findings
+    names: list = field(default_factory=list)
+    slots: array = field(default_factory=lambda: array("H"))
+    counts: dict = field(default_factory=dict)      # (slot, side): {outcome: cases}
+    classes: dict = field(default_factory=dict)     # class: {alike: [pair]}
+    about: dict = field(default_factory=dict)       # (pair, class): (ratio, known, engine)
+    among: dict = field(default_factory=dict)       # phrase: [pair]
+    same: int = 0
+    fail_both: int = 0
+    known_both: int = 0
+    unmet: int = 0              # of the second side: expectations that were not met
+    groups: list = field(default_factory=list)
+
+    def total(self, word):
+        """Cases (of each pair of targets) of a class."""
+        return sum(len(found) for found in self.classes.get(word, {}).values())
+
+    def known(self, word):
+        return sum(1 for (_, w), (_, known, _) in self.about.items() if w == word and known)
+
+    def news(self, word):
+        return self.total(word) - self.known(word)
+
+    def complete(self):
+        return all(record.complete() for record in self.sides.records)
+
+    def exit_code(self):
+        """0 as expected, 1 findings, 3 or 4 something was not answered, 5 nothing to compare."""
+        if not self.names:
+            return 5
+        codes = {1 if c.word in self.fail_on else c.exit if c.exit > 1 else 0 for c in CHANGES if self.news(c.word)}
+        for code in (1, 3, 4):
+            if code in codes:
+                return code
+        return 0 if self.complete() and not any(self.alone) else 4
+
+
+def _add(diff, slot, case, first, second):
+    pair = len(diff.names)
+    diff.names.append(case)
+    diff.slots.append(slot)
+    ends = [sides.worst(answers) if answers else None for answers in (first, second)]
+    for side, end in enumerate(ends):
+        tally = diff.counts.setdefault((slot, side), {})
+        word = end.outcome if end else "missing"
+        tally[word] = tally.get(word, 0) + 1
+    found = changes.of(first, second, diff.options)
+    for change in found:
+        diff.classes.setdefault(change.word, {}).setdefault(change.alike, []).append(pair)
+        if change.ratio or change.known or change.engine:
+            diff.about[pair, change.word] = (change.ratio, change.known, change.engine)
+    diff.same += not [c for c in found if c.word != "reason changed"]
+    kinds = tuple(end.kind if end else "open" for end in ends)
+    if kinds == ("fail", "fail") and ends[0].outcome == ends[1].outcome:
+        diff.fail_both += 1
+        diff.known_both += bool(ends[1].known)
+    diff.unmet += any(answer.unmet for answer in second)
+    for phrase in _phrases(kinds):
+        diff.among.setdefault(phrase, []).append(pair)
+
+
+def _phrases(kinds):
+    """Whose answers could have changed how (vocabulary.CHANGES, `among`)."""
+    a, b = kinds
+    out = ["planned"]
+    out += ["of an answer before"] if a != "open" and b != "open" else []
+    out += {"yes": ["accepted before"], "no": ["refused before"], "fail": ["that failed before"]}.get(a, []) if b != "open" else []
+    return out + (["accepted by both"] if a == b == "yes" else ["refused by both"] if a == b == "no" else [])
+
+
+def _subjects(diff):
+    """What differs from pair of targets to pair of targets, as a predicate asks it of both sides alike."""
+    out = {}
+    for key, place in (("device", 1), ("build", 0)):
+        if all(slot.first[place] == slot.second[place] for slot in diff.sides.slots):
+            out[key] = [diff.sides.slots[s].first[place] for s in diff.slots]
+    abouts = [[diff.sides.records[min(i, len(diff.sides.records) - 1)].targets[t] for i, t in enumerate((slot.first, slot.second))] for slot in diff.sides.slots]
+    for key in ("sm", "cudnn"):
+        if all(a[key] == b[key] and a[key] is not None for a, b in abouts):
+            out[key] = [str(abouts[s][0][key]) for s in diff.slots]
+    return out
+
+
+def _grouped(diff, columns):
+    """[Group] of every class, gravest first; of a class what holds for most comes first."""
+    out = []
+    universe = {phrase: separate.bits_of(pairs, columns.size) for phrase, pairs in diff.among.items()}
+    for word in sorted(diff.classes, key=GRAVITY.get):
+        around = universe[BY_CHANGE[word].among] if BY_CHANGE[word].among in universe else universe["planned"]
+        ways = sorted(diff.classes[word].items(), key=lambda item: (-len(item[1]), item[0]))
+        bits = [(alike, separate.bits_of(pairs, columns.size)) for alike, pairs in ways]
+        everything = 0
+        for _, one in bits:
+            everything |= one
+        around |= everything
+        whole = separate.rules(columns, everything, around) if len(ways) > 1 else []
+        if len(whole) == 1 and whole[0].text is not None:
+            bits = [(_ways(ways), everything)]
+        for alike, one in bits[:_EVERY]:
+            found = whole if one == everything and whole else separate.rules(columns, one, around, everything)
+            out += [_group(diff, word, alike, rule, one, around, everything) for rule in found]
+        if len(bits) > _EVERY:
+            rest = sum(one for _, one in bits[_EVERY:])   # no two share a case
+            out.append(_group(diff, word, f"{len(bits) - _EVERY:,} other ways", separate.Rule(None, separate.count(rest), 0, rest), rest, around, everything))
+    return out
+
+
+def _ways(ways):
+    """Several ways to change that one comparison separates."""
+    said = "; ".join(f"{len(pairs):,} {alike}" for alike, pairs in ways[:_NAMED])
+    return said + (f"; {len(ways) - _NAMED:,} more ways" if len(ways) > _NAMED else "")
+
+
+def _group(diff, word, alike, rule, whole, around, everything):
+    size = len(diff.names)
+    members = separate.members(rule.bits, size)
+    told = [diff.about.get((pair, word), (0, "", "")) for pair in members]
+    news = [i for i, (_, known, _) in enumerate(told) if not known] or range(len(members))
+    shown = max(news, key=lambda i: (told[i][0], -len(diff.names[members[i]]), -i))   # the largest ratio, else the simplest case
+    pair = members[shown]
+    return Group(word, alike, rule.text, rule.hits, separate.count(whole), rule.others, separate.count(around & ~everything), sum(bool(k) for _, k, _ in told),
+                 diff.slots[pair], diff.names[pair], told[shown][0], told[shown][2], rule.bits)
+
+
+def _target_terms(tree):
+    """Comparisons of a predicate that speak of a target alone and must hold."""
+    terms = tree[1] if tree[0] == "and" else [tree]
+    return [t for t in terms if t[0] not in ("and", "or", "not") and t[1] in ("build", "device", "cudnn", "sm")]
+
+
+def _keep_targets(record, terms):
+    def get(target, about):
+        return {"build": target[0], "device": target[1], "cudnn": about["cudnn"], "sm": None if about["sm"] is None else str(about["sm"])}.get
+    record.targets = {t: about for t, about in record.targets.items() if all(predicate.holds(term, get(t, about)) for term in terms)}
+
+
+def _kept(tree, slot, case, answers, record):
+    """Does a row of one side satisfy the predicate?"""
+    said = parse(case)
+    about = record.targets[slot]
+    for a in answers:
+        subject = {"build": slot[0], "device": slot[1], "cudnn": about["cudnn"], "sm": None if about["sm"] is None else str(about["sm"]), "backend": a.chosen[0], "grade": a.grade,
+                   "verdict": a.verdict, "class": a.reason[0] or None, "case": case, "engine": a.chosen[1] or value_of(said, "engine")}
+        if predicate.holds(tree, lambda key: subject[key] if key in subject else value_of(said, key)):
+            return True
+    return False
+
+
+def compare(inputs, baseline=None, candidate=None, where=None, slower=None, fail_on=None):
+    """A Diff. `inputs`: two records, or any number that together hold both builds. Raises reader.InputError, sides.SidesError, predicate.PredicateError."""
+    tree = predicate.parse(where) if where else None
+    both = sides.Sides()
+    pool = bool(baseline and candidate) or len(inputs) != 2
+    if pool and not (baseline and candidate):
+        raise sides.SidesError(f"{len(inputs)} record{'s' if len(inputs) != 1 else ''}: give two, or say --baseline V --candidate V")
+    first = both.read(inputs if pool else inputs[:1])
+    second = first if pool else both.read(inputs[1:])
+    for record in both.records:
+        if tree:
+            _keep_targets(record, _target_terms(tree))
+        if not record.targets:
+            raise sides.SidesError(f"{', '.join(text.line(n, 200) for n in record.names)}: no answer in it" + (" that --where keeps" if tree else ""))
+    axes, pairs, only_first, only_second = sides.match(first, second, baseline, candidate)
+    if pool and not axes:
+        raise sides.SidesError(f"--baseline and --candidate are both {pairs[0][0][0]}")
+    both.pair([((0, *a), (len(both.records) - 1, *b)) for a, b in pairs])
+    diff = Diff(both, axes, (only_first, only_second), {"slower": slower} if slower else {}, frozenset(c.word for c in CHANGES if c.exit == 1) if fail_on is None else fail_on)
+    for slot, case, one, other in both.pairs():
+        if tree and not (_kept(tree, both.slots[slot].first, case, one, first) or _kept(tree, both.slots[slot].second, case, other, second)):
+            continue
+        _add(diff, slot, case, one, other)
+    if diff.classes:
+        diff.groups = _grouped(diff, separate.Columns(diff.names, _subjects(diff)))
+    return diff
+
+
+# ---- commands that repeat what is shown ----
+
+def _record(diff, side):
+    return diff.sides.records[min(side, len(diff.sides.records) - 1)]
+
+
+def target(diff, slot, side):
+    return (diff.sides.slots[slot].first, diff.sides.slots[slot].second)[side]
+
+
+def version(diff, slot, side):
+    """The build as --cudnn wants it: the version alone where that names it."""
+    build = target(diff, slot, side)[0]
+    about = _record(diff, side).targets[target(diff, slot, side)]
+    others = {b for r in diff.sides.records for (b, _), a in r.targets.items() if a["cudnn"] == about["cudnn"]}
+    return about["cudnn"] if len(others) == 1 and about["cudnn"] else build
+
+
+def _device(diff, slot, side):
+    device = target(diff, slot, side)[1]
+    return _record(diff, side).gpus.get(device, device)
+
+
+def repro(diff, group):
+    """The command that shows the change again."""
+    builds = list(dict.fromkeys(version(diff, group.slot, side) for side in (0, 1)))
+    devices = list(dict.fromkeys(_device(diff, group.slot, side) for side in (0, 1)))
+    builds = [b for b in builds if b != words.NO_BUILD]
+    first, second = diff.sides.answers(group.slot, group.case)
+    measured = any(a.grade == "measured" for a in first + second)
+    asked = "run" if measured and (first and second) else "decide"
+    more = " --plan" if not measured and {a.outcome for a in first + second} & {"build_fail"} else ""
+    more += " --explain" if asked == "decide" and group.word in ("lost", "reason changed", "gained") else ""
+    return f"facts {asked} {text.shell(group.case)}" + (f" --cudnn {text.shell(','.join(builds))}" if builds else "") + f" --device {text.shell(','.join(devices))}{more}"
+
+
+_BY = {"engine changed": " --by engines", "reason changed": " --by reason"}
+
+
+def bisect(diff, group):
+    """The command that finds the version with which it changed; "" where nothing but a version changed that can be searched."""
+    old, new = version(diff, group.slot, 0), version(diff, group.slot, 1)
+    if diff.axes != ["build"] or not old or not new or group.word not in ("worse", "changed kind", "lost", "gained", "better", "engine changed", "reason changed"):
+        return ""
+    return f"facts bisect {text.shell(group.case)} --cudnn {text.shell(f'{old}..{new}')} --device {text.shell(_device(diff, group.slot, 1))}{_BY.get(group.word, '')}"

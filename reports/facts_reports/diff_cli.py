@@ -1,0 +1,90 @@
+"""python3 -m facts_reports --diff: what `facts diff` and `facts gate` start when there are records to compare."""
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from . import diff, diff_files, diff_words, predicate, reader, sides, text
+from .vocabulary import BY_CHANGE, CHANGES
+
+BAD_INPUT, ENVIRONMENT = 2, 3
+
+
+def _parser():
+    table = "\n".join(f"  {c.word:17} {'finding' if c.exit == 1 else f'exit {c.exit}' if c.exit else '-':8} {c.says}" for c in CHANGES)
+    parser = argparse.ArgumentParser(prog="facts diff", add_help=False, formatter_class=argparse.RawDescriptionHelpFormatter, usage=argparse.SUPPRESS,
+                                     description="Classes of change, gravest first, and what each makes of the exit code without --fail-on:\n" + table)
+    parser.add_argument("inputs", nargs="*", help=argparse.SUPPRESS)
+    for name in ("--baseline", "--candidate", "--where", "--junit", "--errata", "--fail-on", "--command"):
+        parser.add_argument(name, help=argparse.SUPPRESS)
+    parser.add_argument("--slower", type=float, help=argparse.SUPPRESS)
+    for name in ("--json", "--markdown", "--annotations", "--classes"):
+        parser.add_argument(name, action="store_true", help=argparse.SUPPRESS)
+    return parser
+
+
+def _fail(message, code, command="diff"):
+    print(f"facts {command}: {message}", file=sys.stderr)
+    return code
+
+
+def _classes(said):
+    """--fail-on worse,lost: which classes are findings; any: every one that is not better."""
+    if said is None:
+        return None
+    if said == "any":
+        return frozenset(c.word for c in CHANGES if c.word not in ("better", "gained", "reason changed"))
+    found = set()
+    for word in said.split(","):
+        name = word.strip().replace("-", " ").replace("_", " ")
+        if name not in BY_CHANGE:
+            raise sides.SidesError(f"--fail-on: no class '{text.line(word, 40)}'; nearest: {predicate.nearest(name, BY_CHANGE)}; all: {', '.join(w.replace(' ', '-') for w in BY_CHANGE)}, any")
+        found.add(name)
+    return frozenset(found)
+
+
+def _warn(found, command):
+    for record in found.sides.records:
+        for report in record.files:
+            for sample in report.samples:
+                print(f"facts {command}: {report.name}: {sample}", file=sys.stderr)
+            if report.unreadable > len(report.samples):
+                print(f"facts {command}: {report.name}: {report.unreadable - len(report.samples):,} more unreadable lines", file=sys.stderr)
+
+
+def _write_files(found, args):
+    if args.junit:
+        diff_files.write_junit(found, Path(args.junit))
+    if args.errata:
+        made = diff_files.errata(found)
+        Path(args.errata).write_text(json.dumps(made, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        print(f"{args.errata}: {text.count(len(made['rules']), 'rule')}; {diff_files.WARNING}", file=sys.stderr)
+
+
+def main(argv):
+    args = _parser().parse_args(argv)
+    command = args.command or "diff"
+    if args.classes:
+        print(_parser().description)
+        return 0
+    try:
+        found = diff.compare(args.inputs, args.baseline, args.candidate, args.where, args.slower, _classes(args.fail_on))
+    except predicate.PredicateError as error:
+        return _fail(f"--where: {error}", BAD_INPUT, command)
+    except (reader.InputError, sides.SidesError) as error:
+        return _fail(str(error), BAD_INPUT, command)
+    _warn(found, command)
+    if args.json:
+        for line in diff_files.json_lines(found):
+            print(line)
+    elif args.markdown:
+        print(diff_words.as_markdown(found), end="")
+    else:
+        print(diff_words.as_text(found), end="")
+    if args.annotations:
+        print("\n".join(diff_files.annotations(found)), file=sys.stderr if args.json or args.markdown else sys.stdout)
+    try:
+        _write_files(found, args)
+    except OSError as error:
+        return _fail(f"{error.filename}: {error.strerror or error}", ENVIRONMENT, command)
+    return found.exit_code()

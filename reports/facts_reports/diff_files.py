@@ -1,0 +1,140 @@
+"""The answer of a diff for programs: JSON, JUnit, GitHub annotations, and errata in cudnn-frontend's form."""
+import json
+from xml.sax.saxutils import escape, quoteattr
+
+from . import diff as d, diff_words, text
+from .cases import parse, value_of
+from .separate import members
+from .versions import version_key
+from .vocabulary import BY_CHANGE, CHANGES, is_finding
+
+ANNOTATIONS = 10
+_CASES = 20   # named for each group, in JUnit
+
+
+def _about(diff, group):
+    before, after = diff_words.before_after(diff, group)
+    pair = diff.sides.slots[group.slot]
+    return {"class": group.word, "fails": group.word in diff.fail_on and group.hits > group.known, "change": group.alike, "where": group.where, "cases": group.hits, "of": group.total,
+            "others": group.others, "of_others": group.among, "among": BY_CHANGE[group.word].among, "known": group.known, "example": group.case,
+            "baseline": {"build": pair.first[0], "device": pair.first[1], "answer": before}, "candidate": {"build": pair.second[0], "device": pair.second[1], "answer": after},
+            "configuration": group.engine or None, "ratio": round(group.ratio, 4) if 0 < group.ratio < 1e300 else None, "repro": d.repro(diff, group), "bisect": d.bisect(diff, group) or None}
+
+
+def json_lines(diff):
+    """The answer, then every group, one object a line."""
+    targets = [{"baseline": pair.first, "candidate": pair.second, "grades": grades, "counts": {w: [a, b] for w, a, b in counts}} for pair, grades, counts in diff_words.targets_words(diff)]
+    head = {"answer": diff_words.headline(diff), "exit": diff.exit_code(), "compared": len(diff.names), "same": diff.same, "axes": diff.axes,
+            "classes": {c.word: {"cases": diff.total(c.word), "known": diff.known(c.word), "fails": c.word in diff.fail_on} for c in CHANGES if diff.total(c.word)},
+            "complete": diff.complete(), "unreadable": [record.unreadable() for record in diff.sides.records], "fail_on_both": diff.fail_both, "notes": diff_words.notes(diff),
+            "targets": targets, "provenance": diff_words.provenance(diff), "scope": diff_words.SCOPE}
+    yield json.dumps({"diff": head}, ensure_ascii=False)
+    for group in diff.groups:
+        yield json.dumps({"group": _about(diff, group)}, ensure_ascii=False)
+
+
+def write_junit(diff, path):
+    """A suite for each class, a test case for each group; what is the same is counted."""
+    suites, total, failed = [], 0, 0
+    for change in CHANGES:
+        groups = [g for g in diff.groups if g.word == change.word]
+        if not groups:
+            continue
+        fails = change.word in diff.fail_on
+        open_class = change.exit > 1 and not fails
+        bad = sum(g.hits > g.known for g in groups)
+        body = "".join(_junit_case(diff, g, "failure" if fails and g.hits > g.known else "error" if open_class else "") for g in groups)
+        suites.append(f"<testsuite name={quoteattr(change.word)} tests=\"{len(groups)}\" failures=\"{bad if fails else 0}\" errors=\"{len(groups) if open_class else 0}\">\n"
+                      f"<properties><property name=\"cases\" value=\"{diff.total(change.word)}\"/><property name=\"known\" value=\"{diff.known(change.word)}\"/></properties>\n{body}</testsuite>\n")
+        total, failed = total + len(groups), failed + bad * fails
+    whole = diff.exit_code() == 0
+    answer = f"<testcase classname=\"facts.diff\" name={quoteattr(text.line(diff_words.headline(diff), 500))}" + (
+        "/>\n" if whole else f"><failure message={quoteattr(text.line(diff_words.headline(diff), 500))}/></testcase>\n")
+    suites.insert(0, f"<testsuite name=\"answer\" tests=\"1\" failures=\"{int(not whole)}\" errors=\"0\">\n<properties><property name=\"compared\" value=\"{len(diff.names)}\"/>"
+                     f"<property name=\"same\" value=\"{diff.same}\"/></properties>\n{answer}</testsuite>\n")
+    path.write_text(f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="facts diff" tests="{total + 1}" failures="{failed + int(not whole)}">\n' + "".join(suites) + "</testsuites>\n",
+                    encoding="utf-8")
+
+
+def _junit_case(diff, group, tag):
+    before, after = diff_words.before_after(diff, group)
+    where = diff_words.where_words(group)
+    message = text.line(f"{group.hits:,} {group.word}: {where}: {group.alike}", 500)
+    cases = [diff.names[i] for i in members(group.members, len(diff.names))[:_CASES]]
+    detail = [diff_words.exactness(group), f"{before} -> {after}", d.repro(diff, group), d.bisect(diff, group), *cases, *([f"and {group.hits - len(cases):,} more"] if group.hits > len(cases) else [])]
+    details = escape("\n".join(text.line(line, 3500) for line in detail if line))
+    head = f"<testcase classname={quoteattr('facts.diff.' + group.word.replace(' ', '_'))} name={quoteattr(message)}>"
+    inner = f"<{tag} message={quoteattr(message)} type={quoteattr(group.word)}>{details}</{tag}>" if tag else f"<system-out>{details}</system-out>"
+    return f"{head}{inner}</testcase>\n"
+
+
+def _workflow(value, title=False):
+    """Text of a GitHub workflow command: it ends at a newline, a property also at , and :."""
+    value = text.line(value, 900).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return value.replace(":", "%3A").replace(",", "%2C") if title else value
+
+
+def annotations(diff):
+    """At most ten lines ::error or ::warning, gravest first."""
+    out = []
+    for group in diff.groups[:ANNOTATIONS]:
+        fails = group.word in diff.fail_on and group.hits > group.known
+        kind = "error" if fails else "warning" if BY_CHANGE[group.word].exit or group.known else "notice"
+        title = f"{group.hits:,} {group.word}" + (f" ({group.known:,} known)" if group.known else "")
+        out.append(f"::{kind} title={_workflow('FACTS: ' + title, True)}::{_workflow(f'{diff_words.where_words(group)} ({diff_words.exactness(group)}): {group.alike}. {d.repro(diff, group)}')}")
+    return out
+
+
+# ---- errata ----
+
+WARNING = ("the form has no SM and no condition on the problem: a rule leaves its engine out on every GPU and for every problem of that graph; "
+           "check before it is shipped (an engine that was left out for all made others 80 % slower: pytorch/pytorch#189207)")
+
+
+def _version_number(version):
+    major, minor, patch = (*version_key(version), 0, 0, 0)[:3]
+    return major * 10000 + minor * 100 + patch
+
+
+def _failing(diff):
+    """{(pass, engine, knobs): {"sm": set, "verdicts": set, "cases": [case], "builds": set}} of what worsened, by the configurations that fail in the candidate."""
+    found = {}
+    for group in diff.groups:
+        if group.word not in ("worse", "changed kind"):
+            continue
+        for pair in members(group.members, len(diff.names)):
+            slot, case = diff.slots[pair], diff.names[pair]
+            _, second = diff.sides.answers(slot, case)
+            for answer in second:
+                if is_finding(answer.outcome) and answer.chosen[0] in ("cudnn", "") and answer.chosen[1].isdigit():
+                    one = found.setdefault((value_of(parse(case), "pass"), int(answer.chosen[1]), answer.chosen[2]), {"sm": set(), "verdicts": set(), "cases": [], "builds": set()})
+                    one["sm"].add(answer.sm)
+                    one["verdicts"].add(answer.outcome)
+                    one["cases"].append(case)
+                    one["builds"].add(d._record(diff, 1).targets[d.target(diff, slot, 1)]["cudnn"])
+    return found
+
+
+def errata(diff):
+    """{"version": 1, "rules": [...]}: a rule for each engine that fails in the candidate, with its knobs where only one setting fails."""
+    found = _failing(diff)
+    rules = []
+    for word, engine in sorted({key[:2] for key in found}):
+        settings = {key[2]: one for key, one in found.items() if key[:2] == (word, engine)}
+        every = {"sm": set(), "verdicts": set(), "cases": [], "builds": set()}
+        for one in settings.values():
+            for key in ("sm", "verdicts", "builds"):
+                every[key] |= one[key]
+            every["cases"] += one["cases"]
+        cudnn = sorted(every["builds"], key=version_key)
+        rules.append({"rule_id": f"facts_{word}_engine_{engine}_{'_'.join(sorted(every['verdicts']))}", "operation": "Matmul_Matmul" if word == "fwd" else "Matmul_Matmul_Matmul",
+                      "engine": engine, "knob": _frontend_knobs(settings), "cudnn_version_start": _version_number(cudnn[0]), "cudnn_version_end": _version_number(cudnn[-1]) + 1,
+                      "comment": f"{len(set(every['cases']))} cases, e.g. {every['cases'][0]}; seen on sm {', '.join(sorted(str(s) for s in every['sm']))}; {WARNING}"})
+    return {"version": 1, "comment": "operation: cudnn-frontend calls a graph by its operations; write what its log says of yours. " + WARNING, "rules": rules}
+
+
+def _frontend_knobs(settings):
+    """Knobs as a plan's tag has them (k24=7), where one setting alone fails and cuDNN's numbers are known; else none: the whole engine."""
+    knobs = next(iter(settings)) if len(settings) == 1 else ()
+    return [f"k{key[3:] if key.startswith('KNOB') else key.lstrip('kK')}={value}" for key, value in knobs if key.lstrip("kK").isdigit()] if knobs and all(
+        key.lstrip("kK").isdigit() for key, _ in knobs) else []

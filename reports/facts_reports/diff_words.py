@@ -1,0 +1,223 @@
+"""The answer of a diff in words: for a terminal, and as Markdown for a pull request."""
+from . import diff as d, text
+from .changes import state_words
+from .sides import worst
+from .vocabulary import BY_CHANGE, CHANGES, OUTCOMES
+
+SCOPE = "FACTS gates fused attention; a convolution or RNN regression will pass it."
+MARKDOWN_BYTES = 60000   # a comment of a pull request may have 65,536 characters
+_TARGETS, _NAMED = 12, 6
+
+
+def headline(diff):
+    """One line: is it the same?"""
+    total = len(diff.names)
+    if not total:
+        return "nothing could be compared: the two sides have no case and target in common"
+    counts = [(c.word, diff.total(c.word)) for c in CHANGES if c.word != "reason changed" and diff.total(c.word)]
+    said = [f"{n:,} {word}" + (f" ({diff.known(word):,} known)" if diff.known(word) else "") for word, n in counts]
+    rest = f"{diff.same:,} of {total:,} answers are the same"
+    failing = [word for word, _ in counts if word in diff.fail_on and diff.news(word)]
+    open_words = [word for word, _ in counts if BY_CHANGE[word].exit > 1]
+    if failing:
+        return f"NOT the same: {', '.join(said)}; {rest}"
+    if open_words or any(diff.alone) or not diff.complete():
+        why = said + ([] if not any(diff.alone) else ["targets that only one side has"]) + ([] if diff.complete() else ["a record is incomplete"])
+        return f"not everything could be compared: {', '.join(why)}; {rest}"
+    if said:
+        return f"NOT the same, but nothing of a class that fails: {', '.join(said)}; {rest}"
+    return f"nothing to see: {rest}"
+
+
+def notes(diff):
+    """What the numbers alone do not say, a sentence each."""
+    out = []
+    if diff.fail_both:
+        out.append(f"{text.count(diff.fail_both, 'case')} of what is the same fail{'s' if diff.fail_both == 1 else ''} on both sides ({diff.known_both:,} known).")
+    if diff.total("reason changed"):
+        out.append(f"{diff.total('reason changed'):,} of what is the same are refused for another reason.")
+    if diff.unmet:
+        out.append(f"{text.count(diff.unmet, 'case')} of the second side {'does' if diff.unmet == 1 else 'do'} not meet {'its' if diff.unmet == 1 else 'their'} expectation (facts expect check).")
+    grades = [{g for slot in diff.sides.slots for g in d._record(diff, side).targets[(slot.first, slot.second)[side]]["grades"]} for side in (0, 1)]
+    if "measured" in grades[1] and grades[0] == {"decided"}:
+        out.append("The first side was only decided, the second measured: what fails now may have failed before.")
+    if all(g == {"decided"} for g in grades):
+        out.append("Decisions only: nothing ran on a GPU, no number was computed.")
+    for side, alone in enumerate(diff.alone):
+        if alone:
+            out.append(f"Only in the {('first', 'second')[side]}: {', '.join(f'{b} on {v}' for b, v in alone[:_NAMED])}{' …' if len(alone) > _NAMED else ''}.")
+    for side, record in enumerate(diff.sides.records):
+        if not record.complete():
+            what = f"{text.count(record.unreadable(), 'unreadable line')}" if record.unreadable() else "it does not say that it is complete"
+            out.append(f"Incomplete: {', '.join(text.line(n, 120) for n in record.names[:3])}: {what}.")
+    hashes = [{str(run.get("suite_hash")) for run in record.runs.values()} for record in diff.sides.records]
+    if len(hashes) == 2 and hashes[0] != hashes[1]:
+        out.append("The two are of different suites (or shards of one): cases of one alone are missing.")
+    return out
+
+
+def exactness(group):
+    """How well the predicate separates: both ways."""
+    among = BY_CHANGE[group.word].among
+    if group.where is None:
+        return f"{group.hits:,} of {group.total:,}; nothing separates them from the {group.among:,} others {among}"
+    if group.where == "":
+        return f"all {group.total:,} {among}"
+    hits = f"all {group.total:,} of {group.total:,}" if group.hits == group.total else f"{group.hits:,} of {group.total:,}"
+    if not group.among:
+        return f"{hits}; there are no others {among}"
+    return f"{hits}, and {'none' if not group.others else f'{group.others:,}'} of the {text.count(group.among, 'other')} {among}"
+
+
+def _ratio(group):
+    return "" if not group.ratio else "from nothing" if group.ratio == float("inf") else f"up to {group.ratio:.3g} times"
+
+
+def _detail(group):
+    """How it changed, where the example does not say it better (its reason has its own numbers)."""
+    return "; ".join(x for x in ("" if "#" in group.alike else group.alike, group.engine, _ratio(group)) if x)
+
+
+def _indented(line):
+    return [f"    {line}"] if line else []
+
+
+def where_words(group):
+    return {None: "no predicate found", "": "every case"}.get(group.where, group.where)
+
+
+def before_after(diff, group):
+    """What the example was told on each side."""
+    first, second = diff.sides.answers(group.slot, group.case)
+    ends = [worst(answers) if answers else None for answers in (first, second)]
+    if group.engine:
+        ends = [next((a for a in answers if a.chosen[1:] == wanted), end) for answers, end in zip((first, second), ends) for wanted in [_wanted(first, second, group)]]
+    said = [state_words(end) if end else "no answer" for end in ends]
+    if group.word in ("engine changed", "knobs changed"):
+        said = [_offered_words(answers[0]) for answers in (first, second)]
+    if group.ratio:
+        name, unit = {"slower": ("exec_us", "µs"), "plan slower": ("plan_ms", "ms"), "workspace larger": ("workspace_bytes", "bytes")}[group.word]
+        said = [f"{getattr(answers[0], name):,.6g} {unit}" for answers in (first, second)]
+    return said
+
+
+def _wanted(first, second, group):
+    """The configuration of engine=all that a group names."""
+    theirs = {b.chosen[1:] for b in second}
+    named = [a.chosen[1:] for a in first if a.chosen[1:] in theirs and group.engine == "engine " + a.chosen[1] + "".join(f" {k}={v}" for k, v in a.chosen[2])]
+    return named[0] if named else None
+
+
+def _offered_words(answer):
+    indices = list(dict.fromkeys(index for index, _ in answer.offered))
+    knobs = " ".join(f"{k}={v}" for k, v in answer.offered[0][1]) if answer.offered else ""
+    return f"{answer.chosen[0]} engines {' '.join(indices) or 'none'}" + (f" ({knobs})" if knobs else "")
+
+
+def targets_words(diff):
+    """What was compared with what, a line for each pair of targets."""
+    out = []
+    for slot, (pair) in enumerate(diff.sides.slots[:_TARGETS]):
+        grades = ["/".join(sorted(d._record(diff, side).targets[t]["grades"])) or "nothing answered" for side, t in enumerate((pair.first, pair.second))]
+        counts = []
+        for outcome in reversed(OUTCOMES):
+            old, new = (diff.counts.get((slot, side), {}).get(outcome.word, 0) for side in (0, 1))
+            if old or new:
+                counts.append((outcome.word, old, new))
+        out.append((pair, grades, counts))
+    return out
+
+
+def provenance(diff):
+    """Where the answers come from: one line a side."""
+    out = []
+    for side in (0, 1):
+        record = d._record(diff, side)
+        builds = {(slot.first, slot.second)[side][0] for slot in diff.sides.slots}
+        runs = [r for r in record.runs.values() if any(isinstance(t, dict) and t.get("build") in builds for t in r.get("targets") or [{}])] or list(record.runs.values())
+
+        def said(key, limit=40):
+            values = sorted({text.line(str(r.get(key)), limit) for r in runs if r.get(key)})
+            return ", ".join(values[:3]) + (" …" if len(values) > 3 else "") or "unknown"
+        checked = {str(lib.get("record")) for t, about in record.targets.items() if t[0] in builds for lib in about.get("line", {}).get("libraries") or [] if isinstance(lib, dict)}
+        proof = "" if not checked else ", libraries as their package has them" if checked <= {"ok"} else ", libraries not proved"
+        out.append(f"{', '.join(text.line(b, 60) for b in sorted(builds))}: suite {said('suite_hash')}, {said('started')[:60]}, FACTS {said('facts')}{proof}")
+    return out
+
+
+def _rows(diff, most):
+    shown = diff.groups[:most]
+    return shown, diff.groups[most:]
+
+
+def _more_words(rest):
+    return f"and {text.count(len(rest), 'more group')} ({sum(g.hits for g in rest):,} cases); all of them: the same command with --json"
+
+
+def _axes_words(diff):
+    return {(): "the same targets, asked twice", ("build",): "the build differs", ("device",): "the device differs"}.get(tuple(diff.axes), "build and device differ: what changed may be due to either")
+
+
+def as_text(diff):
+    lines = [headline(diff), ""]
+    for pair, grades, counts in targets_words(diff):
+        name = f"{pair.first[0]} -> {pair.second[0]} on {pair.first[1]}" if pair.first[1] == pair.second[1] else f"{pair.first[0]} on {pair.first[1]} -> {pair.second[0]} on {pair.second[1]}"
+        grade = grades[0] if grades[0] == grades[1] else f"{grades[0]} -> {grades[1]}"
+        lines.append(f"{name} ({grade}): " + ", ".join(f"{w} {a:,}" + (f" -> {b:,}" if a != b else "") for w, a, b in counts))
+    if len(diff.sides.slots) > _TARGETS:
+        lines.append(f"and {len(diff.sides.slots) - _TARGETS} more pairs of targets")
+    shown, rest = _rows(diff, d.ROWS)
+    for group in shown:
+        before, after = before_after(diff, group)
+        known = f", {group.known:,} known" if group.known else ""
+        lines += ["", f"{BY_CHANGE[group.word].mark} {group.hits:,} {group.word}{known}: {where_words(group)}", f"    {exactness(group)}",
+                  *_indented(_detail(group)),
+                  f"    e.g. {before}  ->  {after}", f"    {d.repro(diff, group)}"]
+        lines += _indented(d.bisect(diff, group))
+    if rest:
+        lines += ["", _more_words(rest)]
+    lines += ["", f"{_axes_words(diff)}. " + " ".join(notes(diff)), *provenance(diff), SCOPE]
+    return "".join(text.line(line, 4000) + "\n" for line in lines)
+
+
+def as_markdown(diff):
+    """Fits a comment of a pull request, always."""
+    for most in range(d.ROWS, -1, -1):
+        body = _markdown(diff, most)
+        if len(body.encode()) <= MARKDOWN_BYTES:
+            return body
+    return text.line(headline(diff), 1000) + "\n\n" + SCOPE + "\n"
+
+
+def _markdown(diff, most):
+    shown, rest = _rows(diff, most)
+    out = [f"**{text.markdown(headline(diff))}**", ""]
+    if shown:
+        out += ["| | change | cases | where | before → after (of one) |", "|---|---|---|---|---|"]
+        for i, group in enumerate(shown, 1):
+            before, after = before_after(diff, group)
+            where = text.code(group.where) if group.where else where_words(group)
+            known = f" ({group.known:,} known)" if group.known else ""
+            out.append(f"| {i} | {BY_CHANGE[group.word].mark} **{group.word}**{known}{': ' + text.markdown(_detail(group)) if _detail(group) else ''} | {group.hits:,} | "
+                       f"{where}<br>{exactness(group)} | {text.markdown(before)} → {text.markdown(after)} |")
+        out.append("")
+        if rest:
+            out += [_more_words(rest), ""]
+        commands = [c for i, group in enumerate(shown, 1) for c in (f"# {i}", d.repro(diff, group), d.bisect(diff, group)) if c]
+        fence = "`" * max(3, 1 + max((len(m) for m in _ticks("\n".join(commands))), default=0))
+        out += [f"{fence}sh", *(text.line(c, 3500) for c in commands), fence, ""]
+    elif rest:
+        out += [_more_words(rest), ""]
+    out += ["| compared | | before → after |", "|---|---|---|"]
+    for pair, grades, counts in targets_words(diff):
+        name = " → ".join(dict.fromkeys(t[0] for t in (pair.first, pair.second))), " → ".join(dict.fromkeys(t[1] for t in (pair.first, pair.second)))
+        out.append(f"| {text.markdown(name[0])} on {text.markdown(name[1])} | {' → '.join(dict.fromkeys(grades))} | " + ", ".join(f"{w} {a:,}" + (f" → {b:,}" if a != b else "") for w, a, b in counts) + " |")
+    if len(diff.sides.slots) > _TARGETS:
+        out.append(f"| and {len(diff.sides.slots) - _TARGETS} more | | |")
+    out += ["", *(f"- {text.markdown(note)}" for note in [_axes_words(diff) + ".", *notes(diff)]), *(f"- {text.markdown(line)}" for line in provenance(diff)), "", SCOPE]
+    return "\n".join(out) + "\n"
+
+
+def _ticks(value):
+    import re
+    return re.findall("`+", value)

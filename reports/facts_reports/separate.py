@@ -1,0 +1,281 @@
+"""What separates the cases that changed from those that did not: conjunctions of at most three comparisons of the case language, or five where that makes them exact.
+
+Sets of cases are integers, a bit for each; a comparison costs an AND, so that pairs and triples can be tried one by one.
+"""
+from array import array
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import combinations
+
+from . import cases, predicate
+
+_WHOLE = ("h", "s", "d", "seed", "engine", "window", "h.kv")    # their parts say it, or it is no property of the problem
+_VALUES, _LEAVES, _TRIPLES, _BEAM, _MORE, _RULES = 24, 90, 26, 24, 2, 3
+_EXACT = 1.5   # a score that only an exact conjunction has
+_MODULI = (128, 64, 16, 8)
+_PAIRS = (("s.q", "s.kv"), ("h.q", "h.k"), ("h.k", "h.v"), ("d.qk", "d.v"))
+_DULL = ("fill", "poison", "want", "b", "device", "build")     # explain only when nothing else does
+
+
+@dataclass(frozen=True)
+class Rule:
+    """`text` holds for `hits` of the changed cases asked about and for `others` of those that did not change. text "": of every case."""
+    text: str
+    hits: int
+    others: int
+    bits: int
+
+
+@dataclass(frozen=True)
+class _Leaf:
+    key: str
+    text: str
+    bits: int
+    cost: float
+
+
+@lru_cache(maxsize=1)
+def _followers():
+    """Keys that take another key's value where nothing is said: that key says it better."""
+    return frozenset(k["key"] for k in cases.key_table() if "follows" in k)
+
+
+def bits_of(members, size):
+    """The set as an integer; member i is bit size-1-i."""
+    digits = bytearray(b"0") * size
+    for i in members:
+        digits[i] = 49
+    return int(bytes(digits), 2) if size else 0
+
+
+def count(bits):
+    return bits.bit_count() if hasattr(int, "bit_count") else bin(bits).count("1")
+
+
+def first(bits, size):
+    """The first member, or None."""
+    return size - bits.bit_length() if bits else None
+
+
+def members(bits, size):
+    return [i for i, digit in enumerate(f"{bits:0{size}b}") if digit == "1"] if size else []
+
+
+class Columns:
+    """Values of every key that varies, over pairs of (case, {subject key: value})."""
+
+    def __init__(self, names, subjects):
+        """`names` of cases; `subjects` {key: a value for each name}."""
+        self.size, self.columns, self._leaves, self._each = len(names), {}, {}, {}
+        keys = self._keys({token.partition("=")[0] for name in names for token in name.split()})
+        places, codes = {key: {} for key in keys}, {key: array("I") for key in keys}
+        for name in names:
+            said = cases.parse(name)
+            for key in keys:
+                place = places[key]
+                codes[key].append(place.setdefault(cases.value_of(said, key), len(place)))
+        for key in keys:
+            self._add(key, places[key], codes[key])
+        for key, values in subjects.items():
+            place = {}
+            self._add(key, place, array("I", [place.setdefault(v, len(place)) for v in values]))
+
+    @staticmethod
+    def _keys(said):
+        """Keys that some name says, and those that follow them."""
+        known = [k for k in cases.key_table() if k["key"] not in _WHOLE]
+        out = [k["key"] for k in known if k["key"] in said or k.get("follows") in said or any(w[0] in said for w in k.get("when", ()))]
+        return out + [part for part, (key, _) in cases.parts().items() if key in said and part not in _WHOLE]
+
+    def _add(self, key, place, codes):
+        if len(place) > 1:
+            self.columns[key] = (list(place), codes)
+
+    def bits(self, key, test):
+        """The pairs whose value of the key satisfies a test, made once for each distinct value."""
+        values, codes = self.columns[key]
+        truth = bytes(49 if v is not None and test(v) else 48 for v in values)
+        if len(truth) <= 256:
+            return int(bytes(codes.tolist()).translate(truth.ljust(256, b"0")), 2)
+        return int(bytes([truth[c] for c in codes]), 2)
+
+    def among(self, key, inside):
+        """Distinct values of the key in a set, most frequent first."""
+        values, codes = self.columns[key]
+        if len(values) <= 256:
+            if key not in self._each:
+                digits = bytes(codes.tolist())
+                self._each[key] = [int(digits.translate(bytes(49 if c == one else 48 for c in range(256))), 2) for one in range(len(values))]
+            tally = {c: n for c, bits in enumerate(self._each[key]) if (n := count(bits & inside))}
+        else:
+            tally = {}
+            for i in members(inside, self.size):
+                tally[codes[i]] = tally.get(codes[i], 0) + 1
+        return [values[c] for c in sorted(tally, key=lambda c: (-tally[c], c)) if values[c] is not None]
+
+    def leaf(self, key, op, value, cost, modulus=0):
+        shown = f"({', '.join(map(_quoted, value))})" if op == "in" else value if op in "~!~" or value in cases.numbers() else _quoted(value)
+        said = f"{key}{f'%{modulus}' if modulus else ''}{' in ' if op == 'in' else op}{shown}"
+        if said not in self._leaves:
+            bits = self.bits(key, lambda v: predicate.compare(op, key, v, value, modulus))
+            self._leaves[said] = _Leaf(key, said, bits, cost + (0.6 if key in _DULL else 0.3 if key in _followers() else 0))
+        return self._leaves[said]
+
+    def across(self, left, op, right):
+        said = f"{left}{op}{right}"
+        if said not in self._leaves:
+            (lv, lc), (rv, rc) = self.columns[left], self.columns[right]
+            self._leaves[said] = _Leaf(left, said, int(bytes(49 if predicate.compare(op, left, lv[a], rv[b]) else 48 for a, b in zip(lc, rc)), 2), 1.3)
+        return self._leaves[said]
+
+
+def _quoted(value):
+    return value if predicate.tokens(value)[:1] == [(value, 1, False)] else f'"{value}"'
+
+
+def _is_plain(value):
+    """A value that the language can say back."""
+    return isinstance(value, str) and value != "" and '"' not in value and len(value) <= 120 and value.isprintable()
+
+
+def _rounder(values):
+    """Of numbers, the one that is a multiple of the largest power of two."""
+    def power(v):
+        n = int(float(v)) if float(v) == int(float(v)) else 1
+        return n & -n
+    return max(values, key=power)
+
+
+def _number_leaves(columns, key, inside, yes):
+    values = sorted((v for v in inside if v != "inf"), key=float)
+    least, most = min(yes, key=float), max(yes, key=float)
+    place = {v: i for i, v in enumerate(values)}
+    cuts = set(range(1, len(values))) if len(values) <= _VALUES else {round(k * len(values) / _VALUES) for k in range(1, _VALUES)}
+    cuts |= {place.get(least, 0), place[most] + 1 if most in place else 0}
+    for cut in sorted(c for c in cuts if 0 < c < len(values)):
+        below, above = values[cut - 1], values[cut]
+        edge = _rounder((below, above))
+        yield columns.leaf(key, "<=" if edge == below else "<", edge, 1.1)
+        yield columns.leaf(key, ">" if edge == below else ">=", edge, 1.1)
+    if key[:2] in ("s.", "d."):
+        for n in _MODULI:
+            residues = {int(v) % n for v in yes if v.isdigit()}
+            if len(residues) == 1 and len(values) > 1:
+                yield columns.leaf(key, "=", str(residues.pop()), 1.5, n)
+            if residues and 0 not in residues:
+                yield columns.leaf(key, "!=", "0", 1.5, n)
+
+
+def _word_leaves(columns, key, inside, yes):
+    heads = {v.split(":")[0] for v in yes if ":" in v} | ({"thd", "t"} if key == "layout" else set())
+    for head in sorted(heads):
+        glob = f"{head}*"
+        if _is_plain(head) and not set(head) & set("*?") and 1 < sum(v.startswith(head) for v in inside) < len(inside):
+            yield columns.leaf(key, "~", glob, 1.2)
+
+
+def _leaves_of(columns, key, changed, universe):
+    inside, yes = columns.among(key, universe), columns.among(key, changed)
+    if len(inside) < 2 or not yes or not all(map(_is_plain, inside)):
+        return
+    numeric = key in cases.numbers() and all(predicate._number(v) is not None for v in inside)
+    for value in dict.fromkeys(yes[:_VALUES] + inside[:_VALUES]):
+        yield columns.leaf(key, "=", value, 1)
+        yield columns.leaf(key, "!=", value, 1.2)
+    if 2 <= len(yes) <= 4 and len(yes) < len(inside):
+        yield columns.leaf(key, "in", sorted(yes, key=(lambda v: (float(v), v)) if numeric else None), 1 + len(yes) / 3)
+    yield from _number_leaves(columns, key, inside, yes) if numeric else _word_leaves(columns, key, inside, yes)
+
+
+def _leaves(columns, changed, universe):
+    found = []
+    for key in columns.columns:
+        found += _leaves_of(columns, key, changed, universe)
+    for left, right in _PAIRS:
+        if left in columns.columns and right in columns.columns:
+            found += [columns.across(left, op, right) for op in ("=", "!=", "<", ">")]
+    best = {}   # of comparisons that mean the same here the simplest
+    for leaf in found:
+        bits = leaf.bits & universe
+        if bits and bits != universe and (bits not in best or (leaf.cost, leaf.text) < (best[bits].cost, best[bits].text)):
+            best[bits] = leaf
+    total, rest = count(changed), count(universe & ~changed) or 1
+
+    def use(leaf):
+        return count(leaf.bits & changed) / total - count(leaf.bits & universe & ~changed) / rest - leaf.cost / 100
+    return sorted(best.values(), key=use, reverse=True)[:_LEAVES]
+
+
+def _score(bits, changed, universe, cost):
+    hits, others = count(bits & changed), count(bits & universe & ~changed)
+    exact = hits == count(changed) and others == 0
+    return (2 if exact else 0) + (hits - 2 * others) / count(changed) - 0.02 * cost
+
+
+def _best(columns, changed, universe):
+    """The conjunction that covers most of `changed` and least else: (leaves, bits), or None. More than three comparisons only where they make it exact."""
+    leaves = _leaves(columns, changed, universe)
+    best, found, beam = 0.0, None, []
+
+    def offer(chosen, bits):
+        nonlocal best, found
+        score = _score(bits, changed, universe, sum(leaf.cost for leaf in chosen))
+        if score > best:
+            best, found = score, (chosen, bits)
+    for leaf in leaves:
+        offer((leaf,), leaf.bits & universe)
+    for terms, pool in ((2, leaves), (3, leaves[:_TRIPLES])):
+        if best >= _EXACT:
+            break
+        for chosen in combinations(pool, terms):
+            bits = universe
+            for leaf in chosen:
+                bits &= leaf.bits
+            if bits & changed:
+                offer(chosen, bits)
+                if terms == 3 and bits & changed == changed:
+                    beam.append((count(bits), chosen, bits))
+    for _ in range(_MORE):
+        if best >= _EXACT:
+            break
+        beam = [(count(b := bits & leaf.bits), (*chosen, leaf), b) for _, chosen, bits in sorted(beam, key=lambda b: b[0])[:_BEAM]
+                for leaf in leaves if leaf.bits & changed == changed and leaf not in chosen]
+        for _, chosen, bits in beam:
+            if bits == changed:
+                offer(chosen, bits)
+    return found
+
+
+def _said(columns, chosen):
+    order = list(columns.columns)
+    return " & ".join(leaf.text for leaf in sorted(chosen, key=lambda leaf: order.index(leaf.key)))
+
+
+def _one(columns, changed, universe):
+    """The one rule that says exactly `changed`, of both polarities the shorter; or None."""
+    if changed == universe:
+        return Rule("", count(changed), 0, changed)
+    told = []
+    for wanted, form in ((changed, "{}"), (universe & ~changed, "!({})")):
+        found = _best(columns, wanted, universe)
+        if found and found[1] == wanted:
+            told.append((len(found[0]) + (form != "{}"), form.format(_said(columns, found[0]))))
+    return Rule(min(told)[1], count(changed), 0, changed) if told else None
+
+
+def rules(columns, changed, universe, otherwise=0):
+    """[Rule]: what separates `changed` from the rest of `universe`: one that is exact if there is, first against all others, then without those that
+    changed `otherwise`; else a greedy cover, in which each rule speaks of what those before it left. What none covers comes last, with text None."""
+    one = _one(columns, changed, universe) or (otherwise and _one(columns, changed, universe & ~(otherwise & ~changed)))
+    if one:
+        return [one]
+    out, left = [], changed
+    while left and len(out) < _RULES:
+        found = _best(columns, left, universe & ~(changed & ~left))
+        if not found or count(found[1] & left) * 8 < count(left):
+            break
+        chosen, bits = found
+        hits = bits & left
+        out.append(Rule(_said(columns, chosen), count(hits), count(bits & universe & ~(changed | otherwise)), hits))
+        left &= ~bits
+    return out + ([Rule(None, count(left), 0, left)] if left else [])

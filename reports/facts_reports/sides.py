@@ -1,0 +1,268 @@
+"""Two sides of a comparison: rows of records into a SQLite file that the system may page out, the latest word on each, target beside target.
+
+A side is a list of targets (build, device); a slot pairs one target of each. What is kept of a row is what a comparison looks at.
+"""
+import json
+import re
+import sqlite3
+from dataclasses import dataclass, field
+from itertools import groupby
+
+from . import reader, text, words
+from .store import Store
+from .versions import version_key
+from .vocabulary import RANK, is_finding, is_met, outcome_of
+
+_SCHEMA = """
+PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA temp_store=FILE; PRAGMA cache_size=-65536;
+CREATE TABLE seen(id INTEGER PRIMARY KEY, record INT, started TEXT, attempt INT, build TEXT, device TEXT, case_name TEXT, config INT, answer TEXT);
+CREATE TABLE row(slot INT, side INT, case_name TEXT, config INT, answer TEXT);
+"""
+_REASON = ("class", "status", "text", "rule")
+
+
+class SidesError(ValueError):
+    """Two records that cannot be compared as they are: one line for people."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What one target said to one case (with engine=all: in one configuration)."""
+    verdict: str
+    outcome: str
+    known: str          # the link (or reason) of an expectation that was met by a failure
+    unmet: bool
+    grade: str
+    sm: object
+    chosen: tuple       # backend, engine, knobs of what ran or would run
+    offered: tuple      # ((index, ((knob, value), ...)), ...) of mode A, in order
+    workspace_bytes: object
+    plan_ms: object
+    exec_us: object
+    reason: tuple       # class, status, text, rule
+    why: str            # one line of words
+
+    @property
+    def kind(self):
+        """yes, no, fail or open."""
+        if self.outcome in ("pass", "supported"):
+            return "yes"
+        if self.outcome == "unsupported":
+            return "no"
+        return "fail" if is_finding(self.outcome) else "open"
+
+
+def _knobs(value):
+    return tuple(sorted((str(k), str(v)) for k, v in value.items())) if isinstance(value, dict) else ()
+
+
+def _number(value):
+    return value if isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 1e300 else None
+
+
+def answer_of(row):
+    """A record's row, as it is compared."""
+    expectation = row.get("expectation")
+    outcome = outcome_of(row["verdict"], row["grade"], row["supported"])
+    met = is_met(expectation, row["verdict"])
+    offered = tuple((str(e.get("index")), _knobs(e.get("knobs"))) for e in row["engines"] if isinstance(e, dict) and e.get("mode") == "A")
+    place = row["config"] if isinstance(row["config"], int) and 0 <= row["config"] < len(offered) else 0
+    knobs = offered[place][1] if offered else ()
+    known = str(expectation.get("link") or expectation.get("reason") or "expected") if met and is_finding(outcome) else ""
+    return Answer(row["verdict"], outcome, known, met is False, row["grade"] or "", row["sm"],
+                  (row["backend"], "" if row.get("engine") is None else str(row["engine"]), knobs), offered, _number(row.get("workspace_bytes")), _number(row.get("plan_ms")),
+                  _number(row.get("exec_us")), tuple(str(row["reason"].get(k) or "") for k in _REASON), words.why(row, 300))
+
+
+def _pack(answer):
+    return json.dumps([getattr(answer, name) for name in Answer.__dataclass_fields__], ensure_ascii=False)
+
+
+def _unpack(data):
+    values = dict(zip(Answer.__dataclass_fields__, json.loads(data)))
+    backend, engine, knobs = values["chosen"]
+    values["chosen"] = (backend, engine, tuple(map(tuple, knobs)))
+    values["offered"] = tuple((index, tuple(map(tuple, knobs))) for index, knobs in values["offered"])
+    values["reason"] = tuple(values["reason"])
+    return Answer(**values)
+
+
+@dataclass
+class Slot:
+    """One target of each side, compared case by case."""
+    first: tuple    # (build, device)
+    second: tuple
+
+
+@dataclass
+class Record:
+    """What one side's inputs are and say of themselves."""
+    names: list
+    files: list = field(default_factory=list)
+    runs: dict = field(default_factory=dict)
+    targets: dict = field(default_factory=dict)     # (build, device): what its target line says, and `cudnn`, `sm`, `grades`
+    gpus: dict = field(default_factory=dict)
+
+    def complete(self):
+        return bool(self.files) and all(f.complete for f in self.files)
+
+    def unreadable(self):
+        return sum(f.unreadable for f in self.files)
+
+
+class _Reading:
+    """What reader.read_file fills: the rows of one side."""
+
+    # Of a row only this is looked at; the rest (a refusal's chain is most of it) is not even cleaned.
+    fields = frozenset(("case", "cudnn", "build", "device", "sm", "grade", "backend", "verdict", "supported", "engine", "config", "engines", "workspace_bytes",
+                        "plan_ms", "exec_us", "reason", "errors", "expectation", "attempt", "run", "group"))
+
+    def __init__(self, db, number, record):
+        self.db, self.number, self.record, self.batch, self.lines, self.packed = db, number, record, [], [], {}
+
+    def note(self, word, value):
+        run = str(value.get("id") or value.get("run") or "")
+        if word == "run":
+            self.record.runs[run] = {**self.record.runs.get(run, {}), **value}
+        elif word == "target":
+            self.lines.append(value)
+
+    def add_row(self, row):
+        row["case"] = text.line(row["case"], 1500)
+        key = (row["build"], row["device"])
+        about = self.record.targets.setdefault(key, {"cudnn": row["cudnn"], "sm": row["sm"], "grades": set()})
+        if row["verdict"] not in ("not_run", "inconclusive"):
+            about["grades"].add(row["grade"] or "unknown")
+        started = str(self.record.runs.get(row["run"], {}).get("started", ""))
+        self.batch.append((self.number, started, row["attempt"], *key, row["case"], Store.config(row), _pack(answer_of(row))))
+        if len(self.batch) >= 5000:
+            self.flush()
+
+    def flush(self):
+        self.db.executemany("INSERT INTO seen(record, started, attempt, build, device, case_name, config, answer) VALUES(?,?,?,?,?,?,?,?)", self.batch)
+        self.batch = []
+
+    def finish(self):
+        self.flush()
+        for line in self.lines:
+            key = (str(line.get("build", "")), str(line.get("device", "")))
+            self.record.targets.setdefault(key, {"cudnn": str(line.get("cudnn") or key[0].split("-")[0]), "sm": line.get("sm"), "grades": set()})["line"] = line
+            planned = str(line.get("planned") or "")
+            if planned.startswith("gpu") and planned[3:].isdigit():
+                self.record.gpus[key[1]] = planned[3:]
+        self.lines = []
+
+
+class Sides:
+    """Open with read(), then choose slots, then pairs()."""
+
+    def __init__(self):
+        self.db = sqlite3.connect("")   # a file of SQLite's own, gone at the end
+        self.db.executescript(_SCHEMA)
+        self.records, self.slots, self.alone = [], [], ([], [])
+
+    def read(self, inputs):
+        """One record, of a file, a folder or several. Raises reader.InputError."""
+        record = Record([str(i) for i in inputs])
+        reading = _Reading(self.db, len(self.records), record)
+        for path in reader.find(inputs):
+            record.files.append(reader.read_file(path, reading))
+            reading.finish()
+        self.records.append(record)
+        return record
+
+    def pair(self, slots):
+        """`slots`: [((record, build, device), (record, build, device))]. The latest row of each (case, target, configuration) is the one that counts."""
+        for number, sides in enumerate(slots):
+            for side, (record, build, device) in enumerate(sides):
+                self.db.execute("INSERT INTO row SELECT ?, ?, case_name, config, answer FROM (SELECT *, row_number() OVER"
+                                " (PARTITION BY case_name, config ORDER BY started DESC, attempt DESC, id DESC) AS place FROM seen"
+                                " WHERE record=? AND build=? AND device=?) WHERE place=1", (number, side, record, build, device))
+            self.slots.append(Slot(*(tuple(side[1:]) for side in sides)))
+        self.db.execute("DELETE FROM seen")
+        self.db.execute("CREATE INDEX row_order ON row(slot, case_name, side, config)")
+
+    def pairs(self):
+        """(slot, case, [first side's answers], [second side's]) in order; an absent side is an empty list."""
+        rows = self.db.execute("SELECT slot, case_name, side, answer FROM row ORDER BY slot, case_name, side, config")
+        for (slot, case), group in groupby(rows, key=lambda r: r[:2]):
+            sides = ([], [])
+            for _, _, side, data in group:
+                sides[side].append(_unpack(data))
+            yield slot, case, *sides
+
+
+    def answers(self, slot, case):
+        """Both sides' answers to one case."""
+        sides = ([], [])
+        for side, data in self.db.execute("SELECT side, answer FROM row WHERE slot=? AND case_name=? ORDER BY side, config", (slot, case)):
+            sides[side].append(_unpack(data))
+        return sides
+
+
+def worst(answers):
+    """The answer that a case ends with: with engine=all the worst of its configurations."""
+    return min(answers, key=lambda a: RANK[a.outcome])
+
+
+# ---- which target is compared with which ----
+
+def _names(items):
+    return ", ".join(text.line(str(i), 60) for i in sorted(items)[:8]) + (" …" if len(items) > 8 else "")
+
+
+def builds_named(record, word):
+    """Builds of a record that a user's word means: a name, a version, or the beginning of one (then its newest)."""
+    builds = {b: about["cudnn"] for (b, _), about in record.targets.items() if b != words.NO_BUILD}
+    if word in builds:
+        return [word]
+    if not re.fullmatch(r"\d+(\.\d+){0,3}", word):
+        return []
+    wanted, parts = version_key(word), word.count(".") + 1
+    same = [b for b, v in builds.items() if (version_key(v) if parts > 2 else (*version_key(v), 0, 0)[:parts]) == (wanted if parts > 2 else (*wanted, 0, 0)[:parts])]
+    newest = max((version_key(builds[b]) for b in same), default=None)
+    return sorted(b for b in same if version_key(builds[b]) == newest)
+
+
+def chosen_build(record, word, option):
+    found = builds_named(record, word)
+    if len(found) == 1:
+        return found[0]
+    here = {b for b, _ in record.targets if b != words.NO_BUILD}
+    what = f"is {len(found)} builds here ({_names(found)}): give the name of one" if found else f"is no build of {_names(record.names)}; there are: {_names(here) or 'none'}"
+    raise SidesError(f"{option} {text.line(word, 60)} {what}")
+
+
+def match(first, second, baseline=None, candidate=None):
+    """(axes that differ, [(target of first, target of second)], targets only in first, only in second). Raises SidesError when it is not clear."""
+    ours, theirs = set(first.targets), set(second.targets)
+    if baseline:
+        build = chosen_build(first, baseline, "--baseline")
+        ours = {t for t in ours if t[0] == build}
+    if candidate:
+        build = chosen_build(second, candidate, "--candidate")
+        theirs = {t for t in theirs if t[0] == build}
+    for side, record in ((ours, first), (theirs, second)):
+        if not side:
+            raise SidesError(f"{_names(record.names)}: holds no answer")
+    if len(ours) == 1 and len(theirs) == 1:
+        pairs = [(*ours, *theirs)]
+    elif not baseline and not candidate and ours & theirs:
+        pairs = [(t, t) for t in sorted(ours & theirs)]
+    else:
+        pairs = _pair_by(ours, theirs)
+    axes = [name for place, name in enumerate(("build", "device")) if any(a[place] != b[place] for a, b in pairs)]
+    return axes, pairs, sorted(ours - {a for a, _ in pairs}), sorted(theirs - {b for _, b in pairs})
+
+
+def _pair_by(ours, theirs):
+    """By device where each side has one build, by build where each has one device."""
+    for place, other in ((0, 1), (1, 0)):
+        if len({t[place] for t in ours}) == 1 and len({t[place] for t in theirs}) == 1:
+            named = {t[other]: t for t in theirs}
+            pairs = [(t, named[t[other]]) for t in sorted(ours) if t[other] in named]
+            if pairs:
+                return pairs
+    builds, devices = ({t[i] for t in ours | theirs} for i in (0, 1))
+    raise SidesError(f"which target is compared with which? builds: {_names(builds)}; devices: {_names(devices)}; add --baseline V --candidate V"
+                     + ("" if len(devices) < 2 else ", or --where 'device=NAME'"))
