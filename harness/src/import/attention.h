@@ -1,0 +1,82 @@
+/* One attention problem as a graph spells it: which tensor has which part, and what is done to the scores. Found by facts_import_recognise,
+ * written as a case by facts_import_case.
+ */
+#ifndef FACTS_IMPORT_ATTENTION_H
+#define FACTS_IMPORT_ATTENTION_H
+
+#include "graph.h"
+
+/* X(SYMBOL, "cudnn-frontend's place", "place of the unified forward", "of the unified backward") */
+#define FACTS_IMPORT_ROLE_LIST(X)                                                                                                  \
+    X(Q, "Q", "Q", "qDesc")                                                                                                        \
+    X(K, "K", "K", "kDesc") X(V, "V", "V", "vDesc") X(O, "O", "O", "oDesc") X(STATS, "Stats", "statsDesc", "statsDesc")            \
+    X(MAX, "Max", "maxDesc", "") X(SUM_EXP, "Sum_exp", "sumExpDesc", "") X(DO, "dO", "", "dODesc") X(DQ, "dQ", "", "dQDesc")       \
+    X(DK, "dK", "", "dKDesc") X(DV, "dV", "", "dVDesc") X(BIAS, "Bias", "", "") X(DBIAS, "dBias", "", "dBiasDesc")                 \
+    X(LEN_Q, "SEQ_LEN_Q", "seqLenQ", "seqLenQDesc") X(LEN_KV, "SEQ_LEN_KV", "seqLenKV", "seqLenKVDesc")                            \
+    X(CU_Q, "CU_SEQ_LEN_Q", "cuSeqLenQ", "cuSeqLenQDesc") X(CU_KV, "CU_SEQ_LEN_KV", "cuSeqLenKV", "cuSeqLenKVDesc")                \
+    X(TABLE_K, "Page_table_K", "pageTableK", "") X(TABLE_V, "Page_table_V", "pageTableV", "")                                      \
+    X(SINK, "SINK_TOKEN", "sinkDesc", "sinkDesc") X(DSINK, "DSINK_TOKEN", "", "dSinkDesc")                                         \
+    X(SEED, "Seed", "dropoutSeed", "dropoutSeed") X(DROPOUT_MASK, "Dropout_mask", "", "")                                          \
+    X(RNG_DUMP, "RNG_DUMP", "dropoutRngDump", "dropoutRngDump") X(BLOCK_MASK, "Block_mask", "blockMask", "")                       \
+    X(SCALE, "Attn_scale", "scale", "scaleDesc") X(DESCALE_Q, "Descale_Q", "descaleQ", "descaleQ")
+#define AS_ENUM(symbol, frontend, forward, backward) FACTS_IMPORT_ROLE_##symbol,
+typedef enum facts_import_role { FACTS_IMPORT_ROLE_LIST(AS_ENUM) FACTS_IMPORT_ROLES } facts_import_role;
+#undef AS_ENUM
+
+/* Score modifications that are known by their shape. */
+typedef enum facts_import_mod {
+    FACTS_IMPORT_MOD_NONE,
+    FACTS_IMPORT_MOD_SOFTCAP,
+    FACTS_IMPORT_MOD_TEMPERATURE,
+    FACTS_IMPORT_MOD_RELPOS,
+    FACTS_IMPORT_MOD_DOCUMENT,
+    FACTS_IMPORT_MOD_PREFIX
+} facts_import_mod;
+
+/* A bound of the band. */
+typedef struct facts_import_bound {
+    bool given, known;
+    int64_t value;
+} facts_import_bound;
+
+typedef struct facts_import_attention {
+    bool backward, unified, single; /* single: softmax and bands as one operation each */
+    bool has[FACTS_IMPORT_ROLES];
+    facts_import_tensor part[FACTS_IMPORT_ROLES]; /* copies in the order b,h,s,d; names live as long as their graph */
+    facts_import_type offsets; /* type of ragged offsets; FACTS_IMPORT_TYPE_OTHER: not known */
+    int64_t seq_kv;            /* 0: as K has it */
+    facts_import_bound left, right;
+    bool bottom_right, padding, alibi, bool_mask, stats_log2, totals, dq_direct, rope, mx;
+    bool table_packed_k, table_packed_v;
+    bool has_scale, scale_known, scale_tensor;
+    double scale;
+    bool dropout_known; /* when SEED is there */
+    double dropout;     /* the share that is dropped */
+    facts_import_mod mod;
+    bool deterministic, unfuse_fma;
+    bool score_hidden; /* a unified backward whose score graph the log does not have */
+    bool half_accumulation;
+    int64_t rescale; /* log2; -1: not said */
+} facts_import_attention;
+
+typedef enum facts_import_found { FACTS_IMPORT_FOUND, FACTS_IMPORT_PART, FACTS_IMPORT_NO_ATTENTION, FACTS_IMPORT_UNREAD } facts_import_found;
+
+/* Looks for attention in a graph. `part`: the graph that was made just before by the same thread and has a virtual input (cuDNN's unified
+ * backward does not print the one inside it); NULL: none. PART: this is such a graph. UNREAD: it is attention, with something in it that no
+ * case can say; *error has the sentence. */
+facts_import_found facts_import_recognise(facts_import_attention *out, const facts_import_graph *graph, const facts_import_graph *part,
+                                          facts_error *error);
+
+/* How many of a case's assumptions stand in `notes`. */
+enum { FACTS_IMPORT_NOTES = 8, FACTS_IMPORT_NOTE = 160 };
+typedef struct facts_import_notes {
+    bool scale_unsaid; /* of almost every log: said once for all */
+    int count;
+    char text[FACTS_IMPORT_NOTES][FACTS_IMPORT_NOTE]; /* what the log does not say of this problem, and what stands in for it */
+} facts_import_notes;
+
+/* The canonical case of an attention problem: sizes, types, strides and options as the graph has them, everything else at its default. What
+ * comes out is held against the graph: every tensor has its strides. False with a sentence in *error when no case says the same. */
+bool facts_import_case(facts_case *out, facts_import_notes *notes, const facts_import_attention *attention, facts_error *error);
+
+#endif

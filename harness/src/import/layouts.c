@@ -1,0 +1,352 @@
+#include "layouts.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "case/layout.h"
+#include "case/problem.h"
+#include "case/storage.h"
+
+static const char letters[] = "bhsd";
+static const char *const dense_words[] = { "bshd", "sbhd", "bhsd" }, *const packed_words[] = { "thd" };
+static const char *const three_words[] = { "bs3hd", "sb3hd", "bsh3d", "sbh3d" }, *const three_packed[] = { "t3hd", "th3d" };
+static const char *const two_words[] = { "bs2hd", "sb2hd", "bsh2d", "sbh2d" }, *const two_packed[] = { "t2hd", "th2d" };
+
+/* The tensors of a case that a graph names, with their words in stride=. */
+static const struct placed {
+    facts_import_role role;
+    facts_tensor_id id;
+    const char *word;
+} placed[] = { { FACTS_IMPORT_ROLE_Q, FACTS_TENSOR_Q, "q" },           { FACTS_IMPORT_ROLE_K, FACTS_TENSOR_K, "k" },
+               { FACTS_IMPORT_ROLE_V, FACTS_TENSOR_V, "v" },           { FACTS_IMPORT_ROLE_O, FACTS_TENSOR_O, "o" },
+               { FACTS_IMPORT_ROLE_STATS, FACTS_TENSOR_STATS, "stats" }, { FACTS_IMPORT_ROLE_MAX, FACTS_TENSOR_MAX, "stats" },
+               { FACTS_IMPORT_ROLE_SUM_EXP, FACTS_TENSOR_SUM_EXP, "stats" }, { FACTS_IMPORT_ROLE_DO, FACTS_TENSOR_DO, "do" },
+               { FACTS_IMPORT_ROLE_DQ, FACTS_TENSOR_DQ, "dq" },        { FACTS_IMPORT_ROLE_DK, FACTS_TENSOR_DK, "dk" },
+               { FACTS_IMPORT_ROLE_DV, FACTS_TENSOR_DV, "dv" },        { FACTS_IMPORT_ROLE_BIAS, FACTS_TENSOR_BIAS, "bias" },
+               { FACTS_IMPORT_ROLE_DBIAS, FACTS_TENSOR_DBIAS, "dbias" } };
+enum { PLACED = sizeof placed / sizeof *placed };
+
+/* A list of items of one form of stride=, joined by '+'. */
+typedef struct items {
+    size_t length;
+    char text[400];
+} items;
+
+/* The case in the making. */
+typedef struct shaping {
+    const facts_import_attention *a;
+    char keys[300]; /* layouts */
+    items gap, broadcast, sum, perm;
+    facts_problem *problem; /* of the last try */
+} shaping;
+
+__attribute__((format(printf, 2, 3))) static void add(items *list, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    if (list->length > 0 && list->length + 1 < sizeof list->text)
+        list->text[list->length++] = '+';
+    int wrote = vsnprintf(list->text + list->length, sizeof list->text - list->length, format, arguments);
+    va_end(arguments);
+    if (wrote > 0 && (size_t)wrote < sizeof list->text - list->length)
+        list->length += (size_t)wrote;
+}
+
+static void add_key(shaping *s, const char *key, const char *word)
+{
+    size_t used = strlen(s->keys);
+    snprintf(s->keys + used, sizeof s->keys - used, " %s=%s", key, word);
+}
+
+/* What nobody steps by is not looked at: extents of 1, and b of packed sequences. */
+static bool same_strides(const facts_import_tensor *t, const int64_t stride[4])
+{
+    for (int d = 0; d < 4; d++)
+        if (t->dim[d] > 1 && !(d == 0 && t->ragged != -1) && t->stride[d] != stride[d])
+            return false;
+    return true;
+}
+
+static bool has_word(const facts_import_tensor *t, const char *word)
+{
+    static const facts_stride_form nothing = { 0 };
+    facts_place_request request = { .form = &nothing, .tokens = t->dim[2] };
+    facts_tensor out = { 0 };
+    memcpy(request.dim, t->dim, sizeof request.dim);
+    snprintf(request.order, sizeof request.order, "%s", word);
+    return facts_place_tensor(&request, &out) == NULL && same_strides(t, out.stride);
+}
+
+static const char *word_of(const facts_import_tensor *t)
+{
+    const char *const *words = t->ragged != -1 ? packed_words : dense_words;
+    size_t count = t->ragged != -1 ? sizeof packed_words / sizeof *packed_words : sizeof dense_words / sizeof *dense_words;
+    for (size_t i = 0; i < count; i++)
+        if (has_word(t, words[i]))
+            return words[i];
+    return NULL;
+}
+
+/* The elements after each index when the memory order is `order`; false when some would be fewer than none. */
+static bool gaps_in(const facts_import_tensor *t, const char *order, int64_t gap[4])
+{
+    int64_t run = 1;
+    memset(gap, 0, 4 * sizeof *gap);
+    for (size_t i = strlen(order); i-- > 0;) {
+        int d = order[i] == 't' ? 2 : (int)(strchr(letters, order[i]) - letters);
+        if (t->dim[d] == 1 || t->stride[d] == 0)
+            continue;
+        gap[d] = t->stride[d] - run;
+        if (gap[d] < 0)
+            return false;
+        run = t->stride[d] * t->dim[d];
+    }
+    return true;
+}
+
+/* Outermost first, by stride; dimensions that nobody steps by stay where b,h,s,d has them. */
+static void order_by_stride(const facts_import_tensor *t, char out[5])
+{
+    int sorted[4] = { 0, 1, 2, 3 };
+    for (int i = 1; i < 3; i++)
+        for (int j = i; j > 0; j--) {
+            int x = sorted[j - 1], y = sorted[j];
+            bool free_x = t->dim[x] == 1 || t->stride[x] == 0, free_y = t->dim[y] == 1 || t->stride[y] == 0;
+            if (free_x || free_y || t->stride[x] >= t->stride[y])
+                continue;
+            sorted[j - 1] = y;
+            sorted[j] = x;
+        }
+    for (int i = 0; i < 4; i++)
+        out[i] = letters[sorted[i]];
+    out[4] = '\0';
+}
+
+/* Forms of stride= for a tensor that no word has; `base` receives the word they start from. */
+static bool forms_of(shaping *s, const facts_import_tensor *t, const char *name, const char *const *words, size_t count, const char **base)
+{
+    int64_t gap[4];
+    char order[5];
+    *base = NULL;
+    for (size_t i = 0; *base == NULL && i < count; i++)
+        if (gaps_in(t, words[i], gap))
+            *base = words[i];
+    if (*base == NULL) {
+        order_by_stride(t, order);
+        if (t->ragged != -1 || !gaps_in(t, order, gap))
+            return false;
+        *base = words[0];
+        add(&s->perm, "%s.%s", name, order);
+    }
+    for (int d = 0; d < 4; d++) {
+        if (t->dim[d] > 1 && t->stride[d] == 0)
+            add(&s->broadcast, "%s.%c", name, letters[d]);
+        else if (gap[d] > 0)
+            add(&s->gap, "%s.%c.%" PRId64, name, letters[d], gap[d]);
+    }
+    return true;
+}
+
+static bool plain_forms(shaping *s, const facts_import_tensor *t, const char *name, const char **base)
+{
+    return t->ragged != -1 ? forms_of(s, t, name, packed_words, 1, base) : forms_of(s, t, name, dense_words, 3, base);
+}
+
+static bool all_have(const facts_import_tensor *const t[3], int from, const char *word)
+{
+    for (int i = from; i < 3; i++)
+        if (!has_word(t[i], word) || memcmp(t[i]->dim, t[from]->dim, sizeof t[i]->dim) != 0 || (t[i]->ragged != -1) != (t[from]->ragged != -1))
+            return false;
+    return true;
+}
+
+/* The words of three tensors: their own, or those of one storage for three or for two of them; NULL where forms are needed. */
+static void three_words_of(const facts_import_tensor *const t[3], const char *word[3])
+{
+    for (int i = 0; i < 3; i++)
+        word[i] = word_of(t[i]);
+    bool ragged = t[1]->ragged != -1;
+    for (int n = 0; n < (ragged ? 2 : 4) && (word[0] == NULL || word[1] == NULL || word[2] == NULL); n++) {
+        const char *three = ragged ? three_packed[n] : three_words[n], *two = ragged ? two_packed[n] : two_words[n];
+        if (word[0] == NULL && word[1] == NULL && word[2] == NULL && all_have(t, 0, three))
+            word[0] = word[1] = word[2] = three;
+        else if (word[1] == NULL && word[2] == NULL && all_have(t, 1, two))
+            word[1] = word[2] = two;
+    }
+}
+
+/* Tries what is there. False: it is no case, or nobody could compute it. */
+static bool try_case(shaping *s, facts_case *out, const char *text, facts_error *error)
+{
+    char forms[1800] = "", whole[8 * 1024];
+    const struct {
+        const char *word;
+        const items *list;
+    } rows[] = { { "gap", &s->gap }, { "broadcast", &s->broadcast }, { "sum", &s->sum }, { "perm", &s->perm } };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        size_t used = strlen(forms);
+        if (rows[i].list->length > 0)
+            snprintf(forms + used, sizeof forms - used, "%s%s:%s", used > 0 ? ";" : "", rows[i].word, rows[i].list->text);
+    }
+    snprintf(whole, sizeof whole, "%s%s%s%s", text, s->keys, forms[0] != '\0' ? " stride=" : "", forms);
+    if (!facts_case_parse(out, whole, error))
+        return false;
+    return facts_problem_resolve(s->problem, out, error) == FACTS_RESOLVED;
+}
+
+static bool fits(const shaping *s, const struct placed *p)
+{
+    const facts_tensor *is = &s->problem->tensor[p->id];
+    const facts_import_tensor *t = &s->a->part[p->role];
+    return !s->a->has[p->role] ||
+           (is->present && same_strides(t, is->stride) && (is->packed != FACTS_PACKED_NOT) == (t->ragged != -1));
+}
+
+static bool fits_word(const shaping *s, const char *word)
+{
+    for (int i = 0; i < PLACED; i++)
+        if (strcmp(placed[i].word, word) == 0 && !fits(s, &placed[i]))
+            return false;
+    return true;
+}
+
+static const facts_import_tensor *part(const shaping *s, facts_import_role role)
+{
+    return &s->a->part[role];
+}
+
+static bool shape_inputs(shaping *s)
+{
+    static const char *const name[3] = { "q", "k", "v" };
+    const facts_import_tensor *t[3] = { part(s, FACTS_IMPORT_ROLE_Q), part(s, FACTS_IMPORT_ROLE_K), part(s, FACTS_IMPORT_ROLE_V) };
+    const char *word[3];
+    three_words_of(t, word);
+    for (int i = 0; i < 3; i++) {
+        if (word[i] == NULL && !plain_forms(s, t[i], name[i], &word[i]))
+            return false;
+        add_key(s, name[i], word[i]);
+    }
+    return true;
+}
+
+/* The rows' numbers: Stats, or where there are none Max or Sum_exp, which lie as they do. */
+static bool shape_rows(shaping *s)
+{
+    static const facts_import_role roles[] = { FACTS_IMPORT_ROLE_STATS, FACTS_IMPORT_ROLE_MAX, FACTS_IMPORT_ROLE_SUM_EXP };
+    const char *base;
+    for (size_t i = 0; i < sizeof roles / sizeof *roles; i++) {
+        const facts_import_tensor *t = part(s, roles[i]);
+        if (!s->a->has[roles[i]])
+            continue;
+        bool ragged = t->ragged != -1, other = ragged ? t->dim[1] > 1 && t->stride[1] != 1 : has_word(t, "bshd") && !has_word(t, "bhsd");
+        add_key(s, "stats", ragged ? (other ? "ht1" : "th1") : other ? "bsh1" : "bhs1");
+        static const char *const row_major[] = { "bhsd" };
+        return ragged || other || has_word(t, "bhsd") || forms_of(s, t, "stats", row_major, 1, &base);
+    }
+    return true;
+}
+
+static bool shape_bias(shaping *s, facts_import_role role, const char *name)
+{
+    static const char *const row_major[] = { "bhsd" };
+    const char *base;
+    const facts_import_tensor *t = part(s, role);
+    return !s->a->has[role] || has_word(t, "bhsd") || forms_of(s, t, name, row_major, 1, &base);
+}
+
+/* O and dO, when they do not lie as they would of themselves. */
+static bool shape_following(shaping *s, facts_import_role role, const char *name)
+{
+    const char *word = word_of(part(s, role));
+    if (word == NULL && !plain_forms(s, part(s, role), name, &word))
+        return false;
+    add_key(s, name, word);
+    return true;
+}
+
+static bool shape_gradients(shaping *s)
+{
+    static const char *const name[3] = { "dq", "dk", "dv" };
+    const facts_import_tensor *t[3] = { part(s, FACTS_IMPORT_ROLE_DQ), part(s, FACTS_IMPORT_ROLE_DK), part(s, FACTS_IMPORT_ROLE_DV) };
+    const char *word[3];
+    char layout[24];
+    three_words_of(t, word);
+    if (word[1] != NULL && word[2] != NULL && strcmp(word[1], word[2]) != 0) /* dqkv= has one word for both */
+        if (!forms_of(s, t[2], "dv", &word[1], 1, &word[2]))
+            return false;
+    for (int i = 0; i < 3; i++)
+        if (word[i] == NULL) {
+            bool alone = i == 0 || t[i]->ragged != -1 || word[3 - i] == NULL;
+            if (!(alone ? plain_forms(s, t[i], name[i], &word[i]) : forms_of(s, t[i], name[i], &word[3 - i], 1, &word[i])))
+                return false;
+        }
+    if (!facts_layout_write(facts_span_of(word[0]), facts_span_of(word[1]), layout))
+        return false;
+    add_key(s, "dqkv", layout);
+    return true;
+}
+
+/* A gradient that has one element where its input has many is a sum. */
+static void shape_sums(shaping *s)
+{
+    static const facts_import_role of[][2] = { { FACTS_IMPORT_ROLE_DQ, FACTS_IMPORT_ROLE_Q },
+                                               { FACTS_IMPORT_ROLE_DK, FACTS_IMPORT_ROLE_K },
+                                               { FACTS_IMPORT_ROLE_DV, FACTS_IMPORT_ROLE_V },
+                                               { FACTS_IMPORT_ROLE_DBIAS, FACTS_IMPORT_ROLE_BIAS } };
+    static const char *const name[] = { "dq", "dk", "dv", "dbias" };
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++)
+        for (int d = 0; s->a->has[of[i][0]] && d < 4; d++)
+            if (part(s, of[i][0])->dim[d] == 1 && part(s, of[i][1])->dim[d] > 1)
+                add(&s->sum, "%s.%c", name[i], letters[d]);
+}
+
+static bool refuse_strides(const shaping *s, const char *word, facts_error *error)
+{
+    for (int i = 0; i < PLACED; i++)
+        if (strcmp(placed[i].word, word) == 0 && s->a->has[placed[i].role]) {
+            const facts_import_tensor *t = part(s, placed[i].role);
+            snprintf(error->text, sizeof error->text,
+                     "no layout has %s with sizes %" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 " and strides %" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64, word,
+                     t->dim[0], t->dim[1], t->dim[2], t->dim[3], t->stride[0], t->stride[1], t->stride[2], t->stride[3]);
+        }
+    return false;
+}
+
+/* What follows something else is left alone where that is right already. */
+static bool shape_outputs(shaping *s, facts_case *out, const char *text, facts_error *error)
+{
+    if (!fits_word(s, "o") && (!shape_following(s, FACTS_IMPORT_ROLE_O, "o") || !try_case(s, out, text, error)))
+        return error->text[0] != '\0' ? false : refuse_strides(s, "o", error);
+    if (!fits_word(s, "do") && (!shape_following(s, FACTS_IMPORT_ROLE_DO, "do") || !try_case(s, out, text, error)))
+        return error->text[0] != '\0' ? false : refuse_strides(s, "do", error);
+    bool gradients = fits_word(s, "dq") && fits_word(s, "dk") && fits_word(s, "dv");
+    if (!gradients && (!shape_gradients(s) || !try_case(s, out, text, error)))
+        return error->text[0] != '\0' ? false : refuse_strides(s, "dq", error);
+    for (int i = 0; i < PLACED; i++)
+        if (!fits(s, &placed[i]))
+            return refuse_strides(s, placed[i].word, error);
+    return true;
+}
+
+bool facts_import_layouts(facts_case *out, const facts_import_attention *attention, const char *text, facts_error *error)
+{
+    shaping s = { .a = attention, .problem = calloc(1, sizeof *s.problem) };
+    *error = (facts_error){ .line = 0 };
+    bool ok = s.problem != NULL;
+    if (!ok)
+        snprintf(error->text, sizeof error->text, "no memory");
+    if (ok && !(ok = shape_inputs(&s)))
+        refuse_strides(&s, word_of(part(&s, FACTS_IMPORT_ROLE_Q)) == NULL ? "q" : word_of(part(&s, FACTS_IMPORT_ROLE_K)) == NULL ? "k" : "v", error);
+    if (ok && !(ok = shape_rows(&s)))
+        refuse_strides(&s, "stats", error);
+    if (ok && !(ok = shape_bias(&s, FACTS_IMPORT_ROLE_BIAS, "bias") && shape_bias(&s, FACTS_IMPORT_ROLE_DBIAS, "dbias")))
+        refuse_strides(&s, "bias", error);
+    if (ok)
+        shape_sums(&s);
+    ok = ok && try_case(&s, out, text, error) && shape_outputs(&s, out, text, error);
+    free(s.problem);
+    return ok;
+}
