@@ -5,9 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../search/said.h"
 #include "nearest.h"
 
-typedef enum kind { FLAG, TEXT, COUNT, NUMBER, SECONDS, MINUTES, RATIO, SHARD, ORACLE } kind;
+typedef enum kind { FLAG, TEXT, COUNT, NUMBER, SECONDS, MINUTES, RATIO, SHARD, ORACLE, BY } kind;
 
 #define ON(symbol) (1u << FACTS_COMMAND_##symbol)
 #define CASES (ON(LIST) | ON(DECIDE) | ON(RUN) | ON(REPRO))
@@ -57,12 +58,12 @@ typedef enum kind { FLAG, TEXT, COUNT, NUMBER, SECONDS, MINUTES, RATIO, SHARD, O
     X("known", 0, FLAG, known, NULL, ON(FUZZ), "also what cases/expect names as known")                                               \
     X("baseline", 0, TEXT, baseline, "V", COMPARES, "what is trusted: a build (of two records, or of one that holds both)")               \
     X("candidate", 0, TEXT, candidate, "V", COMPARES, "what may replace it")                                                            \
-    X("fail-on", 0, TEXT, fail_on, "CLASS,CLASS", COMPARES, "which classes of change are findings (default: see --help of facts diff)")       \
+    X("fail-on", 0, TEXT, fail_on, "CLASS,CLASS", COMPARES, "which classes of change are findings (default worse,changed-kind,lost; any: docs/gate.md lists them)")       \
     X("slower", 0, RATIO, slower, "R", COMPARES, "the ratio of times from which a case is slower (default 1.10)")                          \
     X("junit", 0, TEXT, junit, "FILE", COMPARES, "the answer as JUnit too")                                                              \
     X("errata", 0, TEXT, errata, "FILE", COMPARES, "the engines to leave out, in cudnn-frontend's form")                                   \
     X("annotations", 0, FLAG, annotations, NULL, COMPARES, "the rows as GitHub annotations too")                                          \
-    X("by", 0, TEXT, by, "WHAT", ON(BISECT), "what has to change: verdict, class, engine, engines, reason (default verdict)")            \
+    X("by", 0, BY, by, "WHAT", ON(BISECT) | ON(SHRINK), "what is compared: verdict (bisect's default), class, engine, engines, reason; shrink without it: failures")            \
     X("all", 0, FLAG, all, NULL, ON(BISECT), "every edge: ask all versions, not only those that a search needs")                          \
     X("decide", 0, FLAG, decide, NULL, ON(IMPORT), "also ask --cudnn about them")                                                      \
     X("run", 0, FLAG, run, NULL, ON(IMPORT), "also run them")                                                                          \
@@ -174,6 +175,9 @@ static const char *set(facts_options *out, const option *o, const char *value)
     case ORACLE:
         *(const char **)field = value;
         return strcmp(value, "cpu") == 0 || strcmp(value, "gpu") == 0 || strcmp(value, "both") == 0 ? NULL : "cpu, gpu or both";
+    case BY:
+        *(const char **)field = value;
+        return facts_by_parse(value) != FACTS_BY_COUNT ? NULL : "verdict, class, engine, engines or reason";
     case SHARD: return read_shard(value, out) ? NULL : "I/N with 1 <= I <= N";
     case MINUTES:
         *(double *)field = strtod(value, &end);
