@@ -19,7 +19,7 @@ typedef enum facts_reply {
     FACTS_REPLY_UNKNOWN   /* could not be asked, or the data could not tell */
 } facts_reply;
 
-/* One row's reply. `by_cudnn`: a refusal of class `unsupported`. */
+/* One row's reply. `by_cudnn`: a refusal with a status of cuDNN's. */
 facts_reply facts_reply_of(facts_verdict verdict, bool measured, bool by_cudnn);
 /* Of two rows of one case (engine=all has one for each configuration). Of right numbers beside an engine that does not build the whole is not
  * known to be right. */
@@ -31,7 +31,7 @@ facts_reply facts_reply_join(facts_reply a, facts_reply b);
     X(TOO_LOOSE, "too loose", "it lets through what the backend refuses or gets wrong, and so does every other rule of the project")          \
     X(ACCEPTED, "accepted, numbers not known", "it refuses what the backend accepts; a GPU has to say whether the numbers are right")         \
     X(UNKNOWN, "not answered", "the backend could not be asked, or the data could not tell")                                                 \
-    X(OURS, "not asked", "our own library refuses the case before cuDNN sees it")                                                            \
+    X(OURS, "not asked", "our own library refuses the case before cuDNN sees it: nobody could compute it, or no graph of that version can say it")                                                            \
     X(AGREES, "agrees", "the backend refuses (or gets wrong) what it refuses, and takes the other side")
 #define AS_ENUM(symbol, word, meaning) FACTS_AUDIT_##symbol,
 typedef enum facts_audit_word { FACTS_AUDIT_LIST(AS_ENUM) FACTS_AUDIT_COUNT } facts_audit_word;

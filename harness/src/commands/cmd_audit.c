@@ -182,7 +182,9 @@ static void on_row(facts_session *s, const facts_outcome *outcome)
     facts_slice reason = facts_line_get(outcome->line, "reason"), grade = facts_line_get(outcome->line, "grade");
     if (reason.at && !facts_scan_object(reason.at, reason.length, members, 16, &count))
         count = 0;
-    bool by_cudnn = facts_slice_is(facts_member_find(members, count < 16 ? count : 16, "class"), "unsupported");
+    count = count < 16 ? count : 16;
+    /* A refusal with cuDNN's status is cuDNN's; ours have none, also where they know that a version cannot say such a graph. */
+    bool by_cudnn = facts_slice_is(facts_member_find(members, count, "class"), "unsupported") && facts_member_find(members, count, "status").at;
     facts_reply *reply = &audit->replies[outcome->target * s->work_count + outcome->work];
     *reply = facts_reply_join(*reply, facts_reply_of(outcome->verdict, facts_slice_is(grade, "measured"), by_cudnn));
 }
