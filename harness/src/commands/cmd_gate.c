@@ -1,5 +1,5 @@
-/* facts gate: may CI move from one cuDNN to another? Asks both builds about the same cases in one run, or takes records that are there;
- * what changed is said by the same program as `facts diff`. */
+/* facts gate: may CI move from one cuDNN to another? Asks both builds about the same cases in one run, or takes records that are
+ * there; what changed is said by the same program as `facts diff`. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -61,7 +61,8 @@ static int choose_builds(facts_options *o, char names[2][40], char **cudnn)
         fprintf(stderr, "facts gate: --baseline and --candidate are both %s\n", names[0]);
         return FACTS_EXIT_BAD_INPUT;
     }
-    const char *one = strchr(o->baseline, '/') ? o->baseline : names[0], *other = strchr(o->candidate, '/') ? o->candidate : names[1];
+    const char *one = strchr(o->baseline, '/') ? o->baseline : names[0],
+               *other = strchr(o->candidate, '/') ? o->candidate : names[1];
     return asprintf(cudnn, "%s,%s", one, other) < 0 ? FACTS_EXIT_ENVIRONMENT : 0;
 }
 
