@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "bisection.h"
-#include "nearest.h"
 
 #define EVERY_VERSION "9.0..9.999" /* that is here */
 #define DEFAULT_DEVICE "h100-sxm"
@@ -239,14 +238,6 @@ static int read_words(facts_bisection *b)
         return FACTS_EXIT_BAD_INPUT;
     }
     b->by = o->by ? facts_by_parse(o->by) : FACTS_BY_VERDICT;
-    if (b->by == FACTS_BY_COUNT) {
-        const char *known[FACTS_BY_COUNT];
-        for (facts_by by = 0; by < FACTS_BY_COUNT; by++)
-            known[by] = facts_by_word(by);
-        fprintf(stderr, "facts bisect: --by \"%.40s\": did you mean %s? (verdict, class, engine, engines, reason)\n", o->by,
-                facts_nearest_word(o->by, known, FACTS_BY_COUNT));
-        return FACTS_EXIT_BAD_INPUT;
-    }
     if (!facts_case_parse(&b->c, o->words[0], &error)) {
         fprintf(stderr, "%s\n", error.text);
         return FACTS_EXIT_BAD_INPUT;

@@ -134,6 +134,8 @@ static void print_summary(const facts_hunt *hunt, const fuzzing *z)
     printf("%s\n%zu asked in all, with what shrinking asked\n", first ? " none" : "", facts_memo_answered(hunt->memo));
     if (z->known)
         printf("%zu of them fail as cases/expect says (--known: these too)\n", z->known);
+    if (z->verdicts[FACTS_VERDICT_MISTRUSTED])
+        puts("what is mistrusted is no finding: its data could not tell; `facts shrink` makes such a case small");
     if (hunt->given_up)
         printf("%zu were left alone: each start of them ended everything\n", hunt->given_up);
     if (z->exhausted)

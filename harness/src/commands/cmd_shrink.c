@@ -1,4 +1,4 @@
-/* facts shrink: the simplest case that fails the same way, with the path to it. */
+/* facts shrink: the simplest case that fails the same way (with --by: that is answered the same), with the path to it. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,6 +19,7 @@ typedef struct shrinking {
     int failed, asked;     /* of the start */
     int again;             /* how often the smallest failed, of 2; 0: not asked again */
     facts_verdict verdict; /* of the start */
+    facts_by by;           /* with --by */
 } shrinking;
 
 static void print_step(void *context, const facts_shrink_step *step)
@@ -140,6 +141,33 @@ static void report(facts_hunt *hunt)
     free(bucket);
 }
 
+/* With --by: what the answer is, the case, and what is accepted one key away. */
+static void report_answer(facts_hunt *hunt)
+{
+    shrinking *s = hunt->context;
+    facts_answer answer;
+    facts_text text = { 0 };
+    char name[FACTS_NAME_MAX], flags[FACTS_PATH + 64];
+    const char *verb = hunt->session.task == FACTS_TASK_RUN ? "run" : "decide";
+    facts_hunt_flags(hunt, flags, sizeof flags);
+    facts_case_name(&s->result.best, name);
+    printf("\n%d steps, %d kept%s\n", s->result.steps, s->result.kept,
+           s->result.out_of_steps ? "; no steps left (--steps)"
+           : s->state != DONE     ? "; not finished (with -o FILE, --resume goes on)"
+                                  : "");
+    if (facts_memo_get(hunt->memo, name, 1, &answer) == FACTS_MEMO_ANSWERED && answer.count)
+        printf("the same %s: %s\n", facts_by_word(s->by), answer.evidence[0].reason);
+    printf("  facts %s '%s' %s\n", verb, name, flags);
+    for (size_t i = 0; i < s->result.controls && s->verdict != FACTS_VERDICT_PASS; i++) {
+        facts_text_clear(&text);
+        facts_story_difference(&text, &s->result.best, &s->result.control[i]);
+        printf("  accepted with %s: '%s'\n", text.data ? text.data : "", facts_case_name(&s->result.control[i], name));
+    }
+    if (s->state == DONE && s->again < 2)
+        puts("  asked again, it was answered otherwise");
+    facts_text_free(&text);
+}
+
 /* What a person reads, and the exit code. */
 static int conclude(facts_hunt *hunt, int status)
 {
@@ -151,7 +179,8 @@ static int conclude(facts_hunt *hunt, int status)
     case PASSES:
         if (s->verdict == FACTS_VERDICT_INCONCLUSIVE)
             return FACTS_EXIT_ENVIRONMENT;
-        printf("it does not fail here (%s): there is nothing to shrink\n", facts_verdict_name(s->verdict));
+        printf("it does not fail here (%s): there is nothing to shrink%s\n", facts_verdict_name(s->verdict),
+               s->verdict == FACTS_VERDICT_UNSUPPORTED ? "; --by reason finds the simplest case that is refused for the same reason" : "");
         return status;
     case FLAKY:
         printf("flaky: %s in %d of %d times; what does not fail each time cannot be shrunk (repeat=N in the case makes it fail "
@@ -160,7 +189,9 @@ static int conclude(facts_hunt *hunt, int status)
         return status ? status : FACTS_EXIT_FINDINGS;
     default:
         if (s->result.steps || s->state == DONE)
-            report(hunt);
+            (hunt->by ? report_answer : report)(hunt);
+        if (status == FACTS_EXIT_OK && s->state == DONE && !facts_verdict_is_finding(s->verdict))
+            return FACTS_EXIT_OK;
         return status ? status : s->state == DONE ? FACTS_EXIT_FINDINGS : FACTS_EXIT_INCOMPLETE;
     }
 }
@@ -196,6 +227,10 @@ int facts_command_shrink(const facts_invocation *call)
     if (!s) {
         fputs("facts: out of memory\n", stderr);
         return FACTS_EXIT_ENVIRONMENT;
+    }
+    if (call->options->by) {
+        s->by = facts_by_parse(call->options->by);
+        hunt.by = &s->by;
     }
     s->most_steps = call->options->steps ? (int)call->options->steps : STEPS;
     int status = read_case(call->options, &s->start);

@@ -71,6 +71,7 @@ bool facts_hunt_ask(facts_hunt *hunt, const facts_case *c, int attempt, const ch
                               .group = group,
                               .expect = "",
                               .alone = alone,
+                              .fresh = attempt > 1,
                               .from_config = id == FACTS_MEMO_NONE ? 0 : facts_memo_config(hunt->memo, id) };
     if (id == FACTS_MEMO_NONE || !remember(hunt, hunt->session.work_count, id) || !facts_session_add(&hunt->session, &work))
         hunt->failed = true;
@@ -222,6 +223,8 @@ int facts_hunt_open(facts_hunt *hunt, const facts_invocation *call)
         fputs("facts: out of memory\n", stderr);
         return FACTS_EXIT_ENVIRONMENT;
     }
+    if (hunt->by)
+        facts_memo_compare(hunt->memo, *hunt->by);
     int status = open_target(hunt);
     if (status == FACTS_EXIT_OK && call->options->resume)
         status = load_record(hunt);

@@ -18,6 +18,7 @@ typedef struct facts_hunt {
     facts_memo_id *ids; /* by work */
     size_t id_room;
     int jobs;
+    const facts_by *by; /* NULL: it is about failures; otherwise about what is compared of any answer (facts_memo_compare) */
     double deadline_s; /* on CLOCK_MONOTONIC; 0: none */
     bool failed;       /* out of memory */
     bool foreign;      /* the GPU is another than the record's */

@@ -56,7 +56,7 @@ void facts_findings_free(facts_findings *f)
 bool facts_findings_add(facts_findings *f, const facts_case *drawn, const facts_answer *answer, bool known_too)
 {
     for (size_t i = 0; i < answer->count; i++) {
-        if (answer->failing[i].known && !known_too)
+        if ((answer->failing[i].known && !known_too) || answer->failing[i].verdict == FACTS_VERDICT_MISTRUSTED)
             continue;
         bool seen = false; /* several configurations of one engine */
         for (size_t k = 0; k < i; k++)

@@ -23,6 +23,7 @@ struct facts_memo {
     uint32_t *table; /* id + 1; 0: free */
     size_t capacity; /* a power of two */
     size_t answered;
+    facts_by by; /* FACTS_BY_COUNT: failures */
 };
 
 static XXH128_hash_t key_of(const char *name, int attempt)
@@ -66,6 +67,8 @@ static bool grow(facts_memo *memo)
 facts_memo *facts_memo_new(void)
 {
     facts_memo *memo = calloc(1, sizeof *memo);
+    if (memo)
+        memo->by = FACTS_BY_COUNT;
     if (memo && !grow(memo)) {
         facts_memo_free(memo);
         return NULL;
@@ -158,6 +161,38 @@ static int weight(uint8_t verdict)
                                                   : 0;
 }
 
+void facts_memo_compare(facts_memo *memo, facts_by by)
+{
+    memo->by = by;
+}
+
+/* The same sentence about other sizes is the same reason. */
+static void drop_digits(char *text)
+{
+    char *out = text;
+    for (; *text; text++)
+        if (*text < '0' || *text > '9')
+            *out++ = *text;
+    *out = '\0';
+}
+
+/* Any answer as a symptom. False: it is none. */
+static bool read_value(facts_symptom *out, facts_evidence_text *evidence, const facts_line *row, facts_by by)
+{
+    char value[FACTS_SAID_VALUE];
+    facts_said said = FACTS_SAID_NOTHING;
+    facts_said_row(&said, row);
+    if (!facts_said_answers(&said))
+        return false;
+    facts_said_value(&said, by, value);
+    if (by == FACTS_BY_REASON)
+        drop_digits(value);
+    *out = (facts_symptom){ .verdict = said.verdict, .engine = -1, .value = XXH3_64bits(value, strlen(value)) | 1 };
+    *evidence = (facts_evidence_text){ .cudnn = "" };
+    snprintf(evidence->reason, sizeof evidence->reason, "%s", facts_said_value(&said, by, value));
+    return true;
+}
+
 bool facts_memo_row(facts_memo *memo, facts_memo_id id, const facts_line *row, bool last)
 {
     entry *e = &memo->at[id];
@@ -166,6 +201,8 @@ bool facts_memo_row(facts_memo *memo, facts_memo_id id, const facts_line *row, b
     facts_verdict verdict;
     int64_t config;
     bool fails = facts_symptom_read(&symptom, &evidence, row, &verdict), ok = true;
+    if (memo->by != FACTS_BY_COUNT)
+        fails = read_value(&symptom, &evidence, row, memo->by);
     if (verdict == FACTS_VERDICT_EXIT_CRASH && e->state == FACTS_MEMO_ANSWERED)
         e->failing = 0; /* the same row again: its worker ended badly */
     if (fails)

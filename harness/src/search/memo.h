@@ -3,6 +3,7 @@
 #ifndef FACTS_MEMO_H
 #define FACTS_MEMO_H
 
+#include "said.h"
 #include "symptom.h"
 
 typedef struct facts_memo facts_memo; /* owner; opaque */
@@ -13,6 +14,8 @@ typedef enum facts_memo_state { FACTS_MEMO_UNKNOWN, FACTS_MEMO_ASKED, FACTS_MEMO
 
 facts_memo *facts_memo_new(void);
 void facts_memo_free(facts_memo *memo);
+/* From now on every answer is a symptom, not failures alone: two are the same when what `by` names is, numbers in a reason aside. */
+void facts_memo_compare(facts_memo *memo, facts_by by);
 
 /* The answer when there is one; it lives until the memo changes. */
 facts_memo_state facts_memo_get(const facts_memo *memo, const char *name, int attempt, facts_answer *out);

@@ -145,6 +145,8 @@ static bool has_tensor(const char *tensors, const char *name)
 bool facts_symptom_same(const facts_symptom *wanted, const facts_symptom *other)
 {
     char tensor[FACTS_TENSORS_TEXT];
+    if (wanted->value)
+        return wanted->value == other->value;
     facts_symptom_tensor(wanted, tensor);
     return wanted->verdict == other->verdict && wanted->engine == other->engine && strcmp(wanted->backend, other->backend) == 0 &&
            (wanted->known || !other->known) && (tensor[0] == '\0' || has_tensor(other->tensors, tensor));
