@@ -57,7 +57,7 @@ start try policy-leak "pass=fwd $small policy=math,cudnn"
 start try layout-zero-as-one "pass=fwd $small stride=broadcast:q.s"
 
 # A wrong answer put between a right engine and the judge: each has to end in its own verdict.
-shape='dtype=bf16 b=2 h=4/2 s=192/256 d=64'
+shape='dtype=bf16 b=2 h=4/2 s=192/256 d=64' small='dtype=bf16 b=3 h=4/2 s=64/96 d=64'
 interpose() { # WORD VERDICT CASE...
     local word=$1 due=$2 state=caught found; shift 2
     run "$out/$word.jsonl" "$(wrapper "$word")" "$@" || true
@@ -70,6 +70,11 @@ while IFS=$'\t' read -r word verdict _; do
     case $word in
         answer-stats-head) cases=("pass=fwd $shape want=stats") ;;
         answer-gap-byte) cases=("pass=fwd $shape stride=gap:o.s.8" "pass=bwd $shape stride=gap:dq.s.8") ;;
+        input-sink-dropped) cases=("pass=fwd $small softmax=sink want=stats" "pass=bwd $small softmax=sink dsink=1") ;;
+        input-page-next) cases=("pass=fwd $small padding=random paged=16" "pass=fwd $small padding=random paged=v:32") ;;
+        input-offsets-late) cases=("pass=fwd $small layout=thd padding=random slots=+3" "pass=bwd $small layout=thd padding=random slots=+3 offsets=i64") ;;
+        input-seed-other) cases=("pass=fwd $small dropout=0.2" "pass=bwd $small dropout=0.2") ;;
+        answer-amax-late) cases=('pass=fwd dtype=e4m3 b=2 h=2 s=128 d=64 scales=odd') ;;
         answer-gain) cases=("pass=fwd ${shape/bf16/f16} want=stats" "pass=bwd ${shape/bf16/f16}") ;; # bf16 would round a thousandth away
     esac
     start interpose "$word" "$verdict" "${cases[@]}"

@@ -9,6 +9,7 @@
 #include "../numbers/judge_keep.h"
 #include "../numbers/seen.h"
 #include "slabs.h"
+#include "try.h"
 
 #define A FACTS_PATTERN_A
 #define B FACTS_PATTERN_B
@@ -79,19 +80,37 @@ fattn_status facts_judging_of(facts_judgement *out, facts_truth *t, facts_tensor
     return FATTN_OK;
 }
 
-/* Most lies are caught by single elements; the others by what their rows say together. */
+/* Is a lie about this part caught by a single element? */
+static fattn_status lie_there(bool *moved, bool *caught, facts_truth *t, facts_tensor_id id, const facts_bar *bar, const facts_part *part,
+                              facts_lie lie)
+{
+    const facts_tensor there = facts_memory_seen(&t->memory, id);
+    int64_t moves = 0, refused = 0;
+    fattn_status status = facts_gpu_lie(t->memory.gpu, &there, bar, due_of(t, id), part, lie, &moves, &refused);
+    *moved = moves > 0;
+    *caught = moves > 0 && refused > 0;
+    return status;
+}
+
+/* Most lies are caught by single elements, of the first head already; the others by what their rows say together. */
 static fattn_status tell_there(facts_lie_end *out, facts_truth *t, facts_tensor_id id, const facts_rule *rule, facts_lie lie)
 {
-    const facts_tensor tensor = facts_tensor_seen(t->memory.problem, id), there = facts_memory_seen(&t->memory, id);
+    const facts_tensor tensor = facts_tensor_seen(t->memory.problem, id);
     const facts_part all = whole_of(&tensor, rule);
     const facts_bar bar = facts_judge_bar(&tensor, rule);
+    facts_part first = all;
     facts_judged_row *rows;
-    int64_t moved, refused;
-    fattn_status status = facts_gpu_lie(t->memory.gpu, &there, &bar, due_of(t, id), &all, lie, &moved, &refused);
-    *out = moved == 0 ? FACTS_LIE_SAME : FACTS_LIE_CAUGHT;
-    if (status != FATTN_OK || moved == 0 || refused > 0)
-        return status;
-    status = rows_there(&rows, t, id, rule, NULL, lie);
+    bool moved, caught;
+    first.batches = first.heads = 1;
+    *out = FACTS_LIE_CAUGHT;
+    TRY(lie_there(&moved, &caught, t, id, &bar, &first, lie));
+    if (!caught)
+        TRY(lie_there(&moved, &caught, t, id, &bar, &all, lie));
+    if (!moved)
+        *out = FACTS_LIE_SAME;
+    if (!moved || caught)
+        return FATTN_OK;
+    fattn_status status = rows_there(&rows, t, id, rule, NULL, lie);
     if (status == FATTN_OK)
         *out = facts_judge_lie(&tensor, rule, rows);
     free(rows);
