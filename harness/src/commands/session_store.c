@@ -18,6 +18,16 @@ static bool is_program(const char *path)
     return elf;
 }
 
+/* $FACTS_STORE, else in the cache. */
+static bool place(char out[FACTS_PATH])
+{
+    const char *given = getenv("FACTS_STORE");
+    if (!given)
+        return facts_cache_path("answers.sqlite", out) != NULL && facts_make_folders(out);
+    snprintf(out, FACTS_PATH, "%s", given);
+    return *given && strlen(given) < FACTS_PATH;
+}
+
 /* Only where an answer is all that is wanted, and it is the worker's own. */
 void facts_session_open_store(facts_session *s)
 {
@@ -28,8 +38,7 @@ void facts_session_open_store(facts_session *s)
     bool described = false;
     for (size_t i = 0; i < s->targets.count; i++)
         described |= s->targets.at[i].kind == FACTS_TARGET_DESCRIBED;
-    if (!described || (!s->keep_record && !s->more) || (fault && *fault) || o->dump || o->trace || o->plan_dir || !is_program(s->worker) ||
-        !facts_cache_path("answers.sqlite", path) || !facts_make_folders(path))
+    if (!described || (!s->keep_record && !s->more) || (fault && *fault) || o->dump || o->trace || o->plan_dir || !is_program(s->worker) || !place(path))
         return;
     s->store = facts_answers_open(path, FACTS_STORE_BYTES, &note);
     if (note.text[0])
