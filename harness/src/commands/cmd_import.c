@@ -1,8 +1,340 @@
+/* facts import: what a log asked of cuDNN, as cases; what is known of them; and, with --decide or --run, what a cuDNN answers. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "../case/expect.h"
+#include "../case/problem.h"
+#include "../import/import.h"
+#include "../record/text.h"
 #include "commands.h"
+
+/* What stands behind a problem that was imported: lines of cases/expect, groups of cases/regress. */
+typedef struct knowledge {
+    facts_deviations *lines;
+    facts_cases *regress;
+} knowledge;
+
+enum { KNOWN_SHOWN = 5, UNREAD_SHOWN = 20 };
+
+static const char nowhere[] = "data (fill, seed, poison), values of lengths, of page tables and of block masks, pointers (offset, misaligned), "
+                              "how it is called (exec, threads, workspace, repeat)";
+
+static void version(char out[24], int packed)
+{
+    snprintf(out, 24, "%d.%d.%d", packed / 10000, packed / 100 % 100, packed % 100);
+}
+
+/* ---- what is known --------------------------------------------------------------------------------------------------------- */
+
+static int load(knowledge *k)
+{
+    char cases[FACTS_PATH], folder[FACTS_PATH], suites[FACTS_PATH], today[16];
+    const char *const regress[] = { "regress" };
+    facts_error error = { .text = "" };
+    if (!(k->lines = facts_deviations_create()))
+        return FACTS_EXIT_ENVIRONMENT;
+    if (!facts_home_path("cases", cases) || !facts_join(folder, cases, "expect"))
+        return FACTS_EXIT_OK;
+    if (!facts_deviations_load(k->lines, folder, &error)) {
+        fprintf(stderr, "facts import: %s\n", error.text);
+        return FACTS_EXIT_BAD_INPUT;
+    }
+    facts_deviations_choose(k->lines, "", facts_today(today));
+    if (facts_suite_dir(suites) && facts_cases_expand(&k->regress, regress, 1, suites, NULL, &error) != 0)
+        k->regress = NULL;
+    return FACTS_EXIT_OK;
+}
+
+static bool could_be(const facts_deviations *lines, size_t i, const char *name, const char *also, const char *cudnn)
+{
+    char text[FACTS_NAME_MAX + 64];
+    facts_case c;
+    facts_error error;
+    snprintf(text, sizeof text, "%s %s", name, also);
+    if (!facts_case_parse(&c, text, &error))
+        return false;
+    facts_subject subject = { .c = &c, .cudnn = cudnn };
+    return facts_deviations_possible(lines, i, &subject);
+}
+
+/* A log says nothing of the data, and whoever wrote it has no guards of ours. Returns what has to be added to the case to meet the line; NULL. */
+static const char *meets(const facts_deviations *lines, size_t i, const char *name, const char *cudnn)
+{
+#define AS_FILL(symbol, word) "guards=off fill=" word,
+    static const char *const fills[] = { FACTS_FILL_LIST(AS_FILL) };
+#undef AS_FILL
+    const char *where = facts_deviations_at(lines, i)->where;
+    if (could_be(lines, i, name, "", cudnn))
+        return "";
+    if (could_be(lines, i, name, "guards=off", cudnn))
+        return "guards=off";
+    for (size_t f = 0; strstr(where, "fill") && f < sizeof fills / sizeof *fills; f++)
+        if (could_be(lines, i, name, fills[f], cudnn))
+            return fills[f];
+    return NULL;
+}
+
+/* Calls `tell` for each thing that is known of a problem, at most KNOWN_SHOWN. */
+static void known(const knowledge *k, const facts_imported *p, void (*tell)(void *to, const char *verdict, const char *where, const char *link),
+                  void *to)
+{
+    char cudnn[24];
+    int shown = 0;
+    version(cudnn, p->cudnn);
+    for (size_t i = 0; i < facts_deviations_count(k->lines) && shown < KNOWN_SHOWN; i++) {
+        const facts_deviation *line = facts_deviations_at(k->lines, i);
+        if (!facts_deviations_counts(k->lines, i) || !meets(k->lines, i, p->name, p->cudnn ? cudnn : NULL))
+            continue;
+        tell(to, line->verdict, line->where, line->link);
+        shown++;
+    }
+    for (size_t i = 0; k->regress && i < facts_cases_count(k->regress) && shown < KNOWN_SHOWN; i++) {
+        facts_planned planned = facts_cases_at(k->regress, i);
+        if (strcmp(planned.name, p->name) != 0)
+            continue;
+        tell(to, "regress", planned.group, "cases/regress");
+        shown++;
+    }
+}
+
+/* ---- text ------------------------------------------------------------------------------------------------------------------ */
+
+static void tell_line(void *to, const char *verdict, const char *where, const char *link)
+{
+    fprintf(to, "#   known: %s, where %s: %s\n", verdict, where, link);
+}
+
+static void print_problem(const knowledge *k, const facts_imported *p, FILE *out)
+{
+    char cudnn[24], frontend[24];
+    version(cudnn, p->cudnn);
+    version(frontend, p->frontend);
+    fprintf(out, "# %s:%zu, seen %zu time%s", p->file, p->line, p->seen, p->seen == 1 ? "" : "s");
+    if (p->cudnn)
+        fprintf(out, ", cuDNN %s", cudnn);
+    if (p->frontend)
+        fprintf(out, ", cudnn-frontend %s", frontend);
+    fputc('\n', out);
+    for (int i = 0; i < p->notes.count; i++)
+        fprintf(out, "#   %s\n", p->notes.text[i]);
+    for (int i = 0; i < p->said_count; i++)
+        fprintf(out, "#   the log says: %s\n", p->said[i]);
+    known(k, p, tell_line, out);
+    fprintf(out, "%s\n", p->name);
+}
+
+static void print_text(const facts_import *m, const knowledge *k)
+{
+    size_t scales = 0, unread, orphans, count = facts_import_count(m);
+    const char *text;
+    for (size_t i = 0; i < count; i++) {
+        print_problem(k, facts_import_at(m, i), stdout);
+        scales += facts_import_at(m, i)->notes.scale_unsaid;
+    }
+    if (count)
+        printf("# not in a log, so at their defaults: %s\n", nowhere);
+    if (scales)
+        printf("# of %zu of these problems neither is the scale's number: the usual one stands for it\n", scales);
+    for (size_t i = 0; i < UNREAD_SHOWN && (text = facts_import_unread(m, i, &unread)); i++)
+        printf("# could not be read: %s\n", text);
+    facts_import_unread(m, 0, &unread);
+    if (unread > UNREAD_SHOWN)
+        printf("# could not be read: %zu more\n", unread - UNREAD_SHOWN);
+    for (size_t i = 0; i < UNREAD_SHOWN && (text = facts_import_orphan(m, i, &orphans)); i++)
+        printf("# said of a graph that the log does not have: %s\n", text);
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------------------------------------ */
+
+static void put_list(facts_text *t, const char *key, const char (*text)[FACTS_IMPORT_SAID_TEXT], int count)
+{
+    facts_text_format(t, "\"%s\":[", key);
+    for (int i = 0; i < count; i++) {
+        facts_text_puts(t, i ? "," : "");
+        facts_text_json(t, text[i], strlen(text[i]));
+    }
+    facts_text_puts(t, "],");
+}
+
+static void tell_object(void *to, const char *verdict, const char *where, const char *link)
+{
+    facts_text *t = to;
+    facts_text_puts(t, t->data[t->length - 1] == '[' ? "{" : ",{");
+    facts_text_member(t, "verdict", verdict);
+    facts_text_member(t, "where", where);
+    facts_text_member(t, "link", link);
+    facts_text_close(t);
+}
+
+static void put_problem(facts_text *t, const knowledge *k, const facts_imported *p)
+{
+    char number[24];
+    facts_text_puts(t, "{");
+    facts_text_member(t, "case", p->name);
+    facts_text_member(t, "file", p->file);
+    facts_text_member_int(t, "line", (int64_t)p->line);
+    facts_text_member_int(t, "seen", (int64_t)p->seen);
+    version(number, p->cudnn);
+    if (p->cudnn)
+        facts_text_member(t, "cudnn", number);
+    version(number, p->frontend);
+    if (p->frontend)
+        facts_text_member(t, "cudnn_frontend", number);
+    facts_text_format(t, "\"scale_known\":%s,\"stand_ins\":[", p->notes.scale_unsaid ? "false" : "true");
+    for (int i = 0; i < p->notes.count; i++) {
+        facts_text_puts(t, i ? "," : "");
+        facts_text_json(t, p->notes.text[i], strlen(p->notes.text[i]));
+    }
+    facts_text_puts(t, "],");
+    put_list(t, "said", p->said, p->said_count);
+    facts_text_puts(t, "\"known\":[");
+    known(k, p, tell_object, t);
+    facts_text_puts(t, "],");
+    facts_text_close(t);
+}
+
+static void put_strings(facts_text *t, const char *key, const facts_import *m, const char *(*at)(const facts_import *, size_t, size_t *))
+{
+    size_t total;
+    const char *text;
+    facts_text_format(t, "\"%s\":[", key);
+    for (size_t i = 0; (text = at(m, i, &total)); i++) {
+        facts_text_puts(t, i ? "," : "");
+        facts_text_json(t, text, strlen(text));
+    }
+    at(m, 0, &total);
+    facts_text_format(t, "],\"%s_count\":%zu,", key, total);
+}
+
+static void print_json(const facts_import *m, const knowledge *k)
+{
+    facts_text t = { 0 };
+    for (size_t i = 0; i < facts_import_count(m); i++) {
+        facts_text_clear(&t);
+        put_problem(&t, k, facts_import_at(m, i));
+        printf("%s\n", t.data ? t.data : "");
+    }
+    facts_text_clear(&t);
+    facts_text_puts(&t, "{");
+    facts_text_member_int(&t, "problems", (int64_t)facts_import_count(m));
+    put_strings(&t, "unread", m, facts_import_unread);
+    put_strings(&t, "orphans", m, facts_import_orphan);
+    facts_text_member_int(&t, "other_graphs", (int64_t)facts_import_other_graphs(m));
+    facts_text_close(&t);
+    printf("%s\n", t.data ? t.data : "");
+    facts_text_free(&t);
+}
+
+/* ---- asking ---------------------------------------------------------------------------------------------------------------- */
+
+/* A line for each target of each problem: what it answers, and the link of what is known of that. */
+static void print_answers(const facts_session *s, FILE *out)
+{
+    for (size_t w = 0; w < s->work_count; w++) {
+        fprintf(out, "\n%s\n", s->work[w].name);
+        for (size_t t = 0; t < s->targets.count; t++) {
+            const facts_target *target = &s->targets.at[t];
+            const facts_cell *cell = facts_tally_cell(&s->tally, t, w);
+            fprintf(out, "  %s on %s: ", target->kind == FACTS_TARGET_CPU ? "our CPU backend" : target->build.name, target->device);
+            if (cell->verdict >= FACTS_VERDICT_COUNT) {
+                fputs("no answer\n", out);
+                continue;
+            }
+            fputs(facts_verdict_name((facts_verdict)cell->verdict), out);
+            if (cell->reason)
+                fprintf(out, ", %s", facts_intern_text(s->tally.texts, cell->reason));
+            if (cell->known)
+                fprintf(out, "; known: %s", facts_intern_text(s->tally.texts, cell->known));
+            fputc('\n', out);
+        }
+    }
+}
+
+static int ask(const facts_invocation *call, const facts_import *m)
+{
+    const facts_options *o = call->options;
+    facts_task task = o->run ? FACTS_TASK_RUN : o->plan ? FACTS_TASK_PLAN : FACTS_TASK_DECIDE;
+    facts_session s = { .options = o, .task = task, .argc = call->argc, .argv = call->argv, .keep_record = true };
+    const char *devices = o->device ? o->device : !o->run ? "h100-sxm" : "0";
+    const char **names = malloc(facts_import_count(m) * sizeof *names);
+    if (!o->device && o->run && facts_gpu_count() == 0) {
+        fputs("facts import --run: no GPU here; say --device cpu (our own CPU backend), or --decide, which needs none\n", stderr);
+        free(names);
+        return FACTS_EXIT_ENVIRONMENT;
+    }
+    for (size_t i = 0; names && i < facts_import_count(m); i++)
+        names[i] = facts_import_at(m, i)->name;
+    int status = names ? facts_session_cases(&s, names, facts_import_count(m)) : FACTS_EXIT_ENVIRONMENT;
+    if (status == FACTS_EXIT_OK)
+        status = facts_session_targets(&s, o->cudnn ? o->cudnn : "default", devices);
+    if (status == FACTS_EXIT_OK)
+        status = facts_session_run(&s);
+    if (status == FACTS_EXIT_OK) {
+        FILE *out = o->json ? stderr : stdout;
+        print_answers(&s, out);
+        fprintf(out, "\nrecord: %s\n", s.record);
+        status = facts_session_exit(&s);
+    }
+    facts_session_free(&s);
+    free(names);
+    return status;
+}
+
+/* ---- the command ----------------------------------------------------------------------------------------------------------- */
+
+static int exit_of(const facts_import *m)
+{
+    size_t unread, orphans, count = facts_import_count(m), stand_ins = 0;
+    facts_import_unread(m, 0, &unread);
+    facts_import_orphan(m, 0, &orphans);
+    for (size_t i = 0; i < count; i++)
+        stand_ins += facts_import_at(m, i)->notes.count > 0;
+    if (count == 0 && unread > 0) {
+        fprintf(stderr, "facts import: nothing could be read: %s\n", facts_import_unread(m, 0, &unread));
+        return FACTS_EXIT_BAD_INPUT;
+    }
+    if (count == 0) {
+        fprintf(stderr, "facts import: no attention problem in it%s\n",
+                facts_import_other_graphs(m) ? ", but other graphs"
+                : orphans ? ", but failures: cuDNN's log has graphs at level 3 alone (CUDNN_LOGLEVEL_DBG=3), cudnn-frontend's with CUDNN_FRONTEND_LOG_INFO=1"
+                          : "");
+        return FACTS_EXIT_NOTHING;
+    }
+    if (unread > 0)
+        fprintf(stderr, "facts import: %zu piece%s could not be read\n", unread, unread == 1 ? "" : "s");
+    if (stand_ins > 0)
+        fprintf(stderr, "facts import: %zu problem%s not all in the log: see what stands in\n", stand_ins, stand_ins == 1 ? " is" : "s are");
+    return unread > 0 || stand_ins > 0 ? FACTS_EXIT_INCOMPLETE : FACTS_EXIT_OK;
+}
 
 int facts_command_import(const facts_invocation *call)
 {
-    (void)call;
-    fputs("facts import: not in this version\n", stderr);
-    return FACTS_EXIT_BAD_INPUT;
+    const facts_options *o = call->options;
+    facts_import *m = facts_import_create();
+    knowledge k = { 0 };
+    int status = m ? load(&k) : FACTS_EXIT_ENVIRONMENT;
+    bool all = true;
+    for (size_t i = 0; status == FACTS_EXIT_OK && i < o->word_count; i++) {
+        facts_error error = { .text = "" };
+        bool read = facts_import_file(m, o->words[i], &error);
+        if (!read)
+            fprintf(stderr, "facts import: %s\n", error.text);
+        all = all && read;
+    }
+    if (status == FACTS_EXIT_OK) {
+        o->json ? print_json(m, &k) : print_text(m, &k);
+        fflush(stdout);
+        status = all || facts_import_count(m) ? exit_of(m) : FACTS_EXIT_BAD_INPUT;
+        if (!all)
+            status = FACTS_EXIT_BAD_INPUT;
+    }
+    if ((o->decide || o->run) && facts_import_count(m) && (status == FACTS_EXIT_OK || status == FACTS_EXIT_INCOMPLETE)) {
+        int asked = ask(call, m);
+        status = asked != FACTS_EXIT_OK ? asked : status;
+    }
+    if (k.lines)
+        facts_deviations_destroy(k.lines);
+    facts_cases_destroy(k.regress);
+    facts_import_destroy(m);
+    return status;
 }
