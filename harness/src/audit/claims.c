@@ -83,7 +83,8 @@ static bool append(reader *r, char **to, const char *between, facts_span text)
     return true;
 }
 
-/* ---- what a finished rule must have ------------------------------------------------------------------------------------------- */
+/* ---- what a finished rule must have -------------------------------------------------------------------------------------------
+ */
 
 static bool finish(reader *r)
 {
@@ -105,11 +106,13 @@ static bool finish(reader *r)
     if (lacks)
         return facts_fail(r->error, at->where, at->line, at->column, "the rule %.60s lacks %s", claim->id, lacks);
     if (*claim->untestable && (claim->refuse_count || claim->edges))
-        return facts_fail(r->error, at->where, at->line, at->column, "the rule %.60s is untestable and has a predicate or an edge", claim->id);
+        return facts_fail(r->error, at->where, at->line, at->column, "the rule %.60s is untestable and has a predicate or an edge",
+                          claim->id);
     return *claim->untestable || facts_claim_straddles(claim, r->error);
 }
 
-/* ---- lines -------------------------------------------------------------------------------------------------------------------- */
+/* ---- lines --------------------------------------------------------------------------------------------------------------------
+ */
 
 static bool read_project(reader *r, facts_span text, int column)
 {
@@ -145,15 +148,20 @@ static bool read_rule(reader *r, facts_span id, int column)
         return fail(r, column, "rule: takes a name of at most 60 letters");
     for (size_t i = 0; i < all->count; i++)
         if (facts_span_is(id, all->claim[i].id))
-            return facts_fail(r->error, r->where, r->line, column, "%s is there already: %s:%d", facts_quote(quote, id), all->claim[i].place.where,
-                              all->claim[i].place.line);
+            return facts_fail(r->error, r->where, r->line, column, "%s is there already: %s:%d", facts_quote(quote, id),
+                              all->claim[i].place.where, all->claim[i].place.line);
     facts_claim *grown = grow(all->claim, all->count, sizeof *grown);
     if (!grown)
         return fail(r, 1, "no memory");
     all->claim = grown;
     facts_claim *claim = &grown[all->count++];
-    *claim = (facts_claim){ .id = strndup(id.at, id.length), .says = strdup(""), .note = strdup(""), .untestable = strdup(""), .refuses = strdup(""),
-                            .project = all->projects - 1, .place = { r->where, r->line, 1 } };
+    *claim = (facts_claim){ .id = strndup(id.at, id.length),
+                            .says = strdup(""),
+                            .note = strdup(""),
+                            .untestable = strdup(""),
+                            .refuses = strdup(""),
+                            .project = all->projects - 1,
+                            .place = { r->where, r->line, 1 } };
     r->kind_said = false;
     return (claim->id && claim->says && claim->note && claim->untestable && claim->refuses) || fail(r, 1, "no memory");
 }
@@ -170,8 +178,8 @@ static bool read_kind(reader *r, facts_span text, int column)
         }
         facts_nearest_offer(&nearest, kinds[k], strlen(kinds[k]));
     }
-    return facts_fail(r->error, r->where, r->line, column, "%s is not a kind; allowed: decision numbers caller%s", facts_quote(quote, text),
-                      facts_nearest_hint(&nearest, hint));
+    return facts_fail(r->error, r->where, r->line, column, "%s is not a kind; allowed: decision numbers caller%s",
+                      facts_quote(quote, text), facts_nearest_hint(&nearest, hint));
 }
 
 static bool read_predicate(reader *r, facts_span text, int column, facts_predicate ***list, size_t *count)
@@ -188,7 +196,8 @@ static bool read_predicate(reader *r, facts_span text, int column, facts_predica
         return true;
     }
     const char *sentence = strchr(inner.text, ' '); /* after "where:1:COLUMN:" */
-    return facts_fail(r->error, r->where, r->line, column + (inner.column ? inner.column - 1 : 0), "%s", sentence ? sentence + 1 : "no memory");
+    return facts_fail(r->error, r->where, r->line, column + (inner.column ? inner.column - 1 : 0), "%s",
+                      sentence ? sentence + 1 : "no memory");
 }
 
 /* The line with everything but two of its parts made blank: columns stay what they are. */
@@ -233,9 +242,10 @@ static bool one_axis_apart(reader *r, const facts_case *a, const facts_case *b)
         else
             apart++;
     }
-    return apart + band == 1 || facts_fail(r->error, r->where, r->line, 1,
-                                           "the two sides of an edge differ in exactly one key (mask, window and align are one); these differ in%s",
-                                           *keys ? keys : " none");
+    return apart + band == 1 ||
+           facts_fail(r->error, r->where, r->line, 1,
+                      "the two sides of an edge differ in exactly one key (mask, window and align are one); these differ in%s",
+                      *keys ? keys : " none");
 }
 
 static bool add_pair(reader *r, facts_pattern *refused, facts_pattern *other, uint64_t i)
@@ -288,8 +298,9 @@ static bool read_edge(reader *r, facts_span whole, facts_span text)
 
 /* The words that begin a line. X(SYMBOL, "word") */
 #define LINE_LIST(X)                                                                                                               \
-    X(PROJECT, "project") X(LINK, "link") X(RULE, "rule") X(SAYS, "says") X(KIND, "kind") X(REFUSE, "refuse") X(UNLESS, "unless") \
-        X(EDGE, "edge") X(UNTESTABLE, "untestable") X(NOTE, "note")
+    X(PROJECT, "project")                                                                                                          \
+    X(LINK, "link") X(RULE, "rule") X(SAYS, "says") X(KIND, "kind") X(REFUSE, "refuse") X(UNLESS, "unless") X(EDGE, "edge")        \
+        X(UNTESTABLE, "untestable") X(NOTE, "note")
 #define AS_ENUM(symbol, word) LINE_##symbol,
 typedef enum line_kind { LINE_LIST(AS_ENUM) LINE_COUNT } line_kind;
 #undef AS_ENUM
@@ -306,7 +317,8 @@ static line_kind line_of(reader *r, facts_span word)
             return (line_kind)k;
         facts_nearest_offer(&nearest, words[k], strlen(words[k]));
     }
-    facts_fail(r->error, r->where, r->line, 1, "%s begins no line of claims; allowed: project: link: rule: says: kind: refuse: unless: edge: untestable: note:%s",
+    facts_fail(r->error, r->where, r->line, 1,
+               "%s begins no line of claims; allowed: project: link: rule: says: kind: refuse: unless: edge: untestable: note:%s",
                facts_quote(quote, word), facts_nearest_hint(&nearest, hint));
     return LINE_COUNT;
 }
@@ -329,24 +341,35 @@ static bool read_line(reader *r, facts_span whole)
     if (kind > LINE_RULE && !claim)
         return fail(r, 1, "belongs to a rule; rule: NAME opens one");
     switch (kind) {
-    case LINE_PROJECT: return read_project(r, said, column);
-    case LINE_LINK: return append(r, &r->claims->project[r->claims->projects - 1].link, " ", said);
-    case LINE_RULE: return read_rule(r, said, column);
-    case LINE_SAYS: return append(r, &claim->says, " ", said);
-    case LINE_KIND: return read_kind(r, said, column);
+    case LINE_PROJECT:
+        return read_project(r, said, column);
+    case LINE_LINK:
+        return append(r, &r->claims->project[r->claims->projects - 1].link, " ", said);
+    case LINE_RULE:
+        return read_rule(r, said, column);
+    case LINE_SAYS:
+        return append(r, &claim->says, " ", said);
+    case LINE_KIND:
+        return read_kind(r, said, column);
     case LINE_REFUSE:
         return read_predicate(r, said, column, &claim->refuse, &claim->refuse_count) && append(r, &claim->refuses, "; or ", said);
     case LINE_UNLESS:
-        return read_predicate(r, said, column, &claim->unless, &claim->unless_count) && append(r, &claim->refuses, "; unless ", said);
-    case LINE_EDGE: return read_edge(r, whole, said);
-    case LINE_UNTESTABLE: return append(r, &claim->untestable, " ", said);
-    default: return append(r, &claim->note, " ", said);
+        return read_predicate(r, said, column, &claim->unless, &claim->unless_count) &&
+               append(r, &claim->refuses, "; unless ", said);
+    case LINE_EDGE:
+        return read_edge(r, whole, said);
+    case LINE_UNTESTABLE:
+        return append(r, &claim->untestable, " ", said);
+    default:
+        return append(r, &claim->note, " ", said);
     }
 }
 
 bool facts_claims_read(facts_claims *claims, const char *text, const char *where, facts_error *error)
 {
-    reader r = { .claims = claims, .where = where, .first_project = claims->projects, .first_claim = claims->count, .error = error };
+    reader r = {
+        .claims = claims, .where = where, .first_project = claims->projects, .first_claim = claims->count, .error = error
+    };
     facts_span rest = facts_span_of(text);
     while (rest.length > 0) {
         facts_span line = facts_span_cut(&rest, '\n');

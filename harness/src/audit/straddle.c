@@ -36,7 +36,9 @@ static bool straddles(const facts_claim *claim, const facts_edge *e, const char 
             let |= !one;
             edge |= one && !two;
         }
-    *what = !refused ? "is never refused by the rule" : e->has_other ? "is refused on both sides" : "is refused by every version for every device";
+    *what = !refused       ? "is never refused by the rule"
+            : e->has_other ? "is refused on both sides"
+                           : "is refused by every version for every device";
     return e->has_other ? edge : refused && let;
 }
 
@@ -64,7 +66,8 @@ static bool refuses_any(const facts_claim *claim, const char *cudnn, const char 
 /* "9.0.0..9.5.2, " and the like: runs of an array of flags. */
 static void add_run(char out[200], size_t *used, const char *first, const char *last)
 {
-    int n = snprintf(out + *used, 200 - *used, "%s%s%s%s", *used ? ", " : "", first, strcmp(first, last) ? ".." : "", strcmp(first, last) ? last : "");
+    int n = snprintf(out + *used, 200 - *used, "%s%s%s%s", *used ? ", " : "", first, strcmp(first, last) ? ".." : "",
+                     strcmp(first, last) ? last : "");
     if (n > 0 && (size_t)n < 200 - *used)
         *used += (size_t)n;
     else

@@ -4,8 +4,8 @@
 
 #include "claims.h"
 
-/* Of a pair: somewhere the rule refuses the refused case and lets the other through, and nowhere the other way round. Of a single case: some
- * version or device refuses it and some other does not. False: *error has the place of the first edge that is none. */
+/* Of a pair: somewhere the rule refuses the refused case and lets the other through, and nowhere the other way round. Of a single
+ * case: some version or device refuses it and some other does not. False: *error has the place of the first edge that is none. */
 bool facts_claim_straddles(const facts_claim *claim, facts_error *error);
 
 #endif

@@ -20,15 +20,23 @@ typedef struct facts_audit_row {
     size_t trials; /* the first of `cases`: verdict.shows counts from it */
 } facts_audit_row;
 
+/* Something that no rule of a project refuses and the backend does, on one device. */
+typedef struct facts_audit_gap {
+    size_t claim, target;
+    uint32_t reason; /* of the tally's texts */
+} facts_audit_gap;
+
 typedef struct facts_audit {
     facts_claims claims;
     bool *chosen;
     facts_audit_case *cases; /* in the order of the rules */
     size_t count;
     facts_session session;
-    facts_reply *replies; /* [target * work_count + work] */
+    facts_reply *replies;  /* [target * work_count + work] */
     facts_audit_row *rows; /* by rule, device and version */
     size_t row_count;
+    facts_audit_gap *gaps;
+    size_t gap_count;
     bool measured; /* ran on a GPU */
 } facts_audit;
 
@@ -39,7 +47,8 @@ void facts_audit_print_markdown(const facts_audit *audit, FILE *out);
 
 /* The name of a case as it is asked: the backend as it is and, where it runs, every engine offered. False: *error says why. */
 bool facts_audit_asked(char out[FACTS_NAME_MAX], const facts_case *c, bool measured, facts_error *error);
-/* Why a rule has no row: its own word, or that no version and device asked are among those it refuses for. `out` has room for 400. Returns `out`. */
+/* Why a rule has no row: its own word, or that no version and device asked are among those it refuses for. `out` has room for 400.
+ * Returns `out`. */
 const char *facts_audit_untestable(const facts_audit *audit, size_t claim, char out[400]);
 bool facts_audit_has_row(const facts_audit *audit, size_t claim);
 

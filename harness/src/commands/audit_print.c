@@ -47,7 +47,8 @@ static const char *said_of(const facts_audit *audit, const facts_audit_row *row,
     if (cell->verdict == FACTS_VERDICT_UNSUPPORTED && *reason)
         snprintf(out, 480, "%.400s", reason);
     else if (cell->verdict == FACTS_VERDICT_PASS)
-        snprintf(out, 480, "%sengine%s %.200s", audit->measured ? "right by " : "offered: ", strchr(engines, ' ') ? "s" : "", engines);
+        snprintf(out, 480, "%sengine%s %.200s", audit->measured ? "right by " : "offered: ", strchr(engines, ' ') ? "s" : "",
+                 engines);
     else
         snprintf(out, 480, "%s%s%.400s", verdict, *reason ? ": " : "", reason);
     return out;
@@ -75,7 +76,8 @@ static counts count(const facts_audit *audit, size_t project)
     return out;
 }
 
-/* ---- for people --------------------------------------------------------------------------------------------------------------- */
+/* ---- for people ---------------------------------------------------------------------------------------------------------------
+ */
 
 static void print_rule(const facts_audit *audit, size_t claim, facts_audit_word word, FILE *out)
 {
@@ -89,8 +91,8 @@ static void print_rule(const facts_audit *audit, size_t claim, facts_audit_word 
         if (row->claim != claim || !row->verdict.said[word])
             continue;
         versions_of(audit, row, versions);
-        fprintf(out, "      %s %s: '%s': %s\n", audit->session.targets.at[row->first].device, versions, name_of(audit, row, word, name),
-                said_of(audit, row, word, said));
+        fprintf(out, "      %s %s: '%s': %s\n", audit->session.targets.at[row->first].device, versions,
+                name_of(audit, row, word, name), said_of(audit, row, word, said));
     }
 }
 
@@ -117,29 +119,34 @@ void facts_audit_print(const facts_audit *audit, FILE *out)
         counts n = count(audit, p);
         if (!n.rules)
             continue;
-        fprintf(out, "%s %s: %zu rule%s:", audit->claims.project[p].name, audit->claims.project[p].version, n.rules, n.rules == 1 ? "" : "s");
+        fprintf(out, "%s %s: %zu rule%s:", audit->claims.project[p].name, audit->claims.project[p].version, n.rules,
+                n.rules == 1 ? "" : "s");
         const char *comma = " ";
         for (int w = 0; w <= FACTS_AUDIT_COUNT; w++)
             if (n.of[w]) {
-                fprintf(out, "%s%zu %s", comma, n.of[w], w < FACTS_AUDIT_COUNT ? facts_audit_name((facts_audit_word)w) : "untestable here");
+                fprintf(out, "%s%zu %s", comma, n.of[w],
+                        w < FACTS_AUDIT_COUNT ? facts_audit_name((facts_audit_word)w) : "untestable here");
                 comma = "; ";
             }
         fputc('\n', out);
     }
-    for (int w = 0; w < FACTS_AUDIT_AGREES; w++)
-        print_word(audit, (facts_audit_word)w, out);
+    for (int w = 0; w < FACTS_AUDIT_COUNT; w++)
+        if (w != FACTS_AUDIT_AGREES)
+            print_word(audit, (facts_audit_word)w, out);
     bool any = false;
     for (size_t i = 0; i < audit->claims.count; i++) {
         if (!audit->chosen[i] || facts_audit_has_row(audit, i))
             continue;
-        fprintf(out, "%s  %s: %s\n", any ? "" : "\nuntestable here\n", audit->claims.claim[i].id, facts_audit_untestable(audit, i, why));
+        fprintf(out, "%s  %s: %s\n", any ? "" : "\nuntestable here\n", audit->claims.claim[i].id,
+                facts_audit_untestable(audit, i, why));
         any = true;
     }
     if (audit->session.record[0])
         fprintf(out, "\nrecord: %s\n", audit->session.record);
 }
 
-/* ---- for programs ------------------------------------------------------------------------------------------------------------- */
+/* ---- for programs -------------------------------------------------------------------------------------------------------------
+ */
 
 static void open_json(facts_text *line, const facts_audit *audit, const facts_claim *c)
 {
@@ -192,7 +199,8 @@ void facts_audit_print_json(const facts_audit *audit, FILE *out)
     facts_text_free(&line);
 }
 
-/* ---- for the documentation ---------------------------------------------------------------------------------------------------- */
+/* ---- for the documentation ----------------------------------------------------------------------------------------------------
+ */
 
 /* Text of a table's cell. */
 static void cell(FILE *out, const char *text, bool code)
@@ -271,8 +279,8 @@ static void print_agreement(const facts_audit *audit, size_t claim, FILE *out)
             continue;
         versions_of(audit, row, versions);
         const char *here = audit->session.targets.at[row->first].device;
-        fprintf(out, "%s %s%s%s%s", *device ? (strcmp(device, here) ? ";" : ",") : "", strcmp(device, here) ? here : "", strcmp(device, here) ? " " : "",
-                versions, row->verdict.refuses ? "" : " (lets through)");
+        fprintf(out, "%s %s%s%s%s", *device ? (strcmp(device, here) ? ";" : ",") : "", strcmp(device, here) ? here : "",
+                strcmp(device, here) ? " " : "", versions, row->verdict.refuses ? "" : " (lets through)");
         device = here;
     }
     fputs(" |\n", out);
@@ -282,8 +290,9 @@ void facts_audit_print_markdown(const facts_audit *audit, FILE *out)
 {
     char why[400];
     print_counts(audit, out);
-    for (int w = 0; w < FACTS_AUDIT_AGREES; w++)
-        print_word_table(audit, (facts_audit_word)w, out);
+    for (int w = 0; w < FACTS_AUDIT_COUNT; w++)
+        if (w != FACTS_AUDIT_AGREES)
+            print_word_table(audit, (facts_audit_word)w, out);
     fputs("\n## Agrees\n\n| rule | kind | refuses | asked |\n|---|---|---|---|\n", out);
     for (size_t i = 0; i < audit->claims.count; i++)
         if (audit->chosen[i] && worst(audit, i) == FACTS_AUDIT_AGREES)

@@ -23,7 +23,8 @@ static int bad(const char *text)
     return FACTS_EXIT_BAD_INPUT;
 }
 
-/* ---- which rules -------------------------------------------------------------------------------------------------------------- */
+/* ---- which rules --------------------------------------------------------------------------------------------------------------
+ */
 
 static bool is_file(const char *path)
 {
@@ -98,7 +99,8 @@ static int choose(facts_audit *audit, const facts_options *o)
     return status;
 }
 
-/* ---- which cases -------------------------------------------------------------------------------------------------------------- */
+/* ---- which cases --------------------------------------------------------------------------------------------------------------
+ */
 
 static bool collect(facts_audit *audit, const facts_predicate *where)
 {
@@ -122,7 +124,8 @@ bool facts_audit_asked(char out[FACTS_NAME_MAX], const facts_case *c, bool measu
 {
     facts_case asked = *c;
     bool ok = facts_case_set(&asked, FACTS_KEY_GUARDS, "off", error) &&
-              (!measured || strcmp(facts_case_get(c, FACTS_KEY_ENGINE), "auto") != 0 || facts_case_set(&asked, FACTS_KEY_ENGINE, "all", error));
+              (!measured || strcmp(facts_case_get(c, FACTS_KEY_ENGINE), "auto") != 0 ||
+               facts_case_set(&asked, FACTS_KEY_ENGINE, "all", error));
     if (ok)
         facts_case_name(&asked, out);
     return ok;
@@ -172,7 +175,8 @@ static int plan(facts_audit *audit)
     return status;
 }
 
-/* ---- asking ------------------------------------------------------------------------------------------------------------------- */
+/* ---- asking -------------------------------------------------------------------------------------------------------------------
+ */
 
 static void on_row(facts_session *s, const facts_outcome *outcome)
 {
@@ -184,7 +188,8 @@ static void on_row(facts_session *s, const facts_outcome *outcome)
         count = 0;
     count = count < 16 ? count : 16;
     /* A refusal with cuDNN's status is cuDNN's; ours have none, also where they know that a version cannot say such a graph. */
-    bool by_cudnn = facts_slice_is(facts_member_find(members, count, "class"), "unsupported") && facts_member_find(members, count, "status").at;
+    bool by_cudnn =
+        facts_slice_is(facts_member_find(members, count, "class"), "unsupported") && facts_member_find(members, count, "status").at;
     facts_reply *reply = &audit->replies[outcome->target * s->work_count + outcome->work];
     *reply = facts_reply_join(*reply, facts_reply_of(outcome->verdict, facts_slice_is(grade, "measured"), by_cudnn));
 }
@@ -216,7 +221,8 @@ static int ask(facts_audit *audit)
     return audit->replies ? facts_session_run(s) : no_memory();
 }
 
-/* ---- judging ------------------------------------------------------------------------------------------------------------------ */
+/* ---- judging ------------------------------------------------------------------------------------------------------------------
+ */
 
 static void name_sm(const facts_audit *audit, size_t target, char out[16])
 {
@@ -228,12 +234,36 @@ static bool others_refuse(const facts_audit *audit, const facts_audit_case *c, c
 {
     const facts_claims *all = &audit->claims;
     for (size_t i = 0; i < all->count; i++)
-        if (i != c->claim && all->claim[i].project == all->claim[c->claim].project && facts_claim_refuses(&all->claim[i], c->c, cudnn, sm))
+        if (i != c->claim && all->claim[i].project == all->claim[c->claim].project &&
+            facts_claim_refuses(&all->claim[i], c->c, cudnn, sm))
             return true;
     return false;
 }
 
-static void judge(const facts_audit *audit, size_t first, size_t count, size_t target, facts_trial *trials, facts_audit_verdict *out)
+static const char *device_of(const facts_audit *audit, size_t target)
+{
+    return audit->session.targets.at[target].device;
+}
+
+/* What a backend says against something that no rule refuses is one gap, however many edges show it: told under the first rule. */
+static bool told_elsewhere(facts_audit *audit, size_t claim, size_t target, uint32_t reason)
+{
+    size_t project = audit->claims.claim[claim].project;
+    for (size_t i = 0; i < audit->gap_count; i++) {
+        const facts_audit_gap *g = &audit->gaps[i];
+        if (g->reason == reason && audit->claims.claim[g->claim].project == project &&
+            strcmp(device_of(audit, g->target), device_of(audit, target)) == 0)
+            return g->claim != claim;
+    }
+    facts_audit_gap *grown = realloc(audit->gaps, (audit->gap_count + 1) * sizeof *grown);
+    if (!grown)
+        return false; /* told again */
+    audit->gaps = grown;
+    grown[audit->gap_count++] = (facts_audit_gap){ claim, target, reason };
+    return false;
+}
+
+static void judge(facts_audit *audit, size_t first, size_t count, size_t target, facts_trial *trials, facts_audit_verdict *out)
 {
     const facts_session *s = &audit->session;
     const char *cudnn = s->targets.at[target].build.version;
@@ -245,14 +275,11 @@ static void judge(const facts_audit *audit, size_t first, size_t count, size_t t
         *t = (facts_trial){ .reply = audit->replies[target * s->work_count + c->work] };
         t->refused = facts_claim_refuses(&audit->claims.claim[c->claim], c->c, cudnn, sm);
         bool not_taken = t->reply == FACTS_REPLY_REFUSED || t->reply == FACTS_REPLY_UNBUILT || t->reply == FACTS_REPLY_BROKEN;
-        t->others = !t->refused && not_taken && others_refuse(audit, c, cudnn, sm);
+        t->others = !t->refused && not_taken &&
+                    (others_refuse(audit, c, cudnn, sm) ||
+                     told_elsewhere(audit, c->claim, target, facts_tally_cell(&s->tally, target, c->work)->reason));
     }
     facts_audit_judge(out, trials, count);
-}
-
-static const char *device_of(const facts_audit *audit, size_t target)
-{
-    return audit->session.targets.at[target].device;
 }
 
 /* Targets by device, in the order of the command line, and by version. */
@@ -287,9 +314,10 @@ static void add_row(facts_audit *audit, const facts_audit_row *row)
 {
     facts_audit_row *last = audit->row_count ? &audit->rows[audit->row_count - 1] : NULL;
     bool same = last && last->claim == row->claim && strcmp(device_of(audit, last->last), device_of(audit, row->last)) == 0 &&
-                memcmp(last->verdict.said, row->verdict.said, sizeof row->verdict.said) == 0 && last->verdict.refuses == row->verdict.refuses;
-    for (int w = 0; same && w < FACTS_AUDIT_AGREES; w++)
-        same = !row->verdict.said[w] || last->verdict.shows[w] == row->verdict.shows[w];
+                memcmp(last->verdict.said, row->verdict.said, sizeof row->verdict.said) == 0 &&
+                last->verdict.refuses == row->verdict.refuses;
+    for (int w = 0; same && w < FACTS_AUDIT_COUNT; w++)
+        same = w == FACTS_AUDIT_AGREES || !row->verdict.said[w] || last->verdict.shows[w] == row->verdict.shows[w];
     if (same)
         last->last = row->last;
     else
@@ -297,7 +325,8 @@ static void add_row(facts_audit *audit, const facts_audit_row *row)
 }
 
 /* A device for which the rule refuses nothing in any version asked says nothing about the rule. */
-static void judge_claim(facts_audit *audit, size_t first, size_t count, const size_t *order, facts_trial *trials, facts_audit_verdict *verdicts)
+static void judge_claim(facts_audit *audit, size_t first, size_t count, const size_t *order, facts_trial *trials,
+                        facts_audit_verdict *verdicts)
 {
     size_t targets = audit->session.targets.count;
     for (size_t from = 0, to; from < targets; from = to) {
@@ -376,7 +405,8 @@ int facts_command_audit(const facts_invocation *call)
     facts_options quiet = *o; /* a session would print its rows, and take --where for names that are not the file's */
     quiet.json = false;
     quiet.where = NULL;
-    facts_audit audit = { .session = { .options = &quiet, .argc = call->argc, .argv = call->argv, .keep_record = true, .on_row = on_row } };
+    facts_audit audit = { .session = {
+                              .options = &quiet, .argc = call->argc, .argv = call->argv, .keep_record = true, .on_row = on_row } };
     audit.session.context = &audit;
     char **paths = NULL;
     size_t count = 0;
@@ -396,5 +426,6 @@ int facts_command_audit(const facts_invocation *call)
     free(audit.cases);
     free(audit.replies);
     free(audit.rows);
+    free(audit.gaps);
     return status;
 }
