@@ -1,140 +1,11 @@
 /* The promises of the supervisor, kept against a worker that misbehaves on demand (fake_worker.c). */
-#include <criterion/criterion.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
-#include "record/reader.h"
-#include "record/verdicts.h"
-
-#define MANY "pass=fwd d=8..1600:8" /* 200 cases */
-#define FEW "pass=fwd d=8..96:8"    /* 12 */
-
-static char folder[64];
-
-static void set_up(void)
-{
-    const char *bin = getenv("FACTS_BIN");
-    char worker[1024];
-    snprintf(worker, sizeof worker, "%s/facts-fake-worker", bin ? bin : "bin");
-    setenv("FACTS_WORKER", worker, 1);
-    unsetenv("FACTS_FAULT");
-    strcpy(folder, "/tmp/facts-test-XXXXXX");
-    cr_assert_not_null(mkdtemp(folder));
-    setenv("XDG_CACHE_HOME", folder, 1);
-}
-
-static void tear_down(void)
-{
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf %s", folder);
-    cr_expect_eq(system(command), 0);
-}
+#include "running.h"
 
 TestSuite(supervisor, .init = set_up, .fini = tear_down, .timeout = 60);
-
-/* Starts `facts ARGS` by the shell (exec: its pid is facts'); output goes to FOLDER/out. */
-static pid_t start(const char *format, ...)
-{
-    char arguments[1024], command[2560];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(arguments, sizeof arguments, format, args);
-    va_end(args);
-    const char *bin = getenv("FACTS_BIN");
-    snprintf(command, sizeof command, "cd %s && exec %s/facts %s >>out 2>&1", folder, bin ? bin : "bin", arguments);
-    pid_t child = fork();
-    if (child == 0) {
-        execl("/bin/sh", "sh", "-c", command, (char *)NULL);
-        _exit(127);
-    }
-    return child;
-}
-
-static int finish(pid_t child)
-{
-    int status = 0;
-    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
-        ;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-}
-
-#define facts(...) finish(start(__VA_ARGS__))
-
-typedef struct summary {
-    size_t rows, names, verdicts[FACTS_VERDICT_COUNT + 1], starts, bad;
-    bool ended, complete;
-    unsigned char seen[1601]; /* rows by head dim, which names the case here */
-    char last_reason[1024];
-} summary;
-
-static int dim_of(const char *name)
-{
-    const char *d = strstr(name, " d=");
-    return d ? atoi(d + 3) : 128; /* the default is not said */
-}
-
-static bool sum_line(void *context, const facts_line *line)
-{
-    summary *s = context;
-    char name[1500];
-    if (line->kind == FACTS_LINE_END) {
-        s->ended = true;
-        facts_slice_bool(facts_line_get(line, "complete"), &s->complete);
-    }
-    s->starts += line->kind == FACTS_LINE_START;
-    if (line->kind != FACTS_LINE_ROW)
-        return true;
-    s->rows++;
-    s->verdicts[facts_verdict_parse(facts_line_get(line, "verdict"))]++;
-    cr_assert(facts_slice_string(facts_line_get(line, "case"), name, sizeof name));
-    int d = dim_of(name);
-    if (d <= 1600)
-        s->names += s->seen[d]++ == 0;
-    facts_slice reason = facts_line_get(line, "reason");
-    facts_member members[16];
-    size_t count;
-    if (reason.at && facts_scan_object(reason.at, reason.length, members, 16, &count))
-        facts_slice_string(facts_member_find(members, count, "text"), s->last_reason, sizeof s->last_reason);
-    return true;
-}
-
-static summary sum_up(const char *record)
-{
-    summary s = { 0 };
-    facts_read_counts counts;
-    char path[256];
-    snprintf(path, sizeof path, "%s/%s", folder, record);
-    cr_assert(facts_record_read(path, sum_line, &s, &counts), "%s", path);
-    s.bad = counts.bad;
-    return s;
-}
-
-static bool output_says(const char *words)
-{
-    char path[256], text[65536];
-    snprintf(path, sizeof path, "%s/out", folder);
-    FILE *file = fopen(path, "r");
-    if (!file)
-        return false;
-    size_t n = fread(text, 1, sizeof text - 1, file);
-    text[n] = '\0';
-    fclose(file);
-    return strstr(text, words) != NULL;
-}
-
-static void nap_ms(long ms)
-{
-    nanosleep(&(struct timespec){ ms / 1000, ms % 1000 * 1000000 }, NULL);
-}
 
 Test(supervisor, every_planned_case_has_exactly_one_row)
 {
@@ -502,7 +373,7 @@ Test(supervisor, nothing_selected_is_exit_5_and_bad_input_exit_2)
     cr_expect_eq(facts("decide 'pass=fwd dd=64' --device cpu -o r"), 2);
     cr_expect_eq(facts("decide 'pass=fwd d=64' --device nowhere -o r"), 2);
     cr_expect_eq(facts("frobnicate"), 2);
-    cr_expect_eq(facts("gate"), 2);
+    cr_expect_eq(facts("compile"), 2);
     cr_expect(output_says("not in this version"));
 }
 
