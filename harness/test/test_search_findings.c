@@ -218,6 +218,20 @@ Test(search_findings, known_failures_are_left_out_unless_wanted)
     facts_findings_free(f);
 }
 
+Test(search_findings, what_the_data_could_not_tell_is_no_finding)
+{
+    const facts_symptom unsure = { .verdict = FACTS_VERDICT_MISTRUSTED, .engine = 6, .backend = "cudnn" };
+    facts_findings *f = facts_findings_new(&(facts_findings_limits){ 0 });
+    facts_case c;
+    facts_error error;
+    cr_assert(facts_case_parse(&c, "pass=bwd", &error));
+    const facts_evidence_text evidence = { .cudnn = "9.19.0" };
+    const facts_answer answer = { .verdict = FACTS_VERDICT_MISTRUSTED, .count = 1, .failing = &unsure, .evidence = &evidence };
+    cr_assert(facts_findings_add(f, &c, &answer, true));
+    cr_expect_eq(facts_findings_open(f), 0);
+    facts_findings_free(f);
+}
+
 Test(search_findings, what_is_open_when_time_is_up_is_told_as_it_is)
 {
     const bug bugs[] = { { "pass=bwd", wrong_dq, 0 } };
@@ -371,6 +385,31 @@ Test(search_memo, a_record_answers_what_it_holds_and_nothing_else)
     cr_expect_eq(facts_memo_get(memo, "c", 1, &answer), FACTS_MEMO_UNKNOWN, "what could not be asked is asked again");
     cr_expect_eq(facts_memo_get(memo, "d", 1, &answer), FACTS_MEMO_UNKNOWN, "another target");
     cr_expect_eq(facts_memo_get(memo, "e", 1, &answer), FACTS_MEMO_UNKNOWN, "started, killed");
+    facts_memo_free(memo);
+}
+
+Test(search_memo, by_reason_every_answer_is_told_apart_by_its_sentence)
+{
+    static const char *const rows[] = {
+        "{\"case\":\"a\",\"verdict\":\"unsupported\",\"reason\":{\"class\":\"unsupported\",\"text\":\"d 100 is odd\"}," OF_TARGET "}",
+        "{\"case\":\"b\",\"verdict\":\"unsupported\",\"reason\":{\"class\":\"unsupported\",\"text\":\"d 36 is odd\"}," OF_TARGET "}",
+        "{\"case\":\"c\",\"verdict\":\"unsupported\",\"reason\":{\"class\":\"unsupported\",\"text\":\"s 36 is odd\"}," OF_TARGET "}",
+        "{\"case\":\"d\",\"verdict\":\"pass\",\"engines\":[{\"mode\":\"A\",\"index\":4}]," OF_TARGET "}",
+    };
+    facts_memo *memo = facts_memo_new();
+    facts_memo_load l = { .memo = memo, .build = "none", .device = "cpu", .group = "" };
+    facts_answer answer[4];
+    facts_memo_compare(memo, FACTS_BY_REASON);
+    for (size_t i = 0; i < 4; i++)
+        load(&l, rows[i]);
+    for (size_t i = 0; i < 4; i++) {
+        cr_assert_eq(facts_memo_get(memo, (const char *[]){ "a", "b", "c", "d" }[i], 1, &answer[i]), FACTS_MEMO_ANSWERED);
+        cr_assert_eq(answer[i].count, 1);
+    }
+    cr_expect_not_null(facts_answer_find(&answer[1], &answer[0].failing[0]), "numbers in a reason do not count");
+    cr_expect_null(facts_answer_find(&answer[2], &answer[0].failing[0]));
+    cr_expect_null(facts_answer_find(&answer[3], &answer[0].failing[0]));
+    cr_expect_str_eq(answer[0].evidence[0].reason, "unsupported: d 100 is odd");
     facts_memo_free(memo);
 }
 
