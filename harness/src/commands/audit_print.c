@@ -239,24 +239,70 @@ static void print_counts(const facts_audit *audit, FILE *out)
         fprintf(out, "- *%s*: %s\n", facts_audit_name((facts_audit_word)w), facts_audit_meaning((facts_audit_word)w));
 }
 
+/* Whether two rows show a word of one rule by the same case. */
+static bool same_case(const facts_audit *audit, const facts_audit_row *a, const facts_audit_row *b, facts_audit_word word)
+{
+    return a->claim == b->claim && a->verdict.said[word] && b->verdict.said[word] &&
+           audit->cases[a->trials + a->verdict.shows[word]].work == audit->cases[b->trials + b->verdict.shows[word]].work;
+}
+
+static bool same_versions(const facts_audit *audit, const facts_audit_row *a, const facts_audit_row *b)
+{
+    char one[48], two[48];
+    versions_of(audit, a, one);
+    versions_of(audit, b, two);
+    return strcmp(one, two) == 0;
+}
+
+/* "h100-sxm, sm80-spec 9.8.0..9.28.0; sm89-spec 9.27.0": where rows like this one are. */
+static void print_where(const facts_audit *audit, const facts_audit_row *like, facts_audit_word word, FILE *out)
+{
+    const facts_audit_row *end = audit->rows + audit->row_count;
+    bool first = true;
+    char versions[48];
+    for (const facts_audit_row *row = like; row < end; row++) {
+        bool told = false;
+        if (!same_case(audit, like, row, word))
+            continue;
+        for (const facts_audit_row *before = like; before < row && !told; before++)
+            told = same_case(audit, like, before, word) && same_versions(audit, before, row);
+        if (told)
+            continue;
+        fputs(first ? "" : "; ", out);
+        const char *comma = "";
+        for (const facts_audit_row *with = row; with < end; with++)
+            if (same_case(audit, like, with, word) && same_versions(audit, with, row)) {
+                fprintf(out, "%s%s", comma, audit->session.targets.at[with->first].device);
+                comma = ", ";
+            }
+        versions_of(audit, row, versions);
+        fprintf(out, " %s", versions);
+        first = false;
+    }
+}
+
 static void print_word_table(const facts_audit *audit, facts_audit_word word, FILE *out)
 {
-    char versions[48], said[480], name[FACTS_NAME_MAX];
-    bool any = false;
+    char said[480], name[FACTS_NAME_MAX];
+    size_t last = SIZE_MAX;
     for (size_t i = 0; i < audit->row_count; i++) {
         const facts_audit_row *row = &audit->rows[i];
         const facts_claim *c = &audit->claims.claim[row->claim];
-        if (!row->verdict.said[word])
+        bool told = !row->verdict.said[word];
+        for (size_t k = 0; k < i && !told; k++)
+            told = same_case(audit, &audit->rows[k], row, word);
+        if (told)
             continue;
-        bool again = any && i && audit->rows[i - 1].claim == row->claim && audit->rows[i - 1].verdict.said[word];
-        if (!any)
-            fprintf(out, "\n## %c%s\n\n| rule | refuses | device | cuDNN | case | the backend |\n|---|---|---|---|---|---|\n",
+        if (last == SIZE_MAX)
+            fprintf(out, "\n## %c%s\n\n| rule | kind | says | where | case | the backend |\n|---|---|---|---|---|---|\n",
                     facts_audit_name(word)[0] - 'a' + 'A', facts_audit_name(word) + 1);
-        any = true;
-        versions_of(audit, row, versions);
-        fprintf(out, "| %s | ", again ? "" : c->id);
-        cell(out, again ? "" : c->refuses, !again);
-        fprintf(out, " | %s | %s | ", audit->session.targets.at[row->first].device, versions);
+        bool again = last == row->claim;
+        last = row->claim;
+        fprintf(out, "| %s | %s | ", again ? "" : c->id, again ? "" : facts_claim_word(c->kind));
+        cell(out, again ? "" : c->says, false);
+        fputs(" | ", out);
+        print_where(audit, row, word, out);
+        fputs(" | ", out);
         cell(out, name_of(audit, row, word, name), true);
         fputs(" | ", out);
         cell(out, said_of(audit, row, word, said), false);

@@ -1,0 +1,105 @@
+"""facts audit, as people start it: two real versions, described devices, a few rules."""
+import json
+import os
+import tempfile
+import unittest
+
+import e2e
+
+BUILDS = f"{e2e.OLD},{e2e.NEW}"
+RULES = """
+project: test 1.0
+rule: t/8
+says: nowhere: dims
+kind: decision
+refuse: d.qk%8!=0
+edge: pass=fwd | d=100 | d=104
+rule: t/strict
+says: nowhere: grouped heads are said to be refused
+kind: decision
+refuse: h.q!=h.k
+edge: pass=fwd | h=8/2 | h=8
+rule: t/loose
+says: nowhere: 256 is said to go backward everywhere
+kind: decision
+refuse: pass=bwd & d.qk>256
+edge: pass=bwd | d=264 | d=256
+rule: t/old
+says: nowhere: an old gate
+kind: decision
+refuse: cudnn<9.6
+edge: pass=fwd
+rule: t/api
+says: nowhere: an argument
+kind: caller
+untestable: no case can say it
+"""
+
+
+class Audit(unittest.TestCase):
+    def setUp(self):
+        for build in (e2e.OLD, e2e.NEW):
+            e2e.need(build)
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.rules = os.path.join(self.folder.name, "x.claims")
+        self.write(RULES)
+
+    def write(self, text):
+        with open(self.rules, "w", encoding="utf-8") as file:
+            file.write(text)
+
+    def audit(self, *more, devices="h100-sxm,sm100-spec"):
+        return e2e.facts("audit", *more, "--cudnn", BUILDS, "--device", devices, "-o", os.path.join(self.folder.name, "r.jsonl"), "--overwrite")
+
+    def test_each_rule_gets_the_word_that_the_versions_give_it(self):
+        done = self.audit(self.rules, "--json")
+        self.assertEqual(done.status, 1, done.text)  # t/loose is a finding
+        lines = [json.loads(line) for line in done.out.splitlines()]
+        said = {(x["rule"], x.get("device", ""), x["verdict"]) for x in lines}
+        for device in ("h100-sxm", "sm100-spec"):
+            self.assertIn(("t/8", device, "agrees"), said)
+            self.assertIn(("t/strict", device, "accepted, numbers not known"), said)
+        self.assertIn(("t/loose", "sm100-spec", "too loose"), said)
+        self.assertIn(("t/loose", "h100-sxm", "agrees"), said)
+        self.assertIn(("t/api", "", "untestable"), said)
+        old = next(x for x in lines if x["rule"] == "t/old")
+        self.assertIn("it refuses for cudnn 9.0.0..9.5.2", old["why"])
+        loose = next(x for x in lines if x["verdict"] == "too loose")
+        self.assertEqual((loose["first"], loose["last"]), (e2e.OLD, e2e.OLD))
+        self.assertIn("Embedding dim per head", loose["backend"])
+        self.assertIn("guards=off", loose["case"])
+
+    def test_shipped_rules_are_chosen_by_name(self):
+        done = self.audit("fe/H04", "fe/B06", "pt/multiple-of-8", devices="sm100-spec")
+        self.assertEqual(done.status, 0, done.text)
+        self.assertIn("cudnn-frontend 1.32.0: 2 rules: 2 agrees", done.out)
+        self.assertIn("PyTorch main@001f694a: 1 rule: 1 agrees", done.out)
+
+    def test_markdown_counts_and_names_what_disagrees(self):
+        done = self.audit(self.rules, "--markdown")
+        self.assertIn("| test 1.0 | 5 | 0 | 1 | 1 | 0 | 1 | 0 | 0 | 2 |", done.out)
+        self.assertIn("## Too loose", done.out)
+        self.assertIn("| t/loose | decision |", done.out)
+
+    def test_bad_input_is_one_line_with_its_place(self):
+        for text, place in (("project: x 1\nrule: x/1\nsays: x\nkind: decision\nrefuse: mas=causal\n", ":5:9: mas is not a key; did you mean mask?"),
+                            ("project: x 1\nrule: x/1\nsays: x\nkind: decision\nrefuse: d.qk>128\nedge: pass=fwd | d=64 | d=32\n",
+                             ":6:1: x/1 has no edge here: pass=fwd dtype=bf16 d=64 is never refused by the rule")):
+            self.write(text)
+            done = self.audit(self.rules)
+            self.assertEqual((done.status, done.err, done.out), (2, self.rules + place + "\n", ""))
+
+    def test_what_selects_nothing_or_is_unknown_is_said(self):
+        self.assertEqual(self.audit("fe/H04", "--where", "mask=causal").status, 5)
+        self.assertEqual(self.audit("fe/H04", "--where", "mas=causal").status, 2)
+        unknown = self.audit("fe/H4")
+        self.assertEqual(unknown.status, 2)
+        self.assertIn("did you mean fe/H04?", unknown.err)
+        self.assertEqual(e2e.facts("audit", "fe/H04", "--cudnn", "9.99.0").status, 2)
+        self.assertEqual(self.audit("fe/H04", devices="cpu").status, 2)
+        self.assertEqual(self.audit("fe/H04", devices="h100-sxm,0").status, 2)
+
+
+if __name__ == "__main__":
+    e2e.main()
