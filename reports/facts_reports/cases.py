@@ -5,7 +5,7 @@ from pathlib import Path
 
 # Keys whose value holds several numbers joined by "/" or ":": part -> place. A shorter value repeats its last number.
 PARTS = {"h": {"q": 0, "k": 1, "kv": 1, "v": 2}, "s": {"q": 0, "kv": 1}, "d": {"qk": 0, "v": 1}, "window": {"left": 0, "right": 1}}
-SUBJECT = ("cudnn", "sm", "build", "backend", "grade", "verdict", "engine", "class")  # of a row, not of its case
+SUBJECT = ("cudnn", "sm", "build", "backend", "grade", "verdict", "engine", "config", "class")  # of a row, not of its case
 
 
 @lru_cache(maxsize=1)
@@ -41,7 +41,7 @@ def query_keys():
 @lru_cache(maxsize=1)
 def numbers():
     """Keys that have an order because their values are numbers."""
-    return {k["key"] for k in key_table() if k.get("number")} | set(parts()) | {"sm", "engine"}
+    return {k["key"] for k in key_table() if k.get("number")} | set(parts()) | {"sm", "engine", "config"}
 
 
 def parse(name):

@@ -42,18 +42,29 @@ static size_t find_suite(suites *all, const char *name, const char *folder, cons
     return all->count++;
 }
 
-static size_t count_candidates(const facts_deviations *list, size_t line, const facts_cases *cases)
+static bool is_candidate(const facts_deviations *list, size_t line, const facts_cases *cases, size_t i)
 {
-    size_t n = 0;
-    for (size_t i = 0; i < facts_cases_count(cases); i++) {
-        facts_case c;
-        facts_error error;
-        n += facts_case_parse(&c, facts_cases_at(cases, i).name, &error) && facts_deviations_possible(list, line, &(facts_subject){ .c = &c });
-    }
-    return n;
+    facts_case c;
+    facts_error error;
+    return facts_case_parse(&c, facts_cases_at(cases, i).name, &error) && facts_deviations_possible(list, line, &(facts_subject){ .c = &c });
 }
 
-/* Has it expired, and is there a case in each of its suites that it could be about? Adds to *findings. */
+static bool has_candidate(const facts_deviations *list, size_t line, const facts_cases *cases)
+{
+    for (size_t i = 0; i < facts_cases_count(cases); i++)
+        if (is_candidate(list, line, cases, i))
+            return true;
+    return false;
+}
+
+static void tell_candidates(facts_text *out, const facts_deviations *list, size_t line, const facts_cases *cases)
+{
+    for (size_t i = 0, said = 0; i < facts_cases_count(cases); i++)
+        if (is_candidate(list, line, cases, i))
+            facts_text_format(out, "%s%zu", said++ ? "," : "", i);
+}
+
+/* Has it expired, and is there a case in its suites that it could be about? Adds to *findings. */
 static int check_line(const facts_deviations *list, size_t line, suites *all, const char *folder, const char *today, size_t *findings)
 {
     const facts_deviation *d = facts_deviations_at(list, line);
@@ -63,37 +74,68 @@ static int check_line(const facts_deviations *list, size_t line, suites *all, co
                 d->expires);
         ++*findings;
     }
+    bool found = !*d->suites;
     snprintf(words, sizeof words, "%s", d->suites);
     for (char *name; *words && (name = strsep(&rest, " ")) != NULL;) {
         size_t at = find_suite(all, name, folder, d);
         if (at == SUITES_MOST)
             return FACTS_EXIT_BAD_INPUT;
-        if (count_candidates(list, line, all->cases[at]))
-            continue;
-        fprintf(stderr, "%s:%d:%d: matches no case of suite %s\n", d->file, d->line, d->column, name);
+        found = found || has_candidate(list, line, all->cases[at]);
+    }
+    if (!found) {
+        fprintf(stderr, "%s:%d:%d: matches no case of its suites (%s)\n", d->file, d->line, d->column, d->suites);
         ++*findings;
     }
     return FACTS_EXIT_OK;
 }
 
-/* For the report package: {"suite":["case",...]} in a file of its own. */
-static bool write_suites(const suites *all, char path[32])
+/* For the report package, in a file of its own: {"suites":{"regress":["case",...]},"lines":[{"regress":[0,7]},...]}: of each line and each of its
+ * suites the cases that it could be about. */
+static void tell_lines(facts_text *out, const facts_deviations *list, const suites *all)
+{
+    for (size_t i = 0; i < facts_deviations_count(list); i++) {
+        char about[FACTS_SUITES_MAX + 2], name[128];
+        snprintf(about, sizeof about, " %s ", facts_deviations_at(list, i)->suites);
+        facts_text_puts(out, i ? ",\n{" : "{");
+        for (size_t s = 0, said = 0; s < all->count; s++) {
+            snprintf(name, sizeof name, " %.100s ", all->name[s]);
+            if (!strstr(about, name))
+                continue;
+            facts_text_puts(out, said++ ? "]," : "");
+            facts_text_json(out, all->name[s], strlen(all->name[s]));
+            facts_text_puts(out, ":[");
+            tell_candidates(out, list, i, all->cases[s]);
+        }
+        facts_text_puts(out, *facts_deviations_at(list, i)->suites ? "]}" : "}");
+    }
+}
+
+static void tell_suites(facts_text *out, const suites *all)
+{
+    for (size_t s = 0; s < all->count; s++) {
+        facts_text_puts(out, s ? "],\n" : "");
+        facts_text_json(out, all->name[s], strlen(all->name[s]));
+        facts_text_puts(out, ":[");
+        for (size_t i = 0; i < facts_cases_count(all->cases[s]); i++) {
+            const char *name = facts_cases_at(all->cases[s], i).name;
+            facts_text_puts(out, i ? ",\n" : "");
+            facts_text_json(out, name, strlen(name));
+        }
+    }
+    facts_text_puts(out, all->count ? "]" : "");
+}
+
+static bool write_suites(const facts_deviations *list, const suites *all, char path[32])
 {
     strcpy(path, "/tmp/facts-suites-XXXXXX");
     int handle = mkstemp(path);
     FILE *out = handle < 0 ? NULL : fdopen(handle, "w");
     facts_text text = { 0 };
-    for (size_t s = 0; out && s < all->count; s++) {
-        facts_text_puts(&text, s ? "],\n" : "{");
-        facts_text_json(&text, all->name[s], strlen(all->name[s]));
-        facts_text_puts(&text, ":[");
-        for (size_t i = 0; i < facts_cases_count(all->cases[s]); i++) {
-            const char *name = facts_cases_at(all->cases[s], i).name;
-            facts_text_puts(&text, i ? ",\n" : "");
-            facts_text_json(&text, name, strlen(name));
-        }
-    }
-    facts_text_puts(&text, all->count ? "]}\n" : "{}\n");
+    facts_text_puts(&text, "{\"suites\":{");
+    tell_suites(&text, all);
+    facts_text_puts(&text, "},\"lines\":[");
+    tell_lines(&text, list, all);
+    facts_text_puts(&text, "]}\n");
     bool ok = out && !text.failed && fwrite(text.data, 1, text.length, out) == text.length;
     if (out)
         ok = fclose(out) == 0 && ok;
@@ -104,13 +146,13 @@ static bool write_suites(const suites *all, char path[32])
 }
 
 /* Hands records to `facts_reports expect TASK`, with what the suites of the lines are. */
-static int ask_reports(const char *task, const facts_options *o, const suites *all, const char *folder)
+static int ask_reports(const char *task, const facts_options *o, const facts_deviations *list, const suites *all, const char *folder)
 {
     char path[32];
     const char **words = calloc(o->word_count + 8, sizeof *words);
     size_t n = 0;
     int status = FACTS_EXIT_ENVIRONMENT;
-    if (words && write_suites(all, path)) {
+    if (words && write_suites(list, all, path)) {
         words[n++] = "expect";
         words[n++] = task;
         words[n++] = "--suites";
@@ -161,7 +203,7 @@ static int check_or_update(const facts_invocation *call, bool update)
     if (status == FACTS_EXIT_OK && !update)
         printf("%zu lines in cases/expect, %zu to look at\n", facts_deviations_count(list), findings);
     if (status == FACTS_EXIT_OK && o->word_count > 1)
-        status = ask_reports(update ? "update" : "check", o, &all, expect);
+        status = ask_reports(update ? "update" : "check", o, list, &all, expect);
     if (status == FACTS_EXIT_OK && !update && findings)
         status = FACTS_EXIT_FINDINGS;
     free_suites(&all);

@@ -11,7 +11,7 @@
 
 struct facts_expectations {
     facts_deviations *list;
-    bool whole; /* the run is of whole suites */
+    char suites[FACTS_SUITES_MAX]; /* that are run, whole; "": something else */
 };
 
 static bool is_suite(const char *word, const char *folder)
@@ -63,7 +63,7 @@ int facts_expectations_load(facts_expectations **out, const char *suites, facts_
     }
     facts_today(today);
     facts_deviations_choose(e->list, suites, today);
-    e->whole = *suites != '\0';
+    snprintf(e->suites, sizeof e->suites, "%s", suites);
     return 0;
 }
 
@@ -223,13 +223,28 @@ static long candidates(const facts_expectations *e, size_t line, const facts_tal
     return n;
 }
 
+/* Is every suite that a line is about among those that are run? */
+static bool are_run(const char *named, const char *run)
+{
+    char words[FACTS_SUITES_MAX + 2], one[128], *rest = words;
+    snprintf(words, sizeof words, "%s", named);
+    for (char *name; (name = strsep(&rest, " ")) != NULL;) {
+        char all[FACTS_SUITES_MAX + 2];
+        snprintf(one, sizeof one, " %.100s ", name);
+        snprintf(all, sizeof all, " %.509s ", run);
+        if (!strstr(all, one))
+            return false;
+    }
+    return true;
+}
+
 size_t facts_expectations_stale(const facts_expectations *e, const facts_tally *tally, const int *sms, facts_task task, FILE *out)
 {
     size_t stale = 0;
-    for (size_t i = 0; e && e->whole && i < facts_deviations_count(e->list); i++) {
+    for (size_t i = 0; e && i < facts_deviations_count(e->list); i++) {
         const facts_deviation *d = facts_deviations_at(e->list, i);
         long asked = 0, more = 0;
-        if (!*d->suites || !facts_deviations_counts(e->list, i) || d->met || (d->sometimes && d->used))
+        if (!*d->suites || !are_run(d->suites, e->suites) || !facts_deviations_counts(e->list, i) || d->met || (d->sometimes && d->used))
             continue;
         for (size_t t = 0; t < tally->target_count && more >= 0; t++, asked += more > 0 ? more : 0)
             more = candidates(e, i, tally, t, sms[t], task);

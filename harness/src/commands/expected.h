@@ -16,8 +16,8 @@ int facts_expectations_load(facts_expectations **out, const char *suites, facts_
 /* What they say of one row: fills the row's `expectation` object and whether it is a finding. */
 void facts_expectations_judge(const facts_expectations *expectations, const facts_target *target, int sm, const facts_work *work,
                               bool measured, facts_verdict verdict, const facts_line *row, facts_expected_row *out);
-/* After a run of whole suites: a line on `out` for each expectation about them that could have come true here (its targets and its cases were asked, all
- * of them answered) and did not. Their number. Lines without `suites:` and of suites that were not run are left alone. */
+/* After a run of whole suites: a line on `out` for each expectation whose suites were all run, that could have come true here (its targets and its
+ * cases were asked, all of them answered) and did not. Their number. Lines without `suites:` are left alone. */
 size_t facts_expectations_stale(const facts_expectations *expectations, const facts_tally *tally, const int *sms, facts_task task, FILE *out);
 /* The date, UTC. Returns `out`. */
 const char *facts_today(char out[16]);
