@@ -26,7 +26,9 @@ static const char *device_of(const facts_bisection *b)
 static const char *describe(const facts_said *said, char out[DESCRIBED])
 {
     size_t used = (size_t)snprintf(out, FACTS_SAID_VALUE, "%s", facts_verdict_name(said->verdict));
-    if (said->verdict == FACTS_VERDICT_UNSUPPORTED || !said->engines[0]) {
+    if (said->backend[0] && strcmp(said->backend, "cudnn") != 0) {
+        used += (size_t)snprintf(out + used, 40, ", backend %s", said->backend);
+    } else if (said->verdict == FACTS_VERDICT_UNSUPPORTED || !said->engines[0]) {
         if (said->engine >= 0)
             used += (size_t)snprintf(out + used, 40, ", engine %lld", (long long)said->engine);
     } else {

@@ -71,6 +71,7 @@ void facts_said_row(facts_said *said, const facts_line *row)
     said->verdict = verdict;
     if (!facts_slice_int(facts_line_get(row, "engine"), &said->engine) || said->engine < 0)
         said->engine = -1;
+    facts_slice_string(facts_line_get(row, "backend"), said->backend, sizeof said->backend);
     facts_row_engines(row, engines, sizeof engines);
     keep_once(said->engines, sizeof said->engines, engines);
     facts_row_reason(row, "class", said->class_word, sizeof said->class_word);
@@ -90,8 +91,11 @@ const char *facts_said_value(const facts_said *said, facts_by by, char out[FACTS
 {
     const char *word = facts_verdict_name(said->verdict);
     bool served = said->verdict != FACTS_VERDICT_UNSUPPORTED;
+    bool other = said->backend[0] && strcmp(said->backend, "cudnn") != 0;
     if (by == FACTS_BY_CLASS && said->class_word[0])
         snprintf(out, FACTS_SAID_VALUE, "%s %s", word, said->class_word);
+    else if ((by == FACTS_BY_ENGINE || by == FACTS_BY_ENGINES) && served && other)
+        snprintf(out, FACTS_SAID_VALUE, "%s", said->backend);
     else if (by == FACTS_BY_ENGINE && served && said->engine >= 0)
         snprintf(out, FACTS_SAID_VALUE, "engine %lld", (long long)said->engine);
     else if (by == FACTS_BY_ENGINES && served && said->engines[0])

@@ -17,6 +17,7 @@ facts_by facts_by_parse(const char *word); /* FACTS_BY_COUNT: none of them */
 /* Words are empty, the engine -1, where there is none. */
 typedef struct facts_said {
     facts_verdict verdict; /* FACTS_VERDICT_COUNT: nothing yet */
+    char backend[12];
     int64_t engine;
     char engines[128];   /* mode A's, each once, in their order */
     char class_word[24]; /* of the reason */
@@ -31,7 +32,7 @@ typedef struct facts_said {
 void facts_said_row(facts_said *said, const facts_line *row);
 /* Is it an answer? Not where the version could not be asked, or the data could not tell. */
 bool facts_said_answers(const facts_said *said);
-/* What is compared: "pass", "unsupported policy", "engine 8". Returns `out`. */
+/* What is compared: "pass", "unsupported policy", "engine 8" (of another backend than cuDNN's its name: "math"). Returns `out`. */
 #define FACTS_SAID_VALUE 480
 const char *facts_said_value(const facts_said *said, facts_by by, char out[FACTS_SAID_VALUE]);
 
