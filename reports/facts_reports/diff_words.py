@@ -139,7 +139,8 @@ def provenance(diff):
         def said(key, limit=40):
             values = sorted({text.line(str(r.get(key)), limit) for r in runs if r.get(key)})
             return ", ".join(values[:3]) + (" …" if len(values) > 3 else "") or "unknown"
-        checked = {str(lib.get("record")) for t, about in record.targets.items() if t[0] in builds for lib in about.get("line", {}).get("libraries") or [] if isinstance(lib, dict)}
+        checked = {str(lib.get("record")) for t, about in record.targets.items() if t[0] in builds for lib in about.get("line", {}).get("libraries") or []
+                   if isinstance(lib, dict) and lib.get("in_build") is not False}
         proof = "" if not checked else ", libraries as their package has them" if checked <= {"ok"} else ", libraries not proved"
         out.append(f"{', '.join(text.line(b, 60) for b in sorted(builds))}: suite {said('suite_hash')}, {said('started')[:60]}, FACTS {said('facts')}{proof}")
     return out

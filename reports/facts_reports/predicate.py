@@ -149,7 +149,8 @@ def parse(text):
 _ORDERED = {"<": lambda o: o < 0, "<=": lambda o: o <= 0, ">": lambda o: o > 0, ">=": lambda o: o >= 0}
 
 
-def _number(value):
+def number(value):
+    """What a value is as a number, or None."""
     if value == "inf":
         return math.inf
     value = value.removeprefix("sm_")
@@ -161,7 +162,7 @@ def _order(key, left, right, modulus):
     if key == "cudnn":
         a, b = version_key(left), version_key(right)
         return (a > b) - (a < b)
-    a, b = _number(left), _number(right)
+    a, b = number(left), number(right)
     if modulus and a is not None:
         a = math.fmod(a, modulus) if math.isfinite(a) else None
     return None if a is None or b is None else (a > b) - (a < b)

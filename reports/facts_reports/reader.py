@@ -12,6 +12,7 @@ from .vocabulary import GRADES, VERDICTS
 LINE_LIMIT = 8 << 20       # bytes of one line; a longer one is counted, not kept
 FILE_LIMIT = 8 << 30       # bytes of one file, unpacked
 SAMPLES = 5
+FORMAT = 1                 # of the lines, in each run object; a greater one is of a newer FACTS
 
 
 @dataclass
@@ -119,6 +120,8 @@ def _dispatch(item, report, store):
         if isinstance(item.get(word), dict):
             # The many `start` objects are compared, never shown.
             value = item[word] if word == "start" else text.clean_json(item[word])
+            if word == "run" and isinstance(value.get("format"), int) and value["format"] > FORMAT:
+                raise InputError(f"{report.name}: was written by a newer FACTS (format {value['format']}; this one reads {FORMAT}): use that one")
             if word == "run":
                 report.runs, report.closed = report.runs + 1, False
             if word == "end":
@@ -127,21 +130,12 @@ def _dispatch(item, report, store):
             return ""
     if "case" not in item:
         return "an object of no known kind"
-    row, why = normal_row(item if store.fields is None else _only(item, store.fields))
+    row, why = normal_row(store.only(item))
     if why:
         return why
     report.rows += 1
     store.add_row(row)
     return ""
-
-
-def _only(item, fields):
-    """What a store that looks at some fields alone keeps of a row; the chain of a refusal is most of it."""
-    kept = {k: v for k, v in item.items() if k in fields}
-    reason = kept.get("reason")
-    if isinstance(reason, dict) and "chain" not in fields:
-        kept["reason"] = {k: v for k, v in reason.items() if k != "chain"}
-    return kept
 
 
 def normal_row(item):

@@ -2,6 +2,8 @@
 
 Sets of cases are integers, a bit for each; a comparison costs an AND, so that pairs and triples can be tried one by one.
 """
+import math
+import operator
 from array import array
 from dataclasses import dataclass
 from functools import lru_cache
@@ -11,6 +13,7 @@ from . import cases, predicate
 
 _WHOLE = ("h", "s", "d", "seed", "engine", "window", "h.kv")    # their parts say it, or it is no property of the problem
 _VALUES, _LEAVES, _TRIPLES, _BEAM, _MORE, _RULES = 24, 90, 26, 24, 2, 3
+_OPERATORS = {"=": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 _EXACT = 1.5   # a score that only an exact conjunction has
 _MODULI = (128, 64, 16, 8)
 _PAIRS = (("s.q", "s.kv"), ("h.q", "h.k"), ("h.k", "h.v"), ("d.qk", "d.v"))
@@ -79,6 +82,7 @@ class Columns:
         for key, values in subjects.items():
             place = {}
             self._add(key, place, array("I", [place.setdefault(v, len(place)) for v in values]))
+        self.numbers = {key: [predicate.number(v) for v in values] for key, (values, _) in self.columns.items() if key in cases.numbers()}
 
     @staticmethod
     def _keys(said):
@@ -91,13 +95,20 @@ class Columns:
         if len(place) > 1:
             self.columns[key] = (list(place), codes)
 
-    def bits(self, key, test):
-        """The pairs whose value of the key satisfies a test, made once for each distinct value."""
+    def bits(self, key, truth):
+        """The pairs whose value of the key is true; `truth` has a digit 0 or 1 for each distinct value."""
         values, codes = self.columns[key]
-        truth = bytes(49 if v is not None and test(v) else 48 for v in values)
-        if len(truth) <= 256:
+        if len(values) <= 256:
             return int(bytes(codes.tolist()).translate(truth.ljust(256, b"0")), 2)
         return int(bytes([truth[c] for c in codes]), 2)
+
+    def _truth(self, key, op, value, modulus):
+        """Is a comparison true, for each distinct value: as predicate.compare says, made once for each."""
+        numbers, right = self.numbers.get(key), predicate.number(value) if isinstance(value, str) else None
+        if numbers and right is not None and op in _OPERATORS and None not in numbers:
+            holds = _OPERATORS[op]
+            return bytes(49 if holds(math.fmod(n, modulus) if modulus and n < math.inf else n, right) else 48 for n in numbers)
+        return bytes(49 if v is not None and predicate.compare(op, key, v, value, modulus) else 48 for v in self.columns[key][0])
 
     def among(self, key, inside):
         """Distinct values of the key in a set, most frequent first."""
@@ -117,15 +128,16 @@ class Columns:
         shown = f"({', '.join(map(_quoted, value))})" if op == "in" else value if op in "~!~" or value in cases.numbers() else _quoted(value)
         said = f"{key}{f'%{modulus}' if modulus else ''}{' in ' if op == 'in' else op}{shown}"
         if said not in self._leaves:
-            bits = self.bits(key, lambda v: predicate.compare(op, key, v, value, modulus))
+            bits = self.bits(key, self._truth(key, op, value, modulus))
             self._leaves[said] = _Leaf(key, said, bits, cost + (0.6 if key in _DULL else 0.3 if key in _followers() else 0))
         return self._leaves[said]
 
     def across(self, left, op, right):
         said = f"{left}{op}{right}"
         if said not in self._leaves:
-            (lv, lc), (rv, rc) = self.columns[left], self.columns[right]
-            self._leaves[said] = _Leaf(left, said, int(bytes(49 if predicate.compare(op, left, lv[a], rv[b]) else 48 for a, b in zip(lc, rc)), 2), 1.3)
+            one, other, holds = self.numbers[left], self.numbers[right], _OPERATORS[op]
+            digits = bytes(49 if holds(one[a], other[b]) else 48 for a, b in zip(self.columns[left][1], self.columns[right][1]))
+            self._leaves[said] = _Leaf(left, said, int(digits, 2), 1.3)
         return self._leaves[said]
 
 
@@ -178,7 +190,7 @@ def _leaves_of(columns, key, changed, universe):
     inside, yes = columns.among(key, universe), columns.among(key, changed)
     if len(inside) < 2 or not yes or not all(map(_is_plain, inside)):
         return
-    numeric = key in cases.numbers() and all(predicate._number(v) is not None for v in inside)
+    numeric = key in cases.numbers() and all(predicate.number(v) is not None for v in inside)
     for value in dict.fromkeys(yes[:_VALUES] + inside[:_VALUES]):
         yield columns.leaf(key, "=", value, 1)
         yield columns.leaf(key, "!=", value, 1.2)
@@ -192,7 +204,7 @@ def _leaves(columns, changed, universe):
     for key in columns.columns:
         found += _leaves_of(columns, key, changed, universe)
     for left, right in _PAIRS:
-        if left in columns.columns and right in columns.columns:
+        if all(None not in columns.numbers.get(key, [None]) for key in (left, right)):
             found += [columns.across(left, op, right) for op in ("=", "!=", "<", ">")]
     best = {}   # of comparisons that mean the same here the simplest
     for leaf in found:

@@ -18,6 +18,8 @@ PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA temp_store=FILE; PRAGMA 
 CREATE TABLE seen(id INTEGER PRIMARY KEY, record INT, started TEXT, attempt INT, build TEXT, device TEXT, case_name TEXT, config INT, answer TEXT);
 CREATE TABLE row(slot INT, side INT, case_name TEXT, config INT, answer TEXT);
 """
+_LOOKED_AT = ("case", "cudnn", "build", "device", "sm", "grade", "backend", "verdict", "supported", "engine", "config", "workspace_bytes", "plan_ms",
+              "exec_us", "reason", "errors", "expectation", "attempt", "run")
 _REASON = ("class", "status", "text", "rule")
 
 
@@ -60,29 +62,49 @@ def _number(value):
     return value if isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 1e300 else None
 
 
-def answer_of(row):
-    """A record's row, as it is compared."""
+def _offered(engines):
+    """Mode A's list, cleaned."""
+    modes = [e for e in text.clean_json(engines) if isinstance(e, dict) and e.get("mode") == "A"]
+    return tuple((str(e.get("index")), _knobs(e.get("knobs"))) for e in modes)
+
+
+class Lists:
+    """Lists of engines by number: there are few different ones, and each is long."""
+
+    def __init__(self):
+        self.at, self._places = [()], {"[]": 0}
+
+    def number(self, engines):
+        said = repr(engines)
+        if said not in self._places:
+            self._places[said] = len(self.at)
+            self.at.append(_offered(engines))
+        return self._places[said]
+
+
+def answer_of(row, lists):
+    """A record's row, as it is compared; `offered` is the number of a list."""
     expectation = row.get("expectation")
     outcome = outcome_of(row["verdict"], row["grade"], row["supported"])
     met = is_met(expectation, row["verdict"])
-    offered = tuple((str(e.get("index")), _knobs(e.get("knobs"))) for e in row["engines"] if isinstance(e, dict) and e.get("mode") == "A")
+    offered = lists.at[row["offered"]]
     place = row["config"] if isinstance(row["config"], int) and 0 <= row["config"] < len(offered) else 0
     knobs = offered[place][1] if offered else ()
     known = str(expectation.get("link") or expectation.get("reason") or "expected") if met and is_finding(outcome) else ""
+    why = "" if row["verdict"] == "pass" else words.why(row, 300)
     return Answer(row["verdict"], outcome, known, met is False, row["grade"] or "", row["sm"],
-                  (row["backend"], "" if row.get("engine") is None else str(row["engine"]), knobs), offered, _number(row.get("workspace_bytes")), _number(row.get("plan_ms")),
-                  _number(row.get("exec_us")), tuple(str(row["reason"].get(k) or "") for k in _REASON), words.why(row, 300))
+                  (row["backend"], "" if row.get("engine") is None else str(row["engine"]), knobs), row["offered"], _number(row.get("workspace_bytes")), _number(row.get("plan_ms")),
+                  _number(row.get("exec_us")), tuple(str(row["reason"].get(k) or "") for k in _REASON), why)
 
 
-def _pack(answer):
-    return json.dumps([getattr(answer, name) for name in Answer.__dataclass_fields__], ensure_ascii=False)
+_FIELDS = tuple(Answer.__dataclass_fields__)
 
 
-def _unpack(data):
-    values = dict(zip(Answer.__dataclass_fields__, json.loads(data)))
+def _unpack(data, lists):
+    values = dict(zip(_FIELDS, json.loads(data)))
     backend, engine, knobs = values["chosen"]
     values["chosen"] = (backend, engine, tuple(map(tuple, knobs)))
-    values["offered"] = tuple((index, tuple(map(tuple, knobs))) for index, knobs in values["offered"])
+    values["offered"] = lists.at[values["offered"]]
     values["reason"] = tuple(values["reason"])
     return Answer(**values)
 
@@ -113,12 +135,20 @@ class Record:
 class _Reading:
     """What reader.read_file fills: the rows of one side."""
 
-    # Of a row only this is looked at; the rest (a refusal's chain is most of it) is not even cleaned.
-    fields = frozenset(("case", "cudnn", "build", "device", "sm", "grade", "backend", "verdict", "supported", "engine", "config", "engines", "workspace_bytes",
-                        "plan_ms", "exec_us", "reason", "errors", "expectation", "attempt", "run", "group"))
+    def only(self, item):
+        """What of a row is looked at; the rest, which is most of it, is not even cleaned."""
+        kept = {name: item[name] for name in _LOOKED_AT if name in item}
+        if item.get("verdict") in ("pass", "unsupported"):
+            kept.pop("errors", None)
+        if isinstance(kept.get("reason"), dict):
+            kept["reason"] = {name: kept["reason"][name] for name in _REASON if name in kept["reason"]}
+        engines = item.get("engines")
+        kept["offered"] = self.lists.number(engines if isinstance(engines, list) else [])
+        return kept
 
-    def __init__(self, db, number, record):
-        self.db, self.number, self.record, self.batch, self.lines, self.packed = db, number, record, [], [], {}
+    def __init__(self, db, number, record, lists):
+        self.lists = lists
+        self.db, self.number, self.record, self.batch, self.lines = db, number, record, [], []
 
     def note(self, word, value):
         run = str(value.get("id") or value.get("run") or "")
@@ -134,7 +164,7 @@ class _Reading:
         if row["verdict"] not in ("not_run", "inconclusive"):
             about["grades"].add(row["grade"] or "unknown")
         started = str(self.record.runs.get(row["run"], {}).get("started", ""))
-        self.batch.append((self.number, started, row["attempt"], *key, row["case"], Store.config(row), _pack(answer_of(row))))
+        self.batch.append((self.number, started, row["attempt"], *key, row["case"], Store.config(row), _pack(answer_of(row, self.lists))))
         if len(self.batch) >= 5000:
             self.flush()
 
@@ -153,18 +183,22 @@ class _Reading:
         self.lines = []
 
 
+def _pack(answer):
+    return json.dumps([getattr(answer, name) for name in _FIELDS], ensure_ascii=False)
+
+
 class Sides:
     """Open with read(), then choose slots, then pairs()."""
 
     def __init__(self):
         self.db = sqlite3.connect("")   # a file of SQLite's own, gone at the end
         self.db.executescript(_SCHEMA)
-        self.records, self.slots, self.alone = [], [], ([], [])
+        self.records, self.slots, self.lists = [], [], Lists()
 
     def read(self, inputs):
         """One record, of a file, a folder or several. Raises reader.InputError."""
         record = Record([str(i) for i in inputs])
-        reading = _Reading(self.db, len(self.records), record)
+        reading = _Reading(self.db, len(self.records), record, self.lists)
         for path in reader.find(inputs):
             record.files.append(reader.read_file(path, reading))
             reading.finish()
@@ -188,7 +222,7 @@ class Sides:
         for (slot, case), group in groupby(rows, key=lambda r: r[:2]):
             sides = ([], [])
             for _, _, side, data in group:
-                sides[side].append(_unpack(data))
+                sides[side].append(_unpack(data, self.lists))
             yield slot, case, *sides
 
 
@@ -196,7 +230,7 @@ class Sides:
         """Both sides' answers to one case."""
         sides = ([], [])
         for side, data in self.db.execute("SELECT side, answer FROM row WHERE slot=? AND case_name=? ORDER BY side, config", (slot, case)):
-            sides[side].append(_unpack(data))
+            sides[side].append(_unpack(data, self.lists))
         return sides
 
 

@@ -1,5 +1,6 @@
 """Text from elsewhere: made harmless once, here, before anything keeps it."""
 import re
+from functools import lru_cache
 
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufffe\uffff\ud800-\udfff]")
 _SAFE_WORD = re.compile(r"[A-Za-z0-9_@%+=:,./-]+")
@@ -20,6 +21,11 @@ def line(value, limit):
     return cleaned if cleaned.isprintable() else re.sub(r"[\t\n\r]+", " ", cleaned)
 
 
+@lru_cache(maxsize=4096)
+def _key(name):
+    return line(str(name), 80)
+
+
 def clean_json(value, limit=4000, depth=8, items=400):
     """The same for a parsed JSON value: bounded in length, depth and breadth."""
     if isinstance(value, str):
@@ -32,7 +38,7 @@ def clean_json(value, limit=4000, depth=8, items=400):
         return "…"
     if isinstance(value, list):
         return [clean_json(v, limit, depth - 1, items) for v in value[:items]]
-    return {line(str(k), 80): clean_json(v, limit, depth - 1, items) for k, v in list(value.items())[:items]}
+    return {_key(k): clean_json(v, limit, depth - 1, items) for k, v in list(value.items())[:items]}
 
 
 def shell(word):
