@@ -156,6 +156,39 @@ Test(stored, without_a_place_for_it_everything_is_asked)
     cr_expect(!output_says("sqlite"));
 }
 
+Test(stored, expectations_are_judged_anew)
+{
+    cr_expect_eq(asked("a", ""), COUNT);
+    put("refused.cases", "name: refused\nwhy: a test\nexpect: unsupported a reason\n" FEW "\n");
+    cr_expect_eq(facts("decide refused.cases --cudnn ./build --device ./device.json -o b"), 1);
+    cr_expect_eq(stored_in("b"), COUNT);
+    shell("test $(grep -c '\"met\":false' b) = 12");
+}
+
+Test(stored, a_record_of_a_newer_facts_is_refused_in_one_line)
+{
+    put("newer", "{\"run\":{\"id\":\"x\",\"facts\":\"9.0.0\",\"format\":2}}\n{\"case\":\"pass=fwd dtype=bf16\",\"verdict\":\"splendid\"}\n");
+    cr_expect_eq(facts("merge -o out2 newer"), 2);
+    cr_expect_eq(facts("decide '" FEW "' --cudnn ./build --device ./device.json -o newer --resume"), 2);
+    cr_expect_eq(facts("calibrate --from newer"), 2);
+    shell("test $(grep -c 'newer: was written by a newer FACTS (format 2; this one reads 1)' out) = 3");
+    cr_expect_eq(asked("a", ""), COUNT);
+    shell("grep -q '\"format\":1,' a");
+    put("same", "{\"run\":{\"id\":\"x\",\"facts\":\"9.0.0\",\"format\":1}}\n{\"end\":{\"run\":\"x\",\"complete\":true}}\n");
+    cr_expect_eq(facts("merge -o out3 same a --force"), 0, "a newer program that writes the same lines is read");
+}
+
+Test(stored, a_half_written_record_is_not_called_whole)
+{
+    cr_expect_eq(asked("a", ""), COUNT);
+    shell("head -c $(($(wc -c <a) - 150)) a >torn");
+    cr_expect_eq(facts("merge -o out2 torn"), 4);
+    cr_expect(output_says("could not be parsed"));
+    cr_expect_eq(facts("decide '" FEW "' --cudnn ./build --device ./device.json -o torn --resume"), 0);
+    summary s = sum_up("torn");
+    cr_expect(s.names == COUNT && s.bad == 1, "%zu names, %zu bad", s.names, s.bad);
+}
+
 Test(stored, a_killed_run_goes_on_from_record_and_store)
 {
     cr_expect_eq(facts("decide 'pass=fwd d=8..48:8' --cudnn ./build --device ./device.json -o few"), 0);

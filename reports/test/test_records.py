@@ -31,6 +31,11 @@ class Records(unittest.TestCase):
         self.assertEqual((totals["planned"], totals["missing"], totals["unreadable"]), (76 * 8, 0, 0))
         self.assertEqual(sum(store.counts().values()), 76 * 8)
 
+    def test_a_record_of_a_newer_facts_is_refused_in_one_line(self):
+        self.load({"run": {"id": "r1", "facts": "9.0.0", "format": 1}}, self.row())
+        with self.assertRaisesRegex(reader.InputError, r"newer FACTS \(format 2; this one reads 1\)"):
+            self.load({"run": {"id": "r1", "facts": "9.0.0", "format": 2}}, self.row())
+
     def test_the_latest_attempt_wins_and_order_in_the_file_does_not(self):
         store = self.load(self.row(attempt=2, verdict="nan"), self.row(attempt=1), self.row(attempt=3, verdict="wrong"), self.row(attempt=2))
         self.assertEqual(store.counts(), {"wrong": 1})

@@ -215,8 +215,10 @@ static int load_record(facts_bisection *b)
         return FACTS_EXIT_OK; /* nothing yet */
     snprintf(l.device, sizeof l.device, "%s", b->at[0].target.device);
     if (!facts_record_read(path, find_device, &l, &counts) || !facts_record_read(path, load_row, &l, &counts)) {
-        fprintf(stderr, "facts: %s: %s\n", path, strerror(errno));
-        return FACTS_EXIT_ENVIRONMENT;
+        char why[160];
+        int status = facts_record_trouble(&counts, why, sizeof why);
+        fprintf(stderr, "facts: %s: %s\n", path, why);
+        return status;
     }
     if (b->at[0].target.kind == FACTS_TARGET_GPU && strcmp(l.device, b->at[0].target.device) != 0)
         snprintf(b->device, sizeof b->device, "%s", l.device);

@@ -36,7 +36,9 @@ static int read_record(facts_measured *measured, const char *path)
             fprintf(stderr, "facts calibrate: %s: %llu lines could not be read\n", path, (unsigned long long)counts.bad);
         return FACTS_EXIT_OK;
     }
-    fprintf(stderr, "facts calibrate: %s: %s\n", path, strerror(errno));
+    char why[160];
+    facts_record_trouble(&counts, why, sizeof why);
+    fprintf(stderr, "facts calibrate: %s: %s\n", path, why);
     return FACTS_EXIT_BAD_INPUT;
 }
 

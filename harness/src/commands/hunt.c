@@ -164,8 +164,10 @@ static int load_record(facts_hunt *hunt)
                     .context = hunt,
                     .drawn = load_drawn } };
     if (!ok || !facts_record_read(path, load_line, &l, &counts)) {
-        fprintf(stderr, "facts: %s: %s\n", path, strerror(errno));
-        return FACTS_EXIT_ENVIRONMENT;
+        char why[160];
+        int status = facts_record_trouble(&counts, why, sizeof why);
+        fprintf(stderr, "facts: %s: %s\n", path, why);
+        return status;
     }
     if (l.load.failed || hunt->failed) {
         fputs("facts: out of memory\n", stderr);

@@ -106,6 +106,7 @@ static bool write_run(facts_session *s, const char *started)
     facts_text_puts(&line, "{\"run\":{");
     facts_text_member(&line, "id", s->run_id);
     facts_text_member(&line, "facts", FACTS_VERSION);
+    facts_text_member_int(&line, "format", FACTS_RECORD_FORMAT);
     facts_text_member(&line, "started", started);
     facts_text_member(&line, "do", tasks[s->task]);
     add_strings(&line, "command", s->argv, s->argc);

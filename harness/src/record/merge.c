@@ -259,8 +259,11 @@ static bool read_inputs(merging *m)
         snprintf(m->run, sizeof m->run, "?");
         m->started[0] = '\0';
         errno = 0;
-        if (!facts_record_read(m->request->in[i], take_line, m, &counts))
-            return refuse(m, 2, m->request->in[i], strerror(errno));
+        if (!facts_record_read(m->request->in[i], take_line, m, &counts)) {
+            char why[160];
+            facts_record_trouble(&counts, why, sizeof why);
+            return refuse(m, 2, m->request->in[i], why);
+        }
         if (!m->stop && counts.lines == counts.bad)
             return refuse(m, 2, m->request->in[i], "is not a record (no line could be read)");
     }

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -69,6 +70,7 @@ typedef struct reading {
 static bool deliver(reading *r, size_t start, size_t length)
 {
     facts_line *line = r->line;
+    int64_t format;
     if (length && r->buffer[start + length - 1] == '\r')
         length--;
     if (!length && !r->skipping)
@@ -77,6 +79,10 @@ static bool deliver(reading *r, size_t start, size_t length)
     if (r->skipping)
         line->kind = FACTS_LINE_BAD;
     r->skipping = false;
+    if (line->kind == FACTS_LINE_RUN && facts_slice_int(facts_line_get(line, "format"), &format) && format > FACTS_RECORD_FORMAT) {
+        r->counts->newer = format;
+        return false;
+    }
     line->offset = r->offset + start;
     r->counts->lines++;
     r->counts->rows += line->kind == FACTS_LINE_ROW;
@@ -142,11 +148,21 @@ bool facts_record_read(const char *path, bool (*each)(void *, const facts_line *
         return false;
     r.buffer = malloc(r.capacity);
     r.line = malloc(sizeof *r.line);
-    bool ok = r.buffer && r.line && read_all(&r);
+    bool ok = r.buffer && r.line && read_all(&r) && !counts->newer;
     int why = errno;
     free(r.buffer);
     free(r.line);
     close(r.fd);
     errno = why;
     return ok;
+}
+
+int facts_record_trouble(const facts_read_counts *counts, char *out, size_t capacity)
+{
+    if (counts->newer)
+        snprintf(out, capacity, "was written by a newer FACTS (format %lld; this one reads %d): use that one", (long long)counts->newer,
+                 FACTS_RECORD_FORMAT);
+    else
+        snprintf(out, capacity, "%s", strerror(errno));
+    return counts->newer ? 2 : 3;
 }

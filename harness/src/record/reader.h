@@ -10,6 +10,7 @@
 
 #define FACTS_LINE_MAX ((size_t)8 << 20)
 #define FACTS_ROW_MEMBERS 64
+#define FACTS_RECORD_FORMAT 1 /* of the lines, in each run object; a greater one is of a newer FACTS and is not read */
 
 /* The kinds of lines. X(SYMBOL, "key that makes it one") */
 #define FACTS_LINE_LIST(X) X(RUN, "run") X(TARGET, "target") X(START, "start") X(END, "end")
@@ -29,7 +30,8 @@ typedef struct facts_line {
 
 typedef struct facts_read_counts {
     uint64_t lines, rows, bad;
-    bool torn; /* the last line has no newline */
+    bool torn;     /* the last line has no newline */
+    int64_t newer; /* a run says this format, greater than ours: nothing was delivered from there on */
 } facts_read_counts;
 
 facts_slice facts_line_get(const facts_line *line, const char *key);
@@ -38,7 +40,9 @@ facts_slice facts_line_get(const facts_line *line, const char *key);
 void facts_line_parse(facts_line *out, const char *text, size_t length);
 
 /* Calls `each` for every line of a file, in order; it returns false to stop. Blank lines are skipped; a line over FACTS_LINE_MAX is BAD.
- * Returns false when the file cannot be read (errno says why). */
+ * Returns false when the file cannot be read, or is of a newer FACTS. */
 bool facts_record_read(const char *path, bool (*each)(void *context, const facts_line *line), void *context, facts_read_counts *counts);
+/* Why facts_record_read returned false, for people, directly after it; the exit code: 2 for a newer record, else 3. */
+int facts_record_trouble(const facts_read_counts *counts, char *out, size_t capacity);
 
 #endif

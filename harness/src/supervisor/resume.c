@@ -134,9 +134,11 @@ int facts_resume_read(facts_resume **out, const char *path, const char *suite_ha
         return 2;
     }
     if (!read || r->no_memory) {
-        snprintf(error, capacity, "%s: %s", path, r->no_memory ? "out of memory" : strerror(errno));
+        char why[160] = "out of memory";
+        int status = r->no_memory ? 3 : facts_record_trouble(&r->counts, why, sizeof why);
+        snprintf(error, capacity, "%s: %s", path, why);
         facts_resume_free(r);
-        return 3;
+        return status;
     }
     *out = r;
     return 0;

@@ -16,7 +16,7 @@ typedef struct facts_resume_state {
     int attempts;     /* starts so far */
 } facts_resume_state;
 
-/* Reads a record. Returns 0; 2 when its suite hash is another (`suite_hash`; NULL: any); 3 when it cannot be read. One line in `error`.
+/* Reads a record. Returns 0; 2 when its suite hash is another (`suite_hash`; NULL: any) or a newer FACTS wrote it; 3 when it cannot be read. One line in `error`.
  * A file that does not exist is an empty record. */
 int facts_resume_read(facts_resume **out, const char *path, const char *suite_hash, char *error, size_t capacity);
 facts_resume_state facts_resume_get(const facts_resume *resume, const char *name, const char *build, const char *device);
