@@ -299,7 +299,8 @@ static bool read_edge(reader *r, facts_span whole, facts_span text)
 /* The words that begin a line. X(SYMBOL, "word") */
 #define LINE_LIST(X)                                                                                                               \
     X(PROJECT, "project")                                                                                                          \
-    X(LINK, "link") X(RULE, "rule") X(SAYS, "says") X(KIND, "kind") X(REFUSE, "refuse") X(UNLESS, "unless") X(EDGE, "edge")        \
+    X(LINK, "link")                                                                                                                \
+    X(RULE, "rule") X(SAYS, "says") X(KIND, "kind") X(REFUSE, "refuse") X(UNLESS, "unless") X(EDGE, "edge")                        \
         X(UNTESTABLE, "untestable") X(NOTE, "note")
 #define AS_ENUM(symbol, word) LINE_##symbol,
 typedef enum line_kind { LINE_LIST(AS_ENUM) LINE_COUNT } line_kind;

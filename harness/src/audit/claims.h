@@ -63,6 +63,8 @@ typedef struct facts_claims {
 bool facts_claims_read(facts_claims *claims, const char *text, const char *where, facts_error *error);
 /* Whether a rule refuses a case for a version and an sm ("9.20.0", "90"). */
 bool facts_claim_refuses(const facts_claim *claim, const facts_case *c, const char *cudnn, const char *sm);
+/* Whether the rule refuses any of its cases for a version and an sm; sm NULL: for any device. */
+bool facts_claim_refuses_any(const facts_claim *claim, const char *cudnn, const char *sm);
 /* Where the rule refuses any of its cases, for people: "cudnn 9.10.0..9.10.1, sm 90". Of the versions and devices that
  * facts_claims_read looks at. `out` has room for 200. Returns `out`. */
 const char *facts_claim_reach(const facts_claim *claim, char out[200]);

@@ -55,9 +55,12 @@ bool facts_claim_straddles(const facts_claim *claim, facts_error *error)
     return true;
 }
 
-static bool refuses_any(const facts_claim *claim, const char *cudnn, const char *sm)
+bool facts_claim_refuses_any(const facts_claim *claim, const char *cudnn, const char *sm)
 {
-    for (size_t i = 0; i < claim->edges; i++)
+    for (size_t s = 0; sm == NULL && s < SMS; s++)
+        if (facts_claim_refuses_any(claim, cudnn, sms[s]))
+            return true;
+    for (size_t i = 0; sm != NULL && i < claim->edges; i++)
         if (facts_claim_refuses(claim, &claim->edge[i].refused, cudnn, sm))
             return true;
     return false;
@@ -81,7 +84,7 @@ const char *facts_claim_reach(const facts_claim *claim, char out[200])
     size_t used = 0, letters = 0;
     for (int v = 0; v < MINORS * PATCHES; v++)
         for (size_t s = 0; s < SMS; s++)
-            if (refuses_any(claim, release(v).text, sms[s]))
+            if (facts_claim_refuses_any(claim, release(v).text, sms[s]))
                 by_version[v] = by_sm[s] = true;
     for (int v = 0, from = 0; v < MINORS * PATCHES; v++) {
         if (!by_version[v])

@@ -102,14 +102,29 @@ static int choose(facts_audit *audit, const facts_options *o)
 /* ---- which cases --------------------------------------------------------------------------------------------------------------
  */
 
+/* A rule that refuses nothing for any version and device asked has nothing to be asked about. What a GPU is, is not known yet. */
+static bool concerns(const facts_audit *audit, size_t claim)
+{
+    const facts_targets *targets = &audit->session.targets;
+    for (size_t t = 0; t < targets->count; t++) {
+        char sm[16];
+        snprintf(sm, sizeof sm, "%d", targets->at[t].described.sm);
+        if (facts_claim_refuses_any(&audit->claims.claim[claim], targets->at[t].build.version,
+                                    targets->at[t].kind == FACTS_TARGET_DESCRIBED ? sm : NULL))
+            return true;
+    }
+    return false;
+}
+
 static bool collect(facts_audit *audit, const facts_predicate *where)
 {
     size_t most = 0;
     for (size_t i = 0; i < audit->claims.count; i++)
         most += 2 * audit->claims.claim[i].edges;
     audit->cases = calloc(most + 1, sizeof *audit->cases);
-    for (size_t i = 0; audit->cases && i < audit->claims.count; i++)
-        for (size_t e = 0; audit->chosen[i] && e < audit->claims.claim[i].edges; e++) {
+    for (size_t i = 0; audit->cases && i < audit->claims.count; i++) {
+        bool asked = audit->chosen[i] && concerns(audit, i);
+        for (size_t e = 0; asked && e < audit->claims.claim[i].edges; e++) {
             const facts_edge *edge = &audit->claims.claim[i].edge[e];
             if (where && !facts_predicate_holds(where, &(facts_subject){ .c = &edge->refused }))
                 continue;
@@ -117,6 +132,7 @@ static bool collect(facts_audit *audit, const facts_predicate *where)
             if (edge->has_other)
                 audit->cases[audit->count++] = (facts_audit_case){ .claim = i, .c = &edge->other };
         }
+    }
     return audit->cases != NULL;
 }
 
@@ -381,13 +397,12 @@ static int audit_chosen(facts_audit *audit, const facts_options *o)
     facts_predicate *where = NULL;
     if (o->where && !facts_predicate_parse(&where, o->where, &error))
         return bad(error.text);
-    bool collected = collect(audit, where);
-    facts_predicate_destroy(where);
-    if (!collected)
-        return no_memory();
     int status = facts_session_targets(&audit->session, o->cudnn ? o->cudnn : "default", o->device ? o->device : DEFAULT_DEVICES);
     if (status == FACTS_EXIT_OK)
         status = kind_of_run(audit);
+    if (status == FACTS_EXIT_OK && !collect(audit, where))
+        status = no_memory();
+    facts_predicate_destroy(where);
     if (status == FACTS_EXIT_OK && !audit->count && o->where) {
         fputs("facts audit: no case of these rules satisfies --where\n", stderr);
         status = FACTS_EXIT_NOTHING;
