@@ -1,7 +1,78 @@
 #include "golden.h"
 
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SUITE "golden"
+#define DEVICES "h100-sxm,sm80-spec,sm89-spec,sm100-spec,sm120-spec"
+#define EVERY_BUILD "9.8..9.28"
+
+/* Decides the suite into a record of its own. */
+static int decide(const facts_invocation *call, const char *record)
+{
+    static const char *const words[] = { SUITE };
+    facts_options options = *call->options;
+    options.output = NULL;
+    options.overwrite = true;
+    facts_session s = { .options = &options, .task = FACTS_TASK_DECIDE, .argc = call->argc, .argv = call->argv, .keep_record = true };
+    snprintf(s.record, sizeof s.record, "%s", record);
+    int status = facts_session_cases(&s, words, 1);
+    if (status == FACTS_EXIT_OK)
+        status = facts_session_targets(&s, options.cudnn ? options.cudnn : EVERY_BUILD, options.device ? options.device : DEVICES);
+    if (status == FACTS_EXIT_OK)
+        status = facts_session_run(&s);
+    if (status == FACTS_EXIT_OK) {
+        status = facts_session_exit(&s);
+        if (status == FACTS_EXIT_FINDINGS) /* a crash is an answer here: it stands in the matrix */
+            status = FACTS_EXIT_OK;
+    }
+    facts_session_free(&s);
+    return status;
+}
+
+static int show(const facts_options *o, bool check, const char *record, const char *golden)
+{
+    const char *words[10];
+    size_t n = 0;
+    words[n++] = "golden";
+    words[n++] = check ? "check" : "print";
+    words[n++] = "--golden";
+    words[n++] = golden;
+    if (o->output) {
+        words[n++] = "-o";
+        words[n++] = o->output;
+    }
+    if (o->overwrite)
+        words[n++] = "--overwrite";
+    words[n++] = record;
+    return facts_run_report(words, n);
+}
+
 int facts_golden(const facts_invocation *call)
 {
-    (void)call;
-    return FACTS_EXIT_BAD_INPUT;
+    const facts_options *o = call->options;
+    char folder[FACTS_PATH], golden[FACTS_PATH], record[] = "/tmp/facts-golden-XXXXXX";
+    bool check = o->word_count == 2 && strcmp(o->words[1], "check") == 0;
+    if (o->word_count > 1 && !check) {
+        fprintf(stderr, "facts expect golden: \"%.60s\": only check may follow\n", o->words[1]);
+        return FACTS_EXIT_BAD_INPUT;
+    }
+    if (check && o->output) {
+        fputs("facts expect golden check: writes nothing; leave -o out\n", stderr);
+        return FACTS_EXIT_BAD_INPUT;
+    }
+    if (!facts_suite_dir(folder) || !facts_join(golden, folder, "golden/support.txt"))
+        return FACTS_EXIT_ENVIRONMENT;
+    int handle = mkstemp(record);
+    if (handle < 0) {
+        perror("facts expect golden: /tmp");
+        return FACTS_EXIT_ENVIRONMENT;
+    }
+    close(handle);
+    int status = decide(call, record);
+    if (status == FACTS_EXIT_OK)
+        status = show(o, check, record, golden);
+    unlink(record);
+    return status;
 }
