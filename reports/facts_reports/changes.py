@@ -2,6 +2,7 @@
 import re
 from dataclasses import dataclass
 
+from . import text
 from .sides import worst
 from .vocabulary import BY_CHANGE, RANK
 
@@ -24,8 +25,8 @@ def reason_words(answer):
     """Why it is refused: our guard is called ours, cuDNN's words are its own."""
     word, status, said, rule = answer.reason
     if word == "policy":
-        return f"our guard {rule or said}"
-    return ": ".join(w for w in (status, said) if w) or word or "no reason given"
+        return f"our guard {text.line(rule or said, 120)}"
+    return text.line(": ".join(w for w in (status, said) if w), 240) or word or "no reason given"
 
 
 def state_words(answer):
@@ -71,8 +72,8 @@ def _list(indices):
 
 def _engines(a, b):
     """Engines that came, went or moved in mode A's list; or the backend that computed."""
-    if a.chosen[0] != b.chosen[0]:
-        return f"backend {a.chosen[0] or 'unknown'} -> {b.chosen[0] or 'unknown'}"
+    if a.chosen[0] and b.chosen[0] and a.chosen[0] != b.chosen[0]:
+        return f"backend {a.chosen[0]} -> {b.chosen[0]}"
     old, new = _indices(a), _indices(b)
     if not old or not new:
         return f"engine {a.chosen[1]} -> {b.chosen[1]}" if a.chosen[1] and b.chosen[1] and a.chosen[1] != b.chosen[1] else ""
