@@ -1,0 +1,60 @@
+"""A gate of two real builds, as CI runs it on every change: what moved comes out unprompted, with what separates it."""
+import json
+import os
+import re
+
+import e2e
+
+CASES = "pass=fwd dtype=bf16,f32 impl=auto,unified b=1 h=2 s=1/128,128 d=64"
+DEVICES = ("--device", "h100-sxm,sm100-spec")
+
+
+class Gate(e2e.TestCase):
+    def gate(self, *words, cases=(CASES,)):
+        return e2e.facts("gate", "--baseline", e2e.need(e2e.OLD).version, "--candidate", e2e.need(e2e.NEW).version, *DEVICES, "-o", self.path("r.jsonl"), *words, *cases)
+
+    def test_what_9_27_refuses_and_9_20_took_comes_out_with_its_predicate(self):
+        done = self.gate("--json", "--junit", self.path("j.xml"))
+        self.assertStatus(done, 1)
+        lines = [json.loads(line) for line in done.out.splitlines()]
+        head, groups = lines[0]["diff"], [line["group"] for line in lines[1:]]
+        self.assertEqual((head["compared"], head["classes"]["lost"], head["axes"], head["complete"]), (16, {"cases": 4, "known": 0, "fails": True}, ["build"], True))
+        lost = groups[0]
+        self.assertEqual((lost["class"], lost["where"], lost["cases"], lost["others"], lost["of_others"]), ("lost", "dtype=f32 & impl=unified", 4, 0, 12))
+        self.assertIn("FP16/BF16", lost["candidate"]["answer"])
+        knobs = next(g for g in groups if g["class"] == "knobs changed")
+        self.assertEqual((knobs["where"], knobs["cases"]), ("", 12))
+        self.assertIn("TILE_CGA_M", knobs["change"])
+        repeated = e2e.facts("list", re.search(r"'(.*?)'", lost["repro"])[1])
+        self.assertEqual(repeated.out.splitlines(), [lost["example"]])
+        again = e2e.facts("gate", self.path("r.jsonl"), "--baseline", "9.20.0", "--candidate", "9.27.0", "--markdown")
+        self.assertStatus(again, 1)
+        self.assertTrue(again.out.startswith("**NOT the same: 4 lost, 12 knobs changed; 0 of 16 answers are the same**"), again.out[:200])
+        self.assertIn("will pass it", again.out)
+        self.assertTrue(os.path.getsize(self.path("j.xml")))
+
+    def test_a_build_beside_itself_on_another_device_is_a_diff_of_devices(self):
+        for device in ("h100-sxm", "sm120-spec"):
+            self.assertStatus(e2e.facts("decide", CASES, "--cudnn", e2e.need(e2e.NEW).name, "--device", device, "-o", self.path(device)), 0)
+        done = e2e.facts("diff", self.path("h100-sxm"), self.path("sm120-spec"))
+        self.assertIn(done.status, (0, 1))
+        self.assertIn("the device differs", done.out)
+        same = e2e.facts("diff", self.path("h100-sxm"), self.path("h100-sxm"))
+        self.assertStatus(same, 0)
+        self.assertTrue(same.out.startswith("nothing to see: 8 of 8 answers are the same"), same.out[:200])
+
+    def test_a_target_that_could_not_be_asked_is_never_green(self):
+        done = e2e.facts("gate", "--baseline", e2e.need(e2e.OLD).version, "--candidate", e2e.need(e2e.NEW).version, *DEVICES, "-o", self.path("r"), CASES, FACTS_WORKER="/bin/false")
+        self.assertStatus(done, 3)
+        self.assertIn("not everything could be compared", done.out)
+
+    def test_bad_input_is_one_line(self):
+        for words, status, said in ((("--baseline", "9.20.0"), 2, "--candidate"), (("--baseline", "9.20.0", "--candidate", "9.20.0"), 2, "both"),
+                                    (("--baseline", "9.20.0", "--candidate", "9.99.0"), 2, "9.99.0"), ((self.write("r.jsonl", "{}\n"), "smoke"), 2, "not both"),
+                                    (("--baseline", "9.20.0", "--candidate", "9.27.0", "--where", "dtpe=f16"), 2, "dtype")):
+            self.assertOneLine(e2e.facts("gate", *words), status, said)
+        self.assertOneLine(e2e.facts("diff", self.path("none"), self.path("none")), 2, "no such file")
+
+
+if __name__ == "__main__":
+    e2e.main()
