@@ -1,0 +1,202 @@
+"""The golden support matrix: case group x version range x device, as a text that people review.
+
+Each group lists its cases, then has one line for each device and range of versions that answer alike: how many of the cases are taken, and for each, in
+that order, the engine that comes first. A total would hide a swap; this row of engines does not.
+"""
+import argparse
+import re
+import sys
+from pathlib import Path
+
+from . import reader
+from .versions import segments, version_key
+
+OK, FINDINGS, BAD_INPUT, ENVIRONMENT = 0, 1, 2, 3
+_REFUSED, _DIED, _OPEN = "-", "!", "?"
+_HEAD = """\
+# What cuDNN takes of suite golden, by which engine first. Made by `facts expect golden`, never edited by hand; docs/expectations.md.
+# group  device  versions  taken  the first engine of each case of the group, as listed above it (- refused, ! the process died, * taken, engine not told)
+"""
+
+
+def _mark(row):
+    """One word for what became of a case."""
+    if row["verdict"] in ("inconclusive", "not_run"):
+        return _OPEN
+    if row["verdict"] in ("crash", "hang", "exit_crash"):
+        return _DIED
+    if row["supported"] is not True and row["verdict"] != "pass":
+        return _REFUSED
+    first = next((e.get("index") for e in row["engines"] if isinstance(e, dict) and e.get("mode", "A") == "A"), row.get("engine"))
+    return "*" if first is None else str(first)
+
+
+def _in_order(names):
+    """By name, numbers by their size."""
+    return sorted(names, key=lambda name: [(int(p), "") if p.isdigit() else (-1, p) for p in re.split(r"(\d+)", name)])
+
+
+class Matrix:
+    """What a record holds: answers[(group, device)][version] = the marks of the group's cases."""
+
+    def __init__(self, store):
+        self.groups, self.devices, self.builds, self.answers = [], [], {}, {}
+        self.places = {}
+        for _, row in store.rows("1", order="id"):
+            group = row["group"].removeprefix("golden.")
+            self.places.setdefault(group, {})[row["case"]] = 0
+        self._order(store)
+        for _, row in store.rows("1", order="id"):
+            group = row["group"].removeprefix("golden.")
+            marks = self.answers.setdefault((group, row["device"]), {}).setdefault(row["cudnn"], [_OPEN] * len(self.places[group]))
+            marks[self.places[group][row["case"]]] = _mark(row)
+            self.builds[row["cudnn"]] = row["build"]
+        self.versions = sorted(self.builds, key=version_key)
+
+    def _order(self, store):
+        """Groups as the run lists them, cases by name inside (workers answer in any order), devices as planned."""
+        run = next(iter(store.runs.values()), {})
+        told = [g.removeprefix("golden.") for g in run.get("groups") or {}]
+        self.groups = [g for g in told if g in self.places] + sorted(g for g in self.places if g not in told)
+        planned = [str(t.get("device")) for t in run.get("targets") or [] if isinstance(t, dict)]
+        self.devices = list(dict.fromkeys([*planned, *store.devices()]))
+        for group, members in self.places.items():
+            self.places[group] = {case: i for i, case in enumerate(_in_order(members))}
+
+
+def _line(group, device, versions, marks):
+    taken = sum(m not in (_REFUSED, _DIED, _OPEN) for m in marks)
+    return f"{group:<22} {device:<11} {versions:<16} {taken:>2} of {len(marks):<2}  {' '.join(marks)}"
+
+
+def _span(versions, a, z):
+    return versions[a] if a == z else f"{versions[a]}..{versions[z]}"
+
+
+def render(matrix, store):
+    """The whole text."""
+    run = next(iter(store.runs.values()), {})
+    out = [_HEAD + f"# facts {run.get('facts', '?')}, {str(run.get('started', ''))[:10]}, suite {run.get('suite_hash', '?')}\n"]
+    for version in matrix.versions:
+        build = matrix.builds[version]
+        out.append(f"# build {version:<8} {build:<18} {_hash(store, build)}\n")
+    for group in matrix.groups:
+        out.append("\n" + "".join(f"# {i + 1:>2} {case}\n" for i, case in enumerate(_in_order(matrix.places[group]))))
+        for device in matrix.devices:
+            by = matrix.answers.get((group, device), {})
+            versions = [v for v in matrix.versions if v in by]
+            for a, z in segments([tuple(by[v]) for v in versions]):
+                out.append(_line(group, device, _span(versions, a, z), by[versions[a]]) + "\n")
+    return "".join(out)
+
+
+def _hash(store, build):
+    """The first twelve digits of the sha256 of the build's libcudnn_graph."""
+    for target in store.target_lines:
+        for library in (target.get("libraries") or []) if target.get("build") == build else []:
+            if isinstance(library, dict) and "libcudnn_graph" in str(library.get("path")):
+                return str(library.get("sha256", ""))[:12]
+    return ""
+
+
+class GoldenError(ValueError):
+    """One line for people."""
+
+
+def parse(text, name):
+    """(suite hash, versions, {(group, device): [(first, last, marks, line number)]}). Raises GoldenError."""
+    suite, versions, lines = "", [], {}
+    for number, said in enumerate(text.split("\n"), 1):
+        words = said.split()
+        if said.startswith("# build ") and len(words) > 2:
+            versions.append(words[2])
+        elif said.startswith("# facts ") and "suite" in words:
+            suite = words[-1]
+        elif words and not said.startswith("#"):
+            if len(words) < 6 or words[4] != "of":
+                raise GoldenError(f"{name}:{number}:1: not a line of the matrix; renew it with `facts expect golden -o {name} --overwrite`")
+            first, _, last = words[2].partition("..")
+            lines.setdefault((words[0], words[1]), []).append((first, last or first, words[6:], number))
+    if not suite or not versions:
+        raise GoldenError(f"{name}:1:1: no matrix: its head names no suite or no build")
+    return suite, versions, lines
+
+
+def compare(matrix, store, text, name):
+    """Lines that say where the answers differ from the matrix."""
+    suite, versions, lines = parse(text, name)
+    run = next(iter(store.runs.values()), {})
+    if run.get("suite_hash") != suite:
+        return [f"{name}:1:1: the matrix is of another state of cases/suites/golden.cases; renew it with `facts expect golden -o {name} --overwrite`"]
+    out = []
+    for version in matrix.versions:
+        if version not in versions:
+            out.append(f"{name}:1:1: the matrix has no {version}; renew it")
+            continue
+        for group in matrix.groups:
+            for device in matrix.devices:
+                marks = matrix.answers.get((group, device), {}).get(version)
+                if marks:
+                    out += _compare_one(lines.get((group, device), []), group, device, version, marks, name, matrix)
+    return out
+
+
+def _compare_one(lines, group, device, version, marks, name, matrix):
+    key = version_key(version)
+    for first, last, due, number in lines:
+        if version_key(first) <= key <= version_key(last):
+            if due == marks:
+                return []
+            places = [i for i, (a, b) in enumerate(zip(due, marks)) if a != b]
+            case = _in_order(matrix.places[group])[places[0]] if places else ""
+            return [f"{name}:{number}:1: {group} {device} {version}: golden {' '.join(due)}, answered {' '.join(marks)}" + (f"; first '{case}'" if case else "")]
+    return [f"{name}:1:1: no line for {group} {device} {version}; renew it"]
+
+
+def main(argv):
+    """facts_reports golden print|check --golden FILE [-o FILE] RECORD"""
+    from . import cli
+    parser = argparse.ArgumentParser(prog="facts expect golden")
+    parser.add_argument("task", choices=("print", "check"))
+    parser.add_argument("record")
+    parser.add_argument("--golden", required=True, help="cases/golden/support.txt")
+    parser.add_argument("-o", "--output", help="print: write there instead")
+    parser.add_argument("--overwrite", action="store_true")
+    args = parser.parse_args(argv)
+    try:
+        store = cli.load([args.record])
+        matrix = Matrix(store)
+        if any(_OPEN in marks for by in matrix.answers.values() for marks in by.values()) or not store.complete():
+            raise GoldenError("not every question has an answer; a matrix with holes is none")
+        return _check(matrix, store, args) if args.task == "check" else _print(matrix, store, args)
+    except (reader.InputError, GoldenError) as error:
+        print(f"facts expect golden: {error}", file=sys.stderr)
+        return BAD_INPUT
+    except OSError as error:
+        print(f"facts expect golden: {error.filename}: {error.strerror}", file=sys.stderr)
+        return ENVIRONMENT
+
+
+def _check(matrix, store, args):
+    differ = compare(matrix, store, Path(args.golden).read_text(encoding="utf-8"), args.golden)
+    for line in differ[:40]:
+        print(line, file=sys.stderr)
+    if len(differ) > 40:
+        print(f"... and {len(differ) - 40} more", file=sys.stderr)
+    asked = sum(len(by) for by in matrix.answers.values())
+    print(f"golden: {asked} answers of {len(matrix.versions)} versions on {len(matrix.devices)} devices, {len(differ)} differ")
+    return FINDINGS if differ else OK
+
+
+def _print(matrix, store, args):
+    shown = render(matrix, store)
+    if not args.output:
+        print(shown, end="")
+        return OK
+    path = Path(args.output)
+    if path.exists() and not args.overwrite:
+        raise GoldenError(f"{path}: is there already; --overwrite replaces it")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(shown, encoding="utf-8")
+    print(f"{path}: {shown.count(chr(10))} lines")
+    return OK
