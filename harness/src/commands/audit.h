@@ -20,9 +20,10 @@ typedef struct facts_audit_row {
     size_t trials; /* the first of `cases`: verdict.shows counts from it */
 } facts_audit_row;
 
-/* Something that no rule of a project refuses and the backend does, on one device. */
+/* Something that no rule of a project refuses and the backend does. */
 typedef struct facts_audit_gap {
-    size_t claim, target;
+    const facts_audit_case *by; /* that shows it first */
+    size_t target;
     uint32_t reason; /* of the tally's texts */
 } facts_audit_gap;
 

@@ -4,15 +4,27 @@
 #include "../record/text.h"
 #include "audit.h"
 
+/* Where a rule refuses nothing, that both sides are taken says little of it. */
+static bool says(const facts_audit_row *row, facts_audit_word word)
+{
+    return row->verdict.said[word] && (word != FACTS_AUDIT_AGREES || row->verdict.refuses);
+}
+
 /* A rule's place in the answer: its worst word, or FACTS_AUDIT_COUNT when it has no row. */
 static facts_audit_word worst(const facts_audit *audit, size_t claim)
 {
     facts_audit_word found = FACTS_AUDIT_COUNT;
     for (size_t i = 0; i < audit->row_count; i++)
         for (int w = 0; w < FACTS_AUDIT_COUNT; w++)
-            if (audit->rows[i].claim == claim && audit->rows[i].verdict.said[w] && (facts_audit_word)w < found)
+            if (audit->rows[i].claim == claim && says(&audit->rows[i], (facts_audit_word)w) && (facts_audit_word)w < found)
                 found = (facts_audit_word)w;
     return found;
+}
+
+/* What was not seen of a rule is worth a line only where nothing else was. */
+static bool tells(const facts_audit *audit, const facts_audit_row *row, facts_audit_word word)
+{
+    return says(row, word) && audit->chosen[row->claim] && (word < FACTS_AUDIT_AGREES || worst(audit, row->claim) == word);
 }
 
 bool facts_audit_has_row(const facts_audit *audit, size_t claim)
@@ -61,6 +73,58 @@ static void versions_of(const facts_audit *audit, const facts_audit_row *row, ch
     snprintf(out, 48, "%s%s%s", first, row->first == row->last ? "" : "..", row->first == row->last ? "" : last);
 }
 
+/* Whether two rows show a word of one rule by the same case. */
+static bool same_case(const facts_audit *audit, const facts_audit_row *a, const facts_audit_row *b, facts_audit_word word)
+{
+    return a->claim == b->claim && says(a, word) && says(b, word) &&
+           (word == FACTS_AUDIT_AGREES ||
+            audit->cases[a->trials + a->verdict.shows[word]].work == audit->cases[b->trials + b->verdict.shows[word]].work);
+}
+
+static bool same_versions(const facts_audit *audit, const facts_audit_row *a, const facts_audit_row *b)
+{
+    char one[48], two[48];
+    versions_of(audit, a, one);
+    versions_of(audit, b, two);
+    return strcmp(one, two) == 0;
+}
+
+/* "h100-sxm, sm80-spec 9.8.0..9.28.0; sm89-spec 9.27.0": where rows like this one are. */
+static void print_where(const facts_audit *audit, const facts_audit_row *like, facts_audit_word word, FILE *out)
+{
+    const facts_audit_row *end = audit->rows + audit->row_count;
+    bool first = true;
+    char versions[48];
+    for (const facts_audit_row *row = like; row < end; row++) {
+        bool told = false;
+        if (!same_case(audit, like, row, word))
+            continue;
+        for (const facts_audit_row *before = like; before < row && !told; before++)
+            told = same_case(audit, like, before, word) && same_versions(audit, before, row);
+        if (told)
+            continue;
+        fputs(first ? "" : "; ", out);
+        const char *comma = "";
+        for (const facts_audit_row *with = row; with < end; with++)
+            if (same_case(audit, like, with, word) && same_versions(audit, with, row)) {
+                fprintf(out, "%s%s", comma, audit->session.targets.at[with->first].device);
+                comma = ", ";
+            }
+        versions_of(audit, row, versions);
+        fprintf(out, " %s", versions);
+        first = false;
+    }
+}
+
+/* Rows that are told with an earlier one: same rule, same case. */
+static bool is_told(const facts_audit *audit, size_t row, facts_audit_word word)
+{
+    bool told = !tells(audit, &audit->rows[row], word);
+    for (size_t k = 0; k < row && !told; k++)
+        told = same_case(audit, &audit->rows[k], &audit->rows[row], word);
+    return told;
+}
+
 typedef struct counts {
     size_t of[FACTS_AUDIT_COUNT + 1], rules; /* the last: untestable here */
 } counts;
@@ -81,18 +145,18 @@ static counts count(const facts_audit *audit, size_t project)
 
 static void print_rule(const facts_audit *audit, size_t claim, facts_audit_word word, FILE *out)
 {
-    char versions[48], said[480], name[FACTS_NAME_MAX];
+    char said[480], name[FACTS_NAME_MAX];
     const facts_claim *c = &audit->claims.claim[claim];
     fprintf(out, "  %s (%s) %s\n      refuses %s\n", c->id, facts_claim_word(c->kind), c->says, c->refuses);
     if (*c->note)
         fprintf(out, "      note: %s\n", c->note);
     for (size_t i = 0; i < audit->row_count; i++) {
         const facts_audit_row *row = &audit->rows[i];
-        if (row->claim != claim || !row->verdict.said[word])
+        if (row->claim != claim || is_told(audit, i, word))
             continue;
-        versions_of(audit, row, versions);
-        fprintf(out, "      %s %s: '%s': %s\n", audit->session.targets.at[row->first].device, versions,
-                name_of(audit, row, word, name), said_of(audit, row, word, said));
+        fputs("      ", out);
+        print_where(audit, row, word, out);
+        fprintf(out, ": '%s': %s\n", name_of(audit, row, word, name), said_of(audit, row, word, said));
     }
 }
 
@@ -102,7 +166,7 @@ static void print_word(const facts_audit *audit, facts_audit_word word, FILE *ou
     for (size_t i = 0; i < audit->claims.count; i++) {
         bool has = false;
         for (size_t r = 0; r < audit->row_count && audit->chosen[i]; r++)
-            has |= audit->rows[r].claim == i && audit->rows[r].verdict.said[word];
+            has |= audit->rows[r].claim == i && tells(audit, &audit->rows[r], word);
         if (!has)
             continue;
         if (!any)
@@ -239,48 +303,6 @@ static void print_counts(const facts_audit *audit, FILE *out)
         fprintf(out, "- *%s*: %s\n", facts_audit_name((facts_audit_word)w), facts_audit_meaning((facts_audit_word)w));
 }
 
-/* Whether two rows show a word of one rule by the same case. */
-static bool same_case(const facts_audit *audit, const facts_audit_row *a, const facts_audit_row *b, facts_audit_word word)
-{
-    return a->claim == b->claim && a->verdict.said[word] && b->verdict.said[word] &&
-           audit->cases[a->trials + a->verdict.shows[word]].work == audit->cases[b->trials + b->verdict.shows[word]].work;
-}
-
-static bool same_versions(const facts_audit *audit, const facts_audit_row *a, const facts_audit_row *b)
-{
-    char one[48], two[48];
-    versions_of(audit, a, one);
-    versions_of(audit, b, two);
-    return strcmp(one, two) == 0;
-}
-
-/* "h100-sxm, sm80-spec 9.8.0..9.28.0; sm89-spec 9.27.0": where rows like this one are. */
-static void print_where(const facts_audit *audit, const facts_audit_row *like, facts_audit_word word, FILE *out)
-{
-    const facts_audit_row *end = audit->rows + audit->row_count;
-    bool first = true;
-    char versions[48];
-    for (const facts_audit_row *row = like; row < end; row++) {
-        bool told = false;
-        if (!same_case(audit, like, row, word))
-            continue;
-        for (const facts_audit_row *before = like; before < row && !told; before++)
-            told = same_case(audit, like, before, word) && same_versions(audit, before, row);
-        if (told)
-            continue;
-        fputs(first ? "" : "; ", out);
-        const char *comma = "";
-        for (const facts_audit_row *with = row; with < end; with++)
-            if (same_case(audit, like, with, word) && same_versions(audit, with, row)) {
-                fprintf(out, "%s%s", comma, audit->session.targets.at[with->first].device);
-                comma = ", ";
-            }
-        versions_of(audit, row, versions);
-        fprintf(out, " %s", versions);
-        first = false;
-    }
-}
-
 static void print_word_table(const facts_audit *audit, facts_audit_word word, FILE *out)
 {
     char said[480], name[FACTS_NAME_MAX];
@@ -288,10 +310,7 @@ static void print_word_table(const facts_audit *audit, facts_audit_word word, FI
     for (size_t i = 0; i < audit->row_count; i++) {
         const facts_audit_row *row = &audit->rows[i];
         const facts_claim *c = &audit->claims.claim[row->claim];
-        bool told = !row->verdict.said[word];
-        for (size_t k = 0; k < i && !told; k++)
-            told = same_case(audit, &audit->rows[k], row, word);
-        if (told)
+        if (is_told(audit, i, word))
             continue;
         if (last == SIZE_MAX)
             fprintf(out, "\n## %c%s\n\n| rule | kind | says | where | case | the backend |\n|---|---|---|---|---|---|\n",
@@ -310,26 +329,20 @@ static void print_word_table(const facts_audit *audit, facts_audit_word word, FI
     }
 }
 
-/* Where a rule agrees, in one line. */
-static void print_agreement(const facts_audit *audit, size_t claim, FILE *out)
+static void print_agreements(const facts_audit *audit, FILE *out)
 {
-    const facts_claim *c = &audit->claims.claim[claim];
-    char versions[48];
-    const char *device = "";
-    fprintf(out, "| %s | %s | ", c->id, facts_claim_word(c->kind));
-    cell(out, c->refuses, true);
-    fputs(" |", out);
+    fputs("\n## Agrees\n\n| rule | kind | refuses | where |\n|---|---|---|---|\n", out);
     for (size_t i = 0; i < audit->row_count; i++) {
         const facts_audit_row *row = &audit->rows[i];
-        if (row->claim != claim)
+        const facts_claim *c = &audit->claims.claim[row->claim];
+        if (worst(audit, row->claim) != FACTS_AUDIT_AGREES || is_told(audit, i, FACTS_AUDIT_AGREES))
             continue;
-        versions_of(audit, row, versions);
-        const char *here = audit->session.targets.at[row->first].device;
-        fprintf(out, "%s %s%s%s%s", *device ? (strcmp(device, here) ? ";" : ",") : "", strcmp(device, here) ? here : "",
-                strcmp(device, here) ? " " : "", versions, row->verdict.refuses ? "" : " (lets through)");
-        device = here;
+        fprintf(out, "| %s | %s | ", c->id, facts_claim_word(c->kind));
+        cell(out, c->refuses, true);
+        fputs(" | ", out);
+        print_where(audit, row, FACTS_AUDIT_AGREES, out);
+        fputs(" |\n", out);
     }
-    fputs(" |\n", out);
 }
 
 void facts_audit_print_markdown(const facts_audit *audit, FILE *out)
@@ -339,10 +352,7 @@ void facts_audit_print_markdown(const facts_audit *audit, FILE *out)
     for (int w = 0; w < FACTS_AUDIT_COUNT; w++)
         if (w != FACTS_AUDIT_AGREES)
             print_word_table(audit, (facts_audit_word)w, out);
-    fputs("\n## Agrees\n\n| rule | kind | refuses | asked |\n|---|---|---|---|\n", out);
-    for (size_t i = 0; i < audit->claims.count; i++)
-        if (audit->chosen[i] && worst(audit, i) == FACTS_AUDIT_AGREES)
-            print_agreement(audit, i, out);
+    print_agreements(audit, out);
     fputs("\n## Untestable here\n\n| rule | kind | says | why |\n|---|---|---|---|\n", out);
     for (size_t i = 0; i < audit->claims.count; i++) {
         const facts_claim *c = &audit->claims.claim[i];

@@ -261,21 +261,29 @@ static const char *device_of(const facts_audit *audit, size_t target)
     return audit->session.targets.at[target].device;
 }
 
-/* What a backend says against something that no rule refuses is one gap, however many edges show it: told under the first rule. */
-static bool told_elsewhere(facts_audit *audit, size_t claim, size_t target, uint32_t reason)
+static bool same_kind(const facts_case *a, const facts_case *b)
 {
-    size_t project = audit->claims.claim[claim].project;
+    return strcmp(facts_case_get(a, FACTS_KEY_PASS), facts_case_get(b, FACTS_KEY_PASS)) == 0 &&
+           strcmp(facts_case_get(a, FACTS_KEY_DTYPE), facts_case_get(b, FACTS_KEY_DTYPE)) == 0;
+}
+
+/* What one target says, with one reason, against a pass of a type that no rule refuses is one gap, however many edges show it: told
+ * under the first rule. */
+static bool told_elsewhere(facts_audit *audit, const facts_audit_case *c, size_t target)
+{
+    const facts_claim *claims = audit->claims.claim;
+    uint32_t reason = facts_tally_cell(&audit->session.tally, target, c->work)->reason;
     for (size_t i = 0; i < audit->gap_count; i++) {
         const facts_audit_gap *g = &audit->gaps[i];
-        if (g->reason == reason && audit->claims.claim[g->claim].project == project &&
-            strcmp(device_of(audit, g->target), device_of(audit, target)) == 0)
-            return g->claim != claim;
+        if (g->reason == reason && g->target == target && claims[g->by->claim].project == claims[c->claim].project &&
+            same_kind(g->by->c, c->c))
+            return g->by->claim != c->claim;
     }
     facts_audit_gap *grown = realloc(audit->gaps, (audit->gap_count + 1) * sizeof *grown);
     if (!grown)
         return false; /* told again */
     audit->gaps = grown;
-    grown[audit->gap_count++] = (facts_audit_gap){ claim, target, reason };
+    grown[audit->gap_count++] = (facts_audit_gap){ c, target, reason };
     return false;
 }
 
@@ -291,9 +299,7 @@ static void judge(facts_audit *audit, size_t first, size_t count, size_t target,
         *t = (facts_trial){ .reply = audit->replies[target * s->work_count + c->work] };
         t->refused = facts_claim_refuses(&audit->claims.claim[c->claim], c->c, cudnn, sm);
         bool not_taken = t->reply == FACTS_REPLY_REFUSED || t->reply == FACTS_REPLY_UNBUILT || t->reply == FACTS_REPLY_BROKEN;
-        t->others = !t->refused && not_taken &&
-                    (others_refuse(audit, c, cudnn, sm) ||
-                     told_elsewhere(audit, c->claim, target, facts_tally_cell(&s->tally, target, c->work)->reason));
+        t->others = !t->refused && not_taken && (others_refuse(audit, c, cudnn, sm) || told_elsewhere(audit, c, target));
     }
     facts_audit_judge(out, trials, count);
 }
@@ -340,19 +346,26 @@ static void add_row(facts_audit *audit, const facts_audit_row *row)
         audit->rows[audit->row_count++] = *row;
 }
 
-/* A device for which the rule refuses nothing in any version asked says nothing about the rule. */
-static void judge_claim(facts_audit *audit, size_t first, size_t count, const size_t *order, facts_trial *trials,
-                        facts_audit_verdict *verdicts)
+static bool refuses_at(const facts_audit *audit, size_t claim, size_t target)
 {
-    size_t targets = audit->session.targets.count;
+    char sm[16];
+    name_sm(audit, target, sm);
+    return facts_claim_refuses_any(&audit->claims.claim[claim], audit->session.targets.at[target].build.version, sm);
+}
+
+/* A device for which the rule refuses nothing in any version asked says nothing about the rule. */
+static void judge_claim(facts_audit *audit, size_t first, size_t count, const size_t *order, facts_trial *trials)
+{
+    size_t targets = audit->session.targets.count, claim = audit->cases[first].claim;
     for (size_t from = 0, to; from < targets; from = to) {
         bool refuses = false;
-        for (to = from; to < targets && strcmp(device_of(audit, order[to]), device_of(audit, order[from])) == 0; to++) {
-            judge(audit, first, count, order[to], trials, &verdicts[to]);
-            refuses |= verdicts[to].refuses;
+        for (to = from; to < targets && strcmp(device_of(audit, order[to]), device_of(audit, order[from])) == 0; to++)
+            refuses |= refuses_at(audit, claim, order[to]);
+        for (size_t t = from; refuses && t < to; t++) {
+            facts_audit_row row = { claim, order[t], order[t], { .refuses = false }, first };
+            judge(audit, first, count, order[t], trials, &row.verdict);
+            add_row(audit, &row);
         }
-        for (size_t t = from; refuses && t < to; t++)
-            add_row(audit, &(facts_audit_row){ audit->cases[first].claim, order[t], order[t], verdicts[t], first });
     }
 }
 
@@ -360,17 +373,15 @@ static int judge_all(facts_audit *audit)
 {
     size_t targets = audit->session.targets.count, *order = order_targets(audit);
     facts_trial *trials = calloc(audit->count + 1, sizeof *trials);
-    facts_audit_verdict *verdicts = calloc(targets + 1, sizeof *verdicts);
     audit->rows = calloc(audit->claims.count * targets + 1, sizeof *audit->rows);
-    bool ok = order && trials && verdicts && audit->rows;
+    bool ok = order && trials && audit->rows;
     for (size_t first = 0, next; ok && first < audit->count; first = next) {
         for (next = first; next < audit->count && audit->cases[next].claim == audit->cases[first].claim;)
             next++;
-        judge_claim(audit, first, next - first, order, trials, verdicts);
+        judge_claim(audit, first, next - first, order, trials);
     }
     free(order);
     free(trials);
-    free(verdicts);
     return ok ? FACTS_EXIT_OK : no_memory();
 }
 
