@@ -128,6 +128,29 @@ static inline void compare_one(const memory *m, const int64_t at[4], int64_t off
     }
 }
 
+/* What is left of sums that cancel: the roundings of their terms dS_ij = P_ij (f dP_ij - D_i), f what dropout multiplies with. The elements of dO and V
+ * lie evenly in [-1, 1], with variance 1/3: dP_ij, a sum of d_v products, deviates by sqrt(d_v) / 3, D_i by f times that at most, and P_i sums to 1. So
+ * sum_j |dS_ij| is 2 f sqrt(d_v) / 3 or so, four times that in the worst of some hundred rows.
+ *   keys that are all the same: dQ_i = scale k sum_j dS_ij, whose terms were cast to the inputs' type; one dK of them all adds up the rows, where a
+ *     rounding of at most u has u / sqrt(3) and q 1 / sqrt(3);
+ *   a score_mod's number for all rows and keys: in fp32, but each term may be multiplied with its j - i (relative position), and it is a sum of rows. */
+static inline double cancelled_of(const scene *s, const memory *m, double unit, double kept)
+{
+    const fattn_problem *p = &s->p;
+    const memory *k = find(s, offsetof(fattn_tensors, k)), *scale = find(s, offsetof(fattn_tensors, attn_scale));
+    const double row = 2 * kept * sqrt((double)p->dim_v) / 3;
+    const bool same = p->dtype != FATTN_F32 && k->dim[2] > 1 && k->strides[2] == 0, of_keys = strcmp(m->name, "dk") == 0;
+    if (same && (of_keys || strcmp(m->name, "dq") == 0)) {
+        const double rows = of_keys ? (double)(p->heads_q / p->heads_k * p->seq_q) : 1;
+        return unit / 2 * 4 * row * fabs(scale != NULL ? (double)*(const float *)data_of(scale) : p->attn_scale) * fmax(1, sqrt(rows) / 3);
+    }
+    if (strcmp(m->name, "mod_gradient") == 0 && m->dim[2] == 1 && m->dim[3] == 1) {
+        const int64_t heads = m->dim[1] == 1 ? p->heads_q : 1, batch = m->dim[0] == 1 ? p->batch : 1, most = p->seq_q > p->seq_kv ? p->seq_q : p->seq_kv;
+        return 0x1p-23 * row * sqrt((double)(batch * heads * p->seq_q)) * (double)most;
+    }
+    return 0;
+}
+
 /* Rounding: of the inputs' type in the weights, of the tensor's in what is stored; fp32 otherwise. Not a bound from analysis, which is the
  * harness's: enough to tell a mistake from rounding. */
 static inline double allowed_of(const scene *s, const memory *m, float largest)
@@ -135,10 +158,11 @@ static inline double allowed_of(const scene *s, const memory *m, float largest)
     const double unit[] = { 0, 0x1p-8, 0x1p-11, 0x1p-23 };
     const bool row = strcmp(m->name, "stats") == 0 || strcmp(m->name, "max") == 0 || strcmp(m->name, "sum_exp") == 0;
     const double weights = row ? 0x1p-23 : unit[s->p.dtype] + unit[s->p.o_dtype] * (s->p.pass == FATTN_BACKWARD ? 1 : 0);
-    /* Where the terms of a gradient cancel (keys that are all the same) their rounding stays. What dropout keeps it makes larger. */
+    /* Where the terms of a gradient cancel their rounding stays. What dropout keeps it makes larger. */
     const double kept = s->p.dropout_mask ? 1.25 : 1 / (1 - s->p.dropout);
     const double cancelled = s->p.pass == FATTN_BACKWARD && s->p.dtype != FATTN_F32 ? unit[s->p.dtype] * kept : 0;
-    return 4e-5 * kept + cancelled + (4 * weights + 2 * unit[m->dtype] + 2e-5) * largest;
+    const double all = s->p.pass == FATTN_BACKWARD ? fmax(cancelled, cancelled_of(s, m, unit[s->p.dtype], kept)) : 0;
+    return 4e-5 * kept + all + (4 * weights + 2 * unit[m->dtype] + 2e-5) * largest;
 }
 
 static inline double compare(const scene *s, const memory *want, const memory *got, char *text, size_t capacity)

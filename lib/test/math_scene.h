@@ -26,11 +26,11 @@ static inline memory *add_memory(scene *s, const char *name, size_t offset, int 
     return m;
 }
 
-static inline memory *find(scene *s, size_t offset)
+static inline memory *find(const scene *s, size_t offset)
 {
     for (int i = 0; i < s->count; i++)
         if (s->offset[i] == offset && s->place[i] <= 0)
-            return &s->at[i];
+            return (memory *)(uintptr_t)&s->at[i];
     return NULL;
 }
 
