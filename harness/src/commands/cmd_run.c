@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "commands.h"
+#include "explain.h"
 
 #define FINDINGS_SHOWN 20
 
@@ -46,12 +47,20 @@ static int open_plan_dir(char out[FACTS_PATH], const char *path)
     return status;
 }
 
+static void show_nearest(facts_session *session, const facts_outcome *outcome)
+{
+    (void)session;
+    facts_explain_nearest(outcome->text, outcome->length, stdout);
+}
+
 static int batch(const facts_invocation *call, facts_task task, const char *devices)
 {
     const facts_options *o = call->options;
     char plans[FACTS_PATH];
     facts_options options = *o;
     facts_session s = { .options = &options, .task = task, .argc = call->argc, .argv = call->argv, .keep_record = true };
+    if (o->explain && !o->json)
+        s.on_row = show_nearest;
     int status = check(o);
     if (status == FACTS_EXIT_OK && o->plan_dir) {
         status = open_plan_dir(plans, o->plan_dir);

@@ -208,6 +208,29 @@ static void put_known(const json_t *row, FILE *out)
     fputc('\n', out);
 }
 
+static void put_nearest(const json_t *row, FILE *out)
+{
+    size_t i;
+    json_t *change;
+    const json_t *nearest = json_object_get(row, "nearest");
+    json_array_foreach(nearest, i, change) put_line("accepted", json_string_value(change) ? json_string_value(change) : "", out);
+    if (json_is_array(nearest) && !json_array_size(nearest))
+        put_line("accepted", "nothing near it", out);
+}
+
+void facts_explain_nearest(const char *text, size_t length, FILE *out)
+{
+    json_t *row = json_loadb(text, length, 0, NULL);
+    if (row && json_object_get(row, "nearest")) {
+        put_clean(text_of(row, "case"), out);
+        fprintf(out, "\n  %s on %s: ", text_of(row, "build"), text_of(row, "device"));
+        put_clean(text_of(json_object_get(row, "reason"), "text"), out);
+        fputc('\n', out);
+        put_nearest(row, out);
+    }
+    json_decref(row);
+}
+
 void facts_explain_row(const char *text, size_t length, FILE *out)
 {
     json_t *row = json_loadb(text, length, 0, NULL);
@@ -227,6 +250,7 @@ void facts_explain_row(const char *text, size_t length, FILE *out)
         fprintf(out, " of %s\n", text_of(row, "backend"));
     }
     put_reason(row, out);
+    put_nearest(row, out);
     put_plan(row, out);
     put_numbers(row, out);
     put_pictures(row, out);

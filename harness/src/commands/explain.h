@@ -7,5 +7,7 @@
 
 /* `row` is a row's text as a record has it. What is not known is left out. */
 void facts_explain_row(const char *row, size_t length, FILE *out);
+/* Of a refused row that was asked with --explain: the case, why not, and what near it is accepted. Of others nothing. */
+void facts_explain_nearest(const char *row, size_t length, FILE *out);
 
 #endif

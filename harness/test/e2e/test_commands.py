@@ -146,6 +146,15 @@ class Explaining(e2e.TestCase):
         for words in ("not accepted", "CUDNN_STATUS_NOT_SUPPORTED_SHAPE", "d_qk % 8 != 0"):
             self.assertIn(words, done.out)
 
+    def test_decide_explain_names_what_is_accepted_near_a_refusal(self):
+        e2e.need(e2e.NEW)
+        done = e2e.facts("decide", "pass=fwd dtype=bf16 d=96,100", "--cudnn", e2e.NEW, "--device", "h100-sxm", "--explain", "-o", self.path("r.jsonl"))
+        self.assertStatus(done, 0)
+        self.assertIn("pass=fwd dtype=bf16 d=100\n  9.27.0-jit-cu13 on h100-sxm: Embedding dim per head for q and k is not a multiple of 8\n"
+                      "  accepted   dim_qk and dim_v 104 instead of 100\n", done.out)
+        self.assertEqual([("nearest" in row, row["verdict"]) for row in sorted(e2e.Record(self.path("r.jsonl")).rows, key=lambda row: row["case"])],
+                         [(True, "unsupported"), (False, "pass")])
+
     def test_repro_takes_one_case(self):
         self.assertOneLine(e2e.facts("repro", TWO, "--cudnn", e2e.need(e2e.NEW).name), 2, "2 cases")
 
