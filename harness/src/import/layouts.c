@@ -40,6 +40,7 @@ typedef struct shaping {
     const facts_import_attention *a;
     char keys[300]; /* layouts */
     items gap, broadcast, sum, perm;
+    int64_t gap_of_all;     /* tried first: `gap:N`; 0: each tensor for itself */
     facts_problem *problem; /* of the last try */
 } shaping;
 
@@ -61,11 +62,17 @@ static void add_key(shaping *s, const char *key, const char *word)
     snprintf(s->keys + used, sizeof s->keys - used, " %s=%s", key, word);
 }
 
+/* Packed rows' numbers head by head: heads are as far apart as all tokens together, which follows from lengths that the log does not say. */
+static bool is_head_major(const facts_import_tensor *t)
+{
+    return t->ragged != -1 && t->dim[3] == 1 && t->dim[1] > 1 && t->stride[1] > t->stride[2];
+}
+
 /* What nobody steps by is not looked at: extents of 1, and b of packed sequences. */
 static bool same_strides(const facts_import_tensor *t, const int64_t stride[4])
 {
     for (int d = 0; d < 4; d++)
-        if (t->dim[d] > 1 && !(d == 0 && t->ragged != -1) && t->stride[d] != stride[d])
+        if (t->dim[d] > 1 && !(d == 0 && t->ragged != -1) && !(d == 1 && is_head_major(t)) && t->stride[d] != stride[d])
             return false;
     return true;
 }
@@ -218,12 +225,55 @@ static const facts_import_tensor *part(const shaping *s, facts_import_role role)
     return &s->a->part[role];
 }
 
+/* One order for Q, K and V that no layout has: `perm:hbsd`. */
+static bool shape_order(shaping *s, const facts_import_tensor *const t[3])
+{
+    char order[3][5];
+    int64_t gap[4];
+    for (int i = 0; i < 3; i++) {
+        order_by_stride(t[i], order[i]);
+        bool dense = t[i]->ragged == -1 && gaps_in(t[i], order[i], gap) && (gap[0] | gap[1] | gap[2] | gap[3]) == 0;
+        if (!dense || word_of(t[i]) != NULL || strcmp(order[i], order[0]) != 0)
+            return false;
+    }
+    add(&s->perm, "%s", order[0]);
+    return true;
+}
+
+/* The gap after each token that is the same in Q, K and V: `gap:N` says it of O and the gradients too. 0: there is none. */
+static int64_t gap_of_all(const facts_import_attention *a)
+{
+    int64_t gap[4], all = 0;
+    for (facts_import_role role = FACTS_IMPORT_ROLE_Q; role <= FACTS_IMPORT_ROLE_V; role++) {
+        const facts_import_tensor *t = &a->part[role];
+        const char *const *words = t->ragged != -1 ? packed_words : dense_words;
+        size_t i = 0, count = t->ragged != -1 ? 1 : 3;
+        while (i < count && !gaps_in(t, words[i], gap))
+            i++;
+        if (i == count || gap[0] != 0 || gap[1] != 0 || gap[3] != 0 || gap[2] == 0 || (all != 0 && gap[2] != all))
+            return 0;
+        all = gap[2];
+    }
+    return all;
+}
+
 static bool shape_inputs(shaping *s)
 {
     static const char *const name[3] = { "q", "k", "v" };
     const facts_import_tensor *t[3] = { part(s, FACTS_IMPORT_ROLE_Q), part(s, FACTS_IMPORT_ROLE_K), part(s, FACTS_IMPORT_ROLE_V) };
     const char *word[3];
+    if (shape_order(s, t))
+        return true;
     three_words_of(t, word);
+    int64_t gap[4];
+    for (int i = 0; s->gap_of_all != 0 && i < 3; i++) { /* the word that the gap is in */
+        const char *const *words = t[i]->ragged != -1 ? packed_words : dense_words;
+        while (!gaps_in(t[i], *words, gap))
+            words++;
+        word[i] = *words;
+    }
+    if (s->gap_of_all != 0)
+        add(&s->gap, "%" PRId64, s->gap_of_all);
     for (int i = 0; i < 3; i++) {
         if (word[i] == NULL && !plain_forms(s, t[i], name[i], &word[i]))
             return false;
@@ -241,12 +291,18 @@ static bool shape_rows(shaping *s)
         const facts_import_tensor *t = part(s, roles[i]);
         if (!s->a->has[roles[i]])
             continue;
-        bool ragged = t->ragged != -1, other = ragged ? t->dim[1] > 1 && t->stride[1] != 1 : has_word(t, "bshd") && !has_word(t, "bhsd");
-        add_key(s, "stats", ragged ? (other ? "ht1" : "th1") : other ? "bsh1" : "bhs1");
-        static const char *const row_major[] = { "bhsd" };
-        return ragged || other || has_word(t, "bhsd") || forms_of(s, t, "stats", row_major, 1, &base);
+        bool ragged = t->ragged != -1, other = ragged ? is_head_major(t) : has_word(t, "bshd") && !has_word(t, "bhsd");
+        static const char *const order[2][2] = { { "bhsd", "bshd" }, { "thd", "htd" } }, *const key[2][2] = { { "bhs1", "bsh1" }, { "th1", "ht1" } };
+        add_key(s, "stats", key[ragged][other]);
+        return has_word(t, order[ragged][other]) || forms_of(s, t, "stats", &order[ragged][other], 1, &base);
     }
     return true;
+}
+
+bool facts_import_bias_row(const facts_import_attention *a)
+{
+    const facts_import_tensor *bias = &a->part[FACTS_IMPORT_ROLE_BIAS];
+    return a->backward && !a->unified && a->has[FACTS_IMPORT_ROLE_BIAS] && bias->dim[2] > 1 && bias->stride[2] == 0;
 }
 
 static bool shape_bias(shaping *s, facts_import_role role, const char *name)
@@ -331,22 +387,46 @@ static bool shape_outputs(shaping *s, facts_case *out, const char *text, facts_e
     return true;
 }
 
+/* One way through: inputs, rows, bias; then what follows from them is looked at. */
+static bool shape(shaping *s, facts_case *out, const char *text, facts_error *error)
+{
+    *error = (facts_error){ .line = 0 };
+    if (!shape_inputs(s))
+        return refuse_strides(s, word_of(part(s, FACTS_IMPORT_ROLE_Q)) == NULL ? "q" : word_of(part(s, FACTS_IMPORT_ROLE_K)) == NULL ? "k" : "v", error);
+    if (!shape_rows(s))
+        return refuse_strides(s, "stats", error);
+    if (!shape_bias(s, FACTS_IMPORT_ROLE_BIAS, "bias") || !shape_bias(s, FACTS_IMPORT_ROLE_DBIAS, "dbias"))
+        return refuse_strides(s, "bias", error);
+    shape_sums(s);
+    if (!try_case(s, out, text, error))
+        return false;
+    if (s->gap_of_all == 0)
+        return shape_outputs(s, out, text, error);
+    for (int i = 0; i < PLACED; i++)
+        if (!fits(s, &placed[i]))
+            return refuse_strides(s, placed[i].word, error);
+    return true;
+}
+
 bool facts_import_layouts(facts_case *out, const facts_import_attention *attention, const char *text, facts_error *error)
 {
-    shaping s = { .a = attention, .problem = calloc(1, sizeof *s.problem) };
-    *error = (facts_error){ .line = 0 };
-    bool ok = s.problem != NULL;
-    if (!ok)
+    facts_problem *problem = calloc(1, sizeof *problem);
+    facts_import_attention one_row = *attention;
+    if (facts_import_bias_row(attention)) {
+        one_row.part[FACTS_IMPORT_ROLE_BIAS].dim[2] = 1;
+        one_row.has[FACTS_IMPORT_ROLE_DBIAS] = false; /* the gradient of one row is a sum over what cuDNN gives */
+        attention = &one_row;
+    }
+    shaping s = { .a = attention, .problem = problem, .gap_of_all = gap_of_all(attention) };
+    if (problem == NULL) {
         snprintf(error->text, sizeof error->text, "no memory");
-    if (ok && !(ok = shape_inputs(&s)))
-        refuse_strides(&s, word_of(part(&s, FACTS_IMPORT_ROLE_Q)) == NULL ? "q" : word_of(part(&s, FACTS_IMPORT_ROLE_K)) == NULL ? "k" : "v", error);
-    if (ok && !(ok = shape_rows(&s)))
-        refuse_strides(&s, "stats", error);
-    if (ok && !(ok = shape_bias(&s, FACTS_IMPORT_ROLE_BIAS, "bias") && shape_bias(&s, FACTS_IMPORT_ROLE_DBIAS, "dbias")))
-        refuse_strides(&s, "bias", error);
-    if (ok)
-        shape_sums(&s);
-    ok = ok && try_case(&s, out, text, error) && shape_outputs(&s, out, text, error);
-    free(s.problem);
+        return false;
+    }
+    bool ok = s.gap_of_all != 0 && shape(&s, out, text, error);
+    if (!ok) {
+        s = (shaping){ .a = attention, .problem = problem };
+        ok = shape(&s, out, text, error);
+    }
+    free(problem);
     return ok;
 }

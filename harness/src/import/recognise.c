@@ -202,23 +202,22 @@ bool facts_import_unified(facts_import_search *s, const facts_import_operation *
     return true;
 }
 
-/* X of a rotation takes the place of the Y that attention reads. */
-static bool see_through_rope(facts_import_search *s, const facts_import_graph *graph)
+/* X of a rotation takes the place of the Y that attention reads, DX of the gradient's that of the DY that it writes. */
+static void see_through_rope(facts_import_search *s, const facts_import_graph *graph)
 {
     for (int i = 0; i < graph->operation_count; i++) {
         const facts_import_operation *op = &graph->operation[i];
-        if (op->kind == FACTS_IMPORT_ROPE_BACKWARD)
-            return facts_import_refuse(s->error, "a rotation of gradients (ROPE_BWD): no case says it", "");
-        int x = facts_import_port_of(op, "X"), y = facts_import_port_of(op, "Y");
-        if (op->kind != FACTS_IMPORT_ROPE || x < 0 || y < 0)
+        if (op->kind != FACTS_IMPORT_ROPE && op->kind != FACTS_IMPORT_ROPE_BACKWARD)
             continue;
-        for (facts_import_role role = FACTS_IMPORT_ROLE_Q; role <= FACTS_IMPORT_ROLE_K; role++)
-            if (s->out->has[role] && strcmp(s->out->part[role].name, graph->tensor[y].name) == 0) {
-                facts_import_take(s, role, x, false);
+        bool forward = op->kind == FACTS_IMPORT_ROPE;
+        int outside = facts_import_port_of(op, forward ? "X" : "DX"), inside = facts_import_port_of(op, forward ? "Y" : "DY");
+        static const facts_import_role rotated[] = { FACTS_IMPORT_ROLE_Q, FACTS_IMPORT_ROLE_K, FACTS_IMPORT_ROLE_DQ, FACTS_IMPORT_ROLE_DK };
+        for (size_t r = 0; outside >= 0 && inside >= 0 && r < sizeof rotated / sizeof *rotated; r++)
+            if (s->out->has[rotated[r]] && strcmp(s->out->part[rotated[r]].name, graph->tensor[inside].name) == 0) {
+                facts_import_take(s, rotated[r], outside, false);
                 s->out->rope = true;
             }
     }
-    return true;
 }
 
 facts_import_found facts_import_recognise(facts_import_attention *out, const facts_import_graph *graph, const facts_import_graph *part,
@@ -251,7 +250,8 @@ facts_import_found facts_import_recognise(facts_import_attention *out, const fac
         ok = facts_import_unified(&s, one, part);
     else
         ok = facts_import_composite(&s);
-    ok = ok && see_through_rope(&s, graph);
+    if (ok)
+        see_through_rope(&s, graph);
     if (ok && (!out->has[FACTS_IMPORT_ROLE_Q] || !out->has[FACTS_IMPORT_ROLE_K] || !out->has[FACTS_IMPORT_ROLE_V]))
         ok = facts_import_refuse(error, "attention without Q, K or V", "");
     return ok ? FACTS_IMPORT_FOUND : FACTS_IMPORT_UNREAD;

@@ -128,6 +128,8 @@ static void write_band(words *w, const facts_import_attention *a, int64_t keys, 
         right = 1;
         note(notes, "the right bound is not in the log, but that it is not 0: 1 stands for it");
     }
+    if (a->left.given && !a->left.known && !a->right.given && !has(a, FACTS_IMPORT_ROLE_LEN_Q))
+        note(notes, "which corner a left bound alone counts from is not in the log: the top-left one stands for it");
     if (!a->left.given && !a->right.given)
         return;
     if (!a->left.given && right == 0) {
@@ -170,7 +172,7 @@ static void write_lengths(words *w, const facts_import_attention *a)
     const facts_import_tensor *shape = part(a, side);
     if (has(a, side) && shape->rank == 1)
         add(w, "lens_shape=b");
-    else if (has(a, side) && shape->dim[0] == 1 && part(a, FACTS_IMPORT_ROLE_Q)->dim[0] > 1)
+    else if (has(a, side) && part(a, FACTS_IMPORT_ROLE_Q)->dim[0] > 1 && (shape->dim[0] == 1 || shape->stride[0] == 0))
         add(w, "lens_shape=bcast");
     if (packed(a) && a->totals)
         add(w, "total=declared");
@@ -186,7 +188,8 @@ static bool write_bias(words *w, const facts_import_attention *a, facts_error *e
         return true;
     const facts_import_tensor *bias = part(a, FACTS_IMPORT_ROLE_BIAS), *q = part(a, FACTS_IMPORT_ROLE_Q);
     const char *type = type_word(bias->type, false), *io = type_word(q->type, a->mx);
-    char shape[5] = { bias->dim[0] > 1 ? 'b' : '1', bias->dim[1] > 1 ? 'h' : '1', bias->dim[2] > 1 ? 's' : '1', 's', '\0' };
+    bool one_row = bias->dim[2] == 1 || facts_import_bias_row(a);
+    char shape[5] = { bias->dim[0] > 1 ? 'b' : '1', bias->dim[1] > 1 ? 'h' : '1', one_row ? '1' : 's', 's', '\0' };
     if (!a->bool_mask && type == NULL)
         return refuse(error, "a type of the bias that no case has");
     add(w, "bias=%s%s", a->bool_mask ? "bool:" : "", shape);
@@ -200,7 +203,8 @@ static bool write_bias(words *w, const facts_import_attention *a, facts_error *e
 static void write_dropout(words *w, const facts_import_attention *a, facts_import_notes *notes)
 {
     if (has(a, FACTS_IMPORT_ROLE_DROPOUT_MASK)) {
-        add(w, "dropout_mask=1");
+        add(w, "dropout=0.1 dropout_mask=1");
+        note(notes, "how much the given mask drops is not in the log: 0.1 stands for it");
     } else if (has(a, FACTS_IMPORT_ROLE_SEED)) {
         double p = a->dropout_known ? a->dropout : 0.1;
         char text[32];
@@ -308,7 +312,9 @@ static bool write_options(words *w, const facts_import_attention *a, facts_impor
         add(w, "softmax=sink");
     if (has(a, FACTS_IMPORT_ROLE_DSINK))
         add(w, "dsink=1");
-    if (a->backward && (a->deterministic || (!a->unified && a->dq_direct && !has(a, FACTS_IMPORT_ROLE_DBIAS))))
+    facts_import_type io = part(a, FACTS_IMPORT_ROLE_Q)->type; /* 8 bit types have one form of the backward */
+    bool one_form = io == FACTS_IMPORT_E4M3 || io == FACTS_IMPORT_E5M2 || a->unified || has(a, FACTS_IMPORT_ROLE_DBIAS);
+    if (a->backward && (a->deterministic || (a->dq_direct && !one_form)))
         add(w, "deterministic=1");
     if (a->rope)
         add(w, "rope=1");
