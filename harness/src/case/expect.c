@@ -188,7 +188,7 @@ static bool read_suites(facts_deviations *list, facts_span text, const char **su
 static bool add_line(facts_deviations *list, facts_span text, const char **suites, const char *file, int line, facts_error *error)
 {
     static const char head[] = "suites:";
-    if (text.length > strlen(head) && memcmp(text.at, head, strlen(head)) == 0)
+    if (text.length >= strlen(head) && memcmp(text.at, head, strlen(head)) == 0)
         return read_suites(list, (facts_span){ text.at + strlen(head), text.length - strlen(head) }, suites, file, line, error);
     entry *entries = realloc(list->entries, (list->count + 1) * sizeof *entries);
     if (entries == NULL)
