@@ -180,8 +180,12 @@ Test(search_bisect, with_one_answer_or_none_there_is_nothing_to_compare)
 
 Test(search_bisect, late_answers_lead_to_the_same_edge)
 {
-    static const char *const rows[] = { "pppppppppppppppppppppppuuuuuuuuuu", "puuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuu", "ppp--uu-u-upp-uuw--uu", "uuwwpp",
-                                        "pppp", "--p-u-" };
+    static const char *const rows[] = { "pppppppppppppppppppppppuuuuuuuuuu",
+                                        "puuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuu",
+                                        "ppp--uu-u-upp-uuw--uu",
+                                        "uuwwpp",
+                                        "pppp",
+                                        "--p-u-" };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         world prompt = { .first = rows[i] };
         facts_bisect_result due = bisect(&prompt, by_verdict);

@@ -53,7 +53,7 @@ static const char *why_not(const facts_bisection *b, size_t version, char out[WH
         snprintf(out, WHY_NOT, "gave an answer that its data cannot judge (mistrusted)");
     else
         snprintf(out, WHY_NOT, "could not be asked: %s",
-                 v->why[0]          ? v->why
+                 v->why[0]            ? v->why
                  : v->said[0].text[0] ? v->said[0].text
                                       : "its worker gave no answer");
     return out;
@@ -82,8 +82,9 @@ static const char *side_of(const facts_bisection *b, const facts_bisect_edge *ed
 static const char *repeat(const facts_bisection *b, const facts_bisect_edge *edge, char *out, size_t capacity)
 {
     static const char *const verbs[] = { [FACTS_TASK_DECIDE] = "decide", [FACTS_TASK_PLAN] = "decide", [FACTS_TASK_RUN] = "run" };
-    snprintf(out, capacity, "facts %s '%s' --cudnn %s,%s --device %s%s", verbs[b->task], b->name, b->at[edge->before].target.build.name,
-             b->at[edge->after].target.build.name, b->device_word, b->task == FACTS_TASK_PLAN ? " --plan" : "");
+    snprintf(out, capacity, "facts %s '%s' --cudnn %s,%s --device %s%s", verbs[b->task], b->name,
+             b->at[edge->before].target.build.name, b->at[edge->after].target.build.name, b->device_word,
+             b->task == FACTS_TASK_PLAN ? " --plan" : "");
     return out;
 }
 
@@ -115,7 +116,8 @@ static size_t end_of_silence(const facts_bisection *b, size_t from)
 static size_t end_of_stretch(const facts_bisection *b, size_t from)
 {
     size_t last = from;
-    while (last + 1 < b->versions && b->result.state[last + 1] == FACTS_BISECT_ANSWERED && b->result.value[last + 1] == b->result.value[from])
+    while (last + 1 < b->versions && b->result.state[last + 1] == FACTS_BISECT_ANSWERED &&
+           b->result.value[last + 1] == b->result.value[from])
         last++;
     return last;
 }
@@ -133,7 +135,8 @@ static const char *describe_stretch(const facts_bisection *b, size_t from, size_
             continue;
         facts_said_value(first, b->by, out);
         size_t used = strlen(out);
-        snprintf(out + used, DESCRIBED - used, ", %s differ (--by %s)", same_engines ? "reasons" : "engines", same_engines ? "reason" : "engines");
+        snprintf(out + used, DESCRIBED - used, ", %s differ (--by %s)", same_engines ? "reasons" : "engines",
+                 same_engines ? "reason" : "engines");
         break;
     }
     return out;
@@ -150,7 +153,8 @@ static void print_guard(const facts_bisection *b, const facts_bisect_edge *edge)
         if (said->verdict != FACTS_VERDICT_UNSUPPORTED || strcmp(said->class_word, "policy") != 0 ||
             !facts_case_set(&free_of_guards, FACTS_KEY_GUARDS, "off", &ignored))
             continue;
-        printf("  the no of %s is a guard of ours%s%s, not cuDNN's; cuDNN itself:\n    facts bisect '%s' --cudnn %s..%s --device %s%s\n",
+        printf("  the no of %s is a guard of ours%s%s, not cuDNN's; cuDNN itself:\n    facts bisect '%s' --cudnn %s..%s --device "
+               "%s%s\n",
                facts_bisection_version(b, i ? edge->after : edge->before), said->rule[0] ? ": " : "", said->rule,
                facts_case_name(&free_of_guards, name), facts_bisection_version(b, 0), facts_bisection_version(b, b->versions - 1),
                b->device_word, b->options->plan ? " --plan" : "");
@@ -168,7 +172,8 @@ static void print_edge(const facts_bisection *b, const facts_bisect_edge *edge)
                side_of(b, edge, edge->after, after), facts_bisection_version(b, edge->after));
     else
         printf("%s between %s (%s) and %s (%s)\n", change_of(b, edge), facts_bisection_version(b, edge->before),
-               side_of(b, edge, edge->before, before), facts_bisection_version(b, edge->after), side_of(b, edge, edge->after, after));
+               side_of(b, edge, edge->before, before), facts_bisection_version(b, edge->after),
+               side_of(b, edge, edge->after, after));
     for (size_t v = edge->before + 1; v < edge->after; v = end_of_silence(b, v) + 1)
         printf("  %s %s\n", range_of(b, v, end_of_silence(b, v), range), why_not(b, v, text));
     printf("  %-8s %s\n", facts_bisection_version(b, edge->before), describe(said_of(b, edge->before), text));

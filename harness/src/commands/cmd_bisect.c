@@ -1,5 +1,5 @@
-/* facts bisect: between which versions of cuDNN an answer changes. The search says which versions it needs; they are asked in rounds,
- * each a session of one case on as many targets. */
+/* facts bisect: between which versions of cuDNN an answer changes. The search says which versions it needs; they are asked in
+ * rounds, each a session of one case on as many targets. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +38,8 @@ static bool ask(void *context, size_t version, int attempt, int *value)
         return false;
     }
     const facts_said *said = &v->said[attempt - 1];
-    *value = facts_said_answers(said) ? (int)facts_intern_id(b->values, facts_said_value(said, b->by, text)) : FACTS_BISECT_NO_VALUE;
+    *value =
+        facts_said_answers(said) ? (int)facts_intern_id(b->values, facts_said_value(said, b->by, text)) : FACTS_BISECT_NO_VALUE;
     return true;
 }
 
@@ -337,7 +338,8 @@ static int bisect(facts_bisection *b)
 {
     const facts_bisect_order order = {
         .versions = b->versions,
-        .good = b->by == FACTS_BY_VERDICT ? (int)facts_intern_id(b->values, facts_verdict_name(FACTS_VERDICT_PASS)) : FACTS_BISECT_NO_VALUE,
+        .good = b->by == FACTS_BY_VERDICT ? (int)facts_intern_id(b->values, facts_verdict_name(FACTS_VERDICT_PASS))
+                                          : FACTS_BISECT_NO_VALUE,
         .all = b->options->all,
         .lookahead = count_jobs(b->options),
         .dear = b->dear,

@@ -1,9 +1,9 @@
 /* Where an answer changes along a row of versions. Pure: every question goes through `ask`, and the same answers give the same
  * edges.
  *
- * The ends first, then a binary search between them; with `all` every version. A version that gives no answer is passed over and its
- * neighbours are taken. Both sides of an edge are asked a second time (attempt 2): a version that then answers otherwise is never
- * part of an edge; it is passed over like one that gave no answer, and the search goes on.
+ * The ends first, then a binary search between them; with `all` every version. A version that gives no answer is passed over and
+ * its neighbours are taken. Both sides of an edge are asked a second time (attempt 2): a version that then answers otherwise is
+ * never part of an edge; it is passed over like one that gave no answer, and the search goes on.
  *
  * An answer that is not there yet need not stop it: up to `lookahead` questions go out, those that the search will need whatever
  * the open ones say before the likely ones, and the whole is called again when they are answered.
@@ -54,7 +54,7 @@ typedef struct facts_bisect_result {
     facts_bisect_edge edge[FACTS_BISECT_MOST];
     facts_bisect_state state[FACTS_BISECT_MOST];
     int value[FACTS_BISECT_MOST]; /* of the first attempt */
-    bool whole; /* nothing is missing from the answer: no end, no version inside an edge, with `all` no version */
+    bool whole;                   /* nothing is missing from the answer: no end, no version inside an edge, with `all` no version */
 } facts_bisect_result;
 
 void facts_bisect(facts_bisect_result *out, const facts_bisect_order *order);
