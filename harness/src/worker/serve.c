@@ -11,6 +11,7 @@
 #include "dump.h"
 #include "exec.h"
 #include "layouts.h"
+#include "nearest.h"
 #include "pictures.h"
 #include "plans.h"
 #include "policy.h"
@@ -201,6 +202,8 @@ static bool decide(job *j)
         facts_row_reason(row, "internal", NULL, "decided as not supported, and yet a plan of it was made: the question was not the call", NULL);
     }
     json_object_set_new(row, "decide_us", json_real(j->decide_us));
+    if (j->request->explain && !unasked)
+        facts_row_nearest(row, j->worker->context, &j->problem.ask);
     facts_reply_row(j->request->id, row, true, false);
     return false;
 }
