@@ -35,6 +35,12 @@ static void one_row_of_two_heads(fattn_problem *p)
     p->heads_q = 2;
 }
 
+static void one_row_and_key(fattn_problem *p)
+{
+    p->pass = FATTN_BACKWARD, p->batch = 2;
+    p->seq_q = p->seq_kv = 1;
+}
+
 static void wide(fattn_problem *p)
 {
     memcpy(p->k_strides, (int64_t[4]){ 1 << 20, 132, 8 * 132, 1 }, sizeof p->k_strides);
@@ -264,6 +270,7 @@ static const subject subjects[] = {
     { "planner-crash-b1-h1-s1", 92800, 80, one_row },
     { "planner-crash-sm100-s1", 90800, 100, one_row_of_two_heads },
     { "planner-crash-sm100-s1", 91299, 100, one_row },
+    { "planner-crash-sm100-s1-kv1", 90900, 100, one_row_and_key },
     { "planner-crash-sm100-s1-b1", 91300, 100, one_row_of_two_heads },
     { "stats-order-engine-1", 91400, 90, bshd_stats },
     { "stats-order-engine-7", 92000, 90, bshd_stats },
@@ -278,6 +285,7 @@ static const subject subjects[] = {
     { "planner-crash-bool-mask", 92700, 90, masked },
     { "planner-crash-bias-8-bit", 92000, 90, short_bias },
     { "planner-crash-mx-s1", 92800, 100, one_block_scaled_row },
+    { "planner-crash-mx-s1", 92100, 100, one_block_scaled_row },
     { "gradients-of-the-other-type", 92800, 90, narrow_gradients },
     { "narrow-stats", 92800, 90, narrow_stats },
     { "one-length-for-all", 92800, 90, one_length },

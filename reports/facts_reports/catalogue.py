@@ -2,7 +2,8 @@
 
 A file's head says what is due, in comment lines `# key: value`:
 
-    # kind: number          decision (cuDNN refuses, or asking fails) | number | caller (somebody else's code; ours must be right) | speed
+    # kind: number          decision (cuDNN refuses, or asking fails) | number | speed | caller (somebody else's code; ours must be right)
+                            | design (what was reported is how it is meant: a pass on a GPU is that meaning, and confirms it)
     # verdict: nan wrong    what an affected case ends with: cuDNN's; of a caller's mistake, what repeating it would give
     # reported: sm=90 & cudnn<9.26.0    the public report's range, `any` when it has none; without this line the failure was found here
     # seen: sm=90           the range that records showed, where it is another one
@@ -10,7 +11,8 @@ A file's head says what is due, in comment lines `# key: value`:
     # tests: lib_test_cache what holds for our own library that which is no case
 
 An entry is reproduced on a target when an affected case ended so, inside the range that was seen (else reported), and the difference is shown: a control
-passed on the same target and none ended so, or the same case is right in another version on the same device. A refusal counts when cuDNN made it.
+passed on the same target and none ended so, or the same case is right in another version on the same device; and what was asked before the
+range, or behind it, did not all end so too. A refusal counts when cuDNN made it.
 """
 import json
 import os
@@ -22,12 +24,12 @@ from pathlib import Path
 from . import cases, predicate, text
 from .versions import version_key
 
-KINDS = ("decision", "number", "caller", "speed")
+KINDS = ("decision", "number", "caller", "speed", "design")
 _HEAD = re.compile(r"# (kind|verdict|reported|seen|fixed|needs|tests): (.+)")
 _UNASKED = ("missing", "inconclusive", "not_run")
 _GOOD = ("pass", "supported")
 BROKEN = {"wrong", "nan", "unwritten", "overrun", "nondeterministic", "graph_mismatch", "exec_fail", "crash", "hang", "exit_crash"}
-VERDICTS = BROKEN | {"build_fail", "unsupported", "slow"}
+VERDICTS = BROKEN | {"build_fail", "unsupported", "slow", "pass"}
 
 
 class CatalogueError(ValueError):
@@ -139,7 +141,7 @@ def answers(store):
     found = {}
     for _, row in store.rows("outcome NOT IN ('missing','inconclusive','not_run')"):
         word = row["verdict"]
-        if word in _UNASKED or row.get("backend", "cudnn") != "cudnn":
+        if word in _UNASKED or (row.get("backend") or "cudnn") != "cudnn":
             continue
         if word == "pass" and row.get("grade") != "measured":
             word = "supported"
@@ -185,7 +187,18 @@ class Judged:
         for a in self.all:
             good = self.right.setdefault((a.case, a.target[1], a.measured), {})
             good[a.target[0]] = good.get(a.target[0], True) and a.word in _GOOD
-        self.hits = [a for a in self.inside if _ended_so(entry, a) and _shows(entry, a) and (self._controlled(a) or self._healed(a))]
+        inside = {id(a) for a in self.inside}
+        self.beyond = {}   # case, device, measured: did each answer outside the range end so?
+        for a in self.all:
+            if id(a) not in inside:
+                self.beyond.setdefault((a.case, a.target[1], a.measured), []).append((version_key(a.version), _ended_so(entry, a)))
+        self.hits = [a for a in self.inside if _ended_so(entry, a) and _shows(entry, a) and self._bounded(a) and (self._controlled(a) or self._healed(a))]
+
+    def _bounded(self, hit):
+        """What ends so in every version before the range, or behind it, does not show the range."""
+        beyond, here = self.beyond.get((hit.case, hit.target[1], hit.measured), []), version_key(hit.version)
+        sides = [[so for version, so in beyond if version < here], [so for version, so in beyond if version > here]]
+        return not any(side and all(side) for side in sides)
 
     def _controlled(self, hit):
         here = self.controls.get(hit.target, {})
@@ -206,6 +219,8 @@ class Judged:
     def state(self):
         if self.entry.kind == "speed":
             return "speed"
+        if self.entry.kind == "design" and self.asked:
+            return "confirmed" if all(a.word == "pass" for a in self.asked) else "not reproduced"
         if self.hits:
             return "reproduced"
         if self.entry.kind == "caller":
@@ -277,6 +292,7 @@ def _times(judged):
 
 SECTIONS = (("reproduced", "Reproduced", "what an affected case ended with, where"),
             ("not reproduced", "Not reproduced", "what it ended with where it was asked"),
+            ("confirmed", "Confirmed as it is meant", "where the answers are right with that meaning"),
             ("caller", "Somebody else's code", "what our library gives for the same question, and the tests that hold it"),
             ("speed", "Speed", "what was measured"),
             ("untested", "Not testable with these records", "what is lacking"))
@@ -304,7 +320,7 @@ def _count(judged, state):
 def _sum(judged, what):
     broken = sum(j.broken_on_gpu for j in judged)
     return (f"**{_count(judged, 'reproduced')} of {len(judged)} {what} reproduced**, {broken} of them wrong numbers, NaN, memory faults, crashes or hangs measured on a GPU; "
-            f"{_count(judged, 'not reproduced')} asked and not reproduced, {_count(judged, 'caller')} of somebody else's code, {_count(judged, 'speed')} about speed, "
+            f"{_count(judged, 'confirmed')} confirmed as it is meant, {_count(judged, 'not reproduced')} asked and not reproduced, {_count(judged, 'caller')} of somebody else's code, {_count(judged, 'speed')} about speed, "
             f"{_count(judged, 'untested')} not testable with these records.")
 
 
@@ -320,7 +336,7 @@ def table(store, entries):
              f"Printed from records by `facts report --catalogue`: {len(versions)} versions, {_spans(versions, versions) or 'none'}; run on {', '.join(gpus) or 'no GPU'}; "
              f"decided for {', '.join(described) or 'none'}.",
              "An entry is reproduced where an affected case ended as reported, inside the range, and a control passed on the same target and did not end so, or the same case is right in another "
-             "version there. A refusal counts when cuDNN made it. The entries are the files of `cases/regress/`; `facts list FILE` shows their cases.", "", _sum(reports, "reports")]
+             "version there; what ends so in every version before the range, or behind it, does not count. A refusal counts when cuDNN made it. The entries are the files of `cases/regress/`; `facts list FILE` shows their cases.", "", _sum(reports, "reports")]
     if ours:
         lines += ["", _sum(ours, "failures that were found here")]
     for state, title, column in SECTIONS:
