@@ -80,6 +80,7 @@ Test(claims, a_bad_line_is_named_with_its_place)
           "x.claims:7:1: the two sides of an edge have as many cases each" },
         { HEAD "refuse: d.qk%8!=0\nedge: pass=fwd | d=100 | d=104 s=64\n",
           "x.claims:7:1: the two sides of an edge differ in exactly one key" },
+        { HEAD "refuse: d.qk%8!=0\nedge: pass=fwd s=1..65 | d=100 | d=104\n", "x.claims:7:1: a rule has at most 64 pairs of cases" },
         { HEAD "refuse: sm=90\nrule: t/2\n", "x.claims:3:1: the rule t/1 lacks edge:" },
         { HEAD "edge: pass=fwd | d=100 | d=104\n", "x.claims:3:1: the rule t/1 lacks refuse:" },
         { HEAD "untestable: why\nedge: pass=fwd | d=100 | d=104\n",

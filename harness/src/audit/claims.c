@@ -8,7 +8,7 @@
 #include "straddle.h"
 
 #define MOST_LETTERS 16384 /* of one line */
-#define MOST_PAIRS 256     /* of one edge */
+#define MOST_PAIRS 64      /* of one rule: each is looked at for every version and device */
 
 #define AS_WORD(symbol, word, what) word,
 static const char *const kinds[] = { FACTS_CLAIM_LIST(AS_WORD) };
@@ -274,8 +274,8 @@ static bool add_pairs(reader *r, const char *refused, const char *other)
     uint64_t count = ok ? facts_pattern_count(a) : 0;
     if (ok && b && facts_pattern_count(b) != count)
         ok = fail(r, 1, "the two sides of an edge have as many cases each");
-    if (ok && count > MOST_PAIRS)
-        ok = fail(r, 1, "an edge has at most 256 pairs");
+    if (ok && count > MOST_PAIRS - current(r)->edges)
+        ok = fail(r, 1, "a rule has at most 64 pairs of cases");
     for (uint64_t i = 0; i < count && ok; i++)
         ok = add_pair(r, a, b, i);
     facts_pattern_destroy(a);
