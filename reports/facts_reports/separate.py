@@ -22,11 +22,13 @@ _DULL = ("fill", "poison", "want", "b", "device", "build")     # explain only wh
 
 @dataclass(frozen=True)
 class Rule:
-    """`text` holds for `hits` of the changed cases asked about and for `others` of those that did not change. text "": of every case."""
+    """`text` holds for `hits` of the changed cases asked about, for `others` of those that did not change, and `also` for some that changed otherwise.
+    text "": of every case; None: nothing was found."""
     text: str
     hits: int
     others: int
-    bits: int
+    bits: int      # the hits
+    also: int = 0
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,7 @@ class Columns:
         for key, values in subjects.items():
             place = {}
             self._add(key, place, array("I", [place.setdefault(v, len(place)) for v in values]))
-        self.numbers = {key: [predicate.number(v) for v in values] for key, (values, _) in self.columns.items() if key in cases.numbers()}
+        self.numbers = {key: [None if v is None else predicate.number(v) for v in values] for key, (values, _) in self.columns.items() if key in cases.numbers()}
 
     @staticmethod
     def _keys(said):
@@ -263,22 +265,30 @@ def _said(columns, chosen):
     return " & ".join(leaf.text for leaf in sorted(chosen, key=lambda leaf: order.index(leaf.key)))
 
 
-def _one(columns, changed, universe):
-    """The one rule that says exactly `changed`, of both polarities the shorter; or None."""
-    if changed == universe:
-        return Rule("", count(changed), 0, changed)
+def _one(columns, changed, universe, otherwise=0):
+    """The one rule that says exactly `changed` among what did not change `otherwise`, of both polarities the shorter; or None."""
+    asked = universe & ~otherwise
+    if changed == asked:
+        return Rule("", count(changed), 0, changed) if not otherwise else None
     told = []
-    for wanted, form in ((changed, "{}"), (universe & ~changed, "!({})")):
-        found = _best(columns, wanted, universe)
+    for wanted, form in ((changed, "{}"), (asked & ~changed, "!({})")):
+        found = _best(columns, wanted, asked)
         if found and found[1] == wanted:
-            told.append((len(found[0]) + (form != "{}"), form.format(_said(columns, found[0]))))
-    return Rule(min(told)[1], count(changed), 0, changed) if told else None
+            holds = universe
+            for leaf in found[0]:
+                holds &= leaf.bits
+            holds = holds if form == "{}" else universe & ~holds
+            told.append((len(found[0]) + (form != "{}"), form.format(_said(columns, found[0])), count(holds & otherwise)))
+    if not told:
+        return None
+    _, said, also = min(told)
+    return Rule(said, count(changed), 0, changed, also)
 
 
 def rules(columns, changed, universe, otherwise=0):
     """[Rule]: what separates `changed` from the rest of `universe`: one that is exact if there is, first against all others, then without those that
     changed `otherwise`; else a greedy cover, in which each rule speaks of what those before it left. What none covers comes last, with text None."""
-    one = _one(columns, changed, universe) or (otherwise and _one(columns, changed, universe & ~(otherwise & ~changed)))
+    one = _one(columns, changed, universe) or (_one(columns, changed, universe, otherwise & ~changed) if otherwise & ~changed else None)
     if one:
         return [one]
     out, left = [], changed
@@ -288,6 +298,6 @@ def rules(columns, changed, universe, otherwise=0):
             break
         chosen, bits = found
         hits = bits & left
-        out.append(Rule(_said(columns, chosen), count(hits), count(bits & universe & ~(changed | otherwise)), hits))
+        out.append(Rule(_said(columns, chosen), count(hits), count(bits & universe & ~(changed | otherwise)), hits, count(bits & universe & otherwise & ~changed)))
         left &= ~bits
     return out + ([Rule(None, count(left), 0, left)] if left else [])
