@@ -62,6 +62,23 @@ Test(calibration, the_first_row_that_fits_counts)
     facts_calibration_destroy(table);
 }
 
+Test(calibration, a_case_sets_the_threshold_where_it_is_read)
+{
+    const facts_who blackwell = { .sm = 103, .backend = FATTN_BACKEND_CUDNN, .dtype = FATTN_E4M3 };
+    facts_who other[3] = { blackwell, blackwell, blackwell };
+    facts_constants c = facts_constants_start(FATTN_E4M3);
+    const double start = c.thr;
+    other[0].sm = 90, other[1].backend = FATTN_BACKEND_CPU, other[2].dtype = FATTN_BF16;
+    for (int i = 0; i < 3; i++)
+        facts_constants_rescale(&c, &other[i], 0);
+    facts_constants_rescale(&c, &blackwell, -1);
+    cr_expect(c.thr == start && start != 0);
+    facts_constants_rescale(&c, &blackwell, 0);
+    cr_expect(c.thr == 0);
+    facts_constants_rescale(&c, &blackwell, 64); /* no further than a calibration may */
+    cr_expect(c.thr == 8);
+}
+
 Test(calibration, a_row_says_where_it_comes_from_and_stays_below_what_a_liar_needs)
 {
     refuse("", "");

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dtype.h"
 #include "oracle.h"
 
 #define VERSION 1
@@ -59,6 +60,13 @@ bool facts_constants_agree(const facts_constants *a, const facts_constants *b)
     FACTS_TRAIT_LIST(AS_TEST)
 #undef AS_TEST
     return same;
+}
+
+void facts_constants_rescale(facts_constants *constants, const facts_who *who, int32_t rescale)
+{
+    const bool read = who->backend == FATTN_BACKEND_CUDNN && who->sm / 10 == 10 && facts_dtype_bytes(who->dtype) == 1;
+    if (read && rescale >= 0)
+        constants->thr = rescale < FACTS_THR_MOST ? rescale : FACTS_THR_MOST;
 }
 
 void facts_constants_apply(fref_rounding *out, const facts_constants *constants)

@@ -8,9 +8,10 @@
 
 #include "../case/problem.h"
 
+#define FACTS_THR_MOST 8
 /* What may be measured of an engine. X(field, least, most): beyond that a liar would pass, or nothing is gained. */
 #define FACTS_CONSTANT_LIST(X)                                                                                                     \
-    X(ua, 0x1p-24, 0x1p-12) X(chunk, 1, 64) X(cw, 1, 8) X(cl, 1, 12) X(acc_pv, 0, 0.02) X(eps_exp, 0, 0.002) X(thr, 0, 8)
+    X(ua, 0x1p-24, 0x1p-12) X(chunk, 1, 64) X(cw, 1, 8) X(cl, 1, 12) X(acc_pv, 0, 0.02) X(eps_exp, 0, 0.002) X(thr, 0, FACTS_THR_MOST)
 /* And what is so or not. */
 #define FACTS_TRAIT_LIST(X) X(partials_cast) X(p_normalised)
 
@@ -36,6 +37,8 @@ typedef struct facts_who {
 facts_constants facts_constants_start(int32_t dtype);
 /* The first row of the table that fits, over the starting values. */
 facts_constants facts_constants_of(const facts_who *who);
+/* A case's rescale= (log2; negative: it sets none) in place of `thr`, where it is read: by cuDNN on sm_10x, of 8 bit types. Within the list's range. */
+void facts_constants_rescale(facts_constants *constants, const facts_who *who, int32_t rescale);
 /* Is what is due by `a` due by `b`? (`calibrated` is a matter of judging.) */
 bool facts_constants_agree(const facts_constants *a, const facts_constants *b);
 void facts_constants_apply(fref_rounding *out, const facts_constants *constants);

@@ -43,8 +43,15 @@ void facts_exec_overridden(facts_runs *r)
     fattn_plan *plan = NULL;
     as.impl = FATTN_IMPL_UNIFIED;
     options.override_shapes = 1;
-    if (facts_runs_check(r, fattn_plan_create(&plan, r->worker->context, &wide, &options), "a plan of a larger shape") && run(r, plan, &as))
-        facts_runs_judge_all(r, "by a plan of a larger shape");
+    options.engine = r->problem->engine >= 0 ? r->problem->engine : FATTN_ENGINE_AUTO;
+    options.knobs = r->problem->knob_count > 0 ? r->problem->knob : NULL;
+    options.knob_count = r->problem->knob_count;
+    if (facts_runs_check(r, fattn_plan_create(&plan, r->worker->context, &wide, &options), "a plan of a larger shape")) {
+        r->out->ran = *fattn_plan_engine(plan);
+        r->out->ran_other = true;
+        if (run(r, plan, &as))
+            facts_runs_judge_all(r, "by a plan of a larger shape");
+    }
     if (!r->worker->lost)
         fattn_plan_destroy(plan);
 }

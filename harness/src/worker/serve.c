@@ -245,6 +245,8 @@ static void report_trial(job *j, json_t *row, const facts_trial *trial)
             facts_row_judgement(row, facts_array_words[id], &trial->array[id], 0);
     facts_row_dropout(row, &j->problem, &j->truth.keep);
     facts_row_check(row, &trial->check);
+    if (trial->ran_other)
+        facts_row_engine(row, &trial->ran);
     if (trial->exec_us > 0)
         json_object_set_new(row, "exec_us", json_real(trial->exec_us));
     json_object_set_new(row, "oracle", json_string(facts_truth_oracle(&j->truth)));
@@ -473,7 +475,9 @@ static void answer_configurations(job *j)
 {
     fattn_plan_options options = FATTN_PLAN_OPTIONS_INIT;
     size_t count = fattn_decision_engine_count(j->decision, FATTN_MODE_A);
-    if (j->problem.engine == FACTS_ENGINE_ALL && count > 0)
+    /* The plan of a larger shape has a list of engines of its own: what this one lists would be the same run again. */
+    const bool own_list = j->problem.exec == FACTS_EXEC_OVERRIDE_SHAPE;
+    if (j->problem.engine == FACTS_ENGINE_ALL && count > 0 && !own_list)
         answer_all(j);
     else if (j->problem.knob_count > 0)
         answer_pin(j);

@@ -22,6 +22,8 @@ typedef struct facts_trial {
     bool judged[FACTS_TENSOR_COUNT];
     uint64_t bits[FACTS_TENSOR_COUNT]; /* hash of what was judged: equal bits, equal hash (over poison A; what was not written included) */
     facts_judgement array[FACTS_ARRAY_COUNT]; /* of those that the call writes: checked is 0 of the others */
+    bool ran_other;   /* another plan than *plan was made and run: by `ran` */
+    fattn_engine ran;
     double exec_us; /* 0: not measured */
     double judge_ms; /* of all answers against what is due */
     bool own_forward; /* O and Stats of the backward came from a forward of this target */

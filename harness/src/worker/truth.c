@@ -161,6 +161,7 @@ int facts_truth_judges(facts_truth *t, const facts_who *who)
 {
     facts_constants before = t->constants;
     t->constants = facts_constants_of(who);
+    facts_constants_rescale(&t->constants, who, t->memory.problem->rescale);
     t->expectation.calibrated = t->constants.calibrated;
     if (facts_constants_agree(&before, &t->constants))
         return 0;
