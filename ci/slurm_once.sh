@@ -41,7 +41,7 @@ mkdir -p "$work/state" "$work/spool" "$work/munge"
 chmod 755 "$work"
 dd if=/dev/urandom of="$work/munge/key" bs=1024 count=1 status=none
 chmod 700 "$work/munge"; chmod 600 "$work/munge/key"
-munged --foreground --force --key-file="$work/munge/key" --socket="$work/munge.socket" --pid-file="$work/munge/pid" --log-file="$work/munge/log" --seed-file="$work/munge/seed" & pids+=($!)
+munged --foreground --force --key-file="$work/munge/key" --socket="$work/munge.socket" --pid-file="$work/munge/pid" --log-file="$work/munge/log" --seed-file="$work/munge/seed" >"$work/munged.log" 2>&1 & pids+=($!)
 slurmctld -D -f "$SLURM_CONF" >"$work/slurmctld.log" 2>&1 & pids+=($!)
 slurmd -D -f "$SLURM_CONF" -N "$node" >"$work/slurmd.log" 2>&1 & pids+=($!)
 for _ in $(seq 60); do

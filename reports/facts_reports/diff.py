@@ -29,7 +29,8 @@ class Group:
     case: str       # the example
     ratio: float
     engine: str
-    members: int = 0
+    members: int
+    also: int       # cases of the same class that changed otherwise, for which `where` holds too
 
 
 @dataclass
@@ -159,7 +160,7 @@ def _group(diff, word, alike, rule, whole, around, everything):
     shown = max(news, key=lambda i: (told[i][0], -len(diff.names[members[i]]), -i))   # the largest ratio, else the simplest case
     pair = members[shown]
     return Group(word, alike, rule.text, rule.hits, separate.count(whole), rule.others, separate.count(around & ~everything), sum(bool(k) for _, k, _ in told),
-                 diff.slots[pair], diff.names[pair], told[shown][0], told[shown][2], rule.bits)
+                 diff.slots[pair], diff.names[pair], told[shown][0], told[shown][2], rule.bits, rule.also)
 
 
 def _target_terms(tree):
@@ -244,7 +245,7 @@ def repro(diff, group):
     builds = [b for b in builds if b != words.NO_BUILD]
     first, second = diff.sides.answers(group.slot, group.case)
     measured = any(a.grade == "measured" for a in first + second)
-    asked = "run" if measured and (first and second) else "decide"
+    asked = "repro" if measured and (first and second) else "decide"
     more = " --plan" if not measured and {a.outcome for a in first + second} & {"build_fail"} else ""
     more += " --explain" if asked == "decide" and group.word in ("lost", "reason changed", "gained") else ""
     return f"facts {asked} {text.shell(group.case)}" + (f" --cudnn {text.shell(','.join(builds))}" if builds else "") + f" --device {text.shell(','.join(devices))}{more}"

@@ -16,7 +16,7 @@ def _about(diff, group):
     before, after = diff_words.before_after(diff, group)
     pair = diff.sides.slots[group.slot]
     return {"class": group.word, "fails": group.word in diff.fail_on and group.hits > group.known, "change": group.alike, "where": group.where, "cases": group.hits, "of": group.total,
-            "others": group.others, "of_others": group.among, "among": BY_CHANGE[group.word].among, "known": group.known, "example": group.case,
+            "others": group.others, "of_others": group.among, "among": BY_CHANGE[group.word].among, "also": group.also, "known": group.known, "example": group.case,
             "baseline": {"build": pair.first[0], "device": pair.first[1], "answer": before}, "candidate": {"build": pair.second[0], "device": pair.second[1], "answer": after},
             "configuration": group.engine or None, "ratio": round(group.ratio, 4) if 0 < group.ratio < 1e300 else None, "repro": d.repro(diff, group), "bisect": d.bisect(diff, group) or None}
 

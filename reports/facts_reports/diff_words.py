@@ -64,9 +64,10 @@ def exactness(group):
     if group.where == "":
         return f"all {group.total:,} {among}"
     hits = f"all {group.total:,} of {group.total:,}" if group.hits == group.total else f"{group.hits:,} of {group.total:,}"
+    also = f"; {group.also:,} more that changed otherwise" if group.also else ""
     if not group.among:
-        return f"{hits}; there are no others {among}"
-    return f"{hits}, and {'none' if not group.others else f'{group.others:,}'} of the {text.count(group.among, 'other')} {among}"
+        return f"{hits}; there are no others {among}{also}"
+    return f"{hits}, and {'none' if not group.others else f'{group.others:,}'} of the {text.count(group.among, 'other')} {among}{also}"
 
 
 def _ratio(group):

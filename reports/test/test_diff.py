@@ -206,6 +206,8 @@ class Separating(Case):
             others = (set(found.among[BY_CHANGE[group.word].among]) | changed) - changed
             self.assertTrue(set(separate.members(group.members, size)) <= holds, group)
             self.assertEqual((group.others, group.among), (len(holds & others), len(others)), group)
+            mine = set(separate.members(group.members, size))
+            self.assertEqual(group.also, len((holds & changed) - {i for pairs in found.classes[group.word].values() if mine & set(pairs) for i in pairs}), group)
 
     def compare(self, old, new):
         return diff.compare([self.write("a.jsonl", record(old)), self.write("b.jsonl", record(new))])
