@@ -112,7 +112,7 @@ def _line(held, store, where, sm, verdict, grade, tensors, rows):
     versions = sorted({r["cudnn"] for r in rows}, key=version_key)
     parts.append("grade=measured" if grade == "measured" and verdict != "build_fail" else "")
     date = max(str(store.runs.get(r["run"], {}).get("started", ""))[:10] or "2000-01-01" for r in rows)
-    about = sorted(set().union(*(held.about(bare(r["case"])) for r in rows)))
+    about = sorted(set().union(*(held.about(bare(r["case"])) | set(str(store.runs.get(r["run"], {}).get("suites", "")).split()) for r in rows)))
     cases_seen = len({r["case"] for r in rows})
     note = f"{', '.join(t for t in tensors if t) or verdict}; seen with {', '.join(versions)}, {text.count(cases_seen, 'case')}"
     return " ".join(about), f"{date} {verdict} {' & '.join(p for p in parts if p)} {_LINK} # {text.line(note, 200)}"

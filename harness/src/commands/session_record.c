@@ -110,6 +110,8 @@ static bool write_run(facts_session *s, const char *started)
     facts_text_member(&line, "started", started);
     facts_text_member(&line, "do", tasks[s->task]);
     add_strings(&line, "command", s->argv, s->argc);
+    if (s->suites[0])
+        facts_text_member(&line, "suites", s->suites);
     facts_text_member(&line, "suite_hash", s->suite_hash);
     facts_text_member_int(&line, "seed", s->more ? (int64_t)s->seed : 1);
     facts_text_member(&line, "host", host);
