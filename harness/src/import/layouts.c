@@ -151,7 +151,7 @@ static bool forms_of(shaping *s, const facts_import_tensor *t, const char *name,
     for (int d = 0; d < 4; d++) {
         if (t->dim[d] > 1 && t->stride[d] == 0)
             add(&s->broadcast, "%s.%c", name, letters[d]);
-        else if (gap[d] > 0)
+        else if (gap[d] > 0 && !(d == 1 && is_head_major(t)))
             add(&s->gap, "%s.%c.%" PRId64, name, letters[d], gap[d]);
     }
     return true;

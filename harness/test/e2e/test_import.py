@@ -1,0 +1,185 @@
+"""facts import: the logs of real cuDNN builds, made here without a GPU, become the cases that made them; exit codes; bad files."""
+import json
+import os
+import subprocess
+
+import e2e
+
+DATA = os.path.join(e2e.SOURCE, "harness/test/data/import")
+# libfattn takes cuDNN's log for itself (cudnnSetCallback), which ends the one that CUDNN_LOGDEST_DBG asks for. Without that call both are as in any program.
+QUIET = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <string.h>
+static int nothing(unsigned mask, void *data, void *callback) { (void)mask; (void)data; (void)callback; return 0; }
+void *dlsym(void *handle, const char *name)
+{
+    static void *(*next)(void *, const char *);
+    if (!next)
+        *(void **)&next = dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.2.5");
+    return strcmp(name, "cudnnSetCallback") == 0 ? (void *)nothing : next(handle, name);
+}
+"""
+# Every one is its own image: nothing in it that a graph of cuDNN does not hold (docs/import.md).
+SAME = """
+pass=fwd dtype=bf16 h=4/2 s=130/200 d=64
+pass=fwd dtype=f16 b=1 h=2 s=1/300 d=192/128 want=stats
+pass=fwd dtype=f32 h=2 s=100 d=64 mask=causal
+pass=fwd dtype=bf16 h=4 s=130 d=64 layout=sbhd_bhsd mask=causal want=stats
+pass=fwd dtype=bf16 h=4 s=130 d=64 layout=bs3hd
+pass=bwd dtype=bf16 h=4 s=130 d=64 layout=bshd_bs2hd mask=causal
+pass=fwd dtype=bf16 h=4 s=130 d=64 layout=sbh3d o=bhsd
+pass=bwd dtype=bf16 h=4 s=130 d=64 o=sbhd dqkv=bhsd
+pass=fwd dtype=bf16 h=2 s=130 d=64 stride=gap:16
+pass=bwd dtype=bf16 h=2 s=130 d=64 stride=gap:16
+pass=fwd dtype=bf16 h=2 s=130 d=64 stride=perm:hbsd
+pass=fwd dtype=bf16 h=2 s=130 d=64 stride=broadcast:k.b+v.b
+pass=fwd dtype=bf16 h=4/2 s=200 d=64 padding=random want=stats
+pass=fwd dtype=bf16 h=4/2 s=200 d=64 mask=causal_br padding=random
+pass=bwd dtype=bf16 h=4/2 s=200 d=64 mask=causal padding=random
+pass=fwd dtype=bf16 b=3 h=4/2 s=200 d=64 layout=thd mask=causal padding=random
+pass=fwd dtype=bf16 b=3 h=4 s=200 d=64 layout=thd stats=th1 padding=random want=stats
+pass=bwd dtype=bf16 b=3 h=4/2 s=200 d=64 layout=thd padding=random total=declared
+pass=fwd dtype=bf16 b=3 h=4/2 s=200 d=64 layout=thd padding=random offsets=i64
+pass=fwd dtype=bf16 h=4/2 s=64/320 d=64 padding=random paged=16
+pass=fwd dtype=bf16 h=4/2 s=130/200 d=64 bias=1hss want=stats
+pass=fwd dtype=bf16 h=4/2 s=130/200 d=64 bias=b1ss bias_dtype=f32
+pass=bwd dtype=bf16 h=4/2 s=192 d=64 bias=1hss dbias=1
+pass=bwd dtype=bf16 h=4/2 s=130/200 d=64 bias=111s
+pass=fwd dtype=bf16 h=4 s=130 d=64 mask=causal alibi=1
+pass=fwd dtype=bf16 h=4 s=130 d=64 softmax=sink want=stats
+pass=bwd dtype=bf16 h=4 s=200 d=64 softmax=sink dsink=1
+pass=fwd dtype=bf16 h=4 s=130 d=64 dropout=0.1 rng_dtype=i32
+pass=bwd dtype=bf16 h=4 s=130 d=64 dropout=0.3
+pass=fwd dtype=bf16 h=4 s=130 d=64 scale=tensor
+pass=fwd dtype=bf16 h=4 s=130 d=64 want=max+sum_exp
+pass=bwd dtype=bf16 h=4 s=256 d=64 deterministic=1
+pass=fwd dtype=bf16 h=4 s=130 d=64 mask=causal spelling=single
+pass=fwd dtype=e4m3 h=4/2 s=256 d=64 mask=causal
+pass=bwd dtype=e4m3 h=4 s=256
+pass=fwd dtype=bf16 h=4/2 s=200 d=64 want=stats impl=unified
+""".strip().splitlines()
+NEWER = """
+pass=fwd dtype=bf16 h=4/2 s=200 d=64 mask=causal bias=1hss want=stats impl=unified
+pass=fwd dtype=bf16 h=4 s=200 d=64 softmax=sink want=stats+max impl=unified
+pass=fwd dtype=bf16 b=3 h=4/2 s=200 d=64 layout=thd padding=random cu=both rmult=tokens impl=unified
+pass=fwd dtype=bf16 h=4 s=130 d=64 want=stats2 impl=unified
+pass=fwd dtype=mxe4m3 h=4 s=256
+pass=fwd dtype=bf16 h=4 s=200 rope=1 impl=unified
+""".strip().splitlines()
+
+
+def imported(*files, **more):
+    answer = e2e.facts("import", "--json", *files, **more)
+    lines = [json.loads(line) for line in answer.out.splitlines()]
+    return answer, lines[:-1], lines[-1]
+
+
+class RoundTrip(e2e.TestCase):
+    def setUp(self):
+        super().setUp()
+        with open(self.path("quiet.c"), "w", encoding="ascii") as file:
+            file.write(QUIET)
+        self.quiet = self.path("quiet.so")
+        subprocess.run([os.environ.get("FACTS_CC") or "cc", "-shared", "-fPIC", "-o", self.quiet, self.path("quiet.c"), "-ldl"], check=True)
+
+    def log_of(self, name, cases, level="3", task="decide"):
+        """cuDNN's own log of these cases, asked of one worker."""
+        build, log = e2e.need(name), self.path(name + ".log")
+        device = e2e.description("h100-sxm")
+        target = {"cudnn_dir": build.dir, "nvrtc": build.nvrtc, "driver": e2e.NULL_DRIVER, "version": build.version, "build": build.name, "threads": 1,
+                  "supervisor": os.getpid(), "fault": "", "oracle": "cpu", "device": {"kind": "described", "ordinal": 0, "name": "h100-sxm", "json": json.dumps(device)}}
+        ask = {"do": task, "explain": False, "from_config": 0, "plan_dir": "", "dump": "", "trace": False, "first_bad_only": False}
+        lines = [json.dumps({"target": target})] + [json.dumps({"id": i + 1, "case": case, **ask}) for i, case in enumerate(cases)]
+        environment = {"PATH": os.environ["PATH"], "HOME": self.folder, "CUDNN_LIB_CONFIG": "GRAPH_JIT_ONLY", "LD_PRELOAD": self.quiet,
+                       "CUDNN_LOGLEVEL_DBG": level, "CUDNN_LOGDEST_DBG": log}
+        done = subprocess.run([e2e.WORKER], input="\n".join(lines) + "\n", capture_output=True, text=True, env=environment, timeout=200, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout[-500:] + done.stderr[-500:])
+        return log
+
+    def back(self, name, cases):
+        listed = e2e.facts("list", self.write("cases", "\n".join(cases) + "\n"))
+        self.assertStatus(listed, 0)
+        _, problems, rest = imported(self.log_of(name, cases))
+        self.assertEqual(rest["unread"], [])
+        found = [row["case"] for row in problems]
+        self.assertEqual(found[0], e2e.CONTROL)
+        self.assertEqual(found[1:], listed.out.splitlines())
+
+    def test_a_case_is_what_its_log_says_old_build(self):
+        self.back(e2e.OLD, SAME)
+
+    def test_a_case_is_what_its_log_says_new_build(self):
+        self.back(e2e.NEW, SAME + NEWER)
+
+    def test_bounds_that_a_graph_does_not_hold_are_said(self):
+        answer, problems, _ = imported(self.log_of(e2e.OLD, ["pass=fwd dtype=bf16 h=2 s=130 d=64 window=33:3"]))
+        self.assertEqual(answer.status, 4)
+        self.assertEqual(problems[1]["case"], "pass=fwd dtype=bf16 h=2 s=130 d=64 window=65:1")
+        self.assertEqual(len(problems[1]["stand_ins"]), 2)
+
+    def test_what_was_refused_has_its_reason(self):
+        _, problems, _ = imported(self.log_of(e2e.OLD, ["pass=fwd dtype=bf16 h=2 s=130 d=100"]))
+        self.assertIn("not a multiple of 8", problems[1]["said"][0])
+        self.assertEqual(problems[0]["said"], [])
+
+    def test_level_2_has_no_graphs(self):
+        answer = e2e.facts("import", self.log_of(e2e.OLD, ["pass=fwd dtype=bf16 h=2 s=130 d=100"], level="2"))
+        self.assertStatus(answer, 5)
+        self.assertIn("level 3", answer.err)
+        self.assertIn("not a multiple of 8", answer.out)
+
+    def test_a_plan_is_its_case(self):
+        for name in e2e.CI_BUILDS:
+            case = "pass=fwd dtype=bf16 h=4/2 s=130 d=64 mask=causal want=stats"
+            plans = self.path("plans-" + name)
+            self.assertStatus(e2e.facts("decide", case, "--cudnn", e2e.need(name).name, "--plan", "--plan-dir", plans, "--overwrite", "-o", self.path("r")), 0)
+            answer, problems, _ = imported(*(os.path.join(plans, file) for file in os.listdir(plans)))
+            self.assertStatus(answer, 0)
+            self.assertEqual([row["case"] for row in problems], [case])
+
+
+class Command(e2e.TestCase):
+    def write(self, name, text):
+        """Bytes, of any kind."""
+        with open(self.path(name), "wb") as file:
+            file.write(text)
+        return self.path(name)
+
+    def data(self, name):
+        with open(os.path.join(DATA, name), "rb") as file:
+            return file.read()
+
+    def test_what_is_printed_is_a_file_of_cases(self):
+        answer = e2e.facts("import", *(os.path.join(DATA, name) for name in sorted(os.listdir(DATA))))
+        self.assertStatus(answer, 0)
+        listed = e2e.facts("list", self.write("my.cases", answer.out.encode()))
+        self.assertStatus(listed, 0)
+        self.assertEqual(listed.out.splitlines(), [line for line in answer.out.splitlines() if not line.startswith("#")])
+        self.assertIn("pass=fwd dtype=bf16 b=4 s=128/256 d=64 layout=bhsd stride=broadcast:k.b+v.b impl=unified", listed.out)
+        self.assertIn("pytorch/pytorch#196678", answer.out, "what is known of it")
+
+    def test_a_log_that_is_cut_off_is_not_called_whole(self):
+        whole = self.data("frontend-1.18-train_gqa_bhsd.log")
+        answer, problems, rest = imported(self.write("cut.log", whole[: whole.rindex(b"tensors") + 40]))
+        self.assertStatus(answer, 4)
+        self.assertEqual(len(problems), 1)
+        self.assertIn("cut.log:23: broken JSON", rest["unread"][0])
+
+    def test_nothing_that_could_be_read_is_bad_input(self):
+        self.assertStatus(e2e.facts("import", self.write("x.log", b'{"context": {"a\x00\x01\n')), 2)
+        self.assertStatus(e2e.facts("import", self.path("nowhere.log")), 2)
+
+    def test_no_attention_is_nothing_selected(self):
+        self.assertStatus(e2e.facts("import", self.write("x.log", b"hello\n\xff\x00\x1b[31m\n")), 5)
+        self.assertStatus(e2e.facts("import", self.write("empty.log", b"")), 5)
+
+    def test_ask_at_once(self):
+        answer = e2e.facts("import", os.path.join(DATA, "frontend-1.18-fwd_broadcast_kv.log"), "--decide", "--cudnn", e2e.need(e2e.NEW).name, "-o",
+                           self.path("r"), "--overwrite")
+        self.assertStatus(answer, 0)
+        self.assertIn(e2e.NEW + " on h100-sxm: pass", answer.out)
+
+
+if __name__ == "__main__":
+    e2e.main()
