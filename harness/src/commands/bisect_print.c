@@ -232,7 +232,7 @@ static size_t count_asked(const facts_bisection *b)
 {
     size_t n = 0;
     for (size_t v = 0; v < b->versions; v++)
-        n += b->result.state[v] != FACTS_BISECT_UNASKED;
+        n += b->at[v].known[0];
     return n;
 }
 
