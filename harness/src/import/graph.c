@@ -1,6 +1,7 @@
 #include "graph.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -134,7 +135,15 @@ static bool read_backend_tensor(facts_import_graph *g, const json_t *said, int d
     return true;
 }
 
-/* Every member of a node that names a tensor is a place of the operation. */
+static int tensor_numbered(const facts_import_graph *g, int64_t uid)
+{
+    for (int i = 0; i < g->tensor_count; i++)
+        if (g->tensor[i].uid == uid)
+            return i;
+    return -1;
+}
+
+/* Every member of a node that names a tensor (cudnn-frontend from json_version 2.0: its number) is a place of the operation. */
 static bool read_ports(facts_import_graph *g, facts_import_operation *op, const json_t *members)
 {
     const char *key;
@@ -143,6 +152,8 @@ static bool read_ports(facts_import_graph *g, facts_import_operation *op, const 
     {
         const char *name = json_string_value(value);
         int tensor = name != NULL ? facts_import_tensor_named(g, name) : -1;
+        if (g->frontend && json_is_integer(value))
+            tensor = tensor_numbered(g, json_integer_value(value));
         if (tensor < 0)
             continue;
         if (op->port_count == FACTS_IMPORT_PORTS)
@@ -217,40 +228,57 @@ static bool read_frontend_tensor(facts_import_graph *g, const char *name, const 
     t->is_virtual = json_is_true(json_object_get(said, "is_virtual"));
     t->by_value = json_is_true(json_object_get(said, "is_pass_by_value"));
     t->reordered = strstr(string_of(said, "reordering_type"), "F8_128x4") != NULL;
-    t->has_value = json_is_number(value);
-    t->value = json_number_value(value);
+    t->uid = json_integer_value(json_object_get(said, "uid"));
+    t->has_value = facts_import_number(value, &t->value);
     t->multiplier = json_integer_value(json_object_get(said, "ragged_offset_multiplier"));
     if (json_object_get(said, "ragged_offset_uid") != NULL)
         t->ragged = -2;
     return read_shape(t, said, error);
 }
 
-/* Offsets are named by name or by number; the tensor itself may be there or not. */
-static void link_offsets(facts_import_graph *g, const json_t *tensors)
+/* Offsets are named by number and by name; the tensor itself may be there or not. */
+static void link_offsets(facts_import_graph *g, int at, const json_t *said)
 {
-    for (int i = 0; i < g->tensor_count; i++) {
-        const json_t *said = json_object_get(tensors, g->tensor[i].name), *uid = json_object_get(said, "ragged_offset_uid");
-        int found = facts_import_tensor_named(g, string_of(said, "ragged_offset_name"));
-        for (int t = 0; found < 0 && uid != NULL && t < g->tensor_count; t++)
-            if (json_equal(json_object_get(json_object_get(tensors, g->tensor[t].name), "uid"), uid))
-                found = t;
-        if (found >= 0)
-            g->tensor[i].ragged = found;
-    }
+    const json_t *uid = json_object_get(said, "ragged_offset_uid");
+    int found = json_is_integer(uid) ? tensor_numbered(g, json_integer_value(uid)) : -1;
+    if (found < 0)
+        found = facts_import_tensor_named(g, string_of(said, "ragged_offset_name"));
+    if (found >= 0 && found != at)
+        g->tensor[at].ragged = found;
 }
 
-static bool read_frontend(facts_import_graph *g, const json_t *root, facts_error *error)
+/* json_version 1.0 has them by name, 2.0 one after another. */
+static bool read_frontend_tensors(facts_import_graph *g, const json_t *tensors, const char *io, facts_error *error)
 {
-    const json_t *tensors = json_object_get(root, "tensors");
-    const char *io = string_of(json_object_get(root, "context"), "io_data_type"), *key;
+    const char *key;
     json_t *each;
     size_t i;
+    int at = 0;
     json_object_foreach((json_t *)tensors, key, each)
     {
         if (!read_frontend_tensor(g, key, each, io, error))
             return false;
     }
-    link_offsets(g, tensors);
+    json_array_foreach(tensors, i, each)
+    {
+        if (!read_frontend_tensor(g, string_of(each, "name"), each, io, error))
+            return false;
+    }
+    json_object_foreach((json_t *)tensors, key, each)
+        link_offsets(g, at++, each);
+    json_array_foreach(tensors, i, each)
+        link_offsets(g, at++, each);
+    return true;
+}
+
+static bool read_frontend(facts_import_graph *g, const json_t *root, facts_error *error)
+{
+    const json_t *tensors = json_object_get(root, "tensors");
+    const char *io = string_of(json_object_get(root, "context"), "io_data_type");
+    json_t *each;
+    size_t i;
+    if (!read_frontend_tensors(g, tensors, io, error))
+        return false;
     json_array_foreach(json_object_get(root, "nodes"), i, each)
     {
         facts_import_operation *op = add_operation(g);
@@ -285,7 +313,8 @@ bool facts_import_read(facts_import_graph *out, json_t *root, facts_error *error
     if (json_is_object(graph)) {
         out->cudnn = version_of(json_object_get(root, "cudnnVersion"));
         ok = read_backend(out, graph, error);
-    } else if (json_is_array(json_object_get(root, "nodes")) && json_is_object(json_object_get(root, "tensors"))) {
+    } else if (json_is_array(json_object_get(root, "nodes")) &&
+               (json_is_object(json_object_get(root, "tensors")) || json_is_array(json_object_get(root, "tensors")))) {
         out->frontend = true;
         out->cudnn = version_of(json_object_get(root, "cudnn_backend_version"));
         out->frontend_version = version_of(json_object_get(root, "cudnn_frontend_version"));
@@ -296,6 +325,19 @@ bool facts_import_read(facts_import_graph *out, json_t *root, facts_error *error
     if (!ok)
         facts_import_graph_free(out);
     return ok;
+}
+
+bool facts_import_number(const json_t *said, double *out)
+{
+    const char *digits = json_string_value(said);
+    *out = json_number_value(said);
+    if (digits == NULL || strlen(digits) != 8 || strspn(digits, "0123456789abcdefABCDEF") != 8)
+        return json_is_number(said);
+    uint32_t bits = (uint32_t)strtoul(digits, NULL, 16);
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    *out = (double)value;
+    return isfinite(value);
 }
 
 bool facts_import_subgraph(facts_import_graph *out, const facts_import_operation *operation, facts_error *error)

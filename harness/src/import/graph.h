@@ -22,8 +22,9 @@ typedef enum facts_import_type { FACTS_IMPORT_TYPE_LIST(AS_ENUM) FACTS_IMPORT_TY
 
 typedef struct facts_import_tensor {
     const char *name; /* lives as long as the graph */
+    int64_t uid;            /* cudnn-frontend's */
     facts_import_type type;
-    int rank;
+    int rank;               /* 0: sizes and strides are not said */
     int64_t dim[4], stride[4]; /* of a rank below 4 the rest is 1 */
     bool is_virtual, by_value, reordered;
     int ragged;             /* the tensor of its offsets; -1: none, -2: it has some, of which nothing is known */
@@ -76,6 +77,8 @@ void facts_import_graph_free(facts_import_graph *graph);
  * broken. */
 bool facts_import_subgraph(facts_import_graph *out, const facts_import_operation *operation, facts_error *error);
 
+/* A number of either format: cudnn-frontend 1.20 and newer write a float as the eight digits of its bits. False: it is none. */
+bool facts_import_number(const json_t *said, double *out);
 /* The tensor in a place of an operation; -1. */
 int facts_import_port_of(const facts_import_operation *operation, const char *name);
 /* The tensor of that name; -1. */

@@ -81,10 +81,29 @@ static void read_band(facts_import_attention *out, const json_t *said)
 static void read_dropout(facts_import_attention *out, const json_t *said, const char *key)
 {
     const json_t *p = json_object_get(said, key);
-    out->dropout_known = json_is_number(p);
-    out->dropout = json_number_value(p);
+    out->dropout_known = facts_import_number(p, &out->dropout);
     if (out->dropout_known && out->dropout == 0.0 && !out->has[FACTS_IMPORT_ROLE_RNG_DUMP])
         out->has[FACTS_IMPORT_ROLE_SEED] = false; /* nothing is dropped */
+}
+
+/* What cudnn-frontend derives when nobody says it: b,h,s,d, dense. */
+static void take_shapes(facts_import_attention *out)
+{
+    const facts_import_tensor *q = &out->part[FACTS_IMPORT_ROLE_Q], *k = &out->part[FACTS_IMPORT_ROLE_K], *v = &out->part[FACTS_IMPORT_ROLE_V];
+    for (facts_import_role role = FACTS_IMPORT_ROLE_O; role <= FACTS_IMPORT_ROLE_DV; role++) {
+        facts_import_tensor *t = &out->part[role];
+        const facts_import_tensor *like = role == FACTS_IMPORT_ROLE_DK ? k : role == FACTS_IMPORT_ROLE_DV ? v : q;
+        bool row = role == FACTS_IMPORT_ROLE_STATS || role == FACTS_IMPORT_ROLE_MAX || role == FACTS_IMPORT_ROLE_SUM_EXP;
+        if (!out->has[role] || t->rank != 0)
+            continue;
+        memcpy(t->dim, like->dim, sizeof t->dim);
+        t->dim[3] = row ? 1 : role == FACTS_IMPORT_ROLE_O || role == FACTS_IMPORT_ROLE_DO ? v->dim[3] : like->dim[3];
+        for (int64_t d = 3, run = 1; d >= 0 && t->dim[d] <= (INT64_C(1) << 46) / run; run *= t->dim[d--])
+            t->stride[d] = run;
+        t->rank = 4;
+        if (row && t->type == FACTS_IMPORT_TYPE_OTHER)
+            t->type = FACTS_IMPORT_F32;
+    }
 }
 
 bool facts_import_node(facts_import_search *s, const facts_import_operation *op)
@@ -97,10 +116,12 @@ bool facts_import_node(facts_import_search *s, const facts_import_operation *op)
     out->backward = op->kind == FACTS_IMPORT_SDPA_BACKWARD;
     take_named(s, op, names);
     take_scale(out);
-    if (json_is_number(scale)) {
+    double number;
+    if (facts_import_number(scale, &number)) {
         out->has_scale = out->scale_known = true;
-        out->scale = json_number_value(scale);
+        out->scale = number;
     }
+    take_shapes(out);
     read_band(out, said);
     read_dropout(out, said, "dropout_probability");
     out->alibi = said_true(said, "alibi_mask");
