@@ -176,3 +176,21 @@ Test(emulated, storages_are_fetched_and_pushed)
     facts_memory_destroy(&here);
     close_emulated(gpu, context);
 }
+
+Test(emulated, memory_that_was_given_back_is_handed_out_again)
+{
+    fattn_context *context;
+    facts_gpu *gpu = open_emulated(&context);
+    void *first, *second, *small;
+    cr_assert_eq(facts_gpu_make(gpu, &first, 1 << 20), FATTN_OK);
+    facts_gpu_free(gpu, first);
+    cr_assert_eq(facts_gpu_make(gpu, &small, 1000), FATTN_OK);
+    cr_expect_neq(small, first, "it is far too large");
+    cr_assert_eq(facts_gpu_make(gpu, &second, 700000), FATTN_OK);
+    cr_expect_eq(second, first);
+    cr_expect_not(facts_gpu_trim(gpu), "all is in use");
+    facts_gpu_free(gpu, second);
+    facts_gpu_free(gpu, small);
+    cr_expect(facts_gpu_trim(gpu));
+    close_emulated(gpu, context);
+}

@@ -31,8 +31,11 @@ void facts_gpu_close(facts_gpu *gpu, bool lost)
         facts_gpu_forget(gpu);
         fref_gpu_program_destroy(gpu->program);
         fattn_context_leave(gpu->context, previous);
+        (void)facts_gpu_trim(gpu);
         fattn_buffer_destroy(gpu->context, gpu->counters);
     }
+    if (gpu)
+        free(gpu->rows);
     free(gpu);
 }
 
@@ -59,16 +62,6 @@ fattn_status facts_gpu_said(facts_gpu *gpu, fattn_status status)
 fattn_status facts_gpu_wait(facts_gpu *gpu)
 {
     return facts_gpu_said(gpu, fattn_stream_synchronize(gpu->context, gpu->stream));
-}
-
-fattn_status facts_gpu_make(facts_gpu *gpu, void **out, size_t bytes)
-{
-    return facts_gpu_said(gpu, fattn_buffer_create(out, gpu->context, bytes));
-}
-
-void facts_gpu_free(facts_gpu *gpu, void *memory)
-{
-    fattn_buffer_destroy(gpu->context, memory); /* the driver waits for what still uses it */
 }
 
 fattn_status facts_gpu_send(facts_gpu *gpu, void *to, const void *from_host, size_t bytes)

@@ -27,9 +27,11 @@ int facts_gpu_refuse(facts_gpu *gpu, const char *why);
 /* ---- memory ---- */
 
 fattn_status facts_gpu_wait(facts_gpu *gpu);
-/* Not cleared. */
+/* Not cleared: it may be what was given back before. */
 fattn_status facts_gpu_make(facts_gpu *gpu, void **out, size_t bytes);
 void facts_gpu_free(facts_gpu *gpu, void *memory);
+/* What was given back goes to the driver. False: there was nothing. */
+bool facts_gpu_trim(facts_gpu *gpu);
 fattn_status facts_gpu_send(facts_gpu *gpu, void *to, const void *from_host, size_t bytes);
 fattn_status facts_gpu_fetch(facts_gpu *gpu, void *to_host, const void *from, size_t bytes);
 /* Both 16 byte aligned. */
@@ -71,6 +73,9 @@ typedef struct facts_part {
 /* The rows of a part, into `out` on the host: [batches, heads, rows]. storage NULL: of a lie. */
 fattn_status facts_gpu_judge(facts_gpu *gpu, const facts_tensor *tensor, const void *storage, const facts_bar *bar,
                              const int32_t *due, const facts_part *part, facts_lie lie, facts_judged_row *out);
+
+/* Memory here for so many rows, until the next such call: mapped once. NULL: there is none. */
+facts_judged_row *facts_gpu_rows(facts_gpu *gpu, size_t count);
 
 /* How many elements of a part a lie moves, and how many of these are refused for themselves alone: where some are, no more need be
  * asked. */

@@ -181,6 +181,16 @@ fattn_status facts_gpu_judge(facts_gpu *gpu, const facts_tensor *tensor, const v
     return status;
 }
 
+facts_judged_row *facts_gpu_rows(facts_gpu *gpu, size_t count)
+{
+    if (count > gpu->row_count || !gpu->rows) {
+        free(gpu->rows);
+        gpu->rows = malloc((count + 1) * sizeof *gpu->rows);
+        gpu->row_count = gpu->rows ? count : 0;
+    }
+    return gpu->rows;
+}
+
 fattn_status facts_gpu_lie(facts_gpu *gpu, const facts_tensor *tensor, const facts_bar *bar, const int32_t *due,
                            const facts_part *part, facts_lie lie, int64_t *moved, int64_t *refused)
 {

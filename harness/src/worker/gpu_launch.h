@@ -13,12 +13,24 @@
 typedef enum facts_kernel { FACTS_KERNEL_LIST(AS_ENUM) FACTS_KERNEL_COUNT } facts_kernel;
 #undef AS_ENUM
 
+#define FACTS_KEPT_BLOCKS 64
+/* Device memory of facts_gpu_make: in use, or given back and kept. */
+struct facts_kept_block {
+    void *at; /* NULL: none */
+    size_t bytes;
+    bool used;
+};
+
 struct facts_gpu {
     fattn_context *context;
     struct CUstream_st *stream;
     fref_gpu_program *program;
     fref_gpu *oracle;        /* NULL until it is used */
     facts_counter *counters; /* on the device */
+    struct facts_kept_block pool[FACTS_KEPT_BLOCKS];
+    size_t kept; /* bytes that are not in use */
+    facts_judged_row *rows; /* here: facts_gpu_rows */
+    size_t row_count;
     char text[256], last[256];
 };
 

@@ -10,6 +10,15 @@ static int open_oracle(facts_gpu *gpu)
     return gpu->oracle ? 0 : fref_gpu_create(&gpu->oracle, gpu->text);
 }
 
+/* It lacked memory, and we kept some. */
+static bool had_some(facts_gpu *gpu, int status)
+{
+    if (status != ENOMEM || !gpu->oracle || !facts_gpu_trim(gpu))
+        return false;
+    gpu->text[0] = '\0';
+    return true;
+}
+
 int facts_gpu_forward(facts_gpu *gpu, const fref_problem *problem, const fref_gpu_mod *mod, const fref_tensor *q,
                       const fref_tensor *k, const fref_tensor *v, const fref_rounding *rounding, const fref_forward_out *out)
 {
@@ -18,6 +27,8 @@ int facts_gpu_forward(facts_gpu *gpu, const fref_problem *problem, const fref_gp
         return EIO;
     int status = open_oracle(gpu);
     if (status == 0)
+        status = fref_gpu_forward(gpu->oracle, problem, mod, q, k, v, rounding, out, gpu->stream, gpu->text);
+    if (had_some(gpu, status))
         status = fref_gpu_forward(gpu->oracle, problem, mod, q, k, v, rounding, out, gpu->stream, gpu->text);
     fattn_context_leave(gpu->context, previous);
     return status;
@@ -32,6 +43,8 @@ int facts_gpu_backward(facts_gpu *gpu, const fref_problem *problem, const fref_g
         return EIO;
     int status = open_oracle(gpu);
     if (status == 0)
+        status = fref_gpu_backward(gpu->oracle, problem, mod, q, k, v, o, stats, d_o, rounding, out, gpu->stream, gpu->text);
+    if (had_some(gpu, status))
         status = fref_gpu_backward(gpu->oracle, problem, mod, q, k, v, o, stats, d_o, rounding, out, gpu->stream, gpu->text);
     fattn_context_leave(gpu->context, previous);
     return status;

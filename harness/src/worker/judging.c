@@ -1,7 +1,6 @@
 #include "judging.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "../numbers/arrays.h"
@@ -33,14 +32,14 @@ static facts_part whole_of(const facts_tensor *tensor, const facts_rule *rule)
                          .bound = rule->expected.bound };
 }
 
-/* The rows of a tensor whose answer is on the GPU; the caller frees them. */
+/* The rows of a tensor whose answer is on the GPU, until the next such question. */
 static fattn_status rows_there(facts_judged_row **out, facts_truth *t, facts_tensor_id id, const facts_rule *rule,
                                const void *storage, facts_lie lie)
 {
     const facts_tensor here = facts_tensor_seen(t->memory.problem, id), there = facts_memory_seen(&t->memory, id);
     const facts_part all = whole_of(&here, rule);
     const facts_bar bar = facts_judge_bar(&here, rule);
-    *out = malloc((size_t)(here.dim[0] * here.dim[1] * here.dim[2] + 1) * sizeof **out);
+    *out = facts_gpu_rows(t->memory.gpu, (size_t)(here.dim[0] * here.dim[1] * here.dim[2]));
     if (!*out)
         return FATTN_NO_MEMORY;
     return facts_gpu_judge(t->memory.gpu, &there, storage, &bar, due_of(t, id), &all, lie, *out);
@@ -53,7 +52,6 @@ static fattn_status judge_there(facts_judgement *out, facts_truth *t, facts_tens
     const facts_tensor tensor = facts_tensor_seen(t->memory.problem, id);
     if (status == FATTN_OK)
         *out = facts_judge_rows(&tensor, rule, rows);
-    free(rows);
     return status;
 }
 
@@ -113,7 +111,6 @@ static fattn_status tell_there(facts_lie_end *out, facts_truth *t, facts_tensor_
     fattn_status status = rows_there(&rows, t, id, rule, NULL, lie);
     if (status == FATTN_OK)
         *out = facts_judge_lie(&tensor, rule, rows);
-    free(rows);
     return status;
 }
 

@@ -48,6 +48,15 @@ facts_tensor facts_memory_seen(const facts_memory *m, facts_tensor_id id)
     return t;
 }
 
+/* On the device, for the engine. */
+static fattn_status make_there(facts_memory *m, void **out, size_t bytes)
+{
+    fattn_status status = fattn_buffer_create(out, m->worker->context, bytes);
+    if (status == FATTN_NO_MEMORY && m->gpu && facts_gpu_trim(m->gpu))
+        status = fattn_buffer_create(out, m->worker->context, bytes);
+    return status;
+}
+
 static fattn_status create_set(facts_set *set, facts_memory *m, bool own_inputs)
 {
     for (int id = 0; id < FACTS_TENSOR_COUNT; id++) {
@@ -55,7 +64,7 @@ static fattn_status create_set(facts_set *set, facts_memory *m, bool own_inputs)
         if (!block->tensors)
             continue;
         if (block->output || own_inputs) {
-            TRY(fattn_buffer_create(&set->device[id], m->worker->context, block->image.bytes));
+            TRY(make_there(m, &set->device[id], block->image.bytes));
         } else {
             set->device[id] = m->first.device[id];
             set->borrowed |= 1u << id;
@@ -210,7 +219,7 @@ fattn_status facts_memory_workspace(facts_memory *m, size_t bytes)
     fattn_buffer_destroy(m->worker->context, m->first.workspace);
     m->first.workspace = NULL;
     m->workspace_bytes = bytes;
-    return fattn_buffer_create(&m->first.workspace, m->worker->context, workspace_whole(m));
+    return make_there(m, &m->first.workspace, workspace_whole(m));
 }
 
 fattn_status facts_memory_produce(facts_memory *m)
@@ -233,7 +242,7 @@ fattn_status facts_memory_add(facts_set *out, facts_memory *m, bool own_inputs)
 {
     *out = (facts_set){ 0 };
     TRY(create_set(out, m, own_inputs));
-    return fattn_buffer_create(&out->workspace, m->worker->context, workspace_whole(m));
+    return make_there(m, &out->workspace, workspace_whole(m));
 }
 
 void facts_memory_use(facts_memory *m, facts_set *set)
