@@ -9,7 +9,7 @@
 /* X(SYMBOL, "cudnn-frontend's place", "place of the unified forward", "of the unified backward") */
 #define FACTS_IMPORT_ROLE_LIST(X)                                                                                                  \
     X(Q, "Q", "Q", "qDesc")                                                                                                        \
-    X(K, "K", "K", "kDesc") X(V, "V", "V", "vDesc") X(O, "O", "O", "oDesc") X(STATS, "Stats", "statsDesc", "statsDesc")            \
+    X(K, "K", "K", "kDesc") X(V, "V", "V", "vDesc") X(O, "O", "O", "oDesc") X(STATS, "Stats", "stats", "statsDesc")            \
     X(MAX, "Max", "maxDesc", "") X(SUM_EXP, "Sum_exp", "sumExpDesc", "") X(DO, "dO", "", "dODesc") X(DQ, "dQ", "", "dQDesc")       \
     X(DK, "dK", "", "dKDesc") X(DV, "dV", "", "dVDesc") X(BIAS, "Bias", "", "") X(DBIAS, "dBias", "", "dBiasDesc")                 \
     X(LEN_Q, "SEQ_LEN_Q", "seqLenQ", "seqLenQDesc") X(LEN_KV, "SEQ_LEN_KV", "seqLenKV", "seqLenKVDesc")                            \

@@ -296,6 +296,8 @@ static bool write_options(words *w, const facts_import_attention *a, facts_impor
 {
     if (a->half_accumulation)
         return refuse(error, "sums of half precision (compute_data_type HALF): no case says it");
+    if (a->right.value < 0 || a->left.value < 0)
+        return refuse(error, "a bound of the band below 0 (%" PRId64 ":%" PRId64 "): no case says it", a->left.value, a->right.value);
     if (!write_bias(w, a, error) || !write_paged(w, a, error))
         return false;
     write_band(w, a, part(a, FACTS_IMPORT_ROLE_K)->dim[2], notes);

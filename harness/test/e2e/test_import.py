@@ -152,7 +152,9 @@ class Command(e2e.TestCase):
 
     def test_what_is_printed_is_a_file_of_cases(self):
         answer = e2e.facts("import", *(os.path.join(DATA, name) for name in sorted(os.listdir(DATA))))
-        self.assertStatus(answer, 0)
+        self.assertStatus(answer, 4)
+        self.assertEqual(answer.out.count("could not be read: "), 1)
+        self.assertIn("a bound of the band below 0 (0:-1): no case says it", answer.out)
         listed = e2e.facts("list", self.write("my.cases", answer.out.encode()))
         self.assertStatus(listed, 0)
         self.assertEqual(listed.out.splitlines(), [line for line in answer.out.splitlines() if not line.startswith("#")])
