@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "search/bisect.h"
+#include "search/said.h"
 
 #define WAIT_ROUNDS 1000
 
@@ -228,4 +229,52 @@ Test(search_bisect, what_is_dear_is_asked_only_where_nothing_else_is_left)
     expect_edge(&r, 5, 6, true);
     cr_assert_not(w.asked[0][8]);
     cr_assert(w.asked[0][5], "between 4 and 6 there is no other");
+}
+
+static facts_said read_row(const char *text)
+{
+    facts_line line;
+    facts_said said = FACTS_SAID_NOTHING;
+    facts_line_parse(&line, text, strlen(text));
+    facts_said_row(&said, &line);
+    return said;
+}
+
+static void expect_value(const facts_said *said, facts_by by, const char *due)
+{
+    char value[FACTS_SAID_VALUE];
+    cr_expect_str_eq(facts_said_value(said, by, value), due);
+}
+
+Test(search_said, what_is_compared_is_what_by_names)
+{
+    facts_said yes = read_row(
+        "{\"case\":\"a\",\"verdict\":\"pass\",\"backend\":\"cudnn\",\"engine\":8,\"engines\":[{\"mode\":\"A\",\"index\":8},"
+        "{\"mode\":\"A\",\"index\":8},{\"mode\":\"A\",\"index\":10},{\"mode\":\"B\",\"index\":3}]}");
+    expect_value(&yes, FACTS_BY_VERDICT, "pass");
+    expect_value(&yes, FACTS_BY_CLASS, "pass");
+    expect_value(&yes, FACTS_BY_ENGINE, "engine 8");
+    expect_value(&yes, FACTS_BY_ENGINES, "engines 8 10");
+    expect_value(&yes, FACTS_BY_REASON, "pass");
+    facts_said no = read_row("{\"case\":\"a\",\"verdict\":\"unsupported\",\"backend\":\"cudnn\",\"reason\":{\"class\":\"policy\","
+                             "\"text\":\"why\\nnot\"}}");
+    expect_value(&no, FACTS_BY_CLASS, "unsupported policy");
+    expect_value(&no, FACTS_BY_ENGINES, "unsupported");
+    expect_value(&no, FACTS_BY_REASON, "unsupported: why not");
+    facts_said math = read_row("{\"case\":\"a\",\"verdict\":\"pass\",\"backend\":\"math\",\"engine\":0}");
+    expect_value(&math, FACTS_BY_ENGINE, "math");
+}
+
+Test(search_said, what_could_not_be_asked_or_told_is_no_answer)
+{
+    static const struct {
+        const char *row;
+        bool answers;
+    } rows[] = { { "{\"case\":\"a\",\"verdict\":\"pass\"}", true },          { "{\"case\":\"a\",\"verdict\":\"crash\"}", true },
+                 { "{\"case\":\"a\",\"verdict\":\"inconclusive\"}", false }, { "{\"case\":\"a\",\"verdict\":\"not_run\"}", false },
+                 { "{\"case\":\"a\",\"verdict\":\"mistrusted\"}", false },   { "{\"case\":\"a\"}", false } };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        facts_said said = read_row(rows[i].row);
+        cr_expect_eq(facts_said_answers(&said), rows[i].answers, "%s", rows[i].row);
+    }
 }
