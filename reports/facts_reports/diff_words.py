@@ -178,7 +178,7 @@ def as_text(diff):
         lines += _indented(d.bisect(diff, group))
     if rest:
         lines += ["", _more_words(rest)]
-    lines += ["", f"{_axes_words(diff)}. " + " ".join(notes(diff)), *provenance(diff), SCOPE]
+    lines += ["", " ".join([_axes_words(diff) + ".", *notes(diff)]), *provenance(diff), SCOPE]
     return "".join(text.line(line, 4000) + "\n" for line in lines)
 
 

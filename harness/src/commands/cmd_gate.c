@@ -9,6 +9,17 @@
 #define SUITE "smoke"
 #define DESCRIBED "h100-sxm,sm100-spec"
 
+/* A folder of cases/, or of its suites, by its name alone. */
+static bool is_suite(const char *word)
+{
+    char part[FACTS_PATH], path[FACTS_PATH];
+    static const char *const above[] = { "cases", "cases/suites" };
+    for (size_t i = 0; i < 2 && !strchr(word, '/'); i++)
+        if (facts_join(part, above[i], word) && facts_home_path(part, path))
+            return true;
+    return false;
+}
+
 /* A record, or a folder of them: what is no case, and no suite of that name. A record is JSON Lines, packed or not. */
 static bool is_record(const char *word)
 {
@@ -17,7 +28,7 @@ static bool is_record(const char *word)
     if (stat(word, &info) != 0)
         return false;
     if (S_ISDIR(info.st_mode))
-        return strchr(word, '/') != NULL;
+        return !is_suite(word);
     if (end && (strcmp(end, ".gz") == 0 || strcmp(end, ".xz") == 0 || strcmp(end, ".jsonl") == 0))
         return true;
     FILE *file = fopen(word, "r");
