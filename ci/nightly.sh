@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# What is too long for a pull request: 100,000 evaluations of a right kernel, of which none may be called wrong; every liar; the nightly suites; then the
+# fuzzer. Each may be interrupted: what has its row is not asked again when the same command is given once more.
+# usage: ci/nightly.sh FACTS BUILDS DEVICE OUT [STEP...]
+#   FACTS   the front door or a bundle's facts
+#   BUILDS  as for --cudnn: 9.19.0,9.27.0-jit-cu13
+#   DEVICE  as for --device; on one of lib/devices (h100-sxm) the suites and the fuzzer decide and do not run
+#   STEP    clean liars suites fuzz; all of them unless given
+#   MINUTES of fuzzing (environment, 60), CLEAN evaluations (100000), JOBS workers (the tool's own choice unless set)
+# Exit: the worst of its steps.
+set -uo pipefail
+[[ $# -ge 4 ]] || { sed -n '4,9s/^# //p' "$0" >&2; exit 2; }
+facts=$1 builds=$2 device=$3 out=$4
+shift 4
+[[ $# -gt 0 ]] || set -- clean liars suites fuzz
+worst=0
+verb=decide
+[[ $device != cpu && ! $device =~ ^[0-9,]+$ ]] || verb=run
+mkdir -p "$out" || exit 2
+target=(--cudnn "$builds" --device "$device" ${JOBS:+-j "$JOBS"})
+
+step() { # NAME WORDS...
+    local name=$1 start=$SECONDS status=0
+    shift
+    "$facts" "$@" >"$out/$name.txt" 2>"$out/$name.err" || status=$?
+    echo "== $name: exit $status in $((SECONDS - start)) s"
+    [[ $status -le $worst ]] || worst=$status
+}
+
+# Where a record is, go on with it.
+record() { # FILE
+    [[ -e $1 ]] && printf '%s\n' -o "$1" --resume || printf '%s\n' -o "$1"
+}
+
+for name; do
+    case $name in
+        clean) step clean self --clean "${CLEAN:-100000}" ;;
+        liars) step liars self ;;
+        suites)
+            mapfile -t words < <(record "$out/nightly.jsonl")
+            step suites "$verb" nightly "${target[@]}" "${words[@]}"
+            ;;
+        fuzz)
+            mapfile -t words < <(record "$out/fuzz.jsonl")
+            step fuzz fuzz --minutes "${MINUTES:-60}" "${target[@]}" "${words[@]}"
+            ;;
+        *)
+            echo "nightly.sh: there is no step $name" >&2
+            exit 2
+            ;;
+    esac
+done
+exit "$worst"
