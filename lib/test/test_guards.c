@@ -270,7 +270,6 @@ static const subject subjects[] = {
     { "planner-crash-b1-h1-s1", 92800, 80, one_row },
     { "planner-crash-sm100-s1", 90800, 100, one_row_of_two_heads },
     { "planner-crash-sm100-s1", 91299, 100, one_row },
-    { "planner-crash-sm100-s1-kv1", 90900, 100, one_row_and_key },
     { "planner-crash-sm100-s1-b1", 91300, 100, one_row_of_two_heads },
     { "stats-order-engine-1", 91400, 90, bshd_stats },
     { "stats-order-engine-7", 92000, 90, bshd_stats },
@@ -285,7 +284,6 @@ static const subject subjects[] = {
     { "planner-crash-bool-mask", 92700, 90, masked },
     { "planner-crash-bias-8-bit", 92000, 90, short_bias },
     { "planner-crash-mx-s1", 92800, 100, one_block_scaled_row },
-    { "planner-crash-mx-s1", 92100, 100, one_block_scaled_row },
     { "gradients-of-the-other-type", 92800, 90, narrow_gradients },
     { "narrow-stats", 92800, 90, narrow_stats },
     { "one-length-for-all", 92800, 90, one_length },
@@ -311,6 +309,8 @@ static const subject subjects[] = {
     { "dsink-packed-engine-2", 91400, 90, packed_dsink },
     { "dsink-packed-engine-6", 91900, 90, packed_dsink },
     { "planner-crash-mx-sm120", 92700, 120, block_scaled },
+    { "planner-crash-sm100-s1-kv1", 90900, 100, one_row_and_key },
+    { "planner-crash-mx-s1", 92100, 100, one_block_scaled_row },
 };
 enum { SUBJECTS = sizeof subjects / sizeof *subjects };
 
