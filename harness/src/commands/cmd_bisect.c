@@ -253,13 +253,14 @@ static int read_device(facts_bisection *b, facts_target *out)
 {
     facts_message message = { "" };
     const char *word = b->options->device ? b->options->device : DEFAULT_DEVICE;
-    int status = strchr(word, ',') ? FACTS_EXIT_BAD_INPUT : facts_target_device(out, word, &message);
+    int status = FACTS_EXIT_BAD_INPUT;
+    *out = (facts_target){ .ordinal = 0 };
     if (strchr(word, ','))
         facts_say(&message, "--device %s: give one; every device has edges of its own", word);
-    else if (status == 0 && out->kind == FACTS_TARGET_CPU) {
+    else if (strcmp(word, "cpu") == 0)
         facts_say(&message, "--device cpu is our own backend: no version of cuDNN has a part in it");
-        status = FACTS_EXIT_BAD_INPUT;
-    }
+    else
+        status = facts_target_device(out, word, &message);
     if (status != 0)
         fprintf(stderr, "facts: %s\n", message.text);
     b->device_word = word;
