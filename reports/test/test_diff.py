@@ -233,6 +233,16 @@ class Separating(Case):
         self.check(found)
         self.assertIn("no predicate found", diff_words.as_text(found))
 
+    def test_a_predicate_that_holds_for_what_changed_otherwise_too_says_so(self):
+        names = [f"pass=fwd dtype=bf16 s={s} d={d} seed={s * 7919 % 97 + 2}" for s in range(64, 2048, 64) for d in (64, 128)]
+        odd = {n for i, n in enumerate(names) if i * 2654435761 % 11 < 2}
+        new = [row(n, NEW, "unsupported", reason={"class": "unsupported", "text": "odd" if n in odd else "plain"}) if n in odd or "d=64" in n else row(n, NEW) for n in names]
+        found = self.compare([row(n) for n in names], new)
+        self.check(found)
+        plain = found.groups[0]
+        self.assertEqual((plain.where, plain.others, plain.also), ("d.qk=64", 0, sum("d=64" in n for n in odd)))
+        self.assertIn(f"{plain.also} more that changed otherwise", diff_words.exactness(plain))
+
     def test_numbers_are_cut_where_they_are_round_and_residues_are_found(self):
         names = [f"pass=fwd dtype=bf16 s={s} d=64" for s in range(64, 1025, 32)]
         for lost, where in ((lambda s: s > 512, "s.q>512"), (lambda s: s % 128 == 64, "s.q%128=64")):
