@@ -82,6 +82,8 @@ static bool has_word(const facts_import_tensor *t, const char *word)
     static const facts_stride_form nothing = { 0 };
     facts_place_request request = { .form = &nothing, .tokens = t->dim[2] };
     facts_tensor out = { 0 };
+    if (t->dim[0] < 1 || t->dim[1] < 1 || t->dim[2] < 1 || t->dim[3] < 1)
+        return false;
     memcpy(request.dim, t->dim, sizeof request.dim);
     snprintf(request.order, sizeof request.order, "%s", word);
     return facts_place_tensor(&request, &out) == NULL && same_strides(t, out.stride);

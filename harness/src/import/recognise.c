@@ -275,5 +275,11 @@ facts_import_found facts_import_recognise(facts_import_attention *out, const fac
         see_through_rope(&s, graph);
     if (ok && (!out->has[FACTS_IMPORT_ROLE_Q] || !out->has[FACTS_IMPORT_ROLE_K] || !out->has[FACTS_IMPORT_ROLE_V]))
         ok = facts_import_refuse(error, "attention without Q, K or V", "");
+    static const facts_import_role gradients[] = { FACTS_IMPORT_ROLE_DO, FACTS_IMPORT_ROLE_DQ, FACTS_IMPORT_ROLE_DK, FACTS_IMPORT_ROLE_DV };
+    if (ok && !out->has[FACTS_IMPORT_ROLE_O])
+        ok = facts_import_refuse(error, "attention without O", "");
+    for (size_t i = 0; ok && out->backward && i < sizeof gradients / sizeof *gradients; i++)
+        if (!out->has[gradients[i]])
+            ok = facts_import_refuse(error, "a backward without dO, dQ, dK or dV", "");
     return ok ? FACTS_IMPORT_FOUND : FACTS_IMPORT_UNREAD;
 }
