@@ -30,7 +30,7 @@ void facts_row_engines(const facts_line *row, char *out, size_t capacity)
     }
 }
 
-void facts_row_reason(const facts_line *row, const char *key, char *out, size_t capacity)
+void facts_row_said(const facts_line *row, const char *key, char *out, size_t capacity)
 {
     facts_member members[MEMBERS];
     size_t count;

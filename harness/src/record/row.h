@@ -7,6 +7,6 @@
 /* The engine numbers of mode A in their order, "8 9 10"; empty: none. */
 void facts_row_engines(const facts_line *row, char *out, size_t capacity);
 /* A member of the row's reason: "class", "text", "rule"; empty: absent. */
-void facts_row_reason(const facts_line *row, const char *key, char *out, size_t capacity);
+void facts_row_said(const facts_line *row, const char *key, char *out, size_t capacity);
 
 #endif

@@ -74,10 +74,10 @@ void facts_said_row(facts_said *said, const facts_line *row)
     facts_slice_string(facts_line_get(row, "backend"), said->backend, sizeof said->backend);
     facts_row_engines(row, engines, sizeof engines);
     keep_once(said->engines, sizeof said->engines, engines);
-    facts_row_reason(row, "class", said->class_word, sizeof said->class_word);
-    facts_row_reason(row, "text", said->text, sizeof said->text);
-    facts_row_reason(row, "remedy", said->remedy, sizeof said->remedy);
-    facts_row_reason(row, "rule", said->rule, sizeof said->rule);
+    facts_row_said(row, "class", said->class_word, sizeof said->class_word);
+    facts_row_said(row, "text", said->text, sizeof said->text);
+    facts_row_said(row, "remedy", said->remedy, sizeof said->remedy);
+    facts_row_said(row, "rule", said->rule, sizeof said->rule);
     read_link(said, facts_line_get(row, "expectation"));
 }
 
