@@ -185,7 +185,7 @@ static bool read_kind(reader *r, facts_span text, int column)
 static bool read_predicate(reader *r, facts_span text, int column, facts_predicate ***list, size_t *count)
 {
     facts_error inner = { "", 0, 0 };
-    facts_predicate **grown = grow(*list, *count, sizeof *grown);
+    facts_predicate **grown = grow(*list, *count, sizeof(void *));
     char *expression = strndup(text.at, text.length);
     if (grown)
         *list = grown;

@@ -24,8 +24,11 @@ static version release(int i)
 static bool straddles(const facts_claim *claim, const facts_edge *e, const char **what)
 {
     bool refused = false, let = false, edge = false;
-    for (int v = 0; v < MINORS * PATCHES; v++)
-        for (size_t s = 0; s < SMS; s++) {
+    /* A rule that does not speak of versions, or of devices, is the same for all. */
+    int versions = strstr(claim->refuses, "cudnn") ? MINORS * PATCHES : 1;
+    size_t devices = strstr(claim->refuses, "sm") ? SMS : 1;
+    for (int v = 0; v < versions; v++)
+        for (size_t s = 0; s < devices; s++) {
             version cudnn = release(v);
             bool one = facts_claim_refuses(claim, &e->refused, cudnn.text, sms[s]);
             bool two = e->has_other && facts_claim_refuses(claim, &e->other, cudnn.text, sms[s]);

@@ -138,7 +138,10 @@ static bool collect(facts_audit *audit, const facts_predicate *where)
 
 bool facts_audit_asked(char out[FACTS_NAME_MAX], const facts_case *c, bool measured, facts_error *error)
 {
-    facts_case asked = *c;
+    facts_case asked;
+    if (!c)
+        return false;
+    asked = *c;
     bool ok = facts_case_set(&asked, FACTS_KEY_GUARDS, "off", error) &&
               (!measured || strcmp(facts_case_get(c, FACTS_KEY_ENGINE), "auto") != 0 ||
                facts_case_set(&asked, FACTS_KEY_ENGINE, "all", error));
