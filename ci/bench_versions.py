@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How fast are many versions, and how much memory do many cases take? Needs no GPU. Builds bench_decide first: cmake --build build/release --target benches
+"""How fast are many versions, and how much memory do many cases take? Needs no GPU. Wants bench_decide: cmake --build build/release --target benches
 
   versions   N cases of suite core on every build of a range, as one described device: asked, then answered from the store, beside a bare loop over
              cuDNN's heuristics (bench_decide) on three of the builds. Seconds of CPU and the ratios hold on a machine that others use too.
@@ -103,6 +103,8 @@ def main():
     parser.add_argument("--bin", default=os.path.join(HOME, "build/release/bin"))
     parser.add_argument("what", nargs="*", metavar="versions|million", default=["versions", "million"])
     options = parser.parse_args()
+    if set(options.what) - {"versions", "million"}:
+        parser.error(f"{options.what[0]}: versions or million")
     options.facts = os.path.join(options.bin, "facts")
     with tempfile.TemporaryDirectory() as work:
         for what in options.what:
