@@ -10,7 +10,7 @@ from .cases import parse, value_of
 from .vocabulary import BY_CHANGE, CHANGES, GRAVITY
 
 ROWS = 10        # of an answer that people read
-_NAMED = 3       # ways to change, in a row of several
+_NAMED = 3       # ways to change, in a row of several; rows of a class before those of the next
 _EVERY = 40      # ways of a class that are looked into one by one
 
 
@@ -143,7 +143,16 @@ def _grouped(diff, columns):
         if len(bits) > _EVERY:
             rest = sum(one for _, one in bits[_EVERY:])   # no two share a case
             out.append(_group(diff, word, f"{len(bits) - _EVERY:,} other ways", separate.Rule(None, separate.count(rest), 0, rest), rest, around, everything))
-    return out
+    return _ordered(out, diff.fail_on)
+
+
+def _ordered(groups, fail_on):
+    """Gravest first; of a class that is no finding the fourth row and those after it come last, so that it hides no other class."""
+    seen, first, last = {}, [], []
+    for group in groups:
+        seen[group.word] = seen.get(group.word, 0) + 1
+        (last if seen[group.word] > _NAMED and group.word not in fail_on and not BY_CHANGE[group.word].exit else first).append(group)
+    return first + last
 
 
 def _ways(ways):

@@ -294,7 +294,7 @@ def rules(columns, changed, universe, otherwise=0):
     out, left = [], changed
     while left and len(out) < _RULES:
         found = _best(columns, left, universe & ~(changed & ~left))
-        if not found or count(found[1] & left) * 8 < count(left):
+        if not found or count(found[1] & left) < max(2, count(left) // 4):
             break
         chosen, bits = found
         hits = bits & left
