@@ -300,8 +300,9 @@ static bool read_edge(reader *r, facts_span whole, facts_span text)
 #define LINE_LIST(X)                                                                                                               \
     X(PROJECT, "project")                                                                                                          \
     X(LINK, "link")                                                                                                                \
-    X(RULE, "rule") X(SAYS, "says") X(KIND, "kind") X(REFUSE, "refuse") X(UNLESS, "unless") X(EDGE, "edge")                        \
-        X(UNTESTABLE, "untestable") X(NOTE, "note")
+    X(RULE, "rule")                                                                                                                \
+    X(SAYS, "says") X(KIND, "kind") X(REFUSE, "refuse") X(UNLESS, "unless") X(EDGE, "edge") X(UNTESTABLE, "untestable")            \
+        X(NOTE, "note")
 #define AS_ENUM(symbol, word) LINE_##symbol,
 typedef enum line_kind { LINE_LIST(AS_ENUM) LINE_COUNT } line_kind;
 #undef AS_ENUM
