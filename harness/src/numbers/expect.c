@@ -100,13 +100,18 @@ static bool make_freedom(facts_answer *a, const facts_tensor *t)
     return a->nu && a->neff;
 }
 
-/* What tensor cores truncate grows with the number of products in a sum (docs/numerics.md section 3). */
+double facts_truncated(int64_t terms)
+{
+    return 0x1p-29 * (double)terms;
+}
+
+/* g0 of TG. */
 static double gain_allowed(const fattn_problem *ask)
 {
     if (ask->pass == FATTN_FORWARD)
-        return 0x1p-13 + 0x1p-29 * (double)ask->seq_kv;
+        return 0x1p-13 + facts_truncated(ask->seq_kv);
     const int64_t heads = ask->heads_k < ask->heads_v ? ask->heads_k : ask->heads_v, rows = ask->heads_q / heads * ask->seq_q;
-    return 0x1p-12 + 0x1p-29 * (double)(rows > ask->seq_kv ? rows : ask->seq_kv);
+    return 0x1p-12 + facts_truncated(rows > ask->seq_kv ? rows : ask->seq_kv);
 }
 
 static void describe(facts_expectation *e, const facts_problem *p, const facts_constants *constants)

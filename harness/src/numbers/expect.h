@@ -74,6 +74,9 @@ facts_rule facts_expectation_rule(const facts_expectation *e, facts_tensor_id id
  * lazily reports a Max below the true one). Rewrites what is due of both for the Max that came back; call it before judging either. */
 void facts_expect_pair(facts_expectation *e, const facts_problem *problem, const void *max_storage);
 
+/* A sum of so many products by tensor cores is too small by at most this part of it: their accumulators truncate (docs/numerics.md section 3). */
+double facts_truncated(int64_t terms);
+
 /* Stats that were asked for as base 2 logarithms: what is due of natural ones, converted; the engine rounds the product once more. */
 void facts_answer_to_log2(facts_answer *stats, int64_t elements);
 

@@ -93,12 +93,6 @@ static double output_dot(const facts_view *v, double *squares)
     return sum;
 }
 
-/* A sum of n products by tensor cores is too small by at most this part of it (docs/numerics.md section 3): their accumulators truncate. */
-static double truncated(int64_t terms)
-{
-    return 0x1p-29 * (double)terms;
-}
-
 /* I1: sum_j dV_j = sum_i dO_i over live rows of the group, as rows of P sum to 1; for each batch entry, head of V and channel. */
 static void hold_i1_of(facts_held *out, const facts_view *v, int64_t b, int64_t h)
 {
@@ -114,7 +108,7 @@ static void hold_i1_of(facts_held *out, const facts_view *v, int64_t b, int64_t 
             want += row_is_dead(v, at) ? 0.0 : facts_view_get(v, FACTS_TENSOR_DO, at);
         }
         facts_held_note(out, "I1: dV summed over keys is dO summed over rows", FACTS_TENSOR_DV, (const int64_t[4]){ b, h, 0, c }, got, want,
-                        MOST_DEVIATIONS * deviation + truncated(group * v->problem->ask.seq_q) * fabs(want));
+                        MOST_DEVIATIONS * deviation + facts_truncated(group * v->problem->ask.seq_q) * fabs(want));
     }
 }
 
@@ -133,7 +127,7 @@ static void hold_products(facts_held *out, const facts_view *v)
     double i4 = sqrt(weigh(v, FACTS_TENSOR_DQ, v, FACTS_TENSOR_Q) + weigh(v, FACTS_TENSOR_DK, v, FACTS_TENSOR_K));
     double i5 = sqrt(weigh(v, FACTS_TENSOR_DV, v, FACTS_TENSOR_V) + uo * uo * squares);
     const fattn_problem *ask = &v->problem->ask;
-    const double of_k = dot(v, FACTS_TENSOR_DK, FACTS_TENSOR_K), lost = truncated(ask->seq_kv + ask->heads_q / ask->heads_k * ask->seq_q);
+    const double of_k = dot(v, FACTS_TENSOR_DK, FACTS_TENSOR_K), lost = facts_truncated(ask->seq_kv + ask->heads_q / ask->heads_k * ask->seq_q);
     facts_held_note(out, "I4: <dQ,Q> = <dK,K>", FACTS_TENSOR_DQ, origin, dot(v, FACTS_TENSOR_DQ, FACTS_TENSOR_Q), of_k,
                     MOST_DEVIATIONS * i4 + lost * fabs(of_k));
     facts_held_note(out, "I5: <dV,V> = <dO,O>", FACTS_TENSOR_DV, origin, dot(v, FACTS_TENSOR_DV, FACTS_TENSOR_V), of_o,
