@@ -33,7 +33,7 @@ typedef enum kind { FLAG, TEXT, COUNT, NUMBER, SECONDS, MINUTES, RATIO, SHARD, O
     X("explain", 0, FLAG, explain, NULL, ON(DECIDE), "of what was refused, also the nearest that is accepted")                          \
     X("jobs", 'j', COUNT, jobs, "N", ASKS | HUNTS | ON(MATRIX) | MEASURES | VERSIONS, "workers at once (default: cores, at most 8 on one GPU; 1 times a launch alone)")              \
     X("shard", 0, SHARD, shard, "I/N", BATCH | ON(LIST), "only this part of N, by the hash of the case's name")                         \
-    X("resume", 0, FLAG, resume, NULL, BATCH | HUNTS | ON(GATE) | ON(BISECT) | ON(AUDIT), "go on with the record of -o: only what has no row")                                      \
+    X("resume", 0, FLAG, resume, NULL, BATCH | HUNTS | ON(GATE) | ON(BISECT), "go on with the record of -o: only what has no row")                                      \
     X("overwrite", 0, FLAG, overwrite, NULL, BATCH | HUNTS | ON(MERGE) | MEASURES | VERSIONS, "replace the record of -o")                                            \
     X("timeout", 0, SECONDS, timeout_s, "S", ASKS | HUNTS | ON(MATRIX) | MEASURES | VERSIONS, "seconds for one case (default: decide and fuzz 60, run 300)")                   \
     X("fail-fast", 0, FLAG, fail_fast, NULL, BATCH, "stop at the first finding")                                                       \
