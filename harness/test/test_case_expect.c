@@ -61,7 +61,8 @@ Test(expect, a_bad_line_is_named_with_its_place)
 Test(expect, a_question_mark_says_now_and_then)
 {
     facts_deviations *list = facts_deviations_create();
-    cr_assert(facts_deviations_read(list, "2026-11-21 nondeterministic? pass=fwd o/p#1\n2026-11-21 nan pass=bwd o/p#2\n", "x.expect", &error),
+    cr_assert(facts_deviations_read(list, "2026-11-21 nondeterministic? pass=fwd o/p#1\n2026-11-21 nan pass=bwd o/p#2\n",
+                                    "x.expect", &error),
               "%s", error.text);
     cr_expect_str_eq(facts_deviations_at(list, 0)->verdict, "nondeterministic");
     cr_expect(facts_deviations_at(list, 0)->sometimes);
@@ -94,8 +95,9 @@ static facts_deviations *list_of(const char *text)
 
 Test(expect, a_line_counts_for_the_suites_that_it_is_about)
 {
-    facts_deviations *list = list_of("2026-11-21 nan pass=fwd o/p#1\nsuites: regress  nightly # both\n2026-11-21 wrong pass=bwd o/p#2\n"
-                                     "suites: all\n2026-11-21 hang s.q=7 o/p#3\n");
+    facts_deviations *list =
+        list_of("2026-11-21 nan pass=fwd o/p#1\nsuites: regress  nightly # both\n2026-11-21 wrong pass=bwd o/p#2\n"
+                "suites: all\n2026-11-21 hang s.q=7 o/p#3\n");
     cr_expect_str_eq(facts_deviations_at(list, 0)->suites, "");
     cr_expect_str_eq(facts_deviations_at(list, 1)->suites, "regress nightly");
     cr_expect_str_eq(facts_deviations_at(list, 2)->suites, "");
@@ -114,7 +116,8 @@ Test(expect, a_line_counts_for_the_suites_that_it_is_about)
 
 Test(expect, a_line_ends_with_its_day_and_with_its_version)
 {
-    facts_deviations *list = list_of("2026-11-21 nan expires=2027-06-01 pass=fwd o/p#1\n2026-11-21 nan until=9.30.0 pass=bwd o/p#2\n");
+    facts_deviations *list =
+        list_of("2026-11-21 nan expires=2027-06-01 pass=fwd o/p#1\n2026-11-21 nan until=9.30.0 pass=bwd o/p#2\n");
     const facts_deviation *dated = facts_deviations_at(list, 0);
     cr_expect_str_eq(dated->where, "pass=fwd");
     cr_expect_eq(dated->column, 35);
@@ -132,7 +135,8 @@ Test(expect, a_line_ends_with_its_day_and_with_its_version)
 
 Test(expect, what_is_not_known_yet_may_still_fit)
 {
-    facts_deviations *list = list_of("2026-11-21 nan pass=bwd & (engine=6 | cudnn<9.26.0) & !(config=1) & sm=90 o/p#1\n2026-11-21 nan s.q=7 & engine=2 o/p#2\n");
+    facts_deviations *list = list_of(
+        "2026-11-21 nan pass=bwd & (engine=6 | cudnn<9.26.0) & !(config=1) & sm=90 o/p#1\n2026-11-21 nan s.q=7 & engine=2 o/p#2\n");
     facts_case c;
     cr_assert(facts_case_parse(&c, "pass=bwd", &error));
     cr_expect(facts_deviations_possible(list, 0, &(facts_subject){ 0 }));
@@ -141,6 +145,7 @@ Test(expect, what_is_not_known_yet_may_still_fit)
     cr_expect_not(facts_deviations_possible(list, 0, &(facts_subject){ .c = &c, .sm = "90", .cudnn = "9.27.0", .engine = "2" }));
     cr_expect_not(facts_deviations_possible(list, 1, &(facts_subject){ .c = &c }));
     cr_assert(facts_case_parse(&c, "pass=bwd engine=2", &error));
-    cr_expect_not(facts_deviations_possible(list, 0, &(facts_subject){ .c = &c, .cudnn = "9.27.0" }), "the case pins another engine");
+    cr_expect_not(facts_deviations_possible(list, 0, &(facts_subject){ .c = &c, .cudnn = "9.27.0" }),
+                  "the case pins another engine");
     facts_deviations_destroy(list);
 }

@@ -108,7 +108,8 @@ static bool read_limits(entry *e, char **rest, facts_error *error)
         char *value = strchr(first_word(rest), '=') + 1;
         *(expires ? &d->expires : &d->until) = value;
         if (expires ? !is_date(value) : !facts_version_read(facts_span_of(value), e->until))
-            return facts_fail(error, d->file, d->line, (int)(value - e->text) + 1, "%s is not a %s", facts_quote(quote, facts_span_of(value)),
+            return facts_fail(error, d->file, d->line, (int)(value - e->text) + 1, "%s is not a %s",
+                              facts_quote(quote, facts_span_of(value)),
                               expires ? "date, such as 2027-06-01" : "version, such as 9.30.0");
     }
 }
@@ -165,7 +166,8 @@ static const char *keep(facts_deviations *list, facts_span text)
 }
 
 /* What follows `suites:`, its blanks made one. */
-static bool read_suites(facts_deviations *list, facts_span text, const char **suites, const char *file, int line, facts_error *error)
+static bool read_suites(facts_deviations *list, facts_span text, const char **suites, const char *file, int line,
+                        facts_error *error)
 {
     char words[512] = "", quote[FACTS_QUOTE_MAX];
     size_t used = 0;
@@ -175,8 +177,8 @@ static bool read_suites(facts_deviations *list, facts_span text, const char **su
             return facts_fail(error, file, line, 1, "more suites than a line may name");
         for (size_t i = 0; i < word.length; i++)
             if (strchr("abcdefghijklmnopqrstuvwxyz0123456789_-./", word.at[i]) == NULL)
-                return facts_fail(error, file, line, (int)(strlen("suites:") + (size_t)(word.at - text.at)) + 1, "%s is no name of a suite",
-                                  facts_quote(quote, word));
+                return facts_fail(error, file, line, (int)(strlen("suites:") + (size_t)(word.at - text.at)) + 1,
+                                  "%s is no name of a suite", facts_quote(quote, word));
         used += (size_t)snprintf(words + used, sizeof words - used, "%s%.*s", used > 0 ? " " : "", (int)word.length, word.at);
     }
     if (used == 0)

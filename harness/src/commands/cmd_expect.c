@@ -1,5 +1,5 @@
-/* facts expect: what is known and accepted. `check` holds the lines against the suites and against records, `update` proposes them from records,
- * `golden` prints or checks the support matrix. Records are read by the report package. */
+/* facts expect: what is known and accepted. `check` holds the lines against the suites and against records, `update` proposes them
+ * from records, `golden` prints or checks the support matrix. Records are read by the report package. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -46,7 +46,8 @@ static bool is_candidate(const facts_deviations *list, size_t line, const facts_
 {
     facts_case c;
     facts_error error;
-    return facts_case_parse(&c, facts_cases_at(cases, i).name, &error) && facts_deviations_possible(list, line, &(facts_subject){ .c = &c });
+    return facts_case_parse(&c, facts_cases_at(cases, i).name, &error) &&
+           facts_deviations_possible(list, line, &(facts_subject){ .c = &c });
 }
 
 static bool has_candidate(const facts_deviations *list, size_t line, const facts_cases *cases)
@@ -65,13 +66,14 @@ static void tell_candidates(facts_text *out, const facts_deviations *list, size_
 }
 
 /* Has it expired, and is there a case in its suites that it could be about? Adds to *findings. */
-static int check_line(const facts_deviations *list, size_t line, suites *all, const char *folder, const char *today, size_t *findings)
+static int check_line(const facts_deviations *list, size_t line, suites *all, const char *folder, const char *today,
+                      size_t *findings)
 {
     const facts_deviation *d = facts_deviations_at(list, line);
     char words[FACTS_SUITES_MAX], *rest = words;
     if (facts_deviation_expired(d, today)) {
-        fprintf(stderr, "%s:%d:%d: expired on %s: look again, then take the line out or give it another date\n", d->file, d->line, d->column,
-                d->expires);
+        fprintf(stderr, "%s:%d:%d: expired on %s: look again, then take the line out or give it another date\n", d->file, d->line,
+                d->column, d->expires);
         ++*findings;
     }
     bool found = !*d->suites;
@@ -89,8 +91,8 @@ static int check_line(const facts_deviations *list, size_t line, suites *all, co
     return FACTS_EXIT_OK;
 }
 
-/* For the report package, in a file of its own: {"suites":{"regress":["case",...]},"lines":[{"regress":[0,7]},...]}: of each line and each of its
- * suites the cases that it could be about. */
+/* For the report package, in a file of its own: {"suites":{"regress":["case",...]},"lines":[{"regress":[0,7]},...]}: of each line
+ * and each of its suites the cases that it could be about. */
 static void tell_lines(facts_text *out, const facts_deviations *list, const suites *all)
 {
     for (size_t i = 0; i < facts_deviations_count(list); i++) {
@@ -146,7 +148,8 @@ static bool write_suites(const facts_deviations *list, const suites *all, char p
 }
 
 /* Hands records to `facts_reports expect TASK`, with what the suites of the lines are. */
-static int ask_reports(const char *task, const facts_options *o, const facts_deviations *list, const suites *all, const char *folder)
+static int ask_reports(const char *task, const facts_options *o, const facts_deviations *list, const suites *all,
+                       const char *folder)
 {
     char path[32];
     const char **words = calloc(o->word_count + 8, sizeof *words);

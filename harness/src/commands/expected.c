@@ -88,8 +88,8 @@ static facts_subject target_subject(const facts_target *target, char sm_text[40]
     return out;
 }
 
-static void subject_of(facts_subject *out, char texts[5][40], const facts_target *target, int sm, bool measured, facts_verdict verdict,
-                       const facts_line *row)
+static void subject_of(facts_subject *out, char texts[5][40], const facts_target *target, int sm, bool measured,
+                       facts_verdict verdict, const facts_line *row)
 {
     int64_t engine, config;
     facts_member members[16];
@@ -145,7 +145,8 @@ static void judge_refusal(const char *expect, const facts_subject *subject, fact
     out->unexpected = !met;
 }
 
-/* Known, and it happened: accepted. Known, and it did not, though it was tried: news. Not known: a finding when the verdict is one. */
+/* Known, and it happened: accepted. Known, and it did not, though it was tried: news. Not known: a finding when the verdict is one.
+ */
 void facts_expectations_judge(const facts_expectations *expectations, const facts_target *target, int sm, const facts_work *work,
                               bool measured, facts_verdict verdict, const facts_line *row, facts_expected_row *out)
 {
@@ -206,7 +207,8 @@ static long candidates(const facts_expectations *e, size_t line, const facts_tal
     const facts_target *target = &tally->targets[t];
     bool measured = task == FACTS_TASK_RUN && target->kind != FACTS_TARGET_DESCRIBED;
     facts_subject subject = target_subject(target, text, sm ? sm : target->described.sm, measured);
-    if (!can_tell(task, measured, facts_deviations_at(e->list, line)->verdict) || !facts_deviations_possible(e->list, line, &subject))
+    if (!can_tell(task, measured, facts_deviations_at(e->list, line)->verdict) ||
+        !facts_deviations_possible(e->list, line, &subject))
         return 0;
     for (size_t w = 0; w < tally->work_count; w++) {
         facts_case c;
@@ -244,13 +246,15 @@ size_t facts_expectations_stale(const facts_expectations *e, const facts_tally *
     for (size_t i = 0; e && i < facts_deviations_count(e->list); i++) {
         const facts_deviation *d = facts_deviations_at(e->list, i);
         long asked = 0, more = 0;
-        if (!*d->suites || !are_run(d->suites, e->suites) || !facts_deviations_counts(e->list, i) || d->met || (d->sometimes && d->used))
+        if (!*d->suites || !are_run(d->suites, e->suites) || !facts_deviations_counts(e->list, i) || d->met ||
+            (d->sometimes && d->used))
             continue;
         for (size_t t = 0; t < tally->target_count && more >= 0; t++, asked += more > 0 ? more : 0)
             more = candidates(e, i, tally, t, sms[t], task);
         if (more < 0 || asked == 0)
             continue;
-        fprintf(out, "%s:%d:%d: no result needs this any more: of %ld that it could be about none is %s\n", d->file, d->line, d->column, asked, d->verdict);
+        fprintf(out, "%s:%d:%d: no result needs this any more: of %ld that it could be about none is %s\n", d->file, d->line,
+                d->column, asked, d->verdict);
         stale++;
     }
     return stale;

@@ -15,7 +15,9 @@ static int decide(const facts_invocation *call, const char *record)
     facts_options options = *call->options;
     options.output = NULL;
     options.overwrite = true;
-    facts_session s = { .options = &options, .task = FACTS_TASK_DECIDE, .argc = call->argc, .argv = call->argv, .keep_record = true };
+    facts_session s = {
+        .options = &options, .task = FACTS_TASK_DECIDE, .argc = call->argc, .argv = call->argv, .keep_record = true
+    };
     snprintf(s.record, sizeof s.record, "%s", record);
     int status = facts_session_cases(&s, words, 1);
     if (status == FACTS_EXIT_OK)
