@@ -136,7 +136,7 @@ Test(import, hostile_logs_are_counted_by_their_line)
 {
     static const char *const hostile[] = {
         "a line\n{\"context\":{\"io_data_type\":\"HALF\"},\"nodes\":[{\"tag\":\"SDPA_FWD\",\"inp",
-        "a line\n{\"context\":1,\"nodes\":[],\"tensors\":[]}",
+        "a line\n{\"context\":1,\"nodes\":[],\"tensors\":7}",
         "a line\n{\"context\":{},\"nodes\":[{\"tag\":\"SDPA_FWD\",\"inputs\":{\"Q\":\"q\"}}],\"tensors\":{\"q\":{\"dim\":[1,2,99999999999999999999],\"stride\":[1]}}}",
         "a line\n{\"context\":{},\"nodes\":[{\"tag\":\"SDPA_FWD\",\"inputs\":{\"Q\":\"q\"}}],\"tensors\":{\"q\":{\"dim\":[-1],\"stride\":[1]}}}",
         "a line\n{\"context\":{},\"nodes\":[{\"tag\":\"SDPA_FWD\",\"inputs\":{\"Q\":\"q\"}}],\"tensors\":{\"q\":{\"dim\":[1,1,1,1],\"stride\":[1,1,1,1]}}}",
