@@ -1,4 +1,5 @@
 #include <criterion/criterion.h>
+#include <omp.h>
 
 #include "numbers.h"
 #include "numbers/philox.h"
@@ -282,4 +283,30 @@ Test(judge_gates, eight_bit_answers_are_judged_in_real_units)
     rule.pattern = FACTS_PATTERN_B;
     j = facts_judge_tensor(&t, got, &rule);
     cr_expect_eq(facts_judgement_verdict(&j), FACTS_VERDICT_NAN, "an 8 bit type saturates");
+}
+
+/* 8192 rows in 8 slices, enough for several threads. */
+Test(gates, any_number_of_threads_says_the_same)
+{
+    enum { SLICES = 8, OF_SLICE = 1024, MANY = SLICES * OF_SLICE };
+    facts_judged_row *rows = calloc(MANY, sizeof *rows);
+    double *nu = calloc(2 * MANY, sizeof *nu);
+    facts_judgement said[2];
+    for (int64_t i = 0; i < MANY; i++) {
+        const double z = normal(5, FACTS_STREAM_V, i);
+        rows[i] = (facts_judged_row){ .squares = D * (1 + 0.1 * z), .gain = z, .power = 100 + z, .ratio = fabs(z) / 8, .weighed = D,
+                                     .gate = FACTS_GATE_T1, .checked = D };
+        nu[i] = D, nu[MANY + i] = 30;
+    }
+    const facts_tensor tensor = { .present = true, .dim = { 2, SLICES / 2, OF_SLICE, D } };
+    const facts_rule rule = { .expected = { .nu = nu, .neff = nu + MANY }, .dense = true, .gain = 0x1p-13 };
+    for (int i = 0; i < 2; i++) {
+        omp_set_num_threads(1 + 2 * i);
+        said[i] = facts_judge_rows(&tensor, &rule, rows);
+    }
+    cr_expect(said[0].checked == (int64_t)MANY * D && said[0].gates[FACTS_GATE_T3] > 0 && said[0].gates[FACTS_GATE_TG] > 0);
+    cr_expect_eq(memcmp(said[0].gates, said[1].gates, sizeof said[0].gates), 0);
+    cr_expect(said[0].rms == said[1].rms && said[0].ratio == said[1].ratio && memcmp(said[0].worst, said[1].worst, sizeof said[0].worst) == 0);
+    free(rows);
+    free(nu);
 }
