@@ -165,11 +165,13 @@ static inline void place_tensor(world *x, fattn__role which)
     if (which != FATTN__ROLE_Q && which != FATTN__ROLE_K && which != FATTN__ROLE_V && which != FATTN__ROLE_DO)
         return;
     random_elements(x->dense[which], shape.dtype, n);
-    for (int64_t b = 0; b < B; b++)
-        for (int64_t h = 0; h < shape.dim[1]; h++)
-            for (int64_t s = 0; s < length_of(x, which, b); s++)
-                memcpy((char *)x->memory[which] + place_of(x, which, b, h, s) * bytes,
-                       (char *)x->dense[which] + dense_of(&shape, b, h, s) * bytes, (size_t)(shape.dim[3] * bytes));
+    for (int back = 0; back < 2; back++) /* and back: rows of several entries in one place are what was written last */
+        for (int64_t b = 0; b < B; b++)
+            for (int64_t h = 0; h < shape.dim[1]; h++)
+                for (int64_t s = 0; s < length_of(x, which, b); s++) {
+                    char *there = (char *)x->memory[which] + place_of(x, which, b, h, s) * bytes, *dense = (char *)x->dense[which] + dense_of(&shape, b, h, s) * bytes;
+                    memcpy(back ? dense : there, back ? there : dense, (size_t)(shape.dim[3] * bytes));
+                }
 }
 
 /* Pages of `size` keys in an order of their own, two pages of the pool nobody's; packed: as many as an entry needs. */

@@ -28,6 +28,17 @@ Test(cpu_packed, each_tensor_alone)
     }
 }
 
+/* The stride of b of a packed tensor says nothing, so that 0 there is no sum. */
+Test(cpu_packed, a_packed_gradient_of_what_every_entry_shares_is_of_each_entry)
+{
+    const int64_t q[4] = { 0, D, HQ * D, 1 }, k[4] = { 0, D, HK * D, 1 }, v[4] = { 0, DV, HK * DV, 1 };
+    world x = packed(FATTN_RAGGED_DQ | FATTN_RAGGED_DK | FATTN_RAGGED_DV, 32, false);
+    memcpy(x.p.q_strides, q, sizeof q), memcpy(x.p.dq_strides, q, sizeof q);
+    memcpy(x.p.k_strides, k, sizeof k), memcpy(x.p.dk_strides, k, sizeof k);
+    memcpy(x.p.v_strides, v, sizeof v), memcpy(x.p.dv_strides, v, sizeof v);
+    expect_all(&x);
+}
+
 Test(cpu_packed, stats_head_by_head)
 {
     world x = packed(FATTN_RAGGED_ALL, 32, false);
