@@ -60,9 +60,9 @@ void facts_row_reason(json_t *row, const char *reason_class, const char *status,
 
 void facts_row_failure(json_t *row, fattn_status status)
 {
-    /* A build, a launch or a plan that failed is its verdict; only a refusal has a class. */
-    bool refusal = status >= FATTN_BAD_PROBLEM && status <= FATTN_INTERNAL;
-    facts_row_reason(row, refusal ? fattn_status_name(status) : NULL, NULL, fattn_last_error(), NULL);
+    /* A build, a launch or a plan that failed is its verdict; only a refusal has a class, and a lack of memory: it may be asked again. */
+    bool classed = status >= FATTN_BAD_PROBLEM && status <= FATTN_NO_MEMORY;
+    facts_row_reason(row, classed ? fattn_status_name(status) : NULL, NULL, fattn_last_error(), NULL);
 }
 
 static const char *mode_word(int32_t mode)
