@@ -9,7 +9,7 @@ struct bias_sums {
 
 /* The casts before the last: of the parts, and of partial sums after each reduced dimension, in those of the parts. */
 struct bias_casts {
-    double unit_roundoff, squares, sizes;
+    double unit_roundoff, squares, sizes, tiny;
 };
 
 /* Entries that are reduced to one of dBias. */
@@ -23,7 +23,7 @@ __device__ __forceinline__ bias_casts casts_of(const fref__call &c)
 {
     const fref_problem &p = c.problem;
     const int64_t full[4] = { p.batch, p.heads_q, p.rows, p.keys };
-    bias_casts casts = { 0.0, 0.0, 0.0 };
+    bias_casts casts = { 0.0, 0.0, 0.0, 0.0 };
     double parts = 1.0; /* of a sum over the dimensions so far */
     for (int d = 0; d < 4; d++) {
         const int64_t extent = full[d] / c.backward.dbias_dim[d];
@@ -33,8 +33,15 @@ __device__ __forceinline__ bias_casts casts_of(const fref__call &c)
         casts.sizes += 1.0;
         parts *= (double)extent;
     }
-    if (c.rounding.bias_parts_cast && casts.sizes > 0.0)
+    if (!c.rounding.bias_parts_cast)
+        return casts;
+    int exponent;
+    const bool scaled = casts.sizes == 0.0 && p.scale != 0.0 && fabs(frexp(p.scale, &exponent)) != 0.5;
+    if (scaled)
+        casts.squares = casts.sizes = 1.0;
+    if (casts.sizes > 0.0)
         casts.unit_roundoff = c.bias_to.unit_roundoff;
+    casts.tiny = scaled ? c.bias_to.tiny / fmin(fabs(p.scale), 1.0) : c.bias_to.tiny;
     return casts;
 }
 
@@ -53,7 +60,7 @@ __device__ __forceinline__ void add_entry(bias_sums *sums, const fref__call &c, 
     const double dx = p * (kept * c.dp[n] - f.delta), size = fabs(dx);
     const double variance_p = ep * ep + f.variance_delta;
     const double worst_p = kept * f.ez + f.worst_delta;
-    const double cast = casts.unit_roundoff * fmax(size, c.bias_to.tiny), by_score = f.es * dx;
+    const double cast = casts.unit_roundoff * fmax(size, casts.tiny), by_score = f.es * dx;
     sums->value += dx;
     sums->magnitude += size;
     sums->variance += by_score * by_score + variance_p * p * p + THIRD * casts.squares * cast * cast;

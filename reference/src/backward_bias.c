@@ -10,6 +10,9 @@
  * with es, ep, eD and the rest of backward_rows.c and u of dBias's type. A partial sum after the dimensions 1 .. l has e_1 .. e_l parts: its
  * square is at most that number times the sum of their squares (Cauchy-Schwarz), its size at most the sum of their sizes. cuDNN's
  * engines cast so: their sums are, to the bit, those of rounded parts and rounded partial sums.
+ *
+ * Where nothing is reduced they store attn_scale dX, cast, and divide and cast again. With a power of two that is one cast; with any other
+ * scale two: one more term, u max(|dX|, tiny / attn_scale), whose F and m are 1.
  */
 #include <errno.h>
 #include <math.h>
@@ -111,8 +114,16 @@ static void set_casts(scratch *t, const fref__backward *x)
         parts *= (double)extent;
     }
     t->part = (fref__precision){ 0 };
-    if (x->rounding->bias_parts_cast && t->sizes > 0.0)
+    if (!x->rounding->bias_parts_cast)
+        return;
+    int exponent;
+    const bool scaled = t->sizes == 0.0 && p->scale != 0.0 && fabs(frexp(p->scale, &exponent)) != 0.5;
+    if (scaled)
+        t->squares = t->sizes = 1.0;
+    if (t->sizes > 0.0)
         t->part = fref__precision_of(x->rounding->bias);
+    if (scaled)
+        t->part.tiny /= fmin(fabs(p->scale), 1.0);
 }
 
 int fref__backward_bias(const fref__backward *x, const fref__slab *slab)

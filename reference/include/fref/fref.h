@@ -89,7 +89,8 @@ typedef struct fref_rounding {
     fref_type bias;     /* backward: type of dbias */
     bool own_o;         /* backward: o and stats are exactly what the engine reads (false adds the fallback term) */
     bool partials_cast; /* backward, grouped heads: partial dK, dV are cast to `in` before the sum over the group */
-    bool bias_parts_cast; /* backward: what is summed up to dbias is cast to its type first, and again after each dimension (b, h, rows) */
+    bool bias_parts_cast; /* backward: what is summed up to dbias is cast to its type first, and again after each dimension (b, h, rows); where
+                             nothing is summed, scale times it is */
 } fref_rounding;
 
 fref_rounding fref_rounding_of(fref_type in, fref_type out);

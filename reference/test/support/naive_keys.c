@@ -62,7 +62,12 @@ void naive__add_bias(const head_entries *e, naive_answers *out)
     const fref_problem *p = &first->d->problem;
     const int64_t *dim = out->dbias_dim;
     real squares, casts = casts_before_last(p, dim, &squares);
-    const bool summed = first->r->bias_parts_cast && casts > 0;
+    int exponent;
+    const bool scaled = casts == 0 && p->scale != 0 && fabs(frexp(p->scale, &exponent)) != 0.5; /* attn_scale dX is what is cast first */
+    if (scaled)
+        casts = squares = 1;
+    const bool cast_first = first->r->bias_parts_cast && casts > 0;
+    const real by = scaled && fabs(p->scale) < 1 ? (real)fabs(p->scale) : 1;
     for (int64_t i = 0; i < p->rows; i++)
         for (int64_t j = 0; j < p->keys; j++) {
             if (isnan(e->rows[i].s[j]))
@@ -71,7 +76,7 @@ void naive__add_bias(const head_entries *e, naive_answers *out)
             const back *z = &e->backs[i];
             int64_t b = dim[0] > 1 ? first->b : 0, h = dim[1] > 1 ? first->h : 0, line = dim[2] > 1 ? i : 0;
             int64_t at = ((b * dim[1] + h) * dim[2] + line) * dim[3] + j;
-            real worst_p = y->ez + z->ed + sqrtl(3 * (real)p->dim_v) * z->eo, each = summed ? cast_of(first->r->bias, y->dx, 1) : 0;
+            real worst_p = y->ez + z->ed + sqrtl(3 * (real)p->dim_v) * z->eo, each = cast_first ? cast_of(first->r->bias, y->dx, by) : 0;
             out->dbias.value[at] += y->dx;
             out->dbias.size[at] += y->size_x;
             out->dbias_magnitude[at] += fabsl(y->dx);
