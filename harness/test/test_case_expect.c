@@ -71,6 +71,22 @@ Test(expect, a_question_mark_says_now_and_then)
     cr_expect_not(reads("2026-11-21 ? pass=fwd o/p#1\n"), "a verdict is still needed");
 }
 
+Test(expect, a_line_may_expect_any_of_some_verdicts)
+{
+    facts_deviations *list = facts_deviations_create();
+    cr_assert(facts_deviations_read(list, "2026-11-21 wrong/nan? pass=fwd o/p#1\n2026-11-21 nan pass=bwd o/p#2\n", "x.expect", &error),
+              "%s", error.text);
+    const facts_deviation *either = facts_deviations_at(list, 0), *one = facts_deviations_at(list, 1);
+    cr_expect_str_eq(either->verdict, "wrong/nan");
+    cr_expect(either->sometimes);
+    cr_expect(facts_deviation_names(either, "wrong") && facts_deviation_names(either, "nan") && facts_deviation_names(one, "nan"));
+    cr_expect_not(facts_deviation_names(either, "pass") || facts_deviation_names(either, "wrong/nan") || facts_deviation_names(one, "wrong"));
+    facts_deviations_destroy(list);
+    cr_expect_not(reads("2026-11-21 wrong/none pass=fwd o/p#1\n"), "each is a verdict");
+    cr_expect_str_eq(error.text, "x.expect:1:18: none is not a verdict; did you mean nan?");
+    cr_expect_not(reads("2026-11-21 /nan pass=fwd o/p#1\n"));
+}
+
 Test(expect, a_folder_that_is_not_there_has_none)
 {
     facts_deviations *list = facts_deviations_create();

@@ -42,6 +42,11 @@ class Line:
     taken_by: set = field(default_factory=set)  # earlier lines that took rows it fits
 
 
+def expects(line, verdict):
+    """Is it the verdict of a line, or one of them (wrong/nan)?"""
+    return verdict in line.verdict.split("/")
+
+
 def read(folder):
     """All lines, in the order in which they count."""
     out = []
@@ -171,8 +176,8 @@ class Held:
                 continue
             first = line.place
             line.fits += 1
-            line.met += row["verdict"] == line.verdict
-            line.passed += row["verdict"] != line.verdict and _tried(row) and not (line.sometimes and row["verdict"] == "pass")
+            line.met += expects(line, row["verdict"])
+            line.passed += not expects(line, row["verdict"]) and _tried(row) and not (line.sometimes and row["verdict"] == "pass")
         self.rows.append((row, get, first))
         if row["verdict"] in _FAILURES and first is None and not refusal:
             self.unexplained.append((row, get))
@@ -187,7 +192,7 @@ class Held:
                     continue
                 if line.until and version_key(target.cudnn) >= version_key(line.until):
                     line.late.add(target.cudnn)
-                elif target.can_tell(line.verdict):
+                elif any(target.can_tell(v) for v in line.verdict.split("/")):
                     targets.append((known, self.at[target]))
             counts = [self._count(line, members, targets) for members in line.candidates.values() if members]
             line.asked = 0 if None in counts else sum(counts)

@@ -55,6 +55,12 @@ def test_a_line_that_a_result_has_is_needed(tmp_path):
     assert (code, err) == (0, "") and "need 1, contradict 0" in out
 
 
+def test_a_line_of_two_verdicts_takes_either(tmp_path):
+    line = LINE.replace(" nan ", " wrong/nan ")
+    for verdict, code in (("nan", 0), ("wrong", 0), ("unwritten", 1)):
+        assert check(tmp_path, line, record((WRONG, verdict, {"engine": 6})), tiny=[WRONG])[0] == code
+
+
 def test_an_expected_failure_that_passes_is_said(tmp_path):
     code, _, err = check(tmp_path, LINE, record((WRONG, "pass", {"engine": 6})), tiny=[WRONG])
     assert code == 1 and "x.expect:2:16: expected nan, and 1 of 1 result say otherwise" in err

@@ -46,17 +46,48 @@ static bool is_date(const char *text)
     return month >= 1 && month <= 12 && day >= 1 && day <= 31;
 }
 
-static bool is_verdict(const char *text, facts_nearest *nearest)
+static bool is_word(facts_span text, const char *word)
+{
+    return strlen(word) == text.length && memcmp(word, text.at, text.length) == 0;
+}
+
+static bool is_verdict(facts_span text, facts_nearest *nearest)
 {
 #define AS_WORD(symbol, word) word,
     static const char *const words[] = { FACTS_VERDICT_LIST(AS_WORD) };
 #undef AS_WORD
     bool found = false;
+    *nearest = facts_nearest_start(text);
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        found = found || strcmp(words[i], text) == 0;
+        found = found || is_word(text, words[i]);
         facts_nearest_offer(nearest, words[i], strlen(words[i]));
     }
     return found;
+}
+
+bool facts_deviation_names(const facts_deviation *d, const char *verdict)
+{
+    bool found = false;
+    facts_span rest = facts_span_of(d->verdict);
+    while (rest.length > 0)
+        found = is_word(facts_span_cut(&rest, '/'), verdict) || found;
+    return found;
+}
+
+/* One verdict, or some of which any may come: wrong/nan. */
+static bool check_verdicts(const entry *e, facts_error *error)
+{
+    char quote[FACTS_QUOTE_MAX], hint[FACTS_QUOTE_MAX];
+    const facts_deviation *d = &e->shown;
+    facts_nearest nearest;
+    facts_span rest = facts_span_of(d->verdict);
+    do {
+        facts_span word = facts_span_cut(&rest, '/');
+        if (!is_verdict(word, &nearest))
+            return facts_fail(error, d->file, d->line, (int)(word.at - e->text) + 1, "%s is not a verdict%s", facts_quote(quote, word),
+                              facts_nearest_hint(&nearest, hint));
+    } while (rest.length > 0);
+    return true;
 }
 
 /* Takes the first word off a text, in place. */
@@ -116,7 +147,7 @@ static bool read_limits(entry *e, char **rest, facts_error *error)
 
 static bool read_entry(entry *e, const char *file, int line, const char *suites, facts_error *error)
 {
-    char quote[FACTS_QUOTE_MAX], hint[FACTS_QUOTE_MAX], *rest = e->text;
+    char quote[FACTS_QUOTE_MAX], *rest = e->text;
     facts_deviation *d = &e->shown;
     *d = (facts_deviation){ .note = cut_note(e->text), .expires = "", .until = "", .suites = suites, .file = file, .line = line };
     d->date = first_word(&rest);
@@ -129,11 +160,7 @@ static bool read_entry(entry *e, const char *file, int line, const char *suites,
     if (!is_date(d->date))
         return facts_fail(error, file, line, 1, "%s is not a date; DATE VERDICT PREDICATE LINK # note",
                           facts_quote(quote, facts_span_of(d->date)));
-    facts_nearest nearest = facts_nearest_start(facts_span_of(d->verdict));
-    if (!is_verdict(d->verdict, &nearest))
-        return facts_fail(error, file, line, (int)(d->verdict - e->text) + 1, "%s is not a verdict%s",
-                          facts_quote(quote, facts_span_of(d->verdict)), facts_nearest_hint(&nearest, hint));
-    if (!read_limits(e, &rest, error))
+    if (!check_verdicts(e, error) || !read_limits(e, &rest, error))
         return false;
     d->link = last_word(rest);
     if (strchr(d->link, '/') == NULL)

@@ -3,7 +3,7 @@
  *   2026-11-21 nan case~'pass=bwd*fill=neglse*' & s.kv%128=64 & cudnn>=9.19.0 & cudnn<9.26.0 & sm=90  pytorch/pytorch#196678  # note
  *
  * date, verdict, a predicate, the link (the last word), and a note after #. The first line that fits a result counts. `nondeterministic?` with a
- * question mark is what happens now and then: a pass beside it is no news. Between verdict and predicate may stand `expires=2027-06-01` (from that
+ * question mark is what happens now and then: a pass beside it is no news. `wrong/nan` is either: what lies in memory decides. Between verdict and predicate may stand `expires=2027-06-01` (from that
  * day on the line does not count) and `until=9.30.0` (not for that version and newer ones). A line `suites: regress surface` says which suites the
  * lines below it are about: in a run of other suites they do not count; `suites: all` ends it.
  */
@@ -41,6 +41,8 @@ facts_deviation *facts_deviations_lookup(facts_deviations *list, const facts_sub
 bool facts_deviations_possible(const facts_deviations *list, size_t i, const facts_subject *subject);
 size_t facts_deviations_count(const facts_deviations *list);
 const facts_deviation *facts_deviations_at(const facts_deviations *list, size_t i);
+/* Is `verdict` the one that is expected, or one of them? */
+bool facts_deviation_names(const facts_deviation *d, const char *verdict);
 /* On that day it no longer counts. */
 bool facts_deviation_expired(const facts_deviation *deviation, const char *today);
 void facts_deviations_destroy(facts_deviations *list);

@@ -167,7 +167,7 @@ void facts_expectations_judge(const facts_expectations *expectations, const fact
     facts_deviation *known = facts_deviations_lookup(expectations->list, &subject);
     if (!known)
         return;
-    bool met = strcmp(known->verdict, facts_verdict_name(verdict)) == 0;
+    bool met = facts_deviation_names(known, facts_verdict_name(verdict));
     known->met = known->met || met;
     bool tried = measured && verdict != FACTS_VERDICT_INCONCLUSIVE && verdict != FACTS_VERDICT_NOT_RUN;
     bool counts = facts_verdict_is_finding(verdict) || tried;
@@ -189,13 +189,13 @@ void facts_expectations_judge(const facts_expectations *expectations, const fact
 }
 
 /* Asking alone can end badly, compiling can fail, the rest takes a launch. */
-static bool can_tell(facts_task task, bool measured, const char *verdict)
+static bool can_tell(facts_task task, bool measured, const facts_deviation *d)
 {
     static const char *const decided[] = { "pass", "unsupported", "crash", "hang", "exit_crash" };
     for (size_t i = 0; i < sizeof decided / sizeof decided[0]; i++)
-        if (strcmp(verdict, decided[i]) == 0)
+        if (facts_deviation_names(d, decided[i]))
             return true;
-    return measured || (task != FACTS_TASK_DECIDE && strcmp(verdict, "build_fail") == 0);
+    return measured || (task != FACTS_TASK_DECIDE && facts_deviation_names(d, "build_fail"));
 }
 
 /* How many cases of a target a line could be about; -1: one of them has no answer, so nothing is said. */
@@ -207,7 +207,7 @@ static long candidates(const facts_expectations *e, size_t line, const facts_tal
     const facts_target *target = &tally->targets[t];
     bool measured = task == FACTS_TASK_RUN && target->kind != FACTS_TARGET_DESCRIBED;
     facts_subject subject = target_subject(target, text, sm ? sm : target->described.sm, measured);
-    if (!can_tell(task, measured, facts_deviations_at(e->list, line)->verdict) ||
+    if (!can_tell(task, measured, facts_deviations_at(e->list, line)) ||
         !facts_deviations_possible(e->list, line, &subject))
         return 0;
     for (size_t w = 0; w < tally->work_count; w++) {
