@@ -83,7 +83,7 @@ Test(case, an_error_says_where_what_is_allowed_and_what_was_meant)
         { "want=stats+foo", "case:1:12: want=foo is not a value" },
         { "lens=3+", "case:1:6: lens takes" },
         { "lens=3x0", "case:1:6: lens takes" },
-        { "lens=3x513", "case:1:6: lens takes" },
+        { "lens=3x4097", "case:1:6: lens takes" },
         { "lens=3/x", "case:1:8: lens: lengths of the keys" },
         { "lens=3 padding=full", "case:1:1: lens= gives the lengths, padding= makes them" },
         { "mask=causal_br align=tl", "case:1:16: align=tl contradicts mask=causal_br" },

@@ -266,7 +266,7 @@ Test(problem, lengths_are_what_their_word_says)
 
 Test(problem, what_nothing_implements_is_named_by_its_key)
 {
-    static const char *const texts[] = { "padding=full b=513", "b=513 layout=thd" };
+    static const char *const texts[] = { "padding=full b=4097", "b=4097 layout=thd" };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         cr_expect_eq(resolve(texts[i]), FACTS_NOT_IMPLEMENTED, "%s", texts[i]);
         size_t letters = strcspn(texts[i], "=");

@@ -120,11 +120,12 @@ Test(worker, layouts_gaps_and_lengths_pass)
     passes("pass=fwd dtype=bf16 b=2 h=2 s=40 d=32 stride=broadcast:k.b+v.b");
     passes("pass=fwd dtype=bf16 b=2 h=2 s=1/40 d=32 mask=causal_br want=stats");
     passes("pass=fwd dtype=bf16 b=2 h=2 s=40/1 d=32 want=stats");
+    passes("pass=fwd dtype=bf16 b=4096 h=1 s=1/9 d=8 padding=random layout=thd");
 }
 
 Test(worker, what_nothing_implements_is_unsupported_and_named)
 {
-    answer a = run("pass=fwd dtype=bf16 b=513 padding=full");
+    answer a = run("pass=fwd dtype=bf16 b=4097 padding=full");
     cr_expect_str_eq(text_at(&a, "verdict"), "unsupported");
     cr_expect_str_eq(reason(&a, "class"), "internal");
     cr_expect_eq(strncmp(reason(&a, "text"), "padding", 7), 0);

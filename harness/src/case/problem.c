@@ -373,7 +373,7 @@ static facts_resolve_status resolve_lengths(facts_resolution *r)
         return facts_resolve_bad(r, FACTS_KEY_LENS_SHAPE, "there are no lengths");
     if (((any && (key == FACTS_KEY_PADDING || shared)) || full) && r->out->ask.batch > FACTS_MAX_BATCH_LENS)
         return facts_resolve_say(r->error, FACTS_NOT_IMPLEMENTED, full ? FACTS_KEY_B : key,
-                                 "lengths of more than 512 batch entries are not implemented yet");
+                                 "a case holds lengths of at most 4096 batch entries; the library has no such bound");
     const char *wrong = facts_lengths_resolve(r->out, r->c);
     if (wrong != NULL)
         return facts_resolve_bad(r, key, wrong);

@@ -142,7 +142,7 @@ typedef enum facts_scales { FACTS_SCALES_LIST(AS_ENUM) FACTS_SCALES_COUNT } fact
 
 #define FACTS_ENGINE_AUTO (-1)
 #define FACTS_ENGINE_ALL (-2)
-#define FACTS_MAX_BATCH_LENS 512
+#define FACTS_MAX_BATCH_LENS 4096 /* so that a problem is a value; neither the library nor cuDNN has such a bound */
 
 typedef struct facts_problem {
     fattn_problem ask; /* what the library is asked: full, resolved */

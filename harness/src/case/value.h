@@ -4,7 +4,7 @@
 
 #include "text.h"
 
-#define FACTS_MAX_LENGTHS 512 /* lengths in one list */
+#define FACTS_MAX_LENGTHS 4096 /* lengths in one list */
 
 typedef struct facts_value_fault {
     size_t at;      /* letter of the value, from 0 */
