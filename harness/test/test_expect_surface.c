@@ -193,6 +193,21 @@ Test(surface, a_rotation_keeps_lengths_and_sees_distances_alone)
     free(angles), free(same), free(out), free(p);
 }
 
+Test(surface, a_rotation_of_the_last_channels_leaves_the_others)
+{
+    facts_problem *p = resolved("b=1 h=1 s=40 d=16 dtype=f32 rope=6"), *small = resolved("b=1 h=1 s=40 d=6 dtype=f32 rope=1");
+    float *angles = made(p, FACTS_ARRAY_ROPE_Q), in[40 * 16], out[40 * 16], tail[40 * 6], turned[40 * 6];
+    for (int i = 0; i < 40 * 16; i++)
+        in[p->tensor[FACTS_TENSOR_Q].first + i] = (float)(i % 7) - 3;
+    for (int i = 0; i < 40 * 6; i++)
+        tail[small->tensor[FACTS_TENSOR_Q].first + i] = in[i / 6 * 16 + 10 + i % 6];
+    facts_rope_rotate(p, FACTS_TENSOR_Q, in, angles, out);
+    facts_rope_rotate(small, FACTS_TENSOR_Q, tail, angles, turned);
+    for (int i = 0; i < 40 * 16; i++)
+        cr_expect_eq(out[i], i % 16 < 10 ? in[i] : turned[i / 16 * 6 + i % 16 - 10], "row %d, channel %d", i / 16, i % 16);
+    free(angles), free(p), free(small);
+}
+
 Test(surface, a_block_scaled_backward_is_near_the_exact_one)
 {
     /* biglogit is no noise that gets steps of its own: both cases have the same numbers but for the quantisation */

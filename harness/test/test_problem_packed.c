@@ -117,6 +117,16 @@ Test(packed, what_the_softmax_is_joined_by_is_asked)
     free(p);
 }
 
+Test(packed, a_rotation_of_some_channels_is_asked)
+{
+    facts_problem *p = resolved("s=9/5 d=192/128 rope=64");
+    cr_expect(p->ask.rope && p->ask.rope_dim == 64 && p->array[FACTS_ARRAY_ROPE_Q].count == 9 * 64 && p->array[FACTS_ARRAY_ROPE_K].count == 5 * 64);
+    free(p);
+    p = resolved("rope=0");
+    cr_expect(!p->ask.rope && p->ask.rope_dim == 0);
+    free(p);
+}
+
 Test(packed, types_and_pins_are_asked)
 {
     facts_problem *p = resolved("pass=bwd dtype=e4m3 out=bf16 scaling=current scales=odd");

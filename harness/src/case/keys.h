@@ -104,7 +104,7 @@ typedef enum facts_kind {
     X(RESCALE, "rescale", WORD, "auto N", "auto", "*", "rescale threshold, log2")                                                             \
     X(GUARDS, "guards", WORD, "on off", "on", "*", "off: the backend is asked as it is")                                                     \
     X(POLICY, "policy", WORD, "cudnn math any guard", "cudnn", "*", "who may answer: cuDNN, our kernels, ours where cuDNN refuses; guard: and errata hold")  \
-    X(ROPE, "rope", WORD, "0 1", "0", "*", "rotary embedding in the graph")                                                                   \
+    X(ROPE, "rope", WORD, "0 1 N", "0", "*", "rotary embedding in the graph: of all channels of a head, of its last N")                        \
     X(FILL, "fill", WORD, "gauss uniform spiky needle neglse stair_up stair_dn biglogit offset_k sparse_int unip bias_needle amax_plant codebook pad_garbage hugelogit outlier:X poslse te", \
       "gauss", "*", "data")                                                                              \
     X(SEED, "seed", WORD, "N", "1", "*", "seed of the data and of random lengths")                                                           \

@@ -68,10 +68,14 @@ static facts_resolve_status resolve_scale(facts_resolution *r)
 static facts_resolve_status resolve_rope(facts_resolution *r)
 {
     fattn_problem *ask = &r->out->ask;
-    ask->rope = facts_key_is(r->c, FACTS_KEY_ROPE, "1");
-    if (ask->rope && ask->dim_qk % 2 != 0)
-        return facts_resolve_bad(r, FACTS_KEY_ROPE, "channels rotate in pairs: an even head dim of Q");
-    ask->rope_dim = ask->rope ? ask->dim_qk : 0;
+    uint64_t lanes = 0;
+    if (!facts_read_integer(facts_span_of(facts_case_get(r->c, FACTS_KEY_ROPE)), (uint64_t)ask->dim_qk, &lanes))
+        return facts_resolve_bad(r, FACTS_KEY_ROPE, "no more channels rotate than Q and K have");
+    lanes = lanes == 1 ? (uint64_t)ask->dim_qk : lanes;
+    if (lanes % 2 != 0)
+        return facts_resolve_bad(r, FACTS_KEY_ROPE, "channels rotate in pairs: an even number of them");
+    ask->rope = lanes != 0;
+    ask->rope_dim = (int64_t)lanes;
     return FACTS_RESOLVED;
 }
 
