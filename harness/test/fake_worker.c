@@ -1,5 +1,7 @@
-/* A worker that misbehaves on demand. It speaks PROTOCOL.md; the target's "fault" says where it goes wrong: rules joined by ';', each WHAT or
- * WHAT@PART, where PART is a piece of a case's name ("" fits all). Deterministic: the same case goes wrong in every process. */
+/* A worker that misbehaves on demand. It speaks PROTOCOL.md; the target's "fault" says where it goes wrong: rules joined by ';',
+ * each WHAT or WHAT@PART, where PART is a piece of a case's name ("" fits all). Deterministic: the same case goes wrong in every
+ * process. */
+#include <glob.h>
 #include <jansson.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -13,7 +15,7 @@
 
 #define CONFIGS 4
 
-static char fault[1024];
+static char fault[1024], alive[64];
 static FILE *replies;
 
 /* Is there a rule WHAT (for this case)? */
@@ -59,6 +61,29 @@ static void die_by(int number)
     pause();
 }
 
+static void be_gone(void)
+{
+    unlink(alive);
+}
+
+/* A GPU with room for one worker: each leaves a file while it lives. */
+static void be_alive(void)
+{
+    atexit(be_gone);
+    snprintf(alive, sizeof alive, "alive.%d", (int)getpid());
+    FILE *file = fopen(alive, "w");
+    if (file)
+        fclose(file);
+}
+
+static bool has_company(void)
+{
+    glob_t found = { 0 };
+    const bool any = glob("alive.*", 0, NULL, &found) == 0 && found.gl_pathc > 1;
+    globfree(&found);
+    return any;
+}
+
 static void start(const json_t *target)
 {
     snprintf(fault, sizeof fault, "%s", json_string_value(json_object_get(target, "fault")));
@@ -70,9 +95,12 @@ static void start(const json_t *target)
         say("{\"failed\":{\"class\":\"environment\",\"text\":\"no driver\",\"remedy\":\"install one\"}}\n");
         exit(3);
     }
+    if (has_rule("room_for_one", NULL))
+        be_alive();
     if (has_rule("noise_at_start", NULL))
         say("cuDNN says hello\n\xff\xfe\n");
-    say("{\"ready\":{\"cudnn\":\"9.20.0\",\"sm\":90,\"driver\":0,\"device_name\":\"Fake 90\",\"uuid\":\"\",\"multiprocessors\":1,\"libraries\":[],"
+    say("{\"ready\":{\"cudnn\":\"9.20.0\",\"sm\":90,\"driver\":0,\"device_name\":\"Fake "
+        "90\",\"uuid\":\"\",\"multiprocessors\":1,\"libraries\":[],"
         "\"start_ms\":1.0}}\n");
 }
 
@@ -116,12 +144,21 @@ static void misbehave(const char *name, int64_t id)
 
 static void answer(const char *name, int64_t id, int config, bool last, bool bye)
 {
+    if (has_rule("no_room", name) || (has_rule("room_for_one", name) && has_company())) {
+        fprintf(replies,
+                "{\"id\":%lld,\"row\":{\"verdict\":\"inconclusive\",\"reason\":{\"class\":\"no_memory\",\"text\":\"no "
+                "memory\"}}%s%s}\n",
+                (long long)id, last ? ",\"last\":true" : "", bye ? ",\"bye\":true" : "");
+        fflush(replies);
+        return;
+    }
     const char *verdict = has_rule("wrong", name) ? "wrong" : has_rule("refuse", name) ? "unsupported" : "pass";
     fprintf(replies,
-            "{\"id\":%lld,\"row\":{\"backend\":\"cudnn\",\"verdict\":\"%s\",\"supported\":true,\"engine\":%d,\"config\":%d,\"engines\":[{\"mode\":"
+            "{\"id\":%lld,\"row\":{\"backend\":\"cudnn\",\"verdict\":\"%s\",\"supported\":true,\"engine\":%d,\"config\":%d,"
+            "\"engines\":[{\"mode\":"
             "\"A\",\"index\":6,\"config\":0}],\"reason\":{\"class\":\"%s\",\"text\":\"because\"}}%s%s}\n",
-            (long long)id, verdict, config, config, strcmp(verdict, "unsupported") == 0 ? "unsupported" : "none", last ? ",\"last\":true" : "",
-            bye ? ",\"bye\":true" : "");
+            (long long)id, verdict, config, config, strcmp(verdict, "unsupported") == 0 ? "unsupported" : "none",
+            last ? ",\"last\":true" : "", bye ? ",\"bye\":true" : "");
     fflush(replies);
 }
 

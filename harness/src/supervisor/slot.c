@@ -1,4 +1,5 @@
-/* One worker's life: started, told its target, asked case after case, closed. What it has in hand when it dies is what killed it. */
+/* One worker's life: started, told its target, asked case after case, closed. What it has in hand when it dies is what killed it.
+ */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -149,11 +150,16 @@ static void wait_for_end(facts_slot *slot)
     facts_process_deadline(slot->process, EXIT_TIMEOUT_S);
 }
 
+static int config_in_hand(const facts_slot *slot)
+{
+    const int from = slot->run->targets[slot->target].items[slot->work].from_config;
+    return slot->config > from ? slot->config : from;
+}
+
 /* Its context was dead before this case did anything: that is no answer, and another worker is asked. */
 static void on_again(facts_slot *slot)
 {
-    const facts_item *item = &slot->run->targets[slot->target].items[slot->work];
-    facts_item_again(slot->run, slot->target, slot->work, slot->config > item->from_config ? slot->config : item->from_config);
+    facts_item_again(slot->run, slot->target, slot->work, config_in_hand(slot));
     wait_for_end(slot);
 }
 
@@ -164,7 +170,8 @@ static void on_leave(facts_slot *slot, facts_slice row)
     const double wall_ms = ms_since(slot->since);
     run->targets[slot->target].busy_ms += wall_ms;
     run->targets[slot->target].answers++;
-    if (!facts_write_row(run, slot->target, slot->work, row.at, row.length, (facts_row_extra){ .wall_ms = wall_ms, .more = true })) {
+    if (!facts_write_row(run, slot->target, slot->work, row.at, row.length,
+                         (facts_row_extra){ .wall_ms = wall_ms, .more = true })) {
         nonsense(slot);
         return;
     }
@@ -174,6 +181,37 @@ static void on_leave(facts_slot *slot, facts_slice row)
     wait_for_end(slot);
 }
 
+static void go_on(facts_slot *slot, bool bye, bool final)
+{
+    if (bye) {
+        wait_for_end(slot);
+    } else if (final) {
+        close_slot(slot);
+    } else {
+        ask_next(slot);
+        facts_slot_wake_all(slot->run);
+    }
+}
+
+/* Was there no memory for it on a GPU where others have some? Then it is asked once more without them. What is made as the answers
+ * come waits for none. */
+static bool had_no_room(facts_slot *slot, facts_slice row)
+{
+    const facts_supervision *run = slot->run;
+    facts_member members[FACTS_ROW_MEMBERS], reason[8];
+    char class_word[32] = "";
+    size_t count;
+    if (!row.at || run->stopping || run->order->more || facts_on_gpu(run, slot->target) < 2 ||
+        !facts_scan_object(row.at, row.length, members, FACTS_ROW_MEMBERS, &count) || count > FACTS_ROW_MEMBERS)
+        return false;
+    const facts_slice verdict = facts_member_find(members, count, "verdict"), why = facts_member_find(members, count, "reason");
+    if (facts_verdict_parse(verdict) != FACTS_VERDICT_INCONCLUSIVE || !why.at ||
+        !facts_scan_object(why.at, why.length, reason, 8, &count))
+        return false;
+    facts_slice_string(facts_member_find(reason, count < 8 ? count : 8, "class"), class_word, sizeof class_word);
+    return strcmp(class_word, "no_memory") == 0;
+}
+
 /* The last reply to a request. The worker's very last row waits for its end: an end that goes wrong belongs to it. */
 static void on_last(facts_slot *slot, facts_slice row, bool bye)
 {
@@ -181,12 +219,18 @@ static void on_last(facts_slot *slot, facts_slice row, bool bye)
     facts_target_state *state = &run->targets[slot->target];
     double wall_ms = ms_since(slot->since);
     bool feeds = run->order->more && !run->order->work[slot->work].alone;
-    bool final = !bye && (run->stopping || (state->todo == 0 && !run->order->more) || run->order->work[slot->work].alone);
+    bool final =
+        !bye && (run->stopping || (state->todo == state->crowded && !run->order->more) || run->order->work[slot->work].alone);
     state->busy_ms += wall_ms;
     state->answers++;
     facts_process_deadline(slot->process, 0);
+    if (had_no_room(slot, row) && facts_item_again_alone(run, slot->target, slot->work, config_in_hand(slot))) {
+        go_on(slot, bye, false);
+        return;
+    }
     if (row.at && !(final && hold_row(slot, row, wall_ms)) &&
-        !facts_write_row(run, slot->target, slot->work, row.at, row.length, (facts_row_extra){ .wall_ms = wall_ms, .keep = keep_of(slot) })) {
+        !facts_write_row(run, slot->target, slot->work, row.at, row.length,
+                         (facts_row_extra){ .wall_ms = wall_ms, .keep = keep_of(slot) })) {
         nonsense(slot);
         return;
     }
@@ -197,14 +241,7 @@ static void on_last(facts_slot *slot, facts_slice row, bool bye)
     if (!slot->held)
         facts_item_done(run, slot->target, slot->work);
     slot->told = feeds && !slot->held && row.at && hold_row(slot, row, wall_ms);
-    if (bye) {
-        wait_for_end(slot);
-    } else if (final) {
-        close_slot(slot);
-    } else {
-        ask_next(slot);
-        facts_slot_wake_all(run);
-    }
+    go_on(slot, bye, final);
 }
 
 static void on_reply(facts_slot *slot, const facts_line *reply)
@@ -304,7 +341,8 @@ static void lost_in_flight(facts_slot *slot, const facts_death *death)
     else
         facts_item_done(run, slot->target, slot->work);
     if (death->abandoned)
-        facts_fail_target(run, slot->target, "environment", "a worker could not be killed; the device is out of use", "restart the machine");
+        facts_fail_target(run, slot->target, "environment", "a worker could not be killed; the device is out of use",
+                          "restart the machine");
 }
 
 /* Only a verdict that is no finding becomes worse by a bad end. */
@@ -337,8 +375,10 @@ static void closed_well_or_not(facts_slot *slot, const facts_death *death)
     }
     if (!facts_write_row(run, slot->target, slot->work, slot->held, slot->held_length, extra)) {
         facts_text_clear(&run->evidence);
-        facts_compose_evidence(&run->evidence, &(facts_evidence){ .verdict = "crash", .config = -1, .text = "its reply was no row" });
-        facts_write_row(run, slot->target, slot->work, run->evidence.data, run->evidence.length, (facts_row_extra){ .wall_ms = slot->held_ms });
+        facts_compose_evidence(&run->evidence,
+                               &(facts_evidence){ .verdict = "crash", .config = -1, .text = "its reply was no row" });
+        facts_write_row(run, slot->target, slot->work, run->evidence.data, run->evidence.length,
+                        (facts_row_extra){ .wall_ms = slot->held_ms });
     } else if (!bad && !slot->told) {
         facts_stored_whole(run, slot->target, slot->work, keep_of(slot));
     }

@@ -38,14 +38,16 @@ static void look_up(facts_supervision *run, facts_target_state *state, size_t wo
     }
 }
 
-/* What has all its rows already, or an answer in the store, needs no worker (a GPU's name is not known yet: its items are asked when it is). */
+/* What has all its rows already, or an answer in the store, needs no worker (a GPU's name is not known yet: its items are asked
+ * when it is). */
 static void look_up_all(facts_supervision *run, bool turn_loop)
 {
     if (run->order->store)
         facts_answers_begin(run->order->store);
     for (size_t i = 0; (run->order->resume || run->order->store) && i < run->order->target_count; i++) {
         facts_target_state *state = &run->targets[i];
-        for (; state->target->kind != FACTS_TARGET_GPU && state->looked_up < state->item_count && !run->stopping; state->looked_up++) {
+        for (; state->target->kind != FACTS_TARGET_GPU && state->looked_up < state->item_count && !run->stopping;
+             state->looked_up++) {
             if (state->items[state->looked_up].state == FACTS_ITEM_TODO && !state->items[state->looked_up].looked_up)
                 look_up(run, state, state->looked_up);
             if (turn_loop && state->looked_up % LOOKED_UP_AT_ONCE == 0)
@@ -130,7 +132,7 @@ static bool take_item(facts_supervision *run, size_t target, size_t *work)
         facts_item *item = &state->items[state->cursor];
         if (item->state == FACTS_ITEM_TODO && !item->looked_up)
             look_up(run, state, state->cursor);
-        if (item->state != FACTS_ITEM_TODO)
+        if (item->state != FACTS_ITEM_TODO || (item->had_no_room && state->crowded))
             continue;
         item->state = FACTS_ITEM_BUSY;
         state->todo--;
@@ -166,15 +168,27 @@ void facts_item_again(facts_supervision *run, size_t target, size_t work, int fr
         facts_fail_target(run, target, "environment", "the target was given up", "");
 }
 
+bool facts_item_again_alone(facts_supervision *run, size_t target, size_t work, int from_config)
+{
+    facts_item *item = &run->targets[target].items[work];
+    if (item->had_no_room)
+        return false;
+    item->had_no_room = true;
+    run->targets[target].crowded++;
+    facts_item_again(run, target, work, from_config);
+    return true;
+}
+
 void facts_fail_target(facts_supervision *run, size_t target, const char *class_word, const char *text, const char *remedy)
 {
     facts_target_state *state = &run->targets[target];
     facts_evidence evidence = { .verdict = "inconclusive", .config = -1, .class_word = class_word, .text = text, .remedy = remedy };
     if (!run->counts->target_failed)
-        snprintf(run->counts->trouble, sizeof run->counts->trouble, "%s on %s: %s%s%s", state->target->build.name, state->device, text,
-                 *remedy ? "; " : "", remedy);
+        snprintf(run->counts->trouble, sizeof run->counts->trouble, "%s on %s: %s%s%s", state->target->build.name, state->device,
+                 text, *remedy ? "; " : "", remedy);
     run->counts->target_failed = true;
     state->failed = true;
+    state->crowded = 0;
     for (size_t work = 0; work < state->item_count && !run->counts->record_failed && !run->stopping; work++) {
         facts_item *item = &state->items[work];
         if (item->state == FACTS_ITEM_TODO && !item->looked_up)
@@ -189,18 +203,35 @@ void facts_fail_target(facts_supervision *run, size_t target, const char *class_
     }
 }
 
-/* Workers on one GPU: compiling and the reference are work of the CPU, so that several finish sooner. What exec_us then counts is not the
- * launch alone; with --jobs 1 it is. */
+static bool same_gpu(const facts_target *a, const facts_target *b)
+{
+    return a->kind == FACTS_TARGET_GPU && b->kind == FACTS_TARGET_GPU && a->ordinal == b->ordinal;
+}
+
+int facts_on_gpu(const facts_supervision *run, size_t target)
+{
+    int live = 0;
+    for (size_t i = 0; i < run->order->target_count; i++)
+        if (same_gpu(run->targets[i].target, run->targets[target].target))
+            live += run->targets[i].live;
+    return live;
+}
+
+/* Is a worker on this GPU that must not have company? */
+static bool has_gpu_alone(const facts_supervision *run, const facts_target_state *state)
+{
+    bool any = false;
+    for (size_t i = 0; i < run->order->target_count; i++)
+        any |= run->targets[i].alone && run->targets[i].live && same_gpu(run->targets[i].target, state->target);
+    return any;
+}
+
+/* Workers on one GPU: compiling and the reference are work of the CPU, so that several finish sooner. What exec_us then counts is
+ * not the launch alone; with --jobs 1 it is. */
 static bool device_has_room(const facts_supervision *run, const facts_target_state *state)
 {
-    int live = 0, most = run->order->jobs > 0 ? run->order->jobs : GPU_WORKERS;
-    for (size_t i = 0; i < run->order->target_count; i++) {
-        const facts_target_state *other = &run->targets[i];
-        if (state->target->kind == FACTS_TARGET_GPU && other->target->kind == FACTS_TARGET_GPU &&
-            other->target->ordinal == state->target->ordinal)
-            live += other->live;
-    }
-    return live < most;
+    int live = facts_on_gpu(run, (size_t)(state - run->targets)), most = run->order->jobs > 0 ? run->order->jobs : GPU_WORKERS;
+    return live == 0 || (live < most && state->todo > state->crowded && !has_gpu_alone(run, state));
 }
 
 /* Is there so much to do that another worker's start pays? */
@@ -238,13 +269,24 @@ static void close_all(facts_supervision *run)
         uv_close((uv_handle_t *)&run->signals[i], NULL);
 }
 
+/* Only what had no room is left, and nobody else is on the GPU: now it is asked, and company stays away. */
+static void let_alone(facts_target_state *state)
+{
+    state->alone = true;
+    state->crowded = 0;
+    state->cursor = 0;
+}
+
 void facts_schedule(facts_supervision *run)
 {
     facts_target_state *state;
     if (!run->live)
         refill(run);
-    while (!run->stopping && run->live < run->jobs && (state = pick_target(run)) != NULL)
+    while (!run->stopping && run->live < run->jobs && (state = pick_target(run)) != NULL) {
+        if (state->crowded && state->todo == state->crowded)
+            let_alone(state);
         facts_slot_start(run, (size_t)(state - run->targets));
+    }
     facts_slot_wake_all(run);
     if (!run->live && !run->closing)
         close_all(run);
@@ -368,7 +410,8 @@ int facts_supervise(const facts_order *order, facts_outcome_counts *out)
     if (run)
         *run = (facts_supervision){ .order = order, .counts = out };
     if (!run || !prepare(run)) {
-        snprintf(out->trouble, sizeof out->trouble, "out of memory for %zu cases on %zu targets", order->work_count, order->target_count);
+        snprintf(out->trouble, sizeof out->trouble, "out of memory for %zu cases on %zu targets", order->work_count,
+                 order->target_count);
         release(run);
         return 3;
     }

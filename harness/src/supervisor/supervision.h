@@ -1,4 +1,5 @@
-/* Inside the supervisor: the state of one run. supervise.c schedules, slot.c leads one worker, rows.c writes, provenance.c proves. */
+/* Inside the supervisor: the state of one run. supervise.c schedules, slot.c leads one worker, rows.c writes, provenance.c proves.
+ */
 #ifndef FACTS_SUPERVISION_H
 #define FACTS_SUPERVISION_H
 
@@ -14,7 +15,8 @@ typedef enum facts_item_state { FACTS_ITEM_TODO, FACTS_ITEM_BUSY, FACTS_ITEM_DON
 typedef struct facts_item {
     uint8_t state; /* facts_item_state */
     uint8_t attempts;
-    bool looked_up; /* the record to resume was asked */
+    bool looked_up;   /* the record to resume was asked */
+    bool had_no_room; /* there was no memory for it on a GPU that it shared */
     int32_t from_config;
 } facts_item;
 
@@ -22,12 +24,14 @@ typedef struct facts_target_state {
     const facts_target *target;
     facts_item *items; /* one for each case */
     size_t item_count;
-    size_t todo;       /* items that are neither busy nor done */
-    size_t cursor;     /* nothing to do before it */
-    size_t looked_up;  /* of the items: how many were looked up in what is there */
-    int64_t scope;     /* its place in the store of answers; 0: it has none */
+    size_t todo;      /* items that are neither busy nor done */
+    size_t crowded;   /* of those: they wait until a worker has the GPU to itself, and that is when nothing else is left */
+    size_t cursor;    /* nothing to do before it, but what is crowded */
+    size_t looked_up; /* of the items: how many were looked up in what is there */
+    int64_t scope;    /* its place in the store of answers; 0: it has none */
     int live, starting, start_failures;
     bool failed, ready; /* ready: some worker has been */
+    bool alone;         /* it asks what had no room: no other worker comes to its GPU */
     bool told;          /* its target line is written, from a worker or from the store */
     char device[112], cudnn[24];
     int sm;
@@ -35,7 +39,14 @@ typedef struct facts_target_state {
     size_t answers;
 } facts_target_state;
 
-typedef enum facts_phase { FACTS_PHASE_STARTING, FACTS_PHASE_BUSY, FACTS_PHASE_IDLE, FACTS_PHASE_CLOSING, FACTS_PHASE_BYE, FACTS_PHASE_FAILED } facts_phase;
+typedef enum facts_phase {
+    FACTS_PHASE_STARTING,
+    FACTS_PHASE_BUSY,
+    FACTS_PHASE_IDLE,
+    FACTS_PHASE_CLOSING,
+    FACTS_PHASE_BYE,
+    FACTS_PHASE_FAILED
+} facts_phase;
 
 typedef struct facts_supervision facts_supervision;
 
@@ -100,13 +111,18 @@ void facts_slot_wake_all(facts_supervision *run);
 bool facts_next_item(facts_supervision *run, size_t target, size_t *work);
 void facts_item_done(facts_supervision *run, size_t target, size_t work);
 void facts_item_again(facts_supervision *run, size_t target, size_t work, int from_config);
+/* Workers on the GPU of this target, whatever their target; 0: it is not on a GPU. */
+int facts_on_gpu(const facts_supervision *run, size_t target);
+/* As facts_item_again, when no other worker has anything in that GPU's memory. Once for each item; false: it was. */
+bool facts_item_again_alone(facts_supervision *run, size_t target, size_t work, int from_config);
 void facts_schedule(facts_supervision *run);
 void facts_stop(facts_supervision *run);
 /* Every item of the target that is still to do becomes `inconclusive`, for this reason. */
 void facts_fail_target(facts_supervision *run, size_t target, const char *class_word, const char *text, const char *remedy);
 
 /* ready.c */
-/* What a target's first worker said of itself, or its worker of another day (`stored`): the name of the device, the target line. Once for each target. */
+/* What a target's first worker said of itself, or its worker of another day (`stored`): the name of the device, the target line.
+ * Once for each target. */
 void facts_target_ready(facts_supervision *run, size_t target, facts_slice ready, bool stored);
 
 /* rows.c */
