@@ -46,7 +46,7 @@ typedef struct facts_options {
     X(RUN, "run", "CASES...", "compile, execute, compare with the reference, judge")                                                \
     X(REPRO, "repro", "CASE", "one case with everything that is known about it")                                                    \
     X(SHRINK, "shrink", "CASE", "the simplest case that fails the same way, and the path to it")                                    \
-    X(GATE, "gate", "[CASES... | IN IN]", "may CI move from one cuDNN to another? one answer, and what changed in at most ten rows")              \
+    X(GATE, "gate", "[CASES... | RECORDS]", "may CI move from one cuDNN to another? one answer, and what changed in at most ten rows")              \
     X(DIFF, "diff", "A B", "what changed between two records, case by case, by class and likely cause")                              \
     X(BISECT, "bisect", "CASE", "the last good and the first bad version, each edge asked twice")                                   \
     X(FUZZ, "fuzz", "", "draw cases over all axes, ask, judge; what fails is shrunk and written down once")                         \

@@ -78,9 +78,10 @@ class Bisect(Versions):
         count = self.path("starts")
         counts = self.worker(f"open({count!r}, 'a').write('.')")
         self.assertStatus(self.bisect(LOST, FACTS_WORKER=counts), 0)
-        self.assertEqual(os.path.getsize(count), 4)
+        starts = os.path.getsize(count)
+        self.assertGreaterEqual(starts, 4)
         self.assertStatus(self.bisect(LOST, FACTS_WORKER=counts), 0)
-        self.assertGreaterEqual(os.path.getsize(count), 6, "the second answers are never from the store")
+        self.assertGreaterEqual(os.path.getsize(count), starts + 2, "the second answers are never from the store")
 
     def test_what_does_not_answer_again_is_no_edge(self):
         seen = self.path("seen")
