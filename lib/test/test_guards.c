@@ -201,6 +201,21 @@ static void padded_of_8_bits(fattn_problem *p)
     p->padding = 1;
 }
 
+static void backward(fattn_problem *p)
+{
+    p->pass = FATTN_BACKWARD;
+}
+
+static void biased_of_32_bits(fattn_problem *p)
+{
+    p->has_bias = 1, p->bias_dtype = FATTN_F32;
+}
+
+static void wide_heads(fattn_problem *p)
+{
+    p->dim_qk = p->dim_v = 256, p->seq_kv = 300;
+}
+
 static void biased_of_8_bits(fattn_problem *p)
 {
     of_8_bits(p);
@@ -311,6 +326,13 @@ static const subject subjects[] = {
     { "planner-crash-mx-sm120", 92700, 120, block_scaled },
     { "planner-crash-sm100-s1-kv1", 90900, 100, one_row_and_key },
     { "planner-crash-mx-s1", 92100, 100, one_block_scaled_row },
+    { "fp8-padded-rows", 92000, 90, padded_of_8_bits },
+    { "fp8-large-tile-kernel-31", 90400, 90, deep_of_8_bits },
+    { "dq-over-what-was-there", 90400, 90, backward },
+    { "bias-of-32-bits", 90900, 90, biased_of_32_bits },
+    { "dsink-unwritten", 91000, 90, packed_dsink },
+    { "single-row-and-key-backward", 90900, 90, one_row_and_key },
+    { "wide-heads-partial-tile", 91000, 90, wide_heads },
 };
 enum { SUBJECTS = sizeof subjects / sizeof *subjects };
 
@@ -397,11 +419,12 @@ Test(guards, have_the_edges_that_were_measured)
         { 10, 91899, 91900, 92599, 92600 }, { 11, 91399, 91400, 92800, 92801 }, { 12, 91899, 91900, 92800, 92801 },
         { 13, 91899, 91900, 92800, 92801 }, { 14, 91399, 91400, 91400, 91401 }, { 15, 91899, 91900, 92800, 92801 },
         { 16, 91399, 91400, 92800, 92801 }, { 17, 91399, 91400, 92800, 92801 }, { 18, 91399, 91400, 92800, 92801 },
-        { 22, 91399, 91400, 92800, 92801 }, { 23, 91399, 91400, 92800, 92801 }, { 24, 91399, 91400, 92800, 92801 },
+        { 22, 91399, 91400, 92800, 92801 }, { 23, 90399, 90400, 92800, 92801 }, { 24, 91399, 91400, 92800, 92801 },
         { 25, 91399, 91400, 92800, 92801 }, { 27, 91899, 91900, 92800, 92801 }, { 28, 91399, 91400, 91400, 91401 },
-        { 29, 91399, 91400, 91900, 91901 }, { 33, 91399, 91400, 92499, 92500 }, { 34, 92499, 92500, 92800, 92801 },
-        { 35, 91399, 91400, 92499, 92500 }, { 36, 92499, 92500, 92800, 92801 }, { 37, 91399, 91400, 92800, 92801 },
+        { 29, 91399, 91400, 91900, 91901 }, { 33, 90899, 90900, 92499, 92500 }, { 34, 92499, 92500, 92800, 92801 },
+        { 35, 91300, 91301, 92499, 92500 }, { 36, 92499, 92500, 92800, 92801 }, { 37, 90399, 90400, 92800, 92801 },
         { 38, 91399, 91400, 91900, 91901 }, { 39, 91399, 91400, 91900, 91901 }, { 40, 91399, 91400, 92800, 92801 },
+        { 49, 91399, 91400, 92800, 92801 }, { 52, 90399, 90400, 90900, 90901 }, { 53, 90399, 90400, 91000, 91001 },
     };
     for (size_t i = 0; i < sizeof edges / sizeof *edges; i++) {
         const subject *s = &subjects[edges[i].place];
@@ -425,6 +448,7 @@ Test(guards, of_tiles_name_a_configuration)
         { "fp8-large-tile-n-3", "TILE_N", 3 },
         { "fp8-padded-tiles-kernel-7", "KERNEL_CFG", 7 },
         { "fp8-padded-tiles-n-2", "TILE_N", 2 },
+        { "fp8-large-tile-kernel-31", "KERNEL_CFG", 31 },
     };
     for (size_t i = 0; i < sizeof tiles / sizeof *tiles; i++) {
         const fattn_rule *rule = guard(tiles[i].name);
@@ -441,6 +465,11 @@ Test(guards, of_tiles_name_a_configuration)
 
 /* One step from the subject, and the guard does not hold: X(place in subjects, change) */
 #define EDGE_LIST(X)                                                                                                               \
+    X(49, p.seq_q = 256)                                                                                                           \
+    X(49, p.padding = 0)                                                                                                           \
+    X(52, p.bias_dtype = FATTN_BF16)                                                                                               \
+    X(54, p.seq_kv = 2)                                                                                                            \
+    X(55, p.seq_kv = 320)                                                                                                          \
     X(0, memcpy(p.k_strides, (int64_t[4]){ 1 << 20, 136, 8 * 136, 1 }, sizeof p.k_strides))                                        \
     X(1, p.capture = 0)                                                                                                            \
     X(1, p.seq_kv = 512)                                                                                                           \
@@ -507,7 +536,7 @@ Test(guards, of_tiles_name_a_configuration)
     X(30, p.has_bias = 0)                                                                                                          \
     X(30, p.bias_dtype = FATTN_BF16)                                                                                               \
     X(31, p.pass = FATTN_BACKWARD)                                                                                                 \
-    X(31, p.impl = FATTN_IMPL_COMPOSITE)                                                                                       \
+    X(31, p.impl = FATTN_IMPL_COMPOSITE)                                                                                           \
     X(31, p.dtype = FATTN_F16)                                                                                                     \
     X(32, p.dropout = 0)                                                                                                           \
     X(32, p.dtype = FATTN_BF16)                                                                                                    \
