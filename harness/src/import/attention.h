@@ -57,6 +57,7 @@ typedef struct facts_import_attention {
     bool score_hidden; /* a unified backward whose score graph the log does not have */
     bool half_accumulation;
     int64_t rescale; /* log2; -1: not said */
+    int64_t rope_dim; /* channels that rotate; 0: all */
 } facts_import_attention;
 
 typedef enum facts_import_found { FACTS_IMPORT_FOUND, FACTS_IMPORT_PART, FACTS_IMPORT_NO_ATTENTION, FACTS_IMPORT_UNREAD } facts_import_found;

@@ -237,6 +237,7 @@ static void see_through_rope(facts_import_search *s, const facts_import_graph *g
             if (s->out->has[rotated[r]] && strcmp(s->out->part[rotated[r]].name, graph->tensor[inside].name) == 0) {
                 facts_import_take(s, rotated[r], outside, false);
                 s->out->rope = true;
+                s->out->rope_dim = json_integer_value(json_object_get(op->said, "rope_dim"));
             }
     }
 }

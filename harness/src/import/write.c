@@ -319,7 +319,7 @@ static bool write_options(words *w, const facts_import_attention *a, facts_impor
     if (a->backward && (a->deterministic || (a->dq_direct && !one_form)))
         add(w, "deterministic=1");
     if (a->rope)
-        add(w, "rope=1");
+        add(w, "rope=%" PRId64, a->rope_dim == 0 || a->rope_dim == part(a, FACTS_IMPORT_ROLE_Q)->dim[3] ? 1 : a->rope_dim);
     if (a->unified)
         add(w, "impl=unified");
     else if (a->single)

@@ -66,6 +66,7 @@ pass=fwd dtype=bf16 b=3 h=4/2 s=200 d=64 layout=thd padding=random cu=both rmult
 pass=fwd dtype=bf16 h=4 s=130 d=64 want=stats2 impl=unified
 pass=fwd dtype=mxe4m3 h=4 s=256
 pass=fwd dtype=bf16 h=4 s=200 rope=1 impl=unified
+pass=fwd dtype=bf16 h=4 s=200 d=192/128 rope=64 impl=unified
 """.strip().splitlines()
 
 
