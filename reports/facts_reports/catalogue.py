@@ -15,10 +15,9 @@ passed on the same target and none ended so, or the same case is right in anothe
 range, or behind it, did not all end so too. A refusal counts when cuDNN made it.
 """
 import json
-import os
 import re
-import subprocess
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 from . import cases, predicate, text
@@ -85,14 +84,12 @@ def read_head(path):
 
 
 def _listed(path):
-    """[(case, group)] as the program itself expands the file."""
-    program = os.environ.get("FACTS_PROGRAM")
-    if not program:
-        raise CatalogueError("the program that lists cases is not known; run this as: facts report --catalogue RECORDS")
-    done = subprocess.run([program, "list", "--json", str(path)], capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise CatalogueError(done.stderr.strip().splitlines()[-1] if done.stderr.strip() else f"{path}: cannot be listed")
-    return [(one["case"], one.get("group", "")) for one in map(json.loads, done.stdout.splitlines())]
+    """{file: [(case, group)]} as the program expanded cases/regress for us."""
+    found = {}
+    for line in path.read_text(encoding="utf-8").splitlines():
+        one = json.loads(line)
+        found.setdefault(one["file"], []).append((one["case"], one["group"]))
+    return found
 
 
 def _part(group):
@@ -101,19 +98,19 @@ def _part(group):
     return "controls" if last.endswith("controls") else "guarded" if last == "guarded" else "affected"
 
 
-def read(folder):
-    """Every entry of cases/regress and of the folder big in it, with its cases. Raises CatalogueError."""
+def read(listed):
+    """Every entry, with its cases: `listed` is the file of cases that `facts report --catalogue` hands over. Raises CatalogueError, OSError."""
     entries = []
-    for path in sorted([*folder.glob("*.cases"), *folder.glob("big/*.cases")], key=lambda p: p.stem):
-        entry = read_head(path)
-        for case, group in _listed(path):
+    for path, cases_ in sorted(_listed(listed).items(), key=lambda item: Path(item[0]).stem):
+        entry = read_head(Path(path))
+        for case, group in cases_:
             part = _part(group)
             if part != "guarded":
                 (entry.controls if part == "controls" else entry.affected).add(_bare(case))
         entry.controls -= entry.affected
         entries.append(entry)
     if not entries:
-        raise CatalogueError(f"{folder}: holds no .cases file")
+        raise CatalogueError(f"{listed}: holds no case")
     return entries
 
 
@@ -151,15 +148,20 @@ def answers(store):
     return found
 
 
+_said = lru_cache(maxsize=None)(cases.parse)
+
+
 def _inside(tree, answer):
-    said = cases.parse(answer.row["case"])
+    if tree is None:
+        return True
+    said = _said(answer.case)
     subject = {"cudnn": answer.version, "sm": answer.row.get("sm"), "build": answer.target[0], "device": answer.target[1], "case": answer.row["case"],
                "grade": answer.row.get("grade"), "verdict": answer.row["verdict"], "engine": answer.row.get("engine"), "class": answer.reason}
 
     def get(key):
         value = subject[key] if key in subject else cases.value_of(said, key)
         return None if value is None else str(value)
-    return tree is None or predicate.holds(tree, get)
+    return predicate.holds(tree, get)
 
 
 def _ended_so(entry, answer):
@@ -192,7 +194,8 @@ class Judged:
         for a in self.all:
             if id(a) not in inside:
                 self.beyond.setdefault((a.case, a.target[1], a.measured), []).append((version_key(a.version), _ended_so(entry, a)))
-        self.hits = [a for a in self.inside if _ended_so(entry, a) and _shows(entry, a) and self._bounded(a) and (self._controlled(a) or self._healed(a))]
+        self.hits = [a for a in self.inside if _ended_so(entry, a) and _shows(entry, a) and self._bounded(a)
+                     and not self._spoilt(a) and (self._controlled(a) or self._healed(a))]
 
     def _bounded(self, hit):
         """What ends so in every version before the range, or behind it, does not show the range."""
@@ -200,11 +203,19 @@ class Judged:
         sides = [[so for version, so in beyond if version < here], [so for version, so in beyond if version > here]]
         return not any(side and all(side) for side in sides)
 
-    def _controlled(self, hit):
+    def _near(self, hit):
+        """The controls asked on the same target: of the same pass, where there are such."""
         here = self.controls.get(hit.target, {})
-        if any(_ended_so(self.entry, a) for answers_ in here.values() for a in answers_):
-            return False
-        return any(all(a.word in _GOOD and (a.measured or not hit.measured) for a in answers_) for answers_ in here.values())
+        same = {case: some for case, some in here.items() if case.split()[0] == hit.case.split()[0]}
+        return (same or here).values()
+
+    def _spoilt(self, hit):
+        """A control that broke there too: then this is another failure, which does not need what the entry says."""
+        bad = set(self.entry.verdicts) | (BROKEN if hit.measured and hit.word in BROKEN else set())
+        return any(a.word in bad and (a.measured or not hit.measured) and (a.word != "unsupported" or a.reason == "unsupported") for some in self._near(hit) for a in some)
+
+    def _controlled(self, hit):
+        return any(all(a.word in _GOOD and (a.measured or not hit.measured) for a in some) for some in self._near(hit))
 
     def _healed(self, hit):
         builds = self.right.get((hit.case, hit.target[1], hit.measured), {})

@@ -22,7 +22,7 @@ def _parser():
                         "an item lacks cases or versions")
     parser.add_argument("--coverage", action="store_true", help="print each key and value of the case language with its number of cases and the versions that decided and ran it, "
                         "in Markdown; exit 1 when a value was never asked")
-    parser.add_argument("--catalogue", action="store_true", help="print which failures of cases/regress these records reproduce, on what, which not, and which they cannot test, in "
+    parser.add_argument("--catalogue", metavar="LIST", help="print which failures of cases/regress these records reproduce, on what, which not, and which they cannot test, in "
                         "Markdown; exit 1 when none is reproduced")
     parser.add_argument("--implementations", action="store_true", help="print where the composite and the unified implementation answered one case: verdicts, engines and whether "
                         "the bits agree, in Markdown; exit 1 when one has a finding that the other has not")
@@ -90,9 +90,9 @@ def _items(store, path):
     return 1 if lacking else OK
 
 
-def _catalogue(store):
+def _catalogue(store, listed):
     try:
-        entries = catalogue.read(Path(__file__).resolve().parents[2] / "cases" / "regress")
+        entries = catalogue.read(Path(listed))
     except (catalogue.CatalogueError, OSError) as error:
         return _fail(str(error), BAD_INPUT)
     shown, reproduced, _ = catalogue.table(store, entries)
@@ -142,7 +142,7 @@ def main(argv=None):
     if args.coverage:
         return _print_table(coverage.table(store))
     if args.catalogue:
-        return _catalogue(store)
+        return _catalogue(store, args.catalogue)
     if args.implementations:
         return _print_table(coverage.implementations(store))
     if args.decisions:

@@ -1,3 +1,6 @@
+import contextlib
+import io
+import json
 import tempfile
 import unittest
 from pathlib import Path
@@ -5,7 +8,7 @@ from pathlib import Path
 import support
 import synthetic
 
-from facts_reports import catalogue
+from facts_reports import catalogue, cli
 
 HOME = Path(__file__).resolve().parents[2]
 CASE, OTHER = "pass=fwd dtype=bf16 mask=causal", "pass=fwd dtype=bf16"
@@ -33,6 +36,11 @@ class Catalogue(unittest.TestCase):
         self.assertEqual(self.judge(row("9.19.0")).state, "not reproduced")
         self.assertEqual(self.judge(row("9.19.0"), row("9.19.0", OTHER)).state, "not reproduced")
         self.assertEqual(self.judge(row("9.19.0"), row("9.20.0", OTHER, "pass")).state, "not reproduced")
+
+    def test_where_a_control_of_the_same_pass_broke_it_is_another_failure(self):
+        rows = (row("9.19.0"), row("9.27.0", verdict="pass"))
+        self.assertEqual(self.judge(*rows, row("9.19.0", OTHER, "wrong")).state, "not reproduced")
+        self.assertEqual(self.judge(*rows, row("9.19.0", OTHER, "pass")).state, "reproduced")
 
     def test_a_version_that_is_right_stands_for_a_control(self):
         self.assertEqual(self.judge(row("9.19.0"), row("9.27.0", verdict="pass")).state, "reproduced")
@@ -62,6 +70,23 @@ class Catalogue(unittest.TestCase):
     def test_engine_all_asks_the_same_question(self):
         judged = self.judge(row("9.19.0", CASE + " engine=all", config=1), row("9.19.0", OTHER + " engine=all", "pass", config=0))
         self.assertEqual(judged.state, "reproduced")
+
+    def test_the_command_says_by_its_exit_code_whether_anything_reproduced(self):
+        with tempfile.TemporaryDirectory() as folder:
+            head = Path(folder) / "e.cases"
+            head.write_text("# kind: number\n# verdict: nan\n# reported: any\n\nname: e\nwhy: y (z)\npass=fwd\n")
+            listed = Path(folder) / "listed"
+            listed.write_text("".join(json.dumps({"file": str(head), "case": case, "group": group}) + "\n" for case, group in ((CASE, "e"), (OTHER, "e/controls"))))
+            record = Path(folder) / "r.jsonl"
+            for verdict, code in (("nan", 0), ("pass", 1)):
+                record.write_text(synthetic.text([{"run": {"id": "r1", "started": "2026-11-21T00:00:00Z"}}, row("9.19.0", verdict=verdict), row("9.19.0", OTHER, "pass"),
+                                                  {"end": {"run": "r1", "complete": True}}]))
+                with contextlib.redirect_stdout(io.StringIO()):
+                    self.assertEqual(cli.main(["--catalogue", str(listed), str(record)]), code)
+            head.write_text("# kind: odd\n")
+            with contextlib.redirect_stderr(io.StringIO()) as said:
+                self.assertEqual(cli.main(["--catalogue", str(listed), str(record)]), 2)
+            self.assertIn("e.cases:1: want a line '# kind:", said.getvalue())
 
     def test_every_file_says_what_is_due_and_is_named_as_its_first_group(self):
         paths = [*(HOME / "cases/regress").glob("*.cases"), *(HOME / "cases/regress/big").glob("*.cases")]

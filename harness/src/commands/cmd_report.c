@@ -1,21 +1,14 @@
-/* facts report: hands the records to the report package, a Python program of its own. It finds this program as $FACTS_PROGRAM. */
-#include <stdlib.h>
+/* facts report: hands the records to the report package, a Python program of its own; to the catalogue, the cases of cases/regress
+ * too. */
+#include <glob.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "../builds/python.h"
+#include "../record/text.h"
 #include "commands.h"
-
-static void tell_program(void)
-{
-    char path[FACTS_PATH];
-    ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
-    if (length > 0) {
-        path[length] = 0;
-        (void)setenv("FACTS_PROGRAM", path, 1);
-    }
-}
 
 int facts_run_report(const char *const *words, size_t count)
 {
@@ -27,7 +20,6 @@ int facts_run_report(const char *const *words, size_t count)
     argv[1] = "facts_reports";
     memcpy(argv + 2, words, count * sizeof *argv);
     fflush(NULL);
-    tell_program();
     int status = facts_python_run(argv, &message);
     if (message.text[0])
         fprintf(stderr, "facts report: %s\n", message.text);
@@ -35,11 +27,80 @@ int facts_run_report(const char *const *words, size_t count)
     return status;
 }
 
+/* One line of JSON for each case of the file. A case may be of several files, so each is expanded by itself. */
+static int list_file(FILE *out, const char *path, const char *folder)
+{
+    facts_cases *cases = NULL;
+    facts_error error = { .text = "" };
+    facts_text line = { 0 };
+    int status = facts_cases_expand(&cases, &path, 1, folder, NULL, &error);
+    if (status != 0)
+        fprintf(stderr, "%s\n", error.text);
+    for (size_t i = 0; status == 0 && i < facts_cases_count(cases); i++) {
+        const facts_planned planned = facts_cases_at(cases, i);
+        facts_text_clear(&line);
+        facts_text_puts(&line, "{");
+        facts_text_member(&line, "file", path);
+        facts_text_member(&line, "case", planned.name);
+        facts_text_member(&line, "group", planned.group);
+        facts_text_close(&line);
+        fprintf(out, "%s\n", line.data ? line.data : "");
+    }
+    facts_text_free(&line);
+    facts_cases_destroy(cases);
+    return status;
+}
+
+static int list_regress(FILE *out)
+{
+    char folder[FACTS_PATH], pattern[FACTS_PATH];
+    glob_t found = { 0 };
+    if (!facts_suite_dir(folder) || !facts_join(pattern, folder, "regress/*.cases"))
+        return FACTS_EXIT_ENVIRONMENT;
+    (void)glob(pattern, 0, NULL, &found);
+    if (facts_join(pattern, folder, "regress/big/*.cases"))
+        (void)glob(pattern, GLOB_APPEND, NULL, &found);
+    int status = FACTS_EXIT_OK;
+    for (size_t i = 0; i < found.gl_pathc && status == 0; i++)
+        status = list_file(out, found.gl_pathv[i], folder);
+    globfree(&found);
+    return status;
+}
+
+/* "--catalogue" gets its value: a file with the cases. */
+static int run_catalogue(const char *const *words, size_t count, size_t place)
+{
+    char path[] = "/tmp/facts-regress-XXXXXX";
+    const char **all = calloc(count + 1, sizeof *all);
+    int handle = all ? mkstemp(path) : -1;
+    FILE *out = handle < 0 ? NULL : fdopen(handle, "w");
+    int status = FACTS_EXIT_ENVIRONMENT;
+    if (out) {
+        memcpy(all, words, (place + 1) * sizeof *all);
+        all[place + 1] = path;
+        memcpy(all + place + 2, words + place + 1, (count - place - 1) * sizeof *all);
+        status = list_regress(out);
+        if (fclose(out) != 0 && status == 0)
+            status = FACTS_EXIT_ENVIRONMENT;
+        if (status == 0)
+            status = facts_run_report(all, count + 1);
+        unlink(path);
+    } else {
+        perror("facts report: /tmp");
+    }
+    free(all);
+    return status;
+}
+
 int facts_command_report(int argc, char **argv)
 {
+    const char *const *words = (const char *const *)(uintptr_t)argv;
     if (argc == 0) {
         facts_options_help(FACTS_COMMAND_REPORT, stderr);
         return FACTS_EXIT_BAD_INPUT;
     }
-    return facts_run_report((const char *const *)(uintptr_t)argv, (size_t)argc);
+    for (size_t i = 0; i < (size_t)argc; i++)
+        if (strcmp(words[i], "--catalogue") == 0)
+            return run_catalogue(words, (size_t)argc, i);
+    return facts_run_report(words, (size_t)argc);
 }
