@@ -45,6 +45,8 @@ Test(judge_keep, a_rate_is_as_asked_or_in_sixteenths_or_neither)
     cr_expect_eq(facts_rate_of(0.1, 900000, 1000000), FACTS_RATE_AS_ASKED);
     cr_expect_eq(facts_rate_of(0.1, 875000, 1000000), FACTS_RATE_QUANTISED, "2/16");
     cr_expect_eq(facts_rate_of(0.1, 890000, 1000000), FACTS_RATE_NEITHER);
+    cr_expect_eq(facts_rate_of(0.0625, 981784, 1048576), FACTS_RATE_EITHER, "cuDNN's draws in fours: 2.5 standard deviations");
+    cr_expect_eq(facts_rate_of(0.0625, 980500, 1048576), FACTS_RATE_NEITHER);
     cr_expect_eq(facts_rate_of(0.1, 89, 100), FACTS_RATE_EITHER, "too few to tell");
     cr_expect_eq(facts_rate_of(0.125, 875000, 1000000), FACTS_RATE_EITHER);
 }

@@ -100,6 +100,10 @@ Test(judge_rules, amax_agrees_with_what_is_stored)
     facts_amax rule = { .want = 4.0, .least = 3.0, .most = 5.0, .stored = 4.0, .u = 0x1p-4 };
     cr_expect_eq(verdict_of_amax(rule, 4.2), FACTS_VERDICT_PASS);
     cr_expect_eq(verdict_of_amax(rule, 4.4), FACTS_VERDICT_WRONG);
+    rule.stored = 8.0; /* as an engine that stores more than it counts */
+    cr_expect_float_eq(amax(rule, 4.0).want, 8.0, 0, "what it disagrees with is named, not what it agrees with");
+    cr_expect_float_eq(amax(rule, 4.0).bound, 0.25, 0);
+    rule.stored = 4.0;
     rule.saturated = true;
     cr_expect_eq(verdict_of_amax(rule, 4.4), FACTS_VERDICT_PASS, "what was cut off says nothing");
 }

@@ -50,8 +50,14 @@ facts_judgement facts_judge_amax(const facts_amax *rule, uint32_t code, facts_pa
         return out;
     }
     out.ratio = between(rule, got);
-    if (!rule->saturated && !isnan(rule->stored) && got != rule->stored)
-        out.ratio = fmax(out.ratio, got > 0 ? fabs(got - rule->stored) / (rule->u * got) : INFINITY);
+    if (!rule->saturated && !isnan(rule->stored) && got != rule->stored) {
+        const double apart = got > 0 ? fabs(got - rule->stored) / (rule->u * got) : INFINITY;
+        if (apart > 1.0 && apart > out.ratio) { /* not of the tensor that is there: say what that has */
+            out.want = rule->stored;
+            out.bound = rule->u * got;
+        }
+        out.ratio = fmax(out.ratio, apart);
+    }
     out.gates[FACTS_GATE_AMAX] = out.ratio;
     out.wrong = out.ratio > 1;
     return out;

@@ -48,9 +48,10 @@ facts_judgement facts_judge_keep(const facts_problem *p, const void *dump, const
     return out;
 }
 
+/* cuDNN's draws come in fours (docs/numerics.md): of n scores n / 4 are free, and the variance of their sum is up to four times that of n draws. */
 static bool fits(double rate, int64_t kept, int64_t of)
 {
-    const double n = (double)of, sd = sqrt(n * rate * (1.0 - rate));
+    const double n = (double)of, together = 4.0, sd = sqrt(together * n * rate * (1.0 - rate));
     return fabs((double)kept - n * rate) <= 5.0 * sd + 0.5;
 }
 
