@@ -1,0 +1,81 @@
+/* Inside the reading of logs: what is remembered, and what its three files do for one another. */
+#ifndef FACTS_IMPORT_READING_H
+#define FACTS_IMPORT_READING_H
+
+#include <string.h>
+
+#include "import.h"
+
+enum { FACTS_IMPORT_THREADS = 64, FACTS_IMPORT_GRAPHS = 1 << 14, FACTS_IMPORT_NO_PROBLEM = -1 };
+
+/* What is remembered of a thread. */
+typedef struct facts_import_thread {
+    char name[64]; /* "Process=1; Thread=2"; "" cudnn-frontend's, which do not say */
+    int problem;   /* the last one; FACTS_IMPORT_NO_PROBLEM */
+    bool has_part;
+    facts_import_graph part; /* owned when has_part */
+    uint64_t used;
+} facts_import_thread;
+
+/* An event of cuDNN in the reading: from "function … called:" to the line that names its thread. */
+typedef struct facts_import_event {
+    bool open, graph_event, refused, reasoned; /* reasoned: of the engine in hand, its reason is there */
+    size_t line;                               /* of its graph */
+    json_t *graph;                             /* owned */
+    uint64_t hash;                             /* of the graph's text */
+    int said_count;
+    char said[FACTS_IMPORT_SAID][FACTS_IMPORT_SAID_TEXT];
+} facts_import_event;
+
+struct facts_import {
+    facts_imported *problem;
+    size_t count, room;
+    uint32_t *slot; /* by the hash of the name: index + 1 */
+    size_t slots;
+    char **file; /* names, owned */
+    size_t files;
+    char **unread, **orphan;
+    size_t unread_kept, unread_total, orphan_kept, orphan_total, other;
+    facts_import_thread thread[FACTS_IMPORT_THREADS];
+    uint64_t clock;
+    struct {
+        uint64_t hash;
+        int problem;
+    } graph[FACTS_IMPORT_GRAPHS]; /* of texts that were read before */
+    facts_import_event event;
+    const char *name; /* of the file in hand */
+    size_t line;
+    char *block; /* a graph over several lines, from "{" to "}"; owned */
+    size_t block_length, block_line;
+};
+
+/* import.c: what is kept, and a graph that becomes a problem. */
+void facts_import_keep(char ***list, size_t *count, size_t most, const char *format, ...) __attribute__((format(printf, 4, 5)));
+void facts_import_say_unread(facts_import *m, size_t line, const char *why);
+void facts_import_printable(char *out, size_t room, const char *text, size_t length); /* a piece of a log that may be shown */
+void facts_import_say_of(facts_imported *p, const char *said);
+/* The thread of that name; the one that was silent longest makes room. */
+facts_import_thread *facts_import_thread_named(facts_import *m, const char *name);
+void facts_import_forget_part(facts_import_thread *t);
+/* Takes over `root`. */
+void facts_import_add_graph(facts_import *m, facts_import_thread *t, json_t *root, uint64_t hash, size_t line);
+/* The same text as before is the same problem. */
+bool facts_import_known_graph(facts_import *m, facts_import_thread *t, uint64_t hash);
+json_t *facts_import_parse(facts_import *m, const char *text, size_t length, size_t line);
+
+/* lines.c: a line of any of the logs; what is open when its file, or its event, ends. */
+void facts_import_line(facts_import *m, const char *text, size_t length);
+void facts_import_close_event(facts_import *m, const char *thread);
+
+static inline const char *facts_import_find(const char *text, size_t length, const char *word)
+{
+    return memmem(text, length, word, strlen(word));
+}
+
+static inline bool facts_import_starts(const char *text, size_t length, const char *word)
+{
+    size_t n = strlen(word);
+    return length >= n && memcmp(text, word, n) == 0;
+}
+
+#endif
