@@ -34,31 +34,6 @@ static bool fail(const reader *r, int column, const char *what)
     return facts_fail(r->error, r->where, r->line, column, "%s", what);
 }
 
-static bool blank(char letter)
-{
-    return letter == ' ' || letter == '\t' || letter == '\r';
-}
-
-static facts_span trim(facts_span text)
-{
-    while (text.length > 0 && blank(text.at[0])) {
-        text.at++;
-        text.length--;
-    }
-    while (text.length > 0 && blank(text.at[text.length - 1]))
-        text.length--;
-    return text;
-}
-
-/* A # at the start or after a blank begins a comment, as in suites. */
-static facts_span without_comment(facts_span text)
-{
-    for (size_t i = 0; i < text.length; i++)
-        if (text.at[i] == '#' && (i == 0 || blank(text.at[i - 1])))
-            text.length = i;
-    return trim(text);
-}
-
 static void *grow(void *array, size_t count, size_t size)
 {
     return (count & (count + 1)) == 0 ? realloc(array, (count * 2 + 1) * size) : array;
@@ -118,7 +93,7 @@ static bool read_project(reader *r, facts_span text, int column)
 {
     facts_claims *all = r->claims;
     facts_span version = text, name = facts_span_word(&version);
-    version = trim(version);
+    version = facts_span_trim(version);
     if (!finish(r))
         return false;
     r->first_claim = all->count;
@@ -142,7 +117,7 @@ static bool read_rule(reader *r, facts_span id, int column)
     if (all->projects == r->first_project)
         return fail(r, 1, "belongs to a project; project: NAME VERSION opens one");
     for (size_t i = 0; i < id.length; i++)
-        if (blank(id.at[i]))
+        if (facts_is_blank(id.at[i]))
             return fail(r, column, "a rule's name has no blanks");
     if (!id.length || id.length > 60)
         return fail(r, column, "rule: takes a name of at most 60 letters");
@@ -286,7 +261,7 @@ static bool add_pairs(reader *r, const char *refused, const char *other)
 static bool read_edge(reader *r, facts_span whole, facts_span text)
 {
     facts_span rest = text, common = facts_span_cut(&rest, '|'), refused = facts_span_cut(&rest, '|'), other = rest;
-    bool pair = common.length < text.length, both = pair && trim(refused).length && trim(other).length;
+    bool pair = common.length < text.length, both = pair && facts_span_trim(refused).length && facts_span_trim(other).length;
     if (pair && (!both || memchr(other.at, '|', other.length)))
         return fail(r, (int)(text.at - whole.at) + 1, "edge: takes COMMON | REFUSED | LET THROUGH, or COMMON alone");
     char *one = only(whole, common, pair ? refused : common), *two = pair ? only(whole, common, other) : NULL;
@@ -327,10 +302,10 @@ static line_kind line_of(reader *r, facts_span word)
 
 static bool read_line(reader *r, facts_span whole)
 {
-    facts_span text = without_comment(whole);
+    facts_span text = facts_span_without_comment(whole);
     if (text.length == 0)
         return true;
-    facts_span rest = text, word = facts_span_cut(&rest, ':'), said = trim(rest);
+    facts_span rest = text, word = facts_span_cut(&rest, ':'), said = facts_span_trim(rest);
     line_kind kind = line_of(r, word);
     facts_claim *claim = current(r);
     int column = (int)(said.at - whole.at) + 1;

@@ -14,32 +14,6 @@ typedef struct reader {
     facts_error *error;
 } reader;
 
-static bool blank(char letter)
-{
-    return letter == ' ' || letter == '\t' || letter == '\r';
-}
-
-static facts_span trim(facts_span text)
-{
-    while (text.length > 0 && blank(text.at[0])) {
-        text.at++;
-        text.length--;
-    }
-    while (text.length > 0 && blank(text.at[text.length - 1]))
-        text.length--;
-    return text;
-}
-
-/* A # at the start or after a blank begins a comment; inside a word it is a letter (owner/project#12). */
-static facts_span without_comment(facts_span text)
-{
-    for (size_t i = 0; i < text.length; i++) {
-        if (text.at[i] == '#' && (i == 0 || blank(text.at[i - 1])))
-            text.length = i;
-    }
-    return trim(text);
-}
-
 static bool fail(const reader *r, int column, const char *what)
 {
     return facts_fail(r->error, r->where, r->line, column, "%s", what);
@@ -109,7 +83,7 @@ static size_t find_word(facts_span text, const char *word)
 {
     size_t letters = strlen(word);
     for (size_t i = 0; i + letters <= text.length; i++) {
-        bool starts = i == 0 || blank(text.at[i - 1]), ends = i + letters == text.length || blank(text.at[i + letters]);
+        bool starts = i == 0 || facts_is_blank(text.at[i - 1]), ends = i + letters == text.length || facts_is_blank(text.at[i + letters]);
         if (starts && ends && memcmp(text.at + i, word, letters) == 0)
             return i;
     }
@@ -134,7 +108,7 @@ static bool read_draw(reader *r, facts_span *text, const char *start, facts_suit
     } else {
         rest = before;
     }
-    *text = trim(rest);
+    *text = facts_span_trim(rest);
     return true;
 }
 
@@ -147,8 +121,8 @@ static bool read_pattern(reader *r, facts_span text, const char *start)
     size_t where = find_word(text, "where");
     facts_span kept = { text.at + text.length, 0 };
     if (where != SIZE_MAX) {
-        kept = trim((facts_span){ text.at + where + 5, text.length - where - 5 });
-        text = trim((facts_span){ text.at, where });
+        kept = facts_span_trim((facts_span){ text.at + where + 5, text.length - where - 5 });
+        text = facts_span_trim((facts_span){ text.at, where });
     }
     if (!read_draw(r, &text, start, &line))
         return false;
@@ -176,7 +150,7 @@ static bool starts(facts_span text, const char *word, facts_span *rest)
     size_t letters = strlen(word);
     if (text.length < letters || memcmp(text.at, word, letters) != 0)
         return false;
-    *rest = trim((facts_span){ text.at + letters, text.length - letters });
+    *rest = facts_span_trim((facts_span){ text.at + letters, text.length - letters });
     return true;
 }
 
@@ -192,7 +166,7 @@ static bool read_name(reader *r, facts_span name)
 
 static bool read_line(reader *r, facts_span whole)
 {
-    facts_span text = without_comment(whole), rest;
+    facts_span text = facts_span_without_comment(whole), rest;
     facts_group *group = r->suite->groups > r->first_group ? &r->suite->group[r->suite->groups - 1] : NULL;
     if (text.length == 0)
         return true;

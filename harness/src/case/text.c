@@ -32,6 +32,30 @@ facts_span facts_span_cut(facts_span *rest, char separator)
     return head;
 }
 
+bool facts_is_blank(char letter)
+{
+    return letter == ' ' || letter == '\t' || letter == '\r';
+}
+
+facts_span facts_span_trim(facts_span text)
+{
+    while (text.length > 0 && facts_is_blank(text.at[0])) {
+        text.at++;
+        text.length--;
+    }
+    while (text.length > 0 && facts_is_blank(text.at[text.length - 1]))
+        text.length--;
+    return text;
+}
+
+facts_span facts_span_without_comment(facts_span text)
+{
+    for (size_t i = 0; i < text.length; i++)
+        if (text.at[i] == '#' && (i == 0 || facts_is_blank(text.at[i - 1])))
+            text.length = i;
+    return facts_span_trim(text);
+}
+
 facts_span facts_span_word(facts_span *rest)
 {
     while (rest->length > 0 && *rest->at == ' ') {

@@ -18,6 +18,10 @@ facts_span facts_span_of(const char *text);
 bool facts_span_is(facts_span span, const char *word);
 /* The part before `separator`, which is taken off *rest together with the separator; the whole rest when there is none. */
 facts_span facts_span_cut(facts_span *rest, char separator);
+bool facts_is_blank(char letter); /* within a line */
+facts_span facts_span_trim(facts_span text);
+/* Trimmed, without what a # at the start or after a blank begins; inside a word it is a letter (owner/project#12). */
+facts_span facts_span_without_comment(facts_span text);
 /* The next word of a list separated by blanks; empty at its end. */
 facts_span facts_span_word(facts_span *rest);
 

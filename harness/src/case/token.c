@@ -2,11 +2,6 @@
 
 #include <string.h>
 
-static bool blank(char letter)
-{
-    return letter == ' ' || letter == '\t' || letter == '\r';
-}
-
 static bool unknown_key(facts_span word, facts_span whole, facts_place place, int column, facts_error *error)
 {
     char quote[FACTS_QUOTE_MAX];
@@ -23,12 +18,12 @@ bool facts_tokens_read(facts_span text, facts_place place, facts_token *out, siz
     bool seen[FACTS_KEY_COUNT] = { false };
     *count = 0;
     for (size_t i = 0; i < text.length;) {
-        if (blank(text.at[i])) {
+        if (facts_is_blank(text.at[i])) {
             i++;
             continue;
         }
         size_t end = i;
-        while (end < text.length && !blank(text.at[end]))
+        while (end < text.length && !facts_is_blank(text.at[end]))
             end++;
         facts_span whole = { text.at + i, end - i };
         facts_span value = whole;

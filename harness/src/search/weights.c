@@ -46,22 +46,6 @@ static bool fail(const reader *r, const char *at, const char *what)
     return facts_fail(r->error, r->name, r->line, (int)(at - r->start) + 1, "%s", what);
 }
 
-static bool blank(char letter)
-{
-    return letter == ' ' || letter == '\t' || letter == '\r';
-}
-
-static facts_span trim(facts_span text)
-{
-    while (text.length > 0 && blank(text.at[0])) {
-        text.at++;
-        text.length--;
-    }
-    while (text.length > 0 && blank(text.at[text.length - 1]))
-        text.length--;
-    return text;
-}
-
 static void *grow(void *array, size_t count, size_t size)
 {
     return (count & (count + 1)) == 0 ? realloc(array, (count * 2 + 1) * size) : array;
@@ -74,12 +58,12 @@ static bool read_choices(reader *r, facts_span text, facts_choice_line **out, si
     *count = 0;
     *total = 0;
     while (text.length > 0) {
-        facts_span part = trim(facts_span_cut(&text, ','));
+        facts_span part = facts_span_trim(facts_span_cut(&text, ','));
         facts_span rest = part, weight = facts_span_word(&rest);
         uint64_t value;
         if (!facts_read_integer(weight, MOST_WEIGHT, &value))
             return fail(r, part.at, "want WEIGHT VALUE, … here; a weight is a whole number up to 1000000");
-        rest = trim(rest);
+        rest = facts_span_trim(rest);
         if (rest.length == 0)
             return fail(r, part.at, "the value after the weight is missing");
         if (*count == MOST_CHOICES)
@@ -100,10 +84,10 @@ static bool read_choices(reader *r, facts_span text, facts_choice_line **out, si
 static bool cut_head(facts_span *rest, facts_span *head)
 {
     for (size_t i = 0; i < rest->length; i++) {
-        if (rest->at[i] != ':' || (i + 1 < rest->length && !blank(rest->at[i + 1])))
+        if (rest->at[i] != ':' || (i + 1 < rest->length && !facts_is_blank(rest->at[i + 1])))
             continue;
-        *head = trim((facts_span){ rest->at, i });
-        *rest = trim((facts_span){ rest->at + i + 1, rest->length - i - 1 });
+        *head = facts_span_trim((facts_span){ rest->at, i });
+        *rest = facts_span_trim((facts_span){ rest->at + i + 1, rest->length - i - 1 });
         return true;
     }
     return false;
@@ -159,7 +143,7 @@ static bool read_key(reader *r, facts_span head, facts_span rest)
     }
     if (when.length > 0 && !facts_span_is(when, "when"))
         return fail(r, when.at, "want a colon, or when PREDICATE and a colon, after the key");
-    if (when.length > 0 && !read_predicate(r, trim(condition), &line.when))
+    if (when.length > 0 && !read_predicate(r, facts_span_trim(condition), &line.when))
         return false;
     key_line *larger = NULL;
     if (read_choices(r, rest, &line.choice, &line.count, &line.total)) {
@@ -194,15 +178,15 @@ static bool read_line(reader *r, facts_span text)
 {
     facts_span rest = text, head, word = facts_span_word(&rest);
     if (facts_span_is(word, "where"))
-        return read_where(r, trim(rest));
+        return read_where(r, facts_span_trim(rest));
     if (facts_span_is(word, "work"))
-        return (facts_read_integer(trim(rest), INT64_MAX, &r->weights->most_work) && r->weights->most_work > 0) ||
+        return (facts_read_integer(facts_span_trim(rest), INT64_MAX, &r->weights->most_work) && r->weights->most_work > 0) ||
                fail(r, text.at, "want work N, a whole number above 0");
     if (!cut_head(&text, &head))
         return fail(r, r->start, "want KEY: WEIGHT VALUE, …  or number NAME: …, where PREDICATE, work N");
     rest = head;
     word = facts_span_word(&rest);
-    return facts_span_is(word, "number") ? read_number(r, trim(rest), text) : read_key(r, head, text);
+    return facts_span_is(word, "number") ? read_number(r, facts_span_trim(rest), text) : read_key(r, head, text);
 }
 
 /* ---- drawing --------------------------------------------------------------------------------------------------------------- */
@@ -373,15 +357,6 @@ bool facts_weights_draw(const facts_weights *w, uint64_t seed, uint64_t index, c
 
 /* ---- the file -------------------------------------------------------------------------------------------------------------- */
 
-/* A # at the start or after a blank begins a comment. */
-static facts_span without_comment(facts_span text)
-{
-    for (size_t i = 0; i < text.length; i++)
-        if (text.at[i] == '#' && (i == 0 || blank(text.at[i - 1])))
-            text.length = i;
-    return trim(text);
-}
-
 static bool read_lines(reader *r)
 {
     facts_span rest = facts_span_of(r->weights->text);
@@ -389,7 +364,7 @@ static bool read_lines(reader *r)
         facts_span line = facts_span_cut(&rest, '\n');
         r->line++;
         r->start = line.at;
-        line = without_comment(line);
+        line = facts_span_without_comment(line);
         if (line.length > 0 && !read_line(r, line))
             return false;
     }
