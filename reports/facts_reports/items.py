@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass, field
 
 from . import cases, predicate, text
+from .versions import version_key
 from .vocabulary import KNOWN, RANK
 
 
@@ -84,12 +85,8 @@ def _row(item, answers, said):
     return member, decided | run, run, told
 
 
-def _sorted(versions):
-    return sorted(versions, key=lambda v: [int(p) if p.isdigit() else 0 for p in v.split(".")])
-
-
 def _span(versions):
-    return ", ".join(_sorted(v for v in versions if v)) or "none"
+    return ", ".join(sorted((v for v in versions if v), key=version_key)) or "none"
 
 
 def table(store, items):

@@ -7,8 +7,8 @@
 #include "oracle.h"
 
 /* One cast in 2^10 falls otherwise (sines and cosines good to some steps of fp32 against 2^-8 or 2^-11 of the type), by one step u |x|: together
- * u 2^-5 of the product of the norms, as a root mean square. */
-#define OTHERWISE 0x1p-5
+ * u 2^-5 of the product of the norms, as a root mean square; twice that, as one cast alone may fall in a channel that is larger than the others. */
+#define OTHERWISE 0x1p-4
 
 static double unit_roundoff(int32_t dtype)
 {
