@@ -54,6 +54,7 @@ class Entry:
         return self.seen or self.reported or "any"
 
 
+@lru_cache(maxsize=None)
 def _bare(name):
     """A case without the engine that it asks for: a run with engine=all asks the same question."""
     return " ".join(word for word in name.split() if not word.startswith("engine="))
@@ -136,7 +137,7 @@ class Answer:
 def answers(store):
     """{bare case: [Answer]}; an expectation changes nothing here, what happened does."""
     found = {}
-    for _, row in store.rows("outcome NOT IN ('missing','inconclusive','not_run')"):
+    for _, row in store.rows("outcome NOT IN ('missing','inconclusive','not_run')", order="rowid"):
         word = row["verdict"]
         if word in _UNASKED or (row.get("backend") or "cudnn") != "cudnn":
             continue
@@ -207,7 +208,8 @@ class Judged:
         """The controls asked on the same target: of the same pass, where there are such."""
         here = self.controls.get(hit.target, {})
         same = {case: some for case, some in here.items() if case.split()[0] == hit.case.split()[0]}
-        return (same or here).values()
+        asked = ([a for a in some if a.reason != "policy"] for some in (same or here).values())   # our own guard's no is no answer of cuDNN's
+        return [some for some in asked if some]
 
     def _spoilt(self, hit):
         """A control that broke there too: then this is another failure, which does not need what the entry says."""
