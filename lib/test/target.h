@@ -87,14 +87,17 @@ static inline fattn_context *open_h100(void)
     return open_options(&options);
 }
 
-/* The same, told what a folder without the precompiled engines is: the jit set, which must not be completed from elsewhere. */
-static inline fattn_context *open_h100_of_set(int *version)
+/* Another described device and cuDNN's version. A folder without the precompiled engines is told to be what it is: the jit set, which must not
+ * be completed from elsewhere. */
+static inline fattn_context *open_described(const char *device, int *version)
 {
     char path[512];
     snprintf(path, sizeof path, "%s/libcudnn_engines_precompiled.so.9", test_cudnn());
     if (access(path, R_OK) != 0)
         setenv("CUDNN_LIB_CONFIG", "GRAPH_JIT_ONLY", 1);
-    fattn_context *context = open_h100();
+    fattn_context_options options = h100_options();
+    options.device_json = read_device(device);
+    fattn_context *context = open_options(&options);
     fattn_context_info info = { .struct_size = sizeof info };
     cr_assert_eq(fattn_context_info_get(context, &info), FATTN_OK);
     *version = info.cudnn_version;

@@ -1,24 +1,16 @@
 /* Plans that are run with other extents and strides: what is refused before anything is launched, and what cuDNN is told. */
 #include "cudnn/plan.h"
 #include "fattn/fattn.h"
-#include "target.h"
+#include "asked.h"
 
-static fattn_context *context;
-static int version;
-
-static void open_context(void)
+static void open_overriding(void)
 {
-    context = open_h100_of_set(&version);
+    open_context();
     if (version < 92100)
         cr_skip_test("cuDNN %d has no override shapes", version);
 }
 
-static void close_context(void)
-{
-    fattn_context_destroy(context);
-}
-
-TestSuite(forward_as, .init = open_context, .fini = close_context, .timeout = 120);
+TestSuite(forward_as, .init = open_overriding, .fini = close_context, .timeout = 120);
 
 static fattn_problem largest(void)
 {

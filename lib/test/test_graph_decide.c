@@ -1,47 +1,8 @@
 /* The graphs, put to a real cuDNN for a described H100: every composite graph of the scope is recognised, by the engines that ran
  * it on a real one, and some are compiled. */
-#include "target.h"
-
-static fattn_context *context;
-static int version;
-
-static void open_context(void)
-{
-    context = open_h100_of_set(&version);
-}
-
-static void close_context(void)
-{
-    fattn_context_destroy(context);
-}
+#include "asked.h"
 
 TestSuite(graph_decide, .init = open_context, .fini = close_context, .timeout = 300);
-
-/* The engines of mode A, each once, in order: "2,1"; or "class: text" of a refusal. */
-static const char *answer(fattn_problem p)
-{
-    static char text[1024];
-    fattn_decision *decision = NULL;
-    const fattn_status st = fattn_decide(&decision, context, &p, FATTN_ASK_A);
-    if (decision == NULL) {
-        snprintf(text, sizeof text, "status %s: %s", fattn_status_name(st), fattn_last_error());
-        return text;
-    }
-    text[0] = '\0';
-    if (!fattn_decision_supported(decision))
-        snprintf(text, sizeof text, "%s: %s", fattn_status_name((fattn_status)fattn_decision_reason(decision)),
-                 fattn_decision_text(decision));
-    for (size_t i = 0; i < fattn_decision_engine_count(decision, FATTN_MODE_A); i++) {
-        const long index = (long)fattn_decision_engine(decision, FATTN_MODE_A, i)->index;
-        bool seen = false;
-        for (size_t j = 0; j < i; j++)
-            seen |= fattn_decision_engine(decision, FATTN_MODE_A, j)->index == index;
-        if (!seen)
-            snprintf(text + strlen(text), sizeof text - strlen(text), "%s%ld", i == 0 ? "" : ",", index);
-    }
-    fattn_decision_destroy(decision);
-    return text;
-}
 
 typedef struct row {
     const char *name;
@@ -116,13 +77,6 @@ static void ask_every_row(fattn_spelling spelling)
         if (rows[i].backward != NULL)
             cr_expect_str_eq(answer(p), rows[i].backward, "backward, %s: %s", rows[i].name, answer(p));
     }
-}
-
-/* Numbers of engines mean something from 9.15 on. */
-static void need(int least)
-{
-    if (version < least)
-        cr_skip_test("this cuDNN is too old");
 }
 
 Test(graph_decide, engines_recognise_every_expanded_graph)

@@ -1,78 +1,22 @@
 /* The graphs of 8 bit types, put to a real cuDNN for a described H100 and a described sm_100: which engines recognise them, what
  * cuDNN refuses in which words, and that plans compile. Nobody has run the block-scaled ones here: that takes an sm_100. */
-#include "target.h"
-
-static fattn_context *context;
-static int version;
-
-static void open_device(const char *device)
-{
-    char path[512];
-    fattn_context_options options = h100_options();
-    fattn_context_info info = { .struct_size = sizeof info };
-    snprintf(path, sizeof path, "%s/libcudnn_engines_precompiled.so.9", test_cudnn());
-    if (access(path, R_OK) != 0)
-        setenv("CUDNN_LIB_CONFIG", "GRAPH_JIT_ONLY", 1);
-    options.device_json = read_device(device);
-    context = open_options(&options);
-    cr_assert_eq(fattn_context_info_get(context, &info), FATTN_OK);
-    version = info.cudnn_version;
-}
-
-static void open_hopper(void)
-{
-    open_device("h100-sxm");
-}
+#include "asked.h"
 
 static void open_blackwell(void)
 {
-    open_device("sm100-spec");
+    context = open_described("sm100-spec", &version);
 }
 
 static void open_ada(void)
 {
-    open_device("sm89-spec");
+    context = open_described("sm89-spec", &version);
 }
 
-static void close_context(void)
-{
-    fattn_context_destroy(context);
-}
-
-TestSuite(fp8_hopper, .init = open_hopper, .fini = close_context, .timeout = 300);
+TestSuite(fp8_hopper, .init = open_context, .fini = close_context, .timeout = 300);
 TestSuite(fp8_blackwell, .init = open_blackwell, .fini = close_context, .timeout = 300);
 TestSuite(mx_blackwell, .init = open_blackwell, .fini = close_context, .timeout = 300);
-TestSuite(mx_hopper, .init = open_hopper, .fini = close_context, .timeout = 300);
+TestSuite(mx_hopper, .init = open_context, .fini = close_context, .timeout = 300);
 TestSuite(fp8_ada, .init = open_ada, .fini = close_context, .timeout = 300);
-
-/* Numbers of engines mean something from 9.15 on. */
-static void need(int least)
-{
-    if (version < least)
-        cr_skip_test("this cuDNN is too old");
-}
-
-/* The engines of mode A, each once, in order: "2"; or "class: text" of a refusal. */
-static const char *answer(fattn_problem p)
-{
-    static char text[1024];
-    fattn_decision *decision = NULL;
-    const fattn_status st = fattn_decide(&decision, context, &p, FATTN_ASK_A);
-    cr_assert_not_null(decision, "%s: %s", fattn_status_name(st), fattn_last_error());
-    text[0] = '\0';
-    if (!fattn_decision_supported(decision))
-        snprintf(text, sizeof text, "%s: %s", fattn_status_name((fattn_status)fattn_decision_reason(decision)),
-                 fattn_decision_text(decision));
-    long last = -1;
-    for (size_t i = 0; i < fattn_decision_engine_count(decision, FATTN_MODE_A); i++) {
-        const long index = (long)fattn_decision_engine(decision, FATTN_MODE_A, i)->index;
-        if (index != last)
-            snprintf(text + strlen(text), sizeof text - strlen(text), "%s%ld", i == 0 ? "" : ",", index);
-        last = index;
-    }
-    fattn_decision_destroy(decision);
-    return text;
-}
 
 static void expect_start(const char *name, fattn_problem p, const char *start)
 {

@@ -1,19 +1,6 @@
 /* Packed and paged sequences, ALiBi, boolean masks, sinks, dropout: the composite graphs, put to a real cuDNN for a described H100.
  * All of it ran on an H100 and was right; every version from 9.12 to 9.28 that was asked offers it and compiles it. */
-#include "target.h"
-
-static fattn_context *context;
-static int version;
-
-static void open_context(void)
-{
-    context = open_h100_of_set(&version);
-}
-
-static void close_context(void)
-{
-    fattn_context_destroy(context);
-}
+#include "asked.h"
 
 TestSuite(graph_surface, .init = open_context, .fini = close_context, .timeout = 600);
 
@@ -22,24 +9,6 @@ static const char *named(const char *engines)
 {
     const bool old = version < 91500;
     return strcmp(engines, "6,7") == 0 ? (old ? "2,1" : "6,7") : strcmp(engines, "6") == 0 ? (old ? "2" : "6") : engines;
-}
-
-/* The engines of mode A, or "class: text" of the refusal. */
-static const char *answer(fattn_problem p)
-{
-    static char text[1024];
-    size_t used = 0;
-    fattn_decision *decision = NULL;
-    p.struct_size = sizeof p;
-    const fattn_status st = fattn_decide(&decision, context, &p, FATTN_ASK_A);
-    cr_assert_not_null(decision, "%s: %s", fattn_status_name(st), fattn_last_error());
-    snprintf(text, sizeof text, "%s: %s", fattn_status_name((fattn_status)fattn_decision_reason(decision)),
-             fattn_decision_text(decision));
-    for (size_t i = 0; fattn_decision_supported(decision) && i < fattn_decision_engine_count(decision, FATTN_MODE_A); i++)
-        used += (size_t)snprintf(text + used, sizeof text - used, "%s%ld", i > 0 ? "," : "",
-                                 (long)fattn_decision_engine(decision, FATTN_MODE_A, i)->index);
-    fattn_decision_destroy(decision);
-    return text;
 }
 
 typedef struct subject {

@@ -1,6 +1,6 @@
 /* Engines by their numbers and knobs, past the heuristics. */
 #include "fattn/fattn.h"
-#include "target.h"
+#include "asked.h"
 
 enum { STAGES = 14, KERNEL_CFG = 24, TILE_CGA_M = 27, STREAM_K = 38, TILE_M = 40, TILE_N = 41 };
 
@@ -8,19 +8,6 @@ enum { STAGES = 14, KERNEL_CFG = 24, TILE_CGA_M = 27, STREAM_K = 38, TILE_M = 40
 static const fattn_knob ordered[] = { { .type = TILE_M, .value = 2 },     { .type = TILE_N, .value = 1 },
                                       { .type = KERNEL_CFG, .value = 2 }, { .type = STREAM_K, .value = 0 },
                                       { .type = TILE_CGA_M, .value = 0 }, { .type = STAGES, .value = 4 } };
-
-static fattn_context *context;
-static int version;
-
-static void open_context(void)
-{
-    context = open_h100_of_set(&version);
-}
-
-static void close_context(void)
-{
-    fattn_context_destroy(context);
-}
 
 TestSuite(pins, .init = open_context, .fini = close_context, .timeout = 120);
 

@@ -5,21 +5,6 @@
 
 static int version;
 
-static fattn_context *open_described(const char *device)
-{
-    char path[512];
-    snprintf(path, sizeof path, "%s/libcudnn_engines_precompiled.so.9", test_cudnn());
-    if (access(path, R_OK) != 0)
-        setenv("CUDNN_LIB_CONFIG", "GRAPH_JIT_ONLY", 1);
-    fattn_context_options options = h100_options();
-    options.device_json = read_device(device);
-    fattn_context *context = open_options(&options);
-    fattn_context_info info = { .struct_size = sizeof info };
-    cr_assert_eq(fattn_context_info_get(context, &info), FATTN_OK);
-    version = info.cudnn_version;
-    return context;
-}
-
 static fattn_problem unified(void)
 {
     fattn_problem p = control_problem();
@@ -122,7 +107,7 @@ static void check(fattn_context *context, const feature *f, int32_t pass, bool c
 
 static void check_all(const char *device, const feature *features, size_t count, int32_t pass, bool compiles)
 {
-    fattn_context *context = open_described(device);
+    fattn_context *context = open_described(device, &version);
     for (size_t i = 0; i < count; i++)
         check(context, &features[i], pass, compiles);
     fattn_context_destroy(context);
@@ -147,7 +132,7 @@ Test(unified, backwards_are_offered_from_9_28_on_and_compile, .timeout = 300)
 
 Test(unified, a_block_mask_is_for_sm100)
 {
-    fattn_context *context = open_described("sm100-spec");
+    fattn_context *context = open_described("sm100-spec", &version);
     fattn_problem p = unified();
     fattn_decision *decision;
     p.impl = FATTN_IMPL_AUTO, p.block_mask = 1;
@@ -181,7 +166,7 @@ static void expect_refusal(fattn_context *context, const fattn_problem *p, fattn
 
 Test(unified, what_an_operation_has_no_words_for_is_refused_by_its_name)
 {
-    fattn_context *context = open_described("h100-sxm");
+    fattn_context *context = open_described("h100-sxm", &version);
     fattn_score_mod *cap;
     cr_assert_eq(fattn_score_mod_softcap(&cap, 30.0), FATTN_OK);
     REFUSED(FATTN_FORWARD, FATTN_REASON_UNSUPPORTED, "dropout_mask:", p.dropout_mask = 1);
@@ -201,7 +186,7 @@ Test(unified, what_an_operation_has_no_words_for_is_refused_by_its_name)
 
 Test(unified, a_composite_graph_refuses_what_the_operation_alone_can_say)
 {
-    fattn_context *context = open_described("h100-sxm");
+    fattn_context *context = open_described("h100-sxm", &version);
     const char *const text = "a composite graph cannot say it";
     const feature *const alone[] = { &(feature){ "cumulative", 0, prefix_sums_change },
                                      &(feature){ "ragged_tokens", 0, offsets_in_tokens_change },
@@ -222,7 +207,7 @@ Test(unified, a_composite_graph_refuses_what_the_operation_alone_can_say)
 
 Test(unified, an_older_cudnn_is_told_from_which_version_on)
 {
-    fattn_context *context = open_described("h100-sxm");
+    fattn_context *context = open_described("h100-sxm", &version);
     if (version >= 92400)
         cr_skip_test("cuDNN %d has it", version);
     REFUSED(FATTN_FORWARD, FATTN_REASON_UNSUPPORTED,
@@ -235,7 +220,7 @@ Test(unified, an_older_cudnn_is_told_from_which_version_on)
  */
 Test(unified, the_backward_of_rotated_tensors_is_two_graphs_in_one_plan)
 {
-    fattn_context *context = open_described("h100-sxm");
+    fattn_context *context = open_described("h100-sxm", &version);
     fattn_problem p = unified();
     fattn_plan *plan;
     char *bytes;
@@ -252,7 +237,7 @@ Test(unified, the_backward_of_rotated_tensors_is_two_graphs_in_one_plan)
 
 Test(unified, a_plan_covers_what_its_pass_is_not_told_of)
 {
-    fattn_context *context = open_described("h100-sxm");
+    fattn_context *context = open_described("h100-sxm", &version);
     fattn_problem p = unified(), other;
     fattn_plan *plan;
     if (version < 92100)
