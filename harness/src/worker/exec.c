@@ -10,6 +10,18 @@
 #define GRAPH_HOLDS_PLAN 92800
 #define OVERRIDES_SHAPES 92100
 
+/* Why a plan of this problem takes no other shapes; NULL: it does. */
+static const char *keeps_its_shape(const facts_problem *p, fattn_backend backend, const facts_worker *worker)
+{
+    if (backend != FATTN_BACKEND_CUDNN)
+        return "exec: only cuDNN's plans take other shapes";
+    if (p->ask.pass == FATTN_BACKWARD)
+        return "exec: only a forward takes other shapes";
+    if (worker->info.cudnn_version < OVERRIDES_SHAPES)
+        return "exec: below cuDNN 9.21 plans take no other shapes";
+    return p->ask.impl == FATTN_IMPL_COMPOSITE ? "exec: the composite graph takes no other shapes" : NULL;
+}
+
 const char *facts_exec_refuses(const facts_problem *p, fattn_backend backend, const facts_worker *worker, const char **reason_class)
 {
     bool graph = p->exec == FACTS_EXEC_GRAPH || p->exec == FACTS_EXEC_GRAPH_UPDATE || p->exec == FACTS_EXEC_GRAPH_NATIVE ||
@@ -27,15 +39,7 @@ const char *facts_exec_refuses(const facts_problem *p, fattn_backend backend, co
         return "exec: below cuDNN 9.28 a graph does not hold its plan: a replay after the plan's end uses freed memory";
     }
     *reason_class = "unsupported";
-    if (p->exec == FACTS_EXEC_OVERRIDE_SHAPE && backend != FATTN_BACKEND_CUDNN)
-        return "exec: only cuDNN's plans take other shapes";
-    if (p->exec == FACTS_EXEC_OVERRIDE_SHAPE && p->ask.pass == FATTN_BACKWARD)
-        return "exec: only a forward takes other shapes";
-    if (p->exec == FACTS_EXEC_OVERRIDE_SHAPE && worker->info.cudnn_version < OVERRIDES_SHAPES)
-        return "exec: below cuDNN 9.21 plans take no other shapes";
-    if (p->exec == FACTS_EXEC_OVERRIDE_SHAPE && p->ask.impl == FATTN_IMPL_COMPOSITE)
-        return "exec: the composite graph takes no other shapes";
-    return NULL;
+    return p->exec == FACTS_EXEC_OVERRIDE_SHAPE ? keeps_its_shape(p, backend, worker) : NULL;
 }
 
 bool facts_exec_has_forward(const facts_problem *p)
