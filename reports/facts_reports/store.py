@@ -78,6 +78,7 @@ class Store:
         self._planned_twice = self._count_planned_twice()
         self.db.execute("DROP TABLE seen")
         self.db.execute("CREATE INDEX row_identity ON row(case_name, build, device)")
+        self.db.execute("CREATE INDEX row_of_run ON row(run, case_name, suite_group)")
         self._draw_missing()
         words = [(RANK[o], o) for (o,) in self.db.execute("SELECT DISTINCT outcome FROM row").fetchall()]
         self.db.executemany("UPDATE row SET rank=? WHERE outcome=?", words)
