@@ -7,33 +7,8 @@
 
 #include "problem.h"
 
-static fattn_problem small(void)
-{
-    return (fattn_problem){ .struct_size = sizeof(fattn_problem),
-                            .batch = 2,
-                            .heads_q = 8,
-                            .heads_k = 4,
-                            .heads_v = 2,
-                            .seq_q = 96,
-                            .seq_kv = 128,
-                            .dim_qk = 64,
-                            .dim_v = 32 };
-}
-
-static void expect_bad(fattn_problem p, const char *message)
-{
-    fattn_problem out = { .batch = 77 };
-    cr_expect_eq(fattn_problem_resolve(&p, &out), FATTN_BAD_PROBLEM, "%s", message);
-    cr_expect_eq(strncmp(fattn_last_error(), message, strlen(message)), 0, "got '%s', want '%s'", fattn_last_error(), message);
-    cr_expect_eq(out.batch, 77, "nothing is written on failure");
-}
-
-static fattn_problem resolved(fattn_problem p)
-{
-    fattn_problem out;
-    cr_assert_eq(fattn_problem_resolve(&p, &out), FATTN_OK, "%s", fattn_last_error());
-    return out;
-}
+#define SMALL_BATCH 2
+#include "resolving.h"
 
 Test(resolve, leaves_no_default)
 {
@@ -86,15 +61,6 @@ Test(resolve, refuses_null)
     cr_expect_eq(fattn_problem_resolve(NULL, &p), FATTN_BAD_PROBLEM);
     cr_expect_eq(fattn_problem_resolve(&p, NULL), FATTN_BAD_PROBLEM);
 }
-
-#define SET(field, ...) memcpy(p.field, (int64_t[4]){ __VA_ARGS__ }, 32)
-
-#define BAD(change, message)                                                                                                       \
-    do {                                                                                                                           \
-        fattn_problem p = small();                                                                                                 \
-        change;                                                                                                                    \
-        expect_bad(p, message);                                                                                                    \
-    } while (0)
 
 Test(refusal, names_the_field_and_what_is_allowed)
 {
