@@ -13,7 +13,6 @@ LINE_LIMIT = 8 << 20       # bytes of one line; a longer one is counted, not kep
 FILE_LIMIT = 8 << 30       # bytes of one file, unpacked
 SAMPLES = 5
 FORMAT = 1                 # of the lines, in each run object; a greater one is of a newer FACTS
-FORMAT = 1                 # of the lines, in each run object; a greater one is of a newer FACTS
 
 
 @dataclass
@@ -121,8 +120,6 @@ def _dispatch(item, report, store):
         if isinstance(item.get(word), dict):
             # The many `start` objects are compared, never shown.
             value = item[word] if word == "start" else text.clean_json(item[word])
-            if word == "run" and isinstance(value.get("format"), int) and value["format"] > FORMAT:
-                raise InputError(f"{report.name}: was written by a newer FACTS (format {value['format']}; this one reads {FORMAT}): use that one")
             if word == "run" and isinstance(value.get("format"), int) and value["format"] > FORMAT:
                 raise InputError(f"{report.name}: was written by a newer FACTS (format {value['format']}; this one reads {FORMAT}): use that one")
             if word == "run":
