@@ -39,7 +39,17 @@ typedef struct facts_audit {
     facts_audit_gap *gaps;
     size_t gap_count;
     bool measured; /* ran on a GPU */
+    char **known;  /* of --from: the names of the cases that the record has, sorted; owned */
+    size_t known_count;
 } facts_audit;
+
+/* One row's answer, beside what the case had already. */
+void facts_audit_take(facts_audit *audit, size_t target, size_t work, const facts_line *row, facts_verdict verdict);
+
+/* --from RECORD: its targets and the names of its cases, before the cases are chosen; then its answers. Return an exit code; say why. */
+int facts_audit_targets_from(facts_audit *audit, const char *path);
+bool facts_audit_knows(const facts_audit *audit, const facts_case *c);
+int facts_audit_answers_from(facts_audit *audit, const char *path);
 
 /* For people, for programs (an object a line), and for the documentation. */
 void facts_audit_print(const facts_audit *audit, FILE *out);

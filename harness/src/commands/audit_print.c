@@ -38,6 +38,8 @@ const char *facts_audit_untestable(const facts_audit *audit, size_t claim, char 
     char reach[200];
     if (*c->untestable)
         snprintf(out, 400, "%.390s", c->untestable);
+    else if (audit->known)
+        snprintf(out, 400, "the record has none of its edges, or none for a version and device that it refuses for");
     else
         snprintf(out, 400, "it refuses for %.180s; no such version and device was asked", facts_claim_reach(c, reach));
     return out;

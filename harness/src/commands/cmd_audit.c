@@ -126,6 +126,8 @@ static bool collect(facts_audit *audit, const facts_predicate *where)
         bool asked = audit->chosen[i] && concerns(audit, i);
         for (size_t e = 0; asked && e < audit->claims.claim[i].edges; e++) {
             const facts_edge *edge = &audit->claims.claim[i].edge[e];
+            if (audit->known && !(facts_audit_knows(audit, &edge->refused) && (!edge->has_other || facts_audit_knows(audit, &edge->other))))
+                continue; /* the record is of other rules */
             if (where && !facts_predicate_holds(where, &(facts_subject){ .c = &edge->refused }))
                 continue;
             audit->cases[audit->count++] = (facts_audit_case){ .claim = i, .c = &edge->refused };
@@ -197,20 +199,24 @@ static int plan(facts_audit *audit)
 /* ---- asking -------------------------------------------------------------------------------------------------------------------
  */
 
-static void on_row(facts_session *s, const facts_outcome *outcome)
+void facts_audit_take(facts_audit *audit, size_t target, size_t work, const facts_line *row, facts_verdict verdict)
 {
-    facts_audit *audit = s->context;
     facts_member members[16];
     size_t count = 0;
-    facts_slice reason = facts_line_get(outcome->line, "reason"), grade = facts_line_get(outcome->line, "grade");
+    facts_slice reason = facts_line_get(row, "reason");
     if (reason.at && !facts_scan_object(reason.at, reason.length, members, 16, &count))
         count = 0;
     count = count < 16 ? count : 16;
     /* A refusal with cuDNN's status is cuDNN's; ours have none, also where they know that a version cannot say such a graph. */
     bool by_cudnn =
         facts_slice_is(facts_member_find(members, count, "class"), "unsupported") && facts_member_find(members, count, "status").at;
-    facts_reply *reply = &audit->replies[outcome->target * s->work_count + outcome->work];
-    *reply = facts_reply_join(*reply, facts_reply_of(outcome->verdict, facts_slice_is(grade, "measured"), by_cudnn));
+    facts_reply *reply = &audit->replies[target * audit->session.work_count + work];
+    *reply = facts_reply_join(*reply, facts_reply_of(verdict, audit->measured, by_cudnn));
+}
+
+static void on_row(facts_session *s, const facts_outcome *outcome)
+{
+    facts_audit_take(s->context, outcome->target, outcome->work, outcome->line, outcome->verdict);
 }
 
 /* Described devices decide, GPUs run: one record holds one or the other. */
@@ -230,14 +236,16 @@ static int kind_of_run(facts_audit *audit)
     return FACTS_EXIT_OK;
 }
 
-static int ask(facts_audit *audit)
+static int ask(facts_audit *audit, const char *from)
 {
     facts_session *s = &audit->session;
     int status = plan(audit);
     if (status != FACTS_EXIT_OK)
         return status;
     audit->replies = calloc(s->targets.count * s->work_count + 1, sizeof *audit->replies);
-    return audit->replies ? facts_session_run(s) : no_memory();
+    if (!audit->replies)
+        return no_memory();
+    return from ? facts_audit_answers_from(audit, from) : facts_session_run(s);
 }
 
 /* ---- judging ------------------------------------------------------------------------------------------------------------------
@@ -411,18 +419,19 @@ static int audit_chosen(facts_audit *audit, const facts_options *o)
     facts_predicate *where = NULL;
     if (o->where && !facts_predicate_parse(&where, o->where, &error))
         return bad(error.text);
-    int status = facts_session_targets(&audit->session, o->cudnn ? o->cudnn : "default", o->device ? o->device : DEFAULT_DEVICES);
-    if (status == FACTS_EXIT_OK)
+    int status = o->from ? facts_audit_targets_from(audit, o->from)
+                         : facts_session_targets(&audit->session, o->cudnn ? o->cudnn : "default", o->device ? o->device : DEFAULT_DEVICES);
+    if (status == FACTS_EXIT_OK && !o->from)
         status = kind_of_run(audit);
     if (status == FACTS_EXIT_OK && !collect(audit, where))
         status = no_memory();
     facts_predicate_destroy(where);
-    if (status == FACTS_EXIT_OK && !audit->count && o->where) {
-        fputs("facts audit: no case of these rules satisfies --where\n", stderr);
+    if (status == FACTS_EXIT_OK && !audit->count && (o->where || o->from)) {
+        fprintf(stderr, "facts audit: no case of these rules %s\n", o->where ? "satisfies --where" : "is in the record");
         status = FACTS_EXIT_NOTHING;
     }
     if (status == FACTS_EXIT_OK && audit->count)
-        status = ask(audit);
+        status = ask(audit, o->from);
     if (status == FACTS_EXIT_OK && audit->count)
         status = judge_all(audit);
     return status;
@@ -431,6 +440,8 @@ static int audit_chosen(facts_audit *audit, const facts_options *o)
 int facts_command_audit(const facts_invocation *call)
 {
     const facts_options *o = call->options;
+    if (o->from && (o->cudnn || o->device || o->output || o->plan))
+        return bad("facts audit: --from reads a record: no builds, devices or -o beside it");
     facts_options quiet = *o; /* a session would print its rows, and take --where for names that are not the file's */
     quiet.json = false;
     quiet.where = NULL;
@@ -451,6 +462,9 @@ int facts_command_audit(const facts_invocation *call)
     facts_session_free(&audit.session);
     facts_claims_clear(&audit.claims);
     facts_folder_free(paths, count);
+    for (size_t i = 0; i < audit.known_count; i++)
+        free(audit.known[i]);
+    free(audit.known);
     free(audit.chosen);
     free(audit.cases);
     free(audit.replies);

@@ -54,7 +54,7 @@ typedef enum kind { FLAG, TEXT, COUNT, NUMBER, SECONDS, MINUTES, RATIO, SHARD, O
     X("cases", 0, NUMBER, cases, "N", ON(FUZZ), "draw so many cases")                                                                  \
     X("steps", 0, NUMBER, steps, "N", HUNTS, "questions for one shrinking (default 400)")                                              \
     X("weights", 0, TEXT, weights, "FILE", ON(FUZZ), "what is drawn, how often (default: cases/fuzz.weights)")                          \
-    X("from", 0, TEXT, from, "RECORD", MEASURES, "of rows that are there, instead of a run")                                               \
+    X("from", 0, TEXT, from, "RECORD", MEASURES | ON(AUDIT), "of rows that are there, instead of a run")                                               \
     X("known", 0, FLAG, known, NULL, ON(FUZZ), "also what cases/expect names as known")                                               \
     X("baseline", 0, TEXT, baseline, "V", COMPARES, "what is trusted: a build (of two records, or of one that holds both)")               \
     X("candidate", 0, TEXT, candidate, "V", COMPARES, "what may replace it")                                                            \

@@ -82,6 +82,34 @@ class Audit(unittest.TestCase):
         self.assertIn("## Too loose", done.out)
         self.assertIn("| t/loose | decision |", done.out)
 
+    def test_a_record_is_judged_as_the_run_that_made_it(self):
+        record = os.path.join(self.folder.name, "r.jsonl")
+        asked = self.audit(self.rules, "--json")
+        again = e2e.facts("audit", self.rules, "--json", "--from", record)
+        words = [[{k: x.get(k) for k in ("rule", "device", "first", "last", "verdict", "case", "backend")} for x in map(json.loads, done.out.splitlines())
+                  if x["verdict"] != "untestable"] for done in (asked, again)]
+        self.assertEqual(again.status, asked.status, again.text)
+        self.assertEqual(words[0], words[1])
+
+    def test_what_ran_and_was_right_is_too_strict(self):
+        record = os.path.join(self.folder.name, "r.jsonl")
+        self.audit(self.rules, devices="h100-sxm")
+        with open(record, encoding="utf-8") as file:
+            lines = file.read().replace('"grade":"decided"', '"grade":"measured"').replace(" guards=off", " engine=all guards=off")
+        with open(record, "w", encoding="utf-8") as file:
+            file.write(lines)
+        done = e2e.facts("audit", self.rules, "--from", record)
+        self.assertEqual(done.status, 1, done.text)
+        self.assertIn("too strict: it refuses what every engine offered computes right\n  t/strict (decision)", done.out)
+
+    def test_a_record_without_these_rules_or_of_nothing_is_said(self):
+        record = os.path.join(self.folder.name, "r.jsonl")
+        self.audit(self.rules)
+        self.assertEqual(e2e.facts("audit", "fe/C12", "--from", record).status, 5)
+        self.assertEqual(e2e.facts("audit", self.rules, "--from", self.rules).status, 5)
+        self.assertEqual(e2e.facts("audit", "--from", record, "--cudnn", e2e.NEW).status, 2)
+        self.assertEqual(e2e.facts("audit", "--from", record + ".not").status, 3)
+
     def test_bad_input_is_one_line_with_its_place(self):
         for text, place in (("project: x 1\nrule: x/1\nsays: x\nkind: decision\nrefuse: mas=causal\n", ":5:9: mas is not a key; did you mean mask?"),
                             ("project: x 1\nrule: x/1\nsays: x\nkind: decision\nrefuse: d.qk>128\nedge: pass=fwd | d=64 | d=32\n",
