@@ -252,6 +252,11 @@ static void rotated(fattn_problem *p)
     p->rope = 1, p->impl = FATTN_IMPL_UNIFIED, p->seq_q = 100;
 }
 
+static void many_tiles_of_8_bits(fattn_problem *p)
+{
+    p->dtype = FATTN_E4M3, p->heads_q = 16, p->seq_q = 513;
+}
+
 static void unified_padded_fp8(fattn_problem *p)
 {
     p->dtype = FATTN_E4M3, p->padding = 1, p->impl = FATTN_IMPL_UNIFIED;
@@ -333,6 +338,7 @@ static const subject subjects[] = {
     { "dsink-unwritten", 91000, 90, packed_dsink },
     { "single-row-and-key-backward", 90900, 90, one_row_and_key },
     { "wide-heads-partial-tile", 91000, 90, wide_heads },
+    { "fp8-more-tiles-than-128", 91400, 90, many_tiles_of_8_bits },
 };
 enum { SUBJECTS = sizeof subjects / sizeof *subjects };
 
@@ -425,6 +431,7 @@ Test(guards, have_the_edges_that_were_measured)
         { 35, 91300, 91301, 92499, 92500 }, { 36, 92499, 92500, 92800, 92801 }, { 37, 90399, 90400, 92800, 92801 },
         { 38, 91399, 91400, 91900, 91901 }, { 39, 91399, 91400, 91900, 91901 }, { 40, 91399, 91400, 92800, 92801 },
         { 49, 91399, 91400, 92800, 92801 }, { 52, 90399, 90400, 90900, 90901 }, { 53, 90399, 90400, 91000, 91001 },
+        { 56, 91399, 91400, 91400, 91401 },
     };
     for (size_t i = 0; i < sizeof edges / sizeof *edges; i++) {
         const subject *s = &subjects[edges[i].place];
@@ -560,7 +567,10 @@ Test(guards, of_tiles_name_a_configuration)
     X(40, p.dtype = FATTN_F16)                                                                                                     \
     X(41, p.dim_qk = 128)                                                                                                          \
     X(41, (p.ragged_bits = 0, p.ragged = 0))                                                                                       \
-    X(41, p.pass = FATTN_FORWARD)
+    X(41, p.pass = FATTN_FORWARD)                                                                                                  \
+    X(56, p.seq_q = 512)                                                                                                           \
+    X(56, p.pass = FATTN_BACKWARD)                                                                                                 \
+    X(56, p.dtype = FATTN_F16)
 
 Test(guards, end_where_their_problems_do)
 {
