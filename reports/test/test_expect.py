@@ -1,8 +1,11 @@
 """Expectations against records, proposals, and the golden matrix: on records of our own."""
+import contextlib
 import io
 import json
+import tempfile
+import unittest
+from pathlib import Path
 
-import pytest
 from support import run, store
 
 from facts_reports import expectations, golden, propose
@@ -42,82 +45,6 @@ def check(folder, text, data, **candidates):
 LINE = "suites: tiny\n2026-11-21 nan pass=bwd & s.q=1 & engine=6 & sm=90 a/b#1 # dQ\n"
 
 
-def test_a_line_is_read_with_its_place_and_its_words(tmp_path):
-    (lines, _) = lines_of(tmp_path, "# c\n2026-11-21 nan? expires=2027-01-01 until=9.30 pass=bwd & s.q=1 a/b#1 # note # more\nsuites: x y # z\n"
-                          "2026-11-21 hang s.q=2 a/b#2\nsuites: all\n2026-11-21 hang s.q=3 a/b#3\n")
-    first, second, third = lines
-    assert (first.verdict, first.sometimes, first.until, first.where, first.link) == ("nan", True, "9.30", "pass=bwd & s.q=1", "a/b#1")
-    assert first.place.endswith("x.expect:2:47") and second.suites == ("x", "y") and third.suites == ()
-
-
-def test_a_line_that_a_result_has_is_needed(tmp_path):
-    code, out, err = check(tmp_path, LINE, record((WRONG, "nan", {"engine": 6}), (RIGHT, "pass", {"engine": 6})), tiny=[WRONG])
-    assert (code, err) == (0, "") and "need 1, contradict 0" in out
-
-
-def test_a_line_of_two_verdicts_takes_either(tmp_path):
-    line = LINE.replace(" nan ", " wrong/nan ")
-    for verdict, code in (("nan", 0), ("wrong", 0), ("unwritten", 1)):
-        assert check(tmp_path, line, record((WRONG, verdict, {"engine": 6})), tiny=[WRONG])[0] == code
-
-
-def test_an_expected_failure_that_passes_is_said(tmp_path):
-    code, _, err = check(tmp_path, LINE, record((WRONG, "pass", {"engine": 6})), tiny=[WRONG])
-    assert code == 1 and "x.expect:2:16: expected nan, and 1 of 1 result say otherwise" in err
-
-
-def test_a_line_whose_results_are_all_here_and_that_none_needs_is_said(tmp_path):
-    code, _, err = check(tmp_path, LINE, record((WRONG, "pass", {"engine": 2})), tiny=[WRONG])
-    assert code == 1 and "no result needs this any more: of 1 that it could be about none is nan" in err
-
-
-@pytest.mark.parametrize("data, why", [
-    (record((RIGHT, "pass", {"engine": 2})), "one of its cases is not in the record"),
-    (record((WRONG, "inconclusive", {})), "that could not be asked"),
-    (record((WRONG, "pass", {"engine": 2, "sm": 100})), "another device"),
-    (record((WRONG, "pass", {"engine": 2}), do="decide"), "a decision computes nothing"),
-])
-def test_what_the_records_cannot_tell_is_no_error(tmp_path, data, why):
-    code, out, err = check(tmp_path, LINE, data, tiny=[WRONG])
-    assert (code, err) == (0, ""), why
-    assert "cannot tell of 1" in out
-
-
-def test_another_version_says_nothing(tmp_path):
-    code, out, _ = check(tmp_path, LINE.replace("sm=90", "cudnn<9.20.0"), record((WRONG, "pass", {"engine": 6})), tiny=[WRONG])
-    assert code == 0 and "cannot tell of 1" in out
-
-
-def test_a_line_behind_another_that_takes_its_results_is_said(tmp_path):
-    code, _, err = check(tmp_path, LINE + LINE.split("\n")[1] + "\n", record((WRONG, "nan", {"engine": 6})), tiny=[WRONG])
-    assert code == 1 and "x.expect:3:16: fits only what" in err and "x.expect:2:16 takes first" in err
-
-
-def test_until_a_version_that_is_here(tmp_path):
-    code, _, err = check(tmp_path, LINE.replace("nan ", "nan until=9.27.0 "), record((WRONG, "nan", {"engine": 6})), tiny=[WRONG])
-    assert code == 1 and "until 9.27.0, and these records have 9.27.0" in err
-
-
-def test_update_drops_what_nothing_needs_and_proposes_what_separates(tmp_path, capsys):
-    data = record((WRONG, "pass", {"engine": 2}), *((f"pass=bwd dtype=bf16 s={n}/128 d=64", "wrong" if n > 64 else "pass", {"engine": 6}) for n in (7, 64, 65, 200)),
-                  suites="tiny")
-    shown = []
-    for _ in range(2):
-        lines, suites = lines_of(tmp_path, LINE, tiny=[WRONG])
-        assert propose.update(store(tmp_path, data), lines, suites, tmp_path / "expect", False) == 1
-        shown.append(capsys.readouterr().out)
-    assert shown[0] == shown[1]
-    assert "-2026-11-21 nan pass=bwd & s.q=1" in shown[0]
-    assert "+suites: tiny" in shown[0] and "+2026-11-21 wrong pass=bwd & s.q>64 & sm=90 & cudnn=9.27.0 & grade=measured" in shown[0]
-    assert not (tmp_path / "expect/proposed.expect").exists()
-
-
-def test_update_has_nothing_to_say_of_what_is_known(tmp_path, capsys):
-    lines, suites = lines_of(tmp_path, LINE, tiny=[WRONG])
-    assert propose.update(store(tmp_path, record((WRONG, "nan", {"engine": 6}))), lines, suites, tmp_path / "expect", False) == 0
-    assert capsys.readouterr().out == ""
-
-
 def matrix(folder, versions, name="g.jsonl"):
     rows = []
     for version, engines in versions.items():
@@ -129,26 +56,120 @@ def matrix(folder, versions, name="g.jsonl"):
     return kept, golden.Matrix(kept)
 
 
-def test_versions_that_answer_alike_are_one_line_and_totals_hide_no_swap(tmp_path):
-    kept, made = matrix(tmp_path, {"9.9.0": "2-", "9.10.0": "2-", "9.11.0": "-2", "9.12.0": "6-"})
-    body = [line.split() for line in golden.render(made, kept).split("\n") if line and not line.startswith("#")]
-    assert [(w[2], w[3], w[6:]) for w in body] == [("9.9.0..9.10.0", "1", ["2", "-"]), ("9.11.0", "1", ["-", "2"]), ("9.12.0", "1", ["6", "-"])]
+def update(kept, lines, suites, folder):
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        code = propose.update(kept, lines, suites, folder, False)
+    return code, out.getvalue()
 
 
-def test_the_matrix_holds_what_it_was_made_of_and_names_what_differs(tmp_path):
-    kept, made = matrix(tmp_path, {"9.9.0": "2-", "9.10.0": "22", "9.11.0": "22"})
-    text = golden.render(made, kept)
-    assert golden.compare(made, kept, text, "s.txt") == []
-    kept, made = matrix(tmp_path, {"9.10.0": "26"})
-    (said,) = golden.compare(made, kept, text, "s.txt")
-    assert "g h100 9.10.0: golden 2 2, answered 2 6; first 'pass=fwd d=16'" in said
-    kept, made = matrix(tmp_path, {"9.12.0": "22"})
-    assert "has no 9.12.0" in golden.compare(made, kept, text, "s.txt")[0]
-    with pytest.raises(golden.GoldenError, match="s.txt:2:1: not a line"):
-        golden.parse("# facts x suite 5\nnonsense\n", "s.txt")
+class Expectations(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+
+    def test_a_line_is_read_with_its_place_and_its_words(self):
+        (lines, _) = lines_of(self.folder, "# c\n2026-11-21 nan? expires=2027-01-01 until=9.30 pass=bwd & s.q=1 a/b#1 # note # more\nsuites: x y # z\n"
+                              "2026-11-21 hang s.q=2 a/b#2\nsuites: all\n2026-11-21 hang s.q=3 a/b#3\n")
+        first, second, third = lines
+        self.assertEqual((first.verdict, first.sometimes, first.until, first.where, first.link), ("nan", True, "9.30", "pass=bwd & s.q=1", "a/b#1"))
+        self.assertTrue(first.place.endswith("x.expect:2:47"))
+        self.assertEqual(second.suites, ("x", "y"))
+        self.assertEqual(third.suites, ())
+
+    def test_a_line_that_a_result_has_is_needed(self):
+        code, out, err = check(self.folder, LINE, record((WRONG, "nan", {"engine": 6}), (RIGHT, "pass", {"engine": 6})), tiny=[WRONG])
+        self.assertEqual((code, err), (0, ""))
+        self.assertIn("need 1, contradict 0", out)
+
+    def test_a_line_of_two_verdicts_takes_either(self):
+        line = LINE.replace(" nan ", " wrong/nan ")
+        for verdict, code in (("nan", 0), ("wrong", 0), ("unwritten", 1)):
+            self.assertEqual(check(self.folder, line, record((WRONG, verdict, {"engine": 6})), tiny=[WRONG])[0], code)
+
+    def test_an_expected_failure_that_passes_is_said(self):
+        code, _, err = check(self.folder, LINE, record((WRONG, "pass", {"engine": 6})), tiny=[WRONG])
+        self.assertEqual(code, 1)
+        self.assertIn("x.expect:2:16: expected nan, and 1 of 1 result say otherwise", err)
+
+    def test_a_line_whose_results_are_all_here_and_that_none_needs_is_said(self):
+        code, _, err = check(self.folder, LINE, record((WRONG, "pass", {"engine": 2})), tiny=[WRONG])
+        self.assertEqual(code, 1)
+        self.assertIn("no result needs this any more: of 1 that it could be about none is nan", err)
+
+    def test_what_the_records_cannot_tell_is_no_error(self):
+        for data, why in (
+            (record((RIGHT, "pass", {"engine": 2})), "one of its cases is not in the record"),
+            (record((WRONG, "inconclusive", {})), "that could not be asked"),
+            (record((WRONG, "pass", {"engine": 2, "sm": 100})), "another device"),
+            (record((WRONG, "pass", {"engine": 2}), do="decide"), "a decision computes nothing"),
+        ):
+            with self.subTest(why):
+                code, out, err = check(self.folder, LINE, data, tiny=[WRONG])
+                self.assertEqual((code, err), (0, ""))
+                self.assertIn("cannot tell of 1", out)
+
+    def test_another_version_says_nothing(self):
+        code, out, _ = check(self.folder, LINE.replace("sm=90", "cudnn<9.20.0"), record((WRONG, "pass", {"engine": 6})), tiny=[WRONG])
+        self.assertEqual(code, 0)
+        self.assertIn("cannot tell of 1", out)
+
+    def test_a_line_behind_another_that_takes_its_results_is_said(self):
+        code, _, err = check(self.folder, LINE + LINE.split("\n")[1] + "\n", record((WRONG, "nan", {"engine": 6})), tiny=[WRONG])
+        self.assertEqual(code, 1)
+        self.assertIn("x.expect:3:16: fits only what", err)
+        self.assertIn("x.expect:2:16 takes first", err)
+
+    def test_until_a_version_that_is_here(self):
+        code, _, err = check(self.folder, LINE.replace("nan ", "nan until=9.27.0 "), record((WRONG, "nan", {"engine": 6})), tiny=[WRONG])
+        self.assertEqual(code, 1)
+        self.assertIn("until 9.27.0, and these records have 9.27.0", err)
+
+    def test_update_drops_what_nothing_needs_and_proposes_what_separates(self):
+        data = record((WRONG, "pass", {"engine": 2}), *((f"pass=bwd dtype=bf16 s={n}/128 d=64", "wrong" if n > 64 else "pass", {"engine": 6}) for n in (7, 64, 65, 200)),
+                      suites="tiny")
+        shown = []
+        for _ in range(2):
+            lines, suites = lines_of(self.folder, LINE, tiny=[WRONG])
+            code, out = update(store(self.folder, data), lines, suites, self.folder / "expect")
+            self.assertEqual(code, 1)
+            shown.append(out)
+        self.assertEqual(shown[0], shown[1])
+        self.assertIn("-2026-11-21 nan pass=bwd & s.q=1", shown[0])
+        self.assertIn("+suites: tiny", shown[0])
+        self.assertIn("+2026-11-21 wrong pass=bwd & s.q>64 & sm=90 & cudnn=9.27.0 & grade=measured", shown[0])
+        self.assertFalse((self.folder / "expect/proposed.expect").exists())
+
+    def test_update_has_nothing_to_say_of_what_is_known(self):
+        lines, suites = lines_of(self.folder, LINE, tiny=[WRONG])
+        self.assertEqual(update(store(self.folder, record((WRONG, "nan", {"engine": 6}))), lines, suites, self.folder / "expect"), (0, ""))
 
 
-def test_a_matrix_with_holes_is_none(tmp_path):
-    (tmp_path / "r.jsonl").write_text(record(("pass=fwd", "inconclusive", {}), do="decide"))
-    code, _, err = run("golden", "print", "--golden", "x", tmp_path / "r.jsonl")
-    assert code == 2 and "holes" in err and "\n" not in err.strip()
+    def test_versions_that_answer_alike_are_one_line_and_totals_hide_no_swap(self):
+        kept, made = matrix(self.folder, {"9.9.0": "2-", "9.10.0": "2-", "9.11.0": "-2", "9.12.0": "6-"})
+        body = [line.split() for line in golden.render(made, kept).split("\n") if line and not line.startswith("#")]
+        self.assertEqual([(w[2], w[3], w[6:]) for w in body], [("9.9.0..9.10.0", "1", ["2", "-"]), ("9.11.0", "1", ["-", "2"]), ("9.12.0", "1", ["6", "-"])])
+
+    def test_the_matrix_holds_what_it_was_made_of_and_names_what_differs(self):
+        kept, made = matrix(self.folder, {"9.9.0": "2-", "9.10.0": "22", "9.11.0": "22"})
+        text = golden.render(made, kept)
+        self.assertEqual(golden.compare(made, kept, text, "s.txt"), [])
+        kept, made = matrix(self.folder, {"9.10.0": "26"})
+        (said,) = golden.compare(made, kept, text, "s.txt")
+        self.assertIn("g h100 9.10.0: golden 2 2, answered 2 6; first 'pass=fwd d=16'", said)
+        kept, made = matrix(self.folder, {"9.12.0": "22"})
+        self.assertIn("has no 9.12.0", golden.compare(made, kept, text, "s.txt")[0])
+        with self.assertRaisesRegex(golden.GoldenError, "s.txt:2:1: not a line"):
+            golden.parse("# facts x suite 5\nnonsense\n", "s.txt")
+
+    def test_a_matrix_with_holes_is_none(self):
+        (self.folder / "r.jsonl").write_text(record(("pass=fwd", "inconclusive", {}), do="decide"))
+        code, _, err = run("golden", "print", "--golden", "x", self.folder / "r.jsonl")
+        self.assertEqual(code, 2)
+        self.assertIn("holes", err)
+        self.assertNotIn("\n", err.strip())
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -32,7 +32,8 @@ static size_t find_target(const facts_audit *audit, const place *p)
 {
     const facts_targets *targets = &audit->session.targets;
     size_t t = 0;
-    while (t < targets->count && (strcmp(targets->at[t].build.name, p->build) != 0 || strcmp(targets->at[t].device, p->device) != 0))
+    while (t < targets->count &&
+           (strcmp(targets->at[t].build.name, p->build) != 0 || strcmp(targets->at[t].device, p->device) != 0))
         t++;
     return t;
 }

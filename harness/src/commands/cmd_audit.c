@@ -126,7 +126,8 @@ static bool collect(facts_audit *audit, const facts_predicate *where)
         bool asked = audit->chosen[i] && concerns(audit, i);
         for (size_t e = 0; asked && e < audit->claims.claim[i].edges; e++) {
             const facts_edge *edge = &audit->claims.claim[i].edge[e];
-            if (audit->known && !(facts_audit_knows(audit, &edge->refused) && (!edge->has_other || facts_audit_knows(audit, &edge->other))))
+            if (audit->known &&
+                !(facts_audit_knows(audit, &edge->refused) && (!edge->has_other || facts_audit_knows(audit, &edge->other))))
                 continue; /* the record is of other rules */
             if (where && !facts_predicate_holds(where, &(facts_subject){ .c = &edge->refused }))
                 continue;
@@ -419,8 +420,9 @@ static int audit_chosen(facts_audit *audit, const facts_options *o)
     facts_predicate *where = NULL;
     if (o->where && !facts_predicate_parse(&where, o->where, &error))
         return bad(error.text);
-    int status = o->from ? facts_audit_targets_from(audit, o->from)
-                         : facts_session_targets(&audit->session, o->cudnn ? o->cudnn : "default", o->device ? o->device : DEFAULT_DEVICES);
+    int status =
+        o->from ? facts_audit_targets_from(audit, o->from)
+                : facts_session_targets(&audit->session, o->cudnn ? o->cudnn : "default", o->device ? o->device : DEFAULT_DEVICES);
     if (status == FACTS_EXIT_OK && !o->from)
         status = kind_of_run(audit);
     if (status == FACTS_EXIT_OK && !collect(audit, where))

@@ -98,7 +98,8 @@ static void make_ready(facts_bisection *b, size_t version)
     if (status == 0 && builds.count == 1 && is_ready(&builds.at[0]))
         v->target.build = builds.at[0];
     else
-        snprintf(v->why, sizeof v->why, "%s", message.text[0] ? message.text : "it could not be installed");
+        snprintf(v->why, sizeof v->why, "%.*s", (int)sizeof v->why - 1,
+                 message.text[0] ? message.text : "it could not be installed");
     facts_builds_free(&builds);
 }
 

@@ -89,7 +89,8 @@ static void read_dropout(facts_import_attention *out, const json_t *said, const 
 /* What cudnn-frontend derives when nobody says it: b,h,s,d, dense. */
 static void take_shapes(facts_import_attention *out)
 {
-    const facts_import_tensor *q = &out->part[FACTS_IMPORT_ROLE_Q], *k = &out->part[FACTS_IMPORT_ROLE_K], *v = &out->part[FACTS_IMPORT_ROLE_V];
+    const facts_import_tensor *q = &out->part[FACTS_IMPORT_ROLE_Q], *k = &out->part[FACTS_IMPORT_ROLE_K],
+                              *v = &out->part[FACTS_IMPORT_ROLE_V];
     for (facts_import_role role = FACTS_IMPORT_ROLE_O; role <= FACTS_IMPORT_ROLE_DV; role++) {
         facts_import_tensor *t = &out->part[role];
         const facts_import_tensor *like = role == FACTS_IMPORT_ROLE_DK ? k : role == FACTS_IMPORT_ROLE_DV ? v : q;
@@ -98,7 +99,8 @@ static void take_shapes(facts_import_attention *out)
             continue;
         memcpy(t->dim, like->dim, sizeof t->dim);
         t->dim[3] = row ? 1 : role == FACTS_IMPORT_ROLE_O || role == FACTS_IMPORT_ROLE_DO ? v->dim[3] : like->dim[3];
-        for (int64_t d = 3, run = 1; d >= 0 && t->dim[d] <= (INT64_C(1) << 46) / run; run *= t->dim[d--])
+        /* A dimension of 0 or below is refused later; here it must not end the arithmetic. */
+        for (int64_t d = 3, run = 1; d >= 0 && t->dim[d] > 0 && t->dim[d] <= (INT64_C(1) << 46) / run; run *= t->dim[d--])
             t->stride[d] = run;
         t->rank = 4;
         if (row && t->type == FACTS_IMPORT_TYPE_OTHER)
@@ -112,7 +114,8 @@ bool facts_import_node(facts_import_search *s, const facts_import_operation *op)
     static const char *const names[FACTS_IMPORT_ROLES] = { FACTS_IMPORT_ROLE_LIST(AS_WORD) };
 #undef AS_WORD
     facts_import_attention *out = s->out;
-    const json_t *said = op->said, *scale = json_object_get(said, "attn_scale_value"), *most = json_object_get(said, "max_seq_len_kv");
+    const json_t *said = op->said, *scale = json_object_get(said, "attn_scale_value"),
+                 *most = json_object_get(said, "max_seq_len_kv");
     out->backward = op->kind == FACTS_IMPORT_SDPA_BACKWARD;
     take_named(s, op, names);
     take_scale(out);
@@ -132,7 +135,8 @@ bool facts_import_node(facts_import_search *s, const facts_import_operation *op)
     out->deterministic = said_true(said, "is_deterministic_algorithm");
     out->unfuse_fma = said_true(said, "unfuse_fma");
     out->half_accumulation = out->unified && is_word(said, "compute_data_type", "HALF");
-    out->totals = json_is_integer(json_object_get(said, "max_total_seq_len_q")) || json_is_integer(json_object_get(said, "max_total_seq_len_kv"));
+    out->totals = json_is_integer(json_object_get(said, "max_total_seq_len_q")) ||
+                  json_is_integer(json_object_get(said, "max_total_seq_len_kv"));
     out->seq_kv = json_integer_value(most);
     out->bool_mask = out->has[FACTS_IMPORT_ROLE_BIAS] && out->part[FACTS_IMPORT_ROLE_BIAS].type == FACTS_IMPORT_BOOL;
     if (json_is_number(json_object_get(said, "rescale_threshold")))
@@ -232,7 +236,8 @@ static void see_through_rope(facts_import_search *s, const facts_import_graph *g
             continue;
         bool forward = op->kind == FACTS_IMPORT_ROPE;
         int outside = facts_import_port_of(op, forward ? "X" : "DX"), inside = facts_import_port_of(op, forward ? "Y" : "DY");
-        static const facts_import_role rotated[] = { FACTS_IMPORT_ROLE_Q, FACTS_IMPORT_ROLE_K, FACTS_IMPORT_ROLE_DQ, FACTS_IMPORT_ROLE_DK };
+        static const facts_import_role rotated[] = { FACTS_IMPORT_ROLE_Q, FACTS_IMPORT_ROLE_K, FACTS_IMPORT_ROLE_DQ,
+                                                     FACTS_IMPORT_ROLE_DK };
         for (size_t r = 0; outside >= 0 && inside >= 0 && r < sizeof rotated / sizeof *rotated; r++)
             if (s->out->has[rotated[r]] && strcmp(s->out->part[rotated[r]].name, graph->tensor[inside].name) == 0) {
                 facts_import_take(s, rotated[r], outside, false);
@@ -242,8 +247,8 @@ static void see_through_rope(facts_import_search *s, const facts_import_graph *g
     }
 }
 
-facts_import_found facts_import_recognise(facts_import_attention *out, const facts_import_graph *graph, const facts_import_graph *part,
-                                          facts_error *error)
+facts_import_found facts_import_recognise(facts_import_attention *out, const facts_import_graph *graph,
+                                          const facts_import_graph *part, facts_error *error)
 {
     *out = (facts_import_attention){ .offsets = FACTS_IMPORT_TYPE_OTHER, .rescale = -1 };
     *error = (facts_error){ .line = 0 };
@@ -276,7 +281,8 @@ facts_import_found facts_import_recognise(facts_import_attention *out, const fac
         see_through_rope(&s, graph);
     if (ok && (!out->has[FACTS_IMPORT_ROLE_Q] || !out->has[FACTS_IMPORT_ROLE_K] || !out->has[FACTS_IMPORT_ROLE_V]))
         ok = facts_import_refuse(error, "attention without Q, K or V", "");
-    static const facts_import_role gradients[] = { FACTS_IMPORT_ROLE_DO, FACTS_IMPORT_ROLE_DQ, FACTS_IMPORT_ROLE_DK, FACTS_IMPORT_ROLE_DV };
+    static const facts_import_role gradients[] = { FACTS_IMPORT_ROLE_DO, FACTS_IMPORT_ROLE_DQ, FACTS_IMPORT_ROLE_DK,
+                                                   FACTS_IMPORT_ROLE_DV };
     if (ok && !out->has[FACTS_IMPORT_ROLE_O])
         ok = facts_import_refuse(error, "attention without O", "");
     for (size_t i = 0; ok && out->backward && i < sizeof gradients / sizeof *gradients; i++)
