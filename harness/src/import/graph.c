@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "case/field.h"
 #include "case/text.h"
 
 #define AS_WORD(symbol, word) word,
@@ -264,10 +265,8 @@ static bool read_frontend_tensors(facts_import_graph *g, const json_t *tensors, 
         if (!read_frontend_tensor(g, string_of(each, "name"), each, io, error))
             return false;
     }
-    json_object_foreach((json_t *)tensors, key, each)
-        link_offsets(g, at++, each);
-    json_array_foreach(tensors, i, each)
-        link_offsets(g, at++, each);
+    json_object_foreach((json_t *)tensors, key, each) link_offsets(g, at++, each);
+    json_array_foreach(tensors, i, each) link_offsets(g, at++, each);
     return true;
 }
 
@@ -295,12 +294,13 @@ static bool read_frontend(facts_import_graph *g, const json_t *root, facts_error
 /* "9.19.0" or 91900. */
 static int version_of(const json_t *said)
 {
-    int a, b, c;
+    uint32_t part[FACTS_VERSION_PARTS];
     if (json_is_integer(said))
         return (int)(json_integer_value(said) & 0xffffff);
-    if (!json_is_string(said) || sscanf(json_string_value(said), "%3d.%3d.%3d", &a, &b, &c) != 3 || a < 0 || b < 0 || c < 0)
+    if (!json_is_string(said) || !facts_version_read(facts_span_of(json_string_value(said)), part) || part[0] > 99 ||
+        part[1] > 99 || part[2] > 99)
         return 0;
-    return a * 10000 + b * 100 + c;
+    return (int)(part[0] * 10000 + part[1] * 100 + part[2]);
 }
 
 bool facts_import_read(facts_import_graph *out, json_t *root, facts_error *error)

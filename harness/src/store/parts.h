@@ -16,20 +16,20 @@ typedef struct pending {
     size_t length;
 } pending;
 
-#define STATEMENT_LIST(X)                                                                                                        \
-    X(SCOPE_FIND, "select id from scope where key = ?")                                                                          \
-    X(SCOPE_ADD, "insert or ignore into scope(key, used) values(?, ?)")                                                          \
-    X(SCOPE_USED, "update scope set used = ? where id = ?")                                                                      \
-    X(READY_GET, "select ready from scope where id = ?")                                                                         \
-    X(READY_SET, "update scope set ready = ? where id = ?")                                                                      \
-    X(GET, "select name, asked, sum, text from answer where scope = ? and hash = ?")                                             \
-    X(PUT, "insert or replace into answer(scope, hash, name, asked, sum, text) values(?, ?, ?, ?, ?, ?)")                        \
-    X(DROP, "delete from answer where scope = ? and hash = ?")                                                                   \
-    X(FILE_GET, "select content, sha256 from file where path = ? and stamp = ?")                                                 \
-    X(FILE_CONTENT, "insert into file(path, stamp, content) values(?1, ?2, ?3) on conflict(path) do update set content = ?3,"     \
-                    " sha256 = case stamp when ?2 then sha256 end, stamp = ?2")                                                   \
-    X(FILE_SHA256, "insert into file(path, stamp, sha256) values(?1, ?2, ?3) on conflict(path) do update set sha256 = ?3,"        \
-                   " content = case stamp when ?2 then content end, stamp = ?2")
+#define STATEMENT_LIST(X)                                                                                                          \
+    X(SCOPE_FIND, "select id from scope where key = ?")                                                                            \
+    X(SCOPE_ADD, "insert or ignore into scope(key, used) values(?, ?)")                                                            \
+    X(SCOPE_USED, "update scope set used = ? where id = ?")                                                                        \
+    X(READY_GET, "select ready from scope where id = ?")                                                                           \
+    X(READY_SET, "update scope set ready = ? where id = ?")                                                                        \
+    X(GET, "select name, asked, sum, text from answer where scope = ? and hash = ?")                                               \
+    X(PUT, "insert or replace into answer(scope, hash, name, asked, sum, text) values(?, ?, ?, ?, ?, ?)")                          \
+    X(DROP, "delete from answer where scope = ? and hash = ?")                                                                     \
+    X(FILE_GET, "select content, sha256 from file where path = ? and stamp = ?")                                                   \
+    X(FILE_CONTENT, ("insert into file(path, stamp, content) values(?1, ?2, ?3) on conflict(path) do update set content = ?3,"     \
+                     " sha256 = case stamp when ?2 then sha256 end, stamp = ?2"))                                                  \
+    X(FILE_SHA256, ("insert into file(path, stamp, sha256) values(?1, ?2, ?3) on conflict(path) do update set sha256 = ?3,"        \
+                    " content = case stamp when ?2 then content end, stamp = ?2"))
 #define AS_ENUM(symbol, text) STATEMENT_##symbol,
 typedef enum statement { STATEMENT_LIST(AS_ENUM) STATEMENT_COUNT } statement;
 #undef AS_ENUM
@@ -42,8 +42,8 @@ struct facts_answers {
     pending *pending;
     size_t pending_count, pending_room, pending_bytes;
     int64_t opened, flushed; /* when, in seconds */
-    bool broken;     /* nothing more is read or written */
-    bool full;       /* nothing more is written */
+    bool broken;             /* nothing more is read or written */
+    bool full;               /* nothing more is written */
     pthread_mutex_t lock;
 };
 
