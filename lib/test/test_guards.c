@@ -333,7 +333,7 @@ static const subject subjects[] = {
     { "planner-crash-mx-s1", 92100, 100, one_block_scaled_row },
     { "fp8-padded-rows", 92000, 90, padded_of_8_bits },
     { "fp8-large-tile-kernel-31", 90400, 90, deep_of_8_bits },
-    { "dq-over-what-was-there", 90400, 90, backward },
+    { "dq-over-what-was-there", 90501, 90, backward },
     { "bias-of-32-bits", 90900, 90, biased_of_32_bits },
     { "dsink-unwritten", 91000, 90, packed_dsink },
     { "single-row-and-key-backward", 90900, 90, one_row_and_key },
