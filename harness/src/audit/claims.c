@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../case/lines.h"
 #include "../case/pattern.h"
 #include "straddle.h"
 
@@ -19,25 +20,12 @@ const char *facts_claim_word(facts_claim_kind kind)
     return kinds[kind];
 }
 
-/* What is being read: one line of one file. */
 typedef struct reader {
     facts_claims *claims;
-    const char *where;
-    int line;
+    facts_lines in;
     size_t first_project, first_claim;
     bool kind_said;
-    facts_error *error;
 } reader;
-
-static bool fail(const reader *r, int column, const char *what)
-{
-    return facts_fail(r->error, r->where, r->line, column, "%s", what);
-}
-
-static void *grow(void *array, size_t count, size_t size)
-{
-    return (count & (count + 1)) == 0 ? realloc(array, (count * 2 + 1) * size) : array;
-}
 
 static facts_claim *current(const reader *r)
 {
@@ -50,7 +38,7 @@ static bool append(reader *r, char **to, const char *between, facts_span text)
     size_t before = strlen(*to), gap = before ? strlen(between) : 0;
     char *longer = realloc(*to, before + gap + text.length + 1);
     if (!longer)
-        return fail(r, 1, "no memory");
+        return facts_lines_fail(&r->in, NULL, "no memory");
     *to = longer;
     memcpy(longer + before, between, gap);
     memcpy(longer + before + gap, text.at, text.length);
@@ -79,17 +67,17 @@ static bool finish(reader *r)
     else if (claim->kind == FACTS_CLAIM_CALLER && !*claim->untestable)
         lacks = "untestable: why; no backend answers a rule of this kind";
     if (lacks)
-        return facts_fail(r->error, at->where, at->line, at->column, "the rule %.60s lacks %s", claim->id, lacks);
+        return facts_fail(r->in.error, at->where, at->line, at->column, "the rule %.60s lacks %s", claim->id, lacks);
     if (*claim->untestable && (claim->refuse_count || claim->edges))
-        return facts_fail(r->error, at->where, at->line, at->column, "the rule %.60s is untestable and has a predicate or an edge",
-                          claim->id);
-    return *claim->untestable || facts_claim_straddles(claim, r->error);
+        return facts_fail(r->in.error, at->where, at->line, at->column,
+                          "the rule %.60s is untestable and has a predicate or an edge", claim->id);
+    return *claim->untestable || facts_claim_straddles(claim, r->in.error);
 }
 
 /* ---- lines --------------------------------------------------------------------------------------------------------------------
  */
 
-static bool read_project(reader *r, facts_span text, int column)
+static bool read_project(reader *r, facts_span text)
 {
     facts_claims *all = r->claims;
     facts_span version = text, name = facts_span_word(&version);
@@ -98,36 +86,36 @@ static bool read_project(reader *r, facts_span text, int column)
         return false;
     r->first_claim = all->count;
     if (!name.length || !version.length)
-        return fail(r, column, "project: takes a name and a version");
-    facts_project *grown = grow(all->project, all->projects, sizeof *grown);
+        return facts_lines_fail(&r->in, text.at, "project: takes a name and a version");
+    facts_project *grown = facts_grow(all->project, all->projects, sizeof *grown);
     if (!grown)
-        return fail(r, 1, "no memory");
+        return facts_lines_fail(&r->in, NULL, "no memory");
     all->project = grown;
     facts_project *p = &grown[all->projects++];
     *p = (facts_project){ strndup(name.at, name.length), strndup(version.at, version.length), strdup("") };
-    return (p->name && p->version && p->link) || fail(r, 1, "no memory");
+    return (p->name && p->version && p->link) || facts_lines_fail(&r->in, NULL, "no memory");
 }
 
-static bool read_rule(reader *r, facts_span id, int column)
+static bool read_rule(reader *r, facts_span id)
 {
     facts_claims *all = r->claims;
     char quote[FACTS_QUOTE_MAX];
     if (!finish(r))
         return false;
     if (all->projects == r->first_project)
-        return fail(r, 1, "belongs to a project; project: NAME VERSION opens one");
+        return facts_lines_fail(&r->in, NULL, "belongs to a project; project: NAME VERSION opens one");
     for (size_t i = 0; i < id.length; i++)
         if (facts_is_blank(id.at[i]))
-            return fail(r, column, "a rule's name has no blanks");
+            return facts_lines_fail(&r->in, id.at, "a rule's name has no blanks");
     if (!id.length || id.length > 60)
-        return fail(r, column, "rule: takes a name of at most 60 letters");
+        return facts_lines_fail(&r->in, id.at, "rule: takes a name of at most 60 letters");
     for (size_t i = 0; i < all->count; i++)
         if (facts_span_is(id, all->claim[i].id))
-            return facts_fail(r->error, r->where, r->line, column, "%s is there already: %s:%d", facts_quote(quote, id),
-                              all->claim[i].place.where, all->claim[i].place.line);
-    facts_claim *grown = grow(all->claim, all->count, sizeof *grown);
+            return facts_lines_fail(&r->in, id.at, "%s is there already: %s:%d", facts_quote(quote, id), all->claim[i].place.where,
+                                    all->claim[i].place.line);
+    facts_claim *grown = facts_grow(all->claim, all->count, sizeof *grown);
     if (!grown)
-        return fail(r, 1, "no memory");
+        return facts_lines_fail(&r->in, NULL, "no memory");
     all->claim = grown;
     facts_claim *claim = &grown[all->count++];
     *claim = (facts_claim){ .id = strndup(id.at, id.length),
@@ -136,12 +124,13 @@ static bool read_rule(reader *r, facts_span id, int column)
                             .untestable = strdup(""),
                             .refuses = strdup(""),
                             .project = all->projects - 1,
-                            .place = { r->where, r->line, 1 } };
+                            .place = { r->in.where, r->in.line, 1 } };
     r->kind_said = false;
-    return (claim->id && claim->says && claim->note && claim->untestable && claim->refuses) || fail(r, 1, "no memory");
+    return (claim->id && claim->says && claim->note && claim->untestable && claim->refuses) ||
+           facts_lines_fail(&r->in, NULL, "no memory");
 }
 
-static bool read_kind(reader *r, facts_span text, int column)
+static bool read_kind(reader *r, facts_span text)
 {
     char quote[FACTS_QUOTE_MAX], hint[FACTS_QUOTE_MAX];
     facts_nearest nearest = facts_nearest_start(text);
@@ -153,26 +142,20 @@ static bool read_kind(reader *r, facts_span text, int column)
         }
         facts_nearest_offer(&nearest, kinds[k], strlen(kinds[k]));
     }
-    return facts_fail(r->error, r->where, r->line, column, "%s is not a kind; allowed: decision numbers caller%s",
-                      facts_quote(quote, text), facts_nearest_hint(&nearest, hint));
+    return facts_lines_fail(&r->in, text.at, "%s is not a kind; allowed: decision numbers caller%s", facts_quote(quote, text),
+                            facts_nearest_hint(&nearest, hint));
 }
 
-static bool read_predicate(reader *r, facts_span text, int column, facts_predicate ***list, size_t *count)
+static bool read_predicate(reader *r, facts_span text, facts_predicate ***list, size_t *count)
 {
-    facts_error inner = { "", 0, 0 };
-    facts_predicate **grown = grow(*list, *count, sizeof(void *));
-    char *expression = strndup(text.at, text.length);
-    if (grown)
-        *list = grown;
-    bool ok = grown && expression && facts_predicate_parse(&grown[*count], expression, &inner);
-    free(expression);
-    if (ok) {
-        ++*count;
-        return true;
-    }
-    const char *sentence = strchr(inner.text, ' '); /* after "where:1:COLUMN:" */
-    return facts_fail(r->error, r->where, r->line, column + (inner.column ? inner.column - 1 : 0), "%s",
-                      sentence ? sentence + 1 : "no memory");
+    facts_predicate **grown = facts_grow(*list, *count, sizeof(void *));
+    if (!grown)
+        return facts_lines_fail(&r->in, text.at, "no memory");
+    *list = grown;
+    if (!facts_lines_predicate(&r->in, text, "", &grown[*count]))
+        return false;
+    ++*count;
+    return true;
 }
 
 /* The line with everything but two of its parts made blank: columns stay what they are. */
@@ -218,21 +201,22 @@ static bool one_axis_apart(reader *r, const facts_case *a, const facts_case *b)
             apart++;
     }
     return apart + band == 1 ||
-           facts_fail(r->error, r->where, r->line, 1,
-                      "the two sides of an edge differ in exactly one key (mask, window and align are one); these differ in%s",
-                      *keys ? keys : " none");
+           facts_lines_fail(
+               &r->in, NULL,
+               "the two sides of an edge differ in exactly one key (mask, window and align are one); these differ in%s",
+               *keys ? keys : " none");
 }
 
 static bool add_pair(reader *r, facts_pattern *refused, facts_pattern *other, uint64_t i)
 {
     facts_claim *claim = current(r);
-    facts_edge *grown = grow(claim->edge, claim->edges, sizeof *grown);
+    facts_edge *grown = facts_grow(claim->edge, claim->edges, sizeof *grown);
     if (!grown)
-        return fail(r, 1, "no memory");
+        return facts_lines_fail(&r->in, NULL, "no memory");
     claim->edge = grown;
     facts_edge *e = &grown[claim->edges];
-    *e = (facts_edge){ .has_other = other != NULL, .place = { r->where, r->line, 1 } };
-    if (!facts_pattern_at(refused, i, &e->refused, r->error) || (other && !facts_pattern_at(other, i, &e->other, r->error)))
+    *e = (facts_edge){ .has_other = other != NULL, .place = { r->in.where, r->in.line, 1 } };
+    if (!facts_pattern_at(refused, i, &e->refused, r->in.error) || (other && !facts_pattern_at(other, i, &e->other, r->in.error)))
         return false;
     if (other && !one_axis_apart(r, &e->refused, &e->other))
         return false;
@@ -242,15 +226,15 @@ static bool add_pair(reader *r, facts_pattern *refused, facts_pattern *other, ui
 
 static bool add_pairs(reader *r, const char *refused, const char *other)
 {
-    const facts_place place = { r->where, r->line, 1 };
+    const facts_place place = { r->in.where, r->in.line, 1 };
     facts_pattern *a = NULL, *b = NULL;
-    bool ok = facts_pattern_read(&a, facts_span_of(refused), place, r->error) &&
-              (!other || facts_pattern_read(&b, facts_span_of(other), place, r->error));
+    bool ok = facts_pattern_read(&a, facts_span_of(refused), place, r->in.error) &&
+              (!other || facts_pattern_read(&b, facts_span_of(other), place, r->in.error));
     uint64_t count = ok ? facts_pattern_count(a) : 0;
     if (ok && b && facts_pattern_count(b) != count)
-        ok = fail(r, 1, "the two sides of an edge have as many cases each");
+        ok = facts_lines_fail(&r->in, NULL, "the two sides of an edge have as many cases each");
     if (ok && count > MOST_PAIRS - current(r)->edges)
-        ok = fail(r, 1, "a rule has at most 64 pairs of cases");
+        ok = facts_lines_fail(&r->in, NULL, "a rule has at most 64 pairs of cases");
     for (uint64_t i = 0; i < count && ok; i++)
         ok = add_pair(r, a, b, i);
     facts_pattern_destroy(a);
@@ -258,14 +242,15 @@ static bool add_pairs(reader *r, const char *refused, const char *other)
     return ok;
 }
 
-static bool read_edge(reader *r, facts_span whole, facts_span text)
+static bool read_edge(reader *r, facts_span text)
 {
+    facts_span whole = { r->in.start, (size_t)(text.at + text.length - r->in.start) };
     facts_span rest = text, common = facts_span_cut(&rest, '|'), refused = facts_span_cut(&rest, '|'), other = rest;
     bool pair = common.length < text.length, both = pair && facts_span_trim(refused).length && facts_span_trim(other).length;
     if (pair && (!both || memchr(other.at, '|', other.length)))
-        return fail(r, (int)(text.at - whole.at) + 1, "edge: takes COMMON | REFUSED | LET THROUGH, or COMMON alone");
+        return facts_lines_fail(&r->in, text.at, "edge: takes COMMON | REFUSED | LET THROUGH, or COMMON alone");
     char *one = only(whole, common, pair ? refused : common), *two = pair ? only(whole, common, other) : NULL;
-    bool ok = one && (!pair || two) ? add_pairs(r, one, two) : fail(r, 1, "no memory");
+    bool ok = one && (!pair || two) ? add_pairs(r, one, two) : facts_lines_fail(&r->in, NULL, "no memory");
     free(one);
     free(two);
     return ok;
@@ -294,47 +279,44 @@ static line_kind line_of(reader *r, facts_span word)
             return (line_kind)k;
         facts_nearest_offer(&nearest, words[k], strlen(words[k]));
     }
-    facts_fail(r->error, r->where, r->line, 1,
-               "%s begins no line of claims; allowed: project: link: rule: says: kind: refuse: unless: edge: untestable: note:%s",
-               facts_quote(quote, word), facts_nearest_hint(&nearest, hint));
+    facts_lines_fail(
+        &r->in, NULL,
+        "%s begins no line of claims; allowed: project: link: rule: says: kind: refuse: unless: edge: untestable: note:%s",
+        facts_quote(quote, word), facts_nearest_hint(&nearest, hint));
     return LINE_COUNT;
 }
 
-static bool read_line(reader *r, facts_span whole)
+static bool read_line(void *context, facts_span text)
 {
-    facts_span text = facts_span_without_comment(whole);
-    if (text.length == 0)
-        return true;
+    reader *r = context;
     facts_span rest = text, word = facts_span_cut(&rest, ':'), said = facts_span_trim(rest);
     line_kind kind = line_of(r, word);
     facts_claim *claim = current(r);
-    int column = (int)(said.at - whole.at) + 1;
     if (kind == LINE_COUNT)
         return false;
     if (!said.length)
-        return fail(r, (int)(text.at - whole.at + (ptrdiff_t)text.length) + 1, "something is due after the colon");
+        return facts_lines_fail(&r->in, text.at + text.length, "something is due after the colon");
     if (kind == LINE_LINK && r->claims->projects == r->first_project)
-        return fail(r, 1, "belongs to a project; project: NAME VERSION opens one");
+        return facts_lines_fail(&r->in, NULL, "belongs to a project; project: NAME VERSION opens one");
     if (kind > LINE_RULE && !claim)
-        return fail(r, 1, "belongs to a rule; rule: NAME opens one");
+        return facts_lines_fail(&r->in, NULL, "belongs to a rule; rule: NAME opens one");
     switch (kind) {
     case LINE_PROJECT:
-        return read_project(r, said, column);
+        return read_project(r, said);
     case LINE_LINK:
         return append(r, &r->claims->project[r->claims->projects - 1].link, " ", said);
     case LINE_RULE:
-        return read_rule(r, said, column);
+        return read_rule(r, said);
     case LINE_SAYS:
         return append(r, &claim->says, " ", said);
     case LINE_KIND:
-        return read_kind(r, said, column);
+        return read_kind(r, said);
     case LINE_REFUSE:
-        return read_predicate(r, said, column, &claim->refuse, &claim->refuse_count) && append(r, &claim->refuses, "; or ", said);
+        return read_predicate(r, said, &claim->refuse, &claim->refuse_count) && append(r, &claim->refuses, "; or ", said);
     case LINE_UNLESS:
-        return read_predicate(r, said, column, &claim->unless, &claim->unless_count) &&
-               append(r, &claim->refuses, "; unless ", said);
+        return read_predicate(r, said, &claim->unless, &claim->unless_count) && append(r, &claim->refuses, "; unless ", said);
     case LINE_EDGE:
-        return read_edge(r, whole, said);
+        return read_edge(r, said);
     case LINE_UNTESTABLE:
         return append(r, &claim->untestable, " ", said);
     default:
@@ -344,18 +326,12 @@ static bool read_line(reader *r, facts_span whole)
 
 bool facts_claims_read(facts_claims *claims, const char *text, const char *where, facts_error *error)
 {
-    reader r = {
-        .claims = claims, .where = where, .first_project = claims->projects, .first_claim = claims->count, .error = error
-    };
-    facts_span rest = facts_span_of(text);
-    while (rest.length > 0) {
-        facts_span line = facts_span_cut(&rest, '\n');
-        r.line++;
-        if (line.length > MOST_LETTERS)
-            return fail(&r, 1, "the line is longer than a line may be");
-        if (!read_line(&r, line))
-            return false;
-    }
+    reader r = { .claims = claims,
+                 .in = { .where = where, .most = MOST_LETTERS, .error = error },
+                 .first_project = claims->projects,
+                 .first_claim = claims->count };
+    if (!facts_lines_each(&r.in, text, read_line, &r))
+        return false;
     if (claims->count == r.first_claim && claims->projects == r.first_project)
         return facts_fail(error, where, 1, 1, "no rule is in this file");
     return finish(&r);

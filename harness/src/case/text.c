@@ -201,3 +201,13 @@ void facts_write_real(char out[32], double value)
             memcpy(out, plain, sizeof plain);
     }
 }
+
+void *facts_grow(void *array, size_t count, size_t size)
+{
+    return (count & (count + 1)) == 0 ? realloc(array, (count * 2 + 1) * size) : array;
+}
+
+int facts_by_text(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}

@@ -52,4 +52,10 @@ bool facts_read_real(facts_span span, double *out);
 /* The shortest text that reads back as `value`. */
 void facts_write_real(char out[32], double value);
 
+/* Room for one more in an array of `count`, to which nothing was ever added but one at a time: the array, perhaps elsewhere. NULL: no memory,
+ * and the array is as it was. */
+void *facts_grow(void *array, size_t count, size_t size);
+/* For qsort and bsearch of an array of texts. */
+int facts_by_text(const void *a, const void *b);
+
 #endif

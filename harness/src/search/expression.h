@@ -8,7 +8,6 @@
 typedef struct facts_choice_line {
     facts_span text; /* of the choice, without its weight */
     uint64_t weight;
-    int column;
 } facts_choice_line;
 
 typedef struct facts_named_number {

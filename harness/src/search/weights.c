@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../case/lines.h"
 #include "../case/problem.h"
 #include "expression.h"
 #include "template.h"
@@ -33,23 +34,10 @@ struct facts_weights {
     uint64_t most_work;
 };
 
-/* What is being read: one line of the file. */
 typedef struct reader {
     facts_weights *weights;
-    const char *name, *start; /* of the line, for columns */
-    int line;
-    facts_error *error;
+    facts_lines in;
 } reader;
-
-static bool fail(const reader *r, const char *at, const char *what)
-{
-    return facts_fail(r->error, r->name, r->line, (int)(at - r->start) + 1, "%s", what);
-}
-
-static void *grow(void *array, size_t count, size_t size)
-{
-    return (count & (count + 1)) == 0 ? realloc(array, (count * 2 + 1) * size) : array;
-}
 
 /* "3 {edge}, 1 64": weights and texts. The texts are checked when all numbers are known. */
 static bool read_choices(reader *r, facts_span text, facts_choice_line **out, size_t *count, uint64_t *total)
@@ -62,20 +50,20 @@ static bool read_choices(reader *r, facts_span text, facts_choice_line **out, si
         facts_span rest = part, weight = facts_span_word(&rest);
         uint64_t value;
         if (!facts_read_integer(weight, MOST_WEIGHT, &value))
-            return fail(r, part.at, "want WEIGHT VALUE, … here; a weight is a whole number up to 1000000");
+            return facts_lines_fail(&r->in, part.at, "want WEIGHT VALUE, … here; a weight is a whole number up to 1000000");
         rest = facts_span_trim(rest);
         if (rest.length == 0)
-            return fail(r, part.at, "the value after the weight is missing");
+            return facts_lines_fail(&r->in, part.at, "the value after the weight is missing");
         if (*count == MOST_CHOICES)
-            return fail(r, part.at, "more choices than 256");
+            return facts_lines_fail(&r->in, part.at, "more choices than 256");
         *total += value;
-        found[(*count)++] = (facts_choice_line){ rest, value, (int)(rest.at - r->start) + 1 };
+        found[(*count)++] = (facts_choice_line){ rest, value };
     }
     if (*total == 0)
-        return fail(r, text.at, "the weights are all 0");
+        return facts_lines_fail(&r->in, text.at, "the weights are all 0");
     *out = malloc(*count * sizeof **out);
     if (*out == NULL)
-        return fail(r, r->start, "no memory");
+        return facts_lines_fail(&r->in, NULL, "no memory");
     memcpy(*out, found, *count * sizeof *found);
     return true;
 }
@@ -98,36 +86,23 @@ static bool read_number(reader *r, facts_span head, facts_span rest)
     facts_weights *w = r->weights;
     for (size_t i = 0; i < head.length; i++)
         if (!facts_expression_name_letter(head.at[i]))
-            return fail(r, head.at + i, "a number's name has the letters a-z (but x) and _");
+            return facts_lines_fail(&r->in, head.at + i, "a number's name has the letters a-z (but x) and _");
     for (size_t i = 0; i < w->numbers; i++)
         if (w->number[i].name.length == head.length && memcmp(w->number[i].name.at, head.at, head.length) == 0)
-            return fail(r, head.at, "a number of this name is there already");
+            return facts_lines_fail(&r->in, head.at, "a number of this name is there already");
     facts_named_number number = { .name = head };
     if (head.length == 0)
-        return fail(r, r->start, "want number NAME: WEIGHT EXPRESSION, …");
+        return facts_lines_fail(&r->in, NULL, "want number NAME: WEIGHT EXPRESSION, …");
     if (!read_choices(r, rest, &number.choice, &number.count, &number.total))
         return false;
-    facts_named_number *larger = grow(w->number, w->numbers, sizeof *larger);
+    facts_named_number *larger = facts_grow(w->number, w->numbers, sizeof *larger);
     if (larger == NULL) {
         free(number.choice);
-        return fail(r, r->start, "no memory");
+        return facts_lines_fail(&r->in, NULL, "no memory");
     }
     w->number = larger;
     w->number[w->numbers++] = number;
     return true;
-}
-
-static bool read_predicate(const reader *r, facts_span text, facts_predicate **out)
-{
-    facts_error inner = { .text = "" };
-    char *copy = strndup(text.at, text.length);
-    bool ok = copy != NULL && facts_predicate_parse(out, copy, &inner);
-    free(copy);
-    const char *says = strstr(inner.text, ": ");
-    if (!ok)
-        facts_fail(r->error, r->name, r->line, (int)(text.at - r->start) + (inner.column > 0 ? inner.column : 1), "%s",
-                   says ? says + 2 : "no memory");
-    return ok;
 }
 
 static bool read_key(reader *r, facts_span head, facts_span rest)
@@ -138,18 +113,18 @@ static bool read_key(reader *r, facts_span head, facts_span rest)
     char quote[FACTS_QUOTE_MAX];
     if (line.key == FACTS_KEY_COUNT) {
         const char *near = facts_key_nearest(word.at, word.length);
-        return facts_fail(r->error, r->name, r->line, (int)(word.at - r->start) + 1, "%s is no key of the case language%s%s%s",
-                          facts_quote(quote, word), near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+        return facts_lines_fail(&r->in, word.at, "%s is no key of the case language%s%s%s", facts_quote(quote, word),
+                                near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
     }
     if (when.length > 0 && !facts_span_is(when, "when"))
-        return fail(r, when.at, "want a colon, or when PREDICATE and a colon, after the key");
-    if (when.length > 0 && !read_predicate(r, facts_span_trim(condition), &line.when))
+        return facts_lines_fail(&r->in, when.at, "want a colon, or when PREDICATE and a colon, after the key");
+    if (when.length > 0 && !facts_lines_predicate(&r->in, facts_span_trim(condition), "", &line.when))
         return false;
     key_line *larger = NULL;
     if (read_choices(r, rest, &line.choice, &line.count, &line.total)) {
-        larger = grow(w->line, w->lines, sizeof *larger);
+        larger = facts_grow(w->line, w->lines, sizeof *larger);
         if (larger == NULL)
-            fail(r, r->start, "no memory");
+            facts_lines_fail(&r->in, NULL, "no memory");
     }
     if (larger == NULL) {
         facts_predicate_destroy(line.when);
@@ -164,26 +139,27 @@ static bool read_key(reader *r, facts_span head, facts_span rest)
 static bool read_where(reader *r, facts_span rest)
 {
     facts_weights *w = r->weights;
-    facts_predicate **larger = grow(w->where, w->wheres, sizeof(facts_predicate *));
+    facts_predicate **larger = facts_grow(w->where, w->wheres, sizeof(facts_predicate *));
     if (larger == NULL)
-        return fail(r, r->start, "no memory");
+        return facts_lines_fail(&r->in, NULL, "no memory");
     w->where = larger;
-    if (!read_predicate(r, rest, &w->where[w->wheres]))
+    if (!facts_lines_predicate(&r->in, rest, "", &w->where[w->wheres]))
         return false;
     w->wheres++;
     return true;
 }
 
-static bool read_line(reader *r, facts_span text)
+static bool read_line(void *context, facts_span text)
 {
+    reader *r = context;
     facts_span rest = text, head, word = facts_span_word(&rest);
     if (facts_span_is(word, "where"))
         return read_where(r, facts_span_trim(rest));
     if (facts_span_is(word, "work"))
         return (facts_read_integer(facts_span_trim(rest), INT64_MAX, &r->weights->most_work) && r->weights->most_work > 0) ||
-               fail(r, text.at, "want work N, a whole number above 0");
+               facts_lines_fail(&r->in, text.at, "want work N, a whole number above 0");
     if (!cut_head(&text, &head))
-        return fail(r, r->start, "want KEY: WEIGHT VALUE, …  or number NAME: …, where PREDICATE, work N");
+        return facts_lines_fail(&r->in, NULL, "want KEY: WEIGHT VALUE, …  or number NAME: …, where PREDICATE, work N");
     rest = head;
     word = facts_span_word(&rest);
     return facts_span_is(word, "number") ? read_number(r, facts_span_trim(rest), text) : read_key(r, head, text);
@@ -209,21 +185,25 @@ static bool check_line(reader *r, const key_line *line)
         if (facts_span_is(line->choice[i].text, "default"))
             continue;
         if (!facts_template_fill(line->choice[i].text, &scope, value, &fault))
-            return facts_fail(r->error, r->name, r->line, line->choice[i].column + (int)fault.at, "%s", fault.what);
+            return facts_lines_fail(&r->in, line->choice[i].text.at + fault.at, "%s", fault.what);
         if (!facts_case_parse(&c, "", NULL) || !facts_case_set(&c, line->key, value, &inner)) {
             const char *says = strstr(inner.text, ": ");
-            return facts_fail(r->error, r->name, r->line, line->choice[i].column, "%s", says ? says + 2 : inner.text);
+            return facts_lines_fail(&r->in, line->choice[i].text.at, "%s", says ? says + 2 : inner.text);
         }
     }
     return true;
 }
 
-static int line_of(const facts_weights *w, const char *at)
+/* Back to the line of this letter. */
+static void go_to(reader *r, const char *at)
 {
-    int line = 1;
-    for (const char *p = w->text; p < at; p++)
-        line += *p == '\n';
-    return line;
+    r->in.line = 1;
+    r->in.start = r->weights->text;
+    for (const char *p = r->weights->text; p < at; p++)
+        if (*p == '\n') {
+            r->in.line++;
+            r->in.start = p + 1;
+        }
 }
 
 static bool check_all(reader *r)
@@ -237,12 +217,12 @@ static bool check_all(reader *r)
             facts_expression_scope scope = scope_of(w, &c, &dice);
             facts_expression_fault fault = { NULL, 0 };
             int64_t value;
-            r->line = line_of(w, choice->text.at);
+            go_to(r, choice->text.at);
             if (!facts_expression_draw(choice->text, &scope, &value, &fault))
-                return facts_fail(r->error, r->name, r->line, choice->column + (int)fault.at, "%s", fault.what);
+                return facts_lines_fail(&r->in, choice->text.at + fault.at, "%s", fault.what);
         }
     for (size_t i = 0; i < w->lines; i++) {
-        r->line = line_of(w, w->line[i].choice[0].text.at);
+        go_to(r, w->line[i].choice[0].text.at);
         if (!check_line(r, &w->line[i]))
             return false;
     }
@@ -359,20 +339,12 @@ bool facts_weights_draw(const facts_weights *w, uint64_t seed, uint64_t index, c
 
 static bool read_lines(reader *r)
 {
-    facts_span rest = facts_span_of(r->weights->text);
-    while (rest.length > 0) {
-        facts_span line = facts_span_cut(&rest, '\n');
-        r->line++;
-        r->start = line.at;
-        line = facts_span_without_comment(line);
-        if (line.length > 0 && !read_line(r, line))
-            return false;
-    }
+    if (!facts_lines_each(&r->in, r->weights->text, read_line, r))
+        return false;
     if (r->weights->lines > 0)
         return check_all(r);
-    r->start = r->weights->text;
-    r->line = 1;
-    return fail(r, r->start, "no key has a line: there is nothing to draw");
+    r->in.line = 1; /* of the whole file */
+    return facts_lines_fail(&r->in, NULL, "no key has a line: there is nothing to draw");
 }
 
 bool facts_weights_read(facts_weights **out, const char *text, const char *name, facts_error *error)
@@ -384,7 +356,7 @@ bool facts_weights_read(facts_weights **out, const char *text, const char *name,
         return facts_fail(error, name, 1, 1, "no memory");
     }
     w->most_work = NO_WORK_LIMIT;
-    if (!read_lines(&(reader){ .weights = w, .name = name, .error = error })) {
+    if (!read_lines(&(reader){ .weights = w, .in = { .where = name, .error = error } })) {
         facts_weights_destroy(w);
         return false;
     }
