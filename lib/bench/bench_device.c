@@ -1,9 +1,15 @@
-/* How long one attention call takes, for a script that times somebody else's beside it (ci/bench_torch.py).
+/* How long one attention call takes, for a script that times somebody else's beside it (ci/bench_torch.py, ci/bench_frontend.py).
  *
- * usage: bench_device BACKEND PASS DTYPE MASK B H S D [CUDNN_DIR [NVRTC]]
- *        BACKEND cudnn, math or cpu; PASS fwd or bwd; DTYPE bf16, f16 or f32; MASK none or causal
- * Prints one JSON object: device_us is the mean of one call between two events, host_us what one call costs its thread (the best of several
- * batches), plan_ms, workspace_bytes, engine.
+ * usage: bench_device BACKEND PASS DTYPE MASK B H S D [WORD=VALUE...] [CUDNN_DIR [NVRTC]]
+ *        BACKEND cudnn, math or cpu; PASS fwd or bwd; DTYPE bf16, f16 or f32; MASK none, causal, or causal_br (from the last row and key)
+ * Words  h_k=N      heads of K and V
+ *        s_kv=N     keys of an entry, or the most of them
+ *        lens=N,…   B lengths: packed sequences, rows as many as keys; with page=, of the keys alone: rows are S each
+ *        page=N     K and V in pages of N keys, far from one another in a pool of which half is used
+ *        engine=N   the first configuration of that engine, not the first of all
+ *        turns=1    says it is ready with an empty object, and then measures once for every line on standard input
+ * Prints one JSON object a measurement: device_us is the mean of one call between two events, host_us what one call costs its thread (the best
+ * of several batches; not with turns), plan_ms, workspace_bytes, engine, and the plan's knobs by number.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +18,15 @@
 
 #include <fattn/fattn.h>
 
-enum { BATCHES = 20, CALLS = 50 };
+enum { BATCHES = 20, CALLS = 50, MAX_BATCH = 256 };
+
+/* A problem, and what its numbers alone do not say. */
+typedef struct question {
+    fattn_problem problem;
+    int32_t lens[MAX_BATCH];
+    int64_t engine;
+    bool packed, turns;
+} question;
 
 typedef struct call {
     fattn_plan *plan;
@@ -103,34 +117,191 @@ static int word_of(const char *word, const char *const *words, int count)
     exit(2);
 }
 
-static fattn_problem problem_of(char **argv)
+static int64_t number_of(const char *value, const char *word)
 {
-    static const char *const passes[] = { "fwd", "bwd" }, *const dtypes[] = { "", "bf16", "f16", "f32" }, *const masks[] = { "none", "causal" };
-    fattn_problem p = FATTN_PROBLEM_INIT;
-    p.pass = word_of(argv[2], passes, 2);
-    p.dtype = word_of(argv[3], dtypes, 4);
-    p.has_right = word_of(argv[4], masks, 2);
-    p.batch = atoll(argv[5]);
-    p.heads_q = atoll(argv[6]);
-    p.seq_q = p.seq_kv = atoll(argv[7]);
-    p.dim_qk = atoll(argv[8]);
-    return p;
+    char *end;
+    const long long n = strtoll(value, &end, 10);
+    if (end == value || *end != '\0' || n < 1) {
+        fprintf(stderr, "bench_device: '%s' wants a number from 1\n", word);
+        exit(2);
+    }
+    return n;
 }
 
-static void bind(call *c, fattn_context *context, const fattn_problem *p)
+static void read_lens(question *q, const char *list)
 {
+    const fattn_problem *p = &q->problem;
+    const int64_t most = p->seq_kv;
+    int64_t count = 0;
+    for (const char *at = list; count < MAX_BATCH; at++, count++) {
+        char *end;
+        const long long n = strtoll(at, &end, 10);
+        if (end == at || n < 1 || n > most)
+            break;
+        q->lens[count] = (int32_t)n;
+        if (*(at = end) == '\0') {
+            count++;
+            break;
+        }
+    }
+    if (count != p->batch) {
+        fprintf(stderr, "bench_device: 'lens=%s' wants %lld lengths from 1 to %lld\n", list, (long long)p->batch, (long long)most);
+        exit(2);
+    }
+}
+
+static bool read_word(question *q, const char *word)
+{
+    static const char *const words[] = { "h_k", "s_kv", "page", "engine", "turns", "lens" };
+    const char *value = strchr(word, '=');
+    char name[16];
+    if (value == NULL || (size_t)(value - word) >= sizeof name || strchr(word, '/') != NULL)
+        return false;
+    snprintf(name, sizeof name, "%.*s", (int)(value - word), word);
+    const int which = word_of(name, words, 6);
+    if (which == 5)
+        return true; /* read_lens, when the most of them is known */
+    const int64_t n = number_of(value + 1, word);
+    switch (which) {
+    case 0:
+        q->problem.heads_k = n;
+        break;
+    case 1:
+        q->problem.seq_kv = n;
+        break;
+    case 2:
+        q->problem.page_size_k = q->problem.page_size_v = n;
+        break;
+    case 3:
+        q->engine = n;
+        break;
+    default:
+        q->turns = true;
+    }
+    return true;
+}
+
+/* Lengths make the sequences packed, or, with pages, the keys' lengths. */
+static void shape_lengths(question *q, const char *lens)
+{
+    fattn_problem *p = &q->problem;
+    for (int64_t b = 0; b < p->batch; b++)
+        q->lens[b] = (int32_t)p->seq_kv;
+    if (lens != NULL)
+        read_lens(q, lens);
+    p->padding = lens != NULL || p->page_size_k != 0;
+    q->packed = lens != NULL && p->page_size_k == 0;
+    if (q->packed) {
+        p->ragged_bits = 32;
+        for (int64_t b = 0; b < p->batch; b++)
+            p->total_q += q->lens[b];
+        p->total_kv = p->total_q;
+    }
+    if (p->page_size_k != 0) {
+        p->table_k = p->table_v = (p->seq_kv + p->page_size_k - 1) / p->page_size_k;
+        p->pages_k = p->pages_v = 2 * p->batch * p->table_k;
+    }
+}
+
+/* Takes the words out of the arguments; what is left are folders. */
+static question question_of(char **argv, int *argc)
+{
+    static const char *const passes[] = { "fwd", "bwd" }, *const dtypes[] = { "", "bf16", "f16", "f32" };
+    static const char *const masks[] = { "none", "causal", "causal_br" };
+    question q = { .problem = FATTN_PROBLEM_INIT, .engine = FATTN_ENGINE_AUTO };
+    fattn_problem *p = &q.problem;
+    const char *lens = NULL;
+    p->pass = word_of(argv[2], passes, 2);
+    p->dtype = word_of(argv[3], dtypes, 4);
+    const int mask = word_of(argv[4], masks, 3);
+    p->has_right = mask > 0;
+    p->align = mask == 2 ? FATTN_BOTTOM_RIGHT : FATTN_TOP_LEFT;
+    p->batch = number_of(argv[5], argv[5]);
+    p->heads_q = p->heads_k = number_of(argv[6], argv[6]);
+    p->seq_q = p->seq_kv = number_of(argv[7], argv[7]);
+    p->dim_qk = number_of(argv[8], argv[8]);
+    if (p->batch > MAX_BATCH)
+        exit((fprintf(stderr, "bench_device: a batch of at most %d\n", MAX_BATCH), 2));
+    int left = 9;
+    for (int i = 9; i < *argc; i++) {
+        if (!read_word(&q, argv[i]))
+            argv[left++] = argv[i];
+        else if (strncmp(argv[i], "lens=", 5) == 0)
+            lens = argv[i] + 5;
+    }
+    *argc = left;
+    shape_lengths(&q, lens);
+    return q;
+}
+
+static void *given(fattn_context *context, const int32_t *numbers, size_t count)
+{
+    void *device = buffer(context, count * sizeof *numbers);
+    if (fattn_buffer_write(context, device, numbers, count * sizeof *numbers) != FATTN_OK)
+        fail("write");
+    return device;
+}
+
+/* Where each entry starts, when a token has so many elements. */
+static void *offsets(fattn_context *context, const question *q, int64_t token)
+{
+    int32_t at[MAX_BATCH + 1] = { 0 };
+    for (int64_t b = 0; b < q->problem.batch; b++)
+        at[b + 1] = at[b] + (int32_t)(q->lens[b] * token);
+    return given(context, at, (size_t)q->problem.batch + 1);
+}
+
+/* Every other page of the pool, in an order that jumps. */
+static void *page_table(fattn_context *context, const fattn_problem *p)
+{
+    const int64_t count = p->batch * p->table_k;
+    int32_t *pages = malloc((size_t)count * sizeof *pages);
+    if (pages == NULL)
+        fail("memory");
+    for (int64_t i = 0; i < count; i++)
+        pages[i] = (int32_t)(2 * (i * 7919 % count)); /* a prime that divides no count here: each once */
+    void *device = given(context, pages, (size_t)count);
+    free(pages);
+    return device;
+}
+
+static void bind_lengths(fattn_tensors *t, fattn_context *context, const question *q)
+{
+    const fattn_problem *p = &q->problem;
+    int32_t rows[MAX_BATCH];
+    for (int64_t b = 0; b < p->batch; b++)
+        rows[b] = q->packed ? q->lens[b] : (int32_t)p->seq_q;
+    t->seq_len_q = given(context, rows, (size_t)p->batch);
+    t->seq_len_kv = given(context, q->lens, (size_t)p->batch);
+    if (p->page_size_k != 0)
+        t->page_table_k = t->page_table_v = page_table(context, p);
+    if (!q->packed)
+        return;
+    t->q_offsets = t->o_offsets = t->do_offsets = t->dq_offsets = offsets(context, q, p->heads_q * p->dim_qk);
+    t->k_offsets = t->v_offsets = t->dk_offsets = t->dv_offsets = offsets(context, q, p->heads_k * p->dim_qk);
+    t->stats_offsets = offsets(context, q, p->heads_q);
+}
+
+static void bind(call *c, fattn_context *context, const question *asked)
+{
+    const fattn_problem *p = &asked->problem;
     const int32_t type = p->dtype;
-    const size_t bytes = (size_t)(p->batch * p->heads_q * p->seq_q * p->dim_qk) * (type == FATTN_F32 ? 4 : 2);
+    const int64_t rows = asked->packed ? p->total_q : p->batch * p->seq_q;
+    const int64_t keys = p->page_size_k != 0 ? p->pages_k * p->page_size_k : asked->packed ? p->total_kv : p->batch * p->seq_kv;
+    const size_t element = type == FATTN_F32 ? 4 : 2;
+    const size_t of_q = (size_t)(rows * p->heads_q * p->dim_qk) * element, of_k = (size_t)(keys * p->heads_k * p->dim_qk) * element;
     fattn_tensors *t = &c->tensors;
     *t = (fattn_tensors)FATTN_TENSORS_INIT;
-    t->q = filled(context, bytes, type), t->k = filled(context, bytes, type), t->v = filled(context, bytes, type);
-    t->o = filled(context, bytes, type);
+    t->q = filled(context, of_q, type), t->k = filled(context, of_k, type), t->v = filled(context, of_k, type);
+    t->o = filled(context, of_q, type);
     c->backward = p->pass == FATTN_BACKWARD;
     if (c->backward) {
-        t->stats = filled(context, (size_t)(p->batch * p->heads_q * p->seq_q) * 4, FATTN_F32);
-        t->d_o = filled(context, bytes, type);
-        t->dq = buffer(context, bytes), t->dk = buffer(context, bytes), t->dv = buffer(context, bytes);
+        t->stats = filled(context, (size_t)(rows * p->heads_q) * 4, FATTN_F32);
+        t->d_o = filled(context, of_q, type);
+        t->dq = buffer(context, of_q), t->dk = buffer(context, of_k), t->dv = buffer(context, of_k);
     }
+    if (p->padding)
+        bind_lengths(t, context, asked);
     t->workspace_bytes = fattn_plan_workspace_bytes(c->plan);
     if (t->workspace_bytes != 0)
         t->workspace = buffer(context, t->workspace_bytes);
@@ -153,14 +324,53 @@ static double host_us(call *c, fattn_context *context, struct CUstream_st *strea
     return best;
 }
 
+static double measure(call *c, fattn_context *context, struct CUstream_st *stream, int repeats)
+{
+    double us;
+    if (fattn_stream_time(context, stream, launch, c, repeats, &us) != FATTN_OK)
+        fail("launch");
+    return us;
+}
+
+static void report(const call *c, double device, double host)
+{
+    const fattn_engine *engine = fattn_plan_engine(c->plan);
+    printf("{\"device_us\":%.3f,\"host_us\":%.3f,\"plan_ms\":%.1f,\"workspace_bytes\":%zu,\"engine\":%lld,\"knobs\":{", device, host, fattn_plan_ms(c->plan),
+           fattn_plan_workspace_bytes(c->plan), (long long)engine->index);
+    for (int32_t i = 0; i < engine->knob_count; i++)
+        printf("%s\"%d\":%lld", i == 0 ? "" : ",", (int)engine->knobs[i].type, (long long)engine->knobs[i].value);
+    printf("}}\n");
+    fflush(stdout);
+}
+
+static void time_it(call *c, fattn_context *context, struct CUstream_st *stream, const question *q, int backend)
+{
+    char line[64];
+    if (launch(c, stream) != FATTN_OK)
+        fail("launch");
+    const double first = measure(c, context, stream, 3);
+    /* As many as the other side: a GPU under load lowers its clock. */
+    const int repeats = backend != FATTN_BACKEND_CUDNN ? 5 : first > 50 ? 20 : 200;
+    if (!q->turns) {
+        const double device = measure(c, context, stream, repeats);
+        report(c, device, device < 1e3 ? host_us(c, context, stream) : 0);
+        return;
+    }
+    printf("{}\n");
+    fflush(stdout);
+    while (fgets(line, sizeof line, stdin) != NULL)
+        report(c, measure(c, context, stream, repeats), 0);
+}
+
 int main(int argc, char **argv)
 {
     static const char *const backends[] = { "cudnn", "math", "cpu" };
     if (argc < 9) {
-        fprintf(stderr, "usage: bench_device BACKEND PASS DTYPE MASK B H S D [CUDNN_DIR [NVRTC]]\n");
+        fprintf(stderr, "usage: bench_device BACKEND PASS DTYPE MASK B H S D [WORD=VALUE...] [CUDNN_DIR [NVRTC]]\n");
         return 2;
     }
     const int backend = word_of(argv[1], backends, 3);
+    const question q = question_of(argv, &argc);
     fattn_context_options options = FATTN_CONTEXT_OPTIONS_INIT;
     options.device_kind = backend == FATTN_BACKEND_CPU ? FATTN_DEVICE_CPU : FATTN_DEVICE_GPU;
     options.cudnn_dir = argc > 9 && backend != FATTN_BACKEND_CPU ? argv[9] : NULL;
@@ -168,26 +378,18 @@ int main(int argc, char **argv)
     fattn_policy policy = FATTN_POLICY_INIT;
     policy.order[0] = backend;
     policy.order_count = 1;
-    const fattn_problem p = problem_of(argv);
+    fattn_plan_options plan = FATTN_PLAN_OPTIONS_INIT;
+    plan.engine = q.engine;
     fattn_context *context;
     struct CUstream_st *stream;
     call c = { 0 };
     int depth;
     if (fattn_context_create(&context, &options) != FATTN_OK || fattn_stream_create(&stream, context) != FATTN_OK)
         fail("context");
-    if (fattn_policy_push(&policy, &depth) != FATTN_OK || fattn_plan_create(&c.plan, context, &p, NULL) != FATTN_OK)
+    if (fattn_policy_push(&policy, &depth) != FATTN_OK || fattn_plan_create(&c.plan, context, &q.problem, &plan) != FATTN_OK)
         fail("plan");
-    bind(&c, context, &p);
-    double device_us;
-    if (launch(&c, stream) != FATTN_OK || fattn_stream_time(context, stream, launch, &c, 3, &device_us) != FATTN_OK)
-        fail("launch");
-    /* As many as the other side: a GPU under load lowers its clock. */
-    const int repeats = backend != FATTN_BACKEND_CUDNN ? 5 : device_us > 50 ? 20 : 200;
-    if (fattn_stream_time(context, stream, launch, &c, repeats, &device_us) != FATTN_OK)
-        fail("launch");
-    const double host = device_us < 1e3 ? host_us(&c, context, stream) : 0;
-    printf("{\"device_us\":%.3f,\"host_us\":%.3f,\"plan_ms\":%.1f,\"workspace_bytes\":%zu,\"engine\":%lld}\n", device_us, host, fattn_plan_ms(c.plan),
-           fattn_plan_workspace_bytes(c.plan), (long long)fattn_plan_engine(c.plan)->index);
+    bind(&c, context, &q);
+    time_it(&c, context, stream, &q, backend);
     fattn_policy_pop(depth);
     return 0;
 }

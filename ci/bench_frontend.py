@@ -1,0 +1,307 @@
+#!/usr/bin/env python3
+"""Times packed sequences and paged keys beside cudnn-frontend and PyTorch on one GPU, with one cuDNN for all, taken in turns in one run.
+
+usage: ci/bench_frontend.py BENCH_DEVICE CUDNN_DIR [NVRTC]    (bench_device of lib/bench; needs PyTorch and the Python package cudnn of cudnn-frontend)
+       BENCH_FRONTEND_SECONDS=N  no new case is begun after N seconds; BENCH_FRONTEND_ROUNDS=N  turns of a case (11)
+
+Prints a Markdown table: the plan of either side, theirs being the first of its list; the medians; and theirs / ours, the median and the range of the
+turns' ratios. Where the two lists begin with other plans, theirs is timed with our plan as well. Times are between two events around 20 calls.
+Exit: 0 printed; 3 no GPU, no PyTorch, no cudnn-frontend, or not the cuDNN of CUDNN_DIR.
+"""
+import collections
+import ctypes
+import json
+import math
+import os
+import re
+import statistics
+import subprocess
+import sys
+import time
+
+Problem = collections.namedtuple("Problem", "pas mask b h h_k s s_kv d page lens")
+WANTED = 0.98  # of their time
+CALLS = 20
+
+LENS = (2048, 1792, 1500, 1024, 777, 512, 300, 95)
+KEYS = tuple(4096 - 37 * i for i in range(64))
+PACKED = [Problem(pas, mask, 8, *heads, 2048, 2048, 128, 0, LENS) for pas in ("fwd", "bwd") for heads in ((16, 16), (32, 8)) for mask in ("none", "causal")]
+PAGED = [Problem("fwd", "none", 64, 32, 8, 1, 4096, 128, page, KEYS) for page in (16, 64, 128)] + [
+    Problem("fwd", "causal_br", 8, 32, 8, 1024, 4096, 128, page, KEYS[:8]) for page in (64, 128)]
+
+
+def named(p):
+    kind = f"page {p.page}, " + ("decode" if p.s == 1 else "prefill") if p.page else "packed"
+    return f"{kind}: {p.pas} bf16 {p.mask} b{p.b} h{p.h}/{p.h_k} s{p.s}/{p.s_kv} d{p.d}"
+
+
+def words(p):
+    """The problem as bench_device's arguments."""
+    page = [f"page={p.page}"] if p.page else []
+    return ["cudnn", p.pas, "bf16", p.mask, *map(str, (p.b, p.h, p.s, p.d)), f"h_k={p.h_k}", f"s_kv={p.s_kv}", "lens=" + ",".join(map(str, p.lens)), *page]
+
+
+def shapes_of(p):
+    """name: (shape of the graph's tensor, elements of a token) of each tensor that holds sequences; memory is b,s,h,d."""
+    q, k = ((p.b, p.h, p.s, p.d), p.h * p.d), ((p.b, p.h_k, p.s_kv, p.d), p.h_k * p.d)
+    if p.pas == "fwd":
+        return {"q": q, "k": k, "v": k, "o": q}
+    return {"q": q, "k": k, "v": k, "o": q, "do": q, "stats": ((p.b, p.h, p.s, 1), p.h), "dq": q, "dk": k, "dv": k}
+
+
+def pages_of(p):
+    """Pages of an entry, pages of the pool: half of them are used."""
+    table = -(-p.s_kv // p.page)
+    return table, 2 * p.b * table
+
+
+def graph_of(p, implementation, **where):
+    """cudnn-frontend's graph of the problem and its tensors by name; `implementation` AUTO leaves one operation or many to it; `where` is handle=
+    or device_property=."""
+    import cudnn
+    kinds = cudnn.data_type
+    g = cudnn.pygraph(io_data_type=kinds.BFLOAT16, intermediate_data_type=kinds.FLOAT, compute_data_type=kinds.FLOAT, **where)
+    t = {}
+
+    def integers(name, *dim):
+        t[name] = g.tensor(name=name, dim=dim, stride=[math.prod(dim[i + 1:]) for i in range(4)], data_type=kinds.INT32)
+        return t[name]
+
+    def layout(name):
+        (b, h, s, d), token = shapes[name]
+        if p.page and name in ("k", "v"):
+            b, s = pages_of(p)[1], p.page
+        return {"dim": [b, h, s, d], "stride": [s * h * d, d, h * d, 1]} | ({"ragged_offset": offsets[token]} if offsets else {})
+
+    shapes = shapes_of(p)
+    offsets = {} if p.page else {token: integers(f"at{token}", p.b + 1, 1, 1, 1) for token in sorted({token for _, token in shapes.values()})}
+    for name in shapes:
+        if name not in OUTPUTS[p.pas]:
+            t[name] = g.tensor(name=name, data_type=kinds.FLOAT if name == "stats" else kinds.BFLOAT16, **layout(name))
+    options = {"attn_scale": p.d ** -0.5, "use_padding_mask": True, "seq_len_q": integers("rows", p.b, 1, 1, 1), "seq_len_kv": integers("keys", p.b, 1, 1, 1)}
+    if p.mask != "none":
+        options["diagonal_alignment"] = cudnn.diagonal_alignment.BOTTOM_RIGHT if p.mask == "causal_br" else cudnn.diagonal_alignment.TOP_LEFT
+        options["diagonal_band_right_bound"] = 0
+    if p.page:
+        table = integers("table", p.b, 1, pages_of(p)[0], 1)
+        options |= {"paged_attention_k_table": table, "paged_attention_v_table": table, "paged_attention_max_seq_len_kv": p.s_kv}
+    if p.pas == "fwd":
+        options["implementation"] = getattr(cudnn.attention_implementation, implementation)
+        outputs = g.sdpa(name="forward", q=t["q"], k=t["k"], v=t["v"], generate_stats=False, **options)[:1]
+    else:
+        total = sum(p.lens)
+        outputs = g.sdpa_backward(name="backward", q=t["q"], k=t["k"], v=t["v"], o=t["o"], dO=t["do"], stats=t["stats"], max_total_seq_len_q=total,
+                                  max_total_seq_len_kv=total, **options)
+    for name, out in zip(OUTPUTS[p.pas], outputs):
+        like = layout(name)
+        out.set_output(True).set_dim(like["dim"]).set_stride(like["stride"]).set_data_type(kinds.BFLOAT16)
+        if "ragged_offset" in like:
+            out.set_ragged_offset(like["ragged_offset"])
+        t[name] = out
+    g.validate()
+    g.build_operation_graph()
+    g.create_execution_plans([cudnn.heur_mode.A])
+    g.check_support()
+    return g, t
+
+
+OUTPUTS = {"fwd": ("o",), "bwd": ("dq", "dk", "dv")}
+
+
+def parse_plan(name):
+    """'eng7_k24=1_k30=2' -> (7, {24: 1, 30: 2}); None: no plan of cuDNN's."""
+    engine = re.match(r"eng(\d+)", name)
+    return engine and (int(engine[1]), {int(k): int(v) for k, v in re.findall(r"k(\d+)=(\d+)", name)})
+
+
+def plans_of(g):
+    """(index in their list, engine, knobs) of each plan of cuDNN's; cudnn-frontend lists engines of its own among them."""
+    found = ((i, parse_plan(g.get_plan_name_at_index(i))) for i in range(g.get_execution_plan_count()))
+    return [(i, *plan) for i, plan in found if plan]
+
+
+def words_of_plan(engine, knobs):
+    return f"{engine}" + "".join(f" {k}={v}" for k, v in sorted(knobs.items()))
+
+
+def tensors_of(p, torch):
+    """Memory for every tensor of the graph, by name, and for PyTorch's call."""
+    def integers(values):
+        return torch.tensor(values, dtype=torch.int32, device="cuda")
+
+    made, total = {}, sum(p.lens)
+    ends = [sum(p.lens[:i]) for i in range(p.b + 1)]
+    for name, ((b, h, s, d), token) in shapes_of(p).items():
+        of_pool = p.page and name in ("k", "v")
+        shape = (pages_of(p)[1], p.page, h, d) if of_pool else (b, s, h, d) if p.page else (total, h, d)
+        made[name] = (torch.randn(shape, device="cuda") * 0.5).to(torch.float32 if name == "stats" else torch.bfloat16)
+        if not p.page:
+            made[f"at{token}"] = integers([end * token for end in ends])
+    made["rows"], made["keys"], made["ends"] = integers([p.s] * p.b if p.page else p.lens), integers(p.lens), integers(ends)
+    if p.page:
+        count = p.b * pages_of(p)[0]
+        made["table"] = integers([2 * (i * 7919 % count) for i in range(count)])
+    return made
+
+
+def frontend_call(p, memory, handle, torch, want=None):
+    """The call, its (engine, knobs): the first plan that builds, or the one that is wanted; None: it is not in their lists. Of one operation and of
+    many, which cudnn-frontend chooses itself for a forward, engines have numbers of their own."""
+    for implementation in ("AUTO",) if want is None or p.pas == "bwd" else ("COMPOSITE", "UNIFIED"):
+        try:
+            g, t = graph_of(p, implementation, handle=handle)
+        except Exception as error:  # their words for "no" are of several types
+            print(f"{named(p)}: {implementation}: {error}", file=sys.stderr)
+            continue
+        for index, engine, knobs in plans_of(g):
+            if want not in (None, (engine, knobs)):
+                continue
+            try:
+                g.select_plan(index)
+                g.build_plans()
+            except Exception as error:
+                print(f"{named(p)}: plan {index} does not build: {error}", file=sys.stderr)
+                continue
+            pack = {t[name]: memory[name] for name in t}
+            room = torch.empty(max(g.get_workspace_size(), 1), dtype=torch.uint8, device="cuda")
+            return (lambda: g.execute(pack, room, handle=handle)), (engine, knobs)
+    return None, None
+
+
+def torch_call(p, memory, torch):
+    """PyTorch's own way to cuDNN for packed sequences; None where it has none."""
+    if p.page or p.mask == "causal_br":
+        return None
+    aten, ends, causal = torch.ops.aten, memory["ends"], p.mask == "causal"
+    q, k, v = (memory[name] for name in "qkv")
+    made = aten._cudnn_attention_forward(q, k, v, None, ends, ends, p.s, p.s_kv, p.pas == "bwd", 0.0, causal, False)
+    if p.pas == "fwd":
+        return lambda: aten._cudnn_attention_forward(q, k, v, None, ends, ends, p.s, p.s_kv, False, 0.0, causal, False)
+    return lambda: aten._cudnn_attention_backward(memory["do"], q, k, v, made[0], made[1], made[6], made[7], None, ends, ends, p.s, p.s_kv, 0.0, causal)
+
+
+def device_us(call, torch):
+    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    start.record()
+    for _ in range(CALLS):
+        call()
+    end.record()
+    torch.cuda.synchronize()
+    return start.elapsed_time(end) * 1e3 / CALLS
+
+
+class Ours:
+    """bench_device, which measures whenever it is asked; its first answer says that it is ready."""
+
+    def __init__(self, program, p, folders):
+        self.process = subprocess.Popen([program, *words(p), "turns=1", *folders], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.ready = self.process.stdout.readline() != ""
+
+    def ask(self):
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        return json.loads(self.process.stdout.readline())
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def in_turns(calls, ours, torch, rounds):
+    """name: their times; and ours, one of each in every round; the first round warms up."""
+    times = collections.defaultdict(list)
+    for turn in range(rounds + 1):
+        for name, call in calls.items():
+            us = device_us(call, torch)
+            times[name] += [us] * (turn > 0)
+        us = ours.ask()["device_us"]
+        times["ours"] += [us] * (turn > 0)
+    return times
+
+
+def bench(p, args, handle, torch, rounds, beside_torch):
+    """Prints the rows of one case."""
+    memory = tensors_of(p, torch)
+    ours = Ours(args[0], p, args[1:])
+    calls, plans = {}, {}
+    try:
+        if not ours.ready:
+            return print(f"| {named(p)} | ours failed | | | | | |")
+        first = ours.ask()
+        mine = (first["engine"], {int(k): v for k, v in first["knobs"].items()})
+        for name, want in (("frontend", None), ("frontend, our plan", mine)):
+            if want is None or plans.get("frontend") != want:
+                call, plan = frontend_call(p, memory, handle, torch, want)
+                if call:
+                    calls[name], plans[name] = call, plan
+        try:
+            call = torch_call(p, memory, torch) if beside_torch else None
+            if call:
+                calls["PyTorch"] = call
+        except (RuntimeError, AttributeError, TypeError) as error:
+            print(f"{named(p)}: PyTorch: {str(error).splitlines()[0]}", file=sys.stderr)
+        times = in_turns(calls, ours, torch, rounds)
+        for name in calls:
+            ratios = [theirs / us for theirs, us in zip(times[name], times["ours"])]
+            theirs, us, ratio = map(statistics.median, (times[name], times["ours"], ratios))
+            plan = words_of_plan(*plans[name]) if name in plans else "its own choice"
+            print(f"| {named(p)} | {name} | {plan} | {words_of_plan(*mine)} | {theirs:,.1f} | {us:,.1f} | {ratio:.3f} ({min(ratios):.3f} to {max(ratios):.3f})"
+                  f"{'' if ratio >= WANTED else ' below ' + str(WANTED)} |", flush=True)
+    finally:
+        ours.close()
+        torch.cuda.empty_cache()
+
+
+def load(folder, nvrtc):
+    """One cuDNN for PyTorch and cudnn-frontend, mapped before either looks for its own; returns both modules."""
+    for path in [nvrtc] * bool(nvrtc) + [os.path.join(folder, f"libcudnn{part}.so.9") for part in ("", "_graph", "_engines_runtime_compiled")]:
+        ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
+    os.environ["LD_LIBRARY_PATH"] = folder  # where cudnn-frontend looks first, by itself
+    import cudnn
+    import torch
+    return cudnn, torch
+
+
+def foreign(folder):
+    """Paths of mapped cuDNN libraries that are not of `folder`."""
+    with open("/proc/self/maps", encoding="utf-8") as maps:
+        paths = {line.split(maxsplit=5)[5].strip() for line in maps if "/libcudnn" in line}
+    return sorted(path for path in paths if os.path.dirname(os.path.realpath(path)) != os.path.realpath(folder))
+
+
+def main(args):
+    if len(args) not in (2, 3):
+        print(__doc__, file=sys.stderr)
+        return 3
+    since, limit, rounds = time.monotonic(), float(os.environ.get("BENCH_FRONTEND_SECONDS", "1e9")), int(os.environ.get("BENCH_FRONTEND_ROUNDS", "11"))
+    try:
+        cudnn, torch = load(args[1], args[2] if len(args) > 2 else None)
+    except (ImportError, OSError) as error:
+        print(f"bench_frontend: {error}", file=sys.stderr)
+        return 3
+    if not torch.cuda.is_available():
+        print("bench_frontend: no GPU", file=sys.stderr)
+        return 3
+    beside_torch = not foreign(args[1])
+    torch.zeros(1, device="cuda")
+    handle = cudnn.create_handle()
+    cudnn.set_stream(handle, torch.cuda.current_stream().cuda_stream)
+    print(f"{torch.cuda.get_device_name()}, cuDNN {cudnn.backend_version()}, cudnn-frontend {cudnn.__version__}, PyTorch {torch.__version__}"
+          f"{'' if beside_torch else ' (maps a cuDNN of its own: not timed)'}\n")
+    print("| case | beside | its engine and knobs | ours | their us | our us | theirs / ours |\n|---|---|---|---|---|---|---|")
+    left = 0
+    for p in PACKED[:4] + PAGED + PACKED[4:]:
+        if time.monotonic() - since > limit:
+            left += 1
+            continue
+        bench(p, args, handle, torch, rounds, beside_torch)
+    if left:
+        print(f"\n{left} cases were not begun: BENCH_FRONTEND_SECONDS={limit:g}")
+    others = [path for path in foreign(args[1]) if beside_torch or os.path.basename(path) != "libcudnn.so.9"]
+    if others:
+        print(f"bench_frontend: also mapped: {' '.join(others)}", file=sys.stderr)
+    return 3 if others else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
