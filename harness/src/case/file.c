@@ -40,11 +40,6 @@ static bool ends(const char *name, const char *suffix)
     return name[0] != '.' && length > letters && strcmp(name + length - letters, suffix) == 0;
 }
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 size_t facts_folder_files(const char *folder, const char *suffix, char ***out)
 {
     *out = NULL;
@@ -71,7 +66,7 @@ size_t facts_folder_files(const char *folder, const char *suffix, char ***out)
         return 0;
     }
     if (count > 0)
-        qsort(*out, count, sizeof **out, by_name);
+        qsort(*out, count, sizeof **out, facts_by_text);
     return count;
 }
 

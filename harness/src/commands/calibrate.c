@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../case/case.h"
+#include "../case/text.h"
 
 #define WILD 4.0         /* times its tolerance: no constant is that far off, a mistake is */
 #define LEAST_ROWS 50    /* gauss rows of an engine before it is called calibrated */
@@ -48,7 +49,7 @@ typedef struct engine {
 
 struct facts_measured {
     engine *at;
-    size_t count, room, rows;
+    size_t count, rows;
 };
 
 facts_measured *facts_measured_create(void)
@@ -113,16 +114,12 @@ static engine *engine_of(facts_measured *m, const json_t *row, const facts_case 
             strcmp(e->pass, key.pass) == 0)
             return e;
     }
-    if (m->count == m->room) {
-        size_t room = m->room ? 2 * m->room : 8;
-        engine *more = realloc(m->at, room * sizeof *more);
-        if (!more)
-            return NULL;
-        m->at = more;
-        m->room = room;
-    }
-    m->at[m->count] = key;
-    return &m->at[m->count++];
+    engine *more = facts_grow(m->at, m->count, sizeof *more);
+    if (!more)
+        return NULL;
+    m->at = more;
+    more[m->count] = key;
+    return &more[m->count++];
 }
 
 static void note(peak *p, double value, const json_t *error, const char *name)

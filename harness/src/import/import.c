@@ -83,15 +83,9 @@ static int problem_named(facts_import *m, const char *name)
             return (int)m->slot[at] - 1;
     if (m->count >= FACTS_IMPORT_PROBLEMS)
         return FACTS_IMPORT_NO_PROBLEM;
-    if (m->count == m->room) {
-        size_t room = m->room ? 2 * m->room : 64;
-        facts_imported *moved = realloc(m->problem, room * sizeof *moved);
-        if (moved == NULL)
-            return FACTS_IMPORT_NO_PROBLEM;
-        m->problem = moved;
-        m->room = room;
-    }
-    char *own = strdup(name);
+    facts_imported *moved = facts_grow(m->problem, m->count, sizeof *moved);
+    m->problem = moved != NULL ? moved : m->problem;
+    char *own = moved != NULL ? strdup(name) : NULL;
     if (own == NULL)
         return FACTS_IMPORT_NO_PROBLEM;
     m->problem[m->count] = (facts_imported){ .name = own, .file = m->name };

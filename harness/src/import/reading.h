@@ -29,7 +29,7 @@ typedef struct facts_import_event {
 
 struct facts_import {
     facts_imported *problem;
-    size_t count, room;
+    size_t count;
     uint32_t *slot; /* by the hash of the name: index + 1 */
     size_t slots;
     char **file; /* names, owned */

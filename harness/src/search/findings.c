@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../case/text.h"
 #include "reduction.h"
 
 #define MOST_REPEATS 5
@@ -21,7 +22,7 @@ typedef struct finding {
 
 struct facts_findings {
     finding *at;
-    size_t count, room, first_open;
+    size_t count, first_open;
     facts_bucket **bucket;
     size_t buckets;
     facts_findings_limits limits;
@@ -63,14 +64,10 @@ bool facts_findings_add(facts_findings *f, const facts_case *drawn, const facts_
             seen |= facts_symptom_same(&answer->failing[k], &answer->failing[i]);
         if (seen)
             continue;
-        if (f->count == f->room) {
-            size_t room = f->room ? f->room * 2 : 64;
-            finding *larger = realloc(f->at, room * sizeof *larger);
-            if (!larger)
-                return false;
-            f->at = larger;
-            f->room = room;
-        }
+        finding *larger = facts_grow(f->at, f->count, sizeof *larger);
+        if (!larger)
+            return false;
+        f->at = larger;
         f->at[f->count++] = (finding){ .start = *drawn, .best = *drawn, .symptom = answer->failing[i] };
     }
     return true;

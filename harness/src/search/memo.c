@@ -5,6 +5,8 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "../case/text.h"
+
 #define MOST_ATTEMPTS 16
 #define MOST_FAILING 64
 
@@ -19,7 +21,7 @@ typedef struct entry {
 
 struct facts_memo {
     entry *at;
-    uint32_t count, room;
+    uint32_t count;
     uint32_t *table; /* id + 1; 0: free */
     size_t capacity; /* a power of two */
     size_t answered;
@@ -41,14 +43,10 @@ static uint32_t *slot_of(const facts_memo *memo, XXH128_hash_t key)
 
 static bool grow(facts_memo *memo)
 {
-    if (memo->count == memo->room) {
-        uint32_t room = memo->room ? memo->room * 2 : 1024;
-        entry *larger = realloc(memo->at, room * sizeof *larger);
-        if (!larger)
-            return false;
-        memo->at = larger;
-        memo->room = room;
-    }
+    entry *larger = facts_grow(memo->at, memo->count, sizeof *larger);
+    if (!larger)
+        return false;
+    memo->at = larger;
     if ((size_t)memo->count * 2 < memo->capacity)
         return true;
     uint32_t *before = memo->table;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../builds/sha256.h"
+#include "../case/text.h"
 #include "../store/answers.h"
 
 #define FILES_MOST 64
@@ -19,11 +20,6 @@ static bool add_file(facts_supervision *run, facts_text *key, const char *what, 
         return false;
     facts_text_member(key, what, content);
     return true;
-}
-
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
 /* The libraries of a folder whose names begin so, by name: wherever the folder lies. False: none, or one cannot be read. */
@@ -42,7 +38,7 @@ static bool add_folder(facts_supervision *run, facts_text *key, const char *fold
         count += ok;
     }
     closedir(open);
-    qsort(names, count, sizeof *names, by_name);
+    qsort(names, count, sizeof *names, facts_by_text);
     for (size_t i = 0; i < count; i++) {
         ok = ok && facts_join(path, folder, names[i]) && add_file(run, key, names[i], path);
         free(names[i]);
