@@ -39,6 +39,7 @@ typedef struct facts_audit {
     facts_audit_gap *gaps;
     size_t gap_count;
     bool measured; /* ran on a GPU */
+    bool partial;  /* of --from: not every line of the record could be read */
     char **known;  /* of --from: the names of the cases that the record has, sorted; owned */
     size_t known_count;
 } facts_audit;

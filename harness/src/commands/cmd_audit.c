@@ -153,11 +153,6 @@ bool facts_audit_asked(char out[FACTS_NAME_MAX], const facts_case *c, bool measu
     return ok;
 }
 
-static int by_text(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 /* Every name once, sorted; each case knows its place. */
 static int plan(facts_audit *audit)
 {
@@ -176,7 +171,7 @@ static int plan(facts_audit *audit)
     }
     int status = ok ? FACTS_EXIT_OK : error.text[0] ? FACTS_EXIT_BAD_INPUT : no_memory();
     if (ok) {
-        qsort(names, n, sizeof *names, by_text);
+        qsort(names, n, sizeof *names, facts_by_text);
         for (size_t i = 0; i < n; i++) {
             if (kept && strcmp(names[kept - 1], names[i]) == 0)
                 free(names[i]);
@@ -186,7 +181,7 @@ static int plan(facts_audit *audit)
         for (size_t i = 0; i < audit->count; i++) {
             const char *key = name;
             facts_audit_asked(name, audit->cases[i].c, audit->measured, &error);
-            audit->cases[i].work = (size_t)((char **)bsearch(&key, names, kept, sizeof *names, by_text) - names);
+            audit->cases[i].work = (size_t)((char **)bsearch(&key, names, kept, sizeof *names, facts_by_text) - names);
         }
         status = facts_session_cases(&audit->session, (const char *const *)names, kept);
         n = kept;
@@ -224,12 +219,9 @@ static void on_row(facts_session *s, const facts_outcome *outcome)
 static int kind_of_run(facts_audit *audit)
 {
     const facts_targets *targets = &audit->session.targets;
-    size_t described = 0;
-    for (size_t i = 0; i < targets->count; i++) {
-        described += targets->at[i].kind == FACTS_TARGET_DESCRIBED;
-        if (targets->at[i].kind == FACTS_TARGET_CPU)
-            return bad("facts audit: --device cpu: rules are about cuDNN; name a GPU or a described device");
-    }
+    size_t described = facts_targets_of(targets, FACTS_TARGET_DESCRIBED);
+    if (facts_targets_of(targets, FACTS_TARGET_CPU))
+        return bad("facts audit: --device cpu: rules are about cuDNN; name a GPU or a described device");
     if (described && described < targets->count)
         return bad("facts audit: --device: GPUs run and described devices decide; ask for them one after the other");
     audit->measured = !described;
@@ -409,7 +401,7 @@ static int exit_of(const facts_audit *audit)
         return FACTS_EXIT_INTERRUPTED;
     if (s->counts.record_failed || s->counts.target_failed)
         return FACTS_EXIT_ENVIRONMENT;
-    if (s->counts.done < s->counts.planned)
+    if (s->counts.done < s->counts.planned || audit->partial)
         return FACTS_EXIT_INCOMPLETE;
     return found ? FACTS_EXIT_FINDINGS : open ? FACTS_EXIT_ENVIRONMENT : FACTS_EXIT_OK;
 }
@@ -420,9 +412,8 @@ static int audit_chosen(facts_audit *audit, const facts_options *o)
     facts_predicate *where = NULL;
     if (o->where && !facts_predicate_parse(&where, o->where, &error))
         return bad(error.text);
-    int status =
-        o->from ? facts_audit_targets_from(audit, o->from)
-                : facts_session_targets(&audit->session, o->cudnn ? o->cudnn : "default", o->device ? o->device : DEFAULT_DEVICES);
+    int status = o->from ? facts_audit_targets_from(audit, o->from)
+                         : facts_session_targets(&audit->session, o->cudnn, o->device ? o->device : DEFAULT_DEVICES);
     if (status == FACTS_EXIT_OK && !o->from)
         status = kind_of_run(audit);
     if (status == FACTS_EXIT_OK && !collect(audit, where))

@@ -9,7 +9,6 @@
 
 #define EVERY_VERSION "9.0..9.999" /* that is here */
 #define DEFAULT_DEVICE "h100-sxm"
-#define MOST_JOBS 8
 
 /* One session: which versions it asks, by target. */
 typedef struct bisect_round {
@@ -210,18 +209,16 @@ static bool load_row(void *context, const facts_line *line)
 
 static int load_record(facts_bisection *b)
 {
-    facts_read_counts counts;
     loading l = { .b = b };
     const char *path = b->options->output;
     if (access(path, F_OK) != 0)
         return FACTS_EXIT_OK; /* nothing yet */
     snprintf(l.device, sizeof l.device, "%s", b->at[0].target.device);
-    if (!facts_record_read(path, find_device, &l, &counts) || !facts_record_read(path, load_row, &l, &counts)) {
-        char why[160];
-        int status = facts_record_trouble(&counts, why, sizeof why);
-        fprintf(stderr, "facts: %s: %s\n", path, why);
+    int status = facts_read_record("facts", path, find_device, &l, NULL);
+    if (status == FACTS_EXIT_OK)
+        status = facts_read_record("facts", path, load_row, &l, NULL);
+    if (status != FACTS_EXIT_OK)
         return status;
-    }
     if (b->at[0].target.kind == FACTS_TARGET_GPU && strcmp(l.device, b->at[0].target.device) != 0)
         snprintf(b->device, sizeof b->device, "%s", l.device);
     return FACTS_EXIT_OK;
@@ -231,23 +228,11 @@ static int load_record(facts_bisection *b)
 
 static int read_words(facts_bisection *b)
 {
-    const facts_options *o = b->options;
-    facts_error error = { .text = "" };
-    if (o->resume && !o->output) {
-        fputs("facts: --resume needs the record to go on with: -o FILE\n", stderr);
-        return FACTS_EXIT_BAD_INPUT;
-    }
-    if (o->word_count != 1) {
-        fprintf(stderr, "facts bisect: that is %zu words; give one case in quotes\n", o->word_count);
-        return FACTS_EXIT_BAD_INPUT;
-    }
-    b->by = o->by ? facts_by_parse(o->by) : FACTS_BY_VERDICT;
-    if (!facts_case_parse(&b->c, o->words[0], &error)) {
-        fprintf(stderr, "%s\n", error.text);
-        return FACTS_EXIT_BAD_INPUT;
-    }
-    facts_case_name(&b->c, b->name);
-    return FACTS_EXIT_OK;
+    b->by = b->options->by ? facts_by_parse(b->options->by) : FACTS_BY_VERDICT;
+    int status = facts_read_case("bisect", b->options, &b->c);
+    if (status == FACTS_EXIT_OK)
+        facts_case_name(&b->c, b->name);
+    return status;
 }
 
 static int read_device(facts_bisection *b, facts_target *out)
@@ -330,12 +315,6 @@ static int read_versions(facts_bisection *b)
 
 /* ---- the command ----------------------------------------------------------------------------------------------------------- */
 
-static int count_jobs(const facts_options *o)
-{
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    return o->jobs > 0 ? o->jobs : cores < 1 ? 1 : cores > MOST_JOBS ? MOST_JOBS : (int)cores;
-}
-
 static int bisect(facts_bisection *b)
 {
     const facts_bisect_order order = {
@@ -343,7 +322,7 @@ static int bisect(facts_bisection *b)
         .good = b->by == FACTS_BY_VERDICT ? (int)facts_intern_id(b->values, facts_verdict_name(FACTS_VERDICT_PASS))
                                           : FACTS_BISECT_NO_VALUE,
         .all = b->options->all,
-        .lookahead = count_jobs(b->options),
+        .lookahead = facts_session_jobs(b->options),
         .dear = b->dear,
         .context = b,
         .ask = ask,

@@ -28,20 +28,6 @@ static bool add_line(void *measured, const facts_line *line)
     return true;
 }
 
-static int read_record(facts_measured *measured, const char *path)
-{
-    facts_read_counts counts = { 0 };
-    if (facts_record_read(path, add_line, measured, &counts)) {
-        if (counts.bad)
-            fprintf(stderr, "facts calibrate: %s: %llu lines could not be read\n", path, (unsigned long long)counts.bad);
-        return FACTS_EXIT_OK;
-    }
-    char why[160];
-    facts_record_trouble(&counts, why, sizeof why);
-    fprintf(stderr, "facts calibrate: %s: %s\n", path, why);
-    return FACTS_EXIT_BAD_INPUT;
-}
-
 /* Every engine that is offered, unless the cases or the user say which. The record is kept where those of other runs are. */
 static int run(const facts_invocation *call, char record[FACTS_PATH])
 {
@@ -54,11 +40,7 @@ static int run(const facts_invocation *call, char record[FACTS_PATH])
         return FACTS_EXIT_ENVIRONMENT;
     }
     facts_session s = { .options = &options, .task = FACTS_TASK_RUN, .argc = call->argc, .argv = call->argv, .keep_record = true };
-    int status = facts_session_cases(&s, options.words, options.word_count);
-    if (status == FACTS_EXIT_OK)
-        status = facts_session_targets(&s, options.cudnn ? options.cudnn : "default", devices ? devices : "0");
-    if (status == FACTS_EXIT_OK)
-        status = facts_session_run(&s);
+    int status = facts_session_ask(&s, options.words, options.word_count, options.cudnn, devices ? devices : "0");
     if (status == FACTS_EXIT_OK) {
         memcpy(record, s.record, FACTS_PATH);
         facts_print_counts(&s.tally, false, stderr);
@@ -87,12 +69,13 @@ int facts_command_calibrate(const facts_invocation *call)
 {
     const facts_options *o = call->options;
     char record[FACTS_PATH] = "";
+    uint64_t bad;
     int status = check(o);
     if (status == FACTS_EXIT_OK && !o->from)
         status = run(call, record);
     facts_measured *measured = status == FACTS_EXIT_OK ? facts_measured_create() : NULL;
     if (measured)
-        status = read_record(measured, o->from ? o->from : record);
+        status = facts_read_record("facts calibrate", o->from ? o->from : record, add_line, measured, &bad);
     if (measured && status == FACTS_EXIT_OK && facts_measured_rows(measured) == 0) {
         fputs("facts calibrate: no row has numbers to calibrate with\n", stderr);
         status = FACTS_EXIT_NOTHING;

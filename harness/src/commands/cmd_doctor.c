@@ -81,11 +81,7 @@ static bool prove(const facts_invocation *call, const char *what, const char *cu
     char text[1024];
     options.json = false;
     facts_session s = { .options = &options, .task = task, .argc = call->argc, .argv = call->argv, .on_ready = on_proof_ready, .context = &p };
-    int status = facts_session_cases(&s, words, 1);
-    if (status == 0)
-        status = facts_session_targets(&s, cudnn, device);
-    if (status == 0)
-        status = facts_session_run(&s);
+    int status = facts_session_ask(&s, words, 1, cudnn, device);
     if (status == 0) {
         const facts_cell *cell = facts_tally_cell(&s.tally, 0, 0);
         const char *why = facts_intern_text(s.tally.texts, cell->reason);

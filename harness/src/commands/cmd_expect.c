@@ -127,23 +127,24 @@ static void tell_suites(facts_text *out, const suites *all)
     facts_text_puts(out, all->count ? "]" : "");
 }
 
-static bool write_suites(const facts_deviations *list, const suites *all, char path[32])
+static bool write_suites(const facts_deviations *list, const suites *all, char path[FACTS_PATH])
 {
-    strcpy(path, "/tmp/facts-suites-XXXXXX");
-    int handle = mkstemp(path);
-    FILE *out = handle < 0 ? NULL : fdopen(handle, "w");
+    FILE *out = facts_open_temporary(path);
     facts_text text = { 0 };
+    if (!out)
+        return false;
     facts_text_puts(&text, "{\"suites\":{");
     tell_suites(&text, all);
     facts_text_puts(&text, "},\"lines\":[");
     tell_lines(&text, list, all);
     facts_text_puts(&text, "]}\n");
-    bool ok = out && !text.failed && fwrite(text.data, 1, text.length, out) == text.length;
-    if (out)
-        ok = fclose(out) == 0 && ok;
+    bool ok = !text.failed && fwrite(text.data, 1, text.length, out) == text.length;
+    ok = fclose(out) == 0 && ok;
     facts_text_free(&text);
-    if (!ok)
+    if (!ok) {
         fprintf(stderr, "facts expect: %s: cannot be written\n", path);
+        unlink(path);
+    }
     return ok;
 }
 
@@ -151,7 +152,7 @@ static bool write_suites(const facts_deviations *list, const suites *all, char p
 static int ask_reports(const char *task, const facts_options *o, const facts_deviations *list, const suites *all,
                        const char *folder)
 {
-    char path[32];
+    char path[FACTS_PATH];
     const char **words = calloc(o->word_count + 8, sizeof *words);
     size_t n = 0;
     int status = FACTS_EXIT_ENVIRONMENT;

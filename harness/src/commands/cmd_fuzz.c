@@ -159,10 +159,6 @@ static int check(const facts_options *o)
 {
     if (!(o->minutes > 0) && !o->cases)
         return bad("facts fuzz: say how long: --minutes N or --cases N");
-    if (o->resume && !o->output)
-        return bad("facts: --resume needs the record to go on with: -o FILE");
-    if (o->resume && o->overwrite)
-        return bad("facts: --resume and --overwrite exclude each other");
     return FACTS_EXIT_OK;
 }
 

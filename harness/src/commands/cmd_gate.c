@@ -77,33 +77,17 @@ static int choose_builds(facts_options *o, char names[2][40], char **cudnn)
     return asprintf(cudnn, "%s,%s", one, other) < 0 ? FACTS_EXIT_ENVIRONMENT : 0;
 }
 
-static bool any_described(const facts_targets *targets)
-{
-    for (size_t i = 0; i < targets->count; i++)
-        if (targets->at[i].kind == FACTS_TARGET_DESCRIBED)
-            return true;
-    return false;
-}
-
-static bool all_described(const facts_targets *targets)
-{
-    for (size_t i = 0; i < targets->count; i++)
-        if (targets->at[i].kind != FACTS_TARGET_DESCRIBED)
-            return false;
-    return true;
-}
-
 /* Asks both builds. What they answer is no finding here: only what differs is. */
 static int ask(const facts_invocation *call, const facts_options *o, const char *cudnn, char record[FACTS_PATH])
 {
     static const char *const smoke[] = { SUITE };
     facts_session s = { .options = o, .task = FACTS_TASK_RUN, .argc = call->argc, .argv = call->argv, .keep_record = true };
-    int status = facts_session_cases(&s, o->word_count ? o->words : smoke, o->word_count ? o->word_count : 1);
-    if (status == FACTS_EXIT_OK)
-        status = facts_session_targets(&s, cudnn, o->device ? o->device : facts_gpu_count() ? "0" : DESCRIBED);
-    if (status == FACTS_EXIT_OK && all_described(&s.targets))
+    const char *devices = o->device ? o->device : facts_gpu_count() ? "0" : DESCRIBED;
+    int status = facts_session_prepare(&s, o->word_count ? o->words : smoke, o->word_count ? o->word_count : 1, cudnn, devices);
+    size_t described = facts_targets_of(&s.targets, FACTS_TARGET_DESCRIBED);
+    if (described == s.targets.count)
         s.task = o->plan ? FACTS_TASK_PLAN : FACTS_TASK_DECIDE;
-    else if (status == FACTS_EXIT_OK && o->plan && any_described(&s.targets))
+    else if (o->plan && described)
         fputs("facts gate: beside a GPU a described device is only decided, not compiled for\n", stderr);
     if (status == FACTS_EXIT_OK)
         status = facts_session_run(&s);

@@ -264,11 +264,7 @@ static int ask(const facts_invocation *call, const facts_import *m)
     }
     for (size_t i = 0; names && i < facts_import_count(m); i++)
         names[i] = facts_import_at(m, i)->name;
-    int status = names ? facts_session_cases(&s, names, facts_import_count(m)) : FACTS_EXIT_ENVIRONMENT;
-    if (status == FACTS_EXIT_OK)
-        status = facts_session_targets(&s, o->cudnn ? o->cudnn : "default", devices);
-    if (status == FACTS_EXIT_OK)
-        status = facts_session_run(&s);
+    int status = names ? facts_session_ask(&s, names, facts_import_count(m), o->cudnn, devices) : FACTS_EXIT_ENVIRONMENT;
     if (status == FACTS_EXIT_OK) {
         FILE *out = o->json ? stderr : stdout;
         print_answers(&s, out);

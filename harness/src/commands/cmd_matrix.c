@@ -66,11 +66,7 @@ static int run_part(const facts_invocation *call, const char *folder, const part
     int n = snprintf(s.record, sizeof s.record, "%s/%s.jsonl", folder, p->name);
     int status = n > 0 && (size_t)n < sizeof s.record ? FACTS_EXIT_OK : FACTS_EXIT_BAD_INPUT;
     if (status == FACTS_EXIT_OK)
-        status = facts_session_cases(&s, words, 1);
-    if (status == FACTS_EXIT_OK)
-        status = facts_session_targets(&s, p->cudnn, p->devices);
-    if (status == FACTS_EXIT_OK)
-        status = facts_session_run(&s);
+        status = facts_session_ask(&s, words, 1, p->cudnn, p->devices);
     if (status == FACTS_EXIT_OK) {
         FILE *out = options.json ? stderr : stdout;
         fprintf(out, "\n== %s", p->name);

@@ -1,5 +1,6 @@
 /* facts report: hands the records to the report package, a Python program of its own; to the catalogue, the cases of cases/regress
  * too. */
+#include <errno.h>
 #include <glob.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -25,6 +26,16 @@ int facts_run_report(const char *const *words, size_t count)
         fprintf(stderr, "facts report: %s\n", message.text);
     free(argv);
     return status;
+}
+
+FILE *facts_open_temporary(char path[FACTS_PATH])
+{
+    const char *folder = getenv("TMPDIR");
+    int handle = facts_join(path, folder && *folder ? folder : "/tmp", "facts-XXXXXX") ? mkstemp(path) : -1;
+    FILE *file = handle < 0 ? NULL : fdopen(handle, "w");
+    if (!file)
+        fprintf(stderr, "facts: %s: %s\n", path, strerror(errno));
+    return file;
 }
 
 /* One line of JSON for each case of the file. A case may be of several files, so each is expanded by itself. */
@@ -70,10 +81,9 @@ static int list_regress(FILE *out)
 /* "--catalogue" gets its value: a file with the cases. */
 static int run_catalogue(const char *const *words, size_t count, size_t place)
 {
-    char path[] = "/tmp/facts-regress-XXXXXX";
+    char path[FACTS_PATH];
     const char **all = calloc(count + 1, sizeof *all);
-    int handle = all ? mkstemp(path) : -1;
-    FILE *out = handle < 0 ? NULL : fdopen(handle, "w");
+    FILE *out = all ? facts_open_temporary(path) : NULL;
     int status = FACTS_EXIT_ENVIRONMENT;
     if (out) {
         memcpy(all, words, (place + 1) * sizeof *all);
@@ -85,8 +95,6 @@ static int run_catalogue(const char *const *words, size_t count, size_t place)
         if (status == 0)
             status = facts_run_report(all, count + 1);
         unlink(path);
-    } else {
-        perror("facts report: /tmp");
     }
     free(all);
     return status;

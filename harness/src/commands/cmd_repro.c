@@ -48,10 +48,7 @@ static int check(facts_session *s)
 /* Executed wherever that is possible; for described devices compiled. Both kinds at once are asked one after the other. */
 static facts_task task_of(const facts_session *s)
 {
-    for (size_t i = 0; i < s->targets.count; i++)
-        if (s->targets.at[i].kind != FACTS_TARGET_DESCRIBED)
-            return FACTS_TASK_RUN;
-    return FACTS_TASK_PLAN;
+    return facts_targets_of(&s->targets, FACTS_TARGET_DESCRIBED) < s->targets.count ? FACTS_TASK_RUN : FACTS_TASK_PLAN;
 }
 
 int facts_command_repro(const facts_invocation *call)
@@ -68,7 +65,7 @@ int facts_command_repro(const facts_invocation *call)
         options.dump = dump; /* the worker may have another working directory */
     const char *devices = o->device ? o->device : facts_gpu_count() ? "0" : "h100-sxm";
     if (status == FACTS_EXIT_OK)
-        status = facts_session_targets(&s, o->cudnn ? o->cudnn : "default", devices);
+        status = facts_session_targets(&s, o->cudnn, devices);
     if (status == FACTS_EXIT_OK) {
         s.task = task_of(&s);
         if (!o->json) {

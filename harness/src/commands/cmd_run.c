@@ -10,19 +10,6 @@
 
 #define FINDINGS_SHOWN 20
 
-static int check(const facts_options *options)
-{
-    if (options->resume && !options->output) {
-        fputs("facts: --resume needs the record to go on with: -o FILE\n", stderr);
-        return FACTS_EXIT_BAD_INPUT;
-    }
-    if (options->resume && options->overwrite) {
-        fputs("facts: --resume and --overwrite exclude each other\n", stderr);
-        return FACTS_EXIT_BAD_INPUT;
-    }
-    return FACTS_EXIT_OK;
-}
-
 /* Plans are code: a worker keeps and takes them only where nobody else can put one. Elsewhere it would compile and keep nothing,
  * without a word. */
 static int open_plan_dir(char out[FACTS_PATH], const char *path)
@@ -61,17 +48,13 @@ static int batch(const facts_invocation *call, facts_task task, const char *devi
     facts_session s = { .options = &options, .task = task, .argc = call->argc, .argv = call->argv, .keep_record = true };
     if (o->explain && !o->json)
         s.on_row = show_nearest;
-    int status = check(o);
-    if (status == FACTS_EXIT_OK && o->plan_dir) {
+    int status = FACTS_EXIT_OK;
+    if (o->plan_dir) {
         status = open_plan_dir(plans, o->plan_dir);
         options.plan_dir = plans;
     }
     if (status == FACTS_EXIT_OK)
-        status = facts_session_cases(&s, o->words, o->word_count);
-    if (status == FACTS_EXIT_OK)
-        status = facts_session_targets(&s, o->cudnn ? o->cudnn : "default", devices);
-    if (status == FACTS_EXIT_OK)
-        status = facts_session_run(&s);
+        status = facts_session_ask(&s, o->words, o->word_count, o->cudnn, devices);
     if (status == FACTS_EXIT_OK) {
         FILE *out = o->json ? stderr : stdout;
         facts_print_counts(&s.tally, task != FACTS_TASK_RUN, out);

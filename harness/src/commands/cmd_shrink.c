@@ -196,23 +196,6 @@ static int conclude(facts_hunt *hunt, int status)
     }
 }
 
-static int read_case(const facts_options *o, facts_case *out)
-{
-    facts_error error = { .text = "" };
-    if (o->resume && !o->output) {
-        fputs("facts: --resume needs the record to go on with: -o FILE\n", stderr);
-        return FACTS_EXIT_BAD_INPUT;
-    }
-    if (o->word_count != 1) {
-        fprintf(stderr, "facts shrink: that is %zu words; give one case in quotes\n", o->word_count);
-        return FACTS_EXIT_BAD_INPUT;
-    }
-    if (facts_case_parse(out, o->words[0], &error))
-        return FACTS_EXIT_OK;
-    fprintf(stderr, "%s\n", error.text);
-    return FACTS_EXIT_BAD_INPUT;
-}
-
 static void quiet(facts_session *session, int live)
 {
     (void)session;
@@ -233,7 +216,7 @@ int facts_command_shrink(const facts_invocation *call)
         hunt.by = &s->by;
     }
     s->most_steps = call->options->steps ? (int)call->options->steps : STEPS;
-    int status = read_case(call->options, &s->start);
+    int status = facts_read_case("shrink", call->options, &s->start);
     if (status == FACTS_EXIT_OK)
         status = facts_hunt_open(&hunt, call);
     if (status == FACTS_EXIT_OK) {

@@ -36,6 +36,16 @@ int facts_invoke(facts_command command, int argc, char **argv, int (*run)(facts_
 /* Becomes the program of this name beside this one, with the same words; returns only when it cannot: 3. */
 int facts_invoke_program(const char *name, char **argv);
 
+/* The one case that a command takes. Returns an exit code; says why on stderr. */
+int facts_read_case(const char *command, const facts_options *options, facts_case *out);
+/* A record, line by line, into `each`. `bad` (may be NULL): how many lines could not be read, which is said. Returns an exit code;
+ * says why on stderr, as `who`. */
+int facts_read_record(const char *who, const char *path, bool (*each)(void *context, const facts_line *line), void *context,
+                      uint64_t *bad);
+
+/* A new file below $TMPDIR, else /tmp, for the report package to read: `path` is its name, to unlink(). NULL with a line on stderr.
+ */
+FILE *facts_open_temporary(char path[FACTS_PATH]);
 /* Runs the report package over words; waits. Returns its exit code, 3 when it cannot be started. */
 int facts_run_report(const char *const *words, size_t count);
 /* The same for what `diff` and `gate` compare: records, with the options that are about the answer. `command` is who speaks. */

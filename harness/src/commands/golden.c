@@ -19,11 +19,8 @@ static int decide(const facts_invocation *call, const char *record)
         .options = &options, .task = FACTS_TASK_DECIDE, .argc = call->argc, .argv = call->argv, .keep_record = true
     };
     snprintf(s.record, sizeof s.record, "%s", record);
-    int status = facts_session_cases(&s, words, 1);
-    if (status == FACTS_EXIT_OK)
-        status = facts_session_targets(&s, options.cudnn ? options.cudnn : EVERY_BUILD, options.device ? options.device : DEVICES);
-    if (status == FACTS_EXIT_OK)
-        status = facts_session_run(&s);
+    int status =
+        facts_session_ask(&s, words, 1, options.cudnn ? options.cudnn : EVERY_BUILD, options.device ? options.device : DEVICES);
     if (status == FACTS_EXIT_OK) {
         status = facts_session_exit(&s);
         if (status == FACTS_EXIT_FINDINGS) /* a crash is an answer here: it stands in the matrix */
@@ -54,7 +51,7 @@ static int show(const facts_options *o, bool check, const char *record, const ch
 int facts_golden(const facts_invocation *call)
 {
     const facts_options *o = call->options;
-    char folder[FACTS_PATH], golden[FACTS_PATH], record[] = "/tmp/facts-golden-XXXXXX";
+    char folder[FACTS_PATH], golden[FACTS_PATH], record[FACTS_PATH];
     bool check = o->word_count == 2 && strcmp(o->words[1], "check") == 0;
     if (o->word_count > 1 && !check) {
         fprintf(stderr, "facts expect golden: \"%.60s\": only check may follow\n", o->words[1]);
@@ -66,12 +63,10 @@ int facts_golden(const facts_invocation *call)
     }
     if (!facts_suite_dir(folder) || !facts_join(golden, folder, "golden/support.txt"))
         return FACTS_EXIT_ENVIRONMENT;
-    int handle = mkstemp(record);
-    if (handle < 0) {
-        perror("facts expect golden: /tmp");
+    FILE *file = facts_open_temporary(record);
+    if (!file)
         return FACTS_EXIT_ENVIRONMENT;
-    }
-    close(handle);
+    fclose(file);
     int status = decide(call, record);
     if (status == FACTS_EXIT_OK)
         status = show(o, check, record, golden);

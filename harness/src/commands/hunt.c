@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #define MOST_STARTS 3
-#define MOST_JOBS 8
 
 double facts_hunt_now_s(void)
 {
@@ -45,17 +44,14 @@ static bool ask_again(void *context, const facts_case *c, int attempt, bool alon
     return facts_hunt_ask(context, c, attempt, FACTS_HUNT_ASKED, alone, out);
 }
 
-static bool remember(facts_hunt *hunt, size_t work, facts_memo_id id)
+/* Of the work that is added next. */
+static bool remember(facts_hunt *hunt, facts_memo_id id)
 {
-    if (work >= hunt->id_room) {
-        size_t room = hunt->id_room ? hunt->id_room * 2 : 256;
-        facts_memo_id *larger = realloc(hunt->ids, room * sizeof *larger);
-        if (!larger)
-            return false;
-        hunt->ids = larger;
-        hunt->id_room = room;
-    }
-    hunt->ids[work] = id;
+    facts_memo_id *larger = facts_grow(hunt->ids, hunt->session.work_count, sizeof *larger);
+    if (!larger)
+        return false;
+    hunt->ids = larger;
+    larger[hunt->session.work_count] = id;
     return true;
 }
 
@@ -73,7 +69,7 @@ bool facts_hunt_ask(facts_hunt *hunt, const facts_case *c, int attempt, const ch
                               .alone = alone,
                               .fresh = attempt > 1,
                               .from_config = id == FACTS_MEMO_NONE ? 0 : facts_memo_config(hunt->memo, id) };
-    if (id == FACTS_MEMO_NONE || !remember(hunt, hunt->session.work_count, id) || !facts_session_add(&hunt->session, &work))
+    if (id == FACTS_MEMO_NONE || !remember(hunt, id) || !facts_session_add(&hunt->session, &work))
         hunt->failed = true;
     hunt->asked++;
     return false;
@@ -151,11 +147,10 @@ static void load_drawn(void *context, const char *name, const facts_answer *answ
 static int load_record(facts_hunt *hunt)
 {
     const char *path = hunt->session.options->output;
-    facts_read_counts counts;
     const facts_target *t = target_of(hunt);
     if (access(path, F_OK) != 0)
         return FACTS_EXIT_OK; /* nothing yet */
-    bool ok = t->kind != FACTS_TARGET_GPU || facts_record_read(path, find_device, hunt, &counts);
+    int status = t->kind == FACTS_TARGET_GPU ? facts_read_record("facts", path, find_device, hunt, NULL) : FACTS_EXIT_OK;
     loading l = { hunt,
                   { .memo = hunt->memo,
                     .build = t->build.name,
@@ -163,12 +158,10 @@ static int load_record(facts_hunt *hunt)
                     .group = FACTS_HUNT_DRAWN,
                     .context = hunt,
                     .drawn = load_drawn } };
-    if (!ok || !facts_record_read(path, load_line, &l, &counts)) {
-        char why[160];
-        int status = facts_record_trouble(&counts, why, sizeof why);
-        fprintf(stderr, "facts: %s: %s\n", path, why);
+    if (status == FACTS_EXIT_OK)
+        status = facts_read_record("facts", path, load_line, &l, NULL);
+    if (status != FACTS_EXIT_OK)
         return status;
-    }
     if (l.load.failed || hunt->failed) {
         fputs("facts: out of memory\n", stderr);
         return FACTS_EXIT_ENVIRONMENT;
@@ -178,14 +171,6 @@ static int load_record(facts_hunt *hunt)
 }
 
 /* ---- opening, running, closing --------------------------------------------------------------------------------------------- */
-
-static int count_jobs(const facts_options *o)
-{
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    if (o->jobs > 0)
-        return o->jobs;
-    return cores < 1 ? 1 : cores > MOST_JOBS ? MOST_JOBS : (int)cores;
-}
 
 static int open_target(facts_hunt *hunt)
 {
@@ -197,7 +182,7 @@ static int open_target(facts_hunt *hunt)
               stderr);
         return FACTS_EXIT_ENVIRONMENT;
     }
-    int status = facts_session_targets(s, s->options->cudnn ? s->options->cudnn : "default", devices ? devices : "0");
+    int status = facts_session_targets(s, s->options->cudnn, devices ? devices : "0");
     if (status == FACTS_EXIT_OK && s->targets.count != 1) {
         fprintf(stderr, "facts: that is %zu targets; give one build and one device\n", s->targets.count);
         return FACTS_EXIT_BAD_INPUT;
@@ -219,7 +204,7 @@ int facts_hunt_open(facts_hunt *hunt, const facts_invocation *call)
     s->on_ready = session_ready;
     s->context = hunt;
     hunt->asker = (facts_asker){ .context = hunt, .ask = ask_again };
-    hunt->jobs = count_jobs(call->options);
+    hunt->jobs = facts_session_jobs(call->options);
     hunt->memo = facts_memo_new();
     if (!hunt->memo) {
         fputs("facts: out of memory\n", stderr);

@@ -3,6 +3,7 @@
 #ifndef FACTS_HUNT_H
 #define FACTS_HUNT_H
 
+#include "../case/text.h"
 #include "../search/findings.h"
 #include "../search/memo.h"
 #include "commands.h"
@@ -16,7 +17,6 @@ typedef struct facts_hunt {
     facts_memo *memo;
     facts_asker asker;
     facts_memo_id *ids; /* by work */
-    size_t id_room;
     int jobs;
     const facts_by *by; /* NULL: it is about failures; otherwise about what is compared of any answer (facts_memo_compare) */
     double deadline_s; /* on CLOCK_MONOTONIC; 0: none */

@@ -257,6 +257,12 @@ bool facts_options_parse(facts_options *out, facts_command command, int argc, ch
     }
     if (out->help)
         return true;
+    if (out->resume && (!out->output || out->overwrite)) {
+        fputs(out->output ? "facts: --resume and --overwrite exclude each other\n"
+                          : "facts: --resume needs the record to go on with: -o FILE\n",
+              err);
+        return false;
+    }
     bool takes_words = *commands[command].rest != '\0';
     if (takes_words && commands[command].rest[0] != '[' && !out->word_count && !out->from) {
         fprintf(err, "facts %s: %s is missing\n", commands[command].name, commands[command].rest);

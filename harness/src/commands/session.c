@@ -10,6 +10,8 @@
 
 #include "session_parts.h"
 
+#define MOST_JOBS 8
+
 bool facts_suite_dir(char out[FACTS_PATH])
 {
     if (facts_home_path("cases", out))
@@ -28,6 +30,12 @@ int facts_gpu_count(void)
         n += strncmp(entry->d_name, "nvidia", 6) == 0 && isdigit((unsigned char)entry->d_name[6]);
     closedir(devices);
     return n;
+}
+
+int facts_session_jobs(const facts_options *o)
+{
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    return o->jobs > 0 ? o->jobs : cores < 1 ? 1 : cores > MOST_JOBS ? MOST_JOBS : (int)cores;
 }
 
 static int no_memory(void)
@@ -82,12 +90,18 @@ int facts_session_cases(facts_session *s, const char *const *texts, size_t count
 int facts_session_targets(facts_session *s, const char *cudnn, const char *devices)
 {
     facts_message note = { "" }, message = { "" };
-    int status = facts_targets_resolve(&s->targets, cudnn, devices, &note, &message);
+    int status = facts_targets_resolve(&s->targets, cudnn ? cudnn : "default", devices, &note, &message);
     if (status != 0)
         fprintf(stderr, "facts: %s\n", message.text);
     else if (note.text[0] && !s->options->json)
         fprintf(stderr, "facts: %s\n", note.text);
     return status;
+}
+
+int facts_session_prepare(facts_session *s, const char *const *texts, size_t count, const char *cudnn, const char *devices)
+{
+    int status = facts_session_cases(s, texts, count);
+    return status == FACTS_EXIT_OK ? facts_session_targets(s, cudnn, devices) : status;
 }
 
 static bool find_worker(facts_session *s)
@@ -227,6 +241,12 @@ int facts_session_run(facts_session *s)
     bool whole = status == 0 && !s->more && !s->options->where && !s->options->shards;
     s->stale = whole ? facts_expectations_stale(s->expectations, &s->tally, s->sms, s->task, stderr) : 0;
     return status;
+}
+
+int facts_session_ask(facts_session *s, const char *const *texts, size_t count, const char *cudnn, const char *devices)
+{
+    int status = facts_session_prepare(s, texts, count, cudnn, devices);
+    return status == FACTS_EXIT_OK ? facts_session_run(s) : status;
 }
 
 int facts_session_exit(const facts_session *s)

@@ -37,7 +37,6 @@ typedef struct facts_session {
     /* Both or none: work that is made as the answers come (facts_session_add), and what is told of it about ten times a second. */
     bool (*more)(struct facts_session *session);
     void (*show)(struct facts_session *session, int live);
-    size_t work_room;
     uint64_t seed; /* of what is drawn, for the record */
     void *context;
     bool keep_record; /* false: doctor and repro write none unless asked, and ask whatever was answered before */
@@ -45,18 +44,24 @@ typedef struct facts_session {
 
 /* Expands CASES (and --where, --shard). Returns an exit code; says why on stderr. */
 int facts_session_cases(facts_session *session, const char *const *texts, size_t count);
-/* --cudnn, --device and their defaults. */
+/* What --cudnn (NULL: the default build) and --device say. */
 int facts_session_targets(facts_session *session, const char *cudnn, const char *devices);
+/* Both. */
+int facts_session_prepare(facts_session *session, const char *const *texts, size_t count, const char *cudnn, const char *devices);
 /* One more case, of a session with `more`; `work` is copied with its name, the group is not. False: out of memory. */
 bool facts_session_add(facts_session *session, const facts_work *work);
 /* Opens the record, runs, closes, tallies. Returns 0, or 2 or 3 when it could not even begin. */
 int facts_session_run(facts_session *session);
+/* Prepares and runs. */
+int facts_session_ask(facts_session *session, const char *const *texts, size_t count, const char *cudnn, const char *devices);
 /* The exit code of what was run. */
 int facts_session_exit(const facts_session *session);
 void facts_session_free(facts_session *session);
 
 /* The folder of suites; exit 3 with a line when there is none. */
 bool facts_suite_dir(char out[FACTS_PATH]);
+/* How many questions are worth having in the air: --jobs, else the cores, at most 8. */
+int facts_session_jobs(const facts_options *options);
 /* How many GPUs this machine shows (device files; nothing is loaded). */
 int facts_gpu_count(void);
 

@@ -2,19 +2,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../case/text.h"
 #include "session.h"
 
 bool facts_session_add(facts_session *s, const facts_work *work)
 {
-    if (s->work_count == s->work_room) {
-        size_t room = s->work_room ? s->work_room * 2 : 256;
-        facts_work *larger = realloc(s->work, room * sizeof *larger);
-        if (!larger)
-            return false;
-        s->work = larger;
-        s->work_room = room;
-    }
-    char *name = strdup(work->name);
+    facts_work *larger = facts_grow(s->work, s->work_count, sizeof *larger);
+    s->work = larger ? larger : s->work;
+    char *name = larger ? strdup(work->name) : NULL;
     if (!name)
         return false;
     s->work[s->work_count] = *work;

@@ -35,7 +35,7 @@ static bool recount_row(void *context, const facts_line *line)
     if (!found || verdict == FACTS_VERDICT_COUNT)
         return true;
     for (size_t t = 0; t < s->targets.count; t++) {
-        if (strcmp(s->targets.at[t].build.name, build) != 0 || strcmp(s->targets.at[t].device, device) != 0)
+        if (!facts_target_is(&s->targets.at[t], build, device))
             continue;
         facts_expected_row expected = { .unexpected = false };
         facts_session_expect(s, t, found->work, verdict, line, &expected);

@@ -335,7 +335,7 @@ static int default_jobs(const facts_order *order)
         if (t->kind != FACTS_TARGET_GPU || order->task != FACTS_TASK_RUN)
             return most;
         for (size_t j = 0; j < i; j++)
-            seen |= order->targets[j].kind == t->kind && order->targets[j].ordinal == t->ordinal;
+            seen |= same_gpu(&order->targets[j], t);
         devices += !seen;
     }
     int wanted = devices > 0 ? devices * GPU_WORKERS : 1;

@@ -32,23 +32,42 @@ static int clash(const facts_target *a, const facts_target *b, facts_message *me
     return 2;
 }
 
+bool facts_targets_add(facts_targets *targets, const facts_target *target)
+{
+    facts_target *more = realloc(targets->at, (targets->count + 1) * sizeof *more);
+    if (!more)
+        return false;
+    targets->at = more;
+    more[targets->count++] = *target;
+    return true;
+}
+
+bool facts_target_is(const facts_target *target, const char *build, const char *device)
+{
+    return strcmp(target->build.name, build) == 0 && strcmp(target->device, device) == 0;
+}
+
+size_t facts_targets_of(const facts_targets *targets, facts_target_kind kind)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < targets->count; i++)
+        count += targets->at[i].kind == kind;
+    return count;
+}
+
 static int add(facts_targets *targets, const facts_target *target, facts_message *message)
 {
     for (size_t i = 0; i < targets->count; i++) {
         const facts_target *other = &targets->at[i];
-        if (strcmp(other->build.name, target->build.name) != 0 || strcmp(other->device, target->device) != 0)
+        if (!facts_target_is(other, target->build.name, target->device))
             continue;
         bool same = strcmp(other->described.json, target->described.json) == 0 && strcmp(other->build.dir, target->build.dir) == 0;
         return same ? 0 : clash(other, target, message);
     }
-    facts_target *more = realloc(targets->at, (targets->count + 1) * sizeof *more);
-    if (!more) {
-        facts_say(message, "out of memory for targets");
-        return 3;
-    }
-    targets->at = more;
-    more[targets->count++] = *target;
-    return 0;
+    if (facts_targets_add(targets, target))
+        return 0;
+    facts_say(message, "out of memory for targets");
+    return 3;
 }
 
 static bool is_number(const char *text)

@@ -29,6 +29,12 @@ typedef struct facts_targets {
 int facts_targets_resolve(facts_targets *out, const char *cudnn, const char *devices, facts_message *note, facts_message *message);
 /* One word of --device, without a build. Returns 0; 2 or 3 with a line in *message. */
 int facts_target_device(facts_target *out, const char *word, facts_message *message);
+/* One more. False: out of memory. */
+bool facts_targets_add(facts_targets *targets, const facts_target *target);
+/* What a record knows it by. */
+bool facts_target_is(const facts_target *target, const char *build, const char *device);
+/* How many of a kind. */
+size_t facts_targets_of(const facts_targets *targets, facts_target_kind kind);
 void facts_targets_free(facts_targets *targets);
 
 /* What a GPU is called in records: "NVIDIA H100 80GB HBM3" is h100-80gb-hbm3. */
