@@ -1,6 +1,7 @@
 /* All kernels, emulated, behind a driver whose device memory is the host's. */
 #include "emulate.h"
 
+#include <setjmp.h>
 #include <ucontext.h>
 
 #include "../bias.cu"
@@ -24,11 +25,33 @@ block now;
 
 enum { STACK = 256 << 10, SHARED = 160 << 10 };
 
-static ucontext_t home;
-static ucontext_t fibers[MOST_THREADS];
+enum { HOME = MOST_THREADS }; /* the block's caller */
+static jmp_buf contexts[MOST_THREADS + 1];
+static bool started[MOST_THREADS];
 static char *stacks;
 static void (*body)(void **);
 static void **body_arguments;
+
+static void thread();
+
+/* Not by swapcontext, which asks the system for the signal mask each time: most of the time there is. */
+static void change(int from, int to)
+{
+    if (_setjmp(contexts[from]) != 0)
+        return;
+    if (to == HOME || started[to])
+        _longjmp(contexts[to], 1);
+    started[to] = true;
+    if (stacks == nullptr)
+        stacks = (char *)malloc((size_t)STACK * MOST_THREADS);
+    ucontext_t start;
+    getcontext(&start);
+    start.uc_stack.ss_sp = stacks + (size_t)STACK * to;
+    start.uc_stack.ss_size = STACK;
+    start.uc_link = nullptr;
+    makecontext(&start, thread, 0);
+    setcontext(&start);
+}
 
 /* The next thread that has not ended; the block's caller when none is left. */
 void give_way()
@@ -40,21 +63,24 @@ void give_way()
             continue;
         if (next != before) {
             now.running = next;
-            swapcontext(&fibers[before], &fibers[next]);
+            change(before, next);
         } else if (now.over[before]) {
             break;
         }
         return;
     }
-    swapcontext(&fibers[before], &home);
+    change(before, HOME);
 }
 
+/* It stays, for the next block. */
 static void thread()
 {
-    body(body_arguments);
-    now.over[now.running] = true;
-    now.alive--;
-    give_way();
+    for (;;) {
+        body(body_arguments);
+        now.over[now.running] = true;
+        now.alive--;
+        give_way();
+    }
 }
 
 int barrier(int any)
@@ -74,20 +100,13 @@ int barrier(int any)
 static void run_block()
 {
     const int threads = (int)now.size.x;
-    if (stacks == nullptr)
-        stacks = (char *)malloc((size_t)STACK * MOST_THREADS);
     now.alive = threads;
     for (int i = 0; i < threads; i++) {
         now.over[i] = false;
         now.thread[i].x = (unsigned)i;
-        getcontext(&fibers[i]);
-        fibers[i].uc_stack.ss_sp = stacks + (size_t)STACK * i;
-        fibers[i].uc_stack.ss_size = STACK;
-        fibers[i].uc_link = &home;
-        makecontext(&fibers[i], thread, 0);
     }
     now.running = 0;
-    swapcontext(&home, &fibers[0]);
+    change(HOME, 0);
 }
 
 void run(const unsigned grid[3], unsigned threads, void (*call)(void **), void **arguments)
