@@ -4,19 +4,27 @@
 
 #include "call.h"
 
-/* sums.cu: two steps of the weights and of the right-hand side. The wide kernels stand in the order of the others. */
-#define FREF__BY_KEY (FREF__STEP * (FREF__TILE + 4))
-#define FREF__BY_ROW (FREF__TILE * (FREF__STEP + 4))
-#define FREF__OF_WIDE(tiles) (2 * FREF__WIDE_STEP * (FREF__WIDE + 4 + (tiles) * (FREF__WIDE_HEIGHT + 4)))
+/* sums.cu: two steps of the right-hand side and of the weights, exact ones as doubles, rough ones as floats. The wide kernels stand in the order
+ * of the others. */
+#define FREF__OF_SUMS(step, width, exact_weights, rough_weights, exact, rough)                                                      \
+    (2 * (step) * ((width) + 4) + 2 * (exact) * (exact_weights) + (rough) * (rough_weights))
+#define FREF__BY_ROW(exact, rough)                                                                                                  \
+    FREF__OF_SUMS(FREF__STEP, FREF__TILE, FREF__TILE *(FREF__STEP + 4), FREF__TILE *(FREF__STEP + 4), exact, rough)
+#define FREF__BY_KEY(exact, rough)                                                                                                  \
+    FREF__OF_SUMS(FREF__STEP, FREF__TILE, FREF__STEP *(FREF__TILE + 4), FREF__STEP *(FREF__TILE + 8), exact, rough)
+#define FREF__WIDE_BY_ROW(exact, rough)                                                                                             \
+    FREF__OF_SUMS(FREF__WIDE_STEP, FREF__WIDE, FREF__WIDE_HEIGHT *(FREF__WIDE_STEP + 4), FREF__WIDE_HEIGHT *(FREF__WIDE_STEP + 4), exact, rough)
+#define FREF__WIDE_BY_KEY(exact, rough)                                                                                             \
+    FREF__OF_SUMS(FREF__WIDE_STEP, FREF__WIDE, FREF__WIDE_STEP *(FREF__WIDE_HEIGHT + 4), FREF__WIDE_STEP *(FREF__WIDE_HEIGHT + 8), exact, rough)
 
 #define FREF__KERNEL_LIST(X)                                                                                                        \
     X(live, 0) X(ranges, 0) X(decode_rows, 0) X(decode_keys, 0) X(tile_sums, 0) X(kept_sums, 0)                                     \
     X(scores, FREF__SCORE_STAGES * (FREF__PAD + FREF__SCORE_KEYS) * (FREF__DEPTH + 4)) X(modify, 0) X(forward_facts, 0) X(backward_facts, 0)                           \
-    X(sum_forward, 2 * (FREF__BY_KEY + 2 * FREF__BY_ROW)) X(sum_forward_kept, 2 * (FREF__BY_KEY + 3 * FREF__BY_ROW))                \
-    X(sum_dq, 2 * (FREF__BY_KEY + 4 * FREF__BY_ROW)) X(sum_dk, 2 * (FREF__BY_KEY + 3 * FREF__BY_KEY))                               \
-    X(sum_dv, 2 * (FREF__BY_KEY + 3 * FREF__BY_KEY)) X(sum_forward_wide, FREF__OF_WIDE(2)) X(sum_forward_kept_wide, FREF__OF_WIDE(3)) \
-    X(sum_dq_wide, FREF__OF_WIDE(4)) X(sum_dk_wide, FREF__OF_WIDE(3)) X(sum_dv_wide, FREF__OF_WIDE(3)) X(sum_forward_lost, 2 * (FREF__BY_KEY + FREF__BY_ROW))                         \
-    X(sum_dq_lost, 2 * (FREF__BY_KEY + FREF__BY_ROW)) X(sum_dk_lost, 4 * FREF__BY_KEY) X(sum_dv_lost, 4 * FREF__BY_KEY)             \
+    X(sum_forward, FREF__BY_ROW(1, 1)) X(sum_forward_kept, FREF__BY_ROW(1, 2)) X(sum_dq, FREF__BY_ROW(2, 2))                        \
+    X(sum_dk, FREF__BY_KEY(1, 2)) X(sum_dv, FREF__BY_KEY(1, 2)) X(sum_forward_wide, FREF__WIDE_BY_ROW(1, 1))                        \
+    X(sum_forward_kept_wide, FREF__WIDE_BY_ROW(1, 2)) X(sum_dq_wide, FREF__WIDE_BY_ROW(2, 2)) X(sum_dk_wide, FREF__WIDE_BY_KEY(1, 2))\
+    X(sum_dv_wide, FREF__WIDE_BY_KEY(1, 2)) X(sum_forward_lost, FREF__BY_ROW(1, 0)) X(sum_dq_lost, FREF__BY_ROW(1, 0))              \
+    X(sum_dk_lost, FREF__BY_KEY(1, 0)) X(sum_dv_lost, FREF__BY_KEY(1, 0))                                                           \
     X(finish_forward, 0) X(finish_dq, 0) X(add_dk, 0) X(add_dv, 0) X(finish_dk, 0) X(finish_dv, 0) X(add_bias, 0) X(finish_bias, 0) \
     X(live_rows, 0) X(relate, 0) X(channels, 0) X(group_channels, 0) X(row_weights, 0) X(key_weights, 0) X(sink, 0) X(norms, 0) X(peaks, 0)
 

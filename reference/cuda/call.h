@@ -16,6 +16,7 @@ enum {
     FREF__WIDE = 128,   /* columns of a wide tile, */
     FREF__WIDE_HEIGHT = 32, /* its rows or keys, */
     FREF__WIDE_STEP = 32,   /* and what it weighs at a time */
+    FREF__SEGMENT = 8192,   /* keys or rows that a rough sum adds before it becomes a double; weigh.cuh */
     FREF__DEPTH = 8,    /* channels of scores at a time */
     FREF__SCORE_KEYS = 64,
     FREF__SCORE_STAGES = 3,
@@ -79,6 +80,7 @@ typedef struct fref__call {
     int32_t sloped; /* its slope is not 1 everywhere */
     int32_t kept;   /* which keys count is not a matter of the range alone */
     int32_t judged;
+    double floor_ds; /* of dS: eta over min(1, |scale|) */
 
     int64_t rows, keys, rows_padded, keys_padded; /* of the samples */
     const int64_t *row_index, *key_index;         /* NULL: all */
@@ -99,6 +101,7 @@ typedef struct fref__call {
     int64_t norms;              /* all keys of the problem, padded */
     double *norm_k, *norm_v;    /* [heads_k or heads_v][norms] */
     double *peak_k, *peak_v;    /* [heads_k or heads_v][norms / TILE]: the longest */
+    double *extent[4];          /* of q, d_o [heads], k [heads_k], v [heads_v] of the lot, [2]: the largest norm, the largest 1 / |x| */
     double *row_stats;          /* [heads][rows_padded] */
     double *tile_v;             /* [heads_v][keys_padded / TILE][ld_v]: sums of |V| */
     double *kept_v;             /* [heads][rows_padded][ld_v]: sums of |V| over the kept keys of a row */
@@ -107,6 +110,7 @@ typedef struct fref__call {
     double *extra, *pull;                    /* with `scored`; src/score.h */
     double *slope, *curvature, *slope_extra; /* with `sloped` */
     fref__facts *facts;                      /* [heads][rows_padded] */
+    double *largest[2];                      /* [heads]: no weight of the chunk exceeds it, of P; of dS */
     double *sum[FREF__SUMS];                 /* [heads][rows_padded or keys_padded][ld] */
     uint8_t *lossy;                          /* [heads][tiles of rows or keys]: some weight may be flushed */
     int32_t first_chunk;                     /* sums over rows start with this one */
@@ -121,6 +125,7 @@ typedef struct fref__call {
     double *channels[4];   /* effective, of q, d_o [heads], k [heads_k], v [heads_v] of the lot */
     double *group_channels; /* [heads of all]: the least of the group's */
     double *key_weights;   /* [heads of all][keys][2]: sums of w and w^2 */
+    int32_t counts;        /* the sums make neff, or key_weights, on their way */
 
     fref_forward_out forward;
     fref_backward_out backward;

@@ -117,11 +117,18 @@ __device__ __forceinline__ fref__span both(fref__span a, fref__span b)
     return { a.first < b.first ? a.first : b.first, a.last > b.last ? a.last : b.last };
 }
 
-__device__ __forceinline__ double sum_of_warp(double x)
+/* Over each `lanes` of a warp. */
+template <int lanes> __device__ __forceinline__ double sum_of_lanes(double x)
 {
-    for (int mask = 16; mask > 0; mask /= 2)
+    static_assert(lanes <= 32 && 32 % lanes == 0, "");
+    for (int mask = lanes / 2; mask > 0; mask /= 2)
         x += __shfl_xor_sync(0xffffffff, x, mask);
     return x;
+}
+
+__device__ __forceinline__ double sum_of_warp(double x)
+{
+    return sum_of_lanes<32>(x);
 }
 
 __device__ __forceinline__ double largest_of_warp(double x)

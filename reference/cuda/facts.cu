@@ -235,12 +235,6 @@ __device__ __forceinline__ exponentials exponentiate_plain(measure *m, const fre
     return e;
 }
 
-__device__ __forceinline__ double effective_number(double first, double second)
-{
-    const double number = first < 0x1p-400 ? 1.0 : first * first / second;
-    return number < 1.0 ? 1.0 : number;
-}
-
 __device__ __forceinline__ void put(double *array, int64_t at, double value)
 {
     if (array != nullptr)
@@ -260,6 +254,28 @@ __device__ __forceinline__ void write_statistics(const fref__call &c, const row 
         E32 * (fabs(m.max) + fabs(lse) + e.extra / e.sum + 4.0 + sqrt(f.nt) / 2.0) +
             r.cl * r.ua * (nck / 2.0 * e.pull / e.sum + 1.5 * sqrt(nck) * qk * norm_p) + r.eps_exp * fmin(1.0, 4.0 * norm_p + 0.1));
     put(c.forward.max_tau, at, E32 * (2.0 * fabs(m.max) + 2.0 * m.extra + 2.0) + 2.0 * r.cl * r.ua * sqrt(nck) * qk);
+}
+
+/* No weight of the chunk's rows exceeds it; what feeds a variance: its root. */
+__device__ __forceinline__ void note_largest(double *of_head, double weight)
+{
+    if (threadIdx.x % 32 == 0)
+        raise(of_head, weight);
+}
+
+__device__ __forceinline__ double most_kept(const fref__call &c)
+{
+    return c.problem.keep != nullptr ? fmax(1.0, c.problem.keep_scale) : 1.0;
+}
+
+/* weigh.cuh; of softcap's slope |curvature| <= 1 / a and slope_extra <= 8 + 4 eps_mod / E32, of temperature's 0 and 2 |slope|. */
+__device__ __forceinline__ void note_backward(const fref__call &c, const row &w, const fref__facts &f, const measure &m, double dov)
+{
+    const double kept = most_kept(c), p = exp(m.max - f.shift), dx = p * (kept * dov + fabs(f.delta));
+    const double off = c.sloped ? f.ew_raw / fabs(c.mod.parameter[0]) + m.slope + 0x1p-10 + 4.0 * c.rounding.eps_mod : 0.0;
+    const double of_p = kept * (f.ep + f.ez) + f.worst_delta + sqrt(f.variance_delta);
+    note_largest(&c.largest[0][w.head], p * kept * (2.0 + f.es + f.ew) + c.of_p.eta);
+    note_largest(&c.largest[1][w.head], m.slope * dx * (3.0 + f.es + f.ew) + 2.0 * off * dx + m.slope * p * (1.0 + of_p) + c.floor_ds);
 }
 
 /* Of a row without a key: the sink is all there is, then. */
@@ -315,6 +331,7 @@ extern "C" __global__ __launch_bounds__(FREF__THREADS, 2) void fref_forward_fact
     f.per_sum = 1.0 / e.sum;
     f.variance = THIRD * c.in.unit_roundoff * c.in.unit_roundoff + 4.0 * f.es * f.es;
     f.worst = c.in.unit_roundoff + 2.0 * f.ew;
+    note_largest(&c.largest[0][w.head], most_kept(c) * (1.0 + f.es * 2.0) + f.eta);
     f.neff = effective_number(e.weights / (e.sum * e.sum), e.weights_squared / (e.sum * e.sum) / (e.sum * e.sum));
     amax a = {};
     take(&a, e.largest / e.sum, e.largest / e.sum * (0x1p-19 + f.es) + 0x1p-126);
@@ -354,7 +371,7 @@ extern "C" __global__ void fref_backward_facts(const __grid_constant__ fref__cal
     const fref_rounding &r = c.rounding;
     const double nck = at_least_1((double)c.problem.dim_qk / r.chunk), nv = at_least_1((double)c.problem.dim_v / 16.0);
     const double qk = fabs(c.problem.scale) * c.norm_q[w.at] * m.longest_k, dov = c.norm_d_o[w.at] * m.longest_v;
-    const double u = c.in.unit_roundoff, stats = fabs(c.row_stats[w.at]);
+    const double u = c.of_ds.unit_roundoff, stats = fabs(c.row_stats[w.at]);
     f.keys = w.keys.last - w.keys.first;
     f.shift = c.row_stats[w.at];
     f.per_sum = 1.0;
@@ -365,13 +382,14 @@ extern "C" __global__ void fref_backward_facts(const __grid_constant__ fref__cal
     f.ep = r.ua * sqrt(nv) * dov;
     f.ez = r.ua * nv * dov;
     f.edelta = E32 * sqrt((double)c.problem.dim_v) * absolute;
-    f.eo = r.own_o ? 0.0 : u * sqrt(squares * THIRD);
+    f.eo = r.own_o ? 0.0 : c.in.unit_roundoff * sqrt(squares * THIRD);
     f.variance_delta = f.edelta * f.edelta + f.eo * f.eo;
     f.worst_delta = f.edelta + sqrt(3.0 * (double)c.problem.dim_v) * f.eo;
     f.variance = THIRD * u * u + f.es * f.es;
     f.worst = u + f.ew;
     f.norm_q = c.norm_q[w.at];
     f.norm_d_o = c.norm_d_o[w.at];
+    note_backward(c, w, f, m, dov);
     if (threadIdx.x % 32 == 0)
         c.facts[w.at] = f;
 }

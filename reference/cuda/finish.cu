@@ -198,9 +198,7 @@ __device__ __forceinline__ void write_keys(const fref__call &c, const destinatio
     join(to.largest, largest);
     if (threadIdx.x % 32 != 0 || !c.freedom)
         return;
-    const double first = c.key_weights[2 * at], second = c.key_weights[2 * at + 1];
-    double number = first < 0x1p-400 ? 1.0 : first * first / second;
-    number = number < 1.0 ? 1.0 : number;
+    const double number = effective_number(c.key_weights[2 * at], c.key_weights[2 * at + 1]);
     store(to.neff, at, live ? number : 0.0);
     if (to.nu != nullptr)
         to.nu[at] = live ? degrees_of_freedom(all, number, c.group_channels[at / c.keys], dim) : 0.0;

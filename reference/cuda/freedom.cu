@@ -137,7 +137,7 @@ __device__ __forceinline__ void take_dp(amax *a, const fref__call &c, const fref
 
 }
 
-/* Of dQ: w = dS^2 |k|^2; and the largest dS. A warp for each row of the chunk. */
+/* Of dQ: w = dS^2 |k|^2; and the largest dS, without which the sums make neff (`counts`). A warp for each row of the chunk. */
 extern "C" __global__ void fref_row_weights(const __grid_constant__ fref__call c)
 {
     const int64_t n = (int64_t)blockIdx.x * (FREF__THREADS / 32) + threadIdx.x / 32, head = n / c.chunk_rows, r = c.row0 + n % c.chunk_rows;
@@ -162,12 +162,11 @@ extern "C" __global__ void fref_row_weights(const __grid_constant__ fref__call c
     first = sum_of_warp(first);
     second = sum_of_warp(second);
     join(c.backward.amax_dp, largest);
-    const double number = first < 0x1p-400 ? 1.0 : first * first / second;
     if (threadIdx.x % 32 == 0)
-        c.facts[at].neff = number < 1.0 ? 1.0 : number;
+        c.facts[at].neff = effective_number(first, second);
 }
 
-/* Of dK, w = dS^2 |q|^2 (of_v: of dV, P^2 |dO|^2), added over the group's heads before they are squared. A thread for each key and head of the
+/* Of dK, w = dS^2 |q|^2 (of_v: of dV, P^2 |dO|^2), added over the group's heads before they are squared; a head alone is counted by the sums. A thread for each key and head of the
  * lot's groups. */
 extern "C" __global__ void fref_key_weights(const __grid_constant__ fref__call c, const int of_v)
 {

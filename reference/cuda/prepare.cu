@@ -1,5 +1,5 @@
 /* Which keys a row may read, and the inputs as doubles. */
-#include "element.cuh"
+#include "weigh.cuh"
 
 namespace fref {
 
@@ -124,11 +124,14 @@ extern "C" __global__ void fref_sink(const __grid_constant__ fref__call c)
 
 namespace fref {
 
+/* Beyond it a square is no float any more. */
+constexpr double LARGEST_INPUT = 0x1p120;
+
 /* A warp reads one row of `dim` elements into `to`, padded to `ld` with zeros; all zeros unless `live`. */
-__device__ __forceinline__ void decode_row(const fref__call &c, const fref_tensor &from, double *to, double *norm, int64_t b, int64_t h,
-                                           int64_t s, int64_t dim, int64_t ld, bool live)
+__device__ __forceinline__ void decode_row(const fref__call &c, const fref_tensor &from, double *to, double *norm, double *extent, int64_t b,
+                                           int64_t h, int64_t s, int64_t dim, int64_t ld, bool live)
 {
-    double squares = 0.0;
+    double squares = 0.0, reciprocal = 0.0;
     const int64_t at = live ? place(from, b, h, s) : 0;
     for (int64_t n = threadIdx.x % 32; n < ld; n += 32) {
         double value = 0.0;
@@ -136,14 +139,22 @@ __device__ __forceinline__ void decode_row(const fref__call &c, const fref_tenso
             value = load(from.data, from.type, at + n * from.stride[3]);
             value = from.descale != 0.0 ? value * from.descale : value;
         }
-        if (!(fabs(value) < infinity()))
+        if (!(fabs(value) < LARGEST_INPUT))
             *c.trouble = 1;
         to[n] = value;
         squares += value * value;
+        reciprocal = value != 0.0 ? fmax(reciprocal, 1.0 / fabs(value)) : reciprocal;
     }
     squares = sum_of_warp(squares);
-    if (threadIdx.x % 32 == 0 && norm != nullptr)
+    reciprocal = largest_of_warp(reciprocal);
+    if (threadIdx.x % 32 != 0)
+        return;
+    if (norm != nullptr)
         *norm = sqrt(squares);
+    if (live) {
+        raise(extent, sqrt(squares));
+        raise(extent + 1, reciprocal);
+    }
 }
 
 /* One of the keys' tensors. */
@@ -179,9 +190,9 @@ extern "C" __global__ void fref_decode_rows(const __grid_constant__ fref__call c
     const int64_t b = (c.head0 + head) / c.problem.heads_q, h = (c.head0 + head) % c.problem.heads_q;
     const bool live = c.range[at].last != 0;
     const int64_t i = live ? row_of(c, r) : 0;
-    decode_row(c, c.q, c.rows_q + at * c.ld_qk, c.norm_q + at, b, h, i, c.problem.dim_qk, c.ld_qk, live);
+    decode_row(c, c.q, c.rows_q + at * c.ld_qk, c.norm_q + at, c.extent[0] + 2 * head, b, h, i, c.problem.dim_qk, c.ld_qk, live);
     if (c.d_o.data != nullptr)
-        decode_row(c, c.d_o, c.rows_d_o + at * c.ld_v, c.norm_d_o + at, b, h, i, c.problem.dim_v, c.ld_v, live);
+        decode_row(c, c.d_o, c.rows_d_o + at * c.ld_v, c.norm_d_o + at, c.extent[1] + 2 * head, b, h, i, c.problem.dim_v, c.ld_v, live);
 }
 
 /* The key set; its norms where it is all keys. */
@@ -193,8 +204,8 @@ extern "C" __global__ void fref_decode_keys(const __grid_constant__ fref__call c
     const int64_t j = w.n < c.keys ? key_of(c, w.n) : 0, at = w.slot * c.keys_padded + w.n, ld = w.of_k ? c.ld_qk : c.ld_v;
     const bool live = w.n < c.keys && j >= c.live[w.b].first && j < c.live[w.b].last;
     double *norm = c.key_index != nullptr ? nullptr : (w.of_k ? c.norm_k : c.norm_v) + w.slot * c.norms + w.n;
-    decode_row(c, w.of_k ? c.k : c.v, (w.of_k ? c.keys_k : c.keys_v) + at * ld, norm, w.b, w.h, j, w.of_k ? c.problem.dim_qk : c.problem.dim_v, ld,
-               live);
+    decode_row(c, w.of_k ? c.k : c.v, (w.of_k ? c.keys_k : c.keys_v) + at * ld, norm, c.extent[w.of_k ? 2 : 3] + 2 * w.slot, w.b, w.h, j,
+               w.of_k ? c.problem.dim_qk : c.problem.dim_v, ld, live);
 }
 
 /* Norms of all keys. */

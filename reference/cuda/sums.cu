@@ -1,7 +1,9 @@
 /* The weighted sums: over keys for the rows (O, dQ), over rows for the keys (dK, dV). A block makes a tile of HEIGHT rows (keys) and WIDTH columns
  * of all sums of a kind, a warp 16 by 16 of it; STEP keys (rows) at a time are weighed into shared memory and multiplied there with the right-hand
- * side. Every block of a row weighs its keys anew: where the columns allow it a tile is wide. Each sum runs in one order whatever else runs.
+ * side: values in double, what feeds sigmas and bounds roughly (weigh.cuh). Every block of a row weighs its keys anew: where the columns allow it a
+ * tile is wide. Each sum runs in one order whatever else runs.
  */
+#include "all.h"
 #include "weigh.cuh"
 
 namespace fref {
@@ -13,15 +15,29 @@ template <bool WIDE> struct shape {
     static_assert(HEIGHT * WIDTH == 256 * FREF__SUM_THREADS / 32 && HEIGHT * STEP == 2 * FREF__SUM_THREADS && FREF__TILE % STEP == 0, "");
 };
 
+/* A thread's part of the tile: of `value` and `mean`; of magnitude, variance and bound. */
+template <int EXACT, int ROUGH> struct totals {
+    static constexpr int ROUGH_SUMS = ROUGH == 0 ? 0 : 1 + ROUGH;
+    double exact[EXACT][2][4];
+    float rough[ROUGH == 0 ? 1 : 1 + ROUGH][2][4];
+};
+
 template <int KIND, bool WIDE> struct worker : shape<WIDE> {
     using K = kind<KIND>;
     using shape<WIDE>::HEIGHT;
     using shape<WIDE>::WIDTH;
     using shape<WIDE>::STEP;
-    /* The right-hand side: [STEP][OF_SIDE]. The weights: [HEIGHT][OF_WEIGHTS], or over rows [STEP][OF_WEIGHTS]. No lanes meet in a bank. */
-    static constexpr int OF_SIDE = WIDTH + 4, SIDE = STEP * OF_SIDE;
-    static constexpr int OF_WEIGHTS = (K::OVER_ROWS ? HEIGHT : STEP) + 4, WEIGHTS = (K::OVER_ROWS ? STEP : HEIGHT) * OF_WEIGHTS;
+    using T = totals<K::EXACT, K::ROUGH>;
+    /* The right-hand side: [STEP][OF_SIDE]. The weights: [HEIGHT][OF_EXACT], or over rows [STEP][OF_EXACT]; the rough ones' likewise. No lanes meet
+     * in a bank. */
+    static constexpr int OF_SIDE = WIDTH + 4, SIDE = STEP * OF_SIDE, LINES = K::OVER_ROWS ? STEP : HEIGHT;
+    static constexpr int OF_EXACT = (K::OVER_ROWS ? HEIGHT : STEP) + 4, EXACT_SIZE = LINES * OF_EXACT;
+    static constexpr int OF_ROUGH = K::OVER_ROWS ? HEIGHT + 8 : STEP + 4, ROUGH_SIZE = LINES * OF_ROUGH;
     static constexpr int LANES = (K::OVER_ROWS ? HEIGHT : STEP) / 2; /* threads of one row's pairs of keys */
+    static_assert(2 * SIDE + 2 * K::EXACT * EXACT_SIZE + K::ROUGH * ROUGH_SIZE ==
+                      (WIDE ? (K::OVER_ROWS ? FREF__WIDE_BY_KEY(K::EXACT, K::ROUGH) : FREF__WIDE_BY_ROW(K::EXACT, K::ROUGH))
+                            : (K::OVER_ROWS ? FREF__BY_KEY(K::EXACT, K::ROUGH) : FREF__BY_ROW(K::EXACT, K::ROUGH))),
+                  "");
     const fref__call &c;
     int64_t head, column;
     int64_t tile;        /* first row (of the chunk) or key of the block's tile */
@@ -30,7 +46,12 @@ template <int KIND, bool WIDE> struct worker : shape<WIDE> {
     int64_t first, last; /* of the steps' keys, or rows of the chunk */
     fref__span keys;     /* over rows: the tile's */
     double held_x[2], held_dp[2]; /* the next step's, of this thread: two keys of one row */
-    bool any;
+    double unit;      /* that weights are multiplied with, */
+    float unit_right; /* and the right-hand side of rough sums, */
+    double flushed;   /* and what these may miss */
+    const double *norm_k;
+    double first_moment[2], second_moment[2]; /* of w: over keys both are of the thread's row, over rows each of one of its keys */
+    bool any, counts;
     uint32_t read;
 
     __device__ __forceinline__ explicit worker(const fref__call &call) : c(call) {}
@@ -56,8 +77,6 @@ template <int KIND, bool WIDE> struct worker : shape<WIDE> {
         *key = (K::OVER_ROWS ? tile : n) + t % LANES * 2;
     }
 
-    static constexpr bool OF_DS = KIND == FREF__DQ || KIND == FREF__DK || KIND == FREF__DQ_LOST || KIND == FREF__DK_LOST;
-
     /* Of step n; those some steps further are on their way from then on: memory is farther than one step lasts. */
     __device__ __forceinline__ void load_scores(int64_t n)
     {
@@ -68,23 +87,31 @@ template <int KIND, bool WIDE> struct worker : shape<WIDE> {
 #pragma unroll
         for (int i = 0; i < 2; i++) {
             held_x[i] = c.x[at + i];
-            held_dp[i] = OF_DS ? c.dp[at + i] : 0.0;
+            held_dp[i] = K::OF_DS ? c.dp[at + i] : 0.0;
         }
         if (n + AHEAD >= last)
             return;
         const int64_t further = at + (K::OVER_ROWS ? AHEAD * c.keys_padded : AHEAD);
         prefetch(c.x + further);
-        if (OF_DS)
+        if (K::OF_DS)
             prefetch(c.dp + further);
     }
 
+    /* docs/numerics.md, degrees of freedom: dS^2 |k|^2, dS^2 |q|^2 or P^2 |dO|^2. */
+    __device__ __forceinline__ void count(int i, double value, const fref__facts &facts, int64_t key)
+    {
+        const double term = value * (KIND == FREF__DQ ? norm_k[key] : KIND == FREF__DK ? facts.norm_q : facts.norm_d_o), w = term * term;
+        first_moment[i] += w;
+        second_moment[i] += w * w;
+    }
+
     /* Of the step whose scores are held. */
-    __device__ __forceinline__ void weigh(double *weights, int64_t n)
+    __device__ __forceinline__ void weigh(double *exact, float *rough, int64_t n)
     {
         int64_t row, key;
         place_of_thread(n, &row, &key);
         const fref__facts &facts = c.facts[head * c.rows_padded + c.row0 + row];
-        const int t = (int)threadIdx.x, at = t / LANES * OF_WEIGHTS + t % LANES * 2;
+        const int line = (int)threadIdx.x / LANES, pair = (int)threadIdx.x % LANES * 2;
 #pragma unroll
         for (int i = 0; i < 2; i++) {
             score s = { held_x[i], held_dp[i], 1.0, 0.0, 0.0, keep_of(c, head, c.row0 + row, key + i) };
@@ -94,15 +121,26 @@ template <int KIND, bool WIDE> struct worker : shape<WIDE> {
                 s.curvature = c.curvature[from];
                 s.slope_extra = c.slope_extra[from];
             }
-            double w[K::TILES] = {};
+            weights w = {};
             if (is_key(s.x)) {
-                any |= K::weigh(w, c, s, facts);
+                any |= K::weigh(&w, c, s, facts);
                 read |= 1u << i;
+                if (counts)
+                    count(i, w.value, facts, key + i);
             }
-#pragma unroll
-            for (int n_tile = 0; n_tile < K::TILES; n_tile++)
-                weights[n_tile * WEIGHTS + at + i] = w[n_tile];
+            exact[line * OF_EXACT + pair + i] = w.value * unit;
+            if (K::EXACT > 1)
+                exact[EXACT_SIZE + line * OF_EXACT + pair + i] = w.mean * unit;
+            if (K::ROUGH > 0)
+                rough[line * OF_ROUGH + pair + i] = as_rough(w.variance * unit * unit);
+            if (K::ROUGH > 1)
+                rough[ROUGH_SIZE + line * OF_ROUGH + pair + i] = as_rough(w.bound * unit);
         }
+    }
+
+    static __device__ __forceinline__ float as_rough(double w)
+    {
+        return w > 0.0 ? cut(fmaxf((float)w, 0x1p-126f)) : 0.0f;
     }
 
     __device__ __forceinline__ void stage_right(double *to, int64_t n) const
@@ -114,63 +152,75 @@ template <int KIND, bool WIDE> struct worker : shape<WIDE> {
         }
     }
 
-    static __device__ __forceinline__ double weight_at(const double *weights, int m, int k)
+    /* Four weights of rows m, m + 8 and columns k, k + 4. */
+    template <int LD, class X> static __device__ __forceinline__ void take_weights(X a[4], const X *weights, int m, int k)
     {
-        return K::OVER_ROWS ? weights[k * OF_WEIGHTS + m] : weights[m * OF_WEIGHTS + k];
-    }
-
-    static __device__ __forceinline__ double changed(of f, double x)
-    {
-        return f == OF_VALUE ? x : f == OF_MAGNITUDE ? fabs(x) : x * x;
+#pragma unroll
+        for (int n = 0; n < 4; n++) {
+            const int row = m + n % 2 * 8, column = k + n / 2 * 4;
+            a[n] = K::OVER_ROWS ? weights[column * LD + row] : weights[row * LD + column];
+        }
     }
 
     /* Eight keys (rows) at a time. */
-    static __device__ __forceinline__ void add(double total[K::SUMS][2][4], const double *weights, const double *side)
+    static __device__ __forceinline__ void add(T *total, const double *exact, const float *rough, const double *side, float unit_right)
     {
         const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, t = lane % 4;
-        const int m0 = warp / (WIDTH / 16) * 16, n0 = warp % (WIDTH / 16) * 16;
+        const int m0 = warp / (WIDTH / 16) * 16 + g, n0 = warp % (WIDTH / 16) * 16 + g;
 #pragma unroll
         for (int k0 = 0; k0 < STEP; k0 += 8) {
-            double x[2][2];
+            double a[4], x[2][2];
 #pragma unroll
             for (int n = 0; n < 4; n++)
-                x[n / 2][n % 2] = side[(k0 + t + n % 2 * 4) * OF_SIDE + n0 + n / 2 * 8 + g];
-#pragma unroll
-            for (int n_tile = 0; n_tile < K::TILES; n_tile++) {
-                double a[4];
-#pragma unroll
-                for (int n = 0; n < 4; n++)
-                    a[n] = weight_at(weights + n_tile * WEIGHTS, m0 + g + n % 2 * 8, k0 + t + n / 2 * 4);
-#pragma unroll
-                for (int s = 0; s < K::SUMS; s++)
-                    if (K::sum(s).tile == n_tile)
-                        add_one(total[s], a, x, K::sum(s));
+                x[n / 2][n % 2] = side[(k0 + t + n % 2 * 4) * OF_SIDE + n0 + n / 2 * 8];
+            if (K::EXACT > 1) {
+                take_weights<OF_EXACT>(a, exact + EXACT_SIZE, m0, k0 + t);
+                multiply(total->exact[K::EXACT - 1][0], a, x[0]);
+                multiply(total->exact[K::EXACT - 1][1], a, x[1]);
             }
+            take_weights<OF_EXACT>(a, exact, m0, k0 + t);
+            multiply(total->exact[0][0], a, x[0]);
+            multiply(total->exact[0][1], a, x[1]);
+            if (K::ROUGH > 0)
+                add_roughly(total, a, x, rough, m0, k0 + t, unit_right);
         }
     }
 
-    static __device__ __forceinline__ void add_one(double total[2][4], const double a[4], const double x[2][2], const summand s)
+    static __device__ __forceinline__ void add_roughly(T *total, const double value[4], const double x[2][2], const float *rough, int m, int k,
+                                                       float unit_right)
     {
-        const double left[4] = { changed(s.g, a[0]), changed(s.g, a[1]), changed(s.g, a[2]), changed(s.g, a[3]) };
+        float a[4], size[2][2], square[2][2];
 #pragma unroll
-        for (int n = 0; n < 2; n++) {
-            const double b[2] = { changed(s.f, x[n][0]), changed(s.f, x[n][1]) };
-            multiply(total[n], left, b);
+        for (int n = 0; n < 4; n++) {
+            const float one = fabsf((float)x[n / 2][n % 2]) * unit_right;
+            size[n / 2][n % 2] = cut(one);
+            square[n / 2][n % 2] = cut(one * one);
+            a[n] = cut(fabsf((float)value[n]));
         }
+        multiply_roughly(total->rough[0][0], a, size[0]);
+        multiply_roughly(total->rough[0][1], a, size[1]);
+        take_weights<OF_ROUGH>(a, rough, m, k);
+        multiply_roughly(total->rough[T::ROUGH_SUMS > 1][0], a, square[0]);
+        multiply_roughly(total->rough[T::ROUGH_SUMS > 1][1], a, square[1]);
+        if (K::ROUGH < 2)
+            return;
+        take_weights<OF_ROUGH>(a, rough + ROUGH_SIZE, m, k);
+        multiply_roughly(total->rough[T::ROUGH_SUMS > 2 ? 2 : 0][0], a, size[0]);
+        multiply_roughly(total->rough[T::ROUGH_SUMS > 2 ? 2 : 0][1], a, size[1]);
     }
 
     /* All steps. Half the warps weigh before they multiply, half after: so the tensor cores and the rest work at the same time. */
-    __device__ __forceinline__ void run(double total[K::SUMS][2][4], double *shared)
+    __device__ __forceinline__ void run(T *total, double *shared)
     {
-        double *side = shared, *weights = shared + 2 * SIDE;
-        const int size = K::TILES * WEIGHTS;
+        double *side = shared, *exact = shared + 2 * SIDE;
+        float *rough = (float *)(exact + 2 * K::EXACT * EXACT_SIZE);
         int64_t now = step_from(first);
         if (now >= last)
             return;
         load_scores(now);
         stage_right(side, now);
         commit_copies();
-        weigh(weights, now);
+        weigh(exact, rough, now);
         int64_t next = step_from(now + STEP);
         if (next < last)
             load_scores(next);
@@ -182,21 +232,78 @@ template <int KIND, bool WIDE> struct worker : shape<WIDE> {
             if (next < last)
                 stage_right(side + (buffer ^ 1) * SIDE, next);
             commit_copies();
-            double *to = weights + (buffer ^ 1) * size;
+            const int other = buffer ^ 1;
             if (early && next < last) {
-                weigh(to, next);
+                weigh(exact + other * K::EXACT * EXACT_SIZE, rough + other * K::ROUGH * ROUGH_SIZE, next);
                 if (after < last)
                     load_scores(after);
             }
-            add(total, weights + buffer * size, side + buffer * SIDE);
+            add(total, exact + buffer * K::EXACT * EXACT_SIZE, rough + buffer * K::ROUGH * ROUGH_SIZE, side + buffer * SIDE, unit_right);
             if (!early && next < last) {
-                weigh(to, next);
+                weigh(exact + other * K::EXACT * EXACT_SIZE, rough + other * K::ROUGH * ROUGH_SIZE, next);
                 if (after < last)
                     load_scores(after);
             }
             now = next;
             next = after;
         }
+    }
+
+    /* The thread's part of one sum, times `by`, after `plus` was added to it. */
+    template <class X> __device__ __forceinline__ void put(double *out, const X total[2][4], double plus, double by, bool add) const
+    {
+        const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+        const int64_t height = K::OVER_ROWS ? c.keys_padded : c.rows_padded, row = (K::OVER_ROWS ? 0 : c.row0) + tile;
+        double *to = out + (head * height + row + warp / (WIDTH / 16) * 16 + lane / 4) * ld + column + warp % (WIDTH / 16) * 16 + lane % 4 * 2;
+#pragma unroll
+        for (int n = 0; n < 2; n++)
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                double *one = to + i / 2 * 8 * ld + n * 8 + i % 2;
+                const double sum = ((double)total[n][i] + plus) * by;
+                *one = add ? *one + sum : sum;
+            }
+    }
+
+    __device__ __forceinline__ void put_all(const T &total, bool add) const
+    {
+        const double by = 1.0 / unit, rough = SURPLUS / (unit * (double)unit_right);
+        put(c.sum[is_lost_kind<KIND> ? FREF__SUMS - 1 : 0], total.exact[0], 0.0, by, add);
+        if (K::EXACT > 1)
+            put(c.sum[4], total.exact[K::EXACT - 1], 0.0, by, add);
+        if (K::ROUGH == 0)
+            return;
+        put(c.sum[1], total.rough[0], flushed, rough, add);
+        put(c.sum[2], total.rough[T::ROUGH_SUMS > 1], flushed, rough / (unit * (double)unit_right), add);
+        if (K::ROUGH > 1)
+            put(c.sum[3], total.rough[T::ROUGH_SUMS > 2 ? 2 : 0], flushed, rough, add);
+    }
+
+    /* What the threads counted of their rows. */
+    __device__ __forceinline__ void put_counts_of_rows() const
+    {
+        const double a = sum_of_lanes<LANES>(first_moment[0] + first_moment[1]), b = sum_of_lanes<LANES>(second_moment[0] + second_moment[1]);
+        if (threadIdx.x % LANES == 0)
+            c.facts[head * c.rows_padded + c.row0 + tile + threadIdx.x / LANES].neff = effective_number(a, b);
+    }
+
+    /* Of their keys, in the order of their lines. */
+    __device__ __forceinline__ void put_counts_of_keys(double *shared) const
+    {
+        double *mine = shared + (threadIdx.x / LANES * HEIGHT + threadIdx.x % LANES * 2) * 2;
+        for (int i = 0; i < 2; i++) {
+            mine[2 * i] = first_moment[i];
+            mine[2 * i + 1] = second_moment[i];
+        }
+        __syncthreads();
+        const int key = (int)threadIdx.x / 2, moment = (int)threadIdx.x % 2;
+        if (key >= HEIGHT || tile + key >= c.keys)
+            return;
+        double sum = 0.0;
+        for (int n = 0; n < FREF__SUM_THREADS / LANES; n++)
+            sum += shared[(n * HEIGHT + key) * 2 + moment];
+        double *to = c.key_weights + 2 * ((c.head0 + head) * c.keys + tile + key) + moment;
+        *to = c.first_chunk ? sum : *to + sum;
     }
 };
 
@@ -223,6 +330,21 @@ template <int KIND> __device__ __forceinline__ const double *right_of(const fref
     }
 }
 
+/* Of the right-hand side. */
+template <int KIND> __device__ __forceinline__ const double *extent_of(const fref__call &c, int64_t head)
+{
+    switch (KIND) {
+    case FREF__DQ:
+        return c.extent[2] + 2 * ((c.head0 + head) / c.group_k - c.head_k0);
+    case FREF__DK:
+        return c.extent[0] + 2 * head;
+    case FREF__DV:
+        return c.extent[1] + 2 * head;
+    default:
+        return c.extent[3] + 2 * ((c.head0 + head) / c.group_v - c.head_v0);
+    }
+}
+
 /* Columns innermost, then tiles (those with most keys first), then heads. */
 template <int KIND, bool WIDE> __device__ __forceinline__ void make_sums(const fref__call &c, double *shared)
 {
@@ -240,42 +362,46 @@ template <int KIND, bool WIDE> __device__ __forceinline__ void make_sums(const f
     w.right = right_of<KIND>(c, w.head, &ld) + w.column;
     w.any = false;
     w.read = 0;
+    w.unit = bring_below(c.largest[K::OF_DS][w.head], BITS_OF_WEIGHT, -300);
+    const double *extent = extent_of<KIND>(c, w.head);
+    w.unit_right = (float)bring_below(extent[0], 0, -100);
+    w.flushed = extent[0] * extent[1] < DEEPEST ? FLUSHED : FLUSHED_SQUARES;
+    w.counts = K::ROUGH > 1 && KIND != FREF__FORWARD_KEPT && c.counts && w.column == 0;
+    w.norm_k = c.norm_k + ((c.head0 + w.head) / c.group_k - c.head_k0) * c.norms;
+    w.first_moment[0] = w.first_moment[1] = w.second_moment[0] = w.second_moment[1] = 0.0;
     const int64_t flag = (w.head * tiles * W::HEIGHT + w.tile) / FREF__TILE;
     if (is_lost_kind<KIND> && !c.lossy[flag])
         return;
+    int64_t first = 0, last = c.chunk_rows;
     if (K::OVER_ROWS) {
         w.keys = keys_of_tile(c, w.tile, W::HEIGHT);
-        w.first = 0;
-        w.last = c.chunk_rows;
     } else {
         const fref__span range = c.tile_range[(w.head * c.rows_padded + c.row0 + w.tile) / FREF__TILE];
-        w.first = range.first / W::STEP * W::STEP;
-        w.last = range.last;
+        first = range.first / W::STEP * W::STEP;
+        last = range.last;
     }
-    double sum[K::SUMS][2][4] = {};
-    w.run(sum, shared);
+    const bool add = K::OVER_ROWS && (is_lost_kind<KIND> || !c.first_chunk);
+    w.first = first;
+    do {
+        typename W::T total = {};
+        w.last = smaller(w.first + FREF__SEGMENT, last);
+        w.run(&total, shared);
+        w.put_all(total, add || w.first > first);
+        w.first = w.last;
+        __syncthreads();
+    } while (w.first < last);
     const bool any = __syncthreads_or(w.any);
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     if (!is_lost_kind<KIND> && any && threadIdx.x == 0)
         c.lossy[flag] = 1;
+    if (w.counts && K::OVER_ROWS)
+        w.put_counts_of_keys(shared);
+    else if (w.counts)
+        w.put_counts_of_rows();
     if (KIND == FREF__DK || KIND == FREF__DV) {
-        const int64_t group = KIND == FREF__DK ? c.group_k : c.group_v, key = w.tile + lane % W::LANES * 2;
+        const int64_t group = KIND == FREF__DK ? c.group_k : c.group_v, key = w.tile + threadIdx.x % W::LANES * 2;
         for (int i = 0; i < 2; i++)
             if (w.read >> i & 1)
                 c.read[(c.head0 + w.head) / group * c.keys + key + i] = 1;
-    }
-    const int64_t height = K::OVER_ROWS ? c.keys_padded : c.rows_padded, row = (K::OVER_ROWS ? 0 : c.row0) + w.tile;
-    const bool add = K::OVER_ROWS && (is_lost_kind<KIND> || !c.first_chunk);
-#pragma unroll
-    for (int s = 0; s < K::SUMS; s++) {
-        double *to = c.sum[is_lost_kind<KIND> ? FREF__SUMS - 1 : s] + (w.head * height + row + warp / (W::WIDTH / 16) * 16 + lane / 4) * ld + w.column + warp % (W::WIDTH / 16) * 16 + lane % 4 * 2;
-#pragma unroll
-        for (int n = 0; n < 2; n++)
-#pragma unroll
-            for (int i = 0; i < 4; i++) {
-                double *one = to + i / 2 * 8 * ld + n * 8 + i % 2;
-                *one = add ? *one + sum[s][n][i] : sum[s][n][i];
-            }
     }
 }
 

@@ -8,14 +8,10 @@ namespace fref {
 constexpr double P_FLUSHED = 0x1.125fbee250664p-126; /* 2^-125.9 */
 constexpr double E32 = 0x1p-23, THIRD = 1.0 / 3.0;
 
-/* What is done to an element of the right-hand side. */
-enum of { OF_VALUE, OF_MAGNITUDE, OF_SQUARE };
-
-/* A sum is g(weights[tile]) times f(right). */
-struct summand {
-    int tile;
-    of f;
-    of g;
+/* One key's weights. Of `value` and `mean` signed sums are made, in double; of the magnitude of `value`, of `variance` (against squares) and of
+ * `bound` (against magnitudes) sums of what is not negative, which only sigmas and bounds are made of: roughly, below. */
+struct weights {
+    double value, variance, bound, mean;
 };
 
 /* 0 < p < limit, both not negative, without the units that multiply. */
@@ -67,7 +63,13 @@ __device__ __forceinline__ void take(amax *a, double size, double tolerance)
     a->most = fmax(a->most, size + tolerance);
 }
 
-/* Joins the lanes' to out[3], NULL: not wanted. Numbers that are not negative are in the order of their bits. */
+/* What is at `at` becomes x where x is more: numbers that are not negative are in the order of their bits. */
+__device__ __forceinline__ void raise(double *at, double x)
+{
+    atomicMax((unsigned long long *)at, (unsigned long long)__double_as_longlong(x));
+}
+
+/* Joins the lanes' to out[3], NULL: not wanted. */
 __device__ __forceinline__ void join(double *out, const amax &a)
 {
     if (out == nullptr)
@@ -75,12 +77,19 @@ __device__ __forceinline__ void join(double *out, const amax &a)
     const double all[3] = { largest_of_warp(a.value), largest_of_warp(a.least), largest_of_warp(a.most) };
     for (int n = 0; n < 3; n++)
         if (threadIdx.x % 32 == 0)
-            atomicMax((unsigned long long *)out + n, (unsigned long long)__double_as_longlong(all[n]));
+            raise(out + n, all[n]);
 }
 
 __device__ __forceinline__ double clamped(double x, double most)
 {
     return x > most ? most : x < -most ? -most : x;
+}
+
+/* Of weights whose sum and sum of squares are given. */
+__device__ __forceinline__ double effective_number(double first, double second)
+{
+    const double number = first < 0x1p-400 ? 1.0 : first * first / second;
+    return number < 1.0 ? 1.0 : number;
 }
 
 struct gradient {
@@ -100,142 +109,95 @@ __device__ __forceinline__ gradient gradient_of(const score &s, const fref__fact
     return g;
 }
 
-__device__ __forceinline__ double floor_of_ds(const fref__call &c)
-{
-    const double scale = fabs(c.problem.scale);
-    return c.of_ds.eta / (scale > 0.0 && scale < 1.0 ? scale : 1.0);
-}
-
 __device__ __forceinline__ bool is_lost(const fref__call &c, const gradient &g)
 {
     return g.ds != 0.0 && (g.underflows || fabs(c.problem.scale) * g.size < 1.01 * c.of_ds.eta);
 }
 
-/* dS: what dQ and dK have in common. worst_delta: what enters as a sum, not along the mean key. */
-__device__ __forceinline__ bool weigh_ds(double *value, double *bound, double *variance, const fref__call &c,
-                                         const score &s, const fref__facts &f, const gradient &g, double variance_p, double worst_p)
+/* dS: what dQ and dK have in common. worst_p: what enters as a sum, not along the mean key. */
+__device__ __forceinline__ bool weigh_ds(weights *w, const fref__call &c, const score &s, const fref__facts &f, double variance_p, double worst_p)
 {
+    const gradient g = gradient_of(s, f);
     double e_slope = 0.0, worst_slope = 0.0;
     if (c.sloped) {
         e_slope = fabs(s.curvature) * f.es_raw + E32 * s.slope_extra;
         worst_slope = fabs(s.curvature) * f.ew_raw + 2.0 * E32 * s.slope_extra;
     }
-    const double floor = floor_of_ds(c), part = e_slope * g.dx;
-    *value = g.ds;
-    *bound = f.worst * g.size + g.slope_p * worst_p + worst_slope * fabs(g.dx) + floor + (g.underflows ? g.size : 0.0);
-    *variance = f.variance * g.ds * g.ds + variance_p * g.slope_p * g.slope_p + part * part + THIRD * floor * floor;
+    const double part = e_slope * g.dx;
+    w->value = g.ds;
+    w->bound = f.worst * g.size + g.slope_p * worst_p + worst_slope * fabs(g.dx) + c.floor_ds + (g.underflows ? g.size : 0.0);
+    w->variance = f.variance * g.ds * g.ds + variance_p * g.slope_p * g.slope_p + part * part + THIRD * c.floor_ds * c.floor_ds;
+    w->mean = s.slope * g.p;
     return is_lost(c, g);
 }
 
-/* Of each kind: TILES weights of one key, from which SUMS sums are made with the right-hand side; OVER_ROWS: sums over rows, for keys. `weigh`
- * is called for live scores only and says whether the weight may be flushed. */
+/* Of each kind: OVER_ROWS: sums over rows, for keys; OF_DS: its weights are of the size of dS, else of P; EXACT: 2 with `mean`; ROUGH: 0 without
+ * magnitudes and variances, 1 without `bound`. `weigh` is called for live scores only and says whether the weight may be flushed. */
 template <int KIND> struct kind;
 
-template <> struct kind<FREF__FORWARD> {
-    static constexpr bool OVER_ROWS = false;
-    static constexpr int TILES = 2, SUMS = 3;
-    static constexpr __device__ summand sum(int s)
-    {
-        constexpr summand all[SUMS] = { { 0, OF_VALUE }, { 0, OF_MAGNITUDE }, { 1, OF_SQUARE } };
-        return all[s];
-    }
-    static __device__ __forceinline__ bool weigh(double *w, const fref__call &, const score &s, const fref__facts &f)
+template <bool over_rows, bool of_ds, int exact, int rough> struct sums_of {
+    static constexpr bool OVER_ROWS = over_rows, OF_DS = of_ds;
+    static constexpr int EXACT = exact, ROUGH = rough;
+};
+
+template <> struct kind<FREF__FORWARD> : sums_of<false, false, 1, 1> {
+    static __device__ __forceinline__ bool weigh(weights *w, const fref__call &, const score &s, const fref__facts &f)
     {
         const double p = probability(s, f);
-        w[0] = p;
-        w[1] = f.variance * p * p + f.floor;
+        w->value = p;
+        w->variance = f.variance * p * p + f.floor;
         return between_0_and(p, f.lost);
     }
 };
 
-template <> struct kind<FREF__FORWARD_KEPT> {
-    static constexpr bool OVER_ROWS = false;
-    static constexpr int TILES = 3, SUMS = 4;
-    static constexpr __device__ summand sum(int s)
-    {
-        constexpr summand all[SUMS] = { { 0, OF_VALUE }, { 0, OF_MAGNITUDE }, { 1, OF_SQUARE }, { 2, OF_MAGNITUDE } };
-        return all[s];
-    }
-    static __device__ __forceinline__ bool weigh(double *w, const fref__call &c, const score &s, const fref__facts &f)
+/* The bound's weight is whether the key is kept. */
+template <> struct kind<FREF__FORWARD_KEPT> : sums_of<false, false, 1, 2> {
+    static __device__ __forceinline__ bool weigh(weights *w, const fref__call &c, const score &s, const fref__facts &f)
     {
         const double p = probability(s, f) * s.keep;
-        w[0] = w[1] = w[2] = 0.0;
         if (s.keep == 0.0 || (c.scored && p == 0.0))
             return false; /* dropped, or beyond any arithmetic */
-        w[0] = p;
-        w[1] = f.variance * p * p + f.floor;
-        w[2] = 1.0;
+        w->value = p;
+        w->variance = f.variance * p * p + f.floor;
+        w->bound = 1.0;
         return p < f.lost && p > 0.0;
     }
 };
 
-template <> struct kind<FREF__DQ> {
-    static constexpr bool OVER_ROWS = false;
-    static constexpr int TILES = 4, SUMS = 5;
-    static constexpr __device__ summand sum(int s)
+template <> struct kind<FREF__DQ> : sums_of<false, true, 2, 2> {
+    static __device__ __forceinline__ bool weigh(weights *w, const fref__call &c, const score &s, const fref__facts &f)
     {
-        constexpr summand all[SUMS] = { { 0, OF_VALUE }, { 0, OF_MAGNITUDE, OF_MAGNITUDE }, { 1, OF_SQUARE }, { 2, OF_MAGNITUDE }, { 3, OF_VALUE } };
-        return all[s];
-    }
-    static __device__ __forceinline__ bool weigh(double *w, const fref__call &c, const score &s, const fref__facts &f)
-    {
-        const gradient g = gradient_of(s, f);
-        w[3] = s.slope * g.p;
-        return weigh_ds(&w[0], &w[2], &w[1], c, s, f, g, s.keep * f.ep * (s.keep * f.ep), s.keep * f.ez);
+        return weigh_ds(w, c, s, f, s.keep * f.ep * (s.keep * f.ep), s.keep * f.ez);
     }
 };
 
-template <> struct kind<FREF__DK> {
-    static constexpr bool OVER_ROWS = true;
-    static constexpr int TILES = 3, SUMS = 4;
-    static constexpr __device__ summand sum(int s)
+template <> struct kind<FREF__DK> : sums_of<true, true, 1, 2> {
+    static __device__ __forceinline__ bool weigh(weights *w, const fref__call &c, const score &s, const fref__facts &f)
     {
-        constexpr summand all[SUMS] = { { 0, OF_VALUE }, { 0, OF_MAGNITUDE, OF_MAGNITUDE }, { 1, OF_SQUARE }, { 2, OF_MAGNITUDE } };
-        return all[s];
-    }
-    static __device__ __forceinline__ bool weigh(double *w, const fref__call &c, const score &s, const fref__facts &f)
-    {
-        const gradient g = gradient_of(s, f);
         const double ep = s.keep * f.ep;
-        return weigh_ds(&w[0], &w[2], &w[1], c, s, f, g, ep * ep + f.variance_delta, s.keep * f.ez + f.worst_delta);
+        return weigh_ds(w, c, s, f, ep * ep + f.variance_delta, s.keep * f.ez + f.worst_delta);
     }
 };
 
-template <> struct kind<FREF__DV> {
-    static constexpr bool OVER_ROWS = true;
-    static constexpr int TILES = 3, SUMS = 4;
-    static constexpr __device__ summand sum(int s)
+template <> struct kind<FREF__DV> : sums_of<true, false, 1, 2> {
+    static __device__ __forceinline__ bool weigh(weights *w, const fref__call &c, const score &s, const fref__facts &f)
     {
-        constexpr summand all[SUMS] = { { 0, OF_VALUE }, { 0, OF_MAGNITUDE }, { 1, OF_SQUARE }, { 2, OF_MAGNITUDE } };
-        return all[s];
-    }
-    static __device__ __forceinline__ bool weigh(double *w, const fref__call &c, const score &s, const fref__facts &f)
-    {
-        const double p = probability(s, f) * s.keep, eta = c.of_p.eta;
-        w[0] = w[1] = w[2] = 0.0;
+        const double p = probability(s, f) * s.keep, eta = c.of_p.eta, u = c.of_p.unit_roundoff;
         if (s.keep == 0.0)
             return false;
-        w[0] = p;
-        w[1] = f.variance * p * p + THIRD * eta * eta;
-        w[2] = f.worst * p + eta;
+        w->value = p;
+        w->variance = (THIRD * u * u + f.es * f.es) * p * p + THIRD * eta * eta;
+        w->bound = (u + f.ew) * p + eta;
         return between_0_and(p, 1.01 * eta);
     }
 };
 
 /* The weight alone, where it may be flushed. */
-template <int FROM> struct lost {
-    static constexpr bool OVER_ROWS = kind<FROM>::OVER_ROWS;
-    static constexpr int TILES = 1, SUMS = 1;
-    static constexpr __device__ summand sum(int s)
+template <int FROM> struct lost : sums_of<kind<FROM>::OVER_ROWS, kind<FROM>::OF_DS, 1, 0> {
+    static __device__ __forceinline__ bool weigh(weights *w, const fref__call &c, const score &s, const fref__facts &f)
     {
-        constexpr summand all[SUMS] = { { 0, OF_VALUE } };
-        return all[s];
-    }
-    static __device__ __forceinline__ bool weigh(double *w, const fref__call &c, const score &s, const fref__facts &f)
-    {
-        double all[kind<FROM>::TILES];
-        const bool flushed = kind<FROM>::weigh(all, c, s, f);
-        w[0] = flushed ? all[0] : 0.0;
+        const bool flushed = kind<FROM>::weigh(w, c, s, f);
+        w->value = flushed ? w->value : 0.0;
         return flushed;
     }
 };
@@ -246,5 +208,33 @@ template <> struct kind<FREF__DK_LOST> : lost<FREF__DK> {};
 template <> struct kind<FREF__DV_LOST> : lost<FREF__DV> {};
 
 template <int KIND> constexpr bool is_lost_kind = KIND >= FREF__FORWARD_LOST;
+
+/* Rough sums: of numbers that are not negative, on the TF32 tensor cores; never below the true sum and at most 1/200 above it, but for an absolute part
+ * of 2^-100 of the largest |weight| |x| (of a variance: of its root).
+ *
+ * A factor is cut to TF32's 11 bits and loses less than 2^-10 of itself (2^-24 before that, as a float; three times that as a square). Products of
+ * two are exact. A step adds eight of them to the sum: each of the nine terms loses less than 2^-23 of it, however the unit aligns and cuts, so SEGMENT
+ * keys or rows lose at most 9 SEGMENT / 8 2^-23 = 1.1e-3. What is left is at least (1 - 2^-10 - 2^-21)^2 (1 - 1.1e-3) = 1 - 3.05e-3 of the sum; SURPLUS =
+ * 1 + 3.9e-3 more than makes up for it. As nothing is ever rounded up that is also the most that a sum is too large.
+ *
+ * Range: the weights are multiplied with a power of two that brings the largest of the chunk below 2^52 (variances: below 2^104), the right-hand side
+ * with one that brings its longest row below 1, so SEGMENT products stay below 2^117. A weight that is less than 2^-126 then becomes that. A product of
+ * more may become 0 below 2^-126: with SEGMENT of them less than FLUSHED is missing. So may a square of the right-hand side, which is then missing
+ * times 2^104: FLUSHED_SQUARES, but only where an element other than 0 is below 2^-63 of the longest row (2^-56 of it is then the part that is absolute). */
+constexpr double SURPLUS = 1.0 + 0x1p-8, FLUSHED = 0x1p-112, FLUSHED_SQUARES = 0x1p-8, DEEPEST = 0x1p62;
+constexpr int BITS_OF_WEIGHT = 52;
+
+/* Cuts a float to TF32. */
+__device__ __forceinline__ float cut(float x)
+{
+    return __uint_as_float(__float_as_uint(x) & 0xffffe000);
+}
+
+/* The power of two that brings x below 2^bits, and not more than 2^(bits - least). */
+__device__ __forceinline__ double bring_below(double x, int bits, int least)
+{
+    const int64_t exponent = (__double_as_longlong(x) >> 52 & 0x7ff) - 1022; /* x < 2^exponent */
+    return __longlong_as_double((1023 + bits - smaller(larger(exponent, least), 300)) << 52);
+}
 
 }

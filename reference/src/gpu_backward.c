@@ -104,8 +104,9 @@ static void sum_keys(fref__run *run, const of_keys *g)
     if (!g->wanted)
         return;
     take(run, g);
+    c->counts = g->weights && (g->of_v ? c->group_v : c->group_k) == 1;
     fref__run_sums(run, g->sum, g->lost, c->keys_padded / FREF__TILE, g->ld);
-    if (g->weights)
+    if (g->weights && !c->counts)
         fref__run_launch_with(run, FREF__kernel_key_weights, blocks_of((g->of_v ? c->heads_v : c->heads_k) * c->keys_padded),
                               FREF__THREADS, g->of_v);
 }
@@ -142,14 +143,14 @@ static void chunk(fref__run *run, const pass *x, const sums *dq)
 {
     fref__call *c = &run->call;
     const bool gradients = x->wanted.dq || x->k.wanted || x->v.wanted || x->wanted.bias;
-    const int64_t warps = c->heads * c->chunk_rows / (FREF__THREADS / 32);
     fref__run_scores(run, 0);
     if (gradients)
         fref__run_scores(run, 1);
-    fref__run_launch(run, FREF__kernel_backward_facts, warps, FREF__THREADS);
+    fref__run_facts(run, FREF__kernel_backward_facts);
     if (x->wanted.dq) {
-        if (x->wanted.freedom_of_rows || x->wanted.largest_ds)
-            fref__run_launch(run, FREF__kernel_row_weights, warps, FREF__THREADS);
+        c->counts = x->wanted.freedom_of_rows && !x->wanted.largest_ds;
+        if (x->wanted.largest_ds)
+            fref__run_launch(run, FREF__kernel_row_weights, c->heads * c->chunk_rows / (FREF__THREADS / 32), FREF__THREADS);
         take_sums(run, dq);
         fref__run_sums(run, FREF__kernel_sum_dq, FREF__kernel_sum_dq_lost, c->chunk_rows / FREF__TILE, c->ld_qk);
     }

@@ -41,7 +41,7 @@ static void forward_lot(fref__run *run, int64_t bytes_of_head)
     for (int64_t row0 = 0; row0 < c->rows_padded && run->status == 0; row0 += c->chunk_rows) {
         fref__run_take_chunk(run, row0);
         fref__run_scores(run, 0);
-        fref__run_launch(run, FREF__kernel_forward_facts, c->heads * c->chunk_rows / (FREF__THREADS / 32), FREF__THREADS);
+        fref__run_facts(run, FREF__kernel_forward_facts);
         if (wants_o)
             fref__run_sums(run, c->kept ? FREF__kernel_sum_forward_kept : FREF__kernel_sum_forward, FREF__kernel_sum_forward_lost,
                            c->chunk_rows / FREF__TILE, c->ld_v);

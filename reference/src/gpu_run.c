@@ -1,6 +1,7 @@
 #include "gpu_run.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -8,6 +9,7 @@
 #include "number.h"
 
 #define MOST_BYTES ((size_t)12 << 30)
+#define LITTLE_BYTES ((size_t)512 << 20)
 
 static int64_t padded(int64_t n, int64_t to)
 {
@@ -46,6 +48,8 @@ void fref__run_start(fref__run *run, fref_gpu *gpu, const fref_problem *problem,
     c->in = limits_of(rounding->in, 0.0);
     c->bias_to = limits_of(rounding->bias, 0.0);
     c->of_ds = limits_of(rounding->in, scales->scale_dp);
+    const double scale = fabs(problem->scale);
+    c->floor_ds = c->of_ds.eta / (scale > 0.0 && scale < 1.0 ? scale : 1.0);
     c->to_o = limits_of(rounding->out, scales->scale_o);
     c->to_q = limits_of(rounding->out, scales->scale_dq);
     c->to_k = limits_of(rounding->out, scales->scale_dk);
@@ -98,7 +102,7 @@ int fref__run_end(fref__run *run)
         run->status = EIO;
     }
     if (run->status == 0 && trouble) {
-        snprintf(run->error, 256, "the oracle on the GPU does not know this: a NaN or an infinity in the inputs");
+        snprintf(run->error, 256, "the oracle on the GPU does not know this: a NaN, an infinity or more than 2^120 in the inputs");
         run->status = ENOTSUP;
     }
     return run->status;
@@ -189,12 +193,15 @@ void fref__run_take_keys(fref__run *run, const int64_t *index, int64_t count)
     run->call.keys_padded = padded(count, FREF__PAD);
 }
 
-/* Half of what is free or held already, and no more than makes sense. */
-static size_t budget_of(const fref_gpu *gpu)
+/* Half of what is free or held already, and no more than makes sense. What is little is not asked for: the driver takes as long to say what is free as
+ * a small problem takes. */
+static size_t budget_of(const fref_gpu *gpu, int64_t wanted)
 {
     size_t free_bytes = 0, all_bytes = 0, held = 0;
     if (gpu->budget > 0)
         return gpu->budget;
+    if (wanted <= (int64_t)LITTLE_BYTES)
+        return LITTLE_BYTES;
     if (gpu->driver->memory_info(&free_bytes, &all_bytes) != 0)
         return MOST_BYTES / 4;
     for (int n = 0; n < FREF__BUFFER_COUNT; n++)
@@ -207,7 +214,7 @@ void fref__run_plan(fref__run *run, int64_t bytes_of_head, int64_t matrices, int
 {
     const fref__call *c = &run->call;
     const int64_t of_head = bytes_of_head + c->rows_padded * c->keys_padded * matrices * (int64_t)sizeof(double);
-    int64_t heads = (int64_t)budget_of(run->gpu) / (of_head > 0 ? of_head : 1) / align * align;
+    int64_t heads = (int64_t)budget_of(run->gpu, of_head * run->heads) / (of_head > 0 ? of_head : 1) / align * align;
     heads = heads < align ? align : heads;
     run->heads_of_lot = heads < run->heads ? heads : run->heads;
 }
@@ -231,8 +238,8 @@ int64_t fref__run_score_matrices(const fref__run *run)
 void fref__run_plan_chunks(fref__run *run, int64_t bytes_of_head, int64_t matrices)
 {
     fref__call *c = &run->call;
-    const int64_t budget = (int64_t)budget_of(run->gpu) - c->heads * bytes_of_head;
-    const int64_t of_row = c->heads * c->keys_padded * matrices * (int64_t)sizeof(double);
+    const int64_t of_row = c->heads * c->keys_padded * matrices * (int64_t)sizeof(double), beside = c->heads * bytes_of_head;
+    const int64_t budget = (int64_t)budget_of(run->gpu, beside + c->rows_padded * of_row) - beside;
     int64_t rows = (budget > 0 ? budget : 0) / of_row / FREF__PAD * FREF__PAD;
     rows = rows < FREF__PAD ? FREF__PAD : rows;
     c->chunk_rows = rows < c->rows_padded ? rows : c->rows_padded;
@@ -261,6 +268,15 @@ void fref__run_take_chunk(fref__run *run, int64_t row0)
         c->chunk_rows = c->rows_padded - row0;
 }
 
+static void take_extents(fref__run *run, fref__buffer which, int first, int64_t heads_of_first, int64_t heads_of_next)
+{
+    const int64_t count = 2 * (heads_of_first + heads_of_next);
+    double *all = fref__run_doubles(run, which, count);
+    run->call.extent[first] = all;
+    run->call.extent[first + 1] = all ? all + 2 * heads_of_first : NULL;
+    fref__run_clear(run, all, count * (int64_t)sizeof *all);
+}
+
 void fref__run_prepare_rows(fref__run *run)
 {
     fref__call *c = &run->call;
@@ -275,6 +291,7 @@ void fref__run_prepare_rows(fref__run *run)
         c->norm_d_o = fref__run_doubles(run, FREF__NORM_D_O, rows);
         c->row_stats = fref__run_doubles(run, FREF__ROW_STATS, rows);
     }
+    take_extents(run, FREF__EXTENT_ROWS, 0, c->heads, c->heads);
     fref__run_clear(run, c->facts, rows * (int64_t)sizeof *c->facts);
     fref__run_launch(run, FREF__kernel_ranges, rows / FREF__TILE, FREF__TILE);
     fref__run_launch(run, FREF__kernel_decode_rows, rows / (FREF__THREADS / 32), FREF__THREADS);
@@ -292,6 +309,7 @@ void fref__run_prepare_keys(fref__run *run)
     c->norm_v = fref__run_doubles(run, FREF__NORM_V, c->heads_v * c->norms);
     c->peak_k = fref__run_doubles(run, FREF__PEAK_K, c->heads_k * c->norms / FREF__TILE);
     c->peak_v = fref__run_doubles(run, FREF__PEAK_V, c->heads_v * c->norms / FREF__TILE);
+    take_extents(run, FREF__EXTENT_KEYS, 2, c->heads_k, c->heads_v);
     fref__run_launch(run, FREF__kernel_decode_keys, (of_k + of_v) / (FREF__THREADS / 32), FREF__THREADS);
     if (c->key_index)
         fref__run_launch(run, FREF__kernel_norms, norms / (FREF__THREADS / 32), FREF__THREADS);
@@ -307,6 +325,16 @@ void fref__run_scores(fref__run *run, int gradient)
         return;
     if (c->scored)
         fref__run_launch(run, FREF__kernel_modify, c->heads * c->chunk_rows, FREF__THREADS);
+}
+
+void fref__run_facts(fref__run *run, fref__kernel kernel)
+{
+    fref__call *c = &run->call;
+    double *largest = fref__run_doubles(run, FREF__LARGEST, 2 * c->heads);
+    for (int n = 0; n < 2; n++)
+        c->largest[n] = largest ? largest + n * c->heads : NULL;
+    fref__run_clear(run, largest, 2 * c->heads * (int64_t)sizeof *largest);
+    fref__run_launch(run, kernel, c->heads * c->chunk_rows / (FREF__THREADS / 32), FREF__THREADS);
 }
 
 void fref__run_channels(fref__run *run, int which)

@@ -11,8 +11,8 @@
 /* Scratch memory, each piece as large as it ever had to be. X(NAME) */
 #define FREF__BUFFER_LIST(X)                                                                                                       \
     X(TROUBLE)                                                                                                                     \
-    X(LIVE) X(RANGE) X(TILE_RANGE) X(ROWS_Q) X(ROWS_D_O) X(KEYS_K) X(KEYS_V) X(NORM_Q) X(NORM_D_O) X(NORM_K) X(NORM_V) X(PEAK_K)   \
-        X(PEAK_V) X(ROW_STATS) X(TILE_V) X(KEPT_V) X(SCORES) X(DP) X(EXTRA) X(PULL) X(SLOPE) X(CURVATURE) X(SLOPE_EXTRA) X(FACTS)  \
+    X(LIVE) X(RANGE) X(TILE_RANGE) X(ROWS_Q) X(ROWS_D_O) X(KEYS_K) X(KEYS_V) X(EXTENT_ROWS) X(EXTENT_KEYS) X(LARGEST) X(NORM_Q) X(NORM_D_O)         \
+        X(NORM_K) X(NORM_V) X(PEAK_K) X(PEAK_V) X(ROW_STATS) X(TILE_V) X(KEPT_V) X(SCORES) X(DP) X(EXTRA) X(PULL) X(SLOPE) X(CURVATURE) X(SLOPE_EXTRA) X(FACTS)  \
             X(SUMS_ROWS) X(SUMS_K) X(SUMS_V) X(LOSSY) X(TOTAL_K) X(TOTAL_V) X(READ_K) X(READ_V) X(BIAS) X(LIVE_ROWS) X(RELATION)   \
                 X(CHANNELS) X(GROUP_CHANNELS_K) X(GROUP_CHANNELS_V) X(WEIGHTS_K) X(WEIGHTS_V)
 
@@ -83,6 +83,8 @@ void fref__run_prepare_rows(fref__run *run);
 void fref__run_prepare_keys(fref__run *run);
 /* Scores of the chunk, modified; or with `gradient` dO . v. */
 void fref__run_scores(fref__run *run, int gradient);
+/* The chunk's facts, of all rows: fref__kernel_forward_facts or _backward_facts. */
+void fref__run_facts(fref__run *run, fref__kernel kernel);
 /* nch of one of the decoded tensors, fref__call.channels[which]. */
 void fref__run_channels(fref__run *run, int which);
 /* A kind of sums and what may be flushed of it; `tiles` of rows or keys in each head. */

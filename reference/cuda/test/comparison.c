@@ -13,6 +13,9 @@
  * double arithmetic makes of the conditioning: 2^-52 of the largest |q||k| in every probability, 2^-52 over the slope where a soft
  * cap saturates, and 2^-29 of an answer's bound, which is at least 2^-23 of what cancels in it. */
 #define ALLOWED 1e-12
+/* Sigmas and bounds of O, dQ, dK and dV are made of rough sums (weigh.cuh): what adds up to them may be above, never below. What is made of their
+ * quotients may differ either way. */
+#define ABOVE 0.005
 
 /* ---- device memory
  * ------------------------------------------------------------------------------------------------------------------ */
@@ -142,6 +145,8 @@ typedef struct array {
     double *expected, *got; /* on the host; got: NULL, then read from the device */
     const double *bound;
     int64_t count;
+    bool above;             /* made of rough sums */
+    double either_way;      /* what these may make of it, relative; of an amax: absolute */
     const struct array *of; /* what it says the degrees of freedom of: a row is `width` elements */
     int64_t width;
 } array;
@@ -163,16 +168,30 @@ static double noise(const array *a, int64_t row)
     return a->of ? 1e-8 * bound / largest : 0.0;
 }
 
+/* Of what is made of rough sums: what lies above the value within what they may add counts for nothing. Theirs is 2^-80 of the largest of what they
+ * add up, of which nothing is known here but the largest that came of it. */
+static double beyond_rough(const array *a, double e, double g, double largest, tally *t)
+{
+    if (!a->above || !(g > e))
+        return fabs(g - e);
+    const double floor = 0x1p-60 * largest;
+    t->above = fmax(t->above, (g - e - floor) / e);
+    return fmax(0.0, g - e * (1.0 + ABOVE) - floor);
+}
+
 static void compare_array(const array *a, double unit, double conditioning, uint64_t seed, tally *t)
 {
-    double worst = 0.0;
+    double worst = 0.0, largest = 0.0;
     int64_t at = -1;
+    for (int64_t n = 0; n < a->count && a->above; n++)
+        largest = fmax(largest, a->expected[n]);
     for (int64_t n = 0; n < a->count; n++) {
         double e = a->expected[n], g = a->got[n], ratio = 0.0;
         if (isinf(e) || g == e)
             ratio = g == e ? 0.0 : INFINITY;
         else
-            ratio = fabs(g - e) / (allowed_of(a, n, unit, conditioning) + noise(a, n) * fabs(e));
+            ratio = beyond_rough(a, e, g, largest, t) /
+                    (allowed_of(a, n, unit, conditioning) + noise(a, n) * fabs(e) + a->either_way * (a->bound ? 1.0 : fabs(e)));
         if (!(ratio <= worst)) {
             worst = ratio;
             at = n;
@@ -257,6 +276,14 @@ static int compare_forward(fref_gpu *gpu, device *d, const fref_problem *problem
         tau[n] = c.lse_tau[n];
     parts[3].bound = tau;
     parts[5].bound = c.max_tau;
+    double largest[3] = { 0 };
+    for (int64_t n = 0; n < count; n++)
+        largest[0] = fmax(largest[0], c.o_bound[n]);
+    largest[1] = largest[2] = largest[0];
+    parts[1].above = parts[2].above = true;
+    parts[8].either_way = 4.0 * ABOVE;
+    parts[11].bound = largest;
+    parts[11].either_way = ABOVE * largest[0];
     if (status == 0) {
         bring(d, parts, on_device, 12);
         for (int n = 0; n < 12; n++) {
@@ -314,6 +341,10 @@ static int compare_backward(fref_gpu *gpu, device *d, const fref_problem *proble
         parts[n].bound = parts[n + 2].expected;
     parts[18].bound = parts[19].expected;
     double largest[3][3] = { { 0 } }; /* an amax is as well conditioned as the worst element */
+    for (int n = 0; n < 9; n++)
+        parts[n].above = n % 3 != 0;
+    for (int n = 12; n < 18; n += 2)
+        parts[n].either_way = 4.0 * ABOVE;
     for (int n = 12; n < 18; n++) {
         parts[n].of = &parts[(n - 12) / 2 * 3];
         parts[n].width = n < 16 ? p->dim_qk : p->dim_v;
@@ -328,6 +359,7 @@ static int compare_backward(fref_gpu *gpu, device *d, const fref_problem *proble
             largest[n][0] = fmax(largest[n][0], bounds->expected[i]);
         largest[n][1] = largest[n][2] = largest[n][0];
         parts[21 + n].bound = largest[n];
+        parts[21 + n].either_way = ABOVE * largest[n][0];
     }
     if (status == 0) {
         bring(d, parts, on_device, 24);

@@ -102,6 +102,13 @@ static inline float __uint_as_float(uint32_t x)
     return y;
 }
 
+static inline uint32_t __float_as_uint(float x)
+{
+    uint32_t y;
+    memcpy(&y, &x, sizeof y);
+    return y;
+}
+
 static inline long long __double_as_longlong(double x)
 {
     long long y;

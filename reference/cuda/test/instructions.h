@@ -46,3 +46,43 @@ inline void multiply(double c[4], const double a[4], const double b[2])
     });
     memcpy(c, emulate::mine().taken[emulate::lane()], 4 * sizeof *c);
 }
+
+/* As little as the unit may make of it: whatever a sum cannot hold is cut off after each addition, and what is subnormal is 0. */
+inline float cut_off(double x)
+{
+    const float y = (float)x;
+    return x < 0x1p-126 ? 0.0f : (double)y > x ? std::nextafter(y, 0.0f) : y;
+}
+
+/* All numbers here are magnitudes. */
+inline void multiply_roughly(float c[4], const float a[4], const float b[2])
+{
+    double *given = emulate::mine().given[emulate::lane()];
+    for (int n = 0; n < 4; n++) {
+        given[n] = a[n];
+        given[6 + n] = c[n];
+    }
+    given[4] = b[0];
+    given[5] = b[1];
+    for (int n = 0; n < 6; n++)
+        if ((__float_as_uint((float)given[n]) & 0x1fff) != 0 || !(given[n] >= 0.0))
+            abort();
+    emulate::together([](emulate::warp &w) {
+        static double left[16][8], right[8][8];
+        for (int l = 0; l < 32; l++) {
+            for (int n = 0; n < 4; n++)
+                left[l / 4 + n % 2 * 8][l % 4 + n / 2 * 4] = w.given[l][n];
+            for (int n = 0; n < 2; n++)
+                right[l % 4 + n * 4][l / 4] = w.given[l][4 + n];
+        }
+        for (int l = 0; l < 32; l++)
+            for (int n = 0; n < 4; n++) {
+                float sum = (float)w.given[l][6 + n];
+                for (int k = 0; k < 8; k++)
+                    sum = cut_off((double)sum + (double)cut_off(left[l / 4 + n / 2 * 8][k] * right[k][l % 4 * 2 + n % 2]));
+                w.taken[l][n] = sum;
+            }
+    });
+    for (int n = 0; n < 4; n++)
+        c[n] = (float)emulate::mine().taken[emulate::lane()][n];
+}

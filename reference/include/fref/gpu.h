@@ -1,4 +1,5 @@
-/* gpu.h: the oracle on a GPU. The same problem, the same answers (1e-12 relative of the C one), as CUDA C kernels in double precision.
+/* gpu.h: the oracle on a GPU. The same problem, the same answers (1e-12 relative of the C one), as CUDA C kernels in double precision; sigmas and bounds of
+ * O, dQ, dK and dV from rough sums: never below the C one's, at most 0.5 % above (docs/numerics.md, section 2).
  *
  * The CUDA driver is loaded with dlopen; a CUDA context is current on the calling thread (the caller's; nothing here makes one).
  * Pointers in fref_problem, fref_tensor and the outs are device addresses where this header says so. Calls enqueue on `stream`.
@@ -37,7 +38,7 @@ typedef struct fref_gpu_mod {
 
 /* problem: len_q, len_kv, sink, keep, bias->data, alibi, row_sample, key_sample are device addresses; `modify` is not read, `mod` (NULL: none) is
  * instead. Tensors: data, first and pages are device addresses. out: every array is on the device, as in fref.h.
- * They wait for the stream before they return. ENOTSUP, with what is missing in `error`, also for a NaN or an infinity in what is read (the C
+ * They wait for the stream before they return. ENOTSUP, with what is missing in `error`, also for a NaN, an infinity or more than 2^120 in what is read (the C
  * oracle knows those). Returns 0; ENOMEM; ENOTSUP; EIO when the GPU failed. */
 int fref_gpu_forward(fref_gpu *gpu, const fref_problem *problem, const fref_gpu_mod *mod, const fref_tensor *q, const fref_tensor *k,
                      const fref_tensor *v, const fref_rounding *rounding, const fref_forward_out *out, struct CUstream_st *stream, char error[256]);
