@@ -4,11 +4,11 @@
 
 #include "numbers/bits.h"
 #include "numbers/fill_element.h"
-#include "numbers/judge_row.h"
+#include "numbers/judge_sums.h"
 
 /* The kernels, once. X(name): facts_kernel_name(facts_name_call) */
 #define FACTS_KERNEL_LIST(X)                                                                                                       \
-    X(fill) X(gaps) X(poison) X(changed) X(owned) X(copy) X(set) X(noise) X(differ) X(repeat) X(hash) X(round) X(survey) X(judge)
+    X(fill) X(gaps) X(poison) X(changed) X(owned) X(copy) X(set) X(noise) X(differ) X(repeat) X(hash) X(round) X(survey) X(judge) X(walk) X(walk_again)
 
 /* A tensor in its storage: element (b,h,s,d) is at first + b*stride[0] + ... elements; of a packed one row s of entry b is token start[b] + s, and
  * exists where s < live[b]. */
@@ -128,5 +128,14 @@ typedef struct facts_judge_call {
     facts_counter *checked; /* elements, and those that a gate refuses; where there is no `out` */
     facts_counter *refused;
 } facts_judge_call;
+
+/* Rows that were judged, [slices, rows], added up slice by slice; then the second walk, in the same slices. */
+typedef struct facts_walk_call {
+    facts_judged_rows rows;
+    int64_t slices, of_slice;
+    facts_judged_slice *out;
+} facts_walk_call;
+
+typedef facts_walk_call facts_walk_again_call;
 
 #endif

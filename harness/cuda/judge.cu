@@ -62,6 +62,74 @@ extern "C" __global__ void __launch_bounds__(WARP *WARPS) facts_kernel_judge(con
     }
 }
 
+/* ---- what they say together: a block a slice ------------------------------------------------------------------------------------ */
+
+#define THREADS (WARP * WARPS)
+
+/* A tree over a block's threads; the sum of all is thread 0's. */
+template <typename T, typename F> __device__ static inline void join_block(T *mine, T *shared, const F &join)
+{
+    const int thread = (int)threadIdx.x;
+    for (int half = THREADS / 2; half > 0; half /= 2) {
+        if (thread >= half && thread < 2 * half)
+            shared[thread - half] = *mine;
+        __syncthreads();
+        if (thread < half)
+            join(mine, &shared[thread]);
+        __syncthreads();
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) facts_kernel_walk(const facts_walk_call call)
+{
+    __shared__ facts_judged_sums shared[THREADS / 2];
+    const facts_judged_rows *rows = &call.rows;
+    for (int64_t slice = blockIdx.x; slice < call.slices; slice += gridDim.x) {
+        facts_judged_sums mine;
+        facts_judged_sums_begin(&mine);
+        for (int64_t i = threadIdx.x; i < call.of_slice; i += THREADS)
+            facts_judged_sums_add(&mine, rows, slice * call.of_slice + i);
+        join_block(&mine, shared, [&](facts_judged_sums *a, const facts_judged_sums *b) { facts_judged_sums_merge(a, rows, b); });
+        if (threadIdx.x == 0) {
+            call.out[slice].sums = mine;
+            if (mine.at >= 0)
+                call.out[slice].worst = rows->row[mine.at];
+        }
+    }
+}
+
+/* Every block adds up the slices for itself. */
+extern "C" __global__ void __launch_bounds__(THREADS) facts_kernel_walk_again(const facts_walk_again_call call)
+{
+    __shared__ facts_judged_sums shared[THREADS / 2];
+    __shared__ double x, beta;
+    const facts_judged_rows *rows = &call.rows;
+    facts_judged_sums all;
+    facts_judged_sums_begin(&all);
+    for (int64_t slice = threadIdx.x; slice < call.slices; slice += THREADS)
+        facts_judged_sums_join(&all, &call.out[slice].sums);
+    join_block(&all, shared, [](facts_judged_sums *a, const facts_judged_sums *b) { facts_judged_sums_join(a, b); });
+    if (threadIdx.x == 0) {
+        x = log((double)all.live / FACTS_ALPHA);
+        beta = facts_judged_beta(&all);
+    }
+    __syncthreads();
+    for (int64_t slice = blockIdx.x; slice < call.slices; slice += gridDim.x) {
+        const double own = facts_judged_beta(&call.out[slice].sums);
+        facts_judged_sums mine;
+        facts_judged_sums_begin(&mine);
+        for (int64_t i = threadIdx.x; i < call.of_slice; i += THREADS)
+            facts_judged_sums_look_again(&mine, rows, slice * call.of_slice + i, x, own, beta);
+        join_block(&mine, shared, [](facts_judged_sums *a, const facts_judged_sums *b) { facts_judged_sums_merge_again(a, b); });
+        if (threadIdx.x == 0) {
+            facts_judged_slice *out = &call.out[slice];
+            facts_judged_sums_merge_again(&out->sums, &mine);
+            if (out->sums.furthest >= 0)
+                out->furthest = rows->row[out->sums.furthest];
+        }
+    }
+}
+
 /* Rows that are not judged: written, and finite. */
 extern "C" __global__ void facts_kernel_survey(const facts_survey_call call)
 {

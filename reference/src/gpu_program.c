@@ -11,7 +11,10 @@ struct fref_gpu_program {
     const fref__driver *driver;
     struct CUmod_st *module;
     size_t count;
-    struct CUfunc_st *functions[];
+    struct {
+        struct CUfunc_st *at;
+        unsigned shared_bytes; /* that it was allowed to have */
+    } function[];
 };
 
 static const fref__driver *driver_of_current_context(char error[256])
@@ -38,7 +41,7 @@ int fref_gpu_program_create(fref_gpu_program **out, const void *image, const cha
     const fref__driver *driver = driver_of_current_context(error);
     if (!driver)
         return ENODEV;
-    fref_gpu_program *program = calloc(1, sizeof *program + count * sizeof(void *));
+    fref_gpu_program *program = calloc(1, sizeof *program + count * sizeof program->function[0]);
     if (!program) {
         snprintf(error, 256, "out of memory");
         return ENOMEM;
@@ -49,7 +52,7 @@ int fref_gpu_program_create(fref_gpu_program **out, const void *image, const cha
     int result = driver->module_load(&program->module, image);
     /* Asking for a function loads it: no launch does later, when a stream may be captured. */
     for (size_t n = 0; n < count && result == 0; n++) {
-        result = driver->module_function(&program->functions[n], program->module, names[n]);
+        result = driver->module_function(&program->function[n].at, program->module, names[n]);
         what = result == 0 ? what : names[n];
     }
     if (result == 0) {
@@ -70,7 +73,7 @@ void fref_gpu_program_destroy(fref_gpu_program *program)
     free(program);
 }
 
-int fref_gpu_launch(const fref_gpu_program *program, size_t kernel, const unsigned grid[3], const unsigned block[3],
+int fref_gpu_launch(fref_gpu_program *program, size_t kernel, const unsigned grid[3], const unsigned block[3],
                     unsigned shared_bytes, struct CUstream_st *stream, void **arguments, char error[256])
 {
     if (kernel >= program->count) {
@@ -78,10 +81,12 @@ int fref_gpu_launch(const fref_gpu_program *program, size_t kernel, const unsign
         return EIO;
     }
     const fref__driver *driver = program->driver;
-    struct CUfunc_st *function = program->functions[kernel];
+    struct CUfunc_st *function = program->function[kernel].at;
     int result = 0;
-    if (shared_bytes > FREF__SHARED_WITHOUT_ASKING)
+    if (shared_bytes > FREF__SHARED_WITHOUT_ASKING && shared_bytes > program->function[kernel].shared_bytes) {
         result = driver->function_set(function, FREF__MOST_SHARED_BYTES, (int)shared_bytes);
+        program->function[kernel].shared_bytes = result == 0 ? shared_bytes : 0;
+    }
     if (result == 0)
         result = driver->launch(function, grid[0], grid[1], grid[2], block[0], block[1], block[2], shared_bytes, stream, arguments,
                                 NULL);
@@ -89,4 +94,25 @@ int fref_gpu_launch(const fref_gpu_program *program, size_t kernel, const unsign
         return 0;
     fref__driver_say(driver, error, "a launch failed", result);
     return EIO;
+}
+
+static int said(const fref_gpu_program *program, int result, const char *what, char error[256])
+{
+    if (result == 0)
+        return 0;
+    fref__driver_say(program->driver, error, what, result);
+    return EIO;
+}
+
+int fref_gpu_send(const fref_gpu_program *program, void *to, const void *from_host, size_t bytes, struct CUstream_st *stream, char error[256])
+{
+    return said(program, program->driver->copy_to_device((fref__address)(uintptr_t)to, from_host, bytes, stream), "copy to the GPU", error);
+}
+
+int fref_gpu_fetch(const fref_gpu_program *program, void *to_host, const void *from, size_t bytes, struct CUstream_st *stream, char error[256])
+{
+    int result = program->driver->copy_to_host(to_host, (fref__address)(uintptr_t)from, bytes, stream);
+    if (result == 0)
+        result = program->driver->stream_synchronize(stream);
+    return said(program, result, "copy from the GPU", error);
 }

@@ -38,6 +38,26 @@ static inline int emulated_text(int result, const char **out)
     return 0;
 }
 
+static inline int emulated_send(fref__address to, const void *from, size_t bytes, struct CUstream_st *stream)
+{
+    (void)stream;
+    memcpy((void *)(uintptr_t)to, from, bytes);
+    return 0;
+}
+
+static inline int emulated_fetch(void *to, fref__address from, size_t bytes, struct CUstream_st *stream)
+{
+    (void)stream;
+    memcpy(to, (const void *)(uintptr_t)from, bytes);
+    return 0;
+}
+
+static inline int emulated_wait(struct CUstream_st *stream)
+{
+    (void)stream;
+    return 0;
+}
+
 static inline facts_gpu *open_emulated(fattn_context **context)
 {
     static fref__driver driver;
@@ -49,6 +69,9 @@ static inline facts_gpu *open_emulated(fattn_context **context)
                              .module_unload = emulated_unload,
                              .module_function = emulated_module_function,
                              .launch = emulated_launch,
+                             .copy_to_device = emulated_send,
+                             .copy_to_host = emulated_fetch,
+                             .stream_synchronize = emulated_wait,
                              .error_name = emulated_text,
                              .error_string = emulated_text };
     fref__driver_replace(&driver);

@@ -276,9 +276,12 @@ Test(emulated, rows_are_judged_alike)
         same_rows(&rows[n], &want);
     }
     for (facts_lie lie = 0; lie < FACTS_LIE_COUNT; lie++) {
-        int64_t moved, refused;
+        facts_told told;
         cr_assert_eq(facts_gpu_judge(gpu, &j.tensor, NULL, &bar, j.due, &all, lie, rows), FATTN_OK);
-        cr_assert_eq(facts_gpu_lie(gpu, &j.tensor, &bar, j.due, &all, lie, &moved, &refused), FATTN_OK);
+        cr_assert_eq(facts_gpu_lies_begin(gpu), FATTN_OK);
+        cr_assert_eq(facts_gpu_lie(gpu, &j.tensor, &bar, j.due, &all, lie, 0), FATTN_OK);
+        cr_assert_eq(facts_gpu_lies_end(gpu, &told, 1), FATTN_OK);
+        int64_t moved = (int64_t)told.moved, refused = (int64_t)told.refused;
         for (int64_t n = 0; n < 42; n++) {
             facts_judged_row want = row_in_c(&j, &bar, n, NULL, lie);
             same_rows(&rows[n], &want);

@@ -15,6 +15,7 @@
 #include "expect_whole.h"
 #include "fill.h"
 #include "gradients.h"
+#include "mod.h"
 #include "oracle.h"
 #include "seen.h"
 
@@ -95,8 +96,8 @@ static bool make_due(facts_expectation *e, const facts_problem *p, facts_tensor_
 static bool make_freedom(facts_answer *a, const facts_tensor *t)
 {
     size_t rows = (size_t)(t->dim[0] * t->dim[1] * t->dim[2]) + 1;
-    a->nu = calloc(rows, sizeof *a->nu);
-    a->neff = calloc(rows, sizeof *a->neff);
+    a->nu = a->at ? a->at->make(a->at->owner, rows) : calloc(rows, sizeof *a->nu);
+    a->neff = a->at ? a->at->make(a->at->owner, rows) : calloc(rows, sizeof *a->neff);
     return a->nu && a->neff;
 }
 
@@ -187,14 +188,12 @@ static bool make_pair(facts_answer *out, const facts_tensor *t)
 
 static void free_answer(facts_answer *a)
 {
-    double *const elements[] = { a->want, a->sigma, a->bound };
-    for (size_t i = 0; i < sizeof elements / sizeof *elements; i++)
-        if (a->at && elements[i])
-            a->at->drop(a->at->owner, elements[i]);
+    double *const arrays[] = { a->want, a->sigma, a->bound, a->nu, a->neff };
+    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
+        if (a->at && arrays[i])
+            a->at->drop(a->at->owner, arrays[i]);
         else
-            free(elements[i]);
-    free(a->nu);
-    free(a->neff);
+            free(arrays[i]);
     free(a->parts);
     *a = (facts_answer){ 0 };
 }
@@ -372,17 +371,24 @@ static int run_backward(const facts_problem *p, const facts_storages *in, const 
 }
 
 /* O and Stats that a backward reads: rows that have a key. The others are nobody's: a forward leaves there what lay in memory. */
-static bool make_due_of_inputs(facts_expectation *e, const facts_problem *p, facts_tensor_id id)
+static bool make_due_of_inputs(facts_expectation *e, const facts_problem *p)
 {
-    const facts_tensor *t = &p->tensor[id];
-    facts_due *due = malloc((size_t)(t->dim[0] * t->dim[2] + 1) * sizeof *due);
-    e->due[id] = due;
-    for (int64_t row = 0; due && row < t->dim[0] * t->dim[2]; row++) {
+    const facts_tensor *t = &p->tensor[FACTS_TENSOR_O];
+    const size_t rows = (size_t)(t->dim[0] * t->dim[2]);
+    facts_due *due = malloc((rows + 1) * sizeof *due), *same = malloc((rows + 1) * sizeof *same);
+    fref_problem asked;
+    facts_oracle_problem(&asked, p);
+    for (int64_t row = 0; due && row < (int64_t)rows; row++) {
         int64_t first, last, b = row / t->dim[2], i = row % t->dim[2];
-        facts_oracle_keys_of_row(p, b, i, &first, &last);
+        fref_keys_of_row(&asked, b, i, &first, &last);
+        facts_mod_keys_of_row(p, b, i, &first, &last);
         due[row] = i < facts_live_q(p, b) && first < last ? FACTS_DUE_VALUE : FACTS_DUE_ANYTHING;
     }
-    return due != NULL;
+    if (due && same)
+        memcpy(same, due, rows * sizeof *due);
+    e->due[FACTS_TENSOR_O] = due;
+    e->due[FACTS_TENSOR_STATS] = same;
+    return due && same;
 }
 
 int facts_expect_backward(facts_expectation *out, const facts_problem *p, const facts_storages *in)
@@ -390,7 +396,7 @@ int facts_expect_backward(facts_expectation *out, const facts_problem *p, const 
     *out = (facts_expectation){ .oracle = in->oracle };
     describe(out, p, in->constants);
     facts_gradients gradients = { 0 };
-    bool ok = make_due_of_inputs(out, p, FACTS_TENSOR_O) && make_due_of_inputs(out, p, FACTS_TENSOR_STATS) && facts_expect_arrays(out, p);
+    bool ok = make_due_of_inputs(out, p) && facts_expect_arrays(out, p);
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
         if (facts_tensor_is_output(p, id) && id != FACTS_TENSOR_RNG_DUMP)
             ok = ok && make_answer(out, p, id, true, 0) && facts_gradients_take(&gradients, p, id, &out->answer[id]);

@@ -8,7 +8,7 @@
 #include "calibration.h"
 #include "judge.h"
 
-/* An oracle whose memory is not here: storages and the arrays of O and the gradients are at its own addresses; what has one number for each row is
+/* An oracle whose memory is not here: storages and the arrays of O and the gradients, nu and neff included, are at its own addresses; statistics are
  * here whoever computes. Returns are errnos, as fref's. */
 typedef struct facts_oracle {
     void *owner;
@@ -23,7 +23,7 @@ typedef struct facts_oracle {
 
 typedef struct facts_answer {
     double *want, *sigma, *bound; /* dense over the tensor's dims; sigma NULL for Stats, Max, Sum_exp */
-    const facts_oracle *at;       /* NULL: those three are here; else they are its */
+    const facts_oracle *at;       /* NULL: all but `parts` is here; else it is its */
     double *nu, *neff;            /* [batch, heads, rows]; NULL where T2, T3 and TG say nothing: Stats, dBias, sums over what was broadcast */
     double *parts;                /* of a sum over what was broadcast: one step of the type of each part that is summed (facts_slack), here; NULL */
 } facts_answer;

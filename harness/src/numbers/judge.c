@@ -13,7 +13,6 @@ const char *const facts_gate_words[FACTS_GATE_COUNT] = { FACTS_GATE_LIST(AS_WORD
 const char *const facts_verdict_words[FACTS_VERDICT_COUNT] = { FACTS_VERDICT_LIST(AS_WORD) };
 #undef AS_WORD
 
-#define ALPHA 1e-8
 #define EARLY_ROWS 64 /* of a lie that are told before all */
 #define UNCALIBRATED 1.05 /* T1's factor until an engine's constants are calibrated */
 
@@ -30,7 +29,7 @@ static int64_t due_elements(const facts_tensor *t, const facts_due *due)
 facts_bar facts_judge_bar(const facts_tensor *tensor, const facts_rule *rule)
 {
     double n = fmax((double)due_elements(tensor, rule->due), 1);
-    facts_bar bar = { .z = rule->coherent ? (double)INFINITY : sqrt(2 * log(2 * n / ALPHA)), .factor = rule->calibrated ? 1.0 : UNCALIBRATED,
+    facts_bar bar = { .z = rule->coherent ? (double)INFINITY : sqrt(2 * log(2 * n / FACTS_ALPHA)), .factor = rule->calibrated ? 1.0 : UNCALIBRATED,
                       .unit = rule->unit != 0 ? rule->unit : 1.0, .dtype = tensor->dtype, .has_sigma = rule->expected.sigma != NULL };
     bar.overflow = facts_dtype_bytes(tensor->dtype) == 1 ? INFINITY : facts_dtype_max(tensor->dtype) * bar.unit;
     for (int64_t i = 0; i < FACTS_PATTERN_PERIOD; i++)
@@ -160,12 +159,11 @@ facts_verdict facts_verdict_worse(facts_verdict a, facts_verdict b)
 
 /* ---- trust ------------------------------------------------------------------------------------------------------------------- */
 
-facts_lie_end facts_judge_lie(const facts_tensor *tensor, const facts_rule *rule, const facts_judged_row *rows)
+facts_lie_end facts_judge_lie(const facts_judgement *found)
 {
-    facts_judgement found = facts_judge_rows(tensor, rule, rows);
-    if (found.checked == 0)
+    if (found->checked == 0)
         return FACTS_LIE_SAME;
-    return facts_judgement_verdict(&found) == FACTS_VERDICT_PASS ? FACTS_LIE_PASSES : FACTS_LIE_CAUGHT;
+    return facts_judgement_verdict(found) == FACTS_VERDICT_PASS ? FACTS_LIE_PASSES : FACTS_LIE_CAUGHT;
 }
 
 /* Does one of a few rows catch it already? Then the others can only agree. */
@@ -188,9 +186,11 @@ static facts_lie_end tell(const facts_tensor *tensor, const facts_rule *rule, fa
     if (caught_early(&c))
         return FACTS_LIE_CAUGHT;
     facts_judged_row *rows = rows_of(&c);
-    facts_lie_end end = rows ? facts_judge_lie(tensor, rule, rows) : FACTS_LIE_SAME;
+    if (!rows)
+        return FACTS_LIE_SAME;
+    const facts_judgement found = facts_judge_rows(tensor, rule, rows);
     free(rows);
-    return end;
+    return facts_judge_lie(&found);
 }
 
 bool facts_judge_trusts(const facts_tensor *tensor, const facts_rule *rule)

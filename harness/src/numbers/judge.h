@@ -8,7 +8,7 @@
 
 #include "../case/problem.h"
 #include "image.h"
-#include "judge_row.h"
+#include "judge_sums.h"
 
 extern const char *const facts_gate_words[FACTS_GATE_COUNT];
 
@@ -60,6 +60,9 @@ typedef struct facts_rule {
 facts_bar facts_judge_bar(const facts_tensor *tensor, const facts_rule *rule);
 /* The second: all gates, of the rows of the whole tensor. Of the rule it reads what is not an element: nu, neff, dense, gain. */
 facts_judgement facts_judge_rows(const facts_tensor *tensor, const facts_rule *rule, const facts_judged_row *rows);
+/* The same of its [batch, heads] slices, which somebody else walked over: with what facts_judge_weights says, and rows. */
+facts_judged_rows facts_judge_weights(const facts_tensor *tensor, const facts_rule *rule);
+facts_judgement facts_judge_slices(const facts_tensor *tensor, const facts_rule *rule, const facts_judged_slice *slices);
 
 /* Both. `storage` is element 0 of the tensor's storage. Guards are counted elsewhere (facts_image_overrun) and joined by
  * facts_judgement_overrun.
@@ -70,9 +73,9 @@ facts_verdict facts_judgement_verdict(const facts_judgement *judgement);
 /* The one that counts: the earlier of overrun > unwritten > nan > wrong > graph_mismatch > nondeterministic > mistrusted > pass. */
 facts_verdict facts_verdict_worse(facts_verdict a, facts_verdict b);
 
-/* What became of a lie (judge_row.h), of its rows by facts_judged_row_add_lie: it differs nowhere from the truth; a gate caught it; it passes. */
+/* What became of a lie (judge_row.h), whose rows were made by facts_judged_row_add_lie: it differs nowhere from the truth; a gate caught it; it passes. */
 typedef enum facts_lie_end { FACTS_LIE_SAME, FACTS_LIE_CAUGHT, FACTS_LIE_PASSES } facts_lie_end;
-facts_lie_end facts_judge_lie(const facts_tensor *tensor, const facts_rule *rule, const facts_judged_row *rows);
+facts_lie_end facts_judge_lie(const facts_judgement *found);
 /* Could the data tell? False when zeros pass every gate, or the reference rolled by one row (by one channel when all rows agree). Only for
  * dense fills. A tensor without a live element, or where nothing differs from its neighbour, is trusted. */
 bool facts_judge_trusts(const facts_tensor *tensor, const facts_rule *rule);

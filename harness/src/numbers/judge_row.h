@@ -1,5 +1,5 @@
 /* What one row (b,h,s) of an answer adds up to: the first of two steps of judging. A row depends on nothing but itself, so rows are judged here by
- * OpenMP and on a GPU by one warp each, with the same inline functions; facts_judge_rows (judge.h) makes a judgement of them.
+ * OpenMP and on a GPU by one warp each, with the same inline functions; judge_sums.h adds them up.
  *
  * One row: facts_judged_row_begin, facts_judged_row_add for each of its elements in any order (or several parts of it, joined by facts_judged_row_merge). Counts and
  * the worst element do not depend on the order; the three sums do, in their last bits. facts_judge_bar (judge.h) says what an element has to pass.

@@ -34,8 +34,6 @@ void facts_gpu_close(facts_gpu *gpu, bool lost)
         (void)facts_gpu_trim(gpu);
         fattn_buffer_destroy(gpu->context, gpu->counters);
     }
-    if (gpu)
-        free(gpu->rows);
     free(gpu);
 }
 
@@ -64,14 +62,29 @@ fattn_status facts_gpu_wait(facts_gpu *gpu)
     return facts_gpu_said(gpu, fattn_stream_synchronize(gpu->context, gpu->stream));
 }
 
+/* In the order of the stream: nothing waits here but who is given an answer. */
 fattn_status facts_gpu_send(facts_gpu *gpu, void *to, const void *from_host, size_t bytes)
 {
-    fattn_status status = facts_gpu_wait(gpu);
-    return status != FATTN_OK ? status : facts_gpu_said(gpu, fattn_buffer_write(gpu->context, to, from_host, bytes));
+    struct CUctx_st *previous;
+    if (bytes == 0)
+        return FATTN_OK;
+    fattn_status status = facts_gpu_said(gpu, fattn_context_enter(&previous, gpu->context));
+    if (status != FATTN_OK)
+        return status;
+    const int failed = fref_gpu_send(gpu->program, to, from_host, bytes, gpu->stream, gpu->text);
+    fattn_context_leave(gpu->context, previous);
+    return failed ? FATTN_DEVICE_FAULT : FATTN_OK;
 }
 
 fattn_status facts_gpu_fetch(facts_gpu *gpu, void *to_host, const void *from, size_t bytes)
 {
-    fattn_status status = facts_gpu_wait(gpu);
-    return status != FATTN_OK ? status : facts_gpu_said(gpu, fattn_buffer_read(gpu->context, to_host, from, bytes));
+    struct CUctx_st *previous;
+    if (bytes == 0)
+        return facts_gpu_wait(gpu);
+    fattn_status status = facts_gpu_said(gpu, fattn_context_enter(&previous, gpu->context));
+    if (status != FATTN_OK)
+        return status;
+    const int failed = fref_gpu_fetch(gpu->program, to_host, from, bytes, gpu->stream, gpu->text);
+    fattn_context_leave(gpu->context, previous);
+    return failed ? FATTN_DEVICE_FAULT : FATTN_OK;
 }

@@ -27,11 +27,14 @@ int facts_gpu_refuse(facts_gpu *gpu, const char *why);
 /* ---- memory ---- */
 
 fattn_status facts_gpu_wait(facts_gpu *gpu);
-/* Not cleared: it may be what was given back before. */
+/* Not cleared: it may be what was given back before, and up to twice as much. */
 fattn_status facts_gpu_make(facts_gpu *gpu, void **out, size_t bytes);
+/* Of exactly this size: what is written behind its end is written into nothing of ours. */
+fattn_status facts_gpu_make_exact(facts_gpu *gpu, void **out, size_t bytes);
 void facts_gpu_free(facts_gpu *gpu, void *memory);
 /* What was given back goes to the driver. False: there was nothing. */
 bool facts_gpu_trim(facts_gpu *gpu);
+/* What is sent may be changed as soon as this returns. */
 fattn_status facts_gpu_send(facts_gpu *gpu, void *to, const void *from_host, size_t bytes);
 fattn_status facts_gpu_fetch(facts_gpu *gpu, void *to_host, const void *from, size_t bytes);
 /* Both 16 byte aligned. */
@@ -74,13 +77,22 @@ typedef struct facts_part {
 fattn_status facts_gpu_judge(facts_gpu *gpu, const facts_tensor *tensor, const void *storage, const facts_bar *bar,
                              const int32_t *due, const facts_part *part, facts_lie lie, facts_judged_row *out);
 
-/* Memory here for so many rows, until the next such call: mapped once. NULL: there is none. */
-facts_judged_row *facts_gpu_rows(facts_gpu *gpu, size_t count);
+/* The same, added up there: the slices of the part, [batches, heads], into `out` on the host. Of `weights` nu and neff are on the device; rows are its
+ * own. */
+fattn_status facts_gpu_slices(facts_gpu *gpu, const facts_tensor *tensor, const void *storage, const facts_bar *bar,
+                              const int32_t *due, const facts_part *part, const facts_judged_rows *weights, facts_lie lie,
+                              facts_judged_slice *out);
 
 /* How many elements of a part a lie moves, and how many of these are refused for themselves alone: where some are, no more need be
- * asked. */
+ * asked. Lies are told to places 0, 1, ... (FACTS_GPU_LIES - 1 at most) after a begin, and answered together. */
+#define FACTS_GPU_LIES 64
+typedef struct facts_told {
+    uint64_t moved, refused;
+} facts_told;
+fattn_status facts_gpu_lies_begin(facts_gpu *gpu);
 fattn_status facts_gpu_lie(facts_gpu *gpu, const facts_tensor *tensor, const facts_bar *bar, const int32_t *due,
-                           const facts_part *part, facts_lie lie, int64_t *moved, int64_t *refused);
+                           const facts_part *part, facts_lie lie, size_t place);
+fattn_status facts_gpu_lies_end(facts_gpu *gpu, facts_told *out, size_t count);
 
 /* Elements of rows that owe a value and still are poison, or are not finite; the first of each (logical). */
 typedef struct facts_found {

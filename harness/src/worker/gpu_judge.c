@@ -39,15 +39,23 @@ fattn_status facts_gpu_bits(facts_gpu *gpu, const facts_tensor *tensor, const vo
     return FATTN_OK;
 }
 
-/* Which rows owe a value, on the device while one kernel runs. */
+static bool all_owe_a_value(const int32_t *due, int64_t count)
+{
+    int32_t other = 0;
+    for (int64_t n = 0; n < count; n++)
+        other |= due[n] ^ FACTS_DUE_VALUE;
+    return other == 0;
+}
+
+/* Which rows owe a value, on the device while one kernel runs; NULL: all do. */
 static fattn_status send_due(facts_gpu *gpu, void **out, const facts_tensor *tensor, const int32_t *due)
 {
-    size_t bytes = (size_t)(tensor->dim[0] * tensor->dim[2]) * sizeof *due;
+    const int64_t count = tensor->dim[0] * tensor->dim[2];
     *out = NULL;
-    if (!due)
+    if (!due || all_owe_a_value(due, count))
         return FATTN_OK;
-    TRY(facts_gpu_make(gpu, out, bytes));
-    return facts_gpu_send(gpu, *out, due, bytes);
+    TRY(facts_gpu_make(gpu, out, (size_t)count * sizeof *due));
+    return facts_gpu_send(gpu, *out, due, (size_t)count * sizeof *due);
 }
 
 fattn_status facts_gpu_repeat(facts_gpu *gpu, const facts_tensor *tensor, const void *a, const void *b, const int32_t *due,
@@ -181,33 +189,68 @@ fattn_status facts_gpu_judge(facts_gpu *gpu, const facts_tensor *tensor, const v
     return status;
 }
 
-facts_judged_row *facts_gpu_rows(facts_gpu *gpu, size_t count)
+/* ---- slices ---- */
+
+static fattn_status walk(facts_gpu *gpu, facts_walk_call *call)
 {
-    if (count > gpu->row_count || !gpu->rows) {
-        free(gpu->rows);
-        gpu->rows = malloc((count + 1) * sizeof *gpu->rows);
-        gpu->row_count = gpu->rows ? count : 0;
-    }
-    return gpu->rows;
+    const int64_t work = call->slices * FACTS_BLOCK;
+    TRY(facts_gpu_launch(gpu, FACTS_KERNEL_walk, work, call));
+    return call->rows.gates ? facts_gpu_launch(gpu, FACTS_KERNEL_walk_again, work, call) : FATTN_OK;
 }
 
-fattn_status facts_gpu_lie(facts_gpu *gpu, const facts_tensor *tensor, const facts_bar *bar, const int32_t *due,
-                           const facts_part *part, facts_lie lie, int64_t *moved, int64_t *refused)
+fattn_status facts_gpu_slices(facts_gpu *gpu, const facts_tensor *tensor, const void *storage, const facts_bar *bar,
+                              const int32_t *due, const facts_part *part, const facts_judged_rows *weights, facts_lie lie,
+                              facts_judged_slice *out)
 {
-    facts_judge_call call = call_of(tensor, NULL, bar, part, lie);
-    facts_counter found[2] = { 0, 0 };
+    facts_judge_call call = call_of(tensor, storage, bar, part, lie);
+    const int64_t *dim = call.view.dim;
+    facts_walk_call sums = { .rows = *weights, .slices = dim[0] * dim[1], .of_slice = dim[2] };
+    const size_t bytes = (size_t)sums.slices * sizeof *out;
+    void *there = NULL;
     tables t;
-    fattn_status status = send_tables(gpu, &t, tensor, due, part, 0);
-    call.checked = gpu->counters;
-    call.refused = gpu->counters + 1;
+    fattn_status status = send_tables(gpu, &t, tensor, due, part, (size_t)(sums.slices * sums.of_slice));
     if (status == FATTN_OK)
-        status = facts_gpu_count(gpu, found, 2);
+        status = facts_gpu_make(gpu, &there, bytes);
+    sums.rows.row = t.out;
+    sums.out = there;
     if (status == FATTN_OK)
         status = judge(gpu, &call, &t, tensor, part);
     if (status == FATTN_OK)
-        status = facts_gpu_counted(gpu, found, 2);
+        status = walk(gpu, &sums);
+    if (status == FATTN_OK)
+        status = facts_gpu_fetch(gpu, out, there, bytes);
+    facts_gpu_free(gpu, there);
     free_tables(gpu, &t);
-    *moved = (int64_t)found[0];
-    *refused = (int64_t)found[1];
     return status;
+}
+
+/* ---- lies ---- */
+
+fattn_status facts_gpu_lies_begin(facts_gpu *gpu)
+{
+    static const facts_counter none[FACTS_COUNTERS];
+    return facts_gpu_count(gpu, none, FACTS_COUNTERS);
+}
+
+fattn_status facts_gpu_lie(facts_gpu *gpu, const facts_tensor *tensor, const facts_bar *bar, const int32_t *due,
+                           const facts_part *part, facts_lie lie, size_t place)
+{
+    facts_judge_call call = call_of(tensor, NULL, bar, part, lie);
+    tables t;
+    fattn_status status = send_tables(gpu, &t, tensor, due, part, 0);
+    call.checked = gpu->counters + 2 * place;
+    call.refused = gpu->counters + 2 * place + 1;
+    if (status == FATTN_OK)
+        status = judge(gpu, &call, &t, tensor, part);
+    free_tables(gpu, &t);
+    return status;
+}
+
+fattn_status facts_gpu_lies_end(facts_gpu *gpu, facts_told *out, size_t count)
+{
+    facts_counter found[FACTS_COUNTERS];
+    TRY(facts_gpu_counted(gpu, found, 2 * count));
+    for (size_t n = 0; n < count; n++)
+        out[n] = (facts_told){ found[2 * n], found[2 * n + 1] };
+    return FATTN_OK;
 }

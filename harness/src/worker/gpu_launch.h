@@ -6,18 +6,19 @@
 
 #include "../../cuda/calls.h"
 
-#define FACTS_COUNTERS 8
+#define FACTS_COUNTERS (2 * FACTS_GPU_LIES)
 #define FACTS_BLOCK 256
 
 #define AS_ENUM(name) FACTS_KERNEL_##name,
 typedef enum facts_kernel { FACTS_KERNEL_LIST(AS_ENUM) FACTS_KERNEL_COUNT } facts_kernel;
 #undef AS_ENUM
 
-#define FACTS_KEPT_BLOCKS 64
+#define FACTS_KEPT_BLOCKS 160
 /* Device memory of facts_gpu_make: in use, or given back and kept. */
 struct facts_kept_block {
     void *at; /* NULL: none */
     size_t bytes;
+    uint64_t since; /* when it was given back, by facts_gpu.given_back */
     bool used;
 };
 
@@ -29,8 +30,7 @@ struct facts_gpu {
     facts_counter *counters; /* on the device */
     struct facts_kept_block pool[FACTS_KEPT_BLOCKS];
     size_t kept; /* bytes that are not in use */
-    facts_judged_row *rows; /* here: facts_gpu_rows */
-    size_t row_count;
+    uint64_t given_back; /* so often */
     char text[256], last[256];
 };
 

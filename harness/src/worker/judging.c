@@ -1,6 +1,7 @@
 #include "judging.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "../numbers/arrays.h"
@@ -32,26 +33,44 @@ static facts_part whole_of(const facts_tensor *tensor, const facts_rule *rule)
                          .bound = rule->expected.bound };
 }
 
-/* The rows of a tensor whose answer is on the GPU, until the next such question. */
-static fattn_status rows_there(facts_judged_row **out, facts_truth *t, facts_tensor_id id, const facts_rule *rule,
-                               const void *storage, facts_lie lie)
+/* Statistics are due here: on the device while they are judged. */
+typedef struct lent {
+    void *want, *bound;
+} lent;
+
+static fattn_status lend(lent *out, facts_gpu *gpu, facts_part *part, const facts_tensor *tensor)
 {
-    const facts_tensor here = facts_tensor_seen(t->memory.problem, id), there = facts_memory_seen(&t->memory, id);
-    const facts_part all = whole_of(&here, rule);
-    const facts_bar bar = facts_judge_bar(&here, rule);
-    *out = facts_gpu_rows(t->memory.gpu, (size_t)(here.dim[0] * here.dim[1] * here.dim[2]));
-    if (!*out)
-        return FATTN_NO_MEMORY;
-    return facts_gpu_judge(t->memory.gpu, &there, storage, &bar, due_of(t, id), &all, lie, *out);
+    const size_t bytes = (size_t)(tensor->dim[0] * tensor->dim[1] * tensor->dim[2] * tensor->dim[3]) * sizeof(double);
+    TRY(facts_gpu_make(gpu, &out->want, bytes));
+    TRY(facts_gpu_make(gpu, &out->bound, bytes));
+    TRY(facts_gpu_send(gpu, out->want, part->want, bytes));
+    TRY(facts_gpu_send(gpu, out->bound, part->bound, bytes));
+    part->want = out->want;
+    part->bound = out->bound;
+    return FATTN_OK;
 }
 
-static fattn_status judge_there(facts_judgement *out, facts_truth *t, facts_tensor_id id, const facts_rule *rule)
+/* A tensor whose answer is on the GPU; storage NULL: a lie about it. */
+static fattn_status judge_there(facts_judgement *out, facts_truth *t, facts_tensor_id id, const facts_rule *rule, const void *storage,
+                                facts_lie lie)
 {
-    facts_judged_row *rows;
-    fattn_status status = rows_there(&rows, t, id, rule, facts_memory_address(&t->memory, id, rule->pattern), FACTS_LIE_COUNT);
-    const facts_tensor tensor = facts_tensor_seen(t->memory.problem, id);
+    facts_gpu *gpu = t->memory.gpu;
+    const facts_tensor here = facts_tensor_seen(t->memory.problem, id), there = facts_memory_seen(&t->memory, id);
+    const facts_bar bar = facts_judge_bar(&here, rule);
+    const facts_judged_rows weights = facts_judge_weights(&here, rule);
+    facts_part all = whole_of(&here, rule);
+    facts_judged_slice *slices = malloc((size_t)(here.dim[0] * here.dim[1] + 1) * sizeof *slices);
+    lent there_too = { NULL, NULL };
+    fattn_status status = slices ? FATTN_OK : FATTN_NO_MEMORY;
+    if (status == FATTN_OK && !t->expectation.answer[id].at)
+        status = lend(&there_too, gpu, &all, &here);
     if (status == FATTN_OK)
-        *out = facts_judge_rows(&tensor, rule, rows);
+        status = facts_gpu_slices(gpu, &there, storage, &bar, due_of(t, id), &all, &weights, lie, slices);
+    if (status == FATTN_OK)
+        *out = facts_judge_slices(&here, rule, slices);
+    facts_gpu_free(gpu, there_too.want);
+    facts_gpu_free(gpu, there_too.bound);
+    free(slices);
     return status;
 }
 
@@ -68,8 +87,8 @@ fattn_status facts_judging_of(facts_judgement *out, facts_truth *t, facts_tensor
         facts_expect_pair(&t->expectation, p, max);
     }
     facts_rule rule = facts_expectation_rule(&t->expectation, id, pattern);
-    if (t->expectation.answer[id].at)
-        return judge_there(out, t, id, &rule);
+    if (t->memory.gpu && rule.expected.want)
+        return judge_there(out, t, id, &rule, facts_memory_address(&t->memory, id, pattern), FACTS_LIE_COUNT);
     const void *storage = facts_memory_storage(&t->memory, id, pattern);
     if (!storage)
         return FATTN_NO_MEMORY;
@@ -78,61 +97,92 @@ fattn_status facts_judging_of(facts_judgement *out, facts_truth *t, facts_tensor
     return FATTN_OK;
 }
 
-/* Is a lie about this part caught by a single element? */
-static fattn_status lie_there(bool *moved, bool *caught, facts_truth *t, facts_tensor_id id, const facts_bar *bar, const facts_part *part,
-                              facts_lie lie)
+/* Most lies are caught by single elements, of the first head already. */
+static fattn_status tell_first(facts_truth *t, facts_tensor_id id, size_t place)
 {
-    const facts_tensor there = facts_memory_seen(&t->memory, id);
-    int64_t moves = 0, refused = 0;
-    fattn_status status = facts_gpu_lie(t->memory.gpu, &there, bar, due_of(t, id), part, lie, &moves, &refused);
-    *moved = moves > 0;
-    *caught = moves > 0 && refused > 0;
-    return status;
-}
-
-/* Most lies are caught by single elements, of the first head already; the others by what their rows say together. */
-static fattn_status tell_there(facts_lie_end *out, facts_truth *t, facts_tensor_id id, const facts_rule *rule, facts_lie lie)
-{
-    const facts_tensor tensor = facts_tensor_seen(t->memory.problem, id);
-    const facts_part all = whole_of(&tensor, rule);
-    const facts_bar bar = facts_judge_bar(&tensor, rule);
-    facts_part first = all;
-    facts_judged_row *rows;
-    bool moved, caught;
+    const facts_rule rule = facts_expectation_rule(&t->expectation, id, A);
+    const facts_tensor here = facts_tensor_seen(t->memory.problem, id), there = facts_memory_seen(&t->memory, id);
+    const facts_bar bar = facts_judge_bar(&here, &rule);
+    facts_part first = whole_of(&here, &rule);
     first.batches = first.heads = 1;
-    *out = FACTS_LIE_CAUGHT;
-    TRY(lie_there(&moved, &caught, t, id, &bar, &first, lie));
-    if (!caught)
-        TRY(lie_there(&moved, &caught, t, id, &bar, &all, lie));
-    if (!moved)
-        *out = FACTS_LIE_SAME;
-    if (!moved || caught)
-        return FATTN_OK;
-    fattn_status status = rows_there(&rows, t, id, rule, NULL, lie);
-    if (status == FATTN_OK)
-        *out = facts_judge_lie(&tensor, rule, rows);
-    return status;
+    TRY(facts_gpu_lie(t->memory.gpu, &there, &bar, due_of(t, id), &first, FACTS_LIE_ZERO, place));
+    return facts_gpu_lie(t->memory.gpu, &there, &bar, due_of(t, id), &first, FACTS_LIE_ROW, place + 1);
 }
 
-fattn_status facts_judging_trusts(bool *out, facts_truth *t, facts_tensor_id id)
+/* The others by those of all heads, or by what the rows say together. */
+static fattn_status tell_there(facts_lie_end *out, facts_truth *t, facts_tensor_id id, facts_lie lie, const facts_told *first)
 {
-    facts_rule rule = facts_expectation_rule(&t->expectation, id, A);
-    const facts_tensor tensor = facts_tensor_seen(t->memory.problem, id);
-    *out = true;
-    if (!rule.expected.want) /* no number is due of it */
+    facts_gpu *gpu = t->memory.gpu;
+    const facts_rule rule = facts_expectation_rule(&t->expectation, id, A);
+    const facts_tensor here = facts_tensor_seen(t->memory.problem, id), there = facts_memory_seen(&t->memory, id);
+    const facts_bar bar = facts_judge_bar(&here, &rule);
+    const facts_part all = whole_of(&here, &rule);
+    facts_judgement found;
+    facts_told told;
+    *out = FACTS_LIE_CAUGHT;
+    if (first && first->moved && first->refused)
         return FATTN_OK;
-    if (!t->expectation.answer[id].at) {
-        *out = facts_judge_trusts(&tensor, &rule);
+    TRY(facts_gpu_lies_begin(gpu));
+    TRY(facts_gpu_lie(gpu, &there, &bar, due_of(t, id), &all, lie, 0));
+    TRY(facts_gpu_lies_end(gpu, &told, 1));
+    if (!told.moved)
+        *out = FACTS_LIE_SAME;
+    if (!told.moved || told.refused)
         return FATTN_OK;
-    }
+    TRY(judge_there(&found, t, id, &rule, NULL, lie));
+    *out = facts_judge_lie(&found);
+    return FATTN_OK;
+}
+
+static fattn_status trusts_there(bool *out, facts_truth *t, facts_tensor_id id, const facts_told *first)
+{
     facts_lie_end zero = FACTS_LIE_SAME, rolled = FACTS_LIE_SAME;
-    fattn_status status = tell_there(&zero, t, id, &rule, FACTS_LIE_ZERO);
-    if (status == FATTN_OK)
-        status = tell_there(&rolled, t, id, &rule, FACTS_LIE_ROW);
-    if (status == FATTN_OK && rolled == FACTS_LIE_SAME)
-        status = tell_there(&rolled, t, id, &rule, FACTS_LIE_CHANNEL);
+    TRY(tell_there(&zero, t, id, FACTS_LIE_ZERO, &first[0]));
+    TRY(tell_there(&rolled, t, id, FACTS_LIE_ROW, &first[1]));
+    if (rolled == FACTS_LIE_SAME)
+        TRY(tell_there(&rolled, t, id, FACTS_LIE_CHANNEL, NULL));
     *out = zero != FACTS_LIE_PASSES && rolled != FACTS_LIE_PASSES;
-    return status;
+    return FATTN_OK;
+}
+
+static bool is_there(const facts_truth *t, facts_tensor_id id)
+{
+    return t->expectation.answer[id].want && t->expectation.answer[id].at;
+}
+
+/* A number is due of it. */
+static bool trusts_here(facts_truth *t, facts_tensor_id id)
+{
+    const facts_rule rule = facts_expectation_rule(&t->expectation, id, A);
+    const facts_tensor tensor = facts_tensor_seen(t->memory.problem, id);
+    return !rule.expected.want || facts_judge_trusts(&tensor, &rule);
+}
+
+_Static_assert(2 * FACTS_TENSOR_COUNT <= FACTS_GPU_LIES, "two lies about each tensor");
+
+fattn_status facts_judging_trusts(bool out[FACTS_TENSOR_COUNT], facts_truth *t, const bool asked[FACTS_TENSOR_COUNT])
+{
+    facts_told first[FACTS_GPU_LIES];
+    size_t count = 0;
+    if (t->memory.gpu)
+        TRY(facts_gpu_lies_begin(t->memory.gpu));
+    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
+        if (asked[id] && is_there(t, id)) {
+            TRY(tell_first(t, id, count));
+            count += 2;
+        }
+    if (count > 0)
+        TRY(facts_gpu_lies_end(t->memory.gpu, first, count));
+    count = 0;
+    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++) {
+        if (asked[id] && is_there(t, id)) {
+            TRY(trusts_there(&out[id], t, id, &first[count]));
+            count += 2;
+        } else if (asked[id]) {
+            out[id] = trusts_here(t, id);
+        }
+    }
+    return FATTN_OK;
 }
 
 /* ---- against each other -------------------------------------------------------------------------------------------------------

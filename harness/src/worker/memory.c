@@ -48,13 +48,26 @@ facts_tensor facts_memory_seen(const facts_memory *m, facts_tensor_id id)
     return t;
 }
 
-/* On the device, for the engine. */
+/* On the device, for the engine; never what was another case's, whatever still runs. */
 static fattn_status make_there(facts_memory *m, void **out, size_t bytes)
 {
     fattn_status status = fattn_buffer_create(out, m->worker->context, bytes);
     if (status == FATTN_NO_MEMORY && m->gpu && facts_gpu_trim(m->gpu))
         status = fattn_buffer_create(out, m->worker->context, bytes);
     return status;
+}
+
+fattn_status facts_memory_make(void **out, facts_memory *m, const facts_set *set, size_t bytes)
+{
+    return m->gpu && set == &m->first ? facts_gpu_make_exact(m->gpu, out, bytes) : make_there(m, out, bytes);
+}
+
+void facts_memory_release(const facts_memory *m, void *memory)
+{
+    if (m->gpu)
+        facts_gpu_free(m->gpu, memory);
+    else
+        fattn_buffer_destroy(m->worker->context, memory);
 }
 
 static fattn_status create_set(facts_set *set, facts_memory *m, bool own_inputs)
@@ -64,7 +77,7 @@ static fattn_status create_set(facts_set *set, facts_memory *m, bool own_inputs)
         if (!block->tensors)
             continue;
         if (block->output || own_inputs) {
-            TRY(make_there(m, &set->device[id], block->image.bytes));
+            TRY(facts_memory_make(&set->device[id], m, set, block->image.bytes));
         } else {
             set->device[id] = m->first.device[id];
             set->borrowed |= 1u << id;
@@ -135,15 +148,14 @@ fattn_status facts_memory_create(facts_memory *out, facts_worker *worker, const 
 
 void facts_memory_drop(facts_set *set, facts_memory *m)
 {
-    fattn_context *context = m->worker->context;
     bool lost = m->worker->lost; /* a dead context releases by dying */
+    if (!lost) /* before what may be handed out again: to free waits for all streams */
+        fattn_buffer_destroy(m->worker->context, set->workspace);
     for (int id = 0; id < FACTS_TENSOR_COUNT && !lost; id++)
         if (!(set->borrowed >> id & 1))
-            fattn_buffer_destroy(context, set->device[id]);
-    if (!lost) {
+            facts_memory_release(m, set->device[id]);
+    if (!lost)
         facts_arrays_drop(set, m);
-        fattn_buffer_destroy(context, set->workspace);
-    }
     if (m->set == set)
         m->set = &m->first;
     *set = (facts_set){ 0 };

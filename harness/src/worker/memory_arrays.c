@@ -8,6 +8,7 @@
 
 #include "../numbers/arrays.h"
 #include "../numbers/judge.h"
+#include "memory_side.h"
 #include "try.h"
 
 #define FRONT ((size_t)256) /* keeps the alignment of the allocation */
@@ -53,7 +54,7 @@ fattn_status facts_arrays_create(facts_set *set, facts_memory *m, bool own_input
         if (!is_there(m, id))
             continue;
         if (m->problem->array[id].output || own_inputs) {
-            TRY(fattn_buffer_create(&set->array[id], m->worker->context, FRONT + bytes_of(m, id) + BACK));
+            TRY(facts_memory_make(&set->array[id], m, set, FRONT + bytes_of(m, id) + BACK));
         } else {
             set->array[id] = m->first.array[id];
             set->borrowed_arrays |= UINT64_C(1) << id;
@@ -66,7 +67,7 @@ void facts_arrays_drop(facts_set *set, const facts_memory *m)
 {
     for (int id = 0; id < FACTS_ARRAY_COUNT; id++)
         if (!(set->borrowed_arrays >> id & 1))
-            fattn_buffer_destroy(m->worker->context, set->array[id]);
+            facts_memory_release(m, set->array[id]);
 }
 
 void *facts_memory_array_address(const facts_memory *m, facts_array_id id)

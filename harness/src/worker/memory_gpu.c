@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../numbers/mx.h"
 #include "memory_side.h"
 #include "try.h"
 
@@ -15,12 +16,33 @@ static void forget(unsigned char **bytes, const facts_block *block)
     *bytes = NULL;
 }
 
+/* Each element is at a place of its own, and no place is left over. */
+static bool is_dense(const facts_tensor *t)
+{
+    int64_t places = 1;
+    for (int turn = 0; turn < 4; turn++) {
+        int d = 0;
+        while (d < 4 && (t->dim[d] == 1 || t->stride[d] != places))
+            d++;
+        places *= d < 4 ? t->dim[d] : 1;
+    }
+    return t->packed == FACTS_PACKED_NOT && t->page == 0 && t->first == 0 && places == t->elements;
+}
+
+/* Elements that no fill writes. */
+static bool has_gaps(const facts_memory *m, facts_tensor_id owner)
+{
+    const facts_tensor *t = &m->problem->tensor[owner];
+    return m->block[owner].tensors != 1u << owner || facts_memory_is_given(owner) || facts_is_mx(t->dtype) || !is_dense(t);
+}
+
 static fattn_status fill_block(facts_memory *m, facts_tensor_id owner)
 {
     const facts_problem *p = m->problem;
     facts_block *block = &m->block[owner];
     void *storage = facts_image_storage(&block->image, block->kept);
-    TRY(facts_gpu_gaps(m->gpu, p, block->image.dtype, storage, block->image.elements));
+    if (has_gaps(m, owner))
+        TRY(facts_gpu_gaps(m->gpu, p, block->image.dtype, storage, block->image.elements));
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
         if (!facts_memory_is_given(id) && (block->tensors >> id & 1))
             TRY(facts_gpu_fill(m->gpu, p, id, storage));

@@ -11,15 +11,19 @@ _Static_assert((int)FREF_MOD_COUNT == (int)FACTS_MOD_COUNT && (int)FREF_MOD_DOCU
                    (int)FREF_MOD_SOFTCAP == (int)FACTS_MOD_SOFTCAP,
                "the modifications have one order");
 
-/* What the reference has here is there while it computes: small arrays, sent before or fetched after. */
+/* What the reference has here is there while it computes: small arrays, sent before, and answers, fetched after. */
 typedef struct copies {
     facts_gpu *gpu;
     int status; /* an errno; the first */
     size_t count;
+    void *at[MOST_COPIES];
+    double *answers; /* there: all answers, one behind the other */
+    size_t answered, room;
     struct {
-        void *there, *here;
-        size_t bytes;
-    } at[MOST_COPIES];
+        double *here;
+        size_t count;
+    } answer[MOST_COPIES];
+    size_t answer_count;
 } copies;
 
 static int errno_of(fattn_status status)
@@ -27,44 +31,61 @@ static int errno_of(fattn_status status)
     return status == FATTN_OK ? 0 : status == FATTN_NO_MEMORY ? ENOMEM : EIO;
 }
 
-/* Memory there; `here` is what is fetched into afterwards, or NULL. */
-static void *make(copies *c, void *here, size_t bytes)
+static void *make(copies *c, size_t bytes)
 {
     void *there = NULL;
     if (c->status == 0)
         c->status = c->count == MOST_COPIES ? ENOMEM : errno_of(facts_gpu_make(c->gpu, &there, bytes));
-    if (c->status != 0)
-        return NULL;
-    c->at[c->count].there = there;
-    c->at[c->count].here = here;
-    c->at[c->count].bytes = bytes;
-    c->count++;
+    if (there)
+        c->at[c->count++] = there;
     return there;
 }
 
 static const void *send(copies *c, const void *here, size_t bytes)
 {
-    void *there = here ? make(c, NULL, bytes) : NULL;
+    void *there = here ? make(c, bytes) : NULL;
     if (there)
         c->status = errno_of(facts_gpu_send(c->gpu, there, here, bytes));
     return there;
 }
 
+/* For so many numbers at most. */
+static void make_answers(copies *c, int64_t room)
+{
+    c->room = (size_t)room;
+    c->answers = make(c, c->room * sizeof *c->answers);
+}
+
+/* NULL: not asked for. */
 static double *answer(copies *c, double *here, int64_t count)
 {
-    return here ? make(c, here, (size_t)count * sizeof *here) : NULL;
+    if (!here || !c->answers || c->answered + (size_t)count > c->room)
+        return NULL;
+    c->answer[c->answer_count].here = here;
+    c->answer[c->answer_count++].count = (size_t)count;
+    c->answered += (size_t)count;
+    return c->answers + c->answered - count;
+}
+
+static int fetch_answers(copies *c)
+{
+    double *all = malloc(c->answered * sizeof *all), *next = all;
+    if (!all)
+        return ENOMEM;
+    const int status = errno_of(facts_gpu_fetch(c->gpu, all, c->answers, c->answered * sizeof *all));
+    for (size_t i = 0; i < c->answer_count && status == 0; next += c->answer[i++].count)
+        memcpy(c->answer[i].here, next, c->answer[i].count * sizeof *next);
+    free(all);
+    return status;
 }
 
 /* Fetches what succeeded, and releases. */
 static int finish(copies *c)
 {
-    if (c->status == 0)
-        c->status = errno_of(facts_gpu_wait(c->gpu));
-    for (size_t i = 0; i < c->count; i++) {
-        if (c->status == 0 && c->at[i].here)
-            c->status = errno_of(facts_gpu_fetch(c->gpu, c->at[i].here, c->at[i].there, c->at[i].bytes));
-        facts_gpu_free(c->gpu, c->at[i].there);
-    }
+    if (c->status == 0 && c->answered > 0)
+        c->status = fetch_answers(c);
+    for (size_t i = 0; i < c->count; i++)
+        facts_gpu_free(c->gpu, c->at[i]);
     return c->status;
 }
 
@@ -131,11 +152,6 @@ static int64_t rows_of(const fref_problem *p)
     return p->batch * p->heads_q * (p->row_sample ? p->row_count : p->rows);
 }
 
-static int64_t keys_of(const fref_problem *p, int64_t heads)
-{
-    return p->batch * heads * (p->key_sample ? p->key_count : p->keys);
-}
-
 static int forward(void *owner, const facts_problem *asked, const fref_problem *problem, const fref_tensor t[FACTS_TENSOR_COUNT],
                    const fref_rounding *rounding, const fref_forward_out *out)
 {
@@ -147,14 +163,13 @@ static int forward(void *owner, const facts_problem *asked, const fref_problem *
     fref_problem there = problem_there(&c, &here);
     tensors_there(&c, &here, t, at);
     fref_gpu_mod mod = mod_of(asked, t);
-    fref_forward_out answers = *out; /* O is there already */
+    fref_forward_out answers = *out; /* O with its nu and neff is there already */
+    make_answers(&c, 5 * rows + 6);
     answers.lse = answer(&c, out->lse, rows);
     answers.lse_tau = answer(&c, out->lse_tau, rows);
     answers.max = answer(&c, out->max, rows);
     answers.max_tau = answer(&c, out->max_tau, rows);
     answers.sum_exp = answer(&c, out->sum_exp, rows);
-    answers.o_nu = answer(&c, out->o_nu, rows);
-    answers.o_neff = answer(&c, out->o_neff, rows);
     answers.amax_s = answer(&c, out->amax_s, 3);
     answers.amax_o = answer(&c, out->amax_o, 3);
     if (c.status == 0)
@@ -170,19 +185,13 @@ static int backward(void *owner, const facts_problem *asked, const fref_problem 
     const fref_problem here = problem_asked(owner, problem);
     copies c = { .gpu = gpu };
     fref_tensor at[FACTS_TENSOR_COUNT];
-    const int64_t rows = rows_of(&here), keys = keys_of(&here, problem->heads_k), values = keys_of(&here, problem->heads_v);
     fref_problem there = problem_there(&c, &here);
     tensors_there(&c, &here, t, at);
     fref_gpu_mod mod = mod_of(asked, t);
     fref_backward_out answers = *out; /* gradients are there already */
+    make_answers(&c, 2 * problem->heads_q + 12);
     answers.dsink = answer(&c, out->dsink, problem->heads_q);
     answers.dsink_bound = answer(&c, out->dsink_bound, problem->heads_q);
-    answers.dq_nu = answer(&c, out->dq_nu, rows);
-    answers.dq_neff = answer(&c, out->dq_neff, rows);
-    answers.dk_nu = answer(&c, out->dk_nu, keys);
-    answers.dk_neff = answer(&c, out->dk_neff, keys);
-    answers.dv_nu = answer(&c, out->dv_nu, values);
-    answers.dv_neff = answer(&c, out->dv_neff, values);
     answers.amax_dp = answer(&c, out->amax_dp, 3);
     answers.amax_dq = answer(&c, out->amax_dq, 3);
     answers.amax_dk = answer(&c, out->amax_dk, 3);

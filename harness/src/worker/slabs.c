@@ -312,9 +312,9 @@ static fattn_status judge_part(court *c, const slab *x, facts_tensor_id id, cons
                                  c->at[id].rows + at);
     for (facts_lie lie = 0; lie < FACTS_LIE_COUNT && c->lies && status == FATTN_OK; lie++)
         status = facts_gpu_judge(gpu, &tensor, NULL, &bar, due, &part, lie, c->at[id].lie[lie] + at);
-    if (a->nu && a->neff) {
-        memcpy(c->at[id].nu + at, a->nu, (size_t)count * sizeof *a->nu);
-        memcpy(c->at[id].neff + at, a->neff, (size_t)count * sizeof *a->neff);
+    if (status == FATTN_OK && a->nu && a->neff) {
+        status = facts_gpu_fetch(gpu, c->at[id].nu + at, a->nu, (size_t)count * sizeof *a->nu);
+        status = status != FATTN_OK ? status : facts_gpu_fetch(gpu, c->at[id].neff + at, a->neff, (size_t)count * sizeof *a->neff);
     }
     facts_gpu_free(gpu, want);
     facts_gpu_free(gpu, bound);
@@ -362,6 +362,12 @@ static fattn_status survey(court *c, facts_tensor_id id, facts_judgement *found)
     return status;
 }
 
+static facts_lie_end end_of(const gathered *g, const facts_rule *rule, facts_lie lie)
+{
+    const facts_judgement found = facts_judge_rows(&g->tensor, rule, g->lie[lie]);
+    return facts_judge_lie(&found);
+}
+
 /* The judgement of a tensor from all of its rows; over poison A, whether the data can tell. */
 static fattn_status conclude(court *c, facts_tensor_id id)
 {
@@ -379,10 +385,9 @@ static fattn_status conclude(court *c, facts_tensor_id id)
         out->worst[2] = is_keyed(id) ? s->sample.keys[out->worst[2]] : s->sample.rows[out->worst[2]];
     bool zero_anyway = !facts_oracle_two_keys(p) && (id == FACTS_TENSOR_DQ || id == FACTS_TENSOR_DK);
     if (c->lies && facts_fill_is_dense(p->fill) && !zero_anyway) {
-        facts_lie_end zero = facts_judge_lie(&g->tensor, &rule, g->lie[FACTS_LIE_ZERO]),
-                      rolled = facts_judge_lie(&g->tensor, &rule, g->lie[FACTS_LIE_ROW]);
+        facts_lie_end zero = end_of(g, &rule, FACTS_LIE_ZERO), rolled = end_of(g, &rule, FACTS_LIE_ROW);
         if (rolled == FACTS_LIE_SAME)
-            rolled = facts_judge_lie(&g->tensor, &rule, g->lie[FACTS_LIE_CHANNEL]);
+            rolled = end_of(g, &rule, FACTS_LIE_CHANNEL);
         t->untrusted[id] = zero == FACTS_LIE_PASSES || rolled == FACTS_LIE_PASSES;
     }
     return s->sampled ? survey(c, id, out) : FATTN_OK;

@@ -62,32 +62,41 @@ static int expect(facts_truth *t, const facts_problem *p, const facts_truth_edit
 
 static int weigh_trust(facts_truth *t, const facts_problem *p)
 {
-    bool scores_matter = facts_oracle_two_keys(p), trusted = true;
+    bool scores_matter = facts_oracle_two_keys(p), asked[FACTS_TENSOR_COUNT] = { false }, trusted[FACTS_TENSOR_COUNT];
     facts_slabs_forget(t->slabs);
     if (t->slabs) /* when they are judged */
         return 0;
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++) {
         bool zero_anyway = !scores_matter && (id == FACTS_TENSOR_DQ || id == FACTS_TENSOR_DK || id == FACTS_TENSOR_DBIAS);
-        if (!facts_tensor_is_output(p, id) || !facts_fill_is_dense(p->fill) || zero_anyway)
-            continue;
-        if (facts_judging_trusts(&trusted, t, id) != FATTN_OK)
-            return ENOMEM;
-        t->untrusted[id] = !trusted;
+        asked[id] = facts_tensor_is_output(p, id) && facts_fill_is_dense(p->fill) && !zero_anyway;
     }
+    if (facts_judging_trusts(trusted, t, asked) != FATTN_OK)
+        return ENOMEM;
+    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
+        t->untrusted[id] = asked[id] ? !trusted[id] : t->untrusted[id];
     return 0;
 }
 
-fattn_status facts_truth_create(facts_truth *out, facts_worker *worker, const facts_problem *problem, char error[256])
+static facts_constants constants_of(const facts_problem *problem, const facts_who *who)
 {
-    return facts_truth_create_edited(out, worker, problem, NULL, error);
+    facts_constants out = who ? facts_constants_of(who) : facts_constants_start(problem->ask.dtype);
+    if (who)
+        facts_constants_rescale(&out, who, problem->rescale);
+    return out;
 }
 
-static fattn_status create(facts_truth *out, facts_worker *worker, const facts_problem *problem, const facts_truth_edit *edit, bool here,
-                           char error[256])
+/* What is made, beside the case itself. */
+typedef struct making {
+    const facts_who *who;         /* NULL: nobody yet, the starting constants */
+    const facts_truth_edit *edit; /* NULL: as it is filled */
+    bool here;
+} making;
+
+static fattn_status create(facts_truth *out, facts_worker *worker, const facts_problem *problem, const making *how, char error[256])
 {
-    *out = (facts_truth){ .constants = facts_constants_start(problem->ask.dtype) };
+    *out = (facts_truth){ .constants = constants_of(problem, how->who) };
     double since = now_ms();
-    fattn_status status = facts_memory_create(&out->memory, worker, problem, here, error);
+    fattn_status status = facts_memory_create(&out->memory, worker, problem, how->here, error);
     if (status == FATTN_OK && out->memory.gpu)
         status = facts_gpu_wait(out->memory.gpu);
     if (status != FATTN_OK)
@@ -103,7 +112,7 @@ static fattn_status create(facts_truth *out, facts_worker *worker, const facts_p
     if (status != FATTN_OK)
         return status;
     out->fill_ms = now_ms() - since;
-    int failed = expect(out, problem, edit, worker->info.cudnn_version);
+    int failed = expect(out, problem, how->edit, worker->info.cudnn_version);
     if (failed == 0)
         failed = weigh_trust(out, problem);
     out->oracle_ms = now_ms() - since - out->fill_ms;
@@ -131,21 +140,37 @@ static bool fits_here(const facts_problem *problem)
     return true;
 }
 
+static fattn_status create_where_it_can(facts_truth *out, facts_worker *worker, const facts_problem *problem, making how, char error[256])
+{
+    /* Checks look at everything that there is, and write what no fill makes; a codebook's reference is the C one. */
+    how.here = !worker->gpu || how.edit || problem->check != FACTS_CHECK_NONE || (facts_is_coded(problem) && fits_here(problem)) || worker->oracle == FACTS_ORACLE_CPU;
+    fattn_status status = create(out, worker, problem, &how, error);
+    if (how.here || status != FATTN_INTERNAL)
+        return status;
+    facts_truth_destroy(out); /* nothing for the oracle on the GPU: the C reference, and everything that it reads is here */
+    how.here = true;
+    return create(out, worker, problem, &how, error);
+}
+
+fattn_status facts_truth_create(facts_truth *out, facts_worker *worker, const facts_problem *problem, char error[256])
+{
+    return create_where_it_can(out, worker, problem, (making){ .who = NULL }, error);
+}
+
+fattn_status facts_truth_create_for(facts_truth *out, facts_worker *worker, const facts_problem *problem, const facts_who *who, char error[256])
+{
+    return create_where_it_can(out, worker, problem, (making){ .who = who }, error);
+}
+
 fattn_status facts_truth_create_edited(facts_truth *out, facts_worker *worker, const facts_problem *problem, const facts_truth_edit *edit,
                                        char error[256])
 {
-    /* Checks look at everything that there is, and write what no fill makes; a codebook's reference is the C one. */
-    bool here = !worker->gpu || edit || problem->check != FACTS_CHECK_NONE || (facts_is_coded(problem) && fits_here(problem)) || worker->oracle == FACTS_ORACLE_CPU;
-    fattn_status status = create(out, worker, problem, edit, here, error);
-    if (here || status != FATTN_INTERNAL)
-        return status;
-    facts_truth_destroy(out); /* nothing for the oracle on the GPU: the C reference, and everything that it reads is here */
-    return create(out, worker, problem, edit, true, error);
+    return create_where_it_can(out, worker, problem, (making){ .edit = edit }, error);
 }
 
 fattn_status facts_truth_create_here(facts_truth *out, const facts_truth *like, char error[256])
 {
-    fattn_status status = create(out, like->memory.worker, like->memory.problem, NULL, true, error);
+    fattn_status status = create(out, like->memory.worker, like->memory.problem, &(making){ .here = true }, error);
     if (status != FATTN_OK || facts_constants_agree(&out->constants, &like->constants))
         return status;
     facts_storages in = inputs_of(out);
@@ -160,8 +185,7 @@ fattn_status facts_truth_create_here(facts_truth *out, const facts_truth *like, 
 int facts_truth_judges(facts_truth *t, const facts_who *who)
 {
     facts_constants before = t->constants;
-    t->constants = facts_constants_of(who);
-    facts_constants_rescale(&t->constants, who, t->memory.problem->rescale);
+    t->constants = constants_of(t->memory.problem, who);
     t->expectation.calibrated = t->constants.calibrated;
     if (facts_constants_agree(&before, &t->constants))
         return 0;
@@ -172,11 +196,14 @@ int facts_truth_renew(facts_truth *t)
 {
     const facts_problem *p = t->memory.problem;
     facts_storages in = inputs_of(t);
+    const double since = now_ms();
     facts_expectation_destroy(&t->expectation);
     int status = p->ask.pass == FATTN_BACKWARD ? facts_expect_backward(&t->expectation, p, &in)
                                                : facts_expect_forward(&t->expectation, p, &in, t->memory.worker->info.cudnn_version);
     t->expectation.calibrated = t->constants.calibrated;
-    return status ? status : weigh_trust(t, p);
+    status = status ? status : weigh_trust(t, p);
+    t->oracle_ms += now_ms() - since;
+    return status;
 }
 
 fattn_status facts_truth_reseed(facts_truth *t, int64_t seed, char error[256])

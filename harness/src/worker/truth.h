@@ -17,7 +17,7 @@ typedef struct facts_truth {
     facts_oracle oracle;                /* of memory that is on the GPU */
     facts_there there;                  /* its owner */
     facts_slabs *slabs;                 /* NULL: what is due is all in the expectation */
-    double fill_ms, oracle_ms;          /* what making it took */
+    double fill_ms, oracle_ms;          /* what making it took; what was computed again, too */
 } facts_truth;
 
 /* Who computed what is due: "gpu", "cpu". */
@@ -26,6 +26,8 @@ const char *facts_truth_oracle(const facts_truth *truth);
 /* Fills the inputs and computes the reference (of a backward: O and Stats first, as inputs). Destroy in any case.
  * Returns FATTN_OK, or why not with the sentence in `error`. */
 fattn_status facts_truth_create(facts_truth *out, facts_worker *worker, const facts_problem *problem, char error[256]);
+/* The same, with the constants of whom it judges first: computed once for him. */
+fattn_status facts_truth_create_for(facts_truth *out, facts_worker *worker, const facts_problem *problem, const facts_who *who, char error[256]);
 /* What is different from what the fill makes; `memory` is being made. */
 typedef struct facts_truth_edit {
     void (*inputs)(void *owner, facts_memory *memory); /* before the reference reads them */

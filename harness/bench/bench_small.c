@@ -1,0 +1,333 @@
+/* What a case costs beside the engine's kernels, taken apart: stages, calls of the driver in each, and every kernel's own time.
+ *   times    fill, oracle, judge of each tensor, bits, release: the least and the median of 30 runs after 3 that load and grow
+ *   calls    launches, clears, copies there and back, waits, allocations of the oracle's memory, and questions how much is free, in one run
+ *   kernels  launches of each, and microseconds of one with the GPU waited for before and after it (5 us of that are the wait's)
+ * usage: bench_small CUDNN_DIR NVRTC|- [CASE...]     Exit: 0 printed; 2 usage or a case that cannot be; 3 no GPU. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "gpu_driver.h"
+#include "worker/judging.h"
+#include "worker/target.h"
+#include "worker/trial.h"
+
+#define RUNS 30
+#define WARM 3
+#define MOST_KERNELS 128
+
+/* ---- a driver that counts ------------------------------------------------------------------------------------------------------- */
+
+/* X(member, word) */
+#define CALL_LIST(X)                                                                                                               \
+    X(launch, "launches") X(memory_set, "clears") X(copy_to_device, "sends") X(copy_to_host, "fetches") X(stream_synchronize, "waits") \
+    X(memory_alloc, "allocations") X(memory_info, "questions")
+#define AS_ENUM(member, word) CALL_##member,
+enum { CALL_LIST(AS_ENUM) CALLS };
+#undef AS_ENUM
+
+typedef struct counted {
+    int calls[CALLS];
+    double us; /* inside them, but for waits and fetches */
+} counted;
+
+static const fref__driver *real;
+static counted now;
+static struct {
+    struct CUfunc_st *function;
+    char name[64];
+    int launches;
+    double us;
+} kernels[MOST_KERNELS];
+static size_t kernel_count;
+static bool one_by_one;
+
+static double us(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
+}
+
+static int done(int call, double since, int result)
+{
+    now.calls[call]++;
+    if (call != CALL_stream_synchronize && call != CALL_copy_to_host)
+        now.us += us() - since;
+    return result;
+}
+
+static int module_function(struct CUfunc_st **out, struct CUmod_st *module, const char *name)
+{
+    const int result = real->module_function(out, module, name);
+    if (result == 0 && kernel_count < MOST_KERNELS) {
+        kernels[kernel_count].function = *out;
+        snprintf(kernels[kernel_count++].name, sizeof kernels->name, "%s", name);
+    }
+    return result;
+}
+
+static int launch(struct CUfunc_st *function, unsigned x, unsigned y, unsigned z, unsigned i, unsigned j, unsigned k, unsigned shared,
+                  struct CUstream_st *stream, void **arguments, void **extra)
+{
+    if (one_by_one)
+        real->stream_synchronize(stream);
+    const double since = us();
+    int result = real->launch(function, x, y, z, i, j, k, shared, stream, arguments, extra);
+    if (!one_by_one)
+        return done(CALL_launch, since, result);
+    if (result == 0)
+        result = real->stream_synchronize(stream);
+    for (size_t n = 0; n < kernel_count; n++)
+        if (kernels[n].function == function) {
+            kernels[n].launches++;
+            kernels[n].us += us() - since;
+        }
+    return result;
+}
+
+static int memory_set(fref__address at, unsigned char value, size_t bytes, struct CUstream_st *stream)
+{
+    const double since = us();
+    return done(CALL_memory_set, since, real->memory_set(at, value, bytes, stream));
+}
+
+static int copy_to_device(fref__address to, const void *from, size_t bytes, struct CUstream_st *stream)
+{
+    const double since = us();
+    return done(CALL_copy_to_device, since, real->copy_to_device(to, from, bytes, stream));
+}
+
+static int copy_to_host(void *to, fref__address from, size_t bytes, struct CUstream_st *stream)
+{
+    const double since = us();
+    return done(CALL_copy_to_host, since, real->copy_to_host(to, from, bytes, stream));
+}
+
+static int stream_synchronize(struct CUstream_st *stream)
+{
+    const double since = us();
+    return done(CALL_stream_synchronize, since, real->stream_synchronize(stream));
+}
+
+static int memory_alloc(fref__address *out, size_t bytes)
+{
+    const double since = us();
+    return done(CALL_memory_alloc, since, real->memory_alloc(out, bytes));
+}
+
+static int memory_info(size_t *free_bytes, size_t *all_bytes)
+{
+    const double since = us();
+    return done(CALL_memory_info, since, real->memory_info(free_bytes, all_bytes));
+}
+
+static bool count_calls(char error[256])
+{
+    static fref__driver counting;
+    real = fref__driver_load(error);
+    if (!real)
+        return false;
+    counting = *real;
+    counting.module_function = module_function;
+#define AS_MEMBER(member, word) counting.member = member;
+    CALL_LIST(AS_MEMBER)
+#undef AS_MEMBER
+    fref__driver_replace(&counting);
+    return true;
+}
+
+/* ---- stages --------------------------------------------------------------------------------------------------------------------- */
+
+#define STAGE_LIST(X) X(FILL, "fill") X(ORACLE, "oracle") X(JUDGE, "judge") X(BITS, "bits") X(RELEASE, "release")
+#define AS_STAGE(symbol, word) STAGE_##symbol,
+typedef enum stage { STAGE_LIST(AS_STAGE) STAGES } stage;
+#undef AS_STAGE
+
+typedef struct sample {
+    double us[STAGES], judge[FACTS_TENSOR_COUNT];
+    counted truth, judged; /* fill and oracle; judge */
+    facts_verdict verdict;
+} sample;
+
+static void no_stage(void *owner, const char *word)
+{
+    (void)owner;
+    (void)word;
+}
+
+static void judge(sample *out, facts_truth *truth)
+{
+    const facts_problem *p = truth->memory.problem;
+    now = (counted){ .us = 0 };
+    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++) {
+        facts_judgement found;
+        uint64_t bits;
+        if (!facts_tensor_is_output(p, id))
+            continue;
+        double since = us();
+        if (facts_judging_of(&found, truth, id, FACTS_PATTERN_A) != FATTN_OK)
+            exit(3);
+        out->judge[id] = us() - since;
+        out->us[STAGE_JUDGE] += out->judge[id];
+        since = us();
+        if (facts_judging_bits(&bits, truth, id) != FATTN_OK)
+            exit(3);
+        out->us[STAGE_BITS] += us() - since;
+    }
+    out->judged = now;
+}
+
+/* Once, as facts-worker does it. */
+static bool run(sample *out, facts_worker *worker, const facts_problem *problem, fattn_plan *plan, char error[256])
+{
+    static facts_trial trial;
+    facts_truth truth;
+    const fattn_engine *engine = fattn_plan_engine(plan);
+    const facts_who who = { .sm = worker->info.sm, .backend = (int32_t)fattn_plan_backend(plan), .dtype = problem->ask.dtype,
+                            .pass = problem->ask.pass, .engine = engine ? engine->index : -1 };
+    const facts_trial_options options = { .once = true, .stage = no_stage };
+    *out = (sample){ .verdict = FACTS_VERDICT_PASS };
+    now = (counted){ .us = 0 };
+    if (facts_truth_create_for(&truth, worker, problem, &who, error) != FATTN_OK)
+        return false;
+    out->truth = now;
+    out->us[STAGE_FILL] = truth.fill_ms * 1e3;
+    out->us[STAGE_ORACLE] = truth.oracle_ms * 1e3;
+    facts_trial_run(&trial, &truth, &plan, &options);
+    out->verdict = trial.verdict;
+    snprintf(error, 256, "%.250s", trial.text);
+    const bool good = trial.status == FATTN_OK;
+    if (good)
+        judge(out, &truth);
+    const double since = us();
+    facts_truth_destroy(&truth);
+    out->us[STAGE_RELEASE] = us() - since;
+    return good;
+}
+
+/* ---- a table ---------------------------------------------------------------------------------------------------------------------- */
+
+static int by_size(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static void print_times(const char *word, double values[RUNS])
+{
+    qsort(values, RUNS, sizeof *values, by_size);
+    if (values[RUNS - 1] > 0)
+        printf("| %s | %.0f | %.0f |\n", word, values[0], values[RUNS / 2]);
+}
+
+static void print_calls(const char *when, const counted *c)
+{
+    static const char *const words[CALLS] = {
+#define AS_WORD(member, word) word,
+        CALL_LIST(AS_WORD)
+#undef AS_WORD
+    };
+    printf("%s:", when);
+    for (int n = 0; n < CALLS; n++)
+        if (c->calls[n])
+            printf(" %d %s,", c->calls[n], words[n]);
+    printf(" %.0f us in what does not wait\n", c->us);
+}
+
+static void print_kernels(void)
+{
+    printf("\n| kernel | launches | us each |\n|---|---|---|\n");
+    for (size_t n = 0; n < kernel_count; n++)
+        if (kernels[n].launches) {
+            printf("| %s | %d | %.1f |\n", kernels[n].name, kernels[n].launches, kernels[n].us / kernels[n].launches);
+            kernels[n].launches = 0;
+            kernels[n].us = 0;
+        }
+}
+
+static void print_all(const char *text, const sample *samples)
+{
+    static const char *const words[STAGES] = {
+#define AS_WORD(symbol, word) word,
+        STAGE_LIST(AS_WORD)
+#undef AS_WORD
+    };
+    double values[RUNS];
+    printf("\n## %s: %s\n\n| stage | least us | median us |\n|---|---|---|\n", text, facts_verdict_words[samples[0].verdict]);
+    for (int s = 0; s < STAGES; s++) {
+        for (int n = 0; n < RUNS; n++)
+            values[n] = samples[n].us[s];
+        print_times(words[s], values);
+    }
+    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++) {
+        char word[64];
+        for (int n = 0; n < RUNS; n++)
+            values[n] = samples[n].judge[id];
+        snprintf(word, sizeof word, "judge %s", facts_tensor_word(id));
+        print_times(word, values);
+    }
+    printf("\n");
+    print_calls("fill and oracle", &samples[RUNS - 1].truth);
+    print_calls("judge and bits", &samples[RUNS - 1].judged);
+}
+
+static bool bench(facts_worker *worker, const char *text)
+{
+    static facts_problem problem;
+    static sample samples[RUNS], last;
+    facts_case c;
+    facts_error error = { .text = "" };
+    char why[256] = "";
+    fattn_plan *plan = NULL;
+    if (!facts_case_parse(&c, text, &error) || facts_problem_resolve(&problem, &c, &error) != FACTS_RESOLVED) {
+        fprintf(stderr, "bench_small: %s: %s\n", text, error.text);
+        return false;
+    }
+    bool good = fattn_plan_create(&plan, worker->context, &problem.ask, NULL) == FATTN_OK;
+    if (!good)
+        snprintf(why, sizeof why, "%.250s", fattn_last_error());
+    for (int n = -WARM; n < RUNS && good; n++)
+        good = run(n < 0 ? &last : &samples[n], worker, &problem, plan, why);
+    if (good)
+        print_all(text, samples);
+    one_by_one = true;
+    if (good && run(&last, worker, &problem, plan, why))
+        print_kernels();
+    one_by_one = false;
+    fattn_plan_destroy(plan);
+    if (!good)
+        fprintf(stderr, "bench_small: %s: %s\n", text, why);
+    return good;
+}
+
+int main(int argc, char **argv)
+{
+    static const char *const usual[] = { "pass=fwd dtype=bf16 b=2 h=8 s=512 d=128 want=stats", "pass=bwd dtype=bf16 b=2 h=8 s=512 d=128" };
+    static facts_target_request request;
+    facts_worker worker;
+    json_t *reply = NULL;
+    char error[256] = "";
+    if (argc < 3) {
+        fprintf(stderr, "usage: bench_small CUDNN_DIR NVRTC|- [CASE...]\n");
+        return 2;
+    }
+    snprintf(request.cudnn_dir, sizeof request.cudnn_dir, "%s", argv[1]);
+    snprintf(request.nvrtc, sizeof request.nvrtc, "%s", strcmp(argv[2], "-") == 0 ? "" : argv[2]);
+    request.device = FACTS_DEVICE_GPU;
+    if (!count_calls(error) || !facts_target_open(&worker, &request, &reply) || !worker.gpu) {
+        char *said = reply ? json_dumps(reply, 0) : NULL;
+        fprintf(stderr, "bench_small: no GPU, or no cuDNN for it: %s%s\n", error, said ? said : "");
+        free(said);
+        return 3;
+    }
+    json_decref(reply);
+    bool good = true;
+    for (int n = 3; n < argc; n++)
+        good = bench(&worker, argv[n]) && good;
+    for (size_t n = 0; n < sizeof usual / sizeof *usual && argc == 3; n++)
+        good = bench(&worker, usual[n]) && good;
+    facts_target_close(&worker);
+    return good ? 0 : 2;
+}

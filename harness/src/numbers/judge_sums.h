@@ -1,0 +1,199 @@
+/* What rows say together: the second of two steps of judging. The rows of each (b,h) slice add up to facts_judged_sums in two walks, here by one thread for
+ * each slice and on a GPU by one block, with the same inline functions; facts_judge_slices (judge.h) makes a judgement of the slices. Counts and the worst
+ * rows do not depend on the order of adding; the sums do, in their last bits.
+ *
+ * Compiled by C and by CUDA C++. docs/numerics.md section 3; a line of it stands above each formula.
+ */
+#ifndef FACTS_JUDGE_SUMS_H
+#define FACTS_JUDGE_SUMS_H
+
+#include "judge_row.h"
+
+#define FACTS_ALPHA 1e-8
+#define FACTS_GAIN_KEYS 16 /* TG: rows of at least so many effective keys ... */
+#define FACTS_GAIN_ROWS 32 /* ... and at least so many of them */
+
+/* The rows of a tensor, and what is known of them beside what is due. */
+typedef struct facts_judged_rows {
+    const facts_judged_row *row;
+    const double *nu, *neff;
+    int64_t channels;
+    int32_t gates, gains; /* T2 and T3; TG */
+} facts_judged_rows;
+
+/* What some rows add up to. */
+typedef struct facts_judged_sums {
+    double gates[FACTS_GATE_COUNT]; /* the largest ratio of each */
+    int64_t checked, not_finite, unwritten, wrong, padded_poison, padded_zero, padded_other;
+    int64_t at;            /* the row with the worst element; -1: none */
+    int64_t weighed, live;
+    double squares;
+    double mean, inverse, largest;  /* T3: sums of q_i and 1/nu_i, the largest 1/nu_i, of live rows */
+    int64_t gain_rows, gain_elements;
+    double gain, power, model;      /* TG: sums of r_i, X_i and (dim/nu_i) X_i, of rows with many keys */
+    double scatter, scatter_of_all; /* around the slice's beta; around that of all: of the second walk */
+    int64_t furthest;               /* T2; -1: no row is live: of the second walk */
+    double each;
+} facts_judged_sums;
+
+/* A slice: its sums, and the rows that they name. */
+typedef struct facts_judged_slice {
+    facts_judged_sums sums;
+    facts_judged_row worst, furthest;
+} facts_judged_slice;
+
+FACTS_BOTH int facts_judged_is_live(const facts_judged_rows *c, int64_t i)
+{
+    return c->row[i].weighed > 0 && c->nu[i] > 0;
+}
+
+FACTS_BOTH int facts_judged_has_many_keys(const facts_judged_rows *c, int64_t i)
+{
+    return facts_judged_is_live(c, i) && c->neff[i] >= FACTS_GAIN_KEYS;
+}
+
+/* q_i = mean_c (E/sigma)^2, of mean 1 at most where the model holds. */
+FACTS_BOTH double facts_judged_mean_square(const facts_judged_row *row)
+{
+    return row->squares / (double)row->weighed;
+}
+
+/* NaN: a sum that is not a number passes nothing. */
+FACTS_BOTH double facts_judged_ratio(double statistic, double threshold)
+{
+    double ratio = statistic / threshold;
+    return ratio == ratio ? ratio : (double)INFINITY;
+}
+
+/* Earlier rows come first among equals. */
+FACTS_BOTH int facts_judged_is_worse(const facts_judged_row *a, int64_t at_a, const facts_judged_row *b, int64_t at_b)
+{
+    if (a->rank != b->rank)
+        return a->rank > b->rank;
+    return a->ratio != b->ratio ? a->ratio > b->ratio : at_a < at_b;
+}
+
+FACTS_BOTH void facts_judged_sums_begin(facts_judged_sums *out)
+{
+    memset(out, 0, sizeof *out);
+    out->at = out->furthest = -1;
+}
+
+/* ---- the first walk --------------------------------------------------------------------------------------------------------- */
+
+FACTS_BOTH void facts_judged_sums_add_live(facts_judged_sums *out, const facts_judged_rows *c, int64_t i)
+{
+    const facts_judged_row *row = &c->row[i];
+    const double inverse = 1 / c->nu[i];
+    out->live++;
+    out->mean += facts_judged_mean_square(row);
+    out->inverse += inverse;
+    out->largest = fmax(out->largest, inverse);
+    if (!c->gains || !facts_judged_has_many_keys(c, i))
+        return;
+    out->gain_rows++;
+    out->gain_elements += row->weighed;
+    out->gain += row->gain;
+    out->power += row->power;
+    out->model += (double)c->channels / c->nu[i] * row->power;
+}
+
+FACTS_BOTH void facts_judged_sums_add(facts_judged_sums *out, const facts_judged_rows *c, int64_t i)
+{
+    const facts_judged_row *row = &c->row[i];
+    out->checked += row->checked;
+    out->not_finite += row->not_finite;
+    out->unwritten += row->unwritten;
+    out->wrong += row->wrong;
+    out->padded_poison += row->padded_poison;
+    out->padded_zero += row->padded_zero;
+    out->padded_other += row->padded_other;
+    out->squares += row->squares;
+    out->weighed += row->weighed;
+    if (row->worst >= 0) {
+        out->gates[row->gate] = fmax(out->gates[row->gate], row->ratio);
+        if (out->at < 0 || facts_judged_is_worse(row, i, &c->row[out->at], out->at))
+            out->at = i;
+    }
+    if (c->gates && facts_judged_is_live(c, i))
+        facts_judged_sums_add_live(out, c, i);
+}
+
+/* But for the worst row. */
+FACTS_BOTH void facts_judged_sums_join(facts_judged_sums *out, const facts_judged_sums *part)
+{
+    int gate;
+    for (gate = 0; gate < FACTS_GATE_COUNT; gate++)
+        out->gates[gate] = fmax(out->gates[gate], part->gates[gate]);
+    out->checked += part->checked;
+    out->not_finite += part->not_finite;
+    out->unwritten += part->unwritten;
+    out->wrong += part->wrong;
+    out->padded_poison += part->padded_poison;
+    out->padded_zero += part->padded_zero;
+    out->padded_other += part->padded_other;
+    out->squares += part->squares;
+    out->weighed += part->weighed;
+    out->live += part->live;
+    out->mean += part->mean;
+    out->inverse += part->inverse;
+    out->largest = fmax(out->largest, part->largest);
+    out->gain_rows += part->gain_rows;
+    out->gain_elements += part->gain_elements;
+    out->gain += part->gain;
+    out->power += part->power;
+    out->model += part->model;
+}
+
+FACTS_BOTH void facts_judged_sums_merge(facts_judged_sums *out, const facts_judged_rows *c, const facts_judged_sums *part)
+{
+    facts_judged_sums_join(out, part);
+    if (part->at >= 0 && (out->at < 0 || facts_judged_is_worse(&c->row[part->at], part->at, &c->row[out->at], out->at)))
+        out->at = part->at;
+}
+
+/* ---- the second ------------------------------------------------------------------------------------------------------------- */
+
+/* TG: beta = sum(E ref/sigma^2) / X, X = sum ref^2/sigma^2, is the factor by which the answer is too large, as least squares see it. Too few rows, or too
+ * small answers, cannot tell. */
+FACTS_BOTH int facts_judged_tells_gain(const facts_judged_sums *of)
+{
+    return of->gain_rows >= FACTS_GAIN_ROWS && of->power > (double)of->gain_elements;
+}
+
+FACTS_BOTH double facts_judged_beta(const facts_judged_sums *of)
+{
+    return facts_judged_tells_gain(of) ? of->gain / of->power : 0.0;
+}
+
+/* T2: q_i <= h(ln(Nr/alpha), nu_i), h(x, nu) = 1 + 2 sqrt(x/nu) + 2 x/nu: Laurent and Massart's bound of a chi-square's upper tail with nu degrees of
+ * freedom, for all Nr rows at once. `x`: ln(Nr/alpha); own and shared: beta of the slice, and of all. */
+FACTS_BOTH void facts_judged_sums_look_again(facts_judged_sums *out, const facts_judged_rows *c, int64_t i, double x, double own, double shared)
+{
+    const facts_judged_row *row = &c->row[i];
+    if (!facts_judged_is_live(c, i))
+        return;
+    const double nu = c->nu[i], ratio = facts_judged_ratio(facts_judged_mean_square(row), 1 + 2 * sqrt(x / nu) + 2 * x / nu);
+    if (out->furthest < 0 || ratio > out->each) {
+        out->furthest = i;
+        out->each = ratio;
+    }
+    if (!c->gains || !facts_judged_has_many_keys(c, i))
+        return;
+    const double from_own = row->gain - own * row->power, from_shared = row->gain - shared * row->power;
+    out->scatter += from_own * from_own;
+    out->scatter_of_all += from_shared * from_shared;
+}
+
+FACTS_BOTH void facts_judged_sums_merge_again(facts_judged_sums *out, const facts_judged_sums *part)
+{
+    const int further = part->furthest >= 0 && (out->furthest < 0 || part->each > out->each || (part->each == out->each && part->furthest < out->furthest));
+    if (further) {
+        out->furthest = part->furthest;
+        out->each = part->each;
+    }
+    out->scatter += part->scatter;
+    out->scatter_of_all += part->scatter_of_all;
+}
+
+#endif
