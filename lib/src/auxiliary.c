@@ -178,7 +178,7 @@ static int64_t mx_bytes(const fattn_problem *p, fattn__auxiliary which)
     case FATTN__AUXILIARY_K_T:
         return backward ? copy_bytes(p, FATTN__ROLE_K, p->dtype) : 0;
     case FATTN__AUXILIARY_DO_T:
-        return backward ? copy_bytes(p, FATTN__ROLE_DO, p->dtype) : 0;
+        return backward ? copy_bytes(p, FATTN__ROLE_DO, p->do_dtype) : 0;
     case FATTN__AUXILIARY_DO_16:
         return backward ? copy_bytes(p, FATTN__ROLE_DO, p->o_dtype) : 0;
     default:

@@ -6,6 +6,7 @@
 
 #include "error.h"
 #include "fattn/fattn.h"
+#include "layout.h"
 #include "problem.h"
 
 typedef enum change_kind {
@@ -83,6 +84,7 @@ static const change changes[] = {
     FIELD_32(SET, dtype, FATTN_F16, "f16")
     FIELD_32(SET, o_dtype, FATTN_DTYPE_DEFAULT, "o_dtype as dtype")
     FIELD_32(SET, grad_dtype, FATTN_DTYPE_DEFAULT, "grad_dtype as dtype")
+    FIELD_32(SET, do_dtype, FATTN_DTYPE_DEFAULT, "do_dtype as o_dtype")
     FIELD_32(SET, bias_dtype, FATTN_DTYPE_DEFAULT, "bias_dtype as dtype")
     FIELD_32(SET, stats_dtype, FATTN_DTYPE_DEFAULT, "stats in f32")
     WHOLE(AS_HEADS, "heads_k and heads_v as heads_q")
@@ -146,7 +148,8 @@ static int64_t changed_value(const change *c, int64_t value)
     }
 }
 
-/* Extents have changed: strides follow in the order that they had, and a bias that was as large as the scores is so again. */
+/* Extents or types have changed: strides follow in the order that they had, a bias that was as large as the scores is so again, and dO's type
+ * is O's where it was. */
 static void follow(fattn_problem *p, const fattn_problem *before)
 {
     const int64_t was[4] = { before->batch, before->heads_q, before->seq_q, before->seq_kv };
@@ -158,6 +161,8 @@ static void follow(fattn_problem *p, const fattn_problem *before)
         if (p->has_bias && p->bias_dim[axis] == was[axis])
             p->bias_dim[axis] = is[axis];
     }
+    if (before->do_dtype == before->o_dtype && p->do_dtype == before->do_dtype)
+        p->do_dtype = FATTN_DTYPE_DEFAULT;
     for (fattn__role which = 0; which < FATTN__ROLE_COUNT && moved; which++) {
         const fattn__shape shape = fattn__problem_shape(p, which);
         fattn_match_layout(shape.dim, shape.strides, fattn__problem_strides(p, which));
@@ -185,6 +190,7 @@ static void tidy(fattn_problem *p)
     p->dsink = p->sink ? p->dsink : 0;
     p->rope_dim = p->rope ? p->rope_dim : 0;
     p->bias_dtype = p->has_bias ? p->bias_dtype : FATTN_DTYPE_DEFAULT;
+    p->do_dtype = fattn__dtype_is_fp8(p->dtype) || fattn__dtype_is_mx(p->dtype) ? p->do_dtype : FATTN_DTYPE_DEFAULT;
     p->dbias = p->has_bias ? p->dbias : 0;
     p->mod_gradients = p->score_mod != NULL ? p->mod_gradients : 0;
     p->outputs |= p->pass == FATTN_FORWARD && p->training ? FATTN_WANT_STATS : 0;

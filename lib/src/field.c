@@ -201,7 +201,7 @@ static int64_t format_of(const fattn_problem *p, fattn__role which)
 #define WORD_FIELDS(X)                                                                                                             \
     X(pass, pass)                                                                                                                  \
     X(dtype, dtype)                                                                                                                \
-    X(o_dtype, dtype) X(grad_dtype, dtype) X(bias_dtype, dtype) X(stats_dtype, dtype) X(align, align) X(impl, impl)                \
+    X(o_dtype, dtype) X(grad_dtype, dtype) X(do_dtype, dtype) X(bias_dtype, dtype) X(stats_dtype, dtype) X(align, align) X(impl, impl)                \
         X(spelling, spelling) X(determinism, determinism) X(scaling, scaling) X(scale_format, format)
 #define DERIVED_FIELDS(X)                                                                                                          \
     X("causal", is_causal)                                                                                                         \

@@ -189,6 +189,7 @@ static void overlook_unread(fattn_problem *p, const fattn_problem *plan)
 #undef OVERLOOK
     if (p->pass == FATTN_FORWARD) {
         p->grad_dtype = plan->grad_dtype;
+        p->do_dtype = plan->do_dtype;
         p->training = plan->training; /* it has become a bit of outputs */
         p->total_q = plan->total_q;   /* no forward is told of totals */
         p->total_kv = plan->total_kv;

@@ -54,7 +54,7 @@ static const int64_t window_limit = (int64_t)1 << 30;
     X(block_mask, 0, 1, "0 or 1")                                                                                                  \
     X(unfuse_fma, 0, 1, "0 or 1")                                                                                                  \
     X(rope, 0, 1, "0 or 1")                                                                                                        \
-    X(reserved3, 0, 0, "0")
+    X(do_dtype, FATTN_DTYPE_DEFAULT, FATTN_MXE5M2, "1 (bf16) to 7 (mxe5m2)")
 
 #define EXTENT_FIELDS(X) X(batch) X(heads_q) X(heads_k) X(heads_v) X(seq_q) X(seq_kv) X(dim_qk) X(dim_v)
 
@@ -305,6 +305,15 @@ static fattn_status settle_softmax(fattn_problem *p)
     return FATTN_OK;
 }
 
+/* Of a block-scaled type dO is quantised as Q is. No forward has one. */
+static bool settle_do_dtype(fattn_problem *p, bool mx)
+{
+    const int32_t usual = mx ? p->dtype : p->o_dtype;
+    if (p->do_dtype == FATTN_DTYPE_DEFAULT || p->pass == FATTN_FORWARD)
+        p->do_dtype = usual;
+    return p->do_dtype == usual || (is_8_bit(p->dtype) && fattn__dtype_is_mx(p->do_dtype) == mx);
+}
+
 /* A block-scaled type is that of inputs; what comes out has a type of its own. */
 static fattn_status settle_types(fattn_problem *p)
 {
@@ -316,6 +325,9 @@ static fattn_status settle_types(fattn_problem *p)
     if (p->o_dtype >= FATTN_MXE4M3 || p->grad_dtype >= FATTN_MXE4M3)
         return fattn__fail(FATTN_BAD_PROBLEM, "%s: nothing is written in a block-scaled type; want bf16, f16, f32, e4m3 or e5m2",
                            p->o_dtype >= FATTN_MXE4M3 ? "o_dtype" : "grad_dtype");
+    if (!settle_do_dtype(p, mx))
+        return fattn__fail(FATTN_BAD_PROBLEM, "do_dtype: %" PRId32 " is not allowed: without 8 bit types dO is of o_dtype, and it is block-scaled "
+                           "where Q, K and V are", p->do_dtype);
     if (p->has_bias && fattn__dtype_is_mx(p->bias_dtype))
         return fattn__fail(FATTN_BAD_PROBLEM, "bias_dtype: a bias is not block-scaled");
     if (p->dbias && p->bias_dtype == FATTN_BOOL)

@@ -33,8 +33,8 @@ fattn__shape fattn__problem_shape(const fattn_problem *p, fattn__role which)
     case FATTN__ROLE_V:
         shape.dim[1] = p->heads_v, shape.dim[2] = p->seq_kv, shape.dim[3] = p->dim_v;
         break;
-    case FATTN__ROLE_DO: /* of a block-scaled type it is quantised as Q is */
-        shape.dim[3] = p->dim_v, shape.dtype = p->dtype >= FATTN_MXE4M3 ? p->dtype : p->o_dtype;
+    case FATTN__ROLE_DO:
+        shape.dim[3] = p->dim_v, shape.dtype = p->do_dtype;
         break;
     case FATTN__ROLE_O:
         shape.dim[3] = p->dim_v, shape.dtype = p->o_dtype;

@@ -229,6 +229,8 @@ static inline void settle(world *x)
     x->r.has_left = x->p.has_left, x->r.has_right = x->p.has_right, x->r.left = x->p.window_left, x->r.right = x->p.window_right;
     x->r.bottom_right = x->p.align == FATTN_BOTTOM_RIGHT;
     x->rounding = fref_rounding_of(fref_of(x->p.dtype), fref_of(x->p.o_dtype));
+    if (fattn__dtype_is_fp8(x->p.dtype))
+        x->rounding.ds = fref_of(x->p.do_dtype);
     static int32_t same_q[B], same_kv[B];
     for (int b = 0; b < B; b++)
         same_q[b] = x->len_q[x->p.len_broadcast ? 0 : b], same_kv[b] = x->len_kv[x->p.len_broadcast ? 0 : b];

@@ -99,6 +99,21 @@ Test(cpu_narrow, outputs_of_sixteen_bits_have_no_scale)
     expect_scaled(&x);
 }
 
+/* What e4m3 would saturate is e5m2's to hold; and e4m3 beside inputs of e5m2 is the finer one. */
+Test(cpu_narrow, ds_is_cast_to_the_type_of_d_o)
+{
+    for (int form = 0; form < 2; form++) {
+        world x = scaled(form ? FATTN_E4M3 : FATTN_E5M2);
+        x.p.o_dtype = FATTN_E4M3;
+        x.p.do_dtype = form ? FATTN_E5M2 : FATTN_E4M3;
+        if (form) {
+            x.t.scale_dp = scalar(20000.0f), x.t.descale_dp = scalar(0.00005f);
+            x.r.scales.scale_dp = 20000, x.r.scales.descale_dp = (double)*x.t.descale_dp;
+        }
+        expect_scaled(&x);
+    }
+}
+
 Test(cpu_narrow, a_scale_that_lifts_p_past_the_type_is_undone)
 {
     world x = scaled(FATTN_E4M3);

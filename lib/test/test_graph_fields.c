@@ -268,7 +268,8 @@ static void what_joins_the_softmax_is_baked_in(void)
     BAKED(F, outputs, FATTN_WANT_STATS_LOG2);
     BAKED(F, outputs, FATTN_WANT_STATS | FATTN_WANT_RNG_DUMP, READING(q->dropout = 0.5));
     BAKED(B, scale_format, FATTN_FORMAT_BSHD,
-          READING(q->dtype = FATTN_MXE4M3, q->o_dtype = q->grad_dtype = FATTN_BF16, q->has_bias = q->deterministic = 0));
+          READING(q->dtype = FATTN_MXE4M3, q->o_dtype = q->grad_dtype = FATTN_BF16, q->do_dtype = FATTN_DTYPE_DEFAULT, q->has_bias = q->deterministic = 0));
+    BAKED(B, do_dtype, FATTN_E5M2, READING(q->dtype = q->o_dtype = q->grad_dtype = FATTN_E4M3, q->has_bias = q->deterministic = 0));
     BAKED(F, rope, 1, READING(q->impl = FATTN_IMPL_UNIFIED));
     BAKED(F, rope_dim, 32, READING(q->impl = FATTN_IMPL_UNIFIED, q->rope = 1));
 }
@@ -309,7 +310,6 @@ static void strides_are_baked_in(void)
     X(table_v, "follows from seq_kv and the page size")                                                                            \
     X(reserved, "is 0")                                                                                                            \
     X(reserved2, "is 0")                                                                                                           \
-    X(reserved3, "is 0")                                                                                                           \
     X(reserved4, "is 0")
 
 Test(fields, every_one_is_in_the_graph_or_in_the_list_of_those_that_are_not)

@@ -151,6 +151,36 @@ Test(fp8_backward, keeps_one_tensor_for_a_number_that_two_products_read)
     fattn__graph_release(&graph);
 }
 
+static int tensors_of_type(int32_t type)
+{
+    int count = 0;
+    for (int i = 0; i < made_count; i++)
+        count += made[i].type == DNN_BACKEND_TENSOR_DESCRIPTOR && made[i].data_type == fattn__data_type(type);
+    return count;
+}
+
+Test(fp8_backward, casts_ds_to_the_type_of_d_o)
+{
+    cr_assert_eq(build(91900, FP8(BACKWARD, .do_dtype = FATTN_E5M2)), FATTN_OK, "%s", graph.text);
+    cr_expect_eq(tensor_of(FATTN__SLOT_DO)->data_type, fattn__data_type(FATTN_E5M2));
+    cr_expect_eq(tensor_of(FATTN__SLOT_O)->data_type, fattn__data_type(FATTN_E4M3));
+    cr_expect_eq(tensors_of_type(FATTN_E5M2), 3, "dO, dS and dS transposed, not %d", tensors_of_type(FATTN_E5M2));
+    fattn__graph_release(&graph);
+    cr_assert_eq(build(91900, FP8(BACKWARD, .o_dtype = FATTN_E5M2, .do_dtype = FATTN_E4M3)), FATTN_OK, "%s", graph.text);
+    cr_expect_eq(tensors_of_type(FATTN_E5M2), 1, "O alone, not %d", tensors_of_type(FATTN_E5M2));
+    fattn__graph_release(&graph);
+}
+
+Test(mx_backward, both_quantisations_of_d_o_have_its_type)
+{
+    cr_assert_eq(build(92300, MX(BACKWARD, .do_dtype = FATTN_MXE5M2)), FATTN_OK, "%s", graph.text);
+    cr_expect_eq(tensor_of(FATTN__SLOT_DO)->data_type, fattn__data_type(FATTN_MXE5M2));
+    cr_expect_eq(tensor_of(FATTN__SLOT_DO_T)->data_type, fattn__data_type(FATTN_MXE5M2));
+    cr_expect_eq(tensor_of(FATTN__SLOT_DO_16)->data_type, DNN_DATA_BFLOAT16);
+    cr_expect_eq(tensors_of_type(FATTN_MXE5M2), 2);
+    fattn__graph_release(&graph);
+}
+
 Test(fp8_backward, refuses_sums_that_nobody_would_take_the_magnitude_of)
 {
     expect_refusal(FP8(BACKWARD, .k_strides = { 0, 64, 512, 1 }, .dk_strides = { 0, 64, 512, 1 }), FATTN_UNSUPPORTED,

@@ -84,7 +84,10 @@ Test(refusal, of_rotation_and_types_names_the_field)
     BAD((p.rope = 1, p.dim_qk = 65), "rope: dim_qk 65 is odd");
     BAD(p.o_dtype = FATTN_MXE4M3, "o_dtype: nothing is written in a block-scaled type");
     BAD((p.pass = FATTN_BACKWARD, p.grad_dtype = FATTN_MXE5M2), "grad_dtype: nothing is written in a block-scaled type");
-    BAD(p.reserved3 = 1, "reserved3: 1 is not allowed; want 0");
+    BAD(p.do_dtype = 8, "do_dtype: 8 is not allowed; want 1 (bf16) to 7 (mxe5m2)");
+    BAD((p.pass = FATTN_BACKWARD, p.do_dtype = FATTN_E5M2), "do_dtype: 5 is not allowed: without 8 bit types dO is of o_dtype");
+    BAD((p.pass = FATTN_BACKWARD, p.dtype = FATTN_E4M3, p.do_dtype = FATTN_MXE5M2), "do_dtype: 7 is not allowed");
+    BAD((p.pass = FATTN_BACKWARD, p.dtype = FATTN_MXE4M3, p.do_dtype = FATTN_E5M2), "do_dtype: 5 is not allowed");
     BAD(p.reserved4[7] = 1, "reserved4[7]: 1 is not allowed; want 0");
 }
 
@@ -165,6 +168,25 @@ Test(defaults, of_what_is_not_read_are_zero)
     p = resolved(p);
     cr_expect_eq(p.o_dtype, FATTN_BF16);
     cr_expect_eq(p.grad_dtype, FATTN_BF16);
+}
+
+static int32_t do_dtype_of(fattn_pass pass, int32_t dtype, int32_t o_dtype, int32_t do_dtype)
+{
+    fattn_problem p = small();
+    p.pass = pass, p.dtype = dtype, p.o_dtype = o_dtype, p.do_dtype = do_dtype;
+    return resolved(p).do_dtype;
+}
+
+Test(problem, d_o_has_the_type_of_o_unless_8_bit_types_say_otherwise)
+{
+    cr_expect_eq(do_dtype_of(FATTN_BACKWARD, FATTN_BF16, FATTN_F16, 0), FATTN_F16);
+    cr_expect_eq(do_dtype_of(FATTN_BACKWARD, FATTN_BF16, FATTN_F16, FATTN_F16), FATTN_F16);
+    cr_expect_eq(do_dtype_of(FATTN_BACKWARD, FATTN_E4M3, 0, 0), FATTN_E4M3);
+    cr_expect_eq(do_dtype_of(FATTN_BACKWARD, FATTN_E4M3, FATTN_BF16, 0), FATTN_BF16);
+    cr_expect_eq(do_dtype_of(FATTN_BACKWARD, FATTN_E4M3, FATTN_BF16, FATTN_E5M2), FATTN_E5M2);
+    cr_expect_eq(do_dtype_of(FATTN_BACKWARD, FATTN_MXE4M3, 0, 0), FATTN_MXE4M3, "quantised as Q is");
+    cr_expect_eq(do_dtype_of(FATTN_BACKWARD, FATTN_MXE4M3, 0, FATTN_MXE5M2), FATTN_MXE5M2);
+    cr_expect_eq(do_dtype_of(FATTN_FORWARD, FATTN_E4M3, 0, FATTN_E5M2), FATTN_E4M3, "no forward has one");
 }
 
 /* ---- the key -------------------------------------------------------------------------------------------------------------------

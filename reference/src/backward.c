@@ -47,21 +47,21 @@ static bool wants_freedom(const fref_backward_out *out)
 
 fref__entry_terms fref__entry_terms_of(const fref__backward *x, const fref__row_facts *f, double stats, double scale)
 {
-    double u = x->in.unit_roundoff, floor = fref__floor_of_ds(x), cast = THIRD * u * u + f->es * f->es;
+    double u = x->of_p.unit_roundoff, u_ds = x->of_ds.unit_roundoff, floor = fref__floor_of_ds(x), of_score = f->es * f->es;
     return (fref__entry_terms){
         .scale = scale,
         .stats = stats,
         .delta = f->delta,
-        .relative = u + f->ew,
+        .relative = u_ds + f->ew,
         .of_p = f->ez,
         .floor = floor,
-        .var_ds = cast,
+        .var_ds = THIRD * u_ds * u_ds + of_score,
         .var_p = f->ep * f->ep,
         .var_floor = THIRD * floor * floor,
         .limit = 1.01 * x->of_ds.eta / fabs(x->shape->problem->scale),
         .v_relative = u + f->ew,
         .v_floor = x->of_p.eta,
-        .v_var = cast,
+        .v_var = THIRD * u * u + of_score,
         .v_var_floor = THIRD * x->of_p.eta * x->of_p.eta,
         .v_limit = 1.01 * x->of_p.eta,
     };
@@ -92,7 +92,7 @@ fref__backward fref__backward_of(const fref__shape *shape, const fref__inputs *i
         .out = out,
         .in = fref__precision_of(r->in),
         .of_p = fref__precision_scaled(r->in, scales->scale_s),
-        .of_ds = fref__precision_scaled(r->in, scales->scale_dp),
+        .of_ds = fref__precision_scaled(r->ds, scales->scale_dp),
         .to_q = fref__precision_scaled(r->out, scales->scale_dq),
         .to_k = fref__precision_scaled(r->out, scales->scale_dk),
         .to_v = fref__precision_scaled(r->out, scales->scale_dv),

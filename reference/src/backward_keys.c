@@ -109,7 +109,8 @@ static flushes weigh_row(const fref__backward *x, scratch *t, int64_t r, const f
                          const double *dp, fref__range keys)
 {
     const fref__row_facts *f = &x->facts[head->slot * x->shape->rows.count + i];
-    double scale = x->shape->problem->scale, u = x->in.unit_roundoff, eta = x->of_p.eta, floor = fref__floor_of_ds(x);
+    double scale = x->shape->problem->scale, u = x->of_p.unit_roundoff, u_ds = x->of_ds.unit_roundoff, eta = x->of_p.eta,
+           floor = fref__floor_of_ds(x);
     double *const tiles[] = { t->k.value, t->k.magnitude, t->k.variance, t->k.bound,  t->k.flushed,
                               t->v.value, t->v.variance,  t->v.bound,    t->v.flushed };
     for (size_t n = 0; n < sizeof tiles / sizeof tiles[0]; n++)
@@ -119,7 +120,7 @@ static flushes weigh_row(const fref__backward *x, scratch *t, int64_t r, const f
     int64_t first = own.first > keys.first ? own.first : keys.first, last = own.last < keys.last ? own.last : keys.last;
     double variance_delta = f->edelta * f->edelta + f->eo * f->eo;
     double worst_delta = f->edelta + sqrt(3.0 * (double)x->shape->problem->dim_v) * f->eo;
-    double variance_cast = THIRD * u * u + f->es * f->es;
+    double variance_p = THIRD * u * u + f->es * f->es, variance_ds = THIRD * u_ds * u_ds + f->es * f->es;
     double variance_floor_k = THIRD * floor * floor, variance_floor_v = THIRD * eta * eta;
     flushes any = { false, false };
     const uint8_t *keep = fref__keep_of(x->shape->problem, head->b, head->h, place);
@@ -145,12 +146,12 @@ static flushes weigh_row(const fref__backward *x, scratch *t, int64_t r, const f
         bool underflows = p < FREF__P_FLUSHED;
         t->k.value[at] = ds;
         t->k.magnitude[at] = size;
-        t->k.variance[at] = variance_cast * ds * ds + (kept * f->ep * kept * f->ep + variance_delta) * slope_p * slope_p +
+        t->k.variance[at] = variance_ds * ds * ds + (kept * f->ep * kept * f->ep + variance_delta) * slope_p * slope_p +
                             e_slope * dx * e_slope * dx + variance_floor_k;
-        t->k.bound[at] = (u + f->ew) * size + slope_p * (kept * f->ez + worst_delta) + worst_slope * fabs(dx) + floor +
+        t->k.bound[at] = (u_ds + f->ew) * size + slope_p * (kept * f->ez + worst_delta) + worst_slope * fabs(dx) + floor +
                          (underflows ? size : 0.0);
         t->v.value[at] = pk;
-        t->v.variance[at] = variance_cast * pk * pk + (kept > 0.0 ? variance_floor_v : 0.0);
+        t->v.variance[at] = variance_p * pk * pk + (kept > 0.0 ? variance_floor_v : 0.0);
         t->v.bound[at] = (u + f->ew) * pk + (kept > 0.0 ? eta : 0.0);
         if (ds != 0.0 && (underflows || fabs(scale) * size < 1.01 * x->of_ds.eta)) {
             t->k.flushed[at] = ds;

@@ -146,7 +146,7 @@ static bool weigh_row(const fref__backward *x, const scratch *t, int64_t row, co
                       const double *s, const double *dp, const double *norm_k, const uint8_t *keep,
                       const fref__score_arrays *slopes, fref__range keys, int64_t j0, int64_t j1)
 {
-    double scale = fabs(x->shape->problem->scale), u = x->in.unit_roundoff, eta = x->of_ds.eta, floor = fref__floor_of_ds(x);
+    double scale = fabs(x->shape->problem->scale), u = x->of_ds.unit_roundoff, eta = x->of_ds.eta, floor = fref__floor_of_ds(x);
     double *const tiles[] = { t->p, t->ds, t->ds_abs, t->w1, t->w2, t->lost };
     for (size_t n = 0; n < sizeof tiles / sizeof tiles[0]; n++)
         memset(tiles[n] + row * FREF__TILE_KEYS, 0, (size_t)(j1 - j0) * sizeof(double));

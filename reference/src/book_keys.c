@@ -160,7 +160,7 @@ static code_sums sums_of(const pass *x, const fref__window *w, int64_t j, int64_
 static void add_k(const pass *x, const scratch *t, const code_sums *c, const double *numbers, double e_a, int64_t code)
 {
     const fref__backward *y = x->x;
-    double scale = fabs(y->shape->problem->scale), u = y->in.unit_roundoff, floor = fref__floor_of_ds(y);
+    double scale = fabs(y->shape->problem->scale), u = y->of_ds.unit_roundoff, floor = fref__floor_of_ds(y);
     bool underflows = c->rms_p < FREF__P_FLUSHED, flushed = underflows || scale * sqrt(c->squares / c->count) < 1.01 * y->of_ds.eta;
     double variance = THIRD * u * u * c->squares + x->es[code] * x->es[code] * fmax(c->squares, c->sum * c->sum) +
                       e_a * e_a * numbers[E2_VARIANCE] + c->count * THIRD * floor * floor;

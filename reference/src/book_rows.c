@@ -108,7 +108,7 @@ FREF__CLONES static void add_k(const scratch *t, const double *restrict kappa, i
 static void weigh_code(const pass *x, const scratch *t, const code_sums *c, const fref__row_facts *f, int64_t code)
 {
     const fref__backward *y = x->x;
-    double scale = fabs(y->shape->problem->scale), u = y->in.unit_roundoff, floor = fref__floor_of_ds(y);
+    double scale = fabs(y->shape->problem->scale), u = y->of_ds.unit_roundoff, floor = fref__floor_of_ds(y);
     bool underflows = c->p < FREF__P_FLUSHED, flushed = underflows || scale * sqrt(c->squares / c->count) < 1.01 * y->of_ds.eta;
     double shared = fmax(c->squares, c->sum * c->sum);
     double variance =

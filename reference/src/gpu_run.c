@@ -47,7 +47,7 @@ void fref__run_start(fref__run *run, fref_gpu *gpu, const fref_problem *problem,
     const fref_scales *scales = &problem->scales;
     c->in = limits_of(rounding->in, 0.0);
     c->bias_to = limits_of(rounding->bias, 0.0);
-    c->of_ds = limits_of(rounding->in, scales->scale_dp);
+    c->of_ds = limits_of(rounding->ds, scales->scale_dp);
     const double scale = fabs(problem->scale);
     c->floor_ds = c->of_ds.eta / (scale > 0.0 && scale < 1.0 ? scale : 1.0);
     c->to_o = limits_of(rounding->out, scales->scale_o);

@@ -117,6 +117,7 @@ static fref_rounding rounding_of_fp8(fref_type in, fref_type out)
     return (fref_rounding){
         .in = in,
         .out = out,
+        .ds = in,
         .ua = 0x1p-13,
         .chunk = 32.0,
         .cw = 4.0,
@@ -136,6 +137,7 @@ fref_rounding fref_rounding_of(fref_type in, fref_type out)
     return (fref_rounding){
         .in = in,
         .out = out,
+        .ds = in,
         .ua = 0x1p-23,
         .chunk = in == FREF_F32 ? 1.0 : 16.0, /* fp32 units add one product at a time, tensor cores sixteen */
         .cw = 1.0,

@@ -11,10 +11,11 @@ HEADER = Path(__file__).resolve().parents[2] / "harness/src/case/keys.h"
 SOURCE = HEADER.with_name("keys.c")   # says what the forms of a stride are
 PUBLIC = Path(__file__).resolve().parents[2] / "lib/include/fattn/fattn.h"
 # Where absence means "as another key".
-FOLLOWS = {"out": "dtype", "grad": "dtype", "bias_dtype": "dtype", "q": "layout", "k": "layout", "v": "layout"}
+FOLLOWS = {"out": "dtype", "grad": "dtype", "do_dtype": "out", "bias_dtype": "dtype", "q": "layout", "k": "layout", "v": "layout"}
 # Defaults that depend on another key's value, as harness/src/case/draft.c has them: [key, value or start*, default].
 WHEN = {
-    "out": [["dtype", "mx*", "bf16"]], "grad": [["dtype", "mx*", "bf16"]], "bias_dtype": [["dtype", "e*", "bf16"], ["dtype", "mx*", "bf16"]],
+    "out": [["dtype", "mx*", "bf16"]], "grad": [["dtype", "mx*", "bf16"]], "do_dtype": [["dtype", "mxe4m3", "mxe4m3"], ["dtype", "mxe5m2", "mxe5m2"]],
+    "bias_dtype": [["dtype", "e*", "bf16"], ["dtype", "mx*", "bf16"]],
     "stats": [["q", "t*", "th1"]], "window": [["mask", "causal*", "inf:0"]], "align": [["mask", "causal_br", "br"]], "want": [["pass", "bwd", "stats"]],
 }
 # One argument of X(...): string literals and macro words side by side.

@@ -53,6 +53,16 @@ static const char *default_type(const char *dtype, facts_key key)
     return eight ? types[0] : static_word(types, sizeof types / sizeof *types, facts_span_of(dtype));
 }
 
+/* Of a block-scaled type dO is quantised as Q is. */
+static const char *default_do_type(const facts_draft *draft)
+{
+    static const char *const types[] = { "mxe4m3", "mxe5m2" };
+    const char *dtype = effective(draft, FACTS_KEY_DTYPE);
+    if (dtype[0] == 'm')
+        return static_word(types, sizeof types / sizeof *types, facts_span_of(dtype));
+    return default_type(effective(draft, FACTS_KEY_OUT), FACTS_KEY_OUT);
+}
+
 const char *facts_draft_default(const facts_draft *draft, facts_key key)
 {
     switch (key) {
@@ -60,6 +70,8 @@ const char *facts_draft_default(const facts_draft *draft, facts_key key)
     case FACTS_KEY_GRAD:
     case FACTS_KEY_BIAS_DTYPE:
         return default_type(effective(draft, FACTS_KEY_DTYPE), key);
+    case FACTS_KEY_DO_DTYPE:
+        return default_do_type(draft);
     case FACTS_KEY_Q:
     case FACTS_KEY_K:
     case FACTS_KEY_V:

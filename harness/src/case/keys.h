@@ -44,8 +44,9 @@ typedef enum facts_kind {
 #define FACTS_KEY_LIST(X)                                                                                                                   \
     X(PASS, "pass", WORD, FATTN_PASS_LIST(FACTS_AS_WORD_), "fwd", "*", "forward, or backward (which has the forward's statistics)")          \
     X(DTYPE, "dtype", WORD, FACTS_WORDS_DTYPE, "bf16", "*", "type of Q, K, V")                                                                 \
-    X(OUT, "out", WORD, FACTS_WORDS_DTYPE, "same", "*", "type of O and dO; as dtype unless given")                                \
+    X(OUT, "out", WORD, FACTS_WORDS_DTYPE, "same", "*", "type of O, and of dO (do_dtype); as dtype unless given")                     \
     X(GRAD, "grad", WORD, FACTS_WORDS_DTYPE, "same", "*", "type of dQ, dK, dV; as dtype unless given")                            \
+    X(DO_DTYPE, "do_dtype", WORD, FACTS_WORDS_DTYPE, "same", "*", "backward, 8 bit types: type of dO, and what dS is cast to; as out unless given, of mx types as dtype") \
     X(BWD_DTYPE, "bwd_dtype", WORD, "same high " FACTS_WORDS_DTYPE, "same", "*", "fp8 data in a backward of another type; high: bf16")               \
     X(B, "b", WORD, "N", "2", "*", "batch entries")                                                                                         \
     X(H, "h", RATIO, "N N/N N/N/N", "8", "*", "heads: of Q, Q/KV, or Q/K/V")                                                                 \

@@ -1,4 +1,4 @@
-/* dtype=, out=, grad=, bwd_dtype=, stats_dtype=, and how 8 bit types are scaled. */
+/* dtype=, out=, grad=, do_dtype=, bwd_dtype=, stats_dtype=, and how 8 bit types are scaled. */
 #include <string.h>
 
 #include "resolution.h"
@@ -23,6 +23,24 @@ static facts_resolve_status resolve_other_backward(facts_resolution *r)
     ask->o_dtype = ask->o_dtype == ask->dtype ? wide : ask->o_dtype;
     ask->grad_dtype = ask->grad_dtype == ask->dtype ? wide : ask->grad_dtype;
     ask->dtype = wide;
+    return FACTS_RESOLVED;
+}
+
+/* What a backward of the type that it has in the end reads as dO. */
+static facts_resolve_status resolve_do(facts_resolution *r)
+{
+    fattn_problem *ask = &r->out->ask;
+    const bool mx = facts_is_mx(ask->dtype);
+    ask->do_dtype = mx ? ask->dtype : ask->o_dtype;
+    if (!facts_key_given(r->c, FACTS_KEY_DO_DTYPE))
+        return FACTS_RESOLVED;
+    ask->do_dtype = facts_key_dtype(r->c, FACTS_KEY_DO_DTYPE);
+    if (ask->pass != FATTN_BACKWARD)
+        return facts_resolve_bad(r, FACTS_KEY_DO_DTYPE, "a forward has no dO");
+    if (!mx && !facts_is_fp8(ask->dtype))
+        return facts_resolve_bad(r, FACTS_KEY_DO_DTYPE, "only beside 8 bit types dO has a type of its own; otherwise it is of out=");
+    if (facts_is_mx(ask->do_dtype) != mx)
+        return facts_resolve_bad(r, FACTS_KEY_DO_DTYPE, "dO is block-scaled where Q, K and V are, and only there");
     return FACTS_RESOLVED;
 }
 
@@ -77,5 +95,6 @@ facts_resolve_status facts_resolve_types(facts_resolution *r)
     if (!facts_is_fp8(ask->dtype) && (facts_is_fp8(ask->o_dtype) || (ask->pass == FATTN_BACKWARD && facts_is_fp8(ask->grad_dtype))))
         return facts_resolve_bad(r, facts_is_fp8(ask->o_dtype) ? FACTS_KEY_OUT : FACTS_KEY_GRAD, "an 8 bit output needs dtype=e4m3 or e5m2, which have its scale");
     facts_resolve_status status = resolve_other_backward(r);
+    status = status == FACTS_RESOLVED ? resolve_do(r) : status;
     return status == FACTS_RESOLVED ? resolve_scales(r) : status;
 }

@@ -83,8 +83,8 @@ static void dims_of(const facts_problem *out, facts_tensor_id id, int64_t dim[4]
 
 static int32_t dtype_of(const facts_problem *out, facts_tensor_id id)
 {
-    if (id == FACTS_TENSOR_DO_T || (id == FACTS_TENSOR_DO && facts_is_mx(out->ask.dtype)))
-        return out->ask.dtype; /* dO is quantised as Q is; DO_16 has O's type */
+    if (id == FACTS_TENSOR_DO || id == FACTS_TENSOR_DO_T)
+        return out->ask.do_dtype; /* DO_16 has O's type */
     switch (about[id].is) {
     case KIND_ROW:
         return id == FACTS_TENSOR_STATS ? out->ask.stats_dtype : FATTN_F32;

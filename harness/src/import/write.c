@@ -93,7 +93,10 @@ static bool write_types(words *w, const facts_import_attention *a, facts_error *
             return refuse(error, "a type of Stats that no case has");
         add(w, "stats_dtype=%s", stats);
     }
-    return out != NULL && grad != NULL ? true : refuse(error, "a type of O or dQ that no case has");
+    const char *usual = a->mx ? io : out, *d_o = has(a, FACTS_IMPORT_ROLE_DO) ? type_word(part(a, FACTS_IMPORT_ROLE_DO)->type, a->mx) : usual;
+    if (d_o != NULL && usual != NULL && strcmp(d_o, usual) != 0)
+        add(w, "do_dtype=%s", d_o);
+    return out != NULL && grad != NULL && d_o != NULL ? true : refuse(error, "a type of O, dO or dQ that no case has");
 }
 
 static int64_t keys_of(const facts_import_attention *a, facts_import_notes *notes)

@@ -354,6 +354,8 @@ static int run_backward(const facts_problem *p, const facts_storages *in, const 
     facts_whole all;
     fref_rounding rounding = rounding_of(p, p->ask.grad_dtype, in->constants);
     rounding.own_o = true;
+    if (facts_is_fp8(p->ask.dtype)) /* dS is cast to dO's type, as cudnn-frontend's graph says */
+        facts_oracle_type(&rounding.ds, p->ask.do_dtype);
     if (p->ask.dbias)
         facts_oracle_type(&rounding.bias, p->ask.bias_dtype);
     const bool blocks = facts_is_mx(p->ask.dtype);

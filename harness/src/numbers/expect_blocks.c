@@ -121,7 +121,7 @@ int facts_blocks_backward(const facts_whole *w, const facts_problem *p, const fr
         const fref_backward_out to = widened(out, answers);
         wide.dim_qk *= PARTS;
         wide.dim_v *= PARTS;
-        coarse.in = FREF_E5M2;
+        coarse.in = coarse.ds = FREF_E5M2;
         status = fref_backward(&wide, &joints[Q].tensor, &joints[K].tensor, &joints[V].tensor, &joints[O].tensor, &w->tensor[FACTS_TENSOR_STATS],
                                &joints[D_O].tensor, &coarse, &to);
     }

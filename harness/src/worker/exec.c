@@ -61,7 +61,7 @@ fattn_problem facts_exec_forward(const fattn_problem *backward)
         memset(unread[i], 0, 4 * sizeof *unread[i]);
     forward.pass = FATTN_FORWARD;
     forward.outputs = FATTN_WANT_STATS;
-    forward.grad_dtype = FATTN_DTYPE_DEFAULT;
+    forward.grad_dtype = forward.do_dtype = FATTN_DTYPE_DEFAULT;
     forward.deterministic = 0;
     forward.determinism = FATTN_DETERMINISM_AUTO;
     forward.dbias = 0;

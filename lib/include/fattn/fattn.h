@@ -129,13 +129,14 @@ typedef struct fattn_score_mod fattn_score_mod; /* score_mod.h */
  *          numbers in device memory: descale_q, _k, _v (backward: _o, _do) of what is read; scale_s and descale_s of P, scale_dp and descale_dp
  *          of dS, a descale being the inverse of its scale; scale_o, scale_dq, _dk, _dv of outputs, which those of 16 bits do not have. The
  *          largest magnitudes before the scales come back: amax_s (of P), amax_o; amax_dp (of dS), amax_dq, _dk, _dv. `scaling` says whether
- *          scales are of an earlier call (delayed) or of this one (current): the graph is the same. Backward: dO has the type of O. A bias
- *          and a dropout_mask have 16 bits unless said otherwise, never 8. cuDNN wants head dims that are multiples of 16.
+ *          scales are of an earlier call (delayed) or of this one (current): the graph is the same. Backward: dO has the type of O, or a
+ *          do_dtype of its own (E5M2 beside an O of E4M3), and dS is cast to dO's. A bias and a dropout_mask have 16 bits unless said
+ *          otherwise, never 8. cuDNN wants head dims that are multiples of 16.
  * MX       MXE4M3, MXE5M2: value = code * factor of its block of 32 along the dimension that a product sums, a factor being E8M0. The factors
  *          of a head are rows x blocks, padded to 128 x 4, in the order F8_128x4, heads one behind the other (scale_format: other strides
  *          are declared). O and the gradients are of o_dtype and grad_dtype (default bf16). A backward sums along rows and keys too: q_t, k_t
- *          and do_t are Q, K and dO quantised again in that direction, with factors of their own, channels x blocks of rows; do_16 is dO in
- *          o_dtype. Each lies as Q, K or dO does. sf_v is along the keys in the forward and along the channels in the backward.
+ *          and do_t are Q, K and dO quantised again in that direction, with factors of their own, channels x blocks of rows; dO and do_t are of
+ *          do_dtype; do_16 is dO in o_dtype. Each lies as Q, K or dO does. sf_v is along the keys in the forward and along the channels in the backward.
  * Math     the math backend's kernels do all of this, forward and backward, in bf16, f16 and f32. Not: 8 bit types, rope, unfuse_fma, a
  *          stats_dtype other than f32, impl unified and spelling single, which it refuses (FATTN_UNSUPPORTED) with a sentence each.
  * Grows    at the end only. An older, smaller struct_size is understood: absent fields mean what they meant then. A larger one
@@ -145,7 +146,7 @@ typedef struct fattn_problem {
     size_t struct_size; /* sizeof(fattn_problem) of the caller */
     int32_t pass;       /* fattn_pass */
     int32_t dtype;      /* of Q, K, V; 0 means bf16 */
-    int32_t o_dtype;    /* of O and dO; 0: dtype */
+    int32_t o_dtype;    /* of O, and of dO (8 bit types: do_dtype); 0: dtype */
     int32_t grad_dtype; /* of dQ, dK, dV; 0: dtype */
     int64_t batch;
     int64_t heads_q; /* a multiple of heads_k and of heads_v */
@@ -211,7 +212,7 @@ typedef struct fattn_problem {
     int32_t block_mask;    /* 1: a bit for each tile of 128 x 128 scores is given: 0 masks it */
     int32_t unfuse_fma;    /* 1: the softmax's multiplication and addition are rounded apart (impl unified) */
     int32_t rope;          /* 1: Q and K are rotated first, by angles given at the call. cuDNN 9.28.0 reads Q's for both */
-    int32_t reserved3;     /* 0 */
+    int32_t do_dtype;      /* 8 bit types: of dO, and what dS is cast to; 0: o_dtype (of block-scaled types: dtype). Without 8 bit types dO is of o_dtype */
     int64_t rope_dim;      /* the last lanes that rotate; 0: all */
     int64_t reserved4[8];  /* 0 */
 } fattn_problem;

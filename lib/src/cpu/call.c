@@ -34,14 +34,13 @@ static void add_mx(fattn__call *c)
     add_blocks(&c->v, t->sf_v, p->heads_v, p->seq_kv, p->dim_v, !backward);
     if (!backward)
         return;
-    c->d_o.dtype = p->dtype; /* the copy along the channels */
     add_blocks(&c->d_o, t->sf_do, p->heads_q, p->seq_q, p->dim_v, false);
     c->do_16 = second(p, t, FATTN__ROLE_DO, t->do_16, p->o_dtype);
     c->q_t = second(p, t, FATTN__ROLE_Q, t->q_t, p->dtype);
     add_blocks(&c->q_t, t->sf_q_t, p->heads_q, p->seq_q, p->dim_qk, true);
     c->k_t = second(p, t, FATTN__ROLE_K, t->k_t, p->dtype);
     add_blocks(&c->k_t, t->sf_k_t, p->heads_k, p->seq_kv, p->dim_qk, true);
-    c->do_t = second(p, t, FATTN__ROLE_DO, t->do_t, p->dtype);
+    c->do_t = second(p, t, FATTN__ROLE_DO, t->do_t, p->do_dtype);
     add_blocks(&c->do_t, t->sf_do_t, p->heads_q, p->seq_q, p->dim_v, true);
 }
 

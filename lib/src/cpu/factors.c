@@ -18,6 +18,7 @@ static void add_fp8(fattn__factors *f, const fattn_problem *p, const fattn_tenso
 {
     const float power = fitting(p->dtype, *t->scale_s * fmaxf(1.0f, dropping->scale));
     f->narrow = p->dtype;
+    f->narrow_ds = p->do_dtype;
     f->score *= *t->descale_q * *t->descale_k;
     f->p_scale = *t->scale_s * power;
     f->o = *t->descale_s * *t->descale_v / power;
@@ -42,6 +43,7 @@ static void add_mx(fattn__factors *f, const fattn_problem *p, const fattn__dropp
 {
     const float scale = p->pass == FATTN_FORWARD ? 16.0f : 256.0f, power = fitting(p->dtype, scale * fmaxf(1.0f, dropping->scale));
     f->narrow = p->dtype;
+    f->narrow_ds = p->do_dtype;
     f->block_scaled = true;
     f->p_scale = scale * power;
     f->o = f->dv = 1.0f / f->p_scale;
@@ -78,13 +80,13 @@ static void narrow_block(const fattn__factors *f, float *x, int64_t step, int64_
     for (int64_t i = 0; i < count; i++)
         most = fmaxf(most, fabsf(x[i * step] * f->ds_scale));
     if (most > 0 && isfinite(most)) {
-        exponent = ilogbf(most / fattn__number_most(f->narrow));
-        exponent += ldexpf(fattn__number_most(f->narrow), exponent) < most;
+        exponent = ilogbf(most / fattn__number_most(f->narrow_ds));
+        exponent += ldexpf(fattn__number_most(f->narrow_ds), exponent) < most;
         exponent = exponent < -127 ? -127 : exponent;
     }
     factor = ldexpf(1.0f, exponent);
     for (int64_t i = 0; i < count; i++)
-        x[i * step] = fattn__number_round(f->narrow, x[i * step] * f->ds_scale / factor) * factor;
+        x[i * step] = fattn__number_round(f->narrow_ds, x[i * step] * f->ds_scale / factor) * factor;
 }
 
 static void narrow_blocks(const fattn__factors *f, const fattn__scores *at, float *ds, bool over_rows)
@@ -98,7 +100,7 @@ static void narrow_blocks(const fattn__factors *f, const fattn__scores *at, floa
 
 void fattn__narrow_ds(const fattn__factors *f, const fattn__scores *at, float *ds, bool over_rows, float *amax)
 {
-    if (f->narrow == 0)
+    if (f->narrow_ds == 0)
         return;
     for (int64_t i = 0; i < at->rows; i++)
         for (int64_t j = 0; j < at->keys; j++) {
@@ -106,7 +108,7 @@ void fattn__narrow_ds(const fattn__factors *f, const fattn__scores *at, float *d
             if (amax != NULL)
                 *amax = fmaxf(*amax, fabsf(*x * f->attn_scale));
             if (!f->block_scaled)
-                *x = fattn__number_round(f->narrow, *x * f->ds_scale);
+                *x = fattn__number_round(f->narrow_ds, *x * f->ds_scale);
         }
     if (f->block_scaled)
         narrow_blocks(f, at, ds, over_rows);

@@ -19,7 +19,7 @@ enum { FATTN__AMAX_LIST(FATTN__AS_AMAX_) FATTN__AMAX_COUNT };
 
 typedef struct fattn__factors {
     float score, o, dot, dp, dq, dk, dv; /* of Q K^T; P' V; dO O; dO V^T; dS K; dS^T Q; P'^T dO */
-    int32_t narrow;                      /* the type that P and dS are cast to; 0: they are not */
+    int32_t narrow, narrow_ds;           /* the types that P and dS are cast to; 0: they are not */
     bool block_scaled;                   /* dS has factors of its own */
     float p_scale, ds_scale;             /* before their casts */
     float scale_o, scale_dq, scale_dk, scale_dv;

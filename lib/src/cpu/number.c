@@ -147,8 +147,11 @@ void fattn__numbers_store(void *data, int32_t dtype, int64_t at, const float *fr
 
 float fattn__number_round(int32_t dtype, float x)
 {
-    const narrow n = narrow_of(dtype);
-    return from_narrow(&n, to_narrow(&n, x));
+    if (fattn__dtype_is_fp8(dtype) || fattn__dtype_is_mx(dtype)) {
+        const narrow n = narrow_of(dtype);
+        return from_narrow(&n, to_narrow(&n, x));
+    }
+    return dtype == FATTN_F32 ? x : dtype == FATTN_F16 ? from_f16(to_f16(x)) : from_bf16(to_bf16(x));
 }
 
 float fattn__number_most(int32_t dtype)

@@ -11,7 +11,7 @@ void fattn__number_store(void *data, int32_t dtype, int64_t at, float x);
 void fattn__numbers_load(float *to, const void *data, int32_t dtype, int64_t at, int64_t count);
 void fattn__numbers_store(void *data, int32_t dtype, int64_t at, const float *from, int64_t count);
 
-/* The nearest number that an 8-bit type has; its largest finite one. */
+/* The nearest number that a type has; the largest finite one of an 8-bit type. */
 float fattn__number_round(int32_t dtype, float x);
 float fattn__number_most(int32_t dtype);
 /* What an E8M0 code stands for: 2^(code - 127), and 255 is a NaN. */

@@ -39,7 +39,7 @@ static void gradient_of_values(fattn__fp8 *f, fattn__desc p, fattn__desc d_o)
 static void gradients_of_queries_and_keys(fattn__fp8 *f, fattn__desc d_s, fattn__desc q, fattn__desc k_transposed)
 {
     const fattn__chain *c = &f->chain;
-    const int type = fattn__data_type(c->problem->o_dtype); /* as dO */
+    const int type = fattn__data_type(c->problem->do_dtype); /* as cudnn-frontend does */
     const fattn__shape key = fattn__problem_shape(c->problem, FATTN__ROLE_K);
     const fattn__desc narrow = fattn__fp8_times(f, d_s, FATTN__AUXILIARY_SCALE_DP, type);
     const fattn__traits packing = fattn__chain_traits(c, FATTN__ROLE_K);

@@ -58,7 +58,7 @@ fattn__desc fattn__mx_dequantized(const fattn__chain *c, const fattn__mx_operand
     }
     const fattn__traits packing = fattn__chain_traits(c, operand->role);
     fattn__block_scale op = { 0 };
-    op.x = fattn__tensor_with(c->g, operand->data, c->type, x.dim, x.strides, &packing);
+    op.x = fattn__tensor_with(c->g, operand->data, fattn__data_type(x.dtype), x.dim, x.strides, &packing);
     op.scale = fattn__mx_factors(c, operand);
     op.y = fattn__virtual_with(c->g, DNN_DATA_FLOAT, x.dim, x.strides, &packing);
     fattn__op_block_scale(c->g, &op);

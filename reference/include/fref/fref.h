@@ -81,7 +81,8 @@ typedef struct fref_problem {
 
 /* Rounding points of the kernel that is judged (docs/numerics.md section 2). fref_rounding_of() fills in the starting values. */
 typedef struct fref_rounding {
-    fref_type in, out; /* type of P's and dS's cast; type of O (forward) or of the gradients (backward) */
+    fref_type in, out; /* type of P's cast; type of O (forward) or of the gradients (backward) */
+    fref_type ds;      /* backward: type of dS's cast; `in` to begin with */
     double ua, chunk, cw, cl, acc_pv, eps_exp;
     double thr;         /* 8 bit types: P is scaled by 2^-thr more before its cast, which is undone */
     bool p_normalised;  /* P is divided by Sum_exp before its cast */

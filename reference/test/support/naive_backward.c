@@ -7,8 +7,9 @@ back naive__back_of(const row *x)
     const fref_rounding *r = x->r;
     back y = { .stats = (real)element(&d->stats, x->b, x->h, x->i, 0),
                .u = (real)unit_roundoff_of(r->in),
+               .u_ds = (real)unit_roundoff_of(r->ds),
                .eta_p = eta_of(r->in, or_one(p->scales.scale_s)),
-               .eta_ds = eta_of(r->in, or_one(p->scales.scale_dp)) };
+               .eta_ds = eta_of(r->ds, or_one(p->scales.scale_dp)) };
     real longest = 0, sizes = 0, squares = 0, ua = (real)r->ua, nv = at_least_one((real)p->dim_v / 16);
     for (int64_t j = 0; j < p->keys; j++)
         if (naive_keeps(p, x->b, x->i, j))
@@ -51,8 +52,8 @@ entry naive__entry_of(const row *x, const back *y, int64_t j)
     e.off = e.dx * (fabsl(m->curvature) * y->es_raw + E32_LONG * m->slope_extra);
     e.worst_off = fabsl(e.dx) * (fabsl(m->curvature) * y->ew_raw + 2 * E32_LONG * m->slope_extra);
     bool tiny_p = e.p < exp2l(-125.9L);
-    e.er2 = square(y->u * e.ds) / 3 + square(y->es * e.ds) + square(e.gp * e.ep) + square(e.off) + square(y->floor) / 3;
-    e.ebig = y->u * fabsl(e.ds) + y->ew * fabsl(e.ds) + e.gp * e.ez + e.worst_off + y->floor + (tiny_p ? fabsl(e.ds) : 0);
+    e.er2 = square(y->u_ds * e.ds) / 3 + square(y->es * e.ds) + square(e.gp * e.ep) + square(e.off) + square(y->floor) / 3;
+    e.ebig = y->u_ds * fabsl(e.ds) + y->ew * fabsl(e.ds) + e.gp * e.ez + e.worst_off + y->floor + (tiny_p ? fabsl(e.ds) : 0);
     e.lost_ds = sc * fabsl(e.ds) < 1.01L * y->eta_ds || tiny_p ? e.ds : 0;
     e.lost_p = e.pk < 1.01L * y->eta_p ? e.pk : 0;
     return e;

@@ -89,7 +89,7 @@ typedef struct row {
 
 /* What a row's error model needs in the backward pass. */
 typedef struct back {
-    real stats, delta, es, ew, ep, ez, ed, eo, u, eta_p, eta_ds, floor, es_raw, ew_raw;
+    real stats, delta, es, ew, ep, ez, ed, eo, u, u_ds, eta_p, eta_ds, floor, es_raw, ew_raw;
 } back;
 
 /* One entry of P and dS. */
