@@ -126,19 +126,13 @@ static void take_dropout(facts_import_search *s, int p)
 {
     for (int i = 0; i < s->graph->operation_count; i++) {
         const facts_import_operation *op = &s->graph->operation[i];
-        int x = facts_import_port_of(op, "X"), b = facts_import_port_of(op, "B"), seed = facts_import_port_of(op, "seedTensor");
-        if (op->kind == FACTS_IMPORT_RNG) {
-            const json_t *keep = json_object_get(op->said, "bernoulli_dist_probability");
-            int dump = facts_import_port_of(op, "Y");
-            facts_import_take(s, FACTS_IMPORT_ROLE_SEED, seed, false);
-            s->out->dropout_known = json_is_number(keep);
-            s->out->dropout = 1.0 - json_number_value(keep);
-            if (dump >= 0 && !tensor(s, dump)->is_virtual)
-                facts_import_take(s, FACTS_IMPORT_ROLE_RNG_DUMP, dump, false);
-        } else if (is_pointwise(op, "MUL") && x >= 0 && b >= 0 && facts_import_made_of(s->graph, x, p) && facts_import_writer(s->graph, b) == NULL &&
-                   !facts_import_is_scalar(tensor(s, b)) && tensor(s, b)->dim[3] == tensor(s, p)->dim[3]) {
+        int x = facts_import_port_of(op, "X"), b = facts_import_port_of(op, "B");
+        if (op->kind == FACTS_IMPORT_RNG)
+            facts_import_rng(s, op);
+        else if (is_pointwise(op, "MUL") && x >= 0 && b >= 0 && facts_import_made_of(s->graph, x, p) &&
+                 facts_import_writer(s->graph, b) == NULL && !facts_import_is_scalar(tensor(s, b)) &&
+                 tensor(s, b)->dim[3] == tensor(s, p)->dim[3])
             facts_import_take(s, FACTS_IMPORT_ROLE_DROPOUT_MASK, b, false);
-        }
     }
 }
 

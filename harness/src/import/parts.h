@@ -19,6 +19,8 @@ void facts_import_take(facts_import_search *s, facts_import_role role, int tenso
 /* Walks from the tensor `from`, which is made of scores, back to the scores themselves: `until`, or any product of two matrices when that is -1. What is
  * done on the way is written down. False: something that no case says. */
 bool facts_import_walk(facts_import_search *s, int from, int until);
+/* The random numbers of dropout, and what they say of it. */
+void facts_import_rng(facts_import_search *s, const facts_import_operation *op);
 /* Is `tensor` made, through whatever operations, out of `from`? */
 bool facts_import_made_of(const facts_import_graph *graph, int tensor, int from);
 /* The composite graph: products of matrices and what lies between them. False with *error; FACTS_IMPORT_NO_ATTENTION's are told before. */

@@ -156,8 +156,7 @@ static void read_factor(facts_import_search *s, int at, bool after_softmax)
     s->out->scale = t->value;
 }
 
-/* The random numbers of dropout, and what they say of it. */
-static void read_rng(facts_import_search *s, const facts_import_operation *op)
+void facts_import_rng(facts_import_search *s, const facts_import_operation *op)
 {
     const json_t *keep = json_object_get(op->said, "bernoulli_dist_probability");
     int seed = facts_import_port_of(op, "seedTensor"), dump = facts_import_port_of(op, "Y");
@@ -172,7 +171,7 @@ static bool read_product(facts_import_search *s, const facts_import_operation *o
 {
     const facts_import_operation *made = writer(s, other);
     if (made != NULL && made->kind == FACTS_IMPORT_RNG) {
-        read_rng(s, made);
+        facts_import_rng(s, made);
         return true;
     }
     if (facts_import_is_scalar(tensor(s, other))) {

@@ -44,7 +44,6 @@ static bool hash_content(const char *path, char out[33])
     return got == 0;
 }
 
-/* Column 0 of file is its content, 1 its SHA-256. */
 static bool recall(facts_answers *store, const char *path, const char *stamp, int column, char *out, size_t size)
 {
     pthread_mutex_lock(&store->lock);
@@ -72,30 +71,28 @@ static void remember(facts_answers *store, const char *path, const char *stamp, 
     pthread_mutex_unlock(&store->lock);
 }
 
-bool facts_answers_content(facts_answers *store, const char *path, char out[33])
+/* One way to hash, remembered: column 0 of file is the content, 1 its SHA-256. */
+static bool hash_once(facts_answers *store, const char *path, int column, bool (*hash)(const char *path, char *out), char *out,
+                      size_t size)
 {
     char stamp[160], after[160];
     if (!store || !stamp_of(path, stamp))
-        return hash_content(path, out);
-    if (recall(store, path, stamp, 0, out, 33))
+        return hash(path, out);
+    if (recall(store, path, stamp, column, out, size))
         return true;
-    if (!hash_content(path, out))
+    if (!hash(path, out))
         return false;
     if (stamp_of(path, after) && strcmp(stamp, after) == 0) /* not while somebody writes it */
-        remember(store, path, stamp, STATEMENT_FILE_CONTENT, out);
+        remember(store, path, stamp, column == 0 ? STATEMENT_FILE_CONTENT : STATEMENT_FILE_SHA256, out);
     return true;
+}
+
+bool facts_answers_content(facts_answers *store, const char *path, char out[33])
+{
+    return hash_once(store, path, 0, hash_content, out, 33);
 }
 
 bool facts_answers_sha256(facts_answers *store, const char *path, char out[65])
 {
-    char stamp[160], after[160];
-    if (!store || !stamp_of(path, stamp))
-        return facts_library_sha256(path, out);
-    if (recall(store, path, stamp, 1, out, 65))
-        return true;
-    if (!facts_library_sha256(path, out))
-        return false;
-    if (stamp_of(path, after) && strcmp(stamp, after) == 0)
-        remember(store, path, stamp, STATEMENT_FILE_SHA256, out);
-    return true;
+    return hash_once(store, path, 1, facts_library_sha256, out, 65);
 }
