@@ -265,6 +265,29 @@ Test(search_said, what_is_compared_is_what_by_names)
     expect_value(&math, FACTS_BY_ENGINE, "math");
 }
 
+Test(search_said, knobs_are_those_of_the_configuration_and_in_one_order)
+{
+    facts_said first = read_row("{\"case\":\"a\",\"verdict\":\"pass\",\"backend\":\"cudnn\",\"engine\":8,\"engines\":["
+                                "{\"mode\":\"A\",\"index\":8,\"config\":0,\"knobs\":{\"TILE_N\":2,\"KERNEL_CFG\":-1,\"TILE\":0}},"
+                                "{\"mode\":\"A\",\"index\":8,\"config\":1,\"knobs\":{}}]}");
+    expect_value(&first, FACTS_BY_KNOBS, "engine 8 KERNEL_CFG=-1 TILE=0 TILE_N=2");
+    facts_said second =
+        read_row("{\"case\":\"a\",\"verdict\":\"pass\",\"backend\":\"cudnn\",\"engine\":9,\"config\":1,\"engines\":["
+                 "{\"mode\":\"A\",\"index\":8,\"config\":0,\"knobs\":{\"TILE_N\":2}},"
+                 "{\"mode\":\"A\",\"index\":9,\"config\":1,\"knobs\":{}}]}");
+    expect_value(&second, FACTS_BY_KNOBS, "engine 9 without knobs");
+    cr_expect(facts_said_has(&second, FACTS_BY_KNOBS));
+    facts_said lacks = read_row(
+        "{\"case\":\"a\",\"verdict\":\"pass\",\"backend\":\"cudnn\",\"engine\":8,\"engines\":[{\"mode\":\"A\",\"index\":8}]}");
+    cr_expect_not(facts_said_has(&lacks, FACTS_BY_KNOBS));
+    cr_expect(facts_said_has(&lacks, FACTS_BY_ENGINES));
+    facts_said no = read_row("{\"case\":\"a\",\"verdict\":\"unsupported\",\"backend\":\"cudnn\"}");
+    expect_value(&no, FACTS_BY_KNOBS, "unsupported");
+    facts_said math = read_row("{\"case\":\"a\",\"verdict\":\"pass\",\"backend\":\"math\",\"engine\":0}");
+    expect_value(&math, FACTS_BY_KNOBS, "math");
+    cr_expect(facts_said_has(&no, FACTS_BY_KNOBS) && facts_said_has(&math, FACTS_BY_KNOBS));
+}
+
 Test(search_said, what_could_not_be_asked_or_told_is_no_answer)
 {
     static const struct {

@@ -264,8 +264,8 @@ static void add_said(facts_text *line, const char *key, const facts_bisection *b
     facts_text_member(line, "verdict", facts_verdict_name(said->verdict));
     if (said->engine >= 0)
         facts_text_member_int(line, "engine", said->engine);
-    static const char *const keys[] = { "engines", "class", "text", "rule", "known" };
-    const char *const values[] = { said->engines, said->class_word, said->text, said->rule, said->link };
+    static const char *const keys[] = { "engines", "knobs", "class", "text", "rule", "known" };
+    const char *const values[] = { said->engines, said->knobs, said->class_word, said->text, said->rule, said->link };
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
         if (values[i][0])
             facts_text_member(line, keys[i], values[i]);

@@ -219,6 +219,13 @@ static int load_record(facts_bisection *b)
         status = facts_read_record("facts", path, load_row, &l, NULL);
     if (status != FACTS_EXIT_OK)
         return status;
+    for (size_t i = 0; i < b->versions; i++)
+        for (int attempt = 0; attempt < FACTS_BISECT_ATTEMPTS; attempt++)
+            if (b->at[i].known[attempt] && !facts_said_has(&b->at[i].said[attempt], b->by)) {
+                fprintf(stderr, "facts bisect: %s: what %s answered is there without its knobs; --by knobs needs another -o\n",
+                        path, facts_bisection_version(b, i));
+                return FACTS_EXIT_BAD_INPUT;
+            }
     if (b->at[0].target.kind == FACTS_TARGET_GPU && strcmp(l.device, b->at[0].target.device) != 0)
         snprintf(b->device, sizeof b->device, "%s", l.device);
     return FACTS_EXIT_OK;

@@ -146,19 +146,6 @@ static bool add_failure(entry *e, const facts_symptom *symptom, const facts_evid
     return true;
 }
 
-/* A case with several rows: a failure says most, then that it could not be asked, then a pass. */
-static int weight(uint8_t verdict)
-{
-    if (verdict == FACTS_VERDICT_COUNT)
-        return -1;
-    if (facts_verdict_is_failure(verdict))
-        return 4;
-    return verdict == FACTS_VERDICT_INCONCLUSIVE  ? 3
-           : verdict == FACTS_VERDICT_PASS        ? 2
-           : verdict == FACTS_VERDICT_UNSUPPORTED ? 1
-                                                  : 0;
-}
-
 void facts_memo_compare(facts_memo *memo, facts_by by)
 {
     memo->by = by;
@@ -205,7 +192,7 @@ bool facts_memo_row(facts_memo *memo, facts_memo_id id, const facts_line *row, b
         e->failing = 0; /* the same row again: its worker ended badly */
     if (fails)
         ok = add_failure(e, &symptom, &evidence);
-    if (weight((uint8_t)verdict) > weight(e->verdict))
+    if (facts_said_weight(verdict) > facts_said_weight(e->verdict))
         e->verdict = (uint8_t)verdict;
     if (facts_slice_int(facts_line_get(row, "config"), &config) && config >= e->next_config && config < 1000000)
         e->next_config = (int32_t)config + 1;

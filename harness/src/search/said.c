@@ -22,7 +22,7 @@ facts_by facts_by_parse(const char *word)
     return by;
 }
 
-static int weight(facts_verdict verdict)
+int facts_said_weight(facts_verdict verdict)
 {
     if (verdict == FACTS_VERDICT_COUNT)
         return -1;
@@ -65,7 +65,7 @@ void facts_said_row(facts_said *said, const facts_line *row)
 {
     char engines[512];
     facts_verdict verdict = facts_verdict_parse(facts_line_get(row, "verdict"));
-    if (weight(verdict) <= weight(said->verdict))
+    if (facts_said_weight(verdict) <= facts_said_weight(said->verdict))
         return;
     *said = FACTS_SAID_NOTHING;
     said->verdict = verdict;
@@ -73,6 +73,7 @@ void facts_said_row(facts_said *said, const facts_line *row)
         said->engine = -1;
     facts_slice_string(facts_line_get(row, "backend"), said->backend, sizeof said->backend);
     facts_row_engines(row, engines, sizeof engines);
+    said->has_knobs = facts_row_knobs(row, said->knobs, sizeof said->knobs);
     keep_once(said->engines, sizeof said->engines, engines);
     facts_row_said(row, "class", said->class_word, sizeof said->class_word);
     facts_row_said(row, "text", said->text, sizeof said->text);
@@ -87,17 +88,29 @@ bool facts_said_answers(const facts_said *said)
            said->verdict != FACTS_VERDICT_NOT_RUN && said->verdict != FACTS_VERDICT_MISTRUSTED;
 }
 
+/* Of another backend than cuDNN there is only its name. */
+static bool is_of_cudnn(const facts_said *said)
+{
+    return !said->backend[0] || strcmp(said->backend, "cudnn") == 0;
+}
+
+bool facts_said_has(const facts_said *said, facts_by by)
+{
+    return by != FACTS_BY_KNOBS || said->has_knobs || said->verdict != FACTS_VERDICT_PASS || !is_of_cudnn(said);
+}
+
 const char *facts_said_value(const facts_said *said, facts_by by, char out[FACTS_SAID_VALUE])
 {
     const char *word = facts_verdict_name(said->verdict);
     bool served = said->verdict != FACTS_VERDICT_UNSUPPORTED;
-    bool other = said->backend[0] && strcmp(said->backend, "cudnn") != 0;
     if (by == FACTS_BY_CLASS && said->class_word[0])
         snprintf(out, FACTS_SAID_VALUE, "%s %s", word, said->class_word);
-    else if ((by == FACTS_BY_ENGINE || by == FACTS_BY_ENGINES) && served && other)
+    else if ((by == FACTS_BY_ENGINE || by == FACTS_BY_ENGINES || by == FACTS_BY_KNOBS) && served && !is_of_cudnn(said))
         snprintf(out, FACTS_SAID_VALUE, "%s", said->backend);
     else if (by == FACTS_BY_ENGINE && served && said->engine >= 0)
         snprintf(out, FACTS_SAID_VALUE, "engine %lld", (long long)said->engine);
+    else if (by == FACTS_BY_KNOBS && served && said->has_knobs)
+        snprintf(out, FACTS_SAID_VALUE, "engine %lld %s", (long long)said->engine, said->knobs[0] ? said->knobs : "without knobs");
     else if (by == FACTS_BY_ENGINES && served && said->engines[0])
         snprintf(out, FACTS_SAID_VALUE, "engines %s", said->engines);
     else if (by == FACTS_BY_REASON && !(said->verdict == FACTS_VERDICT_PASS) && said->text[0])

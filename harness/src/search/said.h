@@ -6,7 +6,8 @@
 #include "../record/verdicts.h"
 
 /* X(SYMBOL, "word")  What has to change for two answers to differ. */
-#define FACTS_BY_LIST(X) X(VERDICT, "verdict") X(CLASS, "class") X(ENGINE, "engine") X(ENGINES, "engines") X(REASON, "reason")
+#define FACTS_BY_LIST(X)                                                                                                           \
+    X(VERDICT, "verdict") X(CLASS, "class") X(ENGINE, "engine") X(ENGINES, "engines") X(KNOBS, "knobs") X(REASON, "reason")
 #define FACTS_BY_AS_ENUM(symbol, word) FACTS_BY_##symbol,
 typedef enum facts_by { FACTS_BY_LIST(FACTS_BY_AS_ENUM) FACTS_BY_COUNT } facts_by;
 #undef FACTS_BY_AS_ENUM
@@ -20,6 +21,8 @@ typedef struct facts_said {
     char backend[12];
     int64_t engine;
     char engines[128];   /* mode A's, each once, in their order */
+    char knobs[300];     /* of the engine, by their names: "KERNEL_CFG=1 TILE_M=3" */
+    bool has_knobs;      /* the row says them, and be it that there are none */
     char class_word[24]; /* of the reason */
     char text[400];      /* of the reason */
     char remedy[200], rule[80];
@@ -28,11 +31,16 @@ typedef struct facts_said {
 
 #define FACTS_SAID_NOTHING ((facts_said){ .verdict = FACTS_VERDICT_COUNT, .engine = -1 })
 
-/* One more row of the case: of several (engine=all) what says most against it stays. */
+/* Of several rows (engine=all) the one of most weight stays: a failure says most, then that it could not be asked, then a pass. */
+int facts_said_weight(facts_verdict verdict);
+/* One more row of the case. */
 void facts_said_row(facts_said *said, const facts_line *row);
 /* Is it an answer? Not where the version could not be asked, or the data could not tell. */
 bool facts_said_answers(const facts_said *said);
-/* What is compared: "pass", "unsupported policy", "engine 8" (of another backend than cuDNN's its name: "math"). Returns `out`. */
+/* Can it be compared? Not by knobs where the row of an engine of cuDNN does not say them. */
+bool facts_said_has(const facts_said *said, facts_by by);
+/* What is compared: "pass", "unsupported policy", "engine 8", "engine 8 KERNEL_CFG=1 TILE_M=3" (of another backend than cuDNN's its
+ * name: "math"). Returns `out`. */
 #define FACTS_SAID_VALUE 480
 const char *facts_said_value(const facts_said *said, facts_by by, char out[FACTS_SAID_VALUE]);
 

@@ -6,11 +6,6 @@
 
 #define MEMBERS 24
 
-bool facts_verdict_is_failure(facts_verdict verdict)
-{
-    return facts_verdict_is_finding(verdict) || verdict == FACTS_VERDICT_MISTRUSTED;
-}
-
 typedef struct object {
     facts_member member[MEMBERS];
     size_t count;
@@ -103,7 +98,7 @@ bool facts_symptom_read(facts_symptom *out, facts_evidence_text *evidence, const
     if (evidence)
         *evidence = (facts_evidence_text){ .cudnn = "" };
     out->verdict = *verdict = facts_verdict_parse(facts_line_get(row, "verdict"));
-    if (!facts_verdict_is_failure(*verdict))
+    if (!facts_verdict_is_finding(*verdict) && *verdict != FACTS_VERDICT_MISTRUSTED)
         return false;
     copy(out->backend, sizeof out->backend, facts_line_get(row, "backend"));
     bool numbered = strcmp(out->backend, "cudnn") == 0; /* elsewhere there is one engine only */

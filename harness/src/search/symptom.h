@@ -35,9 +35,8 @@ typedef struct facts_answer {
     const facts_evidence_text *evidence; /* beside `failing` */
 } facts_answer;
 
-/* What the search is about: every finding, and data that could not tell. */
-bool facts_verdict_is_failure(facts_verdict verdict);
-/* Reads a row of a record. False: it does not fail (*verdict is set all the same). `evidence` may be NULL. */
+/* Reads a row of a record. False: it does not fail (*verdict is set all the same): a failure is every finding, and data that could
+ * not tell. `evidence` may be NULL. */
 bool facts_symptom_read(facts_symptom *out, facts_evidence_text *evidence, const facts_line *row, facts_verdict *verdict);
 /* Is `other` the same failure as `wanted`: its verdict, backend and engine, the first of its tensors among the other's, and as
  * known? */

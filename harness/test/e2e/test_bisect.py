@@ -3,6 +3,7 @@ answer or do not repeat, a record that is gone on with, bad input.
 """
 import json
 import os
+import re
 import sys
 import unittest
 
@@ -110,6 +111,16 @@ class Bisect(Versions):
         self.assertIn("lost: last good 9.20.0, first bad 9.27.0\n", done.out)
         self.assertEqual(len(e2e.Record(record).rows), 4)
         self.assertStatus(self.bisect(LOST, "-o", record), 2)
+
+    def test_other_knobs_of_the_same_engine_are_an_edge_and_a_record_without_them_is_refused(self):
+        record = self.path("r.jsonl")
+        done = self.bisect(KEPT, "--by", "knobs", "-o", record)
+        self.assertStatus(done, 0)
+        self.assertRegex(done.out, r"changed: (engine \d+) KERNEL_CFG=\d+ up to 9\.20\.0, \1 KERNEL_CFG=\d+ STREAM_K=\d+ \S+ \S+ \S+ from 9\.27\.0\n")
+        with open(record, encoding="utf-8") as file:
+            self.write("old.jsonl", re.sub(r'"knobs":\{[^}]*\},', "", file.read()))
+        self.assertOneLine(self.bisect(KEPT, "--by", "knobs", "-o", self.path("old.jsonl"), "--resume"), 2, "without its knobs")
+        self.assertStatus(self.bisect(KEPT, "--by", "engine", "-o", self.path("old.jsonl"), "--resume"), 0)
 
     def test_bad_input_is_one_line(self):
         self.assertOneLine(self.bisect("pass=fwd dtype=f99"), 2, "f99")
