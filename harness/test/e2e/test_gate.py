@@ -6,6 +6,7 @@ import re
 import e2e
 
 CASES = "pass=fwd dtype=bf16,f32 impl=auto,unified b=1 h=2 s=1/128,128 d=64"
+FEW = "pass=fwd dtype=bf16,f32 impl=unified b=1 h=2 s=128 d=64"
 DEVICES = ("--device", "h100-sxm,sm100-spec")
 
 
@@ -32,6 +33,29 @@ class Gate(e2e.TestCase):
         self.assertTrue(again.out.startswith("**NOT the same: 4 lost, 12 knobs changed; 0 of 16 answers are the same**"), again.out[:200])
         self.assertIn("will pass it", again.out)
         self.assertTrue(os.path.getsize(self.path("j.xml")))
+
+    def test_what_was_stopped_goes_on_with_resume_and_is_the_same(self):
+        whole = self.gate("--json", cases=(FEW,))
+        self.assertStatus(whole, 1)
+        with open(self.path("r.jsonl"), encoding="utf-8") as file:
+            lines = file.readlines()
+        rows = [line for line in lines if '"verdict"' in line]
+        self.write("r.jsonl", "".join(line for line in lines if line not in rows[3:] and '{"end"' not in line))
+        self.assertOneLine(self.gate(cases=(FEW,)), 2, "exists", "--resume")
+        self.assertOneLine(self.gate("--resume", "--overwrite", cases=(FEW,)), 2, "exclude")
+        done = self.gate("--json", "--resume", cases=(FEW,))
+        self.assertStatus(done, 1)
+        self.assertEqual(len(e2e.Record(self.path("r.jsonl")).rows), len(rows), "what has a row is not asked again")
+        (first, *groups), (again, *others) = ([json.loads(line) for line in said.splitlines()] for said in (whole.out, done.out))
+        self.assertEqual(groups, others)
+        self.assertEqual([first["diff"][key] for key in ("compared", "classes", "complete")], [again["diff"][key] for key in ("compared", "classes", "complete")])
+
+    def test_with_plan_described_devices_are_compiled_for(self):
+        for words, plan in ((), False), (("--plan", "--overwrite"), True):
+            self.assertStatus(self.gate(*words, cases=(FEW,)), 1)
+            rows = e2e.Record(self.path("r.jsonl")).rows
+            self.assertEqual({row["verdict"] for row in rows}, {"pass", "unsupported"})
+            self.assertEqual([row for row in rows if ("plan_ms" in row) != (plan and row["verdict"] == "pass")], [])
 
     def test_a_build_beside_itself_on_another_device_is_a_diff_of_devices(self):
         for device in ("h100-sxm", "sm120-spec"):
