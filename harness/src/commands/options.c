@@ -21,66 +21,53 @@ typedef enum kind { FLAG, TEXT, COUNT, NUMBER, SECONDS, MINUTES, RATIO, SHARD, O
 #define EVERY ((1u << FACTS_COMMAND_COUNT) - 1u)
 
 /* X("name", 'letter', KIND, field, "ARGUMENT", commands, "help") */
-#define OPTION_LIST(X)                                                                                                             \
-    X("cudnn", 0, TEXT, cudnn, "V,V", ASKS | HUNTS | ON(MATRIX) | MEASURES | (VERSIONS & ~ON(GATE)),                               \
-      "builds: 9.20.0, 9.20.0-jit-cu13, 9.12..9.27, a folder, default")                                                            \
-    X("device", 0, TEXT, device, "D,D", ASKS | HUNTS | ON(MATRIX) | MEASURES | VERSIONS,                                           \
-      "GPU numbers, cpu, names of lib/devices, JSON files")                                                                        \
-    X("where", 0, TEXT, where, "EXPR", CASES | ON(FUZZ) | MEASURES | COMPARES | ON(AUDIT),                                         \
-      "keep the cases that satisfy a predicate: 'd.qk>128 & pass=bwd'")                                                            \
-    X("with", 0, TEXT, with, "KEY=VALUE", BATCH | ON(LIST) | ON(FUZZ) | MEASURES,                                                  \
-      "every case gets these instead of its own: 'engine=all'")                                                                    \
-    X("output", 'o', TEXT, output, "PATH", BATCH | HUNTS | ON(MATRIX) | ON(MERGE) | MEASURES | VERSIONS,                           \
-      "where the record (matrix: the folder) goes")                                                                                \
-    X("json", 0, FLAG, json, NULL, CASES | ON(MATRIX) | ON(DOCTOR) | ON(SELF) | COMPARES | (VERSIONS & ~ON(EXPECT)),               \
-      "one JSON object a line on stdout")                                                                                          \
-    X("count", 0, FLAG, count, NULL, ON(LIST), "only how many")                                                                    \
-    X("plan", 0, FLAG, plan, NULL, ON(DECIDE) | HUNTS | (VERSIONS & ~ON(EXPECT)), "also compile what was accepted")                \
-    X("explain", 0, FLAG, explain, NULL, ON(DECIDE), "of what was refused, also the nearest that is accepted")                     \
-    X("jobs", 'j', COUNT, jobs, "N", ASKS | HUNTS | ON(MATRIX) | MEASURES | VERSIONS,                                              \
-      "workers at once (default: cores, at most 8 on one GPU; 1 times a launch alone)")                                            \
-    X("shard", 0, SHARD, shard, "I/N", BATCH | ON(LIST), "only this part of N, by the hash of the case's name")                    \
-    X("resume", 0, FLAG, resume, NULL, BATCH | HUNTS | ON(GATE) | ON(BISECT), "go on with the record of -o: only what has no row") \
-    X("overwrite", 0, FLAG, overwrite, NULL, BATCH | HUNTS | ON(MERGE) | MEASURES | VERSIONS, "replace the record of -o")          \
-    X("timeout", 0, SECONDS, timeout_s, "S", ASKS | HUNTS | ON(MATRIX) | MEASURES | VERSIONS,                                      \
-      "seconds for one case (default: decide and fuzz 60, run 300)")                                                               \
-    X("fail-fast", 0, FLAG, fail_fast, NULL, BATCH, "stop at the first finding")                                                   \
-    X("first-bad-only", 0, FLAG, first_bad_only, NULL, ON(RUN) | ON(REPRO), "of each case, compare only until something is wrong") \
-    X("plan-dir", 0, TEXT, plan_dir, "DIR", ON(DECIDE) | ON(RUN), "keep compiled plans here, and load them from here")             \
-    X("dump", 0, TEXT, dump, "DIR", ON(REPRO), "write every tensor as .npy")                                                       \
-    X("trace", 0, FLAG, trace, NULL, ON(REPRO), "one launch and nothing else, for a profiler")                                     \
-    X("oracle", 0, ORACLE, oracle, "cpu|gpu|both", ON(RUN) | ON(REPRO),                                                            \
-      "who computes what is due (default: a GPU where there is one); both: and compare")                                           \
-    X("force", 0, FLAG, force, NULL, ON(MERGE), "join records of different suites all the same")                                   \
-    X("liar", 0, TEXT, liar, "ID", ON(SELF), "only this liar, or those with this in their id: bwd.")                               \
-    X("dtype", 0, TEXT, dtype, "TYPE", ON(SELF), "only this type: bf16 f16 f32 e4m3 e5m2")                                         \
-    X("quick", 0, FLAG, quick, NULL, ON(SELF), "the smallest size alone")                                                          \
-    X("clean", 0, NUMBER, clean, "N", ON(SELF),                                                                                    \
-      "only evaluations of a right kernel, N of them (without it: the liars, then 2000)")                                          \
-    X("seed", 0, NUMBER, seed, "N", ON(SELF) | ON(FUZZ), "of the data and of what is drawn (default 1)")                           \
-    X("markdown", 0, FLAG, markdown, NULL, ON(SELF) | COMPARES | ON(AUDIT),                                                        \
-      "the answer as Markdown: for a pull request, an issue, the documentation")                                                   \
-    X("criteria", 0, FLAG, criteria, NULL, ON(SELF), "what the criteria of other suites find of the same, as Markdown")            \
-    X("minutes", 0, MINUTES, minutes, "N", HUNTS, "stop after so many; with -o FILE, --resume goes on")                            \
-    X("cases", 0, NUMBER, cases, "N", ON(FUZZ), "draw so many cases")                                                              \
-    X("steps", 0, NUMBER, steps, "N", HUNTS, "questions for one shrinking (default 400)")                                          \
-    X("weights", 0, TEXT, weights, "FILE", ON(FUZZ), "what is drawn, how often (default: cases/fuzz.weights)")                     \
-    X("from", 0, TEXT, from, "RECORD", MEASURES | ON(AUDIT), "of rows that are there, instead of a run")                           \
-    X("known", 0, FLAG, known, NULL, ON(FUZZ), "also what cases/expect names as known")                                            \
-    X("baseline", 0, TEXT, baseline, "V", COMPARES, "what is trusted: a build (of two records, or of one that holds both)")        \
-    X("candidate", 0, TEXT, candidate, "V", COMPARES, "what may replace it")                                                       \
-    X("fail-on", 0, TEXT, fail_on, "CLASS,CLASS", COMPARES,                                                                        \
-      "which classes of change are findings (default worse,changed-kind,lost; any: docs/gate.md lists them)")                      \
-    X("slower", 0, RATIO, slower, "R", COMPARES, "the ratio of times from which a case is slower (default 1.10)")                  \
-    X("junit", 0, TEXT, junit, "FILE", COMPARES, "the answer as JUnit too")                                                        \
-    X("errata", 0, TEXT, errata, "FILE", COMPARES, "the engines to leave out, in cudnn-frontend's form")                           \
-    X("annotations", 0, FLAG, annotations, NULL, COMPARES, "the rows as GitHub annotations too")                                   \
-    X("by", 0, BY, by, "WHAT", ON(BISECT) | ON(SHRINK),                                                                            \
-      "what is compared: verdict (bisect's default), class, engine, engines, knobs, reason; shrink without it: failures")          \
-    X("all", 0, FLAG, all, NULL, ON(BISECT), "every edge: ask all versions, not only those that a search needs")                   \
-    X("decide", 0, FLAG, decide, NULL, ON(IMPORT), "also ask --cudnn about them")                                                  \
-    X("run", 0, FLAG, run, NULL, ON(IMPORT), "also run them")                                                                      \
-    X("fresh", 0, FLAG, fresh, NULL, ON(DECIDE) | ON(MATRIX) | HUNTS | VERSIONS, "ask again what the store of answers has")        \
+#define OPTION_LIST(X)                                                                                                              \
+    X("cudnn", 0, TEXT, cudnn, "V,V", ASKS | HUNTS | ON(MATRIX) | MEASURES | (VERSIONS & ~ON(GATE)), "builds: 9.20.0, 9.20.0-jit-cu13, 9.12..9.27, a folder, default")              \
+    X("device", 0, TEXT, device, "D,D", ASKS | HUNTS | ON(MATRIX) | MEASURES | VERSIONS, "GPU numbers, cpu, names of lib/devices, JSON files")                        \
+    X("where", 0, TEXT, where, "EXPR", CASES | ON(FUZZ) | MEASURES | COMPARES | ON(AUDIT), "keep the cases that satisfy a predicate: 'd.qk>128 & pass=bwd'")                         \
+    X("with", 0, TEXT, with, "KEY=VALUE", BATCH | ON(LIST) | ON(FUZZ) | MEASURES, "every case gets these instead of its own: 'engine=all'")                    \
+    X("output", 'o', TEXT, output, "PATH", BATCH | HUNTS | ON(MATRIX) | ON(MERGE) | MEASURES | VERSIONS, "where the record (matrix: the folder) goes")                \
+    X("json", 0, FLAG, json, NULL, CASES | ON(MATRIX) | ON(DOCTOR) | ON(SELF) | COMPARES | (VERSIONS & ~ON(EXPECT)), "one JSON object a line on stdout")                                 \
+    X("count", 0, FLAG, count, NULL, ON(LIST), "only how many")                                                                        \
+    X("plan", 0, FLAG, plan, NULL, ON(DECIDE) | HUNTS | (VERSIONS & ~ON(EXPECT)), "also compile what was accepted")                                                       \
+    X("explain", 0, FLAG, explain, NULL, ON(DECIDE), "of what was refused, also the nearest that is accepted")                          \
+    X("jobs", 'j', COUNT, jobs, "N", ASKS | HUNTS | ON(MATRIX) | MEASURES | VERSIONS, "workers at once (default: cores, at most 8 on one GPU; 1 times a launch alone)")              \
+    X("shard", 0, SHARD, shard, "I/N", BATCH | ON(LIST), "only this part of N, by the hash of the case's name")                         \
+    X("resume", 0, FLAG, resume, NULL, BATCH | HUNTS | ON(GATE) | ON(BISECT), "go on with the record of -o: only what has no row")                                      \
+    X("overwrite", 0, FLAG, overwrite, NULL, BATCH | HUNTS | ON(MERGE) | MEASURES | VERSIONS, "replace the record of -o")                                            \
+    X("timeout", 0, SECONDS, timeout_s, "S", ASKS | HUNTS | ON(MATRIX) | MEASURES | VERSIONS, "seconds for one case (default: decide and fuzz 60, run 300)")                   \
+    X("fail-fast", 0, FLAG, fail_fast, NULL, BATCH, "stop at the first finding")                                                       \
+    X("first-bad-only", 0, FLAG, first_bad_only, NULL, ON(RUN) | ON(REPRO), "of each case, compare only until something is wrong")      \
+    X("plan-dir", 0, TEXT, plan_dir, "DIR", ON(DECIDE) | ON(RUN), "keep compiled plans here, and load them from here")                  \
+    X("dump", 0, TEXT, dump, "DIR", ON(REPRO), "write every tensor as .npy")                                                           \
+    X("trace", 0, FLAG, trace, NULL, ON(REPRO), "one launch and nothing else, for a profiler")                                         \
+    X("oracle", 0, ORACLE, oracle, "cpu|gpu|both", ON(RUN) | ON(REPRO), "who computes what is due (default: a GPU where there is one); both: and compare")  \
+    X("force", 0, FLAG, force, NULL, ON(MERGE), "join records of different suites all the same")                                       \
+    X("liar", 0, TEXT, liar, "ID", ON(SELF), "only this liar, or those with this in their id: bwd.")                                    \
+    X("dtype", 0, TEXT, dtype, "TYPE", ON(SELF), "only this type: bf16 f16 f32 e4m3 e5m2")                                              \
+    X("quick", 0, FLAG, quick, NULL, ON(SELF), "the smallest size alone")                                                              \
+    X("clean", 0, NUMBER, clean, "N", ON(SELF), "only evaluations of a right kernel, N of them (without it: the liars, then 2000)")                 \
+    X("seed", 0, NUMBER, seed, "N", ON(SELF) | ON(FUZZ), "of the data and of what is drawn (default 1)")                                           \
+    X("markdown", 0, FLAG, markdown, NULL, ON(SELF) | COMPARES | ON(AUDIT), "the answer as Markdown: for a pull request, an issue, the documentation")                                       \
+    X("criteria", 0, FLAG, criteria, NULL, ON(SELF), "what the criteria of other suites find of the same, as Markdown")                 \
+    X("minutes", 0, MINUTES, minutes, "N", HUNTS, "stop after so many; with -o FILE, --resume goes on")                                  \
+    X("cases", 0, NUMBER, cases, "N", ON(FUZZ), "draw so many cases")                                                                  \
+    X("steps", 0, NUMBER, steps, "N", HUNTS, "questions for one shrinking (default 400)")                                              \
+    X("weights", 0, TEXT, weights, "FILE", ON(FUZZ), "what is drawn, how often (default: cases/fuzz.weights)")                          \
+    X("from", 0, TEXT, from, "RECORD", MEASURES | ON(AUDIT), "of rows that are there, instead of a run")                                               \
+    X("known", 0, FLAG, known, NULL, ON(FUZZ), "also what cases/expect names as known")                                               \
+    X("baseline", 0, TEXT, baseline, "V", COMPARES, "what is trusted: a build (of two records, or of one that holds both)")               \
+    X("candidate", 0, TEXT, candidate, "V", COMPARES, "what may replace it")                                                            \
+    X("fail-on", 0, TEXT, fail_on, "CLASS,CLASS", COMPARES, "which classes of change are findings (default worse,changed-kind,lost; any: docs/gate.md lists them)")       \
+    X("slower", 0, RATIO, slower, "R", COMPARES, "the ratio of times from which a case is slower (default 1.10)")                          \
+    X("junit", 0, TEXT, junit, "FILE", COMPARES, "the answer as JUnit too")                                                              \
+    X("errata", 0, TEXT, errata, "FILE", COMPARES, "the engines to leave out, in cudnn-frontend's form")                                   \
+    X("annotations", 0, FLAG, annotations, NULL, COMPARES, "the rows as GitHub annotations too")                                          \
+    X("by", 0, BY, by, "WHAT", ON(BISECT) | ON(SHRINK), "what is compared: verdict (bisect's default), class, engine, engines, knobs, reason; shrink without it: failures")            \
+    X("all", 0, FLAG, all, NULL, ON(BISECT), "every edge: ask all versions, not only those that a search needs")                          \
+    X("decide", 0, FLAG, decide, NULL, ON(IMPORT), "also ask --cudnn about them")                                                      \
+    X("run", 0, FLAG, run, NULL, ON(IMPORT), "also run them")                                                                          \
+    X("fresh", 0, FLAG, fresh, NULL, ON(DECIDE) | ON(MATRIX) | HUNTS | VERSIONS, "ask again what the store of answers has")                                     \
     X("help", 'h', FLAG, help, NULL, EVERY, "this text")
 
 typedef struct option {
