@@ -149,7 +149,9 @@ Test(emulated, every_changed_byte_outside_the_tensors_is_found)
         facts_image_poison(&image, FACTS_PATTERN_B, bytes);
         bytes[at] ^= 1;
         bytes[image.front + 2 * 12] = 77; /* of the tensor itself */
+        cr_assert_eq(facts_gpu_watch_begin(gpu), FATTN_OK);
         cr_assert_eq(facts_gpu_overrun(gpu, &image, list, 1, FACTS_PATTERN_B, bytes, &changed), FATTN_OK);
+        cr_assert_eq(facts_gpu_watch_end(gpu), FATTN_OK);
         cr_assert_eq(changed, facts_image_overrun(&image, FACTS_PATTERN_B, bytes), "byte %zu: %ld", at, (long)changed);
     }
     facts_image_destroy(&image);
@@ -169,7 +171,9 @@ Test(emulated, copies_noise_and_differences)
     cr_expect_eq(facts_gpu_copy(gpu, b, a, BYTES), FATTN_OK);
     cr_expect(memcmp(a, b, BYTES) == 0 && a[BYTES] == 9 && b[BYTES] == 9);
     b[0] ^= 1, b[500] ^= 1, b[501] ^= 1, b[1002] ^= 1;
+    cr_expect_eq(facts_gpu_watch_begin(gpu), FATTN_OK);
     cr_expect_eq(facts_gpu_differ(gpu, a, b, BYTES, &differ), FATTN_OK);
+    cr_expect_eq(facts_gpu_watch_end(gpu), FATTN_OK);
     cr_expect_eq(differ, 4);
     cr_expect_eq(facts_gpu_set(gpu, a, 0x3C, BYTES), FATTN_OK);
     cr_expect(a[0] == 0x3C && a[1002] == 0x3C && a[BYTES] == 9);

@@ -48,6 +48,9 @@ fattn_status facts_gpu_fill(facts_gpu *gpu, const facts_problem *problem, facts_
 fattn_status facts_gpu_gaps(facts_gpu *gpu, const facts_problem *problem, int32_t dtype, void *storage, int64_t elements);
 fattn_status facts_gpu_guard(facts_gpu *gpu, const facts_image *image, facts_pattern pattern, void *bytes);
 fattn_status facts_gpu_poison(facts_gpu *gpu, const facts_image *image, facts_pattern pattern, void *bytes);
+/* What a run has changed, counted together: each number below is there after the end, where its caller wanted it (64 of them at most). */
+fattn_status facts_gpu_watch_begin(facts_gpu *gpu);
+fattn_status facts_gpu_watch_end(facts_gpu *gpu);
 /* facts_image_overrun without its map: what changed in all, but for what changed in the tensors. */
 fattn_status facts_gpu_overrun(facts_gpu *gpu, const facts_image *image, const facts_tensor *const tensors[], size_t count,
                                facts_pattern pattern, void *bytes, int64_t *changed);

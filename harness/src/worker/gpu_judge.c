@@ -228,8 +228,7 @@ fattn_status facts_gpu_slices(facts_gpu *gpu, const facts_tensor *tensor, const 
 
 fattn_status facts_gpu_lies_begin(facts_gpu *gpu)
 {
-    static const facts_counter none[FACTS_COUNTERS];
-    return facts_gpu_count(gpu, none, FACTS_COUNTERS);
+    return facts_gpu_watch_begin(gpu);
 }
 
 fattn_status facts_gpu_lie(facts_gpu *gpu, const facts_tensor *tensor, const facts_bar *bar, const int32_t *due,

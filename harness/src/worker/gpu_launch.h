@@ -28,6 +28,8 @@ struct facts_gpu {
     fref_gpu_program *program;
     fref_gpu *oracle;        /* NULL until it is used */
     facts_counter *counters; /* on the device */
+    int64_t *watched[FACTS_COUNTERS / 2]; /* where counter 2n less counter 2n + 1 is added */
+    size_t watched_count;
     struct facts_kept_block pool[FACTS_KEPT_BLOCKS];
     size_t kept; /* bytes that are not in use */
     uint64_t given_back; /* so often */

@@ -132,12 +132,35 @@ fattn_status facts_gpu_poison(facts_gpu *gpu, const facts_image *image, facts_pa
 
 /* ---- after a run ---- */
 
+fattn_status facts_gpu_watch_begin(facts_gpu *gpu)
+{
+    static const facts_counter none[FACTS_COUNTERS];
+    gpu->watched_count = 0;
+    return facts_gpu_count(gpu, none, FACTS_COUNTERS);
+}
+
+/* Two counters: what is added to *to, and what is taken off. */
+static facts_counter *watch(facts_gpu *gpu, int64_t *to)
+{
+    *to = 0;
+    gpu->watched[gpu->watched_count] = to;
+    return gpu->counters + 2 * gpu->watched_count++;
+}
+
+fattn_status facts_gpu_watch_end(facts_gpu *gpu)
+{
+    facts_counter found[FACTS_COUNTERS];
+    TRY(facts_gpu_counted(gpu, found, 2 * gpu->watched_count));
+    for (size_t n = 0; n < gpu->watched_count; n++)
+        *gpu->watched[n] += (int64_t)(found[2 * n] - found[2 * n + 1]);
+    return FATTN_OK;
+}
+
 /* The few bytes of a skew that make no element. */
 static fattn_status changed_filler(facts_gpu *gpu, const facts_image *image, const void *bytes, int64_t *changed)
 {
     unsigned char odd[16];
     const size_t count = facts_image_odd(image);
-    *changed = 0;
     if (count == 0)
         return FATTN_OK;
     TRY(facts_gpu_fetch(gpu, odd, bytes, count));
@@ -157,17 +180,13 @@ facts_strided facts_strided_of(const facts_tensor *t)
 fattn_status facts_gpu_overrun(facts_gpu *gpu, const facts_image *image, const facts_tensor *const tensors[], size_t count,
                                facts_pattern pattern, void *bytes, int64_t *changed)
 {
-    const facts_counter none[2] = { 0, 0 };
-    facts_counter found[2];
-    int64_t filler;
-    facts_changed_call all = { .poison = poison_of(image, pattern, bytes), .count = gpu->counters };
-    TRY(changed_filler(gpu, image, bytes, &filler));
-    TRY(facts_gpu_count(gpu, none, 2));
+    facts_changed_call all = { .poison = poison_of(image, pattern, bytes), .count = watch(gpu, changed) };
+    TRY(changed_filler(gpu, image, bytes, changed));
     TRY(facts_gpu_launch(gpu, FACTS_KERNEL_changed, all.poison.to - all.poison.from, &all));
     for (size_t i = 0; i < count; i++) {
         facts_owned_call owned = { .view = facts_strided_of(tensors[i]),
                                    .storage = all.poison.storage,
-                                   .count = gpu->counters + 1 };
+                                   .count = all.count + 1 };
         int64_t places = 1;
         memcpy(owned.code, all.poison.code, sizeof owned.code);
         for (int d = 0; d < 4; d++) {
@@ -177,8 +196,6 @@ fattn_status facts_gpu_overrun(facts_gpu *gpu, const facts_image *image, const f
         }
         TRY(facts_gpu_launch(gpu, FACTS_KERNEL_owned, places, &owned));
     }
-    TRY(facts_gpu_counted(gpu, found, 2));
-    *changed = filler + (int64_t)(found[0] - found[1]);
     return FATTN_OK;
 }
 
@@ -189,11 +206,6 @@ fattn_status facts_gpu_changed(facts_gpu *gpu, const facts_image *image, facts_p
 
 fattn_status facts_gpu_differ(facts_gpu *gpu, const void *a, const void *b, size_t bytes, int64_t *differ)
 {
-    facts_counter found = 0;
-    facts_differ_call call = { .a = a, .b = b, .bytes = (int64_t)bytes, .count = gpu->counters };
-    TRY(facts_gpu_count(gpu, &found, 1));
-    TRY(facts_gpu_launch(gpu, FACTS_KERNEL_differ, (call.bytes + 15) / 16 + 15, &call));
-    TRY(facts_gpu_counted(gpu, &found, 1));
-    *differ = (int64_t)found;
-    return FATTN_OK;
+    facts_differ_call call = { .a = a, .b = b, .bytes = (int64_t)bytes, .count = watch(gpu, differ) };
+    return facts_gpu_launch(gpu, FACTS_KERNEL_differ, (call.bytes + 15) / 16 + 15, &call);
 }

@@ -332,13 +332,17 @@ fattn_status facts_memory_spoil(facts_memory *m)
 
 fattn_status facts_memory_untouched(facts_memory *m, int64_t *changed)
 {
+    int64_t own[FACTS_TENSOR_COUNT] = { 0 };
     *changed = 0;
-    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++) {
-        int64_t own = 0;
+    if (m->gpu)
+        TRY(facts_gpu_watch_begin(m->gpu));
+    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
         if (m->block[id].tensors)
-            TRY(m->side->untouched(m, id, &own));
-        *changed += own;
-    }
+            TRY(m->side->untouched(m, id, &own[id]));
+    if (m->gpu)
+        TRY(facts_gpu_watch_end(m->gpu));
+    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
+        *changed += own[id];
     return facts_arrays_untouched(m, changed);
 }
 
@@ -381,11 +385,15 @@ static fattn_status fetch_workspace(facts_memory *m, facts_pattern pattern, int6
 fattn_status facts_memory_fetch(facts_memory *m, facts_pattern pattern, int64_t overrun[FACTS_PLACES])
 {
     m->fetches++;
+    if (m->gpu)
+        TRY(facts_gpu_watch_begin(m->gpu));
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++) {
         overrun[id] = 0;
         if (m->block[id].tensors)
             TRY(m->side->fetch(m, id, pattern, &overrun[id]));
     }
+    if (m->gpu)
+        TRY(facts_gpu_watch_end(m->gpu));
     TRY(facts_arrays_fetch(m, pattern, overrun + FACTS_PLACE_ARRAYS));
     return fetch_workspace(m, pattern, &overrun[FACTS_PLACE_WORKSPACE]);
 }

@@ -17,6 +17,7 @@ struct facts_side {
     fattn_status (*push)(facts_memory *memory, facts_tensor_id owner);
 
     fattn_status (*arm)(facts_memory *memory, facts_tensor_id owner, facts_pattern pattern);
+    /* On the GPU the number is there after facts_gpu_watch_end; of untouched, too. */
     fattn_status (*fetch)(facts_memory *memory, facts_tensor_id owner, facts_pattern pattern, int64_t *overrun);
     fattn_status (*spoil)(facts_memory *memory, facts_tensor_id owner);
     fattn_status (*untouched)(facts_memory *memory, facts_tensor_id owner, int64_t *changed);
