@@ -298,6 +298,61 @@ Test(emulated, rows_are_judged_alike)
     close_emulated(gpu, context);
 }
 
+static void same_judgement(const facts_judgement *a, const facts_judgement *b)
+{
+    for (int gate = 0; gate < FACTS_GATE_COUNT; gate++)
+        if (a->gates[gate] != b->gates[gate])
+            cr_expect_float_eq(a->gates[gate], b->gates[gate], 1e-12 * a->gates[gate], "%s: %g %g", facts_gate_words[gate], a->gates[gate], b->gates[gate]);
+    cr_expect(a->gate == b->gate && (a->ratio == b->ratio || fabs(a->ratio - b->ratio) < 1e-12 * a->ratio));
+    cr_expect_float_eq(a->rms, b->rms, 1e-12 * a->rms);
+    cr_expect_arr_eq(a->worst, b->worst, sizeof a->worst);
+    cr_expect(memcmp(&a->got, &b->got, 3 * sizeof(double)) == 0, "%g %g", a->got, b->got);
+    cr_expect(a->checked == b->checked && a->not_finite == b->not_finite && a->unwritten == b->unwritten && a->wrong == b->wrong);
+    cr_expect(a->padded_poison == b->padded_poison && a->padded_zero == b->padded_zero && a->padded_other == b->padded_other);
+}
+
+/* An answer that no single element gives away: too large by a factor, or one row that scatters. */
+static judged make_subtle(bool gain)
+{
+    judged j = make_judged();
+    j.due[13] = FACTS_DUE_ANYTHING;
+    for (int64_t n = 0; n < (int64_t)j.elements; n++) {
+        const int64_t d = n % 8, s = n / 8 % 7, h = n / 56 % 3, b = n / 168;
+        const double size = gain || n / 8 != 20 ? 1.0 : 3.0;
+        j.want[n] = 2.0 * sin(1.0 + (double)n), j.sigma[n] = 0.01, j.bound[n] = 0.1;
+        const double got = j.want[n] * (gain ? 1.01 : 1.0) + 0.01 * size * cos(7.0 * (double)n);
+        facts_store(FATTN_F16, j.storage, j.tensor.first + b * j.tensor.stride[0] + h * j.tensor.stride[1] + s * j.tensor.stride[2] + d,
+                    facts_encode(FATTN_F16, got));
+    }
+    return j;
+}
+
+Test(emulated, slices_say_what_their_rows_say)
+{
+    fattn_context *context;
+    facts_gpu *gpu = open_emulated(&context);
+    for (int kind = 0; kind < 3; kind++) {
+        judged j = kind == 0 ? make_judged() : make_subtle(kind == 1);
+        double nu[42], neff[42];
+        facts_judged_slice slices[6];
+        facts_judged_row rows[42];
+        for (int n = 0; n < 42; n++)
+            nu[n] = n == 9 ? 0.0 : 200.0 + n % 5, neff[n] = n % 17 == 3 ? 2.0 : 20.0 + n;
+        facts_rule rule = { .expected = { j.want, j.sigma, j.bound, nu, neff }, .pattern = FACTS_PATTERN_A, .dense = true, .gain = 0x1p-13 };
+        const facts_bar bar = facts_judge_bar(&j.tensor, &rule);
+        const facts_judged_rows weights = facts_judge_weights(&j.tensor, &rule);
+        const facts_part all = { .batches = 2, .heads = 3, .want = j.want, .sigma = j.sigma, .bound = j.bound };
+        cr_assert_eq(facts_gpu_judge(gpu, &j.tensor, j.storage, &bar, j.due, &all, FACTS_LIE_COUNT, rows), FATTN_OK);
+        cr_assert_eq(facts_gpu_slices(gpu, &j.tensor, j.storage, &bar, j.due, &all, &weights, FACTS_LIE_COUNT, slices), FATTN_OK);
+        const facts_judgement here = facts_judge_rows(&j.tensor, &rule, rows), there = facts_judge_slices(&j.tensor, &rule, slices);
+        same_judgement(&here, &there);
+        cr_expect(here.gates[FACTS_GATE_T2] > 0 && here.gates[FACTS_GATE_T3] > 0 && here.gates[FACTS_GATE_TG] > 0);
+        cr_expect(kind == 0 || (here.ratio > 1 && here.wrong == 0));
+        free_judged(&j);
+    }
+    close_emulated(gpu, context);
+}
+
 Test(emulated, a_slice_of_heads_and_a_sample_of_rows_are_judged_as_in_the_whole)
 {
     fattn_context *context;
