@@ -1,7 +1,6 @@
 #include "layouts.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +8,7 @@
 #include "case/layout.h"
 #include "case/problem.h"
 #include "case/storage.h"
+#include "tokens.h"
 
 static const char letters[] = "bhsd";
 static const char *const dense_words[] = { "bshd", "sbhd", "bhsd" }, *const packed_words[] = { "thd" };
@@ -29,32 +29,14 @@ static const struct placed {
                { FACTS_IMPORT_ROLE_DBIAS, FACTS_TENSOR_DBIAS, "dbias" } };
 enum { PLACED = sizeof placed / sizeof *placed };
 
-/* A list of items of one form of stride=, joined by '+'. */
-typedef struct items {
-    size_t length;
-    char text[400];
-} items;
-
 /* The case in the making. */
 typedef struct shaping {
     const facts_import_attention *a;
     char keys[300]; /* layouts */
-    items gap, broadcast, sum, perm;
+    tokens gap, broadcast, sum, perm; /* of the forms of stride= */
     int64_t gap_of_all;     /* tried first: `gap:N`; 0: each tensor for itself */
     facts_problem *problem; /* of the last try */
 } shaping;
-
-__attribute__((format(printf, 2, 3))) static void add(items *list, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    if (list->length > 0 && list->length + 1 < sizeof list->text)
-        list->text[list->length++] = '+';
-    int wrote = vsnprintf(list->text + list->length, sizeof list->text - list->length, format, arguments);
-    va_end(arguments);
-    if (wrote > 0 && (size_t)wrote < sizeof list->text - list->length)
-        list->length += (size_t)wrote;
-}
 
 static void add_key(shaping *s, const char *key, const char *word)
 {
@@ -190,17 +172,16 @@ static void three_words_of(const facts_import_tensor *const t[3], const char *wo
 /* Tries what is there. False: it is no case, or nobody could compute it. */
 static bool try_case(shaping *s, facts_case *out, const char *text, facts_error *error)
 {
-    char forms[1800] = "", whole[8 * 1024];
+    tokens forms = { .between = ';' };
+    char whole[8 * 1024];
     const struct {
         const char *word;
-        const items *list;
+        const tokens *list;
     } rows[] = { { "gap", &s->gap }, { "broadcast", &s->broadcast }, { "sum", &s->sum }, { "perm", &s->perm } };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        size_t used = strlen(forms);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (rows[i].list->length > 0)
-            snprintf(forms + used, sizeof forms - used, "%s%s:%s", used > 0 ? ";" : "", rows[i].word, rows[i].list->text);
-    }
-    snprintf(whole, sizeof whole, "%s%s%s%s", text, s->keys, forms[0] != '\0' ? " stride=" : "", forms);
+            add(&forms, "%s:%s", rows[i].word, rows[i].list->text);
+    snprintf(whole, sizeof whole, "%s%s%s%s", text, s->keys, forms.length > 0 ? " stride=" : "", forms.text);
     if (!facts_case_parse(out, whole, error))
         return false;
     return facts_problem_resolve(s->problem, out, error) == FACTS_RESOLVED;
@@ -419,14 +400,17 @@ bool facts_import_layouts(facts_case *out, const facts_import_attention *attenti
         one_row.has[FACTS_IMPORT_ROLE_DBIAS] = false; /* the gradient of one row is a sum over what cuDNN gives */
         attention = &one_row;
     }
-    shaping s = { .a = attention, .problem = problem, .gap_of_all = gap_of_all(attention) };
+    const tokens none = { .between = '+' };
+    const shaping fresh = { .a = attention, .gap = none, .broadcast = none, .sum = none, .perm = none, .problem = problem };
+    shaping s = fresh;
     if (problem == NULL) {
         snprintf(error->text, sizeof error->text, "no memory");
         return false;
     }
+    s.gap_of_all = gap_of_all(attention);
     bool ok = s.gap_of_all != 0 && shape(&s, out, text, error);
     if (!ok) {
-        s = (shaping){ .a = attention, .problem = problem };
+        s = fresh;
         ok = shape(&s, out, text, error);
     }
     free(problem);

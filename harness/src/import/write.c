@@ -9,24 +9,7 @@
 #include "case/storage.h"
 #include "case/text.h"
 #include "layouts.h"
-
-/* The tokens of a case while they are collected. */
-typedef struct words {
-    size_t length;
-    char text[4 * FACTS_CASE_TEXT];
-} words;
-
-__attribute__((format(printf, 2, 3))) static void add(words *w, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    if (w->length > 0 && w->length + 1 < sizeof w->text)
-        w->text[w->length++] = ' ';
-    int wrote = vsnprintf(w->text + w->length, sizeof w->text - w->length, format, arguments);
-    va_end(arguments);
-    if (wrote > 0 && (size_t)wrote < sizeof w->text - w->length)
-        w->length += (size_t)wrote;
-}
+#include "tokens.h"
 
 __attribute__((format(printf, 2, 3))) static void note(facts_import_notes *notes, const char *format, ...)
 {
@@ -75,7 +58,7 @@ static const char *type_word(facts_import_type type, bool mx)
     }
 }
 
-static bool write_types(words *w, const facts_import_attention *a, facts_error *error)
+static bool write_types(tokens *w, const facts_import_attention *a, facts_error *error)
 {
     const char *io = type_word(part(a, FACTS_IMPORT_ROLE_Q)->type, a->mx);
     if (io == NULL)
@@ -113,14 +96,14 @@ static int64_t keys_of(const facts_import_attention *a, facts_import_notes *note
     return keys;
 }
 
-static void write_sizes(words *w, const facts_import_attention *a, facts_import_notes *notes)
+static void write_sizes(tokens *w, const facts_import_attention *a, facts_import_notes *notes)
 {
     const facts_import_tensor *q = part(a, FACTS_IMPORT_ROLE_Q), *k = part(a, FACTS_IMPORT_ROLE_K), *v = part(a, FACTS_IMPORT_ROLE_V);
     add(w, "b=%" PRId64 " h=%" PRId64 "/%" PRId64 "/%" PRId64 " s=%" PRId64 "/%" PRId64 " d=%" PRId64 "/%" PRId64, q->dim[0], q->dim[1], k->dim[1],
         v->dim[1], q->dim[2], keys_of(a, notes), q->dim[3], v->dim[3]);
 }
 
-static void write_band(words *w, const facts_import_attention *a, int64_t keys, facts_import_notes *notes)
+static void write_band(tokens *w, const facts_import_attention *a, int64_t keys, facts_import_notes *notes)
 {
     int64_t left = a->left.value, right = a->right.value;
     if (a->left.given && !a->left.known) {
@@ -163,7 +146,7 @@ static bool multiplied(const facts_import_attention *a)
     return false;
 }
 
-static void write_lengths(words *w, const facts_import_attention *a)
+static void write_lengths(tokens *w, const facts_import_attention *a)
 {
     bool cu_q = has(a, FACTS_IMPORT_ROLE_CU_Q), cu_kv = has(a, FACTS_IMPORT_ROLE_CU_KV), paged = has(a, FACTS_IMPORT_ROLE_TABLE_K) || has(a, FACTS_IMPORT_ROLE_TABLE_V);
     bool lengths = a->padding || has(a, FACTS_IMPORT_ROLE_LEN_Q) || has(a, FACTS_IMPORT_ROLE_LEN_KV) || cu_q || cu_kv;
@@ -185,7 +168,7 @@ static void write_lengths(words *w, const facts_import_attention *a)
         add(w, "rmult=tokens");
 }
 
-static bool write_bias(words *w, const facts_import_attention *a, facts_error *error)
+static bool write_bias(tokens *w, const facts_import_attention *a, facts_error *error)
 {
     if (!has(a, FACTS_IMPORT_ROLE_BIAS))
         return true;
@@ -203,7 +186,7 @@ static bool write_bias(words *w, const facts_import_attention *a, facts_error *e
     return true;
 }
 
-static void write_dropout(words *w, const facts_import_attention *a, facts_import_notes *notes)
+static void write_dropout(tokens *w, const facts_import_attention *a, facts_import_notes *notes)
 {
     if (has(a, FACTS_IMPORT_ROLE_DROPOUT_MASK)) {
         add(w, "dropout=0.1 dropout_mask=1");
@@ -220,7 +203,7 @@ static void write_dropout(words *w, const facts_import_attention *a, facts_impor
     }
 }
 
-static bool write_paged(words *w, const facts_import_attention *a, facts_error *error)
+static bool write_paged(tokens *w, const facts_import_attention *a, facts_error *error)
 {
     bool k = has(a, FACTS_IMPORT_ROLE_TABLE_K), v = has(a, FACTS_IMPORT_ROLE_TABLE_V);
     if (!k && !v)
@@ -234,7 +217,7 @@ static bool write_paged(words *w, const facts_import_attention *a, facts_error *
     return true;
 }
 
-static void write_scale(words *w, const facts_import_attention *a, facts_import_notes *notes)
+static void write_scale(tokens *w, const facts_import_attention *a, facts_import_notes *notes)
 {
     double usual = 1.0 / sqrt((double)part(a, FACTS_IMPORT_ROLE_Q)->dim[3]);
     if (a->scale_tensor) {
@@ -250,7 +233,7 @@ static void write_scale(words *w, const facts_import_attention *a, facts_import_
     }
 }
 
-static void write_want(words *w, const facts_import_attention *a)
+static void write_want(tokens *w, const facts_import_attention *a)
 {
     const struct {
         facts_import_role role;
@@ -268,7 +251,7 @@ static void write_want(words *w, const facts_import_attention *a)
         add(w, "want=%s", text);
 }
 
-static void write_mod(words *w, const facts_import_attention *a, facts_import_notes *notes)
+static void write_mod(tokens *w, const facts_import_attention *a, facts_import_notes *notes)
 {
     switch (a->mod) {
     case FACTS_IMPORT_MOD_SOFTCAP:
@@ -295,7 +278,7 @@ static void write_mod(words *w, const facts_import_attention *a, facts_import_no
     }
 }
 
-static bool write_options(words *w, const facts_import_attention *a, facts_import_notes *notes, facts_error *error)
+static bool write_options(tokens *w, const facts_import_attention *a, facts_import_notes *notes, facts_error *error)
 {
     if (a->half_accumulation)
         return refuse(error, "sums of half precision (compute_data_type HALF): no case says it");
@@ -338,7 +321,7 @@ static bool write_options(words *w, const facts_import_attention *a, facts_impor
 
 bool facts_import_case(facts_case *out, facts_import_notes *notes, const facts_import_attention *a, facts_error *error)
 {
-    words w = { 0 };
+    tokens w = { .between = ' ' };
     *notes = (facts_import_notes){ 0 };
     if (!write_types(&w, a, error))
         return false;
