@@ -29,33 +29,13 @@ static void print_target(const facts_tally *tally, size_t t, bool decided, FILE 
     fputc('\n', out);
 }
 
-typedef struct reason_count {
-    uint32_t id;
-    size_t cases;
-} reason_count;
-
-static int by_count(const void *a, const void *b)
-{
-    const reason_count *x = a, *y = b;
-    return x->cases != y->cases ? (x->cases < y->cases ? 1 : -1) : (x->id > y->id) - (x->id < y->id);
-}
-
 static void print_reasons(const facts_tally *tally, FILE *out)
 {
-    uint32_t n = facts_intern_count(tally->texts);
-    reason_count *reasons = calloc((size_t)n + 1, sizeof *reasons);
-    if (!reasons)
-        return;
-    for (uint32_t id = 0; id <= n; id++)
-        reasons[id].id = id;
-    for (size_t i = 0; i < tally->target_count * tally->work_count; i++)
-        if (tally->cells[i].reason)
-            reasons[tally->cells[i].reason].cases++;
-    qsort(reasons, (size_t)n + 1, sizeof *reasons, by_count);
-    if (reasons[0].cases)
+    facts_text_count *reasons = facts_tally_texts(tally, offsetof(facts_cell, reason));
+    if (reasons && reasons[0].cells)
         fputs("\nwhy not, most frequent first:\n", out);
-    for (uint32_t i = 0; i <= n && i < 5 && reasons[i].cases; i++)
-        fprintf(out, "  %6zu  %.140s\n", reasons[i].cases, facts_intern_text(tally->texts, reasons[i].id));
+    for (size_t i = 0; reasons && i < 5 && reasons[i].cells; i++)
+        fprintf(out, "  %6zu  %.140s\n", reasons[i].cells, facts_intern_text(tally->texts, reasons[i].id));
     free(reasons);
 }
 

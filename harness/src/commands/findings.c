@@ -53,30 +53,11 @@ static void print_finding(const facts_tally *tally, size_t target, size_t work, 
     print_repro(&tally->targets[target], tally->work[work].name, out);
 }
 
-typedef struct link_count {
-    uint32_t id;
-    size_t cells;
-} link_count;
-
-static int by_cells(const void *a, const void *b)
-{
-    const link_count *x = a, *y = b;
-    return x->cells != y->cells ? (x->cells < y->cells ? 1 : -1) : (x->id > y->id) - (x->id < y->id);
-}
-
 static void print_known(const facts_tally *tally, size_t all, FILE *out)
 {
-    uint32_t n = facts_intern_count(tally->texts);
-    link_count *links = calloc((size_t)n + 1, sizeof *links);
+    facts_text_count *links = facts_tally_texts(tally, offsetof(facts_cell, known));
     fprintf(out, "\n%zu known and accepted", all);
-    for (uint32_t id = 0; links && id <= n; id++)
-        links[id].id = id;
-    for (size_t i = 0; links && i < tally->target_count * tally->work_count; i++)
-        if (tally->cells[i].known)
-            links[tally->cells[i].known].cells++;
-    if (links)
-        qsort(links, (size_t)n + 1, sizeof *links, by_cells);
-    for (uint32_t i = 0; links && i <= n && links[i].cells; i++) {
+    for (size_t i = 0; links && links[i].cells; i++) {
         if (i == LINKS_SHOWN) {
             fputs(" …", out);
             break;

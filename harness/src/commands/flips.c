@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../case/text.h"
 #include "tally.h"
 
 #define GROUPS_SHOWN 10
@@ -22,7 +23,7 @@ typedef struct group {
 
 typedef struct groups {
     group *at;
-    size_t count, capacity;
+    size_t count;
     bool failed;
 } groups;
 
@@ -66,16 +67,12 @@ static group *find_group(groups *all, const group *like)
             strcmp(g->why, like->why) == 0)
             return g;
     }
-    if (all->count == all->capacity) {
-        size_t capacity = all->capacity ? all->capacity * 2 : 32;
-        group *more = realloc(all->at, capacity * sizeof *more);
-        if (!more) {
-            all->failed = true;
-            return NULL;
-        }
-        all->at = more;
-        all->capacity = capacity;
+    group *more = facts_grow(all->at, all->count, sizeof *more);
+    if (!more) {
+        all->failed = true;
+        return NULL;
     }
+    all->at = more;
     all->at[all->count] = *like;
     return &all->at[all->count++];
 }

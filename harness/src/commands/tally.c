@@ -178,3 +178,25 @@ size_t facts_tally_known(const facts_tally *tally)
         n += tally->cells[i].known != 0;
     return n;
 }
+
+static int by_cells(const void *a, const void *b)
+{
+    const facts_text_count *x = a, *y = b;
+    return x->cells != y->cells ? (x->cells < y->cells ? 1 : -1) : (x->id > y->id) - (x->id < y->id);
+}
+
+facts_text_count *facts_tally_texts(const facts_tally *tally, size_t member)
+{
+    uint32_t n = facts_intern_count(tally->texts);
+    facts_text_count *counts = calloc((size_t)n + 1, sizeof *counts);
+    if (!counts)
+        return NULL;
+    for (uint32_t id = 0; id <= n; id++)
+        counts[id].id = id;
+    for (size_t i = 0; i < tally->target_count * tally->work_count; i++) {
+        uint32_t id = *(const uint32_t *)(const void *)((const char *)&tally->cells[i] + member);
+        counts[id].cells += id != 0;
+    }
+    qsort(counts, (size_t)n + 1, sizeof *counts, by_cells);
+    return counts;
+}

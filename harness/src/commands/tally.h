@@ -44,6 +44,14 @@ static inline const facts_cell *facts_tally_cell(const facts_tally *tally, size_
     return &tally->cells[target * tally->work_count + work];
 }
 
+/* In how many cells each text stands, most first; the last has none. `member`: offsetof(facts_cell, reason) or its like. free() it; NULL: out of
+ * memory. */
+typedef struct facts_text_count {
+    uint32_t id;
+    size_t cells;
+} facts_text_count;
+facts_text_count *facts_tally_texts(const facts_tally *tally, size_t member);
+
 /* For people. `names[target]` is the device as records call it. */
 void facts_print_counts(const facts_tally *tally, bool decided,
                         FILE *out);                          /* a line for each target: counts by verdict; first reasons */
