@@ -54,6 +54,18 @@ def parse(name):
     return said
 
 
+@lru_cache(maxsize=None)
+def bare(name):
+    """The name without engine=: a run with engine=all asks the same question."""
+    return " ".join(token for token in name.split() if not token.startswith("engine="))
+
+
+def asked_of(name):
+    """What a predicate asks of a case: {key: value}, as a function."""
+    said = parse(name)
+    return lambda key: value_of(said, key)
+
+
 def value_of(said, key):
     """The value of a key or dotted part, defaults included; None when there is no such key."""
     if key in parts():

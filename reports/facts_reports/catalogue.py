@@ -22,12 +22,13 @@ from pathlib import Path
 
 from . import cases, predicate, text
 from .versions import version_key
+from .vocabulary import VERDICTS as ALL_VERDICTS, is_finding
 
 KINDS = ("decision", "number", "caller", "speed", "design")
 _HEAD = re.compile(r"# (kind|verdict|reported|seen|fixed|needs|tests): (.+)")
 _UNASKED = ("missing", "inconclusive", "not_run")
 _GOOD = ("pass", "supported")
-BROKEN = {"wrong", "nan", "unwritten", "overrun", "nondeterministic", "graph_mismatch", "exec_fail", "crash", "hang", "exit_crash"}
+BROKEN = {word for word in ALL_VERDICTS if is_finding(word)} - {"build_fail"}
 VERDICTS = BROKEN | {"build_fail", "unsupported", "slow", "pass"}
 
 
@@ -52,12 +53,6 @@ class Entry:
     @property
     def range(self):
         return self.seen or self.reported or "any"
-
-
-@lru_cache(maxsize=None)
-def _bare(name):
-    """A case without the engine that it asks for: a run with engine=all asks the same question."""
-    return " ".join(word for word in name.split() if not word.startswith("engine="))
 
 
 def read_head(path):
@@ -107,7 +102,7 @@ def read(listed):
         for case, group in cases_:
             part = _part(group)
             if part != "guarded":
-                (entry.controls if part == "controls" else entry.affected).add(_bare(case))
+                (entry.controls if part == "controls" else entry.affected).add(cases.bare(case))
         entry.controls -= entry.affected
         entries.append(entry)
     if not entries:
@@ -144,7 +139,7 @@ def answers(store):
         if word == "pass" and row.get("grade") != "measured":
             word = "supported"
         reason = (row.get("reason") or {}).get("class", "")
-        one = Answer(_bare(row["case"]), word, reason, (row["build"], row["device"]), row)
+        one = Answer(cases.bare(row["case"]), word, reason, (row["build"], row["device"]), row)
         found.setdefault(one.case, []).append(one)
     return found
 
@@ -287,8 +282,7 @@ def _told(judged):
     if judged.state == "reproduced":
         return _where(judged.hits, judged.all)
     if judged.state == "untested":
-        lacking = entry.needs or ("only decided, nobody ran it: " + _where(judged.inside, judged.inside) if judged.inside else f"no record of {entry.range}")
-        return lacking
+        return entry.needs or ("only decided, nobody ran it: " + _where(judged.inside, judged.inside) if judged.inside else f"no record of {entry.range}")
     if judged.state == "speed":
         return _times(judged)
     seen = [a for a in judged.all if a.measured] or judged.all

@@ -4,9 +4,10 @@ import sys
 from pathlib import Path
 
 from . import catalogue, compare, coverage, exports, items, markdown, predicate, reader, text, words
-from .store import Store
+from .store import load
 
-OK, BAD_INPUT, ENVIRONMENT, INCOMPLETE = 0, 2, 3, 4
+OK, FINDINGS, BAD_INPUT, ENVIRONMENT, INCOMPLETE = 0, 1, 2, 3, 4
+_WHO = "facts report"
 
 
 def _parser():
@@ -34,17 +35,8 @@ def _parser():
 
 
 def _fail(message, code):
-    print(f"facts report: {message}", file=sys.stderr)
+    print(f"{_WHO}: {message}", file=sys.stderr)
     return code
-
-
-def load(inputs):
-    """A store with everything that the inputs hold. Raises reader.InputError."""
-    store = Store()
-    for path in reader.find(inputs):
-        store.files.append(reader.read_file(path, store))
-    store.finish()
-    return store
 
 
 def write_site(store, folder, title):
@@ -60,21 +52,13 @@ def write_site(store, folder, title):
     exports.write_junit(store, folder / "junit.xml", title)
 
 
-def _warn(store):
-    for report in store.files:
-        for sample in report.samples:
-            print(f"facts report: {report.name}: {sample}", file=sys.stderr)
-        if report.unreadable > len(report.samples):
-            print(f"facts report: {report.name}: {report.unreadable - len(report.samples):,} more unreadable lines", file=sys.stderr)
-
-
 def _bits(names):
     try:
         one, other = load(names[:1]), load(names[1:])
     except reader.InputError as error:
         return _fail(str(error), BAD_INPUT)
     for store in (one, other):
-        _warn(store)
+        reader.warn(store.files, _WHO)
     return compare.print_bits(one, other, names)
 
 
@@ -85,9 +69,7 @@ def _items(store, path):
         return _fail(str(error), BAD_INPUT)
     except OSError as error:
         return _fail(f"{path}: {error.strerror or error}", BAD_INPUT)
-    shown, lacking = items.table(store, listed)
-    print(shown, end="")
-    return 1 if lacking else OK
+    return _print_table(items.table(store, listed))
 
 
 def _catalogue(store, listed):
@@ -97,13 +79,13 @@ def _catalogue(store, listed):
         return _fail(str(error), BAD_INPUT)
     shown, reproduced, _ = catalogue.table(store, entries)
     print(shown, end="")
-    return OK if reproduced else 1
+    return OK if reproduced else FINDINGS
 
 
 def _print_table(made):
     shown, lacking = made
     print(shown, end="")
-    return 1 if lacking else OK
+    return FINDINGS if lacking else OK
 
 
 def main(argv=None):
@@ -126,7 +108,7 @@ def main(argv=None):
         store = load(args.inputs)
     except reader.InputError as error:
         return _fail(str(error), BAD_INPUT)
-    _warn(store)
+    reader.warn(store.files, _WHO)
     if not store.one("SELECT EXISTS(SELECT 1 FROM row)") and not store.runs:
         return _fail("no record in " + ", ".join(args.inputs), BAD_INPUT)
     title = text.line(args.title, 200)

@@ -53,12 +53,16 @@ def _may_differ(case, tensor):
     return tensor == "dq" and value_of(said, "deterministic") == "0"
 
 
+def bits_of(row):
+    """{tensor: hash}, as a row has them."""
+    return {tensor: e["bits"] for tensor, e in (row.get("errors") or {}).items() if isinstance(e, dict) and e.get("bits")}
+
+
 def _bits(store, with_device):
     """{(case, build, config[, device]): {tensor: hash}}"""
     found = {}
     for _, row in store.rows("outcome <> 'missing'"):
-        bits = {t: e["bits"] for t, e in (row.get("errors") or {}).items() if isinstance(e, dict) and e.get("bits")}
-        if bits:
+        if bits := bits_of(row):
             found[(row["case"], row["build"], store.config(row), row["device"] if with_device else "")] = bits
     return found
 

@@ -4,6 +4,7 @@ implementations answered one case, what each said.
 import re
 
 from . import cases, text
+from .compare import bits_of
 from .versions import version_key
 
 _NUMBERED = re.compile(r"(?<![a-z0-9_])[NMXPL](?::[NMXPL])?(?![a-z0-9_])")
@@ -68,7 +69,7 @@ def _versions(found):
     return found[0] if len(found) == 1 else f"{len(found)}: {found[0]} to {found[-1]}"
 
 
-def table(store, started=""):
+def table(store):
     """(Markdown, how many values nothing asked)."""
     counted, never = count(store), []
     lines = ["| key | value | cases | decided on | run on |", "|---|---|---|---|---|"]
@@ -78,7 +79,7 @@ def table(store, started=""):
                 never.append(f"{key}={word}")
             lines.append(f"| {text.code(key)} | {text.code(word)} | {len(value.cases):,} | {_versions(value.decided | value.run)} | {_versions(value.run)} |")
     versions = {v for values in counted.values() for value in values.values() for v in value.decided | value.run}
-    head = [f"{store.one('SELECT count(DISTINCT case_name) FROM row'):,} cases, {len(versions)} versions ({_versions(versions)}){started}. A value of numbers stands for all of its kind: "
+    head = [f"{store.one('SELECT count(DISTINCT case_name) FROM row'):,} cases, {len(versions)} versions ({_versions(versions)}). A value of numbers stands for all of its kind: "
             "N a number, and lengths any list of them. A decision without a run is a yes or a no of cuDNN for a described device.", ""]
     tail = ["", "**Nothing asks:** " + (", ".join(text.code(n) for n in never) if never else "every value was asked.")]
     return "\n".join([*head, *lines, *tail]) + "\n", len(never)
@@ -91,10 +92,6 @@ def _twin(case):
     words = [w for w in case.split() if not w.startswith("impl=")]
     impl = next((w[5:] for w in case.split() if w.startswith("impl=")), "auto")
     return " ".join(words), impl
-
-
-def _bits(row):
-    return {t: e["bits"] for t, e in (row.get("errors") or {}).items() if isinstance(e, dict) and e.get("bits")}
 
 
 def twins(store):
@@ -112,7 +109,7 @@ def twins(store):
 
 
 def _same_bits(one, other):
-    one, other = _bits(one), _bits(other)
+    one, other = bits_of(one), bits_of(other)
     common = one.keys() & other.keys()
     return "" if not common else "same bits" if all(one[t] == other[t] for t in common) else "other bits: " + ", ".join(sorted(t for t in common if one[t] != other[t]))
 

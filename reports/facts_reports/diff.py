@@ -62,6 +62,10 @@ class Diff:
     def news(self, word):
         return self.total(word) - self.known(word)
 
+    def record(self, side):
+        """What a side was read from: one record may hold both."""
+        return self.sides.records[min(side, len(self.sides.records) - 1)]
+
     def complete(self):
         return all(record.complete() for record in self.sides.records)
 
@@ -115,7 +119,7 @@ def _subjects(diff):
     for key, place in (("device", 1), ("build", 0)):
         if all(slot.first[place] == slot.second[place] for slot in diff.sides.slots):
             out[key] = [diff.sides.slots[s].first[place] for s in diff.slots]
-    abouts = [[diff.sides.records[min(i, len(diff.sides.records) - 1)].targets[t] for i, t in enumerate((slot.first, slot.second))] for slot in diff.sides.slots]
+    abouts = [[diff.record(i).targets[t] for i, t in enumerate((slot.first, slot.second))] for slot in diff.sides.slots]
     for key in ("sm", "cudnn"):
         if all(a[key] == b[key] and a[key] is not None for a, b in abouts):
             out[key] = [str(abouts[s][0][key]) for s in diff.slots]
@@ -226,10 +230,6 @@ def compare(inputs, baseline=None, candidate=None, where=None, slower=None, fail
 
 # ---- commands that repeat what is shown ----
 
-def _record(diff, side):
-    return diff.sides.records[min(side, len(diff.sides.records) - 1)]
-
-
 def target(diff, slot, side):
     return (diff.sides.slots[slot].first, diff.sides.slots[slot].second)[side]
 
@@ -237,14 +237,14 @@ def target(diff, slot, side):
 def version(diff, slot, side):
     """The build as --cudnn wants it: the version alone where that names it."""
     build = target(diff, slot, side)[0]
-    about = _record(diff, side).targets[target(diff, slot, side)]
+    about = diff.record(side).targets[target(diff, slot, side)]
     others = {b for r in diff.sides.records for (b, _), a in r.targets.items() if a["cudnn"] == about["cudnn"]}
     return about["cudnn"] if len(others) == 1 and about["cudnn"] else build
 
 
 def _device(diff, slot, side):
     device = target(diff, slot, side)[1]
-    return _record(diff, side).gpus.get(device, device)
+    return diff.record(side).gpus.get(device, device)
 
 
 def repro(diff, group):

@@ -43,15 +43,6 @@ def _classes(said):
     return frozenset(found)
 
 
-def _warn(found, command):
-    for record in found.sides.records:
-        for report in record.files:
-            for sample in report.samples:
-                print(f"facts {command}: {report.name}: {sample}", file=sys.stderr)
-            if report.unreadable > len(report.samples):
-                print(f"facts {command}: {report.name}: {report.unreadable - len(report.samples):,} more unreadable lines", file=sys.stderr)
-
-
 def _write_files(found, args):
     if args.junit:
         diff_files.write_junit(found, Path(args.junit))
@@ -73,7 +64,8 @@ def main(argv):
         return _fail(f"--where: {error}", BAD_INPUT, command)
     except (reader.InputError, sides.SidesError) as error:
         return _fail(str(error), BAD_INPUT, command)
-    _warn(found, command)
+    for record in found.sides.records:
+        reader.warn(record.files, f"facts {command}")
     if args.json:
         for line in diff_files.json_lines(found):
             print(line)

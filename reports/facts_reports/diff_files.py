@@ -111,7 +111,7 @@ def _failing(diff):
                     one["sm"].add(answer.sm)
                     one["verdicts"].add(answer.outcome)
                     one["cases"].append(case)
-                    one["builds"].add(d._record(diff, 1).targets[d.target(diff, slot, 1)]["cudnn"])
+                    one["builds"].add(diff.record(1).targets[d.target(diff, slot, 1)]["cudnn"])
     return found
 
 
@@ -136,5 +136,5 @@ def errata(diff):
 def _frontend_knobs(settings):
     """Knobs as a plan's tag has them (k24=7), where one setting alone fails and cuDNN's numbers are known; else none: the whole engine."""
     knobs = next(iter(settings)) if len(settings) == 1 else ()
-    return [f"k{key[3:] if key.startswith('KNOB') else key.lstrip('kK')}={value}" for key, value in knobs if key.lstrip("kK").isdigit()] if knobs and all(
-        key.lstrip("kK").isdigit() for key, _ in knobs) else []
+    numbered = [(key.lstrip("kK"), value) for key, value in knobs]
+    return [f"k{number}={value}" for number, value in numbered] if all(number.isdigit() for number, _ in numbered) else []

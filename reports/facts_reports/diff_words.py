@@ -38,7 +38,7 @@ def notes(diff):
         out.append(f"{diff.total('reason changed'):,} of what is the same are refused for another reason.")
     if diff.unmet:
         out.append(f"{text.count(diff.unmet, 'case')} of the second side {'does' if diff.unmet == 1 else 'do'} not meet {'its' if diff.unmet == 1 else 'their'} expectation (facts expect check).")
-    grades = [{g for slot in diff.sides.slots for g in d._record(diff, side).targets[(slot.first, slot.second)[side]]["grades"]} for side in (0, 1)]
+    grades = [{g for slot in diff.sides.slots for g in diff.record(side).targets[(slot.first, slot.second)[side]]["grades"]} for side in (0, 1)]
     if "measured" in grades[1] and grades[0] == {"decided"}:
         out.append("The first side was only decided, the second measured: what fails now may have failed before.")
     if all(g == {"decided"} for g in grades):
@@ -90,9 +90,8 @@ def where_words(group):
 def before_after(diff, group):
     """What the example was told on each side."""
     first, second = diff.sides.answers(group.slot, group.case)
-    ends = [worst(answers) if answers else None for answers in (first, second)]
-    if group.engine:
-        ends = [next((a for a in answers if a.chosen[1:] == wanted), end) for answers, end in zip((first, second), ends) for wanted in [_wanted(first, second, group)]]
+    wanted = _wanted(first, second, group) if group.engine else None
+    ends = [next((a for a in answers if a.chosen[1:] == wanted), worst(answers) if answers else None) for answers in (first, second)]
     said = [state_words(end) if end else "no answer" for end in ends]
     if group.word in ("engine changed", "knobs changed"):
         said = [_offered_words(answers[0]) for answers in (first, second)]
@@ -119,7 +118,7 @@ def targets_words(diff):
     """What was compared with what, a line for each pair of targets."""
     out = []
     for slot, (pair) in enumerate(diff.sides.slots[:_TARGETS]):
-        grades = ["/".join(sorted(d._record(diff, side).targets[t]["grades"])) or "nothing answered" for side, t in enumerate((pair.first, pair.second))]
+        grades = ["/".join(sorted(diff.record(side).targets[t]["grades"])) or "nothing answered" for side, t in enumerate((pair.first, pair.second))]
         counts = []
         for outcome in reversed(OUTCOMES):
             old, new = (diff.counts.get((slot, side), {}).get(outcome.word, 0) for side in (0, 1))
@@ -129,11 +128,16 @@ def targets_words(diff):
     return out
 
 
+def _counts(counts, arrow):
+    """How many cases ended how: 'pass 12 -> 11'."""
+    return ", ".join(f"{word} {old:,}" + (f" {arrow} {new:,}" if old != new else "") for word, old, new in counts)
+
+
 def provenance(diff):
     """Where the answers come from: one line a side."""
     out = []
     for side in (0, 1):
-        record = d._record(diff, side)
+        record = diff.record(side)
         builds = {(slot.first, slot.second)[side][0] for slot in diff.sides.slots}
         runs = [r for r in record.runs.values() if any(isinstance(t, dict) and t.get("build") in builds for t in r.get("targets") or [{}])] or list(record.runs.values())
 
@@ -157,7 +161,8 @@ def _more_words(rest):
 
 
 def _axes_words(diff):
-    return {(): "the same targets, asked twice", ("build",): "the build differs", ("device",): "the device differs"}.get(tuple(diff.axes), "build and device differ: what changed may be due to either")
+    said = {(): "the same targets, asked twice", ("build",): "the build differs", ("device",): "the device differs"}
+    return said.get(tuple(diff.axes), "build and device differ: what changed may be due to either")
 
 
 def as_text(diff):
@@ -165,7 +170,7 @@ def as_text(diff):
     for pair, grades, counts in targets_words(diff):
         name = f"{pair.first[0]} -> {pair.second[0]} on {pair.first[1]}" if pair.first[1] == pair.second[1] else f"{pair.first[0]} on {pair.first[1]} -> {pair.second[0]} on {pair.second[1]}"
         grade = grades[0] if grades[0] == grades[1] else f"{grades[0]} -> {grades[1]}"
-        lines.append(f"{name} ({grade}): " + ", ".join(f"{w} {a:,}" + (f" -> {b:,}" if a != b else "") for w, a, b in counts))
+        lines.append(f"{name} ({grade}): " + _counts(counts, "->"))
     if len(diff.sides.slots) > _TARGETS:
         lines.append(f"and {len(diff.sides.slots) - _TARGETS} more pairs of targets")
     shown, rest = _rows(diff, d.ROWS)
@@ -206,20 +211,15 @@ def _markdown(diff, most):
         if rest:
             out += [_more_words(rest), ""]
         commands = [c for i, group in enumerate(shown, 1) for c in (f"# {i}", d.repro(diff, group), d.bisect(diff, group)) if c]
-        fence = "`" * max(3, 1 + max((len(m) for m in _ticks("\n".join(commands))), default=0))
+        fence = text.ticks("\n".join(commands), 3)
         out += [f"{fence}sh", *(text.line(c, 3500) for c in commands), fence, ""]
     elif rest:
         out += [_more_words(rest), ""]
     out += ["| compared | | before → after |", "|---|---|---|"]
     for pair, grades, counts in targets_words(diff):
-        name = " → ".join(dict.fromkeys(t[0] for t in (pair.first, pair.second))), " → ".join(dict.fromkeys(t[1] for t in (pair.first, pair.second)))
-        out.append(f"| {text.markdown(name[0])} on {text.markdown(name[1])} | {' → '.join(dict.fromkeys(grades))} | " + ", ".join(f"{w} {a:,}" + (f" → {b:,}" if a != b else "") for w, a, b in counts) + " |")
+        build, device = (" → ".join(dict.fromkeys(t[place] for t in (pair.first, pair.second))) for place in (0, 1))
+        out.append(f"| {text.markdown(build)} on {text.markdown(device)} | {' → '.join(dict.fromkeys(grades))} | {_counts(counts, '→')} |")
     if len(diff.sides.slots) > _TARGETS:
         out.append(f"| and {len(diff.sides.slots) - _TARGETS} more | | |")
     out += ["", *(f"- {text.markdown(note)}" for note in [_axes_words(diff) + ".", *notes(diff)]), *(f"- {text.markdown(line)}" for line in provenance(diff)), "", SCOPE]
     return "\n".join(out) + "\n"
-
-
-def _ticks(value):
-    import re
-    return re.findall("`+", value)

@@ -11,13 +11,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from . import cases, predicate, reader, text
+from .store import load
 from .versions import version_key
+from .vocabulary import is_finding
 
 OK, FINDINGS, BAD_INPUT, INCOMPLETE = 0, 1, 2, 4
 # What asking alone can show; compiling adds build_fail; everything else takes a launch.
 _BY_ASKING = frozenset(("pass", "unsupported", "crash", "hang", "exit_crash"))
-_FAILURES = frozenset(("wrong", "nan", "unwritten", "overrun", "nondeterministic", "graph_mismatch", "build_fail", "exec_fail", "crash", "hang", "exit_crash"))
-_RESULT = frozenset(("cudnn", "sm", "build", "backend", "grade", "verdict", "engine", "config", "class", "device"))
+_RESULT = frozenset((*cases.SUBJECT, "device"))   # what only a row says
 
 
 @dataclass
@@ -76,15 +77,10 @@ def _line(path, number, said, suites):
 
 def tell(lines, told):
     """Gives each line the cases that `facts` says it could be about: {"suites": {name: [case]}, "lines": [{suite: [place]}]}."""
-    names = {suite: [bare(c) for c in members] for suite, members in told["suites"].items()}
+    names = {suite: [cases.bare(c) for c in members] for suite, members in told["suites"].items()}
     for line, about in zip(lines, told["lines"]):
         line.candidates = {suite: [names[suite][i] for i in places] for suite, places in about.items()}
     return {suite: set(members) for suite, members in names.items()}
-
-
-def bare(case):
-    """The name without engine=: suites are often run with engine=all."""
-    return " ".join(t for t in case.split() if not t.startswith("engine="))
 
 
 def possible(tree, get, is_open):
@@ -139,8 +135,8 @@ class Target:
 
 def _target(row, runs):
     grade = row["grade"] or ("measured" if row["verdict"] not in _BY_ASKING else "decided")
-    tells = "run" if grade == "measured" else str(runs.get(row["run"], {}).get("do", "decide"))
-    return Target(row["build"], row["cudnn"], row["device"], str(row["sm"] or ""), grade, "decide" if tells == "run" and grade != "measured" else tells)
+    planned = runs.get(row["run"], {}).get("do") == "plan"
+    return Target(row["build"], row["cudnn"], row["device"], str(row["sm"] or ""), grade, "run" if grade == "measured" else "plan" if planned else "decide")
 
 
 def _tried(row):
@@ -153,10 +149,10 @@ class Held:
     def __init__(self, store, lines, suites):
         self.lines, self.suites = lines, suites
         self.at, self.rows, self.unexplained = {}, [], []
-        for outcome, row in store.rows("outcome<>'missing'", order="case_name, device, cudnn, build, config, id"):
+        for _, row in store.rows("outcome<>'missing'", order="case_name, device, cudnn, build, config, id"):
             target = _target(row, store.runs)
             if row["verdict"] not in ("inconclusive", "not_run"):
-                self.at.setdefault(target, set()).add(bare(row["case"]))
+                self.at.setdefault(target, set()).add(cases.bare(row["case"]))
             self._hold(row)
         self._cover()
 
@@ -165,7 +161,7 @@ class Held:
         return {s for s, members in self.suites.items() if name in members}
 
     def _hold(self, row):
-        get, within, first = row_get(row), self.about(bare(row["case"])), None
+        get, within, first = row_get(row), self.about(cases.bare(row["case"])), None
         refusal = isinstance(row.get("expectation"), dict) and "reason" in row["expectation"]   # a reject case: judged by its group
         for line in [] if refusal else self.lines:
             counts = not line.suites or not within or within & set(line.suites)
@@ -179,7 +175,7 @@ class Held:
             line.met += expects(line, row["verdict"])
             line.passed += not expects(line, row["verdict"]) and _tried(row) and not (line.sometimes and row["verdict"] == "pass")
         self.rows.append((row, get, first))
-        if row["verdict"] in _FAILURES and first is None and not refusal:
+        if is_finding(row["verdict"]) and first is None and not refusal:
             self.unexplained.append((row, get))
 
     def _cover(self):
@@ -217,7 +213,7 @@ def _could(tree, name, known):
                     lambda key: key in _RESULT and key not in known and not (key == "engine" and given))
 
 
-def _said(line):
+def complaint(line):
     """What is wrong with a line; '' when nothing is, None when these records cannot tell."""
     if line.late:
         return f"until {line.until}, and these records have {max(line.late, key=version_key)}: look again"
@@ -235,7 +231,7 @@ def _said(line):
 def check(store, lines, suites, out=sys.stdout, err=sys.stderr):
     """Prints what is wrong with the lines; exit code."""
     held = Held(store, lines, suites)
-    said = [(line, _said(line)) for line in lines]
+    said = [(line, complaint(line)) for line in lines]
     wrong = [(line, why) for line, why in said if why]
     for line, why in wrong:
         print(f"{line.place}: {why}", file=err)
@@ -251,7 +247,6 @@ def check(store, lines, suites, out=sys.stdout, err=sys.stderr):
 
 def main(argv):
     """facts_reports expect check|update --suites FILE --folder DIR IN..."""
-    from . import cli
     parser = argparse.ArgumentParser(prog="facts expect")
     parser.add_argument("task", choices=("check", "update"))
     parser.add_argument("inputs", nargs="+", metavar="IN")
@@ -260,11 +255,11 @@ def main(argv):
     parser.add_argument("--overwrite", action="store_true", help="update: write the files instead of printing a diff")
     args = parser.parse_args(argv)
     try:
-        store = cli.load(args.inputs)
+        store = load(args.inputs)
     except reader.InputError as error:
         print(f"facts expect: {error}", file=sys.stderr)
         return BAD_INPUT
-    cli._warn(store)
+    reader.warn(store.files, "facts expect")
     if not store.one("SELECT EXISTS(SELECT 1 FROM row)"):
         print("facts expect: no row in " + ", ".join(args.inputs), file=sys.stderr)
         return BAD_INPUT

@@ -38,11 +38,6 @@ class Feature:
     why: str = ""
 
 
-def membership(name):
-    said = cases.parse(name)
-    return lambda key: cases.value_of(said, key)
-
-
 def _by_value(axis, key, said):
     seen = {}
     for one in said:

@@ -3,8 +3,9 @@
 Alike: the same outcome on the same device in the same tensors and the same slice of the matrix. A known one keeps its link, and is one line for each link.
 """
 from . import cases, words
+from .store import Store
 from .versions import range_words, segments
-from .vocabulary import BY_WORD, KNOWN, RANK
+from .vocabulary import BY_WORD, KNOWN, NEWS, RANK
 
 _SIZES = frozenset(("dtype", "b", "h", "s", "d", "layout", "engine", "seed"))   # what differs between cases of one slice
 
@@ -38,7 +39,7 @@ def _link(row):
 def _collect(store):
     """{alike: {"rows": [(case, build, config, engine, row)], "tensors": set}}, from the rows that are findings."""
     failing = {}   # (case, device, outcome, standing, link) -> rows: tensors are joined over a case's configurations and builds
-    for finding in (2, KNOWN):
+    for finding in (NEWS, KNOWN):
         for outcome, row in store.rows("finding=?", (finding,)):
             link = _link(row) if finding == KNOWN else ""
             failing.setdefault((row["case"], row["device"], outcome, finding, link), []).append(row)
@@ -84,7 +85,7 @@ def _history(outcome, device, rows, every, builds, labels):
     members = list(dict.fromkeys(case for case, _, _ in rows))
     failing = {}
     for case, row, _ in rows:
-        failing.setdefault(row["build"], set()).add((case, _config(row)))
+        failing.setdefault(row["build"], set()).add((case, Store.config(row)))
     spans = []
     for build in builds:
         all_rows = {case: every.at[(case, device)][build] for case in members if build in every.at.get((case, device), {})}
@@ -92,10 +93,6 @@ def _history(outcome, device, rows, every, builds, labels):
             spans.append((labels[build], _span(outcome, failing.get(build, set()), all_rows)))
     names = [name for name, _ in spans]
     return tuple((spans[a][1][0], range_words(names, a, z), spans[a][1][1]) for a, z in segments([what for _, what in spans]))
-
-
-def _config(row):
-    return row["config"] if row.get("config") is not None and "engine=all" in row["case"].split() else -1
 
 
 def of(store):

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from . import reader
+from .store import load
 from .versions import segments, version_key
 
 OK, FINDINGS, BAD_INPUT, ENVIRONMENT = 0, 1, 2, 3
@@ -37,31 +38,29 @@ def _in_order(names):
 
 
 class Matrix:
-    """What a record holds: answers[(group, device)][version] = the marks of the group's cases."""
+    """What a record holds: cases[group] in order, answers[(group, device)][version] = their marks."""
 
     def __init__(self, store):
-        self.groups, self.devices, self.builds, self.answers = [], [], {}, {}
-        self.places = {}
+        self.builds, marks = {}, {}
         for _, row in store.rows("1", order="id"):
             group = row["group"].removeprefix("golden.")
-            self.places.setdefault(group, {})[row["case"]] = 0
-        self._order(store)
-        for _, row in store.rows("1", order="id"):
-            group = row["group"].removeprefix("golden.")
-            marks = self.answers.setdefault((group, row["device"]), {}).setdefault(row["cudnn"], [_OPEN] * len(self.places[group]))
-            marks[self.places[group][row["case"]]] = _mark(row)
+            marks.setdefault((group, row["device"]), {}).setdefault(row["cudnn"], {})[row["case"]] = _mark(row)
             self.builds[row["cudnn"]] = row["build"]
         self.versions = sorted(self.builds, key=version_key)
+        self._order(store, marks)
+        self.answers = {at: {version: [said.get(case, _OPEN) for case in self.cases[at[0]]] for version, said in by.items()} for at, by in marks.items()}
 
-    def _order(self, store):
+    def _order(self, store, marks):
         """Groups as the run lists them, cases by name inside (workers answer in any order), devices as planned."""
         run = next(iter(store.runs.values()), {})
         told = [g.removeprefix("golden.") for g in run.get("groups") or {}]
-        self.groups = [g for g in told if g in self.places] + sorted(g for g in self.places if g not in told)
+        members = {}
+        for (group, _), by in marks.items():
+            members.setdefault(group, set()).update(*by.values())
+        self.groups = [g for g in told if g in members] + sorted(members.keys() - told)
+        self.cases = {group: _in_order(names) for group, names in members.items()}
         planned = [str(t.get("device")) for t in run.get("targets") or [] if isinstance(t, dict)]
         self.devices = list(dict.fromkeys([*planned, *store.devices()]))
-        for group, members in self.places.items():
-            self.places[group] = {case: i for i, case in enumerate(_in_order(members))}
 
 
 def _line(group, device, versions, marks):
@@ -81,7 +80,7 @@ def render(matrix, store):
         build = matrix.builds[version]
         out.append(f"# build {version:<8} {build:<18} {_hash(store, build)}\n")
     for group in matrix.groups:
-        out.append("\n" + "".join(f"# {i + 1:>2} {case}\n" for i, case in enumerate(_in_order(matrix.places[group]))))
+        out.append("\n" + "".join(f"# {i + 1:>2} {case}\n" for i, case in enumerate(matrix.cases[group])))
         for device in matrix.devices:
             by = matrix.answers.get((group, device), {})
             versions = [v for v in matrix.versions if v in by]
@@ -148,14 +147,13 @@ def _compare_one(lines, group, device, version, marks, name, matrix):
             if due == marks:
                 return []
             places = [i for i, (a, b) in enumerate(zip(due, marks)) if a != b]
-            case = _in_order(matrix.places[group])[places[0]] if places else ""
+            case = matrix.cases[group][places[0]] if places else ""
             return [f"{name}:{number}:1: {group} {device} {version}: golden {' '.join(due)}, answered {' '.join(marks)}" + (f"; first '{case}'" if case else "")]
     return [f"{name}:1:1: no line for {group} {device} {version}; renew it"]
 
 
 def main(argv):
     """facts_reports golden print|check --golden FILE [-o FILE] RECORD"""
-    from . import cli
     parser = argparse.ArgumentParser(prog="facts expect golden")
     parser.add_argument("task", choices=("print", "check"))
     parser.add_argument("record")
@@ -164,7 +162,7 @@ def main(argv):
     parser.add_argument("--overwrite", action="store_true")
     args = parser.parse_args(argv)
     try:
-        store = cli.load([args.record])
+        store = load([args.record])
         matrix = Matrix(store)
         if any(_OPEN in marks for by in matrix.answers.values() for marks in by.values()) or not store.complete():
             raise GoldenError("not every question has an answer; a matrix with holes is none")

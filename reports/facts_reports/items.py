@@ -71,9 +71,9 @@ def _answers(store):
     return found
 
 
-def _row(item, answers, said):
+def _row(item, answers, asked):
     tree = predicate.parse(item.where) if item.where else None
-    member = [c for c, one in said.items() if tree and predicate.holds(tree, lambda key, one=one: cases.value_of(one, key))]
+    member = [case for case, get in asked.items() if tree and predicate.holds(tree, get)]
     decided, run, counts, known = set(), set(), {}, {}
     for case in member:
         for version, grade, outcome, is_known in answers[case]:
@@ -92,10 +92,10 @@ def _span(versions):
 def table(store, items):
     """(Markdown, number of items that lack what they need)."""
     answers = _answers(store)
-    said = {c: cases.parse(c) for c in answers}
+    asked = {case: cases.asked_of(case) for case in answers}
     lines, lacking = ["| item | | family | cases | decided | run | on a GPU | tests |", "|---|---|---|---|---|---|---|---|"], 0
     for item in items:
-        member, decided, run, told = _row(item, answers, said)
+        member, decided, run, told = _row(item, answers, asked)
         short = []
         if item.where and not member:
             short.append("no case")

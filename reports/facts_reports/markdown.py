@@ -2,7 +2,7 @@
 import re
 
 from . import features, findings, text, words
-from .cases import parse
+from .cases import asked_of, parse
 from .predicate import holds, parse as parse_predicate
 from .versions import range_words, segments
 from .vocabulary import BY_WORD, KNOWN, RANK
@@ -44,7 +44,7 @@ def feature_table(store, axes=None, most=40):
     lines = ["| | " + " | ".join(text.markdown(d) for d in devices) + " |", "|---" * (len(devices) + 1) + "|"]
     for feature in [f for f in found if axes is None or f.axis in axes][:most]:
         tree = parse_predicate(feature.where)
-        member = {c for c in cases if holds(tree, features.membership(c))}
+        member = {c for c in cases if holds(tree, asked_of(c))}
         row = []
         for device in devices:
             asked = [b for b, _ in builds if (device, b) in by_target]
@@ -145,7 +145,8 @@ def issue(store, case):
                 out.append(f"| {text.markdown(tensor)} | " + " | ".join("" if c is None else text.markdown(str(c)) for c in cells) + " |")
     chain = [c for c in (row.get("reason") or {}).get("chain") or [] if isinstance(c, dict)]
     if chain:
-        out += ["", "Reason chain:", ""] + [f"- engine {text.markdown(str(c.get('engine', '')))}: {text.markdown(str(c.get('status', '')))} {text.markdown(str(c.get('text', '')))}" for c in chain[:10]]
+        said = [[text.markdown(str(c.get(key, ""))) for key in ("engine", "status", "text")] for c in chain[:10]]
+        out += ["", "Reason chain:", "", *(f"- engine {engine}: {status} {words_}" for engine, status, words_ in said)]
     out += ["", "Repeat it:", "", "    " + words.repro(store, row), "", _environment(store, row)]
     return "\n".join(out)
 

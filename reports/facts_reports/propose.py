@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 
 from . import findings, separate, text
-from .expectations import FINDINGS, OK, Held, _said, bare
+from .cases import bare
+from .expectations import FINDINGS, OK, Held, complaint
 from .versions import version_key
 
 _FILE = "proposed.expect"
@@ -20,7 +21,7 @@ _SUBJECT = ("engine", "config", "backend")
 def update(store, lines, suites, folder, overwrite):
     """Prints the diff; exit 1 when there is one."""
     held = Held(store, lines, suites)
-    stale = {(line.file, line.number) for line in lines if (why := _said(line)) and why.startswith("no result needs")}
+    stale = {(line.file, line.number) for line in lines if (why := complaint(line)) and why.startswith("no result needs")}
     new = _proposals(held, store)
     files = {path: _without(path, stale) for path in sorted({file for file, _ in stale})}
     if new:

@@ -3,6 +3,7 @@ import gzip
 import json
 import lzma
 import re
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -35,6 +36,15 @@ class FileReport:
     @property
     def complete(self):
         return self.unreadable == 0 and not self.truncated and self.closed
+
+
+def warn(files, who):
+    """Tells `who` runs this what could not be read: some samples of each file, and how many more."""
+    for report in files:
+        for sample in report.samples:
+            print(f"{who}: {report.name}: {sample}", file=sys.stderr)
+        if report.unreadable > len(report.samples):
+            print(f"{who}: {report.name}: {report.unreadable - len(report.samples):,} more unreadable lines", file=sys.stderr)
 
 
 class InputError(ValueError):

@@ -225,7 +225,6 @@ class Sides:
                 sides[side].append(_unpack(data, self.lists))
             yield slot, case, *sides
 
-
     def answers(self, slot, case):
         """Both sides' answers to one case."""
         sides = ([], [])

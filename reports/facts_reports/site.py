@@ -85,7 +85,8 @@ def payload(store, title):
         "outcomes": [[o.word, o.mark, o.kind, o.says] for o in OUTCOMES], "keys": cases.key_table(),
         "parts": {k: list(v) for k, v in cases.parts().items()}, "query_keys": cases.query_keys(),
         "numbers": sorted(cases.numbers()),
-        "targets": [{"build": b, "device": d, "cudnn": versions[b], "label": by_device[d][b], "spec": labels[b], "ask": store.gpus.get(d, d), "sm": sms.get(d)} for b, d in dictionaries["target"].items],
+        "targets": [{"build": b, "device": d, "cudnn": versions[b], "label": by_device[d][b], "spec": labels[b], "ask": store.gpus.get(d, d), "sm": sms.get(d)}
+                    for b, d in dictionaries["target"].items],
         "features": [[f.axis, f.label, f.where, f.why] for f in [*features.groups(store), *found]], "still": still,
         "suite_hashes": [str(r.get("suite_hash", "unknown")) for r in store.runs.values()],
         "dictionaries": {n: d.items for n, d in dictionaries.items() if n != "target"}, "columns": columns, "details": details, "details_cut": many,

@@ -3,8 +3,9 @@ import json
 import re
 import sqlite3
 
-from .vocabulary import RANK, outcome_of, standing
+from . import reader
 from .versions import build_key
+from .vocabulary import NEWS, RANK, outcome_of, standing
 
 _SCHEMA = """
 CREATE TABLE seen(id INTEGER PRIMARY KEY, run TEXT, started TEXT, attempt INT, case_name TEXT, build TEXT, cudnn TEXT, device TEXT, config INT,
@@ -15,6 +16,8 @@ CREATE TABLE row(id INTEGER PRIMARY KEY, run TEXT, case_name TEXT, build TEXT, c
 
 
 class Store:
+    """Fill it with reader.read_file(), call finish(), then ask."""
+
     @staticmethod
     def only(item):
         """What of a row is kept, before it is cleaned: everything."""
@@ -167,8 +170,8 @@ class Store:
 
     def pairs(self, finding):
         """{outcome: number of (case, build, device)} whose worst row of this standing ended so; worst first. What is news is not counted as known."""
-        news = "" if finding == 2 else (" AND NOT EXISTS (SELECT 1 FROM row n WHERE n.case_name=row.case_name AND n.build=row.build"
-                                        " AND n.device=row.device AND n.finding=2)")
+        news = "" if finding == NEWS else (" AND NOT EXISTS (SELECT 1 FROM row n WHERE n.case_name=row.case_name AND n.build=row.build"
+                                        f" AND n.device=row.device AND n.finding={NEWS})")
         return dict(self.db.execute("SELECT outcome, count(*) FROM (SELECT outcome, min(rank) AS worst FROM row WHERE finding=?" + news +
                                     " GROUP BY case_name, build, device) GROUP BY outcome ORDER BY worst", (finding,)).fetchall())
 
@@ -195,3 +198,12 @@ class Store:
 
     def complete(self):
         return bool(self.files) and all(f.complete for f in self.files) and self.totals()["missing"] == 0
+
+
+def load(inputs):
+    """A store with everything that the inputs hold. Raises reader.InputError."""
+    store = Store()
+    for path in reader.find(inputs):
+        store.files.append(reader.read_file(path, store))
+    store.finish()
+    return store

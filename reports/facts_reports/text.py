@@ -51,12 +51,17 @@ def markdown(value):
     return re.sub(r"([\\`*_{}\[\]<>|#!~])", r"\\\1", line(value, 300)).replace("@", "@\u200b")
 
 
+def ticks(value, least=1):
+    """As many backticks as fence a text: more than it holds in a row."""
+    return "`" * max(least, 1 + max((len(run) for run in re.findall("`+", value)), default=0))
+
+
 def code(value):
-    """Inline code for a Markdown table: fenced by more backticks than it holds."""
+    """Inline code for a Markdown table."""
     value = line(value, 1500).replace("|", "\\|")
-    ticks = "`" * (max((len(m) for m in re.findall("`+", value)), default=0) + 1)
+    fence = ticks(value)
     pad = " " if "`" in value else ""
-    return f"{ticks}{pad}{value}{pad}{ticks}"
+    return f"{fence}{pad}{value}{pad}{fence}"
 
 
 def count(n, word, plural=None):

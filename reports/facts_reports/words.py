@@ -2,7 +2,6 @@
 from . import text
 from .vocabulary import KNOWN, NEWS, OUTCOMES, is_finding, is_met
 
-
 NO_BUILD = "none"   # the CPU backend: a device, but no cuDNN
 
 

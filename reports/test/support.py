@@ -9,6 +9,7 @@ sys.path.insert(0, str(HERE.parent))
 sys.path.insert(0, str(HERE))
 
 from facts_reports import cli  # noqa: E402
+from facts_reports.store import load  # noqa: E402
 
 
 def run(*args):
@@ -22,4 +23,4 @@ def run(*args):
 def store(folder, data, name="r.jsonl"):
     path = Path(folder) / name
     path.write_bytes(data if isinstance(data, bytes) else data.encode())
-    return cli.load([path])
+    return load([path])

@@ -88,16 +88,14 @@ class Page(unittest.TestCase):
         return {"holds": [[t, {k: getter(r)(k) for k in cases.query_keys()}, h] for t, r, h in VECTORS["holds"]], "errors": VECTORS["errors"]}
 
     def test_a_query_filters_to_the_rows_that_python_finds(self):
-        from facts_reports import cases, predicate
+        from facts_reports import expectations, predicate
         store = support.store(self.at, (self.at / "good.jsonl").read_bytes(), "copy.jsonl")
         page = self.open()
         for text in QUERIES:
             tree = predicate.parse(text)
             due = 0
             for _, row in store.rows():
-                said, reason = cases.parse(row["case"]), row.get("reason") or {}
-                get = lambda k, row=row, said=said, reason=reason: (reason.get("class") if k == "class" else cases.value_of(said, k) if k == "engine" and row.get(k) is None else None if row.get(k) is None else str(row[k])) if k in (*cases.SUBJECT, "device") else cases.value_of(said, k)
-                due += predicate.holds(tree, get)
+                due += predicate.holds(tree, expectations.row_get(row))
             self.ask(page, text)
             self.assertTrue(self.rows(page).endswith(f" of {due}"), (text, due, self.rows(page)))
         self.quiet()
