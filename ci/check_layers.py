@@ -44,7 +44,8 @@ TEXT_FREE = {"ci/check_layers.py"}
 
 def without_comments(text):
     """The same text, same lines, with comments and string contents blanked; #include lines keep their names."""
-    blank = lambda match: re.sub(r"[^\n]", " ", match[0])
+    def blank(match):
+        return re.sub(r"[^\n]", " ", match[0])
     text = re.sub(r"//[^\n]*|/\*.*?\*/", blank, text, flags=re.S)
     kept = []
     for line in text.split("\n"):

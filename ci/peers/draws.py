@@ -32,7 +32,7 @@ class Draw:
         return self.rng.randint(least, most)
 
     def lengths(self, q, kv, weights):
-        s_q, s_kv = self.rng.randint(*q), self.rng.randint(*kv)
+        _, s_kv = self.rng.randint(*q), self.rng.randint(*kv)
         relation = self.weighted(weights)
         if relation == "one":
             return 1, s_kv

@@ -3,7 +3,6 @@ killed at any moment goes on and asks nothing twice; bad input is one line.
 """
 import collections
 import glob
-import json
 import os
 import re
 import signal
@@ -121,8 +120,8 @@ class Fuzz(e2e.TestCase):
         arguments = ("--cases", "25", *self.small(), "-j1")  # the seed is the record's
         self.assertStatus(self.fuzz(*arguments, "--resume", worker=liar, record="killed.jsonl"), 1)
         whole, killed = self.rows("whole.jsonl"), self.rows("killed.jsonl")
-        drawn = lambda rows: {row for row in rows if row[2] == "fuzz/drawn"}
-        self.assertEqual(drawn(whole), drawn(killed))
+        drawn, drawn_killed = ({row for row in rows if row[2] == "fuzz/drawn"} for rows in (whole, killed))
+        self.assertEqual(drawn, drawn_killed)
         for row, times in killed.items():
             self.assertLessEqual(times, whole[row] if whole[row] else 2, row)  # a first answer, and one repetition
         self.assertEqual(self.findings("whole"), self.findings("killed"))

@@ -1,6 +1,5 @@
 """The suite `numbers` on the cpu, as a user runs it: every fill passes, and every probe, law and identity is made and holds."""
 import re
-import unittest
 
 import e2e
 

@@ -28,7 +28,7 @@ class Nvrtc(e2e.TestCase):
         names = f"{e2e.need(FIRST).name},{e2e.need(FORMER).name}"
         self.assertStatus(e2e.facts("decide", e2e.CONTROL, "--cudnn", names, "--plan", "-o", self.path("r")), 0)
         for target in e2e.Record(self.path("r")).targets:
-            paths = [os.path.basename(l["path"]) for l in target["libraries"]]
+            paths = [os.path.basename(lib["path"]) for lib in target["libraries"]]
             self.assertIn("libnvrtc.so." + target["build"][-2:], [".".join(p.split(".")[:3]) for p in paths])
 
 

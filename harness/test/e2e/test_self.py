@@ -11,7 +11,7 @@ NUMBERS = os.path.join(e2e.SOURCE, "docs", "numerics.md")
 def rows_of(text, first):
     """The cells of a Markdown table whose first heading starts with `first`."""
     lines = text[text.index(f"| {first}"):].splitlines()
-    return [[cell.strip() for cell in line.strip().strip("|").split("|")] for line in lines[:next((i for i, l in enumerate(lines) if not l.startswith("|")), None)]]
+    return [[cell.strip() for cell in line.strip().strip("|").split("|")] for line in lines[:next((i for i, said in enumerate(lines) if not said.startswith("|")), None)]]
 
 
 class Self(e2e.TestCase):

@@ -100,11 +100,11 @@ class Contamination(e2e.TestCase):
                 done = e2e.facts("decide", e2e.CONTROL, "--cudnn", name, "--device", "h100-sxm", "-o", self.path(name), LD_LIBRARY_PATH=search)
                 self.assertStatus(done, 0)
                 libraries = e2e.Record(self.path(name)).targets[0]["libraries"]
-                cudnn = [l for l in libraries if os.path.basename(l["path"]).startswith("libcudnn")]
+                cudnn = [lib for lib in libraries if os.path.basename(lib["path"]).startswith("libcudnn")]
                 self.assertEqual(len(cudnn), 3)
-                for l in cudnn:
-                    self.assertEqual((os.path.dirname(l["path"]), l["in_build"], l["record"]), (e2e.need(name).dir, True, "ok"))
-                others = {os.path.basename(l["path"]).split(".so")[0] for l in libraries} - {os.path.basename(l["path"]).split(".so")[0] for l in cudnn}
+                for lib in cudnn:
+                    self.assertEqual((os.path.dirname(lib["path"]), lib["in_build"], lib["record"]), (e2e.need(name).dir, True, "ok"))
+                others = {os.path.basename(lib["path"]).split(".so")[0] for lib in libraries} - {os.path.basename(lib["path"]).split(".so")[0] for lib in cudnn}
                 self.assertLessEqual(others, {"libcuda", "libnvrtc", "libnvrtc-builtins"})
 
     def test_a_stranger_that_was_mapped_is_never_answered_with(self):
@@ -114,7 +114,7 @@ class Contamination(e2e.TestCase):
                 # As if the supervisor forgot that this is a three-library set.
                 answer = e2e.ask(e2e.need(name), e2e.CONTROL, env={"CUDNN_LIB_CONFIG": "", "LD_LIBRARY_PATH": self.path("strangers")})
                 if answer.ready:
-                    self.assertNotIn(stranger, [l["path"] for l in answer.ready["libraries"]])
+                    self.assertNotIn(stranger, [lib["path"] for lib in answer.ready["libraries"]])
                 else:
                     self.assertEnvironment(answer)
                 # And where somebody maps it on purpose, its path is named.
