@@ -7,9 +7,9 @@
 #include "emulator.h"
 
 #ifdef __SANITIZE_ADDRESS__ /* the numbers are the same there, and take four times as long: every path once */
-enum { FEWER = 4, LAST_TYPE_OF_LIES = FREF_F16 };
+enum { FEWER = 4, LIES_APART = 4, LAST_TYPE_OF_LIES = FREF_F16 };
 #else
-enum { FEWER = 1, LAST_TYPE_OF_LIES = FREF_BF16 };
+enum { FEWER = 2, LIES_APART = 1, LAST_TYPE_OF_LIES = FREF_BF16 }; /* every second shape of a fill and a mask, every second fill of a bias */
 #endif
 
 /* The largest |error| / min(bound, z sigma) of a tensor; T1 of docs/numerics.md. */
@@ -266,12 +266,12 @@ Test(error_model, holds_for_a_dbias_whose_scaled_gradient_is_rounded_first)
     data_destroy(&d);
 }
 
-/* The best ratio that finds a lie over the fills; every lie must be seen in every type. */
-static double strongest(fref_type type, lie_id lie, uint64_t seed, const char **by)
+/* The largest ratio of the first fill that shows a lie, of all fills when none does; every lie must be seen in every type. */
+static double seen(fref_type type, lie_id lie, uint64_t seed, const char **by)
 {
     static const int32_t len_q[] = { 150, 90 }, len_kv[] = { 200, 133 };
     double best = 0.0;
-    for (int fill = 0; fill < FILL_COUNT; fill++) {
+    for (int fill = 0; fill < FILL_COUNT && best <= 1.0; fill++) {
         fref_problem p = dense_problem(2, 4, 2, 150, 200, 64, 64);
         set_mask(&p, lie == LIE_CAUSAL_LOOSE ? 1 : lie == LIE_LEFT_LOOSE ? 3 : 0);
         p.len_q = lie == LIE_LENGTH_LOOSE ? len_q : NULL;
@@ -299,9 +299,9 @@ Test(error_model, is_exceeded_by_every_lie, .timeout = 280)
 {
     double weakest = INFINITY;
     for (int type = FREF_F16; type <= LAST_TYPE_OF_LIES; type++)
-        for (int lie = LIE_NONE; lie < LIE_COUNT; lie += FEWER) {
+        for (int lie = LIE_NONE; lie < LIE_COUNT; lie += LIES_APART) {
             const char *by = "";
-            double ratio = strongest((fref_type)type, (lie_id)lie, 77, &by);
+            double ratio = seen((fref_type)type, (lie_id)lie, 77, &by);
             printf("%s %-16s %10.4g by %s\n", type == FREF_F16 ? "f16 " : "bf16", lie_words[lie], ratio, by);
             if (lie == LIE_NONE) { /* the same problems and gates, the gain too, must pass an honest kernel */
                 cr_expect_leq(ratio, 1.0, "a right kernel fails by %s", by);
