@@ -1,4 +1,5 @@
-/* For suites that put problems to one described device: its context, opened before each test and closed behind it, and what it answers. */
+/* For suites that put problems to one described device: its context, opened before each test and closed behind it, and what it
+ * answers. */
 #ifndef FATTN_TEST_ASKED_H
 #define FATTN_TEST_ASKED_H
 
@@ -34,7 +35,8 @@ static inline const char *answer(fattn_problem p)
     cr_assert_not_null(decision, "%s: %s", fattn_status_name(st), fattn_last_error());
     text[0] = '\0';
     if (!fattn_decision_supported(decision))
-        snprintf(text, sizeof text, "%s: %s", fattn_status_name((fattn_status)fattn_decision_reason(decision)), fattn_decision_text(decision));
+        snprintf(text, sizeof text, "%s: %s", fattn_status_name((fattn_status)fattn_decision_reason(decision)),
+                 fattn_decision_text(decision));
     for (size_t i = 0; i < fattn_decision_engine_count(decision, FATTN_MODE_A); i++) {
         const long index = (long)fattn_decision_engine(decision, FATTN_MODE_A, i)->index;
         bool seen = false;
@@ -45,6 +47,23 @@ static inline const char *answer(fattn_problem p)
     }
     fattn_decision_destroy(decision);
     return text;
+}
+
+/* The bytes of workspace of a plan. `options` may be NULL. */
+static inline size_t compiled(const char *name, fattn_problem p, const fattn_plan_options *options)
+{
+    fattn_plan *plan = NULL;
+    p.struct_size = sizeof p;
+    cr_assert_eq(fattn_plan_create(&plan, context, &p, options), FATTN_OK, "%s: %s", name, fattn_last_error());
+    const size_t bytes = fattn_plan_workspace_bytes(plan);
+    fattn_plan_destroy(plan);
+    return bytes;
+}
+
+static inline void compile(const char *name, fattn_problem p)
+{
+    if (compiling())
+        compiled(name, p, NULL);
 }
 
 #endif

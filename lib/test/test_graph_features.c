@@ -12,16 +12,6 @@ static void expect_answer(const char *name, fattn_problem p, const char *start)
     cr_expect_eq(strncmp(got, start, strlen(start)), 0, "%s: got '%s', want '%s'", name, got, start);
 }
 
-static size_t compile(const char *name, fattn_problem p)
-{
-    fattn_plan *plan = NULL;
-    p.struct_size = sizeof p;
-    cr_assert_eq(fattn_plan_create(&plan, context, &p, NULL), FATTN_OK, "%s: %s", name, fattn_last_error());
-    const size_t bytes = fattn_plan_workspace_bytes(plan);
-    fattn_plan_destroy(plan);
-    return bytes;
-}
-
 #define PROBLEM(...) ((fattn_problem){ .batch = 2, .heads_q = 8, .seq_q = 512, .seq_kv = 512, .dim_qk = 128, __VA_ARGS__ })
 #define BACKWARD(...) PROBLEM(.pass = FATTN_BACKWARD, __VA_ARGS__)
 enum { BATCH_STRIDE = 512 * 1024, HEAD_STRIDE = 128, TOKEN_STRIDE = 1024 };
@@ -60,8 +50,8 @@ Test(graph_features, plans_with_a_bias_compile)
 {
     const size_t scores = 2 * 8 * 512 * 512;
     compile("forward", PROBLEM(.has_bias = 1, .padding = 1, .has_right = 1));
-    const size_t direct = compile("dbias", BACKWARD(.has_bias = 1, .dbias = 1));
-    const size_t summed = compile("dbias of 111s", BACKWARD(.has_bias = 1, .dbias = 1, .bias_dim = { 1, 1, 1, 512 }));
+    const size_t direct = compiled("dbias", BACKWARD(.has_bias = 1, .dbias = 1), NULL);
+    const size_t summed = compiled("dbias of 111s", BACKWARD(.has_bias = 1, .dbias = 1, .bias_dim = { 1, 1, 1, 512 }), NULL);
     cr_expect_geq(direct, 2 * scores, "the engine keeps dP");
     cr_expect_geq(summed, direct + 8 * 512 * 512 * 2, "what is summed lies in the workspace, in front of the engine's");
 }
@@ -215,9 +205,9 @@ Test(graph_features, a_pin_is_the_one_configuration_that_a_decision_reports)
     cr_expect_eq(engine->index, 6);
     cr_expect_eq(engine->knob_count, 6);
     fattn_decision_destroy(decision);
-    const size_t linear = compile("pin", p);
+    const size_t linear = compiled("pin", p, NULL);
     p.determinism = FATTN_DETERMINISM_FORM;
-    cr_expect_lt(linear, compile("form", p));
+    cr_expect_lt(linear, compiled("form", p, NULL));
 }
 
 /* ---- zero strides and orders

@@ -59,7 +59,8 @@ static const subject joined[] = {
     { "alibi and bias", "2,1", FORWARD(.alibi = 1, .has_bias = 1) },
     { "alibi, backward", "6,7", BACKWARD(.alibi = 1, .has_right = 1) },
     { "mask of keys", "2,1", FORWARD(.has_bias = 1, .bias_dtype = FATTN_BOOL, .bias_dim = { 2, 1, 1, 512 }, .guards_off = 1) },
-    { "mask of scores, backward", "6,7", BACKWARD(.has_bias = 1, .bias_dtype = FATTN_BOOL, .bias_dim = { 2, 8, 512, 512 }, .guards_off = 1) },
+    { "mask of scores, backward", "6,7",
+      BACKWARD(.has_bias = 1, .bias_dtype = FATTN_BOOL, .bias_dim = { 2, 8, 512, 512 }, .guards_off = 1) },
     { "sink", "2,1", FORWARD(.sink = 1) },
     { "sink without stats", "2,1", PROBLEM(.sink = 1) },
     { "sink, backward", "6,7", BACKWARD(.sink = 1) },
@@ -127,17 +128,11 @@ Test(graph_surface, stats_in_base_2_need_9_27)
     expect_answers(&row, 1);
 }
 
-static size_t compile(const subject *row, int32_t config)
+static size_t compiled_as(const subject *row, int32_t config)
 {
-    fattn_plan *plan = NULL;
     fattn_plan_options options = FATTN_PLAN_OPTIONS_INIT;
-    fattn_problem p = row->problem;
     options.config = config;
-    p.struct_size = sizeof p;
-    cr_assert_eq(fattn_plan_create(&plan, context, &p, &options), FATTN_OK, "%s: %s", row->name, fattn_last_error());
-    const size_t bytes = fattn_plan_workspace_bytes(plan);
-    fattn_plan_destroy(plan);
-    return bytes;
+    return compiled(row->name, row->problem, &options);
 }
 
 /* One of each kind, every configuration of some. */
@@ -147,18 +142,20 @@ Test(graph_surface, plans_compile)
                                            &paged[6],  &joined[0],  &joined[4],  &joined[5],  &joined[6],
                                            &joined[9], &joined[12], &joined[14], &joined[16], &joined[17] };
     for (size_t i = 0; i < COUNT(rows); i++)
-        compile(rows[i], 0);
-    compile(&paged[0], 1);
-    compile(&joined[11], 1);
+        compile(rows[i]->name, rows[i]->problem);
+    if (!compiling())
+        return;
+    compiled_as(&paged[0], 1);
+    compiled_as(&joined[11], 1);
 }
 
 Test(graph_surface, declared_totals_make_the_workspace_smaller_where_they_are_right)
 {
-    const size_t whole = compile(&packed[6], 0), declared = compile(&packed[10], 0);
+    const size_t whole = compiled_as(&packed[6], 0), declared = compiled_as(&packed[10], 0);
     cr_expect_lt(declared, whole);
     subject odd = { "dims that are no multiple of 16", "", BACKWARD(PACKED, .total_q = 700, .total_kv = 800) };
     odd.problem.dim_qk = 72;
-    const size_t left_out = compile(&odd, 0);
+    const size_t left_out = compiled_as(&odd, 0);
     odd.problem.guards_off = 1;
-    cr_expect_lt(compile(&odd, 0), left_out, "with the guards off it is said as it was given");
+    cr_expect_lt(compiled_as(&odd, 0), left_out, "with the guards off it is said as it was given");
 }
