@@ -76,7 +76,8 @@ typedef struct fref__call {
     fref__limits to_o, to_q, to_k, to_v; /* of the answers */
     double gamma_p, gamma_ds;            /* scale times descale: in O and dV; in dQ and dK */
     double z_o, z_dp, z_dq, z_dk, z_dv;  /* of an amax's tolerance; src/amax.h */
-    int32_t scored; /* a modification, a bias or alibi */
+    int32_t masked; /* by elements or tiles */
+    int32_t scored; /* a modification, a bias, a mask or alibi */
     int32_t sloped; /* its slope is not 1 everywhere */
     int32_t kept;   /* which keys count is not a matter of the range alone */
     int32_t judged;

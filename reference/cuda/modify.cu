@@ -1,4 +1,4 @@
-/* What becomes of the scaled logits before the softmax sees them: a modification in closed form, then the bias and alibi; beside each score what src/score.h
+/* What becomes of the scaled logits before the softmax sees them: a modification in closed form, then the bias, masks and alibi; beside each score what src/score.h
  * calls extra and pull, and with `sloped` the slope and its errors.
  */
 #include "weigh.cuh"
@@ -83,6 +83,16 @@ __device__ __forceinline__ modified modify(const fref_gpu_mod &mod, double s, in
     return m;
 }
 
+/* Neither mask hides key j from row i. */
+__device__ __forceinline__ bool is_seen(const fref__call &c, int64_t b, int64_t h, int64_t i, int64_t j)
+{
+    const fref_tensor &seen = c.mod.seen;
+    if (seen.data != nullptr && ((const uint8_t *)seen.data)[place(seen, b, h, i) + j * seen.stride[3]] == 0)
+        return false;
+    const int64_t rows = (c.problem.rows + 127) / 128, keys = (c.problem.keys + 127) / 128;
+    return c.mod.tiles == nullptr || c.mod.tiles[((b * c.problem.heads_q + h) * rows + i / 128) * keys + j / 128] != 0;
+}
+
 }
 
 using namespace fref;
@@ -102,8 +112,9 @@ extern "C" __global__ void fref_modify(const __grid_constant__ fref__call c)
         const double s = c.x[at];
         const modified m = modify(c.mod, s, b, h, i, j);
         double x = m.value, extra = c.mod.kind != FREF_MOD_NONE ? fabs(m.slope * s) + m.rounded + eps_mod / E32 * m.approximated : 0.0;
-        if (c.bias.data != nullptr) {
-            x += element(c.bias, b, h, i, j);
+        if (c.bias.data != nullptr || c.masked) {
+            x += c.bias.data != nullptr ? element(c.bias, b, h, i, j) : 0.0;
+            x = is_seen(c, b, h, i, j) ? x : -infinity();
             extra += x != -infinity() ? fabs(x) : 0.0;
         }
         if (c.problem.alibi != nullptr) {

@@ -56,7 +56,8 @@ void fref__run_start(fref__run *run, fref_gpu *gpu, const fref_problem *problem,
     c->to_v = limits_of(rounding->out, scales->scale_dv);
     c->gamma_p = fref__or_1(scales->scale_s) * fref__or_1(scales->descale_s);
     c->gamma_ds = fref__or_1(scales->scale_dp) * fref__or_1(scales->descale_dp);
-    c->scored = c->mod.kind != FREF_MOD_NONE || problem->bias || problem->alibi;
+    c->masked = c->mod.seen.data || c->mod.tiles;
+    c->scored = c->mod.kind != FREF_MOD_NONE || problem->bias || c->masked || problem->alibi;
     c->sloped = c->mod.kind == FREF_MOD_SOFTCAP || c->mod.kind == FREF_MOD_TEMPERATURE;
     c->kept = c->scored || problem->keep;
     c->ld_qk = padded(problem->dim_qk, FREF__TILE);

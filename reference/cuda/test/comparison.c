@@ -397,6 +397,10 @@ static fref_problem on_device(device *d, const drawn *x, fref_tensor *bias, fref
         mod->a.data = memory;
         mod->b.data = memory + batch * (size_t)p.rows;
     }
+    mod->seen = x->seen;
+    mod->seen.data = x->seen_memory ? device_array(d, x->seen_memory, scores) : NULL;
+    mod->tiles = x->tiles ? device_array(d, x->tiles, batch * heads * (size_t)((p.rows + 127) / 128 * ((p.keys + 127) / 128))) : NULL;
+    p.bias = x->bias;
     if (p.bias) {
         const int64_t *dim = x->data.dbias_dim;
         *bias = *p.bias;
@@ -427,8 +431,8 @@ void compare_problem(fref_gpu *gpu, const fref__driver *driver, feature with, ui
         in[n] = (!apart ? device_tensor : of_keys ? paged_tensor : ragged_tensor)(&d, from[n], dims[n], len, &state);
     }
     const int before = t->wrong;
-    const int forward = compare_forward(gpu, &d, &p, &x, x.mod.kind ? &mod : NULL, in, seed, t);
-    const int backward = compare_backward(gpu, &d, &p, &x, x.mod.kind ? &mod : NULL, in, seed, t);
+    const int forward = compare_forward(gpu, &d, &p, &x, x.mod.kind || x.masked_memory ? &mod : NULL, in, seed, t);
+    const int backward = compare_backward(gpu, &d, &p, &x, x.mod.kind || x.masked_memory ? &mod : NULL, in, seed, t);
     t->problems++;
     t->refused += (forward == ENOTSUP) + (backward == ENOTSUP);
     if (t->wrong > before)

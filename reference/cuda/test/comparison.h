@@ -24,6 +24,7 @@ typedef enum feature {
     FEATURE_ALIBI,
     FEATURE_SAMPLES,
     FEATURE_APART, /* ragged queries, paged keys */
+    FEATURE_MASK,  /* of elements, of tiles, or both */
     FEATURE_COUNT
 } feature;
 extern const char *const feature_words[FEATURE_COUNT];

@@ -5,7 +5,7 @@
 #include <string.h>
 
 const char *const feature_words[FEATURE_COUNT] = { "any",          "plain",   "band", "lengths", "groups",  "bias",
-                                                   "modification", "dropout", "sink", "alibi",   "samples", "ragged and paged" };
+                                                   "modification", "dropout", "sink", "alibi",   "samples", "ragged and paged", "mask" };
 
 static int64_t between(uint64_t *state, int64_t least, int64_t most)
 {
@@ -64,6 +64,54 @@ static void draw_bias(drawn *x, uint64_t *state)
     const int64_t dim[4] = { chance(state, 2) ? 1 : p->batch, chance(state, 2) ? 1 : p->heads_q, chance(state, 3) ? 1 : p->rows,
                              p->keys };
     data_bias(&x->data, dim, chance(state, 2) ? FREF_F32 : x->data.type, 0.5);
+}
+
+static int64_t tiles_of(int64_t n)
+{
+    return (n + 127) / 128;
+}
+
+static bool is_seen(const drawn *x, int64_t b, int64_t h, int64_t i, int64_t j)
+{
+    const fref_problem *p = &x->data.problem;
+    const int64_t *stride = x->seen.stride;
+    if (x->seen_memory && !x->seen_memory[b * stride[0] + h * stride[1] + i * stride[2] + j * stride[3]])
+        return false;
+    return !x->tiles || x->tiles[((b * p->heads_q + h) * tiles_of(p->rows) + i / 128) * tiles_of(p->keys) + j / 128];
+}
+
+/* Elements in the layout rows, keys, heads, batch, those that are one broadcast; tiles; the bias that both are for the one in C. */
+static void draw_masks(drawn *x, uint64_t *state)
+{
+    fref_problem *p = &x->data.problem;
+    const int64_t batch = chance(state, 2) ? 1 : p->batch, heads = chance(state, 2) ? 1 : p->heads_q,
+                  rows = chance(state, 3) ? 1 : p->rows, all = p->batch * p->heads_q * p->rows * p->keys;
+    const int64_t tiles = p->batch * p->heads_q * tiles_of(p->rows) * tiles_of(p->keys);
+    const int which = (int)between(state, 1, 3);
+    if (which & 1) {
+        x->seen_memory = malloc((size_t)all);
+        for (int64_t n = 0; n < all; n++)
+            x->seen_memory[n] = chance(state, 4) ? 0 : (uint8_t)between(state, 1, 255);
+        x->seen = (fref_tensor){ .data = x->seen_memory,
+                                 .stride = { batch > 1 ? 1 : 0, heads > 1 ? batch : 0, rows > 1 ? batch * heads * p->keys : 0, batch * heads } };
+    }
+    if (which & 2) {
+        x->tiles = malloc((size_t)tiles);
+        for (int64_t n = 0; n < tiles; n++)
+            x->tiles[n] = !chance(state, 4);
+    }
+    x->masked_memory = malloc((size_t)all * sizeof *x->masked_memory);
+    if (!x->masked_memory || (which & 1 && !x->seen_memory) || (which & 2 && !x->tiles))
+        abort();
+    x->masked = (fref_tensor){ .data = x->masked_memory,
+                               .type = FREF_F32,
+                               .stride = { p->heads_q * p->rows * p->keys, p->rows * p->keys, p->keys, 1 } };
+    for (int64_t n = 0; n < all; n++) {
+        const int64_t j = n % p->keys, i = n / p->keys % p->rows, h = n / p->keys / p->rows % p->heads_q, b = n / p->keys / p->rows / p->heads_q;
+        const double value = p->bias ? element(p->bias, b, h, i, j) : 0.0;
+        x->masked_memory[n] = is_seen(x, b, h, i, j) ? (float)value : -INFINITY;
+    }
+    p->bias = &x->masked;
 }
 
 static fref_tensor mod_tensor(float *memory, const int64_t stride[4])
@@ -170,6 +218,9 @@ static void draw_extras(drawn *x, uint64_t *state, feature with)
     const bool plain = with == FEATURE_PLAIN;
     if (with == FEATURE_BIAS || (!plain && chance(state, 4)))
         draw_bias(x, state);
+    x->bias = p->bias;
+    if (with == FEATURE_MASK || (with == FEATURE_ANY && chance(state, 4)))
+        draw_masks(x, state);
     if (with == FEATURE_MOD || (!plain && chance(state, 4))) {
         draw_mod(x, state);
         p->modify = modify;
@@ -246,6 +297,9 @@ void drawn_destroy(drawn *x)
 {
     data_destroy(&x->data);
     free(x->mod_memory);
+    free(x->seen_memory);
+    free(x->tiles);
+    free(x->masked_memory);
     free(x->keep);
     free(x->alibi);
     free(x->sink);

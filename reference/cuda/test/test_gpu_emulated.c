@@ -50,6 +50,12 @@ FEATURE_TEST(samples_of_rows_and_keys, FEATURE_SAMPLES)
 FEATURE_TEST(ragged_queries_and_paged_keys, FEATURE_APART)
 FEATURE_TEST(everything, FEATURE_ANY)
 
+Test(emulated, masks_of_elements_and_of_tiles)
+{
+    const size_limits tiles = { .batch = 2, .heads = 2, .seq = 150, .dim = 40 }; /* more than one */
+    sweep(FEATURE_MASK, 3, &tiles, 0);
+}
+
 Test(emulated, chunks_of_rows_and_lots_of_heads_add_up)
 {
     const size_limits more = { .batch = 2, .heads = 4, .seq = 300, .dim = 40 };

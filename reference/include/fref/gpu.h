@@ -34,6 +34,9 @@ typedef struct fref_gpu_mod {
     fref_mod_kind kind;
     double parameter[2];
     fref_tensor a, b; /* device addresses */
+    /* Masks, judged as a bias of 0 and -inf would be, beside the bias if there is one; device addresses. */
+    fref_tensor seen;     /* data NULL: all. A byte for each (b,h,i,j), 0: masked; `type` is not read */
+    const uint8_t *tiles; /* NULL: all. [batch, heads_q, rows / 128, keys / 128], rounded up; 0: the tile is masked */
 } fref_gpu_mod;
 
 /* problem: len_q, len_kv, sink, keep, bias->data, alibi, row_sample, key_sample are device addresses; `modify` is not read, `mod` (NULL: none) is
