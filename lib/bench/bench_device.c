@@ -220,8 +220,10 @@ static question question_of(char **argv, int *argc)
     p->heads_q = p->heads_k = number_of(argv[6], argv[6]);
     p->seq_q = p->seq_kv = number_of(argv[7], argv[7]);
     p->dim_qk = number_of(argv[8], argv[8]);
-    if (p->batch > MAX_BATCH)
-        exit((fprintf(stderr, "bench_device: a batch of at most %d\n", MAX_BATCH), 2));
+    if (p->batch > MAX_BATCH) {
+        fprintf(stderr, "bench_device: a batch of at most %d\n", MAX_BATCH);
+        exit(2);
+    }
     int left = 9;
     for (int i = 9; i < *argc; i++) {
         if (!read_word(&q, argv[i]))
