@@ -45,8 +45,40 @@ extern "C" int emulated_launch(struct CUfunc_st *function, unsigned grid, unsign
 /* ---- the oracle: the C reference, as device memory is the host's ------------------------------------------------------------------ */
 
 #include <cerrno>
+#include <vector>
 
 #include "fref/gpu.h"
+
+/* The problem with its masks as the bias that they are for the C reference; a bias beside them is bf16. */
+struct masked {
+    fref_problem problem;
+    fref_tensor bias;
+    std::vector<float> values;
+
+    masked(const fref_problem *from, const fref_gpu_mod *mod) : problem(*from), bias()
+    {
+        const int64_t rows = from->rows, keys = from->keys, heads = from->heads_q, tiles = (keys + 127) / 128;
+        if (mod->seen.data == nullptr && mod->tiles == nullptr)
+            return;
+        for (int64_t n = 0; n < from->batch * heads * rows * keys; n++) {
+            const int64_t j = n % keys, i = n / keys % rows, h = n / keys / rows % heads, bh = n / keys / rows, b = bh / heads;
+            const auto place = [=](const fref_tensor &t) { return b * t.stride[0] + h * t.stride[1] + i * t.stride[2] + j * t.stride[3]; };
+            const bool seen = (mod->seen.data == nullptr || ((const uint8_t *)mod->seen.data)[place(mod->seen)] != 0) &&
+                              (mod->tiles == nullptr || mod->tiles[(bh * ((rows + 127) / 128) + i / 128) * tiles + j / 128] != 0);
+            const uint32_t bits = from->bias != nullptr ? (uint32_t)((const uint16_t *)from->bias->data)[place(*from->bias)] << 16 : 0;
+            float value;
+            memcpy(&value, &bits, sizeof value);
+            values.push_back(seen ? value : -INFINITY);
+        }
+        bias.data = values.data();
+        bias.type = FREF_F32;
+        bias.stride[0] = heads * rows * keys;
+        bias.stride[1] = rows * keys;
+        bias.stride[2] = keys;
+        bias.stride[3] = 1;
+        problem.bias = &bias;
+    }
+};
 
 extern "C" int fref_gpu_create(fref_gpu **out, char *)
 {
@@ -63,7 +95,8 @@ extern "C" int fref_gpu_forward(fref_gpu *, const fref_problem *problem, const f
                                 const fref_tensor *v, const fref_rounding *rounding, const fref_forward_out *out, struct CUstream_st *, char *error)
 {
     snprintf(error, 256, "emulated: no modifications");
-    return mod->kind != FREF_MOD_NONE ? ENOTSUP : fref_forward(problem, q, k, v, rounding, out);
+    const masked whole(problem, mod);
+    return mod->kind != FREF_MOD_NONE ? ENOTSUP : fref_forward(&whole.problem, q, k, v, rounding, out);
 }
 
 extern "C" int fref_gpu_backward(fref_gpu *, const fref_problem *problem, const fref_gpu_mod *mod, const fref_tensor *q, const fref_tensor *k,
@@ -71,5 +104,6 @@ extern "C" int fref_gpu_backward(fref_gpu *, const fref_problem *problem, const 
                                  const fref_rounding *rounding, const fref_backward_out *out, struct CUstream_st *, char *error)
 {
     snprintf(error, 256, "emulated: no modifications");
-    return mod->kind != FREF_MOD_NONE ? ENOTSUP : fref_backward(problem, q, k, v, o, stats, d_o, rounding, out);
+    const masked whole(problem, mod);
+    return mod->kind != FREF_MOD_NONE ? ENOTSUP : fref_backward(&whole.problem, q, k, v, o, stats, d_o, rounding, out);
 }

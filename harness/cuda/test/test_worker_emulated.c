@@ -65,7 +65,10 @@ Test(emulated, what_joins_the_softmax_too)
     compare_case(cpu_with(context), gpu, "pass=fwd dtype=bf16 b=2 h=2 s=20 d=16 scale=tensor want=stats2", "gpu");
     compare_case(cpu_with(context), gpu, "pass=fwd dtype=e4m3 b=2 h=2 s=20 d=16 scales=odd", "gpu");
     compare_case(cpu_with(context), gpu, "pass=bwd dtype=e4m3 b=2 h=2 s=20 d=16 scales=odd", "gpu");
-    compare_case(cpu_with(context), gpu, "pass=fwd dtype=bf16 b=2 h=2 s=20 d=16 bias=bool:b1ss", "cpu");
+    compare_case(cpu_with(context), gpu, "pass=fwd dtype=bf16 b=2 h=2 s=20 d=16 bias=bool:b1ss", "gpu");
+    compare_case(cpu_with(context), gpu, "pass=bwd dtype=bf16 b=2 h=2 s=20 d=16 bias=bool:1hss", "gpu");
+    compare_case(cpu_with(context), gpu, "pass=fwd dtype=bf16 b=2 h=2 s=150/280 d=8 blockmask=random want=stats", "gpu");
+    compare_case(cpu_with(context), gpu, "pass=fwd dtype=bf16 b=1 h=2 s=20/280 d=8 blockmask=first bias=1hss", "gpu");
     close_emulated(gpu, context);
 }
 

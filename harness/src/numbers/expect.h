@@ -9,7 +9,7 @@
 #include "judge.h"
 
 /* An oracle whose memory is not here: storages and the arrays of O and the gradients, nu and neff included, are at its own addresses; statistics are
- * here whoever computes. Returns are errnos, as fref's. */
+ * here whoever computes. Boolean masks and masks of tiles are not part of `problem`: it reads them of `asked`. Returns are errnos, as fref's. */
 typedef struct facts_oracle {
     void *owner;
     int (*forward)(void *owner, const facts_problem *asked, const fref_problem *problem, const fref_tensor tensor[FACTS_TENSOR_COUNT],

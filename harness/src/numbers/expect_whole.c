@@ -117,9 +117,9 @@ static int add_mask(facts_whole *w, const facts_problem *p, const facts_storages
     const fattn_problem *ask = &p->ask;
     const int64_t full[4] = { ask->batch, ask->heads_q, ask->seq_q, ask->seq_kv }, *dim = ask->block_mask ? full : ask->bias_dim;
     const int64_t count = elements_of(dim);
-    float *out = in->oracle || count > MOST_SCORES ? NULL : keep(w, (size_t)count * sizeof *out);
+    float *out = count > MOST_SCORES ? NULL : keep(w, (size_t)count * sizeof *out);
     if (!out)
-        return in->oracle || count > MOST_SCORES ? ENOTSUP : ENOMEM;
+        return count > MOST_SCORES ? ENOTSUP : ENOMEM;
 #pragma omp parallel for schedule(static)
     for (int64_t n = 0; n < count; n++) {
         const int64_t at[4] = { n / (dim[1] * dim[2] * dim[3]), n / (dim[2] * dim[3]) % dim[1], n / dim[3] % dim[2], n % dim[3] };
@@ -136,9 +136,10 @@ static int add_mask(facts_whole *w, const facts_problem *p, const facts_storages
 static int add_bias(facts_whole *w, const facts_problem *p, const facts_storages *in)
 {
     const facts_tensor *t = &p->tensor[FACTS_TENSOR_BIAS];
-    if (p->ask.block_mask || (t->present && t->dtype == FATTN_BOOL))
+    const bool truth = t->present && t->dtype == FATTN_BOOL;
+    if (!in->oracle && (p->ask.block_mask || truth)) /* an oracle elsewhere reads masks as they are */
         return add_mask(w, p, in);
-    if (!t->present)
+    if (!t->present || truth)
         return 0;
     w->bias = w->tensor[FACTS_TENSOR_BIAS];
     for (int d = 0; d < 4; d++)

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../numbers/arrays.h"
+
 #define MOST_COPIES 48
 
 _Static_assert((int)FREF_MOD_COUNT == (int)FACTS_MOD_COUNT && (int)FREF_MOD_DOCUMENT == (int)FACTS_MOD_DOCUMENT &&
@@ -128,11 +130,32 @@ static fref_tensor broadcast(const facts_problem *p, facts_tensor_id id, const f
     return out;
 }
 
-static fref_gpu_mod mod_of(const facts_problem *p, const fref_tensor t[FACTS_TENSOR_COUNT])
+/* A byte for each tile of 128 x 128; NULL: no mask of tiles. */
+static const uint8_t *tiles_there(copies *c, const facts_problem *p)
 {
+    const int64_t rows = (p->ask.seq_q + 127) / 128, keys = (p->ask.seq_kv + 127) / 128, heads = p->ask.heads_q;
+    const int64_t count = p->ask.batch * heads * rows * keys;
+    uint8_t *here = p->ask.block_mask ? malloc((size_t)count) : NULL;
+    if (!here) {
+        c->status = p->ask.block_mask && c->status == 0 ? ENOMEM : c->status;
+        return NULL;
+    }
+    for (int64_t n = 0; n < count; n++)
+        here[n] = facts_tile_kept(p, n / keys / rows / heads, n / keys / rows % heads, n / keys % rows, n % keys);
+    const uint8_t *there = send(c, here, (size_t)count);
+    free(here);
+    return there;
+}
+
+static fref_gpu_mod mod_of(copies *c, const facts_problem *p, const fref_tensor t[FACTS_TENSOR_COUNT])
+{
+    const facts_tensor *bias = &p->tensor[FACTS_TENSOR_BIAS];
     fref_gpu_mod mod = { .kind = (fref_mod_kind)p->mod, .parameter = { p->mod_parameter[0], p->mod_parameter[1] } };
     mod.a = broadcast(p, FACTS_TENSOR_MOD_A, &t[FACTS_TENSOR_MOD_A]);
     mod.b = broadcast(p, FACTS_TENSOR_MOD_B, &t[FACTS_TENSOR_MOD_B]);
+    if (bias->present && bias->dtype == FATTN_BOOL)
+        mod.seen = broadcast(p, FACTS_TENSOR_BIAS, &t[FACTS_TENSOR_BIAS]);
+    mod.tiles = tiles_there(c, p);
     return mod;
 }
 
@@ -162,7 +185,7 @@ static int forward(void *owner, const facts_problem *asked, const fref_problem *
     const int64_t rows = rows_of(&here);
     fref_problem there = problem_there(&c, &here);
     tensors_there(&c, &here, t, at);
-    fref_gpu_mod mod = mod_of(asked, t);
+    fref_gpu_mod mod = mod_of(&c, asked, t);
     fref_forward_out answers = *out; /* O with its nu and neff is there already */
     make_answers(&c, 5 * rows + 6);
     answers.lse = answer(&c, out->lse, rows);
@@ -187,7 +210,7 @@ static int backward(void *owner, const facts_problem *asked, const fref_problem 
     fref_tensor at[FACTS_TENSOR_COUNT];
     fref_problem there = problem_there(&c, &here);
     tensors_there(&c, &here, t, at);
-    fref_gpu_mod mod = mod_of(asked, t);
+    fref_gpu_mod mod = mod_of(&c, asked, t);
     fref_backward_out answers = *out; /* gradients are there already */
     make_answers(&c, 2 * problem->heads_q + 12);
     answers.dsink = answer(&c, out->dsink, problem->heads_q);
