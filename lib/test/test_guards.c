@@ -69,6 +69,12 @@ static void bshd_stats(fattn_problem *p)
     memcpy(p->stats_strides, (int64_t[4]){ 8 * 512, 1, 8, 1 }, sizeof p->stats_strides);
 }
 
+static void bshd_stats_wanted(fattn_problem *p)
+{
+    bshd_stats(p);
+    p->pass = FATTN_FORWARD, p->outputs = FATTN_WANT_STATS;
+}
+
 static void negative_scale(fattn_problem *p)
 {
     p->has_attn_scale = 1, p->attn_scale = -0.125, p->seq_kv = 500;
@@ -247,6 +253,12 @@ static void packed_wide_heads(fattn_problem *p)
     p->pass = FATTN_BACKWARD, p->dim_qk = 256;
 }
 
+static void packed_wide_values(fattn_problem *p)
+{
+    packed(p, FATTN_RAGGED_ALL);
+    p->pass = FATTN_BACKWARD, p->dim_qk = 128, p->dim_v = 192;
+}
+
 static void rotated(fattn_problem *p)
 {
     p->rope = 1, p->impl = FATTN_IMPL_UNIFIED, p->seq_q = 100;
@@ -339,6 +351,8 @@ static const subject subjects[] = {
     { "single-row-and-key-backward", 90900, 90, one_row_and_key },
     { "wide-heads-partial-tile", 91000, 90, wide_heads },
     { "fp8-more-tiles-than-128", 91400, 90, many_tiles_of_8_bits },
+    { "packed-d256-backward", 91400, 90, packed_wide_values },
+    { "stats-order-forward", 90701, 90, bshd_stats_wanted },
 };
 enum { SUBJECTS = sizeof subjects / sizeof *subjects };
 
@@ -421,7 +435,7 @@ Test(guards, have_the_edges_that_were_measured)
         int32_t below, first, last, above;
     } edges[] = {
         { 1, 0, 90000, 91500, 91501 },      { 3, 0, 90000, 90499, 90500 },      { 4, 92599, 92600, 92800, 92801 },
-        { 6, 90799, 90800, 91299, 91300 },  { 8, 91299, 91300, 91300, 91301 },  { 9, 91399, 91400, 91400, 91401 },
+        { 6, 90799, 90800, 91299, 91300 },  { 8, 91299, 91300, 91300, 91301 },  { 9, 90599, 90600, 91400, 91401 },
         { 10, 91899, 91900, 92599, 92600 }, { 11, 91399, 91400, 92800, 92801 }, { 12, 91899, 91900, 92800, 92801 },
         { 13, 91899, 91900, 92800, 92801 }, { 14, 91399, 91400, 91400, 91401 }, { 15, 91899, 91900, 92800, 92801 },
         { 16, 91399, 91400, 92800, 92801 }, { 17, 91399, 91400, 92800, 92801 }, { 18, 91399, 91400, 92800, 92801 },
@@ -431,7 +445,7 @@ Test(guards, have_the_edges_that_were_measured)
         { 35, 91300, 91301, 92499, 92500 }, { 36, 92499, 92500, 92800, 92801 }, { 37, 90399, 90400, 92800, 92801 },
         { 38, 91399, 91400, 91900, 91901 }, { 39, 91399, 91400, 91900, 91901 }, { 40, 91399, 91400, 92800, 92801 },
         { 49, 91399, 91400, 92800, 92801 }, { 52, 90399, 90400, 90900, 90901 }, { 53, 90399, 90400, 91000, 91001 },
-        { 56, 91399, 91400, 91400, 91401 },
+        { 56, 91399, 91400, 91400, 91401 }, { 57, 91399, 91400, 91400, 91401 }, { 58, 90399, 90400, 91199, 91200 },
     };
     for (size_t i = 0; i < sizeof edges / sizeof *edges; i++) {
         const subject *s = &subjects[edges[i].place];
@@ -570,7 +584,11 @@ Test(guards, of_tiles_name_a_configuration)
     X(41, p.pass = FATTN_FORWARD)                                                                                                  \
     X(56, p.seq_q = 512)                                                                                                           \
     X(56, p.pass = FATTN_BACKWARD)                                                                                                 \
-    X(56, p.dtype = FATTN_F16)
+    X(56, p.dtype = FATTN_F16)                                                                                                     \
+    X(57, p.dim_v = 128)                                                                                                           \
+    X(58, p.outputs = 0)                                                                                                           \
+    X(58, p.pass = FATTN_BACKWARD)                                                                                                 \
+    X(58, memset(p.stats_strides, 0, sizeof p.stats_strides))
 
 Test(guards, end_where_their_problems_do)
 {
