@@ -68,6 +68,7 @@ def line(c):
     words = [f"pass={'bwd' if c['bwd'] else 'fwd'}", f"dtype={c['dtype']}"]
     if c["out"] != c["dtype"]:
         words += [f"out={c['out']}"] + ([f"grad={c['out']}"] if c["bwd"] else [])
+        words += [f"do_dtype={c['dtype']}"] * (c["bwd"] and not c["dtype"].startswith("mx"))  # O has 16 bits, dO 8
     words += [f"b={c['b']}", f"h={_pair(c['h_q'], c['h_kv'])}", f"s={_pair(c['s_q'], c['s_kv'])}", f"d={_pair(c['d_qk'], c['d_v'])}", f"layout={_layout(c)}"]
     stride = _stride(c)
     words += [f"stride={stride}"] * bool(stride) + [_band(c)]

@@ -75,7 +75,7 @@ def _eight_bit(table, c, layout):
     for scaling in ("delayed", "current") if table == "fp8_vs_f16" else ("delayed",):
         tail = ["out=f16,bf16"] * (scaling == "current") + shape + ["scales=odd"] + [f"scaling={scaling}"] * (scaling != "delayed")
         lines.append(["pass=fwd", "dtype=e4m3"] + tail + _softmax(c, False) + ["want=stats"])
-        lines.append(["pass=bwd", "dtype=e4m3"] + ["grad=f16,bf16"] * (scaling == "current") + ["grad=e5m2"] * (scaling == "delayed") + tail + _softmax(c, True))
+        lines.append(["pass=bwd", "dtype=e4m3"] + ["grad=f16,bf16"] * (scaling == "current") + ["grad=e5m2"] * (scaling == "delayed") + ["do_dtype=e5m2"] + tail + _softmax(c, True))
         if table == "fp8_vs_f16":
             lines.append(["pass=bwd", "dtype=e4m3", "bwd_dtype=f16,bf16"] + shape + _softmax(c, True))
     if table == "fp8_vs_f16":
