@@ -37,8 +37,8 @@ static inline outcome run_on(facts_worker *worker, const facts_problem *problem)
     return out;
 }
 
-/* How far a GPU's sigmas and bounds, which may lie above the C ones (docs/numerics.md, section 2), move a ratio; then another element, or another gate,
- * may be the worst. 0: they are the C ones. */
+/* How far a GPU's sigmas and bounds, which may lie above the C ones (docs/numerics.md, section 2), move a ratio; then another
+ * element, or another gate, may be the worst. 0: they are the C ones. */
 #ifndef RATIOS_APART
 #define RATIOS_APART 0.0
 #endif
@@ -54,8 +54,10 @@ static inline void same_outcome(const char *text, const facts_problem *p, const 
             continue;
         cr_expect(a->judged[id] && b->judged[id], "%s: %s", text, facts_tensor_word(id));
         cr_expect_eq(a->bits[id], b->bits[id], "%s: %s", text, facts_tensor_word(id));
-        cr_expect_float_eq(x->ratio, y->ratio, 1e-9 + RATIOS_APART * fabs(x->ratio), "%s: %s: %g, %g", text, facts_tensor_word(id), x->ratio, y->ratio);
-        cr_expect(x->checked == y->checked && x->wrong == y->wrong && x->overrun == y->overrun, "%s: %s", text, facts_tensor_word(id));
+        cr_expect_float_eq(x->ratio, y->ratio, 1e-9 + RATIOS_APART * fabs(x->ratio), "%s: %s: %g, %g", text, facts_tensor_word(id),
+                           x->ratio, y->ratio);
+        cr_expect(x->checked == y->checked && x->wrong == y->wrong && x->overrun == y->overrun, "%s: %s", text,
+                  facts_tensor_word(id));
         if (RATIOS_APART > 0.0)
             continue;
         cr_expect(x->gate == y->gate, "%s: %s", text, facts_tensor_word(id));

@@ -11,10 +11,12 @@
 /* Scratch memory, each piece as large as it ever had to be. X(NAME) */
 #define FREF__BUFFER_LIST(X)                                                                                                       \
     X(TROUBLE)                                                                                                                     \
-    X(LIVE) X(RANGE) X(TILE_RANGE) X(ROWS_Q) X(ROWS_D_O) X(KEYS_K) X(KEYS_V) X(EXTENT_ROWS) X(EXTENT_KEYS) X(LARGEST) X(NORM_Q) X(NORM_D_O)         \
-        X(NORM_K) X(NORM_V) X(PEAK_K) X(PEAK_V) X(ROW_STATS) X(TILE_V) X(KEPT_V) X(SCORES) X(DP) X(EXTRA) X(PULL) X(SLOPE) X(CURVATURE) X(SLOPE_EXTRA) X(FACTS)  \
-            X(SUMS_ROWS) X(SUMS_K) X(SUMS_V) X(LOSSY) X(TOTAL_K) X(TOTAL_V) X(READ_K) X(READ_V) X(BIAS) X(LIVE_ROWS) X(RELATION)   \
-                X(CHANNELS) X(GROUP_CHANNELS_K) X(GROUP_CHANNELS_V) X(WEIGHTS_K) X(WEIGHTS_V)
+    X(LIVE)                                                                                                                        \
+    X(RANGE) X(TILE_RANGE) X(ROWS_Q) X(ROWS_D_O) X(KEYS_K) X(KEYS_V) X(EXTENT_ROWS) X(EXTENT_KEYS) X(LARGEST) X(NORM_Q)            \
+        X(NORM_D_O) X(NORM_K) X(NORM_V) X(PEAK_K) X(PEAK_V) X(ROW_STATS) X(TILE_V) X(KEPT_V) X(SCORES) X(DP) X(EXTRA) X(PULL)      \
+            X(SLOPE) X(CURVATURE) X(SLOPE_EXTRA) X(FACTS) X(SUMS_ROWS) X(SUMS_K) X(SUMS_V) X(LOSSY) X(TOTAL_K) X(TOTAL_V)          \
+                X(READ_K) X(READ_V) X(BIAS) X(LIVE_ROWS) X(RELATION) X(CHANNELS) X(GROUP_CHANNELS_K) X(GROUP_CHANNELS_V)           \
+                    X(WEIGHTS_K) X(WEIGHTS_V)
 
 typedef enum fref__buffer {
 #define FREF__AS_BUFFER(name) FREF__##name,

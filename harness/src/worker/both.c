@@ -8,8 +8,8 @@
 #include "judging.h"
 
 #define AGREEMENT 1e-12
-/* Of sigma and the bound. What may be flushed is a matter of a threshold: one weight at it moves them by more than rounding does. And the GPU's may lie
- * above the C ones, never below (docs/numerics.md, section 2: rough sums). */
+/* Of sigma and the bound. What may be flushed is a matter of a threshold: one weight at it moves them by more than rounding does.
+ * And the GPU's may lie above the C ones, never below (docs/numerics.md, section 2: rough sums). */
 #define AGREEMENT_OF_ERRORS 1e-6
 #define ERRORS_ABOVE 0.005
 
@@ -19,8 +19,8 @@ typedef struct comparison {
     char *text;
 } comparison;
 
-/* The largest difference, relative to the largest number, but for what `there` lies above `here` within `above` of it; NaN and infinities have to be the
- * same. */
+/* The largest difference, relative to the largest number, but for what `there` lies above `here` within `above` of it; NaN and
+ * infinities have to be the same. */
 static double difference(const double *there, const double *here, int64_t count, double above)
 {
     double largest = 0, apart = 0;

@@ -160,7 +160,8 @@ static fref_gpu_mod mod_of(copies *c, const facts_problem *p, const fref_tensor 
 }
 
 /* The tensors with what says where their sequences and pages are. */
-static void tensors_there(copies *c, const fref_problem *here, const fref_tensor t[FACTS_TENSOR_COUNT], fref_tensor out[FACTS_TENSOR_COUNT])
+static void tensors_there(copies *c, const fref_problem *here, const fref_tensor t[FACTS_TENSOR_COUNT],
+                          fref_tensor out[FACTS_TENSOR_COUNT])
 {
     const size_t batch = (size_t)here->batch;
     for (int id = 0; id < FACTS_TENSOR_COUNT; id++) {

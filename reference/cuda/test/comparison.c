@@ -13,8 +13,8 @@
  * double arithmetic makes of the conditioning: 2^-52 of the largest |q||k| in every probability, 2^-52 over the slope where a soft
  * cap saturates, and 2^-29 of an answer's bound, which is at least 2^-23 of what cancels in it. */
 #define ALLOWED 1e-12
-/* Sigmas and bounds of O, dQ, dK and dV are made of rough sums (weigh.cuh): what adds up to them may be above, never below. What is made of their
- * quotients may differ either way. */
+/* Sigmas and bounds of O, dQ, dK and dV are made of rough sums (weigh.cuh): what adds up to them may be above, never below. What is
+ * made of their quotients may differ either way. */
 #define ABOVE 0.005
 
 /* ---- device memory
@@ -168,8 +168,8 @@ static double noise(const array *a, int64_t row)
     return a->of ? 1e-8 * bound / largest : 0.0;
 }
 
-/* Of what is made of rough sums: what lies above the value within what they may add counts for nothing. Theirs is 2^-80 of the largest of what they
- * add up, of which nothing is known here but the largest that came of it. */
+/* Of what is made of rough sums: what lies above the value within what they may add counts for nothing. Theirs is 2^-80 of the
+ * largest of what they add up, of which nothing is known here but the largest that came of it. */
 static double beyond_rough(const array *a, double e, double g, double largest, tally *t)
 {
     if (!a->above || !(g > e))
@@ -399,7 +399,8 @@ static fref_problem on_device(device *d, const drawn *x, fref_tensor *bias, fref
     }
     mod->seen = x->seen;
     mod->seen.data = x->seen_memory ? device_array(d, x->seen_memory, scores) : NULL;
-    mod->tiles = x->tiles ? device_array(d, x->tiles, batch * heads * (size_t)((p.rows + 127) / 128 * ((p.keys + 127) / 128))) : NULL;
+    mod->tiles =
+        x->tiles ? device_array(d, x->tiles, batch * heads * (size_t)((p.rows + 127) / 128 * ((p.keys + 127) / 128))) : NULL;
     p.bias = x->bias;
     if (p.bias) {
         const int64_t *dim = x->data.dbias_dim;

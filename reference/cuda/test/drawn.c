@@ -5,7 +5,8 @@
 #include <string.h>
 
 const char *const feature_words[FEATURE_COUNT] = { "any",          "plain",   "band", "lengths", "groups",  "bias",
-                                                   "modification", "dropout", "sink", "alibi",   "samples", "ragged and paged", "mask" };
+                                                   "modification", "dropout", "sink", "alibi",   "samples", "ragged and paged",
+                                                   "mask" };
 
 static int64_t between(uint64_t *state, int64_t least, int64_t most)
 {
@@ -93,7 +94,8 @@ static void draw_masks(drawn *x, uint64_t *state)
         for (int64_t n = 0; n < all; n++)
             x->seen_memory[n] = chance(state, 4) ? 0 : (uint8_t)between(state, 1, 255);
         x->seen = (fref_tensor){ .data = x->seen_memory,
-                                 .stride = { batch > 1 ? 1 : 0, heads > 1 ? batch : 0, rows > 1 ? batch * heads * p->keys : 0, batch * heads } };
+                                 .stride = { batch > 1 ? 1 : 0, heads > 1 ? batch : 0, rows > 1 ? batch * heads * p->keys : 0,
+                                             batch * heads } };
     }
     if (which & 2) {
         x->tiles = malloc((size_t)tiles);
@@ -107,7 +109,8 @@ static void draw_masks(drawn *x, uint64_t *state)
                                .type = FREF_F32,
                                .stride = { p->heads_q * p->rows * p->keys, p->rows * p->keys, p->keys, 1 } };
     for (int64_t n = 0; n < all; n++) {
-        const int64_t j = n % p->keys, i = n / p->keys % p->rows, h = n / p->keys / p->rows % p->heads_q, b = n / p->keys / p->rows / p->heads_q;
+        const int64_t j = n % p->keys, i = n / p->keys % p->rows, h = n / p->keys / p->rows % p->heads_q,
+                      b = n / p->keys / p->rows / p->heads_q;
         const double value = p->bias ? element(p->bias, b, h, i, j) : 0.0;
         x->masked_memory[n] = is_seen(x, b, h, i, j) ? (float)value : -INFINITY;
     }
