@@ -154,7 +154,7 @@ def normal_row(item):
     for name in ("case", "build", "device", "verdict"):
         if not isinstance(row.get(name), str) or not row[name].strip():
             return None, f"a row without '{name}'"
-        row[name] = re.sub(r"\s+", " ", row[name]).strip()
+        row[name] = " ".join(row[name].split())
     if len(row["case"]) > 1500:
         return None, "a case name longer than 1500 characters"
     row["build"], row["device"] = text.line(row["build"], 120), text.line(row["device"], 120)

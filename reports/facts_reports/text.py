@@ -28,15 +28,16 @@ def _key(name):
 
 def clean_json(value, limit=4000, depth=8, items=400):
     """The same for a parsed JSON value: bounded in length, depth and breadth."""
-    if isinstance(value, str):
+    kind = type(value)   # of what json makes there is no subclass
+    if kind is str:
         return clean(value, limit)
-    if value is None or isinstance(value, (bool, float)):
+    if value is None or kind is bool or kind is float:
         return value
-    if isinstance(value, int):
-        return value if abs(value) < 1 << 63 else str(value)[:40]
+    if kind is int:
+        return value if -1 << 63 < value < 1 << 63 else str(value)[:40]
     if depth == 0:
         return "…"
-    if isinstance(value, list):
+    if kind is list:
         return [clean_json(v, limit, depth - 1, items) for v in value[:items]]
     return {_key(k): clean_json(v, limit, depth - 1, items) for k, v in list(value.items())[:items]}
 
