@@ -169,7 +169,7 @@ Test(surface, a_rotation_keeps_lengths_and_sees_distances_alone)
     for (int s = 0; s < 40; s++)
         for (int c = 0; c < 16; c++)
             same[k->first + s * k->stride[2] + c] = (float)(c % 5) - 1.5f; /* one vector in every row */
-    facts_rope_rotate(p, FACTS_TENSOR_K, same, angles, out);
+    facts_rope_rotate(p, FACTS_TENSOR_K, same, angles, out, NULL);
     double at[2] = { 0, 0 }, length = 0, before = 0;
     for (int c = 0; c < 16; c++) {
         at[0] += (double)out[3 * 16 + c] * (double)out[10 * 16 + c];
@@ -193,6 +193,29 @@ Test(surface, a_rotation_keeps_lengths_and_sees_distances_alone)
     free(angles), free(same), free(out), free(p);
 }
 
+/* What fp32 makes of it is the reference's cast, or as many steps beside it as are told; and they are told where a midpoint is near alone. */
+Test(surface, a_rotated_cast_differs_by_the_step_that_is_told_or_not_at_all)
+{
+    facts_problem *p = resolved("b=1 h=2 s=300 d=64 dtype=bf16 rope=1");
+    const facts_tensor *q = &p->tensor[FACTS_TENSOR_Q];
+    const int64_t rows = 2 * 300;
+    float *angles = made(p, FACTS_ARRAY_ROPE_Q), *out = malloc((size_t)rows * 64 * sizeof *out), *step = malloc((size_t)rows * 64 * sizeof *step);
+    uint16_t *in = calloc((size_t)q->elements, sizeof *in);
+    facts_fill_tensor(p, FACTS_TENSOR_Q, in);
+    facts_rope_rotate(p, FACTS_TENSOR_Q, in, angles, out, step);
+    int64_t told = 0, differ = 0;
+    for (int64_t n = 0; n < rows * 64; n++) {
+        const int64_t h = n / 64 / 300, s = n / 64 % 300, c = n % 64, other = c < 32 ? c + 32 : c - 32, row = q->first + h * q->stride[1] + s * q->stride[2];
+        const float x = (float)facts_decode(FATTN_BF16, in[row + c]), y = (float)facts_decode(FATTN_BF16, in[row + other]), angle = angles[s * 64 + c % 32];
+        const float turned = x * cosf(angle) + (c < 32 ? -y : y) * sinf(angle);
+        const double got = facts_decode(FATTN_BF16, facts_encode(FATTN_BF16, (double)turned)), off = fabs(got - (double)out[n]);
+        cr_assert_leq(off, (double)step[n], "row %ld, channel %ld", (long)(n / 64), (long)c);
+        told += step[n] != 0.0f, differ += off > 0.0;
+    }
+    cr_expect(told > 0 && told * 20 < rows * 64, "%ld of %ld are told, %ld differ", (long)told, (long)rows * 64, (long)differ);
+    free(angles), free(out), free(step), free(in), free(p);
+}
+
 Test(surface, a_rotation_of_the_last_channels_leaves_the_others)
 {
     facts_problem *p = resolved("b=1 h=1 s=40 d=16 dtype=f32 rope=6"), *small = resolved("b=1 h=1 s=40 d=6 dtype=f32 rope=1");
@@ -201,8 +224,8 @@ Test(surface, a_rotation_of_the_last_channels_leaves_the_others)
         in[p->tensor[FACTS_TENSOR_Q].first + i] = (float)(i % 7) - 3;
     for (int i = 0; i < 40 * 6; i++)
         tail[small->tensor[FACTS_TENSOR_Q].first + i] = in[i / 6 * 16 + 10 + i % 6];
-    facts_rope_rotate(p, FACTS_TENSOR_Q, in, angles, out);
-    facts_rope_rotate(small, FACTS_TENSOR_Q, tail, angles, turned);
+    facts_rope_rotate(p, FACTS_TENSOR_Q, in, angles, out, NULL);
+    facts_rope_rotate(small, FACTS_TENSOR_Q, tail, angles, turned, NULL);
     for (int i = 0; i < 40 * 16; i++)
         cr_expect_eq(out[i], i % 16 < 10 ? in[i] : turned[i / 16 * 6 + i % 16 - 10], "row %d, channel %d", i / 16, i % 16);
     free(angles), free(p), free(small);

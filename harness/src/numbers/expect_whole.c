@@ -199,25 +199,26 @@ static int add_rope(facts_whole *w, const facts_problem *p, const facts_storages
     if (in->oracle || facts_is_mx(p->ask.dtype))
         return ENOTSUP;
     float *angles[2];
-    float *rotated[2];
+    float *rotated[2], *step[2];
     static const facts_tensor_id of[2] = { FACTS_TENSOR_Q, FACTS_TENSOR_K };
     for (int i = 0; i < 2; i++) {
         const facts_array_id array = i == 0 ? FACTS_ARRAY_ROPE_Q : FACTS_ARRAY_ROPE_K;
         const int64_t *dim = p->tensor[of[i]].dim;
         angles[i] = keep(w, facts_array_bytes(&p->array[array]));
         rotated[i] = keep(w, (size_t)elements_of(dim) * sizeof **rotated);
-        if (!angles[i] || !rotated[i])
+        step[i] = keep(w, (size_t)elements_of(dim) * sizeof **step);
+        if (!angles[i] || !rotated[i] || !step[i])
             return ENOMEM;
         facts_array_fill(p, array, angles[i]);
-        facts_rope_rotate(p, of[i], in->at[of[i]], angles[i], rotated[i]);
+        facts_rope_rotate(p, of[i], in->at[of[i]], angles[i], rotated[i], step[i]);
         const double descale = w->tensor[of[i]].descale;
         w->tensor[of[i]] = dense(dim, rotated[i]);
         w->tensor[of[i]].descale = descale;
     }
-    double *size = keep(w, (size_t)(p->ask.batch * (p->ask.heads_q * p->ask.seq_q + p->ask.heads_k * p->ask.seq_kv)) * sizeof *size);
-    if (!size)
+    bool *uncertain = keep(w, (size_t)(p->ask.batch * (p->ask.heads_q * p->ask.seq_q + p->ask.heads_k * p->ask.seq_kv)) * sizeof *uncertain);
+    if (!uncertain)
         return ENOMEM;
-    facts_rope_weigh(&w->rope, p, rotated, size, w->problem.modify, w->problem.modify_owner);
+    facts_rope_weigh(&w->rope, p, rotated, step, uncertain, w->problem.modify, w->problem.modify_owner);
     w->problem.modify = facts_rope_at;
     w->problem.modify_owner = &w->rope;
     return 0;

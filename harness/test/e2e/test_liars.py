@@ -34,6 +34,7 @@ PLAN = {
     "zero-stride-gradient-unsummed": ("C zero strides", CPU, [f"pass=bwd {SMALL} stride=broadcast:k.b",
                                                               f"pass=bwd {SMALL} stride=broadcast:k.b+v.b;sum:dk.b+dv.b"], {1}),
     "bias-shape": ("C bias", CPU, [f"pass=fwd {SMALL} bias=11ss", f"pass=fwd {SMALL} bias=1hss", f"pass=bwd {SMALL} bias=bhss dbias=1"], {1, 2}),
+    "rope-pair": ("B rotation", CPU, [f"pass=fwd {SMALL} rope=1 want=stats", f"pass=fwd {SMALL} rope=16", f"pass=bwd {SMALL} rope=16", f"pass=fwd {SMALL}"], {0, 1, 2}),
     "policy-leak": ("D policy", LAST, ["pass=fwd dtype=bf16 b=2 h=4 s=512 d=128 policy=math", "pass=fwd dtype=bf16 b=2 h=4 s=512 d=128"], {1}),
 }
 

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "../auxiliary.h"
+#include "../liars/liars.h"
 #include "number.h"
 
 static void add_offsets(fattn__view *v, const fattn_problem *p, const fattn_tensors *t, fattn__role which)
@@ -106,6 +107,8 @@ void fattn__view_load(float *dst, int64_t step, const fattn__view *from, int64_t
         if (from->angles == NULL)
             continue;
         fattn__rotate(dst, dim, from->angles + (s + i) * from->lanes, from->lanes, false);
+        if (FATTN__LIE(ROPE_PAIR) && s + i == 5)
+            fattn__rotate(dst + dim - from->lanes, 2, (const float[2]){ 1.0f, 1.0f }, 2, true);
         for (int64_t d = dim - from->lanes; d < dim && from->blocks.factors == NULL; d++) { /* as cuDNN's rotation, which writes a tensor of this type */
             uint32_t code;
             fattn__number_store(&code, from->dtype, 0, dst[d]);

@@ -15,6 +15,7 @@
     X(LAYOUT_ZERO_AS_ONE, "layout-zero-as-one", "pytorch-zero-stride", "stride 0 sorts as stride 1")                               \
     X(ZERO_STRIDE_UNSUMMED, "zero-stride-gradient-unsummed", "pytorch-zero-stride", "the gradient of a broadcast input is one of its parts") \
     X(BIAS_SHAPE, "bias-shape", "pytorch-zero-stride", "bias is broadcast over heads whatever its shape")                          \
+    X(ROPE_PAIR, "rope-pair", "rotary-embedding", "one pair of channels of one row turns the other way")                               \
     X(POLICY_LEAK, "policy-leak", "nemo-vlm-sdpa-guard", "pop leaves the policy in force")
 
 #ifdef FATTN_LIARS
