@@ -90,12 +90,6 @@ static bool answer_row(void *context, const facts_line *line)
     return true;
 }
 
-static int no_memory(void)
-{
-    fputs("facts audit: out of memory\n", stderr);
-    return FACTS_EXIT_ENVIRONMENT;
-}
-
 int facts_audit_targets_from(facts_audit *audit, const char *path)
 {
     reading r = { .audit = audit };
@@ -104,15 +98,12 @@ int facts_audit_targets_from(facts_audit *audit, const char *path)
     if (status != FACTS_EXIT_OK)
         return status;
     if (r.failed)
-        return no_memory();
-    if (!audit->known_count) {
-        fprintf(stderr, "facts audit: %s: no row of a case\n", path);
-        return FACTS_EXIT_NOTHING;
-    }
-    if (r.measured && r.decided) {
-        fprintf(stderr, "facts audit: %s: holds what ran and what was only decided; audit them one after the other\n", path);
-        return FACTS_EXIT_BAD_INPUT;
-    }
+        return facts_no_memory();
+    if (!audit->known_count)
+        return facts_complain(FACTS_EXIT_NOTHING, "facts audit: %s: no row of a case", path);
+    if (r.measured && r.decided)
+        return facts_complain(FACTS_EXIT_BAD_INPUT,
+                              "facts audit: %s: holds what ran and what was only decided; audit them one after the other", path);
     audit->measured = r.measured > 0;
     audit->partial = bad > 0;
     qsort(audit->known, audit->known_count, sizeof *audit->known, facts_by_text);
@@ -133,7 +124,7 @@ int facts_audit_answers_from(facts_audit *audit, const char *path)
     facts_session *s = &audit->session;
     s->sms = calloc(s->targets.count + 1, sizeof *s->sms);
     if (!s->sms || !facts_tally_init(&s->tally, s->targets.at, s->targets.count, s->work, s->work_count))
-        return no_memory();
+        return facts_no_memory();
     for (size_t t = 0; t < s->targets.count; t++)
         s->sms[t] = s->targets.at[t].described.sm;
     snprintf(s->record, sizeof s->record, "%s", path);

@@ -11,18 +11,6 @@
 
 #define DEFAULT_DEVICES "h100-sxm,sm80-spec,sm89-spec,sm100-spec,sm120-spec"
 
-static int no_memory(void)
-{
-    fputs("facts audit: out of memory\n", stderr);
-    return FACTS_EXIT_ENVIRONMENT;
-}
-
-static int bad(const char *text)
-{
-    fprintf(stderr, "%s\n", text);
-    return FACTS_EXIT_BAD_INPUT;
-}
-
 /* ---- which rules --------------------------------------------------------------------------------------------------------------
  */
 
@@ -38,7 +26,7 @@ static int load_file(facts_audit *audit, const char *path)
     char *text = facts_file_text(path, &error);
     bool ok = text && facts_claims_read(&audit->claims, text, path, &error);
     free(text);
-    return ok ? FACTS_EXIT_OK : bad(error.text);
+    return ok ? FACTS_EXIT_OK : facts_complain(FACTS_EXIT_BAD_INPUT, "%s", error.text);
 }
 
 /* cases/claims/, unless a file is named. `paths` must outlive the claims: places point at them. */
@@ -54,10 +42,9 @@ static int load(facts_audit *audit, const facts_options *o, char ***paths, size_
         }
     if (files || status != FACTS_EXIT_OK)
         return status;
-    if (!facts_home_path("cases/claims", folder) || (*count = facts_folder_files(folder, ".claims", paths)) == 0) {
-        fputs("facts audit: no rules in cases/claims/; name a file, or set FACTS_HOME to the project's folder\n", stderr);
-        return FACTS_EXIT_ENVIRONMENT;
-    }
+    if (!facts_home_path("cases/claims", folder) || (*count = facts_folder_files(folder, ".claims", paths)) == 0)
+        return facts_complain(FACTS_EXIT_ENVIRONMENT,
+                              "facts audit: no rules in cases/claims/; name a file, or set FACTS_HOME to the project's folder");
     for (size_t i = 0; i < *count && status == FACTS_EXIT_OK; i++)
         status = load_file(audit, (*paths)[i]);
     return status;
@@ -68,7 +55,7 @@ static int choose_by(facts_audit *audit, const char *word)
     const char **ids = calloc(audit->claims.count + 1, sizeof *ids);
     bool found = false;
     if (!ids)
-        return no_memory();
+        return facts_no_memory();
     for (size_t i = 0; i < audit->claims.count; i++) {
         ids[i] = audit->claims.claim[i].id;
         bool fits = facts_glob(facts_span_of(word), ids[i]);
@@ -88,7 +75,7 @@ static int choose(facts_audit *audit, const facts_options *o)
     int status = FACTS_EXIT_OK;
     audit->chosen = calloc(audit->claims.count + 1, sizeof *audit->chosen);
     if (!audit->chosen)
-        return no_memory();
+        return facts_no_memory();
     for (size_t i = 0; i < o->word_count && status == FACTS_EXIT_OK; i++)
         if (!is_file(o->words[i])) {
             all = false;
@@ -169,7 +156,7 @@ static int plan(facts_audit *audit)
             ok = false;
         }
     }
-    int status = ok ? FACTS_EXIT_OK : error.text[0] ? FACTS_EXIT_BAD_INPUT : no_memory();
+    int status = ok ? FACTS_EXIT_OK : error.text[0] ? FACTS_EXIT_BAD_INPUT : facts_no_memory();
     if (ok) {
         qsort(names, n, sizeof *names, facts_by_text);
         for (size_t i = 0; i < n; i++) {
@@ -221,9 +208,11 @@ static int kind_of_run(facts_audit *audit)
     const facts_targets *targets = &audit->session.targets;
     size_t described = facts_targets_of(targets, FACTS_TARGET_DESCRIBED);
     if (facts_targets_of(targets, FACTS_TARGET_CPU))
-        return bad("facts audit: --device cpu: rules are about cuDNN; name a GPU or a described device");
+        return facts_complain(FACTS_EXIT_BAD_INPUT,
+                              "facts audit: --device cpu: rules are about cuDNN; name a GPU or a described device");
     if (described && described < targets->count)
-        return bad("facts audit: --device: GPUs run and described devices decide; ask for them one after the other");
+        return facts_complain(FACTS_EXIT_BAD_INPUT,
+                              "facts audit: --device: GPUs run and described devices decide; ask for them one after the other");
     audit->measured = !described;
     audit->session.task = audit->measured ? FACTS_TASK_RUN : audit->session.options->plan ? FACTS_TASK_PLAN : FACTS_TASK_DECIDE;
     return FACTS_EXIT_OK;
@@ -237,7 +226,7 @@ static int ask(facts_audit *audit, const char *from)
         return status;
     audit->replies = calloc(s->targets.count * s->work_count + 1, sizeof *audit->replies);
     if (!audit->replies)
-        return no_memory();
+        return facts_no_memory();
     return from ? facts_audit_answers_from(audit, from) : facts_session_run(s);
 }
 
@@ -386,7 +375,7 @@ static int judge_all(facts_audit *audit)
     }
     free(order);
     free(trials);
-    return ok ? FACTS_EXIT_OK : no_memory();
+    return ok ? FACTS_EXIT_OK : facts_no_memory();
 }
 
 static int exit_of(const facts_audit *audit)
@@ -411,13 +400,13 @@ static int audit_chosen(facts_audit *audit, const facts_options *o)
     facts_error error = { .text = "" };
     facts_predicate *where = NULL;
     if (o->where && !facts_predicate_parse(&where, o->where, &error))
-        return bad(error.text);
+        return facts_complain(FACTS_EXIT_BAD_INPUT, "%s", error.text);
     int status = o->from ? facts_audit_targets_from(audit, o->from)
                          : facts_session_targets(&audit->session, o->cudnn, o->device ? o->device : DEFAULT_DEVICES);
     if (status == FACTS_EXIT_OK && !o->from)
         status = kind_of_run(audit);
     if (status == FACTS_EXIT_OK && !collect(audit, where))
-        status = no_memory();
+        status = facts_no_memory();
     facts_predicate_destroy(where);
     if (status == FACTS_EXIT_OK && !audit->count && (o->where || o->from)) {
         fprintf(stderr, "facts audit: no case of these rules %s\n", o->where ? "satisfies --where" : "is in the record");
@@ -434,7 +423,7 @@ int facts_command_audit(const facts_invocation *call)
 {
     const facts_options *o = call->options;
     if (o->from && (o->cudnn || o->device || o->output || o->plan))
-        return bad("facts audit: --from reads a record: no builds, devices or -o beside it");
+        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts audit: --from reads a record: no builds, devices or -o beside it");
     facts_options quiet = *o; /* a session would print its rows, and take --where for names that are not the file's */
     quiet.json = false;
     quiet.where = NULL;

@@ -19,12 +19,6 @@ typedef struct bisect_round {
     bool foreign; /* the GPU is another than the record's */
 } bisect_round;
 
-static int no_memory(void)
-{
-    fputs("facts: out of memory\n", stderr);
-    return FACTS_EXIT_ENVIRONMENT;
-}
-
 /* ---- questions and answers ------------------------------------------------------------------------------------------------- */
 
 static bool ask(void *context, size_t version, int attempt, int *value)
@@ -131,14 +125,13 @@ static int run_session(bisect_round *round, facts_session *session)
     facts_bisection *b = round->b;
     const facts_work work = { .name = b->name, .group = "bisect", .expect = "" };
     if (!facts_session_add(session, &work))
-        return no_memory();
+        return facts_no_memory();
     int status = facts_session_run(session);
     b->asked += round->targets;
     b->written = true;
-    if (round->foreign) {
-        fprintf(stderr, "facts: the record is of %s and this is another GPU; give another -o\n", b->device);
-        return FACTS_EXIT_BAD_INPUT;
-    }
+    if (round->foreign)
+        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts: the record is of %s and this is another GPU; give another -o",
+                              b->device);
     if (status != 0)
         return status;
     if (session->counts.interrupted)
@@ -163,7 +156,7 @@ static int ask_round(facts_bisection *b, int attempt)
                               .on_row = session_row,
                               .on_ready = session_ready,
                               .context = &round };
-    int status = gather(&round, &session) ? FACTS_EXIT_OK : no_memory();
+    int status = gather(&round, &session) ? FACTS_EXIT_OK : facts_no_memory();
     if (status == FACTS_EXIT_OK && round.targets)
         status = run_session(&round, &session);
     facts_session_free(&session);
@@ -221,11 +214,10 @@ static int load_record(facts_bisection *b)
         return status;
     for (size_t i = 0; i < b->versions; i++)
         for (int attempt = 0; attempt < FACTS_BISECT_ATTEMPTS; attempt++)
-            if (b->at[i].known[attempt] && !facts_said_has(&b->at[i].said[attempt], b->by)) {
-                fprintf(stderr, "facts bisect: %s: what %s answered is there without its knobs; --by knobs needs another -o\n",
-                        path, facts_bisection_version(b, i));
-                return FACTS_EXIT_BAD_INPUT;
-            }
+            if (b->at[i].known[attempt] && !facts_said_has(&b->at[i].said[attempt], b->by))
+                return facts_complain(FACTS_EXIT_BAD_INPUT,
+                                      "facts bisect: %s: what %s answered is there without its knobs; --by knobs needs another -o",
+                                      path, facts_bisection_version(b, i));
     if (b->at[0].target.kind == FACTS_TARGET_GPU && strcmp(l.device, b->at[0].target.device) != 0)
         snprintf(b->device, sizeof b->device, "%s", l.device);
     return FACTS_EXIT_OK;
@@ -281,14 +273,13 @@ static void insert_version(facts_bisection *b, const facts_target *target)
 
 static int take_versions(facts_bisection *b, facts_target *target, const facts_builds *builds)
 {
-    if (builds->count > FACTS_BISECT_MOST) {
-        fprintf(stderr, "facts: that is %zu builds; at most %d are bisected\n", builds->count, FACTS_BISECT_MOST);
-        return FACTS_EXIT_BAD_INPUT;
-    }
+    if (builds->count > FACTS_BISECT_MOST)
+        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts: that is %zu builds; at most %d are bisected", builds->count,
+                              FACTS_BISECT_MOST);
     b->at = calloc(builds->count + 1, sizeof *b->at);
     b->values = facts_intern_new();
     if (!b->at || !b->values)
-        return no_memory();
+        return facts_no_memory();
     for (size_t i = 0; i < builds->count; i++) {
         target->build = builds->at[i];
         insert_version(b, target);
@@ -297,9 +288,9 @@ static int take_versions(facts_bisection *b, facts_target *target, const facts_b
         b->dear[i] = !is_ready(&b->at[i].target.build);
     if (b->versions > 1)
         return FACTS_EXIT_OK;
-    fprintf(stderr, "facts: that is one version (%s); a bisection needs two or more: --cudnn 9.20..9.27\n",
-            b->versions ? b->at[0].target.build.name : "none");
-    return FACTS_EXIT_BAD_INPUT;
+    return facts_complain(FACTS_EXIT_BAD_INPUT,
+                          "facts: that is one version (%s); a bisection needs two or more: --cudnn 9.20..9.27",
+                          b->versions ? b->at[0].target.build.name : "none");
 }
 
 static int read_versions(facts_bisection *b)
@@ -358,7 +349,7 @@ int facts_command_bisect(const facts_invocation *call)
 {
     facts_bisection *b = calloc(1, sizeof *b);
     if (!b)
-        return no_memory();
+        return facts_no_memory();
     b->options = call->options;
     b->call = call;
     int status = read_words(b);

@@ -10,14 +10,11 @@
 
 static int check(const facts_options *o)
 {
-    if (o->from && (o->word_count > 0 || o->cudnn || o->device || o->where || o->with)) {
-        fputs("facts calibrate: --from reads a record: no cases, builds or devices beside it\n", stderr);
-        return FACTS_EXIT_BAD_INPUT;
-    }
-    if (o->output && !o->overwrite && access(o->output, F_OK) == 0) {
-        fprintf(stderr, "facts calibrate: %s is there already: --overwrite replaces it\n", o->output);
-        return FACTS_EXIT_BAD_INPUT;
-    }
+    if (o->from && (o->word_count > 0 || o->cudnn || o->device || o->where || o->with))
+        return facts_complain(FACTS_EXIT_BAD_INPUT,
+                              "facts calibrate: --from reads a record: no cases, builds or devices beside it");
+    if (o->output && !o->overwrite && access(o->output, F_OK) == 0)
+        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts calibrate: %s is there already: --overwrite replaces it", o->output);
     return FACTS_EXIT_OK;
 }
 
@@ -35,10 +32,8 @@ static int run(const facts_invocation *call, char record[FACTS_PATH])
     options.output = NULL;
     options.overwrite = false;
     const char *devices = options.device;
-    if (!devices && facts_gpu_count() == 0) {
-        fputs("facts calibrate: no GPU here; say --device cpu for our own CPU backend\n", stderr);
-        return FACTS_EXIT_ENVIRONMENT;
-    }
+    if (!devices && facts_gpu_count() == 0)
+        return facts_complain(FACTS_EXIT_ENVIRONMENT, "facts calibrate: no GPU here; say --device cpu for our own CPU backend");
     facts_session s = { .options = &options, .task = FACTS_TASK_RUN, .argc = call->argc, .argv = call->argv, .keep_record = true };
     int status = facts_session_ask(&s, options.words, options.word_count, options.cudnn, devices ? devices : "0");
     if (status == FACTS_EXIT_OK) {
@@ -61,8 +56,7 @@ static int write_table(const facts_measured *measured, const char *path)
     json_decref(table);
     if (written)
         return FACTS_EXIT_OK;
-    fprintf(stderr, "facts calibrate: %s: could not be written\n", path);
-    return FACTS_EXIT_ENVIRONMENT;
+    return facts_complain(FACTS_EXIT_ENVIRONMENT, "facts calibrate: %s: could not be written", path);
 }
 
 int facts_command_calibrate(const facts_invocation *call)

@@ -179,10 +179,8 @@ static int check_lines(facts_deviations *list, suites *all, const char *folder, 
 {
     char today[16];
     facts_error error = { .text = "" };
-    if (!facts_deviations_load(list, expect, &error)) {
-        fprintf(stderr, "%s\n", error.text);
-        return FACTS_EXIT_BAD_INPUT;
-    }
+    if (!facts_deviations_load(list, expect, &error))
+        return facts_complain(FACTS_EXIT_BAD_INPUT, "%s", error.text);
     facts_today(today);
     int status = FACTS_EXIT_OK;
     for (size_t i = 0; i < facts_deviations_count(list) && status == FACTS_EXIT_OK; i++)
@@ -196,10 +194,8 @@ static int check_or_update(const facts_invocation *call, bool update)
     char folder[FACTS_PATH], expect[FACTS_PATH];
     static suites all;
     size_t findings = 0;
-    if (update && o->word_count < 2) {
-        fputs("facts expect update: give the records that lines shall be proposed from\n", stderr);
-        return FACTS_EXIT_BAD_INPUT;
-    }
+    if (update && o->word_count < 2)
+        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts expect update: give the records that lines shall be proposed from");
     if (!facts_suite_dir(folder) || !facts_join(expect, folder, "expect"))
         return FACTS_EXIT_ENVIRONMENT;
     facts_deviations *list = facts_deviations_create();
@@ -223,7 +219,6 @@ int facts_command_expect(const facts_invocation *call)
         return facts_golden(call);
     if (strcmp(task, "check") == 0 || strcmp(task, "update") == 0)
         return check_or_update(call, strcmp(task, "update") == 0);
-    fprintf(stderr, "facts expect: \"%.60s\" is none of update, check, golden; did you mean %s?\n", task,
-            facts_nearest_word(task, tasks, sizeof tasks / sizeof tasks[0]));
-    return FACTS_EXIT_BAD_INPUT;
+    return facts_complain(FACTS_EXIT_BAD_INPUT, "facts expect: \"%.60s\" is none of update, check, golden; did you mean %s?", task,
+                          facts_nearest_word(task, tasks, sizeof tasks / sizeof tasks[0]));
 }

@@ -149,16 +149,10 @@ static void print_summary(const facts_hunt *hunt, const fuzzing *z)
 
 /* ---- opening --------------------------------------------------------------------------------------------------------------- */
 
-static int bad(const char *line)
-{
-    fprintf(stderr, "%s\n", line);
-    return FACTS_EXIT_BAD_INPUT;
-}
-
 static int check(const facts_options *o)
 {
     if (!(o->minutes > 0) && !o->cases)
-        return bad("facts fuzz: say how long: --minutes N or --cases N");
+        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts fuzz: say how long: --minutes N or --cases N");
     return FACTS_EXIT_OK;
 }
 
@@ -167,10 +161,10 @@ static int open_weights(facts_hunt *hunt, fuzzing *z)
     const facts_options *o = z->options;
     facts_error error = { .text = "" };
     char path[FACTS_PATH];
-    if (!o->weights && !facts_home_path("cases/fuzz.weights", path)) {
-        fputs("facts: cases/fuzz.weights was not found; set FACTS_HOME to the project's folder, or give --weights FILE\n", stderr);
-        return FACTS_EXIT_ENVIRONMENT;
-    }
+    if (!o->weights && !facts_home_path("cases/fuzz.weights", path))
+        return facts_complain(
+            FACTS_EXIT_ENVIRONMENT,
+            "facts: cases/fuzz.weights was not found; set FACTS_HOME to the project's folder, or give --weights FILE");
     const char *from = o->weights ? o->weights : path;
     char *text = facts_file_text(from, &error);
     bool ok = text && facts_weights_read(&z->weights, text, from, &error);
@@ -180,7 +174,7 @@ static int open_weights(facts_hunt *hunt, fuzzing *z)
     z->choice = (facts_draw_choice){ .with = o->with };
     ok = ok && (!o->where || facts_predicate_parse(&z->where, o->where, &error)) && facts_draw_check(&z->choice, &error);
     z->choice.where = z->where;
-    return ok ? FACTS_EXIT_OK : bad(error.text);
+    return ok ? FACTS_EXIT_OK : facts_complain(FACTS_EXIT_BAD_INPUT, "%s", error.text);
 }
 
 /* The seed of a record that is resumed, unless another is given. */

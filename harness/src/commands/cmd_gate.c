@@ -59,19 +59,15 @@ static int find_build(char name[40], const char *option, const char *word)
 /* The builds as --cudnn wants them: what was named, a folder by its path. */
 static int choose_builds(facts_options *o, char names[2][40], char **cudnn)
 {
-    if (!o->baseline || !o->candidate) {
-        fputs("facts gate: --baseline V and --candidate V are missing (or give two records)\n", stderr);
-        return FACTS_EXIT_BAD_INPUT;
-    }
+    if (!o->baseline || !o->candidate)
+        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts gate: --baseline V and --candidate V are missing (or give two records)");
     int status = find_build(names[0], "--baseline", o->baseline);
     if (status == 0)
         status = find_build(names[1], "--candidate", o->candidate);
     if (status != 0)
         return status;
-    if (strcmp(names[0], names[1]) == 0) {
-        fprintf(stderr, "facts gate: --baseline and --candidate are both %s\n", names[0]);
-        return FACTS_EXIT_BAD_INPUT;
-    }
+    if (strcmp(names[0], names[1]) == 0)
+        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts gate: --baseline and --candidate are both %s", names[0]);
     const char *one = strchr(o->baseline, '/') ? o->baseline : names[0],
                *other = strchr(o->candidate, '/') ? o->candidate : names[1];
     return asprintf(cudnn, "%s,%s", one, other) < 0 ? FACTS_EXIT_ENVIRONMENT : 0;
@@ -126,9 +122,7 @@ int facts_command_gate(const facts_invocation *call)
     size_t records = 0;
     for (size_t i = 0; i < o->word_count; i++)
         records += is_record(o->words[i]);
-    if (records && records < o->word_count) {
-        fputs("facts gate: give records or cases, not both\n", stderr);
-        return FACTS_EXIT_BAD_INPUT;
-    }
+    if (records && records < o->word_count)
+        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts gate: give records or cases, not both");
     return records ? facts_run_diff("gate", o, o->words, o->word_count) : ask_and_compare(call);
 }

@@ -35,10 +35,8 @@ static int load(knowledge *k)
         return FACTS_EXIT_ENVIRONMENT;
     if (!facts_home_path("cases", cases) || !facts_join(folder, cases, "expect"))
         return FACTS_EXIT_OK;
-    if (!facts_deviations_load(k->lines, folder, &error)) {
-        fprintf(stderr, "facts import: %s\n", error.text);
-        return FACTS_EXIT_BAD_INPUT;
-    }
+    if (!facts_deviations_load(k->lines, folder, &error))
+        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts import: %s", error.text);
     facts_deviations_choose(k->lines, "", facts_today(today));
     if (facts_suite_dir(suites) && facts_cases_expand(&k->regress, regress, 1, suites, NULL, &error) != 0)
         k->regress = NULL;
@@ -285,17 +283,14 @@ static int exit_of(const facts_import *m)
     facts_import_orphan(m, 0, &orphans);
     for (size_t i = 0; i < count; i++)
         stand_ins += facts_import_at(m, i)->notes.count > 0;
-    if (count == 0 && unread > 0) {
-        fprintf(stderr, "facts import: nothing could be read: %s\n", facts_import_unread(m, 0, &unread));
-        return FACTS_EXIT_BAD_INPUT;
-    }
-    if (count == 0) {
-        fprintf(stderr, "facts import: no attention problem in it%s\n",
-                facts_import_other_graphs(m) ? ", but other graphs"
-                : orphans ? ", but failures: cuDNN's log has graphs at level 3 alone (CUDNN_LOGLEVEL_DBG=3), cudnn-frontend's with CUDNN_FRONTEND_LOG_INFO=1"
-                          : "");
-        return FACTS_EXIT_NOTHING;
-    }
+    if (count == 0 && unread > 0)
+        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts import: nothing could be read: %s", facts_import_unread(m, 0, &unread));
+    if (count == 0)
+        return facts_complain(FACTS_EXIT_NOTHING, "facts import: no attention problem in it%s",
+                              facts_import_other_graphs(m) ? ", but other graphs"
+                              : orphans ? ", but failures: cuDNN's log has graphs at level 3 alone (CUDNN_LOGLEVEL_DBG=3), "
+                                          "cudnn-frontend's with CUDNN_FRONTEND_LOG_INFO=1"
+                                        : "");
     if (unread > 0)
         fprintf(stderr, "facts import: %zu piece%s could not be read\n", unread, unread == 1 ? "" : "s");
     if (stand_ins > 0)

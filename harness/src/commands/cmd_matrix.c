@@ -167,10 +167,8 @@ int facts_command_matrix(const facts_invocation *call)
     char records[3][FACTS_PATH];
     size_t count = 0;
     facts_text cudnn = { 0 };
-    if (mkdir(folder, 0777) != 0 && errno != EEXIST) {
-        fprintf(stderr, "facts matrix: %s: %s; say where with -o DIR\n", folder, strerror(errno));
-        return FACTS_EXIT_ENVIRONMENT;
-    }
+    if (mkdir(folder, 0777) != 0 && errno != EEXIST)
+        return facts_complain(FACTS_EXIT_ENVIRONMENT, "facts matrix: %s: %s; say where with -o DIR", folder, strerror(errno));
     int status = o->cudnn ? 0 : choose_builds(&cudnn);
     if (status != 0 || (!o->cudnn && !cudnn.data)) {
         fputs("facts matrix: no cuDNN build to ask; facts cudnn install 9.20.0\n", stderr);

@@ -34,14 +34,11 @@ static void say_what_is_open(const facts_session *s)
 static int check(facts_session *s)
 {
     const facts_options *o = s->options;
-    if (s->work_count != 1) {
-        fprintf(stderr, "facts repro: that is %zu cases; give one (facts list shows them)\n", s->work_count);
-        return FACTS_EXIT_BAD_INPUT;
-    }
-    if (o->dump && mkdir(o->dump, 0777) != 0 && errno != EEXIST) {
-        fprintf(stderr, "facts repro: --dump %s: %s\n", o->dump, strerror(errno));
-        return FACTS_EXIT_ENVIRONMENT;
-    }
+    if (s->work_count != 1)
+        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts repro: that is %zu cases; give one (facts list shows them)",
+                              s->work_count);
+    if (o->dump && mkdir(o->dump, 0777) != 0 && errno != EEXIST)
+        return facts_complain(FACTS_EXIT_ENVIRONMENT, "facts repro: --dump %s: %s", o->dump, strerror(errno));
     return FACTS_EXIT_OK;
 }
 

@@ -15,15 +15,12 @@
 static int open_plan_dir(char out[FACTS_PATH], const char *path)
 {
     struct stat info;
-    if ((mkdir(path, 0700) != 0 && errno != EEXIST) || lstat(path, &info) != 0) {
-        fprintf(stderr, "facts: --plan-dir %s: %s\n", path, strerror(errno));
-        return FACTS_EXIT_ENVIRONMENT;
-    }
-    if (!S_ISDIR(info.st_mode) || info.st_uid != geteuid() || (info.st_mode & 022)) {
-        fprintf(stderr, "facts: --plan-dir %s: must be a folder of your own, no link, that nobody else may write to (chmod go-w)\n",
-                path);
-        return FACTS_EXIT_ENVIRONMENT;
-    }
+    if ((mkdir(path, 0700) != 0 && errno != EEXIST) || lstat(path, &info) != 0)
+        return facts_complain(FACTS_EXIT_ENVIRONMENT, "facts: --plan-dir %s: %s", path, strerror(errno));
+    if (!S_ISDIR(info.st_mode) || info.st_uid != geteuid() || (info.st_mode & 022))
+        return facts_complain(
+            FACTS_EXIT_ENVIRONMENT,
+            "facts: --plan-dir %s: must be a folder of your own, no link, that nobody else may write to (chmod go-w)", path);
     char *real = realpath(path, NULL);
     int status = real && strlen(real) < FACTS_PATH ? FACTS_EXIT_OK : FACTS_EXIT_ENVIRONMENT;
     if (status == FACTS_EXIT_OK)
@@ -78,9 +75,9 @@ int facts_command_decide(const facts_invocation *call)
 int facts_command_run(const facts_invocation *call)
 {
     const char *devices = call->options->device;
-    if (!devices && facts_gpu_count() == 0) {
-        fputs("facts run: no GPU here; say --device cpu (our own CPU backend), or use `facts decide`, which needs none\n", stderr);
-        return FACTS_EXIT_ENVIRONMENT;
-    }
+    if (!devices && facts_gpu_count() == 0)
+        return facts_complain(
+            FACTS_EXIT_ENVIRONMENT,
+            "facts run: no GPU here; say --device cpu (our own CPU backend), or use `facts decide`, which needs none");
     return batch(call, FACTS_TASK_RUN, devices ? devices : "0");
 }

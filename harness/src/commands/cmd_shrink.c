@@ -207,10 +207,8 @@ int facts_command_shrink(const facts_invocation *call)
     shrinking *s = calloc(1, sizeof *s);
     facts_hunt hunt = { .more = more, .context = s };
     hunt.session.show = quiet; /* the steps are the progress */
-    if (!s) {
-        fputs("facts: out of memory\n", stderr);
-        return FACTS_EXIT_ENVIRONMENT;
-    }
+    if (!s)
+        return facts_no_memory();
     if (call->options->by) {
         s->by = facts_by_parse(call->options->by);
         hunt.by = &s->by;

@@ -53,14 +53,10 @@ int facts_golden(const facts_invocation *call)
     const facts_options *o = call->options;
     char folder[FACTS_PATH], golden[FACTS_PATH], record[FACTS_PATH];
     bool check = o->word_count == 2 && strcmp(o->words[1], "check") == 0;
-    if (o->word_count > 1 && !check) {
-        fprintf(stderr, "facts expect golden: \"%.60s\": only check may follow\n", o->words[1]);
-        return FACTS_EXIT_BAD_INPUT;
-    }
-    if (check && o->output) {
-        fputs("facts expect golden check: writes nothing; leave -o out\n", stderr);
-        return FACTS_EXIT_BAD_INPUT;
-    }
+    if (o->word_count > 1 && !check)
+        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts expect golden: \"%.60s\": only check may follow", o->words[1]);
+    if (check && o->output)
+        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts expect golden check: writes nothing; leave -o out");
     if (!facts_suite_dir(folder) || !facts_join(golden, folder, "golden/support.txt"))
         return FACTS_EXIT_ENVIRONMENT;
     FILE *file = facts_open_temporary(record);

@@ -162,10 +162,8 @@ static int load_record(facts_hunt *hunt)
         status = facts_read_record("facts", path, load_line, &l, NULL);
     if (status != FACTS_EXIT_OK)
         return status;
-    if (l.load.failed || hunt->failed) {
-        fputs("facts: out of memory\n", stderr);
-        return FACTS_EXIT_ENVIRONMENT;
-    }
+    if (l.load.failed || hunt->failed)
+        return facts_no_memory();
     hunt->given_up = facts_memo_load_end(hunt->memo, MOST_STARTS);
     return FACTS_EXIT_OK;
 }
@@ -176,17 +174,14 @@ static int open_target(facts_hunt *hunt)
 {
     facts_session *s = &hunt->session;
     const char *devices = s->options->device;
-    if (!devices && facts_gpu_count() == 0) {
-        fputs("facts: no GPU here; say --device cpu (our own CPU backend), or a described device (--device h100-sxm), of which "
-              "cuDNN is only asked\n",
-              stderr);
-        return FACTS_EXIT_ENVIRONMENT;
-    }
+    if (!devices && facts_gpu_count() == 0)
+        return facts_complain(
+            FACTS_EXIT_ENVIRONMENT,
+            "facts: no GPU here; say --device cpu (our own CPU backend), or a described device (--device h100-sxm), of which "
+            "cuDNN is only asked");
     int status = facts_session_targets(s, s->options->cudnn, devices ? devices : "0");
-    if (status == FACTS_EXIT_OK && s->targets.count != 1) {
-        fprintf(stderr, "facts: that is %zu targets; give one build and one device\n", s->targets.count);
-        return FACTS_EXIT_BAD_INPUT;
-    }
+    if (status == FACTS_EXIT_OK && s->targets.count != 1)
+        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts: that is %zu targets; give one build and one device", s->targets.count);
     if (status == FACTS_EXIT_OK && target_of(hunt)->kind == FACTS_TARGET_DESCRIBED)
         s->task = s->options->plan ? FACTS_TASK_PLAN : FACTS_TASK_DECIDE;
     return status;
@@ -206,10 +201,8 @@ int facts_hunt_open(facts_hunt *hunt, const facts_invocation *call)
     hunt->asker = (facts_asker){ .context = hunt, .ask = ask_again };
     hunt->jobs = facts_session_jobs(call->options);
     hunt->memo = facts_memo_new();
-    if (!hunt->memo) {
-        fputs("facts: out of memory\n", stderr);
-        return FACTS_EXIT_ENVIRONMENT;
-    }
+    if (!hunt->memo)
+        return facts_no_memory();
     if (hunt->by)
         facts_memo_compare(hunt->memo, *hunt->by);
     int status = open_target(hunt);
@@ -229,10 +222,9 @@ int facts_hunt_run(facts_hunt *hunt)
         fputs("facts: out of memory\n", stderr);
     if (hunt->failed)
         return FACTS_EXIT_ENVIRONMENT;
-    if (hunt->foreign) {
-        fprintf(stderr, "facts: the record is of %s and this is %s; give another -o\n", hunt->device, target_of(hunt)->device);
-        return FACTS_EXIT_BAD_INPUT;
-    }
+    if (hunt->foreign)
+        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts: the record is of %s and this is %s; give another -o", hunt->device,
+                              target_of(hunt)->device);
     if (status == FACTS_EXIT_OK && s->counts.interrupted)
         return FACTS_EXIT_INTERRUPTED;
     if (status == FACTS_EXIT_OK && (s->counts.record_failed || s->counts.target_failed))

@@ -5,12 +5,8 @@ int facts_read_case(const char *command, const facts_options *o, facts_case *out
 {
     facts_error error = { .text = "" };
     if (o->word_count != 1)
-        fprintf(stderr, "facts %s: that is %zu words; give one case in quotes\n", command, o->word_count);
-    else if (facts_case_parse(out, o->words[0], &error))
-        return FACTS_EXIT_OK;
-    else
-        fprintf(stderr, "%s\n", error.text);
-    return FACTS_EXIT_BAD_INPUT;
+        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts %s: that is %zu words; give one case in quotes", command, o->word_count);
+    return facts_case_parse(out, o->words[0], &error) ? FACTS_EXIT_OK : facts_complain(FACTS_EXIT_BAD_INPUT, "%s", error.text);
 }
 
 int facts_read_record(const char *who, const char *path, bool (*each)(void *, const facts_line *), void *context, uint64_t *bad)
@@ -19,10 +15,9 @@ int facts_read_record(const char *who, const char *path, bool (*each)(void *, co
     char why[160];
     if (!facts_record_read(path, each, context, &counts)) {
         int status = facts_record_trouble(&counts, why, sizeof why);
-        fprintf(stderr, "%s: %s: %s\n", who, path, why);
-        return status;
+        return facts_complain(status, "%s: %s: %s", who, path, why);
     }
     if (bad && (*bad = counts.bad) > 0)
-        fprintf(stderr, "%s: %s: %llu lines could not be read\n", who, path, (unsigned long long)counts.bad);
+        facts_complain(FACTS_EXIT_OK, "%s: %s: %llu lines could not be read", who, path, (unsigned long long)counts.bad);
     return FACTS_EXIT_OK;
 }

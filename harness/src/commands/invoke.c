@@ -31,6 +31,6 @@ int facts_invoke_program(const char *name, char **argv)
         facts_join(program, folder, name);
     fflush(NULL);
     execv(program, argv);
-    fprintf(stderr, "facts: the program %s: %s; build it (./facts does)\n", program[0] ? program : name, strerror(errno));
-    return FACTS_EXIT_ENVIRONMENT;
+    return facts_complain(FACTS_EXIT_ENVIRONMENT, "facts: the program %s: %s; build it (./facts does)", program[0] ? program : name,
+                          strerror(errno));
 }

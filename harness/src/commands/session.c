@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -38,10 +39,19 @@ int facts_session_jobs(const facts_options *o)
     return o->jobs > 0 ? o->jobs : cores < 1 ? 1 : cores > MOST_JOBS ? MOST_JOBS : (int)cores;
 }
 
-static int no_memory(void)
+int facts_complain(int status, const char *format, ...)
 {
-    fputs("facts: out of memory\n", stderr);
-    return FACTS_EXIT_ENVIRONMENT;
+    va_list arguments;
+    va_start(arguments, format);
+    vfprintf(stderr, format, arguments);
+    va_end(arguments);
+    fputc('\n', stderr);
+    return status;
+}
+
+int facts_no_memory(void)
+{
+    return facts_complain(FACTS_EXIT_ENVIRONMENT, "facts: out of memory");
 }
 
 static bool in_shard(const facts_options *options, const char *name)
@@ -72,18 +82,14 @@ int facts_session_cases(facts_session *s, const char *const *texts, size_t count
         return FACTS_EXIT_ENVIRONMENT;
     const facts_choice choice = { .where = s->options->where, .with = s->options->with };
     int status = facts_cases_expand(&s->cases, texts, count, folder, &choice, &error);
-    if (status != 0) {
-        fprintf(stderr, "%s\n", error.text);
-        return status;
-    }
+    if (status != 0)
+        return facts_complain(status, "%s", error.text);
     facts_expectations_suites(texts, count, s->suites);
     facts_cases_hash(s->cases, s->suite_hash);
     if (!take_shard(s))
-        return no_memory();
-    if (!s->work_count) {
-        fputs("facts: no case is selected\n", stderr);
-        return FACTS_EXIT_NOTHING;
-    }
+        return facts_no_memory();
+    if (!s->work_count)
+        return facts_complain(FACTS_EXIT_NOTHING, "facts: no case is selected");
     return FACTS_EXIT_OK;
 }
 
@@ -210,13 +216,11 @@ int facts_session_run(facts_session *s)
     char error[FACTS_PATH + 256] = "";
     if (!find_worker(s))
         return FACTS_EXIT_ENVIRONMENT;
-    if (facts_expectations_load(&s->expectations, s->suites, &message) != 0) {
-        fprintf(stderr, "%s\n", message.text);
-        return FACTS_EXIT_BAD_INPUT;
-    }
+    if (facts_expectations_load(&s->expectations, s->suites, &message) != 0)
+        return facts_complain(FACTS_EXIT_BAD_INPUT, "%s", message.text);
     s->sms = calloc(s->targets.count, sizeof *s->sms);
     if (!s->sms || !facts_tally_init(&s->tally, s->targets.at, s->targets.count, s->work, s->work_count))
-        return no_memory();
+        return facts_no_memory();
     int status = facts_session_open_record(s);
     if (status != 0)
         return status;
@@ -227,7 +231,7 @@ int facts_session_run(facts_session *s)
     facts_progress_end(&s->progress);
     facts_session_close_store(s);
     if (status == 0 && s->resume && !facts_session_recount(s))
-        status = no_memory();
+        status = facts_no_memory();
     if (s->writer)
         facts_session_end_record(s);
     if (!facts_writer_close(s->writer, error, sizeof error) && !s->counts.record_failed) {

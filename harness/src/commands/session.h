@@ -58,6 +58,10 @@ int facts_session_ask(facts_session *session, const char *const *texts, size_t c
 int facts_session_exit(const facts_session *session);
 void facts_session_free(facts_session *session);
 
+/* A line on stderr; returns `status`, as in: return facts_complain(FACTS_EXIT_BAD_INPUT, "facts run: …"). */
+int facts_complain(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+int facts_no_memory(void);
+
 /* The folder of suites; exit 3 with a line when there is none. */
 bool facts_suite_dir(char out[FACTS_PATH]);
 /* How many questions are worth having in the air: --jobs, else the cores, at most 8. */

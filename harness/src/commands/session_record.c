@@ -146,9 +146,7 @@ int facts_session_open_record(facts_session *s)
         snprintf(error, sizeof error, "%s", facts_writer_error(s->writer));
         status = FACTS_EXIT_ENVIRONMENT;
     }
-    if (status != 0)
-        fprintf(stderr, "facts: %s\n", error);
-    return status;
+    return status == 0 ? FACTS_EXIT_OK : facts_complain(status, "facts: %s", error);
 }
 
 void facts_session_end_record(facts_session *s)
