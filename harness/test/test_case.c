@@ -118,6 +118,13 @@ Test(case, the_default_of_a_key_follows_from_others)
     cr_expect_str_eq(facts_case_get(&c, FACTS_KEY_ALIGN), "br");
     cr_expect_str_eq(facts_case_get(&c, FACTS_KEY_WANT), "stats");
     cr_expect_str_eq(facts_case_get(&c, FACTS_KEY_O), "auto");
+    cr_assert(facts_case_parse(&c, "pass=bwd dtype=e4m3 out=bf16", NULL));
+    cr_expect_str_eq(facts_case_get(&c, FACTS_KEY_DO_DTYPE), "bf16");
+    cr_assert(facts_case_parse(&c, "pass=bwd dtype=mxe5m2 out=f16", NULL));
+    cr_expect_str_eq(facts_case_get(&c, FACTS_KEY_DO_DTYPE), "mxe5m2");
+    char name[FACTS_NAME_MAX];
+    cr_assert(facts_case_parse(&c, "dtype=e4m3 pass=bwd do_dtype=e5m2 out=e5m2 d=64", NULL));
+    cr_expect_str_eq(facts_case_name(&c, name), "pass=bwd dtype=e4m3 out=e5m2 d=64");
 }
 
 Test(case, setting_what_get_says_changes_nothing)

@@ -132,6 +132,12 @@ Test(packed, types_and_pins_are_asked)
     facts_problem *p = resolved("pass=bwd dtype=e4m3 out=bf16 scaling=current scales=odd");
     cr_expect(p->ask.o_dtype == FATTN_BF16 && p->ask.grad_dtype == FATTN_E4M3 && p->ask.scaling == FATTN_SCALING_CURRENT && p->scales == FACTS_SCALES_ODD);
     free(p);
+    p = resolved("pass=bwd dtype=e4m3 out=bf16 do_dtype=e5m2");
+    cr_expect(p->ask.do_dtype == FATTN_E5M2 && p->tensor[FACTS_TENSOR_DO].dtype == FATTN_E5M2 && p->tensor[FACTS_TENSOR_O].dtype == FATTN_BF16);
+    free(p);
+    p = resolved("pass=bwd dtype=mxe4m3 do_dtype=mxe5m2");
+    cr_expect(p->tensor[FACTS_TENSOR_DO].dtype == FATTN_MXE5M2 && p->tensor[FACTS_TENSOR_DO_T].dtype == FATTN_MXE5M2 && p->tensor[FACTS_TENSOR_DO_16].dtype == FATTN_BF16);
+    free(p);
     p = resolved("pass=bwd dtype=e5m2 bwd_dtype=f16");
     cr_expect(p->high_backward && p->narrow == FATTN_E5M2 && p->ask.dtype == FATTN_F16 && p->ask.grad_dtype == FATTN_F16 && p->ask.scaling == 0);
     free(p);

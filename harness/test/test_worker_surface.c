@@ -98,6 +98,9 @@ Test(surface, eight_bit_types_pass_with_their_largest_magnitudes)
         { "pass=fwd dtype=e4m3 b=2 h=2 s=40 d=32 scales=odd want=stats", "o+stats+amax_s+amax_o" },
         { "pass=fwd dtype=e5m2 out=bf16 b=2 h=2 s=40 d=32 scales=pow2", "o+amax_s" },
         { "pass=bwd dtype=e4m3 b=2 h=2 s=40 d=32 scales=odd", "dq+dk+dv+amax_dp+amax_dq+amax_dk+amax_dv" },
+        { "pass=bwd dtype=e4m3 out=bf16 do_dtype=e5m2 grad=e5m2 b=2 h=2 s=40 d=32 scales=odd", "dq+dk+dv+amax_dp+amax_dq+amax_dk+amax_dv" },
+        { "pass=bwd dtype=e5m2 do_dtype=e4m3 b=2 h=2 s=40 d=32 scales=odd", "dq+dk+dv+amax_dp" },
+        { "pass=bwd dtype=mxe4m3 do_dtype=mxe5m2 b=1 h=2 s=64 d=64", "dq+dk+dv" },
         { "pass=fwd dtype=mxe4m3 b=1 h=2 s=64 d=64", "o" },
     };
     EXPECT_PASS(cases);

@@ -141,7 +141,9 @@ Test(fp8_hopper, plans_compile)
     compile_unguarded("backward, sink", PROBLEM(D128, BACKWARD, .dtype = FATTN_E4M3, .sink = 1, .dsink = 1));
     compile_unguarded("backward, dropout", PROBLEM(D128, BACKWARD, .dtype = FATTN_E4M3, .dropout = 0.25));
     compile_unguarded("backward, types of TransformerEngine",
-                      PROBLEM(D128, BACKWARD, .dtype = FATTN_E4M3, .grad_dtype = FATTN_E5M2));
+                      PROBLEM(D128, BACKWARD, .dtype = FATTN_E4M3, .grad_dtype = FATTN_E5M2, .do_dtype = FATTN_E5M2));
+    compile_unguarded("backward, O of 16 bits",
+                      PROBLEM(D128, BACKWARD, .dtype = FATTN_E4M3, .o_dtype = FATTN_BF16, .do_dtype = FATTN_E5M2));
 }
 
 Test(fp8_blackwell, engines_recognise_every_graph)

@@ -57,6 +57,8 @@ pass=bwd dtype=bf16 h=4 s=256 d=64 deterministic=1
 pass=fwd dtype=bf16 h=4 s=130 d=64 mask=causal spelling=single
 pass=fwd dtype=e4m3 h=4/2 s=256 d=64 mask=causal
 pass=bwd dtype=e4m3 h=4 s=256
+pass=bwd dtype=e4m3 grad=e5m2 do_dtype=e5m2 h=4 s=256
+pass=bwd dtype=e4m3 out=bf16 do_dtype=e4m3 h=4 s=256
 pass=fwd dtype=bf16 h=4/2 s=200 d=64 want=stats impl=unified
 """.strip().splitlines()
 NEWER = """
