@@ -8,16 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-int64_t fref__cut(const fref__part *parts, size_t count, double *base)
-{
-    int64_t used = 0;
-    for (size_t n = 0; n < count; n++) {
-        *parts[n].out = base ? base + used : NULL;
-        used += parts[n].size;
-    }
-    return used;
-}
-
 static bool wants_rows(const fref_backward_out *out)
 {
     return out->dq || out->dq_sigma || out->dq_bound || out->dq_nu || out->dq_neff || out->amax_dp || out->amax_dq;
@@ -45,13 +35,10 @@ static bool wants_freedom(const fref_backward_out *out)
     return out->dq_nu || out->dq_neff || out->dk_nu || out->dk_neff || out->dv_nu || out->dv_neff;
 }
 
-fref__entry_terms fref__entry_terms_of(const fref__backward *x, const fref__row_facts *f, double stats, double scale)
+fref__entry_terms fref__entry_terms_of(const fref__backward *x, const fref__row_facts *f)
 {
     double u = x->of_p.unit_roundoff, u_ds = x->of_ds.unit_roundoff, floor = fref__floor_of_ds(x), of_score = f->es * f->es;
     return (fref__entry_terms){
-        .scale = scale,
-        .stats = stats,
-        .delta = f->delta,
         .relative = u_ds + f->ew,
         .of_p = f->ez,
         .floor = floor,
@@ -65,6 +52,15 @@ fref__entry_terms fref__entry_terms_of(const fref__backward *x, const fref__row_
         .v_var_floor = THIRD * x->of_p.eta * x->of_p.eta,
         .v_limit = 1.01 * x->of_p.eta,
     };
+}
+
+void fref__clear_outside(double *row, fref__range own, fref__range span)
+{
+    int64_t first = own.first > span.first ? own.first : span.first, last = own.last < span.last ? own.last : span.last;
+    if (first >= last)
+        first = last = span.last;
+    memset(row + span.first, 0, (size_t)(first - span.first) * sizeof *row);
+    memset(row + last, 0, (size_t)(span.last - last) * sizeof *row);
 }
 
 /* One piece of memory for the four sums, zero. */
@@ -123,6 +119,7 @@ static int run(const fref__shape *shape, fref__inputs *inputs, const fref_roundi
 {
     fref__slab slab;
     inputs->freedom = wants_freedom(out);
+    inputs->entries = wants_rows(out) && wants_keys(out) && !fref__is_scored(shape->problem) && !shape->problem->keep;
     if (fref__slab_create(&slab, shape, inputs) != 0)
         return ENOMEM;
     size_t rows = (size_t)(slab.capacity * shape->span * shape->rows.count);

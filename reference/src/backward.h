@@ -80,16 +80,10 @@ void fref__backward_bias_write(const fref__backward *x);
 /* Writes dSink. Returns 0 or ENOMEM. */
 int fref__backward_sink(const fref__shape *shape, const fref__inputs *inputs, const fref_backward_out *out);
 
-/* What the entries of row r of the slab's head have in common, for a plain problem; s are raw logits times `scale`. */
-fref__entry_terms fref__entry_terms_of(const fref__backward *x, const fref__row_facts *facts, double stats, double scale);
+/* What the errors of a row's entries have in common, for a plain problem. */
+fref__entry_terms fref__entry_terms_of(const fref__backward *x, const fref__row_facts *facts);
 
-/* A piece of scratch memory. */
-typedef struct fref__part {
-    double **out;
-    int64_t size; /* doubles */
-} fref__part;
-
-/* Cuts `base` into the parts and returns the doubles used; with NULL it only counts. */
-int64_t fref__cut(const fref__part *parts, size_t count, double *base);
+/* Zeros in the columns of `span` that are not in `own`; row[j]: column j. */
+void fref__clear_outside(double *row, fref__range own, fref__range span);
 
 #endif

@@ -17,7 +17,6 @@
 #include <errno.h>
 #include <math.h>
 #include <omp.h>
-#include <stdlib.h>
 
 #include "backward.h"
 
@@ -130,7 +129,7 @@ int fref__backward_bias(const fref__backward *x, const fref__slab *slab)
 {
     const fref_problem *p = x->shape->problem;
     int64_t tile = FREF__TILE_ROWS * (FREF__TILE_KEYS + FREF__LANES);
-    double *memory = malloc((size_t)((2 * tile + FREF__TILE_KEYS) * omp_get_max_threads()) * sizeof *memory);
+    double *memory = fref__allocate((2 * tile + FREF__TILE_KEYS) * omp_get_max_threads());
     if (!memory)
         return ENOMEM;
     bool by_rows = x->out->dbias_dim[2] > 1; /* else all rows add to one */
@@ -146,7 +145,7 @@ int fref__backward_bias(const fref__backward *x, const fref__slab *slab)
         fref__range keys = { j, j + FREF__TILE_KEYS > p->keys ? p->keys : j + FREF__TILE_KEYS };
         add_rows(x, &mine, slab, rows, keys);
     }
-    free(memory);
+    fref__release(memory);
     return 0;
 }
 

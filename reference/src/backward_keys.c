@@ -15,18 +15,22 @@
 #include <errno.h>
 #include <math.h>
 #include <omp.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "backward.h"
 
-#define KEYS 64 /* keys of one task */
+#define KEYS FREF__TILE_KEYS /* of one task */
 #define ROWS 64 /* rows that are weighed at a time */
 
-/* The weights of one row's contribution to one gradient, [ROWS, KEYS]. */
+/* The weights of one row's contribution to one gradient, [ROWS, KEYS]. `magnitude` NULL: the value's own, P is not negative. */
 typedef struct weights {
-    double *value, *magnitude, *variance, *bound, *flushed;
+    double *magnitude, *variance, *bound, *flushed;
 } weights;
+
+/* P' and dS of rows against keys, [rows, TILE_KEYS]. */
+typedef struct entries {
+    double *p, *ds;
+} entries;
 
 typedef struct total {
     double *value, *variance, *bound;
@@ -37,8 +41,7 @@ typedef struct total {
 } total;
 
 typedef struct scratch {
-    double *s, *dp;                                 /* [ROWS, KEYS + a panel] */
-    double *packed;                                 /* ROWS rows of Q or dO in panels */
+    double *p, *ds;                                 /* [ROWS, KEYS], where the slab does not keep them */
     double *slope, *curvature, *slope_extra, *bias; /* one row of a tile; score.h */
     weights k, v;
     fref__sums sums_k, sums_v; /* of one query head, [KEYS, ld] */
@@ -51,19 +54,16 @@ static int64_t cut_scratch(scratch *t, double *base, const fref__backward *x)
     int64_t weights_of_rows = x->freedom ? s->rows.count * KEYS : 0;
     int64_t tile = ROWS * KEYS, wide_k = KEYS * s->ld_qk, wide_v = KEYS * s->ld_v;
     const fref__part parts[] = {
-        { &t->s, ROWS * (KEYS + FREF__LANES) },
-        { &t->dp, ROWS * (KEYS + FREF__LANES) },
-        { &t->packed, ROWS * (s->ld_qk > s->ld_v ? s->ld_qk : s->ld_v) },
+        { &t->p, tile },
+        { &t->ds, tile },
         { &t->slope, KEYS },
         { &t->curvature, KEYS },
         { &t->slope_extra, KEYS },
         { &t->bias, KEYS },
-        { &t->k.value, tile },
         { &t->k.magnitude, tile },
         { &t->k.variance, tile },
         { &t->k.bound, tile },
         { &t->k.flushed, tile },
-        { &t->v.value, tile },
         { &t->v.variance, tile },
         { &t->v.bound, tile },
         { &t->v.flushed, tile },
@@ -86,9 +86,7 @@ static int64_t cut_scratch(scratch *t, double *base, const fref__backward *x)
         { &t->total_k.weight, s->group_k > 1 ? weights_of_rows : 0 },
         { &t->total_v.weight, s->group_v > 1 ? weights_of_rows : 0 },
     };
-    int64_t size = fref__cut(parts, sizeof parts / sizeof parts[0], base);
-    t->v.magnitude = t->v.value; /* P is not negative */
-    return size;
+    return fref__cut(parts, sizeof parts / sizeof parts[0], base);
 }
 
 /* A group of one head needs no memory between heads. */
@@ -104,15 +102,14 @@ typedef struct flushes {
     bool k, v;
 } flushes;
 
-/* One row against `keys`; s and dp hold the logit before scaling, which becomes the score, and dO.v from keys.first on. */
-static flushes weigh_row(const fref__backward *x, scratch *t, int64_t r, const fref__head *head, int64_t i, double *s,
-                         const double *dp, fref__range keys)
+/* One row against `keys`: the logits p become P', dO.v in ds becomes dS, from keys.first on. */
+static flushes weigh_row(const fref__backward *x, scratch *t, int64_t r, const fref__head *head, int64_t i, double *p, double *ds,
+                         fref__range keys)
 {
     const fref__row_facts *f = &x->facts[head->slot * x->shape->rows.count + i];
     double scale = x->shape->problem->scale, u = x->of_p.unit_roundoff, u_ds = x->of_ds.unit_roundoff, eta = x->of_p.eta,
            floor = fref__floor_of_ds(x);
-    double *const tiles[] = { t->k.value, t->k.magnitude, t->k.variance, t->k.bound,  t->k.flushed,
-                              t->v.value, t->v.variance,  t->v.bound,    t->v.flushed };
+    double *const tiles[] = { t->k.magnitude, t->k.variance, t->k.bound, t->k.flushed, t->v.variance, t->v.bound, t->v.flushed };
     for (size_t n = 0; n < sizeof tiles / sizeof tiles[0]; n++)
         memset(tiles[n] + r * KEYS, 0, (size_t)(keys.last - keys.first) * sizeof(double));
     fref__range own = head->range[i];
@@ -124,37 +121,40 @@ static flushes weigh_row(const fref__backward *x, scratch *t, int64_t r, const f
     double variance_floor_k = THIRD * floor * floor, variance_floor_v = THIRD * eta * eta;
     flushes any = { false, false };
     const uint8_t *keep = fref__keep_of(x->shape->problem, head->b, head->h, place);
-    fref__multiply(s + (first - keys.first), last - first, scale);
+    if (first < last)
+        fref__multiply(p + (first - keys.first), last - first, scale);
     if (x->scored && first < last) {
         const fref__score_arrays arrays = { t->slope, t->curvature, t->slope_extra, NULL, NULL };
-        fref__score(s + (first - keys.first), &arrays, t->bias, x->shape->problem, x->rounding->eps_mod,
+        fref__score(p + (first - keys.first), &arrays, t->bias, x->shape->problem, x->rounding->eps_mod,
                     &(fref__row_place){ head->b, head->h, place, &x->shape->keys, first }, last - first);
     }
     for (int64_t j = first; j < last; j++) {
         int64_t c = j - keys.first, at = r * KEYS + c;
-        if (s[c] == -INFINITY)
+        double score = p[c], dov = ds[c];
+        p[c] = ds[c] = 0.0;
+        if (score == -INFINITY)
             continue;
         double kept = fref__kept(keep, x->shape->problem->keep_scale, fref__place(&x->shape->keys, j)),
-               p = exp(s[c] - head->stats[i]), pk = p * kept;
-        double dx = p * (kept * dp[c] - f->delta), slope = 1.0, e_slope = 0.0, worst_slope = 0.0;
+               one = exp(score - head->stats[i]), pk = one * kept;
+        double dx = one * (kept * dov - f->delta), slope = 1.0, e_slope = 0.0, worst_slope = 0.0;
         if (x->scored) {
             slope = t->slope[j - first];
             e_slope = fabs(t->curvature[j - first]) * f->es_raw + E32 * t->slope_extra[j - first];
             worst_slope = fabs(t->curvature[j - first]) * f->ew_raw + 2.0 * E32 * t->slope_extra[j - first];
         }
-        double ds = slope * dx, size = fabs(ds), slope_p = fabs(slope) * p;
-        bool underflows = p < FREF__P_FLUSHED;
-        t->k.value[at] = ds;
+        double size = fabs(slope * dx), slope_p = fabs(slope) * one;
+        bool underflows = one < FREF__P_FLUSHED;
+        p[c] = pk;
+        ds[c] = slope * dx;
         t->k.magnitude[at] = size;
-        t->k.variance[at] = variance_ds * ds * ds + (kept * f->ep * kept * f->ep + variance_delta) * slope_p * slope_p +
+        t->k.variance[at] = variance_ds * size * size + (kept * f->ep * kept * f->ep + variance_delta) * slope_p * slope_p +
                             e_slope * dx * e_slope * dx + variance_floor_k;
         t->k.bound[at] = (u_ds + f->ew) * size + slope_p * (kept * f->ez + worst_delta) + worst_slope * fabs(dx) + floor +
                          (underflows ? size : 0.0);
-        t->v.value[at] = pk;
         t->v.variance[at] = variance_p * pk * pk + (kept > 0.0 ? variance_floor_v : 0.0);
         t->v.bound[at] = (u + f->ew) * pk + (kept > 0.0 ? eta : 0.0);
-        if (ds != 0.0 && (underflows || fabs(scale) * size < 1.01 * x->of_ds.eta)) {
-            t->k.flushed[at] = ds;
+        if (size != 0.0 && (underflows || fabs(scale) * size < 1.01 * x->of_ds.eta)) {
+            t->k.flushed[at] = ds[c];
             any.k = true;
         }
         if (pk > 0.0 && pk < 1.01 * eta) {
@@ -170,55 +170,45 @@ static flushes weigh_row(const fref__backward *x, scratch *t, int64_t r, const f
     return any;
 }
 
-/* The same for a plain problem. */
-static flushes weigh_plain(const fref__backward *x, scratch *t, int64_t r, const fref__head *head, int64_t i, const double *s,
-                           const double *dp, fref__range keys)
+/* The same for a plain problem, of P and dS; nothing is weighed but for sigma and bound. */
+static flushes weigh_plain(const fref__backward *x, scratch *t, int64_t r, const fref__head *head, int64_t i, const double *p,
+                           const double *ds, fref__range keys)
 {
     const fref__shape *shape = x->shape;
     const fref__row_facts *f = &x->facts[head->slot * shape->rows.count + i];
-    double *const tiles[] = { t->k.value,   t->v.value,    t->k.magnitude, t->k.variance, t->k.bound,
-                              t->k.flushed, t->v.variance, t->v.bound,     t->v.flushed };
+    double *const tiles[] = { t->k.magnitude, t->k.variance, t->k.bound, t->k.flushed, t->v.variance, t->v.bound, t->v.flushed };
     fref__range own = head->range[i];
     int64_t first = own.first > keys.first ? own.first : keys.first, last = own.last < keys.last ? own.last : keys.last;
-    for (size_t n = 0; n < (x->judged ? 9 : 2) && last - first < keys.last - keys.first; n++)
-        memset(tiles[n] + r * KEYS, 0, (size_t)(keys.last - keys.first) * sizeof(double));
+    for (size_t n = 0; n < sizeof tiles / sizeof tiles[0] && x->judged; n++)
+        fref__clear_outside(tiles[n] + r * KEYS - keys.first, own, keys);
     if (first >= last)
         return (flushes){ false, false };
     int64_t c0 = first - keys.first, at = r * KEYS + c0;
-    fref__entry_terms terms = fref__entry_terms_of(x, f, head->stats[i], shape->problem->scale);
-    terms.of_p += f->edelta + sqrt(3.0 * (double)shape->problem->dim_v) * f->eo;
-    terms.var_p += f->edelta * f->edelta + f->eo * f->eo;
-    fref__entry_weights to = { .ds = t->k.value + at, .p = t->v.value + at };
-    if (x->judged) {
-        to.size = t->k.magnitude + at;
-        to.bound = t->k.bound + at;
-        to.variance = t->k.variance + at;
-        to.lost = t->k.flushed + at;
-        to.v_bound = t->v.bound + at;
-        to.v_variance = t->v.variance + at;
-        to.v_lost = t->v.flushed + at;
-    }
-    fref__weigh_entries(&to, s + c0, dp + c0, last - first, &terms);
     memset(t->total_k.read + c0, true, (size_t)(last - first));
     memset(t->total_v.read + c0, true, (size_t)(last - first));
     for (int64_t c = c0; c < last - keys.first && x->freedom; c++) {
-        double of_k = to.ds[c - c0] * f->norm_q, of_v = to.p[c - c0] * f->norm_d_o;
+        double of_k = ds[c] * f->norm_q, of_v = p[c] * f->norm_d_o;
         add_weight(&t->total_k, shape->group_k > 1, i, c, of_k * of_k);
         add_weight(&t->total_v, shape->group_v > 1, i, c, of_v * of_v);
     }
+    if (!x->judged)
+        return (flushes){ false, false };
+    fref__entry_terms terms = fref__entry_terms_of(x, f);
+    terms.of_p += f->edelta + sqrt(3.0 * (double)shape->problem->dim_v) * f->eo;
+    terms.var_p += f->edelta * f->edelta + f->eo * f->eo;
+    fref__entry_weights to = { .size = t->k.magnitude + at,
+                               .bound = t->k.bound + at,
+                               .variance = t->k.variance + at,
+                               .lost = t->k.flushed + at,
+                               .v_bound = t->v.bound + at,
+                               .v_variance = t->v.variance + at,
+                               .v_lost = t->v.flushed + at };
+    fref__weigh(&to, p + c0, ds + c0, last - first, &terms);
     return (flushes){ to.any_lost, to.any_v_lost };
 }
 
-/* Rows of x, `ld` doubles long, as panels of 16 columns: [ld / 16, ROWS, 16]. */
-static void pack(double *out, const double *x, int64_t ld, int64_t rows)
-{
-    for (int64_t r = 0; r < rows; r++)
-        for (int64_t c = 0; c < ld; c += FREF__LANES)
-            memcpy(out + c * ROWS + r * FREF__LANES, x + r * ld + c, FREF__LANES * sizeof *out);
-}
-
-/* sums += (weights of `rows` rows)^T f(x), x in panels. */
-static void add(double *sums, const double *weight, const double *x, int64_t ld, int64_t rows, int64_t keys, fref__of of)
+/* sums += (weights of `rows` rows)^T f(x); x: the first of these rows in panels of `all` rows. */
+static void add(double *sums, const double *weight, const double *x, int64_t all, int64_t ld, int64_t rows, int64_t keys, fref__of of)
 {
     fref__operands product = { .rows = keys,
                                .columns = ld,
@@ -227,24 +217,25 @@ static void add(double *sums, const double *weight, const double *x, int64_t ld,
                                .a_row = 1,
                                .a_inner = KEYS,
                                .b = x,
-                               .b_panel = ROWS * FREF__LANES,
+                               .b_panel = all * FREF__LANES,
                                .b_inner = FREF__LANES,
                                .c = sums,
                                .c_row = ld };
     fref__add_product(&product, of);
 }
 
-static void add_all(const fref__sums *sums, const weights *w, const double *x, int64_t ld, int64_t rows, int64_t keys, bool judged,
-                    bool flushed)
+/* `value`: P' or dS; `weights` NULL: no sigma or bound is wanted. */
+static void add_all(const fref__sums *sums, const double *value, const weights *w, const double *x, int64_t all, int64_t ld,
+                    int64_t rows, int64_t keys, bool flushed)
 {
-    add(sums->value, w->value, x, ld, rows, keys, FREF__OF_VALUE);
-    if (!judged)
+    add(sums->value, value, x, all, ld, rows, keys, FREF__OF_VALUE);
+    if (!w)
         return;
-    add(sums->magnitude, w->magnitude, x, ld, rows, keys, FREF__OF_MAGNITUDE);
-    add(sums->variance, w->variance, x, ld, rows, keys, FREF__OF_SQUARE);
-    add(sums->bound, w->bound, x, ld, rows, keys, FREF__OF_MAGNITUDE);
+    add(sums->magnitude, w->magnitude ? w->magnitude : value, x, all, ld, rows, keys, FREF__OF_MAGNITUDE);
+    add(sums->variance, w->variance, x, all, ld, rows, keys, FREF__OF_SQUARE);
+    add(sums->bound, w->bound, x, all, ld, rows, keys, FREF__OF_MAGNITUDE);
     if (flushed)
-        add(sums->flushed, w->flushed, x, ld, rows, keys, FREF__OF_VALUE);
+        add(sums->flushed, w->flushed, x, all, ld, rows, keys, FREF__OF_VALUE);
 }
 
 static void clear(const fref__sums *sums, int64_t count)
@@ -254,32 +245,50 @@ static void clear(const fref__sums *sums, int64_t count)
         memset(parts[n], 0, (size_t)count * sizeof(double));
 }
 
+/* Rows i .. i+n-1 against `keys`: kept, or, of a plain problem, made again; else logits and dO.v, which weigh_row makes them of. */
+static entries entries_of(const fref__backward *x, const scratch *t, const fref__head *head, int64_t i, int64_t n, fref__range keys)
+{
+    const fref__shape *s = x->shape;
+    int64_t kept = fref__entry_at(s, i, keys.first), from = keys.first % FREF__LANES;
+    if (head->p)
+        return (entries){ head->p + kept, head->ds + kept };
+    fref__dot_panels(t->p, KEYS, head->q + i * s->ld_qk, s->ld_qk, n, s->problem->dim_qk, head->k_panels, keys);
+    fref__dot_panels(t->ds, KEYS, head->d_o + i * s->ld_v, s->ld_v, n, s->problem->dim_v, head->v_panels, keys);
+    const entries made = { t->p + from, t->ds + from };
+    for (int64_t r = 0; r < n && x->plain; r++) {
+        fref__range own = head->range[i + r];
+        int64_t first = own.first > keys.first ? own.first : keys.first, last = own.last < keys.last ? own.last : keys.last;
+        double *p = made.p + r * KEYS - keys.first, *ds = made.ds + r * KEYS - keys.first;
+        const fref__entry_row row = { s->problem->scale, head->stats[i + r], x->facts[head->slot * s->rows.count + i + r].delta };
+        if (first < last)
+            fref__entries(p + first, ds + first, p + first, last - first, &row);
+    }
+    return made;
+}
+
 /* All rows of one query head against `keys`: fills sums_k and sums_v. */
 static void sum_head(const fref__backward *x, scratch *t, const fref__head *head, fref__range keys)
 {
     const fref__shape *s = x->shape;
-    const fref_problem *p = s->problem;
-    int64_t count = keys.last - keys.first, ld = KEYS + FREF__LANES;
+    int64_t count = keys.last - keys.first, all = s->rows.count;
     clear(&t->sums_k, count * s->ld_qk);
     clear(&t->sums_v, count * s->ld_v);
-    fref__range rows = fref__rows_of_keys(head, s->rows.count, keys);
+    fref__range rows = fref__rows_of_keys(head, all, keys);
     for (int64_t i = rows.first; i < rows.last; i += ROWS) {
         int64_t n = rows.last - i < ROWS ? rows.last - i : ROWS;
-        const double *q = head->q + i * s->ld_qk, *d_o = head->d_o + i * s->ld_v;
-        int64_t skip = keys.first - fref__dot_panels(t->s, ld, q, s->ld_qk, n, p->dim_qk, head->k_panels, keys);
-        fref__dot_panels(t->dp, ld, d_o, s->ld_v, n, p->dim_v, head->v_panels, keys);
+        const entries e = entries_of(x, t, head, i, n, keys);
         flushes any = { false, false };
         for (int64_t r = 0; r < n; r++) {
-            double *scores = t->s + r * ld + skip, *dp = t->dp + r * ld + skip;
-            flushes one =
-                x->plain ? weigh_plain(x, t, r, head, i + r, scores, dp, keys) : weigh_row(x, t, r, head, i + r, scores, dp, keys);
+            double *p = e.p + r * KEYS, *ds = e.ds + r * KEYS;
+            fref__clear_outside(p - keys.first, head->range[i + r], keys);
+            fref__clear_outside(ds - keys.first, head->range[i + r], keys);
+            flushes one = x->plain ? weigh_plain(x, t, r, head, i + r, p, ds, keys) : weigh_row(x, t, r, head, i + r, p, ds, keys);
             any.k |= one.k;
             any.v |= one.v;
         }
-        pack(t->packed, q, s->ld_qk, n);
-        add_all(&t->sums_k, &t->k, t->packed, s->ld_qk, n, count, x->judged, any.k);
-        pack(t->packed, d_o, s->ld_v, n);
-        add_all(&t->sums_v, &t->v, t->packed, s->ld_v, n, count, x->judged, any.v);
+        const double *q = head->q_panels + i * FREF__LANES, *d_o = head->d_o_panels + i * FREF__LANES;
+        add_all(&t->sums_k, e.ds, x->judged ? &t->k : NULL, q, all, s->ld_qk, n, count, any.k);
+        add_all(&t->sums_v, e.p, x->judged ? &t->v : NULL, d_o, all, s->ld_v, n, count, any.v);
     }
 }
 
@@ -433,15 +442,15 @@ int fref__backward_keys(const fref__backward *x, const fref__slab *slab)
     const fref_backward_out *out = x->out;
     if (!x->judged && !out->dk && !out->dv && !out->dk_neff && !out->dv_neff)
         return 0;
-    scratch none;
+    scratch none = { 0 };
     int64_t size = cut_scratch(&none, NULL, x);
-    double *memory = malloc((size_t)(size * omp_get_max_threads()) * sizeof *memory);
+    double *memory = fref__allocate(size * omp_get_max_threads());
     if (!memory)
         return ENOMEM;
     int64_t tiles = (s->keys.count + KEYS - 1) / KEYS;
 #pragma omp parallel for schedule(dynamic)
     for (int64_t task = 0; task < slab->count * tiles; task++) {
-        scratch mine;
+        scratch mine = { 0 };
         cut_scratch(&mine, memory + omp_get_thread_num() * size, x);
         int64_t unit = task / tiles, first = task % tiles * KEYS;
         int64_t last = first + KEYS < s->keys.count ? first + KEYS : s->keys.count;
@@ -449,6 +458,6 @@ int fref__backward_keys(const fref__backward *x, const fref__slab *slab)
         for (int64_t j = first; j < last; j += step)
             keys_tile(x, &mine, slab, unit, (fref__range){ j, last - j < step ? last : j + step });
     }
-    free(memory);
+    fref__release(memory);
     return 0;
 }

@@ -21,28 +21,28 @@
 #include <errno.h>
 #include <math.h>
 #include <omp.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "backward.h"
 
 typedef struct scratch {
-    double *s, *o;                                 /* scores of whole rows; one row of O */
-    double *slope, *curvature, *slope_extra;       /* as s; score.h */
-    double *extra, *pull, *bias;                   /* one row */
-    double *p, *dp, *ds, *ds_abs, *w1, *w2, *lost; /* [TILE_ROWS, TILE_KEYS] */
-    double *mean_key;                              /* sum_j P k */
-    fref__sums sums;                               /* [TILE_ROWS, ld_qk] */
-    fref__weight_sums *keys;                       /* [TILE_ROWS]: w = dS^2 |k|^2 */
+    double *s, *o;                           /* scores of whole rows, key j in column j; one row of O */
+    double *slope, *curvature, *slope_extra; /* as s; score.h */
+    double *extra, *pull, *bias;             /* one row */
+    double *p, *ds;                          /* [TILE_ROWS, TILE_KEYS], where the slab does not keep them */
+    double *ds_abs, *w1, *w2, *lost;         /* [TILE_ROWS, TILE_KEYS] */
+    double *mean_key;                        /* sum_j P k */
+    fref__sums sums;                         /* [TILE_ROWS, ld_qk] */
+    fref__weight_sums *keys;                 /* [TILE_ROWS]: w = dS^2 |k|^2 */
 } scratch;
 
 static int64_t cut_scratch(scratch *t, double *base, const fref__shape *s)
 {
     int64_t tile = FREF__TILE_ROWS * FREF__TILE_KEYS, wide = FREF__TILE_ROWS * s->ld_qk;
     double *keys;
-    int64_t row = fref__is_scored(s->problem) ? (s->keys_padded + FREF__LANES) : 0;
+    int64_t row = fref__is_scored(s->problem) ? fref__ld_entries(s) : 0;
     const fref__part parts[] = {
-        { &t->s, FREF__TILE_ROWS * (s->keys_padded + FREF__LANES) },
+        { &t->s, FREF__TILE_ROWS * fref__ld_entries(s) },
         { &t->o, s->ld_v },
         { &t->slope, FREF__TILE_ROWS * row },
         { &t->curvature, FREF__TILE_ROWS * row },
@@ -51,7 +51,6 @@ static int64_t cut_scratch(scratch *t, double *base, const fref__shape *s)
         { &t->pull, row },
         { &t->bias, row },
         { &t->p, tile },
-        { &t->dp, FREF__TILE_ROWS * (FREF__TILE_KEYS + FREF__LANES) },
         { &t->ds, tile },
         { &t->ds_abs, tile },
         { &t->w1, tile },
@@ -74,7 +73,7 @@ static int64_t cut_scratch(scratch *t, double *base, const fref__shape *s)
 static fref__score_row score_row(const fref__backward *x, const scratch *t, const fref__head *head, int64_t i, int64_t r, double *s)
 {
     fref__range keys = head->range[i];
-    int64_t ld = x->shape->keys_padded + FREF__LANES, n = keys.last - keys.first, place = fref__place(&x->shape->rows, i);
+    int64_t ld = fref__ld_entries(x->shape), n = keys.last - keys.first, place = fref__place(&x->shape->rows, i);
     const fref_problem *p = x->shape->problem;
     double sink = fref__sink_of(p, head->b, head->h, place);
     if (!x->scored)
@@ -140,24 +139,28 @@ static void take_amax_dp(const fref__backward *x, const fref__row_facts *f, doub
                     scale * (fmin(bound, x->z_dp * sigma) + flushed) + 0x1p-126);
 }
 
-/* One row against keys j0 .. j1-1: dS and its weights; zeros where the row may not read. `s` and `dp` are s[j], dp[j] for key j;
- * `slopes` start at the row's first key; what is written starts with key j0. True: some of dS may be flushed. */
-static bool weigh_row(const fref__backward *x, const scratch *t, int64_t row, const fref__row_facts *f, double stats,
-                      const double *s, const double *dp, const double *norm_k, const uint8_t *keep,
-                      const fref__score_arrays *slopes, fref__range keys, int64_t j0, int64_t j1)
+/* Keys j0 .. j1-1 of a row: p[j] becomes slope P, of the score s[j], ds[j] dS from dO.v, and what they weigh goes to the row's tiles;
+ * zeros where the row may not read. `slopes` start at the row's first key. True: some of dS may be flushed. */
+static bool weigh_row(const fref__backward *x, const scratch *t, int64_t row, const fref__row_facts *f, double stats, const double *s,
+                      double *p, double *ds, const double *norm_k, const uint8_t *keep, const fref__score_arrays *slopes, fref__range keys,
+                      int64_t j0, int64_t j1)
 {
     double scale = fabs(x->shape->problem->scale), u = x->of_ds.unit_roundoff, eta = x->of_ds.eta, floor = fref__floor_of_ds(x);
-    double *const tiles[] = { t->p, t->ds, t->ds_abs, t->w1, t->w2, t->lost };
+    double *const tiles[] = { t->ds_abs, t->w1, t->w2, t->lost };
     for (size_t n = 0; n < sizeof tiles / sizeof tiles[0]; n++)
         memset(tiles[n] + row * FREF__TILE_KEYS, 0, (size_t)(j1 - j0) * sizeof(double));
+    memset(p + j0, 0, (size_t)(j1 - j0) * sizeof *p);
+    fref__clear_outside(ds, keys, (fref__range){ j0, j1 });
     int64_t first = keys.first > j0 ? keys.first : j0, last = keys.last < j1 ? keys.last : j1;
     double variance_ds = THIRD * u * u + f->es * f->es, variance_p = f->ep * f->ep, variance_floor = THIRD * floor * floor;
     bool any = false;
     for (int64_t j = first; j < last; j++) {
         int64_t at = row * FREF__TILE_KEYS + j - j0;
+        double kept = fref__kept(keep, x->shape->problem->keep_scale, j), dov = ds[j];
+        ds[j] = 0.0;
         if (s[j] == -INFINITY)
             continue;
-        double kept = fref__kept(keep, x->shape->problem->keep_scale, j), p = exp(s[j] - stats), dx = p * (kept * dp[j] - f->delta);
+        double one = exp(s[j] - stats), dx = one * (kept * dov - f->delta);
         double slope = 1.0, e_slope = 0.0, worst_slope = 0.0;
         if (slopes->slope) {
             int64_t n = j - keys.first;
@@ -165,54 +168,55 @@ static bool weigh_row(const fref__backward *x, const scratch *t, int64_t row, co
             e_slope = fabs(slopes->curvature[n]) * f->es_raw + E32 * slopes->slope_extra[n];
             worst_slope = fabs(slopes->curvature[n]) * f->ew_raw + 2.0 * E32 * slopes->slope_extra[n];
         }
-        double ds = slope * dx, size = fabs(ds), slope_p = fabs(slope) * p;
-        bool underflows = p < FREF__P_FLUSHED;
-        t->p[at] = slope * p;
-        t->ds[at] = ds;
+        double size = fabs(slope * dx), slope_p = fabs(slope) * one;
+        bool underflows = one < FREF__P_FLUSHED;
+        p[j] = slope * one;
+        ds[j] = slope * dx;
         t->ds_abs[at] = size;
         if (x->out->amax_dp)
-            take_amax_dp(x, f, slope_p, kept, e_slope * dx, worst_slope * dx, ds);
+            take_amax_dp(x, f, slope_p, kept, e_slope * dx, worst_slope * dx, ds[j]);
         fref__add_weight(&t->keys[row], size * norm_k[j] * (size * norm_k[j]));
         t->w1[at] = (u + f->ew) * size + slope_p * kept * f->ez + worst_slope * fabs(dx) + floor + (underflows ? size : 0.0);
-        t->w2[at] =
-            variance_ds * ds * ds + variance_p * (kept * slope_p * (kept * slope_p)) + e_slope * dx * e_slope * dx + variance_floor;
-        if (ds != 0.0 && (underflows || scale * size < 1.01 * eta)) {
-            t->lost[at] = ds;
+        t->w2[at] = variance_ds * size * size + variance_p * (kept * slope_p * (kept * slope_p)) + e_slope * dx * e_slope * dx +
+                    variance_floor;
+        if (size != 0.0 && (underflows || scale * size < 1.01 * eta)) {
+            t->lost[at] = ds[j];
             any = true;
         }
     }
     return any;
 }
 
-/* The same for a plain problem; s[j] times `scale` is the score. */
+/* The same for a plain problem; nothing is weighed but for sigma and bound. */
 static bool weigh_plain(const fref__backward *x, const scratch *t, int64_t row, const fref__row_facts *f, double stats,
-                        const double *s, double scale, const double *dp, const double *norm_k, fref__range own, int64_t j0,
-                        int64_t j1, bool judged)
+                        const double *s, double *p, double *ds, const double *norm_k, fref__range own, int64_t j0, int64_t j1,
+                        bool judged)
 {
+    const fref__entry_row entries = { x->measured ? 1.0 : x->shape->problem->scale, stats, f->delta }; /* measured: already scaled */
     int64_t first = own.first > j0 ? own.first : j0, last = own.last < j1 ? own.last : j1, at = row * FREF__TILE_KEYS;
-    double *const tiles[] = { t->ds, t->p, t->ds_abs, t->w1, t->w2, t->lost };
-    for (size_t n = 0; n < (judged ? 6 : 2) && last - first < j1 - j0; n++)
-        memset(tiles[n] + at, 0, (size_t)(j1 - j0) * sizeof(double));
+    double *const tiles[] = { t->ds_abs, t->w1, t->w2, t->lost };
+    for (size_t n = 0; n < 4 && judged; n++)
+        fref__clear_outside(tiles[n] + at - j0, own, (fref__range){ j0, j1 });
+    fref__clear_outside(p, own, (fref__range){ j0, j1 });
+    fref__clear_outside(ds, own, (fref__range){ j0, j1 });
     if (first >= last)
         return false;
-    const fref__entry_terms terms = fref__entry_terms_of(x, f, stats, scale);
-    at += first - j0;
-    fref__entry_weights to = { .ds = t->ds + at, .p = t->p + at };
-    if (judged) {
-        to.size = t->ds_abs + at;
-        to.bound = t->w1 + at;
-        to.variance = t->w2 + at;
-        to.lost = t->lost + at;
-    }
-    fref__weigh_entries(&to, s + first, dp + first, last - first, &terms);
+    fref__entries(p + first, ds + first, s + first, last - first, &entries);
     for (int64_t j = first; j < last && x->out->amax_dp; j++)
-        take_amax_dp(x, f, to.p[j - first], 1.0, 0.0, 0.0, to.ds[j - first]);
+        take_amax_dp(x, f, p[j], 1.0, 0.0, 0.0, ds[j]);
     for (int64_t j = first; j < last && x->freedom; j++)
-        fref__add_weight(&t->keys[row], to.ds[j - first] * norm_k[j] * (to.ds[j - first] * norm_k[j]));
+        fref__add_weight(&t->keys[row], ds[j] * norm_k[j] * (ds[j] * norm_k[j]));
+    if (!judged)
+        return false;
+    const fref__entry_terms terms = fref__entry_terms_of(x, f);
+    at += first - j0;
+    fref__entry_weights to = { .size = t->ds_abs + at, .bound = t->w1 + at, .variance = t->w2 + at, .lost = t->lost + at };
+    fref__weigh(&to, p + first, ds + first, last - first, &terms);
     return to.any_lost;
 }
 
-static void add(const fref__shape *s, double *sums, const double *weights, const double *k, int64_t rows, int64_t keys, fref__of of)
+static void add(const fref__shape *s, double *sums, const double *weights, const double *k, int64_t rows, int64_t keys,
+                fref__of of)
 {
     fref__operands product = { .rows = rows,
                                .columns = s->ld_qk,
@@ -271,10 +275,10 @@ static void write_row(const fref__backward *x, const scratch *t, const fref__hea
                                                  : 1.0;
 }
 
-/* Facts of the rows, and their scores. */
-static void measure_rows(const fref__backward *x, const scratch *t, const fref__head *head, int64_t i, int64_t rows, int64_t from)
+/* Facts of the rows, from their scores. */
+static void measure_rows(const fref__backward *x, const scratch *t, const fref__head *head, int64_t i, int64_t rows)
 {
-    int64_t ld = x->shape->keys_padded + FREF__LANES;
+    int64_t ld = fref__ld_entries(x->shape);
     fref__row_facts *facts = &x->facts[head->slot * x->shape->rows.count + i];
     for (int64_t r = 0; r < rows; r++) {
         fref__score_row scores = { 0 };
@@ -282,39 +286,42 @@ static void measure_rows(const fref__backward *x, const scratch *t, const fref__
         if (head->range[i + r].first == head->range[i + r].last)
             continue;
         if (x->measured || !x->plain)
-            scores = score_row(x, t, head, i + r, r, t->s + r * ld - from);
+            scores = score_row(x, t, head, i + r, r, t->s + r * ld);
         facts[r] = facts_of_row(x, head, i + r, &scores, t->o);
     }
 }
 
-/* Keys j .. j+n-1; the scores of key `from` stand first. */
-static void add_keys(const fref__backward *x, const scratch *t, const fref__head *head, int64_t i, int64_t rows, int64_t from,
-                     int64_t j, int64_t n, bool judged)
+/* Keys j .. j+n-1, of one tile of keys. */
+static void add_keys(const fref__backward *x, const scratch *t, const fref__head *head, int64_t i, int64_t rows, int64_t j,
+                     int64_t n, bool judged)
 {
     const fref__shape *s = x->shape;
-    const fref_problem *p = s->problem;
     const fref__row_facts *facts = &x->facts[head->slot * s->rows.count + i];
-    int64_t ld = s->keys_padded + FREF__LANES, ld_dp = FREF__TILE_KEYS + FREF__LANES;
-    int64_t from_dp =
-        fref__dot_panels(t->dp, ld_dp, head->d_o + i * s->ld_v, s->ld_v, rows, p->dim_v, head->v_panels, (fref__range){ j, j + n });
+    int64_t ld = fref__ld_entries(s), kept = fref__entry_at(s, i, j), column = j % FREF__TILE_KEYS;
+    double *tile_p = head->p ? head->p + kept : t->p + column, *tile_ds = head->ds ? head->ds + kept : t->ds + column;
+    fref__dot_panels(tile_ds - j % FREF__LANES, FREF__TILE_KEYS, head->d_o + i * s->ld_v, s->ld_v, rows, s->problem->dim_v, head->v_panels,
+                     (fref__range){ j, j + n });
     bool flushes = false;
     for (int64_t r = 0; r < rows; r++) {
-        const fref__score_arrays none = { 0 },
-                                 slopes = { t->slope + r * ld, t->curvature + r * ld, t->slope_extra + r * ld, NULL, NULL };
-        const double *scores = t->s + r * ld - from, *dp = t->dp + r * ld_dp - from_dp;
-        if (x->plain)
-            flushes |= weigh_plain(x, t, r, &facts[r], head->stats[i + r], scores, x->measured ? 1.0 : p->scale, dp,
-                                   head->norms_k.of, head->range[i + r], j, j + n, judged);
-        else
-            flushes |= weigh_row(x, t, r, &facts[r], head->stats[i + r], scores, dp, head->norms_k.of,
-                                 fref__keep_of(p, head->b, head->h, fref__place(&s->rows, i + r)), x->scored ? &slopes : &none,
-                                 head->range[i + r], j, j + n);
+        const double *scores = t->s + r * ld;
+        double *p = tile_p + r * FREF__TILE_KEYS - j, *ds = tile_ds + r * FREF__TILE_KEYS - j;
+        fref__range own = head->range[i + r];
+        if (x->plain) {
+            flushes |=
+                weigh_plain(x, t, r, &facts[r], head->stats[i + r], scores, p, ds, head->norms_k.of, own, j, j + n, judged);
+            continue;
+        }
+        fref__score_arrays slopes = { 0 };
+        if (x->scored)
+            slopes = (fref__score_arrays){ t->slope + r * ld, t->curvature + r * ld, t->slope_extra + r * ld, NULL, NULL };
+        flushes |= weigh_row(x, t, r, &facts[r], head->stats[i + r], scores, p, ds, head->norms_k.of,
+                             fref__keep_of(s->problem, head->b, head->h, fref__place(&s->rows, i + r)), &slopes, own, j, j + n);
     }
     const double *k = head->k + j * FREF__LANES;
-    add(s, t->sums.value, t->ds, k, rows, n, FREF__OF_VALUE);
+    add(s, t->sums.value, tile_ds, k, rows, n, FREF__OF_VALUE);
     if (!judged)
         return;
-    add(s, t->mean_key, t->p, k, rows, n, FREF__OF_VALUE);
+    add(s, t->mean_key, tile_p, k, rows, n, FREF__OF_VALUE);
     add(s, t->sums.magnitude, t->ds_abs, k, rows, n, FREF__OF_MAGNITUDE);
     add(s, t->sums.bound, t->w1, k, rows, n, FREF__OF_MAGNITUDE);
     add(s, t->sums.variance, t->w2, k, rows, n, FREF__OF_SQUARE);
@@ -329,18 +336,21 @@ static void rows_tile(const fref__backward *x, const scratch *t, const fref__hea
     fref__range keys = fref__keys_of_rows(head, i, rows);
     bool judged = out->dq_sigma || out->dq_bound || out->dq_nu || out->amax_dq;
     bool wanted = out->dq || judged || out->dq_neff || out->amax_dp;
-    int64_t ld = s->keys_padded + FREF__LANES, from = keys.first / FREF__LANES * FREF__LANES;
+    int64_t ld = fref__ld_entries(s), from = keys.first / FREF__LANES * FREF__LANES;
     if (wanted || x->measured || !x->plain)
-        fref__dot_panels(t->s, ld, head->q + i * s->ld_qk, s->ld_qk, rows, s->problem->dim_qk, head->k_panels, keys);
-    measure_rows(x, t, head, i, rows, from);
+        fref__dot_panels(t->s + from, ld, head->q + i * s->ld_qk, s->ld_qk, rows, s->problem->dim_qk, head->k_panels, keys);
+    measure_rows(x, t, head, i, rows);
     if (!wanted)
         return;
     memset(t->keys, 0, (size_t)rows * sizeof *t->keys);
     double *const sums[] = { t->mean_key, t->sums.value, t->sums.magnitude, t->sums.variance, t->sums.bound, t->sums.flushed };
     for (size_t n = 0; n < sizeof sums / sizeof sums[0]; n++)
         memset(sums[n], 0, (size_t)(rows * s->ld_qk) * sizeof(double));
-    for (int64_t j = keys.first; j < keys.last; j += FREF__TILE_KEYS)
-        add_keys(x, t, head, i, rows, from, j, keys.last - j < FREF__TILE_KEYS ? keys.last - j : FREF__TILE_KEYS, judged);
+    for (int64_t j = keys.first, n; j < keys.last; j += n) {
+        n = FREF__TILE_KEYS - j % FREF__TILE_KEYS;
+        n = n < keys.last - j ? n : keys.last - j;
+        add_keys(x, t, head, i, rows, j, n, judged);
+    }
     for (int64_t r = 0; r < rows; r++)
         write_row(x, t, head, i + r, r);
 }
@@ -350,7 +360,7 @@ int fref__backward_rows(const fref__backward *x, const fref__slab *slab)
     const fref__shape *s = x->shape;
     scratch none;
     int64_t size = cut_scratch(&none, NULL, s);
-    double *memory = malloc((size_t)(size * omp_get_max_threads()) * sizeof *memory);
+    double *memory = fref__allocate(size * omp_get_max_threads());
     if (!memory)
         return ENOMEM;
     int64_t tiles = (s->rows.count + FREF__TILE_ROWS - 1) / FREF__TILE_ROWS;
@@ -365,6 +375,6 @@ int fref__backward_rows(const fref__backward *x, const fref__slab *slab)
         for (int64_t i = first; i < last; i += step)
             rows_tile(x, &mine, &head, i, last - i < step ? last - i : step);
     }
-    free(memory);
+    fref__release(memory);
     return 0;
 }

@@ -414,25 +414,17 @@ static void forward_tile(const pass *x, const scratch *t, const fref__head *head
     }
 }
 
-/* One piece of memory for each thread, cut up. Returns its size in doubles; with `base` NULL nothing is cut. */
+/* One piece of memory for each thread; memory.h. */
 static int64_t cut_scratch(scratch *out, double *base, const pass *x)
 {
-    struct {
-        double **part;
-        int64_t size;
-    } parts[] = { { &out->p, FREF__TILE_ROWS * x->ld_keys },         { &out->slope, x->scored ? x->ld_keys : 0 },
+    const fref__part parts[] = { { &out->p, FREF__TILE_ROWS * x->ld_keys },         { &out->slope, x->scored ? x->ld_keys : 0 },
                   { &out->extra, x->scored ? x->ld_keys : 0 },       { &out->pull, x->scored ? x->ld_keys : 0 },
                   { &out->bias, x->scored ? x->ld_keys : 0 },        { &out->w1, FREF__TILE_ROWS * FREF__TILE_KEYS },
                   { &out->w2, FREF__TILE_ROWS * FREF__TILE_KEYS },   { &out->flush, FREF__TILE_ROWS * FREF__TILE_KEYS },
                   { &out->o, FREF__TILE_ROWS * x->shape->ld_v },     { &out->pv, FREF__TILE_ROWS * x->shape->ld_v },
                   { &out->bound, FREF__TILE_ROWS * x->shape->ld_v }, { &out->variance, FREF__TILE_ROWS * x->shape->ld_v },
                   { &out->f, FREF__TILE_ROWS * x->shape->ld_v },     { &out->sizes, x->shape->ld_v } };
-    int64_t used = 0;
-    for (size_t n = 0; n < sizeof parts / sizeof parts[0]; n++) {
-        *parts[n].part = base ? base + used : NULL;
-        used += parts[n].size;
-    }
-    return used;
+    return fref__cut(parts, sizeof parts / sizeof parts[0], base);
 }
 
 static void forward_slab(const pass *x, const fref__slab *slab, double *memory, int64_t memory_of_thread)
@@ -474,7 +466,7 @@ int fref_forward(const fref_problem *problem, const fref_tensor *q, const fref_t
                .plain = !fref__is_scored(problem) && !problem->keep };
     scratch none;
     int64_t memory_of_thread = cut_scratch(&none, NULL, &x);
-    double *memory = malloc((size_t)(memory_of_thread * threads) * sizeof *memory);
+    double *memory = fref__allocate(memory_of_thread * threads);
     x.amax_s = calloc(2 * (size_t)threads, sizeof *x.amax_s);
     x.amax_o = x.amax_s + threads;
     fref__slab slab = { 0 };
@@ -489,6 +481,6 @@ int fref_forward(const fref_problem *problem, const fref_tensor *q, const fref_t
         fref__slab_destroy(&slab);
     }
     free(x.amax_s);
-    free(memory);
+    fref__release(memory);
     return status;
 }

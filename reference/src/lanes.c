@@ -22,29 +22,44 @@ typedef int64_t eight_bits __attribute__((vector_size(64), aligned(8), may_alias
 #define LN2_HIGH 0x1.62e42fefa3800p-1
 #define LN2_LOW 0x1.ef35793c76730p-45
 
-/* What becomes of eight entries. */
-typedef struct entries {
-    eight ds, p, size, bound, variance, lost, v_bound, v_variance, v_lost;
+/* What eight entries weigh; what any of them so far may lose. */
+typedef struct weights {
+    eight size, bound, variance, lost, v_bound, v_variance, v_lost;
     eight_bits any, any_v;
-} entries;
+} weights;
 
-/* Of the series of e^r, from r^13 down to r^2. */
+/* Of the series of e^r, from r^13 down to 1. */
 static const double exp_terms[] = { 1.0 / 6227020800.0, 1.0 / 479001600.0, 1.0 / 39916800.0, 1.0 / 3628800.0,
                                     1.0 / 362880.0,     1.0 / 40320.0,     1.0 / 5040.0,     1.0 / 720.0,
-                                    1.0 / 120.0,        1.0 / 24.0,        1.0 / 6.0,        0.5 };
+                                    1.0 / 120.0,        1.0 / 24.0,        1.0 / 6.0,        0.5,
+                                    1.0,                1.0 };
 
 #if defined(__x86_64__)
+#include <immintrin.h>
+
 #define TARGET __attribute__((target("avx512f,avx512dq")))
 #define NAME(x) x##_avx512
+#define WIDTH 8
+#define LOAD(p) _mm512_loadu_pd(p)
+#define STORE(p, x) _mm512_storeu_pd(p, x)
+#define FMA(a, b, c) _mm512_fmadd_pd(a, b, c)
 #include "lanes_body.h"
 
-#define TARGET __attribute__((target("avx2")))
+#define TARGET __attribute__((target("avx2,fma")))
 #define NAME(x) x##_avx2
+#define WIDTH 4
+#define LOAD(p) _mm256_loadu_pd(p)
+#define STORE(p, x) _mm256_storeu_pd(p, x)
+#define FMA(a, b, c) _mm256_fmadd_pd(a, b, c)
 #include "lanes_body.h"
 #endif
 
 #define TARGET
 #define NAME(x) x##_any
+#define WIDTH 1
+#define LOAD(p) (*(p))
+#define STORE(p, x) (*(p) = (x))
+#define FMA(a, b, c) fma(a, b, c)
 #include "lanes_body.h"
 
 /* X(FUNCTION, (parameters), (arguments)): the machine's is called. */
@@ -55,8 +70,9 @@ static const double exp_terms[] = { 1.0 / 6227020800.0, 1.0 / 479001600.0, 1.0 /
     X(multiply_all, (double *x, int64_t n, double by), (x, n, by))                                                                 \
     X(weigh_forward_all, (bool *out, double *variance, double *flushed, const double *p, int64_t n, const fref__forward_terms *t), \
       (out, variance, flushed, p, n, t))                                                                                           \
-    X(weigh_entries_all, (fref__entry_weights * out, const double *s, const double *dp, int64_t n, const fref__entry_terms *t),    \
-      (out, s, dp, n, t))
+    X(entries_all, (double *p, double *ds, const double *s, int64_t n, const fref__entry_row *row), (p, ds, s, n, row))             \
+    X(weigh_all, (fref__entry_weights * out, const double *p, const double *ds, int64_t n, const fref__entry_terms *t),            \
+      (out, p, ds, n, t))
 
 #if defined(__x86_64__)
 #define DEFINE(name, parameters, arguments)                                                                                        \
@@ -64,7 +80,7 @@ static const double exp_terms[] = { 1.0 / 6227020800.0, 1.0 / 479001600.0, 1.0 /
     {                                                                                                                              \
         if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq"))                                               \
             name##_avx512 arguments;                                                                                               \
-        else if (__builtin_cpu_supports("avx2"))                                                                                   \
+        else if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))                                                  \
             name##_avx2 arguments;                                                                                                 \
         else                                                                                                                       \
             name##_any arguments;                                                                                                  \
@@ -110,7 +126,12 @@ bool fref__weigh_forward(double *variance, double *flushed, const double *p, int
     return any;
 }
 
-void fref__weigh_entries(fref__entry_weights *out, const double *s, const double *dp, int64_t n, const fref__entry_terms *terms)
+void fref__entries(double *p, double *ds, const double *s, int64_t n, const fref__entry_row *row)
 {
-    weigh_entries_all_here(out, s, dp, n, terms);
+    entries_all_here(p, ds, s, n, row);
+}
+
+void fref__weigh(fref__entry_weights *out, const double *p, const double *ds, int64_t n, const fref__entry_terms *terms)
+{
+    weigh_all_here(out, p, ds, n, terms);
 }

@@ -1,7 +1,7 @@
 /* What is done to every entry of P and dS where no score is modified and nothing is dropped: eight at a time.
  *
- * Only additions, multiplications, comparisons and choices of doubles, none of them fused, and sums in eight lanes that are added
- * in one order at the end: the same bits on every instruction set. The general forms stand in forward.c, backward_rows.c and
+ * Only additions, multiplications, comparisons and choices of doubles, fused where it says so, and sums in eight lanes that are
+ * added in one order at the end: the same bits on every instruction set. The general forms stand in forward.c, backward_rows.c and
  * backward_keys.c.
  */
 #ifndef FREF_LANES_H
@@ -33,10 +33,14 @@ typedef struct fref__forward_terms {
 } fref__forward_terms;
 bool fref__weigh_forward(double *variance, double *flushed, const double *p, int64_t n, const fref__forward_terms *terms);
 
-/* Backward: what a row's entries have in common, and where the entries' weights go. Arrays for sigma and bound may be NULL all
- * together. */
+/* Backward: P = exp(scale s - stats), and dS = P (ds - delta) where ds holds dP. P may take the place of s. */
+typedef struct fref__entry_row {
+    double scale, stats, delta;
+} fref__entry_row;
+void fref__entries(double *p, double *ds, const double *s, int64_t n, const fref__entry_row *row);
+
+/* What the errors of a row's entries have in common, and where their weights go. */
 typedef struct fref__entry_terms {
-    double scale, stats, delta;      /* P = exp(scale s - stats), dS = P (dP - delta) */
     double relative, of_p, floor;    /* bound of dS: relative |dS| + of_p P + floor */
     double var_ds, var_p, var_floor; /* its variance: var_ds dS^2 + var_p P^2 + var_floor */
     double limit;                    /* |dS| below it may be flushed */
@@ -44,11 +48,10 @@ typedef struct fref__entry_terms {
     double v_var, v_var_floor, v_limit;
 } fref__entry_terms;
 typedef struct fref__entry_weights {
-    double *ds, *p;
     double *size, *bound, *variance, *lost; /* of dS */
     double *v_bound, *v_variance, *v_lost;  /* of P; NULL: not wanted */
     bool any_lost, any_v_lost;
 } fref__entry_weights;
-void fref__weigh_entries(fref__entry_weights *out, const double *s, const double *dp, int64_t n, const fref__entry_terms *terms);
+void fref__weigh(fref__entry_weights *out, const double *p, const double *ds, int64_t n, const fref__entry_terms *terms);
 
 #endif

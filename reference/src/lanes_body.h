@@ -19,17 +19,25 @@ TARGET INLINE double NAME(added_up)(const eight *x)
     return (((*x)[0] + (*x)[1]) + ((*x)[2] + (*x)[3])) + (((*x)[4] + (*x)[5]) + ((*x)[6] + (*x)[7]));
 }
 
+/* x y + z, rounded once. */
+TARGET INLINE void NAME(fuse)(eight *out, const eight *x, const eight *y, const eight *z)
+{
+    for (int n = 0; n < 8; n += WIDTH)
+        STORE((double *)out + n, FMA(LOAD((const double *)x + n), LOAD((const double *)y + n), LOAD((const double *)z + n)));
+}
+
 /* e^x = 2^k e^r, |r| <= ln 2 / 2: the Taylor series to r^13 is good to 4e-18. 2^k in two steps, as k may leave the exponents. */
 TARGET INLINE void NAME(exp_of)(eight *out, const eight *in)
 {
     eight x = CHOOSE(*in > 800.0, ALL(800.0), *in);
     x = CHOOSE(x < -800.0, ALL(-800.0), x);
-    eight k = (x * LOG2_E + ROUNDER) - ROUNDER;
-    eight r = (x - k * LN2_HIGH) - k * LN2_LOW;
-    eight sum = ALL(exp_terms[0]);
-    for (int n = 1; n < 12; n++)
-        sum = sum * r + exp_terms[n];
-    sum = (sum * (r * r) + r) + 1.0;
+    eight k, r, sum = ALL(exp_terms[0]);
+    NAME(fuse)(&k, &x, &ALL(LOG2_E), &ALL(ROUNDER));
+    k -= ROUNDER;
+    NAME(fuse)(&r, &k, &ALL(-LN2_HIGH), &x);
+    NAME(fuse)(&r, &k, &ALL(-LN2_LOW), &r);
+    for (int n = 1; n < (int)(sizeof exp_terms / sizeof exp_terms[0]); n++)
+        NAME(fuse)(&sum, &sum, &r, &ALL(exp_terms[n]));
     eight half = k * 0.5 + ROUNDER, rest = (k - (half - ROUNDER)) + ROUNDER;
     eight_bits one = (eight_bits)ALL(1.0);
     *out = sum * (eight)(((eight_bits)half << 52) + one) * (eight)(((eight_bits)rest << 52) + one);
@@ -141,79 +149,80 @@ TARGET static void NAME(weigh_forward_all)(bool *out, double *variance, double *
     *out = NAME(any_of)(&any);
 }
 
-TARGET INLINE void NAME(weigh_some)(entries *e, const eight *s, const eight *dp, const fref__entry_terms *t, const bool judged)
+TARGET INLINE void NAME(entries_some)(eight *p, eight *ds, const eight *s, const fref__entry_row *row)
 {
-    eight x = *s * t->scale - t->stats, p;
-    NAME(exp_of)(&p, &x);
-    eight ds = p * (*dp - t->delta);
-    e->p = p;
-    e->ds = ds;
-    if (!judged)
-        return;
-    eight size = MAGNITUDE(ds);
-    eight_bits underflows = p < FREF__P_FLUSHED, lost = (ds != 0.0) & (underflows | (size < t->limit));
-    e->size = size;
-    e->bound = (size * t->relative + p * t->of_p) + t->floor + (eight)(underflows & (eight_bits)size);
-    e->variance = (ds * ds * t->var_ds + p * p * t->var_p) + t->var_floor;
-    e->lost = (eight)(lost & (eight_bits)ds);
-    e->any |= lost;
-    eight_bits v_lost = (p > 0.0) & (p < t->v_limit);
-    e->v_bound = p * t->v_relative + t->v_floor;
-    e->v_variance = p * p * t->v_var + t->v_var_floor;
-    e->v_lost = (eight)(v_lost & (eight_bits)p);
-    e->any_v |= v_lost;
+    eight x = *s * row->scale - row->stats;
+    NAME(exp_of)(p, &x);
+    *ds = *p * (*ds - row->delta);
 }
 
-TARGET INLINE void NAME(store_entries)(const fref__entry_weights *out, const entries *e, int64_t at, int64_t n, const bool judged)
+TARGET static void NAME(entries_all)(double *p, double *ds, const double *s, int64_t n, const fref__entry_row *row)
 {
-    NAME(store_some)(out->ds + at, &e->ds, n);
-    NAME(store_some)(out->p + at, &e->p, n);
-    if (!judged)
+    eight some_s, some_p, some_ds;
+    int64_t k = 0;
+    for (; k + 8 <= n; k += 8)
+        NAME(entries_some)(&AT(p + k), &AT(ds + k), &OF(s + k), row);
+    if (k == n)
         return;
-    NAME(store_some)(out->size + at, &e->size, n);
-    NAME(store_some)(out->bound + at, &e->bound, n);
-    NAME(store_some)(out->variance + at, &e->variance, n);
-    NAME(store_some)(out->lost + at, &e->lost, n);
+    NAME(load_some)(&some_s, s + k, n - k, 0.0);
+    NAME(load_some)(&some_ds, ds + k, n - k, 0.0);
+    NAME(entries_some)(&some_p, &some_ds, &some_s, row);
+    NAME(store_some)(p + k, &some_p, n - k);
+    NAME(store_some)(ds + k, &some_ds, n - k);
+}
+
+TARGET INLINE void NAME(weigh_some)(weights *w, const eight *p, const eight *ds, const fref__entry_terms *t)
+{
+    eight size = MAGNITUDE(*ds);
+    eight_bits underflows = *p < FREF__P_FLUSHED, lost = (*ds != 0.0) & (underflows | (size < t->limit));
+    w->size = size;
+    w->bound = (size * t->relative + *p * t->of_p) + t->floor + (eight)(underflows & (eight_bits)size);
+    w->variance = (*ds * *ds * t->var_ds + *p * *p * t->var_p) + t->var_floor;
+    w->lost = (eight)(lost & (eight_bits)*ds);
+    w->any |= lost;
+    eight_bits v_lost = (*p > 0.0) & (*p < t->v_limit);
+    w->v_bound = *p * t->v_relative + t->v_floor;
+    w->v_variance = *p * *p * t->v_var + t->v_var_floor;
+    w->v_lost = (eight)(v_lost & (eight_bits)*p);
+    w->any_v |= v_lost;
+}
+
+TARGET INLINE void NAME(store_weights)(const fref__entry_weights *out, const weights *w, int64_t at, int64_t n)
+{
+    NAME(store_some)(out->size + at, &w->size, n);
+    NAME(store_some)(out->bound + at, &w->bound, n);
+    NAME(store_some)(out->variance + at, &w->variance, n);
+    NAME(store_some)(out->lost + at, &w->lost, n);
     if (!out->v_bound)
         return;
-    NAME(store_some)(out->v_bound + at, &e->v_bound, n);
-    NAME(store_some)(out->v_variance + at, &e->v_variance, n);
-    NAME(store_some)(out->v_lost + at, &e->v_lost, n);
+    NAME(store_some)(out->v_bound + at, &w->v_bound, n);
+    NAME(store_some)(out->v_variance + at, &w->v_variance, n);
+    NAME(store_some)(out->v_lost + at, &w->v_lost, n);
 }
 
-TARGET INLINE void NAME(weigh_entries)(fref__entry_weights *out, const double *s, const double *dp, int64_t n,
-                                       const fref__entry_terms *t, const bool judged)
+TARGET static void NAME(weigh_all)(fref__entry_weights *out, const double *p, const double *ds, int64_t n,
+                                   const fref__entry_terms *t)
 {
-    entries e = { 0 };
-    eight some_s, some_dp;
+    weights w = { .any = { 0 } };
+    eight some_p, some_ds;
     int64_t k = 0;
     for (; k + 8 <= n; k += 8) {
-        NAME(weigh_some)(&e, &OF(s + k), &OF(dp + k), t, judged);
-        NAME(store_entries)(out, &e, k, 8, judged);
+        NAME(weigh_some)(&w, &OF(p + k), &OF(ds + k), t);
+        NAME(store_weights)(out, &w, k, 8);
     }
     if (k < n) {
-        NAME(load_some)(&some_s, s + k, n - k, 0.0);
-        NAME(load_some)(&some_dp, dp + k, n - k, t->delta); /* dS: 0 */
-        entries rest = { .any = { 0 } };
-        NAME(weigh_some)(&rest, &some_s, &some_dp, t, judged);
-        NAME(store_entries)(out, &rest, k, n - k, judged);
-        for (int64_t l = 0; l < n - k; l++) {
-            e.any[l] |= rest.any[l];
-            e.any_v[l] |= rest.any_v[l];
-        }
+        NAME(load_some)(&some_p, p + k, n - k, 0.0);
+        NAME(load_some)(&some_ds, ds + k, n - k, 0.0);
+        NAME(weigh_some)(&w, &some_p, &some_ds, t);
+        NAME(store_weights)(out, &w, k, n - k);
     }
-    out->any_lost = NAME(any_of)(&e.any);
-    out->any_v_lost = NAME(any_of)(&e.any_v);
-}
-
-TARGET static void NAME(weigh_entries_all)(fref__entry_weights *out, const double *s, const double *dp, int64_t n,
-                                           const fref__entry_terms *t)
-{
-    if (out->size)
-        NAME(weigh_entries)(out, s, dp, n, t, true);
-    else
-        NAME(weigh_entries)(out, s, dp, n, t, false);
+    out->any_lost = NAME(any_of)(&w.any);
+    out->any_v_lost = NAME(any_of)(&w.any_v);
 }
 
 #undef TARGET
 #undef NAME
+#undef WIDTH
+#undef LOAD
+#undef STORE
+#undef FMA

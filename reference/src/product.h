@@ -30,6 +30,7 @@ typedef struct fref__operands {
     int64_t b_panel, b_inner;
     double *c;
     int64_t c_row;
+    bool from_zero; /* C begins at 0, whatever lies there */
 } fref__operands;
 
 /* On the best instruction set that the processor has. */

@@ -9,7 +9,7 @@ TARGET INLINE void NAME(add_tile)(const fref__operands *x, const fref__of of, co
     for (int r = 0; r < rows; r++) {
         a[r] = x->a + (m + r) * x->a_row;
         for (int w = 0; w < PER_PANEL; w++)
-            sum[r][w] = LOAD(x->c + (m + r) * x->c_row + n + WIDTH * w);
+            sum[r][w] = x->from_zero ? ALL(0.0) : LOAD(x->c + (m + r) * x->c_row + n + WIDTH * w);
     }
     const double *b = x->b + n / FREF__LANES * x->b_panel;
     for (int64_t k = 0; k < x->inner; k++, b += x->b_inner) {

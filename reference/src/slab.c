@@ -3,12 +3,13 @@
 #include <errno.h>
 #include <omp.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "freedom.h"
 
 /* Doubles that one slab may hold; a unit that needs more is a slab of its own. */
 #define SLAB_DOUBLES ((int64_t)1 << 23)
+/* Doubles of P and dS that are kept of one unit, at most. */
+#define KEPT_DOUBLES ((int64_t)1 << 24)
 
 static int64_t smaller(int64_t a, int64_t b)
 {
@@ -25,73 +26,68 @@ static int64_t peaks_of(const fref__shape *s)
     return s->problem->keys / FREF__PEAK_KEYS + 1;
 }
 
-static bool allocate(double **out, int64_t count)
-{
-    *out = calloc((size_t)larger(count, 1), sizeof **out);
-    return *out != NULL;
-}
-
-static bool allocate_norms(fref__norms *out, const fref__shape *s, int64_t heads)
-{
-    return allocate(&out->of, heads * s->problem->keys) && allocate(&out->peak, heads * peaks_of(s));
-}
-
 static int64_t doubles_of_unit(const fref__shape *s, bool backward)
 {
-    return s->span * s->rows.count * (s->ld_qk + (backward ? s->ld_v : 0)) + s->span_k * s->keys_padded * s->ld_qk * 2 +
+    return s->span * s->rows.count * (backward ? 2 * (s->ld_qk + s->ld_v) : s->ld_qk) + s->span_k * s->keys_padded * s->ld_qk * 2 +
            s->span_v * s->keys_padded * s->ld_v * (backward ? 2 : 1);
+}
+
+/* Of P, and of dS. */
+static int64_t entries_of_head(const fref__shape *s)
+{
+    return s->rows.count * ((s->keys.count + FREF__TILE_KEYS - 1) / FREF__TILE_KEYS * FREF__TILE_KEYS);
+}
+
+/* All that a slab of `n` units owns but ranges and flags. */
+static int64_t cut(fref__slab *slab, double *base, const fref__shape *s, const fref__inputs *inputs, bool kept, int64_t n)
+{
+    const fref_problem *p = s->problem;
+    bool backward = inputs->d_o != NULL, freedom = inputs->freedom;
+    int64_t rows = n * s->span * s->rows.count, heads_k = n * s->span_k, heads_v = n * s->span_v;
+    const fref__part parts[] = {
+        { &slab->q, rows * s->ld_qk },
+        { &slab->k, heads_k * s->keys.count * s->ld_qk },
+        { &slab->v, heads_v * s->keys.count * s->ld_v },
+        { &slab->k_panels, heads_k * s->keys_padded * p->dim_qk },
+        { &slab->v_panels, backward ? heads_v * s->keys_padded * p->dim_v : 0 },
+        { &slab->d_o, backward ? rows * s->ld_v : 0 },
+        { &slab->q_panels, backward ? rows * s->ld_qk : 0 },
+        { &slab->d_o_panels, backward ? rows * s->ld_v : 0 },
+        { &slab->stats, backward ? rows : 0 },
+        { &slab->p, kept ? n * s->span * entries_of_head(s) : 0 },
+        { &slab->ds, kept ? n * s->span * entries_of_head(s) : 0 },
+        { &slab->norms_k.of, heads_k * p->keys },
+        { &slab->norms_k.peak, heads_k * peaks_of(s) },
+        { &slab->norms_v.of, heads_v * p->keys },
+        { &slab->norms_v.peak, heads_v * peaks_of(s) },
+        { &slab->channels, freedom ? n * (s->span + s->span_k + s->span_v) : 0 },
+        { &slab->channels_d_o, freedom ? n * s->span : 0 },
+        { &slab->scratch, omp_get_max_threads() * fref__slab_scratch(s, freedom) },
+    };
+    return fref__cut(parts, sizeof parts / sizeof parts[0], base);
 }
 
 int fref__slab_create(fref__slab *slab, const fref__shape *s, const fref__inputs *inputs)
 {
-    const fref_problem *p = s->problem;
-    bool backward = inputs->d_o != NULL;
-    int64_t n = larger(1, smaller(s->units, SLAB_DOUBLES / larger(1, doubles_of_unit(s, backward))));
+    bool kept = inputs->entries && 2 * s->span * entries_of_head(s) <= KEPT_DOUBLES;
+    int64_t of_unit = doubles_of_unit(s, inputs->d_o != NULL) + (kept ? 2 * s->span * entries_of_head(s) : 0);
+    int64_t n = larger(1, smaller(s->units, SLAB_DOUBLES / larger(1, of_unit)));
     int64_t rows = n * s->span * s->rows.count, parts = n * (s->span + s->span_k + s->span_v);
     *slab = (fref__slab){ .capacity = n };
     slab->range = calloc((size_t)larger(rows, 1), sizeof *slab->range);
     slab->finite = calloc((size_t)parts, sizeof *slab->finite);
-    bool ok = slab->range && slab->finite;
-    ok = ok && allocate(&slab->q, rows * s->ld_qk);
-    ok = ok && allocate(&slab->k, n * s->span_k * s->keys.count * s->ld_qk);
-    ok = ok && allocate(&slab->v, n * s->span_v * s->keys.count * s->ld_v);
-    ok = ok && allocate(&slab->k_panels, n * s->span_k * s->keys_padded * p->dim_qk);
-    ok = ok && allocate_norms(&slab->norms_k, s, n * s->span_k);
-    ok = ok && allocate_norms(&slab->norms_v, s, n * s->span_v);
-    ok = ok && allocate(&slab->scratch, omp_get_max_threads() * fref__slab_scratch(s, inputs->freedom));
-    if (backward) {
-        ok = ok && allocate(&slab->v_panels, n * s->span_v * s->keys_padded * p->dim_v);
-        ok = ok && allocate(&slab->d_o, rows * s->ld_v);
-        ok = ok && allocate(&slab->stats, rows);
+    slab->memory = fref__allocate(cut(slab, NULL, s, inputs, kept, n));
+    if (!slab->range || !slab->finite || !slab->memory) {
+        fref__slab_destroy(slab);
+        return ENOMEM;
     }
-    if (inputs->freedom) {
-        ok = ok && allocate(&slab->channels, parts);
-        ok = ok && allocate(&slab->channels_d_o, n * s->span);
-    }
-    if (ok)
-        return 0;
-    fref__slab_destroy(slab);
-    return ENOMEM;
+    cut(slab, slab->memory, s, inputs, kept, n);
+    return 0;
 }
 
 void fref__slab_destroy(fref__slab *slab)
 {
-    double *const owned[] = { slab->q,
-                              slab->d_o,
-                              slab->k,
-                              slab->v,
-                              slab->k_panels,
-                              slab->v_panels,
-                              slab->stats,
-                              slab->norms_k.of,
-                              slab->norms_k.peak,
-                              slab->norms_v.of,
-                              slab->norms_v.peak,
-                              slab->channels,
-                              slab->channels_d_o,
-                              slab->scratch };
-    for (size_t i = 0; i < sizeof owned / sizeof owned[0]; i++)
-        free(owned[i]);
+    fref__release(slab->memory);
     free(slab->range);
     free(slab->finite);
     *slab = (fref__slab){ 0 };
@@ -130,6 +126,10 @@ fref__head fref__head_of(const fref__slab *slab, const fref__shape *s, int64_t u
         .v_panels = slab->v_panels ? slab->v_panels + v * s->keys_padded * p->dim_v : NULL,
         .norms_v = norms_of(&slab->norms_v, s, v),
         .stats = slab->stats ? slab->stats + slot * s->rows.count : NULL,
+        .q_panels = slab->q_panels ? slab->q_panels + slot * s->rows.count * s->ld_qk : NULL,
+        .d_o_panels = slab->d_o_panels ? slab->d_o_panels + slot * s->rows.count * s->ld_v : NULL,
+        .p = slab->p ? slab->p + slot * entries_of_head(s) : NULL,
+        .ds = slab->ds ? slab->ds + slot * entries_of_head(s) : NULL,
         .range = slab->range + slot * s->rows.count,
         .channels_q = channels ? channels[head] : 0.0,
         .channels_d_o = channels ? slab->channels_d_o[slot] : 0.0,
@@ -175,8 +175,6 @@ int64_t fref__dot_panels(double *tile, int64_t ld, const double *x, int64_t ld_x
                          fref__range keys)
 {
     int64_t from = keys.first / FREF__LANES * FREF__LANES, columns = fref__padded(keys.last - from);
-    for (int64_t r = 0; r < rows; r++)
-        memset(tile + r * ld, 0, (size_t)columns * sizeof *tile);
     const fref__operands product = { .rows = rows,
                                      .columns = columns,
                                      .inner = dim,
@@ -187,7 +185,8 @@ int64_t fref__dot_panels(double *tile, int64_t ld, const double *x, int64_t ld_x
                                      .b_panel = dim * FREF__LANES,
                                      .b_inner = FREF__LANES,
                                      .c = tile,
-                                     .c_row = ld };
+                                     .c_row = ld,
+                                     .from_zero = true };
     fref__add_product(&product, FREF__OF_VALUE);
     return from;
 }

@@ -1,18 +1,19 @@
 /* A problem cut into pieces of bounded size.
  *
  * A unit is one batch entry with the fewest query heads whose key and value heads no other unit reads. A slab is as many
- * consecutive units as fit the memory that is meant for them; its tensors lie decoded: Q and dO in contiguous rows; K and V in
- * panels of 16 channels with the key outermost where they are multiplied with weights of keys, and, where they are the right-hand
- * side of q.k or dO.v, in panels of 16 keys with the channel outermost.
+ * consecutive units as fit the memory that is meant for them; its tensors lie decoded: Q and dO in contiguous rows, and, where they
+ * are multiplied with weights of rows, in panels of 16 channels with the row outermost; K and V in such panels with the key
+ * outermost, and, where they are the right-hand side of q.k or dO.v, in panels of 16 keys with the channel outermost.
  */
 #ifndef FREF_SLAB_H
 #define FREF_SLAB_H
 
+#include "memory.h"
 #include "number.h"
 #include "product.h"
 #include "shape.h"
 
-#define FREF__TILE_ROWS 32  /* rows that share one pass over the keys */
+#define FREF__TILE_ROWS 64  /* rows that share one pass over the keys */
 #define FREF__TILE_KEYS 128 /* keys that are weighed at a time */
 #define FREF__PEAK_KEYS 128 /* keys whose largest norm is kept */
 
@@ -20,6 +21,7 @@
 typedef struct fref__inputs {
     const fref_tensor *q, *k, *v, *o, *stats, *d_o;
     bool freedom; /* the effective channels are wanted */
+    bool entries; /* P and dS are to be kept, where they fit */
 } fref__inputs;
 
 /* Norms of all keys of the problem, and the largest of each FREF__PEAK_KEYS. */
@@ -36,12 +38,27 @@ typedef struct fref__slab {
     double *k_panels, *v_panels;  /* [unit, span_k or span_v, keys_padded / 16, channel, 16] */
     fref__norms norms_k, norms_v; /* [unit, span_k or span_v] */
     double *stats;                /* [unit, span, rows] */
+    double *q_panels, *d_o_panels; /* [unit, span, ld / 16, rows, 16]; of a backward pass */
+    double *p, *ds;               /* [unit, span, keys / TILE_KEYS, rows, TILE_KEYS]; NULL: not kept */
     fref__range *range;           /* [unit, span, rows]; empty: a dead row, or one that reads no listed key */
     bool *finite;                 /* [unit, part] */
     double *channels;             /* [unit, part]: effective channels of the live rows or keys; freedom.h */
     double *channels_d_o;         /* [unit, span] */
     double *scratch;              /* of every thread */
+    double *memory;               /* of all of these doubles */
 } fref__slab;
+
+/* Doubles of a row with a place for each listed key (and a panel more, so that rows do not lie a power of two apart). */
+static inline int64_t fref__ld_entries(const fref__shape *shape)
+{
+    return shape->keys_padded + FREF__LANES;
+}
+
+/* Where P or dS of row i and key j is kept; the next row TILE_KEYS further. */
+static inline int64_t fref__entry_at(const fref__shape *shape, int64_t i, int64_t j)
+{
+    return (j / FREF__TILE_KEYS * shape->rows.count + i) * FREF__TILE_KEYS + j % FREF__TILE_KEYS;
+}
 
 /* Doubles of scratch that a thread decodes with. */
 int64_t fref__slab_scratch(const fref__shape *shape, bool freedom);
@@ -65,6 +82,8 @@ typedef struct fref__head {
     const double *k, *k_panels, *v, *v_panels;
     fref__norms norms_k, norms_v;
     const double *stats;
+    const double *q_panels, *d_o_panels;
+    double *p, *ds;
     const fref__range *range;
     double channels_q, channels_d_o, channels_k, channels_v; /* effective; freedom.h */
 } fref__head;

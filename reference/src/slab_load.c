@@ -36,6 +36,14 @@ static double *scratch_of_thread(const fref__slab *slab, const fref__shape *s)
     return slab->scratch + omp_get_thread_num() * fref__slab_scratch(s, slab->channels != NULL);
 }
 
+/* Rows of x, `ld` doubles long, as panels of 16 columns: [ld / 16, rows, 16]. */
+static void to_panels(double *out, const double *x, int64_t ld, int64_t rows)
+{
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t c = 0; c < ld; c += FREF__LANES)
+            memcpy(out + c * rows + r * FREF__LANES, x + r * ld + c, FREF__LANES * sizeof *out);
+}
+
 /* Decodes the listed rows of one query head and finds what each may read. */
 static bool load_rows(fref__slab *slab, const fref__shape *s, const fref__inputs *in, const fref__head *head, int64_t part)
 {
@@ -65,6 +73,11 @@ static bool load_rows(fref__slab *slab, const fref__shape *s, const fref__inputs
             fref__read_row(d_o, in->d_o, head->b, head->h, i, p->dim_v);
             finite = finite && all_finite(d_o, p->dim_v) && isfinite(slab->stats[at]);
         }
+    }
+    if (slab->d_o) {
+        int64_t at = head->slot * s->rows.count;
+        to_panels(slab->q_panels + at * s->ld_qk, slab->q + at * s->ld_qk, s->ld_qk, s->rows.count);
+        to_panels(slab->d_o_panels + at * s->ld_v, slab->d_o + at * s->ld_v, s->ld_v, s->rows.count);
     }
     if (slab->channels && slab->d_o && !s->rows.at) {
         const fref__matrix of_q = { slab->q + head->slot * s->rows.count * s->ld_qk, FREF__LANES, s->ld_qk, p->dim_qk };

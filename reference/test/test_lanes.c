@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "lanes.h"
 #include "problems.h"
@@ -71,10 +72,7 @@ Test(lanes, rows_of_every_length_are_scaled_measured_and_exponentiated)
 Test(lanes, entries_of_every_length_are_weighed)
 {
     uint64_t state = 6;
-    const fref__entry_terms t = { .scale = 0.5,
-                                  .stats = 1.0,
-                                  .delta = 0.25,
-                                  .relative = 0.01,
+    const fref__entry_terms t = { .relative = 0.01,
                                   .of_p = 0.02,
                                   .floor = 0.001,
                                   .var_ds = 0.1,
@@ -88,13 +86,15 @@ Test(lanes, entries_of_every_length_are_weighed)
                                   .v_limit = 0.2 };
     for (int64_t n = 1; n < 26; n++) {
         double s[26], dp[26], out[9][26];
-        fref__entry_weights w = { out[0], out[1], out[2], out[3], out[4], out[5], out[6], out[7], out[8], false, false };
+        fref__entry_weights w = { out[2], out[3], out[4], out[5], out[6], out[7], out[8], false, false };
         bool lost = false, v_lost = false;
         for (int64_t k = 0; k < n; k++) {
             s[k] = 3.0 * random_normal(&state);
             dp[k] = random_normal(&state);
         }
-        fref__weigh_entries(&w, s, dp, n, &t);
+        memcpy(out[0], dp, sizeof dp);
+        fref__entries(out[1], out[0], s, n, &(fref__entry_row){ .scale = 0.5, .stats = 1.0, .delta = 0.25 });
+        fref__weigh(&w, out[1], out[0], n, &t);
         for (int64_t k = 0; k < n; k++) {
             double p = exp(0.5 * s[k] - 1.0), ds = p * (dp[k] - 0.25), size = fabs(ds);
             double want[9] = { ds,
