@@ -238,10 +238,10 @@ static void add_all(const fref__sums *sums, const double *value, const weights *
         add(sums->flushed, w->flushed, x, all, ld, rows, keys, FREF__OF_VALUE);
 }
 
-static void clear(const fref__sums *sums, int64_t count)
+static void clear(const fref__sums *sums, int64_t count, bool judged)
 {
     double *const parts[] = { sums->value, sums->magnitude, sums->variance, sums->bound, sums->flushed };
-    for (size_t n = 0; n < sizeof parts / sizeof parts[0]; n++)
+    for (size_t n = 0; n < (judged ? sizeof parts / sizeof parts[0] : 1); n++)
         memset(parts[n], 0, (size_t)count * sizeof(double));
 }
 
@@ -271,8 +271,8 @@ static void sum_head(const fref__backward *x, scratch *t, const fref__head *head
 {
     const fref__shape *s = x->shape;
     int64_t count = keys.last - keys.first, all = s->rows.count;
-    clear(&t->sums_k, count * s->ld_qk);
-    clear(&t->sums_v, count * s->ld_v);
+    clear(&t->sums_k, count * s->ld_qk, x->judged);
+    clear(&t->sums_v, count * s->ld_v, x->judged);
     fref__range rows = fref__rows_of_keys(head, all, keys);
     for (int64_t i = rows.first; i < rows.last; i += ROWS) {
         int64_t n = rows.last - i < ROWS ? rows.last - i : ROWS;
@@ -297,7 +297,9 @@ static void finish_head(const fref__backward *x, const total *group, const fref_
                         int64_t count)
 {
     double sqrt_n = sqrt(fref__at_least_1((double)x->shape->problem->rows / 16.0));
-    for (int64_t at = 0; at < count; at++) {
+    for (int64_t at = 0; at < count && !x->judged; at++)
+        group->value[at] += scale * sums->value[at];
+    for (int64_t at = 0; at < count && x->judged; at++) {
         double value = scale * sums->value[at], lost = scale * sums->flushed[at];
         double accumulated = E32 * sqrt_n * fabs(scale) * sums->magnitude[at];
         double cast = partials_cast ? x->in.unit_roundoff * fmax(fabs(value), x->in.tiny) : 0.0;
@@ -329,17 +331,20 @@ static void write_freedom(const destination *to, const total *group, int64_t j, 
 
 static void write_keys(const destination *to, const total *group, int64_t keys)
 {
+    bool judged = to->sigma || to->bound || to->nu || to->amax;
     for (int64_t j = 0; j < keys; j++) {
         bool live = group->read[j];
         fref__row_variance all = { 0 };
         for (int64_t c = 0; c < to->dim; c++) {
             int64_t from = j * to->ld + c, at = (to->key + j) * to->dim + c;
-            double value = fref__clamped(group->value[from], to->type->max),
-                   cast = to->type->unit_roundoff * fmax(fabs(value), to->type->tiny);
-            all.single += group->variance[from];
-            all.cast += THIRD * cast * cast;
+            double value = fref__clamped(group->value[from], to->type->max);
             if (to->value)
                 to->value[at] = live ? value : 0.0;
+            if (!judged)
+                continue;
+            double cast = to->type->unit_roundoff * fmax(fabs(value), to->type->tiny);
+            all.single += group->variance[from];
+            all.cast += THIRD * cast * cast;
             if (to->sigma)
                 to->sigma[at] = live ? sqrt(group->variance[from] + THIRD * cast * cast) : 0.0;
             if (to->bound)

