@@ -35,9 +35,7 @@ void facts_session_open_store(facts_session *s)
     const char *fault = getenv("FACTS_FAULT");
     char path[FACTS_PATH];
     facts_message note;
-    bool described = false;
-    for (size_t i = 0; i < s->targets.count; i++)
-        described |= s->targets.at[i].kind == FACTS_TARGET_DESCRIBED;
+    bool described = facts_targets_of(&s->targets, FACTS_TARGET_DESCRIBED) > 0;
     if (!described || (!s->keep_record && !s->more) || (fault && *fault) || o->dump || o->trace || o->plan_dir || !is_program(s->worker) || !place(path))
         return;
     s->store = facts_answers_open(path, FACTS_STORE_BYTES, &note);
