@@ -39,6 +39,17 @@ static inline void tear_down(void)
     cr_expect_eq(system(command), 0);
 }
 
+/* A file of the folder. */
+static inline void put(const char *name, const char *text)
+{
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *file = fopen(path, "w");
+    cr_assert_not_null(file);
+    fputs(text, file);
+    fclose(file);
+}
+
 /* Starts `facts ARGS` by the shell (exec: its pid is facts'); output goes to FOLDER/out. */
 static inline pid_t start(const char *format, ...)
 {

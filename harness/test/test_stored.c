@@ -5,16 +5,6 @@
 
 #define COUNT 12
 
-static void put(const char *name, const char *text)
-{
-    char path[256];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    FILE *file = fopen(path, "w");
-    cr_assert_not_null(file);
-    fputs(text, file);
-    fclose(file);
-}
-
 static void shell(const char *format, ...)
 {
     char command[2048], line[2304];
@@ -26,8 +16,8 @@ static void shell(const char *format, ...)
     cr_assert_eq(system(line), 0, "%s", command);
 }
 
-#define DEVICE(multiprocessors)                                                                                                  \
-    "{\"name\":\"some-gpu\",\"source\":\"a test\",\"read_with\":\"\",\"date\":\"2026-11-21\",\"device\":{\"deviceVer\":900,"        \
+#define DEVICE(multiprocessors)                                                                                                    \
+    "{\"name\":\"some-gpu\",\"source\":\"a test\",\"read_with\":\"\",\"date\":\"2026-11-21\",\"device\":{\"deviceVer\":900,"       \
     "\"multiProcessorCount\":" multiprocessors "}}"
 
 static void begin(void)
@@ -167,7 +157,8 @@ Test(stored, expectations_are_judged_anew)
 
 Test(stored, a_record_of_a_newer_facts_is_refused_in_one_line)
 {
-    put("newer", "{\"run\":{\"id\":\"x\",\"facts\":\"9.0.0\",\"format\":2}}\n{\"case\":\"pass=fwd dtype=bf16\",\"verdict\":\"splendid\"}\n");
+    put("newer",
+        "{\"run\":{\"id\":\"x\",\"facts\":\"9.0.0\",\"format\":2}}\n{\"case\":\"pass=fwd dtype=bf16\",\"verdict\":\"splendid\"}\n");
     cr_expect_eq(facts("merge -o out2 newer"), 2);
     cr_expect_eq(facts("decide '" FEW "' --cudnn ./build --device ./device.json -o newer --resume"), 2);
     cr_expect_eq(facts("calibrate --from newer"), 2);
