@@ -1,5 +1,5 @@
 # Part of ./facts: `./facts test`. Builds three ways, then asks one ctest for everything: clang-tidy, the tests, the tests again under
-# sanitizers, each fuzz target for FACTS_FUZZ_SECONDS (30). A build that fails is the first test to fail. At most 25 minutes on two cores.
+# sanitizers, each fuzz target for FACTS_FUZZ_SECONDS (20). A build that fails is the first test to fail. At most 25 minutes on two cores.
 
 TEST_CUDNN=9.20.0-jit-cu13,9.27.0-jit-cu13 # one that needs NVRTC, one that has it built in
 

@@ -49,7 +49,7 @@ def _reason(row):
     return {k: v for k, v in reason.items() if v not in ("", None, [])}
 
 
-def payload(store, title):
+def payload(store, title, answer):
     builds, devices = store.builds(), store.devices()
     labels = words.build_labels(builds)
     dictionaries = {n: _Dictionary() for n in ("case", "target", "verdict", "grade", "backend", "engine", "reason", "engines", "group")}
@@ -81,7 +81,7 @@ def payload(store, title):
     found, still = features.of(dictionaries["case"].items)
     versions, by_device = dict(builds), {d: words.device_labels(store, d) for d in devices}
     return {
-        "title": title, "answer": words.answer(store), "totals": store.totals(), "complete": store.complete(),
+        "title": title, "answer": answer, "totals": store.totals(), "complete": store.complete(),
         "outcomes": [[o.word, o.mark, o.kind, o.says] for o in OUTCOMES], "keys": cases.key_table(),
         "parts": {k: list(v) for k, v in cases.parts().items()}, "query_keys": cases.query_keys(),
         "numbers": sorted(cases.numbers()),
@@ -128,8 +128,9 @@ def render(store, title):
     known = [f for f in findings if f["known"]]
     findings = [f for f in findings if not f["known"]]
     targets = [(labels[b], d, store.counts("build=? AND device=?", (b, d))) for b, _ in store.builds() for d in store.devices()]
-    data = payload(store, title)
+    head, sentence = answer = words.answer(store)
+    data = payload(store, title, answer)
     return environment.get_template("index.html.j2").render(
-        title=title, head=words.answer(store)[0], sentence=words.answer(store)[1], totals=store.totals(), complete=store.complete(),
+        title=title, head=head, sentence=sentence, totals=store.totals(), complete=store.complete(),
         provenance=provenance(store), findings=findings, known=known, target_counts=[t for t in targets if t[2]], outcomes={o.word: o for o in OUTCOMES},
         style=style, style_digest=_digest(style), script=script, script_digest=_digest(script), still=", ".join(data["still"]).lower(), data=embedded(data))
