@@ -1,0 +1,41 @@
+"""Pages of the project: a link to a file or to a heading leads there, and the newest entry of the changelog is this version."""
+import os
+import re
+import unittest
+from pathlib import Path
+
+HOME = Path(os.environ.get("FACTS_SOURCE", Path(__file__).parents[2]))
+PAGES = sorted(p for p in HOME.rglob("*.md") if p.relative_to(HOME).parts[0] != "build")
+
+
+def prose(page):
+    """Its text without code."""
+    return re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(encoding="utf-8"), flags=re.S)
+
+
+def anchors(page):
+    """What GitHub makes of its headings."""
+    headings = re.findall(r"(?m)^#+ (.*)$", page.read_text(encoding="utf-8"))
+    return {re.sub(r"[^\w\- ]", "", h.lower()).strip().replace(" ", "-") for h in headings}
+
+
+class Docs(unittest.TestCase):
+    def test_every_link_leads_somewhere(self):
+        for page in PAGES:
+            for link in re.findall(r"\]\(([^)\s]+)\)", prose(page)):
+                if re.match(r"[a-z]+:", link):
+                    continue
+                path, _, anchor = link.partition("#")
+                target = page.parent / path if path else page
+                with self.subTest(page=str(page.relative_to(HOME)), link=link):
+                    self.assertTrue(target.exists())
+                    if anchor and target.suffix == ".md":
+                        self.assertIn(anchor, anchors(target))
+
+    def test_the_changelog_begins_with_this_version(self):
+        version = re.search(r"project\(facts VERSION (\S+)", (HOME / "CMakeLists.txt").read_text(encoding="utf-8"))[1]
+        self.assertIn(version, re.search(r"(?m)^## (.*)$", (HOME / "CHANGELOG.md").read_text(encoding="utf-8"))[1])
+
+
+if __name__ == "__main__":
+    unittest.main()
