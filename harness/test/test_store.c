@@ -201,7 +201,7 @@ Test(store, what_was_used_longest_ago_goes_first)
     memset(text, 'x', sizeof text - 1);
     int64_t scopes[8];
     for (int round = 0; round < 8; round++) { /* 1 MB each, in runs of a second each */
-        char key[16], sql[80], name[16];
+        char key[32], sql[80], name[16];
         facts_answers *store = open_store(most);
         snprintf(key, sizeof key, "scope %d", round);
         scopes[round] = facts_answers_scope(store, key);
