@@ -1,12 +1,9 @@
-#include "fattn/cache.h"
+#include "cached.h"
 
-#include <pthread.h>
-#include <string.h>
 #include <time.h>
 
 #include "context.h"
 #include "plan.h"
-#include "target.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 enum { MANY = 50000 };
@@ -14,54 +11,8 @@ enum { MANY = 50000 };
 enum { MANY = 1000000 };
 #endif
 
-static fattn_context *open_cpu(void)
-{
-    fattn_context_options options = FATTN_CONTEXT_OPTIONS_INIT;
-    options.device_kind = FATTN_DEVICE_CPU;
-    options.threads = 1;
-    return open_options(&options);
-}
-
-static fattn_cache_counters count(void)
-{
-    fattn_cache_counters counters = { .struct_size = sizeof counters };
-    cr_assert_eq(fattn_cache_count(&counters), FATTN_OK);
-    return counters;
-}
-
-static void limit(size_t entries, size_t bytes)
-{
-    fattn_cache_limits limits = FATTN_CACHE_LIMITS_INIT;
-    limits.entries = entries;
-    limits.bytes = bytes;
-    cr_assert_eq(fattn_cache_limit(&limits), FATTN_OK);
-}
-
-static fattn_plan *get(fattn_context *context, const fattn_problem *problem)
-{
-    fattn_plan *plan;
-    fattn_status st = fattn_plan_get(&plan, context, problem, NULL);
-    cr_assert_eq(st, FATTN_OK, "%s", fattn_last_error());
-    return plan;
-}
-
-static void touch(fattn_context *context, const fattn_problem *problem)
-{
-    fattn_plan_destroy(get(context, problem));
-}
-
-static fattn_problem small_problem(void)
-{
-    fattn_problem problem = FATTN_PROBLEM_INIT;
-    problem.batch = 2;
-    problem.heads_q = 4;
-    problem.seq_q = problem.seq_kv = 8;
-    problem.dim_qk = 16;
-    problem.dtype = FATTN_F32;
-    return problem;
-}
-
-/* ---- the key ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- the key
+ * ---------------------------------------------------------------------------------------------------------------------- */
 
 static void expect_steps(const char *what, uint64_t hits, uint64_t misses)
 {
@@ -201,7 +152,8 @@ Test(cache, what_a_policy_denies_is_refused_although_the_plan_is_there)
     fattn_context_destroy(context);
 }
 
-/* ---- identity of what addresses do not identify ------------------------------------------------------------------------------------ */
+/* ---- identity of what addresses do not identify
+ * ------------------------------------------------------------------------------------ */
 
 Test(cache, a_context_at_a_freed_contexts_address_is_another_context)
 {
@@ -276,7 +228,8 @@ Test(cache, a_recording_that_is_freed_is_never_taken_for_the_next_one)
     fattn_context_destroy(context);
 }
 
-/* ---- bounds -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- bounds
+ * -------------------------------------------------------------------------------------------------------------------------- */
 
 Test(cache, the_least_recently_used_goes_first)
 {
@@ -418,99 +371,5 @@ Test(cache, a_million_distinct_problems_keep_memory_flat, .timeout = 120)
     cr_expect_lt(grown, 1024, "%ld KiB more", grown);
 #endif
     (void)grown;
-    fattn_context_destroy(context);
-}
-
-/* ---- threads ------------------------------------------------------------------------------------------------------------------------- */
-
-enum { THREADS = 8, KEYS = 5, ROUNDS = 4000 };
-
-static void *hammer(void *argument)
-{
-    fattn_context *context = argument;
-    fattn_problem p = small_problem();
-    for (int i = 0; i < ROUNDS; i++) {
-        p.batch = 1 + i * 7 % KEYS;
-        fattn_plan *plan;
-        if (fattn_plan_get(&plan, context, &p, NULL) != FATTN_OK || plan->problem.batch != p.batch)
-            return "wrong plan";
-        if (i % 1000 == 999)
-            fattn_cache_drop(context);
-        fattn_plan_destroy(plan);
-    }
-    return NULL;
-}
-
-static void run_threads(void *(*body)(void *), void *argument)
-{
-    pthread_t threads[THREADS];
-    for (int i = 0; i < THREADS; i++)
-        cr_assert_eq(pthread_create(&threads[i], NULL, body, argument), 0);
-    for (int i = 0; i < THREADS; i++) {
-        void *wrong;
-        pthread_join(threads[i], &wrong);
-        cr_expect_null(wrong, "%s", (const char *)wrong);
-    }
-}
-
-Test(cache, threads_that_hammer_few_keys_get_the_right_plans_and_every_question_is_counted)
-{
-    fattn_context *context = open_cpu();
-    limit(3, (size_t)1 << 30);
-    run_threads(hammer, context);
-    const fattn_cache_counters c = count();
-    cr_expect_eq(c.hits + c.misses + c.waits, THREADS * ROUNDS);
-    cr_expect_leq(c.entries, 3);
-    fattn_context_destroy(context);
-    cr_expect_eq(count().bytes, 0);
-}
-
-static fattn_plan *built[THREADS];
-static _Atomic int next_place;
-
-static void *build_slowly(void *argument)
-{
-    const fattn_problem p = control_problem();
-    return fattn_plan_get(&built[next_place++], argument, &p, NULL) == FATTN_OK ? NULL : "not built";
-}
-
-Test(cache, many_threads_that_want_one_key_wait_for_one_build, .timeout = 120)
-{
-    fattn_context *context = open_h100();
-    run_threads(build_slowly, context);
-    const fattn_cache_counters c = count();
-    cr_expect_eq(c.misses, 1);
-    cr_expect_eq(c.hits + c.waits, THREADS - 1);
-    cr_expect_gt(c.waits, 0);
-    cr_expect_gt(c.plan_ms, 10);
-    for (int i = 0; i < THREADS; i++) {
-        cr_expect_eq(built[i], built[0]);
-        fattn_plan_destroy(built[i]);
-    }
-    fattn_context_destroy(context);
-}
-
-static pthread_barrier_t together;
-
-static void *fail_together(void *argument)
-{
-    fattn_problem p = control_problem();
-    fattn_plan *plan;
-    p.dim_qk = 100;
-    pthread_barrier_wait(&together);
-    if (fattn_plan_get(&plan, argument, &p, NULL) == FATTN_OK || plan != NULL)
-        return "built";
-    return strstr(fattn_last_error(), "CUDNN_STATUS") != NULL ? NULL : "another sentence";
-}
-
-Test(cache, who_waited_for_a_failure_has_its_sentence_and_nothing_is_kept)
-{
-    fattn_context *context = open_h100();
-    pthread_barrier_init(&together, NULL, THREADS);
-    run_threads(fail_together, context);
-    const fattn_cache_counters c = count();
-    cr_expect_eq(c.misses + c.waits, THREADS);
-    cr_expect_eq(c.failures, c.misses);
-    cr_expect_eq(c.entries, 0);
     fattn_context_destroy(context);
 }
