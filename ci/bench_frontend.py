@@ -5,9 +5,10 @@ usage: ci/bench_frontend.py BENCH_DEVICE CUDNN_DIR [NVRTC]    (bench_device of l
        BENCH_FRONTEND_SECONDS=N  no new case is begun after N seconds; BENCH_FRONTEND_ROUNDS=N  turns of a case (11)
 
 Prints a Markdown table: the plan of either side, theirs being the first of its list; the medians; and theirs / ours, the median and the range of the
-turns' ratios. Where the two lists begin with other plans, theirs is timed with our plan as well. Times are between two events around 20 calls.
-PyTorch makes a plan anew at every call with packed sequences (2.11: 44 ms); its calls are replayed from a CUDA graph, so that what the GPU does is timed.
-Exit: 0 printed; 3 no GPU, no PyTorch, no cudnn-frontend, or not the cuDNN of CUDNN_DIR.
+turns' ratios. Where the two lists begin with other plans, theirs is timed with our plan as well. Times are between two events around 20 calls, on the
+stream of the calls. Inputs are the same on both sides, and so must outputs be: no ratio is printed where they are not.
+PyTorch makes a plan anew at every call with packed sequences (2.11: 44 ms), so three single calls of it are timed after the turns, its host's work with them.
+Exit: 0 printed; 1 outputs differ, or a side failed; 3 no GPU, no PyTorch, no cudnn-frontend, or not the cuDNN of CUDNN_DIR.
 """
 import collections
 import ctypes
@@ -18,17 +19,20 @@ import re
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 
 Problem = collections.namedtuple("Problem", "pas mask b h h_k s s_kv d page lens")
 WANTED = 0.98  # of their time
-CALLS, GRAPHED = 20, 5
+SAME = 0.02  # |theirs - ours| / |ours|, of all outputs together
+CALLS, SINGLE = 20, 3
 
 LENS = (2048, 1792, 1500, 1024, 777, 512, 300, 95)
 KEYS = tuple(4096 - 37 * i for i in range(64))
 PACKED = [Problem(pas, mask, 8, *heads, 2048, 2048, 128, 0, LENS) for pas in ("fwd", "bwd") for heads in ((16, 16), (32, 8)) for mask in ("none", "causal")]
 PAGED = [Problem("fwd", "none", 64, 32, 8, 1, 4096, 128, page, KEYS) for page in (16, 64, 128)] + [
     Problem("fwd", "causal_br", 8, 32, 8, 1024, 4096, 128, page, KEYS[:8]) for page in (64, 128)]
+CASES = PAGED[1:] + PACKED[:4] + PAGED[:1] + PACKED[4:]  # the most asked about first
 
 
 def named(p):
@@ -125,17 +129,30 @@ def words_of_plan(engine, knobs):
     return f"{engine}" + "".join(f" {k}={v}" for k, v in sorted(knobs.items()))
 
 
+def samples(torch):
+    """The million samples of bench_device: sums of four numbers of its generator, whose next L states are a multiple of the last L."""
+    states, a, c = torch.tensor([1664525 + 1013904223], device="cuda"), 1664525, 1013904223
+    while len(states) < 4 << 20:
+        states = torch.cat([states, states * a + c & 0xFFFFFFFF])
+        a, c = a * a & 0xFFFFFFFF, (a + 1) * c & 0xFFFFFFFF
+    return ((states >> 8).view(-1, 4).sum(1) - (2 << 24)).to(torch.float32) * 2.0 ** -24 * 0.866
+
+
 def tensors_of(p, torch):
-    """Memory for every tensor of the graph, by name, and for PyTorch's call."""
+    """Memory for every tensor of the graph, by name, and for PyTorch's call: bench_device's values, and zero in outputs."""
     def integers(values):
         return torch.tensor(values, dtype=torch.int32, device="cuda")
 
-    made, total = {}, sum(p.lens)
+    made, total, given = {}, sum(p.lens), samples(torch)
+    short = (given.view(torch.int32) >> 16).to(torch.int16).view(torch.bfloat16)  # towards zero
     ends = [sum(p.lens[:i]) for i in range(p.b + 1)]
     for name, ((b, h, s, d), token) in shapes_of(p).items():
         of_pool = p.page and name in ("k", "v")
         shape = (pages_of(p)[1], p.page, h, d) if of_pool else (b, s, h, d) if p.page else (total, h, d)
-        made[name] = (torch.randn(shape, device="cuda") * 0.5).to(torch.float32 if name == "stats" else torch.bfloat16)
+        values, count = given if name == "stats" else short, math.prod(shape)
+        made[name] = values.repeat(-(-count // len(values)))[:count].view(shape)
+        if name in OUTPUTS[p.pas]:
+            made[name] = torch.zeros_like(made[name])
         if not p.page:
             made[f"at{token}"] = integers([end * token for end in ends])
     made["rows"], made["keys"], made["ends"] = integers([p.s] * p.b if p.page else p.lens), integers(p.lens), integers(ends)
@@ -170,104 +187,132 @@ def frontend_call(p, memory, handle, torch, want=None):
 
 
 def torch_call(p, memory, torch):
-    """PyTorch's own way to cuDNN for packed sequences; None where it has none."""
+    """PyTorch's own way to cuDNN for packed sequences: a call that returns its outputs; None where it has none."""
     if p.page or p.mask == "causal_br":
         return None
     aten, ends, causal = torch.ops.aten, memory["ends"], p.mask == "causal"
     q, k, v = (memory[name] for name in "qkv")
-    made = aten._cudnn_attention_forward(q, k, v, None, ends, ends, p.s, p.s_kv, p.pas == "bwd", 0.0, causal, False)
     if p.pas == "fwd":
-        return lambda: aten._cudnn_attention_forward(q, k, v, None, ends, ends, p.s, p.s_kv, False, 0.0, causal, False)
-    return lambda: aten._cudnn_attention_backward(memory["do"], q, k, v, made[0], made[1], made[6], made[7], None, ends, ends, p.s, p.s_kv, 0.0, causal)
+        return lambda: aten._cudnn_attention_forward(q, k, v, None, ends, ends, p.s, p.s_kv, False, 0.0, causal, False)[:1]
+    made = aten._cudnn_attention_forward(q, k, v, None, ends, ends, p.s, p.s_kv, True, 0.0, causal, False)
+    given = [memory["do"], q, k, v, memory["o"], memory["stats"], made[6], made[7]]
+    return lambda: aten._cudnn_attention_backward(*given, None, ends, ends, p.s, p.s_kv, 0.0, causal)[:3]
 
 
-def captured(call, torch):
-    """As calls of in_turns: replays of a CUDA graph; where it cannot be captured, single calls, which its host makes slow."""
-    try:
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, capture_error_mode="relaxed"):
-            for _ in range(GRAPHED):
-                call()
-        graph.replay()
-        torch.cuda.synchronize()
-        return "PyTorch", (graph.replay, CALLS // GRAPHED, GRAPHED)
-    except RuntimeError as error:
-        print(f"no CUDA graph of PyTorch's call: {str(error).splitlines()[0]}", file=sys.stderr)
-        return "PyTorch, with its host", (call, 1, 1)
+def difference(theirs, ours, torch):
+    """|theirs - ours| / |ours|, of lists of tensors in the same order; NaN counts as infinite."""
+    theirs = torch.cat([t.reshape(-1) for t in theirs]).float()
+    found = float((theirs - ours).norm() / ours.norm())
+    return found if math.isfinite(found) else math.inf
 
 
-def device_us(call, repeats, each, torch):
-    """Microseconds of one attention call, of which `call` makes `each`."""
+def frontend_outputs(p, call, memory, torch):
+    """What one call of theirs writes into cleared outputs."""
+    outputs = [memory[name] for name in OUTPUTS[p.pas]]
+    for out in outputs:
+        out.zero_()
+    call()
+    torch.cuda.synchronize()
+    return outputs
+
+
+def device_us(call, repeats, stream, torch):
+    """Microseconds of one call on `stream`, where the handle's calls go, and PyTorch's while it is the current one."""
+    if torch.cuda.current_stream() != stream:
+        raise RuntimeError("the current stream is not the handle's")
     start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-    start.record()
+    start.record(stream)
     for _ in range(repeats):
         call()
-    end.record()
+    end.record(stream)
     torch.cuda.synchronize()
-    return start.elapsed_time(end) * 1e3 / repeats / each
+    return start.elapsed_time(end) * 1e3 / repeats
 
 
 class Ours:
     """bench_device, which measures whenever it is asked; its first answer says that it is ready."""
 
-    def __init__(self, program, p, folders):
-        self.process = subprocess.Popen([program, *words(p), "turns=1", *folders], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.ready = self.process.stdout.readline() != ""
+    def __init__(self, program, p, folders, out):
+        self.out = out
+        self.process = subprocess.Popen([program, *words(p), f"out={out}", "turns=1", *folders], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def answer(self):
+        line = self.process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"ours failed: exit {self.process.wait()}")
+        return json.loads(line)
+
+    def outputs(self, torch):
+        """What its first call wrote; after its first answer."""
+        return torch.from_file(self.out, size=os.path.getsize(self.out) // 2, dtype=torch.bfloat16).to("cuda").float()
 
     def ask(self):
         self.process.stdin.write("\n")
         self.process.stdin.flush()
-        return json.loads(self.process.stdout.readline())
+        return self.answer()
 
     def close(self):
-        self.process.stdin.close()
-        self.process.wait()
+        self.process.kill()
+        self.process.communicate()
 
 
-def in_turns(calls, ours, torch, rounds):
-    """name: their times; and ours, one of each in every round; the first round warms up. `calls`: name: (call, repeats, how many it makes)."""
+def in_turns(calls, ours, stream, torch, rounds):
+    """name: their times; and ours, one of each in every round; the first round warms up."""
     times = collections.defaultdict(list)
     for turn in range(rounds + 1):
         for name, call in calls.items():
-            us = device_us(*call, torch)
+            us = device_us(call, CALLS, stream, torch)
             times[name] += [us] * (turn > 0)
         us = ours.ask()["device_us"]
         times["ours"] += [us] * (turn > 0)
     return times
 
 
-def bench(p, args, handle, torch, rounds, beside_torch):
-    """Prints the rows of one case."""
-    memory = tensors_of(p, torch)
-    ours = Ours(args[0], p, args[1:])
-    calls, plans = {}, {}
-    try:
-        if not ours.ready:
-            return print(f"| {named(p)} | ours failed | | | | | |")
-        first = ours.ask()
-        mine = (first["engine"], {int(k): v for k, v in first["knobs"].items()})
-        for name, want in (("frontend", None), ("frontend, our plan", mine)):
-            if want is None or plans.get("frontend") != want:
-                call, plan = frontend_call(p, memory, handle, torch, want)
-                if call:
-                    calls[name], plans[name] = (call, CALLS, 1), plan
+def ratio_of(theirs, ours, differs):
+    """The last column: of times that belong together, in turns, or of all with the median of ours."""
+    if differs > SAME:
+        return f"not compared: outputs differ by {differs:.2g}"
+    beside = ours if len(theirs) == len(ours) else [statistics.median(ours)] * len(theirs)
+    ratios = [them / us for them, us in zip(theirs, beside)]
+    ratio = statistics.median(ratios)
+    return f"{ratio:.3f} ({min(ratios):.3f} to {max(ratios):.3f})" + ("" if ratio >= WANTED else f" below {WANTED}")
+
+
+def bench(p, args, handle, stream, torch, rounds, beside_torch):
+    """Prints the rows of one case; false: as exit 1."""
+    calls, plans, differs, times, mine = {}, {}, {}, {}, None
+    with tempfile.TemporaryDirectory() as folder:
+        ours = Ours(args[0], p, args[1:], os.path.join(folder, "out"))
         try:
-            call = torch_call(p, memory, torch) if beside_torch else None
-            if call:
-                who, timed = captured(call, torch)
-                calls[who] = timed
-        except (RuntimeError, AttributeError, TypeError) as error:
-            print(f"{named(p)}: PyTorch: {str(error).splitlines()[0]}", file=sys.stderr)
-        times = in_turns(calls, ours, torch, rounds)
-        for name in calls:
-            ratios = [theirs / us for theirs, us in zip(times[name], times["ours"])]
-            theirs, us, ratio = map(statistics.median, (times[name], times["ours"], ratios))
-            plan = words_of_plan(*plans[name]) if name in plans else "its own choice"
-            print(f"| {named(p)} | {name} | {plan} | {words_of_plan(*mine)} | {theirs:,.1f} | {us:,.1f} | {ratio:.3f} ({min(ratios):.3f} to {max(ratios):.3f})"
-                  f"{'' if ratio >= WANTED else ' below ' + str(WANTED)} |", flush=True)
-    finally:
-        ours.close()
-        torch.cuda.empty_cache()
+            memory = tensors_of(p, torch)
+            first = frontend_call(p, memory, handle, torch)  # while ours makes its plan
+            ours.answer()
+            right, asked = ours.outputs(torch), ours.ask()
+            mine = (asked["engine"], {int(k): v for k, v in asked["knobs"].items()})
+            like = (None, None) if first[1] == mine else frontend_call(p, memory, handle, torch, mine)
+            for name, (call, plan) in (("frontend", first), ("frontend, our plan", like)):
+                if call:
+                    calls[name], plans[name] = call, plan
+                    differs[name] = difference(frontend_outputs(p, call, memory, torch), right, torch)
+            times = in_turns(calls, ours, stream, torch, rounds)
+            single = torch_call(p, memory, torch) if beside_torch else None
+            if single:
+                name = f"PyTorch, {SINGLE} single calls with its host"
+                differs[name] = difference(single(), right, torch)
+                times[name] = [device_us(single, 1, stream, torch) for _ in range(SINGLE)]
+        except Exception as error:  # of several types, all of them about this case
+            print(f"{named(p)}: {(str(error) or repr(error)).splitlines()[0]}", file=sys.stderr)
+            differs["failed"] = math.inf
+        finally:
+            ours.close()
+    for name, theirs in times.items():
+        if name != "ours":
+            print(f"| {named(p)} | {name} | {words_of_plan(*plans[name]) if name in plans else 'its own choice'} | {words_of_plan(*mine)} | "
+                  f"{statistics.median(theirs):,.1f} | {statistics.median(times['ours']):,.1f} | {ratio_of(theirs, times['ours'], differs[name])} |", flush=True)
+    if not times:
+        print(f"| {named(p)} | failed | | | | | |", flush=True)
+    torch.cuda.empty_cache()
+    return all(value <= SAME for value in differs.values())
 
 
 def load(folder, nvrtc):
@@ -302,23 +347,23 @@ def main(args):
         return 3
     beside_torch = not foreign(args[1])
     torch.zeros(1, device="cuda")
-    handle = cudnn.create_handle()
-    cudnn.set_stream(handle, torch.cuda.current_stream().cuda_stream)
+    handle, stream = cudnn.create_handle(), torch.cuda.current_stream()
+    cudnn.set_stream(handle, stream.cuda_stream)
     print(f"{torch.cuda.get_device_name()}, cuDNN {cudnn.backend_version()}, cudnn-frontend {cudnn.__version__}, PyTorch {torch.__version__}"
           f"{'' if beside_torch else ' (maps a cuDNN of its own: not timed)'}\n")
     print("| case | beside | its engine and knobs | ours | their us | our us | theirs / ours |\n|---|---|---|---|---|---|---|")
-    left = 0
-    for p in PACKED[:4] + PAGED + PACKED[4:]:
+    left, good = 0, True
+    for p in CASES:
         if time.monotonic() - since > limit:
             left += 1
             continue
-        bench(p, args, handle, torch, rounds, beside_torch)
+        good = bench(p, args, handle, stream, torch, rounds, beside_torch) and good
     if left:
         print(f"\n{left} cases were not begun: BENCH_FRONTEND_SECONDS={limit:g}")
     others = [path for path in foreign(args[1]) if beside_torch or os.path.basename(path) != "libcudnn.so.9"]
     if others:
         print(f"bench_frontend: also mapped: {' '.join(others)}", file=sys.stderr)
-    return 3 if others else 0
+    return 3 if others else 0 if good else 1
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@
  *        page=N     K and V in pages of N keys, far from one another in a pool of which half is used
  *        engine=N   the first configuration of that engine, not the first of all
  *        turns=1    says it is ready with an empty object, and then measures once for every line on standard input
+ *        out=PATH   writes O there, or dQ, dK and dV one after the other, as the first call left them
  * Prints one JSON object a measurement: device_us is the mean of one call between two events, host_us what one call costs its thread (the best
  * of several batches; not with turns), plan_ms, workspace_bytes, engine, and the plan's knobs by number.
  */
@@ -26,11 +27,13 @@ typedef struct question {
     int32_t lens[MAX_BATCH];
     int64_t engine;
     bool packed, turns;
+    const char *out; /* NULL: nowhere */
 } question;
 
 typedef struct call {
     fattn_plan *plan;
     fattn_tensors tensors;
+    size_t of_q, of_k; /* bytes of O and of dQ, of dK and of dV */
     bool backward;
 } call;
 
@@ -152,15 +155,15 @@ static void read_lens(question *q, const char *list)
 
 static bool read_word(question *q, const char *word)
 {
-    static const char *const words[] = { "h_k", "s_kv", "page", "engine", "turns", "lens" };
+    static const char *const words[] = { "h_k", "s_kv", "page", "engine", "turns", "lens", "out" };
     const char *value = strchr(word, '=');
     char name[16];
-    if (value == NULL || (size_t)(value - word) >= sizeof name || strchr(word, '/') != NULL)
+    if (value == NULL || (size_t)(value - word) >= sizeof name || memchr(word, '/', (size_t)(value - word)) != NULL)
         return false;
     snprintf(name, sizeof name, "%.*s", (int)(value - word), word);
-    const int which = word_of(name, words, 6);
-    if (which == 5)
-        return true; /* read_lens, when the most of them is known */
+    const int which = word_of(name, words, 7);
+    if (which >= 5)
+        return true; /* question_of's; read_lens, when the most of them is known */
     const int64_t n = number_of(value + 1, word);
     switch (which) {
     case 0:
@@ -230,6 +233,8 @@ static question question_of(char **argv, int *argc)
             argv[left++] = argv[i];
         else if (strncmp(argv[i], "lens=", 5) == 0)
             lens = argv[i] + 5;
+        else if (strncmp(argv[i], "out=", 4) == 0)
+            q.out = argv[i] + 4;
     }
     *argc = left;
     shape_lengths(&q, lens);
@@ -296,6 +301,7 @@ static void bind(call *c, fattn_context *context, const question *asked)
     *t = (fattn_tensors)FATTN_TENSORS_INIT;
     t->q = filled(context, of_q, type), t->k = filled(context, of_k, type), t->v = filled(context, of_k, type);
     t->o = filled(context, of_q, type);
+    c->of_q = of_q, c->of_k = of_k;
     c->backward = p->pass == FATTN_BACKWARD;
     if (c->backward) {
         t->stats = filled(context, (size_t)(rows * p->heads_q) * 4, FATTN_F32);
@@ -307,6 +313,29 @@ static void bind(call *c, fattn_context *context, const question *asked)
     t->workspace_bytes = fattn_plan_workspace_bytes(c->plan);
     if (t->workspace_bytes != 0)
         t->workspace = buffer(context, t->workspace_bytes);
+}
+
+static void keep(FILE *file, fattn_context *context, const void *device, size_t bytes)
+{
+    void *host = malloc(bytes);
+    if (host == NULL || fattn_buffer_read(context, host, device, bytes) != FATTN_OK || fwrite(host, 1, bytes, file) != bytes)
+        fail("out");
+    free(host);
+}
+
+/* What the call has written. */
+static void keep_outputs(const call *c, fattn_context *context, const char *path)
+{
+    FILE *file = fopen(path, "wb");
+    if (file == NULL)
+        fail(path);
+    keep(file, context, c->backward ? c->tensors.dq : c->tensors.o, c->of_q);
+    if (c->backward) {
+        keep(file, context, c->tensors.dk, c->of_k);
+        keep(file, context, c->tensors.dv, c->of_k);
+    }
+    if (fclose(file) != 0)
+        fail(path);
 }
 
 /* The least of several batches: what the call itself costs, without what the machine did beside it. */
@@ -348,8 +377,10 @@ static void report(const call *c, double device, double host)
 static void time_it(call *c, fattn_context *context, struct CUstream_st *stream, const question *q, int backend)
 {
     char line[64];
-    if (launch(c, stream) != FATTN_OK)
+    if (launch(c, stream) != FATTN_OK || fattn_stream_synchronize(context, stream) != FATTN_OK)
         fail("launch");
+    if (q->out != NULL)
+        keep_outputs(c, context, q->out);
     const double first = measure(c, context, stream, 3);
     /* As many as the other side: a GPU under load lowers its clock. */
     const int repeats = backend != FATTN_BACKEND_CUDNN ? 5 : first > 50 ? 20 : 200;
