@@ -53,6 +53,7 @@ template <int KIND, bool WIDE> struct worker : shape<WIDE> {
     double first_moment[2], second_moment[2]; /* of w: over keys both are of the thread's row, over rows each of one of its keys */
     bool any, counts;
     uint32_t read;
+    uint32_t heavy[2]; /* bits of all rough weights; over keys both are of the thread's row, over rows each of one of its keys */
 
     __device__ __forceinline__ explicit worker(const fref__call &call) : c(call) {}
 
@@ -131,8 +132,11 @@ template <int KIND, bool WIDE> struct worker : shape<WIDE> {
             exact[line * OF_EXACT + pair + i] = w.value * unit;
             if (K::EXACT > 1)
                 exact[EXACT_SIZE + line * OF_EXACT + pair + i] = w.mean * unit;
-            if (K::ROUGH > 0)
-                rough[line * OF_ROUGH + pair + i] = as_rough(w.variance * unit * unit);
+            if (K::ROUGH > 0) {
+                const float variance = as_rough(w.variance * unit * unit);
+                rough[line * OF_ROUGH + pair + i] = variance;
+                heavy[i] |= __float_as_uint(variance);
+            }
             if (K::ROUGH > 1)
                 rough[ROUGH_SIZE + line * OF_ROUGH + pair + i] = as_rough(w.bound * unit);
         }
@@ -249,8 +253,18 @@ template <int KIND, bool WIDE> struct worker : shape<WIDE> {
         }
     }
 
-    /* The thread's part of one sum, times `by`, after `plus` was added to it. */
-    template <class X> __device__ __forceinline__ void put(double *out, const X total[2][4], double plus, double by, bool add) const
+    /* Of which rows (keys) of the tile something weighs: where nothing does, nothing is missing. */
+    __device__ __forceinline__ void note_heavy(uint8_t *weighs) const
+    {
+        const int line = (int)threadIdx.x / LANES, pair = (int)threadIdx.x % LANES * 2;
+        for (int i = 0; i < 2; i++)
+            if (heavy[i] != 0)
+                weighs[K::OVER_ROWS ? pair + i : line] = 1;
+    }
+
+    /* The thread's part of one sum, times `by`, after `flushed` was added to it where something weighs (NULL: nothing is ever added). */
+    template <class X>
+    __device__ __forceinline__ void put(double *out, const X total[2][4], const uint8_t *weighs, double by, bool add) const
     {
         const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
         const int64_t height = K::OVER_ROWS ? c.keys_padded : c.rows_padded, row = (K::OVER_ROWS ? 0 : c.row0) + tile;
@@ -260,23 +274,24 @@ template <int KIND, bool WIDE> struct worker : shape<WIDE> {
 #pragma unroll
             for (int i = 0; i < 4; i++) {
                 double *one = to + i / 2 * 8 * ld + n * 8 + i % 2;
-                const double sum = ((double)total[n][i] + plus) * by;
+                const bool misses = weighs != nullptr && weighs[warp / (WIDTH / 16) * 16 + lane / 4 + i / 2 * 8] != 0;
+                const double sum = ((double)total[n][i] + (misses ? flushed : 0.0)) * by;
                 *one = add ? *one + sum : sum;
             }
     }
 
-    __device__ __forceinline__ void put_all(const T &total, bool add) const
+    __device__ __forceinline__ void put_all(const T &total, const uint8_t *weighs, bool add) const
     {
         const double by = 1.0 / unit, rough = SURPLUS / (unit * (double)unit_right);
-        put(c.sum[is_lost_kind<KIND> ? FREF__SUMS - 1 : 0], total.exact[0], 0.0, by, add);
+        put(c.sum[is_lost_kind<KIND> ? FREF__SUMS - 1 : 0], total.exact[0], nullptr, by, add);
         if (K::EXACT > 1)
-            put(c.sum[4], total.exact[K::EXACT - 1], 0.0, by, add);
+            put(c.sum[4], total.exact[K::EXACT - 1], nullptr, by, add);
         if (K::ROUGH == 0)
             return;
-        put(c.sum[1], total.rough[0], flushed, rough, add);
-        put(c.sum[2], total.rough[T::ROUGH_SUMS > 1], flushed, rough / (unit * (double)unit_right), add);
+        put(c.sum[1], total.rough[0], weighs, rough, add);
+        put(c.sum[2], total.rough[T::ROUGH_SUMS > 1], weighs, rough / (unit * (double)unit_right), add);
         if (K::ROUGH > 1)
-            put(c.sum[3], total.rough[T::ROUGH_SUMS > 2 ? 2 : 0], flushed, rough, add);
+            put(c.sum[3], total.rough[T::ROUGH_SUMS > 2 ? 2 : 0], weighs, rough, add);
     }
 
     /* What the threads counted of their rows. */
@@ -382,11 +397,18 @@ template <int KIND, bool WIDE> __device__ __forceinline__ void make_sums(const f
     }
     const bool add = K::OVER_ROWS && (is_lost_kind<KIND> || !c.first_chunk);
     w.first = first;
+    w.heavy[0] = w.heavy[1] = 0;
+    __shared__ uint8_t weighs[W::HEIGHT];
+    if (threadIdx.x < W::HEIGHT)
+        weighs[threadIdx.x] = 0;
     do {
         typename W::T total = {};
         w.last = smaller(w.first + FREF__SEGMENT, last);
         w.run(&total, shared);
-        w.put_all(total, add || w.first > first);
+        __syncthreads();
+        w.note_heavy(weighs);
+        __syncthreads();
+        w.put_all(total, weighs, add || w.first > first);
         w.first = w.last;
         __syncthreads();
     } while (w.first < last);

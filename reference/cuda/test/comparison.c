@@ -147,7 +147,8 @@ typedef struct array {
     int64_t count;
     bool above;             /* made of rough sums */
     double either_way;      /* what these may make of it, relative; of an amax: absolute */
-    const struct array *of; /* what it says the degrees of freedom of: a row is `width` elements */
+    const struct array *of; /* what it says the degrees of freedom of: a row is `width` elements, */
+    const struct array *sigma;
     int64_t width;
 } array;
 
@@ -179,6 +180,20 @@ static double beyond_rough(const array *a, double e, double g, double largest, t
     return fmax(0.0, g - e * (1.0 + ABOVE) - floor);
 }
 
+/* Degrees of freedom are quotients of variances. Where all of a row's are of the size that rough sums may add they may be anything,
+ * but of a row that nothing weighs in: there is no variance but the last cast's, and nothing may be added. */
+static bool anything(const array *a, int64_t row)
+{
+    double most = 0.0, largest = 0.0;
+    if (!a->sigma || fabs(a->expected[row] / (double)a->width - 1.0) < 1e-9)
+        return false;
+    for (int64_t n = 0; n < a->width; n++)
+        most = fmax(most, a->sigma->expected[row * a->width + n]);
+    for (int64_t n = 0; n < a->sigma->count; n++)
+        largest = fmax(largest, a->sigma->expected[n]);
+    return most <= 0x1p-60 * largest && a->got[row] >= 0.5;
+}
+
 static void compare_array(const array *a, double unit, double conditioning, uint64_t seed, tally *t)
 {
     double worst = 0.0, largest = 0.0;
@@ -192,6 +207,8 @@ static void compare_array(const array *a, double unit, double conditioning, uint
         else
             ratio = beyond_rough(a, e, g, largest, t) /
                     (allowed_of(a, n, unit, conditioning) + noise(a, n) * fabs(e) + a->either_way * (a->bound ? 1.0 : fabs(e)));
+        if (ratio > 1.0 && anything(a, n))
+            continue;
         if (!(ratio <= worst)) {
             worst = ratio;
             at = n;
@@ -282,6 +299,8 @@ static int compare_forward(fref_gpu *gpu, device *d, const fref_problem *problem
     largest[1] = largest[2] = largest[0];
     parts[1].above = parts[2].above = true;
     parts[8].either_way = 4.0 * ABOVE;
+    parts[8].sigma = &parts[1];
+    parts[8].width = p->dim_v;
     parts[11].bound = largest;
     parts[11].either_way = ABOVE * largest[0];
     if (status == 0) {
@@ -343,8 +362,10 @@ static int compare_backward(fref_gpu *gpu, device *d, const fref_problem *proble
     double largest[3][3] = { { 0 } }; /* an amax is as well conditioned as the worst element */
     for (int n = 0; n < 9; n++)
         parts[n].above = n % 3 != 0;
-    for (int n = 12; n < 18; n += 2)
+    for (int n = 12; n < 18; n += 2) {
         parts[n].either_way = 4.0 * ABOVE;
+        parts[n].sigma = &parts[(n - 12) / 2 * 3 + 1];
+    }
     for (int n = 12; n < 18; n++) {
         parts[n].of = &parts[(n - 12) / 2 * 3];
         parts[n].width = n < 16 ? p->dim_qk : p->dim_v;

@@ -43,12 +43,17 @@ FEATURE_TEST(lengths, FEATURE_LENGTHS)
 FEATURE_TEST(groups_of_heads, FEATURE_GROUPS)
 FEATURE_TEST(a_bias, FEATURE_BIAS)
 FEATURE_TEST(modifications, FEATURE_MOD)
-FEATURE_TEST(dropout, FEATURE_DROPOUT)
 FEATURE_TEST(a_sink, FEATURE_SINK)
 FEATURE_TEST(alibi, FEATURE_ALIBI)
 FEATURE_TEST(samples_of_rows_and_keys, FEATURE_SAMPLES)
 FEATURE_TEST(ragged_queries_and_paged_keys, FEATURE_APART)
 FEATURE_TEST(everything, FEATURE_ANY)
+
+/* Rows whose keys are all dropped: nothing weighs in them. */
+Test(emulated, dropout)
+{
+    sweep(FEATURE_DROPOUT, 4, &small, 0);
+}
 
 Test(emulated, masks_of_elements_and_of_tiles)
 {
