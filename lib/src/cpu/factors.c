@@ -26,7 +26,7 @@ static void add_fp8(fattn__factors *f, const fattn_problem *p, const fattn_tenso
         f->scale_o = fattn__dtype_is_fp8(p->o_dtype) ? *t->scale_o : 1.0f;
         return;
     }
-    f->dot *= *t->descale_o * *t->descale_do;
+    f->dot *= (fattn__dtype_is_fp8(p->o_dtype) ? *t->descale_o : 1.0f) * *t->descale_do;
     f->dp = *t->descale_do * *t->descale_v;
     f->ds_scale = f->attn_scale * *t->scale_dp;
     f->dq = *t->descale_dp * *t->descale_k;
