@@ -91,19 +91,31 @@ extern "C" void fref_gpu_destroy(fref_gpu *)
 {
 }
 
+/* 0, or what the oracle answers: of memory, or as its own refusal of modifications. */
+extern "C" int emulated_oracle_fails;
+int emulated_oracle_fails;
+
+static int refusal(const fref_gpu_mod *mod, char *error)
+{
+    const int status = emulated_oracle_fails ? emulated_oracle_fails : mod->kind != FREF_MOD_NONE ? ENOTSUP : 0;
+    if (status)
+        snprintf(error, 256, "emulated: %s", status == ENOTSUP ? "no modifications" : "no memory");
+    return status;
+}
+
 extern "C" int fref_gpu_forward(fref_gpu *, const fref_problem *problem, const fref_gpu_mod *mod, const fref_tensor *q, const fref_tensor *k,
                                 const fref_tensor *v, const fref_rounding *rounding, const fref_forward_out *out, struct CUstream_st *, char *error)
 {
-    snprintf(error, 256, "emulated: no modifications");
     const masked whole(problem, mod);
-    return mod->kind != FREF_MOD_NONE ? ENOTSUP : fref_forward(&whole.problem, q, k, v, rounding, out);
+    const int status = refusal(mod, error);
+    return status ? status : fref_forward(&whole.problem, q, k, v, rounding, out);
 }
 
 extern "C" int fref_gpu_backward(fref_gpu *, const fref_problem *problem, const fref_gpu_mod *mod, const fref_tensor *q, const fref_tensor *k,
                                  const fref_tensor *v, const fref_tensor *o, const fref_tensor *stats, const fref_tensor *d_o,
                                  const fref_rounding *rounding, const fref_backward_out *out, struct CUstream_st *, char *error)
 {
-    snprintf(error, 256, "emulated: no modifications");
     const masked whole(problem, mod);
-    return mod->kind != FREF_MOD_NONE ? ENOTSUP : fref_backward(&whole.problem, q, k, v, o, stats, d_o, rounding, out);
+    const int status = refusal(mod, error);
+    return status ? status : fref_backward(&whole.problem, q, k, v, o, stats, d_o, rounding, out);
 }

@@ -1,5 +1,7 @@
 /* Whole cases with everything on an emulated GPU: the cpu backend answers, kernels fill, poison, compare and judge. What comes out
  * must be what comes out where everything is here. */
+#include <errno.h>
+
 #include "emulated.h"
 #include "outcomes.h"
 #include "worker/judging.h"
@@ -145,6 +147,31 @@ Test(emulated, only_live_rows_of_an_own_forward_have_to_be_the_same)
 }
 
 /* What lies in memory reaches those who look at it here, and what they write reaches the run. */
+/* A later failure of somebody else's must not be told as the oracle's. */
+Test(emulated, what_the_oracle_said_is_forgotten_when_another_truth_is_made)
+{
+    static const int answers[] = { ENOTSUP, ENOMEM, 0 };
+    static facts_problem p;
+    fattn_context *context;
+    facts_gpu *gpu = open_emulated(&context);
+    facts_worker worker = { .context = context, .device = FACTS_DEVICE_CPU, .gpu = gpu };
+    facts_case c;
+    facts_error where = { 0 };
+    char error[256] = "";
+    cr_assert(facts_case_parse(&c, "pass=bwd dtype=bf16 b=1 h=2 s=24 d=16", &where));
+    cr_assert_eq(facts_problem_resolve(&p, &c, &where), FACTS_RESOLVED);
+    for (int i = 0; i < 3; i++) {
+        facts_truth truth;
+        emulated_oracle_fails = answers[i];
+        fattn_status status = facts_truth_create(&truth, &worker, &p, error);
+        cr_expect_eq(status, answers[i] == ENOMEM ? FATTN_NO_MEMORY : FATTN_OK, "%s", error);
+        if (status == FATTN_OK)
+            cr_expect_str_empty(facts_gpu_error(gpu), "after %d", answers[i]);
+        facts_truth_destroy(&truth);
+    }
+    close_emulated(gpu, context);
+}
+
 Test(emulated, storages_are_fetched_and_pushed)
 {
     static facts_problem p;

@@ -118,6 +118,8 @@ static fattn_status create(facts_truth *out, facts_worker *worker, const facts_p
     out->oracle_ms = now_ms() - since - out->fill_ms;
     switch (failed) {
     case 0:
+        if (worker->gpu)
+            (void)facts_gpu_error(worker->gpu); /* of what was answered otherwise, here or for an earlier case: it is nobody's now */
         return FATTN_OK;
     case ENOTSUP:
         snprintf(error, 256, "dtype: the reference does not know this type yet");
