@@ -285,6 +285,13 @@ static inline void block_scaled(fattn_problem *p)
     p->dtype = FATTN_MXE4M3;
 }
 
+/* K ends just beyond 2^31 elements: bshd, 8 heads of 64, 512 keys. */
+static void far_batches(fattn_problem *p)
+{
+    p->pass = FATTN_BACKWARD;
+    memcpy(p->k_strides, (int64_t[4]){ (INT64_C(1) << 31) - 511 * 512 - 511, 64, 512, 1 }, sizeof p->k_strides);
+}
+
 static const subject subjects[] = {
     { "misaligned-strides", 92000, 90, wide },
     { "graph-capture-seq-kv-mod-128", 91500, 90, captured },
@@ -345,6 +352,7 @@ static const subject subjects[] = {
     { "fp8-more-tiles-than-128", 91400, 90, many_tiles_of_8_bits },
     { "packed-d256-backward", 91400, 90, packed_wide_values },
     { "stats-order-forward", 90701, 90, bshd_stats_wanted },
+    { "strides-beyond-31-bits-engine-7", 91900, 90, far_batches },
 };
 enum { SUBJECTS = sizeof subjects / sizeof *subjects };
 

@@ -92,6 +92,7 @@ Test(guards, have_the_edges_that_were_measured)
         { 38, 91399, 91400, 91900, 91901 }, { 39, 91399, 91400, 91900, 91901 }, { 40, 91399, 91400, 92800, 92801 },
         { 49, 91399, 91400, 92800, 92801 }, { 52, 90399, 90400, 90900, 90901 }, { 53, 90399, 90400, 91000, 91001 },
         { 56, 91399, 91400, 91400, 91401 }, { 57, 91399, 91400, 91400, 91401 }, { 58, 90399, 90400, 91199, 91200 },
+        { 59, 91899, 91900, 91900, 91901 },
     };
     for (size_t i = 0; i < sizeof edges / sizeof *edges; i++) {
         const subject *s = &subjects[edges[i].place];
@@ -232,7 +233,11 @@ Test(guards, of_tiles_name_a_configuration)
     X(57, p.dim_v = 128)                                                                                                           \
     X(58, p.outputs = 0)                                                                                                           \
     X(58, p.pass = FATTN_BACKWARD)                                                                                                 \
-    X(58, memset(p.stats_strides, 0, sizeof p.stats_strides))
+    X(58, memset(p.stats_strides, 0, sizeof p.stats_strides))                                                                      \
+    X(59, p.k_strides[0] -= 8)                                                                                                     \
+    X(59, p.batch = 1)                                                                                                             \
+    X(59, p.pass = FATTN_FORWARD)                                                                                                  \
+    X(59, (p.padding = 1, p.ragged_bits = 64, p.ragged = FATTN_RAGGED_ALL))
 
 Test(guards, end_where_their_problems_do)
 {
