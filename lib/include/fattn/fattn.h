@@ -255,7 +255,8 @@ typedef struct fattn_context fattn_context;
 
 /* Maps the libraries and prepares the device. A process holds one cuDNN: a second context with another cudnn_dir is refused.
  * Order    creates (or retains) the device's primary context and makes it current on this thread.
- * Returns  FATTN_OK; FATTN_ENVIRONMENT (a library is missing, mixed, or from elsewhere; no device; the description is refused). */
+ * Returns  FATTN_OK; FATTN_ENVIRONMENT (a library is missing, mixed, or from elsewhere; no device; the description is refused);
+ *          FATTN_NO_MEMORY (here or on the GPU, whose memory others may give back). */
 fattn_status fattn_context_create(fattn_context **out, const fattn_context_options *options);
 
 /* Releases. May be called from any thread, also from exit handlers and destructors, with the CUDA context alive or gone; drops the context's
@@ -458,7 +459,7 @@ typedef struct fattn_tensors {
     void *rng_dump;           /* dense b,h,s,s, fp32 */
     const uint8_t *block_mask; /* [batch, heads_q, ceil(seq_q/128), ceil(ceil(seq_kv/128) / 8)]: bit i % 8 of byte i / 8 is tile i */
     const float *rope_q, *rope_k; /* angles: [seq_q, rope_dim], [seq_kv, rope_dim]; for cuDNN the same ones (docs/findings.md#rotary-embedding) */
-    const float *descale_q, *descale_k, *descale_v, *descale_s, *scale_s, *scale_o; /* [1] each */
+    const float *descale_q, *descale_k, *descale_v, *descale_s, *scale_s, *scale_o; /* [1] each; scale_o, descale_o: of an O of 8 bits */
     const float *descale_o, *descale_do, *descale_dp, *scale_dp, *scale_dq, *scale_dk, *scale_dv;
     float *amax_s, *amax_o, *amax_dp, *amax_dq, *amax_dk, *amax_dv;
     const uint8_t *sf_q, *sf_k, *sf_v, *sf_do;       /* E8M0 in F8_128x4, along the channels; forward: V's along the keys */
