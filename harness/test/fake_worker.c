@@ -95,8 +95,12 @@ static void start(const json_t *target)
         say("{\"failed\":{\"class\":\"environment\",\"text\":\"no driver\",\"remedy\":\"install one\"}}\n");
         exit(3);
     }
-    if (has_rule("room_for_one", NULL))
+    if (has_rule("room_for_one", NULL) || has_rule("start_for_one", NULL))
         be_alive();
+    if (has_rule("start_for_none", NULL) || (has_rule("start_for_one", NULL) && has_company())) {
+        say("{\"failed\":{\"class\":\"no_memory\",\"text\":\"no GPU 0: out of memory\",\"remedy\":\"\"}}\n");
+        exit(3);
+    }
     if (has_rule("noise_at_start", NULL))
         say("cuDNN says hello\n\xff\xfe\n");
     say("{\"ready\":{\"cudnn\":\"9.20.0\",\"sm\":90,\"driver\":0,\"device_name\":\"Fake "

@@ -138,6 +138,28 @@ Test(supervisor, what_has_no_room_alone_either_is_inconclusive)
     cr_expect_leq(s.starts, 13);
 }
 
+/* Memory comes back when the others have gone. */
+Test(supervisor, a_worker_without_memory_to_start_in_costs_the_target_nothing)
+{
+    static const char *const faults[] = { "start_for_one;slow", "start_for_one;slow;bye@d=40" };
+    for (size_t i = 0; i < 2; i++) {
+        setenv("FACTS_FAULT", faults[i], 1);
+        cr_expect_eq(facts("decide '" FEW "' --device 0 -j 3 --overwrite -o r"), 0, "%s", faults[i]);
+        summary s = sum_up("r");
+        cr_expect_eq(s.rows, 12, "%s: %zu rows", faults[i], s.rows);
+        cr_expect_eq(s.verdicts[FACTS_VERDICT_PASS], 12, "%s: %zu", faults[i], s.verdicts[FACTS_VERDICT_PASS]);
+    }
+}
+
+Test(supervisor, a_worker_without_memory_to_start_in_alone_gives_the_target_up)
+{
+    setenv("FACTS_FAULT", "start_for_none", 1);
+    cr_expect_eq(facts("decide '" FEW "' --device 0 -j 3 -o r"), 3);
+    summary s = sum_up("r");
+    cr_expect_eq(s.verdicts[FACTS_VERDICT_INCONCLUSIVE], 12);
+    cr_expect_str_eq(s.last_reason, "no GPU 0: out of memory");
+}
+
 Test(supervisor, with_engine_all_a_death_costs_one_configuration)
 {
     static const char *const faults[] = { "crash_config0", "crash_config1", "crash_config3" };

@@ -68,7 +68,7 @@ static fattn_status open_gpu(fattn_context *context, int32_t ordinal)
     if (result == 0)
         result = cuda->primary_retain(&context->primary, context->device);
     if (result != 0)
-        return fattn__fail(FATTN_ENVIRONMENT, "no GPU %d: %s", ordinal, fattn__cuda_text(cuda, result));
+        return fattn__fail(result == FATTN__CUDA_OUT_OF_MEMORY ? FATTN_NO_MEMORY : FATTN_ENVIRONMENT, "no GPU %d: %s", ordinal, fattn__cuda_text(cuda, result));
     context->cuda = cuda;
     cuda->context_id(context->primary, &context->primary_id);
     result = cuda->context_set(context->primary);

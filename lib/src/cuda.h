@@ -61,6 +61,8 @@ enum {
 struct CUmod_st;
 struct CUfunc_st;
 
+enum { FATTN__CUDA_OUT_OF_MEMORY = 2 };
+
 #define FATTN__AS_POINTER_(member, name, arguments) int(*member) arguments;
 typedef struct fattn__cuda {
     FATTN__CUDA_FUNCTION_LIST(FATTN__AS_POINTER_)

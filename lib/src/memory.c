@@ -43,10 +43,9 @@ fattn_status fattn_buffer_create(void **out, fattn_context *context, size_t byte
     if (st != FATTN_OK)
         return st;
     fattn__device_address address = 0;
-    enum { OUT_OF_MEMORY = 2 };
     int result = context->cuda->memory_alloc(&address, bytes);
     fattn__leave(context, previous);
-    if (result == OUT_OF_MEMORY)
+    if (result == FATTN__CUDA_OUT_OF_MEMORY)
         return fattn__fail(FATTN_NO_MEMORY, "no memory for %zu bytes on the GPU", bytes);
     *out = (void *)(uintptr_t)address;
     return check(context, result, "allocate");

@@ -86,11 +86,23 @@ static void on_ready(facts_slot *slot, facts_slice ready)
     if (!state->ready)
         state->start_ms = ms_since(slot->since);
     state->ready = true;
+    state->no_room = false;
     facts_target_ready(run, slot->target, ready, false);
     if (run->counts->record_failed)
         return;
     ask_next(slot);
     facts_schedule(run);
+}
+
+/* Others have the GPU's memory and will give it back. Where work is made as answers come, only workers of the target itself are sure to go on. */
+static bool waits_for_room(facts_slot *slot, const char *class_word)
+{
+    facts_supervision *run = slot->run;
+    facts_target_state *state = &run->targets[slot->target];
+    const int live = run->order->more ? state->live : facts_on_gpu(run, slot->target);
+    const bool waits = strcmp(class_word, "no_memory") == 0 && state->target->kind == FACTS_TARGET_GPU && live > 1;
+    state->no_room |= waits;
+    return waits;
 }
 
 static void on_failed(facts_slot *slot, facts_slice failed)
@@ -108,7 +120,8 @@ static void on_failed(facts_slot *slot, facts_slice failed)
         facts_slice_string(facts_member_find(members, count, "text"), text, sizeof text);
         facts_slice_string(facts_member_find(members, count, "remedy"), remedy, sizeof remedy);
     }
-    facts_fail_target(slot->run, slot->target, class_word, text[0] ? text : "the worker could not start", remedy);
+    if (!waits_for_room(slot, class_word))
+        facts_fail_target(slot->run, slot->target, class_word, text[0] ? text : "the worker could not start", remedy);
 }
 
 static void on_stage(facts_slot *slot, const facts_line *reply, facts_slice stage)
@@ -401,6 +414,8 @@ static void on_gone(void *owner, const facts_death *death)
     facts_slot *slot = owner;
     facts_supervision *run = slot->run;
     unlink_slot(slot);
+    if (slot->phase != FACTS_PHASE_FAILED)
+        facts_gpu_has_room(run, slot->target);
     if (slot->phase == FACTS_PHASE_STARTING)
         lost_at_start(slot, death);
     else if (slot->phase == FACTS_PHASE_BUSY)

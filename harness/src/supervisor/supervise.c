@@ -217,6 +217,13 @@ int facts_on_gpu(const facts_supervision *run, size_t target)
     return live;
 }
 
+void facts_gpu_has_room(facts_supervision *run, size_t target)
+{
+    for (size_t i = 0; i < run->order->target_count; i++)
+        if (same_gpu(run->targets[i].target, run->targets[target].target))
+            run->targets[i].no_room = false;
+}
+
 /* Is a worker on this GPU that must not have company? */
 static bool has_gpu_alone(const facts_supervision *run, const facts_target_state *state)
 {
@@ -231,7 +238,7 @@ static bool has_gpu_alone(const facts_supervision *run, const facts_target_state
 static bool device_has_room(const facts_supervision *run, const facts_target_state *state)
 {
     int live = facts_on_gpu(run, (size_t)(state - run->targets)), most = run->order->jobs > 0 ? run->order->jobs : GPU_WORKERS;
-    return live == 0 || (live < most && state->todo > state->crowded && !has_gpu_alone(run, state));
+    return live == 0 || (live < most && !state->no_room && state->todo > state->crowded && !has_gpu_alone(run, state));
 }
 
 /* Is there so much to do that another worker's start pays? */

@@ -31,6 +31,7 @@ typedef struct facts_target_state {
     int64_t scope;    /* its place in the store of answers; 0: it has none */
     int live, starting, start_failures;
     bool failed, ready; /* ready: some worker has been */
+    bool no_room;       /* a worker found no memory to start in: none is tried in company until one of that GPU has gone */
     bool alone;         /* it asks what had no room: no other worker comes to its GPU */
     bool told;          /* its target line is written, from a worker or from the store */
     char device[112], cudnn[24];
@@ -113,6 +114,8 @@ void facts_item_done(facts_supervision *run, size_t target, size_t work);
 void facts_item_again(facts_supervision *run, size_t target, size_t work, int from_config);
 /* Workers on the GPU of this target, whatever their target; 0: it is not on a GPU. */
 int facts_on_gpu(const facts_supervision *run, size_t target);
+/* A worker of that GPU has gone: others may start again. */
+void facts_gpu_has_room(facts_supervision *run, size_t target);
 /* As facts_item_again, when no other worker has anything in that GPU's memory. Once for each item; false: it was. */
 bool facts_item_again_alone(facts_supervision *run, size_t target, size_t work, int from_config);
 void facts_schedule(facts_supervision *run);

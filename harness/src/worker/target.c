@@ -17,9 +17,10 @@ static const char *or_null(const char *text)
     return text[0] ? text : NULL;
 }
 
-static json_t *failed(const char *text, const char *remedy)
+static json_t *failed(fattn_status status, const char *text, const char *remedy)
 {
-    return json_pack("{s:{s:s,s:s,s:s}}", "failed", "class", "environment", "text", text, "remedy", remedy);
+    const fattn_status class = status == FATTN_NO_MEMORY ? status : FATTN_ENVIRONMENT;
+    return json_pack("{s:{s:s,s:s,s:s}}", "failed", "class", fattn_status_name(class), "text", text, "remedy", remedy);
 }
 
 /* A target that refuses this was not really asked: a missing NVRTC or driver looks like "no engines". */
@@ -31,12 +32,13 @@ static json_t *ask_control(facts_worker *worker)
     control.batch = control.heads_q = 1;
     control.seq_q = control.seq_kv = control.dim_qk = 128;
     json_t *reply = NULL;
-    if (fattn_decide(&decision, worker->context, &control, FATTN_ASK_A) != FATTN_OK) {
-        reply = failed(fattn_last_error(), "");
+    const fattn_status status = fattn_decide(&decision, worker->context, &control, FATTN_ASK_A);
+    if (status != FATTN_OK) {
+        reply = failed(status, fattn_last_error(), "");
     } else if (!fattn_decision_supported(decision)) {
         char text[600];
         snprintf(text, sizeof text, "the control case (bf16, d 128, no mask) was refused: %.500s", fattn_decision_text(decision));
-        reply = failed(text, fattn_decision_remedy(decision));
+        reply = failed(FATTN_ENVIRONMENT, text, fattn_decision_remedy(decision));
     }
     fattn_decision_destroy(decision);
     return reply;
@@ -80,15 +82,17 @@ static json_t *open_context(facts_worker *worker, const facts_target_request *re
     options.ordinal = request->ordinal;
     options.threads = request->threads;
     worker->info.struct_size = sizeof worker->info;
-    if (fattn_context_create(&worker->context, &options) != FATTN_OK)
-        return failed(fattn_last_error(), "facts doctor says what is here");
-    if (fattn_context_info_get(worker->context, &worker->info) != FATTN_OK)
-        return failed(fattn_last_error(), "");
+    fattn_status status = fattn_context_create(&worker->context, &options);
+    if (status != FATTN_OK)
+        return failed(status, fattn_last_error(), "facts doctor says what is here");
+    status = fattn_context_info_get(worker->context, &worker->info);
+    if (status != FATTN_OK)
+        return failed(status, fattn_last_error(), "");
     if (request->device == FACTS_DEVICE_CPU)
         return NULL;
     json_t *reply = ask_control(worker);
     if (!reply && fattn_context_verify(worker->context) != FATTN_OK)
-        reply = failed(fattn_last_error(), "one cuDNN per process: nothing else may be on the loader's path");
+        reply = failed(FATTN_ENVIRONMENT, fattn_last_error(), "one cuDNN per process: nothing else may be on the loader's path");
     return reply;
 }
 
@@ -119,8 +123,9 @@ bool facts_target_open(facts_worker *out, const facts_target_request *request, j
     *out = (facts_worker){ .device = request->device, .oracle = request->oracle };
     read_errata(out, request);
     *reply = open_context(out, request);
-    if (!*reply && out->device == FACTS_DEVICE_GPU && fattn_stream_create(&out->stream, out->context) != FATTN_OK)
-        *reply = failed(fattn_last_error(), "");
+    const fattn_status status = *reply || out->device != FACTS_DEVICE_GPU ? FATTN_OK : fattn_stream_create(&out->stream, out->context);
+    if (status != FATTN_OK)
+        *reply = failed(status, fattn_last_error(), "");
     if (*reply)
         return false;
     if (out->device == FACTS_DEVICE_GPU && !facts_gpu_open(&out->gpu, out->context, out->stream, out->gpu_error))
