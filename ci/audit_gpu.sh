@@ -6,7 +6,7 @@
 #   OUT       a folder: decided.json (what a described device says, and so which rules are run), audit.jsonl (the record), audit.md (the answer)
 # DESCRIBED=h100-sxm (default) is the description of the GPU; DEVICE=0 the GPU; RULES='fe/H03 te/16-window' runs these instead.
 # JOBS=N workers; without it all cores but two, as far as the GPU has 4 GiB of free memory for each, and 12 GiB for each case of very many heads or batch
-# entries: these run first, by themselves. The record can be judged elsewhere: facts audit --from OUT/audit.jsonl; several, with cat, make one.
+# entries: these run first, by themselves. The record can be judged elsewhere: facts audit --from OUT/audit.jsonl; several --from make one.
 # Exit: that of facts audit; 1 says that some rule is too strict or too loose.
 set -uo pipefail
 [[ $# -eq 3 ]] || { sed -n '3,10s/^# //p' "$0" >&2; exit 2; }

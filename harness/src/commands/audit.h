@@ -39,18 +39,19 @@ typedef struct facts_audit {
     facts_audit_gap *gaps;
     size_t gap_count;
     bool measured; /* ran on a GPU */
-    bool partial;  /* of --from: not every line of the record could be read */
-    char **known;  /* of --from: the names of the cases that the record has, sorted; owned */
+    bool partial;  /* of --from: not every line of the records could be read */
+    char **known;  /* of --from: the names of the cases that the records have, sorted; owned */
     size_t known_count;
 } facts_audit;
 
 /* One row's answer, beside what the case had already. */
 void facts_audit_take(facts_audit *audit, size_t target, size_t work, const facts_line *row, facts_verdict verdict);
 
-/* --from RECORD: its targets and the names of its cases, before the cases are chosen; then its answers. Return an exit code; say why. */
-int facts_audit_targets_from(facts_audit *audit, const char *path);
+/* --from RECORD, each of them: their targets and the names of their cases, before the cases are chosen; then their answers, as of one record.
+ * Return an exit code; say why. */
+int facts_audit_targets_from(facts_audit *audit, const facts_options *options);
 bool facts_audit_knows(const facts_audit *audit, const facts_case *c);
-int facts_audit_answers_from(facts_audit *audit, const char *path);
+int facts_audit_answers_from(facts_audit *audit, const facts_options *options);
 
 /* For people, for programs (an object a line), and for the documentation. */
 void facts_audit_print(const facts_audit *audit, FILE *out);

@@ -90,24 +90,34 @@ static bool answer_row(void *context, const facts_line *line)
     return true;
 }
 
-int facts_audit_targets_from(facts_audit *audit, const char *path)
+static int collect_record(reading *r, const char *path)
 {
-    reading r = { .audit = audit };
+    const size_t before = r->audit->known_count;
     uint64_t bad;
-    int status = facts_read_record("facts audit", path, collect_row, &r, &bad);
+    int status = facts_read_record("facts audit", path, collect_row, r, &bad);
     if (status != FACTS_EXIT_OK)
         return status;
-    if (r.failed)
+    if (r->failed)
         return facts_no_memory();
-    if (!audit->known_count)
+    if (r->audit->known_count == before)
         return facts_complain(FACTS_EXIT_NOTHING, "facts audit: %s: no row of a case", path);
-    if (r.measured && r.decided)
+    if (r->measured && r->decided)
         return facts_complain(FACTS_EXIT_BAD_INPUT,
                               "facts audit: %s: holds what ran and what was only decided; audit them one after the other", path);
-    audit->measured = r.measured > 0;
-    audit->partial = bad > 0;
-    qsort(audit->known, audit->known_count, sizeof *audit->known, facts_by_text);
+    r->audit->partial |= bad > 0;
     return FACTS_EXIT_OK;
+}
+
+int facts_audit_targets_from(facts_audit *audit, const facts_options *options)
+{
+    reading r = { .audit = audit };
+    int status = FACTS_EXIT_OK;
+    for (size_t i = 0; i < options->record_count && status == FACTS_EXIT_OK; i++)
+        status = collect_record(&r, options->records[i]);
+    audit->measured = r.measured > 0;
+    if (status == FACTS_EXIT_OK)
+        qsort(audit->known, audit->known_count, sizeof *audit->known, facts_by_text);
+    return status;
 }
 
 bool facts_audit_knows(const facts_audit *audit, const facts_case *c)
@@ -119,7 +129,7 @@ bool facts_audit_knows(const facts_audit *audit, const facts_case *c)
            bsearch(&key, audit->known, audit->known_count, sizeof *audit->known, facts_by_text);
 }
 
-int facts_audit_answers_from(facts_audit *audit, const char *path)
+int facts_audit_answers_from(facts_audit *audit, const facts_options *options)
 {
     facts_session *s = &audit->session;
     s->sms = calloc(s->targets.count + 1, sizeof *s->sms);
@@ -127,6 +137,10 @@ int facts_audit_answers_from(facts_audit *audit, const char *path)
         return facts_no_memory();
     for (size_t t = 0; t < s->targets.count; t++)
         s->sms[t] = s->targets.at[t].described.sm;
-    snprintf(s->record, sizeof s->record, "%s", path);
-    return facts_read_record("facts audit", path, answer_row, audit, NULL);
+    int status = FACTS_EXIT_OK;
+    for (size_t i = 0; i < options->record_count && status == FACTS_EXIT_OK; i++)
+        status = facts_read_record("facts audit", options->records[i], answer_row, audit, NULL);
+    for (size_t i = 0, at = 0; i < options->record_count && at < sizeof s->record; i++)
+        at += (size_t)snprintf(s->record + at, sizeof s->record - at, "%s%s", i ? " " : "", options->records[i]);
+    return status;
 }

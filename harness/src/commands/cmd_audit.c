@@ -218,7 +218,7 @@ static int kind_of_run(facts_audit *audit)
     return FACTS_EXIT_OK;
 }
 
-static int ask(facts_audit *audit, const char *from)
+static int ask(facts_audit *audit, const facts_options *o)
 {
     facts_session *s = &audit->session;
     int status = plan(audit);
@@ -227,7 +227,7 @@ static int ask(facts_audit *audit, const char *from)
     audit->replies = calloc(s->targets.count * s->work_count + 1, sizeof *audit->replies);
     if (!audit->replies)
         return facts_no_memory();
-    return from ? facts_audit_answers_from(audit, from) : facts_session_run(s);
+    return o->from ? facts_audit_answers_from(audit, o) : facts_session_run(s);
 }
 
 /* ---- judging ------------------------------------------------------------------------------------------------------------------
@@ -401,7 +401,7 @@ static int audit_chosen(facts_audit *audit, const facts_options *o)
     facts_predicate *where = NULL;
     if (o->where && !facts_predicate_parse(&where, o->where, &error))
         return facts_complain(FACTS_EXIT_BAD_INPUT, "%s", error.text);
-    int status = o->from ? facts_audit_targets_from(audit, o->from)
+    int status = o->from ? facts_audit_targets_from(audit, o)
                          : facts_session_targets(&audit->session, o->cudnn, o->device ? o->device : DEFAULT_DEVICES);
     if (status == FACTS_EXIT_OK && !o->from)
         status = kind_of_run(audit);
@@ -413,7 +413,7 @@ static int audit_chosen(facts_audit *audit, const facts_options *o)
         status = FACTS_EXIT_NOTHING;
     }
     if (status == FACTS_EXIT_OK && audit->count)
-        status = ask(audit, o->from);
+        status = ask(audit, o);
     if (status == FACTS_EXIT_OK && audit->count)
         status = judge_all(audit);
     return status;
@@ -423,7 +423,7 @@ int facts_command_audit(const facts_invocation *call)
 {
     const facts_options *o = call->options;
     if (o->from && (o->cudnn || o->device || o->output || o->plan))
-        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts audit: --from reads a record: no builds, devices or -o beside it");
+        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts audit: --from reads records: no builds, devices or -o beside it");
     facts_options quiet = *o; /* a session would print its rows, and take --where for names that are not the file's */
     quiet.json = false;
     quiet.where = NULL;

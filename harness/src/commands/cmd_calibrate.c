@@ -12,7 +12,7 @@ static int check(const facts_options *o)
 {
     if (o->from && (o->word_count > 0 || o->cudnn || o->device || o->where || o->with))
         return facts_complain(FACTS_EXIT_BAD_INPUT,
-                              "facts calibrate: --from reads a record: no cases, builds or devices beside it");
+                              "facts calibrate: --from reads records: no cases, builds or devices beside it");
     if (o->output && !o->overwrite && access(o->output, F_OK) == 0)
         return facts_complain(FACTS_EXIT_BAD_INPUT, "facts calibrate: %s is there already: --overwrite replaces it", o->output);
     return FACTS_EXIT_OK;
@@ -69,7 +69,9 @@ int facts_command_calibrate(const facts_invocation *call)
         status = run(call, record);
     facts_measured *measured = status == FACTS_EXIT_OK ? facts_measured_create() : NULL;
     if (measured)
-        status = facts_read_record("facts calibrate", o->from ? o->from : record, add_line, measured, &bad);
+        status = o->from ? FACTS_EXIT_OK : facts_read_record("facts calibrate", record, add_line, measured, &bad);
+    for (size_t i = 0; measured && i < o->record_count && status == FACTS_EXIT_OK; i++)
+        status = facts_read_record("facts calibrate", o->records[i], add_line, measured, &bad);
     if (measured && status == FACTS_EXIT_OK && facts_measured_rows(measured) == 0) {
         fputs("facts calibrate: no row has numbers to calibrate with\n", stderr);
         status = FACTS_EXIT_NOTHING;

@@ -8,7 +8,7 @@
 #include "../search/said.h"
 #include "nearest.h"
 
-typedef enum kind { FLAG, TEXT, COUNT, NUMBER, SECONDS, MINUTES, RATIO, SHARD, ORACLE, BY } kind;
+typedef enum kind { FLAG, TEXT, COUNT, NUMBER, SECONDS, MINUTES, RATIO, SHARD, ORACLE, BY, RECORDS } kind;
 
 #define ON(symbol) (1u << FACTS_COMMAND_##symbol)
 #define CASES (ON(LIST) | ON(DECIDE) | ON(RUN) | ON(REPRO))
@@ -54,7 +54,7 @@ typedef enum kind { FLAG, TEXT, COUNT, NUMBER, SECONDS, MINUTES, RATIO, SHARD, O
     X("cases", 0, NUMBER, cases, "N", ON(FUZZ), "draw so many cases")                                                                  \
     X("steps", 0, NUMBER, steps, "N", HUNTS, "questions for one shrinking (default 400)")                                              \
     X("weights", 0, TEXT, weights, "FILE", ON(FUZZ), "what is drawn, how often (default: cases/fuzz.weights)")                          \
-    X("from", 0, TEXT, from, "RECORD", MEASURES | ON(AUDIT), "of rows that are there, instead of a run")                                               \
+    X("from", 0, RECORDS, from, "RECORD", MEASURES | ON(AUDIT), "of rows that are there, instead of a run; several are one")                                      \
     X("known", 0, FLAG, known, NULL, ON(FUZZ), "also what cases/expect names as known")                                               \
     X("baseline", 0, TEXT, baseline, "V", COMPARES, "what is trusted: a build (of two records, or of one that holds both)")               \
     X("candidate", 0, TEXT, candidate, "V", COMPARES, "what may replace it")                                                            \
@@ -170,6 +170,10 @@ static const char *set(facts_options *out, const option *o, const char *value)
     switch (o->kind) {
     case FLAG: *(bool *)field = true; return NULL;
     case TEXT: *(const char **)field = value; return *value ? NULL : "something that is not empty";
+    case RECORDS:
+        out->records[out->record_count++] = value;
+        out->from = out->records[0];
+        return *value ? NULL : "something that is not empty";
     case COUNT: return read_int(value, 256, (int *)field) ? NULL : "a number from 1 to 256";
     case NUMBER: return read_number(value, (int *)field) ? NULL : "a number from 0 to 1000000000";
     case ORACLE:
@@ -242,7 +246,8 @@ bool facts_options_parse(facts_options *out, facts_command command, int argc, ch
     bool only_words = false;
     *out = (facts_options){ .clean = -1, .seed = -1 };
     out->words = calloc((size_t)argc + 1, sizeof *out->words);
-    if (!out->words) {
+    out->records = calloc((size_t)argc + 1, sizeof *out->records);
+    if (!out->words || !out->records) {
         fputs("facts: out of memory\n", err);
         return false;
     }
@@ -278,7 +283,8 @@ bool facts_options_parse(facts_options *out, facts_command command, int argc, ch
 void facts_options_free(facts_options *out)
 {
     free(out->words);
-    out->words = NULL;
+    free(out->records);
+    out->words = out->records = NULL;
 }
 
 static void help_one(facts_command command, FILE *out)

@@ -26,7 +26,9 @@ typedef struct facts_options {
     const char *liar, *dtype;
     int clean, seed; /* -1: not said */
     bool quick, criteria, markdown;
-    const char *weights, *from;
+    const char *weights, *from; /* the first of: */
+    const char **records;       /* of --from, owned array of argv's strings */
+    size_t record_count;
     double minutes; /* 0: not said */
     int cases, steps; /* 0: not said */
     const char *baseline, *candidate, *junit, *errata, *fail_on, *by;

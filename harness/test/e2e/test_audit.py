@@ -91,6 +91,21 @@ class Audit(unittest.TestCase):
         self.assertEqual(again.status, asked.status, again.text)
         self.assertEqual(words[0], words[1])
 
+    def test_several_records_are_judged_as_one(self):
+        record = os.path.join(self.folder.name, "r.jsonl")
+        self.audit(self.rules, "--json")
+        with open(record, encoding="utf-8") as file:
+            lines = file.readlines()
+        parts = [os.path.join(self.folder.name, f"part{i}.jsonl") for i in range(2)]
+        rows = [line for line in lines if '"verdict"' in line]
+        for i, part in enumerate(parts):
+            with open(part, "w", encoding="utf-8") as file:
+                file.writelines(line for line in lines if '"verdict"' not in line or rows.index(line) % 2 == i)
+        whole = e2e.facts("audit", self.rules, "--json", "--from", record)
+        again = e2e.facts("audit", self.rules, "--json", "--from", parts[0], "--from", parts[1])
+        self.assertEqual((again.status, again.out), (whole.status, whole.out), again.text)
+        self.assertNotEqual(e2e.facts("audit", self.rules, "--json", "--from", parts[1]).out, whole.out)
+
     def test_what_ran_and_was_right_is_too_strict(self):
         record = os.path.join(self.folder.name, "r.jsonl")
         self.audit(self.rules, devices="h100-sxm")
