@@ -28,6 +28,7 @@ KINDS = ("decision", "number", "caller", "speed", "design")
 _HEAD = re.compile(r"# (kind|verdict|reported|seen|fixed|needs|tests): (.+)")
 _UNASKED = ("missing", "inconclusive", "not_run")
 _GOOD = ("pass", "supported")
+_OURS = re.compile(r"[a-z_]+(, [a-z_]+)*: |spelling single needs |what becomes of a score ")   # how a sentence of our own library begins
 BROKEN = {word for word in ALL_VERDICTS if is_finding(word)} - {"build_fail"}
 VERDICTS = BROKEN | {"build_fail", "unsupported", "slow", "pass"}
 
@@ -160,8 +161,14 @@ def _inside(tree, answer):
     return predicate.holds(tree, get)
 
 
+def _refused_by_cudnn(answer):
+    """Not by what our library knows of a version, before cuDNN is asked. Records of before have no status."""
+    reason = answer.row.get("reason") or {}
+    return answer.reason == "unsupported" and bool(reason.get("status") or not _OURS.match(reason.get("text", "")))
+
+
 def _ended_so(entry, answer):
-    return answer.word in entry.verdicts and (answer.word != "unsupported" or answer.reason == "unsupported")
+    return answer.word in entry.verdicts and (answer.word != "unsupported" or _refused_by_cudnn(answer))
 
 
 def _shows(entry, answer):
@@ -203,13 +210,13 @@ class Judged:
         """The controls asked on the same target: of the same pass, where there are such."""
         here = self.controls.get(hit.target, {})
         same = {case: some for case, some in here.items() if case.split()[0] == hit.case.split()[0]}
-        asked = ([a for a in some if a.reason != "policy"] for some in (same or here).values())   # our own guard's no is no answer of cuDNN's
+        asked = ([a for a in some if a.word != "unsupported" or _refused_by_cudnn(a)] for some in (same or here).values())   # our own no is no answer of cuDNN's
         return [some for some in asked if some]
 
     def _spoilt(self, hit):
         """A control that broke there too: then this is another failure, which does not need what the entry says."""
         bad = set(self.entry.verdicts) | (BROKEN if hit.measured and hit.word in BROKEN else set())
-        return any(a.word in bad and (a.measured or not hit.measured) and (a.word != "unsupported" or a.reason == "unsupported") for some in self._near(hit) for a in some)
+        return any(a.word in bad and (a.measured or not hit.measured) for some in self._near(hit) for a in some)
 
     def _controlled(self, hit):
         return any(all(a.word in _GOOD and (a.measured or not hit.measured) for a in some) for some in self._near(hit))

@@ -60,6 +60,13 @@ class Catalogue(unittest.TestCase):
             rows = (row("9.8.0", verdict="unsupported", grade="decided", cls=cls), row("9.8.0", OTHER, "pass", "decided"))
             self.assertEqual(self.judge(*rows, kind="decision", verdicts=("unsupported",)).state, state, cls)
 
+    def test_a_refusal_by_what_we_know_of_a_version_is_not_cudnns(self):
+        ours = "deterministic: nothing is known to repeat on sm_90 with cuDNN 9.8.0"
+        for status, text, state in ((None, ours, "not reproduced"), (None, "Only D=128 for BPROP fp8 FMHA", "reproduced"), ("CUDNN_STATUS_NOT_SUPPORTED", "d: no", "reproduced")):
+            reason = {"class": "unsupported", "text": text, **({"status": status} if status else {})}
+            rows = (row("9.8.0", verdict="unsupported", grade="decided", reason=reason), row("9.8.0", OTHER, "pass", "decided"))
+            self.assertEqual(self.judge(*rows, kind="decision", verdicts=("unsupported",)).state, state, text)
+
     def test_a_yes_that_nobody_ran_says_nothing_of_numbers(self):
         self.assertEqual(self.judge(row("9.19.0", verdict="pass", grade="decided")).state, "untested")
 
