@@ -59,6 +59,7 @@ typedef enum fref__kind {
     FREF__DQ,
     FREF__DK,
     FREF__DV,
+    FREF__VALUES,       /* P against V alone */
     FREF__FORWARD_LOST, /* what may be flushed, where something may */
     FREF__DQ_LOST,
     FREF__DK_LOST,

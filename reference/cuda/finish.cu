@@ -68,7 +68,9 @@ extern "C" __global__ void fref_finish_forward(const __grid_constant__ fref__cal
     for (int64_t n = threadIdx.x % 32; n < dim; n += 32) {
         const int64_t at = w.at * c.ld_v + n, out = w.out * dim + n;
         double o = 0.0, variance = 0.0, bound = 0.0;
-        if (!f.dead) {
+        if (!f.dead && c.sum[1] == nullptr) { /* values alone */
+            o = clamped(c.gamma_p * c.sum[0][at], c.to_o.max);
+        } else if (!f.dead) {
             const double gamma = c.gamma_p, exact = gamma * c.sum[0][at], pv = gamma * c.sum[1][at], single = gamma * gamma * c.sum[2][at];
             const double kept = gamma * (c.kept ? c.sum[3][at] : c.kept_v[at]), lost = gamma * c.sum[FREF__SUMS - 1][at];
             o = clamped(exact, c.to_o.max);

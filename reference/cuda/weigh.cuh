@@ -164,6 +164,14 @@ template <> struct kind<FREF__FORWARD_KEPT> : sums_of<false, false, 1, 2> {
     }
 };
 
+template <> struct kind<FREF__VALUES> : sums_of<false, false, 1, 0> {
+    static __device__ __forceinline__ bool weigh(weights *w, const fref__call &, const score &s, const fref__facts &f)
+    {
+        w->value = probability(s, f) * s.keep;
+        return false;
+    }
+};
+
 template <> struct kind<FREF__DQ> : sums_of<false, true, 2, 2> {
     static __device__ __forceinline__ bool weigh(weights *w, const fref__call &c, const score &s, const fref__facts &f)
     {

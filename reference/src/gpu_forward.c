@@ -8,10 +8,10 @@ static void sums_of_rows(fref__run *run, int64_t ld, int count)
     fref__call *c = &run->call;
     const int64_t size = c->heads * c->rows_padded * ld;
     double *all = fref__run_doubles(run, FREF__SUMS_ROWS, size * (count + 1));
-    for (int n = 0; n < count; n++)
-        c->sum[n] = all ? all + n * size : NULL;
+    for (int n = 0; n < FREF__SUMS; n++)
+        c->sum[n] = all && n < count ? all + n * size : NULL;
     c->sum[FREF__SUMS - 1] = all ? all + count * size : NULL;
-    if (all) /* of what may not be flushed there is no sum */
+    if (all && count > 1) /* of what may not be flushed there is no sum */
         fref__run_clear(run, c->sum[FREF__SUMS - 1], size * (int64_t)sizeof *all);
 }
 
@@ -27,14 +27,17 @@ static void kept_sums(fref__run *run)
 static void forward_lot(fref__run *run, int64_t bytes_of_head)
 {
     fref__call *c = &run->call;
-    const bool wants_o =
-        c->forward.o || c->forward.o_sigma || c->forward.o_bound || c->forward.o_nu || c->forward.o_neff || c->forward.amax_o;
+    const bool wants_errors =
+        c->forward.o_sigma || c->forward.o_bound || c->forward.o_nu || c->forward.o_neff || c->forward.amax_o;
+    const bool wants_o = c->forward.o || wants_errors;
+    const fref__kernel lost = wants_errors ? FREF__kernel_sum_forward_lost : FREF__KERNEL_COUNT;
+    const fref__kernel sum = !wants_errors ? FREF__kernel_sum_values : c->kept ? FREF__kernel_sum_forward_kept : FREF__kernel_sum_forward;
     fref__run_prepare_rows(run);
     fref__run_prepare_keys(run);
     fref__run_plan_chunks(run, bytes_of_head, fref__run_score_matrices(run));
     if (wants_o)
-        sums_of_rows(run, c->ld_v, c->kept ? 4 : 3);
-    if (wants_o && !c->kept)
+        sums_of_rows(run, c->ld_v, !wants_errors ? 1 : c->kept ? 4 : 3);
+    if (wants_errors && !c->kept)
         kept_sums(run);
     if (c->forward.o_nu)
         fref__run_channels(run, 3);
@@ -43,8 +46,7 @@ static void forward_lot(fref__run *run, int64_t bytes_of_head)
         fref__run_scores(run, 0);
         fref__run_facts(run, FREF__kernel_forward_facts);
         if (wants_o)
-            fref__run_sums(run, c->kept ? FREF__kernel_sum_forward_kept : FREF__kernel_sum_forward, FREF__kernel_sum_forward_lost,
-                           c->chunk_rows / FREF__TILE, c->ld_v);
+            fref__run_sums(run, sum, lost, c->chunk_rows / FREF__TILE, c->ld_v);
     }
     if (wants_o)
         fref__run_launch(run, FREF__kernel_finish_forward, (c->heads * c->rows + FREF__THREADS / 32 - 1) / (FREF__THREADS / 32),

@@ -354,10 +354,13 @@ void fref__run_sums(fref__run *run, fref__kernel kernel, fref__kernel lost, int6
 {
     fref__call *c = &run->call;
     const int64_t blocks = c->heads * tiles;
-    c->lossy = fref__run_memory(run, FREF__LOSSY, blocks);
-    fref__run_clear(run, c->lossy, blocks);
+    if (lost != FREF__KERNEL_COUNT) {
+        c->lossy = fref__run_memory(run, FREF__LOSSY, blocks);
+        fref__run_clear(run, c->lossy, blocks);
+    }
     const bool wide = run->gpu->wide && columns % FREF__WIDE == 0;
     fref__run_launch(run, wide ? kernel + (FREF__kernel_sum_forward_wide - FREF__kernel_sum_forward) : kernel,
                      blocks * (columns / FREF__TILE), FREF__SUM_THREADS);
-    fref__run_launch(run, lost, blocks * (columns / FREF__TILE), FREF__SUM_THREADS);
+    if (lost != FREF__KERNEL_COUNT)
+        fref__run_launch(run, lost, blocks * (columns / FREF__TILE), FREF__SUM_THREADS);
 }

@@ -261,6 +261,20 @@ static void bring(device *d, array *parts, double *const *device_at, size_t coun
     }
 }
 
+/* O asked for without its errors is made by other kernels. */
+static int forward_values(fref_gpu *gpu, device *d, const fref_problem *problem, const drawn *x, const fref_gpu_mod *mod,
+                          const fref_tensor in[6], array *o, double *on_device, char error[256])
+{
+    const fref_forward_out out = { .o = on_device };
+    if (d->driver->memory_set((fref__address)(uintptr_t)on_device, 0xff, (size_t)o->count * sizeof(double), NULL) != 0)
+        abort();
+    const int status = fref_gpu_forward(gpu, problem, mod, &in[0], &in[1], &in[2], &x->rounding, &out, NULL, error);
+    o->name = "o alone";
+    if (status == 0)
+        bring(d, o, &on_device, 1);
+    return status;
+}
+
 static int compare_forward(fref_gpu *gpu, device *d, const fref_problem *problem, const drawn *x, const fref_gpu_mod *mod,
                            const fref_tensor in[6], uint64_t seed, tally *t)
 {
@@ -308,6 +322,13 @@ static int compare_forward(fref_gpu *gpu, device *d, const fref_problem *problem
         for (int n = 0; n < 12; n++) {
             compare_array(&parts[n], n == 0 ? unit_roundoff_of(x->data.type) : 0x1p-23, conditioning, seed, t);
             free(parts[n].got);
+        }
+        if (forward_values(gpu, d, problem, x, mod, in, &parts[0], on_device[0], error) != 0) {
+            printf("seed %llu: O alone: %s\n", (unsigned long long)seed, error);
+            t->wrong++;
+        } else {
+            compare_array(&parts[0], unit_roundoff_of(x->data.type), conditioning, seed, t);
+            free(parts[0].got);
         }
     } else {
         printf("seed %llu: forward: %s\n", (unsigned long long)seed, error);
