@@ -22,6 +22,8 @@ enum {
     FREF__SCORE_STAGES = 3,
     FREF__THREADS = 256,
     FREF__SUM_THREADS = 512,
+    FREF__RELATE_PARTS = 4, /* freedom.cu */
+    FREF__CHANNEL_THREADS = 512,
     FREF__SUMS = 6,
 };
 
@@ -123,7 +125,7 @@ typedef struct fref__call {
 
     int32_t freedom;
     fref__span *live_rows; /* [heads]: from the first live row to the last */
-    double *relation;      /* [heads][ld][ld]: how channels are related */
+    double *relation;      /* [RELATE_PARTS][heads][ld][ld]: how channels are related */
     double *channels[4];   /* effective, of q, d_o [heads], k [heads_k], v [heads_v] of the lot */
     double *group_channels; /* [heads of all]: the least of the group's */
     double *key_weights;   /* [heads of all][keys][2]: sums of w and w^2 */

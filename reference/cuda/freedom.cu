@@ -41,59 +41,86 @@ extern "C" __global__ void fref_live_rows(const __grid_constant__ fref__call c)
     c.live_rows[blockIdx.x] = mine;
 }
 
-/* C = X^T X over at most FREEDOM_ROWS live rows, evenly spaced: a block for eight rows of C and a head; its threads are 128 columns of four parts
- * of the rows. which: of channels[]. */
-extern "C" __global__ void fref_relate(const __grid_constant__ fref__call c, const int which)
+/* C = X^T X over at most FREEDOM_ROWS live rows, evenly spaced: a warp for 16 rows of C, 64 columns, and one of RELATE_PARTS of X's rows. which: of
+ * channels[]. */
+extern "C" __global__ __launch_bounds__(FREF__THREADS) void fref_relate(const __grid_constant__ fref__call c, const int which)
 {
     const decoded x = decoded_of(c, which);
-    const int64_t parts = x.ld / 8, slot = blockIdx.x / parts, a = blockIdx.x % parts * 8;
+    const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+    const int64_t columns = x.ld / 64, lines = x.ld / 16, unit = (int64_t)blockIdx.x * (FREF__THREADS / 32) + threadIdx.x / 32;
+    const int64_t column = unit % columns * 64, line = unit / columns % lines * 16, part = unit / columns / lines % FREF__RELATE_PARTS;
+    const int64_t slot = unit / columns / lines / FREF__RELATE_PARTS;
     const int64_t b = which == 2 ? (c.head_k0 + slot) / c.problem.heads_k : (c.head_v0 + slot) / c.problem.heads_v;
     const fref__span live = which < 2 ? c.live_rows[slot] : c.live[b];
     const int64_t n = live.last - live.first, used = smaller(n, FREEDOM_ROWS);
     const double *rows = x.data + (slot * x.padded + live.first) * x.ld;
-    const int part = threadIdx.x / FREF__PAD, lane = threadIdx.x % FREF__PAD;
-    __shared__ double shared[3][8][FREF__PAD];
-    for (int64_t column = lane; column - lane < x.dim; column += FREF__PAD) {
-        double sum[8] = {};
-#pragma unroll 4
-        for (int64_t m = part; column < x.dim && m < used; m += 4) {
-            const double *row = rows + m * n / used * x.ld, own = row[column];
+    double sum[8][4] = {};
+#pragma unroll 2
+    for (int64_t m = part * 8 + t; m - t < used; m += 8 * FREF__RELATE_PARTS) {
+        const bool has[2] = { m < used, m + 4 < used };
+        const double *row[2];
+        double left[4];
 #pragma unroll
-            for (int i = 0; i < 8; i++)
-                sum[i] += row[a + i] * own;
+        for (int i = 0; i < 2; i++) {
+            const int64_t at = has[i] ? m + 4 * i : 0;
+            row[i] = rows + (n > used ? at * n / FREEDOM_ROWS : at) * x.ld;
+            left[2 * i] = has[i] ? row[i][line + g] : 0.0;
+            left[2 * i + 1] = has[i] ? row[i][line + g + 8] : 0.0;
         }
-        __syncthreads();
-        for (int i = 0; part > 0 && i < 8; i++)
-            shared[part - 1][i][lane] = sum[i];
-        __syncthreads();
-        for (int i = 0; part == 0 && column < x.dim && i < 8; i++)
-            c.relation[(slot * x.ld + a + i) * x.ld + column] = sum[i] + shared[0][i][lane] + shared[1][i][lane] + shared[2][i][lane];
+#pragma unroll
+        for (int tile = 0; tile < 8; tile++) {
+            const double right[2] = { row[0][column + 8 * tile + g], row[1][column + 8 * tile + g] };
+            multiply(sum[tile], left, right);
+        }
     }
+    double *to = c.relation + ((part * x.heads + slot) * x.ld + line + g) * x.ld + column + 2 * t;
+#pragma unroll
+    for (int tile = 0; tile < 8; tile++)
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            to[i / 2 * 8 * x.ld + 8 * tile + i % 2] = sum[tile][i];
 }
 
 /* nch, from C: a block for each head. */
-extern "C" __global__ void fref_channels(const __grid_constant__ fref__call c, const int which)
+extern "C" __global__ __launch_bounds__(FREF__CHANNEL_THREADS) void fref_channels(const __grid_constant__ fref__call c, const int which)
 {
-    __shared__ double partial[FREF__THREADS];
+    __shared__ double partial[2][FREF__CHANNEL_THREADS / 32];
     const decoded x = decoded_of(c, which);
-    const double *all = c.relation + blockIdx.x * x.ld * x.ld;
-    double squares = 0.0;
-    for (int64_t n = threadIdx.x; n < x.dim * x.dim; n += FREF__THREADS) {
-        const int64_t a = n / x.dim, b = n % x.dim;
-        const double of_a = all[a * x.ld + a], of_b = all[b * x.ld + b], both_ = all[a * x.ld + b];
+    const int64_t part = x.heads * x.ld * x.ld;
+    const int dim = (int)x.dim, ld = (int)x.ld;
+    double *all = c.relation + blockIdx.x * x.ld * x.ld;
+#pragma unroll 4
+    for (int n = threadIdx.x; n < ld * ld; n += FREF__CHANNEL_THREADS) {
+        double sum = all[n];
+#pragma unroll
+        for (int i = 1; i < FREF__RELATE_PARTS; i++)
+            sum += all[i * part + n];
+        all[n] = sum;
+    }
+    __syncthreads();
+    double squares = 0.0, trace = 0.0;
+#pragma unroll 4
+    for (int n = threadIdx.x; n < dim * dim; n += FREF__CHANNEL_THREADS) {
+        const int a = n / dim, b = n % dim;
+        const double of_a = all[a * ld + a], of_b = all[b * ld + b], both_ = all[a * ld + b];
         if (of_a > 0.0 && of_b > 0.0)
             squares += both_ / of_a * (both_ / of_b);
+        trace += a == b && of_a > 0.0 ? 1.0 : 0.0;
     }
-    partial[threadIdx.x] = squares;
+    squares = sum_of_warp(squares);
+    trace = sum_of_warp(trace);
+    if (threadIdx.x % 32 == 0) {
+        partial[0][threadIdx.x / 32] = squares;
+        partial[1][threadIdx.x / 32] = trace;
+    }
     __syncthreads();
-    if (threadIdx.x != 0)
+    if (threadIdx.x >= 32)
         return;
-    double trace = 0.0;
-    for (int n = 1; n < FREF__THREADS; n++)
-        squares += partial[n];
-    for (int64_t a = 0; a < x.dim; a++)
-        trace += all[a * x.ld + a] > 0.0 ? 1.0 : 0.0;
-    c.channels[which][blockIdx.x] = trace > 0.0 && trace * trace > squares ? trace * trace / squares : 1.0;
+    constexpr int WARPS = FREF__CHANNEL_THREADS / 32;
+    squares = sum_of_lanes<WARPS>(partial[0][threadIdx.x % WARPS]);
+    trace = sum_of_lanes<WARPS>(partial[1][threadIdx.x % WARPS]);
+    if (threadIdx.x == 0)
+        c.channels[which][blockIdx.x] = trace > 0.0 && trace * trace > squares ? trace * trace / squares : 1.0;
 }
 
 /* The least of a group's query heads, for each head of K (of_v: of V) of the lot; the lot holds whole groups. */

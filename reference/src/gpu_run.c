@@ -345,9 +345,10 @@ void fref__run_channels(fref__run *run, int which)
     const int64_t ld = which == 0 || which == 2 ? c->ld_qk : c->ld_v;
     double *all = fref__run_doubles(run, FREF__CHANNELS, 4 * run->heads);
     c->channels[which] = all ? all + which * run->heads : NULL;
-    c->relation = fref__run_doubles(run, FREF__RELATION, heads * ld * ld);
-    fref__run_launch_with(run, FREF__kernel_relate, heads * (ld / 8), 4 * FREF__PAD, which);
-    fref__run_launch_with(run, FREF__kernel_channels, heads, FREF__THREADS, which);
+    c->relation = fref__run_doubles(run, FREF__RELATION, FREF__RELATE_PARTS * heads * ld * ld);
+    fref__run_launch_with(run, FREF__kernel_relate, heads * FREF__RELATE_PARTS * (ld / 16) * (ld / 64) / (FREF__THREADS / 32),
+                          FREF__THREADS, which);
+    fref__run_launch_with(run, FREF__kernel_channels, heads, FREF__CHANNEL_THREADS, which);
 }
 
 void fref__run_sums(fref__run *run, fref__kernel kernel, fref__kernel lost, int64_t tiles, int64_t columns)
