@@ -305,10 +305,16 @@ static fattn_status settle_softmax(fattn_problem *p)
     return FATTN_OK;
 }
 
-/* Of a block-scaled type dO is quantised as Q is. No forward has one. */
+/* Of a block-scaled type dO is quantised as Q is. */
+static int32_t usual_do_dtype(const fattn_problem *p)
+{
+    return fattn__dtype_is_mx(p->dtype) ? p->dtype : p->o_dtype;
+}
+
+/* No forward has one. */
 static bool settle_do_dtype(fattn_problem *p, bool mx)
 {
-    const int32_t usual = mx ? p->dtype : p->o_dtype;
+    const int32_t usual = usual_do_dtype(p);
     if (p->do_dtype == FATTN_DTYPE_DEFAULT || p->pass == FATTN_FORWARD)
         p->do_dtype = usual;
     return p->do_dtype == usual || (is_8_bit(p->dtype) && fattn__dtype_is_mx(p->do_dtype) == mx);
@@ -477,6 +483,8 @@ fattn__problem_key fattn__problem_key_of(const fattn_problem *resolved)
         fattn_problem image;
         uint64_t mod[2];
     } whole = { .image = image_of(resolved) };
+    if (whole.image.do_dtype == usual_do_dtype(resolved))
+        whole.image.do_dtype = FATTN_DTYPE_DEFAULT; /* plans saved before it had a name stay good */
     if (resolved->score_mod != NULL)
         fattn_score_mod_hash(resolved->score_mod, whole.mod);
     const XXH128_hash_t hash = XXH3_128bits(&whole, sizeof whole);
