@@ -159,10 +159,11 @@ bool facts_record_read(const char *path, bool (*each)(void *, const facts_line *
 
 int facts_record_trouble(const facts_read_counts *counts, char *out, size_t capacity)
 {
+    const bool no_record = errno == ENOENT || errno == ENOTDIR || errno == EISDIR;
     if (counts->newer)
         snprintf(out, capacity, "was written by a newer FACTS (format %lld; this one reads %d): use that one", (long long)counts->newer,
                  FACTS_RECORD_FORMAT);
     else
         snprintf(out, capacity, "%s", strerror(errno));
-    return counts->newer ? 2 : 3;
+    return counts->newer || no_record ? 2 : 3;
 }

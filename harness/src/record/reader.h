@@ -42,7 +42,8 @@ void facts_line_parse(facts_line *out, const char *text, size_t length);
 /* Calls `each` for every line of a file, in order; it returns false to stop. Blank lines are skipped; a line over FACTS_LINE_MAX is BAD.
  * Returns false when the file cannot be read, or is of a newer FACTS. */
 bool facts_record_read(const char *path, bool (*each)(void *context, const facts_line *line), void *context, facts_read_counts *counts);
-/* Why facts_record_read returned false, for people, directly after it; the exit code: 2 for a newer record, else 3. */
+/* Why facts_record_read returned false, for people, directly after it; the exit code: 2 for a newer record, and where no file is, else 3.
+ */
 int facts_record_trouble(const facts_read_counts *counts, char *out, size_t capacity);
 
 #endif

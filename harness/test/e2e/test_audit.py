@@ -123,7 +123,8 @@ class Audit(unittest.TestCase):
         self.assertEqual(e2e.facts("audit", "fe/C12", "--from", record).status, 5)
         self.assertEqual(e2e.facts("audit", self.rules, "--from", self.rules).status, 5)
         self.assertEqual(e2e.facts("audit", "--from", record, "--cudnn", e2e.NEW).status, 2)
-        self.assertEqual(e2e.facts("audit", "--from", record + ".not").status, 3)
+        for command in ("audit", "calibrate"):   # as merge, report and diff
+            self.assertEqual(e2e.facts(command, "--from", record + ".not").status, 2, command)
 
     def test_bad_input_is_one_line_with_its_place(self):
         for text, place in (("project: x 1\nrule: x/1\nsays: x\nkind: decision\nrefuse: mas=causal\n", ":5:9: mas is not a key; did you mean mask?"),
