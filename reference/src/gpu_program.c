@@ -11,6 +11,7 @@ struct fref_gpu_program {
     const fref__driver *driver;
     struct CUmod_st *module;
     size_t count;
+    bool waits; /* after a copy from the host */
     struct {
         struct CUfunc_st *at;
         unsigned shared_bytes; /* that it was allowed to have */
@@ -31,6 +32,14 @@ static const fref__driver *driver_of_current_context(char error[256])
     return result == 0 && context ? driver : NULL;
 }
 
+/* A GPU that reads pageable memory where it lies (beside a Grace) needs no copy of it first: the call may return before it was read. */
+static bool reads_host_pages(const fref__driver *driver)
+{
+    int device = 0, yes = 0;
+    return driver->device_attribute && driver->context_device(&device) == 0 && driver->device_attribute(&yes, FREF__READS_HOST_PAGES, device) == 0 &&
+           yes != 0;
+}
+
 int fref_gpu_program_create(fref_gpu_program **out, const void *image, const char *const *names, size_t count, char error[256])
 {
     *out = NULL;
@@ -48,6 +57,7 @@ int fref_gpu_program_create(fref_gpu_program **out, const void *image, const cha
     }
     program->driver = driver;
     program->count = count;
+    program->waits = reads_host_pages(driver);
     const char *what = "the driver refuses the kernels";
     int result = driver->module_load(&program->module, image);
     /* Asking for a function loads it: no launch does later, when a stream may be captured. */
@@ -106,7 +116,10 @@ static int said(const fref_gpu_program *program, int result, const char *what, c
 
 int fref_gpu_send(const fref_gpu_program *program, void *to, const void *from_host, size_t bytes, struct CUstream_st *stream, char error[256])
 {
-    return said(program, program->driver->copy_to_device((fref__address)(uintptr_t)to, from_host, bytes, stream), "copy to the GPU", error);
+    int result = program->driver->copy_to_device((fref__address)(uintptr_t)to, from_host, bytes, stream);
+    if (result == 0 && program->waits)
+        result = program->driver->stream_synchronize(stream);
+    return said(program, result, "copy to the GPU", error);
 }
 
 int fref_gpu_fetch(const fref_gpu_program *program, void *to_host, const void *from, size_t bytes, struct CUstream_st *stream, char error[256])

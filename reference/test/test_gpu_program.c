@@ -1,0 +1,101 @@
+/* Copies in the order of a stream, on a driver that only pretends. */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include <fref/gpu.h>
+
+#include "gpu_driver.h"
+
+static int reads_host_pages;
+
+/* What is on its way until somebody waits. */
+static struct {
+    void *to;
+    const void *from;
+    size_t bytes;
+    int waits;
+} pending;
+
+static int context_get(struct CUctx_st **out)
+{
+    static int here;
+    *out = (struct CUctx_st *)(void *)&here;
+    return 0;
+}
+
+static int context_device(int *out)
+{
+    *out = 0;
+    return 0;
+}
+
+static int attribute(int *out, int which, int device)
+{
+    (void)device;
+    *out = which == FREF__READS_HOST_PAGES ? reads_host_pages : 0;
+    return 0;
+}
+
+static int load(struct CUmod_st **out, const void *image)
+{
+    (void)image;
+    *out = NULL;
+    return 0;
+}
+
+static int send(fref__address to, const void *from, size_t bytes, struct CUstream_st *stream)
+{
+    (void)stream;
+    pending.to = (void *)(uintptr_t)to;
+    pending.from = from;
+    pending.bytes = bytes;
+    return 0;
+}
+
+static int wait(struct CUstream_st *stream)
+{
+    (void)stream;
+    pending.waits++;
+    if (pending.bytes)
+        memcpy(pending.to, pending.from, pending.bytes);
+    pending.bytes = 0;
+    return 0;
+}
+
+static fref_gpu_program *pretended(void)
+{
+    static fref__driver driver;
+    char error[256] = "";
+    fref_gpu_program *program;
+    driver = (fref__driver){ .context_get = context_get,
+                             .context_device = context_device,
+                             .device_attribute = attribute,
+                             .module_load = load,
+                             .copy_to_device = send,
+                             .stream_synchronize = wait };
+    fref__driver_replace(&driver);
+    cr_assert_eq(fref_gpu_program_create(&program, "", NULL, 0, error), 0, "%s", error);
+    return program;
+}
+
+Test(gpu_program, what_is_sent_may_be_changed_where_the_gpu_reads_the_hosts_pages)
+{
+    char error[256] = "", here[] = "first", there[sizeof here] = "";
+    reads_host_pages = 1;
+    fref_gpu_program *program = pretended();
+    cr_assert_eq(fref_gpu_send(program, there, here, sizeof here, NULL, error), 0);
+    memcpy(here, "other", sizeof here);
+    wait(NULL);
+    cr_expect_str_eq(there, "first");
+    fref_gpu_program_destroy(program);
+}
+
+Test(gpu_program, nothing_waits_where_the_driver_takes_a_copy)
+{
+    char error[256] = "", here[] = "first", there[sizeof here] = "";
+    reads_host_pages = 0;
+    fref_gpu_program *program = pretended();
+    cr_assert_eq(fref_gpu_send(program, there, here, sizeof here, NULL, error), 0);
+    cr_expect_eq(pending.waits, 0);
+    fref_gpu_program_destroy(program);
+}
