@@ -330,6 +330,8 @@ static void report_refused_pin(json_t *row, fattn_status status)
 static bool is_as_decided(const job *j, const fattn_plan *plan)
 {
     const fattn_engine *made = fattn_plan_engine(plan);
+    if (j->problem.knob_count > 0) /* a pin: past what heuristics offered */
+        return true;
     if (fattn_plan_backend(plan) != FATTN_BACKEND_CUDNN || made->mode != FATTN_MODE_A || made->config < 0)
         return true;
     const fattn_engine *said = fattn_decision_engine(j->decision, FATTN_MODE_A, (size_t)made->config);

@@ -38,6 +38,15 @@ class Plans(e2e.TestCase):
         self.assertEqual({row["verdict"] for row in answer.rows}, {"pass"})
         self.assertEqual(len(os.listdir(self.folder)), len(answer.rows))
 
+    def test_a_pin_of_any_configuration_is_compiled_whatever_is_offered_first(self):
+        build = e2e.need(e2e.NEW)
+        offered = e2e.ask(build, CASE, do="plan").rows[-1]["engines"]
+        self.assertGreater(len(offered), 1)
+        for engine in offered:
+            knobs = "+".join(f"{name.lower()}:{value}" for name, value in sorted(engine["knobs"].items()))
+            row = e2e.ask(build, f"{CASE} engine={engine['index']} knob={knobs}", do="plan").rows[-1]
+            self.assertEqual((row["verdict"], row["engine"]), ("pass", engine["index"]), row.get("reason"))
+
     def test_cases_that_differ_in_their_data_alone_share_a_plan(self):
         for data in ("", " fill=needle", " fill=neglse poison=nan"):
             self.assertEqual(len(e2e.ask(e2e.need(e2e.NEW), CASE + data, do="plan", plan_dir=self.folder).rows), 1)
