@@ -53,4 +53,13 @@ __device__ static inline void count(facts_counter *to, int64_t found)
         atomicAdd(to, (facts_counter)found);
 }
 
+/* The same, called by all threads of a warp together: additions to one place are made one by one. */
+__device__ static inline void count_warp(facts_counter *to, int64_t found)
+{
+    for (int lanes = 16; lanes > 0; lanes /= 2)
+        found += __shfl_xor_sync(0xffffffff, found, lanes);
+    if (threadIdx.x % 32 == 0)
+        count(to, found);
+}
+
 #endif

@@ -7,7 +7,7 @@ extern "C" __global__ void facts_kernel_changed(const facts_changed_call call)
     int64_t found = 0;
     for (int64_t i = p->from + first_of_thread(); i < p->to; i += threads_of_grid())
         found += facts_load(p->dtype, p->storage, i) != code_at(p->code, i);
-    count(call.count, found);
+    count_warp(call.count, found);
 }
 
 extern "C" __global__ void facts_kernel_owned(const facts_owned_call call)
@@ -18,7 +18,7 @@ extern "C" __global__ void facts_kernel_owned(const facts_owned_call call)
         if (exists(&call.view, b, s))
             found += facts_load(call.view.dtype, call.storage, place) != code_at(call.code, place);
     }
-    count(call.count, found);
+    count_warp(call.count, found);
 }
 
 extern "C" __global__ void facts_kernel_differ(const facts_differ_call call)
@@ -33,7 +33,7 @@ extern "C" __global__ void facts_kernel_differ(const facts_differ_call call)
     }
     for (int64_t n = 16 * whole + first_of_thread(); n < call.bytes; n += threads_of_grid())
         found += call.a[n] != call.b[n];
-    count(call.count, found);
+    count_warp(call.count, found);
 }
 
 extern "C" __global__ void facts_kernel_repeat(const facts_repeat_call call)
@@ -49,7 +49,7 @@ extern "C" __global__ void facts_kernel_repeat(const facts_repeat_call call)
         if (found++ == 0)
             atomicMin(call.least, (facts_counter)n);
     }
-    count(call.count, found);
+    count_warp(call.count, found);
 }
 
 extern "C" __global__ void facts_kernel_hash(const facts_hash_call call)
@@ -61,5 +61,5 @@ extern "C" __global__ void facts_kernel_hash(const facts_hash_call call)
         if (exists(&call.view, b, s))
             sum += facts_bits_of(n, facts_load(call.view.dtype, call.storage, place));
     }
-    atomicAdd(call.sum, sum);
+    count_warp(call.sum, (int64_t)sum);
 }

@@ -169,4 +169,15 @@ static inline float __shfl_xor_sync(uint32_t, float x, int mask)
     return __uint_as_float(emulate::mine().taken[emulate::lane()][0]);
 }
 
+static inline int64_t __shfl_xor_sync(uint32_t, int64_t x, int mask)
+{
+    memcpy(emulate::mine().given[emulate::lane()], &x, sizeof x);
+    emulate::together([mask](emulate::warp &w) {
+        for (int i = 0; i < emulate::WARP; i++)
+            memcpy(w.taken[i], w.given[i ^ mask], sizeof(int64_t));
+    });
+    memcpy(&x, emulate::mine().taken[emulate::lane()], sizeof x);
+    return x;
+}
+
 #endif
