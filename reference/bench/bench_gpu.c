@@ -245,7 +245,7 @@ int main(int count, char **arguments)
     copy_lse(&stats, lone[0], rows);
     for (int n = 0; n < 3; n++) {
         const double start = now();
-        check(fref_gpu_backward(gpu, &p, NULL, &q, &k, &v, &o, &stats, &d_o, &r, &g, NULL, error), error);
+        check(fref_gpu_backward(gpu, &p, NULL, &q, &k, &v, &o, &stats, &d_o, &r, &g, 0, NULL, error), error);
         if (n > 0)
             report("backward", now() - start, 6.0, one);
         if (kernels)

@@ -46,6 +46,11 @@ int fref_gpu_create(fref_gpu **out, char error[256])
     return fref__gpu_create(out, fref__gpu_image, error);
 }
 
+uint64_t fref_gpu_scores(const fref_gpu *gpu)
+{
+    return gpu->scores_left ? gpu->runs : 0;
+}
+
 void fref_gpu_destroy(fref_gpu *gpu)
 {
     if (!gpu)

@@ -284,13 +284,15 @@ static void all_lots(fref__run *run, pass *x)
 
 int fref_gpu_backward(fref_gpu *gpu, const fref_problem *problem, const fref_gpu_mod *mod, const fref_tensor *q,
                       const fref_tensor *k, const fref_tensor *v, const fref_tensor *o, const fref_tensor *stats,
-                      const fref_tensor *d_o, const fref_rounding *rounding, const fref_backward_out *out,
+                      const fref_tensor *d_o, const fref_rounding *rounding, const fref_backward_out *out, uint64_t scores,
                       struct CUstream_st *stream, char error[256])
 {
     fref__run run;
     fref__call *c = &run.call;
     pass x = { .wanted = wanted_of(out) };
+    const bool has_scores = scores != 0 && scores == fref_gpu_scores(gpu) && !problem->row_sample && !problem->key_sample;
     fref__run_start(&run, gpu, problem, mod, rounding, stream, error);
+    run.has_scores = has_scores;
     c->q = *q;
     c->k = *k;
     c->v = *v;

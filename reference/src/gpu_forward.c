@@ -77,5 +77,7 @@ int fref_gpu_forward(fref_gpu *gpu, const fref_problem *problem, const fref_gpu_
         fref__run_take_lot(&run, head);
         forward_lot(&run, bytes_of_head);
     }
-    return fref__run_end(&run);
+    fref__run_end(&run);
+    gpu->scores_left = run.status == 0 && c->heads > 0 && fref__run_is_one_chunk(&run);
+    return run.status;
 }

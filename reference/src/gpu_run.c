@@ -36,6 +36,8 @@ void fref__run_start(fref__run *run, fref_gpu *gpu, const fref_problem *problem,
                      const fref_rounding *rounding, struct CUstream_st *stream, char error[256])
 {
     *run = (fref__run){ .gpu = gpu, .stream = stream, .error = error };
+    gpu->runs++;
+    gpu->scores_left = false;
     fref__call *c = &run->call;
     c->problem = *problem;
     c->problem.modify = NULL;
@@ -317,9 +319,17 @@ void fref__run_prepare_keys(fref__run *run)
     fref__run_launch(run, FREF__kernel_peaks, (norms / FREF__TILE + FREF__THREADS - 1) / FREF__THREADS, FREF__THREADS);
 }
 
+bool fref__run_is_one_chunk(const fref__run *run)
+{
+    const fref__call *c = &run->call;
+    return !c->scored && !c->row_index && !c->key_index && c->heads == run->heads && c->chunk_rows == c->rows_padded;
+}
+
 void fref__run_scores(fref__run *run, int gradient)
 {
     const fref__call *c = &run->call;
+    if (!gradient && run->has_scores && fref__run_is_one_chunk(run))
+        return;
     const int64_t tiles = c->heads * (c->chunk_rows / FREF__PAD) * (c->keys_padded / FREF__SCORE_KEYS);
     fref__run_launch_with(run, FREF__kernel_scores, tiles, FREF__THREADS, gradient);
     if (gradient)

@@ -30,6 +30,8 @@ struct fref_gpu {
     fref_gpu_program *program;
     size_t budget; /* bytes that one lot may take; 0: what is free decides */
     bool wide;     /* its shared memory holds a wide tile's steps */
+    uint64_t runs; /* begun */
+    bool scores_left; /* by the last of them: all heads' and rows', plain */
     struct {
         fref__address at;
         size_t bytes;
@@ -47,6 +49,7 @@ typedef struct fref__run {
     char *error;
     int status;
     int64_t heads, heads_of_lot;
+    bool has_scores; /* an earlier run's lie in memory */
 } fref__run;
 
 /* Fills in what follows from the problem alone. A problem that the kernels do not know: status ENOTSUP. */
@@ -83,6 +86,8 @@ int64_t fref__run_score_matrices(const fref__run *run);
 /* Ranges and decoded inputs of the lot. */
 void fref__run_prepare_rows(fref__run *run);
 void fref__run_prepare_keys(fref__run *run);
+/* Is the chunk all there is, and are its scores those of Q and K alone? */
+bool fref__run_is_one_chunk(const fref__run *run);
 /* Scores of the chunk, modified; or with `gradient` dO . v. */
 void fref__run_scores(fref__run *run, int gradient);
 /* The chunk's facts, of all rows: fref__kernel_forward_facts or _backward_facts. */

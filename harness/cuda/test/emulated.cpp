@@ -111,9 +111,14 @@ extern "C" int fref_gpu_forward(fref_gpu *, const fref_problem *problem, const f
     return status ? status : fref_forward(&whole.problem, q, k, v, rounding, out);
 }
 
+extern "C" uint64_t fref_gpu_scores(const fref_gpu *)
+{
+    return 0;
+}
+
 extern "C" int fref_gpu_backward(fref_gpu *, const fref_problem *problem, const fref_gpu_mod *mod, const fref_tensor *q, const fref_tensor *k,
                                  const fref_tensor *v, const fref_tensor *o, const fref_tensor *stats, const fref_tensor *d_o,
-                                 const fref_rounding *rounding, const fref_backward_out *out, struct CUstream_st *, char *error)
+                                 const fref_rounding *rounding, const fref_backward_out *out, uint64_t, struct CUstream_st *, char *error)
 {
     const masked whole(problem, mod);
     const int status = refusal(mod, error);

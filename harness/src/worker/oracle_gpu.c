@@ -179,7 +179,8 @@ static int64_t rows_of(const fref_problem *p)
 static int forward(void *owner, const facts_problem *asked, const fref_problem *problem, const fref_tensor t[FACTS_TENSOR_COUNT],
                    const fref_rounding *rounding, const fref_forward_out *out)
 {
-    facts_gpu *gpu = ((facts_there *)owner)->gpu;
+    facts_there *place = owner;
+    facts_gpu *gpu = place->gpu;
     const fref_problem here = problem_asked(owner, problem);
     copies c = { .gpu = gpu };
     fref_tensor at[FACTS_TENSOR_COUNT];
@@ -198,14 +199,16 @@ static int forward(void *owner, const facts_problem *asked, const fref_problem *
     answers.amax_o = answer(&c, out->amax_o, 3);
     if (c.status == 0)
         c.status =
-            facts_gpu_forward(gpu, &there, &mod, &at[FACTS_TENSOR_Q], &at[FACTS_TENSOR_K], &at[FACTS_TENSOR_V], rounding, &answers);
+            facts_gpu_forward(gpu, &there, &mod, &at[FACTS_TENSOR_Q], &at[FACTS_TENSOR_K], &at[FACTS_TENSOR_V], rounding, &answers,
+                              &place->scores);
     return finish(&c);
 }
 
 static int backward(void *owner, const facts_problem *asked, const fref_problem *problem, const fref_tensor t[FACTS_TENSOR_COUNT],
                     const fref_rounding *rounding, const fref_backward_out *out)
 {
-    facts_gpu *gpu = ((facts_there *)owner)->gpu;
+    const facts_there *place = owner;
+    facts_gpu *gpu = place->gpu;
     const fref_problem here = problem_asked(owner, problem);
     copies c = { .gpu = gpu };
     fref_tensor at[FACTS_TENSOR_COUNT];
@@ -222,7 +225,8 @@ static int backward(void *owner, const facts_problem *asked, const fref_problem 
     answers.amax_dv = answer(&c, out->amax_dv, 3);
     if (c.status == 0)
         c.status = facts_gpu_backward(gpu, &there, &mod, &at[FACTS_TENSOR_Q], &at[FACTS_TENSOR_K], &at[FACTS_TENSOR_V],
-                                      &at[FACTS_TENSOR_O], &at[FACTS_TENSOR_STATS], &at[FACTS_TENSOR_DO], rounding, &answers);
+                                      &at[FACTS_TENSOR_O], &at[FACTS_TENSOR_STATS], &at[FACTS_TENSOR_DO], rounding, &answers,
+                                      place->scores);
     return finish(&c);
 }
 

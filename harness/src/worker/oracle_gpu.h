@@ -13,6 +13,7 @@ typedef struct facts_sample {
 typedef struct facts_there {
     facts_gpu *gpu;
     const facts_sample *sample; /* NULL: all */
+    uint64_t scores;            /* that its last forward has left (fref_gpu_scores), of these inputs */
 } facts_there;
 
 /* Its owner is `there`. ENOTSUP: this problem is nothing for it; facts_gpu_error says what. */

@@ -55,9 +55,16 @@ static int expect(facts_truth *t, const facts_problem *p, const facts_truth_edit
     if (p->ask.pass == FATTN_FORWARD)
         return facts_expect_forward(&t->expectation, p, &in, cudnn_version);
     int status = expect_inputs(t, &in);
-    if (status == 0 && edit)
+    if (status == 0 && edit) {
         edit->given(edit->owner, m);
+        t->there.scores = 0; /* Stats may say of other rows that they have no key */
+    }
     return status ? status : facts_expect_backward(&t->expectation, p, &in);
+}
+
+static int errno_of(fattn_status status)
+{
+    return status == FATTN_OK ? 0 : status == FATTN_NO_MEMORY ? ENOMEM : EIO;
 }
 
 static int weigh_trust(facts_truth *t, const facts_problem *p)
@@ -70,8 +77,9 @@ static int weigh_trust(facts_truth *t, const facts_problem *p)
         bool zero_anyway = !scores_matter && (id == FACTS_TENSOR_DQ || id == FACTS_TENSOR_DK || id == FACTS_TENSOR_DBIAS);
         asked[id] = facts_tensor_is_output(p, id) && facts_fill_is_dense(p->fill) && !zero_anyway;
     }
-    if (facts_judging_trusts(trusted, t, asked) != FATTN_OK)
-        return ENOMEM;
+    const fattn_status status = facts_judging_trusts(trusted, t, asked);
+    if (status != FATTN_OK)
+        return errno_of(status);
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
         t->untrusted[id] = asked[id] ? !trusted[id] : t->untrusted[id];
     return 0;
@@ -232,7 +240,7 @@ static int is_finite_there(facts_truth *t, bool *finite)
         status = facts_gpu_survey(t->memory.gpu, &o, storage_of(t, FACTS_TENSOR_O), due, FACTS_PATTERN_A, &found);
     *finite = found.not_finite == 0 && found.unwritten == 0;
     free(due);
-    return status == FATTN_OK ? 0 : status == FATTN_NO_MEMORY ? ENOMEM : EIO;
+    return errno_of(status);
 }
 
 int facts_truth_keep_own(facts_truth *t, bool *kept)

@@ -340,7 +340,7 @@ static int compare_forward(fref_gpu *gpu, device *d, const fref_problem *problem
 }
 
 static int compare_backward(fref_gpu *gpu, device *d, const fref_problem *problem, const drawn *x, const fref_gpu_mod *mod,
-                            const fref_tensor in[6], uint64_t seed, tally *t)
+                            const fref_tensor in[6], uint64_t scores, uint64_t seed, tally *t)
 {
     const fref_problem *p = &x->data.problem;
     const int64_t keys = p->key_sample ? p->key_count : p->keys,
@@ -394,7 +394,7 @@ static int compare_backward(fref_gpu *gpu, device *d, const fref_problem *proble
     if (fref_backward(p, &x->data.q, &x->data.k, &x->data.v, &x->data.o, &x->data.stats, &x->data.d_o, &x->rounding, &c) != 0)
         abort();
     const int status =
-        fref_gpu_backward(gpu, problem, mod, &in[0], &in[1], &in[2], &in[3], &in[4], &in[5], &x->rounding, &g, NULL, error);
+        fref_gpu_backward(gpu, problem, mod, &in[0], &in[1], &in[2], &in[3], &in[4], &in[5], &x->rounding, &g, scores, NULL, error);
     for (int n = 0; n < 3; n++) {
         const array *bounds = &parts[3 * n + 2];
         for (int64_t i = 0; i < bounds->count; i++)
@@ -475,7 +475,8 @@ void compare_problem(fref_gpu *gpu, const fref__driver *driver, feature with, ui
     }
     const int before = t->wrong;
     const int forward = compare_forward(gpu, &d, &p, &x, x.mod.kind || x.masked_memory ? &mod : NULL, in, seed, t);
-    const int backward = compare_backward(gpu, &d, &p, &x, x.mod.kind || x.masked_memory ? &mod : NULL, in, seed, t);
+    const uint64_t scores = seed % 2 == 0 ? fref_gpu_scores(gpu) : 0;
+    const int backward = compare_backward(gpu, &d, &p, &x, x.mod.kind || x.masked_memory ? &mod : NULL, in, scores, seed, t);
     t->problems++;
     t->refused += (forward == ENOTSUP) + (backward == ENOTSUP);
     if (t->wrong > before)

@@ -45,9 +45,13 @@ typedef struct fref_gpu_mod {
  * oracle knows those). Returns 0; ENOMEM; ENOTSUP; EIO when the GPU failed. */
 int fref_gpu_forward(fref_gpu *gpu, const fref_problem *problem, const fref_gpu_mod *mod, const fref_tensor *q, const fref_tensor *k,
                      const fref_tensor *v, const fref_rounding *rounding, const fref_forward_out *out, struct CUstream_st *stream, char error[256]);
+/* scores: 0, or what fref_gpu_scores said after the forward of the same problem, Q and K; then Stats are -inf exactly where that forward's are. */
 int fref_gpu_backward(fref_gpu *gpu, const fref_problem *problem, const fref_gpu_mod *mod, const fref_tensor *q, const fref_tensor *k,
                       const fref_tensor *v, const fref_tensor *o, const fref_tensor *stats, const fref_tensor *d_o, const fref_rounding *rounding,
-                      const fref_backward_out *out, struct CUstream_st *stream, char error[256]);
+                      const fref_backward_out *out, uint64_t scores, struct CUstream_st *stream, char error[256]);
+/* The name of the scores that the last forward has left in scratch memory, for a backward to take instead of making them again; 0: it left none.
+ * Any later call makes it void: a backward then makes them again. */
+uint64_t fref_gpu_scores(const fref_gpu *gpu);
 
 /* Somebody else's kernels in the same context: what the harness fills and judges with. `names` are extern "C" kernels; kept in their order. */
 typedef struct fref_gpu_program fref_gpu_program;
