@@ -12,7 +12,8 @@ In a page a command stands in a comment, what it printed in the block under it:
     ```
 
 "20 lines: " cuts what is longer. Files are named from the project's folder. Needs the cuDNN versions that the commands name; --check writes nothing and
-exits 1 when a page is not what its commands print now.
+exits 1 when a page is not what its commands print now. A command that answers nothing (it prints nothing, or exits 2, 3 or 130) ends it with that
+command's exit, and its page stays as it is.
 """
 import argparse
 import os
@@ -22,6 +23,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+NO_ANSWER = (2, 3, 130)  # bad input, not possible here, interrupted
 HOME = Path(__file__).resolve().parents[1]
 BLOCK = re.compile(r"^<!-- (?:(\d+) lines: )?(facts [^\n]*?) -->\n```text\n.*?^```$", re.MULTILINE | re.DOTALL)
 
@@ -31,6 +33,8 @@ def run(command):
     words = shlex.split(command)
     words[0] = os.environ.get("FACTS") or str(HOME / "facts")
     done = subprocess.run(words, stdout=subprocess.PIPE, text=True, cwd=HOME, check=False)
+    if done.returncode in NO_ANSWER or done.returncode < 0 or not done.stdout.strip():
+        raise subprocess.CalledProcessError(done.returncode, command)
     return "\n".join(line.rstrip() for line in done.stdout.split("\n") if not line.startswith("record: "))
 
 
@@ -67,7 +71,11 @@ def main():
         if not BLOCK.search(before):
             print(f"{page}: no command in it", file=sys.stderr)
             return 2
-        after = renew(before)
+        try:
+            after = renew(before)
+        except subprocess.CalledProcessError as failed:  # it has said why
+            print(f"{page}: exit {failed.returncode}: {failed.cmd}", file=sys.stderr)
+            return failed.returncode if failed.returncode > 0 else 3
         if after == before:
             continue
         changed += 1
