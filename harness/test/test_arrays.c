@@ -118,6 +118,17 @@ Test(arrays, odd_scales_are_odd)
     free(p);
 }
 
+Test(arrays, an_o_of_16_bits_has_a_descale_of_1)
+{
+    static const char *const texts[] = { "pass=bwd dtype=e4m3 out=bf16 scales=odd", "pass=bwd dtype=e5m2 out=f16 do_dtype=e4m3 scales=pow2" };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        facts_problem *p = resolved(texts[i]);
+        cr_expect_eq(p->array[FACTS_ARRAY_DESCALE_O].count, 1, "%s", texts[i]);
+        cr_expect_float_eq(facts_array_scalar(p, FACTS_ARRAY_DESCALE_O), 1.0, 0, "%s", texts[i]);
+        free(p);
+    }
+}
+
 Test(arrays, slopes_and_sinks)
 {
     facts_problem *p = resolved("h=6 alibi=1 softmax=off_by_one");

@@ -133,7 +133,6 @@ static int64_t fp8_bytes(const fattn_problem *p, fattn__auxiliary which)
     case FATTN__AUXILIARY_SCALE_DV:
         return backward && fattn__dtype_is_fp8(p->grad_dtype) ? 4 : 0;
     case FATTN__AUXILIARY_DESCALE_O:
-        return backward && fattn__dtype_is_fp8(p->o_dtype) ? 4 : 0;
     case FATTN__AUXILIARY_DESCALE_DO:
     case FATTN__AUXILIARY_DESCALE_DP:
     case FATTN__AUXILIARY_SCALE_DP:

@@ -44,7 +44,7 @@ static void expect_scaled(world *x)
     settle(x);
     settle_rounding(x);
     x->in[FATTN__ROLE_Q].descale = (double)*x->t.descale_q, x->in[FATTN__ROLE_K].descale = (double)*x->t.descale_k;
-    x->in[FATTN__ROLE_V].descale = (double)*x->t.descale_v, x->in[FATTN__ROLE_O].descale = x->t.descale_o ? (double)*x->t.descale_o : 1;
+    x->in[FATTN__ROLE_V].descale = (double)*x->t.descale_v, x->in[FATTN__ROLE_O].descale = x->p.o_dtype == FATTN_BF16 ? 1 : (double)*x->t.descale_o;
     x->in[FATTN__ROLE_DO].descale = (double)*x->t.descale_do;
     expect_forward(x);
     expect_amax("amax_s", x->t.amax_s, x->forward.amax_s);
@@ -89,11 +89,11 @@ Test(cpu_narrow, packed_with_a_sink_and_dropout)
         cr_assert_float_eq((double)dsink[h], x.backward.dsink[h], 1.5 * x.backward.dsink_bound[h] + 1e-5, "%g, not %g", (double)dsink[h], x.backward.dsink[h]);
 }
 
-Test(cpu_narrow, o_and_gradients_of_sixteen_bits_have_no_scale)
+Test(cpu_narrow, o_and_gradients_of_sixteen_bits_count_with_a_scale_of_1)
 {
     world x = scaled(FATTN_E4M3);
     x.p.o_dtype = x.p.grad_dtype = FATTN_BF16;
-    x.t.scale_o = x.t.scale_dq = x.t.scale_dk = x.t.scale_dv = NULL, x.t.descale_o = NULL;
+    x.t.scale_o = x.t.scale_dq = x.t.scale_dk = x.t.scale_dv = NULL;
     x.scale_o = x.scale_dq = x.scale_dk = x.scale_dv = 1;
     x.r.scales.scale_o = x.r.scales.scale_dq = x.r.scales.scale_dk = x.r.scales.scale_dv = 1;
     expect_scaled(&x);

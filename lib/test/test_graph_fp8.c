@@ -151,17 +151,14 @@ Test(fp8_backward, keeps_one_tensor_for_a_number_that_two_products_read)
     fattn__graph_release(&graph);
 }
 
-Test(fp8_backward, an_o_of_16_bits_has_no_descale)
+/* Without it a launch ends in BAD_PARAM_NULL_POINTER. */
+Test(fp8_backward, an_o_of_16_bits_has_a_descale_too)
 {
     for (int32_t type = FATTN_BF16; type <= FATTN_F16; type++) {
         cr_assert_eq(build(91900, FP8(BACKWARD, .o_dtype = type, .do_dtype = FATTN_E5M2)), FATTN_OK, "%s", graph.text);
-        cr_expect_eq(bound(fattn__slot_of_auxiliary(FATTN__AUXILIARY_DESCALE_O)), 0);
-        cr_expect_eq(bound(fattn__slot_of_auxiliary(FATTN__AUXILIARY_DESCALE_DO)), 1);
+        cr_expect_eq(bound(fattn__slot_of_auxiliary(FATTN__AUXILIARY_DESCALE_O)), 1);
         fattn__graph_release(&graph);
     }
-    cr_assert_eq(build(91900, FP8(BACKWARD)), FATTN_OK, "%s", graph.text);
-    cr_expect_eq(bound(fattn__slot_of_auxiliary(FATTN__AUXILIARY_DESCALE_O)), 1);
-    fattn__graph_release(&graph);
 }
 
 static int tensors_of_type(int32_t type)

@@ -97,8 +97,7 @@ static void add_fp8(arrays *a)
     for (facts_array_id id = FACTS_ARRAY_DESCALE_Q; id <= FACTS_ARRAY_SCALE_S; id++)
         has_float(a, id, fp8);
     has_float(a, FACTS_ARRAY_SCALE_O, fp8 && !backward && facts_is_fp8(ask->o_dtype));
-    has_float(a, FACTS_ARRAY_DESCALE_O, fp8 && backward && facts_is_fp8(ask->o_dtype));
-    for (facts_array_id id = FACTS_ARRAY_DESCALE_DO; id <= FACTS_ARRAY_SCALE_DP; id++)
+    for (facts_array_id id = FACTS_ARRAY_DESCALE_O; id <= FACTS_ARRAY_SCALE_DP; id++)
         has_float(a, id, fp8 && backward);
     for (facts_array_id id = FACTS_ARRAY_SCALE_DQ; id <= FACTS_ARRAY_SCALE_DV; id++)
         has_float(a, id, fp8 && backward && facts_is_fp8(ask->grad_dtype));

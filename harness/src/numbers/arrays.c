@@ -168,7 +168,7 @@ double facts_array_scalar(const facts_problem *p, facts_array_id id)
     case FACTS_ARRAY_DROPOUT_SCALE_INVERSE:
         return (double)(float)(1.0 - p->drop);
     case FACTS_ARRAY_DESCALE_O:
-        return (double)(float)(1.0 / facts_array_scalar(p, FACTS_ARRAY_SCALE_O));
+        return facts_is_fp8(p->ask.o_dtype) ? (double)(float)(1.0 / facts_array_scalar(p, FACTS_ARRAY_SCALE_O)) : 1.0;
     default:
         return (double)(float)scale_of(p, id);
     }

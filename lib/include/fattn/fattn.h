@@ -127,7 +127,8 @@ typedef struct fattn_score_mod fattn_score_mod; /* score_mod.h */
  * ALiBi    slope[h] * (col - row) is added to the score (row + shift for no alignment: the slope's distance counts from the top left).
  * 8 bit    E4M3 and E5M2: value = code * descale. Every product is descaled, and P, dS and 8 bit outputs are scaled before their casts, by
  *          numbers in device memory: descale_q, _k, _v (backward: _o, _do) of what is read; scale_s and descale_s of P, scale_dp and descale_dp
- *          of dS, a descale being the inverse of its scale; scale_o, scale_dq, _dk, _dv of outputs, which those of 16 bits do not have. The
+ *          of dS, a descale being the inverse of its scale; scale_o, scale_dq, _dk, _dv of outputs, which those of 16 bits do not have:
+ *          their descale_o is given all the same and holds 1 (cuDNN wants the pointer and does not use the number). The
  *          largest magnitudes before the scales come back: amax_s (of P), amax_o; amax_dp (of dS), amax_dq, _dk, _dv. `scaling` says whether
  *          scales are of an earlier call (delayed) or of this one (current): the graph is the same. Backward: dO has the type of O, or a
  *          do_dtype of its own (E5M2 beside an O of E4M3), and dS is cast to dO's. A bias and a dropout_mask have 16 bits unless said
@@ -459,8 +460,8 @@ typedef struct fattn_tensors {
     void *rng_dump;           /* dense b,h,s,s, fp32 */
     const uint8_t *block_mask; /* [batch, heads_q, ceil(seq_q/128), ceil(ceil(seq_kv/128) / 8)]: bit i % 8 of byte i / 8 is tile i */
     const float *rope_q, *rope_k; /* angles: [seq_q, rope_dim], [seq_kv, rope_dim]; for cuDNN the same ones (docs/findings.md#rotary-embedding) */
-    const float *descale_q, *descale_k, *descale_v, *descale_s, *scale_s, *scale_o; /* [1] each; scale_o, descale_o: of an O of 8 bits */
-    const float *descale_o, *descale_do, *descale_dp, *scale_dp, *scale_dq, *scale_dk, *scale_dv;
+    const float *descale_q, *descale_k, *descale_v, *descale_s, *scale_s, *scale_o; /* [1] each; scale_o: of an O of 8 bits */
+    const float *descale_o, *descale_do, *descale_dp, *scale_dp, *scale_dq, *scale_dk, *scale_dv; /* descale_o: 1 for an O of 16 bits */
     float *amax_s, *amax_o, *amax_dp, *amax_dq, *amax_dk, *amax_dv;
     const uint8_t *sf_q, *sf_k, *sf_v, *sf_do;       /* E8M0 in F8_128x4, along the channels; forward: V's along the keys */
     const uint8_t *sf_q_t, *sf_k_t, *sf_do_t;        /* backward: along rows or keys */
