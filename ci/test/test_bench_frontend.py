@@ -37,6 +37,10 @@ class BenchFrontend(unittest.TestCase):
         self.assertEqual(bench.ratio_of([1.0], [2.0], 0), "0.500 (0.500 to 0.500) below 0.98")
         self.assertEqual(bench.ratio_of([23.2], [172.4], 1.0), "not compared: outputs differ by 1")
 
+    def test_pytorch_is_asked_for_packed_forwards_only(self):
+        asked = [p for p in bench.CASES if bench.torch_call(p, dict.fromkeys(("q", "k", "v", "ends")), None)]
+        self.assertEqual(asked, [p for p in bench.PACKED if p.pas == "fwd"])
+
     def test_every_case_is_in_the_list_once_and_gradients_come_last(self):
         self.assertEqual(sorted(bench.CASES), sorted(bench.PACKED + bench.PAGED))
         passes = [p.pas for p in bench.CASES]
