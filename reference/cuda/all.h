@@ -5,17 +5,19 @@
 #include "call.h"
 
 /* sums.cu: two steps of the right-hand side and of the weights, exact ones as doubles, rough ones as floats. The wide kernels stand in the order
- * of the others. */
+ * of the others. Over rows: two steps of their facts. */
 #define FREF__OF_SUMS(step, width, exact_weights, rough_weights, exact, rough)                                                      \
     (2 * (step) * ((width) + 4) + 2 * (exact) * (exact_weights) + (rough) * (rough_weights))
 #define FREF__BY_ROW(exact, rough)                                                                                                  \
     FREF__OF_SUMS(FREF__STEP, FREF__TILE, FREF__TILE *(FREF__STEP + 4), FREF__TILE *(FREF__STEP + 4), exact, rough)
 #define FREF__BY_KEY(exact, rough)                                                                                                  \
-    FREF__OF_SUMS(FREF__STEP, FREF__TILE, FREF__STEP *(FREF__TILE + 4), FREF__STEP *(FREF__TILE + 8), exact, rough)
+    (FREF__OF_SUMS(FREF__STEP, FREF__TILE, FREF__STEP *(FREF__TILE + 4), FREF__STEP *(FREF__TILE + 8), exact, rough) +          \
+     2 * FREF__STEP * FREF__FACT_DOUBLES)
 #define FREF__WIDE_BY_ROW(exact, rough)                                                                                             \
     FREF__OF_SUMS(FREF__WIDE_STEP, FREF__WIDE, FREF__WIDE_HEIGHT *(FREF__WIDE_STEP + 4), FREF__WIDE_HEIGHT *(FREF__WIDE_STEP + 4), exact, rough)
 #define FREF__WIDE_BY_KEY(exact, rough)                                                                                             \
-    FREF__OF_SUMS(FREF__WIDE_STEP, FREF__WIDE, FREF__WIDE_STEP *(FREF__WIDE_HEIGHT + 4), FREF__WIDE_STEP *(FREF__WIDE_HEIGHT + 8), exact, rough)
+    (FREF__OF_SUMS(FREF__WIDE_STEP, FREF__WIDE, FREF__WIDE_STEP *(FREF__WIDE_HEIGHT + 4), FREF__WIDE_STEP *(FREF__WIDE_HEIGHT + 8), exact, rough) + \
+     2 * FREF__WIDE_STEP * FREF__FACT_DOUBLES)
 
 #define FREF__KERNEL_LIST(X)                                                                                                        \
     X(live, 0) X(ranges, 0) X(decode_rows, 0) X(decode_keys, 0) X(tile_sums, 0) X(kept_sums, 0)                                     \

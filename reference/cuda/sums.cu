@@ -34,7 +34,9 @@ template <int KIND, bool WIDE> struct worker : shape<WIDE> {
     static constexpr int OF_EXACT = (K::OVER_ROWS ? HEIGHT : STEP) + 4, EXACT_SIZE = LINES * OF_EXACT;
     static constexpr int OF_ROUGH = K::OVER_ROWS ? HEIGHT + 8 : STEP + 4, ROUGH_SIZE = LINES * OF_ROUGH;
     static constexpr int LANES = (K::OVER_ROWS ? HEIGHT : STEP) / 2; /* threads of one row's pairs of keys */
-    static_assert(2 * SIDE + 2 * K::EXACT * EXACT_SIZE + K::ROUGH * ROUGH_SIZE ==
+    static constexpr int FACTS = K::OVER_ROWS ? STEP * FREF__FACT_DOUBLES : 0;
+    static_assert(sizeof(fref__facts) == FREF__FACT_DOUBLES * sizeof(double), "");
+    static_assert(2 * SIDE + 2 * K::EXACT * EXACT_SIZE + K::ROUGH * ROUGH_SIZE + 2 * FACTS ==
                       (WIDE ? (K::OVER_ROWS ? FREF__WIDE_BY_KEY(K::EXACT, K::ROUGH) : FREF__WIDE_BY_ROW(K::EXACT, K::ROUGH))
                             : (K::OVER_ROWS ? FREF__BY_KEY(K::EXACT, K::ROUGH) : FREF__BY_ROW(K::EXACT, K::ROUGH))),
                   "");
@@ -53,7 +55,7 @@ template <int KIND, bool WIDE> struct worker : shape<WIDE> {
     double first_moment[2], second_moment[2]; /* of w: over keys both are of the thread's row, over rows each of one of its keys */
     bool any, counts;
     uint32_t read;
-    uint32_t heavy[2]; /* bits of all rough weights; over keys both are of the thread's row, over rows each of one of its keys */
+    uint32_t heavy[2]; /* bits of all rough weights; over keys the first alone, of the thread's row, over rows each of one of its keys */
 
     __device__ __forceinline__ explicit worker(const fref__call &call) : c(call) {}
 
@@ -106,13 +108,13 @@ template <int KIND, bool WIDE> struct worker : shape<WIDE> {
         second_moment[i] += w * w;
     }
 
-    /* Of the step whose scores are held. */
-    __device__ __forceinline__ void weigh(double *exact, float *rough, int64_t n)
+    /* Of the step whose scores are held; over rows `staged` are its facts. */
+    __device__ __forceinline__ void weigh(double *exact, float *rough, const double *staged, int64_t n)
     {
         int64_t row, key;
         place_of_thread(n, &row, &key);
-        const fref__facts &facts = c.facts[head * c.rows_padded + c.row0 + row];
         const int line = (int)threadIdx.x / LANES, pair = (int)threadIdx.x % LANES * 2;
+        const fref__facts &facts = K::OVER_ROWS ? ((const fref__facts *)staged)[line] : c.facts[head * c.rows_padded + c.row0 + row];
 #pragma unroll
         for (int i = 0; i < 2; i++) {
             score s = { held_x[i], held_dp[i], 1.0, 0.0, 0.0, keep_of(c, head, c.row0 + row, key + i) };
@@ -135,7 +137,7 @@ template <int KIND, bool WIDE> struct worker : shape<WIDE> {
             if (K::ROUGH > 0) {
                 const float variance = as_rough(w.variance * unit * unit);
                 rough[line * OF_ROUGH + pair + i] = variance;
-                heavy[i] |= __float_as_uint(variance);
+                heavy[K::OVER_ROWS ? i : 0] |= __float_as_uint(variance);
             }
             if (K::ROUGH > 1)
                 rough[ROUGH_SIZE + line * OF_ROUGH + pair + i] = as_rough(w.bound * unit);
@@ -154,6 +156,14 @@ template <int KIND, bool WIDE> struct worker : shape<WIDE> {
             const int t = (int)threadIdx.x + i * FREF__SUM_THREADS, row = t / (WIDTH / 2), pair = t % (WIDTH / 2) * 2;
             copy_async(to + row * OF_SIDE + pair, right + (n + row) * ld + pair);
         }
+    }
+
+    /* Over rows each step has others: they are fetched two steps before. */
+    __device__ __forceinline__ void stage_facts(double *to, int64_t n) const
+    {
+        const int t = 2 * (int)threadIdx.x;
+        if (K::OVER_ROWS && n < last && t < FACTS)
+            copy_async(to + t, (const double *)(c.facts + head * c.rows_padded + c.row0 + n) + t);
     }
 
     /* Four weights of rows m, m + 8 and columns k, k + 4. */
@@ -218,14 +228,21 @@ template <int KIND, bool WIDE> struct worker : shape<WIDE> {
     {
         double *side = shared, *exact = shared + 2 * SIDE;
         float *rough = (float *)(exact + 2 * K::EXACT * EXACT_SIZE);
+        double *facts = (double *)(rough + 2 * K::ROUGH * ROUGH_SIZE);
         int64_t now = step_from(first);
         if (now >= last)
             return;
+        int64_t next = step_from(now + STEP);
         load_scores(now);
         stage_right(side, now);
+        stage_facts(facts, now);
+        stage_facts(facts + FACTS, next);
         commit_copies();
-        weigh(exact, rough, now);
-        int64_t next = step_from(now + STEP);
+        if (K::OVER_ROWS) {
+            wait_for_copies<0>();
+            __syncthreads();
+        }
+        weigh(exact, rough, facts, now);
         if (next < last)
             load_scores(next);
         const bool early = threadIdx.x / 32 >= FREF__SUM_THREADS / 64;
@@ -235,16 +252,17 @@ template <int KIND, bool WIDE> struct worker : shape<WIDE> {
             const int64_t after = next < last ? step_from(next + STEP) : last;
             if (next < last)
                 stage_right(side + (buffer ^ 1) * SIDE, next);
+            stage_facts(facts + buffer * FACTS, after);
             commit_copies();
             const int other = buffer ^ 1;
             if (early && next < last) {
-                weigh(exact + other * K::EXACT * EXACT_SIZE, rough + other * K::ROUGH * ROUGH_SIZE, next);
+                weigh(exact + other * K::EXACT * EXACT_SIZE, rough + other * K::ROUGH * ROUGH_SIZE, facts + other * FACTS, next);
                 if (after < last)
                     load_scores(after);
             }
             add(total, exact + buffer * K::EXACT * EXACT_SIZE, rough + buffer * K::ROUGH * ROUGH_SIZE, side + buffer * SIDE, unit_right);
             if (!early && next < last) {
-                weigh(exact + other * K::EXACT * EXACT_SIZE, rough + other * K::ROUGH * ROUGH_SIZE, next);
+                weigh(exact + other * K::EXACT * EXACT_SIZE, rough + other * K::ROUGH * ROUGH_SIZE, facts + other * FACTS, next);
                 if (after < last)
                     load_scores(after);
             }
@@ -258,7 +276,7 @@ template <int KIND, bool WIDE> struct worker : shape<WIDE> {
     {
         const int line = (int)threadIdx.x / LANES, pair = (int)threadIdx.x % LANES * 2;
         for (int i = 0; i < 2; i++)
-            if (heavy[i] != 0)
+            if (heavy[K::OVER_ROWS ? i : 0] != 0)
                 weighs[K::OVER_ROWS ? pair + i : line] = 1;
     }
 
