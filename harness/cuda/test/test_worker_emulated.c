@@ -146,7 +146,6 @@ Test(emulated, only_live_rows_of_an_own_forward_have_to_be_the_same)
     close_emulated(gpu, context);
 }
 
-/* What lies in memory reaches those who look at it here, and what they write reaches the run. */
 /* A later failure of somebody else's must not be told as the oracle's. */
 Test(emulated, what_the_oracle_said_is_forgotten_when_another_truth_is_made)
 {
@@ -172,6 +171,28 @@ Test(emulated, what_the_oracle_said_is_forgotten_when_another_truth_is_made)
     close_emulated(gpu, context);
 }
 
+/* Not as memory that is missing: no smaller case would mend it. */
+Test(emulated, a_fault_while_the_expectation_is_weighed_is_the_devices)
+{
+    static facts_problem p;
+    fattn_context *context;
+    facts_gpu *gpu = open_emulated(&context);
+    facts_worker worker = { .context = context, .device = FACTS_DEVICE_CPU, .gpu = gpu };
+    facts_case c;
+    facts_error where = { 0 };
+    facts_truth truth;
+    char error[256] = "";
+    cr_assert(facts_case_parse(&c, "pass=fwd dtype=bf16 b=1 h=2 s=24 d=16", &where));
+    cr_assert_eq(facts_problem_resolve(&p, &c, &where), FACTS_RESOLVED);
+    emulated_kernel_fails = "facts_kernel_judge";
+    cr_expect_eq(facts_truth_create(&truth, &worker, &p, error), FATTN_DEVICE_FAULT);
+    cr_expect_neq(strstr(error, "emulated"), NULL, "%s", error);
+    facts_truth_destroy(&truth);
+    emulated_kernel_fails = NULL;
+    close_emulated(gpu, context);
+}
+
+/* What lies in memory reaches those who look at it here, and what they write reaches the run. */
 Test(emulated, storages_are_fetched_and_pushed)
 {
     static facts_problem p;
