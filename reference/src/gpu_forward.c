@@ -70,8 +70,9 @@ int fref_gpu_forward(fref_gpu *gpu, const fref_problem *problem, const fref_gpu_
     fref__run_cast_p(&run, exp2(-rounding->thr));
     c->z_o = fref__run_amax(&run, out->amax_o, run.heads * c->rows * problem->dim_v);
     fref__run_amax(&run, out->amax_s, 1);
+    const int64_t of_channels = out->o_nu ? fref__run_channel_doubles(&run) : 0;
     const int64_t bytes_of_head =
-        (c->rows_padded * (c->ld_qk + 7 * c->ld_v + 32) + c->keys_padded * (c->ld_qk + c->ld_v)) * (int64_t)sizeof(double);
+        (c->rows_padded * (c->ld_qk + 7 * c->ld_v + 32) + c->keys_padded * (c->ld_qk + c->ld_v) + of_channels) * (int64_t)sizeof(double);
     fref__run_plan(&run, bytes_of_head, fref__run_score_matrices(&run), 1);
     for (int64_t head = 0; head < run.heads && c->rows > 0 && run.status == 0; head += run.heads_of_lot) {
         fref__run_take_lot(&run, head);

@@ -348,6 +348,12 @@ void fref__run_facts(fref__run *run, fref__kernel kernel)
     fref__run_launch(run, kernel, c->heads * c->chunk_rows / (FREF__THREADS / 32), FREF__THREADS);
 }
 
+int64_t fref__run_channel_doubles(const fref__run *run)
+{
+    const int64_t qk = run->call.ld_qk, v = run->call.ld_v, ld = qk > v ? qk : v;
+    return 4 + FREF__RELATE_PARTS * ld * ld;
+}
+
 void fref__run_channels(fref__run *run, int which)
 {
     fref__call *c = &run->call;

@@ -94,6 +94,8 @@ void fref__run_scores(fref__run *run, int gradient);
 void fref__run_facts(fref__run *run, fref__kernel kernel);
 /* nch of one of the decoded tensors, fref__call.channels[which]. */
 void fref__run_channels(fref__run *run, int which);
+/* Doubles that it takes for each head. */
+int64_t fref__run_channel_doubles(const fref__run *run);
 /* A kind of sums and what may be flushed of it (FREF__KERNEL_COUNT: nobody asks); `tiles` of rows or keys in each head. */
 void fref__run_sums(fref__run *run, fref__kernel kernel, fref__kernel lost, int64_t tiles, int64_t columns);
 
