@@ -131,7 +131,7 @@ constexpr double LARGEST_INPUT = 0x1p120;
 __device__ __forceinline__ void decode_row(const fref__call &c, const fref_tensor &from, double *to, double *norm, double *extent, int64_t b,
                                            int64_t h, int64_t s, int64_t dim, int64_t ld, bool live)
 {
-    double squares = 0.0, reciprocal = 0.0;
+    double squares = 0.0, smallest = infinity();
     const int64_t at = live ? place(from, b, h, s) : 0;
     for (int64_t n = threadIdx.x % 32; n < ld; n += 32) {
         double value = 0.0;
@@ -143,10 +143,10 @@ __device__ __forceinline__ void decode_row(const fref__call &c, const fref_tenso
             *c.trouble = 1;
         to[n] = value;
         squares += value * value;
-        reciprocal = value != 0.0 ? fmax(reciprocal, 1.0 / fabs(value)) : reciprocal;
+        smallest = value != 0.0 ? fmin(smallest, fabs(value)) : smallest;
     }
     squares = sum_of_warp(squares);
-    reciprocal = largest_of_warp(reciprocal);
+    const double reciprocal = largest_of_warp(1.0 / smallest); /* 0: all are */
     if (threadIdx.x % 32 != 0)
         return;
     if (norm != nullptr)
@@ -275,7 +275,8 @@ __device__ __forceinline__ double kept_sum(const fref__call &c, const double *v,
 
 }
 
-/* The same over each row's range; what all rows of a tile share is added up once. A block of TILE threads for each tile of rows and head. */
+/* The same over each row's range; what all rows of a tile share is added up once. A block for each tile of rows and head, a thread for each column and
+ * every so many of the rows. */
 extern "C" __global__ void fref_kept_sums(const __grid_constant__ fref__call c)
 {
     const int64_t tiles = c.rows_padded / FREF__TILE, head = blockIdx.x / tiles, row = blockIdx.x % tiles * FREF__TILE;
@@ -288,12 +289,12 @@ extern "C" __global__ void fref_kept_sums(const __grid_constant__ fref__call c)
             last = smaller(last, range[r].last);
         }
     const bool shared = last < INT32_MAX && first < last;
-    for (int64_t column = threadIdx.x; column < c.ld_v; column += FREF__TILE) {
+    for (int64_t column = threadIdx.x % FREF__TILE; column < c.ld_v; column += FREF__TILE) {
         const double *v = c.keys_v + head_v * c.keys_padded * c.ld_v + column;
         const double *sums = c.tile_v + head_v * (c.keys_padded / FREF__TILE) * c.ld_v + column;
         const double common = shared ? kept_sum(c, v, sums, first, last) : 0.0;
         double *to = c.kept_v + (head * c.rows_padded + row) * c.ld_v + column;
-        for (int r = 0; r < FREF__TILE; r++) {
+        for (int r = (int)threadIdx.x / FREF__TILE; r < FREF__TILE; r += FREF__THREADS / FREF__TILE) {
             const fref__span own = range[r];
             double sum = 0.0;
             if (own.first < own.last)

@@ -21,7 +21,7 @@ static void kept_sums(fref__run *run)
     c->tile_v = fref__run_doubles(run, FREF__TILE_V, c->heads_v * (c->keys_padded / FREF__TILE) * c->ld_v);
     c->kept_v = fref__run_doubles(run, FREF__KEPT_V, c->heads * c->rows_padded * c->ld_v);
     fref__run_launch(run, FREF__kernel_tile_sums, c->heads_v * (c->keys_padded / FREF__TILE), FREF__TILE);
-    fref__run_launch(run, FREF__kernel_kept_sums, c->heads * (c->rows_padded / FREF__TILE), FREF__TILE);
+    fref__run_launch(run, FREF__kernel_kept_sums, c->heads * (c->rows_padded / FREF__TILE), FREF__THREADS);
 }
 
 static void forward_lot(fref__run *run, int64_t bytes_of_head)
