@@ -131,18 +131,32 @@ static int64_t query_tiles(const fattn_problem *p)
     return p->batch * p->heads_q * ((p->seq_q + 127) / 128);
 }
 
-/* Elements from the first to the last of Q or K, whichever is more. A packed one's, not known before the call, count for nothing. */
-static int64_t reach_qk(const fattn_problem *p)
+/* The largest stride, in elements, that an address is made with: where an extent is 1 none is. That of a packed tensor's batch is not read. */
+static int64_t largest_stride(const fattn_problem *p, int count, const fattn__role *roles)
 {
     int64_t most = 0;
-    for (fattn__role which = FATTN__ROLE_Q; which <= FATTN__ROLE_K; which++) {
-        const fattn__shape shape = fattn__problem_bytes_of(p, which);
-        int64_t last = 0;
-        for (int axis = 0; axis < 4; axis++)
-            last += (shape.dim[axis] - 1) * shape.strides[axis];
-        most = last > most ? last : most;
+    for (int i = 0; i < count; i++) {
+        const fattn__shape shape = fattn__problem_shape(p, roles[i]);
+        for (int axis = fattn__problem_ragged(p, roles[i]); axis < 4 && shape.used; axis++)
+            if (shape.dim[axis] > 1 && shape.strides[axis] > most)
+                most = shape.strides[axis];
     }
     return most;
+}
+
+static int64_t stride_qkv(const fattn_problem *p)
+{
+    return largest_stride(p, 3, (const fattn__role[]){ FATTN__ROLE_Q, FATTN__ROLE_K, FATTN__ROLE_V });
+}
+
+static int64_t stride_o(const fattn_problem *p)
+{
+    return largest_stride(p, 2, (const fattn__role[]){ FATTN__ROLE_O, FATTN__ROLE_DO });
+}
+
+static int64_t stride_dq(const fattn_problem *p)
+{
+    return largest_stride(p, 1, (const fattn__role[]){ FATTN__ROLE_DQ });
 }
 
 /* Is an output of this pass packed whose input is not? */
@@ -223,7 +237,8 @@ static int64_t format_of(const fattn_problem *p, fattn__role which)
     X("want_stats", want_stats) X("want_max", want_max) X("want_sum_exp", want_sum_exp) X("broadcast", broadcasts) X("sums", sums) \
         X("mod_gradient_reads", mod_gradient_reads) X("want_stats_log2", want_stats_log2) X("want_rng_dump", want_rng_dump)        \
             X("paged", is_paged) X("unified", is_unified) X("packed_alone", packed_alone) X("offsets_apart", offsets_apart)        \
-                X("stats_packed", stats_packed) X("query_tiles", query_tiles) X("reach_qk", reach_qk)
+                X("stats_packed", stats_packed) X("query_tiles", query_tiles) X("stride_qkv", stride_qkv) X("stride_o", stride_o)            \
+                    X("stride_dq", stride_dq)
 #define EXTENT_FIELDS(X) X("bias_dim.b", 0) X("bias_dim.h", 1) X("bias_dim.q", 2) X("bias_dim.kv", 3)
 #define FORMAT_FIELDS(X) X(q, Q) X(k, K) X(v, V) X(o, O) X(do, DO) X(stats, STATS)
 

@@ -285,11 +285,17 @@ static inline void block_scaled(fattn_problem *p)
     p->dtype = FATTN_MXE4M3;
 }
 
-/* K ends just beyond 2^31 elements: bshd, 8 heads of 64, 512 keys. */
+/* The second batch entry 2^31 elements behind the first, bshd, 8 heads of 64. */
 static void far_batches(fattn_problem *p)
 {
     p->pass = FATTN_BACKWARD;
-    memcpy(p->k_strides, (int64_t[4]){ (INT64_C(1) << 31) - 511 * 512 - 511, 64, 512, 1 }, sizeof p->k_strides);
+    memcpy(p->k_strides, (int64_t[4]){ INT64_C(1) << 31, 64, 512, 1 }, sizeof p->k_strides);
+}
+
+static void far_batches_of_do(fattn_problem *p)
+{
+    p->pass = FATTN_BACKWARD;
+    memcpy(p->do_strides, (int64_t[4]){ INT64_C(1) << 31, 64, 512, 1 }, sizeof p->do_strides);
 }
 
 static const subject subjects[] = {
@@ -352,7 +358,9 @@ static const subject subjects[] = {
     { "fp8-more-tiles-than-128", 91400, 90, many_tiles_of_8_bits },
     { "packed-d256-backward", 91400, 90, packed_wide_values },
     { "stats-order-forward", 90701, 90, bshd_stats_wanted },
+    { "strides-beyond-31-bits-engine-1", 91400, 90, far_batches },
     { "strides-beyond-31-bits-engine-7", 91900, 90, far_batches },
+    { "strides-beyond-31-bits-o", 91400, 90, far_batches_of_do },
 };
 enum { SUBJECTS = sizeof subjects / sizeof *subjects };
 

@@ -92,7 +92,7 @@ Test(guards, have_the_edges_that_were_measured)
         { 38, 91399, 91400, 91900, 91901 }, { 39, 91399, 91400, 91900, 91901 }, { 40, 91399, 91400, 92800, 92801 },
         { 49, 91399, 91400, 92800, 92801 }, { 52, 90399, 90400, 90900, 90901 }, { 53, 90399, 90400, 91000, 91001 },
         { 56, 91399, 91400, 91400, 91401 }, { 57, 91399, 91400, 91400, 91401 }, { 58, 90399, 90400, 91199, 91200 },
-        { 59, 91899, 91900, 91900, 91901 },
+        { 59, 91300, 91301, 91400, 91401 }, { 60, 91899, 91900, 91900, 91901 }, { 61, 91399, 91400, 91900, 91901 },
     };
     for (size_t i = 0; i < sizeof edges / sizeof *edges; i++) {
         const subject *s = &subjects[edges[i].place];
@@ -260,6 +260,52 @@ Test(guards, hold_alike_for_both_16_bit_types_and_both_orders)
     cr_expect(fattn_rule_holds(rule, &p, 91500, 90));
     memcpy(p.q_strides, (int64_t[4]){ 8 * 64, 64, 2 * 8 * 64, 1 }, sizeof p.q_strides);
     cr_expect(fattn_rule_holds(rule, &p, 91500, 90), "sbhd");
+}
+
+static bool far(const char *name, int32_t version, const fattn_problem *p)
+{
+    return fattn_rule_holds(guard(name), p, version, 90);
+}
+
+/* As measured: at a stride of 2^31 of the one, or of the other; not where only the end, an offset or twice the stride is beyond. */
+Test(guards, a_stride_beyond_31_bits_is_one_of_its_tensors_alone)
+{
+    const int64_t edge = INT64_C(1) << 31;
+    const fattn_problem plain = made(&(subject){ "", 0, 0, far_batches_of_do });
+    static const struct {
+        size_t strides;
+        bool qkv, dq, o;
+    } rows[] = {
+        { offsetof(fattn_problem, q_strides), true, false, false },  { offsetof(fattn_problem, k_strides), true, false, false },
+        { offsetof(fattn_problem, v_strides), true, false, false },  { offsetof(fattn_problem, o_strides), false, false, true },
+        { offsetof(fattn_problem, do_strides), false, false, true }, { offsetof(fattn_problem, dq_strides), false, true, false },
+        { offsetof(fattn_problem, dk_strides), false, false, false }, { offsetof(fattn_problem, dv_strides), false, false, false },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        for (int axis = 0; axis < 2; axis++) {
+            fattn_problem p = plain;
+            static const size_t outputs[] = { offsetof(fattn_problem, do_strides), offsetof(fattn_problem, dq_strides), offsetof(fattn_problem, dk_strides), offsetof(fattn_problem, dv_strides) };
+            const int64_t near[4] = { 8 * 64 * 512, 64, 512, 1 };
+            for (size_t out = 0; out < sizeof outputs / sizeof *outputs; out++)
+                memcpy((char *)&p + outputs[out], near, sizeof near);
+            int64_t strides[4] = { axis == 0 ? edge : 64, axis == 0 ? 64 : edge, 512, 1 };
+            memcpy((char *)&p + rows[i].strides, strides, sizeof strides);
+            cr_expect_eq(far("strides-beyond-31-bits-engine-1", 91400, &p), rows[i].qkv || rows[i].dq, "row %zu axis %d", i, axis);
+            cr_expect_eq(far("strides-beyond-31-bits-engine-7", 91900, &p), rows[i].qkv, "row %zu axis %d", i, axis);
+            cr_expect_eq(far("strides-beyond-31-bits-o", 91900, &p), rows[i].o, "row %zu axis %d", i, axis);
+            strides[axis] = edge - 8;
+            memcpy((char *)&p + rows[i].strides, strides, sizeof strides);
+            cr_expect_not(far("strides-beyond-31-bits-engine-1", 91400, &p) || far("strides-beyond-31-bits-engine-7", 91900, &p) ||
+                          far("strides-beyond-31-bits-o", 91900, &p), "row %zu axis %d", i, axis);
+        }
+    }
+}
+
+Test(guards, a_stride_of_an_axis_of_one_is_none)
+{
+    fattn_problem p = made(&(subject){ "", 0, 0, far_batches });
+    p.batch = 1;
+    cr_expect_not(far("strides-beyond-31-bits-engine-7", 91900, &p));
 }
 
 Test(guards, a_score_mod_whose_gradient_is_a_multiple_of_what_comes_is_left_alone)
