@@ -134,7 +134,8 @@ static json_t *engine_json(const fattn_engine *engine)
 void facts_row_engine(json_t *row, const fattn_engine *engine)
 {
     set(row, "engine", json_integer(engine->index));
-    set(row, "config", json_integer(engine->config));
+    if (!json_object_get(row, "pins")) /* a pin has no place in the list */
+        set(row, "config", json_integer(engine->config));
     if (engine->workspace_bytes >= 0)
         set(row, "workspace_bytes", json_integer(engine->workspace_bytes));
 }

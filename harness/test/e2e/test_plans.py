@@ -46,6 +46,7 @@ class Plans(e2e.TestCase):
             knobs = "+".join(f"{name.lower()}:{value}" for name, value in sorted(engine["knobs"].items()))
             row = e2e.ask(build, f"{CASE} engine={engine['index']} knob={knobs}", do="plan").rows[-1]
             self.assertEqual((row["verdict"], row["engine"]), ("pass", engine["index"]), row.get("reason"))
+            self.assertNotIn("config", row, "a pin has no place in the list")
 
     def test_cases_that_differ_in_their_data_alone_share_a_plan(self):
         for data in ("", " fill=needle", " fill=neglse poison=nan"):
