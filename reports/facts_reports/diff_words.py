@@ -19,11 +19,11 @@ def headline(diff):
     rest = f"{diff.same:,} of {total:,} answers are the same"
     failing = [word for word, _ in counts if word in diff.fail_on and diff.news(word)]
     open_words = [word for word, _ in counts if BY_CHANGE[word].exit > 1]
+    partial = ["targets that only one side has"] * any(diff.alone) + ["a record is incomplete"] * (not diff.complete())
     if failing:
-        return f"NOT the same: {', '.join(said)}; {rest}"
-    if open_words or any(diff.alone) or not diff.complete():
-        why = said + ([] if not any(diff.alone) else ["targets that only one side has"]) + ([] if diff.complete() else ["a record is incomplete"])
-        return f"not everything could be compared: {', '.join(why)}; {rest}"
+        return f"NOT the same: {', '.join(said + partial)}; {rest}"
+    if open_words or partial:
+        return f"not everything could be compared: {', '.join(said + partial)}; {rest}"
     if said:
         return f"NOT the same, but nothing of a class that fails: {', '.join(said)}; {rest}"
     return f"nothing to see: {rest}"

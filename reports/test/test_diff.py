@@ -179,6 +179,11 @@ class Pairing(Case):
             self.assertEqual(code, 4)
             self.assertTrue(out.startswith("not everything could be compared"), out[:200])
 
+    def test_findings_of_an_incomplete_record_say_in_the_first_line_that_it_is(self):
+        new = self.write("b.jsonl", record([row(n, NEW, "unsupported" if "f32" in n else "pass") for n in NAMES], complete=False))
+        code, out, _ = self.run_diff(self.write("a.jsonl", record([row(n) for n in NAMES])), new)
+        self.assertEqual((code, out.splitlines()[0]), (1, "NOT the same: 8 lost, a record is incomplete; 8 of 16 answers are the same"))
+
     def test_where_keeps_cases_and_nothing_kept_is_5(self):
         old, new = [row(n) for n in NAMES], [row(n, NEW, "unsupported" if "f32" in n else "pass") for n in NAMES]
         self.assertEqual(self.answer(old, new, "--where", "dtype=bf16")[:2][0], 0)
