@@ -270,8 +270,9 @@ static void all_lots(fref__run *run, pass *x)
     const bool sampled = p->row_sample || p->key_sample;
     const int64_t align = x->wanted.freedom_of_keys ? common_multiple(c->group_k, c->group_v) : 1;
     const int64_t of_channels = x->wanted.freedom_of_rows || x->wanted.freedom_of_keys ? fref__run_channel_doubles(run) : 0;
-    x->bytes_of_head = (c->rows_padded * (8 * c->ld_qk + 3 * c->ld_v + 32) + c->keys_padded * (6 * c->ld_qk + 6 * c->ld_v + 4) + of_channels) *
-                       (int64_t)sizeof(double);
+    x->bytes_of_head =
+        (c->rows_padded * (8 * c->ld_qk + 3 * c->ld_v + 32) + c->keys_padded * (6 * c->ld_qk + 6 * c->ld_v + 4) + of_channels) *
+        (int64_t)sizeof(double);
     fref__run_plan(run, x->bytes_of_head, matrices_of(run), align);
     for (int64_t head = 0; head < run->heads && run->status == 0; head += run->heads_of_lot) {
         fref__run_take_lot(run, head);
