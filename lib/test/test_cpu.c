@@ -34,7 +34,7 @@ static data make(void)
 {
     data x = { .p = FATTN_PROBLEM_INIT, .len_q = { 70, 33 }, .len_kv = { 90, 101 } };
     fattn_problem *p = &x.p;
-    p->dtype = p->o_dtype = p->grad_dtype = FATTN_F32;
+    p->dtype = p->o_dtype = p->do_dtype = p->grad_dtype = FATTN_F32;
     p->batch = 2, p->heads_q = 4, p->heads_k = 2, p->heads_v = 1, p->seq_q = 70, p->seq_kv = 101, p->dim_qk = 20, p->dim_v = 36;
     p->attn_scale = 0.3, p->has_attn_scale = 1, p->outputs = FATTN_WANT_STATS | FATTN_WANT_MAX | FATTN_WANT_SUM_EXP;
     dense(p->q_strides, 4, 70, 20), dense(p->dq_strides, 4, 70, 20), dense(p->k_strides, 2, 101, 20), dense(p->dk_strides, 2, 101, 20);
