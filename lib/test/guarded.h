@@ -298,6 +298,18 @@ static void far_batches_of_do(fattn_problem *p)
     memcpy(p->do_strides, (int64_t[4]){ INT64_C(1) << 31, 64, 512, 1 }, sizeof p->do_strides);
 }
 
+static inline void packed_dsink_of_padded_stats(fattn_problem *p)
+{
+    packed_dsink(p);
+    p->ragged &= ~(uint32_t)FATTN_RAGGED_STATS;
+}
+
+static inline void repeatable_wide_heads(fattn_problem *p)
+{
+    p->pass = FATTN_BACKWARD, p->deterministic = 1;
+    p->dim_qk = 160, p->dim_v = 96;
+}
+
 static const subject subjects[] = {
     { "misaligned-strides", 92000, 90, wide },
     { "graph-capture-seq-kv-mod-128", 91500, 90, captured },
@@ -361,6 +373,8 @@ static const subject subjects[] = {
     { "strides-beyond-31-bits-engine-1", 91400, 90, far_batches },
     { "strides-beyond-31-bits-engine-7", 91900, 90, far_batches },
     { "strides-beyond-31-bits-o", 91400, 90, far_batches_of_do },
+    { "dsink-packed-stats-padded", 92800, 90, packed_dsink_of_padded_stats },
+    { "deterministic-wide-heads-workspace", 91100, 90, repeatable_wide_heads },
 };
 enum { SUBJECTS = sizeof subjects / sizeof *subjects };
 
