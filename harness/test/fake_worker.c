@@ -195,6 +195,11 @@ static void serve(const json_t *request)
     int from = (int)json_integer_value(json_object_get(request, "from_config"));
     bool bye = has_rule("bye", name);
     fprintf(replies, "{\"id\":%lld,\"stage\":\"decide\"}\n", (long long)id);
+    if (has_rule("late_reference", name)) {
+        fprintf(replies, "{\"id\":%lld,\"stage\":\"reference\"}\n", (long long)id);
+        fflush(replies);
+        hang();
+    }
     fflush(replies);
     misbehave(name, id);
     if (served++ && has_rule("again", name)) {

@@ -74,6 +74,16 @@ Test(supervisor, a_hang_that_ignores_term_is_killed_and_becomes_a_row)
     cr_expect_eq(s.verdicts[FACTS_VERDICT_PASS], 11);
 }
 
+Test(supervisor, a_reference_that_is_late_is_no_hang_of_the_engine)
+{
+    setenv("FACTS_FAULT", "late_reference@d=40", 1);
+    facts("decide '" FEW "' --device cpu --timeout 0.5 -o r");
+    summary s = sum_up("r");
+    cr_expect_eq(s.verdicts[FACTS_VERDICT_HANG], 0);
+    cr_expect_eq(s.verdicts[FACTS_VERDICT_INCONCLUSIVE], 1);
+    cr_expect_str_eq(s.last_reason, "the reference was not ready in time");
+}
+
 Test(supervisor, a_worker_that_never_is_ready_leaves_inconclusive_rows_with_its_words)
 {
     setenv("FACTS_FAULT", "exit_before_ready", 1);

@@ -94,7 +94,8 @@ static void on_ready(facts_slot *slot, facts_slice ready)
     facts_schedule(run);
 }
 
-/* Others have the GPU's memory and will give it back. Where work is made as answers come, only workers of the target itself are sure to go on. */
+/* Others have the GPU's memory and will give it back. Where work is made as answers come, only workers of the target itself are
+ * sure to go on. */
 static bool waits_for_room(facts_slot *slot, const char *class_word)
 {
     facts_supervision *run = slot->run;
@@ -332,6 +333,14 @@ static void lost_at_start(facts_slot *slot, const facts_death *death)
     facts_fail_target(run, slot->target, "environment", text, "`facts doctor` tells what is missing");
 }
 
+/* The reference and the judge are ours: that they are late says nothing of cuDNN. */
+static const char *late_by_ours(const facts_slot *slot, const facts_death *death)
+{
+    if (death->late && strcmp(slot->stage, "reference") == 0)
+        return "the reference was not ready in time";
+    return death->late && strcmp(slot->stage, "judge") == 0 ? "judging took too long" : NULL;
+}
+
 static void lost_in_flight(facts_slot *slot, const facts_death *death)
 {
     facts_supervision *run = slot->run;
@@ -343,6 +352,10 @@ static void lost_in_flight(facts_slot *slot, const facts_death *death)
     bool goes_on = slot->config >= item->from_config && slot->config >= 0 && strstr(name, "engine=all") != NULL;
     facts_evidence evidence = { .verdict = death->late ? "hang" : "crash", .config = slot->config, .death = death };
     memcpy(evidence.stage, slot->stage, sizeof evidence.stage);
+    const char *ours = late_by_ours(slot, death);
+    if (ours)
+        evidence.verdict = "inconclusive", evidence.class_word = "internal", evidence.text = ours,
+        evidence.remedy = "use --timeout SECONDS";
     if (slot->nonsense)
         evidence.text = "its reply was no row; it was killed";
     facts_text_clear(&run->evidence);
