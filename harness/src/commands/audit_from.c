@@ -28,15 +28,6 @@ static bool read_place(place *out, const facts_line *line)
            facts_slice_string(facts_line_get(line, "cudnn"), out->cudnn, sizeof out->cudnn);
 }
 
-/* The target of a row; as many as there are: none. */
-static size_t find_target(const facts_targets *targets, const place *p)
-{
-    size_t t = 0;
-    while (t < targets->count && !facts_target_is(&targets->at[t], p->build, p->device))
-        t++;
-    return t;
-}
-
 static bool add_target(facts_targets *targets, const place *p, bool measured)
 {
     facts_target t = { .kind = measured ? FACTS_TARGET_GPU : FACTS_TARGET_DESCRIBED, .described.sm = (int)p->sm };
@@ -64,7 +55,8 @@ static bool collect_row(void *context, const facts_line *line)
     bool measured = facts_slice_is(facts_line_get(line, "grade"), "measured");
     *(measured ? &r->measured : &r->decided) += 1;
     facts_targets *targets = &r->audit->session.targets;
-    r->failed = (find_target(targets, &p) == targets->count && !add_target(targets, &p, measured)) || !add_name(r->audit, p.name);
+    const bool seen = facts_targets_find(targets, p.build, p.device) < targets->count;
+    r->failed = (!seen && !add_target(targets, &p, measured)) || !add_name(r->audit, p.name);
     return !r->failed;
 }
 
@@ -82,7 +74,7 @@ static bool answer_row(void *context, const facts_line *line)
     if (!read_place(&p, line) || verdict == FACTS_VERDICT_COUNT)
         return true;
     const facts_work *found = bsearch(&(facts_work){ .name = p.name }, s->work, s->work_count, sizeof *s->work, by_name);
-    size_t target = find_target(&s->targets, &p);
+    size_t target = facts_targets_find(&s->targets, p.build, p.device);
     if (found && target < s->targets.count) {
         facts_tally_add(&s->tally, target, (size_t)(found - s->work), line, verdict, &(facts_expected_row){ .unexpected = false });
         facts_audit_take(audit, target, (size_t)(found - s->work), line, verdict);

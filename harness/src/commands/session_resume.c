@@ -32,15 +32,12 @@ static bool recount_row(void *context, const facts_line *line)
         return true;
     const index_entry *found = bsearch(&(index_entry){ .name = name }, r->index, s->work_count, sizeof *r->index, by_name);
     facts_verdict verdict = facts_verdict_parse(facts_line_get(line, "verdict"));
-    if (!found || verdict == FACTS_VERDICT_COUNT)
+    const size_t target = facts_targets_find(&s->targets, build, device);
+    if (!found || verdict == FACTS_VERDICT_COUNT || target == s->targets.count)
         return true;
-    for (size_t t = 0; t < s->targets.count; t++) {
-        if (!facts_target_is(&s->targets.at[t], build, device))
-            continue;
-        facts_expected_row expected = { .unexpected = false };
-        facts_session_expect(s, t, found->work, verdict, line, &expected);
-        facts_tally_add(&s->tally, t, found->work, line, verdict, &expected);
-    }
+    facts_expected_row expected = { .unexpected = false };
+    facts_session_expect(s, target, found->work, verdict, line, &expected);
+    facts_tally_add(&s->tally, target, found->work, line, verdict, &expected);
     return true;
 }
 

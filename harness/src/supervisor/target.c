@@ -42,9 +42,12 @@ bool facts_targets_add(facts_targets *targets, const facts_target *target)
     return true;
 }
 
-bool facts_target_is(const facts_target *target, const char *build, const char *device)
+size_t facts_targets_find(const facts_targets *targets, const char *build, const char *device)
 {
-    return strcmp(target->build.name, build) == 0 && strcmp(target->device, device) == 0;
+    size_t t = 0;
+    while (t < targets->count && (strcmp(targets->at[t].build.name, build) != 0 || strcmp(targets->at[t].device, device) != 0))
+        t++;
+    return t;
 }
 
 size_t facts_targets_of(const facts_targets *targets, facts_target_kind kind)
@@ -57,10 +60,9 @@ size_t facts_targets_of(const facts_targets *targets, facts_target_kind kind)
 
 static int add(facts_targets *targets, const facts_target *target, facts_message *message)
 {
-    for (size_t i = 0; i < targets->count; i++) {
-        const facts_target *other = &targets->at[i];
-        if (!facts_target_is(other, target->build.name, target->device))
-            continue;
+    const size_t found = facts_targets_find(targets, target->build.name, target->device);
+    if (found < targets->count) {
+        const facts_target *other = &targets->at[found];
         bool same = strcmp(other->described.json, target->described.json) == 0 && strcmp(other->build.dir, target->build.dir) == 0;
         return same ? 0 : clash(other, target, message);
     }

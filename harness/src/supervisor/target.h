@@ -31,8 +31,8 @@ int facts_targets_resolve(facts_targets *out, const char *cudnn, const char *dev
 int facts_target_device(facts_target *out, const char *word, facts_message *message);
 /* One more. False: out of memory. */
 bool facts_targets_add(facts_targets *targets, const facts_target *target);
-/* What a record knows it by. */
-bool facts_target_is(const facts_target *target, const char *build, const char *device);
+/* The one that a record knows by this build and device; as many as there are: none. */
+size_t facts_targets_find(const facts_targets *targets, const char *build, const char *device);
 /* How many of a kind. */
 size_t facts_targets_of(const facts_targets *targets, facts_target_kind kind);
 void facts_targets_free(facts_targets *targets);
