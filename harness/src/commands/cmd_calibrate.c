@@ -68,10 +68,8 @@ int facts_command_calibrate(const facts_invocation *call)
     if (status == FACTS_EXIT_OK && !o->from)
         status = run(call, record);
     facts_measured *measured = status == FACTS_EXIT_OK ? facts_measured_create() : NULL;
-    if (measured)
-        status = o->from ? FACTS_EXIT_OK : facts_read_record("facts calibrate", record, add_line, measured, &bad);
-    for (size_t i = 0; measured && i < o->record_count && status == FACTS_EXIT_OK; i++)
-        status = facts_read_record("facts calibrate", o->records[i], add_line, measured, &bad);
+    for (size_t i = 0; measured && i < (o->from ? o->record_count : 1) && status == FACTS_EXIT_OK; i++)
+        status = facts_read_record("facts calibrate", o->from ? o->records[i] : record, add_line, measured, &bad);
     if (measured && status == FACTS_EXIT_OK && facts_measured_rows(measured) == 0) {
         fputs("facts calibrate: no row has numbers to calibrate with\n", stderr);
         status = FACTS_EXIT_NOTHING;
