@@ -6,6 +6,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../case/text.h"
+
 #define MOST_STARTS 3
 
 double facts_hunt_now_s(void)

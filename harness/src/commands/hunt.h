@@ -3,7 +3,6 @@
 #ifndef FACTS_HUNT_H
 #define FACTS_HUNT_H
 
-#include "../case/text.h"
 #include "../search/findings.h"
 #include "../search/memo.h"
 #include "commands.h"
