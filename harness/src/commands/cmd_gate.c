@@ -80,13 +80,14 @@ static int ask(const facts_invocation *call, const facts_options *o, const char 
     facts_session s = { .options = o, .task = FACTS_TASK_RUN, .argc = call->argc, .argv = call->argv, .keep_record = true };
     const char *devices = o->device ? o->device : facts_gpu_count() ? "0" : DESCRIBED;
     int status = facts_session_prepare(&s, o->word_count ? o->words : smoke, o->word_count ? o->word_count : 1, cudnn, devices);
-    size_t described = facts_targets_of(&s.targets, FACTS_TARGET_DESCRIBED);
-    if (described == s.targets.count)
-        s.task = o->plan ? FACTS_TASK_PLAN : FACTS_TASK_DECIDE;
-    else if (o->plan && described)
-        fputs("facts gate: beside a GPU a described device is only decided, not compiled for\n", stderr);
-    if (status == FACTS_EXIT_OK)
+    if (status == FACTS_EXIT_OK) {
+        size_t described = facts_targets_of(&s.targets, FACTS_TARGET_DESCRIBED);
+        if (described == s.targets.count)
+            s.task = o->plan ? FACTS_TASK_PLAN : FACTS_TASK_DECIDE;
+        else if (o->plan && described)
+            fputs("facts gate: beside a GPU a described device is only decided, not compiled for\n", stderr);
         status = facts_session_run(&s);
+    }
     if (status == FACTS_EXIT_OK && s.counts.interrupted)
         status = FACTS_EXIT_INTERRUPTED;
     if (status == FACTS_EXIT_OK && s.counts.record_failed)
