@@ -27,7 +27,8 @@ typedef struct question {
     int32_t lens[MAX_BATCH];
     int64_t engine;
     bool packed, turns;
-    const char *out; /* NULL: nowhere */
+    const char *lens_said; /* NULL: not said */
+    const char *out;       /* NULL: nowhere */
 } question;
 
 typedef struct call {
@@ -155,39 +156,43 @@ static void read_lens(question *q, const char *list)
 
 static bool read_word(question *q, const char *word)
 {
-    static const char *const words[] = { "h_k", "s_kv", "page", "engine", "turns", "lens", "out" };
-    const char *value = strchr(word, '=');
+    enum { H_K, S_KV, PAGE, ENGINE, TURNS, LENS, OUT, WORDS };
+    static const char *const words[WORDS] = { "h_k", "s_kv", "page", "engine", "turns", "lens", "out" };
+    const char *equals = strchr(word, '='), *value = equals + 1;
     char name[16];
-    if (value == NULL || (size_t)(value - word) >= sizeof name || memchr(word, '/', (size_t)(value - word)) != NULL)
+    if (equals == NULL || (size_t)(equals - word) >= sizeof name || memchr(word, '/', (size_t)(equals - word)) != NULL)
         return false;
-    snprintf(name, sizeof name, "%.*s", (int)(value - word), word);
-    const int which = word_of(name, words, 7);
-    if (which >= 5)
-        return true; /* question_of's; read_lens, when the most of them is known */
-    const int64_t n = number_of(value + 1, word);
-    switch (which) {
-    case 0:
-        q->problem.heads_k = n;
+    snprintf(name, sizeof name, "%.*s", (int)(equals - word), word);
+    switch (word_of(name, words, WORDS)) {
+    case H_K:
+        q->problem.heads_k = number_of(value, word);
         break;
-    case 1:
-        q->problem.seq_kv = n;
+    case S_KV:
+        q->problem.seq_kv = number_of(value, word);
         break;
-    case 2:
-        q->problem.page_size_k = q->problem.page_size_v = n;
+    case PAGE:
+        q->problem.page_size_k = q->problem.page_size_v = number_of(value, word);
         break;
-    case 3:
-        q->engine = n;
+    case ENGINE:
+        q->engine = number_of(value, word);
+        break;
+    case TURNS:
+        q->turns = number_of(value, word) > 0;
+        break;
+    case LENS:
+        q->lens_said = value; /* read when the most of them is known */
         break;
     default:
-        q->turns = true;
+        q->out = value;
     }
     return true;
 }
 
 /* Lengths make the sequences packed, or, with pages, the keys' lengths. */
-static void shape_lengths(question *q, const char *lens)
+static void shape_lengths(question *q)
 {
     fattn_problem *p = &q->problem;
+    const char *lens = q->lens_said;
     for (int64_t b = 0; b < p->batch; b++)
         q->lens[b] = (int32_t)p->seq_kv;
     if (lens != NULL)
@@ -213,7 +218,6 @@ static question question_of(char **argv, int *argc)
     static const char *const masks[] = { "none", "causal", "causal_br" };
     question q = { .problem = FATTN_PROBLEM_INIT, .engine = FATTN_ENGINE_AUTO };
     fattn_problem *p = &q.problem;
-    const char *lens = NULL;
     p->pass = word_of(argv[2], passes, 2);
     p->dtype = word_of(argv[3], dtypes, 4);
     const int mask = word_of(argv[4], masks, 3);
@@ -228,16 +232,11 @@ static question question_of(char **argv, int *argc)
         exit(2);
     }
     int left = 9;
-    for (int i = 9; i < *argc; i++) {
+    for (int i = 9; i < *argc; i++)
         if (!read_word(&q, argv[i]))
             argv[left++] = argv[i];
-        else if (strncmp(argv[i], "lens=", 5) == 0)
-            lens = argv[i] + 5;
-        else if (strncmp(argv[i], "out=", 4) == 0)
-            q.out = argv[i] + 4;
-    }
     *argc = left;
-    shape_lengths(&q, lens);
+    shape_lengths(&q);
     return q;
 }
 
