@@ -22,28 +22,39 @@ template <int n> inline void wait_for_copies()
 {
 }
 
+/* C += A B of a warp whose lanes have given a, b and c: sum = F::add(sum, x, y) for each product, in the order of k. */
+template <class F> inline void multiply_given(emulate::warp &w)
+{
+    static double left[16][8], right[8][8];
+    for (int l = 0; l < 32; l++) {
+        for (int n = 0; n < 4; n++)
+            left[l / 4 + n % 2 * 8][l % 4 + n / 2 * 4] = w.given[l][n];
+        for (int n = 0; n < 2; n++)
+            right[l % 4 + n * 4][l / 4] = w.given[l][4 + n];
+    }
+    for (int l = 0; l < 32; l++)
+        for (int n = 0; n < 4; n++) {
+            double sum = w.given[l][6 + n];
+            for (int k = 0; k < 8; k++)
+                sum = F::add(sum, left[l / 4 + n / 2 * 8][k], right[k][l % 4 * 2 + n % 2]);
+            w.taken[l][n] = sum;
+        }
+}
+
+struct exactly {
+    static double add(double sum, double x, double y)
+    {
+        return sum + x * y;
+    }
+};
+
 inline void multiply(double c[4], const double a[4], const double b[2])
 {
     double *given = emulate::mine().given[emulate::lane()];
     memcpy(given, a, 4 * sizeof *a);
     memcpy(given + 4, b, 2 * sizeof *b);
     memcpy(given + 6, c, 4 * sizeof *c);
-    emulate::together([](emulate::warp &w) {
-        static double left[16][8], right[8][8];
-        for (int l = 0; l < 32; l++) {
-            for (int n = 0; n < 4; n++)
-                left[l / 4 + n % 2 * 8][l % 4 + n / 2 * 4] = w.given[l][n];
-            for (int n = 0; n < 2; n++)
-                right[l % 4 + n * 4][l / 4] = w.given[l][4 + n];
-        }
-        for (int l = 0; l < 32; l++)
-            for (int n = 0; n < 4; n++) {
-                double sum = w.given[l][6 + n];
-                for (int k = 0; k < 8; k++)
-                    sum += left[l / 4 + n / 2 * 8][k] * right[k][l % 4 * 2 + n % 2];
-                w.taken[l][n] = sum;
-            }
-    });
+    emulate::together([](emulate::warp &w) { multiply_given<exactly>(w); });
     memcpy(c, emulate::mine().taken[emulate::lane()], 4 * sizeof *c);
 }
 
@@ -53,6 +64,13 @@ inline float cut_off(double x)
     const float y = (float)x;
     return x < 0x1p-126 ? 0.0f : (double)y > x ? std::nextafter(y, 0.0f) : y;
 }
+
+struct roughly {
+    static double add(double sum, double x, double y)
+    {
+        return cut_off(sum + (double)cut_off(x * y));
+    }
+};
 
 /* All numbers here are magnitudes. */
 inline void multiply_roughly(float c[4], const float a[4], const float b[2])
@@ -67,22 +85,7 @@ inline void multiply_roughly(float c[4], const float a[4], const float b[2])
     for (int n = 0; n < 6; n++)
         if ((__float_as_uint((float)given[n]) & 0x1fff) != 0 || !(given[n] >= 0.0))
             abort();
-    emulate::together([](emulate::warp &w) {
-        static double left[16][8], right[8][8];
-        for (int l = 0; l < 32; l++) {
-            for (int n = 0; n < 4; n++)
-                left[l / 4 + n % 2 * 8][l % 4 + n / 2 * 4] = w.given[l][n];
-            for (int n = 0; n < 2; n++)
-                right[l % 4 + n * 4][l / 4] = w.given[l][4 + n];
-        }
-        for (int l = 0; l < 32; l++)
-            for (int n = 0; n < 4; n++) {
-                float sum = (float)w.given[l][6 + n];
-                for (int k = 0; k < 8; k++)
-                    sum = cut_off((double)sum + (double)cut_off(left[l / 4 + n / 2 * 8][k] * right[k][l % 4 * 2 + n % 2]));
-                w.taken[l][n] = sum;
-            }
-    });
+    emulate::together([](emulate::warp &w) { multiply_given<roughly>(w); });
     for (int n = 0; n < 4; n++)
         c[n] = (float)emulate::mine().taken[emulate::lane()][n];
 }
