@@ -56,7 +56,7 @@ __device__ __forceinline__ void add_entry(bias_sums *sums, const fref__call &c, 
     if (c.x[n] == -infinity())
         return;
     const fref__facts f = c.facts[at];
-    const double p = exp(c.x[n] - f.shift), kept = keep_of(c, head, c.row0 + chunk_row, j), ep = kept * f.ep;
+    const double p = c.x[n] * f.per_sum, kept = keep_of(c, head, c.row0 + chunk_row, j), ep = kept * f.ep;
     const double dx = p * (kept * c.dp[n] - f.delta), size = fabs(dx);
     const double variance_p = ep * ep + f.variance_delta;
     const double worst_p = kept * f.ez + f.worst_delta;

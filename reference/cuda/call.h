@@ -39,8 +39,8 @@ typedef struct fref__span {
 
 /* What the weights of one row's keys are made of; docs/numerics.md section 2 and src/forward.c, src/backward_rows.c. */
 typedef struct fref__facts {
-    double shift;           /* P = exp(x - shift) * per_sum: Max, or Stats */
-    double per_sum;         /* 1 / Sum_exp; 1 */
+    double shift;           /* P = exp(x - shift) * per_sum: near Max; Stats */
+    double per_sum;         /* near 1 / Sum_exp; 1 */
     double es, ew;          /* a score's error, rms and worst */
     double variance;        /* factor of P^2 or dS^2 in the variance */
     double eta, floor;      /* forward: floor of P; THIRD eta^2 */
@@ -111,7 +111,8 @@ typedef struct fref__call {
     double *tile_v;             /* [heads_v][keys_padded / TILE][ld_v]: sums of |V| */
     double *kept_v;             /* [heads][rows_padded][ld_v]: sums of |V| over the kept keys of a row */
 
-    double *x, *dp;                          /* scores; dO . v */
+    double *x;                               /* scores; the facts make exp(score - shift) of them unless `keeps_scores`, -inf stays */
+    double *dp;                              /* dO . v */
     double *extra, *pull;                    /* with `scored`; src/score.h */
     double *slope, *curvature, *slope_extra; /* with `sloped` */
     fref__facts *facts;                      /* [heads][rows_padded] */
@@ -119,6 +120,7 @@ typedef struct fref__call {
     double *sum[FREF__SUMS];                 /* [heads][rows_padded or keys_padded][ld] */
     uint8_t *lossy;                          /* [heads][tiles of rows or keys]: some weight may be flushed */
     int32_t first_chunk;                     /* sums over rows start with this one */
+    int32_t keeps_scores;                    /* of values alone: a backward may take them */
 
     double *total[3];  /* [heads of all][keys][dim]: value, variance, bound of dK or dV over the group */
     uint8_t *read;     /* [heads of all][keys] by a live row */

@@ -154,26 +154,39 @@ __device__ __forceinline__ void rescale(exponentials *e, double by)
 
 enum { AT_ONCE = 4 };
 
-/* The exponentials of AT_ONCE of the lane's keys; they hide each other's latency. */
-template <bool SCORED>
-__device__ __forceinline__ void add_exponentials(exponentials *e, const fref__call &c, const row &w, int64_t j, const double x[AT_ONCE],
-                                                 double max)
-{
-    double one[AT_ONCE];
-#pragma unroll
-    for (int n = 0; n < AT_ONCE; n++)
-        one[n] = exp(x[n] - max);
-#pragma unroll
-    for (int n = 0; n < AT_ONCE; n++)
-        if (j + 32 * n < w.keys.last)
-            add_exponential<SCORED>(e, c, w, j + 32 * n, x[n], one[n]);
-}
-
+/* Of the lane's keys j, j + 32, ...; -inf: none. */
 __device__ __forceinline__ void load_scores(double x[AT_ONCE], const fref__call &c, const row &w, int64_t j)
 {
 #pragma unroll
     for (int n = 0; n < AT_ONCE; n++)
         x[n] = j + 32 * n < w.keys.last ? c.x[w.score + j + 32 * n] : -infinity();
+}
+
+/* Makes exp(x - shift) of AT_ONCE of the lane's scores, in memory too; they hide each other's latency. */
+__device__ __forceinline__ void raise_scores(double one[AT_ONCE], const fref__call &c, const row &w, int64_t j, const double x[AT_ONCE],
+                                             double shift)
+{
+#pragma unroll
+    for (int n = 0; n < AT_ONCE; n++)
+        one[n] = exp(x[n] - shift);
+    if (c.keeps_scores)
+        return;
+#pragma unroll
+    for (int n = 0; n < AT_ONCE; n++)
+        if (is_key(x[n]))
+            c.x[w.score + j + 32 * n] = one[n];
+}
+
+template <bool SCORED>
+__device__ __forceinline__ void add_exponentials(exponentials *e, const fref__call &c, const row &w, int64_t j, const double x[AT_ONCE],
+                                                 double shift)
+{
+    double one[AT_ONCE];
+    raise_scores(one, c, w, j, x, shift);
+#pragma unroll
+    for (int n = 0; n < AT_ONCE; n++)
+        if (j + 32 * n < w.keys.last)
+            add_exponential<SCORED>(e, c, w, j + 32 * n, x[n], one[n]);
 }
 
 __device__ __forceinline__ void finish_exponentials(exponentials *e, const measure &m)
@@ -199,16 +212,34 @@ __device__ __forceinline__ exponentials exponentiate(const fref__call &c, const 
     return e;
 }
 
-/* Measure and exponentials of a plain row in one pass, relative to some x of each lane until all are known: not to its largest, which would be
- * another in nearly every turn of some lane. e^(4 SLACK), of the squares' squares, is far from the largest double. */
-__device__ __forceinline__ exponentials exponentiate_plain(measure *m, const fref__call &c, const row &w)
+__device__ __forceinline__ void raise_row(const fref__call &c, const row &w, double shift)
+{
+    for (int64_t j = w.keys.first + threadIdx.x % 32; j < w.keys.last; j += 32 * AT_ONCE) {
+        double x[AT_ONCE], one[AT_ONCE];
+        load_scores(x, c, w, j);
+        raise_scores(one, c, w, j, x, shift);
+    }
+}
+
+/* The row's exponentials so far, of the lane's keys before j, belong to another shift. */
+__device__ __forceinline__ void shift_row(exponentials *e, const fref__call &c, const row &w, int64_t j, double by)
+{
+    rescale(e, by);
+    for (int64_t n = w.keys.first + threadIdx.x % 32; n < j && !c.keeps_scores; n += 32)
+        c.x[w.score + n] *= by;
+}
+
+/* Measure and exponentials of a plain row in one pass, relative to the largest of its first scores until some other is far above it: `shift`.
+ * e^(4 SLACK), of the squares' squares, is far from the largest double. */
+__device__ __forceinline__ exponentials exponentiate_plain(measure *m, double *shift, const fref__call &c, const row &w)
 {
     constexpr double SLACK = 64.0;
+    const int lane = threadIdx.x % 32;
     exponentials e = {};
-    double mine = -infinity(), max = -infinity(), largest_x = 0.0, next[AT_ONCE];
-    int64_t j = w.keys.first + threadIdx.x % 32;
-    load_scores(next, c, w, j);
-    for (; j < w.keys.last; j += 32 * AT_ONCE) {
+    double max = -infinity(), largest_x = 0.0, next[AT_ONCE];
+    *shift = -infinity();
+    load_scores(next, c, w, w.keys.first + lane);
+    for (int64_t j = w.keys.first + lane; j - lane < w.keys.last; j += 32 * AT_ONCE) {
         double x[AT_ONCE];
 #pragma unroll
         for (int n = 0; n < AT_ONCE; n++)
@@ -217,20 +248,21 @@ __device__ __forceinline__ exponentials exponentiate_plain(measure *m, const fre
 #pragma unroll
         for (int n = 0; n < AT_ONCE; n++) {
             max = x[n] > max ? x[n] : max;
-            const double size = j + 32 * n < w.keys.last ? fabs(x[n]) : 0.0;
+            const double size = is_key(x[n]) ? fabs(x[n]) : 0.0;
             largest_x = size > largest_x ? size : largest_x;
         }
-        if (max > mine + SLACK) {
-            rescale(&e, exp(mine - max));
-            mine = max;
+        if (__any_sync(0xffffffff, max > *shift + SLACK)) {
+            const double before = *shift;
+            *shift = largest_of_warp(max);
+            shift_row(&e, c, w, j, exp(before - *shift));
         }
-        add_exponentials<false>(&e, c, w, j, x, mine);
+        add_exponentials<false>(&e, c, w, j, x, *shift);
     }
     *m = { largest_of_warp(max), largest_of_warp(largest_x), 0.0, 1.0, 0.0, 0.0, 0.0, sink_of(c, w.b, w.h, w.i), false };
     finish_measure(m, c, w);
     if (m->dead)
         return e;
-    rescale(&e, exp(mine - m->max));
+    rescale(&e, exp(*shift - m->max));
     finish_exponentials(&e, *m);
     return e;
 }
@@ -305,7 +337,7 @@ extern "C" __global__ __launch_bounds__(FREF__THREADS, 2) void fref_forward_fact
     if (c.scored)
         m = measure_row(c, w);
     else
-        e = exponentiate_plain(&m, c, w);
+        e = exponentiate_plain(&m, &f.shift, c, w);
     f.dead = m.dead;
     if (f.dead) {
         if (threadIdx.x % 32 == 0) {
@@ -314,8 +346,10 @@ extern "C" __global__ __launch_bounds__(FREF__THREADS, 2) void fref_forward_fact
         }
         return;
     }
-    if (c.scored)
+    if (c.scored) {
         e = exponentiate(c, w, m);
+        f.shift = m.max;
+    }
     const fref_rounding &r = c.rounding;
     const double nck = at_least_1((double)c.problem.dim_qk / r.chunk);
     const double qk = m.slope * fabs(c.problem.scale) * c.norm_q[w.at] * m.longest_k;
@@ -327,8 +361,7 @@ extern "C" __global__ __launch_bounds__(FREF__THREADS, 2) void fref_forward_fact
     f.floor = THIRD * f.eta * f.eta;
     f.lost = 1.01 * f.eta;
     f.el = E32 * (sqrt(f.nt) + 3.0);
-    f.shift = m.max;
-    f.per_sum = 1.0 / e.sum;
+    f.per_sum = exp(f.shift - m.max) / e.sum;
     f.variance = THIRD * c.in.unit_roundoff * c.in.unit_roundoff + 4.0 * f.es * f.es;
     f.worst = c.in.unit_roundoff + 2.0 * f.ew;
     note_largest(&c.largest[0][w.head], most_kept(c) * (1.0 + f.es * 2.0) + f.eta);
@@ -374,6 +407,7 @@ extern "C" __global__ void fref_backward_facts(const __grid_constant__ fref__cal
     const double u = c.of_ds.unit_roundoff, stats = fabs(c.row_stats[w.at]);
     f.keys = w.keys.last - w.keys.first;
     f.shift = c.row_stats[w.at];
+    raise_row(c, w, f.shift);
     f.per_sum = 1.0;
     f.es = m.slope * r.ua * sqrt(nck) * qk + E32 * (m.largest_x + m.extra + stats + 2.0);
     f.ew = m.slope * r.cw * r.ua * nck * qk + E32 * (2.0 * m.largest_x + 2.0 * m.extra + 2.0 * stats + 4.0);

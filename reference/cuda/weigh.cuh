@@ -26,13 +26,14 @@ __device__ __forceinline__ bool is_key(double x)
 }
 
 struct score {
-    double x, dp, slope, curvature, slope_extra;
+    double x; /* exp(score - shift) once the facts are known, but for what keeps its scores: call.h */
+    double dp, slope, curvature, slope_extra;
     double keep; /* what the weight of a kept key is multiplied with; 0: dropped */
 };
 
 __device__ __forceinline__ double probability(const score &s, const fref__facts &f)
 {
-    return exp(s.x - f.shift) * f.per_sum;
+    return s.x * f.per_sum;
 }
 
 /* What a kept key's probability is multiplied with; 0: dropped. */
@@ -167,7 +168,7 @@ template <> struct kind<FREF__FORWARD_KEPT> : sums_of<false, false, 1, 2> {
 template <> struct kind<FREF__VALUES> : sums_of<false, false, 1, 0> {
     static __device__ __forceinline__ bool weigh(weights *w, const fref__call &, const score &s, const fref__facts &f)
     {
-        w->value = probability(s, f) * s.keep;
+        w->value = exp(s.x - f.shift) * f.per_sum * s.keep;
         return false;
     }
 };

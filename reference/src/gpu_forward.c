@@ -32,6 +32,7 @@ static void forward_lot(fref__run *run, int64_t bytes_of_head)
     const bool wants_o = c->forward.o || wants_errors;
     const fref__kernel lost = wants_errors ? FREF__kernel_sum_forward_lost : FREF__KERNEL_COUNT;
     const fref__kernel sum = !wants_errors ? FREF__kernel_sum_values : c->kept ? FREF__kernel_sum_forward_kept : FREF__kernel_sum_forward;
+    c->keeps_scores = !wants_errors;
     fref__run_prepare_rows(run);
     fref__run_prepare_keys(run);
     fref__run_plan_chunks(run, bytes_of_head, fref__run_score_matrices(run));
@@ -79,6 +80,6 @@ int fref_gpu_forward(fref_gpu *gpu, const fref_problem *problem, const fref_gpu_
         forward_lot(&run, bytes_of_head);
     }
     fref__run_end(&run);
-    gpu->scores_left = run.status == 0 && c->heads > 0 && fref__run_is_one_chunk(&run);
+    gpu->scores_left = run.status == 0 && c->heads > 0 && c->keeps_scores && fref__run_is_one_chunk(&run);
     return run.status;
 }

@@ -52,6 +52,7 @@ FEATURE_TEST(alibi, FEATURE_ALIBI)
 FEATURE_TEST(samples_of_rows_and_keys, FEATURE_SAMPLES)
 FEATURE_TEST(ragged_queries_and_paged_keys, FEATURE_APART)
 FEATURE_TEST(masks, FEATURE_MASK)
+FEATURE_TEST(scores_far_apart, FEATURE_STEEP)
 FEATURE_TEST(everything, FEATURE_ANY)
 
 Test(gpu, chunks_of_rows_and_lots_of_heads_add_up)

@@ -25,6 +25,7 @@ typedef enum feature {
     FEATURE_SAMPLES,
     FEATURE_APART, /* ragged queries, paged keys */
     FEATURE_MASK,  /* of elements, of tiles, or both */
+    FEATURE_STEEP, /* scores hundreds apart, else plain */
     FEATURE_COUNT
 } feature;
 extern const char *const feature_words[FEATURE_COUNT];

@@ -6,7 +6,7 @@
 
 const char *const feature_words[FEATURE_COUNT] = { "any",          "plain",   "band", "lengths", "groups",  "bias",
                                                    "modification", "dropout", "sink", "alibi",   "samples", "ragged and paged",
-                                                   "mask" };
+                                                   "mask",         "steep" };
 
 static int64_t between(uint64_t *state, int64_t least, int64_t most)
 {
@@ -34,14 +34,14 @@ static fref_problem draw_sizes(uint64_t *state, feature with, const size_limits 
         p.heads_q = most->heads;
     p.heads_k = chance(state, 2) ? p.heads_q : 1;
     p.heads_v = chance(state, 4) ? (p.heads_k == 1 ? p.heads_q : 1) : p.heads_k;
-    if (with == FEATURE_PLAIN)
+    if (with == FEATURE_PLAIN || with == FEATURE_STEEP)
         p.heads_k = p.heads_v = p.heads_q;
     return p;
 }
 
 static void draw_mask(fref_problem *p, uint64_t *state, feature with, int32_t len_q[8], int32_t len_kv[8])
 {
-    if (with == FEATURE_PLAIN)
+    if (with == FEATURE_PLAIN || with == FEATURE_STEEP)
         return;
     const bool band = with == FEATURE_BAND;
     p->bottom_right = chance(state, 2);
@@ -218,7 +218,7 @@ static int64_t *draw_sample(uint64_t *state, int64_t n, int64_t *count)
 static void draw_extras(drawn *x, uint64_t *state, feature with)
 {
     fref_problem *p = &x->data.problem;
-    const bool plain = with == FEATURE_PLAIN;
+    const bool plain = with == FEATURE_PLAIN || with == FEATURE_STEEP;
     if (with == FEATURE_BIAS || (!plain && chance(state, 4)))
         draw_bias(x, state);
     x->bias = p->bias;
@@ -287,6 +287,8 @@ void drawn_create(drawn *x, feature with, uint64_t seed, const size_limits *most
     data_create(&x->data, &p, types[random_bits(&state) % 5], (data_fill)(random_bits(&state) % FILL_COUNT), seed);
     if (chance(&state, 4))
         x->data.problem.scale *= -1.0;
+    if (with == FEATURE_STEEP)
+        x->data.problem.scale *= 300.0;
     if (bytes_of(x->data.type) == 1)
         x->data.problem.scales = (fref_scales){ 3.0, 0.3, 5.0, 0.25, 7.0, 11.0, 0.7, 1.3 };
     draw_extras(x, &state, with);

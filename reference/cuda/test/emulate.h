@@ -95,6 +95,17 @@ static inline double __shfl_xor_sync(uint32_t, double x, int mask)
     return emulate::mine().taken[emulate::lane()][0];
 }
 
+static inline int __any_sync(uint32_t, int any)
+{
+    emulate::mine().given[emulate::lane()][0] = any;
+    emulate::together([](emulate::warp &w) {
+        w.taken[0][0] = 0;
+        for (int i = 0; i < emulate::WARP; i++)
+            w.taken[0][0] += w.given[i][0] != 0;
+    });
+    return emulate::mine().taken[0][0] != 0;
+}
+
 static inline float __uint_as_float(uint32_t x)
 {
     float y;

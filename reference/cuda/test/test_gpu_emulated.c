@@ -61,6 +61,13 @@ Test(emulated, masks_of_elements_and_of_tiles)
     sweep(FEATURE_MASK, 3, &tiles, 0);
 }
 
+/* Each row of keys comes in several turns, and a later one may hold what the first does not reach. */
+Test(emulated, scores_far_apart)
+{
+    const size_limits more = { .batch = 1, .heads = 2, .seq = 300, .dim = 20 };
+    sweep(FEATURE_STEEP, 6, &more, 0);
+}
+
 Test(emulated, chunks_of_rows_and_lots_of_heads_add_up)
 {
     const size_limits more = { .batch = 2, .heads = 4, .seq = 300, .dim = 40 };
