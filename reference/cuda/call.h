@@ -25,6 +25,7 @@ enum {
     FREF__RELATE_PARTS = 4, /* freedom.cu */
     FREF__CHANNEL_THREADS = 512,
     FREF__SUMS = 6,
+    FREF__WEIGHED_KEYS = 16, /* that a block of key_weights counts for */
     FREF__FACT_DOUBLES = 24, /* doubles that one row's facts fill */
 };
 

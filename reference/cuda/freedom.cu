@@ -51,7 +51,7 @@ extern "C" __global__ __launch_bounds__(FREF__THREADS) void fref_relate(const __
     const int64_t column = unit % columns * 64, line = unit / columns % lines * 16, part = unit / columns / lines % FREF__RELATE_PARTS;
     const int64_t slot = unit / columns / lines / FREF__RELATE_PARTS;
     const int64_t b = which == 2 ? (c.head_k0 + slot) / c.problem.heads_k : (c.head_v0 + slot) / c.problem.heads_v;
-    const fref__span live = which < 2 ? c.live_rows[slot] : c.live[b];
+    const fref__span live = which < 2 ? c.live_rows[slot] : keys_of_all(c.problem, b);
     const int64_t n = live.last - live.first, used = smaller(n, FREEDOM_ROWS);
     const double *rows = x.data + (slot * x.padded + live.first) * x.ld;
     double sum[8][4] = {};
@@ -193,32 +193,80 @@ extern "C" __global__ void fref_row_weights(const __grid_constant__ fref__call c
         c.facts[at].neff = effective_number(first, second);
 }
 
-/* Of dK, w = dS^2 |q|^2 (of_v: of dV, P^2 |dO|^2), added over the group's heads before they are squared; a head alone is counted by the sums. A thread for each key and head of the
- * lot's groups. */
-extern "C" __global__ void fref_key_weights(const __grid_constant__ fref__call c, const int of_v)
+namespace fref {
+
+/* A block counts for KEYS keys. Of PAD rows a thread weighs ROWS_AT_ONCE, which hide each other's latency. */
+enum { KEYS = FREF__WEIGHED_KEYS, LINES = FREF__SUM_THREADS / KEYS, ROWS_AT_ONCE = FREF__PAD / LINES };
+
+/* Adds one head's weights of the rows r, r + LINES, ... of the chunk. */
+template <bool OF_V> __device__ __forceinline__ void add_weights(double w[ROWS_AT_ONCE], const fref__call &c, int64_t head, int64_t r, int64_t key)
 {
-    const int64_t n = (int64_t)blockIdx.x * FREF__THREADS + threadIdx.x, slot = n / c.keys_padded, key = n % c.keys_padded;
-    const int64_t group = of_v ? c.group_v : c.group_k, heads = of_v ? c.heads_v : c.heads_k, head0 = of_v ? c.head_v0 : c.head_k0;
-    if (slot >= heads || key >= c.keys)
-        return;
-    double *to = c.key_weights + 2 * ((head0 + slot) * c.keys + key);
-    double first = c.first_chunk ? 0.0 : to[0], second = c.first_chunk ? 0.0 : to[1];
-    for (int64_t r = 0; r < c.chunk_rows; r++) {
-        double w = 0.0;
-        for (int64_t head = slot * group; head < (slot + 1) * group; head++) {
-            const int64_t at = head * c.rows_padded + c.row0 + r;
-            if (key < c.range[at].first || key >= c.range[at].last)
-                continue;
-            const score s = score_at(c, head, r, key);
-            if (s.x == -infinity())
-                continue;
-            const gradient g = gradient_of(s, c.facts[at]);
-            const double term = of_v ? g.p * s.keep * c.facts[at].norm_d_o : g.size * c.facts[at].norm_q;
-            w += term * term;
-        }
-        first += w;
-        second += w * w;
+    const int64_t at = head * c.rows_padded + c.row0 + r;
+    score s[ROWS_AT_ONCE];
+    bool has[ROWS_AT_ONCE];
+#pragma unroll
+    for (int n = 0; n < ROWS_AT_ONCE; n++) {
+        const fref__span range = c.range[at + n * LINES];
+        has[n] = key >= range.first && key < range.last;
     }
-    to[0] = first;
-    to[1] = second;
+#pragma unroll
+    for (int n = 0; n < ROWS_AT_ONCE; n++)
+        if (has[n])
+            s[n] = score_at(c, head, r + n * LINES, key);
+#pragma unroll
+    for (int n = 0; n < ROWS_AT_ONCE; n++) {
+        if (!has[n] || s[n].x == -infinity())
+            continue;
+        const fref__facts &f = c.facts[at + n * LINES];
+        const gradient g = gradient_of(s[n], f);
+        const double term = OF_V ? g.p * s[n].keep * f.norm_d_o : g.size * f.norm_q;
+        w[n] += term * term;
+    }
+}
+
+template <bool OF_V> __device__ __forceinline__ void count_keys(const fref__call &c)
+{
+    __shared__ double sums[FREF__SUM_THREADS / 32][KEYS][2];
+    const int64_t group = OF_V ? c.group_v : c.group_k, head0 = OF_V ? c.head_v0 : c.head_k0;
+    const unsigned tiles = (unsigned)(c.keys_padded / KEYS);
+    const int64_t slot = blockIdx.x / tiles, tile = blockIdx.x % tiles * KEYS;
+    const int line = (int)threadIdx.x / KEYS, warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
+    double first = 0.0, second = 0.0;
+    for (int64_t r = line; r < c.chunk_rows; r += FREF__PAD) {
+        double w[ROWS_AT_ONCE] = {};
+        for (int64_t head = slot * group; head < (slot + 1) * group; head++)
+            add_weights<OF_V>(w, c, head, r, tile + lane % KEYS);
+#pragma unroll
+        for (int n = 0; n < ROWS_AT_ONCE; n++) {
+            first += w[n];
+            second += w[n] * w[n];
+        }
+    }
+    first += __shfl_xor_sync(0xffffffff, first, KEYS);
+    second += __shfl_xor_sync(0xffffffff, second, KEYS);
+    if (lane < KEYS) {
+        sums[warp][lane][0] = first;
+        sums[warp][lane][1] = second;
+    }
+    __syncthreads();
+    if (warp != 0 || tile + lane / 2 >= c.keys)
+        return;
+    double *to = c.key_weights + 2 * ((head0 + slot) * c.keys + tile) + lane;
+    double sum = c.first_chunk ? 0.0 : *to;
+#pragma unroll
+    for (int n = 0; n < FREF__SUM_THREADS / 32; n++)
+        sum += sums[n][lane / 2][lane % 2];
+    *to = sum;
+}
+
+}
+
+/* Of dK, w = dS^2 |q|^2 (of_v: of dV, P^2 |dO|^2), added over the group's heads before they are squared; a head alone is counted by the sums. A block for
+ * KEYS keys of each head of the lot's groups. */
+extern "C" __global__ __launch_bounds__(FREF__SUM_THREADS, 2) void fref_key_weights(const __grid_constant__ fref__call c, const int of_v)
+{
+    if (of_v)
+        count_keys<true>(c);
+    else
+        count_keys<false>(c);
 }

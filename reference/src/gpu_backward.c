@@ -107,8 +107,8 @@ static void sum_keys(fref__run *run, const of_keys *g)
     c->counts = g->weights && (g->of_v ? c->group_v : c->group_k) == 1;
     fref__run_sums(run, g->sum, g->lost, c->keys_padded / FREF__TILE, g->ld);
     if (g->weights && !c->counts)
-        fref__run_launch_with(run, FREF__kernel_key_weights, blocks_of((g->of_v ? c->heads_v : c->heads_k) * c->keys_padded),
-                              FREF__THREADS, g->of_v);
+        fref__run_launch_with(run, FREF__kernel_key_weights, (g->of_v ? c->heads_v : c->heads_k) * (c->keys_padded / FREF__WEIGHED_KEYS),
+                              FREF__SUM_THREADS, g->of_v);
 }
 
 static void add_heads(fref__run *run, const of_keys *g)
