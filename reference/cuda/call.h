@@ -22,10 +22,11 @@ enum {
     FREF__SCORE_STAGES = 3,
     FREF__THREADS = 256,
     FREF__SUM_THREADS = 512,
+    FREF__DECODE_THREADS = 512,
     FREF__RELATE_PARTS = 4, /* freedom.cu */
     FREF__CHANNEL_THREADS = 512,
-    FREF__SUMS = 6,
     FREF__WEIGHED_KEYS = 16, /* that a block of key_weights counts for */
+    FREF__SUMS = 6,
     FREF__FACT_DOUBLES = 24, /* doubles that one row's facts fill */
 };
 
@@ -97,7 +98,6 @@ typedef struct fref__call {
     int64_t head_k0, heads_k, head_v0, heads_v; /* those that the lot reads, over batch and head */
     int64_t row0, chunk_rows;
 
-    fref__span *live;           /* [batch]: keys that any row reads */
     fref__span *range;          /* [heads][rows_padded] */
     fref__span *tile_range;     /* [heads][rows_padded / TILE] */
     int32_t *trouble;           /* not 0: a NaN or an infinity in what is read */
@@ -107,9 +107,9 @@ typedef struct fref__call {
     int64_t norms;              /* all keys of the problem, padded */
     double *norm_k, *norm_v;    /* [heads_k or heads_v][norms] */
     double *peak_k, *peak_v;    /* [heads_k or heads_v][norms / TILE]: the longest */
-    double *extent[4];          /* of q, d_o [heads], k [heads_k], v [heads_v] of the lot, [2]: the largest norm, the largest 1 / |x| */
+    double *extent[4];          /* of q, d_o [heads], k [heads_k], v [heads_v] of the lot, [2]: the largest norm, at least the largest 1 / |x| */
     double *row_stats;          /* [heads][rows_padded] */
-    double *tile_v;             /* [heads_v][keys_padded / TILE][ld_v]: sums of |V| */
+    double *tile_v;             /* [heads_v][keys_padded / TILE][ld_v]: sums of |V|; NULL: not wanted */
     double *kept_v;             /* [heads][rows_padded][ld_v]: sums of |V| over the kept keys of a row */
 
     double *x;                               /* scores; the facts make exp(score - shift) of them unless `keeps_scores`, -inf stays */

@@ -19,39 +19,64 @@ __device__ __forceinline__ double infinity()
     return __longlong_as_double(0x7ff0000000000000LL);
 }
 
-/* Bits of a small float with `fraction` bits of fraction: the exponent's bias is half its range. */
+/* Bits of a small float with `fraction` bits of fraction: the exponent's bias is half its range. Brought to a float's place they differ from it by a
+ * power of two alone, subnormals too. */
 __device__ __forceinline__ double from_bits(uint32_t bits, int exponent_bits, int fraction_bits, bool has_infinity)
 {
-    const uint32_t fraction_mask = (1u << fraction_bits) - 1, exponent_mask = (1u << exponent_bits) - 1;
-    const uint32_t fraction = bits & fraction_mask, exponent = bits >> fraction_bits & exponent_mask;
-    const bool negative = bits >> (exponent_bits + fraction_bits) & 1;
+    const uint32_t magnitude = bits & ((1u << (exponent_bits + fraction_bits)) - 1), all_ones = (1u << exponent_bits) - 1;
+    const uint32_t special = has_infinity ? all_ones << fraction_bits : all_ones << fraction_bits | ((1u << fraction_bits) - 1);
     const int bias = (1 << (exponent_bits - 1)) - 1;
-    double value;
-    if (has_infinity && exponent == exponent_mask)
-        value = fraction ? __longlong_as_double(0x7ff8000000000000LL) : infinity();
-    else if (!has_infinity && exponent == exponent_mask && fraction == fraction_mask)
-        value = __longlong_as_double(0x7ff8000000000000LL);
-    else if (exponent == 0)
-        value = ldexp((double)fraction, 1 - bias - fraction_bits);
-    else
-        value = ldexp((double)(fraction + fraction_mask + 1), (int)exponent - bias - fraction_bits);
-    return negative ? -value : value;
+    float value = __uint_as_float(magnitude << (23 - fraction_bits)) * __uint_as_float((uint32_t)(254 - bias) << 23);
+    if (magnitude >= special)
+        value = __uint_as_float(has_infinity && magnitude == special ? 0x7f800000 : 0x7fc00000);
+    return (double)(bits >> (exponent_bits + fraction_bits) & 1 ? -value : value);
+}
+
+/* An element's bits, and the number that they are. */
+__device__ __forceinline__ uint32_t bits_at(const void *data, fref_type type, int64_t at)
+{
+    switch (type) {
+    case FREF_F16:
+    case FREF_BF16:
+        return ((const uint16_t *)data)[at];
+    case FREF_E4M3:
+    case FREF_E5M2:
+        return ((const uint8_t *)data)[at];
+    default:
+        return ((const uint32_t *)data)[at];
+    }
+}
+
+__device__ __forceinline__ double value_of(uint32_t bits, fref_type type)
+{
+    switch (type) {
+    case FREF_F16:
+        return from_bits(bits, 5, 10, true);
+    case FREF_BF16:
+        return (double)__uint_as_float(bits << 16);
+    case FREF_E4M3:
+        return from_bits(bits, 4, 3, false);
+    case FREF_E5M2:
+        return from_bits(bits, 5, 2, true);
+    default:
+        return (double)__uint_as_float(bits);
+    }
 }
 
 __device__ __forceinline__ double load(const void *data, fref_type type, int64_t at)
 {
-    switch (type) {
-    case FREF_F16:
-        return from_bits(((const uint16_t *)data)[at], 5, 10, true);
-    case FREF_BF16:
-        return (double)__uint_as_float((uint32_t)((const uint16_t *)data)[at] << 16);
-    case FREF_E4M3:
-        return from_bits(((const uint8_t *)data)[at], 4, 3, false);
-    case FREF_E5M2:
-        return from_bits(((const uint8_t *)data)[at], 5, 2, true);
-    default:
-        return (double)((const float *)data)[at];
-    }
+    return value_of(bits_at(data, type, at), type);
+}
+
+/* A head, counted over batch and head: there are fewer than 2^31 (gpu_run.c). */
+struct batch_head {
+    int32_t b, h;
+};
+
+__device__ __forceinline__ batch_head batch_head_of(int64_t head, int64_t heads)
+{
+    const uint32_t b = (uint32_t)head / (uint32_t)heads;
+    return { (int32_t)b, (int32_t)((uint32_t)head - b * (uint32_t)heads) };
 }
 
 /* Where (b,h,s,0) lies; fref.h says how. */
@@ -95,6 +120,19 @@ __device__ __forceinline__ fref__span keys_of_row(const fref_problem &p, int64_t
     if (i >= len_q || first >= last)
         return { 0, 0 };
     return { (int32_t)first, (int32_t)last };
+}
+
+/* The keys that any row reads: both ends rise with the row. */
+__device__ __forceinline__ fref__span keys_of_all(const fref_problem &p, int64_t b)
+{
+    const int64_t far = (int64_t)1 << 40, rows = smaller(p.rows, p.len_q != nullptr ? p.len_q[b] : p.rows);
+    const int64_t len_kv = p.len_kv != nullptr ? p.len_kv[b] : p.keys, shift = p.bottom_right ? len_kv - (p.len_q != nullptr ? p.len_q[b] : p.rows) : 0;
+    const int64_t top = p.has_right ? larger(0, -shift - smaller(p.right, far)) : 0; /* the rows above it read none, */
+    const int64_t end = p.has_left ? smaller(rows, smaller(len_kv, p.keys) - shift + smaller(p.left, far) - 1) : rows; /* nor do those from here on */
+    if (top >= end)
+        return { 0, 0 };
+    const fref__span first = keys_of_row(p, b, top), last = keys_of_row(p, b, end - 1);
+    return { first.first, last.last };
 }
 
 /* `count` keys from n on; empty past the end. */

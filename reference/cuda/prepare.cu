@@ -27,59 +27,9 @@ __device__ __forceinline__ fref__span listed_keys(const fref__call &c, fref__spa
     return some;
 }
 
-/* The union over a block's threads, in thread 0. */
-__device__ __forceinline__ fref__span union_of_block(fref__span mine, fref__span *shared)
-{
-    shared[threadIdx.x] = mine;
-    __syncthreads();
-    for (int n = (int)blockDim.x / 2; n > 0; n /= 2) {
-        if ((int)threadIdx.x < n)
-            shared[threadIdx.x] = both(shared[threadIdx.x], shared[threadIdx.x + n]);
-        __syncthreads();
-    }
-    return shared[0];
-}
-
 }
 
 using namespace fref;
-
-/* A block for each batch entry: the keys that any of its rows reads. */
-extern "C" __global__ void fref_live(const __grid_constant__ fref__call c)
-{
-    __shared__ fref__span shared[FREF__THREADS];
-    fref__span mine = { 0, 0 };
-    for (int64_t i = threadIdx.x; i < c.problem.rows; i += blockDim.x)
-        mine = both(mine, keys_of_row(c.problem, blockIdx.x, i));
-    mine = union_of_block(mine, shared);
-    if (threadIdx.x == 0)
-        c.live[blockIdx.x] = mine;
-}
-
-/* A block of TILE threads for each tile of rows and head of the lot. */
-extern "C" __global__ void fref_ranges(const __grid_constant__ fref__call c)
-{
-    __shared__ fref__span shared[FREF__TILE];
-    const int64_t tiles = c.rows_padded / FREF__TILE, head = blockIdx.x / tiles, r = blockIdx.x % tiles * FREF__TILE + threadIdx.x;
-    const int64_t b = (c.head0 + head) / c.problem.heads_q, h = (c.head0 + head) % c.problem.heads_q;
-    fref__span mine = { 0, 0 };
-    if (r < c.rows)
-        mine = keys_of_row(c.problem, b, row_of(c, r));
-    if (c.stats.data != nullptr) {
-        const bool live = mine.first < mine.last;
-        const double stats = live ? element(c.stats, b, h, row_of(c, r), 0) : -infinity();
-        if (stats == -infinity())
-            mine = { 0, 0 };
-        else if (!(fabs(stats) < infinity()))
-            *c.trouble = 1;
-        c.row_stats[head * c.rows_padded + r] = stats;
-    }
-    mine = listed_keys(c, mine);
-    c.range[head * c.rows_padded + r] = mine;
-    mine = union_of_block(mine, shared);
-    if (threadIdx.x == 0)
-        c.tile_range[blockIdx.x] = mine;
-}
 
 /* dSink and its bound: a block for each head. */
 extern "C" __global__ void fref_sink(const __grid_constant__ fref__call c)
@@ -124,183 +74,328 @@ extern "C" __global__ void fref_sink(const __grid_constant__ fref__call c)
 
 namespace fref {
 
-/* Beyond it a square is no float any more. */
-constexpr double LARGEST_INPUT = 0x1p120;
+/* Beyond it a square is no float any more: 2^120, the upper half of its bits. */
+constexpr uint32_t LARGEST_INPUT = (1023 + 120) << 20;
 
-/* A warp reads one row of `dim` elements into `to`, padded to `ld` with zeros; all zeros unless `live`. */
-__device__ __forceinline__ void decode_row(const fref__call &c, const fref_tensor &from, double *to, double *norm, double *extent, int64_t b,
-                                           int64_t h, int64_t s, int64_t dim, int64_t ld, bool live)
-{
-    double squares = 0.0, smallest = infinity();
-    const int64_t at = live ? place(from, b, h, s) : 0;
-    for (int64_t n = threadIdx.x % 32; n < ld; n += 32) {
-        double value = 0.0;
-        if (live && n < dim) {
-            value = load(from.data, from.type, at + n * from.stride[3]);
-            value = from.descale != 0.0 ? value * from.descale : value;
-        }
-        if (!(fabs(value) < LARGEST_INPUT))
-            *c.trouble = 1;
-        to[n] = value;
-        squares += value * value;
-        smallest = value != 0.0 ? fmin(smallest, fabs(value)) : smallest;
-    }
-    squares = sum_of_warp(squares);
-    const double reciprocal = largest_of_warp(1.0 / smallest); /* 0: all are */
-    if (threadIdx.x % 32 != 0)
-        return;
-    if (norm != nullptr)
-        *norm = sqrt(squares);
-    if (live) {
-        raise(extent, sqrt(squares));
-        raise(extent + 1, reciprocal);
-    }
-}
+/* LANES read a row, two channels each at a time, AT_ONCE times before the first is waited for. */
+enum { DECODE_LANES = FREF__DECODE_THREADS / FREF__TILE, DECODE_STEP = 2 * DECODE_LANES, DECODE_AT_ONCE = 4, DECODE_WARPS = FREF__DECODE_THREADS / 32 };
 
-/* One of the keys' tensors. */
-struct side {
-    int64_t slot, n; /* head of the lot, key */
-    int64_t b, h;
-    bool of_k;
+/* TILE rows of one tensor of one head, as a block reads them. */
+struct piece {
+    const fref_tensor *from;
+    int which;                        /* of fref__call.extent */
+    uint32_t slot, n;                 /* head of the lot; the first row or key */
+    batch_head head;
+    int dim, ld;
+    double *to, *norm, *peak, *sums, *extent; /* of this piece; NULL: not wanted */
 };
 
-/* A warp for each key of `padded`: those of all heads of K, then those of V. */
-__device__ __forceinline__ bool find_key(side *out, const fref__call &c, int64_t padded)
+/* Rows: of Q, of dO where there is one. Keys: of K and V, the key set or with `norms` all keys. */
+__device__ __forceinline__ piece find_piece(const fref__call &c, bool norms)
 {
-    int64_t at = (int64_t)blockIdx.x * (FREF__THREADS / 32) + threadIdx.x / 32;
-    out->of_k = at < c.heads_k * padded;
-    at -= out->of_k ? 0 : c.heads_k * padded;
-    out->slot = at / padded;
-    out->n = at % padded;
-    const int64_t heads = out->of_k ? c.problem.heads_k : c.problem.heads_v, global = (out->of_k ? c.head_k0 : c.head_v0) + out->slot;
-    out->b = global / heads;
-    out->h = global % heads;
-    return out->of_k || out->slot < c.heads_v;
+    const int64_t keys = norms ? c.norms : c.keys_padded;
+    const uint32_t row_tiles = (uint32_t)(c.rows_padded / FREF__TILE), key_tiles = (uint32_t)(keys / FREF__TILE);
+    const uint32_t heads[4] = { norms ? 0 : (uint32_t)c.heads, norms || c.d_o.data == nullptr ? 0 : (uint32_t)c.heads, (uint32_t)c.heads_k,
+                                (uint32_t)c.heads_v };
+    piece p = {};
+    uint32_t at = blockIdx.x;
+    for (; p.which < 3 && at >= heads[p.which] * (p.which < 2 ? row_tiles : key_tiles); p.which++)
+        at -= heads[p.which] * (p.which < 2 ? row_tiles : key_tiles);
+    const uint32_t tiles = p.which < 2 ? row_tiles : key_tiles;
+    p.slot = at / tiles;
+    p.n = at % tiles * FREF__TILE;
+    return p;
 }
 
-}
-
-/* A warp for each row: of Q, of dO where there is one. */
-extern "C" __global__ void fref_decode_rows(const __grid_constant__ fref__call c)
+__device__ __forceinline__ piece piece_of_block(const fref__call &c, bool norms)
 {
-    const int64_t at = (int64_t)blockIdx.x * (FREF__THREADS / 32) + threadIdx.x / 32;
-    const int64_t head = at / c.rows_padded, r = at % c.rows_padded;
-    if (head >= c.heads)
-        return;
-    const int64_t b = (c.head0 + head) / c.problem.heads_q, h = (c.head0 + head) % c.problem.heads_q;
-    const bool live = c.range[at].last != 0;
-    const int64_t i = live ? row_of(c, r) : 0;
-    decode_row(c, c.q, c.rows_q + at * c.ld_qk, c.norm_q + at, c.extent[0] + 2 * head, b, h, i, c.problem.dim_qk, c.ld_qk, live);
-    if (c.d_o.data != nullptr)
-        decode_row(c, c.d_o, c.rows_d_o + at * c.ld_v, c.norm_d_o + at, c.extent[1] + 2 * head, b, h, i, c.problem.dim_v, c.ld_v, live);
-}
-
-/* The key set; its norms where it is all keys. */
-extern "C" __global__ void fref_decode_keys(const __grid_constant__ fref__call c)
-{
-    side w;
-    if (!find_key(&w, c, c.keys_padded))
-        return;
-    const int64_t j = w.n < c.keys ? key_of(c, w.n) : 0, at = w.slot * c.keys_padded + w.n, ld = w.of_k ? c.ld_qk : c.ld_v;
-    const bool live = w.n < c.keys && j >= c.live[w.b].first && j < c.live[w.b].last;
-    double *norm = c.key_index != nullptr ? nullptr : (w.of_k ? c.norm_k : c.norm_v) + w.slot * c.norms + w.n;
-    decode_row(c, w.of_k ? c.k : c.v, (w.of_k ? c.keys_k : c.keys_v) + at * ld, norm, c.extent[w.of_k ? 2 : 3] + 2 * w.slot, w.b, w.h, j,
-               w.of_k ? c.problem.dim_qk : c.problem.dim_v, ld, live);
-}
-
-/* Norms of all keys. */
-extern "C" __global__ void fref_norms(const __grid_constant__ fref__call c)
-{
-    side w;
-    if (!find_key(&w, c, c.norms))
-        return;
-    const fref_tensor &from = w.of_k ? c.k : c.v;
-    const bool live = w.n >= c.live[w.b].first && w.n < c.live[w.b].last;
-    double squares = 0.0;
-    for (int64_t n = threadIdx.x % 32; live && n < (w.of_k ? c.problem.dim_qk : c.problem.dim_v); n += 32) {
-        const double value = element(from, w.b, w.h, w.n, n);
-        squares += value * value;
+    piece p = find_piece(c, norms);
+    const bool all = norms || c.key_index == nullptr; /* then norms are made here */
+    const int64_t row = p.slot * c.rows_padded + p.n, key = p.slot * c.keys_padded + p.n, norm = p.slot * c.norms + p.n;
+    p.dim = (int)(p.which % 2 == 0 ? c.problem.dim_qk : c.problem.dim_v);
+    p.ld = (int)(p.which % 2 == 0 ? c.ld_qk : c.ld_v);
+    p.extent = norms ? nullptr : c.extent[p.which] + 2 * p.slot;
+    switch (p.which) {
+    case 0:
+        p.from = &c.q;
+        p.to = c.rows_q + row * p.ld;
+        p.norm = c.norm_q + row;
+        break;
+    case 1:
+        p.from = &c.d_o;
+        p.to = c.rows_d_o + row * p.ld;
+        p.norm = c.norm_d_o + row;
+        break;
+    case 2:
+        p.from = &c.k;
+        p.to = norms ? nullptr : c.keys_k + key * p.ld;
+        p.norm = all ? c.norm_k + norm : nullptr;
+        p.peak = all ? c.peak_k + norm / FREF__TILE : nullptr;
+        break;
+    default:
+        p.from = &c.v;
+        p.to = norms ? nullptr : c.keys_v + key * p.ld;
+        p.norm = all ? c.norm_v + norm : nullptr;
+        p.peak = all ? c.peak_v + norm / FREF__TILE : nullptr;
+        p.sums = c.tile_v != nullptr && !norms ? c.tile_v + key / FREF__TILE * p.ld : nullptr;
+        break;
     }
-    squares = sum_of_warp(squares);
-    if (threadIdx.x % 32 == 0)
-        (w.of_k ? c.norm_k : c.norm_v)[w.slot * c.norms + w.n] = sqrt(squares);
+    p.head = p.which < 2    ? batch_head_of(c.head0 + p.slot, c.problem.heads_q)
+             : p.which == 2 ? batch_head_of(c.head_k0 + p.slot, c.problem.heads_k)
+                            : batch_head_of(c.head_v0 + p.slot, c.problem.heads_v);
+    return p;
 }
 
-/* The longest of each tile of keys: a thread for each, of K, then of V. */
-extern "C" __global__ void fref_peaks(const __grid_constant__ fref__call c)
+/* What row r of the row set reads, and its Stats where there are any; both 0: nothing. */
+__device__ __forceinline__ fref__span range_of(double *stats, const fref__call &c, const batch_head &head, int64_t r)
 {
-    int64_t tile = (int64_t)blockIdx.x * FREF__THREADS + threadIdx.x;
-    const int64_t of_k = c.heads_k * c.norms / FREF__TILE, of_v = c.heads_v * c.norms / FREF__TILE;
-    const bool is_k = tile < of_k;
-    tile -= is_k ? 0 : of_k;
-    if (!is_k && tile >= of_v)
+    *stats = -infinity();
+    if (r >= c.rows)
+        return { 0, 0 };
+    const int64_t i = row_of(c, r);
+    const fref__span range = keys_of_row(c.problem, head.b, i);
+    if (c.stats.data == nullptr || range.first >= range.last)
+        return range;
+    *stats = element(c.stats, head.b, head.h, i, 0);
+    return *stats == -infinity() ? fref__span{ 0, 0 } : range;
+}
+
+/* A warp has 32 rows of a tile, a block both halves. */
+__device__ __forceinline__ void write_ranges(const fref__call &c, const piece &p, fref__span range, double stats, fref__span *half)
+{
+    const int64_t at = p.slot * c.rows_padded + p.n + threadIdx.x;
+    if (c.stats.data != nullptr) {
+        if (stats != -infinity() && !(fabs(stats) < infinity()))
+            *c.trouble = 1;
+        c.row_stats[at] = stats;
+    }
+    const fref__span mine = listed_keys(c, range);
+    const bool any = mine.first < mine.last;
+    c.range[at] = mine;
+    if (p.n + threadIdx.x >= c.rows)
+        c.facts[at] = {};
+    const uint32_t first = __reduce_min_sync(0xffffffff, any ? (uint32_t)mine.first : INT32_MAX);
+    const uint32_t last = __reduce_max_sync(0xffffffff, any ? (uint32_t)mine.last : 0);
+    half[threadIdx.x / 32] = { (int32_t)first, (int32_t)last };
+}
+
+/* Where this thread's row of the piece lies; -1: it is not read. */
+__device__ __forceinline__ int64_t place_of_row(const fref__call &c, const piece &p, fref__span *half)
+{
+    const int64_t r = p.n + threadIdx.x;
+    if (p.which < 2) {
+        double stats;
+        const fref__span range = range_of(&stats, c, p.head, r);
+        if (p.which == 0)
+            write_ranges(c, p, range, stats, half);
+        return range.first < range.last ? place(*p.from, p.head.b, p.head.h, row_of(c, r)) : -1;
+    }
+    const fref__span live = keys_of_all(c.problem, p.head.b);
+    const int64_t j = p.to == nullptr ? r : r < c.keys ? key_of(c, r) : -1;
+    return j >= live.first && j < live.last ? place(*p.from, p.head.b, p.head.h, j) : -1;
+}
+
+/* Bits of DECODE_AT_ONCE pairs of neighbours of a row of `dim`, from n on; zeros past it. All are asked for before one is looked at. */
+template <fref_type TYPE>
+__device__ __forceinline__ void load_pairs(uint32_t bits[DECODE_AT_ONCE][2], const fref_tensor &from, int64_t row, int n, int dim)
+{
+    const bool together = (TYPE == FREF_F16 || TYPE == FREF_BF16) && from.stride[3] == 1 && dim % 2 == 0 && ((uintptr_t)from.data + (uint64_t)row * 2) % 4 == 0;
+    if (together) {
+        const uint32_t *words = (const uint32_t *)((const uint16_t *)from.data + row);
+        uint32_t word[DECODE_AT_ONCE];
+#pragma unroll
+        for (int m = 0; m < DECODE_AT_ONCE; m++, n += DECODE_STEP)
+            word[m] = n < dim ? words[n / 2] : 0;
+#pragma unroll
+        for (int m = 0; m < DECODE_AT_ONCE; m++) {
+            bits[m][0] = word[m] & 0xffff;
+            bits[m][1] = word[m] >> 16;
+        }
         return;
-    const double *norm = (is_k ? c.norm_k : c.norm_v) + tile * FREF__TILE;
+    }
+#pragma unroll
+    for (int m = 0; m < DECODE_AT_ONCE; m++, n += DECODE_STEP)
+#pragma unroll
+        for (int i = 0; i < 2; i++)
+            bits[m][i] = n + i < dim ? bits_at(from.data, TYPE, row + (n + i) * from.stride[3]) : 0;
+}
+
+struct alignas(16) pair {
+    double x[2];
+};
+
+/* What a lane has seen of its row. The least magnitude that is not 0 and the largest: the upper half of their bits; of the least, less 1. */
+struct seen {
+    double squares;
+    uint32_t least, largest;
+};
+
+template <fref_type TYPE> __device__ __forceinline__ seen decode_row(const piece &p, int64_t row)
+{
+    const double descale = p.from->descale != 0.0 ? p.from->descale : 1.0;
+    double *to = p.to != nullptr ? p.to + (int64_t)(threadIdx.x / DECODE_LANES) * p.ld : nullptr;
+    seen s = { 0.0, UINT32_MAX, 0 };
+    for (int n = threadIdx.x % DECODE_LANES * 2; n < p.ld; n += DECODE_STEP * DECODE_AT_ONCE) {
+        uint32_t bits[DECODE_AT_ONCE][2];
+        load_pairs<TYPE>(bits, *p.from, row, n, row < 0 ? 0 : p.dim);
+#pragma unroll
+        for (int m = 0; m < DECODE_AT_ONCE; m++) {
+            pair two;
+#pragma unroll
+            for (int i = 0; i < 2; i++) {
+                const double value = two.x[i] = value_of(bits[m][i], TYPE) * descale;
+                const uint32_t upper = (uint32_t)(__double_as_longlong(fabs(value)) >> 32);
+                s.squares += value * value;
+                s.largest = upper > s.largest ? upper : s.largest;
+                s.least = upper - 1 < s.least ? upper - 1 : s.least;
+            }
+            if (to != nullptr)
+                *(pair *)(to + n + DECODE_STEP * m) = two;
+        }
+    }
+    return s;
+}
+
+__device__ __forceinline__ seen decode_row_of_any(const piece &p, int64_t row)
+{
+    switch (p.from->type) {
+    case FREF_F16:
+        return decode_row<FREF_F16>(p, row);
+    case FREF_BF16:
+        return decode_row<FREF_BF16>(p, row);
+    case FREF_E4M3:
+        return decode_row<FREF_E4M3>(p, row);
+    case FREF_E5M2:
+        return decode_row<FREF_E5M2>(p, row);
+    default:
+        return decode_row<FREF_F32>(p, row);
+    }
+}
+
+/* Norms of the piece's rows, the longest, and what bounds their elements: a warp. 1 / |x| by the difference of exponents, at most 1/8 more than it is. */
+__device__ __forceinline__ void write_norms(const piece &p, const double *norm, const uint32_t *least)
+{
+    const int lane = threadIdx.x;
     double longest = 0.0;
-    for (int n = 0; n < FREF__TILE; n++)
-        longest = fmax(longest, norm[n]);
-    (is_k ? c.peak_k : c.peak_v)[tile] = longest;
+    for (int r = lane; r < FREF__TILE; r += 32) {
+        if (p.norm != nullptr)
+            p.norm[r] = norm[r];
+        longest = fmax(longest, norm[r]);
+    }
+    longest = largest_of_warp(longest);
+    const uint32_t smallest = __reduce_min_sync(0xffffffff, lane < DECODE_WARPS ? least[lane] : UINT32_MAX);
+    if (lane != 0)
+        return;
+    if (p.peak != nullptr)
+        *p.peak = longest;
+    if (p.extent == nullptr)
+        return;
+    raise(p.extent, longest);
+    if (smallest != UINT32_MAX)
+        raise(p.extent + 1, __longlong_as_double((2046LL << 52) - ((int64_t)(smallest + 1) << 32)));
 }
 
-/* Sums of |V| over tiles of keys: a block of TILE threads for each tile and head, a thread for each column. */
-extern "C" __global__ void fref_tile_sums(const __grid_constant__ fref__call c)
+/* Sums of |V| over the piece, a thread for each column. */
+__device__ __forceinline__ void write_tile_sums(const piece &p)
 {
-    for (int64_t column = threadIdx.x; column < c.ld_v; column += FREF__TILE) {
-        const double *from = c.keys_v + (int64_t)blockIdx.x * FREF__TILE * c.ld_v + column;
+    for (int column = threadIdx.x; column < p.ld; column += FREF__DECODE_THREADS) {
         double sum = 0.0;
+#pragma unroll 16
         for (int n = 0; n < FREF__TILE; n++)
-            sum += fabs(from[n * c.ld_v]);
-        c.tile_v[blockIdx.x * c.ld_v + column] = sum;
+            sum += fabs(p.to[n * p.ld + column]);
+        p.sums[column] = sum;
     }
+}
+
+}
+
+/* Ranges and Stats of rows, and the inputs as doubles with their norms; with `norms` those of all keys alone. A block for each tile of a tensor's rows
+ * and head: of Q, of dO, of K, of V. */
+extern "C" __global__ __launch_bounds__(FREF__DECODE_THREADS) void fref_decode(const __grid_constant__ fref__call c, const int norms)
+{
+    __shared__ int64_t place_of[FREF__TILE];
+    __shared__ double norm[FREF__TILE];
+    __shared__ uint32_t least[DECODE_WARPS];
+    __shared__ fref__span half[FREF__TILE / 32];
+    const piece p = piece_of_block(c, norms != 0);
+    if (threadIdx.x < FREF__TILE)
+        place_of[threadIdx.x] = place_of_row(c, p, half);
+    __syncthreads();
+    if (p.which == 0 && threadIdx.x == 0) {
+        const fref__span all = { half[0].first < half[1].first ? half[0].first : half[1].first, half[0].last > half[1].last ? half[0].last : half[1].last };
+        c.tile_range[(p.slot * c.rows_padded + p.n) / FREF__TILE] = all.last > 0 ? all : fref__span{ 0, 0 };
+    }
+    seen s = decode_row_of_any(p, place_of[threadIdx.x / DECODE_LANES]);
+    if (s.largest >= LARGEST_INPUT)
+        *c.trouble = 1;
+    s.squares = sum_of_lanes<DECODE_LANES>(s.squares);
+    s.least = __reduce_min_sync(0xffffffff, s.least);
+    if (threadIdx.x % DECODE_LANES == 0)
+        norm[threadIdx.x / DECODE_LANES] = sqrt(s.squares);
+    if (threadIdx.x % 32 == 0)
+        least[threadIdx.x / 32] = s.least;
+    __syncthreads();
+    if (threadIdx.x < 32)
+        write_norms(p, norm, least);
+    if (p.sums != nullptr)
+        write_tile_sums(p);
 }
 
 namespace fref {
 
 /* sum |V| over the keys of [first, last), one column; of the tiles it holds by their sums. */
-__device__ __forceinline__ double kept_sum(const fref__call &c, const double *v, const double *tiles, int64_t first, int64_t last)
+__device__ __forceinline__ double kept_sum(const double *v, const double *tiles, int64_t ld, int first, int last)
 {
+    const int from = (first + FREF__TILE - 1) / FREF__TILE, to = last / FREF__TILE;
+    const int before = from <= to ? from * FREF__TILE : last, after = from <= to ? to * FREF__TILE : last;
     double sum = 0.0;
-    int64_t n = first;
-    while (n < last) {
-        if (n % FREF__TILE == 0 && n + FREF__TILE <= last) {
-            sum += tiles[n / FREF__TILE * c.ld_v];
-            n += FREF__TILE;
-        } else {
-            sum += fabs(v[n * c.ld_v]);
-            n++;
-        }
-    }
+#pragma unroll 4
+    for (int n = first; n < before; n++)
+        sum += fabs(v[n * ld]);
+#pragma unroll 8
+    for (int tile = from; tile < to; tile++)
+        sum += tiles[tile * ld];
+#pragma unroll 4
+    for (int n = after; n < last; n++)
+        sum += fabs(v[n * ld]);
     return sum;
 }
 
+enum { KEPT_ROWS = FREF__TILE / (FREF__THREADS / FREF__TILE) };
+
 }
 
-/* The same over each row's range; what all rows of a tile share is added up once. A block for each tile of rows and head, a thread for each column and
- * every so many of the rows. */
-extern "C" __global__ void fref_kept_sums(const __grid_constant__ fref__call c)
+/* The same over each row's range. A block for each tile of columns, of rows and head, columns innermost; a thread for one column of KEPT_ROWS rows: what
+ * they share is added up once. */
+extern "C" __global__ __launch_bounds__(FREF__THREADS) void fref_kept_sums(const __grid_constant__ fref__call c)
 {
-    const int64_t tiles = c.rows_padded / FREF__TILE, head = blockIdx.x / tiles, row = blockIdx.x % tiles * FREF__TILE;
-    const int64_t head_v = (c.head0 + head) / c.group_v - c.head_v0;
-    const fref__span *range = c.range + head * c.rows_padded + row;
-    int64_t first = 0, last = INT32_MAX;
-    for (int r = 0; r < FREF__TILE; r++)
+    __shared__ fref__span ranges[FREF__TILE];
+    const uint32_t columns = (uint32_t)(c.ld_v / FREF__TILE), tiles = (uint32_t)(c.rows_padded / FREF__TILE);
+    const uint32_t column = blockIdx.x % columns * FREF__TILE + threadIdx.x % FREF__TILE, tile = blockIdx.x / columns % tiles;
+    const uint32_t head = blockIdx.x / columns / tiles;
+    const int64_t head_v = (uint32_t)(c.head0 + head) / (uint32_t)c.group_v - c.head_v0, row = head * c.rows_padded + tile * FREF__TILE;
+    if (threadIdx.x < FREF__TILE)
+        ranges[threadIdx.x] = c.range[row + threadIdx.x];
+    __syncthreads();
+    const int r0 = (int)threadIdx.x / FREF__TILE * KEPT_ROWS;
+    const fref__span *range = ranges + r0;
+    int first = 0, last = INT32_MAX;
+    for (int r = 0; r < KEPT_ROWS; r++)
         if (range[r].first < range[r].last) {
-            first = larger(first, range[r].first);
-            last = smaller(last, range[r].last);
+            first = range[r].first > first ? range[r].first : first;
+            last = range[r].last < last ? range[r].last : last;
         }
+    const double *v = c.keys_v + head_v * c.keys_padded * c.ld_v + column;
+    const double *sums = c.tile_v + head_v * (c.keys_padded / FREF__TILE) * c.ld_v + column;
     const bool shared = last < INT32_MAX && first < last;
-    for (int64_t column = threadIdx.x % FREF__TILE; column < c.ld_v; column += FREF__TILE) {
-        const double *v = c.keys_v + head_v * c.keys_padded * c.ld_v + column;
-        const double *sums = c.tile_v + head_v * (c.keys_padded / FREF__TILE) * c.ld_v + column;
-        const double common = shared ? kept_sum(c, v, sums, first, last) : 0.0;
-        double *to = c.kept_v + (head * c.rows_padded + row) * c.ld_v + column;
-        for (int r = (int)threadIdx.x / FREF__TILE; r < FREF__TILE; r += FREF__THREADS / FREF__TILE) {
-            const fref__span own = range[r];
-            double sum = 0.0;
-            if (own.first < own.last)
-                sum = shared ? common + kept_sum(c, v, sums, own.first, first) + kept_sum(c, v, sums, last, own.last)
-                             : kept_sum(c, v, sums, own.first, own.last);
-            to[r * c.ld_v] = sum;
-        }
+    const double common = shared ? kept_sum(v, sums, c.ld_v, first, last) : 0.0;
+    double *to = c.kept_v + (row + r0) * c.ld_v + column;
+    for (int r = 0; r < KEPT_ROWS; r++) {
+        const fref__span own = range[r];
+        double sum = 0.0;
+        if (own.first < own.last)
+            sum = shared ? common + kept_sum(v, sums, c.ld_v, own.first, first) + kept_sum(v, sums, c.ld_v, last, own.last)
+                         : kept_sum(v, sums, c.ld_v, own.first, own.last);
+        to[r * c.ld_v] = sum;
     }
 }

@@ -198,8 +198,7 @@ static void channels_of_keys(fref__run *run, const of_keys *g)
 
 static void whole_lot(fref__run *run, pass *x)
 {
-    fref__run_prepare_rows(run);
-    fref__run_prepare_keys(run);
+    fref__run_prepare(run);
     if (x->wanted.freedom_of_rows)
         fref__run_channels(run, 2);
     channels_of_keys(run, &x->k);

@@ -18,10 +18,8 @@ static void sums_of_rows(fref__run *run, int64_t ld, int count)
 static void kept_sums(fref__run *run)
 {
     fref__call *c = &run->call;
-    c->tile_v = fref__run_doubles(run, FREF__TILE_V, c->heads_v * (c->keys_padded / FREF__TILE) * c->ld_v);
     c->kept_v = fref__run_doubles(run, FREF__KEPT_V, c->heads * c->rows_padded * c->ld_v);
-    fref__run_launch(run, FREF__kernel_tile_sums, c->heads_v * (c->keys_padded / FREF__TILE), FREF__TILE);
-    fref__run_launch(run, FREF__kernel_kept_sums, c->heads * (c->rows_padded / FREF__TILE), FREF__THREADS);
+    fref__run_launch(run, FREF__kernel_kept_sums, c->heads * (c->rows_padded / FREF__TILE) * (c->ld_v / FREF__TILE), FREF__THREADS);
 }
 
 static void forward_lot(fref__run *run, int64_t bytes_of_head)
@@ -33,8 +31,9 @@ static void forward_lot(fref__run *run, int64_t bytes_of_head)
     const fref__kernel lost = wants_errors ? FREF__kernel_sum_forward_lost : FREF__KERNEL_COUNT;
     const fref__kernel sum = !wants_errors ? FREF__kernel_sum_values : c->kept ? FREF__kernel_sum_forward_kept : FREF__kernel_sum_forward;
     c->keeps_scores = !wants_errors;
-    fref__run_prepare_rows(run);
-    fref__run_prepare_keys(run);
+    if (wants_errors && !c->kept)
+        c->tile_v = fref__run_doubles(run, FREF__TILE_V, c->heads_v * (c->keys_padded / FREF__TILE) * c->ld_v);
+    fref__run_prepare(run);
     fref__run_plan_chunks(run, bytes_of_head, fref__run_score_matrices(run));
     if (wants_o)
         sums_of_rows(run, c->ld_v, !wants_errors ? 1 : c->kept ? 4 : 3);

@@ -25,8 +25,8 @@ static fref__limits limits_of(fref_type type, double scale)
 /* What is missing, or NULL. */
 static const char *lacks(const fref_problem *p, const fref_gpu_mod *mod)
 {
-    if (p->keys > INT32_MAX - FREF__PAD || p->rows > INT32_MAX - FREF__PAD)
-        return "more than 2^31 rows or keys";
+    if (p->keys > INT32_MAX - FREF__PAD || p->rows > INT32_MAX - FREF__PAD || p->batch * p->heads_q > INT32_MAX)
+        return "more than 2^31 rows, keys or heads";
     if (mod && (mod->kind < 0 || mod->kind >= FREF_MOD_COUNT))
         return "a modification of the score that has no closed form there";
     return NULL;
@@ -75,8 +75,6 @@ void fref__run_start(fref__run *run, fref_gpu *gpu, const fref_problem *problem,
     }
     c->trouble = fref__run_memory(run, FREF__TROUBLE, sizeof *c->trouble);
     fref__run_clear(run, c->trouble, sizeof *c->trouble);
-    c->live = fref__run_memory(run, FREF__LIVE, problem->batch * (int64_t)sizeof *c->live);
-    fref__run_launch(run, FREF__kernel_live, problem->batch, FREF__THREADS);
 }
 
 void fref__run_cast_p(fref__run *run, double scale)
@@ -280,7 +278,7 @@ static void take_extents(fref__run *run, fref__buffer which, int first, int64_t 
     fref__run_clear(run, all, count * (int64_t)sizeof *all);
 }
 
-void fref__run_prepare_rows(fref__run *run)
+static void prepare_rows(fref__run *run)
 {
     fref__call *c = &run->call;
     const int64_t rows = c->heads * c->rows_padded;
@@ -295,28 +293,31 @@ void fref__run_prepare_rows(fref__run *run)
         c->row_stats = fref__run_doubles(run, FREF__ROW_STATS, rows);
     }
     take_extents(run, FREF__EXTENT_ROWS, 0, c->heads, c->heads);
-    fref__run_clear(run, c->facts, rows * (int64_t)sizeof *c->facts);
-    fref__run_launch(run, FREF__kernel_ranges, rows / FREF__TILE, FREF__TILE);
-    fref__run_launch(run, FREF__kernel_decode_rows, rows / (FREF__THREADS / 32), FREF__THREADS);
 }
 
-void fref__run_prepare_keys(fref__run *run)
+static void prepare_keys(fref__run *run)
 {
     fref__call *c = &run->call;
     const int64_t of_k = c->heads_k * c->keys_padded, of_v = c->heads_v * c->keys_padded;
     c->keys_k = fref__run_doubles(run, FREF__KEYS_K, of_k * c->ld_qk);
     c->keys_v = fref__run_doubles(run, FREF__KEYS_V, of_v * c->ld_v);
     c->norms = padded(c->problem.keys, FREF__PAD);
-    const int64_t norms = (c->heads_k + c->heads_v) * c->norms;
     c->norm_k = fref__run_doubles(run, FREF__NORM_K, c->heads_k * c->norms);
     c->norm_v = fref__run_doubles(run, FREF__NORM_V, c->heads_v * c->norms);
     c->peak_k = fref__run_doubles(run, FREF__PEAK_K, c->heads_k * c->norms / FREF__TILE);
     c->peak_v = fref__run_doubles(run, FREF__PEAK_V, c->heads_v * c->norms / FREF__TILE);
     take_extents(run, FREF__EXTENT_KEYS, 2, c->heads_k, c->heads_v);
-    fref__run_launch(run, FREF__kernel_decode_keys, (of_k + of_v) / (FREF__THREADS / 32), FREF__THREADS);
+}
+
+void fref__run_prepare(fref__run *run)
+{
+    const fref__call *c = &run->call;
+    prepare_rows(run);
+    prepare_keys(run);
+    const int64_t of_rows = c->heads * c->rows_padded * (c->d_o.data ? 2 : 1), heads = c->heads_k + c->heads_v;
+    fref__run_launch_with(run, FREF__kernel_decode, (of_rows + heads * c->keys_padded) / FREF__TILE, FREF__DECODE_THREADS, 0);
     if (c->key_index)
-        fref__run_launch(run, FREF__kernel_norms, norms / (FREF__THREADS / 32), FREF__THREADS);
-    fref__run_launch(run, FREF__kernel_peaks, (norms / FREF__TILE + FREF__THREADS - 1) / FREF__THREADS, FREF__THREADS);
+        fref__run_launch_with(run, FREF__kernel_decode, heads * c->norms / FREF__TILE, FREF__DECODE_THREADS, 1);
 }
 
 bool fref__run_is_one_chunk(const fref__run *run)

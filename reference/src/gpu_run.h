@@ -11,7 +11,6 @@
 /* Scratch memory, each piece as large as it ever had to be. X(NAME) */
 #define FREF__BUFFER_LIST(X)                                                                                                       \
     X(TROUBLE)                                                                                                                     \
-    X(LIVE)                                                                                                                        \
     X(RANGE) X(TILE_RANGE) X(ROWS_Q) X(ROWS_D_O) X(KEYS_K) X(KEYS_V) X(EXTENT_ROWS) X(EXTENT_KEYS) X(LARGEST) X(NORM_Q)            \
         X(NORM_D_O) X(NORM_K) X(NORM_V) X(PEAK_K) X(PEAK_V) X(ROW_STATS) X(TILE_V) X(KEPT_V) X(SCORES) X(DP) X(EXTRA) X(PULL)      \
             X(SLOPE) X(CURVATURE) X(SLOPE_EXTRA) X(FACTS) X(SUMS_ROWS) X(SUMS_K) X(SUMS_V) X(LOSSY) X(TOTAL_K) X(TOTAL_V)          \
@@ -84,8 +83,7 @@ void fref__run_take_chunk(fref__run *run, int64_t row0);
 int64_t fref__run_score_matrices(const fref__run *run);
 
 /* Ranges and decoded inputs of the lot. */
-void fref__run_prepare_rows(fref__run *run);
-void fref__run_prepare_keys(fref__run *run);
+void fref__run_prepare(fref__run *run);
 /* Is the chunk all there is, and are its scores those of Q and K alone? */
 bool fref__run_is_one_chunk(const fref__run *run);
 /* Scores of the chunk, modified; or with `gradient` dO . v. */

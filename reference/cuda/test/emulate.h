@@ -106,6 +106,23 @@ static inline int __any_sync(uint32_t, int any)
     return emulate::mine().taken[0][0] != 0;
 }
 
+static inline uint32_t __reduce_max_sync(uint32_t, uint32_t x)
+{
+    emulate::mine().given[emulate::lane()][0] = x;
+    emulate::together([](emulate::warp &w) {
+        for (int i = 1; i < emulate::WARP; i++)
+            w.given[0][0] = std::max(w.given[0][0], w.given[i][0]);
+        for (int i = 0; i < emulate::WARP; i++)
+            w.taken[i][0] = w.given[0][0];
+    });
+    return (uint32_t)emulate::mine().taken[emulate::lane()][0];
+}
+
+static inline uint32_t __reduce_min_sync(uint32_t mask, uint32_t x)
+{
+    return ~__reduce_max_sync(mask, ~x);
+}
+
 static inline float __uint_as_float(uint32_t x)
 {
     float y;
