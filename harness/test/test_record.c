@@ -210,6 +210,31 @@ Test(record, a_torn_line_does_not_swallow_the_next_object)
     cr_expect_eq(counts.bad, 1);
 }
 
+/* What is no record is refused by who reads it, and by who would go on with it; a first line that a kill tore off is one. */
+Test(record, what_is_no_record_says_so)
+{
+    static const struct {
+        const char *text, *why;
+    } files[] = { { "# a title\n\ntext\n", "is not a record (no line could be read)" },
+                  { "\xfd"
+                    "7zXZ",
+                    "is compressed: unpack it first" },
+                  { "\x1f\x8b\x08\n", "is compressed: unpack it first" } };
+    size_t kinds[FACTS_LINE_BAD + 1] = { 0 };
+    facts_read_counts counts;
+    char why[160];
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        write_text(path, files[i].text);
+        cr_expect_not(facts_record_read(path, count_rows, kinds, &counts), "%s", files[i].why);
+        cr_expect_eq(facts_record_trouble(&counts, why, sizeof why), 2);
+        cr_expect_str_eq(why, files[i].why);
+    }
+    write_text(path, "{\"run\":{\"id");
+    cr_expect(facts_record_read(path, count_rows, kinds, &counts));
+    write_text(path, "");
+    cr_expect(facts_record_read(path, count_rows, kinds, &counts));
+}
+
 Test(record, a_full_device_is_an_error_that_names_the_path)
 {
     char error[256];

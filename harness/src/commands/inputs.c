@@ -18,6 +18,7 @@ int facts_read_record(const char *who, const char *path, bool (*each)(void *, co
         return facts_complain(status, "%s: %s: %s", who, path, why);
     }
     if (bad && (*bad = counts.bad) > 0)
-        facts_complain(FACTS_EXIT_OK, "%s: %s: %llu lines could not be read", who, path, (unsigned long long)counts.bad);
+        facts_complain(FACTS_EXIT_OK, "%s: %s: %llu line%s could not be read", who, path, (unsigned long long)counts.bad,
+                       counts.bad == 1 ? "" : "s");
     return FACTS_EXIT_OK;
 }

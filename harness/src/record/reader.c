@@ -111,6 +111,12 @@ static bool drain(reading *r, size_t searched)
     return true;
 }
 
+/* xz and gzip begin so. */
+static bool is_packed(const reading *r)
+{
+    return r->used >= 2 && (memcmp(r->buffer, "\xfd" "7", 2) == 0 || memcmp(r->buffer, "\x1f\x8b", 2) == 0);
+}
+
 static bool read_all(reading *r)
 {
     for (;;) {
@@ -130,12 +136,19 @@ static bool read_all(reading *r)
         if (got == 0)
             break;
         r->used += (size_t)got;
+        if (r->offset == 0 && before == 0 && is_packed(r)) {
+            r->counts->foreign = "is compressed: unpack it first";
+            return true;
+        }
         if (!drain(r, before))
             return true;
     }
     r->counts->torn = r->used > 0 || r->skipping;
     if (r->counts->torn)
         deliver(r, 0, r->used);
+    /* One torn line is a record that was stopped as it began. */
+    if (r->counts->bad == r->counts->lines && r->counts->lines > r->counts->torn)
+        r->counts->foreign = "is not a record (no line could be read)";
     return true;
 }
 
@@ -148,7 +161,7 @@ bool facts_record_read(const char *path, bool (*each)(void *, const facts_line *
         return false;
     r.buffer = malloc(r.capacity);
     r.line = malloc(sizeof *r.line);
-    bool ok = r.buffer && r.line && read_all(&r) && !counts->newer;
+    bool ok = r.buffer && r.line && read_all(&r) && !counts->newer && !counts->foreign;
     int why = errno;
     free(r.buffer);
     free(r.line);
@@ -164,6 +177,6 @@ int facts_record_trouble(const facts_read_counts *counts, char *out, size_t capa
         snprintf(out, capacity, "was written by a newer FACTS (format %lld; this one reads %d): use that one", (long long)counts->newer,
                  FACTS_RECORD_FORMAT);
     else
-        snprintf(out, capacity, "%s", strerror(errno));
-    return counts->newer || no_record ? 2 : 3;
+        snprintf(out, capacity, "%s", counts->foreign ? counts->foreign : strerror(errno));
+    return counts->newer || counts->foreign || no_record ? 2 : 3;
 }

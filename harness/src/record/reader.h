@@ -32,6 +32,7 @@ typedef struct facts_read_counts {
     uint64_t lines, rows, bad;
     bool torn;     /* the last line has no newline */
     int64_t newer; /* a run says this format, greater than ours: nothing was delivered from there on */
+    const char *foreign; /* why it is no record at all; NULL: it is one, or empty */
 } facts_read_counts;
 
 facts_slice facts_line_get(const facts_line *line, const char *key);
@@ -40,9 +41,9 @@ facts_slice facts_line_get(const facts_line *line, const char *key);
 void facts_line_parse(facts_line *out, const char *text, size_t length);
 
 /* Calls `each` for every line of a file, in order; it returns false to stop. Blank lines are skipped; a line over FACTS_LINE_MAX is BAD.
- * Returns false when the file cannot be read, or is of a newer FACTS. */
+ * Returns false when the file cannot be read, is no record, or is of a newer FACTS. */
 bool facts_record_read(const char *path, bool (*each)(void *context, const facts_line *line), void *context, facts_read_counts *counts);
-/* Why facts_record_read returned false, for people, directly after it; the exit code: 2 for a newer record, and where no file is, else 3.
+/* Why facts_record_read returned false, for people, directly after it; the exit code: 2 for a newer record, and where no record is, else 3.
  */
 int facts_record_trouble(const facts_read_counts *counts, char *out, size_t capacity);
 

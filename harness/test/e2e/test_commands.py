@@ -65,6 +65,13 @@ class Deciding(e2e.TestCase):
         self.assertStatus(e2e.facts(*command, "--overwrite"), 0)
         self.assertEqual(len(e2e.Record(self.path("r")).rows), 2)
 
+    def test_a_file_that_is_no_record_is_left_alone(self):
+        text = "# notes\n\nnot of ours\n"
+        notes = self.write("notes.md", text)
+        self.assertOneLine(e2e.facts("decide", TWO, "--cudnn", e2e.need(e2e.NEW).name, "-o", notes, "--resume"), 2, "is not a record")
+        with open(notes, encoding="utf-8") as file:
+            self.assertEqual(file.read(), text)
+
     def test_a_yes_for_a_described_device_is_never_called_a_pass(self):
         done = e2e.facts("run", TWO, "--cudnn", e2e.need(e2e.NEW).name, "--device", "h100-sxm", "-o", self.path("r"))
         self.assertStatus(done, 0)
