@@ -119,7 +119,7 @@ typedef struct fref__call {
     fref__facts *facts;                      /* [heads][rows_padded] */
     double *largest[2];                      /* [heads]: no weight of the chunk exceeds it, of P; of dS */
     double *sum[FREF__SUMS];                 /* [heads][rows_padded or keys_padded][ld] */
-    uint8_t *lossy;                          /* [heads][tiles of rows or keys]: some weight may be flushed */
+    uint8_t *lossy;                          /* [heads][rows_padded or keys_padded / TILE]: some weight may be flushed; else there is no sum of them */
     int32_t first_chunk;                     /* sums over rows start with this one */
     int32_t keeps_scores;                    /* of values alone: a backward may take them */
 

@@ -35,6 +35,12 @@ __device__ __forceinline__ void sum_variances(row_variance *v)
     v->whole = sum_of_warp(v->whole);
 }
 
+/* The sum of what may be flushed, of row or key `row`; there is none where nothing may. */
+__device__ __forceinline__ double lost_sum(const fref__call &c, int64_t row, int64_t at)
+{
+    return c.lossy[row / FREF__TILE] ? c.sum[FREF__SUMS - 1][at] : 0.0;
+}
+
 /* What the sums of one row of the lot are made into. */
 struct finished {
     int64_t head, at; /* in the lot; of (head, row) */
@@ -72,7 +78,7 @@ extern "C" __global__ void fref_finish_forward(const __grid_constant__ fref__cal
             o = clamped(c.gamma_p * c.sum[0][at], c.to_o.max);
         } else if (!f.dead) {
             const double gamma = c.gamma_p, exact = gamma * c.sum[0][at], pv = gamma * c.sum[1][at], single = gamma * gamma * c.sum[2][at];
-            const double kept = gamma * (c.kept ? c.sum[3][at] : c.kept_v[at]), lost = gamma * c.sum[FREF__SUMS - 1][at];
+            const double kept = gamma * (c.kept ? c.sum[3][at] : c.kept_v[at]), lost = gamma * lost_sum(c, w.at, at);
             o = clamped(exact, c.to_o.max);
             const double so = c.to_o.unit_roundoff * fmax(fabs(o), c.to_o.tiny);
             const double a = per_pv * pv, el_o = f.el * exact, es_pv = f.es / 4.0 * pv;
@@ -114,7 +120,7 @@ extern "C" __global__ void fref_finish_dq(const __grid_constant__ fref__call c)
         if (!f.dead) {
             const double exact = c.gamma_ds * c.problem.scale * c.sum[0][at];
             dq = clamped(exact, c.to_q.max);
-            const double lost = scale * c.sum[FREF__SUMS - 1][at], aq = E32 * sqrt_n * scale * c.sum[1][at];
+            const double lost = scale * lost_sum(c, w.at, at), aq = E32 * sqrt_n * scale * c.sum[1][at];
             const double mean_key = scale * fabs(c.sum[4][at]), es_dq = f.es * exact;
             const double last_cast = c.to_q.unit_roundoff * fmax(fabs(dq), c.to_q.tiny), along = f.edelta * mean_key;
             const double single = scale * scale * c.sum[2][at], cast = THIRD * last_cast * last_cast;
@@ -153,13 +159,15 @@ __device__ __forceinline__ void add_heads(const fref__call &c, int64_t group, in
     const bool partials_cast = c.rounding.partials_cast && group > 1;
     const double sqrt_n = sqrt(at_least_one((double)c.problem.rows / 16.0)), size = fabs(factor);
     const int64_t to = ((head0 + slot) * c.keys + key) * dim + column;
-    double total[3] = { c.total[0][to], c.total[1][to], c.total[2][to] };
+    double total[3] = { 0.0, 0.0, 0.0 };
     int64_t first = (head0 + slot) * group - c.head0, last = first + group;
+    for (int n_total = 0; n_total < 3 && first < 0; n_total++) /* an earlier lot began it */
+        total[n_total] = c.total[n_total][to];
     first = larger(first, 0);
     last = smaller(last, c.heads);
     for (int64_t head = first; head < last; head++) {
         const int64_t at = (head * c.keys_padded + key) * ld + column;
-        const double value = factor * c.sum[0][at], lost = factor * c.sum[FREF__SUMS - 1][at], accumulated = E32 * sqrt_n * size * c.sum[1][at];
+        const double value = factor * c.sum[0][at], lost = factor * lost_sum(c, head * c.keys_padded + key, at), accumulated = E32 * sqrt_n * size * c.sum[1][at];
         const double cast = partials_cast ? c.in.unit_roundoff * fmax(fabs(value), c.in.tiny) : 0.0;
         total[0] += value;
         total[1] += factor * factor * c.sum[2][at] + lost * lost + accumulated * accumulated + THIRD * cast * cast;

@@ -402,7 +402,7 @@ template <int KIND, bool WIDE> __device__ __forceinline__ void make_sums(const f
     w.counts = K::ROUGH > 1 && KIND != FREF__FORWARD_KEPT && c.counts && w.column == 0;
     w.norm_k = c.norm_k + ((c.head0 + w.head) / c.group_k - c.head_k0) * c.norms;
     w.first_moment[0] = w.first_moment[1] = w.second_moment[0] = w.second_moment[1] = 0.0;
-    const int64_t flag = (w.head * tiles * W::HEIGHT + w.tile) / FREF__TILE;
+    const int64_t flag = (K::OVER_ROWS ? w.head * c.keys_padded + w.tile : w.head * c.rows_padded + c.row0 + w.tile) / FREF__TILE;
     if (is_lost_kind<KIND> && !c.lossy[flag])
         return;
     int64_t first = 0, last = c.chunk_rows;
@@ -413,7 +413,7 @@ template <int KIND, bool WIDE> __device__ __forceinline__ void make_sums(const f
         first = range.first / W::STEP * W::STEP;
         last = range.last;
     }
-    const bool add = K::OVER_ROWS && (is_lost_kind<KIND> || !c.first_chunk);
+    const bool add = K::OVER_ROWS && !c.first_chunk;
     w.first = first;
     w.heavy[0] = w.heavy[1] = 0;
     __shared__ uint8_t weighs[W::HEIGHT];

@@ -21,18 +21,30 @@ static wanted wanted_of(const fref_backward_out *out)
 /* Sums of one gradient: value, magnitude, variance, bound, perhaps one more, and what may be flushed. */
 typedef struct sums {
     double *at[FREF__SUMS];
+    uint8_t *lossy;
 } sums;
 
-static sums make_sums(fref__run *run, fref__buffer which, int64_t size, int count)
+/* Of `padded` rows or keys of each head of the lot. */
+static sums make_sums(fref__run *run, fref__buffer which, int64_t padded, int64_t ld, int count)
 {
-    sums s = { { NULL } };
+    const int64_t rows = run->call.heads * padded, size = rows * ld;
+    sums s = { .lossy = fref__run_flags(run, rows / FREF__TILE) };
     double *all = fref__run_doubles(run, which, size * (count + 1));
     if (!all)
         return s;
     for (int n = 0; n < count; n++)
         s.at[n] = all + n * size;
     s.at[FREF__SUMS - 1] = all + count * size;
-    fref__run_clear(run, s.at[FREF__SUMS - 1], size * (int64_t)sizeof *all);
+    return s;
+}
+
+/* What may be flushed in a later chunk of rows alone adds to a sum that must be there. */
+static sums make_sums_of_keys(fref__run *run, fref__buffer which, int64_t ld)
+{
+    const fref__call *c = &run->call;
+    const sums s = make_sums(run, which, c->keys_padded, ld, 4);
+    if (c->chunk_rows < c->rows_padded && s.at[FREF__SUMS - 1])
+        fref__run_clear(run, s.at[FREF__SUMS - 1], c->heads * c->keys_padded * ld * (int64_t)sizeof(double));
     return s;
 }
 
@@ -40,6 +52,7 @@ static void take_sums(fref__run *run, const sums *s)
 {
     for (int n = 0; n < FREF__SUMS; n++)
         run->call.sum[n] = s->at[n];
+    run->call.lossy = s->lossy;
 }
 
 /* A gradient of keys: its totals over the group, and what is launched for it. */
@@ -48,7 +61,7 @@ typedef struct of_keys {
     int of_v;
     int64_t heads, dim, ld; /* of all; channels */
     double *total[3], *channels, *weights;
-    uint8_t *read;
+    int64_t read; /* of fref__run_zeros */
     sums sums;
     fref__kernel sum, lost, add, finish;
 } of_keys;
@@ -59,7 +72,7 @@ static void take(fref__run *run, const of_keys *g)
     take_sums(run, &g->sums);
     for (int n = 0; n < 3; n++)
         c->total[n] = g->total[n];
-    c->read = g->read;
+    c->read = fref__run_zeros(run, g->read);
     c->group_channels = g->channels;
     c->key_weights = g->weights;
 }
@@ -83,9 +96,7 @@ static of_keys make_of_keys(fref__run *run, bool wanted_, int of_v, bool freedom
     double *total = fref__run_doubles(run, of_v ? FREF__TOTAL_V : FREF__TOTAL_K, 3 * size);
     for (int n = 0; n < 3 && total; n++)
         g.total[n] = total + n * size;
-    fref__run_clear(run, total, 3 * size * (int64_t)sizeof *total);
-    g.read = fref__run_memory(run, of_v ? FREF__READ_V : FREF__READ_K, keys);
-    fref__run_clear(run, g.read, keys);
+    g.read = fref__run_keep_zeros(run, keys);
     if (!freedom)
         return g;
     g.channels = fref__run_doubles(run, of_v ? FREF__GROUP_CHANNELS_V : FREF__GROUP_CHANNELS_K, g.heads);
@@ -164,14 +175,14 @@ static void chunk(fref__run *run, const pass *x, const sums *dq)
 static void lot_pass(fref__run *run, pass *x)
 {
     fref__call *c = &run->call;
-    sums dq = { { NULL } };
+    sums dq = { .lossy = NULL };
     fref__run_plan_chunks(run, x->bytes_of_head, matrices_of(run));
     if (x->wanted.dq)
-        dq = make_sums(run, FREF__SUMS_ROWS, c->heads * c->rows_padded * c->ld_qk, 5);
+        dq = make_sums(run, FREF__SUMS_ROWS, c->rows_padded, c->ld_qk, 5);
     if (x->k.wanted)
-        x->k.sums = make_sums(run, FREF__SUMS_K, c->heads * c->keys_padded * c->ld_qk, 4);
+        x->k.sums = make_sums_of_keys(run, FREF__SUMS_K, c->ld_qk);
     if (x->v.wanted)
-        x->v.sums = make_sums(run, FREF__SUMS_V, c->heads * c->keys_padded * c->ld_v, 4);
+        x->v.sums = make_sums_of_keys(run, FREF__SUMS_V, c->ld_v);
     for (int64_t row0 = 0; row0 < c->rows_padded && run->status == 0; row0 += c->chunk_rows) {
         fref__run_take_chunk(run, row0);
         chunk(run, x, &dq);
@@ -308,8 +319,6 @@ int fref_gpu_backward(fref_gpu *gpu, const fref_problem *problem, const fref_gpu
     c->z_dq = fref__run_amax(&run, out->amax_dq, run.heads * rows * problem->dim_qk);
     c->z_dk = fref__run_amax(&run, out->amax_dk, problem->batch * problem->heads_k * keys * problem->dim_qk);
     c->z_dv = fref__run_amax(&run, out->amax_dv, problem->batch * problem->heads_v * keys * problem->dim_v);
-    if (x.wanted.sink)
-        fref__run_launch(&run, FREF__kernel_sink, problem->heads_q, FREF__THREADS);
     fref__run_take_keys(&run, problem->key_sample, keys);
     x.k = make_of_keys(&run, x.wanted.dk, 0, out->dk_nu || out->dk_neff);
     x.v = make_of_keys(&run, x.wanted.dv, 1, out->dv_nu || out->dv_neff);
@@ -318,6 +327,8 @@ int fref_gpu_backward(fref_gpu *gpu, const fref_problem *problem, const fref_gpu
     if (x.wanted.bias)
         start_bias(&run);
     all_lots(&run, &x);
+    if (x.wanted.sink)
+        fref__run_launch(&run, FREF__kernel_sink, problem->heads_q, FREF__THREADS);
     fref__run_take_keys(&run, problem->key_sample, keys);
     finish_keys(&run, &x.k);
     finish_keys(&run, &x.v);

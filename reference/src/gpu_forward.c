@@ -11,8 +11,7 @@ static void sums_of_rows(fref__run *run, int64_t ld, int count)
     for (int n = 0; n < FREF__SUMS; n++)
         c->sum[n] = all && n < count ? all + n * size : NULL;
     c->sum[FREF__SUMS - 1] = all ? all + count * size : NULL;
-    if (all && count > 1) /* of what may not be flushed there is no sum */
-        fref__run_clear(run, c->sum[FREF__SUMS - 1], size * (int64_t)sizeof *all);
+    c->lossy = fref__run_flags(run, c->heads * c->rows_padded / FREF__TILE);
 }
 
 static void kept_sums(fref__run *run)

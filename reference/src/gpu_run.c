@@ -11,6 +11,8 @@
 #define MOST_BYTES ((size_t)12 << 30)
 #define LITTLE_BYTES ((size_t)512 << 20)
 
+enum { FLAGGED = 3 }; /* kinds of sums of a lot whose tiles have flags */
+
 static int64_t padded(int64_t n, int64_t to)
 {
     return n <= 0 ? to : (n + to - 1) / to * to;
@@ -73,8 +75,7 @@ void fref__run_start(fref__run *run, fref_gpu *gpu, const fref_problem *problem,
         run->status = ENOTSUP;
         return;
     }
-    c->trouble = fref__run_memory(run, FREF__TROUBLE, sizeof *c->trouble);
-    fref__run_clear(run, c->trouble, sizeof *c->trouble);
+    fref__run_keep_zeros(run, sizeof *c->trouble); /* the first */
 }
 
 void fref__run_cast_p(fref__run *run, double scale)
@@ -211,6 +212,44 @@ static size_t budget_of(const fref_gpu *gpu, int64_t wanted)
     return half < MOST_BYTES ? half : MOST_BYTES;
 }
 
+int64_t fref__run_keep_zeros(fref__run *run, int64_t bytes)
+{
+    const int64_t at = run->zeros.lot;
+    run->zeros.lot += padded(bytes, sizeof(double));
+    return at;
+}
+
+void *fref__run_zeros(const fref__run *run, int64_t at)
+{
+    return run->zeros.at ? run->zeros.at + at : NULL;
+}
+
+static void clear_zeros(fref__run *run, int64_t from)
+{
+    fref__run_clear(run, fref__run_zeros(run, from), run->zeros.end - from);
+    run->zeros.lot_is_clear = from <= run->zeros.lot;
+    run->zeros.chunk_is_clear = true;
+}
+
+/* Extents and flags of a lot, the largest weights of a chunk. */
+static void plan_zeros(fref__run *run)
+{
+    const fref__call *c = &run->call;
+    const int64_t heads = run->heads_of_lot, padded_ = c->rows_padded > c->keys_padded ? c->rows_padded : c->keys_padded;
+    run->zeros.chunk = run->zeros.lot + 8 * heads * (int64_t)sizeof(double) + FLAGGED * padded(heads * padded_ / FREF__TILE, sizeof(double));
+    run->zeros.end = run->zeros.chunk + 2 * heads * (int64_t)sizeof(double);
+    run->zeros.at = fref__run_memory(run, FREF__ZEROS, run->zeros.end);
+    run->call.trouble = fref__run_zeros(run, 0);
+    clear_zeros(run, 0);
+}
+
+uint8_t *fref__run_flags(fref__run *run, int64_t tiles)
+{
+    uint8_t *flags = fref__run_zeros(run, run->zeros.lossy);
+    run->zeros.lossy += tiles;
+    return flags;
+}
+
 void fref__run_plan(fref__run *run, int64_t bytes_of_head, int64_t matrices, int64_t align)
 {
     const fref__call *c = &run->call;
@@ -218,6 +257,7 @@ void fref__run_plan(fref__run *run, int64_t bytes_of_head, int64_t matrices, int
     int64_t heads = (int64_t)budget_of(run->gpu, of_head * run->heads) / (of_head > 0 ? of_head : 1) / align * align;
     heads = heads < align ? align : heads;
     run->heads_of_lot = heads < run->heads ? heads : run->heads;
+    plan_zeros(run);
 }
 
 void fref__run_take_lot(fref__run *run, int64_t head0)
@@ -267,15 +307,9 @@ void fref__run_take_chunk(fref__run *run, int64_t row0)
     c->first_chunk = row0 == 0;
     if (c->rows_padded - row0 < c->chunk_rows)
         c->chunk_rows = c->rows_padded - row0;
-}
-
-static void take_extents(fref__run *run, fref__buffer which, int first, int64_t heads_of_first, int64_t heads_of_next)
-{
-    const int64_t count = 2 * (heads_of_first + heads_of_next);
-    double *all = fref__run_doubles(run, which, count);
-    run->call.extent[first] = all;
-    run->call.extent[first + 1] = all ? all + 2 * heads_of_first : NULL;
-    fref__run_clear(run, all, count * (int64_t)sizeof *all);
+    if (!run->zeros.chunk_is_clear)
+        clear_zeros(run, run->zeros.chunk);
+    run->zeros.chunk_is_clear = false;
 }
 
 static void prepare_rows(fref__run *run)
@@ -292,7 +326,6 @@ static void prepare_rows(fref__run *run)
         c->norm_d_o = fref__run_doubles(run, FREF__NORM_D_O, rows);
         c->row_stats = fref__run_doubles(run, FREF__ROW_STATS, rows);
     }
-    take_extents(run, FREF__EXTENT_ROWS, 0, c->heads, c->heads);
 }
 
 static void prepare_keys(fref__run *run)
@@ -306,7 +339,22 @@ static void prepare_keys(fref__run *run)
     c->norm_v = fref__run_doubles(run, FREF__NORM_V, c->heads_v * c->norms);
     c->peak_k = fref__run_doubles(run, FREF__PEAK_K, c->heads_k * c->norms / FREF__TILE);
     c->peak_v = fref__run_doubles(run, FREF__PEAK_V, c->heads_v * c->norms / FREF__TILE);
-    take_extents(run, FREF__EXTENT_KEYS, 2, c->heads_k, c->heads_v);
+}
+
+/* What is zero when the lot begins. */
+static void prepare_zeros(fref__run *run)
+{
+    fref__call *c = &run->call;
+    int64_t at = run->zeros.lot;
+    if (!run->zeros.lot_is_clear)
+        clear_zeros(run, at);
+    run->zeros.lot_is_clear = false;
+    const int64_t heads[] = { c->heads, c->heads, c->heads_k, c->heads_v };
+    for (int n = 0; n < 4; n++) {
+        c->extent[n] = fref__run_zeros(run, at);
+        at += 2 * heads[n] * (int64_t)sizeof(double);
+    }
+    run->zeros.lossy = at;
 }
 
 void fref__run_prepare(fref__run *run)
@@ -314,6 +362,7 @@ void fref__run_prepare(fref__run *run)
     const fref__call *c = &run->call;
     prepare_rows(run);
     prepare_keys(run);
+    prepare_zeros(run);
     const int64_t of_rows = c->heads * c->rows_padded * (c->d_o.data ? 2 : 1), heads = c->heads_k + c->heads_v;
     fref__run_launch_with(run, FREF__kernel_decode, (of_rows + heads * c->keys_padded) / FREF__TILE, FREF__DECODE_THREADS, 0);
     if (c->key_index)
@@ -342,10 +391,8 @@ void fref__run_scores(fref__run *run, int gradient)
 void fref__run_facts(fref__run *run, fref__kernel kernel)
 {
     fref__call *c = &run->call;
-    double *largest = fref__run_doubles(run, FREF__LARGEST, 2 * c->heads);
     for (int n = 0; n < 2; n++)
-        c->largest[n] = largest ? largest + n * c->heads : NULL;
-    fref__run_clear(run, largest, 2 * c->heads * (int64_t)sizeof *largest);
+        c->largest[n] = fref__run_zeros(run, run->zeros.chunk + n * c->heads * (int64_t)sizeof(double));
     fref__run_launch(run, kernel, c->heads * c->chunk_rows / (FREF__THREADS / 32), FREF__THREADS);
 }
 
@@ -370,12 +417,7 @@ void fref__run_channels(fref__run *run, int which)
 
 void fref__run_sums(fref__run *run, fref__kernel kernel, fref__kernel lost, int64_t tiles, int64_t columns)
 {
-    fref__call *c = &run->call;
-    const int64_t blocks = c->heads * tiles;
-    if (lost != FREF__KERNEL_COUNT) {
-        c->lossy = fref__run_memory(run, FREF__LOSSY, blocks);
-        fref__run_clear(run, c->lossy, blocks);
-    }
+    const int64_t blocks = run->call.heads * tiles;
     const bool wide = run->gpu->wide && columns % FREF__WIDE == 0;
     fref__run_launch(run, wide ? kernel + (FREF__kernel_sum_forward_wide - FREF__kernel_sum_forward) : kernel,
                      blocks * (columns / FREF__TILE), FREF__SUM_THREADS);

@@ -10,11 +10,11 @@
 
 /* Scratch memory, each piece as large as it ever had to be. X(NAME) */
 #define FREF__BUFFER_LIST(X)                                                                                                       \
-    X(TROUBLE)                                                                                                                     \
-    X(RANGE) X(TILE_RANGE) X(ROWS_Q) X(ROWS_D_O) X(KEYS_K) X(KEYS_V) X(EXTENT_ROWS) X(EXTENT_KEYS) X(LARGEST) X(NORM_Q)            \
+    X(ZEROS)                                                                                                                       \
+    X(RANGE) X(TILE_RANGE) X(ROWS_Q) X(ROWS_D_O) X(KEYS_K) X(KEYS_V) X(NORM_Q)            \
         X(NORM_D_O) X(NORM_K) X(NORM_V) X(PEAK_K) X(PEAK_V) X(ROW_STATS) X(TILE_V) X(KEPT_V) X(SCORES) X(DP) X(EXTRA) X(PULL)      \
-            X(SLOPE) X(CURVATURE) X(SLOPE_EXTRA) X(FACTS) X(SUMS_ROWS) X(SUMS_K) X(SUMS_V) X(LOSSY) X(TOTAL_K) X(TOTAL_V)          \
-                X(READ_K) X(READ_V) X(BIAS) X(LIVE_ROWS) X(RELATION) X(CHANNELS) X(GROUP_CHANNELS_K) X(GROUP_CHANNELS_V)           \
+            X(SLOPE) X(CURVATURE) X(SLOPE_EXTRA) X(FACTS) X(SUMS_ROWS) X(SUMS_K) X(SUMS_V) X(TOTAL_K) X(TOTAL_V)          \
+                X(BIAS) X(LIVE_ROWS) X(RELATION) X(CHANNELS) X(GROUP_CHANNELS_K) X(GROUP_CHANNELS_V)           \
                     X(WEIGHTS_K) X(WEIGHTS_V)
 
 typedef enum fref__buffer {
@@ -49,6 +49,13 @@ typedef struct fref__run {
     int status;
     int64_t heads, heads_of_lot;
     bool has_scores; /* an earlier run's lie in memory */
+    /* What is zero when the run, a lot or a chunk of it begins, one behind the other: what begins together is cleared together. */
+    struct {
+        uint8_t *at;
+        int64_t lot, chunk, end; /* where their parts begin */
+        int64_t lossy;           /* where the next flags of the lot do */
+        bool lot_is_clear, chunk_is_clear;
+    } zeros;
 } fref__run;
 
 /* Fills in what follows from the problem alone. A problem that the kernels do not know: status ENOTSUP. */
@@ -70,11 +77,17 @@ void fref__run_launch(fref__run *run, fref__kernel kernel, int64_t blocks, int t
 void fref__run_launch_with(fref__run *run, fref__kernel kernel, int64_t blocks, int threads, int argument);
 void fref__run_launch_grid(fref__run *run, fref__kernel kernel, const unsigned grid[3], int threads);
 
+/* Bytes that are zero when the run begins, asked for before fref__run_plan: where they are once that was called. */
+int64_t fref__run_keep_zeros(fref__run *run, int64_t bytes);
+void *fref__run_zeros(const fref__run *run, int64_t at);
+/* Flags of so many tiles that are zero when the lot begins, for at most three kinds of sums; NULL where there is no memory. */
+uint8_t *fref__run_flags(fref__run *run, int64_t tiles);
+
 /* The row set and the key set: NULL for all. */
 void fref__run_take_rows(fref__run *run, const int64_t *index, int64_t count);
 void fref__run_take_keys(fref__run *run, const int64_t *index, int64_t count);
 
-/* Decides heads_of_lot: `bytes_of_head` beside the scores, `matrices` of scores. Lots are multiples of `align` heads. */
+/* Decides heads_of_lot: `bytes_of_head` beside the scores, `matrices` of scores. Lots are multiples of `align` heads. No later row or key set is larger. */
 void fref__run_plan(fref__run *run, int64_t bytes_of_head, int64_t matrices, int64_t align);
 void fref__run_take_lot(fref__run *run, int64_t head0);
 /* Rows of a chunk of the lot for the current row and key sets. */
