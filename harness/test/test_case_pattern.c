@@ -203,7 +203,13 @@ Test(pattern, with_gives_every_case_what_it_says)
     cr_expect_eq(facts_cases_count(cases), 2, "what became the same is there once");
     cr_expect_str_eq(facts_cases_at(cases, 1).name, "pass=fwd dtype=bf16 s=128 repeat=3 engine=all");
     facts_cases_destroy(cases);
-    static const char *const wrong[] = { "engine", "engin=all", "engine=every", "=" };
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        cr_expect_eq(facts_cases_expand(&cases, &text, 1, NULL, &(facts_choice){ .with = wrong[i] }, &error), 2, "%s", wrong[i]);
+    static const char *const wrong[][2] = { { "engine", "--with:1:1: engine is not key=value" },
+                                            { "repeat=2 engin=all", "--with:1:10: engin is not a key; did you mean engine?" },
+                                            { "engine=every", "engine=every is not a value" },
+                                            { "repeat=2 repeat=3", "--with:1:10: repeat= is there twice" },
+                                            { "=", "--with:1:1:  is not a key" } };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        cr_expect_eq(facts_cases_expand(&cases, &text, 1, NULL, &(facts_choice){ .with = wrong[i][0] }, &error), 2, "%s", wrong[i][0]);
+        cr_expect(strstr(error.text, wrong[i][1]) != NULL, "%s: %s", wrong[i][0], error.text);
+    }
 }

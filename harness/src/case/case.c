@@ -98,3 +98,21 @@ bool facts_case_parse(facts_case *out, const char *text, facts_error *error)
         return facts_fail(error, place.where, 1, 1, "longer than a case may be (%d letters)", FACTS_CASE_TEXT);
     return true;
 }
+
+bool facts_case_override(facts_case *c, const char *with, facts_error *error)
+{
+    facts_token token[FACTS_KEY_COUNT];
+    char value[FACTS_CASE_TEXT];
+    size_t count = 0;
+    if (!facts_tokens_read(facts_span_of(with), (facts_place){ "--with", 1, 1 }, token, &count, error))
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        if (token[i].value.length >= sizeof value)
+            return facts_fail(error, "--with", 1, token[i].value_column, "longer than a case may be (%d letters)", FACTS_CASE_TEXT);
+        memcpy(value, token[i].value.at, token[i].value.length);
+        value[token[i].value.length] = '\0';
+        if (!facts_case_set(c, token[i].key, value, error))
+            return false;
+    }
+    return true;
+}

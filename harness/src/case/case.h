@@ -36,6 +36,8 @@ const char *facts_case_name(const facts_case *c, char out[FACTS_NAME_MAX]);
 const char *facts_case_get(const facts_case *c, facts_key key);
 /* Sets a key from text (as parse does for one token). */
 bool facts_case_set(facts_case *c, facts_key key, const char *value, facts_error *error);
+/* Sets the tokens of --with: "engine=all repeat=2". */
+bool facts_case_override(facts_case *c, const char *with, facts_error *error);
 
 /* One case of a list, and the group that it came from. The texts live as long as the list; they are "" without a suite. */
 typedef struct facts_planned {

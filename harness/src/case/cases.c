@@ -198,25 +198,6 @@ static bool keeps(const facts_predicate *p, const facts_case *c)
     return p == NULL || facts_predicate_holds(p, &(facts_subject){ .c = c });
 }
 
-/* The tokens of `with` instead of what the case says of these keys. */
-static bool override(facts_case *c, const char *with, facts_error *error)
-{
-    char value[FACTS_CASE_TEXT], quote[FACTS_QUOTE_MAX];
-    facts_span rest = facts_span_of(with ? with : ""), token;
-    while ((token = facts_span_word(&rest)).length > 0) {
-        facts_span text = token, word = facts_span_cut(&text, '=');
-        facts_key key = facts_key_find(word.at, word.length);
-        if (key == FACTS_KEY_COUNT || word.length == token.length || text.length >= sizeof value)
-            return facts_fail(error, "--with", 1, (int)(token.at - with) + 1, "%s is not KEY=VALUE of the case language",
-                              facts_quote(quote, token));
-        memcpy(value, text.at, text.length);
-        value[text.length] = '\0';
-        if (!facts_case_set(c, key, value, error))
-            return false;
-    }
-    return true;
-}
-
 static bool expand_line(facts_cases *cases, const facts_suite_line *line, const facts_predicate *where, const char *with, facts_error *error)
 {
     const facts_group *group = &cases->suite.group[line->group];
@@ -231,7 +212,7 @@ static bool expand_line(facts_cases *cases, const facts_suite_line *line, const 
         if (!keeps(line->where, &c) || !keeps(group->where, &c))
             continue;
         bool wanted = keeps(where, &c);
-        if (wanted && !override(&c, with, error))
+        if (wanted && with && !facts_case_override(&c, with, error))
             return false;
         if (wanted && !add_case(cases, &c, line->group))
             return facts_fail(error, line->place.where, line->place.line, 1, "no memory for %zu cases", cases->count);

@@ -267,28 +267,10 @@ static void draw_key(const facts_weights *w, const key_line *line, facts_dice *d
         *c = before;
 }
 
-static bool set_all(facts_case *c, const char *with, facts_error *error)
-{
-    char word[FACTS_CASE_TEXT];
-    facts_span rest = facts_span_of(with), token;
-    while ((token = facts_span_word(&rest)).length > 0) {
-        facts_span value = token, name = facts_span_cut(&value, '=');
-        facts_key key = facts_key_find(name.at, name.length);
-        char quote[FACTS_QUOTE_MAX];
-        if (key == FACTS_KEY_COUNT || name.length == token.length || value.length >= sizeof word)
-            return facts_fail(error, "--with", 1, (int)(token.at - with) + 1, "%s: want KEY=VALUE", facts_quote(quote, token));
-        memcpy(word, value.at, value.length);
-        word[value.length] = '\0';
-        if (!facts_case_set(c, key, word, error))
-            return false;
-    }
-    return true;
-}
-
 bool facts_draw_check(const facts_draw_choice *choice, facts_error *error)
 {
     facts_case c;
-    return choice->with == NULL || (facts_case_parse(&c, "", error) && set_all(&c, choice->with, error));
+    return choice->with == NULL || (facts_case_parse(&c, "", error) && facts_case_override(&c, choice->with, error));
 }
 
 static bool wanted(const facts_weights *w, const facts_draw_choice *choice, const facts_problem *problem, const facts_case *c)
@@ -310,7 +292,7 @@ static bool finish(const facts_weights *w, const facts_draw_choice *choice, fact
 {
     char name[FACTS_NAME_MAX];
     facts_error ignored;
-    if (choice != NULL && choice->with != NULL && !set_all(c, choice->with, &ignored))
+    if (choice != NULL && choice->with != NULL && !facts_case_override(c, choice->with, &ignored))
         return false;
     return resolves(c, problem) && wanted(w, choice, problem, c) && facts_case_parse(c, facts_case_name(c, name), &ignored);
 }
