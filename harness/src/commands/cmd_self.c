@@ -97,6 +97,8 @@ static int run_clean(const facts_options *o, uint64_t seed, size_t alarms[2])
         return status;
     if (!o->json)
         print_clean(&clean);
+    else
+        fputs(clean.alarms, stderr);
     alarms[0] += clean.evaluations;
     alarms[1] += clean.false_alarms;
     return clean.false_alarms ? FACTS_EXIT_FINDINGS : FACTS_EXIT_OK;
@@ -133,20 +135,33 @@ static int run_criteria(const facts_options *o, uint64_t seed)
     return FACTS_EXIT_OK;
 }
 
+static int check(const facts_options *o)
+{
+    if (o->criteria && (o->json || o->liar || o->dtype || o->clean >= 0))
+        return facts_complain(FACTS_EXIT_BAD_INPUT,
+                              "facts self: --criteria is a table of all liars: not with --json, --liar, --dtype or --clean");
+    if (o->clean >= 0 && (o->liar || o->dtype || o->markdown))
+        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts self: --clean draws over all types: not with --liar, --dtype or --markdown");
+    return FACTS_EXIT_OK;
+}
+
 int facts_command_self(const facts_invocation *call)
 {
     const facts_options *o = call->options;
+    int status = check(o);
+    if (status != FACTS_EXIT_OK)
+        return status;
     uint64_t seed = o->seed < 0 ? DEFAULT_SEED : (uint64_t)o->seed;
     if (o->criteria)
         return run_criteria(o, seed);
-    bool alone = o->clean >= 0 && !o->liar && !o->dtype && !o->quick; /* --clean N: nothing but these */
+    bool alone = o->clean >= 0 && !o->quick; /* --clean N: nothing but these */
     size_t alarms[2] = { 0 };
-    int status = alone ? FACTS_EXIT_OK : run_survey(o, seed, alarms);
+    status = alone ? FACTS_EXIT_OK : run_survey(o, seed, alarms);
     if ((status == FACTS_EXIT_OK || status == FACTS_EXIT_FINDINGS) && (alone || !(o->liar || o->dtype || o->markdown))) {
         int clean = run_clean(o, seed, alarms);
         status = clean == FACTS_EXIT_OK ? status : clean;
     }
-    if (o->json)
+    if (o->json && (status == FACTS_EXIT_OK || status == FACTS_EXIT_FINDINGS))
         printf("{\"clean\":%zu,\"false_alarms\":%zu}\n", alarms[0], alarms[1]);
     return status;
 }

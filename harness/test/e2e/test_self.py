@@ -34,6 +34,13 @@ class Self(e2e.TestCase):
         self.assertOneLine(e2e.facts("self", "--liar", "fwd.nonsense"), 2)
         self.assertOneLine(e2e.facts("self", "--dtype", "f64"), 2)
         self.assertOneLine(e2e.facts("self", "--clean", "many"), 2)
+        self.assertOneLine(e2e.facts("self", "--json", "--liar", "fwd.nonsense"), 2)
+
+    def test_what_would_be_ignored_is_refused(self):
+        for words in (["--criteria", "--json"], ["--criteria", "--liar", "fwd."], ["--criteria", "--clean", "5"]):
+            self.assertOneLine(e2e.facts("self", *words), 2, "--criteria")
+        for words in (["--dtype", "bf16"], ["--liar", "bwd."], ["--markdown"]):
+            self.assertOneLine(e2e.facts("self", "--clean", "5", *words), 2, "--clean")
 
     def test_clean_evaluations_alone(self):
         done = e2e.facts("self", "--clean", "20", "--seed", "5")
