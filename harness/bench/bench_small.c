@@ -1,5 +1,5 @@
 /* What a case costs beside the engine's kernels, taken apart: stages, calls of the driver in each, and every kernel's own time.
- *   times    fill, oracle, judge of each tensor, bits, release: the least and the median of 30 runs after 3 that load and grow
+ *   times    fill, oracle, judge, release: the least and the median of 30 runs after 3 that load and grow
  *   calls    launches, clears, copies there and back, waits, allocations of the oracle's memory, and questions how much is free, in one run
  *   kernels  launches of each, and microseconds of one with the GPU waited for before and after it (5 us of that are the wait's)
  * usage: bench_small CUDNN_DIR NVRTC|- [CASE...]     Exit: 0 printed; 2 usage or a case that cannot be; 3 no GPU. */
@@ -140,13 +140,13 @@ static bool count_calls(char error[256])
 
 /* ---- stages --------------------------------------------------------------------------------------------------------------------- */
 
-#define STAGE_LIST(X) X(FILL, "fill") X(ORACLE, "oracle") X(JUDGE, "judge") X(BITS, "bits") X(RELEASE, "release")
+#define STAGE_LIST(X) X(FILL, "fill") X(ORACLE, "oracle") X(JUDGE, "judge") X(RELEASE, "release")
 #define AS_STAGE(symbol, word) STAGE_##symbol,
 typedef enum stage { STAGE_LIST(AS_STAGE) STAGES } stage;
 #undef AS_STAGE
 
 typedef struct sample {
-    double us[STAGES], judge[FACTS_TENSOR_COUNT];
+    double us[STAGES];
     counted truth, judged; /* fill and oracle; judge */
     facts_verdict verdict;
 } sample;
@@ -157,25 +157,17 @@ static void no_stage(void *owner, const char *word)
     (void)word;
 }
 
+/* As for the first engine of a case: whether the data can tell is weighed too. */
 static void judge(sample *out, facts_truth *truth)
 {
-    const facts_problem *p = truth->memory.problem;
+    static facts_judgement found[FACTS_TENSOR_COUNT];
+    static uint64_t bits[FACTS_TENSOR_COUNT];
+    const double since = us();
     now = (counted){ .us = 0 };
-    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++) {
-        facts_judgement found;
-        uint64_t bits;
-        if (!facts_tensor_is_output(p, id))
-            continue;
-        double since = us();
-        if (facts_judging_of(&found, truth, id, FACTS_PATTERN_A) != FATTN_OK)
-            exit(3);
-        out->judge[id] = us() - since;
-        out->us[STAGE_JUDGE] += out->judge[id];
-        since = us();
-        if (facts_judging_bits(&bits, truth, id) != FATTN_OK)
-            exit(3);
-        out->us[STAGE_BITS] += us() - since;
-    }
+    truth->weighed = false;
+    if (facts_judging_all(found, bits, truth) != FATTN_OK)
+        exit(3);
+    out->us[STAGE_JUDGE] = us() - since;
     out->judged = now;
 }
 
@@ -261,16 +253,9 @@ static void print_all(const char *text, const sample *samples)
             values[n] = samples[n].us[s];
         print_times(words[s], values);
     }
-    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++) {
-        char word[64];
-        for (int n = 0; n < RUNS; n++)
-            values[n] = samples[n].judge[id];
-        snprintf(word, sizeof word, "judge %s", facts_tensor_word(id));
-        print_times(word, values);
-    }
     printf("\n");
     print_calls("fill and oracle", &samples[RUNS - 1].truth);
-    print_calls("judge and bits", &samples[RUNS - 1].judged);
+    print_calls("judge", &samples[RUNS - 1].judged);
 }
 
 static bool bench(facts_worker *worker, const char *text)

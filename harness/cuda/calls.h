@@ -17,20 +17,45 @@ typedef struct facts_strided {
     const int64_t *start; /* NULL: not packed */
     const int32_t *live;
     int32_t dtype;
+    int32_t lane_bits; /* facts_lane_bits */
 } facts_strided;
+
+/* 2^n threads side by side read a row: a warp at most; more where there are too few rows to keep a GPU busy. */
+FACTS_BOTH int32_t facts_lane_bits(int64_t rows, int64_t channels)
+{
+    int32_t bits = 0;
+    while ((int64_t)1 << bits < channels && (bits < 5 || (bits < 8 && rows << bits < 1 << 15)))
+        bits++;
+    return bits;
+}
+
+/* A launch does several things where no order between them is needed, each by blocks of its own: blocks[n] of them are of one[n]. */
+#define FACTS_FILLS_TOGETHER 8
+#define FACTS_JUDGED_TOGETHER 12
 
 /* Counters, added to. */
 typedef unsigned long long facts_counter;
 
-typedef struct facts_fill_call {
+typedef struct facts_one_fill {
     facts_recipe recipe;
     void *storage;
+    int32_t lane_bits;
+} facts_one_fill;
+
+typedef struct facts_fill_call {
+    int32_t blocks[FACTS_FILLS_TOGETHER];
+    facts_one_fill one[FACTS_FILLS_TOGETHER];
 } facts_fill_call;
 
-typedef struct facts_gaps_call {
+typedef struct facts_one_gaps {
     facts_gaps gaps;
     void *storage;
     int64_t elements;
+} facts_one_gaps;
+
+typedef struct facts_gaps_call {
+    int32_t blocks[FACTS_FILLS_TOGETHER];
+    facts_one_gaps one[FACTS_FILLS_TOGETHER];
 } facts_gaps_call;
 
 /* Poison in elements [from, to) of a storage; negative ones are the guard before it. */
@@ -115,25 +140,33 @@ typedef struct facts_survey_call {
 
 /* Rows of a tensor against what is due of them: dense [batch, heads, rows, channels]. With `rows` other than NULL row s of what is
  * due is row rows[s] of the storage: a sample. storage NULL: a lie is judged (judge_row.h). */
-typedef struct facts_judge_call {
+typedef struct facts_one_judging {
     facts_bar bar;
-    facts_strided view; /* dim[2]: the number of rows that are judged */
+    facts_strided view; /* dim[2]: the number of rows that are judged; lane_bits: 5 at most */
     const void *storage;
     const int64_t *rows;
     const int32_t *due; /* [batch, due_rows], by the row of the storage */
     int64_t due_rows;
     const double *want, *sigma, *bound; /* sigma NULL: bound alone */
     int32_t lie;
-    facts_judged_row *out;  /* [batch, heads, rows]; NULL: counts alone */
-    facts_counter *checked; /* elements, and those that a gate refuses; where there is no `out` */
-    facts_counter *refused;
+    facts_judged_row *out; /* [batch, heads, rows] */
+} facts_one_judging;
+
+typedef struct facts_judge_call {
+    int32_t blocks[FACTS_JUDGED_TOGETHER];
+    facts_one_judging one[FACTS_JUDGED_TOGETHER];
 } facts_judge_call;
 
 /* Rows that were judged, [slices, rows], added up slice by slice; then the second walk, in the same slices. */
-typedef struct facts_walk_call {
+typedef struct facts_one_walk {
     facts_judged_rows rows;
     int64_t slices, of_slice;
     facts_judged_slice *out;
+} facts_one_walk;
+
+typedef struct facts_walk_call {
+    int32_t blocks[FACTS_JUDGED_TOGETHER];
+    facts_one_walk one[FACTS_JUDGED_TOGETHER];
 } facts_walk_call;
 
 typedef facts_walk_call facts_walk_again_call;

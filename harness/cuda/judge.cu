@@ -1,10 +1,108 @@
-/* Answers against what is due: a warp a row. */
+/* Answers against what is due: rows by some lanes each, then what the rows say together by a block for each slice. */
 #include "device.cuh"
 
 #define WARP 32
-#define WARPS 8 /* of a block */
+#define THREADS 256
+#define ALL_LANES 0xffffffffu
 
-__device__ static inline void judge_element(const facts_judge_call &call, facts_judged_row *row, facts_judged_element *at,
+/* ---- what threads have, joined --------------------------------------------------------------------------------------------------- */
+
+__device__ static inline double shuffled(double x, int mask)
+{
+    int64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    bits = __shfl_xor_sync(ALL_LANES, bits, mask);
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* Two counts at once: neither comes near 2^32. */
+__device__ static inline void add_counts(int32_t *a, int32_t *b, int lanes)
+{
+    int64_t both = (int64_t)*a << 32 | *b;
+    for (int mask = lanes / 2; mask > 0; mask /= 2)
+        both += __shfl_xor_sync(ALL_LANES, both, mask);
+    *a = (int32_t)(both >> 32);
+    *b = (int32_t)both;
+}
+
+/* Something that is compared: the higher rank, then the larger ratio, then the lower number; rank -1: nothing. */
+struct worst {
+    int64_t rank, number;
+    double ratio;
+};
+
+__device__ static inline void take_worse(worst *mine, const worst &other)
+{
+    if (other.rank > mine->rank ||
+        (other.rank == mine->rank && (other.ratio > mine->ratio || (other.ratio == mine->ratio && other.number < mine->number))))
+        *mine = other;
+}
+
+__device__ static inline void worst_of_lanes(worst *mine, int lanes)
+{
+    for (int mask = lanes / 2; mask > 0; mask /= 2) {
+        worst other;
+        other.rank = __shfl_xor_sync(ALL_LANES, mine->rank, mask);
+        other.number = __shfl_xor_sync(ALL_LANES, mine->number, mask);
+        other.ratio = shuffled(mine->ratio, mask);
+        take_worse(mine, other);
+    }
+}
+
+/* The worst of a block, for all of its threads. */
+__device__ static inline void worst_of_block(worst *mine)
+{
+    __shared__ worst of_warp[THREADS / WARP];
+    worst_of_lanes(mine, WARP);
+    if (threadIdx.x % WARP == 0)
+        of_warp[threadIdx.x / WARP] = *mine;
+    __syncthreads();
+    for (int warp = 0; warp < THREADS / WARP; warp++)
+        take_worse(mine, of_warp[warp]);
+    __syncthreads();
+}
+
+/* What becomes of a number of 8 bytes when two are joined. */
+enum joining { SUM, SUM_OF_WHOLE, LARGEST };
+
+__device__ static inline uint64_t joined(joining how, uint64_t a, uint64_t b)
+{
+    double x, y;
+    if (how == SUM_OF_WHOLE)
+        return a + b;
+    memcpy(&x, &a, sizeof x);
+    memcpy(&y, &b, sizeof y);
+    x = how == SUM ? x + y : fmax(x, y);
+    memcpy(&a, &x, sizeof a);
+    return a;
+}
+
+/* Structs of such numbers: the block's, for all of its threads. how(n): of number n. */
+template <typename T, typename F> __device__ static inline void join_block(T *mine, const F &how)
+{
+    constexpr int count = sizeof(T) / sizeof(uint64_t);
+    __shared__ uint64_t of_warp[THREADS / WARP][count];
+    uint64_t part[count];
+    memcpy(part, mine, sizeof part);
+#pragma unroll
+    for (int n = 0; n < count; n++)
+        for (int mask = WARP / 2; mask > 0; mask /= 2)
+            part[n] = joined(how(n), part[n], (uint64_t)__shfl_xor_sync(ALL_LANES, (int64_t)part[n], mask));
+    if (threadIdx.x % WARP == 0)
+        memcpy(of_warp[threadIdx.x / WARP], part, sizeof part);
+    __syncthreads();
+    if (threadIdx.x < count)
+        for (int warp = 1; warp < THREADS / WARP; warp++)
+            of_warp[0][threadIdx.x] = joined(how((int)threadIdx.x), of_warp[0][threadIdx.x], of_warp[warp][threadIdx.x]);
+    __syncthreads();
+    memcpy(mine, of_warp[0], sizeof *mine);
+    __syncthreads();
+}
+
+/* ---- rows ------------------------------------------------------------------------------------------------------------------------ */
+
+__device__ static inline void judge_element(const facts_one_judging &call, facts_judged_row *row, facts_judged_element *at,
                                             int64_t n, int64_t slice, int64_t s, int64_t d)
 {
     at->want = call.want[n];
@@ -13,6 +111,7 @@ __device__ static inline void judge_element(const facts_judge_call &call, facts_
     at->channel = (int32_t)d;
     if (call.storage) {
         at->code = facts_load(call.view.dtype, call.storage, at->place);
+        row->bits += facts_bits_of(n, at->code);
         facts_judged_row_add(row, &call.bar, at);
     } else {
         const int64_t from =
@@ -21,76 +120,91 @@ __device__ static inline void judge_element(const facts_judge_call &call, facts_
     }
 }
 
-/* The elements lane, lane + 32, ... of row n. */
-__device__ static inline void judge_part(const facts_judge_call &call, facts_judged_row *row, int64_t n, int lane)
+/* The elements lane, lane + lanes, ... of row n. */
+__device__ static inline void judge_part(const facts_one_judging &call, facts_judged_row *row, int64_t n, int lane, int lanes)
 {
     const facts_strided *v = &call.view;
-    const int64_t s = n % v->dim[2], slice = n / v->dim[2], h = slice % v->dim[1], b = slice / v->dim[1],
-                  at_row = call.rows ? call.rows[s] : s;
-    const int64_t place = row_of(v, b, h, at_row);
+    const row_index r = row_index_of(v->dim, n);
+    const int64_t at_row = call.rows ? call.rows[r.s] : r.s;
     facts_judged_element at;
-    facts_judged_row_begin(row);
-    if (!exists(v, b, at_row))
+    if (!exists(v, r.b, at_row))
         return;
-    at.due = call.due ? call.due[b * call.due_rows + at_row] : FACTS_DUE_VALUE;
-    for (int64_t d = lane; d < v->dim[3]; d += WARP) {
+    const int64_t place = row_of(v, r.b, r.h, at_row);
+    at.due = call.due ? call.due[r.b * call.due_rows + at_row] : FACTS_DUE_VALUE;
+    for (int64_t d = lane; d < v->dim[3]; d += lanes) {
         at.place = place + d * v->stride[3];
-        judge_element(call, row, &at, n * v->dim[3] + d, slice, s, d);
+        judge_element(call, row, &at, n * v->dim[3] + d, r.b * v->dim[1] + r.h, r.s, d);
     }
 }
 
-extern "C" __global__ void __launch_bounds__(WARP *WARPS) facts_kernel_judge(const facts_judge_call call)
+/* Afterwards all lanes of a row have its sums, and one of them, which is told so, the worst element too. */
+__device__ static inline bool join_row(facts_judged_row *row, int lane, int lanes)
 {
-    __shared__ facts_judged_row parts[WARPS][WARP];
-    const int lane = (int)(threadIdx.x % WARP), warp = (int)(threadIdx.x / WARP);
+    const int32_t rare = row->not_finite | row->unwritten | row->wrong | row->padded_poison | row->padded_zero | row->padded_other;
+    worst most = { row->worst < 0 ? -1 : row->rank, row->worst, row->ratio };
+    worst_of_lanes(&most, lanes);
+    for (int mask = lanes / 2; mask > 0; mask /= 2) {
+        row->squares += shuffled(row->squares, mask);
+        row->gain += shuffled(row->gain, mask);
+        row->power += shuffled(row->power, mask);
+        row->bits += (uint64_t)__shfl_xor_sync(ALL_LANES, (int64_t)row->bits, mask);
+    }
+    add_counts(&row->weighed, &row->checked, lanes);
+    if (__any_sync(ALL_LANES, rare)) {
+        add_counts(&row->not_finite, &row->unwritten, lanes);
+        add_counts(&row->wrong, &row->padded_poison, lanes);
+        add_counts(&row->padded_zero, &row->padded_other, lanes);
+    }
+    return most.rank < 0 ? lane == 0 : row->worst == most.number;
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 3) facts_kernel_judge(const __grid_constant__ facts_judge_call calls)
+{
+    const share mine = share_of(calls.blocks);
+    const facts_one_judging &call = calls.one[mine.one];
     const int64_t rows = call.view.dim[0] * call.view.dim[1] * call.view.dim[2];
-    for (int64_t n = (int64_t)blockIdx.x * WARPS + warp; n < rows; n += (int64_t)gridDim.x * WARPS) {
-        facts_judged_row *row = &parts[warp][lane];
-        judge_part(call, row, n, lane);
-        for (int other = WARP / 2; other > 0; other /= 2) {
-            __syncwarp();
-            if (lane < other)
-                facts_judged_row_merge(row, &parts[warp][lane + other]);
-        }
-        if (lane == 0 && call.out) {
-            call.out[n] = *row;
-        } else if (lane == 0) {
-            count(call.checked, row->checked);
-            count(call.refused, (int64_t)row->wrong + row->not_finite + row->unwritten);
-        }
-        __syncwarp();
+    const int lanes = 1 << call.view.lane_bits, lane = (int)threadIdx.x & (lanes - 1), own = (int)(threadIdx.x % WARP) >> call.view.lane_bits;
+    const int64_t of_warp = WARP >> call.view.lane_bits, step = threads_of(mine) / WARP * of_warp;
+    for (int64_t first = first_of_thread(mine) / WARP * of_warp; first < rows; first += step) { /* a warp stays together */
+        facts_judged_row row;
+        facts_judged_row_begin(&row);
+        if (first + own < rows)
+            judge_part(call, &row, first + own, lane, lanes);
+        if (join_row(&row, lane, lanes) && first + own < rows)
+            call.out[first + own] = row;
     }
 }
 
 /* ---- what they say together: a block a slice ------------------------------------------------------------------------------------ */
 
-#define THREADS (WARP * WARPS)
+#define PLACE_OF(member) ((int)(offsetof(facts_judged_sums, member) / sizeof(uint64_t)))
 
-/* A tree over a block's threads; the sum of all is thread 0's. */
-template <typename T, typename F> __device__ static inline void join_block(T *mine, T *shared, const F &join)
+__device__ static inline joining joining_of_sums(int n)
 {
-    const int thread = (int)threadIdx.x;
-    for (int half = THREADS / 2; half > 0; half /= 2) {
-        if (thread >= half && thread < 2 * half)
-            shared[thread - half] = *mine;
-        __syncthreads();
-        if (thread < half)
-            join(mine, &shared[thread]);
-        __syncthreads();
-    }
+    const bool whole = (n >= PLACE_OF(checked) && n <= PLACE_OF(live)) || n == PLACE_OF(gain_rows) || n == PLACE_OF(gain_elements) || n == PLACE_OF(furthest);
+    return n < FACTS_GATE_COUNT || n == PLACE_OF(largest) ? LARGEST : whole ? SUM_OF_WHOLE : SUM;
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) facts_kernel_walk(const facts_walk_call call)
+extern "C" __global__ void __launch_bounds__(THREADS) facts_kernel_walk(const __grid_constant__ facts_walk_call calls)
 {
-    __shared__ facts_judged_sums shared[THREADS / 2];
+    const share part = share_of(calls.blocks);
+    const facts_one_walk &call = calls.one[part.one];
     const facts_judged_rows *rows = &call.rows;
-    for (int64_t slice = blockIdx.x; slice < call.slices; slice += gridDim.x) {
+    for (int64_t slice = part.block; slice < call.slices; slice += part.blocks) {
         facts_judged_sums mine;
         facts_judged_sums_begin(&mine);
         for (int64_t i = threadIdx.x; i < call.of_slice; i += THREADS)
             facts_judged_sums_add(&mine, rows, slice * call.of_slice + i);
-        join_block(&mine, shared, [&](facts_judged_sums *a, const facts_judged_sums *b) { facts_judged_sums_merge(a, rows, b); });
+        worst most = { -1, mine.at, 0.0 };
+        if (mine.at >= 0) {
+            most.rank = rows->row[mine.at].rank;
+            most.ratio = rows->row[mine.at].ratio;
+        }
+        worst_of_block(&most);
+        join_block(&mine, joining_of_sums);
         if (threadIdx.x == 0) {
+            mine.at = most.rank < 0 ? -1 : most.number;
+            mine.furthest = -1;
             call.out[slice].sums = mine;
             if (mine.at >= 0)
                 call.out[slice].worst = rows->row[mine.at];
@@ -98,55 +212,87 @@ extern "C" __global__ void __launch_bounds__(THREADS) facts_kernel_walk(const fa
     }
 }
 
-/* Every block adds up the slices for itself. */
-extern "C" __global__ void __launch_bounds__(THREADS) facts_kernel_walk_again(const facts_walk_again_call call)
+/* What beta and the number of tests are made of. */
+struct weighed {
+    int64_t live, gain_rows, gain_elements;
+    double gain, power;
+};
+
+struct scattered {
+    double of_slice, of_all;
+};
+
+/* Of all slices; every block adds them up for itself. */
+__device__ static inline facts_judged_sums weigh_all(const facts_one_walk &call)
 {
-    __shared__ facts_judged_sums shared[THREADS / 2];
-    __shared__ double x, beta;
-    const facts_judged_rows *rows = &call.rows;
-    facts_judged_sums all;
-    facts_judged_sums_begin(&all);
-    for (int64_t slice = threadIdx.x; slice < call.slices; slice += THREADS)
-        facts_judged_sums_join(&all, &call.out[slice].sums);
-    join_block(&all, shared, [](facts_judged_sums *a, const facts_judged_sums *b) { facts_judged_sums_join(a, b); });
-    if (threadIdx.x == 0) {
-        x = log((double)all.live / FACTS_ALPHA);
-        beta = facts_judged_beta(&all);
+    weighed mine = { 0, 0, 0, 0.0, 0.0 };
+    for (int64_t slice = threadIdx.x; slice < call.slices; slice += THREADS) {
+        const facts_judged_sums *sums = &call.out[slice].sums;
+        mine.live += sums->live;
+        mine.gain_rows += sums->gain_rows;
+        mine.gain_elements += sums->gain_elements;
+        mine.gain += sums->gain;
+        mine.power += sums->power;
     }
-    __syncthreads();
-    for (int64_t slice = blockIdx.x; slice < call.slices; slice += gridDim.x) {
-        const double own = facts_judged_beta(&call.out[slice].sums);
+    join_block(&mine, [](int n) { return n < 3 ? SUM_OF_WHOLE : SUM; });
+    facts_judged_sums all;
+    all.live = mine.live;
+    all.gain_rows = mine.gain_rows;
+    all.gain_elements = mine.gain_elements;
+    all.gain = mine.gain;
+    all.power = mine.power;
+    return all;
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) facts_kernel_walk_again(const __grid_constant__ facts_walk_again_call calls)
+{
+    const share part = share_of(calls.blocks);
+    const facts_one_walk &call = calls.one[part.one];
+    const facts_judged_rows *rows = &call.rows;
+    const facts_judged_sums all = weigh_all(call);
+    const double x = log((double)all.live / FACTS_ALPHA), beta = facts_judged_beta(&all);
+    for (int64_t slice = part.block; slice < call.slices; slice += part.blocks) {
+        facts_judged_slice *out = &call.out[slice];
+        const double own = facts_judged_beta(&out->sums);
         facts_judged_sums mine;
-        facts_judged_sums_begin(&mine);
+        mine.furthest = -1;
+        mine.each = mine.scatter = mine.scatter_of_all = 0;
         for (int64_t i = threadIdx.x; i < call.of_slice; i += THREADS)
             facts_judged_sums_look_again(&mine, rows, slice * call.of_slice + i, x, own, beta);
-        join_block(&mine, shared, [](facts_judged_sums *a, const facts_judged_sums *b) { facts_judged_sums_merge_again(a, b); });
+        worst most = { mine.furthest < 0 ? -1 : 0, mine.furthest, mine.each };
+        scattered sums = { mine.scatter, mine.scatter_of_all };
+        worst_of_block(&most);
+        join_block(&sums, [](int) { return SUM; });
         if (threadIdx.x == 0) {
-            facts_judged_slice *out = &call.out[slice];
-            facts_judged_sums_merge_again(&out->sums, &mine);
-            if (out->sums.furthest >= 0)
-                out->furthest = rows->row[out->sums.furthest];
+            out->sums.scatter = sums.of_slice;
+            out->sums.scatter_of_all = sums.of_all;
+            if (most.rank >= 0) {
+                out->sums.furthest = most.number;
+                out->sums.each = most.ratio;
+                out->furthest = rows->row[most.number];
+            }
         }
     }
 }
 
 /* Rows that are not judged: written, and finite. */
-extern "C" __global__ void facts_kernel_survey(const facts_survey_call call)
+extern "C" __global__ void facts_kernel_survey(const __grid_constant__ facts_survey_call call)
 {
-    int64_t unwritten = 0, not_finite = 0, b, s;
-    for (int64_t n = first_of_thread(); n < places_of(&call.view); n += threads_of_grid()) {
-        const int64_t place = place_of(&call.view, n, &b, &s);
-        if (!exists(&call.view, b, s) || (call.due && call.due[b * call.view.dim[2] + s] != FACTS_DUE_VALUE))
-            continue;
+    __shared__ poison_codes was;
+    int64_t unwritten = 0, not_finite = 0;
+    keep_codes(&was, call.code);
+    for_elements(&call.view, [&](int64_t n, int64_t place, int64_t b, int64_t s) {
+        if (call.due && call.due[b * call.view.dim[2] + s] != FACTS_DUE_VALUE)
+            return;
         const uint32_t code = facts_load(call.view.dtype, call.storage, place);
-        if (code == code_at(call.code, place)) {
+        if (code == was.code[phase_of(place)]) {
             if (unwritten++ == 0)
                 atomicMin(call.first_unwritten, (facts_counter)n);
         } else if (!facts_is_finite(facts_decode(call.view.dtype, code))) {
             if (not_finite++ == 0)
                 atomicMin(call.first_not_finite, (facts_counter)n);
         }
-    }
+    });
     count(call.unwritten, unwritten);
     count(call.not_finite, not_finite);
 }

@@ -1,27 +1,29 @@
 /* What a run has left: guards, gaps, inputs, other bits. */
 #include "device.cuh"
 
-extern "C" __global__ void facts_kernel_changed(const facts_changed_call call)
+extern "C" __global__ void facts_kernel_changed(const __grid_constant__ facts_changed_call call)
 {
+    __shared__ poison_codes was;
     const facts_poison_call *p = &call.poison;
     int64_t found = 0;
+    keep_codes(&was, p->code);
     for (int64_t i = p->from + first_of_thread(); i < p->to; i += threads_of_grid())
-        found += facts_load(p->dtype, p->storage, i) != code_at(p->code, i);
+        found += facts_load(p->dtype, p->storage, i) != was.code[phase_of(i)];
     count_warp(call.count, found);
 }
 
-extern "C" __global__ void facts_kernel_owned(const facts_owned_call call)
+extern "C" __global__ void facts_kernel_owned(const __grid_constant__ facts_owned_call call)
 {
-    int64_t found = 0, b, s;
-    for (int64_t n = first_of_thread(); n < places_of(&call.view); n += threads_of_grid()) {
-        const int64_t place = place_of(&call.view, n, &b, &s);
-        if (exists(&call.view, b, s))
-            found += facts_load(call.view.dtype, call.storage, place) != code_at(call.code, place);
-    }
+    __shared__ poison_codes was;
+    int64_t found = 0;
+    keep_codes(&was, call.code);
+    for_elements(&call.view, [&](int64_t, int64_t place, int64_t, int64_t) {
+        found += facts_load(call.view.dtype, call.storage, place) != was.code[phase_of(place)];
+    });
     count_warp(call.count, found);
 }
 
-extern "C" __global__ void facts_kernel_differ(const facts_differ_call call)
+extern "C" __global__ void facts_kernel_differ(const __grid_constant__ facts_differ_call call)
 {
     int64_t found = 0;
     const int64_t whole = call.bytes / 16;
@@ -36,30 +38,26 @@ extern "C" __global__ void facts_kernel_differ(const facts_differ_call call)
     count_warp(call.count, found);
 }
 
-extern "C" __global__ void facts_kernel_repeat(const facts_repeat_call call)
+extern "C" __global__ void facts_kernel_repeat(const __grid_constant__ facts_repeat_call call)
 {
-    int64_t found = 0, b, s;
-    for (int64_t n = first_of_thread(); n < places_of(&call.view); n += threads_of_grid()) {
-        const int64_t place = place_of(&call.view, n, &b, &s);
-        if (!exists(&call.view, b, s) || (call.due && call.due[b * call.view.dim[2] + s] != FACTS_DUE_VALUE))
-            continue;
+    int64_t found = 0;
+    for_elements(&call.view, [&](int64_t n, int64_t place, int64_t b, int64_t s) {
+        if (call.due && call.due[b * call.view.dim[2] + s] != FACTS_DUE_VALUE)
+            return;
         const uint32_t x = facts_load(call.view.dtype, call.a, place), y = facts_load(call.view.dtype, call.b, place);
         if (x == y || (call.slack && facts_judged_close(call.view.dtype, x, y, call.share * call.slack[n])))
-            continue;
+            return;
         if (found++ == 0)
             atomicMin(call.least, (facts_counter)n);
-    }
+    });
     count_warp(call.count, found);
 }
 
-extern "C" __global__ void facts_kernel_hash(const facts_hash_call call)
+extern "C" __global__ void facts_kernel_hash(const __grid_constant__ facts_hash_call call)
 {
     facts_counter sum = 0;
-    int64_t b, s;
-    for (int64_t n = first_of_thread(); n < places_of(&call.view); n += threads_of_grid()) {
-        const int64_t place = place_of(&call.view, n, &b, &s);
-        if (exists(&call.view, b, s))
-            sum += facts_bits_of(n, facts_load(call.view.dtype, call.storage, place));
-    }
+    for_elements(&call.view, [&](int64_t n, int64_t place, int64_t, int64_t) {
+        sum += facts_bits_of(n, facts_load(call.view.dtype, call.storage, place));
+    });
     count_warp(call.sum, (int64_t)sum);
 }

@@ -172,7 +172,7 @@ Test(emulated, what_the_oracle_said_is_forgotten_when_another_truth_is_made)
 }
 
 /* Not as memory that is missing: no smaller case would mend it. */
-Test(emulated, a_fault_while_the_expectation_is_weighed_is_the_devices)
+Test(emulated, a_fault_while_answers_are_judged_is_the_devices)
 {
     static facts_problem p;
     fattn_context *context;
@@ -184,9 +184,12 @@ Test(emulated, a_fault_while_the_expectation_is_weighed_is_the_devices)
     char error[256] = "";
     cr_assert(facts_case_parse(&c, "pass=fwd dtype=bf16 b=1 h=2 s=24 d=16", &where));
     cr_assert_eq(facts_problem_resolve(&p, &c, &where), FACTS_RESOLVED);
+    facts_judgement found[FACTS_TENSOR_COUNT];
+    uint64_t bits[FACTS_TENSOR_COUNT];
     emulated_kernel_fails = "facts_kernel_judge";
-    cr_expect_eq(facts_truth_create(&truth, &worker, &p, error), FATTN_DEVICE_FAULT);
-    cr_expect_neq(strstr(error, "emulated"), NULL, "%s", error);
+    cr_expect_eq(facts_truth_create(&truth, &worker, &p, error), FATTN_OK, "%s", error);
+    cr_expect_eq(facts_judging_all(found, bits, &truth), FATTN_DEVICE_FAULT);
+    cr_expect(found[FACTS_TENSOR_O].no_memory && strstr(facts_gpu_error(gpu), "emulated"));
     facts_truth_destroy(&truth);
     emulated_kernel_fails = NULL;
     close_emulated(gpu, context);

@@ -134,11 +134,17 @@ static bool make_elements(double **out, const facts_oracle *oracle, const facts_
     return *out != NULL;
 }
 
+/* Somebody here computes with them: Sum_exp is made of the LSE and Max, and logarithms to base 2 of natural ones. */
+static bool statistics_are_here(const facts_problem *p)
+{
+    return p->tensor[FACTS_TENSOR_SUM_EXP].present || (p->ask.outputs & FATTN_WANT_STATS_LOG2);
+}
+
 static bool make_answer(facts_expectation *e, const facts_problem *p, facts_tensor_id id, bool with_sigma, int32_t cudnn_version)
 {
     const facts_tensor *t = &p->tensor[id];
     facts_answer *a = &e->answer[id];
-    a->at = with_sigma ? e->oracle : NULL; /* statistics are here in any case */
+    a->at = with_sigma || !statistics_are_here(p) ? e->oracle : NULL;
     return make_elements(&a->want, a->at, t) && make_elements(&a->bound, a->at, t) && (!with_sigma || make_elements(&a->sigma, a->at, t)) &&
            (!with_sigma || id == FACTS_TENSOR_DBIAS || make_freedom(a, t)) && make_due(e, p, id, cudnn_version);
 }
@@ -158,13 +164,14 @@ static fref_rounding rounding_of(const facts_problem *p, int32_t out_dtype, cons
     return rounding;
 }
 
-static int run_forward(const facts_problem *p, const facts_storages *in, const fref_forward_out *out)
+/* here: where the statistics are wanted. */
+static int run_forward(const facts_problem *p, const facts_storages *in, const fref_forward_out *out, bool here)
 {
     facts_whole all;
     int status = facts_whole_make(&all, p, in);
     fref_rounding rounding = rounding_of(p, p->ask.o_dtype, in->constants);
     if (status == 0 && in->oracle)
-        status = in->oracle->forward(in->oracle->owner, p, &all.problem, all.tensor, &rounding, out);
+        status = in->oracle->forward(in->oracle->owner, p, &all.problem, all.tensor, &rounding, out, here);
     else if (status == 0)
         status = facts_big_forward(p, &all.problem, all.tensor, &rounding, out);
     facts_whole_destroy(&all);
@@ -233,7 +240,7 @@ int facts_expect_forward(facts_expectation *out, const facts_problem *p, const f
                                      .max = max.want,
                                      .max_tau = max.bound };
         facts_expect_arrays_forward(out, p, &answers);
-        status = run_forward(p, in, &answers);
+        status = run_forward(p, in, &answers, statistics_are_here(p));
     }
     if (status == 0 && has_sum)
         settle_sums(&out->answer[FACTS_TENSOR_SUM_EXP], elements_of(sum), &lse, &max);
@@ -255,17 +262,17 @@ static int round_inputs(const facts_problem *p, const facts_oracle *oracle, cons
         facts_round_into(&seen_stats, lse, stats_storage);
         return 0;
     }
-    status = oracle->round(oracle->owner, &seen_o, o, false, o_storage);
-    return status ? status : oracle->round(oracle->owner, &seen_stats, lse, true, stats_storage);
+    status = oracle->round(oracle->owner, &seen_o, o, o_storage);
+    return status ? status : oracle->round(oracle->owner, &seen_stats, lse, stats_storage);
 }
 
 int facts_expect_inputs(const facts_problem *p, const facts_storages *in, void *o_storage, void *stats_storage)
 {
-    facts_answer o = { .at = in->oracle }, lse = { .at = NULL };
+    facts_answer o = { .at = in->oracle }, lse = { .at = in->oracle };
     int status = ENOMEM;
-    if (make_elements(&o.want, o.at, &p->tensor[FACTS_TENSOR_O]) && make_array(&lse.want, &p->tensor[FACTS_TENSOR_STATS])) {
+    if (make_elements(&o.want, o.at, &p->tensor[FACTS_TENSOR_O]) && make_elements(&lse.want, lse.at, &p->tensor[FACTS_TENSOR_STATS])) {
         fref_forward_out answers = { .o = o.want, .lse = lse.want };
-        status = run_forward(p, in, &answers);
+        status = run_forward(p, in, &answers, false);
     }
     if (status == 0)
         status = round_inputs(p, in->oracle, o.want, lse.want, o_storage, stats_storage);
@@ -301,7 +308,7 @@ int facts_expect_near(const facts_problem *p, const facts_storages *in, const vo
     if (!make_array(&lse, stats))
         return ENOMEM;
     fref_forward_out answers = { .lse = lse };
-    int status = run_forward(p, in, &answers);
+    int status = run_forward(p, in, &answers, true);
     bool sampled = !in->oracle && facts_is_huge(p); /* then only some rows of lse are answers, and a forward is taken as it is */
     for (int64_t row = 0; status == 0 && *near && !sampled && row < (int64_t)elements_of(stats); row++)
         if (row % stats->dim[2] < facts_live_q(p, row / (stats->dim[2] * stats->dim[1])))

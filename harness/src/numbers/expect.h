@@ -8,17 +8,17 @@
 #include "calibration.h"
 #include "judge.h"
 
-/* An oracle whose memory is not here: storages and the arrays of O and the gradients, nu and neff included, are at its own addresses; statistics are
- * here whoever computes. Boolean masks and masks of tiles are not part of `problem`: it reads them of `asked`. Returns are errnos, as fref's. */
+/* An oracle whose memory is not here: storages and the arrays of O and the gradients, nu and neff included, are at its own addresses; of statistics
+ * `here` says it. Boolean masks and masks of tiles are not part of `problem`: it reads them of `asked`. Returns are errnos, as fref's. */
 typedef struct facts_oracle {
     void *owner;
     int (*forward)(void *owner, const facts_problem *asked, const fref_problem *problem, const fref_tensor tensor[FACTS_TENSOR_COUNT],
-                   const fref_rounding *rounding, const fref_forward_out *out);
+                   const fref_rounding *rounding, const fref_forward_out *out, bool here);
     int (*backward)(void *owner, const facts_problem *asked, const fref_problem *problem, const fref_tensor tensor[FACTS_TENSOR_COUNT],
                     const fref_rounding *rounding, const fref_backward_out *out);
     double *(*make)(void *owner, size_t count); /* NULL without memory */
     void (*drop)(void *owner, double *array);
-    int (*round)(void *owner, const facts_tensor *tensor, const double *values, bool here, void *storage); /* here: the values are */
+    int (*round)(void *owner, const facts_tensor *tensor, const double *values, void *storage);
 } facts_oracle;
 
 typedef struct facts_answer {

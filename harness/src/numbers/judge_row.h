@@ -46,6 +46,7 @@ typedef struct facts_judged_row {
     int32_t rank, gate;  /* of the worst: facts_finding, facts_gate */
     int32_t checked, not_finite, unwritten, wrong;
     int32_t padded_poison, padded_zero, padded_other;
+    uint64_t bits;       /* of a row that a kernel judged: what its elements add to the tensor's hash (bits.h) */
 } facts_judged_row;
 
 /* What holds for every element of a tensor. */
@@ -176,7 +177,7 @@ FACTS_BOTH void facts_judged_row_weigh(facts_judged_row *row, const facts_bar *b
 {
     if (!bar->has_sigma || at->sigma == 0 || !facts_is_finite(got) || !facts_is_finite(at->want))
         return;
-    double sigma = at->sigma + FACTS_SIGMA_FLOOR, off = (got - at->want) / sigma, size = at->want / sigma;
+    double precision = 1 / (at->sigma + FACTS_SIGMA_FLOOR), off = (got - at->want) * precision, size = at->want * precision;
     row->squares += off * off;
     row->gain += off * size;
     row->power += size * size;

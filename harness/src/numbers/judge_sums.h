@@ -25,6 +25,7 @@ typedef struct facts_judged_rows {
 typedef struct facts_judged_sums {
     double gates[FACTS_GATE_COUNT]; /* the largest ratio of each */
     int64_t checked, not_finite, unwritten, wrong, padded_poison, padded_zero, padded_other;
+    uint64_t bits;         /* of rows that kernels judged: the tensor's hash */
     int64_t at;            /* the row with the worst element; -1: none */
     int64_t weighed, live;
     double squares;
@@ -108,6 +109,7 @@ FACTS_BOTH void facts_judged_sums_add(facts_judged_sums *out, const facts_judged
     out->padded_poison += row->padded_poison;
     out->padded_zero += row->padded_zero;
     out->padded_other += row->padded_other;
+    out->bits += row->bits;
     out->squares += row->squares;
     out->weighed += row->weighed;
     if (row->worst >= 0) {
@@ -132,6 +134,7 @@ FACTS_BOTH void facts_judged_sums_join(facts_judged_sums *out, const facts_judge
     out->padded_poison += part->padded_poison;
     out->padded_zero += part->padded_zero;
     out->padded_other += part->padded_other;
+    out->bits += part->bits;
     out->squares += part->squares;
     out->weighed += part->weighed;
     out->live += part->live;
@@ -143,13 +146,6 @@ FACTS_BOTH void facts_judged_sums_join(facts_judged_sums *out, const facts_judge
     out->gain += part->gain;
     out->power += part->power;
     out->model += part->model;
-}
-
-FACTS_BOTH void facts_judged_sums_merge(facts_judged_sums *out, const facts_judged_rows *c, const facts_judged_sums *part)
-{
-    facts_judged_sums_join(out, part);
-    if (part->at >= 0 && (out->at < 0 || facts_judged_is_worse(&c->row[part->at], part->at, &c->row[out->at], out->at)))
-        out->at = part->at;
 }
 
 /* ---- the second ------------------------------------------------------------------------------------------------------------- */
@@ -183,17 +179,6 @@ FACTS_BOTH void facts_judged_sums_look_again(facts_judged_sums *out, const facts
     const double from_own = row->gain - own * row->power, from_shared = row->gain - shared * row->power;
     out->scatter += from_own * from_own;
     out->scatter_of_all += from_shared * from_shared;
-}
-
-FACTS_BOTH void facts_judged_sums_merge_again(facts_judged_sums *out, const facts_judged_sums *part)
-{
-    const int further = part->furthest >= 0 && (out->furthest < 0 || part->each > out->each || (part->each == out->each && part->furthest < out->furthest));
-    if (further) {
-        out->furthest = part->furthest;
-        out->each = part->each;
-    }
-    out->scatter += part->scatter;
-    out->scatter_of_all += part->scatter_of_all;
 }
 
 #endif

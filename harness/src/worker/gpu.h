@@ -46,9 +46,13 @@ fattn_status facts_gpu_noise(facts_gpu *gpu, void *to, uint64_t seed, size_t byt
 
 fattn_status facts_gpu_fill(facts_gpu *gpu, const facts_problem *problem, facts_tensor_id id, void *storage);
 fattn_status facts_gpu_gaps(facts_gpu *gpu, const facts_problem *problem, int32_t dtype, void *storage, int64_t elements);
+/* Gaps and fills between the two are made together: gaps of a storage before its fills, nothing else done to it. */
+void facts_gpu_fills_begin(facts_gpu *gpu);
+fattn_status facts_gpu_fills_end(facts_gpu *gpu);
 fattn_status facts_gpu_guard(facts_gpu *gpu, const facts_image *image, facts_pattern pattern, void *bytes);
 fattn_status facts_gpu_poison(facts_gpu *gpu, const facts_image *image, facts_pattern pattern, void *bytes);
-/* What a run has changed, counted together: each number below is there after the end, where its caller wanted it (64 of them at most). */
+/* What a run has changed, counted together: each number below is there after the end, where its caller wanted it (FACTS_GPU_WATCHED at most). */
+#define FACTS_GPU_WATCHED 64
 fattn_status facts_gpu_watch_begin(facts_gpu *gpu);
 fattn_status facts_gpu_watch_end(facts_gpu *gpu);
 /* facts_image_overrun without its map: what changed in all, but for what changed in the tensors. */
@@ -76,26 +80,22 @@ typedef struct facts_part {
     const double *want, *sigma, *bound; /* dense [batches, heads, rows, channels] */
 } facts_part;
 
-/* The rows of a part, into `out` on the host: [batches, heads, rows]. storage NULL: of a lie. */
-fattn_status facts_gpu_judge(facts_gpu *gpu, const facts_tensor *tensor, const void *storage, const facts_bar *bar,
-                             const int32_t *due, const facts_part *part, facts_lie lie, facts_judged_row *out);
+/* A question about a part. */
+typedef struct facts_asked {
+    const facts_tensor *tensor;
+    const void *storage; /* NULL: of a lie */
+    facts_lie lie;
+    facts_bar bar;
+    const int32_t *due; /* here, as above */
+    facts_part part;
+    facts_judged_rows weights; /* of slices; nu and neff are on the device, rows its own */
+    facts_judged_slice *out;   /* of slices: [batches, heads], here; bits too */
+} facts_asked;
 
-/* The same, added up there: the slices of the part, [batches, heads], into `out` on the host. Of `weights` nu and neff are on the device; rows are its
- * own. */
-fattn_status facts_gpu_slices(facts_gpu *gpu, const facts_tensor *tensor, const void *storage, const facts_bar *bar,
-                              const int32_t *due, const facts_part *part, const facts_judged_rows *weights, facts_lie lie,
-                              facts_judged_slice *out);
-
-/* How many elements of a part a lie moves, and how many of these are refused for themselves alone: where some are, no more need be
- * asked. Lies are told to places 0, 1, ... (FACTS_GPU_LIES - 1 at most) after a begin, and answered together. */
-#define FACTS_GPU_LIES 64
-typedef struct facts_told {
-    uint64_t moved, refused;
-} facts_told;
-fattn_status facts_gpu_lies_begin(facts_gpu *gpu);
-fattn_status facts_gpu_lie(facts_gpu *gpu, const facts_tensor *tensor, const facts_bar *bar, const int32_t *due,
-                           const facts_part *part, facts_lie lie, size_t place);
-fattn_status facts_gpu_lies_end(facts_gpu *gpu, facts_told *out, size_t count);
+/* The rows of a part, into `out` on the host: [batches, heads, rows]. */
+fattn_status facts_gpu_judge(facts_gpu *gpu, const facts_asked *asked, facts_judged_row *out);
+/* The same, added up there: of several at once, with one wait. */
+fattn_status facts_gpu_slices(facts_gpu *gpu, const facts_asked *asked, size_t count);
 
 /* Elements of rows that owe a value and still are poison, or are not finite; the first of each (logical). */
 typedef struct facts_found {

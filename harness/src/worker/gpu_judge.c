@@ -6,13 +6,6 @@
 #include "gpu_launch.h"
 #include "try.h"
 
-#define ROWS_OF_BLOCK 8
-
-static int64_t elements_of(const facts_tensor *t)
-{
-    return t->dim[0] * t->dim[1] * t->dim[2] * t->dim[3];
-}
-
 static void index_of(const facts_tensor *t, uint64_t n, int64_t out[4])
 {
     int64_t rest = (int64_t)n;
@@ -25,7 +18,7 @@ static void index_of(const facts_tensor *t, uint64_t n, int64_t out[4])
 fattn_status facts_gpu_round(facts_gpu *gpu, const facts_tensor *tensor, const double *values, void *storage)
 {
     facts_round_call call = { .view = facts_strided_of(tensor), .values = values, .storage = storage };
-    return facts_gpu_launch(gpu, FACTS_KERNEL_round, elements_of(tensor), &call);
+    return facts_gpu_launch(gpu, FACTS_KERNEL_round, facts_threads_of(&call.view), &call);
 }
 
 fattn_status facts_gpu_bits(facts_gpu *gpu, const facts_tensor *tensor, const void *storage, uint64_t *bits)
@@ -33,7 +26,7 @@ fattn_status facts_gpu_bits(facts_gpu *gpu, const facts_tensor *tensor, const vo
     facts_counter sum = 0;
     facts_hash_call call = { .view = facts_strided_of(tensor), .storage = storage, .sum = gpu->counters };
     TRY(facts_gpu_count(gpu, &sum, 1));
-    TRY(facts_gpu_launch(gpu, FACTS_KERNEL_hash, elements_of(tensor), &call));
+    TRY(facts_gpu_launch(gpu, FACTS_KERNEL_hash, facts_threads_of(&call.view), &call));
     TRY(facts_gpu_counted(gpu, &sum, 1));
     *bits = sum;
     return FATTN_OK;
@@ -75,7 +68,7 @@ fattn_status facts_gpu_repeat(facts_gpu *gpu, const facts_tensor *tensor, const 
     if (status == FATTN_OK)
         status = facts_gpu_count(gpu, found, 2);
     if (status == FATTN_OK)
-        status = facts_gpu_launch(gpu, FACTS_KERNEL_repeat, elements_of(tensor), &call);
+        status = facts_gpu_launch(gpu, FACTS_KERNEL_repeat, facts_threads_of(&call.view), &call);
     if (status == FATTN_OK)
         status = facts_gpu_counted(gpu, found, 2);
     facts_gpu_free(gpu, on_device);
@@ -104,7 +97,7 @@ fattn_status facts_gpu_survey(facts_gpu *gpu, const facts_tensor *tensor, const 
     if (status == FATTN_OK)
         status = facts_gpu_count(gpu, found, 4);
     if (status == FATTN_OK)
-        status = facts_gpu_launch(gpu, FACTS_KERNEL_survey, elements_of(tensor), &call);
+        status = facts_gpu_launch(gpu, FACTS_KERNEL_survey, facts_threads_of(&call.view), &call);
     if (status == FATTN_OK)
         status = facts_gpu_counted(gpu, found, 4);
     facts_gpu_free(gpu, on_device);
@@ -121,20 +114,18 @@ fattn_status facts_gpu_survey(facts_gpu *gpu, const facts_tensor *tensor, const 
 
 /* ---- rows ---- */
 
+/* What one question needs on the device. */
 typedef struct tables {
     void *due, *rows, *out;
 } tables;
 
-static fattn_status send_tables(facts_gpu *gpu, tables *t, const facts_tensor *tensor, const int32_t *due, const facts_part *part,
-                                size_t answers)
+static fattn_status send_tables(facts_gpu *gpu, tables *t, const facts_asked *a)
 {
-    *t = (tables){ NULL, NULL, NULL };
-    TRY(send_due(gpu, &t->due, tensor, due));
-    if (part->rows) {
-        TRY(facts_gpu_make(gpu, &t->rows, (size_t)part->row_count * sizeof *part->rows));
-        TRY(facts_gpu_send(gpu, t->rows, part->rows, (size_t)part->row_count * sizeof *part->rows));
-    }
-    return answers > 0 ? facts_gpu_make(gpu, &t->out, answers * sizeof(facts_judged_row)) : FATTN_OK;
+    TRY(send_due(gpu, &t->due, a->tensor, a->due));
+    if (!a->part.rows)
+        return FATTN_OK;
+    TRY(facts_gpu_make(gpu, &t->rows, (size_t)a->part.row_count * sizeof *a->part.rows));
+    return facts_gpu_send(gpu, t->rows, a->part.rows, (size_t)a->part.row_count * sizeof *a->part.rows);
 }
 
 static void free_tables(facts_gpu *gpu, const tables *t)
@@ -144,112 +135,156 @@ static void free_tables(facts_gpu *gpu, const tables *t)
     facts_gpu_free(gpu, t->out);
 }
 
-static facts_judge_call call_of(const facts_tensor *tensor, const void *storage, const facts_bar *bar, const facts_part *part,
-                                facts_lie lie)
+static int64_t slices_of(const facts_asked *a)
 {
-    facts_judge_call call = { .bar = *bar,
+    return a->part.batches * a->part.heads;
+}
+
+static int64_t rows_of(const facts_asked *a)
+{
+    return slices_of(a) * (a->part.rows ? a->part.row_count : a->tensor->dim[2]);
+}
+
+/* `due` and `out` are on the device. */
+static facts_one_judging judging_of(const facts_asked *a, const tables *t, const int32_t *due, void *out)
+{
+    const facts_part *part = &a->part;
+    const facts_tensor *tensor = a->tensor;
+    facts_one_judging one = { .bar = a->bar,
                               .view = facts_strided_of(tensor),
-                              .storage = storage,
+                              .storage = a->storage,
+                              .rows = t->rows,
+                              .due = due ? due + part->b * tensor->dim[2] : NULL,
                               .due_rows = tensor->dim[2],
                               .want = part->want,
                               .sigma = part->sigma,
                               .bound = part->bound,
-                              .lie = (int32_t)lie };
-    call.view.dim[0] = part->batches;
-    call.view.dim[1] = part->heads;
-    call.view.dim[2] = part->rows ? part->row_count : tensor->dim[2];
-    call.view.first += (tensor->start ? 0 : part->b * tensor->stride[0]) + part->h * tensor->stride[1];
-    call.view.start += tensor->start ? part->b : 0;
-    call.view.live += tensor->live ? part->b : 0;
-    return call;
+                              .lie = (int32_t)a->lie,
+                              .out = out };
+    one.view.dim[0] = part->batches;
+    one.view.dim[1] = part->heads;
+    one.view.dim[2] = part->rows ? part->row_count : tensor->dim[2];
+    one.view.first += (tensor->start ? 0 : part->b * tensor->stride[0]) + part->h * tensor->stride[1];
+    one.view.start += tensor->start ? part->b : 0;
+    one.view.live += tensor->live ? part->b : 0;
+    one.view.lane_bits = one.view.lane_bits < 5 ? one.view.lane_bits : 5;
+    return one;
 }
 
-static fattn_status judge(facts_gpu *gpu, facts_judge_call *call, const tables *t, const facts_tensor *tensor,
-                          const facts_part *part)
+fattn_status facts_gpu_judge(facts_gpu *gpu, const facts_asked *asked, facts_judged_row *out)
 {
-    const int64_t rows = call->view.dim[0] * call->view.dim[1] * call->view.dim[2];
-    call->due = t->due ? (const int32_t *)t->due + part->b * tensor->dim[2] : NULL;
-    call->rows = t->rows;
-    call->out = t->out;
-    return facts_gpu_launch(gpu, FACTS_KERNEL_judge, rows * (FACTS_BLOCK / ROWS_OF_BLOCK), call);
-}
-
-fattn_status facts_gpu_judge(facts_gpu *gpu, const facts_tensor *tensor, const void *storage, const facts_bar *bar,
-                             const int32_t *due, const facts_part *part, facts_lie lie, facts_judged_row *out)
-{
-    facts_judge_call call = call_of(tensor, storage, bar, part, lie);
-    const size_t rows = (size_t)(call.view.dim[0] * call.view.dim[1] * call.view.dim[2]);
-    tables t;
-    fattn_status status = send_tables(gpu, &t, tensor, due, part, rows);
-    if (status == FATTN_OK && rows > 0)
-        status = judge(gpu, &call, &t, tensor, part);
+    const size_t bytes = (size_t)rows_of(asked) * sizeof *out;
+    facts_judge_call call;
+    tables t = { NULL, NULL, NULL };
+    fattn_status status = send_tables(gpu, &t, asked);
     if (status == FATTN_OK)
-        status = facts_gpu_fetch(gpu, out, t.out, rows * sizeof *out);
+        status = facts_gpu_make(gpu, &t.out, bytes);
+    if (status == FATTN_OK) {
+        call.one[0] = judging_of(asked, &t, t.due, t.out);
+        call.blocks[0] = facts_gpu_blocks(facts_threads_of(&call.one[0].view));
+        status = facts_gpu_launch_blocks(gpu, FACTS_KERNEL_judge, call.blocks[0], &call);
+    }
+    if (status == FATTN_OK)
+        status = facts_gpu_fetch(gpu, out, t.out, bytes);
     free_tables(gpu, &t);
     return status;
 }
 
 /* ---- slices ---- */
 
-static fattn_status walk(facts_gpu *gpu, facts_walk_call *call)
-{
-    const int64_t work = call->slices * FACTS_BLOCK;
-    TRY(facts_gpu_launch(gpu, FACTS_KERNEL_walk, work, call));
-    return call->rows.gates ? facts_gpu_launch(gpu, FACTS_KERNEL_walk_again, work, call) : FATTN_OK;
-}
+/* Some questions at once: slices of all, then rows of all, in one allocation. */
+typedef struct hearing {
+    const facts_asked *asked;
+    size_t count;
+    tables *table;
+    unsigned char *there;
+    size_t slice_bytes;
+} hearing;
 
-fattn_status facts_gpu_slices(facts_gpu *gpu, const facts_tensor *tensor, const void *storage, const facts_bar *bar,
-                              const int32_t *due, const facts_part *part, const facts_judged_rows *weights, facts_lie lie,
-                              facts_judged_slice *out)
+static fattn_status send_all(facts_gpu *gpu, hearing *h)
 {
-    facts_judge_call call = call_of(tensor, storage, bar, part, lie);
-    const int64_t *dim = call.view.dim;
-    facts_walk_call sums = { .rows = *weights, .slices = dim[0] * dim[1], .of_slice = dim[2] };
-    const size_t bytes = (size_t)sums.slices * sizeof *out;
+    size_t rows = 0;
+    for (size_t n = 0; n < h->count; n++) {
+        rows += (size_t)rows_of(&h->asked[n]);
+        h->slice_bytes += (size_t)slices_of(&h->asked[n]) * sizeof(facts_judged_slice);
+        size_t same = 0; /* lies about a tensor, and its answer */
+        while (same < n && (h->asked[same].due != h->asked[n].due || h->asked[n].part.rows))
+            same++;
+        if (same == n)
+            TRY(send_tables(gpu, &h->table[n], &h->asked[n]));
+    }
     void *there = NULL;
-    tables t;
-    fattn_status status = send_tables(gpu, &t, tensor, due, part, (size_t)(sums.slices * sums.of_slice));
-    if (status == FATTN_OK)
-        status = facts_gpu_make(gpu, &there, bytes);
-    sums.rows.row = t.out;
-    sums.out = there;
-    if (status == FATTN_OK)
-        status = judge(gpu, &call, &t, tensor, part);
-    if (status == FATTN_OK)
-        status = walk(gpu, &sums);
-    if (status == FATTN_OK)
-        status = facts_gpu_fetch(gpu, out, there, bytes);
-    facts_gpu_free(gpu, there);
-    free_tables(gpu, &t);
+    const fattn_status status = facts_gpu_make(gpu, &there, h->slice_bytes + rows * sizeof(facts_judged_row));
+    h->there = there;
     return status;
 }
 
-/* ---- lies ---- */
-
-fattn_status facts_gpu_lies_begin(facts_gpu *gpu)
+static const int32_t *due_of(const hearing *h, size_t n)
 {
-    return facts_gpu_watch_begin(gpu);
+    size_t same = 0;
+    while (h->asked[same].due != h->asked[n].due)
+        same++;
+    return h->table[same].due;
 }
 
-fattn_status facts_gpu_lie(facts_gpu *gpu, const facts_tensor *tensor, const facts_bar *bar, const int32_t *due,
-                           const facts_part *part, facts_lie lie, size_t place)
+/* Questions from..to: their rows, then what these add up to. */
+static fattn_status hear(facts_gpu *gpu, const hearing *h, size_t from, size_t to)
 {
-    facts_judge_call call = call_of(tensor, NULL, bar, part, lie);
-    tables t;
-    fattn_status status = send_tables(gpu, &t, tensor, due, part, 0);
-    call.checked = gpu->counters + 2 * place;
-    call.refused = gpu->counters + 2 * place + 1;
-    if (status == FATTN_OK)
-        status = judge(gpu, &call, &t, tensor, part);
-    free_tables(gpu, &t);
+    facts_judge_call judge;
+    facts_walk_call walk, again;
+    int64_t blocks = 0, walks = 0, agains = 0;
+    size_t weighed = 0;
+    facts_judged_slice *slice = (void *)h->there;
+    facts_judged_row *row = (void *)(h->there + h->slice_bytes);
+    for (size_t n = 0; n < to; n++) {
+        const facts_asked *a = &h->asked[n];
+        if (n >= from) {
+            const size_t i = n - from;
+            judge.one[i] = judging_of(a, &h->table[n], due_of(h, n), row);
+            judge.blocks[i] = facts_gpu_blocks(facts_threads_of(&judge.one[i].view));
+            walk.one[i] = (facts_one_walk){ .rows = a->weights, .slices = slices_of(a), .of_slice = judge.one[i].view.dim[2], .out = slice };
+            walk.one[i].rows.row = row;
+            walk.blocks[i] = facts_gpu_blocks(slices_of(a) * FACTS_BLOCK);
+            blocks += judge.blocks[i];
+            walks += walk.blocks[i];
+            if (a->weights.gates) {
+                again.one[weighed] = walk.one[i];
+                again.blocks[weighed++] = walk.blocks[i];
+                agains += walk.blocks[i];
+            }
+        }
+        slice += slices_of(a);
+        row += rows_of(a);
+    }
+    TRY(facts_gpu_launch_blocks(gpu, FACTS_KERNEL_judge, blocks, &judge));
+    TRY(facts_gpu_launch_blocks(gpu, FACTS_KERNEL_walk, walks, &walk));
+    return facts_gpu_launch_blocks(gpu, FACTS_KERNEL_walk_again, agains, &again);
+}
+
+static fattn_status fetch_all(facts_gpu *gpu, const hearing *h)
+{
+    unsigned char *here = malloc(h->slice_bytes + 1), *next = here;
+    fattn_status status = here ? facts_gpu_fetch(gpu, here, h->there, h->slice_bytes) : FATTN_NO_MEMORY;
+    for (size_t n = 0; n < h->count && status == FATTN_OK; n++) {
+        const size_t bytes = (size_t)slices_of(&h->asked[n]) * sizeof(facts_judged_slice);
+        memcpy(h->asked[n].out, next, bytes);
+        next += bytes;
+    }
+    free(here);
     return status;
 }
 
-fattn_status facts_gpu_lies_end(facts_gpu *gpu, facts_told *out, size_t count)
+fattn_status facts_gpu_slices(facts_gpu *gpu, const facts_asked *asked, size_t count)
 {
-    facts_counter found[FACTS_COUNTERS];
-    TRY(facts_gpu_counted(gpu, found, 2 * count));
-    for (size_t n = 0; n < count; n++)
-        out[n] = (facts_told){ found[2 * n], found[2 * n + 1] };
-    return FATTN_OK;
+    hearing h = { .asked = asked, .count = count, .table = calloc(count + 1, sizeof *h.table) };
+    fattn_status status = h.table ? send_all(gpu, &h) : FATTN_NO_MEMORY;
+    for (size_t from = 0; from < count && status == FATTN_OK; from += FACTS_JUDGED_TOGETHER)
+        status = hear(gpu, &h, from, count < from + FACTS_JUDGED_TOGETHER ? count : from + FACTS_JUDGED_TOGETHER);
+    if (status == FATTN_OK && count > 0)
+        status = fetch_all(gpu, &h);
+    facts_gpu_free(gpu, h.there);
+    for (size_t n = 0; n < count && h.table; n++)
+        free_tables(gpu, &h.table[n]);
+    free(h.table);
+    return status;
 }

@@ -30,13 +30,18 @@ bool facts_gpu_load(facts_gpu *gpu, char error[256])
     return status == 0;
 }
 
-fattn_status facts_gpu_launch(facts_gpu *gpu, facts_kernel kernel, int64_t work, void *call)
+int32_t facts_gpu_blocks(int64_t work)
+{
+    const int64_t blocks = (work + FACTS_BLOCK - 1) / FACTS_BLOCK;
+    return (int32_t)(blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS);
+}
+
+fattn_status facts_gpu_launch_blocks(facts_gpu *gpu, facts_kernel kernel, int64_t blocks, void *call)
 {
     struct CUctx_st *previous;
-    int64_t blocks = (work + FACTS_BLOCK - 1) / FACTS_BLOCK;
-    const unsigned grid[3] = { (unsigned)(blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS), 1, 1 }, block[3] = { FACTS_BLOCK, 1, 1 };
+    const unsigned grid[3] = { (unsigned)blocks, 1, 1 }, block[3] = { FACTS_BLOCK, 1, 1 };
     void *arguments[] = { call };
-    if (work <= 0)
+    if (blocks <= 0)
         return FATTN_OK;
     fattn_status status = fattn_context_enter(&previous, gpu->context);
     if (status != FATTN_OK) {
@@ -46,6 +51,16 @@ fattn_status facts_gpu_launch(facts_gpu *gpu, facts_kernel kernel, int64_t work,
     int failed = fref_gpu_launch(gpu->program, (size_t)kernel, grid, block, 0, gpu->stream, arguments, gpu->text);
     fattn_context_leave(gpu->context, previous);
     return failed ? FATTN_DEVICE_FAULT : FATTN_OK;
+}
+
+fattn_status facts_gpu_launch(facts_gpu *gpu, facts_kernel kernel, int64_t work, void *call)
+{
+    return facts_gpu_launch_blocks(gpu, kernel, facts_gpu_blocks(work), call);
+}
+
+int64_t facts_threads_of(const facts_strided *view)
+{
+    return (view->dim[0] * view->dim[1] * view->dim[2]) << view->lane_bits;
 }
 
 fattn_status facts_gpu_count(facts_gpu *gpu, const facts_counter *values, size_t count)

@@ -6,12 +6,21 @@
 
 #include "../../cuda/calls.h"
 
-#define FACTS_COUNTERS (2 * FACTS_GPU_LIES)
+#define FACTS_COUNTERS (2 * FACTS_GPU_WATCHED)
 #define FACTS_BLOCK 256
 
 #define AS_ENUM(name) FACTS_KERNEL_##name,
 typedef enum facts_kernel { FACTS_KERNEL_LIST(AS_ENUM) FACTS_KERNEL_COUNT } facts_kernel;
 #undef AS_ENUM
+
+/* Fills that are put off until the others are known: one launch for all. */
+struct facts_put_off {
+    bool on;
+    size_t gap_count, count;
+    facts_gaps_call gaps;
+    facts_fill_call fill;
+    void *table[FACTS_FILLS_TOGETHER][4];
+};
 
 #define FACTS_KEPT_BLOCKS 160
 /* Device memory of facts_gpu_make: in use, or given back and kept. */
@@ -30,6 +39,7 @@ struct facts_gpu {
     facts_counter *counters; /* on the device */
     int64_t *watched[FACTS_COUNTERS / 2]; /* where counter 2n less counter 2n + 1 is added */
     size_t watched_count;
+    struct facts_put_off fills;
     struct facts_kept_block pool[FACTS_KEPT_BLOCKS];
     size_t kept; /* bytes that are not in use */
     uint64_t given_back; /* so often */
@@ -44,6 +54,11 @@ void facts_gpu_forget(facts_gpu *gpu);
 bool facts_gpu_load(facts_gpu *gpu, char error[256]);
 /* Over `work` elements, or as many threads as keep the GPU busy. `call` is what the kernel takes. */
 fattn_status facts_gpu_launch(facts_gpu *gpu, facts_kernel kernel, int64_t work, void *call);
+/* The blocks that it would take; with so many: of several things that one launch does. */
+int32_t facts_gpu_blocks(int64_t work);
+fattn_status facts_gpu_launch_blocks(facts_gpu *gpu, facts_kernel kernel, int64_t blocks, void *call);
+/* Threads for rows of a tensor that are walked over by 2^lane_bits threads each. */
+int64_t facts_threads_of(const facts_strided *view);
 /* `values` into the counters; what is in them now. */
 fattn_status facts_gpu_count(facts_gpu *gpu, const facts_counter *values, size_t count);
 /* A tensor as kernels see it. */

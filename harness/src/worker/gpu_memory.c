@@ -39,12 +39,73 @@ static fattn_status send_table(facts_gpu *gpu, void **out, const void *table, in
     return status != FATTN_OK ? status : facts_gpu_send(gpu, *out, table, (size_t)count * size);
 }
 
+/* In place of the recipe's own, which are here. */
+static fattn_status send_tables(facts_gpu *gpu, void *table[4], facts_recipe *r)
+{
+    const int64_t *dim = r->dim, rows = dim[0] * dim[1] * dim[2];
+    TRY(send_table(gpu, &table[0], r->live, dim[0], sizeof *r->live));
+    TRY(send_table(gpu, &table[1], r->row, rows, sizeof *r->row));
+    TRY(send_table(gpu, &table[2], r->list, rows * dim[3], sizeof *r->list));
+    TRY(send_table(gpu, &table[3], r->place, dim[0] * r->runs, sizeof *r->place));
+    r->live = table[0];
+    r->row = table[1];
+    r->list = table[2];
+    r->place = table[3];
+    return FATTN_OK;
+}
+
+static void free_tables(facts_gpu *gpu, void *const table[4])
+{
+    for (int i = 0; i < 4; i++)
+        facts_gpu_free(gpu, table[i]);
+}
+
+static int64_t sum_of(const int32_t *blocks, size_t count)
+{
+    int64_t all = 0;
+    for (size_t n = 0; n < count; n++)
+        all += blocks[n];
+    return all;
+}
+
+/* What was put off is launched: gaps first, as elements lie between them. */
+static fattn_status launch_fills(facts_gpu *gpu)
+{
+    struct facts_put_off *f = &gpu->fills;
+    fattn_status status = facts_gpu_launch_blocks(gpu, FACTS_KERNEL_gaps, sum_of(f->gaps.blocks, f->gap_count), &f->gaps);
+    if (status == FATTN_OK)
+        status = facts_gpu_launch_blocks(gpu, FACTS_KERNEL_fill, sum_of(f->fill.blocks, f->count), &f->fill);
+    for (size_t n = 0; n < f->count; n++)
+        free_tables(gpu, f->table[n]);
+    f->gap_count = f->count = 0;
+    return status;
+}
+
+void facts_gpu_fills_begin(facts_gpu *gpu)
+{
+    gpu->fills.on = true;
+}
+
+fattn_status facts_gpu_fills_end(facts_gpu *gpu)
+{
+    gpu->fills.on = false;
+    return launch_fills(gpu);
+}
+
+static fattn_status launch_unless_put_off(facts_gpu *gpu)
+{
+    const struct facts_put_off *f = &gpu->fills;
+    return f->on && f->count < FACTS_FILLS_TOGETHER && f->gap_count < FACTS_FILLS_TOGETHER ? FATTN_OK : launch_fills(gpu);
+}
+
 /* Blocks are quantised here. */
 static fattn_status fill_blocks(facts_gpu *gpu, const facts_problem *problem, facts_tensor_id id, void *storage)
 {
     const size_t bytes = (size_t)problem->tensor[id].elements * facts_dtype_bytes(problem->tensor[id].dtype);
     void *here = malloc(bytes + 1);
-    fattn_status status = here ? facts_gpu_fetch(gpu, here, storage, bytes) : FATTN_NO_MEMORY;
+    fattn_status status = here ? launch_fills(gpu) : FATTN_NO_MEMORY;
+    if (status == FATTN_OK)
+        status = facts_gpu_fetch(gpu, here, storage, bytes);
     if (status == FATTN_OK)
         status = facts_fill_tensor(problem, id, here) ? facts_gpu_send(gpu, storage, here, bytes) : FATTN_NO_MEMORY;
     if (status == FATTN_NO_MEMORY)
@@ -55,8 +116,9 @@ static fattn_status fill_blocks(facts_gpu *gpu, const facts_problem *problem, fa
 
 fattn_status facts_gpu_fill(facts_gpu *gpu, const facts_problem *problem, facts_tensor_id id, void *storage)
 {
+    struct facts_put_off *f = &gpu->fills;
+    facts_one_fill *fill = &f->fill.one[f->count];
     facts_recipe recipe;
-    void *table[4] = { NULL };
     if (facts_mx_makes(problem, id))
         return fill_blocks(gpu, problem, id, storage);
     if (!facts_recipe_make(&recipe, problem, id)) {
@@ -64,31 +126,26 @@ fattn_status facts_gpu_fill(facts_gpu *gpu, const facts_problem *problem, facts_
         snprintf(gpu->text, sizeof gpu->text, "no memory for the fill of %s", facts_tensor_word(id));
         return FATTN_NO_MEMORY;
     }
-    const int64_t *dim = recipe.dim;
-    facts_fill_call call = { .recipe = recipe, .storage = storage };
-    fattn_status status = send_table(gpu, &table[0], recipe.live, dim[0], sizeof *recipe.live);
-    if (status == FATTN_OK)
-        status = send_table(gpu, &table[1], recipe.row, dim[0] * dim[1] * dim[2], sizeof *recipe.row);
-    if (status == FATTN_OK)
-        status = send_table(gpu, &table[2], recipe.list, dim[0] * dim[1] * dim[2] * dim[3], sizeof *recipe.list);
-    if (status == FATTN_OK)
-        status = send_table(gpu, &table[3], recipe.place, dim[0] * recipe.runs, sizeof *recipe.place);
-    call.recipe.place = table[3];
-    call.recipe.live = table[0];
-    call.recipe.row = table[1];
-    call.recipe.list = table[2];
-    if (status == FATTN_OK)
-        status = facts_gpu_launch(gpu, FACTS_KERNEL_fill, facts_recipe_places(&recipe), &call);
-    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
-        facts_gpu_free(gpu, table[i]);
+    const int64_t rows = recipe.extent[0] * recipe.extent[1] * recipe.extent[2];
+    *fill = (facts_one_fill){ .recipe = recipe, .storage = storage, .lane_bits = facts_lane_bits(rows, recipe.extent[3]) };
+    f->fill.blocks[f->count] = facts_gpu_blocks(rows << fill->lane_bits);
+    memset(f->table[f->count], 0, sizeof f->table[f->count]);
+    const fattn_status status = send_tables(gpu, f->table[f->count], &fill->recipe);
     facts_recipe_destroy(&recipe);
+    if (status == FATTN_OK) {
+        f->count++;
+        return launch_unless_put_off(gpu);
+    }
+    free_tables(gpu, f->table[f->count]);
     return status;
 }
 
 fattn_status facts_gpu_gaps(facts_gpu *gpu, const facts_problem *problem, int32_t dtype, void *storage, int64_t elements)
 {
-    facts_gaps_call call = { .gaps = facts_gaps_of(problem, dtype), .storage = storage, .elements = elements };
-    return facts_gpu_launch(gpu, FACTS_KERNEL_gaps, elements, &call);
+    struct facts_put_off *f = &gpu->fills;
+    f->gaps.blocks[f->gap_count] = facts_gpu_blocks(elements);
+    f->gaps.one[f->gap_count++] = (facts_one_gaps){ .gaps = facts_gaps_of(problem, dtype), .storage = storage, .elements = elements };
+    return launch_unless_put_off(gpu);
 }
 
 /* ---- poison ---- */
@@ -174,6 +231,7 @@ facts_strided facts_strided_of(const facts_tensor *t)
     facts_strided view = { .first = t->first, .dtype = t->dtype, .start = t->start, .live = t->live };
     memcpy(view.dim, t->dim, sizeof view.dim);
     memcpy(view.stride, t->stride, sizeof view.stride);
+    view.lane_bits = facts_lane_bits(t->dim[0] * t->dim[1] * t->dim[2], t->dim[3]);
     return view;
 }
 
@@ -187,14 +245,13 @@ fattn_status facts_gpu_overrun(facts_gpu *gpu, const facts_image *image, const f
         facts_owned_call owned = { .view = facts_strided_of(tensors[i]),
                                    .storage = all.poison.storage,
                                    .count = all.count + 1 };
-        int64_t places = 1;
         memcpy(owned.code, all.poison.code, sizeof owned.code);
         for (int d = 0; d < 4; d++) {
             if (owned.view.stride[d] == 0 && owned.view.dim[d] > 1 && !(d == 0 && owned.view.start))
                 owned.view.dim[d] = 1;
-            places *= owned.view.dim[d];
         }
-        TRY(facts_gpu_launch(gpu, FACTS_KERNEL_owned, places, &owned));
+        owned.view.lane_bits = facts_lane_bits(owned.view.dim[0] * owned.view.dim[1] * owned.view.dim[2], owned.view.dim[3]);
+        TRY(facts_gpu_launch(gpu, FACTS_KERNEL_owned, facts_threads_of(&owned.view), &owned));
     }
     return FATTN_OK;
 }

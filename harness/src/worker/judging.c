@@ -6,7 +6,9 @@
 
 #include "../numbers/arrays.h"
 #include "../numbers/expect_arrays.h"
+#include "../numbers/fill.h"
 #include "../numbers/judge_keep.h"
+#include "../numbers/oracle.h"
 #include "../numbers/seen.h"
 #include "slabs.h"
 #include "try.h"
@@ -50,99 +52,132 @@ static fattn_status lend(lent *out, facts_gpu *gpu, facts_part *part, const fact
     return FATTN_OK;
 }
 
-/* A tensor whose answer is on the GPU; storage NULL: a lie about it. */
-static fattn_status judge_there(facts_judgement *out, facts_truth *t, facts_tensor_id id, const facts_rule *rule, const void *storage,
-                                facts_lie lie)
+/* A question, and what its pointers point to. */
+typedef struct question {
+    facts_tensor_id id;
+    facts_tensor there;
+    facts_rule rule;
+    facts_judged_slice *slices;
+    lent lent;
+} question;
+
+/* Questions that one wait answers. */
+typedef struct batch {
+    facts_truth *truth;
+    size_t count;
+    question of[FACTS_TENSOR_COUNT * (1 + 2)]; /* an answer, two lies about it */
+    facts_asked asked[FACTS_TENSOR_COUNT * (1 + 2)];
+} batch;
+
+/* About the answer over rule->pattern; with `lie` about that. `part`: of the tensor as it is due; NULL: all of it. */
+static fattn_status ask(batch *b, facts_tensor_id id, const facts_rule *rule, facts_lie lie, const facts_part *part)
 {
-    facts_gpu *gpu = t->memory.gpu;
-    const facts_tensor here = facts_tensor_seen(t->memory.problem, id), there = facts_memory_seen(&t->memory, id);
-    const facts_bar bar = facts_judge_bar(&here, rule);
-    const facts_judged_rows weights = facts_judge_weights(&here, rule);
-    facts_part all = whole_of(&here, rule);
-    facts_judged_slice *slices = malloc((size_t)(here.dim[0] * here.dim[1] + 1) * sizeof *slices);
-    lent there_too = { NULL, NULL };
-    fattn_status status = slices ? FATTN_OK : FATTN_NO_MEMORY;
-    if (status == FATTN_OK && !t->expectation.answer[id].at)
-        status = lend(&there_too, gpu, &all, &here);
+    facts_truth *t = b->truth;
+    question *q = &b->of[b->count];
+    facts_asked *a = &b->asked[b->count];
+    const facts_tensor here = facts_tensor_seen(t->memory.problem, id);
+    *q = (question){ .id = id, .there = facts_memory_seen(&t->memory, id), .rule = *rule };
+    *a = (facts_asked){ .tensor = &q->there,
+                        .storage = lie == FACTS_LIE_COUNT ? facts_memory_address(&t->memory, id, rule->pattern) : NULL,
+                        .lie = lie,
+                        .bar = facts_judge_bar(&here, rule),
+                        .due = due_of(t, id),
+                        .part = part ? *part : whole_of(&here, rule),
+                        .weights = part ? (facts_judged_rows){ .channels = here.dim[3] } : facts_judge_weights(&here, rule) };
+    b->count++;
+    if (!t->expectation.answer[id].at)
+        TRY(lend(&q->lent, t->memory.gpu, &a->part, &here));
+    q->slices = malloc((size_t)(a->part.batches * a->part.heads + 1) * sizeof *q->slices);
+    a->out = q->slices;
+    return q->slices ? FATTN_OK : FATTN_NO_MEMORY;
+}
+
+static fattn_status answer(batch *b)
+{
+    return b->count > 0 ? facts_gpu_slices(b->truth->memory.gpu, b->asked, b->count) : FATTN_OK;
+}
+
+static void leave(batch *b)
+{
+    for (size_t n = 0; b && n < b->count; n++) {
+        facts_gpu_free(b->truth->memory.gpu, b->of[n].lent.want);
+        facts_gpu_free(b->truth->memory.gpu, b->of[n].lent.bound);
+        free(b->of[n].slices);
+    }
+    free(b);
+}
+
+static facts_judgement judgement_of(const question *q, const facts_problem *p)
+{
+    const facts_tensor here = facts_tensor_seen(p, q->id);
+    return facts_judge_slices(&here, &q->rule, q->slices);
+}
+
+static batch *begin(facts_truth *t)
+{
+    batch *b = malloc(sizeof *b);
+    if (b) {
+        b->truth = t;
+        b->count = 0;
+    }
+    return b;
+}
+
+/* One question alone; storage NULL: a lie. */
+static fattn_status judge_there(facts_judgement *out, facts_truth *t, facts_tensor_id id, const facts_rule *rule, facts_lie lie)
+{
+    batch *b = begin(t);
+    fattn_status status = b ? ask(b, id, rule, lie, NULL) : FATTN_NO_MEMORY;
     if (status == FATTN_OK)
-        status = facts_gpu_slices(gpu, &there, storage, &bar, due_of(t, id), &all, &weights, lie, slices);
+        status = answer(b);
     if (status == FATTN_OK)
-        *out = facts_judge_slices(&here, rule, slices);
-    facts_gpu_free(gpu, there_too.want);
-    facts_gpu_free(gpu, there_too.bound);
-    free(slices);
+        *out = judgement_of(&b->of[0], t->memory.problem);
+    leave(b);
     return status;
 }
 
-fattn_status facts_judging_of(facts_judgement *out, facts_truth *t, facts_tensor_id id, facts_pattern pattern)
+/* What is due of Max and Sum_exp where both are wanted, and the rule. */
+static fattn_status rule_of(facts_rule *out, facts_truth *t, facts_tensor_id id, facts_pattern pattern)
 {
     const facts_problem *p = t->memory.problem;
-    *out = (facts_judgement){ .no_memory = true };
-    if (t->slabs)
-        return facts_slabs_judge(out, t, id, pattern);
     if ((id == FACTS_TENSOR_MAX || id == FACTS_TENSOR_SUM_EXP) && p->tensor[FACTS_TENSOR_MAX].present) {
         const void *max = facts_memory_storage(&t->memory, FACTS_TENSOR_MAX, pattern);
         if (!max)
             return FATTN_NO_MEMORY;
         facts_expect_pair(&t->expectation, p, max);
     }
-    facts_rule rule = facts_expectation_rule(&t->expectation, id, pattern);
-    if (t->memory.gpu && rule.expected.want)
-        return judge_there(out, t, id, &rule, facts_memory_address(&t->memory, id, pattern), FACTS_LIE_COUNT);
-    const void *storage = facts_memory_storage(&t->memory, id, pattern);
+    *out = facts_expectation_rule(&t->expectation, id, pattern);
+    return FATTN_OK;
+}
+
+static fattn_status judge_here(facts_judgement *out, facts_truth *t, facts_tensor_id id, const facts_rule *rule)
+{
+    const facts_problem *p = t->memory.problem;
+    const void *storage = facts_memory_storage(&t->memory, id, rule->pattern);
     if (!storage)
         return FATTN_NO_MEMORY;
     const facts_tensor tensor = facts_tensor_seen(p, id);
-    *out = id == FACTS_TENSOR_RNG_DUMP ? facts_judge_keep(p, storage, t->keep.here, pattern) : facts_judge_tensor(&tensor, storage, &rule);
+    *out = id == FACTS_TENSOR_RNG_DUMP ? facts_judge_keep(p, storage, t->keep.here, rule->pattern) : facts_judge_tensor(&tensor, storage, rule);
     return FATTN_OK;
 }
 
-/* Most lies are caught by single elements, of the first head already. */
-static fattn_status tell_first(facts_truth *t, facts_tensor_id id, size_t place)
+fattn_status facts_judging_of(facts_judgement *out, facts_truth *t, facts_tensor_id id, facts_pattern pattern)
 {
-    const facts_rule rule = facts_expectation_rule(&t->expectation, id, A);
-    const facts_tensor here = facts_tensor_seen(t->memory.problem, id), there = facts_memory_seen(&t->memory, id);
-    const facts_bar bar = facts_judge_bar(&here, &rule);
-    facts_part first = whole_of(&here, &rule);
-    first.batches = first.heads = 1;
-    TRY(facts_gpu_lie(t->memory.gpu, &there, &bar, due_of(t, id), &first, FACTS_LIE_ZERO, place));
-    return facts_gpu_lie(t->memory.gpu, &there, &bar, due_of(t, id), &first, FACTS_LIE_ROW, place + 1);
+    facts_rule rule;
+    *out = (facts_judgement){ .no_memory = true };
+    if (t->slabs)
+        return facts_slabs_judge(out, t, id, pattern);
+    TRY(rule_of(&rule, t, id, pattern));
+    return t->memory.gpu && rule.expected.want ? judge_there(out, t, id, &rule, FACTS_LIE_COUNT) : judge_here(out, t, id, &rule);
 }
 
-/* The others by those of all heads, or by what the rows say together. */
-static fattn_status tell_there(facts_lie_end *out, facts_truth *t, facts_tensor_id id, facts_lie lie, const facts_told *first)
-{
-    facts_gpu *gpu = t->memory.gpu;
-    const facts_rule rule = facts_expectation_rule(&t->expectation, id, A);
-    const facts_tensor here = facts_tensor_seen(t->memory.problem, id), there = facts_memory_seen(&t->memory, id);
-    const facts_bar bar = facts_judge_bar(&here, &rule);
-    const facts_part all = whole_of(&here, &rule);
-    facts_judgement found;
-    facts_told told;
-    *out = FACTS_LIE_CAUGHT;
-    if (first && first->moved && first->refused)
-        return FATTN_OK;
-    TRY(facts_gpu_lies_begin(gpu));
-    TRY(facts_gpu_lie(gpu, &there, &bar, due_of(t, id), &all, lie, 0));
-    TRY(facts_gpu_lies_end(gpu, &told, 1));
-    if (!told.moved)
-        *out = FACTS_LIE_SAME;
-    if (!told.moved || told.refused)
-        return FATTN_OK;
-    TRY(judge_there(&found, t, id, &rule, NULL, lie));
-    *out = facts_judge_lie(&found);
-    return FATTN_OK;
-}
+/* ---- can the data tell? ------------------------------------------------------------------------------------------------------- */
 
-static fattn_status trusts_there(bool *out, facts_truth *t, facts_tensor_id id, const facts_told *first)
+/* Of whom it is asked: dense data, and no answer that is zero whatever was computed. */
+static bool can_be_told(const facts_problem *p, facts_tensor_id id)
 {
-    facts_lie_end zero = FACTS_LIE_SAME, rolled = FACTS_LIE_SAME;
-    TRY(tell_there(&zero, t, id, FACTS_LIE_ZERO, &first[0]));
-    TRY(tell_there(&rolled, t, id, FACTS_LIE_ROW, &first[1]));
-    if (rolled == FACTS_LIE_SAME)
-        TRY(tell_there(&rolled, t, id, FACTS_LIE_CHANNEL, NULL));
-    *out = zero != FACTS_LIE_PASSES && rolled != FACTS_LIE_PASSES;
-    return FATTN_OK;
+    const bool of_scores = id == FACTS_TENSOR_DQ || id == FACTS_TENSOR_DK || id == FACTS_TENSOR_DBIAS;
+    return facts_tensor_is_output(p, id) && facts_fill_is_dense(p->fill) && (!of_scores || facts_oracle_two_keys(p));
 }
 
 static bool is_there(const facts_truth *t, facts_tensor_id id)
@@ -158,31 +193,120 @@ static bool trusts_here(facts_truth *t, facts_tensor_id id)
     return !rule.expected.want || facts_judge_trusts(&tensor, &rule);
 }
 
-_Static_assert(2 * FACTS_TENSOR_COUNT <= FACTS_GPU_LIES, "two lies about each tensor");
-
-fattn_status facts_judging_trusts(bool out[FACTS_TENSOR_COUNT], facts_truth *t, const bool asked[FACTS_TENSOR_COUNT])
+/* Most lies are caught by single elements, of the first head already. */
+static fattn_status tell_first(batch *b, facts_tensor_id id)
 {
-    facts_told first[FACTS_GPU_LIES];
-    size_t count = 0;
-    if (t->memory.gpu)
-        TRY(facts_gpu_lies_begin(t->memory.gpu));
+    const facts_rule rule = facts_expectation_rule(&b->truth->expectation, id, A);
+    const facts_tensor here = facts_tensor_seen(b->truth->memory.problem, id);
+    facts_part first = whole_of(&here, &rule);
+    first.batches = first.heads = 1;
+    TRY(ask(b, id, &rule, FACTS_LIE_ZERO, &first));
+    return ask(b, id, &rule, FACTS_LIE_ROW, &first);
+}
+
+static bool is_caught(const question *q)
+{
+    const facts_judged_sums *sums = &q->slices[0].sums;
+    return sums->checked > 0 && sums->wrong + sums->not_finite + sums->unwritten > 0;
+}
+
+/* The others by those of all heads, or by what the rows say together. */
+static fattn_status tell_all(facts_lie_end *out, facts_truth *t, facts_tensor_id id, facts_lie lie)
+{
+    const facts_rule rule = facts_expectation_rule(&t->expectation, id, A);
+    facts_judgement found;
+    TRY(judge_there(&found, t, id, &rule, lie));
+    *out = facts_judge_lie(&found);
+    return FATTN_OK;
+}
+
+/* first: what became of zeros and of the neighbouring row in the first head. */
+static fattn_status weigh_trust(facts_truth *t, facts_tensor_id id, const question first[2])
+{
+    facts_lie_end zero = FACTS_LIE_CAUGHT, rolled = FACTS_LIE_CAUGHT;
+    if (!is_caught(&first[0]))
+        TRY(tell_all(&zero, t, id, FACTS_LIE_ZERO));
+    if (!is_caught(&first[1]))
+        TRY(tell_all(&rolled, t, id, FACTS_LIE_ROW));
+    if (rolled == FACTS_LIE_SAME)
+        TRY(tell_all(&rolled, t, id, FACTS_LIE_CHANNEL));
+    t->untrusted[id] = zero == FACTS_LIE_PASSES || rolled == FACTS_LIE_PASSES;
+    return FATTN_OK;
+}
+
+/* ---- all answers at once ------------------------------------------------------------------------------------------------------ */
+
+static fattn_status judge_or_ask(facts_judgement *out, uint64_t *bits, batch *b, facts_tensor_id id)
+{
+    facts_truth *t = b->truth;
+    facts_rule rule;
+    TRY(rule_of(&rule, t, id, A));
+    if (t->memory.gpu && rule.expected.want)
+        return ask(b, id, &rule, FACTS_LIE_COUNT, NULL);
+    TRY(judge_here(out, t, id, &rule));
+    return facts_judging_bits(bits, t, id);
+}
+
+static fattn_status ask_all(facts_judgement out[FACTS_TENSOR_COUNT], uint64_t bits[FACTS_TENSOR_COUNT], batch *b)
+{
+    facts_truth *t = b->truth;
+    const facts_problem *p = t->memory.problem;
+    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT && !t->weighed; id++) {
+        if (can_be_told(p, id) && is_there(t, id))
+            TRY(tell_first(b, id));
+        else if (can_be_told(p, id))
+            t->untrusted[id] = !trusts_here(t, id);
+    }
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
-        if (asked[id] && is_there(t, id)) {
-            TRY(tell_first(t, id, count));
-            count += 2;
-        }
-    if (count > 0)
-        TRY(facts_gpu_lies_end(t->memory.gpu, first, count));
-    count = 0;
-    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++) {
-        if (asked[id] && is_there(t, id)) {
-            TRY(trusts_there(&out[id], t, id, &first[count]));
-            count += 2;
-        } else if (asked[id]) {
-            out[id] = trusts_here(t, id);
+        if (facts_tensor_is_output(p, id))
+            TRY(judge_or_ask(&out[id], &bits[id], b, id));
+    return FATTN_OK;
+}
+
+static fattn_status conclude(facts_judgement out[FACTS_TENSOR_COUNT], uint64_t bits[FACTS_TENSOR_COUNT], const batch *b)
+{
+    facts_truth *t = b->truth;
+    for (size_t n = 0; n < b->count; n++) {
+        const question *q = &b->of[n];
+        if (b->asked[n].lie == FACTS_LIE_COUNT) {
+            const int64_t slices = q->there.dim[0] * q->there.dim[1];
+            out[q->id] = judgement_of(q, t->memory.problem);
+            for (int64_t i = 0; i < slices; i++)
+                bits[q->id] += q->slices[i].sums.bits;
+        } else if (b->asked[n].lie == FACTS_LIE_ZERO) {
+            TRY(weigh_trust(t, q->id, q));
         }
     }
+    t->weighed = true;
     return FATTN_OK;
+}
+
+static fattn_status judge_slabs(facts_judgement out[FACTS_TENSOR_COUNT], uint64_t bits[FACTS_TENSOR_COUNT], facts_truth *t)
+{
+    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
+        if (facts_tensor_is_output(t->memory.problem, id)) {
+            TRY(facts_slabs_judge(&out[id], t, id, A));
+            TRY(facts_judging_bits(&bits[id], t, id));
+        }
+    return FATTN_OK;
+}
+
+fattn_status facts_judging_all(facts_judgement out[FACTS_TENSOR_COUNT], uint64_t bits[FACTS_TENSOR_COUNT], facts_truth *t)
+{
+    for (int id = 0; id < FACTS_TENSOR_COUNT; id++) {
+        out[id] = (facts_judgement){ .no_memory = facts_tensor_is_output(t->memory.problem, (facts_tensor_id)id) };
+        bits[id] = 0;
+    }
+    if (t->slabs)
+        return judge_slabs(out, bits, t);
+    batch *b = begin(t);
+    fattn_status status = b ? ask_all(out, bits, b) : FATTN_NO_MEMORY;
+    if (status == FATTN_OK)
+        status = answer(b);
+    if (status == FATTN_OK)
+        status = conclude(out, bits, b);
+    leave(b);
+    return status;
 }
 
 /* ---- against each other -------------------------------------------------------------------------------------------------------

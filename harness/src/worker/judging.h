@@ -6,8 +6,9 @@
 
 /* The answer of the run over `pattern` against what is due. Returns FATTN_OK, or why it could not be judged. */
 fattn_status facts_judging_of(facts_judgement *out, facts_truth *truth, facts_tensor_id id, facts_pattern pattern);
-/* Can the data tell zeros, or a neighbour's values, from the right answer? Of each tensor that is asked for. */
-fattn_status facts_judging_trusts(bool out[FACTS_TENSOR_COUNT], facts_truth *truth, const bool asked[FACTS_TENSOR_COUNT]);
+/* All answers of the run over poison A, with their hashes (facts_judging_bits): where they are on the GPU with one wait. The first time it is weighed
+ * too whether the data can tell zeros, or a neighbour's values, from the right answer: truth->untrusted. */
+fattn_status facts_judging_all(facts_judgement out[FACTS_TENSOR_COUNT], uint64_t bits[FACTS_TENSOR_COUNT], facts_truth *truth);
 
 /* The two runs: elements that owe a value and have other bits, or are farther apart than `share` of the bound. `at`: one of them.
  */

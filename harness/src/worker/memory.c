@@ -120,6 +120,22 @@ static void plan_blocks(facts_memory *m)
         }
 }
 
+/* What is filled on the GPU is filled in one go. */
+static fattn_status begin_blocks(facts_memory *m, char error[256])
+{
+    fattn_status status = FATTN_OK, ended = FATTN_OK;
+    if (m->gpu)
+        facts_gpu_fills_begin(m->gpu);
+    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT && status == FATTN_OK; id++)
+        if (m->block[id].tensors)
+            status = m->side->begin(m, id, error);
+    if (m->gpu)
+        ended = facts_gpu_fills_end(m->gpu);
+    if (status == FATTN_OK && ended != FATTN_OK)
+        snprintf(error, 256, "%s", facts_gpu_error(m->gpu));
+    return status == FATTN_OK ? ended : status;
+}
+
 fattn_status facts_memory_create(facts_memory *out, facts_worker *worker, const facts_problem *problem, bool here, char error[256])
 {
     size_t most = CHUNK;
@@ -127,11 +143,9 @@ fattn_status facts_memory_create(facts_memory *out, facts_worker *worker, const 
     out->side = out->gpu ? &facts_side_gpu : &facts_side_host;
     out->set = &out->first;
     plan_blocks(out);
+    TRY(begin_blocks(out, error));
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
-        if (out->block[id].tensors) {
-            TRY(out->side->begin(out, id, error));
-            most = !out->gpu && out->block[id].image.bytes > most ? out->block[id].image.bytes : most;
-        }
+        most = out->block[id].tensors && !out->gpu && out->block[id].image.bytes > most ? out->block[id].image.bytes : most;
     out->scratch = malloc(most);
     if (!out->scratch) {
         snprintf(error, 256, "no memory for the tensors of this case");

@@ -177,7 +177,7 @@ static int64_t rows_of(const fref_problem *p)
 }
 
 static int forward(void *owner, const facts_problem *asked, const fref_problem *problem, const fref_tensor t[FACTS_TENSOR_COUNT],
-                   const fref_rounding *rounding, const fref_forward_out *out)
+                   const fref_rounding *rounding, const fref_forward_out *out, bool statistics_here)
 {
     facts_there *place = owner;
     facts_gpu *gpu = place->gpu;
@@ -189,12 +189,14 @@ static int forward(void *owner, const facts_problem *asked, const fref_problem *
     tensors_there(&c, &here, t, at);
     fref_gpu_mod mod = mod_of(&c, asked, t);
     fref_forward_out answers = *out; /* O with its nu and neff is there already */
-    make_answers(&c, 5 * rows + 6);
-    answers.lse = answer(&c, out->lse, rows);
-    answers.lse_tau = answer(&c, out->lse_tau, rows);
-    answers.max = answer(&c, out->max, rows);
-    answers.max_tau = answer(&c, out->max_tau, rows);
-    answers.sum_exp = answer(&c, out->sum_exp, rows);
+    make_answers(&c, (statistics_here ? 5 * rows : 0) + 6);
+    if (statistics_here) {
+        answers.lse = answer(&c, out->lse, rows);
+        answers.lse_tau = answer(&c, out->lse_tau, rows);
+        answers.max = answer(&c, out->max, rows);
+        answers.max_tau = answer(&c, out->max_tau, rows);
+        answers.sum_exp = answer(&c, out->sum_exp, rows);
+    }
     answers.amax_s = answer(&c, out->amax_s, 3);
     answers.amax_o = answer(&c, out->amax_o, 3);
     if (c.status == 0)
@@ -244,16 +246,14 @@ static void drop_array(void *owner, double *array)
     facts_gpu_free(((facts_there *)owner)->gpu, array);
 }
 
-static int round_array(void *owner, const facts_tensor *tensor, const double *values, bool here, void *storage)
+static int round_array(void *owner, const facts_tensor *tensor, const double *values, void *storage)
 {
-    const size_t count = (size_t)(tensor->dim[0] * tensor->dim[1] * tensor->dim[2] * tensor->dim[3]);
     copies c = { .gpu = ((facts_there *)owner)->gpu };
-    const double *there = here ? send(&c, values, count * sizeof *values) : values;
     facts_tensor seen = *tensor;
     seen.start = send(&c, seen.start, (size_t)(seen.dim[0] + 1) * sizeof *seen.start);
     seen.live = send(&c, seen.live, (size_t)seen.dim[0] * sizeof *seen.live);
     if (c.status == 0)
-        c.status = errno_of(facts_gpu_round(c.gpu, &seen, there, storage));
+        c.status = errno_of(facts_gpu_round(c.gpu, &seen, values, storage));
     return finish(&c);
 }
 

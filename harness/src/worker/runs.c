@@ -104,13 +104,11 @@ bool facts_runs_once(facts_runs *r, const facts_call *call, facts_pattern patter
 
 /* ---- the same bits ---------------------------------------------------------------------------------------------------------- */
 
-facts_judgement facts_runs_judge(facts_runs *r, facts_tensor_id id, facts_pattern pattern)
+void facts_runs_judge_first(facts_runs *r)
 {
-    facts_judgement found;
     double since = now_us();
-    facts_runs_check(r, facts_judging_of(&found, r->truth, id, pattern), NULL);
+    facts_runs_check(r, facts_judging_all(r->out->judgement, r->out->bits, r->truth), NULL);
     r->out->judge_ms += (now_us() - since) * 1e-3;
-    return found;
 }
 
 /* Of the elements that differ, those that do by more than the order of a sum: dQ may be summed by atomics, and dBias over the batch, unless the case
@@ -132,7 +130,10 @@ static int64_t unlike(facts_runs *r, facts_tensor_id id, int64_t different, int6
 
 static void judge_again(facts_runs *r, facts_tensor_id id)
 {
-    facts_judgement found = facts_runs_judge(r, id, FACTS_PATTERN_B);
+    facts_judgement found;
+    double since = now_us();
+    facts_runs_check(r, facts_judging_of(&found, r->truth, id, FACTS_PATTERN_B), NULL);
+    r->out->judge_ms += (now_us() - since) * 1e-3;
     facts_verdict verdict = facts_judgement_verdict(&found);
     /* The plain run is judged for itself: what a graph makes of it is the graph's doing. */
     if (verdict != FACTS_VERDICT_PASS && r->otherwise == FACTS_VERDICT_GRAPH_MISMATCH)

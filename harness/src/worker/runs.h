@@ -54,6 +54,7 @@ void facts_runs_compare(facts_runs *runs, const char *how);
 bool facts_runs_over(const facts_runs *runs);
 /* Judges what that fetch brought, and compares no bits: another engine's answer. */
 void facts_runs_judge_all(facts_runs *runs, const char *how);
-facts_judgement facts_runs_judge(facts_runs *runs, facts_tensor_id id, facts_pattern pattern);
+/* Judges the first run: judgements and hashes of the trial. */
+void facts_runs_judge_first(facts_runs *runs);
 
 #endif

@@ -112,9 +112,10 @@ static void drop_nothing(void *owner, double *array)
 }
 
 static int forward_nothing(void *owner, const facts_problem *asked, const fref_problem *problem,
-                           const fref_tensor tensor[FACTS_TENSOR_COUNT], const fref_rounding *rounding, const fref_forward_out *out)
+                           const fref_tensor tensor[FACTS_TENSOR_COUNT], const fref_rounding *rounding, const fref_forward_out *out,
+                           bool here)
 {
-    (void)owner, (void)asked, (void)problem, (void)tensor, (void)rounding, (void)out;
+    (void)owner, (void)asked, (void)problem, (void)tensor, (void)rounding, (void)out, (void)here;
     return 0;
 }
 
@@ -307,11 +308,12 @@ static fattn_status judge_part(court *c, const slab *x, facts_tensor_id id, cons
     const facts_bar bar = facts_judge_bar(&p->tensor[id], &rule);
     const int32_t *due = (const int32_t *)t->expectation.due[id] + x->b * p->tensor[id].dim[2];
     tensor.dim[2] = p->tensor[id].dim[2];
+    facts_asked asked = { .tensor = &tensor, .storage = facts_memory_address(&t->memory, id, c->pattern), .bar = bar, .due = due, .part = part };
     if (status == FATTN_OK)
-        status = facts_gpu_judge(gpu, &tensor, facts_memory_address(&t->memory, id, c->pattern), &bar, due, &part, FACTS_LIE_COUNT,
-                                 c->at[id].rows + at);
-    for (facts_lie lie = 0; lie < FACTS_LIE_COUNT && c->lies && status == FATTN_OK; lie++)
-        status = facts_gpu_judge(gpu, &tensor, NULL, &bar, due, &part, lie, c->at[id].lie[lie] + at);
+        status = facts_gpu_judge(gpu, &asked, c->at[id].rows + at);
+    asked.storage = NULL;
+    for (asked.lie = 0; asked.lie < FACTS_LIE_COUNT && c->lies && status == FATTN_OK; asked.lie++)
+        status = facts_gpu_judge(gpu, &asked, c->at[id].lie[asked.lie] + at);
     if (status == FATTN_OK && a->nu && a->neff) {
         status = facts_gpu_fetch(gpu, c->at[id].nu + at, a->nu, (size_t)count * sizeof *a->nu);
         status = status != FATTN_OK ? status : facts_gpu_fetch(gpu, c->at[id].neff + at, a->neff, (size_t)count * sizeof *a->neff);

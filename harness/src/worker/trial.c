@@ -12,12 +12,10 @@
 #include "judging.h"
 #include "runs.h"
 
-static facts_verdict judge_tensor(facts_runs *r, facts_tensor_id id)
+static facts_verdict verdict_of(facts_runs *r, facts_tensor_id id)
 {
     facts_trial *out = r->out;
-    out->judgement[id] = facts_runs_judge(r, id, FACTS_PATTERN_A);
     out->judged[id] = true;
-    facts_runs_check(r, facts_judging_bits(&out->bits[id], r->truth, id), NULL);
     facts_verdict first = facts_judgement_verdict(&out->judgement[id]), verdict = facts_verdict_worse(first, r->second[id]);
     if (verdict != first)
         out->judgement[id] = r->judgement[id];
@@ -73,9 +71,10 @@ static void judge_rate(facts_runs *r)
 static void judge_all(facts_runs *r)
 {
     r->options->stage(r->options->owner, "judge");
+    facts_runs_judge_first(r);
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
         if (facts_tensor_is_output(r->problem, id))
-            r->out->verdict = facts_verdict_worse(r->out->verdict, judge_tensor(r, id));
+            r->out->verdict = facts_verdict_worse(r->out->verdict, verdict_of(r, id));
     for (facts_array_id id = 0; id < FACTS_ARRAY_COUNT; id++)
         if (r->problem->array[id].output && r->problem->array[id].count)
             judge_array(r, id);

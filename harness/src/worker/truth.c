@@ -7,9 +7,7 @@
 #include <time.h>
 
 #include "../case/huge.h"
-#include "../numbers/fill.h"
 #include "../numbers/oracle.h"
-#include "judging.h"
 #include "slabs.h"
 
 static double now_ms(void)
@@ -67,24 +65,6 @@ static int errno_of(fattn_status status)
     return status == FATTN_OK ? 0 : status == FATTN_NO_MEMORY ? ENOMEM : EIO;
 }
 
-static int weigh_trust(facts_truth *t, const facts_problem *p)
-{
-    bool scores_matter = facts_oracle_two_keys(p), asked[FACTS_TENSOR_COUNT] = { false }, trusted[FACTS_TENSOR_COUNT];
-    facts_slabs_forget(t->slabs);
-    if (t->slabs) /* when they are judged */
-        return 0;
-    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++) {
-        bool zero_anyway = !scores_matter && (id == FACTS_TENSOR_DQ || id == FACTS_TENSOR_DK || id == FACTS_TENSOR_DBIAS);
-        asked[id] = facts_tensor_is_output(p, id) && facts_fill_is_dense(p->fill) && !zero_anyway;
-    }
-    const fattn_status status = facts_judging_trusts(trusted, t, asked);
-    if (status != FATTN_OK)
-        return errno_of(status);
-    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
-        t->untrusted[id] = asked[id] ? !trusted[id] : t->untrusted[id];
-    return 0;
-}
-
 static facts_constants constants_of(const facts_problem *problem, const facts_who *who)
 {
     facts_constants out = who ? facts_constants_of(who) : facts_constants_start(problem->ask.dtype);
@@ -105,8 +85,6 @@ static fattn_status create(facts_truth *out, facts_worker *worker, const facts_p
     *out = (facts_truth){ .constants = constants_of(problem, how->who) };
     double since = now_ms();
     fattn_status status = facts_memory_create(&out->memory, worker, problem, how->here, error);
-    if (status == FATTN_OK && out->memory.gpu)
-        status = facts_gpu_wait(out->memory.gpu);
     if (status != FATTN_OK)
         return status;
     out->there.gpu = out->memory.gpu;
@@ -120,9 +98,7 @@ static fattn_status create(facts_truth *out, facts_worker *worker, const facts_p
     if (status != FATTN_OK)
         return status;
     out->fill_ms = now_ms() - since;
-    int failed = expect(out, problem, how->edit, worker->info.cudnn_version);
-    if (failed == 0)
-        failed = weigh_trust(out, problem);
+    const int failed = expect(out, problem, how->edit, worker->info.cudnn_version);
     out->oracle_ms = now_ms() - since - out->fill_ms;
     switch (failed) {
     case 0:
@@ -211,7 +187,8 @@ int facts_truth_renew(facts_truth *t)
     int status = p->ask.pass == FATTN_BACKWARD ? facts_expect_backward(&t->expectation, p, &in)
                                                : facts_expect_forward(&t->expectation, p, &in, t->memory.worker->info.cudnn_version);
     t->expectation.calibrated = t->constants.calibrated;
-    status = status ? status : weigh_trust(t, p);
+    t->weighed = false;
+    facts_slabs_forget(t->slabs);
     t->oracle_ms += now_ms() - since;
     return status;
 }

@@ -13,6 +13,7 @@ typedef struct facts_truth {
     facts_expectation expectation;
     facts_kept keep;           /* what dropout kept */
     facts_constants constants; /* that it was computed for */
+    bool weighed;                       /* what follows is known: facts_judging_all */
     bool untrusted[FACTS_TENSOR_COUNT]; /* a wrong answer could pass here */
     facts_oracle oracle;                /* of memory that is on the GPU */
     facts_there there;                  /* its owner */

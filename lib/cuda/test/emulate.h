@@ -180,4 +180,17 @@ static inline int64_t __shfl_xor_sync(uint32_t, int64_t x, int mask)
     return x;
 }
 
+static inline int __any_sync(uint32_t, int yes)
+{
+    emulate::mine().given[emulate::lane()][0] = yes != 0;
+    emulate::together([](emulate::warp &w) {
+        uint32_t any = 0;
+        for (int i = 0; i < emulate::WARP; i++)
+            any |= w.given[i][0];
+        for (int i = 0; i < emulate::WARP; i++)
+            w.taken[i][0] = any;
+    });
+    return (int)emulate::mine().taken[emulate::lane()][0];
+}
+
 #endif
