@@ -58,9 +58,16 @@ Test(probe, a_mask_is_read_bit_for_bit_forward_and_backward)
         mask_read r = read_mask(cases[i], &(facts_kernel){ .tile = 64 }, P);
         cr_expect(r.differ == 0 && r.held.wrong == 0, "%s: %d bits differ, %d values: %s ratio %g", cases[i], (int)r.differ, (int)r.held.wrong, r.held.law,
                   r.held.ratio);
-        cr_expect(r.keep.seen > 5000 && facts_keep_is_binomial(&r.keep, P), "%s: %d of %d kept", cases[i], (int)r.keep.kept, (int)r.keep.seen);
-        cr_expect_not(facts_keep_is_binomial(&r.keep, P + 0.05), "%s", cases[i]);
+        cr_expect(r.keep.seen > 5000 && facts_keep_is_likely(&r.keep, P), "%s: %d of %d kept", cases[i], (int)r.keep.kept, (int)r.keep.seen);
+        cr_expect_not(facts_keep_is_likely(&r.keep, P + 0.1), "%s", cases[i]);
     }
+}
+
+/* cuDNN decides the fate of four scores at once: six deviations of a binomial are three of its own. */
+Test(probe, scores_that_share_their_fate_in_fours_are_no_fault)
+{
+    cr_expect(facts_keep_is_likely(&(facts_keep){ .seen = 10000, .kept = 9000 - 180 }, P));
+    cr_expect_not(facts_keep_is_likely(&(facts_keep){ .seen = 10000, .kept = 9000 - 302 }, P));
 }
 
 Test(probe, another_mask_and_another_scale_are_seen)

@@ -230,10 +230,15 @@ void facts_keep_read(facts_keep *out, facts_held *held, const facts_view *run, b
     }
 }
 
-bool facts_keep_is_binomial(const facts_keep *keep, double p)
+/* n / 4 free draws of four scores each: up to four times the variance of n draws. */
+double facts_keep_room(int64_t n, double p)
 {
-    double n = (double)keep->seen, sd = sqrt(n * p * (1.0 - p));
-    return fabs((double)keep->kept - n * (1.0 - p)) <= 5.0 * sd + 0.5;
+    return 5.0 * sqrt(4.0 * (double)n * p * (1.0 - p)) + 0.5;
+}
+
+bool facts_keep_is_likely(const facts_keep *keep, double p)
+{
+    return fabs((double)keep->kept - (double)keep->seen * (1.0 - p)) <= facts_keep_room(keep->seen, p);
 }
 
 /* ---- P4 dS ---------------------------------------------------------------------------------------------------------------- */

@@ -18,7 +18,8 @@ typedef struct facts_keep {
 void facts_keep_write(const facts_view *run, bool backward, int number);
 /* Reads them, and notes whether what was kept is 1/(n (1 - p)) and the rest exactly 0. p: the chance to drop. */
 void facts_keep_read(facts_keep *out, facts_held *held, const facts_view *run, bool backward, int number, double p);
-/* As many as chance allows: 5 standard deviations. */
-bool facts_keep_is_binomial(const facts_keep *keep, double p);
+/* How far from n (1 - p) chance may take the kept ones of n: 5 standard deviations, of fates that four scores may share. */
+double facts_keep_room(int64_t n, double p);
+bool facts_keep_is_likely(const facts_keep *keep, double p);
 
 #endif

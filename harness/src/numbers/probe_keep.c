@@ -1,5 +1,4 @@
 /* P3: what dropout kept, read out of an answer. docs/numerics.md section 5. */
-#include <math.h>
 #include <stdlib.h>
 
 #include "check.h"
@@ -43,10 +42,9 @@ static void keep_hold(facts_held *out, const facts_view *base, const facts_view 
         facts_keep_read(&keep, out, &run[r], is_backward(p), r, p->drop);
         hold_bits(out, &run[r]);
     }
-    const double n = (double)keep.seen;
     if (keep.seen > 0 && p->ask.dropout > 0)
         facts_held_note(out, "as many keys are kept as chance allows", is_backward(p) ? FACTS_TENSOR_DV : FACTS_TENSOR_O, none, (double)keep.kept,
-                        n * (1.0 - p->drop), 5.0 * sqrt(n * p->drop * (1.0 - p->drop)) + 0.5);
+                        (double)keep.seen * (1.0 - p->drop), facts_keep_room(keep.seen, p->drop));
     free(keep.bit);
 }
 
