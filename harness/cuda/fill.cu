@@ -1,17 +1,54 @@
 /* Inputs, poison and noise: what lies in memory before a run. */
 #include "device.cuh"
 
+/* The elements lane, lane + lanes, ... of a row whose channel 0 is at `place`. */
+struct row_part {
+    int64_t row, place;
+    int lane, lanes;
+};
+
+/* Most inputs are plain numbers of one of two types, and what follows from that need not be asked for each element. */
+__device__ static inline bool is_plain(const facts_recipe *r)
+{
+    return r->element == FACTS_ELEMENT_NORMAL && r->narrow == 0 && !(r->unit > 0) && !r->poisoned && r->extent[0] == r->dim[0] &&
+           r->extent[1] == r->dim[1] && r->extent[2] == r->dim[2] && r->extent[3] == r->dim[3];
+}
+
+template <int32_t TYPE> __device__ static inline void fill_plain(const facts_recipe *r, const row_part &part, void *storage)
+{
+    const uint64_t first = (uint64_t)(part.row * r->dim[3]);
+#pragma unroll 4
+    for (int64_t d = part.lane; d < r->dim[3]; d += part.lanes) {
+        const facts_draw draw = facts_draw_at(r->seed, r->stream, FACTS_LANE_VALUE, first + (uint64_t)d);
+        facts_store(TYPE, storage, part.place + d * r->stride[3], facts_encode(TYPE, (double)facts_normal(draw)));
+    }
+}
+
+__device__ static inline void fill_any(const facts_recipe *r, const row_part &part, const row_index &row, void *storage)
+{
+    int64_t at[4] = { row.b, row.h, row.s, part.lane };
+    for (; at[3] < r->extent[3]; at[3] += part.lanes)
+        facts_store(r->dtype, storage, part.place + at[3] * r->stride[3], facts_recipe_code(r, at));
+}
+
 extern "C" __global__ void facts_kernel_fill(const __grid_constant__ facts_fill_call call)
 {
     const share mine = share_of(call.blocks);
     const facts_one_fill &fill = call.one[mine.one];
     const facts_recipe *r = &fill.recipe;
+    const bool plain = is_plain(r);
     for_rows(mine, r->extent[0] * r->extent[1] * r->extent[2], fill.lane_bits, [&](int64_t n, int lane, int lanes) {
         const row_index row = row_index_of(r->extent, n);
-        int64_t at[4] = { row.b, row.h, row.s, lane };
         const int64_t first = facts_recipe_row(r, row.b, row.s);
-        for (; first >= 0 && at[3] < r->extent[3]; at[3] += lanes)
-            facts_store(r->dtype, fill.storage, first + row.h * r->stride[1] + at[3] * r->stride[3], facts_recipe_code(r, at));
+        const row_part part = { n, first + row.h * r->stride[1], lane, lanes };
+        if (first < 0)
+            return;
+        if (plain && r->dtype == FATTN_BF16)
+            fill_plain<FATTN_BF16>(r, part, fill.storage);
+        else if (plain && r->dtype == FATTN_F16)
+            fill_plain<FATTN_F16>(r, part, fill.storage);
+        else
+            fill_any(r, part, row, fill.storage);
     });
 }
 

@@ -24,15 +24,28 @@ typedef struct facts_draw {
     uint32_t r[4];
 } facts_draw;
 
+/* a * b: the high half; *low is the low one. */
+FACTS_BOTH uint32_t facts_multiply(uint32_t a, uint32_t b, uint32_t *low)
+{
+#ifdef __CUDA_ARCH__
+    *low = a * b;
+    return __umulhi(a, b);
+#else
+    const uint64_t both = (uint64_t)a * b;
+    *low = (uint32_t)both;
+    return (uint32_t)(both >> 32);
+#endif
+}
+
 FACTS_BOTH facts_draw facts_philox(const uint32_t counter[4], const uint32_t key[2])
 {
     uint32_t c0 = counter[0], c1 = counter[1], c2 = counter[2], c3 = counter[3], k0 = key[0], k1 = key[1];
     for (int round = 0; round < 10; round++) {
-        uint64_t a = UINT64_C(0xD2511F53) * c0, b = UINT64_C(0xCD9E8D57) * c2;
-        c0 = (uint32_t)(b >> 32) ^ c1 ^ k0;
-        c1 = (uint32_t)b;
-        c2 = (uint32_t)(a >> 32) ^ c3 ^ k1;
-        c3 = (uint32_t)a;
+        uint32_t low_a, low_b, high_a = facts_multiply(c0, UINT32_C(0xD2511F53), &low_a), high_b = facts_multiply(c2, UINT32_C(0xCD9E8D57), &low_b);
+        c0 = high_b ^ c1 ^ k0;
+        c1 = low_b;
+        c2 = high_a ^ c3 ^ k1;
+        c3 = low_a;
         k0 += UINT32_C(0x9E3779B9);
         k1 += UINT32_C(0xBB67AE85);
     }
