@@ -29,7 +29,7 @@
     X(sum_dv_wide, FREF__WIDE_BY_KEY(1, 2)) X(sum_values_wide, FREF__WIDE_BY_ROW(1, 0)) X(sum_forward_lost, FREF__BY_ROW(1, 0)) X(sum_dq_lost, FREF__BY_ROW(1, 0))              \
     X(sum_dk_lost, FREF__BY_KEY(1, 0)) X(sum_dv_lost, FREF__BY_KEY(1, 0))                                                           \
     X(finish_forward, 0) X(finish_dq, 0) X(add_dk, 0) X(add_dv, 0) X(finish_dk, 0) X(finish_dv, 0) X(add_bias, 0) X(finish_bias, 0) \
-    X(live_rows, 0) X(relate, 0) X(channels, 0) X(group_channels, 0) X(row_weights, 0) X(key_weights, 0) X(sink, 0)
+    X(relate, 0) X(row_weights, 0) X(key_weights, 0) X(sink, 0)
 
 typedef enum fref__kernel {
 #define FREF__AS_KERNEL(name, shared) FREF__kernel_##name,

@@ -23,8 +23,6 @@ enum {
     FREF__THREADS = 256,
     FREF__SUM_THREADS = 512,
     FREF__DECODE_THREADS = 512,
-    FREF__RELATE_PARTS = 4, /* freedom.cu */
-    FREF__CHANNEL_THREADS = 512,
     FREF__WEIGHED_KEYS = 16, /* that a block of key_weights counts for */
     FREF__SUMS = 6,
     FREF__FACT_DOUBLES = 24, /* doubles that one row's facts fill */
@@ -57,6 +55,11 @@ typedef struct fref__facts {
     int32_t keys; /* in the range */
     int32_t dead;
 } fref__facts;
+
+/* Of C, which says how channels are related, its diagonal all ones: tr(C^2), tr(C), or a part of them. */
+typedef struct fref__related {
+    double squares, trace;
+} fref__related;
 
 typedef enum fref__kind {
     FREF__FORWARD,      /* P against V, |V| and V^2 */
@@ -128,10 +131,9 @@ typedef struct fref__call {
     double *bias_sum[4];
 
     int32_t freedom;
-    fref__span *live_rows; /* [heads]: from the first live row to the last */
-    double *relation;      /* [RELATE_PARTS][heads][ld][ld]: how channels are related */
-    double *channels[4];   /* effective, of q, d_o [heads], k [heads_k], v [heads_v] of the lot */
-    double *group_channels; /* [heads of all]: the least of the group's */
+    double *channels[4];   /* 1 / nch of q [all heads of K] and d_o [all heads of V], the most of the group, of k [heads_k], v [heads_v]; NULL: not wanted */
+    fref__related *related;   /* of each block of freedom.cu */
+    uint32_t *related_blocks; /* [4][heads]: that are done of each group, at its first head; all 0 before and after */
     double *key_weights;   /* [heads of all][keys][2]: sums of w and w^2 */
     int32_t counts;        /* the sums make neff, or key_weights, on their way */
 

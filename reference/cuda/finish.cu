@@ -21,10 +21,10 @@ struct row_variance {
     double single, cast, whole;
 };
 
-__device__ __forceinline__ double degrees_of_freedom(const row_variance &v, double neff, double channels, int64_t dim)
+__device__ __forceinline__ double degrees_of_freedom(const row_variance &v, double neff, double per_channel, int64_t dim)
 {
     const double all = v.single + v.cast + v.whole, single = v.single / all, cast = v.cast / all, whole = v.whole / all;
-    const double nu = 1.0 / (single * single * (1.0 / neff + 1.0 / channels) + whole * whole + cast * cast / (double)dim);
+    const double nu = 1.0 / (single * single * (1.0 / neff + per_channel) + whole * whole + cast * cast / (double)dim);
     return nu > 0.5 ? nu : 0.5;
 }
 
@@ -184,7 +184,7 @@ struct destination {
 };
 
 /* A warp for each key of all heads. */
-__device__ __forceinline__ void write_keys(const fref__call &c, const destination &to, const fref__limits &type, int64_t heads, int64_t dim)
+__device__ __forceinline__ void write_keys(const fref__call &c, const destination &to, const fref__limits &type, const double *per_channel, int64_t heads, int64_t dim)
 {
     const int64_t at = (int64_t)blockIdx.x * (FREF__THREADS / 32) + threadIdx.x / 32;
     if (at >= heads * c.keys)
@@ -211,7 +211,7 @@ __device__ __forceinline__ void write_keys(const fref__call &c, const destinatio
     const double number = effective_number(c.key_weights[2 * at], c.key_weights[2 * at + 1]);
     store(to.neff, at, live ? number : 0.0);
     if (to.nu != nullptr)
-        to.nu[at] = live ? degrees_of_freedom(all, number, c.group_channels[at / c.keys], dim) : 0.0;
+        to.nu[at] = live ? degrees_of_freedom(all, number, per_channel[at / c.keys], dim) : 0.0;
 }
 
 }
@@ -230,12 +230,12 @@ extern "C" __global__ void fref_finish_dk(const __grid_constant__ fref__call c)
 {
     const fref_backward_out &out = c.backward;
     const destination to = { out.dk, out.dk_sigma, out.dk_bound, out.dk_nu, out.dk_neff, out.amax_dk, c.z_dk };
-    write_keys(c, to, c.to_k, c.problem.batch * c.problem.heads_k, c.problem.dim_qk);
+    write_keys(c, to, c.to_k, c.channels[0], c.problem.batch * c.problem.heads_k, c.problem.dim_qk);
 }
 
 extern "C" __global__ void fref_finish_dv(const __grid_constant__ fref__call c)
 {
     const fref_backward_out &out = c.backward;
     const destination to = { out.dv, out.dv_sigma, out.dv_bound, out.dv_nu, out.dv_neff, out.amax_dv, c.z_dv };
-    write_keys(c, to, c.to_v, c.problem.batch * c.problem.heads_v, c.problem.dim_v);
+    write_keys(c, to, c.to_v, c.channels[1], c.problem.batch * c.problem.heads_v, c.problem.dim_v);
 }

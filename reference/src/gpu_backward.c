@@ -73,7 +73,7 @@ static void take(fref__run *run, const of_keys *g)
     for (int n = 0; n < 3; n++)
         c->total[n] = g->total[n];
     c->read = fref__run_zeros(run, g->read);
-    c->group_channels = g->channels;
+    c->channels[g->of_v] = g->channels;
     c->key_weights = g->weights;
 }
 
@@ -196,24 +196,19 @@ static void lot_pass(fref__run *run, pass *x)
     add_heads(run, &x->v);
 }
 
-static void channels_of_keys(fref__run *run, const of_keys *g)
+static void channels(fref__run *run, const pass *x)
 {
-    if (!g->wanted || !g->weights)
-        return;
-    take(run, g);
-    fref__run_launch(run, FREF__kernel_live_rows, run->call.heads, FREF__THREADS);
-    fref__run_channels(run, g->of_v);
-    fref__run_launch_with(run, FREF__kernel_group_channels, blocks_of(g->of_v ? run->call.heads_v : run->call.heads_k),
-                          FREF__THREADS, g->of_v);
+    fref__call *c = &run->call;
+    c->channels[0] = x->k.wanted ? x->k.channels : NULL;
+    c->channels[1] = x->v.wanted ? x->v.channels : NULL;
+    c->channels[2] = x->wanted.freedom_of_rows ? fref__run_doubles(run, FREF__CHANNELS, c->heads_k) : NULL;
+    fref__run_channels(run);
 }
 
 static void whole_lot(fref__run *run, pass *x)
 {
     fref__run_prepare(run);
-    if (x->wanted.freedom_of_rows)
-        fref__run_channels(run, 2);
-    channels_of_keys(run, &x->k);
-    channels_of_keys(run, &x->v);
+    channels(run, x);
     lot_pass(run, x);
 }
 
@@ -279,14 +274,12 @@ static void all_lots(fref__run *run, pass *x)
     const fref_problem *p = &c->problem;
     const bool sampled = p->row_sample || p->key_sample;
     const int64_t align = x->wanted.freedom_of_keys ? common_multiple(c->group_k, c->group_v) : 1;
-    const int64_t of_channels = x->wanted.freedom_of_rows || x->wanted.freedom_of_keys ? fref__run_channel_doubles(run) : 0;
     x->bytes_of_head =
-        (c->rows_padded * (8 * c->ld_qk + 3 * c->ld_v + 32) + c->keys_padded * (6 * c->ld_qk + 6 * c->ld_v + 4) + of_channels) *
+        (c->rows_padded * (8 * c->ld_qk + 3 * c->ld_v + 32) + c->keys_padded * (6 * c->ld_qk + 6 * c->ld_v + 4)) *
         (int64_t)sizeof(double);
     fref__run_plan(run, x->bytes_of_head, matrices_of(run), align);
     for (int64_t head = 0; head < run->heads && run->status == 0; head += run->heads_of_lot) {
         fref__run_take_lot(run, head);
-        c->live_rows = fref__run_memory(run, FREF__LIVE_ROWS, run->heads * (int64_t)sizeof *c->live_rows);
         if (sampled)
             sampled_lot(run, x);
         else

@@ -38,8 +38,10 @@ static void forward_lot(fref__run *run, int64_t bytes_of_head)
         sums_of_rows(run, c->ld_v, !wants_errors ? 1 : c->kept ? 4 : 3);
     if (wants_errors && !c->kept)
         kept_sums(run);
-    if (c->forward.o_nu)
-        fref__run_channels(run, 3);
+    if (c->forward.o_nu) {
+        c->channels[3] = fref__run_doubles(run, FREF__CHANNELS, c->heads_v);
+        fref__run_channels(run);
+    }
     for (int64_t row0 = 0; row0 < c->rows_padded && run->status == 0; row0 += c->chunk_rows) {
         fref__run_take_chunk(run, row0);
         fref__run_scores(run, 0);
@@ -69,9 +71,8 @@ int fref_gpu_forward(fref_gpu *gpu, const fref_problem *problem, const fref_gpu_
     fref__run_cast_p(&run, exp2(-rounding->thr));
     c->z_o = fref__run_amax(&run, out->amax_o, run.heads * c->rows * problem->dim_v);
     fref__run_amax(&run, out->amax_s, 1);
-    const int64_t of_channels = out->o_nu ? fref__run_channel_doubles(&run) : 0;
     const int64_t bytes_of_head =
-        (c->rows_padded * (c->ld_qk + 7 * c->ld_v + 32) + c->keys_padded * (c->ld_qk + c->ld_v) + of_channels) * (int64_t)sizeof(double);
+        (c->rows_padded * (c->ld_qk + 7 * c->ld_v + 32) + c->keys_padded * (c->ld_qk + c->ld_v)) * (int64_t)sizeof(double);
     fref__run_plan(&run, bytes_of_head, fref__run_score_matrices(&run), 1);
     for (int64_t head = 0; head < run.heads && c->rows > 0 && run.status == 0; head += run.heads_of_lot) {
         fref__run_take_lot(&run, head);

@@ -76,6 +76,7 @@ void fref__run_start(fref__run *run, fref_gpu *gpu, const fref_problem *problem,
         return;
     }
     fref__run_keep_zeros(run, sizeof *c->trouble); /* the first */
+    run->zeros.related = fref__run_keep_zeros(run, 4 * run->heads * (int64_t)sizeof *c->related_blocks);
 }
 
 void fref__run_cast_p(fref__run *run, double scale)
@@ -396,23 +397,18 @@ void fref__run_facts(fref__run *run, fref__kernel kernel)
     fref__run_launch(run, kernel, c->heads * c->chunk_rows / (FREF__THREADS / 32), FREF__THREADS);
 }
 
-int64_t fref__run_channel_doubles(const fref__run *run)
-{
-    const int64_t qk = run->call.ld_qk, v = run->call.ld_v, ld = qk > v ? qk : v;
-    return 4 + FREF__RELATE_PARTS * ld * ld;
-}
-
-void fref__run_channels(fref__run *run, int which)
+void fref__run_channels(fref__run *run)
 {
     fref__call *c = &run->call;
-    const int64_t heads = which < 2 ? c->heads : which == 2 ? c->heads_k : c->heads_v;
-    const int64_t ld = which == 0 || which == 2 ? c->ld_qk : c->ld_v;
-    double *all = fref__run_doubles(run, FREF__CHANNELS, 4 * run->heads);
-    c->channels[which] = all ? all + which * run->heads : NULL;
-    c->relation = fref__run_doubles(run, FREF__RELATION, FREF__RELATE_PARTS * heads * ld * ld);
-    fref__run_launch_with(run, FREF__kernel_relate, heads * FREF__RELATE_PARTS * (ld / 16) * (ld / 64) / (FREF__THREADS / 32),
-                          FREF__THREADS, which);
-    fref__run_launch_with(run, FREF__kernel_channels, heads, FREF__CHANNEL_THREADS, which);
+    const int64_t heads[] = { c->heads, c->heads, c->heads_k, c->heads_v };
+    int64_t blocks = 0;
+    for (int which = 0; which < 4; which++) {
+        const int64_t tiles = (which % 2 == 0 ? c->ld_qk : c->ld_v) / FREF__TILE;
+        blocks += c->channels[which] ? heads[which] * (tiles * (tiles + 1) / 2) : 0;
+    }
+    c->related = fref__run_memory(run, FREF__RELATED, blocks * (int64_t)sizeof *c->related);
+    c->related_blocks = fref__run_zeros(run, run->zeros.related);
+    fref__run_launch(run, FREF__kernel_relate, blocks, FREF__THREADS);
 }
 
 void fref__run_sums(fref__run *run, fref__kernel kernel, fref__kernel lost, int64_t tiles, int64_t columns)

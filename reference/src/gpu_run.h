@@ -14,7 +14,7 @@
     X(RANGE) X(TILE_RANGE) X(ROWS_Q) X(ROWS_D_O) X(KEYS_K) X(KEYS_V) X(NORM_Q)            \
         X(NORM_D_O) X(NORM_K) X(NORM_V) X(PEAK_K) X(PEAK_V) X(ROW_STATS) X(TILE_V) X(KEPT_V) X(SCORES) X(DP) X(EXTRA) X(PULL)      \
             X(SLOPE) X(CURVATURE) X(SLOPE_EXTRA) X(FACTS) X(SUMS_ROWS) X(SUMS_K) X(SUMS_V) X(TOTAL_K) X(TOTAL_V)          \
-                X(BIAS) X(LIVE_ROWS) X(RELATION) X(CHANNELS) X(GROUP_CHANNELS_K) X(GROUP_CHANNELS_V)           \
+                X(BIAS) X(RELATED) X(CHANNELS) X(GROUP_CHANNELS_K) X(GROUP_CHANNELS_V)           \
                     X(WEIGHTS_K) X(WEIGHTS_V)
 
 typedef enum fref__buffer {
@@ -54,6 +54,7 @@ typedef struct fref__run {
         uint8_t *at;
         int64_t lot, chunk, end; /* where their parts begin */
         int64_t lossy;           /* where the next flags of the lot do */
+        int64_t related;         /* fref__call.related_blocks */
         bool lot_is_clear, chunk_is_clear;
     } zeros;
 } fref__run;
@@ -103,10 +104,8 @@ bool fref__run_is_one_chunk(const fref__run *run);
 void fref__run_scores(fref__run *run, int gradient);
 /* The chunk's facts, of all rows: fref__kernel_forward_facts or _backward_facts. */
 void fref__run_facts(fref__run *run, fref__kernel kernel);
-/* nch of one of the decoded tensors, fref__call.channels[which]. */
-void fref__run_channels(fref__run *run, int which);
-/* Doubles that it takes for each head. */
-int64_t fref__run_channel_doubles(const fref__run *run);
+/* 1 / nch of the lot's tensors that have memory for it: fref__call.channels. */
+void fref__run_channels(fref__run *run);
 /* A kind of sums and what may be flushed of it (FREF__KERNEL_COUNT: nobody asks); `tiles` of rows or keys in each head. */
 void fref__run_sums(fref__run *run, fref__kernel kernel, fref__kernel lost, int64_t tiles, int64_t columns);
 

@@ -149,6 +149,18 @@ static inline void atomicMax(unsigned long long *at, unsigned long long x)
     *at = *at > x ? *at : x;
 }
 
+/* Counts up, and after `most` starts at 0 again. */
+static inline unsigned atomicInc(unsigned *at, unsigned most)
+{
+    const unsigned before = *at;
+    *at = before >= most ? 0 : before + 1;
+    return before;
+}
+
+static inline void __threadfence()
+{
+}
+
 static inline double __longlong_as_double(long long x)
 {
     double y;

@@ -62,7 +62,7 @@ inline void multiply(double c[4], const double a[4], const double b[2])
 inline float cut_off(double x)
 {
     const float y = (float)x;
-    return x < 0x1p-126 ? 0.0f : (double)y > x ? std::nextafter(y, 0.0f) : y;
+    return std::fabs(x) < 0x1p-126 ? 0.0f : std::fabs((double)y) > std::fabs(x) ? std::nextafter(y, 0.0f) : y;
 }
 
 struct roughly {
@@ -72,7 +72,6 @@ struct roughly {
     }
 };
 
-/* All numbers here are magnitudes. */
 inline void multiply_roughly(float c[4], const float a[4], const float b[2])
 {
     double *given = emulate::mine().given[emulate::lane()];
@@ -83,7 +82,7 @@ inline void multiply_roughly(float c[4], const float a[4], const float b[2])
     given[4] = b[0];
     given[5] = b[1];
     for (int n = 0; n < 6; n++)
-        if ((__float_as_uint((float)given[n]) & 0x1fff) != 0 || !(given[n] >= 0.0))
+        if ((__float_as_uint((float)given[n]) & 0x1fff) != 0)
             abort();
     emulate::together([](emulate::warp &w) { multiply_given<roughly>(w); });
     for (int n = 0; n < 4; n++)
