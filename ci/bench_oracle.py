@@ -4,12 +4,15 @@ in fp32 of the same problem, in one run.
 
 usage: ci/bench_oracle.py FACTS CUDNN [CASE...]    (FACTS: the front door or a bundle's facts; CUDNN as for --cudnn)
 
-Prints a Markdown table: PyTorch's time, ours (fill + oracle + judge), ours / PyTorch's. Each case runs twice in one worker, the second counts.
+Prints Markdown tables: PyTorch's time, ours (fill + oracle + judge), ours / PyTorch's. Without CASE: 8 forward and 8 backward cases of the suite core,
+then large ones. Of each, medians: PyTorch's of 20 runs (large: 3) after 3 (large: 1) that are not counted, each waited for; ours of 6 seeds (large: 1)
+after one that is not counted, all in one worker. Median and worst ratio of the core cases stand below their table.
 Exit: 0 printed; 3 no GPU or no PyTorch; otherwise what FACTS said.
 """
 import json
 import os
 import re
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -17,10 +20,10 @@ import time
 
 try:
     import torch
-except ImportError as error:
-    sys.exit(print(f"bench_oracle: {error}", file=sys.stderr) or 3)
+except ImportError:
+    torch = None
 
-CASES = [
+LARGE = [
     "pass=fwd dtype=bf16 b=2 h=16 s=4096 d=128 want=stats",
     "pass=bwd dtype=bf16 b=2 h=16 s=4096 d=128",
     "pass=fwd dtype=bf16 b=2 h=16 s=2048 d=128 mask=causal want=stats",
@@ -30,68 +33,113 @@ CASES = [
     "pass=fwd dtype=bf16 b=1 h=8/2 s=65536 d=128 mask=causal want=stats",
 ]
 STAGES = ("fill_ms", "oracle_ms", "judge_ms")
+PLAIN_KEYS = {"pass", "dtype", "b", "h", "s", "d", "mask", "want"}
+COMMON = "d.qk%8=0 & d.v%8=0 & d.qk<=128 & d.v<=128 & dtype in (bf16, f16) & mask in (none, causal)"
 
 
-def number(case, key, otherwise):
-    found = re.search(rf"(?:^| ){key}=(\d+)", case)
-    return int(found.group(1)) if found else otherwise
+def core_cases(facts, each=8):
+    """Of the core cases that a few lines of PyTorch can express and every cuDNN accepts, `each` of either pass, evenly spaced in the suite's order."""
+    listed = subprocess.run([facts, "list", "core", "--where", COMMON], capture_output=True, text=True)
+    if listed.returncode:
+        sys.exit(print(listed.stderr.strip(), file=sys.stderr) or listed.returncode)
+    plain = [case for case in listed.stdout.splitlines() if {token.split("=")[0] for token in case.split()} <= PLAIN_KEYS]
+    of_pass = [[case for case in plain if case.startswith(f"pass={word} ")] for word in ("fwd", "bwd")]
+    return [cases[(2 * i + 1) * len(cases) // (2 * each)] for cases in of_pass for i in range(each)]
 
 
-def plain_reference_ms(case):
-    """Scores, softmax, product in fp32, and autograd for a backward; None when it does not fit the card."""
-    b, h, s, d = (number(case, key, value) for key, value in (("b", 2), ("h", 8), ("s", 512), ("d", 128)))
-    backward = case.startswith("pass=bwd")
-    q, k, v = (torch.randn(b, h, s, d, device="cuda", requires_grad=backward) for _ in range(3))
-    g = torch.randn(b, h, s, d, device="cuda")
+def numbers(case, key, usual, count):
+    """The parts of key=A/B/C in a case, so many of them: each that is missing is the one before it."""
+    found = re.search(rf"(?:^| ){key}=([\d/]+)", case)
+    parts = [int(part) for part in found.group(1).split("/")] if found else [usual]
+    return parts + parts[-1:] * (count - len(parts))
+
+
+def plain_reference(case):
+    """Scores, softmax, product in fp32, and autograd for a backward: a function that does it once."""
+    (b,), (hq, hk, hv), (sq, sk), (dq, dv) = (numbers(case, *key) for key in (("b", 2, 1), ("h", 8, 3), ("s", 512, 2), ("d", 128, 2)))
+    backward, causal = "pass=bwd" in case, "mask=causal" in case
+    q, k, v, g = (torch.randn(b, h, s, d, device="cuda", requires_grad=backward and n < 3)
+                  for n, (h, s, d) in enumerate(((hq, sq, dq), (hk, sk, dq), (hv, sk, dv), (hq, sq, dv))))
 
     def run():
-        x = q @ k.transpose(-1, -2) * d ** -0.5
-        if "mask=causal" in case:
-            x = x.masked_fill(torch.ones(s, s, device="cuda", dtype=torch.bool).triu(1), float("-inf"))
-        o = torch.softmax(x, -1) @ v
+        keys = k if hk == hq else k.repeat_interleave(hq // hk, 1)
+        values = v if hv == hq else v.repeat_interleave(hq // hv, 1)
+        x = q @ keys.transpose(-1, -2) * dq ** -0.5
+        if causal:
+            x = x.masked_fill(torch.ones(sq, sk, device="cuda", dtype=torch.bool).triu(1), float("-inf"))
+        o = torch.softmax(x, -1) @ values
         if backward:
             torch.autograd.grad(o, (q, k, v), g)
 
+    return run
+
+
+def plain_reference_ms(case, warm, runs):
+    """The median; None when it does not fit the card."""
+    times = []
     try:
-        run()
-        torch.cuda.synchronize()
-        since = time.perf_counter()
-        run()
-        run()
-        torch.cuda.synchronize()
-        return (time.perf_counter() - since) / 2 * 1e3
+        run = plain_reference(case)
+        for _ in range(warm + runs):
+            since = time.perf_counter()
+            run()
+            torch.cuda.synchronize()
+            times.append((time.perf_counter() - since) * 1e3)
+        return statistics.median(times[warm:])
     except torch.cuda.OutOfMemoryError:
         return None
     finally:
         torch.cuda.empty_cache()
 
 
-def ours(facts, cudnn, cases):
-    """The rows of the second time that each case ran; seed=2 makes it another case."""
+def ours(facts, cudnn, cases, seeds):
+    """Rows by case, of every seed but the first; another seed makes it another case."""
     with tempfile.TemporaryDirectory() as folder:
         record, suite = os.path.join(folder, "r.jsonl"), os.path.join(folder, "s.cases")
         with open(suite, "w", encoding="utf-8") as file:
-            file.write("name: bench\nwhy: what judging costs\n" + "".join(f"{case} seed={seed}\n" for case in cases for seed in (1, 2)))
+            file.write("name: bench\nwhy: what judging costs\n" + "".join(f"{case} seed={2 + n}\n" for case in cases for n in range(seeds + 1)))
         done = subprocess.run([facts, "run", suite, "--cudnn", cudnn, "--device", "0", "-j", "1", "-o", record], capture_output=True, text=True)
         if done.returncode not in (0, 1):
             sys.exit(print(done.stderr.strip(), file=sys.stderr) or done.returncode)
         with open(record, encoding="utf-8") as file:
             rows = [row for row in map(json.loads, file) if "verdict" in row]
-        return {row["case"].replace(" seed=2", ""): row for row in rows if " seed=2" in row["case"]}
+    by_case = {}
+    for row in rows:
+        by_case.setdefault(re.sub(r" seed=\d+", "", row["case"]), []).append(row)
+    return {case: of[1:] for case, of in by_case.items()}
+
+
+def text_of(ms):
+    return f"{ms * 1e3:,.0f} us" if ms < 10 else f"{ms:,.1f} ms"
+
+
+def print_table(rows_of_case, warm, runs):
+    """A line for each case; answers the ratios."""
+    ratios = []
+    print("| case | verdict, oracle | fill | oracle | judge | ours | PyTorch fp32 | ours / PyTorch's |\n|---|---|---|---|---|---|---|---|")
+    for case, rows in rows_of_case.items():
+        judged = [row for row in rows if all(stage in row for stage in STAGES)]
+        if not judged:
+            print(f"| `{case}` | {rows[0]['verdict'] if rows else 'not_run'} | | | | | | |", flush=True)
+            continue
+        theirs, mine = plain_reference_ms(case, warm, runs), statistics.median(sum(row[stage] for stage in STAGES) for row in judged)
+        ratios += [mine / theirs] if theirs else []
+        cells = [f"{judged[0]['verdict']}, {judged[0].get('oracle', 'none')}"] + [text_of(statistics.median(row[stage] for row in judged)) for stage in STAGES]
+        cells += [text_of(mine), text_of(theirs) if theirs else "does not fit", f"{mine / theirs:.2f}" if theirs else ""]
+        print(f"| `{case}` | " + " | ".join(cells) + " |", flush=True)
+    return ratios
 
 
 def main(args):
-    if len(args) < 2 or not torch.cuda.is_available():
-        print("bench_oracle: FACTS and CUDNN, on a machine with a GPU", file=sys.stderr)
+    if len(args) < 2 or torch is None or not torch.cuda.is_available():
+        print("bench_oracle: FACTS and CUDNN, on a machine with a GPU and PyTorch", file=sys.stderr)
         return 2 if len(args) < 2 else 3
     torch.backends.cuda.matmul.allow_tf32 = False
-    cases = args[2:] or CASES
-    rows = ours(args[0], args[1], cases)
-    print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}\n\n| case | verdict, oracle | fill | oracle | judge | PyTorch fp32 | ours / PyTorch's |\n|---|---|---|---|---|---|---|")
-    for case, row in rows.items():
-        theirs, mine = plain_reference_ms(case), [row.get(stage, 0.0) for stage in STAGES]
-        ratio = "does not fit | |" if theirs is None else f"{theirs:,.1f} ms | {sum(mine) / theirs:.2f} |"
-        print(f"| `{case}` | {row['verdict']}, {row.get('oracle', 'none')} | " + " | ".join(f"{x:,.1f} ms" for x in mine) + f" | {ratio}", flush=True)
+    print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}\n")
+    ratios = print_table(ours(args[0], args[1], args[2:] or core_cases(args[0]), 6), 3, 20)
+    if ratios:
+        print(f"\n{len(ratios)} cases: ours / PyTorch's {statistics.median(ratios):.2f} in the median, {max(ratios):.2f} at worst\n")
+    if len(args) == 2:
+        print_table(ours(args[0], args[1], LARGE, 1), 1, 3)
     return 0
 
 
