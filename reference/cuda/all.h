@@ -22,11 +22,11 @@
 #define FREF__KERNEL_LIST(X)                                                                                                        \
     X(decode, 0) X(kept_sums, 0)                                                                                                    \
     X(scores, FREF__SCORE_STAGES * (FREF__PAD + FREF__SCORE_KEYS) * (FREF__DEPTH + 4)) X(modify, 0) X(forward_facts, 0) X(backward_facts, 0)                           \
-    X(sum_forward, FREF__BY_ROW(1, 1)) X(sum_forward_kept, FREF__BY_ROW(1, 2)) X(sum_dq, FREF__BY_ROW(2, 2))                        \
-    X(sum_dk, FREF__BY_KEY(1, 2)) X(sum_dv, FREF__BY_KEY(1, 2)) X(sum_values, FREF__BY_ROW(1, 0))                                   \
-    X(sum_forward_wide, FREF__WIDE_BY_ROW(1, 1))                                                                                    \
-    X(sum_forward_kept_wide, FREF__WIDE_BY_ROW(1, 2)) X(sum_dq_wide, FREF__WIDE_BY_ROW(2, 2)) X(sum_dk_wide, FREF__WIDE_BY_KEY(1, 2))\
-    X(sum_dv_wide, FREF__WIDE_BY_KEY(1, 2)) X(sum_values_wide, FREF__WIDE_BY_ROW(1, 0)) X(sum_forward_lost, FREF__BY_ROW(1, 0)) X(sum_dq_lost, FREF__BY_ROW(1, 0))              \
+    X(sum_forward, FREF__BY_ROW(1, 2)) X(sum_forward_kept, FREF__BY_ROW(1, 3)) X(sum_dq, FREF__BY_ROW(2, 3))                        \
+    X(sum_dk, FREF__BY_KEY(1, 3)) X(sum_dv, FREF__BY_KEY(1, 3)) X(sum_values, FREF__BY_ROW(1, 0))                                   \
+    X(sum_forward_wide, FREF__WIDE_BY_ROW(1, 2))                                                                                    \
+    X(sum_forward_kept_wide, FREF__WIDE_BY_ROW(1, 3)) X(sum_dq_wide, FREF__WIDE_BY_ROW(2, 3)) X(sum_dk_wide, FREF__WIDE_BY_KEY(1, 3))\
+    X(sum_dv_wide, FREF__WIDE_BY_KEY(1, 3)) X(sum_values_wide, FREF__WIDE_BY_ROW(1, 0)) X(sum_forward_lost, FREF__BY_ROW(1, 0)) X(sum_dq_lost, FREF__BY_ROW(1, 0))              \
     X(sum_dk_lost, FREF__BY_KEY(1, 0)) X(sum_dv_lost, FREF__BY_KEY(1, 0))                                                           \
     X(finish_forward, 0) X(finish_dq, 0) X(add_dk, 0) X(add_dv, 0) X(finish_dk, 0) X(finish_dv, 0) X(add_bias, 0) X(finish_bias, 0) \
     X(relate, 0) X(row_weights, 0) X(key_weights, 0) X(sink, 0)

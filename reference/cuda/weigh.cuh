@@ -133,7 +133,7 @@ __device__ __forceinline__ bool weigh_ds(weights *w, const fref__call &c, const 
 }
 
 /* Of each kind: OVER_ROWS: sums over rows, for keys; OF_DS: its weights are of the size of dS, else of P; EXACT: 2 with `mean`; ROUGH: 0 without
- * magnitudes and variances, 1 without `bound`. `weigh` is called for live scores only and says whether the weight may be flushed. */
+ * magnitudes and variances, 2 without `bound`, 3. `weigh` is called for live scores only and says whether the weight may be flushed. */
 template <int KIND> struct kind;
 
 template <bool over_rows, bool of_ds, int exact, int rough> struct sums_of {
@@ -141,7 +141,7 @@ template <bool over_rows, bool of_ds, int exact, int rough> struct sums_of {
     static constexpr int EXACT = exact, ROUGH = rough;
 };
 
-template <> struct kind<FREF__FORWARD> : sums_of<false, false, 1, 1> {
+template <> struct kind<FREF__FORWARD> : sums_of<false, false, 1, 2> {
     static __device__ __forceinline__ bool weigh(weights *w, const fref__call &, const score &s, const fref__facts &f)
     {
         const double p = probability(s, f);
@@ -152,7 +152,7 @@ template <> struct kind<FREF__FORWARD> : sums_of<false, false, 1, 1> {
 };
 
 /* The bound's weight is whether the key is kept. */
-template <> struct kind<FREF__FORWARD_KEPT> : sums_of<false, false, 1, 2> {
+template <> struct kind<FREF__FORWARD_KEPT> : sums_of<false, false, 1, 3> {
     static __device__ __forceinline__ bool weigh(weights *w, const fref__call &c, const score &s, const fref__facts &f)
     {
         const double p = probability(s, f) * s.keep;
@@ -173,14 +173,14 @@ template <> struct kind<FREF__VALUES> : sums_of<false, false, 1, 0> {
     }
 };
 
-template <> struct kind<FREF__DQ> : sums_of<false, true, 2, 2> {
+template <> struct kind<FREF__DQ> : sums_of<false, true, 2, 3> {
     static __device__ __forceinline__ bool weigh(weights *w, const fref__call &c, const score &s, const fref__facts &f)
     {
         return weigh_ds(w, c, s, f, s.keep * f.ep * (s.keep * f.ep), s.keep * f.ez);
     }
 };
 
-template <> struct kind<FREF__DK> : sums_of<true, true, 1, 2> {
+template <> struct kind<FREF__DK> : sums_of<true, true, 1, 3> {
     static __device__ __forceinline__ bool weigh(weights *w, const fref__call &c, const score &s, const fref__facts &f)
     {
         const double ep = s.keep * f.ep;
@@ -188,7 +188,7 @@ template <> struct kind<FREF__DK> : sums_of<true, true, 1, 2> {
     }
 };
 
-template <> struct kind<FREF__DV> : sums_of<true, false, 1, 2> {
+template <> struct kind<FREF__DV> : sums_of<true, false, 1, 3> {
     static __device__ __forceinline__ bool weigh(weights *w, const fref__call &c, const score &s, const fref__facts &f)
     {
         const double p = probability(s, f) * s.keep, eta = c.of_p.eta, u = c.of_p.unit_roundoff;

@@ -9,7 +9,7 @@ static bool holds_wide_tiles(const fref__driver *driver)
 {
     int device = 0, bytes = 0;
     return driver->context_device(&device) == 0 && driver->device_attribute(&bytes, FREF__SHARED_OF_BLOCK, device) == 0 &&
-           (size_t)bytes >= FREF__WIDE_BY_ROW(2, 2) * sizeof(double);
+           (size_t)bytes >= FREF__WIDE_BY_ROW(2, 3) * sizeof(double);
 }
 
 int fref__gpu_create(fref_gpu **out, const void *image, char error[256])

@@ -85,6 +85,14 @@ void run(const unsigned grid[3], unsigned threads, void (*call)(void **), void *
 #define __syncthreads() ((void)emulate::barrier(0))
 #define __syncthreads_or(x) emulate::barrier(x)
 
+struct alignas(16) double2 {
+    double x, y;
+};
+
+struct alignas(8) float2 {
+    float x, y;
+};
+
 static inline double __shfl_xor_sync(uint32_t, double x, int mask)
 {
     emulate::mine().given[emulate::lane()][0] = x;
