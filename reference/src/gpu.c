@@ -46,6 +46,11 @@ int fref_gpu_create(fref_gpu **out, char error[256])
     return fref__gpu_create(out, fref__gpu_image, error);
 }
 
+void fref_gpu_run_ahead(fref_gpu *gpu, bool yes)
+{
+    gpu->ahead = yes;
+}
+
 uint64_t fref_gpu_scores(const fref_gpu *gpu)
 {
     return gpu->scores_left ? gpu->runs : 0;

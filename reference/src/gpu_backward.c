@@ -298,6 +298,7 @@ int fref_gpu_backward(fref_gpu *gpu, const fref_problem *problem, const fref_gpu
     const bool has_scores = scores != 0 && scores == fref_gpu_scores(gpu) && !problem->row_sample && !problem->key_sample;
     fref__run_start(&run, gpu, problem, mod, rounding, stream, error);
     run.has_scores = has_scores;
+    run.goes_on = gpu->owes;
     c->q = *q;
     c->k = *k;
     c->v = *v;

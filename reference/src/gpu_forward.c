@@ -60,6 +60,7 @@ int fref_gpu_forward(fref_gpu *gpu, const fref_problem *problem, const fref_gpu_
 {
     fref__run run;
     fref__run_start(&run, gpu, problem, mod, rounding, stream, error);
+    run.goes_on = gpu->owes && gpu->ahead;
     fref__call *c = &run.call;
     c->q = *q;
     c->k = *k;
@@ -78,7 +79,10 @@ int fref_gpu_forward(fref_gpu *gpu, const fref_problem *problem, const fref_gpu_
         fref__run_take_lot(&run, head);
         forward_lot(&run, bytes_of_head);
     }
-    fref__run_end(&run);
+    if (gpu->ahead && run.status == 0)
+        gpu->owes = true;
+    else
+        fref__run_end(&run);
     gpu->scores_left = run.status == 0 && c->heads > 0 && c->keeps_scores && fref__run_is_one_chunk(&run);
     return run.status;
 }

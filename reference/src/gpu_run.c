@@ -95,6 +95,7 @@ int fref__run_end(fref__run *run)
 {
     const fref__driver *driver = run->gpu->driver;
     int32_t trouble = 0;
+    run->gpu->owes = false;
     int result = 0;
     if (run->status == 0)
         result = driver->copy_to_host(&trouble, (fref__address)(uintptr_t)run->call.trouble, sizeof trouble, run->stream);
@@ -239,9 +240,14 @@ static void plan_zeros(fref__run *run)
     const int64_t heads = run->heads_of_lot, padded_ = c->rows_padded > c->keys_padded ? c->rows_padded : c->keys_padded;
     run->zeros.chunk = run->zeros.lot + 8 * heads * (int64_t)sizeof(double) + FLAGGED * padded(heads * padded_ / FREF__TILE, sizeof(double));
     run->zeros.end = run->zeros.chunk + 2 * heads * (int64_t)sizeof(double);
+    run->call.trouble = (int32_t *)(uintptr_t)run->gpu->buffer[FREF__ZEROS].at;
+    if (run->goes_on && run->gpu->buffer[FREF__ZEROS].bytes < (size_t)run->zeros.end) { /* its memory goes */
+        run->goes_on = false;
+        fref__run_end(run);
+    }
     run->zeros.at = fref__run_memory(run, FREF__ZEROS, run->zeros.end);
     run->call.trouble = fref__run_zeros(run, 0);
-    clear_zeros(run, 0);
+    clear_zeros(run, run->goes_on ? (int64_t)sizeof(double) : 0);
 }
 
 uint8_t *fref__run_flags(fref__run *run, int64_t tiles)

@@ -31,6 +31,8 @@ struct fref_gpu {
     bool wide;     /* its shared memory holds a wide tile's steps */
     uint64_t runs; /* begun */
     bool scores_left; /* by the last of them: all heads' and rows', plain */
+    bool ahead;       /* forwards do not wait, */
+    bool owes;        /* and one has not yet said what it found in its inputs: it stands where the next finds its own */
     struct {
         fref__address at;
         size_t bytes;
@@ -49,6 +51,7 @@ typedef struct fref__run {
     int status;
     int64_t heads, heads_of_lot;
     bool has_scores; /* an earlier run's lie in memory */
+    bool goes_on;    /* an earlier run owes what it found */
     /* What is zero when the run, a lot or a chunk of it begins, one behind the other: what begins together is cleared together. */
     struct {
         uint8_t *at;
@@ -66,7 +69,7 @@ void fref__run_start(fref__run *run, fref_gpu *gpu, const fref_problem *problem,
 void fref__run_cast_p(fref__run *run, double scale);
 /* Starts an amax, NULL: not wanted; returns what its tolerance is made with. */
 double fref__run_amax(fref__run *run, double *out, int64_t elements);
-/* Waits for all, and looks whether the inputs were what the kernels can judge. Returns the status. */
+/* Waits for all, and looks whether the inputs, those of a run before that owes it too, were what the kernels can judge. Returns the status. */
 int fref__run_end(fref__run *run);
 
 /* Memory of a lot: at most what was asked for before, or grown. Old contents are lost when it grows. */

@@ -107,10 +107,10 @@ fattn_status facts_gpu_survey(facts_gpu *gpu, const facts_tensor *tensor, const 
 
 /* ---- the oracle: fref/gpu.h, in this context ---- */
 
-/* 0, or an errno as there. scores: fref_gpu_scores. */
+/* 0, or an errno as there. scores: fref_gpu_scores. ahead: fref_gpu_run_ahead. */
 int facts_gpu_forward(facts_gpu *gpu, const fref_problem *problem, const fref_gpu_mod *mod, const fref_tensor *q,
                       const fref_tensor *k, const fref_tensor *v, const fref_rounding *rounding, const fref_forward_out *out,
-                      uint64_t *scores);
+                      bool ahead, uint64_t *scores);
 int facts_gpu_backward(facts_gpu *gpu, const fref_problem *problem, const fref_gpu_mod *mod, const fref_tensor *q,
                        const fref_tensor *k, const fref_tensor *v, const fref_tensor *o, const fref_tensor *stats,
                        const fref_tensor *d_o, const fref_rounding *rounding, const fref_backward_out *out, uint64_t scores);

@@ -21,12 +21,14 @@ static bool had_some(facts_gpu *gpu, int status)
 
 int facts_gpu_forward(facts_gpu *gpu, const fref_problem *problem, const fref_gpu_mod *mod, const fref_tensor *q,
                       const fref_tensor *k, const fref_tensor *v, const fref_rounding *rounding, const fref_forward_out *out,
-                      uint64_t *scores)
+                      bool ahead, uint64_t *scores)
 {
     struct CUctx_st *previous;
     if (facts_gpu_said(gpu, fattn_context_enter(&previous, gpu->context)) != FATTN_OK)
         return EIO;
     int status = open_oracle(gpu);
+    if (status == 0)
+        fref_gpu_run_ahead(gpu->oracle, ahead);
     if (status == 0)
         status = fref_gpu_forward(gpu->oracle, problem, mod, q, k, v, rounding, out, gpu->stream, gpu->text);
     if (had_some(gpu, status))

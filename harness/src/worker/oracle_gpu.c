@@ -199,10 +199,11 @@ static int forward(void *owner, const facts_problem *asked, const fref_problem *
     }
     answers.amax_s = answer(&c, out->amax_s, 3);
     answers.amax_o = answer(&c, out->amax_o, 3);
+    const bool ahead = c.answered == 0 && !out->o_sigma; /* a backward's O and Stats */
     if (c.status == 0)
         c.status =
             facts_gpu_forward(gpu, &there, &mod, &at[FACTS_TENSOR_Q], &at[FACTS_TENSOR_K], &at[FACTS_TENSOR_V], rounding, &answers,
-                              &place->scores);
+                              ahead, &place->scores);
     return finish(&c);
 }
 

@@ -268,7 +268,9 @@ static int forward_values(fref_gpu *gpu, device *d, const fref_problem *problem,
     const fref_forward_out out = { .o = on_device };
     if (d->driver->memory_set((fref__address)(uintptr_t)on_device, 0xff, (size_t)o->count * sizeof(double), NULL) != 0)
         abort();
+    fref_gpu_run_ahead(gpu, true);
     const int status = fref_gpu_forward(gpu, problem, mod, &in[0], &in[1], &in[2], &x->rounding, &out, NULL, error);
+    fref_gpu_run_ahead(gpu, false);
     o->name = "o alone";
     if (status == 0)
         bring(d, o, &on_device, 1);

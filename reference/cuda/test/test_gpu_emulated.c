@@ -3,7 +3,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include <errno.h>
+#include <string.h>
+
 #include "comparison.h"
+#include "drawn.h"
 #include "gpu_run.h"
 
 const fref__driver *emulated_driver(void);
@@ -72,4 +76,36 @@ Test(emulated, chunks_of_rows_and_lots_of_heads_add_up)
 {
     const size_limits more = { .batch = 2, .heads = 4, .seq = 300, .dim = 40 };
     sweep(FEATURE_ANY, 4, &more, 1); /* the last: what is flushed in a later chunk alone */
+}
+
+/* What a forward found that did not wait is said once, by the call after it. */
+Test(emulated, a_backward_says_what_its_forward_owes)
+{
+    const size_limits little = { .batch = 1, .heads = 1, .seq = 8, .dim = 8 };
+    char error[256];
+    fref_gpu *gpu;
+    drawn x;
+    drawn_create(&x, FEATURE_PLAIN, 1, &little);
+    const data *of = &x.data;
+    double *answer = calloc((size_t)(of->problem.batch * of->problem.heads_q * of->problem.rows * 64), sizeof *answer);
+    const fref_forward_out o = { .o = answer };
+    const fref_backward_out dq = { .dq = answer };
+    unsigned char first[4];
+    fref__driver_replace(emulated_driver());
+    cr_assert_eq(fref__gpu_create(&gpu, "emulated", error), 0, "%s", error);
+    for (int bad = 1; bad >= 0; bad--) {
+        memcpy(first, of->q.data, bytes_of(of->type));
+        if (bad)
+            memset((void *)(uintptr_t)of->q.data, 0xff, bytes_of(of->type));
+        fref_gpu_run_ahead(gpu, true);
+        cr_expect_eq(fref_gpu_forward(gpu, &of->problem, NULL, &of->q, &of->k, &of->v, &x.rounding, &o, NULL, error), 0);
+        memcpy((void *)(uintptr_t)of->q.data, first, bytes_of(of->type));
+        for (int again = 0; again < 2; again++)
+            cr_expect_eq(fref_gpu_backward(gpu, &of->problem, NULL, &of->q, &of->k, &of->v, &of->o, &of->stats, &of->d_o, &x.rounding, &dq, 0, NULL, error),
+                         bad && !again ? ENOTSUP : 0);
+    }
+    fref_gpu_destroy(gpu);
+    fref__driver_replace(NULL);
+    free(answer);
+    drawn_destroy(&x);
 }

@@ -49,6 +49,9 @@ int fref_gpu_forward(fref_gpu *gpu, const fref_problem *problem, const fref_gpu_
 int fref_gpu_backward(fref_gpu *gpu, const fref_problem *problem, const fref_gpu_mod *mod, const fref_tensor *q, const fref_tensor *k,
                       const fref_tensor *v, const fref_tensor *o, const fref_tensor *stats, const fref_tensor *d_o, const fref_rounding *rounding,
                       const fref_backward_out *out, uint64_t scores, struct CUstream_st *stream, char error[256]);
+/* From now on a forward returns as soon as all is enqueued (true), or waits as it does at first. What it would have said, ENOTSUP or EIO, is said by the next
+ * call that waits: the backward whose O and Stats it makes. Another forward that waits knows nothing of it. */
+void fref_gpu_run_ahead(fref_gpu *gpu, bool yes);
 /* The name of the scores that the last forward has left in scratch memory, for a backward to take instead of making them again; 0: it left none.
  * Any later call makes it void: a backward then makes them again. */
 uint64_t fref_gpu_scores(const fref_gpu *gpu);
