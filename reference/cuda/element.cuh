@@ -155,6 +155,12 @@ __device__ __forceinline__ fref__span both(fref__span a, fref__span b)
     return { a.first < b.first ? a.first : b.first, a.last > b.last ? a.last : b.last };
 }
 
+/* Shorter than fmax; y is no NaN. */
+__device__ __forceinline__ double larger_of(double x, double y)
+{
+    return y > x ? y : x;
+}
+
 /* Over each `lanes` of a warp. */
 template <int lanes> __device__ __forceinline__ double sum_of_lanes(double x)
 {

@@ -46,49 +46,54 @@ __device__ __forceinline__ bool find_row(row *out, const fref__call &c)
 
 /* Over the keys within reach; src/score.h. */
 struct measure {
-    double max, largest_x, largest_s, slope, extra, longest_k, longest_v;
+    double max, largest_x, largest_s, slope, extra;
     double sink;
+    double longest_k;
+    fref__span readable; /* keys, in the problem */
     bool dead; /* no key: all of x is -inf */
 };
+
+/* The longest of norm[first], ... norm[last - 1] that is the lane's, or `longest`. */
+__device__ __forceinline__ double longest_from(double longest, const double *norm, int first, int last)
+{
+#pragma unroll 1
+    for (int n = first + (int)(threadIdx.x % 32); n < last; n += 32)
+        longest = larger_of(longest, norm[n]);
+    return longest;
+}
 
 /* The longest of the keys [first, last). */
 __device__ __forceinline__ double longest_of(const double *norm, const double *peak, fref__span keys)
 {
-    const int lane = threadIdx.x % 32, from = (keys.first + FREF__TILE - 1) / FREF__TILE, to = keys.last / FREF__TILE;
-    double longest = 0.0;
-    for (int tile = from + lane; tile < to; tile += 32)
-        longest = fmax(longest, peak[tile]);
-    const int before = from <= to ? from * FREF__TILE : keys.last, after = from <= to ? to * FREF__TILE : keys.last;
-    for (int j = keys.first + lane; j < before; j += 32)
-        longest = fmax(longest, norm[j]);
-    for (int j = after + lane; j < keys.last; j += 32)
-        longest = fmax(longest, norm[j]);
+    const int from = (keys.first + FREF__TILE - 1) / FREF__TILE, to = keys.last / FREF__TILE;
+    double longest = longest_from(0.0, peak, from, to);
+    longest = longest_from(longest, norm, keys.first, from <= to ? from * FREF__TILE : keys.last);
+    longest = longest_from(longest, norm, from <= to ? to * FREF__TILE : keys.last, keys.last);
     return largest_of_warp(longest);
 }
 
 /* From the largest of the scores, and with plain scores of their magnitudes, to what the sink and all keys add. */
 __device__ __forceinline__ void finish_measure(measure *m, const fref__call &c, const row &w)
 {
-    const fref__span readable = keys_of_row(c.problem, w.b, w.i);
+    m->readable = keys_of_row(c.problem, w.b, w.i);
     m->dead = m->max == -infinity();
     m->max = fmax(m->max, m->sink);
     m->largest_s = m->largest_x;
     if (m->sink != -infinity() && m->sink >= m->max - OUT_OF_REACH)
         m->largest_x = fmax(m->largest_x, fabs(m->sink));
-    m->longest_k = longest_of(w.norm_k, w.peak_k, readable);
-    m->longest_v = longest_of(w.norm_v, w.peak_v, readable);
+    m->longest_k = longest_of(w.norm_k, w.peak_k, m->readable);
 }
 
 __device__ __forceinline__ measure measure_row(const fref__call &c, const row &w)
 {
     const double *x = c.x + w.score;
-    const int64_t first = w.keys.first + threadIdx.x % 32, last = w.keys.last;
-    measure m = { -infinity(), 0.0, 0.0, c.scored ? 0.0 : 1.0, 0.0, 0.0, 0.0, sink_of(c, w.b, w.h, w.i), false };
+    const int first = w.keys.first + (int)(threadIdx.x % 32), last = w.keys.last;
+    measure m = { -infinity(), 0.0, 0.0, c.scored ? 0.0 : 1.0, 0.0, sink_of(c, w.b, w.h, w.i), 0.0, {}, false };
 #pragma unroll 4
-    for (int64_t j = first; j < last; j += 32) {
-        m.max = fmax(m.max, x[j]);
+    for (int j = first; j < last; j += 32) {
+        m.max = larger_of(m.max, x[j]);
         if (!c.scored)
-            m.largest_x = fmax(m.largest_x, fabs(x[j]));
+            m.largest_x = larger_of(m.largest_x, fabs(x[j]));
     }
     m.max = largest_of_warp(m.max);
     m.largest_x = largest_of_warp(m.largest_x);
@@ -96,7 +101,7 @@ __device__ __forceinline__ measure measure_row(const fref__call &c, const row &w
     if (!c.scored)
         return m;
     double largest_s = 0.0;
-    for (int64_t j = first; j < last; j += 32) {
+    for (int j = first; j < last; j += 32) {
         if (x[j] < m.max - OUT_OF_REACH || x[j] == -infinity())
             continue;
         const double slope = c.sloped ? fabs(c.slope[w.score + j]) : 1.0;
@@ -121,7 +126,7 @@ struct exponentials {
 };
 
 template <bool SCORED>
-__device__ __forceinline__ void add_exponential(exponentials *e, const fref__call &c, const row &w, int64_t j, double x, double one)
+__device__ __forceinline__ void add_exponential(exponentials *e, const fref__call &c, const row &w, int j, double x, double one)
 {
     e->sum += one;
     e->squares += one * one;
@@ -133,7 +138,7 @@ __device__ __forceinline__ void add_exponential(exponentials *e, const fref__cal
     }
     if (c.freedom || c.forward.amax_s != nullptr) {
         const double kept = one * keep_of(c, w.head, w.r, j);
-        e->largest = fmax(e->largest, kept);
+        e->largest = larger_of(e->largest, kept);
         const double term = kept * w.norm_v[j], weight = term * term;
         e->weights += weight;
         e->weights_squared += weight * weight;
@@ -155,7 +160,7 @@ __device__ __forceinline__ void rescale(exponentials *e, double by)
 enum { AT_ONCE = 4 };
 
 /* Of the lane's keys j, j + 32, ...; -inf: none. */
-__device__ __forceinline__ void load_scores(double x[AT_ONCE], const fref__call &c, const row &w, int64_t j)
+__device__ __forceinline__ void load_scores(double x[AT_ONCE], const fref__call &c, const row &w, int j)
 {
 #pragma unroll
     for (int n = 0; n < AT_ONCE; n++)
@@ -163,7 +168,7 @@ __device__ __forceinline__ void load_scores(double x[AT_ONCE], const fref__call 
 }
 
 /* Makes exp(x - shift) of AT_ONCE of the lane's scores, in memory too; they hide each other's latency. */
-__device__ __forceinline__ void raise_scores(double one[AT_ONCE], const fref__call &c, const row &w, int64_t j, const double x[AT_ONCE],
+__device__ __forceinline__ void raise_scores(double one[AT_ONCE], const fref__call &c, const row &w, int j, const double x[AT_ONCE],
                                              double shift)
 {
 #pragma unroll
@@ -178,7 +183,7 @@ __device__ __forceinline__ void raise_scores(double one[AT_ONCE], const fref__ca
 }
 
 template <bool SCORED>
-__device__ __forceinline__ void add_exponentials(exponentials *e, const fref__call &c, const row &w, int64_t j, const double x[AT_ONCE],
+__device__ __forceinline__ void add_exponentials(exponentials *e, const fref__call &c, const row &w, int j, const double x[AT_ONCE],
                                                  double shift)
 {
     double one[AT_ONCE];
@@ -203,7 +208,7 @@ __device__ __forceinline__ void finish_exponentials(exponentials *e, const measu
 __device__ __forceinline__ exponentials exponentiate(const fref__call &c, const row &w, const measure &m)
 {
     exponentials e = {};
-    for (int64_t j = w.keys.first + threadIdx.x % 32; j < w.keys.last; j += 32 * AT_ONCE) {
+    for (int j = w.keys.first + (int)(threadIdx.x % 32); j < w.keys.last; j += 32 * AT_ONCE) {
         double x[AT_ONCE];
         load_scores(x, c, w, j);
         add_exponentials<true>(&e, c, w, j, x, m.max);
@@ -214,7 +219,7 @@ __device__ __forceinline__ exponentials exponentiate(const fref__call &c, const 
 
 __device__ __forceinline__ void raise_row(const fref__call &c, const row &w, double shift)
 {
-    for (int64_t j = w.keys.first + threadIdx.x % 32; j < w.keys.last; j += 32 * AT_ONCE) {
+    for (int j = w.keys.first + (int)(threadIdx.x % 32); j < w.keys.last; j += 32 * AT_ONCE) {
         double x[AT_ONCE], one[AT_ONCE];
         load_scores(x, c, w, j);
         raise_scores(one, c, w, j, x, shift);
@@ -222,10 +227,10 @@ __device__ __forceinline__ void raise_row(const fref__call &c, const row &w, dou
 }
 
 /* The row's exponentials so far, of the lane's keys before j, belong to another shift. */
-__device__ __forceinline__ void shift_row(exponentials *e, const fref__call &c, const row &w, int64_t j, double by)
+__device__ __forceinline__ void shift_row(exponentials *e, const fref__call &c, const row &w, int j, double by)
 {
     rescale(e, by);
-    for (int64_t n = w.keys.first + threadIdx.x % 32; n < j && !c.keeps_scores; n += 32)
+    for (int n = w.keys.first + (int)(threadIdx.x % 32); n < j && !c.keeps_scores; n += 32)
         c.x[w.score + n] *= by;
 }
 
@@ -234,12 +239,12 @@ __device__ __forceinline__ void shift_row(exponentials *e, const fref__call &c, 
 __device__ __forceinline__ exponentials exponentiate_plain(measure *m, double *shift, const fref__call &c, const row &w)
 {
     constexpr double SLACK = 64.0;
-    const int lane = threadIdx.x % 32;
+    const int lane = (int)(threadIdx.x % 32);
     exponentials e = {};
     double max = -infinity(), largest_x = 0.0, next[AT_ONCE];
     *shift = -infinity();
     load_scores(next, c, w, w.keys.first + lane);
-    for (int64_t j = w.keys.first + lane; j - lane < w.keys.last; j += 32 * AT_ONCE) {
+    for (int j = w.keys.first + lane; j - lane < w.keys.last; j += 32 * AT_ONCE) {
         double x[AT_ONCE];
 #pragma unroll
         for (int n = 0; n < AT_ONCE; n++)
@@ -247,9 +252,8 @@ __device__ __forceinline__ exponentials exponentiate_plain(measure *m, double *s
         load_scores(next, c, w, j + 32 * AT_ONCE);
 #pragma unroll
         for (int n = 0; n < AT_ONCE; n++) {
-            max = x[n] > max ? x[n] : max;
-            const double size = is_key(x[n]) ? fabs(x[n]) : 0.0;
-            largest_x = size > largest_x ? size : largest_x;
+            max = larger_of(max, x[n]);
+            largest_x = larger_of(largest_x, is_key(x[n]) ? fabs(x[n]) : 0.0);
         }
         if (__any_sync(0xffffffff, max > *shift + SLACK)) {
             const double before = *shift;
@@ -258,7 +262,7 @@ __device__ __forceinline__ exponentials exponentiate_plain(measure *m, double *s
         }
         add_exponentials<false>(&e, c, w, j, x, *shift);
     }
-    *m = { largest_of_warp(max), largest_of_warp(largest_x), 0.0, 1.0, 0.0, 0.0, 0.0, sink_of(c, w.b, w.h, w.i), false };
+    *m = { largest_of_warp(max), largest_of_warp(largest_x), 0.0, 1.0, 0.0, sink_of(c, w.b, w.h, w.i), 0.0, {}, false };
     finish_measure(m, c, w);
     if (m->dead)
         return e;
@@ -326,7 +330,7 @@ __device__ __forceinline__ void write_dead_statistics(const fref__call &c, const
 
 using namespace fref;
 
-extern "C" __global__ __launch_bounds__(FREF__THREADS, 2) void fref_forward_facts(const __grid_constant__ fref__call c)
+extern "C" __global__ __launch_bounds__(FREF__THREADS, 3) void fref_forward_facts(const __grid_constant__ fref__call c)
 {
     row w;
     if (!find_row(&w, c))
@@ -403,7 +407,7 @@ extern "C" __global__ void fref_backward_facts(const __grid_constant__ fref__cal
         *c.trouble = 1;
     const fref_rounding &r = c.rounding;
     const double nck = at_least_1((double)c.problem.dim_qk / r.chunk), nv = at_least_1((double)c.problem.dim_v / 16.0);
-    const double qk = fabs(c.problem.scale) * c.norm_q[w.at] * m.longest_k, dov = c.norm_d_o[w.at] * m.longest_v;
+    const double qk = fabs(c.problem.scale) * c.norm_q[w.at] * m.longest_k, dov = c.norm_d_o[w.at] * longest_of(w.norm_v, w.peak_v, m.readable);
     const double u = c.of_ds.unit_roundoff, stats = fabs(c.row_stats[w.at]);
     f.keys = w.keys.last - w.keys.first;
     f.shift = c.row_stats[w.at];
