@@ -6,9 +6,11 @@
 #include "numbers/fill_element.h"
 #include "numbers/judge_sums.h"
 
-/* The kernels, once. X(name): facts_kernel_name(facts_name_call) */
+/* Kernels that do several things in one launch, in the order in which things that were put off are launched (src/worker/gpu.h). */
+#define FACTS_TOGETHER_LIST(X) X(gaps) X(fill) X(poison) X(differ) X(changed) X(owned) X(copy)
+/* All, once. X(name): facts_kernel_name(facts_name_call) */
 #define FACTS_KERNEL_LIST(X)                                                                                                       \
-    X(fill) X(gaps) X(poison) X(changed) X(owned) X(copy) X(set) X(noise) X(differ) X(repeat) X(hash) X(round) X(survey) X(judge) X(walk) X(walk_again)
+    FACTS_TOGETHER_LIST(X) X(set) X(noise) X(repeat) X(hash) X(round) X(survey) X(judge) X(walk) X(walk_again)
 
 /* A tensor in its storage: element (b,h,s,d) is at first + b*stride[0] + ... elements; of a packed one row s of entry b is token start[b] + s, and
  * exists where s < live[b]. */
@@ -32,6 +34,7 @@ FACTS_BOTH int32_t facts_lane_bits(int64_t rows, int64_t channels)
 /* A launch does several things where no order between them is needed, each by blocks of its own: blocks[n] of them are of one[n]. */
 #define FACTS_FILLS_TOGETHER 8
 #define FACTS_JUDGED_TOGETHER 12
+#define FACTS_PLACES_TOGETHER 24
 
 /* Counters, added to. */
 typedef unsigned long long facts_counter;
@@ -59,31 +62,51 @@ typedef struct facts_gaps_call {
 } facts_gaps_call;
 
 /* Poison in elements [from, to) of a storage; negative ones are the guard before it. */
-typedef struct facts_poison_call {
+typedef struct facts_one_poison {
     uint32_t code[FACTS_PATTERN_PERIOD];
     int32_t dtype;
     void *storage;
     int64_t from, to;
+} facts_one_poison;
+
+typedef struct facts_poison_call {
+    int32_t blocks[FACTS_PLACES_TOGETHER];
+    facts_one_poison one[FACTS_PLACES_TOGETHER];
 } facts_poison_call;
 
 /* Those of them that are another value now. */
-typedef struct facts_changed_call {
-    facts_poison_call poison;
+typedef struct facts_one_changed {
+    facts_one_poison poison;
     facts_counter *count;
+} facts_one_changed;
+
+typedef struct facts_changed_call {
+    int32_t blocks[FACTS_PLACES_TOGETHER];
+    facts_one_changed one[FACTS_PLACES_TOGETHER];
 } facts_changed_call;
 
 /* The same of the elements of one tensor, each place once. */
-typedef struct facts_owned_call {
+typedef struct facts_one_owned {
     uint32_t code[FACTS_PATTERN_PERIOD];
     facts_strided view;
     const void *storage;
     facts_counter *count;
+} facts_one_owned;
+
+typedef struct facts_owned_call {
+    int32_t blocks[FACTS_JUDGED_TOGETHER];
+    facts_one_owned one[FACTS_JUDGED_TOGETHER];
 } facts_owned_call;
 
-typedef struct facts_copy_call {
+typedef struct facts_one_copy {
     void *to; /* 16 byte aligned, as `from` */
     const void *from;
     int64_t bytes;
+} facts_one_copy;
+
+typedef struct facts_copy_call {
+    int32_t blocks[FACTS_PLACES_TOGETHER];
+    facts_one_copy one[FACTS_PLACES_TOGETHER];
 } facts_copy_call;
 
 typedef struct facts_set_call {
@@ -99,10 +122,15 @@ typedef struct facts_noise_call {
 } facts_noise_call;
 
 /* Bytes that differ. */
-typedef struct facts_differ_call {
+typedef struct facts_one_differ {
     const unsigned char *a, *b;
     int64_t bytes;
     facts_counter *count;
+} facts_one_differ;
+
+typedef struct facts_differ_call {
+    int32_t blocks[FACTS_PLACES_TOGETHER];
+    facts_one_differ one[FACTS_PLACES_TOGETHER];
 } facts_differ_call;
 
 /* Elements of rows that owe a value and differ between two storages (by more than the order of a sum); the least index of one. */

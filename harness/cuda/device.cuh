@@ -94,9 +94,9 @@ __device__ static inline bool exists(const facts_strided *v, int64_t b, int64_t 
 }
 
 /* f(logical number, place, batch, row) for each element that exists. */
-template <typename F> __device__ static inline void for_elements(const facts_strided *v, const F &f)
+template <typename F> __device__ static inline void for_elements(const share &mine, const facts_strided *v, const F &f)
 {
-    for_rows(whole_grid(), v->dim[0] * v->dim[1] * v->dim[2], v->lane_bits, [&](int64_t n, int lane, int lanes) {
+    for_rows(mine, v->dim[0] * v->dim[1] * v->dim[2], v->lane_bits, [&](int64_t n, int lane, int lanes) {
         const row_index at = row_index_of(v->dim, n);
         if (!exists(v, at.b, at.s))
             return;

@@ -63,18 +63,22 @@ extern "C" __global__ void facts_kernel_gaps(const __grid_constant__ facts_gaps_
 extern "C" __global__ void facts_kernel_poison(const __grid_constant__ facts_poison_call call)
 {
     __shared__ poison_codes codes;
-    keep_codes(&codes, call.code);
-    for (int64_t i = call.from + first_of_thread(); i < call.to; i += threads_of_grid())
-        facts_store(call.dtype, call.storage, i, codes.code[phase_of(i)]);
+    const share mine = share_of(call.blocks);
+    const facts_one_poison &p = call.one[mine.one];
+    keep_codes(&codes, p.code);
+    for (int64_t i = p.from + first_of_thread(mine); i < p.to; i += threads_of(mine))
+        facts_store(p.dtype, p.storage, i, codes.code[phase_of(i)]);
 }
 
 extern "C" __global__ void facts_kernel_copy(const __grid_constant__ facts_copy_call call)
 {
-    const int64_t whole = call.bytes / 16;
-    for (int64_t i = first_of_thread(); i < whole; i += threads_of_grid())
-        ((uint4 *)call.to)[i] = ((const uint4 *)call.from)[i];
-    for (int64_t i = 16 * whole + first_of_thread(); i < call.bytes; i += threads_of_grid())
-        ((unsigned char *)call.to)[i] = ((const unsigned char *)call.from)[i];
+    const share mine = share_of(call.blocks);
+    const facts_one_copy &copy = call.one[mine.one];
+    const int64_t whole = copy.bytes / 16;
+    for (int64_t i = first_of_thread(mine); i < whole; i += threads_of(mine))
+        ((uint4 *)copy.to)[i] = ((const uint4 *)copy.from)[i];
+    for (int64_t i = 16 * whole + first_of_thread(mine); i < copy.bytes; i += threads_of(mine))
+        ((unsigned char *)copy.to)[i] = ((const unsigned char *)copy.from)[i];
 }
 
 extern "C" __global__ void facts_kernel_set(const __grid_constant__ facts_set_call call)
@@ -95,7 +99,7 @@ extern "C" __global__ void facts_kernel_noise(const __grid_constant__ facts_nois
 /* The reference's O and Stats as a backward's inputs. */
 extern "C" __global__ void facts_kernel_round(const __grid_constant__ facts_round_call call)
 {
-    for_elements(&call.view, [&](int64_t n, int64_t place, int64_t, int64_t) {
+    for_elements(whole_grid(), &call.view, [&](int64_t n, int64_t place, int64_t, int64_t) {
         facts_store(call.view.dtype, call.storage, place, facts_encode(call.view.dtype, call.values[n]));
     });
 }

@@ -281,7 +281,7 @@ extern "C" __global__ void facts_kernel_survey(const __grid_constant__ facts_sur
     __shared__ poison_codes was;
     int64_t unwritten = 0, not_finite = 0;
     keep_codes(&was, call.code);
-    for_elements(&call.view, [&](int64_t n, int64_t place, int64_t b, int64_t s) {
+    for_elements(whole_grid(), &call.view, [&](int64_t n, int64_t place, int64_t b, int64_t s) {
         if (call.due && call.due[b * call.view.dim[2] + s] != FACTS_DUE_VALUE)
             return;
         const uint32_t code = facts_load(call.view.dtype, call.storage, place);

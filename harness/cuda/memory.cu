@@ -4,44 +4,50 @@
 extern "C" __global__ void facts_kernel_changed(const __grid_constant__ facts_changed_call call)
 {
     __shared__ poison_codes was;
-    const facts_poison_call *p = &call.poison;
+    const share mine = share_of(call.blocks);
+    const facts_one_changed &one = call.one[mine.one];
+    const facts_one_poison &p = one.poison;
     int64_t found = 0;
-    keep_codes(&was, p->code);
-    for (int64_t i = p->from + first_of_thread(); i < p->to; i += threads_of_grid())
-        found += facts_load(p->dtype, p->storage, i) != was.code[phase_of(i)];
-    count_warp(call.count, found);
+    keep_codes(&was, p.code);
+    for (int64_t i = p.from + first_of_thread(mine); i < p.to; i += threads_of(mine))
+        found += facts_load(p.dtype, p.storage, i) != was.code[phase_of(i)];
+    count_warp(one.count, found);
 }
 
 extern "C" __global__ void facts_kernel_owned(const __grid_constant__ facts_owned_call call)
 {
     __shared__ poison_codes was;
+    const share mine = share_of(call.blocks);
+    const facts_one_owned &one = call.one[mine.one];
     int64_t found = 0;
-    keep_codes(&was, call.code);
-    for_elements(&call.view, [&](int64_t, int64_t place, int64_t, int64_t) {
-        found += facts_load(call.view.dtype, call.storage, place) != was.code[phase_of(place)];
+    keep_codes(&was, one.code);
+    for_elements(mine, &one.view, [&](int64_t, int64_t place, int64_t, int64_t) {
+        found += facts_load(one.view.dtype, one.storage, place) != was.code[phase_of(place)];
     });
-    count_warp(call.count, found);
+    count_warp(one.count, found);
 }
 
 extern "C" __global__ void facts_kernel_differ(const __grid_constant__ facts_differ_call call)
 {
+    const share mine = share_of(call.blocks);
+    const facts_one_differ &one = call.one[mine.one];
     int64_t found = 0;
-    const int64_t whole = call.bytes / 16;
-    for (int64_t i = first_of_thread(); i < whole; i += threads_of_grid()) {
-        const uint4 x = ((const uint4 *)call.a)[i], y = ((const uint4 *)call.b)[i];
+    const int64_t whole = one.bytes / 16;
+    for (int64_t i = first_of_thread(mine); i < whole; i += threads_of(mine)) {
+        const uint4 x = ((const uint4 *)one.a)[i], y = ((const uint4 *)one.b)[i];
         if (x.x != y.x || x.y != y.y || x.z != y.z || x.w != y.w)
             for (int64_t n = 16 * i; n < 16 * i + 16; n++)
-                found += call.a[n] != call.b[n];
+                found += one.a[n] != one.b[n];
     }
-    for (int64_t n = 16 * whole + first_of_thread(); n < call.bytes; n += threads_of_grid())
-        found += call.a[n] != call.b[n];
-    count_warp(call.count, found);
+    for (int64_t n = 16 * whole + first_of_thread(mine); n < one.bytes; n += threads_of(mine))
+        found += one.a[n] != one.b[n];
+    count_warp(one.count, found);
 }
 
 extern "C" __global__ void facts_kernel_repeat(const __grid_constant__ facts_repeat_call call)
 {
     int64_t found = 0;
-    for_elements(&call.view, [&](int64_t n, int64_t place, int64_t b, int64_t s) {
+    for_elements(whole_grid(), &call.view, [&](int64_t n, int64_t place, int64_t b, int64_t s) {
         if (call.due && call.due[b * call.view.dim[2] + s] != FACTS_DUE_VALUE)
             return;
         const uint32_t x = facts_load(call.view.dtype, call.a, place), y = facts_load(call.view.dtype, call.b, place);
@@ -56,7 +62,7 @@ extern "C" __global__ void facts_kernel_repeat(const __grid_constant__ facts_rep
 extern "C" __global__ void facts_kernel_hash(const __grid_constant__ facts_hash_call call)
 {
     facts_counter sum = 0;
-    for_elements(&call.view, [&](int64_t n, int64_t place, int64_t, int64_t) {
+    for_elements(whole_grid(), &call.view, [&](int64_t n, int64_t place, int64_t, int64_t) {
         sum += facts_bits_of(n, facts_load(call.view.dtype, call.storage, place));
     });
     count_warp(call.sum, (int64_t)sum);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "numbers.h"
+#include "../calls.h"
 #include "numbers/bits.h"
 
 static facts_problem resolved(const char *text)
@@ -177,6 +178,32 @@ Test(emulated, copies_noise_and_differences)
     cr_expect_eq(differ, 4);
     cr_expect_eq(facts_gpu_set(gpu, a, 0x3C, BYTES), FATTN_OK);
     cr_expect(a[0] == 0x3C && a[1002] == 0x3C && a[BYTES] == 9);
+    close_emulated(gpu, context);
+}
+
+Test(emulated, what_is_put_off_is_done_at_the_end_however_much_it_is)
+{
+    enum { MANY = 2 * FACTS_PLACES_TOGETHER + 3, BYTES = 64 };
+    static _Alignas(16) unsigned char from[MANY][BYTES], to[MANY][BYTES];
+    fattn_context *context;
+    facts_gpu *gpu = open_emulated(&context);
+    int64_t differ[MANY], none = 0;
+    memset(from, 5, sizeof from);
+    facts_gpu_together_begin(gpu);
+    cr_assert_eq(facts_gpu_copy(gpu, to[0], from[0], BYTES), FATTN_OK);
+    cr_expect_eq(to[0][0], 0);
+    for (int n = 1; n < MANY; n++)
+        cr_assert_eq(facts_gpu_copy(gpu, to[n], from[n], BYTES), FATTN_OK);
+    cr_assert_eq(facts_gpu_together_end(gpu), FATTN_OK);
+    cr_expect(memcmp(to, from, sizeof to) == 0);
+    to[MANY - 1][3] = 6;
+    cr_assert_eq(facts_gpu_watch_begin(gpu), FATTN_OK);
+    for (int n = 0; n < MANY; n++)
+        cr_assert_eq(facts_gpu_differ(gpu, to[n], from[n], BYTES, &differ[n]), FATTN_OK);
+    cr_assert_eq(facts_gpu_watch_end(gpu), FATTN_OK);
+    for (int n = 0; n < MANY - 1; n++)
+        none += differ[n];
+    cr_expect(none == 0 && differ[MANY - 1] == 1);
     close_emulated(gpu, context);
 }
 

@@ -42,16 +42,18 @@ fattn_status facts_gpu_copy(facts_gpu *gpu, void *to, const void *from, size_t b
 fattn_status facts_gpu_set(facts_gpu *gpu, void *to, unsigned char byte, size_t bytes);
 fattn_status facts_gpu_noise(facts_gpu *gpu, void *to, uint64_t seed, size_t bytes);
 
+/* Between the two what is called here and by facts_gpu_copy is put off, and done in a few launches at the end: first gaps, then fills, poison, counting
+ * of what differs or changed, copies. What a call that failed has left is forgotten by the next begin. */
+void facts_gpu_together_begin(facts_gpu *gpu);
+fattn_status facts_gpu_together_end(facts_gpu *gpu);
+
 /* ---- storages and images: as fill.h and image.h say ---- */
 
 fattn_status facts_gpu_fill(facts_gpu *gpu, const facts_problem *problem, facts_tensor_id id, void *storage);
 fattn_status facts_gpu_gaps(facts_gpu *gpu, const facts_problem *problem, int32_t dtype, void *storage, int64_t elements);
-/* Gaps and fills between the two are made together: gaps of a storage before its fills, nothing else done to it. */
-void facts_gpu_fills_begin(facts_gpu *gpu);
-fattn_status facts_gpu_fills_end(facts_gpu *gpu);
 fattn_status facts_gpu_guard(facts_gpu *gpu, const facts_image *image, facts_pattern pattern, void *bytes);
 fattn_status facts_gpu_poison(facts_gpu *gpu, const facts_image *image, facts_pattern pattern, void *bytes);
-/* What a run has changed, counted together: each number below is there after the end, where its caller wanted it (FACTS_GPU_WATCHED at most). */
+/* What a run has changed, counted together (facts_gpu_together_begin, too): each number below is there after the end, where its caller wanted it (FACTS_GPU_WATCHED at most). */
 #define FACTS_GPU_WATCHED 64
 fattn_status facts_gpu_watch_begin(facts_gpu *gpu);
 fattn_status facts_gpu_watch_end(facts_gpu *gpu);

@@ -1,6 +1,7 @@
 #include "gpu_launch.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #define MOST_BLOCKS 2048 /* kernels go on from there: enough for every GPU */
 
@@ -56,6 +57,73 @@ fattn_status facts_gpu_launch_blocks(facts_gpu *gpu, facts_kernel kernel, int64_
 fattn_status facts_gpu_launch(facts_gpu *gpu, facts_kernel kernel, int64_t work, void *call)
 {
     return facts_gpu_launch_blocks(gpu, kernel, facts_gpu_blocks(work), call);
+}
+
+/* ---- several things in one launch --------------------------------------------------------------------------------------------- */
+
+typedef struct queue {
+    void *call;
+    int32_t *blocks;
+    size_t most;
+} queue;
+
+static queue queue_of(facts_gpu *gpu, facts_kernel kernel)
+{
+    struct facts_together *t = &gpu->together;
+    switch (kernel) {
+#define AS_CASE(name) \
+    case FACTS_KERNEL_##name: \
+        return (queue){ &t->name, t->name.blocks, sizeof t->name.blocks / sizeof *t->name.blocks };
+        FACTS_TOGETHER_LIST(AS_CASE)
+#undef AS_CASE
+    default:
+        return (queue){ NULL, NULL, 0 };
+    }
+}
+
+static void forget_all(facts_gpu *gpu)
+{
+    struct facts_together *t = &gpu->together;
+    for (size_t n = 0; n < t->count[FACTS_KERNEL_fill]; n++)
+        for (int i = 0; i < 4; i++)
+            facts_gpu_free(gpu, t->table[n][i]);
+    memset(t->count, 0, sizeof t->count);
+}
+
+fattn_status facts_gpu_launch_together(facts_gpu *gpu)
+{
+    fattn_status status = FATTN_OK;
+    for (facts_kernel kernel = 0; kernel < FACTS_KERNEL_COUNT && status == FATTN_OK; kernel++) {
+        const queue q = queue_of(gpu, kernel);
+        int64_t blocks = 0;
+        for (size_t n = 0; n < gpu->together.count[kernel]; n++)
+            blocks += q.blocks[n];
+        status = facts_gpu_launch_blocks(gpu, kernel, blocks, q.call);
+    }
+    forget_all(gpu);
+    return status;
+}
+
+fattn_status facts_gpu_put_off(facts_gpu *gpu, facts_kernel kernel, int64_t work)
+{
+    size_t *count = &gpu->together.count[kernel];
+    const queue q = queue_of(gpu, kernel);
+    if (work <= 0)
+        return FATTN_OK;
+    q.blocks[(*count)++] = facts_gpu_blocks(work);
+    return gpu->together.on && *count < q.most ? FATTN_OK : facts_gpu_launch_together(gpu);
+}
+
+void facts_gpu_together_begin(facts_gpu *gpu)
+{
+    forget_all(gpu);
+    gpu->together.on = true;
+}
+
+fattn_status facts_gpu_together_end(facts_gpu *gpu)
+{
+    gpu->together.on = false;
+    return facts_gpu_launch_together(gpu);
 }
 
 int64_t facts_threads_of(const facts_strided *view)

@@ -13,13 +13,14 @@
 typedef enum facts_kernel { FACTS_KERNEL_LIST(AS_ENUM) FACTS_KERNEL_COUNT } facts_kernel;
 #undef AS_ENUM
 
-/* Fills that are put off until the others are known: one launch for all. */
-struct facts_put_off {
+/* What is put off until the rest is known: one launch of each kernel does all of it. */
+struct facts_together {
     bool on;
-    size_t gap_count, count;
-    facts_gaps_call gaps;
-    facts_fill_call fill;
-    void *table[FACTS_FILLS_TOGETHER][4];
+    size_t count[FACTS_KERNEL_COUNT];
+#define AS_MEMBER(name) facts_##name##_call name;
+    FACTS_TOGETHER_LIST(AS_MEMBER)
+#undef AS_MEMBER
+    void *table[FACTS_FILLS_TOGETHER][4]; /* of fills, on the device */
 };
 
 #define FACTS_KEPT_BLOCKS 160
@@ -39,8 +40,9 @@ struct facts_gpu {
     facts_counter *counters; /* on the device */
     int64_t *watched[FACTS_COUNTERS / 2]; /* where counter 2n less counter 2n + 1 is added */
     size_t watched_count;
-    struct facts_put_off fills;
+    struct facts_together together;
     struct facts_kept_block pool[FACTS_KEPT_BLOCKS];
+    int reached; /* of them: the others were never in use */
     size_t kept; /* bytes that are not in use */
     uint64_t given_back; /* so often */
     char text[256], last[256];
@@ -57,6 +59,9 @@ fattn_status facts_gpu_launch(facts_gpu *gpu, facts_kernel kernel, int64_t work,
 /* The blocks that it would take; with so many: of several things that one launch does. */
 int32_t facts_gpu_blocks(int64_t work);
 fattn_status facts_gpu_launch_blocks(facts_gpu *gpu, facts_kernel kernel, int64_t blocks, void *call);
+/* together.NAME.one[together.count[kernel]] was written: so many threads do it, now or with others. */
+fattn_status facts_gpu_put_off(facts_gpu *gpu, facts_kernel kernel, int64_t work);
+fattn_status facts_gpu_launch_together(facts_gpu *gpu);
 /* Threads for rows of a tensor that are walked over by 2^lane_bits threads each. */
 int64_t facts_threads_of(const facts_strided *view);
 /* `values` into the counters; what is in them now. */

@@ -9,10 +9,13 @@
 #include "gpu_launch.h"
 #include "try.h"
 
+/* Its place among those that are put off. */
+#define NEXT(gpu, name) (&(gpu)->together.name.one[(gpu)->together.count[FACTS_KERNEL_##name]])
+
 fattn_status facts_gpu_copy(facts_gpu *gpu, void *to, const void *from, size_t bytes)
 {
-    facts_copy_call call = { .to = to, .from = from, .bytes = (int64_t)bytes };
-    return facts_gpu_launch(gpu, FACTS_KERNEL_copy, (call.bytes + 15) / 16 + 15, &call);
+    *NEXT(gpu, copy) = (facts_one_copy){ .to = to, .from = from, .bytes = (int64_t)bytes };
+    return facts_gpu_put_off(gpu, FACTS_KERNEL_copy, ((int64_t)bytes + 15) / 16 + 15);
 }
 
 fattn_status facts_gpu_set(facts_gpu *gpu, void *to, unsigned char byte, size_t bytes)
@@ -42,6 +45,8 @@ static fattn_status send_table(facts_gpu *gpu, void **out, const void *table, in
 /* In place of the recipe's own, which are here. */
 static fattn_status send_tables(facts_gpu *gpu, void *table[4], facts_recipe *r)
 {
+    for (int i = 0; i < 4; i++)
+        table[i] = NULL;
     const int64_t *dim = r->dim, rows = dim[0] * dim[1] * dim[2];
     TRY(send_table(gpu, &table[0], r->live, dim[0], sizeof *r->live));
     TRY(send_table(gpu, &table[1], r->row, rows, sizeof *r->row));
@@ -54,56 +59,12 @@ static fattn_status send_tables(facts_gpu *gpu, void *table[4], facts_recipe *r)
     return FATTN_OK;
 }
 
-static void free_tables(facts_gpu *gpu, void *const table[4])
-{
-    for (int i = 0; i < 4; i++)
-        facts_gpu_free(gpu, table[i]);
-}
-
-static int64_t sum_of(const int32_t *blocks, size_t count)
-{
-    int64_t all = 0;
-    for (size_t n = 0; n < count; n++)
-        all += blocks[n];
-    return all;
-}
-
-/* What was put off is launched: gaps first, as elements lie between them. */
-static fattn_status launch_fills(facts_gpu *gpu)
-{
-    struct facts_put_off *f = &gpu->fills;
-    fattn_status status = facts_gpu_launch_blocks(gpu, FACTS_KERNEL_gaps, sum_of(f->gaps.blocks, f->gap_count), &f->gaps);
-    if (status == FATTN_OK)
-        status = facts_gpu_launch_blocks(gpu, FACTS_KERNEL_fill, sum_of(f->fill.blocks, f->count), &f->fill);
-    for (size_t n = 0; n < f->count; n++)
-        free_tables(gpu, f->table[n]);
-    f->gap_count = f->count = 0;
-    return status;
-}
-
-void facts_gpu_fills_begin(facts_gpu *gpu)
-{
-    gpu->fills.on = true;
-}
-
-fattn_status facts_gpu_fills_end(facts_gpu *gpu)
-{
-    gpu->fills.on = false;
-    return launch_fills(gpu);
-}
-
-static fattn_status launch_unless_put_off(facts_gpu *gpu)
-{
-    const struct facts_put_off *f = &gpu->fills;
-    return f->on && f->count < FACTS_FILLS_TOGETHER && f->gap_count < FACTS_FILLS_TOGETHER ? FATTN_OK : launch_fills(gpu);
-}
-
 /* Blocks are quantised here. */
 static fattn_status fill_blocks(facts_gpu *gpu, const facts_problem *problem, facts_tensor_id id, void *storage)
 {
     const size_t bytes = (size_t)problem->tensor[id].elements * facts_dtype_bytes(problem->tensor[id].dtype);
     void *here = malloc(bytes + 1);
-    fattn_status status = here ? launch_fills(gpu) : FATTN_NO_MEMORY;
+    fattn_status status = here ? facts_gpu_launch_together(gpu) : FATTN_NO_MEMORY;
     if (status == FATTN_OK)
         status = facts_gpu_fetch(gpu, here, storage, bytes);
     if (status == FATTN_OK)
@@ -116,8 +77,8 @@ static fattn_status fill_blocks(facts_gpu *gpu, const facts_problem *problem, fa
 
 fattn_status facts_gpu_fill(facts_gpu *gpu, const facts_problem *problem, facts_tensor_id id, void *storage)
 {
-    struct facts_put_off *f = &gpu->fills;
-    facts_one_fill *fill = &f->fill.one[f->count];
+    void **table = gpu->together.table[gpu->together.count[FACTS_KERNEL_fill]];
+    facts_one_fill *fill = NEXT(gpu, fill);
     facts_recipe recipe;
     if (facts_mx_makes(problem, id))
         return fill_blocks(gpu, problem, id, storage);
@@ -128,24 +89,19 @@ fattn_status facts_gpu_fill(facts_gpu *gpu, const facts_problem *problem, facts_
     }
     const int64_t rows = recipe.extent[0] * recipe.extent[1] * recipe.extent[2];
     *fill = (facts_one_fill){ .recipe = recipe, .storage = storage, .lane_bits = facts_lane_bits(rows, recipe.extent[3]) };
-    f->fill.blocks[f->count] = facts_gpu_blocks(rows << fill->lane_bits);
-    memset(f->table[f->count], 0, sizeof f->table[f->count]);
-    const fattn_status status = send_tables(gpu, f->table[f->count], &fill->recipe);
+    const fattn_status status = send_tables(gpu, table, &fill->recipe);
     facts_recipe_destroy(&recipe);
-    if (status == FATTN_OK) {
-        f->count++;
-        return launch_unless_put_off(gpu);
-    }
-    free_tables(gpu, f->table[f->count]);
+    if (status == FATTN_OK)
+        return facts_gpu_put_off(gpu, FACTS_KERNEL_fill, rows << fill->lane_bits);
+    for (int i = 0; i < 4; i++)
+        facts_gpu_free(gpu, table[i]);
     return status;
 }
 
 fattn_status facts_gpu_gaps(facts_gpu *gpu, const facts_problem *problem, int32_t dtype, void *storage, int64_t elements)
 {
-    struct facts_put_off *f = &gpu->fills;
-    f->gaps.blocks[f->gap_count] = facts_gpu_blocks(elements);
-    f->gaps.one[f->gap_count++] = (facts_one_gaps){ .gaps = facts_gaps_of(problem, dtype), .storage = storage, .elements = elements };
-    return launch_unless_put_off(gpu);
+    *NEXT(gpu, gaps) = (facts_one_gaps){ .gaps = facts_gaps_of(problem, dtype), .storage = storage, .elements = elements };
+    return facts_gpu_put_off(gpu, FACTS_KERNEL_gaps, elements);
 }
 
 /* ---- poison ---- */
@@ -156,35 +112,37 @@ static void pattern_of(int32_t dtype, facts_pattern pattern, uint32_t code[FACTS
         code[i] = facts_pattern_code(dtype, pattern, i);
 }
 
-static facts_poison_call poison_of(const facts_image *image, facts_pattern pattern, void *bytes)
+static facts_one_poison poison_of(const facts_image *image, facts_pattern pattern, void *bytes)
 {
-    facts_poison_call call = { .dtype = image->dtype, .storage = facts_image_storage(image, bytes) };
+    facts_one_poison call = { .dtype = image->dtype, .storage = facts_image_storage(image, bytes) };
     pattern_of(image->dtype, pattern, call.code);
     call.from = -facts_image_before(image);
     call.to = image->elements + facts_image_after(image);
     return call;
 }
 
-static fattn_status poison_range(facts_gpu *gpu, facts_poison_call call, int64_t from, int64_t to)
+static fattn_status poison_range(facts_gpu *gpu, const facts_one_poison *all, int64_t from, int64_t to)
 {
-    call.from = from;
-    call.to = to;
-    return facts_gpu_launch(gpu, FACTS_KERNEL_poison, to - from, &call);
+    facts_one_poison *one = NEXT(gpu, poison);
+    *one = *all;
+    one->from = from;
+    one->to = to;
+    return facts_gpu_put_off(gpu, FACTS_KERNEL_poison, to - from);
 }
 
 fattn_status facts_gpu_guard(facts_gpu *gpu, const facts_image *image, facts_pattern pattern, void *bytes)
 {
-    const facts_poison_call call = poison_of(image, pattern, bytes);
+    const facts_one_poison all = poison_of(image, pattern, bytes);
     TRY(facts_gpu_set(gpu, bytes, FACTS_GUARD_FILLER, facts_image_odd(image)));
-    TRY(poison_range(gpu, call, call.from, 0));
-    return poison_range(gpu, call, image->elements, call.to);
+    TRY(poison_range(gpu, &all, all.from, 0));
+    return poison_range(gpu, &all, image->elements, all.to);
 }
 
 fattn_status facts_gpu_poison(facts_gpu *gpu, const facts_image *image, facts_pattern pattern, void *bytes)
 {
-    const facts_poison_call call = poison_of(image, pattern, bytes);
+    const facts_one_poison all = poison_of(image, pattern, bytes);
     TRY(facts_gpu_set(gpu, bytes, FACTS_GUARD_FILLER, facts_image_odd(image)));
-    return poison_range(gpu, call, call.from, call.to);
+    return poison_range(gpu, &all, all.from, all.to);
 }
 
 /* ---- after a run ---- */
@@ -193,6 +151,7 @@ fattn_status facts_gpu_watch_begin(facts_gpu *gpu)
 {
     static const facts_counter none[FACTS_COUNTERS];
     gpu->watched_count = 0;
+    facts_gpu_together_begin(gpu);
     return facts_gpu_count(gpu, none, FACTS_COUNTERS);
 }
 
@@ -207,6 +166,7 @@ static facts_counter *watch(facts_gpu *gpu, int64_t *to)
 fattn_status facts_gpu_watch_end(facts_gpu *gpu)
 {
     facts_counter found[FACTS_COUNTERS];
+    TRY(facts_gpu_together_end(gpu));
     TRY(facts_gpu_counted(gpu, found, 2 * gpu->watched_count));
     for (size_t n = 0; n < gpu->watched_count; n++)
         *gpu->watched[n] += (int64_t)(found[2 * n] - found[2 * n + 1]);
@@ -238,20 +198,20 @@ facts_strided facts_strided_of(const facts_tensor *t)
 fattn_status facts_gpu_overrun(facts_gpu *gpu, const facts_image *image, const facts_tensor *const tensors[], size_t count,
                                facts_pattern pattern, void *bytes, int64_t *changed)
 {
-    facts_changed_call all = { .poison = poison_of(image, pattern, bytes), .count = watch(gpu, changed) };
+    const facts_one_changed all = { .poison = poison_of(image, pattern, bytes), .count = watch(gpu, changed) };
     TRY(changed_filler(gpu, image, bytes, changed));
-    TRY(facts_gpu_launch(gpu, FACTS_KERNEL_changed, all.poison.to - all.poison.from, &all));
+    *NEXT(gpu, changed) = all;
+    TRY(facts_gpu_put_off(gpu, FACTS_KERNEL_changed, all.poison.to - all.poison.from));
     for (size_t i = 0; i < count; i++) {
-        facts_owned_call owned = { .view = facts_strided_of(tensors[i]),
-                                   .storage = all.poison.storage,
-                                   .count = all.count + 1 };
-        memcpy(owned.code, all.poison.code, sizeof owned.code);
-        for (int d = 0; d < 4; d++) {
-            if (owned.view.stride[d] == 0 && owned.view.dim[d] > 1 && !(d == 0 && owned.view.start))
-                owned.view.dim[d] = 1;
-        }
-        owned.view.lane_bits = facts_lane_bits(owned.view.dim[0] * owned.view.dim[1] * owned.view.dim[2], owned.view.dim[3]);
-        TRY(facts_gpu_launch(gpu, FACTS_KERNEL_owned, facts_threads_of(&owned.view), &owned));
+        facts_one_owned *owned = NEXT(gpu, owned);
+        *owned = (facts_one_owned){ .view = facts_strided_of(tensors[i]), .storage = all.poison.storage, .count = all.count + 1 };
+        memcpy(owned->code, all.poison.code, sizeof owned->code);
+        int64_t *dim = owned->view.dim;
+        for (int d = 0; d < 4; d++)
+            if (owned->view.stride[d] == 0 && dim[d] > 1 && !(d == 0 && owned->view.start))
+                dim[d] = 1;
+        owned->view.lane_bits = facts_lane_bits(dim[0] * dim[1] * dim[2], dim[3]);
+        TRY(facts_gpu_put_off(gpu, FACTS_KERNEL_owned, facts_threads_of(&owned->view)));
     }
     return FATTN_OK;
 }
@@ -263,6 +223,6 @@ fattn_status facts_gpu_changed(facts_gpu *gpu, const facts_image *image, facts_p
 
 fattn_status facts_gpu_differ(facts_gpu *gpu, const void *a, const void *b, size_t bytes, int64_t *differ)
 {
-    facts_differ_call call = { .a = a, .b = b, .bytes = (int64_t)bytes, .count = watch(gpu, differ) };
-    return facts_gpu_launch(gpu, FACTS_KERNEL_differ, (call.bytes + 15) / 16 + 15, &call);
+    *NEXT(gpu, differ) = (facts_one_differ){ .a = a, .b = b, .bytes = (int64_t)bytes, .count = watch(gpu, differ) };
+    return facts_gpu_put_off(gpu, FACTS_KERNEL_differ, ((int64_t)bytes + 15) / 16 + 15);
 }

@@ -8,7 +8,7 @@
 static struct facts_kept_block *fitting(facts_gpu *gpu, size_t bytes, bool exact)
 {
     struct facts_kept_block *best = NULL;
-    for (int i = 0; i < FACTS_KEPT_BLOCKS; i++) {
+    for (int i = 0; i < gpu->reached; i++) {
         struct facts_kept_block *block = &gpu->pool[i];
         const bool fits = block->at && !block->used && block->bytes >= bytes && (exact ? block->bytes == bytes : block->bytes / 2 <= bytes);
         if (fits && (!best || block->bytes < best->bytes))
@@ -19,7 +19,7 @@ static struct facts_kept_block *fitting(facts_gpu *gpu, size_t bytes, bool exact
 
 static struct facts_kept_block *place_of(facts_gpu *gpu, const void *at)
 {
-    for (int i = 0; i < FACTS_KEPT_BLOCKS; i++)
+    for (int i = 0; i < gpu->reached; i++)
         if (gpu->pool[i].at == at)
             return &gpu->pool[i];
     return NULL;
@@ -36,7 +36,7 @@ static void drop(facts_gpu *gpu, struct facts_kept_block *block)
 static struct facts_kept_block *oldest(facts_gpu *gpu)
 {
     struct facts_kept_block *found = NULL;
-    for (int i = 0; i < FACTS_KEPT_BLOCKS; i++) {
+    for (int i = 0; i < gpu->reached; i++) {
         struct facts_kept_block *block = &gpu->pool[i];
         if (block->at && !block->used && (!found || block->since < found->since))
             found = block;
@@ -56,7 +56,10 @@ bool facts_gpu_trim(facts_gpu *gpu)
 /* A place in the list for what the driver gave; NULL: all are in use. */
 static struct facts_kept_block *free_place(facts_gpu *gpu)
 {
-    struct facts_kept_block *place = place_of(gpu, NULL), *least = place ? NULL : oldest(gpu);
+    struct facts_kept_block *place = place_of(gpu, NULL);
+    if (!place && gpu->reached < FACTS_KEPT_BLOCKS)
+        place = &gpu->pool[gpu->reached++];
+    struct facts_kept_block *least = place ? NULL : oldest(gpu);
     if (least)
         drop(gpu, least);
     return place ? place : least;

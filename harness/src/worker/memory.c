@@ -125,12 +125,12 @@ static fattn_status begin_blocks(facts_memory *m, char error[256])
 {
     fattn_status status = FATTN_OK, ended = FATTN_OK;
     if (m->gpu)
-        facts_gpu_fills_begin(m->gpu);
+        facts_gpu_together_begin(m->gpu);
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT && status == FATTN_OK; id++)
         if (m->block[id].tensors)
             status = m->side->begin(m, id, error);
     if (m->gpu)
-        ended = facts_gpu_fills_end(m->gpu);
+        ended = facts_gpu_together_end(m->gpu);
     if (status == FATTN_OK && ended != FATTN_OK)
         snprintf(error, 256, "%s", facts_gpu_error(m->gpu));
     return status == FATTN_OK ? ended : status;
@@ -327,9 +327,13 @@ static fattn_status arm_workspace(facts_memory *m, facts_pattern pattern, uint64
 
 fattn_status facts_memory_arm(facts_memory *m, facts_pattern pattern, uint64_t garbage)
 {
+    if (m->gpu)
+        facts_gpu_together_begin(m->gpu);
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
         if (m->block[id].tensors)
             TRY(m->side->arm(m, id, pattern));
+    if (m->gpu)
+        TRY(facts_gpu_together_end(m->gpu));
     TRY(facts_arrays_arm(m, pattern));
     TRY(arm_workspace(m, pattern, garbage));
     return m->gpu ? facts_gpu_wait(m->gpu) : FATTN_OK; /* the call may be on another stream */
