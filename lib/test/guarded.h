@@ -135,6 +135,11 @@ static inline void narrow_stats(fattn_problem *p)
     p->outputs = FATTN_WANT_STATS, p->stats_dtype = FATTN_BF16;
 }
 
+static inline void narrow_stats_read(fattn_problem *p)
+{
+    p->pass = FATTN_BACKWARD, p->stats_dtype = FATTN_F16;
+}
+
 static inline void one_length(fattn_problem *p)
 {
     p->padding = p->len_broadcast = 1;
@@ -375,6 +380,7 @@ static const subject subjects[] = {
     { "strides-beyond-31-bits-o", 91400, 90, far_batches_of_do },
     { "dsink-packed-stats-padded", 92800, 90, packed_dsink_of_padded_stats },
     { "deterministic-wide-heads-workspace", 91100, 90, repeatable_wide_heads },
+    { "planner-crash-narrow-stats", 92000, 100, narrow_stats_read },
 };
 enum { SUBJECTS = sizeof subjects / sizeof *subjects };
 
