@@ -68,6 +68,11 @@ __device__ __forceinline__ double load(const void *data, fref_type type, int64_t
     return value_of(bits_at(data, type, at), type);
 }
 
+/* Written as one. */
+struct alignas(16) pair {
+    double x[2];
+};
+
 /* A head, counted over batch and head: there are fewer than 2^31 (gpu_run.c). */
 struct batch_head {
     int32_t b, h;

@@ -220,10 +220,6 @@ __device__ __forceinline__ void load_pairs(uint32_t bits[DECODE_AT_ONCE][2], con
             bits[m][i] = n + i < dim ? bits_at(from.data, TYPE, row + (n + i) * from.stride[3]) : 0;
 }
 
-struct alignas(16) pair {
-    double x[2];
-};
-
 /* What a lane has seen of its row. The least magnitude that is not 0 and the largest: the upper half of their bits; of the least, less 1. */
 struct seen {
     double squares;

@@ -5,11 +5,11 @@
 #include "gpu_image.h"
 #include "gpu_run.h"
 
-static bool holds_wide_tiles(const fref__driver *driver)
+/* Of the device of the current context; 0: it says nothing. */
+static int attribute_of(const fref__driver *driver, int attribute)
 {
-    int device = 0, bytes = 0;
-    return driver->context_device(&device) == 0 && driver->device_attribute(&bytes, FREF__SHARED_OF_BLOCK, device) == 0 &&
-           (size_t)bytes >= FREF__WIDE_BY_ROW(2, 3) * sizeof(double);
+    int device = 0, value = 0;
+    return driver->context_device(&device) == 0 && driver->device_attribute(&value, attribute, device) == 0 ? value : 0;
 }
 
 int fref__gpu_create(fref_gpu **out, const void *image, char error[256])
@@ -31,7 +31,8 @@ int fref__gpu_create(fref_gpu **out, const void *image, char error[256])
         return status;
     }
     gpu->driver = fref__driver_load(error);
-    gpu->wide = holds_wide_tiles(gpu->driver);
+    gpu->wide = (size_t)attribute_of(gpu->driver, FREF__SHARED_OF_BLOCK) >= FREF__WIDE_BY_ROW(2, 3) * sizeof(double);
+    gpu->multiprocessors = attribute_of(gpu->driver, FREF__MULTIPROCESSORS);
     *out = gpu;
     return 0;
 }

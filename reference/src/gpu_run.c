@@ -388,7 +388,8 @@ void fref__run_scores(fref__run *run, int gradient)
     if (!gradient && run->has_scores && fref__run_is_one_chunk(run))
         return;
     const int64_t tiles = c->heads * (c->chunk_rows / FREF__PAD) * (c->keys_padded / FREF__SCORE_KEYS);
-    fref__run_launch_with(run, FREF__kernel_scores, tiles, FREF__THREADS, gradient);
+    const bool half = tiles < run->gpu->multiprocessors;
+    fref__run_launch_with(run, half ? FREF__kernel_scores_half : FREF__kernel_scores, half ? 2 * tiles : tiles, FREF__THREADS, gradient);
     if (gradient)
         return;
     if (c->scored)
