@@ -52,6 +52,8 @@ static bool make_array(double **out, const facts_tensor *t)
     return *out != NULL;
 }
 
+_Static_assert(FACTS_DUE_VALUE == 0, "what calloc makes of facts_due");
+
 /* What a gradient is the gradient of, when that is packed: it has no row behind a length, so that nothing there has a gradient. */
 static bool is_of_packed(const facts_problem *p, facts_tensor_id id)
 {
@@ -79,14 +81,13 @@ static facts_due due_of_padded(const facts_problem *p, facts_tensor_id id, int32
 static bool make_due(facts_expectation *e, const facts_problem *p, facts_tensor_id id, int32_t cudnn_version)
 {
     const facts_tensor *t = &p->tensor[id];
-    bool keys = id == FACTS_TENSOR_DK || id == FACTS_TENSOR_DV;
+    const bool keys = id == FACTS_TENSOR_DK || id == FACTS_TENSOR_DV;
+    const facts_due of_padded = t->packed != FACTS_PACKED_NOT ? FACTS_DUE_NOTHING : due_of_padded(p, id, cudnn_version);
     facts_due *due = calloc((size_t)(t->dim[0] * t->dim[2]) + 1, sizeof *due);
     e->due[id] = due;
     for (int64_t b = 0; due && b < t->dim[0]; b++)
-        for (int64_t s = 0; s < t->dim[2]; s++) {
-            bool padded = s >= (keys ? facts_live_kv(p, b) : facts_live_q(p, b)), packed = t->packed != FACTS_PACKED_NOT;
-            due[b * t->dim[2] + s] = !padded ? FACTS_DUE_VALUE : packed ? FACTS_DUE_NOTHING : due_of_padded(p, id, cudnn_version);
-        }
+        for (int64_t s = keys ? facts_live_kv(p, b) : facts_live_q(p, b); s < t->dim[2]; s++)
+            due[b * t->dim[2] + s] = of_padded;
     if (due && !e->oracle && facts_is_huge(p))
         return facts_big_due(p, id, due);
     return due != NULL;

@@ -20,8 +20,12 @@ const char *const facts_verdict_words[FACTS_VERDICT_COUNT] = { FACTS_VERDICT_LIS
 static int64_t due_elements(const facts_tensor *t, const facts_due *due)
 {
     int64_t rows = 0;
-    for (int64_t n = 0; n < t->dim[0] * t->dim[2]; n++)
-        rows += facts_row_exists(t, n / t->dim[2], n % t->dim[2]) && (!due || due[n] == FACTS_DUE_VALUE);
+    for (int64_t b = 0; b < t->dim[0]; b++) {
+        const int64_t there = t->live && t->live[b] < t->dim[2] ? t->live[b] : t->dim[2];
+        rows += due ? 0 : there;
+        for (int64_t s = 0; s < there && due; s++)
+            rows += due[b * t->dim[2] + s] == FACTS_DUE_VALUE;
+    }
     return rows * t->dim[1] * t->dim[3];
 }
 

@@ -69,6 +69,15 @@ typedef struct batch {
     facts_asked asked[FACTS_TENSOR_COUNT * (1 + 2)];
 } batch;
 
+/* Lies about an answer have its bar. */
+static facts_bar bar_of(const batch *b, facts_tensor_id id, const facts_tensor *here, const facts_rule *rule)
+{
+    for (size_t n = 0; n < b->count; n++)
+        if (b->of[n].id == id)
+            return b->asked[n].bar;
+    return facts_judge_bar(here, rule);
+}
+
 /* About the answer over rule->pattern; with `lie` about that. `part`: of the tensor as it is due; NULL: all of it. */
 static fattn_status ask(batch *b, facts_tensor_id id, const facts_rule *rule, facts_lie lie, const facts_part *part)
 {
@@ -80,7 +89,7 @@ static fattn_status ask(batch *b, facts_tensor_id id, const facts_rule *rule, fa
     *a = (facts_asked){ .tensor = &q->there,
                         .storage = lie == FACTS_LIE_COUNT ? facts_memory_address(&t->memory, id, rule->pattern) : NULL,
                         .lie = lie,
-                        .bar = facts_judge_bar(&here, rule),
+                        .bar = bar_of(b, id, &here, rule),
                         .due = due_of(t, id),
                         .part = part ? *part : whole_of(&here, rule),
                         .weights = part ? (facts_judged_rows){ .channels = here.dim[3] } : facts_judge_weights(&here, rule) };
