@@ -31,7 +31,7 @@
     X(sum_forward_kept_wide, FREF__WIDE_BY_ROW(1, 3)) X(sum_dq_wide, FREF__WIDE_BY_ROW(2, 3)) X(sum_dk_wide, FREF__WIDE_BY_KEY(1, 3))\
     X(sum_dv_wide, FREF__WIDE_BY_KEY(1, 3)) X(sum_values_wide, FREF__WIDE_BY_ROW(1, 0)) X(sum_forward_lost, FREF__BY_ROW(1, 0)) X(sum_dq_lost, FREF__BY_ROW(1, 0))              \
     X(sum_dk_lost, FREF__BY_KEY(1, 0)) X(sum_dv_lost, FREF__BY_KEY(1, 0))                                                           \
-    X(finish_forward, 0) X(finish_dq, 0) X(add_dk, 0) X(add_dv, 0) X(finish_dk, 0) X(finish_dv, 0) X(add_bias, 0) X(finish_bias, 0) \
+    X(finish_forward, 0) X(finish_backward, 0) X(add_bias, 0) X(finish_bias, 0) \
     X(relate, 0) X(row_weights, 0) X(key_weights, 0) X(sink, 0)
 
 typedef enum fref__kernel {

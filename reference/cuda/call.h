@@ -24,6 +24,7 @@ enum {
     FREF__SUM_THREADS = 512,
     FREF__DECODE_THREADS = 512,
     FREF__WEIGHED_KEYS = 16, /* that a block of key_weights counts for */
+    FREF__FINISHED_ROWS = 32, /* or keys, that a block of finish.cu makes */
     FREF__SUMS = 6,
     FREF__FACT_DOUBLES = 24, /* doubles that one row's facts fill */
 };
@@ -60,6 +61,15 @@ typedef struct fref__facts {
 typedef struct fref__related {
     double squares, trace;
 } fref__related;
+
+/* dQ, dK or dV: its sums, and what becomes of those of keys. */
+typedef struct fref__gradient {
+    double *sum[FREF__SUMS]; /* as below; NULL: not wanted */
+    uint8_t *lossy;
+    double *total[3];    /* [heads of all][keys][dim]: value, variance, bound of groups that a lot leaves unfinished */
+    uint8_t *read;       /* [heads of all][keys] by a live row */
+    double *key_weights; /* [heads of all][keys][2]: sums of w and w^2; NULL: nobody asks */
+} fref__gradient;
 
 typedef enum fref__kind {
     FREF__FORWARD,      /* P against V, |V| and V^2 */
@@ -126,15 +136,15 @@ typedef struct fref__call {
     int32_t first_chunk;                     /* sums over rows start with this one */
     int32_t keeps_scores;                    /* of values alone: a backward may take them */
 
-    double *total[3];  /* [heads of all][keys][dim]: value, variance, bound of dK or dV over the group */
-    uint8_t *read;     /* [heads of all][keys] by a live row */
+    uint8_t *read;     /* of the gradient whose sums are made */
+    fref__gradient gradient[3];
     double *bias_sum[4];
 
     int32_t freedom;
     double *channels[4];   /* 1 / nch of q [all heads of K] and d_o [all heads of V], the most of the group, of k [heads_k], v [heads_v]; NULL: not wanted */
     fref__related *related;   /* of each block of freedom.cu */
     uint32_t *related_blocks; /* [4][heads]: that are done of each group, at its first head; all 0 before and after */
-    double *key_weights;   /* [heads of all][keys][2]: sums of w and w^2 */
+    double *key_weights;   /* of the gradient whose sums are made */
     int32_t counts;        /* the sums make neff, or key_weights, on their way */
 
     fref_forward_out forward;

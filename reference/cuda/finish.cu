@@ -1,14 +1,60 @@
-/* From the sums to the answers, their sigmas and bounds; as src/forward.c, src/backward_rows.c and src/backward_keys.c end. A warp for each row or
- * key.
- */
+/* From the sums to the answers, their sigmas and bounds; as src/forward.c, src/backward_rows.c and src/backward_keys.c end. */
 #include "weigh.cuh"
 
 namespace fref {
 
-__device__ __forceinline__ double at_least_one(double x)
+/* LANES make a row or key, each the channels that lie LANES apart: it loads BATCH of them before it stores any. Rows are padded, so that what is
+ * beyond the last one or its last channel can be loaded, too. */
+enum { LANES = FREF__THREADS / FREF__FINISHED_ROWS, BATCH = 4 };
+static_assert(FREF__TILE % (LANES * BATCH) == 0 && FREF__TILE % FREF__FINISHED_ROWS == 0, "");
+
+__device__ __forceinline__ double at_least(double least, double x)
 {
-    return x > 1.0 ? x : 1.0;
+    return x > least ? x : least;
 }
+
+/* What the sums of one row or key of the lot are made into. */
+struct finished {
+    uint32_t slot; /* its head in the lot */
+    int64_t n;
+    bool has; /* it is one */
+    int lane;
+};
+
+__device__ __forceinline__ finished find_finished(uint32_t block, int64_t count)
+{
+    const uint32_t of_head = (uint32_t)((count + FREF__FINISHED_ROWS - 1) / FREF__FINISHED_ROWS), slot = block / of_head;
+    const int64_t n = (int64_t)(block - slot * of_head) * FREF__FINISHED_ROWS + threadIdx.x / LANES;
+    return { slot, n, n < count, (int)threadIdx.x % LANES };
+}
+
+template <int COUNT> struct batch {
+    double sum[COUNT][BATCH];
+    double lost[BATCH]; /* of what may be flushed; there is none where nothing may */
+};
+
+template <int COUNT> __device__ __forceinline__ batch<COUNT> load_batch(const double *const sum[COUNT], const double *lost, bool lossy, int64_t at)
+{
+    batch<COUNT> b;
+#pragma unroll
+    for (int k = 0; k < COUNT; k++)
+#pragma unroll
+        for (int i = 0; i < BATCH; i++)
+            b.sum[k][i] = sum[k][at + i * LANES];
+#pragma unroll
+    for (int i = 0; i < BATCH; i++)
+        b.lost[i] = lossy ? lost[at + i * LANES] : 0.0;
+    return b;
+}
+
+struct answer {
+    double value, sigma, bound;
+};
+
+/* Where they go; each may be NULL. */
+struct destination {
+    double *value, *sigma, *bound;
+};
 
 __device__ __forceinline__ void store(double *array, int64_t at, double value)
 {
@@ -16,226 +62,291 @@ __device__ __forceinline__ void store(double *array, int64_t at, double value)
         array[at] = value;
 }
 
+/* Channels n, n + LANES, ... of the row at `at`. */
+__device__ __forceinline__ void store_batch(const destination &to, const answer e[BATCH], int64_t at, int n, int dim)
+{
+#pragma unroll
+    for (int i = 0; i < BATCH; i++) {
+        if (n + i * LANES >= dim)
+            return;
+        store(to.value, at + n + i * LANES, e[i].value);
+        store(to.sigma, at + n + i * LANES, e[i].sigma);
+        store(to.bound, at + n + i * LANES, e[i].bound);
+    }
+}
+
 /* A row's variance, summed over its channels. */
 struct row_variance {
     double single, cast, whole;
 };
 
-__device__ __forceinline__ double degrees_of_freedom(const row_variance &v, double neff, double per_channel, int64_t dim)
+/* Over the row's lanes. */
+__device__ __forceinline__ double degrees_of_freedom(const row_variance &mine, double neff, double per_channel, int64_t dim)
 {
-    const double all = v.single + v.cast + v.whole, single = v.single / all, cast = v.cast / all, whole = v.whole / all;
-    const double nu = 1.0 / (single * single * (1.0 / neff + per_channel) + whole * whole + cast * cast / (double)dim);
-    return nu > 0.5 ? nu : 0.5;
+    const row_variance v = { sum_of_lanes<LANES>(mine.single), sum_of_lanes<LANES>(mine.cast), sum_of_lanes<LANES>(mine.whole) };
+    const double per_all = 1.0 / (v.single + v.cast + v.whole), single = v.single * per_all, cast = v.cast * per_all, whole = v.whole * per_all;
+    return at_least(0.5, 1.0 / (single * single * (1.0 / neff + per_channel) + whole * whole + cast * cast / (double)dim));
 }
 
-__device__ __forceinline__ void sum_variances(row_variance *v)
-{
-    v->single = sum_of_warp(v->single);
-    v->cast = sum_of_warp(v->cast);
-    v->whole = sum_of_warp(v->whole);
-}
+/* ---- rows ---- */
 
-/* The sum of what may be flushed, of row or key `row`; there is none where nothing may. */
-__device__ __forceinline__ double lost_sum(const fref__call &c, int64_t row, int64_t at)
-{
-    return c.lossy[row / FREF__TILE] ? c.sum[FREF__SUMS - 1][at] : 0.0;
-}
-
-/* What the sums of one row of the lot are made into. */
-struct finished {
-    int64_t head, at; /* in the lot; of (head, row) */
-    int64_t out;      /* of the answers' row */
+/* What one row's elements of O have in common. */
+struct row_of_o {
+    double gamma, per_pv, worst, el, es, bound, eta;
 };
 
-__device__ __forceinline__ bool find_finished(finished *f, const fref__call &c)
+__device__ __forceinline__ row_of_o common_of_o(const fref__call &c, const fref__facts &f)
 {
-    const int64_t n = (int64_t)blockIdx.x * (FREF__THREADS / 32) + threadIdx.x / 32;
-    f->head = n / c.rows;
-    f->at = f->head * c.rows_padded + n % c.rows;
-    f->out = (c.head0 + f->head) * c.rows + n % c.rows;
-    return f->head < c.heads;
+    const double acc_pv = c.rounding.acc_pv, sqrt_nt = sqrt(f.nt);
+    return { c.gamma_p, acc_pv > 0.0 ? acc_pv : E32 * (sqrt_nt + 1.0), acc_pv > 0.0 ? 2.0 : sqrt_nt, f.el, f.es / 4.0, f.worst, f.eta };
+}
+
+/* Of the sums of value, magnitude, variance and kept keys. */
+__device__ __forceinline__ answer element_of_o(row_variance *all, amax *largest, const fref__call &c, const row_of_o &r, const batch<4> &b, int i)
+{
+    const double exact = r.gamma * b.sum[0][i], pv = r.gamma * b.sum[1][i], single = r.gamma * r.gamma * b.sum[2][i];
+    const double kept = r.gamma * b.sum[3][i], lost = r.gamma * b.lost[i], o = clamped(exact, c.to_o.max);
+    const double so = c.to_o.unit_roundoff * at_least(c.to_o.tiny, fabs(o)), a = r.per_pv * pv, el_o = r.el * exact, es_pv = r.es * pv;
+    const double whole = es_pv * es_pv + el_o * el_o + a * a + lost * lost, cast = THIRD * so * so;
+    const double bound = r.bound * pv + r.eta * kept + fabs(el_o) + a * r.worst;
+    all->single += single;
+    all->cast += cast;
+    all->whole += whole;
+    if (c.forward.amax_o != nullptr)
+        take(largest, fabs(exact), fmin(bound, c.z_o * sqrt(single + whole)));
+    return { o, sqrt(single + cast + whole), bound + so };
+}
+
+/* Of values alone. */
+__device__ __forceinline__ void finish_values(const fref__call &c, const finished &w, bool dead)
+{
+    const int dim = (int)c.problem.dim_v;
+    const double *from = c.sum[0] + (w.slot * c.rows_padded + w.n) * c.ld_v;
+    double *to = c.forward.o + ((c.head0 + w.slot) * c.rows + w.n) * dim;
+#pragma unroll 4
+    for (int n = w.lane; n < dim && w.has; n += LANES)
+        to[n] = dead ? 0.0 : clamped(c.gamma_p * from[n], c.to_o.max);
+}
+
+__device__ __forceinline__ void finish_o(const fref__call &c, const finished &w, const fref__facts &f)
+{
+    const int64_t row = w.slot * c.rows_padded + w.n, out = (c.head0 + w.slot) * c.rows + w.n;
+    const int dim = (int)c.problem.dim_v;
+    const double *const sum[] = { c.sum[0], c.sum[1], c.sum[2], c.kept ? c.sum[3] : c.kept_v };
+    const destination to = { c.forward.o, c.forward.o_sigma, c.forward.o_bound };
+    const bool lossy = c.lossy[row / FREF__TILE] != 0, live = w.has && !f.dead;
+    const row_of_o r = common_of_o(c, f);
+    row_variance all = { 0.0, 0.0, 0.0 };
+    amax largest = {};
+    for (int n = w.lane; n < dim; n += LANES * BATCH) {
+        const batch<4> b = load_batch<4>(sum, c.sum[FREF__SUMS - 1], lossy, row * c.ld_v + n);
+        answer e[BATCH] = {};
+#pragma unroll
+        for (int i = 0; i < BATCH; i++)
+            if (live && n + i * LANES < dim)
+                e[i] = element_of_o(&all, &largest, c, r, b, i);
+        if (w.has)
+            store_batch(to, e, out * dim, n, dim);
+    }
+    join(c.forward.amax_o, largest);
+    const double per_channel = c.forward.o_nu != nullptr ? c.channels[3][(uint32_t)(c.head0 + w.slot) / (uint32_t)c.group_v - c.head_v0] : 1.0;
+    const double nu = degrees_of_freedom(all, f.neff, per_channel, dim);
+    if (w.lane != 0 || !w.has)
+        return;
+    store(c.forward.o_neff, out, f.dead ? 0.0 : f.neff);
+    store(c.forward.o_nu, out, f.dead ? 0.0 : nu);
+}
+
+/* What one row's elements of dQ have in common. */
+struct row_of_dq {
+    double scale, sqrt_n, accumulated, es, edelta, eo, worst_eo;
+};
+
+__device__ __forceinline__ row_of_dq common_of_dq(const fref__call &c, const fref__facts &f)
+{
+    const double scale = c.gamma_ds * fabs(c.problem.scale), sqrt_n = sqrt(at_least(1.0, (double)f.keys / 16.0));
+    return { scale, sqrt_n, E32 * sqrt_n * scale, f.es, f.edelta, f.eo, sqrt(3.0 * (double)c.problem.dim_v) * f.eo };
+}
+
+/* Of the sums of value, magnitude, variance, bound and mean key. */
+__device__ __forceinline__ answer element_of_dq(row_variance *all, amax *largest, const fref__call &c, const row_of_dq &r, const batch<5> &b, int i)
+{
+    const double exact = c.gamma_ds * c.problem.scale * b.sum[0][i], dq = clamped(exact, c.to_q.max);
+    const double lost = r.scale * b.lost[i], aq = r.accumulated * b.sum[1][i], mean_key = r.scale * fabs(b.sum[4][i]), es_dq = r.es * exact;
+    const double last_cast = c.to_q.unit_roundoff * at_least(c.to_q.tiny, fabs(dq)), along = r.edelta * mean_key;
+    const double single = r.scale * r.scale * b.sum[2][i], cast = THIRD * last_cast * last_cast;
+    const double whole = lost * lost + along * along + es_dq * es_dq + aq * aq, of_o = r.eo * mean_key;
+    const double bound = r.scale * b.sum[3][i] + 2.0 * along + aq * r.sqrt_n + r.worst_eo * mean_key;
+    all->single += single;
+    all->cast += cast;
+    all->whole += whole;
+    if (c.backward.amax_dq != nullptr)
+        take(largest, fabs(exact), fmin(bound, c.z_dq * (sqrt(single + whole) + of_o)));
+    return { dq, sqrt(single + whole + cast) + of_o, bound + last_cast };
+}
+
+__device__ __forceinline__ void finish_dq(const fref__call &c, const finished &w)
+{
+    const fref__gradient &g = c.gradient[0];
+    const int64_t row = w.slot * c.rows_padded + w.n, out = (c.head0 + w.slot) * c.rows + w.n;
+    const fref__facts f = c.facts[row];
+    const int dim = (int)c.problem.dim_qk;
+    const destination to = { c.backward.dq, c.backward.dq_sigma, c.backward.dq_bound };
+    const bool lossy = g.lossy[row / FREF__TILE] != 0, live = w.has && !f.dead;
+    const row_of_dq r = common_of_dq(c, f);
+    row_variance all = { 0.0, 0.0, 0.0 };
+    amax largest = {};
+    for (int n = w.lane; n < dim; n += LANES * BATCH) {
+        const batch<5> b = load_batch<5>(g.sum, g.sum[FREF__SUMS - 1], lossy, row * c.ld_qk + n);
+        answer e[BATCH] = {};
+#pragma unroll
+        for (int i = 0; i < BATCH; i++)
+            if (live && n + i * LANES < dim)
+                e[i] = element_of_dq(&all, &largest, c, r, b, i);
+        if (w.has)
+            store_batch(to, e, out * dim, n, dim);
+    }
+    join(c.backward.amax_dq, largest);
+    const double per_channel = c.backward.dq_nu != nullptr ? c.channels[2][(uint32_t)(c.head0 + w.slot) / (uint32_t)c.group_k - c.head_k0] : 1.0;
+    const double nu = degrees_of_freedom(all, f.neff, per_channel, dim);
+    if (w.lane != 0 || !w.has)
+        return;
+    store(c.backward.dq_neff, out, f.dead ? 0.0 : f.neff);
+    store(c.backward.dq_nu, out, f.dead ? 0.0 : c.rounding.own_o ? nu : 1.0); /* an error of O moves the whole row of dQ, whatever else does */
+}
+
+/* ---- keys ---- */
+
+/* Of one element of dK or dV, over the heads of a group. */
+struct total {
+    double value, variance, bound;
+};
+
+/* What the sums of a gradient of keys are made into. */
+struct of_keys {
+    const fref__limits *type;
+    destination to;
+    double *nu, *neff, *largest;
+    double z, factor;
+    int64_t group, head0, ld; /* of K or V; the lot's first of its heads */
+    int dim, of_v;
+};
+
+__device__ __forceinline__ of_keys of_keys_of(const fref__call &c, int of_v)
+{
+    const fref_backward_out &o = c.backward;
+    const fref_problem &p = c.problem;
+    return of_v ? of_keys{ &c.to_v, { o.dv, o.dv_sigma, o.dv_bound }, o.dv_nu, o.dv_neff, o.amax_dv, c.z_dv, c.gamma_p, c.group_v, c.head_v0, c.ld_v,
+                           (int)p.dim_v, 1 }
+                : of_keys{ &c.to_k, { o.dk, o.dk_sigma, o.dk_bound }, o.dk_nu, o.dk_neff, o.amax_dk, c.z_dk, c.gamma_ds * p.scale, c.group_k, c.head_k0,
+                           c.ld_qk, (int)p.dim_qk, 0 };
+}
+
+/* Adds what the lot's heads [first, last) of a group have at channels n, n + LANES, ... */
+__device__ __forceinline__ void add_heads(total t[BATCH], const fref__call &c, const of_keys &k, int64_t first, int64_t last, int64_t key, int n)
+{
+    const fref__gradient &g = c.gradient[1 + k.of_v];
+    const bool partials_cast = c.rounding.partials_cast && k.group > 1;
+    const double sqrt_n = sqrt(at_least(1.0, (double)c.problem.rows / 16.0)), size = fabs(k.factor), accumulated = E32 * sqrt_n * size;
+    for (int64_t head = first; head < last; head++) {
+        const int64_t at = head * c.keys_padded + key;
+        const batch<4> b = load_batch<4>(g.sum, g.sum[FREF__SUMS - 1], g.lossy[at / FREF__TILE] != 0, at * k.ld + n);
+#pragma unroll
+        for (int i = 0; i < BATCH; i++) {
+            const double value = k.factor * b.sum[0][i], lost = k.factor * b.lost[i], a = accumulated * b.sum[1][i];
+            const double cast = partials_cast ? c.in.unit_roundoff * at_least(c.in.tiny, fabs(value)) : 0.0;
+            t[i].value += value;
+            t[i].variance += k.factor * k.factor * b.sum[2][i] + lost * lost + a * a + THIRD * cast * cast;
+            t[i].bound += size * b.sum[3][i] + a * sqrt_n + cast;
+        }
+    }
+}
+
+__device__ __forceinline__ answer element_of_keys(row_variance *all, amax *largest, const of_keys &k, const total &t)
+{
+    const double value = clamped(t.value, k.type->max), cast = k.type->unit_roundoff * at_least(k.type->tiny, fabs(value));
+    const double of_cast = THIRD * cast * cast;
+    all->single += t.variance;
+    all->cast += of_cast;
+    if (k.largest != nullptr)
+        take(largest, fabs(t.value), fmin(t.bound, k.z * sqrt(t.variance)));
+    return { value, sqrt(t.variance + of_cast), t.bound + cast };
+}
+
+/* Of a group that goes on in the next lot, or has begun in an earlier one. */
+__device__ __forceinline__ void store_totals(const fref__gradient &g, const total t[BATCH], int64_t at, int n, int dim)
+{
+    for (int i = 0; i < BATCH && n + i * LANES < dim; i++) {
+        g.total[0][at + n + i * LANES] = t[i].value;
+        g.total[1][at + n + i * LANES] = t[i].variance;
+        g.total[2][at + n + i * LANES] = t[i].bound;
+    }
+}
+
+__device__ __forceinline__ void load_totals(total t[BATCH], const fref__gradient &g, int64_t at, int n, int dim)
+{
+    for (int i = 0; i < BATCH && n + i * LANES < dim; i++)
+        t[i] = { g.total[0][at + n + i * LANES], g.total[1][at + n + i * LANES], g.total[2][at + n + i * LANES] };
+}
+
+__device__ __forceinline__ void finish_keys(const fref__call &c, const finished &w, const of_keys &k)
+{
+    const fref__gradient &g = c.gradient[1 + k.of_v];
+    const int64_t head = k.head0 + w.slot, first = head * k.group - c.head0, last = first + k.group, out = head * c.keys + w.n;
+    const bool begins = first >= 0, ends = last <= c.heads, live = w.has && ends && g.read[out] != 0;
+    row_variance all = { 0.0, 0.0, 0.0 };
+    amax largest = {};
+    for (int n = w.lane; n < k.dim; n += LANES * BATCH) {
+        total t[BATCH] = {};
+        answer e[BATCH] = {};
+        if (!begins && w.has)
+            load_totals(t, g, out * k.dim, n, k.dim);
+        add_heads(t, c, k, larger(first, 0), smaller(last, c.heads), w.n, n);
+        if (!ends && w.has)
+            store_totals(g, t, out * k.dim, n, k.dim);
+#pragma unroll
+        for (int i = 0; i < BATCH; i++)
+            if (live && n + i * LANES < k.dim)
+                e[i] = element_of_keys(&all, &largest, k, t[i]);
+        if (ends && w.has)
+            store_batch(k.to, e, out * k.dim, n, k.dim);
+    }
+    join(k.largest, largest);
+    if (g.key_weights == nullptr) /* whole groups, where there are some */
+        return;
+    const double neff = live ? effective_number(g.key_weights[2 * out], g.key_weights[2 * out + 1]) : 1.0;
+    const double nu = degrees_of_freedom(all, neff, c.channels[k.of_v][head], k.dim);
+    if (w.lane != 0 || !w.has)
+        return;
+    store(k.neff, out, live ? neff : 0.0);
+    store(k.nu, out, live ? nu : 0.0);
 }
 
 }
 
 using namespace fref;
 
-extern "C" __global__ void fref_finish_forward(const __grid_constant__ fref__call c)
+extern "C" __global__ __launch_bounds__(FREF__THREADS) void fref_finish_forward(const __grid_constant__ fref__call c)
 {
-    finished w;
-    if (!find_finished(&w, c))
-        return;
-    const fref__facts f = c.facts[w.at];
-    const int64_t dim = c.problem.dim_v;
-    const double acc_pv = c.rounding.acc_pv;
-    const double per_pv = acc_pv > 0.0 ? acc_pv : E32 * (sqrt(f.nt) + 1.0), worst = acc_pv > 0.0 ? 2.0 : sqrt(f.nt);
-    row_variance all = { 0.0, 0.0, 0.0 };
-    amax largest = {};
-    for (int64_t n = threadIdx.x % 32; n < dim; n += 32) {
-        const int64_t at = w.at * c.ld_v + n, out = w.out * dim + n;
-        double o = 0.0, variance = 0.0, bound = 0.0;
-        if (!f.dead && c.sum[1] == nullptr) { /* values alone */
-            o = clamped(c.gamma_p * c.sum[0][at], c.to_o.max);
-        } else if (!f.dead) {
-            const double gamma = c.gamma_p, exact = gamma * c.sum[0][at], pv = gamma * c.sum[1][at], single = gamma * gamma * c.sum[2][at];
-            const double kept = gamma * (c.kept ? c.sum[3][at] : c.kept_v[at]), lost = gamma * lost_sum(c, w.at, at);
-            o = clamped(exact, c.to_o.max);
-            const double so = c.to_o.unit_roundoff * fmax(fabs(o), c.to_o.tiny);
-            const double a = per_pv * pv, el_o = f.el * exact, es_pv = f.es / 4.0 * pv;
-            const double whole = es_pv * es_pv + el_o * el_o + a * a + lost * lost, cast = THIRD * so * so;
-            all.single += single;
-            all.cast += cast;
-            all.whole += whole;
-            variance = single + cast + whole;
-            bound = f.worst * pv + f.eta * kept + fabs(el_o) + a * worst;
-            take(&largest, fabs(exact), fmin(bound, c.z_o * sqrt(single + whole)));
-            bound += so;
-        }
-        store(c.forward.o, out, o);
-        store(c.forward.o_sigma, out, sqrt(variance));
-        store(c.forward.o_bound, out, bound);
-    }
-    sum_variances(&all);
-    join(c.forward.amax_o, largest);
-    if (threadIdx.x % 32 != 0)
-        return;
-    store(c.forward.o_neff, w.out, f.dead ? 0.0 : f.neff);
-    if (c.forward.o_nu != nullptr)
-        c.forward.o_nu[w.out] = f.dead ? 0.0 : degrees_of_freedom(all, f.neff, c.channels[3][(c.head0 + w.head) / c.group_v - c.head_v0], dim);
+    const finished w = find_finished(blockIdx.x, c.rows);
+    const fref__facts f = c.facts[w.slot * c.rows_padded + w.n];
+    if (c.sum[1] == nullptr)
+        finish_values(c, w, f.dead != 0);
+    else
+        finish_o(c, w, f);
 }
 
-extern "C" __global__ void fref_finish_dq(const __grid_constant__ fref__call c)
+/* Those of dQ, dK and dV that are wanted, one behind the other. */
+extern "C" __global__ __launch_bounds__(FREF__THREADS) void fref_finish_backward(const __grid_constant__ fref__call c)
 {
-    finished w;
-    if (!find_finished(&w, c))
-        return;
-    const fref__facts f = c.facts[w.at];
-    const int64_t dim = c.problem.dim_qk;
-    const double scale = c.gamma_ds * fabs(c.problem.scale), sqrt_n = sqrt(at_least_one((double)f.keys / 16.0));
-    row_variance all = { 0.0, 0.0, 0.0 };
-    amax largest = {};
-    for (int64_t n = threadIdx.x % 32; n < dim; n += 32) {
-        const int64_t at = w.at * c.ld_qk + n, out = w.out * dim + n;
-        double dq = 0.0, sigma = 0.0, bound = 0.0;
-        if (!f.dead) {
-            const double exact = c.gamma_ds * c.problem.scale * c.sum[0][at];
-            dq = clamped(exact, c.to_q.max);
-            const double lost = scale * lost_sum(c, w.at, at), aq = E32 * sqrt_n * scale * c.sum[1][at];
-            const double mean_key = scale * fabs(c.sum[4][at]), es_dq = f.es * exact;
-            const double last_cast = c.to_q.unit_roundoff * fmax(fabs(dq), c.to_q.tiny), along = f.edelta * mean_key;
-            const double single = scale * scale * c.sum[2][at], cast = THIRD * last_cast * last_cast;
-            const double whole = lost * lost + along * along + es_dq * es_dq + aq * aq;
-            all.single += single;
-            all.cast += cast;
-            all.whole += whole;
-            sigma = sqrt(single + whole + cast) + f.eo * mean_key;
-            bound = scale * c.sum[3][at] + 2.0 * along + aq * sqrt_n + sqrt(3.0 * (double)c.problem.dim_v) * f.eo * mean_key;
-            take(&largest, fabs(exact), fmin(bound, c.z_dq * (sqrt(single + whole) + f.eo * mean_key)));
-            bound += last_cast;
-        }
-        store(c.backward.dq, out, dq);
-        store(c.backward.dq_sigma, out, sigma);
-        store(c.backward.dq_bound, out, bound);
-    }
-    sum_variances(&all);
-    join(c.backward.amax_dq, largest);
-    if (threadIdx.x % 32 != 0)
-        return;
-    store(c.backward.dq_neff, w.out, f.dead ? 0.0 : f.neff);
-    if (c.backward.dq_nu != nullptr) /* an error of O moves the whole row of dQ, whatever else does */
-        c.backward.dq_nu[w.out] = f.dead               ? 0.0
-                                  : c.rounding.own_o ? degrees_of_freedom(all, f.neff, c.channels[2][(c.head0 + w.head) / c.group_k - c.head_k0], dim)
-                                                     : 1.0;
-}
-
-namespace fref {
-
-/* Adds the lot's heads, one after the other, to their groups' totals. A thread for each element of a head of the lot's groups. */
-__device__ __forceinline__ void add_heads(const fref__call &c, int64_t group, int64_t head0, int64_t heads, int64_t dim, int64_t ld, double factor)
-{
-    const int64_t n = (int64_t)blockIdx.x * FREF__THREADS + threadIdx.x, column = n % dim, key = n / dim % c.keys, slot = n / dim / c.keys;
-    if (slot >= heads)
-        return;
-    const bool partials_cast = c.rounding.partials_cast && group > 1;
-    const double sqrt_n = sqrt(at_least_one((double)c.problem.rows / 16.0)), size = fabs(factor);
-    const int64_t to = ((head0 + slot) * c.keys + key) * dim + column;
-    double total[3] = { 0.0, 0.0, 0.0 };
-    int64_t first = (head0 + slot) * group - c.head0, last = first + group;
-    for (int n_total = 0; n_total < 3 && first < 0; n_total++) /* an earlier lot began it */
-        total[n_total] = c.total[n_total][to];
-    first = larger(first, 0);
-    last = smaller(last, c.heads);
-    for (int64_t head = first; head < last; head++) {
-        const int64_t at = (head * c.keys_padded + key) * ld + column;
-        const double value = factor * c.sum[0][at], lost = factor * lost_sum(c, head * c.keys_padded + key, at), accumulated = E32 * sqrt_n * size * c.sum[1][at];
-        const double cast = partials_cast ? c.in.unit_roundoff * fmax(fabs(value), c.in.tiny) : 0.0;
-        total[0] += value;
-        total[1] += factor * factor * c.sum[2][at] + lost * lost + accumulated * accumulated + THIRD * cast * cast;
-        total[2] += size * c.sum[3][at] + accumulated * sqrt_n + cast;
-    }
-    for (int n_total = 0; n_total < 3; n_total++)
-        c.total[n_total][to] = total[n_total];
-}
-
-/* Where a gradient of keys goes; each may be NULL. */
-struct destination {
-    double *value, *sigma, *bound, *nu, *neff, *largest;
-    double z;
-};
-
-/* A warp for each key of all heads. */
-__device__ __forceinline__ void write_keys(const fref__call &c, const destination &to, const fref__limits &type, const double *per_channel, int64_t heads, int64_t dim)
-{
-    const int64_t at = (int64_t)blockIdx.x * (FREF__THREADS / 32) + threadIdx.x / 32;
-    if (at >= heads * c.keys)
-        return;
-    const bool live = c.read[at];
-    row_variance all = { 0.0, 0.0, 0.0 };
-    amax largest = {};
-    for (int64_t n = threadIdx.x % 32; n < dim; n += 32) {
-        const int64_t element = at * dim + n;
-        const double exact = c.total[0][element], variance = c.total[1][element], worst = c.total[2][element];
-        const double total = clamped(exact, type.max), cast = type.unit_roundoff * fmax(fabs(total), type.tiny);
-        all.single += variance;
-        all.cast += THIRD * cast * cast;
-        store(to.value, element, live ? total : 0.0);
-        store(to.sigma, element, live ? sqrt(variance + THIRD * cast * cast) : 0.0);
-        store(to.bound, element, live ? worst + cast : 0.0);
-        if (live)
-            take(&largest, fabs(exact), fmin(worst, to.z * sqrt(variance)));
-    }
-    sum_variances(&all);
-    join(to.largest, largest);
-    if (threadIdx.x % 32 != 0 || !c.freedom)
-        return;
-    const double number = effective_number(c.key_weights[2 * at], c.key_weights[2 * at + 1]);
-    store(to.neff, at, live ? number : 0.0);
-    if (to.nu != nullptr)
-        to.nu[at] = live ? degrees_of_freedom(all, number, per_channel[at / c.keys], dim) : 0.0;
-}
-
-}
-
-extern "C" __global__ void fref_add_dk(const __grid_constant__ fref__call c)
-{
-    add_heads(c, c.group_k, c.head_k0, c.heads_k, c.problem.dim_qk, c.ld_qk, c.gamma_ds * c.problem.scale);
-}
-
-extern "C" __global__ void fref_add_dv(const __grid_constant__ fref__call c)
-{
-    add_heads(c, c.group_v, c.head_v0, c.heads_v, c.problem.dim_v, c.ld_v, c.gamma_p);
-}
-
-extern "C" __global__ void fref_finish_dk(const __grid_constant__ fref__call c)
-{
-    const fref_backward_out &out = c.backward;
-    const destination to = { out.dk, out.dk_sigma, out.dk_bound, out.dk_nu, out.dk_neff, out.amax_dk, c.z_dk };
-    write_keys(c, to, c.to_k, c.channels[0], c.problem.batch * c.problem.heads_k, c.problem.dim_qk);
-}
-
-extern "C" __global__ void fref_finish_dv(const __grid_constant__ fref__call c)
-{
-    const fref_backward_out &out = c.backward;
-    const destination to = { out.dv, out.dv_sigma, out.dv_bound, out.dv_nu, out.dv_neff, out.amax_dv, c.z_dv };
-    write_keys(c, to, c.to_v, c.channels[1], c.problem.batch * c.problem.heads_v, c.problem.dim_v);
+    const uint32_t of_rows = (uint32_t)((c.rows + FREF__FINISHED_ROWS - 1) / FREF__FINISHED_ROWS);
+    const uint32_t of_keys = (uint32_t)((c.keys + FREF__FINISHED_ROWS - 1) / FREF__FINISHED_ROWS);
+    const uint32_t dq = c.gradient[0].sum[0] != nullptr ? (uint32_t)c.heads * of_rows : 0;
+    const uint32_t dk = c.gradient[1].sum[0] != nullptr ? (uint32_t)c.heads_k * of_keys : 0;
+    if (blockIdx.x < dq)
+        finish_dq(c, find_finished(blockIdx.x, c.rows));
+    else if (blockIdx.x - dq < dk)
+        finish_keys(c, find_finished(blockIdx.x - dq, c.keys), of_keys_of(c, 0));
+    else
+        finish_keys(c, find_finished(blockIdx.x - dq - dk, c.keys), of_keys_of(c, 1));
 }

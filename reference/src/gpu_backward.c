@@ -1,5 +1,7 @@
 /* The backward pass on a GPU; what each step means stands in backward.c and its parts. A sample of rows concerns dQ alone, a sample
  * of keys dK and dV alone, dBias is over everything: with samples they are passes of their own. */
+#include <string.h>
+
 #include "gpu_run.h"
 
 typedef struct wanted {
@@ -18,64 +20,40 @@ static wanted wanted_of(const fref_backward_out *out)
                      .freedom_of_keys = out->dk_nu || out->dk_neff || out->dv_nu || out->dv_neff };
 }
 
-/* Sums of one gradient: value, magnitude, variance, bound, perhaps one more, and what may be flushed. */
-typedef struct sums {
-    double *at[FREF__SUMS];
-    uint8_t *lossy;
-} sums;
-
-/* Of `padded` rows or keys of each head of the lot. */
-static sums make_sums(fref__run *run, fref__buffer which, int64_t padded, int64_t ld, int count)
+/* Sums of one gradient, of `padded` rows or keys of each head of the lot: value, magnitude, variance, bound, perhaps one more, and what may be
+ * flushed. */
+static fref__gradient make_gradient(fref__run *run, fref__buffer which, int64_t padded, int64_t ld, int count)
 {
     const int64_t rows = run->call.heads * padded, size = rows * ld;
-    sums s = { .lossy = fref__run_flags(run, rows / FREF__TILE) };
+    fref__gradient g = { .lossy = fref__run_flags(run, rows / FREF__TILE) };
     double *all = fref__run_doubles(run, which, size * (count + 1));
     if (!all)
-        return s;
+        return g;
     for (int n = 0; n < count; n++)
-        s.at[n] = all + n * size;
-    s.at[FREF__SUMS - 1] = all + count * size;
-    return s;
+        g.sum[n] = all + n * size;
+    g.sum[FREF__SUMS - 1] = all + count * size;
+    return g;
 }
 
-/* What may be flushed in a later chunk of rows alone adds to a sum that must be there. */
-static sums make_sums_of_keys(fref__run *run, fref__buffer which, int64_t ld)
+/* Whose sums are made next. */
+static void take(fref__run *run, const fref__gradient *g)
 {
-    const fref__call *c = &run->call;
-    const sums s = make_sums(run, which, c->keys_padded, ld, 4);
-    if (c->chunk_rows < c->rows_padded && s.at[FREF__SUMS - 1])
-        fref__run_clear(run, s.at[FREF__SUMS - 1], c->heads * c->keys_padded * ld * (int64_t)sizeof(double));
-    return s;
+    fref__call *c = &run->call;
+    memcpy(c->sum, g->sum, sizeof c->sum);
+    c->lossy = g->lossy;
+    c->read = g->read;
+    c->key_weights = g->key_weights;
 }
 
-static void take_sums(fref__run *run, const sums *s)
-{
-    for (int n = 0; n < FREF__SUMS; n++)
-        run->call.sum[n] = s->at[n];
-    run->call.lossy = s->lossy;
-}
-
-/* A gradient of keys: its totals over the group, and what is launched for it. */
+/* A gradient of keys, and what is launched for it. */
 typedef struct of_keys {
     bool wanted;
     int of_v;
-    int64_t heads, dim, ld; /* of all; channels */
+    int64_t heads, group, dim, ld; /* of all; query heads of each; channels */
     double *total[3], *channels, *weights;
     int64_t read; /* of fref__run_zeros */
-    sums sums;
-    fref__kernel sum, lost, add, finish;
+    fref__kernel sum, lost;
 } of_keys;
-
-static void take(fref__run *run, const of_keys *g)
-{
-    fref__call *c = &run->call;
-    take_sums(run, &g->sums);
-    for (int n = 0; n < 3; n++)
-        c->total[n] = g->total[n];
-    c->read = fref__run_zeros(run, g->read);
-    c->channels[g->of_v] = g->channels;
-    c->key_weights = g->weights;
-}
 
 static of_keys make_of_keys(fref__run *run, bool wanted_, int of_v, bool freedom)
 {
@@ -84,23 +62,42 @@ static of_keys make_of_keys(fref__run *run, bool wanted_, int of_v, bool freedom
     of_keys g = { .wanted = wanted_,
                   .of_v = of_v,
                   .heads = p->batch * (of_v ? p->heads_v : p->heads_k),
+                  .group = of_v ? c->group_v : c->group_k,
                   .dim = of_v ? p->dim_v : p->dim_qk,
                   .ld = of_v ? c->ld_v : c->ld_qk,
                   .sum = of_v ? FREF__kernel_sum_dv : FREF__kernel_sum_dk,
-                  .lost = of_v ? FREF__kernel_sum_dv_lost : FREF__kernel_sum_dk_lost,
-                  .add = of_v ? FREF__kernel_add_dv : FREF__kernel_add_dk,
-                  .finish = of_v ? FREF__kernel_finish_dv : FREF__kernel_finish_dk };
+                  .lost = of_v ? FREF__kernel_sum_dv_lost : FREF__kernel_sum_dk_lost };
     if (!wanted_)
         return g;
-    const int64_t keys = g.heads * c->keys, size = keys * g.dim;
-    double *total = fref__run_doubles(run, of_v ? FREF__TOTAL_V : FREF__TOTAL_K, 3 * size);
-    for (int n = 0; n < 3 && total; n++)
-        g.total[n] = total + n * size;
+    const int64_t keys = g.heads * c->keys;
     g.read = fref__run_keep_zeros(run, keys);
     if (!freedom)
         return g;
     g.channels = fref__run_doubles(run, of_v ? FREF__GROUP_CHANNELS_V : FREF__GROUP_CHANNELS_K, g.heads);
     g.weights = fref__run_doubles(run, of_v ? FREF__WEIGHTS_V : FREF__WEIGHTS_K, 2 * keys);
+    return g;
+}
+
+/* Where lots may leave a group unfinished. */
+static void make_totals(fref__run *run, of_keys *g, int64_t keys)
+{
+    const int64_t size = g->heads * keys * g->dim;
+    if (!g->wanted || run->heads_of_lot % g->group == 0)
+        return;
+    double *all = fref__run_doubles(run, g->of_v ? FREF__TOTAL_V : FREF__TOTAL_K, 3 * size);
+    for (int n = 0; n < 3 && all; n++)
+        g->total[n] = all + n * size;
+}
+
+static fref__gradient make_gradient_of_keys(fref__run *run, const of_keys *k)
+{
+    const fref__call *c = &run->call;
+    fref__gradient g = make_gradient(run, k->of_v ? FREF__SUMS_V : FREF__SUMS_K, c->keys_padded, k->ld, 4);
+    if (c->chunk_rows < c->rows_padded) /* what may be flushed in a later chunk alone adds to a sum that must be there */
+        fref__run_clear(run, g.sum[FREF__SUMS - 1], c->heads * c->keys_padded * k->ld * (int64_t)sizeof(double));
+    memcpy(g.total, k->total, sizeof g.total);
+    g.read = fref__run_zeros(run, k->read);
+    g.key_weights = k->weights;
     return g;
 }
 
@@ -114,21 +111,12 @@ static void sum_keys(fref__run *run, const of_keys *g)
     fref__call *c = &run->call;
     if (!g->wanted)
         return;
-    take(run, g);
-    c->counts = g->weights && (g->of_v ? c->group_v : c->group_k) == 1;
+    take(run, &c->gradient[1 + g->of_v]);
+    c->counts = g->weights && g->group == 1;
     fref__run_sums(run, g->sum, g->lost, c->keys_padded / FREF__TILE, g->ld);
     if (g->weights && !c->counts)
         fref__run_launch_with(run, FREF__kernel_key_weights, (g->of_v ? c->heads_v : c->heads_k) * (c->keys_padded / FREF__WEIGHED_KEYS),
                               FREF__SUM_THREADS, g->of_v);
-}
-
-static void add_heads(fref__run *run, const of_keys *g)
-{
-    const fref__call *c = &run->call;
-    if (!g->wanted)
-        return;
-    take(run, g);
-    fref__run_launch(run, g->add, blocks_of((g->of_v ? c->heads_v : c->heads_k) * c->keys * g->dim), FREF__THREADS);
 }
 
 static void add_bias(fref__run *run)
@@ -150,7 +138,7 @@ static int64_t matrices_of(const fref__run *run)
     return 1 + fref__run_score_matrices(run);
 }
 
-static void chunk(fref__run *run, const pass *x, const sums *dq)
+static void chunk(fref__run *run, const pass *x)
 {
     fref__call *c = &run->call;
     const bool gradients = x->wanted.dq || x->k.wanted || x->v.wanted || x->wanted.bias;
@@ -162,7 +150,7 @@ static void chunk(fref__run *run, const pass *x, const sums *dq)
         c->counts = x->wanted.freedom_of_rows && !x->wanted.largest_ds;
         if (x->wanted.largest_ds)
             fref__run_launch(run, FREF__kernel_row_weights, c->heads * c->chunk_rows / (FREF__THREADS / 32), FREF__THREADS);
-        take_sums(run, dq);
+        take(run, &c->gradient[0]);
         fref__run_sums(run, FREF__kernel_sum_dq, FREF__kernel_sum_dq_lost, c->chunk_rows / FREF__TILE, c->ld_qk);
     }
     sum_keys(run, &x->k);
@@ -172,28 +160,24 @@ static void chunk(fref__run *run, const pass *x, const sums *dq)
 }
 
 /* The chunks of a lot whose rows and keys are prepared. */
-static void lot_pass(fref__run *run, pass *x)
+static void lot_pass(fref__run *run, const pass *x)
 {
     fref__call *c = &run->call;
-    sums dq = { .lossy = NULL };
     fref__run_plan_chunks(run, x->bytes_of_head, matrices_of(run));
+    memset(c->gradient, 0, sizeof c->gradient);
     if (x->wanted.dq)
-        dq = make_sums(run, FREF__SUMS_ROWS, c->rows_padded, c->ld_qk, 5);
+        c->gradient[0] = make_gradient(run, FREF__SUMS_ROWS, c->rows_padded, c->ld_qk, 5);
     if (x->k.wanted)
-        x->k.sums = make_sums_of_keys(run, FREF__SUMS_K, c->ld_qk);
+        c->gradient[1] = make_gradient_of_keys(run, &x->k);
     if (x->v.wanted)
-        x->v.sums = make_sums_of_keys(run, FREF__SUMS_V, c->ld_v);
+        c->gradient[2] = make_gradient_of_keys(run, &x->v);
     for (int64_t row0 = 0; row0 < c->rows_padded && run->status == 0; row0 += c->chunk_rows) {
         fref__run_take_chunk(run, row0);
-        chunk(run, x, &dq);
+        chunk(run, x);
     }
-    if (x->wanted.dq) {
-        take_sums(run, &dq);
-        fref__run_launch(run, FREF__kernel_finish_dq, (c->heads * c->rows + FREF__THREADS / 32 - 1) / (FREF__THREADS / 32),
-                         FREF__THREADS);
-    }
-    add_heads(run, &x->k);
-    add_heads(run, &x->v);
+    const int64_t rows = x->wanted.dq ? fref__run_finish_blocks(c->heads, c->rows) : 0;
+    const int64_t keys = fref__run_finish_blocks((x->k.wanted ? c->heads_k : 0) + (x->v.wanted ? c->heads_v : 0), c->keys);
+    fref__run_launch(run, FREF__kernel_finish_backward, rows + keys, FREF__THREADS);
 }
 
 static void channels(fref__run *run, const pass *x)
@@ -205,7 +189,7 @@ static void channels(fref__run *run, const pass *x)
     fref__run_channels(run);
 }
 
-static void whole_lot(fref__run *run, pass *x)
+static void whole_lot(fref__run *run, const pass *x)
 {
     fref__run_prepare(run);
     channels(run, x);
@@ -243,15 +227,6 @@ static int64_t common_multiple(int64_t a, int64_t b)
     return n;
 }
 
-static void finish_keys(fref__run *run, const of_keys *g)
-{
-    if (!g->wanted)
-        return;
-    take(run, g);
-    run->call.freedom = g->weights != NULL;
-    fref__run_launch(run, g->finish, (g->heads * run->call.keys + FREF__THREADS / 32 - 1) / (FREF__THREADS / 32), FREF__THREADS);
-}
-
 static void start_bias(fref__run *run)
 {
     fref__call *c = &run->call;
@@ -278,6 +253,8 @@ static void all_lots(fref__run *run, pass *x)
         (c->rows_padded * (8 * c->ld_qk + 3 * c->ld_v + 32) + c->keys_padded * (6 * c->ld_qk + 6 * c->ld_v + 4)) *
         (int64_t)sizeof(double);
     fref__run_plan(run, x->bytes_of_head, matrices_of(run), align);
+    make_totals(run, &x->k, p->key_sample ? p->key_count : p->keys);
+    make_totals(run, &x->v, p->key_sample ? p->key_count : p->keys);
     for (int64_t head = 0; head < run->heads && run->status == 0; head += run->heads_of_lot) {
         fref__run_take_lot(run, head);
         if (sampled)
@@ -323,9 +300,6 @@ int fref_gpu_backward(fref_gpu *gpu, const fref_problem *problem, const fref_gpu
     all_lots(&run, &x);
     if (x.wanted.sink)
         fref__run_launch(&run, FREF__kernel_sink, problem->heads_q, FREF__THREADS);
-    fref__run_take_keys(&run, problem->key_sample, keys);
-    finish_keys(&run, &x.k);
-    finish_keys(&run, &x.v);
     if (x.wanted.bias)
         finish_bias(&run);
     return fref__run_end(&run);

@@ -50,8 +50,7 @@ static void forward_lot(fref__run *run, int64_t bytes_of_head)
             fref__run_sums(run, sum, lost, c->chunk_rows / FREF__TILE, c->ld_v);
     }
     if (wants_o)
-        fref__run_launch(run, FREF__kernel_finish_forward, (c->heads * c->rows + FREF__THREADS / 32 - 1) / (FREF__THREADS / 32),
-                         FREF__THREADS);
+        fref__run_launch(run, FREF__kernel_finish_forward, fref__run_finish_blocks(c->heads, c->rows), FREF__THREADS);
 }
 
 int fref_gpu_forward(fref_gpu *gpu, const fref_problem *problem, const fref_gpu_mod *mod, const fref_tensor *q,

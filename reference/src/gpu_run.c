@@ -427,3 +427,8 @@ void fref__run_sums(fref__run *run, fref__kernel kernel, fref__kernel lost, int6
     if (lost != FREF__KERNEL_COUNT)
         fref__run_launch(run, lost, blocks * (columns / FREF__TILE), FREF__SUM_THREADS);
 }
+
+int64_t fref__run_finish_blocks(int64_t heads, int64_t rows)
+{
+    return heads * ((rows + FREF__FINISHED_ROWS - 1) / FREF__FINISHED_ROWS);
+}

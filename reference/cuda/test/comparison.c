@@ -341,6 +341,21 @@ static int compare_forward(fref_gpu *gpu, device *d, const fref_problem *problem
     return status;
 }
 
+/* dK and dV without degrees of freedom: then a lot need not hold whole groups of heads. parts and on_device: from dk on. */
+static int backward_of_keys(fref_gpu *gpu, device *d, const fref_problem *problem, const drawn *x, const fref_gpu_mod *mod,
+                            const fref_tensor in[6], array parts[6], double *const on_device[6], char error[256])
+{
+    const fref_backward_out out = { .dk = on_device[0], .dk_sigma = on_device[1], .dk_bound = on_device[2],
+                                    .dv = on_device[3], .dv_sigma = on_device[4], .dv_bound = on_device[5] };
+    for (int n = 0; n < 6; n++)
+        if (d->driver->memory_set((fref__address)(uintptr_t)on_device[n], 0xff, (size_t)parts[n].count * sizeof(double), NULL) != 0)
+            abort();
+    const int status = fref_gpu_backward(gpu, problem, mod, &in[0], &in[1], &in[2], &in[3], &in[4], &in[5], &x->rounding, &out, 0, NULL, error);
+    if (status == 0)
+        bring(d, parts, on_device, 6);
+    return status;
+}
+
 static int compare_backward(fref_gpu *gpu, device *d, const fref_problem *problem, const drawn *x, const fref_gpu_mod *mod,
                             const fref_tensor in[6], uint64_t scores, uint64_t seed, tally *t)
 {
@@ -408,6 +423,15 @@ static int compare_backward(fref_gpu *gpu, device *d, const fref_problem *proble
     if (status == 0) {
         bring(d, parts, on_device, 24);
         for (int n = 0; n < 24; n++) {
+            compare_array(&parts[n], unit_roundoff_of(x->data.type), conditioning, seed, t);
+            free(parts[n].got);
+        }
+        const bool grouped = p->heads_q > p->heads_k || p->heads_q > p->heads_v;
+        if (grouped && backward_of_keys(gpu, d, problem, x, mod, in, parts + 3, on_device + 3, error) != 0) {
+            printf("seed %llu: keys alone: %s\n", (unsigned long long)seed, error);
+            t->wrong++;
+        }
+        for (int n = 3; n < 9 && grouped; n++) {
             compare_array(&parts[n], unit_roundoff_of(x->data.type), conditioning, seed, t);
             free(parts[n].got);
         }

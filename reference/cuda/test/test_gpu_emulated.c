@@ -109,3 +109,8 @@ Test(emulated, a_backward_says_what_its_forward_owes)
     free(answer);
     drawn_destroy(&x);
 }
+
+Test(emulated, lots_may_split_groups_of_heads)
+{
+    sweep(FEATURE_GROUPS, 4, &small, 1);
+}
