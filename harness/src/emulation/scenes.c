@@ -90,7 +90,7 @@ const char *facts_not_applicable(facts_liar liar, facts_survey_type type, facts_
     char text[FACTS_CASE_TEXT];
     switch (liar) {
     case FACTS_LIAR_MX_SWIZZLE:
-        return "neither the reference nor the emulation has block scales";
+        return "the emulation has no block scales; facts-worker-liars lies about them (input-factor-next)";
     case FACTS_LIAR_GRAPH_SEED:
         return "a kernel that is called has nothing captured; exec=graph is a matter of the worker";
     default:

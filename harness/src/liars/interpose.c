@@ -184,6 +184,8 @@ static facts_array_id array_of(const facts_problem *p)
         return p->array[FACTS_ARRAY_PAGE_TABLE_K].count ? FACTS_ARRAY_PAGE_TABLE_K : FACTS_ARRAY_PAGE_TABLE_V;
     case FACTS_INTERPOSED_OFFSETS_LATE:
         return FACTS_ARRAY_Q_OFFSETS;
+    case FACTS_INTERPOSED_FACTOR_NEXT:
+        return FACTS_ARRAY_SF_Q;
     case FACTS_INTERPOSED_SEED_OTHER:
         return FACTS_ARRAY_SEED;
     default:
@@ -212,6 +214,9 @@ static void bend_array(unsigned char *bytes, size_t size, const facts_problem *p
         break;
     case FACTS_INTERPOSED_PAGE_NEXT:
         memmove(bytes, bytes + sizeof(int32_t), size - sizeof(int32_t));
+        break;
+    case FACTS_INTERPOSED_FACTOR_NEXT:
+        memmove(bytes, bytes + 1, size - 1);
         break;
     case FACTS_INTERPOSED_OFFSETS_LATE:
         delay(bytes, p);

@@ -23,6 +23,7 @@
     X(SINK_DROPPED, "input-sink-dropped", "the engine sees sinks of -inf", WRONG)                                                  \
     X(PAGE_NEXT, "input-page-next", "the engine reads each page table one entry late", WRONG)                                      \
     X(OFFSETS_LATE, "input-offsets-late", "the engine finds every query sequence but the first one token late", WRONG)             \
+    X(FACTOR_NEXT, "input-factor-next", "the engine reads each factor of Q's blocks one place late", WRONG)                          \
     X(SEED_OTHER, "input-seed-other", "the engine drops by another seed than it said", WRONG)                                      \
     X(SECOND_BIT, "answer-second-bit", "every run but the first has one bit of O (of dV) turned", NONDETERMINISTIC)
 
