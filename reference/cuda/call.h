@@ -113,7 +113,7 @@ typedef struct fref__call {
 
     fref__span *range;          /* [heads][rows_padded] */
     fref__span *tile_range;     /* [heads][rows_padded / TILE] */
-    int32_t *trouble;           /* not 0: a NaN or an infinity in what is read */
+    int32_t *trouble;           /* on the host; not 0: a NaN or an infinity in what is read */
     double *rows_q, *rows_d_o;  /* [heads][rows_padded][ld] */
     double *keys_k, *keys_v;    /* [heads_k or heads_v][keys_padded][ld] */
     double *norm_q, *norm_d_o;

@@ -25,12 +25,20 @@ int fref__gpu_create(fref_gpu **out, const void *image, char error[256])
         snprintf(error, 256, "out of memory");
         return ENOMEM;
     }
-    const int status = fref_gpu_program_create(&gpu->program, image, names, FREF__KERNEL_COUNT, error);
+    int status = fref_gpu_program_create(&gpu->program, image, names, FREF__KERNEL_COUNT, error);
     if (status != 0) {
         free(gpu);
         return status;
     }
     gpu->driver = fref__driver_load(error);
+    void *trouble = NULL;
+    status = gpu->driver->host_alloc(&trouble, sizeof *gpu->trouble, FREF__SEEN_BY_DEVICE);
+    if (status != 0) {
+        fref__driver_say(gpu->driver, error, "no memory for the oracle on the GPU", status);
+        fref_gpu_destroy(gpu);
+        return ENOMEM;
+    }
+    gpu->trouble = trouble;
     gpu->wide = (size_t)attribute_of(gpu->driver, FREF__SHARED_OF_BLOCK) >= FREF__WIDE_BY_ROW(2, 3) * sizeof(double);
     gpu->multiprocessors = attribute_of(gpu->driver, FREF__MULTIPROCESSORS);
     *out = gpu;
@@ -64,6 +72,8 @@ void fref_gpu_destroy(fref_gpu *gpu)
     for (int n = 0; n < FREF__BUFFER_COUNT; n++)
         if (gpu->buffer[n].bytes > 0)
             gpu->driver->memory_free(gpu->buffer[n].at);
+    if (gpu->trouble)
+        gpu->driver->host_free((void *)(uintptr_t)gpu->trouble);
     fref_gpu_program_destroy(gpu->program);
     free(gpu);
 }

@@ -32,6 +32,8 @@ typedef unsigned long long fref__address; /* of device memory */
        unsigned block_z, unsigned shared_bytes, struct CUstream_st *stream, void **arguments, void **extra))                       \
     X(memory_alloc, cuMemAlloc_v2, (fref__address * out, size_t bytes))                                                            \
     X(memory_free, cuMemFree_v2, (fref__address at))                                                                               \
+    X(host_alloc, cuMemHostAlloc, (void **out, size_t bytes, unsigned flags))                                                      \
+    X(host_free, cuMemFreeHost, (void *at))                                                                                        \
     X(memory_info, cuMemGetInfo_v2, (size_t * free_bytes, size_t * all_bytes))                                                     \
     X(memory_set, cuMemsetD8Async, (fref__address at, unsigned char value, size_t bytes, struct CUstream_st *stream))              \
     X(copy_to_device, cuMemcpyHtoDAsync_v2, (fref__address to, const void *from, size_t bytes, struct CUstream_st *stream))        \
@@ -49,6 +51,7 @@ typedef struct fref__driver {
 
 enum {
     FREF__OUT_OF_MEMORY = 2,    /* CUDA_ERROR_OUT_OF_MEMORY */
+    FREF__SEEN_BY_DEVICE = 2,   /* CU_MEMHOSTALLOC_DEVICEMAP */
     FREF__MULTIPROCESSORS = 16, /* CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT */
     FREF__READS_HOST_PAGES = 100, /* CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES */
     FREF__MAJOR = 75,

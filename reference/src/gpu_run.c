@@ -75,7 +75,7 @@ void fref__run_start(fref__run *run, fref_gpu *gpu, const fref_problem *problem,
         run->status = ENOTSUP;
         return;
     }
-    fref__run_keep_zeros(run, sizeof *c->trouble); /* the first */
+    c->trouble = (int32_t *)(uintptr_t)gpu->trouble;
     run->zeros.related = fref__run_keep_zeros(run, 4 * run->heads * (int64_t)sizeof *c->related_blocks);
 }
 
@@ -94,18 +94,13 @@ double fref__run_amax(fref__run *run, double *out, int64_t elements)
 int fref__run_end(fref__run *run)
 {
     const fref__driver *driver = run->gpu->driver;
-    int32_t trouble = 0;
+    const int result = driver->stream_synchronize(run->stream);
     run->gpu->owes = false;
-    int result = 0;
-    if (run->status == 0)
-        result = driver->copy_to_host(&trouble, (fref__address)(uintptr_t)run->call.trouble, sizeof trouble, run->stream);
-    if (run->status != ENOTSUP && result == 0)
-        result = driver->stream_synchronize(run->stream);
     if (run->status == 0 && result != 0) {
         fref__driver_say(driver, run->error, "the oracle on the GPU failed", result);
         run->status = EIO;
     }
-    if (run->status == 0 && trouble) {
+    if (run->status == 0 && *run->gpu->trouble) {
         snprintf(run->error, 256, "the oracle on the GPU does not know this: a NaN, an infinity or more than 2^120 in the inputs");
         run->status = ENOTSUP;
     }
@@ -240,14 +235,13 @@ static void plan_zeros(fref__run *run)
     const int64_t heads = run->heads_of_lot, padded_ = c->rows_padded > c->keys_padded ? c->rows_padded : c->keys_padded;
     run->zeros.chunk = run->zeros.lot + 8 * heads * (int64_t)sizeof(double) + FLAGGED * padded(heads * padded_ / FREF__TILE, sizeof(double));
     run->zeros.end = run->zeros.chunk + 2 * heads * (int64_t)sizeof(double);
-    run->call.trouble = (int32_t *)(uintptr_t)run->gpu->buffer[FREF__ZEROS].at;
-    if (run->goes_on && run->gpu->buffer[FREF__ZEROS].bytes < (size_t)run->zeros.end) { /* its memory goes */
-        run->goes_on = false;
-        fref__run_end(run);
-    }
     run->zeros.at = fref__run_memory(run, FREF__ZEROS, run->zeros.end);
-    run->call.trouble = fref__run_zeros(run, 0);
-    clear_zeros(run, run->goes_on ? (int64_t)sizeof(double) : 0);
+    clear_zeros(run, 0);
+    if (run->goes_on)
+        return;
+    if (run->gpu->owes) /* nobody asked, and it may still be found */
+        run->gpu->driver->stream_synchronize(run->stream);
+    *run->gpu->trouble = 0;
 }
 
 uint8_t *fref__run_flags(fref__run *run, int64_t tiles)

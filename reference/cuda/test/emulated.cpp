@@ -183,6 +183,16 @@ static int memory_free(fref__address at)
     free((void *)(uintptr_t)at);
     return 0;
 }
+static int host_alloc(void **out, size_t bytes, unsigned)
+{
+    *out = malloc(bytes);
+    return *out != nullptr ? 0 : 2;
+}
+static int host_free(void *at)
+{
+    free(at);
+    return 0;
+}
 static int memory_info(size_t *free_bytes, size_t *all_bytes)
 {
     *free_bytes = *all_bytes = (size_t)1 << 30;
@@ -249,6 +259,8 @@ extern "C" const fref__driver *emulated_driver()
     static fref__driver driver;
     driver.memory_alloc = memory_alloc;
     driver.memory_free = memory_free;
+    driver.host_alloc = host_alloc;
+    driver.host_free = host_free;
     driver.memory_info = memory_info;
     driver.memory_set = memory_set;
     driver.copy_to_device = copy_to_device;
