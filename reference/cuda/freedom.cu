@@ -339,12 +339,12 @@ template <bool OF_V> __device__ __forceinline__ void add_weights(double w[ROWS_A
     }
 }
 
-template <bool OF_V> __device__ __forceinline__ void count_keys(const fref__call &c)
+template <bool OF_V> __device__ __forceinline__ void count_keys(const fref__call &c, uint32_t block)
 {
     __shared__ double sums[FREF__SUM_THREADS / 32][KEYS][2];
     const int64_t group = OF_V ? c.group_v : c.group_k, head0 = OF_V ? c.head_v0 : c.head_k0;
-    const unsigned tiles = (unsigned)(c.keys_padded / KEYS);
-    const int64_t slot = blockIdx.x / tiles, tile = blockIdx.x % tiles * KEYS;
+    const uint32_t tiles = (uint32_t)(c.keys_padded / KEYS);
+    const int64_t slot = block / tiles, tile = block % tiles * KEYS;
     const int line = (int)threadIdx.x / KEYS, warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
     double first = 0.0, second = 0.0;
     for (int64_t r = line; r < c.chunk_rows; r += FREF__PAD) {
@@ -366,7 +366,7 @@ template <bool OF_V> __device__ __forceinline__ void count_keys(const fref__call
     __syncthreads();
     if (warp != 0 || tile + lane / 2 >= c.keys)
         return;
-    double *to = c.key_weights + 2 * ((head0 + slot) * c.keys + tile) + lane;
+    double *to = c.gradient[1 + OF_V].key_weights + 2 * ((head0 + slot) * c.keys + tile) + lane;
     double sum = c.first_chunk ? 0.0 : *to;
 #pragma unroll
     for (int n = 0; n < FREF__SUM_THREADS / 32; n++)
@@ -376,12 +376,13 @@ template <bool OF_V> __device__ __forceinline__ void count_keys(const fref__call
 
 }
 
-/* Of dK, w = dS^2 |q|^2 (of_v: of dV, P^2 |dO|^2), added over the group's heads before they are squared; a head alone is counted by the sums. A block for
- * KEYS keys of each head of the lot's groups. */
-extern "C" __global__ __launch_bounds__(FREF__SUM_THREADS, 2) void fref_key_weights(const __grid_constant__ fref__call c, const int of_v)
+/* Of dK, w = dS^2 |q|^2, and of dV, P^2 |dO|^2, added over the group's heads before they are squared; a head alone is counted by the sums. A block for
+ * KEYS keys of each head of the lot's groups, those of K (wanted & 1), then those of V (wanted & 2). */
+extern "C" __global__ __launch_bounds__(FREF__SUM_THREADS, 2) void fref_key_weights(const __grid_constant__ fref__call c, const int wanted)
 {
-    if (of_v)
-        count_keys<true>(c);
+    const uint32_t of_k = wanted & 1 ? (uint32_t)(c.heads_k * (c.keys_padded / KEYS)) : 0;
+    if (blockIdx.x < of_k)
+        count_keys<false>(c, blockIdx.x);
     else
-        count_keys<false>(c);
+        count_keys<true>(c, blockIdx.x - of_k);
 }

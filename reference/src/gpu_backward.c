@@ -114,9 +114,15 @@ static void sum_keys(fref__run *run, const of_keys *g)
     take(run, &c->gradient[1 + g->of_v]);
     c->counts = g->weights && g->group == 1;
     fref__run_sums(run, g->sum, g->lost, c->keys_padded / FREF__TILE, g->ld);
-    if (g->weights && !c->counts)
-        fref__run_launch_with(run, FREF__kernel_key_weights, (g->of_v ? c->heads_v : c->heads_k) * (c->keys_padded / FREF__WEIGHED_KEYS),
-                              FREF__SUM_THREADS, g->of_v);
+}
+
+/* Where the sums of single heads do not. */
+static void count_keys(fref__run *run, const of_keys *k, const of_keys *v)
+{
+    const fref__call *c = &run->call;
+    const bool of_k = k->wanted && k->weights && k->group > 1, of_v = v->wanted && v->weights && v->group > 1;
+    const int64_t heads = (of_k ? c->heads_k : 0) + (of_v ? c->heads_v : 0);
+    fref__run_launch_with(run, FREF__kernel_key_weights, heads * (c->keys_padded / FREF__WEIGHED_KEYS), FREF__SUM_THREADS, of_k + 2 * of_v);
 }
 
 static void add_bias(fref__run *run)
@@ -155,6 +161,7 @@ static void chunk(fref__run *run, const pass *x)
     }
     sum_keys(run, &x->k);
     sum_keys(run, &x->v);
+    count_keys(run, &x->k, &x->v);
     if (x->wanted.bias)
         add_bias(run);
 }
