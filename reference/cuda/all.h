@@ -23,7 +23,7 @@
 #define FREF__OF_SCORES(rows) (FREF__SCORE_STAGES * ((rows) + FREF__SCORE_KEYS) * (FREF__DEPTH + 4))
 
 #define FREF__KERNEL_LIST(X)                                                                                                        \
-    X(decode, 0) X(kept_sums, 0)                                                                                                    \
+    X(decode, 0)                                                                                                                    \
     X(scores, FREF__OF_SCORES(FREF__PAD)) X(scores_half, FREF__OF_SCORES(FREF__PAD / 2)) X(modify, 0) X(forward_facts, 0) X(backward_facts, 0)                           \
     X(sum_forward, FREF__BY_ROW(1, 2)) X(sum_forward_kept, FREF__BY_ROW(1, 3)) X(sum_dq, FREF__BY_ROW(2, 3))                        \
     X(sum_dk, FREF__BY_KEY(1, 3)) X(sum_dv, FREF__BY_KEY(1, 3)) X(sum_values, FREF__BY_ROW(1, 0))                                   \

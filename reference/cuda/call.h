@@ -123,7 +123,7 @@ typedef struct fref__call {
     double *extent[4];          /* of q, d_o [heads], k [heads_k], v [heads_v] of the lot, [2]: the largest norm, at least the largest 1 / |x| */
     double *row_stats;          /* [heads][rows_padded] */
     double *tile_v;             /* [heads_v][keys_padded / TILE][ld_v]: sums of |V|; NULL: not wanted */
-    double *kept_v;             /* [heads][rows_padded][ld_v]: sums of |V| over the kept keys of a row */
+    double *kept_v;             /* [heads][rows_padded][ld_v]: sums of |V| over the kept keys of a row; NULL: not wanted */
 
     double *x;                               /* scores; the facts make exp(score - shift) of them unless `keeps_scores`, -inf stays */
     double *dp;                              /* dO . v */

@@ -1,4 +1,5 @@
 /* Degrees of freedom: how channels are related, and the effective number of terms; src/freedom.h. */
+#include "kept.cuh"
 #include "weigh.cuh"
 
 namespace fref {
@@ -217,12 +218,16 @@ __device__ __forceinline__ void finish_relation(const fref__call &c, const relat
 using namespace fref;
 
 /* 1 / nch of each tensor of `channels`: C = X^T X over its rows on the TF32 tensor cores, channels with reciprocals of their exact squares. A block for
- * each head and pair of tiles of channels. */
-extern "C" __global__ __launch_bounds__(FREF__THREADS, 2) void fref_relate(const __grid_constant__ fref__call c)
+ * each head and pair of tiles of channels; what is beyond these `relations` makes kept_v, which waits for nothing else either. */
+extern "C" __global__ __launch_bounds__(FREF__THREADS, 2) void fref_relate(const __grid_constant__ fref__call c, const int relations)
 {
     __shared__ float staged[2][RELATE_ROWS][RELATE_LD];
     __shared__ double per[2 * FREF__TILE];
     __shared__ fref__related parts[WARPS];
+    if ((int)blockIdx.x >= relations) {
+        make_kept_sums(c, blockIdx.x - (uint32_t)relations);
+        return;
+    }
     const relation r = find_relation(c);
     const freedom_rows rows = rows_of(c, r);
     const double unit = bring_below(c.extent[r.which][2 * r.slot], 0, -100);

@@ -193,7 +193,7 @@ static void channels(fref__run *run, const pass *x)
     c->channels[0] = x->k.wanted ? x->k.channels : NULL;
     c->channels[1] = x->v.wanted ? x->v.channels : NULL;
     c->channels[2] = x->wanted.freedom_of_rows ? fref__run_doubles(run, FREF__CHANNELS, c->heads_k) : NULL;
-    fref__run_channels(run);
+    fref__run_relate(run);
 }
 
 static void whole_lot(fref__run *run, const pass *x)

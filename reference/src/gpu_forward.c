@@ -14,13 +14,6 @@ static void sums_of_rows(fref__run *run, int64_t ld, int count)
     c->lossy = fref__run_flags(run, c->heads * c->rows_padded / FREF__TILE);
 }
 
-static void kept_sums(fref__run *run)
-{
-    fref__call *c = &run->call;
-    c->kept_v = fref__run_doubles(run, FREF__KEPT_V, c->heads * c->rows_padded * c->ld_v);
-    fref__run_launch(run, FREF__kernel_kept_sums, c->heads * (c->rows_padded / FREF__TILE) * (c->ld_v / FREF__TILE), FREF__THREADS);
-}
-
 static void forward_lot(fref__run *run, int64_t bytes_of_head)
 {
     fref__call *c = &run->call;
@@ -37,11 +30,10 @@ static void forward_lot(fref__run *run, int64_t bytes_of_head)
     if (wants_o)
         sums_of_rows(run, c->ld_v, !wants_errors ? 1 : c->kept ? 4 : 3);
     if (wants_errors && !c->kept)
-        kept_sums(run);
-    if (c->forward.o_nu) {
+        c->kept_v = fref__run_doubles(run, FREF__KEPT_V, c->heads * c->rows_padded * c->ld_v);
+    if (c->forward.o_nu)
         c->channels[3] = fref__run_doubles(run, FREF__CHANNELS, c->heads_v);
-        fref__run_channels(run);
-    }
+    fref__run_relate(run);
     for (int64_t row0 = 0; row0 < c->rows_padded && run->status == 0; row0 += c->chunk_rows) {
         fref__run_take_chunk(run, row0);
         fref__run_scores(run, 0);

@@ -398,7 +398,7 @@ void fref__run_facts(fref__run *run, fref__kernel kernel)
     fref__run_launch(run, kernel, c->heads * c->chunk_rows / (FREF__THREADS / 32), FREF__THREADS);
 }
 
-void fref__run_channels(fref__run *run)
+void fref__run_relate(fref__run *run)
 {
     fref__call *c = &run->call;
     const int64_t heads[] = { c->heads, c->heads, c->heads_k, c->heads_v };
@@ -409,7 +409,8 @@ void fref__run_channels(fref__run *run)
     }
     c->related = fref__run_memory(run, FREF__RELATED, blocks * (int64_t)sizeof *c->related);
     c->related_blocks = fref__run_zeros(run, run->zeros.related);
-    fref__run_launch(run, FREF__kernel_relate, blocks, FREF__THREADS);
+    const int64_t kept = c->kept_v ? c->heads * (c->rows_padded / FREF__TILE) * (c->ld_v / FREF__TILE) : 0;
+    fref__run_launch_with(run, FREF__kernel_relate, blocks + kept, FREF__THREADS, (int)blocks);
 }
 
 void fref__run_sums(fref__run *run, fref__kernel kernel, fref__kernel lost, int64_t tiles, int64_t columns)
