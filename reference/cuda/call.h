@@ -22,7 +22,7 @@ enum {
     FREF__SCORE_STAGES = 3,
     FREF__THREADS = 256,
     FREF__SUM_THREADS = 512,
-    FREF__DECODE_THREADS = 512,
+    FREF__DECODE_THREADS = 256,
     FREF__WEIGHED_KEYS = 16, /* that a block of key_weights counts for */
     FREF__FINISHED_ROWS = 32, /* or keys, that a block of finish.cu makes */
     FREF__SUMS = 6,

@@ -51,8 +51,10 @@ __device__ __forceinline__ void make_kept_sums(const fref__call &c, uint32_t blo
     double *to = c.kept_v + (row + r0) * c.ld_v + column;
     for (int r = 0; r < KEPT_ROWS; r++) {
         const fref__span own = range[r];
-        double sum = 0.0;
-        if (own.first < own.last)
+        double sum = common;
+        if (own.first >= own.last)
+            sum = 0.0;
+        else if (own.first != first || own.last != last)
             sum = shared ? common + kept_sum(v, sums, c.ld_v, own.first, first) + kept_sum(v, sums, c.ld_v, last, own.last)
                          : kept_sum(v, sums, c.ld_v, own.first, own.last);
         to[r * c.ld_v] = sum;

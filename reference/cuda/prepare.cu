@@ -78,7 +78,7 @@ namespace fref {
 constexpr uint32_t LARGEST_INPUT = (1023 + 120) << 20;
 
 /* LANES read a row, two channels each at a time, AT_ONCE times before the first is waited for. */
-enum { DECODE_LANES = FREF__DECODE_THREADS / FREF__TILE, DECODE_STEP = 2 * DECODE_LANES, DECODE_AT_ONCE = 4, DECODE_WARPS = FREF__DECODE_THREADS / 32 };
+enum { DECODE_LANES = FREF__DECODE_THREADS / FREF__TILE, DECODE_STEP = 2 * DECODE_LANES, DECODE_AT_ONCE = 8, DECODE_WARPS = FREF__DECODE_THREADS / 32 };
 
 /* TILE rows of one tensor of one head, as a block reads them. */
 struct piece {
@@ -291,15 +291,25 @@ __device__ __forceinline__ void write_norms(const piece &p, const double *norm, 
         raise(p.extent + 1, __longlong_as_double((2046LL << 52) - ((int64_t)(smallest + 1) << 32)));
 }
 
-/* Sums of |V| over the piece, a thread for each column. */
+/* Sums of |V| over the piece, a thread for each column and some of the rows. */
 __device__ __forceinline__ void write_tile_sums(const piece &p)
 {
-    for (int column = threadIdx.x; column < p.ld; column += FREF__DECODE_THREADS) {
+    constexpr int PARTS = FREF__DECODE_THREADS / FREF__TILE, ROWS = FREF__TILE / PARTS;
+    __shared__ double part[PARTS][FREF__TILE];
+    const int at = (int)threadIdx.x % FREF__TILE, mine = (int)threadIdx.x / FREF__TILE;
+    for (int first = 0; first < p.ld; first += FREF__TILE) {
         double sum = 0.0;
-#pragma unroll 16
-        for (int n = 0; n < FREF__TILE; n++)
-            sum += fabs(p.to[n * p.ld + column]);
-        p.sums[column] = sum;
+#pragma unroll
+        for (int n = 0; n < ROWS; n++)
+            sum += fabs(p.to[(mine * ROWS + n) * p.ld + first + at]);
+        part[mine][at] = sum;
+        __syncthreads();
+        if (mine == 0)
+            for (int n = 1; n < PARTS; n++)
+                sum += part[n][at];
+        if (mine == 0)
+            p.sums[first + at] = sum;
+        __syncthreads();
     }
 }
 
@@ -307,7 +317,7 @@ __device__ __forceinline__ void write_tile_sums(const piece &p)
 
 /* Ranges and Stats of rows, and the inputs as doubles with their norms; with `norms` those of all keys alone. A block for each tile of a tensor's rows
  * and head: of Q, of dO, of K, of V. */
-extern "C" __global__ __launch_bounds__(FREF__DECODE_THREADS) void fref_decode(const __grid_constant__ fref__call c, const int norms)
+extern "C" __global__ __launch_bounds__(FREF__DECODE_THREADS, 3) void fref_decode(const __grid_constant__ fref__call c, const int norms)
 {
     __shared__ int64_t place_of[FREF__TILE];
     __shared__ double norm[FREF__TILE];
