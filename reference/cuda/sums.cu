@@ -1,5 +1,5 @@
 /* The weighted sums: over keys for the rows (O, dQ), over rows for the keys (dK, dV). A block makes a tile of HEIGHT rows (keys) and WIDTH columns
- * of all sums of a kind, a warp 32 by 8 of it; STEP keys (rows) at a time are weighed into shared memory and multiplied there with the right-hand
+ * of all sums of a kind, a warp 16 by 16 of it; STEP keys (rows) at a time are weighed into shared memory and multiplied there with the right-hand
  * side: values in double, what feeds sigmas and bounds roughly (weigh.cuh). Every block of a row weighs its keys anew: where the columns allow it a
  * tile is wide. Each sum runs in one order whatever else runs.
  */
@@ -233,12 +233,12 @@ template <int KIND, bool WIDE> struct worker : shape<WIDE> {
     /* Of the tile, the warp's first row (key), and its first column. */
     static __device__ __forceinline__ int first_row()
     {
-        return (int)threadIdx.x / 32 / (WIDTH / 8) * 32;
+        return (int)threadIdx.x / 32 / (WIDTH / 16) * 16;
     }
 
     static __device__ __forceinline__ int first_column()
     {
-        return (int)threadIdx.x / 32 % (WIDTH / 8) * 8;
+        return (int)threadIdx.x / 32 % (WIDTH / 16) * 16;
     }
 
     /* Eight keys (rows) at a time. */
@@ -247,39 +247,36 @@ template <int KIND, bool WIDE> struct worker : shape<WIDE> {
         const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4, column = first_column() + g;
 #pragma unroll
         for (int k0 = 0; k0 < STEP; k0 += 8) {
-            const double x[2] = { side[(k0 + t) * OF_SIDE + column], side[(k0 + t + 4) * OF_SIDE + column] };
+            double a[4], x[2][2];
 #pragma unroll
-            for (int tile = 0; tile < 2; tile++) {
-                double a[4];
-                take_exact(a, exact, first_row() + 16 * tile, k0);
-                multiply(total->exact[0][tile], a, x);
-                if (K::EXACT > 1) {
-                    take_exact(a, exact + EXACT_SIZE, first_row() + 16 * tile, k0);
-                    multiply(total->exact[K::EXACT - 1][tile], a, x);
-                }
+            for (int n = 0; n < 4; n++)
+                x[n / 2][n % 2] = side[(k0 + t + n % 2 * 4) * OF_SIDE + column + n / 2 * 8];
+#pragma unroll
+            for (int n = 0; n < K::EXACT; n++) {
+                take_exact(a, exact + n * EXACT_SIZE, first_row(), k0);
+                multiply(total->exact[n][0], a, x[0]);
+                multiply(total->exact[n][1], a, x[1]);
             }
             if (K::ROUGH > 0)
                 add_roughly(total, x, rough, k0, unit_right);
         }
     }
 
-    static __device__ __forceinline__ void add_roughly(T *total, const double x[2], const float *rough, int k, float unit_right)
+    static __device__ __forceinline__ void add_roughly(T *total, const double x[2][2], const float *rough, int k, float unit_right)
     {
-        float size[2], square[2];
+        float a[4], size[2][2], square[2][2];
 #pragma unroll
-        for (int n = 0; n < 2; n++) {
-            const float one = fabsf((float)x[n]) * unit_right;
-            size[n] = cut(one);
-            square[n] = cut(one * one);
+        for (int n = 0; n < 4; n++) {
+            const float one = fabsf((float)x[n / 2][n % 2]) * unit_right;
+            size[n / 2][n % 2] = cut(one);
+            square[n / 2][n % 2] = cut(one * one);
         }
 #pragma unroll
-        for (int tile = 0; tile < 2; tile++)
-#pragma unroll
-            for (int n = 0; n < K::ROUGH; n++) {
-                float a[4];
-                take_rough(a, rough + n * ROUGH_SIZE, first_row() + 16 * tile, k);
-                multiply_roughly(total->rough[n][tile], a, n == 1 ? square : size);
-            }
+        for (int n = 0; n < K::ROUGH; n++) {
+            take_rough(a, rough + n * ROUGH_SIZE, first_row(), k);
+            multiply_roughly(total->rough[n][0], a, n == 1 ? square[0] : size[0]);
+            multiply_roughly(total->rough[n][1], a, n == 1 ? square[1] : size[1]);
+        }
     }
 
     /* All steps. Half the warps weigh before they multiply, half after: so the tensor cores and the rest work at the same time. */
@@ -350,8 +347,8 @@ template <int KIND, bool WIDE> struct worker : shape<WIDE> {
         for (int n = 0; n < 2; n++)
 #pragma unroll
             for (int i = 0; i < 4; i++) {
-                const int below = n * 16 + i / 2 * 8;
-                double *one = to + (int64_t)below * ld + i % 2;
+                const int below = i / 2 * 8;
+                double *one = to + (int64_t)below * ld + n * 8 + i % 2;
                 const bool misses = weighs != nullptr && weighs[line + below] != 0;
                 const double sum = ((double)total[n][i] + (misses ? flushed : 0.0)) * by;
                 *one = add ? *one + sum : sum;
