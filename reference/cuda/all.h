@@ -20,7 +20,8 @@
      2 * FREF__WIDE_STEP * FREF__FACT_DOUBLES)
 
 /* scores.cu: steps of so many rows. */
-#define FREF__OF_SCORES(rows) (FREF__SCORE_STAGES * ((rows) + FREF__SCORE_KEYS) * (FREF__DEPTH + 4))
+#define FREF__OF_STEPS(rows) (FREF__SCORE_STAGES * ((rows) + FREF__SCORE_KEYS) * (FREF__DEPTH + 4))
+#define FREF__OF_SCORES(rows) (FREF__OF_STEPS(rows) > FREF__OF_RELATION ? FREF__OF_STEPS(rows) : FREF__OF_RELATION)
 
 #define FREF__KERNEL_LIST(X)                                                                                                        \
     X(decode, 0)                                                                                                                    \
@@ -32,7 +33,7 @@
     X(sum_dv_wide, FREF__WIDE_BY_KEY(1, 3)) X(sum_values_wide, FREF__WIDE_BY_ROW(1, 0)) X(sum_forward_lost, FREF__BY_ROW(1, 0)) X(sum_dq_lost, FREF__BY_ROW(1, 0))              \
     X(sum_dk_lost, FREF__BY_KEY(1, 0)) X(sum_dv_lost, FREF__BY_KEY(1, 0))                                                           \
     X(finish_forward, 0) X(finish_backward, 0) X(add_bias, 0) X(finish_bias, 0) \
-    X(relate, 0) X(row_weights, 0) X(key_weights, 0) X(sink, 0)
+    X(row_weights, 0) X(key_weights, 0) X(sink, 0)
 
 typedef enum fref__kernel {
 #define FREF__AS_KERNEL(name, shared) FREF__kernel_##name,

@@ -20,6 +20,7 @@ enum {
     FREF__DEPTH = 8,    /* channels of scores at a time */
     FREF__SCORE_KEYS = 64,
     FREF__SCORE_STAGES = 3,
+    FREF__OF_RELATION = 5008, /* doubles of shared memory, beside scores; relate.cuh */
     FREF__THREADS = 256,
     FREF__SUM_THREADS = 512,
     FREF__DECODE_THREADS = 256,
@@ -142,7 +143,8 @@ typedef struct fref__call {
 
     int32_t freedom;
     double *channels[4];   /* 1 / nch of q [all heads of K] and d_o [all heads of V], the most of the group, of k [heads_k], v [heads_v]; NULL: not wanted */
-    fref__related *related;   /* of each block of freedom.cu */
+    int32_t relations, beside; /* blocks before those of the scores: they make channels; and after them kept_v */
+    fref__related *related;   /* of each block of relate.cuh */
     uint32_t *related_blocks; /* [4][heads]: that are done of each group, at its first head; all 0 before and after */
     double *key_weights;   /* of the gradient whose sums are made */
     int32_t counts;        /* the sums make neff, or key_weights, on their way */

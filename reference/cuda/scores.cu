@@ -1,6 +1,7 @@
 /* Scores: X = scale Q K^T with -inf where the mask hides, and dP = dO V^T. A block makes a tile of PAD rows and SCORE_KEYS keys, a warp 32
  * rows and 32 keys of it; where these are too few for a GPU, half the rows. */
-#include "element.cuh"
+#include "kept.cuh"
+#include "relate.cuh"
 
 namespace fref {
 
@@ -62,13 +63,18 @@ __device__ __forceinline__ void dot_tile(double sum[MS][4][4], double *shared, c
     }
 }
 
-/* A tile of 64 * MS rows: keys innermost, then rows, then heads. */
+/* A tile of 64 * MS rows: keys innermost, then rows, then heads. What else waits for the decoded inputs alone goes before: it takes longer. */
 template <int MS> __device__ __forceinline__ void make_scores(const fref__call &c, const bool gradient, double *shared)
 {
     constexpr int ROWS = 64 * MS;
+    const uint32_t block = blockIdx.x - (uint32_t)c.beside;
+    if ((int)blockIdx.x < c.relations)
+        return relate(c, shared);
+    if ((int)blockIdx.x < c.beside)
+        return make_kept_sums(c, blockIdx.x - (uint32_t)c.relations);
     const uint32_t key_tiles = (uint32_t)(c.keys_padded / FREF__SCORE_KEYS), row_tiles = (uint32_t)(c.chunk_rows / ROWS);
-    const uint32_t n = blockIdx.x % key_tiles * FREF__SCORE_KEYS, chunk_row = blockIdx.x / key_tiles % row_tiles * ROWS;
-    const uint32_t head = blockIdx.x / key_tiles / row_tiles;
+    const uint32_t n = block % key_tiles * FREF__SCORE_KEYS, chunk_row = block / key_tiles % row_tiles * ROWS;
+    const uint32_t head = block / key_tiles / row_tiles;
     const int64_t row = head * c.rows_padded + c.row0 + chunk_row;
     const fref__span *tiles = c.tile_range + row / FREF__PAD * (FREF__PAD / FREF__TILE);
     if (!meet(both(tiles[0], tiles[1]), keys_of_tile(c, n, FREF__SCORE_KEYS)))

@@ -378,12 +378,13 @@ bool fref__run_is_one_chunk(const fref__run *run)
 
 void fref__run_scores(fref__run *run, int gradient)
 {
-    const fref__call *c = &run->call;
+    fref__call *c = &run->call;
     if (!gradient && run->has_scores && fref__run_is_one_chunk(run))
         return;
     const int64_t tiles = c->heads * (c->chunk_rows / FREF__PAD) * (c->keys_padded / FREF__SCORE_KEYS);
     const bool half = tiles < run->gpu->multiprocessors;
-    fref__run_launch_with(run, half ? FREF__kernel_scores_half : FREF__kernel_scores, half ? 2 * tiles : tiles, FREF__THREADS, gradient);
+    fref__run_launch_with(run, half ? FREF__kernel_scores_half : FREF__kernel_scores, c->beside + (half ? 2 * tiles : tiles), FREF__THREADS, gradient);
+    c->relations = c->beside = 0;
     if (gradient)
         return;
     if (c->scored)
@@ -410,7 +411,8 @@ void fref__run_relate(fref__run *run)
     c->related = fref__run_memory(run, FREF__RELATED, blocks * (int64_t)sizeof *c->related);
     c->related_blocks = fref__run_zeros(run, run->zeros.related);
     const int64_t kept = c->kept_v ? c->heads * (c->rows_padded / FREF__TILE) * (c->ld_v / FREF__TILE) : 0;
-    fref__run_launch_with(run, FREF__kernel_relate, blocks + kept, FREF__THREADS, (int)blocks);
+    c->relations = (int32_t)blocks;
+    c->beside = (int32_t)(blocks + kept);
 }
 
 void fref__run_sums(fref__run *run, fref__kernel kernel, fref__kernel lost, int64_t tiles, int64_t columns)

@@ -109,7 +109,7 @@ bool fref__run_is_one_chunk(const fref__run *run);
 void fref__run_scores(fref__run *run, int gradient);
 /* The chunk's facts, of all rows: fref__kernel_forward_facts or _backward_facts. */
 void fref__run_facts(fref__run *run, fref__kernel kernel);
-/* 1 / nch of the lot's tensors, and kept_v, that have memory: fref__call.channels. */
+/* 1 / nch of the lot's tensors, and kept_v, that have memory: fref__call.channels. The next launch of scores makes them. */
 void fref__run_relate(fref__run *run);
 /* Blocks that make the sums of so many rows or keys of each head into answers. */
 int64_t fref__run_finish_blocks(int64_t heads, int64_t rows);
