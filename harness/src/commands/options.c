@@ -44,7 +44,7 @@ typedef enum kind { FLAG, TEXT, COUNT, NUMBER, SECONDS, MINUTES, RATIO, SHARD, O
     X("oracle", 0, ORACLE, oracle, "cpu|gpu|both", ON(RUN) | ON(REPRO), "who computes what is due (default: a GPU where there is one); both: and compare")  \
     X("force", 0, FLAG, force, NULL, ON(MERGE), "join records of different suites all the same")                                       \
     X("liar", 0, TEXT, liar, "ID", ON(SELF), "only this liar, or those with this in their id: bwd.")                                    \
-    X("dtype", 0, TEXT, dtype, "TYPE", ON(SELF), "only this type: bf16 f16 f32 e4m3 e5m2")                                              \
+    X("dtype", 0, TEXT, dtype, "TYPE", ON(SELF), "only this type: bf16 f16 f32 e4m3 e5m2 e4m3-hopper")                                              \
     X("quick", 0, FLAG, quick, NULL, ON(SELF), "the smallest size alone")                                                              \
     X("clean", 0, NUMBER, clean, "N", ON(SELF), "only evaluations of a right kernel, N of them (without it: the liars, then 2000)")                 \
     X("seed", 0, NUMBER, seed, "N", ON(SELF) | ON(FUZZ), "of the data and of what is drawn (default 1)")                                           \

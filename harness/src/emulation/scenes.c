@@ -82,7 +82,7 @@ bool facts_scene_text(char out[FACTS_CASE_TEXT], facts_scene_id id, facts_size s
 
 static bool is_narrow(facts_survey_type type)
 {
-    return type == FACTS_SURVEY_E4M3 || type == FACTS_SURVEY_E5M2;
+    return type == FACTS_SURVEY_E4M3 || type == FACTS_SURVEY_E5M2 || type == FACTS_SURVEY_HOPPER;
 }
 
 const char *facts_not_applicable(facts_liar liar, facts_survey_type type, facts_size size)
@@ -125,7 +125,7 @@ const char *facts_not_applicable(facts_liar liar, facts_survey_type type, facts_
 
 #define BIT(symbol) (1U << FACTS_SURVEY_##symbol)
 #define AT(symbol) (1U << FACTS_SIZE_##symbol)
-#define NARROW (BIT(E4M3) | BIT(E5M2))
+#define NARROW (BIT(E4M3) | BIT(E5M2) | BIT(HOPPER))
 #define ALL_TYPES ((1U << FACTS_SURVEY_TYPES) - 1)
 #define ALL_SIZES ((1U << FACTS_SIZE_COUNT) - 1)
 
@@ -145,6 +145,14 @@ static const blind_spot blind_spots[] = {
     { FACTS_LIAR_ONE_ELEMENT, BIT(E5M2), AT(S200), "a quarter is one step of the type" },
     { FACTS_LIAR_DROPOUT_8BIT, BIT(E5M2), AT(DECODE),
       "of four rows a few keys in 2000, below the step of P; probe P3 counts bits" },
+    { FACTS_LIAR_SCALE_1E5, BIT(HOPPER), ALL_SIZES, "below what logits are off by that are added in 14 bits" },
+    { FACTS_LIAR_LOG2E_SHORT, BIT(HOPPER), ALL_SIZES, "below what logits are off by that are added in 14 bits" },
+    { FACTS_LIAR_P_TRUNC, BIT(HOPPER), ALL_SIZES, "below what P V may lose that is added in 14 bits" },
+    { FACTS_LIAR_O_ACC_NARROW, BIT(HOPPER), AT(S500) | AT(DECODE), "below what P V may lose that is added in 14 bits" },
+    { FACTS_LIAR_P_SATURATES, BIT(HOPPER), AT(DECODE), "below what P V may lose that is added in 14 bits" },
+    { FACTS_LIAR_SCALE_S_IGNORED, BIT(HOPPER), AT(DECODE), "below what P V may lose that is added in 14 bits" },
+    { FACTS_LIAR_AMAX_PADDING, BIT(HOPPER), AT(S500), "the padded rows' largest is as near as 14 bits allow" },
+    { FACTS_LIAR_DROPOUT_8BIT, BIT(HOPPER), AT(LONG) | AT(DECODE), "few keys in thousands, below what 14 bits allow; probe P3 counts bits" },
     { FACTS_LIAR_B_DQ_NARROW, BIT(BF16), AT(S200), "two tiles: two roundings more" },
     { FACTS_LIAR_B_DQ_NARROW, BIT(F16), AT(S200) | AT(S500), "two to four tiles: as many roundings more" },
 };

@@ -12,7 +12,7 @@
 #define AS_WORD(symbol, word) word,
 static const char *const type_words[FACTS_SURVEY_TYPES] = { FACTS_SURVEY_TYPE_LIST(AS_WORD) };
 #undef AS_WORD
-static const fref_type type_of[FACTS_SURVEY_TYPES] = { FREF_BF16, FREF_F16, FREF_F32, FREF_E4M3, FREF_E5M2 };
+static const fref_type type_of[FACTS_SURVEY_TYPES] = { FREF_BF16, FREF_F16, FREF_F32, FREF_E4M3, FREF_E5M2, FREF_E4M3 };
 /* 8 bit types also with answers in 16 bits: what is bent before the last cast does not drown in it. */
 static const struct {
     const char *word, *fill;
@@ -89,7 +89,7 @@ static bool make_list(facts_survey *s, const facts_survey_choice *choice)
 
 static bool is_narrow(facts_survey_type type)
 {
-    return type == FACTS_SURVEY_E4M3 || type == FACTS_SURVEY_E5M2;
+    return type == FACTS_SURVEY_E4M3 || type == FACTS_SURVEY_E5M2 || type == FACTS_SURVEY_HOPPER;
 }
 
 static bool lies_in(const facts_found *f, const unit *u)
@@ -128,7 +128,11 @@ static bool make_units(work *w)
 
 static facts_kernel kernel_for(const unit *u, facts_liar liar)
 {
-    return (facts_kernel){ .liar = liar, .lazy = is_narrow(u->type) ? 4.0 : 0.0, .splits = u->scene == FACTS_SCENE_SPLIT ? 3 : 1 };
+    const facts_adder fp32 = { 0 }, hopper = { 32, true, 14 };
+    return (facts_kernel){ .liar = liar,
+                           .lazy = is_narrow(u->type) ? 4.0 : 0.0,
+                           .splits = u->scene == FACTS_SCENE_SPLIT ? 3 : 1,
+                           .adder = u->type == FACTS_SURVEY_HOPPER ? hopper : fp32 };
 }
 
 /* A liar's line belongs to one unit. */
@@ -164,10 +168,11 @@ static int run_fill(work *w, const unit *u, int fill, facts_error *error)
     char text[FACTS_CASE_TEXT];
     facts_scene scene;
     facts_trial t;
+    unsigned features = facts_scene_features(u->scene) | (u->type == FACTS_SURVEY_HOPPER ? FACTS_WITH_HOPPER : 0U);
     facts_scene_text(text, u->scene, u->size, fills[fill].fill, w->choice->seed);
     int status = facts_scene_create(&scene,
                                     &(facts_scene_plan){ text, type_of[u->type], fills[fill].wide ? FREF_BF16 : type_of[u->type],
-                                                         facts_scene_features(u->scene), NULL },
+                                                         features, NULL },
                                     error);
     facts_kernel honest = kernel_for(u, FACTS_LIAR_NONE);
     if (status == 0 && (status = facts_trial_run_both(&t, &scene, &honest)) == 0)
@@ -223,7 +228,7 @@ int facts_survey_run(facts_survey *out, const facts_survey_choice *choice, char 
         if (typed)
             snprintf(error, 512, "no liar has \"%.60s\" in its id", choice->liar ? choice->liar : "");
         else
-            snprintf(error, 512, "no type \"%.20s\": bf16 f16 f32 e4m3 e5m2", choice->type);
+            snprintf(error, 512, "no type \"%.20s\": bf16 f16 f32 e4m3 e5m2 e4m3-hopper", choice->type);
         free(w.units);
         return EINVAL;
     }
