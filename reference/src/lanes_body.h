@@ -99,7 +99,7 @@ TARGET static void NAME(exponentiate_all)(fref__exp_sums *out, double *x, int64_
     for (; k + 8 <= n; k += 8)
         NAME(exponentiate_some)(&AT(x + k), max, sums);
     if (k < n) {
-        NAME(load_some)(&rest, x + k, n - k, -1e5); /* exp: 0 */
+        NAME(load_some)(&rest, x + k, n - k, max < 0.0 ? 2.0 * max - 1e3 : -1e3); /* exp: 0, and finite */
         NAME(exponentiate_some)(&rest, max, sums);
         NAME(store_some)(x + k, &rest, n - k);
     }

@@ -69,6 +69,21 @@ Test(lanes, rows_of_every_length_are_scaled_measured_and_exponentiated)
     }
 }
 
+/* What fills the last eight is no key, however low (or high) all keys are. */
+Test(lanes, scores_far_below_zero_are_exponentiated_alone)
+{
+    const double maxima[] = { -1e5 - 1398.0, -3e9, -1e300, 0.0, 3e9, 1e300 };
+    for (int64_t n = 1; n < 18; n++)
+        for (int m = 0; m < 6; m++) {
+            double x[18];
+            for (int64_t k = 0; k < n; k++)
+                x[k] = maxima[m];
+            const fref__exp_sums sums = fref__exponentiate(x, n, maxima[m]);
+            cr_expect(sums.sum == (double)n && sums.squares == (double)n, "%g, %lld keys: %g", maxima[m], (long long)n, sums.sum);
+            cr_expect_float_eq(sums.pull, (double)n * fabs(maxima[m]), 1e-15 * (double)n * fabs(maxima[m]));
+        }
+}
+
 Test(lanes, entries_of_every_length_are_weighed)
 {
     uint64_t state = 6;
