@@ -31,6 +31,16 @@ FACTS_BOTH int32_t facts_lane_bits(int64_t rows, int64_t channels)
     return bits;
 }
 
+/* The same where joining a row's lanes costs as much as a few elements: a warp at most, and fewer where there are rows enough. */
+FACTS_BOTH int32_t facts_joined_lane_bits(int64_t rows, int64_t channels)
+{
+    int32_t bits = facts_lane_bits(rows, channels);
+    bits = bits < 5 ? bits : 5;
+    while (bits > 3 && rows << (bits - 1) >= 1 << 17)
+        bits--;
+    return bits;
+}
+
 /* A launch does several things where no order between them is needed, each by blocks of its own: blocks[n] of them are of one[n]. */
 #define FACTS_FILLS_TOGETHER 8
 #define FACTS_JUDGED_TOGETHER 12

@@ -102,25 +102,27 @@ template <typename T, typename F> __device__ static inline void join_block(T *mi
 
 /* ---- rows ------------------------------------------------------------------------------------------------------------------------ */
 
-__device__ static inline void judge_element(const facts_one_judging &call, facts_judged_row *row, facts_judged_element *at,
-                                            int64_t n, int64_t slice, int64_t s, int64_t d)
+/* ANY: one of the other types. */
+enum { ANY = -1 };
+
+/* An element of an answer of this type, or of a lie. */
+template <int32_t TYPE>
+__device__ static inline void judge_element(const facts_one_judging &call, facts_judged_row *row, facts_judged_element *at, int64_t n)
 {
-    at->want = call.want[n];
-    at->sigma = call.sigma ? call.sigma[n] : 0.0;
-    at->bound = call.bound[n];
-    at->channel = (int32_t)d;
-    if (call.storage) {
-        at->code = facts_load(call.view.dtype, call.storage, at->place);
-        row->bits += facts_bits_of(n, at->code);
-        facts_judged_row_add(row, &call.bar, at);
-    } else {
-        const int64_t from =
-            slice * call.view.dim[2] * call.view.dim[3] + facts_lie_from(call.lie, s, d, call.view.dim[2], call.view.dim[3]);
-        facts_judged_row_add_lie(row, &call.bar, at, call.lie, call.want[from]);
-    }
+    const int32_t type = TYPE == ANY ? call.view.dtype : TYPE;
+    at->code = facts_load(type, call.storage, at->place);
+    row->bits += facts_bits_of(n, at->code);
+    facts_judged_row_add_value(row, &call.bar, at, facts_decode(type, at->code) * call.bar.unit);
+}
+
+__device__ static inline void judge_lie(const facts_one_judging &call, facts_judged_row *row, const facts_judged_element *at, int64_t slice, int64_t s)
+{
+    const int64_t from = slice * call.view.dim[2] * call.view.dim[3] + facts_lie_from(call.lie, s, at->channel, call.view.dim[2], call.view.dim[3]);
+    facts_judged_row_add_lie(row, &call.bar, at, call.lie, call.want[from]);
 }
 
 /* The elements lane, lane + lanes, ... of row n. */
+template <int32_t TYPE>
 __device__ static inline void judge_part(const facts_one_judging &call, facts_judged_row *row, int64_t n, int lane, int lanes)
 {
     const facts_strided *v = &call.view;
@@ -129,11 +131,18 @@ __device__ static inline void judge_part(const facts_one_judging &call, facts_ju
     facts_judged_element at;
     if (!exists(v, r.b, at_row))
         return;
-    const int64_t place = row_of(v, r.b, r.h, at_row);
+    const int64_t place = row_of(v, r.b, r.h, at_row), first = n * v->dim[3];
     at.due = call.due ? call.due[r.b * call.due_rows + at_row] : FACTS_DUE_VALUE;
     for (int64_t d = lane; d < v->dim[3]; d += lanes) {
+        at.want = call.want[first + d];
+        at.sigma = call.sigma ? call.sigma[first + d] : 0.0;
+        at.bound = call.bound[first + d];
+        at.channel = (int32_t)d;
         at.place = place + d * v->stride[3];
-        judge_element(call, row, &at, n * v->dim[3] + d, r.b * v->dim[1] + r.h, r.s, d);
+        if (call.storage)
+            judge_element<TYPE>(call, row, &at, first + d);
+        else
+            judge_lie(call, row, &at, r.b * v->dim[1] + r.h, r.s);
     }
 }
 
@@ -158,10 +167,8 @@ __device__ static inline bool join_row(facts_judged_row *row, int lane, int lane
     return most.rank < 0 ? lane == 0 : row->worst == most.number;
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, 3) facts_kernel_judge(const __grid_constant__ facts_judge_call calls)
+template <int32_t TYPE> __device__ static inline void judge_rows(const facts_one_judging &call, const share &mine)
 {
-    const share mine = share_of(calls.blocks);
-    const facts_one_judging &call = calls.one[mine.one];
     const int64_t rows = call.view.dim[0] * call.view.dim[1] * call.view.dim[2];
     const int lanes = 1 << call.view.lane_bits, lane = (int)threadIdx.x & (lanes - 1), own = (int)(threadIdx.x % WARP) >> call.view.lane_bits;
     const int64_t of_warp = WARP >> call.view.lane_bits, step = threads_of(mine) / WARP * of_warp;
@@ -169,10 +176,23 @@ extern "C" __global__ void __launch_bounds__(THREADS, 3) facts_kernel_judge(cons
         facts_judged_row row;
         facts_judged_row_begin(&row);
         if (first + own < rows)
-            judge_part(call, &row, first + own, lane, lanes);
+            judge_part<TYPE>(call, &row, first + own, lane, lanes);
         if (join_row(&row, lane, lanes) && first + own < rows)
             call.out[first + own] = row;
     }
+}
+
+/* The types of most answers have code of their own. */
+extern "C" __global__ void __launch_bounds__(THREADS, 2) facts_kernel_judge(const __grid_constant__ facts_judge_call calls)
+{
+    const share mine = share_of(calls.blocks);
+    const facts_one_judging &call = calls.one[mine.one];
+    if (call.view.dtype == FATTN_BF16)
+        judge_rows<FATTN_BF16>(call, mine);
+    else if (call.view.dtype == FATTN_F16)
+        judge_rows<FATTN_F16>(call, mine);
+    else
+        judge_rows<ANY>(call, mine);
 }
 
 /* ---- what they say together: a block a slice ------------------------------------------------------------------------------------ */

@@ -114,20 +114,21 @@ FACTS_BOTH double facts_decode(int32_t dtype, uint32_t bits)
         return 0.0;
     if (dtype == FATTN_BOOL)
         return bits != 0 ? 1.0 : 0.0;
-    uint32_t magnitude = bits & ((UINT32_C(1) << (8 * f.bytes - 1)) - 1);
-    uint64_t sign = (uint64_t)(bits >> (8 * f.bytes - 1) & 1) << 63;
-    uint64_t fraction = magnitude & ((UINT32_C(1) << f.fraction_bits) - 1), out = sign;
+    uint32_t magnitude = bits & ((UINT32_C(1) << (8 * f.bytes - 1)) - 1), fraction = magnitude & ((UINT32_C(1) << f.fraction_bits) - 1);
+    uint32_t high = bits >> (8 * f.bytes - 1) << 31, low = 0; /* of the double; of most types the high half says all */
     int exponent = (int)(magnitude >> f.fraction_bits), bias = facts_format_bias(f);
     if (magnitude > f.largest) {
         bool infinite = f.inf != f.largest && magnitude == f.inf;
-        out |= UINT64_C(0x7FF) << 52 | (infinite ? 0 : UINT64_C(1) << 51);
-    } else if (exponent > 0) {
-        out |= (uint64_t)(exponent - bias + 1023) << 52 | fraction << (52 - f.fraction_bits);
-    } else if (fraction) {
-        for (exponent = 1 - bias + 1023; !(fraction >> f.fraction_bits); exponent--) /* the leading bit becomes the implicit one */
-            fraction <<= 1;
-        out |= (uint64_t)exponent << 52 | (fraction & ((UINT64_C(1) << f.fraction_bits) - 1)) << (52 - f.fraction_bits);
+        high |= UINT32_C(0x7FF) << 20 | (infinite ? 0 : UINT32_C(1) << 19);
+    } else if (exponent > 0 || fraction) {
+        if (exponent == 0)
+            for (exponent = 1; !(fraction >> f.fraction_bits); exponent--) /* the leading bit becomes the implicit one */
+                fraction <<= 1;
+        fraction &= (UINT32_C(1) << f.fraction_bits) - 1;
+        high |= (uint32_t)(exponent - bias + 1023) << 20 | (f.fraction_bits > 20 ? fraction >> (f.fraction_bits - 20) : fraction << (20 - f.fraction_bits));
+        low = f.fraction_bits > 20 ? fraction << (52 - f.fraction_bits) : 0;
     }
+    uint64_t out = (uint64_t)high << 32 | low;
     double value;
     memcpy(&value, &out, sizeof value);
     return value;

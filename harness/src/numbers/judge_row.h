@@ -210,9 +210,9 @@ FACTS_BOTH void facts_judged_row_add_number(facts_judged_row *row, const facts_b
     facts_judged_row_note(row, at, &c, got, 0.0);
 }
 
-FACTS_BOTH void facts_judged_row_add(facts_judged_row *row, const facts_bar *bar, const facts_judged_element *at)
+/* got: the value of at->code. */
+FACTS_BOTH void facts_judged_row_add_value(facts_judged_row *row, const facts_bar *bar, const facts_judged_element *at, double got)
 {
-    double got = facts_decode(bar->dtype, at->code) * bar->unit;
     if (at->due == FACTS_DUE_NUMBER) {
         facts_judged_row_add_number(row, bar, at, got);
         return;
@@ -227,6 +227,11 @@ FACTS_BOTH void facts_judged_row_add(facts_judged_row *row, const facts_bar *bar
     facts_judged_row_weigh(row, bar, at, got);
     row->checked++;
     facts_judged_row_note(row, at, &c, got, at->want);
+}
+
+FACTS_BOTH void facts_judged_row_add(facts_judged_row *row, const facts_bar *bar, const facts_judged_element *at)
+{
+    facts_judged_row_add_value(row, bar, at, facts_decode(bar->dtype, at->code) * bar->unit);
 }
 
 FACTS_BOTH void facts_judged_row_merge(facts_judged_row *into, const facts_judged_row *from)

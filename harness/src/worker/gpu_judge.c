@@ -167,7 +167,7 @@ static facts_one_judging judging_of(const facts_asked *a, const tables *t, const
     one.view.first += (tensor->start ? 0 : part->b * tensor->stride[0]) + part->h * tensor->stride[1];
     one.view.start += tensor->start ? part->b : 0;
     one.view.live += tensor->live ? part->b : 0;
-    one.view.lane_bits = one.view.lane_bits < 5 ? one.view.lane_bits : 5;
+    one.view.lane_bits = facts_joined_lane_bits(rows_of(a), one.view.dim[3]);
     return one;
 }
 
