@@ -95,10 +95,16 @@ __device__ __forceinline__ int64_t place(const fref_tensor &t, int64_t b, int64_
     return batch + h * t.stride[1] + s * t.stride[2];
 }
 
+/* Of the row that lies at `row`. */
+__device__ __forceinline__ double element_at(const fref_tensor &t, int64_t row, int64_t c)
+{
+    const double value = load(t.data, t.type, row + c * t.stride[3]);
+    return t.descale != 0.0 ? value * t.descale : value;
+}
+
 __device__ __forceinline__ double element(const fref_tensor &t, int64_t b, int64_t h, int64_t s, int64_t c)
 {
-    const double value = load(t.data, t.type, place(t, b, h, s) + c * t.stride[3]);
-    return t.descale != 0.0 ? value * t.descale : value;
+    return element_at(t, place(t, b, h, s), c);
 }
 
 __device__ __forceinline__ int64_t row_of(const fref__call &c, int64_t r)

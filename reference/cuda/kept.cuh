@@ -24,8 +24,8 @@ __device__ __forceinline__ double kept_sum(const double *v, const double *tiles,
 
 enum { KEPT_ROWS = FREF__TILE / (FREF__THREADS / FREF__TILE) };
 
-/* The same over each row's range, to kept_v. A block for each tile of columns, of rows and head, columns innermost; a thread for one column of KEPT_ROWS rows: what
- * they share is added up once. */
+/* The same over each row's range, to kept_v. A block for each tile of columns, of rows and head, columns innermost; a thread for one column of KEPT_ROWS
+ * rows: what they share is added up once. */
 __device__ __forceinline__ void make_kept_sums(const fref__call &c, uint32_t block)
 {
     __shared__ fref__span ranges[FREF__TILE];

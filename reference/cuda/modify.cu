@@ -100,8 +100,9 @@ using namespace fref;
 /* A block for each row of the chunk. */
 extern "C" __global__ void fref_modify(const __grid_constant__ fref__call c)
 {
-    const int64_t head = blockIdx.x / c.chunk_rows, chunk_row = blockIdx.x % c.chunk_rows, r = c.row0 + chunk_row;
-    const int64_t b = (c.head0 + head) / c.problem.heads_q, h = (c.head0 + head) % c.problem.heads_q;
+    const int64_t head = blockIdx.x / (uint32_t)c.chunk_rows, chunk_row = blockIdx.x % (uint32_t)c.chunk_rows, r = c.row0 + chunk_row;
+    const batch_head of = batch_head_of(c.head0 + head, c.problem.heads_q);
+    const int64_t b = of.b, h = of.h;
     const fref__span range = c.range[head * c.rows_padded + r];
     if (range.first >= range.last)
         return;

@@ -31,36 +31,50 @@ __device__ __forceinline__ fref__span listed_keys(const fref__call &c, fref__spa
 
 using namespace fref;
 
-/* dSink and its bound: a block for each head. */
-extern "C" __global__ void fref_sink(const __grid_constant__ fref__call c)
+namespace fref {
+
+enum { SINK_LANES = 8, SINK_TEAMS = FREF__SUM_THREADS / SINK_LANES };
+
+/* sum dO O of a row, and of its magnitudes. */
+__device__ __forceinline__ void sum_of_row(double *delta, double *size, const fref__call &c, const batch_head &of, int64_t i)
 {
-    __shared__ double shared[2][FREF__THREADS / 32];
-    const int64_t h = blockIdx.x, rows = c.problem.rows, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    double value = 0.0, bound = 0.0;
-    for (int64_t n = warp; c.problem.sink != nullptr && n < c.problem.batch * rows; n += FREF__THREADS / 32) {
-        const int64_t b = n / rows, i = n % rows;
-        const fref__span range = keys_of_row(c.problem, b, i);
-        const double stats = range.first < range.last ? element(c.stats, b, h, i, 0) : -infinity();
-        if (stats == -infinity())
-            continue;
-        double delta = 0.0, size = 0.0;
-        for (int64_t at = lane; at < c.problem.dim_v; at += 32) {
-            const double term = element(c.d_o, b, h, i, at) * element(c.o, b, h, i, at);
-            delta += term;
-            size += fabs(term);
-        }
-        delta = sum_of_warp(delta);
-        size = sum_of_warp(size);
-        const double weight = exp((double)c.problem.sink[h] - stats);
-        value -= weight * delta;
-        bound += weight * (0x1p-20 * fabs(delta) + 0x1p-23 * sqrt((double)c.problem.dim_v) * size);
+    const int64_t d_o = place(c.d_o, of.b, of.h, i), o = place(c.o, of.b, of.h, i);
+    for (int n = (int)threadIdx.x % SINK_LANES; n < (int)c.problem.dim_v; n += SINK_LANES) {
+        const double term = element_at(c.d_o, d_o, n) * element_at(c.o, o, n);
+        *delta += term;
+        *size += fabs(term);
     }
-    shared[0][warp] = value;
-    shared[1][warp] = bound;
+}
+
+}
+
+/* dSink and its bound: a block for each head, SINK_LANES for a row. */
+extern "C" __global__ __launch_bounds__(FREF__SUM_THREADS) void fref_sink(const __grid_constant__ fref__call c)
+{
+    __shared__ double shared[2][SINK_TEAMS];
+    const uint32_t h = blockIdx.x, team = threadIdx.x / SINK_LANES;
+    const int64_t rows = c.problem.sink != nullptr ? c.problem.rows : 0;
+    double value = 0.0, bound = 0.0;
+    for (int64_t b = 0; b < c.problem.batch; b++)
+        for (int64_t first = 0; first < rows; first += SINK_TEAMS) {
+            const int64_t i = first + team;
+            const fref__span range = i < rows ? keys_of_row(c.problem, b, i) : fref__span{ 0, 0 };
+            const double stats = range.first < range.last ? element(c.stats, b, h, i, 0) : -infinity();
+            double delta = 0.0, size = 0.0;
+            if (stats != -infinity())
+                sum_of_row(&delta, &size, c, { (int32_t)b, (int32_t)h }, i);
+            delta = sum_of_lanes<SINK_LANES>(delta);
+            size = sum_of_lanes<SINK_LANES>(size);
+            const double weight = stats != -infinity() ? exp((double)c.problem.sink[h] - stats) : 0.0;
+            value -= weight * delta;
+            bound += weight * (0x1p-20 * fabs(delta) + 0x1p-23 * sqrt((double)c.problem.dim_v) * size);
+        }
+    shared[0][team] = value;
+    shared[1][team] = bound;
     __syncthreads();
     if (threadIdx.x != 0)
         return;
-    for (int n = 1; n < FREF__THREADS / 32; n++) {
+    for (int n = 1; n < SINK_TEAMS; n++) {
         value += shared[0][n];
         bound += shared[1][n];
     }

@@ -83,14 +83,9 @@ __device__ __forceinline__ freedom_rows rows_of(const fref__call &c, const relat
     return { r.data + live.first * (int64_t)r.ld, all, (int)smaller(all, FREEDOM_ROWS) };
 }
 
-/* Two neighbouring channels of a row. */
-struct alignas(16) channel_pair {
-    double x[2];
-};
-
-/* A thread's part of a step, of the lines' channels and of the columns'; a warp takes every WARPS-th row. */
+/* A thread's part of a step, two neighbours of the lines' channels and of the columns'; a warp takes every WARPS-th row. */
 struct held_rows {
-    channel_pair at[2][HELD];
+    pair at[2][HELD];
 };
 
 __device__ __forceinline__ void load_rows(held_rows *held, const relation &r, const freedom_rows &rows, int first)
@@ -100,7 +95,7 @@ __device__ __forceinline__ void load_rows(held_rows *held, const relation &r, co
     for (int n = 0; n < HELD; n++) {
         const int m = first + warp + n * WARPS;
         const int64_t row = rows.all > rows.used ? (int64_t)((uint64_t)m * (uint64_t)rows.all / FREEDOM_ROWS) : m;
-        const channel_pair *from = (const channel_pair *)(rows.first + row * r.ld) + lane;
+        const pair *from = (const pair *)(rows.first + row * r.ld) + lane;
 #pragma unroll
         for (int side = 0; side < 2; side++) {
             held->at[side][n] = {};

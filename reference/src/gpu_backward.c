@@ -306,7 +306,7 @@ int fref_gpu_backward(fref_gpu *gpu, const fref_problem *problem, const fref_gpu
         start_bias(&run);
     all_lots(&run, &x);
     if (x.wanted.sink)
-        fref__run_launch(&run, FREF__kernel_sink, problem->heads_q, FREF__THREADS);
+        fref__run_launch(&run, FREF__kernel_sink, problem->heads_q, FREF__SUM_THREADS);
     if (x.wanted.bias)
         finish_bias(&run);
     return fref__run_end(&run);
