@@ -224,21 +224,27 @@ static void compare_array(const array *a, double unit, double conditioning, uint
            (long long)at, (long long)a->count, a->got[at], a->expected[at], worst);
 }
 
+static double longest_row(const fref_tensor *t, int64_t batch, int64_t heads, int64_t rows, int64_t dim)
+{
+    double longest = 0.0;
+    for (int64_t b = 0; b < batch; b++)
+        for (int64_t h = 0; h < heads; h++)
+            for (int64_t s = 0; s < rows; s++) {
+                double squares = 0.0;
+                for (int64_t c = 0; c < dim; c++)
+                    squares += pow(element(t, b, h, s, c), 2.0);
+                longest = fmax(longest, sqrt(squares));
+            }
+    return longest;
+}
+
 /* Relative, of a probability and of a slope; of a gradient's errors, where that of the score, ew, weighs a dP - D that cancels. */
 static double conditioning_of(const drawn *x, bool gradient)
 {
     const fref_problem *p = &x->data.problem;
-    double longest[2] = { 0.0, 0.0 };
-    for (int which = 0; which < 2; which++)
-        for (int64_t b = 0; b < p->batch; b++)
-            for (int64_t h = 0; h < (which ? p->heads_k : p->heads_q); h++)
-                for (int64_t s = 0; s < (which ? p->keys : p->rows); s++) {
-                    double squares = 0.0;
-                    for (int64_t c = 0; c < p->dim_qk; c++)
-                        squares += pow(element(which ? &x->data.k : &x->data.q, b, h, s, c), 2.0);
-                    longest[which] = fmax(longest[which], sqrt(squares));
-                }
-    const double qk = fabs(p->scale) * longest[0] * longest[1], steepest = qk / x->mod.parameter[0];
+    const double qk = fabs(p->scale) * longest_row(&x->data.q, p->batch, p->heads_q, p->rows, p->dim_qk) *
+                      longest_row(&x->data.k, p->batch, p->heads_k, p->keys, p->dim_qk);
+    const double steepest = qk / x->mod.parameter[0];
     /* 1 - tanh^2 */
     const double nck = fmax(1.0, (double)p->dim_qk / x->rounding.chunk),
                  of_score = gradient ? x->rounding.cw * nck * (qk + 4.0) / 2.0 : 0.0;
@@ -397,6 +403,11 @@ static int compare_backward(fref_gpu *gpu, device *d, const fref_problem *proble
     for (int n = 0; n < 12; n += 3)
         parts[n].bound = parts[n + 2].expected;
     parts[18].bound = parts[19].expected;
+    /* dP - D may cancel. */
+    const double of_dp = unit_roundoff_of(x->data.type) * longest_row(&x->data.d_o, p->batch, p->heads_q, p->rows, p->dim_v) *
+                         longest_row(&x->data.v, p->batch, p->heads_v, p->keys, p->dim_v),
+                 dp[3] = { of_dp, of_dp, of_dp };
+    parts[20].bound = dp;
     double largest[3][3] = { { 0 } }; /* an amax is as well conditioned as the worst element */
     for (int n = 0; n < 9; n++)
         parts[n].above = n % 3 != 0;
