@@ -141,7 +141,8 @@ static int check(const facts_options *o)
         return facts_complain(FACTS_EXIT_BAD_INPUT,
                               "facts self: --criteria is a table of all liars: not with --json, --liar, --dtype or --clean");
     if (o->clean >= 0 && (o->liar || o->dtype || o->markdown))
-        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts self: --clean draws over all types: not with --liar, --dtype or --markdown");
+        return facts_complain(FACTS_EXIT_BAD_INPUT,
+                              "facts self: --clean draws over all types: not with --liar, --dtype or --markdown");
     return FACTS_EXIT_OK;
 }
 

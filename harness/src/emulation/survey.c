@@ -170,10 +170,9 @@ static int run_fill(work *w, const unit *u, int fill, facts_error *error)
     facts_trial t;
     unsigned features = facts_scene_features(u->scene) | (u->type == FACTS_SURVEY_HOPPER ? FACTS_WITH_HOPPER : 0U);
     facts_scene_text(text, u->scene, u->size, fills[fill].fill, w->choice->seed);
-    int status = facts_scene_create(&scene,
-                                    &(facts_scene_plan){ text, type_of[u->type], fills[fill].wide ? FREF_BF16 : type_of[u->type],
-                                                         features, NULL },
-                                    error);
+    int status = facts_scene_create(
+        &scene, &(facts_scene_plan){ text, type_of[u->type], fills[fill].wide ? FREF_BF16 : type_of[u->type], features, NULL },
+        error);
     facts_kernel honest = kernel_for(u, FACTS_LIAR_NONE);
     if (status == 0 && (status = facts_trial_run_both(&t, &scene, &honest)) == 0)
         note_honest(w, text, u, &t);

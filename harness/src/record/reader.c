@@ -114,7 +114,7 @@ static bool drain(reading *r, size_t searched)
 /* xz and gzip begin so. */
 static bool is_packed(const reading *r)
 {
-    return r->used >= 2 && (memcmp(r->buffer, "\xfd" "7", 2) == 0 || memcmp(r->buffer, "\x1f\x8b", 2) == 0);
+    return r->used >= 2 && (memcmp(r->buffer, "\xfd\x37", 2) == 0 || memcmp(r->buffer, "\x1f\x8b", 2) == 0);
 }
 
 static bool read_all(reading *r)
