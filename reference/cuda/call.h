@@ -20,7 +20,7 @@ enum {
     FREF__DEPTH = 8,    /* channels of scores at a time */
     FREF__SCORE_KEYS = 64,
     FREF__SCORE_STAGES = 3,
-    FREF__OF_RELATION = 5008, /* doubles of shared memory, beside scores; relate.cuh */
+    FREF__OF_RELATION = 4760, /* doubles of shared memory, beside scores; relate.cuh */
     FREF__THREADS = 256,
     FREF__SUM_THREADS = 512,
     FREF__DECODE_THREADS = 256,

@@ -47,40 +47,54 @@ __device__ __forceinline__ relation find_relation(const fref__call &c)
     return r;
 }
 
+/* What a block shares. */
+struct relating {
+    float staged[2][RELATE_ROWS][RELATE_LD]; /* of lines and columns */
+    double per[2 * FREF__TILE];
+    fref__related parts[WARPS];
+    uint32_t ends[2][WARPS];
+};
+
 /* From the head's first live row to its last. */
-__device__ __forceinline__ fref__span live_rows(const fref__call &c, uint32_t head, fref__span shared[FREF__THREADS])
+__device__ __forceinline__ fref__span live_rows(const fref__call &c, uint32_t head, uint32_t ends[2][WARPS])
 {
     const fref__span *range = c.range + head * c.rows_padded;
-    const int rows = (int)c.rows;
-    fref__span mine = { 0, 0 };
-#pragma unroll 8
+    const int rows = (int)c.rows, warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    uint32_t first = UINT32_MAX, last = UINT32_MAX; /* counted down */
+#pragma unroll 4
     for (int r = (int)threadIdx.x; r < rows; r += FREF__THREADS)
-        if (range[r].last != 0)
-            mine = both(mine, { r, r + 1 });
-    shared[threadIdx.x] = mine;
-    for (int n = FREF__THREADS / 2; n > 0; n /= 2) {
-        __syncthreads();
-        if ((int)threadIdx.x < n)
-            shared[threadIdx.x] = both(shared[threadIdx.x], shared[threadIdx.x + n]);
+        if (range[r].last != 0) {
+            first = first == UINT32_MAX ? (uint32_t)r : first;
+            last = UINT32_MAX - (uint32_t)r;
+        }
+    first = __reduce_min_sync(0xffffffff, first);
+    last = __reduce_min_sync(0xffffffff, last);
+    if (lane == 0) {
+        ends[0][warp] = first;
+        ends[1][warp] = last;
     }
     __syncthreads();
-    return shared[0];
+    first = __reduce_min_sync(0xffffffff, ends[0][lane % WARPS]);
+    last = __reduce_min_sync(0xffffffff, ends[1][lane % WARPS]);
+    if (first == UINT32_MAX)
+        return { 0, 0 };
+    return { (int32_t)first, (int32_t)(UINT32_MAX - last) + 1 };
 }
 
 /* At most FREEDOM_ROWS of the head's rows that count, evenly spaced. */
 struct freedom_rows {
     const double *first;
-    int64_t all;
+    uint32_t apart; /* times FREEDOM_ROWS */
     int used;
 };
 
-__device__ __forceinline__ freedom_rows rows_of(const fref__call &c, const relation &r, fref__span shared[FREF__THREADS])
+__device__ __forceinline__ freedom_rows rows_of(const fref__call &c, const relation &r, uint32_t ends[2][WARPS])
 {
     const uint32_t head = (uint32_t)(r.which == 2 ? c.head_k0 : c.head_v0) + r.slot;
-    const fref__span live = r.which < 2 ? live_rows(c, r.slot, shared)
+    const fref__span live = r.which < 2 ? live_rows(c, r.slot, ends)
                                         : keys_of_all(c.problem, head / (uint32_t)(r.which == 2 ? c.problem.heads_k : c.problem.heads_v));
-    const int64_t all = live.last - live.first;
-    return { r.data + live.first * (int64_t)r.ld, all, (int)smaller(all, FREEDOM_ROWS) };
+    const int all = live.last - live.first;
+    return { r.data + live.first * (int64_t)r.ld, all > FREEDOM_ROWS ? (uint32_t)all : FREEDOM_ROWS, all < FREEDOM_ROWS ? all : FREEDOM_ROWS };
 }
 
 /* A thread's part of a step, two neighbours of the lines' channels and of the columns'; a warp takes every WARPS-th row. */
@@ -88,37 +102,39 @@ struct held_rows {
     pair at[2][HELD];
 };
 
+/* Past the last row that one again. */
 __device__ __forceinline__ void load_rows(held_rows *held, const relation &r, const freedom_rows &rows, int first)
 {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const double *left = rows.first + r.tile[0] * FREF__TILE + 2 * lane, *right = rows.first + r.tile[1] * FREF__TILE + 2 * lane;
 #pragma unroll
     for (int n = 0; n < HELD; n++) {
         const int m = first + warp + n * WARPS;
-        const int64_t row = rows.all > rows.used ? (int64_t)((uint64_t)m * (uint64_t)rows.all / FREEDOM_ROWS) : m;
-        const pair *from = (const pair *)(rows.first + row * r.ld) + lane;
-#pragma unroll
-        for (int side = 0; side < 2; side++) {
-            held->at[side][n] = {};
-            if (m < rows.used && (side == 0 || r.tile[0] != r.tile[1]))
-                held->at[side][n] = from[r.tile[side] * (FREF__TILE / 2)];
-        }
+        const uint64_t row = (uint64_t)(uint32_t)(m < rows.used ? m : rows.used - 1) * rows.apart / FREEDOM_ROWS, at = (uint32_t)row * (uint64_t)(uint32_t)r.ld;
+        held->at[0][n] = *(const pair *)(left + at);
+        if (r.tile[0] != r.tile[1])
+            held->at[1][n] = *(const pair *)(right + at);
     }
 }
 
-/* To `staged`, in units that leave the longest row below 1; adds the squares of the thread's channels. */
-__device__ __forceinline__ void stage_rows(float staged[2][RELATE_ROWS][RELATE_LD], double squares[2][2], const held_rows &held, double unit)
+/* The rows from `first` on, in units that leave the longest below 1; adds the squares of the thread's channels. */
+__device__ __forceinline__ void stage_rows(float to[2][RELATE_ROWS][RELATE_LD], double squares[2][2], const relation &r, const freedom_rows &rows,
+                                           const held_rows &held, int first, double unit)
 {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
 #pragma unroll
-    for (int side = 0; side < 2; side++)
+    for (int side = 0; side < 2; side++) {
+        if (side == 1 && r.tile[0] == r.tile[1])
+            continue;
 #pragma unroll
-        for (int n = 0; n < HELD; n++)
-#pragma unroll
-            for (int i = 0; i < 2; i++) {
-                const double x = held.at[side][n].x[i] * unit;
-                squares[side][i] += x * x;
-                staged[side][warp + n * WARPS][2 * lane + i] = cut((float)x);
-            }
+        for (int n = 0; n < HELD; n++) {
+            const double by = first + warp + n * WARPS < rows.used ? unit : 0.0;
+            const double x[2] = { held.at[side][n].x[0] * by, held.at[side][n].x[1] * by };
+            squares[side][0] += x[0] * x[0];
+            squares[side][1] += x[1] * x[1];
+            *(float2 *)&to[side][warp + n * WARPS][2 * lane] = { cut((float)x[0]), cut((float)x[1]) };
+        }
+    }
 }
 
 /* A warp has 16 lines and 32 columns. */
@@ -156,64 +172,77 @@ __device__ __forceinline__ void reciprocals_of_channels(double per[2 * FREF__TIL
 }
 
 /* The thread's part of tr(C^2) and tr(C), of C with ones on its diagonal; what lies below the diagonal is counted with what lies above. */
-__device__ __forceinline__ fref__related traces(const relation &r, const float sum[4][4], const double *of_lines, const double *of_columns)
+__device__ __forceinline__ fref__related traces(const relation &r, const float sum[4][4], const double per[2 * FREF__TILE])
 {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const bool same = r.tile[0] == r.tile[1];
-    fref__related to = { 0.0, 0.0 };
+    double squares[4] = { 0.0, 0.0, 0.0, 0.0 };
 #pragma unroll
     for (int n = 0; n < 4; n++)
 #pragma unroll
         for (int i = 0; i < 4; i++) {
             const int line = warp / 2 * 16 + lane / 4 + i / 2 * 8, column = warp % 2 * 32 + 8 * n + lane % 4 * 2 + i % 2;
-            const double x = (double)sum[n][i], one = of_lines[line] > 0.0 ? 1.0 : 0.0;
-            const bool diagonal = same && line == column;
-            to.squares += diagonal ? one : (same ? 1.0 : 2.0) * (x * of_lines[line] * (x * of_columns[column]));
-            to.trace += diagonal ? one : 0.0;
+            const double x = (double)sum[n][i], one = x * per[line] * (x * per[column + (same ? 0 : FREF__TILE)]);
+            squares[i] += same && line == column ? 0.0 : one;
         }
-    return to;
+    const double trace = same && threadIdx.x < FREF__TILE && per[threadIdx.x] > 0.0 ? 1.0 : 0.0;
+    return { (squares[0] + squares[1] + (squares[2] + squares[3])) * (same ? 1.0 : 2.0) + trace, trace };
 }
 
-/* Adds what a head's blocks left, in their order: 1 / nch. */
-__device__ __forceinline__ double per_channel(const volatile fref__related *parts, uint32_t count)
+/* Over the block, in its first warp. */
+__device__ __forceinline__ fref__related sum_of_block(const fref__related &mine, fref__related parts[WARPS])
 {
-    double squares = 0.0, trace = 0.0;
-    for (uint32_t n = 0; n < count; n++) {
-        squares += parts[n].squares;
-        trace += parts[n].trace;
-    }
-    return trace > 0.0 && trace * trace > squares ? squares / (trace * trace) : 1.0;
+    const int lane = threadIdx.x % 32;
+    const fref__related of_warp = { sum_of_warp(mine.squares), sum_of_warp(mine.trace) };
+    if (lane == 0)
+        parts[threadIdx.x / 32] = of_warp;
+    __syncthreads();
+    if (threadIdx.x >= 32)
+        return of_warp;
+    return { sum_of_lanes<WARPS>(parts[lane % WARPS].squares), sum_of_lanes<WARPS>(parts[lane % WARPS].trace) };
+}
+
+/* 1 / nch. */
+__device__ __forceinline__ double per_channel(const fref__related &all)
+{
+    return all.trace > 0.0 && all.trace * all.trace > all.squares ? all.squares / (all.trace * all.trace) : 1.0;
+}
+
+/* Adds what a head's blocks left, in their order. */
+__device__ __forceinline__ double per_channel_of_head(const volatile fref__related *parts, uint32_t count)
+{
+    fref__related all = { 0.0, 0.0 };
+    for (uint32_t n = 0; n < count; n++)
+        all = { all.squares + parts[n].squares, all.trace + parts[n].trace };
+    return per_channel(all);
 }
 
 /* The last of a group's blocks knows its nch: the least of its heads'. */
 __device__ __forceinline__ void finish_relation(const fref__call &c, const relation &r, const fref__related &mine)
 {
     const int lane = threadIdx.x % 32;
-    const uint32_t unit = r.slot / r.group;
+    const uint32_t unit = r.slot / r.group, blocks = r.group * r.pairs;
+    double *to = c.channels[r.which] + (r.which == 0 ? c.head_k0 : r.which == 1 ? c.head_v0 : 0) + unit;
     int last = 0;
+    if (threadIdx.x == 0 && blocks == 1)
+        *to = per_channel(mine);
+    if (blocks == 1)
+        return;
     if (threadIdx.x == 0) {
         c.related[blockIdx.x] = mine;
         __threadfence();
-        last = atomicInc(c.related_blocks + r.which * c.heads + unit * r.group, r.group * r.pairs - 1) == r.group * r.pairs - 1;
+        last = atomicInc(c.related_blocks + r.which * c.heads + unit * r.group, blocks - 1) == blocks - 1;
     }
     if (!__syncthreads_or(last) || threadIdx.x >= 32)
         return;
     __threadfence();
     double most = 0.0;
     for (uint32_t n = (uint32_t)lane; n < r.group; n += 32)
-        most = fmax(most, per_channel(c.related + r.of_group + n * r.pairs, r.pairs));
+        most = fmax(most, per_channel_of_head(c.related + r.of_group + n * r.pairs, r.pairs));
     most = largest_of_warp(most);
     if (lane == 0)
-        c.channels[r.which][(r.which == 0 ? c.head_k0 : r.which == 1 ? c.head_v0 : 0) + unit] = most;
+        *to = most;
 }
-
-/* What a block shares. */
-struct relating {
-    float staged[2][RELATE_ROWS][RELATE_LD];
-    double per[2 * FREF__TILE];
-    fref__related parts[WARPS];
-    fref__span live[FREF__THREADS];
-};
 
 /* 1 / nch of each tensor of `channels`: C = X^T X over its rows on the TF32 tensor cores, channels with reciprocals of their exact squares. A block for
  * each head and pair of tiles of channels, the first of its launch. */
@@ -222,15 +251,16 @@ __device__ __forceinline__ void relate(const fref__call &c, double *shared)
     static_assert(sizeof(relating) <= FREF__OF_RELATION * sizeof(double), "");
     relating &s = *(relating *)shared;
     const relation r = find_relation(c);
-    const freedom_rows rows = rows_of(c, r, s.live);
     const double unit = bring_below(c.extent[r.which][2 * r.slot], 0, -100);
+    const freedom_rows rows = rows_of(c, r, s.ends);
     const int right = r.tile[0] == r.tile[1] ? 0 : 1;
     held_rows held;
     double squares[2][2] = {};
     float sum[4][4] = {};
-    load_rows(&held, r, rows, 0);
+    if (rows.used > 0)
+        load_rows(&held, r, rows, 0);
     for (int m = 0; m < rows.used; m += RELATE_ROWS) {
-        stage_rows(s.staged, squares, held, unit);
+        stage_rows(s.staged, squares, r, rows, held, m, unit);
         __syncthreads();
         load_rows(&held, r, rows, m + RELATE_ROWS);
         multiply_rows(sum, s.staged[0], s.staged[right]);
@@ -238,14 +268,7 @@ __device__ __forceinline__ void relate(const fref__call &c, double *shared)
     }
     static_assert(sizeof s.staged >= WARPS * sizeof s.per, "");
     reciprocals_of_channels(s.per, (double(*)[2 * FREF__TILE])s.staged, squares);
-    fref__related mine = traces(r, sum, s.per, s.per + right * FREF__TILE);
-    mine = { sum_of_warp(mine.squares), sum_of_warp(mine.trace) };
-    if (threadIdx.x % 32 == 0)
-        s.parts[threadIdx.x / 32] = mine;
-    __syncthreads();
-    for (int n = 1; n < WARPS && threadIdx.x == 0; n++)
-        mine = { mine.squares + s.parts[n].squares, mine.trace + s.parts[n].trace };
-    finish_relation(c, r, mine);
+    finish_relation(c, r, sum_of_block(traces(r, sum, s.per), s.parts));
 }
 
 }
