@@ -20,8 +20,8 @@ static wanted wanted_of(const fref_backward_out *out)
                      .freedom_of_keys = out->dk_nu || out->dk_neff || out->dv_nu || out->dv_neff };
 }
 
-/* Sums of one gradient, of `padded` rows or keys of each head of the lot: value, magnitude, variance, bound, perhaps one more, and what may be
- * flushed. */
+/* Sums of one gradient, of `padded` rows or keys of each head of the lot: value, magnitude, variance, bound, perhaps one more, and
+ * what may be flushed. */
 static fref__gradient make_gradient(fref__run *run, fref__buffer which, int64_t padded, int64_t ld, int count)
 {
     const int64_t rows = run->call.heads * padded, size = rows * ld;
@@ -122,7 +122,8 @@ static void count_keys(fref__run *run, const of_keys *k, const of_keys *v)
     const fref__call *c = &run->call;
     const bool of_k = k->wanted && k->weights && k->group > 1, of_v = v->wanted && v->weights && v->group > 1;
     const int64_t heads = (of_k ? c->heads_k : 0) + (of_v ? c->heads_v : 0);
-    fref__run_launch_with(run, FREF__kernel_key_weights, heads * (c->keys_padded / FREF__WEIGHED_KEYS), FREF__SUM_THREADS, of_k + 2 * of_v);
+    fref__run_launch_with(run, FREF__kernel_key_weights, heads * (c->keys_padded / FREF__WEIGHED_KEYS), FREF__SUM_THREADS,
+                          of_k + 2 * of_v);
 }
 
 static void add_bias(fref__run *run)
@@ -256,9 +257,8 @@ static void all_lots(fref__run *run, pass *x)
     const fref_problem *p = &c->problem;
     const bool sampled = p->row_sample || p->key_sample;
     const int64_t align = x->wanted.freedom_of_keys ? common_multiple(c->group_k, c->group_v) : 1;
-    x->bytes_of_head =
-        (c->rows_padded * (8 * c->ld_qk + 3 * c->ld_v + 32) + c->keys_padded * (6 * c->ld_qk + 6 * c->ld_v + 4)) *
-        (int64_t)sizeof(double);
+    x->bytes_of_head = (c->rows_padded * (8 * c->ld_qk + 3 * c->ld_v + 32) + c->keys_padded * (6 * c->ld_qk + 6 * c->ld_v + 4)) *
+                       (int64_t)sizeof(double);
     fref__run_plan(run, x->bytes_of_head, matrices_of(run), align);
     make_totals(run, &x->k, p->key_sample ? p->key_count : p->keys);
     make_totals(run, &x->v, p->key_sample ? p->key_count : p->keys);

@@ -17,11 +17,12 @@ static void sums_of_rows(fref__run *run, int64_t ld, int count)
 static void forward_lot(fref__run *run, int64_t bytes_of_head)
 {
     fref__call *c = &run->call;
-    const bool wants_errors =
-        c->forward.o_sigma || c->forward.o_bound || c->forward.o_nu || c->forward.o_neff || c->forward.amax_o;
+    const bool wants_errors = c->forward.o_sigma || c->forward.o_bound || c->forward.o_nu || c->forward.o_neff || c->forward.amax_o;
     const bool wants_o = c->forward.o || wants_errors;
     const fref__kernel lost = wants_errors ? FREF__kernel_sum_forward_lost : FREF__KERNEL_COUNT;
-    const fref__kernel sum = !wants_errors ? FREF__kernel_sum_values : c->kept ? FREF__kernel_sum_forward_kept : FREF__kernel_sum_forward;
+    const fref__kernel sum = !wants_errors ? FREF__kernel_sum_values
+                             : c->kept     ? FREF__kernel_sum_forward_kept
+                                           : FREF__kernel_sum_forward;
     c->keeps_scores = !wants_errors;
     if (wants_errors && !c->kept)
         c->tile_v = fref__run_doubles(run, FREF__TILE_V, c->heads_v * (c->keys_padded / FREF__TILE) * c->ld_v);

@@ -233,7 +233,8 @@ static void plan_zeros(fref__run *run)
 {
     const fref__call *c = &run->call;
     const int64_t heads = run->heads_of_lot, padded_ = c->rows_padded > c->keys_padded ? c->rows_padded : c->keys_padded;
-    run->zeros.chunk = run->zeros.lot + 8 * heads * (int64_t)sizeof(double) + FLAGGED * padded(heads * padded_ / FREF__TILE, sizeof(double));
+    run->zeros.chunk =
+        run->zeros.lot + 8 * heads * (int64_t)sizeof(double) + FLAGGED * padded(heads * padded_ / FREF__TILE, sizeof(double));
     run->zeros.end = run->zeros.chunk + 2 * heads * (int64_t)sizeof(double);
     run->zeros.at = fref__run_memory(run, FREF__ZEROS, run->zeros.end);
     clear_zeros(run, 0);
@@ -383,7 +384,8 @@ void fref__run_scores(fref__run *run, int gradient)
         return;
     const int64_t tiles = c->heads * (c->chunk_rows / FREF__PAD) * (c->keys_padded / FREF__SCORE_KEYS);
     const bool half = tiles < run->gpu->multiprocessors;
-    fref__run_launch_with(run, half ? FREF__kernel_scores_half : FREF__kernel_scores, c->beside + (half ? 2 * tiles : tiles), FREF__THREADS, gradient);
+    fref__run_launch_with(run, half ? FREF__kernel_scores_half : FREF__kernel_scores, c->beside + (half ? 2 * tiles : tiles),
+                          FREF__THREADS, gradient);
     c->relations = c->beside = 0;
     if (gradient)
         return;

@@ -11,11 +11,11 @@
 /* Scratch memory, each piece as large as it ever had to be. X(NAME) */
 #define FREF__BUFFER_LIST(X)                                                                                                       \
     X(ZEROS)                                                                                                                       \
-    X(RANGE) X(TILE_RANGE) X(ROWS_Q) X(ROWS_D_O) X(KEYS_K) X(KEYS_V) X(NORM_Q)            \
-        X(NORM_D_O) X(NORM_K) X(NORM_V) X(PEAK_K) X(PEAK_V) X(ROW_STATS) X(TILE_V) X(KEPT_V) X(SCORES) X(DP) X(EXTRA) X(PULL)      \
-            X(SLOPE) X(CURVATURE) X(SLOPE_EXTRA) X(FACTS) X(SUMS_ROWS) X(SUMS_K) X(SUMS_V) X(TOTAL_K) X(TOTAL_V)          \
-                X(BIAS) X(RELATED) X(CHANNELS) X(GROUP_CHANNELS_K) X(GROUP_CHANNELS_V)           \
-                    X(WEIGHTS_K) X(WEIGHTS_V)
+    X(RANGE)                                                                                                                       \
+    X(TILE_RANGE) X(ROWS_Q) X(ROWS_D_O) X(KEYS_K) X(KEYS_V) X(NORM_Q) X(NORM_D_O) X(NORM_K) X(NORM_V) X(PEAK_K) X(PEAK_V)          \
+        X(ROW_STATS) X(TILE_V) X(KEPT_V) X(SCORES) X(DP) X(EXTRA) X(PULL) X(SLOPE) X(CURVATURE) X(SLOPE_EXTRA) X(FACTS)            \
+            X(SUMS_ROWS) X(SUMS_K) X(SUMS_V) X(TOTAL_K) X(TOTAL_V) X(BIAS) X(RELATED) X(CHANNELS) X(GROUP_CHANNELS_K)              \
+                X(GROUP_CHANNELS_V) X(WEIGHTS_K) X(WEIGHTS_V)
 
 typedef enum fref__buffer {
 #define FREF__AS_BUFFER(name) FREF__##name,
@@ -30,10 +30,10 @@ struct fref_gpu {
     size_t budget; /* bytes that one lot may take; 0: what is free decides */
     bool wide;     /* its shared memory holds a wide tile's steps */
     int multiprocessors;
-    uint64_t runs; /* begun */
-    bool scores_left; /* by the last of them: all heads' and rows', plain */
-    bool ahead;       /* forwards do not wait, */
-    bool owes;        /* and one has not yet said what it found in its inputs */
+    uint64_t runs;             /* begun */
+    bool scores_left;          /* by the last of them: all heads' and rows', plain */
+    bool ahead;                /* forwards do not wait, */
+    bool owes;                 /* and one has not yet said what it found in its inputs */
     volatile int32_t *trouble; /* on the host, where kernels say it */
     struct {
         fref__address at;
@@ -71,7 +71,8 @@ void fref__run_start(fref__run *run, fref_gpu *gpu, const fref_problem *problem,
 void fref__run_cast_p(fref__run *run, double scale);
 /* Starts an amax, NULL: not wanted; returns what its tolerance is made with. */
 double fref__run_amax(fref__run *run, double *out, int64_t elements);
-/* Waits for all, and looks whether the inputs, those of a run before that owes it too, were what the kernels can judge. Returns the status. */
+/* Waits for all, and looks whether the inputs, those of a run before that owes it too, were what the kernels can judge. Returns the
+ * status. */
 int fref__run_end(fref__run *run);
 
 /* Memory of a lot: at most what was asked for before, or grown. Old contents are lost when it grows. */
@@ -93,7 +94,8 @@ uint8_t *fref__run_flags(fref__run *run, int64_t tiles);
 void fref__run_take_rows(fref__run *run, const int64_t *index, int64_t count);
 void fref__run_take_keys(fref__run *run, const int64_t *index, int64_t count);
 
-/* Decides heads_of_lot: `bytes_of_head` beside the scores, `matrices` of scores. Lots are multiples of `align` heads. No later row or key set is larger. */
+/* Decides heads_of_lot: `bytes_of_head` beside the scores, `matrices` of scores. Lots are multiples of `align` heads. No later row
+ * or key set is larger. */
 void fref__run_plan(fref__run *run, int64_t bytes_of_head, int64_t matrices, int64_t align);
 void fref__run_take_lot(fref__run *run, int64_t head0);
 /* Rows of a chunk of the lot for the current row and key sets. */
