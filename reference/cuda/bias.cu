@@ -7,6 +7,11 @@ struct bias_sums {
     double value, magnitude, variance, bound;
 };
 
+__device__ __forceinline__ void add_sums(bias_sums *to, const bias_sums &more)
+{
+    *to = { to->value + more.value, to->magnitude + more.magnitude, to->variance + more.variance, to->bound + more.bound };
+}
+
 /* The casts before the last: of the parts, and of partial sums after each reduced dimension, in those of the parts. */
 struct bias_casts {
     double unit_roundoff, squares, sizes, tiny;
@@ -48,16 +53,14 @@ __device__ __forceinline__ bias_casts casts_of(const fref__call &c)
 __device__ __forceinline__ void add_entry(bias_sums *sums, const fref__call &c, int64_t head, int64_t chunk_row, int64_t j,
                                           const bias_casts &casts)
 {
-    const int64_t at = head * c.rows_padded + c.row0 + chunk_row;
+    const int64_t at = head * c.rows_padded + c.row0 + chunk_row, n = (head * c.chunk_rows + chunk_row) * c.keys_padded + j;
     const fref__span range = c.range[at];
-    if (j < range.first || j >= range.last)
-        return;
-    const int64_t n = (head * c.chunk_rows + chunk_row) * c.keys_padded + j;
-    if (c.x[n] == -infinity())
-        return;
+    const double x = c.x[n], dp = c.dp[n]; /* whatever they are: one wait for all */
     const fref__facts f = c.facts[at];
-    const double p = c.x[n] * f.per_sum, kept = keep_of(c, head, c.row0 + chunk_row, j), ep = kept * f.ep;
-    const double dx = p * (kept * c.dp[n] - f.delta), size = fabs(dx);
+    if (j < range.first || j >= range.last || x == -infinity())
+        return;
+    const double p = x * f.per_sum, kept = keep_of(c, head, c.row0 + chunk_row, j), ep = kept * f.ep;
+    const double dx = p * (kept * dp - f.delta), size = fabs(dx);
     const double variance_p = ep * ep + f.variance_delta;
     const double worst_p = kept * f.ez + f.worst_delta;
     const double cast = casts.unit_roundoff * fmax(size, casts.tiny), by_score = f.es * dx;
@@ -71,30 +74,42 @@ __device__ __forceinline__ void add_entry(bias_sums *sums, const fref__call &c, 
 
 using namespace fref;
 
-/* A thread for each entry that the chunk adds to: x keys, y rows of the chunk, z the rest. Heads, rows and keys are added in order. */
-extern "C" __global__ void fref_add_bias(const __grid_constant__ fref__call c)
+/* A lane for each key, or where keys are reduced for every 32nd; a warp for each row of the chunk, or where rows are reduced for every BIAS_ROWS-th: then the
+ * lanes' and the warps' sums are added in their order. z: the rest. */
+extern "C" __global__ __launch_bounds__(FREF__SUM_THREADS) void fref_add_bias(const __grid_constant__ fref__call c)
 {
+    __shared__ bias_casts casts;
+    __shared__ bias_sums parts[FREF__BIAS_ROWS][32];
     const int64_t *dim = c.backward.dbias_dim;
-    const int64_t key = (int64_t)blockIdx.x * FREF__THREADS + threadIdx.x, row = blockIdx.y;
-    const int64_t of_batch = blockIdx.z / dim[1], of_head = blockIdx.z % dim[1];
-    if (key >= dim[3] || (dim[2] > 1 && c.row0 + row >= c.rows))
-        return;
-    const int64_t to = ((of_batch * dim[1] + of_head) * dim[2] + (dim[2] > 1 ? c.row0 + row : 0)) * dim[3] + key;
-    const bias_casts casts = casts_of(c);
-    bias_sums sums = { c.bias_sum[0][to], c.bias_sum[1][to], c.bias_sum[2][to], c.bias_sum[3][to] };
-    const int64_t row_last = dim[2] > 1 ? row + 1 : smaller(c.chunk_rows, c.rows - c.row0), key_last = dim[3] > 1 ? key + 1 : c.keys;
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const bool of_key = dim[3] > 1, of_row = dim[2] > 1;
+    const int64_t key = of_key ? (int64_t)blockIdx.x * 32 + lane : lane, row = of_row ? (int64_t)blockIdx.y * FREF__BIAS_ROWS + warp : warp;
+    const int64_t rows = smaller(c.chunk_rows, c.rows - c.row0), of_batch = blockIdx.z / dim[1], of_head = blockIdx.z % dim[1];
+    if (threadIdx.x == 0)
+        casts = casts_of(c);
+    __syncthreads();
+    bias_sums sums = { 0.0, 0.0, 0.0, 0.0 };
     for (int64_t head = 0; head < c.heads; head++) {
-        const int64_t b = (c.head0 + head) / c.problem.heads_q, h = (c.head0 + head) % c.problem.heads_q;
-        if ((dim[0] > 1 && b != of_batch) || (dim[1] > 1 && h != of_head))
+        const batch_head at = batch_head_of(c.head0 + head, c.problem.heads_q);
+        if ((dim[0] > 1 && at.b != of_batch) || (dim[1] > 1 && at.h != of_head))
             continue;
-        for (int64_t r = row; r < row_last; r++)
-            for (int64_t j = key; j < key_last; j++)
+        for (int64_t r = row; r < rows; r += of_row ? rows : FREF__BIAS_ROWS)
+            for (int64_t j = key; j < c.keys; j += of_key ? c.keys : 32)
                 add_entry(&sums, c, head, r, j, casts);
     }
-    c.bias_sum[0][to] = sums.value;
-    c.bias_sum[1][to] = sums.magnitude;
-    c.bias_sum[2][to] = sums.variance;
-    c.bias_sum[3][to] = sums.bound;
+    if (!of_key)
+        sums = { sum_of_warp(sums.value), sum_of_warp(sums.magnitude), sum_of_warp(sums.variance), sum_of_warp(sums.bound) };
+    parts[warp][lane] = sums;
+    __syncthreads();
+    if (row >= rows || key >= dim[3] || (!of_row && warp > 0))
+        return;
+    for (int n = 1; n < FREF__BIAS_ROWS && !of_row; n++)
+        add_sums(&sums, parts[n][lane]);
+    const int64_t to = ((of_batch * dim[1] + of_head) * dim[2] + (of_row ? c.row0 + row : 0)) * dim[3] + key;
+    c.bias_sum[0][to] += sums.value;
+    c.bias_sum[1][to] += sums.magnitude;
+    c.bias_sum[2][to] += sums.variance;
+    c.bias_sum[3][to] += sums.bound;
 }
 
 extern "C" __global__ void fref_finish_bias(const __grid_constant__ fref__call c)

@@ -24,6 +24,7 @@ enum {
     FREF__THREADS = 256,
     FREF__SUM_THREADS = 512,
     FREF__DECODE_THREADS = 256,
+    FREF__BIAS_ROWS = FREF__SUM_THREADS / 32, /* of a block of add_bias */
     FREF__WEIGHED_KEYS = 16, /* that a block of key_weights counts for */
     FREF__FINISHED_ROWS = 32, /* or keys, that a block of finish.cu makes */
     FREF__SUMS = 6,
