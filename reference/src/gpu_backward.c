@@ -130,7 +130,8 @@ static void add_bias(fref__run *run)
 {
     const fref__call *c = &run->call;
     const int64_t *dim = c->backward.dbias_dim;
-    const unsigned grid[3] = { (unsigned)((dim[3] + 31) / 32), dim[2] > 1 ? (unsigned)(c->chunk_rows / FREF__BIAS_ROWS) : 1, (unsigned)(dim[0] * dim[1]) };
+    const unsigned grid[3] = { (unsigned)((dim[3] + 31) / 32), dim[2] > 1 ? (unsigned)(c->chunk_rows / FREF__BIAS_ROWS) : 1,
+                               (unsigned)(dim[0] * dim[1]) };
     fref__run_launch_grid(run, FREF__kernel_add_bias, grid, FREF__SUM_THREADS);
 }
 

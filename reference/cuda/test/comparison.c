@@ -351,12 +351,17 @@ static int compare_forward(fref_gpu *gpu, device *d, const fref_problem *problem
 static int backward_of_keys(fref_gpu *gpu, device *d, const fref_problem *problem, const drawn *x, const fref_gpu_mod *mod,
                             const fref_tensor in[6], array parts[6], double *const on_device[6], char error[256])
 {
-    const fref_backward_out out = { .dk = on_device[0], .dk_sigma = on_device[1], .dk_bound = on_device[2],
-                                    .dv = on_device[3], .dv_sigma = on_device[4], .dv_bound = on_device[5] };
+    const fref_backward_out out = { .dk = on_device[0],
+                                    .dk_sigma = on_device[1],
+                                    .dk_bound = on_device[2],
+                                    .dv = on_device[3],
+                                    .dv_sigma = on_device[4],
+                                    .dv_bound = on_device[5] };
     for (int n = 0; n < 6; n++)
         if (d->driver->memory_set((fref__address)(uintptr_t)on_device[n], 0xff, (size_t)parts[n].count * sizeof(double), NULL) != 0)
             abort();
-    const int status = fref_gpu_backward(gpu, problem, mod, &in[0], &in[1], &in[2], &in[3], &in[4], &in[5], &x->rounding, &out, 0, NULL, error);
+    const int status =
+        fref_gpu_backward(gpu, problem, mod, &in[0], &in[1], &in[2], &in[3], &in[4], &in[5], &x->rounding, &out, 0, NULL, error);
     if (status == 0)
         bring(d, parts, on_device, 6);
     return status;
