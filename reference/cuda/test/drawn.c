@@ -288,7 +288,7 @@ void drawn_create(drawn *x, feature with, uint64_t seed, const size_limits *most
     if (chance(&state, 4))
         x->data.problem.scale *= -1.0;
     if (with == FEATURE_STEEP)
-        x->data.problem.scale *= 300.0;
+        x->data.problem.scale *= 80.0;
     if (bytes_of(x->data.type) == 1)
         x->data.problem.scales = (fref_scales){ 3.0, 0.3, 5.0, 0.25, 7.0, 11.0, 0.7, 1.3 };
     draw_extras(x, &state, with);
