@@ -120,7 +120,7 @@ extern "C" __global__ void fref_finish_bias(const __grid_constant__ fref__call c
         return;
     const double terms = (double)reduced_to_one(c) / 16.0, sqrt_n = sqrt(terms > 1.0 ? terms : 1.0);
     const double value = c.bias_sum[0][n], sum = E32 * sqrt_n * c.bias_sum[1][n], cast = c.bias_to.unit_roundoff * fmax(fabs(value), c.bias_to.tiny);
-    const bool read = c.bias_sum[3][n] > 0.0;
+    const bool read = c.bias_sum[3][n] > 0x1p-1000; /* less may be what subnormals have left */
     if (out.dbias != nullptr)
         out.dbias[n] = value;
     if (out.dbias_sigma != nullptr)

@@ -158,7 +158,8 @@ void fref__backward_bias_write(const fref__backward *x)
     for (int64_t n = 0; n < count; n++) {
         double value = x->bias_sums[VALUE][n], sum = E32 * sqrt_n * x->bias_sums[MAGNITUDE][n];
         double cast = to.unit_roundoff * fmax(fabs(value), to.tiny);
-        bool read = x->bias_sums[BOUND][n] > 0.0 || isnan(x->bias_sums[BOUND][n]);
+        /* Less may be what subnormals have left. */
+        bool read = x->bias_sums[BOUND][n] > 0x1p-1000 || isnan(x->bias_sums[BOUND][n]);
         if (out->dbias)
             out->dbias[n] = value;
         if (out->dbias_sigma)
