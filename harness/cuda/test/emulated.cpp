@@ -37,12 +37,15 @@ extern "C" int emulated_module_function(struct CUfunc_st **out, struct CUmod_st 
 
 extern "C" const char *emulated_kernel_fails;
 const char *emulated_kernel_fails;
+extern "C" int emulated_launches;
+int emulated_launches;
 
 extern "C" int emulated_launch(struct CUfunc_st *function, unsigned grid, unsigned, unsigned, unsigned threads, unsigned, unsigned, unsigned,
                                struct CUstream_st *, void **arguments, void **)
 {
     if (emulated_kernel_fails && strcmp(emulated_kernel_fails, ((const entry *)function)->name) == 0)
         return 719; /* CUDA_ERROR_LAUNCH_FAILED */
+    emulated_launches++;
     emulate::run(grid, threads, ((const entry *)function)->call, arguments);
     return 0;
 }

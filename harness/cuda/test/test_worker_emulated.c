@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "emulated.h"
+#include "numbers/seen.h"
 #include "outcomes.h"
 #include "worker/judging.h"
 
@@ -192,6 +193,46 @@ Test(emulated, a_fault_while_answers_are_judged_is_the_devices)
     cr_expect(found[FACTS_TENSOR_O].no_memory && strstr(facts_gpu_error(gpu), "emulated"));
     facts_truth_destroy(&truth);
     emulated_kernel_fails = NULL;
+    close_emulated(gpu, context);
+}
+
+/* Lies about small answers are judged beside these: what is judged, walked over and looked at again is one launch each. */
+static void weigh_at_once(facts_worker *worker, const char *text, int launches)
+{
+    static facts_problem p;
+    facts_case c;
+    facts_error where = { 0 };
+    facts_truth truth;
+    char error[256] = "";
+    facts_judgement found[FACTS_TENSOR_COUNT];
+    uint64_t bits[FACTS_TENSOR_COUNT];
+    cr_assert(facts_case_parse(&c, text, &where));
+    cr_assert_eq(facts_problem_resolve(&p, &c, &where), FACTS_RESOLVED);
+    cr_assert_eq(facts_truth_create(&truth, worker, &p, error), FATTN_OK, "%s", error);
+    const int before = emulated_launches;
+    cr_assert_eq(facts_judging_all(found, bits, &truth), FATTN_OK);
+    cr_expect_eq(emulated_launches - before, launches, "%s: %d launches", text, emulated_launches - before);
+    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
+        if (facts_tensor_is_output(&p, id) && truth.expectation.answer[id].at) { /* there is here */
+            const facts_tensor tensor = facts_tensor_seen(&p, id);
+            const facts_rule rule = facts_expectation_rule(&truth.expectation, id, FACTS_PATTERN_A);
+            cr_expect_eq(truth.untrusted[id], !facts_judge_trusts(&tensor, &rule), "%s: %s", text, facts_tensor_word(id));
+        }
+    facts_truth_destroy(&truth);
+}
+
+Test(emulated, lies_about_small_answers_need_no_second_round)
+{
+    fattn_context *context;
+    facts_gpu *gpu = open_emulated(&context);
+    facts_worker worker = { .context = context, .device = FACTS_DEVICE_CPU, .gpu = gpu };
+    weigh_at_once(&worker, "pass=fwd dtype=bf16 b=2 h=4/2 s=1/40 d=16", 3);
+    weigh_at_once(&worker, "pass=fwd dtype=bf16 b=2 h=2 s=1/900 d=8 want=stats", 3);
+    weigh_at_once(&worker, "pass=fwd dtype=e5m2 b=2 h=2 s=1/900 d=8", 3);
+    weigh_at_once(&worker, "pass=fwd dtype=bf16 b=2 h=2 s=24 d=16", 3);
+    weigh_at_once(&worker, "pass=bwd dtype=bf16 b=1 h=2 s=24/1 d=16", 3);
+    weigh_at_once(&worker, "pass=fwd dtype=bf16 b=2 h=4 s=24/40 d=16 stride=broadcast:q.s", 4); /* its rows are alike, and together say nothing */
+    weigh_at_once(&worker, "pass=fwd dtype=bf16 b=1 h=3 s=1100/8 d=32", 3); /* the first head tells */
     close_emulated(gpu, context);
 }
 

@@ -55,6 +55,7 @@ static fattn_status lend(lent *out, facts_gpu *gpu, facts_part *part, const fact
 /* A question, and what its pointers point to. */
 typedef struct question {
     facts_tensor_id id;
+    bool whole; /* of all heads */
     facts_tensor there;
     facts_rule rule;
     facts_judged_slice *slices;
@@ -85,7 +86,7 @@ static fattn_status ask(batch *b, facts_tensor_id id, const facts_rule *rule, fa
     question *q = &b->of[b->count];
     facts_asked *a = &b->asked[b->count];
     const facts_tensor here = facts_tensor_seen(t->memory.problem, id);
-    *q = (question){ .id = id, .there = facts_memory_seen(&t->memory, id), .rule = *rule };
+    *q = (question){ .id = id, .whole = !part, .there = facts_memory_seen(&t->memory, id), .rule = *rule };
     *a = (facts_asked){ .tensor = &q->there,
                         .storage = lie == FACTS_LIE_COUNT ? facts_memory_address(&t->memory, id, rule->pattern) : NULL,
                         .lie = lie,
@@ -202,15 +203,19 @@ static bool trusts_here(facts_truth *t, facts_tensor_id id)
     return !rule.expected.want || facts_judge_trusts(&tensor, &rule);
 }
 
-/* Most lies are caught by single elements, of the first head already. */
+/* Elements whose lies take no longer over all heads than over the first: one each for the threads that a large GPU runs at once. */
+#define FEW_ELEMENTS (1 << 16)
+
+/* Most lies are caught by single elements, of the first head already. The next row of a single one is itself. */
 static fattn_status tell_first(batch *b, facts_tensor_id id)
 {
     const facts_rule rule = facts_expectation_rule(&b->truth->expectation, id, A);
     const facts_tensor here = facts_tensor_seen(b->truth->memory.problem, id);
+    const bool few = here.dim[0] * here.dim[1] * here.dim[2] * here.dim[3] <= FEW_ELEMENTS;
     facts_part first = whole_of(&here, &rule);
     first.batches = first.heads = 1;
-    TRY(ask(b, id, &rule, FACTS_LIE_ZERO, &first));
-    return ask(b, id, &rule, FACTS_LIE_ROW, &first);
+    TRY(ask(b, id, &rule, FACTS_LIE_ZERO, few ? NULL : &first));
+    return ask(b, id, &rule, here.dim[2] > 1 ? FACTS_LIE_ROW : FACTS_LIE_CHANNEL, few ? NULL : &first);
 }
 
 static bool is_caught(const question *q)
@@ -229,17 +234,30 @@ static fattn_status tell_all(facts_lie_end *out, facts_truth *t, facts_tensor_id
     return FATTN_OK;
 }
 
-/* first: what became of zeros and of the neighbouring row in the first head. */
-static fattn_status weigh_trust(facts_truth *t, facts_tensor_id id, const question first[2])
+/* What became of the lie that question n is about. */
+static fattn_status end_of(facts_lie_end *out, const batch *b, size_t n)
 {
-    facts_lie_end zero = FACTS_LIE_CAUGHT, rolled = FACTS_LIE_CAUGHT;
-    if (!is_caught(&first[0]))
-        TRY(tell_all(&zero, t, id, FACTS_LIE_ZERO));
-    if (!is_caught(&first[1]))
-        TRY(tell_all(&rolled, t, id, FACTS_LIE_ROW));
-    if (rolled == FACTS_LIE_SAME)
-        TRY(tell_all(&rolled, t, id, FACTS_LIE_CHANNEL));
-    t->untrusted[id] = zero == FACTS_LIE_PASSES || rolled == FACTS_LIE_PASSES;
+    const question *q = &b->of[n];
+    *out = FACTS_LIE_CAUGHT;
+    if (q->whole) {
+        const facts_judgement found = judgement_of(q, b->truth->memory.problem);
+        *out = facts_judge_lie(&found);
+    } else if (!is_caught(q)) {
+        return tell_all(out, b->truth, q->id, b->asked[n].lie);
+    }
+    return FATTN_OK;
+}
+
+/* Question n is about zeros in place of an answer, the next about a neighbour's values. */
+static fattn_status weigh_trust(const batch *b, size_t n)
+{
+    const facts_tensor_id id = b->of[n].id;
+    facts_lie_end zero, rolled;
+    TRY(end_of(&zero, b, n));
+    TRY(end_of(&rolled, b, n + 1));
+    if (rolled == FACTS_LIE_SAME && b->asked[n + 1].lie == FACTS_LIE_ROW)
+        TRY(tell_all(&rolled, b->truth, id, FACTS_LIE_CHANNEL));
+    b->truth->untrusted[id] = zero == FACTS_LIE_PASSES || rolled == FACTS_LIE_PASSES;
     return FATTN_OK;
 }
 
@@ -283,7 +301,7 @@ static fattn_status conclude(facts_judgement out[FACTS_TENSOR_COUNT], uint64_t b
             for (int64_t i = 0; i < slices; i++)
                 bits[q->id] += q->slices[i].sums.bits;
         } else if (b->asked[n].lie == FACTS_LIE_ZERO) {
-            TRY(weigh_trust(t, q->id, q));
+            TRY(weigh_trust(b, n));
         }
     }
     t->weighed = true;
