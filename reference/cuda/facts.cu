@@ -371,7 +371,7 @@ extern "C" __global__ __launch_bounds__(FREF__THREADS, 3) void fref_forward_fact
     note_largest(&c.largest[0][w.head], most_kept(c) * (1.0 + f.es * 2.0) + f.eta);
     f.neff = effective_number(e.weights / (e.sum * e.sum), e.weights_squared / (e.sum * e.sum) / (e.sum * e.sum));
     amax a = {};
-    take(&a, e.largest / e.sum, e.largest / e.sum * (0x1p-19 + f.es) + 0x1p-126);
+    take(&a, e.largest / e.sum, e.largest / e.sum * (0x1p-19 + r.cl * f.es) + 0x1p-126);
     join(c.forward.amax_s, a);
     if (threadIdx.x % 32 == 0) {
         write_statistics(c, w, f, m, e, qk, nck);

@@ -269,13 +269,13 @@ static double effective_keys(const double *p, const double *norm_v, fref__range 
     return fref__effective_number(&sums);
 }
 
-/* Of P', before it is scaled. */
+/* Of P', before it is scaled. As one logit's error is all that it has, it is as coherent as the LSE's. */
 static void take_amax_s(const pass *x, const double *p, fref__range keys, double es)
 {
     double largest = 0.0;
     for (int64_t j = keys.first; j < keys.last; j++)
         largest = fref__larger_or_nan(largest, p[j]);
-    fref__amax_take(&x->amax_s[omp_get_thread_num()], largest, largest * (0x1p-19 + es) + 0x1p-126);
+    fref__amax_take(&x->amax_s[omp_get_thread_num()], largest, largest * (0x1p-19 + x->rounding->cl * es) + 0x1p-126);
 }
 
 static void write_row(const pass *x, const scratch *t, const fref__head *head, int64_t i, int64_t r, const row_facts *f)
