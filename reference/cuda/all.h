@@ -4,7 +4,7 @@
 
 #include "call.h"
 
-/* sums.cu: two steps of the right-hand side and of the weights, exact ones as doubles, rough ones as floats. The wide kernels stand in the order
+/* tile.cuh: two steps of the right-hand side and of the weights, exact ones as doubles, rough ones as floats. The wide kernels stand in the order
  * of the others. Over rows: two steps of their facts. */
 #define FREF__OF_SUMS(step, width, exact_weights, rough_weights, exact, rough)                                                      \
     (2 * (step) * ((width) + 4) + 2 * (exact) * (exact_weights) + (rough) * (rough_weights))
