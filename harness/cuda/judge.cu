@@ -102,47 +102,68 @@ template <typename T, typename F> __device__ static inline void join_block(T *mi
 
 /* ---- rows ------------------------------------------------------------------------------------------------------------------------ */
 
-/* ANY: one of the other types. */
-enum { ANY = -1 };
+/* What is judged: an answer of a type of 16 bits that has code of its own (its number), of one of the other types, or a lie. */
+enum { OTHER = -1, LIE = -2 };
 
-/* An element of an answer of this type, or of a lie. */
-template <int32_t TYPE>
-__device__ static inline void judge_element(const facts_one_judging &call, facts_judged_row *row, facts_judged_element *at, int64_t n)
-{
-    const int32_t type = TYPE == ANY ? call.view.dtype : TYPE;
-    at->code = facts_load(type, call.storage, at->place);
-    row->bits += facts_bits_of(n, at->code);
-    facts_judged_row_add_value(row, &call.bar, at, facts_decode(type, at->code) * call.bar.unit);
-}
+/* The elements of a row. */
+struct row_elements {
+    int64_t s;                  /* row of the slice */
+    int64_t first, place, told; /* element 0 in what is due, in the storage; of a lie, of the slice that it tells */
+};
 
-__device__ static inline void judge_lie(const facts_one_judging &call, facts_judged_row *row, const facts_judged_element *at, int64_t slice, int64_t s)
+/* What is read of one: while the one before it is judged. */
+struct read_element {
+    double want, sigma, bound, told;
+    uint32_t code;
+};
+
+template <int32_t TYPE> __device__ static inline read_element read(const facts_one_judging &call, const row_elements &row, int d)
 {
-    const int64_t from = slice * call.view.dim[2] * call.view.dim[3] + facts_lie_from(call.lie, s, at->channel, call.view.dim[2], call.view.dim[3]);
-    facts_judged_row_add_lie(row, &call.bar, at, call.lie, call.want[from]);
+    const int64_t n = row.first + d;
+    read_element out;
+    out.want = call.want[n];
+    out.sigma = call.sigma ? call.sigma[n] : 0.0;
+    out.bound = call.bound[n];
+    out.told = TYPE == LIE ? call.want[row.told + facts_lie_from(call.lie, row.s, d, call.view.dim[2], call.view.dim[3])] : 0.0;
+    if (TYPE == LIE)
+        out.code = 0;
+    else if (TYPE == OTHER)
+        out.code = facts_load(call.view.dtype, call.storage, row.place + d * call.view.stride[3]);
+    else
+        out.code = ((const uint16_t *)call.storage)[row.place + d * call.view.stride[3]];
+    return out;
 }
 
 /* The elements lane, lane + lanes, ... of row n. */
 template <int32_t TYPE>
-__device__ static inline void judge_part(const facts_one_judging &call, facts_judged_row *row, int64_t n, int lane, int lanes)
+__device__ static inline void judge_part(const facts_one_judging &call, facts_judged_row *out, int64_t n, int lane, int lanes)
 {
     const facts_strided *v = &call.view;
+    const int channels = (int)v->dim[3];
     const row_index r = row_index_of(v->dim, n);
     const int64_t at_row = call.rows ? call.rows[r.s] : r.s;
-    facts_judged_element at;
-    if (!exists(v, r.b, at_row))
+    if (!exists(v, r.b, at_row) || lane >= channels)
         return;
-    const int64_t place = row_of(v, r.b, r.h, at_row), first = n * v->dim[3];
+    const row_elements row = { r.s, n * channels, row_of(v, r.b, r.h, at_row), (n - r.s) * channels };
+    facts_judged_element at;
     at.due = call.due ? call.due[r.b * call.due_rows + at_row] : FACTS_DUE_VALUE;
-    for (int64_t d = lane; d < v->dim[3]; d += lanes) {
-        at.want = call.want[first + d];
-        at.sigma = call.sigma ? call.sigma[first + d] : 0.0;
-        at.bound = call.bound[first + d];
-        at.channel = (int32_t)d;
-        at.place = place + d * v->stride[3];
-        if (call.storage)
-            judge_element<TYPE>(call, row, &at, first + d);
-        else
-            judge_lie(call, row, &at, r.b * v->dim[1] + r.h, r.s);
+    read_element next = read<TYPE>(call, row, lane);
+    for (int d = lane; d < channels; d += lanes) {
+        const read_element now = next;
+        if (d + lanes < channels)
+            next = read<TYPE>(call, row, d + lanes);
+        at.want = now.want;
+        at.sigma = now.sigma;
+        at.bound = now.bound;
+        at.code = now.code;
+        at.channel = d;
+        at.place = row.place + d * v->stride[3];
+        if (TYPE == LIE) {
+            facts_judged_row_add_lie(out, &call.bar, &at, call.lie, now.told);
+        } else {
+            out->bits += facts_bits_of(row.first + d, now.code);
+            facts_judged_row_add_value(out, &call.bar, &at, facts_decode(TYPE == OTHER ? v->dtype : TYPE, now.code) * call.bar.unit);
+        }
     }
 }
 
@@ -150,7 +171,7 @@ __device__ static inline void judge_part(const facts_one_judging &call, facts_ju
 __device__ static inline bool join_row(facts_judged_row *row, int lane, int lanes)
 {
     const int32_t rare = row->not_finite | row->unwritten | row->wrong | row->padded_poison | row->padded_zero | row->padded_other;
-    worst most = { row->worst < 0 ? -1 : row->rank, row->worst, row->ratio };
+    worst most = { row->rank, row->worst, row->ratio };
     worst_of_lanes(&most, lanes);
     for (int mask = lanes / 2; mask > 0; mask /= 2) {
         row->squares += shuffled(row->squares, mask);
@@ -182,17 +203,19 @@ template <int32_t TYPE> __device__ static inline void judge_rows(const facts_one
     }
 }
 
-/* The types of most answers have code of their own. */
 extern "C" __global__ void __launch_bounds__(THREADS, 2) facts_kernel_judge(const __grid_constant__ facts_judge_call calls)
 {
     const share mine = share_of(calls.blocks);
     const facts_one_judging &call = calls.one[mine.one];
-    if (call.view.dtype == FATTN_BF16)
+    const bool aligned = (uintptr_t)call.storage % sizeof(uint16_t) == 0;
+    if (!call.storage)
+        judge_rows<LIE>(call, mine);
+    else if (call.view.dtype == FATTN_BF16 && aligned)
         judge_rows<FATTN_BF16>(call, mine);
-    else if (call.view.dtype == FATTN_F16)
+    else if (call.view.dtype == FATTN_F16 && aligned)
         judge_rows<FATTN_F16>(call, mine);
     else
-        judge_rows<ANY>(call, mine);
+        judge_rows<OTHER>(call, mine);
 }
 
 /* ---- what they say together: a block a slice ------------------------------------------------------------------------------------ */

@@ -43,7 +43,7 @@ typedef struct facts_judged_row {
     double got, want, tolerance;
     int32_t weighed;     /* elements in the sums */
     int32_t worst;       /* its channel; -1: nothing was compared */
-    int32_t rank, gate;  /* of the worst: facts_finding, facts_gate */
+    int32_t rank, gate;  /* of the worst: facts_finding (-1: nothing was compared), facts_gate */
     int32_t checked, not_finite, unwritten, wrong;
     int32_t padded_poison, padded_zero, padded_other;
     uint64_t bits;       /* of a row that a kernel judged: what its elements add to the tensor's hash (bits.h) */
@@ -105,20 +105,21 @@ FACTS_BOTH facts_compared facts_compared_as(int32_t is, int32_t gate, double rat
  * inequality. */
 FACTS_BOTH facts_compared facts_judged_element_compare(const facts_bar *bar, const facts_judged_element *at, double got)
 {
-    double want = at->want, inf = (double)INFINITY;
-    int32_t gate = bar->has_sigma ? FACTS_GATE_T1 : FACTS_GATE_TL;
-    if (want != want || got != got)
-        return facts_compared_as(FACTS_NOT_FINITE, FACTS_GATE_T0, inf, 0);
-    if (!facts_is_finite(want) || facts_judged_element_exact(bar, at)) {
-        int same = got == want;
-        return facts_compared_as(same ? FACTS_RIGHT : facts_is_finite(got) ? FACTS_OFF : FACTS_NOT_FINITE, FACTS_GATE_T0, same ? 0.0 : inf, 0);
-    }
-    double tolerance = facts_judged_element_tolerance(bar, at), error = fabs(got - want);
-    if (!facts_is_finite(got)) {
+    const double want = at->want, error = fabs(got - want), inf = (double)INFINITY, tolerance = facts_judged_element_tolerance(bar, at);
+    const int32_t gate = bar->has_sigma ? FACTS_GATE_T1 : FACTS_GATE_TL;
+    const int exact = facts_judged_element_exact(bar, at);
+    if (exact || !facts_is_finite(error)) {
+        if (want != want || got != got)
+            return facts_compared_as(FACTS_NOT_FINITE, FACTS_GATE_T0, inf, 0);
+        if (exact || !facts_is_finite(want)) {
+            const int same = got == want;
+            return facts_compared_as(same ? FACTS_RIGHT : facts_is_finite(got) ? FACTS_OFF : FACTS_NOT_FINITE, FACTS_GATE_T0, same ? 0.0 : inf, 0);
+        }
         /* Inf is right where the value is out of the type's range. */
-        if ((got > 0) == (want > 0) && fabs(want) + tolerance >= bar->overflow)
+        if (!facts_is_finite(got) && (got > 0) == (want > 0) && fabs(want) + tolerance >= bar->overflow)
             return facts_compared_as(FACTS_RIGHT, gate, 0.0, tolerance);
-        return facts_compared_as(FACTS_NOT_FINITE, FACTS_GATE_T0, inf, tolerance);
+        if (!facts_is_finite(got))
+            return facts_compared_as(FACTS_NOT_FINITE, FACTS_GATE_T0, inf, tolerance);
     }
     return facts_compared_as(error <= tolerance ? FACTS_RIGHT : FACTS_OFF, gate, error == 0 ? 0.0 : error / tolerance, tolerance);
 }
@@ -131,17 +132,14 @@ FACTS_BOTH int facts_judged_element_is_poison(const facts_bar *bar, const facts_
 FACTS_BOTH void facts_judged_row_begin(facts_judged_row *row)
 {
     memset(row, 0, sizeof *row);
-    row->worst = -1;
+    row->worst = row->rank = -1;
 }
 
 /* The higher finding, then the larger ratio, then the lower channel: no two elements are equal, so the order of adding does not matter. */
 FACTS_BOTH int facts_judged_row_is_worse(const facts_judged_row *a, const facts_judged_row *b)
 {
-    if (a->worst < 0 || b->worst < 0)
-        return b->worst < 0 && a->worst >= 0;
-    if (a->rank != b->rank)
-        return a->rank > b->rank;
-    return a->ratio != b->ratio ? a->ratio > b->ratio : a->worst < b->worst;
+    const int alike = a->ratio > b->ratio || (a->ratio == b->ratio && a->worst < b->worst);
+    return a->rank > b->rank || (a->rank == b->rank && alike);
 }
 
 FACTS_BOTH void facts_judged_row_show(facts_judged_row *row, const facts_judged_row *from)
@@ -158,9 +156,11 @@ FACTS_BOTH void facts_judged_row_show(facts_judged_row *row, const facts_judged_
 FACTS_BOTH void facts_judged_row_note(facts_judged_row *row, const facts_judged_element *at, const facts_compared *c, double got, double want)
 {
     facts_judged_row one;
-    row->unwritten += c->is == FACTS_UNWRITTEN;
-    row->not_finite += c->is == FACTS_NOT_FINITE;
-    row->wrong += c->is == FACTS_OFF;
+    if (c->is != FACTS_RIGHT) {
+        row->unwritten += c->is == FACTS_UNWRITTEN;
+        row->not_finite += c->is == FACTS_NOT_FINITE;
+        row->wrong += c->is == FACTS_OFF;
+    }
     one.ratio = c->ratio;
     one.got = got;
     one.want = want;
