@@ -7,18 +7,22 @@
 #include <string.h>
 
 #include "emulation/kernel.h"
+#include "numbers/arrays.h"
 #include "numbers/check.h"
 #include "numbers/dtype.h"
+#include "numbers/expect_whole.h"
 #include "numbers/fill.h"
-#include "numbers/mod.h"
 #include "numbers/oracle.h"
+#include "numbers/seen.h"
 
 typedef struct world {
     facts_problem p;
     facts_expectation expectation;
     facts_view view;
-    const uint8_t *keep; /* dropout by a mask; the caller's */
+    const uint8_t *keep; /* dropout by a mask that the case does not name; the caller's */
     double keep_scale;
+    uint8_t *given; /* what the case's own mask keeps */
+    int64_t first[FACTS_TENSOR_COUNT][8]; /* packed: where each entry starts */
 } world;
 
 static inline facts_problem case_of(const char *text)
@@ -51,29 +55,32 @@ static inline facts_storages world_storages(const world *w)
     facts_storages in = { .at = { 0 } };
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
         in.at[id] = facts_tensor_is_output(&w->p, id) ? NULL : w->view.at[id];
+    in.keep = w->given;
     return in;
 }
 
-static inline fref_tensor world_tensor(const world *w, facts_tensor_id id)
+/* What dropout keeps by the case's own mask, once it is filled. */
+static inline void world_keep(world *w)
 {
-    const facts_tensor *t = &w->p.tensor[id];
-    fref_tensor out = { 0 };
-    facts_oracle_type(&out.type, t->dtype);
-    for (int d = 0; d < 4; d++)
-        out.stride[d] = t->dim[d] > 1 ? t->stride[d] : 0;
-    out.data = w->view.at[id] ? (unsigned char *)w->view.at[id] + t->first * (int64_t)facts_dtype_bytes(t->dtype) : NULL;
-    return out;
+    const int64_t *dim = w->p.tensor[FACTS_TENSOR_DROPOUT_MASK].dim;
+    if (!w->p.ask.dropout_mask)
+        return;
+    w->given = malloc((size_t)(dim[0] * dim[1] * dim[2] * dim[3]));
+    uint8_t *bit = w->given;
+    for (facts_walk at = facts_walk_of(dim); facts_walk_on(&at);)
+        *bit++ = facts_view_get(&w->view, FACTS_TENSOR_DROPOUT_MASK, at.at) != 0;
 }
 
-/* Of a backward: O and Stats of the reference; call it before the kernel runs. */
+/* Call it once all else is written, before the kernel runs: what the case's mask keeps; of a backward O and Stats of the reference. */
 static inline void world_given(world *w)
 {
+    world_keep(w);
     facts_storages in = world_storages(w);
     if (w->p.ask.pass == FATTN_BACKWARD)
         cr_assert_eq(facts_expect_inputs(&w->p, &in, w->view.at[FACTS_TENSOR_O], w->view.at[FACTS_TENSOR_STATS]), 0);
 }
 
-static inline void world_slots(const world *w, facts_launch *launch)
+static inline void world_slots(world *w, facts_launch *launch)
 {
     static const facts_tensor_id slots[] = { FACTS_TENSOR_O,  FACTS_TENSOR_STATS, FACTS_TENSOR_MAX, FACTS_TENSOR_SUM_EXP,
                                              FACTS_TENSOR_DQ, FACTS_TENSOR_DK,    FACTS_TENSOR_DV,  FACTS_TENSOR_DBIAS };
@@ -86,6 +93,9 @@ static inline void world_slots(const world *w, facts_launch *launch)
         facts_oracle_type(&out->type, t->dtype);
         memcpy(out->dim, t->dim, sizeof out->dim);
         memcpy(out->stride, t->stride, sizeof out->stride);
+        for (int64_t b = 0; t->packed != FACTS_PACKED_NOT && b < w->p.ask.batch; b++)
+            w->first[slots[i]][b] = facts_row_at(&w->p, slots[i], b, 0) - t->first;
+        out->first = t->packed != FACTS_PACKED_NOT ? w->first[slots[i]] : NULL;
     }
 }
 
@@ -94,22 +104,15 @@ static inline void world_answer(world *w, const facts_kernel *kernel)
 {
     facts_storages in = world_storages(w);
     bool backward = w->p.ask.pass == FATTN_BACKWARD;
-    fref_problem asked;
-    fref_tensor t[FACTS_TENSOR_COUNT], bias;
-    facts_mod_owner owner = { &w->p, in.at[FACTS_TENSOR_MOD_A], in.at[FACTS_TENSOR_MOD_B] };
+    facts_whole whole;
     cr_assert_eq(backward ? facts_expect_backward(&w->expectation, &w->p, &in) : facts_expect_forward(&w->expectation, &w->p, &in, 0), 0);
-    facts_oracle_problem(&asked, &w->p);
-    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
-        t[id] = world_tensor(w, id);
-    bias = t[FACTS_TENSOR_BIAS];
-    asked.bias = w->p.tensor[FACTS_TENSOR_BIAS].present ? &bias : NULL;
-    if (w->p.mod != FACTS_MOD_NONE) {
-        asked.modify = facts_mod_at;
-        asked.modify_owner = &owner;
+    cr_assert_eq(facts_whole_make(&whole, &w->p, &in), 0);
+    fref_tensor *t = whole.tensor;
+    if (w->keep) {
+        whole.problem.keep = w->keep;
+        whole.problem.keep_scale = w->keep_scale;
     }
-    asked.keep = w->keep;
-    asked.keep_scale = w->keep_scale;
-    facts_launch launch = { .problem = &asked, .type = t[FACTS_TENSOR_Q].type, .q = &t[FACTS_TENSOR_Q], .k = &t[FACTS_TENSOR_K], .v = &t[FACTS_TENSOR_V],
+    facts_launch launch = { .problem = &whole.problem, .type = t[FACTS_TENSOR_Q].type, .q = &t[FACTS_TENSOR_Q], .k = &t[FACTS_TENSOR_K], .v = &t[FACTS_TENSOR_V],
                             .seed = w->p.seed };
     if (backward) {
         launch.o = &t[FACTS_TENSOR_O];
@@ -117,11 +120,12 @@ static inline void world_answer(world *w, const facts_kernel *kernel)
         launch.d_o = &t[FACTS_TENSOR_DO];
     }
     world_slots(w, &launch);
-    size_t room = facts_emulation_workspace(&asked);
+    size_t room = facts_emulation_workspace(&whole.problem);
     launch.workspace = malloc(room + 1);
     memset(launch.workspace, 0x3C, room); /* ordinary numbers */
     cr_assert(backward ? facts_emulate_backward(kernel, &launch) : facts_emulate_forward(kernel, &launch));
     free(launch.workspace);
+    facts_whole_destroy(&whole);
 }
 
 /* The largest ratio of all gates on what the kernel wrote. */
@@ -134,7 +138,8 @@ static inline double world_ratio(world *w)
         if (!facts_tensor_is_output(&w->p, id))
             continue;
         facts_rule rule = facts_expectation_rule(&w->expectation, id, FACTS_PATTERN_A);
-        facts_judgement j = facts_judge_tensor(&w->p.tensor[id], w->view.at[id], &rule);
+        facts_tensor seen = facts_tensor_seen(&w->p, id);
+        facts_judgement j = facts_judge_tensor(&seen, w->view.at[id], &rule);
         worst = j.ratio > worst ? j.ratio : worst;
     }
     return worst;
@@ -144,6 +149,7 @@ static inline void world_leave(world *w)
 {
     for (int id = 0; id < FACTS_TENSOR_COUNT; id++)
         free(w->view.at[id]);
+    free(w->given);
     facts_expectation_destroy(&w->expectation);
 }
 

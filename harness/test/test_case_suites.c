@@ -55,7 +55,7 @@ Test(suites, smoke_is_small_and_implemented)
 Test(suites, numbers_is_small_and_has_every_fill_and_check)
 {
     bool filled[FACTS_FILL_OTHER] = { false }, checked[FACTS_CHECKS] = { false };
-    is_implemented("numbers", 250, 450);
+    is_implemented("numbers", 300, 550);
     facts_cases *cases = load("numbers");
     for (size_t i = 0; i < facts_cases_count(cases); i++) {
         facts_error error = { "", 0, 0 };

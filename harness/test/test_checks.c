@@ -46,6 +46,17 @@ static const char *const forward_cases[] = {
     "check=length padding=zero:kv",
     "check=window",
     "check=window mask=causal mod=softcap:5",
+    "check=off_by_one softmax=off_by_one",
+    "check=off_by_one softmax=sink mask=causal_br padding=random",
+    "check=off_by_one softmax=sink bias=1hss mod=softcap:5 padding=zero:kv",
+    "check=dropout_zero dropout=0.3 dropout_mask=1",
+    "check=dropout_zero dropout=0.1 dropout_mask=1 mask=causal softmax=sink",
+    "check=ragged layout=thd padding=random",
+    "check=ragged layout=thd padding=zero:kv mask=causal_br softmax=sink alibi=1",
+    "check=ragged layout=thd_bshd padding=random bias=1hss slots=+3 tail=8",
+    "check=paged paged=16 padding=random",
+    "check=paged paged=16 table=shared mask=causal_br padding=random softmax=sink",
+    "check=paged paged=64 table=packed layout=thd_bshd padding=random",
     "check=identities",
     "check=identities mask=causal bias=1hss",
 };
@@ -65,6 +76,11 @@ static const char *const backward_cases[] = {
     "check=prefix mask=causal",
     "check=length padding=random mask=causal_br",
     "check=window mask=causal",
+    "check=off_by_one softmax=sink dsink=1",
+    "check=off_by_one softmax=off_by_one mask=causal_br padding=random bias=1hss dbias=1",
+    "check=dropout_zero dropout=0.3 dropout_mask=1 mask=causal",
+    "check=ragged layout=thd padding=random mask=causal",
+    "check=ragged layout=thd padding=zero:q softmax=sink",
     "check=identities mask=causal padding=random",
     "check=identities mod=softcap:5",
 };
@@ -145,6 +161,15 @@ static const struct {
     { FACTS_LIAR_B_LEN_IGNORED, "pass=bwd padding=random check=length" },
     { FACTS_LIAR_B_DQ_NOSCALE, "pass=bwd check=window" },
     { FACTS_LIAR_BIAS_SCALED, "pass=fwd bias=1hss check=window" },
+    { FACTS_LIAR_NO_SINK, "pass=fwd softmax=off_by_one check=off_by_one" },
+    { FACTS_LIAR_NO_SINK, "pass=fwd softmax=sink mask=causal_br padding=random check=off_by_one" },
+    { FACTS_LIAR_TAIL_ZERO, "pass=fwd softmax=sink check=off_by_one" },
+    { FACTS_LIAR_DROPOUT_NOSCALE, "pass=fwd dropout=0.3 dropout_mask=1 check=dropout_zero" },
+    { FACTS_LIAR_DROPOUT_8BIT, "pass=fwd dropout=0.3 dropout_mask=1 check=dropout_zero" },
+    { FACTS_LIAR_RAGGED_PLUS_1, "pass=fwd layout=thd padding=random check=ragged" },
+    { FACTS_LIAR_STATS_STRIDE, "pass=fwd layout=thd padding=random check=ragged" },
+    { FACTS_LIAR_PAGE_LAST, "pass=fwd paged=16 padding=random check=paged" },
+    { FACTS_LIAR_PAGE_COUNT, "pass=fwd paged=16 padding=random check=paged" },
     { FACTS_LIAR_O_NO_RESCALE, "pass=fwd check=identities fill=spiky" },
     { FACTS_LIAR_B_NO_DELTA, "pass=bwd check=identities" },
     { FACTS_LIAR_B_DQ_NOSCALE, "pass=bwd check=identities" },
@@ -166,7 +191,7 @@ Test(checks, each_finds_its_lie_between_its_runs)
 Test(checks, every_check_finds_a_lie)
 {
     for (facts_check check = FACTS_CHECK_NONE + 1; check < FACTS_CHECKS; check++) {
-        bool listed = check == FACTS_CHECK_KEEP; /* test_probe.c */
+        bool listed = check == FACTS_CHECK_KEEP || check == FACTS_CHECK_NONFINITE; /* test_probe.c; records alone */
         for (size_t i = 0; i < sizeof found / sizeof *found && !listed; i++) {
             char due[40];
             snprintf(due, sizeof due, "check=%s", facts_check_words[check]);
@@ -183,6 +208,10 @@ Test(checks, what_says_nothing_is_refused_by_name)
         "pass=bwd check=count",      "pass=fwd check=ds",           "pass=fwd check=count bias=1hss", "pass=fwd check=shift mod=softcap:5",
         "pass=fwd check=repeat_heads", "pass=fwd check=key_order mask=causal", "pass=fwd check=split",  "pass=fwd want=stats check=split mask=causal",
         "pass=fwd check=prefix",     "pass=fwd check=length",       "pass=fwd check=identities fill=needle", "pass=bwd check=sum_rows",
+        "pass=fwd check=off_by_one", "pass=fwd softmax=sink mask=causal check=off_by_one", "pass=fwd softmax=sink alibi=1 check=off_by_one",
+        "pass=fwd softmax=sink s=40/1 check=off_by_one", "pass=fwd check=dropout_zero", "pass=fwd check=ragged", "pass=fwd check=paged",
+        "pass=fwd layout=thd padding=random check=paged", "pass=fwd layout=thd padding=random dropout=0.1 check=ragged",
+        "pass=fwd dtype=e4m3 layout=thd padding=random check=ragged", "pass=fwd softmax=sink check=nonfinite", "pass=fwd layout=thd padding=random check=count",
         "pass=fwd b=1 h=1 check=others", "pass=fwd b=1 h=4/1 check=permute", "pass=fwd check=linear stride=broadcast:k.b" };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         static facts_problem p;
@@ -191,5 +220,22 @@ Test(checks, what_says_nothing_is_refused_by_name)
         cr_assert(facts_case_parse(&c, texts[i], &error), "%s: %s", texts[i], error.text);
         cr_expect_eq(facts_problem_resolve(&p, &c, &error), FACTS_BAD_PROBLEM, "%s: %s", texts[i], error.text);
         cr_expect_eq(strncmp(error.text, "check: ", 7), 0, "%s: %s", texts[i], error.text);
+    }
+}
+
+/* 0 times Inf is NaN: a kernel that multiplies what a mask hides by a P or dS of 0 spreads it to rows that do not read it. This kernel takes a row whose
+ * sum is NaN for one without a key, and says 0: both are recorded. */
+Test(checks, what_is_not_finite_is_recorded_and_not_judged)
+{
+    for (int pass = 0; pass < 2; pass++) {
+        char text[200];
+        snprintf(text, sizeof text, "pass=%s dtype=bf16 b=2 h=4/2 s=130/200 d=32 mask=causal padding=random check=nonfinite", pass ? "bwd" : "fwd");
+        outcome o = check_case(text, &honest[0]);
+        const facts_spread *key = &o.held.spread[0], *value = &o.held.spread[1];
+        cr_expect(o.held.wrong == 0 && o.held.compared > 0 && o.held.ratio == 0.0, "%s", text);
+        cr_expect(key->readers > 100 && key->reached == (pass ? key->readers : 0), "%s: NaN reached %d of %d", text, (int)key->reached, (int)key->readers);
+        cr_expect(key->others > 100 && key->strayed == (pass ? key->others : 0), "%s: NaN strayed into %d of %d", text, (int)key->strayed, (int)key->others);
+        cr_expect(value->readers == key->readers && value->reached == value->readers, "%s: Inf reached %d of %d", text, (int)value->reached, (int)value->readers);
+        cr_expect(value->others == key->others && value->strayed == (pass ? 0 : value->others), "%s: Inf strayed into %d of %d", text, (int)value->strayed, (int)value->others);
     }
 }

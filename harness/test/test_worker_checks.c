@@ -92,6 +92,12 @@ Test(worker_checks, a_broken_law_is_wrong_and_named)
         { "pass=fwd " SHAPE "want=stats check=key_order", "does not know its order", FACTS_TENSOR_O, 300 },
         { "pass=fwd " SHAPE "check=repeat_heads", "repeated heads", FACTS_TENSOR_O, 300 },
         { "pass=bwd " SHAPE "check=others", "cannot matter", FACTS_TENSOR_DV, 1 },
+        { "pass=fwd " SHAPE "softmax=off_by_one want=stats check=off_by_one", "a key of zeros", FACTS_TENSOR_STATS, 1000 },
+        { "pass=bwd " SHAPE "softmax=off_by_one check=off_by_one", "a key of zeros", FACTS_TENSOR_DK, 3000 },
+        { "pass=fwd " SHAPE "dropout=0.1 want=stats check=dropout_zero", "do not see dropout", FACTS_TENSOR_STATS, 1000 },
+        { "pass=fwd " SHAPE "layout=thd padding=random check=ragged", "packed sequences are padded ones", FACTS_TENSOR_O, 300 },
+        { "pass=bwd " SHAPE "layout=thd padding=random check=ragged", "packed sequences are padded ones", FACTS_TENSOR_DK, 3000 },
+        { "pass=fwd " SHAPE "paged=16 check=paged", "keys in pages", FACTS_TENSOR_O, 300 },
         { "pass=bwd " SHAPE "check=identities", "I1", FACTS_TENSOR_DV, 3000 },
     };
     for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
@@ -132,6 +138,30 @@ Test(worker_checks, a_plan_that_is_gone_leaves_the_check_out_and_says_so)
     cr_expect_eq(s.trial.verdict, FACTS_VERDICT_PASS);
     json_decref(row);
     s.plan = kept;
+    end(&s);
+}
+
+/* The cpu backend sums over all keys of a row and no others. */
+Test(worker_checks, how_far_a_nan_went_is_recorded_and_no_verdict)
+{
+    scene s;
+    begin(&s, "pass=fwd " SHAPE "mask=causal check=nonfinite");
+    facts_checks_run(&s.runs);
+    cr_expect_eq(s.trial.status, FATTN_OK, "%s", s.trial.text);
+    cr_expect_eq(s.trial.verdict, FACTS_VERDICT_PASS, "%s", s.trial.text);
+    json_t *row = json_object();
+    facts_row_check(row, &s.trial.check);
+    json_t *spread = json_object_get(json_object_get(row, "check"), "spread");
+    const char *const words[] = { "nan_key", "inf_value" };
+    for (int i = 0; i < 2; i++) {
+        json_t *one = json_object_get(spread, words[i]);
+        const json_int_t readers = 2 * 4 * (40 - 28), others = 2 * 4 * 28; /* rows from key 28 on */
+        cr_expect_eq(json_integer_value(json_object_get(one, "readers")), readers, "%s", words[i]);
+        cr_expect_eq(json_integer_value(json_object_get(one, "reached")), readers, "%s", words[i]);
+        cr_expect_eq(json_integer_value(json_object_get(one, "others")), others, "%s", words[i]);
+        cr_expect_eq(json_integer_value(json_object_get(one, "strayed")), 0, "%s", words[i]);
+    }
+    json_decref(row);
     end(&s);
 }
 

@@ -51,23 +51,46 @@ static bool has_own_weights(const facts_problem *p)
     return p->ask.sink || p->ask.alibi;
 }
 
+static bool is_packed(const facts_problem *p)
+{
+    for (int id = 0; id < FACTS_TENSOR_COUNT; id++)
+        if (p->tensor[id].present && p->tensor[id].packed != FACTS_PACKED_NOT)
+            return true;
+    return false;
+}
+
+static bool is_paged(const facts_problem *p)
+{
+    return p->tensor[FACTS_TENSOR_K].page != 0 || p->tensor[FACTS_TENSOR_V].page != 0;
+}
+
+/* The same call, but for where its rows lie. */
+static bool moves_rows(const facts_problem *p)
+{
+    return p->check == FACTS_CHECK_RAGGED || p->check == FACTS_CHECK_PAGED;
+}
+
 /* Where a check writes and reads: elements by their strides, whose numbers are their codes. */
 static bool is_strided(const facts_problem *p)
 {
-    for (int id = 0; id < FACTS_TENSOR_COUNT; id++)
-        if (p->tensor[id].present && (p->tensor[id].packed != FACTS_PACKED_NOT || p->tensor[id].page != 0))
-            return false;
-    return !facts_is_fp8(p->ask.dtype) && !facts_is_mx(p->ask.dtype) && !p->high_backward;
+    return (moves_rows(p) || (!is_packed(p) && !is_paged(p))) && !facts_is_fp8(p->ask.dtype) && !facts_is_mx(p->ask.dtype) && !p->high_backward;
 }
 
 /* What joins the softmax, that most checks know nothing of. */
 static const char *refuses_joined(const facts_problem *p)
 {
     bool multiplies = p->check == FACTS_CHECK_POW2 || p->check == FACTS_CHECK_LINEAR; /* of V and dO, whatever P is */
-    bool boolean = p->ask.has_bias && p->ask.bias_dtype == FATTN_BOOL;
-    if (p->drop != 0.0 && p->check != FACTS_CHECK_KEEP)
+    bool boolean = p->ask.has_bias && p->ask.bias_dtype == FATTN_BOOL, masks = p->ask.block_mask || boolean;
+    bool drops = p->check == FACTS_CHECK_KEEP || p->check == FACTS_CHECK_DROPOUT_ZERO;
+    if (moves_rows(p) || p->check == FACTS_CHECK_DROPOUT_ZERO) /* all of it stays as it is */
+        return p->drop != 0.0 && !drops ? "needs the same P in another place: no dropout" : NULL;
+    if (p->drop != 0.0 && !drops)
         return "needs rows of P that sum to 1: no dropout (keep reads what it keeps)";
-    if ((has_own_weights(p) || p->ask.block_mask || boolean) && !multiplies && p->check != FACTS_CHECK_KEEP)
+    if (p->check == FACTS_CHECK_OFF_BY_ONE)
+        masks = masks || p->ask.alibi;
+    else
+        masks = masks || has_own_weights(p);
+    if (masks && !multiplies && p->check != FACTS_CHECK_KEEP)
         return "knows keys, lengths and bands alone: no sink, slopes, boolean or tile masks (pow2 and linear do)";
     return p->ask.rope || (p->ask.outputs & FATTN_WANT_STATS_LOG2) ? "needs scores that are products of Q and K, and natural stats: no rope, no stats2" : NULL;
 }
@@ -103,6 +126,19 @@ static const char *refuses_probe(const facts_problem *p)
     }
 }
 
+/* A key of zeros stands before all others: score 0 for every row. */
+static const char *refuses_key_of_zeros(const facts_problem *p)
+{
+    const fattn_problem *ask = &p->ask;
+    if (!ask->sink)
+        return "off_by_one looks at a sink: softmax=off_by_one or sink";
+    if (ask->has_left || (ask->has_right && ask->align != FATTN_BOTTOM_RIGHT))
+        return "off_by_one needs rows that all read their first key: no band, or one from the bottom-right corner without a left bound";
+    if (!is_blind(p->mod) && p->mod != FACTS_MOD_POST_SCALE_BIAS)
+        return "off_by_one needs scores that do not know their place: no mask or position";
+    return ask->seq_kv < 2 ? "off_by_one needs two keys" : NULL;
+}
+
 static const char *refuses_law(const facts_problem *p)
 {
     const fattn_problem *ask = &p->ask;
@@ -135,6 +171,14 @@ static const char *refuses_law(const facts_problem *p)
         if (!p->has_lengths || p->mod == FACTS_MOD_DOCUMENT)
             return "length needs lengths (padding= or lens=), and no documents";
         return NULL;
+    case FACTS_CHECK_OFF_BY_ONE:
+        return refuses_key_of_zeros(p);
+    case FACTS_CHECK_DROPOUT_ZERO:
+        return p->drop == 0.0 ? "dropout_zero needs dropout: dropout=P" : NULL;
+    case FACTS_CHECK_RAGGED:
+        return is_packed(p) ? NULL : "ragged needs packed sequences: layout=thd or one like it";
+    case FACTS_CHECK_PAGED:
+        return is_paged(p) ? NULL : "paged needs pages: paged=N";
     case FACTS_CHECK_IDENTITIES:
         return p->fill == FACTS_FILL_GAUSS || p->fill == FACTS_FILL_UNIFORM || p->fill == FACTS_FILL_SPIKY
                    ? NULL
@@ -151,7 +195,7 @@ const char *facts_check_refuses(const facts_problem *p)
     if (has_shared_elements(p))
         return "needs tensors whose elements are their own: no stride 0";
     if (!is_strided(p))
-        return "needs tensors that are numbers at strides: neither packed nor paged, no 8 bit types";
+        return "needs tensors that are numbers at strides: neither packed nor paged (ragged and paged are), no 8 bit types";
     const char *why = refuses_joined(p);
     why = why ? why : refuses_probe(p);
     return why ? why : refuses_law(p);

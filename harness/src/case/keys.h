@@ -110,7 +110,7 @@ typedef enum facts_kind {
       "gauss", "*", "data")                                                                              \
     X(SEED, "seed", WORD, "N", "1", "*", "seed of the data and of random lengths")                                                           \
     X(POISON, "poison", WORD, "fill nan inf big", "fill", "*", "what lies in inputs where no answer may depend on it")                       \
-    X(CHECK, "check", WORD, "none count readout keep ds pow2 permute sum_rows linear shift repeat_heads others key_order split prefix length window identities", "none", "*", \
+    X(CHECK, "check", WORD, "none count readout keep ds pow2 permute sum_rows linear shift repeat_heads others key_order split prefix length window off_by_one dropout_zero ragged paged nonfinite identities", "none", "*", \
       "what is verified beside the reference: an exact probe, a law between two runs, identities of huge problems") \
     X(STATS_DTYPE, "stats_dtype", WORD, "f32 bf16 f16", "f32", "*", "type of Stats; anything but f32 is to be refused")
 /* clang-format on */

@@ -184,7 +184,8 @@ static void put_dq(const block *x)
     double undo = x->undo_dp * or_1(h->launch->k->descale) * (h->kernel->scale_last ? (double)h->attn_scale : 1.0);
     if (is(x, FACTS_LIAR_B_DQ_NOSCALE))
         undo /= (double)h->attn_scale;
-    for (int64_t i = 0; i < h->p->rows; i++)
+    const int64_t rows = slot->first ? h->len_q : h->p->rows; /* ragged: behind them lies another sequence */
+    for (int64_t i = 0; i < rows; i++)
         for (int64_t c = 0; c < h->p->dim_qk; c++) {
             double value = (double)(float)((double)x->dq[i * h->ld_qk + c] * undo);
             x->sums->amax_dq = fmax(x->sums->amax_dq, fabs(value));
@@ -257,9 +258,9 @@ static bool backward_head(sums *all, const facts_kernel *kernel, const facts_lau
 static void put_keys(const facts_launch *launch, facts_slot_id id, int64_t b, const float *sum, double scale, double *amax)
 {
     const facts_slot *slot = &launch->out[id];
-    int64_t ld = (slot->dim[3] + 7) / 8 * 8;
+    const int64_t ld = (slot->dim[3] + 7) / 8 * 8, keys = slot->first && launch->problem->len_kv ? launch->problem->len_kv[b] : slot->dim[2];
     for (int64_t h = 0; h < slot->dim[1]; h++)
-        for (int64_t j = 0; j < slot->dim[2]; j++)
+        for (int64_t j = 0; j < keys; j++)
             for (int64_t c = 0; c < slot->dim[3]; c++) {
                 double value = (double)sum[(h * slot->dim[2] + j) * ld + c];
                 *amax = fmax(*amax, fabs(value));

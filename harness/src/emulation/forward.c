@@ -203,7 +203,7 @@ static void put_statistics(const block *x, const int64_t at[4], row_state state)
     if (is(x, FACTS_LIAR_LSE_LOG2))
         lse *= LOG2E;
     facts_slot stats = out[FACTS_SLOT_STATS];
-    if (is(x, FACTS_LIAR_STATS_STRIDE)) { /* the sequence's rows of one head after another */
+    if (is(x, FACTS_LIAR_STATS_STRIDE) && stats.first) { /* the sequence's rows of one head after another */
         stats.stride[1] = h->len_q;
         stats.stride[2] = 1;
     }

@@ -74,7 +74,7 @@ static void believe_lengths(facts_head *x)
     x->len_kv = p->len_kv ? p->len_kv[x->b] : p->keys;
     if (lies(x, FACTS_LIAR_LEN_PLUS_1, FACTS_LIAR_B_LEN_PLUS_1) && x->len_kv < p->keys)
         x->len_kv++;
-    if (lies(x, FACTS_LIAR_LEN_IGNORED, FACTS_LIAR_B_LEN_IGNORED) || x->kernel->liar == FACTS_LIAR_PAGE_COUNT)
+    if (lies(x, FACTS_LIAR_LEN_IGNORED, FACTS_LIAR_B_LEN_IGNORED) || (x->kernel->liar == FACTS_LIAR_PAGE_COUNT && x->launch->k->pages))
         x->len_kv = p->keys;
 }
 

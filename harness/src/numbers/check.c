@@ -13,7 +13,10 @@ static const facts_check_rule *rule_of(const facts_problem *p)
         [FACTS_CHECK_REPEAT_HEADS] = &facts_law_repeat_heads, [FACTS_CHECK_OTHERS] = &facts_law_others,
         [FACTS_CHECK_KEY_ORDER] = &facts_law_key_order,   [FACTS_CHECK_SPLIT] = &facts_law_split,
         [FACTS_CHECK_PREFIX] = &facts_law_prefix,         [FACTS_CHECK_LENGTH] = &facts_law_length,
-        [FACTS_CHECK_WINDOW] = &facts_law_window,         [FACTS_CHECK_IDENTITIES] = &facts_identities,
+        [FACTS_CHECK_WINDOW] = &facts_law_window,         [FACTS_CHECK_OFF_BY_ONE] = &facts_law_off_by_one,
+        [FACTS_CHECK_DROPOUT_ZERO] = &facts_law_dropout_zero, [FACTS_CHECK_RAGGED] = &facts_law_ragged,
+        [FACTS_CHECK_PAGED] = &facts_law_paged,           [FACTS_CHECK_NONFINITE] = &facts_law_nonfinite,
+        [FACTS_CHECK_IDENTITIES] = &facts_identities,
     };
     return rules[p->check];
 }
@@ -22,6 +25,18 @@ int facts_check_runs(const facts_problem *base)
 {
     const facts_check_rule *rule = rule_of(base);
     return !rule ? 0 : rule->runs ? rule->runs(base) : 1;
+}
+
+bool facts_check_only_records(const facts_problem *base)
+{
+    const facts_check_rule *rule = rule_of(base);
+    return rule && rule->records;
+}
+
+bool facts_check_takes_another_kernel(const facts_problem *base)
+{
+    const facts_check_rule *rule = rule_of(base);
+    return rule && !rule->bits;
 }
 
 void facts_check_ask(facts_problem *out, const facts_problem *base, int number)

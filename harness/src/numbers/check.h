@@ -12,6 +12,11 @@
 
 #define FACTS_CHECK_RUNS 4
 
+/* How far one number that is not finite went: rows that may read it, and those of them that are no longer finite; the same of all other live rows. */
+typedef struct facts_spread {
+    int64_t readers, reached, others, strayed;
+} facts_spread;
+
 /* What was found, and the worst element of it. */
 typedef struct facts_held {
     int64_t compared, wrong;
@@ -21,9 +26,14 @@ typedef struct facts_held {
     facts_tensor_id id;
     int64_t at[4];
     double got, want, bound;
+    facts_spread spread[2]; /* of nonfinite: NaN in a key, Inf in a value */
 } facts_held;
 
 int facts_check_runs(const facts_problem *base);
+/* Its runs are looked at and recorded: no bound is known, so neither the reference nor the check judges them. */
+bool facts_check_only_records(const facts_problem *base);
+/* It asks for closeness alone where its plan is not the base's: another configuration of the same engine may answer. */
+bool facts_check_takes_another_kernel(const facts_problem *base);
 /* The problem of a run; its layout is the base's where its extents are, else dense in the same order. Its check is none; mod recordings (ask.score_mod)
  * are the base's. */
 void facts_check_ask(facts_problem *out, const facts_problem *base, int number);
@@ -61,15 +71,18 @@ typedef struct facts_check_rule {
     void (*put)(const facts_view *run, const facts_view *base, const facts_view before[], int number);
     void (*give)(const facts_view *run, const facts_view *base, const facts_view before[], int number);
     void (*hold)(facts_held *out, const facts_view *base, const facts_view run[]);
+    bool records, bits; /* facts_check_only_records; bits of another plan's runs are compared */
 } facts_check_rule;
 
 extern const facts_check_rule facts_probe_count, facts_probe_readout, facts_probe_keep, facts_probe_ds, facts_probe_pow2, facts_probe_permute;
 extern const facts_check_rule facts_law_sum_rows, facts_law_linear, facts_law_shift, facts_law_others, facts_law_key_order;
 extern const facts_check_rule facts_law_repeat_heads, facts_law_split, facts_law_prefix, facts_law_length, facts_law_window;
+extern const facts_check_rule facts_law_off_by_one, facts_law_dropout_zero, facts_law_ragged, facts_law_paged, facts_law_nonfinite;
 extern const facts_check_rule facts_identities;
 
 /* Copies the inputs that the base has at (b,h,s) + from[] into all of `run`; where `run` has more heads of K and V than the base, each copy has the
- * head that its query heads read. Also bias and what a modification reads; of a backward dO, and with `given` O and Stats. */
+ * head that its query heads read. Also bias and what a modification reads; of a backward dO, and with `given` O and Stats. Keys before the base's first
+ * are zeros; rows behind a length that lie nowhere in the base (packed, paged) stay as they are. */
 typedef struct facts_cut {
     int64_t batch, row, key; /* where the run starts in the base */
 } facts_cut;
@@ -80,5 +93,8 @@ typedef struct facts_extents {
     int64_t batch, rows, keys, heads_kv; /* 0: as they are */
 } facts_extents;
 void facts_resize(facts_problem *out, const facts_problem *base, facts_extents to);
+/* The problem with every entry's rows in a place of its own: nothing packed; nothing in pages. Dense, b s h d where it was packed. */
+void facts_unpack(facts_problem *out);
+void facts_unpage(facts_problem *out);
 
 #endif

@@ -4,14 +4,18 @@
 #include "../case/storage.h"
 #include "../case/stride.h"
 #include "check.h"
+#include "oracle.h"
 
-/* Dense, in the memory order that the tensor has. */
+/* Dense, in the memory order that the tensor has; one that is packed or paged no longer is. */
 static void place(facts_tensor *out, const facts_tensor *like, const int64_t dim[4])
 {
     static const facts_stride_form nothing = { 0 };
-    facts_place_request request = { .form = &nothing };
-    facts_order_of(like, request.order);
+    facts_place_request request = { .form = &nothing, .order = "bshd" };
+    if (like->packed == FACTS_PACKED_NOT)
+        facts_order_of(like, request.order);
     memcpy(request.dim, dim, sizeof request.dim);
+    out->packed = FACTS_PACKED_NOT;
+    out->tokens = out->page = out->pages = 0;
     out->shares = 0;
     facts_place_tensor(&request, out);
 }
@@ -76,12 +80,58 @@ void facts_resize(facts_problem *out, const facts_problem *base, facts_extents t
     ask_strides(out);
 }
 
+/* The call has none of these arrays. */
+static void forget(facts_problem *out, facts_array_id first, facts_array_id last)
+{
+    for (facts_array_id id = first; id <= last; id++)
+        out->array[id].count = 0;
+}
+
+void facts_unpack(facts_problem *out)
+{
+    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++) {
+        const facts_tensor like = out->tensor[id];
+        if (like.present && like.packed != FACTS_PACKED_NOT)
+            place(&out->tensor[id], &like, like.dim);
+    }
+    out->ask.ragged = 0;
+    out->ask.ragged_tokens = 0;
+    out->ask.ragged_bits = 0;
+    out->ask.total_q = out->ask.total_kv = 0;
+    forget(out, FACTS_ARRAY_Q_OFFSETS, FACTS_ARRAY_DV_OFFSETS);
+    out->array[FACTS_ARRAY_TABLE_OFFSETS_K].type = out->array[FACTS_ARRAY_TABLE_OFFSETS_V].type = FACTS_ARRAY_I32; /* ragged_bits wide before */
+    ask_strides(out);
+}
+
+void facts_unpage(facts_problem *out)
+{
+    fattn_problem *ask = &out->ask;
+    for (facts_tensor_id id = FACTS_TENSOR_K; id <= FACTS_TENSOR_V; id++) {
+        const facts_tensor like = out->tensor[id];
+        if (like.page != 0)
+            place(&out->tensor[id], &like, like.dim);
+    }
+    ask->page_size_k = ask->page_size_v = ask->table_k = ask->table_v = ask->pages_k = ask->pages_v = 0;
+    ask->packed_table = 0;
+    forget(out, FACTS_ARRAY_PAGE_TABLE_K, FACTS_ARRAY_TABLE_OFFSETS_V);
+    ask_strides(out);
+}
+
 /* Which axes of a tensor are rows, and which keys. */
 static void axes_of(facts_tensor_id id, int *rows, int *keys)
 {
     bool keyed = id == FACTS_TENSOR_K || id == FACTS_TENSOR_V || id == FACTS_TENSOR_DK || id == FACTS_TENSOR_DV, scored = id >= FACTS_TENSOR_BIAS;
     *rows = keyed ? -1 : 2;
     *keys = keyed ? 2 : scored ? 3 : -1;
+}
+
+/* Nothing lies behind the length of what is packed, or in a pool of pages. */
+static bool lies_somewhere(const facts_problem *p, facts_tensor_id id, const int64_t at[4])
+{
+    const facts_tensor *t = &p->tensor[id];
+    if (t->packed == FACTS_PACKED_NOT && t->page == 0)
+        return true;
+    return at[2] < (t->packed == FACTS_PACKED_Q ? facts_live_q(p, at[0]) : facts_live_kv(p, at[0]));
 }
 
 static void cut_one(const facts_view *run, const facts_view *base, facts_cut from, facts_tensor_id id)
@@ -99,7 +149,10 @@ static void cut_one(const facts_view *run, const facts_view *base, facts_cut fro
             at[rows] += from.row;
         if (keys >= 0 && whole[keys] > 1)
             at[keys] += from.key;
-        facts_view_put(run, id, w.at, facts_view_get(base, id, at));
+        if (keys >= 0 && at[keys] < 0)
+            facts_view_put(run, id, w.at, 0.0);
+        else if (lies_somewhere(base->problem, id, at))
+            facts_view_put(run, id, w.at, facts_view_get(base, id, at));
     }
 }
 

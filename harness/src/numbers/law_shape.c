@@ -293,4 +293,4 @@ static void window_hold(facts_held *out, const facts_view *base, const facts_vie
     }
 }
 
-const facts_check_rule facts_law_window = { .runs = window_runs, .ask = window_ask, .put = window_write, .give = give_all, .hold = window_hold };
+const facts_check_rule facts_law_window = { .runs = window_runs, .ask = window_ask, .put = window_write, .give = give_all, .hold = window_hold, .bits = true };

@@ -3,11 +3,13 @@
 #include <math.h>
 #include <string.h>
 
+#include "arrays.h"
 #include "dtype.h"
 
-static int64_t place_of(const facts_tensor *t, const int64_t at[4])
+/* Packed and paged tensors too; of rows that lie somewhere. */
+static int64_t place_of(const facts_problem *p, facts_tensor_id id, const int64_t at[4])
 {
-    return t->first + at[0] * t->stride[0] + at[1] * t->stride[1] + at[2] * t->stride[2] + at[3] * t->stride[3];
+    return facts_row_at(p, id, at[0], at[2]) + at[1] * p->tensor[id].stride[1] + at[3] * p->tensor[id].stride[3];
 }
 
 static int64_t dense_of(const facts_tensor *t, const int64_t at[4])
@@ -17,8 +19,7 @@ static int64_t dense_of(const facts_tensor *t, const int64_t at[4])
 
 uint32_t facts_view_bits(const facts_view *v, facts_tensor_id id, const int64_t at[4])
 {
-    const facts_tensor *t = &v->problem->tensor[id];
-    return facts_load(t->dtype, v->at[id], place_of(t, at));
+    return facts_load(v->problem->tensor[id].dtype, v->at[id], place_of(v->problem, id, at));
 }
 
 double facts_view_get(const facts_view *v, facts_tensor_id id, const int64_t at[4])
@@ -29,7 +30,7 @@ double facts_view_get(const facts_view *v, facts_tensor_id id, const int64_t at[
 void facts_view_put(const facts_view *v, facts_tensor_id id, const int64_t at[4], double value)
 {
     const facts_tensor *t = &v->problem->tensor[id];
-    facts_store(t->dtype, v->at[id], place_of(t, at), facts_encode(t->dtype, value));
+    facts_store(t->dtype, v->at[id], place_of(v->problem, id, at), facts_encode(t->dtype, value));
 }
 
 bool facts_view_owes(const facts_view *v, facts_tensor_id id, const int64_t at[4])

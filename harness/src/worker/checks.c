@@ -62,17 +62,22 @@ static bool is_same_kernel(const fattn_engine *a, const fattn_engine *b)
     return same;
 }
 
-/* The place of a configuration in what is offered for another shape; FATTN_ENGINE_AUTO: it is not there. */
+/* The place of a configuration in what is offered for another shape, or of its engine's first where that will do; FATTN_ENGINE_AUTO: it is not there. */
 static int32_t place_of(const work *w, const fattn_problem *problem, const fattn_engine *like)
 {
     fattn_decision *decision = NULL;
-    int32_t place = FATTN_ENGINE_AUTO;
+    const bool first_will_do = facts_check_takes_another_kernel(w->r->problem);
+    int32_t place = FATTN_ENGINE_AUTO, first = FATTN_ENGINE_AUTO;
     if (fattn_decide(&decision, w->r->worker->context, problem, FATTN_ASK_A) == FATTN_OK)
-        for (size_t i = 0; place < 0 && i < fattn_decision_engine_count(decision, FATTN_MODE_A); i++)
-            if (is_same_kernel(fattn_decision_engine(decision, FATTN_MODE_A, i), like))
+        for (size_t i = 0; place < 0 && i < fattn_decision_engine_count(decision, FATTN_MODE_A); i++) {
+            const fattn_engine *engine = fattn_decision_engine(decision, FATTN_MODE_A, i);
+            if (is_same_kernel(engine, like))
                 place = (int32_t)i;
+            else if (first_will_do && first < 0 && engine->index == like->index)
+                first = (int32_t)i;
+        }
     fattn_decision_destroy(decision);
-    return place;
+    return place < 0 ? first : place;
 }
 
 /* The recording and the plan of a run with another shape, by the kernel that answered the case. False: left out, or failed. */
@@ -125,7 +130,7 @@ static bool judge(work *w, const facts_trial *trial)
         return false;
     }
     w->r->out->check.runs++;
-    if (trial->verdict == FACTS_VERDICT_PASS)
+    if (trial->verdict == FACTS_VERDICT_PASS || facts_check_only_records(w->r->problem))
         return true;
     const char *tensor = worst_tensor(trial, &ratio);
     facts_runs_find(w->r, trial->verdict, "check=%s, run %d: %s is %.3g times its tolerance. %.200s", check, w->number, tensor, ratio, trial->text);
@@ -150,6 +155,10 @@ static bool run_one(work *w)
     options.stage(options.owner, "reference");
     f->made = true;
     fattn_status status = facts_truth_create_edited(&f->truth, w->r->worker, &f->problem, &edit, error);
+    if (status == FATTN_ENVIRONMENT) {
+        leave_out(w, error);
+        return false;
+    }
     if (status != FATTN_OK) {
         w->r->out->status = status;
         w->r->worker->lost = w->r->worker->lost || status == FATTN_DEVICE_FAULT;

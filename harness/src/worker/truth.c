@@ -47,8 +47,6 @@ static int expect_inputs(facts_truth *t, const facts_storages *in)
 static int expect(facts_truth *t, const facts_problem *p, const facts_truth_edit *edit, int32_t cudnn_version)
 {
     facts_memory *m = &t->memory;
-    if (edit)
-        edit->inputs(edit->owner, m);
     facts_storages in = inputs_of(t);
     if (p->ask.pass == FATTN_FORWARD)
         return facts_expect_forward(&t->expectation, p, &in, cudnn_version);
@@ -94,6 +92,8 @@ static fattn_status create(facts_truth *out, facts_worker *worker, const facts_p
         snprintf(error, 256, "no memory for the reference");
         return FATTN_NO_MEMORY;
     }
+    if (how->edit)
+        how->edit->inputs(how->edit->owner, &out->memory);
     status = facts_kept_make(&out->keep, &out->memory, error);
     if (status != FATTN_OK)
         return status;
