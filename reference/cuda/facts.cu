@@ -126,7 +126,7 @@ struct exponentials {
 };
 
 template <bool SCORED>
-__device__ __forceinline__ void add_exponential(exponentials *e, const fref__call &c, const row &w, int j, double x, double one)
+__device__ __forceinline__ void add_exponential(exponentials *e, const fref__call &c, const row &w, int j, double x, double one, double norm_v)
 {
     e->sum += one;
     e->squares += one * one;
@@ -139,7 +139,7 @@ __device__ __forceinline__ void add_exponential(exponentials *e, const fref__cal
     if (c.freedom || c.forward.amax_s != nullptr) {
         const double kept = one * keep_of(c, w.head, w.r, j);
         e->largest = larger_of(e->largest, kept);
-        const double term = kept * w.norm_v[j], weight = term * term;
+        const double term = kept * norm_v, weight = term * term;
         e->weights += weight;
         e->weights_squared += weight * weight;
     }
@@ -186,12 +186,15 @@ template <bool SCORED>
 __device__ __forceinline__ void add_exponentials(exponentials *e, const fref__call &c, const row &w, int j, const double x[AT_ONCE],
                                                  double shift)
 {
-    double one[AT_ONCE];
+    double one[AT_ONCE], norm_v[AT_ONCE]; /* loaded while exponentials are made */
+#pragma unroll
+    for (int n = 0; n < AT_ONCE; n++)
+        norm_v[n] = w.norm_v[j + 32 * n < w.keys.last ? j + 32 * n : w.keys.first];
     raise_scores(one, c, w, j, x, shift);
 #pragma unroll
     for (int n = 0; n < AT_ONCE; n++)
         if (j + 32 * n < w.keys.last)
-            add_exponential<SCORED>(e, c, w, j + 32 * n, x[n], one[n]);
+            add_exponential<SCORED>(e, c, w, j + 32 * n, x[n], one[n], norm_v[n]);
 }
 
 __device__ __forceinline__ void finish_exponentials(exponentials *e, const measure &m)
