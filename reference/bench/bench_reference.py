@@ -1,8 +1,8 @@
-"""The reference against plain NumPy in double: attention forward and backward, as ratios of one run.
+"""The reference against plain NumPy, and PyTorch where there is one, in double on a CPU: attention forward and backward, as ratios of one run.
 
     python bench_reference.py PATH/bench_reference [--rounds N] [--heads H] [--rows S] [--dim D]
 
-Both take turns, and the best of each counts, so that what else the machine does touches both. NumPy computes values alone; a head at a
+All take turns, and the best of each counts, so that what else the machine does touches all. NumPy and PyTorch compute values alone; a head at a
 time or all at once, whichever is faster. The reference is timed for values alone and with sigma and bound of every element.
 """
 import argparse
@@ -25,6 +25,11 @@ os.environ["OMP_WAIT_POLICY"] = "passive"
 
 import numpy as np  # noqa: E402  (it reads the number of threads when it is loaded)
 
+try:
+    import torch  # noqa: E402
+except ImportError:
+    torch = None
+
 
 def transposed(x):
     return np.swapaxes(x, -1, -2)
@@ -45,6 +50,22 @@ def backward(q, k, v, o, stats, d_o, scale):
     return ds @ k, transposed(ds) @ q, transposed(p) @ d_o
 
 
+def torch_forward(q, k, v, scale):
+    x = (q @ k.transpose(-1, -2)) * scale
+    return torch.softmax(x, -1) @ v, torch.logsumexp(x, -1, keepdim=True)
+
+
+def torch_backward(q, k, v, o, stats, d_o, scale):
+    p = torch.exp((q @ k.transpose(-1, -2)) * scale - stats)
+    ds = p * (d_o @ v.transpose(-1, -2) - (d_o * o).sum(-1, keepdim=True)) * scale
+    return ds @ k, ds.transpose(-1, -2) @ q, p.transpose(-1, -2) @ d_o
+
+
+def both_ways(work, tensors, scale, heads):
+    """All heads at once, and one after the other."""
+    return (lambda: work(*tensors, scale), lambda: [work(*(x[h] for x in tensors), scale) for h in range(heads)])
+
+
 def seconds(work):
     clock = time.process_time if options.cpu else time.perf_counter
     began = clock()
@@ -57,15 +78,17 @@ def main():
     q, k, v, d_o = (rng.standard_normal((options.heads, options.rows, options.dim)) for _ in range(4))
     scale = options.dim**-0.5
     o, stats = forward(q, k, v, scale)
-    heads = range(options.heads)
+    inputs = {"forward": (q, k, v), "backward": (q, k, v, o, stats, d_o)}
+    makers = {"NumPy": {"forward": forward, "backward": backward}}
+    if torch:
+        torch.set_num_threads(options.threads)
+        makers["PyTorch"] = {"forward": torch_forward, "backward": torch_backward}
     ways = {
-        "forward": (lambda: forward(q, k, v, scale), lambda: [forward(q[h], k[h], v[h], scale) for h in heads]),
-        "backward": (
-            lambda: backward(q, k, v, o, stats, d_o, scale),
-            lambda: [backward(q[h], k[h], v[h], o[h], stats[h], d_o[h], scale) for h in heads],
-        ),
+        (maker, name): both_ways(work, tensors if maker == "NumPy" else [torch.from_numpy(x) for x in tensors], scale, options.heads)
+        for maker, of in makers.items()
+        for (name, work), tensors in zip(of.items(), inputs.values())
     }
-    best = {"forward": [], "backward": []}
+    best = {way: [] for way in ways}
     ours = []
     sizes = [str(n) for n in (options.heads, options.rows, options.dim)] + ["cpu"] * options.cpu
     with subprocess.Popen([options.program, *sizes], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
@@ -78,12 +101,13 @@ def main():
     least = [min(column) for column in zip(*ours)]
     print(f"{options.threads} threads, s = {options.rows}, d = {options.dim}; ms{' of processor time' * options.cpu} a head, best of {options.rounds}")
     for n, name in enumerate(("forward", "backward")):
-        numpy = min(best[name])
         value, bounds = least[2 * n], least[2 * n + 1]
-        print(
-            f"{name:9} NumPy {numpy:7.2f}   values {value:7.2f} ({numpy / value:.2f} times as fast)"
-            f"   with sigma and bound {bounds:7.2f} ({numpy / bounds:.2f} times as fast)"
-        )
+        for maker in makers:
+            theirs = min(best[maker, name])
+            print(
+                f"{name:9} {maker:8} {theirs:7.2f}   values {value:7.2f} ({theirs / value:.2f} times as fast)"
+                f"   with sigma and bound {bounds:7.2f} ({theirs / bounds:.2f} times as fast)"
+            )
 
 
 main()
