@@ -78,25 +78,38 @@ __device__ static inline uint64_t joined(joining how, uint64_t a, uint64_t b)
     return a;
 }
 
-/* Structs of such numbers: the block's, for all of its threads. how(n): of number n. */
+/* Structs of such numbers: the block's, for all of its threads. how(n): of number n. Joining all by shuffles alone would take ten for each number and warp. */
 template <typename T, typename F> __device__ static inline void join_block(T *mine, const F &how)
 {
-    constexpr int count = sizeof(T) / sizeof(uint64_t);
-    __shared__ uint64_t of_warp[THREADS / WARP][count];
+    constexpr int count = sizeof(T) / sizeof(uint64_t), pairs = THREADS / 2, joiners = 8; /* threads that join one number */
+    __shared__ uint64_t of_pair[count][pairs + joiners];
+    const int lane = (int)threadIdx.x % WARP, joiner = (int)threadIdx.x % joiners;
     uint64_t part[count];
     memcpy(part, mine, sizeof part);
 #pragma unroll
+    for (int n = 0; n < count; n++) {
+        part[n] = joined(how(n), part[n], (uint64_t)__shfl_xor_sync(ALL_LANES, (int64_t)part[n], WARP / 2));
+        if (lane < WARP / 2)
+            of_pair[n][(int)threadIdx.x / WARP * (WARP / 2) + lane] = part[n];
+    }
+    __syncthreads();
+    for (int from = 0; from < count; from += THREADS / joiners) { /* a warp stays together */
+        const int own = from + (int)threadIdx.x / joiners, n = own < count ? own : 0;
+        const joining as = how(n);
+        uint64_t all = 0;
+#pragma unroll
+        for (int i = 0; i < pairs; i += joiners)
+            all = joined(as, all, of_pair[n][i + joiner]);
+        for (int mask = joiners / 2; mask > 0; mask /= 2)
+            all = joined(as, all, (uint64_t)__shfl_xor_sync(ALL_LANES, (int64_t)all, mask));
+        if (joiner == 0 && own < count)
+            of_pair[n][pairs] = all;
+    }
+    __syncthreads();
+#pragma unroll
     for (int n = 0; n < count; n++)
-        for (int mask = WARP / 2; mask > 0; mask /= 2)
-            part[n] = joined(how(n), part[n], (uint64_t)__shfl_xor_sync(ALL_LANES, (int64_t)part[n], mask));
-    if (threadIdx.x % WARP == 0)
-        memcpy(of_warp[threadIdx.x / WARP], part, sizeof part);
-    __syncthreads();
-    if (threadIdx.x < count)
-        for (int warp = 1; warp < THREADS / WARP; warp++)
-            of_warp[0][threadIdx.x] = joined(how((int)threadIdx.x), of_warp[0][threadIdx.x], of_warp[warp][threadIdx.x]);
-    __syncthreads();
-    memcpy(mine, of_warp[0], sizeof *mine);
+        part[n] = of_pair[n][pairs];
+    memcpy(mine, part, sizeof part);
     __syncthreads();
 }
 
@@ -243,6 +256,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) facts_kernel_walk(const __
             most.rank = rows->row[mine.at].rank;
             most.ratio = rows->row[mine.at].ratio;
         }
+        mine.at = mine.furthest = 0; /* they are no sums */
         worst_of_block(&most);
         join_block(&mine, joining_of_sums);
         if (threadIdx.x == 0) {

@@ -43,14 +43,27 @@ typedef struct facts_judged_slice {
     facts_judged_row worst, furthest;
 } facts_judged_slice;
 
-FACTS_BOTH int facts_judged_is_live(const facts_judged_rows *c, int64_t i)
+/* A row as the walks weigh it. All of it is read at once: a GPU waits once. */
+typedef struct facts_weighed_row {
+    double nu, neff; /* 0: not live; few keys, or nobody asks */
+} facts_weighed_row;
+
+FACTS_BOTH facts_weighed_row facts_judged_weights(const facts_judged_rows *c, int64_t i)
 {
-    return c->row[i].weighed > 0 && c->nu[i] > 0;
+    facts_weighed_row out;
+    out.nu = c->gates ? c->nu[i] : 0.0;
+    out.neff = c->gains ? c->neff[i] : 0.0;
+    return out;
 }
 
-FACTS_BOTH int facts_judged_has_many_keys(const facts_judged_rows *c, int64_t i)
+FACTS_BOTH int facts_judged_is_live(const facts_judged_row *row, const facts_weighed_row *as)
 {
-    return facts_judged_is_live(c, i) && c->neff[i] >= FACTS_GAIN_KEYS;
+    return row->weighed > 0 && as->nu > 0;
+}
+
+FACTS_BOTH int facts_judged_has_many_keys(const facts_weighed_row *as)
+{
+    return as->neff >= FACTS_GAIN_KEYS;
 }
 
 /* q_i = mean_c (E/sigma)^2, of mean 1 at most where the model holds. */
@@ -82,43 +95,45 @@ FACTS_BOTH void facts_judged_sums_begin(facts_judged_sums *out)
 
 /* ---- the first walk --------------------------------------------------------------------------------------------------------- */
 
-FACTS_BOTH void facts_judged_sums_add_live(facts_judged_sums *out, const facts_judged_rows *c, int64_t i)
+FACTS_BOTH void facts_judged_sums_add_live(facts_judged_sums *out, const facts_judged_row *row, const facts_weighed_row *as, int64_t channels)
 {
-    const facts_judged_row *row = &c->row[i];
-    const double inverse = 1 / c->nu[i];
+    const double inverse = 1 / as->nu;
     out->live++;
     out->mean += facts_judged_mean_square(row);
     out->inverse += inverse;
     out->largest = fmax(out->largest, inverse);
-    if (!c->gains || !facts_judged_has_many_keys(c, i))
+    if (!facts_judged_has_many_keys(as))
         return;
     out->gain_rows++;
     out->gain_elements += row->weighed;
     out->gain += row->gain;
     out->power += row->power;
-    out->model += (double)c->channels / c->nu[i] * row->power;
+    out->model += (double)channels / as->nu * row->power;
 }
 
 FACTS_BOTH void facts_judged_sums_add(facts_judged_sums *out, const facts_judged_rows *c, int64_t i)
 {
-    const facts_judged_row *row = &c->row[i];
-    out->checked += row->checked;
-    out->not_finite += row->not_finite;
-    out->unwritten += row->unwritten;
-    out->wrong += row->wrong;
-    out->padded_poison += row->padded_poison;
-    out->padded_zero += row->padded_zero;
-    out->padded_other += row->padded_other;
-    out->bits += row->bits;
-    out->squares += row->squares;
-    out->weighed += row->weighed;
-    if (row->worst >= 0) {
-        out->gates[row->gate] = fmax(out->gates[row->gate], row->ratio);
-        if (out->at < 0 || facts_judged_is_worse(row, i, &c->row[out->at], out->at))
-            out->at = i;
-    }
-    if (c->gates && facts_judged_is_live(c, i))
-        facts_judged_sums_add_live(out, c, i);
+    const facts_judged_row row = c->row[i];
+    const facts_weighed_row as = facts_judged_weights(c, i);
+    out->checked += row.checked;
+    out->not_finite += row.not_finite;
+    out->unwritten += row.unwritten;
+    out->wrong += row.wrong;
+    out->padded_poison += row.padded_poison;
+    out->padded_zero += row.padded_zero;
+    out->padded_other += row.padded_other;
+    out->bits += row.bits;
+    out->squares += row.squares;
+    out->weighed += row.weighed;
+#define AS_LARGEST(symbol, word) \
+    if (row.worst >= 0 && row.gate == FACTS_GATE_##symbol) \
+        out->gates[FACTS_GATE_##symbol] = fmax(out->gates[FACTS_GATE_##symbol], row.ratio);
+    FACTS_GATE_LIST(AS_LARGEST) /* not gates[row.gate]: registers of a GPU have no index */
+#undef AS_LARGEST
+    if (row.worst >= 0 && (out->at < 0 || facts_judged_is_worse(&row, i, &c->row[out->at], out->at)))
+        out->at = i;
+    if (facts_judged_is_live(&row, &as))
+        facts_judged_sums_add_live(out, &row, &as, c->channels);
 }
 
 /* But for the worst row. */
@@ -167,16 +182,18 @@ FACTS_BOTH double facts_judged_beta(const facts_judged_sums *of)
 FACTS_BOTH void facts_judged_sums_look_again(facts_judged_sums *out, const facts_judged_rows *c, int64_t i, double x, double own, double shared)
 {
     const facts_judged_row *row = &c->row[i];
-    if (!facts_judged_is_live(c, i))
+    const facts_weighed_row as = facts_judged_weights(c, i);
+    const double gain = row->gain, power = row->power;
+    if (!facts_judged_is_live(row, &as))
         return;
-    const double nu = c->nu[i], ratio = facts_judged_ratio(facts_judged_mean_square(row), 1 + 2 * sqrt(x / nu) + 2 * x / nu);
+    const double nu = as.nu, ratio = facts_judged_ratio(facts_judged_mean_square(row), 1 + 2 * sqrt(x / nu) + 2 * x / nu);
     if (out->furthest < 0 || ratio > out->each) {
         out->furthest = i;
         out->each = ratio;
     }
-    if (!c->gains || !facts_judged_has_many_keys(c, i))
+    if (!facts_judged_has_many_keys(&as))
         return;
-    const double from_own = row->gain - own * row->power, from_shared = row->gain - shared * row->power;
+    const double from_own = gain - own * power, from_shared = gain - shared * power;
     out->scatter += from_own * from_own;
     out->scatter_of_all += from_shared * from_shared;
 }
