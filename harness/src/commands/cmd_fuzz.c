@@ -207,8 +207,8 @@ static int open_all(facts_hunt *hunt, fuzzing *z, const facts_invocation *call)
 /* What was found, whatever ended the run. */
 static int conclude(facts_hunt *hunt, fuzzing *z, int status)
 {
-    if (status != FACTS_EXIT_OK && status != FACTS_EXIT_INTERRUPTED && status != FACTS_EXIT_ENVIRONMENT)
-        return status;
+    if (status != FACTS_EXIT_OK && status != FACTS_EXIT_INTERRUPTED && (status != FACTS_EXIT_ENVIRONMENT || !hunt->session.record[0]))
+        return status; /* nothing was asked */
     if (!facts_findings_close(z->findings, &hunt->asker))
         return FACTS_EXIT_ENVIRONMENT;
     facts_fuzz_files_write(&z->files, z->findings);

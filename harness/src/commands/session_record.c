@@ -146,7 +146,10 @@ int facts_session_open_record(facts_session *s)
         snprintf(error, sizeof error, "%s", facts_writer_error(s->writer));
         status = FACTS_EXIT_ENVIRONMENT;
     }
-    return status == 0 ? FACTS_EXIT_OK : facts_complain(status, "facts: %s", error);
+    if (status == 0)
+        return FACTS_EXIT_OK;
+    s->record[0] = '\0'; /* there is none */
+    return facts_complain(status, "facts: %s", error);
 }
 
 void facts_session_end_record(facts_session *s)

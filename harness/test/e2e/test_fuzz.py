@@ -206,6 +206,9 @@ class Fuzz(e2e.TestCase):
                 (["shrink", "pass=fwd", "--device", "cpu", "--steps", "x"], ["--steps"])):
             self.assertOneLine(e2e.facts(*arguments), 2, *words)
 
+    def test_a_record_that_cannot_be_written_is_told_of_alone(self):
+        self.assertOneLine(e2e.facts("fuzz", "--cases", "3", "--device", "cpu", "-o", self.path("none", "r")), 3, self.path("none", "r"))
+
 
 if __name__ == "__main__":
     unittest.TestCase.longMessage = True
