@@ -1,5 +1,6 @@
 /* facts-self: what `facts self` starts. It computes attention, and the supervisor links nothing that does. */
 #include <locale.h>
+#include <string.h>
 
 #include "commands.h"
 
@@ -12,9 +13,10 @@ static int run(facts_command command, const facts_invocation *call)
 int main(int argc, char **argv)
 {
     setlocale(LC_ALL, "C");
-    if (argc < 2) {
-        facts_options_help(FACTS_COMMAND_SELF, stderr);
-        return FACTS_EXIT_BAD_INPUT;
+    if (argc < 2 || strcmp(argv[1], "self") != 0) { /* started by hand */
+        const bool asked = argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0);
+        facts_options_help(FACTS_COMMAND_SELF, asked ? stdout : stderr);
+        return asked ? FACTS_EXIT_OK : FACTS_EXIT_BAD_INPUT;
     }
     return facts_invoke(FACTS_COMMAND_SELF, argc, argv, run);
 }

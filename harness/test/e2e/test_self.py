@@ -2,6 +2,7 @@
 import json
 import os
 import re
+import subprocess
 
 import e2e
 
@@ -41,6 +42,13 @@ class Self(e2e.TestCase):
             self.assertOneLine(e2e.facts("self", *words), 2, "--criteria")
         for words in (["--dtype", "bf16"], ["--liar", "bwd."], ["--markdown"]):
             self.assertOneLine(e2e.facts("self", "--clean", "5", *words), 2, "--clean")
+
+    def test_the_program_behind_it_helps_who_starts_it_by_hand(self):
+        program = e2e.FACTS + "-self"
+        for words, status in ((["--help"], 0), (["-h"], 0), ([], 2), (["--clean", "5"], 2)):
+            done = subprocess.run([program, *words], env=e2e.environment(), capture_output=True, text=True, check=False, timeout=10)
+            self.assertEqual(done.returncode, status, words)
+            self.assertIn("facts self", done.stderr if status else done.stdout)
 
     def test_clean_evaluations_alone(self):
         done = e2e.facts("self", "--clean", "20", "--seed", "5")
