@@ -93,6 +93,17 @@ int facts_session_cases(facts_session *s, const char *const *texts, size_t count
     return FACTS_EXIT_OK;
 }
 
+/* A GPU that is asked for is not replaced in silence. */
+static int check_oracle(const facts_session *s)
+{
+    const char *oracle = s->options->oracle;
+    for (size_t i = 0; oracle && strcmp(oracle, "cpu") != 0 && i < s->targets.count; i++)
+        if (s->targets.at[i].kind != FACTS_TARGET_GPU)
+            return facts_complain(FACTS_EXIT_BAD_INPUT, "facts: --oracle %s: %s is no GPU here that could compute what is due; --oracle cpu is for any device",
+                                  oracle, s->targets.at[i].device);
+    return FACTS_EXIT_OK;
+}
+
 int facts_session_targets(facts_session *s, const char *cudnn, const char *devices)
 {
     facts_message note = { "" }, message = { "" };
@@ -101,7 +112,7 @@ int facts_session_targets(facts_session *s, const char *cudnn, const char *devic
         fprintf(stderr, "facts: %s\n", message.text);
     else if (note.text[0] && !s->options->json)
         fprintf(stderr, "facts: %s\n", note.text);
-    return status;
+    return status != 0 ? status : check_oracle(s);
 }
 
 int facts_session_prepare(facts_session *s, const char *const *texts, size_t count, const char *cudnn, const char *devices)

@@ -212,6 +212,12 @@ class BadInput(e2e.TestCase):
             with self.subTest(arguments=arguments):
                 self.assertOneLine(e2e.facts(*arguments), 2, *words)
 
+    def test_an_oracle_on_a_gpu_that_is_not_there_is_refused(self):
+        for oracle in ("gpu", "both"):
+            for command in ("run", "repro"):
+                self.assertOneLine(e2e.facts(command, "pass=fwd s=64", "--device", "cpu", "--oracle", oracle), 2, f"--oracle {oracle}", "cpu is no GPU")
+        self.assertStatus(e2e.facts("run", "pass=fwd s=64", "--device", "cpu", "--oracle", "cpu", "-o", self.path("r")), 0)
+
     def test_of_versions(self):
         self.assertOneLine(self.decide("--cudnn", "9.99.0"), 2, "9.99.0", "the nearest is 9.")
         self.assertOneLine(self.decide("--cudnn", "banana"), 2, "banana")
