@@ -154,6 +154,7 @@ Test(calibrate, what_would_widen_a_bound_is_proposed_with_its_record)
     const json_t *p = proposed(row, "eps_exp");
     cr_assert(p);
     cr_expect_float_eq(json_number_value(json_object_get(p, "value")), 2e-4, 1e-8);
+    cr_expect(json_number_value(json_object_get(p, "limit")) == facts_constants_limit(FATTN_BF16).eps_exp);
     cr_expect_str_eq(json_string_value(json_object_get(json_object_get(p, "because"), "case")), FWD " seed=2");
     cr_expect_null(json_object_get(json_object_get(row, "constants"), "eps_exp"), "nothing widens by itself");
     cr_expect_not(json_is_true(json_object_get(row, "calibrated")));

@@ -46,11 +46,11 @@ Test(calibration, what_is_not_in_the_table_starts_as_the_reference_does)
 Test(calibration, the_first_row_that_fits_counts)
 {
     facts_calibration *table = read_table("{\"sm\":90,\"backend\":\"cudnn\",\"dtype\":\"bf16\",\"pass\":\"fwd\",\"engine\":5,"
-                                          "\"constants\":{\"eps_exp\":1e-4,\"partials_cast\":false}},"
+                                          "\"constants\":{\"eps_exp\":5e-6,\"partials_cast\":false}},"
                                           "{\"sm\":90,\"dtype\":\"bf16\",\"constants\":{\"cl\":2}}");
     facts_who who = { .sm = 90, .backend = FATTN_BACKEND_CUDNN, .dtype = FATTN_BF16, .pass = FATTN_FORWARD, .engine = 5 };
     facts_constants c = facts_calibration_find(table, &who), start = facts_constants_start(FATTN_BF16);
-    cr_expect_float_eq(c.eps_exp, 1e-4, 0);
+    cr_expect_float_eq(c.eps_exp, 5e-6, 0);
     cr_expect(!c.partials_cast && c.cl == start.cl);
     cr_expect_not(facts_constants_agree(&c, &start));
     who.engine = 6;
@@ -87,11 +87,43 @@ Test(calibration, a_row_says_where_it_comes_from_and_stays_below_what_a_liar_nee
     refuse("{\"version\":1,\"rows\":[{\"engine\":\"5\"}]}", "engine");
     refuse("{\"version\":1,\"rows\":[{\"constants\":{\"eps\":1}}]}", "eps");
     refuse("{\"version\":1,\"rows\":[{},{\"constants\":{\"eps_exp\":0.1}}]}", "row 2: eps_exp");
+    refuse("{\"version\":1,\"rows\":[{\"dtype\":\"bf16\",\"constants\":{\"acc_pv\":0.005}}]}", "acc_pv");
+    refuse("{\"version\":1,\"rows\":[{\"constants\":{\"acc_pv\":0.005}}]}", "acc_pv"); /* of any type is of 16 bits too */
+    refuse("{\"version\":1,\"rows\":[{\"dtype\":\"bf16\",\"constants\":{\"chunk\":8}}]}", "chunk");
+    refuse("{\"version\":1,\"rows\":[{\"dtype\":\"e4m3\",\"constants\":{\"partials_cast\":true}}]}", "partials_cast");
+    facts_calibration_destroy(read_table("{\"dtype\":\"e4m3\",\"constants\":{\"acc_pv\":0.005,\"partials_cast\":false}}"));
     refuse("{\"version\":1,\"rows\":[{\"constants\":{\"partials_cast\":1}}]}", "partials_cast");
     refuse("{\"version\":1,\"rows\":[{\"dtype\":\"bf16\",\"calibrated\":true}]}", "cudnn");
     facts_calibration *table = read_table("{\"dtype\":\"bf16\",\"calibrated\":true,\"cudnn\":[\"9.19.0\"],\"device\":\"h100\",\"date\":\"2026-11-21\","
                                           "\"cases\":200,\"rms\":{},\"largest\":{}}");
     const facts_who who = { .dtype = FATTN_BF16 };
     cr_expect(facts_calibration_find(table, &who).calibrated);
+    facts_calibration_destroy(table);
+}
+
+Test(calibration, what_no_row_says_lies_within_the_limits)
+{
+    static const int32_t types[] = { FATTN_BF16, FATTN_F16, FATTN_F32, FATTN_E4M3, FATTN_E5M2 };
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        const facts_constants start = facts_constants_start(types[i]), limit = facts_constants_limit(types[i]);
+#define AS_TEST(field, narrowest, ...)                                                                                             \
+    cr_expect(start.field >= fmin(narrowest, limit.field) && start.field <= fmax(narrowest, limit.field), #field);
+        FACTS_CONSTANT_LIST(AS_TEST)
+#undef AS_TEST
+#define AS_TEST(field, ...) cr_expect(limit.field || !start.field, #field);
+        FACTS_TRAIT_LIST(AS_TEST)
+#undef AS_TEST
+    }
+}
+
+Test(calibration, the_widest_of_a_type_is_each_constant_where_it_is_widest)
+{
+    facts_calibration *table = read_table("{\"dtype\":\"bf16\",\"engine\":5,\"constants\":{\"cl\":2,\"chunk\":32,\"partials_cast\":false}},"
+                                          "{\"dtype\":\"bf16\",\"constants\":{\"eps_exp\":5e-6}},{\"dtype\":\"e4m3\",\"constants\":{\"ua\":1e-6}}");
+    const facts_constants c = facts_calibration_widest(table, FATTN_BF16), start = facts_constants_start(FATTN_BF16);
+    cr_expect(c.cl == 2 && c.eps_exp == 5e-6);
+    cr_expect(c.chunk == start.chunk && c.ua == start.ua && c.partials_cast, "what the other row leaves");
+    const facts_constants f16 = facts_calibration_widest(table, FATTN_F16), start_f16 = facts_constants_start(FATTN_F16);
+    cr_expect(facts_constants_agree(&f16, &start_f16));
     facts_calibration_destroy(table);
 }

@@ -6,6 +6,7 @@
 
 #include "../case/case.h"
 #include "../case/text.h"
+#include "../numbers/calibration.h"
 
 #define WILD 4.0         /* times its tolerance: no constant is that far off, a mistake is */
 #define LEAST_ROWS 50    /* gauss rows of an engine before it is called calibrated */
@@ -251,20 +252,37 @@ static bool has_wide_partials(const engine *e)
 
 /* ---- the table ------------------------------------------------------------------------------------------------------------------ */
 
-static json_t *proposal(const char *constant, double value, const peak *because)
+static facts_constants limit_of(const engine *e)
 {
-    return json_pack("{s:s,s:f,s:{s:s,s:f,s:f,s:f,s:f}}", "constant", constant, "value", value, "because", "case", because->name, "ratio",
-                     because->value, "got", because->got, "want", because->want, "bound", because->bound);
+    int32_t dtype = FATTN_F32;
+#define AS_TEST(symbol, value, name)                                                                                               \
+    if (strcmp(e->dtype, name) == 0)                                                                                               \
+        dtype = value;
+    FATTN_DTYPE_LIST(AS_TEST)
+#undef AS_TEST
+    return facts_constants_limit(dtype);
+}
+
+static json_t *proposal(const char *constant, double value, double limit, const peak *because)
+{
+    return json_pack("{s:s,s:f,s:f,s:{s:s,s:f,s:f,s:f,s:f}}", "constant", constant, "value", value, "limit", limit, "because", "case", because->name,
+                     "ratio", because->value, "got", because->got, "want", because->want, "bound", because->bound);
 }
 
 /* Section 10: eps_exp is the largest residual times 2, over min(1, 4 |P|_2 + 0.1), of which 1 is the most: the least eps that explains it. */
+static double eps_exp_of(const engine *e)
+{
+    return 2 * fabs(e->tl.got - e->tl.want);
+}
+
 static json_t *proposals_of(const engine *e)
 {
+    const facts_constants limit = limit_of(e);
     json_t *out = json_array();
     if (e->tl.value > 1)
-        json_array_append_new(out, proposal("eps_exp", 2 * fabs(e->tl.got - e->tl.want), &e->tl));
+        json_array_append_new(out, proposal("eps_exp", eps_exp_of(e), limit.eps_exp, &e->tl));
     if (e->sum_loss.value > e->sum_loss.bound)
-        json_array_append_new(out, proposal("acc_pv", e->sum_loss.value, &e->sum_loss));
+        json_array_append_new(out, proposal("acc_pv", e->sum_loss.value, limit.acc_pv, &e->sum_loss));
     return out;
 }
 
@@ -318,6 +336,12 @@ json_t *facts_measured_table(const facts_measured *m, const char *date)
 
 /* ---- for a person ---------------------------------------------------------------------------------------------------------------- */
 
+static void print_proposal(const char *constant, double value, double limit, const peak *because, FILE *out)
+{
+    fprintf(out, "  proposed: %s %.3g, limit %.3g%s; the record that forces it: got %.9g, due %.9g, bound %.3g\n    %s\n", constant, value, limit,
+            value > limit ? ", beyond which a liar passes: no row may have it" : "", because->got, because->want, because->bound, because->name);
+}
+
 static void print_peak(const char *what, const peak *p, FILE *out)
 {
     fprintf(out, "  %s: got %.9g, due %.9g, bound %.3g\n    %s\n", what, p->got, p->want, p->bound, p->name);
@@ -346,9 +370,9 @@ static void print_engine(const engine *e, FILE *out)
         fprintf(out, "  constants: partials_cast false (dk of grouped heads %.3f, of single ones %.3f)\n", mean_of(e, POOL_DK_GROUPED),
                 mean_of(e, POOL_DK));
     if (e->tl.value > 1)
-        print_peak("proposed: eps_exp; the record that forces it", &e->tl, out);
+        print_proposal("eps_exp", eps_exp_of(e), limit_of(e).eps_exp, &e->tl, out);
     if (e->sum_loss.value > e->sum_loss.bound)
-        print_peak("proposed: acc_pv; the record that forces it", &e->sum_loss, out);
+        print_proposal("acc_pv", e->sum_loss.value, limit_of(e).acc_pv, &e->sum_loss, out);
 }
 
 void facts_measured_print(const facts_measured *m, FILE *out)

@@ -21,7 +21,8 @@ size_t facts_measured_engines(const facts_measured *measured);
 size_t facts_measured_rows(const facts_measured *measured);
 
 /* {"version":1,"rows":[…]}: a row for each (sm, backend, dtype, pass, engine), as the table wants it. `constants` has what may be set without another
- * look: it makes no bound wider. `proposed` has what would, each with the record that forces it; who agrees moves it to `constants`.
+ * look: it makes no bound wider. `proposed` has what would, each with its limit and the record that forces it; who agrees moves it to
+ * `constants`, where beyond its limit the table is not read.
  * The caller owns it. */
 json_t *facts_measured_table(const facts_measured *measured, const char *date);
 /* The same for a person. */

@@ -62,7 +62,7 @@ static int report(int status, const char *error)
 
 static int run_survey(const facts_options *o, uint64_t seed, size_t alarms[2])
 {
-    const facts_survey_choice choice = { o->liar, o->dtype, o->quick, seed };
+    const facts_survey_choice choice = { .liar = o->liar, .type = o->dtype, .quick = o->quick, .seed = seed };
     char error[512];
     facts_survey survey;
     int status = report(facts_survey_run(&survey, &choice, error), error);

@@ -171,6 +171,11 @@ static bool make_inputs(facts_scene *x, unsigned features)
 
 int facts_scene_create(facts_scene *x, const facts_scene_plan *plan, facts_error *error)
 {
+    return facts_scene_create_by(x, plan, NULL, error);
+}
+
+int facts_scene_create_by(facts_scene *x, const facts_scene_plan *plan, const facts_constants *constants, facts_error *error)
+{
     *x = (facts_scene){ 0 };
     int status = resolve(x, plan, error);
     if (status != 0)
@@ -180,6 +185,8 @@ int facts_scene_create(facts_scene *x, const facts_scene_plan *plan, facts_error
     x->gain = x->type != FREF_BF16 && x->type != FREF_F16 ? 0.0 : x->backward ? 0x1p-12 : 0x1p-13;
     x->rounding = fref_rounding_of(x->type, x->out_type);
     x->rounding.eps_mod = 0x1p-24;
+    if (constants)
+        facts_constants_apply(&x->rounding, constants);
     if (facts_type_is_narrow(x->type) &&
         !(plan->features &
           FACTS_WITH_HOPPER)) /* the emulation adds in fp32, 16 products at a time, unlike the engines that these start from */

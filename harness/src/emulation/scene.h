@@ -6,6 +6,7 @@
 #ifndef FACTS_EMULATION_SCENE_H
 #define FACTS_EMULATION_SCENE_H
 
+#include "../numbers/calibration.h"
 #include "../numbers/expect.h"
 #include "kernel.h"
 
@@ -64,6 +65,8 @@ typedef struct facts_scene {
 
 /* Fills the inputs and asks the reference. Returns 0, ENOMEM, or EINVAL with one line in `error`. Destroy in any case. */
 int facts_scene_create(facts_scene *out, const facts_scene_plan *plan, facts_error *error);
+/* The same, judged by an engine's constants (NULL: those that engines start from; of 8 bit types not HOPPER always the emulation's). */
+int facts_scene_create_by(facts_scene *out, const facts_scene_plan *plan, const facts_constants *constants, facts_error *error);
 void facts_scene_destroy(facts_scene *scene);
 
 /* A launch on the scene's inputs; its outputs are still to be given memory. */

@@ -13,6 +13,7 @@
 static const char *const type_words[FACTS_SURVEY_TYPES] = { FACTS_SURVEY_TYPE_LIST(AS_WORD) };
 #undef AS_WORD
 static const fref_type type_of[FACTS_SURVEY_TYPES] = { FREF_BF16, FREF_F16, FREF_F32, FREF_E4M3, FREF_E5M2, FREF_E4M3 };
+static const int32_t dtype_of[FACTS_SURVEY_TYPES] = { FATTN_BF16, FATTN_F16, FATTN_F32, FATTN_E4M3, FATTN_E5M2, FATTN_E4M3 };
 /* 8 bit types also with answers in 16 bits: what is bent before the last cast does not drown in it. */
 static const struct {
     const char *word, *fill;
@@ -98,6 +99,12 @@ static bool lies_in(const facts_found *f, const unit *u)
            f->size == u->size;
 }
 
+/* Judged by the emulation's constants, not by an engine's. */
+static bool is_as_added(facts_survey_type type)
+{
+    return type == FACTS_SURVEY_E4M3 || type == FACTS_SURVEY_E5M2;
+}
+
 /* This liar is still to be found, and this fill may do it. */
 static bool is_due(const facts_found *f, const unit *u, int fill)
 {
@@ -163,6 +170,11 @@ static void note_honest(work *w, const char *text, const unit *u, const facts_tr
     }
 }
 
+static facts_constants constants_for(const work *w, const unit *u)
+{
+    return w->choice->constants ? *w->choice->constants : facts_constants_widest(dtype_of[u->type]);
+}
+
 static int run_fill(work *w, const unit *u, int fill, facts_error *error)
 {
     char text[FACTS_CASE_TEXT];
@@ -170,9 +182,9 @@ static int run_fill(work *w, const unit *u, int fill, facts_error *error)
     facts_trial t;
     unsigned features = facts_scene_features(u->scene) | (u->type == FACTS_SURVEY_HOPPER ? FACTS_WITH_HOPPER : 0U);
     facts_scene_text(text, u->scene, u->size, fills[fill].fill, w->choice->seed);
-    int status = facts_scene_create(
-        &scene, &(facts_scene_plan){ text, type_of[u->type], fills[fill].wide ? FREF_BF16 : type_of[u->type], features, NULL },
-        error);
+    const facts_scene_plan plan = { text, type_of[u->type], fills[fill].wide ? FREF_BF16 : type_of[u->type], features, NULL };
+    const facts_constants constants = constants_for(w, u);
+    int status = facts_scene_create_by(&scene, &plan, is_as_added(u->type) ? NULL : &constants, error);
     facts_kernel honest = kernel_for(u, FACTS_LIAR_NONE);
     if (status == 0 && (status = facts_trial_run_both(&t, &scene, &honest)) == 0)
         note_honest(w, text, u, &t);

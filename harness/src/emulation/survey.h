@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "../numbers/calibration.h"
 #include "liars.h"
 
 /* X(SYMBOL, "word", forward rows, keys; backward rows, keys): backward 0: not asked */
@@ -17,7 +18,7 @@ typedef enum facts_size { FACTS_SIZE_LIST(FACTS_AS_ENUM) FACTS_SIZE_COUNT } fact
 #undef FACTS_AS_ENUM
 
 /* X(SYMBOL, "word") in the order of facts_survey's types. HOPPER: e4m3 as its tensor cores add it, judged by the constants that 8 bit engines of a GPU
- * start from (docs/numerics.md section 2). */
+ * start from (docs/numerics.md section 2); e4m3 and e5m2 are judged as they add, in fp32. */
 #define FACTS_SURVEY_TYPE_LIST(X) X(BF16, "bf16") X(F16, "f16") X(F32, "f32") X(E4M3, "e4m3") X(E5M2, "e5m2") X(HOPPER, "e4m3-hopper")
 #define FACTS_AS_ENUM(symbol, word) FACTS_SURVEY_##symbol,
 typedef enum facts_survey_type { FACTS_SURVEY_TYPE_LIST(FACTS_AS_ENUM) FACTS_SURVEY_TYPES } facts_survey_type;
@@ -42,6 +43,7 @@ typedef struct facts_survey_choice {
     const char *type; /* NULL: all */
     bool quick;       /* only the smallest size and decode */
     uint64_t seed;
+    const facts_constants *constants; /* judged by these; NULL: the widest that the table has for the type. Not e4m3 and e5m2, see above */
 } facts_survey_choice;
 
 typedef struct facts_survey {

@@ -1,6 +1,7 @@
 #include "calibration.h"
 
 #include <jansson.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,10 +42,8 @@ facts_constants facts_constants_start(int32_t dtype)
     facts_oracle_type(&in, dtype);
     fref_rounding r = fref_rounding_of(in, in);
     facts_constants out = { .calibrated = false };
-#define AS_COPY(field, least, most) out.field = r.field;
+#define AS_COPY(field, ...) out.field = r.field;
     FACTS_CONSTANT_LIST(AS_COPY)
-#undef AS_COPY
-#define AS_COPY(field) out.field = r.field;
     FACTS_TRAIT_LIST(AS_COPY)
 #undef AS_COPY
     return out;
@@ -53,10 +52,8 @@ facts_constants facts_constants_start(int32_t dtype)
 bool facts_constants_agree(const facts_constants *a, const facts_constants *b)
 {
     bool same = true;
-#define AS_TEST(field, least, most) same = same && a->field == b->field;
+#define AS_TEST(field, ...) same = same && a->field == b->field;
     FACTS_CONSTANT_LIST(AS_TEST)
-#undef AS_TEST
-#define AS_TEST(field) same = same && a->field == b->field;
     FACTS_TRAIT_LIST(AS_TEST)
 #undef AS_TEST
     return same;
@@ -71,10 +68,8 @@ void facts_constants_rescale(facts_constants *constants, const facts_who *who, i
 
 void facts_constants_apply(fref_rounding *out, const facts_constants *constants)
 {
-#define AS_COPY(field, least, most) out->field = constants->field;
+#define AS_COPY(field, ...) out->field = constants->field;
     FACTS_CONSTANT_LIST(AS_COPY)
-#undef AS_COPY
-#define AS_COPY(field) out->field = constants->field;
     FACTS_TRAIT_LIST(AS_COPY)
 #undef AS_COPY
 }
@@ -102,25 +97,43 @@ static bool read_number(const json_t *object, const char *key, int64_t *out)
     return !value || (json_is_integer(value) && *out >= -1);
 }
 
-/* The name of a constant that is none, or out of its range; NULL: all are fine. */
-static const char *wrong_constant(json_t *constants)
+static bool lies_between(double x, double a, double b)
 {
+    return x >= fmin(a, b) && x <= fmax(a, b);
+}
+
+/* The name of a constant that is none, or out of the range of that type; NULL: all are fine. */
+static const char *wrong_of_type(json_t *constants, int32_t dtype)
+{
+    const facts_constants limit = facts_constants_limit(dtype);
     const char *key;
     json_t *value;
     json_object_foreach(constants, key, value)
     {
         bool fine = false;
         double x = json_number_value(value);
-#define AS_TEST(field, least, most) fine = fine || (strcmp(key, #field) == 0 && json_is_number(value) && x >= least && x <= most);
+#define AS_TEST(field, narrowest, ...)                                                                                             \
+    fine = fine || (strcmp(key, #field) == 0 && json_is_number(value) && lies_between(x, narrowest, limit.field));
         FACTS_CONSTANT_LIST(AS_TEST)
 #undef AS_TEST
-#define AS_TEST(field) fine = fine || (strcmp(key, #field) == 0 && json_is_boolean(value));
+#define AS_TEST(field, ...)                                                                                                        \
+    fine = fine || (strcmp(key, #field) == 0 && json_is_boolean(value) && (limit.field || json_is_false(value)));
         FACTS_TRAIT_LIST(AS_TEST)
 #undef AS_TEST
         if (!fine)
             return key;
     }
     return NULL;
+}
+
+/* A row of any type is one of each. */
+static const char *wrong_constant(json_t *constants, int32_t dtype)
+{
+    static const int32_t each[] = { FATTN_E4M3, FATTN_BF16, FATTN_F32 };
+    const char *wrong = NULL;
+    for (size_t i = 0; dtype == ANY && !wrong && i < sizeof each / sizeof *each; i++)
+        wrong = wrong_of_type(constants, each[i]);
+    return dtype == ANY ? wrong : wrong_of_type(constants, dtype);
 }
 
 /* A row is believed when it says where it comes from. */
@@ -149,7 +162,7 @@ static const char *read_row(row *out, const json_t *object)
         return "engine";
     out->who.sm = (int32_t)sm;
     out->who.engine = engine;
-    const char *wrong = wrong_constant(out->constants);
+    const char *wrong = wrong_constant(out->constants, out->who.dtype);
     return wrong ? wrong : missing_provenance(object);
 }
 
@@ -200,6 +213,21 @@ static bool fits(int64_t said, int64_t is)
     return said == ANY || said == is;
 }
 
+static void read_constants(facts_constants *out, const json_t *constants)
+{
+    const json_t *value;
+#define AS_READ(field, ...)                                                                                                        \
+    if ((value = json_object_get(constants, #field)))                                                                              \
+        out->field = json_number_value(value);
+    FACTS_CONSTANT_LIST(AS_READ)
+#undef AS_READ
+#define AS_READ(field, ...)                                                                                                        \
+    if ((value = json_object_get(constants, #field)))                                                                              \
+        out->field = json_is_true(value);
+    FACTS_TRAIT_LIST(AS_READ)
+#undef AS_READ
+}
+
 facts_constants facts_calibration_find(const facts_calibration *table, const facts_who *who)
 {
     facts_constants out = facts_constants_start(who->dtype);
@@ -208,24 +236,35 @@ facts_constants facts_calibration_find(const facts_calibration *table, const fac
         if (!fits(r->who.sm, who->sm) || !fits(r->who.backend, who->backend) || !fits(r->who.dtype, who->dtype) ||
             !fits(r->who.pass, who->pass) || !fits(r->who.engine, who->engine))
             continue;
-        json_t *value;
-#define AS_READ(field, least, most)                                                                                                \
-    if ((value = json_object_get(r->constants, #field)))                                                                           \
-        out.field = json_number_value(value);
-        FACTS_CONSTANT_LIST(AS_READ)
-#undef AS_READ
-#define AS_READ(field)                                                                                                             \
-    if ((value = json_object_get(r->constants, #field)))                                                                           \
-        out.field = json_is_true(value);
-        FACTS_TRAIT_LIST(AS_READ)
-#undef AS_READ
+        read_constants(&out, r->constants);
         out.calibrated = r->calibrated;
         break;
     }
     return out;
 }
 
+facts_constants facts_calibration_widest(const facts_calibration *table, int32_t dtype)
+{
+    const facts_constants start = facts_constants_start(dtype), limit = facts_constants_limit(dtype);
+    facts_constants out = start;
+    for (size_t i = 0; table && i < table->count; i++) {
+        facts_constants here = start;
+        if (!fits(table->rows[i].who.dtype, dtype))
+            continue;
+        read_constants(&here, table->rows[i].constants);
+#define AS_WIDER(field, narrowest, ...)                                                                                            \
+    out.field = limit.field < narrowest ? fmin(out.field, here.field) : fmax(out.field, here.field);
+        FACTS_CONSTANT_LIST(AS_WIDER)
+#undef AS_WIDER
+#define AS_WIDER(field, ...) out.field = out.field || here.field;
+        FACTS_TRAIT_LIST(AS_WIDER)
+#undef AS_WIDER
+    }
+    return out;
+}
+
 static facts_calibration *ours;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 /* A table that cannot be read calibrates nothing; a test sees to it that ours can be. */
 static void read_ours(void)
@@ -239,7 +278,12 @@ static void read_ours(void)
 
 facts_constants facts_constants_of(const facts_who *who)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, read_ours);
     return facts_calibration_find(ours, who);
+}
+
+facts_constants facts_constants_widest(int32_t dtype)
+{
+    pthread_once(&once, read_ours);
+    return facts_calibration_widest(ours, dtype);
 }

@@ -9,17 +9,20 @@
 #include "../case/problem.h"
 
 #define FACTS_THR_MOST 8
-/* What may be measured of an engine. X(field, least, most): beyond that a liar would pass, or nothing is gained. */
+/* What may be measured of an engine: from what makes bounds narrowest (nothing is gained beyond) to the limit, what makes them widest, of 8 bit types, of 16
+ * bits, of f32. With all constants of a type at their limits every liar of docs/numerics.md section 11 dies that dies by the starting values: test_limits.c.
+ * X(field, narrowest, limit8, limit16, limit32) */
 #define FACTS_CONSTANT_LIST(X)                                                                                                     \
-    X(ua, 0x1p-24, 0x1p-12) X(chunk, 1, 64) X(cw, 1, 8) X(cl, 1, 12) X(acc_pv, 0, 0.02) X(eps_exp, 0, 0.002) X(thr, 0, FACTS_THR_MOST)
-/* And what is so or not. */
-#define FACTS_TRAIT_LIST(X) X(partials_cast) X(p_normalised)
+    X(ua, 0x1p-24, 0x1p-13, 0x1p-22, 0x1p-23) X(chunk, 64, 32, 16, 1) X(cw, 1, 4, 1, 1) X(cl, 1, 6, 2, 1)                           \
+    X(acc_pv, 0, 0.005, 0x1p-17, 0x1p-17) X(eps_exp, 0, 0x1p-17, 0x1p-17, 0x1p-17) X(thr, 0, 4, 0, 0)
+/* And what is so or not; the limits likewise. X(field, limit8, limit16, limit32) */
+#define FACTS_TRAIT_LIST(X) X(partials_cast, false, true, true) X(p_normalised, false, true, true)
 
 typedef struct facts_constants {
-#define AS_FIELD(field, least, most) double field;
+#define AS_FIELD(field, ...) double field;
     FACTS_CONSTANT_LIST(AS_FIELD)
 #undef AS_FIELD
-#define AS_FIELD(field) bool field;
+#define AS_FIELD(field, ...) bool field;
     FACTS_TRAIT_LIST(AS_FIELD)
 #undef AS_FIELD
     bool calibrated; /* they are this engine's: T1 without its factor */
@@ -37,11 +40,15 @@ typedef struct facts_who {
 facts_constants facts_constants_start(int32_t dtype);
 /* The first row of the table that fits, over the starting values. */
 facts_constants facts_constants_of(const facts_who *who);
-/* A case's rescale= (log2; negative: it sets none) in place of `thr`, where it is read: by cuDNN on sm_10x, of 8 bit types. Within the list's range. */
+/* A case's rescale= (log2; negative: it sets none) in place of `thr`, where it is read: by cuDNN on sm_10x, of 8 bit types. FACTS_THR_MOST at most. */
 void facts_constants_rescale(facts_constants *constants, const facts_who *who, int32_t rescale);
 /* Is what is due by `a` due by `b`? (`calibrated` is a matter of judging.) */
 bool facts_constants_agree(const facts_constants *a, const facts_constants *b);
 void facts_constants_apply(fref_rounding *out, const facts_constants *constants);
+/* Each at its limit: no row for that type has wider ones. */
+facts_constants facts_constants_limit(int32_t dtype);
+/* The widest that the table in the program judges that type by, whoever computes. */
+facts_constants facts_constants_widest(int32_t dtype);
 
 /* ---- the table ---- */
 
@@ -52,6 +59,8 @@ bool facts_calibration_read(facts_calibration **out, const char *text, char erro
 void facts_calibration_destroy(facts_calibration *table);
 size_t facts_calibration_rows(const facts_calibration *table);
 facts_constants facts_calibration_find(const facts_calibration *table, const facts_who *who);
+/* Over the starting values, each constant where the widest row for that type has it. */
+facts_constants facts_calibration_widest(const facts_calibration *table, int32_t dtype);
 /* The table that is in the program. */
 const char *facts_calibration_text(void);
 
