@@ -8,19 +8,22 @@ struct row_part {
 };
 
 /* Most inputs are plain numbers of one of two types, and what follows from that need not be asked for each element. */
-__device__ static inline bool is_plain(const facts_recipe *r)
+__device__ static inline bool is_plain(const facts_recipe *r, const void *storage)
 {
-    return r->element == FACTS_ELEMENT_NORMAL && r->narrow == 0 && !(r->unit > 0) && !r->poisoned && r->extent[0] == r->dim[0] &&
+    return (uintptr_t)storage % sizeof(uint16_t) == 0 && r->element == FACTS_ELEMENT_NORMAL && r->narrow == 0 && !(r->unit > 0) && !r->poisoned && r->extent[0] == r->dim[0] &&
            r->extent[1] == r->dim[1] && r->extent[2] == r->dim[2] && r->extent[3] == r->dim[3];
 }
 
 template <int32_t TYPE> __device__ static inline void fill_plain(const facts_recipe *r, const row_part &part, void *storage)
 {
     const uint64_t first = (uint64_t)(part.row * r->dim[3]);
+    const int64_t stride = r->stride[3];
+    uint16_t *row = (uint16_t *)storage + part.place;
 #pragma unroll 4
     for (int64_t d = part.lane; d < r->dim[3]; d += part.lanes) {
         const facts_draw draw = facts_draw_at(r->seed, r->stream, FACTS_LANE_VALUE, first + (uint64_t)d);
-        facts_store(TYPE, storage, part.place + d * r->stride[3], facts_encode(TYPE, (double)facts_normal(draw)));
+        const float x = facts_normal(draw);
+        row[d * stride] = (uint16_t)(TYPE == FATTN_BF16 ? facts_encode_bf16_of_float(x) : facts_encode(TYPE, (double)x));
     }
 }
 
@@ -31,12 +34,12 @@ __device__ static inline void fill_any(const facts_recipe *r, const row_part &pa
         facts_store(r->dtype, storage, part.place + at[3] * r->stride[3], facts_recipe_code(r, at));
 }
 
-extern "C" __global__ void facts_kernel_fill(const __grid_constant__ facts_fill_call call)
+extern "C" __global__ void __launch_bounds__(256, 4) facts_kernel_fill(const __grid_constant__ facts_fill_call call)
 {
     const share mine = share_of(call.blocks);
     const facts_one_fill &fill = call.one[mine.one];
     const facts_recipe *r = &fill.recipe;
-    const bool plain = is_plain(r);
+    const bool plain = is_plain(r, fill.storage);
     for_rows(mine, r->extent[0] * r->extent[1] * r->extent[2], fill.lane_bits, [&](int64_t n, int lane, int lanes) {
         const row_index row = row_index_of(r->extent, n);
         const int64_t first = facts_recipe_row(r, row.b, row.s);

@@ -45,6 +45,19 @@ static void same_fill(facts_gpu *gpu, const char *text)
     }
 }
 
+Test(emulated, a_float_as_bf16_is_what_encoding_says)
+{
+    for (uint32_t high = 0; high < 0x10000; high++)
+        for (uint32_t n = 0; n < 6; n++) {
+            static const uint32_t lows[6] = { 0, 1, 0x7FFF, 0x8000, 0x8001, 0xFFFF };
+            const uint32_t bits = high << 16 | lows[n];
+            float x;
+            memcpy(&x, &bits, sizeof x);
+            if (x == x && facts_encode_bf16_of_float(x) != facts_encode(FATTN_BF16, (double)x))
+                cr_assert_fail("%08x", bits);
+        }
+}
+
 Test(emulated, every_fill_has_the_bits_of_the_C_one)
 {
     static const char *const shapes[] = { "dtype=bf16 b=2 h=4/2 s=20/36 d=16",

@@ -107,6 +107,14 @@ FACTS_BOTH uint32_t facts_encode(int32_t dtype, double value)
     return code > f.largest ? over : sign | code;
 }
 
+/* facts_encode of a float that is no NaN, as a bf16: a float's first half, rounded. */
+FACTS_BOTH uint32_t facts_encode_bf16_of_float(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return (bits + 0x7FFF + (bits >> 16 & 1)) >> 16;
+}
+
 FACTS_BOTH double facts_decode(int32_t dtype, uint32_t bits)
 {
     const facts_format f = facts_format_of(dtype);
