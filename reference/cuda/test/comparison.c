@@ -146,6 +146,7 @@ typedef struct array {
     const double *bound;
     int64_t count;
     bool above;             /* made of rough sums */
+    double floor;           /* what these may add, absolute, where all weights are small beside what they are made of */
     double either_way;      /* what these may make of it, relative; of an amax: absolute */
     const struct array *of; /* what it says the degrees of freedom of: a row is `width` elements, */
     const struct array *sigma;
@@ -155,7 +156,7 @@ typedef struct array {
 static double allowed_of(const array *a, int64_t n, double unit, double conditioning)
 {
     const double size = fabs(a->expected[n]), sums = a->bound ? fmax(size, a->bound[n] / unit) : size;
-    return (ALLOWED + conditioning) * sums + (a->bound ? 0x1p-29 * a->bound[n] : 0.0);
+    return (ALLOWED + conditioning) * sums + (a->bound ? 0x1p-29 * a->bound[n] : 0.0) + a->floor + 1e-300; /* where doubles are subnormal */
 }
 
 /* What rounding may do to the weights of a row, relative: a gradient that cancels is made of noise. */
@@ -414,8 +415,10 @@ static int compare_backward(fref_gpu *gpu, device *d, const fref_problem *proble
                  dp[3] = { of_dp, of_dp, of_dp };
     parts[20].bound = dp;
     double largest[3][3] = { { 0 } }; /* an amax is as well conditioned as the worst element */
-    for (int n = 0; n < 9; n++)
+    for (int n = 0; n < 9; n++) {
         parts[n].above = n % 3 != 0;
+        parts[n].floor = parts[n].above ? 0x1p-92 * of_dp / unit_roundoff_of(x->data.type) * conditioning * 0x1p52 : 0.0;
+    }
     for (int n = 12; n < 18; n += 2) {
         parts[n].either_way = 4.0 * ABOVE;
         parts[n].sigma = &parts[(n - 12) / 2 * 3 + 1];
@@ -435,6 +438,7 @@ static int compare_backward(fref_gpu *gpu, device *d, const fref_problem *proble
         largest[n][1] = largest[n][2] = largest[n][0];
         parts[21 + n].bound = largest[n];
         parts[21 + n].either_way = ABOVE * largest[n][0];
+        parts[21 + n].floor = parts[3 * n + 1].floor;
     }
     if (status == 0) {
         bring(d, parts, on_device, 24);
