@@ -267,7 +267,7 @@ static void shape_recipe(facts_recipe *r, const facts_tensor *t)
 /* What all four inputs are made of where the fill says no more. */
 static void make_noise(facts_recipe *r, const facts_problem *problem)
 {
-    static const facts_element elements[FACTS_FILL_OTHER] = {
+    static const facts_element elements[FACTS_FILL_OTHER + 1] = {
         [FACTS_FILL_UNIFORM] = FACTS_ELEMENT_UNIFORM,
         [FACTS_FILL_SPIKY] = FACTS_ELEMENT_SPIKY,
         [FACTS_FILL_SPARSE_INT] = FACTS_ELEMENT_SPARSE,
@@ -275,7 +275,7 @@ static void make_noise(facts_recipe *r, const facts_problem *problem)
         [FACTS_FILL_TE] = FACTS_ELEMENT_SCALED,
     };
     bool narrow = facts_dtype_is_8_bit(r->dtype);
-    r->element = elements[problem->fill]; /* NORMAL is 0 */
+    r->element = elements[problem->fill]; /* NORMAL is 0, of OTHER too: a run that only dumps what dropout keeps */
     r->gain = problem->fill == FACTS_FILL_TE ? 0.1f : narrow ? 32.0f : 4096.0f; /* of garbage, else */
     r->steps = narrow ? 4.0 : 64.0;
 }

@@ -65,7 +65,7 @@ void naive__forward_row(const row *x, naive_answers *out, int64_t row_index)
         pe += P * x->details[j].extra;
         pp += P * P;
         const real es = (real)r->ua * sqrtl(x->nck) * x->qk + E32_LONG * (x->s_mx + x->extra_mx + 2);
-        naive__take_amax(out->amax_s, P * x->details[j].kept, P * x->details[j].kept * (0x1p-19L + es) + 0x1p-126L);
+        naive__take_amax(out->amax_s, P * x->details[j].kept, P * x->details[j].kept * (0x1p-19L + (real)r->cl * es) + 0x1p-126L);
         naive__add_weight(line,
                           square(P * x->details[j].kept) * naive__dot(&x->d->v, x->hv, j, &x->d->v, x->hv, j, x->b, p->dim_v));
     }
