@@ -77,7 +77,7 @@ Test(supervisor, a_hang_that_ignores_term_is_killed_and_becomes_a_row)
 Test(supervisor, a_reference_that_is_late_is_no_hang_of_the_engine)
 {
     setenv("FACTS_FAULT", "late_reference@d=40", 1);
-    facts("decide '" FEW "' --device cpu --timeout 0.5 -o r");
+    facts("decide 'pass=fwd d=40' --device cpu --timeout 0.5 -o r");
     summary s = sum_up("r");
     cr_expect_eq(s.verdicts[FACTS_VERDICT_HANG], 0);
     cr_expect_eq(s.verdicts[FACTS_VERDICT_INCONCLUSIVE], 1);
