@@ -21,16 +21,16 @@ struct bias_casts {
 __device__ __forceinline__ int64_t reduced_to_one(const fref__call &c)
 {
     const int64_t *dim = c.backward.dbias_dim;
-    return c.problem.batch / dim[0] * (c.problem.heads_q / dim[1]) * (c.problem.rows / dim[2]) * (c.problem.keys / dim[3]);
+    return c.problem.batch / dim[0] * (c.problem.heads_q / dim[1]) * (c.problem.rows / dim[2]);
 }
 
 __device__ __forceinline__ bias_casts casts_of(const fref__call &c)
 {
     const fref_problem &p = c.problem;
-    const int64_t full[4] = { p.batch, p.heads_q, p.rows, p.keys };
+    const int64_t full[3] = { p.batch, p.heads_q, p.rows };
     bias_casts casts = { 0.0, 0.0, 0.0, 0.0 };
     double parts = 1.0; /* of a sum over the dimensions so far */
-    for (int d = 0; d < 4; d++) {
+    for (int d = 0; d < 3; d++) {
         const int64_t extent = full[d] / c.backward.dbias_dim[d];
         if (extent == 1)
             continue;
@@ -74,16 +74,16 @@ __device__ __forceinline__ void add_entry(bias_sums *sums, const fref__call &c, 
 
 using namespace fref;
 
-/* A lane for each key, or where keys are reduced for every 32nd; a warp for each row of the chunk, or where rows are reduced for every BIAS_ROWS-th: then the
- * lanes' and the warps' sums are added in their order. z: the rest. */
+/* A lane for each key; a warp for each row of the chunk, or where rows are reduced for every BIAS_ROWS-th: then the warps' sums are added in their order.
+ * z: the rest. */
 extern "C" __global__ __launch_bounds__(FREF__SUM_THREADS) void fref_add_bias(const __grid_constant__ fref__call c)
 {
     __shared__ bias_casts casts;
     __shared__ bias_sums parts[FREF__BIAS_ROWS][32];
     const int64_t *dim = c.backward.dbias_dim;
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    const bool of_key = dim[3] > 1, of_row = dim[2] > 1;
-    const int64_t key = of_key ? (int64_t)blockIdx.x * 32 + lane : lane, row = of_row ? (int64_t)blockIdx.y * FREF__BIAS_ROWS + warp : warp;
+    const bool of_row = dim[2] > 1;
+    const int64_t key = (int64_t)blockIdx.x * 32 + lane, row = of_row ? (int64_t)blockIdx.y * FREF__BIAS_ROWS + warp : warp;
     const int64_t rows = smaller(c.chunk_rows, c.rows - c.row0), of_batch = blockIdx.z / dim[1], of_head = blockIdx.z % dim[1];
     if (threadIdx.x == 0)
         casts = casts_of(c);
@@ -93,12 +93,9 @@ extern "C" __global__ __launch_bounds__(FREF__SUM_THREADS) void fref_add_bias(co
         const batch_head at = batch_head_of(c.head0 + head, c.problem.heads_q);
         if ((dim[0] > 1 && at.b != of_batch) || (dim[1] > 1 && at.h != of_head))
             continue;
-        for (int64_t r = row; r < rows; r += of_row ? rows : FREF__BIAS_ROWS)
-            for (int64_t j = key; j < c.keys; j += of_key ? c.keys : 32)
-                add_entry(&sums, c, head, r, j, casts);
+        for (int64_t r = row; r < rows && key < c.keys; r += of_row ? rows : FREF__BIAS_ROWS)
+            add_entry(&sums, c, head, r, key, casts);
     }
-    if (!of_key)
-        sums = { sum_of_warp(sums.value), sum_of_warp(sums.magnitude), sum_of_warp(sums.variance), sum_of_warp(sums.bound) };
     parts[warp][lane] = sums;
     __syncthreads();
     if (row >= rows || key >= dim[3] || (!of_row && warp > 0))

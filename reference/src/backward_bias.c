@@ -94,17 +94,17 @@ static int64_t reduced_to_one(const fref__backward *x)
 {
     const fref_problem *p = x->shape->problem;
     const int64_t *dim = x->out->dbias_dim;
-    return p->batch / dim[0] * (p->heads_q / dim[1]) * (p->rows / dim[2]) * (p->keys / dim[3]);
+    return p->batch / dim[0] * (p->heads_q / dim[1]) * (p->rows / dim[2]);
 }
 
 /* The casts before the last. */
 static void set_casts(scratch *t, const fref__backward *x)
 {
     const fref_problem *p = x->shape->problem;
-    const int64_t full[4] = { p->batch, p->heads_q, p->rows, p->keys };
+    const int64_t full[3] = { p->batch, p->heads_q, p->rows };
     double parts = 1.0; /* of a sum over the dimensions so far */
     t->squares = t->sizes = 0.0;
-    for (int d = 0; d < 4; d++) {
+    for (int d = 0; d < 3; d++) {
         const int64_t extent = full[d] / x->out->dbias_dim[d];
         if (extent == 1)
             continue;
