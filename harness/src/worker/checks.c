@@ -147,6 +147,7 @@ static bool run_one(work *w)
     fattn_plan **plan = w->r->plan;
     facts_check_ask(&f->problem, w->r->problem, w->number);
     if (!fattn_plan_covers(*plan, &f->problem.ask)) {
+        options.stage(options.owner, "build");
         if (!make_plan(w, f))
             return false;
         plan = &f->plan;

@@ -12,6 +12,12 @@
 #include "judging.h"
 #include "runs.h"
 
+/* What is in hand: a worker that is late or dies there has the engine, or us, to blame. */
+static void say_stage(const facts_runs *r, const char *word)
+{
+    r->options->stage(r->options->owner, word);
+}
+
 static facts_verdict verdict_of(facts_runs *r, facts_tensor_id id)
 {
     facts_trial *out = r->out;
@@ -70,7 +76,7 @@ static void judge_rate(facts_runs *r)
 
 static void judge_all(facts_runs *r)
 {
-    r->options->stage(r->options->owner, "judge");
+    say_stage(r, "judge");
     facts_runs_judge_first(r);
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
         if (facts_tensor_is_output(r->problem, id))
@@ -93,6 +99,7 @@ static bool make_forward(facts_runs *r)
 {
     if (!facts_exec_has_forward(r->problem))
         return true;
+    say_stage(r, "build");
     fattn_problem forward = facts_exec_forward(&r->problem->ask);
     fattn_status status = fattn_plan_create(&r->forward, r->worker->context, &forward, NULL);
     if (is_refusal(status) && facts_exec_may_do_without(r->problem)) {
@@ -141,9 +148,9 @@ static bool renew_truth(facts_runs *r)
 {
     if (!r->forward)
         return true;
-    r->options->stage(r->options->owner, "reference");
+    say_stage(r, "reference");
     int failed = facts_truth_renew(r->truth);
-    r->options->stage(r->options->owner, "exec");
+    say_stage(r, "exec");
     if (!failed)
         return true;
     r->out->status = FATTN_NO_MEMORY;
@@ -158,7 +165,10 @@ static bool refuse_forward(facts_runs *r, bool *refused)
     *refused = false;
     if (!r->forward || !facts_exec_may_do_without(r->problem))
         return true;
-    if (facts_truth_keep_own(r->truth, &kept) != 0) {
+    say_stage(r, "reference");
+    const int failed = facts_truth_keep_own(r->truth, &kept);
+    say_stage(r, "exec");
+    if (failed) {
         r->out->status = FATTN_NO_MEMORY;
         snprintf(r->out->text, sizeof r->out->text, "no memory for the reference");
         return false;
@@ -188,12 +198,21 @@ static bool run_first(facts_runs *r)
     return renew_truth(r);
 }
 
+static void measure(facts_runs *r)
+{
+    facts_call timed = r->call;
+    if (facts_exec_may_do_without(r->problem))
+        timed.forward = NULL; /* O and Stats lie there already */
+    say_stage(r, "exec");
+    facts_runs_check(r, fattn_stream_time(r->worker->context, r->worker->stream, facts_call_launch, &timed, FACTS_TIMED_LAUNCHES, &r->out->exec_us), NULL);
+}
+
 static void run(facts_runs *r)
 {
     if (!make_forward(r) || !make_workspace(r))
         return;
     r->call = facts_call_now(r);
-    r->options->stage(r->options->owner, "exec");
+    say_stage(r, "exec");
     if (!check_call(r) || !run_first(r))
         return;
     if (!r->options->once)
@@ -203,13 +222,10 @@ static void run(facts_runs *r)
     judge_all(r);
     if (!r->options->once)
         facts_checks_run(r);
-    bool measure = r->worker->device == FACTS_DEVICE_GPU && !r->options->once && r->out->verdict == FACTS_VERDICT_PASS;
-    facts_call timed = r->call;
-    if (facts_exec_may_do_without(r->problem))
-        timed.forward = NULL; /* O and Stats lie there already */
-    if (measure && r->out->exec_us == 0 && *r->plan)
-        facts_runs_check(r, fattn_stream_time(r->worker->context, r->worker->stream, facts_call_launch, &timed, FACTS_TIMED_LAUNCHES,
-                                              &r->out->exec_us), NULL);
+    bool good = r->worker->device == FACTS_DEVICE_GPU && !r->options->once && r->out->verdict == FACTS_VERDICT_PASS;
+    if (good && r->out->exec_us == 0 && *r->plan)
+        measure(r);
+    say_stage(r, "judge"); /* another oracle may follow, pictures, dumps */
 }
 
 void facts_trial_run(facts_trial *out, facts_truth *truth, fattn_plan **plan, const facts_trial_options *options)
