@@ -53,6 +53,15 @@ void fattn_match_layout(const int64_t dim[4], const int64_t like_strides[4], int
     }
 }
 
+bool fattn__fits(const int64_t *extents, int count)
+{
+    int64_t product = 1;
+    for (int i = 0; i < count; i++)
+        if (__builtin_mul_overflow(product, extents[i], &product) || product >= span_limit)
+            return false;
+    return true;
+}
+
 bool fattn__layout_span(const int64_t dim[4], const int64_t strides[4], int64_t *out)
 {
     int64_t last = 0;

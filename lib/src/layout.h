@@ -10,6 +10,9 @@
 /* Strides of a tensor without gaps; `order` names the dimensions from the outermost to the innermost, for example "bshd". */
 void fattn__dense_strides(const int64_t dim[4], const char *order, int64_t out[4]);
 
+/* Do the extents multiply to less than 2^62? */
+bool fattn__fits(const int64_t *extents, int count);
+
 /* Elements from the first to the last one, both included. False when that does not stay below 2^62. Extents >= 1, strides >= 0. */
 bool fattn__layout_span(const int64_t dim[4], const int64_t strides[4], int64_t *out);
 

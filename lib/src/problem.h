@@ -30,6 +30,8 @@ fattn__shape fattn__problem_shape(const fattn_problem *resolved, fattn__role whi
 /* A gradient before it is summed over what its input broadcasts: the extents of the input. `summed`, when not NULL, says for b,h,s,d where
  * it is. Returns whether anything is summed. */
 bool fattn__problem_sums(const fattn_problem *resolved, fattn__role gradient, bool summed[4]);
+/* The last of resolving: strides that are all zero become what they stand for, and those that nothing can have are refused. */
+fattn_status fattn__problem_lay_out(fattn_problem *p);
 const char *fattn__role_name(fattn__role which); /* "dq", the word of fattn_problem's fields */
 /* Is it packed: does it start each entry at an offset given at the call? */
 bool fattn__problem_ragged(const fattn_problem *resolved, fattn__role which);
