@@ -36,6 +36,21 @@ static json_t *member(json_t *row, const char *key)
     return object;
 }
 
+facts_verdict facts_verdict_of(fattn_status status)
+{
+    switch (status) {
+    case FATTN_ENVIRONMENT:
+    case FATTN_NO_MEMORY:
+        return FACTS_VERDICT_INCONCLUSIVE;
+    case FATTN_BUILD_FAILED:
+        return FACTS_VERDICT_BUILD_FAIL;
+    case FATTN_DEVICE_FAULT:
+        return FACTS_VERDICT_EXEC_FAIL;
+    default:
+        return FACTS_VERDICT_UNSUPPORTED;
+    }
+}
+
 void facts_row_verdict(json_t *row, facts_verdict verdict)
 {
     set(row, "verdict", json_string(facts_verdict_words[verdict]));

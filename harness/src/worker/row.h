@@ -7,6 +7,8 @@
 
 #include "../numbers/judge.h"
 
+/* The verdict of a call that did not succeed. */
+facts_verdict facts_verdict_of(fattn_status status);
 /* {"case","verdict"}; the caller owns it. */
 json_t *facts_row(const char *name, facts_verdict verdict);
 void facts_row_verdict(json_t *row, facts_verdict verdict);

@@ -5,7 +5,6 @@
 #include <time.h>
 
 #include "../case/problem.h"
-#include "../numbers/arrays.h"
 #include "../numbers/mod.h"
 #include "both.h"
 #include "dump.h"
@@ -17,7 +16,7 @@
 #include "policy.h"
 #include "reply.h"
 #include "row.h"
-#include "row_check.h"
+#include "row_trial.h"
 #include "trial.h"
 
 /* One request in hand. */
@@ -114,25 +113,9 @@ static bool furnish(job *j)
     return false;
 }
 
-/* The verdict of a call that did not succeed. */
-static facts_verdict verdict_of(fattn_status status)
-{
-    switch (status) {
-    case FATTN_ENVIRONMENT:
-    case FATTN_NO_MEMORY:
-        return FACTS_VERDICT_INCONCLUSIVE;
-    case FATTN_BUILD_FAILED:
-        return FACTS_VERDICT_BUILD_FAIL;
-    case FATTN_DEVICE_FAULT:
-        return FACTS_VERDICT_EXEC_FAIL;
-    default:
-        return FACTS_VERDICT_UNSUPPORTED;
-    }
-}
-
 static void answer_failure(job *j, fattn_status status)
 {
-    json_t *row = facts_row(j->request->text, verdict_of(status));
+    json_t *row = facts_row(j->request->text, facts_verdict_of(status));
     facts_row_failure(row, status);
     facts_reply_row(j->request->id, row, true, false);
 }
@@ -225,38 +208,9 @@ static bool prepare(job *j, json_t *row, const facts_who *who)
     j->worker->lost = status == FATTN_DEVICE_FAULT;
     j->again = j->worker->lost && j->worker->ran;
     facts_truth_destroy(&j->truth);
-    facts_row_verdict(row, verdict_of(status));
+    facts_row_verdict(row, facts_verdict_of(status));
     facts_row_reason(row, fattn_status_name(status), NULL, error, NULL);
     return false;
-}
-
-static void report_trial(job *j, json_t *row, const facts_trial *trial)
-{
-    facts_row_verdict(row, trial->status == FATTN_OK ? trial->verdict : verdict_of(trial->status));
-    if (trial->status != FATTN_OK)
-        facts_row_reason(row, fattn_status_name(trial->status), NULL, trial->text, NULL);
-    else if (trial->text[0])
-        facts_row_reason(row, NULL, NULL, trial->text, NULL);
-    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
-        if (trial->judged[id])
-            facts_row_judgement(row, facts_tensor_word(id), &trial->judgement[id], trial->bits[id]);
-    for (facts_array_id id = 0; id < FACTS_ARRAY_COUNT; id++)
-        if (trial->array[id].checked)
-            facts_row_judgement(row, facts_array_words[id], &trial->array[id], 0);
-    facts_row_dropout(row, &j->problem, &j->truth.keep);
-    facts_row_check(row, &trial->check);
-    if (trial->ran_other)
-        facts_row_engine(row, &trial->ran);
-    if (trial->exec_us > 0)
-        json_object_set_new(row, "exec_us", json_real(trial->exec_us));
-    json_object_set_new(row, "oracle", json_string(facts_truth_oracle(&j->truth)));
-    json_object_set_new(row, "fill_ms", json_real(j->truth.fill_ms));
-    json_object_set_new(row, "oracle_ms", json_real(j->truth.oracle_ms));
-    json_object_set_new(row, "judge_ms", json_real(trial->judge_ms));
-    if (j->problem.ask.pass == FATTN_BACKWARD)
-        json_object_set_new(row, "inputs_from", json_string(trial->own_forward ? "forward" : "reference"));
-    if (trial->no_forward[0])
-        json_object_set_new(row, "inputs_why", json_string(trial->no_forward));
 }
 
 /* What is due of this engine: its own constants, where they are known. */
@@ -295,7 +249,7 @@ static void run(job *j, json_t *row, fattn_plan **plan)
     facts_trial_options options = { .once = j->request->trace, .stage = stage, .owner = j };
     j->worker->ran = true;
     facts_trial_run(&trial, &j->truth, plan, &options);
-    report_trial(j, row, &trial);
+    facts_row_trial(row, &trial, &j->truth);
     if (j->worker->oracle == FACTS_ORACLE_BOTH && trial.status == FATTN_OK)
         report_both(j, row, &trial);
     if (j->request->explain && trial.status == FATTN_OK)
@@ -353,7 +307,7 @@ static void build_and_run(job *j, json_t *row, const fattn_plan_options *options
         return;
     }
     if (status != FATTN_OK) {
-        facts_row_verdict(row, verdict_of(status));
+        facts_row_verdict(row, facts_verdict_of(status));
         facts_row_failure(row, status);
         return;
     }
