@@ -133,7 +133,8 @@ typedef struct fref__call {
     double *slope, *curvature, *slope_extra; /* with `sloped` */
     fref__facts *facts;                      /* [heads][rows_padded] */
     double *largest[2];                      /* [heads]: no weight of the chunk exceeds it, of P; of dS */
-    double *sum[FREF__SUMS];                 /* [heads][rows_padded or keys_padded][ld] */
+    double *sum[FREF__SUMS];                 /* [heads][rows_padded or keys_padded][ld]; of a forward [parts] of them, one behind the other */
+    int32_t parts, keys_of_part;             /* blocks that share the keys of a forward's tile, 1: not wide ones; of each but the last, a multiple of TILE */
     uint8_t *lossy;                          /* [heads][rows_padded or keys_padded / TILE]: some weight may be flushed; else there is no sum of them */
     int32_t first_chunk;                     /* sums over rows start with this one */
     int32_t keeps_scores;                    /* of values alone: a backward may take them */

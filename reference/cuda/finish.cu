@@ -33,18 +33,30 @@ template <int COUNT> struct batch {
     double lost[BATCH]; /* of what may be flushed; there is none where nothing may */
 };
 
-template <int COUNT> __device__ __forceinline__ batch<COUNT> load_batch(const double *const sum[COUNT], const double *lost, bool lossy, int64_t at)
+template <int COUNT>
+__device__ __forceinline__ batch<COUNT> load_batch(const double *const sum[COUNT], const double *lost, bool lossy, int64_t at, int count = COUNT)
 {
     batch<COUNT> b;
 #pragma unroll
     for (int k = 0; k < COUNT; k++)
 #pragma unroll
         for (int i = 0; i < BATCH; i++)
-            b.sum[k][i] = sum[k][at + i * LANES];
+            b.sum[k][i] = k < count ? sum[k][at + i * LANES] : 0.0;
 #pragma unroll
     for (int i = 0; i < BATCH; i++)
         b.lost[i] = lossy ? lost[at + i * LANES] : 0.0;
     return b;
+}
+
+template <int COUNT> __device__ __forceinline__ void add(batch<COUNT> *b, const batch<COUNT> &other)
+{
+#pragma unroll
+    for (int i = 0; i < BATCH; i++) {
+#pragma unroll
+        for (int k = 0; k < COUNT; k++)
+            b->sum[k][i] += other.sum[k][i];
+        b->lost[i] += other.lost[i];
+    }
 }
 
 struct answer {
@@ -90,6 +102,49 @@ __device__ __forceinline__ double degrees_of_freedom(const row_variance &mine, d
 
 /* ---- rows ---- */
 
+/* What the sums of a row are made into: of O or dQ. */
+struct of_rows {
+    const double *const *sum;
+    const double *lost;
+    const uint8_t *lossy;
+    destination to;
+    double *nu, *neff, *largest;
+    int64_t row, out, ld; /* where the row's sums are; where its answers go */
+    int dim;
+    int parts, in_parts; /* of each but the last sums, that lie `apart`; sums that are in parts */
+    int64_t apart;
+    double per_channel;
+    bool as_one; /* an error moves the whole row */
+};
+
+/* element(row's variance, largest, sums, i): of element i of a batch. */
+template <int COUNT, class ELEMENT>
+__device__ __forceinline__ void finish_row(const finished &w, const fref__facts &f, const of_rows &o, const ELEMENT &element)
+{
+    const bool lossy = o.lossy[o.row / FREF__TILE] != 0, live = w.has && !f.dead;
+    row_variance all = { 0.0, 0.0, 0.0 };
+    amax largest = {};
+    for (int n = w.lane; n < o.dim; n += LANES * BATCH) {
+        const int64_t at = o.row * o.ld + n;
+        batch<COUNT> b = load_batch<COUNT>(o.sum, o.lost, lossy, at);
+        for (int part = 1; part < o.parts; part++)
+            add(&b, load_batch<COUNT>(o.sum, o.lost, lossy, at + part * o.apart, o.in_parts));
+        answer e[BATCH] = {};
+#pragma unroll
+        for (int i = 0; i < BATCH; i++)
+            if (live && n + i * LANES < o.dim)
+                e[i] = element(&all, &largest, b, i);
+        if (w.has)
+            store_batch(o.to, e, o.out * o.dim, n, o.dim);
+    }
+    join(o.largest, largest);
+    const double nu = degrees_of_freedom(all, f.neff, o.per_channel, o.dim);
+    if (w.lane != 0 || !w.has)
+        return;
+    store(o.neff, o.out, f.dead ? 0.0 : f.neff);
+    store(o.nu, o.out, f.dead ? 0.0 : o.as_one ? 1.0 : nu);
+}
+
 /* What one row's elements of O have in common. */
 struct row_of_o {
     double gamma, per_pv, worst, el, es, bound, eta;
@@ -117,6 +172,12 @@ __device__ __forceinline__ answer element_of_o(row_variance *all, amax *largest,
     return { o, sqrt(single + cast + whole), bound + so };
 }
 
+/* Doubles from one part of a forward's sums to the next. */
+__device__ __forceinline__ int64_t apart_of(const fref__call &c)
+{
+    return c.heads * c.rows_padded * c.ld_v;
+}
+
 /* Of values alone. */
 __device__ __forceinline__ void finish_values(const fref__call &c, const finished &w, bool dead)
 {
@@ -124,37 +185,30 @@ __device__ __forceinline__ void finish_values(const fref__call &c, const finishe
     const double *from = c.sum[0] + (w.slot * c.rows_padded + w.n) * c.ld_v;
     double *to = c.forward.o + ((c.head0 + w.slot) * c.rows + w.n) * dim;
 #pragma unroll 4
-    for (int n = w.lane; n < dim && w.has; n += LANES)
-        to[n] = dead ? 0.0 : clamped(c.gamma_p * from[n], c.to_o.max);
+    for (int n = w.lane; n < dim && w.has; n += LANES) {
+        double sum = from[n];
+        for (int part = 1; part < c.parts; part++)
+            sum += from[part * apart_of(c) + n];
+        to[n] = dead ? 0.0 : clamped(c.gamma_p * sum, c.to_o.max);
+    }
 }
 
 __device__ __forceinline__ void finish_o(const fref__call &c, const finished &w, const fref__facts &f)
 {
-    const int64_t row = w.slot * c.rows_padded + w.n, out = (c.head0 + w.slot) * c.rows + w.n;
-    const int dim = (int)c.problem.dim_v;
+    const fref_forward_out &to = c.forward;
     const double *const sum[] = { c.sum[0], c.sum[1], c.sum[2], c.kept ? c.sum[3] : c.kept_v };
-    const destination to = { c.forward.o, c.forward.o_sigma, c.forward.o_bound };
-    const bool lossy = c.lossy[row / FREF__TILE] != 0, live = w.has && !f.dead;
+    const int64_t head = c.head0 + w.slot;
+    of_rows o = { sum, c.sum[FREF__SUMS - 1], c.lossy, { to.o, to.o_sigma, to.o_bound }, to.o_nu, to.o_neff, to.amax_o };
+    o.row = w.slot * c.rows_padded + w.n;
+    o.out = head * c.rows + w.n;
+    o.ld = c.ld_v;
+    o.dim = (int)c.problem.dim_v;
+    o.parts = c.parts;
+    o.in_parts = c.kept ? 4 : 3;
+    o.apart = apart_of(c);
+    o.per_channel = to.o_nu != nullptr ? c.channels[3][(uint32_t)head / (uint32_t)c.group_v - c.head_v0] : 1.0;
     const row_of_o r = common_of_o(c, f);
-    row_variance all = { 0.0, 0.0, 0.0 };
-    amax largest = {};
-    for (int n = w.lane; n < dim; n += LANES * BATCH) {
-        const batch<4> b = load_batch<4>(sum, c.sum[FREF__SUMS - 1], lossy, row * c.ld_v + n);
-        answer e[BATCH] = {};
-#pragma unroll
-        for (int i = 0; i < BATCH; i++)
-            if (live && n + i * LANES < dim)
-                e[i] = element_of_o(&all, &largest, c, r, b, i);
-        if (w.has)
-            store_batch(to, e, out * dim, n, dim);
-    }
-    join(c.forward.amax_o, largest);
-    const double per_channel = c.forward.o_nu != nullptr ? c.channels[3][(uint32_t)(c.head0 + w.slot) / (uint32_t)c.group_v - c.head_v0] : 1.0;
-    const double nu = degrees_of_freedom(all, f.neff, per_channel, dim);
-    if (w.lane != 0 || !w.has)
-        return;
-    store(c.forward.o_neff, out, f.dead ? 0.0 : f.neff);
-    store(c.forward.o_nu, out, f.dead ? 0.0 : nu);
+    finish_row<4>(w, f, o, [&](row_variance *all, amax *largest, const batch<4> &b, int i) { return element_of_o(all, largest, c, r, b, i); });
 }
 
 /* What one row's elements of dQ have in common. */
@@ -187,32 +241,20 @@ __device__ __forceinline__ answer element_of_dq(row_variance *all, amax *largest
 
 __device__ __forceinline__ void finish_dq(const fref__call &c, const finished &w)
 {
+    const fref_backward_out &to = c.backward;
     const fref__gradient &g = c.gradient[0];
-    const int64_t row = w.slot * c.rows_padded + w.n, out = (c.head0 + w.slot) * c.rows + w.n;
-    const fref__facts f = c.facts[row];
-    const int dim = (int)c.problem.dim_qk;
-    const destination to = { c.backward.dq, c.backward.dq_sigma, c.backward.dq_bound };
-    const bool lossy = g.lossy[row / FREF__TILE] != 0, live = w.has && !f.dead;
+    const int64_t head = c.head0 + w.slot;
+    of_rows o = { g.sum, g.sum[FREF__SUMS - 1], g.lossy, { to.dq, to.dq_sigma, to.dq_bound }, to.dq_nu, to.dq_neff, to.amax_dq };
+    o.row = w.slot * c.rows_padded + w.n;
+    o.out = head * c.rows + w.n;
+    o.ld = c.ld_qk;
+    o.dim = (int)c.problem.dim_qk;
+    o.parts = 1;
+    o.per_channel = to.dq_nu != nullptr ? c.channels[2][(uint32_t)head / (uint32_t)c.group_k - c.head_k0] : 1.0;
+    o.as_one = !c.rounding.own_o; /* an error of O */
+    const fref__facts f = c.facts[o.row];
     const row_of_dq r = common_of_dq(c, f);
-    row_variance all = { 0.0, 0.0, 0.0 };
-    amax largest = {};
-    for (int n = w.lane; n < dim; n += LANES * BATCH) {
-        const batch<5> b = load_batch<5>(g.sum, g.sum[FREF__SUMS - 1], lossy, row * c.ld_qk + n);
-        answer e[BATCH] = {};
-#pragma unroll
-        for (int i = 0; i < BATCH; i++)
-            if (live && n + i * LANES < dim)
-                e[i] = element_of_dq(&all, &largest, c, r, b, i);
-        if (w.has)
-            store_batch(to, e, out * dim, n, dim);
-    }
-    join(c.backward.amax_dq, largest);
-    const double per_channel = c.backward.dq_nu != nullptr ? c.channels[2][(uint32_t)(c.head0 + w.slot) / (uint32_t)c.group_k - c.head_k0] : 1.0;
-    const double nu = degrees_of_freedom(all, f.neff, per_channel, dim);
-    if (w.lane != 0 || !w.has)
-        return;
-    store(c.backward.dq_neff, out, f.dead ? 0.0 : f.neff);
-    store(c.backward.dq_nu, out, f.dead ? 0.0 : c.rounding.own_o ? nu : 1.0); /* an error of O moves the whole row of dQ, whatever else does */
+    finish_row<5>(w, f, o, [&](row_variance *all, amax *largest, const batch<5> &b, int i) { return element_of_dq(all, largest, c, r, b, i); });
 }
 
 /* ---- keys ---- */

@@ -41,7 +41,7 @@ template <int KIND> __device__ __forceinline__ const double *extent_of(const fre
     }
 }
 
-/* Columns innermost, then tiles (those with most keys first), then heads. */
+/* Columns innermost, then tiles (those with most keys first), then heads; parts of the keys are blockIdx.y. */
 template <int KIND, bool WIDE> __device__ __forceinline__ void make_sums(const fref__call &c, double *shared)
 {
     using K = kind<KIND>;
@@ -55,6 +55,8 @@ template <int KIND, bool WIDE> __device__ __forceinline__ void make_sums(const f
     w.column = (int)(blockIdx.x % columns * W::WIDTH);
     w.tile = (int)((tiles - 1 - blockIdx.x / columns % tiles) * W::HEIGHT);
     w.head = blockIdx.x / columns / tiles;
+    if (!K::OVER_ROWS && c.row0 + w.tile >= c.rows)
+        return;
     w.at_first = (w.head * c.chunk_rows + w.row_of_thread(0)) * c.keys_padded + w.key_of_thread(0);
     w.right = right_of<KIND>(c, w.head, &ld) + w.column;
     w.any = false;
@@ -76,6 +78,10 @@ template <int KIND, bool WIDE> __device__ __forceinline__ void make_sums(const f
         const fref__span range = c.tile_range[(w.head * c.rows_padded + c.row0 + w.tile) / FREF__TILE];
         first = range.first / W::STEP * W::STEP;
         last = range.last;
+        if (W::IN_PARTS) {
+            first = (int)larger(first, W::part() * c.keys_of_part);
+            last = (int)smaller(last, (W::part() + 1) * c.keys_of_part);
+        }
     }
     if (W::OWN_FACTS)
         w.own = c.facts[w.head * c.rows_padded + c.row0 + w.tile + threadIdx.x / W::LANES];

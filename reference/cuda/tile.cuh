@@ -36,6 +36,7 @@ template <int KIND, bool WIDE> struct worker : shape<WIDE> {
     static constexpr int OF_ROUGH = K::OVER_ROWS ? HEIGHT + 8 : 2 * STEP + 8, ROUGH_SIZE = LINES * OF_ROUGH;
     static constexpr int LANES = (K::OVER_ROWS ? HEIGHT : STEP) / 2; /* threads of one row's pairs of keys */
     static constexpr bool OWN_FACTS = !K::OVER_ROWS && !K::OF_DS; /* registers hold them */
+    static constexpr bool IN_PARTS = OWN_FACTS && !WIDE;
     static constexpr int APART = K::OVER_ROWS ? 8 : LANES;  /* keys of a pair */
     static constexpr int FACTS = K::OVER_ROWS ? STEP * FREF__FACT_DOUBLES : 0;
     static_assert(sizeof(fref__facts) == FREF__FACT_DOUBLES * sizeof(double), "");
@@ -63,6 +64,12 @@ template <int KIND, bool WIDE> struct worker : shape<WIDE> {
     uint32_t heavy[2]; /* bits of all rough weights; over keys the first alone, of the thread's row, over rows each of one of its keys */
 
     __device__ __forceinline__ explicit worker(const fref__call &call) : c(call) {}
+
+    /* Of the keys. */
+    static __device__ __forceinline__ int64_t part()
+    {
+        return IN_PARTS ? blockIdx.y : 0;
+    }
 
     __device__ __forceinline__ bool tile_meets(int row) const
     {
@@ -343,7 +350,7 @@ template <int KIND, bool WIDE> struct worker : shape<WIDE> {
     {
         const int lane = threadIdx.x % 32, line = first_row() + lane / 4;
         const int64_t height = K::OVER_ROWS ? c.keys_padded : c.rows_padded, row = (K::OVER_ROWS ? 0 : c.row0) + tile;
-        double *to = out + (head * height + row + line) * ld + column + first_column() + lane % 4 * 2;
+        double *to = out + ((part() * c.heads + head) * height + row + line) * ld + column + first_column() + lane % 4 * 2;
 #pragma unroll
         for (int n = 0; n < 2; n++)
 #pragma unroll

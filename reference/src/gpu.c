@@ -40,6 +40,7 @@ int fref__gpu_create(fref_gpu **out, const void *image, char error[256])
     }
     gpu->trouble = trouble;
     gpu->wide = (size_t)attribute_of(gpu->driver, FREF__SHARED_OF_BLOCK) >= FREF__WIDE_BY_ROW(2, 3) * sizeof(double);
+    gpu->busy = 128;
     gpu->multiprocessors = attribute_of(gpu->driver, FREF__MULTIPROCESSORS);
     *out = gpu;
     return 0;

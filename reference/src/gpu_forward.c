@@ -3,10 +3,26 @@
 
 #include "gpu_run.h"
 
+static int64_t tiles_of(int64_t n)
+{
+    return n > 0 ? (n + FREF__TILE - 1) / FREF__TILE : 1;
+}
+
+/* A small problem's tiles are too few for a GPU: some blocks share the keys of each. How many follows from the problem alone, as all that is rounded. */
+static void share_keys(fref__run *run)
+{
+    fref__call *c = &run->call;
+    const int64_t keys = tiles_of(c->keys), blocks = run->heads * tiles_of(c->rows) * (c->ld_v / FREF__TILE);
+    const int64_t parts = blocks < run->gpu->busy ? run->gpu->busy / blocks : 1;
+    const int64_t of_part = parts < keys ? (keys + parts - 1) / parts : 1;
+    c->parts = (int32_t)((keys + of_part - 1) / of_part);
+    c->keys_of_part = (int32_t)(of_part * FREF__TILE);
+}
+
 static void sums_of_rows(fref__run *run, int64_t ld, int count)
 {
     fref__call *c = &run->call;
-    const int64_t size = c->heads * c->rows_padded * ld;
+    const int64_t size = c->parts * c->heads * c->rows_padded * ld;
     double *all = fref__run_doubles(run, FREF__SUMS_ROWS, size * (count + 1));
     for (int n = 0; n < FREF__SUMS; n++)
         c->sum[n] = all && n < count ? all + n * size : NULL;
@@ -61,11 +77,12 @@ int fref_gpu_forward(fref_gpu *gpu, const fref_problem *problem, const fref_gpu_
     c->freedom = out->o_nu || out->o_neff;
     fref__run_take_rows(&run, problem->row_sample, problem->row_sample ? problem->row_count : problem->rows);
     fref__run_take_keys(&run, NULL, problem->keys);
+    share_keys(&run);
     fref__run_cast_p(&run, exp2(-rounding->thr));
     c->z_o = fref__run_amax(&run, out->amax_o, run.heads * c->rows * problem->dim_v);
     fref__run_amax(&run, out->amax_s, 1);
     const int64_t bytes_of_head =
-        (c->rows_padded * (c->ld_qk + 7 * c->ld_v + 32) + c->keys_padded * (c->ld_qk + c->ld_v)) * (int64_t)sizeof(double);
+        (c->rows_padded * (c->ld_qk + (2 + 5 * c->parts) * c->ld_v + 32) + c->keys_padded * (c->ld_qk + c->ld_v)) * (int64_t)sizeof(double);
     fref__run_plan(&run, bytes_of_head, fref__run_score_matrices(&run), 1);
     for (int64_t head = 0; head < run.heads && c->rows > 0 && run.status == 0; head += run.heads_of_lot) {
         fref__run_take_lot(&run, head);

@@ -75,6 +75,7 @@ void fref__run_start(fref__run *run, fref_gpu *gpu, const fref_problem *problem,
         run->status = ENOTSUP;
         return;
     }
+    c->parts = 1;
     c->trouble = (int32_t *)(uintptr_t)gpu->trouble;
     run->zeros.related = fref__run_keep_zeros(run, 4 * run->heads * (int64_t)sizeof *c->related_blocks);
 }
@@ -159,13 +160,19 @@ static void launch(fref__run *run, fref__kernel kernel, const unsigned grid[3], 
                                       doubles[kernel] * (unsigned)sizeof(double), run->stream, arguments, run->error);
 }
 
-void fref__run_launch_with(fref__run *run, fref__kernel kernel, int64_t blocks, int threads, int argument)
+static bool fit(fref__run *run, int64_t blocks)
 {
     if (run->status == 0 && blocks > INT32_MAX) {
         snprintf(run->error, 256, "the oracle on the GPU does not know this: %lld blocks", (long long)blocks);
         run->status = ENOTSUP;
     }
-    launch(run, kernel, (const unsigned[]){ (unsigned)blocks, 1, 1 }, threads, argument);
+    return run->status == 0;
+}
+
+void fref__run_launch_with(fref__run *run, fref__kernel kernel, int64_t blocks, int threads, int argument)
+{
+    if (fit(run, blocks))
+        launch(run, kernel, (const unsigned[]){ (unsigned)blocks, 1, 1 }, threads, argument);
 }
 
 void fref__run_launch(fref__run *run, fref__kernel kernel, int64_t blocks, int threads)
@@ -419,12 +426,14 @@ void fref__run_relate(fref__run *run)
 
 void fref__run_sums(fref__run *run, fref__kernel kernel, fref__kernel lost, int64_t tiles, int64_t columns)
 {
-    const int64_t blocks = run->call.heads * tiles;
-    const bool wide = run->gpu->wide && columns % FREF__WIDE == 0;
-    fref__run_launch(run, wide ? kernel + (FREF__kernel_sum_forward_wide - FREF__kernel_sum_forward) : kernel,
-                     blocks * (columns / FREF__TILE), FREF__SUM_THREADS);
+    const int64_t blocks = run->call.heads * tiles * (columns / FREF__TILE);
+    const unsigned parts = (unsigned)run->call.parts, grid[3] = { (unsigned)blocks, parts, 1 };
+    const bool wide = run->gpu->wide && parts == 1 && columns % FREF__WIDE == 0;
+    if (!fit(run, blocks))
+        return;
+    fref__run_launch_grid(run, wide ? kernel + (FREF__kernel_sum_forward_wide - FREF__kernel_sum_forward) : kernel, grid, FREF__SUM_THREADS);
     if (lost != FREF__KERNEL_COUNT)
-        fref__run_launch(run, lost, blocks * (columns / FREF__TILE), FREF__SUM_THREADS);
+        fref__run_launch_grid(run, lost, grid, FREF__SUM_THREADS);
 }
 
 int64_t fref__run_finish_blocks(int64_t heads, int64_t rows)

@@ -29,6 +29,7 @@ struct fref_gpu {
     fref_gpu_program *program;
     size_t budget; /* bytes that one lot may take; 0: what is free decides */
     bool wide;     /* its shared memory holds a wide tile's steps */
+    int busy;      /* blocks that keep every GPU busy */
     int multiprocessors;
     uint64_t runs;             /* begun */
     bool scores_left;          /* by the last of them: all heads' and rows', plain */

@@ -22,9 +22,12 @@ static void sweep(feature with, int count, const size_limits *most, size_t budge
         cr_skip_test("%s", error);
     cr_assert_eq(status, 0, "%s", error);
     gpu->budget = budget;
+    const int busy = gpu->busy;
     const int seed = first ? atoi(first) : 1;
-    for (int n = 0; n < (more ? atoi(more) : count); n++)
+    for (int n = 0; n < (more ? atoi(more) : count); n++) {
+        gpu->busy = (seed + n) % 2 ? busy : 1; /* the keys of a tile in parts, and in one */
         compare_problem(gpu, driver, with, (uint64_t)(seed + n), most, &t);
+    }
     printf(
         "%s: %d problems, %d refused, %d arrays wrong, largest difference %.3f of what is allowed, bounds at most %.2f %% above\n",
         feature_words[with], t.problems, t.refused, t.wrong, t.worst, 100.0 * t.above);
