@@ -4,6 +4,7 @@
 
 #include "dtype.h"
 #include "oracle.h"
+#include "probe.h"
 
 #define AS_WORD(symbol, word) word,
 const char *const facts_rate_words[FACTS_RATES] = { FACTS_RATE_LIST(AS_WORD) };
@@ -48,17 +49,11 @@ facts_judgement facts_judge_keep(const facts_problem *p, const void *dump, const
     return out;
 }
 
-/* cuDNN's draws come in fours (docs/numerics.md): of n scores n / 4 are free, and the variance of their sum is up to four times that of n draws. */
-static bool fits(double rate, int64_t kept, int64_t of)
-{
-    const double n = (double)of, together = 4.0, sd = sqrt(together * n * rate * (1.0 - rate));
-    return fabs((double)kept - n * rate) <= 5.0 * sd + 0.5;
-}
-
 facts_rate facts_rate_of(double dropout, int64_t kept, int64_t of)
 {
     const double sixteenths = round(dropout * 16.0) / 16.0;
-    const bool asked = fits(1.0 - dropout, kept, of), quantised = fits(1.0 - sixteenths, kept, of);
+    const facts_keep keep = { .seen = of, .kept = kept };
+    const bool asked = facts_keep_is_likely(&keep, dropout), quantised = facts_keep_is_likely(&keep, sixteenths);
     if (asked && quantised)
         return FACTS_RATE_EITHER;
     return asked ? FACTS_RATE_AS_ASKED : quantised ? FACTS_RATE_QUANTISED : FACTS_RATE_NEITHER;

@@ -7,8 +7,8 @@
 /* An rng_dump: 1 where `keep` is not 0 (NULL: nothing is dropped), else 0, for every score that a row may see; anything elsewhere. Gate t0. */
 facts_judgement facts_judge_keep(const facts_problem *problem, const void *dump, const uint8_t *keep, facts_pattern pattern);
 
-/* Did as many scores survive as should? Within facts_keep_room (probe.h): five standard deviations, of fates that four scores may share. QUANTISED: not with the probability that was asked for, but with
- * it rounded to a sixteenth, as was reported of cuDNN. */
+/* Did as many scores survive as should (facts_keep_is_likely)? QUANTISED: not with the probability that was asked for, but with it rounded to a
+ * sixteenth, as was reported of cuDNN. */
 #define FACTS_RATE_LIST(X) X(AS_ASKED, "no") X(QUANTISED, "yes") X(EITHER, "either") X(NEITHER, "neither")
 #define AS_ENUM(symbol, word) FACTS_RATE_##symbol,
 typedef enum facts_rate { FACTS_RATE_LIST(AS_ENUM) FACTS_RATES } facts_rate;
