@@ -158,10 +158,11 @@ static bool read_word(question *q, const char *word)
 {
     enum { H_K, S_KV, PAGE, ENGINE, TURNS, LENS, OUT, WORDS };
     static const char *const words[WORDS] = { "h_k", "s_kv", "page", "engine", "turns", "lens", "out" };
-    const char *equals = strchr(word, '='), *value = equals + 1;
+    const char *equals = strchr(word, '=');
     char name[16];
     if (equals == NULL || (size_t)(equals - word) >= sizeof name || memchr(word, '/', (size_t)(equals - word)) != NULL)
         return false;
+    const char *value = equals + 1;
     snprintf(name, sizeof name, "%.*s", (int)(equals - word), word);
     switch (word_of(name, words, WORDS)) {
     case H_K:
