@@ -1,5 +1,6 @@
 /* What a case costs beside the engine's kernels, taken apart: stages, calls of the driver in each, and every kernel's own time.
- *   times    fill, oracle, judge, release: the least and the median of 30 runs after 3 that load and grow
+ *   times    fill, oracle, judge, release: the least and the median of 30 runs after 3 that load and grow, in a row; then with a plan built before each,
+ *            as a worker has it
  *   calls    launches, clears, copies there and back, waits, allocations of the oracle's memory, and questions how much is free, in one run
  *   kernels  launches of each, and microseconds of one with the GPU waited for before and after it (5 us of that are the wait's)
  * usage: bench_small CUDNN_DIR NVRTC|- [CASE...]     Exit: 0 printed; 2 usage or a case that cannot be; 3 no GPU. */
@@ -15,6 +16,7 @@
 
 #define RUNS 30
 #define WARM 3
+#define WAYS 2 /* in a row; after a plan was built */
 #define MOST_KERNELS 128
 
 /* ---- a driver that counts ------------------------------------------------------------------------------------------------------- */
@@ -30,6 +32,7 @@ enum { CALL_LIST(AS_ENUM) CALLS };
 typedef struct counted {
     int calls[CALLS];
     double us; /* inside them, but for waits and fetches */
+    double first_us; /* inside the first launch */
 } counted;
 
 static const fref__driver *real;
@@ -55,6 +58,8 @@ static int done(int call, double since, int result)
     now.calls[call]++;
     if (call != CALL_stream_synchronize && call != CALL_copy_to_host)
         now.us += us() - since;
+    if (call == CALL_launch && now.calls[call] == 1)
+        now.first_us = us() - since;
     return result;
 }
 
@@ -207,11 +212,12 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void print_times(const char *word, double values[RUNS])
+static void print_times(const char *word, double values[WAYS][RUNS])
 {
-    qsort(values, RUNS, sizeof *values, by_size);
-    if (values[RUNS - 1] > 0)
-        printf("| %s | %.0f | %.0f |\n", word, values[0], values[RUNS / 2]);
+    for (int way = 0; way < WAYS; way++)
+        qsort(values[way], RUNS, sizeof **values, by_size);
+    if (values[0][RUNS - 1] > 0)
+        printf("| %s | %.0f | %.0f | %.0f | %.0f |\n", word, values[0][0], values[0][RUNS / 2], values[1][0], values[1][RUNS / 2]);
 }
 
 static void print_calls(const char *when, const counted *c)
@@ -225,7 +231,7 @@ static void print_calls(const char *when, const counted *c)
     for (int n = 0; n < CALLS; n++)
         if (c->calls[n])
             printf(" %d %s,", c->calls[n], words[n]);
-    printf(" %.0f us in what does not wait\n", c->us);
+    printf(" %.0f us in what does not wait, %.0f of them in the first launch\n", c->us, c->first_us);
 }
 
 static void print_kernels(void)
@@ -239,29 +245,42 @@ static void print_kernels(void)
         }
 }
 
-static void print_all(const char *text, const sample *samples)
+static void print_all(const char *text, sample samples[WAYS][RUNS])
 {
     static const char *const words[STAGES] = {
 #define AS_WORD(symbol, word) word,
         STAGE_LIST(AS_WORD)
 #undef AS_WORD
     };
-    double values[RUNS];
-    printf("\n## %s: %s\n\n| stage | least us | median us |\n|---|---|---|\n", text, facts_verdict_words[samples[0].verdict]);
+    double values[WAYS][RUNS];
+    printf("\n## %s: %s\n\n| stage | least us | median us | after a plan: least | median |\n|---|---|---|---|---|\n", text,
+           facts_verdict_words[samples[0][0].verdict]);
     for (int s = 0; s < STAGES; s++) {
-        for (int n = 0; n < RUNS; n++)
-            values[n] = samples[n].us[s];
+        for (int n = 0; n < WAYS * RUNS; n++)
+            values[n / RUNS][n % RUNS] = samples[n / RUNS][n % RUNS].us[s];
         print_times(words[s], values);
     }
     printf("\n");
-    print_calls("fill and oracle", &samples[RUNS - 1].truth);
-    print_calls("judge", &samples[RUNS - 1].judged);
+    for (int way = 0; way < WAYS; way++) {
+        print_calls(way == 0 ? "fill and oracle" : "after a plan, fill and oracle", &samples[way][RUNS - 1].truth);
+        print_calls(way == 0 ? "judge" : "after a plan, judge", &samples[way][RUNS - 1].judged);
+    }
+}
+
+static bool build(fattn_plan **plan, facts_worker *worker, const facts_problem *problem, char why[256])
+{
+    fattn_plan_destroy(*plan);
+    *plan = NULL;
+    if (fattn_plan_create(plan, worker->context, &problem->ask, NULL) == FATTN_OK)
+        return true;
+    snprintf(why, 256, "%.250s", fattn_last_error());
+    return false;
 }
 
 static bool bench(facts_worker *worker, const char *text)
 {
     static facts_problem problem;
-    static sample samples[RUNS], last;
+    static sample samples[WAYS][RUNS], last;
     facts_case c;
     facts_error error = { .text = "" };
     char why[256] = "";
@@ -270,11 +289,10 @@ static bool bench(facts_worker *worker, const char *text)
         fprintf(stderr, "bench_small: %s: %s\n", text, error.text);
         return false;
     }
-    bool good = fattn_plan_create(&plan, worker->context, &problem.ask, NULL) == FATTN_OK;
-    if (!good)
-        snprintf(why, sizeof why, "%.250s", fattn_last_error());
-    for (int n = -WARM; n < RUNS && good; n++)
-        good = run(n < 0 ? &last : &samples[n], worker, &problem, plan, why);
+    bool good = build(&plan, worker, &problem, why);
+    for (int n = -WARM; n < WAYS * RUNS && good; n++)
+        good = (n < RUNS || build(&plan, worker, &problem, why)) &&
+               run(n < 0 ? &last : &samples[n / RUNS][n % RUNS], worker, &problem, plan, why);
     if (good)
         print_all(text, samples);
     one_by_one = true;
