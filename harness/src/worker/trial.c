@@ -1,5 +1,6 @@
 #include "trial.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -143,19 +144,29 @@ static bool check_call(facts_runs *r)
     return facts_runs_check(r, ours ? FATTN_INTERNAL : status, ours ? "what the call is given" : NULL);
 }
 
+/* failed: an errno of the reference after a forward has run. It took the case before: what it refuses now is that forward's. */
+static bool has_truth(facts_runs *r, int failed)
+{
+    if (failed == EIO)
+        return facts_runs_check(r, FATTN_DEVICE_FAULT, "the reference");
+    if (failed == ENOTSUP) {
+        facts_runs_find(r, FACTS_VERDICT_NAN, "O or Stats of its own forward: %s", r->worker->gpu ? facts_gpu_error(r->worker->gpu) : "");
+    } else if (failed) {
+        r->out->status = FATTN_NO_MEMORY;
+        snprintf(r->out->text, sizeof r->out->text, "no memory for the reference");
+    }
+    return failed == 0;
+}
+
 /* What is due of a backward follows from the O and Stats that it read. */
 static bool renew_truth(facts_runs *r)
 {
     if (!r->forward)
         return true;
     say_stage(r, "reference");
-    int failed = facts_truth_renew(r->truth);
+    const int failed = facts_truth_renew(r->truth);
     say_stage(r, "exec");
-    if (!failed)
-        return true;
-    r->out->status = FATTN_NO_MEMORY;
-    snprintf(r->out->text, sizeof r->out->text, "no memory for the reference");
-    return false;
+    return has_truth(r, failed);
 }
 
 /* A forward that is wrong is found by its own cases: here it would hide the backward. */
@@ -168,11 +179,8 @@ static bool refuse_forward(facts_runs *r, bool *refused)
     say_stage(r, "reference");
     const int failed = facts_truth_keep_own(r->truth, &kept);
     say_stage(r, "exec");
-    if (failed) {
-        r->out->status = FATTN_NO_MEMORY;
-        snprintf(r->out->text, sizeof r->out->text, "no memory for the reference");
+    if (!has_truth(r, failed))
         return false;
-    }
     if (kept)
         return true;
     *refused = true;

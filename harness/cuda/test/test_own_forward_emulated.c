@@ -1,0 +1,53 @@
+/* A backward whose forward runs before it: what the oracle on a GPU makes of O and Stats that it does not take. */
+#include <errno.h>
+#include <string.h>
+
+#include "emulated.h"
+#include "worker/trial.h"
+
+/* From when what is due is computed anew. */
+static void refuse(void *owner, const char *stage)
+{
+    if (strcmp(stage, "reference") == 0)
+        emulated_oracle_fails = *(const int *)owner;
+}
+
+static facts_trial run_refused(int failed)
+{
+    static facts_problem p;
+    fattn_context *context;
+    facts_gpu *gpu = open_emulated(&context);
+    facts_worker worker = { .context = context, .device = FACTS_DEVICE_CPU, .gpu = gpu };
+    facts_truth truth;
+    facts_trial trial;
+    facts_case c;
+    facts_error error = { .text = "" };
+    fattn_plan *plan = NULL;
+    char why[256] = "";
+    cr_assert(facts_case_parse(&c, "pass=bwd b=2 h=2 s=20 d=16 exec=graph", &error), "%s", error.text);
+    cr_assert_eq(facts_problem_resolve(&p, &c, &error), FACTS_RESOLVED, "%s", error.text);
+    cr_assert_eq(fattn_plan_create(&plan, context, &p.ask, NULL), FATTN_OK, "%s", fattn_last_error());
+    cr_assert_eq(facts_truth_create(&truth, &worker, &p, why), FATTN_OK, "%s", why);
+    facts_trial_run(&trial, &truth, &plan, &(facts_trial_options){ .stage = refuse, .owner = &failed });
+    emulated_oracle_fails = 0;
+    fattn_plan_destroy(plan);
+    facts_truth_destroy(&truth);
+    close_emulated(gpu, context);
+    return trial;
+}
+
+/* The C one computes with a NaN, and every gradient is due to be NaN, which nothing equals. */
+Test(own_forward, what_is_no_number_is_the_forwards_and_no_lack_of_memory)
+{
+    const facts_trial trial = run_refused(ENOTSUP);
+    cr_expect_eq(trial.status, FATTN_OK, "%s", trial.text);
+    cr_expect_eq(trial.verdict, FACTS_VERDICT_NAN);
+    cr_expect(strstr(trial.text, "its own forward") != NULL, "%s", trial.text);
+}
+
+Test(own_forward, a_lack_of_memory_is_one)
+{
+    const facts_trial trial = run_refused(ENOMEM);
+    cr_expect_eq(trial.status, FATTN_NO_MEMORY);
+    cr_expect_str_eq(trial.text, "no memory for the reference");
+}
