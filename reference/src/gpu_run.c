@@ -160,9 +160,9 @@ static void launch(fref__run *run, fref__kernel kernel, const unsigned grid[3], 
                                       doubles[kernel] * (unsigned)sizeof(double), run->stream, arguments, run->error);
 }
 
-static bool fit(fref__run *run, int64_t blocks)
+static bool fit(fref__run *run, int64_t blocks, int64_t most)
 {
-    if (run->status == 0 && blocks > INT32_MAX) {
+    if (run->status == 0 && blocks > most) {
         snprintf(run->error, 256, "the oracle on the GPU does not know this: %lld blocks", (long long)blocks);
         run->status = ENOTSUP;
     }
@@ -171,7 +171,7 @@ static bool fit(fref__run *run, int64_t blocks)
 
 void fref__run_launch_with(fref__run *run, fref__kernel kernel, int64_t blocks, int threads, int argument)
 {
-    if (fit(run, blocks))
+    if (fit(run, blocks, INT32_MAX))
         launch(run, kernel, (const unsigned[]){ (unsigned)blocks, 1, 1 }, threads, argument);
 }
 
@@ -182,7 +182,9 @@ void fref__run_launch(fref__run *run, fref__kernel kernel, int64_t blocks, int t
 
 void fref__run_launch_grid(fref__run *run, fref__kernel kernel, const unsigned grid[3], int threads)
 {
-    launch(run, kernel, grid, threads, 0);
+    const int64_t most = 65535; /* of a grid's second and third dimension */
+    if (fit(run, grid[1], most) && fit(run, grid[2], most))
+        launch(run, kernel, grid, threads, 0);
 }
 
 void fref__run_take_rows(fref__run *run, const int64_t *index, int64_t count)
@@ -429,7 +431,7 @@ void fref__run_sums(fref__run *run, fref__kernel kernel, fref__kernel lost, int6
     const int64_t blocks = run->call.heads * tiles * (columns / FREF__TILE);
     const unsigned parts = (unsigned)run->call.parts, grid[3] = { (unsigned)blocks, parts, 1 };
     const bool wide = run->gpu->wide && parts == 1 && columns % FREF__WIDE == 0;
-    if (!fit(run, blocks))
+    if (!fit(run, blocks, INT32_MAX))
         return;
     fref__run_launch_grid(run, wide ? kernel + (FREF__kernel_sum_forward_wide - FREF__kernel_sum_forward) : kernel, grid, FREF__SUM_THREADS);
     if (lost != FREF__KERNEL_COUNT)

@@ -117,3 +117,25 @@ Test(emulated, lots_may_split_groups_of_heads)
 {
     sweep(FEATURE_GROUPS, 4, &small, 1);
 }
+
+/* A launch that fails is a fault of the device; what no grid can hold is the C oracle's. */
+Test(emulated, more_entries_of_dbias_than_a_grid_has_blocks_are_refused)
+{
+    enum { BATCH = 65536 };
+    const float one[8] = { 1 };
+    const fref_tensor same = { .data = one, .type = FREF_F32, .stride = { 0, 0, 0, 1 } };
+    const fref_problem p = { .batch = BATCH, .heads_q = 1, .heads_k = 1, .heads_v = 1, .rows = 1, .keys = 2, .dim_qk = 8, .dim_v = 8, .scale = 1.0, .bias = &same };
+    const fref_rounding rounding = fref_rounding_of(FREF_F32, FREF_F32);
+    double *dbias = calloc(2 * BATCH, sizeof *dbias);
+    const fref_backward_out out = { .dbias = dbias, .dbias_dim = { BATCH, 1, 1, 2 } };
+    char error[256];
+    fref_gpu *gpu;
+    fref__driver_replace(emulated_driver());
+    cr_assert_eq(fref__gpu_create(&gpu, "emulated", error), 0, "%s", error);
+    gpu->budget = 1; /* a head at a time: the first is enough */
+    cr_expect_eq(fref_gpu_backward(gpu, &p, NULL, &same, &same, &same, &same, &same, &same, &rounding, &out, 0, NULL, error), ENOTSUP, "%s", error);
+    cr_expect(strstr(error, "65536 blocks") != NULL, "%s", error);
+    fref_gpu_destroy(gpu);
+    fref__driver_replace(NULL);
+    free(dbias);
+}
