@@ -200,6 +200,14 @@ static void serve(const json_t *request)
         fflush(replies);
         hang();
     }
+    if (has_rule("long_reference", name)) {
+        fprintf(replies, "{\"id\":%lld,\"stage\":\"reference\"}\n", (long long)id);
+        fflush(replies);
+        nap(2);
+        fprintf(replies, "{\"id\":%lld,\"stage\":\"exec\"}\n", (long long)id);
+        fflush(replies);
+        nap(2);
+    }
     fflush(replies);
     misbehave(name, id);
     if (served++ && has_rule("again", name)) {

@@ -84,6 +84,14 @@ Test(supervisor, a_reference_that_is_late_is_no_hang_of_the_engine)
     cr_expect_str_eq(s.last_reason, "the reference was not ready in time");
 }
 
+Test(supervisor, an_engine_has_all_of_its_time_after_a_reference_that_took_long)
+{
+    setenv("FACTS_FAULT", "long_reference@d=40", 1);
+    cr_expect_eq(facts("decide 'pass=fwd d=40' --device cpu --timeout 3 -o r"), 0);
+    summary s = sum_up("r");
+    cr_expect_eq(s.verdicts[FACTS_VERDICT_PASS], 1);
+}
+
 Test(supervisor, a_worker_that_never_is_ready_leaves_inconclusive_rows_with_its_words)
 {
     setenv("FACTS_FAULT", "exit_before_ready", 1);

@@ -125,10 +125,20 @@ static void on_failed(facts_slot *slot, facts_slice failed)
         facts_fail_target(slot->run, slot->target, class_word, text[0] ? text : "the worker could not start", remedy);
 }
 
+/* The reference and the judge are ours: that they are late says nothing of cuDNN. */
+static bool is_ours(const facts_slot *slot)
+{
+    return strcmp(slot->stage, "reference") == 0 || strcmp(slot->stage, "judge") == 0;
+}
+
+/* The time that we took is not the engine's. */
 static void on_stage(facts_slot *slot, const facts_line *reply, facts_slice stage)
 {
     int64_t config;
+    const bool was_ours = is_ours(slot);
     facts_slice_string(stage, slot->stage, sizeof slot->stage);
+    if (was_ours && !is_ours(slot))
+        facts_process_deadline(slot->process, slot->run->timeout_s);
     slot->config = facts_slice_int(facts_line_get(reply, "config"), &config) && config >= 0 && config < 1000000 ? (int)config : -1;
 }
 
@@ -333,12 +343,11 @@ static void lost_at_start(facts_slot *slot, const facts_death *death)
     facts_fail_target(run, slot->target, "environment", text, "`facts doctor` tells what is missing");
 }
 
-/* The reference and the judge are ours: that they are late says nothing of cuDNN. */
 static const char *late_by_ours(const facts_slot *slot, const facts_death *death)
 {
-    if (death->late && strcmp(slot->stage, "reference") == 0)
-        return "the reference was not ready in time";
-    return death->late && strcmp(slot->stage, "judge") == 0 ? "judging took too long" : NULL;
+    if (!death->late || !is_ours(slot))
+        return NULL;
+    return strcmp(slot->stage, "judge") == 0 ? "judging took too long" : "the reference was not ready in time";
 }
 
 static void lost_in_flight(facts_slot *slot, const facts_death *death)
