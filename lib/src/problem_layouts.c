@@ -31,7 +31,8 @@ static bool is_bias(fattn__role which)
 static void derive_strides(fattn_problem *p, fattn__role which)
 {
     int64_t *strides = fattn__problem_strides(p, which);
-    const fattn__shape shape = fattn__problem_page(p, which) != 0 ? fattn__problem_bytes_of(p, which) : fattn__problem_shape(p, which);
+    const fattn__shape shape =
+        fattn__problem_page(p, which) != 0 ? fattn__problem_bytes_of(p, which) : fattn__problem_shape(p, which);
     if ((strides[0] | strides[1] | strides[2] | strides[3]) != 0)
         return;
     if (followed(which) != FATTN__ROLE_COUNT)

@@ -11,7 +11,8 @@
 static double allowed_of(const array *a, int64_t n, double conditioning)
 {
     const double size = fabs(a->expected[n]), sums = a->bound ? fmax(size, a->bound[n] / a->unit) : size;
-    return (ALLOWED + conditioning) * sums + (a->bound ? 0x1p-29 * a->bound[n] : 0.0) + a->floor + 1e-300; /* where doubles are subnormal */
+    return (ALLOWED + conditioning) * sums + (a->bound ? 0x1p-29 * a->bound[n] : 0.0) + a->floor +
+           1e-300; /* where doubles are subnormal */
 }
 
 /* What rounding may do to the weights of a row, relative: a gradient that cancels is made of noise. */

@@ -16,7 +16,7 @@ typedef struct array {
     const char *name;
     double *expected, *got, *on_device; /* got: NULL, then what is read from the device */
     const double *bound;
-    double unit;            /* roundoff: bound over it is the sum's magnitude */
+    double unit; /* roundoff: bound over it is the sum's magnitude */
     int64_t count;
     bool above;             /* made of rough sums */
     double floor;           /* what these may add, absolute, where all weights are small beside what they are made of */
@@ -26,7 +26,8 @@ typedef struct array {
     int64_t width;
 } array;
 
-/* Counts in `t`, and prints, an array with an element that differs by more than is allowed. `conditioning`: relative, of all sums. */
+/* Counts in `t`, and prints, an array with an element that differs by more than is allowed. `conditioning`: relative, of all sums.
+ */
 void compare_array(const array *a, double conditioning, uint64_t seed, tally *t);
 
 #endif

@@ -72,7 +72,8 @@ static array place(const comparison *c, const char *name, int64_t count, double 
 static void spoil(const comparison *c, const array *parts, int count)
 {
     for (int n = 0; n < count; n++)
-        if (c->device->driver->memory_set((fref__address)(uintptr_t)parts[n].on_device, 0xff, (size_t)parts[n].count * sizeof(double), NULL) != 0)
+        if (c->device->driver->memory_set((fref__address)(uintptr_t)parts[n].on_device, 0xff,
+                                          (size_t)parts[n].count * sizeof(double), NULL) != 0)
             abort();
 }
 
@@ -117,7 +118,8 @@ static void compare_values(const comparison *c, array *o, double conditioning)
     char error[256] = "";
     spoil(c, o, 1);
     fref_gpu_run_ahead(c->gpu, true);
-    const int status = fref_gpu_forward(c->gpu, c->problem, c->mod, &c->in[0], &c->in[1], &c->in[2], &c->x->rounding, &out, NULL, error);
+    const int status =
+        fref_gpu_forward(c->gpu, c->problem, c->mod, &c->in[0], &c->in[1], &c->in[2], &c->x->rounding, &out, NULL, error);
     fref_gpu_run_ahead(c->gpu, false);
     o->name = "o alone";
     if (status == 0)
@@ -142,7 +144,8 @@ static int compare_forward(const comparison *c)
 #undef PLACE
     if (fref_forward(p, &x->data.q, &x->data.k, &x->data.v, &x->rounding, &here) != 0)
         abort();
-    const int status = fref_gpu_forward(c->gpu, c->problem, c->mod, &c->in[0], &c->in[1], &c->in[2], &x->rounding, &there, NULL, error);
+    const int status =
+        fref_gpu_forward(c->gpu, c->problem, c->mod, &c->in[0], &c->in[1], &c->in[2], &x->rounding, &there, NULL, error);
     for (int n = AT_o + 1; n < FORWARD_COUNT; n++)
         parts[n].unit = 0x1p-23;
     parts[AT_o].bound = here.o_bound;
@@ -169,7 +172,8 @@ static int compare_forward(const comparison *c)
 static int backward(const comparison *c, const fref_backward_out *out, uint64_t scores, char error[256])
 {
     const fref_tensor *in = c->in;
-    return fref_gpu_backward(c->gpu, c->problem, c->mod, &in[0], &in[1], &in[2], &in[3], &in[4], &in[5], &c->x->rounding, out, scores, NULL, error);
+    return fref_gpu_backward(c->gpu, c->problem, c->mod, &in[0], &in[1], &in[2], &in[3], &in[4], &in[5], &c->x->rounding, out,
+                             scores, NULL, error);
 }
 
 /* dK and dV without degrees of freedom: then a lot need not hold whole groups of heads. */
@@ -223,8 +227,8 @@ static void condition_backward(const comparison *c, array parts[BACKWARD_COUNT],
     parts[AT_dsink].bound = parts[AT_dsink_bound].expected;
     parts[AT_dbias].bound = parts[AT_dbias_bound].expected;
     for (int n = 0; n < 3; n++) { /* dQ, dK, dV */
-        array *values = &parts[AT_dq + 3 * n], *sigma = values + 1, *bound = values + 2, *nu = &parts[AT_dq_nu + 2 * n], *neff = nu + 1,
-              *amax = &parts[AT_amax_dq + n];
+        array *values = &parts[AT_dq + 3 * n], *sigma = values + 1, *bound = values + 2, *nu = &parts[AT_dq_nu + 2 * n],
+              *neff = nu + 1, *amax = &parts[AT_amax_dq + n];
         values->bound = bound->expected;
         sigma->above = bound->above = true;
         sigma->floor = bound->floor = amax->floor = 0x1p-92 * of_dp * conditioning * 0x1p52;
