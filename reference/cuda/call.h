@@ -21,6 +21,8 @@ enum {
     FREF__SCORE_KEYS = 64,
     FREF__SCORE_STAGES = 3,
     FREF__OF_RELATION = 4760, /* doubles of shared memory, beside scores; relate.cuh */
+    FREF__RELATED_ROWS = 256, /* that a block relates at least, */
+    FREF__RELATED_SHARES = 6144, /* and floats that it then leaves for those that relate the others */
     FREF__THREADS = 256,
     FREF__SUM_THREADS = 512,
     FREF__DECODE_THREADS = 256,
@@ -146,8 +148,10 @@ typedef struct fref__call {
     int32_t freedom;
     double *channels[4];   /* 1 / nch of q [all heads of K] and d_o [all heads of V], the most of the group, of k [heads_k], v [heads_v]; NULL: not wanted */
     int32_t relations, beside; /* blocks before those of the scores: they make channels; and after them kept_v */
-    fref__related *related;   /* of each block of relate.cuh */
-    uint32_t *related_blocks; /* [4][heads]: that are done of each group, at its first head; all 0 before and after */
+    fref__related *related;   /* of each relation: head and pair of tiles of channels */
+    int32_t related_parts;    /* blocks that share a relation's rows */
+    float *shares;            /* [relations][related_parts][RELATED_SHARES]: what these have, where they are more than one */
+    uint32_t *related_blocks; /* [4][heads]: relations that are done of each group, at its first head; then of each relation, parts; all 0 before and after */
     double *key_weights;   /* of the gradient whose sums are made */
     int32_t counts;        /* the sums make neff, or key_weights, on their way */
 

@@ -8,6 +8,7 @@ enum {
     FREEDOM_ROWS = 1024,
     RELATE_ROWS = 64, /* at a time */
     RELATE_LD = FREF__TILE + 8, /* no lanes meet in a bank */
+    SHARES = 16 + 2 * 4,        /* floats that a thread has of a relation: of C, and as doubles of squares */
     WARPS = FREF__THREADS / 32,
     HELD = RELATE_ROWS / WARPS
 };
@@ -20,13 +21,16 @@ struct relation {
     uint32_t slot, group; /* the head in the lot; heads that have one nch */
     uint32_t pairs;       /* blocks of a head */
     int tile[2];          /* of channels: line, column */
-    uint32_t of_group;    /* the first block of the head's group */
+    uint32_t unit, part;  /* its number; which of the blocks that share its rows */
+    uint32_t of_group;    /* the first relation of the head's group */
 };
 
 __device__ __forceinline__ relation find_relation(const fref__call &c)
 {
     relation r = {};
-    uint32_t at = blockIdx.x, tiles = 0;
+    r.unit = blockIdx.x / (uint32_t)c.related_parts;
+    r.part = blockIdx.x - r.unit * (uint32_t)c.related_parts;
+    uint32_t at = r.unit, tiles = 0;
     for (;; r.which++) {
         const int64_t heads = r.which < 2 ? c.heads : r.which == 2 ? c.heads_k : c.heads_v;
         r.ld = (int)(r.which % 2 == 0 ? c.ld_qk : c.ld_v);
@@ -41,7 +45,7 @@ __device__ __forceinline__ relation find_relation(const fref__call &c)
     for (; r.tile[0] > r.tile[1]; r.tile[1]++)
         r.tile[0] -= r.tile[1] + 1;
     r.group = (uint32_t)(r.which == 0 ? c.group_k : r.which == 1 ? c.group_v : 1);
-    r.of_group = blockIdx.x - at + r.slot / r.group * r.group * r.pairs;
+    r.of_group = r.unit - at + r.slot / r.group * r.group * r.pairs;
     const double *all = r.which == 0 ? c.rows_q : r.which == 1 ? c.rows_d_o : r.which == 2 ? c.keys_k : c.keys_v;
     r.data = all + r.slot * (r.which < 2 ? c.rows_padded : c.keys_padded) * r.ld;
     return r;
@@ -155,6 +159,34 @@ __device__ __forceinline__ void multiply_rows(float sum[4][4], const float left[
     }
 }
 
+/* Adds up what the blocks of a relation have, in the order of its rows: in the last of them. False: in another one. */
+__device__ __forceinline__ bool join_parts(const fref__call &c, const relation &r, float sum[4][4], double squares[2][2])
+{
+    const uint32_t parts = (uint32_t)c.related_parts, apart = SHARES * FREF__THREADS;
+    static_assert(SHARES * FREF__THREADS == FREF__RELATED_SHARES, "");
+    volatile float *shares = c.shares + r.unit * parts * apart + threadIdx.x;
+    volatile double *of_squares = (double *)(c.shares + r.unit * parts * apart + 16 * FREF__THREADS) + threadIdx.x;
+    int last = 0;
+    for (int n = 0; n < 16; n++)
+        shares[r.part * apart + n * FREF__THREADS] = sum[n / 4][n % 4];
+    for (int n = 0; n < 4; n++)
+        of_squares[r.part * (apart / 2) + n * FREF__THREADS] = squares[n / 2][n % 2];
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0)
+        last = atomicInc(c.related_blocks + 4 * c.heads + r.unit, parts - 1) == parts - 1;
+    if (!__syncthreads_or(last))
+        return false;
+    __threadfence();
+    for (uint32_t part = 0; part < parts; part++) {
+        for (int n = 0; n < 16; n++)
+            sum[n / 4][n % 4] = (part == 0 ? 0.0f : sum[n / 4][n % 4]) + shares[part * apart + n * FREF__THREADS];
+        for (int n = 0; n < 4; n++)
+            squares[n / 2][n % 2] = (part == 0 ? 0.0 : squares[n / 2][n % 2]) + of_squares[part * (apart / 2) + n * FREF__THREADS];
+    }
+    return true;
+}
+
 /* Of each channel, 1 / its sum of squares; 0 where it is nothing but zeros. */
 __device__ __forceinline__ void reciprocals_of_channels(double per[2 * FREF__TILE], double shared[WARPS][2 * FREF__TILE], const double squares[2][2])
 {
@@ -229,7 +261,7 @@ __device__ __forceinline__ void finish_relation(const fref__call &c, const relat
     if (blocks == 1)
         return;
     if (threadIdx.x == 0) {
-        c.related[blockIdx.x] = mine;
+        c.related[r.unit] = mine;
         __threadfence();
         last = atomicInc(c.related_blocks + r.which * c.heads + unit * r.group, blocks - 1) == blocks - 1;
     }
@@ -245,7 +277,7 @@ __device__ __forceinline__ void finish_relation(const fref__call &c, const relat
 }
 
 /* 1 / nch of each tensor of `channels`: C = X^T X over its rows on the TF32 tensor cores, channels with reciprocals of their exact squares. A block for
- * each head and pair of tiles of channels, the first of its launch. */
+ * each head, pair of tiles of channels and part of the rows, the first of its launch. */
 __device__ __forceinline__ void relate(const fref__call &c, double *shared)
 {
     static_assert(sizeof(relating) <= FREF__OF_RELATION * sizeof(double), "");
@@ -257,15 +289,19 @@ __device__ __forceinline__ void relate(const fref__call &c, double *shared)
     held_rows held;
     double squares[2][2] = {};
     float sum[4][4] = {};
-    if (rows.used > 0)
-        load_rows(&held, r, rows, 0);
-    for (int m = 0; m < rows.used; m += RELATE_ROWS) {
+    const int steps = (rows.used + RELATE_ROWS - 1) / RELATE_ROWS, of_part = (steps + c.related_parts - 1) / c.related_parts * RELATE_ROWS;
+    const int first = (int)r.part * of_part, end = (int)smaller(rows.used, first + of_part);
+    if (first < end)
+        load_rows(&held, r, rows, first);
+    for (int m = first; m < end; m += RELATE_ROWS) {
         stage_rows(s.staged, squares, r, rows, held, m, unit);
         __syncthreads();
         load_rows(&held, r, rows, m + RELATE_ROWS);
         multiply_rows(sum, s.staged[0], s.staged[right]);
         __syncthreads();
     }
+    if (c.related_parts > 1 && !join_parts(c, r, sum, squares))
+        return;
     static_assert(sizeof s.staged >= WARPS * sizeof s.per, "");
     reciprocals_of_channels(s.per, (double(*)[2 * FREF__TILE])s.staged, squares);
     finish_relation(c, r, sum_of_block(traces(r, sum, s.per), s.parts));

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "amax.h"
+#include "freedom.h"
 #include "number.h"
 
 #define MOST_BYTES ((size_t)12 << 30)
@@ -22,6 +23,12 @@ static fref__limits limits_of(fref_type type, double scale)
 {
     const fref__precision p = fref__precision_scaled(type, scale);
     return (fref__limits){ p.unit_roundoff, p.eta, p.tiny, p.max };
+}
+
+/* Of tiles of channels, each with itself or another. */
+static int64_t pairs_of(int64_t ld)
+{
+    return ld / FREF__TILE * (ld / FREF__TILE + 1) / 2;
 }
 
 /* What is missing, or NULL. */
@@ -77,7 +84,7 @@ void fref__run_start(fref__run *run, fref_gpu *gpu, const fref_problem *problem,
     }
     c->parts = 1;
     c->trouble = (int32_t *)(uintptr_t)gpu->trouble;
-    run->zeros.related = fref__run_keep_zeros(run, 4 * run->heads * (int64_t)sizeof *c->related_blocks);
+    run->zeros.related = fref__run_keep_zeros(run, 4 * run->heads * (1 + pairs_of(c->ld_qk > c->ld_v ? c->ld_qk : c->ld_v)) * (int64_t)sizeof *c->related_blocks);
 }
 
 void fref__run_cast_p(fref__run *run, double scale)
@@ -410,16 +417,33 @@ void fref__run_facts(fref__run *run, fref__kernel kernel)
     fref__run_launch(run, kernel, c->heads * c->chunk_rows / (FREF__THREADS / 32), FREF__THREADS);
 }
 
+/* Of so many relations in the whole problem; how many of them one lot has changes no bit. */
+static int32_t parts_of_relations(const fref__run *run, int64_t relations)
+{
+    const fref__call *c = &run->call;
+    const int64_t of_rows = c->channels[0] || c->channels[1] ? c->rows : 0, of_keys = c->channels[2] || c->channels[3] ? c->keys : 0;
+    const int64_t rows = of_rows > of_keys ? of_rows : of_keys, used = rows < FREF__FREEDOM_ROWS ? rows : FREF__FREEDOM_ROWS;
+    const int64_t most = run->gpu->busy / (relations > 0 ? relations : 1), wanted = (used + FREF__RELATED_ROWS - 1) / FREF__RELATED_ROWS;
+    const int64_t parts = wanted < most ? wanted : most;
+    return parts > 1 ? (int32_t)parts : 1;
+}
+
 void fref__run_relate(fref__run *run)
 {
     fref__call *c = &run->call;
+    const fref_problem *p = &c->problem;
     const int64_t heads[] = { c->heads, c->heads, c->heads_k, c->heads_v };
-    int64_t blocks = 0;
+    const int64_t all[] = { run->heads, run->heads, p->batch * p->heads_k, p->batch * p->heads_v };
+    int64_t relations = 0, of_all = 0;
     for (int which = 0; which < 4; which++) {
-        const int64_t tiles = (which % 2 == 0 ? c->ld_qk : c->ld_v) / FREF__TILE;
-        blocks += c->channels[which] ? heads[which] * (tiles * (tiles + 1) / 2) : 0;
+        const int64_t pairs = c->channels[which] ? pairs_of(which % 2 == 0 ? c->ld_qk : c->ld_v) : 0;
+        relations += heads[which] * pairs;
+        of_all += all[which] * pairs;
     }
-    c->related = fref__run_memory(run, FREF__RELATED, blocks * (int64_t)sizeof *c->related);
+    c->related_parts = parts_of_relations(run, of_all);
+    const int64_t blocks = relations * c->related_parts;
+    c->related = fref__run_memory(run, FREF__RELATED, relations * (int64_t)sizeof *c->related);
+    c->shares = c->related_parts > 1 ? fref__run_memory(run, FREF__SHARES, blocks * FREF__RELATED_SHARES * (int64_t)sizeof *c->shares) : NULL;
     c->related_blocks = fref__run_zeros(run, run->zeros.related);
     const int64_t kept = c->kept_v ? c->heads * (c->rows_padded / FREF__TILE) * (c->ld_v / FREF__TILE) : 0;
     c->relations = (int32_t)blocks;

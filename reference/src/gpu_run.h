@@ -14,7 +14,7 @@
     X(RANGE)                                                                                                                       \
     X(TILE_RANGE) X(ROWS_Q) X(ROWS_D_O) X(KEYS_K) X(KEYS_V) X(NORM_Q) X(NORM_D_O) X(NORM_K) X(NORM_V) X(PEAK_K) X(PEAK_V)          \
         X(ROW_STATS) X(TILE_V) X(KEPT_V) X(SCORES) X(DP) X(EXTRA) X(PULL) X(SLOPE) X(CURVATURE) X(SLOPE_EXTRA) X(FACTS)            \
-            X(SUMS_ROWS) X(SUMS_K) X(SUMS_V) X(TOTAL_K) X(TOTAL_V) X(BIAS) X(RELATED) X(CHANNELS) X(GROUP_CHANNELS_K)              \
+            X(SUMS_ROWS) X(SUMS_K) X(SUMS_V) X(TOTAL_K) X(TOTAL_V) X(BIAS) X(RELATED) X(SHARES) X(CHANNELS) X(GROUP_CHANNELS_K)              \
                 X(GROUP_CHANNELS_V) X(WEIGHTS_K) X(WEIGHTS_V)
 
 typedef enum fref__buffer {

@@ -75,6 +75,12 @@ Test(emulated, scores_far_apart)
     sweep(FEATURE_STEEP, 6, &more, 0);
 }
 
+Test(emulated, blocks_share_the_rows_and_keys_of_few_heads)
+{
+    const size_limits long_ = { .batch = 1, .heads = 1, .seq = 900, .dim = 24 };
+    sweep(FEATURE_PLAIN, 3, &long_, 0);
+}
+
 Test(emulated, chunks_of_rows_and_lots_of_heads_add_up)
 {
     const size_limits more = { .batch = 2, .heads = 4, .seq = 300, .dim = 40 };
