@@ -1,23 +1,30 @@
-/* A backward whose forward runs before it: what the oracle on a GPU makes of O and Stats that it does not take. */
+/* A backward whose forward runs before it: what becomes of O and Stats that the oracle on a GPU does not take. */
 #include <errno.h>
 #include <string.h>
 
 #include "emulated.h"
 #include "worker/trial.h"
 
-/* From when what is due is computed anew. */
-static void refuse(void *owner, const char *stage)
+/* When the oracle fails, and how. */
+typedef struct failure {
+    const char *stage;
+    int number;
+} failure;
+
+static void fail(void *owner, const char *stage)
 {
-    if (strcmp(stage, "reference") == 0)
-        emulated_oracle_fails = *(const int *)owner;
+    const failure *f = owner;
+    if (strcmp(stage, f->stage) == 0)
+        emulated_oracle_fails = f->number;
 }
 
-static facts_trial run_refused(int failed)
+/* limits: what is due is computed while it is judged; NULL: before. */
+static facts_trial run_failing(failure f, const facts_slab_limits *limits)
 {
     static facts_problem p;
     fattn_context *context;
     facts_gpu *gpu = open_emulated(&context);
-    facts_worker worker = { .context = context, .device = FACTS_DEVICE_CPU, .gpu = gpu };
+    facts_worker worker = { .context = context, .device = FACTS_DEVICE_CPU, .gpu = gpu, .limits = limits };
     facts_truth truth;
     facts_trial trial;
     facts_case c;
@@ -28,7 +35,7 @@ static facts_trial run_refused(int failed)
     cr_assert_eq(facts_problem_resolve(&p, &c, &error), FACTS_RESOLVED, "%s", error.text);
     cr_assert_eq(fattn_plan_create(&plan, context, &p.ask, NULL), FATTN_OK, "%s", fattn_last_error());
     cr_assert_eq(facts_truth_create(&truth, &worker, &p, why), FATTN_OK, "%s", why);
-    facts_trial_run(&trial, &truth, &plan, &(facts_trial_options){ .stage = refuse, .owner = &failed });
+    facts_trial_run(&trial, &truth, &plan, &(facts_trial_options){ .once = true, .stage = fail, .owner = &f });
     emulated_oracle_fails = 0;
     fattn_plan_destroy(plan);
     facts_truth_destroy(&truth);
@@ -36,18 +43,30 @@ static facts_trial run_refused(int failed)
     return trial;
 }
 
+static void expect_blamed(const facts_trial *trial)
+{
+    cr_expect_eq(trial->status, FATTN_OK, "%s", trial->text);
+    cr_expect_eq(trial->verdict, FACTS_VERDICT_NAN);
+    cr_expect(strstr(trial->text, "its own forward") != NULL, "%s", trial->text);
+}
+
 /* The C one computes with a NaN, and every gradient is due to be NaN, which nothing equals. */
 Test(own_forward, what_is_no_number_is_the_forwards_and_no_lack_of_memory)
 {
-    const facts_trial trial = run_refused(ENOTSUP);
-    cr_expect_eq(trial.status, FATTN_OK, "%s", trial.text);
-    cr_expect_eq(trial.verdict, FACTS_VERDICT_NAN);
-    cr_expect(strstr(trial.text, "its own forward") != NULL, "%s", trial.text);
+    const facts_trial trial = run_failing((failure){ "reference", ENOTSUP }, NULL);
+    expect_blamed(&trial);
+}
+
+Test(own_forward, so_it_is_where_what_is_due_is_computed_while_judging)
+{
+    const facts_slab_limits one_head = { 0, 30000, 1e30 };
+    const facts_trial trial = run_failing((failure){ "judge", ENOTSUP }, &one_head);
+    expect_blamed(&trial);
 }
 
 Test(own_forward, a_lack_of_memory_is_one)
 {
-    const facts_trial trial = run_refused(ENOMEM);
+    const facts_trial trial = run_failing((failure){ "reference", ENOMEM }, NULL);
     cr_expect_eq(trial.status, FATTN_NO_MEMORY);
     cr_expect_str_eq(trial.text, "no memory for the reference");
 }

@@ -54,6 +54,11 @@ void facts_runs_find(facts_runs *r, facts_verdict verdict, const char *format, .
     va_end(arguments);
 }
 
+void facts_runs_blame_forward(facts_runs *r)
+{
+    facts_runs_find(r, FACTS_VERDICT_NAN, "O or Stats of its own forward: %s", r->worker->gpu ? facts_gpu_error(r->worker->gpu) : "");
+}
+
 /* ---- a run ------------------------------------------------------------------------------------------------------------------ */
 
 bool facts_runs_arm(facts_runs *r, facts_pattern pattern)
@@ -104,11 +109,20 @@ bool facts_runs_once(facts_runs *r, const facts_call *call, facts_pattern patter
 
 /* ---- the same bits ---------------------------------------------------------------------------------------------------------- */
 
+/* Of a huge problem what is due is computed here. */
+static void judged(facts_runs *r, fattn_status status, double since)
+{
+    if (status == FATTN_INTERNAL && r->forward)
+        facts_runs_blame_forward(r);
+    else
+        facts_runs_check(r, status, NULL);
+    r->out->judge_ms += (now_us() - since) * 1e-3;
+}
+
 void facts_runs_judge_first(facts_runs *r)
 {
-    double since = now_us();
-    facts_runs_check(r, facts_judging_all(r->out->judgement, r->out->bits, r->truth), NULL);
-    r->out->judge_ms += (now_us() - since) * 1e-3;
+    const double since = now_us();
+    judged(r, facts_judging_all(r->out->judgement, r->out->bits, r->truth), since);
 }
 
 /* Of the elements that differ, those that do by more than the order of a sum: dQ may be summed by atomics, and dBias over the batch, unless the case
@@ -131,9 +145,8 @@ static int64_t unlike(facts_runs *r, facts_tensor_id id, int64_t different, int6
 static void judge_again(facts_runs *r, facts_tensor_id id)
 {
     facts_judgement found;
-    double since = now_us();
-    facts_runs_check(r, facts_judging_of(&found, r->truth, id, FACTS_PATTERN_B), NULL);
-    r->out->judge_ms += (now_us() - since) * 1e-3;
+    const double since = now_us();
+    judged(r, facts_judging_of(&found, r->truth, id, FACTS_PATTERN_B), since);
     facts_verdict verdict = facts_judgement_verdict(&found);
     /* The plain run is judged for itself: what a graph makes of it is the graph's doing. */
     if (verdict != FACTS_VERDICT_PASS && r->otherwise == FACTS_VERDICT_GRAPH_MISMATCH)

@@ -54,6 +54,8 @@ void facts_runs_compare(facts_runs *runs, const char *how);
 bool facts_runs_over(const facts_runs *runs);
 /* Judges what that fetch brought, and compares no bits: another engine's answer. */
 void facts_runs_judge_all(facts_runs *runs, const char *how);
+/* A forward has run, and the oracle on a GPU, which took the case and takes no NaN, refuses what is there now: that is the forward's. */
+void facts_runs_blame_forward(facts_runs *runs);
 /* Judges the first run: judgements and hashes of the trial. */
 void facts_runs_judge_first(facts_runs *runs);
 

@@ -144,13 +144,13 @@ static bool check_call(facts_runs *r)
     return facts_runs_check(r, ours ? FATTN_INTERNAL : status, ours ? "what the call is given" : NULL);
 }
 
-/* failed: an errno of the reference after a forward has run. It took the case before: what it refuses now is that forward's. */
+/* failed: an errno of the reference after a forward has run. */
 static bool has_truth(facts_runs *r, int failed)
 {
     if (failed == EIO)
         return facts_runs_check(r, FATTN_DEVICE_FAULT, "the reference");
     if (failed == ENOTSUP) {
-        facts_runs_find(r, FACTS_VERDICT_NAN, "O or Stats of its own forward: %s", r->worker->gpu ? facts_gpu_error(r->worker->gpu) : "");
+        facts_runs_blame_forward(r);
     } else if (failed) {
         r->out->status = FATTN_NO_MEMORY;
         snprintf(r->out->text, sizeof r->out->text, "no memory for the reference");
