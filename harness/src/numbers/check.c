@@ -139,3 +139,12 @@ void facts_held_same(facts_held *held, const facts_same *same)
         facts_held_note(held, same->law, same->id, to, got, want, bound);
     }
 }
+
+void facts_held_all(facts_held *held, const facts_view *a, const facts_view *b, facts_same same)
+{
+    same.a = a;
+    same.b = b;
+    for (same.id = 0; same.id < FACTS_TENSOR_COUNT; same.id++)
+        if (facts_tensor_is_output(a->problem, same.id) && same.id != FACTS_TENSOR_RNG_DUMP)
+            facts_held_same(held, &same);
+}

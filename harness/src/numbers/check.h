@@ -60,6 +60,8 @@ typedef struct facts_same {
     const void *owner;
 } facts_same;
 void facts_held_same(facts_held *held, const facts_same *same);
+/* The same of every answer of a's, but for what dropout kept. */
+void facts_held_all(facts_held *held, const facts_view *a, const facts_view *b, facts_same same);
 
 /* A tensor that a right engine writes with the same bits every time. */
 bool facts_repeats(const facts_problem *problem, facts_tensor_id id);
@@ -88,6 +90,9 @@ typedef struct facts_cut {
 } facts_cut;
 void facts_cut_inputs(const facts_view *run, const facts_view *base, facts_cut from);
 void facts_cut_given(const facts_view *run, const facts_view *base, facts_cut from);
+/* `put` and `give` of a run that has what the base has. */
+void facts_put_base(const facts_view *run, const facts_view *base, const facts_view before[], int number);
+void facts_give_base(const facts_view *run, const facts_view *base, const facts_view before[], int number);
 /* The problem with other extents: batch, rows, keys, heads of K and V. */
 typedef struct facts_extents {
     int64_t batch, rows, keys, heads_kv; /* 0: as they are */

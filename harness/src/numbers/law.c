@@ -5,12 +5,6 @@
 #include "fill.h"
 #include "oracle.h"
 
-static void give_base(const facts_view *run, const facts_view *base, const facts_view before[], int number)
-{
-    (void)before, (void)number;
-    facts_cut_given(run, base, (facts_cut){ 0 });
-}
-
 /* Whole sixteenths within -4 and 4: sums of two are exact in every type but the 8 bit ones. */
 static double on_grid(double x)
 {
@@ -107,7 +101,7 @@ static void linear_hold(facts_held *out, const facts_view *base, const facts_vie
             facts_held_same(out, &(facts_same){ .law = "statistics do not see V", .a = base, .b = &run[r], .id = id, .bitwise = true });
 }
 
-const facts_check_rule facts_law_linear = { .runs = linear_runs, .put = linear_write, .give = give_base, .hold = linear_hold };
+const facts_check_rule facts_law_linear = { .runs = linear_runs, .put = linear_write, .give = facts_give_base, .hold = linear_hold };
 
 /* ---- a shift of all keys ------------------------------------------------------------------------------------------------------- */
 
@@ -342,4 +336,4 @@ static void key_order_hold(facts_held *out, const facts_view *base, const facts_
                                                 .to = is_keyed(id) || id == FACTS_TENSOR_DBIAS ? to_new_key : NULL });
 }
 
-const facts_check_rule facts_law_key_order = { .put = key_order_write, .give = give_base, .hold = key_order_hold };
+const facts_check_rule facts_law_key_order = { .put = key_order_write, .give = facts_give_base, .hold = key_order_hold };

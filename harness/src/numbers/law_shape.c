@@ -5,27 +5,6 @@
 #include "check.h"
 #include "oracle.h"
 
-static void write_all(const facts_view *run, const facts_view *base, const facts_view before[], int number)
-{
-    (void)before, (void)number;
-    facts_cut_inputs(run, base, (facts_cut){ 0 });
-}
-
-static void give_all(const facts_view *run, const facts_view *base, const facts_view before[], int number)
-{
-    (void)before, (void)number;
-    facts_cut_given(run, base, (facts_cut){ 0 });
-}
-
-static void hold_all(facts_held *out, const facts_view *base, const facts_view *run, facts_same same)
-{
-    same.a = base;
-    same.b = run;
-    for (same.id = 0; same.id < FACTS_TENSOR_COUNT; same.id++)
-        if (facts_tensor_is_output(base->problem, same.id))
-            facts_held_same(out, &same);
-}
-
 static bool is_keyed(facts_tensor_id id)
 {
     return id == FACTS_TENSOR_DK || id == FACTS_TENSOR_DV;
@@ -70,7 +49,7 @@ static void repeat_hold(facts_held *out, const facts_view *base, const facts_vie
     }
 }
 
-const facts_check_rule facts_law_repeat_heads = { .ask = repeat_ask, .put = write_all, .give = give_all, .hold = repeat_hold };
+const facts_check_rule facts_law_repeat_heads = { .ask = repeat_ask, .put = facts_put_base, .give = facts_give_base, .hold = repeat_hold };
 
 /* ---- keys in two parts ----------------------------------------------------------------------------------------------------------- */
 
@@ -156,7 +135,7 @@ static void split_hold(facts_held *out, const facts_view *base, const facts_view
                                                 .number = r });
 }
 
-const facts_check_rule facts_law_split = { .runs = split_runs, .ask = split_ask, .put = split_write, .give = give_all, .hold = split_hold };
+const facts_check_rule facts_law_split = { .runs = split_runs, .ask = split_ask, .put = split_write, .give = facts_give_base, .hold = split_hold };
 
 /* ---- the upper left corner of a causal problem ------------------------------------------------------------------------------------ */
 
@@ -182,10 +161,10 @@ static bool to_corner(const facts_same *same, const int64_t a[4], int64_t b[4])
 
 static void prefix_hold(facts_held *out, const facts_view *base, const facts_view run[])
 {
-    hold_all(out, base, run, (facts_same){ .law = "rows of a causal problem see no key below them", .to = to_corner, .number = corner_of(base->problem) });
+    facts_held_all(out, base, run, (facts_same){ .law = "rows of a causal problem see no key below them", .to = to_corner, .number = corner_of(base->problem) });
 }
 
-const facts_check_rule facts_law_prefix = { .ask = prefix_ask, .put = write_all, .give = give_all, .hold = prefix_hold };
+const facts_check_rule facts_law_prefix = { .ask = prefix_ask, .put = facts_put_base, .give = facts_give_base, .hold = prefix_hold };
 
 /* ---- a length is a smaller problem -------------------------------------------------------------------------------------------------- */
 
@@ -238,7 +217,7 @@ static bool to_entry(const facts_same *same, const int64_t a[4], int64_t b[4])
 
 static void length_hold(facts_held *out, const facts_view *base, const facts_view run[])
 {
-    hold_all(out, base, run, (facts_same){ .law = "a batch entry with a length is a smaller problem", .to = to_entry, .number = entry_of(base->problem) });
+    facts_held_all(out, base, run, (facts_same){ .law = "a batch entry with a length is a smaller problem", .to = to_entry, .number = entry_of(base->problem) });
 }
 
 const facts_check_rule facts_law_length = { .ask = length_ask, .put = length_write, .give = length_give, .hold = length_hold };
@@ -283,7 +262,7 @@ static void window_write(const facts_view *run, const facts_view *base, const fa
 
 static void window_hold(facts_held *out, const facts_view *base, const facts_view run[])
 {
-    hold_all(out, base, &run[0], (facts_same){ .law = "a window wider than the problem is none" });
+    facts_held_all(out, base, &run[0], (facts_same){ .law = "a window wider than the problem is none" });
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++) {
         /* dS is scaled before or after its cast: in f16 the small ones fall on other subnormal numbers. */
         bool f16 = base->problem->ask.dtype == FATTN_F16, narrow = f16 && base->problem->ask.pass == FATTN_BACKWARD;
@@ -293,4 +272,4 @@ static void window_hold(facts_held *out, const facts_view *base, const facts_vie
     }
 }
 
-const facts_check_rule facts_law_window = { .runs = window_runs, .ask = window_ask, .put = window_write, .give = give_all, .hold = window_hold, .bits = true };
+const facts_check_rule facts_law_window = { .runs = window_runs, .ask = window_ask, .put = window_write, .give = facts_give_base, .hold = window_hold, .bits = true };

@@ -5,29 +5,7 @@
 #include "check.h"
 #include "oracle.h"
 
-static void give_all(const facts_view *run, const facts_view *base, const facts_view before[], int number)
-{
-    (void)before, (void)number;
-    facts_cut_given(run, base, (facts_cut){ 0 });
-}
-
-static void write_all(const facts_view *run, const facts_view *base, const facts_view before[], int number)
-{
-    (void)before, (void)number;
-    facts_cut_inputs(run, base, (facts_cut){ 0 });
-}
-
-static void hold_all(facts_held *out, const facts_view *a, const facts_view *b, facts_same same)
-{
-    same.a = a;
-    same.b = b;
-    for (same.id = 0; same.id < FACTS_TENSOR_COUNT; same.id++)
-        if (facts_tensor_is_output(a->problem, same.id) && same.id != FACTS_TENSOR_RNG_DUMP)
-            facts_held_same(out, &same);
-}
-
-/* ---- a sink of 0 is a key of zeros
- * ------------------------------------------------------------------------------------------------ */
+/* ---- a sink of 0 is a key of zeros -------------------------------------------------------------------------------------------- */
 
 /* softmax=sink: run 0 is the same call with sinks of 0. The last run has no sink, and one more key before all others. */
 static int off_by_one_runs(const facts_problem *p)
@@ -84,15 +62,14 @@ static bool to_one_key_on(const facts_same *same, const int64_t a[4], int64_t b[
 static void off_by_one_hold(facts_held *out, const facts_view *base, const facts_view run[])
 {
     int last = off_by_one_runs(base->problem) - 1;
-    hold_all(out, last ? &run[0] : base, &run[last], (facts_same){ .law = "a sink of 0 is a key of zeros", .to = to_one_key_on });
+    facts_held_all(out, last ? &run[0] : base, &run[last], (facts_same){ .law = "a sink of 0 is a key of zeros", .to = to_one_key_on });
 }
 
 const facts_check_rule facts_law_off_by_one = {
     .runs = off_by_one_runs, .ask = off_by_one_ask, .put = off_by_one_write, .give = off_by_one_give, .hold = off_by_one_hold
 };
 
-/* ---- dropout that drops nothing is none
- * --------------------------------------------------------------------------------------------- */
+/* ---- dropout that drops nothing is none --------------------------------------------------------------------------------------- */
 
 #define NEVER 0x1p-100
 
@@ -160,8 +137,7 @@ const facts_check_rule facts_law_dropout_zero = { .runs = dropout_zero_runs,
                                                   .give = dropout_zero_give,
                                                   .hold = dropout_zero_hold };
 
-/* ---- packed is padded, paged is contiguous
- * -------------------------------------------------------------------------------------------- */
+/* ---- packed is padded, paged is contiguous ------------------------------------------------------------------------------------ */
 
 static void ragged_ask(facts_problem *out, const facts_problem *base, int number)
 {
@@ -171,10 +147,10 @@ static void ragged_ask(facts_problem *out, const facts_problem *base, int number
 
 static void ragged_hold(facts_held *out, const facts_view *base, const facts_view run[])
 {
-    hold_all(out, base, run, (facts_same){ .law = "packed sequences are padded ones" });
+    facts_held_all(out, base, run, (facts_same){ .law = "packed sequences are padded ones" });
 }
 
-const facts_check_rule facts_law_ragged = { .ask = ragged_ask, .put = write_all, .give = give_all, .hold = ragged_hold };
+const facts_check_rule facts_law_ragged = { .ask = ragged_ask, .put = facts_put_base, .give = facts_give_base, .hold = ragged_hold };
 
 static void paged_ask(facts_problem *out, const facts_problem *base, int number)
 {
@@ -184,13 +160,12 @@ static void paged_ask(facts_problem *out, const facts_problem *base, int number)
 
 static void paged_hold(facts_held *out, const facts_view *base, const facts_view run[])
 {
-    hold_all(out, base, run, (facts_same){ .law = "keys in pages are keys in a row" });
+    facts_held_all(out, base, run, (facts_same){ .law = "keys in pages are keys in a row" });
 }
 
-const facts_check_rule facts_law_paged = { .ask = paged_ask, .put = write_all, .hold = paged_hold };
+const facts_check_rule facts_law_paged = { .ask = paged_ask, .put = facts_put_base, .hold = paged_hold };
 
-/* ---- what is not finite goes no further than it is read
- * -------------------------------------------------------------------------------- */
+/* ---- what is not finite goes no further than it is read ----------------------------------------------------------------------- */
 
 static int nonfinite_runs(const facts_problem *p)
 {
@@ -243,5 +218,5 @@ static void nonfinite_hold(facts_held *out, const facts_view *base, const facts_
 }
 
 const facts_check_rule facts_law_nonfinite = {
-    .runs = nonfinite_runs, .put = nonfinite_write, .give = give_all, .hold = nonfinite_hold, .records = true
+    .runs = nonfinite_runs, .put = nonfinite_write, .give = facts_give_base, .hold = nonfinite_hold, .records = true
 };
