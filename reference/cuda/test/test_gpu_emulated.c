@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 
 #include "comparison.h"
@@ -75,10 +76,42 @@ Test(emulated, scores_far_apart)
     sweep(FEATURE_STEEP, 6, &more, 0);
 }
 
-Test(emulated, blocks_share_the_rows_and_keys_of_few_heads)
+/* So many numbers of one run beside another's, whose sums were made by other blocks. */
+static void agree(const char *word, const double *a, const double *b, int64_t count, double tolerance)
 {
-    const size_limits long_ = { .batch = 1, .heads = 1, .seq = 900, .dim = 24 };
-    sweep(FEATURE_PLAIN, 3, &long_, 0);
+    for (int64_t n = 0; n < count; n++)
+        cr_assert(fabs(a[n] - b[n]) <= tolerance * (1.0 + fabs(b[n])), "%s[%lld]: %.17g and %.17g", word, (long long)n, a[n], b[n]);
+}
+
+Test(emulated, it_does_not_matter_how_many_blocks_share_rows_and_keys)
+{
+    const size_limits long_ = { .batch = 1, .heads = 1, .seq = 900, .dim = 72 };
+    char error[256];
+    fref_gpu *gpu;
+    fref__driver_replace(emulated_driver());
+    cr_assert_eq(fref__gpu_create(&gpu, "emulated", error), 0, "%s", error);
+    const int busy[2] = { gpu->busy, 1 };
+    for (uint64_t seed = 1; seed <= 4; seed++) {
+        drawn x;
+        drawn_create(&x, FEATURE_PLAIN, seed, &long_);
+        const data *of = &x.data;
+        const int64_t rows = of->problem.rows, count = rows * of->problem.dim_v;
+        double *found[2];
+        for (int n = 0; n < 2; n++) {
+            found[n] = calloc((size_t)(3 * count + rows), sizeof **found);
+            const fref_forward_out out = { .o = found[n], .o_sigma = found[n] + count, .o_bound = found[n] + 2 * count, .o_nu = found[n] + 3 * count };
+            gpu->busy = busy[n];
+            cr_assert_eq(fref_gpu_forward(gpu, &of->problem, NULL, &of->q, &of->k, &of->v, &x.rounding, &out, NULL, error), 0, "%s", error);
+        }
+        agree("o", found[0], found[1], count, 1e-13);
+        agree("o_sigma and o_bound", found[0] + count, found[1] + count, 2 * count, 1e-5);
+        agree("o_nu", found[0] + 3 * count, found[1] + 3 * count, rows, 1e-5);
+        free(found[0]);
+        free(found[1]);
+        drawn_destroy(&x);
+    }
+    fref_gpu_destroy(gpu);
+    fref__driver_replace(NULL);
 }
 
 Test(emulated, chunks_of_rows_and_lots_of_heads_add_up)
