@@ -5,7 +5,7 @@
 #include "check.h"
 #include "oracle.h"
 
-/* ---- a sink of 0 is a key of zeros -------------------------------------------------------------------------------------------- */
+/* ---- a sink of 0 is a key of zeros ----------------------------------------------------------------------------------------- */
 
 /* softmax=sink: run 0 is the same call with sinks of 0. The last run has no sink, and one more key before all others. */
 static int off_by_one_runs(const facts_problem *p)
@@ -69,7 +69,7 @@ const facts_check_rule facts_law_off_by_one = {
     .runs = off_by_one_runs, .ask = off_by_one_ask, .put = off_by_one_write, .give = off_by_one_give, .hold = off_by_one_hold
 };
 
-/* ---- dropout that drops nothing is none --------------------------------------------------------------------------------------- */
+/* ---- dropout that drops nothing is none ------------------------------------------------------------------------------------ */
 
 #define NEVER 0x1p-100
 
@@ -137,7 +137,7 @@ const facts_check_rule facts_law_dropout_zero = { .runs = dropout_zero_runs,
                                                   .give = dropout_zero_give,
                                                   .hold = dropout_zero_hold };
 
-/* ---- packed is padded, paged is contiguous ------------------------------------------------------------------------------------ */
+/* ---- packed is padded, paged is contiguous --------------------------------------------------------------------------------- */
 
 static void ragged_ask(facts_problem *out, const facts_problem *base, int number)
 {
@@ -165,7 +165,7 @@ static void paged_hold(facts_held *out, const facts_view *base, const facts_view
 
 const facts_check_rule facts_law_paged = { .ask = paged_ask, .put = facts_put_base, .hold = paged_hold };
 
-/* ---- what is not finite goes no further than it is read ----------------------------------------------------------------------- */
+/* ---- what is not finite goes no further than it is read -------------------------------------------------------------------- */
 
 static int nonfinite_runs(const facts_problem *p)
 {
