@@ -140,7 +140,8 @@ def _target(row, runs):
 
 
 def _tried(row):
-    return row["grade"] == "measured" and row["verdict"] not in ("inconclusive", "not_run")
+    """Whether something ran; a refusal says nothing of numbers."""
+    return row["grade"] == "measured" and row["verdict"] not in ("inconclusive", "not_run", "unsupported")
 
 
 class Held:

@@ -93,6 +93,12 @@ class Expectations(unittest.TestCase):
         self.assertEqual(code, 1)
         self.assertIn("x.expect:2:16: expected nan, and 1 of 1 result say otherwise", err)
 
+    def test_a_refusal_does_not_contradict_a_failure(self):
+        refused = ("pass=bwd dtype=bf16 s=1/64", "unsupported", {"engine": 6, "grade": "measured"})
+        code, out, err = check(self.folder, LINE, record(refused, (WRONG, "nan", {"engine": 6})), tiny=[WRONG])
+        self.assertEqual((code, err), (0, ""))
+        self.assertIn("need 1, contradict 0", out)
+
     def test_a_line_whose_results_are_all_here_and_that_none_needs_is_said(self):
         code, _, err = check(self.folder, LINE, record((WRONG, "pass", {"engine": 2})), tiny=[WRONG])
         self.assertEqual(code, 1)

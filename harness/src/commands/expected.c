@@ -169,7 +169,7 @@ void facts_expectations_judge(const facts_expectations *expectations, const fact
         return;
     bool met = facts_deviation_names(known, facts_verdict_name(verdict));
     known->met = known->met || met;
-    bool tried = measured && verdict != FACTS_VERDICT_INCONCLUSIVE && verdict != FACTS_VERDICT_NOT_RUN;
+    bool tried = measured && verdict != FACTS_VERDICT_INCONCLUSIVE && verdict != FACTS_VERDICT_NOT_RUN && verdict != FACTS_VERDICT_UNSUPPORTED;
     bool counts = facts_verdict_is_finding(verdict) || tried;
     if (!met && (!counts || (known->sometimes && verdict == FACTS_VERDICT_PASS)))
         return;
