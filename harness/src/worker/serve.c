@@ -198,7 +198,6 @@ static bool prepare(job *j, json_t *row, const facts_who *who)
     char error[256] = "";
     if (j->has_truth)
         return true;
-    stage(j, "reference");
     fattn_status status = facts_truth_create_for(&j->truth, j->worker, &j->problem, who, error);
     if (status == FATTN_OK) {
         j->has_truth = true;
@@ -219,6 +218,7 @@ static bool prepare_for(job *j, json_t *row, const fattn_plan *plan)
     const fattn_engine *engine = fattn_plan_engine(plan);
     const facts_who who = { .sm = j->worker->info.sm, .backend = (int32_t)fattn_plan_backend(plan), .dtype = j->problem.ask.dtype,
                             .pass = j->problem.ask.pass, .engine = engine ? engine->index : -1 };
+    stage(j, "reference"); /* others' constants make another one */
     if (!prepare(j, row, &who))
         return false;
     if (facts_truth_judges(&j->truth, &who) == 0)
