@@ -9,7 +9,7 @@
 #include "stored.h"
 
 #define START_TIMEOUT_S 120.0
-#define EXIT_TIMEOUT_S 10.0
+#define EXIT_TIMEOUT_S 60.0 /* at most: beside sixty others, a worker took more than ten to give its GPU back */
 #define MOST_KILLS_AT_START 20
 
 static double ms_since(uint64_t then)
@@ -23,11 +23,16 @@ static void send_text(facts_slot *slot, const facts_text *text)
         facts_process_send(slot->process, text->data, text->length);
 }
 
+static void await_end(facts_slot *slot)
+{
+    facts_process_end_input(slot->process);
+    facts_process_deadline(slot->process, slot->run->timeout_s < EXIT_TIMEOUT_S ? slot->run->timeout_s : EXIT_TIMEOUT_S);
+}
+
 static void close_slot(facts_slot *slot)
 {
     slot->phase = FACTS_PHASE_CLOSING;
-    facts_process_end_input(slot->process);
-    facts_process_deadline(slot->process, EXIT_TIMEOUT_S);
+    await_end(slot);
 }
 
 /* What is in hand elsewhere may lead to more work. */
@@ -113,8 +118,7 @@ static void on_failed(facts_slot *slot, facts_slice failed)
     char class_word[32] = "environment", text[512] = "", remedy[512] = "";
     slot->run->targets[slot->target].starting--;
     slot->phase = FACTS_PHASE_FAILED;
-    facts_process_end_input(slot->process);
-    facts_process_deadline(slot->process, EXIT_TIMEOUT_S);
+    await_end(slot);
     if (facts_scan_object(failed.at, failed.length, members, 8, &count)) {
         count = count < 8 ? count : 8;
         facts_slice_string(facts_member_find(members, count, "class"), class_word, sizeof class_word);
@@ -170,8 +174,7 @@ static bool hold_row(facts_slot *slot, facts_slice row, double wall_ms)
 static void wait_for_end(facts_slot *slot)
 {
     slot->phase = FACTS_PHASE_BYE;
-    facts_process_end_input(slot->process);
-    facts_process_deadline(slot->process, EXIT_TIMEOUT_S);
+    await_end(slot);
 }
 
 static int config_in_hand(const facts_slot *slot)
