@@ -2,12 +2,14 @@
 """Times what a case costs beside its kernels on a GPU (fill, oracle in double precision with every bound, judge) against a plain PyTorch reference
 in fp32 of the same problem, in one run.
 
-usage: ci/bench_oracle.py FACTS CUDNN [CASE...]    (FACTS: the front door or a bundle's facts; CUDNN as for --cudnn)
+usage: ci/bench_oracle.py [--small BENCH_SMALL CUDNN_DIR NVRTC] FACTS CUDNN [CASE...]
+       (FACTS: the front door or a bundle's facts; CUDNN as for --cudnn; BENCH_SMALL and what it takes: harness/bench/bench_small.c)
 
 Prints Markdown tables: PyTorch's time, ours (fill + oracle + judge), ours / PyTorch's. Without CASE: 8 forward and 8 backward cases of the suite core,
 then large ones. Of each, medians: PyTorch's of 20 runs (large: 3) after 3 (large: 1) that are not counted, each waited for, in a row and then with
 30 ms of other work before each; ours of 6 seeds (large: 1) after one that is not counted, all in one worker, which builds a plan before each. So ours is
-compared with PyTorch's after other work, and the ratio to its time in a row stands beside. Median and worst of the core cases stand below their table.
+compared with PyTorch's after other work, and the ratio to its time in a row stands beside; with --small that of ours in a row, too: medians of 30 runs
+without anything between them. Median and worst of the core cases stand below their table.
 Exit: 0 printed; 3 no GPU or no PyTorch; otherwise what FACTS said.
 """
 import json
@@ -119,42 +121,61 @@ def ours(facts, cudnn, cases, seeds):
     return {case: of[1:] for case, of in by_case.items()}
 
 
+def ours_in_a_row(small, cases):
+    """Milliseconds of each case, as bench_small has them; none without it."""
+    if not small:
+        return {}
+    done = subprocess.run([*small, *cases], capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(print(done.stderr.strip(), file=sys.stderr) or done.returncode)
+    found, case = {}, ""
+    for line in done.stdout.splitlines():
+        if line.startswith("## "):
+            case = line[3:].rsplit(": ", 1)[0]
+        elif stage := re.match(r"\| (?:fill|oracle|judge) \| \d+ \| (\d+) ", line):
+            found[case] = found.get(case, 0) + int(stage[1]) * 1e-3
+    return found
+
+
 def text_of(ms):
     return f"{ms * 1e3:,.0f} us" if ms < 10 else f"{ms:,.1f} ms"
 
 
-def print_table(rows_of_case, warm, runs):
-    """A line for each case; answers the ratios, both of each."""
+def print_table(rows_of_case, in_a_row, warm, runs):
+    """A line for each case; answers the ratios: after other work, in a row, and of both in a row."""
     ratios = []
-    print("| case | verdict, oracle | fill | oracle | judge | ours | PyTorch fp32 | in a row | ours / PyTorch's | in a row |")
-    print("|---|---|---|---|---|---|---|---|---|---|")
+    print("| case | verdict, oracle | fill | oracle | judge | ours | in a row | PyTorch fp32 | in a row | ours / PyTorch's | to it in a row | both in a row |")
+    print("|---|---|---|---|---|---|---|---|---|---|---|---|")
     for case, rows in rows_of_case.items():
         judged = [row for row in rows if all(stage in row for stage in STAGES)]
         if not judged:
-            print(f"| `{case}` | {rows[0]['verdict'] if rows else 'not_run'} | | | | | | | | |", flush=True)
+            print(f"| `{case}` | {rows[0]['verdict'] if rows else 'not_run'} | | | | | | | | | | |", flush=True)
             continue
         theirs, mine = plain_reference_ms(case, warm, runs), statistics.median(sum(row[stage] for stage in STAGES) for row in judged)
-        of_case = [mine / ms for ms in reversed(theirs)] if theirs else []
+        both = in_a_row.get(case)
+        of_case = [mine / theirs[1], mine / theirs[0]] + ([both / theirs[0]] if both else []) if theirs else []
         ratios += [of_case] if theirs else []
         cells = [f"{judged[0]['verdict']}, {judged[0].get('oracle', 'none')}"] + [text_of(statistics.median(row[stage] for row in judged)) for stage in STAGES]
-        cells += [text_of(mine)] + ([text_of(ms) for ms in reversed(theirs)] if theirs else ["does not fit", ""]) + [f"{ratio:.2f}" for ratio in of_case or []]
-        print(f"| `{case}` | " + " | ".join(cells) + " |", flush=True)
+        cells += [text_of(mine), text_of(both) if both else ""] + ([text_of(ms) for ms in reversed(theirs)] if theirs else ["does not fit", ""])
+        print(f"| `{case}` | " + " | ".join(cells + [f"{ratio:.2f}" for ratio in of_case] + [""] * (3 - len(of_case))) + " |", flush=True)
     return ratios
 
 
 def main(args):
+    small, args = (args[1:4], args[4:]) if args[:1] == ["--small"] else ([], args)
     if len(args) < 2 or torch is None or not torch.cuda.is_available():
         print("bench_oracle: FACTS and CUDNN, on a machine with a GPU and PyTorch", file=sys.stderr)
         return 2 if len(args) < 2 else 3
     torch.backends.cuda.matmul.allow_tf32 = False
     print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}\n")
-    ratios = print_table(ours(args[0], args[1], args[2:] or core_cases(args[0]), 6), 3, 20)
+    cases = args[2:] or core_cases(args[0])
+    ratios = print_table(ours(args[0], args[1], cases, 6), ours_in_a_row(small, cases), 3, 20)
     if ratios:
-        for word, of in zip(("", ", in a row"), zip(*ratios)):
+        for word, of in zip(("", " in a row", ", both in a row"), zip(*ratios)):
             print(f"\n{len(of)} cases: ours / PyTorch's{word} {statistics.median(of):.2f} in the median, {max(of):.2f} at worst", flush=True)
         print()
     if len(args) == 2:
-        print_table(ours(args[0], args[1], LARGE, 1), 1, 3)
+        print_table(ours(args[0], args[1], LARGE, 1), {}, 1, 3)
     return 0
 
 

@@ -1,6 +1,6 @@
 /* What a case costs beside the engine's kernels, taken apart: stages, calls of the driver in each, and every kernel's own time.
- *   times    fill, oracle, judge, release: the least and the median of 30 runs after 3 that load and grow, in a row; then with a plan built before each,
- *            as a worker has it
+ *   times    fill, oracle, judge, release: the least and the median of 30 runs after 3 that load and grow, in a row; then of 8 with a plan built before
+ *            each, as a worker has it
  *   calls    launches, clears, copies there and back, waits, allocations of the oracle's memory, and questions how much is free, in one run
  *   kernels  launches of each, and microseconds of one with the GPU waited for before and after it (5 us of that are the wait's)
  * usage: bench_small CUDNN_DIR NVRTC|- [CASE...]     Exit: 0 printed; 2 usage or a case that cannot be; 3 no GPU. */
@@ -16,7 +16,7 @@
 
 #define RUNS 30
 #define WARM 3
-#define WAYS 2 /* in a row; after a plan was built */
+#define AFTER 8 /* a plan was built */
 #define MOST_KERNELS 128
 
 /* ---- a driver that counts ------------------------------------------------------------------------------------------------------- */
@@ -212,12 +212,12 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void print_times(const char *word, double values[WAYS][RUNS])
+static void print_times(const char *word, double values[RUNS + AFTER])
 {
-    for (int way = 0; way < WAYS; way++)
-        qsort(values[way], RUNS, sizeof **values, by_size);
-    if (values[0][RUNS - 1] > 0)
-        printf("| %s | %.0f | %.0f | %.0f | %.0f |\n", word, values[0][0], values[0][RUNS / 2], values[1][0], values[1][RUNS / 2]);
+    qsort(values, RUNS, sizeof *values, by_size);
+    qsort(values + RUNS, AFTER, sizeof *values, by_size);
+    if (values[RUNS - 1] > 0)
+        printf("| %s | %.0f | %.0f | %.0f | %.0f |\n", word, values[0], values[RUNS / 2], values[RUNS], values[RUNS + AFTER / 2]);
 }
 
 static void print_calls(const char *when, const counted *c)
@@ -245,26 +245,26 @@ static void print_kernels(void)
         }
 }
 
-static void print_all(const char *text, sample samples[WAYS][RUNS])
+static void print_all(const char *text, const sample samples[RUNS + AFTER])
 {
     static const char *const words[STAGES] = {
 #define AS_WORD(symbol, word) word,
         STAGE_LIST(AS_WORD)
 #undef AS_WORD
     };
-    double values[WAYS][RUNS];
+    double values[RUNS + AFTER];
     printf("\n## %s: %s\n\n| stage | least us | median us | after a plan: least | median |\n|---|---|---|---|---|\n", text,
-           facts_verdict_words[samples[0][0].verdict]);
+           facts_verdict_words[samples[0].verdict]);
     for (int s = 0; s < STAGES; s++) {
-        for (int n = 0; n < WAYS * RUNS; n++)
-            values[n / RUNS][n % RUNS] = samples[n / RUNS][n % RUNS].us[s];
+        for (int n = 0; n < RUNS + AFTER; n++)
+            values[n] = samples[n].us[s];
         print_times(words[s], values);
     }
     printf("\n");
-    for (int way = 0; way < WAYS; way++) {
-        print_calls(way == 0 ? "fill and oracle" : "after a plan, fill and oracle", &samples[way][RUNS - 1].truth);
-        print_calls(way == 0 ? "judge" : "after a plan, judge", &samples[way][RUNS - 1].judged);
-    }
+    print_calls("fill and oracle", &samples[RUNS - 1].truth);
+    print_calls("judge", &samples[RUNS - 1].judged);
+    print_calls("after a plan, fill and oracle", &samples[RUNS + AFTER - 1].truth);
+    print_calls("after a plan, judge", &samples[RUNS + AFTER - 1].judged);
 }
 
 static bool build(fattn_plan **plan, facts_worker *worker, const facts_problem *problem, char why[256])
@@ -280,7 +280,7 @@ static bool build(fattn_plan **plan, facts_worker *worker, const facts_problem *
 static bool bench(facts_worker *worker, const char *text)
 {
     static facts_problem problem;
-    static sample samples[WAYS][RUNS], last;
+    static sample samples[RUNS + AFTER], last;
     facts_case c;
     facts_error error = { .text = "" };
     char why[256] = "";
@@ -290,9 +290,8 @@ static bool bench(facts_worker *worker, const char *text)
         return false;
     }
     bool good = build(&plan, worker, &problem, why);
-    for (int n = -WARM; n < WAYS * RUNS && good; n++)
-        good = (n < RUNS || build(&plan, worker, &problem, why)) &&
-               run(n < 0 ? &last : &samples[n / RUNS][n % RUNS], worker, &problem, plan, why);
+    for (int n = -WARM; n < RUNS + AFTER && good; n++)
+        good = (n < RUNS || build(&plan, worker, &problem, why)) && run(n < 0 ? &last : &samples[n], worker, &problem, plan, why);
     if (good)
         print_all(text, samples);
     one_by_one = true;
