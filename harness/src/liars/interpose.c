@@ -242,6 +242,18 @@ void facts_interpose_inputs(facts_memory *m, bool lie)
     free(bytes);
 }
 
+/* A case's graph is captured with its own seed; what it is replayed with lies in memory. */
+void facts_interpose_replay(facts_memory *m, bool lie)
+{
+    const facts_array *seed = &m->problem->array[FACTS_ARRAY_SEED];
+    const int64_t captured = (int64_t)m->problem->rng_seed;
+    const int32_t narrow = (int32_t)captured;
+    const void *own = seed->type == FACTS_ARRAY_I64 ? (const void *)&captured : &narrow;
+    if (now == FACTS_INTERPOSED_SEED_CAPTURED && m->array[FACTS_ARRAY_SEED])
+        fattn_buffer_write(m->worker->context, facts_memory_array_address(m, FACTS_ARRAY_SEED), lie ? own : m->array[FACTS_ARRAY_SEED],
+                           facts_array_bytes(seed));
+}
+
 static void scale_amax(facts_memory *m)
 {
     float amax;
@@ -254,7 +266,7 @@ static void scale_amax(facts_memory *m)
 
 void facts_interpose(facts_memory *m, facts_pattern pattern)
 {
-    if (array_of(m->problem) != FACTS_ARRAY_COUNT)
+    if (array_of(m->problem) != FACTS_ARRAY_COUNT || now == FACTS_INTERPOSED_SEED_CAPTURED)
         return;
     if (now == FACTS_INTERPOSED_AMAX_LATE) {
         scale_amax(m);

@@ -25,6 +25,7 @@
     X(OFFSETS_LATE, "input-offsets-late", "the engine finds every query sequence but the first one token late", WRONG)             \
     X(FACTOR_NEXT, "input-factor-next", "the engine reads each factor of Q's blocks one place late", WRONG)                          \
     X(SEED_OTHER, "input-seed-other", "the engine drops by another seed than it said", WRONG)                                      \
+    X(SEED_CAPTURED, "replay-seed-captured", "a replay drops by the seed that its graph was captured with", GRAPH_MISMATCH)        \
     X(SECOND_BIT, "answer-second-bit", "every run but the first has one bit of O (of dV) turned", NONDETERMINISTIC)
 
 #ifdef FATTN_LIARS
@@ -38,9 +39,12 @@ void facts_interpose_print(FILE *out);
 void facts_interpose(facts_memory *memory, facts_pattern pattern);
 /* Called around a run: what it is given is something else, and afterwards what it was. */
 void facts_interpose_inputs(facts_memory *memory, bool lie);
+/* The same around a replay of a graph. */
+void facts_interpose_replay(facts_memory *memory, bool lie);
 #else
 #define facts_interpose(memory, pattern) ((void)0)
 #define facts_interpose_inputs(memory, lie) ((void)0)
+#define facts_interpose_replay(memory, lie) ((void)0)
 #endif
 
 #endif

@@ -1,6 +1,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "../liars/interpose.h"
 #include "exec_ways.h"
 
 /* A failure to record is not a bad problem: the same call has just run. */
@@ -42,8 +43,11 @@ static fattn_graph *record(facts_runs *r, const facts_call *call)
 
 static bool launch(facts_runs *r, const fattn_graph *graph)
 {
-    return facts_runs_check(r, fattn_graph_launch(graph, r->worker->stream), "replay") &&
-           facts_runs_check(r, fattn_stream_synchronize(r->worker->context, r->worker->stream), "replay");
+    facts_interpose_replay(r->memory, true);
+    const bool good = facts_runs_check(r, fattn_graph_launch(graph, r->worker->stream), "replay") &&
+                      facts_runs_check(r, fattn_stream_synchronize(r->worker->context, r->worker->stream), "replay");
+    facts_interpose_replay(r->memory, false);
+    return good;
 }
 
 static void replay(facts_runs *r, const fattn_graph *graph, const char *how)

@@ -19,10 +19,11 @@ SINK = [f"pass=fwd {SURFACE} softmax=sink want=stats", f"pass=fwd {SURFACE} soft
 PAGED = [f"pass=fwd {SURFACE} padding=random paged=16", f"pass=fwd {SURFACE} padding=random paged=v:32"]
 RAGGED = [f"pass=fwd {SURFACE} layout=thd padding=random slots=+3", f"pass=bwd {SURFACE} layout=thd padding=random slots=+3 offsets=i64"]
 DROPPED = [f"pass=fwd {SURFACE} dropout=0.2", f"pass=bwd {SURFACE} dropout=0.2"]
+REPLAYED = [f"{case} exec=graph" for case in DROPPED]
 SCALED = ["pass=fwd dtype=e4m3 b=2 h=2 s=64 d=32 scales=odd"]
 BLOCKS = ["pass=fwd dtype=mxe4m3 b=2 h=2 s=128 d=64 want=stats", "pass=fwd dtype=mxe5m2 b=1 h=2 s=64/128 d=128"]
 CASES = {"answer-stats-head": [FORWARD], "answer-gap-byte": GAP, "answer-gain": FINE, "input-sink-dropped": SINK, "input-page-next": PAGED,
-         "input-offsets-late": RAGGED, "input-seed-other": DROPPED, "answer-amax-late": SCALED, "input-factor-next": BLOCKS}
+         "input-offsets-late": RAGGED, "input-seed-other": DROPPED, "replay-seed-captured": REPLAYED, "answer-amax-late": SCALED, "input-factor-next": BLOCKS}
 
 
 def ask(cases, *arguments):
@@ -40,12 +41,12 @@ def interposed():
 
 class Interposed(e2e.TestCase):
     def test_without_a_lie_all_is_green(self):
-        for row in ask([FORWARD, BACKWARD, *GAP, *FINE, *SINK, *PAGED, *RAGGED, *DROPPED, *SCALED, *BLOCKS]):
+        for row in ask([FORWARD, BACKWARD, *GAP, *FINE, *SINK, *PAGED, *RAGGED, *DROPPED, *REPLAYED, *SCALED, *BLOCKS]):
             self.assertEqual(row["verdict"], "pass", row)
 
     def test_every_wrong_answer_ends_in_its_own_verdict(self):
         known = interposed()
-        self.assertGreaterEqual(len(known), 19)
+        self.assertGreaterEqual(len(known), 20)
         for word, verdict, what in known:
             rows = ask(CASES.get(word, [FORWARD, BACKWARD]), "--liar", word)
             for row in rows:
