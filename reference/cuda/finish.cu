@@ -127,6 +127,7 @@ __device__ __forceinline__ void finish_row(const finished &w, const fref__facts 
     for (int n = w.lane; n < o.dim; n += LANES * BATCH) {
         const int64_t at = o.row * o.ld + n;
         batch<COUNT> b = load_batch<COUNT>(o.sum, o.lost, lossy, at);
+#pragma unroll 2
         for (int part = 1; part < o.parts; part++)
             add(&b, load_batch<COUNT>(o.sum, o.lost, lossy, at + part * o.apart, o.in_parts));
         answer e[BATCH] = {};
@@ -187,6 +188,7 @@ __device__ __forceinline__ void finish_values(const fref__call &c, const finishe
 #pragma unroll 4
     for (int n = w.lane; n < dim && w.has; n += LANES) {
         double sum = from[n];
+#pragma unroll 4
         for (int part = 1; part < c.parts; part++)
             sum += from[part * apart_of(c) + n];
         to[n] = dead ? 0.0 : clamped(c.gamma_p * sum, c.to_o.max);
