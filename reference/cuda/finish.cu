@@ -33,6 +33,7 @@ template <int COUNT> struct batch {
     double lost[BATCH]; /* of what may be flushed; there is none where nothing may */
 };
 
+/* Of the first `count` sums; zeros of the others. */
 template <int COUNT>
 __device__ __forceinline__ batch<COUNT> load_batch(const double *const sum[COUNT], const double *lost, bool lossy, int64_t at, int count = COUNT)
 {
@@ -110,9 +111,8 @@ struct of_rows {
     destination to;
     double *nu, *neff, *largest;
     int64_t row, out, ld; /* where the row's sums are; where its answers go */
-    int dim;
-    int parts, in_parts; /* of each but the last sums, that lie `apart`; sums that are in parts */
-    int64_t apart;
+    int dim, parts, in_parts; /* of the first in_parts sums, and of what is lost, */
+    int64_t apart;            /* so many doubles from one to the next */
     double per_channel;
     bool as_one; /* an error moves the whole row */
 };
