@@ -195,7 +195,7 @@ static bool decide(job *j)
 
 static bool prepare(job *j, json_t *row, const facts_who *who)
 {
-    char error[256] = "";
+    char error[256] = "", text[300];
     if (j->has_truth)
         return true;
     fattn_status status = facts_truth_create_for(&j->truth, j->worker, &j->problem, who, error);
@@ -203,12 +203,14 @@ static bool prepare(job *j, json_t *row, const facts_who *who)
         j->has_truth = true;
         return true;
     }
-    /* Filling and the reference are ours, and nothing of this case ran before them: a fault is what an earlier case of this process left behind. */
-    j->worker->lost = status == FATTN_DEVICE_FAULT;
-    j->again = j->worker->lost && j->worker->ran;
+    /* Filling and the reference are ours, and nothing of this case ran before them: a fault is what an earlier case of this process left behind, or our own. */
+    const bool fault = status == FATTN_DEVICE_FAULT;
+    j->worker->lost = fault;
+    j->again = fault && j->worker->ran;
     facts_truth_destroy(&j->truth);
-    facts_row_verdict(row, facts_verdict_of(status));
-    facts_row_reason(row, fattn_status_name(status), NULL, error, NULL);
+    snprintf(text, sizeof text, "%s%s", fault ? "before an engine ran: " : "", error);
+    facts_row_verdict(row, fault ? FACTS_VERDICT_INCONCLUSIVE : facts_verdict_of(status));
+    facts_row_reason(row, fault ? "internal" : fattn_status_name(status), NULL, text, NULL);
     return false;
 }
 

@@ -1,0 +1,81 @@
+/* What a worker answers where the oracle of its GPU fails: nothing of that is held against an engine which has not been launched. */
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "emulated.h"
+#include "worker/reply.h"
+#include "worker/serve.h"
+
+typedef struct served {
+    bool again, bye, lost;
+    char verdict[32], class_word[32], text[300];
+} served;
+
+static void take(char *to, size_t capacity, const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    snprintf(to, capacity, "%s", text ? text : "");
+}
+
+/* The last line of the replies. */
+static served read_last(int replies)
+{
+    static char text[1 << 16];
+    served out = { .again = false };
+    const ssize_t n = pread(replies, text, sizeof text - 1, 0);
+    cr_assert_gt(n, 1);
+    const char *line = memrchr(text, '\n', (size_t)n - 1);
+    json_t *reply = json_loads(line ? line + 1 : text, 0, NULL), *row = json_object_get(reply, "row"), *reason = json_object_get(row, "reason");
+    out.again = json_is_true(json_object_get(reply, "again"));
+    out.bye = json_is_true(json_object_get(reply, "bye"));
+    take(out.verdict, sizeof out.verdict, row, "verdict");
+    take(out.class_word, sizeof out.class_word, reason, "class");
+    take(out.text, sizeof out.text, reason, "text");
+    json_decref(reply);
+    return out;
+}
+
+/* fails: what the oracle answers; ran: some engine has run in this process. */
+static served serve(int fails, bool ran)
+{
+    static facts_request request = { .id = 1, .text = "pass=bwd dtype=bf16 b=1 h=2 s=24 d=16", .what = FACTS_DO_RUN };
+    fattn_context *context;
+    facts_gpu *gpu = open_emulated(&context);
+    facts_worker worker = { .context = context, .device = FACTS_DEVICE_CPU, .gpu = gpu, .ran = ran };
+    FILE *file = tmpfile();
+    const int before = dup(STDOUT_FILENO);
+    cr_assert(file && before >= 0 && dup2(fileno(file), STDOUT_FILENO) >= 0 && facts_reply_open());
+    emulated_oracle_fails = fails;
+    facts_serve(&worker, &request);
+    emulated_oracle_fails = 0;
+    dup2(before, STDOUT_FILENO);
+    served out = read_last(fileno(file));
+    out.lost = worker.lost;
+    fclose(file);
+    close_emulated(gpu, context);
+    return out;
+}
+
+Test(serve, an_oracle_that_works_gives_a_pass)
+{
+    const served s = serve(0, false);
+    cr_expect(strcmp(s.verdict, "pass") == 0 && !s.lost && !s.bye, "%s: %s", s.verdict, s.text);
+}
+
+Test(serve, a_fault_of_ours_before_any_engine_has_run_is_no_finding)
+{
+    const served s = serve(EIO, false);
+    cr_expect_str_eq(s.verdict, "inconclusive", "%s: %s", s.verdict, s.text);
+    cr_expect_str_eq(s.class_word, "internal");
+    cr_expect(strstr(s.text, "before an engine ran: emulated") == s.text, "%s", s.text);
+    cr_expect(s.lost && s.bye && !s.again, "the context is dead");
+}
+
+Test(serve, a_fault_after_another_case_is_asked_of_another_worker)
+{
+    const served s = serve(EIO, true);
+    cr_expect(s.again && s.lost, "%s: %s", s.verdict, s.text);
+}
