@@ -8,6 +8,18 @@
 #include "emulated.h"
 #include "worker/reply.h"
 #include "worker/serve.h"
+#include "worker/truth.h"
+
+/* What is answered where another configuration's truth was made before: its constants are never others here. */
+static int renewal;
+int __wrap_facts_truth_judges(facts_truth *truth, const facts_who *who);
+int __wrap_facts_truth_judges(facts_truth *truth, const facts_who *who)
+{
+    (void)truth, (void)who;
+    if (renewal == ENOTSUP)
+        return facts_gpu_refuse(truth->memory.gpu, "a NaN");
+    return renewal;
+}
 
 typedef struct served {
     bool again, bye, lost;
@@ -38,8 +50,8 @@ static served read_last(int replies)
     return out;
 }
 
-/* fails: what the oracle answers; ran: some engine has run in this process. */
-static served serve(int fails, bool ran)
+/* first: what the oracle answers; then: when the configuration in hand has other constants; ran: some engine has run in this process. */
+static served serve(int first, int then, bool ran)
 {
     static facts_request request = { .id = 1, .text = "pass=bwd dtype=bf16 b=1 h=2 s=24 d=16", .what = FACTS_DO_RUN };
     fattn_context *context;
@@ -48,7 +60,8 @@ static served serve(int fails, bool ran)
     FILE *file = tmpfile();
     const int before = dup(STDOUT_FILENO);
     cr_assert(file && before >= 0 && dup2(fileno(file), STDOUT_FILENO) >= 0 && facts_reply_open());
-    emulated_oracle_fails = fails;
+    emulated_oracle_fails = first;
+    renewal = then;
     facts_serve(&worker, &request);
     emulated_oracle_fails = 0;
     dup2(before, STDOUT_FILENO);
@@ -61,13 +74,13 @@ static served serve(int fails, bool ran)
 
 Test(serve, an_oracle_that_works_gives_a_pass)
 {
-    const served s = serve(0, false);
+    const served s = serve(0, 0, false);
     cr_expect(strcmp(s.verdict, "pass") == 0 && !s.lost && !s.bye, "%s: %s", s.verdict, s.text);
 }
 
 Test(serve, a_fault_of_ours_before_any_engine_has_run_is_no_finding)
 {
-    const served s = serve(EIO, false);
+    const served s = serve(EIO, 0, false);
     cr_expect_str_eq(s.verdict, "inconclusive", "%s: %s", s.verdict, s.text);
     cr_expect_str_eq(s.class_word, "internal");
     cr_expect(strstr(s.text, "before an engine ran: emulated") == s.text, "%s", s.text);
@@ -76,6 +89,27 @@ Test(serve, a_fault_of_ours_before_any_engine_has_run_is_no_finding)
 
 Test(serve, a_fault_after_another_case_is_asked_of_another_worker)
 {
-    const served s = serve(EIO, true);
+    const served s = serve(EIO, 0, true);
     cr_expect(s.again && s.lost, "%s: %s", s.verdict, s.text);
+}
+
+Test(serve, a_fault_after_another_configuration_is_too)
+{
+    const served s = serve(0, EIO, true);
+    cr_expect(s.again && s.lost, "%s: %s", s.verdict, s.text);
+}
+
+Test(serve, a_nan_of_the_cases_own_forward_is_no_lack_of_memory)
+{
+    const served s = serve(0, ENOTSUP, true);
+    cr_expect_str_eq(s.verdict, "nan", "%s: %s", s.verdict, s.text);
+    cr_expect(strstr(s.text, "its own forward: a NaN") && !s.lost && !s.again, "%s", s.text);
+}
+
+Test(serve, a_lack_of_memory_is_one)
+{
+    const served s = serve(0, ENOMEM, true);
+    cr_expect_str_eq(s.verdict, "inconclusive");
+    cr_expect_str_eq(s.class_word, "no_memory");
+    cr_expect_str_eq(s.text, "no memory for the reference");
 }

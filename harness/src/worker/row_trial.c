@@ -4,14 +4,19 @@
 #include "row.h"
 #include "row_check.h"
 
-void facts_row_trial(json_t *row, const facts_trial *trial, const facts_truth *truth)
+void facts_row_outcome(json_t *row, const facts_trial *trial)
 {
-    const facts_problem *problem = truth->memory.problem;
     facts_row_verdict(row, trial->status == FATTN_OK ? trial->verdict : facts_verdict_of(trial->status));
     if (trial->status != FATTN_OK)
         facts_row_reason(row, fattn_status_name(trial->status), NULL, trial->text, NULL);
     else if (trial->text[0])
         facts_row_reason(row, NULL, NULL, trial->text, NULL);
+}
+
+void facts_row_trial(json_t *row, const facts_trial *trial, const facts_truth *truth)
+{
+    const facts_problem *problem = truth->memory.problem;
+    facts_row_outcome(row, trial);
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
         if (trial->judged[id])
             facts_row_judgement(row, facts_tensor_word(id), &trial->judgement[id], trial->bits[id]);

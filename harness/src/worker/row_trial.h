@@ -7,7 +7,9 @@
 #include "trial.h"
 #include "truth.h"
 
-/* The verdict with its reason, what each answer was judged to be, what took how long, and where the inputs came from. */
+/* The verdict with its reason. */
+void facts_row_outcome(json_t *row, const facts_trial *trial);
+/* That, what each answer was judged to be, what took how long, and where the inputs came from. */
 void facts_row_trial(json_t *row, const facts_trial *trial, const facts_truth *truth);
 
 #endif

@@ -1,5 +1,6 @@
 #include "runs.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -57,6 +58,19 @@ void facts_runs_find(facts_runs *r, facts_verdict verdict, const char *format, .
 void facts_runs_blame_forward(facts_runs *r)
 {
     facts_runs_find(r, FACTS_VERDICT_NAN, "O or Stats of its own forward: %s", r->worker->gpu ? facts_gpu_error(r->worker->gpu) : "");
+}
+
+bool facts_runs_has_truth(facts_runs *r, int failed)
+{
+    if (failed == EIO)
+        return facts_runs_check(r, FATTN_DEVICE_FAULT, "the reference");
+    if (failed == ENOTSUP) {
+        facts_runs_blame_forward(r);
+    } else if (failed) {
+        r->out->status = FATTN_NO_MEMORY;
+        snprintf(r->out->text, sizeof r->out->text, "no memory for the reference");
+    }
+    return failed == 0;
 }
 
 /* ---- a run ------------------------------------------------------------------------------------------------------------------ */

@@ -56,6 +56,8 @@ bool facts_runs_over(const facts_runs *runs);
 void facts_runs_judge_all(facts_runs *runs, const char *how);
 /* A forward has run, and the oracle on a GPU, which took the case and takes no NaN, refuses what is there now: that is the forward's. */
 void facts_runs_blame_forward(facts_runs *runs);
+/* failed: 0, or the errno of what is due, computed once more after a forward has run. Notes it; out and worker are enough. */
+bool facts_runs_has_truth(facts_runs *runs, int failed);
 /* Judges the first run: judgements and hashes of the trial. */
 void facts_runs_judge_first(facts_runs *runs);
 

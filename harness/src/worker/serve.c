@@ -17,6 +17,7 @@
 #include "reply.h"
 #include "row.h"
 #include "row_trial.h"
+#include "runs.h"
 #include "trial.h"
 
 /* One request in hand. */
@@ -223,10 +224,12 @@ static bool prepare_for(job *j, json_t *row, const fattn_plan *plan)
     stage(j, "reference"); /* others' constants make another one */
     if (!prepare(j, row, &who))
         return false;
-    if (facts_truth_judges(&j->truth, &who) == 0)
+    facts_trial trial = { .verdict = FACTS_VERDICT_PASS };
+    facts_runs runs = { .out = &trial, .worker = j->worker };
+    if (facts_runs_has_truth(&runs, facts_truth_judges(&j->truth, &who)))
         return true;
-    facts_row_verdict(row, FACTS_VERDICT_INCONCLUSIVE);
-    facts_row_reason(row, "internal", NULL, "no memory for the reference", NULL);
+    j->again = j->worker->lost; /* by another configuration: of this one nothing has run */
+    facts_row_outcome(row, &trial);
     return false;
 }
 

@@ -1,6 +1,5 @@
 #include "trial.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -144,20 +143,6 @@ static bool check_call(facts_runs *r)
     return facts_runs_check(r, ours ? FATTN_INTERNAL : status, ours ? "what the call is given" : NULL);
 }
 
-/* failed: an errno of the reference after a forward has run. */
-static bool has_truth(facts_runs *r, int failed)
-{
-    if (failed == EIO)
-        return facts_runs_check(r, FATTN_DEVICE_FAULT, "the reference");
-    if (failed == ENOTSUP) {
-        facts_runs_blame_forward(r);
-    } else if (failed) {
-        r->out->status = FATTN_NO_MEMORY;
-        snprintf(r->out->text, sizeof r->out->text, "no memory for the reference");
-    }
-    return failed == 0;
-}
-
 /* What is due of a backward follows from the O and Stats that it read. */
 static bool renew_truth(facts_runs *r)
 {
@@ -166,7 +151,7 @@ static bool renew_truth(facts_runs *r)
     say_stage(r, "reference");
     const int failed = facts_truth_renew(r->truth);
     say_stage(r, "exec");
-    return has_truth(r, failed);
+    return facts_runs_has_truth(r, failed);
 }
 
 /* A forward that is wrong is found by its own cases: here it would hide the backward. */
@@ -179,7 +164,7 @@ static bool refuse_forward(facts_runs *r, bool *refused)
     say_stage(r, "reference");
     const int failed = facts_truth_keep_own(r->truth, &kept);
     say_stage(r, "exec");
-    if (!has_truth(r, failed))
+    if (!facts_runs_has_truth(r, failed))
         return false;
     if (kept)
         return true;
