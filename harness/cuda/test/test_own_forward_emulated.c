@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "emulated.h"
-#include "worker/trial.h"
+#include "worker/both.h"
 
 /* When the oracle fails, and how. */
 typedef struct failure {
@@ -37,6 +37,8 @@ static facts_trial run_failing(failure f, const facts_slab_limits *limits)
     cr_assert_eq(facts_truth_create(&truth, &worker, &p, why), FATTN_OK, "%s", why);
     facts_trial_run(&trial, &truth, &plan, &(facts_trial_options){ .once = true, .stage = fail, .owner = &f });
     emulated_oracle_fails = 0;
+    char text[400] = "";
+    cr_expect(limits || facts_both_agree(&trial, &truth, text), "what was not judged has nothing to compare: %s", text);
     fattn_plan_destroy(plan);
     facts_truth_destroy(&truth);
     close_emulated(gpu, context);

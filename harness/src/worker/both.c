@@ -15,7 +15,6 @@
 
 typedef struct comparison {
     facts_truth *there, here;
-    const facts_trial *trial;
     char *text;
 } comparison;
 
@@ -100,7 +99,7 @@ static bool same_inputs(comparison *c)
 bool facts_both_agree(const facts_trial *trial, facts_truth *truth, char text[400])
 {
     const facts_problem *p = truth->memory.problem;
-    comparison c = { .there = truth, .trial = trial, .text = text };
+    comparison c = { .there = truth, .text = text };
     char error[256] = "";
     if (truth->slabs) {
         snprintf(text, 400, "the oracles were not compared: the case is too large to have all of it here");
@@ -112,7 +111,7 @@ bool facts_both_agree(const facts_trial *trial, facts_truth *truth, char text[40
     if (!agree)
         snprintf(text, 400, "the oracles could not be compared: %.200s", error[0] ? error : "no memory");
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT && agree; id++)
-        if (facts_tensor_is_output(p, id) && c.here.expectation.answer[id].want)
+        if (trial->judged[id] && facts_tensor_is_output(p, id) && c.here.expectation.answer[id].want)
             agree = same_due(&c, id) && same_verdict(&c, id);
     facts_truth_destroy(&c.here);
     return agree;
