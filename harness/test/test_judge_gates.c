@@ -221,49 +221,6 @@ Test(judge_gates, data_that_only_t2_and_t3_can_tell_are_trusted)
     free(x);
 }
 
-static facts_judged_row row_of(const scene *x, int64_t row, int64_t lanes, bool backwards)
-{
-    facts_bar bar = facts_judge_bar(&x->tensor, &x->rule);
-    facts_judged_row out;
-    facts_judged_row_begin(&out);
-    for (int64_t k = 0; k < lanes; k++) {
-        facts_judged_row part;
-        facts_judged_row_begin(&part);
-        for (int64_t d = backwards ? lanes - 1 - k : k; d < D; d += lanes) {
-            int64_t i = row * D + d;
-            uint32_t code;
-            memcpy(&code, &x->got[i], sizeof code);
-            facts_judged_element e = { x->want[i], x->sigma[i], x->bound[i], i, code, (int32_t)d, FACTS_DUE_VALUE };
-            facts_judged_row_add(&part, &bar, &e);
-        }
-        facts_judged_row_merge(&out, &part);
-    }
-    return out;
-}
-
-Test(judge_gates, a_row_does_not_depend_on_who_adds_what)
-{
-    scene *x = scene_of();
-    for (int64_t d = 10; d < 14; d++) { /* four that are equally bad, and two that are not numbers */
-        x->want[d] = 1, x->sigma[d] = 0x1p-10, x->bound[d] = 1;
-        x->got[d] = 1.0f + 0x1p-6f;
-    }
-    x->got[D + 7] = x->got[D + 40] = NAN;
-    for (int64_t row = 0; row < 3; row++) {
-        facts_judged_row a = row_of(x, row, 1, false);
-        for (int64_t lanes = 2; lanes <= D; lanes *= 2) {
-            facts_judged_row b = row_of(x, row, lanes, lanes % 4 == 0);
-            cr_expect(a.worst == b.worst && a.rank == b.rank && a.gate == b.gate && a.wrong == b.wrong && a.not_finite == b.not_finite &&
-                      a.weighed == b.weighed && a.checked == b.checked);
-            cr_expect_float_eq(a.squares, b.squares, 1e-12 * a.squares);
-            cr_expect_float_eq(a.gain, b.gain, 1e-9 * fabs(a.power));
-        }
-    }
-    cr_expect_eq(row_of(x, 0, 8, true).worst, 10, "the lowest channel among equals");
-    cr_expect_eq(row_of(x, 1, 8, true).worst, 7);
-    free(x);
-}
-
 Test(judge_gates, eight_bit_answers_are_judged_in_real_units)
 {
     facts_tensor t;

@@ -1,8 +1,8 @@
 /* What one row (b,h,s) of an answer adds up to: the first of two steps of judging. A row depends on nothing but itself, so rows are judged here by
  * OpenMP and on a GPU by one warp each, with the same inline functions; judge_sums.h adds them up.
  *
- * One row: facts_judged_row_begin, facts_judged_row_add for each of its elements in any order (or several parts of it, joined by facts_judged_row_merge). Counts and
- * the worst element do not depend on the order; the three sums do, in their last bits. facts_judge_bar (judge.h) says what an element has to pass.
+ * One row: facts_judged_row_begin, facts_judged_row_add for each of its elements in any order. Counts and the worst element do not depend on it; the
+ * three sums do, in their last bits. facts_judge_bar (judge.h) says what an element has to pass.
  *
  * Compiled by C and by CUDA C++. docs/numerics.md section 3.
  */
@@ -232,23 +232,6 @@ FACTS_BOTH void facts_judged_row_add_value(facts_judged_row *row, const facts_ba
 FACTS_BOTH void facts_judged_row_add(facts_judged_row *row, const facts_bar *bar, const facts_judged_element *at)
 {
     facts_judged_row_add_value(row, bar, at, facts_decode(bar->dtype, at->code) * bar->unit);
-}
-
-FACTS_BOTH void facts_judged_row_merge(facts_judged_row *into, const facts_judged_row *from)
-{
-    if (facts_judged_row_is_worse(from, into))
-        facts_judged_row_show(into, from);
-    into->squares += from->squares;
-    into->gain += from->gain;
-    into->power += from->power;
-    into->weighed += from->weighed;
-    into->checked += from->checked;
-    into->not_finite += from->not_finite;
-    into->unwritten += from->unwritten;
-    into->wrong += from->wrong;
-    into->padded_poison += from->padded_poison;
-    into->padded_zero += from->padded_zero;
-    into->padded_other += from->padded_other;
 }
 
 /* ---- determinism: two runs of one configuration (docs/numerics.md section 9) ------------------------------------------------------- */
