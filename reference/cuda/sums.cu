@@ -41,6 +41,12 @@ template <int KIND> __device__ __forceinline__ const double *extent_of(const fre
     }
 }
 
+/* Of keys; or of the chunk's rows, without those that are padding alone. */
+template <bool OVER_ROWS> __device__ __forceinline__ unsigned tiles_of(const fref__call &c)
+{
+    return (unsigned)((OVER_ROWS ? c.keys_padded : smaller(c.chunk_rows, c.rows - c.row0) + FREF__TILE - 1) / FREF__TILE);
+}
+
 /* Columns innermost, then tiles (those with most keys first), then heads; parts of the keys are blockIdx.y. */
 template <int KIND, bool WIDE> __device__ __forceinline__ void make_sums(const fref__call &c, double *shared)
 {
@@ -50,13 +56,11 @@ template <int KIND, bool WIDE> __device__ __forceinline__ void make_sums(const f
     w.right = nullptr;
     int64_t ld;
     right_of<KIND>(c, 0, &ld);
-    const unsigned columns = (unsigned)ld / W::WIDTH, tiles = (unsigned)(K::OVER_ROWS ? c.keys_padded : c.chunk_rows) / W::HEIGHT;
+    const unsigned columns = (unsigned)ld / W::WIDTH, tiles = tiles_of<K::OVER_ROWS>(c) * (FREF__TILE / W::HEIGHT);
     w.ld = (int)ld;
     w.column = (int)(blockIdx.x % columns * W::WIDTH);
     w.tile = (int)((tiles - 1 - blockIdx.x / columns % tiles) * W::HEIGHT);
     w.head = blockIdx.x / columns / tiles;
-    if (!K::OVER_ROWS && c.row0 + w.tile >= c.rows)
-        return;
     w.at_first = (w.head * c.chunk_rows + w.row_of_thread(0)) * c.keys_padded + w.key_of_thread(0);
     w.right = right_of<KIND>(c, w.head, &ld) + w.column;
     w.any = false;

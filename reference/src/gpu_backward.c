@@ -159,7 +159,7 @@ static void chunk(fref__run *run, const pass *x)
         if (x->wanted.largest_ds)
             fref__run_launch(run, FREF__kernel_row_weights, c->heads * c->chunk_rows / (FREF__THREADS / 32), FREF__THREADS);
         take(run, &c->gradient[0]);
-        fref__run_sums(run, FREF__kernel_sum_dq, FREF__kernel_sum_dq_lost, c->chunk_rows / FREF__TILE, c->ld_qk);
+        fref__run_sums(run, FREF__kernel_sum_dq, FREF__kernel_sum_dq_lost, fref__run_row_tiles(run), c->ld_qk);
     }
     sum_keys(run, &x->k);
     sum_keys(run, &x->v);

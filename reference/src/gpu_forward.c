@@ -56,7 +56,7 @@ static void forward_lot(fref__run *run, int64_t bytes_of_head)
         fref__run_scores(run, 0);
         fref__run_facts(run, FREF__kernel_forward_facts);
         if (wants_o)
-            fref__run_sums(run, sum, lost, c->chunk_rows / FREF__TILE, c->ld_v);
+            fref__run_sums(run, sum, lost, fref__run_row_tiles(run), c->ld_v);
     }
     if (wants_o)
         fref__run_launch(run, FREF__kernel_finish_forward, fref__run_finish_blocks(c->heads, c->rows), FREF__THREADS);

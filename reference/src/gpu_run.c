@@ -450,6 +450,13 @@ void fref__run_relate(fref__run *run)
     c->beside = (int32_t)(blocks + kept);
 }
 
+int64_t fref__run_row_tiles(const fref__run *run)
+{
+    const fref__call *c = &run->call;
+    const int64_t left = c->rows - c->row0, rows = left < c->chunk_rows ? left : c->chunk_rows;
+    return (rows + FREF__TILE - 1) / FREF__TILE;
+}
+
 void fref__run_sums(fref__run *run, fref__kernel kernel, fref__kernel lost, int64_t tiles, int64_t columns)
 {
     const int64_t blocks = run->call.heads * tiles * (columns / FREF__TILE);
