@@ -6,8 +6,10 @@
 
 #include "freedom.h"
 
-/* Doubles that one slab may hold; a unit that needs more is a slab of its own. */
-#define SLAB_DOUBLES ((int64_t)1 << 23)
+/* Doubles that one slab may hold for each thread, and at least; a unit that needs more is a slab of its own. Memory that is new to a process costs more than what
+ * was just used again, so a slab is no larger than threads need. */
+#define SLAB_DOUBLES ((int64_t)1 << 20)
+#define LEAST_DOUBLES (4 * SLAB_DOUBLES)
 /* Doubles of P and dS that are kept of one unit, at most. */
 #define KEPT_DOUBLES ((int64_t)1 << 24)
 
@@ -71,7 +73,8 @@ int fref__slab_create(fref__slab *slab, const fref__shape *s, const fref__inputs
 {
     bool kept = inputs->entries && 2 * s->span * entries_of_head(s) <= KEPT_DOUBLES;
     int64_t of_unit = doubles_of_unit(s, inputs->d_o != NULL) + (kept ? 2 * s->span * entries_of_head(s) : 0);
-    int64_t n = larger(1, smaller(s->units, SLAB_DOUBLES / larger(1, of_unit)));
+    int64_t most = larger(LEAST_DOUBLES, omp_get_max_threads() * SLAB_DOUBLES);
+    int64_t n = larger(1, smaller(s->units, most / larger(1, of_unit)));
     int64_t rows = n * s->span * s->rows.count, parts = n * (s->span + s->span_k + s->span_v);
     *slab = (fref__slab){ .capacity = n };
     slab->range = calloc((size_t)larger(rows, 1), sizeof *slab->range);
