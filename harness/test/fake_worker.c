@@ -172,6 +172,12 @@ static void all_configs(const char *name, int64_t id, int from)
         char rule[32];
         fprintf(replies, "{\"id\":%lld,\"stage\":\"exec\",\"config\":%d}\n", (long long)id, config);
         fflush(replies);
+        snprintf(rule, sizeof rule, "late_config%d", config);
+        if (has_rule(rule, name)) {
+            fprintf(replies, "{\"id\":%lld,\"stage\":\"judge\",\"config\":%d}\n", (long long)id, config);
+            fflush(replies);
+            hang();
+        }
         snprintf(rule, sizeof rule, "crash_config%d", config);
         if (has_rule(rule, name))
             die_by(SIGSEGV);

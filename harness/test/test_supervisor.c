@@ -309,6 +309,33 @@ Test(supervisor, resume_of_a_finished_record_asks_nothing)
     cr_expect_eq(sum_up("r").rows, 12);
 }
 
+Test(supervisor, resume_asks_again_what_was_late_through_us)
+{
+    setenv("FACTS_FAULT", "late_reference@d=40", 1);
+    cr_expect_eq(facts("decide '" FEW "' --device cpu --timeout 0.5 -o r"), 3);
+    setenv("FACTS_FAULT", "refuse@d=40", 1);
+    cr_expect_eq(facts("decide '" FEW "' --device cpu --resume -o r"), 0, "what was asked again counts alone");
+    summary s = sum_up("r");
+    cr_expect(s.rows == 13 && s.names == 12 && s.complete, "%zu rows", s.rows);
+    cr_expect_eq(s.verdicts[FACTS_VERDICT_UNSUPPORTED], 1);
+    setenv("FACTS_FAULT", "exit_before_ready", 1);
+    cr_expect_eq(facts("decide '" FEW "' --device cpu --resume -o r"), 0);
+    cr_expect_eq(sum_up("r").rows, 13, "it has its answer");
+}
+
+Test(supervisor, of_what_was_late_all_configurations_are_asked_again)
+{
+    setenv("FACTS_FAULT", "late_config1", 1);
+    cr_expect_eq(facts("decide 'pass=fwd d=64 engine=all' --device cpu --timeout 0.5 -o r"), 3);
+    cr_expect_eq(sum_up("r").rows, 4);
+    setenv("FACTS_FAULT", "bye_config2", 1);
+    cr_expect_eq(facts("decide 'pass=fwd d=64 engine=all' --device cpu --resume -o r"), 0);
+    summary s = sum_up("r");
+    cr_expect(s.rows == 8 && s.complete, "%zu rows", s.rows);
+    setenv("FACTS_FAULT", "exit_before_ready", 1);
+    cr_expect_eq(facts("decide 'pass=fwd d=64 engine=all' --device cpu --resume -o r"), 0);
+}
+
 Test(supervisor, resume_goes_on_at_the_first_configuration_without_a_row)
 {
     char command[256];

@@ -83,6 +83,20 @@ Test(tally, news_of_one_configuration_is_not_hidden_by_what_is_known_of_another)
     cr_expect(strstr(findings(20), "  pass: expected was nan (NVIDIA/cudnn-frontend#1072)\n") != NULL, "%s", said);
 }
 
+#define ROW(verdict, attempt, more) "{\"case\":\"x\",\"verdict\":\"" verdict "\",\"attempt\":" attempt more "}"
+
+Test(tally, what_is_asked_again_counts_alone)
+{
+    add(0, 0, ROW("inconclusive", "1", ",\"more\":true"), FACTS_VERDICT_INCONCLUSIVE, "", true);
+    add(0, 0, ROW("pass", "2", ""), FACTS_VERDICT_PASS, "", false);
+    cr_expect_eq(facts_tally_cell(&tally, 0, 0)->verdict, FACTS_VERDICT_INCONCLUSIVE, "another worker went on behind it");
+    add(0, 0, ROW("not_run", "2", ""), FACTS_VERDICT_NOT_RUN, "", false);
+    add(0, 0, ROW("pass", "3", ",\"more\":true"), FACTS_VERDICT_PASS, "", false);
+    add(0, 0, ROW("unsupported", "4", ""), FACTS_VERDICT_UNSUPPORTED, "", false);
+    cr_expect_eq(facts_tally_cell(&tally, 0, 0)->verdict, FACTS_VERDICT_UNSUPPORTED);
+    cr_expect_eq(facts_tally_unexpected(&tally), 0);
+}
+
 Test(tally, what_does_not_fit_is_counted)
 {
     add(0, 0, NAN_ROW, FACTS_VERDICT_NAN, "", true);

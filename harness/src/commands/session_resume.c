@@ -19,8 +19,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const index_entry *)a)->name, ((const index_entry *)b)->name);
 }
 
-/* A row of the record, this run's or an earlier one's. Of a case asked twice the later rows count: the first row of an attempt that
- * follows a finished case starts it anew. */
+/* A row of the record, this run's or an earlier one's. */
 static bool recount_row(void *context, const facts_line *line)
 {
     recount *r = context;

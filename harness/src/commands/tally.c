@@ -128,14 +128,26 @@ static uint32_t read_link(facts_tally *tally, const char *expected)
     return facts_intern_id(tally->texts, link);
 }
 
+/* Of a case that was asked again after it was finished only that counts. */
+static void begin_anew(facts_cell *cell, facts_verdict verdict, const facts_line *row)
+{
+    int64_t attempt = 0;
+    bool more = false;
+    facts_slice_int(facts_line_get(row, "attempt"), &attempt);
+    facts_slice_bool(facts_line_get(row, "more"), &more);
+    if (cell->finished && attempt > cell->finished)
+        *cell = (facts_cell){ .verdict = FACTS_VERDICT_COUNT, .news = FACTS_VERDICT_COUNT };
+    if (!more && verdict != FACTS_VERDICT_NOT_RUN && attempt > 0 && attempt <= UINT16_MAX)
+        cell->finished = (uint16_t)attempt;
+}
+
 void facts_tally_add(facts_tally *tally, size_t target, size_t work, const facts_line *row, facts_verdict verdict,
                      const facts_expected_row *expected)
 {
     facts_cell *cell = &tally->cells[target * tally->work_count + work];
     uint32_t reason = verdict == FACTS_VERDICT_PASS ? 0 : read_reason(tally, row);
+    begin_anew(cell, verdict, row);
     tally->rows++;
-    if (cell->rows < UINT16_MAX)
-        cell->rows++;
     if (weight((uint8_t)verdict) > weight(cell->verdict)) {
         cell->verdict = (uint8_t)verdict;
         cell->reason = reason;

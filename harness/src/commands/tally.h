@@ -14,7 +14,7 @@
 typedef struct facts_cell {
     uint8_t verdict; /* the worst of its rows; FACTS_VERDICT_COUNT: no row */
     uint8_t news;    /* the worst of its unexpected rows; FACTS_VERDICT_COUNT: none */
-    uint16_t rows;
+    uint16_t finished; /* the attempt whose row promised no more; 0: none yet */
     uint32_t reason;  /* of a refusal or a finding: texts */
     uint32_t engines; /* mode A's list, "6 8 10" */
     uint32_t why;     /* of the news: which tensors, the reason, or what was expected instead */

@@ -11,6 +11,7 @@
 typedef struct entry {
     XXH128_hash_t key;
     bool used, complete; /* complete: it has a row that promises no more */
+    bool late;           /* one of its rows is no answer: we were late */
     int next_config, attempts;
 } entry;
 
@@ -86,12 +87,23 @@ static bool check_run(facts_resume *r, const facts_line *line)
     return false;
 }
 
+/* Of a worker that died, and nobody but us to blame: a longer --timeout may give an answer. */
+static bool is_late_by_ours(const facts_line *line)
+{
+    return facts_slice_is(facts_line_get(line, "verdict"), "inconclusive") && facts_line_get(line, "stage").at;
+}
+
 static void note_row(entry *e, const facts_line *line)
 {
     int64_t config;
     bool more = false;
     if (facts_slice_is(facts_line_get(line, "verdict"), "not_run"))
         return;
+    if (e->complete) { /* asked again, all of it */
+        e->complete = e->late = false;
+        e->next_config = 0;
+    }
+    e->late |= is_late_by_ours(line);
     if (!facts_slice_bool(facts_line_get(line, "more"), &more) || !more)
         e->complete = true;
     if (facts_slice_int(facts_line_get(line, "config"), &config) && config >= e->next_config && config < 1000000)
@@ -149,7 +161,7 @@ facts_resume_state facts_resume_get(const facts_resume *r, const char *name, con
     const entry *e = slot_of(r, key_of(name, build, device));
     if (!e->used)
         return (facts_resume_state){ 0 };
-    return (facts_resume_state){ .done = e->complete, .from_config = e->next_config, .attempts = e->attempts };
+    return (facts_resume_state){ .done = e->complete && !e->late, .from_config = e->complete ? 0 : e->next_config, .attempts = e->attempts };
 }
 
 bool facts_resume_rows(const facts_resume *r, bool (*each)(void *, const facts_line *), void *context)

@@ -11,8 +11,8 @@
 typedef struct facts_resume facts_resume;
 
 typedef struct facts_resume_state {
-    bool done;        /* all its rows are there; rows that say not_run do not count */
-    int from_config;  /* with engine=all: the first configuration that has no row */
+    bool done;        /* all its rows are there; rows that say not_run do not count, nor does a case that was late through us in some row */
+    int from_config;  /* with engine=all: the first configuration that has no row; 0 of what is asked again */
     int attempts;     /* starts so far */
 } facts_resume_state;
 

@@ -367,7 +367,7 @@ static void lost_in_flight(facts_slot *slot, const facts_death *death)
     const char *ours = late_by_ours(slot, death);
     if (ours)
         evidence.verdict = "inconclusive", evidence.class_word = "internal", evidence.text = ours,
-        evidence.remedy = "use --timeout SECONDS";
+        evidence.remedy = "use --timeout SECONDS; --resume asks it again";
     if (slot->nonsense)
         evidence.text = "its reply was no row; it was killed";
     facts_text_clear(&run->evidence);
