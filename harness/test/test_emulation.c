@@ -69,7 +69,7 @@ Test(kernel, is_right_however_it_works)
         expect_right((facts_kernel){ .tile = 64, .splits = 7 }, "more parts than tiles");
         expect_right((facts_kernel){ .reversed = true }, "from the last tile to the first");
         expect_right((facts_kernel){ .lazy = 8.0 }, "a lazy maximum");
-        expect_right((facts_kernel){ .adder = { 16, true, 24 } }, "truncating accumulators");
+        expect_right((facts_kernel){ .adder = FACTS_HOPPER_16 }, "truncating accumulators");
         expect_right((facts_kernel){ .key_shift = 50 }, "keys in another order");
         expect_right((facts_kernel){ .scale_factor = 1.0 + 0x1p-23 }, "a scale one step off");
         facts_scene_destroy(&scene);
@@ -80,15 +80,65 @@ Test(kernel, is_right_however_it_works)
     facts_scene_destroy(&scene);
 }
 
+/* One large product, `count` small ones behind it in the same chunk, and what the accumulator had. */
+static float add(facts_adder adder, double large, double small, int count, float before)
+{
+    double a[32] = { large }, b[32 * 8] = { 1.0 };
+    float c[8] = { before };
+    for (int k = 1; k <= count; k++) {
+        a[k] = small;
+        b[8 * k] = 1.0;
+    }
+    facts_add_product(&(facts_operands){ 1, 8, 32, a, 32, 1, b, 8, c, 8 }, adder);
+    return c[0];
+}
+
+Test(product, aligned_ends_what_is_small_beside_the_largest)
+{
+    const facts_adder exact = { 32, true, 24, 0 };
+    cr_expect_eq(add(FACTS_HOPPER_8, 1.0, 0x1p-13, 31, 0), 1.0F + 31 * 0x1p-13F);
+    cr_expect_eq(add(FACTS_HOPPER_8, 1.0, 0x1.fp-14, 31, 0), 1.0F, "each is cut, not their sum");
+    cr_expect_eq(add(FACTS_HOPPER_8, -1.0, -0x1.fp-13, 1, 0), -1.0F - 0x1p-13F, "toward zero");
+    cr_expect_eq(add(FACTS_HOPPER_8, 0.0, 0x1.fp-14, 31, 1.0F), 1.0F, "the accumulator is one of them");
+    cr_expect_eq(add(FACTS_HOPPER_8, 1.0, 0.0, 0, 0x1.fp-14F), 1.0F);
+    cr_expect_eq(add(FACTS_HOPPER_8, 1.0, 0x1p-13, 31, -1.0F), 31 * 0x1p-13F);
+    cr_expect_eq(add(FACTS_HOPPER_8, 1.0, 0x1p-13, 1, 1.0F), 2.0F, "and the sum has 14 bits");
+    cr_expect_eq(add(FACTS_HOPPER_16, 1.0, 0x1p-25, 31, 0), 1.0F + 7 * 0x1p-23F, "fifteen quarters of a step are three; then sixteen");
+    cr_expect_eq(add(exact, 1.0, 0x1.fp-24, 31, 0), 1.0F + 30 * 0x1p-23F);
+}
+
 Test(kernel, adds_in_fewer_bits_as_its_constants_say)
 {
-    const facts_kernel hopper = { .lazy = 4.0, .adder = { 32, true, 14 } };
-    make(FORWARD "gauss", FREF_E4M3, FACTS_WITH_HOPPER);
-    expect_right(hopper, "14 bits");
-    facts_scene_destroy(&scene);
-    make(FORWARD "gauss", FREF_E4M3, 0);
-    cr_expect_eq(try(hopper).verdict, FACTS_VERDICT_WRONG, "14 bits pass as fp32");
-    facts_scene_destroy(&scene);
+    static const fref_type types[] = { FREF_E4M3, FREF_E5M2 };
+    const facts_kernel hopper = { .lazy = 4.0, .adder = FACTS_HOPPER_8 };
+    for (size_t n = 0; n < 2; n++) {
+        make(FORWARD "gauss", types[n], FACTS_WITH_HOPPER);
+        expect_right(hopper, "14 bits");
+        facts_scene_destroy(&scene);
+        make(FORWARD "gauss", types[n], 0);
+        cr_expect_eq(try(hopper).verdict, FACTS_VERDICT_WRONG, "14 bits pass as fp32");
+        facts_scene_destroy(&scene);
+    }
+}
+
+/* Amax_S of engine 2 of 9.14.0, 9.19.0 and 9.28.0 on an H200, alike: rising scores near 42, one large product beside many small ones. */
+Test(kernel, adds_8_bits_as_a_gpu_does)
+{
+    static const struct {
+        fref_type type;
+        int s, d, seed;
+        double amax;
+    } seen[] = { { FREF_E4M3, 128, 64, 11, 0.181180596 },    { FREF_E4M3, 128, 128, 12, 0.109560028 },
+                 { FREF_E4M3, 300, 64, 12, 0.0896418765 }, { FREF_E5M2, 128, 64, 11, 0.103179954 },
+                 { FREF_E5M2, 300, 64, 11, 0.0496456549 }, { FREF_E5M2, 300, 128, 12, 0.0970733389 } };
+    for (size_t n = 0; n < sizeof seen / sizeof *seen; n++) {
+        char text[120];
+        snprintf(text, sizeof text, "pass=fwd b=1 h=4 s=%d d=%d want=stats fill=stair_up seed=%d", seen[n].s, seen[n].d, seen[n].seed);
+        make(text, seen[n].type, FACTS_WITH_HOPPER);
+        double amax = try((facts_kernel){ .lazy = 4.0, .adder = FACTS_HOPPER_8 }).judgement[FACTS_SLOT_AMAX_S].got;
+        cr_expect_float_eq(amax / seen[n].amax, 1.0, 2e-6, "%s: %.9g, a GPU has %.9g", text, amax, seen[n].amax);
+        facts_scene_destroy(&scene);
+    }
 }
 
 static void expect_found(facts_kernel kernel, facts_gate gate, facts_slot_id slot)

@@ -33,7 +33,7 @@ typedef enum kind { FLAG, TEXT, COUNT, NUMBER, SECONDS, MINUTES, RATIO, SHARD, O
     X("explain", 0, FLAG, explain, NULL, ON(DECIDE), "of what was refused, also the nearest that is accepted")                          \
     X("jobs", 'j', COUNT, jobs, "N", ASKS | HUNTS | ON(MATRIX) | MEASURES | VERSIONS, "workers at once (default: cores, at most 8 on one GPU; 1 times a launch alone)")              \
     X("shard", 0, SHARD, shard, "I/N", BATCH | ON(LIST), "only this part of N, by the hash of the case's name")                         \
-    X("resume", 0, FLAG, resume, NULL, BATCH | HUNTS | ON(GATE) | ON(BISECT), "go on with the record of -o: only what has no row")                                      \
+    X("resume", 0, FLAG, resume, NULL, BATCH | HUNTS | ON(GATE) | ON(BISECT), "go on with the record of -o: only what has no row, or where we were late")               \
     X("overwrite", 0, FLAG, overwrite, NULL, BATCH | HUNTS | ON(MERGE) | MEASURES | VERSIONS, "replace the record of -o")                                            \
     X("timeout", 0, SECONDS, timeout_s, "S", ASKS | HUNTS | ON(MATRIX) | MEASURES | VERSIONS, "seconds for one case (default: decide and fuzz 60, run 300)")                   \
     X("fail-fast", 0, FLAG, fail_fast, NULL, BATCH, "stop at the first finding")                                                       \
@@ -44,7 +44,7 @@ typedef enum kind { FLAG, TEXT, COUNT, NUMBER, SECONDS, MINUTES, RATIO, SHARD, O
     X("oracle", 0, ORACLE, oracle, "cpu|gpu|both", ON(RUN) | ON(REPRO), "who computes what is due (default: a GPU where there is one); both: and compare")  \
     X("force", 0, FLAG, force, NULL, ON(MERGE), "join records of different suites all the same")                                       \
     X("liar", 0, TEXT, liar, "ID", ON(SELF), "only this liar, or those with this in their id: bwd.")                                    \
-    X("dtype", 0, TEXT, dtype, "TYPE", ON(SELF), "only this type: bf16 f16 f32 e4m3 e5m2 e4m3-hopper")                                              \
+    X("dtype", 0, TEXT, dtype, "TYPE", ON(SELF), "only this type: bf16 f16 f32 e4m3 e5m2 e4m3-hopper e5m2-hopper")                                              \
     X("quick", 0, FLAG, quick, NULL, ON(SELF), "the smallest size alone")                                                              \
     X("clean", 0, NUMBER, clean, "N", ON(SELF), "only evaluations of a right kernel, N of them (without it: the liars, then 2000)")                 \
     X("seed", 0, NUMBER, seed, "N", ON(SELF) | ON(FUZZ), "of the data and of what is drawn (default 1)")                                           \

@@ -172,9 +172,9 @@ static facts_kernel draw_kernel(dice *d, const shape *x, fref_type type, unsigne
     if (x->narrow && k.lazy > 4.0)
         k.lazy = 4.0; /* the threshold that the model starts from */
     if (type != FREF_F32 && one_in(d, 3))
-        k.adder = (facts_adder){ 16, true, 24 };
+        k.adder = FACTS_HOPPER_16;
     if (features & FACTS_WITH_HOPPER)
-        k.adder = (facts_adder){ 32, true, 14 };
+        k.adder = FACTS_HOPPER_8;
     k.scale_last = one_in(d, 3) && !x->narrow; /* 8 bit types: scale_dp is of the scaled dS */
     k.partials_fp32 = one_in(d, 3);
     k.scale_factor = one_in(d, 4) ? 1.0 + 0x1p-23 : 1.0;

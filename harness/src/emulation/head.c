@@ -135,7 +135,7 @@ bool facts_head_create(facts_head *x, const facts_kernel *kernel, const facts_la
                        .launch = launch,
                        .p = p,
                        .in = facts_grid_of(launch->type),
-                       .adder = kernel->adder.chunk ? kernel->adder : (facts_adder){ launch->type == FREF_F32 ? 1 : 16, false, 24 },
+                       .adder = kernel->adder.chunk ? kernel->adder : (facts_adder){ launch->type == FREF_F32 ? 1 : 16, false, 24, 0 },
                        .b = b,
                        .h = h,
                        .tile = tile,

@@ -9,7 +9,7 @@
 
 /* X(SYMBOL, "id", SCENE, TYPES, FILLS, "what is wrong")
  *   TYPES  ANY; CAST: not f32, where the cast that is bent is none; F8: 8 bit types
- *   FILLS  FOUR: gauss, needle, neglse, stair_up; PLANT: those and amax_plant */
+ *   FILLS  FOUR: gauss, needle, neglse, stair_up; PLANT: those and amax_plant; SPIKY: those and spiky, whose partial sums are larger than what they end as */
 /* clang-format off */
 #define FACTS_LIAR_LIST(X)                                                                                                                   \
     X(CAUSAL_LOOSE, "fwd.causal_loose_1", CAUSAL, ANY, FOUR, "one key too many on the right")                                                 \
@@ -39,14 +39,14 @@
     X(MAX_INIT_0, "fwd.max_init_0", PLAIN, ANY, FOUR, "the running maximum starts at 0")                                                      \
     X(P_TRUNC, "fwd.p_trunc", PLAIN, CAST, FOUR, "P truncated, not rounded")                                                                  \
     X(O_TRUNC, "fwd.o_trunc", PLAIN, CAST, FOUR, "O truncated, not rounded")                                                                  \
-    X(O_ACC_NARROW, "fwd.o_acc_narrow", PLAIN, CAST, FOUR, "O is accumulated in the output type")                                             \
+    X(O_ACC_NARROW, "fwd.o_acc_narrow", PLAIN, CAST, SPIKY, "O is accumulated in the output type")                                             \
     X(O_GAIN_1E3, "fwd.o_gain_1e3", PLAIN, ANY, FOUR, "O * 1.001")                                                                            \
-    X(ONE_ELEMENT, "fwd.one_element", PLAIN, ANY, FOUR, "one element of O * 1.25")                                                            \
+    X(ONE_ELEMENT, "fwd.one_element", PLAIN, ANY, SPIKY, "one element of O * 1.25")                                                            \
     X(Q_TILE_UNWRITTEN, "fwd.q_tile_unwritten", PLAIN, ANY, FOUR, "the last tile of rows is not stored")                                      \
     X(LSE_LOG2, "fwd.lse_log2", PLAIN, ANY, FOUR, "Stats in base 2")                                                                          \
     X(NO_SINK, "fwd.no_sink", SINK, ANY, FOUR, "the sink is ignored")                                                                         \
     X(SPLIT_WEIGHT, "fwd.split_weight", SPLIT, ANY, FOUR, "the last part of the keys has the first part's weight")                            \
-    X(P_SATURATES, "fwd.p_saturates", PLAIN, F8, FOUR, "2^-thr is missing: P clips at the type's largest value")                              \
+    X(P_SATURATES, "fwd.p_saturates", PLAIN, F8, SPIKY, "2^-thr is missing: P clips at the type's largest value")                              \
     X(B_CAUSAL_LOOSE, "bwd.causal_loose_1", B_CAUSAL, ANY, FOUR, "one key too many on the right")                                             \
     X(B_LEFT_LOOSE, "bwd.left_plus_1", B_WINDOW, ANY, FOUR, "the left bound is inclusive")                                                    \
     X(B_BOUNDS_SWAP, "bwd.bounds_swap", B_WINDOW, ANY, FOUR, "left and right exchanged")                                                      \
@@ -59,7 +59,7 @@
     X(B_SCALE_1PCT, "bwd.scale_1pct", B_PLAIN, ANY, FOUR, "attention scale * 1.01")                                                           \
     X(B_DQ_NOSCALE, "bwd.dq_noscale", B_PLAIN, ANY, FOUR, "dQ without the attention scale")                                                   \
     X(B_DQ_TWICE, "bwd.dq_twice", B_PLAIN, ANY, FOUR, "the first tile of keys is added to dQ twice")                                          \
-    X(B_DQ_NARROW, "bwd.dq_acc_narrow", B_PLAIN, CAST, FOUR, "dQ is accumulated in the input type")                                           \
+    X(B_DQ_NARROW, "bwd.dq_acc_narrow", B_PLAIN, CAST, SPIKY, "dQ is accumulated in the input type")                                           \
     X(B_P_TRUNC, "bwd.p_trunc", B_PLAIN, CAST, FOUR, "P truncated before dV")                                                                 \
     X(B_DROPOUT_STALE, "bwd.dropout_stale", B_DROPOUT, ANY, FOUR, "keep bits differ from the forward's")                                      \
     X(B_TAIL_EXP, "bwd.oob_tail_exp", B_PLAIN, ANY, FOUR, "places past the last key are not masked: exp(0 - LSE) overflows")                  \
@@ -67,7 +67,7 @@
     X(AMAX_TILE, "sys.amax_tile", PLAIN, F8, PLANT, "amax without the last tile of rows")                                                     \
     X(AMAX_PADDING, "sys.amax_padding", PADDED, F8, PLANT, "amax reads padded rows")                                                          \
     X(AMAX_DP_EARLY, "sys.amax_dp_early", B_PLAIN, F8, FOUR, "Amax_dP before D is subtracted")                                                \
-    X(SCALE_S_IGNORED, "sys.scale_s_ignored", PLAIN, F8, FOUR, "scale_s and descale_s are dropped")                                           \
+    X(SCALE_S_IGNORED, "sys.scale_s_ignored", PLAIN, F8, SPIKY, "scale_s and descale_s are dropped")                                           \
     X(DBIAS_SCALED, "sys.dbias_scaled", B_BIAS, ANY, FOUR, "dBias * attention scale")                                                         \
     X(DBIAS_BATCH, "sys.dbias_batch", B_BIAS, ANY, FOUR, "dBias of the last batch entry alone")                                               \
     X(DBIAS_MASKED, "sys.dbias_masked", B_BIAS_CAUSAL, ANY, FOUR, "masked entries of dBias are not written")                                  \

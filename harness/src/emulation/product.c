@@ -9,6 +9,54 @@ typedef float eight_floats __attribute__((vector_size(32), aligned(4), may_alias
 
 #define INLINE static inline __attribute__((always_inline))
 
+#define EXPONENT (UINT64_C(0x7FF) << 52)
+#define SIGN (UINT64_C(1) << 63)
+
+/* x, below `top` in size, toward zero to what `kept` leaves of the bits under top's first. */
+INLINE void cut(eight *x, const eight *top, uint64_t kept)
+{
+    eight_bits sign = (eight_bits)*x & SIGN;
+    eight size = (eight)((eight_bits)*x & ~SIGN) + *top;
+    size = (eight)((eight_bits)size & kept) - *top;
+    *x = (eight)((eight_bits)size | sign);
+}
+
+/* The powers of two of all that is added: a product's is that of its factors. */
+INLINE void find_top(eight *top, const facts_operands *x, const double *a, const double *b, int64_t first, int64_t last)
+{
+    *top = (eight)((eight_bits)*top & EXPONENT);
+    for (int64_t k = first; k < last; k++) {
+        eight power = { 0 };
+        power += a[k * x->a_inner];
+        power = (eight)((eight_bits)power & EXPONENT) * (eight)(*(const eight_bits *)(b + k * x->b_inner) & EXPONENT);
+        eight_bits larger = (eight_bits)(power > *top);
+        *top = (eight)(((eight_bits)power & larger) | ((eight_bits)*top & ~larger));
+    }
+}
+
+/* The sum so far and the products of a chunk, each cut to the same unit. A product is below 4 times its power. */
+INLINE void add_aligned(eight *sum, const facts_operands *x, int aligned, const double *a, const double *b, int64_t first, int64_t last)
+{
+    const uint64_t kept = ~((UINT64_C(1) << (50 - aligned)) - 1);
+    eight top = *sum;
+    find_top(&top, x, a, b, first, last);
+    top *= 4.0;
+    cut(sum, &top, kept);
+    for (int64_t k = first; k < last; k++) {
+        eight product = a[k * x->a_inner] * *(const eight *)(b + k * x->b_inner);
+        cut(&product, &top, kept);
+        *sum += product;
+    }
+}
+
+INLINE void add_exactly(eight *sum, const facts_operands *x, const double *a, const double *b, int64_t first, int64_t last)
+{
+    eight part = { 0 };
+    for (int64_t k = first; k < last; k++)
+        part += a[k * x->a_inner] * *(const eight *)(b + k * x->b_inner);
+    *sum += part;
+}
+
 INLINE void add_row(const facts_operands *x, facts_adder adder, int64_t m, int64_t n)
 {
     float *c = x->c + m * x->c_row + n;
@@ -18,10 +66,11 @@ INLINE void add_row(const facts_operands *x, facts_adder adder, int64_t m, int64
     uint64_t kept = ~((UINT64_C(1) << (53 - adder.bits)) - 1);
     for (int64_t k = 0; k < x->inner;) {
         int64_t last = k + adder.chunk < x->inner ? k + adder.chunk : x->inner;
-        eight part = { 0 };
-        for (; k < last; k++)
-            part += a[k * x->a_inner] * *(const eight *)(b + k * x->b_inner);
-        sum += part;
+        if (adder.aligned)
+            add_aligned(&sum, x, adder.aligned, a, b, k, last);
+        else
+            add_exactly(&sum, x, a, b, k, last);
+        k = last;
         if (adder.truncates || adder.bits < 24)
             sum = (eight)((eight_bits)sum & kept);
         else

@@ -25,7 +25,7 @@ typedef enum types { TYPES_ANY, TYPES_CAST, TYPES_F8 } types;
 #define AS_TYPES(symbol, id, scene, types, fills, what) [FACTS_LIAR_##symbol] = TYPES_##types,
 static const types types_of[FACTS_LIAR_COUNT] = { FACTS_LIAR_LIST(AS_TYPES) };
 #undef AS_TYPES
-typedef enum fills { FILLS_FOUR, FILLS_PLANT } fills;
+typedef enum fills { FILLS_FOUR, FILLS_PLANT, FILLS_SPIKY } fills;
 #define AS_FILLS(symbol, id, scene, types, fills, what) [FACTS_LIAR_##symbol] = FILLS_##fills,
 static const fills fills_of[FACTS_LIAR_COUNT] = { FACTS_LIAR_LIST(AS_FILLS) };
 #undef AS_FILLS
@@ -51,9 +51,16 @@ unsigned facts_scene_features(facts_scene_id id)
     return features_of[id];
 }
 
-bool facts_liar_needs_plant(facts_liar liar)
+bool facts_liar_asks(facts_liar liar, const char *fill)
 {
-    return fills_of[liar] == FILLS_PLANT;
+    static const struct {
+        const char *word;
+        fills fills;
+    } named[] = { { "amax_plant", FILLS_PLANT }, { "spiky", FILLS_SPIKY } };
+    for (size_t i = 0; i < sizeof named / sizeof *named; i++)
+        if (strcmp(fill, named[i].word) == 0)
+            return fills_of[liar] == named[i].fills;
+    return true;
 }
 
 bool facts_scene_text(char out[FACTS_CASE_TEXT], facts_scene_id id, facts_size size, const char *fill, uint64_t seed)
@@ -80,11 +87,6 @@ bool facts_scene_text(char out[FACTS_CASE_TEXT], facts_scene_id id, facts_size s
 
 /* ---- what cannot be asked ---- */
 
-static bool is_narrow(facts_survey_type type)
-{
-    return type == FACTS_SURVEY_E4M3 || type == FACTS_SURVEY_E5M2 || type == FACTS_SURVEY_HOPPER;
-}
-
 const char *facts_not_applicable(facts_liar liar, facts_survey_type type, facts_size size)
 {
     char text[FACTS_CASE_TEXT];
@@ -92,13 +94,13 @@ const char *facts_not_applicable(facts_liar liar, facts_survey_type type, facts_
     case FACTS_LIAR_MX_SWIZZLE:
         return "the emulation has no block scales; facts-worker-liars lies about them (input-factor-next)";
     case FACTS_LIAR_GRAPH_SEED:
-        return "a kernel that is called has nothing captured; exec=graph is a matter of the worker";
+        return "a kernel that is called has nothing captured; facts-worker-liars lies about it (replay-seed-captured)";
     default:
         break;
     }
     if (types_of[liar] == TYPES_CAST && type == FACTS_SURVEY_F32)
         return "f32 has no cast there";
-    if (types_of[liar] == TYPES_F8 && !is_narrow(type))
+    if (types_of[liar] == TYPES_F8 && !facts_survey_type_is_narrow(type))
         return "8 bit types alone have it";
     if (!facts_scene_text(text, scene_of[liar], size, "gauss", 1))
         return "the backward is asked in other sizes";
@@ -125,8 +127,8 @@ const char *facts_not_applicable(facts_liar liar, facts_survey_type type, facts_
 
 #define BIT(symbol) (1U << FACTS_SURVEY_##symbol)
 #define AT(symbol) (1U << FACTS_SIZE_##symbol)
-#define NARROW (BIT(E4M3) | BIT(E5M2) | BIT(HOPPER))
-#define ALL_TYPES ((1U << FACTS_SURVEY_TYPES) - 1)
+#define HOPPER (BIT(E4M3_HOPPER) | BIT(E5M2_HOPPER))
+#define NARROW (BIT(E4M3) | BIT(E5M2) | HOPPER)
 #define ALL_SIZES ((1U << FACTS_SIZE_COUNT) - 1)
 
 typedef struct blind_spot {
@@ -140,22 +142,17 @@ static const blind_spot blind_spots[] = {
     { FACTS_LIAR_O_TRUNC, BIT(BF16) | BIT(F16), AT(DECODE), "one row a head: too few for TG and T3" },
     { FACTS_LIAR_O_GAIN_1E3, BIT(BF16), AT(DECODE), "one row a head: too few for TG" },
     { FACTS_LIAR_O_GAIN_1E3, NARROW, ALL_SIZES, "a hundredth of a step of the type; TG is of 16 bit types" },
-    { FACTS_LIAR_O_TRUNC, BIT(E5M2), AT(S200), "below the noise of P" },
-    { FACTS_LIAR_O_ACC_NARROW, NARROW, AT(S200), "two tiles: two roundings more" },
-    { FACTS_LIAR_ONE_ELEMENT, BIT(E5M2), AT(S200), "a quarter is one step of the type" },
+    { FACTS_LIAR_O_TRUNC, BIT(E5M2) | BIT(E5M2_HOPPER), AT(S200), "below the noise of P" },
     { FACTS_LIAR_DROPOUT_8BIT, BIT(E5M2), AT(DECODE),
       "of four rows a few keys in 2000, below the step of P; probe P3 counts bits" },
-    { FACTS_LIAR_SCALE_1E5, BIT(HOPPER), ALL_SIZES, "below what logits are off by that are added in 14 bits" },
-    { FACTS_LIAR_LOG2E_SHORT, BIT(HOPPER), ALL_SIZES, "below what logits are off by that are added in 14 bits" },
-    { FACTS_LIAR_P_TRUNC, BIT(HOPPER), ALL_SIZES, "below what P V may lose that is added in 14 bits" },
-    { FACTS_LIAR_O_ACC_NARROW, BIT(HOPPER), AT(S500) | AT(DECODE), "below what P V may lose that is added in 14 bits" },
-    { FACTS_LIAR_P_SATURATES, BIT(HOPPER), AT(DECODE), "below what P V may lose that is added in 14 bits" },
-    { FACTS_LIAR_SCALE_S_IGNORED, BIT(HOPPER), AT(DECODE), "below what P V may lose that is added in 14 bits" },
-    { FACTS_LIAR_SCALE_1E3, BIT(HOPPER), AT(S200) | AT(S500) | AT(DECODE), "what logits are off by that are added in 14 bits" },
-    { FACTS_LIAR_AMAX_PADDING, BIT(HOPPER), AT(S500) | AT(LONG), "the padded rows' largest is as near as 14 bits allow" },
-    { FACTS_LIAR_DROPOUT_8BIT, BIT(HOPPER), AT(LONG) | AT(DECODE), "few keys in thousands, below what 14 bits allow; probe P3 counts bits" },
-    { FACTS_LIAR_B_DQ_NARROW, BIT(BF16), AT(S200), "two tiles: two roundings more" },
-    { FACTS_LIAR_B_DQ_NARROW, BIT(F16), AT(S200) | AT(S500), "two to four tiles: as many roundings more" },
+    { FACTS_LIAR_SCALE_1E5, HOPPER, ALL_SIZES, "below what logits are off by that are added in 14 bits" },
+    { FACTS_LIAR_LOG2E_SHORT, HOPPER, ALL_SIZES, "below what logits are off by that are added in 14 bits" },
+    { FACTS_LIAR_P_TRUNC, BIT(E4M3_HOPPER), ALL_SIZES, "below what P V may lose that is added in 14 bits" },
+    { FACTS_LIAR_P_TRUNC, BIT(E5M2_HOPPER), AT(S500) | AT(LONG) | AT(DECODE), "below what P V may lose that is added in 14 bits" },
+    { FACTS_LIAR_SCALE_S_IGNORED, BIT(E5M2_HOPPER), AT(LONG) | AT(DECODE), "below what P V may lose that is added in 14 bits" },
+    { FACTS_LIAR_SCALE_1E3, HOPPER, AT(S200) | AT(S500), "what logits are off by that are added in 14 bits" },
+    { FACTS_LIAR_AMAX_PADDING, HOPPER, AT(S500) | AT(LONG), "the padded rows' largest is as near as 14 bits allow" },
+    { FACTS_LIAR_DROPOUT_8BIT, HOPPER, AT(LONG) | AT(DECODE), "few keys in thousands, below what 14 bits allow; probe P3 counts bits" },
 };
 
 const char *facts_blind_spot(facts_liar liar, facts_survey_type type, facts_size size)

@@ -49,6 +49,7 @@ facts_scene_id facts_scene_of_liar(facts_liar liar);
 const char *facts_not_applicable(facts_liar liar, facts_survey_type type, facts_size size);
 /* Why it cannot be found here; NULL: it must be. */
 const char *facts_blind_spot(facts_liar liar, facts_survey_type type, facts_size size);
-bool facts_liar_needs_plant(facts_liar liar);
+/* Is it to be found with this fill? */
+bool facts_liar_asks(facts_liar liar, const char *fill);
 
 #endif

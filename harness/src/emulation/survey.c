@@ -9,22 +9,35 @@
 #include "scenes.h"
 #include "trial.h"
 
-#define AS_WORD(symbol, word) word,
-static const char *const type_words[FACTS_SURVEY_TYPES] = { FACTS_SURVEY_TYPE_LIST(AS_WORD) };
-#undef AS_WORD
-static const fref_type type_of[FACTS_SURVEY_TYPES] = { FREF_BF16, FREF_F16, FREF_F32, FREF_E4M3, FREF_E5M2, FREF_E4M3 };
-static const int32_t dtype_of[FACTS_SURVEY_TYPES] = { FATTN_BF16, FATTN_F16, FATTN_F32, FATTN_E4M3, FATTN_E5M2, FATTN_E4M3 };
+typedef enum adds { ADDS_TABLE, ADDS_FP32, ADDS_HOPPER } adds;
+
+static const struct {
+    const char *word;
+    fref_type type;
+    int32_t dtype;
+    adds adds;
+} types[FACTS_SURVEY_TYPES] = {
+#define AS_ROW(symbol, word, type, adds) { word, FREF_##type, FATTN_##type, ADDS_##adds },
+    FACTS_SURVEY_TYPE_LIST(AS_ROW)
+#undef AS_ROW
+};
 /* 8 bit types also with answers in 16 bits: what is bent before the last cast does not drown in it. */
 static const struct {
     const char *word, *fill;
     bool wide;
 } fills[] = { { "gauss", "gauss", false },       { "needle", "needle", false },         { "neglse", "neglse", false },
-              { "stair_up", "stair_up", false }, { "amax_plant", "amax_plant", false }, { "gauss, bf16 out", "gauss", true } };
-enum { FILLS = sizeof fills / sizeof *fills, PLANT = 4 };
+              { "stair_up", "stair_up", false }, { "amax_plant", "amax_plant", false },
+              { "spiky", "spiky", false },       { "gauss, bf16 out", "gauss", true },   { "spiky, bf16 out", "spiky", true } };
+enum { FILLS = sizeof fills / sizeof *fills };
 
 const char *facts_survey_type_word(facts_survey_type type)
 {
-    return type_words[type];
+    return types[type].word;
+}
+
+bool facts_survey_type_is_narrow(facts_survey_type type)
+{
+    return types[type].adds != ADDS_TABLE;
 }
 
 const char *facts_end_word(facts_end end)
@@ -66,7 +79,7 @@ typedef struct work {
 static bool wanted(const facts_survey_choice *choice, facts_liar liar, facts_survey_type type, facts_size size)
 {
     return (!choice->liar || strstr(facts_liar_words[liar], choice->liar)) &&
-           (!choice->type || strcmp(choice->type, type_words[type]) == 0) && (!choice->quick || size == FACTS_SIZE_S200);
+           (!choice->type || strcmp(choice->type, types[type].word) == 0) && (!choice->quick || size == FACTS_SIZE_S200);
 }
 
 static bool make_list(facts_survey *s, const facts_survey_choice *choice)
@@ -88,28 +101,17 @@ static bool make_list(facts_survey *s, const facts_survey_choice *choice)
     return s->found != NULL;
 }
 
-static bool is_narrow(facts_survey_type type)
-{
-    return type == FACTS_SURVEY_E4M3 || type == FACTS_SURVEY_E5M2 || type == FACTS_SURVEY_HOPPER;
-}
-
 static bool lies_in(const facts_found *f, const unit *u)
 {
     return f->end != FACTS_END_NOT_APPLICABLE && facts_scene_of_liar(f->liar) == u->scene && f->type == u->type &&
            f->size == u->size;
 }
 
-/* Judged by the emulation's constants, not by an engine's. */
-static bool is_as_added(facts_survey_type type)
-{
-    return type == FACTS_SURVEY_E4M3 || type == FACTS_SURVEY_E5M2;
-}
-
 /* This liar is still to be found, and this fill may do it. */
 static bool is_due(const facts_found *f, const unit *u, int fill)
 {
-    return lies_in(f, u) && f->ratio < CLEAR && (fill != PLANT || facts_liar_needs_plant(f->liar)) &&
-           (!fills[fill].wide || is_narrow(u->type));
+    return lies_in(f, u) && f->ratio < CLEAR && facts_liar_asks(f->liar, fills[fill].fill) &&
+           (!fills[fill].wide || facts_survey_type_is_narrow(u->type));
 }
 
 static bool anybody(const facts_survey *s, const unit *u, int fill)
@@ -135,11 +137,11 @@ static bool make_units(work *w)
 
 static facts_kernel kernel_for(const unit *u, facts_liar liar)
 {
-    const facts_adder fp32 = { 0 }, hopper = { 32, true, 14 };
+    const facts_adder fp32 = { 0 };
     return (facts_kernel){ .liar = liar,
-                           .lazy = is_narrow(u->type) ? 4.0 : 0.0,
+                           .lazy = facts_survey_type_is_narrow(u->type) ? 4.0 : 0.0,
                            .splits = u->scene == FACTS_SCENE_SPLIT ? 3 : 1,
-                           .adder = u->type == FACTS_SURVEY_HOPPER ? hopper : fp32 };
+                           .adder = types[u->type].adds == ADDS_HOPPER ? FACTS_HOPPER_8 : fp32 };
 }
 
 /* A liar's line belongs to one unit. */
@@ -165,14 +167,14 @@ static void note_honest(work *w, const char *text, const unit *u, const facts_tr
             size_t used = strlen(to);
             w->survey->false_alarms++;
             snprintf(to + used, sizeof w->survey->alarms - used, "%s, %s %.3g: %s dtype=%s\n", facts_slot_words[t->slot],
-                     facts_gate_words[t->gate], t->ratio, text, type_words[u->type]);
+                     facts_gate_words[t->gate], t->ratio, text, types[u->type].word);
         }
     }
 }
 
 static facts_constants constants_for(const work *w, const unit *u)
 {
-    return w->choice->constants ? *w->choice->constants : facts_constants_widest(dtype_of[u->type]);
+    return w->choice->constants ? *w->choice->constants : facts_constants_widest(types[u->type].dtype);
 }
 
 static int run_fill(work *w, const unit *u, int fill, facts_error *error)
@@ -180,11 +182,11 @@ static int run_fill(work *w, const unit *u, int fill, facts_error *error)
     char text[FACTS_CASE_TEXT];
     facts_scene scene;
     facts_trial t;
-    unsigned features = facts_scene_features(u->scene) | (u->type == FACTS_SURVEY_HOPPER ? FACTS_WITH_HOPPER : 0U);
+    unsigned features = facts_scene_features(u->scene) | (types[u->type].adds == ADDS_HOPPER ? FACTS_WITH_HOPPER : 0U);
     facts_scene_text(text, u->scene, u->size, fills[fill].fill, w->choice->seed);
-    const facts_scene_plan plan = { text, type_of[u->type], fills[fill].wide ? FREF_BF16 : type_of[u->type], features, NULL };
+    const facts_scene_plan plan = { text, types[u->type].type, fills[fill].wide ? FREF_BF16 : types[u->type].type, features, NULL };
     const facts_constants constants = constants_for(w, u);
-    int status = facts_scene_create_by(&scene, &plan, is_as_added(u->type) ? NULL : &constants, error);
+    int status = facts_scene_create_by(&scene, &plan, types[u->type].adds == ADDS_FP32 ? NULL : &constants, error);
     facts_kernel honest = kernel_for(u, FACTS_LIAR_NONE);
     if (status == 0 && (status = facts_trial_run_both(&t, &scene, &honest)) == 0)
         note_honest(w, text, u, &t);
@@ -235,11 +237,11 @@ int facts_survey_run(facts_survey *out, const facts_survey_choice *choice, char 
     if (out->count == 0) {
         bool typed = !choice->type;
         for (int type = 0; type < FACTS_SURVEY_TYPES; type++)
-            typed = typed || strcmp(choice->type, type_words[type]) == 0;
+            typed = typed || strcmp(choice->type, types[type].word) == 0;
         if (typed)
             snprintf(error, 512, "no liar has \"%.60s\" in its id", choice->liar ? choice->liar : "");
         else
-            snprintf(error, 512, "no type \"%.20s\": bf16 f16 f32 e4m3 e5m2 e4m3-hopper", choice->type);
+            snprintf(error, 512, "no type \"%.20s\": bf16 f16 f32 e4m3 e5m2 e4m3-hopper e5m2-hopper", choice->type);
         free(w.units);
         return EINVAL;
     }

@@ -17,10 +17,12 @@
 typedef enum facts_size { FACTS_SIZE_LIST(FACTS_AS_ENUM) FACTS_SIZE_COUNT } facts_size;
 #undef FACTS_AS_ENUM
 
-/* X(SYMBOL, "word") in the order of facts_survey's types. HOPPER: e4m3 as its tensor cores add it, judged by the constants that 8 bit engines of a GPU
- * start from (docs/numerics.md section 2); e4m3 and e5m2 are judged as they add, in fp32. */
-#define FACTS_SURVEY_TYPE_LIST(X) X(BF16, "bf16") X(F16, "f16") X(F32, "f32") X(E4M3, "e4m3") X(E5M2, "e5m2") X(HOPPER, "e4m3-hopper")
-#define FACTS_AS_ENUM(symbol, word) FACTS_SURVEY_##symbol,
+/* X(SYMBOL, "word", type, as it adds) in the order of facts_survey's types. HOPPER: added as its tensor cores do, and judged by the constants that 8 bit
+ * engines of a GPU start from (docs/numerics.md section 2); FP32: e4m3 and e5m2 that are judged as they add, in fp32; TABLE: judged by the table. */
+#define FACTS_SURVEY_TYPE_LIST(X)                                                                                                  \
+    X(BF16, "bf16", BF16, TABLE) X(F16, "f16", F16, TABLE) X(F32, "f32", F32, TABLE) X(E4M3, "e4m3", E4M3, FP32)                   \
+    X(E5M2, "e5m2", E5M2, FP32) X(E4M3_HOPPER, "e4m3-hopper", E4M3, HOPPER) X(E5M2_HOPPER, "e5m2-hopper", E5M2, HOPPER)
+#define FACTS_AS_ENUM(symbol, word, type, adds) FACTS_SURVEY_##symbol,
 typedef enum facts_survey_type { FACTS_SURVEY_TYPE_LIST(FACTS_AS_ENUM) FACTS_SURVEY_TYPES } facts_survey_type;
 #undef FACTS_AS_ENUM
 
@@ -43,7 +45,7 @@ typedef struct facts_survey_choice {
     const char *type; /* NULL: all */
     bool quick;       /* only the smallest size and decode */
     uint64_t seed;
-    const facts_constants *constants; /* judged by these; NULL: the widest that the table has for the type. Not e4m3 and e5m2, see above */
+    const facts_constants *constants; /* judged by these; NULL: the widest that the table has for the type. Not FP32, see above */
 } facts_survey_choice;
 
 typedef struct facts_survey {
@@ -60,6 +62,7 @@ void facts_survey_free(facts_survey *survey);
 
 const char *facts_size_word(facts_size size, facts_liar liar);
 const char *facts_survey_type_word(facts_survey_type type);
+bool facts_survey_type_is_narrow(facts_survey_type type); /* 8 bits */
 const char *facts_end_word(facts_end end);
 
 #endif
