@@ -136,17 +136,25 @@ static fattn_status begin_blocks(facts_memory *m, char error[256])
     return status == FATTN_OK ? ended : status;
 }
 
+/* Where everything is on a GPU, what lies around a workspace alone is read here. */
+static size_t scratch_of(const facts_memory *m)
+{
+    const size_t before = (size_t)m->problem->workspace_offset, least = m->gpu ? WORKSPACE_GUARD : CHUNK;
+    size_t most = before > least ? before : least;
+    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT && !m->gpu; id++)
+        if (m->block[id].tensors && m->block[id].image.bytes > most)
+            most = m->block[id].image.bytes;
+    return most;
+}
+
 fattn_status facts_memory_create(facts_memory *out, facts_worker *worker, const facts_problem *problem, bool here, char error[256])
 {
-    size_t most = CHUNK;
     *out = (facts_memory){ .problem = problem, .worker = worker, .gpu = here ? NULL : worker->gpu };
     out->side = out->gpu ? &facts_side_gpu : &facts_side_host;
     out->set = &out->first;
     plan_blocks(out);
     TRY(begin_blocks(out, error));
-    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
-        most = out->block[id].tensors && !out->gpu && out->block[id].image.bytes > most ? out->block[id].image.bytes : most;
-    out->scratch = malloc(most);
+    out->scratch = malloc(scratch_of(out));
     if (!out->scratch) {
         snprintf(error, 256, "no memory for the tensors of this case");
         return FATTN_NO_MEMORY;
