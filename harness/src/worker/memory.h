@@ -42,7 +42,7 @@ typedef struct facts_memory {
     facts_set *set;          /* in hand: the first, or what facts_memory_use took */
     unsigned char *array[FACTS_ARRAY_COUNT]; /* what is given; of outputs, what came back over poison A and behind it over B */
     void *rows[4];           /* on the GPU, where something is packed: start_q, start_kv, len_q, len_kv */
-    unsigned char *scratch;  /* as large as the largest storage here */
+    unsigned char *scratch;  /* as large as the largest storage here; on the GPU as what lies around a workspace */
     size_t workspace_bytes;
     uint64_t fetches; /* of pattern A, or B: facts_memory_fetch so far */
     void *between[2];        /* allocations that facts_memory_disturb left behind */
