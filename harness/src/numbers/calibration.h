@@ -10,7 +10,7 @@
 
 #define FACTS_THR_MOST 8
 /* What may be measured of an engine: from what makes bounds narrowest (nothing is gained beyond) to the limit, what makes them widest, of 8 bit types, of 16
- * bits, of f32. With all constants of a type at their limits every liar of docs/numerics.md section 11 dies that dies by the starting values: test_limits.c.
+ * bits, of f32. With all constants of a type at their limits every liar of docs/numerics.md section 11 dies that dies by the starting values, but one (section 10): test_limits.c.
  * X(field, narrowest, limit8, limit16, limit32) */
 #define FACTS_CONSTANT_LIST(X)                                                                                                     \
     X(ua, 0x1p-24, 0x1p-13, 0x1p-22, 0x1p-23) X(chunk, 64, 32, 16, 1) X(cw, 1, 4, 1, 1) X(cl, 1, 6, 2, 1)                           \
