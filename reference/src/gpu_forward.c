@@ -8,7 +8,8 @@ static int64_t tiles_of(int64_t n)
     return n > 0 ? (n + FREF__TILE - 1) / FREF__TILE : 1;
 }
 
-/* A small problem's tiles are too few for a GPU: some blocks share the keys of each. How many follows from the problem alone, as all that is rounded. */
+/* A small problem's tiles are too few for a GPU: some blocks share the keys of each. How many follows from the problem alone, as
+ * all that is rounded. */
 static void share_keys(fref__run *run)
 {
     fref__call *c = &run->call;
@@ -82,7 +83,8 @@ int fref_gpu_forward(fref_gpu *gpu, const fref_problem *problem, const fref_gpu_
     c->z_o = fref__run_amax(&run, out->amax_o, run.heads * c->rows * problem->dim_v);
     fref__run_amax(&run, out->amax_s, 1);
     const int64_t bytes_of_head =
-        (c->rows_padded * (c->ld_qk + (2 + 5 * c->parts) * c->ld_v + 32) + c->keys_padded * (c->ld_qk + c->ld_v)) * (int64_t)sizeof(double);
+        (c->rows_padded * (c->ld_qk + (2 + 5 * c->parts) * c->ld_v + 32) + c->keys_padded * (c->ld_qk + c->ld_v)) *
+        (int64_t)sizeof(double);
     fref__run_plan(&run, bytes_of_head, fref__run_score_matrices(&run), 1);
     for (int64_t head = 0; head < run.heads && c->rows > 0 && run.status == 0; head += run.heads_of_lot) {
         fref__run_take_lot(&run, head);

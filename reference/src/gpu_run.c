@@ -84,7 +84,8 @@ void fref__run_start(fref__run *run, fref_gpu *gpu, const fref_problem *problem,
     }
     c->parts = 1;
     c->trouble = (int32_t *)(uintptr_t)gpu->trouble;
-    run->zeros.related = fref__run_keep_zeros(run, 4 * run->heads * (1 + pairs_of(c->ld_qk > c->ld_v ? c->ld_qk : c->ld_v)) * (int64_t)sizeof *c->related_blocks);
+    run->zeros.related = fref__run_keep_zeros(run, 4 * run->heads * (1 + pairs_of(c->ld_qk > c->ld_v ? c->ld_qk : c->ld_v)) *
+                                                       (int64_t)sizeof *c->related_blocks);
 }
 
 void fref__run_cast_p(fref__run *run, double scale)
@@ -421,9 +422,11 @@ void fref__run_facts(fref__run *run, fref__kernel kernel)
 static int32_t parts_of_relations(const fref__run *run, int64_t relations)
 {
     const fref__call *c = &run->call;
-    const int64_t of_rows = c->channels[0] || c->channels[1] ? c->rows : 0, of_keys = c->channels[2] || c->channels[3] ? c->keys : 0;
+    const int64_t of_rows = c->channels[0] || c->channels[1] ? c->rows : 0,
+                  of_keys = c->channels[2] || c->channels[3] ? c->keys : 0;
     const int64_t rows = of_rows > of_keys ? of_rows : of_keys, used = rows < FREF__FREEDOM_ROWS ? rows : FREF__FREEDOM_ROWS;
-    const int64_t most = run->gpu->busy / (relations > 0 ? relations : 1), wanted = (used + FREF__RELATED_ROWS - 1) / FREF__RELATED_ROWS;
+    const int64_t most = run->gpu->busy / (relations > 0 ? relations : 1),
+                  wanted = (used + FREF__RELATED_ROWS - 1) / FREF__RELATED_ROWS;
     const int64_t parts = wanted < most ? wanted : most;
     return parts > 1 ? (int32_t)parts : 1;
 }
@@ -443,7 +446,9 @@ void fref__run_relate(fref__run *run)
     c->related_parts = parts_of_relations(run, of_all);
     const int64_t blocks = relations * c->related_parts;
     c->related = fref__run_memory(run, FREF__RELATED, relations * (int64_t)sizeof *c->related);
-    c->shares = c->related_parts > 1 ? fref__run_memory(run, FREF__SHARES, blocks * FREF__RELATED_SHARES * (int64_t)sizeof *c->shares) : NULL;
+    c->shares = c->related_parts > 1
+                    ? fref__run_memory(run, FREF__SHARES, blocks * FREF__RELATED_SHARES * (int64_t)sizeof *c->shares)
+                    : NULL;
     c->related_blocks = fref__run_zeros(run, run->zeros.related);
     const int64_t kept = c->kept_v ? c->heads * (c->rows_padded / FREF__TILE) * (c->ld_v / FREF__TILE) : 0;
     c->relations = (int32_t)blocks;
@@ -464,7 +469,8 @@ void fref__run_sums(fref__run *run, fref__kernel kernel, fref__kernel lost, int6
     const bool wide = run->gpu->wide && parts == 1 && columns % FREF__WIDE == 0;
     if (!fit(run, blocks, INT32_MAX))
         return;
-    fref__run_launch_grid(run, wide ? kernel + (FREF__kernel_sum_forward_wide - FREF__kernel_sum_forward) : kernel, grid, FREF__SUM_THREADS);
+    fref__run_launch_grid(run, wide ? kernel + (FREF__kernel_sum_forward_wide - FREF__kernel_sum_forward) : kernel, grid,
+                          FREF__SUM_THREADS);
     if (lost != FREF__KERNEL_COUNT)
         fref__run_launch_grid(run, lost, grid, FREF__SUM_THREADS);
 }
