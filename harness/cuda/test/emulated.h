@@ -7,7 +7,7 @@
 #include "../../../reference/src/gpu_driver.h"
 #include "worker/gpu.h"
 
-extern int emulated_oracle_fails; /* 0, ENOMEM or ENOTSUP: what the oracle answers from now on */
+extern int emulated_oracle_fails; /* 0, or an errno: what the oracle answers from now on */
 extern const char *emulated_kernel_fails; /* its name: it cannot be launched from now on; NULL: none */
 extern int emulated_launches; /* so far */
 int emulated_module_function(struct CUfunc_st **out, struct CUmod_st *module, const char *name);
