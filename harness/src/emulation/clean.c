@@ -228,7 +228,7 @@ static int evaluate(facts_trial *t, const evaluation *draw, facts_error *error)
     int status = facts_scene_create(&scene, &draw->plan, error);
     if (status == 0)
         status =
-            draw->both ? facts_trial_run_both(t, &scene, &draw->kernel) : facts_trial_run(t, &scene, &draw->kernel, draw->pattern);
+            draw->both ? facts_trial_run_both(t, &scene, &draw->kernel) : facts_trial_run_over(t, &scene, &draw->kernel, draw->pattern);
     facts_scene_destroy(&scene);
     return status;
 }

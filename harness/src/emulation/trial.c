@@ -146,7 +146,7 @@ bool facts_answers_judge(facts_trial *out, const facts_scene *x, const facts_ans
     return ok;
 }
 
-int facts_trial_run(facts_trial *out, const facts_scene *x, const facts_kernel *kernel, facts_pattern pattern)
+int facts_trial_run_over(facts_trial *out, const facts_scene *x, const facts_kernel *kernel, facts_pattern pattern)
 {
     facts_answers a;
     bool ok = facts_answers_create(&a, x, kernel, pattern) && facts_answers_judge(out, x, &a, pattern);
