@@ -219,7 +219,7 @@ template <> struct kind<FREF__DV_LOST> : lost<FREF__DV> {};
 template <int KIND> constexpr bool is_lost_kind = KIND >= FREF__FORWARD_LOST;
 
 /* Rough sums: of numbers that are not negative, on the TF32 tensor cores; never below the true sum and at most 1/200 above it, but for an absolute part
- * of 2^-100 of the largest |weight| |x| (of a variance: of its root).
+ * of 2^-105.7 sqrt(N) of the largest that |weight| may be times the longest row (of a variance: of its root), N sums of blocks added up.
  *
  * A factor is cut to TF32's 11 bits and loses less than 2^-10 of itself (2^-24 before that, as a float; three times that as a square). Products of
  * two are exact. A step adds eight of them to the sum: each of the nine terms loses less than 2^-23 of it, however the unit aligns and cuts, so SEGMENT
@@ -229,7 +229,7 @@ template <int KIND> constexpr bool is_lost_kind = KIND >= FREF__FORWARD_LOST;
  * Range: the weights are multiplied with a power of two that brings the largest of the chunk below 2^52 (variances: below 2^104), the right-hand side
  * with one that brings its longest row below 1, so SEGMENT products stay below 2^117. A weight that is less than 2^-126 then becomes that. A product of
  * more may become 0 below 2^-126: with SEGMENT of them less than FLUSHED is missing. So may a square of the right-hand side, which is then missing
- * times 2^104: FLUSHED_SQUARES, but only where an element other than 0 is below 2^-63 of the longest row (2^-56 of it is then the part that is absolute). */
+ * times 2^104: FLUSHED_SQUARES, but only where an element other than 0 is below 2^-62 of the longest row (the absolute part is then 2^-53.9 sqrt(N)). */
 constexpr double SURPLUS = 1.0 + 0x1p-8, FLUSHED = 0x1p-112, FLUSHED_SQUARES = 0x1p-8, DEEPEST = 0x1p62;
 constexpr int BITS_OF_WEIGHT = 52;
 
