@@ -238,7 +238,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) facts_kernel_judge(cons
 __device__ static inline joining joining_of_sums(int n)
 {
     const bool whole = (n >= PLACE_OF(checked) && n <= PLACE_OF(live)) || n == PLACE_OF(gain_rows) || n == PLACE_OF(gain_elements) || n == PLACE_OF(furthest);
-    return n < FACTS_GATE_COUNT || n == PLACE_OF(largest) ? LARGEST : whole ? SUM_OF_WHOLE : SUM;
+    return n < FACTS_GATE_COUNT || n == PLACE_OF(largest) || n == PLACE_OF(heaviest) ? LARGEST : whole ? SUM_OF_WHOLE : SUM;
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) facts_kernel_walk(const __grid_constant__ facts_walk_call calls)

@@ -93,6 +93,17 @@ static float add(facts_adder adder, double large, double small, int count, float
     return c[0];
 }
 
+/* Each was called wrong once. */
+Test(kernel, is_right_where_the_model_was_not)
+{
+    make("pass=fwd b=3 h=4/1 s=248/248 d=40/40 seed=314844559 fill=gauss mask=causal_br want=stats layout=sbhd", FREF_BF16, FACTS_WITH_DROPOUT);
+    expect_right((facts_kernel){ .tile = 64, .splits = 3, .lazy = 2.0 }, "the largest P of every row is 1/(1-p), which bf16 is off from");
+    facts_scene_destroy(&scene);
+    make("pass=bwd b=3 h=4/1 s=129/63 d=8/8 seed=69477731 fill=stair_dn mask=causal_br padding=one layout=sbhd", FREF_BF16, FACTS_WITH_SINK);
+    expect_right((facts_kernel){ .tile = 64, .lazy = 2.0 }, "a sink far from the statistics");
+    facts_scene_destroy(&scene);
+}
+
 Test(product, aligned_ends_what_is_small_beside_the_largest)
 {
     const facts_adder exact = { 32, true, 24, 0 };

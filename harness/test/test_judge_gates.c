@@ -160,6 +160,18 @@ Test(judge_gates, tg_finds_a_factor)
     free(x);
 }
 
+Test(judge_gates, tg_finds_rows_that_have_a_factor_each)
+{
+    scene *x = scene_of();
+    for (int64_t i = 0; i < N; i++)
+        x->got[i] += (float)(x->want[i] * (i / D % 2 ? 6e-4 : -6e-4));
+    expect_only(x, FACTS_GATE_TG, "rows times 1.0006 and 0.9994");
+    x->rule.by_row = 0x1p-9;
+    facts_judgement j = judge(x);
+    cr_expect_eq(facts_judgement_verdict(&j), FACTS_VERDICT_PASS, "as much as rows may differ by");
+    free(x);
+}
+
 Test(judge_gates, tg_wants_many_rows_with_many_keys_and_an_allowance)
 {
     scene *x = scene_of();

@@ -108,6 +108,13 @@ Test(judge_rules, amax_agrees_with_what_is_stored)
     cr_expect_eq(verdict_of_amax(rule, 4.4), FACTS_VERDICT_PASS, "what was cut off says nothing");
 }
 
+Test(judge_rules, amax_of_what_is_too_small_to_be_stored)
+{
+    facts_amax rule = { .want = 0x1p-11, .least = 0x1p-12, .most = 0x1p-9, .stored = 0.0, .u = 0x1p-4, .half = 0x1p-10 };
+    cr_expect_eq(verdict_of_amax(rule, 0x1p-11), FACTS_VERDICT_PASS, "half a step is stored as 0");
+    cr_expect_eq(verdict_of_amax(rule, 0x1.8p-10), FACTS_VERDICT_WRONG, "more is not");
+}
+
 Test(judge_rules, a_scalar_that_still_is_poison_was_not_written)
 {
     const facts_amax rule = { .want = 4.0, .least = 3.0, .most = 5.0, .stored = NAN, .u = 0x1p-4 };

@@ -65,9 +65,10 @@ extern "C" __global__ __launch_bounds__(FREF__SUM_THREADS) void fref_sink(const 
                 sum_of_row(&delta, &size, c, { (int32_t)b, (int32_t)h }, i);
             delta = sum_of_lanes<SINK_LANES>(delta);
             size = sum_of_lanes<SINK_LANES>(size);
-            const double weight = stats != -infinity() ? exp((double)c.problem.sink[h] - stats) : 0.0;
+            const double sink = (double)c.problem.sink[h], weight = stats != -infinity() ? exp(sink - stats) : 0.0;
+            const double off = 0x1p-20 + (weight > 0.0 ? 0x1p-22 * (fabs(sink) + fabs(stats)) : 0.0);
             value -= weight * delta;
-            bound += weight * (0x1p-20 * fabs(delta) + 0x1p-23 * sqrt((double)c.problem.dim_v) * size);
+            bound += weight * (off * fabs(delta) + 0x1p-23 * sqrt((double)c.problem.dim_v) * size);
         }
     shared[0][team] = value;
     shared[1][team] = bound;

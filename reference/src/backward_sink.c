@@ -1,9 +1,9 @@
 /* dSink: - sum over b, i of exp(sink - Stats_i) D_i, D_i = sum_c dO O.
  *
- * The weight and the sums are fp32: 2^-20 of what is added up covers them. D_i itself is off by eD = e32 sqrt(dv) sum_c |dO O|, as
- * in backward_rows.c, which is more where it cancels:
+ * The sums are fp32: 2^-20 of what is added up covers them and a weight whose exponent is small. Where it is not, it is rounded as a score's (ew of
+ * backward_rows.c, of a score that is the sink). D_i itself is off by eD = e32 sqrt(dv) sum_c |dO O|, as there, which is more where it cancels:
  *
- *   bound = sum exp(sink - Stats_i) (2^-20 |D_i| + eD)
+ *   bound = sum exp(sink - Stats_i) ((2^-20 + e32 (2 |sink| + 2 |Stats_i|)) |D_i| + eD)
  */
 #include <errno.h>
 #include <math.h>
@@ -32,9 +32,10 @@ static void add_rows(double *value, double *bound, double *row, const fref__shap
             delta += d_o[c] * o[c];
             size += fabs(d_o[c] * o[c]);
         }
-        double weight = exp((double)p->sink[h] - stats);
+        double sink = (double)p->sink[h], weight = exp(sink - stats);
+        double off = 0x1p-20 + (weight > 0.0 ? E32 * 2.0 * (fabs(sink) + fabs(stats)) : 0.0);
         *value -= weight * delta;
-        *bound += weight * (0x1p-20 * fabs(delta) + E32 * sqrt((double)p->dim_v) * size);
+        *bound += weight * (off * fabs(delta) + E32 * sqrt((double)p->dim_v) * size);
     }
 }
 

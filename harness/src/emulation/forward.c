@@ -212,11 +212,20 @@ static void put_statistics(const block *x, const int64_t at[4], row_state state)
     facts_slot_put(&out[FACTS_SLOT_SUM_EXP], at, dead ? 0.0 : (double)state.sum);
 }
 
+static bool in_last_rows(const block *x, int64_t i)
+{
+    return i >= (x->head->p->rows - 1) / STORED_ROWS * STORED_ROWS;
+}
+
 static double bent(const block *x, const int64_t at[4], double o, const float *acc)
 {
     const facts_head *h = x->head;
     if (is(x, FACTS_LIAR_O_GAIN_1E3))
         return o * 1.001;
+    if (is(x, FACTS_LIAR_RECIPROCAL)) { /* the head has one part */
+        const double sum = (double)x->parts[0].row[at[2] - x->first].sum;
+        return o * (sum * facts_cast(facts_grid_of(h->launch->out[FACTS_SLOT_O].type), 1.0 / sum));
+    }
     if (!is(x, FACTS_LIAR_ONE_ELEMENT) || at[0] != 0 || at[1] != 0 || at[2] != h->p->rows / 2)
         return o;
     for (int64_t c = 0; c < h->p->dim_v; c++)
@@ -233,7 +242,7 @@ static void put_o(const block *x, const int64_t at[4], double o)
         slot.stride[2] = slot.dim[1] * slot.dim[3];
         slot.stride[0] = slot.dim[2] * slot.stride[2];
     }
-    if (is(x, FACTS_LIAR_O_TRUNC))
+    if (is(x, FACTS_LIAR_O_TRUNC) || (is(x, FACTS_LIAR_O_TRUNC_TILE) && in_last_rows(x, at[2])))
         o = facts_truncate(facts_grid_of(slot.type), o);
     facts_slot_put(&slot, at, o);
 }
@@ -242,7 +251,7 @@ static void put_o(const block *x, const int64_t at[4], double o)
 static bool counts(const block *x, int64_t i)
 {
     const facts_head *h = x->head;
-    if (is(x, FACTS_LIAR_AMAX_TILE) && i >= (h->p->rows - 1) / STORED_ROWS * STORED_ROWS)
+    if (is(x, FACTS_LIAR_AMAX_TILE) && in_last_rows(x, i))
         return false;
     return i < h->len_q || is(x, FACTS_LIAR_AMAX_PADDING);
 }
@@ -253,7 +262,7 @@ static void store_row(block *x, int64_t r)
     int64_t i = x->first + r, at[4] = { h->b, h->h, i, 0 };
     row_state state = combine(x, r);
     bool dead = !(state.sum > 0.0F) && !is(x, FACTS_LIAR_EMPTY_BATCH);
-    bool stored = !(is(x, FACTS_LIAR_Q_TILE_UNWRITTEN) && i >= (h->p->rows - 1) / STORED_ROWS * STORED_ROWS);
+    bool stored = !(is(x, FACTS_LIAR_Q_TILE_UNWRITTEN) && in_last_rows(x, i));
     bool inside = i < h->len_q || !h->launch->out[FACTS_SLOT_O].first;
     double descale_v = or_1(h->launch->v->descale), scale_o = or_1(h->p->scales.scale_o);
     const float *acc = x->parts[0].acc + r * h->ld_v;

@@ -39,6 +39,8 @@
     X(MAX_INIT_0, "fwd.max_init_0", PLAIN, ANY, FOUR, "the running maximum starts at 0")                                                      \
     X(P_TRUNC, "fwd.p_trunc", PLAIN, CAST, FOUR, "P truncated, not rounded")                                                                  \
     X(O_TRUNC, "fwd.o_trunc", PLAIN, CAST, FOUR, "O truncated, not rounded")                                                                  \
+    X(O_TRUNC_TILE, "fwd.o_trunc_tile", PLAIN, CAST, FOUR, "O truncated in the last tile of rows")                                            \
+    X(RECIPROCAL, "fwd.reciprocal_narrow", PLAIN, CAST, FOUR, "1 / row sum rounded to the output type")                                       \
     X(O_ACC_NARROW, "fwd.o_acc_narrow", PLAIN, CAST, SPIKY, "O is accumulated in the output type")                                             \
     X(O_GAIN_1E3, "fwd.o_gain_1e3", PLAIN, ANY, FOUR, "O * 1.001")                                                                            \
     X(ONE_ELEMENT, "fwd.one_element", PLAIN, ANY, SPIKY, "one element of O * 1.25")                                                            \

@@ -192,6 +192,9 @@ int facts_scene_create_by(facts_scene *x, const facts_scene_plan *plan, const fa
           FACTS_WITH_HOPPER)) /* the emulation adds in fp32, 16 products at a time, unlike the engines that these start from */
         x->rounding.ua = 0x1p-23, x->rounding.chunk = 16.0, x->rounding.cw = x->rounding.cl = 1.0, x->rounding.acc_pv = 0.0;
     bool ok = make_inputs(x, plan->features);
+    if (x->gain > 0.0 && !x->backward && (plan->features & FACTS_WITH_DROPOUT))
+        x->by_row = facts_expect_keep_off(x->problem.ask.dtype, x->asked.keep_scale);
+    x->gain += x->by_row;
     x->rounding.bias = x->in[FACTS_TENSOR_BIAS].type;
     ok = ok && (!(plan->features & FACTS_WITH_RAGGED) || facts_scene_make_ragged(x)) &&
          (!(plan->features & FACTS_WITH_PAGES) || facts_scene_make_pages(x)) &&

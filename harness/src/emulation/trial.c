@@ -87,6 +87,7 @@ static facts_judgement judge_amax(const facts_scene *x, facts_slot_id id, const 
     rule.u = ldexp(0.5, -facts_grid_of(x->type).fraction_bits);
     if (id != FACTS_SLOT_AMAX_S && id != FACTS_SLOT_AMAX_DP && !x->out[of[id]].slot.first) {
         const facts_due_answer *out = &x->out[of[id]];
+        rule.half = facts_decode(out->tensor.dtype, 1) / 2 * out->unit;
         rule.stored = facts_judge_largest(&out->tensor, a->storage[of[id]], out->due, out->unit, &rule.saturated);
     }
     return facts_judge_amax(&rule, facts_load(FATTN_F32, a->storage[id], 0), pattern);
@@ -106,6 +107,7 @@ static facts_judgement judge(const facts_scene *x, facts_slot_id id, const facts
                         .dense = x->dense,
                         .calibrated = true,
                         .gain = x->gain,
+                        .by_row = x->by_row,
                         .unit = out->unit };
     facts_tensor tensor = out->tensor;
     int64_t start[FACTS_MAX_BATCH_LENS];

@@ -174,6 +174,11 @@ double facts_array_scalar(const facts_problem *p, facts_array_id id)
     }
 }
 
+double facts_keep_scale_of(const facts_problem *p)
+{
+    return p->ask.dropout_mask ? facts_array_scalar(p, FACTS_ARRAY_DROPOUT_SCALE) : (double)(float)(1.0 / (1.0 - p->ask.dropout));
+}
+
 /* Of four heads one sink is ordinary, one weighs as much as all keys, one nothing, and one more than everything. */
 static float sink_of(const facts_problem *p, int64_t h)
 {

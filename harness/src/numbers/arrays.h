@@ -15,6 +15,8 @@ void facts_array_fill(const facts_problem *problem, facts_array_id id, void *out
 
 /* The value of a scalar input (scales, descales, the attention scale), as the fp32 number that the engine is given. */
 double facts_array_scalar(const facts_problem *problem, facts_array_id id);
+/* With dropout: what a kept P is multiplied with, fp32's 1/(1-p) or the factor that is given. */
+double facts_keep_scale_of(const facts_problem *problem);
 
 /* Page `n` of entry b: its place in the pool of K or V. */
 int64_t facts_page_of(const facts_problem *problem, facts_tensor_id id, int64_t b, int64_t n);

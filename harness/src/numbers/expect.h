@@ -35,7 +35,7 @@ typedef struct facts_expectation {
     bool dense;                         /* roundings are independent: the fill is dense, and no row or key is there twice */
     bool coherent[FACTS_TENSOR_COUNT];  /* roundings may add up with one sign: facts_expect_coherent */
     bool calibrated;                    /* the constants are this engine's */
-    double gain;                        /* TG's allowance; 0: the type has none */
+    double gain, by_row;                /* TG's allowance, what of it may differ from row to row; 0: the type has none */
     double *array[FACTS_ARRAY_COUNT];   /* of what a call writes: dsink: the values, then their bounds; amax_: value, least, most; here whoever computes */
     double unit[FACTS_TENSOR_COUNT];    /* what a code of the tensor is worth: 1/scale of an 8 bit type; else 1 */
     double *true_max;                   /* when Max and Sum_exp are both wanted: facts_expect_pair starts from it */
@@ -76,6 +76,10 @@ void facts_expect_pair(facts_expectation *e, const facts_problem *problem, const
 
 /* A sum of so many products by tensor cores is too small by at most this part of it: their accumulators truncate (docs/numerics.md section 3). */
 double facts_truncated(int64_t terms);
+
+/* Before its cast P is multiplied with 1/(1-p), so the largest of every row, 1 until then, is off by the same part; of a row that TG looks at it is no
+ * more than 1/sqrt(FACTS_GAIN_KEYS). What that makes of O, at most. */
+double facts_expect_keep_off(int32_t dtype, double keep_scale);
 
 /* Stats that were asked for as base 2 logarithms: what is due of natural ones, converted; the engine rounds the product once more. */
 void facts_answer_to_log2(facts_answer *stats, int64_t elements);

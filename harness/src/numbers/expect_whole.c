@@ -181,13 +181,12 @@ static void add_scales(facts_whole *w, const facts_problem *p)
                                        .scale_dv = scalar_of(p, FACTS_ARRAY_SCALE_DV) };
 }
 
-/* What is kept is multiplied by fp32's 1/(1-p), or by the factor that is given. */
 static void add_dropout(facts_whole *w, const facts_problem *p, const facts_storages *in)
 {
     if (!in->keep)
         return;
     w->problem.keep = in->keep;
-    w->problem.keep_scale = p->ask.dropout_mask ? facts_array_scalar(p, FACTS_ARRAY_DROPOUT_SCALE) : (double)(float)(1.0 / (1.0 - p->ask.dropout));
+    w->problem.keep_scale = facts_keep_scale_of(p);
 }
 
 /* ---- rotary embedding --------------------------------------------------------------------------------------------------------- */

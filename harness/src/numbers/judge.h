@@ -53,6 +53,7 @@ typedef struct facts_rule {
     bool coherent;         /* its sums may have equal terms, whose roundings add up with one sign: T1 is the bound alone */
     bool calibrated;       /* the constants are this engine's: T1 without its factor */
     double gain;           /* TG's allowance g0: 2^-13 for O, 2^-12 for gradients; 0: no TG */
+    double by_row;         /* what of g0 may differ from row to row */
     double unit;           /* the value of a code is its number times this (1/scale of an 8 bit type); 0: 1 */
 } facts_rule;
 
@@ -102,7 +103,7 @@ int64_t facts_judge_repeat_close(const facts_tensor *tensor, const void *a, cons
 typedef struct facts_amax {
     double want, least, most; /* max |X|; max(|X| - t), max(|X| + t): t without the last cast */
     double stored;            /* facts_judge_largest; NAN: the tensor is not at hand */
-    double u;                 /* unit roundoff of the tensor's type */
+    double u, half;           /* unit roundoff of the tensor's type; half of its smallest step, times `unit` */
     bool saturated;           /* some element lies at the end of the type's range: `stored` says nothing */
 } facts_amax;
 

@@ -51,10 +51,10 @@ facts_judgement facts_judge_amax(const facts_amax *rule, uint32_t code, facts_pa
     }
     out.ratio = between(rule, got);
     if (!rule->saturated && !isnan(rule->stored) && got != rule->stored) {
-        const double apart = got > 0 ? fabs(got - rule->stored) / (rule->u * got) : INFINITY;
+        const double cast = fmax(rule->u * got, rule->half), apart = cast > 0 ? fabs(got - rule->stored) / cast : INFINITY;
         if (apart > 1.0 && apart > out.ratio) { /* not of the tensor that is there: say what that has */
             out.want = rule->stored;
-            out.bound = rule->u * got;
+            out.bound = cast;
         }
         out.ratio = fmax(out.ratio, apart);
     }

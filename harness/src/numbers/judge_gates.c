@@ -36,6 +36,16 @@ static double judge_gain(const facts_judged_sums *of, double scatter, double all
     return facts_judged_ratio(fabs(facts_judged_beta(of)), GAIN_SE * sqrt(fmax(scatter, of->model)) / of->power + allowance);
 }
 
+/* What each row is too large by, r_i/X_i, scatters as the model says: sum_i (r_i - beta X_i)^2 <= m + 2 sqrt(x m w) + 2 x w + t^2 w sum_i X_i, with m the sum
+ * and w the largest of (dim/nu_i) X_i, t what of g0 may differ from row to row: Laurent and Massart's bound again (the squares of the weights add up to m w at most). */
+static double judge_scatter(const facts_judged_sums *of, double scatter, double by_row, double alpha)
+{
+    const double x = log(1 / alpha), m = of->model, w = of->heaviest;
+    if (!facts_judged_tells_gain(of))
+        return 0.0;
+    return facts_judged_ratio(scatter, m + 2 * sqrt(x * m * w) + 2 * x * w + by_row * by_row * w * of->power);
+}
+
 /* T3: mean_i q_i <= 1 + 2 sqrt(x a) + 2 x m, a = (1/Nr^2) sum_i 1/nu_i, m = (1/Nr) max_i 1/nu_i: the same bound for a weighted sum of chi-squares. */
 static double judge_mean(const facts_judged_sums *of, double alpha)
 {
@@ -66,7 +76,7 @@ static bool take(facts_judgement *out, facts_gate gate, double ratio)
 }
 
 /* T3 and TG of every slice and of all together: m tests, each at alpha/m. One slice alone is all together. */
-static void judge_together(facts_judgement *out, const facts_judged_sums *all, const facts_judged_slice *slice, int64_t slices, double allowance)
+static void judge_together(facts_judgement *out, const facts_judged_sums *all, const facts_judged_slice *slice, int64_t slices, const facts_rule *rule)
 {
     int64_t tests = 1;
     double scatter = 0;
@@ -74,17 +84,19 @@ static void judge_together(facts_judgement *out, const facts_judged_sums *all, c
         tests += slices > 1 && slice[n].sums.live > 0;
         scatter += slice[n].sums.scatter_of_all;
     }
-    double mean = judge_mean(all, FACTS_ALPHA / (double)tests), gain = judge_gain(all, scatter, allowance);
+    const double alpha = FACTS_ALPHA / (double)tests;
+    double mean = judge_mean(all, alpha), gain = fmax(judge_gain(all, scatter, rule->gain), judge_scatter(all, scatter, rule->by_row, alpha));
     for (int64_t n = 0; tests > 1 && n < slices; n++) {
-        mean = fmax(mean, judge_mean(&slice[n].sums, FACTS_ALPHA / (double)tests));
-        gain = fmax(gain, judge_gain(&slice[n].sums, slice[n].sums.scatter, allowance));
+        const facts_judged_sums *of = &slice[n].sums;
+        mean = fmax(mean, judge_mean(of, alpha));
+        gain = fmax(gain, fmax(judge_gain(of, of->scatter, rule->gain), judge_scatter(of, of->scatter, rule->by_row, alpha)));
     }
     take(out, FACTS_GATE_T3, mean);
     take(out, FACTS_GATE_TG, gain);
 }
 
 static void judge_gates(facts_judgement *out, const facts_tensor *t, const facts_judged_sums *all, const facts_judged_slice *slice, int64_t slices,
-                        double allowance)
+                        const facts_rule *rule)
 {
     int64_t furthest = -1;
     for (int64_t n = 0; n < slices; n++)
@@ -92,7 +104,7 @@ static void judge_gates(facts_judgement *out, const facts_tensor *t, const facts
             furthest = n;
     if (take(out, FACTS_GATE_T2, furthest < 0 ? 0.0 : slice[furthest].sums.each))
         show(out, t, slice[furthest].sums.furthest, &slice[furthest].furthest);
-    judge_together(out, all, slice, slices, allowance);
+    judge_together(out, all, slice, slices, rule);
 }
 
 facts_judged_rows facts_judge_weights(const facts_tensor *tensor, const facts_rule *rule)
@@ -126,7 +138,7 @@ facts_judgement facts_judge_slices(const facts_tensor *tensor, const facts_rule 
         out.ratio = slice[worst].worst.ratio;
     }
     if (facts_judge_weights(tensor, rule).gates)
-        judge_gates(&out, tensor, &all, slice, slices, rule->gain);
+        judge_gates(&out, tensor, &all, slice, slices, rule);
     return out;
 }
 

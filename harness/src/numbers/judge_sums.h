@@ -32,6 +32,7 @@ typedef struct facts_judged_sums {
     double mean, inverse, largest;  /* T3: sums of q_i and 1/nu_i, the largest 1/nu_i, of live rows */
     int64_t gain_rows, gain_elements;
     double gain, power, model;      /* TG: sums of r_i, X_i and (dim/nu_i) X_i, of rows with many keys */
+    double heaviest;                /* the largest (dim/nu_i) X_i */
     double scatter, scatter_of_all; /* around the slice's beta; around that of all: of the second walk */
     int64_t furthest;               /* T2; -1: no row is live: of the second walk */
     double each;
@@ -108,7 +109,9 @@ FACTS_BOTH void facts_judged_sums_add_live(facts_judged_sums *out, const facts_j
     out->gain_elements += row->weighed;
     out->gain += row->gain;
     out->power += row->power;
-    out->model += (double)channels / as->nu * row->power;
+    const double may = (double)channels / as->nu * row->power;
+    out->model += may;
+    out->heaviest = fmax(out->heaviest, may);
 }
 
 FACTS_BOTH void facts_judged_sums_add(facts_judged_sums *out, const facts_judged_rows *c, int64_t i)
@@ -161,6 +164,7 @@ FACTS_BOTH void facts_judged_sums_join(facts_judged_sums *out, const facts_judge
     out->gain += part->gain;
     out->power += part->power;
     out->model += part->model;
+    out->heaviest = fmax(out->heaviest, part->heaviest);
 }
 
 /* ---- the second ------------------------------------------------------------------------------------------------------------- */

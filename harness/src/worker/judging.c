@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../numbers/arrays.h"
+#include "../numbers/dtype.h"
 #include "../numbers/expect_arrays.h"
 #include "../numbers/fill.h"
 #include "../numbers/judge_keep.h"
@@ -405,6 +406,7 @@ static fattn_status judge_amax(facts_judgement *out, facts_truth *t, facts_array
         if (!storage)
             return FATTN_NO_MEMORY;
         rule.u = roundoff_of(tensor.dtype);
+        rule.half = facts_decode(tensor.dtype, 1) / 2 * t->expectation.unit[of];
         rule.stored = facts_judge_largest(&tensor, storage, t->expectation.due[of], t->expectation.unit[of], &rule.saturated);
     }
     memcpy(&code, facts_memory_array(&t->memory, id, pattern), sizeof code);

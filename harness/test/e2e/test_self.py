@@ -24,7 +24,7 @@ class Self(e2e.TestCase):
         self.assertEqual(lines[-1]["false_alarms"], 0)
         self.assertGreater(lines[-1]["clean"], 0)
         found = {(line["liar"], line["dtype"]): line for line in lines[:-1]}
-        self.assertEqual(len(found), 4 * 7)
+        self.assertEqual(len(found), 5 * 7)
         line = found["fwd.o_gain_1e3", "bf16"]
         self.assertEqual((line["result"], line["fill"], line["gate"], line["tensor"]), ("killed", "gauss", "tg", "o"))
         self.assertGreater(line["ratio"], 1)

@@ -128,8 +128,9 @@ void naive__add_sink(const row *x, const back *y, naive_answers *out)
         keeps |= naive_keeps(p, x->b, x->i, j);
     if (!p->sink || !keeps)
         return;
-    real weight = expl((real)p->sink[x->h] - y->stats);
+    real sink = (real)p->sink[x->h], weight = expl(sink - y->stats);
+    real off = weight > 0.0L ? 0x1p-20L + 2.0L * E32_LONG * (fabsl(sink) + fabsl(y->stats)) : 0.0L;
     out->dsink.value[x->h] -= weight * y->delta;
     out->dsink.size[x->h] += weight * y->ed / E32_LONG;
-    out->dsink.bound[x->h] += weight * (0x1p-20L * fabsl(y->delta) + y->ed);
+    out->dsink.bound[x->h] += weight * (off * fabsl(y->delta) + y->ed);
 }
