@@ -15,7 +15,6 @@
 #include "expect_whole.h"
 #include "fill.h"
 #include "gradients.h"
-#include "judge_sums.h"
 #include "mod.h"
 #include "oracle.h"
 #include "seen.h"
@@ -103,45 +102,13 @@ static bool make_freedom(facts_answer *a, const facts_tensor *t)
     return a->nu && a->neff;
 }
 
-double facts_truncated(int64_t terms)
-{
-    return 0x1p-29 * (double)terms;
-}
-
-static int64_t longest_sum(const fattn_problem *ask)
-{
-    if (ask->pass == FATTN_FORWARD)
-        return ask->seq_kv;
-    const int64_t heads = ask->heads_k < ask->heads_v ? ask->heads_k : ask->heads_v, rows = ask->heads_q / heads * ask->seq_q;
-    return rows > ask->seq_kv ? rows : ask->seq_kv;
-}
-
-double facts_expect_keep_off(int32_t dtype, double keep_scale)
-{
-    return fabs(facts_decode(dtype, facts_encode(dtype, keep_scale)) - keep_scale) / keep_scale / sqrt(FACTS_GAIN_KEYS);
-}
-
-/* g0 of TG, and what of it may differ from row to row. */
-static void allow_gain(facts_expectation *e, const facts_problem *p)
-{
-    const fattn_problem *ask = &p->ask;
-    const bool forward = ask->pass == FATTN_FORWARD;
-    e->gain = e->by_row = 0.0;
-    if (ask->dtype != FATTN_BF16 && ask->dtype != FATTN_F16)
-        return;
-    e->by_row = facts_truncated(longest_sum(ask));
-    if (forward && (ask->dropout > 0.0 || ask->dropout_mask))
-        e->by_row += facts_expect_keep_off(ask->dtype, facts_keep_scale_of(p));
-    e->gain = (forward ? 0x1p-13 : 0x1p-12) + e->by_row;
-}
-
 static void describe(facts_expectation *e, const facts_problem *p, const facts_constants *constants)
 {
     e->dense = facts_expect_dense(p);
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
         e->coherent[id] = p->tensor[id].present && facts_expect_coherent(p, id);
     e->calibrated = constants && constants->calibrated;
-    allow_gain(e, p);
+    facts_expect_gain(e, p);
 }
 
 /* Here, or where the oracle is. */

@@ -80,6 +80,8 @@ double facts_truncated(int64_t terms);
 /* Before its cast P is multiplied with 1/(1-p), so the largest of every row, 1 until then, is off by the same part; of a row that TG looks at it is no
  * more than 1/sqrt(FACTS_GAIN_KEYS). What that makes of O, at most. */
 double facts_expect_keep_off(int32_t dtype, double keep_scale);
+/* g0 of TG, and what of it may differ from row to row. */
+void facts_expect_gain(facts_expectation *e, const facts_problem *problem);
 
 /* Stats that were asked for as base 2 logarithms: what is due of natural ones, converted; the engine rounds the product once more. */
 void facts_answer_to_log2(facts_answer *stats, int64_t elements);
