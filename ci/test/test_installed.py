@@ -90,7 +90,7 @@ class Installed(unittest.TestCase):
     def test_examples_with_find_package(self):
         for form in ("fattn", "static"):
             build = self.at / f"cmake-{form}"
-            run("cmake", "-S", HOME / "examples", "-B", build, f"-DCMAKE_PREFIX_PATH={self.prefix}", f"-DFATTN_FORM={form}", f"-DCMAKE_C_FLAGS={' '.join(STRICT)}")
+            run("cmake", "-G", "Ninja", "-S", HOME / "examples", "-B", build, f"-DCMAKE_PREFIX_PATH={self.prefix}", f"-DFATTN_FORM={form}", f"-DCMAKE_C_FLAGS={' '.join(STRICT)}")
             run("cmake", "--build", build)
             for name in EXAMPLES:
                 run(build / f"example_{name}", "--device", "cpu", env=self.environment(OMP_NUM_THREADS="2"))

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -48,6 +49,20 @@ static inline void put(const char *name, const char *text)
     cr_assert_not_null(file);
     fputs(text, file);
     fclose(file);
+}
+
+/* A cuDNN in FOLDER/build, as far as the front door looks at one: 9.27.0, which brings its own NVRTC. */
+static inline void put_build(void)
+{
+    char path[256];
+    snprintf(path, sizeof path, "%s/build", folder);
+    cr_assert_eq(mkdir(path, 0755), 0);
+    put("build/libcudnn.so.9", "main");
+    put("build/libcudnn_graph.so.9", "graph");
+    put("build/libcudnn_engines_runtime_compiled.so.9",
+        "\x7f"
+        "ELF... cudnn_version != (9 * 10000 + 27 * 100 + 0) ... --ext-desc-file=\"/usr/local/cuda-13.1/bin/ptxExtDesc.txt\" "
+        "0000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000");
 }
 
 /* Starts `facts ARGS` by the shell (exec: its pid is facts'); output goes to FOLDER/out. */

@@ -24,18 +24,13 @@ static void begin(void)
 {
     char worker[256], store[256];
     set_up();
-    shell("cp %s facts-worker && mkdir build", getenv("FACTS_WORKER"));
+    shell("cp %s facts-worker", getenv("FACTS_WORKER"));
     snprintf(worker, sizeof worker, "%s/facts-worker", folder);
     setenv("FACTS_WORKER", worker, 1);
     snprintf(store, sizeof store, "%s/answers.sqlite", folder);
     setenv("FACTS_STORE", store, 1);
     put("device.json", DEVICE("132"));
-    put("build/libcudnn.so.9", "main");
-    put("build/libcudnn_graph.so.9", "graph");
-    put("build/libcudnn_engines_runtime_compiled.so.9",
-        "\x7f"
-        "ELF... cudnn_version != (9 * 10000 + 27 * 100 + 0) ... --ext-desc-file=\"/usr/local/cuda-13.1/bin/ptxExtDesc.txt\" "
-        "0000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000");
+    put_build();
 }
 
 static void end(void)
