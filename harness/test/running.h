@@ -51,12 +51,17 @@ static inline void put(const char *name, const char *text)
     fclose(file);
 }
 
+static inline void put_folder(const char *name)
+{
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    cr_assert_eq(mkdir(path, 0755), 0, "%s", path);
+}
+
 /* A cuDNN in FOLDER/build, as far as the front door looks at one: 9.27.0, which brings its own NVRTC. */
 static inline void put_build(void)
 {
-    char path[256];
-    snprintf(path, sizeof path, "%s/build", folder);
-    cr_assert_eq(mkdir(path, 0755), 0);
+    put_folder("build");
     put("build/libcudnn.so.9", "main");
     put("build/libcudnn_graph.so.9", "graph");
     put("build/libcudnn_engines_runtime_compiled.so.9",

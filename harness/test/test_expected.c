@@ -1,47 +1,30 @@
 /* What cases/expect says of a row: what is known is no finding, a known failure that passes is one, and a refusal says nothing of numbers. */
-#include <criterion/criterion.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
+#include "running.h"
 
 #include "commands/expected.h"
 
 #define ROW "{\"case\":\"pass=bwd\",\"engine\":6}"
 
-static char home[] = "/tmp/facts-expected-XXXXXX";
 static facts_expectations *expectations;
 
-static void set_up(void)
+static void begin(void)
 {
-    char path[128];
-    cr_assert(mkdtemp(home));
-    snprintf(path, sizeof path, "%s/cases", home);
-    cr_assert_eq(mkdir(path, 0700), 0);
-    snprintf(path, sizeof path, "%s/cases/expect", home);
-    cr_assert_eq(mkdir(path, 0700), 0);
-    snprintf(path, sizeof path, "%s/cases/expect/x.expect", home);
-    FILE *file = fopen(path, "w");
-    cr_assert_not_null(file);
-    fputs("2026-11-22 nan pass=bwd & engine=6 & grade=measured a/b#1 # dQ\n", file);
-    fclose(file);
-    cr_assert_eq(setenv("FACTS_HOME", home, 1), 0);
     facts_message message = { 0 };
-    cr_assert_eq(facts_expectations_load(&expectations, "", &message), 0);
+    set_up();
+    put_folder("cases");
+    put_folder("cases/expect");
+    put("cases/expect/x.expect", "2026-11-22 nan pass=bwd & engine=6 & grade=measured a/b#1 # dQ\n");
+    setenv("FACTS_HOME", folder, 1);
+    cr_assert_eq(facts_expectations_load(&expectations, "", &message), 0, "%s", message.text);
 }
 
-static void tear_down(void)
+static void end(void)
 {
-    static const char *const parts[] = { "cases/expect/x.expect", "cases/expect", "cases", "" };
-    for (size_t n = 0; n < sizeof parts / sizeof parts[0]; n++) {
-        char path[128];
-        snprintf(path, sizeof path, "%s/%s", home, parts[n]);
-        cr_expect_eq(remove(path), 0, "%s", path);
-    }
     facts_expectations_free(expectations);
+    tear_down();
 }
 
-TestSuite(expected, .init = set_up, .fini = tear_down);
+TestSuite(expected, .init = begin, .fini = end);
 
 static facts_expected_row judged(facts_verdict verdict)
 {

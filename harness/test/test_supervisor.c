@@ -131,57 +131,6 @@ Test(supervisor, a_bad_end_never_makes_a_finding_better)
     cr_expect_eq(sum_up("r").verdicts[FACTS_VERDICT_WRONG], 1);
 }
 
-/* A worker alone has room. With company most are refused at first; each is asked again when the others have gone. */
-Test(supervisor, what_has_no_room_on_a_shared_gpu_is_asked_again_alone)
-{
-    put_build();
-    static const char *const faults[] = { "room_for_one;slow", "room_for_one;slow;bye@d=40" };
-    for (size_t i = 0; i < 2; i++) {
-        setenv("FACTS_FAULT", faults[i], 1);
-        cr_expect_eq(facts("decide '" FEW "' --device 0 --cudnn ./build -j 3 --overwrite -o r"), 0, "%s", faults[i]);
-        summary s = sum_up("r");
-        cr_expect_eq(s.rows, 12, "%s: %zu rows", faults[i], s.rows);
-        cr_expect_eq(s.verdicts[FACTS_VERDICT_PASS], 12, "%s: %zu", faults[i], s.verdicts[FACTS_VERDICT_PASS]);
-        cr_expect(s.complete);
-    }
-}
-
-Test(supervisor, what_has_no_room_alone_either_is_inconclusive)
-{
-    put_build();
-    setenv("FACTS_FAULT", "no_room@d=40;slow", 1);
-    cr_expect_eq(facts("decide '" FEW "' --device 0 --cudnn ./build -j 3 -o r"), 3);
-    summary s = sum_up("r");
-    cr_expect_eq(s.rows, 12);
-    cr_expect_eq(s.verdicts[FACTS_VERDICT_INCONCLUSIVE], 1);
-    cr_expect_eq(s.verdicts[FACTS_VERDICT_PASS], 11);
-    cr_expect_leq(s.starts, 13);
-}
-
-/* Memory comes back when the others have gone. */
-Test(supervisor, a_worker_without_memory_to_start_in_costs_the_target_nothing)
-{
-    put_build();
-    static const char *const faults[] = { "start_for_one;slow", "start_for_one;slow;bye@d=40" };
-    for (size_t i = 0; i < 2; i++) {
-        setenv("FACTS_FAULT", faults[i], 1);
-        cr_expect_eq(facts("decide '" FEW "' --device 0 --cudnn ./build -j 3 --overwrite -o r"), 0, "%s", faults[i]);
-        summary s = sum_up("r");
-        cr_expect_eq(s.rows, 12, "%s: %zu rows", faults[i], s.rows);
-        cr_expect_eq(s.verdicts[FACTS_VERDICT_PASS], 12, "%s: %zu", faults[i], s.verdicts[FACTS_VERDICT_PASS]);
-    }
-}
-
-Test(supervisor, a_worker_without_memory_to_start_in_alone_gives_the_target_up)
-{
-    put_build();
-    setenv("FACTS_FAULT", "start_for_none", 1);
-    cr_expect_eq(facts("decide '" FEW "' --device 0 --cudnn ./build -j 3 -o r"), 3);
-    summary s = sum_up("r");
-    cr_expect_eq(s.verdicts[FACTS_VERDICT_INCONCLUSIVE], 12);
-    cr_expect_str_eq(s.last_reason, "no GPU 0: out of memory");
-}
-
 Test(supervisor, with_engine_all_a_death_costs_one_configuration)
 {
     static const char *const faults[] = { "crash_config0", "crash_config1", "crash_config3" };
