@@ -53,8 +53,10 @@ def tokens(text):
 
 
 class _Parser:
-    def __init__(self, text):
+    def __init__(self, text, extra):
         self.tokens, self.at, self.end, self.depth = tokens(text), 0, len(text) + 1, 0
+        self.keys = cases.query_keys() + list(extra)
+        self.numbers = cases.numbers() | {key for key, is_number in extra.items() if is_number}
 
     def peek(self):
         return self.tokens[self.at][0] if self.at < len(self.tokens) and self.tokens[self.at][2] else None
@@ -102,7 +104,7 @@ class _Parser:
     def modulus(self, key, start):
         if self.peek() != "%":
             return 0
-        if key not in cases.numbers():
+        if key not in self.numbers:
             self.at = start
             self.fail(f"{key} is not a number")
         self.at += 1
@@ -115,12 +117,12 @@ class _Parser:
     def leaf(self):
         start = self.at
         key = self.word("a key")
-        if key not in cases.query_keys():
+        if key not in self.keys:
             self.at = start
-            self.fail(f"no key '{key}'; nearest: {nearest(key, cases.query_keys())}")
+            self.fail(f"no key '{key}'; nearest: {nearest(key, self.keys)}")
         modulus = self.modulus(key, start)
         op = self.peek()
-        if op in _ORDERED and key not in cases.numbers() and key != "cudnn":
+        if op in _ORDERED and key not in self.numbers and key != "cudnn":
             parts = [p for p in cases.parts() if p.startswith(key + ".")]
             self.fail(f"{key} has no order; " + (f"its parts have: {' '.join(parts)}" if parts else "= != ~ in apply"))
         if op in ("=", "!=", "<", "<=", ">", ">=", "~", "!~"):
@@ -138,8 +140,9 @@ class _Parser:
         return self.fail(f"expected = != < <= > >= ~ or in (...) after {key}")
 
 
-def parse(text):
-    parser = _Parser(text)
+def parse(text, extra=None):
+    """The tree of a predicate. `extra`: keys beside those of the case language, {key: it is a number}; guards have some (known_guards.FACTS)."""
+    parser = _Parser(text, extra or {})
     tree = parser.either()
     if parser.at < len(parser.tokens):
         parser.fail("expected & or | between comparisons")
