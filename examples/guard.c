@@ -1,7 +1,7 @@
-/* A guard: what is known to be wrong is refused or goes another way, by a rule that is data.
+/* A guard: a rule of the program refuses problems that are known to be wrong, or sends them to another backend.
  *
- * Here cuDNN is denied where somebody's list of errata says so, and the library's own kernels answer instead; on the CPU, which has one
- * backend, the same rule ends in a refusal that names it. Policies are a stack of the calling thread.
+ * Here the rule denies cuDNN short sequences, and the library's own kernels answer instead. The CPU has one backend: there the same rule ends in
+ * a refusal that names the rule. Policies are a stack of the calling thread.
  */
 #include <pthread.h>
 
@@ -35,6 +35,18 @@ static bool ask(example e, const char *when)
     }
     fattn_decision_destroy(decision);
     return yes;
+}
+
+/* The condition of the rule below, and its sentence for one problem. */
+static bool is_short(const char *when, const fattn_problem *problem)
+{
+    (void)when;
+    return problem->pass == FATTN_FORWARD && problem->seq_q < 128;
+}
+
+static void say_short(char *out, size_t capacity, const char *why, const fattn_problem *problem)
+{
+    snprintf(out, capacity, "%s (%d queries)", why, (int)problem->seq_q);
 }
 
 static void *other_thread(void *argument)
@@ -81,21 +93,21 @@ int main(int argc, char **argv)
     example e = example_open(argc, argv);
     const bool before = ask(e, "unguarded");
 
-    /* As it would lie in a file beside the program. */
-    char errata[512];
-    snprintf(errata, sizeof errata, "{\"version\": 1, \"rules\": [{\"name\": \"short-rows\", \"deny\": \"%s\", \"when\": \"seq_q < 128 & pass = fwd\","
-             " \"why\": \"short sequences are known to be wrong here\"}]}", e.kind == FATTN_DEVICE_CPU ? "cpu" : "cudnn");
-    fattn_rules *rules;
-    CHECK(fattn_rules_read(&rules, errata));
+    fattn_rule rule = FATTN_RULE_INIT;
+    rule.name = "short-rows";
+    rule.why = "short sequences are known to be wrong here";
+    rule.backend = e.kind == FATTN_DEVICE_CPU ? FATTN_BACKEND_CPU : FATTN_BACKEND_CUDNN;
+    rule.when = "a forward of fewer than 128 queries"; /* the condition in words, for people who compare policies */
+    rule.holds = is_short;
+    rule.say = say_short;
     fattn_policy policy = FATTN_POLICY_INIT;
     policy.order[policy.order_count++] = FATTN_BACKEND_CUDNN;
     policy.order[policy.order_count++] = FATTN_BACKEND_MATH; /* never chosen unless a policy allows it */
     policy.order[policy.order_count++] = FATTN_BACKEND_CPU;
-    policy.rules = fattn_rules_at(rules, 0);
-    policy.rule_count = fattn_rules_count(rules);
+    policy.rules = &rule; /* pushing copies the rule */
+    policy.rule_count = 1;
 
     const fattn_status status = fattn_policy_with(&policy, guarded, &e); /* push, guarded(), pop */
-    fattn_rules_destroy(rules);                                          /* pushing copied them */
     if (status != FATTN_OK)
         fprintf(stderr, "guarded: %s: %s\n", fattn_status_name(status), fattn_last_error());
 

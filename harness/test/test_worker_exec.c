@@ -175,11 +175,13 @@ Test(exec, guard_without_its_rules_cannot_be_asked_and_leaves_no_policy)
     facts_worker gpu = { .device = FACTS_DEVICE_GPU, .errata_error = "there are none" };
     char error[400] = "";
     int depth;
-    cr_expect_eq(facts_policy_begin(&depth, &gpu, FACTS_POLICY_GUARD, error), FATTN_ENVIRONMENT);
+    facts_case c;
+    cr_assert(facts_case_parse(&c, "pass=fwd " SMALL, NULL));
+    cr_expect_eq(facts_policy_begin(&depth, &gpu, FACTS_POLICY_GUARD, &c, error), FATTN_ENVIRONMENT);
     cr_expect_str_eq(error, "there are none");
     facts_policy_end(depth);
     cr_expect_eq(fattn_policy_depth(), 0);
-    cr_assert_eq(facts_policy_begin(&depth, &gpu, FACTS_POLICY_ANY, error), FATTN_OK, "%s", error);
+    cr_assert_eq(facts_policy_begin(&depth, &gpu, FACTS_POLICY_ANY, &c, error), FATTN_OK, "%s", error);
     cr_expect_eq(fattn_policy_depth(), 1);
     facts_policy_end(depth);
     cr_expect_eq(fattn_policy_depth(), 0);

@@ -103,11 +103,13 @@ static XXH128_hash_t hash_rule(const fattn_rule *rule, XXH128_hash_t before)
 {
     const struct {
         XXH128_hash_t before, when, knobs;
+        bool (*holds)(const char *when, const fattn_problem *resolved);
         int64_t engine;
         int32_t action, backend, pass, knob_count, cudnn_from, cudnn_to, sm_from, sm_to;
     } what = { before,
                rule->when != NULL ? XXH3_128bits(rule->when, strlen(rule->when)) : (XXH128_hash_t){ 0, 0 },
                XXH3_128bits(rule->knobs, (size_t)rule->knob_count * sizeof *rule->knobs),
+               rule->holds,
                rule->engine,
                rule->action,
                rule->backend,

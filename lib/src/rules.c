@@ -6,11 +6,10 @@
 
 #include "error.h"
 #include "liars/liars.h"
-#include "predicate.h"
 #include "sized.h"
 
 /* The strings of a rule. X(field) */
-#define STRING_FIELDS(X) X(name) X(why) X(link) X(when) X(remedy)
+#define STRING_FIELDS(X) X(name) X(why) X(link) X(remedy) X(when)
 
 static const char *name_of(const fattn_rule *rule)
 {
@@ -29,7 +28,7 @@ bool fattn__rule_holds(const fattn_rule *rule, const fattn_problem *resolved, in
 {
     return in_range(cudnn_version + FATTN__LIE(GUARD_EDGE), rule->cudnn_from, rule->cudnn_to) &&
            in_range(sm, rule->sm_from, rule->sm_to) && (rule->pass == FATTN_ANY || rule->pass == resolved->pass) &&
-           fattn__predicate_holds(rule->when, resolved);
+           (rule->holds == NULL || rule->holds(rule->when, resolved));
 }
 
 bool fattn__rule_means(const fattn_rule *rule, const fattn_engine *engine)
@@ -48,9 +47,10 @@ bool fattn__rule_means(const fattn_rule *rule, const fattn_engine *engine)
 
 void fattn__rule_text(char *out, size_t capacity, const fattn_rule *rule, const fattn_problem *resolved)
 {
-    char why[512];
-    fattn__predicate_fill(why, sizeof why, rule->why, resolved);
-    snprintf(out, capacity, "rule %s: %s%s%s%s", rule->name, why, rule->link != NULL ? " (" : "",
+    char said[512] = "";
+    if (rule->say != NULL)
+        rule->say(said, sizeof said, rule->why, resolved);
+    snprintf(out, capacity, "rule %s: %s%s%s%s", rule->name, rule->say != NULL ? said : rule->why, rule->link != NULL ? " (" : "",
              rule->link != NULL ? rule->link : "", rule->link != NULL ? ")" : "");
 }
 
@@ -91,10 +91,10 @@ static fattn_status check(const fattn_rule *rule, size_t place)
     else if (rule->unasked != 0 &&
              (rule->unasked != 1 || rule->action != FATTN_DENY || rule->engine != FATTN_ANY || rule->knob_count != 0))
         wrong = "unasked: want 0, or 1 in a deny of a whole backend";
+    else if (rule->holds == NULL && rule->when != NULL)
+        wrong = "when: a rule with a condition in words needs the function `holds` that asks for it";
     if (wrong != NULL)
         return fattn__fail(FATTN_BAD_PROBLEM, "rule %zu (%s): %s", place, name_of(rule), wrong);
-    if (rule->when != NULL && fattn__predicate_check(rule->when) != FATTN_OK)
-        return fattn__fail(FATTN_BAD_PROBLEM, "rule %zu (%s): %s", place, name_of(rule), fattn_last_error());
     return FATTN_OK;
 }
 

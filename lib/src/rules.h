@@ -15,13 +15,13 @@ typedef struct fattn__rule_list {
 fattn_status fattn__rules_copy(fattn__rule_list *out, const fattn_rule *rules, size_t count);
 void fattn__rules_free(fattn__rule_list *list);
 
-/* Versions, sm, pass and predicate, for a resolved problem. */
+/* Versions, sm, pass and condition, for a resolved problem. */
 bool fattn__rule_holds(const fattn_rule *rule, const fattn_problem *resolved, int32_t cudnn_version, int32_t sm);
 
 /* Does a rule that names an engine mean this configuration? */
 bool fattn__rule_means(const fattn_rule *rule, const fattn_engine *engine);
 
-/* The rule in a sentence of its name, why and link, with the problem's values filled in. */
+/* The rule in one sentence: its name, what it says of this problem, and its link. */
 void fattn__rule_text(char *out, size_t capacity, const fattn_rule *rule, const fattn_problem *resolved);
 
 #endif

@@ -3,7 +3,6 @@
 #define FATTN_TEST_GUARDED_H
 
 #include "fattn/fattn.h"
-#include "predicate.h"
 #include "rules.h"
 #include <criterion/criterion.h>
 #include <string.h>

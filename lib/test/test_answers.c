@@ -79,13 +79,25 @@ Test(answers, follow_the_policys_order_and_the_first_yes_decides)
     fattn_context_destroy(context);
 }
 
+static bool has_head_dim_128(const char *when, const fattn_problem *p)
+{
+    (void)when;
+    return p->dim_qk == 128;
+}
+
+static void say_queries(char *out, size_t capacity, const char *why, const fattn_problem *p)
+{
+    snprintf(out, capacity, "%s %d", why, (int)p->seq_q);
+}
+
 Test(answers, name_the_rule_that_denied_a_backend_and_outlive_it)
 {
     fattn_context *context = open_cpu();
     fattn_problem problem = control_problem();
-    char name[] = "no cpu here", why[] = "seq_q is {seq_q}";
+    char name[] = "no cpu here", why[] = "seq_q is";
     fattn_rule rule = FATTN_RULE_INIT;
-    rule.name = name, rule.why = why, rule.backend = FATTN_BACKEND_CPU, rule.when = "dim_qk=128";
+    rule.name = name, rule.why = why, rule.backend = FATTN_BACKEND_CPU;
+    rule.holds = has_head_dim_128, rule.say = say_queries;
     push_rule(&rule);
     fattn_decision *decision = ask(context, &problem);
     fattn_policy_pop(1);
@@ -337,12 +349,11 @@ Test(words, of_a_nested_failure_reach_the_caller)
     int seq_q = -17;
     cr_assert_eq(fattn_policy_with(&policy, fail_inside, &seq_q), FATTN_BAD_PROBLEM);
     cr_expect_str_eq(fattn_last_error(), "seq_q: -17 is not allowed; want 1 or more");
-    /* A rule's sentence holds the predicate's own. */
     fattn_rule rule = FATTN_RULE_INIT;
-    rule.name = "outer", rule.when = "nosuch=1";
+    rule.name = "outer", rule.engine = -2;
     const fattn_policy bad = { .struct_size = sizeof bad, .rules = &rule, .rule_count = 1 };
     cr_assert_eq(fattn_policy_with(&bad, fail_inside, &seq_q), FATTN_BAD_PROBLEM);
-    cr_expect_str_eq(fattn_last_error(), "rule 0 (outer): when: column 1: \"nosuch\" is not a field of a problem");
+    cr_expect_str_eq(fattn_last_error(), "rule 0 (outer): engine: want FATTN_ANY or an engine's number");
 }
 
 typedef struct talker {

@@ -100,20 +100,38 @@ Test(order, that_is_none_is_refused_and_nothing_is_pushed)
 /* ---- rules --------------------------------------------------------------------------------------------------------------------
  */
 
+/* A condition that reads its own text. */
+static bool has_the_head_dim_of(const char *when, const fattn_problem *p)
+{
+    return p->dim_qk == atoi(when);
+}
+
+static bool is_one_query(const char *when, const fattn_problem *p)
+{
+    (void)when;
+    return p->seq_q == 1;
+}
+
+static bool is_forward(const char *when, const fattn_problem *p)
+{
+    (void)when;
+    return p->pass == FATTN_FORWARD;
+}
+
 Test(rules, are_added_to_those_below_and_copied)
 {
     const fattn_context g = gpu();
     const fattn_problem p = resolved();
-    char name[] = "mine", when[] = "dim_qk=128";
+    char name[] = "mine", when[] = "128";
     fattn_knob knob = { .type = 40, .value = 2 };
     fattn_rule rules[2] = { FATTN_RULE_INIT, FATTN_RULE_INIT };
-    rules[0].name = name, rules[0].when = when, rules[0].engine = 7, rules[0].knobs = &knob, rules[0].knob_count = 1;
+    rules[0].name = name, rules[0].when = when, rules[0].holds = has_the_head_dim_of, rules[0].engine = 7, rules[0].knobs = &knob, rules[0].knob_count = 1;
     rules[1].name = "no math", rules[1].backend = FATTN_BACKEND_MATH;
     const fattn_policy policy = { .struct_size = sizeof policy, .rules = rules, .rule_count = 2 }, empty = FATTN_POLICY_INIT;
     const int depth = push(&policy);
     push(&empty);
     memset(name, 'x', 4);
-    memset(when, 'x', 10);
+    memset(when, 'x', 3);
     knob.value = 9;
     memset(rules, 0xff, sizeof rules);
     fattn_engine engine = { .index = 7, .knob_count = 2, .knobs = { { 3, 0, 1 }, { 40, 0, 2 } } };
@@ -166,7 +184,7 @@ Test(rules, that_cannot_be_read_are_refused_with_name_and_place)
         cr_expect(strstr(fattn_last_error(), message) != NULL, "%s", fattn_last_error());                                          \
         cr_expect_eq(fattn_policy_depth(), 0);                                                                                     \
     } while (0)
-    BAD(rules[1].when = "seq_qq=1", "rule 1 (second): when: column 1: \"seq_qq\" is not a field");
+    BAD(rules[1].when = "s.q=1", "rule 1 (second): when: a rule with a condition in words needs the function `holds`");
     BAD(rules[1].action = 2, "rule 1 (second): action");
     BAD(rules[1].backend = 3, "backend");
     BAD(rules[1].pass = 2, "pass");
@@ -278,7 +296,7 @@ Test(hash, is_of_what_holds_and_not_of_how_it_came_to_hold)
     const fattn_policy empty = FATTN_POLICY_INIT, order = ordered(FATTN_BACKEND_MATH, FATTN_BACKEND_CUDNN);
     fattn_rule rules[2] = { FATTN_RULE_INIT, FATTN_RULE_INIT };
     rules[0].name = "a", rules[0].engine = 7;
-    rules[1].name = "b", rules[1].when = "seq_q=1";
+    rules[1].name = "b", rules[1].when = "s.q=1", rules[1].holds = is_one_query;
     const fattn_policy both = { .struct_size = sizeof both, .rules = rules, .rule_count = 2 },
                        one = { .struct_size = sizeof one, .rules = rules, .rule_count = 1 },
                        other = { .struct_size = sizeof other, .rules = rules + 1, .rule_count = 1 };
@@ -326,12 +344,20 @@ Test(hash, is_of_what_holds_and_not_of_how_it_came_to_hold)
     DIFFERS(rules[0].action = FATTN_PIN);
     DIFFERS(rules[0].backend = FATTN_BACKEND_MATH);
     DIFFERS(rules[0].pass = FATTN_FORWARD);
-    DIFFERS(rules[0].when = "seq_q=2");
+    DIFFERS(rules[0].holds = is_one_query);
+    DIFFERS((rules[0].when = "s.q=1", rules[0].holds = is_one_query));
     DIFFERS(rules[0].cudnn_from = 91000);
     DIFFERS(rules[0].cudnn_to = 91000);
     DIFFERS(rules[0].sm_from = 90);
     DIFFERS(rules[0].sm_to = 90);
     DIFFERS((rules[0].knobs = &knob, rules[0].knob_count = 1));
+    push(&other);
+    const hash asks = now();
+    fattn_policy_pop(1);
+    rules[1].holds = is_forward;
+    push(&other);
+    cr_expect_not(same(now(), asks), "the same words, another function");
+    fattn_policy_pop(1);
 }
 
 /* ---- threads -------------------------------------------------------------------------------------------------------------------

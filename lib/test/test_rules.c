@@ -1,4 +1,4 @@
-/* Rules: where they hold, and how they are read out of JSON. */
+/* Rules: where they hold, and what they say. */
 #include "rules.h"
 
 #include <criterion/criterion.h>
@@ -13,11 +13,29 @@ static fattn_problem control(void)
     return p;
 }
 
-Test(holds, in_its_versions_architectures_pass_and_predicate)
+static fattn_problem resolved(void)
+{
+    fattn_problem p = control(), out;
+    cr_assert_eq(fattn_problem_resolve(&p, &out), FATTN_OK, "%s", fattn_last_error());
+    return out;
+}
+
+static bool has_the_head_dim_of(const char *when, const fattn_problem *p)
+{
+    return p->dim_qk == atoi(when);
+}
+
+/* heads_k is 0 until the problem is resolved. */
+static bool has_as_many_heads(const char *when, const fattn_problem *p)
+{
+    return when == NULL && p->heads_k == p->heads_q;
+}
+
+Test(holds, in_its_versions_architectures_pass_and_condition)
 {
     fattn_rule rule = FATTN_RULE_INIT;
     rule.cudnn_from = 91400, rule.cudnn_to = 92599, rule.sm_from = 90, rule.sm_to = 100;
-    rule.pass = FATTN_FORWARD, rule.when = "dim_qk=128";
+    rule.pass = FATTN_FORWARD, rule.when = "128", rule.holds = has_the_head_dim_of;
     fattn_problem p = control();
     cr_expect(fattn_rule_holds(&rule, &p, 91400, 90));
     cr_expect(fattn_rule_holds(&rule, &p, 92599, 100));
@@ -31,6 +49,40 @@ Test(holds, in_its_versions_architectures_pass_and_predicate)
     cr_expect_not(fattn_rule_holds(&rule, &p, 91400, 90));
 }
 
+/* Both ends belong to a range, and an open end has no edge. */
+Test(holds, to_the_ends_of_its_ranges)
+{
+    fattn_problem p = control();
+    fattn_rule rule = FATTN_RULE_INIT;
+    rule.cudnn_to = 91500;
+    cr_expect(fattn_rule_holds(&rule, &p, 90000, 90));
+    cr_expect(fattn_rule_holds(&rule, &p, 91500, 90));
+    cr_expect_not(fattn_rule_holds(&rule, &p, 91501, 90));
+    rule.cudnn_from = 91500, rule.cudnn_to = 0;
+    cr_expect_not(fattn_rule_holds(&rule, &p, 91499, 90));
+    cr_expect(fattn_rule_holds(&rule, &p, 91500, 90));
+    cr_expect(fattn_rule_holds(&rule, &p, 99999, 90));
+    rule = (fattn_rule)FATTN_RULE_INIT;
+    rule.sm_to = 100;
+    cr_expect(fattn_rule_holds(&rule, &p, 92000, 80));
+    cr_expect(fattn_rule_holds(&rule, &p, 92000, 100));
+    cr_expect_not(fattn_rule_holds(&rule, &p, 92000, 101));
+    rule.sm_from = 100, rule.sm_to = 0;
+    cr_expect_not(fattn_rule_holds(&rule, &p, 92000, 99));
+    cr_expect(fattn_rule_holds(&rule, &p, 92000, 100));
+    cr_expect(fattn_rule_holds(&rule, &p, 92000, 120));
+}
+
+Test(holds, by_a_condition_that_sees_the_resolved_problem)
+{
+    fattn_rule rule = FATTN_RULE_INIT;
+    rule.holds = has_as_many_heads;
+    fattn_problem p = control();
+    cr_expect(fattn_rule_holds(&rule, &p, 92000, 90));
+    p.heads_k = 2;
+    cr_expect_not(fattn_rule_holds(&rule, &p, 92000, 90));
+}
+
 Test(holds, never_for_what_is_no_rule_or_no_problem)
 {
     fattn_rule rule = FATTN_RULE_INIT;
@@ -41,160 +93,95 @@ Test(holds, never_for_what_is_no_rule_or_no_problem)
     p.batch = 0;
     cr_expect_not(fattn_rule_holds(&rule, &p, 92000, 90));
     p = control();
-    rule.when = "nosuch=1";
-    cr_expect_not(fattn_rule_holds(&rule, &p, 92000, 90));
+    rule.when = "128";
+    cr_expect_not(fattn_rule_holds(&rule, &p, 92000, 90), "words without a function");
     rule.when = NULL, rule.struct_size = 4;
     cr_expect_not(fattn_rule_holds(&rule, &p, 92000, 90));
 }
 
-/* ---- JSON ---------------------------------------------------------------------------------------------------------------------
+/* ---- configurations -----------------------------------------------------------------------------------------------------------
  */
 
-static fattn_rules *read(const char *json)
+Test(means, configurations_that_have_every_knob)
 {
-    fattn_rules *rules;
-    cr_assert_eq(fattn_rules_read(&rules, json), FATTN_OK, "%s", fattn_last_error());
-    return rules;
-}
-
-#define RULES(...) "{\"version\":1,\"rules\":[" __VA_ARGS__ "]}"
-
-Test(json, our_form_has_every_field)
-{
-    fattn_rules *rules = read(RULES(
-        "{\"name\":\"n\",\"why\":\"w {seq_kv}\",\"link\":\"l\",\"remedy\":\"r\",\"deny\":\"cudnn\",\"pass\":\"bwd\",\"engine\":7,"
-        "\"knobs\":{\"TILE_M\":2,\"k3\":5},\"cudnn\":\"9.14.0..9.25.1\",\"sm\":\"90..100\",\"when\":\"seq_kv%128!=0\"},"
-        "{\"name\":\"m\",\"pin\":\"math\",\"cudnn\":\"..9.15\",\"sm\":90},"
-        "{\"name\":\"o\",\"deny\":\"cudnn\",\"cudnn\":\"9.26..\",\"sm\":\"..89\",\"unasked\":true},"
-        "{\"name\":\"p\",\"deny\":\"cpu\",\"cudnn\":\"9.26.1\"}"));
-    cr_assert_eq(fattn_rules_count(rules), 4);
-    const fattn_rule *r = fattn_rules_at(rules, 0);
-    cr_expect_str_eq(r->name, "n");
-    cr_expect_str_eq(r->why, "w {seq_kv}");
-    cr_expect_str_eq(r->link, "l");
-    cr_expect_str_eq(r->remedy, "r");
-    cr_expect_str_eq(r->when, "seq_kv%128!=0");
-    cr_expect(r->action == FATTN_DENY && r->backend == FATTN_BACKEND_CUDNN && r->pass == FATTN_BACKWARD && r->engine == 7);
-    cr_expect(r->cudnn_from == 91400 && r->cudnn_to == 92501 && r->sm_from == 90 && r->sm_to == 100);
-    cr_assert_eq(r->knob_count, 2);
-    cr_expect(r->knobs[0].type == 40 && r->knobs[0].value == 2 && r->knobs[1].type == 3 && r->knobs[1].value == 5);
-    r = fattn_rules_at(rules, 1);
-    cr_expect(r->action == FATTN_PIN && r->backend == FATTN_BACKEND_MATH && r->pass == FATTN_ANY && r->engine == FATTN_ANY);
-    cr_expect(r->cudnn_from == 0 && r->cudnn_to == 91599 && r->sm_from == 90 && r->sm_to == 90);
-    r = fattn_rules_at(rules, 2);
-    cr_expect(r->cudnn_from == 92600 && r->cudnn_to == 0 && r->sm_from == 0 && r->sm_to == 89 && r->unasked == 1);
-    r = fattn_rules_at(rules, 3);
-    cr_expect(r->backend == FATTN_BACKEND_CPU && r->cudnn_from == 92601 && r->cudnn_to == 92601);
-    cr_expect_null(fattn_rules_at(rules, 4));
-    fattn_rules_destroy(rules);
-}
-
-/* The end of cudnn-frontend's range is the first version that is right again; every knob must match; graphs of other things do not
- * concern us. */
-Test(json, the_frontends_form_means_what_its_source_does)
-{
-    fattn_rules *rules = read(RULES("{\"rule_id\":\"ConvFwd_eng999\",\"operation\":\"ConvFwd\",\"engine\":999,\"knob\":[],\"cudnn_"
-                                    "version_start\":8000,\"cudnn_version_end\":-1},"
-                                    "{\"rule_id\":\"mha\",\"operation\":\"Matmul_Mul_Matmul\",\"engine\":2,\"knob\":[\"k31=7\","
-                                    "\"k3=1\"],\"cudnn_version_start\":91400,"
-                                    "\"cudnn_version_end\":92600,\"arch\":\"90\",\"comment\":\"free text\"},"
-                                    "{\"rule_id\":\"mha_bwd\",\"operation\":\"Matmul_Sub_Matmul_Mul_Matmul_Matmul_Matmul\","
-                                    "\"engine\":\"6\",\"knob\":{\"k31\":\"7\"}}"));
-    cr_assert_eq(fattn_rules_count(rules), 2, "a convolution is left out");
-    const fattn_rule *forward = fattn_rules_at(rules, 0), *backward = fattn_rules_at(rules, 1);
-    cr_expect_str_eq(forward->name, "mha");
-    cr_expect(forward->action == FATTN_DENY && forward->backend == FATTN_BACKEND_CUDNN && forward->engine == 2);
-    cr_expect_eq(forward->pass, FATTN_FORWARD);
-    cr_expect_eq(backward->pass, FATTN_BACKWARD);
-    cr_expect_eq(backward->engine, 6);
-    fattn_problem p = control();
-    cr_expect(fattn_rule_holds(forward, &p, 91400, 90));
-    cr_expect(fattn_rule_holds(forward, &p, 92599, 90));
-    cr_expect_not(fattn_rule_holds(forward, &p, 92600, 90), "the end does not belong to the range");
-    cr_expect_not(fattn_rule_holds(forward, &p, 91399, 90));
-    const fattn_engine blocked = { .index = 2, .knob_count = 2, .knobs = { { 3, 0, 1 }, { 31, 0, 7 } } },
+    const fattn_knob knobs[] = { { .type = 31, .value = 7 }, { .type = 3, .value = 1 } };
+    fattn_rule rule = FATTN_RULE_INIT;
+    rule.engine = 2, rule.knobs = knobs, rule.knob_count = 2;
+    const fattn_engine same = { .index = 2, .knob_count = 2, .knobs = { { 3, 0, 1 }, { 31, 0, 7 } } },
                        longer = { .index = 2, .knob_count = 2, .knobs = { { 3, 0, 1 }, { 31, 0, 77 } } },
-                       fewer = { .index = 2, .knob_count = 1, .knobs = { { 31, 0, 7 } } };
-    cr_expect(fattn__rule_means(forward, &blocked));
-    cr_expect_not(fattn__rule_means(forward, &longer));
-    cr_expect_not(fattn__rule_means(forward, &fewer));
-    fattn_rules_destroy(rules);
+                       fewer = { .index = 2, .knob_count = 1, .knobs = { { 31, 0, 7 } } },
+                       other = { .index = 6, .knob_count = 2, .knobs = { { 3, 0, 1 }, { 31, 0, 7 } } };
+    cr_expect(fattn__rule_means(&rule, &same));
+    cr_expect_not(fattn__rule_means(&rule, &longer));
+    cr_expect_not(fattn__rule_means(&rule, &fewer));
+    cr_expect_not(fattn__rule_means(&rule, &other));
 }
 
-Test(json, what_is_wrong_is_said_with_the_rule)
+/* ---- sentences ----------------------------------------------------------------------------------------------------------------
+ */
+
+static void say_queries(char *out, size_t capacity, const char *why, const fattn_problem *p)
 {
-    static const struct {
-        const char *json, *wrong;
-    } rows[] = {
-        { "{", "rules: line 1, column 1: " },
-        { "[]", "rules: \"version\" is not 1" },
-        { "{\"version\":2,\"rules\":[]}", "rules: \"version\" is not 1" },
-        { "{\"version\":1}", "rules: \"rules\" is not a list" },
-        { RULES("3"), "rules: rule 0 (no name): a rule: want an object" },
-        { RULES("{\"deny\":\"cudnn\"}"), "rules: rule 0 (no name): name: is missing" },
-        { RULES("{\"name\":\"n\"}"), "rules: rule 0 (n): deny, pin: want one of them" },
-        { RULES("{\"name\":\"n\",\"deny\":\"cudnn\",\"pin\":\"math\"}"), "rules: rule 0 (n): deny, pin: want one of them" },
-        { RULES("{\"name\":\"n\",\"deny\":\"cuda\"}"), "rules: rule 0 (n): deny: want cudnn, math or cpu" },
-        { RULES("{\"name\":\"n\",\"deny\":\"cudnn\",\"cudnn\":\"9.x\"}"), "rules: rule 0 (n): cudnn: want a range" },
-        { RULES("{\"name\":\"n\",\"deny\":\"cudnn\",\"cudnn\":\"9.1.2.3\"}"), "rules: rule 0 (n): cudnn: want a range" },
-        { RULES("{\"name\":\"n\",\"deny\":\"cudnn\",\"cudnn\":\"..\"}"), "rules: rule 0 (n): cudnn: want a range" },
-        { RULES("{\"name\":\"n\",\"deny\":\"cudnn\",\"cudnn\":\"9\"}"), "rules: rule 0 (n): cudnn: want a range" },
-        { RULES("{\"name\":\"n\",\"deny\":\"cudnn\",\"cudnn\":\"9.20.0..9.14.0\"}"),
-          "rule 0 (n): cudnn_from, cudnn_to: not a range" },
-        { RULES("{\"name\":\"n\",\"deny\":\"cudnn\",\"pass\":\"both\"}"), "rules: rule 0 (n): pass: want fwd or bwd" },
-        { RULES("{\"name\":\"n\",\"deny\":\"cudnn\",\"engine\":\"two\"}"), "rules: rule 0 (n): engine: want a number" },
-        { RULES("{\"name\":\"n\",\"deny\":\"cudnn\",\"knobs\":{\"TILE_X\":1}}"),
-          "rules: rule 0 (n): knobs: a name that is no knob" },
-        { RULES("{\"name\":\"n\",\"deny\":\"cudnn\",\"knob\":[]}"), "rules: rule 0 (n): knob: is not known" },
-        { RULES("{\"name\":\"n\",\"deny\":\"cudnn\",\"when\":\"s=1\"}"), "rule 0 (n): when: column 1: \"s\" is not a field" },
-        { RULES("{\"name\":\"a\",\"deny\":\"cudnn\"},{\"name\":\"n\",\"deny\":1}"), "rules: rule 1 (n): deny: want a text" },
-        { RULES("{\"name\":\"n\",\"deny\":\"cudnn\",\"name\":\"m\"}"), "rules: line 1, column " },
-        { RULES("{\"operation\":\"Matmul_Matmul\"}"), "rules: rule 0 ((no rule_id)): engine: want a number" },
-        { RULES("{\"operation\":\"Matmul_Matmul\",\"engine\":1,\"knob\":[\"31=7\"]}"),
-          "rules: rule 0 ((no rule_id)): knobs: a name that is no knob" },
-        { RULES("{\"operation\":\"Matmul_Matmul\",\"engine\":1,\"knob\":[\"k31\"]}"),
-          "rules: rule 0 ((no rule_id)): knob: want \"k40=2\"" },
-        { RULES("{\"operation\":7,\"engine\":1}"), "rules: rule 0 ((no rule_id)): operation: want a text" },
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        fattn_rules *rules = (fattn_rules *)&rows;
-        cr_expect_eq(fattn_rules_read(&rules, rows[i].json), FATTN_BAD_PROBLEM, "%s", rows[i].json);
-        cr_expect_null(rules);
-        cr_expect_eq(strncmp(fattn_last_error(), rows[i].wrong, strlen(rows[i].wrong)), 0, "%s\n  '%s'", rows[i].json,
-                     fattn_last_error());
-    }
-    fattn_rules *rules;
-    cr_expect_eq(fattn_rules_read(&rules, NULL), FATTN_BAD_PROBLEM);
-    fattn_rules_destroy(NULL);
+    snprintf(out, capacity, "%s: %d queries", why, (int)p->seq_q);
 }
 
-Test(json, no_rules_are_fine)
+static void say_nothing(char *out, size_t capacity, const char *why, const fattn_problem *p)
 {
-    fattn_rules *rules = read(RULES());
-    cr_expect_eq(fattn_rules_count(rules), 0);
-    fattn_rules_destroy(rules);
+    (void)out, (void)capacity, (void)why, (void)p;
 }
 
-/* The errata that the suites run with. */
-Test(json, the_projects_own_errata_can_be_read)
+static void say_much(char *out, size_t capacity, const char *why, const fattn_problem *p)
 {
-    static char text[65536];
-    char path[512];
-    const char *source = getenv("FACTS_SOURCE");
-    snprintf(path, sizeof path, "%s/cases/errata.json", source != NULL ? source : ".");
-    FILE *file = fopen(path, "r");
-    cr_assert_not_null(file, "%s", path);
-    text[fread(text, 1, sizeof text - 1, file)] = '\0';
-    fclose(file);
-    fattn_rules *rules = read(text);
-    fattn_problem p = control();
-    p.heads_k = 2, p.dim_qk = 256, p.has_bias = 1;
-    cr_assert_gt(fattn_rules_count(rules), 0);
-    const fattn_rule *rule = fattn_rules_at(rules, 0);
-    cr_expect(fattn_rule_holds(rule, &p, 92000, 90));
-    cr_expect_not(fattn_rule_holds(rule, &p, 92100, 90));
-    cr_expect_not(fattn_rule_holds(rule, &p, 92000, 100));
-    p.training = 1;
-    cr_expect_not(fattn_rule_holds(rule, &p, 92000, 90), "training writes Stats");
-    fattn_rules_destroy(rules);
+    (void)why, (void)p;
+    memset(out, 'x', capacity - 1);
+    out[capacity - 1] = '\0';
+}
+
+Test(text, is_why_or_what_the_rule_says_of_the_problem)
+{
+    const fattn_problem p = resolved();
+    fattn_rule rule = FATTN_RULE_INIT;
+    char text[768];
+    rule.name = "n", rule.why = "why {seq_q} 100%";
+    fattn__rule_text(text, sizeof text, &rule, &p);
+    cr_expect_str_eq(text, "rule n: why {seq_q} 100%");
+    rule.link = "l";
+    fattn__rule_text(text, sizeof text, &rule, &p);
+    cr_expect_str_eq(text, "rule n: why {seq_q} 100% (l)");
+    rule.say = say_queries, rule.why = "why";
+    fattn__rule_text(text, sizeof text, &rule, &p);
+    cr_expect_str_eq(text, "rule n: why: 512 queries (l)");
+    rule.say = say_nothing;
+    fattn__rule_text(text, sizeof text, &rule, &p);
+    cr_expect_str_eq(text, "rule n:  (l)");
+}
+
+Test(text, is_cut_where_there_is_no_room)
+{
+    const fattn_problem p = resolved();
+    fattn_rule rule = FATTN_RULE_INIT;
+    char text[768], narrow[10];
+    rule.name = "n", rule.why = "why", rule.say = say_much;
+    fattn__rule_text(text, sizeof text, &rule, &p);
+    cr_expect_eq(strlen(text), strlen("rule n: ") + 511);
+    fattn__rule_text(narrow, sizeof narrow, &rule, &p);
+    cr_expect_str_eq(narrow, "rule n: x");
+}
+
+/* ---- copies -------------------------------------------------------------------------------------------------------------------
+ */
+
+Test(copies, keep_the_functions_and_own_the_texts)
+{
+    char when[] = "64", why[] = "why";
+    fattn_rule rule = FATTN_RULE_INIT;
+    rule.when = when, rule.why = why, rule.holds = has_the_head_dim_of, rule.say = say_queries;
+    fattn__rule_list copy;
+    cr_assert_eq(fattn__rules_copy(&copy, &rule, 1), FATTN_OK, "%s", fattn_last_error());
+    memset(when, '9', 2), memset(why, 'x', 3);
+    cr_expect_str_eq(copy.at[0].when, "64");
+    cr_expect_str_eq(copy.at[0].why, "why");
+    cr_expect(copy.at[0].holds == has_the_head_dim_of && copy.at[0].say == say_queries);
+    cr_expect_str_eq(copy.at[0].name, "(no name)");
+    fattn__rules_free(&copy);
 }

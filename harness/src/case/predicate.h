@@ -17,6 +17,8 @@ bool facts_predicate_parse(facts_predicate **out, const char *text, facts_error 
 bool facts_predicate_holds(const facts_predicate *p, const facts_subject *s);
 /* Could it hold once the rest is known? What is NULL here, and the engine of a case that leaves it open, may turn out to be anything. */
 bool facts_predicate_possible(const facts_predicate *p, const facts_subject *s);
+/* The first field that is known of a result alone ("verdict", "sm" ...); NULL: the predicate asks only about the case. */
+const char *facts_predicate_result(const facts_predicate *p);
 void facts_predicate_destroy(facts_predicate *p);
 
 #endif

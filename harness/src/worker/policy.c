@@ -1,6 +1,7 @@
 #include "policy.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { NOTHING_PUSHED = -1 };
@@ -24,7 +25,17 @@ bool facts_policy_allows(const facts_worker *worker, facts_policy policy, fattn_
     return false;
 }
 
-fattn_status facts_policy_begin(int *depth, const facts_worker *worker, facts_policy policy, char error[400])
+static fattn_status push(int *depth, const fattn_policy *wanted, char error[400])
+{
+    const fattn_status status = fattn_policy_push(wanted, depth);
+    if (status != FATTN_OK) {
+        *depth = NOTHING_PUSHED;
+        snprintf(error, 400, "policy: %.350s", fattn_last_error());
+    }
+    return status;
+}
+
+fattn_status facts_policy_begin(int *depth, const facts_worker *worker, facts_policy policy, const facts_case *c, char error[400])
 {
     fattn_policy wanted = FATTN_POLICY_INIT;
     *depth = NOTHING_PUSHED;
@@ -32,19 +43,21 @@ fattn_status facts_policy_begin(int *depth, const facts_worker *worker, facts_po
         return FATTN_OK;
     memcpy(wanted.order, allowed[policy].order, sizeof allowed[policy].order);
     wanted.order_count = allowed[policy].count;
-    if (policy == FACTS_POLICY_GUARD && !worker->errata) {
+    if (policy != FACTS_POLICY_GUARD)
+        return push(depth, &wanted, error);
+    if (!worker->errata) {
         snprintf(error, 400, "%s", worker->errata_error);
         return FATTN_ENVIRONMENT;
     }
-    if (policy == FACTS_POLICY_GUARD) {
-        wanted.rule_count = fattn_rules_count(worker->errata);
-        wanted.rules = wanted.rule_count ? fattn_rules_at(worker->errata, 0) : NULL; /* they lie side by side */
+    fattn_rule *chosen = calloc(facts_errata_count(worker->errata) + 1, sizeof *chosen);
+    if (!chosen) {
+        snprintf(error, 400, "policy: no memory");
+        return FATTN_NO_MEMORY;
     }
-    fattn_status status = fattn_policy_push(&wanted, depth);
-    if (status != FATTN_OK) {
-        *depth = NOTHING_PUSHED;
-        snprintf(error, 400, "policy: %.350s", fattn_last_error());
-    }
+    wanted.rules = chosen;
+    wanted.rule_count = facts_errata_choose(worker->errata, c, chosen);
+    const fattn_status status = push(depth, &wanted, error); /* copies the rules */
+    free(chosen);
     return status;
 }
 

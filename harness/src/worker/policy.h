@@ -5,10 +5,10 @@
 #include "../case/problem.h"
 #include "target.h"
 
-/* What a case's policy= allows on this worker's device; the cpu has one backend, whatever is said. *depth is for facts_policy_end, also after
- * a failure.
- * Returns  FATTN_OK; FATTN_ENVIRONMENT (guard without its rules) or why they were not taken, in *error. */
-fattn_status facts_policy_begin(int *depth, const facts_worker *worker, facts_policy policy, char error[400]);
+/* Pushes what policy= of the case allows on this worker's device. The cpu has one backend, and nothing is pushed there. Of the errata only the
+ * rules that hold for the case are pushed. *depth is for facts_policy_end, also after a failure.
+ * Returns  FATTN_OK; FATTN_ENVIRONMENT (guard without its rules), FATTN_NO_MEMORY or the library's reason, with one line in `error`. */
+fattn_status facts_policy_begin(int *depth, const facts_worker *worker, facts_policy policy, const facts_case *c, char error[400]);
 void facts_policy_end(int depth);
 /* May this backend answer there? */
 bool facts_policy_allows(const facts_worker *worker, facts_policy policy, fattn_backend backend);

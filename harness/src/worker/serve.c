@@ -24,6 +24,7 @@
 typedef struct job {
     facts_worker *worker;
     const facts_request *request;
+    facts_case asked;
     facts_problem problem;
     fattn_score_mod *mod; /* problem.ask.score_mod */
     int depth;            /* of the policies on this thread */
@@ -58,13 +59,12 @@ static void refuse(job *j, const char *reason_class, const char *text)
 
 static bool resolve(job *j)
 {
-    facts_case c;
     facts_error error = { 0 };
-    if (!facts_case_parse(&c, j->request->text, &error)) {
+    if (!facts_case_parse(&j->asked, j->request->text, &error)) {
         refuse(j, "bad_problem", error.text);
         return false;
     }
-    switch (facts_problem_resolve(&j->problem, &c, &error)) {
+    switch (facts_problem_resolve(&j->problem, &j->asked, &error)) {
     case FACTS_RESOLVED:
         break;
     case FACTS_NOT_IMPLEMENTED:
@@ -105,7 +105,7 @@ static bool furnish(job *j)
     j->problem.ask.score_mod = j->mod;
     if (j->problem.exec >= FACTS_EXEC_GRAPH && j->problem.exec <= FACTS_EXEC_GRAPH_AFTER_DESTROY)
         j->problem.ask.capture = 1;
-    status = facts_policy_begin(&j->depth, j->worker, j->problem.policy, error);
+    status = facts_policy_begin(&j->depth, j->worker, j->problem.policy, &j->asked, error);
     if (status == FATTN_OK)
         return true;
     json_t *row = facts_row(j->request->text, status == FATTN_ENVIRONMENT ? FACTS_VERDICT_INCONCLUSIVE : FACTS_VERDICT_UNSUPPORTED);

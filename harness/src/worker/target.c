@@ -99,10 +99,11 @@ static json_t *open_context(facts_worker *worker, const facts_target_request *re
 /* Rules that cannot be read cost the cases that need them, not the target. */
 static void read_errata(facts_worker *worker, const facts_target_request *request)
 {
+    char error[FACTS_ERRATA_ERROR];
     if (!request->errata)
         snprintf(worker->errata_error, sizeof worker->errata_error, "policy: there is no cases/errata.json");
-    else if (fattn_rules_read(&worker->errata, request->errata) != FATTN_OK)
-        snprintf(worker->errata_error, sizeof worker->errata_error, "policy: cases/errata.json: %.250s", fattn_last_error());
+    else if (!facts_errata_read(&worker->errata, request->errata, error))
+        snprintf(worker->errata_error, sizeof worker->errata_error, "policy: cases/errata.json: %s", error);
 }
 
 static bool can_capture(const facts_worker *worker)
@@ -137,7 +138,7 @@ bool facts_target_open(facts_worker *out, const facts_target_request *request, j
 
 void facts_target_close(facts_worker *worker)
 {
-    fattn_rules_destroy(worker->errata);
+    facts_errata_destroy(worker->errata);
     facts_gpu_close(worker->gpu, worker->lost);
     if (worker->lost) {
         fattn_context_abandon(worker->context);

@@ -5,6 +5,7 @@
 #include <fattn/fattn.h>
 #include <jansson.h>
 
+#include "errata.h"
 #include "gpu.h"
 #include "request.h"
 
@@ -27,8 +28,8 @@ typedef struct facts_worker {
     bool ran;                   /* an engine was launched in this process */
     bool lost;                  /* a sticky device error, or a write outside of what it was given: the context is dead, or nothing in it can be trusted */
     bool has_graphs;            /* CUDA graphs can be had */
-    fattn_rules *errata;        /* what policy=guard adds; NULL: none, and errata_error says why */
-    char errata_error[300];
+    facts_errata *errata;       /* what policy=guard adds; NULL: none, and errata_error says why */
+    char errata_error[FACTS_ERRATA_ERROR + 40];
 } facts_worker;
 
 /* Makes the context, asks the control case (bf16, d 128, no mask; not of the cpu), verifies the memory map. Always fills *reply with

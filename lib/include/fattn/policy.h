@@ -1,7 +1,8 @@
 /* policy.h: which backends and engines may be chosen, and what is known to be wrong. Included by fattn.h.
  *
- * Rules are data: a range of cuDNN versions, of architectures, a predicate over the problem, a link. The library has a list of its own,
- * the guards (off with fattn_problem.guards_off); a policy adds a caller's. Decisions name the rule that removed something.
+ * A rule names a range of cuDNN versions, a range of architectures, a condition on the problem, and a link. The library has its own rules,
+ * the guards (fattn_problem.guards_off switches them off). A policy adds the caller's rules. Decisions name the rule that refused a backend
+ * or removed an engine.
  * Threads  the stack of policies is the calling thread's own; no thread ever sees another's.
  */
 #ifndef FATTN_POLICY_H
@@ -20,37 +21,32 @@ typedef enum fattn_action { FATTN_ACTION_LIST(FATTN_AS_ENUM_) } fattn_action;
 
 #define FATTN_ANY (-1)
 
-/* Denies a backend, an engine, or an engine with certain knobs, where everything that the rule says holds; or pins an engine (then only
- * it is used where the rule holds). Strings are the caller's until the rule has been copied (push). */
+/* Denies a backend, an engine, or an engine with certain knobs, where the rule holds. Or pins an engine: where the rule holds, only that
+ * engine is used.
+ * Memory   the caller owns strings and knobs; push copies them. The functions must stay callable while the policy is pushed. */
 typedef struct fattn_rule {
     size_t struct_size;
-    const char *name; /* what a decision calls it */
-    const char *why;  /* one sentence */
-    const char *link; /* or NULL */
-    const char *when; /* predicate over fields of fattn_problem: "pass=bwd & seq_kv%128!=0 & padding=0"; NULL: always */
+    const char *name;   /* decisions call the rule by this name */
+    const char *why;    /* one sentence */
+    const char *link;   /* or NULL */
     const char *remedy; /* what to do instead, or NULL */
-    int32_t action;   /* fattn_action */
-    int32_t backend;  /* fattn_backend */
-    int32_t pass;     /* fattn_pass, or FATTN_ANY */
+    const char *when;   /* the condition in words. The library gives it to `holds` and compares it when it compares policies; or NULL */
+    /* The condition: does the rule hold for this resolved problem? The answer must depend on `when` and the problem alone. NULL: the rule holds
+     * for every problem; `when` must then be NULL too. */
+    bool (*holds)(const char *when, const fattn_problem *resolved);
+    /* Writes the sentence for this problem, cut at `capacity` bytes with the final NUL. NULL: the sentence is `why`. */
+    void (*say)(char *out, size_t capacity, const char *why, const fattn_problem *resolved);
+    const fattn_knob *knobs; /* the configuration has every one of these; none: any knobs */
+    int64_t engine;          /* FATTN_ANY: every engine, so the backend */
+    int32_t action;          /* fattn_action */
+    int32_t backend;         /* fattn_backend */
+    int32_t pass;            /* fattn_pass, or FATTN_ANY */
     int32_t knob_count;
-    int64_t engine;       /* FATTN_ANY: every engine, so the backend */
-    int32_t cudnn_from;   /* 91000; 0: open. Both ends belong to the range */
-    int32_t cudnn_to;     /* 0: open */
-    int32_t sm_from, sm_to; /* 90; 0: open */
-    const fattn_knob *knobs; /* the configuration has every one of these; none: whatever its knobs */
-    int32_t unasked;  /* deny of a backend: 1: say no before it is asked, because asking is what fails; 0: its own refusal comes first */
+    int32_t cudnn_from, cudnn_to; /* 91000; both ends belong to the range; 0: open */
+    int32_t sm_from, sm_to;       /* 90; 0: open */
+    int32_t unasked;  /* deny of a backend: 1: refuse before the backend is asked, because asking fails; 0: the backend's own refusal comes first */
     int32_t reserved; /* 0 */
 } fattn_rule;
-
-/* Predicates
- *   tests      field = != word · field [% N] = != < <= > >= number, or another field [% N] · field [% N] in (a, b) · & | ! ( )
- *   fields     those of fattn_problem once it is resolved, by their names: numbers (batch, heads_q … attn_scale, padding, capture,
- *              bias_dim.b .h .q .kv), words (pass=bwd, dtype=bf16, align=br, impl, spelling, determinism, scaling, scale_format); and what
- *              follows from them: causal, has_score_mod, want_stats, want_max, want_sum_exp, broadcast (an input has a stride 0), sums (a
- *              gradient is summed), misaligned (the first tensor with a stride that is not a multiple of 16 bytes: none, q, k …),
- *              q_format k_format v_format o_format do_format stats_format (the order in memory: bshd, sbhd, bhsd; gaps do not count; where an
- *              extent is 1 several hold).
- * In `why`, {field} stands for the field's value. */
 
 #define FATTN_RULE_INIT { .struct_size = sizeof(fattn_rule), .pass = FATTN_ANY, .engine = FATTN_ANY }
 
@@ -70,7 +66,7 @@ typedef struct fattn_policy {
 
 /* From now on, on this thread, `policy` holds as well: its order replaces the one below, its rules are added to those below. Copied.
  * *depth is for fattn_policy_pop.
- * Returns  FATTN_OK; FATTN_BAD_PROBLEM (an unknown field or word in a predicate, with its place: nothing was pushed); FATTN_NO_MEMORY. */
+ * Returns  FATTN_OK; FATTN_BAD_PROBLEM (the rule, and what is wrong with it: nothing was pushed); FATTN_NO_MEMORY. */
 fattn_status fattn_policy_push(const fattn_policy *policy, int *depth);
 /* Back to what held before the push that gave `depth`, whatever was pushed since and forgotten. A depth that is not held (0, below, or
  * above fattn_policy_depth(): popped already) does nothing. */
@@ -79,28 +75,11 @@ int fattn_policy_depth(void);
 /* push, body(argument), pop: exactly what held before holds again, also when body leaves pushes behind or pops what is not its own. Returns what body returns, or why not pushed. */
 fattn_status fattn_policy_with(const fattn_policy *policy, fattn_status (*body)(void *argument), void *argument);
 
-/* Rules out of JSON. A rule with "operation" is of cudnn-frontend's form, another is of ours; one file may hold both.
- *   ours       {"version":1,"rules":[{"name":…,"why":…,"link":…,"remedy":…,"deny":"cudnn" or "pin":"cudnn","pass":"bwd","engine":7,
- *              "knobs":{"TILE_M":2 or "k40":2},"cudnn":"9.14.0..9.25.1","sm":"90..100","when":"seq_kv%128!=0","unasked":true}]}
- *              An end of a range that is missing is open; both ends belong to it; "9.14.0" alone is that version.
- *   frontend's {"version":1,"rules":[{"rule_id":…,"operation":…,"engine":2,"knob":["k31=7"],"cudnn_version_start":91400,
- *              "cudnn_version_end":92600}]}: start belongs to the range, end does not (it is the version with the repair; -1 or absent: open), every
- *              knob must match, "arch" is not read: as its source has it (include/cudnn_frontend_Errata.h). Its operations are the names of
- *              whole graphs; two Matmul are forward attention, more are backward, and rules of other graphs are left out. Knobs are compared by
- *              value, so that k2=1 does not block k2=13.
- * The owner keeps the strings that `rules` points to.
- * Returns  FATTN_OK; FATTN_BAD_PROBLEM (the rule and what is wrong; a line where the text is no JSON). */
-typedef struct fattn_rules fattn_rules;
-fattn_status fattn_rules_read(fattn_rules **out, const char *json);
-size_t fattn_rules_count(const fattn_rules *rules);
-const fattn_rule *fattn_rules_at(const fattn_rules *rules, size_t i);
-void fattn_rules_destroy(fattn_rules *rules);
-
-/* The library's own list. Static. */
+/* The library's own rules. Static. Several may have one name: one rule for each engine and range of versions. */
 size_t fattn_guard_count(void);
 const fattn_rule *fattn_guard_at(size_t i);
-/* Does `rule` hold for this problem on that target: its versions, its sm, its pass and its predicate? Engine and knobs are not asked. False for
- * a problem that is none, and for a rule that push would refuse. */
+/* Does `rule` hold for this problem on that target? Versions, sm, pass and condition count; engine and knobs do not. False for a problem that
+ * fattn_problem_resolve refuses, and for a rule that push would refuse. */
 bool fattn_rule_holds(const fattn_rule *rule, const fattn_problem *problem, int32_t cudnn_version, int32_t sm);
 
 /* ---- what a decision says of each backend that the policy named ---------------------------------------------------------------- */
