@@ -23,6 +23,10 @@ void facts_say(facts_message *out, const char *format, ...);
  * or NULL when no such file or folder exists anywhere. */
 const char *facts_home_path(const char *part, char out[FACTS_PATH]);
 
+/* The folder of the lines that say which results are known to fail: expect/ in the folder cases; or, where cases has the known failures
+ * themselves, what the build made of them, beside the running program. Returns `out`, or NULL. */
+const char *facts_expectations_path(char out[FACTS_PATH]);
+
 /* The folder of the running program, without a slash at its end. Returns `out`, or NULL. */
 const char *facts_program_dir(char out[FACTS_PATH]);
 

@@ -9,6 +9,7 @@
 #include <xxhash.h>
 
 #include "file.h"
+#include "known.h"
 #include "suite.h"
 
 #define DEFAULT_LIMIT 1000000
@@ -48,6 +49,17 @@ static const char *keep(facts_cases *cases, char *text)
     return text;
 }
 
+/* The groups of a known failure. */
+static bool add_known(facts_cases *cases, const char *text, const char *path, facts_error *error)
+{
+    size_t first = cases->suite.groups;
+    const char *kept = keep(cases, facts_known_suite(text, path));
+    if (kept == NULL)
+        return facts_fail(error, path, 1, 1, "no memory");
+    return facts_suite_read(&cases->suite, kept, path, error) &&
+           (facts_known_titles(&cases->suite, first, text) || facts_fail(error, path, 1, 1, "no memory"));
+}
+
 static bool add_file(facts_cases *cases, const char *path, facts_error *error)
 {
     char *text = facts_file_text(path, error);
@@ -56,7 +68,23 @@ static bool add_file(facts_cases *cases, const char *path, facts_error *error)
     const char *kept = keep(cases, text), *name = kept == NULL ? NULL : keep(cases, strdup(path));
     if (name == NULL)
         return facts_fail(error, path, 1, 1, "no memory");
-    return facts_suite_read(&cases->suite, kept, name, error);
+    return facts_is_known(path) ? add_known(cases, kept, name, error) : facts_suite_read(&cases->suite, kept, name, error);
+}
+
+/* The suite regress: the cases of every known failure, but for the big ones. */
+static bool add_regress(facts_cases *cases, const char *suite_dir, facts_error *error)
+{
+    char folder[4096], **paths;
+    snprintf(folder, sizeof folder, "%s/known", suite_dir);
+    size_t count = facts_folder_files(folder, ".known", &paths);
+    bool ok = count > 0 || facts_fail(error, folder, 1, 1, "no .known file can be read in this folder");
+    for (size_t i = 0; i < count && ok; i++) {
+        char *text = facts_file_text(paths[i], error);
+        ok = text != NULL && (!facts_known_in_regress(text) || add_file(cases, paths[i], error));
+        free(text);
+    }
+    facts_folder_free(paths, count);
+    return ok;
 }
 
 static bool add_folder(facts_cases *cases, const char *folder, facts_error *error)
@@ -115,10 +143,14 @@ static bool add_text(facts_cases *cases, const char *text, const char *suite_dir
         snprintf(path, sizeof path, "%s/suites/%s", suite_dir, text);
         if (exists(path, true))
             return add_folder(cases, path, error);
+        if (strcmp(text, "regress") == 0)
+            return add_regress(cases, suite_dir, error);
         snprintf(path, sizeof path, "%s/%s", suite_dir, text);
-        bool suite = strcmp(text, "regress") == 0 || strcmp(text, "reject") == 0;
-        if (suite && exists(path, true))
+        if (strcmp(text, "reject") == 0 && exists(path, true))
             return add_folder(cases, path, error);
+        snprintf(path, sizeof path, "%s/known/%s.known", suite_dir, strncmp(text, "regress/", 8) == 0 ? text + 8 : "");
+        if (exists(path, false))
+            return add_file(cases, path, error);
     }
     if (exists(text, false))
         return add_file(cases, text, error);

@@ -196,8 +196,10 @@ static int check_or_update(const facts_invocation *call, bool update)
     size_t findings = 0;
     if (update && o->word_count < 2)
         return facts_complain(FACTS_EXIT_BAD_INPUT, "facts expect update: give the records that lines shall be proposed from");
-    if (!facts_suite_dir(folder) || !facts_join(expect, folder, "expect"))
+    if (!facts_suite_dir(folder))
         return FACTS_EXIT_ENVIRONMENT;
+    if (!facts_expectations_path(expect))
+        return facts_complain(FACTS_EXIT_ENVIRONMENT, "facts expect: the expectations that the build makes of cases/known are missing; run ./facts setup");
     facts_deviations *list = facts_deviations_create();
     int status = list ? check_lines(list, &all, folder, expect, &findings) : FACTS_EXIT_ENVIRONMENT;
     if (status == FACTS_EXIT_OK && !update)

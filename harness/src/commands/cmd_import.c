@@ -8,7 +8,7 @@
 #include "../record/text.h"
 #include "commands.h"
 
-/* What stands behind a problem that was imported: lines of cases/expect, groups of cases/regress. */
+/* What stands behind a problem that was imported: lines of expectations and groups of cases, both from cases/known. */
 typedef struct knowledge {
     facts_deviations *lines;
     facts_cases *regress;
@@ -28,12 +28,12 @@ static void version(char out[24], int packed)
 
 static int load(knowledge *k)
 {
-    char cases[FACTS_PATH], folder[FACTS_PATH], suites[FACTS_PATH], today[16];
+    char folder[FACTS_PATH], suites[FACTS_PATH], today[16];
     const char *const regress[] = { "regress" };
     facts_error error = { .text = "" };
     if (!(k->lines = facts_deviations_create()))
         return FACTS_EXIT_ENVIRONMENT;
-    if (!facts_home_path("cases", cases) || !facts_join(folder, cases, "expect"))
+    if (!facts_expectations_path(folder))
         return FACTS_EXIT_OK;
     if (!facts_deviations_load(k->lines, folder, &error))
         return facts_complain(FACTS_EXIT_BAD_INPUT, "facts import: %s", error.text);
@@ -90,7 +90,7 @@ static void known(const knowledge *k, const facts_imported *p, void (*tell)(void
         facts_planned planned = facts_cases_at(k->regress, i);
         if (strcmp(planned.name, p->name) != 0)
             continue;
-        tell(to, "regress", planned.group, "cases/regress");
+        tell(to, "regress", planned.group, "cases/known");
         shown++;
     }
 }

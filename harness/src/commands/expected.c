@@ -47,7 +47,7 @@ void facts_expectations_suites(const char *const *texts, size_t count, char out[
 
 int facts_expectations_load(facts_expectations **out, const char *suites, facts_message *message)
 {
-    char cases[FACTS_PATH], folder[FACTS_PATH], today[16] = "";
+    char folder[FACTS_PATH], today[16] = "";
     facts_error error = { .text = "" };
     facts_expectations *e = calloc(1, sizeof *e);
     *out = e;
@@ -57,7 +57,7 @@ int facts_expectations_load(facts_expectations **out, const char *suites, facts_
         facts_say(message, "facts: out of memory");
         return 3;
     }
-    if (facts_home_path("cases", cases) && facts_join(folder, cases, "expect") && !facts_deviations_load(e->list, folder, &error)) {
+    if (facts_expectations_path(folder) && !facts_deviations_load(e->list, folder, &error)) {
         facts_say(message, "%s", error.text);
         return 2;
     }

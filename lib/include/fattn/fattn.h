@@ -459,7 +459,7 @@ typedef struct fattn_tensors {
     const float *dropout_scale, *dropout_scale_inverse; /* [1]; the inverse: backward; cuDNN's graph has the first alone */
     void *rng_dump;           /* dense b,h,s,s, fp32 */
     const uint8_t *block_mask; /* [batch, heads_q, ceil(seq_q/128), ceil(ceil(seq_kv/128) / 8)]: bit i % 8 of byte i / 8 is tile i */
-    const float *rope_q, *rope_k; /* angles: [seq_q, rope_dim], [seq_kv, rope_dim]; for cuDNN the same ones (docs/findings.md#rotary-embedding) */
+    const float *rope_q, *rope_k; /* angles: [seq_q, rope_dim], [seq_kv, rope_dim]; for cuDNN the same ones (docs/findings.md#rope-more-keys-than-rows) */
     const float *descale_q, *descale_k, *descale_v, *descale_s, *scale_s, *scale_o; /* [1] each; scale_o: of an O of 8 bits */
     const float *descale_o, *descale_do, *descale_dp, *scale_dp, *scale_dq, *scale_dk, *scale_dv; /* descale_o: 1 for an O of 16 bits */
     float *amax_s, *amax_o, *amax_dp, *amax_dq, *amax_dk, *amax_dv;
@@ -486,7 +486,7 @@ fattn_status fattn_forward(const fattn_plan *plan, const fattn_tensors *tensors,
  * plan's) and strides alone; the tensors are the other problem's. No second compile, and no promise of the best engine.
  * Returns  as fattn_forward; FATTN_UNSUPPORTED (what the graph bakes in differs with the extents: the message names the field; a backend other
  *          than cuDNN, or cuDNN itself: nothing was launched); FATTN_POLICY (a stride that is not a multiple of 16 bytes; strides other than
- *          the plan's, which cuDNN 9.28.0 takes and does not use: docs/findings.md#shapes-given-at-the-call). Rows of O and Stats behind seq_q, up
+ *          the plan's, which cuDNN 9.28.0 takes and does not use: docs/findings.md#override-strides). Rows of O and Stats behind seq_q, up
  *          to the plan's, may be written.
  * Source   cuDNN backend API, CUDNN_ATTR_VARIANT_PACK_OVERRIDE_SHAPES and _STRIDES. */
 fattn_status fattn_forward_as(const fattn_plan *plan, const fattn_problem *problem, const fattn_tensors *tensors, struct CUstream_st *stream);

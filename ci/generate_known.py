@@ -1,0 +1,55 @@
+#!/usr/bin/env python3
+"""Makes from cases/known what the build and the pages need.
+
+usage: ci/generate_known.py [--guards FILE.c] [--expectations FILE] [--page FILE.md] [--check FILE.md]
+
+  --guards        the library's guards in C
+  --expectations  which results are known to fail, a line each: what the harness reads
+  --page          docs/findings.md
+  --check         exit 1 when that page is out of date
+
+Needs Python's own library alone. A mistake in a file is one line with its place and exit 2.
+"""
+import argparse
+import sys
+from pathlib import Path
+
+HOME = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(HOME / "reports"))
+sys.dont_write_bytecode = True
+
+from facts_reports import known, known_expectations, known_guards, known_pages  # noqa: E402
+
+
+def _write(path, text):
+    path = Path(path)
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="ci/generate_known.py", description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--folder", default=str(HOME / "cases/known"))
+    for name in ("guards", "expectations", "page", "check"):
+        parser.add_argument(f"--{name}")
+    args = parser.parse_args()
+    try:
+        entries = known.load(args.folder)
+        if args.guards:
+            _write(args.guards, known_guards.emit([g for e in entries for f in e.failures if f.guarded for g in f.guard()]))
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 2
+    if args.expectations:
+        _write(args.expectations, known_expectations.expectations(entries))
+    if args.page:
+        _write(args.page, known_pages.findings(entries))
+    if args.check and Path(args.check).read_text(encoding="utf-8") != known_pages.findings(entries):
+        print(f"{args.check} is out of date: run ci/generate_known.py --page {args.check} and review the diff", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

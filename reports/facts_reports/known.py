@@ -1,0 +1,452 @@
+"""Known failures: one file each in cases/known, the only place where a failure is written down.
+
+The generator (ci/generate_known.py) makes from these files the library's guards, the expectations of the harness, the suite `regress` and
+docs/findings.md. docs/known.md describes the format for people. A file has a head, then sections:
+
+    title: one sentence                       kind: number | decision | speed | caller | design | behaviour
+    link: owner/project#12                    verdict: nan wrong
+    failure: (what fails where; any number)   cases: / controls: / guarded: (groups of the suite)   text: (Markdown, to the end)
+
+A failure holds from each version that was seen failing up to the next version that was seen right; with none, for every newer version.
+"""
+import re
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from . import predicate
+from .known_guards import FACTS
+from .vocabulary import VERDICTS
+
+KINDS = ("decision", "number", "caller", "speed", "design", "behaviour")
+HEAD = ("title", "kind", "link", "verdict", "reported", "range", "fixed", "needs", "tests", "due", "size")
+REPEATED = ("link", "seen", "right")
+BLOCK = ("verdict", "when", "shows", "engine", "knobs", "sm", "suspected", "seen", "right", "suites", "date", "link", "note", "guard", "instead", "ask")
+GROUPS = ("cases", "controls", "guarded")
+DECIDED = ("crash", "build_fail", "exit_crash")   # what a described device can show
+NEWEST = 0                                        # the open end of a range
+_VERSION = re.compile(r"\d{1,3}(\.\d{1,3}){1,2}")
+
+
+class KnownError(ValueError):
+    """One line for people, with its place."""
+
+
+def number(version):
+    """9.14.0 as cuDNN counts: 91400."""
+    major, minor, patch = (*map(int, version.split(".")), 0)[:3]
+    return major * 10000 + minor * 100 + patch
+
+
+def word(n):
+    """91400 as people write it: 9.14.0."""
+    return f"{n // 10000}.{n // 100 % 100}.{n % 100}"
+
+
+def failing_ranges(seen, right):
+    """[(first, end)] of the versions where a failure holds, as numbers; end does not belong to the range, NEWEST: none. Open until proven closed."""
+    out, start = [], None
+    for version, fails in sorted([(v, True) for v in seen] + [(v, False) for v in right]):
+        if fails and start is None:
+            start = version
+        elif not fails and start is not None:
+            out.append((start, version))
+            start = None
+    return out + ([(start, NEWEST)] if start is not None else [])
+
+
+@dataclass(frozen=True)
+class Observation:
+    """Versions seen failing or right, and what showed it."""
+    versions: tuple
+    source: str
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One row of the library's guards: an engine's number (None: every engine) in versions and architectures, both ends included, 0: open."""
+    engine: int | None
+    cudnn_from: int
+    cudnn_to: int
+    sm_from: int
+    sm_to: int
+
+
+@dataclass(frozen=True)
+class Guard:
+    """What the library refuses: the input of known_guards.emit."""
+    name: str
+    file: str
+    tree: tuple
+    when: str
+    why: str
+    link: str
+    remedy: str
+    unasked: bool
+    knobs: tuple
+    rules: tuple
+
+
+@dataclass
+class Failure:
+    """One section `failure:` of a file."""
+    entry: "Entry"
+    label: str
+    line: int
+    said: dict            # key: value, or [values]
+    at: dict              # key: line
+    families: dict
+
+    @property
+    def verdicts(self):
+        return self.said["verdict"].rstrip("?").split("/")
+
+    @property
+    def guarded(self):
+        return "guard" in self.said
+
+    @cached_property
+    def observations(self):
+        return {key: [_observation(self, key, text) for text in self.said.get(key, [])] for key in ("seen", "right")}
+
+    def versions(self, key):
+        return {number(v) if v != "any" else 0 for o in self.observations[key] for v in o.versions}
+
+    @cached_property
+    def ranges(self):
+        return failing_ranges(self.versions("seen"), self.versions("right"))
+
+    @property
+    def when(self):
+        return self.said["when"]
+
+    @property
+    def shows(self):
+        """The cases that show it, in the case language; "": none that a suite asks."""
+        shown = self.said.get("shows", self.when)
+        if shown == "none":
+            return ""
+        return f"{_grouped(self.when)} {shown}" if shown.startswith("&") else shown
+
+    @property
+    def link(self):
+        return next(iter(self.said.get("link", [])), self.entry.link)
+
+    @property
+    def name(self):
+        """What the library calls it."""
+        return self.entry.name + (f"/{self.label}" if self.label else "")
+
+    def numbers(self, first, end):
+        """[(engine's number or None, first, end)] in these versions."""
+        engine = self.said.get("engine", "any")
+        if engine == "any":
+            return [(None, first, end)]
+        out = []
+        for name in engine.split():
+            out += [(int(name), first, end)] if name.isdigit() else self.families[name].within(first, end)
+        return sorted(out, key=lambda r: (r[1], r[0]))
+
+    @cached_property
+    def architectures(self):
+        """([(sm_from, sm_to)] where it was seen, and where it is suspected); (0, 0): everywhere."""
+        return tuple(_architectures(self, key) for key in ("sm", "suspected"))
+
+    def expectations(self):
+        """[(predicate, seldom)]: the rows that are known to fail, as harness/src/case/expect.c reads them; `?` where it is only suspected."""
+        out = []
+        for places, suspected in zip(self.architectures, (False, True)):
+            if not places or not self.shows:
+                continue
+            parts = [_grouped(self.shows)]
+            if self.guarded and "guards=" not in self.shows:
+                parts.insert(0, "guards=off")
+            parts.append(_either([_engine_range(*r) for first, end in self.ranges for r in self.numbers(first, end)]))
+            parts.append(_either([_sm_range(*place) for place in places]))
+            if not set(self.verdicts) <= set(DECIDED):
+                parts.append("grade=measured")
+            out.append((" & ".join(p for p in parts if p), suspected))
+        return out
+
+    def guard(self):
+        sms, suspected = self.architectures
+        rules = tuple(Rule(n, first, end - 1 if end else 0, *sm) for first, last in self.ranges for n, first, end in self.numbers(first, last) for sm in sms)
+        more = tuple(Rule(n, first, end - 1 if end else 0, *sm) for first, last in self.ranges for n, first, end in self.numbers(first, last) for sm in suspected)
+        common = {"name": self.name, "file": f"cases/known/{self.entry.name}.known", "tree": self.tree("when"), "when": self.when, "link": self.link,
+                  "remedy": self.said["instead"], "unasked": self.said.get("ask") == "never", "knobs": self.knobs}
+        why = self.said["guard"]
+        out = [Guard(why=why, rules=rules, **common)] if rules else []
+        if more:
+            seen = " and ".join(_sm_words(place) for place in sms) or "another architecture"
+            out.append(Guard(why=f"{why}. Suspected: it was seen on {seen}, which has the same engine", rules=more, **common))
+        return out
+
+    @property
+    def knobs(self):
+        pairs = (pair.partition("=") for pair in self.said.get("knobs", "").split())
+        return tuple((name, int(value)) for name, _, value in pairs)
+
+    def tree(self, key):
+        text = self.shows if key == "shows" else self.said[key]
+        try:
+            return predicate.parse(text, FACTS if key == "when" else {})
+        except predicate.PredicateError as error:
+            raise KnownError(f"{self.entry.path}:{self.at.get(key, self.line)}: {key}: {error}") from None
+
+
+@dataclass
+class Entry:
+    """One file."""
+    path: str
+    name: str
+    said: dict = field(default_factory=dict)
+    at: dict = field(default_factory=dict)
+    failures: list = field(default_factory=list)
+    groups: list = field(default_factory=list)    # (kind, suffix, line, [lines])
+    text: str = ""
+
+    def __getattr__(self, key):
+        if key in HEAD:
+            return self.said.get(key, "")
+        raise AttributeError(key)
+
+    @property
+    def links(self):
+        return self.said.get("link", [])
+
+    @property
+    def link(self):
+        """The first address among the links; without one, where it is told."""
+        return next((link for link in self.links if "/" in link and " " not in link), f"docs/findings.md#{self.name}")
+
+    @property
+    def found_here(self):
+        return not self.links and self.said["kind"] != "behaviour"
+
+
+@dataclass(frozen=True)
+class Family:
+    """A kernel under all its numbers: [(first version, number)]."""
+    name: str
+    numbers: tuple
+
+    def within(self, first, end):
+        out = []
+        for place, (since, engine) in enumerate(self.numbers):
+            until = self.numbers[place + 1][0] if place + 1 < len(self.numbers) else NEWEST
+            low, high = max(first, since), min(end or 10**9, until or 10**9)
+            if low < high and engine:
+                out.append((engine, low, 0 if high == 10**9 else high))
+        return out
+
+
+# ---- words of predicates --------------------------------------------------------------------------------------------------------
+
+def _grouped(text):
+    """In brackets where an `or` stands outside of any."""
+    depth = 0
+    for c in text:
+        depth += (c == "(") - (c == ")")
+        if c == "|" and depth == 0:
+            return f"({text})"
+    return text
+
+
+def _either(parts):
+    parts = [p for p in dict.fromkeys(parts) if p]
+    return "" if not parts else parts[0] if len(parts) == 1 else "(" + " | ".join(parts) + ")"
+
+
+def _engine_range(engine, first, end):
+    parts = [f"engine={engine}"] if engine is not None else []
+    parts += [f"cudnn>={word(first)}"] if first else []
+    parts += [f"cudnn<{word(end)}"] if end else []
+    return " & ".join(parts)
+
+
+def _sm_range(low, high):
+    if not low and not high:
+        return ""
+    return f"sm={low}" if low == high else " & ".join(p for p in (f"sm>={low}" if low else "", f"sm<={high}" if high else "") if p)
+
+
+def _sm_words(place):
+    low, high = place
+    return f"sm_{low}" if low == high else f"sm_{low} to sm_{high}"
+
+
+def _architectures(failure, key):
+    text = failure.said.get(key, "")
+    if not text:
+        return []
+    if text == "any":
+        return [(0, 0)]
+    out = []
+    for part in text.split():
+        low, _, high = part.partition("..")
+        if not re.fullmatch(r"\d{2,3}(\.\.(\d{2,3})?)?", part):
+            raise KnownError(f"{failure.entry.path}:{failure.at[key]}: {key}: '{part}' is not an architecture, such as 90 or 100..109")
+        out.append((int(low), int(high or low) if ".." not in part or high else 0))
+    return out
+
+
+def _observation(failure, key, text):
+    versions, sep, source = text.partition(";")
+    if not sep or not source.strip():
+        raise KnownError(f"{failure.entry.path}:{failure.at[key]}: {key}: what showed it is missing; write '{key}: 9.14.0 9.19.0; RECORD or report'")
+    for v in versions.split():
+        if not (_VERSION.fullmatch(v) or v == "any"):
+            raise KnownError(f"{failure.entry.path}:{failure.at[key]}: {key}: '{v}' is not a version, such as 9.14.0")
+    if not versions.split():
+        raise KnownError(f"{failure.entry.path}:{failure.at[key]}: {key}: no version")
+    return Observation(tuple(versions.split()), source.strip())
+
+
+# ---- reading --------------------------------------------------------------------------------------------------------------------
+
+class _Reader:
+    def __init__(self, path, families):
+        self.entry = Entry(str(path), Path(path).stem)
+        self.families = families
+        self.said, self.at, self.keys, self.last = self.entry.said, self.entry.at, HEAD, None
+        self.group = None
+
+    def fail(self, line, what):
+        raise KnownError(f"{self.entry.path}:{line}: {what}")
+
+    def read(self, text):
+        lines = text.split("\n")
+        for place, line in enumerate(lines, 1):
+            key, _, value = line.partition(":")
+            if line == "text:":
+                self.entry.text = "\n".join(lines[place:]).strip("\n")
+                return
+            if key == "failure" and ":" in line:
+                self._open_failure(place, value.strip())
+            elif key in GROUPS and ":" in line:
+                self.group = (key, value.strip(), place, [])
+                self.entry.groups.append(self.group)
+            elif self.group is not None:
+                self.group[3].append(line)
+            else:
+                self._pair(place, line, key, value.strip())
+
+    def _open_failure(self, place, label):
+        if label and not re.fullmatch(r"[a-z0-9][a-z0-9-]*", label):
+            self.fail(place, f"failure: '{label}' is not a label of small letters, digits and -")
+        failure = Failure(self.entry, label, place, {}, {}, self.families)
+        self.entry.failures.append(failure)
+        self.said, self.at, self.keys, self.last, self.group = failure.said, failure.at, BLOCK, None, None
+
+    def _pair(self, place, line, key, value):
+        if not line.strip() or line.startswith("#"):
+            return
+        if line.startswith("  ") and self.last:
+            self._append(line.strip())
+            return
+        if ":" not in line or key not in self.keys:
+            self.fail(place, f"'{key}' is not a key here; did you mean {predicate.nearest(key, self.keys)}?")
+        if key in self.said and key not in REPEATED:
+            self.fail(place, f"{key} is given twice")
+        self.last = key
+        self.at.setdefault(key, place)
+        if key in REPEATED:
+            self.said.setdefault(key, []).append(value)
+        else:
+            self.said[key] = value
+
+    def _append(self, more):
+        if self.last in REPEATED:
+            self.said[self.last][-1] += " " + more
+        else:
+            self.said[self.last] += " " + more
+
+
+def _check_head(entry):
+    said = entry.said
+    for key in ("title", "kind"):
+        if not said.get(key):
+            raise KnownError(f"{entry.path}:1: {key} is missing")
+    if said["kind"] not in KINDS:
+        raise KnownError(f"{entry.path}:{entry.at['kind']}: kind: '{said['kind']}' is none of {' '.join(KINDS)}")
+    words = said.get("verdict", "").split()
+    if said["kind"] != "behaviour" and (not words or not set(words) <= {*VERDICTS, "slow"}):
+        raise KnownError(f"{entry.path}:{entry.at.get('verdict', 1)}: verdict: want words of: {' '.join(sorted({*VERDICTS, 'slow'}))}")
+    for key in ("reported", "range"):
+        if said.get(key, "any") != "any":
+            try:
+                predicate.parse(said[key])
+            except predicate.PredicateError as error:
+                raise KnownError(f"{entry.path}:{entry.at[key]}: {key}: {error}") from None
+    if said["kind"] != "behaviour" and not any(kind == "cases" for kind, *_ in entry.groups):
+        raise KnownError(f"{entry.path}:1: no section 'cases:'; a failure without a case cannot be checked")
+    labels = [f.label for f in entry.failures]
+    if len(set(labels)) != len(labels):
+        raise KnownError(f"{entry.path}:{entry.failures[-1].line}: two failures have the same label")
+
+
+def _check_failure(failure, families):
+    def fail(key, what):
+        raise KnownError(f"{failure.entry.path}:{failure.at.get(key, failure.line)}: {key}: {what}")
+
+    for key in ("verdict", "when", "seen", "date"):
+        if not failure.said.get(key):
+            fail(key, "is missing")
+    if not failure.said.get("sm") and not failure.said.get("suspected"):
+        fail("sm", "is missing: the architectures where it was seen, or suspected: those where it was not asked")
+    if not set(failure.verdicts) <= set(VERDICTS):
+        fail("verdict", f"'{failure.said['verdict']}' is not a verdict")
+    if not re.fullmatch(r"\d{4}-\d\d-\d\d", failure.said["date"]):
+        fail("date", "want a date such as 2026-11-22")
+    for name in failure.said.get("engine", "any").split():
+        if name != "any" and not name.isdigit() and name not in families:
+            fail("engine", f"'{name}' is no number and no family of cases/known/engines.families; did you mean {predicate.nearest(name, families)}?")
+    both = failure.versions("seen") & failure.versions("right")
+    if both:
+        fail("right", f"{word(min(both))} was seen failing and is said to be right")
+    if failure.guarded != ("instead" in failure.said):
+        fail("guard", "guard and instead belong together: what the library says, and what the user can do")
+    if not failure.guarded and ("ask" in failure.said or "knobs" in failure.said):
+        fail("guard", "ask and knobs belong to a guard")
+    if failure.said.get("ask", "never") != "never":
+        fail("ask", "want never")
+    if not all(re.fullmatch(r"[A-Z_0-9]+=\d+", pair) for pair in failure.said.get("knobs", "").split()):
+        fail("knobs", "want KNOB=NUMBER, such as TILE_N=2")
+    failure.tree("when")
+    if failure.shows:
+        failure.tree("shows")
+    for one, _ in failure.expectations():
+        predicate.parse(one)
+
+
+def read_families(path):
+    """{name: Family}: lines `NAME: number, number from VERSION, none from VERSION`."""
+    out = {}
+    for place, line in enumerate(Path(path).read_text(encoding="utf-8").split("\n"), 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        name, _, rest = line.partition(":")
+        numbers = []
+        for part in rest.split(","):
+            match = re.fullmatch(r"\s*(\d+|none)(?: from (\S+))?\s*", part)
+            if not match or bool(match[2]) != bool(numbers) or (match[2] and not _VERSION.fullmatch(match[2])):
+                raise KnownError(f"{path}:{place}: want 'NAME: 1, 7 from 9.15.0'")
+            numbers.append((number(match[2]) if match[2] else 0, 0 if match[1] == "none" else int(match[1])))
+        out[name.strip()] = Family(name.strip(), tuple(numbers))
+    return out
+
+
+def read_file(path, families):
+    """One entry, checked. Raises KnownError, OSError."""
+    reader = _Reader(path, families)
+    reader.read(Path(path).read_text(encoding="utf-8"))
+    _check_head(reader.entry)
+    for failure in reader.entry.failures:
+        _check_failure(failure, families)
+    return reader.entry
+
+
+def load(folder):
+    """Every entry of cases/known, by name. Raises KnownError, OSError."""
+    families = read_families(Path(folder) / "engines.families")
+    return [read_file(path, families) for path in sorted(Path(folder).glob("*.known"))]

@@ -1,0 +1,18 @@
+"""What the build makes of the known failures for the harness: lines of expectations."""
+
+_HEAD = "# Made from cases/known by ci/generate_known.py. Change the files there.\n"
+
+
+def expectations(entries):
+    """The text of known.expect, as harness/src/case/expect.c reads it."""
+    lines = [_HEAD.rstrip("\n")]
+    for entry in entries:
+        for failure in entry.failures:
+            for where, suspected in failure.expectations():
+                verdict = failure.said["verdict"] + ("?" if suspected and not failure.said["verdict"].endswith("?") else "")
+                note = failure.said.get("note", "")
+                if suspected:
+                    note = (note + "; " if note else "") + "suspected: seen on another architecture with the same engine"
+                lines.append(f"suites: {failure.said.get('suites', 'regress')}")
+                lines.append(f"{failure.said['date']} {verdict} {where} {failure.link.replace(' ', '_')}" + (f" # {note}" if note else ""))
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,79 @@
+"""docs/findings.md: every known failure for people, from cases/known."""
+from . import text
+from .known import word
+
+_ARCHITECTURES = {(0, 0): "all"}
+_HEAD = """# Known failures of cuDNN's fused attention
+
+Printed from `cases/known` by `ci/generate_known.py --page docs/findings.md`; a test fails when this page is out of date.
+[known.md](known.md) says how to read and add a failure. [catalogue.md](catalogue.md) says what became of each public report.
+
+A failure holds from the first version that was seen failing up to the next version that was seen right. With none, it holds for every newer version.
+"suspected" architectures have the same engine and were not asked.
+"""
+
+
+def _versions(failure):
+    return ", ".join(f"{word(first) if first else 'any'} and newer" if not end else f"{word(first) if first else 'any'} to before {word(end)}"
+                     for first, end in failure.ranges)
+
+
+def _sm(places):
+    return " ".join(_ARCHITECTURES.get(place) or (f"sm_{place[0]}" if place[0] == place[1] else f"sm_{place[0]} to sm_{place[1]}") for place in places)
+
+
+def _where(failure):
+    seen, suspected = failure.architectures
+    return "; ".join(p for p in (_sm(seen), f"suspected {_sm(suspected)}" if suspected else "") if p)
+
+
+def _library(failure):
+    if not failure.guarded:
+        return "takes another engine, if there is one" if "build_fail" in failure.verdicts else "does not refuse"
+    engine = failure.said.get("engine", "any")
+    return "refuses" if engine == "any" else "leaves the configuration out" if failure.knobs else "leaves the engine out"
+
+
+def _failure(failure):
+    label = f"**{failure.label}** " if failure.label else ""
+    lines = [f"- {label}`{failure.when}`" + (f", engine {failure.said['engine']}" if failure.said.get("engine", "any") != "any" else "")
+             + f": {' or '.join(failure.verdicts)}.",
+             f"  Versions: {_versions(failure)}. Architectures: {_where(failure)}. The library {_library(failure)}."]
+    for key, said in (("seen", "Seen"), ("right", "Right")):
+        lines += [f"  {said}: {' '.join(o.versions)} ({o.source})." for o in failure.observations[key]]
+    if failure.said.get("note"):
+        lines.append(f"  Note: {failure.said['note']}.")
+    if failure.guarded:
+        lines.append(f"  Instead: {failure.said['instead']}.")
+    return lines
+
+
+def _section(entry):
+    lines = ["", f"## {entry.name}", "", f"**{text.markdown(entry.title)}**"]
+    if entry.links:
+        lines.append("Reported: " + ", ".join(entry.links) + ".")
+    if entry.due:
+        lines.append(f"Expected: {entry.due[0].lower() + entry.due[1:] if entry.due[1:2].islower() else entry.due}")
+    if entry.failures:
+        lines.append("")
+    for failure in entry.failures:
+        lines += _failure(failure)
+    if entry.text:
+        lines += ["", entry.text]
+    return lines
+
+
+def findings(entries):
+    """The page."""
+    shown = [e for e in entries if e.failures or e.kind == "behaviour" or (e.text and e.found_here)]
+    failing = [e for e in shown if e.failures]
+    lines = [_HEAD, f"{len(failing)} failures, {sum(any(f.guarded for f in e.failures) for e in failing)} of them guarded by the library.", "",
+             "| failure | what happens | versions | library |", "|---|---|---|---|"]
+    for entry in failing:
+        first = entry.failures[0]
+        lines.append(f"| [{entry.name}](#{entry.name}) | {' '.join(dict.fromkeys(v for f in entry.failures for v in f.verdicts))} | {_versions(first)} "
+                     f"| {'guards' if any(f.guarded for f in entry.failures) else 'does not refuse'} |")
+    lines += ["", "Behaviour that is no failure: " + ", ".join(f"[{e.name}](#{e.name})" for e in shown if not e.failures) + "."]
+    for entry in shown:
+        lines += _section(entry)
+    return "\n".join(lines) + "\n"
