@@ -35,12 +35,12 @@ class Line:
     tree: tuple
     link: str
     candidates: dict     # suite: the cases there that it could be about
-    fits: int = 0        # rows that it was the first to fit
+    fits: int = 0        # rows that it explains
     met: int = 0         # of these, with its verdict
     passed: int = 0      # of these, tried and with another
     asked: int = 0       # results that it could be about, of suites whose such results are all in the records
     late: set = field(default_factory=set)      # versions in the records from its `until` on
-    taken_by: set = field(default_factory=set)  # earlier lines that took rows it fits
+    taken_by: set = field(default_factory=set)  # lines that explain rows it fits
 
 
 def expects(line, verdict):
@@ -162,22 +162,25 @@ class Held:
         return {s for s, members in self.suites.items() if name in members}
 
     def _hold(self, row):
-        get, within, first = row_get(row), self.about(cases.bare(row["case"])), None
+        get, within = row_get(row), self.about(cases.bare(row["case"]))
         refusal = isinstance(row.get("expectation"), dict) and "reason" in row["expectation"]   # a reject case: judged by its group
-        for line in [] if refusal else self.lines:
-            counts = not line.suites or not within or within & set(line.suites)
-            if not counts or (line.until and version_key(row["cudnn"]) >= version_key(line.until)) or not predicate.holds(line.tree, get):
-                continue
-            if first is not None:
-                line.taken_by.add(first)
-                continue
-            first = line.place
-            line.fits += 1
-            line.met += expects(line, row["verdict"])
-            line.passed += not expects(line, row["verdict"]) and _tried(row) and not (line.sometimes and row["verdict"] == "pass")
-        self.rows.append((row, get, first))
-        if is_finding(row["verdict"]) and first is None and not refusal:
+        fitting = [] if refusal else [line for line in self.lines if self._fits(line, row, get, within)]
+        chosen = next((line for line in fitting if expects(line, row["verdict"])), fitting[0] if fitting else None)
+        for line in fitting:
+            if line is not chosen:
+                line.taken_by.add(chosen.place)
+        if chosen:
+            chosen.fits += 1
+            chosen.met += expects(chosen, row["verdict"])
+            chosen.passed += not expects(chosen, row["verdict"]) and _tried(row) and not (chosen.sometimes and row["verdict"] == "pass")
+        self.rows.append((row, get, chosen and chosen.place))
+        if is_finding(row["verdict"]) and chosen is None and not refusal:
             self.unexplained.append((row, get))
+
+    @staticmethod
+    def _fits(line, row, get, within):
+        counts = not line.suites or not within or within & set(line.suites)
+        return counts and not (line.until and version_key(row["cudnn"]) >= version_key(line.until)) and predicate.holds(line.tree, get)
 
     def _cover(self):
         """Of each line: how many results it could be about, in the suites that are whole here as far as it is concerned."""

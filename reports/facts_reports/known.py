@@ -87,7 +87,7 @@ class Guard:
     rules: tuple
 
 
-@dataclass
+@dataclass(eq=False)
 class Failure:
     """One section `failure:` of a file."""
     entry: "Entry"
@@ -194,7 +194,7 @@ class Failure:
             raise KnownError(f"{self.entry.path}:{self.at.get(key, self.line)}: {key}: {error}") from None
 
 
-@dataclass
+@dataclass(eq=False)
 class Entry:
     """One file."""
     path: str

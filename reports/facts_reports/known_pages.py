@@ -13,7 +13,7 @@ A failure holds from the first version that was seen failing up to the next vers
 """
 
 
-def _versions(failure):
+def versions(failure):
     return ", ".join(f"{word(first) if first else 'any'} and newer" if not end else f"{word(first) if first else 'any'} to before {word(end)}"
                      for first, end in failure.ranges)
 
@@ -38,7 +38,7 @@ def _failure(failure):
     label = f"**{failure.label}** " if failure.label else ""
     lines = [f"- {label}`{failure.when}`" + (f", engine {failure.said['engine']}" if failure.said.get("engine", "any") != "any" else "")
              + f": {' or '.join(failure.verdicts)}.",
-             f"  Versions: {_versions(failure)}. Architectures: {_where(failure)}. The library {_library(failure)}."]
+             f"  Versions: {versions(failure)}. Architectures: {_where(failure)}. The library {_library(failure)}."]
     for key, said in (("seen", "Seen"), ("right", "Right")):
         lines += [f"  {said}: {' '.join(o.versions)} ({o.source})." for o in failure.observations[key]]
     if failure.said.get("note"):
@@ -48,7 +48,7 @@ def _failure(failure):
     return lines
 
 
-def _section(entry):
+def section(entry):
     lines = ["", f"## {entry.name}", "", f"**{text.markdown(entry.title)}**"]
     if entry.links:
         lines.append("Reported: " + ", ".join(entry.links) + ".")
@@ -71,9 +71,9 @@ def findings(entries):
              "| failure | what happens | versions | library |", "|---|---|---|---|"]
     for entry in failing:
         first = entry.failures[0]
-        lines.append(f"| [{entry.name}](#{entry.name}) | {' '.join(dict.fromkeys(v for f in entry.failures for v in f.verdicts))} | {_versions(first)} "
+        lines.append(f"| [{entry.name}](#{entry.name}) | {' '.join(dict.fromkeys(v for f in entry.failures for v in f.verdicts))} | {versions(first)} "
                      f"| {'guards' if any(f.guarded for f in entry.failures) else 'does not refuse'} |")
     lines += ["", "Behaviour that is no failure: " + ", ".join(f"[{e.name}](#{e.name})" for e in shown if not e.failures) + "."]
     for entry in shown:
-        lines += _section(entry)
+        lines += section(entry)
     return "\n".join(lines) + "\n"

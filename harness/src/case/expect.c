@@ -310,14 +310,21 @@ static bool is_past(const entry *e, const facts_subject *subject)
 
 facts_deviation *facts_deviations_lookup(facts_deviations *list, const facts_subject *subject)
 {
+    entry *first = NULL;
     for (size_t i = 0; i < list->count; i++) {
         entry *e = &list->entries[i];
         if (e->left_out || is_past(e, subject) || !facts_predicate_holds(e->where, subject))
             continue;
-        e->shown.used = true;
-        return &e->shown;
+        first = first != NULL ? first : e;
+        if (subject->verdict != NULL && facts_deviation_names(&e->shown, subject->verdict)) {
+            first = e;
+            break;
+        }
     }
-    return NULL;
+    if (first == NULL)
+        return NULL;
+    first->shown.used = true;
+    return &first->shown;
 }
 
 bool facts_deviations_possible(const facts_deviations *list, size_t i, const facts_subject *subject)

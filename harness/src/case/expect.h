@@ -2,7 +2,7 @@
  *
  *   2026-11-21 nan case~'pass=bwd*fill=neglse*' & s.kv%128=64 & cudnn>=9.19.0 & cudnn<9.26.0 & sm=90  pytorch/pytorch#196678  # note
  *
- * date, verdict, a predicate, the link (the last word), and a note after #. The first line that fits a result counts. `nondeterministic?` with a
+ * date, verdict, a predicate, the link (the last word), and a note after #. Of the lines that fit a result, one that names its verdict counts. `nondeterministic?` with a
  * question mark is what happens now and then: a pass beside it is no news. `wrong/nan` is either: what lies in memory decides. Between verdict and predicate may stand `expires=2027-06-01` (from that
  * day on the line does not count) and `until=9.30.0` (not for that version and newer ones). A line `suites: regress surface` says which suites the
  * lines below it are about: in a run of other suites they do not count; `suites: all` ends it.
@@ -35,7 +35,8 @@ bool facts_deviations_load(facts_deviations *list, const char *folder, facts_err
 void facts_deviations_choose(facts_deviations *list, const char *suites, const char *today);
 /* Does line `i` count, as chosen? */
 bool facts_deviations_counts(const facts_deviations *list, size_t i);
-/* What is known of this result, or NULL; marks it as used. `verdict` of the subject is not looked at unless the predicate asks. */
+/* What is known of this result, or NULL; marks it as used. Several lines may fit, because several failures may meet in one case: the first one that
+ * names the subject's verdict is returned, and without one the first that fits. */
 facts_deviation *facts_deviations_lookup(facts_deviations *list, const facts_subject *subject);
 /* Could line `i` be about a result of which only this is known? facts_predicate_possible, and not past its `until`. */
 bool facts_deviations_possible(const facts_deviations *list, size_t i, const facts_subject *subject);

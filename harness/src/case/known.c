@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "suite.h"
+
 #define SUFFIX ".known"
 
 /* The sections that hold cases; what a section without a name of its own adds to the group's name. */
@@ -105,7 +107,7 @@ static char *title_of(const char *text)
     return made;
 }
 
-bool facts_known_titles(facts_suite *suite, size_t first, const char *text)
+bool facts_known_titles(struct facts_suite *suite, size_t first, const char *text)
 {
     for (size_t i = first; i < suite->groups; i++) {
         if (*suite->group[i].why != '\0')
@@ -117,6 +119,24 @@ bool facts_known_titles(facts_suite *suite, size_t first, const char *text)
         suite->group[i].why = title;
     }
     return true;
+}
+
+bool facts_known_shows_without_gpu(const char *text)
+{
+    bool failure = false;
+    facts_span rest = facts_span_of(text), value;
+    while (rest.length > 0) {
+        facts_span line = facts_span_cut(&rest, '\n');
+        failure = failure || begins(line, "failure:", &value);
+        if (!failure || !begins(line, "verdict:", &value))
+            continue;
+        while (value.length > 0) {
+            facts_span word = facts_span_cut(&value, '/');
+            if (facts_span_is(word, "crash") || facts_span_is(word, "build_fail"))
+                return true;
+        }
+    }
+    return false;
 }
 
 bool facts_known_in_regress(const char *text)

@@ -25,6 +25,7 @@ int facts_command_bisect(const facts_invocation *call);
 int facts_command_import(const facts_invocation *call);
 int facts_command_audit(const facts_invocation *call);
 int facts_command_expect(const facts_invocation *call);
+int facts_command_known(const facts_invocation *call);
 int facts_command_merge(const facts_invocation *call);
 int facts_command_calibrate(const facts_invocation *call);
 int facts_command_self(const facts_invocation *call); /* of facts-self */

@@ -21,6 +21,7 @@ static int dispatch(facts_command command, const facts_invocation *call)
     case FACTS_COMMAND_IMPORT: return facts_command_import(call);
     case FACTS_COMMAND_AUDIT: return facts_command_audit(call);
     case FACTS_COMMAND_EXPECT: return facts_command_expect(call);
+    case FACTS_COMMAND_KNOWN: return facts_command_known(call);
     case FACTS_COMMAND_MERGE: return facts_command_merge(call);
     case FACTS_COMMAND_CALIBRATE: return facts_command_calibrate(call);
     default: return FACTS_EXIT_BAD_INPUT;

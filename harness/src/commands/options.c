@@ -17,7 +17,7 @@ typedef enum kind { FLAG, TEXT, COUNT, NUMBER, SECONDS, MINUTES, RATIO, SHARD, O
 #define MEASURES ON(CALIBRATE)
 #define HUNTS (ON(SHRINK) | ON(FUZZ))
 #define COMPARES (ON(GATE) | ON(DIFF))
-#define VERSIONS (ON(GATE) | ON(BISECT) | ON(IMPORT) | ON(AUDIT) | ON(EXPECT)) /* ask builds, keep a record */
+#define VERSIONS (ON(GATE) | ON(BISECT) | ON(IMPORT) | ON(AUDIT) | ON(EXPECT) | ON(KNOWN)) /* ask builds, keep a record */
 #define EVERY ((1u << FACTS_COMMAND_COUNT) - 1u)
 
 /* X("name", 'letter', KIND, field, "ARGUMENT", commands, "help") */
@@ -55,6 +55,8 @@ typedef enum kind { FLAG, TEXT, COUNT, NUMBER, SECONDS, MINUTES, RATIO, SHARD, O
     X("steps", 0, NUMBER, steps, "N", HUNTS, "questions for one shrinking (default 400)")                                              \
     X("weights", 0, TEXT, weights, "FILE", ON(FUZZ), "what is drawn, how often (default: cases/fuzz.weights)")                          \
     X("from", 0, RECORDS, from, "RECORD", MEASURES | ON(AUDIT), "of rows that are there, instead of a run; several are one")                                      \
+    X("write", 0, FLAG, write, NULL, ON(KNOWN), "check: write the new observations into cases/known instead of printing the diff")        \
+    X("source", 0, TEXT, source, "TEXT", ON(KNOWN), "note: the record or report that shows the observation")                                   \
     X("known", 0, FLAG, known, NULL, ON(FUZZ), "also what cases/expect names as known")                                               \
     X("baseline", 0, TEXT, baseline, "V", COMPARES, "what is trusted: a build (of two records, or of one that holds both)")               \
     X("candidate", 0, TEXT, candidate, "V", COMPARES, "what may replace it")                                                            \

@@ -34,7 +34,8 @@ typedef struct facts_options {
     const char *baseline, *candidate, *junit, *errata, *fail_on, *by;
     double slower; /* 0: not said */
     bool annotations, all, fresh, decide, run;
-    bool known;
+    bool known, write;
+    const char *source;
     bool json, count, resume, overwrite, fail_fast, plan, explain, trace, force, first_bad_only;
     bool help;
 } facts_options;
@@ -55,6 +56,7 @@ typedef struct facts_options {
     X(IMPORT, "import", "LOG...", "cases out of cudnn-frontend's logs, cuDNN's own logs and plans")                                   \
     X(AUDIT, "audit", "[CLAIMS...]", "what others say is supported, held against what cuDNN answers on both sides of each rule")            \
     X(EXPECT, "expect", "update|check|golden [IN...]", "what is known and accepted: proposed, checked, and the golden support matrix")      \
+    X(KNOWN, "known", "list|show|check|note [...]", "the known failures: what fails, in which versions; check asks a build about each of them")      \
     X(MERGE, "merge", "IN...", "join records; refuses other suites, names what is missing")                                        \
     X(SELF, "self", "", "the liars: which kernels that are wrong on purpose are found, and how often a right one is called wrong")   \
     X(CALIBRATE, "calibrate", "CASES...", "what engines' errors say about the constants of the error model: rows for cases/calibration.json")      \

@@ -1,0 +1,181 @@
+/* facts known: the known failures in cases/known. `check` asks a build about the cases of each failure without guards, or reads records that are
+ * there; the report package reads and changes the files. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "../case/file.h"
+#include "../case/known.h"
+#include "commands.h"
+#include "nearest.h"
+
+#define MOST_TEXTS 256
+#define WITH_ENGINES "guards=off engine=all"
+#define DESCRIBED "h100-sxm,sm100-spec,sm120-spec,sm80-spec"
+
+/* Words for the report package; the strings are the caller's. */
+typedef struct words {
+    const char *at[64];
+    size_t count;
+    bool too_many;
+} words;
+
+static void add(words *w, const char *word)
+{
+    if (w->count < sizeof w->at / sizeof w->at[0])
+        w->at[w->count++] = word;
+    else
+        w->too_many = true;
+}
+
+static int hand_over(words *w)
+{
+    return w->too_many ? facts_complain(FACTS_EXIT_BAD_INPUT, "facts known: too many words") : facts_run_report(w->at, w->count);
+}
+
+static void start(words *w, const char *folder, const char *task)
+{
+    add(w, "known");
+    add(w, "--folder");
+    add(w, folder);
+    add(w, task);
+}
+
+static bool is_record(const char *word)
+{
+    const char *end = strrchr(word, '.');
+    return end && (strcmp(end, ".jsonl") == 0 || strcmp(end, ".gz") == 0 || strcmp(end, ".xz") == 0);
+}
+
+/* The files of the failures that a described device can show. */
+static size_t choose_decidable(const char *folder, char *out[MOST_TEXTS])
+{
+    char **paths;
+    size_t count = 0, files = facts_folder_files(folder, ".known", &paths);
+    for (size_t i = 0; i < files && count < MOST_TEXTS; i++) {
+        facts_error error;
+        char *text = facts_file_text(paths[i], &error);
+        if (text && facts_known_in_regress(text) && facts_known_shows_without_gpu(text) && (out[count] = strdup(paths[i])))
+            count++;
+        free(text);
+    }
+    facts_folder_free(paths, files);
+    return count;
+}
+
+/* The failures that are named; without a name all, or those that described devices can show. The texts are the caller's to free. */
+static size_t choose_cases(const facts_options *o, const char *folder, bool described, char *out[MOST_TEXTS])
+{
+    size_t count = 0;
+    if (o->word_count < 2 && described)
+        return choose_decidable(folder, out);
+    if (o->word_count < 2 && (out[0] = strdup("regress")))
+        return 1;
+    for (size_t i = 1; i < o->word_count && count < MOST_TEXTS; i++)
+        if (asprintf(&out[count], "regress/%s", o->words[i]) >= 0)
+            count++;
+    return count;
+}
+
+/* Are these devices all described ones: neither a GPU's number nor cpu? */
+static bool are_described(const char *devices)
+{
+    for (const char *at = devices; *at; at += strcspn(at, ","), at += *at == ',')
+        if ((*at >= '0' && *at <= '9') || strncmp(at, "cpu", 3) == 0)
+            return false;
+    return true;
+}
+
+/* Asks a build about the cases. Described devices only decide and compile; what a GPU shows comes from every engine. */
+static int ask(const facts_invocation *call, const char *folder, char record[FACTS_PATH])
+{
+    facts_options options = *call->options;
+    facts_session s = { .options = &options, .task = FACTS_TASK_RUN, .argc = call->argc, .argv = call->argv, .keep_record = true };
+    const char *devices = options.device ? options.device : facts_gpu_count() ? "0" : DESCRIBED;
+    bool described = are_described(devices);
+    char *texts[MOST_TEXTS];
+    size_t count = choose_cases(&options, folder, described, texts);
+    s.task = described ? FACTS_TASK_PLAN : FACTS_TASK_RUN;
+    options.with = WITH_ENGINES;
+    options.json = false;
+    int status = facts_session_prepare(&s, (const char *const *)texts, count, options.cudnn, devices);
+    if (status == FACTS_EXIT_OK)
+        status = facts_session_run(&s);
+    if (status == FACTS_EXIT_OK && s.counts.interrupted)
+        status = FACTS_EXIT_INTERRUPTED;
+    if (status == FACTS_EXIT_OK && s.counts.record_failed)
+        status = FACTS_EXIT_ENVIRONMENT;
+    strcpy(record, s.record);
+    facts_session_free(&s);
+    for (size_t i = 0; i < count; i++)
+        free(texts[i]);
+    return status;
+}
+
+static int check(const facts_invocation *call, const char *folder)
+{
+    const facts_options *o = call->options;
+    char record[FACTS_PATH] = "";
+    size_t records = 0;
+    words w = { .count = 0 };
+    for (size_t i = 1; i < o->word_count; i++)
+        records += is_record(o->words[i]);
+    if (records && records + 1 < o->word_count)
+        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts known check: give records, or names of failures, not both");
+    start(&w, folder, "check");
+    if (o->write)
+        add(&w, "--write");
+    for (size_t i = 1; i < o->word_count && records; i++)
+        add(&w, o->words[i]);
+    if (!records) {
+        int status = ask(call, folder, record);
+        if (status != FACTS_EXIT_OK)
+            return status;
+        fprintf(stderr, "record: %s\n", record);
+        add(&w, record);
+    }
+    return hand_over(&w);
+}
+
+static int list(const facts_options *o, const char *folder)
+{
+    words w = { .count = 0 };
+    start(&w, folder, "list");
+    if (o->cudnn) {
+        add(&w, "--cudnn");
+        add(&w, o->cudnn);
+    }
+    if (o->json)
+        add(&w, "--json");
+    return hand_over(&w);
+}
+
+static int tell(const facts_options *o, const char *folder, const char *task)
+{
+    words w = { .count = 0 };
+    start(&w, folder, task);
+    for (size_t i = 1; i < o->word_count; i++)
+        add(&w, o->words[i]);
+    if (o->source) {
+        add(&w, "--source");
+        add(&w, o->source);
+    }
+    return hand_over(&w);
+}
+
+int facts_command_known(const facts_invocation *call)
+{
+    static const char *const tasks[] = { "list", "show", "check", "note" };
+    const facts_options *o = call->options;
+    const char *task = o->word_count ? o->words[0] : "";
+    char cases[FACTS_PATH], folder[FACTS_PATH];
+    if (!facts_suite_dir(cases) || !facts_join(folder, cases, "known"))
+        return FACTS_EXIT_ENVIRONMENT;
+    if (strcmp(task, "check") == 0)
+        return check(call, folder);
+    if (strcmp(task, "list") == 0)
+        return list(o, folder);
+    if (strcmp(task, "show") == 0 || strcmp(task, "note") == 0)
+        return tell(o, folder, task);
+    return facts_complain(FACTS_EXIT_BAD_INPUT, "facts known: \"%.60s\" is none of list, show, check, note; did you mean %s?", task,
+                          facts_nearest_word(task, tasks, sizeof tasks / sizeof tasks[0]));
+}
