@@ -134,6 +134,8 @@ Test(errata, what_is_wrong_is_said_with_the_rule)
         { RULES("{\"name\":\"n\",\"deny\":\"cudnn\",\"when\":\"s.q=sm\"}"), "rule 0 (n): when: sm is not a key of a case" },
         { RULES("{\"name\":\"n\",\"deny\":\"cudnn\",\"when\":7}"), "rule 0 (n): when: expected a text" },
         { RULES("{\"name\":\"a\",\"deny\":\"cudnn\"},{\"name\":\"n\",\"deny\":1}"), "rule 1 (n): deny: expected a text" },
+        { RULES("{\"name\":\"a\\nb\",\"deny\":\"x\"}"), "rule 0 (a?b): deny: expected" },
+        { RULES("{\"name\":\"n\",\"d\\u00e9ny\":\"x\"}"), "rule 0 (n): d??ny: no such key" },
         { RULES("{\"name\":\"n\",\"deny\":\"cudnn\",\"name\":\"m\"}"), "line 1, column " },
         { RULES("{\"operation\":\"Matmul_Matmul\"}"), "rule 0 ((no rule_id)): engine: expected a number" },
         { RULES("{\"operation\":\"Matmul_Matmul\",\"engine\":1,\"knob\":[\"31=7\"]}"),

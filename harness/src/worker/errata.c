@@ -430,6 +430,8 @@ bool facts_errata_read(facts_errata **out, const char *json, char error[FACTS_ER
         return false;
     }
     if (!read_document(errata, json, error)) {
+        for (char *at = error; *at; at++) /* the file's own words are in it, perhaps cut within a letter */
+            *at = *at >= ' ' && *at <= '~' ? *at : '?';
         facts_errata_destroy(errata);
         return false;
     }

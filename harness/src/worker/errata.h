@@ -1,15 +1,5 @@
-/* The rules of policy=guard: cases/errata.json, read from its text and chosen for a case.
- *
- * One file may hold two forms of a rule. A rule with "operation" has cudnn-frontend's form; every other rule has ours.
- *   ours       {"version":1,"rules":[{"name":…,"why":…,"link":…,"remedy":…,"deny":"cudnn" or "pin":"cudnn","pass":"bwd","engine":7,
- *              "knobs":{"TILE_M":2 or "k40":2},"cudnn":"9.14.0..9.25.1","sm":"90..100","when":"s.kv%128!=0","unasked":true}]}
- *              `when` is a predicate of the case language. A missing end of a range is open; both ends belong to the range; "9.14.0" alone is
- *              that version.
- *   frontend's {"version":1,"rules":[{"rule_id":…,"operation":…,"engine":2,"knob":["k31=7"],"cudnn_version_start":91400,
- *              "cudnn_version_end":92600}]}, as cudnn-frontend's include/cudnn_frontend_Errata.h reads it: the range includes its start and not its
- *              end (-1 or absent: open), the configuration must have every knob, and "arch" is not read. An operation is the name of a whole
- *              graph. Two Matmul are forward attention, more are backward attention; rules of other graphs are left out. Knobs are compared
- *              by value: k2=1 does not block k2=13. */
+/* The rules of policy=guard: cases/errata.json, read from its text and chosen for a case. docs/cases.md, "Errata", has the two forms of a rule:
+ * ours, and cudnn-frontend's as its include/cudnn_frontend_Errata.h reads it. Knobs are compared by value: k2=1 does not block k2=13. */
 #ifndef FACTS_WORKER_ERRATA_H
 #define FACTS_WORKER_ERRATA_H
 
