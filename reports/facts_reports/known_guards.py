@@ -260,9 +260,15 @@ def _functions(place, guard):
     return lines, bool(arguments)
 
 
-def _row(place, guard, rule, says):
+def _without_condition(place, lines):
+    """The functions of a guard whose condition is that of one before it."""
+    end = lines.index("}", lines.index(f"static bool holds_{place}(const char *when, const fattn_problem *p)"))
+    return lines[:1] + lines[end + 2:]
+
+
+def _row(place, guard, rule, says, first):
     fields = [(name, _quoted(getattr(guard, name))) for name in ("name", "why", "link", "remedy", "when") if getattr(guard, name)]
-    fields += [("holds", f"holds_{place}")] + ([("say", f"say_{place}")] if says else [])
+    fields += [("holds", f"holds_{first}")] + ([("say", f"say_{place}")] if says else [])
     fields += [("knobs", f"knobs_{place}"), ("knob_count", len(guard.knobs))] if guard.knobs else []
     fields += [("engine", "FATTN_ANY" if rule.engine is None else rule.engine), ("action", "FATTN_DENY"), ("backend", "FATTN_BACKEND_CUDNN"), ("pass", "FATTN_ANY")]
     fields += [(name, getattr(rule, name)) for name in ("cudnn_from", "cudnn_to", "sm_from", "sm_to") if getattr(rule, name)]
@@ -273,16 +279,18 @@ def _row(place, guard, rule, says):
 def emit(guards):
     """The C text. GuardError: a guard that cannot be compiled."""
     functions, rows = [], []
+    known = {}   # rows of one name share their condition: a suspected architecture has its own sentence alone
     for place, guard in enumerate(guards):
         _check_texts(guard)
         if not guard.rules:
             raise GuardError(f"{guard.file}: rules: a guard needs at least one")
         lines, says = _functions(place, guard)
-        functions += lines
+        first = known.setdefault((guard.file, guard.when), place)
+        functions += lines if first == place else _without_condition(place, lines)
         for rule in guard.rules:
             if guard.unasked and (rule.engine is not None or guard.knobs):
                 raise GuardError(f"{guard.file}: unasked: a guard of one engine or of knobs cannot refuse before cuDNN is asked")
-            rows += _row(place, guard, rule, says)
+            rows += _row(place, guard, rule, says, first)
     if not rows:
         raise GuardError("there are no guards; the library's table must have a row")
     return "\n".join([
