@@ -107,7 +107,8 @@ static int check_oracle(const facts_session *s)
 int facts_session_targets(facts_session *s, const char *cudnn, const char *devices)
 {
     facts_message note = { "" }, message = { "" };
-    int status = facts_targets_resolve(&s->targets, cudnn ? cudnn : "default", devices, &note, &message);
+    const unsigned flags = FACTS_RESOLVE_INDEX | (s->options->pinned_only ? FACTS_RESOLVE_PINNED : 0);
+    int status = facts_targets_resolve(&s->targets, cudnn ? cudnn : "default", flags, devices, &note, &message);
     if (status != 0)
         fprintf(stderr, "facts: %s\n", message.text);
     else if (note.text[0] && !s->options->json)
