@@ -185,7 +185,7 @@ static int path(const char *spec)
 {
     facts_builds builds = { 0 };
     facts_message note = { 0 }, message = { 0 };
-    int status = facts_builds_resolve(&builds, spec, 0, &note, &message);
+    int status = facts_builds_resolve(&builds, spec, FACTS_RESOLVE_INDEX, &note, &message);
     if (note.text[0])
         (void)fprintf(stderr, "facts cudnn: %s\n", note.text);
     for (size_t i = 0; i < builds.count; i++)

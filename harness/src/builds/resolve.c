@@ -181,7 +181,7 @@ static int refuse(resolver *r, const wish *w)
         nearest(r->lists[l], w, &near);
     nearest(installable, w, &near);
     if (near && w->last_numbers)
-        facts_say(r->message, "no cuDNN of %s is here or in ci/cudnn.lock; the nearest is %s", w->word, near->name);
+        facts_say(r->message, "cuDNN %s is not known: none of it is here or in ci/cudnn.lock; the nearest is %s", w->word, near->name);
     else if (near)
         facts_say(r->message,
                   "cuDNN %s is not known here; the nearest is %s. If the package index has it: ./facts cudnn install %s", w->word,
@@ -243,6 +243,15 @@ static void add_note(facts_message *note, const char *text)
         (void)snprintf(note->text + n, sizeof note->text - n, "%s%s", n ? "; " : "", text);
 }
 
+static bool is_listed(const resolver *r, const wish *w)
+{
+    for (size_t l = 0; l < 2; l++)
+        for (size_t i = 0; i < r->lists[l]->count; i++)
+            if (fits(&r->lists[l]->at[i], w))
+                return true;
+    return false;
+}
+
 /* The newest on the package index, else the newest of the lock; then as if it had been named. */
 static int take_latest(resolver *r)
 {
@@ -266,7 +275,14 @@ static int take_latest(resolver *r)
         (void)snprintf(text, sizeof text, "latest: took %s, the newest on the package index", newest.name);
     add_note(r->note, text);
     wish w;
-    return wish_parse(&w, name) ? take_one(r, &w) : 2;
+    if (!wish_parse(&w, name))
+        return 2;
+    if (status || is_listed(r, &w))
+        return take_one(r, &w);
+    if (r->flags & (FACTS_RESOLVE_INSTALLABLE | FACTS_RESOLVE_LOCK_ONLY))
+        return add(r, &newest);
+    facts_say(r->message, "cuDNN %s is not installed; install it with: ./facts cudnn install %s", newest.name, newest.full_version);
+    return 3;
 }
 
 static int take(resolver *r, const char *word)
