@@ -11,14 +11,15 @@
 
 #include "python.h"
 
-static const char HELP[] = "usage: facts cudnn list                what is here, and what can be installed\n"
-                           "       facts cudnn install [--pinned-only] VERSION...\n"
-                           "                                       into the cache: 9.20.0, 9.28.1.4, 9.20.0-jit-cu12, 9.12..9.14, latest;\n"
-                           "                                       of a version that ci/cudnn.lock lacks, the package index gives the sha256\n"
-                           "                                       (--pinned-only: refused)\n"
-                           "       facts cudnn lock [VERSION...]   adds versions to ci/cudnn.lock; without one all that FACTS wants\n"
-                           "       facts cudnn remove VERSION...   out of the cache; nothing else is ever removed\n"
-                           "       facts cudnn path VERSION        the folder that holds its libcudnn.so.9\n";
+static const char HELP[] =
+    "usage: facts cudnn list                what is here, and what can be installed\n"
+    "       facts cudnn install [--pinned-only] VERSION...\n"
+    "                                       into the cache: 9.20.0, 9.28.1.4, 9.20.0-jit-cu12, 9.12..9.14, latest;\n"
+    "                                       of a version that ci/cudnn.lock lacks, the package index gives the sha256\n"
+    "                                       (--pinned-only: refused)\n"
+    "       facts cudnn lock [VERSION...]   adds versions to ci/cudnn.lock; without one all that FACTS wants\n"
+    "       facts cudnn remove VERSION...   out of the cache; nothing else is ever removed\n"
+    "       facts cudnn path VERSION        the folder that holds its libcudnn.so.9\n";
 
 static int complain(int status, const facts_message *message)
 {
@@ -163,8 +164,8 @@ static int remove_builds(int argc, char **argv)
         int removed = 0;
         for (size_t i = 0; i < found.count && status == 0; i++) {
             const facts_build *b = &found.at[i];
-            if (b->origin != FACTS_ORIGIN_CACHE || (strcmp(b->name, argv[a]) != 0 && strcmp(b->version, argv[a]) != 0 &&
-                                                      strcmp(b->full_version, argv[a]) != 0))
+            if (b->origin != FACTS_ORIGIN_CACHE ||
+                (strcmp(b->name, argv[a]) != 0 && strcmp(b->version, argv[a]) != 0 && strcmp(b->full_version, argv[a]) != 0))
                 continue;
             status = remove_build(b);
             removed++;

@@ -34,7 +34,9 @@ int facts_lock_read(void (*each)(void *data, const facts_locked *line), void *da
         char bytes[24];
         int fields = sscanf(text, "%47s %23s %64s %23s", line.package, line.version, line.sha256, bytes);
         if (fields != 4 || !is_sha256(line.sha256) || facts_version_parse(line.version, v, NULL) < 3) {
-            facts_say(message, "%s:%d: not \"package version sha256 bytes wheel\"; take it back from git; ./facts cudnn lock adds versions", path, number);
+            facts_say(message,
+                      "%s:%d: not \"package version sha256 bytes wheel\"; take it back from git; ./facts cudnn lock adds versions",
+                      path, number);
             status = 3;
         } else {
             line.bytes = strtoll(bytes, NULL, 10);

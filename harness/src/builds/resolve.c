@@ -16,8 +16,8 @@ typedef struct wish {
 
 typedef struct resolver {
     facts_builds *out;
-    const facts_builds *lists[2];     /* ordered; where words are looked up: here, then in the lock, or the other way round */
-    const facts_builds *installable;  /* all of the lock */
+    const facts_builds *lists[2];    /* ordered; where words are looked up: here, then in the lock, or the other way round */
+    const facts_builds *installable; /* all of the lock */
     unsigned flags;
     facts_message *note, *message;
 } resolver;
@@ -109,8 +109,9 @@ static bool is_locked(const resolver *r, const facts_build *build)
 
 static int refuse_unpinned(resolver *r, const char *word)
 {
-    facts_say(r->message, "cuDNN %s is not in ci/cudnn.lock, and --pinned-only takes nothing else; add it with: ./facts cudnn lock %s",
-              word, word);
+    facts_say(r->message,
+              "cuDNN %s is not in ci/cudnn.lock, and --pinned-only takes nothing else; add it with: ./facts cudnn lock %s", word,
+              word);
     return 3;
 }
 
@@ -181,7 +182,8 @@ static int refuse(resolver *r, const wish *w)
         nearest(r->lists[l], w, &near);
     nearest(installable, w, &near);
     if (near && w->last_numbers)
-        facts_say(r->message, "cuDNN %s is not known: none of it is here or in ci/cudnn.lock; the nearest is %s", w->word, near->name);
+        facts_say(r->message, "cuDNN %s is not known: none of it is here or in ci/cudnn.lock; the nearest is %s", w->word,
+                  near->name);
     else if (near)
         facts_say(r->message,
                   "cuDNN %s is not known here; the nearest is %s. If the package index has it: ./facts cudnn install %s", w->word,

@@ -307,7 +307,8 @@ static int read_versions(facts_bisection *b)
     if (status != FACTS_EXIT_OK)
         return status;
     const unsigned flags = b->options->cudnn ? FACTS_RESOLVE_INSTALLABLE | FACTS_RESOLVE_INDEX : 0;
-    status = facts_builds_resolve(&builds, b->options->cudnn ? b->options->cudnn : EVERY_VERSION, flags | pinned(b), NULL, &message);
+    status =
+        facts_builds_resolve(&builds, b->options->cudnn ? b->options->cudnn : EVERY_VERSION, flags | pinned(b), NULL, &message);
     if (status != FACTS_EXIT_OK)
         fprintf(stderr, "facts: %s\n", message.text);
     else

@@ -59,7 +59,8 @@ int facts_golden(const facts_invocation *call)
         return facts_complain(FACTS_EXIT_BAD_INPUT, "facts expect golden: \"%.60s\": only check or add may follow",
                               o->words[known ? 2 : 1]);
     if (!print && o->output)
-        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts expect golden %s: leave -o out: check writes nothing, add changes cases/golden/support.txt",
+        return facts_complain(FACTS_EXIT_BAD_INPUT,
+                              "facts expect golden %s: leave -o out: check writes nothing, add changes cases/golden/support.txt",
                               task);
     if (strcmp(task, "add") == 0 && !o->cudnn)
         return facts_complain(FACTS_EXIT_BAD_INPUT, "facts expect golden add: say which version: --cudnn 9.28.1");

@@ -154,7 +154,7 @@ static void on_row(void *context, const facts_outcome *outcome)
 /* A version whose error constants nobody measured is judged by those of the nearest: the worker says which. */
 static void note_calibration(facts_session *s, const facts_line *ready)
 {
-    char version[16], used[16], words[64];
+    char version[16], used[16], words[80];
     if (!facts_slice_string(facts_line_get(ready, "cudnn"), version, sizeof version) ||
         !facts_slice_string(facts_line_get(ready, "calibration"), used, sizeof used) || strcmp(version, used) == 0)
         return;
