@@ -265,6 +265,23 @@ facts_constants facts_calibration_widest(const facts_calibration *table, int32_t
     return out;
 }
 
+/* "9.28.1" as cuDNN numbers itself: 92801. Negative: no version. */
+static int32_t version_number(const char *text)
+{
+    long out = 0;
+    char *end;
+    for (int i = 0; text && i < 3; i++) {
+        long n = strtol(text, &end, 10);
+        if (end == text || n < 0 || n > 99 || (*end != '.' && *end))
+            return -1;
+        out = out * 100 + n;
+        text = *end ? end + 1 : end;
+        if (!*end && i < 2)
+            return -1;
+    }
+    return text ? (int32_t)out : -1;
+}
+
 bool facts_calibration_nearest(char out[16], const facts_calibration *table, int32_t sm, int32_t cudnn)
 {
     int32_t least = INT32_MAX;
@@ -277,15 +294,11 @@ bool facts_calibration_nearest(char out[16], const facts_calibration *table, int
             continue;
         json_array_foreach(r->cudnn, k, version)
         {
-            int n[3] = { 0, 0, 0 };
-            const char *text = json_string_value(version);
-            if (!text || sscanf(text, "%d.%d.%d", &n[0], &n[1], &n[2]) < 2)
+            int32_t number = version_number(json_string_value(version));
+            if (number < 0 || abs(number - cudnn) >= least)
                 continue;
-            const int32_t apart = abs(n[0] * 10000 + n[1] * 100 + n[2] - cudnn);
-            if (apart >= least)
-                continue;
-            least = apart;
-            snprintf(out, 16, "%d.%d.%d", n[0] % 100, n[1] % 1000, n[2] % 1000);
+            least = abs(number - cudnn);
+            snprintf(out, 16, "%d.%d.%d", number / 10000, number / 100 % 100, number % 100);
         }
     }
     return out[0];
