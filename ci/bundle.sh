@@ -25,7 +25,7 @@ bundle_data() {
     cp -r "$home/cases" "$tree/cases"
     cp -r "$home/lib/devices" "$tree/devices"
     mkdir -p "$tree/ci" "$tree/reports"
-    cp "$home/ci/cudnn.lock" "$home/ci/cudnn_install.py" "$tree/ci/"
+    cp "$home/ci/cudnn.lock" "$home/ci/cudnn_lock.py" "$home/ci/cudnn_install.py" "$tree/ci/"
     cp -r "$home/reports/facts_reports" "$tree/reports/"
     site=$("$venv/bin/python" -c 'import jinja2, pathlib; print(pathlib.Path(jinja2.__file__).parent.parent)')
     cp -r "$site/jinja2" "$site/markupsafe" "$tree/reports/" # beside our package: one PYTHONPATH finds both

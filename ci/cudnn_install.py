@@ -2,6 +2,7 @@
 """Installs cuDNN builds, NVRTC and CUDA's compiler from their Python packages into FACTS' cache. Called by `facts cudnn install` and ./facts.
 
 usage: cudnn_install.py --cache DIR PACKAGE==VERSION...
+       cudnn_install.py --cache DIR --unpinned PACKAGE==VERSION     a package that is not in cudnn.lock: the sha256 is the package index's
        cudnn_install.py --cache DIR --tool nvcc|sanitizer       prints the program that was installed, or was there already
 
 Of a cuDNN package the three libraries that attention needs, the headers, RECORD and METADATA are kept; of an NVRTC package libnvrtc and its
@@ -9,10 +10,11 @@ builtins; of the tools what compiling a kernel, and checking it, needs. pip fetc
 the package's own RECORD. Everything happens in a folder beside the target and is renamed into place when it is whole: after a failure nothing is left, and
 what was installed before stays.
 
-Exit: 0 installed; 2 not in cudnn.lock; 3 could not: no network, wrong hash, broken wheel, no space, a cache that is not ours alone.
+Exit: 0 installed; 2 not in cudnn.lock, or (unpinned) not on the index; 3 could not: no network, wrong hash, broken wheel, no space, a cache that is not ours alone.
 """
 import argparse
 import base64
+import contextlib
 import csv
 import fcntl
 import hashlib
@@ -26,6 +28,8 @@ import stat
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 import zipfile
 
 LOCK = pathlib.Path(__file__).resolve().with_name("cudnn.lock")
@@ -78,16 +82,51 @@ def own_folder(path):
     return path
 
 
-def download(spec, sha256, folder):
-    """pip in hash mode. Returns the wheel."""
+def bytes_below(folder):
+    """How much of the wheel is there: pip writes it below this folder, and copies it at the end."""
+    most = 0
+    for path in folder.rglob("*.whl"):
+        with contextlib.suppress(OSError):
+            most = max(most, path.stat().st_size)
+    return most
+
+
+def show_progress(folder, size, done):
+    started = time.monotonic()
+    while not done.wait(0.25):
+        got = min(bytes_below(folder), size)
+        filled = 30 * got // max(size, 1)
+        rate = got / 1e6 / (time.monotonic() - started)
+        print(f"\r  [{'#' * filled}{'.' * (30 - filled)}] {got / 1e6:.0f} of {size / 1e6:.0f} MB, {rate:.0f} MB/s ", end="\033[K", file=sys.stderr, flush=True)
+    print("\r\033[K", end="", file=sys.stderr, flush=True)
+
+
+@contextlib.contextmanager
+def progress(folder, size):
+    """A bar on a terminal; in a pipe or a file nothing."""
+    done = threading.Event()
+    thread = threading.Thread(target=show_progress, args=(folder, size, done), daemon=True)
+    if sys.stderr.isatty():
+        thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        if thread.is_alive():
+            thread.join()
+
+
+def download(spec, sha256, size, folder, source=LOCK.name):
+    """pip in hash mode. Returns the wheel. `source` is who published the sha256."""
     requirements = folder / "requirements.txt"
     requirements.write_text(f"{spec} --hash=sha256:{sha256}\n")
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--require-hashes", "--only-binary=:all:", "--no-cache-dir",
                "--disable-pip-version-check", "--no-input", "--dest", str(folder / "wheel"), "--requirement", str(requirements)]
-    done = subprocess.run(command, env={**os.environ, "TMPDIR": str(folder)}, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                          stderr=subprocess.PIPE, text=True, errors="replace", check=False)
+    with progress(folder, size):
+        done = subprocess.run(command, env={**os.environ, "TMPDIR": str(folder)}, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                              stderr=subprocess.PIPE, text=True, errors="replace", check=False)
     if done.returncode:
-        raise Refused(f"{spec}: {why_pip_failed(done.stderr)}")
+        raise Refused(f"{spec}: {why_pip_failed(done.stderr, source)}")
     wheels = list((folder / "wheel").glob("*.whl"))
     if len(wheels) != 1:
         raise Refused(f"{spec}: pip fetched {len(wheels)} files instead of one wheel")
@@ -96,13 +135,13 @@ def download(spec, sha256, folder):
         for chunk in iter(lambda: file.read(1 << 20), b""):
             digest.update(chunk)
     if digest.hexdigest() != sha256:
-        raise Refused(f"{spec}: the wheel's sha256 is not the one in {LOCK.name}")
+        raise Refused(f"{spec}: the wheel's sha256 is not the one in {source}")
     return wheels[0]
 
 
-def why_pip_failed(text):
+def why_pip_failed(text, source):
     if "DO NOT MATCH THE HASHES" in text:
-        return f"the wheel's sha256 is not the one in {LOCK.name} (a damaged download, or a changed package); nothing was installed"
+        return f"the wheel's sha256 is not the one in {source} (a damaged download, or a changed package); nothing was installed"
     if "No module named pip" in text:
         return "this Python has no pip; install python3-pip or set FACTS_PYTHON"
     if "No space left" in text:
@@ -164,13 +203,27 @@ def put_in_place(new, target, aside):
     os.rename(new, target)
 
 
-def install(cache, spec, sha256, size):
+def find_unpinned(spec):
+    """What the package index says of a package: (sha256, bytes, wheel)."""
+    import cudnn_lock
+    package, version = spec.split("==")
+    try:
+        wheels = [wheel for wheel in cudnn_lock.Index().wheels(package) if wheel.text == version]
+        if not wheels:
+            raise Refused(f"{spec}: the package index does not have it for this platform", 2)
+        return wheels[0].sha256, wheels[0].size(), wheels[0].name
+    except cudnn_lock.Refused as refused:
+        raise Refused(f"{spec}: {refused}", refused.status) from None
+
+
+def install(cache, spec, sha256, size, wheel, pinned=True):
     package, version = spec.split("==")
     target, keep = target_of(cache, package, version)
-    print(f"facts: installing {target.name if 'cudnn' in package else 'NVRTC ' + version} ({size / 1e6:.0f} MB to download)", file=sys.stderr, flush=True)
+    trust = "" if pinned else f": {wheel}, sha256 {sha256}, not pinned: trusted as the index says"
+    print(f"facts: installing {target.name if 'cudnn' in package else 'NVRTC ' + version} ({size / 1e6:.0f} MB to download){trust}", file=sys.stderr, flush=True)
     with tempfile.TemporaryDirectory(prefix="install.", dir=cache) as name:
         folder = pathlib.Path(name)
-        wheel = download(spec, sha256, folder)
+        wheel = download(spec, sha256, size, folder, LOCK.name if pinned else "the package index")
         new = folder / "new"
         new.mkdir(mode=0o700)
         unpack(wheel, keep, new)
@@ -192,7 +245,7 @@ def install_tool(cache, tool, locked):
             for number, spec in enumerate(specs):
                 own = folder / str(number)
                 own.mkdir(mode=0o700)
-                unpack(download(spec, locked[spec][0], own), keep, new)
+                unpack(download(spec, *locked[spec][:2], own), keep, new)
                 for short in ("RECORD", "METADATA"):
                     (new / short).rename(new / f"{spec.split('==')[0]}.{short}")
             put_in_place(new, target, folder / "old")
@@ -207,9 +260,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cache", type=pathlib.Path, required=True)
     parser.add_argument("--tool", choices=sorted(TOOLS))
+    parser.add_argument("--unpinned", action="append", default=[], metavar="PACKAGE==VERSION")
     parser.add_argument("packages", nargs="*", metavar="PACKAGE==VERSION")
     args = parser.parse_args()
-    if not args.packages and not args.tool:
+    if not args.packages and not args.unpinned and not args.tool:
         parser.error("name a package or a tool")
     signal.signal(signal.SIGTERM, stop)
     os.umask(0o077)
@@ -217,6 +271,7 @@ def main():
     unknown = [spec for spec in args.packages if spec not in locked]
     if unknown:
         raise Refused(f"{unknown[0]}: not in {LOCK.name}, so its sha256 is not known", 2)
+    found = {spec: locked.get(spec) or find_unpinned(spec) for spec in args.unpinned}
     cache = own_folder(args.cache)
     with open(cache / "install.lock", "w", encoding="ascii") as turn:
         fcntl.flock(turn, fcntl.LOCK_EX)
@@ -224,7 +279,9 @@ def main():
             if left.is_dir() and not left.is_symlink():
                 shutil.rmtree(left, ignore_errors=True)  # of an installer that was killed
         for spec in args.packages:
-            install(cache, spec, *locked[spec][:2])
+            install(cache, spec, *locked[spec])
+        for spec in found:
+            install(cache, spec, *found[spec], pinned=spec in locked)
         if args.tool:
             install_tool(cache, args.tool, locked)
 

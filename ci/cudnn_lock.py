@@ -1,20 +1,32 @@
 #!/usr/bin/env python3
-"""Renews ci/cudnn.lock: the packages that `facts cudnn install` and ./facts may install, with the sha256 that the package index publishes.
+"""Adds packages to ci/cudnn.lock, and asks the package index for cuDNN versions. Called by `facts cudnn lock` and `facts cudnn install`.
 
-usage: ci/cudnn_lock.py > ci/cudnn.lock      (network; asks the index that pip is set up for; nothing is downloaded but its page for each package)
+usage: cudnn_lock.py                  adds every package that WANTED names and the file lacks
+       cudnn_lock.py VERSION...       adds these: 9.28.1, 9.28.1.4, 9.28.1-full-cu13 or latest
+       cudnn_lock.py --find VERSION   prints the line of the package that `facts cudnn install VERSION` takes; writes nothing
 
-What belongs in the list is said in WANTED below. A version is added by running this and reviewing the diff: a line that was there must never change.
+The script asks the index that pip is set up for and reads only its page for each package; it downloads no package. It adds lines and changes none:
+when the index publishes another sha256 for a file of the lock, it writes nothing. The new file replaces the old one in one step.
+
+Exit: 0 done; 1 the index publishes another sha256 for a file of the lock; 2 no such version; 3 no network, no pip, a file that cannot be written.
 """
+import argparse
+import collections
+import fcntl
 import html
+import logging
 import os
+import pathlib
 import re
+import shutil
 import sys
+import tempfile
 import urllib.parse
 
-from pip._internal.models.index import PyPI
-from pip._internal.network.session import PipSession
-
+LOCK = pathlib.Path(__file__).resolve().with_name("cudnn.lock")
 PLATFORM = re.compile(r"-manylinux[^-]*_x86_64\.whl$")
+WORD = re.compile(r"(\d+(?:\.\d+){1,3})(?:-(jit|full)-cu(\d+))?")
+CUDNN = ("nvidia-cudnn-jit-cu13", "nvidia-cudnn-jit-cu12", "nvidia-cudnn-cu13", "nvidia-cudnn-cu12")  # which one is taken first
 WANTED = [  # package, which versions
     ("nvidia-cudnn-jit-cu13", lambda v: v >= (9, 12)),
     ("nvidia-cudnn-jit-cu12", lambda v: v >= (9, 12)),
@@ -31,42 +43,208 @@ WANTED = [  # package, which versions
 ]
 
 
-def index_url():
-    return os.environ.get("PIP_INDEX_URL") or PyPI.simple_url
+Wheel = collections.namedtuple("Wheel", "package text number sha256 name yanked size")
 
 
-def files(session, package):
-    """(file name, sha256, bytes) of every file, from either form of the index's page."""
-    url = f"{index_url().rstrip('/')}/{package}/"
-    page = session.get(url, headers={"Accept": "application/vnd.pypi.simple.v1+json, text/html;q=0.5"})
-    page.raise_for_status()
-    if "json" in page.headers.get("content-type", ""):
-        for file in page.json()["files"]:
-            yield file["filename"], file["hashes"].get("sha256", ""), lambda file=file: file.get("size", 0)
-        return
-    for href in re.findall(r'<a\s[^>]*href="([^"]+)"', page.text):
-        link = urllib.parse.urlsplit(urllib.parse.urljoin(url, html.unescape(href)))
-        sha256 = re.search(r"sha256=([0-9a-f]{64})", link.fragment)
-        size = lambda link=link: int(session.head(link._replace(fragment="").geturl()).headers.get("content-length", 0))
-        yield urllib.parse.unquote(link.path.rsplit("/", 1)[-1]), sha256.group(1) if sha256 else "", size
+class Refused(Exception):
+    def __init__(self, text, status):
+        super().__init__(text)
+        self.status = status
 
 
-def main():
-    session = PipSession()
-    session.verify = os.environ.get("PIP_CERT") or session.verify
-    print("# Packages that `facts cudnn install` and ./facts may install: package version sha256 bytes wheel. Renewed by ci/cudnn_lock.py.")
-    for package, wanted in WANTED:
-        lines = []
-        for name, sha256, size in files(session, package):
+class Index:
+    """The package index that pip is set up for, through pip's own session: it knows the user's proxy, certificates and passwords."""
+
+    def __init__(self):
+        try:
+            from pip._internal.commands import create_command
+        except ImportError:
+            raise Refused("this Python has no pip; install python3-pip or set FACTS_PYTHON", 3) from None
+        logging.disable(logging.CRITICAL)  # pip would report every retry
+        command = create_command("download")
+        options, _ = command.parse_args(["--no-input", "none"])
+        self.session = command._build_session(options, retries=1)
+        self.session.auth.prompting = False
+        self.urls = [] if options.no_index else [options.index_url, *options.extra_index_urls]
+        self.pages = {}
+        if not self.urls:
+            raise Refused("pip is set up without a package index (no-index)", 3)
+
+    def get(self, method, url):
+        from pip._vendor.requests.exceptions import RequestException
+        try:
+            return self.session.request(method, url, headers={"Accept": "application/vnd.pypi.simple.v1+json, text/html;q=0.5"})
+        except RequestException as error:
+            raise Refused(f"the package index cannot be reached ({type(error).__name__})", 3) from None
+
+    def wheels(self, package):
+        """The package's wheels for this platform, oldest version first; none when no index has the package."""
+        if package not in self.pages:
+            found = {}
+            for url in reversed(self.urls):
+                found.update((wheel.name, wheel) for wheel in self.read_page(package, f"{url.rstrip('/')}/{package}/"))
+            self.pages[package] = sorted(found.values(), key=lambda wheel: wheel.number)
+        return self.pages[package]
+
+    def read_page(self, package, url):
+        page = self.get("GET", url)
+        if page.status_code == 404:
+            return
+        if page.status_code != 200:
+            raise Refused(f"the package index answers {page.status_code} for {package}", 3)
+        read = json_files if "json" in page.headers.get("content-type", "") else self.html_files
+        for name, sha256, yanked, size in read(page):
             text = name.split("-")[1] if name.count("-") >= 4 else ""
-            version = tuple(int(n) for n in re.findall(r"\d+", text))
-            if PLATFORM.search(name) and re.fullmatch(r"\d+(\.\d+)+", text) and sha256 and wanted(version):
-                lines.append((version, f"{package} {text} {sha256} {size()} {name}"))
-        for _, line in sorted(lines):
-            print(line)
-        if not lines:
-            sys.exit(f"{package}: nothing found")
+            if PLATFORM.search(name) and re.fullmatch(r"\d+(\.\d+)+", text) and sha256:
+                yield Wheel(package, text, numbers(text), sha256, name, yanked, size)
+
+    def html_files(self, page):
+        for anchor, href in re.findall(r'(<a\s[^>]*href="([^"]+)"[^>]*>)', page.text):
+            link = urllib.parse.urlsplit(urllib.parse.urljoin(page.url, html.unescape(href)))
+            sha256 = re.search(r"sha256=([0-9a-f]{64})", link.fragment)
+            address = link._replace(fragment="").geturl()
+            yield (urllib.parse.unquote(link.path.rsplit("/", 1)[-1]), sha256.group(1) if sha256 else "", "data-yanked" in anchor,
+                   lambda address=address: int(self.get("HEAD", address).headers.get("content-length", 0)))
+
+
+def json_files(page):
+    for file in page.json()["files"]:
+        yield file["filename"], file["hashes"].get("sha256", ""), bool(file.get("yanked")), lambda file=file: file.get("size", 0)
+
+
+def numbers(text):
+    return tuple(int(n) for n in text.split("."))
+
+
+def line_of(wheel):
+    return f"{wheel.package} {wheel.text} {wheel.sha256} {wheel.size()} {wheel.name}"
+
+
+def understand(word):
+    """(numbers, packages) of 9.28.1, 9.28.1.4 or 9.28.1-full-cu13; no numbers: latest."""
+    if word == "latest":
+        return (), CUDNN
+    said = WORD.fullmatch(word)
+    if not said:
+        raise Refused(f'"{word}": not a version (9.28.1, 9.28.1.4), a build (9.28.1-full-cu13) or latest', 2)
+    if not said[2]:
+        return numbers(said[1]), CUDNN
+    package = f"nvidia-cudnn-{'jit-' if said[2] == 'jit' else ''}cu{said[3]}"
+    return numbers(said[1]), (package,) if package in CUDNN else ()
+
+
+def find(index, word):
+    """The wheel that an installation of this version takes: the newest that fits, jit before full, cu13 before cu12."""
+    wanted, packages = understand(word)
+    every = [wheel for package in packages for wheel in index.wheels(package) if wheel.number[0] == 9]
+    # A yanked version (one that its publisher took back) must be named with all four numbers.
+    fitting = [wheel for wheel in every if wheel.number[:len(wanted)] == wanted and (len(wanted) == 4 or not wheel.yanked)]
+    if fitting:
+        return max(fitting, key=lambda wheel: (wheel.number[:3], -CUDNN.index(wheel.package), wheel.number))
+    raise Refused(f"cuDNN {word} is not on the package index; {nearest(every, wanted)}", 2)
+
+
+def nearest(wheels, wanted):
+    def distance(number):
+        return sum(weight * abs(a - b) for weight, a, b in zip((10**6, 10**3, 1), number, (*wanted, 0, 0)))
+    versions = sorted({wheel.number[:3] for wheel in wheels if not wheel.yanked}, key=lambda number: (distance(number), number))[:3]
+    names = [".".join(map(str, number)) for number in versions]
+    return f"the nearest that exist are {', '.join(names)}" if names else "it has no cuDNN 9 of that kind"
+
+
+def asked_for(index, word):
+    """The wheels that belong into the lock for a version: of every package that WANTED names for it, else the one that is installed."""
+    wanted, packages = understand(word)
+    wanted = wanted or find(index, word).number[:3]
+    out = []
+    for package, rule in WANTED:
+        fitting = [wheel for wheel in index.wheels(package) if wheel.number[:len(wanted)] == wanted and rule(wheel.number)] if package in packages else []
+        fitting = [wheel for wheel in fitting if len(wanted) == 4 or not wheel.yanked]
+        out += [wheel for wheel in fitting if wheel.number[:3] == fitting[-1].number[:3]][-1:]
+    return out or [find(index, word)]
+
+
+def all_wanted(index):
+    for package, rule in WANTED:
+        wheels = [wheel for wheel in index.wheels(package) if rule(wheel.number)]
+        if not wheels:
+            raise Refused(f"{package}: the package index has no version of it that FACTS uses", 3)
+        yield from wheels
+
+
+def check_unchanged(index, lines):
+    """Of every page that was read: the files of the lock must be what they were."""
+    for line in lines:
+        package, version, sha256, _, name = line.split()
+        for wheel in index.pages.get(package, ()):
+            if wheel.name == name and wheel.sha256 != sha256:
+                raise Refused(f"REFUSED: the package index publishes another sha256 for {package} {version}: {wheel.sha256}, the lock has {sha256}. "
+                              f"A published file must never change: find out why before you trust either. {LOCK.name} stays as it was.", 1)
+
+
+def place(line):
+    """Where a line stands: packages as WANTED orders them, others behind, versions by their numbers."""
+    package, version = line.split()[:2]
+    order = [name for name, _ in WANTED]
+    return (order.index(package) if package in order else len(order), package if package not in order else "", numbers(version))
+
+
+def replace_lock(text):
+    """The file is the old or the new one, whatever happens in between."""
+    for left in LOCK.parent.glob(f"{LOCK.name}.*.tmp"):
+        left.unlink()  # of a run that was killed
+    handle, path = tempfile.mkstemp(prefix=f"{LOCK.name}.", suffix=".tmp", dir=LOCK.parent)
+    try:
+        with open(handle, "w", encoding="ascii") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        shutil.copymode(LOCK, path)
+        os.replace(path, LOCK)
+    except BaseException:
+        os.unlink(path)
+        raise
+
+
+def lock(words):
+    folder = os.open(LOCK.parent, os.O_RDONLY)
+    fcntl.flock(folder, fcntl.LOCK_EX)  # two at once: the second waits, and keeps what the first added
+    text = LOCK.read_text(encoding="ascii")
+    head = [line for line in text.splitlines() if line.startswith("#")]
+    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
+    index = Index()
+    wheels = [wheel for word in words for wheel in asked_for(index, word)] if words else list(all_wanted(index))
+    check_unchanged(index, lines)
+    known = {tuple(line.split()[:2]) for line in lines}
+    new = {(wheel.package, wheel.text): wheel for wheel in wheels if (wheel.package, wheel.text) not in known}
+    for wheel in new.values():
+        lines.append(line_of(wheel))
+        print(f"added {lines[-1]}")
+    if new:
+        replace_lock("\n".join(head + sorted(lines, key=place)) + "\n")
+        print(f"{LOCK}: {len(new)} added; review the change like code")
+    else:
+        print(f"{LOCK}: has {' '.join(words) or 'everything'} already")
+
+
+def main(argv):
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--find", metavar="VERSION")
+    parser.add_argument("versions", nargs="*", metavar="VERSION")
+    args = parser.parse_args(argv)
+    try:
+        if args.find:
+            print(line_of(find(Index(), args.find)))
+        else:
+            lock(args.versions)
+    except Refused as refused:  # --find: the caller shows the line
+        print(refused if args.find else f"facts: {refused}", file=sys.stdout if args.find else sys.stderr)
+        return refused.status
+    except OSError as failure:
+        print(f"facts: {failure.filename or LOCK}: {failure.strerror or failure}; the lock stays as it was", file=sys.stderr)
+        return 3
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main(sys.argv[1:]))

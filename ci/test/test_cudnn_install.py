@@ -28,14 +28,14 @@ def b64(data):
     return "sha256=" + base64.urlsafe_b64encode(hashlib.sha256(data).digest()).decode().rstrip("=")
 
 
-def make_wheel(path, seed=1, lie=""):
+def make_wheel(path, seed=1, lie="", package=PACKAGE, version=VERSION):
     rng = random.Random(seed)
     files = {f"nvidia/cudnn_jit/lib/{name}": rng.randbytes(3000) for name in LIBRARIES}
     files["nvidia/cudnn_jit/lib/libcudnn_other.so.9"] = rng.randbytes(2000)
     files["nvidia/cudnn_jit/include/cudnn_version.h"] = b"#define CUDNN_MAJOR 9\n"
     files["nvidia/../../evil/lib/libcudnn.so.9.txt"] = b"a path that leads out"
-    info = f"nvidia_cudnn_jit_cu13-{VERSION}.dist-info"
-    files[f"{info}/METADATA"] = f"Metadata-Version: 2.1\nName: {PACKAGE}\nVersion: {VERSION}\n\n".encode()
+    info = f"{package.replace('-', '_')}-{version}.dist-info"
+    files[f"{info}/METADATA"] = f"Metadata-Version: 2.1\nName: {package}\nVersion: {version}\n\n".encode()
     files[f"{info}/WHEEL"] = b"Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: py3-none-manylinux_2_27_x86_64\n"
     record = "".join(f"{name},{b64(data + (b'x' if lie and name.endswith(lie) else b''))},{len(data)}\n" for name, data in files.items())
     files[f"{info}/RECORD"] = (record + f"{info}/RECORD,,\n").encode()

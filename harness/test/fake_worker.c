@@ -105,7 +105,7 @@ static void start(const json_t *target)
         say("cuDNN says hello\n\xff\xfe\n");
     say("{\"ready\":{\"cudnn\":\"9.20.0\",\"sm\":90,\"driver\":0,\"device_name\":\"Fake "
         "90\",\"uuid\":\"\",\"multiprocessors\":1,\"libraries\":[],"
-        "\"start_ms\":1.0}}\n");
+        "\"start_ms\":1.0,\"calibration\":\"9.19.0\"}}\n");
 }
 
 static void flood(void)

@@ -280,6 +280,38 @@ Test(builds, what_is_unknown_or_absent_gets_its_remedy)
     }
 }
 
+Test(builds, latest_without_the_index_is_the_newest_of_the_lock)
+{
+    facts_builds b;
+    facts_message note, m;
+    make_three();
+    cr_assert_eq(resolve(&b, "latest", FACTS_RESOLVE_LOCK_ONLY, &note, &m), 0, "%s", m.text);
+    cr_assert_eq(b.count, 1);
+    cr_expect_str_eq(b.at[0].name, "9.27.0-jit-cu13");
+    cr_expect(strstr(note.text, "the newest in ci/cudnn.lock"), "%s", note.text);
+    facts_builds_free(&b);
+    cr_expect_eq(resolve(&b, "latest", FACTS_RESOLVE_PINNED, &note, &m), 3, "what is older and here is not taken for it");
+    cr_expect(strstr(m.text, "./facts cudnn install 9.27.0.42-jit-cu13"), "%s", m.text);
+}
+
+Test(builds, pinned_only_takes_of_our_cache_what_the_lock_has)
+{
+    facts_builds b;
+    facts_message note, m;
+    make_three();
+    make_installed("9.27.0-jit-cu13", "nvidia-cudnn-jit-cu13", "9.27.0.42");
+    make_installed("9.21.1-jit-cu13", "nvidia-cudnn-jit-cu13", "9.21.1.4"); /* the lock has 9.21.1.3 */
+    cr_assert_eq(resolve(&b, "9.27.0.42", FACTS_RESOLVE_PINNED, &note, &m), 0, "%s", m.text);
+    facts_builds_free(&b);
+    static const char *const UNKNOWN[] = { "9.24.1", "9.21.1", "9.33.0", "9.24..9.27" };
+    for (size_t i = 0; i < sizeof UNKNOWN / sizeof *UNKNOWN; i++) {
+        cr_expect_eq(resolve(&b, UNKNOWN[i], FACTS_RESOLVE_PINNED, &note, &m), 3, "%s", UNKNOWN[i]);
+        cr_expect(strstr(m.text, "add it with: ./facts cudnn lock 9."), "%s", m.text);
+    }
+    cr_assert_eq(resolve(&b, "9.21.1", 0, &note, &m), 0, "%s", m.text);
+    facts_builds_free(&b);
+}
+
 Test(builds, a_build_without_its_nvrtc_is_refused_before_anything_is_asked)
 {
     facts_builds b;

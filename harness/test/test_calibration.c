@@ -127,3 +127,20 @@ Test(calibration, the_widest_of_a_type_is_each_constant_where_it_is_widest)
     cr_expect(facts_constants_agree(&f16, &start_f16));
     facts_calibration_destroy(table);
 }
+
+Test(calibration, a_version_that_was_not_measured_gets_the_nearest_on_its_architecture)
+{
+    static const char ROWS[] = "{\"sm\":90,\"backend\":\"cudnn\",\"engine\":5,\"calibrated\":true,\"cudnn\":[\"9.14.0\",\"9.28.0\"],\"device\":\"x\","
+                               "\"date\":\"x\",\"cases\":1,\"rms\":{},\"largest\":{}},"
+                               "{\"sm\":90,\"backend\":\"math\",\"calibrated\":true,\"cudnn\":[\"9.20.0\"],\"device\":\"x\",\"date\":\"x\",\"cases\":1,"
+                               "\"rms\":{},\"largest\":{}},"
+                               "{\"sm\":90,\"backend\":\"cudnn\",\"engine\":6,\"calibrated\":false,\"cudnn\":[\"9.19.0\"]}";
+    facts_calibration *table = read_table(ROWS);
+    char used[16];
+    cr_expect(facts_calibration_nearest(used, table, 90, 92801) && strcmp(used, "9.28.0") == 0, "%s", used);
+    cr_expect(facts_calibration_nearest(used, table, 90, 91400) && strcmp(used, "9.14.0") == 0, "%s", used);
+    cr_expect(facts_calibration_nearest(used, table, 90, 92000) && strcmp(used, "9.14.0") == 0,
+              "rows of another backend, and rows that are not calibrated, do not count: %s", used);
+    cr_expect(!facts_calibration_nearest(used, table, 100, 92801) && !used[0]);
+    facts_calibration_destroy(table);
+}

@@ -4,6 +4,7 @@ Each group lists its cases, then has one line for each device and range of versi
 that order, the engine that comes first. A total would hide a swap; this row of engines does not.
 """
 import argparse
+import os
 import re
 import sys
 from pathlib import Path
@@ -41,14 +42,27 @@ class Matrix:
     """What a record holds: cases[group] in order, answers[(group, device)][version] = their marks."""
 
     def __init__(self, store):
-        self.builds, marks = {}, {}
+        self.builds, self.hashes, marks = {}, {}, {}
         for _, row in store.rows("1", order="id"):
             group = row["group"].removeprefix("golden.")
             marks.setdefault((group, row["device"]), {}).setdefault(row["cudnn"], {})[row["case"]] = _mark(row)
             self.builds[row["cudnn"]] = row["build"]
-        self.versions = sorted(self.builds, key=version_key)
+        for version, build in self.builds.items():
+            self.hashes[version] = _hash(store, build)
         self._order(store, marks)
         self.answers = {at: {version: [said.get(case, _OPEN) for case in self.cases[at[0]]] for version, said in by.items()} for at, by in marks.items()}
+
+    @property
+    def versions(self):
+        return sorted(self.builds, key=version_key)
+
+    def rows(self, version):
+        """(group, device, marks) of a version, in the order of the text."""
+        for group in self.groups:
+            for device in self.devices:
+                marks = self.answers.get((group, device), {}).get(version)
+                if marks:
+                    yield group, device, marks
 
     def _order(self, store, marks):
         """Groups as the run lists them, cases by name inside (workers answer in any order), devices as planned."""
@@ -78,7 +92,7 @@ def render(matrix, store):
     out = [_HEAD + f"# facts {run.get('facts', '?')}, {str(run.get('started', ''))[:10]}, suite {run.get('suite_hash', '?')}\n"]
     for version in matrix.versions:
         build = matrix.builds[version]
-        out.append(f"# build {version:<8} {build:<18} {_hash(store, build)}\n")
+        out.append(f"# build {version:<8} {build:<18} {matrix.hashes[version]}\n")
     for group in matrix.groups:
         out.append("\n" + "".join(f"# {i + 1:>2} {case}\n" for i, case in enumerate(matrix.cases[group])))
         for device in matrix.devices:
@@ -103,12 +117,12 @@ class GoldenError(ValueError):
 
 
 def parse(text, name):
-    """(suite hash, versions, {(group, device): [(first, last, marks, line number)]}). Raises GoldenError."""
-    suite, versions, lines = "", [], {}
+    """(suite hash, {version: (build, hash)}, {(group, device): [(first, last, marks, line number)]}). Raises GoldenError."""
+    suite, versions, lines = "", {}, {}
     for number, said in enumerate(text.split("\n"), 1):
         words = said.split()
         if said.startswith("# build ") and len(words) > 2:
-            versions.append(words[2])
+            versions[words[2]] = (words[3] if len(words) > 3 else "", words[4] if len(words) > 4 else "")
         elif said.startswith("# facts ") and "suite" in words:
             suite = words[-1]
         elif words and not said.startswith("#"):
@@ -121,23 +135,65 @@ def parse(text, name):
     return suite, versions, lines
 
 
+def _same_suite(store, suite):
+    return next(iter(store.runs.values()), {}).get("suite_hash") == suite
+
+
 def compare(matrix, store, text, name):
-    """Lines that say where the answers differ from the matrix."""
+    """Lines that say where the answers differ from the matrix. Versions that it does not have are left out: propose()."""
     suite, versions, lines = parse(text, name)
-    run = next(iter(store.runs.values()), {})
-    if run.get("suite_hash") != suite:
+    if not _same_suite(store, suite):
         return [f"{name}:1:1: the matrix is of another state of cases/suites/golden.cases; renew it with `facts expect golden -o {name} --overwrite`"]
     out = []
     for version in matrix.versions:
-        if version not in versions:
-            out.append(f"{name}:1:1: the matrix has no {version}; renew it")
-            continue
-        for group in matrix.groups:
-            for device in matrix.devices:
-                marks = matrix.answers.get((group, device), {}).get(version)
-                if marks:
-                    out += _compare_one(lines.get((group, device), []), group, device, version, marks, name, matrix)
+        for group, device, marks in matrix.rows(version) if version in versions else []:
+            out += _compare_one(lines.get((group, device), []), group, device, version, marks, name, matrix)
     return out
+
+
+def _marks_of(lines, version):
+    """What the text has for a version, of the lines of one group and device."""
+    key = version_key(version)
+    return next((marks for first, last, marks, _ in lines if version_key(first) <= key <= version_key(last)), None)
+
+
+def propose(matrix, text, name):
+    """(lines to print, lines that name a lost feature) for the versions that the matrix does not have, each held against the newest version before it."""
+    _, versions, lines = parse(text, name)
+    shown, lost = [], []
+    for version in matrix.versions:
+        if version in versions:
+            continue
+        before = [v for v in sorted(versions, key=version_key) if version_key(v) < version_key(version)]
+        near = before[-1] if before else min(versions, key=version_key)
+        rows = list(matrix.rows(version))
+        changed = []
+        for group, device, marks in rows:
+            old = _marks_of(lines.get((group, device), []), near)
+            if old == marks:
+                continue
+            changed.append(f"  {group} {device}: {near} {' '.join(old or ['has no row'])}, {version} {' '.join(marks)}")
+            lost += [f"golden: {group} {device}: {version} does not take '{case}', which {near} takes by engine {was}"
+                     for case, was, now in zip(matrix.cases[group], old or [], marks) if was not in (_REFUSED, _DIED) and now in (_REFUSED, _DIED)]
+        shown += [f"{version} is new: {len(rows)} rows proposed, {len(rows) - len(changed)} answer as {near} does", *changed]
+        shown.append(f"  to add them: facts expect golden add --cudnn {version}")
+    return shown, lost
+
+
+def add(matrix, store, text, name):
+    """The whole text with the versions that it does not have yet. Versions that it has stay as they are."""
+    suite, versions, lines = parse(text, name)
+    if not _same_suite(store, suite):
+        raise GoldenError(f"{name}:1:1: the matrix is of another state of cases/suites/golden.cases; renew it with `facts expect golden -o {name} --overwrite`")
+    missing = sorted({device for _, device in lines} - set(matrix.devices))
+    if missing:
+        raise GoldenError(f"the matrix also has {', '.join(missing)}: a version is added for all of its devices; leave --device out")
+    for at, spans in lines.items():
+        known = {version: _marks_of(spans, version) for version in versions}
+        matrix.answers.setdefault(at, {}).update((version, marks) for version, marks in known.items() if marks)
+    for version, (build, digits) in versions.items():
+        matrix.builds[version], matrix.hashes[version] = build, digits
+    return render(matrix, store)
 
 
 def _compare_one(lines, group, device, version, marks, name, matrix):
@@ -153,9 +209,9 @@ def _compare_one(lines, group, device, version, marks, name, matrix):
 
 
 def main(argv):
-    """facts_reports golden print|check --golden FILE [-o FILE] RECORD"""
+    """facts_reports golden print|check|add --golden FILE [-o FILE] RECORD"""
     parser = argparse.ArgumentParser(prog="facts expect golden")
-    parser.add_argument("task", choices=("print", "check"))
+    parser.add_argument("task", choices=("print", "check", "add"))
     parser.add_argument("record")
     parser.add_argument("--golden", required=True, help="cases/golden/support.txt")
     parser.add_argument("-o", "--output", help="print: write there instead")
@@ -166,7 +222,7 @@ def main(argv):
         matrix = Matrix(store)
         if any(_OPEN in marks for by in matrix.answers.values() for marks in by.values()) or not store.complete():
             raise GoldenError("not every question has an answer; a matrix with holes is none")
-        return _check(matrix, store, args) if args.task == "check" else _print(matrix, store, args)
+        return {"check": _check, "add": _add, "print": _print}[args.task](matrix, store, args)
     except (reader.InputError, GoldenError) as error:
         print(f"facts expect golden: {error}", file=sys.stderr)
         return BAD_INPUT
@@ -176,7 +232,11 @@ def main(argv):
 
 
 def _check(matrix, store, args):
-    differ = compare(matrix, store, Path(args.golden).read_text(encoding="utf-8"), args.golden)
+    text = Path(args.golden).read_text(encoding="utf-8")
+    differ = compare(matrix, store, text, args.golden)
+    shown, lost = propose(matrix, text, args.golden) if _same_suite(store, parse(text, args.golden)[0]) else ([], [])
+    differ += lost
+    print("".join(f"{line}\n" for line in shown), end="")
     for line in differ[:40]:
         print(line, file=sys.stderr)
     if len(differ) > 40:
@@ -184,6 +244,21 @@ def _check(matrix, store, args):
     asked = sum(len(by) for by in matrix.answers.values())
     print(f"golden: {asked} answers of {len(matrix.versions)} versions on {len(matrix.devices)} devices, {len(differ)} differ")
     return FINDINGS if differ else OK
+
+
+def _add(matrix, store, args):
+    path = Path(args.golden)
+    before = path.read_text(encoding="utf-8")
+    _, versions, _ = parse(before, args.golden)
+    new = [version for version in matrix.versions if version not in versions]
+    if not new:
+        print(f"{path}: has {', '.join(matrix.versions)} already")
+        return OK
+    aside = path.with_name(f"{path.name}.new")
+    aside.write_text(add(matrix, store, before, args.golden), encoding="utf-8")
+    os.replace(aside, path)
+    print(f"{path}: added {', '.join(new)}; review the change like code")
+    return OK
 
 
 def _print(matrix, store, args):

@@ -164,10 +164,50 @@ class Expectations(unittest.TestCase):
         kept, made = matrix(self.folder, {"9.10.0": "26"})
         (said,) = golden.compare(made, kept, text, "s.txt")
         self.assertIn("g h100 9.10.0: golden 2 2, answered 2 6; first 'pass=fwd d=16'", said)
-        kept, made = matrix(self.folder, {"9.12.0": "22"})
-        self.assertIn("has no 9.12.0", golden.compare(made, kept, text, "s.txt")[0])
         with self.assertRaisesRegex(golden.GoldenError, "s.txt:2:1: not a line"):
             golden.parse("# facts x suite 5\nnonsense\n", "s.txt")
+
+    def test_a_new_version_is_proposed_beside_the_newest_before_it_and_a_lost_feature_is_named(self):
+        kept, made = matrix(self.folder, {"9.9.0": "2-", "9.10.0": "22", "9.13.0": "66"})
+        text = golden.render(made, kept)
+        for engines, said, lost in (("22", "1 rows proposed, 1 answer as 9.10.0 does", 0), ("2-", "1 rows proposed, 0 answer as 9.10.0 does", 1),
+                                    ("62", "0 answer as 9.10.0 does", 0)):
+            kept, made = matrix(self.folder, {"9.12.0": engines})
+            self.assertEqual(golden.compare(made, kept, text, "s.txt"), [])
+            shown, names = golden.propose(made, text, "s.txt")
+            self.assertIn(f"9.12.0 is new: ", shown[0])
+            self.assertIn(said, shown[0])
+            self.assertIn("facts expect golden add --cudnn 9.12.0", shown[-1])
+            self.assertEqual(len(names), lost)
+        self.assertEqual(golden.propose(matrix(self.folder, {"9.12.0": "2-"})[1], text, "s.txt")[1],
+                         ["golden: g h100: 9.12.0 does not take 'pass=fwd d=16', which 9.10.0 takes by engine 2"])
+
+    def test_adding_versions_gives_the_text_that_asking_all_would_have_given(self):
+        kept, made = matrix(self.folder, {"9.9.0": "2-", "9.10.0": "22", "9.13.0": "22"})
+        text = golden.render(made, kept)
+        kept, made = matrix(self.folder, {"9.12.0": "66", "9.14.0": "22"})
+        added = golden.add(made, kept, text, "s.txt")
+        kept, made = matrix(self.folder, {"9.9.0": "2-", "9.10.0": "22", "9.12.0": "66", "9.13.0": "22", "9.14.0": "22"})
+        self.assertEqual(added, golden.render(made, kept))
+        kept, made = matrix(self.folder, {"9.12.0": "66"})
+        with self.assertRaisesRegex(golden.GoldenError, "also has h200"):
+            golden.add(made, kept, text + "g h200 9.9.0 1 of 2 2 -\n", "s.txt")
+
+    def test_check_and_add_as_commands(self):
+        kept, made = matrix(self.folder, {"9.9.0": "2-", "9.10.0": "22"})
+        path = self.folder / "s.txt"
+        path.write_text(golden.render(made, kept))
+        matrix(self.folder, {"9.12.0": "2-"}, "new.jsonl")
+        code, out, err = run("golden", "check", "--golden", path, self.folder / "new.jsonl")
+        self.assertEqual(code, 1, "a lost feature is a finding")
+        self.assertIn("9.12.0 is new", out)
+        self.assertIn("does not take", err)
+        code, out, _ = run("golden", "add", "--golden", path, self.folder / "new.jsonl")
+        self.assertEqual((code, "added 9.12.0" in out), (0, True))
+        self.assertEqual(run("golden", "check", "--golden", path, self.folder / "new.jsonl")[0], 0)
+        after = path.read_text()
+        code, out, _ = run("golden", "add", "--golden", path, self.folder / "new.jsonl")
+        self.assertEqual((code, "already" in out, path.read_text()), (0, True, after))
 
     def test_a_matrix_with_holes_is_none(self):
         (self.folder / "r.jsonl").write_text(record(("pass=fwd", "inconclusive", {}), do="decide"))

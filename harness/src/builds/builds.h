@@ -22,7 +22,7 @@ typedef enum facts_build_kind {
 } facts_build_kind;
 
 /* Where a build was found; of two equal ones the first in this order is used. `lock`: not here, but ci/cudnn.lock says how to
- * install it. */
+ * install it. `index`: neither here nor in the lock, but the package index has it. */
 #define FACTS_ORIGIN_LIST(X)                                                                                                       \
     X(FOLDER, "folder")                                                                                                            \
     X(CACHE, "cache")                                                                                                              \
@@ -30,7 +30,8 @@ typedef enum facts_build_kind {
     X(PYTHON, "python")                                                                                                            \
     X(TOOLKIT, "toolkit")                                                                                                          \
     X(SYSTEM, "system")                                                                                                            \
-    X(LOCK, "lock")
+    X(LOCK, "lock")                                                                                                                \
+    X(INDEX, "index")
 
 typedef enum facts_origin {
 #define FACTS_ORIGIN_ENUM(id, text) FACTS_ORIGIN_##id,
@@ -79,7 +80,10 @@ int facts_builds_installable(facts_builds *out, facts_message *message);
 
 enum {
     FACTS_RESOLVE_INSTALLABLE = 1, /* also answer with builds that are not here yet (origin `lock`, dir empty) */
-    FACTS_RESOLVE_LOCK_ONLY = 2,   /* answer from ci/cudnn.lock alone, whatever is here */
+    FACTS_RESOLVE_LOCK_ONLY = 2,   /* answer from ci/cudnn.lock first, then from our own cache; nothing else that is here counts */
+    FACTS_RESOLVE_INDEX = 4,       /* ask the package index (network) what "latest" is and, with one of the flags above, about a
+                                      version that neither this machine nor the lock knows (origin `index`, dir empty) */
+    FACTS_RESOLVE_PINNED = 8,      /* --pinned-only: ask no index, refuse a build of our cache that is not in the lock */
 };
 
 /* What a user meant by --cudnn. `spec` is a comma list of
@@ -88,18 +92,20 @@ enum {
  *   a range           9.12..9.27, every version between, both ends included, one build for each
  *   a folder          anything with a slash in it
  *   "default"         the newest jit cu13, else the newest there is
+ *   "latest"          the newest on the package index; without a network, or pinned, the newest in ci/cudnn.lock (`note` says so)
  * No build is answered twice. When a word left a choice, `note` gets one line with the full names of what was taken, otherwise it
  * is empty. Returns 0; 2: not understood or unknown to us (the nearest version is named); 3: known but not installed, or its NVRTC
  * is missing (the remedy is named). On failure *out is empty. */
 int facts_builds_resolve(facts_builds *out, const char *spec, unsigned flags, facts_message *note, facts_message *message);
 
-/* Downloads and installs builds named by spec (as above, over the lock file) and the NVRTC they need, into the cache. What is there
- * already is not fetched again. Says what it does on stderr. Returns 0; 2 unknown; 3 no network, no pip, wrong hash, no space:
- * nothing is left behind, what was there stays. *message is empty when the installer has said why on stderr. */
-int facts_builds_install(const char *spec, facts_message *message);
+/* Downloads and installs builds named by spec (as above, over the lock file, then the package index) and the NVRTC they need, into
+ * the cache. What is there already is not fetched again. Says what it does on stderr. `flags`: 0 or FACTS_RESOLVE_PINNED. `out`
+ * gets the builds that were asked for. Returns 0; 2 unknown; 3 no network, no pip, wrong hash, no space, or pinned and not in the
+ * lock: nothing is left behind, what was there stays. *message is empty when the installer has said why on stderr. */
+int facts_builds_install(facts_builds *out, const char *spec, unsigned flags, facts_message *note, facts_message *message);
 
-/* As facts_builds_resolve, and installs what is known but not here. */
-int facts_builds_ensure(facts_builds *out, const char *spec, facts_message *note, facts_message *message);
+/* As facts_builds_resolve, and installs what is not here. `flags` as for facts_builds_install. */
+int facts_builds_ensure(facts_builds *out, const char *spec, unsigned flags, facts_message *note, facts_message *message);
 
 /* The NVRTC for a CUDA major with its builtins beside it: the pinned package in the cache, a toolkit, a Python package, a system
  * folder. The newest is taken; below 12.8 is too old to compile for Blackwell. Returns `out`, or NULL. */

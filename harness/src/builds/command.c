@@ -1,4 +1,4 @@
-/* facts cudnn list | install V... | remove V | path V */
+/* facts cudnn list | install V... | lock [V...] | remove V | path V */
 #include "parts.h"
 
 #include <dirent.h>
@@ -9,10 +9,17 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char HELP[] = "usage: facts cudnn list                what is here, and what can be installed\n"
-                           "       facts cudnn install VERSION...  into the cache: 9.20.0, 9.20.0-jit-cu12, 9.12..9.14\n"
-                           "       facts cudnn remove VERSION...   out of the cache; nothing else is ever removed\n"
-                           "       facts cudnn path VERSION        the folder that holds its libcudnn.so.9\n";
+#include "python.h"
+
+static const char HELP[] =
+    "usage: facts cudnn list                what is here, and what can be installed\n"
+    "       facts cudnn install [--pinned-only] VERSION...\n"
+    "                                       into the cache: 9.20.0, 9.28.1.4, 9.20.0-jit-cu12, 9.12..9.14, latest;\n"
+    "                                       of a version that ci/cudnn.lock lacks, the package index gives the sha256\n"
+    "                                       (--pinned-only: refused)\n"
+    "       facts cudnn lock [VERSION...]   adds versions to ci/cudnn.lock; without one all that FACTS wants\n"
+    "       facts cudnn remove VERSION...   out of the cache; nothing else is ever removed\n"
+    "       facts cudnn path VERSION        the folder that holds its libcudnn.so.9\n";
 
 static int complain(int status, const facts_message *message)
 {
@@ -66,19 +73,16 @@ static int list(void)
 }
 
 /* For scripts: name, folder, NVRTC ("-": built in), separated by tabs. */
-static int print_installed(const char *spec)
+static int print_installed(const facts_builds *wanted)
 {
-    facts_builds wanted = { 0 }, found = { 0 };
-    int status = facts_builds_resolve(&wanted, spec, FACTS_RESOLVE_LOCK_ONLY, NULL, NULL);
-    if (status == 0)
-        status = facts_builds_discover(&found);
-    for (size_t i = 0; i < wanted.count; i++)
+    facts_builds found = { 0 };
+    int status = facts_builds_discover(&found);
+    for (size_t i = 0; i < wanted->count; i++)
         for (size_t k = 0; k < found.count; k++) {
             const facts_build *b = &found.at[k];
-            if (b->origin == FACTS_ORIGIN_CACHE && strcmp(b->name, wanted.at[i].name) == 0)
+            if (b->origin == FACTS_ORIGIN_CACHE && strcmp(b->name, wanted->at[i].name) == 0)
                 (void)printf("%s\t%s\t%s\n", b->name, b->dir, b->needs_nvrtc ? b->nvrtc : "-");
         }
-    facts_builds_free(&wanted);
     facts_builds_free(&found);
     return status;
 }
@@ -86,16 +90,45 @@ static int print_installed(const char *spec)
 static int install(int argc, char **argv)
 {
     char spec[2048] = "";
+    unsigned flags = 0;
     for (int i = 0; i < argc; i++) {
         size_t n = strlen(spec);
+        if (strcmp(argv[i], "--pinned-only") == 0) {
+            flags = FACTS_RESOLVE_PINNED;
+            continue;
+        }
         if ((size_t)snprintf(spec + n, sizeof spec - n, "%s%s", n ? "," : "", argv[i]) >= sizeof spec - n) {
             (void)fprintf(stderr, "facts cudnn: more versions than can be installed at once\n");
             return 2;
         }
     }
+    facts_builds wanted = { 0 };
+    facts_message note = { 0 }, message = { 0 };
+    int status = facts_builds_install(&wanted, spec, flags, &note, &message);
+    if (status == 0 && strstr(spec, "latest"))
+        (void)fprintf(stderr, "facts cudnn: %s\n", note.text);
+    status = status ? complain(status, &message) : print_installed(&wanted);
+    facts_builds_free(&wanted);
+    return status;
+}
+
+static int lock(int argc, char **argv)
+{
+    enum { MOST = 64 };
+    char script[FACTS_PATH];
+    const char *words[MOST + 2] = { script };
     facts_message message = { 0 };
-    int status = facts_builds_install(spec, &message);
-    return status ? complain(status, &message) : print_installed(spec);
+    if (argc > MOST) {
+        (void)fprintf(stderr, "facts cudnn: more versions than can be locked at once\n");
+        return 2;
+    }
+    for (int i = 0; i < argc; i++)
+        words[i + 1] = argv[i];
+    if (!facts_home_path("ci/cudnn_lock.py", script)) {
+        (void)fprintf(stderr, "facts cudnn: ci/cudnn_lock.py: not found; set FACTS_HOME to the folder that has it\n");
+        return 3;
+    }
+    return complain(facts_python_run(words, &message), &message);
 }
 
 static int unlink_one(const char *path, const struct stat *info, int type, struct FTW *walk)
@@ -131,7 +164,8 @@ static int remove_builds(int argc, char **argv)
         int removed = 0;
         for (size_t i = 0; i < found.count && status == 0; i++) {
             const facts_build *b = &found.at[i];
-            if (b->origin != FACTS_ORIGIN_CACHE || (strcmp(b->name, argv[a]) != 0 && strcmp(b->version, argv[a]) != 0))
+            if (b->origin != FACTS_ORIGIN_CACHE ||
+                (strcmp(b->name, argv[a]) != 0 && strcmp(b->version, argv[a]) != 0 && strcmp(b->full_version, argv[a]) != 0))
                 continue;
             status = remove_build(b);
             removed++;
@@ -152,7 +186,7 @@ static int path(const char *spec)
 {
     facts_builds builds = { 0 };
     facts_message note = { 0 }, message = { 0 };
-    int status = facts_builds_resolve(&builds, spec, 0, &note, &message);
+    int status = facts_builds_resolve(&builds, spec, FACTS_RESOLVE_INDEX, &note, &message);
     if (note.text[0])
         (void)fprintf(stderr, "facts cudnn: %s\n", note.text);
     for (size_t i = 0; i < builds.count; i++)
@@ -164,14 +198,17 @@ static int path(const char *spec)
 int facts_cudnn_command(int argc, char **argv)
 {
     const char *verb = argc > 0 ? argv[0] : "";
-    if (strcmp(verb, "--help") == 0 || strcmp(verb, "-?") == 0) {
-        (void)fputs(HELP, stdout);
-        return 0;
-    }
+    for (int i = 0; i < argc; i++)
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0 || strcmp(argv[i], "-?") == 0) {
+            (void)fputs(HELP, stdout);
+            return 0;
+        }
     if (strcmp(verb, "list") == 0 && argc == 1)
         return list();
     if (strcmp(verb, "install") == 0 && argc > 1)
         return install(argc - 1, argv + 1);
+    if (strcmp(verb, "lock") == 0)
+        return lock(argc - 1, argv + 1);
     if (strcmp(verb, "remove") == 0 && argc > 1)
         return remove_builds(argc - 1, argv + 1);
     if (strcmp(verb, "path") == 0 && argc == 2)

@@ -2,6 +2,7 @@
 #include "parts.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "python.h"
@@ -9,14 +10,14 @@
 enum { MOST = 128 };
 
 typedef struct order {
-    char packages[MOST][80]; /* "nvidia-cudnn-jit-cu13==9.20.0.48" */
+    char packages[MOST][96]; /* "nvidia-cudnn-jit-cu13==9.20.0.48", or with --unpinned= before it */
     int count;
 } order;
 
-static void want(order *o, const char *package, const char *version)
+static void want(order *o, const char *option, const char *package, const char *version)
 {
-    char text[80];
-    (void)snprintf(text, sizeof text, "%s==%s", package, version);
+    char text[96];
+    (void)snprintf(text, sizeof text, "%s%s==%s", option, package, version);
     for (int i = 0; i < o->count; i++)
         if (strcmp(o->packages[i], text) == 0)
             return;
@@ -33,7 +34,7 @@ static void want_nvrtc(void *data, const facts_locked *line)
 {
     nvrtc_wish *wish = data;
     if (strcmp(line->package, wish->package) == 0)
-        want(wish->o, line->package, line->version);
+        want(wish->o, "", line->package, line->version);
 }
 
 static int run(const order *o, facts_message *message)
@@ -72,8 +73,8 @@ static int order_builds(order *o, const facts_builds *wanted, const facts_builds
         const facts_build *b = &wanted->at[i];
         char package[48], path[FACTS_PATH];
         (void)snprintf(package, sizeof package, "nvidia-cudnn-%scu%d", b->kind == FACTS_BUILD_JIT ? "jit-" : "", b->cuda_major);
-        if (b->origin == FACTS_ORIGIN_LOCK && !installed(found, b))
-            want(o, package, b->full_version);
+        if (!b->dir[0] && !installed(found, b))
+            want(o, b->origin == FACTS_ORIGIN_INDEX ? "--unpinned=" : "", package, b->full_version);
         if (b->needs_nvrtc && !facts_nvrtc_find(b->cuda_major, b->dir[0] ? b->dir : NULL, path)) {
             nvrtc_wish wish = { o, b->cuda_major == 12 ? "nvidia-cuda-nvrtc-cu12" : "nvidia-cuda-nvrtc" };
             status = facts_lock_read(want_nvrtc, &wish, message);
@@ -93,27 +94,45 @@ static int install(const facts_builds *wanted, facts_message *message)
     return status || o.count == 0 ? status : run(&o, message);
 }
 
-int facts_builds_install(const char *spec, facts_message *message)
+int facts_builds_install(facts_builds *out, const char *spec, unsigned flags, facts_message *note, facts_message *message)
 {
-    facts_builds wanted = { 0 };
     facts_say(message, "%s", "");
-    int status = facts_builds_resolve(&wanted, spec, FACTS_RESOLVE_LOCK_ONLY, NULL, message);
+    int status = facts_builds_resolve(out, spec, FACTS_RESOLVE_LOCK_ONLY | FACTS_RESOLVE_INDEX | flags, note, message);
     if (status == 0)
-        status = install(&wanted, message);
-    facts_builds_free(&wanted);
+        status = install(out, message);
+    if (status)
+        facts_builds_free(out);
     return status;
 }
 
-int facts_builds_ensure(facts_builds *out, const char *spec, facts_message *note, facts_message *message)
+/* The same builds by their names (a folder by its path), now that they are here. */
+static int resolve_again(facts_builds *out, unsigned flags, facts_message *message)
 {
-    int status = facts_builds_resolve(out, spec, FACTS_RESOLVE_INSTALLABLE, note, message);
+    size_t bytes = out->count * (FACTS_PATH + 1) + 1;
+    char *spec = calloc(bytes, 1);
+    for (size_t i = 0; spec && i < out->count; i++) {
+        const facts_build *b = &out->at[i];
+        size_t n = strlen(spec);
+        (void)snprintf(spec + n, bytes - n, "%s%s", n ? "," : "", b->origin == FACTS_ORIGIN_FOLDER ? b->dir : b->name);
+    }
+    facts_builds_free(out);
+    int status = spec ? facts_builds_resolve(out, spec, flags, NULL, message) : 3;
+    free(spec);
+    return status;
+}
+
+int facts_builds_ensure(facts_builds *out, const char *spec, unsigned flags, facts_message *note, facts_message *message)
+{
+    int status = facts_builds_resolve(out, spec, FACTS_RESOLVE_INSTALLABLE | FACTS_RESOLVE_INDEX | flags, note, message);
     bool ready = true;
     for (size_t i = 0; i < out->count; i++)
-        ready = ready && out->at[i].origin != FACTS_ORIGIN_LOCK && (!out->at[i].needs_nvrtc || out->at[i].nvrtc[0]);
+        ready = ready && out->at[i].dir[0] && (!out->at[i].needs_nvrtc || out->at[i].nvrtc[0]);
     if (status || ready)
         return status;
     facts_say(message, "%s", "");
     status = install(out, message);
+    if (status == 0)
+        return resolve_again(out, flags, message);
     facts_builds_free(out);
-    return status ? status : facts_builds_resolve(out, spec, 0, note, message);
+    return status;
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 extern char **environ;
 
@@ -35,13 +36,16 @@ static void python_path(char *out, size_t bytes)
         (void)snprintf(out, bytes, "PYTHONPATH=%s", reports);
 }
 
-static int spawn(const char *python, char *const argv[], char **env, pid_t *child)
+/* `output` is the program's standard output; -1: ours. */
+static int spawn(const char *python, char *const argv[], char **env, int output, pid_t *child)
 {
     posix_spawn_file_actions_t actions;
     int failed = posix_spawn_file_actions_init(&actions);
     if (failed)
         return failed;
     failed = posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+    if (!failed && output >= 0)
+        failed = posix_spawn_file_actions_adddup2(&actions, output, 1);
     if (!failed)
         failed = posix_spawnp(child, python, &actions, NULL, argv, env);
     (void)posix_spawn_file_actions_destroy(&actions);
@@ -65,7 +69,8 @@ static int wait_for(pid_t child, const char *python, facts_message *message)
     return 3;
 }
 
-int facts_python_run(const char *const argv[], facts_message *message)
+/* Returns 0, then wait_for() has to follow; else an exit code. */
+static int start(const char *const argv[], int output, const char **interpreter, pid_t *child, facts_message *message)
 {
     const char *named = getenv("FACTS_PYTHON"), *python = named && *named ? named : "python3";
     char *full[MOST_ARGUMENTS + 2] = { (char *)python }, path[FACTS_PATH + 16];
@@ -83,13 +88,50 @@ int facts_python_run(const char *const argv[], facts_message *message)
         facts_say(message, "out of memory");
         return 3;
     }
-    pid_t child = 0;
     (void)fflush(NULL); /* what we printed comes before what it prints */
-    int failed = spawn(python, full, env, &child);
+    int failed = spawn(python, full, env, output, child);
     free(env);
-    if (failed) {
+    *interpreter = python;
+    if (failed)
         facts_say(message, "%s: %s: Python 3 is needed here; set FACTS_PYTHON to it", python, strerror(failed));
+    return failed ? 3 : 0;
+}
+
+int facts_python_run(const char *const argv[], facts_message *message)
+{
+    pid_t child = 0;
+    const char *python;
+    int status = start(argv, -1, &python, &child, message);
+    return status ? status : wait_for(child, python, message);
+}
+
+static void read_all(int from, char *out, size_t bytes)
+{
+    size_t kept = 0;
+    char part[512];
+    for (ssize_t n; (n = read(from, part, sizeof part)) > 0 || (n < 0 && errno == EINTR);)
+        for (ssize_t i = 0; i < n && kept + 1 < bytes; i++)
+            out[kept++] = part[i];
+    out[kept] = '\0';
+    out[strcspn(out, "\n")] = '\0';
+}
+
+int facts_python_ask(const char *const argv[], char *out, size_t bytes, facts_message *message)
+{
+    int ends[2];
+    pid_t child = 0;
+    const char *python;
+    out[0] = '\0';
+    if (pipe2(ends, O_CLOEXEC) != 0) {
+        facts_say(message, "a pipe: %s", strerror(errno));
         return 3;
     }
-    return wait_for(child, python, message);
+    int status = start(argv, ends[1], &python, &child, message);
+    (void)close(ends[1]);
+    if (status == 0) {
+        read_all(ends[0], out, bytes);
+        status = wait_for(child, python, message);
+    }
+    (void)close(ends[0]);
+    return status;
 }

@@ -16,7 +16,9 @@ typedef struct wish {
 
 typedef struct resolver {
     facts_builds *out;
-    const facts_builds *found, *lock; /* both ordered; lock may be empty */
+    const facts_builds *lists[2];    /* ordered; where words are looked up: here, then in the lock, or the other way round */
+    const facts_builds *installable; /* all of the lock */
+    unsigned flags;
     facts_message *note, *message;
 } resolver;
 
@@ -96,8 +98,27 @@ static void nearest(const facts_builds *list, const wish *w, const facts_build *
             *best = &list->at[i];
 }
 
+static bool is_locked(const resolver *r, const facts_build *build)
+{
+    for (size_t i = 0; i < r->installable->count; i++)
+        if (strcmp(r->installable->at[i].name, build->name) == 0 &&
+            strcmp(r->installable->at[i].full_version, build->full_version) == 0)
+            return true;
+    return false;
+}
+
+static int refuse_unpinned(resolver *r, const char *word)
+{
+    facts_say(r->message,
+              "cuDNN %s is not in ci/cudnn.lock, and --pinned-only takes nothing else; add it with: ./facts cudnn lock %s", word,
+              word);
+    return 3;
+}
+
 static int add(resolver *r, const facts_build *build)
 {
+    if (r->flags & FACTS_RESOLVE_PINNED && build->origin == FACTS_ORIGIN_CACHE && !is_locked(r, build))
+        return refuse_unpinned(r, build->name);
     for (size_t i = 0; i < r->out->count; i++)
         if (strcmp(r->out->at[i].name, build->name) == 0 && strcmp(r->out->at[i].dir, build->dir) == 0)
             return 0;
@@ -124,34 +145,58 @@ static void note_choice(resolver *r, const facts_builds *list, const wish *w, co
         return;
     size_t n = strlen(r->note->text);
     (void)snprintf(r->note->text + n, sizeof r->note->text - n, "%s%s: took %s; also %s: %s", n ? "; " : "", w->word, taken->name,
-                   list == r->lock ? "installable" : "here", others);
+                   list->at[0].origin == FACTS_ORIGIN_LOCK ? "installable" : "here", others);
+}
+
+/* Neither here nor in the lock. */
+static int take_from_index(resolver *r, const wish *w)
+{
+    facts_build build;
+    facts_message why = { "" };
+    int status = facts_index_find(&build, w->word, &why);
+    if (status == 0)
+        return add(r, &build);
+    if (status == 3)
+        facts_say(r->message, "cuDNN %s is not in ci/cudnn.lock: %s; with a network, add it: ./facts cudnn lock %s", w->word,
+                  why.text, w->word);
+    else
+        facts_say(r->message, "%s", why.text);
+    return status;
 }
 
 /* Not here. Is it known? Then say how to get it. */
-static int refuse(resolver *r, const facts_builds *installable, const wish *w)
+static int refuse(resolver *r, const wish *w)
 {
     const facts_build *near = NULL;
+    const facts_builds *installable = r->installable;
     for (size_t i = 0; i < installable->count; i++)
         if (fits(&installable->at[i], w)) {
             facts_say(r->message, "cuDNN %s is not installed; install it with: ./facts cudnn install %s", w->word, w->word);
             return 3;
         }
-    nearest(r->found, w, &near);
+    if (!w->last_numbers && r->flags & FACTS_RESOLVE_PINNED)
+        return refuse_unpinned(r, w->word);
+    if (!w->last_numbers && r->flags & FACTS_RESOLVE_INDEX && r->flags & (FACTS_RESOLVE_INSTALLABLE | FACTS_RESOLVE_LOCK_ONLY))
+        return take_from_index(r, w);
+    for (size_t l = 0; l < 2; l++)
+        nearest(r->lists[l], w, &near);
     nearest(installable, w, &near);
-    if (near && near->origin == FACTS_ORIGIN_LOCK)
-        facts_say(r->message, "cuDNN %s is not known; the nearest is %s: ./facts cudnn install %s", w->word, near->name,
+    if (near && w->last_numbers)
+        facts_say(r->message, "cuDNN %s is not known: none of it is here or in ci/cudnn.lock; the nearest is %s", w->word,
                   near->name);
     else if (near)
-        facts_say(r->message, "cuDNN %s is not known; the nearest is %s (%s)", w->word, near->name, near->dir);
+        facts_say(r->message,
+                  "cuDNN %s is not known here; the nearest is %s. If the package index has it: ./facts cudnn install %s", w->word,
+                  near->name, w->word);
     else
         facts_say(r->message, "cuDNN %s is not known, and there is no other; ./facts cudnn list says what can be installed",
                   w->word);
     return 2;
 }
 
-static int take_one(resolver *r, const wish *w, const facts_builds *installable)
+static int take_one(resolver *r, const wish *w)
 {
-    const facts_builds *lists[] = { r->found, r->lock };
+    const facts_builds *const *lists = r->lists;
     for (int round = w->numbers ? 1 : 0; round < 2; round++) /* "default": a jit cu13 first, then whatever is newest */
         for (size_t l = 0; l < 2; l++)
             for (size_t i = 0; i < lists[l]->count; i++) {
@@ -163,17 +208,17 @@ static int take_one(resolver *r, const wish *w, const facts_builds *installable)
                 return add(r, b);
             }
     if (w->numbers)
-        return refuse(r, installable, w);
+        return refuse(r, w);
     facts_say(r->message, "no cuDNN 9 was found; install one with: ./facts cudnn install 9.27.0");
     return 3;
 }
 
 /* One build for each version between the ends, oldest first. */
-static int take_range(resolver *r, const wish *w, const facts_builds *installable)
+static int take_range(resolver *r, const wish *w)
 {
     facts_builds all = { 0 };
     int status = 0;
-    const facts_builds *lists[] = { r->found, r->lock };
+    const facts_builds *const *lists = r->lists;
     for (size_t l = 0; l < 2 && status == 0; l++)
         for (size_t i = 0; i < lists[l]->count && status == 0; i++) {
             const facts_build *b = &lists[l]->at[i];
@@ -188,27 +233,78 @@ static int take_range(resolver *r, const wish *w, const facts_builds *installabl
     for (size_t i = all.count; i-- > 0 && status == 0;)
         status = add(r, &all.at[i]);
     if (status == 0 && all.count == 0)
-        status = refuse(r, installable, w);
+        status = refuse(r, w);
     facts_builds_free(&all);
     return status;
 }
 
-static int take(resolver *r, const char *word, const facts_builds *installable)
+static void add_note(facts_message *note, const char *text)
+{
+    size_t n = note ? strlen(note->text) : 0;
+    if (note)
+        (void)snprintf(note->text + n, sizeof note->text - n, "%s%s", n ? "; " : "", text);
+}
+
+static bool is_listed(const resolver *r, const wish *w)
+{
+    for (size_t l = 0; l < 2; l++)
+        for (size_t i = 0; i < r->lists[l]->count; i++)
+            if (fits(&r->lists[l]->at[i], w))
+                return true;
+    return false;
+}
+
+/* The newest on the package index, else the newest of the lock; then as if it had been named. */
+static int take_latest(resolver *r)
+{
+    facts_build newest = { 0 };
+    bool pinned = r->flags & FACTS_RESOLVE_PINNED;
+    facts_message why = { "" };
+    char name[sizeof newest.full_version + 24], text[sizeof why.text + 128];
+    facts_say(&why, "%s", pinned ? "--pinned-only" : "the package index was not asked");
+    int status = r->flags & FACTS_RESOLVE_INDEX && !pinned ? facts_index_find(&newest, "latest", &why) : 3;
+    if (status && !r->installable->count) {
+        facts_say(r->message, "latest: %s, and ci/cudnn.lock has no cuDNN; name a version", why.text);
+        return status;
+    }
+    if (status)
+        newest = r->installable->at[0];
+    (void)snprintf(name, sizeof name, "%s-%s-cu%d", newest.full_version, newest.kind == FACTS_BUILD_JIT ? "jit" : "full",
+                   newest.cuda_major);
+    if (status)
+        (void)snprintf(text, sizeof text, "latest: took %s, the newest in ci/cudnn.lock (%s)", newest.name, why.text);
+    else
+        (void)snprintf(text, sizeof text, "latest: took %s, the newest on the package index", newest.name);
+    add_note(r->note, text);
+    wish w;
+    if (!wish_parse(&w, name))
+        return 2;
+    if (status || is_listed(r, &w))
+        return take_one(r, &w);
+    if (r->flags & (FACTS_RESOLVE_INSTALLABLE | FACTS_RESOLVE_LOCK_ONLY))
+        return add(r, &newest);
+    facts_say(r->message, "cuDNN %s is not installed; install it with: ./facts cudnn install %s", newest.name, newest.full_version);
+    return 3;
+}
+
+static int take(resolver *r, const char *word)
 {
     facts_build folder;
     wish w;
+    if (strcmp(word, "latest") == 0)
+        return take_latest(r);
     if (strchr(word, '/') || strcmp(word, ".") == 0) {
         int status = facts_build_identify(&folder, word, r->message);
         return status ? status : add(r, &folder);
     }
     if (!wish_parse(&w, word)) {
         facts_say(r->message,
-                  "--cudnn \"%s\": not a version (9.20.0), a build (9.20.0-jit-cu13), a range (9.12..9.27), a folder (with a /) or "
-                  "default",
+                  "--cudnn \"%s\": not a version (9.20.0), a build (9.20.0-jit-cu13), a range (9.12..9.27), a folder (with a /), "
+                  "default or latest",
                   word);
         return 2;
     }
-    return w.last_numbers ? take_range(r, &w, installable) : take_one(r, &w, installable);
+    return w.last_numbers ? take_range(r, &w) : take_one(r, &w);
 }
 
 static int check_nvrtc(const facts_builds *builds, facts_message *message)
@@ -226,21 +322,36 @@ static int check_nvrtc(const facts_builds *builds, facts_message *message)
     return 0;
 }
 
+/* What we installed, without what else is here. */
+static void keep_cached(facts_builds *found)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < found->count; i++)
+        if (found->at[i].origin == FACTS_ORIGIN_CACHE)
+            found->at[kept++] = found->at[i];
+    found->count = kept;
+}
+
 int facts_builds_resolve(facts_builds *out, const char *spec, unsigned flags, facts_message *note, facts_message *message)
 {
     *out = (facts_builds){ 0 };
     facts_say(note, "%s", "");
     facts_builds found = { 0 }, installable = { 0 }, none = { 0 };
-    bool from_lock = flags != 0; /* without the lock file everything that is here can still be used */
-    int status = flags & FACTS_RESOLVE_LOCK_ONLY ? 0 : facts_builds_discover(&found);
+    bool lock_only = flags & FACTS_RESOLVE_LOCK_ONLY, from_lock = flags & (FACTS_RESOLVE_LOCK_ONLY | FACTS_RESOLVE_INSTALLABLE);
+    int status = lock_only && !(flags & FACTS_RESOLVE_INDEX) ? 0 : facts_builds_discover(&found);
+    if (lock_only)
+        keep_cached(&found);
+    /* Without the lock file everything that is here can still be used. */
     if (status == 0 && facts_builds_installable(&installable, from_lock ? message : NULL) != 0 && from_lock)
         status = 3;
-    resolver r = { out, &found, from_lock ? &installable : &none, note, message };
+    resolver r = { out, { &found, from_lock ? &installable : &none }, &installable, flags, note, message };
+    if (lock_only)
+        r.lists[0] = &installable, r.lists[1] = &found;
     char *words = strdup(spec), *rest = words;
     if (!words)
         status = 3;
     for (char *word; status == 0 && (word = strsep(&rest, ",")) != NULL;)
-        status = take(&r, word, &installable);
+        status = take(&r, word);
     if (status == 0 && !from_lock)
         status = check_nvrtc(out, message);
     free(words);

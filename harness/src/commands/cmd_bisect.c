@@ -79,6 +79,11 @@ static bool is_ready(const facts_build *build)
     return build->dir[0] && (!build->needs_nvrtc || build->nvrtc[0]);
 }
 
+static unsigned pinned(const facts_bisection *b)
+{
+    return b->options->pinned_only ? FACTS_RESOLVE_PINNED : 0;
+}
+
 /* Installs it (the installer says what and how large); of what cannot be had it is kept why. */
 static void make_ready(facts_bisection *b, size_t version)
 {
@@ -87,7 +92,7 @@ static void make_ready(facts_bisection *b, size_t version)
     facts_message message = { "" };
     if (is_ready(&v->target.build) || v->why[0])
         return;
-    int status = facts_builds_ensure(&builds, v->target.build.name, NULL, &message);
+    int status = facts_builds_ensure(&builds, v->target.build.name, pinned(b), NULL, &message);
     if (status == 0 && builds.count == 1 && is_ready(&builds.at[0]))
         v->target.build = builds.at[0];
     else
@@ -301,8 +306,9 @@ static int read_versions(facts_bisection *b)
     int status = read_device(b, &target);
     if (status != FACTS_EXIT_OK)
         return status;
-    status = b->options->cudnn ? facts_builds_resolve(&builds, b->options->cudnn, FACTS_RESOLVE_INSTALLABLE, NULL, &message)
-                               : facts_builds_resolve(&builds, EVERY_VERSION, 0, NULL, &message);
+    const unsigned flags = b->options->cudnn ? FACTS_RESOLVE_INSTALLABLE | FACTS_RESOLVE_INDEX : 0;
+    status =
+        facts_builds_resolve(&builds, b->options->cudnn ? b->options->cudnn : EVERY_VERSION, flags | pinned(b), NULL, &message);
     if (status != FACTS_EXIT_OK)
         fprintf(stderr, "facts: %s\n", message.text);
     else

@@ -38,12 +38,14 @@ static bool is_record(const char *word)
     return first == '{';
 }
 
-/* One build for one word of --baseline or --candidate: installed when ci/cudnn.lock has it. */
-static int find_build(char name[40], const char *option, const char *word)
+/* One build for one word of --baseline or --candidate: installed when it is not here. */
+static int find_build(char name[40], const facts_options *o, const char *option, const char *word)
 {
     facts_builds builds = { 0 };
     facts_message note = { "" }, message = { "" };
-    int status = facts_builds_ensure(&builds, word, &note, &message);
+    int status = facts_builds_ensure(&builds, word, o->pinned_only ? FACTS_RESOLVE_PINNED : 0, &note, &message);
+    if (status == 0 && note.text[0])
+        fprintf(stderr, "facts gate: %s %s\n", option, note.text);
     if (status == 0 && builds.count != 1) {
         facts_say(&message, "is %zu builds; give one", builds.count);
         status = FACTS_EXIT_BAD_INPUT;
@@ -61,9 +63,9 @@ static int choose_builds(facts_options *o, char names[2][40], char **cudnn)
 {
     if (!o->baseline || !o->candidate)
         return facts_complain(FACTS_EXIT_BAD_INPUT, "facts gate: --baseline V and --candidate V are missing (or give two records)");
-    int status = find_build(names[0], "--baseline", o->baseline);
+    int status = find_build(names[0], o, "--baseline", o->baseline);
     if (status == 0)
-        status = find_build(names[1], "--candidate", o->candidate);
+        status = find_build(names[1], o, "--candidate", o->candidate);
     if (status != 0)
         return status;
     if (strcmp(names[0], names[1]) == 0)

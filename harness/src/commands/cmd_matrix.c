@@ -41,7 +41,9 @@ static int choose_builds(facts_text *out)
     int status = facts_builds_discover(&builds);
     if (status == 0 && name_builds(out, &builds) < ENOUGH_VERSIONS) {
         fputs("facts: fewer than three cuDNN versions here; installing " DEFAULT_BUILDS "\n", stderr);
-        bool installed = facts_builds_install(DEFAULT_BUILDS, &message) == 0;
+        facts_builds wanted = { 0 };
+        bool installed = facts_builds_install(&wanted, DEFAULT_BUILDS, FACTS_RESOLVE_PINNED, NULL, &message) == 0;
+        facts_builds_free(&wanted);
         if (!installed)
             fprintf(stderr, "facts: %s\n", message.text);
         facts_builds_free(&builds);

@@ -31,6 +31,8 @@ int facts_command_calibrate(const facts_invocation *call);
 int facts_command_self(const facts_invocation *call); /* of facts-self */
 /* Its words go to the Python package as they are. */
 int facts_command_report(int argc, char **argv);
+/* Its words go to ci/adopt.py as they are. */
+int facts_command_adopt(int argc, char **argv);
 
 /* Parses what follows argv[1], the command; prints its help or runs it. Returns its exit code. */
 int facts_invoke(facts_command command, int argc, char **argv, int (*run)(facts_command command, const facts_invocation *call));

@@ -6,7 +6,7 @@
 
 #define SUITE "golden"
 #define DEVICES "h100-sxm,sm80-spec,sm89-spec,sm100-spec,sm120-spec"
-#define EVERY_BUILD "9.8..9.28"
+#define EVERY_BUILD "9.8..9.999"
 
 /* Decides the suite into a record of its own. */
 static int decide(const facts_invocation *call, const char *record)
@@ -30,12 +30,13 @@ static int decide(const facts_invocation *call, const char *record)
     return status;
 }
 
-static int show(const facts_options *o, bool check, const char *record, const char *golden)
+/* `task`: print, check or add. */
+static int show(const facts_options *o, const char *task, const char *record, const char *golden)
 {
     const char *words[10];
     size_t n = 0;
     words[n++] = "golden";
-    words[n++] = check ? "check" : "print";
+    words[n++] = task;
     words[n++] = "--golden";
     words[n++] = golden;
     if (o->output) {
@@ -52,11 +53,17 @@ int facts_golden(const facts_invocation *call)
 {
     const facts_options *o = call->options;
     char folder[FACTS_PATH], golden[FACTS_PATH], record[FACTS_PATH];
-    bool check = o->word_count == 2 && strcmp(o->words[1], "check") == 0;
-    if (o->word_count > 1 && !check)
-        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts expect golden: \"%.60s\": only check may follow", o->words[1]);
-    if (check && o->output)
-        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts expect golden check: writes nothing; leave -o out");
+    const char *task = o->word_count > 1 ? o->words[1] : "print";
+    bool print = o->word_count < 2, known = print || strcmp(task, "check") == 0 || strcmp(task, "add") == 0;
+    if (!known || o->word_count > 2)
+        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts expect golden: \"%.60s\": only check or add may follow",
+                              o->words[known ? 2 : 1]);
+    if (!print && o->output)
+        return facts_complain(FACTS_EXIT_BAD_INPUT,
+                              "facts expect golden %s: leave -o out: check writes nothing, add changes cases/golden/support.txt",
+                              task);
+    if (strcmp(task, "add") == 0 && !o->cudnn)
+        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts expect golden add: say which version: --cudnn 9.28.1");
     if (!facts_suite_dir(folder) || !facts_join(golden, folder, "golden/support.txt"))
         return FACTS_EXIT_ENVIRONMENT;
     FILE *file = facts_open_temporary(record);
@@ -65,7 +72,7 @@ int facts_golden(const facts_invocation *call)
     fclose(file);
     int status = decide(call, record);
     if (status == FACTS_EXIT_OK)
-        status = show(o, check, record, golden);
+        status = show(o, task, record, golden);
     unlink(record);
     return status;
 }

@@ -4,8 +4,8 @@
 
 #include "commands.h"
 
-/* `facts expect golden`: asks --cudnn for --device about suite golden and prints (-o FILE: writes) the matrix, or with --check compares what it got
- * with cases/golden/support.txt. Returns an exit code. */
+/* `facts expect golden`: asks --cudnn for --device about suite golden and prints (-o FILE: writes) the matrix, or with `check` compares what it got
+ * with cases/golden/support.txt, or with `add` adds versions to that file. Returns an exit code. */
 int facts_golden(const facts_invocation *call);
 
 #endif

@@ -51,6 +51,8 @@ int main(int argc, char **argv)
         return facts_cudnn_command(argc - 2, argv + 2);
     if (command == FACTS_COMMAND_REPORT)
         return facts_command_report(argc - 2, argv + 2);
+    if (command == FACTS_COMMAND_ADOPT)
+        return facts_command_adopt(argc - 2, argv + 2);
     if (command == FACTS_COMMAND_SELF)
         return facts_invoke_program("facts-self", argv);
     return facts_invoke(command, argc, argv, dispatch);

@@ -22,7 +22,7 @@ typedef enum kind { FLAG, TEXT, COUNT, NUMBER, SECONDS, MINUTES, RATIO, SHARD, O
 
 /* X("name", 'letter', KIND, field, "ARGUMENT", commands, "help") */
 #define OPTION_LIST(X)                                                                                                              \
-    X("cudnn", 0, TEXT, cudnn, "V,V", ASKS | HUNTS | ON(MATRIX) | MEASURES | (VERSIONS & ~ON(GATE)), "builds: 9.20.0, 9.20.0-jit-cu13, 9.12..9.27, a folder, default")              \
+    X("cudnn", 0, TEXT, cudnn, "V,V", ASKS | HUNTS | ON(MATRIX) | MEASURES | (VERSIONS & ~ON(GATE)), "builds: 9.20.0, 9.20.0-jit-cu13, 9.12..9.27, a folder, default, latest")              \
     X("device", 0, TEXT, device, "D,D", ASKS | HUNTS | ON(MATRIX) | MEASURES | VERSIONS, "GPU numbers, cpu, names of lib/devices, JSON files")                        \
     X("where", 0, TEXT, where, "EXPR", CASES | ON(FUZZ) | MEASURES | COMPARES | ON(AUDIT), "keep the cases that satisfy a predicate: 'd.qk>128 & pass=bwd'")                         \
     X("with", 0, TEXT, with, "KEY=VALUE", BATCH | ON(LIST) | ON(FUZZ) | MEASURES, "every case gets these instead of its own: 'engine=all'")                    \
@@ -70,6 +70,7 @@ typedef enum kind { FLAG, TEXT, COUNT, NUMBER, SECONDS, MINUTES, RATIO, SHARD, O
     X("decide", 0, FLAG, decide, NULL, ON(IMPORT), "also ask --cudnn about them")                                                      \
     X("run", 0, FLAG, run, NULL, ON(IMPORT), "also run them")                                                                          \
     X("fresh", 0, FLAG, fresh, NULL, ON(DECIDE) | ON(MATRIX) | HUNTS | VERSIONS, "ask again what the store of answers has")                                     \
+    X("pinned-only", 0, FLAG, pinned_only, NULL, ASKS | HUNTS | ON(MATRIX) | MEASURES | VERSIONS, "refuse a downloaded cuDNN that is not in ci/cudnn.lock")     \
     X("help", 'h', FLAG, help, NULL, EVERY, "this text")
 
 typedef struct option {

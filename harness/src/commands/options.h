@@ -34,7 +34,7 @@ typedef struct facts_options {
     const char *baseline, *candidate, *junit, *errata, *fail_on, *by;
     double slower; /* 0: not said */
     bool annotations, all, fresh, decide, run;
-    bool known, write;
+    bool known, write, pinned_only;
     const char *source;
     bool json, count, resume, overwrite, fail_fast, plan, explain, trace, force, first_bad_only;
     bool help;
@@ -61,7 +61,8 @@ typedef struct facts_options {
     X(SELF, "self", "", "the liars: which kernels that are wrong on purpose are found, and how often a right one is called wrong")   \
     X(CALIBRATE, "calibrate", "CASES...", "what engines' errors say about the constants of the error model: rows for cases/calibration.json")      \
     X(REPORT, "report", "IN... -o DIR", "the HTML page, CSV, JSON, Markdown and JUnit from records")                                \
-    X(CUDNN, "cudnn", "list|install|remove|path", "cuDNN builds: found, installable, installed")
+    X(CUDNN, "cudnn", "list|install|lock|remove|path", "cuDNN builds: found, installable, installed; versions into ci/cudnn.lock")     \
+    X(ADOPT, "adopt", "VERSION", "a new cuDNN release: lock, install, known failures, gate, golden matrix; a summary for a pull request")
 
 #define AS_ENUM(symbol, name, rest, help) FACTS_COMMAND_##symbol,
 typedef enum facts_command { FACTS_COMMAND_LIST(AS_ENUM) FACTS_COMMAND_COUNT } facts_command;

@@ -107,7 +107,8 @@ static int check_oracle(const facts_session *s)
 int facts_session_targets(facts_session *s, const char *cudnn, const char *devices)
 {
     facts_message note = { "" }, message = { "" };
-    int status = facts_targets_resolve(&s->targets, cudnn ? cudnn : "default", devices, &note, &message);
+    const unsigned flags = FACTS_RESOLVE_INDEX | (s->options->pinned_only ? FACTS_RESOLVE_PINNED : 0);
+    int status = facts_targets_resolve(&s->targets, cudnn ? cudnn : "default", flags, devices, &note, &message);
     if (status != 0)
         fprintf(stderr, "facts: %s\n", message.text);
     else if (note.text[0] && !s->options->json)
@@ -150,6 +151,19 @@ static void on_row(void *context, const facts_outcome *outcome)
         s->on_row(s, outcome);
 }
 
+/* A version whose error constants nobody measured is judged by those of the nearest: the worker says which. */
+static void note_calibration(facts_session *s, const facts_line *ready)
+{
+    char version[16], used[16], words[80];
+    if (!facts_slice_string(facts_line_get(ready, "cudnn"), version, sizeof version) ||
+        !facts_slice_string(facts_line_get(ready, "calibration"), used, sizeof used) || strcmp(version, used) == 0)
+        return;
+    size_t n = strlen(s->calibration);
+    snprintf(words, sizeof words, "%s was not measured, %s is the nearest", version, used);
+    if (!strstr(s->calibration, words))
+        snprintf(s->calibration + n, sizeof s->calibration - n, "%s%s", n ? "; " : "", words);
+}
+
 static void on_ready(void *context, size_t target, const char *device, const facts_line *ready)
 {
     facts_session *s = context;
@@ -157,6 +171,8 @@ static void on_ready(void *context, size_t target, const char *device, const fac
     snprintf(s->targets.at[target].device, sizeof s->targets.at[target].device, "%s", device);
     if (facts_slice_int(facts_line_get(ready, "sm"), &sm) && sm >= 0 && sm < 10000)
         s->sms[target] = (int)sm;
+    if (s->task == FACTS_TASK_RUN)
+        note_calibration(s, ready);
     if (s->on_ready)
         s->on_ready(s, target, ready);
 }
@@ -252,6 +268,8 @@ int facts_session_run(facts_session *s)
     s->writer = NULL;
     if (s->counts.trouble[0])
         fprintf(stderr, "facts: %s\n", s->counts.trouble);
+    if (s->calibration[0])
+        fprintf(stderr, "facts: error constants: cuDNN %s\n", s->calibration);
     fflush(stdout);
     bool whole = status == 0 && !s->more && !s->options->where && !s->options->shards;
     s->stale = whole ? facts_expectations_stale(s->expectations, &s->tally, s->sms, s->task, stderr) : 0;

@@ -39,6 +39,7 @@ typedef struct facts_session {
     void (*show)(struct facts_session *session, int live);
     uint64_t seed; /* of what is drawn, for the record */
     void *context;
+    char calibration[200]; /* of which versions the error constants of another stand in; "": none */
     bool keep_record; /* false: doctor and repro write none unless asked, and ask whatever was answered before */
 } facts_session;
 

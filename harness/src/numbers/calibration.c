@@ -16,6 +16,7 @@
 typedef struct row {
     facts_who who; /* ANY where the row does not say */
     json_t *constants; /* borrowed from the table's */
+    const json_t *cudnn; /* the versions that were measured; borrowed */
     bool calibrated;
 } row;
 
@@ -149,7 +150,8 @@ static const char *missing_provenance(const json_t *object)
 static const char *read_row(row *out, const json_t *object)
 {
     int64_t sm, engine;
-    *out = (row){ .constants = json_object_get(object, "constants"), .calibrated = json_is_true(json_object_get(object, "calibrated")) };
+    *out = (row){ .constants = json_object_get(object, "constants"), .cudnn = json_object_get(object, "cudnn"),
+                  .calibrated = json_is_true(json_object_get(object, "calibrated")) };
     if (!read_word(object, "backend", backends, &out->who.backend))
         return "backend";
     if (!read_word(object, "dtype", dtypes, &out->who.dtype))
@@ -263,6 +265,45 @@ facts_constants facts_calibration_widest(const facts_calibration *table, int32_t
     return out;
 }
 
+/* "9.28.1" as cuDNN numbers itself: 92801. Negative: no version. */
+static int32_t version_number(const char *text)
+{
+    long out = 0;
+    char *end;
+    for (int i = 0; text && i < 3; i++) {
+        long n = strtol(text, &end, 10);
+        if (end == text || n < 0 || n > 99 || (*end != '.' && *end))
+            return -1;
+        out = out * 100 + n;
+        text = *end ? end + 1 : end;
+        if (!*end && i < 2)
+            return -1;
+    }
+    return text ? (int32_t)out : -1;
+}
+
+bool facts_calibration_nearest(char out[16], const facts_calibration *table, int32_t sm, int32_t cudnn)
+{
+    int32_t least = INT32_MAX;
+    size_t k;
+    json_t *version;
+    out[0] = '\0';
+    for (size_t i = 0; table && i < table->count; i++) {
+        const row *r = &table->rows[i];
+        if (!r->calibrated || !fits(r->who.sm, sm) || !fits(r->who.backend, FATTN_BACKEND_CUDNN))
+            continue;
+        json_array_foreach(r->cudnn, k, version)
+        {
+            int32_t number = version_number(json_string_value(version));
+            if (number < 0 || abs(number - cudnn) >= least)
+                continue;
+            least = abs(number - cudnn);
+            snprintf(out, 16, "%d.%d.%d", number / 10000, number / 100 % 100, number % 100);
+        }
+    }
+    return out[0];
+}
+
 static facts_calibration *ours;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -286,4 +327,10 @@ facts_constants facts_constants_widest(int32_t dtype)
 {
     pthread_once(&once, read_ours);
     return facts_calibration_widest(ours, dtype);
+}
+
+bool facts_constants_nearest(char out[16], int32_t sm, int32_t cudnn)
+{
+    pthread_once(&once, read_ours);
+    return facts_calibration_nearest(out, ours, sm, cudnn);
 }

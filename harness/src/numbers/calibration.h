@@ -61,7 +61,12 @@ size_t facts_calibration_rows(const facts_calibration *table);
 facts_constants facts_calibration_find(const facts_calibration *table, const facts_who *who);
 /* Over the starting values, each constant where the widest row for that type has it. */
 facts_constants facts_calibration_widest(const facts_calibration *table, int32_t dtype);
+/* The measured version of cuDNN ("9.28.0") that is nearest to `cudnn` (92801 is 9.28.1) on that architecture: its constants stand for
+ * a version that was not measured, since rows are found without the version. False, with out empty: none was measured there. */
+bool facts_calibration_nearest(char out[16], const facts_calibration *table, int32_t sm, int32_t cudnn);
 /* The table that is in the program. */
 const char *facts_calibration_text(void);
+/* The same of the table that is in the program. */
+bool facts_constants_nearest(char out[16], int32_t sm, int32_t cudnn);
 
 #endif

@@ -139,7 +139,8 @@ static int add_devices(facts_targets *out, const char *devices, const facts_buil
     return status;
 }
 
-int facts_targets_resolve(facts_targets *out, const char *cudnn, const char *devices, facts_message *note, facts_message *message)
+int facts_targets_resolve(facts_targets *out, const char *cudnn, unsigned flags, const char *devices, facts_message *note,
+                          facts_message *message)
 {
     *out = (facts_targets){ 0 };
     facts_builds builds = { 0 };
@@ -149,7 +150,7 @@ int facts_targets_resolve(facts_targets *out, const char *cudnn, const char *dev
     int status = add_devices(out, devices, &builds, message);
     facts_targets_free(out);
     if (status == 0 && needs_build(devices))
-        status = facts_builds_resolve(&builds, cudnn, 0, note, message);
+        status = facts_builds_resolve(&builds, cudnn, flags, note, message);
     if (status == 0)
         status = add_devices(out, devices, &builds, message);
     if (status == 0 && out->count == 0) {

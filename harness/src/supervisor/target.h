@@ -23,10 +23,11 @@ typedef struct facts_targets {
     size_t count;
 } facts_targets;
 
-/* builds x devices; `devices` is a comma list of GPU numbers, cpu, names of descriptions and JSON files. The cpu is one target, whatever the
+/* builds x devices; `flags` are those of facts_builds_resolve; `devices` is a comma list of GPU numbers, cpu, names of descriptions and JSON files. The cpu is one target, whatever the
  * builds. `notes` gets what was chosen among several ("" when nothing was).
  * Returns 0; 2 or 3 with a line in *message. */
-int facts_targets_resolve(facts_targets *out, const char *cudnn, const char *devices, facts_message *note, facts_message *message);
+int facts_targets_resolve(facts_targets *out, const char *cudnn, unsigned flags, const char *devices, facts_message *note,
+                          facts_message *message);
 /* One word of --device, without a build. Returns 0; 2 or 3 with a line in *message. */
 int facts_target_device(facts_target *out, const char *word, facts_message *message);
 /* One more. False: out of memory. */

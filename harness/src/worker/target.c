@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "../numbers/calibration.h"
+
 #define MOST_LIBRARIES 64
 
 static double now_ms(void)
@@ -62,12 +64,14 @@ static json_t *ready(facts_worker *worker, double since_ms)
     for (size_t i = 0; i < count && i < MOST_LIBRARIES; i++)
         json_array_append_new(libraries, json_pack("{s:s,s:I,s:b}", "path", library[i].path, "bytes", (json_int_t)library[i].bytes,
                                                    "in_build", library[i].in_build));
-    char version[32];
+    char version[32], nearest[16];
     snprintf(version, sizeof version, "%d.%d.%d", info->cudnn_version / 10000, info->cudnn_version / 100 % 100, info->cudnn_version % 100);
-    return json_pack("{s:{s:s,s:i,s:i,s:s,s:s,s:i,s:b,s:s,s:o,s:f,s:o*}}", "ready", "cudnn", info->cudnn_version ? version : "", "sm", info->sm, "driver",
+    const bool judged = worker->device == FACTS_DEVICE_GPU && facts_constants_nearest(nearest, info->sm, info->cudnn_version);
+    return json_pack("{s:{s:s,s:i,s:i,s:s,s:s,s:i,s:b,s:s,s:o,s:f,s:o*,s:s*}}", "ready", "cudnn", info->cudnn_version ? version : "", "sm", info->sm, "driver",
                      info->driver_version, "device_name", info->device_name, "uuid", info->device_uuid, "multiprocessors",
                      info->multiprocessors, "math_kernels", info->math_kernels, "math_about", info->math_about, "libraries", libraries,
-                     "start_ms", now_ms() - since_ms, "description", description(worker));
+                     "start_ms", now_ms() - since_ms, "description", description(worker),
+                     "calibration", judged ? nearest : NULL);
 }
 
 static json_t *open_context(facts_worker *worker, const facts_target_request *request)

@@ -25,6 +25,11 @@ class Gpu(e2e.TestCase):
         self.assertEqual([(t["device"], t["planned"]) for t in record.targets], [("fake-90", "gpu0")])
         self.assertEqual({row["device"] for row in record.rows}, {"fake-90"})
 
+    def test_a_version_that_was_not_measured_says_whose_constants_judge_it(self):
+        done = e2e.facts("run", CASES, "--cudnn", e2e.need(e2e.NEW).name, "--device", "0", "-o", self.path("r"), FACTS_WORKER=FAKE)
+        self.assertEqual(done.err.count("error constants: cuDNN 9.20.0 was not measured, 9.19.0 is the nearest"), 1, done.err)
+        self.assertEqual([t["calibration"] for t in e2e.Record(self.path("r")).targets], ["9.19.0"])
+
     def test_merge_and_report_find_every_planned_row(self):
         self.run_facts()
         self.assertStatus(e2e.facts("merge", self.path("r"), "-o", self.path("m")), 0)

@@ -1,0 +1,203 @@
+#!/usr/bin/env python3
+"""Adopts a new cuDNN release, step by step, and prints a summary for a pull request. Called by `facts adopt`.
+
+usage: facts adopt VERSION [--device D,D] [--baseline V] [--plan] [-o FILE]
+
+  1 lock      facts cudnn lock VERSION                adds the packages to ci/cudnn.lock
+  2 install   facts cudnn install VERSION             downloads the build, checked against the lock
+  3 known     facts known check --cudnn VERSION       do the known failures still happen? edits cases/known
+  4 gate      facts gate --baseline V --candidate VERSION
+  5 golden    facts expect golden check and add       adds the version to cases/golden/support.txt
+
+Each step is one command that can also be typed alone. Only data files change; the summary names them. A finding does not stop the run. A step that
+cannot be done does.
+
+Exit: 0 nothing was found; 1 findings; 2 no such version; 3 a step could not be done.
+"""
+import argparse
+import pathlib
+import re
+import subprocess
+import sys
+import time
+
+HOME = pathlib.Path(__file__).resolve().parent.parent
+LOCK, GOLDEN = HOME / "ci/cudnn.lock", HOME / "cases/golden/support.txt"
+DATA = ("ci/cudnn.lock", "cases")  # all that a step may change
+DESCRIBED = "h100-sxm,sm100-spec"  # as `facts gate` has it
+OK, FINDINGS, BAD_INPUT, ENVIRONMENT = 0, 1, 2, 3
+
+
+class Stop(Exception):
+    """A step that cannot be done: (exit code, reason)."""
+
+
+class Run:
+    def __init__(self, args):
+        self.args, self.steps, self.sections, self.findings = args, [], [], False
+        self.build = args.version
+
+    def facts(self, *words, quiet=True):
+        """(exit code, standard output, standard error). Not quiet: the command shows its own progress on our standard error."""
+        print(f"facts adopt: facts {' '.join(words)}", file=sys.stderr, flush=True)
+        done = subprocess.run([self.args.facts, *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE if quiet else None,
+                              text=True, errors="replace", check=False)
+        if quiet:
+            sys.stderr.write(done.stderr)
+        return done.returncode, done.stdout, done.stderr or ""
+
+    def step(self, name, work):
+        started = time.monotonic()
+        answer = "interrupted"
+        try:
+            answer = work()
+        except Stop as stop:
+            answer = f"**stopped**: {stop.args[1]}"
+            raise
+        finally:
+            self.steps.append((name, answer, time.monotonic() - started))
+
+    def must(self, status, text, allowed=(OK,)):
+        """Stops unless the exit code is allowed; notes a finding."""
+        if status not in allowed:
+            raise Stop(BAD_INPUT if status == BAD_INPUT else status if status in (FINDINGS, 130) else ENVIRONMENT, last_line(text) or f"exit {status}, see above")
+        self.findings = self.findings or status == FINDINGS
+
+
+def last_line(text):
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1].removeprefix("facts: ")[:300] if lines else ""
+
+
+def fenced(text):
+    return f"```text\n{text.rstrip()}\n```"
+
+
+def number(version):
+    return tuple(int(n) for n in re.findall(r"\d+", version.split("-")[0])[:3])
+
+
+def locked(version):
+    """The lines of the lock that are of this version."""
+    wanted = version.split("-")[0]
+    return [line for line in LOCK.read_text().splitlines() if line.startswith("nvidia-cudnn") and f"{line.split()[1]}.".startswith(f"{wanted}.")]
+
+
+def newest_adopted(version):
+    """The newest build of the golden matrix that is older than this version."""
+    builds = [line.split()[2:4] for line in GOLDEN.read_text().splitlines() if line.startswith("# build ")]
+    older = [words for words in builds if number(words[0]) < number(version)]
+    if not older:
+        raise Stop(BAD_INPUT, f"cases/golden/support.txt has no version before {version}; give --baseline V")
+    return max(older, key=lambda words: number(words[0]))[1]
+
+
+def lock(run):
+    before = LOCK.read_text().splitlines()
+    known = locked(run.args.version)
+    status, _, err = run.facts("cudnn", "lock", run.args.version)
+    if status == ENVIRONMENT and known:
+        return "has this version already; the package index could not be asked for more of it"
+    run.must(status, err)
+    new = [line for line in LOCK.read_text().splitlines() if line.startswith("nvidia-") and line not in before]
+    run.sections.append(("Packages", fenced("\n".join(new or known))))
+    return f"{len(new)} package{'s' * (len(new) != 1)} added" if new else "has this version already"
+
+
+def install(run):
+    status, out, _ = run.facts("cudnn", "install", "--pinned-only", run.args.version, quiet=False)
+    run.must(status, "")
+    run.build = out.split("\t")[0]
+    return run.build
+
+
+def has_known(run):
+    """Delete this function and its call once every branch has `facts known`: it only lets `facts adopt` work without it."""
+    return subprocess.run([run.args.facts, "known", "--help"], capture_output=True, stdin=subprocess.DEVNULL, check=False).returncode == OK
+
+
+def known(run):
+    if not has_known(run):
+        return "skipped: this version of FACTS has no `facts known`"
+    status, out, err = run.facts("known", "check", "--cudnn", run.build, "--device", run.args.device or default_devices(), "--write")
+    run.must(status, err, (OK, FINDINGS))
+    run.sections.append(("Known failures", fenced(out)))
+    return last_line(out) or "checked"
+
+
+def default_devices():
+    return "0" if any(pathlib.Path("/dev").glob("nvidia[0-9]*")) else DESCRIBED
+
+
+def gate(run):
+    baseline = run.args.baseline or newest_adopted(run.build)
+    words = ["gate", "--baseline", baseline, "--candidate", run.build, "--markdown"]
+    words += ["--device", run.args.device] if run.args.device else []
+    words += ["--plan"] if run.args.plan else []
+    status, out, _ = run.facts(*words, quiet=False)
+    run.must(status, "", (OK, FINDINGS))
+    run.sections.append((f"Gate: {baseline} to {run.build}", out.strip()))
+    return "nothing that fails the gate" if status == OK else "**findings**: see below"
+
+
+def golden(run):
+    status, out, err = run.facts("expect", "golden", "check", "--cudnn", run.build)
+    run.must(status, err, (OK, FINDINGS))
+    lines = [line for line in out.splitlines() if "to add them" not in line]
+    lost = [line for line in err.splitlines() if "golden: " in line or "support.txt:" in line]
+    added, text, err = run.facts("expect", "golden", "add", "--cudnn", run.build)
+    run.must(added, err)
+    run.sections.append(("Golden matrix", fenced("\n".join(lost + lines))))
+    words = lines[0] if " is new: " in lines[0] else "has this version already"
+    return f"**{len(lost)} lost or changed**; {words}" if status == FINDINGS else words
+
+
+def changed_files():
+    """What differs from the last commit, of the files that a step may change."""
+    git = ["git", "-C", str(HOME)]
+    shown = subprocess.run([*git, "diff", "--stat", "HEAD", "--", *DATA], capture_output=True, text=True, check=False)
+    new = subprocess.run([*git, "ls-files", "--others", "--exclude-standard", "--", *DATA], capture_output=True, text=True, check=False)
+    if shown.returncode:
+        return "This is not a git checkout. The steps may change: " + ", ".join(DATA)
+    return fenced(shown.stdout + "".join(f" {name} (new)\n" for name in new.stdout.splitlines()) or "nothing changed")
+
+
+def summary(run):
+    out = [f"# cuDNN {run.build}", "", "| step | result | seconds |", "|---|---|---|"]
+    out += [f"| {name} | {answer.replace('|', '/')} | {seconds:.0f} |" for name, answer, seconds in run.steps]
+    for title, text in [*run.sections, ("Files to review", changed_files())]:
+        out += ["", f"## {title}", "", text]
+    return "\n".join(out) + "\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="facts adopt", usage="facts adopt VERSION [--device D,D] [--baseline V] [--plan] [-o FILE]",
+                                     description=__doc__.split("\n\n", 2)[2], formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("version", metavar="VERSION", help="9.28.1, 9.28.1.4, 9.28.1-full-cu13 or latest")
+    parser.add_argument("--device", help=f"for known and gate; default: GPU 0, without a GPU {DESCRIBED}")
+    parser.add_argument("--baseline", help="default: the newest version of cases/golden/support.txt before VERSION")
+    parser.add_argument("--plan", action="store_true", help="gate: also compile what was accepted")
+    parser.add_argument("-o", "--output", type=pathlib.Path, metavar="FILE", help="write the summary there too")
+    parser.add_argument("--facts", required=True, help=argparse.SUPPRESS)
+    run = Run(parser.parse_args())
+    status = OK
+    try:
+        for name, work in (("lock", lock), ("install", install), ("known failures", known), ("gate", gate), ("golden matrix", golden)):
+            run.step(name, lambda work=work: work(run))
+    except Stop as stop:
+        status = stop.args[0]
+    except KeyboardInterrupt:
+        status = 130
+    text = summary(run)
+    print(text, end="")
+    if run.args.output:
+        run.args.output.write_text(text, encoding="utf-8")
+    return status or (FINDINGS if run.findings else OK)
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except OSError as failure:
+        print(f"facts adopt: {failure.filename}: {failure.strerror}", file=sys.stderr)
+        sys.exit(ENVIRONMENT)
