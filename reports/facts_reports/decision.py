@@ -3,7 +3,7 @@ from . import text
 from .diff import FINDINGS
 from .vocabulary import APART, BY_CHANGE, CHANGES
 
-_WORDS = {"gate": ("OK TO MOVE", "DO NOT MOVE"), "diff": ("NOTHING WORSE", "WORSE")}
+_WORDS = {"gate": ("OK TO MOVE", "DO NOT MOVE"), "diff": ("NO REGRESSION", "REGRESSION")}
 CANNOT_TELL = "CANNOT TELL"
 
 # A class of change as a sentence: one case, several cases.

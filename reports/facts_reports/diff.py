@@ -58,7 +58,7 @@ class Diff:
     groups: list = field(default_factory=list)
     failures: Failures = field(default_factory=Failures)
     silent: dict = field(default_factory=dict)      # (slot, side): [cases without an answer, why]
-    numbers: dict = field(default_factory=dict)     # (old number, new number) of an engine: cases
+    numbers: dict = field(default_factory=dict)     # (graph, old number of an engine, new number): cases
 
     def total(self, word):
         """Cases (of each pair of targets) of a class."""
@@ -109,7 +109,7 @@ def _add(diff, slot, case, first, second):
     kinds = tuple("open" if not end else "ours" if end.ours else end.kind for end in ends)
     if kinds == ("fail", "fail") and ends[0].outcome == ends[1].outcome:
         diff.fail_both += 1
-        diff.known_both += bool(ends[1].known)
+        diff.known_both += bool(ends[0].known or ends[1].known)
     diff.unmet += any(answer.unmet for answer in second)
     for phrase in _phrases(kinds):
         diff.among.setdefault(phrase, []).append(pair)
@@ -220,7 +220,9 @@ def _read_pairs(diff):
         mapping = mappings.get(numbering.space(slot, case))
         if mapping and second:
             for old in {index for a in first for index, *_ in a.offered} & set(mapping):
-                diff.numbers[old, mapping[old]] = diff.numbers.get((old, mapping[old]), 0) + 1
+                graph = ("unified " if " impl=unified" in case else "") + ("backward" if case.startswith("pass=bwd") else "forward")
+                key = graph, old, mapping[old]
+                diff.numbers[key] = diff.numbers.get(key, 0) + 1
             first = numbering.translate(first, mapping)
         yield slot, case, first, second
 

@@ -33,7 +33,7 @@ def json_lines(diff):
             "known_failures": {"still": sorted(still), "right_now": dict(diff_words.known_failures(diff)[1]), "not_asked": sorted(unasked)},
             "not_asked": {way: len(pairs) for way, pairs in diff.classes.get("not asked", {}).items()},
             "new_knobs": {way: len(pairs) for way, pairs in diff.classes.get("new knobs", {}).items()},
-            "renumbered": [{"old": old, "new": new, "cases": cases} for (old, new), cases in sorted(diff.numbers.items())],
+            "renumbered": [{"graph": graph, "old": old, "new": new, "cases": cases} for (graph, old, new), cases in sorted(diff.numbers.items())],
             "targets": targets, "provenance": diff_words.provenance(diff), "scope": diff_words.SCOPE}
     yield json.dumps({"diff": head}, ensure_ascii=False)
     for group in diff.groups:

@@ -62,9 +62,8 @@ def engines_words(diff):
     """Changes of all engines alike: other numbers, new knobs. A line each."""
     out = []
     if diff.numbers:
-        pairs = sorted(diff.numbers, key=lambda pair: [int(n) if n.isdigit() else 0 for n in pair])
-        moved = ", ".join(f"{old} -> {new}" for old, new in pairs)
-        out.append(f"cuDNN renumbered engines: {moved}. Knobs and notes are the same, so they count as the same engines.")
+        moved = [f"{graph} " + ", ".join(f"{old} -> {new}" for g, old, new in sorted(diff.numbers) if g == graph) for graph in sorted({g for g, _, _ in diff.numbers})]
+        out.append(f"cuDNN renumbered engines: {'; '.join(moved)}. Their knobs and notes are the same, so they count as the same engines.")
     for way, pairs in sorted(diff.classes.get("new knobs", {}).items(), key=lambda item: -len(item[1]))[:_NAMED]:
         out.append(f"Knobs of the engines in {text.count(len(pairs), 'case')}: {way}. FACTS cannot compare the old and the new settings.")
     return out

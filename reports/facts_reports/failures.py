@@ -25,13 +25,14 @@ class Failures:
                 self.right.setdefault(b.named, (slot, case))
 
     def _ended(self, slot, case, a, second):
-        """The baseline fails as known, the candidate does not."""
+        """The baseline fails as known; nothing says so of the candidate."""
         b = worst(second) if second else None
         only_decided = b and b.grade == "decided" and a.outcome in _NEEDS_A_RUN
         if b is None or b.kind == "open" or b.ours or only_decided:
-            self.unasked.setdefault(a.known, (slot, case))
-        elif b.kind in ("yes", "no"):
-            self.right.setdefault(a.known, (slot, case))
+            found = self.unasked
+        else:
+            found = self.still if b.kind == "fail" else self.right
+        found.setdefault(a.known, (slot, case))
 
     def groups(self):
         """(still fail, right now, could not be asked): every name is in one of them."""

@@ -1,4 +1,5 @@
-"""cuDNN sometimes gives its engines other numbers. An engine with the same knobs and notes under another number is the same engine.
+"""cuDNN sometimes gives its engines other numbers. An engine with the same knobs and notes under another number is the same engine; one of
+its two offers may hold a configuration more.
 
 A number space is one pair of targets, one pass, and the composite or the unified graph: cuDNN numbers their engines apart.
 """
@@ -17,6 +18,10 @@ def _engines(offered):
     return out
 
 
+def _alike(one, other):
+    return all(about in other for about in one) or all(about in one for about in other)
+
+
 class _Space:
     def __init__(self):
         self.old, self.new, self.pairs, self.conflict = set(), set(), {}, False
@@ -25,7 +30,7 @@ class _Space:
         old, new = _engines(first), _engines(second)
         self.old.update(old)
         self.new.update(new)
-        if len(old) != len(new) or list(old.values()) != list(new.values()) or sorted(old) == sorted(new):
+        if len(old) != len(new) or sorted(old) == sorted(new) or not all(map(_alike, old.values(), new.values())):
             return   # other engines, or the same numbers in another order
         for one, other in zip(old, new):
             self.conflict |= self.pairs.setdefault(one, other) != other
