@@ -17,6 +17,11 @@ _EVERY = 40      # ways of a class that are looked into one by one
 FINDINGS = frozenset(c.word for c in CHANGES if c.exit == 1)
 
 
+def _news(word, cases, known):
+    """A case that the baseline did right is news when it fails now, known or not; a known failure that changes its kind is none."""
+    return cases if word == "worse" else cases - known
+
+
 @dataclass
 class Group:
     """Cases that changed alike and what separates them; `where` "" is every case, None: nothing found."""
@@ -35,6 +40,10 @@ class Group:
     engine: str
     members: int
     also: int       # cases of the same class that changed otherwise, for which `where` holds too
+
+    @property
+    def news(self):
+        return _news(self.word, self.hits, self.known)
 
 
 @dataclass
@@ -68,7 +77,7 @@ class Diff:
         return sum(1 for (_, w), (_, known, _) in self.about.items() if w == word and known)
 
     def news(self, word):
-        return self.total(word) - self.known(word)
+        return _news(word, self.total(word), self.known(word))
 
     def record(self, side):
         """What a side was read from: one record may hold both."""

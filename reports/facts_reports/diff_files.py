@@ -17,7 +17,7 @@ _CASES = 20   # named for each group, in JUnit
 def _about(diff, group):
     before, after = diff_words.before_after(diff, group)
     pair = diff.sides.slots[group.slot]
-    return {"class": group.word, "fails": group.word in diff.fail_on and group.hits > group.known, "change": group.alike, "where": group.where, "cases": group.hits, "of": group.total,
+    return {"class": group.word, "fails": group.word in diff.fail_on and group.news > 0, "change": group.alike, "where": group.where, "cases": group.hits, "of": group.total,
             "others": group.others, "of_others": group.among, "among": BY_CHANGE[group.word].among, "also": group.also, "known": group.known, "example": group.case,
             "baseline": {"build": pair.first[0], "device": pair.first[1], "answer": before}, "candidate": {"build": pair.second[0], "device": pair.second[1], "answer": after},
             "configuration": group.engine or None, "ratio": round(group.ratio, 4) if 0 < group.ratio < 1e300 else None, "repro": d.repro(diff, group), "bisect": d.bisect(diff, group) or None}
@@ -49,8 +49,8 @@ def write_junit(diff, path):
             continue
         fails = change.word in diff.fail_on
         open_class = change.exit > 1 and not fails
-        bad = sum(g.hits > g.known for g in groups)
-        body = "".join(_junit_case(diff, g, "failure" if fails and g.hits > g.known else "error" if open_class else "") for g in groups)
+        bad = sum(g.news > 0 for g in groups)
+        body = "".join(_junit_case(diff, g, "failure" if fails and g.news else "error" if open_class else "") for g in groups)
         suites.append(f"<testsuite name={quoteattr(change.word)} tests=\"{len(groups)}\" failures=\"{bad if fails else 0}\" errors=\"{len(groups) if open_class else 0}\">\n"
                       f"<properties><property name=\"cases\" value=\"{diff.total(change.word)}\"/><property name=\"known\" value=\"{diff.known(change.word)}\"/></properties>\n{body}</testsuite>\n")
         total, failed = total + len(groups), failed + bad * fails
@@ -98,7 +98,7 @@ def annotations(diff):
     """At most ten lines ::error, ::warning or ::notice: the decision, then the gravest groups."""
     out = [decided(decision.decision(diff), decision.headline(diff), diff.exit_code())]
     for group in diff.groups[:ANNOTATIONS - 1]:
-        fails = group.word in diff.fail_on and group.hits > group.known
+        fails = group.word in diff.fail_on and group.news > 0
         kind = "error" if fails else "warning" if BY_CHANGE[group.word].exit or group.known else "notice"
         title = f"{group.hits:,} {group.word}" + (f" ({group.known:,} known)" if group.known else "")
         out.append(f"::{kind} title={_workflow('FACTS: ' + title, True)}::{_workflow(f'{diff_words.where_words(group)} ({diff_words.exactness(group)}): {group.alike}. {d.repro(diff, group)}')}")

@@ -157,15 +157,17 @@ class Classes(Case):
         new = [row(n, NEW, **engines(6, 5)) for n in names[1:]] + [row(names[0], NEW, **engines(6, 5, 3))]
         self.assertEqual([(g["class"], g["change"], g["cases"]) for g in self.answer(old, new)[2]], [("engine changed", "engine 3 new, last", 1)])
 
-    def test_what_is_known_is_told_apart_counted_and_does_not_fail(self):
+    def test_what_is_known_is_counted_and_excuses_only_what_did_not_work_before(self):
         known = {"expectation": {"verdict": "wrong", "met": True, "link": "a/b#1"}, "grade": "measured"}
-        old = [row(n, grade="measured") for n in NAMES[:3]]
         new = [row(NAMES[0], NEW, "wrong", **known), row(NAMES[1], NEW, "wrong", **known), row(NAMES[2], NEW, grade="measured")]
+        code, head, groups = self.answer([row(n, grade="measured") for n in NAMES[:3]], new)
+        self.assertEqual((code, head["classes"]["worse"], groups[0]["known"], groups[0]["fails"]), (1, {"cases": 2, "known": 2, "fails": True}, 2, True))
+        old = [row(n, verdict="nan", grade="measured") for n in NAMES[:2]] + [row(NAMES[2], grade="measured")]
         code, head, groups = self.answer(old, new)
-        self.assertEqual((code, head["classes"]["worse"], groups[0]["known"], groups[0]["fails"]), (0, {"cases": 2, "known": 2, "fails": True}, 2, False))
+        self.assertEqual((code, head["classes"]["changed kind"], groups[0]["fails"]), (0, {"cases": 2, "known": 2, "fails": True}, False))
         new[1] = row(NAMES[1], NEW, "wrong", grade="measured")
         code, head, _ = self.answer(old, new)
-        self.assertEqual((code, head["classes"]["worse"]["known"]), (1, 1))
+        self.assertEqual((code, head["classes"]["changed kind"]["known"]), (1, 1))
 
     def test_with_every_engine_the_worst_counts_and_a_configuration_that_the_case_hides_is_named(self):
         def rows(build, *verdicts):

@@ -34,10 +34,16 @@ class Decision(Case):
             self.assertEqual(self.gate(old, record(new))[:2], (code, said))
         self.assertEqual(self.gate(old, record([row(n, NEW) for n in NAMES]), "--where", "d.qk>4000")[:2], (5, "CANNOT TELL: the two sides have no case and target in common."))
 
-    def test_what_is_known_or_left_out_is_not_called_nothing(self):
+    def test_a_known_failure_is_a_finding_where_the_baseline_was_right(self):
         known = {"expectation": {"verdict": "crash", "met": True, "link": "a/b#1"}}
-        old, new = record([row(n) for n in NAMES]), record([row(n, NEW, "crash", **known) if n == CASE else row(n, NEW) for n in NAMES])
-        self.assertEqual(self.gate(old, new)[:2], (0, "OK TO MOVE: only known failures got worse. 1 accepted case fails now (1 known). 16 answers compared, 15 same."))
+        new = record([row(n, NEW, "crash", **known) if n == CASE else row(n, NEW) for n in NAMES])
+        for before, code, said in (("pass", 1, "DO NOT MOVE: 1 accepted case fails now (1 known). 16 answers compared, 15 same."),
+                                   ("unsupported", 0, "OK TO MOVE: only known failures changed. 1 case fails in a new way (1 known). 16 answers compared, 15 same."),
+                                   ("crash", 0, "OK TO MOVE: nothing got worse. 16 answers compared, 16 same.")):
+            self.assertEqual(self.gate(record([row(n, verdict=before if n == CASE else "pass") for n in NAMES]), new)[:2], (code, said))
+
+    def test_what_fail_on_leaves_out_is_not_called_nothing(self):
+        old = record([row(n) for n in NAMES])
         lost = record([row(n, NEW, "unsupported" if n == CASE else "pass") for n in NAMES])
         self.assertEqual(self.gate(old, lost, "--fail-on", "worse")[:2],
                          (0, "OK TO MOVE: --fail-on leaves out what got worse. 1 accepted case is refused now. 16 answers compared, 15 same."))
