@@ -67,6 +67,7 @@ class Diff:
     groups: list = field(default_factory=list)
     failures: Failures = field(default_factory=Failures)
     silent: dict = field(default_factory=dict)      # (slot, side): [cases without an answer, why]
+    mappings: dict = field(default_factory=dict)    # of numbering.learn
     numbers: dict = field(default_factory=dict)     # (graph, old number of an engine, new number): cases
 
     def total(self, word):
@@ -224,9 +225,9 @@ def _kept(tree, slot, case, answers, record):
 
 def _read_pairs(diff):
     """Every case with both sides' answers, the baseline's with the engines' new numbers where cuDNN renumbered them."""
-    mappings = numbering.learn(diff.sides.offers()) if diff.axes == ["build"] else {}
+    diff.mappings = numbering.learn(diff.sides.offers()) if diff.axes == ["build"] else {}
     for slot, case, first, second in diff.sides.pairs():
-        mapping = mappings.get(numbering.space(slot, case))
+        mapping = diff.mappings.get(numbering.space(slot, case))
         if mapping and second:
             for old in {index for a in first for index, *_ in a.offered} & set(mapping):
                 graph = ("unified " if " impl=unified" in case else "") + ("backward" if case.startswith("pass=bwd") else "forward")
@@ -234,6 +235,11 @@ def _read_pairs(diff):
                 diff.numbers[key] = diff.numbers.get(key, 0) + 1
             first = numbering.translate(first, mapping)
         yield slot, case, first, second
+
+
+def renumbered(diff, slot, case, answers):
+    """The baseline's answers to one case with the candidate's numbers of engines."""
+    return numbering.translate(answers, diff.mappings.get(numbering.space(slot, case), {}))
 
 
 def compare(inputs, baseline=None, candidate=None, where=None, slower=None, fail_on=None, command="diff"):

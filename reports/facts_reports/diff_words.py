@@ -103,8 +103,9 @@ def where_words(group):
 def before_after(diff, group):
     """What the example was told on each side."""
     first, second = diff.sides.answers(group.slot, group.case)
-    wanted = _wanted(first, second, group) if group.engine else None
-    ends = [next((a for a in answers if a.chosen[1:] == wanted), worst(answers) if answers else None) for answers in (first, second)]
+    ends = [worst(answers) if answers else None for answers in (first, second)]
+    if group.engine:
+        ends = _configuration(first, d.renumbered(diff, group.slot, group.case, first), second, group) or ends
     said = [state_words(end) if end else "no answer" for end in ends]
     if group.word in ("engine changed", "knobs changed"):
         said = [_offered_words(answers[0]) for answers in (first, second)]
@@ -114,11 +115,14 @@ def before_after(diff, group):
     return said
 
 
-def _wanted(first, second, group):
-    """The configuration of engine=all that a group names."""
-    theirs = {b.chosen[1:] for b in second}
-    named = [a.chosen[1:] for a in first if a.chosen[1:] in theirs and group.engine == "engine " + a.chosen[1] + "".join(f" {k}={v}" for k, v in a.chosen[2])]
-    return named[0] if named else None
+def _configuration(first, renumbered, second, group):
+    """The configuration of engine=all that a group names, before and after."""
+    for before, same in zip(first, renumbered):
+        if group.engine == "engine " + same.chosen[1] + "".join(f" {k}={v}" for k, v in same.chosen[2]):
+            for after in second:
+                if after.chosen[1:] == same.chosen[1:]:
+                    return before, after
+    return None
 
 
 def _offered_words(answer):

@@ -154,6 +154,10 @@ class Classes(Case):
                     [row(n, NEW, **engines(1, 2)) for n in names], [row(n, NEW, **engines(6, 4)) for n in names]):   # another order; other knobs
             code, head, groups = self.answer(old, new)
             self.assertIn("engine changed", {g["class"] for g in groups})
+        def every(build, first, second, last):
+            return [row(f"{names[0]} engine=all", build, v, config=i, engine=(first, second)[i], **engines(first, second)) for i, v in enumerate(("crash", last))]
+        group = self.answer(old + every(OLD, 2, 1, "pass"), [row(n, NEW, **engines(6, 5)) for n in names] + every(NEW, 6, 5, "crash"))[2][0]
+        self.assertEqual((group["class"], group["configuration"], group["baseline"]["answer"]), ("worse", "engine 5 KERNEL_CFG=1", "supported by engine 1"))
         new = [row(n, NEW, **engines(6, 5)) for n in names[1:]] + [row(names[0], NEW, **engines(6, 5, 3))]
         self.assertEqual([(g["class"], g["change"], g["cases"]) for g in self.answer(old, new)[2]], [("engine changed", "engine 3 new, last", 1)])
 
