@@ -65,7 +65,7 @@ def _why(diff, counted):
     """One clause, and the classes that it has said."""
     code = diff.exit_code()
     if code == 5:
-        return "the two sides have no case and target in common", []
+        return ("FACTS itself refuses every case for one of the two sides" if diff.names else "the two sides have no case and target in common"), []
     if code == 1:
         said = [word for word in counted if word in diff.fail_on and diff.news(word)]
         return _and([sentence(diff, word) for word in said]), said
@@ -87,6 +87,6 @@ def headline(diff):
     why, said = _why(diff, counted)
     rest = [sentence(diff, word) for word in counted if word not in said]
     rest += [f"{part[0].upper()}{part[1:]}" for part in partial(diff)] if diff.exit_code() == 1 else []
-    if diff.names:
-        rest.append(f"{text.count(len(diff.names), 'answer')} compared, {diff.same:,} same")
+    if diff.compared():
+        rest.append(f"{text.count(diff.compared(), 'answer')} compared, {diff.same:,} same")
     return f"{decision(diff)}: " + ". ".join([why, *rest]) + "."

@@ -14,6 +14,7 @@ from .vocabulary import APART, BY_CHANGE, CHANGES, GRAVITY, SAME
 ROWS = 10        # of an answer that people read
 _NAMED = 3       # ways to change, in a row of several; rows of a class before those of the next
 _EVERY = 40      # ways of a class that are looked into one by one
+_DECISIONS = ("lost", "gained")
 FINDINGS = frozenset(c.word for c in CHANGES if c.exit == 1)
 
 
@@ -80,6 +81,10 @@ class Diff:
     def news(self, word):
         return _news(word, self.total(word), self.known(word))
 
+    def compared(self):
+        """Answers of which both sides were asked."""
+        return len(self.names) - self.total("not asked")
+
     def record(self, side):
         """What a side was read from: one record may hold both."""
         return self.sides.records[min(side, len(self.sides.records) - 1)]
@@ -89,7 +94,7 @@ class Diff:
 
     def exit_code(self):
         """0 as expected, 1 findings, 3 or 4 something was not answered, 5 nothing to compare."""
-        if not self.names:
+        if not self.compared():
             return 5
         codes = {1 if c.word in self.fail_on else c.exit if c.exit > 1 else 0 for c in CHANGES if self.news(c.word)}
         for code in (1, 3, 4):
@@ -160,7 +165,7 @@ def _grouped(diff, columns):
             everything |= one
         around |= everything
         whole = separate.rules(columns, everything, around) if len(ways) > 1 else []
-        if len(whole) == 1 and whole[0].text is not None:
+        if len(whole) == 1 and whole[0].text is not None and not _apart(columns, word, bits, around, everything):
             bits = [(_ways(ways), everything)]
         for alike, one in bits[:_EVERY]:
             name = "; ".join(way for way, _ in ways[:_NAMED]) if len(bits) < len(ways) else alike
@@ -171,6 +176,14 @@ def _grouped(diff, columns):
             said = (f"{len(bits) - _EVERY:,} other ways", "other ways")
             out.append(_group(diff, word, said, separate.Rule(None, separate.count(rest), 0, rest), rest, around, everything))
     return _ordered(out, diff.fail_on)
+
+
+def _apart(columns, word, bits, around, everything):
+    """A few reasons of a decision, each with a predicate of its own, are as many causes: one row for all would name none of them."""
+    if word not in _DECISIONS or len(bits) > _NAMED:
+        return False
+    rules = [separate.rules(columns, one, around, everything) for _, one in bits]
+    return all(len(found) == 1 and found[0].text for found in rules)
 
 
 def _ordered(groups, fail_on):

@@ -27,7 +27,7 @@ def json_lines(diff):
     """The answer, then every group, one object a line."""
     targets = [{"baseline": pair.first, "candidate": pair.second, "grades": grades, "counts": {w: [a, b] for w, a, b in counts}} for pair, grades, counts in diff_words.targets_words(diff)]
     still, right, unasked = diff.failures.groups()
-    head = {"decision": decision.decision(diff), "answer": decision.headline(diff), "exit": diff.exit_code(), "compared": len(diff.names), "same": diff.same, "axes": diff.axes,
+    head = {"decision": decision.decision(diff), "answer": decision.headline(diff), "exit": diff.exit_code(), "compared": diff.compared(), "same": diff.same, "axes": diff.axes,
             "classes": {c.word: {"cases": diff.total(c.word), "known": diff.known(c.word), "fails": c.word in diff.fail_on} for c in CHANGES if diff.total(c.word)},
             "complete": diff.complete(), "unreadable": [record.unreadable() for record in diff.sides.records], "fail_on_both": diff.fail_both, "notes": diff_words.notes(diff),
             "known_failures": {"still": sorted(still), "right_now": dict(diff_words.known_failures(diff)[1]), "not_asked": sorted(unasked)},
@@ -54,7 +54,7 @@ def write_junit(diff, path):
         suites.append(f"<testsuite name={quoteattr(change.word)} tests=\"{len(groups)}\" failures=\"{bad if fails else 0}\" errors=\"{len(groups) if open_class else 0}\">\n"
                       f"<properties><property name=\"cases\" value=\"{diff.total(change.word)}\"/><property name=\"known\" value=\"{diff.known(change.word)}\"/></properties>\n{body}</testsuite>\n")
         total, failed = total + len(groups), failed + bad * fails
-    properties = f"<properties><property name=\"compared\" value=\"{len(diff.names)}\"/><property name=\"same\" value=\"{diff.same}\"/></properties>\n"
+    properties = f"<properties><property name=\"compared\" value=\"{diff.compared()}\"/><property name=\"same\" value=\"{diff.same}\"/></properties>\n"
     _write_suites(path, decision.headline(diff), diff.exit_code(), properties, suites, total, failed)
 
 

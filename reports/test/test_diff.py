@@ -118,12 +118,13 @@ class Classes(Case):
         for ours, said in ((guard, "FACTS's guard x"), (table, "rope: the unified forward has it from cuDNN 9.24 on"), (internal, "not implemented: x")):
             for verdict in ("pass", "crash", "unsupported"):
                 for old, new, side in ((ours, {"verdict": verdict}, "baseline"), ({"verdict": verdict}, ours, "candidate")):
-                    code, head, groups = self.answer([row("pass=fwd dtype=bf16", **old)], [row("pass=fwd dtype=bf16", NEW, **new)])
-                    self.assertEqual((code, head["same"], groups, head["not_asked"]), (0, 0, [], {f"{side}: {said}": 1}), (old, new))
+                    code, head, groups = self.answer([row("pass=fwd dtype=bf16", **old), row(NAMES[0])], [row("pass=fwd dtype=bf16", NEW, **new), row(NAMES[0], NEW)])
+                    self.assertEqual((code, head["compared"], head["same"], groups, head["not_asked"]), (0, 1, 1, [], {f"{side}: {said}": 1}), (old, new))
             code, head, groups = self.answer([row("pass=fwd dtype=bf16", **ours)], [row("pass=fwd dtype=bf16", NEW, **ours)])
             self.assertEqual((code, head["same"], groups), (0, 1, []))
         code, out, _ = self.run_diff(self.write("a.jsonl", record([row("pass=fwd dtype=bf16", **table)])), self.write("b.jsonl", record([row("pass=fwd dtype=bf16", NEW)])))
         self.assertIn("FACTS did not ask one of the two builds about 1 case.", out)
+        self.assertEqual((code, out.splitlines()[0]), (5, "CANNOT TELL: FACTS itself refuses every case for one of the two sides."))
         self.assertEqual(self.one(guard, {"verdict": "inconclusive"}), (3, "inconclusive"))
 
     def test_with_every_engine_a_configuration_that_a_guard_removes_hides_nothing(self):
@@ -154,6 +155,15 @@ class Classes(Case):
                     [row(n, NEW, **engines(1, 2)) for n in names], [row(n, NEW, **engines(6, 4)) for n in names]):   # another order; other knobs
             code, head, groups = self.answer(old, new)
             self.assertIn("engine changed", {g["class"] for g in groups})
+        def changed(*answers):
+            """How many cases have other engines when the last ones answer so."""
+            first, second = ([row(n, b, **engines(*numbers)) for n in names] for b, numbers in ((OLD, (2, 1)), (NEW, (6, 5))))
+            first[0], second[0] = (row(names[0], b, **answer) for b, answer in zip((OLD, NEW), answers))
+            return sum(g["cases"] for g in self.answer(first, second)[2] if g["class"] == "engine changed")
+        swapped = [{"engines": [{"mode": "A", "index": i, "knobs": {}} for i in order]} for order in ((3, 4), (4, 3))]
+        self.assertEqual(changed(*swapped), 1, "another order in one case says nothing of the others")
+        self.assertEqual(changed(engines(2, 1), engines(6, 2, 5)), len(names) // 2, "the candidate still has engine 2: of this graph no number is another's")
+
         def every(build, first, second, last):
             return [row(f"{names[0]} engine=all", build, v, config=i, engine=(first, second)[i], **engines(first, second)) for i, v in enumerate(("crash", last))]
         group = self.answer(old + every(OLD, 2, 1, "pass"), [row(n, NEW, **engines(6, 5)) for n in names] + every(NEW, 6, 5, "crash"))[2][0]
@@ -270,6 +280,15 @@ class Separating(Case):
             self.assertEqual(found.groups[0].where.replace("s.q<512", "s.q=1"), where)
             self.check(found)
 
+    def test_two_reasons_with_a_predicate_each_are_two_rows_though_one_predicate_would_do(self):
+        def said(n):
+            return {"reason": {"class": "unsupported", "status": "NO", "text": "unified" if "unified" in n else "wide"}}
+        lost = [n for n in NAMES if "f32" in n and ("unified" in n or "d=128" in n)]
+        new = [row(n, NEW, "unsupported", **said(n)) if n in lost else row(n, NEW) for n in NAMES if n in lost or "bf16" in n]
+        found = self.compare([row(r["case"]) for r in new], new)
+        self.assertEqual(sorted(g.where for g in found.groups), ["dtype=f32 & impl=auto", "dtype=f32 & impl=unified"])
+        self.check(found)
+
     def test_two_causes_are_two_rows_and_what_nothing_explains_is_said(self):
         names = [f"pass=fwd dtype=bf16 s={s} d={d} seed={i}" for s in range(64, 1024, 64) for d in (64, 128, 192) for i in (2, 3)]
         lost = {n for n in names if "s=64 " in n or "d=192" in n}
@@ -336,6 +355,8 @@ class Output(Case):
         self.assertEqual(code, 1)
         self.assertLess(len(out.encode()), 64000)
         self.assertIn("more group", out)
+        _, out, _ = self.run_diff(self.folder / "l.jsonl", many, "--annotations")
+        self.assertEqual(len([line for line in out.splitlines() if line.startswith("::")]), 10)
 
     def test_junit_json_annotations_and_errata_are_well_formed(self):
         wrong = self.write("w.jsonl", record([row(n, NEW, "wrong" if "f32" in n else "pass", grade="measured") for n in NAMES]))

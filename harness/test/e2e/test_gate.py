@@ -11,6 +11,21 @@ FEW = "pass=fwd dtype=bf16,f32 impl=unified b=1 h=2 s=128 d=64"
 DEVICES = ("--device", "h100-sxm,sm100-spec")
 
 
+# Ten steps between versions, the exit code of the default gate, and the class and a part of the predicate of a group on its first page.
+STEPS = (
+    ("9.8.0-full-cu12", "9.9.0-full-cu12", 0, "gained", "dtype=f32"),
+    ("9.9.0-full-cu12", "9.10.0-full-cu12", 0, "gained", "d.qk>=256"),
+    ("9.12.0-jit-cu13", "9.13.0-jit-cu13", 0, "gained", "impl=unified"),
+    ("9.14.0-jit-cu13", "9.15.1-jit-cu13", 0, "renumbered", ""),
+    ("9.17.1-jit-cu13", "9.18.0-jit-cu13", 0, "engine changed", "sm=100"),
+    ("9.22.0-jit-cu13", "9.23.0-jit-cu13", 0, "engine changed", "sm=100"),
+    ("9.23.2-jit-cu13", "9.24.0-jit-cu13", 0, "engine changed", "sm=100"),
+    ("9.25.1-jit-cu13", "9.26.0-jit-cu13", 1, "lost", "dtype=f32 & impl=unified"),
+    ("9.26.1-jit-cu13", "9.27.0-jit-cu13", 0, "", ""),
+    ("9.27.0-jit-cu13", "9.28.0-full-cu13", 0, "gained", "impl=unified"),
+)
+
+
 class Gate(e2e.TestCase):
     def gate(self, *words, cases=(CASES,)):
         return e2e.facts("gate", "--baseline", e2e.need(e2e.OLD).version, "--candidate", e2e.need(e2e.NEW).version, *DEVICES, "-o", self.path("r.jsonl"), *words, *cases)
@@ -32,6 +47,21 @@ class Gate(e2e.TestCase):
         self.assertTrue(again.out.startswith("**DO NOT MOVE: 4 accepted cases are refused now. 16 answers compared, 12 same.**"), again.out[:200])
         self.assertIn("will pass it", again.out)
         self.assertTrue(os.path.getsize(self.path("j.xml")))
+
+    def test_the_default_gate_finds_every_step_between_versions_that_is_known(self):
+        for baseline, candidate, status, word, where in STEPS:
+            with self.subTest(step=f"{baseline} -> {candidate}"):
+                names = e2e.need(baseline).name, e2e.need(candidate).name
+                done = e2e.facts("gate", "--baseline", names[0], "--candidate", names[1], *DEVICES, "-o", self.path(f"{candidate}.jsonl"), "--json")
+                self.assertStatus(done, status)
+                head, *groups = [json.loads(line) for line in done.out.splitlines()]
+                page = [(g["group"]["class"], g["group"]["where"] or "") for g in groups[:10]]
+                if word == "renumbered":
+                    self.assertIn(("4", "8"), [(r["old"], r["new"]) for r in head["diff"]["renumbered"]])
+                elif word:
+                    self.assertTrue([g for g in page if g[0] == word and where in g[1]], page)
+                else:
+                    self.assertEqual(head["diff"]["same"], head["diff"]["compared"])
 
     def test_what_was_stopped_goes_on_with_resume_and_is_the_same(self):
         whole = self.gate("--json", cases=(FEW,))
