@@ -198,7 +198,7 @@ def _ordered(groups, fail_on):
 def _ways(ways):
     """Several ways to change that one comparison separates."""
     said = "; ".join(f"{len(pairs):,} {alike}" for alike, pairs in ways[:_NAMED])
-    return said + (f"; {len(ways) - _NAMED:,} more ways" if len(ways) > _NAMED else "")
+    return said + (f"; {text.count(len(ways) - _NAMED, 'more way')}" if len(ways) > _NAMED else "")
 
 
 def _group(diff, word, said, rule, whole, around, everything):

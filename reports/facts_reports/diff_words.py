@@ -64,8 +64,10 @@ def engines_words(diff):
     if diff.numbers:
         moved = [f"{graph} " + ", ".join(f"{old} -> {new}" for g, old, new in sorted(diff.numbers) if g == graph) for graph in sorted({g for g, _, _ in diff.numbers})]
         out.append(f"cuDNN renumbered engines: {'; '.join(moved)}. Their knobs and notes are the same, so they count as the same engines.")
-    for way, pairs in sorted(diff.classes.get("new knobs", {}).items(), key=lambda item: -len(item[1]))[:_NAMED]:
-        out.append(f"The engines of {text.count(len(pairs), 'case')} have other knobs: {way}. FACTS cannot compare the old and the new settings.")
+    ways = sorted(diff.classes.get("new knobs", {}).items(), key=lambda item: -len(item[1]))
+    if ways:
+        said = [f"{way} ({text.count(len(pairs), 'case')})" for way, pairs in ways[:_NAMED // 2]] + ["…"] * (len(ways) > _NAMED // 2)
+        out.append(f"The engines have other knobs: {', '.join(said)}. FACTS cannot compare the old and the new settings.")
     return out
 
 

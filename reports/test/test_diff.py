@@ -139,7 +139,10 @@ class Classes(Case):
         code, head, groups = self.answer(old, new)
         self.assertEqual((code, head["same"], groups, head["new_knobs"]), (0, len(NAMES), [], {"TILE_M new": len(NAMES)}))
         _, out, _ = self.run_diff(self.folder / "a.jsonl", self.folder / "b.jsonl")
-        self.assertEqual(len([line for line in out.splitlines() if "TILE_M new" in line]), 1)
+        self.assertIn("The engines have other knobs: TILE_M new (16 cases).", out)
+        new[0] = row(NAMES[0], NEW, engines=[{"mode": "A", "index": i, "knobs": {"KERNEL_CFG": 1, "STAGES": 2}} for i in (2, 1)])
+        _, out, _ = self.run_diff(self.folder / "a.jsonl", self.write("b.jsonl", record(new)))
+        self.assertEqual(len([line for line in out.splitlines() if "TILE_M new (15 cases), STAGES new (1 case)" in line]), 1)
 
     def test_engines_under_new_numbers_are_recognised_and_said_in_one_line(self):
         def engines(*indices):

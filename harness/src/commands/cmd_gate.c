@@ -122,7 +122,7 @@ static int ask_and_compare(const facts_invocation *call)
     facts_options options = *call->options;
     int status = choose_builds(&options, names, &cudnn, why);
     options.json = false; /* stdout is the answer's */
-    options.with = "guards=off"; /* cuDNN answers, not our guards */
+    options.with = "guards=off policy=cudnn"; /* cuDNN answers: no guards, no kernels of ours */
     if (status == FACTS_EXIT_OK)
         status = ask(call, &options, cudnn, record);
     free(cudnn);

@@ -120,6 +120,11 @@ class Gate(e2e.TestCase):
         self.assertStatus(again, 0)
         self.assertIn("lost: ", again.out)
 
+    def test_kernels_of_facts_never_answer(self):
+        self.gate(cases=("pass=fwd dtype=bf16 b=1 h=2 s=128 d=100 policy=math,any,guard,cudnn",))
+        rows = e2e.Record(self.path("r.jsonl")).rows
+        self.assertEqual({(row["case"], row["verdict"], row["backend"]) for row in rows}, {("pass=fwd dtype=bf16 b=1 h=2 s=128 d=100 guards=off", "unsupported", "cudnn")})
+
     def test_no_case_is_an_answer_too(self):
         done = self.gate("--where", "d.qk>4000")
         self.assertStatus(done, 5)
