@@ -48,11 +48,13 @@ static bool is_version(const char *word)
 static int say_how(const facts_options *o)
 {
     if (o->word_count == 2 && is_version(o->words[0]) && is_version(o->words[1]))
-        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts gate: name both versions with options: facts gate --baseline %s --candidate %s",
-                              o->words[0], o->words[1]);
-    return facts_complain(FACTS_EXIT_BAD_INPUT,
-                          "facts gate: --baseline V and --candidate V are missing. Example: facts gate --baseline 9.20.0 --candidate 9.27.0. "
-                          "Or give two records");
+        return facts_complain(FACTS_EXIT_BAD_INPUT,
+                              "facts gate: name both versions with options: facts gate --baseline %s --candidate %s", o->words[0],
+                              o->words[1]);
+    return facts_complain(
+        FACTS_EXIT_BAD_INPUT,
+        "facts gate: --baseline V and --candidate V are missing. Example: facts gate --baseline 9.20.0 --candidate 9.27.0. "
+        "Or give two records");
 }
 
 /* One build for one word of --baseline or --candidate: installed when ci/cudnn.lock has it. `why`: why it cannot be asked. */
@@ -70,7 +72,8 @@ static int find_build(char name[40], const char *option, const char *word, char 
     else if (message.text[0])
         fprintf(stderr, "facts gate: %s %s: %s\n", option, word, message.text);
     if (status == FACTS_EXIT_ENVIRONMENT)
-        snprintf(why, FACTS_PATH, "cuDNN %s could not be asked (%s)", word, message.text[0] ? message.text : "see the message above");
+        snprintf(why, FACTS_PATH, "cuDNN %s could not be asked (%s)", word,
+                 message.text[0] ? message.text : "see the message above");
     facts_builds_free(&builds);
     return status;
 }
@@ -121,7 +124,7 @@ static int ask_and_compare(const facts_invocation *call)
     char names[2][40], record[FACTS_PATH] = "", why[FACTS_PATH] = "", *cudnn = NULL;
     facts_options options = *call->options;
     int status = choose_builds(&options, names, &cudnn, why);
-    options.json = false; /* stdout is the answer's */
+    options.json = false;                     /* stdout is the answer's */
     options.with = "guards=off policy=cudnn"; /* cuDNN answers: no guards, no kernels of ours */
     if (status == FACTS_EXIT_OK)
         status = ask(call, &options, cudnn, record);
