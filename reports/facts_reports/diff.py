@@ -9,6 +9,7 @@ from pathlib import PurePosixPath
 from . import changes, numbering, predicate, separate, sides, text, words
 from .cases import parse, value_of
 from .failures import Failures
+from .versions import version_key
 from .vocabulary import APART, BY_CHANGE, CHANGES, GRAVITY, SAME
 
 ROWS = 10        # of an answer that people read
@@ -348,7 +349,7 @@ _BY = {"engine changed": " --by engines", "reason changed": " --by reason"}
 
 def bisect(diff, group):
     """The command that finds the version with which it changed; "" where a search over versions cannot find it."""
-    old, new = version(diff, group.slot, 0), version(diff, group.slot, 1)
+    old, new = sorted((version(diff, group.slot, side) for side in (0, 1)), key=version_key)   # a range goes up, also for a step down
     found = ("worse", "changed kind", "lost", "gained", "better", "engine changed", "reason changed")
     if diff.axes != ["build"] or not old or not new or "/" in old + new or group.word not in found:
         return ""

@@ -125,6 +125,10 @@ class Commands(Case):
             self.assertEqual(found["repro"], f"facts decide 'pass=fwd dtype=bf16 s=1/512 d=64' --cudnn 9.20.0,9.27.0 --device h100-sxm{more} --explain")
             self.assertEqual(found["bisect"], f"facts bisect 'pass=fwd dtype=bf16 s=1/512 d=64' --cudnn 9.20.0..9.27.0 --device h100-sxm{more}")
 
+    def test_a_step_down_is_bisected_over_a_range_that_goes_up(self):
+        _, _, out = self.gate(record([row(CASE, NEW)]), record([row(CASE, OLD, "unsupported")]))
+        self.assertIn(" --cudnn 9.20.0..9.27.0 ", out)
+
     def test_a_build_that_is_a_folder_is_named_by_its_folder_and_not_bisected(self):
         found = self.group(target={"origin": "folder", "libraries": [{"path": "/opt/x/lib/libcudnn_graph.so.9", "in_build": True}]})
         self.assertIn(" --cudnn /opt/x/lib,9.27.0 ", found["repro"])
