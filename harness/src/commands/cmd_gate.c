@@ -73,7 +73,7 @@ static int find_build(char name[40], const char *option, const char *word, char 
         fprintf(stderr, "facts gate: %s %s: %s\n", option, word, message.text);
     if (status == FACTS_EXIT_ENVIRONMENT)
         snprintf(why, FACTS_PATH, "cuDNN %s could not be asked (%s)", word,
-                 message.text[0] ? message.text : "see the message above");
+                 message.text[0] ? message.text : "the message on stderr says why");
     facts_builds_free(&builds);
     return status;
 }
