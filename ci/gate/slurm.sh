@@ -15,7 +15,7 @@ what=decide
 
 mkdir -p "$out"
 "$facts" cudnn install "$baseline,$candidate"
-part='"$1" "$2" "$3" --cudnn "$4" --device "$5" --shard "$SLURM_ARRAY_TASK_ID/$6" -o "$7/part-$SLURM_ARRAY_TASK_ID.jsonl" --resume'
+part='"$1" "$2" "$3" --cudnn "$4" --device "$5" --with "guards=off policy=cudnn" --shard "$SLURM_ARRAY_TASK_ID/$6" -o "$7/part-$SLURM_ARRAY_TASK_ID.jsonl" --resume'
 last='"$1" merge -o "$5/gate.jsonl" --overwrite "$5"/part-*.jsonl; merged=$?
 [ "$merged" -eq 0 ] || [ "$merged" -eq 4 ] || exit "$merged"
 "$1" gate "$5/gate.jsonl" --baseline "$2" --candidate "$3" --junit "$5/gate.xml" >"$5/gate.txt"; status=$?

@@ -72,7 +72,8 @@ class Recipes(unittest.TestCase):
             done = subprocess.run([RECIPES / "slurm.sh", "9.20.0", "9.27.0", "pass=fwd dtype=f32,bf16 impl=unified b=1 h=2 s=128 d=64,128"], capture_output=True, text=True, timeout=120,
                                   env={**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "SHARDS": "2", "DEVICE": "h100-sxm", "OUT": f"{folder}/out", "FACTS": str(FACTS)})
         self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
-        self.assertIn("NOT the same: 2 lost", done.stdout)
+        self.assertIn("DO NOT MOVE: 2 accepted cases are refused now.", done.stdout)
+        self.assertIn("guards=off", done.stdout)
         self.assertIn("dtype=f32", done.stdout)
 
 

@@ -22,10 +22,10 @@ def _blank(said):
 
 
 def reason_words(answer):
-    """Why it is refused: our guard is called ours, cuDNN's words are its own."""
+    """Why it is refused: by a guard of FACTS, or in cuDNN's words."""
     word, status, said, rule = answer.reason
     if word == "policy":
-        return f"our guard {text.line(rule or said, 120)}"
+        return f"FACTS's guard {text.line(rule or said, 120)}"
     return text.line(": ".join(w for w in (status, said) if w), 240) or word or "no reason given"
 
 
@@ -63,7 +63,7 @@ def _verdict_change(a, b, engine=""):
 
 
 def _indices(answer):
-    return tuple(dict.fromkeys(index for index, _ in answer.offered))
+    return tuple(dict.fromkeys(index for index, *_ in answer.offered))
 
 
 def _list(indices):
@@ -88,19 +88,19 @@ def _engines(a, b):
 
 
 def _knob_names(a, b):
-    """Knobs that came and went, whatever the engines."""
-    old, new = ({k for _, knobs in x.offered for k, _ in knobs} for x in (a, b))
+    """Knobs that came and went, of the engines that both sides offer."""
+    both = set(_indices(a)) & set(_indices(b))
+    old, new = ({k for index, knobs, _ in x.offered if index in both for k, _ in knobs} for x in (a, b))
     return "; ".join(f"{', '.join(sorted(names))} {word}" for names, word in ((old - new, "gone"), (new - old, "new")) if names and old and new)
 
 
 def _knobs(a, b):
-    """Knobs of the same engines: their names, else those whose values changed."""
-    names = _knob_names(a, b)
-    if a.offered == b.offered or names:
-        return names
+    """How the same engines are configured otherwise."""
+    if [x[:2] for x in a.offered] == [x[:2] for x in b.offered]:
+        return ""
     if len(a.offered) != len(b.offered):
         return f"{len(a.offered)} -> {len(b.offered)} configurations"
-    changed = {k for (_, x), (_, y) in zip(a.offered, b.offered) for (k, v), (_, w) in zip(x, y) if v != w}
+    changed = {k for (_, x, _), (_, y, _) in zip(a.offered, b.offered) for (k, v), (_, w) in zip(x, y) if v != w}
     return "values of " + ", ".join(sorted(changed)) if changed else "order of configurations"
 
 
@@ -115,11 +115,12 @@ def _larger(word, old, new, options):
 def _accepted(a, b, options):
     """Two accepted answers may differ in several ways."""
     out = []
-    engines = _engines(a, b)
-    knobs = _knob_names(a, b) if engines else _knobs(a, b)
+    engines, names = _engines(a, b), _knob_names(a, b)
     if engines:
         out.append(Change("engine changed", engines))
-    if knobs:
+    if names:
+        out.append(Change("new knobs", names))
+    elif not engines and (knobs := _knobs(a, b)):
         out.append(Change("knobs changed", knobs))
     for word, old, new in (("slower", a.exec_us, b.exec_us), ("plan slower", a.plan_ms, b.plan_ms), ("workspace larger", a.workspace_bytes, b.workspace_bytes)):
         ratio = _larger(word, old, new, options)
@@ -140,12 +141,20 @@ def _configurations(first, second):
     return [min(found, key=lambda f: f[0])[1]] if found else []
 
 
+def _not_asked(side, answer):
+    """FACTS refused a case for one build alone. Which version it is does not matter."""
+    return Change("not asked", f"{side}: {reason_words(answer).split('; this is ')[0]}")
+
+
 def of(first, second, options):
     """[Change] of one case's answers on both sides (lists; with engine=all one for each configuration). Empty: the same."""
     if not first or not second:
         side = "candidate" if not second else "baseline"
         return [Change("missing", f"not in the {side}")]
+    first, second = ([x for x in answers if not x.ours] or answers[:1] for answers in (first, second))   # cuDNN's answers, where there are any
     a, b = worst(first), worst(second)
+    if (a.ours or b.ours) and "open" not in (a.kind, b.kind):
+        return [] if a.ours and b.ours else [_not_asked("baseline", a) if a.ours else _not_asked("candidate", b)]
     change = _verdict_change(a, b)
     if change:
         return [change]

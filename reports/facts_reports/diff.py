@@ -4,14 +4,24 @@ Every verdict is the record's own; what differs is classified by changes.py, wha
 """
 from array import array
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 
-from . import changes, predicate, separate, sides, text, words
+from . import changes, numbering, predicate, separate, sides, text, words
 from .cases import parse, value_of
-from .vocabulary import BY_CHANGE, CHANGES, GRAVITY
+from .failures import Failures
+from .versions import version_key
+from .vocabulary import APART, BY_CHANGE, CHANGES, GRAVITY, SAME
 
 ROWS = 10        # of an answer that people read
 _NAMED = 3       # ways to change, in a row of several; rows of a class before those of the next
 _EVERY = 40      # ways of a class that are looked into one by one
+_DECISIONS = ("lost", "gained")
+FINDINGS = frozenset(c.word for c in CHANGES if c.exit == 1)
+
+
+def _news(word, cases, known):
+    """A case that the baseline did right is news when it fails now, known or not; a known failure that changes its kind is none."""
+    return cases if word == "worse" else cases - known
 
 
 @dataclass
@@ -19,6 +29,7 @@ class Group:
     """Cases that changed alike and what separates them; `where` "" is every case, None: nothing found."""
     word: str
     alike: str
+    name: str       # the same without a count: it stays from run to run
     where: str
     hits: int
     total: int
@@ -32,6 +43,10 @@ class Group:
     members: int
     also: int       # cases of the same class that changed otherwise, for which `where` holds too
 
+    @property
+    def news(self):
+        return _news(self.word, self.hits, self.known)
+
 
 @dataclass
 class Diff:
@@ -40,6 +55,7 @@ class Diff:
     alone: tuple                # targets that only one side has
     options: dict               # thresholds, by class
     fail_on: frozenset          # classes that are findings
+    command: str = "diff"
     names: list = field(default_factory=list)
     slots: array = field(default_factory=lambda: array("H"))
     counts: dict = field(default_factory=dict)      # (slot, side): {outcome: cases}
@@ -51,6 +67,10 @@ class Diff:
     known_both: int = 0
     unmet: int = 0              # of the second side: expectations that were not met
     groups: list = field(default_factory=list)
+    failures: Failures = field(default_factory=Failures)
+    silent: dict = field(default_factory=dict)      # (slot, side): [cases without an answer, why]
+    mappings: dict = field(default_factory=dict)    # of numbering.learn
+    numbers: dict = field(default_factory=dict)     # (graph, old number of an engine, new number): cases
 
     def total(self, word):
         """Cases (of each pair of targets) of a class."""
@@ -60,7 +80,11 @@ class Diff:
         return sum(1 for (_, w), (_, known, _) in self.about.items() if w == word and known)
 
     def news(self, word):
-        return self.total(word) - self.known(word)
+        return _news(word, self.total(word), self.known(word))
+
+    def compared(self):
+        """Answers of which both sides were asked."""
+        return len(self.names) - self.total("not asked")
 
     def record(self, side):
         """What a side was read from: one record may hold both."""
@@ -71,7 +95,7 @@ class Diff:
 
     def exit_code(self):
         """0 as expected, 1 findings, 3 or 4 something was not answered, 5 nothing to compare."""
-        if not self.names:
+        if not self.compared():
             return 5
         codes = {1 if c.word in self.fail_on else c.exit if c.exit > 1 else 0 for c in CHANGES if self.news(c.word)}
         for code in (1, 3, 4):
@@ -89,16 +113,19 @@ def _add(diff, slot, case, first, second):
         tally = diff.counts.setdefault((slot, side), {})
         word = end.outcome if end else "missing"
         tally[word] = tally.get(word, 0) + 1
+        if end and end.kind == "open":
+            diff.silent.setdefault((slot, side), [0, end.why])[0] += 1
+    diff.failures.add(slot, case, first, second)
     found = changes.of(first, second, diff.options)
     for change in found:
         diff.classes.setdefault(change.word, {}).setdefault(change.alike, []).append(pair)
         if change.ratio or change.known or change.engine:
             diff.about[pair, change.word] = (change.ratio, change.known, change.engine)
-    diff.same += not [c for c in found if c.word != "reason changed"]
-    kinds = tuple(end.kind if end else "open" for end in ends)
+    diff.same += not [c for c in found if c.word not in SAME]
+    kinds = tuple("open" if not end else "ours" if end.ours else end.kind for end in ends)
     if kinds == ("fail", "fail") and ends[0].outcome == ends[1].outcome:
         diff.fail_both += 1
-        diff.known_both += bool(ends[1].known)
+        diff.known_both += bool(ends[0].known or ends[1].known)
     diff.unmet += any(answer.unmet for answer in second)
     for phrase in _phrases(kinds):
         diff.among.setdefault(phrase, []).append(pair)
@@ -130,7 +157,7 @@ def _grouped(diff, columns):
     """[Group] of every class, gravest first; of a class what holds for most comes first."""
     out = []
     universe = {phrase: separate.bits_of(pairs, columns.size) for phrase, pairs in diff.among.items()}
-    for word in sorted(diff.classes, key=GRAVITY.get):
+    for word in sorted(set(diff.classes) - APART, key=GRAVITY.get):
         around = universe[BY_CHANGE[word].among] if BY_CHANGE[word].among in universe else universe["planned"]
         ways = sorted(diff.classes[word].items(), key=lambda item: (-len(item[1]), item[0]))
         bits = [(alike, separate.bits_of(pairs, columns.size)) for alike, pairs in ways]
@@ -139,15 +166,25 @@ def _grouped(diff, columns):
             everything |= one
         around |= everything
         whole = separate.rules(columns, everything, around) if len(ways) > 1 else []
-        if len(whole) == 1 and whole[0].text is not None:
+        if len(whole) == 1 and whole[0].text is not None and not _apart(columns, word, bits, around, everything):
             bits = [(_ways(ways), everything)]
         for alike, one in bits[:_EVERY]:
+            name = "; ".join(way for way, _ in ways[:_NAMED]) if len(bits) < len(ways) else alike
             found = whole if one == everything and whole else separate.rules(columns, one, around, everything)
-            out += [_group(diff, word, alike, rule, one, around, everything) for rule in found]
+            out += [_group(diff, word, (alike, name), rule, one, around, everything) for rule in found]
         if len(bits) > _EVERY:
             rest = sum(one for _, one in bits[_EVERY:])   # no two share a case
-            out.append(_group(diff, word, f"{len(bits) - _EVERY:,} other ways", separate.Rule(None, separate.count(rest), 0, rest), rest, around, everything))
+            said = (f"{len(bits) - _EVERY:,} other ways", "other ways")
+            out.append(_group(diff, word, said, separate.Rule(None, separate.count(rest), 0, rest), rest, around, everything))
     return _ordered(out, diff.fail_on)
+
+
+def _apart(columns, word, bits, around, everything):
+    """A few reasons of a decision, each with a predicate of its own, are as many causes: one row for all would name none of them."""
+    if word not in _DECISIONS or len(bits) > _NAMED:
+        return False
+    rules = [separate.rules(columns, one, around, everything) for _, one in bits]
+    return all(len(found) == 1 and found[0].text for found in rules)
 
 
 def _ordered(groups, fail_on):
@@ -162,17 +199,17 @@ def _ordered(groups, fail_on):
 def _ways(ways):
     """Several ways to change that one comparison separates."""
     said = "; ".join(f"{len(pairs):,} {alike}" for alike, pairs in ways[:_NAMED])
-    return said + (f"; {len(ways) - _NAMED:,} more ways" if len(ways) > _NAMED else "")
+    return said + (f"; {text.count(len(ways) - _NAMED, 'more way')}" if len(ways) > _NAMED else "")
 
 
-def _group(diff, word, alike, rule, whole, around, everything):
+def _group(diff, word, said, rule, whole, around, everything):
     size = len(diff.names)
     members = separate.members(rule.bits, size)
     told = [diff.about.get((pair, word), (0, "", "")) for pair in members]
     news = [i for i, (_, known, _) in enumerate(told) if not known] or range(len(members))
     shown = max(news, key=lambda i: (told[i][0], -len(diff.names[members[i]]), -i))   # the largest ratio, else the simplest case
     pair = members[shown]
-    return Group(word, alike, rule.text, rule.hits, separate.count(whole), rule.others, separate.count(around & ~everything), sum(bool(k) for _, k, _ in told),
+    return Group(word, *said, rule.text, rule.hits, separate.count(whole), rule.others, separate.count(around & ~everything), sum(bool(k) for _, k, _ in told),
                  diff.slots[pair], diff.names[pair], told[shown][0], told[shown][2], rule.bits, rule.also)
 
 
@@ -200,7 +237,26 @@ def _kept(tree, slot, case, answers, record):
     return False
 
 
-def compare(inputs, baseline=None, candidate=None, where=None, slower=None, fail_on=None):
+def _read_pairs(diff):
+    """Every case with both sides' answers, the baseline's with the engines' new numbers where cuDNN renumbered them."""
+    diff.mappings = numbering.learn(diff.sides.offers()) if diff.axes == ["build"] else {}
+    for slot, case, first, second in diff.sides.pairs():
+        mapping = diff.mappings.get(numbering.space(slot, case))
+        if mapping and second:
+            for old in {index for a in first for index, *_ in a.offered} & set(mapping):
+                graph = ("unified " if " impl=unified" in case else "") + ("backward" if case.startswith("pass=bwd") else "forward")
+                key = graph, old, mapping[old]
+                diff.numbers[key] = diff.numbers.get(key, 0) + 1
+            first = numbering.translate(first, mapping)
+        yield slot, case, first, second
+
+
+def renumbered(diff, slot, case, answers):
+    """The baseline's answers to one case with the candidate's numbers of engines."""
+    return numbering.translate(answers, diff.mappings.get(numbering.space(slot, case), {}))
+
+
+def compare(inputs, baseline=None, candidate=None, where=None, slower=None, fail_on=None, command="diff"):
     """A Diff. `inputs`: two records, or any number that together hold both builds. Raises reader.InputError, sides.SidesError, predicate.PredicateError."""
     tree = predicate.parse(where) if where else None
     both = sides.Sides()
@@ -218,8 +274,8 @@ def compare(inputs, baseline=None, candidate=None, where=None, slower=None, fail
     if pool and not axes:
         raise sides.SidesError(f"--baseline and --candidate are both {pairs[0][0][0]}")
     both.pair([((0, *a), (len(both.records) - 1, *b)) for a, b in pairs])
-    diff = Diff(both, axes, (only_first, only_second), {"slower": slower} if slower else {}, frozenset(c.word for c in CHANGES if c.exit == 1) if fail_on is None else fail_on)
-    for slot, case, one, other in both.pairs():
+    diff = Diff(both, axes, (only_first, only_second), {"slower": slower} if slower else {}, FINDINGS if fail_on is None else fail_on, command)
+    for slot, case, one, other in _read_pairs(diff):
         if tree and not (_kept(tree, both.slots[slot].first, case, one, first) or _kept(tree, both.slots[slot].second, case, other, second)):
             continue
         _add(diff, slot, case, one, other)
@@ -235,37 +291,68 @@ def target(diff, slot, side):
 
 
 def version(diff, slot, side):
-    """The build as --cudnn wants it: the version alone where that names it."""
+    """The build as --cudnn wants it: the version alone where one build has it, the folder of a build that is not installed."""
     build = target(diff, slot, side)[0]
     about = diff.record(side).targets[target(diff, slot, side)]
+    line = about.get("line", {})
+    if line.get("origin") == "folder":
+        libraries = [str(lib.get("path")) for lib in line.get("libraries") or [] if isinstance(lib, dict) and lib.get("in_build")]
+        return str(PurePosixPath(libraries[0]).parent) if libraries else build
     others = {b for r in diff.sides.records for (b, _), a in r.targets.items() if a["cudnn"] == about["cudnn"]}
     return about["cudnn"] if len(others) == 1 and about["cudnn"] else build
 
 
+def _runs(diff, slot, side):
+    """The runs that asked a target."""
+    at = target(diff, slot, side)
+    return [run for run in diff.record(side).runs.values() if any(isinstance(t, dict) and (t.get("build"), t.get("device")) == at for t in run.get("targets") or [])]
+
+
 def _device(diff, slot, side):
+    """The device as --device wants it: a GPU's number, a description's file where the run named one."""
     device = target(diff, slot, side)[1]
+    for run in _runs(diff, slot, side):
+        command = [str(word) for word in run.get("command") or []]
+        named = [word for at, word in enumerate(command) if at and command[at - 1] == "--device"]
+        files = [word for said in named for word in said.split(",") if word.endswith(".json")]
+        if len(files) == 1 and device not in named[0].split(","):
+            return files[0]
     return diff.record(side).gpus.get(device, device)
+
+
+def _planned(diff, slot, first, second):
+    """Were plans compiled for a described device? Then a command that repeats it needs --plan."""
+    asked = [run.get("do") for side in (0, 1) for run in _runs(diff, slot, side)]
+    return "plan" in asked or "build_fail" in {a.outcome for a in first + second}
+
+
+def ask(diff, slot, case, word=""):
+    """The command that asks both sides again."""
+    builds = list(dict.fromkeys(version(diff, slot, side) for side in (0, 1)))
+    devices = list(dict.fromkeys(_device(diff, slot, side) for side in (0, 1)))
+    builds = [b for b in builds if b != words.NO_BUILD]
+    first, second = diff.sides.answers(slot, case)
+    measured = any(a.grade == "measured" for a in first + second)
+    asked = "repro" if measured and (first and second) else "decide"
+    more = " --plan" if not measured and _planned(diff, slot, first, second) else ""
+    more += " --explain" if asked == "decide" and word in ("lost", "reason changed", "gained") else ""
+    return f"facts {asked} {text.shell(case)}" + (f" --cudnn {text.shell(','.join(builds))}" if builds else "") + f" --device {text.shell(','.join(devices))}{more}"
 
 
 def repro(diff, group):
     """The command that shows the change again."""
-    builds = list(dict.fromkeys(version(diff, group.slot, side) for side in (0, 1)))
-    devices = list(dict.fromkeys(_device(diff, group.slot, side) for side in (0, 1)))
-    builds = [b for b in builds if b != words.NO_BUILD]
-    first, second = diff.sides.answers(group.slot, group.case)
-    measured = any(a.grade == "measured" for a in first + second)
-    asked = "repro" if measured and (first and second) else "decide"
-    more = " --plan" if not measured and {a.outcome for a in first + second} & {"build_fail"} else ""
-    more += " --explain" if asked == "decide" and group.word in ("lost", "reason changed", "gained") else ""
-    return f"facts {asked} {text.shell(group.case)}" + (f" --cudnn {text.shell(','.join(builds))}" if builds else "") + f" --device {text.shell(','.join(devices))}{more}"
+    return ask(diff, group.slot, group.case, group.word)
 
 
 _BY = {"engine changed": " --by engines", "reason changed": " --by reason"}
 
 
 def bisect(diff, group):
-    """The command that finds the version with which it changed; "" where nothing but a version changed that can be searched."""
-    old, new = version(diff, group.slot, 0), version(diff, group.slot, 1)
-    if diff.axes != ["build"] or not old or not new or group.word not in ("worse", "changed kind", "lost", "gained", "better", "engine changed", "reason changed"):
+    """The command that finds the version with which it changed; "" where a search over versions cannot find it."""
+    old, new = sorted((version(diff, group.slot, side) for side in (0, 1)), key=version_key)   # a range goes up, also for a step down
+    found = ("worse", "changed kind", "lost", "gained", "better", "engine changed", "reason changed")
+    if diff.axes != ["build"] or not old or not new or "/" in old + new or group.word not in found:
         return ""
-    return f"facts bisect {text.shell(group.case)} --cudnn {text.shell(f'{old}..{new}')} --device {text.shell(_device(diff, group.slot, 1))}{_BY.get(group.word, '')}"
+    first, second = diff.sides.answers(group.slot, group.case)
+    plan = " --plan" if not any(a.grade == "measured" for a in first + second) and _planned(diff, group.slot, first, second) else ""
+    return f"facts bisect {text.shell(group.case)} --cudnn {text.shell(f'{old}..{new}')} --device {text.shell(_device(diff, group.slot, 1))}{plan}{_BY.get(group.word, '')}"

@@ -15,7 +15,7 @@ def _parser():
     parser = argparse.ArgumentParser(prog="facts diff", add_help=False, formatter_class=argparse.RawDescriptionHelpFormatter, usage=argparse.SUPPRESS,
                                      description="Classes of change, gravest first, and what each makes of the exit code without --fail-on:\n" + table)
     parser.add_argument("inputs", nargs="*", help=argparse.SUPPRESS)
-    for name in ("--baseline", "--candidate", "--where", "--junit", "--errata", "--fail-on", "--command"):
+    for name in ("--baseline", "--candidate", "--where", "--junit", "--errata", "--fail-on", "--command", "--unasked"):
         parser.add_argument(name, help=argparse.SUPPRESS)
     parser.add_argument("--slower", type=float, help=argparse.SUPPRESS)
     for name in ("--json", "--markdown", "--annotations", "--classes"):
@@ -29,11 +29,11 @@ def _fail(message, code, command="diff"):
 
 
 def _classes(said):
-    """--fail-on worse,lost: which classes are findings; any: every one that is not better."""
+    """--fail-on worse,lost: which classes are findings; any: every one that could be worse."""
     if said is None:
         return None
     if said == "any":
-        return frozenset(c.word for c in CHANGES if c.word not in ("better", "gained", "reason changed"))
+        return frozenset(c.word for c in CHANGES if c.word not in ("better", "gained", "reason changed", "new knobs", "not asked"))
     found = set()
     for word in said.split(","):
         name = word.strip().replace("-", " ").replace("_", " ")
@@ -58,8 +58,11 @@ def main(argv):
     if args.classes:
         print(_parser().description)
         return 0
+    if args.unasked:
+        diff_files.unasked(args.unasked, args)
+        return ENVIRONMENT
     try:
-        found = diff.compare(args.inputs, args.baseline, args.candidate, args.where, args.slower, _classes(args.fail_on))
+        found = diff.compare(args.inputs, args.baseline, args.candidate, args.where, args.slower, _classes(args.fail_on), command)
     except predicate.PredicateError as error:
         return _fail(f"--where: {error}", BAD_INPUT, command)
     except (reader.InputError, sides.SidesError) as error:

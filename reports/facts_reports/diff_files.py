@@ -1,8 +1,10 @@
 """The answer of a diff for programs: JSON, JUnit, GitHub annotations, and errata in cudnn-frontend's form."""
 import json
+import sys
+from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
 
-from . import diff as d, diff_words, text
+from . import decision, diff as d, diff_words, text
 from .cases import parse, value_of
 from .separate import members
 from .versions import version_key
@@ -15,7 +17,7 @@ _CASES = 20   # named for each group, in JUnit
 def _about(diff, group):
     before, after = diff_words.before_after(diff, group)
     pair = diff.sides.slots[group.slot]
-    return {"class": group.word, "fails": group.word in diff.fail_on and group.hits > group.known, "change": group.alike, "where": group.where, "cases": group.hits, "of": group.total,
+    return {"class": group.word, "fails": group.word in diff.fail_on and group.news > 0, "change": group.alike, "where": group.where, "cases": group.hits, "of": group.total,
             "others": group.others, "of_others": group.among, "among": BY_CHANGE[group.word].among, "also": group.also, "known": group.known, "example": group.case,
             "baseline": {"build": pair.first[0], "device": pair.first[1], "answer": before}, "candidate": {"build": pair.second[0], "device": pair.second[1], "answer": after},
             "configuration": group.engine or None, "ratio": round(group.ratio, 4) if 0 < group.ratio < 1e300 else None, "repro": d.repro(diff, group), "bisect": d.bisect(diff, group) or None}
@@ -24,9 +26,14 @@ def _about(diff, group):
 def json_lines(diff):
     """The answer, then every group, one object a line."""
     targets = [{"baseline": pair.first, "candidate": pair.second, "grades": grades, "counts": {w: [a, b] for w, a, b in counts}} for pair, grades, counts in diff_words.targets_words(diff)]
-    head = {"answer": diff_words.headline(diff), "exit": diff.exit_code(), "compared": len(diff.names), "same": diff.same, "axes": diff.axes,
+    still, right, unasked = diff.failures.groups()
+    head = {"decision": decision.decision(diff), "answer": decision.headline(diff), "exit": diff.exit_code(), "compared": diff.compared(), "same": diff.same, "axes": diff.axes,
             "classes": {c.word: {"cases": diff.total(c.word), "known": diff.known(c.word), "fails": c.word in diff.fail_on} for c in CHANGES if diff.total(c.word)},
             "complete": diff.complete(), "unreadable": [record.unreadable() for record in diff.sides.records], "fail_on_both": diff.fail_both, "notes": diff_words.notes(diff),
+            "known_failures": {"still": sorted(still), "right_now": dict(diff_words.known_failures(diff)[1]), "not_asked": sorted(unasked)},
+            "not_asked": {way: len(pairs) for way, pairs in diff.classes.get("not asked", {}).items()},
+            "new_knobs": {way: len(pairs) for way, pairs in diff.classes.get("new knobs", {}).items()},
+            "renumbered": [{"graph": graph, "old": old, "new": new, "cases": cases} for (graph, old, new), cases in sorted(diff.numbers.items())],
             "targets": targets, "provenance": diff_words.provenance(diff), "scope": diff_words.SCOPE}
     yield json.dumps({"diff": head}, ensure_ascii=False)
     for group in diff.groups:
@@ -42,17 +49,24 @@ def write_junit(diff, path):
             continue
         fails = change.word in diff.fail_on
         open_class = change.exit > 1 and not fails
-        bad = sum(g.hits > g.known for g in groups)
-        body = "".join(_junit_case(diff, g, "failure" if fails and g.hits > g.known else "error" if open_class else "") for g in groups)
+        bad = sum(g.news > 0 for g in groups)
+        body = "".join(_junit_case(diff, g, "failure" if fails and g.news else "error" if open_class else "") for g in groups)
         suites.append(f"<testsuite name={quoteattr(change.word)} tests=\"{len(groups)}\" failures=\"{bad if fails else 0}\" errors=\"{len(groups) if open_class else 0}\">\n"
                       f"<properties><property name=\"cases\" value=\"{diff.total(change.word)}\"/><property name=\"known\" value=\"{diff.known(change.word)}\"/></properties>\n{body}</testsuite>\n")
         total, failed = total + len(groups), failed + bad * fails
-    whole = diff.exit_code() == 0
-    answer = f"<testcase classname=\"facts.diff\" name={quoteattr(text.line(diff_words.headline(diff), 500))}" + (
-        "/>\n" if whole else f"><failure message={quoteattr(text.line(diff_words.headline(diff), 500))}/></testcase>\n")
-    suites.insert(0, f"<testsuite name=\"answer\" tests=\"1\" failures=\"{int(not whole)}\" errors=\"0\">\n<properties><property name=\"compared\" value=\"{len(diff.names)}\"/>"
-                     f"<property name=\"same\" value=\"{diff.same}\"/></properties>\n{answer}</testsuite>\n")
-    path.write_text(f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="facts diff" tests="{total + 1}" failures="{failed + int(not whole)}">\n' + "".join(suites) + "</testsuites>\n",
+    properties = f"<properties><property name=\"compared\" value=\"{diff.compared()}\"/><property name=\"same\" value=\"{diff.same}\"/></properties>\n"
+    _write_suites(path, decision.headline(diff), diff.exit_code(), properties, suites, total, failed)
+
+
+def _write_suites(path, headline, code, properties="", suites=(), total=0, failed=0):
+    """The decision as a test of its own, then the other suites."""
+    said = quoteattr(text.line(headline, 500))
+    tag = {0: "system-out", 1: "failure"}.get(code, "error")
+    inner = f"<system-out>{escape(text.line(headline, 500))}</system-out>" if not code else f"<{tag} message={said}/>"
+    bad, silent = int(code == 1), int(code > 1)
+    answer = (f"<testsuite name=\"decision\" tests=\"1\" failures=\"{bad}\" errors=\"{silent}\">\n{properties}"
+              f"<testcase classname=\"facts.diff\" name=\"decision\">{inner}</testcase>\n</testsuite>\n")
+    path.write_text(f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="facts diff" tests="{total + 1}" failures="{failed + bad}">\n' + "".join([answer, *suites]) + "</testsuites>\n",
                     encoding="utf-8")
 
 
@@ -60,10 +74,11 @@ def _junit_case(diff, group, tag):
     before, after = diff_words.before_after(diff, group)
     where = diff_words.where_words(group)
     message = text.line(f"{group.hits:,} {group.word}: {where}: {group.alike}", 500)
+    name = text.line(": ".join(x for x in (group.word, group.engine, where, group.name) if x), 500)   # without a count: the same test from run to run
     cases = [diff.names[i] for i in members(group.members, len(diff.names))[:_CASES]]
     detail = [diff_words.exactness(group), f"{before} -> {after}", d.repro(diff, group), d.bisect(diff, group), *cases, *([f"and {group.hits - len(cases):,} more"] if group.hits > len(cases) else [])]
     details = escape("\n".join(text.line(line, 3500) for line in detail if line))
-    head = f"<testcase classname={quoteattr('facts.diff.' + group.word.replace(' ', '_'))} name={quoteattr(message)}>"
+    head = f"<testcase classname={quoteattr('facts.diff.' + group.word.replace(' ', '_'))} name={quoteattr(name)}>"
     inner = f"<{tag} message={quoteattr(message)} type={quoteattr(group.word)}>{details}</{tag}>" if tag else f"<system-out>{details}</system-out>"
     return f"{head}{inner}</testcase>\n"
 
@@ -74,15 +89,32 @@ def _workflow(value, title=False):
     return value.replace(":", "%3A").replace(",", "%2C") if title else value
 
 
+def decided(words, headline, code):
+    """The decision as an annotation."""
+    return f"::{'error' if code else 'notice'} title={_workflow('FACTS: ' + words, True)}::{_workflow(headline)}"
+
+
 def annotations(diff):
-    """At most ten lines ::error or ::warning, gravest first."""
-    out = []
-    for group in diff.groups[:ANNOTATIONS]:
-        fails = group.word in diff.fail_on and group.hits > group.known
+    """At most ten lines ::error, ::warning or ::notice: the decision, then the gravest groups."""
+    out = [decided(decision.decision(diff), decision.headline(diff), diff.exit_code())]
+    for group in diff.groups[:ANNOTATIONS - 1]:
+        fails = group.word in diff.fail_on and group.news > 0
         kind = "error" if fails else "warning" if BY_CHANGE[group.word].exit or group.known else "notice"
         title = f"{group.hits:,} {group.word}" + (f" ({group.known:,} known)" if group.known else "")
         out.append(f"::{kind} title={_workflow('FACTS: ' + title, True)}::{_workflow(f'{diff_words.where_words(group)} ({diff_words.exactness(group)}): {group.alike}. {d.repro(diff, group)}')}")
     return out
+
+
+# ---- no comparison ----
+
+def unasked(why, args):
+    """CANNOT TELL in the form that the options want: the builds could not be asked, so there is no record."""
+    headline = f"{decision.CANNOT_TELL}: {text.line(why, 500)}."
+    print(json.dumps({"diff": {"decision": decision.CANNOT_TELL, "answer": headline}}, ensure_ascii=False) if args.json else f"**{text.markdown(headline)}**" if args.markdown else headline)
+    if args.annotations:
+        print(decided(decision.CANNOT_TELL, headline, 3), file=sys.stderr if args.json or args.markdown else sys.stdout)
+    if args.junit:
+        _write_suites(Path(args.junit), headline, 3)
 
 
 # ---- errata ----

@@ -1,41 +1,22 @@
 """The answer of a diff in words: for a terminal, and as Markdown for a pull request."""
 from . import diff as d, text
 from .changes import state_words
+from .decision import headline
 from .sides import worst
 from .vocabulary import BY_CHANGE, CHANGES, OUTCOMES
 
 SCOPE = "FACTS gates fused attention; a convolution or RNN regression will pass it."
 MARKDOWN_BYTES = 60000   # a comment of a pull request may have 65,536 characters
-_TARGETS, _NAMED = 12, 6
-
-
-def headline(diff):
-    """One line: is it the same?"""
-    total = len(diff.names)
-    if not total:
-        return "nothing could be compared: the two sides have no case and target in common"
-    counts = [(c.word, diff.total(c.word)) for c in CHANGES if c.word != "reason changed" and diff.total(c.word)]
-    said = [f"{n:,} {word}" + (f" ({diff.known(word):,} known)" if diff.known(word) else "") for word, n in counts]
-    rest = f"{diff.same:,} of {total:,} answers are the same"
-    failing = [word for word, _ in counts if word in diff.fail_on and diff.news(word)]
-    open_words = [word for word, _ in counts if BY_CHANGE[word].exit > 1]
-    partial = ["targets that only one side has"] * any(diff.alone) + ["a record is incomplete"] * (not diff.complete())
-    if failing:
-        return f"NOT the same: {', '.join(said + partial)}; {rest}"
-    if open_words or partial:
-        return f"not everything could be compared: {', '.join(said + partial)}; {rest}"
-    if said:
-        return f"NOT the same, but nothing of a class that fails: {', '.join(said)}; {rest}"
-    return f"nothing to see: {rest}"
+_TARGETS, _NAMED, _RIGHT = 12, 6, 10
 
 
 def notes(diff):
     """What the numbers alone do not say, a sentence each."""
     out = []
     if diff.fail_both:
-        out.append(f"{text.count(diff.fail_both, 'case')} of what is the same fail{'s' if diff.fail_both == 1 else ''} on both sides ({diff.known_both:,} known).")
+        out.append(f"{text.count(diff.fail_both, 'case fails', 'cases fail')} alike on both sides ({diff.known_both:,} known).")
     if diff.total("reason changed"):
-        out.append(f"{diff.total('reason changed'):,} of what is the same are refused for another reason.")
+        out.append(f"{text.count(diff.total('reason changed'), 'case is', 'cases are')} refused for another reason.")
     if diff.unmet:
         out.append(f"{text.count(diff.unmet, 'case')} of the second side {'does' if diff.unmet == 1 else 'do'} not meet {'its' if diff.unmet == 1 else 'their'} expectation (facts expect check).")
     grades = [{g for slot in diff.sides.slots for g in diff.record(side).targets[(slot.first, slot.second)[side]]["grades"]} for side in (0, 1)]
@@ -53,6 +34,40 @@ def notes(diff):
     hashes = [{str(run.get("suite_hash")) for run in record.runs.values()} for record in diff.sides.records]
     if len(hashes) == 2 and hashes[0] != hashes[1]:
         out.append("The two are of different suites (or shards of one): cases of one alone are missing.")
+    return out
+
+
+def known_failures(diff):
+    """(sentence, [(name, command)] of those that are right now); "" without any."""
+    still, right, unasked = diff.failures.groups()
+    if not (still or right or unasked):
+        return "", []
+    said = (f"{text.count(len(still), 'known failure still fails', 'known failures still fail')}, {len(right):,} {'is' if len(right) == 1 else 'are'} right now, "
+            f"{len(unasked):,} could not be asked.")
+    return said, [(name, d.ask(diff, slot, case)) for name, (slot, case) in list(right.items())[:_RIGHT]]
+
+
+def not_asked(diff):
+    """Why FACTS asked only one of two builds, a line each."""
+    ways = diff.classes.get("not asked", {})
+    if not ways:
+        return []
+    out = [f"FACTS did not ask one of the two builds about {text.count(diff.total('not asked'), 'case')}. FACTS itself refuses them there, so they show no change of cuDNN:"]
+    for way, pairs in sorted(ways.items(), key=lambda item: -len(item[1]))[:_NAMED]:
+        out.append(f"    {len(pairs):,} on the {way}")
+    return out + ([f"    and {len(ways) - _NAMED:,} more reasons"] if len(ways) > _NAMED else [])
+
+
+def engines_words(diff):
+    """Changes of all engines alike: other numbers, new knobs. A line each."""
+    out = []
+    if diff.numbers:
+        moved = [f"{graph} " + ", ".join(f"{old} -> {new}" for g, old, new in sorted(diff.numbers) if g == graph) for graph in sorted({g for g, _, _ in diff.numbers})]
+        out.append(f"cuDNN renumbered engines: {'; '.join(moved)}. Their knobs and notes are the same, so they count as the same engines.")
+    ways = sorted(diff.classes.get("new knobs", {}).items(), key=lambda item: -len(item[1]))
+    if ways:
+        said = [f"{way} ({text.count(len(pairs), 'case')})" for way, pairs in ways[:_NAMED // 2]] + ["…"] * (len(ways) > _NAMED // 2)
+        out.append(f"The engines have other knobs: {', '.join(said)}. FACTS cannot compare the old and the new settings.")
     return out
 
 
@@ -90,8 +105,9 @@ def where_words(group):
 def before_after(diff, group):
     """What the example was told on each side."""
     first, second = diff.sides.answers(group.slot, group.case)
-    wanted = _wanted(first, second, group) if group.engine else None
-    ends = [next((a for a in answers if a.chosen[1:] == wanted), worst(answers) if answers else None) for answers in (first, second)]
+    ends = [worst(answers) if answers else None for answers in (first, second)]
+    if group.engine:
+        ends = _configuration(first, d.renumbered(diff, group.slot, group.case, first), second, group) or ends
     said = [state_words(end) if end else "no answer" for end in ends]
     if group.word in ("engine changed", "knobs changed"):
         said = [_offered_words(answers[0]) for answers in (first, second)]
@@ -101,15 +117,18 @@ def before_after(diff, group):
     return said
 
 
-def _wanted(first, second, group):
-    """The configuration of engine=all that a group names."""
-    theirs = {b.chosen[1:] for b in second}
-    named = [a.chosen[1:] for a in first if a.chosen[1:] in theirs and group.engine == "engine " + a.chosen[1] + "".join(f" {k}={v}" for k, v in a.chosen[2])]
-    return named[0] if named else None
+def _configuration(first, renumbered, second, group):
+    """The configuration of engine=all that a group names, before and after."""
+    for before, same in zip(first, renumbered):
+        if group.engine == "engine " + same.chosen[1] + "".join(f" {k}={v}" for k, v in same.chosen[2]):
+            for after in second:
+                if after.chosen[1:] == same.chosen[1:]:
+                    return before, after
+    return None
 
 
 def _offered_words(answer):
-    indices = list(dict.fromkeys(index for index, _ in answer.offered))
+    indices = list(dict.fromkeys(index for index, *_ in answer.offered))
     knobs = " ".join(f"{k}={v}" for k, v in answer.offered[0][1]) if answer.offered else ""
     return f"{answer.chosen[0]} engines {' '.join(indices) or 'none'}" + (f" ({knobs})" if knobs else "")
 
@@ -157,12 +176,12 @@ def _rows(diff, most):
 
 
 def _more_words(rest):
-    return f"and {text.count(len(rest), 'more group')} ({sum(g.hits for g in rest):,} cases); all of them: the same command with --json"
+    return f"and {text.count(len(rest), 'more group')} ({sum(g.hits for g in rest):,} cases). The same command with --json lists all of them."
 
 
 def _axes_words(diff):
-    said = {(): "the same targets, asked twice", ("build",): "the build differs", ("device",): "the device differs"}
-    return said.get(tuple(diff.axes), "build and device differ: what changed may be due to either")
+    said = {(): "The same targets were asked twice", ("build",): "The build differs", ("device",): "The device differs"}
+    return said.get(tuple(diff.axes), "Build and device differ: either may be the cause")
 
 
 def as_text(diff):
@@ -183,7 +202,11 @@ def as_text(diff):
         lines += _indented(d.bisect(diff, group))
     if rest:
         lines += ["", _more_words(rest)]
-    lines += ["", " ".join([_axes_words(diff) + ".", *notes(diff)]), *provenance(diff), SCOPE]
+    known, right = known_failures(diff)
+    lines += ["", known] if known else []
+    lines += [line for name, command in right for line in (f"    right now: {name}", f"      {command}")]
+    lines += ["", *not_asked(diff)] if not_asked(diff) else []
+    lines += ["", " ".join([_axes_words(diff) + ".", *notes(diff)]), *engines_words(diff), *provenance(diff), SCOPE]
     return "".join(text.line(line, 4000) + "\n" for line in lines)
 
 
@@ -215,11 +238,17 @@ def _markdown(diff, most):
         out += [f"{fence}sh", *(text.line(c, 3500) for c in commands), fence, ""]
     elif rest:
         out += [_more_words(rest), ""]
+    known, right = known_failures(diff)
+    if known:
+        fence = text.ticks("\n".join(command for _, command in right), 3)
+        out += [known, ""] + ([f"{fence}sh", *(text.line(line, 3500) for name, command in right for line in (f"# right now: {name}", command)), fence, ""] if right else [])
+    if asked := not_asked(diff):
+        out += [asked[0], "", *(f"- {text.markdown(line.strip())}" for line in asked[1:]), ""]
     out += ["| compared | | before → after |", "|---|---|---|"]
     for pair, grades, counts in targets_words(diff):
         build, device = (" → ".join(dict.fromkeys(t[place] for t in (pair.first, pair.second))) for place in (0, 1))
         out.append(f"| {text.markdown(build)} on {text.markdown(device)} | {' → '.join(dict.fromkeys(grades))} | {_counts(counts, '→')} |")
     if len(diff.sides.slots) > _TARGETS:
         out.append(f"| and {len(diff.sides.slots) - _TARGETS} more | | |")
-    out += ["", *(f"- {text.markdown(note)}" for note in [_axes_words(diff) + ".", *notes(diff)]), *(f"- {text.markdown(line)}" for line in provenance(diff)), "", SCOPE]
+    out += ["", *(f"- {text.markdown(note)}" for note in [_axes_words(diff) + ".", *notes(diff), *engines_words(diff)]), *(f"- {text.markdown(line)}" for line in provenance(diff)), "", SCOPE]
     return "\n".join(out) + "\n"

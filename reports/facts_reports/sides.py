@@ -32,12 +32,13 @@ class Answer:
     """What one target said to one case (with engine=all: in one configuration)."""
     verdict: str
     outcome: str
-    known: str          # the link (or reason) of an expectation that was met by a failure
+    known: str          # the name of the known failure that this row shows
+    named: str          # the name of the known failure that its expectation names, shown or not
     unmet: bool
     grade: str
     sm: object
     chosen: tuple       # backend, engine, knobs of what ran or would run
-    offered: tuple      # ((index, ((knob, value), ...)), ...) of mode A, in order
+    offered: tuple      # ((index, ((knob, value), ...), (note, ...)), ...) of mode A, in order
     workspace_bytes: object
     plan_ms: object
     exec_us: object
@@ -53,6 +54,12 @@ class Answer:
             return "no"
         return "fail" if is_finding(self.outcome) else "open"
 
+    @property
+    def ours(self):
+        """FACTS itself refused: a guard, or a table of what a version has. cuDNN's own refusal has a status, or says that it gives no reason."""
+        word, status, said, _ = self.reason
+        return self.kind == "no" and (word in ("policy", "internal") or not status and bool(said) and not said.startswith("cuDNN offers no engine"))
+
 
 def _knobs(value):
     return tuple(sorted((str(k), str(v)) for k, v in value.items())) if isinstance(value, dict) else ()
@@ -65,7 +72,7 @@ def _number(value):
 def _offered(engines):
     """Mode A's list, cleaned."""
     modes = [e for e in text.clean_json(engines) if isinstance(e, dict) and e.get("mode") == "A"]
-    return tuple((str(e.get("index")), _knobs(e.get("knobs"))) for e in modes)
+    return tuple((str(e.get("index")), _knobs(e.get("knobs")), tuple(map(str, e.get("notes") or ()))) for e in modes)
 
 
 class Lists:
@@ -82,6 +89,12 @@ class Lists:
         return self._places[said]
 
 
+def known_of(row):
+    """The name of the known failure that a row's expectation names; "" where it names none."""
+    expectation = row.get("expectation")
+    return str(expectation.get("title") or expectation.get("link") or "") if isinstance(expectation, dict) else ""
+
+
 def answer_of(row, lists):
     """A record's row, as it is compared; `offered` is the number of a list."""
     expectation = row.get("expectation")
@@ -90,9 +103,10 @@ def answer_of(row, lists):
     offered = lists.at[row["offered"]]
     place = row["config"] if isinstance(row["config"], int) and 0 <= row["config"] < len(offered) else 0
     knobs = offered[place][1] if offered else ()
-    known = str(expectation.get("link") or expectation.get("reason") or "expected") if met and is_finding(outcome) else ""
+    named = text.line(known_of(row), 200)
+    known = (named or "expected") if met and is_finding(outcome) else ""
     why = "" if row["verdict"] == "pass" else words.why(row, 300)
-    return Answer(row["verdict"], outcome, known, met is False, row["grade"] or "", row["sm"],
+    return Answer(row["verdict"], outcome, known, named, met is False, row["grade"] or "", row["sm"],
                   (row["backend"], "" if row.get("engine") is None else str(row["engine"]), knobs), row["offered"], _number(row.get("workspace_bytes")), _number(row.get("plan_ms")),
                   _number(row.get("exec_us")), tuple(str(row["reason"].get(k) or "") for k in _REASON), why)
 
@@ -224,6 +238,17 @@ class Sides:
             for _, _, side, data in group:
                 sides[side].append(_unpack(data, self.lists))
             yield slot, case, *sides
+
+    def offers(self):
+        """(slot, case, first side's list of engines, second side's) of every case that both were asked; of several configurations the first."""
+        place = _FIELDS.index("offered")
+        rows = self.db.execute(f"SELECT slot, case_name, side, json_extract(answer, '$[{place}]') FROM row ORDER BY slot, case_name, side, config")
+        for (slot, case), group in groupby(rows, key=lambda r: r[:2]):
+            found = {}
+            for _, _, side, number in group:
+                found.setdefault(side, self.lists.at[number])
+            if len(found) == 2:
+                yield slot, case, found[0], found[1]
 
     def answers(self, slot, case):
         """Both sides' answers to one case."""

@@ -101,6 +101,10 @@ CHANGES = (
     Change("better", "✓", 0, "that failed before", 0, 0, "failed before, now right, or refused instead of failing"),
     Change("gained", "+", 0, "refused before", 0, 0, "refused before, now accepted"),
     Change("reason changed", "“", 0, "refused by both", 0, 0, "refused by both, for another reason"),
+    Change("new knobs", "⚙", 0, "accepted by both", 0, 0, "the same engines have other knobs: their settings cannot be compared"),
+    Change("not asked", "∅", 0, "planned", 0, 0, "FACTS itself refused the case for one build: nobody asked cuDNN"),
 )
+SAME = frozenset(("reason changed", "new knobs"))       # an answer that changed so alone counts as the same
+APART = frozenset(("new knobs", "not asked"))           # said in lines of their own, not in groups
 BY_CHANGE = {c.word: c for c in CHANGES}
 GRAVITY = {c.word: i for i, c in enumerate(CHANGES)}

@@ -83,7 +83,7 @@ class Classes(Case):
     def test_a_case_that_only_one_side_has_is_missing_and_never_the_same(self):
         code, head, groups = self.answer([row(n) for n in NAMES], [row(n, NEW) for n in NAMES[:-1]])
         self.assertEqual((code, head["same"], [g["class"] for g in groups]), (4, len(NAMES) - 1, ["missing"]))
-        self.assertNotIn("nothing to see", head["answer"])
+        self.assertTrue(head["answer"].startswith("CANNOT TELL: 1 case has an answer on one side only."), head["answer"])
 
     def test_equal_totals_with_other_cases_are_both_lost_and_gained(self):
         names = NAMES[:2]
@@ -95,7 +95,7 @@ class Classes(Case):
             return {"engines": [{"mode": "A", "index": i, "knobs": knobs or {"KERNEL_CFG": 7}} for i in indices]}
         measured = {"grade": "measured"}
         for old, new, word in ((engines(2, 1), engines(1, 2), "engine changed"), (engines(2, 1), engines(2), "engine changed"), (engines(2), engines(2, KERNEL_CFG=8), "knobs changed"),
-                               (engines(2), engines(2, KERNEL_CFG=7, TILE_M=1), "knobs changed"), ({"backend": "math"}, {}, "engine changed"),
+                               ({"backend": "math"}, {}, "engine changed"),
                                ({**measured, "exec_us": 100.0}, {**measured, "exec_us": 111.0}, "slower"), ({**measured, "exec_us": 100.0}, {**measured, "exec_us": 109.0}, "same"),
                                ({**measured, "exec_us": 1.0}, {**measured, "exec_us": 2.0}, "same"), ({"plan_ms": 200.0}, {"plan_ms": 500.0}, "plan slower"),
                                ({"plan_ms": 2.0}, {"plan_ms": 90.0}, "same"), ({"workspace_bytes": 1 << 20}, {"workspace_bytes": 1 << 22}, "workspace larger")):
@@ -105,28 +105,86 @@ class Classes(Case):
 
     def test_another_reason_is_information_and_another_size_is_the_same_reason(self):
         def said(words):
-            return {"verdict": "unsupported", "reason": {"class": "unsupported", "text": words}}
+            return {"verdict": "unsupported", "reason": {"class": "unsupported", "status": "CUDNN_STATUS_NOT_SUPPORTED", "text": words}}
         self.assertEqual(self.one(said("d 100 is odd"), said("d 200 is odd")), (0, "same"))
         code, head, groups = self.answer([row("pass=fwd dtype=bf16", **said("d is odd"))], [row("pass=fwd dtype=bf16", NEW, **said("no kernel"))])
         self.assertEqual((code, head["same"], groups[0]["class"]), (0, 1, "reason changed"))
-        self.assertTrue(head["answer"].startswith("nothing to see"), head["answer"])
+        self.assertTrue(head["answer"].startswith("NO REGRESSION: nothing got worse."), head["answer"])
 
-    def test_our_own_guard_is_called_ours(self):
+    def test_a_refusal_by_facts_itself_on_one_side_is_no_change_of_cudnn(self):
         guard = {"verdict": "unsupported", "reason": {"class": "policy", "text": "rule x: why", "rule": "x"}}
-        _, _, groups = self.answer([row("pass=fwd dtype=bf16", **guard)], [row("pass=fwd dtype=bf16", NEW)])
-        self.assertIn("our guard x", groups[0]["change"])
-        _, _, groups = self.answer([row("pass=fwd dtype=bf16")], [row("pass=fwd dtype=bf16", NEW, **guard)])
-        self.assertIn("our guard x", groups[0]["candidate"]["answer"])
+        table = {"verdict": "unsupported", "reason": {"class": "unsupported", "text": "rope: the unified forward has it from cuDNN 9.24 on; this is 9.20.0"}}
+        internal = {"verdict": "unsupported", "reason": {"class": "internal", "text": "not implemented: x"}}
+        for ours, said in ((guard, "FACTS's guard x"), (table, "rope: the unified forward has it from cuDNN 9.24 on"), (internal, "not implemented: x")):
+            for verdict in ("pass", "crash", "unsupported"):
+                for old, new, side in ((ours, {"verdict": verdict}, "baseline"), ({"verdict": verdict}, ours, "candidate")):
+                    code, head, groups = self.answer([row("pass=fwd dtype=bf16", **old), row(NAMES[0])], [row("pass=fwd dtype=bf16", NEW, **new), row(NAMES[0], NEW)])
+                    self.assertEqual((code, head["compared"], head["same"], groups, head["not_asked"]), (0, 1, 1, [], {f"{side}: {said}": 1}), (old, new))
+            code, head, groups = self.answer([row("pass=fwd dtype=bf16", **ours)], [row("pass=fwd dtype=bf16", NEW, **ours)])
+            self.assertEqual((code, head["same"], groups), (0, 1, []))
+        code, out, _ = self.run_diff(self.write("a.jsonl", record([row("pass=fwd dtype=bf16", **table)])), self.write("b.jsonl", record([row("pass=fwd dtype=bf16", NEW)])))
+        self.assertIn("FACTS did not ask one of the two builds about 1 case.", out)
+        self.assertEqual((code, out.splitlines()[0]), (5, "CANNOT TELL: FACTS itself refuses every case for one of the two sides."))
+        self.assertEqual(self.one(guard, {"verdict": "inconclusive"}), (3, "inconclusive"))
 
-    def test_what_is_known_is_told_apart_counted_and_does_not_fail(self):
-        known = {"expectation": {"verdict": "wrong", "met": True, "link": "a/b#1"}, "grade": "measured"}
-        old = [row(n, grade="measured") for n in NAMES[:3]]
-        new = [row(NAMES[0], NEW, "wrong", **known), row(NAMES[1], NEW, "wrong", **known), row(NAMES[2], NEW, grade="measured")]
+    def test_with_every_engine_a_configuration_that_a_guard_removes_hides_nothing(self):
+        def rows(build, last):
+            guard = {"reason": {"class": "policy", "text": "engine 1 is removed", "rule": "x"}}
+            return [row("pass=fwd dtype=bf16 engine=all", build, "unsupported", config=0, engine=1, **guard), row("pass=fwd dtype=bf16 engine=all", build, last, config=1, engine=2)]
+        self.assertEqual(self.answer(rows(OLD, "pass"), rows(NEW, "crash"))[2][0]["class"], "worse")
+
+    def test_new_knobs_of_all_engines_are_one_line_and_the_answers_are_the_same(self):
+        old, new = ([row(n, b, engines=[{"mode": "A", "index": i, "knobs": knobs} for i in (2, 1)]) for n in NAMES]
+                    for b, knobs in ((OLD, {"KERNEL_CFG": 7}), (NEW, {"KERNEL_CFG": 1, "TILE_M": 2})))
         code, head, groups = self.answer(old, new)
-        self.assertEqual((code, head["classes"]["worse"], groups[0]["known"], groups[0]["fails"]), (0, {"cases": 2, "known": 2, "fails": True}, 2, False))
+        self.assertEqual((code, head["same"], groups, head["new_knobs"]), (0, len(NAMES), [], {"TILE_M new": len(NAMES)}))
+        _, out, _ = self.run_diff(self.folder / "a.jsonl", self.folder / "b.jsonl")
+        self.assertIn("The engines have other knobs: TILE_M new (16 cases).", out)
+        new[0] = row(NAMES[0], NEW, engines=[{"mode": "A", "index": i, "knobs": {"KERNEL_CFG": 1, "STAGES": 2}} for i in (2, 1)])
+        _, out, _ = self.run_diff(self.folder / "a.jsonl", self.write("b.jsonl", record(new)))
+        self.assertEqual(len([line for line in out.splitlines() if "TILE_M new (15 cases), STAGES new (1 case)" in line]), 1)
+
+    def test_engines_under_new_numbers_are_recognised_and_said_in_one_line(self):
+        def engines(*indices):
+            return {"engines": [{"mode": "A", "index": i, "knobs": {"KERNEL_CFG": i % 4}, "notes": ["TENSOR_CORE"]} for i in indices]}
+        names = [n.replace("fwd", "bwd") for n in NAMES]
+        old = [row(n, **engines(2, 1)) for n in names]
+        code, head, groups = self.answer(old, [row(n, NEW, **engines(6, 5)) for n in names])
+        self.assertEqual((code, head["same"], groups), (0, len(names), []))
+        self.assertEqual([(r["old"], r["new"]) for r in head["renumbered"] if r["graph"] == "backward"], [("1", "5"), ("2", "6")])
+        _, out, _ = self.run_diff(self.folder / "a.jsonl", self.folder / "b.jsonl")
+        self.assertIn("cuDNN renumbered engines: backward 1 -> 5, 2 -> 6; unified backward 1 -> 5, 2 -> 6.", out)
+        for new in ([row(n, NEW, **engines(*((6, 5) if i else (6, 2)))) for i, n in enumerate(names)],       # the old number is still in use
+                    [row(n, NEW, **engines(1, 2)) for n in names], [row(n, NEW, **engines(6, 4)) for n in names]):   # another order; other knobs
+            code, head, groups = self.answer(old, new)
+            self.assertIn("engine changed", {g["class"] for g in groups})
+        def changed(*answers):
+            """How many cases have other engines when the last ones answer so."""
+            first, second = ([row(n, b, **engines(*numbers)) for n in names] for b, numbers in ((OLD, (2, 1)), (NEW, (6, 5))))
+            first[0], second[0] = (row(names[0], b, **answer) for b, answer in zip((OLD, NEW), answers))
+            return sum(g["cases"] for g in self.answer(first, second)[2] if g["class"] == "engine changed")
+        swapped = [{"engines": [{"mode": "A", "index": i, "knobs": {}} for i in order]} for order in ((3, 4), (4, 3))]
+        self.assertEqual(changed(*swapped), 1, "another order in one case says nothing of the others")
+        self.assertEqual(changed(engines(2, 1), engines(6, 2, 5)), len(names) // 2, "the candidate still has engine 2: of this graph no number is another's")
+
+        def every(build, first, second, last):
+            return [row(f"{names[0]} engine=all", build, v, config=i, engine=(first, second)[i], **engines(first, second)) for i, v in enumerate(("crash", last))]
+        group = self.answer(old + every(OLD, 2, 1, "pass"), [row(n, NEW, **engines(6, 5)) for n in names] + every(NEW, 6, 5, "crash"))[2][0]
+        self.assertEqual((group["class"], group["configuration"], group["baseline"]["answer"]), ("worse", "engine 5 KERNEL_CFG=1", "supported by engine 1"))
+        new = [row(n, NEW, **engines(6, 5)) for n in names[1:]] + [row(names[0], NEW, **engines(6, 5, 3))]
+        self.assertEqual([(g["class"], g["change"], g["cases"]) for g in self.answer(old, new)[2]], [("engine changed", "engine 3 new, last", 1)])
+
+    def test_what_is_known_is_counted_and_excuses_only_what_did_not_work_before(self):
+        known = {"expectation": {"verdict": "wrong", "met": True, "link": "a/b#1"}, "grade": "measured"}
+        new = [row(NAMES[0], NEW, "wrong", **known), row(NAMES[1], NEW, "wrong", **known), row(NAMES[2], NEW, grade="measured")]
+        code, head, groups = self.answer([row(n, grade="measured") for n in NAMES[:3]], new)
+        self.assertEqual((code, head["classes"]["worse"], groups[0]["known"], groups[0]["fails"]), (1, {"cases": 2, "known": 2, "fails": True}, 2, True))
+        old = [row(n, verdict="nan", grade="measured") for n in NAMES[:2]] + [row(NAMES[2], grade="measured")]
+        code, head, groups = self.answer(old, new)
+        self.assertEqual((code, head["classes"]["changed kind"], groups[0]["fails"]), (0, {"cases": 2, "known": 2, "fails": True}, False))
         new[1] = row(NAMES[1], NEW, "wrong", grade="measured")
         code, head, _ = self.answer(old, new)
-        self.assertEqual((code, head["classes"]["worse"]["known"]), (1, 1))
+        self.assertEqual((code, head["classes"]["changed kind"]["known"]), (1, 1))
 
     def test_with_every_engine_the_worst_counts_and_a_configuration_that_the_case_hides_is_named(self):
         def rows(build, *verdicts):
@@ -154,7 +212,7 @@ class Pairing(Case):
         for words in ((path,), (path, path)):
             code, out, err = self.run_diff(*words, "--baseline", OLD, "--candidate", "9.27")
             self.assertEqual((code, err), (0, ""), out)
-            self.assertIn(f"nothing to see: {2 * len(NAMES)} of {2 * len(NAMES)} answers are the same", out)
+            self.assertIn(f"NO REGRESSION: nothing got worse. {2 * len(NAMES)} answers compared, {2 * len(NAMES)} same.", out)
 
     def test_what_is_not_clear_is_one_line_that_says_what_to_add(self):
         both = self.write("r.jsonl", record([row(NAMES[0], b, device=d) for b in (OLD, NEW) for d in ("h100-sxm", "sm100-spec")]))
@@ -177,12 +235,12 @@ class Pairing(Case):
         for broken in (record([row(n, NEW) for n in NAMES], complete=False), record([row(n, NEW) for n in NAMES]) + '{"case":"pass=fwd'):
             code, out, _ = self.run_diff(self.write("a.jsonl", record([row(n) for n in NAMES])), self.write("b.jsonl", broken))
             self.assertEqual(code, 4)
-            self.assertTrue(out.startswith("not everything could be compared"), out[:200])
+            self.assertTrue(out.startswith("CANNOT TELL: a record is incomplete."), out[:200])
 
     def test_findings_of_an_incomplete_record_say_in_the_first_line_that_it_is(self):
         new = self.write("b.jsonl", record([row(n, NEW, "unsupported" if "f32" in n else "pass") for n in NAMES], complete=False))
         code, out, _ = self.run_diff(self.write("a.jsonl", record([row(n) for n in NAMES])), new)
-        self.assertEqual((code, out.splitlines()[0]), (1, "NOT the same: 8 lost, a record is incomplete; 8 of 16 answers are the same"))
+        self.assertEqual((code, out.splitlines()[0]), (1, "REGRESSION: 8 accepted cases are refused now. A record is incomplete. 16 answers compared, 8 same."))
 
     def test_where_keeps_cases_and_nothing_kept_is_5(self):
         old, new = [row(n) for n in NAMES], [row(n, NEW, "unsupported" if "f32" in n else "pass") for n in NAMES]
@@ -225,6 +283,15 @@ class Separating(Case):
             self.assertEqual(found.groups[0].where.replace("s.q<512", "s.q=1"), where)
             self.check(found)
 
+    def test_two_reasons_with_a_predicate_each_are_two_rows_though_one_predicate_would_do(self):
+        def said(n):
+            return {"reason": {"class": "unsupported", "status": "NO", "text": "unified" if "unified" in n else "wide"}}
+        lost = [n for n in NAMES if "f32" in n and ("unified" in n or "d=128" in n)]
+        new = [row(n, NEW, "unsupported", **said(n)) if n in lost else row(n, NEW) for n in NAMES if n in lost or "bf16" in n]
+        found = self.compare([row(r["case"]) for r in new], new)
+        self.assertEqual(sorted(g.where for g in found.groups), ["dtype=f32 & impl=auto", "dtype=f32 & impl=unified"])
+        self.check(found)
+
     def test_two_causes_are_two_rows_and_what_nothing_explains_is_said(self):
         names = [f"pass=fwd dtype=bf16 s={s} d={d} seed={i}" for s in range(64, 1024, 64) for d in (64, 128, 192) for i in (2, 3)]
         lost = {n for n in names if "s=64 " in n or "d=192" in n}
@@ -241,7 +308,7 @@ class Separating(Case):
     def test_a_predicate_that_holds_for_what_changed_otherwise_too_says_so(self):
         names = [f"pass=fwd dtype=bf16 s={s} d={d} seed={s * 7919 % 97 + 2}" for s in range(64, 2048, 64) for d in (64, 128)]
         odd = {n for i, n in enumerate(names) if i * 2654435761 % 11 < 2}
-        new = [row(n, NEW, "unsupported", reason={"class": "unsupported", "text": "odd" if n in odd else "plain"}) if n in odd or "d=64" in n else row(n, NEW) for n in names]
+        new = [row(n, NEW, "unsupported", reason={"class": "unsupported", "status": "NO", "text": "odd" if n in odd else "plain"}) if n in odd or "d=64" in n else row(n, NEW) for n in names]
         found = self.compare([row(n) for n in names], new)
         self.check(found)
         plain = found.groups[0]
@@ -277,13 +344,13 @@ class Output(Case):
 
     def test_the_first_line_is_the_answer_and_every_row_repeats_itself(self):
         code, out, _ = self.run_diff(self.old, self.new)
-        self.assertEqual((code, out.splitlines()[0]), (1, "NOT the same: 8 lost; 8 of 16 answers are the same"))
+        self.assertEqual((code, out.splitlines()[0]), (1, "REGRESSION: 8 accepted cases are refused now. 16 answers compared, 8 same."))
         for words in ("dtype=f32", "all 8 of 8, and none of the 8 others accepted before", "--cudnn 9.20.0,9.27.0 --device h100-sxm", "facts bisect 'pass=fwd dtype=f32", "a convolution or RNN regression"):
             self.assertIn(words, out)
 
     def test_markdown_starts_with_the_answer_and_fits_a_comment_whatever_the_cases(self):
         code, out, _ = self.run_diff(self.old, self.new, "--markdown")
-        self.assertEqual((code, out.splitlines()[0]), (1, "**NOT the same: 8 lost; 8 of 16 answers are the same**"))
+        self.assertEqual((code, out.splitlines()[0]), (1, "**REGRESSION: 8 accepted cases are refused now. 16 answers compared, 8 same.**"))
         names = [f"pass=fwd dtype=bf16 seed={i} note=" + EURO * 1400 for i in range(2, 40)]
         verdicts = ("crash", "wrong", "nan", "unsupported", "hang", "overrun", "exec_fail", "unwritten", "build_fail", "exit_crash", "nondeterministic", "graph_mismatch")
         many = self.write("m.jsonl", record([row(n, NEW, verdicts[i % 12], reason={"text": "x" * 5000}) for i, n in enumerate(names)]))
@@ -291,6 +358,8 @@ class Output(Case):
         self.assertEqual(code, 1)
         self.assertLess(len(out.encode()), 64000)
         self.assertIn("more group", out)
+        _, out, _ = self.run_diff(self.folder / "l.jsonl", many, "--annotations")
+        self.assertEqual(len([line for line in out.splitlines() if line.startswith("::")]), 10)
 
     def test_junit_json_annotations_and_errata_are_well_formed(self):
         wrong = self.write("w.jsonl", record([row(n, NEW, "wrong" if "f32" in n else "pass", grade="measured") for n in NAMES]))
@@ -298,6 +367,9 @@ class Output(Case):
         self.assertEqual(code, 1)
         root = ET.parse(self.folder / "j.xml").getroot()
         self.assertEqual((root.get("failures"), len(root.findall("testsuite[@name='worse']/testcase/failure"))), ("2", 1))
+        self.assertEqual([case.get("name") for case in root.iter("testcase")], ["decision", "worse: dtype=f32: supported -> wrong"])
+        self.assertEqual(out.splitlines()[0][:10], "REGRESSION")
+        self.assertIn("::error title=FACTS%3A REGRESSION::REGRESSION: 8 accepted cases fail now.", out)
         self.assertEqual(len([line for line in out.splitlines() if line.startswith("::error title=FACTS%3A 8 worse::")]), 1)
         made = json.loads((self.folder / "e.json").read_text())
         self.assertEqual([(r["operation"], r["engine"], r["knob"], r["cudnn_version_start"], r["cudnn_version_end"]) for r in made["rules"]], [("Matmul_Matmul", 2, [], 92700, 92701)])

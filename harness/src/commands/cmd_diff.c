@@ -30,7 +30,7 @@ static void add_flag(words *w, const char *name, bool given)
         add(w, name, "");
 }
 
-int facts_run_diff(const char *command, const facts_options *o, const char *const *records, size_t count)
+int facts_run_diff(const char *command, const facts_options *o, const char *unasked, const char *const *records, size_t count)
 {
     char slower[32];
     words w = { .at = calloc(count + WORDS_MAX, sizeof *w.at) };
@@ -39,6 +39,7 @@ int facts_run_diff(const char *command, const facts_options *o, const char *cons
         snprintf(slower, sizeof slower, "%.6g", o->slower);
         add(&w, "--diff", "");
         add(&w, "--command=", command);
+        add(&w, "--unasked=", unasked);
         add(&w, "--baseline=", o->baseline);
         add(&w, "--candidate=", o->candidate);
         add(&w, "--where=", o->where);
@@ -65,5 +66,5 @@ int facts_run_diff(const char *command, const facts_options *o, const char *cons
 
 int facts_command_diff(const facts_invocation *call)
 {
-    return facts_run_diff("diff", call->options, call->options->words, call->options->word_count);
+    return facts_run_diff("diff", call->options, NULL, call->options->words, call->options->word_count);
 }

@@ -1,5 +1,6 @@
-/* facts gate: may CI move from one cuDNN to another? Asks both builds about the same cases in one run, or takes records that are
- * there; what changed is said by the same program as `facts diff`. */
+/* facts gate: may CI move from one cuDNN to another? Asks both builds the same cases in one run, or reads existing records. The
+ * report package compares the answers, as for `facts diff`. */
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -38,8 +39,26 @@ static bool is_record(const char *word)
     return first == '{';
 }
 
-/* One build for one word of --baseline or --candidate: installed when it is not here. */
-static int find_build(char name[40], const facts_options *o, const char *option, const char *word)
+/* The user gave two versions without the options. */
+static bool is_version(const char *word)
+{
+    return isdigit((unsigned char)*word) && strspn(word, "0123456789.") == strlen(word);
+}
+
+static int say_how(const facts_options *o)
+{
+    if (o->word_count == 2 && is_version(o->words[0]) && is_version(o->words[1]))
+        return facts_complain(FACTS_EXIT_BAD_INPUT,
+                              "facts gate: name both versions with options: facts gate --baseline %s --candidate %s", o->words[0],
+                              o->words[1]);
+    return facts_complain(
+        FACTS_EXIT_BAD_INPUT,
+        "facts gate: --baseline V and --candidate V are missing. Example: facts gate --baseline 9.20.0 --candidate 9.27.0. "
+        "Or give two records");
+}
+
+/* One build for one word of --baseline or --candidate: installed when it is not here. `why`: why it cannot be asked. */
+static int find_build(char name[40], const facts_options *o, const char *option, const char *word, char why[FACTS_PATH])
 {
     facts_builds builds = { 0 };
     facts_message note = { "" }, message = { "" };
@@ -54,18 +73,21 @@ static int find_build(char name[40], const facts_options *o, const char *option,
         strcpy(name, builds.at[0].name);
     else if (message.text[0])
         fprintf(stderr, "facts gate: %s %s: %s\n", option, word, message.text);
+    if (status == FACTS_EXIT_ENVIRONMENT)
+        snprintf(why, FACTS_PATH, "cuDNN %s could not be asked (%s)", word,
+                 message.text[0] ? message.text : "the message on stderr says why");
     facts_builds_free(&builds);
     return status;
 }
 
 /* The builds as --cudnn wants them: what was named, a folder by its path. */
-static int choose_builds(facts_options *o, char names[2][40], char **cudnn)
+static int choose_builds(const facts_options *o, char names[2][40], char **cudnn, char why[FACTS_PATH])
 {
     if (!o->baseline || !o->candidate)
-        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts gate: --baseline V and --candidate V are missing (or give two records)");
-    int status = find_build(names[0], o, "--baseline", o->baseline);
+        return say_how(o);
+    int status = find_build(names[0], o, "--baseline", o->baseline, why);
     if (status == 0)
-        status = find_build(names[1], o, "--candidate", o->candidate);
+        status = find_build(names[1], o, "--candidate", o->candidate, why);
     if (status != 0)
         return status;
     if (strcmp(names[0], names[1]) == 0)
@@ -75,7 +97,7 @@ static int choose_builds(facts_options *o, char names[2][40], char **cudnn)
     return asprintf(cudnn, "%s,%s", one, other) < 0 ? FACTS_EXIT_ENVIRONMENT : 0;
 }
 
-/* Asks both builds. What they answer is no finding here: only what differs is. */
+/* Asks both builds. A failure is no finding here: only a difference is. */
 static int ask(const facts_invocation *call, const facts_options *o, const char *cudnn, char record[FACTS_PATH])
 {
     static const char *const smoke[] = { SUITE };
@@ -101,22 +123,31 @@ static int ask(const facts_invocation *call, const facts_options *o, const char 
 
 static int ask_and_compare(const facts_invocation *call)
 {
-    char names[2][40], record[FACTS_PATH] = "", *cudnn = NULL;
+    char names[2][40], record[FACTS_PATH] = "", why[FACTS_PATH] = "", *cudnn = NULL;
     facts_options options = *call->options;
-    int status = choose_builds(&options, names, &cudnn);
-    options.json = false; /* stdout is the answer's */
+    int status = choose_builds(&options, names, &cudnn, why);
+    options.json = false;                     /* stdout is the answer's */
+    options.with = "guards=off policy=cudnn"; /* cuDNN answers: no guards, no kernels of ours */
     if (status == FACTS_EXIT_OK)
         status = ask(call, &options, cudnn, record);
     free(cudnn);
+    options.json = call->options->json;
+    if (status == FACTS_EXIT_NOTHING)
+        strcpy(why, "no case is selected");
+    else if (status == FACTS_EXIT_ENVIRONMENT && !why[0])
+        strcpy(why, "the two builds could not be asked (the message on stderr says why)");
+    if (status == FACTS_EXIT_NOTHING || status == FACTS_EXIT_ENVIRONMENT) {
+        facts_run_diff("gate", &options, why, NULL, 0);
+        return status;
+    }
     if (status != FACTS_EXIT_OK)
         return status;
     fprintf(stderr, "record: %s\n", record);
-    options.json = call->options->json;
     options.where = NULL; /* it has chosen the cases */
     options.baseline = names[0];
     options.candidate = names[1];
     const char *const records[] = { record };
-    return facts_run_diff("gate", &options, records, 1);
+    return facts_run_diff("gate", &options, NULL, records, 1);
 }
 
 int facts_command_gate(const facts_invocation *call)
@@ -127,5 +158,5 @@ int facts_command_gate(const facts_invocation *call)
         records += is_record(o->words[i]);
     if (records && records < o->word_count)
         return facts_complain(FACTS_EXIT_BAD_INPUT, "facts gate: give records or cases, not both");
-    return records ? facts_run_diff("gate", o, o->words, o->word_count) : ask_and_compare(call);
+    return records ? facts_run_diff("gate", o, NULL, o->words, o->word_count) : ask_and_compare(call);
 }

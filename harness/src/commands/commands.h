@@ -51,7 +51,9 @@ int facts_read_record(const char *who, const char *path, bool (*each)(void *cont
 FILE *facts_open_temporary(char path[FACTS_PATH]);
 /* Runs the report package over words; waits. Returns its exit code, 3 when it cannot be started. */
 int facts_run_report(const char *const *words, size_t count);
-/* The same for what `diff` and `gate` compare: records, with the options that are about the answer. `command` is who speaks. */
-int facts_run_diff(const char *command, const facts_options *options, const char *const *records, size_t count);
+/* The same for the records that `diff` and `gate` compare, with the options about the answer. `command` names the command in
+ * messages. `unasked` (may be NULL): why there is no record; the answer is then CANNOT TELL in the form that the options want. */
+int facts_run_diff(const char *command, const facts_options *options, const char *unasked, const char *const *records,
+                   size_t count);
 
 #endif

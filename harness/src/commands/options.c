@@ -120,6 +120,10 @@ facts_command facts_command_parse(const char *word, FILE *err)
 
 static bool unknown(facts_command command, const char *word, FILE *err)
 {
+    if (command == FACTS_COMMAND_GATE && strncmp(word, "--cudnn", strlen("--cudnn")) == 0) {
+        fputs("facts gate: no option \"--cudnn\": name both versions: facts gate --baseline 9.20.0 --candidate 9.27.0\n", err);
+        return false;
+    }
     const char *names[OPTION_COUNT];
     size_t n = 0;
     for (size_t i = 0; i < OPTION_COUNT; i++)

@@ -2,12 +2,28 @@
 import json
 import os
 import re
+import shlex
 
 import e2e
 
 CASES = "pass=fwd dtype=bf16,f32 impl=auto,unified b=1 h=2 s=1/128,128 d=64"
 FEW = "pass=fwd dtype=bf16,f32 impl=unified b=1 h=2 s=128 d=64"
 DEVICES = ("--device", "h100-sxm,sm100-spec")
+
+
+# Ten steps between versions, the exit code of the default gate, and the class and a part of the predicate of a group on its first page.
+STEPS = (
+    ("9.8.0-full-cu12", "9.9.0-full-cu12", 0, "gained", "dtype=f32"),
+    ("9.9.0-full-cu12", "9.10.0-full-cu12", 0, "gained", "d.qk>=256"),
+    ("9.12.0-jit-cu13", "9.13.0-jit-cu13", 0, "gained", "impl=unified"),
+    ("9.14.0-jit-cu13", "9.15.1-jit-cu13", 0, "renumbered", ""),
+    ("9.17.1-jit-cu13", "9.18.0-jit-cu13", 0, "engine changed", "sm=100"),
+    ("9.22.0-jit-cu13", "9.23.0-jit-cu13", 0, "engine changed", "sm=100"),
+    ("9.23.2-jit-cu13", "9.24.0-jit-cu13", 0, "engine changed", "sm=100"),
+    ("9.25.1-jit-cu13", "9.26.0-jit-cu13", 1, "lost", "dtype=f32 & impl=unified"),
+    ("9.26.1-jit-cu13", "9.27.0-jit-cu13", 0, "", ""),
+    ("9.27.0-jit-cu13", "9.28.0-full-cu13", 0, "gained", "impl=unified"),
+)
 
 
 class Gate(e2e.TestCase):
@@ -23,16 +39,29 @@ class Gate(e2e.TestCase):
         lost = groups[0]
         self.assertEqual((lost["class"], lost["where"], lost["cases"], lost["others"], lost["of_others"]), ("lost", "dtype=f32 & impl=unified", 4, 0, 12))
         self.assertIn("FP16/BF16", lost["candidate"]["answer"])
-        knobs = next(g for g in groups if g["class"] == "knobs changed")
-        self.assertEqual((knobs["where"], knobs["cases"]), ("", 12))
-        self.assertIn("TILE_CGA_M", knobs["change"])
+        self.assertEqual((head["decision"], head["new_knobs"]), ("DO NOT MOVE", {"STREAM_K, TILE_CGA_M, TILE_M, TILE_N new": 12}))
         repeated = e2e.facts("list", re.search(r"'(.*?)'", lost["repro"])[1])
         self.assertEqual(repeated.out.splitlines(), [lost["example"]])
         again = e2e.facts("gate", self.path("r.jsonl"), "--baseline", "9.20.0", "--candidate", "9.27.0", "--markdown")
         self.assertStatus(again, 1)
-        self.assertTrue(again.out.startswith("**NOT the same: 4 lost, 12 knobs changed; 0 of 16 answers are the same**"), again.out[:200])
+        self.assertTrue(again.out.startswith("**DO NOT MOVE: 4 accepted cases are refused now. 16 answers compared, 12 same.**"), again.out[:200])
         self.assertIn("will pass it", again.out)
         self.assertTrue(os.path.getsize(self.path("j.xml")))
+
+    def test_the_default_gate_finds_every_step_between_versions_that_is_known(self):
+        for baseline, candidate, status, word, where in STEPS:
+            with self.subTest(step=f"{baseline} -> {candidate}"):
+                names = e2e.need(baseline).name, e2e.need(candidate).name
+                done = e2e.facts("gate", "--baseline", names[0], "--candidate", names[1], *DEVICES, "-o", self.path(f"{candidate}.jsonl"), "--json")
+                self.assertStatus(done, status)
+                head, *groups = [json.loads(line) for line in done.out.splitlines()]
+                page = [(g["group"]["class"], g["group"]["where"] or "") for g in groups[:10]]
+                if word == "renumbered":
+                    self.assertIn(("4", "8"), [(r["old"], r["new"]) for r in head["diff"]["renumbered"]])
+                elif word:
+                    self.assertTrue([g for g in page if g[0] == word and where in g[1]], page)
+                else:
+                    self.assertEqual(head["diff"]["same"], head["diff"]["compared"])
 
     def test_what_was_stopped_goes_on_with_resume_and_is_the_same(self):
         whole = self.gate("--json", cases=(FEW,))
@@ -55,6 +84,9 @@ class Gate(e2e.TestCase):
             self.assertStatus(self.gate(*words, cases=(FEW,)), 1)
             rows = e2e.Record(self.path("r.jsonl")).rows
             self.assertEqual({row["verdict"] for row in rows}, {"pass", "unsupported"})
+            commands = [line for line in self.gate(*words, "--overwrite", cases=(FEW,)).out.splitlines() if line.startswith(("    facts decide", "    facts bisect"))]
+            self.assertEqual([("--plan" in command) for command in commands], [plan] * len(commands))
+            self.assertTrue(commands)
             self.assertEqual([row for row in rows if ("plan_ms" in row) != (plan and row["verdict"] == "pass")], [])
 
     def test_a_build_beside_itself_on_another_device_is_a_diff_of_devices(self):
@@ -62,18 +94,45 @@ class Gate(e2e.TestCase):
             self.assertStatus(e2e.facts("decide", CASES, "--cudnn", e2e.need(e2e.NEW).name, "--device", device, "-o", self.path(device)), 0)
         done = e2e.facts("diff", self.path("h100-sxm"), self.path("sm120-spec"))
         self.assertIn(done.status, (0, 1))
-        self.assertIn("the device differs", done.out)
+        self.assertIn("The device differs", done.out)
         same = e2e.facts("diff", self.path("h100-sxm"), self.path("h100-sxm"))
         self.assertStatus(same, 0)
-        self.assertTrue(same.out.startswith("nothing to see: 8 of 8 answers are the same"), same.out[:200])
+        self.assertTrue(same.out.startswith("NO REGRESSION: nothing got worse. 8 answers compared, 8 same."), same.out[:200])
 
     def test_a_target_that_could_not_be_asked_is_never_green(self):
         done = e2e.facts("gate", "--baseline", e2e.need(e2e.OLD).version, "--candidate", e2e.need(e2e.NEW).version, *DEVICES, "-o", self.path("r"), CASES, FACTS_WORKER="/bin/false")
         self.assertStatus(done, 3)
-        self.assertIn("not everything could be compared", done.out)
+        self.assertTrue(done.out.startswith("CANNOT TELL: "), done.out[:200])
+        none = e2e.facts("gate", "--baseline", e2e.need(e2e.OLD).version, "--candidate", e2e.need(e2e.NEW).version, *DEVICES, "-o", self.path("n"), CASES, FACTS_WORKER="/no/worker")
+        self.assertStatus(none, 3)
+        self.assertTrue(none.out.startswith("CANNOT TELL: the two builds could not be asked"), none.out[:200])
+
+    def test_guards_of_facts_are_off_for_both_builds(self):
+        crash = "pass=bwd dtype=bf16 b=1 h=1 s=1"
+        done = e2e.facts("gate", "--baseline", e2e.need(e2e.OLD).version, "--candidate", e2e.need(e2e.NEW).version, "--device", "h100-sxm", "-o", self.path("r"), "--json", crash,
+                         f"{crash} guards=off")
+        rows = e2e.Record(self.path("r")).rows
+        self.assertEqual(sorted((row["case"], row["verdict"]) for row in rows), [(f"{crash} guards=off", "crash"), (f"{crash} guards=off", "pass")])
+        self.assertStatus(done, 1)
+        group = json.loads(done.out.splitlines()[1])["group"]
+        self.assertEqual(group["class"], "worse")
+        again = e2e.facts(*shlex.split(group["bisect"])[1:])
+        self.assertStatus(again, 0)
+        self.assertIn("lost: ", again.out)
+
+    def test_kernels_of_facts_never_answer(self):
+        self.gate(cases=("pass=fwd dtype=bf16 b=1 h=2 s=128 d=100 policy=math,any,guard,cudnn",))
+        rows = e2e.Record(self.path("r.jsonl")).rows
+        self.assertEqual({(row["case"], row["verdict"], row["backend"]) for row in rows}, {("pass=fwd dtype=bf16 b=1 h=2 s=128 d=100 guards=off", "unsupported", "cudnn")})
+
+    def test_no_case_is_an_answer_too(self):
+        done = self.gate("--where", "d.qk>4000")
+        self.assertStatus(done, 5)
+        self.assertEqual(done.out, "CANNOT TELL: no case is selected.\n")
 
     def test_bad_input_is_one_line(self):
-        for words, status, said in ((("--baseline", "9.20.0"), 2, "--candidate"), (("--baseline", "9.20.0", "--candidate", "9.20.0"), 2, "both"),
+        for words, status, said in ((("--baseline", "9.20.0"), 2, "--candidate"), (("9.20.0", "9.27.0"), 2, "facts gate --baseline 9.20.0 --candidate 9.27.0"),
+                                    (("--cudnn", "9.20.0,9.27.0"), 2, "facts gate --baseline 9.20.0 --candidate 9.27.0"), (("--baseline", "9.20.0", "--candidate", "9.20.0"), 2, "both"),
                                     (("--baseline", "9.20.0", "--candidate", "9.99.0"), 3, "facts cudnn lock 9.99.0"), ((self.write("r.jsonl", "{}\n"), "smoke"), 2, "not both"),
                                     (("--baseline", "9.20.0", "--candidate", "9.27.0", "--where", "dtpe=f16"), 2, "dtype")):
             self.assertOneLine(e2e.facts("gate", *words), status, said)
