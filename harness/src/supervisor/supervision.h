@@ -35,6 +35,7 @@ typedef struct facts_target_state {
     bool alone;         /* it asks what had no room: no other worker comes to its GPU */
     bool told;          /* its target line is written, from a worker or from the store */
     char device[112], cudnn[24];
+    char links[FACTS_PATH]; /* the folder of links, made with the first worker; empty: none */
     int sm;
     double start_ms, busy_ms; /* of the first start; of all answers */
     size_t answers;
@@ -142,6 +143,12 @@ void facts_write_line(facts_supervision *run, const facts_text *line);
 /* provenance.c */
 /* `stored`: it is what a worker said another day, of the same libraries wherever they lay. */
 void facts_write_target(facts_supervision *run, size_t target, facts_slice ready, bool stored);
-char **facts_worker_environment(const facts_target *target, int threads); /* one block, freed with free() */
+char **facts_worker_environment(const facts_target *target, const char *links, int threads); /* one block, freed with free() */
+
+/* links.c */
+/* Makes a private folder of links to the build's libraries under the names that cuDNN asks the loader for first
+ * (libcudnn_graph.so.9.14.0). `out` is empty when the folder cannot be made: the worker then proves by itself what it mapped. */
+void facts_links_make(char out[FACTS_PATH], const facts_build *build);
+void facts_links_remove(const char *folder);
 
 #endif
