@@ -189,6 +189,14 @@ class SameRelease(e2e.TestCase):
         self.assertStatus(self.decide(e2e.NEW, worker), 3)
         self.assertTrue(os.path.exists(worker + ".linked"), "the worker had links")
 
+    def test_the_links_of_a_run_that_was_killed_are_removed_by_the_next(self):
+        os.makedirs(self.path("tmp"))
+        worker = self.worker(self.system(e2e.need(e2e.NEW)), before="kill -9 $PPID; sleep 1")
+        e2e.facts("decide", e2e.CONTROL, "--cudnn", e2e.NEW, "--device", "h100-sxm", "-o", self.path("killed"), FACTS_WORKER=worker,
+                  TMPDIR=self.path("tmp"))
+        self.assertEqual(len(os.listdir(self.path("tmp"))), 1)
+        self.assertStatus(self.decide(e2e.NEW, self.worker(self.path("system"))), 0)
+
     def test_without_links_the_error_names_the_foreign_file_and_the_folder(self):
         for name in e2e.CI_BUILDS:
             build = e2e.need(name)
