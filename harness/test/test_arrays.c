@@ -33,6 +33,15 @@ Test(arrays, lengths_may_be_prefix_sums)
     free(q), free(kv), free(p);
 }
 
+Test(arrays, the_lengths_of_an_unused_sequence_are_minus_one_and_it_has_no_tokens)
+{
+    facts_problem *p = resolved("b=4 s=9 layout=thd lens=5+-1+7+-1/3+-1+9+-1");
+    int32_t *q = made(p, FACTS_ARRAY_SEQ_LEN_Q), *kv = made(p, FACTS_ARRAY_SEQ_LEN_KV);
+    cr_expect(q[0] == 5 && q[1] == -1 && q[2] == 7 && q[3] == -1 && kv[0] == 3 && kv[1] == -1 && kv[2] == 9 && kv[3] == -1);
+    cr_expect(p->len_q[1] == 0 && p->len_kv[3] == 0 && p->start_q[2] == p->start_q[1] && p->start_kv[4] == 12);
+    free(q), free(kv), free(p);
+}
+
 /* Which pages of a pool the table names, each once but for shared ones. */
 static void check_table(const char *text, facts_tensor_id id, bool shares)
 {

@@ -57,6 +57,7 @@ static void check_same(const char *text, const char *other, double relative)
 Test(surface, packed_is_padded)
 {
     check_same("b=3 h=4/2 s=20/33 d=16 lens=20+0+7/3+33+12 want=stats layout=thd slots=+2", "b=3 h=4/2 s=20/33 d=16 lens=20+0+7/3+33+12 want=stats", 0);
+    check_same("pass=bwd b=3 h=4/2 s=20/33 d=16 lens=20+-1+7/3+-1+12 layout=thd", "pass=bwd b=3 h=4/2 s=20/33 d=16 lens=20+0+7/3+0+12", 0);
     check_same("b=3 h=4 s=33 d=16 lens=20+0+7 want=stats+max layout=t3hd stats=ht1", "b=3 h=4 s=33 d=16 lens=20+0+7 want=stats+max", 0);
     check_same("pass=bwd b=3 h=4/2 s=20/33 d=16 lens=20+0+7/3+33+12 layout=thd_t2hd tail=3", "pass=bwd b=3 h=4/2 s=20/33 d=16 lens=20+0+7/3+33+12", 0);
 }

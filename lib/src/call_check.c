@@ -64,7 +64,8 @@ static int64_t length_of(const check *x, bool of_rows, int64_t b)
     const uint32_t side = of_rows ? FATTN_CUMULATIVE_Q : FATTN_CUMULATIVE_KV;
     if (a->data == NULL)
         return of_rows ? x->p->seq_q : x->p->seq_kv;
-    return (x->p->cumulative & side) != 0 ? integer(a, b + 1) - integer(a, b) : integer(a, x->p->len_broadcast ? 0 : b);
+    const int64_t length = (x->p->cumulative & side) != 0 ? integer(a, b + 1) - integer(a, b) : integer(a, x->p->len_broadcast ? 0 : b);
+    return length > 0 ? length : 0;
 }
 
 static fattn_status refuse(const array *a, int64_t at, int64_t least, int64_t most, const char *why)
@@ -87,9 +88,10 @@ static fattn_status check_lengths(const check *x, const array *a, uint32_t side,
 {
     if ((x->p->cumulative & side) != 0)
         return check_prefix_sums(a, x->p->batch, seq);
+    const int64_t least = x->p->ragged != 0 ? -1 : 0; /* -1: unused */
     for (int64_t b = 0; b < (x->p->len_broadcast ? 1 : x->p->batch); b++)
-        if (integer(a, b) < 0 || integer(a, b) > seq)
-            return refuse(a, b, 0, seq, why);
+        if (integer(a, b) < least || integer(a, b) > seq)
+            return refuse(a, b, least, seq, why);
     return FATTN_OK;
 }
 

@@ -21,6 +21,20 @@ static bool starts_with(const char *text, const char *prefix)
     return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
+/* Is the file, under whatever longer version its name has, the folder's own libcudnn_X.so.9? */
+static bool is_same_file(const char *path, const char *dir)
+{
+    static const char ending[] = ".so.9";
+    struct stat file, own_file;
+    char own[PATH_MAX];
+    const char *name = base_name(path), *end = strstr(name, ending);
+    if (end == NULL)
+        return false;
+    const int n = snprintf(own, sizeof own, "%s/%.*s", dir, (int)(end - name) + (int)sizeof ending - 1, name);
+    return n < (int)sizeof own && stat(path, &file) == 0 && stat(own, &own_file) == 0 && file.st_dev == own_file.st_dev &&
+           file.st_ino == own_file.st_ino;
+}
+
 bool fattn__in_folder(const char *path, const char *dir)
 {
     char folder[PATH_MAX], real[PATH_MAX];
@@ -29,7 +43,7 @@ bool fattn__in_folder(const char *path, const char *dir)
         return false;
     memcpy(folder, path, n);
     folder[n] = '\0';
-    return realpath(folder, real) != NULL && strcmp(real, dir) == 0;
+    return (realpath(folder, real) != NULL && strcmp(real, dir) == 0) || is_same_file(path, dir);
 }
 
 /* ---- strangers ----------------------------------------------------------------------------------------------------------------
@@ -71,13 +85,19 @@ bool fattn__foreign_nvrtc(const char *path, char *out, size_t capacity)
     return dl_iterate_phdr(is_foreign, &s) != 0;
 }
 
+fattn_status fattn__fail_mixed(const char *foreign, const char *dir)
+{
+    return fattn__fail(FATTN_ENVIRONMENT,
+                       "two cuDNN builds are mixed: the loader mapped %s, but cuDNN's libraries must come from %s", foreign, dir);
+}
+
 fattn_status fattn_context_verify(fattn_context *context)
 {
     char path[PATH_MAX];
     if (context->api == NULL)
         return FATTN_OK;
     if (fattn__foreign_cudnn(context->api->dir, path, sizeof path))
-        return fattn__fail(FATTN_ENVIRONMENT, "mixed cuDNN libraries: %s does not come from %s", path, context->api->dir);
+        return fattn__fail_mixed(path, context->api->dir);
     /* From 9.21 on NVRTC is linked into cuDNN: whoever else mapped one does not matter. */
     if (context->api->version < FATTN__NVRTC_INSIDE) {
         if (context->nvrtc == NULL)

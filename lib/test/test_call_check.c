@@ -138,6 +138,7 @@ static attempt block_scaled(void)
 /* X(name, the right call, what is done to it, what is said) */
 #define BAD_LIST(X)                                                                                                                \
     X(negative, padded, SET32(seq_len_q, 1, -1), "seq_len_q[1]: -1 is not allowed; want 0 to 150 (seq_q)")                         \
+    X(unused_twice, packed, SET32(seq_len_q, 1, -2), "seq_len_q[1]: -2 is not allowed; want -1 to 150 (seq_q)")                   \
     X(long_q, padded, SET32(seq_len_q, 2, 151), "seq_len_q[2]: 151 is not allowed; want 0 to 150 (seq_q)")                         \
     X(long_kv, padded, SET32(seq_len_kv, 0, 1000), "seq_len_kv[0]: 1000 is not allowed; want 0 to 270 (seq_kv)")                   \
     X(broadcast, one_length, SET32(seq_len_kv, 0, 271), "seq_len_kv[0]: 271 is not allowed; want 0 to 270 (seq_kv)")               \

@@ -65,7 +65,7 @@ typedef enum facts_kind {
     X(WINDOW, "window", WORD, "L:L", "inf:inf", "*", "band L:R; L counts the diagonal, R does not; meets what mask leaves")                  \
     X(ALIGN, "align", WORD, FATTN_ALIGN_LIST(FACTS_AS_WORD_), "tl", "*", "corner that the band starts from")                                 \
     X(PADDING, "padding", WORD, "none random full zero:kv zero:q zero:both one", "none", "*", "lengths per batch entry; zero: one of them is empty") \
-    X(LENS, "lens", LENS, "none", "none", "*", "lengths given: queries/keys, once when equal; NxR repeats")                                  \
+    X(LENS, "lens", LENS, "none", "none", "*", "lengths given: queries/keys, once when equal; NxR repeats; -1: an unused packed sequence")                                  \
     X(CU, "cu", WORD, "none both q kv", "none", "*", "cumulative lengths, by side")                                                           \
     X(LENS_SHAPE, "lens_shape", WORD, "b111 b bcast", "b111", "*", "shape of the length tensors; bcast: one length for every batch entry")\
     X(SLOTS, "slots", LENS, "tight +N", "tight", "*", "ragged: room of each sequence: +N tokens more than its length, or given")                                                        \

@@ -70,6 +70,7 @@ static const char *given(facts_problem *problem, facts_span text)
             return message;
         }
         for (size_t b = 0; b < count; b++) {
+            problem->unused[b] |= side[i].out[b] < 0;
             if (side[i].out[b] <= side[i].most)
                 continue;
             snprintf(message, sizeof message, "length %d of %s is above s=%lld", side[i].out[b], side[i].side,
@@ -77,6 +78,24 @@ static const char *given(facts_problem *problem, facts_span text)
             return message;
         }
     }
+    return NULL;
+}
+
+/* A length of -1 says that the sequence is unused, as XLA fills what no segment needs. Of packed sequences alone, for both sides. */
+static const char *take_unused(facts_problem *problem, const facts_case *c)
+{
+    bool any = false, packed = false;
+    for (int64_t b = 0; b < problem->ask.batch; b++) {
+        any |= problem->unused[b];
+        if (problem->unused[b] && problem->len_q[b] != problem->len_kv[b])
+            return "-1 says that a sequence is unused: it must be the length of the queries and of the keys";
+        if (problem->unused[b])
+            problem->len_q[b] = problem->len_kv[b] = 0;
+    }
+    for (facts_key key = FACTS_KEY_Q; key <= FACTS_KEY_V; key++)
+        packed |= facts_layout_ragged(facts_span_of(facts_case_get(c, key)));
+    if (any && (!packed || problem->ask.len_broadcast || strcmp(facts_case_get(c, FACTS_KEY_CU), "none") != 0))
+        return "-1 says that a packed sequence is unused: it needs a layout with t (thd), a length for each entry, and cu=none";
     return NULL;
 }
 
@@ -110,6 +129,8 @@ const char *facts_lengths_resolve(facts_problem *problem, const facts_case *c)
     const char *wrong = NULL;
     if (explicit)
         wrong = given(problem, facts_span_of(lens));
+    if (explicit && wrong == NULL)
+        wrong = take_unused(problem, c);
     else
         by_kind(problem, padding);
     facts_span q = facts_span_of(facts_case_get(c, FACTS_KEY_Q));

@@ -150,6 +150,7 @@ typedef struct facts_problem {
     facts_tensor tensor[FACTS_TENSOR_COUNT];
     bool has_lengths;
     int32_t len_q[FACTS_MAX_BATCH_LENS], len_kv[FACTS_MAX_BATCH_LENS]; /* when has_lengths */
+    bool unused[FACTS_MAX_BATCH_LENS]; /* the call says -1 for both lengths, which are 0 here; when something is packed */
     int64_t start_q[FACTS_MAX_BATCH_LENS + 1], start_kv[FACTS_MAX_BATCH_LENS + 1]; /* tokens; when something is packed */
     facts_array array[FACTS_ARRAY_COUNT];
     facts_table table;        /* paged */

@@ -50,7 +50,7 @@ static facts_resolve_status read_slots(facts_resolution *r, facts_span text, con
     if (given && facts_lengths_read(text, room, FACTS_MAX_BATCH_LENS) != batch)
         return facts_resolve_bad(r, FACTS_KEY_SLOTS, "as many rooms as batch entries");
     for (size_t b = 0; b < batch; b++) {
-        if (given && room[b] < len[b])
+        if (given && (room[b] < len[b] || room[b] < 0))
             return facts_resolve_bad(r, FACTS_KEY_SLOTS, "a sequence is longer than its room");
         room[b] = given ? room[b] : len[b] + (int32_t)more;
     }

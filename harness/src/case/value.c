@@ -172,13 +172,14 @@ size_t facts_lengths_read(facts_span text, int32_t *out, size_t most)
         more = memchr(text.at, '+', text.length) != NULL;
         facts_span item = facts_span_cut(&text, '+');
         facts_span length = facts_span_cut(&item, 'x');
-        uint64_t value, times = 1;
+        uint64_t value = 0, times = 1;
         bool repeated = length.at + length.length < item.at + item.length || item.at > length.at + length.length;
-        if (!facts_read_integer(length, INT32_MAX, &value) || (repeated && !facts_read_integer(item, most, &times)) || times == 0 ||
+        const bool unused = facts_span_is(length, "-1");
+        if ((!unused && !facts_read_integer(length, INT32_MAX, &value)) || (repeated && !facts_read_integer(item, most, &times)) || times == 0 ||
             times > most - count)
             return 0;
         for (uint64_t i = 0; i < times; i++)
-            out[count++] = (int32_t)value;
+            out[count++] = unused ? -1 : (int32_t)value;
         if (more && text.length == 0)
             return 0;
     }

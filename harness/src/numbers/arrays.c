@@ -65,7 +65,7 @@ static void fill_lengths(const facts_problem *p, facts_array_id id, void *out)
     const int32_t *len = queries ? p->len_q : p->len_kv;
     int64_t sum = 0;
     for (int64_t n = 0; n < p->array[id].count; n++) {
-        put_integer(&p->array[id], out, n, sums ? sum : len[n]);
+        put_integer(&p->array[id], out, n, sums ? sum : p->unused[n] && p->ask.ragged != 0 ? -1 : len[n]);
         sum += sums && n < p->ask.batch ? len[n] : 0;
     }
 }

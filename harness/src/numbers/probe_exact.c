@@ -92,6 +92,7 @@ static void permute_ask(facts_problem *out, const facts_problem *base, int numbe
     for (int64_t b = 0; base->has_lengths && b < base->ask.batch; b++) {
         out->len_q[b] = base->len_q[(b + 1) % base->ask.batch];
         out->len_kv[b] = base->len_kv[(b + 1) % base->ask.batch];
+        out->unused[b] = base->unused[(b + 1) % base->ask.batch];
     }
 }
 

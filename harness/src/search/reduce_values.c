@@ -148,13 +148,13 @@ bool facts_reduce_values(facts_shrinker *s)
 
 /* ---- batch entries --------------------------------------------------------------------------------------------------------- */
 
-static bool add_list(char *text, size_t capacity, size_t *used, const int32_t *lens, const bool *in, size_t count)
+static bool add_list(char *text, size_t capacity, size_t *used, const int32_t *lens, const bool *unused, const bool *in, size_t count)
 {
     bool first = true;
     for (size_t i = 0; i < count; i++) {
         if (!in[i])
             continue;
-        int n = snprintf(text + *used, capacity - *used, "%s%d", first ? "" : "+", (int)lens[i]);
+        int n = snprintf(text + *used, capacity - *used, "%s%d", first ? "" : "+", unused[i] ? -1 : (int)lens[i]);
         if (n < 0 || (size_t)n >= capacity - *used)
             return false;
         *used += (size_t)n;
@@ -173,10 +173,10 @@ static bool only(facts_shrinker *s, const facts_problem *problem, const bool *in
     for (size_t i = 0; i < count; i++)
         kept += in[i];
     snprintf(batch, sizeof batch, "%zu", kept);
-    if (!add_list(lens, sizeof lens, &used, problem->len_q, in, count) || used + 2 >= sizeof lens)
+    if (!add_list(lens, sizeof lens, &used, problem->len_q, problem->unused, in, count) || used + 2 >= sizeof lens)
         return false;
     lens[used++] = '/';
-    return add_list(lens, sizeof lens, &used, problem->len_kv, in, count) &&
+    return add_list(lens, sizeof lens, &used, problem->len_kv, problem->unused, in, count) &&
            facts_case_set(&candidate, FACTS_KEY_PADDING, "none", &ignored) &&
            facts_case_set(&candidate, FACTS_KEY_LENS, lens, &ignored) && facts_case_set(&candidate, FACTS_KEY_B, batch, &ignored) &&
            facts_shrink_try(s, &candidate, what);

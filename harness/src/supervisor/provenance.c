@@ -40,7 +40,7 @@ static void put_set(block *b, const char *const *names)
     }
 }
 
-char **facts_worker_environment(const facts_target *target, int threads)
+char **facts_worker_environment(const facts_target *target, const char *links, int threads)
 {
     char number[16];
     block *b = calloc(1, sizeof *b);
@@ -53,6 +53,8 @@ char **facts_worker_environment(const facts_target *target, int threads)
     put(b, "OMP_WAIT_POLICY", "passive"); /* several workers share the cores: threads that wait must not spin */
     if (target->kind != FACTS_TARGET_CPU && (target->build.kind == FACTS_BUILD_JIT || target->build.three_libraries))
         put(b, "CUDNN_LIB_CONFIG", "GRAPH_JIT_ONLY");
+    if (links[0])
+        put(b, "LD_LIBRARY_PATH", links);
     put_set(b, passed);
     if (target->kind == FACTS_TARGET_GPU)
         put_set(b, passed_for_gpu);

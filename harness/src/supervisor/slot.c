@@ -457,8 +457,10 @@ bool facts_slot_start(facts_supervision *run, size_t target)
 {
     facts_target_state *state = &run->targets[target];
     facts_slot *slot = calloc(1, sizeof *slot);
-    char **environment = facts_worker_environment(state->target, run->threads);
     char error[512] = "out of memory";
+    if (!state->links.folder[0] && state->target->kind != FACTS_TARGET_CPU)
+        facts_links_make(&state->links, &state->target->build);
+    char **environment = facts_worker_environment(state->target, state->links.folder, run->threads);
     if (slot && environment) {
         *slot = (facts_slot){ .run = run, .target = target, .config = -1, .since = uv_hrtime() };
         slot->process = facts_process_start(&run->loop, run->order->worker, environment,

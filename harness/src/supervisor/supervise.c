@@ -384,8 +384,10 @@ static void release(facts_supervision *run)
 {
     if (!run)
         return;
-    for (size_t i = 0; run->targets && i < run->order->target_count; i++)
+    for (size_t i = 0; run->targets && i < run->order->target_count; i++) {
+        facts_links_remove(&run->targets[i].links);
         free(run->targets[i].items);
+    }
     free(run->targets);
     free(run->errata);
     free(run->line);

@@ -20,6 +20,12 @@ typedef struct facts_item {
     int32_t from_config;
 } facts_item;
 
+/* A private folder of links in TMPDIR, locked as long as its run lives. */
+typedef struct facts_links {
+    char folder[FACTS_PATH];
+    int lock;
+} facts_links;
+
 typedef struct facts_target_state {
     const facts_target *target;
     facts_item *items; /* one for each case */
@@ -35,6 +41,7 @@ typedef struct facts_target_state {
     bool alone;         /* it asks what had no room: no other worker comes to its GPU */
     bool told;          /* its target line is written, from a worker or from the store */
     char device[112], cudnn[24];
+    facts_links links; /* made with the first worker */
     int sm;
     double start_ms, busy_ms; /* of the first start; of all answers */
     size_t answers;
@@ -142,6 +149,13 @@ void facts_write_line(facts_supervision *run, const facts_text *line);
 /* provenance.c */
 /* `stored`: it is what a worker said another day, of the same libraries wherever they lay. */
 void facts_write_target(facts_supervision *run, size_t target, facts_slice ready, bool stored);
-char **facts_worker_environment(const facts_target *target, int threads); /* one block, freed with free() */
+char **facts_worker_environment(const facts_target *target, const char *links, int threads); /* one block, freed with free() */
+
+/* links.c */
+/* Makes a private folder of links to the build's libraries under the names that cuDNN asks the loader for first
+ * (libcudnn_graph.so.9.14.0). Its name is empty when the folder cannot be made: a worker that maps another copy then says so. Also
+ * removes the folders of runs that were killed. */
+void facts_links_make(facts_links *out, const facts_build *build);
+void facts_links_remove(facts_links *links);
 
 #endif

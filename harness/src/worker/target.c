@@ -95,8 +95,10 @@ static json_t *open_context(facts_worker *worker, const facts_target_request *re
     if (request->device == FACTS_DEVICE_CPU)
         return NULL;
     json_t *reply = ask_control(worker);
-    if (!reply && fattn_context_verify(worker->context) != FATTN_OK)
-        reply = failed(FATTN_ENVIRONMENT, fattn_last_error(), "one cuDNN per process: nothing else may be on the loader's path");
+    if (fattn_context_verify(worker->context) != FATTN_OK) { /* the cause, where the control case was refused too */
+        json_decref(reply);
+        reply = failed(FATTN_ENVIRONMENT, fattn_last_error(), "remove the other cuDNN from the loader's path");
+    }
     return reply;
 }
 

@@ -1,6 +1,7 @@
 """The traps of asking cuDNN without a GPU, each of which gives wrong answers silently, with the two builds that CI installs."""
 import os
 import re
+import shutil
 
 import e2e
 
@@ -139,6 +140,70 @@ class Contamination(e2e.TestCase):
         done = e2e.facts("decide", e2e.CONTROL, "--cudnn", folder, "--device", "h100-sxm", "-o", self.path("r"))
         self.assertStatus(done, 0)
         self.assertEqual(e2e.Record(self.path("r")).rows[0]["build"], e2e.NEW)
+
+
+class SameRelease(e2e.TestCase):
+    """libcudnn.so.9 asks the loader for libcudnn_graph.so.9.20.0 first; the system's copy of the same release has that name."""
+
+    def system(self, build):
+        """A fake system folder with copies of the build's libraries under their full versions."""
+        folder = self.path("system")
+        os.makedirs(folder, exist_ok=True)
+        for library in ("graph", "engines_runtime_compiled"):
+            shutil.copyfile(os.path.join(build.dir, f"libcudnn_{library}.so.9"), os.path.join(folder, f"libcudnn_{library}.so.{build.version}"))
+        return folder
+
+    def worker(self, folder, before=""):
+        """A worker whose loader finds the folder after everything that the supervisor named: as a system folder is found."""
+        path = self.write("worker", f'#!/bin/sh\nexport LD_LIBRARY_PATH="${{LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}}{folder}"\n{before}\nexec {e2e.WORKER}\n')
+        os.chmod(path, 0o755)
+        return path
+
+    def decide(self, build, worker, *more):
+        os.makedirs(self.path("tmp"), exist_ok=True)
+        done = e2e.facts("decide", "pass=fwd,bwd d=64,128", "--cudnn", build, "--device", "h100-sxm,sm80-spec", "--overwrite", "-o", self.path("r"), *more,
+                         FACTS_WORKER=worker, TMPDIR=self.path("tmp"))
+        self.assertEqual(os.listdir(self.path("tmp")), [], "the links are removed")
+        return done
+
+    def test_the_chosen_folder_answers_and_not_the_system(self):
+        for name in e2e.CI_BUILDS:
+            build = e2e.need(name)
+            with self.subTest(build=name):
+                self.assertStatus(self.decide(name, self.worker(self.system(build)), "-j2"), 0)
+                for target in e2e.Record(self.path("r")).targets:
+                    cudnn = [lib for lib in target["libraries"] if os.path.basename(lib["path"]).startswith("libcudnn")]
+                    self.assertEqual([(os.path.dirname(lib["path"]), lib["in_build"], lib["record"]) for lib in cudnn], [(build.dir, True, "ok")] * 3)
+
+    def test_a_folder_that_nobody_may_write_to_answers_too(self):
+        build = e2e.need(e2e.OLD)
+        for library in ("libcudnn.so.9", "libcudnn_graph.so.9", "libcudnn_engines_runtime_compiled.so.9"):
+            e2e.copy_file(os.path.join(build.dir, library), self.path("read-only"))
+        os.chmod(self.path("read-only"), 0o555)
+        self.assertStatus(self.decide(self.path("read-only"), self.worker(self.system(build))), 0)
+        cudnn = [lib["path"] for lib in e2e.Record(self.path("r")).targets[0]["libraries"] if "libcudnn" in os.path.basename(lib["path"])]
+        self.assertEqual({os.path.dirname(path) for path in cudnn}, {self.path("read-only")})
+
+    def test_the_links_are_removed_after_a_worker_was_killed(self):
+        worker = self.worker(self.system(e2e.need(e2e.NEW)), before='test -d "${LD_LIBRARY_PATH%%:*}" && : >"$0.linked"; kill -9 $$')
+        self.assertStatus(self.decide(e2e.NEW, worker), 3)
+        self.assertTrue(os.path.exists(worker + ".linked"), "the worker had links")
+
+    def test_the_links_of_a_run_that_was_killed_are_removed_by_the_next(self):
+        os.makedirs(self.path("tmp"))
+        worker = self.worker(self.system(e2e.need(e2e.NEW)), before="kill -9 $PPID; sleep 1")
+        e2e.facts("decide", e2e.CONTROL, "--cudnn", e2e.NEW, "--device", "h100-sxm", "-o", self.path("killed"), FACTS_WORKER=worker,
+                  TMPDIR=self.path("tmp"))
+        self.assertEqual(len(os.listdir(self.path("tmp"))), 1)
+        self.assertStatus(self.decide(e2e.NEW, self.worker(self.path("system"))), 0)
+
+    def test_without_links_the_error_names_the_foreign_file_and_the_folder(self):
+        for name in e2e.CI_BUILDS:
+            build = e2e.need(name)
+            with self.subTest(build=name):
+                folder = self.system(build)
+                answer = e2e.ask(build, e2e.CONTROL, env={"LD_LIBRARY_PATH": folder})
+                self.assertEnvironment(answer, f"{folder}/libcudnn_graph.so.{build.version}", build.dir)
 
 
 class Engines(e2e.TestCase):

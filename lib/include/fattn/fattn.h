@@ -425,7 +425,8 @@ bool fattn_plan_covers(const fattn_plan *plan, const fattn_problem *problem);
 /* ---- call --------------------------------------------------------------------------------------------------------------------- */
 
 /* Addresses for one call: device addresses (host addresses for the cpu backend), 16-byte aligned. What the problem does not use is not read.
- * seq_len_q, seq_len_kv: int32 [batch] on the device, when the problem has padding. A length outside 0..seq is refused by the cpu; on a GPU
+ * seq_len_q, seq_len_kv: int32 [batch] on the device, when the problem has padding. A ragged problem may have -1 for both lengths of an entry:
+ * the sequence is unused, as one of length 0. Another length outside 0..seq is refused by the cpu; on a GPU
  * nobody can look at it without waiting, and what such a call computes or touches is not defined.
  * Outputs and the workspace share no byte with one another or with an input; interleaved tensors (packed layouts) do not share any. */
 typedef struct fattn_tensors {
@@ -457,7 +458,8 @@ typedef struct fattn_tensors {
     const void *seed, *offset; /* [1] */
     const void *dropout_mask; /* dense b,h,s,s of dtype; of 8 bit types bf16 */
     const float *dropout_scale, *dropout_scale_inverse; /* [1]; the inverse: backward; cuDNN's graph has the first alone */
-    void *rng_dump;           /* dense b,h,s,s, fp32 */
+    void *rng_dump;           /* dense b,h,s,s, fp32: written where a row may see the key. cuDNN skips tiles that the band or the lengths
+                               * mask completely and leaves their numbers as they were; how many tiles differs from engine to engine */
     const uint8_t *block_mask; /* [batch, heads_q, ceil(seq_q/128), ceil(ceil(seq_kv/128) / 8)]: bit i % 8 of byte i / 8 is tile i */
     const float *rope_q, *rope_k; /* angles: [seq_q, rope_dim], [seq_kv, rope_dim]; for cuDNN the same ones (docs/findings.md#rope-more-keys-than-rows) */
     const float *descale_q, *descale_k, *descale_v, *descale_s, *scale_s, *scale_o; /* [1] each; scale_o: of an O of 8 bits */

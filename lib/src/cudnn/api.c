@@ -76,7 +76,7 @@ static fattn_status load(fattn__cudnn *api, const char *nvrtc, const char *drive
 {
     char foreign[PATH_MAX];
     if (fattn__foreign_cudnn(api->dir, foreign, sizeof foreign))
-        return fattn__fail(FATTN_ENVIRONMENT, "another cuDNN is mapped already: %s", foreign);
+        return fattn__fail(FATTN_ENVIRONMENT, "this process has mapped %s already; cuDNN's libraries must come from %s", foreign, api->dir);
     void *cudnn = NULL;
     fattn_status st = fattn__driver_map(&api->driver, driver);
     if (st == FATTN_OK && nvrtc != NULL)
@@ -87,7 +87,10 @@ static fattn_status load(fattn__cudnn *api, const char *nvrtc, const char *drive
         st = find_functions(api, cudnn);
     if (st != FATTN_OK)
         return st;
+    /* This call makes libcudnn look for libcudnn_graph.so.9.14.0, by its full version first: another folder may have that file. */
     api->version = (int)api->cudnnGetVersion();
+    if (fattn__foreign_cudnn(api->dir, foreign, sizeof foreign))
+        return fattn__fail_mixed(foreign, api->dir);
     st = check_nvrtc(api);
     if (st != FATTN_OK)
         return st;

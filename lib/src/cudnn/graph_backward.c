@@ -150,7 +150,8 @@ fattn_status fattn__chain_repeat(fattn__graph *g, const fattn_problem *p)
     if (!p->deterministic)
         return FATTN_OK;
     g->repeat = fattn__repeat_find(p, fattn__graph_version(g), g->sm, why, sizeof why);
-    if (g->repeat == NULL && p->guards_off)
+    /* The form of the graph repeats too, but is no pin. */
+    if (g->repeat == NULL && p->guards_off && p->determinism != FATTN_DETERMINISM_PIN)
         g->repeat = &fattn__repeat_unknown;
     return g->repeat != NULL ? FATTN_OK : fattn__graph_refuse(g, FATTN_UNSUPPORTED, "%s", why);
 }

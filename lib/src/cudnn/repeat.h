@@ -39,7 +39,7 @@ const fattn__repeat *fattn__repeat_at(size_t i);
 /* The first row that holds for a resolved deterministic backward; FATTN_DETERMINISM_AUTO takes the rows in their order. NULL: none,
  * and `why` is the reason. */
 const fattn__repeat *fattn__repeat_find(const fattn_problem *problem, int cudnn_version, int sm, char *why, size_t capacity);
-/* What is asked with the guards off where no row holds: the form, and whatever the heuristics offer for it. */
+/* What is asked with the guards off where no row holds: the form, and whatever the heuristics offer for it. A pin has no such stand-in. */
 extern const fattn__repeat fattn__repeat_unknown;
 
 #endif
