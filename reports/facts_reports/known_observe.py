@@ -46,6 +46,8 @@ def _shows(failure, row, runs):
     """Does this row show the failure (True), show that it is gone (False), or neither (None)?"""
     if row["verdict"] in failure.verdicts:
         return True if row["grade"] == "measured" or set(failure.verdicts) & set(DECIDED) else None
+    if failure.said["verdict"].endswith("?"):
+        return None   # it shows only in some runs
     good = row["verdict"] in ("pass", "supported")
     if "crash" in failure.verdicts:   # an answer, yes or no; what is accepted has to compile too
         return False if row["verdict"] == "unsupported" or (good and _compiled(row, runs)) else None

@@ -1,4 +1,4 @@
-/* facts known: the known failures in cases/known. `check` asks a build about the cases of each failure without guards, or reads records that are
+/* facts known: the known failures in cases/known. `check` asks a build about the cases of each failure, which have guards off, and their controls; or reads records that are
  * there; the report package reads and changes the files. */
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "nearest.h"
 
 #define MOST_TEXTS 256
-#define WITH_ENGINES "guards=off engine=all"
+#define WITH_ENGINES "engine=all"
 #define DESCRIBED "h100-sxm,sm100-spec,sm120-spec,sm80-spec"
 
 /* Words for the report package; the strings are the caller's. */
@@ -46,30 +46,32 @@ static bool is_record(const char *word)
     return end && (strcmp(end, ".jsonl") == 0 || strcmp(end, ".gz") == 0 || strcmp(end, ".xz") == 0);
 }
 
-/* The files of the failures that a described device can show. */
-static size_t choose_decidable(const char *folder, char *out[MOST_TEXTS])
+/* The files that say what fails; for described devices only those that such a device can show. A case that hangs can take the GPU with it: those
+ * files come last. */
+static size_t choose_files(const char *folder, bool described, char *out[MOST_TEXTS])
 {
     char **paths;
     size_t count = 0, files = facts_folder_files(folder, ".known", &paths);
-    for (size_t i = 0; i < files && count < MOST_TEXTS; i++) {
-        facts_error error;
-        char *text = facts_file_text(paths[i], &error);
-        if (text && facts_known_in_regress(text) && facts_known_shows_without_gpu(text) && (out[count] = strdup(paths[i])))
-            count++;
-        free(text);
-    }
+    for (int last = 0; last < 2; last++)
+        for (size_t i = 0; i < files && count < MOST_TEXTS; i++) {
+            facts_error error;
+            char *text = facts_file_text(paths[i], &error);
+            bool wanted = text && facts_known_in_regress(text) && (described ? facts_known_shows_without_gpu(text) : strstr(text, "\nfailure:") != NULL) &&
+                          (strstr(text, "\nverdict: hang") != NULL) == (last == 1);
+            if (wanted && (out[count] = strdup(paths[i])))
+                count++;
+            free(text);
+        }
     facts_folder_free(paths, files);
     return count;
 }
 
-/* The failures that are named; without a name all, or those that described devices can show. The texts are the caller's to free. */
+/* The failures that are named; without a name all that can be asked. The texts are the caller's to free. */
 static size_t choose_cases(const facts_options *o, const char *folder, bool described, char *out[MOST_TEXTS])
 {
     size_t count = 0;
-    if (o->word_count < 2 && described)
-        return choose_decidable(folder, out);
-    if (o->word_count < 2 && (out[0] = strdup("regress")))
-        return 1;
+    if (o->word_count < 2)
+        return choose_files(folder, described, out);
     for (size_t i = 1; i < o->word_count && count < MOST_TEXTS; i++)
         if (asprintf(&out[count], "regress/%s", o->words[i]) >= 0)
             count++;
