@@ -107,9 +107,12 @@ def _records(store):
 def _failure(held, store, label, where, tensors, rows):
     runs = {r["run"] for r in rows}
     engines, devices = {r.get("engine") for r in rows}, sorted({r["device"] for r in rows})
+    engine = engines.pop() if len(engines) == 1 else None
+    if engine is not None and "|" not in where:   # the key `engine` says it
+        where = " & ".join(part for part in where.split(" & ") if part != f"engine={engine}") or where
     suites = sorted(set().union(*(held.about(bare(r["case"])) for r in rows), *(str(store.runs.get(run, {}).get("suites", "")).split() for run in runs)))
     return ["", f"failure: {label}", f"verdict: {rows[0]['verdict']}", f"when: {where}",
-            *([f"engine: {engines.pop()}"] if len(engines) == 1 and None not in engines and not re.search(r"\bengine\b", where) else []),
+            *([f"engine: {engine}"] if engine is not None and not re.search(r"\bengine\b", where) else []),
             f"sm: {rows[0]['sm'] or 'any'}",
             f"seen: {' '.join(sorted({r['cudnn'] for r in rows}, key=known.number))}; {', '.join(devices)}, {_records(store)}",
             "date: " + max(str(store.runs.get(run, {}).get("started", ""))[:10] or "2000-01-01" for run in runs),
