@@ -1,5 +1,6 @@
-/* facts expect: the expectations that the build makes of cases/known. `check` compares them with the suites and with records, `update`
- * proposes a file for cases/known from records, `golden` prints or checks the support matrix. Records are read by the report package. */
+/* facts expect: the expectations that the build makes of cases/known. `check` compares them with the suites and with records,
+ * `update` proposes a file for cases/known from records, `golden` prints or checks the support matrix. The report package reads the
+ * records. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

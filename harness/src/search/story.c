@@ -134,12 +134,14 @@ void facts_story_known(facts_text *out, const facts_bucket *bucket, const facts_
     facts_text_puts(out, "\n# ");
     add_cases(out, bucket->cases);
     facts_text_format(out, " failed like this. The first one: %s\n", facts_case_name(&bucket->form[0].start, name));
-    facts_text_puts(out, "# To do: write the title and what is expected; add the link of the report; replace the cases in `when` by a condition.\n");
+    facts_text_puts(out, "# To do: write the title and what is expected; add the link of the report; replace the cases in `when` by a "
+                         "condition.\n");
     if (bucket->symptom.known)
         facts_text_puts(out, "# Another file in cases/known already expects this failure.\n");
     facts_text_format(out, "title: %s, with ", what);
     add_where(out, &bucket->form[0]);
-    facts_text_format(out, ".\nkind: %s\nverdict: %s\ndue: to be written\n", kind_of(bucket), facts_verdict_name(bucket->symptom.verdict));
+    facts_text_format(out, ".\nkind: %s\nverdict: %s\ndue: to be written\n", kind_of(bucket),
+                      facts_verdict_name(bucket->symptom.verdict));
     if (of_cudnn(bucket))
         add_failure(out, bucket, story);
     add_groups(out, bucket);
