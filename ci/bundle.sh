@@ -23,6 +23,7 @@ bundle_programs() {
 bundle_data() {
     local tree=$1 site
     cp -r "$home/cases" "$tree/cases"
+    cp -r "$release/expectations" "$tree/cases/expect" # the build made them of cases/known
     cp -r "$home/lib/devices" "$tree/devices"
     mkdir -p "$tree/ci" "$tree/reports"
     cp "$home/ci/cudnn.lock" "$home/ci/cudnn_lock.py" "$home/ci/cudnn_install.py" "$tree/ci/"

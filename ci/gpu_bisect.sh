@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Since when are numbers wrong, and until when? Every version here is run (facts bisect --all), for failures of which cases/expect names a range of versions;
-# each text says the edges, each record keeps the rows. An edge that is not the expectation's is news for cases/expect and cases/regress.
+# Since when are numbers wrong, and until when? Every version here is run (facts bisect --all), for failures of which cases/known names a range of versions;
+# each text says the edges, each record keeps the rows. A new edge is an observation for cases/known: facts known check RECORD.
 # usage: ci/gpu_bisect.sh FACTS VERSIONS OUT [DEVICE]
 #   FACTS     the front door or a bundle's facts
 #   VERSIONS  as for --cudnn: 9.14..9.28; what is not installed is installed
@@ -19,7 +19,7 @@ edges() {
     [[ $status -le $worst ]] || worst=$status
 }
 
-# cases/expect says: >= 9.19.0 & < 9.26.0
+# cases/known says: >= 9.19.0 & < 9.26.0
 edges negative-lse 'pass=bwd b=1 h=2 s=192 d=64 layout=bhsd fill=neglse'
 edges rising-scores 'pass=bwd dtype=f16 h=4/2 s=192 d=64 mod=relpos'
 # >= 9.14.0 & < 9.27.0

@@ -137,7 +137,7 @@ Test(suites, the_peers_are_implemented)
     facts_cases_destroy(cases);
 }
 
-Test(suites, regress_is_implemented_and_has_links)
+Test(suites, regress_is_implemented_and_has_titles)
 {
     is_implemented("regress", 50, 1000);
     facts_cases *cases = load("regress");
@@ -149,8 +149,8 @@ Test(suites, regress_is_implemented_and_has_links)
             continue;
         last = planned.group;
         bool controls = strchr(last, '/') != NULL; /* a part of the report before it */
-        reports += !controls;
-        cr_expect(controls || strpbrk(planned.why, "(") != NULL, "%s: its why ends with a link", last);
+        reports += !controls && planned.why[strlen(planned.why) - 1] == ')'; /* its links; without one it was found here */
+        cr_expect(*planned.why != '\0', "%s has no title", last);
     }
     cr_expect_geq(reports, 12, "%zu reports", reports);
     facts_cases_destroy(cases);
@@ -210,7 +210,7 @@ Test(suites, the_expectations_can_be_read)
 {
     facts_error error = { "", 0, 0 };
     char dir[4096];
-    snprintf(dir, sizeof dir, "%s/cases/expect", getenv("FACTS_SOURCE"));
+    snprintf(dir, sizeof dir, "%s/../expectations", getenv("FACTS_BIN")); /* the build makes them of cases/known */
     facts_deviations *list = facts_deviations_create();
     cr_expect(facts_deviations_load(list, dir, &error), "%s", error.text);
     cr_expect_geq(facts_deviations_count(list), 3);

@@ -1,4 +1,4 @@
-/* What cases/expect says of a row: what is known is no finding, a known failure that passes is one, and a refusal says nothing of numbers. */
+/* What the expectations say of a row: what is known is no finding, a known failure that passes is one, and a refusal says nothing of numbers. */
 #include "running.h"
 
 #include "commands/expected.h"

@@ -1,16 +1,8 @@
-"""The catalogue of failures (cases/regress) against records: which entry reproduced where, which did not, and which these records cannot test.
+"""The catalogue of failures (cases/known) against records: which entry reproduced where, which did not, and which these records cannot test.
 
-A file's head says what is due, in comment lines `# key: value`:
+docs/known.md describes the files. Of an entry the head is read: kind, verdict, reported, range, fixed, needs, tests, title and links.
 
-    # kind: number          decision (cuDNN refuses, or asking fails) | number | speed | caller (somebody else's code; ours must be right)
-                            | design (what was reported is how it is meant: a pass on a GPU is that meaning, and confirms it)
-    # verdict: nan wrong    what an affected case ends with: cuDNN's; of a caller's mistake, what repeating it would give
-    # reported: sm=90 & cudnn<9.26.0    the public report's range, `any` when it has none; without this line the failure was found here
-    # seen: sm=90           the range that records showed, where it is another one
-    # fixed: 9.26.0         as reported
-    # tests: lib_test_cache what holds for our own library that which is no case
-
-An entry is reproduced on a target when an affected case ended so, inside the range that was seen (else reported), and the difference is shown: a control
+An entry is reproduced on a target when an affected case ended so, inside the range where records showed it (else the reported one), and the difference is shown: a control
 passed on the same target and none ended so, or the same case is right in another version on the same device; and what was asked before the
 range, or behind it, did not all end so too. A refusal counts when cuDNN made it.
 """
@@ -20,21 +12,14 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
-from . import cases, predicate, text
+from . import cases, known, predicate, text
 from .versions import version_key
-from .vocabulary import VERDICTS as ALL_VERDICTS, is_finding
+from .vocabulary import VERDICTS, is_finding
 
-KINDS = ("decision", "number", "caller", "speed", "design")
-_HEAD = re.compile(r"# (kind|verdict|reported|seen|fixed|needs|tests): (.+)")
 _UNASKED = ("missing", "inconclusive", "not_run")
 _GOOD = ("pass", "supported")
 _OURS = re.compile(r"[a-z_]+(, [a-z_]+)*: |spelling single needs |what becomes of a score ")   # how a sentence of our own library begins
-BROKEN = {word for word in ALL_VERDICTS if is_finding(word)} - {"build_fail"}
-VERDICTS = BROKEN | {"build_fail", "unsupported", "slow", "pass"}
-
-
-class CatalogueError(ValueError):
-    """One line for people, with its place."""
+BROKEN = {word for word in VERDICTS if is_finding(word)} - {"build_fail"}
 
 
 @dataclass
@@ -42,12 +27,11 @@ class Entry:
     name: str
     kind: str
     verdicts: tuple
-    reported: str = ""
-    seen: str = ""
-    fixed: str = ""
+    reported: str = ""                           # without it the failure was found here, and links are related reports
+    seen: str = ""                               # the range where records showed it, if it is another one
     needs: str = ""
     tests: str = ""
-    why: str = ""
+    links: tuple = ()
     affected: set = field(default_factory=set)   # case names without engine=
     controls: set = field(default_factory=set)
 
@@ -56,32 +40,8 @@ class Entry:
         return self.seen or self.reported or "any"
 
 
-def read_head(path):
-    """The entry of one file, without its cases. Raises CatalogueError, OSError."""
-    said, why = {}, ""
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        match = _HEAD.fullmatch(line)
-        if match and not why:
-            if match[1] in said:
-                raise CatalogueError(f"{path}:{number}: {match[1]} is said twice")
-            said[match[1]] = match[2].strip()
-            if match[1] in ("reported", "seen") and match[2] != "any":
-                try:
-                    predicate.parse(match[2])
-                except predicate.PredicateError as error:
-                    raise CatalogueError(f"{path}:{number}: {error}") from None
-        if line.startswith("why: ") and not why:
-            why = line[5:].strip()
-    if said.get("kind") not in KINDS:
-        raise CatalogueError(f"{path}:1: want a line '# kind: {'|'.join(KINDS)}'")
-    verdicts = tuple(said.get("verdict", "").split())
-    if not verdicts or not set(verdicts) <= VERDICTS:
-        raise CatalogueError(f"{path}:1: want a line '# verdict:' with words of: {' '.join(sorted(VERDICTS))}")
-    return Entry(path.stem, said["kind"], verdicts, *(said.get(k, "") for k in ("reported", "seen", "fixed", "needs", "tests")), why)
-
-
 def _listed(path):
-    """{file: [(case, group)]} as the program expanded cases/regress for us."""
+    """{file: [(case, group)]} as the program expanded the cases of cases/known for us."""
     found = {}
     for line in path.read_text(encoding="utf-8").splitlines():
         one = json.loads(line)
@@ -89,26 +49,25 @@ def _listed(path):
     return found
 
 
-def _part(group):
-    """Which part of its file a group is: controls are those named so, `guarded` ones show the library and not cuDNN."""
-    last = group.partition("/")[2]
-    return "controls" if last.endswith("controls") else "guarded" if last == "guarded" else "affected"
+def _entry(path, listed):
+    """The entry of one file with these cases."""
+    file = known.read_file(path, known.read_families(path.parent / "engines.families"))
+    entry = Entry(file.name, file.kind, tuple(file.verdict.split()), file.reported, file.range, file.needs, file.tests, tuple(file.links))
+    sections = {suffix or ("" if word == "cases" else word): word for word, suffix, _, _ in file.groups}
+    for case, group in listed:
+        word = sections[group.partition("/")[2]]
+        if word != "guarded":   # those show the library and not cuDNN
+            (entry.controls if word == "controls" else entry.affected).add(cases.bare(case))
+    entry.controls -= entry.affected
+    return entry
 
 
 def read(listed):
-    """Every entry, with its cases: `listed` is the file of cases that `facts report --catalogue` hands over. Raises CatalogueError, OSError."""
-    entries = []
-    for path, cases_ in sorted(_listed(listed).items(), key=lambda item: Path(item[0]).stem):
-        entry = read_head(Path(path))
-        for case, group in cases_:
-            part = _part(group)
-            if part != "guarded":
-                (entry.controls if part == "controls" else entry.affected).add(cases.bare(case))
-        entry.controls -= entry.affected
-        entries.append(entry)
+    """Every entry, with its cases: `listed` is the file of cases that `facts report --catalogue` hands over. Raises known.KnownError, OSError."""
+    entries = [_entry(Path(path), cases_) for path, cases_ in sorted(_listed(listed).items(), key=lambda item: Path(item[0]).stem)]
     if not entries:
-        raise CatalogueError(f"{listed}: holds no case")
-    return entries
+        raise known.KnownError(f"{listed}: holds no case")
+    return [e for e in entries if e.kind != "behaviour"]
 
 
 # ---- what the records say -------------------------------------------------------------------------------------------------------
@@ -274,11 +233,6 @@ def _where(some, every):
     return "; ".join(f"{words}: {versions} on {', '.join(found)}{' (decided)' if decided else ''}" for (decided, words, versions), found in groups.items())
 
 
-def _links(entry):
-    match = re.search(r"\(([^()]*)\)[^()]*$", entry.why)
-    return match[1] if match else ""
-
-
 def _ours(entry):
     return f"tests: {entry.tests}" if entry.tests else ""
 
@@ -320,7 +274,7 @@ def _line(judged):
     entry = judged.entry
     reported = entry.reported + (f" (seen: {entry.seen})" if entry.seen else "")
     return (f"| {text.code(entry.name)} | {' '.join(entry.verdicts)} | {text.code(reported) if reported else 'found here'} | {_cell(_told(judged))} "
-            f"| {text.markdown(_links(entry))} |")
+            f"| {text.markdown(', '.join(entry.links)) or f'[findings](findings.md#{entry.name})'} |")
 
 
 def _section(title, column, judged):
@@ -350,7 +304,7 @@ def table(store, entries):
              f"Printed from records by `facts report --catalogue`: {len(versions)} versions, {_spans(versions, versions) or 'none'}; run on {', '.join(gpus) or 'no GPU'}; "
              f"decided for {', '.join(described) or 'none'}.",
              "An entry is reproduced where an affected case ended as reported, inside the range, and a control passed on the same target and did not end so, or the same case is right in another "
-             "version there; what ends so in every version before the range, or behind it, does not count. A refusal counts when cuDNN made it. The entries are the files of `cases/regress/`; `facts list FILE` shows their cases.", "", _sum(reports, "reports")]
+             "version there; what ends so in every version before the range, or behind it, does not count. A refusal counts when cuDNN made it. The entries are the files of `cases/known/`; `facts known show ID` and `facts list regress/ID` show one.", "", _sum(reports, "reports")]
     if ours:
         lines += ["", _sum(ours, "failures that were found here")]
     for state, title, column in SECTIONS:

@@ -3,7 +3,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from . import catalogue, compare, coverage, exports, items, markdown, predicate, reader, text, words
+from . import catalogue, compare, coverage, exports, items, known, markdown, predicate, reader, text, words
 from .store import load
 
 OK, FINDINGS, BAD_INPUT, ENVIRONMENT, INCOMPLETE = 0, 1, 2, 3, 4
@@ -23,7 +23,7 @@ def _parser():
                         "an item lacks cases or versions")
     parser.add_argument("--coverage", action="store_true", help="print each key and value of the case language with its number of cases and the versions that decided and ran it, "
                         "in Markdown; exit 1 when a value was never asked")
-    parser.add_argument("--catalogue", metavar="LIST", help="print which failures of cases/regress these records reproduce, on what, which not, and which they cannot test, in "
+    parser.add_argument("--catalogue", metavar="LIST", help="print which failures of cases/known these records reproduce, on what, which not, and which they cannot test, in "
                         "Markdown; exit 1 when none is reproduced")
     parser.add_argument("--implementations", action="store_true", help="print where the composite and the unified implementation answered one case: verdicts, engines and whether "
                         "the bits agree, in Markdown; exit 1 when one has a finding that the other has not")
@@ -75,7 +75,7 @@ def _items(store, path):
 def _catalogue(store, listed):
     try:
         entries = catalogue.read(Path(listed))
-    except (catalogue.CatalogueError, OSError) as error:
+    except (known.KnownError, OSError) as error:
         return _fail(str(error), BAD_INPUT)
     shown, reproduced, _ = catalogue.table(store, entries)
     print(shown, end="")

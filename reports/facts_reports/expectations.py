@@ -1,4 +1,4 @@
-"""cases/expect held against records: which lines are needed, which no longer, which failures have none.
+"""The expectations that the build makes of cases/known, held against records: which are needed, which no longer, which failures have none.
 
 The files are parsed and checked by `facts` (harness/src/case/expect.c) before this is started; here they are only read. A line counts for a row when the
 row's case is in one of the line's suites (or in none at all); `engine=` of the case does not matter for that, since runs ask suites with engine=all.
@@ -34,6 +34,7 @@ class Line:
     where: str
     tree: tuple
     link: str
+    source: str          # ID/LABEL of the known failure, "" without
     candidates: dict     # suite: the cases there that it could be about
     fits: int = 0        # rows that it explains
     met: int = 0         # of these, with its verdict
@@ -52,17 +53,19 @@ def read(folder):
     """All lines, in the order in which they count."""
     out = []
     for path in sorted(Path(folder).glob("*.expect")):
-        suites = ()
+        suites, source = (), ""
         for number, said in enumerate(path.read_text(encoding="utf-8", errors="replace").split("\n"), 1):
             if said.startswith("suites:"):
                 names = said[len("suites:"):].split("#")[0].split()
                 suites = () if names == ["all"] else tuple(names)
+            elif said.startswith("# failure: "):
+                source = said[len("# failure: "):]
             elif said.strip() and not said.lstrip().startswith("#"):
-                out.append(_line(path, number, said, suites))
+                out.append(_line(path, number, said, suites, source))
     return out
 
 
-def _line(path, number, said, suites):
+def _line(path, number, said, suites, source):
     body = re.split(r"(?:^|(?<=[ \t]))#", said, maxsplit=1)[0].rstrip()
     _, verdict, rest = body.split(None, 2)
     until = ""
@@ -72,7 +75,7 @@ def _line(path, number, said, suites):
     where, link = rest.rsplit(None, 1)
     column = body.index(rest) + 1
     return Line(f"{path}:{number}:{column}", str(path), number, verdict.rstrip("?"), verdict.endswith("?"), until, suites, where.strip(),
-                predicate.parse(where), link, {})
+                predicate.parse(where), link, source, {})
 
 
 def tell(lines, told):
@@ -232,31 +235,38 @@ def complaint(line):
     return f"no result needs this any more: of {line.asked:,} that it could be about none is {line.verdict}"
 
 
+def sentence(line, why):
+    """One line for people, with the file of the failure."""
+    name, _, label = line.source.partition("/")
+    return f"{line.place}: {why}" + (f"; see cases/known/{name}.known" + (f", failure {label}" if label else "") if name else "")
+
+
 def check(store, lines, suites, out=sys.stdout, err=sys.stderr):
     """Prints what is wrong with the lines; exit code."""
     held = Held(store, lines, suites)
     said = [(line, complaint(line)) for line in lines]
     wrong = [(line, why) for line, why in said if why]
     for line, why in wrong:
-        print(f"{line.place}: {why}", file=err)
+        print(sentence(line, why), file=err)
     needed, silent = sum(why == "" for _, why in said), sum(why is None for _, why in said)
-    print(f"of {text.count(len(lines), 'line')} these records need {needed}, contradict {len(wrong)}, cannot tell of {silent}", file=out)
+    print(f"of {text.count(len(lines), 'expectation')} these records need {needed}, contradict {len(wrong)}, cannot tell of {silent}", file=out)
     if held.unexplained:
         distinct = {(row["case"], row["build"], row["device"]) for row, _ in held.unexplained}
-        print(f"{text.count(len(distinct), 'failure')} without a line (facts expect update proposes some)", file=out)
+        print(f"{text.count(len(distinct), 'failure')} without an expectation; facts expect update proposes some", file=out)
     if wrong:
         return FINDINGS
     return OK if store.complete() else INCOMPLETE
 
 
 def main(argv):
-    """facts_reports expect check|update --suites FILE --folder DIR IN..."""
+    """facts_reports expect check|update --suites FILE --folder DIR --known DIR IN..."""
     parser = argparse.ArgumentParser(prog="facts expect")
     parser.add_argument("task", choices=("check", "update"))
     parser.add_argument("inputs", nargs="+", metavar="IN")
     parser.add_argument("--suites", required=True, help="JSON: the names of the cases of each suite")
-    parser.add_argument("--folder", required=True, help="cases/expect")
-    parser.add_argument("--overwrite", action="store_true", help="update: write the files instead of printing a diff")
+    parser.add_argument("--folder", required=True, help="the expectations that the build made")
+    parser.add_argument("--known", required=True, help="cases/known")
+    parser.add_argument("--overwrite", action="store_true", help="update: also write the file")
     args = parser.parse_args(argv)
     try:
         store = load(args.inputs)
@@ -272,4 +282,4 @@ def main(argv):
     if args.task == "check":
         return check(store, lines, suites)
     from . import propose
-    return propose.update(store, lines, suites, args.folder, args.overwrite)
+    return propose.update(store, lines, suites, args.known, args.overwrite)

@@ -13,6 +13,7 @@ def expectations(entries):
                 note = failure.said.get("note", "")
                 if suspected:
                     note = (note + "; " if note else "") + "suspected: seen on another architecture with the same engine"
+                lines.append(f"# failure: {failure.name}")
                 lines.append(f"suites: {failure.said.get('suites', 'regress')}")
                 lines.append(f"{failure.said['date']} {verdict} {where} {failure.link.replace(' ', '_')}" + (f" # {note}" if note else ""))
     return "\n".join(lines) + "\n"

@@ -1,78 +1,81 @@
-"""`facts expect update`: lines for failures that have none, and without the lines that nothing needs, as a unified diff to review.
+"""`facts expect update`: the file cases/known/proposed.known for failures that no file explains, as a unified diff to review.
 
 A cause is a verdict on one architecture with the same tensors and status, by the same side (guards on or off): what separates such rows from all others of
-the same target is looked for over the axes (separate.py), then narrowed by sm, versions and grade to what was seen. Text only: nothing is written unless
-asked, and no date but the record's own goes in, so that the same records give the same diff.
+the same target is looked for over the axes (separate.py). Each cause is one `failure:`; the same records show the versions where it is right. The same
+records give the same diff. Nothing is written unless asked.
 """
 import difflib
+import re
 import sys
+import tempfile
 from pathlib import Path
 
-from . import findings, separate, text
+from . import findings, known, known_observe, separate, text
 from .cases import bare
-from .expectations import FINDINGS, OK, Held, complaint
-from .versions import version_key
+from .expectations import FINDINGS, OK, Held, complaint, sentence
 
-_FILE = "proposed.expect"
-_LINK = "docs/findings.md"   # to be replaced by who reviews: the line must say where this is told
+NAME = "proposed"
 _SUBJECT = ("engine", "config", "backend")
+_HEAD = """# Proposed by `facts expect update`. Move each failure to a file of its own, with its title, its link, what is expected, and its cases.
+title: Failures that no other file explains.
+kind: number
+verdict: {}
+due: to be written
+"""
 
 
 def update(store, lines, suites, folder, overwrite):
-    """Prints the diff; exit 1 when there is one."""
+    """Prints the diff and the expectations that nothing needs; exit 1 when there is one of them."""
     held = Held(store, lines, suites)
-    stale = {(line.file, line.number) for line in lines if (why := complaint(line)) and why.startswith("no result needs")}
-    new = _proposals(held, store)
-    files = {path: _without(path, stale) for path in sorted({file for file, _ in stale})}
-    if new:
-        path = str(Path(folder) / _FILE)
-        before = Path(path).read_text(encoding="utf-8").split("\n") if Path(path).exists() else []
-        files[path] = (before, _with(before, new))
-    for path, (before, after) in sorted(files.items()):
-        shown = Path("cases/expect") / Path(path).name
-        sys.stdout.writelines(f"{said}\n" for said in difflib.unified_diff(before, after, f"a/{shown}" if before else "/dev/null", f"b/{shown}", lineterm=""))
+    stale = [sentence(line, why) for line in lines if (why := complaint(line)) and why.startswith("no result needs")]
+    found = _causes(held)
+    path = Path(folder) / f"{NAME}.known"
+    if found:
+        before = path.read_text(encoding="utf-8") if path.exists() else ""
+        after = _file(found, held, store, folder)
+        sys.stdout.writelines(f"{said}\n" for said in difflib.unified_diff(
+            before.splitlines(), after.splitlines(), f"a/cases/known/{path.name}" if before else "/dev/null", f"b/cases/known/{path.name}", lineterm=""))
         if overwrite:
-            Path(path).write_text("\n".join(after), encoding="utf-8")
-    print(f"{text.count(len(new), 'line')} proposed, {len(stale)} no longer needed; "
-          + ("written" if overwrite and files else "a link and a review are yours"), file=sys.stderr)
-    return FINDINGS if files else OK
+            path.write_text(after, encoding="utf-8")
+    for said in stale:
+        print(said)
+    print(f"{text.count(len(found), 'failure')} proposed, {text.count(len(stale), 'expectation')} no longer needed"
+          + (f"; written to cases/known/{path.name}" if found and overwrite else ""), file=sys.stderr)
+    return FINDINGS if found or stale else OK
 
 
-def _without(path, stale):
-    before = Path(path).read_text(encoding="utf-8").split("\n")
-    return before, [said for number, said in enumerate(before, 1) if (path, number) not in stale]
+def _file(found, held, store, folder):
+    """The text of the file, with the versions where these records show that a failure is gone."""
+    body = [*_HEAD.format(" ".join(sorted({rows[0]["verdict"] for _, _, rows in found}))).splitlines()]
+    labels = {}
+    for where, tensors, rows in found:
+        label = "-".join([rows[0]["verdict"], *tensors]).lower().replace("_", "-")
+        labels[label] = labels.get(label, 0) + 1
+        body += _failure(held, store, f"{label}-{labels[label]}", where, tensors, rows)
+    body += ["", "cases:", *sorted({r["case"] for _, _, rows in found for r in rows}), ""]
+    with tempfile.TemporaryDirectory() as aside:
+        path = Path(aside) / f"{NAME}.known"
+        path.write_text("\n".join(body), encoding="utf-8")
+        entry = known.read_file(path, known.read_families(Path(folder) / "engines.families"))
+        fresh, _ = known_observe.news(known_observe.observe([entry], store))
+        changed = known_observe.proposals(fresh, _records(store))
+        return "\n".join(changed[entry.path][1] if changed else body)
 
 
-def _with(before, new):
-    """The proposals by suites, behind what the file has."""
-    after = [*before]
-    while after and not after[-1]:
-        after.pop()
-    after = after or ["# Proposed by `facts expect update`: give each line its link and move it to the file of its cause."]
-    last = None
-    for suites, line in new:
-        if suites != last:
-            after.append("suites: " + (suites or "all"))
-            last = suites
-        after.append(line)
-    return [*after, ""]
-
-
-def _proposals(held, store):
-    """[(suites, line)], in a fixed order."""
-    causes = {}
+def _causes(held):
+    """[(predicate, tensors, rows)], in a fixed order."""
+    alike = {}
     for row, _ in held.unexplained:
-        tensors = findings.bad_tensors(row)
-        alike = (row["sm"] or 0, row["verdict"], row["grade"] or "", "guards=off" in row["case"].split(), tuple(tensors))
-        causes.setdefault(alike, []).append(row)
+        key = (row["sm"] or 0, row["verdict"], row["grade"] or "", "guards=off" in row["case"].split(), tuple(findings.bad_tensors(row)))
+        alike.setdefault(key, []).append(row)
     out = []
-    for (sm, verdict, grade, _, tensors), rows in sorted(causes.items(), key=lambda c: str(c[0])):
-        out += _lines(held, store, sm, verdict, grade, tensors, rows)
-    return sorted(set(out))
+    for (_, _, grade, _, tensors), rows in sorted(alike.items(), key=lambda c: str(c[0])):
+        out += [(where, [t for t in tensors if t], mine) for where, mine in _separated(held, grade, rows)]
+    return out
 
 
-def _lines(held, store, sm, verdict, grade, tensors, failed):
-    """A line for each predicate that covers some of the failures; what none covers is named case by case."""
+def _separated(held, grade, failed):
+    """[(predicate, rows)]: each predicate covers some of the failures; what none covers is named case by case."""
     targets = {(r["build"], r["device"]) for r in failed}
     ids = {id(r) for r in failed}
     near = [r for r, _, _ in held.rows if (r["build"], r["device"]) in targets and r["grade"] == (grade or None) and r["verdict"] != "not_run"]
@@ -80,40 +83,38 @@ def _lines(held, store, sm, verdict, grade, tensors, failed):
     columns = separate.Columns([bare(r["case"]) for r in near], subjects)
     changed = separate.bits_of([i for i, r in enumerate(near) if id(r) in ids], len(near))
     everything = separate.bits_of(range(len(near)), len(near))
-    out = []
+    out, single = [], {}
     for rule in separate.rules(columns, changed, everything):
         mine = [near[i] for i in separate.members(rule.bits, len(near))]
         if rule.text and rule.others == 0:
-            out.append(_line(held, store, rule.text, sm, verdict, grade, tensors, mine))
+            out.append((" & ".join([*_shared(mine, rule.text), rule.text]), mine))
             continue
-        for row in sorted(mine, key=lambda r: (r["case"], r["build"])):   # no predicate fits these alone: each by its name
-            engine = "" if row.get("engine") is None else f" & engine={row['engine']}"
-            out.append(_line(held, store, f'case="{row["case"]}"{engine}', sm, verdict, grade, tensors, [row]))
-    return out
+        for row in mine:   # no predicate fits these alone: each by its name
+            single.setdefault((row["case"], row.get("engine")), []).append(row)
+    return out + [(f'case="{case}"', rows) for (case, _), rows in sorted(single.items(), key=str)]
 
 
 def _shared(rows, where):
-    """What all rows say of themselves, so that the line speaks of no others: the pass, and that guards were off."""
+    """What all rows say of themselves, so that the predicate speaks of no others: the pass, and that guards were off."""
     said = [set(r["case"].split()) for r in rows]
     return [t for t in ("pass=fwd", "pass=bwd", "guards=off") if all(t in s for s in said) and t not in where]
 
 
-def _versions(held, sm, rows):
-    """A range, or a list where a version between was asked and did not fail."""
-    seen = sorted({r["cudnn"] for r in rows}, key=version_key)
-    asked = {t.cudnn for t in held.at if t.sm == str(sm or "")}
-    between = [v for v in asked if version_key(seen[0]) < version_key(v) < version_key(seen[-1]) and v not in seen]
-    if len(seen) == 1:
-        return [f"cudnn={seen[0]}"]
-    return [f"cudnn in ({', '.join(seen)})"] if between else [f"cudnn>={seen[0]}", f"cudnn<={seen[-1]}"]
+def _records(store):
+    return " ".join(Path(f.name).name for f in store.files)
 
 
-def _line(held, store, where, sm, verdict, grade, tensors, rows):
-    parts = [*_shared(rows, where), where, f"sm={sm}" if sm else "", *_versions(held, sm, rows)]
-    versions = sorted({r["cudnn"] for r in rows}, key=version_key)
-    parts.append("grade=measured" if grade == "measured" and verdict != "build_fail" else "")
-    date = max(str(store.runs.get(r["run"], {}).get("started", ""))[:10] or "2000-01-01" for r in rows)
-    about = sorted(set().union(*(held.about(bare(r["case"])) | set(str(store.runs.get(r["run"], {}).get("suites", "")).split()) for r in rows)))
-    cases_seen = len({r["case"] for r in rows})
-    note = f"{', '.join(t for t in tensors if t) or verdict}; seen with {', '.join(versions)}, {text.count(cases_seen, 'case')}"
-    return " ".join(about), f"{date} {verdict} {' & '.join(p for p in parts if p)} {_LINK} # {text.line(note, 200)}"
+def _failure(held, store, label, where, tensors, rows):
+    runs = {r["run"] for r in rows}
+    engines, devices = {r.get("engine") for r in rows}, sorted({r["device"] for r in rows})
+    engine = engines.pop() if len(engines) == 1 else None
+    if engine is not None and "|" not in where:   # the key `engine` says it
+        where = " & ".join(part for part in where.split(" & ") if part != f"engine={engine}") or where
+    suites = sorted(set().union(*(held.about(bare(r["case"])) for r in rows), *(str(store.runs.get(run, {}).get("suites", "")).split() for run in runs)))
+    return ["", f"failure: {label}", f"verdict: {rows[0]['verdict']}", f"when: {where}",
+            *([f"engine: {engine}"] if engine is not None and not re.search(r"\bengine\b", where) else []),
+            f"sm: {rows[0]['sm'] or 'any'}",
+            f"seen: {' '.join(sorted({r['cudnn'] for r in rows}, key=known.number))}; {', '.join(devices)}, {_records(store)}",
+            "date: " + max(str(store.runs.get(run, {}).get("started", ""))[:10] or "2000-01-01" for run in runs),
+            f"suites: {' '.join(suites) or 'all'}",
+            f"note: {', '.join(tensors) or rows[0]['verdict']}; {text.count(len({r['case'] for r in rows}), 'case')}"]

@@ -8,7 +8,7 @@ from pathlib import Path
 import support
 import synthetic
 
-from facts_reports import catalogue, cli
+from facts_reports import catalogue, cli, known
 
 HOME = Path(__file__).resolve().parents[2]
 CASE, OTHER = "pass=fwd dtype=bf16 mask=causal", "pass=fwd dtype=bf16"
@@ -80,8 +80,9 @@ class Catalogue(unittest.TestCase):
 
     def test_the_command_says_by_its_exit_code_whether_anything_reproduced(self):
         with tempfile.TemporaryDirectory() as folder:
-            head = Path(folder) / "e.cases"
-            head.write_text("# kind: number\n# verdict: nan\n# reported: any\n\nname: e\nwhy: y (z)\npass=fwd\n")
+            head = Path(folder) / "e.known"
+            (Path(folder) / "engines.families").write_text("")
+            head.write_text("title: y\nkind: number\nlink: a/b#1\nverdict: nan\nreported: any\n\ncases:\npass=fwd\n\ncontrols:\npass=fwd\n")
             listed = Path(folder) / "listed"
             listed.write_text("".join(json.dumps({"file": str(head), "case": case, "group": group}) + "\n" for case, group in ((CASE, "e"), (OTHER, "e/controls"))))
             record = Path(folder) / "r.jsonl"
@@ -90,28 +91,28 @@ class Catalogue(unittest.TestCase):
                                                   {"end": {"run": "r1", "complete": True}}]))
                 with contextlib.redirect_stdout(io.StringIO()):
                     self.assertEqual(cli.main(["--catalogue", str(listed), str(record)]), code)
-            head.write_text("# kind: odd\n")
+            head.write_text("title: y\nkind: odd\n")
             with contextlib.redirect_stderr(io.StringIO()) as said:
                 self.assertEqual(cli.main(["--catalogue", str(listed), str(record)]), 2)
-            self.assertIn("e.cases:1: want a line '# kind:", said.getvalue())
+            self.assertIn("e.known:2: kind: 'odd' is none of", said.getvalue())
 
-    def test_every_file_says_what_is_due_and_is_named_as_its_first_group(self):
-        paths = [*(HOME / "cases/regress").glob("*.cases"), *(HOME / "cases/regress/big").glob("*.cases")]
-        entries = [catalogue.read_head(path) for path in paths]
-        self.assertGreaterEqual(sum(bool(e.reported) for e in entries), 78)
-        for path, entry in zip(paths, entries):
-            first = next(line for line in path.read_text(encoding="utf-8").splitlines() if line.startswith("name: "))[6:]
-            self.assertEqual(first.split("/")[0], entry.name)
-            self.assertTrue(entry.why, path)
-
-    def test_a_bad_head_is_one_line_with_its_place(self):
+    def test_groups_are_what_their_section_says_and_behaviour_is_no_entry(self):
         with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "x.cases"
-            for head, said in (("# verdict: nan", "kind:"), ("# kind: number\n# verdict: odd", "verdict:"), ("# kind: number\n# kind: speed", ":2: kind is said twice"),
-                               ("# kind: number\n# verdict: nan\n# reported: cudn<9.9", ":3: ")):
-                path.write_text(head + "\n\nname: x\nwhy: y (z)\npass=fwd\n")
-                with self.assertRaisesRegex(catalogue.CatalogueError, said):
-                    catalogue.read_head(path)
+            (Path(folder) / "engines.families").write_text("")
+            (Path(folder) / "e.known").write_text("title: t\nkind: design\nverdict: pass\nrange: sm=90\n\ncases:\na\n\ncases: more\nb\n\ncontrols: near\nc\n\nguarded:\nd\n")
+            (Path(folder) / "f.known").write_text("title: t\nkind: behaviour\n\ncases:\na\n")
+            listed = Path(folder) / "listed"
+            groups = [("e", "s=1 engine=all", "e"), ("e", "s=2", "e/more"), ("e", "s=3", "e/near"), ("e", "s=4", "e/guarded"), ("f", "s=5", "f")]
+            listed.write_text("".join(json.dumps({"file": f"{folder}/{file}.known", "case": case, "group": group}) + "\n" for file, case, group in groups))
+            (entry,) = catalogue.read(listed)
+            self.assertEqual((entry.name, entry.affected, entry.controls, entry.range, entry.links), ("e", {"s=1", "s=2"}, {"s=3"}, "sm=90", ()))
+
+    def test_what_was_reported_has_a_link(self):
+        entries = known.load(HOME / "cases/known")
+        reported = [e for e in entries if e.reported]
+        self.assertGreaterEqual(len(reported), 78)
+        for entry in reported:
+            self.assertTrue(entry.links, entry.path)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from support import run, store
 
-from facts_reports import expectations, golden, propose
+from facts_reports import expectations, golden, known, known_expectations, propose
 
 WRONG = "pass=bwd dtype=bf16 s=1/128"
 RIGHT = "pass=bwd dtype=bf16 s=2/128"
@@ -42,7 +42,7 @@ def check(folder, text, data, **candidates):
     return code, out.getvalue(), err.getvalue()
 
 
-LINE = "suites: tiny\n2026-11-21 nan pass=bwd & s.q=1 & engine=6 & sm=90 a/b#1 # dQ\n"
+LINE = "# failure: some-id/label\nsuites: tiny\n2026-11-21 nan pass=bwd & s.q=1 & engine=6 & sm=90 a/b#1 # dQ\n"
 
 
 def matrix(folder, versions, name="g.jsonl"):
@@ -56,10 +56,13 @@ def matrix(folder, versions, name="g.jsonl"):
     return kept, golden.Matrix(kept)
 
 
-def update(kept, lines, suites, folder):
+def update(kept, lines, suites, folder, overwrite=False):
+    known_folder = folder / "known"
+    known_folder.mkdir(exist_ok=True)
+    (known_folder / "engines.families").write_text("")
     out = io.StringIO()
-    with contextlib.redirect_stdout(out):
-        code = propose.update(kept, lines, suites, folder, False)
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()):
+        code = propose.update(kept, lines, suites, known_folder, overwrite)
     return code, out.getvalue()
 
 
@@ -91,7 +94,7 @@ class Expectations(unittest.TestCase):
     def test_an_expected_failure_that_passes_is_said(self):
         code, _, err = check(self.folder, LINE, record((WRONG, "pass", {"engine": 6})), tiny=[WRONG])
         self.assertEqual(code, 1)
-        self.assertIn("x.expect:2:16: expected nan, and 1 of 1 result say otherwise", err)
+        self.assertIn("x.expect:3:16: expected nan, and 1 of 1 result say otherwise", err)
 
     def test_a_refusal_does_not_contradict_a_failure(self):
         refused = ("pass=bwd dtype=bf16 s=1/64", "unsupported", {"engine": 6, "grade": "measured"})
@@ -102,7 +105,7 @@ class Expectations(unittest.TestCase):
     def test_a_line_whose_results_are_all_here_and_that_none_needs_is_said(self):
         code, _, err = check(self.folder, LINE, record((WRONG, "pass", {"engine": 2})), tiny=[WRONG])
         self.assertEqual(code, 1)
-        self.assertIn("no result needs this any more: of 1 that it could be about none is nan", err)
+        self.assertIn("no result needs this any more: of 1 that it could be about none is nan; see cases/known/some-id.known, failure label\n", err)
 
     def test_what_the_records_cannot_tell_is_no_error(self):
         for data, why in (
@@ -122,35 +125,50 @@ class Expectations(unittest.TestCase):
         self.assertIn("cannot tell of 1", out)
 
     def test_a_line_behind_another_that_takes_its_results_is_said(self):
-        code, _, err = check(self.folder, LINE + LINE.split("\n")[1] + "\n", record((WRONG, "nan", {"engine": 6})), tiny=[WRONG])
+        code, _, err = check(self.folder, LINE + LINE.split("\n")[2] + "\n", record((WRONG, "nan", {"engine": 6})), tiny=[WRONG])
         self.assertEqual(code, 1)
-        self.assertIn("x.expect:3:16: fits only what", err)
-        self.assertIn("x.expect:2:16 takes first", err)
+        self.assertIn("x.expect:4:16: fits only what", err)
+        self.assertIn("x.expect:3:16 takes first", err)
 
     def test_until_a_version_that_is_here(self):
         code, _, err = check(self.folder, LINE.replace("nan ", "nan until=9.27.0 "), record((WRONG, "nan", {"engine": 6})), tiny=[WRONG])
         self.assertEqual(code, 1)
         self.assertIn("until 9.27.0, and these records have 9.27.0", err)
 
-    def test_update_drops_what_nothing_needs_and_proposes_what_separates(self):
+    def propose(self, data, text=LINE, overwrite=False):
+        lines, suites = lines_of(self.folder, text, tiny=[WRONG])
+        return update(store(self.folder, data), lines, suites, self.folder, overwrite)
+
+    def test_update_names_what_nothing_needs_and_proposes_what_separates(self):
         data = record((WRONG, "pass", {"engine": 2}), *((f"pass=bwd dtype=bf16 s={n}/128 d=64", "wrong" if n > 64 else "pass", {"engine": 6}) for n in (7, 64, 65, 200)),
                       suites="tiny")
-        shown = []
-        for _ in range(2):
-            lines, suites = lines_of(self.folder, LINE, tiny=[WRONG])
-            code, out = update(store(self.folder, data), lines, suites, self.folder / "expect")
-            self.assertEqual(code, 1)
-            shown.append(out)
+        shown = [self.propose(data) for _ in range(2)]
         self.assertEqual(shown[0], shown[1])
-        self.assertIn("-2026-11-21 nan pass=bwd & s.q=1", shown[0])
-        self.assertIn("+suites: tiny", shown[0])
-        self.assertIn("+2026-11-21 wrong pass=bwd & s.q>64 & sm=90 & cudnn=9.27.0 & grade=measured", shown[0])
-        self.assertFalse((self.folder / "expect/proposed.expect").exists())
+        code, out = shown[0]
+        self.assertEqual(code, 1)
+        self.assertIn("x.expect:3:16: no result needs this any more: of 1 that it could be about none is nan; see cases/known/some-id.known, failure label\n", out)
+        for line in ("+failure: wrong-1", "+verdict: wrong", "+when: pass=bwd & s.q>64", "+engine: 6", "+sm: 90", "+seen: 9.27.0; h100, r.jsonl", "+date: 2026-11-21", "+suites: tiny",
+                     "+pass=bwd dtype=bf16 s=65/128 d=64"):
+            self.assertIn(line + "\n", out)
+        self.assertFalse((self.folder / "known/proposed.known").exists())
+
+    def test_the_proposed_file_is_a_known_failure_that_ends_where_the_records_are_right(self):
+        case = "pass=bwd dtype=bf16 s=65/128 d=64"
+        rows = [(case, "wrong" if version == "9.20.0" else "pass", {"engine": 6, "cudnn": version, "build": f"{version}-jit-cu13"}) for version in ("9.14.0", "9.20.0", "9.27.0")]
+        crash = ("pass=bwd dtype=bf16 s=1/128 d=64", "crash", {"cudnn": "9.27.0", "grade": "decided"})
+        code, out = self.propose(record(*rows, crash, (RIGHT, "pass", {"engine": 6})), "", True)
+        self.assertEqual(code, 1)
+        entry = known.read_file(self.folder / "known/proposed.known", {})
+        self.assertEqual([(f.label, f.verdicts) for f in entry.failures], [("crash-1", ["crash"]), ("wrong-1", ["wrong"])])
+        self.assertEqual(entry.failures[1].ranges, [(92000, 92700)])
+        self.assertEqual(entry.said["verdict"], "crash wrong")
+        made = known_expectations.expectations([entry])
+        code, out = self.propose(record(*rows, crash, (RIGHT, "pass", {"engine": 6})), made)
+        self.assertEqual((code, out), (0, ""))
 
     def test_update_has_nothing_to_say_of_what_is_known(self):
         lines, suites = lines_of(self.folder, LINE, tiny=[WRONG])
-        self.assertEqual(update(store(self.folder, record((WRONG, "nan", {"engine": 6}))), lines, suites, self.folder / "expect"), (0, ""))
-
+        self.assertEqual(update(store(self.folder, record((WRONG, "nan", {"engine": 6}))), lines, suites, self.folder), (0, ""))
 
     def test_versions_that_answer_alike_are_one_line_and_totals_hide_no_swap(self):
         kept, made = matrix(self.folder, {"9.9.0": "2-", "9.10.0": "2-", "9.11.0": "-2", "9.12.0": "6-"})

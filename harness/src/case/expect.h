@@ -1,4 +1,4 @@
-/* Expectations: dated lines that say which verdict is known and accepted, in cases/expect/ (one file for each cause or product).
+/* Expectations: dated lines that say which verdict is known and accepted. The build makes them of cases/known (known.expect).
  *
  *   2026-11-21 nan case~'pass=bwd*fill=neglse*' & s.kv%128=64 & cudnn>=9.19.0 & cudnn<9.26.0 & sm=90  pytorch/pytorch#196678  # note
  *

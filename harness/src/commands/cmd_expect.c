@@ -1,5 +1,6 @@
-/* facts expect: what is known and accepted. `check` holds the lines against the suites and against records, `update` proposes them
- * from records, `golden` prints or checks the support matrix. Records are read by the report package. */
+/* facts expect: the expectations that the build makes of cases/known. `check` compares them with the suites and with records,
+ * `update` proposes a file for cases/known from records, `golden` prints or checks the support matrix. The report package reads the
+ * records. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -72,7 +73,7 @@ static int check_line(const facts_deviations *list, size_t line, suites *all, co
     const facts_deviation *d = facts_deviations_at(list, line);
     char words[FACTS_SUITES_MAX], *rest = words;
     if (facts_deviation_expired(d, today)) {
-        fprintf(stderr, "%s:%d:%d: expired on %s: look again, then take the line out or give it another date\n", d->file, d->line,
+        fprintf(stderr, "%s:%d:%d: expired on %s: check the failure, then remove the line or change its date\n", d->file, d->line,
                 d->column, d->expires);
         ++*findings;
     }
@@ -150,19 +151,21 @@ static bool write_suites(const facts_deviations *list, const suites *all, char p
 
 /* Hands records to `facts_reports expect TASK`, with what the suites of the lines are. */
 static int ask_reports(const char *task, const facts_options *o, const facts_deviations *list, const suites *all,
-                       const char *folder)
+                       const char *cases, const char *expect)
 {
-    char path[FACTS_PATH];
-    const char **words = calloc(o->word_count + 8, sizeof *words);
+    char path[FACTS_PATH], known[FACTS_PATH];
+    const char **words = calloc(o->word_count + 10, sizeof *words);
     size_t n = 0;
     int status = FACTS_EXIT_ENVIRONMENT;
-    if (words && write_suites(list, all, path)) {
+    if (words && facts_join(known, cases, "known") && write_suites(list, all, path)) {
         words[n++] = "expect";
         words[n++] = task;
         words[n++] = "--suites";
         words[n++] = path;
         words[n++] = "--folder";
-        words[n++] = folder;
+        words[n++] = expect;
+        words[n++] = "--known";
+        words[n++] = known;
         if (o->overwrite)
             words[n++] = "--overwrite";
         for (size_t i = 1; i < o->word_count; i++)
@@ -174,7 +177,7 @@ static int ask_reports(const char *task, const facts_options *o, const facts_dev
     return status;
 }
 
-/* Reads cases/expect and checks what needs no record. */
+/* Reads the expectations and checks what needs no record. */
 static int check_lines(facts_deviations *list, suites *all, const char *folder, const char *expect, size_t *findings)
 {
     char today[16];
@@ -195,7 +198,7 @@ static int check_or_update(const facts_invocation *call, bool update)
     static suites all;
     size_t findings = 0;
     if (update && o->word_count < 2)
-        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts expect update: give the records that lines shall be proposed from");
+        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts expect update: give the records whose failures shall be proposed");
     if (!facts_suite_dir(folder))
         return FACTS_EXIT_ENVIRONMENT;
     if (!facts_expectations_path(expect))
@@ -203,9 +206,9 @@ static int check_or_update(const facts_invocation *call, bool update)
     facts_deviations *list = facts_deviations_create();
     int status = list ? check_lines(list, &all, folder, expect, &findings) : FACTS_EXIT_ENVIRONMENT;
     if (status == FACTS_EXIT_OK && !update)
-        printf("%zu lines in cases/expect, %zu to look at\n", facts_deviations_count(list), findings);
+        printf("%zu expectations, %zu to check\n", facts_deviations_count(list), findings);
     if (status == FACTS_EXIT_OK && o->word_count > 1)
-        status = ask_reports(update ? "update" : "check", o, list, &all, expect);
+        status = ask_reports(update ? "update" : "check", o, list, &all, folder, expect);
     if (status == FACTS_EXIT_OK && !update && findings)
         status = FACTS_EXIT_FINDINGS;
     free_suites(&all);

@@ -133,7 +133,7 @@ static void print_summary(const facts_hunt *hunt, const fuzzing *z)
         }
     printf("%s\n%zu asked in all, with what shrinking asked\n", first ? " none" : "", facts_memo_answered(hunt->memo));
     if (z->known)
-        printf("%zu of them fail as cases/expect says (--known: these too)\n", z->known);
+        printf("%zu of them are known failures; --known shrinks them too\n", z->known);
     if (z->verdicts[FACTS_VERDICT_MISTRUSTED])
         puts("what is mistrusted is no finding: its data could not tell; `facts shrink` makes such a case small");
     if (hunt->given_up)
@@ -142,7 +142,7 @@ static void print_summary(const facts_hunt *hunt, const fuzzing *z)
         puts("the weights (and --where) give nothing new any more");
     print_buckets(z, flags);
     printf("\n%zu finding%s%s%s%s\n", buckets, buckets == 1 ? "" : "s",
-           buckets ? "; regress files and paragraphs for a report: " : "", buckets ? z->files.folder : "", buckets ? "/" : "");
+           buckets ? "; files for cases/known and paragraphs for a report: " : "", buckets ? z->files.folder : "", buckets ? "/" : "");
     if (hunt->session.record[0])
         printf("record: %s\n", hunt->session.record);
 }

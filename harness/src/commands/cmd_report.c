@@ -1,13 +1,14 @@
-/* facts report: hands the records to the report package, a Python program of its own; to the catalogue, the cases of cases/regress
- * too. */
+/* facts report: hands the records to the report package, a Python program of its own; to the catalogue, the cases of the
+ * known failures too. */
 #include <errno.h>
-#include <glob.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "../builds/python.h"
+#include "../case/file.h"
+#include "../case/known.h"
 #include "../record/text.h"
 #include "commands.h"
 
@@ -62,19 +63,24 @@ static int list_file(FILE *out, const char *path, const char *folder)
     return status;
 }
 
-static int list_regress(FILE *out)
+/* Of every known failure that has cases, the big ones too. */
+static int list_known(FILE *out)
 {
-    char folder[FACTS_PATH], pattern[FACTS_PATH];
-    glob_t found = { 0 };
-    if (!facts_suite_dir(folder) || !facts_join(pattern, folder, "regress/*.cases"))
+    char folder[FACTS_PATH], known[FACTS_PATH], **paths;
+    if (!facts_suite_dir(folder) || !facts_join(known, folder, "known"))
         return FACTS_EXIT_ENVIRONMENT;
-    (void)glob(pattern, 0, NULL, &found);
-    if (facts_join(pattern, folder, "regress/big/*.cases"))
-        (void)glob(pattern, GLOB_APPEND, NULL, &found);
     int status = FACTS_EXIT_OK;
-    for (size_t i = 0; i < found.gl_pathc && status == 0; i++)
-        status = list_file(out, found.gl_pathv[i], folder);
-    globfree(&found);
+    size_t count = facts_folder_files(known, ".known", &paths);
+    for (size_t i = 0; i < count && status == FACTS_EXIT_OK; i++) {
+        facts_error error = { .text = "" };
+        char *text = facts_file_text(paths[i], &error);
+        if (!text)
+            status = facts_complain(FACTS_EXIT_BAD_INPUT, "%s", error.text);
+        else if (facts_known_has_cases(text))
+            status = list_file(out, paths[i], folder);
+        free(text);
+    }
+    facts_folder_free(paths, count);
     return status;
 }
 
@@ -89,7 +95,7 @@ static int run_catalogue(const char *const *words, size_t count, size_t place)
         memcpy(all, words, (place + 1) * sizeof *all);
         all[place + 1] = path;
         memcpy(all + place + 2, words + place + 1, (count - place - 1) * sizeof *all);
-        status = list_regress(out);
+        status = list_known(out);
         if (fclose(out) != 0 && status == 0)
             status = FACTS_EXIT_ENVIRONMENT;
         if (status == 0)

@@ -1,4 +1,4 @@
-/* Expectations: which verdicts are known and accepted (cases/expect), and what reject cases must be refused with. */
+/* Expectations: which verdicts are known and accepted (made of cases/known), and what reject cases must be refused with. */
 #ifndef FACTS_EXPECTED_H
 #define FACTS_EXPECTED_H
 
@@ -10,7 +10,7 @@ typedef struct facts_expectations facts_expectations;
 
 /* The suites that CASES names, separated by blanks; "" when something else is among them: then every line counts. */
 void facts_expectations_suites(const char *const *texts, size_t count, char out[FACTS_SUITES_MAX]);
-/* Loads cases/expect; only lines about one of `suites` count, and none that expired. Returns 0, or 2 with a line in *message. A missing folder is no
+/* Loads the expectations that the build made; only lines about one of `suites` count, and none that expired. Returns 0, or 2 with a line in *message. A missing folder is no
  * expectations. */
 int facts_expectations_load(facts_expectations **out, const char *suites, facts_message *message);
 /* What they say of one row: fills the row's `expectation` object and whether it is a finding. */

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "../search/story.h"
+#include "expected.h"
 
 int facts_fuzz_files_open(facts_fuzz_files *files, const facts_hunt *hunt, uint64_t seed)
 {
@@ -54,13 +55,13 @@ static void write_file(facts_fuzz_files *files, const char *id, const char *suff
 
 static void write_bucket(facts_fuzz_files *files, const facts_bucket *bucket)
 {
-    char id[FACTS_STORY_ID], flags[FACTS_PATH + 64] = "";
+    char id[FACTS_STORY_ID], flags[FACTS_PATH + 64] = "", today[16];
     facts_text text = { 0 };
     facts_hunt_flags(files->hunt, flags, sizeof flags);
-    const facts_story story = { .version = FACTS_VERSION, .origin = files->origin, .flags = flags };
+    const facts_story story = { .version = FACTS_VERSION, .origin = files->origin, .flags = flags, .date = facts_today(today) };
     facts_story_id(bucket, id);
-    facts_story_regress(&text, bucket, &story);
-    write_file(files, id, ".cases", &text);
+    facts_story_known(&text, bucket, &story);
+    write_file(files, id, ".known", &text);
     facts_text_clear(&text);
     facts_story_paragraph(&text, bucket, &story);
     write_file(files, id, ".md", &text);

@@ -1,5 +1,5 @@
-/* What fuzz leaves beside its record: RECORD.findings/ID.cases (a regress file) and ID.md (a paragraph for a report) of each
- * bucket. */
+/* What fuzz leaves beside its record: of each bucket RECORD.findings/ID.known (a file for cases/known) and ID.md (a paragraph for a
+ * report). */
 #ifndef FACTS_FUZZ_FILES_H
 #define FACTS_FUZZ_FILES_H
 

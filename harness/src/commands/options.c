@@ -57,7 +57,7 @@ typedef enum kind { FLAG, TEXT, COUNT, NUMBER, SECONDS, MINUTES, RATIO, SHARD, O
     X("from", 0, RECORDS, from, "RECORD", MEASURES | ON(AUDIT), "of rows that are there, instead of a run; several are one")                                      \
     X("write", 0, FLAG, write, NULL, ON(KNOWN), "check: write the new observations into cases/known instead of printing the diff")        \
     X("source", 0, TEXT, source, "TEXT", ON(KNOWN), "note: the record or report that shows the observation")                                   \
-    X("known", 0, FLAG, known, NULL, ON(FUZZ), "also what cases/expect names as known")                                               \
+    X("known", 0, FLAG, known, NULL, ON(FUZZ), "also known failures (cases/known)")                                                    \
     X("baseline", 0, TEXT, baseline, "V", COMPARES, "what is trusted: a build (of two records, or of one that holds both)")               \
     X("candidate", 0, TEXT, candidate, "V", COMPARES, "what may replace it")                                                            \
     X("fail-on", 0, TEXT, fail_on, "CLASS,CLASS", COMPARES, "which classes of change are findings (default worse,changed-kind,lost; any: docs/gate.md lists them)")       \

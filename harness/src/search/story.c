@@ -76,31 +76,75 @@ void facts_story_difference(facts_text *out, const facts_case *from, const facts
                       facts_case_get(from, different));
 }
 
-void facts_story_regress(facts_text *out, const facts_bucket *bucket, const facts_story *story)
+/* Is it a failure of cuDNN, and not of another backend? */
+static bool of_cudnn(const facts_bucket *bucket)
 {
-    char id[FACTS_STORY_ID], name[FACTS_NAME_MAX], what[FACTS_SYMPTOM_TEXT];
-    facts_story_id(bucket, id);
-    facts_text_format(out, "# Found by `%s` (FACTS %s): %s, with ", story->origin, story->version,
-                      facts_symptom_text(&bucket->symptom, what));
-    add_where(out, &bucket->form[0]);
-    facts_text_puts(out, ".\n# ");
-    add_worst(out, bucket, &bucket->form[0]);
-    facts_text_puts(out, "\n# ");
-    add_cases(out, bucket->cases);
-    facts_text_format(out, " failed so; the first was\n# %s\n\nname: %s\nwhy: %s with ",
-                      facts_case_name(&bucket->form[0].start, name), id, what);
-    add_where(out, &bucket->form[0]);
-    facts_text_puts(out, bucket->symptom.known ? "; cases/expect says so\n" : "; found by a fuzzer and not yet reported\n");
+    const char *backend = bucket->symptom.backend;
+    return bucket->form[0].evidence.cudnn[0] && (!*backend || strcmp(backend, "cudnn") == 0);
+}
+
+/* What fails where. `when` names the cases: a condition is a person's to find. */
+static void add_failure(facts_text *out, const facts_bucket *bucket, const facts_story *story)
+{
+    const facts_evidence_text *e = &bucket->form[0].evidence;
+    const facts_symptom *s = &bucket->symptom;
+    char name[FACTS_NAME_MAX];
+    facts_text_format(out, "\nfailure:\nverdict: %s\nwhen: ", facts_verdict_name(s->verdict));
+    for (size_t i = 0; i < bucket->forms; i++)
+        facts_text_format(out, "%scase=\"%s\"", i ? " | " : "", facts_case_name(&bucket->form[i].best, name));
+    if (s->engine >= 0)
+        facts_text_format(out, "\nengine: %lld", (long long)s->engine);
+    facts_text_format(out, "\nsm: %s\nseen: %s; %s, %s\ndate: %s\n", e->sm[0] && strcmp(e->sm, "0") != 0 ? e->sm : "any", e->cudnn,
+                      e->device[0] ? e->device : "an unknown device", story->origin, story->date);
+    if (s->tensors[0])
+        facts_text_format(out, "note: %s\n", s->tensors);
+}
+
+static void add_groups(facts_text *out, const facts_bucket *bucket)
+{
+    char name[FACTS_NAME_MAX];
     size_t controls = 0;
+    facts_text_puts(out, "\ncases:\n");
     for (size_t i = 0; i < bucket->forms; i++) {
         facts_text_format(out, "%s\n", facts_case_name(&bucket->form[i].best, name));
         controls += bucket->form[i].controls;
     }
     if (controls)
-        facts_text_format(out, "\nname: %s/controls\nwhy: one key away, and right\n", id);
+        facts_text_puts(out, "\ncontrols:\nwhy: one key is different, and the result is right\n");
     for (size_t i = 0; i < bucket->forms; i++)
         for (size_t k = 0; k < bucket->form[i].controls; k++)
             facts_text_format(out, "%s\n", facts_case_name(&bucket->form[i].control[k], name));
+}
+
+static const char *kind_of(const facts_bucket *bucket)
+{
+    facts_verdict verdict = bucket->symptom.verdict;
+    if (!of_cudnn(bucket))
+        return "caller";
+    bool asking = verdict == FACTS_VERDICT_CRASH || verdict == FACTS_VERDICT_BUILD_FAIL || verdict == FACTS_VERDICT_EXIT_CRASH;
+    return asking ? "decision" : "number";
+}
+
+void facts_story_known(facts_text *out, const facts_bucket *bucket, const facts_story *story)
+{
+    char name[FACTS_NAME_MAX], what[FACTS_SYMPTOM_TEXT];
+    facts_symptom_text(&bucket->symptom, what);
+    facts_text_format(out, "# Found by `%s` (FACTS %s).\n# ", story->origin, story->version);
+    add_worst(out, bucket, &bucket->form[0]);
+    facts_text_puts(out, "\n# ");
+    add_cases(out, bucket->cases);
+    facts_text_format(out, " failed like this. The first one: %s\n", facts_case_name(&bucket->form[0].start, name));
+    facts_text_puts(out, "# To do: write the title and what is expected; add the link of the report; replace the cases in `when` by a "
+                         "condition.\n");
+    if (bucket->symptom.known)
+        facts_text_puts(out, "# Another file in cases/known already expects this failure.\n");
+    facts_text_format(out, "title: %s, with ", what);
+    add_where(out, &bucket->form[0]);
+    facts_text_format(out, ".\nkind: %s\nverdict: %s\ndue: to be written\n", kind_of(bucket),
+                      facts_verdict_name(bucket->symptom.verdict));
+    if (of_cudnn(bucket))
+        add_failure(out, bucket, story);
+    add_groups(out, bucket);
 }
 
 /* The sizes in words, then what is not as usual. */

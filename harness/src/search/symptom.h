@@ -12,7 +12,7 @@
 typedef struct facts_symptom {
     facts_verdict verdict;
     int64_t engine;
-    bool known;                       /* cases/expect names it */
+    bool known;                       /* a known failure explains it */
     uint64_t value;                   /* 0: a failure. Otherwise any answer: what is compared of it (said.h), and nothing else */
     char tensors[FACTS_TENSORS_TEXT]; /* at fault, in the row's order: "dq dk" */
     char gate[12];                    /* of the first of them */

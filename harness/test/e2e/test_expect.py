@@ -1,6 +1,8 @@
 """Expectations and the golden matrix as a user asks for them, with cases of our own."""
 import os
 import shutil
+import subprocess
+import sys
 
 import e2e
 
@@ -19,6 +21,8 @@ class Expectations(e2e.TestCase):
         for name, text in (("cases/suites/tiny.cases", suite), ("cases/expect/x.expect", lines)):
             with open(os.path.join(home, name), "w", encoding="utf-8") as file:
                 file.write(text)
+        os.makedirs(os.path.join(home, "cases/known"))
+        os.symlink(os.path.join(e2e.SOURCE, "cases/known/engines.families"), os.path.join(home, "cases/known/engines.families"))
         for part in ("reports", "ci", "lib"):
             os.symlink(os.path.join(e2e.SOURCE, part), os.path.join(home, part))
         return home
@@ -85,17 +89,19 @@ class Expectations(e2e.TestCase):
         self.assertOneLine(e2e.facts("expect", "chek"), 2)
         self.assertOneLine(e2e.facts("expect", "update"), 2)
 
-    def test_update_proposes_a_line_that_then_holds(self):
+    def test_update_proposes_a_failure_that_then_holds(self):
         home = self.home("")
         self.assertStatus(self.decide(home), 1)
         done = e2e.facts("expect", "update", self.path("r.jsonl"), FACTS_HOME=home)
         self.assertStatus(done, 1)
-        self.assertIn("+++ b/cases/expect/proposed.expect", done.out)
+        self.assertIn("+++ b/cases/known/proposed.known", done.out)
         self.assertIn("+suites: tiny", done.out)
-        self.assertFalse(os.path.exists(os.path.join(home, "cases/expect/proposed.expect")), "a proposal writes nothing")
+        self.assertFalse(os.path.exists(os.path.join(home, "cases/known/proposed.known")), "a proposal writes nothing")
         again = e2e.facts("expect", "update", self.path("r.jsonl"), FACTS_HOME=home)
         self.assertEqual(again.out, done.out)
         e2e.facts("expect", "update", self.path("r.jsonl"), "--overwrite", FACTS_HOME=home)
+        subprocess.run([sys.executable, "-B", os.path.join(home, "ci/generate_known.py"), "--folder", os.path.join(home, "cases/known"),
+                        "--expectations", os.path.join(home, "cases/expect/x.expect")], check=True)
         self.assertStatus(self.decide(home), 0)
         self.assertStatus(self.check(home, self.path("r.jsonl")), 0)
 

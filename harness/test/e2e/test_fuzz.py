@@ -7,10 +7,14 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import time
 import unittest
 
 import e2e
+
+sys.path.insert(0, os.path.join(e2e.SOURCE, "reports"))
+from facts_reports import known  # noqa: E402
 
 LIARS = os.path.join(e2e.BIN, "facts-worker-liars")
 # Small cases, many of them with what the liar lies about.
@@ -51,6 +55,23 @@ class Fuzz(e2e.TestCase):
                 found[os.path.basename(path)] = file.read()
         return found
 
+    def known(self, name):
+        """The file that is meant for cases/known, as the project reads it."""
+        return known.read_file(self.path("r.findings", name), {})
+
+    def test_a_crash_of_cudnn_becomes_a_known_failure(self):
+        build = e2e.need(e2e.NEW)
+        done = e2e.facts("fuzz", "--cases", "300", "--seed", "4", "--with", "guards=off", "--where", "pass=bwd & s.q=1", "--known", "--cudnn", build.name, "--device", "h100-sxm",
+                         "-o", self.path("r.jsonl"))
+        self.assertStatus(done, 1)
+        (name,) = [name for name in self.findings() if name.endswith(".known")]
+        (failure,) = self.known(name).failures
+        self.assertEqual((failure.entry.kind, failure.verdicts, failure.said["sm"], failure.ranges), ("decision", ["crash"], "90", [(92700, known.NEWEST)]))
+        self.assertEqual(known.Failure.expectations(failure), [(failure.when + " & cudnn>=9.27.0 & sm=90", False)])
+        listed = e2e.facts("list", self.path("r.findings", name))
+        self.assertStatus(listed, 0)
+        self.assertEqual(f'case="{listed.out.splitlines()[0]}"', failure.when)
+
     def test_what_is_right_gives_no_finding(self):
         done = self.fuzz("--cases", "40")
         self.assertStatus(done, 0)
@@ -67,14 +88,16 @@ class Fuzz(e2e.TestCase):
         names = sorted({name.rsplit(".", 1)[0] for name in self.findings()})
         self.assertTrue(names)
         for name in names:
-            regress, paragraph = self.findings()[name + ".cases"], self.findings()[name + ".md"]
-            smallest = re.findall(r"^pass=.*$", regress.split("/controls")[0], re.M)
+            entry, paragraph = self.known(name + ".known"), self.findings()[name + ".md"]
+            self.assertEqual((entry.kind, entry.failures), ("caller", []), "the failure is not cuDNN's")
+            smallest = [line for line in entry.groups[0][3] if line]
+            self.assertTrue(smallest)
             for case in smallest:
                 self.assertRegex(case, r"^pass=bwd dtype=\w+ b=1 h=1 s=\d(/\d)? d=\d+ mod=\w+:\d+$")
                 self.assertIn(f"facts repro '{case}' --device cpu", paragraph)
             for words in ("The worst element is d", "failed 2 of 2 times", "facts fuzz --seed 1", "instead of"):
                 self.assertIn(words, paragraph)
-            file = self.path("r.findings", name + ".cases")
+            file = self.path("r.findings", name + ".known")
             self.assertStatus(e2e.facts("run", file, "--device", "cpu", "-o", self.path(name + ".with"), FACTS_WORKER=liar), 1)
             self.assertStatus(e2e.facts("run", file, "--device", "cpu", "-o", self.path(name + ".without")), 0)
             for row in e2e.Record(self.path(name + ".with")).rows:
