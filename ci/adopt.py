@@ -111,14 +111,7 @@ def install(run):
     return run.build
 
 
-def has_known(run):
-    """Delete this function and its call once every branch has `facts known`: it only lets `facts adopt` work without it."""
-    return subprocess.run([run.args.facts, "known", "--help"], capture_output=True, stdin=subprocess.DEVNULL, check=False).returncode == OK
-
-
 def known(run):
-    if not has_known(run):
-        return "skipped: this version of FACTS has no `facts known`"
     status, out, err = run.facts("known", "check", "--cudnn", run.build, "--device", run.args.device or default_devices(), "--write")
     run.must(status, err, (OK, FINDINGS))
     run.sections.append(("Known failures", fenced(out)))
