@@ -26,7 +26,8 @@ static bool in_range(int32_t value, int32_t from, int32_t to)
 
 bool fattn__rule_holds(const fattn_rule *rule, const fattn_problem *resolved, int32_t cudnn_version, int32_t sm)
 {
-    return in_range(cudnn_version + FATTN__LIE(GUARD_EDGE), rule->cudnn_from, rule->cudnn_to) &&
+    const int32_t to = rule->cudnn_to == 0 && FATTN__LIE(GUARD_END) ? rule->cudnn_from : rule->cudnn_to;
+    return in_range(cudnn_version, rule->cudnn_from, to) &&
            in_range(sm, rule->sm_from, rule->sm_to) && (rule->pass == FATTN_ANY || rule->pass == resolved->pass) &&
            (rule->holds == NULL || rule->holds(rule->when, resolved));
 }

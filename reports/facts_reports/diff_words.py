@@ -1,5 +1,7 @@
 """The answer of a diff in words: for a terminal, and as Markdown for a pull request."""
-from . import diff as d, text
+from pathlib import Path
+
+from . import diff as d, known as failures_known, known_observe, text
 from .changes import state_words
 from .decision import headline
 from .sides import worst
@@ -37,13 +39,30 @@ def notes(diff):
     return out
 
 
+def _elsewhere(diff, told):
+    """The guarded failures that hold in a candidate's version and that these cases do not ask about; None where cases/known is not there. For a gate alone."""
+    if diff.command != "gate":
+        return None
+    try:
+        entries = failures_known.load(Path(__file__).resolve().parents[2] / "cases" / "known")
+    except (OSError, failures_known.KnownError):
+        return None
+    versions = {diff.record(1).targets[slot.second]["cudnn"] for slot in diff.sides.slots}
+    return {e.name for e in entries if any(f.guarded and known_observe.holds(f, v) for f in e.failures for v in versions if v)
+            and not told & {link for f in e.failures for link in (f.link, e.link)}}
+
+
 def known_failures(diff):
-    """(sentence, [(name, command)] of those that are right now); "" without any."""
+    """(sentence, [(name, command)] of those that are right now)."""
     still, right, unasked = diff.failures.groups()
-    if not (still or right or unasked):
+    more = _elsewhere(diff, {*still, *right, *unasked})
+    if not (still or right or unasked or more):
         return "", []
     said = (f"{text.count(len(still), 'known failure still fails', 'known failures still fail')}, {len(right):,} {'is' if len(right) == 1 else 'are'} right now, "
-            f"{len(unasked):,} could not be asked.")
+            f"{len(unasked) + len(more or ()):,} could not be asked.")
+    if more:
+        version = diff.record(1).targets[diff.sides.slots[0].second]["cudnn"]
+        said += f" These cases do not ask about {len(more):,} of them: facts known check --cudnn {version} does."
     return said, [(name, d.ask(diff, slot, case)) for name, (slot, case) in list(right.items())[:_RIGHT]]
 
 

@@ -10,7 +10,7 @@ import unittest
 import e2e
 
 PAIR = f"{e2e.OLD},{e2e.NEW}"
-LOST = "pass=fwd dtype=f32 impl=unified"  # taken up to 9.25.1
+LOST = "pass=fwd dtype=f32 impl=unified guards=off"  # taken up to 9.25.1; FACTS guards it there on sm_90
 KEPT = "pass=fwd dtype=bf16"
 CRASH = "pass=bwd dtype=bf16 b=1 h=1 s=1 d=64"  # the planner dies of it from 9.26.0 on
 

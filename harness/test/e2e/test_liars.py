@@ -22,7 +22,7 @@ PLAN = {
     "probe-batch": ("A probe", LAST, ["pass=fwd dtype=bf16 b=64 h=8 s=1/4096 d=128", "pass=fwd dtype=bf16 b=1 h=8 s=1/4096 d=128"], {0}),
     "probe-align": ("A probe", "9.9.0-full-cu12", ["pass=fwd dtype=bf16 b=2 h=4 s=1/1024 d=128 mask=causal_br",
                                                    "pass=fwd dtype=bf16 b=2 h=4 s=512 d=128 mask=causal"], {0}),
-    "guard-edge-off-by-one": ("A guards", EDGE, ["pass=fwd dtype=bf16 b=2 h=4 s=512 d=128", "pass=bwd dtype=bf16 b=1 h=1 s=1/128 d=128"], {1}),
+    "guard-ends-too-early": ("A guards", EDGE, ["pass=fwd dtype=bf16 b=2 h=4 s=512 d=128", "pass=bwd dtype=bf16 b=1 h=1 s=1/128 d=128"], {1}),
     "capture-stale": ("E graphs", CPU, [f"pass=fwd {SMALL} exec=graph", f"pass=fwd {SMALL} exec=graph_update want=stats",
                                         f"pass=bwd {SMALL} exec=graph_update", f"pass=bwd {SMALL} exec=graph"], {1, 2}),
     "mod-key-by-name": ("B cache", CPU, [f"pass=fwd {SMALL} mod=softcap:5", f"pass=fwd {SMALL} mod=softcap:5 exec=interleave",

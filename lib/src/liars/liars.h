@@ -8,7 +8,7 @@
     X(PROBE_O_FORMAT, "probe-o-format", "te-backend-probe", "the question has Q's layout for O, the call what was asked")           \
     X(PROBE_BATCH, "probe-batch", "te-backend-probe", "the question has batch 1")                                                  \
     X(PROBE_ALIGN, "probe-align", "te-backend-probe", "the question asks bottom-right as top-left")                                \
-    X(GUARD_EDGE, "guard-edge-off-by-one", "te-backend-probe", "the last version of a rule's range is not in it")                  \
+    X(GUARD_END, "guard-ends-too-early", "te-backend-probe", "a rule without an end ends with its first version")                  \
     X(CAPTURE_STALE, "capture-stale", "te-backend-probe", "an updated graph keeps the old addresses")                              \
     X(MOD_KEY_BY_NAME, "mod-key-by-name", "te-flex-attention", "two recordings are the same whatever their constants")             \
     X(MOD_NO_GRADIENT, "mod-no-gradient", "te-flex-attention", "the backward leaves the modification's slope out")                 \
