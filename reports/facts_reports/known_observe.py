@@ -163,5 +163,5 @@ def summary(entries, seen, versions):
 
 
 def told(fails, right, unasked):
-    return (f"{text.count(len(fails), 'known failure')} still fail, {len(right)} {'is' if len(right) == 1 else 'are'} right now, "
+    return (f"{text.count(len(fails), 'known failure still fails', 'known failures still fail')}, {len(right)} {'is' if len(right) == 1 else 'are'} right now, "
             f"{len(unasked)} could not be asked")
