@@ -185,7 +185,7 @@ Test(guard, answers_before_a_planner_that_would_crash)
     cr_expect_eq(fattn__asked(FATTN_BACKWARD) - before, guarded ? 0 : 1);
     if (guarded) {
         fattn_plan *plan;
-        cr_expect_str_eq(fattn_decision_answer(decision, 0)->rule, "planner-crash-b1-h1-s1");
+        cr_expect_str_eq(fattn_decision_answer(decision, 0)->rule, "bwd-plan-segfault-b1-hq1-sq1");
         cr_expect_eq(fattn_plan_create(&plan, context, &problem, NULL), FATTN_POLICY);
     }
     fattn_decision_destroy(decision);
