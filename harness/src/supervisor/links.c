@@ -74,7 +74,7 @@ void facts_links_make(facts_links *out, const facts_build *build)
     sweep(temporary);
     if (dir && facts_join(out->folder, temporary, PREFIX "XXXXXX") && mkdtemp(out->folder))
         out->lock = lock_folder(out->folder);
-    bool made = out->lock >= 0;
+    bool made = dir && out->lock >= 0;
     for (const struct dirent *entry; made && (entry = readdir(dir)) != NULL;)
         made = !is_library(entry->d_name) || make_link(out->folder, entry->d_name, build);
     if (dir)
