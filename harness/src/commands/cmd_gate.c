@@ -112,10 +112,8 @@ static int ask(const facts_invocation *call, const facts_options *o, const char 
             fputs("facts gate: beside a GPU a described device is only decided, not compiled for\n", stderr);
         status = facts_session_run(&s);
     }
-    if (status == FACTS_EXIT_OK && s.counts.interrupted)
-        status = FACTS_EXIT_INTERRUPTED;
-    if (status == FACTS_EXIT_OK && s.counts.record_failed)
-        status = FACTS_EXIT_ENVIRONMENT;
+    if (status == FACTS_EXIT_OK)
+        status = facts_session_broken(&s);
     strcpy(record, s.record);
     facts_session_free(&s);
     return status;

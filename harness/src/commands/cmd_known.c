@@ -102,10 +102,8 @@ static int ask(const facts_invocation *call, const char *folder, char record[FAC
     int status = facts_session_prepare(&s, (const char *const *)texts, count, options.cudnn, devices);
     if (status == FACTS_EXIT_OK)
         status = facts_session_run(&s);
-    if (status == FACTS_EXIT_OK && s.counts.interrupted)
-        status = FACTS_EXIT_INTERRUPTED;
-    if (status == FACTS_EXIT_OK && s.counts.record_failed)
-        status = FACTS_EXIT_ENVIRONMENT;
+    if (status == FACTS_EXIT_OK)
+        status = facts_session_broken(&s);
     strcpy(record, s.record);
     facts_session_free(&s);
     for (size_t i = 0; i < count; i++)

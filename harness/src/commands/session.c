@@ -282,12 +282,18 @@ int facts_session_ask(facts_session *s, const char *const *texts, size_t count, 
     return status == FACTS_EXIT_OK ? facts_session_run(s) : status;
 }
 
-int facts_session_exit(const facts_session *s)
+int facts_session_broken(const facts_session *s)
 {
     if (s->counts.interrupted)
         return FACTS_EXIT_INTERRUPTED;
-    if (s->counts.record_failed)
-        return FACTS_EXIT_ENVIRONMENT;
+    return s->counts.record_failed ? FACTS_EXIT_ENVIRONMENT : FACTS_EXIT_OK;
+}
+
+int facts_session_exit(const facts_session *s)
+{
+    int broken = facts_session_broken(s);
+    if (broken != FACTS_EXIT_OK)
+        return broken;
     if (facts_tally_unexpected(&s->tally) || s->stale)
         return FACTS_EXIT_FINDINGS;
     if (s->counts.target_failed || facts_tally_of(&s->tally, FACTS_VERDICT_INCONCLUSIVE))

@@ -55,6 +55,8 @@ bool facts_session_add(facts_session *session, const facts_work *work);
 int facts_session_run(facts_session *session);
 /* Prepares and runs. */
 int facts_session_ask(facts_session *session, const char *const *texts, size_t count, const char *cudnn, const char *devices);
+/* Was it interrupted, or could the record not be written? An exit code: whatever the answers are, they are not whole. */
+int facts_session_broken(const facts_session *session);
 /* The exit code of what was run. */
 int facts_session_exit(const facts_session *session);
 void facts_session_free(facts_session *session);
