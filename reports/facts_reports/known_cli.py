@@ -74,13 +74,16 @@ def _apply(changes, write):
 def _check(entries, args):
     store = load(args.records)
     reader.warn(store.files, "facts known")
-    seen = known_observe.observe(entries, store)
+    doubts = []
+    seen = known_observe.observe(entries, store, doubts)
     fresh, wrong = known_observe.news(seen)
     versions = sorted({r["cudnn"] for _, r in store.rows("outcome<>'missing'") if r["cudnn"]}, key=known.number)
     _apply(known_observe.proposals(fresh, Path(args.records[0]).name), args.write)
     for one in wrong:
         print(f"cases/known/{one.failure.entry.name}.known:{one.failure.line}: cuDNN {one.version} on {one.device} "
               + (f"fails ({one.fails} results), and the file says that it is right" if one.fails else f"is right ({one.right} results), and the file says that it fails"), file=sys.stderr)
+    for case, version, names in doubts:
+        print(f"'{case}' fails with cuDNN {version}: {' or '.join(names)}? Decide, then write it with facts known note", file=sys.stderr)
     for one in seen:
         if one.suspected:
             print(f"{one.failure.name}: suspected on {one.device}, and cuDNN {one.version} {'fails' if one.fails else 'is right'} there: move the architecture in the file", file=sys.stderr)

@@ -56,8 +56,9 @@ def _shows(failure, row, runs):
     return False if good and row["grade"] == "measured" else None
 
 
-def observe(entries, store):
-    """[Seen] of what the rows of a store say of the failures whose own cases they are, asked without guards."""
+def observe(entries, store, doubts=None):
+    """[Seen] of what the rows of a store say of the failures whose own cases they are, asked without guards. A result that is new to several
+    failures belongs to none of them by itself: it goes into `doubts`, (case, version, names)."""
     found = {}
     asked = {}
     for entry in entries:
@@ -78,6 +79,11 @@ def observe(entries, store):
             if answer is not None:
                 shown[failure] = (answer, place)
         expected = any(answer and holds(failure, row["cudnn"]) for failure, (answer, _) in shown.items())
+        new = [failure for failure, (answer, _) in shown.items() if answer and not holds(failure, row["cudnn"])]
+        if not expected and len(new) > 1:
+            if doubts is not None:
+                doubts.append((row["case"], row["cudnn"], [failure.name for failure in new]))
+            continue
         for failure, (answer, place) in shown.items():
             if answer and expected and not holds(failure, row["cudnn"]):
                 continue   # a failure that is known in this version explains it

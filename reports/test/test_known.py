@@ -212,6 +212,13 @@ class Observations(Temporary):
         seen = known_observe.observe(entries, Rows(answer(WRONG, "wrong", "9.28.1")))
         self.assertEqual([s.failure.entry.name for s in seen], ["y"])
 
+    def test_a_result_that_is_new_to_several_failures_is_left_to_a_person(self):
+        self.put("y.known", FILE)
+        self.read()
+        entries, doubts = known.load(self.folder.name), []
+        self.assertEqual(known_observe.observe(entries, Rows(answer(WRONG, "wrong", "9.28.1")), doubts), [])
+        self.assertEqual(doubts, [(WRONG, "9.28.1", ["x", "y"])])
+
     def test_the_counts_are_of_failures_that_the_version_is_expected_to_have(self):
         entry, seen = self.seen(answer(WRONG, "wrong", "9.20.0"))
         self.assertEqual(known_observe.summary([entry], seen, ["9.20.0"]), ({"x"}, set(), set()))
