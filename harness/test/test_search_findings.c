@@ -313,6 +313,12 @@ Test(search_story, a_known_failure_reads_back_as_its_cases)
     facts_text_free(&text);
 }
 
+static void expect_all(const char *text, const char *const *words, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        cr_expect_not_null(strstr(text, words[i]), "%s is missing in\n%s", words[i], text);
+}
+
 Test(search_story, a_failure_says_what_fails_and_where)
 {
     static const char *const lines[] = {
@@ -324,8 +330,7 @@ Test(search_story, a_failure_says_what_fails_and_where)
     facts_bucket bucket = some_bucket();
     facts_text text = { 0 };
     facts_story_known(&text, &bucket, &story);
-    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
-        cr_expect_not_null(strstr(text.data, lines[i]), "%s is missing in\n%s", lines[i], text.data);
+    expect_all(text.data, lines, sizeof lines / sizeof *lines);
     facts_text_clear(&text);
     bucket.form[0].evidence.cudnn[0] = '\0';
     facts_story_known(&text, &bucket, &story);
@@ -352,8 +357,7 @@ Test(search_story, the_paragraph_says_what_a_report_needs)
     facts_bucket bucket = some_bucket();
     facts_text text = { 0 };
     facts_story_paragraph(&text, &bucket, &story);
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        cr_expect_not_null(strstr(text.data, words[i]), "%s is missing in\n%s", words[i], text.data);
+    expect_all(text.data, words, sizeof words / sizeof *words);
     facts_text_free(&text);
 }
 

@@ -170,8 +170,8 @@ class Failure:
 
     def guard(self):
         sms, suspected = self.architectures
-        rules = tuple(Rule(n, first, end - 1 if end else 0, *sm) for first, last in self.ranges for n, first, end in self.numbers(first, last) for sm in sms)
-        more = tuple(Rule(n, first, end - 1 if end else 0, *sm) for first, last in self.ranges for n, first, end in self.numbers(first, last) for sm in suspected)
+        spans = [span for first, end in self.ranges for span in self.numbers(first, end)]
+        rules, more = (tuple(Rule(n, first, end - 1 if end else 0, *sm) for n, first, end in spans for sm in places) for places in (sms, suspected))
         common = {"name": self.name, "file": f"cases/known/{self.entry.name}.known", "tree": self.tree("when"), "when": self.when, "link": self.link,
                   "remedy": self.said["instead"], "unasked": self.said.get("ask") == "never", "knobs": self.knobs}
         why = self.said["guard"]
