@@ -10,7 +10,7 @@
 
 #include <fattn/fattn.h>
 
-#include "case/problem.h"
+#include "case/problem/case_problem.h"
 #include "context.h"
 #include "cudnn/abi.h"
 #include "cudnn/backend.h"
@@ -46,8 +46,7 @@ static void read_cases(void)
     facts_error error;
     while (count < MAX_CASES && fgets(line, sizeof line, stdin)) {
         line[strcspn(line, "\n")] = '\0';
-        if (facts_case_parse(&c, line, &error) &&
-            facts_problem_resolve(&resolved, &c, &error) == FACTS_RESOLVED)
+        if (facts_case_parse(&c, line, &error) && facts_problem_resolve(&resolved, &c, &error) == FACTS_RESOLVED)
             problems[count++] = resolved.ask;
     }
 }
@@ -62,7 +61,8 @@ static int64_t ask(const fattn__cudnn *api, const fattn_context *context, fattn_
     api->cudnnBackendSetAttribute(heuristics, DNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, DNN_TYPE_BACKEND_DESCRIPTOR, 1, &graph);
     api->cudnnBackendSetAttribute(heuristics, DNN_ATTR_ENGINEHEUR_MODE, DNN_TYPE_HEUR_MODE, 1, &mode);
     if (context->description)
-        api->cudnnBackendSetAttribute(heuristics, DNN_ATTR_ENGINEHEUR_DEVICEPROP, DNN_TYPE_BACKEND_DESCRIPTOR, 1, &context->description);
+        api->cudnnBackendSetAttribute(heuristics, DNN_ATTR_ENGINEHEUR_DEVICEPROP, DNN_TYPE_BACKEND_DESCRIPTOR, 1,
+                                      &context->description);
     if (api->cudnnBackendFinalize(heuristics) == 0)
         api->cudnnBackendGetAttribute(heuristics, DNN_ATTR_ENGINEHEUR_RESULTS, DNN_TYPE_BACKEND_DESCRIPTOR, 0, &offered, NULL);
     if (offered > MAX_CONFIGS)

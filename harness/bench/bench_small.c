@@ -1,37 +1,39 @@
 /* What a case costs beside the engine's kernels, taken apart: stages, calls of the driver in each, and every kernel's own time.
- *   times    fill, oracle, judge, release: the least and the median of 30 runs after 3 that load and grow, in a row; then of 8 with a plan built before
- *            each, as a worker has it
- *   calls    launches, clears, copies there and back, waits, allocations of the oracle's memory, and questions how much is free, in one run
- *   kernels  launches of each, and microseconds of one with the GPU waited for before and after it (5 us of that are the wait's)
- * usage: bench_small CUDNN_DIR NVRTC|- [CASE...]     Exit: 0 printed; 2 usage or a case that cannot be; 3 no GPU. */
+ *   times    fill, oracle, judge, release: the least and the median of 30 runs after 3 that load and grow, in a row; then of 8 with
+ * a plan built before each, as a worker has it calls    launches, clears, copies there and back, waits, allocations of the oracle's
+ * memory, and questions how much is free, in one run kernels  launches of each, and microseconds of one with the GPU waited for
+ * before and after it (5 us of that are the wait's) usage: bench_small CUDNN_DIR NVRTC|- [CASE...]     Exit: 0 printed; 2 usage or
+ * a case that cannot be; 3 no GPU. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "gpu_driver.h"
-#include "worker/judging.h"
-#include "worker/target.h"
-#include "worker/trial.h"
+#include "worker/exec/judging.h"
+#include "worker/exec/trial.h"
+#include "worker/target/loaded_target.h"
 
 #define RUNS 30
 #define WARM 3
 #define AFTER 8 /* a plan was built */
 #define MOST_KERNELS 128
 
-/* ---- a driver that counts ------------------------------------------------------------------------------------------------------- */
+/* ---- a driver that counts -------------------------------------------------------------------------------------------------------
+ */
 
 /* X(member, word) */
 #define CALL_LIST(X)                                                                                                               \
-    X(launch, "launches") X(memory_set, "clears") X(copy_to_device, "sends") X(copy_to_host, "fetches") X(stream_synchronize, "waits") \
-    X(memory_alloc, "allocations") X(memory_info, "questions")
+    X(launch, "launches")                                                                                                          \
+    X(memory_set, "clears") X(copy_to_device, "sends") X(copy_to_host, "fetches") X(stream_synchronize, "waits")                   \
+        X(memory_alloc, "allocations") X(memory_info, "questions")
 #define AS_ENUM(member, word) CALL_##member,
 enum { CALL_LIST(AS_ENUM) CALLS };
 #undef AS_ENUM
 
 typedef struct counted {
     int calls[CALLS];
-    double us; /* inside them, but for waits and fetches */
+    double us;       /* inside them, but for waits and fetches */
     double first_us; /* inside the first launch */
 } counted;
 
@@ -73,8 +75,8 @@ static int module_function(struct CUfunc_st **out, struct CUmod_st *module, cons
     return result;
 }
 
-static int launch(struct CUfunc_st *function, unsigned x, unsigned y, unsigned z, unsigned i, unsigned j, unsigned k, unsigned shared,
-                  struct CUstream_st *stream, void **arguments, void **extra)
+static int launch(struct CUfunc_st *function, unsigned x, unsigned y, unsigned z, unsigned i, unsigned j, unsigned k,
+                  unsigned shared, struct CUstream_st *stream, void **arguments, void **extra)
 {
     if (one_by_one)
         real->stream_synchronize(stream);
@@ -143,7 +145,8 @@ static bool count_calls(char error[256])
     return true;
 }
 
-/* ---- stages --------------------------------------------------------------------------------------------------------------------- */
+/* ---- stages ---------------------------------------------------------------------------------------------------------------------
+ */
 
 #define STAGE_LIST(X) X(FILL, "fill") X(ORACLE, "oracle") X(JUDGE, "judge") X(RELEASE, "release")
 #define AS_STAGE(symbol, word) STAGE_##symbol,
@@ -182,8 +185,11 @@ static bool run(sample *out, facts_worker *worker, const facts_problem *problem,
     static facts_trial trial;
     facts_truth truth;
     const fattn_engine *engine = fattn_plan_engine(plan);
-    const facts_who who = { .sm = worker->info.sm, .backend = (int32_t)fattn_plan_backend(plan), .dtype = problem->ask.dtype,
-                            .pass = problem->ask.pass, .engine = engine ? engine->index : -1 };
+    const facts_who who = { .sm = worker->info.sm,
+                            .backend = (int32_t)fattn_plan_backend(plan),
+                            .dtype = problem->ask.dtype,
+                            .pass = problem->ask.pass,
+                            .engine = engine ? engine->index : -1 };
     const facts_trial_options options = { .once = true, .stage = no_stage };
     *out = (sample){ .verdict = FACTS_VERDICT_PASS };
     now = (counted){ .us = 0 };
@@ -204,7 +210,8 @@ static bool run(sample *out, facts_worker *worker, const facts_problem *problem,
     return good;
 }
 
-/* ---- a table ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- a table
+ * ---------------------------------------------------------------------------------------------------------------------- */
 
 static int by_size(const void *a, const void *b)
 {
@@ -306,7 +313,8 @@ static bool bench(facts_worker *worker, const char *text)
 
 int main(int argc, char **argv)
 {
-    static const char *const usual[] = { "pass=fwd dtype=bf16 b=2 h=8 s=512 d=128 want=stats", "pass=bwd dtype=bf16 b=2 h=8 s=512 d=128" };
+    static const char *const usual[] = { "pass=fwd dtype=bf16 b=2 h=8 s=512 d=128 want=stats",
+                                         "pass=bwd dtype=bf16 b=2 h=8 s=512 d=128" };
     static facts_target_request request;
     facts_worker worker;
     json_t *reply = NULL;

@@ -3,8 +3,8 @@
 #define FACTS_CALLS_H
 
 #include "numbers/bits.h"
-#include "numbers/fill_element.h"
-#include "numbers/judge_sums.h"
+#include "numbers/fill/fill_element.h"
+#include "numbers/judge/judge_sums.h"
 
 /* Kernels that do several things in one launch, in the order in which things that were put off are launched (src/worker/gpu.h). */
 #define FACTS_TOGETHER_LIST(X) X(gaps) X(fill) X(poison) X(differ) X(changed) X(owned) X(copy)
@@ -12,8 +12,8 @@
 #define FACTS_KERNEL_LIST(X)                                                                                                       \
     FACTS_TOGETHER_LIST(X) X(set) X(noise) X(repeat) X(hash) X(round) X(survey) X(judge) X(walk) X(walk_again)
 
-/* A tensor in its storage: element (b,h,s,d) is at first + b*stride[0] + ... elements; of a packed one row s of entry b is token start[b] + s, and
- * exists where s < live[b]. */
+/* A tensor in its storage: element (b,h,s,d) is at first + b*stride[0] + ... elements; of a packed one row s of entry b is token
+ * start[b] + s, and exists where s < live[b]. */
 typedef struct facts_strided {
     int64_t dim[4], stride[4], first;
     const int64_t *start; /* NULL: not packed */
@@ -41,7 +41,8 @@ FACTS_BOTH int32_t facts_joined_lane_bits(int64_t rows, int64_t channels)
     return bits;
 }
 
-/* A launch does several things where no order between them is needed, each by blocks of its own: blocks[n] of them are of one[n]. */
+/* A launch does several things where no order between them is needed, each by blocks of its own: blocks[n] of them are of one[n].
+ */
 #define FACTS_FILLS_TOGETHER 8
 #define FACTS_JUDGED_TOGETHER 12
 #define FACTS_PLACES_TOGETHER 24

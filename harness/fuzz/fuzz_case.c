@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "case/problem.h"
+#include "case/problem/case_problem.h"
 
 static void check(bool ok)
 {

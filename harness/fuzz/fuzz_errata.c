@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "worker/errata.h"
+#include "worker/target/errata.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -26,7 +26,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int depth;
     if (!rules)
         abort();
-    const fattn_policy policy = { .struct_size = sizeof policy, .rules = rules, .rule_count = facts_errata_choose(errata, &c, rules) };
+    const fattn_policy policy = { .struct_size = sizeof policy,
+                                  .rules = rules,
+                                  .rule_count = facts_errata_choose(errata, &c, rules) };
     if (fattn_policy_push(&policy, &depth) != FATTN_OK) /* what was read is what the library takes */
         abort();
     facts_errata_destroy(errata); /* push copied the rules */

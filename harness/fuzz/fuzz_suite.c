@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "case/expect.h"
-#include "case/suite.h"
+#include "case/language/expectation_lines.h"
+#include "case/language/suite.h"
 
 static void check(bool ok)
 {

@@ -1,9 +1,9 @@
 /* The harness's kernels, emulated, behind the driver that libfref loads. */
 #include "../../../lib/cuda/test/emulate.h"
 
-#include "../fill.cu"
-#include "../judge.cu"
-#include "../memory.cu"
+#include "../fill_kernels.cu"
+#include "../judge_kernels.cu"
+#include "../memory_kernels.cu"
 
 #include "../../../lib/cuda/test/fibers.h"
 

@@ -5,11 +5,11 @@
 #include <criterion/criterion.h>
 
 #include "../../../reference/src/gpu_driver.h"
-#include "worker/gpu.h"
+#include "worker/gpu/worker_gpu.h"
 
-extern int emulated_oracle_fails; /* 0, or an errno: what the oracle answers from now on */
+extern int emulated_oracle_fails;         /* 0, or an errno: what the oracle answers from now on */
 extern const char *emulated_kernel_fails; /* its name: it cannot be launched from now on; NULL: none */
-extern int emulated_launches; /* so far */
+extern int emulated_launches;             /* so far */
 int emulated_module_function(struct CUfunc_st **out, struct CUmod_st *module, const char *name);
 int emulated_launch(struct CUfunc_st *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
                     unsigned block_y, unsigned block_z, unsigned shared_bytes, struct CUstream_st *stream, void **arguments,

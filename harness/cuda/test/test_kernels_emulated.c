@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "numbers.h"
+#include "../../test/numbers/numbers.h"
 #include "../calls.h"
 #include "numbers/bits.h"
 
@@ -339,7 +339,8 @@ static void same_judgement(const facts_judgement *a, const facts_judgement *b)
 {
     for (int gate = 0; gate < FACTS_GATE_COUNT; gate++)
         if (a->gates[gate] != b->gates[gate])
-            cr_expect_float_eq(a->gates[gate], b->gates[gate], 1e-12 * a->gates[gate], "%s: %g %g", facts_gate_words[gate], a->gates[gate], b->gates[gate]);
+            cr_expect_float_eq(a->gates[gate], b->gates[gate], 1e-12 * a->gates[gate], "%s: %g %g", facts_gate_words[gate],
+                               a->gates[gate], b->gates[gate]);
     cr_expect(a->gate == b->gate && (a->ratio == b->ratio || fabs(a->ratio - b->ratio) < 1e-12 * a->ratio));
     cr_expect_float_eq(a->rms, b->rms, 1e-12 * a->rms);
     cr_expect_arr_eq(a->worst, b->worst, sizeof a->worst);
@@ -358,7 +359,8 @@ static judged make_subtle(bool gain)
         const double size = gain || n / 8 != 20 ? 1.0 : 3.0;
         j.want[n] = 2.0 * sin(1.0 + (double)n), j.sigma[n] = 0.01, j.bound[n] = 0.1;
         const double got = j.want[n] * (gain ? 1.01 : 1.0) + 0.01 * size * cos(7.0 * (double)n);
-        facts_store(FATTN_F16, j.storage, j.tensor.first + b * j.tensor.stride[0] + h * j.tensor.stride[1] + s * j.tensor.stride[2] + d,
+        facts_store(FATTN_F16, j.storage,
+                    j.tensor.first + b * j.tensor.stride[0] + h * j.tensor.stride[1] + s * j.tensor.stride[2] + d,
                     facts_encode(FATTN_F16, got));
     }
     return j;
@@ -377,18 +379,27 @@ Test(emulated, slices_say_what_their_rows_say)
         facts_judged_row rows[42];
         for (int n = 0; n < 42; n++)
             nu[n] = n == 9 ? 0.0 : 200.0 + n % 5, neff[n] = n % 17 == 3 ? 2.0 : 20.0 + n;
-        facts_rule rule = { .expected = { j.want, j.sigma, j.bound, nu, neff }, .pattern = FACTS_PATTERN_A, .dense = true, .gain = 0x1p-13 };
+        facts_rule rule = {
+            .expected = { j.want, j.sigma, j.bound, nu, neff }, .pattern = FACTS_PATTERN_A, .dense = true, .gain = 0x1p-13
+        };
         const facts_bar bar = facts_judge_bar(&j.tensor, &rule);
         const facts_judged_rows weights = facts_judge_weights(&j.tensor, &rule);
         const facts_part all = { .batches = 2, .heads = 3, .want = j.want, .sigma = j.sigma, .bound = j.bound };
         facts_judged_slice told[1];
         facts_asked asked[MANY_QUESTIONS];
         for (int n = 0; n < MANY_QUESTIONS; n++) { /* the last is about the answer, the others about a lie in the first head */
-            asked[n] = (facts_asked){ .tensor = &j.tensor, .lie = FACTS_LIE_ROW, .bar = bar, .due = j.due, .part = all, .out = told };
+            asked[n] =
+                (facts_asked){ .tensor = &j.tensor, .lie = FACTS_LIE_ROW, .bar = bar, .due = j.due, .part = all, .out = told };
             asked[n].part.batches = asked[n].part.heads = 1;
         }
-        asked[MANY_QUESTIONS - 1] = (facts_asked){ .tensor = &j.tensor, .storage = j.storage, .lie = FACTS_LIE_COUNT, .bar = bar, .due = j.due,
-                                                   .part = all, .weights = weights, .out = slices };
+        asked[MANY_QUESTIONS - 1] = (facts_asked){ .tensor = &j.tensor,
+                                                   .storage = j.storage,
+                                                   .lie = FACTS_LIE_COUNT,
+                                                   .bar = bar,
+                                                   .due = j.due,
+                                                   .part = all,
+                                                   .weights = weights,
+                                                   .out = slices };
         cr_assert_eq(facts_gpu_judge(gpu, &asked[0], rows), FATTN_OK);
         int64_t moved = 0, refused = 0;
         for (int n = 0; n < 7; n++)
@@ -456,7 +467,8 @@ Test(emulated, other_bits_hashes_and_what_was_never_written)
     for (int64_t i = 40; i < 300; i += 39)
         other[2 * i + 1] ^= 4;
     cr_expect_eq(facts_gpu_repeat(gpu, &j.tensor, j.storage, other, j.due, j.bound, 0.5, &different, first), FATTN_OK);
-    cr_expect_eq(different, facts_judge_repeat_close(&j.tensor, j.storage, other, (const facts_due *)j.due, &(facts_slack){ j.bound, 0.5, NULL }, first_c));
+    cr_expect_eq(different, facts_judge_repeat_close(&j.tensor, j.storage, other, (const facts_due *)j.due,
+                                                     &(facts_slack){ j.bound, 0.5, NULL }, first_c));
     cr_expect(different > 0 && memcmp(first, first_c, sizeof first) == 0);
     cr_expect_eq(facts_gpu_bits(gpu, &j.tensor, j.storage, &bits), FATTN_OK);
     cr_expect_eq(bits, facts_judge_bits(&j.tensor, j.storage));

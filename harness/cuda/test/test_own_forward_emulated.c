@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "emulated.h"
-#include "worker/both.h"
+#include "worker/exec/both_oracles.h"
 
 /* When the oracle fails, and how. */
 typedef struct failure {

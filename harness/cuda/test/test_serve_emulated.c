@@ -1,4 +1,5 @@
-/* What a worker answers where the oracle of its GPU fails: nothing of that is held against an engine which has not been launched. */
+/* What a worker answers where the oracle of its GPU fails: nothing of that is held against an engine which has not been launched.
+ */
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -6,9 +7,9 @@
 #include <unistd.h>
 
 #include "emulated.h"
+#include "worker/memory/truth.h"
 #include "worker/reply.h"
 #include "worker/serve.h"
-#include "worker/truth.h"
 
 /* What is answered where another configuration's truth was made before: its constants are never others here. */
 static int renewal;
@@ -40,7 +41,8 @@ static served read_last(int replies)
     const ssize_t n = pread(replies, text, sizeof text - 1, 0);
     cr_assert_gt(n, 1);
     const char *line = memrchr(text, '\n', (size_t)n - 1);
-    json_t *reply = json_loads(line ? line + 1 : text, 0, NULL), *row = json_object_get(reply, "row"), *reason = json_object_get(row, "reason");
+    json_t *reply = json_loads(line ? line + 1 : text, 0, NULL), *row = json_object_get(reply, "row"),
+           *reason = json_object_get(row, "reason");
     out.again = json_is_true(json_object_get(reply, "again"));
     out.bye = json_is_true(json_object_get(reply, "bye"));
     take(out.verdict, sizeof out.verdict, row, "verdict");
@@ -50,7 +52,8 @@ static served read_last(int replies)
     return out;
 }
 
-/* first: what the oracle answers; then: when the configuration in hand has other constants; ran: some engine has run in this process. */
+/* first: what the oracle answers; then: when the configuration in hand has other constants; ran: some engine has run in this
+ * process. */
 static served serve(int first, int then, bool ran)
 {
     static facts_request request = { .id = 1, .text = "pass=bwd dtype=bf16 b=1 h=2 s=24 d=16", .what = FACTS_DO_RUN };

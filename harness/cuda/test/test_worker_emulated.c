@@ -2,10 +2,10 @@
  * must be what comes out where everything is here. */
 #include <errno.h>
 
+#include "../../test/judge/outcomes.h"
 #include "emulated.h"
-#include "numbers/seen.h"
-#include "outcomes.h"
-#include "worker/judging.h"
+#include "numbers/fill/seen.h"
+#include "worker/exec/judging.h"
 
 static facts_worker cpu_with(fattn_context *context)
 {
@@ -36,7 +36,8 @@ Test(emulated, backwards_too)
     compare_case(cpu_with(context), gpu, "pass=bwd dtype=f16 b=2 h=2 s=20 d=16 mask=causal bias=1hss dbias=1 deterministic=1",
                  "gpu");
     compare_case(cpu_with(context), gpu, "pass=bwd dtype=bf16 b=3 h=2 s=20 d=16 lens=7+20+1 poison=inf", "gpu");
-    compare_case(cpu_with(context), gpu, "pass=bwd dtype=bf16 b=2 h=4/2 s=20 d=16 bias=11ss dbias=1 stride=broadcast:do.s fill=needle", "gpu");
+    compare_case(cpu_with(context), gpu,
+                 "pass=bwd dtype=bf16 b=2 h=4/2 s=20 d=16 bias=11ss dbias=1 stride=broadcast:do.s fill=needle", "gpu");
     close_emulated(gpu, context);
 }
 
@@ -45,8 +46,10 @@ Test(emulated, packed_and_paged_sequences_end_as_they_do_here)
 {
     fattn_context *context;
     facts_gpu *gpu = open_emulated(&context);
-    compare_case(cpu_with(context), gpu, "pass=fwd dtype=bf16 b=3 h=4/2 s=20/28 d=16 layout=thd lens=7+20+0/28+3+20 slots=+3 tail=5 want=stats", "gpu");
-    compare_case(cpu_with(context), gpu, "pass=fwd dtype=f16 b=3 h=2 s=20 d=16 layout=t3hd padding=random stats=ht1 want=max+sum_exp", "gpu");
+    compare_case(cpu_with(context), gpu,
+                 "pass=fwd dtype=bf16 b=3 h=4/2 s=20/28 d=16 layout=thd lens=7+20+0/28+3+20 slots=+3 tail=5 want=stats", "gpu");
+    compare_case(cpu_with(context), gpu,
+                 "pass=fwd dtype=f16 b=3 h=2 s=20 d=16 layout=t3hd padding=random stats=ht1 want=max+sum_exp", "gpu");
     compare_case(cpu_with(context), gpu, "pass=fwd dtype=bf16 b=2 h=4/2 s=12/50 d=16 padding=random paged=16 poison=nan", "gpu");
     for (int seed = 1; seed <= 6; seed++) {
         char text[200];
@@ -231,7 +234,8 @@ Test(emulated, lies_about_small_answers_need_no_second_round)
     weigh_at_once(&worker, "pass=fwd dtype=e5m2 b=2 h=2 s=1/900 d=8", 3);
     weigh_at_once(&worker, "pass=fwd dtype=bf16 b=2 h=2 s=24 d=16", 3);
     weigh_at_once(&worker, "pass=bwd dtype=bf16 b=1 h=2 s=24/1 d=16", 3);
-    weigh_at_once(&worker, "pass=fwd dtype=bf16 b=2 h=4 s=24/40 d=16 stride=broadcast:q.s", 4); /* its rows are alike, and together say nothing */
+    weigh_at_once(&worker, "pass=fwd dtype=bf16 b=2 h=4 s=24/40 d=16 stride=broadcast:q.s",
+                  4);                                                       /* its rows are alike, and together say nothing */
     weigh_at_once(&worker, "pass=fwd dtype=bf16 b=1 h=3 s=1100/8 d=32", 3); /* the first head tells */
     close_emulated(gpu, context);
 }

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../case/lines.h"
-#include "../case/pattern.h"
+#include "case/language/file_lines.h"
+#include "case/language/pattern.h"
 #include "straddle.h"
 
 #define MOST_LETTERS 16384 /* of one line */
@@ -261,8 +261,8 @@ static bool read_edge(reader *r, facts_span text)
     X(PROJECT, "project")                                                                                                          \
     X(LINK, "link")                                                                                                                \
     X(RULE, "rule")                                                                                                                \
-    X(SAYS, "says") X(KIND, "kind") X(REFUSE, "refuse") X(UNLESS, "unless") X(EDGE, "edge") X(UNTESTABLE, "untestable")            \
-        X(NOTE, "note")
+    X(SAYS, "says")                                                                                                                \
+    X(KIND, "kind") X(REFUSE, "refuse") X(UNLESS, "unless") X(EDGE, "edge") X(UNTESTABLE, "untestable") X(NOTE, "note")
 #define AS_ENUM(symbol, word) LINE_##symbol,
 typedef enum line_kind { LINE_LIST(AS_ENUM) LINE_COUNT } line_kind;
 #undef AS_ENUM

@@ -2,9 +2,9 @@
 #ifndef FACTS_COMMANDS_AUDIT_H
 #define FACTS_COMMANDS_AUDIT_H
 
-#include "../audit/claims.h"
-#include "../audit/verdict.h"
-#include "session.h"
+#include "audit/claims.h"
+#include "audit/verdict.h"
+#include "commands/session/session.h"
 
 /* One side of an edge of a chosen rule. */
 typedef struct facts_audit_case {
@@ -47,8 +47,8 @@ typedef struct facts_audit {
 /* One row's answer, beside what the case had already. */
 void facts_audit_take(facts_audit *audit, size_t target, size_t work, const facts_line *row, facts_verdict verdict);
 
-/* --from RECORD, each of them: their targets and the names of their cases, before the cases are chosen; then their answers, as of one record.
- * Return an exit code; say why. */
+/* --from RECORD, each of them: their targets and the names of their cases, before the cases are chosen; then their answers, as of
+ * one record. Return an exit code; say why. */
 int facts_audit_targets_from(facts_audit *audit, const facts_options *options);
 bool facts_audit_knows(const facts_audit *audit, const facts_case *c);
 int facts_audit_answers_from(facts_audit *audit, const facts_options *options);

@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../case/text.h"
 #include "audit.h"
+#include "case/words/case_text.h"
 #include "commands.h"
 
 typedef struct reading {

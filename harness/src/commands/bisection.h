@@ -2,10 +2,10 @@
 #ifndef FACTS_BISECTION_H
 #define FACTS_BISECTION_H
 
-#include "../search/bisect.h"
-#include "../search/said.h"
 #include "commands.h"
-#include "intern.h"
+#include "commands/session/intern.h"
+#include "search/bisect.h"
+#include "search/said.h"
 
 #define FACTS_BISECT_ATTEMPTS 2
 

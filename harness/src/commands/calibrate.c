@@ -4,22 +4,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../case/case.h"
-#include "../case/text.h"
-#include "../numbers/calibration.h"
+#include "case/language/case.h"
+#include "case/words/case_text.h"
+#include "numbers/judge/calibration.h"
 
-#define WILD 4.0         /* times its tolerance: no constant is that far off, a mistake is */
-#define LEAST_ROWS 50    /* gauss rows of an engine before it is called calibrated */
-#define LOW 0.45         /* mean (E/sigma)^2 of a kernel with the model's roundings: 0.54 */
+#define WILD 4.0      /* times its tolerance: no constant is that far off, a mistake is */
+#define LEAST_ROWS 50 /* gauss rows of an engine before it is called calibrated */
+#define LOW 0.45      /* mean (E/sigma)^2 of a kernel with the model's roundings: 0.54 */
 #define HIGH 0.75
-#define MISSING 0.30     /* below: a rounding of the model does not happen */
-#define EXTRA 1.0        /* above: one more does */
+#define MISSING 0.30      /* below: a rounding of the model does not happen */
+#define EXTRA 1.0         /* above: one more does */
 #define STRICT (1 / 1.05) /* T1's ratio without the factor of constants that are not calibrated */
 
-/* Tensors, and dK and dV of grouped heads apart: whether partial sums are cast shows there alone. X(SYMBOL, "key", "tensor", grouped) */
+/* Tensors, and dK and dV of grouped heads apart: whether partial sums are cast shows there alone. X(SYMBOL, "key", "tensor",
+ * grouped) */
 #define POOL_LIST(X)                                                                                                               \
-    X(O, "o", "o", false) X(DQ, "dq", "dq", false) X(DK, "dk", "dk", false) X(DV, "dv", "dv", false)                               \
-    X(DK_GROUPED, "dk_grouped", "dk", true) X(DV_GROUPED, "dv_grouped", "dv", true)
+    X(O, "o", "o", false)                                                                                                          \
+    X(DQ, "dq", "dq", false) X(DK, "dk", "dk", false) X(DV, "dv", "dv", false) X(DK_GROUPED, "dk_grouped", "dk", true)             \
+        X(DV_GROUPED, "dv_grouped", "dv", true)
 #define AS_ENUM(symbol, key, tensor, grouped) POOL_##symbol,
 typedef enum pool_id { POOL_LIST(AS_ENUM) POOL_COUNT } pool_id;
 #undef AS_ENUM
@@ -75,7 +77,8 @@ size_t facts_measured_rows(const facts_measured *m)
     return m->rows;
 }
 
-/* ---- reading ------------------------------------------------------------------------------------------------------------------- */
+/* ---- reading -------------------------------------------------------------------------------------------------------------------
+ */
 
 static const char *text_of(const json_t *object, const char *key)
 {
@@ -105,14 +108,15 @@ static void add_word(char *out, size_t room, const char *word)
 static engine *engine_of(facts_measured *m, const json_t *row, const facts_case *c)
 {
     const json_t *number = json_object_get(row, "engine");
-    engine key = { .sm = (int)json_integer_value(json_object_get(row, "sm")), .number = number ? (int)json_integer_value(number) : -1 };
+    engine key = { .sm = (int)json_integer_value(json_object_get(row, "sm")),
+                   .number = number ? (int)json_integer_value(number) : -1 };
     copy_word(key.backend, sizeof key.backend, text_of(row, "backend"));
     copy_word(key.dtype, sizeof key.dtype, facts_case_get(c, FACTS_KEY_DTYPE));
     copy_word(key.pass, sizeof key.pass, facts_case_get(c, FACTS_KEY_PASS));
     for (size_t i = 0; i < m->count; i++) {
         engine *e = &m->at[i];
-        if (e->sm == key.sm && e->number == key.number && strcmp(e->backend, key.backend) == 0 && strcmp(e->dtype, key.dtype) == 0 &&
-            strcmp(e->pass, key.pass) == 0)
+        if (e->sm == key.sm && e->number == key.number && strcmp(e->backend, key.backend) == 0 &&
+            strcmp(e->dtype, key.dtype) == 0 && strcmp(e->pass, key.pass) == 0)
             return e;
     }
     engine *more = facts_grow(m->at, m->count, sizeof *more);
@@ -127,7 +131,9 @@ static void note(peak *p, double value, const json_t *error, const char *name)
 {
     if (!(value > p->value))
         return;
-    *p = (peak){ .value = value, .got = number_of(error, "got"), .want = number_of(error, "want"), .bound = number_of(error, "bound") };
+    *p = (peak){
+        .value = value, .got = number_of(error, "got"), .want = number_of(error, "want"), .bound = number_of(error, "bound")
+    };
     snprintf(p->name, sizeof p->name, "%s", name);
 }
 
@@ -140,8 +146,8 @@ static bool is_wild(const json_t *errors)
     {
         const json_t *gates = json_object_get(error, "gates");
         double t1 = number_of(gates, "t1"), tl = number_of(gates, "tl");
-        if (json_object_get(error, "not_finite") || json_object_get(error, "unwritten") || json_object_get(error, "overrun") || t1 > WILD ||
-            (tl > WILD && strcmp(tensor, "stats") != 0))
+        if (json_object_get(error, "not_finite") || json_object_get(error, "unwritten") || json_object_get(error, "overrun") ||
+            t1 > WILD || (tl > WILD && strcmp(tensor, "stats") != 0))
             return true;
     }
     return false;
@@ -161,12 +167,15 @@ static bool is_grouped(const facts_case *c)
 
 static void add_errors(engine *e, const json_t *row, const facts_case *c, const char *name)
 {
-    bool gauss = strcmp(facts_case_get(c, FACTS_KEY_FILL), "gauss") == 0, unip = strcmp(facts_case_get(c, FACTS_KEY_FILL), "unip") == 0;
-    const json_t *errors = json_object_get(row, "errors"), *stats = json_object_get(errors, "stats"), *check = json_object_get(row, "check");
+    bool gauss = strcmp(facts_case_get(c, FACTS_KEY_FILL), "gauss") == 0,
+         unip = strcmp(facts_case_get(c, FACTS_KEY_FILL), "unip") == 0;
+    const json_t *errors = json_object_get(row, "errors"), *stats = json_object_get(errors, "stats"),
+                 *check = json_object_get(row, "check");
     e->gauss += gauss;
     for (pool_id id = 0; id < POOL_COUNT; id++) {
         const json_t *error = json_object_get(errors, pools[id].tensor);
-        bool other = strcmp(pools[id].tensor, "dk") == 0 || strcmp(pools[id].tensor, "dv") == 0 ? pools[id].grouped != is_grouped(c) : false;
+        bool other =
+            strcmp(pools[id].tensor, "dk") == 0 || strcmp(pools[id].tensor, "dv") == 0 ? pools[id].grouped != is_grouped(c) : false;
         if (!error || other)
             continue;
         note(&e->t1[id], number_of(json_object_get(error, "gates"), "t1"), error, name);
@@ -208,7 +217,8 @@ bool facts_measured_add(facts_measured *m, const char *text, size_t length)
     return read;
 }
 
-/* ---- what it says -------------------------------------------------------------------------------------------------------------- */
+/* ---- what it says --------------------------------------------------------------------------------------------------------------
+ */
 
 static double mean_of(const engine *e, pool_id id)
 {
@@ -243,14 +253,16 @@ static bool is_calibrated(const engine *e)
     return seen > 0 && e->gauss >= LEAST_ROWS && e->wild == 0 && e->tl.value <= 1;
 }
 
-/* dK and dV of grouped heads far below the model, and of single heads not: partial sums stay in fp32. It makes the bound narrower. */
+/* dK and dV of grouped heads far below the model, and of single heads not: partial sums stay in fp32. It makes the bound narrower.
+ */
 static bool has_wide_partials(const engine *e)
 {
     double grouped = mean_of(e, POOL_DK_GROUPED), single = mean_of(e, POOL_DK);
     return e->pool[POOL_DK_GROUPED].rows > 0 && e->pool[POOL_DK].rows > 0 && fits(single) && grouped < LOW;
 }
 
-/* ---- the table ------------------------------------------------------------------------------------------------------------------ */
+/* ---- the table ------------------------------------------------------------------------------------------------------------------
+ */
 
 static facts_constants limit_of(const engine *e)
 {
@@ -265,11 +277,13 @@ static facts_constants limit_of(const engine *e)
 
 static json_t *proposal(const char *constant, double value, double limit, const peak *because)
 {
-    return json_pack("{s:s,s:f,s:f,s:{s:s,s:f,s:f,s:f,s:f}}", "constant", constant, "value", value, "limit", limit, "because", "case", because->name,
-                     "ratio", because->value, "got", because->got, "want", because->want, "bound", because->bound);
+    return json_pack("{s:s,s:f,s:f,s:{s:s,s:f,s:f,s:f,s:f}}", "constant", constant, "value", value, "limit", limit, "because",
+                     "case", because->name, "ratio", because->value, "got", because->got, "want", because->want, "bound",
+                     because->bound);
 }
 
-/* Section 10: eps_exp is the largest residual times 2, over min(1, 4 |P|_2 + 0.1), of which 1 is the most: the least eps that explains it. */
+/* Section 10: eps_exp is the largest residual times 2, over min(1, 4 |P|_2 + 0.1), of which 1 is the most: the least eps that
+ * explains it. */
 static double eps_exp_of(const engine *e)
 {
     return 2 * fabs(e->tl.got - e->tl.want);
@@ -316,9 +330,10 @@ static json_t *row_of(const engine *e, const char *date)
     for (pool_id id = 0; id < POOL_COUNT; id++)
         if (e->pool[id].rows > 0)
             json_object_set_new(rms, pools[id].key, json_real(sqrt(mean_of(e, id))));
-    json_t *out = json_pack("{s:i,s:s,s:s,s:s,s:i,s:b,s:o,s:o,s:s,s:s,s:I,s:o,s:o}", "sm", e->sm, "backend", e->backend, "dtype", e->dtype, "pass",
-                            e->pass, "engine", e->number, "calibrated", is_calibrated(e), "constants", constants, "cudnn", words_of(e->cudnn),
-                            "device", e->device, "date", date, "cases", (json_int_t)e->rows, "rms", rms, "largest", largest_of(e));
+    json_t *out = json_pack("{s:i,s:s,s:s,s:s,s:i,s:b,s:o,s:o,s:s,s:s,s:I,s:o,s:o}", "sm", e->sm, "backend", e->backend, "dtype",
+                            e->dtype, "pass", e->pass, "engine", e->number, "calibrated", is_calibrated(e), "constants", constants,
+                            "cudnn", words_of(e->cudnn), "device", e->device, "date", date, "cases", (json_int_t)e->rows, "rms",
+                            rms, "largest", largest_of(e));
     if (json_array_size(proposed) > 0)
         json_object_set(out, "proposed", proposed);
     json_decref(proposed);
@@ -334,12 +349,14 @@ json_t *facts_measured_table(const facts_measured *m, const char *date)
     return json_pack("{s:i,s:o}", "version", 1, "rows", rows);
 }
 
-/* ---- for a person ---------------------------------------------------------------------------------------------------------------- */
+/* ---- for a person
+ * ---------------------------------------------------------------------------------------------------------------- */
 
 static void print_proposal(const char *constant, double value, double limit, const peak *because, FILE *out)
 {
-    fprintf(out, "  proposed: %s %.3g, limit %.3g%s; the record that forces it: got %.9g, due %.9g, bound %.3g\n    %s\n", constant, value, limit,
-            value > limit ? ", beyond which a liar passes: no row may have it" : "", because->got, because->want, because->bound, because->name);
+    fprintf(out, "  proposed: %s %.3g, limit %.3g%s; the record that forces it: got %.9g, due %.9g, bound %.3g\n    %s\n", constant,
+            value, limit, value > limit ? ", beyond which a liar passes: no row may have it" : "", because->got, because->want,
+            because->bound, because->name);
 }
 
 static void print_peak(const char *what, const peak *p, FILE *out)
@@ -367,8 +384,8 @@ static void print_engine(const engine *e, FILE *out)
     if (e->sum_loss.value > 0)
         fprintf(out, "  unip, V = 1: 1 - O is %.3g at most, bound %.3g\n", e->sum_loss.value, e->sum_loss.bound);
     if (has_wide_partials(e))
-        fprintf(out, "  constants: partials_cast false (dk of grouped heads %.3f, of single ones %.3f)\n", mean_of(e, POOL_DK_GROUPED),
-                mean_of(e, POOL_DK));
+        fprintf(out, "  constants: partials_cast false (dk of grouped heads %.3f, of single ones %.3f)\n",
+                mean_of(e, POOL_DK_GROUPED), mean_of(e, POOL_DK));
     if (e->tl.value > 1)
         print_proposal("eps_exp", eps_exp_of(e), limit_of(e).eps_exp, &e->tl, out);
     if (e->sum_loss.value > e->sum_loss.bound)

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "../builds/python.h"
+#include "builds/python.h"
 #include "commands.h"
 
 enum { MOST_WORDS = 64 };

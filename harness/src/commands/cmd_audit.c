@@ -3,11 +3,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "../case/field.h"
-#include "../case/file.h"
 #include "audit.h"
+#include "case/language/field.h"
+#include "case/words/text_file.h"
 #include "commands.h"
-#include "nearest.h"
+#include "commands/session/nearest_word.h"
 
 #define DEFAULT_DEVICES "h100-sxm,sm80-spec,sm89-spec,sm100-spec,sm120-spec"
 

@@ -4,15 +4,14 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../record/reader.h"
 #include "calibrate.h"
 #include "commands.h"
+#include "record/reader.h"
 
 static int check(const facts_options *o)
 {
     if (o->from && (o->word_count > 0 || o->cudnn || o->device || o->where || o->with))
-        return facts_complain(FACTS_EXIT_BAD_INPUT,
-                              "facts calibrate: --from reads records: no cases, builds or devices beside it");
+        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts calibrate: --from reads records: no cases, builds or devices beside it");
     if (o->output && !o->overwrite && access(o->output, F_OK) == 0)
         return facts_complain(FACTS_EXIT_BAD_INPUT, "facts calibrate: %s is there already: --overwrite replaces it", o->output);
     return FACTS_EXIT_OK;

@@ -3,9 +3,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../builds/python.h"
-#include "../record/text.h"
+#include "builds/python.h"
 #include "commands.h"
+#include "record/text.h"
 
 #define PROOF "pass=fwd dtype=bf16 b=1 h=2 s=256 d=128"
 
@@ -34,10 +34,11 @@ static void list_builds(bool json, const facts_builds *builds)
         const facts_build *b = &builds->at[i];
         bool blind = b->needs_nvrtc && !b->nvrtc[0];
         char text[2 * FACTS_PATH + 64], remedy[160] = "";
-        snprintf(text, sizeof text, "%s  %s (%s)%s%s", b->name, b->dir, facts_origin_name(b->origin), b->needs_nvrtc && !blind ? "  NVRTC " : "",
-                 b->needs_nvrtc && !blind ? b->nvrtc : "");
+        snprintf(text, sizeof text, "%s  %s (%s)%s%s", b->name, b->dir, facts_origin_name(b->origin),
+                 b->needs_nvrtc && !blind ? "  NVRTC " : "", b->needs_nvrtc && !blind ? b->nvrtc : "");
         if (blind)
-            snprintf(remedy, sizeof remedy, "it needs libnvrtc.so.%d: facts cudnn install %s brings one", b->cuda_major, b->version);
+            snprintf(remedy, sizeof remedy, "it needs libnvrtc.so.%d: facts cudnn install %s brings one", b->cuda_major,
+                     b->version);
         line(json, "cudnn", !blind, text, remedy);
     }
     if (!builds->count)
@@ -67,8 +68,8 @@ static void on_proof_ready(facts_session *s, size_t target, const facts_line *re
     if (description.at && description.length < sizeof p->description)
         snprintf(p->description, sizeof p->description, "%.*s", (int)description.length, description.at);
     if (s->targets.at[target].kind == FACTS_TARGET_GPU)
-        snprintf(p->text, sizeof p->text, "%s, sm_%d, %d multiprocessors, driver %d.%d", name, (int)sm, (int)processors, (int)(driver / 1000),
-                 (int)(driver % 1000 / 10));
+        snprintf(p->text, sizeof p->text, "%s, sm_%d, %d multiprocessors, driver %d.%d", name, (int)sm, (int)processors,
+                 (int)(driver / 1000), (int)(driver % 1000 / 10));
 }
 
 /* Asks a worker for the case; what it says is one line. */
@@ -80,7 +81,9 @@ static bool prove(const facts_invocation *call, const char *what, const char *cu
     bool json = options.json, ok = false;
     char text[1024];
     options.json = false;
-    facts_session s = { .options = &options, .task = task, .argc = call->argc, .argv = call->argv, .on_ready = on_proof_ready, .context = &p };
+    facts_session s = {
+        .options = &options, .task = task, .argc = call->argc, .argv = call->argv, .on_ready = on_proof_ready, .context = &p
+    };
     int status = facts_session_ask(&s, words, 1, cudnn, device);
     if (status == 0) {
         const facts_cell *cell = facts_tally_cell(&s.tally, 0, 0);
@@ -148,8 +151,8 @@ int facts_command_doctor(const facts_invocation *call)
         decisions = prove(call, "decide", "default", "h100-sxm", FACTS_TASK_PLAN);
     bool cpu = prove(call, "cpu", "default", "cpu", FACTS_TASK_RUN);
     char text[200];
-    snprintf(text, sizeof text, "decide %s, run on a GPU %s, run on the CPU backend %s, report %s", decisions ? "yes" : "no", numbers ? "yes" : "no",
-             cpu ? "yes" : "no", reports ? "yes" : "no");
+    snprintf(text, sizeof text, "decide %s, run on a GPU %s, run on the CPU backend %s, report %s", decisions ? "yes" : "no",
+             numbers ? "yes" : "no", cpu ? "yes" : "no", reports ? "yes" : "no");
     line(json, "can", decisions, text, decisions ? "" : "facts cudnn install 9.20.0");
     facts_builds_free(&builds);
     return decisions && cpu ? FACTS_EXIT_OK : FACTS_EXIT_ENVIRONMENT;

@@ -5,11 +5,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../case/expect.h"
-#include "../record/text.h"
+#include "case/language/expectation_lines.h"
 #include "commands.h"
+#include "commands/session/nearest_word.h"
 #include "golden.h"
-#include "nearest.h"
+#include "record/text.h"
 
 #define SUITES_MOST 64
 
@@ -150,8 +150,8 @@ static bool write_suites(const facts_deviations *list, const suites *all, char p
 }
 
 /* Hands records to `facts_reports expect TASK`, with what the suites of the lines are. */
-static int ask_reports(const char *task, const facts_options *o, const facts_deviations *list, const suites *all,
-                       const char *cases, const char *expect)
+static int ask_reports(const char *task, const facts_options *o, const facts_deviations *list, const suites *all, const char *cases,
+                       const char *expect)
 {
     char path[FACTS_PATH], known[FACTS_PATH];
     const char **words = calloc(o->word_count + 10, sizeof *words);
@@ -202,7 +202,8 @@ static int check_or_update(const facts_invocation *call, bool update)
     if (!facts_suite_dir(folder))
         return FACTS_EXIT_ENVIRONMENT;
     if (!facts_expectations_path(expect))
-        return facts_complain(FACTS_EXIT_ENVIRONMENT, "facts expect: the expectations that the build makes of cases/known are missing; run ./facts setup");
+        return facts_complain(FACTS_EXIT_ENVIRONMENT,
+                              "facts expect: the expectations that the build makes of cases/known are missing; run ./facts setup");
     facts_deviations *list = facts_deviations_create();
     int status = list ? check_lines(list, &all, folder, expect, &findings) : FACTS_EXIT_ENVIRONMENT;
     if (status == FACTS_EXIT_OK && !update)

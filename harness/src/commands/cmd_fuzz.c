@@ -6,10 +6,10 @@
 #include <sys/stat.h>
 #include <xxhash.h>
 
-#include "../case/file.h"
-#include "../search/weights.h"
+#include "case/words/text_file.h"
+#include "commands/session/hunt.h"
 #include "fuzz_files.h"
-#include "hunt.h"
+#include "search/weights.h"
 
 #define DRAW_AHEAD 4      /* drawn at once, for each worker */
 #define TIMEOUT_S 60.0    /* of one case, unless told otherwise: they are small */
@@ -142,7 +142,8 @@ static void print_summary(const facts_hunt *hunt, const fuzzing *z)
         puts("the weights (and --where) give nothing new any more");
     print_buckets(z, flags);
     printf("\n%zu finding%s%s%s%s\n", buckets, buckets == 1 ? "" : "s",
-           buckets ? "; files for cases/known and paragraphs for a report: " : "", buckets ? z->files.folder : "", buckets ? "/" : "");
+           buckets ? "; files for cases/known and paragraphs for a report: " : "", buckets ? z->files.folder : "",
+           buckets ? "/" : "");
     if (hunt->session.record[0])
         printf("record: %s\n", hunt->session.record);
 }
@@ -207,7 +208,8 @@ static int open_all(facts_hunt *hunt, fuzzing *z, const facts_invocation *call)
 /* What was found, whatever ended the run. */
 static int conclude(facts_hunt *hunt, fuzzing *z, int status)
 {
-    if (status != FACTS_EXIT_OK && status != FACTS_EXIT_INTERRUPTED && (status != FACTS_EXIT_ENVIRONMENT || !hunt->session.record[0]))
+    if (status != FACTS_EXIT_OK && status != FACTS_EXIT_INTERRUPTED &&
+        (status != FACTS_EXIT_ENVIRONMENT || !hunt->session.record[0]))
         return status; /* nothing was asked */
     if (!facts_findings_close(z->findings, &hunt->asker))
         return FACTS_EXIT_ENVIRONMENT;

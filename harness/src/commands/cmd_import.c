@@ -2,11 +2,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../case/expect.h"
-#include "../case/problem.h"
-#include "../import/import.h"
-#include "../record/text.h"
+#include "case/language/expectation_lines.h"
+#include "case/problem/case_problem.h"
 #include "commands.h"
+#include "import/import.h"
+#include "record/text.h"
 
 /* What stands behind a problem that was imported: lines of expectations and groups of cases, both from cases/known. */
 typedef struct knowledge {
@@ -16,8 +16,9 @@ typedef struct knowledge {
 
 enum { KNOWN_SHOWN = 5, UNREAD_SHOWN = 20 };
 
-static const char nowhere[] = "data (fill, seed, poison), values of lengths, of page tables and of block masks, pointers (offset, misaligned), "
-                              "how it is called (exec, threads, workspace, repeat)";
+static const char nowhere[] =
+    "data (fill, seed, poison), values of lengths, of page tables and of block masks, pointers (offset, misaligned), "
+    "how it is called (exec, threads, workspace, repeat)";
 
 static void version(char out[24], int packed)
 {
@@ -55,7 +56,8 @@ static bool could_be(const facts_deviations *lines, size_t i, const char *name, 
     return facts_deviations_possible(lines, i, &subject);
 }
 
-/* A log says nothing of the data, and whoever wrote it has no guards of ours. Returns what has to be added to the case to meet the line; NULL. */
+/* A log says nothing of the data, and whoever wrote it has no guards of ours. Returns what has to be added to the case to meet the
+ * line; NULL. */
 static const char *meets(const facts_deviations *lines, size_t i, const char *name, const char *cudnn)
 {
 #define AS_FILL(symbol, word) "guards=off fill=" word,
@@ -73,8 +75,8 @@ static const char *meets(const facts_deviations *lines, size_t i, const char *na
 }
 
 /* Calls `tell` for each thing that is known of a problem, at most KNOWN_SHOWN. */
-static void known(const knowledge *k, const facts_imported *p, void (*tell)(void *to, const char *verdict, const char *where, const char *link),
-                  void *to)
+static void known(const knowledge *k, const facts_imported *p,
+                  void (*tell)(void *to, const char *verdict, const char *where, const char *link), void *to)
 {
     char cudnn[24];
     int shown = 0;
@@ -191,7 +193,8 @@ static void put_problem(facts_text *t, const knowledge *k, const facts_imported 
     facts_text_close(t);
 }
 
-static void put_strings(facts_text *t, const char *key, const facts_import *m, const char *(*at)(const facts_import *, size_t, size_t *))
+static void put_strings(facts_text *t, const char *key, const facts_import *m,
+                        const char *(*at)(const facts_import *, size_t, size_t *))
 {
     size_t total;
     const char *text;
@@ -294,7 +297,8 @@ static int exit_of(const facts_import *m)
     if (unread > 0)
         fprintf(stderr, "facts import: %zu piece%s could not be read\n", unread, unread == 1 ? "" : "s");
     if (stand_ins > 0)
-        fprintf(stderr, "facts import: %zu problem%s not all in the log: see what stands in\n", stand_ins, stand_ins == 1 ? " is" : "s are");
+        fprintf(stderr, "facts import: %zu problem%s not all in the log: see what stands in\n", stand_ins,
+                stand_ins == 1 ? " is" : "s are");
     return unread > 0 || stand_ins > 0 ? FACTS_EXIT_INCOMPLETE : FACTS_EXIT_OK;
 }
 

@@ -1,12 +1,12 @@
-/* facts known: the known failures in cases/known. `check` asks a build about the cases of each failure, which have guards off, and their controls; or reads records that are
- * there; the report package reads and changes the files. */
+/* facts known: the known failures in cases/known. `check` asks a build about the cases of each failure, which have guards off, and
+ * their controls; or reads records that are there; the report package reads and changes the files. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "../case/file.h"
-#include "../case/known.h"
+#include "case/language/known_cases.h"
+#include "case/words/text_file.h"
 #include "commands.h"
-#include "nearest.h"
+#include "commands/session/nearest_word.h"
 
 #define MOST_TEXTS 256
 #define WITH_ENGINES "engine=all"
@@ -46,8 +46,8 @@ static bool is_record(const char *word)
     return end && (strcmp(end, ".jsonl") == 0 || strcmp(end, ".gz") == 0 || strcmp(end, ".xz") == 0);
 }
 
-/* The files that say what fails; for described devices only those that such a device can show. A case that hangs can take the GPU with it: those
- * files come last. */
+/* The files that say what fails; for described devices only those that such a device can show. A case that hangs can take the GPU
+ * with it: those files come last. */
 static size_t choose_files(const char *folder, bool described, char *out[MOST_TEXTS])
 {
     char **paths;
@@ -56,7 +56,8 @@ static size_t choose_files(const char *folder, bool described, char *out[MOST_TE
         for (size_t i = 0; i < files && count < MOST_TEXTS; i++) {
             facts_error error;
             char *text = facts_file_text(paths[i], &error);
-            bool wanted = text && facts_known_in_regress(text) && (described ? facts_known_shows_without_gpu(text) : strstr(text, "\nfailure:") != NULL) &&
+            bool wanted = text && facts_known_in_regress(text) &&
+                          (described ? facts_known_shows_without_gpu(text) : strstr(text, "\nfailure:") != NULL) &&
                           (strstr(text, "\nverdict: hang") != NULL) == (last == 1);
             if (wanted && (out[count] = strdup(paths[i])))
                 count++;

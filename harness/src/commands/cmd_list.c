@@ -1,6 +1,6 @@
 /* facts list: what a suite, a file or a pattern expands to. */
-#include "../record/text.h"
 #include "commands.h"
+#include "record/text.h"
 
 static void print_json(const facts_session *s)
 {

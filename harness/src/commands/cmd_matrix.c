@@ -4,8 +4,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "../record/text.h"
 #include "commands.h"
+#include "record/text.h"
 
 #define ENOUGH_VERSIONS 3
 #define DEFAULT_BUILDS "9.14.0-jit-cu13,9.20.0-jit-cu13,9.27.0-jit-cu13"

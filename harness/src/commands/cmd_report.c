@@ -6,11 +6,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../builds/python.h"
-#include "../case/file.h"
-#include "../case/known.h"
-#include "../record/text.h"
+#include "builds/python.h"
+#include "case/language/known_cases.h"
+#include "case/words/text_file.h"
 #include "commands.h"
+#include "record/text.h"
 
 int facts_run_report(const char *const *words, size_t count)
 {

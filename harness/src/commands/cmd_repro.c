@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 
 #include "commands.h"
-#include "explain.h"
+#include "commands/print/explain_row.h"
 
 static void show_row(facts_session *s, const facts_outcome *outcome)
 {
@@ -24,8 +24,9 @@ static void say_what_is_open(const facts_session *s)
         const facts_target *t = &s->targets.at[i];
         if (t->kind != FACTS_TARGET_DESCRIBED)
             continue;
-        printf("\nNumbers need a GPU; %s is only described. On a machine with one (sm_%d):\n  facts repro '%s' --cudnn %s --device 0\n", t->device,
-               t->described.sm, s->work[0].name, t->build.version);
+        printf("\nNumbers need a GPU; %s is only described. On a machine with one (sm_%d):\n  facts repro '%s' --cudnn %s --device "
+               "0\n",
+               t->device, t->described.sm, s->work[0].name, t->build.version);
         printf("Our CPU backend's numbers for the same problem need none:\n  facts repro '%s' --device cpu\n", s->work[0].name);
         return;
     }

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "commands.h"
-#include "explain.h"
+#include "commands/print/explain_row.h"
 
 #define FINDINGS_SHOWN 20
 

@@ -2,11 +2,11 @@
 #include <errno.h>
 #include <string.h>
 
-#include "../emulation/clean.h"
-#include "../emulation/criteria.h"
-#include "../emulation/survey.h"
 #include "commands.h"
-#include "self_print.h"
+#include "commands/print/self_print.h"
+#include "emulation/clean.h"
+#include "emulation/criteria.h"
+#include "emulation/survey.h"
 
 #define DEFAULT_SEED 1
 #define DEFAULT_CLEAN 2000

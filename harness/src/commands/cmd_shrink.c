@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../search/story.h"
-#include "hunt.h"
+#include "commands/session/hunt.h"
+#include "search/story.h"
 
 #define MOST_REPEATS 5
 #define STEPS 400
@@ -180,7 +180,8 @@ static int conclude(facts_hunt *hunt, int status)
         if (s->verdict == FACTS_VERDICT_INCONCLUSIVE)
             return FACTS_EXIT_ENVIRONMENT;
         printf("it does not fail here (%s): there is nothing to shrink%s\n", facts_verdict_name(s->verdict),
-               s->verdict == FACTS_VERDICT_UNSUPPORTED ? "; --by reason finds the simplest case that is refused for the same reason" : "");
+               s->verdict == FACTS_VERDICT_UNSUPPORTED ? "; --by reason finds the simplest case that is refused for the same reason"
+                                                       : "");
         return status;
     case FLAKY:
         printf("flaky: %s in %d of %d times; what does not fail each time cannot be shrunk (repeat=N in the case makes it fail "

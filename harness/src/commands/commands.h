@@ -2,7 +2,7 @@
 #ifndef FACTS_COMMANDS_H
 #define FACTS_COMMANDS_H
 
-#include "session.h"
+#include "commands/session/session.h"
 
 /* The whole command line goes along: it stands in the record. */
 typedef struct facts_invocation {

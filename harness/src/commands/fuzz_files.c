@@ -6,8 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../search/story.h"
-#include "expected.h"
+#include "commands/session/expected.h"
+#include "search/story.h"
 
 int facts_fuzz_files_open(facts_fuzz_files *files, const facts_hunt *hunt, uint64_t seed)
 {

@@ -3,7 +3,7 @@
 #ifndef FACTS_FUZZ_FILES_H
 #define FACTS_FUZZ_FILES_H
 
-#include "hunt.h"
+#include "commands/session/hunt.h"
 
 typedef struct facts_fuzz_files {
     const facts_hunt *hunt;

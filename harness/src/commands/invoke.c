@@ -3,7 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../builds/home.h"
+#include "builds/home.h"
 #include "commands.h"
 
 int facts_invoke(facts_command command, int argc, char **argv, int (*run)(facts_command command, const facts_invocation *call))

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../numbers/philox.h"
+#include "numbers/philox.h"
 #include "trial.h"
 
 /* One evaluation in words: the case, what comes beside it, and how the kernel works. */
@@ -227,8 +227,8 @@ static int evaluate(facts_trial *t, const evaluation *draw, facts_error *error)
     facts_scene scene;
     int status = facts_scene_create(&scene, &draw->plan, error);
     if (status == 0)
-        status =
-            draw->both ? facts_trial_run_both(t, &scene, &draw->kernel) : facts_trial_run_over(t, &scene, &draw->kernel, draw->pattern);
+        status = draw->both ? facts_trial_run_both(t, &scene, &draw->kernel)
+                            : facts_trial_run_over(t, &scene, &draw->kernel, draw->pattern);
     facts_scene_destroy(&scene);
     return status;
 }

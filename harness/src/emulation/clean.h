@@ -8,12 +8,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "../numbers/judge.h"
+#include "numbers/judge/judge.h"
 
 typedef struct facts_clean {
     size_t evaluations, answers; /* answers: tensors that were judged */
     size_t false_alarms;
-    char alarms[2048];             /* the first ones, a line each */
+    char alarms[2048];              /* the first ones, a line each */
     double worst[FACTS_GATE_COUNT]; /* the largest ratio of each gate */
 } facts_clean;
 

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../numbers/dtype.h"
 #include "eager.h"
+#include "numbers/dtype.h"
 #include "scenes.h"
 #include "trial.h"
 

@@ -2,8 +2,8 @@
 
 #include <stdlib.h>
 
-#include "../numbers/dtype.h"
-#include "../numbers/philox.h"
+#include "numbers/dtype.h"
+#include "numbers/philox.h"
 
 #define AS_WORD(symbol, word) word,
 const char *const facts_slot_words[FACTS_SLOT_COUNT] = { FACTS_SLOT_LIST(AS_WORD) };
@@ -74,7 +74,8 @@ static void believe_lengths(facts_head *x)
     x->len_kv = p->len_kv ? p->len_kv[x->b] : p->keys;
     if (lies(x, FACTS_LIAR_LEN_PLUS_1, FACTS_LIAR_B_LEN_PLUS_1) && x->len_kv < p->keys)
         x->len_kv++;
-    if (lies(x, FACTS_LIAR_LEN_IGNORED, FACTS_LIAR_B_LEN_IGNORED) || (x->kernel->liar == FACTS_LIAR_PAGE_COUNT && x->launch->k->pages))
+    if (lies(x, FACTS_LIAR_LEN_IGNORED, FACTS_LIAR_B_LEN_IGNORED) ||
+        (x->kernel->liar == FACTS_LIAR_PAGE_COUNT && x->launch->k->pages))
         x->len_kv = p->keys;
 }
 
@@ -135,7 +136,8 @@ bool facts_head_create(facts_head *x, const facts_kernel *kernel, const facts_la
                        .launch = launch,
                        .p = p,
                        .in = facts_grid_of(launch->type),
-                       .adder = kernel->adder.chunk ? kernel->adder : (facts_adder){ launch->type == FREF_F32 ? 1 : 16, false, 24, 0 },
+                       .adder =
+                           kernel->adder.chunk ? kernel->adder : (facts_adder){ launch->type == FREF_F32 ? 1 : 16, false, 24, 0 },
                        .b = b,
                        .h = h,
                        .tile = tile,

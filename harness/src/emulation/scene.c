@@ -7,11 +7,11 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "../numbers/dtype.h"
-#include "../numbers/fill.h"
-#include "../numbers/mod.h"
-#include "../numbers/oracle.h"
-#include "../numbers/philox.h"
+#include "numbers/dtype.h"
+#include "numbers/fill/fill.h"
+#include "numbers/fill/mod.h"
+#include "numbers/fill/oracle_view.h"
+#include "numbers/philox.h"
 #include "scene_parts.h"
 
 const int32_t facts_dtype_of_type[] = {

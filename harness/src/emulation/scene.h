@@ -1,20 +1,20 @@
 /* A problem with its data, what is due of it, and room for nobody's answer yet: what kernels are put before.
  *
- * The case language says what it can (dims, masks, lengths, bias, strides); what it cannot say yet comes beside it: 8 bit types with
- * their scales, dropout by a given mask, a sink, ragged and paged memory.
+ * The case language says what it can (dims, masks, lengths, bias, strides); what it cannot say yet comes beside it: 8 bit types
+ * with their scales, dropout by a given mask, a sink, ragged and paged memory.
  */
 #ifndef FACTS_EMULATION_SCENE_H
 #define FACTS_EMULATION_SCENE_H
 
-#include "../numbers/calibration.h"
-#include "../numbers/expect.h"
 #include "kernel.h"
+#include "numbers/expect/expectation.h"
+#include "numbers/judge/calibration.h"
 
 typedef enum facts_feature {
     FACTS_WITH_SINK = 1,
-    FACTS_WITH_DROPOUT = 2, /* p = 1/10 */
-    FACTS_WITH_RAGGED = 4,  /* Q, K, V, O, Stats: sequences one after another, tokens of h x d */
-    FACTS_WITH_PAGES = 8,   /* K, V: shuffled pages of 16 tokens */
+    FACTS_WITH_DROPOUT = 2,      /* p = 1/10 */
+    FACTS_WITH_RAGGED = 4,       /* Q, K, V, O, Stats: sequences one after another, tokens of h x d */
+    FACTS_WITH_PAGES = 8,        /* K, V: shuffled pages of 16 tokens */
     FACTS_WITH_HUGE_OFFSET = 16, /* K of batch entry 1 lies 2^32 elements behind that of entry 0 */
     FACTS_WITH_ALIBI = 32,
     FACTS_WITH_HOPPER = 64, /* 8 bit types: judged as an engine that adds in 14 bits, 32 products at a time */
@@ -23,7 +23,7 @@ typedef enum facts_feature {
 #define FACTS_DROP 0.1
 
 typedef struct facts_scene_plan {
-    const char *text; /* a case, all but dtype */
+    const char *text;    /* a case, all but dtype */
     fref_type type, out; /* of Q, K, V; of O (forward) or of the gradients */
     unsigned features;
     const facts_kernel *forward; /* backward: whose O and Stats it reads; NULL: the reference's */
@@ -65,7 +65,8 @@ typedef struct facts_scene {
 
 /* Fills the inputs and asks the reference. Returns 0, ENOMEM, or EINVAL with one line in `error`. Destroy in any case. */
 int facts_scene_create(facts_scene *out, const facts_scene_plan *plan, facts_error *error);
-/* The same, judged by an engine's constants (NULL: those that engines start from; of 8 bit types not HOPPER always the emulation's). */
+/* The same, judged by an engine's constants (NULL: those that engines start from; of 8 bit types not HOPPER always the
+ * emulation's). */
 int facts_scene_create_by(facts_scene *out, const facts_scene_plan *plan, const facts_constants *constants, facts_error *error);
 void facts_scene_destroy(facts_scene *scene);
 

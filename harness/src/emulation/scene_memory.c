@@ -3,10 +3,10 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "../numbers/dtype.h"
-#include "../numbers/fill.h"
-#include "../numbers/oracle.h"
-#include "../numbers/philox.h"
+#include "numbers/dtype.h"
+#include "numbers/fill/fill.h"
+#include "numbers/fill/oracle_view.h"
+#include "numbers/philox.h"
 #include "scene_parts.h"
 
 #define PAGE 16

@@ -6,22 +6,24 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "../numbers/calibration.h"
 #include "liars.h"
+#include "numbers/judge/calibration.h"
 
 /* X(SYMBOL, "word", forward rows, keys; backward rows, keys): backward 0: not asked */
 #define FACTS_SIZE_LIST(X)                                                                                                         \
-    X(S200, "200", 200, 200, 200, 200) X(S500, "500", 256, 500, 256, 500) X(LONG, "4000", 64, 4000, 256, 1000)                     \
-    X(DECODE, "decode", 1, 2000, 0, 0)
+    X(S200, "200", 200, 200, 200, 200)                                                                                             \
+    X(S500, "500", 256, 500, 256, 500) X(LONG, "4000", 64, 4000, 256, 1000) X(DECODE, "decode", 1, 2000, 0, 0)
 #define FACTS_AS_ENUM(symbol, word, rows, keys, backward_rows, backward_keys) FACTS_SIZE_##symbol,
 typedef enum facts_size { FACTS_SIZE_LIST(FACTS_AS_ENUM) FACTS_SIZE_COUNT } facts_size;
 #undef FACTS_AS_ENUM
 
-/* X(SYMBOL, "word", type, as it adds) in the order of facts_survey's types. HOPPER: added as its tensor cores do, and judged by the constants that 8 bit
- * engines of a GPU start from (docs/numerics.md section 2); FP32: e4m3 and e5m2 that are judged as they add, in fp32; TABLE: judged by the table. */
+/* X(SYMBOL, "word", type, as it adds) in the order of facts_survey's types. HOPPER: added as its tensor cores do, and judged by the
+ * constants that 8 bit engines of a GPU start from (docs/numerics.md section 2); FP32: e4m3 and e5m2 that are judged as they add,
+ * in fp32; TABLE: judged by the table. */
 #define FACTS_SURVEY_TYPE_LIST(X)                                                                                                  \
-    X(BF16, "bf16", BF16, TABLE) X(F16, "f16", F16, TABLE) X(F32, "f32", F32, TABLE) X(E4M3, "e4m3", E4M3, FP32)                   \
-    X(E5M2, "e5m2", E5M2, FP32) X(E4M3_HOPPER, "e4m3-hopper", E4M3, HOPPER) X(E5M2_HOPPER, "e5m2-hopper", E5M2, HOPPER)
+    X(BF16, "bf16", BF16, TABLE)                                                                                                   \
+    X(F16, "f16", F16, TABLE) X(F32, "f32", F32, TABLE) X(E4M3, "e4m3", E4M3, FP32) X(E5M2, "e5m2", E5M2, FP32)                    \
+        X(E4M3_HOPPER, "e4m3-hopper", E4M3, HOPPER) X(E5M2_HOPPER, "e5m2-hopper", E5M2, HOPPER)
 #define FACTS_AS_ENUM(symbol, word, type, adds) FACTS_SURVEY_##symbol,
 typedef enum facts_survey_type { FACTS_SURVEY_TYPE_LIST(FACTS_AS_ENUM) FACTS_SURVEY_TYPES } facts_survey_type;
 #undef FACTS_AS_ENUM
@@ -34,10 +36,10 @@ typedef struct facts_found {
     facts_survey_type type;
     facts_size size;
     facts_end end;
-    double ratio;                    /* the largest over the fills; 1 is the threshold */
+    double ratio;                     /* the largest over the fills; 1 is the threshold */
     const char *fill, *gate, *tensor; /* where that was; "" where nothing was off */
-    const char *why;                 /* of blind and not applicable */
-    bool news;                       /* listed as blind, and found */
+    const char *why;                  /* of blind and not applicable */
+    bool news;                        /* listed as blind, and found */
 } facts_found;
 
 typedef struct facts_survey_choice {

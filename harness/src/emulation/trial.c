@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../numbers/dtype.h"
 #include "cast.h"
+#include "numbers/dtype.h"
 
 void facts_answers_destroy(facts_answers *a)
 {
@@ -114,7 +114,8 @@ static facts_judgement judge(const facts_scene *x, facts_slot_id id, const facts
     for (int64_t b = 0; out->slot.first && b < tensor.dim[0]; b++)
         start[b] = out->slot.first[b] / tensor.stride[2];
     tensor.start = out->slot.first ? start : NULL;
-    facts_judgement j = id >= FACTS_SLOT_AMAX_S ? judge_amax(x, id, a, pattern) : facts_judge_tensor(&tensor, a->storage[id], &rule);
+    facts_judgement j =
+        id >= FACTS_SLOT_AMAX_S ? judge_amax(x, id, a, pattern) : facts_judge_tensor(&tensor, a->storage[id], &rule);
     facts_judgement_overrun(&j, facts_image_overrun(&out->image, pattern, a->bytes[id]));
     return j;
 }

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "case/text.h"
+#include "case/words/case_text.h"
 #include "reading.h"
 
 static const char *own_name(facts_import *m, const char *name)

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "case/field.h"
-#include "case/text.h"
+#include "case/language/field.h"
+#include "case/words/case_text.h"
 
 #define AS_WORD(symbol, word) word,
 static const char *const type_words[] = { FACTS_IMPORT_TYPE_LIST(AS_WORD) };

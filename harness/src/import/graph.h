@@ -1,5 +1,6 @@
-/* A cuDNN graph as a log or a plan spells it: operations and the tensors between them. Two formats say the same thing in different words
- * (cudnn-frontend's nodes, cuDNN's own operationGraph); what reads them gives this, and one recogniser looks for attention in it.
+/* A cuDNN graph as a log or a plan spells it: operations and the tensors between them. Two formats say the same thing in different
+ * words (cudnn-frontend's nodes, cuDNN's own operationGraph); what reads them gives this, and one recogniser looks for attention in
+ * it.
  */
 #ifndef FACTS_IMPORT_GRAPH_H
 #define FACTS_IMPORT_GRAPH_H
@@ -8,37 +9,39 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "case/case.h"
+#include "case/language/case.h"
 
 enum { FACTS_IMPORT_MOST = 1024 }; /* tensors, and operations; more is no attention graph */
 
 /* The words of both formats without CUDNN_DATA_. X(SYMBOL, "word") */
 #define FACTS_IMPORT_TYPE_LIST(X)                                                                                                  \
-    X(BF16, "BFLOAT16") X(F16, "HALF") X(F32, "FLOAT") X(E4M3, "FP8_E4M3") X(E5M2, "FP8_E5M2") X(E8M0, "FP8_E8M0") X(I32, "INT32") \
-    X(I64, "INT64") X(BOOL, "BOOLEAN") X(I8, "INT8") X(U8, "UINT8")
+    X(BF16, "BFLOAT16")                                                                                                            \
+    X(F16, "HALF") X(F32, "FLOAT") X(E4M3, "FP8_E4M3") X(E5M2, "FP8_E5M2") X(E8M0, "FP8_E8M0") X(I32, "INT32") X(I64, "INT64")     \
+        X(BOOL, "BOOLEAN") X(I8, "INT8") X(U8, "UINT8")
 #define AS_ENUM(symbol, word) FACTS_IMPORT_##symbol,
 typedef enum facts_import_type { FACTS_IMPORT_TYPE_LIST(AS_ENUM) FACTS_IMPORT_TYPE_OTHER } facts_import_type;
 #undef AS_ENUM
 
 typedef struct facts_import_tensor {
     const char *name; /* lives as long as the graph */
-    int64_t uid;            /* cudnn-frontend's */
+    int64_t uid;      /* cudnn-frontend's */
     facts_import_type type;
-    int rank;               /* 0: sizes and strides are not said */
+    int rank;                  /* 0: sizes and strides are not said */
     int64_t dim[4], stride[4]; /* of a rank below 4 the rest is 1 */
     bool is_virtual, by_value, reordered;
-    int ragged;             /* the tensor of its offsets; -1: none, -2: it has some, of which nothing is known */
-    int64_t multiplier;     /* of the offsets; 0: not said */
-    int writer;             /* the operation that writes it; -1: it comes from outside */
-    bool has_value;         /* a scalar whose number is known */
+    int ragged;         /* the tensor of its offsets; -1: none, -2: it has some, of which nothing is known */
+    int64_t multiplier; /* of the offsets; 0: not said */
+    int writer;         /* the operation that writes it; -1: it comes from outside */
+    bool has_value;     /* a scalar whose number is known */
     double value;
 } facts_import_tensor;
 
 /* X(SYMBOL, "tail of cuDNN's CUDNN_BACKEND_OPERATION_…_DESCRIPTOR") */
-#define FACTS_IMPORT_OPERATION_LIST(X)                                                                                            \
-    X(MATMUL, "MATMUL") X(POINTWISE, "POINTWISE") X(REDUCTION, "REDUCTION") X(SOFTMAX, "SOFTMAX") X(BAND, "DIAGONAL_BAND_MASK")    \
-    X(RNG, "RNG") X(RESHAPE, "RESHAPE") X(PAGED_LOAD, "PAGED_CACHE_LOAD") X(DEQUANTIZE, "BLOCK_SCALE_DEQUANTIZE")                  \
-    X(ROPE, "ROPE_FWD") X(ROPE_BACKWARD, "ROPE_BWD") X(SDPA, "SDPA_FWD") X(SDPA_BACKWARD, "SDPA_BWD")
+#define FACTS_IMPORT_OPERATION_LIST(X)                                                                                             \
+    X(MATMUL, "MATMUL")                                                                                                            \
+    X(POINTWISE, "POINTWISE") X(REDUCTION, "REDUCTION") X(SOFTMAX, "SOFTMAX") X(BAND, "DIAGONAL_BAND_MASK") X(RNG, "RNG")          \
+        X(RESHAPE, "RESHAPE") X(PAGED_LOAD, "PAGED_CACHE_LOAD") X(DEQUANTIZE, "BLOCK_SCALE_DEQUANTIZE") X(ROPE, "ROPE_FWD")        \
+            X(ROPE_BACKWARD, "ROPE_BWD") X(SDPA, "SDPA_FWD") X(SDPA_BACKWARD, "SDPA_BWD")
 #define AS_ENUM(symbol, word) FACTS_IMPORT_##symbol,
 typedef enum facts_import_kind { FACTS_IMPORT_OPERATION_LIST(AS_ENUM) FACTS_IMPORT_KIND_OTHER } facts_import_kind;
 #undef AS_ENUM
@@ -53,28 +56,28 @@ typedef struct facts_import_port {
 
 typedef struct facts_import_operation {
     facts_import_kind kind;
-    const char *word;       /* as the format spells the kind */
-    const char *mode;       /* "MUL", "ADD", "AMAX", ...; "" */
-    const json_t *said;     /* the whole node, for attributes; lives as long as the graph */
+    const char *word;   /* as the format spells the kind */
+    const char *mode;   /* "MUL", "ADD", "AMAX", ...; "" */
+    const json_t *said; /* the whole node, for attributes; lives as long as the graph */
     int port_count;
     facts_import_port port[FACTS_IMPORT_PORTS];
 } facts_import_operation;
 
 typedef struct facts_import_graph {
-    json_t *root; /* owned */
-    bool frontend; /* nodes of cudnn-frontend */
+    json_t *root;                /* owned */
+    bool frontend;               /* nodes of cudnn-frontend */
     int cudnn, frontend_version; /* 92000, 11800; 0: not said */
     int tensor_count, operation_count;
-    facts_import_tensor *tensor; /* owned */
+    facts_import_tensor *tensor;       /* owned */
     facts_import_operation *operation; /* owned */
 } facts_import_graph;
 
-/* Takes over `root`, which is a graph of cudnn-frontend, or a graph, configuration or plan of cuDNN. False with the reason in *error, nothing
- * is left to free. */
+/* Takes over `root`, which is a graph of cudnn-frontend, or a graph, configuration or plan of cuDNN. False with the reason in
+ * *error, nothing is left to free. */
 bool facts_import_read(facts_import_graph *out, json_t *root, facts_error *error);
 void facts_import_graph_free(facts_import_graph *graph);
-/* The graph inside a unified operation that modifies its scores, as a graph of its own; false when there is none (`error` empty) or it is
- * broken. */
+/* The graph inside a unified operation that modifies its scores, as a graph of its own; false when there is none (`error` empty) or
+ * it is broken. */
 bool facts_import_subgraph(facts_import_graph *out, const facts_import_operation *operation, facts_error *error);
 
 /* A number of either format: cudnn-frontend 1.20 and newer write a float as the eight digits of its bits. False: it is none. */

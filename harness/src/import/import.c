@@ -5,7 +5,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "case/text.h"
+#include "case/words/case_text.h"
 #include "reading.h"
 
 /* ---- what is kept ---------------------------------------------------------------------------------------------------------- */

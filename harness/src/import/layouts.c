@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "case/layout.h"
-#include "case/problem.h"
-#include "case/storage.h"
+#include "case/problem/case_problem.h"
+#include "case/problem/storage.h"
+#include "case/words/layout_word.h"
 #include "tokens.h"
 
 static const char letters[] = "bhsd";
@@ -20,22 +20,28 @@ static const struct placed {
     facts_import_role role;
     facts_tensor_id id;
     const char *word;
-} placed[] = { { FACTS_IMPORT_ROLE_Q, FACTS_TENSOR_Q, "q" },           { FACTS_IMPORT_ROLE_K, FACTS_TENSOR_K, "k" },
-               { FACTS_IMPORT_ROLE_V, FACTS_TENSOR_V, "v" },           { FACTS_IMPORT_ROLE_O, FACTS_TENSOR_O, "o" },
-               { FACTS_IMPORT_ROLE_STATS, FACTS_TENSOR_STATS, "stats" }, { FACTS_IMPORT_ROLE_MAX, FACTS_TENSOR_MAX, "stats" },
-               { FACTS_IMPORT_ROLE_SUM_EXP, FACTS_TENSOR_SUM_EXP, "stats" }, { FACTS_IMPORT_ROLE_DO, FACTS_TENSOR_DO, "do" },
-               { FACTS_IMPORT_ROLE_DQ, FACTS_TENSOR_DQ, "dq" },        { FACTS_IMPORT_ROLE_DK, FACTS_TENSOR_DK, "dk" },
-               { FACTS_IMPORT_ROLE_DV, FACTS_TENSOR_DV, "dv" },        { FACTS_IMPORT_ROLE_BIAS, FACTS_TENSOR_BIAS, "bias" },
+} placed[] = { { FACTS_IMPORT_ROLE_Q, FACTS_TENSOR_Q, "q" },
+               { FACTS_IMPORT_ROLE_K, FACTS_TENSOR_K, "k" },
+               { FACTS_IMPORT_ROLE_V, FACTS_TENSOR_V, "v" },
+               { FACTS_IMPORT_ROLE_O, FACTS_TENSOR_O, "o" },
+               { FACTS_IMPORT_ROLE_STATS, FACTS_TENSOR_STATS, "stats" },
+               { FACTS_IMPORT_ROLE_MAX, FACTS_TENSOR_MAX, "stats" },
+               { FACTS_IMPORT_ROLE_SUM_EXP, FACTS_TENSOR_SUM_EXP, "stats" },
+               { FACTS_IMPORT_ROLE_DO, FACTS_TENSOR_DO, "do" },
+               { FACTS_IMPORT_ROLE_DQ, FACTS_TENSOR_DQ, "dq" },
+               { FACTS_IMPORT_ROLE_DK, FACTS_TENSOR_DK, "dk" },
+               { FACTS_IMPORT_ROLE_DV, FACTS_TENSOR_DV, "dv" },
+               { FACTS_IMPORT_ROLE_BIAS, FACTS_TENSOR_BIAS, "bias" },
                { FACTS_IMPORT_ROLE_DBIAS, FACTS_TENSOR_DBIAS, "dbias" } };
 enum { PLACED = sizeof placed / sizeof *placed };
 
 /* The case in the making. */
 typedef struct shaping {
     const facts_import_attention *a;
-    char keys[300]; /* layouts */
+    char keys[300];                   /* layouts */
     tokens gap, broadcast, sum, perm; /* of the forms of stride= */
-    int64_t gap_of_all;     /* tried first: `gap:N`; 0: each tensor for itself */
-    facts_problem *problem; /* of the last try */
+    int64_t gap_of_all;               /* tried first: `gap:N`; 0: each tensor for itself */
+    facts_problem *problem;           /* of the last try */
 } shaping;
 
 static void add_key(shaping *s, const char *key, const char *word)
@@ -44,7 +50,8 @@ static void add_key(shaping *s, const char *key, const char *word)
     snprintf(s->keys + used, sizeof s->keys - used, " %s=%s", key, word);
 }
 
-/* Packed rows' numbers head by head: heads are as far apart as all tokens together, which follows from lengths that the log does not say. */
+/* Packed rows' numbers head by head: heads are as far apart as all tokens together, which follows from lengths that the log does
+ * not say. */
 static bool is_head_major(const facts_import_tensor *t)
 {
     return t->ragged != -1 && t->dim[3] == 1 && t->dim[1] > 1 && t->stride[1] > t->stride[2];
@@ -117,7 +124,8 @@ static void order_by_stride(const facts_import_tensor *t, char out[5])
 }
 
 /* Forms of stride= for a tensor that no word has; `base` receives the word they start from. */
-static bool forms_of(shaping *s, const facts_import_tensor *t, const char *name, const char *const *words, size_t count, const char **base)
+static bool forms_of(shaping *s, const facts_import_tensor *t, const char *name, const char *const *words, size_t count,
+                     const char **base)
 {
     int64_t gap[4];
     char order[5];
@@ -149,7 +157,8 @@ static bool plain_forms(shaping *s, const facts_import_tensor *t, const char *na
 static bool all_have(const facts_import_tensor *const t[3], int from, const char *word)
 {
     for (int i = from; i < 3; i++)
-        if (!has_word(t[i], word) || memcmp(t[i]->dim, t[from]->dim, sizeof t[i]->dim) != 0 || (t[i]->ragged != -1) != (t[from]->ragged != -1))
+        if (!has_word(t[i], word) || memcmp(t[i]->dim, t[from]->dim, sizeof t[i]->dim) != 0 ||
+            (t[i]->ragged != -1) != (t[from]->ragged != -1))
             return false;
     return true;
 }
@@ -275,7 +284,8 @@ static bool shape_rows(shaping *s)
         if (!s->a->has[roles[i]])
             continue;
         bool ragged = t->ragged != -1, other = ragged ? is_head_major(t) : has_word(t, "bshd") && !has_word(t, "bhsd");
-        static const char *const order[2][2] = { { "bhsd", "bshd" }, { "thd", "htd" } }, *const key[2][2] = { { "bhs1", "bsh1" }, { "th1", "ht1" } };
+        static const char *const order[2][2] = { { "bhsd", "bshd" }, { "thd", "htd" } }, *const key[2][2] = { { "bhs1", "bsh1" },
+                                                                                                              { "th1", "ht1" } };
         add_key(s, "stats", key[ragged][other]);
         return has_word(t, order[ragged][other]) || forms_of(s, t, "stats", &order[ragged][other], 1, &base);
     }
@@ -309,7 +319,8 @@ static bool shape_following(shaping *s, facts_import_role role, const char *name
 static bool shape_gradients(shaping *s)
 {
     static const char *const name[3] = { "dq", "dk", "dv" };
-    const facts_import_tensor *t[3] = { part(s, FACTS_IMPORT_ROLE_DQ), part(s, FACTS_IMPORT_ROLE_DK), part(s, FACTS_IMPORT_ROLE_DV) };
+    const facts_import_tensor *t[3] = { part(s, FACTS_IMPORT_ROLE_DQ), part(s, FACTS_IMPORT_ROLE_DK),
+                                        part(s, FACTS_IMPORT_ROLE_DV) };
     const char *word[3];
     char layout[24];
     three_words_of(t, word);
@@ -348,8 +359,9 @@ static bool refuse_strides(const shaping *s, const char *word, facts_error *erro
         if (strcmp(placed[i].word, word) == 0 && s->a->has[placed[i].role]) {
             const facts_import_tensor *t = part(s, placed[i].role);
             snprintf(error->text, sizeof error->text,
-                     "no layout has %s with sizes %" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 " and strides %" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64, word,
-                     t->dim[0], t->dim[1], t->dim[2], t->dim[3], t->stride[0], t->stride[1], t->stride[2], t->stride[3]);
+                     "no layout has %s with sizes %" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 " and strides %" PRId64 ",%" PRId64
+                     ",%" PRId64 ",%" PRId64,
+                     word, t->dim[0], t->dim[1], t->dim[2], t->dim[3], t->stride[0], t->stride[1], t->stride[2], t->stride[3]);
         }
     return false;
 }
@@ -375,7 +387,11 @@ static bool shape(shaping *s, facts_case *out, const char *text, facts_error *er
 {
     *error = (facts_error){ .line = 0 };
     if (!shape_inputs(s))
-        return refuse_strides(s, word_of(part(s, FACTS_IMPORT_ROLE_Q)) == NULL ? "q" : word_of(part(s, FACTS_IMPORT_ROLE_K)) == NULL ? "k" : "v", error);
+        return refuse_strides(s,
+                              word_of(part(s, FACTS_IMPORT_ROLE_Q)) == NULL   ? "q"
+                              : word_of(part(s, FACTS_IMPORT_ROLE_K)) == NULL ? "k"
+                                                                              : "v",
+                              error);
     if (!shape_rows(s))
         return refuse_strides(s, "stats", error);
     if (!shape_bias(s, FACTS_IMPORT_ROLE_BIAS, "bias") || !shape_bias(s, FACTS_IMPORT_ROLE_DBIAS, "dbias"))

@@ -1,7 +1,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "case/text.h"
+#include "case/words/case_text.h"
 #include "parts.h"
 
 bool facts_import_refuse(facts_error *error, const char *what, const char *of)

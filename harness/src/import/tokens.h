@@ -5,7 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "case/case.h"
+#include "case/language/case.h"
 
 typedef struct tokens {
     char between;

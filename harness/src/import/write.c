@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "attention.h"
-#include "case/storage.h"
-#include "case/text.h"
+#include "case/problem/storage.h"
+#include "case/words/case_text.h"
 #include "layouts.h"
 #include "tokens.h"
 
@@ -76,7 +76,8 @@ static bool write_types(tokens *w, const facts_import_attention *a, facts_error 
             return refuse(error, "a type of Stats that no case has");
         add(w, "stats_dtype=%s", stats);
     }
-    const char *usual = a->mx ? io : out, *d_o = has(a, FACTS_IMPORT_ROLE_DO) ? type_word(part(a, FACTS_IMPORT_ROLE_DO)->type, a->mx) : usual;
+    const char *usual = a->mx ? io : out,
+               *d_o = has(a, FACTS_IMPORT_ROLE_DO) ? type_word(part(a, FACTS_IMPORT_ROLE_DO)->type, a->mx) : usual;
     if (d_o != NULL && usual != NULL && strcmp(d_o, usual) != 0)
         add(w, "do_dtype=%s", d_o);
     return out != NULL && grad != NULL && d_o != NULL ? true : refuse(error, "a type of O, dO or dQ that no case has");
@@ -98,9 +99,10 @@ static int64_t keys_of(const facts_import_attention *a, facts_import_notes *note
 
 static void write_sizes(tokens *w, const facts_import_attention *a, facts_import_notes *notes)
 {
-    const facts_import_tensor *q = part(a, FACTS_IMPORT_ROLE_Q), *k = part(a, FACTS_IMPORT_ROLE_K), *v = part(a, FACTS_IMPORT_ROLE_V);
-    add(w, "b=%" PRId64 " h=%" PRId64 "/%" PRId64 "/%" PRId64 " s=%" PRId64 "/%" PRId64 " d=%" PRId64 "/%" PRId64, q->dim[0], q->dim[1], k->dim[1],
-        v->dim[1], q->dim[2], keys_of(a, notes), q->dim[3], v->dim[3]);
+    const facts_import_tensor *q = part(a, FACTS_IMPORT_ROLE_Q), *k = part(a, FACTS_IMPORT_ROLE_K),
+                              *v = part(a, FACTS_IMPORT_ROLE_V);
+    add(w, "b=%" PRId64 " h=%" PRId64 "/%" PRId64 "/%" PRId64 " s=%" PRId64 "/%" PRId64 " d=%" PRId64 "/%" PRId64, q->dim[0],
+        q->dim[1], k->dim[1], v->dim[1], q->dim[2], keys_of(a, notes), q->dim[3], v->dim[3]);
 }
 
 static void write_band(tokens *w, const facts_import_attention *a, int64_t keys, facts_import_notes *notes)
@@ -148,7 +150,8 @@ static bool multiplied(const facts_import_attention *a)
 
 static void write_lengths(tokens *w, const facts_import_attention *a)
 {
-    bool cu_q = has(a, FACTS_IMPORT_ROLE_CU_Q), cu_kv = has(a, FACTS_IMPORT_ROLE_CU_KV), paged = has(a, FACTS_IMPORT_ROLE_TABLE_K) || has(a, FACTS_IMPORT_ROLE_TABLE_V);
+    bool cu_q = has(a, FACTS_IMPORT_ROLE_CU_Q), cu_kv = has(a, FACTS_IMPORT_ROLE_CU_KV),
+         paged = has(a, FACTS_IMPORT_ROLE_TABLE_K) || has(a, FACTS_IMPORT_ROLE_TABLE_V);
     bool lengths = a->padding || has(a, FACTS_IMPORT_ROLE_LEN_Q) || has(a, FACTS_IMPORT_ROLE_LEN_KV) || cu_q || cu_kv;
     if (lengths || packed(a) || paged)
         add(w, "padding=random");
@@ -283,7 +286,8 @@ static bool write_options(tokens *w, const facts_import_attention *a, facts_impo
     if (a->half_accumulation)
         return refuse(error, "sums of half precision (compute_data_type HALF): no case says it");
     if (a->right.value < 0 || a->left.value < 0)
-        return refuse(error, "a bound of the band below 0 (%" PRId64 ":%" PRId64 "): no case says it", a->left.value, a->right.value);
+        return refuse(error, "a bound of the band below 0 (%" PRId64 ":%" PRId64 "): no case says it", a->left.value,
+                      a->right.value);
     if (!write_bias(w, a, error) || !write_paged(w, a, error))
         return false;
     write_band(w, a, part(a, FACTS_IMPORT_ROLE_K)->dim[2], notes);

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../numbers/arrays.h"
-#include "../numbers/dtype.h"
+#include "numbers/dtype.h"
+#include "numbers/fill/arrays.h"
 
 #define TILE 128
 
@@ -250,8 +250,8 @@ void facts_interpose_replay(facts_memory *m, bool lie)
     const int32_t narrow = (int32_t)captured;
     const void *own = seed->type == FACTS_ARRAY_I64 ? (const void *)&captured : &narrow;
     if (now == FACTS_INTERPOSED_SEED_CAPTURED && m->array[FACTS_ARRAY_SEED])
-        fattn_buffer_write(m->worker->context, facts_memory_array_address(m, FACTS_ARRAY_SEED), lie ? own : m->array[FACTS_ARRAY_SEED],
-                           facts_array_bytes(seed));
+        fattn_buffer_write(m->worker->context, facts_memory_array_address(m, FACTS_ARRAY_SEED),
+                           lie ? own : m->array[FACTS_ARRAY_SEED], facts_array_bytes(seed));
 }
 
 static void scale_amax(facts_memory *m)

@@ -1,9 +1,10 @@
-/* A wrong answer between the engine and the judge, on any device: the whole way from an answer in memory to a verdict is tested with engines that are
- * right. Compiled with FATTN_LIARS alone, into facts-worker-liars; elsewhere nothing of it is there. One lie at a time, at every fetch. */
+/* A wrong answer between the engine and the judge, on any device: the whole way from an answer in memory to a verdict is tested
+ * with engines that are right. Compiled with FATTN_LIARS alone, into facts-worker-liars; elsewhere nothing of it is there. One lie
+ * at a time, at every fetch. */
 #ifndef FACTS_INTERPOSE_H
 #define FACTS_INTERPOSE_H
 
-#include "../worker/memory.h"
+#include "worker/memory/case_memory.h"
 
 /* X(SYMBOL, "word", "what is put in its place", the verdict that has to follow) */
 #define FACTS_INTERPOSED_LIST(X)                                                                                                   \
@@ -23,7 +24,7 @@
     X(SINK_DROPPED, "input-sink-dropped", "the engine sees sinks of -inf", WRONG)                                                  \
     X(PAGE_NEXT, "input-page-next", "the engine reads each page table one entry late", WRONG)                                      \
     X(OFFSETS_LATE, "input-offsets-late", "the engine finds every query sequence but the first one token late", WRONG)             \
-    X(FACTOR_NEXT, "input-factor-next", "the engine reads each factor of Q's blocks one place late", WRONG)                          \
+    X(FACTOR_NEXT, "input-factor-next", "the engine reads each factor of Q's blocks one place late", WRONG)                        \
     X(SEED_OTHER, "input-seed-other", "the engine drops by another seed than it said", WRONG)                                      \
     X(SEED_CAPTURED, "replay-seed-captured", "a replay drops by the seed that its graph was captured with", GRAPH_MISMATCH)        \
     X(SECOND_BIT, "answer-second-bit", "every run but the first has one bit of O (of dV) turned", NONDETERMINISTIC)

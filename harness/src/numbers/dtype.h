@@ -1,8 +1,8 @@
 /* Numbers as bits: encoding and decoding of the element types, with integer operations only, so that every machine agrees.
  *
- * Encoding rounds to nearest even, keeps subnormals, and saturates in the 8 bit types alone (448, 57344); elsewhere overflow is Inf.
- * Decoding is exact. FATTN_BOOL is 1 for everything but 0. `bits` holds the code in its low bits. A dtype that is none has no bytes and is 0 throughout.
- * Compiled by C and by CUDA C++.
+ * Encoding rounds to nearest even, keeps subnormals, and saturates in the 8 bit types alone (448, 57344); elsewhere overflow is
+ * Inf. Decoding is exact. FATTN_BOOL is 1 for everything but 0. `bits` holds the code in its low bits. A dtype that is none has no
+ * bytes and is 0 throughout. Compiled by C and by CUDA C++.
  */
 #ifndef FACTS_DTYPE_H
 #define FACTS_DTYPE_H
@@ -10,9 +10,10 @@
 #include <fattn/fattn.h>
 #include <string.h>
 
-#include "both.h"
+#include "host_device.h"
 
-/* A binary float type. `largest` is the code of the largest finite value, `inf` the code of Inf (or `largest` when there is none). */
+/* A binary float type. `largest` is the code of the largest finite value, `inf` the code of Inf (or `largest` when there is none).
+ */
 typedef struct facts_format {
     int32_t bytes, exponent_bits, fraction_bits, saturates;
     uint32_t largest, inf, nan;
@@ -22,15 +23,16 @@ FACTS_BOTH facts_format facts_format_of(int32_t dtype)
 {
     const facts_format bf16 = { 2, 8, 7, 0, 0x7F7F, 0x7F80, 0x7FC0 }, f16 = { 2, 5, 10, 0, 0x7BFF, 0x7C00, 0x7E00 };
     const facts_format f32 = { 4, 8, 23, 0, 0x7F7FFFFF, 0x7F800000, 0x7FC00000 };
-    const facts_format e4m3 = { 1, 4, 3, 1, 0x7E, 0x7E, 0x7F }, e5m2 = { 1, 5, 2, 1, 0x7B, 0x7C, 0x7F }, none = { 0, 0, 0, 0, 0, 0, 0 };
+    const facts_format e4m3 = { 1, 4, 3, 1, 0x7E, 0x7E, 0x7F }, e5m2 = { 1, 5, 2, 1, 0x7B, 0x7C, 0x7F },
+                       none = { 0, 0, 0, 0, 0, 0, 0 };
     const facts_format truth = { 1, 0, 0, 1, 1, 1, 1 };
-    return dtype == FATTN_BF16                             ? bf16
-           : dtype == FATTN_F16                            ? f16
-           : dtype == FATTN_F32                            ? f32
-           : dtype == FATTN_E4M3 || dtype == FATTN_MXE4M3  ? e4m3 /* the codes of block-scaled types, without their factors */
-           : dtype == FATTN_E5M2 || dtype == FATTN_MXE5M2  ? e5m2
-           : dtype == FATTN_BOOL                           ? truth
-                                                           : none;
+    return dtype == FATTN_BF16                            ? bf16
+           : dtype == FATTN_F16                           ? f16
+           : dtype == FATTN_F32                           ? f32
+           : dtype == FATTN_E4M3 || dtype == FATTN_MXE4M3 ? e4m3 /* the codes of block-scaled types, without their factors */
+           : dtype == FATTN_E5M2 || dtype == FATTN_MXE5M2 ? e5m2
+           : dtype == FATTN_BOOL                          ? truth
+                                                          : none;
 }
 
 FACTS_BOTH int facts_format_bias(facts_format f)
@@ -122,7 +124,8 @@ FACTS_BOTH double facts_decode(int32_t dtype, uint32_t bits)
         return 0.0;
     if (dtype == FATTN_BOOL)
         return bits != 0 ? 1.0 : 0.0;
-    uint32_t magnitude = bits & ((UINT32_C(1) << (8 * f.bytes - 1)) - 1), fraction = magnitude & ((UINT32_C(1) << f.fraction_bits) - 1);
+    uint32_t magnitude = bits & ((UINT32_C(1) << (8 * f.bytes - 1)) - 1),
+             fraction = magnitude & ((UINT32_C(1) << f.fraction_bits) - 1);
     uint32_t high = bits >> (8 * f.bytes - 1) << 31, low = 0; /* of the double; of most types the high half says all */
     int exponent = (int)(magnitude >> f.fraction_bits), bias = facts_format_bias(f);
     if (magnitude > f.largest) {
@@ -133,7 +136,8 @@ FACTS_BOTH double facts_decode(int32_t dtype, uint32_t bits)
             for (exponent = 1; !(fraction >> f.fraction_bits); exponent--) /* the leading bit becomes the implicit one */
                 fraction <<= 1;
         fraction &= (UINT32_C(1) << f.fraction_bits) - 1;
-        high |= (uint32_t)(exponent - bias + 1023) << 20 | (f.fraction_bits > 20 ? fraction >> (f.fraction_bits - 20) : fraction << (20 - f.fraction_bits));
+        high |= (uint32_t)(exponent - bias + 1023) << 20 |
+                (f.fraction_bits > 20 ? fraction >> (f.fraction_bits - 20) : fraction << (20 - f.fraction_bits));
         low = f.fraction_bits > 20 ? fraction << (52 - f.fraction_bits) : 0;
     }
     uint64_t out = (uint64_t)high << 32 | low;

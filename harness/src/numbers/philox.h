@@ -8,12 +8,13 @@
 
 #include <stdint.h>
 
-#include "both.h"
+#include "host_device.h"
 
 /* Which stream a number comes from. X(SYMBOL, number) */
-#define FACTS_STREAM_LIST(X)                                                                                                     \
-    X(Q, 0) X(K, 1) X(V, 2) X(DO, 3) X(BIAS, 4) X(SINK, 5) X(DIRECTION, 6) X(ROW, 7) X(KEEP, 8) X(LENGTHS, 9) X(PAGES, 10)        \
-    X(BLOCK_SCALES, 11) X(CODES, 12) X(PAD, 13) X(TILES, 14)
+#define FACTS_STREAM_LIST(X)                                                                                                       \
+    X(Q, 0)                                                                                                                        \
+    X(K, 1) X(V, 2) X(DO, 3) X(BIAS, 4) X(SINK, 5) X(DIRECTION, 6) X(ROW, 7) X(KEEP, 8) X(LENGTHS, 9) X(PAGES, 10)                 \
+        X(BLOCK_SCALES, 11) X(CODES, 12) X(PAD, 13) X(TILES, 14)
 #define AS_ENUM(symbol, number) FACTS_STREAM_##symbol = (number),
 typedef enum facts_stream { FACTS_STREAM_LIST(AS_ENUM) } facts_stream;
 #undef AS_ENUM
@@ -41,7 +42,8 @@ FACTS_BOTH facts_draw facts_philox(const uint32_t counter[4], const uint32_t key
 {
     uint32_t c0 = counter[0], c1 = counter[1], c2 = counter[2], c3 = counter[3], k0 = key[0], k1 = key[1];
     for (int round = 0; round < 10; round++) {
-        uint32_t low_a, low_b, high_a = facts_multiply(c0, UINT32_C(0xD2511F53), &low_a), high_b = facts_multiply(c2, UINT32_C(0xCD9E8D57), &low_b);
+        uint32_t low_a, low_b, high_a = facts_multiply(c0, UINT32_C(0xD2511F53), &low_a),
+                               high_b = facts_multiply(c2, UINT32_C(0xCD9E8D57), &low_b);
         c0 = high_b ^ c1 ^ k0;
         c1 = low_b;
         c2 = high_a ^ c3 ^ k1;

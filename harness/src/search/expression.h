@@ -2,7 +2,7 @@
 #ifndef FACTS_EXPRESSION_H
 #define FACTS_EXPRESSION_H
 
-#include "../case/text.h"
+#include "case/words/case_text.h"
 #include "dice.h"
 
 typedef struct facts_choice_line {

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../case/text.h"
+#include "case/words/case_text.h"
 #include "reduction.h"
 
 #define MOST_REPEATS 5

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <xxhash.h>
 
-#include "../case/text.h"
+#include "case/words/case_text.h"
 
 #define MOST_ATTEMPTS 16
 #define MOST_FAILING 64

@@ -2,7 +2,7 @@
 #ifndef FACTS_REDUCTION_H
 #define FACTS_REDUCTION_H
 
-#include "../case/problem.h"
+#include "case/problem/case_problem.h"
 #include "shrink.h"
 
 typedef struct facts_tried {

@@ -2,8 +2,8 @@
 #ifndef FACTS_STORY_H
 #define FACTS_STORY_H
 
-#include "../record/text.h"
 #include "findings.h"
+#include "record/text.h"
 
 typedef struct facts_story {
     const char *version; /* of FACTS */

@@ -2,9 +2,9 @@
 #ifndef FACTS_SYMPTOM_H
 #define FACTS_SYMPTOM_H
 
-#include "../case/case.h"
-#include "../record/reader.h"
-#include "../record/verdicts.h"
+#include "case/language/case.h"
+#include "record/reader.h"
+#include "record/verdicts.h"
 
 #define FACTS_TENSORS_TEXT 64
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../case/lines.h"
-#include "../case/problem.h"
+#include "case/language/file_lines.h"
+#include "case/problem/case_problem.h"
 #include "expression.h"
 #include "template.h"
 

@@ -15,8 +15,8 @@
 #ifndef FACTS_WEIGHTS_H
 #define FACTS_WEIGHTS_H
 
-#include "../case/case.h"
-#include "../case/predicate.h"
+#include "case/language/case.h"
+#include "case/language/predicate.h"
 
 typedef struct facts_weights facts_weights; /* owner; opaque */
 

@@ -1,8 +1,9 @@
-/* What described devices answered before: an unchanged question to an unchanged build is not asked twice. One SQLite file in the user's
- * cache. It is a convenience: whatever is wrong with it, everything is asked as if it were not there.
+/* What described devices answered before: an unchanged question to an unchanged build is not asked twice. One SQLite file in the
+ * user's cache. It is a convenience: whatever is wrong with it, everything is asked as if it were not there.
  *
- * A scope is all that an answer depends on but the case: the build's libraries, the device, the worker program … (supervisor/stored.c puts that
- * into words; here it is a key). Under a scope lie what the worker said when it was ready, and answers by the case's canonical name.
+ * A scope is all that an answer depends on but the case: the build's libraries, the device, the worker program …
+ * (supervisor/stored.c puts that into words; here it is a key). Under a scope lie what the worker said when it was ready, and
+ * answers by the case's canonical name.
  *
  * Threads: any may call; several processes may share the file. */
 #ifndef FACTS_ANSWERS_H
@@ -11,15 +12,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "../builds/home.h"
-#include "../record/text.h"
+#include "builds/home.h"
+#include "record/text.h"
 
 #define FACTS_STORE_BYTES ((int64_t)1 << 30) /* of answers; beyond it what was used longest ago goes */
 
 typedef struct facts_answers facts_answers;
 
-/* Opens or makes the file (0600). One that is broken, not ours or of a newer FACTS is renamed to PATH.aside, which `note` says in one line; otherwise
- * `note` is empty. NULL: there is no store to be had here. */
+/* Opens or makes the file (0600). One that is broken, not ours or of a newer FACTS is renamed to PATH.aside, which `note` says in
+ * one line; otherwise `note` is empty. NULL: there is no store to be had here. */
 facts_answers *facts_answers_open(const char *path, int64_t most_bytes, facts_message *note);
 /* Writes what is pending. `note` as above: the file may turn out to be broken while it is used. NULL is fine. */
 void facts_answers_close(facts_answers *store, facts_message *note);
@@ -41,8 +42,8 @@ void facts_answers_put(facts_answers *store, int64_t scope, const char *name, co
 /* What was put under this name is no answer after all. */
 void facts_answers_drop(facts_answers *store, int64_t scope, const char *name);
 
-/* A file's content: 128 bits of XXH3, and SHA-256, as hex digits. Both are remembered by path, size, times and inode, as git does. False: the file cannot
- * be read. `store` may be NULL: then the file is read. */
+/* A file's content: 128 bits of XXH3, and SHA-256, as hex digits. Both are remembered by path, size, times and inode, as git does.
+ * False: the file cannot be read. `store` may be NULL: then the file is read. */
 bool facts_answers_content(facts_answers *store, const char *path, char out[33]);
 bool facts_answers_sha256(facts_answers *store, const char *path, char out[65]);
 

@@ -7,7 +7,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#include "../builds/integrity.h"
+#include "builds/integrity.h"
 #include "parts.h"
 
 #define CHUNK ((size_t)1 << 20)

@@ -2,9 +2,9 @@
 #ifndef FACTS_COMPOSE_H
 #define FACTS_COMPOSE_H
 
-#include "../record/text.h"
 #include "order.h"
 #include "process.h"
+#include "record/text.h"
 
 /* What the supervisor knows of a row beside what the worker said. Empty strings are left out. */
 typedef struct facts_frame {
@@ -23,8 +23,8 @@ void facts_compose_row(facts_text *out, const facts_line *row, const facts_frame
 /* {"id":…} as PROTOCOL.md says. */
 void facts_compose_request(facts_text *out, const facts_order *order, int64_t id, const char *name, int from_config);
 /* `errata`: the text of cases/errata.json, or NULL. */
-void facts_compose_target(facts_text *out, const facts_order *order, const facts_target *target, const char *driver, const char *errata,
-                          int threads);
+void facts_compose_target(facts_text *out, const facts_order *order, const facts_target *target, const char *driver,
+                          const char *errata, int threads);
 void facts_compose_start(facts_text *out, const char *run, const char *name, const char *build, const char *device, int attempt,
                          int from_config);
 
@@ -32,8 +32,8 @@ void facts_compose_start(facts_text *out, const char *run, const char *name, con
 typedef struct facts_evidence {
     const char *verdict;
     char stage[32];
-    int config; /* -1: none in hand */
-    const facts_death *death; /* NULL: it was not asked */
+    int config;                             /* -1: none in hand */
+    const facts_death *death;               /* NULL: it was not asked */
     const char *class_word, *text, *remedy; /* may be NULL; without text the death is described */
 } facts_evidence;
 

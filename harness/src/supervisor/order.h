@@ -2,9 +2,9 @@
 #ifndef FACTS_ORDER_H
 #define FACTS_ORDER_H
 
-#include "../record/reader.h"
-#include "../record/verdicts.h"
-#include "../record/writer.h"
+#include "record/reader.h"
+#include "record/verdicts.h"
+#include "record/writer.h"
 #include "resume.h"
 #include "target.h"
 
@@ -53,15 +53,15 @@ typedef struct facts_order {
     const char *worker; /* path of facts-worker */
     const char *fault;  /* FACTS_FAULT, or "" */
     const char *run_id;
-    facts_writer *writer;       /* NULL: nothing is kept */
-    const facts_resume *resume; /* NULL: from the start */
-    struct facts_answers *store;  /* of answers of described devices; NULL: everything is asked */
-    bool fresh;                 /* answers are kept there and none is taken */
-    bool hash_libraries;        /* sha256 of what each worker has mapped, for the target line */
+    facts_writer *writer;        /* NULL: nothing is kept */
+    const facts_resume *resume;  /* NULL: from the start */
+    struct facts_answers *store; /* of answers of described devices; NULL: everything is asked */
+    bool fresh;                  /* answers are kept there and none is taken */
+    bool hash_libraries;         /* sha256 of what each worker has mapped, for the target line */
     void *context;
-    /* NULL: `work` is all there is. Otherwise asked whenever a worker has nothing left to take: it may append to this order's `work` (the array may
-     * move) and raise `work_count`, and says whether it did. Workers wait as long as others have something in hand; with nothing added
-     * and nothing in hand the run is over. */
+    /* NULL: `work` is all there is. Otherwise asked whenever a worker has nothing left to take: it may append to this order's
+     * `work` (the array may move) and raise `work_count`, and says whether it did. Workers wait as long as others have something in
+     * hand; with nothing added and nothing in hand the run is over. */
     bool (*more)(void *context);
     void (*on_row)(void *context, const facts_outcome *outcome);
     void (*on_ready)(void *context, size_t target, const char *device,

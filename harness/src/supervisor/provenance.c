@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../builds/integrity.h"
-#include "../store/answers.h"
+#include "builds/integrity.h"
+#include "store/answers.h"
 #include "supervision.h"
 
 #define MAX_LIBRARIES 32

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../store/answers.h"
+#include "store/answers.h"
 #include "supervision.h"
 
 /* The first GPU of a kind takes the plain name; with several in one run the number tells them apart. */

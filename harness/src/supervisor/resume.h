@@ -6,18 +6,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "../record/reader.h"
+#include "record/reader.h"
 
 typedef struct facts_resume facts_resume;
 
 typedef struct facts_resume_state {
-    bool done;        /* all its rows are there; rows that say not_run do not count, nor does a case that was late through us in some row */
-    int from_config;  /* with engine=all: the first configuration that has no row; 0 of what is asked again */
-    int attempts;     /* starts so far */
+    bool
+        done; /* all its rows are there; rows that say not_run do not count, nor does a case that was late through us in some row */
+    int from_config; /* with engine=all: the first configuration that has no row; 0 of what is asked again */
+    int attempts;    /* starts so far */
 } facts_resume_state;
 
-/* Reads a record. Returns 0; 2 when its suite hash is another (`suite_hash`; NULL: any) or a newer FACTS wrote it; 3 when it cannot be read. One line in `error`.
- * A file that does not exist is an empty record. */
+/* Reads a record. Returns 0; 2 when its suite hash is another (`suite_hash`; NULL: any) or a newer FACTS wrote it; 3 when it cannot
+ * be read. One line in `error`. A file that does not exist is an empty record. */
 int facts_resume_read(facts_resume **out, const char *path, const char *suite_hash, char *error, size_t capacity);
 facts_resume_state facts_resume_get(const facts_resume *resume, const char *name, const char *build, const char *device);
 /* Calls `each` with every kept row of (build, device), in the file's order. */

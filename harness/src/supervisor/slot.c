@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../store/answers.h"
+#include "store/answers.h"
 #include "stored.h"
 
 #define START_TIMEOUT_S 120.0

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../builds/sha256.h"
-#include "../case/text.h"
-#include "../store/answers.h"
+#include "builds/sha256.h"
+#include "case/words/case_text.h"
+#include "store/answers.h"
 
 #define FILES_MOST 64
 
@@ -75,8 +75,8 @@ static bool add_all(facts_supervision *run, facts_text *key, const facts_target 
     facts_text_member(key, "device", target->described.name);
     facts_text_member(key, "description", target->described.json);
     facts_text_member(key, "errata", run->errata ? run->errata : "");
-    return add_file(run, key, "worker", order->worker) && add_file(run, key, "driver", run->driver) && add_build(run, key, &target->build) &&
-           !key->failed;
+    return add_file(run, key, "worker", order->worker) && add_file(run, key, "driver", run->driver) &&
+           add_build(run, key, &target->build) && !key->failed;
 }
 
 void facts_stored_open(facts_supervision *run, size_t target)
@@ -113,7 +113,8 @@ static bool tell_ready(facts_supervision *run, size_t target)
 }
 
 /* One line of what is kept: the milliseconds that it took, a blank, the worker's row. */
-static bool write_kept(facts_supervision *run, size_t target, size_t work, const char *line, const char *end, const char *asked, bool more)
+static bool write_kept(facts_supervision *run, size_t target, size_t work, const char *line, const char *end, const char *asked,
+                       bool more)
 {
     char *row;
     double wall_ms = strtod(line, &row);
@@ -128,7 +129,8 @@ bool facts_stored_answer(facts_supervision *run, size_t target, size_t work)
     facts_target_state *state = &run->targets[target];
     facts_item *item = &state->items[work];
     char asked[24];
-    if (!state->scope || order->fresh || order->work[work].fresh || order->work[work].alone || item->from_config > 0 || run->stopping)
+    if (!state->scope || order->fresh || order->work[work].fresh || order->work[work].alone || item->from_config > 0 ||
+        run->stopping)
         return false;
     facts_text_clear(&run->kept);
     if (!facts_answers_get(order->store, state->scope, order->work[work].name, &run->kept, asked) || !tell_ready(run, target))
@@ -152,7 +154,8 @@ static bool is_answer(facts_verdict verdict, const facts_line *row)
     facts_member members[16];
     size_t count;
     facts_slice reason = facts_line_get(row, "reason");
-    if (verdict != FACTS_VERDICT_PASS && verdict != FACTS_VERDICT_UNSUPPORTED && verdict != FACTS_VERDICT_WRONG && verdict != FACTS_VERDICT_BUILD_FAIL)
+    if (verdict != FACTS_VERDICT_PASS && verdict != FACTS_VERDICT_UNSUPPORTED && verdict != FACTS_VERDICT_WRONG &&
+        verdict != FACTS_VERDICT_BUILD_FAIL)
         return false;
     if (!reason.at)
         return true;
@@ -160,7 +163,8 @@ static bool is_answer(facts_verdict verdict, const facts_line *row)
            !facts_slice_is(facts_member_find(members, count < 16 ? count : 16, "class"), "environment");
 }
 
-void facts_stored_row(facts_text *keep, facts_verdict verdict, const facts_line *row, const char *text, size_t length, double wall_ms)
+void facts_stored_row(facts_text *keep, facts_verdict verdict, const facts_line *row, const char *text, size_t length,
+                      double wall_ms)
 {
     if (!is_answer(verdict, row) || memchr(text, '\n', length))
         keep->failed = true;

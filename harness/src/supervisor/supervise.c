@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../case/file.h"
-#include "../store/answers.h"
+#include "case/words/text_file.h"
+#include "store/answers.h"
 #include "stored.h"
 
 #define TICK_MS 100

@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "../builds/builds.h"
-#include "../builds/device.h"
+#include "builds/builds.h"
+#include "builds/device.h"
 
 typedef enum facts_target_kind { FACTS_TARGET_GPU, FACTS_TARGET_DESCRIBED, FACTS_TARGET_CPU } facts_target_kind;
 
@@ -23,8 +23,8 @@ typedef struct facts_targets {
     size_t count;
 } facts_targets;
 
-/* builds x devices; `flags` are those of facts_builds_resolve; `devices` is a comma list of GPU numbers, cpu, names of descriptions and JSON files. The cpu is one target, whatever the
- * builds. `notes` gets what was chosen among several ("" when nothing was).
+/* builds x devices; `flags` are those of facts_builds_resolve; `devices` is a comma list of GPU numbers, cpu, names of descriptions
+ * and JSON files. The cpu is one target, whatever the builds. `notes` gets what was chosen among several ("" when nothing was).
  * Returns 0; 2 or 3 with a line in *message. */
 int facts_targets_resolve(facts_targets *out, const char *cudnn, unsigned flags, const char *devices, facts_message *note,
                           facts_message *message);

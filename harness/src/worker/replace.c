@@ -1,13 +1,13 @@
 #include "replace.h"
 
 #include <limits.h>
-#include <stdlib.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "../case/case.h"
+#include "case/language/case.h"
 #include "reply.h"
 
 /* rescale= of a case; "" for cuDNN's own. */
@@ -38,8 +38,9 @@ static bool put(int file, const char *text, size_t length)
 
 static bool put_all(int file, const facts_in_hand *all)
 {
-    return file >= 0 && put(file, all->target, strlen(all->target)) && put(file, "\n", 1) && put(file, all->request, all->request_length) &&
-           put(file, "\n", 1) && put(file, all->rest, all->rest_length) && lseek(file, 0, SEEK_SET) == 0;
+    return file >= 0 && put(file, all->target, strlen(all->target)) && put(file, "\n", 1) &&
+           put(file, all->request, all->request_length) && put(file, "\n", 1) && put(file, all->rest, all->rest_length) &&
+           lseek(file, 0, SEEK_SET) == 0;
 }
 
 void facts_replace(facts_worker *worker, const facts_request *request, const facts_in_hand *in_hand)

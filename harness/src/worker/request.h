@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "../case/case.h"
+#include "case/language/case.h"
 
 #define FACTS_REQUEST_MAX ((size_t)1 << 20) /* bytes of one line */
 #define FACTS_REQUEST_PATH 4096

@@ -4,21 +4,21 @@
 #include <string.h>
 #include <time.h>
 
-#include "../case/problem.h"
-#include "../numbers/mod.h"
-#include "both.h"
-#include "dump.h"
-#include "exec.h"
-#include "layouts.h"
-#include "nearest.h"
-#include "pictures.h"
-#include "plans.h"
-#include "policy.h"
+#include "case/problem/case_problem.h"
+#include "numbers/fill/mod.h"
 #include "reply.h"
-#include "row.h"
-#include "row_trial.h"
-#include "runs.h"
-#include "trial.h"
+#include "worker/exec/both_oracles.h"
+#include "worker/exec/exec.h"
+#include "worker/exec/runs.h"
+#include "worker/exec/trial.h"
+#include "worker/row/dump.h"
+#include "worker/row/pictures.h"
+#include "worker/row/row.h"
+#include "worker/row/row_trial.h"
+#include "worker/target/case_policy.h"
+#include "worker/target/derived_layouts.h"
+#include "worker/target/nearest_accepted.h"
+#include "worker/target/plans.h"
 
 /* One request in hand. */
 typedef struct job {
@@ -32,7 +32,7 @@ typedef struct job {
     double decide_us;
     facts_truth truth; /* made when the first configuration is run */
     bool has_truth;
-    bool again;      /* a dead context was found before anything was launched: no answer */
+    bool again;     /* a dead context was found before anything was launched: no answer */
     int32_t config; /* in hand; -1: none */
 } job;
 
@@ -183,7 +183,8 @@ static bool decide(job *j)
     facts_row_decision(row, j->decision);
     if (is_refused_in_vain(j)) {
         facts_row_verdict(row, FACTS_VERDICT_WRONG);
-        facts_row_reason(row, "internal", NULL, "decided as not supported, and yet a plan of it was made: the question was not the call", NULL);
+        facts_row_reason(row, "internal", NULL,
+                         "decided as not supported, and yet a plan of it was made: the question was not the call", NULL);
     }
     json_object_set_new(row, "decide_us", json_real(j->decide_us));
     if (j->request->explain && !unasked)
@@ -204,7 +205,8 @@ static bool prepare(job *j, json_t *row, const facts_who *who)
         j->has_truth = true;
         return true;
     }
-    /* Filling and the reference are ours, and nothing of this case ran before them: a fault is what an earlier case of this process left behind, or our own. */
+    /* Filling and the reference are ours, and nothing of this case ran before them: a fault is what an earlier case of this process
+     * left behind, or our own. */
     const bool fault = status == FATTN_DEVICE_FAULT;
     j->worker->lost = fault;
     j->again = fault && j->worker->ran;
@@ -219,8 +221,11 @@ static bool prepare(job *j, json_t *row, const facts_who *who)
 static bool prepare_for(job *j, json_t *row, const fattn_plan *plan)
 {
     const fattn_engine *engine = fattn_plan_engine(plan);
-    const facts_who who = { .sm = j->worker->info.sm, .backend = (int32_t)fattn_plan_backend(plan), .dtype = j->problem.ask.dtype,
-                            .pass = j->problem.ask.pass, .engine = engine ? engine->index : -1 };
+    const facts_who who = { .sm = j->worker->info.sm,
+                            .backend = (int32_t)fattn_plan_backend(plan),
+                            .dtype = j->problem.ask.dtype,
+                            .pass = j->problem.ask.pass,
+                            .engine = engine ? engine->index : -1 };
     stage(j, "reference"); /* others' constants make another one */
     if (!prepare(j, row, &who))
         return false;
@@ -294,7 +299,8 @@ static bool is_as_decided(const job *j, const fattn_plan *plan)
     if (fattn_plan_backend(plan) != FATTN_BACKEND_CUDNN || made->mode != FATTN_MODE_A || made->config < 0)
         return true;
     const fattn_engine *said = fattn_decision_engine(j->decision, FATTN_MODE_A, (size_t)made->config);
-    return said && said->index == made->index && said->knob_count == made->knob_count && said->workspace_bytes == made->workspace_bytes &&
+    return said && said->index == made->index && said->knob_count == made->knob_count &&
+           said->workspace_bytes == made->workspace_bytes &&
            memcmp(said->knobs, made->knobs, (size_t)made->knob_count * sizeof *made->knobs) == 0;
 }
 
@@ -326,7 +332,8 @@ static void build_and_run(job *j, json_t *row, const fattn_plan_options *options
     json_object_set_new(row, "workspace_bytes", json_integer((json_int_t)fattn_plan_workspace_bytes(plan)));
     if (!is_as_decided(j, plan)) {
         facts_row_verdict(row, FACTS_VERDICT_BUILD_FAIL);
-        facts_row_reason(row, NULL, NULL, "what was compiled is not what was decided: another engine, knob or workspace at its place", NULL);
+        facts_row_reason(row, NULL, NULL,
+                         "what was compiled is not what was decided: another engine, knob or workspace at its place", NULL);
     } else if (execute)
         run(j, row, &plan);
     fattn_plan_destroy(plan);

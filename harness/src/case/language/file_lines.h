@@ -1,0 +1,25 @@
+/* Our own files, a line at a time: where a reader stands, and what is wrong at which letter of it. */
+#ifndef FACTS_CASE_LINES_H
+#define FACTS_CASE_LINES_H
+
+#include "case/words/case_text.h"
+#include "predicate.h"
+
+typedef struct facts_lines {
+    const char *where;  /* the file, for people */
+    size_t most;        /* letters of a line; 0: as many as there are */
+    facts_error *error; /* of what went wrong */
+    int line;           /* the one that is read now */
+    const char *start;  /* its first letter */
+} facts_lines;
+
+/* Calls `read` for each line that says something, without its comment, until it returns false. Returns whether all were read. */
+bool facts_lines_each(facts_lines *in, const char *text, bool (*read)(void *context, facts_span line), void *context);
+
+/* What is wrong with the line, at a letter of it (NULL: with all of it). Returns false. */
+bool facts_lines_fail(const facts_lines *in, const char *at, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* A predicate that is part of the line. What is wrong with it stands at its place there, after `before`. */
+bool facts_lines_predicate(const facts_lines *in, facts_span text, const char *before, facts_predicate **out);
+
+#endif

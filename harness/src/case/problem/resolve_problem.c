@@ -1,0 +1,437 @@
+#include "resolution.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "case/language/key_value.h"
+#include "case/words/case_text.h"
+#include "huge.h"
+#include "lengths.h"
+#include "valid_checks.h"
+
+facts_resolve_status facts_resolve_say(facts_error *error, facts_resolve_status status, facts_key key, const char *what)
+{
+    if (error != NULL) {
+        snprintf(error->text, sizeof error->text, "%s: %s", facts_keys[key].word, what);
+        error->line = 1;
+        error->column = 1;
+    }
+    return status;
+}
+
+facts_resolve_status facts_resolve_bad(facts_resolution *r, facts_key key, const char *what)
+{
+    return facts_resolve_say(r->error, FACTS_BAD_PROBLEM, key, what);
+}
+
+facts_resolve_status facts_resolve_idle(facts_resolution *r, const facts_key *keys, size_t count, const char *why)
+{
+    for (size_t i = 0; i < count; i++)
+        if (facts_key_given(r->c, keys[i]))
+            return facts_resolve_bad(r, keys[i], why);
+    return FACTS_RESOLVED;
+}
+
+bool facts_key_given(const facts_case *c, facts_key key)
+{
+    return c->at[key] != 0;
+}
+
+bool facts_key_is(const facts_case *c, facts_key key, const char *word)
+{
+    return strcmp(facts_case_get(c, key), word) == 0;
+}
+
+/* ---- what nothing implements yet ------------------------------------------------------------------------------------------- */
+
+static bool set_is_in(const char *now, facts_span value)
+{
+    char scratch[FACTS_CASE_TEXT];
+    do {
+        if (!facts_template_match(now, facts_span_cut(&value, '+'), scratch))
+            return false;
+    } while (value.length > 0);
+    return true;
+}
+
+static bool implemented(const facts_case *c, facts_key key)
+{
+    const facts_key_row *row = &facts_keys[key];
+    if (c->at[key] == 0 || strcmp(row->now, "*") == 0)
+        return true;
+    char scratch[FACTS_CASE_TEXT];
+    facts_span value = facts_span_of(c->text + c->at[key]);
+    return row->kind == FACTS_KIND_SET ? set_is_in(row->now, value) : facts_template_match(row->now, value, scratch);
+}
+
+static facts_resolve_status check_implemented(facts_resolution *r)
+{
+    char what[200];
+    for (facts_key key = 0; key < FACTS_KEY_COUNT; key++) {
+        if (implemented(r->c, key))
+            continue;
+        snprintf(what, sizeof what, "%.120s is not implemented yet", facts_case_get(r->c, key));
+        return facts_resolve_say(r->error, FACTS_NOT_IMPLEMENTED, key, what);
+    }
+    return FACTS_RESOLVED;
+}
+
+/* ---- sizes and types ------------------------------------------------------------------------------------------------------- */
+
+static int word_value(const char *word, const char *const *words, const int *values, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(word, words[i]) == 0)
+            return values[i];
+    }
+    return -1;
+}
+
+#define AS_WORD(symbol, value, word) word,
+#define AS_VALUE(symbol, value, word) value,
+#define READER(name, LIST)                                                                                                         \
+    static int name(const facts_case *c, facts_key key)                                                                            \
+    {                                                                                                                              \
+        static const char *const words[] = { LIST(AS_WORD) };                                                                      \
+        static const int values[] = { LIST(AS_VALUE) };                                                                            \
+        return word_value(facts_case_get(c, key), words, values, sizeof values / sizeof *values);                                  \
+    }
+READER(dtype_of, FATTN_DTYPE_LIST)
+
+int32_t facts_key_dtype(const facts_case *c, facts_key key)
+{
+    return dtype_of(c, key);
+}
+
+READER(pass_of, FATTN_PASS_LIST)
+READER(align_of, FATTN_ALIGN_LIST)
+READER(impl_of, FATTN_IMPL_LIST)
+READER(spelling_of, FATTN_SPELLING_LIST)
+
+#define AS_WORD2(symbol, word) word,
+static int plain_word(const char *word, const char *const *words, size_t count)
+{
+    size_t i = 0;
+    while (i < count && strcmp(word, words[i]) != 0)
+        i++;
+    return (int)i;
+}
+
+static facts_exec exec_of(const facts_case *c)
+{
+    static const char *const words[] = { FACTS_EXEC_LIST(AS_WORD2) };
+    return (facts_exec)plain_word(facts_case_get(c, FACTS_KEY_EXEC), words, FACTS_EXEC_COUNT);
+}
+
+static facts_policy policy_of(const facts_case *c)
+{
+    static const char *const words[] = { FACTS_POLICY_LIST(AS_WORD2) };
+    return (facts_policy)plain_word(facts_case_get(c, FACTS_KEY_POLICY), words, FACTS_POLICY_COUNT);
+}
+
+/* The parts of 8/2/2; a part that is absent repeats the one before. Returns false when one is not a size anybody has. */
+static bool read_parts(const facts_case *c, facts_key key, int64_t *out, size_t count)
+{
+    facts_span rest = facts_span_of(facts_case_get(c, key));
+    for (size_t i = 0; i < count; i++) {
+        uint64_t value = 0;
+        if (i > 0 && rest.length == 0) {
+            out[i] = out[i - 1];
+            continue;
+        }
+        if (!facts_read_integer(facts_span_cut(&rest, '/'), INT32_MAX, &value) || value == 0)
+            return false;
+        out[i] = (int64_t)value;
+    }
+    return true;
+}
+
+static facts_resolve_status resolve_sizes(facts_resolution *r)
+{
+    fattn_problem *ask = &r->out->ask;
+    int64_t heads[3], seq[2], dim[2];
+    const struct {
+        facts_key key;
+        int64_t *out;
+        size_t count;
+    } part[] = { { FACTS_KEY_B, &ask->batch, 1 }, { FACTS_KEY_H, heads, 3 }, { FACTS_KEY_S, seq, 2 }, { FACTS_KEY_D, dim, 2 } };
+    for (size_t i = 0; i < sizeof part / sizeof *part; i++) {
+        if (!read_parts(r->c, part[i].key, part[i].out, part[i].count))
+            return facts_resolve_say(r->error, FACTS_BAD_PROBLEM, part[i].key, "a size must lie between 1 and 2147483647");
+    }
+    if (heads[0] % heads[1] != 0 || heads[0] % heads[2] != 0)
+        return facts_resolve_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_H,
+                                 "heads of Q must be a multiple of the heads of K and of V");
+    ask->heads_q = heads[0];
+    ask->heads_k = heads[1];
+    ask->heads_v = heads[2];
+    ask->seq_q = seq[0];
+    ask->seq_kv = seq[1];
+    ask->dim_qk = dim[0];
+    ask->dim_v = dim[1];
+    ask->pass = pass_of(r->c, FACTS_KEY_PASS);
+    return FACTS_RESOLVED;
+}
+
+#define MOST_WINDOW (UINT64_C(1) << 30) /* of the library */
+
+static facts_resolve_status resolve_band(facts_resolution *r)
+{
+    fattn_problem *ask = &r->out->ask;
+    facts_span right = facts_span_of(facts_case_get(r->c, FACTS_KEY_WINDOW));
+    facts_span left = facts_span_cut(&right, ':');
+    uint64_t bound;
+    if (!facts_span_is(left, "inf")) {
+        if (!facts_read_integer(left, MOST_WINDOW, &bound))
+            return facts_resolve_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_WINDOW, "a bound is at most 2^30; inf for none");
+        ask->has_left = 1;
+        ask->window_left = (int64_t)bound;
+    }
+    if (!facts_span_is(right, "inf")) {
+        if (!facts_read_integer(right, MOST_WINDOW, &bound))
+            return facts_resolve_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_WINDOW, "a bound is at most 2^30; inf for none");
+        ask->has_right = 1;
+        ask->window_right = (int64_t)bound;
+    }
+    ask->align = align_of(r->c, FACTS_KEY_ALIGN);
+    return FACTS_RESOLVED;
+}
+
+/* ---- the rest -------------------------------------------------------------------------------------------------------------- */
+
+static facts_resolve_status resolve_how(facts_resolution *r)
+{
+#define AS_FILL(symbol, word) word,
+    static const char *const fills[] = { FACTS_FILL_LIST(AS_FILL) };
+#undef AS_FILL
+    static const char *const poisons[] = { "fill", "nan", "inf", "big" };
+    _Static_assert(FACTS_FILL_GAUSS == 0 && FACTS_FILL_OTHER == sizeof fills / sizeof *fills, "fills in the order of facts_fill");
+    static const int order[] = { 0, 1, 2, 3 };
+    facts_problem *out = r->out;
+    const facts_case *c = r->c;
+    facts_span parameter = facts_span_of(facts_case_get(c, FACTS_KEY_FILL)), fill = facts_span_cut(&parameter, ':');
+    out->fill = FACTS_FILL_GAUSS;
+    while (out->fill < FACTS_FILL_OTHER && !facts_span_is(fill, fills[out->fill]))
+        out->fill++;
+    if (out->fill == FACTS_FILL_OUTLIER &&
+        (!facts_read_real(parameter, &out->fill_parameter) || fabs(out->fill_parameter) > 1024.0))
+        return facts_resolve_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_FILL, "an outlier is at most 1024 times the others");
+    out->poison = (facts_poison)word_value(facts_case_get(c, FACTS_KEY_POISON), poisons, order, 4);
+    out->seed = strtoull(facts_case_get(c, FACTS_KEY_SEED), NULL, 10);
+    unsigned long long repeat = strtoull(facts_case_get(c, FACTS_KEY_REPEAT), NULL, 10);
+    if (repeat > 1000000)
+        return facts_resolve_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_REPEAT, "at most 1000000 runs");
+    out->repeat = (int32_t)repeat;
+    fattn_problem *ask = &out->ask;
+    ask->impl = impl_of(c, FACTS_KEY_IMPL);
+    ask->spelling = spelling_of(c, FACTS_KEY_SPELLING);
+    ask->deterministic = !facts_key_is(c, FACTS_KEY_DETERMINISTIC, "0");
+    ask->determinism = facts_key_is(c, FACTS_KEY_DETERMINISTIC, "form")  ? FATTN_DETERMINISM_FORM
+                       : facts_key_is(c, FACTS_KEY_DETERMINISTIC, "pin") ? FATTN_DETERMINISM_PIN
+                                                                         : FATTN_DETERMINISM_AUTO;
+    ask->guards_off = facts_key_is(c, FACTS_KEY_GUARDS, "off");
+    out->policy = policy_of(c);
+    return FACTS_RESOLVED;
+}
+
+#define MOST_THREADS 256
+#define MOST_WORKSPACE_OFFSET (UINT64_C(1) << 20)
+
+/* How the call is made. */
+static facts_resolve_status resolve_exec(facts_resolution *r)
+{
+    facts_problem *out = r->out;
+    uint64_t threads, offset = 0;
+    out->exec = exec_of(r->c);
+    out->ask.capture = out->exec == FACTS_EXEC_GRAPH || out->exec == FACTS_EXEC_GRAPH_UPDATE ||
+                       out->exec == FACTS_EXEC_GRAPH_NATIVE || out->exec == FACTS_EXEC_GRAPH_AFTER_DESTROY;
+    if (!facts_read_integer(facts_span_of(facts_case_get(r->c, FACTS_KEY_THREADS)), MOST_THREADS, &threads))
+        return facts_resolve_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_THREADS, "at most 256");
+    facts_span place = facts_span_of(facts_case_get(r->c, FACTS_KEY_WORKSPACE));
+    facts_span word = facts_span_cut(&place, ':');
+    if (!facts_span_is(word, "aligned") && !facts_read_integer(place, MOST_WORKSPACE_OFFSET, &offset))
+        return facts_resolve_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_WORKSPACE, "an offset is at most 1048576 bytes");
+    out->threads = (int32_t)threads;
+    out->workspace_offset = (int32_t)offset;
+    return FACTS_RESOLVED;
+}
+
+/* The two numbers of word:A:B into out[]; inf for an absent bound. */
+static void read_parameters(facts_span text, double out[2])
+{
+    for (int i = 0; i < 2; i++) {
+        facts_span part = facts_span_cut(&text, ':');
+        if (facts_span_is(part, "inf"))
+            out[i] = INFINITY;
+        else if (!facts_read_real(part, &out[i]))
+            out[i] = 0.0;
+    }
+}
+
+static bool fp32_holds(double value)
+{
+    return value == INFINITY || (fabs(value) <= 16777216.0 && fabs(value) >= 1e-30);
+}
+
+static facts_resolve_status resolve_mod(facts_resolution *r)
+{
+    static const struct {
+        const char *word;
+        int parameters;
+    } mods[] = {
+#define AS_ROW(symbol, word, parameters) { word, parameters },
+        FACTS_MOD_LIST(AS_ROW)
+#undef AS_ROW
+    };
+    facts_problem *out = r->out;
+    facts_span rest = facts_span_of(facts_case_get(r->c, FACTS_KEY_MOD));
+    facts_span word = facts_span_cut(&rest, ':');
+    size_t i = 0;
+    while (i < FACTS_MOD_COUNT && !facts_span_is(word, mods[i].word))
+        i++;
+    out->mod = (facts_mod)i;
+    out->mod_dtype = dtype_of(r->c, FACTS_KEY_BIAS_DTYPE);
+    read_parameters(rest, out->mod_parameter);
+    if (mods[i].parameters == 0)
+        return FACTS_RESOLVED;
+    bool number = out->mod == FACTS_MOD_SOFTCAP || out->mod == FACTS_MOD_TEMPERATURE;
+    if (number && (out->mod_parameter[0] <= 0.0 || !fp32_holds(out->mod_parameter[0])))
+        return facts_resolve_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_MOD, "want a number above 0 and at most 2^24");
+    for (int k = 0; !number && k < mods[i].parameters; k++) {
+        if (out->mod_parameter[k] != 0.0 && !fp32_holds(out->mod_parameter[k]))
+            return facts_resolve_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_MOD, "a count is at most 2^24");
+    }
+    if (out->mod == FACTS_MOD_DOCUMENT &&
+        (out->mod_parameter[0] > (double)out->ask.seq_q || out->mod_parameter[0] > (double)out->ask.seq_kv))
+        return facts_resolve_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_MOD, "more documents than rows or keys");
+    return FACTS_RESOLVED;
+}
+
+static facts_resolve_status resolve_bias(facts_resolution *r)
+{
+    static const struct {
+        const char *word;
+        int parameters;
+    } fills[] = {
+#define AS_ROW(symbol, word, parameters) { word, parameters },
+        FACTS_BIAS_FILL_LIST(AS_ROW)
+#undef AS_ROW
+    };
+    fattn_problem *ask = &r->out->ask;
+    const char *shape = facts_case_get(r->c, FACTS_KEY_BIAS);
+    bool boolean = strncmp(shape, "bool:", 5) == 0;
+    shape += boolean ? 5 : 0;
+    ask->has_bias = strcmp(shape, "none") != 0;
+    ask->dbias = facts_key_is(r->c, FACTS_KEY_DBIAS, "1");
+    if (ask->dbias && (!ask->has_bias || ask->pass != FATTN_BACKWARD))
+        return facts_resolve_bad(r, FACTS_KEY_DBIAS, ask->has_bias ? "a forward has no gradients" : "there is no bias");
+    if (ask->dbias && boolean)
+        return facts_resolve_bad(r, FACTS_KEY_DBIAS, "a boolean mask has no gradient");
+    if ((!ask->has_bias || boolean) && r->out->fill == FACTS_FILL_BIAS_NEEDLE)
+        return facts_resolve_bad(r, FACTS_KEY_FILL, "bias_needle needs a bias");
+    if (!ask->has_bias)
+        return FACTS_RESOLVED;
+    const int64_t full[4] = { ask->batch, ask->heads_q, ask->seq_q, ask->seq_kv };
+    for (int d = 0; d < 4; d++)
+        ask->bias_dim[d] = shape[d] == '1' ? 1 : full[d];
+    ask->bias_dtype = boolean ? FATTN_BOOL : dtype_of(r->c, FACTS_KEY_BIAS_DTYPE);
+    if (boolean && facts_key_given(r->c, FACTS_KEY_BIAS_DTYPE))
+        return facts_resolve_bad(r, FACTS_KEY_BIAS_DTYPE, "a boolean mask has no other type");
+    facts_span rest = facts_span_of(facts_case_get(r->c, FACTS_KEY_BIAS_FILL));
+    facts_span word = facts_span_cut(&rest, ':');
+    while (r->out->bias_fill < FACTS_BIAS_FILL_COUNT && !facts_span_is(word, fills[r->out->bias_fill].word))
+        r->out->bias_fill++;
+    read_parameters(rest, r->out->bias_parameter);
+    bool numbers =
+        r->out->bias_fill == FACTS_BIAS_RANDN || r->out->bias_fill == FACTS_BIAS_ZERO || r->out->bias_fill == FACTS_BIAS_FINITE_MIN;
+    if (boolean && numbers)
+        return facts_resolve_bad(r, FACTS_KEY_BIAS_FILL,
+                                 "a boolean mask holds no numbers; want random, rows_masked, window, all_true or minus_inf");
+    if (r->out->fill == FACTS_FILL_BIAS_NEEDLE && r->out->bias_fill != FACTS_BIAS_RANDN)
+        return facts_resolve_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_FILL,
+                                 "bias_needle says itself what the bias holds: no bias_fill");
+    return FACTS_RESOLVED;
+}
+
+/* Packed sequences and pages have lengths in any case: where the case gives none, all of them are full. */
+static void make_full(facts_problem *out)
+{
+    out->has_lengths = true;
+    out->ask.padding = 1;
+    for (int64_t b = 0; b < out->ask.batch; b++) {
+        out->len_q[b] = (int32_t)out->ask.seq_q;
+        out->len_kv[b] = (int32_t)out->ask.seq_kv;
+    }
+}
+
+static facts_resolve_status resolve_lengths(facts_resolution *r)
+{
+    facts_resolve_sides(r);
+    facts_key key = facts_key_is(r->c, FACTS_KEY_LENS, "none") ? FACTS_KEY_PADDING : FACTS_KEY_LENS;
+    bool any = key == FACTS_KEY_LENS || !facts_key_is(r->c, FACTS_KEY_PADDING, "none");
+    bool shared = facts_key_is(r->c, FACTS_KEY_LENS_SHAPE, "bcast"), paged = !facts_key_is(r->c, FACTS_KEY_PAGED, "0");
+    bool full = !any && (r->packs_q || r->packs_kv || paged);
+    if (shared && !any)
+        return facts_resolve_bad(r, FACTS_KEY_LENS_SHAPE, "there are no lengths");
+    if (((any && (key == FACTS_KEY_PADDING || shared)) || full) && r->out->ask.batch > FACTS_MAX_BATCH_LENS)
+        return facts_resolve_say(r->error, FACTS_NOT_IMPLEMENTED, full ? FACTS_KEY_B : key,
+                                 "a case holds lengths of at most 4096 batch entries; the library has no such bound");
+    const char *wrong = facts_lengths_resolve(r->out, r->c);
+    if (wrong != NULL)
+        return facts_resolve_bad(r, key, wrong);
+    if (full)
+        make_full(r->out);
+    return FACTS_RESOLVED;
+}
+
+/* What is verified beside the reference, and whether that says anything here; last, as it may depend on everything. */
+static facts_resolve_status resolve_check(facts_resolution *r)
+{
+    const char *word = facts_case_get(r->c, FACTS_KEY_CHECK);
+    r->out->check = FACTS_CHECK_NONE;
+    while (r->out->check < FACTS_CHECKS && strcmp(word, facts_check_words[r->out->check]) != 0)
+        r->out->check++;
+    const char *why = facts_check_refuses(r->out);
+    return why == NULL ? FACTS_RESOLVED : facts_resolve_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_CHECK, why);
+}
+
+/* One backward in five reads O and Stats of its own forward (docs/numerics.md section 1): which, its name says, and no engine
+ * changes it. Not where data are made for one answer, nor where O is there twice, nor of 8 bit types, whose forward has scales and
+ * factors of its own; but always where the reference has no O of every row. */
+static bool reads_own_forward(const facts_problem *p, const facts_case *c)
+{
+    facts_case any = *c;
+    facts_error error;
+    char name[FACTS_NAME_MAX];
+    const facts_tensor *o = &p->tensor[FACTS_TENSOR_O];
+    if (p->ask.pass == FATTN_BACKWARD && facts_is_huge(p))
+        return true;
+    if (p->ask.pass != FATTN_BACKWARD || p->check != FACTS_CHECK_NONE || p->fill == FACTS_FILL_CODEBOOK ||
+        facts_is_fp8(p->ask.dtype) || facts_is_mx(p->ask.dtype))
+        return false;
+    for (int axis = 0; axis < 3; axis++)
+        if (o->stride[axis] == 0 && o->dim[axis] > 1)
+            return false;
+    facts_case_set(&any, FACTS_KEY_ENGINE, "auto", &error);
+    facts_case_name(&any, name);
+    return XXH3_64bits(name, strlen(name)) % 5 == 0;
+}
+
+facts_resolve_status facts_problem_resolve(facts_problem *out, const facts_case *c, facts_error *error)
+{
+    *out = (facts_problem){ .ask = FATTN_PROBLEM_INIT };
+    facts_resolution r = { .c = c, .out = out, .error = error };
+    facts_resolve_status (*const steps[])(
+        facts_resolution *) = { check_implemented,   resolve_sizes,         facts_resolve_types,  resolve_band,
+                                resolve_how,         facts_resolve_knobs,   resolve_exec,         resolve_bias,
+                                resolve_mod,         facts_resolve_softmax, resolve_lengths,      facts_resolve_packed,
+                                facts_resolve_paged, facts_resolve_tensors, facts_resolve_arrays, resolve_check };
+    facts_resolve_status status = FACTS_RESOLVED;
+    for (size_t i = 0; status == FACTS_RESOLVED && i < sizeof steps / sizeof *steps; i++)
+        status = steps[i](&r);
+    out->own_forward = status == FACTS_RESOLVED && reads_own_forward(out, c);
+    return status;
+}

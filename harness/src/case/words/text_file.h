@@ -1,0 +1,14 @@
+/* Reading the files of the case language: whole texts, bounded. */
+#ifndef FACTS_CASE_FILE_H
+#define FACTS_CASE_FILE_H
+
+#include "case_text.h"
+
+/* The whole text of a file of at most 16 MiB; free() it. NULL: *error says why. */
+char *facts_file_text(const char *path, facts_error *error);
+/* The paths of a folder's files that end in `suffix`, in the order of their names. 0 also when the folder cannot be read, or not
+ * whole. */
+size_t facts_folder_files(const char *folder, const char *suffix, char ***out);
+void facts_folder_free(char **paths, size_t count);
+
+#endif

@@ -1,0 +1,269 @@
+#include "expected.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "case/language/expectation_lines.h"
+#include "record/text.h"
+
+struct facts_expectations {
+    facts_deviations *list;
+    char suites[FACTS_SUITES_MAX]; /* that are run, whole; "": something else */
+};
+
+static bool is_suite(const char *word, const char *folder)
+{
+    static const char *const forms[] = { "%s/suites/%s.cases", "%s/suites/%s" };
+    char path[FACTS_PATH + 128];
+    if (strcmp(word, "regress") == 0 || strcmp(word, "reject") == 0)
+        return true;
+    if (strlen(word) > 100 || strpbrk(word, "= ") || strstr(word, ".."))
+        return false;
+    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
+        snprintf(path, sizeof path, forms[i], folder, word);
+        if (access(path, R_OK) == 0)
+            return true;
+    }
+    return false;
+}
+
+void facts_expectations_suites(const char *const *texts, size_t count, char out[FACTS_SUITES_MAX])
+{
+    char folder[FACTS_PATH];
+    size_t used = 0;
+    bool found = facts_home_path("cases", folder) != NULL;
+    out[0] = '\0';
+    for (size_t i = 0; i < count; i++) {
+        if (!found || !is_suite(texts[i], folder) || used + strlen(texts[i]) + 2 > FACTS_SUITES_MAX) {
+            out[0] = '\0';
+            return;
+        }
+        used += (size_t)snprintf(out + used, FACTS_SUITES_MAX - used, "%s%s", used ? " " : "", texts[i]);
+    }
+}
+
+int facts_expectations_load(facts_expectations **out, const char *suites, facts_message *message)
+{
+    char folder[FACTS_PATH], today[16] = "";
+    facts_error error = { .text = "" };
+    facts_expectations *e = calloc(1, sizeof *e);
+    *out = e;
+    if (e)
+        e->list = facts_deviations_create();
+    if (!e || !e->list) {
+        facts_say(message, "facts: out of memory");
+        return 3;
+    }
+    if (facts_expectations_path(folder) && !facts_deviations_load(e->list, folder, &error)) {
+        facts_say(message, "%s", error.text);
+        return 2;
+    }
+    facts_today(today);
+    facts_deviations_choose(e->list, suites, today);
+    snprintf(e->suites, sizeof e->suites, "%s", suites);
+    return 0;
+}
+
+const char *facts_today(char out[16])
+{
+    struct tm utc;
+    time_t now = time(NULL);
+    gmtime_r(&now, &utc);
+    strftime(out, 16, "%Y-%m-%d", &utc);
+    return out;
+}
+
+/* What is known before anything is asked. */
+static facts_subject target_subject(const facts_target *target, char sm_text[40], int sm, bool measured)
+{
+    facts_subject out = { .build = target->build.name, .grade = measured ? "measured" : "decided" };
+    out.cudnn = target->build.version[0] ? target->build.version : NULL;
+    if (sm) {
+        snprintf(sm_text, 40, "%d", sm);
+        out.sm = sm_text;
+    }
+    return out;
+}
+
+static void subject_of(facts_subject *out, char texts[5][40], const facts_target *target, int sm, bool measured,
+                       facts_verdict verdict, const facts_line *row)
+{
+    int64_t engine, config;
+    facts_member members[16];
+    size_t count;
+    *out = target_subject(target, texts[0], sm, measured);
+    out->verdict = facts_verdict_name(verdict);
+    if (facts_slice_string(facts_line_get(row, "backend"), texts[1], sizeof texts[1]))
+        out->backend = texts[1];
+    if (facts_slice_int(facts_line_get(row, "engine"), &engine)) {
+        snprintf(texts[2], sizeof texts[2], "%lld", (long long)engine);
+        out->engine = texts[2];
+    }
+    if (facts_slice_int(facts_line_get(row, "config"), &config)) {
+        snprintf(texts[4], sizeof texts[4], "%lld", (long long)config);
+        out->config = texts[4];
+    }
+    facts_slice reason = facts_line_get(row, "reason");
+    if (reason.at && facts_scan_object(reason.at, reason.length, members, 16, &count) &&
+        facts_slice_string(facts_member_find(members, count < 16 ? count : 16, "class"), texts[3], sizeof texts[3]))
+        out->reason_class = texts[3];
+}
+
+static const char *reason_text(const facts_line *row, char *out, size_t capacity)
+{
+    facts_member members[16];
+    size_t count;
+    facts_slice reason = facts_line_get(row, "reason");
+    out[0] = '\0';
+    if (reason.at && facts_scan_object(reason.at, reason.length, members, 16, &count))
+        facts_slice_string(facts_member_find(members, count < 16 ? count : 16, "text"), out, capacity);
+    return out;
+}
+
+/* A case that has to be refused: with this class, and these words in the reason. */
+static void judge_refusal(const char *expect, const facts_subject *subject, facts_verdict verdict, const facts_line *row,
+                          facts_expected_row *out)
+{
+    char text[1024];
+    size_t n = strcspn(expect, " ");
+    const char *words = expect + n + strspn(expect + n, " ");
+    if (verdict == FACTS_VERDICT_INCONCLUSIVE || verdict == FACTS_VERDICT_NOT_RUN)
+        return;
+    bool class_met = subject->reason_class && strlen(subject->reason_class) == n && memcmp(subject->reason_class, expect, n) == 0;
+    bool met = verdict == FACTS_VERDICT_UNSUPPORTED && class_met && strcasestr(reason_text(row, text, sizeof text), words) != NULL;
+    facts_text json = { 0 };
+    facts_text_puts(&json, "{\"verdict\":\"unsupported\",");
+    facts_text_format(&json, "\"met\":%s,", met ? "true" : "false");
+    facts_text_member(&json, "reason", expect);
+    facts_text_close(&json);
+    if (!json.failed && json.length < sizeof out->json)
+        memcpy(out->json, json.data, json.length + 1);
+    facts_text_free(&json);
+    out->unexpected = !met;
+}
+
+/* Known, and it happened: accepted. Known, and it did not, though it was tried: news. Not known: a finding when the verdict is one.
+ */
+void facts_expectations_judge(const facts_expectations *expectations, const facts_target *target, int sm, const facts_work *work,
+                              bool measured, facts_verdict verdict, const facts_line *row, facts_expected_row *out)
+{
+    facts_subject subject;
+    facts_case c;
+    facts_error error;
+    char texts[5][40];
+    out->json[0] = '\0';
+    out->unexpected = facts_verdict_is_finding(verdict);
+    subject_of(&subject, texts, target, sm, measured, verdict, row);
+    if (*work->expect) {
+        judge_refusal(work->expect, &subject, verdict, row, out);
+        return;
+    }
+    if (!expectations || !facts_deviations_count(expectations->list) || !facts_case_parse(&c, work->name, &error))
+        return;
+    subject.c = &c;
+    facts_deviation *known = facts_deviations_lookup(expectations->list, &subject);
+    if (!known)
+        return;
+    bool met = facts_deviation_names(known, facts_verdict_name(verdict));
+    known->met = known->met || met;
+    bool tried = measured && verdict != FACTS_VERDICT_INCONCLUSIVE && verdict != FACTS_VERDICT_NOT_RUN &&
+                 verdict != FACTS_VERDICT_UNSUPPORTED;
+    bool counts = facts_verdict_is_finding(verdict) || tried;
+    if (!met && (!counts || (known->sometimes && verdict == FACTS_VERDICT_PASS)))
+        return;
+    out->unexpected = !met;
+    facts_text json = { 0 };
+    facts_text_puts(&json, "{");
+    facts_text_member(&json, "verdict", known->verdict);
+    facts_text_format(&json, "\"met\":%s,", met ? "true" : "false");
+    facts_text_member(&json, "date", known->date);
+    facts_text_member(&json, "link", known->link);
+    if (known->note[0])
+        facts_text_member(&json, "note", known->note);
+    facts_text_close(&json);
+    if (!json.failed && json.length < sizeof out->json)
+        memcpy(out->json, json.data, json.length + 1);
+    facts_text_free(&json);
+}
+
+/* Asking alone can end badly, compiling can fail, the rest takes a launch. */
+static bool can_tell(facts_task task, bool measured, const facts_deviation *d)
+{
+    static const char *const decided[] = { "pass", "unsupported", "crash", "hang", "exit_crash" };
+    for (size_t i = 0; i < sizeof decided / sizeof decided[0]; i++)
+        if (facts_deviation_names(d, decided[i]))
+            return true;
+    return measured || (task != FACTS_TASK_DECIDE && facts_deviation_names(d, "build_fail"));
+}
+
+/* How many cases of a target a line could be about; -1: one of them has no answer, so nothing is said. */
+static long candidates(const facts_expectations *e, size_t line, const facts_tally *tally, size_t t, int sm, facts_task task)
+{
+    char text[40];
+    long n = 0;
+    facts_error error;
+    const facts_target *target = &tally->targets[t];
+    bool measured = task == FACTS_TASK_RUN && target->kind != FACTS_TARGET_DESCRIBED;
+    facts_subject subject = target_subject(target, text, sm ? sm : target->described.sm, measured);
+    if (!can_tell(task, measured, facts_deviations_at(e->list, line)) || !facts_deviations_possible(e->list, line, &subject))
+        return 0;
+    for (size_t w = 0; w < tally->work_count; w++) {
+        facts_case c;
+        uint8_t verdict = facts_tally_cell(tally, t, w)->verdict;
+        if (*tally->work[w].expect || !facts_case_parse(&c, tally->work[w].name, &error))
+            continue;
+        subject.c = &c;
+        if (!facts_deviations_possible(e->list, line, &subject))
+            continue;
+        if (verdict == FACTS_VERDICT_COUNT || verdict == FACTS_VERDICT_NOT_RUN || verdict == FACTS_VERDICT_INCONCLUSIVE)
+            return -1;
+        n++;
+    }
+    return n;
+}
+
+/* Is every suite that a line is about among those that are run? */
+static bool are_run(const char *named, const char *run)
+{
+    char words[FACTS_SUITES_MAX + 2], one[128], *rest = words;
+    snprintf(words, sizeof words, "%s", named);
+    for (char *name; (name = strsep(&rest, " ")) != NULL;) {
+        char all[FACTS_SUITES_MAX + 2];
+        snprintf(one, sizeof one, " %.100s ", name);
+        snprintf(all, sizeof all, " %.509s ", run);
+        if (!strstr(all, one))
+            return false;
+    }
+    return true;
+}
+
+size_t facts_expectations_stale(const facts_expectations *e, const facts_tally *tally, const int *sms, facts_task task, FILE *out)
+{
+    size_t stale = 0;
+    for (size_t i = 0; e && i < facts_deviations_count(e->list); i++) {
+        const facts_deviation *d = facts_deviations_at(e->list, i);
+        long asked = 0, more = 0;
+        if (!*d->suites || !are_run(d->suites, e->suites) || !facts_deviations_counts(e->list, i) || d->met ||
+            (d->sometimes && d->used))
+            continue;
+        for (size_t t = 0; t < tally->target_count && more >= 0; t++, asked += more > 0 ? more : 0)
+            more = candidates(e, i, tally, t, sms[t], task);
+        if (more < 0 || asked == 0)
+            continue;
+        fprintf(out, "%s:%d:%d: no result needs this any more: of %ld that it could be about none is %s\n", d->file, d->line,
+                d->column, asked, d->verdict);
+        stale++;
+    }
+    return stale;
+}
+
+void facts_expectations_free(facts_expectations *expectations)
+{
+    if (!expectations)
+        return;
+    facts_deviations_destroy(expectations->list);
+    free(expectations);
+}

@@ -1,0 +1,16 @@
+/* Texts that occur again and again (reasons, engine lists), each kept once and known by a small number. */
+#ifndef FACTS_INTERN_H
+#define FACTS_INTERN_H
+
+#include <stdint.h>
+
+typedef struct facts_intern facts_intern;
+
+facts_intern *facts_intern_new(void); /* NULL: out of memory */
+/* The number of a text, from 1; 0 for an empty text, or when memory ran out. */
+uint32_t facts_intern_id(facts_intern *table, const char *text);
+const char *facts_intern_text(const facts_intern *table, uint32_t id); /* "" for 0 */
+uint32_t facts_intern_count(const facts_intern *table);                /* ids are 1 to this */
+void facts_intern_free(facts_intern *table);
+
+#endif

@@ -1,0 +1,70 @@
+#include "progress.h"
+
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+#define BAR 24
+#define LINE_EVERY_S 20.0
+
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+void facts_progress_start(facts_progress *progress, bool quiet)
+{
+    *progress = (facts_progress){ .terminal = isatty(2) == 1, .quiet = quiet, .started_ns = now_ns() };
+    progress->last_ns = progress->started_ns;
+}
+
+static void clock_text(char *out, size_t capacity, double seconds)
+{
+    long s = (long)seconds;
+    if (s >= 3600)
+        snprintf(out, capacity, "%ld h %02ld min", s / 3600, s / 60 % 60);
+    else if (s >= 60)
+        snprintf(out, capacity, "%ld min %02ld s", s / 60, s % 60);
+    else
+        snprintf(out, capacity, "%ld s", s);
+}
+
+void facts_progress_show(facts_progress *p, size_t done, size_t planned, int live)
+{
+    uint64_t now = now_ns();
+    double since_line = (double)(now - p->last_ns) / 1e9, elapsed = (double)(now - p->started_ns) / 1e9;
+    char bar[BAR + 1], left[32] = "";
+    if (p->quiet || !planned || (!p->terminal && since_line < LINE_EVERY_S))
+        return;
+    p->last_ns = now;
+    double rate = elapsed > 0 ? (double)(done - p->first_done) / elapsed : 0;
+    if (rate > 0)
+        clock_text(left, sizeof left, (double)(planned - done) / rate);
+    for (size_t i = 0; i < BAR; i++)
+        bar[i] = i < done * BAR / planned ? '#' : '.';
+    bar[BAR] = '\0';
+    fprintf(stderr, "%s[%s] %zu/%zu  %.0f/s  %s%s  yes %zu  no %zu  findings %zu  workers %d%s", p->terminal ? "\r\033[K" : "", bar,
+            done, planned, rate, *left ? "left " : "", left, p->yes, p->no, p->findings, live, p->terminal ? "" : "\n");
+    fflush(stderr);
+    p->drawn = true;
+}
+
+void facts_progress_say(facts_progress *p, const char *text)
+{
+    uint64_t now = now_ns();
+    if (p->quiet || (!p->terminal && (double)(now - p->last_ns) / 1e9 < LINE_EVERY_S))
+        return;
+    p->last_ns = now;
+    fprintf(stderr, "%s%s%s", p->terminal ? "\r\033[K" : "", text, p->terminal ? "" : "\n");
+    fflush(stderr);
+    p->drawn = true;
+}
+
+void facts_progress_end(facts_progress *p)
+{
+    if (p->terminal && p->drawn)
+        fputs("\r\033[K", stderr);
+    fflush(stderr);
+}

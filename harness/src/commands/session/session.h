@@ -1,0 +1,76 @@
+/* From a command line to a finished run: cases, targets, record, supervisor, tally, exit code. decide, run, repro and matrix are
+ * this. */
+#ifndef FACTS_SESSION_H
+#define FACTS_SESSION_H
+
+#include "case/language/case.h"
+#include "expected.h"
+#include "options.h"
+#include "progress.h"
+#include "supervisor/order.h"
+#include "tally.h"
+
+typedef struct facts_session {
+    const facts_options *options;
+    facts_task task;
+    facts_cases *cases;
+    facts_work *work;
+    size_t work_count, all_count; /* all_count: before sharding */
+    char suite_hash[17];
+    facts_targets targets;
+    int *sms; /* by target, once ready; 0 before */
+    facts_expectations *expectations;
+    char suites[FACTS_SUITES_MAX]; /* that CASES names; "": something else is among them */
+    size_t stale;                  /* expectations that this run should have needed and did not */
+    facts_resume *resume;
+    facts_writer *writer;
+    struct facts_answers *store; /* of answers; NULL: there is none, or this session really asks */
+    facts_tally tally;
+    facts_progress progress;
+    facts_order order;
+    facts_outcome_counts counts;
+    char run_id[48], record[FACTS_PATH], worker[FACTS_PATH];
+    int argc; /* as `facts` was called, for the record */
+    char **argv;
+    /* Called for each row after the tally; may be NULL. */
+    void (*on_row)(struct facts_session *session, const facts_outcome *outcome);
+    void (*on_ready)(struct facts_session *session, size_t target, const facts_line *ready);
+    /* Both or none: work that is made as the answers come (facts_session_add), and what is told of it about ten times a second. */
+    bool (*more)(struct facts_session *session);
+    void (*show)(struct facts_session *session, int live);
+    uint64_t seed; /* of what is drawn, for the record */
+    void *context;
+    char calibration[200]; /* of which versions the error constants of another stand in; "": none */
+    bool keep_record;      /* false: doctor and repro write none unless asked, and ask whatever was answered before */
+} facts_session;
+
+/* Expands CASES (and --where, --shard). Returns an exit code; says why on stderr. */
+int facts_session_cases(facts_session *session, const char *const *texts, size_t count);
+/* What --cudnn (NULL: the default build) and --device say. */
+int facts_session_targets(facts_session *session, const char *cudnn, const char *devices);
+/* Both. */
+int facts_session_prepare(facts_session *session, const char *const *texts, size_t count, const char *cudnn, const char *devices);
+/* One more case, of a session with `more`; `work` is copied with its name, the group is not. False: out of memory. */
+bool facts_session_add(facts_session *session, const facts_work *work);
+/* Opens the record, runs, closes, tallies. Returns 0, or 2 or 3 when it could not even begin. */
+int facts_session_run(facts_session *session);
+/* Prepares and runs. */
+int facts_session_ask(facts_session *session, const char *const *texts, size_t count, const char *cudnn, const char *devices);
+/* Was it interrupted, or could the record not be written? An exit code: whatever the answers are, they are not whole. */
+int facts_session_broken(const facts_session *session);
+/* The exit code of what was run. */
+int facts_session_exit(const facts_session *session);
+void facts_session_free(facts_session *session);
+
+/* A line on stderr; returns `status`, as in: return facts_complain(FACTS_EXIT_BAD_INPUT, "facts run: …"). */
+int facts_complain(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+int facts_no_memory(void);
+
+/* The folder of suites; exit 3 with a line when there is none. */
+bool facts_suite_dir(char out[FACTS_PATH]);
+/* How many questions are worth having in the air: --jobs, else the cores, at most 8. */
+int facts_session_jobs(const facts_options *options);
+/* How many GPUs this machine shows (device files; nothing is loaded). */
+int facts_gpu_count(void);
+
+#endif

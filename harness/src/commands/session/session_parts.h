@@ -1,0 +1,23 @@
+/* Shared by the files of the session. */
+#ifndef FACTS_SESSION_PARTS_H
+#define FACTS_SESSION_PARTS_H
+
+#include "session.h"
+
+/* Names the run, opens its record where there is to be one, and writes its first line. Returns 0, or 2 or 3 with a line on stderr.
+ */
+int facts_session_open_record(facts_session *session);
+/* The folders above a path. False: errno says why. */
+bool facts_make_folders(char *path);
+/* Opens the store of answers where this session may use it; without one everything is asked. */
+void facts_session_open_store(facts_session *session);
+void facts_session_close_store(facts_session *session);
+/* The last line; a failure is noted in `counts`. */
+void facts_session_end_record(facts_session *session);
+/* After --resume: the tally becomes that of the whole record. False: out of memory. */
+bool facts_session_recount(facts_session *session);
+/* facts_order.expect of a session. */
+void facts_session_expect(void *session, size_t target, size_t work, facts_verdict verdict, const facts_line *row,
+                          facts_expected_row *out);
+
+#endif

@@ -1,0 +1,214 @@
+#include "tally.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "record/row.h"
+
+bool facts_tally_init(facts_tally *out, const facts_target *targets, size_t target_count, const facts_work *work, size_t work_count)
+{
+    *out = (facts_tally){ .targets = targets, .target_count = target_count, .work = work, .work_count = work_count };
+    out->cells = calloc(target_count * work_count + 1, sizeof *out->cells);
+    out->texts = facts_intern_new();
+    if (!out->cells || !out->texts)
+        return false;
+    for (size_t i = 0; i < target_count * work_count; i++)
+        out->cells[i].verdict = out->cells[i].news = FACTS_VERDICT_COUNT;
+    out->room = target_count * work_count;
+    return true;
+}
+
+bool facts_tally_grow(facts_tally *tally, const facts_work *work, size_t work_count)
+{
+    while (tally->room < work_count) {
+        size_t room = tally->room ? tally->room * 2 : 64;
+        facts_cell *cells = realloc(tally->cells, room * sizeof *cells);
+        if (!cells)
+            return false;
+        tally->cells = cells;
+        tally->room = room;
+    }
+    for (size_t i = tally->work_count; i < work_count; i++)
+        tally->cells[i] = (facts_cell){ .verdict = FACTS_VERDICT_COUNT, .news = FACTS_VERDICT_COUNT };
+    tally->work = work;
+    tally->work_count = work_count;
+    return true;
+}
+
+void facts_tally_free(facts_tally *tally)
+{
+    free(tally->cells);
+    facts_intern_free(tally->texts);
+    *tally = (facts_tally){ 0 };
+}
+
+/* Which of two verdicts says more against a case. */
+static int weight(uint8_t verdict)
+{
+    switch (verdict) {
+    case FACTS_VERDICT_COUNT:
+        return -1;
+    case FACTS_VERDICT_NOT_RUN:
+        return 0;
+    case FACTS_VERDICT_PASS:
+        return 1;
+    case FACTS_VERDICT_UNSUPPORTED:
+        return 2;
+    case FACTS_VERDICT_MISTRUSTED:
+        return 3;
+    case FACTS_VERDICT_INCONCLUSIVE:
+        return 4;
+    default:
+        return 5;
+    }
+}
+
+static uint32_t read_reason(facts_tally *tally, const facts_line *row)
+{
+    char text[400];
+    facts_row_said(row, "text", text, sizeof text);
+    return facts_intern_id(tally->texts, text);
+}
+
+static uint32_t read_engines(facts_tally *tally, const facts_line *row)
+{
+    char list[512];
+    facts_row_engines(row, list, sizeof list);
+    return facts_intern_id(tally->texts, list);
+}
+
+/* The tensors that are out of their bound: "dk, dv". */
+static void list_tensors(char *out, size_t capacity, const facts_line *row)
+{
+    facts_member tensors[16], members[24];
+    size_t count, n, used = 0;
+    facts_slice errors = facts_line_get(row, "errors");
+    out[0] = '\0';
+    if (!errors.at || !facts_scan_object(errors.at, errors.length, tensors, 16, &count))
+        return;
+    for (size_t i = 0; i < count && i < 16 && used < capacity; i++) {
+        if (!facts_scan_object(tensors[i].value.at, tensors[i].value.length, members, 24, &n))
+            continue;
+        facts_slice ratio = facts_member_find(members, n < 24 ? n : 24, "ratio");
+        if (!ratio.at || (*ratio.at != '"' && strtod(ratio.at, NULL) <= 1))
+            continue;
+        int wrote =
+            snprintf(out + used, capacity - used, "%s%.*s", used ? ", " : "", (int)tensors[i].key.length, tensors[i].key.at);
+        used += wrote > 0 ? (size_t)wrote : 0;
+    }
+}
+
+/* What is to be said of an unexpected row. */
+static uint32_t explain_news(facts_tally *tally, const facts_line *row, const char *expected, uint32_t reason)
+{
+    facts_member members[8];
+    size_t count;
+    char text[600], verdict[32] = "", link[256] = "";
+    if (facts_scan_object(expected, strlen(expected), members, 8, &count) && count <= 8) {
+        facts_slice_string(facts_member_find(members, count, "verdict"), verdict, sizeof verdict);
+        if (!facts_slice_string(facts_member_find(members, count, "link"), link, sizeof link))
+            facts_slice_string(facts_member_find(members, count, "reason"), link, sizeof link);
+        snprintf(text, sizeof text, "expected was %s (%s)", verdict, link);
+        return facts_intern_id(tally->texts, text);
+    }
+    if (reason)
+        return reason;
+    list_tensors(text, sizeof text, row);
+    return facts_intern_id(tally->texts, text);
+}
+
+static uint32_t read_link(facts_tally *tally, const char *expected)
+{
+    facts_member members[8];
+    size_t count;
+    char link[256];
+    if (!facts_scan_object(expected, strlen(expected), members, 8, &count) || count > 8 ||
+        !facts_slice_string(facts_member_find(members, count, "link"), link, sizeof link))
+        return 0;
+    return facts_intern_id(tally->texts, link);
+}
+
+/* Of a case that was asked again after it was finished only that counts. */
+static void begin_anew(facts_cell *cell, facts_verdict verdict, const facts_line *row)
+{
+    int64_t attempt = 0;
+    bool more = false;
+    facts_slice_int(facts_line_get(row, "attempt"), &attempt);
+    facts_slice_bool(facts_line_get(row, "more"), &more);
+    if (cell->finished && attempt > cell->finished)
+        *cell = (facts_cell){ .verdict = FACTS_VERDICT_COUNT, .news = FACTS_VERDICT_COUNT };
+    if (!more && verdict != FACTS_VERDICT_NOT_RUN && attempt > 0 && attempt <= UINT16_MAX)
+        cell->finished = (uint16_t)attempt;
+}
+
+void facts_tally_add(facts_tally *tally, size_t target, size_t work, const facts_line *row, facts_verdict verdict,
+                     const facts_expected_row *expected)
+{
+    facts_cell *cell = &tally->cells[target * tally->work_count + work];
+    uint32_t reason = verdict == FACTS_VERDICT_PASS ? 0 : read_reason(tally, row);
+    begin_anew(cell, verdict, row);
+    tally->rows++;
+    if (weight((uint8_t)verdict) > weight(cell->verdict)) {
+        cell->verdict = (uint8_t)verdict;
+        cell->reason = reason;
+    }
+    if (expected->unexpected && weight((uint8_t)verdict) > weight(cell->news)) {
+        cell->news = (uint8_t)verdict;
+        cell->why = explain_news(tally, row, expected->json, reason);
+    }
+    if (!expected->unexpected && facts_verdict_is_finding(verdict) && !cell->known)
+        cell->known = read_link(tally, expected->json);
+    if (!cell->engines)
+        cell->engines = read_engines(tally, row);
+}
+
+size_t facts_tally_of(const facts_tally *tally, facts_verdict verdict)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < tally->target_count * tally->work_count; i++)
+        n += tally->cells[i].verdict == verdict;
+    return n;
+}
+
+size_t facts_tally_missing(const facts_tally *tally)
+{
+    return facts_tally_of(tally, FACTS_VERDICT_COUNT) + facts_tally_of(tally, FACTS_VERDICT_NOT_RUN);
+}
+
+size_t facts_tally_unexpected(const facts_tally *tally)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < tally->target_count * tally->work_count; i++)
+        n += tally->cells[i].news != FACTS_VERDICT_COUNT;
+    return n;
+}
+
+size_t facts_tally_known(const facts_tally *tally)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < tally->target_count * tally->work_count; i++)
+        n += tally->cells[i].known != 0;
+    return n;
+}
+
+static int by_cells(const void *a, const void *b)
+{
+    const facts_text_count *x = a, *y = b;
+    return x->cells != y->cells ? (x->cells < y->cells ? 1 : -1) : (x->id > y->id) - (x->id < y->id);
+}
+
+facts_text_count *facts_tally_texts(const facts_tally *tally, size_t member)
+{
+    uint32_t n = facts_intern_count(tally->texts);
+    facts_text_count *counts = calloc((size_t)n + 1, sizeof *counts);
+    if (!counts)
+        return NULL;
+    for (uint32_t id = 0; id <= n; id++)
+        counts[id].id = id;
+    for (size_t i = 0; i < tally->target_count * tally->work_count; i++) {
+        uint32_t id = *(const uint32_t *)(const void *)((const char *)&tally->cells[i] + member);
+        counts[id].cells += id != 0;
+    }
+    qsort(counts, (size_t)n + 1, sizeof *counts, by_cells);
+    return counts;
+}

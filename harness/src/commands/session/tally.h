@@ -1,0 +1,66 @@
+/* What a run came to: one cell for each (case, target), and what follows from the cells. Built while rows come, or from a record.
+ */
+#ifndef FACTS_TALLY_H
+#define FACTS_TALLY_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "intern.h"
+#include "record/reader.h"
+#include "record/verdicts.h"
+#include "supervisor/order.h"
+
+typedef struct facts_cell {
+    uint8_t verdict;   /* the worst of its rows; FACTS_VERDICT_COUNT: no row */
+    uint8_t news;      /* the worst of its unexpected rows; FACTS_VERDICT_COUNT: none */
+    uint16_t finished; /* the attempt whose row promised no more; 0: none yet */
+    uint32_t reason;   /* of a refusal or a finding: texts */
+    uint32_t engines;  /* mode A's list, "6 8 10" */
+    uint32_t why;      /* of the news: which tensors, the reason, or what was expected instead */
+    uint32_t known;    /* the link of a failure that was expected; 0: none */
+} facts_cell;
+
+typedef struct facts_tally {
+    const facts_target *targets;
+    size_t target_count;
+    const facts_work *work;
+    size_t work_count, room;
+    facts_cell *cells; /* [target * work_count + work] */
+    facts_intern *texts;
+    size_t rows;
+} facts_tally;
+
+bool facts_tally_init(facts_tally *out, const facts_target *targets, size_t target_count, const facts_work *work,
+                      size_t work_count);
+/* There is more work than before; what was counted stays. Of a tally of one target. */
+bool facts_tally_grow(facts_tally *tally, const facts_work *work, size_t work_count);
+void facts_tally_free(facts_tally *tally);
+/* `expected` is the row's expectation. */
+void facts_tally_add(facts_tally *tally, size_t target, size_t work, const facts_line *row, facts_verdict verdict,
+                     const facts_expected_row *expected);
+static inline const facts_cell *facts_tally_cell(const facts_tally *tally, size_t target, size_t work)
+{
+    return &tally->cells[target * tally->work_count + work];
+}
+
+/* In how many cells each text stands, most first; the last has none. `member`: offsetof(facts_cell, reason) or its like. free() it;
+ * NULL: out of memory. */
+typedef struct facts_text_count {
+    uint32_t id;
+    size_t cells;
+} facts_text_count;
+facts_text_count *facts_tally_texts(const facts_tally *tally, size_t member);
+
+/* For people. `names[target]` is the device as records call it. */
+void facts_print_counts(const facts_tally *tally, bool decided,
+                        FILE *out);                          /* a line for each target: counts by verdict; first reasons */
+void facts_print_flips(const facts_tally *tally, FILE *out); /* what changed from build to build, at most ten groups */
+void facts_print_findings(const facts_tally *tally, size_t most,
+                          FILE *out); /* each with its repro line; known ones are counted, by link */
+size_t facts_tally_unexpected(const facts_tally *tally);
+size_t facts_tally_known(const facts_tally *tally); /* failures that were expected */
+size_t facts_tally_missing(const facts_tally *tally);
+size_t facts_tally_of(const facts_tally *tally, facts_verdict verdict);
+
+#endif

@@ -1,0 +1,120 @@
+#include "view.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "numbers/dtype.h"
+#include "numbers/fill/arrays.h"
+
+/* Packed and paged tensors too; of rows that lie somewhere. */
+static int64_t place_of(const facts_problem *p, facts_tensor_id id, const int64_t at[4])
+{
+    return facts_row_at(p, id, at[0], at[2]) + at[1] * p->tensor[id].stride[1] + at[3] * p->tensor[id].stride[3];
+}
+
+static int64_t dense_of(const facts_tensor *t, const int64_t at[4])
+{
+    return ((at[0] * t->dim[1] + at[1]) * t->dim[2] + at[2]) * t->dim[3] + at[3];
+}
+
+uint32_t facts_view_bits(const facts_view *v, facts_tensor_id id, const int64_t at[4])
+{
+    return facts_load(v->problem->tensor[id].dtype, v->at[id], place_of(v->problem, id, at));
+}
+
+double facts_view_get(const facts_view *v, facts_tensor_id id, const int64_t at[4])
+{
+    return facts_decode(v->problem->tensor[id].dtype, facts_view_bits(v, id, at));
+}
+
+void facts_view_put(const facts_view *v, facts_tensor_id id, const int64_t at[4], double value)
+{
+    const facts_tensor *t = &v->problem->tensor[id];
+    facts_store(t->dtype, v->at[id], place_of(v->problem, id, at), facts_encode(t->dtype, value));
+}
+
+bool facts_view_owes(const facts_view *v, facts_tensor_id id, const int64_t at[4])
+{
+    const facts_due *due = v->expected ? v->expected->due[id] : NULL;
+    return !due || due[at[0] * v->problem->tensor[id].dim[2] + at[2]] == FACTS_DUE_VALUE;
+}
+
+double facts_view_want(const facts_view *v, facts_tensor_id id, const int64_t at[4])
+{
+    return v->expected->answer[id].want[dense_of(&v->problem->tensor[id], at)];
+}
+
+double facts_view_bound(const facts_view *v, facts_tensor_id id, const int64_t at[4])
+{
+    return v->expected->answer[id].bound[dense_of(&v->problem->tensor[id], at)] + FACTS_BOUND_FLOOR;
+}
+
+facts_bar facts_view_bar(const facts_view *v, facts_tensor_id id)
+{
+    facts_rule rule = facts_expectation_rule(v->expected, id, FACTS_PATTERN_A);
+    return facts_judge_bar(&v->problem->tensor[id], &rule);
+}
+
+double facts_view_tolerance(const facts_view *v, const facts_bar *bar, facts_tensor_id id, const int64_t at[4])
+{
+    const facts_answer *answer = &v->expected->answer[id];
+    int64_t n = dense_of(&v->problem->tensor[id], at);
+    facts_judged_element element = { .bound = answer->bound[n], .sigma = answer->sigma ? answer->sigma[n] : 0.0 };
+    return facts_judged_element_tolerance(bar, &element);
+}
+
+bool facts_view_lse(const facts_view *v, const int64_t at[4], double *lse, double *tau)
+{
+    if (facts_view_has(v, FACTS_TENSOR_STATS) && facts_tensor_is_output(v->problem, FACTS_TENSOR_STATS)) {
+        *lse = facts_view_get(v, FACTS_TENSOR_STATS, at);
+        *tau = facts_view_bound(v, FACTS_TENSOR_STATS, at);
+        return true;
+    }
+    if (!facts_view_has(v, FACTS_TENSOR_MAX) || !facts_view_has(v, FACTS_TENSOR_SUM_EXP))
+        return false;
+    double sum = facts_view_want(v, FACTS_TENSOR_SUM_EXP, at);
+    *lse = facts_view_get(v, FACTS_TENSOR_MAX, at) + log(facts_view_get(v, FACTS_TENSOR_SUM_EXP, at));
+    *tau = facts_view_bound(v, FACTS_TENSOR_MAX, at) + (sum > 0 ? log1p(facts_view_bound(v, FACTS_TENSOR_SUM_EXP, at) / sum) : 0.0);
+    return true;
+}
+
+int64_t facts_key_head(const facts_problem *p, int64_t h)
+{
+    return h / (p->ask.heads_q / p->ask.heads_k);
+}
+
+int64_t facts_value_head(const facts_problem *p, int64_t h)
+{
+    return h / (p->ask.heads_q / p->ask.heads_v);
+}
+
+int64_t facts_head_unit(const facts_problem *p)
+{
+    int64_t k = p->ask.heads_q / p->ask.heads_k, v = p->ask.heads_q / p->ask.heads_v, unit = k;
+    while (unit % v != 0)
+        unit += k;
+    return unit;
+}
+
+facts_walk facts_walk_of(const int64_t dim[4])
+{
+    facts_walk w = { .left = 1 };
+    memcpy(w.dim, dim, sizeof w.dim);
+    for (int d = 0; d < 4; d++)
+        w.left *= dim[d];
+    return w;
+}
+
+bool facts_walk_on(facts_walk *w)
+{
+    if (w->left <= 0)
+        return false;
+    w->left--;
+    if (!w->begun) {
+        w->begun = true;
+        return true;
+    }
+    for (int d = 3; ++w->at[d] == w->dim[d]; d--)
+        w->at[d] = 0;
+    return true;
+}

@@ -1,0 +1,23 @@
+/* What is due of problems with many rows: an exact reference where the data are made for one (fill=codebook), a sample where they
+ * are not (case/huge.h). docs/numerics.md section 7. */
+#ifndef FACTS_EXPECT_BIG_H
+#define FACTS_EXPECT_BIG_H
+
+#include <fref/fref.h>
+
+#include "expectation.h"
+
+/* The rows (or keys) of a sample, ascending: the first ones, edges of tiles there and where lengths and masks end, the last ones,
+ * and 64 at random, one from each of as many equal parts. The caller's to free. Returns NULL without memory. */
+int64_t *facts_big_sample(const facts_problem *problem, bool keys, int64_t *count);
+/* Rows of this tensor that nobody looks at: FACTS_DUE_NUMBER for a live one. `due` is [batch, rows]. False without memory. */
+bool facts_big_due(const facts_problem *problem, facts_tensor_id id, facts_due *due);
+
+/* As fref_forward and fref_backward, by whichever reference the problem has; tensor[]: as the reference reads them. Returns 0,
+ * ENOMEM, ENOTSUP. */
+int facts_big_forward(const facts_problem *problem, const fref_problem *asked, const fref_tensor tensor[FACTS_TENSOR_COUNT],
+                      const fref_rounding *rounding, const fref_forward_out *out);
+int facts_big_backward(const facts_problem *problem, const fref_problem *asked, const fref_tensor tensor[FACTS_TENSOR_COUNT],
+                       const fref_rounding *rounding, const fref_backward_out *out);
+
+#endif

@@ -1,0 +1,22 @@
+/* The backward of block-scaled types. docs/numerics.md section 1.
+ *
+ * Its products read Q, K and dO in two quantisations: dQ is a product with K's copy along the keys, dK with Q's and dV with dO's
+ * copy along the rows, and D is made of the 16 bit dO and O. The reference knows one of each, so it is asked with three times the
+ * channels:
+ *
+ *      q' = [q, 0, q_t]     k' = [k, k_t, 0]     q'.k' = q.k        dQ' = dS k' = [., dS k_t, .]     dK' = dS^T q' = [., ., dS^T
+ * q_t] dO' = [dO, dO_16, dO_t]   v' = [v, 0, 0]   O' = [0, O, 0]     dO'.v' = dO.v, dO'.O' = dO_16.O  dV' = P^T dO' = [., ., P^T
+ * dO_t]
+ *
+ * P and dS are cast in blocks, whose largest number may lie anywhere in an octave: u = 2^-3, as in e5m2.
+ */
+#ifndef FACTS_EXPECT_BLOCKS_H
+#define FACTS_EXPECT_BLOCKS_H
+
+#include "expect_whole.h"
+
+/* As fref_backward, for whole->tensor with the copies. Returns 0; ENOMEM. */
+int facts_blocks_backward(const facts_whole *whole, const facts_problem *problem, const fref_rounding *rounding,
+                          const fref_backward_out *out);
+
+#endif

@@ -1,0 +1,101 @@
+#include "expect_copies.h"
+
+#include <math.h>
+
+#include "numbers/fill/fill.h"
+#include "numbers/fill/oracle_view.h"
+
+/* Scores that lie apart by many steps of P's type (2^-7 in bf16) share no roundings. */
+#define SPREAD 0.125
+
+enum { BATCH, HEADS, ROWS, CHANNELS };
+
+static bool repeats(const facts_problem *p, facts_tensor_id id, int axis)
+{
+    return p->tensor[id].stride[axis] == 0 && p->tensor[id].dim[axis] > 1;
+}
+
+/* How far the scores of one row lie apart, as a standard deviation: of Q and K from the fill, of bias where it holds ordinary
+ * values. */
+static double spread_of_scores(const facts_problem *p)
+{
+    double spread = fabs(facts_oracle_scale(p)) * sqrt((double)p->ask.dim_qk) * (p->fill == FACTS_FILL_UNIFORM ? 1.0 / 3.0 : 1.0);
+    if (p->mod == FACTS_MOD_TEMPERATURE)
+        spread /= fabs(p->mod_parameter[0]);
+    if (p->mod == FACTS_MOD_SOFTCAP)
+        spread = fmin(spread, fabs(p->mod_parameter[0]));
+    return p->ask.has_bias && p->bias_fill == FACTS_BIAS_RANDN ? spread + 1.0 : spread;
+}
+
+/* Rows or keys may have equal scores by the data alone. */
+static bool is_discrete(const facts_problem *p)
+{
+    return !facts_fill_is_dense(p->fill) || spread_of_scores(p) < SPREAD;
+}
+
+bool facts_expect_dense(const facts_problem *p)
+{
+    for (int axis = 0; axis < CHANNELS; axis++)
+        if (repeats(p, FACTS_TENSOR_Q, axis) || (p->ask.pass == FATTN_BACKWARD && repeats(p, FACTS_TENSOR_DO, axis)))
+            return false;
+    return !is_discrete(p) && !repeats(p, FACTS_TENSOR_K, ROWS) && !repeats(p, FACTS_TENSOR_V, ROWS);
+}
+
+/* ---- sums of copies
+ * --------------------------------------------------------------------------------------------------------------- */
+
+/* Rows i with the same q_i and dO_i have the same P_i and dS_i, and round them alike. A discrete fill makes q_i alike, or P_i. */
+static bool rows_agree(const facts_problem *p)
+{
+    return repeats(p, FACTS_TENSOR_Q, ROWS) + repeats(p, FACTS_TENSOR_DO, ROWS) + is_discrete(p) >= 2;
+}
+
+static bool keys_agree(const facts_problem *p)
+{
+    return repeats(p, FACTS_TENSOR_K, ROWS) + repeats(p, FACTS_TENSOR_V, ROWS) + is_discrete(p) >= 2;
+}
+
+/* Batch entries, or heads: everything has to be the same there. Grouped heads share keys and values. */
+static bool heads_agree(const facts_problem *p, int axis)
+{
+    bool k = repeats(p, FACTS_TENSOR_K, axis) || (axis == HEADS && p->ask.heads_k < p->ask.heads_q);
+    bool v = repeats(p, FACTS_TENSOR_V, axis) || (axis == HEADS && p->ask.heads_v < p->ask.heads_q);
+    return v && repeats(p, FACTS_TENSOR_DO, axis) && (is_discrete(p) || (k && repeats(p, FACTS_TENSOR_Q, axis)));
+}
+
+/* What is summed from extents `full` to those of the gradient. `keys`: its rows are keys. */
+static bool summed_agree(const facts_problem *p, const facts_tensor *gradient, const int64_t full[4], bool keys)
+{
+    for (int axis = BATCH; axis < ROWS; axis++)
+        if (gradient->dim[axis] < full[axis] && heads_agree(p, axis))
+            return true;
+    if (gradient->dim[ROWS] < full[ROWS] && (keys ? keys_agree(p) : rows_agree(p)))
+        return true;
+    return gradient->dim[CHANNELS] < full[CHANNELS] && keys_agree(p); /* of dBias: keys */
+}
+
+static bool key_gradient_agrees(const facts_problem *p, facts_tensor_id id, facts_tensor_id input)
+{
+    bool grouped = p->tensor[input].dim[HEADS] < p->ask.heads_q;
+    return rows_agree(p) || (grouped && heads_agree(p, HEADS)) || summed_agree(p, &p->tensor[id], p->tensor[input].dim, true);
+}
+
+bool facts_expect_coherent(const facts_problem *p, facts_tensor_id id)
+{
+    const int64_t scores[4] = { p->ask.batch, p->ask.heads_q, p->ask.seq_q, p->ask.seq_kv };
+    const facts_tensor *t = &p->tensor[id];
+    switch (id) {
+    case FACTS_TENSOR_O:
+        return keys_agree(p);
+    case FACTS_TENSOR_DQ:
+        return keys_agree(p) || summed_agree(p, t, p->tensor[FACTS_TENSOR_Q].dim, false);
+    case FACTS_TENSOR_DK:
+        return key_gradient_agrees(p, id, FACTS_TENSOR_K);
+    case FACTS_TENSOR_DV:
+        return key_gradient_agrees(p, id, FACTS_TENSOR_V);
+    case FACTS_TENSOR_DBIAS:
+        return summed_agree(p, t, scores, false);
+    default:
+        return false;
+    }
+}

@@ -1,0 +1,27 @@
+/* A problem with what lies in memory of it, as the reference reads it: bias and masks, slopes, sinks, what dropout kept, scales,
+ * packed and paged tensors; block-scaled tensors as the numbers that they are, and what rotary embedding makes of Q and K. */
+#ifndef FACTS_EXPECT_WHOLE_H
+#define FACTS_EXPECT_WHOLE_H
+
+#include "expectation.h"
+#include "numbers/fill/mod.h"
+#include "numbers/fill/rope.h"
+
+#define FACTS_WHOLE_MEMORY 32
+
+typedef struct facts_whole {
+    fref_problem problem;
+    fref_tensor tensor[FACTS_TENSOR_COUNT]; /* data NULL: absent */
+    fref_tensor bias;
+    facts_mod_owner mod;
+    facts_rope rope;
+    void *memory[FACTS_WHOLE_MEMORY];
+    size_t count;
+} facts_whole;
+
+/* Returns  0; ENOMEM; ENOTSUP: a type that the reference lacks, or something of this that an oracle elsewhere (in->oracle) is not
+ * given: the C reference is. Destroy in any case; what it points to lives as long as it, the problem and the storages. */
+int facts_whole_make(facts_whole *out, const facts_problem *problem, const facts_storages *in);
+void facts_whole_destroy(facts_whole *whole);
+
+#endif

@@ -1,0 +1,251 @@
+#include "arrays.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "mod.h"
+#include "mx.h"
+#include "numbers/philox.h"
+#include "pages.h"
+
+const char *const facts_array_words[FACTS_ARRAY_COUNT] = {
+#define AS_WORD(symbol, field, output) #field,
+    FACTS_ARRAY_LIST(AS_WORD)
+#undef AS_WORD
+};
+
+size_t facts_array_bytes(const facts_array *array)
+{
+    static const size_t size[] = { [FACTS_ARRAY_I32] = 4, [FACTS_ARRAY_I64] = 8, [FACTS_ARRAY_F32] = 4, [FACTS_ARRAY_U8] = 1 };
+    return (size_t)array->count * size[array->type];
+}
+
+size_t facts_array_place(facts_array_id id)
+{
+#define AS_PLACE(symbol, field, output) offsetof(fattn_tensors, field),
+    static const size_t place[FACTS_ARRAY_COUNT] = { FACTS_ARRAY_LIST(AS_PLACE) };
+#undef AS_PLACE
+    return place[id];
+}
+
+static void put_integer(const facts_array *array, void *out, int64_t i, int64_t value)
+{
+    int32_t narrow = (int32_t)value;
+    if (array->type == FACTS_ARRAY_I64)
+        memcpy((unsigned char *)out + i * 8, &value, sizeof value);
+    else
+        memcpy((unsigned char *)out + i * 4, &narrow, sizeof narrow);
+}
+
+/* ---- where sequences and pages lie ------------------------------------------------------------------------------------------ */
+
+static const facts_tensor *of_offsets(const facts_problem *p, facts_array_id id)
+{
+    static const facts_tensor_id of[] = { FACTS_TENSOR_Q,  FACTS_TENSOR_K,  FACTS_TENSOR_V,  FACTS_TENSOR_O, FACTS_TENSOR_STATS,
+                                          FACTS_TENSOR_DO, FACTS_TENSOR_DQ, FACTS_TENSOR_DK, FACTS_TENSOR_DV };
+    const facts_tensor *t = &p->tensor[of[id - FACTS_ARRAY_Q_OFFSETS]];
+    if (id == FACTS_ARRAY_STATS_OFFSETS && !t->present)
+        t = p->tensor[FACTS_TENSOR_MAX].present ? &p->tensor[FACTS_TENSOR_MAX] : &p->tensor[FACTS_TENSOR_SUM_EXP];
+    return t;
+}
+
+static void fill_offsets(const facts_problem *p, facts_array_id id, void *out)
+{
+    const facts_tensor *t = of_offsets(p, id);
+    const int64_t *start = t->packed == FACTS_PACKED_KV ? p->start_kv : p->start_q, step = p->ask.ragged_tokens ? 1 : t->stride[2];
+    for (int64_t b = 0; b < p->array[id].count; b++)
+        put_integer(&p->array[id], out, b, start[b] * step);
+}
+
+static void fill_lengths(const facts_problem *p, facts_array_id id, void *out)
+{
+    bool queries = id == FACTS_ARRAY_SEQ_LEN_Q;
+    bool sums = (p->ask.cumulative & (queries ? FATTN_CUMULATIVE_Q : FATTN_CUMULATIVE_KV)) != 0;
+    const int32_t *len = queries ? p->len_q : p->len_kv;
+    int64_t sum = 0;
+    for (int64_t n = 0; n < p->array[id].count; n++) {
+        put_integer(&p->array[id], out, n, sums ? sum : p->unused[n] && p->ask.ragged != 0 ? -1 : len[n]);
+        sum += sums && n < p->ask.batch ? len[n] : 0;
+    }
+}
+
+static void fill_table(const facts_problem *p, facts_array_id id, void *out)
+{
+    const facts_array *array = &p->array[id];
+    facts_tensor_id of = id == FACTS_ARRAY_PAGE_TABLE_K ? FACTS_TENSOR_K : FACTS_TENSOR_V;
+    int64_t table = of == FACTS_TENSOR_K ? p->ask.table_k : p->ask.table_v, at = 0;
+    memset(out, 0, facts_array_bytes(array));
+    for (int64_t b = 0; b < p->ask.batch; b++) {
+        int64_t count = p->ask.packed_table ? facts_pages_of_entry(p, of, b) : table;
+        for (int64_t n = 0; n < count; n++)
+            put_integer(array, out, at++, facts_page_of(p, of, b, n));
+    }
+}
+
+static void fill_table_offsets(const facts_problem *p, facts_array_id id, void *out)
+{
+    facts_tensor_id of = id == FACTS_ARRAY_TABLE_OFFSETS_K ? FACTS_TENSOR_K : FACTS_TENSOR_V;
+    int64_t sum = 0;
+    for (int64_t b = 0; b <= p->ask.batch; b++) {
+        put_integer(&p->array[id], out, b, sum);
+        sum += b < p->ask.batch ? facts_pages_of_entry(p, of, b) : 0;
+    }
+}
+
+int64_t facts_row_at(const facts_problem *p, facts_tensor_id id, int64_t b, int64_t t)
+{
+    const facts_tensor *x = &p->tensor[id];
+    if (x->packed != FACTS_PACKED_NOT)
+        return x->first + ((x->packed == FACTS_PACKED_KV ? p->start_kv : p->start_q)[b] + t) * x->stride[2];
+    if (x->page != 0)
+        return x->first + facts_page_of(p, id, b, t / x->page) * x->stride[0] + t % x->page * x->stride[2];
+    return x->first + b * x->stride[0] + t * x->stride[2];
+}
+
+/* ---- masks of tiles --------------------------------------------------------------------------------------------------------- */
+
+static bool is_tile_drawn(const facts_problem *p, int64_t b, int64_t h, int64_t row, int64_t key)
+{
+    int64_t rows = (p->ask.seq_q + 127) / 128, keys = (p->ask.seq_kv + 127) / 128;
+    facts_draw draw = facts_draw_at(p->seed, FACTS_STREAM_TILES, FACTS_LANE_CHOICE,
+                                    (uint64_t)(((b * p->ask.heads_q + h) * rows + row) * keys + key));
+    return key == row % keys || facts_pick(draw.r[0], 4) != 0; /* a row keeps its own tile */
+}
+
+bool facts_tile_kept(const facts_problem *p, int64_t b, int64_t h, int64_t row, int64_t key)
+{
+    switch (p->block_pattern) {
+    case FACTS_BLOCKS_RANDOM:
+        return is_tile_drawn(p, b, h, row, key);
+    case FACTS_BLOCKS_FIRST:
+        return key != 0;
+    case FACTS_BLOCKS_EMPTY_ROW:
+        return row != (b + h) % ((p->ask.seq_q + 127) / 128) && is_tile_drawn(p, b, h, row, key);
+    default:
+        return true;
+    }
+}
+
+static void fill_tiles(const facts_problem *p, facts_array_id id, uint8_t *out)
+{
+    int64_t rows = (p->ask.seq_q + 127) / 128, keys = (p->ask.seq_kv + 127) / 128, bytes = (keys + 7) / 8;
+    memset(out, 0, facts_array_bytes(&p->array[id]));
+    for (int64_t bh = 0; bh < p->ask.batch * p->ask.heads_q; bh++)
+        for (int64_t row = 0; row < rows; row++)
+            for (int64_t key = 0; key < keys; key++)
+                if (facts_tile_kept(p, bh / p->ask.heads_q, bh % p->ask.heads_q, row, key))
+                    out[(bh * rows + row) * bytes + key / 8] |= (uint8_t)(1u << (key % 8));
+}
+
+/* ---- numbers ---------------------------------------------------------------------------------------------------------------- */
+
+/* Scales of fp8. Odd ones are neither 1 nor powers of two, all different, and a scale and what undoes it multiply to something
+ * other than 1: but for O's, which a backward reads as its own forward wrote it. */
+static double scale_of(const facts_problem *p, facts_array_id id)
+{
+    static const struct {
+        facts_array_id id;
+        double pow2, odd;
+    } rows[] = {
+        { FACTS_ARRAY_DESCALE_Q, 0x1p-4, 0.0713 },  { FACTS_ARRAY_DESCALE_K, 0x1p-3, 0.1129 },
+        { FACTS_ARRAY_DESCALE_V, 0x1p-5, 0.0851 },  { FACTS_ARRAY_DESCALE_S, 0x1p-7, 0.00613 },
+        { FACTS_ARRAY_SCALE_S, 0x1p7, 173.3 },      { FACTS_ARRAY_SCALE_O, 0x1p3, 11.7 },
+        { FACTS_ARRAY_DESCALE_DO, 0x1p-6, 0.0457 }, { FACTS_ARRAY_DESCALE_DP, 0x1p-4, 0.0549 },
+        { FACTS_ARRAY_SCALE_DP, 0x1p4, 19.3 },      { FACTS_ARRAY_SCALE_DQ, 0x1p2, 5.3 },
+        { FACTS_ARRAY_SCALE_DK, 0x1p1, 3.7 },       { FACTS_ARRAY_SCALE_DV, 0x1p5, 7.1 },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].id == id)
+            return p->scales == FACTS_SCALES_UNIT ? 1.0 : p->scales == FACTS_SCALES_POW2 ? rows[i].pow2 : rows[i].odd;
+    return 1.0;
+}
+
+double facts_array_scalar(const facts_problem *p, facts_array_id id)
+{
+    switch (id) {
+    case FACTS_ARRAY_ATTN_SCALE:
+        return (double)(float)(0.75 / sqrt((double)p->ask.dim_qk));
+    case FACTS_ARRAY_DROPOUT_SCALE:
+        return (double)(float)(1.0 / (1.0 - p->drop));
+    case FACTS_ARRAY_DROPOUT_SCALE_INVERSE:
+        return (double)(float)(1.0 - p->drop);
+    case FACTS_ARRAY_DESCALE_O:
+        return facts_is_fp8(p->ask.o_dtype) ? (double)(float)(1.0 / facts_array_scalar(p, FACTS_ARRAY_SCALE_O)) : 1.0;
+    default:
+        return (double)(float)scale_of(p, id);
+    }
+}
+
+double facts_keep_scale_of(const facts_problem *p)
+{
+    return p->ask.dropout_mask ? facts_array_scalar(p, FACTS_ARRAY_DROPOUT_SCALE) : (double)(float)(1.0 / (1.0 - p->ask.dropout));
+}
+
+/* Of four heads one sink is ordinary, one weighs as much as all keys, one nothing, and one more than everything. */
+static float sink_of(const facts_problem *p, int64_t h)
+{
+    float n = facts_normal(facts_draw_at(p->seed, FACTS_STREAM_SINK, FACTS_LANE_VALUE, (uint64_t)h));
+    const float size[] = { 0.0f, (float)log((double)p->ask.seq_kv), -20.0f, 20.0f };
+    return p->off_by_one ? 0.0f : n + size[h % 4];
+}
+
+static float slope_of(const facts_problem *p, int64_t h)
+{
+    if (!p->given_slopes)
+        return (float)facts_mod_slope(p->ask.heads_q, h);
+    return 0.0625f * facts_normal(facts_draw_at(p->seed, FACTS_STREAM_BIAS, FACTS_LANE_CHOICE, (uint64_t)h));
+}
+
+/* Angle of channel c at place s: pairs are c and c + half, and both lanes hold it. */
+static float angle_of(const facts_problem *p, int64_t s, int64_t c)
+{
+    int64_t half = p->ask.rope_dim / 2;
+    return (float)((double)s * pow(10000.0, -2.0 * (double)(c % half) / (double)p->ask.rope_dim));
+}
+
+static float float_at(const facts_problem *p, facts_array_id id, int64_t i)
+{
+    switch (id) {
+    case FACTS_ARRAY_ALIBI_SLOPES:
+        return slope_of(p, i);
+    case FACTS_ARRAY_SINK:
+        return sink_of(p, i);
+    case FACTS_ARRAY_ROPE_Q:
+    case FACTS_ARRAY_ROPE_K:
+        return angle_of(p, i / p->ask.rope_dim, i % p->ask.rope_dim);
+    default:
+        return (float)facts_array_scalar(p, id);
+    }
+}
+
+static void fill_floats(const facts_problem *p, facts_array_id id, void *out)
+{
+#pragma omp parallel for schedule(static)
+    for (int64_t i = 0; i < p->array[id].count; i++) {
+        float value = float_at(p, id, i);
+        memcpy((unsigned char *)out + (size_t)i * sizeof value, &value, sizeof value);
+    }
+}
+
+void facts_array_fill(const facts_problem *p, facts_array_id id, void *out)
+{
+    if (p->array[id].count == 0)
+        return;
+    if (id <= FACTS_ARRAY_DV_OFFSETS)
+        fill_offsets(p, id, out);
+    else if (id <= FACTS_ARRAY_SEQ_LEN_KV)
+        fill_lengths(p, id, out);
+    else if (id <= FACTS_ARRAY_PAGE_TABLE_V)
+        fill_table(p, id, out);
+    else if (id <= FACTS_ARRAY_TABLE_OFFSETS_V)
+        fill_table_offsets(p, id, out);
+    else if (id == FACTS_ARRAY_SEED || id == FACTS_ARRAY_OFFSET)
+        put_integer(&p->array[id], out, 0, (int64_t)(id == FACTS_ARRAY_SEED ? p->rng_seed : p->rng_offset));
+    else if (id == FACTS_ARRAY_BLOCK_MASK)
+        fill_tiles(p, id, out);
+    else if (id >= FACTS_ARRAY_SF_Q)
+        facts_mx_fill_factors(p, id, out);
+    else
+        fill_floats(p, id, out);
+}

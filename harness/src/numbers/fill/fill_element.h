@@ -1,0 +1,330 @@
+/* One element of a fill: what lies at a logical place follows from a recipe, a plain value that facts_recipe_make (fill.h) works
+ * out once.
+ *
+ * Compiled by C and by CUDA C++, to the same bits: integers, conversions, and products that nothing unrounded is added to, so that
+ * nothing can be contracted; no libm. What a row shares and cannot be had so cheaply (the key that a needle points at) is in a
+ * table that travels with the recipe.
+ */
+#ifndef FACTS_FILL_ELEMENT_H
+#define FACTS_FILL_ELEMENT_H
+
+#include "numbers/dtype.h"
+#include "numbers/philox.h"
+
+/* What an element is made of. X(SYMBOL) */
+#define FACTS_ELEMENT_LIST(X)                                                                                                      \
+    X(NORMAL)                                                                                                                      \
+    X(UNIFORM) X(SPIKY) X(SCALED) /* gain N */                                                                                     \
+        X(OFFSET)                 /* N rounded to the type, and twice the direction */                                             \
+        X(SPARSE)                 /* whole numbers within -2 and 2; four in five are 0 */                                          \
+        X(OUTLIER)                /* N; in one channel for all (the middle one) gain N */                                          \
+        X(COUNTS)                 /* gain times a whole number from 0 to 199 */                                                    \
+        X(NEEDLE) /* gain times the signs of key row[] (its own number without a table) of head h / group, as `key` has them */    \
+        X(BIAS_NEEDLE) /* gain at key row[], else 0 */                                                                             \
+        X(ONE_HOT)     /* 1 in channel (row + 5 head + 11 batch) mod channels, else 0 */                                           \
+        X(PLANT_ROW)   /* gain times the signs of key plant[3] in the planted row, else N; padded rows 64 times larger */          \
+        X(PLANT)       /* gain at the planted place, else N; padded rows 64 times larger */                                        \
+        X(GARBAGE)     /* N; padded rows +-(gain + steps r), r = row mod 16 */                                                     \
+        X(CODE_ROW)    /* row `code` of N, a code drawn for each row; the edge variant: codes 0 to 3 are twice the edge key */     \
+        X(CODE_KEY)    /* the same for keys; the edge variant: the edge key (signs) at both edges of each 128 */                   \
+        X(NEGLSE_Q)    /* -gain times the direction in far rows */                                                                 \
+        X(NEGLSE_K)    /* small integers around twice the direction */                                                             \
+        X(STAIR)       /* 0.3 N; in the first `channels` ones: gain, or where that is 0 40 place / steps (`down`: from the end) */ \
+        X(KEEP)        /* 1, and 0 with chance `steps` */                                                                          \
+        X(CONSTANT)    /* `shown` */                                                                                               \
+        X(LIST)        /* list[] */                                                                                                \
+        X(ZERO) X(HIDDEN) /* `hidden`, or `shown`: at random but for key 0 and the row's own key */                                \
+        X(HIDDEN_ROW)     /* `hidden` in a quarter of the rows, the first of several always */                                     \
+        X(BAND)           /* `shown` in the band left:right, `hidden` outside */
+#define AS_ENUM(symbol) FACTS_ELEMENT_##symbol,
+typedef enum facts_element { FACTS_ELEMENT_LIST(AS_ENUM) FACTS_ELEMENT_COUNT } facts_element;
+#undef AS_ENUM
+
+/* The keys that needles take their signs from: K's extents, and 0 where its places are shared. */
+typedef struct facts_key_place {
+    int64_t dim[4], origin[3];
+} facts_key_place;
+
+typedef struct facts_recipe {
+    facts_element element;
+    facts_stream stream;
+    uint64_t seed;
+    int32_t dtype;
+    int64_t dim[4], stride[4], first;
+    int64_t extent[4]; /* dim, and 1 where several elements share a place: what is written */
+    double unit;       /* a code is the value times this (8 bit types); 0: 1 */
+    int32_t narrow;    /* fattn_dtype: only values that this type has too; 0 */
+    int64_t run, runs; /* with `place`: rows s of an entry lie from its place[s / run] on; of each entry there are so many */
+    int32_t exact;     /* rows at and past live[] are not there: packed sequences */
+    float gain;
+    double hidden, shown, left, right, steps;
+    int64_t channels, down, group;
+    int64_t plant[4];    /* b,h,s,d of what is planted */
+    int32_t codes, edge; /* how many; the edge variant */
+    facts_key_place key;
+    int32_t poisoned; /* padded rows hold `poison`, a code */
+    uint32_t poison;
+    const int32_t *live;  /* where padded rows start: [dim[0]]; NULL: none is told apart */
+    const int32_t *row;   /* [dim[0], dim[1], dim[2]]; NULL */
+    const double *list;   /* [dim]; NULL */
+    const int64_t *place; /* [dim[0], runs]: elements; -1: another's, or nobody's. NULL: stride[0] apart, from `first` */
+} facts_recipe;
+
+FACTS_BOTH uint64_t facts_element_number(const int64_t dim[4], int64_t b, int64_t h, int64_t s, int64_t d)
+{
+    return (uint64_t)(((b * dim[1] + h) * dim[2] + s) * dim[3] + d);
+}
+
+FACTS_BOTH facts_draw facts_element_draw(const facts_recipe *r, facts_lane lane, const int64_t at[4])
+{
+    return facts_draw_at(r->seed, r->stream, lane, facts_element_number(r->dim, at[0], at[1], at[2], at[3]));
+}
+
+FACTS_BOTH float facts_sign(facts_draw draw)
+{
+    return draw.r[0] >> 31 ? -1.0f : 1.0f;
+}
+
+FACTS_BOTH uint64_t facts_row_number(const int64_t dim[4], const int64_t at[4])
+{
+    return (uint64_t)((at[0] * dim[1] + at[1]) * dim[2] + at[2]);
+}
+
+/* The key's sign pattern in this channel, at the place that the key head's element really has. */
+FACTS_BOTH float facts_element_needle(const facts_recipe *r, const int64_t at[4])
+{
+    int64_t key = r->row ? r->row[facts_row_number(r->dim, at)] : at[2];
+    uint64_t e = facts_element_number(r->key.dim, at[0] * r->key.origin[0], at[1] / r->group * r->key.origin[1],
+                                      key * r->key.origin[2], at[3]);
+    return r->gain * facts_sign(facts_draw_at(r->seed, FACTS_STREAM_K, FACTS_LANE_VALUE, e));
+}
+
+FACTS_BOTH float facts_element_direction(const facts_recipe *r, int64_t d)
+{
+    return facts_sign(facts_draw_at(r->seed, FACTS_STREAM_DIRECTION, FACTS_LANE_VALUE, (uint64_t)d));
+}
+
+FACTS_BOTH float facts_element_neglse_q(const facts_recipe *r, const int64_t at[4])
+{
+    bool far = at[2] == 0 || at[2] == r->dim[2] - 1 ||
+               facts_draw_at(r->seed, FACTS_STREAM_ROW, FACTS_LANE_VALUE, facts_row_number(r->dim, at)).r[0] < UINT32_C(1) << 30;
+    return far ? -r->gain * facts_element_direction(r, at[3]) : facts_normal(facts_element_draw(r, FACTS_LANE_VALUE, at));
+}
+
+FACTS_BOTH bool facts_recipe_pads(const facts_recipe *r, const int64_t at[4])
+{
+    return r->live && at[2] >= r->live[at[0]];
+}
+
+FACTS_BOTH double facts_element_offset(const facts_recipe *r, const int64_t at[4])
+{
+    double rounded =
+        facts_decode(r->dtype, facts_encode(r->dtype, (double)facts_normal(facts_element_draw(r, FACTS_LANE_VALUE, at))));
+    return rounded + 2.0 * (double)facts_element_direction(r, at[3]);
+}
+
+FACTS_BOTH double facts_element_sparse(const facts_recipe *r, const int64_t at[4])
+{
+    if (facts_element_draw(r, FACTS_LANE_CHOICE, at).r[0] < UINT32_C(3435973836)) /* chance 0.8 */
+        return 0.0;
+    return (double)facts_pick(facts_element_draw(r, FACTS_LANE_VALUE, at).r[0], 5) - 2.0;
+}
+
+FACTS_BOTH float facts_element_plant(const facts_recipe *r, const int64_t at[4])
+{
+    bool row = at[0] == r->plant[0] && at[1] == r->plant[1] && at[2] == r->plant[2];
+    float n;
+    if (row && r->element == FACTS_ELEMENT_PLANT_ROW) {
+        uint64_t e = facts_element_number(r->key.dim, at[0] * r->key.origin[0], at[1] / r->group * r->key.origin[1],
+                                          r->plant[3] * r->key.origin[2], at[3]);
+        return r->gain * facts_sign(facts_draw_at(r->seed, FACTS_STREAM_K, FACTS_LANE_VALUE, e));
+    }
+    if (row && r->element == FACTS_ELEMENT_PLANT && at[3] == r->plant[3])
+        return r->gain;
+    n = facts_normal(facts_element_draw(r, FACTS_LANE_VALUE, at));
+    return facts_recipe_pads(r, at) ? n * 64.0f : n;
+}
+
+/* Finite and large: what a kernel makes of a padded row that it reads cannot go unseen. */
+FACTS_BOTH float facts_element_garbage(const facts_recipe *r, const int64_t at[4])
+{
+    facts_draw draw = facts_element_draw(r, FACTS_LANE_VALUE, at);
+    float size = r->gain + (float)(r->steps * (double)(at[2] % 16)); /* whole numbers */
+    return facts_recipe_pads(r, at) ? size * facts_sign(draw) : facts_normal(draw);
+}
+
+/* The code of row (or key) s of a head: a pick, and in the edge variant the last code at the edges of tiles. */
+FACTS_BOTH int32_t facts_code_at(const facts_recipe *r, int64_t b, int64_t h, int64_t s)
+{
+    bool key = r->element == FACTS_ELEMENT_CODE_KEY;
+    uint64_t n = (uint64_t)((b * r->dim[1] + h) * r->dim[2] + s);
+    uint32_t word = facts_draw_at(r->seed, FACTS_STREAM_CODES, key ? FACTS_LANE_CHOICE : FACTS_LANE_VALUE, n).r[0];
+    if (key && r->edge && (s % 128 == 0 || s % 128 == 127))
+        return r->codes - 1;
+    return (int32_t)facts_pick(word, (uint32_t)(key && r->edge ? r->codes - 1 : r->codes));
+}
+
+FACTS_BOTH float facts_element_code(const facts_recipe *r, const int64_t at[4])
+{
+    int32_t code = facts_code_at(r, at[0], at[1], at[2]);
+    bool key = r->element == FACTS_ELEMENT_CODE_KEY, signs = r->edge && (key ? code == r->codes - 1 : code < 4);
+    if (!signs)
+        return facts_normal(
+            facts_draw_at(r->seed, r->stream, FACTS_LANE_VALUE, facts_element_number(r->dim, at[0], at[1], code, at[3])));
+    uint64_t e = facts_element_number(r->key.dim, at[0] * r->key.origin[0], (key ? at[1] : at[1] / r->group) * r->key.origin[1],
+                                      r->codes - 1, at[3]);
+    return (key ? 1.0f : 2.0f) * facts_sign(facts_draw_at(r->seed, FACTS_STREAM_K, FACTS_LANE_VALUE, e));
+}
+
+/* x to the nearest whole number, halves to the even one, within -2 and 2. */
+FACTS_BOTH float facts_small_integer(float x)
+{
+    float size = x < 0 ? -x : x, whole = size >= 1.5f ? 2.0f : size > 0.5f ? 1.0f : 0.0f;
+    return x < 0 ? -whole : whole;
+}
+
+FACTS_BOTH float facts_element_stair(const facts_recipe *r, const int64_t at[4])
+{
+    if (at[3] >= r->channels)
+        return 0.3f * facts_normal(facts_element_draw(r, FACTS_LANE_VALUE, at));
+    return r->gain != 0 ? r->gain : (float)(40.0 * (double)(r->down ? r->dim[2] - 1 - at[2] : at[2]) / r->steps);
+}
+
+FACTS_BOTH float facts_element_spiky(const facts_recipe *r, const int64_t at[4])
+{
+    float x = facts_normal(facts_element_draw(r, FACTS_LANE_VALUE, at));
+    return facts_element_draw(r, FACTS_LANE_CHOICE, at).r[0] < UINT32_C(42949672) ? x * 10.0f : x; /* chance 0.01 */
+}
+
+/* Key 0 stays, and the key of the row's own number: with lengths, causal masks and left bounds alike every row keeps a key. */
+FACTS_BOTH bool facts_element_is_hidden(const facts_recipe *r, const int64_t at[4])
+{
+    const int64_t row[4] = { at[0], at[1], at[2], 0 };
+    bool several = r->dim[2] > 1;
+    switch (r->element) {
+    case FACTS_ELEMENT_HIDDEN:
+        return at[3] != 0 && !(several && at[3] == at[2]) && facts_element_draw(r, FACTS_LANE_CHOICE, at).r[0] >> 31 != 0;
+    case FACTS_ELEMENT_HIDDEN_ROW:
+        return (at[2] == 0 && several) || facts_element_draw(r, FACTS_LANE_CHOICE, row).r[0] >> 30 == 0;
+    default:
+        return (double)at[3] > (double)(several ? at[2] : 0) + r->right || (double)at[3] <= (double)(several ? at[2] : 0) - r->left;
+    }
+}
+
+FACTS_BOTH double facts_element_value(const facts_recipe *r, const int64_t at[4])
+{
+    switch (r->element) {
+    case FACTS_ELEMENT_UNIFORM:
+        return (double)facts_uniform(facts_element_draw(r, FACTS_LANE_VALUE, at));
+    case FACTS_ELEMENT_SPIKY:
+        return (double)facts_element_spiky(r, at);
+    case FACTS_ELEMENT_SCALED:
+        return (double)(r->gain * facts_normal(facts_element_draw(r, FACTS_LANE_VALUE, at)));
+    case FACTS_ELEMENT_OUTLIER:
+        return (double)(facts_normal(facts_element_draw(r, FACTS_LANE_VALUE, at)) * (at[3] == r->dim[3] / 2 ? r->gain : 1.0f));
+    case FACTS_ELEMENT_OFFSET:
+        return facts_element_offset(r, at);
+    case FACTS_ELEMENT_SPARSE:
+        return facts_element_sparse(r, at);
+    case FACTS_ELEMENT_COUNTS:
+        return (double)(r->gain * (float)facts_pick(facts_element_draw(r, FACTS_LANE_VALUE, at).r[0], 200));
+    case FACTS_ELEMENT_NEEDLE:
+        return (double)facts_element_needle(r, at);
+    case FACTS_ELEMENT_BIAS_NEEDLE:
+        return at[3] == r->row[facts_row_number(r->dim, at)] ? (double)r->gain : 0.0;
+    case FACTS_ELEMENT_ONE_HOT:
+        return at[3] == (at[2] + 5 * at[1] + 11 * at[0]) % r->dim[3] ? 1.0 : 0.0;
+    case FACTS_ELEMENT_PLANT_ROW:
+    case FACTS_ELEMENT_PLANT:
+        return (double)facts_element_plant(r, at);
+    case FACTS_ELEMENT_GARBAGE:
+        return (double)facts_element_garbage(r, at);
+    case FACTS_ELEMENT_CODE_ROW:
+    case FACTS_ELEMENT_CODE_KEY:
+        return (double)facts_element_code(r, at);
+    case FACTS_ELEMENT_NEGLSE_Q:
+        return (double)facts_element_neglse_q(r, at);
+    case FACTS_ELEMENT_NEGLSE_K:
+        return (double)(facts_small_integer(facts_normal(facts_element_draw(r, FACTS_LANE_VALUE, at))) +
+                        2.0f * facts_element_direction(r, at[3]));
+    case FACTS_ELEMENT_STAIR:
+        return (double)facts_element_stair(r, at);
+    case FACTS_ELEMENT_LIST:
+        return r->list[facts_element_number(r->dim, at[0], at[1], at[2], at[3])];
+    case FACTS_ELEMENT_ZERO:
+        return 0.0;
+    case FACTS_ELEMENT_HIDDEN:
+    case FACTS_ELEMENT_HIDDEN_ROW:
+    case FACTS_ELEMENT_BAND:
+        return facts_element_is_hidden(r, at) ? r->hidden : r->shown;
+    case FACTS_ELEMENT_CONSTANT:
+        return r->shown;
+    case FACTS_ELEMENT_KEEP:
+        return facts_element_draw(r, FACTS_LANE_VALUE, at).r[0] >= (uint32_t)(r->steps * 4294967296.0) ? 1.0 : 0.0;
+    default:
+        return (double)facts_normal(facts_element_draw(r, FACTS_LANE_VALUE, at));
+    }
+}
+
+/* The number of elements that are written, and the place of the n-th of them. */
+FACTS_BOTH int64_t facts_recipe_places(const facts_recipe *r)
+{
+    return r->extent[0] * r->extent[1] * r->extent[2] * r->extent[3];
+}
+
+FACTS_BOTH void facts_recipe_place(const facts_recipe *r, int64_t n, int64_t at[4])
+{
+    for (int i = 3; i > 0; i--) {
+        at[i] = n % r->extent[i];
+        n /= r->extent[i];
+    }
+    at[0] = n;
+}
+
+/* Channel 0 of head 0 of a row: elements of the storage; -1: not there. */
+FACTS_BOTH int64_t facts_recipe_row(const facts_recipe *r, int64_t b, int64_t s)
+{
+    int64_t from;
+    if (r->exact && s >= r->live[b])
+        return -1;
+    if (!r->place)
+        return r->first + b * r->stride[0] + s * r->stride[2];
+    from = r->place[b * r->runs + s / r->run];
+    return from < 0 ? -1 : from + s % r->run * r->stride[2];
+}
+
+FACTS_BOTH uint32_t facts_recipe_code(const facts_recipe *r, const int64_t at[4])
+{
+    double value;
+    if (r->poisoned && facts_recipe_pads(r, at))
+        return r->poison;
+    value = facts_element_value(r, at);
+    if (r->narrow)
+        value = facts_decode(r->narrow, facts_encode(r->narrow, value));
+    return facts_encode(r->dtype, r->unit > 0 ? value * r->unit : value);
+}
+
+/* Writes one element where it belongs: padded rows hold ordinary values, or the case's poison. */
+FACTS_BOTH void facts_recipe_store(const facts_recipe *r, const int64_t at[4], void *storage)
+{
+    const int64_t row = facts_recipe_row(r, at[0], at[2]);
+    if (row >= 0)
+        facts_store(r->dtype, storage, row + at[1] * r->stride[1] + at[3] * r->stride[3], facts_recipe_code(r, at));
+}
+
+/* What lies between the elements of inputs: ordinary values, or the case's poison. */
+typedef struct facts_gaps {
+    uint64_t seed;
+    int32_t dtype;
+    bool poisoned;
+    uint32_t poison;
+} facts_gaps;
+
+FACTS_BOTH uint32_t facts_gap_code(const facts_gaps *g, int64_t i)
+{
+    if (g->poisoned)
+        return g->poison;
+    return facts_encode(g->dtype, (double)facts_normal(facts_draw_at(g->seed, FACTS_STREAM_PAD, FACTS_LANE_VALUE, (uint64_t)i)));
+}
+
+#endif

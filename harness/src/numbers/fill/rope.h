@@ -1,0 +1,40 @@
+/* Rotary embedding for the reference. docs/numerics.md section 1.
+ *
+ * Channels c and c + half of the last rope_dim ones are turned by the angle of their row: y1 = x1 cos - x2 sin, y2 = x2 cos + x1
+ * sin. An engine computes that in fp32 and casts it to the type of Q before the product; the reference computes it in double and
+ * casts it once too. Where a midpoint of the type lies within fp32's error the two casts may differ, by a step that is known: what
+ * these steps may do to a score is a logit error, which facts_rope_at tells the model.
+ */
+#ifndef FACTS_ROPE_H
+#define FACTS_ROPE_H
+
+#include <fref/fref.h>
+
+#include "case/problem/case_problem.h"
+
+typedef struct facts_rope {
+    const facts_problem *problem;
+    const float *rotated[2], *step[2]; /* Q and K, dense; what an element of an engine's may be off, mostly 0 */
+    const bool *uncertain[2];          /* of each row: has it a step that is not 0? */
+    double share;                      /* of a sum of products of codes: what it is in a score, in units of 2^-23 */
+    fref_modification inner;           /* what the score becomes then; NULL: itself */
+    const void *inner_owner;
+} facts_rope;
+
+/* The rotated tensor, dense b,h,s,d, rounded to the tensor's type; padded rows too. `storage` holds Q or K, `angles` [seq,
+ * rope_dim]. `step`, of the same shape: how far a right engine's element may be from it; NULL: not wanted. */
+void facts_rope_rotate(const facts_problem *problem, facts_tensor_id id, const void *storage, const float *angles, float *out,
+                       float *step);
+/* Prepares facts_rope_at: `rotated` and `step` are those of Q and K, `uncertain` has room for each of Q's rows and then each of
+ * K's. */
+void facts_rope_weigh(facts_rope *out, const facts_problem *problem, float *const rotated[2], float *const step[2], bool *uncertain,
+                      fref_modification inner, const void *owner);
+fref_modified facts_rope_at(const void *owner, double score, const int64_t at[4]);
+
+/* Gradients of the rotated Q or K turned back, with their errors: the engine casts before it turns, and once more after it. Dense,
+ * in place; sigma, bound and parts may be NULL. parts: one step of each cast before the turn, as much as it is worth behind it
+ * (facts_slack). */
+void facts_rope_back(const facts_problem *problem, facts_tensor_id gradient, const float *angles, double *want, double *sigma,
+                     double *bound, double *parts);
+
+#endif

@@ -1,0 +1,207 @@
+/* What rows say together: the second of two steps of judging. The rows of each (b,h) slice add up to facts_judged_sums in two
+ * walks, here by one thread for each slice and on a GPU by one block, with the same inline functions; facts_judge_slices (judge.h)
+ * makes a judgement of the slices. Counts and the worst rows do not depend on the order of adding; the sums do, in their last bits.
+ *
+ * Compiled by C and by CUDA C++. docs/numerics.md section 3; a line of it stands above each formula.
+ */
+#ifndef FACTS_JUDGE_SUMS_H
+#define FACTS_JUDGE_SUMS_H
+
+#include "judge_row.h"
+
+#define FACTS_ALPHA 1e-8
+#define FACTS_GAIN_KEYS 16 /* TG: rows of at least so many effective keys ... */
+#define FACTS_GAIN_ROWS 32 /* ... and at least so many of them */
+
+/* The rows of a tensor, and what is known of them beside what is due. */
+typedef struct facts_judged_rows {
+    const facts_judged_row *row;
+    const double *nu, *neff;
+    int64_t channels;
+    int32_t gates, gains; /* T2 and T3; TG */
+} facts_judged_rows;
+
+/* What some rows add up to. */
+typedef struct facts_judged_sums {
+    double gates[FACTS_GATE_COUNT]; /* the largest ratio of each */
+    int64_t checked, not_finite, unwritten, wrong, padded_poison, padded_zero, padded_other;
+    uint64_t bits; /* of rows that kernels judged: the tensor's hash */
+    int64_t at;    /* the row with the worst element; -1: none */
+    int64_t weighed, live;
+    double squares;
+    double mean, inverse, largest; /* T3: sums of q_i and 1/nu_i, the largest 1/nu_i, of live rows */
+    int64_t gain_rows, gain_elements;
+    double gain, power, model;      /* TG: sums of r_i, X_i and (dim/nu_i) X_i, of rows with many keys */
+    double heaviest;                /* the largest (dim/nu_i) X_i */
+    double scatter, scatter_of_all; /* around the slice's beta; around that of all: of the second walk */
+    int64_t furthest;               /* T2; -1: no row is live: of the second walk */
+    double each;
+} facts_judged_sums;
+
+/* A slice: its sums, and the rows that they name. */
+typedef struct facts_judged_slice {
+    facts_judged_sums sums;
+    facts_judged_row worst, furthest;
+} facts_judged_slice;
+
+/* A row as the walks weigh it. All of it is read at once: a GPU waits once. */
+typedef struct facts_weighed_row {
+    double nu, neff; /* 0: not live; few keys, or nobody asks */
+} facts_weighed_row;
+
+FACTS_BOTH facts_weighed_row facts_judged_weights(const facts_judged_rows *c, int64_t i)
+{
+    facts_weighed_row out;
+    out.nu = c->gates ? c->nu[i] : 0.0;
+    out.neff = c->gains ? c->neff[i] : 0.0;
+    return out;
+}
+
+FACTS_BOTH int facts_judged_is_live(const facts_judged_row *row, const facts_weighed_row *as)
+{
+    return row->weighed > 0 && as->nu > 0;
+}
+
+FACTS_BOTH int facts_judged_has_many_keys(const facts_weighed_row *as)
+{
+    return as->neff >= FACTS_GAIN_KEYS;
+}
+
+/* q_i = mean_c (E/sigma)^2, of mean 1 at most where the model holds. */
+FACTS_BOTH double facts_judged_mean_square(const facts_judged_row *row)
+{
+    return row->squares / (double)row->weighed;
+}
+
+/* NaN: a sum that is not a number passes nothing. */
+FACTS_BOTH double facts_judged_ratio(double statistic, double threshold)
+{
+    double ratio = statistic / threshold;
+    return ratio == ratio ? ratio : (double)INFINITY;
+}
+
+/* Earlier rows come first among equals. */
+FACTS_BOTH int facts_judged_is_worse(const facts_judged_row *a, int64_t at_a, const facts_judged_row *b, int64_t at_b)
+{
+    if (a->rank != b->rank)
+        return a->rank > b->rank;
+    return a->ratio != b->ratio ? a->ratio > b->ratio : at_a < at_b;
+}
+
+FACTS_BOTH void facts_judged_sums_begin(facts_judged_sums *out)
+{
+    memset(out, 0, sizeof *out);
+    out->at = out->furthest = -1;
+}
+
+/* ---- the first walk --------------------------------------------------------------------------------------------------------- */
+
+FACTS_BOTH void facts_judged_sums_add_live(facts_judged_sums *out, const facts_judged_row *row, const facts_weighed_row *as,
+                                           int64_t channels)
+{
+    const double inverse = 1 / as->nu;
+    out->live++;
+    out->mean += facts_judged_mean_square(row);
+    out->inverse += inverse;
+    out->largest = fmax(out->largest, inverse);
+    if (!facts_judged_has_many_keys(as))
+        return;
+    out->gain_rows++;
+    out->gain_elements += row->weighed;
+    out->gain += row->gain;
+    out->power += row->power;
+    const double may = (double)channels / as->nu * row->power;
+    out->model += may;
+    out->heaviest = fmax(out->heaviest, may);
+}
+
+FACTS_BOTH void facts_judged_sums_add(facts_judged_sums *out, const facts_judged_rows *c, int64_t i)
+{
+    const facts_judged_row row = c->row[i];
+    const facts_weighed_row as = facts_judged_weights(c, i);
+    out->checked += row.checked;
+    out->not_finite += row.not_finite;
+    out->unwritten += row.unwritten;
+    out->wrong += row.wrong;
+    out->padded_poison += row.padded_poison;
+    out->padded_zero += row.padded_zero;
+    out->padded_other += row.padded_other;
+    out->bits += row.bits;
+    out->squares += row.squares;
+    out->weighed += row.weighed;
+#define AS_LARGEST(symbol, word)                                                                                                   \
+    if (row.worst >= 0 && row.gate == FACTS_GATE_##symbol)                                                                         \
+        out->gates[FACTS_GATE_##symbol] = fmax(out->gates[FACTS_GATE_##symbol], row.ratio);
+    FACTS_GATE_LIST(AS_LARGEST) /* not gates[row.gate]: registers of a GPU have no index */
+#undef AS_LARGEST
+    if (row.worst >= 0 && (out->at < 0 || facts_judged_is_worse(&row, i, &c->row[out->at], out->at)))
+        out->at = i;
+    if (facts_judged_is_live(&row, &as))
+        facts_judged_sums_add_live(out, &row, &as, c->channels);
+}
+
+/* But for the worst row. */
+FACTS_BOTH void facts_judged_sums_join(facts_judged_sums *out, const facts_judged_sums *part)
+{
+    int gate;
+    for (gate = 0; gate < FACTS_GATE_COUNT; gate++)
+        out->gates[gate] = fmax(out->gates[gate], part->gates[gate]);
+    out->checked += part->checked;
+    out->not_finite += part->not_finite;
+    out->unwritten += part->unwritten;
+    out->wrong += part->wrong;
+    out->padded_poison += part->padded_poison;
+    out->padded_zero += part->padded_zero;
+    out->padded_other += part->padded_other;
+    out->bits += part->bits;
+    out->squares += part->squares;
+    out->weighed += part->weighed;
+    out->live += part->live;
+    out->mean += part->mean;
+    out->inverse += part->inverse;
+    out->largest = fmax(out->largest, part->largest);
+    out->gain_rows += part->gain_rows;
+    out->gain_elements += part->gain_elements;
+    out->gain += part->gain;
+    out->power += part->power;
+    out->model += part->model;
+    out->heaviest = fmax(out->heaviest, part->heaviest);
+}
+
+/* ---- the second ------------------------------------------------------------------------------------------------------------- */
+
+/* TG: beta = sum(E ref/sigma^2) / X, X = sum ref^2/sigma^2, is the factor by which the answer is too large, as least squares see
+ * it. Too few rows, or too small answers, cannot tell. */
+FACTS_BOTH int facts_judged_tells_gain(const facts_judged_sums *of)
+{
+    return of->gain_rows >= FACTS_GAIN_ROWS && of->power > (double)of->gain_elements;
+}
+
+FACTS_BOTH double facts_judged_beta(const facts_judged_sums *of)
+{
+    return facts_judged_tells_gain(of) ? of->gain / of->power : 0.0;
+}
+
+/* T2: q_i <= h(ln(Nr/alpha), nu_i), h(x, nu) = 1 + 2 sqrt(x/nu) + 2 x/nu: Laurent and Massart's bound of a chi-square's upper tail
+ * with nu degrees of freedom, for all Nr rows at once. `x`: ln(Nr/alpha); own and shared: beta of the slice, and of all. */
+FACTS_BOTH void facts_judged_sums_look_again(facts_judged_sums *out, const facts_judged_rows *c, int64_t i, double x, double own,
+                                             double shared)
+{
+    const facts_judged_row *row = &c->row[i];
+    const facts_weighed_row as = facts_judged_weights(c, i);
+    const double gain = row->gain, power = row->power;
+    if (!facts_judged_is_live(row, &as))
+        return;
+    const double nu = as.nu, ratio = facts_judged_ratio(facts_judged_mean_square(row), 1 + 2 * sqrt(x / nu) + 2 * x / nu);
+    if (out->furthest < 0 || ratio > out->each) {
+        out->furthest = i;
+        out->each = ratio;
+    }
+    if (!facts_judged_has_many_keys(&as))
+        return;
+    const double from_own = gain - own * power, from_shared = gain - shared * power;
+    out->scatter += from_own * from_own;
+    out->scatter_of_all += from_shared * from_shared;
+}
+
+#endif

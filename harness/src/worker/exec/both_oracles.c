@@ -1,0 +1,118 @@
+#include "both_oracles.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "judging.h"
+#include "numbers/fill/seen.h"
+#include "worker/memory/due.h"
+
+#define AGREEMENT 1e-12
+/* Of sigma and the bound. What may be flushed is a matter of a threshold: one weight at it moves them by more than rounding does.
+ * And the GPU's may lie above the C ones, never below (docs/numerics.md, section 2: rough sums). */
+#define AGREEMENT_OF_ERRORS 1e-6
+#define ERRORS_ABOVE 0.005
+
+typedef struct comparison {
+    facts_truth *there, here;
+    char *text;
+} comparison;
+
+/* The largest difference, relative to the largest number, but for what `there` lies above `here` within `above` of it; NaN and
+ * infinities have to be the same. */
+static double difference(const double *there, const double *here, int64_t count, double above)
+{
+    double largest = 0, apart = 0;
+    for (int64_t i = 0; i < count; i++) {
+        if (isfinite(there[i]) && isfinite(here[i])) {
+            const double more = there[i] - here[i];
+            largest = fmax(largest, fabs(there[i]));
+            apart = fmax(apart, more > 0 ? more - above * fabs(here[i]) : -more);
+        } else if (!(there[i] == here[i] || (isnan(there[i]) && isnan(here[i])))) {
+            return INFINITY;
+        }
+    }
+    return apart == 0 ? 0 : apart / largest;
+}
+
+static bool same_array(comparison *c, facts_tensor_id id, const char *what, const double *there, const double *here, double most,
+                       double above)
+{
+    const int64_t *dim = c->there->memory.problem->tensor[id].dim;
+    if (!there || !here)
+        return there == here;
+    double apart = difference(there, here, dim[0] * dim[1] * dim[2] * dim[3], above);
+    if (apart <= most)
+        return true;
+    snprintf(c->text, 400, "the oracles disagree: %s.%s by %.3g of the largest", facts_tensor_word(id), what, apart);
+    return false;
+}
+
+static bool same_due(comparison *c, facts_tensor_id id)
+{
+    facts_answer there;
+    const facts_answer *here = &c->here.expectation.answer[id];
+    if (!facts_due_here(&there, c->there, id)) {
+        snprintf(c->text, 400, "the oracles could not be compared: no memory");
+        return false;
+    }
+    bool same = same_array(c, id, "want", there.want, here->want, AGREEMENT, 0) &&
+                same_array(c, id, "sigma", there.sigma, here->sigma, AGREEMENT_OF_ERRORS, ERRORS_ABOVE) &&
+                same_array(c, id, "bound", there.bound, here->bound, AGREEMENT_OF_ERRORS, ERRORS_ABOVE);
+    facts_due_leave(&there, c->there, id);
+    return same;
+}
+
+static bool same_verdict(comparison *c, facts_tensor_id id)
+{
+    const void *storage = facts_memory_storage(&c->there->memory, id, FACTS_PATTERN_A);
+    facts_rule rule = facts_expectation_rule(&c->here.expectation, id, FACTS_PATTERN_A);
+    facts_judgement there;
+    if (!storage || facts_judging_of(&there, c->there, id, FACTS_PATTERN_A) != FATTN_OK) {
+        snprintf(c->text, 400, "the oracles could not be compared: no memory");
+        return false;
+    }
+    const facts_tensor tensor = facts_tensor_seen(c->there->memory.problem, id);
+    facts_judgement here = facts_judge_tensor(&tensor, storage, &rule);
+    if (facts_judgement_verdict(&here) == facts_judgement_verdict(&there))
+        return true;
+    snprintf(c->text, 400, "the oracles disagree: %s is %s for the GPU's and %s for the C one", facts_tensor_word(id),
+             facts_verdict_words[facts_judgement_verdict(&there)], facts_verdict_words[facts_judgement_verdict(&here)]);
+    return false;
+}
+
+/* A backward reads the bits of O and Stats that the other one read. */
+static bool same_inputs(comparison *c)
+{
+    facts_memory *from = &c->there->memory, *to = &c->here.memory;
+    for (facts_tensor_id id = FACTS_TENSOR_O; id <= FACTS_TENSOR_STATS; id++) {
+        const facts_tensor *t = &from->problem->tensor[id];
+        const void *bytes = facts_memory_storage(from, id, FACTS_PATTERN_A);
+        if (!bytes)
+            return false;
+        for (int64_t i = 0; i < t->elements; i++)
+            facts_store(t->dtype, facts_memory_storage(to, id, FACTS_PATTERN_A), i, facts_load(t->dtype, bytes, i));
+    }
+    return facts_truth_renew(&c->here) == 0;
+}
+
+bool facts_both_agree(const facts_trial *trial, facts_truth *truth, char text[400])
+{
+    const facts_problem *p = truth->memory.problem;
+    comparison c = { .there = truth, .text = text };
+    char error[256] = "";
+    if (truth->slabs) {
+        snprintf(text, 400, "the oracles were not compared: the case is too large to have all of it here");
+        return false;
+    }
+    if (!truth->memory.gpu) /* the C reference it was already */
+        return true;
+    bool agree = facts_truth_create_here(&c.here, truth, error) == FATTN_OK && (p->ask.pass == FATTN_FORWARD || same_inputs(&c));
+    if (!agree)
+        snprintf(text, 400, "the oracles could not be compared: %.200s", error[0] ? error : "no memory");
+    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT && agree; id++)
+        if (trial->judged[id] && facts_tensor_is_output(p, id) && c.here.expectation.answer[id].want)
+            agree = same_due(&c, id) && same_verdict(&c, id);
+    facts_truth_destroy(&c.here);
+    return agree;
+}

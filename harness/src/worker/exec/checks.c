@@ -1,0 +1,241 @@
+#include "checks.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "case/problem/valid_checks.h"
+#include "numbers/fill/mod.h"
+
+/* One further run: everything that it owns. */
+typedef struct further {
+    facts_problem problem;
+    fattn_score_mod *mod; /* its own, when its shape is */
+    fattn_plan *plan;     /* the same */
+    facts_truth truth;
+    facts_view view;
+    bool made;
+} further;
+
+typedef struct work {
+    facts_runs *r;
+    facts_view base, before[FACTS_CHECK_RUNS];
+    further run[FACTS_CHECK_RUNS];
+    int number; /* in hand */
+} work;
+
+static void look_at(facts_view *out, facts_memory *m, const facts_expectation *expected)
+{
+    *out = (facts_view){ .problem = m->problem, .expected = expected };
+    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
+        out->at[id] = m->problem->tensor[id].present ? facts_memory_storage(m, id, FACTS_PATTERN_A) : NULL;
+}
+
+static void edit_inputs(void *owner, facts_memory *memory)
+{
+    work *w = owner;
+    further *f = &w->run[w->number];
+    look_at(&f->view, memory, &f->truth.expectation);
+    facts_check_write(&f->view, &w->base, w->before, w->number);
+    f->problem.fill = FACTS_FILL_OTHER; /* these are no fill's data any more: nothing may be concluded from its name */
+}
+
+static void edit_given(void *owner, facts_memory *memory)
+{
+    work *w = owner;
+    further *f = &w->run[w->number];
+    look_at(&f->view, memory, &f->truth.expectation);
+    facts_check_give(&f->view, &w->base, w->before, w->number);
+}
+
+static void leave_out(work *w, const char *why)
+{
+    snprintf(w->r->out->check.skipped, sizeof w->r->out->check.skipped, "run %d: %.180s", w->number, why);
+}
+
+/* Two configurations of one engine are two kernels: a law about bits holds between runs of one. */
+static bool is_same_kernel(const fattn_engine *a, const fattn_engine *b)
+{
+    bool same = a->index == b->index && a->knob_count == b->knob_count;
+    for (int32_t i = 0; same && i < a->knob_count; i++)
+        same = a->knobs[i].type == b->knobs[i].type && a->knobs[i].value == b->knobs[i].value;
+    return same;
+}
+
+/* The place of a configuration in what is offered for another shape, or of its engine's first where that will do;
+ * FATTN_ENGINE_AUTO: it is not there. */
+static int32_t place_of(const work *w, const fattn_problem *problem, const fattn_engine *like)
+{
+    fattn_decision *decision = NULL;
+    const bool first_will_do = facts_check_takes_another_kernel(w->r->problem);
+    int32_t place = FATTN_ENGINE_AUTO, first = FATTN_ENGINE_AUTO;
+    if (fattn_decide(&decision, w->r->worker->context, problem, FATTN_ASK_A) == FATTN_OK)
+        for (size_t i = 0; place < 0 && i < fattn_decision_engine_count(decision, FATTN_MODE_A); i++) {
+            const fattn_engine *engine = fattn_decision_engine(decision, FATTN_MODE_A, i);
+            if (is_same_kernel(engine, like))
+                place = (int32_t)i;
+            else if (first_will_do && first < 0 && engine->index == like->index)
+                first = (int32_t)i;
+        }
+    fattn_decision_destroy(decision);
+    return place < 0 ? first : place;
+}
+
+/* The recording and the plan of a run with another shape, by the kernel that answered the case. False: left out, or failed. */
+static bool make_plan(work *w, further *f)
+{
+    fattn_plan *base = *w->r->plan;
+    const fattn_engine *engine = fattn_plan_engine(base);
+    fattn_plan_options options = FATTN_PLAN_OPTIONS_INIT;
+    bool pinned = fattn_plan_backend(base) == FATTN_BACKEND_CUDNN;
+    fattn_status status = facts_mod_create(&f->mod, &f->problem);
+    f->problem.ask.score_mod = f->mod;
+    if (pinned && status == FATTN_OK && (options.config = place_of(w, &f->problem.ask, engine)) < 0) {
+        leave_out(w, "its configuration is not offered for that shape");
+        return false;
+    }
+    if (status == FATTN_OK)
+        status = fattn_plan_create(&f->plan, w->r->worker->context, &f->problem.ask, &options);
+    if (status == FATTN_DEVICE_FAULT || status == FATTN_NO_MEMORY)
+        return facts_runs_check(w->r, status, "the plan of a check");
+    if (status != FATTN_OK) {
+        leave_out(w, fattn_last_error());
+        return false;
+    }
+    if (fattn_plan_backend(f->plan) == fattn_plan_backend(base) && (!pinned || fattn_plan_engine(f->plan)->index == engine->index))
+        return true;
+    leave_out(w, "another engine answers that shape");
+    return false;
+}
+
+static const char *worst_tensor(const facts_trial *trial, double *ratio)
+{
+    const char *word = "";
+    *ratio = -1.0;
+    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
+        if (trial->judged[id] && trial->judgement[id].ratio > *ratio) {
+            *ratio = trial->judgement[id].ratio;
+            word = facts_tensor_word(id);
+        }
+    return word;
+}
+
+/* A run is judged by the reference first, as every answer. */
+static bool judge(work *w, const facts_trial *trial)
+{
+    const char *check = facts_check_words[w->r->problem->check];
+    double ratio;
+    if (trial->status != FATTN_OK) {
+        w->r->out->status = trial->status;
+        snprintf(w->r->out->text, sizeof w->r->out->text, "check=%s, run %d: %.300s", check, w->number, trial->text);
+        return false;
+    }
+    w->r->out->check.runs++;
+    /* What no bound is known of may be any number, but is written where it belongs. */
+    if (trial->verdict == FACTS_VERDICT_PASS ||
+        (facts_check_only_records(w->r->problem) && trial->verdict != FACTS_VERDICT_OVERRUN))
+        return true;
+    const char *tensor = worst_tensor(trial, &ratio);
+    facts_runs_find(w->r, trial->verdict, "check=%s, run %d: %s is %.3g times its tolerance. %.200s", check, w->number, tensor,
+                    ratio, trial->text);
+    return false;
+}
+
+static bool run_one(work *w)
+{
+    further *f = &w->run[w->number];
+    facts_truth_edit edit = { .inputs = edit_inputs, .given = edit_given, .owner = w };
+    char error[256] = "";
+    facts_trial trial;
+    facts_trial_options options = *w->r->options;
+    fattn_plan **plan = w->r->plan;
+    facts_check_ask(&f->problem, w->r->problem, w->number);
+    if (!fattn_plan_covers(*plan, &f->problem.ask)) {
+        options.stage(options.owner, "build");
+        if (!make_plan(w, f))
+            return false;
+        plan = &f->plan;
+    }
+    options.once = true;
+    options.stage(options.owner, "reference");
+    f->made = true;
+    fattn_status status = facts_truth_create_edited(&f->truth, w->r->worker, &f->problem, &edit, error);
+    if (status == FATTN_ENVIRONMENT) {
+        leave_out(w, error);
+        return false;
+    }
+    if (status != FATTN_OK) {
+        w->r->out->status = status;
+        w->r->worker->lost = w->r->worker->lost || status == FATTN_DEVICE_FAULT;
+        snprintf(w->r->out->text, sizeof w->r->out->text, "%.250s", error);
+        return false;
+    }
+    facts_trial_run(&trial, &f->truth, plan, &options);
+    look_at(&f->view, &f->truth.memory, &f->truth.expectation);
+    w->before[w->number] = f->view;
+    return judge(w, &trial);
+}
+
+static void hold(work *w)
+{
+    facts_trial *out = w->r->out;
+    facts_held *held = &out->check.held;
+    facts_check_hold(held, &w->base, w->before);
+    out->check.done = true;
+    if (out->judged[held->id]) {
+        facts_judgement *j = &out->judgement[held->id];
+        j->gates[FACTS_GATE_CHECK] = held->ratio;
+        if (held->wrong && held->ratio > j->ratio) {
+            j->gate = FACTS_GATE_CHECK;
+            j->ratio = held->ratio;
+            j->got = held->got;
+            j->want = held->want;
+            j->bound = held->bound;
+            for (int d = 0; d < 4; d++)
+                j->worst[d] = held->at[d];
+        }
+        j->wrong += held->wrong;
+    }
+    if (held->wrong)
+        facts_runs_find(w->r, FACTS_VERDICT_WRONG,
+                        "check=%s: %s: %s at b %" PRId64 " h %" PRId64 " s %" PRId64 " d %" PRId64
+                        " is %.9g, not %.9g within %.3g (%" PRId64 " of %" PRId64 ")",
+                        facts_check_words[w->r->problem->check], held->law, facts_tensor_word(held->id), held->at[0], held->at[1],
+                        held->at[2], held->at[3], held->got, held->want, held->bound, held->wrong, held->compared);
+}
+
+static void leave(work *w)
+{
+    for (int i = 0; i < FACTS_CHECK_RUNS; i++) {
+        further *f = &w->run[i];
+        if (f->made)
+            facts_truth_destroy(&f->truth);
+        if (!w->r->worker->lost)
+            fattn_plan_destroy(f->plan);
+        fattn_score_mod_destroy(f->mod);
+    }
+    free(w);
+}
+
+void facts_checks_run(facts_runs *r)
+{
+    int runs = facts_check_runs(r->problem);
+    if (runs == 0 || facts_runs_over(r))
+        return;
+    work *w = calloc(1, sizeof *w);
+    if (!w) {
+        r->out->status = FATTN_NO_MEMORY;
+        snprintf(r->out->text, sizeof r->out->text, "no memory for the check");
+        return;
+    }
+    w->r = r;
+    look_at(&w->base, r->memory, &r->truth->expectation);
+    bool all = *r->plan != NULL;
+    if (!all)
+        leave_out(w, "its plan is gone");
+    for (w->number = 0; all && w->number < runs; w->number++)
+        all = run_one(w);
+    if (all)
+        hold(w);
+    leave(w);
+}

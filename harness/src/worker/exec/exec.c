@@ -1,0 +1,133 @@
+#include "exec.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "case/problem/huge.h"
+#include "exec_ways.h"
+
+/* From here on a graph holds the plan that it was recorded from. */
+#define GRAPH_HOLDS_PLAN 92800
+#define OVERRIDES_SHAPES 92100
+
+/* Why a plan of this problem takes no other shapes; NULL: it does. */
+static const char *keeps_its_shape(const facts_problem *p, fattn_backend backend, const facts_worker *worker)
+{
+    if (backend != FATTN_BACKEND_CUDNN)
+        return "exec: only cuDNN's plans take other shapes";
+    if (p->ask.pass == FATTN_BACKWARD)
+        return "exec: only a forward takes other shapes";
+    if (worker->info.cudnn_version < OVERRIDES_SHAPES)
+        return "exec: below cuDNN 9.21 plans take no other shapes";
+    return p->ask.impl == FATTN_IMPL_COMPOSITE ? "exec: the composite graph takes no other shapes" : NULL;
+}
+
+const char *facts_exec_refuses(const facts_problem *p, fattn_backend backend, const facts_worker *worker, const char **reason_class)
+{
+    bool graph = p->exec == FACTS_EXEC_GRAPH || p->exec == FACTS_EXEC_GRAPH_UPDATE || p->exec == FACTS_EXEC_GRAPH_NATIVE ||
+                 p->exec == FACTS_EXEC_GRAPH_AFTER_DESTROY;
+    *reason_class = "unsupported";
+    if (graph && backend == FATTN_BACKEND_CPU && !worker->has_graphs)
+        return "exec: the cpu has no CUDA graphs";
+    if (p->exec == FACTS_EXEC_GRAPH_NATIVE && backend != FATTN_BACKEND_CUDNN)
+        return "exec: only cuDNN has native graphs";
+    if (p->exec == FACTS_EXEC_AOT && backend != FATTN_BACKEND_CUDNN)
+        return "exec: only cuDNN's plans can be saved";
+    if (p->exec == FACTS_EXEC_GRAPH_AFTER_DESTROY && backend == FATTN_BACKEND_CUDNN &&
+        worker->info.cudnn_version < GRAPH_HOLDS_PLAN && !p->ask.guards_off) {
+        *reason_class = "policy";
+        return "exec: below cuDNN 9.28 a graph does not hold its plan: a replay after the plan's end uses freed memory";
+    }
+    *reason_class = "unsupported";
+    return p->exec == FACTS_EXEC_OVERRIDE_SHAPE ? keeps_its_shape(p, backend, worker) : NULL;
+}
+
+bool facts_exec_has_forward(const facts_problem *p)
+{
+    bool graph = p->exec == FACTS_EXEC_GRAPH || p->exec == FACTS_EXEC_GRAPH_UPDATE;
+    return p->ask.pass == FATTN_BACKWARD && (graph || facts_is_huge(p) || (p->own_forward && facts_exec_may_do_without(p)));
+}
+
+bool facts_exec_may_do_without(const facts_problem *p)
+{
+    return !facts_is_huge(p) && p->exec == FACTS_EXEC_EAGER && p->threads <= 1;
+}
+
+fattn_problem facts_exec_forward(const fattn_problem *backward)
+{
+    fattn_problem forward = *backward;
+    int64_t *const unread[] = { forward.do_strides, forward.dq_strides, forward.dk_strides, forward.dv_strides,
+                                forward.dbias_strides };
+    for (size_t i = 0; i < sizeof unread / sizeof *unread; i++)
+        memset(unread[i], 0, 4 * sizeof *unread[i]);
+    forward.pass = FATTN_FORWARD;
+    forward.outputs = FATTN_WANT_STATS;
+    forward.grad_dtype = forward.do_dtype = FATTN_DTYPE_DEFAULT;
+    forward.deterministic = 0;
+    forward.determinism = FATTN_DETERMINISM_AUTO;
+    forward.dbias = 0;
+    forward.dsink = 0;
+    forward.mod_gradients = 0;
+    forward.ragged &= FATTN_RAGGED_Q | FATTN_RAGGED_K | FATTN_RAGGED_V | FATTN_RAGGED_O | FATTN_RAGGED_STATS;
+    return forward;
+}
+
+int32_t facts_exec_repeats(const facts_runs *r)
+{
+    return r->problem->repeat > 2 ? r->problem->repeat - 1 : 1; /* the first run is one of them */
+}
+
+static void run_eager(facts_runs *r)
+{
+    for (int32_t i = 0; i < facts_exec_repeats(r) && !facts_runs_over(r); i++) {
+        if (!facts_runs_once(r, &r->call, FACTS_PATTERN_B))
+            return;
+        facts_runs_compare(r, "two runs over different memory");
+    }
+}
+
+/* Other bits may be the engine's own doing: then two plain runs differ as well, and the way is not to blame. */
+static void blame(facts_runs *r)
+{
+    char text[sizeof r->out->text];
+    if (r->out->status != FATTN_OK || r->out->verdict != FACTS_VERDICT_GRAPH_MISMATCH || !*r->plan)
+        return;
+    for (int id = 0; id < FACTS_TENSOR_COUNT; id++)
+        if (r->second[id] == FACTS_VERDICT_GRAPH_MISMATCH) /* not other bits: a wrong answer */
+            return;
+    memcpy(text, r->out->text, sizeof text);
+    r->out->verdict = FACTS_VERDICT_PASS;
+    r->out->text[0] = '\0';
+    r->otherwise = FACTS_VERDICT_NONDETERMINISTIC;
+    if (facts_runs_once(r, &r->call, FACTS_PATTERN_B))
+        facts_runs_compare(r, "two plain runs");
+    if (facts_runs_over(r))
+        return;
+    r->out->verdict = FACTS_VERDICT_GRAPH_MISMATCH;
+    memcpy(r->out->text, text, sizeof text);
+}
+
+void facts_exec_run(facts_runs *r)
+{
+    static void (*const ways[FACTS_EXEC_COUNT])(facts_runs *) = {
+        [FACTS_EXEC_EAGER] = run_eager,
+        [FACTS_EXEC_GRAPH] = facts_exec_graph,
+        [FACTS_EXEC_GRAPH_UPDATE] = facts_exec_graph,
+        [FACTS_EXEC_GRAPH_NATIVE] = facts_exec_graph,
+        [FACTS_EXEC_GRAPH_AFTER_DESTROY] = facts_exec_graph,
+        [FACTS_EXEC_AOT] = facts_exec_saved,
+        [FACTS_EXEC_MULTI_STREAM] = facts_exec_streams,
+        [FACTS_EXEC_INTERLEAVE] = facts_exec_interleave,
+        [FACTS_EXEC_OVERRIDE_SHAPE] = facts_exec_overridden,
+    };
+    bool graph = ways[r->problem->exec] == facts_exec_graph;
+    r->otherwise = FACTS_VERDICT_NONDETERMINISTIC;
+    if (r->problem->threads > 1)
+        facts_exec_threads(r);
+    if (facts_runs_over(r))
+        return;
+    r->otherwise = graph ? FACTS_VERDICT_GRAPH_MISMATCH : FACTS_VERDICT_NONDETERMINISTIC;
+    if (ways[r->problem->exec])
+        ways[r->problem->exec](r);
+    blame(r);
+}

@@ -1,0 +1,152 @@
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "exec_ways.h"
+#include "liars/interpose.h"
+
+/* A failure to record is not a bad problem: the same call has just run. */
+static bool check_recorded(facts_runs *r, fattn_status status, const char *what)
+{
+    if (status != FATTN_BAD_PROBLEM)
+        return facts_runs_check(r, status, what);
+    facts_runs_find(r, FACTS_VERDICT_EXEC_FAIL, "%s: %.300s", what, fattn_last_error());
+    return false;
+}
+
+static fattn_graph *capture(facts_runs *r, const facts_call *call)
+{
+    fattn_context *context = r->worker->context;
+    fattn_graph *graph = NULL;
+    facts_call launched = *call;
+    if (!check_recorded(r, fattn_capture_begin(context, r->worker->stream), "capture"))
+        return NULL;
+    bool good = check_recorded(r, facts_call_launch(&launched, r->worker->stream), "capture");
+    fattn_status status = fattn_capture_end(&graph, context, r->worker->stream);
+    if (good)
+        good = check_recorded(r, status, "capture");
+    if (good && fattn_graph_node_count(graph) == 0)
+        facts_runs_find(r, FACTS_VERDICT_GRAPH_MISMATCH, "capture: nothing was recorded");
+    if (!facts_runs_over(r))
+        return graph;
+    fattn_graph_destroy(graph);
+    return NULL;
+}
+
+static fattn_graph *record(facts_runs *r, const facts_call *call)
+{
+    fattn_graph *graph = NULL;
+    if (r->problem->exec != FACTS_EXEC_GRAPH_NATIVE)
+        return capture(r, call);
+    check_recorded(r, fattn_graph_native(&graph, call->plan, &call->tensors), "native graph");
+    return graph;
+}
+
+static bool launch(facts_runs *r, const fattn_graph *graph)
+{
+    facts_interpose_replay(r->memory, true);
+    const bool good = facts_runs_check(r, fattn_graph_launch(graph, r->worker->stream), "replay") &&
+                      facts_runs_check(r, fattn_stream_synchronize(r->worker->context, r->worker->stream), "replay");
+    facts_interpose_replay(r->memory, false);
+    return good;
+}
+
+static void replay(facts_runs *r, const fattn_graph *graph, const char *how)
+{
+    if (facts_runs_arm(r, FACTS_PATTERN_B) && launch(r, graph) && facts_runs_fetch(r, FACTS_PATTERN_B))
+        facts_runs_compare(r, how);
+}
+
+static fattn_status launch_graph(void *argument, struct CUstream_st *stream)
+{
+    return fattn_graph_launch(argument, stream);
+}
+
+/* The graph takes the addresses of the set in hand. False: it could not, or the trial is over. */
+static bool update(facts_runs *r, fattn_graph *graph)
+{
+    facts_call call = facts_call_now(r);
+    if (r->problem->exec == FACTS_EXEC_GRAPH_NATIVE) {
+        fattn_status status = fattn_graph_native_update(graph, call.plan, &call.tensors);
+        if (status != FATTN_UNSUPPORTED)
+            return check_recorded(r, status, "update");
+        snprintf(r->out->text, sizeof r->out->text, "replayed, but not updated: %.300s", fattn_last_error());
+        return false;
+    }
+    fattn_graph *newer = capture(r, &call);
+    return newer && check_recorded(r, fattn_graph_capture_update(graph, newer), "update");
+}
+
+/* The old buffers, inputs and all, are NaN patterns while the graph runs on the new ones: who still reads them shows it, and who
+ * still writes them is found there. */
+static void move(facts_runs *r, fattn_graph *graph)
+{
+    facts_set other;
+    int64_t changed = 0;
+    if (facts_runs_check(r, facts_memory_add(&other, r->memory, true), NULL) &&
+        facts_runs_check(r, facts_memory_spoil(r->memory), NULL)) {
+        facts_memory_use(r->memory, &other);
+        if (update(r, graph))
+            replay(r, graph, "a plain run and a replay with other addresses");
+        facts_memory_use(r->memory, NULL);
+        if (r->out->status == FATTN_OK && facts_runs_check(r, facts_memory_untouched(r->memory, &changed), NULL) && changed)
+            facts_runs_find(r, FACTS_VERDICT_GRAPH_MISMATCH,
+                            "a replay with other addresses wrote %" PRId64 " bytes at the old ones", changed);
+    }
+    facts_memory_drop(&other, r->memory);
+}
+
+/* Plain, with this seed: what the graph has to repeat. */
+static bool run_seeded(facts_runs *r, int64_t seed)
+{
+    char error[256] = "";
+    fattn_status status = facts_truth_reseed(r->truth, seed, error);
+    if (status != FATTN_OK) {
+        r->out->status = status;
+        snprintf(r->out->text, sizeof r->out->text, "%.250s", error);
+        return false;
+    }
+    if (!facts_runs_once(r, &r->call, FACTS_PATTERN_A))
+        return false;
+    if (facts_truth_renew(r->truth) == 0)
+        return true;
+    r->out->status = FATTN_NO_MEMORY;
+    snprintf(r->out->text, sizeof r->out->text, "no memory for the reference");
+    return false;
+}
+
+/* Seed and offset are read at each replay, not when the graph is recorded. */
+static void reseed(facts_runs *r, const fattn_graph *graph)
+{
+    const int64_t seed = (int64_t)r->problem->rng_seed;
+    if (r->problem->ask.dropout == 0)
+        return;
+    if (run_seeded(r, seed + 1000003))
+        replay(r, graph, "a plain run and a replay with another seed");
+    if (r->out->status == FATTN_OK)
+        run_seeded(r, seed);
+}
+
+void facts_exec_graph(facts_runs *r)
+{
+    fattn_graph *graph = record(r, &r->call);
+    if (!graph)
+        return;
+    if (r->problem->exec == FACTS_EXEC_GRAPH_AFTER_DESTROY) {
+        fattn_plan_destroy(*r->plan);
+        *r->plan = NULL;
+    }
+    int32_t times = facts_exec_repeats(r) > 2 ? facts_exec_repeats(r) : 2;
+    for (int32_t i = 0; i < times && !facts_runs_over(r); i++)
+        replay(r, graph, "a plain run and a replay of the graph");
+    if (!facts_runs_over(r))
+        facts_runs_check(
+            r,
+            fattn_stream_time(r->worker->context, r->worker->stream, launch_graph, graph, FACTS_TIMED_LAUNCHES, &r->out->exec_us),
+            NULL);
+    if (!facts_runs_over(r) && *r->plan)
+        reseed(r, graph);
+    if (!facts_runs_over(r) && (r->problem->exec == FACTS_EXEC_GRAPH_UPDATE || r->problem->exec == FACTS_EXEC_GRAPH_NATIVE))
+        move(r, graph);
+    if (!r->worker->lost)
+        fattn_graph_destroy(graph);
+}

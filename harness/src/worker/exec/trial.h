@@ -1,0 +1,50 @@
+/* One configuration of one case, executed over two poisons and judged. */
+#ifndef FACTS_TRIAL_H
+#define FACTS_TRIAL_H
+
+#include "numbers/check/check.h"
+#include "worker/memory/truth.h"
+
+#define FACTS_TIMED_LAUNCHES 5
+
+/* What became of the case's check (check=). */
+typedef struct facts_check_report {
+    int runs; /* made */
+    bool done;
+    facts_held held;   /* when done */
+    char skipped[220]; /* why it was left out; "" otherwise */
+} facts_check_report;
+
+typedef struct facts_trial {
+    fattn_status status; /* of the calls; FATTN_OK: judged */
+    facts_verdict verdict;
+    facts_judgement judgement[FACTS_TENSOR_COUNT];
+    bool judged[FACTS_TENSOR_COUNT];
+    uint64_t bits[FACTS_TENSOR_COUNT]; /* hash of what was judged: equal bits, equal hash (over poison A; what was not written
+                                          included) */
+    facts_judgement array[FACTS_ARRAY_COUNT]; /* of those that the call writes: checked is 0 of the others */
+    bool ran_other;                           /* another plan than *plan was made and run: by `ran` */
+    fattn_engine ran;
+    double exec_us;       /* 0: not measured */
+    double judge_ms;      /* of all answers against what is due */
+    bool own_forward;     /* O and Stats of the backward came from a forward of this target */
+    char no_forward[200]; /* why they did not, where they should have */
+    facts_check_report check;
+    char text[400]; /* why the verdict is not a pass, when the errors do not say it */
+} facts_trial;
+
+/* Called before each step: "exec", "judge". */
+typedef void facts_stage_hook(void *owner, const char *stage);
+
+typedef struct facts_trial_options {
+    bool once; /* a single launch: no second poison, no timing, no repeats */
+    facts_stage_hook *stage;
+    void *owner;
+} facts_trial_options;
+
+/* *plan is NULL afterwards where the case asks for its end (exec=graph_after_destroy). A backward with exec=graph or graph_update,
+ * and one eager one in five (facts_problem.own_forward), runs its forward too: truth is then about that forward's O and Stats, as
+ * they were read back. */
+void facts_trial_run(facts_trial *out, facts_truth *truth, fattn_plan **plan, const facts_trial_options *options);
+
+#endif

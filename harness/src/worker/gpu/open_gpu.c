@@ -1,0 +1,90 @@
+#include "worker_gpu.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpu_launch.h"
+
+bool facts_gpu_open(facts_gpu **out, fattn_context *context, struct CUstream_st *stream, char error[256])
+{
+    *out = calloc(1, sizeof **out);
+    if (!*out) {
+        snprintf(error, 256, "no memory");
+        return false;
+    }
+    (*out)->context = context;
+    (*out)->stream = stream;
+    if (facts_gpu_load(*out, error) &&
+        fattn_buffer_create((void **)&(*out)->counters, context, FACTS_COUNTERS * sizeof(facts_counter)) == FATTN_OK)
+        return true;
+    facts_gpu_close(*out, false);
+    *out = NULL;
+    return false;
+}
+
+void facts_gpu_close(facts_gpu *gpu, bool lost)
+{
+    struct CUctx_st *previous;
+    if (gpu && !lost && fattn_context_enter(&previous, gpu->context) == FATTN_OK) {
+        facts_gpu_forget(gpu);
+        fref_gpu_program_destroy(gpu->program);
+        fattn_context_leave(gpu->context, previous);
+        (void)facts_gpu_trim(gpu);
+        fattn_buffer_destroy(gpu->context, gpu->counters);
+    }
+    free(gpu);
+}
+
+const char *facts_gpu_error(facts_gpu *gpu)
+{
+    memcpy(gpu->last, gpu->text, sizeof gpu->last);
+    gpu->text[0] = '\0';
+    return gpu->last;
+}
+
+int facts_gpu_refuse(facts_gpu *gpu, const char *why)
+{
+    snprintf(gpu->text, sizeof gpu->text, "%s", why);
+    return ENOTSUP;
+}
+
+fattn_status facts_gpu_said(facts_gpu *gpu, fattn_status status)
+{
+    if (status != FATTN_OK)
+        snprintf(gpu->text, sizeof gpu->text, "%.250s", fattn_last_error());
+    return status;
+}
+
+fattn_status facts_gpu_wait(facts_gpu *gpu)
+{
+    return facts_gpu_said(gpu, fattn_stream_synchronize(gpu->context, gpu->stream));
+}
+
+/* In the order of the stream: nothing waits here but who is given an answer. */
+fattn_status facts_gpu_send(facts_gpu *gpu, void *to, const void *from_host, size_t bytes)
+{
+    struct CUctx_st *previous;
+    if (bytes == 0)
+        return FATTN_OK;
+    fattn_status status = facts_gpu_said(gpu, fattn_context_enter(&previous, gpu->context));
+    if (status != FATTN_OK)
+        return status;
+    const int failed = fref_gpu_send(gpu->program, to, from_host, bytes, gpu->stream, gpu->text);
+    fattn_context_leave(gpu->context, previous);
+    return failed ? FATTN_DEVICE_FAULT : FATTN_OK;
+}
+
+fattn_status facts_gpu_fetch(facts_gpu *gpu, void *to_host, const void *from, size_t bytes)
+{
+    struct CUctx_st *previous;
+    if (bytes == 0)
+        return facts_gpu_wait(gpu);
+    fattn_status status = facts_gpu_said(gpu, fattn_context_enter(&previous, gpu->context));
+    if (status != FATTN_OK)
+        return status;
+    const int failed = fref_gpu_fetch(gpu->program, to_host, from, bytes, gpu->stream, gpu->text);
+    fattn_context_leave(gpu->context, previous);
+    return failed ? FATTN_DEVICE_FAULT : FATTN_OK;
+}

@@ -1,0 +1,121 @@
+/* The GPU's part of a case: kernels that fill, poison, compare and judge where the tensors are, and the oracle there. harness/cuda
+ * has the kernels.
+ *
+ * Every pointer is a device address unless it says so. Calls enqueue on the worker's stream; those that answer something wait for
+ * it. Returns of fattn_status: FATTN_OK; FATTN_NO_MEMORY; FATTN_DEVICE_FAULT; the sentence is facts_gpu_error's. Threads  one.
+ */
+#ifndef FACTS_GPU_H
+#define FACTS_GPU_H
+
+#include <fattn/fattn.h>
+#include <fref/gpu.h>
+
+#include "numbers/fill/storage_image.h"
+#include "numbers/judge/judge.h"
+
+typedef struct facts_gpu facts_gpu;
+
+/* Loads the kernels into the GPU's context. False: none can be had here, and `error` says why. */
+bool facts_gpu_open(facts_gpu **out, fattn_context *context, struct CUstream_st *stream, char error[256]);
+/* `lost`: the context is dead, nothing of it is touched. */
+void facts_gpu_close(facts_gpu *gpu, bool lost);
+/* What the last call that failed said, once; then "". Valid until the next such question. */
+const char *facts_gpu_error(facts_gpu *gpu);
+/* ENOTSUP, with these words. */
+int facts_gpu_refuse(facts_gpu *gpu, const char *why);
+
+/* ---- memory ---- */
+
+fattn_status facts_gpu_wait(facts_gpu *gpu);
+/* Not cleared: it may be what was given back before, and up to twice as much. */
+fattn_status facts_gpu_make(facts_gpu *gpu, void **out, size_t bytes);
+/* Of exactly this size: what is written behind its end is written into nothing of ours. */
+fattn_status facts_gpu_make_exact(facts_gpu *gpu, void **out, size_t bytes);
+void facts_gpu_free(facts_gpu *gpu, void *memory);
+/* What was given back goes to the driver. False: there was nothing. */
+bool facts_gpu_trim(facts_gpu *gpu);
+/* What is sent may be changed as soon as this returns. */
+fattn_status facts_gpu_send(facts_gpu *gpu, void *to, const void *from_host, size_t bytes);
+fattn_status facts_gpu_fetch(facts_gpu *gpu, void *to_host, const void *from, size_t bytes);
+/* Both 16 byte aligned. */
+fattn_status facts_gpu_copy(facts_gpu *gpu, void *to, const void *from, size_t bytes);
+fattn_status facts_gpu_set(facts_gpu *gpu, void *to, unsigned char byte, size_t bytes);
+fattn_status facts_gpu_noise(facts_gpu *gpu, void *to, uint64_t seed, size_t bytes);
+
+/* Between the two what is called here and by facts_gpu_copy is put off, and done in a few launches at the end: first gaps, then
+ * fills, poison, counting of what differs or changed, copies. What a call that failed has left is forgotten by the next begin. */
+void facts_gpu_together_begin(facts_gpu *gpu);
+fattn_status facts_gpu_together_end(facts_gpu *gpu);
+
+/* ---- storages and images: as fill.h and image.h say ---- */
+
+fattn_status facts_gpu_fill(facts_gpu *gpu, const facts_problem *problem, facts_tensor_id id, void *storage);
+fattn_status facts_gpu_gaps(facts_gpu *gpu, const facts_problem *problem, int32_t dtype, void *storage, int64_t elements);
+fattn_status facts_gpu_guard(facts_gpu *gpu, const facts_image *image, facts_pattern pattern, void *bytes);
+fattn_status facts_gpu_poison(facts_gpu *gpu, const facts_image *image, facts_pattern pattern, void *bytes);
+/* What a run has changed, counted together (facts_gpu_together_begin, too): each number below is there after the end, where its
+ * caller wanted it (FACTS_GPU_WATCHED at most). */
+#define FACTS_GPU_WATCHED 64
+fattn_status facts_gpu_watch_begin(facts_gpu *gpu);
+fattn_status facts_gpu_watch_end(facts_gpu *gpu);
+/* facts_image_overrun without its map: what changed in all, but for what changed in the tensors. */
+fattn_status facts_gpu_overrun(facts_gpu *gpu, const facts_image *image, const facts_tensor *const tensors[], size_t count,
+                               facts_pattern pattern, void *bytes, int64_t *changed);
+/* Elements of the whole image that are not poison; bytes that differ. */
+fattn_status facts_gpu_changed(facts_gpu *gpu, const facts_image *image, facts_pattern pattern, void *bytes, int64_t *changed);
+fattn_status facts_gpu_differ(facts_gpu *gpu, const void *a, const void *b, size_t bytes, int64_t *differ);
+
+/* ---- answers ---- */
+
+fattn_status facts_gpu_round(facts_gpu *gpu, const facts_tensor *tensor, const double *values, void *storage);
+/* facts_judge_bits, facts_judge_repeat, with `slack` (NULL: any other bit) facts_judge_repeat_close; `due` is an array of facts_due
+ * here, [batch, rows], or NULL. */
+fattn_status facts_gpu_bits(facts_gpu *gpu, const facts_tensor *tensor, const void *storage, uint64_t *bits);
+fattn_status facts_gpu_repeat(facts_gpu *gpu, const facts_tensor *tensor, const void *a, const void *b, const int32_t *due,
+                              const double *slack, double share, int64_t *different, int64_t first[4]);
+
+/* What is judged of a tensor in one launch: (b, h) slices of it that lie one after the other in what is due, all rows or a sample.
+ */
+typedef struct facts_part {
+    int64_t b, batches, h, heads;
+    const int64_t *rows; /* NULL: all; else row_count rows of each head */
+    int64_t row_count;
+    const double *want, *sigma, *bound; /* dense [batches, heads, rows, channels] */
+} facts_part;
+
+/* A question about a part. */
+typedef struct facts_asked {
+    const facts_tensor *tensor;
+    const void *storage; /* NULL: of a lie */
+    facts_lie lie;
+    facts_bar bar;
+    const int32_t *due; /* here, as above */
+    facts_part part;
+    facts_judged_rows weights; /* of slices; nu and neff are on the device, rows its own */
+    facts_judged_slice *out;   /* of slices: [batches, heads], here; bits too */
+} facts_asked;
+
+/* The rows of a part, into `out` on the host: [batches, heads, rows]. */
+fattn_status facts_gpu_judge(facts_gpu *gpu, const facts_asked *asked, facts_judged_row *out);
+/* The same, added up there: of several at once, with one wait. */
+fattn_status facts_gpu_slices(facts_gpu *gpu, const facts_asked *asked, size_t count);
+
+/* Elements of rows that owe a value and still are poison, or are not finite; the first of each (logical). */
+typedef struct facts_found {
+    int64_t unwritten, not_finite;
+    int64_t first_unwritten[4], first_not_finite[4];
+} facts_found;
+fattn_status facts_gpu_survey(facts_gpu *gpu, const facts_tensor *tensor, const void *storage, const int32_t *due,
+                              facts_pattern pattern, facts_found *found);
+
+/* ---- the oracle: fref/gpu.h, in this context ---- */
+
+/* 0, or an errno as there. scores: fref_gpu_scores. ahead: fref_gpu_run_ahead. */
+int facts_gpu_forward(facts_gpu *gpu, const fref_problem *problem, const fref_gpu_mod *mod, const fref_tensor *q,
+                      const fref_tensor *k, const fref_tensor *v, const fref_rounding *rounding, const fref_forward_out *out,
+                      bool ahead, uint64_t *scores);
+int facts_gpu_backward(facts_gpu *gpu, const fref_problem *problem, const fref_gpu_mod *mod, const fref_tensor *q,
+                       const fref_tensor *k, const fref_tensor *v, const fref_tensor *o, const fref_tensor *stats,
+                       const fref_tensor *d_o, const fref_rounding *rounding, const fref_backward_out *out, uint64_t scores);
+
+#endif

@@ -1,0 +1,191 @@
+#include "dropout_kept.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "numbers/dtype.h"
+#include "numbers/fill/arrays.h"
+#include "numbers/fill/oracle_view.h"
+#include "worker/exec/exec.h"
+#include "worker/gpu/try.h"
+
+static size_t scores_of(const facts_problem *p)
+{
+    return (size_t)(p->ask.batch * p->ask.heads_q * p->ask.seq_q * p->ask.seq_kv);
+}
+
+/* Nonzero elements of a tensor of scores. */
+static void read_bits(uint8_t *out, const facts_tensor *t, const void *storage)
+{
+    for (int64_t row = 0; row < t->dim[0] * t->dim[1] * t->dim[2]; row++) {
+        const int64_t i = row % t->dim[2], h = row / t->dim[2] % t->dim[1], b = row / (t->dim[2] * t->dim[1]);
+        const int64_t place = t->first + b * t->stride[0] + h * t->stride[1] + i * t->stride[2];
+        for (int64_t j = 0; j < t->dim[3]; j++)
+            out[row * t->dim[3] + j] = facts_decode(t->dtype, facts_load(t->dtype, storage, place + j * t->stride[3])) != 0;
+    }
+}
+
+static void count(facts_kept *keep, const facts_problem *p)
+{
+    for (int64_t b = 0; b < p->ask.batch; b++)
+        for (int64_t i = 0; i < facts_live_q(p, b); i++) {
+            int64_t first, last;
+            facts_oracle_keys_of_row(p, b, i, &first, &last);
+            for (int64_t h = 0; h < p->ask.heads_q && first < last; h++) {
+                const uint8_t *row = keep->here + ((b * p->ask.heads_q + h) * p->ask.seq_q + i) * p->ask.seq_kv;
+                for (int64_t j = first; j < last; j++)
+                    keep->kept += row[j];
+                keep->of += last - first;
+            }
+        }
+}
+
+/* ---- the engine's own dump ------------------------------------------------------------------------------------------------------
+ */
+
+/* The run that dumps. */
+typedef struct run {
+    facts_problem problem;
+    facts_memory memory;
+    fattn_plan *plan;
+    bool made;
+} run;
+
+/* Of a backward the forward that goes before it. */
+static void ask_forward(facts_problem *p)
+{
+    static const facts_tensor_id not_of_it[] = { FACTS_TENSOR_DO,  FACTS_TENSOR_DQ,    FACTS_TENSOR_DK,
+                                                 FACTS_TENSOR_DV,  FACTS_TENSOR_DBIAS, FACTS_TENSOR_Q_T,
+                                                 FACTS_TENSOR_K_T, FACTS_TENSOR_DO_T,  FACTS_TENSOR_DO_16 };
+    if (p->ask.pass == FATTN_FORWARD)
+        return;
+    p->ask = facts_exec_forward(&p->ask);
+    for (size_t i = 0; i < sizeof not_of_it / sizeof *not_of_it; i++)
+        p->tensor[not_of_it[i]].present = false;
+    p->array[FACTS_ARRAY_DSINK].count = 0;
+}
+
+static void ask_dump(facts_problem *p)
+{
+    const int64_t h = p->ask.heads_q, s = p->ask.seq_q, k = p->ask.seq_kv;
+    p->ask.outputs |= FATTN_WANT_RNG_DUMP;
+    p->tensor[FACTS_TENSOR_RNG_DUMP] = (facts_tensor){ .present = true,
+                                                       .dtype = FATTN_F32,
+                                                       .dim = { p->ask.batch, h, s, k },
+                                                       .stride = { h * s * k, s * k, k, 1 },
+                                                       .elements = p->ask.batch * h * s * k };
+}
+
+/* Seed and offset as they are given now. */
+static void take_seeds(facts_memory *to, facts_memory *from)
+{
+    for (facts_array_id id = FACTS_ARRAY_SEED; id <= FACTS_ARRAY_OFFSET; id++)
+        if (to->array[id] && from->array[id])
+            memcpy(to->array[id], from->array[id], facts_array_bytes(&from->problem->array[id]));
+}
+
+/* A backward reads O and Stats: whatever they are, the bits are the same. */
+static void clear_given(facts_memory *m)
+{
+    for (facts_tensor_id id = FACTS_TENSOR_O; id <= FACTS_TENSOR_STATS; id++)
+        memset(facts_memory_storage(m, id, FACTS_PATTERN_A), 0,
+               (size_t)m->problem->tensor[id].elements * facts_dtype_bytes(m->problem->tensor[id].dtype));
+}
+
+static fattn_status launch(run *x, facts_worker *worker, facts_memory *like, char error[256])
+{
+    int64_t overrun[FACTS_PLACES];
+    const bool backward = x->problem.ask.pass == FATTN_BACKWARD;
+    x->made = true;
+    TRY(facts_memory_create(&x->memory, worker, &x->problem, true, error));
+    take_seeds(&x->memory, like);
+    if (backward)
+        clear_given(&x->memory);
+    fattn_status status = facts_memory_workspace(&x->memory, fattn_plan_workspace_bytes(x->plan));
+    if (status == FATTN_OK)
+        status = facts_memory_arm(&x->memory, FACTS_PATTERN_A, 0);
+    const fattn_tensors tensors = facts_memory_tensors(&x->memory);
+    if (status == FATTN_OK)
+        status = backward ? fattn_backward(x->plan, &tensors, worker->stream) : fattn_forward(x->plan, &tensors, worker->stream);
+    if (status == FATTN_OK)
+        status = fattn_stream_synchronize(worker->context, worker->stream);
+    if (status == FATTN_OK)
+        status = facts_memory_fetch(&x->memory, FACTS_PATTERN_A, overrun);
+    if (status != FATTN_OK)
+        snprintf(error, 256, "rng_dump: %.240s", fattn_last_error());
+    return status;
+}
+
+static fattn_status dump(facts_kept *out, facts_memory *m, bool forward, char error[256])
+{
+    facts_worker *worker = m->worker;
+    run *x = calloc(1, sizeof *x);
+    if (!x)
+        return FATTN_NO_MEMORY;
+    x->problem = *m->problem;
+    if (forward)
+        ask_forward(&x->problem);
+    ask_dump(&x->problem);
+    fattn_status status = fattn_plan_create(&x->plan, worker->context, &x->problem.ask, NULL);
+    if (status == FATTN_OK)
+        status = launch(x, worker, m, error);
+    else
+        snprintf(error, 256, "dropout: nobody says what is kept: %.200s", fattn_last_error());
+    worker->lost = worker->lost || status == FATTN_DEVICE_FAULT;
+    if (status == FATTN_OK)
+        read_bits(out->here, &x->problem.tensor[FACTS_TENSOR_RNG_DUMP],
+                  facts_memory_storage(&x->memory, FACTS_TENSOR_RNG_DUMP, FACTS_PATTERN_A));
+    if (x->made)
+        facts_memory_destroy(&x->memory);
+    if (!worker->lost)
+        fattn_plan_destroy(x->plan);
+    free(x);
+    return status;
+}
+
+static fattn_status from_engine(facts_kept *out, facts_memory *m, char error[256])
+{
+    fattn_status status = dump(out, m, true, error);
+    if (status != FATTN_OK && status != FATTN_DEVICE_FAULT && status != FATTN_NO_MEMORY && m->problem->ask.pass == FATTN_BACKWARD)
+        status = dump(out, m, false, error);
+    return status == FATTN_OK || status == FATTN_DEVICE_FAULT || status == FATTN_NO_MEMORY ? status : FATTN_ENVIRONMENT;
+}
+
+fattn_status facts_kept_make(facts_kept *out, facts_memory *m, char error[256])
+{
+    const facts_problem *p = m->problem;
+    fattn_status status = FATTN_OK;
+    *out = (facts_kept){ .here = NULL };
+    if (p->ask.dropout == 0 && !p->ask.dropout_mask)
+        return FATTN_OK;
+    out->here = malloc(scores_of(p) + 1);
+    if (!out->here) {
+        snprintf(error, 256, "no memory for what dropout keeps");
+        return FATTN_NO_MEMORY;
+    }
+    if (p->ask.dropout_mask)
+        read_bits(out->here, &p->tensor[FACTS_TENSOR_DROPOUT_MASK],
+                  facts_memory_storage(m, FACTS_TENSOR_DROPOUT_MASK, FACTS_PATTERN_A));
+    else
+        status = from_engine(out, m, error);
+    if (status != FATTN_OK)
+        return status;
+    count(out, p);
+    if (m->gpu) {
+        status = facts_gpu_make(m->gpu, &out->there, scores_of(p));
+        if (status == FATTN_OK)
+            status = facts_gpu_send(m->gpu, out->there, out->here, scores_of(p));
+        if (status != FATTN_OK)
+            snprintf(error, 256, "%.250s", facts_gpu_error(m->gpu));
+    }
+    return status;
+}
+
+void facts_kept_destroy(facts_kept *keep, facts_memory *m)
+{
+    free(keep->here);
+    if (keep->there && !m->worker->lost)
+        facts_gpu_free(m->gpu, keep->there);
+    *keep = (facts_kept){ .here = NULL };
+}

@@ -1,0 +1,20 @@
+/* What dropout keeps of a case, before anything is judged: from the mask that the caller gives, or from the engine's own rng_dump
+ * of the same seed and offset, by a forward (of a backward too: both must drop the same), and where there is none by the backward.
+ */
+#ifndef FACTS_KEPT_H
+#define FACTS_KEPT_H
+
+#include "case_memory.h"
+
+typedef struct facts_kept {
+    uint8_t *here;    /* [batch, heads_q, seq_q, seq_kv], 0 drops; NULL: nothing is dropped */
+    void *there;      /* the same on the GPU, where the memory is */
+    int64_t kept, of; /* of the scores that a row may see */
+} facts_kept;
+
+/* Of the seed and offset that `memory` has now. Destroy in any case, before the memory.
+ * Returns  FATTN_OK; FATTN_ENVIRONMENT: nobody says what is kept, the sentence in `error`; FATTN_NO_MEMORY; FATTN_DEVICE_FAULT. */
+fattn_status facts_kept_make(facts_kept *out, facts_memory *memory, char error[256]);
+void facts_kept_destroy(facts_kept *keep, facts_memory *memory);
+
+#endif

@@ -1,0 +1,426 @@
+#include "case_memory.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "memory_arrays.h"
+#include "memory_side.h"
+#include "numbers/bits.h"
+#include "numbers/dtype.h"
+#include "numbers/fill/seen.h"
+#include "worker/gpu/try.h"
+
+#define WORKSPACE_GUARD ((size_t)1024)
+#define CHUNK ((size_t)1 << 20)
+
+static facts_tensor_id owner_of(const facts_problem *p, facts_tensor_id id)
+{
+    return p->tensor[id].shares ? (facts_tensor_id)(p->tensor[id].shares - 1) : id;
+}
+
+/* Where packed sequences lie, for kernels. */
+static fattn_status send_rows(facts_memory *m)
+{
+    const facts_problem *p = m->problem;
+    const size_t starts = (size_t)(p->ask.batch + 1) * sizeof *p->start_q, lengths = (size_t)p->ask.batch * sizeof *p->len_q;
+    const struct {
+        const void *from;
+        size_t bytes;
+    } rows[4] = { { p->start_q, starts }, { p->start_kv, starts }, { p->len_q, lengths }, { p->len_kv, lengths } };
+    bool packed = false;
+    for (int id = 0; id < FACTS_TENSOR_COUNT; id++)
+        packed = packed || (p->tensor[id].present && p->tensor[id].packed != FACTS_PACKED_NOT);
+    for (int i = 0; i < 4 && packed && m->gpu; i++) {
+        TRY(facts_gpu_make(m->gpu, &m->rows[i], rows[i].bytes));
+        TRY(facts_gpu_send(m->gpu, m->rows[i], rows[i].from, rows[i].bytes));
+    }
+    return FATTN_OK;
+}
+
+facts_tensor facts_memory_seen(const facts_memory *m, facts_tensor_id id)
+{
+    facts_tensor t = facts_tensor_seen(m->problem, id);
+    if (t.start && m->gpu) {
+        t.start = m->rows[t.packed == FACTS_PACKED_Q ? 0 : 1];
+        t.live = m->rows[t.packed == FACTS_PACKED_Q ? 2 : 3];
+    }
+    return t;
+}
+
+/* On the device, for the engine; never what was another case's, whatever still runs. */
+static fattn_status make_there(facts_memory *m, void **out, size_t bytes)
+{
+    fattn_status status = fattn_buffer_create(out, m->worker->context, bytes);
+    if (status == FATTN_NO_MEMORY && m->gpu && facts_gpu_trim(m->gpu))
+        status = fattn_buffer_create(out, m->worker->context, bytes);
+    return status;
+}
+
+fattn_status facts_memory_make(void **out, facts_memory *m, const facts_set *set, size_t bytes)
+{
+    return m->gpu && set == &m->first ? facts_gpu_make_exact(m->gpu, out, bytes) : make_there(m, out, bytes);
+}
+
+void facts_memory_release(const facts_memory *m, void *memory)
+{
+    if (m->gpu)
+        facts_gpu_free(m->gpu, memory);
+    else
+        fattn_buffer_destroy(m->worker->context, memory);
+}
+
+static fattn_status create_set(facts_set *set, facts_memory *m, bool own_inputs)
+{
+    for (int id = 0; id < FACTS_TENSOR_COUNT; id++) {
+        const facts_block *block = &m->block[id];
+        if (!block->tensors)
+            continue;
+        if (block->output || own_inputs) {
+            TRY(facts_memory_make(&set->device[id], m, set, block->image.bytes));
+        } else {
+            set->device[id] = m->first.device[id];
+            set->borrowed |= 1u << id;
+        }
+    }
+    return facts_arrays_create(set, m, own_inputs);
+}
+
+static size_t workspace_whole(const facts_memory *m)
+{
+    return (size_t)m->problem->workspace_offset + m->workspace_bytes + WORKSPACE_GUARD;
+}
+
+size_t facts_memory_list(const facts_memory *m, facts_tensor_id owner, bool stored, facts_list *out)
+{
+    size_t count = 0;
+    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
+        if (m->block[owner].tensors >> id & 1) {
+            out->tensor[count] = stored ? facts_tensor_stored(m->problem, id) : facts_memory_seen(m, id);
+            out->at[count] = &out->tensor[count];
+            out->packed[count] = m->problem->tensor[id].packed;
+            count++;
+        }
+    return count;
+}
+
+bool facts_memory_is_given(facts_tensor_id id)
+{
+    return id == FACTS_TENSOR_O || id == FACTS_TENSOR_STATS;
+}
+
+static void plan_blocks(facts_memory *m)
+{
+    const facts_problem *p = m->problem;
+    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
+        if (p->tensor[id].present) {
+            facts_block *block = &m->block[owner_of(p, id)];
+            block->tensors |= 1u << id;
+            block->output = block->output || facts_tensor_is_output(p, id);
+        }
+}
+
+/* What is filled on the GPU is filled in one go. */
+static fattn_status begin_blocks(facts_memory *m, char error[256])
+{
+    fattn_status status = FATTN_OK, ended = FATTN_OK;
+    if (m->gpu)
+        facts_gpu_together_begin(m->gpu);
+    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT && status == FATTN_OK; id++)
+        if (m->block[id].tensors)
+            status = m->side->begin(m, id, error);
+    if (m->gpu)
+        ended = facts_gpu_together_end(m->gpu);
+    if (status == FATTN_OK && ended != FATTN_OK)
+        snprintf(error, 256, "%s", facts_gpu_error(m->gpu));
+    return status == FATTN_OK ? ended : status;
+}
+
+/* Where everything is on a GPU, what lies around a workspace alone is read here. */
+static size_t scratch_of(const facts_memory *m)
+{
+    const size_t before = (size_t)m->problem->workspace_offset, least = m->gpu ? WORKSPACE_GUARD : CHUNK;
+    size_t most = before > least ? before : least;
+    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT && !m->gpu; id++)
+        if (m->block[id].tensors && m->block[id].image.bytes > most)
+            most = m->block[id].image.bytes;
+    return most;
+}
+
+fattn_status facts_memory_create(facts_memory *out, facts_worker *worker, const facts_problem *problem, bool here, char error[256])
+{
+    *out = (facts_memory){ .problem = problem, .worker = worker, .gpu = here ? NULL : worker->gpu };
+    out->side = out->gpu ? &facts_side_gpu : &facts_side_host;
+    out->set = &out->first;
+    plan_blocks(out);
+    TRY(begin_blocks(out, error));
+    out->scratch = malloc(scratch_of(out));
+    if (!out->scratch) {
+        snprintf(error, 256, "no memory for the tensors of this case");
+        return FATTN_NO_MEMORY;
+    }
+    TRY(facts_arrays_begin(out, error));
+    fattn_status status = create_set(&out->first, out, true);
+    if (status != FATTN_OK)
+        snprintf(error, 256, "%.250s", fattn_last_error());
+    if (status == FATTN_OK && (status = send_rows(out)) != FATTN_OK)
+        snprintf(error, 256, "%.250s", facts_gpu_error(out->gpu));
+    return status;
+}
+
+void facts_memory_drop(facts_set *set, facts_memory *m)
+{
+    bool lost = m->worker->lost; /* a dead context releases by dying */
+    if (!lost)                   /* before what may be handed out again: to free waits for all streams */
+        fattn_buffer_destroy(m->worker->context, set->workspace);
+    for (int id = 0; id < FACTS_TENSOR_COUNT && !lost; id++)
+        if (!(set->borrowed >> id & 1))
+            facts_memory_release(m, set->device[id]);
+    if (!lost)
+        facts_arrays_drop(set, m);
+    if (m->set == set)
+        m->set = &m->first;
+    *set = (facts_set){ 0 };
+}
+
+void facts_memory_destroy(facts_memory *m)
+{
+    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT && m->side; id++)
+        if (m->block[id].tensors)
+            m->side->end(m, id);
+    free(m->scratch);
+    facts_arrays_end(m);
+    for (size_t i = 0; i < sizeof m->rows / sizeof *m->rows && m->gpu && !m->worker->lost; i++)
+        facts_gpu_free(m->gpu, m->rows[i]);
+    if (m->worker) {
+        facts_set first = m->first;
+        m->first = (facts_set){ 0 };
+        for (size_t i = 0; i < sizeof m->between / sizeof *m->between && !m->worker->lost; i++)
+            fattn_buffer_destroy(m->worker->context, m->between[i]);
+        facts_memory_drop(&first, m);
+    }
+    *m = (facts_memory){ 0 };
+}
+
+void *facts_memory_storage(facts_memory *m, facts_tensor_id id, facts_pattern pattern)
+{
+    facts_tensor_id owner = owner_of(m->problem, id);
+    return m->side->storage(m, owner, m->block[owner].output ? pattern : FACTS_PATTERN_A);
+}
+
+/* Tensors that this pass reads. */
+static bool is_read(const facts_memory *m, facts_tensor_id id)
+{
+    return m->problem->tensor[id].present && !facts_tensor_is_output(m->problem, id);
+}
+
+facts_storages facts_memory_storages(facts_memory *m)
+{
+    facts_storages out = { .oracle = NULL };
+    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
+        if (is_read(m, id))
+            out.at[id] = facts_memory_storage(m, id, FACTS_PATTERN_A);
+    return out;
+}
+
+void *facts_memory_address(const facts_memory *m, facts_tensor_id id, facts_pattern pattern)
+{
+    facts_tensor_id owner = owner_of(m->problem, id);
+    const facts_block *block = &m->block[owner];
+    bool live = block->output && pattern == FACTS_PATTERN_B;
+    return facts_image_storage(&block->image, live ? m->set->device[owner] : block->kept);
+}
+
+facts_storages facts_memory_addresses(const facts_memory *m)
+{
+    facts_storages out = { .oracle = NULL };
+    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
+        if (is_read(m, id))
+            out.at[id] = facts_memory_address(m, id, FACTS_PATTERN_A);
+    return out;
+}
+
+fattn_status facts_memory_push(facts_memory *m)
+{
+    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
+        if (m->block[id].tensors && !m->block[id].output)
+            TRY(m->side->push(m, id));
+    return FATTN_OK;
+}
+
+fattn_status facts_memory_workspace(facts_memory *m, size_t bytes)
+{
+    fattn_buffer_destroy(m->worker->context, m->first.workspace);
+    m->first.workspace = NULL;
+    m->workspace_bytes = bytes;
+    return make_there(m, &m->first.workspace, workspace_whole(m));
+}
+
+fattn_status facts_memory_produce(facts_memory *m)
+{
+    for (facts_tensor_id id = FACTS_TENSOR_O; id <= FACTS_TENSOR_STATS; id++) {
+        facts_tensor_id owner = owner_of(m->problem, id);
+        TRY(m->side->produce(m, owner));
+        m->block[owner].output = true;
+    }
+    return FATTN_OK;
+}
+
+void facts_memory_give(facts_memory *m)
+{
+    for (facts_tensor_id id = FACTS_TENSOR_O; id <= FACTS_TENSOR_STATS; id++)
+        m->block[owner_of(m->problem, id)].output = false;
+}
+
+fattn_status facts_memory_add(facts_set *out, facts_memory *m, bool own_inputs)
+{
+    *out = (facts_set){ 0 };
+    TRY(create_set(out, m, own_inputs));
+    return make_there(m, &out->workspace, workspace_whole(m));
+}
+
+void facts_memory_use(facts_memory *m, facts_set *set)
+{
+    m->set = set ? set : &m->first;
+}
+
+static void *address(const facts_memory *m, facts_tensor_id id)
+{
+    const facts_tensor *t = &m->problem->tensor[id];
+    if (!t->present)
+        return NULL;
+    facts_tensor_id owner = owner_of(m->problem, id);
+    return (unsigned char *)m->set->device[owner] + m->block[owner].image.front + t->first * (int64_t)facts_dtype_bytes(t->dtype);
+}
+
+fattn_tensors facts_memory_tensors(const facts_memory *m)
+{
+    fattn_tensors out = FATTN_TENSORS_INIT;
+    out.q = address(m, FACTS_TENSOR_Q);
+    out.k = address(m, FACTS_TENSOR_K);
+    out.v = address(m, FACTS_TENSOR_V);
+    out.o = address(m, FACTS_TENSOR_O);
+    out.stats = address(m, FACTS_TENSOR_STATS);
+    out.max = address(m, FACTS_TENSOR_MAX);
+    out.sum_exp = address(m, FACTS_TENSOR_SUM_EXP);
+    out.d_o = address(m, FACTS_TENSOR_DO);
+    out.dq = address(m, FACTS_TENSOR_DQ);
+    out.dk = address(m, FACTS_TENSOR_DK);
+    out.dv = address(m, FACTS_TENSOR_DV);
+    out.bias = address(m, FACTS_TENSOR_BIAS);
+    out.dbias = address(m, FACTS_TENSOR_DBIAS);
+    m->set->mod[0] = address(m, FACTS_TENSOR_MOD_A);
+    m->set->mod[1] = address(m, FACTS_TENSOR_MOD_B);
+    out.mod_tensors = m->set->mod[0] ? m->set->mod : NULL;
+    out.rng_dump = address(m, FACTS_TENSOR_RNG_DUMP);
+    out.dropout_mask = address(m, FACTS_TENSOR_DROPOUT_MASK);
+    out.q_t = address(m, FACTS_TENSOR_Q_T);
+    out.k_t = address(m, FACTS_TENSOR_K_T);
+    out.do_t = address(m, FACTS_TENSOR_DO_T);
+    out.do_16 = address(m, FACTS_TENSOR_DO_16);
+    facts_arrays_bind(m, &out);
+    out.workspace = m->set->workspace ? (unsigned char *)m->set->workspace + m->problem->workspace_offset : NULL;
+    out.workspace_bytes = m->workspace_bytes;
+    return out;
+}
+
+/* ---- before and after a run -----------------------------------------------------------------------------------------------------
+ */
+
+static fattn_status arm_workspace(facts_memory *m, facts_pattern pattern, uint64_t garbage)
+{
+    unsigned char *workspace = m->set->workspace;
+    TRY(m->side->set(m, workspace, workspace_whole(m), facts_pattern_byte(pattern)));
+    return garbage ? m->side->noise(m, workspace + m->problem->workspace_offset, m->workspace_bytes, garbage) : FATTN_OK;
+}
+
+fattn_status facts_memory_arm(facts_memory *m, facts_pattern pattern, uint64_t garbage)
+{
+    if (m->gpu)
+        facts_gpu_together_begin(m->gpu);
+    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
+        if (m->block[id].tensors)
+            TRY(m->side->arm(m, id, pattern));
+    if (m->gpu)
+        TRY(facts_gpu_together_end(m->gpu));
+    TRY(facts_arrays_arm(m, pattern));
+    TRY(arm_workspace(m, pattern, garbage));
+    return m->gpu ? facts_gpu_wait(m->gpu) : FATTN_OK; /* the call may be on another stream */
+}
+
+fattn_status facts_memory_spoil(facts_memory *m)
+{
+    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
+        if (m->block[id].tensors)
+            TRY(m->side->spoil(m, id));
+    TRY(facts_arrays_spoil(m));
+    return arm_workspace(m, FACTS_PATTERN_A, 0);
+}
+
+fattn_status facts_memory_untouched(facts_memory *m, int64_t *changed)
+{
+    int64_t own[FACTS_TENSOR_COUNT] = { 0 };
+    *changed = 0;
+    if (m->gpu)
+        TRY(facts_gpu_watch_begin(m->gpu));
+    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
+        if (m->block[id].tensors)
+            TRY(m->side->untouched(m, id, &own[id]));
+    if (m->gpu)
+        TRY(facts_gpu_watch_end(m->gpu));
+    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
+        *changed += own[id];
+    return facts_arrays_untouched(m, changed);
+}
+
+fattn_status facts_memory_disturb(facts_memory *m, uint64_t garbage)
+{
+    const size_t count = sizeof m->between / sizeof *m->between, kept = garbage % count;
+    for (size_t i = 0; i < count; i++) {
+        size_t bytes = ((size_t)64 << 10) << (facts_mix(garbage + i) % 8);
+        if (i == kept) { /* freed in another order than it was made */
+            fattn_buffer_destroy(m->worker->context, m->between[i]);
+            m->between[i] = NULL;
+        }
+        void *buffer;
+        TRY(fattn_buffer_create(&buffer, m->worker->context, bytes));
+        fattn_status status = m->side->noise(m, buffer, bytes, garbage + i);
+        if (status == FATTN_OK && i == kept)
+            m->between[i] = buffer;
+        else
+            fattn_buffer_destroy(m->worker->context, buffer);
+        if (status != FATTN_OK)
+            return status;
+    }
+    return FATTN_OK;
+}
+
+/* Around the workspace: bytes that are no more what they were. */
+static fattn_status fetch_workspace(facts_memory *m, facts_pattern pattern, int64_t *changed)
+{
+    const size_t before = (size_t)m->problem->workspace_offset, sizes[] = { before, WORKSPACE_GUARD };
+    const unsigned char *from[] = { m->set->workspace, (unsigned char *)m->set->workspace + before + m->workspace_bytes };
+    *changed = 0;
+    for (int i = 0; i < 2; i++) {
+        TRY(fattn_buffer_read(m->worker->context, m->scratch, from[i], sizes[i]));
+        for (size_t at = 0; at < sizes[i]; at++)
+            *changed += m->scratch[at] != facts_pattern_byte(pattern);
+    }
+    return FATTN_OK;
+}
+
+fattn_status facts_memory_fetch(facts_memory *m, facts_pattern pattern, int64_t overrun[FACTS_PLACES])
+{
+    m->fetches++;
+    if (m->gpu)
+        TRY(facts_gpu_watch_begin(m->gpu));
+    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++) {
+        overrun[id] = 0;
+        if (m->block[id].tensors)
+            TRY(m->side->fetch(m, id, pattern, &overrun[id]));
+    }
+    if (m->gpu)
+        TRY(facts_gpu_watch_end(m->gpu));
+    TRY(facts_arrays_fetch(m, pattern, overrun + FACTS_PLACE_ARRAYS));
+    return fetch_workspace(m, pattern, &overrun[FACTS_PLACE_WORKSPACE]);
+}

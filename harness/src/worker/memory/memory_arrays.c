@@ -1,0 +1,213 @@
+/* The small arrays of a call: lengths, offsets, tables, scalars, scale factors. Each is a block of device memory of its own with
+ * guards around it; what is given is here too, and what is written comes here. */
+#include "memory_arrays.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "memory_side.h"
+#include "numbers/fill/arrays.h"
+#include "numbers/judge/judge.h"
+#include "worker/gpu/try.h"
+
+#define FRONT ((size_t)256) /* keeps the alignment of the allocation */
+#define BACK ((size_t)1024)
+
+static size_t bytes_of(const facts_memory *m, facts_array_id id)
+{
+    return facts_array_bytes(&m->problem->array[id]);
+}
+
+static bool is_there(const facts_memory *m, facts_array_id id)
+{
+    return m->problem->array[id].count > 0;
+}
+
+fattn_status facts_arrays_begin(facts_memory *m, char error[256])
+{
+    for (facts_array_id id = 0; id < FACTS_ARRAY_COUNT; id++) {
+        if (!is_there(m, id))
+            continue;
+        m->array[id] = calloc(2, bytes_of(m, id));
+        if (!m->array[id]) {
+            snprintf(error, 256, "no memory for the arrays of this case");
+            return FATTN_NO_MEMORY;
+        }
+        if (!m->problem->array[id].output)
+            facts_array_fill(m->problem, id, m->array[id]);
+    }
+    return FATTN_OK;
+}
+
+void facts_arrays_end(facts_memory *m)
+{
+    for (int id = 0; id < FACTS_ARRAY_COUNT; id++) {
+        free(m->array[id]);
+        m->array[id] = NULL;
+    }
+}
+
+fattn_status facts_arrays_create(facts_set *set, facts_memory *m, bool own_inputs)
+{
+    for (facts_array_id id = 0; id < FACTS_ARRAY_COUNT; id++) {
+        if (!is_there(m, id))
+            continue;
+        if (m->problem->array[id].output || own_inputs) {
+            TRY(facts_memory_make(&set->array[id], m, set, FRONT + bytes_of(m, id) + BACK));
+        } else {
+            set->array[id] = m->first.array[id];
+            set->borrowed_arrays |= UINT64_C(1) << id;
+        }
+    }
+    return FATTN_OK;
+}
+
+void facts_arrays_drop(facts_set *set, const facts_memory *m)
+{
+    for (int id = 0; id < FACTS_ARRAY_COUNT; id++)
+        if (!(set->borrowed_arrays >> id & 1))
+            facts_memory_release(m, set->array[id]);
+}
+
+void *facts_memory_array_address(const facts_memory *m, facts_array_id id)
+{
+    return (unsigned char *)m->set->array[id] + FRONT;
+}
+
+void facts_arrays_bind(const facts_memory *m, fattn_tensors *out)
+{
+    for (facts_array_id id = 0; id < FACTS_ARRAY_COUNT; id++)
+        if (is_there(m, id)) {
+            void *address = facts_memory_array_address(m, id);
+            memcpy((unsigned char *)out + facts_array_place(id), &address, sizeof address);
+        }
+}
+
+/* ---- before and after a run ---------------------------------------------------------------------------------------------------
+ */
+
+/* Outputs are numbers of 32 bits: a scalar, or one for each head. */
+static void poison(unsigned char *bytes, size_t count, facts_array_id id, facts_pattern pattern)
+{
+    for (size_t at = 0; at + sizeof(uint32_t) <= count; at += sizeof(uint32_t)) {
+        const uint32_t code = id == FACTS_ARRAY_DSINK ? facts_pattern_code(FATTN_F32, pattern, (int64_t)(at / sizeof code))
+                                                      : facts_pattern_scalar(pattern);
+        memcpy(bytes + at, &code, sizeof code);
+    }
+}
+
+/* All of a block as it lies there: guards around `inside` (NULL: poison). */
+static unsigned char *image_of(const facts_memory *m, facts_array_id id, const unsigned char *inside, facts_pattern pattern)
+{
+    const size_t bytes = bytes_of(m, id);
+    unsigned char *out = malloc(FRONT + bytes + BACK);
+    if (!out)
+        return NULL;
+    memset(out, FACTS_GUARD_FILLER, FRONT + bytes + BACK);
+    if (inside)
+        memcpy(out + FRONT, inside, bytes);
+    else
+        poison(out + FRONT, bytes, id, pattern);
+    return out;
+}
+
+static fattn_status send(facts_memory *m, facts_array_id id, unsigned char *image)
+{
+    fattn_status status =
+        image ? fattn_buffer_write(m->worker->context, m->set->array[id], image, FRONT + bytes_of(m, id) + BACK) : FATTN_NO_MEMORY;
+    free(image);
+    return status;
+}
+
+fattn_status facts_arrays_arm(facts_memory *m, facts_pattern pattern)
+{
+    for (facts_array_id id = 0; id < FACTS_ARRAY_COUNT; id++)
+        if (is_there(m, id))
+            TRY(send(m, id, image_of(m, id, m->problem->array[id].output ? NULL : m->array[id], pattern)));
+    return FATTN_OK;
+}
+
+static int64_t differing(const unsigned char *a, const unsigned char *b, size_t from, size_t to)
+{
+    int64_t different = 0;
+    for (size_t i = from; i < to; i++)
+        different += a[i] != b[i];
+    return different;
+}
+
+static fattn_status fetch(facts_memory *m, facts_array_id id, facts_pattern pattern, int64_t *changed)
+{
+    const bool output = m->problem->array[id].output;
+    const size_t bytes = bytes_of(m, id), whole = FRONT + bytes + BACK;
+    unsigned char *now = malloc(whole), *before = image_of(m, id, output ? NULL : m->array[id], pattern);
+    fattn_status status = now && before ? fattn_buffer_read(m->worker->context, now, m->set->array[id], whole) : FATTN_NO_MEMORY;
+    if (status == FATTN_OK) {
+        *changed = differing(now, before, 0, FRONT) + differing(now, before, FRONT + bytes, whole);
+        *changed += output ? 0 : differing(now, before, FRONT, FRONT + bytes);
+    }
+    if (status == FATTN_OK && output)
+        memcpy(facts_memory_array(m, id, pattern), now + FRONT, bytes);
+    free(now);
+    free(before);
+    return status;
+}
+
+fattn_status facts_arrays_fetch(facts_memory *m, facts_pattern pattern, int64_t overrun[FACTS_ARRAY_COUNT])
+{
+    for (facts_array_id id = 0; id < FACTS_ARRAY_COUNT; id++) {
+        overrun[id] = 0;
+        if (is_there(m, id))
+            TRY(fetch(m, id, pattern, &overrun[id]));
+    }
+    return FATTN_OK;
+}
+
+/* Who still reads the old numbers shows it: integers are 0, as an offset of any other kind might lead anywhere. */
+static fattn_status spoil(facts_memory *m, facts_array_id id, unsigned char **image)
+{
+    const facts_array_type type = m->problem->array[id].type;
+    *image = image_of(m, id, NULL, FACTS_PATTERN_A);
+    if (*image && (type == FACTS_ARRAY_I32 || type == FACTS_ARRAY_I64))
+        memset(*image + FRONT, 0, bytes_of(m, id));
+    return *image ? FATTN_OK : FATTN_NO_MEMORY;
+}
+
+fattn_status facts_arrays_spoil(facts_memory *m)
+{
+    unsigned char *image;
+    for (facts_array_id id = 0; id < FACTS_ARRAY_COUNT; id++)
+        if (is_there(m, id)) {
+            TRY(spoil(m, id, &image));
+            TRY(send(m, id, image));
+        }
+    return FATTN_OK;
+}
+
+static fattn_status untouched(facts_memory *m, facts_array_id id, int64_t *changed)
+{
+    const size_t whole = FRONT + bytes_of(m, id) + BACK;
+    unsigned char *before, *now = malloc(whole);
+    fattn_status status = spoil(m, id, &before);
+    if (status == FATTN_OK)
+        status = now ? fattn_buffer_read(m->worker->context, now, m->set->array[id], whole) : FATTN_NO_MEMORY;
+    if (status == FATTN_OK)
+        *changed += differing(now, before, 0, whole);
+    free(now);
+    free(before);
+    return status;
+}
+
+fattn_status facts_arrays_untouched(facts_memory *m, int64_t *changed)
+{
+    for (facts_array_id id = 0; id < FACTS_ARRAY_COUNT; id++)
+        if (is_there(m, id))
+            TRY(untouched(m, id, changed));
+    return FATTN_OK;
+}
+
+void *facts_memory_array(facts_memory *m, facts_array_id id, facts_pattern pattern)
+{
+    const bool second = m->problem->array[id].output && pattern == FACTS_PATTERN_B;
+    return m->array[id] ? m->array[id] + (second ? bytes_of(m, id) : 0) : NULL;
+}

@@ -1,0 +1,23 @@
+/* Inside memory*.c: the small arrays of a call (FACTS_ARRAY_LIST). */
+#ifndef FACTS_MEMORY_ARRAYS_H
+#define FACTS_MEMORY_ARRAYS_H
+
+#include "case_memory.h"
+
+/* What is given, here. */
+fattn_status facts_arrays_begin(facts_memory *memory, char error[256]);
+void facts_arrays_end(facts_memory *memory);
+
+/* Those of a set; what is given is the first set's but for own_inputs. */
+fattn_status facts_arrays_create(facts_set *set, facts_memory *memory, bool own_inputs);
+void facts_arrays_drop(facts_set *set, const facts_memory *memory);
+/* The addresses of the set in hand. */
+void facts_arrays_bind(const facts_memory *memory, fattn_tensors *out);
+
+/* As the functions of facts_side, of all of them. */
+fattn_status facts_arrays_arm(facts_memory *memory, facts_pattern pattern);
+fattn_status facts_arrays_fetch(facts_memory *memory, facts_pattern pattern, int64_t overrun[FACTS_ARRAY_COUNT]);
+fattn_status facts_arrays_spoil(facts_memory *memory);
+fattn_status facts_arrays_untouched(facts_memory *memory, int64_t *changed); /* adds */
+
+#endif

@@ -1,0 +1,32 @@
+/* Huge problems on a GPU: what is due would not fit there, or take too long. Then it is computed when an answer is judged, for some
+ * heads at a time, and where even that is too much for a sample of rows and keys (docs/numerics.md section 7); the other rows have
+ * to be written, and finite. */
+#ifndef FACTS_SLABS_H
+#define FACTS_SLABS_H
+
+#include "gpu_expectation.h"
+#include "truth.h"
+
+struct facts_slabs {
+    int64_t heads; /* query heads at a time */
+    bool sampled;
+    facts_sample sample;
+    uint64_t judged[2]; /* by pattern: 1 + the number of the fetch that the judgements are of; 0: none */
+    facts_judgement judgement[2][FACTS_TENSOR_COUNT];
+};
+
+/* NULL with true: this problem needs none. False without memory. */
+bool facts_slabs_plan(facts_slabs **out, const facts_problem *problem, const facts_slab_limits *limits);
+void facts_slabs_destroy(facts_slabs *slabs);
+
+/* An oracle that computes nothing: an expectation made with it says which rows owe what. */
+const facts_oracle *facts_slabs_blank(void);
+/* Backward's O and Stats, by the reference, written where they are read. Returns 0, or an errno. */
+int facts_slabs_inputs(facts_truth *truth);
+/* The answers over a pattern, all at once at the first question; over poison A also whether the data can tell (truth->untrusted).
+ */
+fattn_status facts_slabs_judge(facts_judgement *out, facts_truth *truth, facts_tensor_id id, facts_pattern pattern);
+/* What is due has changed. */
+void facts_slabs_forget(facts_slabs *slabs);
+
+#endif

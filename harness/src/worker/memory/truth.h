@@ -1,0 +1,56 @@
+/* One case with everything that its configurations share: memory, what is due, and whether the data can tell. */
+#ifndef FACTS_TRUTH_H
+#define FACTS_TRUTH_H
+
+#include "case_memory.h"
+#include "dropout_kept.h"
+#include "gpu_expectation.h"
+
+typedef struct facts_slabs facts_slabs;
+
+typedef struct facts_truth {
+    facts_memory memory;
+    facts_expectation expectation;
+    facts_kept keep;                    /* what dropout kept */
+    facts_constants constants;          /* that it was computed for */
+    bool weighed;                       /* what follows is known: facts_judging_all */
+    bool untrusted[FACTS_TENSOR_COUNT]; /* a wrong answer could pass here */
+    facts_oracle oracle;                /* of memory that is on the GPU */
+    facts_there there;                  /* its owner */
+    facts_slabs *slabs;                 /* NULL: what is due is all in the expectation */
+    double fill_ms, oracle_ms;          /* what making it took; what was computed again, too */
+} facts_truth;
+
+/* Who computed what is due: "gpu", "cpu". */
+const char *facts_truth_oracle(const facts_truth *truth);
+
+/* Fills the inputs and computes the reference (of a backward: O and Stats first, as inputs). Destroy in any case.
+ * Returns FATTN_OK, or why not with the sentence in `error`. */
+fattn_status facts_truth_create(facts_truth *out, facts_worker *worker, const facts_problem *problem, char error[256]);
+/* The same, with the constants of whom it judges first: computed once for him. */
+fattn_status facts_truth_create_for(facts_truth *out, facts_worker *worker, const facts_problem *problem, const facts_who *who,
+                                    char error[256]);
+/* What is different from what the fill makes; `memory` is being made. */
+typedef struct facts_truth_edit {
+    void (*inputs)(void *owner, facts_memory *memory); /* before the reference reads them */
+    void (*given)(void *owner, facts_memory *memory);  /* of a backward: after the reference's O and Stats were written */
+    void *owner;
+} facts_truth_edit;
+fattn_status facts_truth_create_edited(facts_truth *out, facts_worker *worker, const facts_problem *problem,
+                                       const facts_truth_edit *edit, char error[256]);
+/* The same case, for the same engine, computed by the C reference. Destroy in any case. */
+fattn_status facts_truth_create_here(facts_truth *out, const facts_truth *like, char error[256]);
+/* Who is judged next. What is due is computed again where the constants of the error model are others for him. Returns 0, or an
+ * errno. */
+int facts_truth_judges(facts_truth *truth, const facts_who *who);
+/* Once more: of a backward from the O and Stats that lie in memory now (pattern A). Returns 0, or an errno. */
+int facts_truth_renew(facts_truth *truth);
+/* Dropout is from now on by this seed, given beside the case's offset. What is due is not computed again: facts_truth_renew.
+ * Returns FATTN_OK, or why not with the sentence in `error`. */
+fattn_status facts_truth_reseed(facts_truth *truth, int64_t seed, char error[256]);
+/* Of a backward whose forward has run: are its O and Stats (pattern A) near enough to the reference's to tell something about the
+ * backward? Where they are not, the reference's are the inputs from now on, and *kept is false. Returns 0, or an errno. */
+int facts_truth_keep_own(facts_truth *truth, bool *kept);
+void facts_truth_destroy(facts_truth *truth);
+
+#endif

@@ -1,0 +1,53 @@
+#include "row_check.h"
+
+#include <math.h>
+
+#include "numbers/check/judge_keep.h"
+
+void facts_row_dropout(json_t *row, const facts_problem *problem, const facts_kept *keep)
+{
+    if (!keep->here || keep->of == 0)
+        return;
+    json_t *dropout =
+        json_pack("{s:f,s:I,s:I}", "asked", problem->drop, "kept", (json_int_t)keep->kept, "of", (json_int_t)keep->of);
+    if (problem->ask.dropout > 0)
+        json_object_set_new(dropout, "quantised",
+                            json_string(facts_rate_words[facts_rate_of(problem->ask.dropout, keep->kept, keep->of)]));
+    json_object_set_new(row, "dropout", dropout);
+}
+
+static void put_spread(json_t *check, const facts_held *held)
+{
+    static const char *const words[] = { "nan_key", "inf_value" };
+    json_t *spread = json_object();
+    for (int i = 0; i < 2; i++) {
+        const facts_spread *s = &held->spread[i];
+        json_object_set_new(spread, words[i],
+                            json_pack("{s:I,s:I,s:I,s:I}", "readers", (json_int_t)s->readers, "reached", (json_int_t)s->reached,
+                                      "others", (json_int_t)s->others, "strayed", (json_int_t)s->strayed));
+    }
+    json_object_set_new(check, "spread", spread);
+}
+
+void facts_row_check(json_t *row, const facts_check_report *report)
+{
+    const facts_held *held = &report->held;
+    if (!report->done && report->skipped[0] == '\0')
+        return;
+    json_t *check = json_pack("{s:i}", "runs", report->runs);
+    if (report->done) {
+        json_object_set_new(check, "compared", json_integer(held->compared));
+        json_object_set_new(check, "ratio", isfinite(held->ratio) ? json_real(held->ratio) : json_string("inf"));
+        if (isfinite(held->got) && isfinite(held->want) && isfinite(held->bound) && held->ratio > 0)
+            json_object_update_new(check, json_pack("{s:f,s:f,s:f}", "got", held->got, "want", held->want, "bound", held->bound));
+        json_object_set_new(check, "law", json_string(held->law));
+        json_object_set_new(check, "tensor", json_string(facts_tensor_word(held->id)));
+    }
+    if (held->spread[0].readers + held->spread[0].others > 0)
+        put_spread(check, held);
+    if (held->bits)
+        json_object_set_new(check, "bits", json_integer(held->bits));
+    if (report->skipped[0])
+        json_object_set_new(check, "skipped", json_string(report->skipped));
+    json_object_set_new(row, "check", check);
+}

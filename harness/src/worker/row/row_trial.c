@@ -1,0 +1,40 @@
+#include "row_trial.h"
+
+#include "numbers/fill/arrays.h"
+#include "row.h"
+#include "row_check.h"
+
+void facts_row_outcome(json_t *row, const facts_trial *trial)
+{
+    facts_row_verdict(row, trial->status == FATTN_OK ? trial->verdict : facts_verdict_of(trial->status));
+    if (trial->status != FATTN_OK)
+        facts_row_reason(row, fattn_status_name(trial->status), NULL, trial->text, NULL);
+    else if (trial->text[0])
+        facts_row_reason(row, NULL, NULL, trial->text, NULL);
+}
+
+void facts_row_trial(json_t *row, const facts_trial *trial, const facts_truth *truth)
+{
+    const facts_problem *problem = truth->memory.problem;
+    facts_row_outcome(row, trial);
+    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
+        if (trial->judged[id])
+            facts_row_judgement(row, facts_tensor_word(id), &trial->judgement[id], trial->bits[id]);
+    for (facts_array_id id = 0; id < FACTS_ARRAY_COUNT; id++)
+        if (trial->array[id].checked)
+            facts_row_judgement(row, facts_array_words[id], &trial->array[id], 0);
+    facts_row_dropout(row, problem, &truth->keep);
+    facts_row_check(row, &trial->check);
+    if (trial->ran_other)
+        facts_row_engine(row, &trial->ran);
+    if (trial->exec_us > 0)
+        json_object_set_new(row, "exec_us", json_real(trial->exec_us));
+    json_object_set_new(row, "oracle", json_string(facts_truth_oracle(truth)));
+    json_object_set_new(row, "fill_ms", json_real(truth->fill_ms));
+    json_object_set_new(row, "oracle_ms", json_real(truth->oracle_ms));
+    json_object_set_new(row, "judge_ms", json_real(trial->judge_ms));
+    if (problem->ask.pass == FATTN_BACKWARD)
+        json_object_set_new(row, "inputs_from", json_string(trial->own_forward ? "forward" : "reference"));
+    if (trial->no_forward[0])
+        json_object_set_new(row, "inputs_why", json_string(trial->no_forward));
+}

@@ -1,0 +1,158 @@
+#include "loaded_target.h"
+
+#include <stdio.h>
+#include <time.h>
+
+#include "numbers/judge/calibration.h"
+
+#define MOST_LIBRARIES 64
+
+static double now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+static const char *or_null(const char *text)
+{
+    return text[0] ? text : NULL;
+}
+
+static json_t *failed(fattn_status status, const char *text, const char *remedy)
+{
+    const fattn_status class = status == FATTN_NO_MEMORY ? status : FATTN_ENVIRONMENT;
+    return json_pack("{s:{s:s,s:s,s:s}}", "failed", "class", fattn_status_name(class), "text", text, "remedy", remedy);
+}
+
+/* A target that refuses this was not really asked: a missing NVRTC or driver looks like "no engines". */
+static json_t *ask_control(facts_worker *worker)
+{
+    fattn_problem control = FATTN_PROBLEM_INIT;
+    fattn_decision *decision = NULL;
+    control.dtype = FATTN_BF16;
+    control.batch = control.heads_q = 1;
+    control.seq_q = control.seq_kv = control.dim_qk = 128;
+    json_t *reply = NULL;
+    const fattn_status status = fattn_decide(&decision, worker->context, &control, FATTN_ASK_A);
+    if (status != FATTN_OK) {
+        reply = failed(status, fattn_last_error(), "");
+    } else if (!fattn_decision_supported(decision)) {
+        char text[600];
+        snprintf(text, sizeof text, "the control case (bf16, d 128, no mask) was refused: %.500s", fattn_decision_text(decision));
+        reply = failed(FATTN_ENVIRONMENT, text, fattn_decision_remedy(decision));
+    }
+    fattn_decision_destroy(decision);
+    return reply;
+}
+
+/* The GPU as cuDNN sees it: what a description of it would say. NULL when this cuDNN cannot tell. */
+static json_t *description(const facts_worker *worker)
+{
+    char text[8192];
+    if (worker->device != FACTS_DEVICE_GPU || fattn_context_describe(worker->context, text, sizeof text) != FATTN_OK)
+        return NULL;
+    return json_loads(text, 0, NULL);
+}
+
+static json_t *ready(facts_worker *worker, double since_ms)
+{
+    const fattn_context_info *info = &worker->info;
+    fattn_library library[MOST_LIBRARIES];
+    size_t count = fattn_context_libraries(worker->context, library, MOST_LIBRARIES);
+    json_t *libraries = json_array();
+    for (size_t i = 0; i < count && i < MOST_LIBRARIES; i++)
+        json_array_append_new(libraries, json_pack("{s:s,s:I,s:b}", "path", library[i].path, "bytes", (json_int_t)library[i].bytes,
+                                                   "in_build", library[i].in_build));
+    char version[32], nearest[16];
+    snprintf(version, sizeof version, "%d.%d.%d", info->cudnn_version / 10000, info->cudnn_version / 100 % 100,
+             info->cudnn_version % 100);
+    const bool judged = worker->device == FACTS_DEVICE_GPU && facts_constants_nearest(nearest, info->sm, info->cudnn_version);
+    return json_pack("{s:{s:s,s:i,s:i,s:s,s:s,s:i,s:b,s:s,s:o,s:f,s:o*,s:s*}}", "ready", "cudnn",
+                     info->cudnn_version ? version : "", "sm", info->sm, "driver", info->driver_version, "device_name",
+                     info->device_name, "uuid", info->device_uuid, "multiprocessors", info->multiprocessors, "math_kernels",
+                     info->math_kernels, "math_about", info->math_about, "libraries", libraries, "start_ms", now_ms() - since_ms,
+                     "description", description(worker), "calibration", judged ? nearest : NULL);
+}
+
+static json_t *open_context(facts_worker *worker, const facts_target_request *request)
+{
+    static const int32_t kinds[] = { FATTN_DEVICE_GPU, FATTN_DEVICE_DESCRIBED, FATTN_DEVICE_CPU };
+    fattn_context_options options = FATTN_CONTEXT_OPTIONS_INIT;
+    options.cudnn_dir = or_null(request->cudnn_dir);
+    options.nvrtc = or_null(request->nvrtc);
+    options.driver = or_null(request->driver);
+    options.device_json = request->device_json;
+    options.device_kind = kinds[request->device];
+    options.ordinal = request->ordinal;
+    options.threads = request->threads;
+    worker->info.struct_size = sizeof worker->info;
+    fattn_status status = fattn_context_create(&worker->context, &options);
+    if (status != FATTN_OK)
+        return failed(status, fattn_last_error(), "facts doctor says what is here");
+    status = fattn_context_info_get(worker->context, &worker->info);
+    if (status != FATTN_OK)
+        return failed(status, fattn_last_error(), "");
+    if (request->device == FACTS_DEVICE_CPU)
+        return NULL;
+    json_t *reply = ask_control(worker);
+    if (fattn_context_verify(worker->context) != FATTN_OK) { /* the cause, where the control case was refused too */
+        json_decref(reply);
+        reply = failed(FATTN_ENVIRONMENT, fattn_last_error(), "remove the other cuDNN from the loader's path");
+    }
+    return reply;
+}
+
+/* Rules that cannot be read cost the cases that need them, not the target. */
+static void read_errata(facts_worker *worker, const facts_target_request *request)
+{
+    char error[FACTS_ERRATA_ERROR];
+    if (!request->errata)
+        snprintf(worker->errata_error, sizeof worker->errata_error, "policy: there is no cases/errata.json");
+    else if (!facts_errata_read(&worker->errata, request->errata, error))
+        snprintf(worker->errata_error, sizeof worker->errata_error, "policy: cases/errata.json: %s", error);
+}
+
+static bool can_capture(const facts_worker *worker)
+{
+    fattn_graph *graph = NULL;
+    if (worker->device != FACTS_DEVICE_CPU)
+        return true; /* a GPU; what its driver lacks is said when it is used */
+    if (fattn_capture_begin(worker->context, worker->stream) != FATTN_OK)
+        return false;
+    bool ended = fattn_capture_end(&graph, worker->context, worker->stream) == FATTN_OK;
+    fattn_graph_destroy(graph);
+    return ended;
+}
+
+bool facts_target_open(facts_worker *out, const facts_target_request *request, json_t **reply)
+{
+    double since = now_ms();
+    *out = (facts_worker){ .device = request->device, .oracle = request->oracle };
+    read_errata(out, request);
+    *reply = open_context(out, request);
+    const fattn_status status =
+        *reply || out->device != FACTS_DEVICE_GPU ? FATTN_OK : fattn_stream_create(&out->stream, out->context);
+    if (status != FATTN_OK)
+        *reply = failed(status, fattn_last_error(), "");
+    if (*reply)
+        return false;
+    if (out->device == FACTS_DEVICE_GPU && !facts_gpu_open(&out->gpu, out->context, out->stream, out->gpu_error))
+        out->gpu = NULL; /* inputs and judgements are made here: slower, and as good */
+    out->has_graphs = can_capture(out);
+    *reply = ready(out, since);
+    return true;
+}
+
+void facts_target_close(facts_worker *worker)
+{
+    facts_errata_destroy(worker->errata);
+    facts_gpu_close(worker->gpu, worker->lost);
+    if (worker->lost) {
+        fattn_context_abandon(worker->context);
+    } else if (worker->context) {
+        fattn_stream_destroy(worker->context, worker->stream);
+        fattn_context_destroy(worker->context);
+    }
+    *worker = (facts_worker){ 0 };
+}

@@ -1,0 +1,43 @@
+/* One build on one device: made once, proved with a control case before any verdict. */
+#ifndef FACTS_TARGET_H
+#define FACTS_TARGET_H
+
+#include <fattn/fattn.h>
+#include <jansson.h>
+
+#include "errata.h"
+#include "worker/gpu/worker_gpu.h"
+#include "worker/request.h"
+
+/* From where on what is due of a case is computed in slabs (slabs.h). */
+typedef struct facts_slab_limits {
+    double most_bytes;    /* of doubles, for all answers at once */
+    double slab_bytes;    /* of one slab */
+    double most_products; /* beyond it a sample */
+} facts_slab_limits;
+
+typedef struct facts_worker {
+    fattn_context *context;
+    fattn_context_info info;
+    facts_device device;
+    struct CUstream_st *stream; /* NULL where nothing runs */
+    facts_gpu *gpu;             /* kernels and oracle there; NULL: none, and gpu_error says why */
+    char gpu_error[256];
+    facts_oracle_choice oracle;
+    const facts_slab_limits *limits; /* NULL: those of a GPU of today */
+    bool ran;                        /* an engine was launched in this process */
+    bool lost;       /* a sticky device error, or a write outside of what it was given: the context is dead, or nothing in it can be
+                        trusted */
+    bool has_graphs; /* CUDA graphs can be had */
+    facts_errata *errata; /* what policy=guard adds; NULL: none, and errata_error says why */
+    char errata_error[FACTS_ERRATA_ERROR + 40];
+} facts_worker;
+
+/* Makes the context, asks the control case (bf16, d 128, no mask; not of the cpu), verifies the memory map. Always fills *reply
+ * with
+ * {"ready":…} or {"failed":…}; returns true when ready. */
+bool facts_target_open(facts_worker *out, const facts_target_request *request, json_t **reply);
+/* Releases; forgets a lost context. */
+void facts_target_close(facts_worker *worker);
+
+#endif

@@ -1,0 +1,231 @@
+/* The suites as they are kept in cases/. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "case/language/case.h"
+#include "case/language/expectation_lines.h"
+#include "case/problem/case_problem.h"
+
+static facts_cases *load(const char *suite)
+{
+    facts_error error = { "", 0, 0 };
+    facts_cases *cases;
+    char dir[4096];
+    snprintf(dir, sizeof dir, "%s/cases", getenv("FACTS_SOURCE"));
+    cr_assert_eq(facts_cases_expand(&cases, &suite, 1, dir, NULL, &error), 0, "%s", error.text);
+    return cases;
+}
+
+static facts_problem problem;
+
+static facts_resolve_status resolve(const char *name, facts_error *error)
+{
+    facts_case c;
+    return facts_case_parse(&c, name, error) ? facts_problem_resolve(&problem, &c, error) : FACTS_BAD_PROBLEM;
+}
+
+static void is_implemented(const char *suite, size_t least, size_t most)
+{
+    facts_cases *cases = load(suite);
+    size_t count = facts_cases_count(cases), backward = 0;
+    cr_expect(count >= least && count <= most, "%s has %zu cases", suite, count);
+    for (size_t i = 0; i < count; i++) {
+        const facts_planned planned = facts_cases_at(cases, i);
+        const char *name = planned.name;
+        char again[FACTS_NAME_MAX];
+        facts_error error = { "", 0, 0 };
+        facts_case c;
+        cr_assert(facts_case_parse(&c, name, &error), "%s: %s", name, error.text);
+        cr_expect_str_eq(facts_case_name(&c, again), name);
+        cr_expect_eq(facts_problem_resolve(&problem, &c, &error), FACTS_RESOLVED, "%s: %s", name, error.text);
+        cr_expect(planned.group[0] != '\0' && planned.why[0] != '\0', "%s: a group says its name and why", name);
+        backward += problem.ask.pass == FATTN_BACKWARD;
+    }
+    cr_expect(backward * 4 > count, "%s: %zu of %zu backward", suite, backward, count);
+    facts_cases_destroy(cases);
+}
+
+Test(suites, smoke_is_small_and_implemented)
+{
+    is_implemented("smoke", 150, 320);
+}
+
+Test(suites, numbers_is_small_and_has_every_fill_and_check)
+{
+    bool filled[FACTS_FILL_OTHER] = { false }, checked[FACTS_CHECKS] = { false };
+    is_implemented("numbers", 300, 550);
+    facts_cases *cases = load("numbers");
+    for (size_t i = 0; i < facts_cases_count(cases); i++) {
+        facts_error error = { "", 0, 0 };
+        cr_assert_eq(resolve(facts_cases_at(cases, i).name, &error), FACTS_RESOLVED);
+        filled[problem.fill] = checked[problem.check] = true;
+    }
+    for (int fill = 0; fill < FACTS_FILL_OTHER; fill++)
+        cr_expect(filled[fill], "fill %d", fill);
+    for (int check = 0; check < FACTS_CHECKS; check++)
+        cr_expect(checked[check] || check == FACTS_CHECK_KEEP, "check %d", check); /* keep waits for dropout */
+    facts_cases_destroy(cases);
+}
+
+/* Some case has this tensor's elements reach past 2^31, and one the product of batch, heads, rows and keys. */
+Test(suites, big_is_implemented_and_leaves_32_bits)
+{
+    is_implemented("big", 80, 200);
+    facts_cases *cases = load("big");
+    bool reaches = false, scores = false, longest = false;
+    for (size_t i = 0; i < facts_cases_count(cases); i++) {
+        facts_error error = { "", 0, 0 };
+        cr_assert_eq(resolve(facts_cases_at(cases, i).name, &error), FACTS_RESOLVED);
+        const fattn_problem *ask = &problem.ask;
+        reaches = reaches || problem.tensor[FACTS_TENSOR_K].elements > INT64_C(1) << 32;
+        scores = scores || ask->batch * ask->heads_q * ask->seq_q * ask->seq_kv > INT64_C(1) << 32;
+        longest = longest || ask->seq_kv == 131072;
+    }
+    cr_expect(reaches && scores && longest);
+    facts_cases_destroy(cases);
+}
+
+Test(suites, core_is_large_and_implemented)
+{
+    is_implemented("core", 2000, 10000);
+}
+
+Test(suites, nightly_is_a_folder_and_implemented)
+{
+    is_implemented("nightly", 5000, 30000);
+}
+
+Test(suites, the_surface_and_what_is_made_silently_are_implemented)
+{
+    is_implemented("surface", 600, 1000);
+    is_implemented("silent", 80, 200);
+}
+
+/* A user finds his model by its name. */
+Test(suites, models_are_files_of_a_folder)
+{
+    static const char *const due[] = { "models/llama-3.1-8b", "models/llama-3.1-405b", "models/qwen-3.5", "models/gpt-oss",
+                                       "models/deepseek-v3",  "models/kimi-k2.6",      "models/glm-4.6",  "models/vision",
+                                       "models/diffusion",    "models/whisper" };
+    for (size_t i = 0; i < sizeof due / sizeof *due; i++) {
+        facts_cases *cases = load(due[i]);
+        cr_expect_geq(facts_cases_count(cases), 10, "%s", due[i]);
+        facts_cases_destroy(cases);
+    }
+    facts_cases *all = load("models");
+    size_t count = facts_cases_count(all);
+    for (size_t i = 0; i < count; i++) {
+        const facts_planned planned = facts_cases_at(all, i);
+        facts_error error = { "", 0, 0 };
+        cr_expect_eq(resolve(planned.name, &error), FACTS_RESOLVED, "%s: %s", planned.group, error.text);
+    }
+    cr_expect_geq(count, 150);
+    facts_cases_destroy(all);
+}
+
+Test(suites, the_peers_are_implemented)
+{
+    is_implemented("peers-te", 1000, 2000);
+    facts_cases *cases = load("peers-fe"); /* most of it forward: no bound for that */
+    cr_expect_eq(facts_cases_count(cases), 2336);
+    for (size_t i = 0; i < facts_cases_count(cases); i++) {
+        facts_error error = { "", 0, 0 };
+        facts_resolve_status status = resolve(facts_cases_at(cases, i).name, &error);
+        cr_expect_eq(status, FACTS_RESOLVED, "peers-fe case %zu: %s", i, error.text);
+    }
+    facts_cases_destroy(cases);
+}
+
+Test(suites, regress_is_implemented_and_has_titles)
+{
+    is_implemented("regress", 50, 1000);
+    facts_cases *cases = load("regress");
+    size_t reports = 0;
+    const char *last = "";
+    for (size_t i = 0; i < facts_cases_count(cases); i++) {
+        const facts_planned planned = facts_cases_at(cases, i);
+        if (strcmp(planned.group, last) == 0)
+            continue;
+        last = planned.group;
+        bool controls = strchr(last, '/') != NULL;                           /* a part of the report before it */
+        reports += !controls && planned.why[strlen(planned.why) - 1] == ')'; /* its links; without one it was found here */
+        cr_expect(*planned.why != '\0', "%s has no title", last);
+    }
+    cr_expect_geq(reports, 12, "%zu reports", reports);
+    facts_cases_destroy(cases);
+}
+
+Test(suites, regress_runs_negative_lse_backward_where_it_broke)
+{
+    static const char *const due[] = { "s=64", "s=192", "s=1/128", "s=1/256" };
+    facts_cases *cases = load("regress");
+    for (size_t k = 0; k < 4; k++) {
+        bool found = false;
+        for (size_t i = 0; i < facts_cases_count(cases) && !found; i++) {
+            const char *name = facts_cases_at(cases, i).name;
+            char token[32];
+            snprintf(token, sizeof token, " %s ", due[k]);
+            found = strncmp(name, "pass=bwd", 8) == 0 && strstr(name, "fill=neglse") != NULL && strstr(name, token) != NULL;
+        }
+        cr_expect(found, "%s", due[k]);
+    }
+    facts_cases_destroy(cases);
+}
+
+Test(suites, reject_is_refused_as_it_says)
+{
+    facts_cases *cases = load("reject");
+    cr_expect_geq(facts_cases_count(cases), 50);
+    for (size_t i = 0; i < facts_cases_count(cases); i++) {
+        const facts_planned planned = facts_cases_at(cases, i);
+        char class[32];
+        facts_error error = { "", 0, 0 };
+        facts_resolve_status status = resolve(planned.name, &error);
+        snprintf(class, sizeof class, "%.*s", (int)strcspn(planned.expect, " "), planned.expect);
+        facts_resolve_status due = strcmp(class, "internal") == 0 ? FACTS_NOT_IMPLEMENTED : FACTS_BAD_PROBLEM;
+        cr_expect(due == FACTS_NOT_IMPLEMENTED || strcmp(class, "bad_problem") == 0, "%s", planned.expect);
+        cr_expect_eq(status, due, "%s: %s", planned.name, error.text);
+        cr_expect(strstr(error.text, planned.expect + strlen(class) + 1) != NULL, "%s: %s, not %s", planned.name, error.text,
+                  planned.expect);
+    }
+    facts_cases_destroy(cases);
+}
+
+Test(suites, a_hash_tells_plans_apart)
+{
+    char a[17], b[17], again[17];
+    facts_cases *smoke = load("smoke"), *core = load("core"), *same = load("smoke");
+    facts_cases_hash(smoke, a);
+    facts_cases_hash(core, b);
+    facts_cases_hash(same, again);
+    cr_expect_str_eq(a, again);
+    cr_expect_str_neq(a, b);
+    facts_cases_destroy(smoke);
+    facts_cases_destroy(core);
+    facts_cases_destroy(same);
+}
+
+Test(suites, the_expectations_can_be_read)
+{
+    facts_error error = { "", 0, 0 };
+    char dir[4096];
+    snprintf(dir, sizeof dir, "%s/../expectations", getenv("FACTS_BIN")); /* the build makes them of cases/known */
+    facts_deviations *list = facts_deviations_create();
+    cr_expect(facts_deviations_load(list, dir, &error), "%s", error.text);
+    cr_expect_geq(facts_deviations_count(list), 3);
+    facts_case c;
+    cr_assert(facts_case_parse(&c, "pass=bwd b=1 h=1 s=64 d=64 layout=bhsd fill=neglse", &error));
+    facts_subject s = { .c = &c, .cudnn = "9.19.0", .sm = "90", .grade = "measured", .engine = "6" };
+    const facts_deviation *known = facts_deviations_lookup(list, &s);
+    cr_assert_not_null(known);
+    cr_expect_str_eq(known->verdict, "nan");
+    cr_expect_str_eq(known->link, "pytorch/pytorch#196678");
+    s.cudnn = "9.27.0";
+    cr_expect_null(facts_deviations_lookup(list, &s), "repaired");
+    s.cudnn = "9.19.0";
+    s.grade = "decided";
+    cr_expect_null(facts_deviations_lookup(list, &s), "a decision computes nothing");
+    facts_deviations_destroy(list);
+}

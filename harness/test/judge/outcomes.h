@@ -1,0 +1,115 @@
+/* One case twice, judged here and judged on a GPU: what comes out must be the same. */
+#ifndef FACTS_TEST_OUTCOMES_H
+#define FACTS_TEST_OUTCOMES_H
+
+#include <criterion/criterion.h>
+
+#include "../numbers/numbers.h"
+#include "worker/exec/both_oracles.h"
+#include "worker/exec/trial.h"
+
+static inline void no_stage(void *owner, const char *word)
+{
+    (void)owner;
+    (void)word;
+}
+
+typedef struct outcome {
+    facts_trial trial;
+    const char *oracle;
+} outcome;
+
+static inline outcome run_on(facts_worker *worker, const facts_problem *problem)
+{
+    outcome out;
+    facts_truth truth;
+    fattn_plan *plan = NULL;
+    char error[256] = "", text[400] = "";
+    facts_trial_options options = { .stage = no_stage };
+    cr_assert_eq(fattn_plan_create(&plan, worker->context, &problem->ask, NULL), FATTN_OK, "%s", fattn_last_error());
+    cr_assert_eq(facts_truth_create(&truth, worker, problem, error), FATTN_OK, "%s", error);
+    facts_trial_run(&out.trial, &truth, &plan, &options);
+    out.oracle = facts_truth_oracle(&truth);
+    if (worker->oracle == FACTS_ORACLE_BOTH)
+        cr_expect(facts_both_agree(&out.trial, &truth, text), "%s", text);
+    fattn_plan_destroy(plan);
+    facts_truth_destroy(&truth);
+    return out;
+}
+
+/* How far a GPU's sigmas and bounds, which may lie above the C ones (docs/numerics.md, section 2), move a ratio; then another
+ * element, or another gate, may be the worst. 0: they are the C ones. */
+#ifndef RATIOS_APART
+#define RATIOS_APART 0.0
+#endif
+
+static inline void same_outcome(const char *text, const facts_problem *p, const outcome *here, const outcome *there)
+{
+    const facts_trial *a = &here->trial, *b = &there->trial;
+    cr_expect(a->status == b->status && a->verdict == b->verdict, "%s: %s %s, %s", text, facts_verdict_words[b->verdict], b->text,
+              a->text);
+    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++) {
+        const facts_judgement *x = &a->judgement[id], *y = &b->judgement[id];
+        if (!facts_tensor_is_output(p, id))
+            continue;
+        cr_expect(a->judged[id] && b->judged[id], "%s: %s", text, facts_tensor_word(id));
+        cr_expect_eq(a->bits[id], b->bits[id], "%s: %s", text, facts_tensor_word(id));
+        cr_expect_float_eq(x->ratio, y->ratio, 1e-9 + RATIOS_APART * fabs(x->ratio), "%s: %s: %g, %g", text, facts_tensor_word(id),
+                           x->ratio, y->ratio);
+        cr_expect(x->checked == y->checked && x->wrong == y->wrong && x->overrun == y->overrun, "%s: %s", text,
+                  facts_tensor_word(id));
+        if (RATIOS_APART > 0.0)
+            continue;
+        cr_expect(x->gate == y->gate, "%s: %s", text, facts_tensor_word(id));
+        cr_expect(memcmp(x->worst, y->worst, sizeof x->worst) == 0, "%s: %s", text, facts_tensor_word(id));
+    }
+}
+
+/* `oracle`: who must have computed what is due. */
+static inline void compare_case(facts_worker base, facts_gpu *gpu, const char *text, const char *oracle)
+{
+    static facts_problem p;
+    facts_case c;
+    facts_error error = { 0 };
+    facts_worker worker = base;
+    cr_assert(facts_case_parse(&c, text, &error), "%s: %s", text, error.text);
+    cr_assert_eq(facts_problem_resolve(&p, &c, &error), FACTS_RESOLVED, "%s: %s", text, error.text);
+    outcome here = run_on(&worker, &p);
+    worker.gpu = gpu;
+    worker.oracle = FACTS_ORACLE_BOTH;
+    outcome there = run_on(&worker, &p);
+    cr_expect_str_eq(here.oracle, "cpu");
+    cr_expect_str_eq(there.oracle, oracle, "%s", text);
+    same_outcome(text, &p, &here, &there);
+}
+
+/* As compare_case, with what is due in slabs there; of a sample only its own rows are judged. */
+static inline void compare_slabs(facts_worker base, facts_gpu *gpu, const char *text, const facts_slab_limits *limits)
+{
+    static facts_problem p;
+    facts_case c;
+    facts_error error = { 0 };
+    facts_worker worker = base;
+    cr_assert(facts_case_parse(&c, text, &error), "%s: %s", text, error.text);
+    cr_assert_eq(facts_problem_resolve(&p, &c, &error), FACTS_RESOLVED, "%s: %s", text, error.text);
+    p.own_forward = false;
+    outcome here = run_on(&worker, &p);
+    worker.gpu = gpu;
+    worker.limits = limits;
+    outcome there = run_on(&worker, &p);
+    cr_expect_str_eq(there.oracle, "gpu");
+    if (limits->most_products > 0) {
+        same_outcome(text, &p, &here, &there);
+        return;
+    }
+    cr_expect(there.trial.status == FATTN_OK && there.trial.verdict == FACTS_VERDICT_PASS, "%s: %s %s", text,
+              facts_verdict_words[there.trial.verdict], there.trial.text);
+    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
+        if (facts_tensor_is_output(&p, id)) {
+            const facts_judgement *x = &here.trial.judgement[id], *y = &there.trial.judgement[id];
+            cr_expect(y->checked > 0 && y->checked <= x->checked && y->gates[FACTS_GATE_T1] <= x->gates[FACTS_GATE_T1] + 1e-9,
+                      "%s: %s", text, facts_tensor_word(id));
+        }
+}
+
+#endif

@@ -1,0 +1,127 @@
+#include <criterion/criterion.h>
+
+#include "../numbers/numbers.h"
+#include "numbers/judge/picture.h"
+
+#define B 2
+#define H 4
+#define S 200
+#define D 96
+
+static unsigned char marked[B * H * S * D];
+
+typedef bool where(int64_t b, int64_t h, int64_t s, int64_t d);
+
+static facts_marks marks_of(where *is_wrong)
+{
+    for (int64_t i = 0; i < B * H * S * D; i++)
+        marked[i] = is_wrong(i / (H * S * D), i / (S * D) % H, i / D % S, i % D) ? FACTS_OFF : FACTS_RIGHT;
+    return (facts_marks){ { B, H, S, D }, marked, false };
+}
+
+static void expect_name(where *is_wrong, const char *name)
+{
+    char got[FACTS_PICTURE_NAME];
+    facts_marks m = marks_of(is_wrong);
+    cr_expect_str_eq(facts_picture_name(&m, got), name, "%s", got);
+}
+
+#define WHERE(name, condition)                                                                                                     \
+    static bool name(int64_t b, int64_t h, int64_t s, int64_t d)                                                                   \
+    {                                                                                                                              \
+        (void)b, (void)h, (void)s, (void)d;                                                                                        \
+        return condition;                                                                                                          \
+    }
+
+WHERE(nowhere, false)
+WHERE(everywhere, true)
+WHERE(at_one_element, b == 1 && h == 2 && s == 33 && d == 7)
+WHERE(in_one_batch, b == 1)
+WHERE(in_one_head, h == 2)
+WHERE(in_one_head_of_one_batch, b == 0 && h == 3)
+WHERE(in_one_row, b == 0 && h == 3 && s == 33)
+WHERE(in_that_row_of_all_heads, s == 33)
+WHERE(in_a_tile, s >= 64 && s < 128)
+WHERE(in_the_large_tile, s < 128)
+WHERE(in_the_last_tile, s >= 128)
+WHERE(in_the_last_small_tile, s >= 192)
+WHERE(below_a_row, s >= 100)
+WHERE(above_a_row, s < 50)
+WHERE(from_a_column, d >= 64)
+WHERE(in_every_third_row, s % 3 == 1)
+WHERE(in_every_other_column, d % 2 == 0)
+WHERE(in_a_corner, h == 1 && d >= 64)
+WHERE(in_half_of_a_head, h == 1 && (s * 7 + d) % 3 == 0)
+WHERE(here_and_there, (((b * H + h) * S + s) * D + d) % 997 == 5)
+WHERE(in_some_heads, h == 0 || h == 3)
+
+Test(picture, a_pattern_has_a_name)
+{
+    expect_name(nowhere, "none");
+    expect_name(everywhere, "all");
+    expect_name(at_one_element, "one element");
+    expect_name(in_one_batch, "one batch (1)");
+    expect_name(in_one_head, "one head (2)");
+    expect_name(in_one_head_of_one_batch, "one batch (0), one head (3)");
+    expect_name(in_one_row, "one batch (0), one head (3), one row (33)");
+    expect_name(in_that_row_of_all_heads, "one row (33)");
+    expect_name(in_a_tile, "a tile of 64 (rows 64 to 127)");
+    expect_name(in_the_large_tile, "a tile of 128 (rows 0 to 127)");
+    expect_name(in_the_last_tile, "the last, partial tile of 128 (rows 128 to 199)");
+    expect_name(in_the_last_small_tile, "the last, partial tile of 64 (rows 192 to 199)");
+    expect_name(below_a_row, "from row 100 on");
+    expect_name(above_a_row, "up to row 49");
+    expect_name(from_a_column, "from column 64 on");
+    expect_name(in_every_third_row, "every 3rd row, from 1 on");
+    expect_name(in_every_other_column, "every 2nd column, from 0 on");
+    expect_name(in_a_corner, "one head (1), from column 64 on");
+    expect_name(in_half_of_a_head, "one head (1): 33 % of it");
+    expect_name(here_and_there, "scattered: 155 of 153600 elements");
+    expect_name(in_some_heads, "2 of 4 heads, 0 to 3");
+}
+
+Test(picture, gradients_of_keys_have_keys)
+{
+    char got[FACTS_PICTURE_NAME];
+    facts_marks m = marks_of(in_the_last_tile);
+    m.keys = true;
+    cr_expect_str_eq(facts_picture_name(&m, got), "the last, partial tile of 128 (keys 128 to 199)");
+}
+
+Test(picture, the_maps_show_the_place)
+{
+    static char text[FACTS_PICTURE_TEXT];
+    facts_marks m = marks_of(in_a_corner);
+    facts_picture_draw(&m, text);
+    cr_expect(strstr(text, "12800 of 153600 elements"), "%s", text);
+    cr_expect(strstr(text, "0 |.+..|\n"), "of (b, h), head 1 alone: %s", text);
+    cr_expect(strstr(text, "0-15 |................................@@@@@@@@@@@@@@@@|\n"),
+              "of (s, d), the right third, undiluted: %s", text);
+    m = marks_of(at_one_element);
+    cr_expect(strstr(facts_picture_draw(&m, text), "1 |..-.|\n"), "%s", text);
+    marked[5] = FACTS_NOT_FINITE, marked[6] = FACTS_UNWRITTEN;
+    cr_expect(strstr(facts_picture_draw(&m, text), "3 of 153600 elements, 1 of them NaN or Inf, 1 never written"), "%s", text);
+    m = marks_of(nowhere);
+    cr_expect_null(strchr(facts_picture_draw(&m, text), '|'));
+}
+
+Test(picture, elements_are_marked_as_they_are_judged)
+{
+    facts_tensor t;
+    float got[8] = { 1, 2, 3, 4, 5, NAN, 7, 8 };
+    double want[8] = { 1, 2, 3, 4, 5, 6, 7, 8 }, sigma[8], bound[8];
+    unsigned char at[8];
+    facts_marks m = { .at = at };
+    const facts_due due[2] = { FACTS_DUE_VALUE, FACTS_DUE_VALUE };
+    set_tensor(&t, FATTN_F32, BHSD, 1, 2, 2, 2, 0);
+    for (int i = 0; i < 8; i++)
+        sigma[i] = 0.01, bound[i] = 0.1;
+    facts_rule rule = { .expected = { .want = want, .sigma = sigma, .bound = bound }, .due = due };
+    uint32_t poison = facts_pattern_code(FATTN_F32, FACTS_PATTERN_A, 6);
+    memcpy(&got[6], &poison, sizeof poison);
+    got[1] = 2.5f;
+    facts_judge_marks(&t, got, &rule, &m);
+    const unsigned char expected[8] = { FACTS_RIGHT, FACTS_OFF,        FACTS_RIGHT,     FACTS_RIGHT,
+                                        FACTS_RIGHT, FACTS_NOT_FINITE, FACTS_UNWRITTEN, FACTS_RIGHT };
+    cr_expect(memcmp(at, expected, 8) == 0);
+}

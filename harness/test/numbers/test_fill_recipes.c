@@ -1,0 +1,250 @@
+/* What the fills beside the usual four promise: the numbers themselves. What each shows of a lying kernel is in test_fill_shows.c.
+ */
+#include <criterion/criterion.h>
+
+#include "numbers.h"
+#include "numbers/fill/oracle_view.h"
+
+static const shape small = { FATTN_BF16, 2, 4, 2, 2, 300, 270, 64, 64 };
+
+typedef struct inputs {
+    facts_problem p;
+    void *q, *k, *v, *d_o;
+} inputs;
+
+static inputs make(shape n, facts_fill fill, uint64_t seed)
+{
+    inputs in = { .p = problem_of(n, BSHD, 0, false, fill) };
+    in.p.seed = seed;
+    in.q = filled(&in.p, FACTS_TENSOR_Q);
+    in.k = filled(&in.p, FACTS_TENSOR_K);
+    in.v = filled(&in.p, FACTS_TENSOR_V);
+    in.d_o = filled(&in.p, FACTS_TENSOR_DO);
+    return in;
+}
+
+static void leave(inputs *in)
+{
+    free(in->q);
+    free(in->k);
+    free(in->v);
+    free(in->d_o);
+}
+
+static double q_at(const inputs *in, int64_t b, int64_t h, int64_t s, int64_t d)
+{
+    return value_at(&in->p.tensor[FACTS_TENSOR_Q], in->q, b, h, s, d);
+}
+
+static double k_at(const inputs *in, int64_t b, int64_t h, int64_t s, int64_t d)
+{
+    return value_at(&in->p.tensor[FACTS_TENSOR_K], in->k, b, h, s, d);
+}
+
+static double v_at(const inputs *in, int64_t b, int64_t h, int64_t s, int64_t d)
+{
+    return value_at(&in->p.tensor[FACTS_TENSOR_V], in->v, b, h, s, d);
+}
+
+static double score(const inputs *in, int64_t b, int64_t h, int64_t i, int64_t j)
+{
+    double sum = 0.0;
+    for (int64_t d = 0; d < in->p.ask.dim_qk; d++)
+        sum += q_at(in, b, h, i, d) * k_at(in, b, h / 2, j, d);
+    return sum * facts_oracle_scale(&in->p);
+}
+
+Test(fill_recipes, logits_are_as_large_as_their_name_says)
+{
+    static const struct {
+        facts_fill fill;
+        double size;
+    } due[] = {
+        { FACTS_FILL_GAUSS, 1.0 }, { FACTS_FILL_BIGLOGIT, 8.0 }, { FACTS_FILL_HUGELOGIT, 1000.0 }, { FACTS_FILL_TE, 0.01 }
+    };
+    for (size_t k = 0; k < sizeof due / sizeof *due; k++) {
+        inputs in = make(small, due[k].fill, 1);
+        double squares = 0.0;
+        for (int64_t j = 0; j < 270; j++)
+            squares += score(&in, 0, 1, j % 40, j) * score(&in, 0, 1, j % 40, j);
+        double size = sqrt(squares / 270);
+        cr_expect(size > 0.8 * due[k].size && size < 1.25 * due[k].size, "fill %d: %g, not %g", (int)due[k].fill, size,
+                  due[k].size);
+        leave(&in);
+    }
+}
+
+Test(fill_recipes, offset_keys_have_a_mean_and_twice_the_direction_is_taken_off_exactly)
+{
+    inputs in = make(small, FACTS_FILL_OFFSET_K, 1), plain = make(small, FACTS_FILL_GAUSS, 1);
+    for (int64_t d = 0; d < 64; d++) {
+        double mean = 0.0;
+        for (int64_t j = 0; j < 270; j++)
+            mean += k_at(&in, 1, 1, j, d) / 270;
+        cr_expect(fabs(fabs(mean) - 2.0) < 0.3, "channel %d: %g", (int)d, mean);
+        double moved = k_at(&plain, 1, 1, 7, d) + copysign(2.0, mean);
+        cr_expect_eq(k_at(&in, 1, 1, 7, d), facts_decode(FATTN_BF16, facts_encode(FATTN_BF16, moved)));
+    }
+    leave(&in);
+    leave(&plain);
+}
+
+Test(fill_recipes, sparse_int_is_four_fifths_zeros_and_whole_numbers)
+{
+    inputs in = make(small, FACTS_FILL_SPARSE_INT, 1);
+    int zeros = 0, all = 0;
+    for (int64_t j = 0; j < 270; j++)
+        for (int64_t d = 0; d < 64; d++, all++) {
+            double x = v_at(&in, 0, 0, j, d);
+            zeros += x == 0;
+            cr_assert(x == rint(x) && fabs(x) <= 2);
+        }
+    /* One in five of the others is 0 too. */
+    cr_expect(fabs((double)zeros / all - 0.84) < 0.02, "%g", (double)zeros / all);
+    leave(&in);
+}
+
+Test(fill_recipes, unip_asks_every_key_alike)
+{
+    inputs in = make(small, FACTS_FILL_UNIP, 1);
+    for (int64_t d = 0; d < 64; d++)
+        cr_assert(q_at(&in, 1, 3, 299, d) == 0 && k_at(&in, 1, 1, 269, d) != 0);
+    leave(&in);
+}
+
+Test(fill_recipes, an_outlier_channel_stands_out)
+{
+    facts_problem p = problem_of(small, BSHD, 0, false, FACTS_FILL_OUTLIER);
+    p.fill_parameter = 50;
+    void *k = filled(&p, FACTS_TENSOR_K);
+    double outlier = 0.0, others = 0.0;
+    for (int64_t j = 0; j < 270; j++) {
+        outlier += fabs(value_at(&p.tensor[FACTS_TENSOR_K], k, 0, 0, j, 32));
+        others += fabs(value_at(&p.tensor[FACTS_TENSOR_K], k, 0, 0, j, 31));
+    }
+    cr_expect(outlier > 35 * others && outlier < 70 * others, "%g", outlier / others);
+    free(k);
+}
+
+Test(fill_recipes, poslse_has_rows_whose_scores_are_all_above_200)
+{
+    inputs in = make(small, FACTS_FILL_POSLSE, 1);
+    for (int64_t j = 0; j < 270; j++)
+        cr_assert(score(&in, 0, 1, 0, j) > 200 && score(&in, 0, 1, 0, j) < 490, "%g", score(&in, 0, 1, 0, j));
+    leave(&in);
+}
+
+Test(fill_recipes, bias_needle_has_one_needle_a_row_where_the_row_may_look)
+{
+    facts_problem p = problem_of(small, BSHD, 0, true, FACTS_FILL_BIAS_NEEDLE);
+    facts_tensor *t = &p.tensor[FACTS_TENSOR_BIAS];
+    set_tensor(t, FATTN_BF16, BHSD, 1, 4, 300, 270, 0);
+    p.ask.has_bias = 1;
+    void *bias = filled(&p, FACTS_TENSOR_BIAS), *v = filled(&p, FACTS_TENSOR_V);
+    int at_edge = 0, over = 0;
+    for (int64_t i = 0; i < 300; i++) {
+        int needles = 0;
+        for (int64_t j = 0; j < 270; j++) {
+            double x = value_at(t, bias, 0, 2, i, j);
+            cr_assert(x == 0 || x == 16);
+            needles += x == 16;
+            at_edge += x == 16 && j == i;
+            over += x == 16 && j == i + 1;
+        }
+        cr_assert_eq(needles, 1);
+    }
+    cr_expect(at_edge > 40 && over > 20, "%d %d", at_edge, over);
+    for (int64_t j = 0; j < 270; j++)
+        for (int64_t d = 0; d < 64; d++)
+            cr_assert_eq(value_at(&p.tensor[FACTS_TENSOR_V], v, 1, 1, j, d), d == (j + 5 + 11) % 64);
+    free(bias);
+    free(v);
+}
+
+Test(fill_recipes, amax_plant_plants_in_turn_with_either_sign_and_padding_is_larger)
+{
+    static const struct {
+        int64_t b, h, row, channel;
+    } due[5] = { { 0, 0, 249, 0 }, { 0, 3, 249, 0 }, { 1, 0, 99, 0 }, { 0, 0, 249, 63 }, { 0, 0, 0, 0 } };
+    for (uint64_t seed = 0; seed < 10; seed++) {
+        facts_problem p = problem_of(small, BSHD, 0, true, FACTS_FILL_AMAX_PLANT);
+        p.seed = seed;
+        p.has_lengths = true;
+        p.len_q[0] = 250, p.len_kv[0] = 200, p.len_q[1] = 100, p.len_kv[1] = 270;
+        int64_t b = due[seed / 2].b, h = due[seed / 2].h, row = due[seed / 2].row, first, last;
+        facts_oracle_keys_of_row(&p, b, row, &first, &last);
+        void *q = filled(&p, FACTS_TENSOR_Q), *k = filled(&p, FACTS_TENSOR_K), *v = filled(&p, FACTS_TENSOR_V);
+        inputs in = { .p = p, .q = q, .k = k, .v = v };
+        cr_expect_eq(v_at(&in, b, h / 2, last - 1, due[seed / 2].channel), seed % 2 ? -16 : 16, "seed %d", (int)seed);
+        double best = score(&in, b, h, row, last - 1), padded = 0.0;
+        for (int64_t j = first; j < last - 1; j++)
+            cr_assert(score(&in, b, h, row, j) < best - 1, "seed %d key %d", (int)seed, (int)j);
+        for (int64_t d = 0; d < 64; d++)
+            padded = fmax(padded, fabs(v_at(&in, 0, 0, 260, d)));
+        cr_expect_gt(padded, 64, "padding would be the maximum if it counted");
+        free(q);
+        free(k);
+        free(v);
+    }
+}
+
+Test(fill_recipes, pad_garbage_is_large_in_padded_rows_and_gauss_elsewhere)
+{
+    facts_problem p = problem_of(small, BSHD, 0, false, FACTS_FILL_PAD_GARBAGE),
+                  g = problem_of(small, BSHD, 0, false, FACTS_FILL_GAUSS);
+    p.has_lengths = true;
+    p.len_q[0] = 250, p.len_kv[0] = 200, p.len_q[1] = 100, p.len_kv[1] = 270;
+    void *k = filled(&p, FACTS_TENSOR_K), *plain = filled(&g, FACTS_TENSOR_K);
+    int negative = 0;
+    for (int64_t s = 0; s < 270; s++)
+        for (int64_t d = 0; d < 64; d++) {
+            double x = value_at(&p.tensor[FACTS_TENSOR_K], k, 0, 1, s, d);
+            negative += x < 0 && s >= 200;
+            cr_assert_eq(s < 200 ? x : fabs(x),
+                         s < 200 ? value_at(&g.tensor[FACTS_TENSOR_K], plain, 0, 1, s, d) : 4096.0 + 64.0 * (double)(s % 16));
+        }
+    cr_expect(negative > 1000 && negative < 3500);
+    free(k);
+    free(plain);
+}
+
+Test(fill_recipes, a_codebook_has_sixteen_rows_a_head_and_says_which_is_where)
+{
+    for (uint64_t seed = 1; seed < 3; seed++) {
+        inputs in = make(small, FACTS_FILL_CODEBOOK, seed);
+        bool seen[FACTS_CODES] = { false };
+        for (int64_t j = 0; j < 270; j++) {
+            int32_t code = facts_code_of(&in.p, FACTS_TENSOR_K, 1, 1, j);
+            cr_assert(code >= 0 && code < FACTS_CODES);
+            seen[code] = true;
+            for (int64_t other = 0; other < j; other++) {
+                bool same = true;
+                for (int64_t d = 0; d < 64 && same; d++)
+                    same = k_at(&in, 1, 1, j, d) == k_at(&in, 1, 1, other, d);
+                cr_assert_eq(same, facts_code_of(&in.p, FACTS_TENSOR_K, 1, 1, other) == code, "%d %d", (int)j, (int)other);
+            }
+        }
+        for (int i = 0; i < FACTS_CODES; i++)
+            cr_expect(seen[i], "code %d", i);
+        leave(&in);
+    }
+}
+
+Test(fill_recipes, the_edge_variant_has_its_key_at_both_edges_of_each_tile_and_four_codes_that_point_at_it)
+{
+    inputs in = make(small, FACTS_FILL_CODEBOOK, 2);
+    for (int64_t j = 0; j < 270; j++) {
+        bool edge = j % 128 == 0 || j % 128 == 127;
+        cr_expect_eq(facts_code_of(&in.p, FACTS_TENSOR_K, 0, 1, j) == FACTS_CODES - 1, edge, "key %d", (int)j);
+    }
+    int pointing = 0;
+    for (int64_t i = 0; i < 300; i++) {
+        if (facts_code_of(&in.p, FACTS_TENSOR_Q, 0, 3, i) >= 4)
+            continue;
+        pointing++;
+        for (int64_t d = 0; d < 64; d++)
+            cr_assert_eq(q_at(&in, 0, 3, i, d), 2 * k_at(&in, 0, 1, 127, d));
+    }
+    cr_expect(pointing > 40 && pointing < 120, "%d", pointing);
+    leave(&in);
+}

@@ -1,0 +1,503 @@
+/* What a fuzzer does with what failed: confirmed, shrunk, in one bucket with a count; and the record that it is read back from. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "case/language/predicate.h"
+#include "search/findings.h"
+#include "search/memo.h"
+#include "search/story.h"
+
+/* ---- a made-up library ----------------------------------------------------------------------------------------------------- */
+
+typedef struct bug {
+    const char *where;
+    facts_symptom symptom;
+    int every; /* fails each so many-th time only; 0: always */
+} bug;
+
+typedef struct world {
+    const bug *bugs;
+    size_t bug_count;
+    char *asked[4096];
+    bool answered[4096];
+    size_t count;
+    int times; /* questions so far */
+    facts_symptom symptom[8];
+    facts_evidence_text evidence[8];
+} world;
+
+static bool holds(const char *where, const facts_case *c)
+{
+    facts_error error = { .text = "" };
+    facts_predicate *p = NULL;
+    cr_assert(facts_predicate_parse(&p, where, &error), "%s", error.text);
+    bool yes = facts_predicate_holds(p, &(facts_subject){ .c = c });
+    facts_predicate_destroy(p);
+    return yes;
+}
+
+static facts_answer answer_of(world *w, const facts_case *c)
+{
+    facts_answer answer = { .verdict = FACTS_VERDICT_PASS, .failing = w->symptom, .evidence = w->evidence };
+    for (size_t i = 0; i < w->bug_count; i++)
+        if (holds(w->bugs[i].where, c) && (!w->bugs[i].every || w->times % w->bugs[i].every == 0)) {
+            answer.verdict = w->bugs[i].symptom.verdict;
+            w->symptom[answer.count++] = w->bugs[i].symptom;
+        }
+    return answer;
+}
+
+/* An answer is there when the question was asked in an earlier round. */
+static bool ask(void *context, const facts_case *c, int attempt, bool alone, facts_answer *out)
+{
+    world *w = context;
+    char name[FACTS_NAME_MAX + 16], text[FACTS_NAME_MAX];
+    snprintf(name, sizeof name, "%d %s", attempt, facts_case_name(c, text));
+    cr_assert_not(alone, "nothing here ends badly");
+    size_t i = 0;
+    while (i < w->count && strcmp(w->asked[i], name) != 0)
+        i++;
+    if (i == w->count) {
+        cr_assert_lt(w->count, 4096);
+        w->asked[w->count++] = strdup(name);
+        w->times++;
+        return false;
+    }
+    if (!w->answered[i])
+        return false;
+    *out = answer_of(w, c);
+    return true;
+}
+
+static facts_findings *hunt(world *w, const char *const *drawn, size_t count)
+{
+    facts_findings *f = facts_findings_new(&(facts_findings_limits){ .lookahead = 4 });
+    const facts_asker asker = { w, ask };
+    for (size_t i = 0; i < count; i++) {
+        facts_case c;
+        facts_error error;
+        cr_assert(facts_case_parse(&c, drawn[i], &error));
+        w->times = 0;
+        facts_answer answer = answer_of(w, &c);
+        cr_assert(facts_findings_add(f, &c, &answer, false));
+    }
+    for (int rounds = 0; rounds < 2000; rounds++) {
+        cr_assert(facts_findings_advance(f, &asker));
+        if (!facts_findings_open(f))
+            return f;
+        for (size_t i = 0; i < w->count; i++)
+            w->answered[i] = true;
+    }
+    cr_assert_fail("it never ends");
+    return f;
+}
+
+static void close_world(world *w)
+{
+    for (size_t i = 0; i < w->count; i++)
+        free(w->asked[i]);
+    w->count = 0;
+}
+
+static bool has_form(const facts_bucket *bucket, const char *name)
+{
+    char text[FACTS_NAME_MAX];
+    for (size_t i = 0; i < bucket->forms; i++)
+        if (strcmp(facts_case_name(&bucket->form[i].best, text), name) == 0)
+            return true;
+    return false;
+}
+
+static const facts_symptom wrong_dq = {
+    .verdict = FACTS_VERDICT_WRONG, .engine = 6, .backend = "cudnn", .tensors = "dq dk", .gate = "t1"
+};
+static const facts_symptom nan_dv = {
+    .verdict = FACTS_VERDICT_NAN, .engine = 7, .backend = "cudnn", .tensors = "dv", .gate = "t0"
+};
+
+Test(search_findings, each_way_to_fail_is_one_bucket_with_a_count)
+{
+    const bug bugs[] = { { "pass=bwd & s.kv%64=1", wrong_dq, 0 }, { "mod~softcap:* & d.qk>64", nan_dv, 0 } };
+    static const char *const drawn[] = { "pass=bwd s=65 d=64 fill=spiky", "pass=bwd s=100/129 h=4/2 mask=causal",
+                                         "pass=fwd mod=softcap:5 s=100", "pass=bwd s=20/193 b=3 layout=bhsd",
+                                         "pass=bwd s=70/65 mod=softcap:30 d=96" };
+    static world w;
+    w.bugs = bugs;
+    w.bug_count = 2;
+    facts_findings *f = hunt(&w, drawn, 5);
+    cr_assert_eq(facts_findings_count(f), 2);
+    facts_bucket *dq = facts_findings_at(f, 0), *dv = facts_findings_at(f, 1);
+    if (dq->symptom.verdict != FACTS_VERDICT_WRONG) {
+        facts_bucket *other = dq;
+        dq = dv;
+        dv = other;
+    }
+    cr_expect_eq(dq->cases, 4);
+    cr_expect_eq(dv->cases, 2);
+    cr_expect_eq(dq->forms, 1);
+    cr_expect(has_form(dq, "pass=bwd dtype=bf16 b=1 h=1 s=1 d=1"));
+    cr_expect_eq(dq->form[0].failed, 2);
+    cr_expect_eq(dq->form[0].asked, 2);
+    cr_expect(dq->news);
+    facts_findings_free(f);
+    close_world(&w);
+}
+
+Test(search_findings, different_smallest_cases_of_a_bucket_are_its_forms)
+{
+    const bug bugs[] = { { "pass=bwd & (fill=spiky | mask=causal)", wrong_dq, 0 } };
+    static const char *const drawn[] = { "pass=bwd s=65 fill=spiky", "pass=bwd s=65 mask=causal", "pass=bwd s=30 mask=causal b=3",
+                                         "pass=bwd s=9 fill=spiky" };
+    static world w;
+    w.bugs = bugs;
+    w.bug_count = 1;
+    facts_findings *f = hunt(&w, drawn, 4);
+    cr_assert_eq(facts_findings_count(f), 1);
+    facts_bucket *bucket = facts_findings_at(f, 0);
+    cr_expect_eq(bucket->forms, 2);
+    cr_expect_eq(bucket->cases, 4);
+    cr_expect(has_form(bucket, "pass=bwd dtype=bf16 b=1 h=1 s=1 d=1 fill=spiky"));
+    cr_expect(has_form(bucket, "pass=bwd dtype=bf16 b=1 h=1 s=1 d=1 mask=causal"));
+    facts_findings_free(f);
+    close_world(&w);
+}
+
+Test(search_findings, what_a_form_explains_is_not_shrunk_again)
+{
+    const bug bugs[] = { { "pass=bwd", wrong_dq, 0 } };
+    static const char *const drawn[] = { "pass=bwd s=65 fill=spiky", "pass=bwd s=300 h=4/2 mask=causal" };
+    static world w;
+    w.bugs = bugs;
+    w.bug_count = 1;
+    facts_findings *f = hunt(&w, drawn, 1);
+    size_t alone = w.count;
+    facts_findings_free(f);
+    close_world(&w);
+    f = hunt(&w, drawn, 2);
+    cr_expect_eq(w.count, alone);
+    cr_expect_eq(facts_findings_at(f, 0)->cases, 2);
+    facts_findings_free(f);
+    close_world(&w);
+}
+
+Test(search_findings, what_does_not_fail_again_is_said_with_its_rate_and_not_shrunk)
+{
+    const bug bugs[] = { { "pass=bwd", wrong_dq, 100 } };
+    static const char *const drawn[] = { "pass=bwd s=65 fill=spiky" };
+    static world w;
+    w.bugs = bugs;
+    w.bug_count = 1;
+    facts_findings *f = hunt(&w, drawn, 1);
+    cr_assert_eq(facts_findings_count(f), 1);
+    facts_form *form = &facts_findings_at(f, 0)->form[0];
+    cr_expect_eq(form->failed, 1);
+    cr_expect_eq(form->asked, 5);
+    cr_expect_eq(form->steps, 0);
+    cr_expect_eq(w.count, 5, "attempts 2 to 5, and the first for its evidence: %zu", w.count);
+    facts_findings_free(f);
+    close_world(&w);
+}
+
+Test(search_findings, known_failures_are_left_out_unless_wanted)
+{
+    facts_symptom known = wrong_dq;
+    known.known = true;
+    facts_findings *f = facts_findings_new(&(facts_findings_limits){ 0 });
+    facts_case c;
+    facts_error error;
+    cr_assert(facts_case_parse(&c, "pass=bwd", &error));
+    const facts_evidence_text evidence = { .cudnn = "9.19.0" };
+    const facts_answer answer = { .verdict = FACTS_VERDICT_WRONG, .count = 1, .failing = &known, .evidence = &evidence };
+    cr_assert(facts_findings_add(f, &c, &answer, false));
+    cr_expect_eq(facts_findings_open(f), 0);
+    cr_assert(facts_findings_add(f, &c, &answer, true));
+    cr_expect_eq(facts_findings_open(f), 1);
+    facts_findings_free(f);
+}
+
+Test(search_findings, what_the_data_could_not_tell_is_no_finding)
+{
+    const facts_symptom unsure = { .verdict = FACTS_VERDICT_MISTRUSTED, .engine = 6, .backend = "cudnn" };
+    facts_findings *f = facts_findings_new(&(facts_findings_limits){ 0 });
+    facts_case c;
+    facts_error error;
+    cr_assert(facts_case_parse(&c, "pass=bwd", &error));
+    const facts_evidence_text evidence = { .cudnn = "9.19.0" };
+    const facts_answer answer = { .verdict = FACTS_VERDICT_MISTRUSTED, .count = 1, .failing = &unsure, .evidence = &evidence };
+    cr_assert(facts_findings_add(f, &c, &answer, true));
+    cr_expect_eq(facts_findings_open(f), 0);
+    facts_findings_free(f);
+}
+
+Test(search_findings, what_is_open_when_time_is_up_is_told_as_it_is)
+{
+    const bug bugs[] = { { "pass=bwd", wrong_dq, 0 } };
+    static world w;
+    w.bugs = bugs;
+    w.bug_count = 1;
+    facts_findings *f = facts_findings_new(&(facts_findings_limits){ .lookahead = 1 });
+    const facts_asker asker = { &w, ask };
+    facts_case c;
+    facts_error error;
+    cr_assert(facts_case_parse(&c, "pass=bwd dtype=f16 s=300 fill=spiky", &error));
+    facts_answer answer = answer_of(&w, &c);
+    cr_assert(facts_findings_add(f, &c, &answer, false));
+    for (int i = 0; i < 6; i++) {
+        cr_assert(facts_findings_advance(f, &asker));
+        memset(w.answered, true, sizeof w.answered);
+    }
+    cr_assert_eq(facts_findings_open(f), 1);
+    cr_assert(facts_findings_close(f, &asker));
+    cr_expect_eq(facts_findings_open(f), 0);
+    cr_assert_eq(facts_findings_count(f), 1);
+    cr_expect(facts_findings_at(f, 0)->form[0].unfinished);
+    facts_findings_free(f);
+    close_world(&w);
+}
+
+/* ---- what is written ------------------------------------------------------------------------------------------------------- */
+
+static facts_bucket some_bucket(void)
+{
+    facts_bucket bucket = { .symptom = wrong_dq, .forms = 1, .cases = 3 };
+    facts_form *form = &bucket.form[0];
+    facts_error error;
+    cr_assert(facts_case_parse(&form->best, "pass=bwd b=1 h=1 s=64 d=65 fill=neglse", &error));
+    cr_assert(facts_case_parse(&form->start, "pass=bwd s=320 fill=neglse", &error));
+    cr_assert(facts_case_parse(&form->control[0], "pass=bwd b=1 h=1 s=64 d=65", &error));
+    form->controls = 1;
+    form->failed = form->asked = 2;
+    form->evidence = (facts_evidence_text){ .cudnn = "9.19.0",
+                                            .build = "9.19.0-full-cu13",
+                                            .device = "h100-80gb-hbm3",
+                                            .sm = "90",
+                                            .ratio = "inf",
+                                            .index = "[0,0,5,3]",
+                                            .got = "nan",
+                                            .want = "0.25",
+                                            .bound = "0.002",
+                                            .counts = "12 not_finite of 64" };
+    return bucket;
+}
+
+static const facts_story story = {
+    .version = "0.0.0", .origin = "facts fuzz --seed 7", .flags = "--cudnn 9.19.0-full-cu13 --device 0", .date = "2026-11-22"
+};
+
+Test(search_story, a_known_failure_reads_back_as_its_cases)
+{
+    facts_bucket bucket = some_bucket();
+    facts_text text = { 0 };
+    facts_error error = { .text = "" };
+    facts_cases *cases = NULL;
+    char folder[] = "/tmp/facts-story-XXXXXX", path[64];
+    cr_assert(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/x.known", folder);
+    facts_story_known(&text, &bucket, &story);
+    FILE *file = fopen(path, "w");
+    cr_assert(file && fwrite(text.data, 1, text.length, file) == text.length && fclose(file) == 0);
+    int status = facts_cases_expand(&cases, (const char *const[]){ path }, 1, ".", NULL, &error);
+    unlink(path);
+    rmdir(folder);
+    cr_assert_eq(status, 0, "%s in\n%s", error.text, text.data);
+    cr_assert_eq(facts_cases_count(cases), 2);
+    cr_expect_str_eq(facts_cases_at(cases, 0).group, "x");
+    cr_expect_str_eq(facts_cases_at(cases, 1).group, "x/controls");
+    char best[FACTS_NAME_MAX];
+    cr_expect_str_eq(facts_cases_at(cases, 0).name, facts_case_name(&bucket.form[0].best, best));
+    facts_cases_destroy(cases);
+    facts_text_free(&text);
+}
+
+static void expect_all(const char *text, const char *const *words, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        cr_expect_not_null(strstr(text, words[i]), "%s is missing in\n%s", words[i], text);
+}
+
+Test(search_story, a_failure_says_what_fails_and_where)
+{
+    static const char *const lines[] = {
+        "\ntitle: wrong dq (t1), engine 6, with cuDNN 9.19.0 (build 9.19.0-full-cu13) on h100-80gb-hbm3 (sm_90).\n",
+        "\nkind: number\n",
+        "\nfailure:\nverdict: wrong\nwhen: case=\"pass=bwd dtype=bf16 b=1 h=1 s=64 d=65 fill=neglse\"\nengine: 6\nsm: 90\n",
+        "\nseen: 9.19.0; h100-80gb-hbm3, facts fuzz --seed 7\ndate: 2026-11-22\nnote: dq dk\n"
+    };
+    facts_bucket bucket = some_bucket();
+    facts_text text = { 0 };
+    facts_story_known(&text, &bucket, &story);
+    expect_all(text.data, lines, sizeof lines / sizeof *lines);
+    facts_text_clear(&text);
+    bucket.form[0].evidence.cudnn[0] = '\0';
+    facts_story_known(&text, &bucket, &story);
+    cr_expect_not_null(strstr(text.data, "\nkind: caller\n"), "another backend than cuDNN failed:\n%s", text.data);
+    cr_expect_null(strstr(text.data, "\nfailure:"), "of cuDNN alone:\n%s", text.data);
+    facts_text_free(&text);
+}
+
+Test(search_story, the_paragraph_says_what_a_report_needs)
+{
+    static const char *const words[] = {
+        "wrong dq (t1), engine 6",
+        "cuDNN 9.19.0 (build 9.19.0-full-cu13)",
+        "h100-80gb-hbm3 (sm_90)",
+        "dq[0,0,5,3]: got nan, want 0.25, bound 0.002",
+        "12 not_finite of 64",
+        "failed 2 of 2 times",
+        "fill=gauss instead of neglse",
+        "facts repro 'pass=bwd dtype=bf16 b=1 h=1 s=64 d=65 fill=neglse' --cudnn 9.19.0-full-cu13 --device 0",
+        "FACTS 0.0.0",
+        "--seed 7",
+        "3 drawn cases"
+    };
+    facts_bucket bucket = some_bucket();
+    facts_text text = { 0 };
+    facts_story_paragraph(&text, &bucket, &story);
+    expect_all(text.data, words, sizeof words / sizeof *words);
+    facts_text_free(&text);
+}
+
+/* ---- the record that is read back ------------------------------------------------------------------------------------------ */
+
+#define OF_TARGET "\"build\":\"none\",\"device\":\"cpu\""
+
+static void load(facts_memo_load *l, const char *text)
+{
+    facts_line line;
+    facts_line_parse(&line, text, strlen(text));
+    cr_assert(facts_memo_load_line(l, &line));
+}
+
+static void count_drawn(void *context, const char *name, const facts_answer *answer, facts_verdict before)
+{
+    (void)before;
+    (void)name;
+    (void)answer;
+    ++*(int *)context;
+}
+
+Test(search_memo, a_record_answers_what_it_holds_and_nothing_else)
+{
+    int drawn = 0;
+    facts_answer answer;
+    facts_memo *memo = facts_memo_new();
+    facts_memo_load l = {
+        .memo = memo, .build = "none", .device = "cpu", .group = "fuzz/drawn", .context = &drawn, .drawn = count_drawn
+    };
+    load(&l, "{\"start\":{\"case\":\"a\"," OF_TARGET "}}");
+    load(&l, "{\"case\":\"a\",\"verdict\":\"pass\",\"group\":\"fuzz/drawn\"," OF_TARGET "}");
+    load(&l,
+         "{\"case\":\"b\",\"verdict\":\"wrong\",\"group\":\"fuzz/"
+         "drawn\",\"backend\":\"cpu\",\"errors\":{\"o\":{\"ratio\":0.5},\"stats\":{\"ratio\":7,\"gate\":\"t1\"}}," OF_TARGET "}");
+    load(&l, "{\"case\":\"b\",\"verdict\":\"pass\",\"group\":\"fuzz/asked\"," OF_TARGET "}");
+    load(&l, "{\"case\":\"c\",\"verdict\":\"inconclusive\",\"group\":\"fuzz/drawn\"," OF_TARGET "}");
+    load(&l, "{\"case\":\"d\",\"verdict\":\"pass\",\"build\":\"none\",\"device\":\"other\"}");
+    load(&l, "{\"start\":{\"case\":\"e\"," OF_TARGET "}}");
+    load(&l, "not a line of ours");
+    cr_expect_eq(facts_memo_load_end(memo, 3), 0);
+    cr_expect_eq(drawn, 2);
+    cr_expect_eq(facts_memo_get(memo, "a", 1, &answer), FACTS_MEMO_ANSWERED);
+    cr_expect_eq(answer.verdict, FACTS_VERDICT_PASS);
+    cr_expect_eq(facts_memo_get(memo, "b", 1, &answer), FACTS_MEMO_ANSWERED);
+    cr_assert_eq(answer.count, 1);
+    cr_expect_str_eq(answer.failing[0].tensors, "stats");
+    cr_expect_str_eq(answer.failing[0].gate, "t1");
+    cr_expect_eq(facts_memo_get(memo, "b", 2, &answer), FACTS_MEMO_ANSWERED, "a repeat is an attempt of its own");
+    cr_expect_eq(answer.verdict, FACTS_VERDICT_PASS);
+    cr_expect_eq(facts_memo_get(memo, "b", 3, &answer), FACTS_MEMO_UNKNOWN);
+    cr_expect_eq(facts_memo_get(memo, "c", 1, &answer), FACTS_MEMO_UNKNOWN, "what could not be asked is asked again");
+    cr_expect_eq(facts_memo_get(memo, "d", 1, &answer), FACTS_MEMO_UNKNOWN, "another target");
+    cr_expect_eq(facts_memo_get(memo, "e", 1, &answer), FACTS_MEMO_UNKNOWN, "started, killed");
+    facts_memo_free(memo);
+}
+
+Test(search_memo, by_reason_every_answer_is_told_apart_by_its_sentence)
+{
+    static const char *const rows[] = {
+        "{\"case\":\"a\",\"verdict\":\"unsupported\",\"reason\":{\"class\":\"unsupported\",\"text\":\"d 100 is odd\"}," OF_TARGET
+        "}",
+        "{\"case\":\"b\",\"verdict\":\"unsupported\",\"reason\":{\"class\":\"unsupported\",\"text\":\"d 36 is odd\"}," OF_TARGET
+        "}",
+        "{\"case\":\"c\",\"verdict\":\"unsupported\",\"reason\":{\"class\":\"unsupported\",\"text\":\"s 36 is odd\"}," OF_TARGET
+        "}",
+        "{\"case\":\"d\",\"verdict\":\"pass\",\"engines\":[{\"mode\":\"A\",\"index\":4}]," OF_TARGET "}",
+    };
+    facts_memo *memo = facts_memo_new();
+    facts_memo_load l = { .memo = memo, .build = "none", .device = "cpu", .group = "" };
+    facts_answer answer[4];
+    facts_memo_compare(memo, FACTS_BY_REASON);
+    for (size_t i = 0; i < 4; i++)
+        load(&l, rows[i]);
+    for (size_t i = 0; i < 4; i++) {
+        cr_assert_eq(facts_memo_get(memo, (const char *[]){ "a", "b", "c", "d" }[i], 1, &answer[i]), FACTS_MEMO_ANSWERED);
+        cr_assert_eq(answer[i].count, 1);
+    }
+    cr_expect_not_null(facts_answer_find(&answer[1], &answer[0].failing[0]), "numbers in a reason do not count");
+    cr_expect_null(facts_answer_find(&answer[2], &answer[0].failing[0]));
+    cr_expect_null(facts_answer_find(&answer[3], &answer[0].failing[0]));
+    cr_expect_str_eq(answer[0].evidence[0].reason, "unsupported: d 100 is odd");
+    facts_memo_free(memo);
+}
+
+Test(search_memo, with_engine_all_it_goes_on_after_the_last_row)
+{
+    facts_answer answer;
+    facts_memo *memo = facts_memo_new();
+    facts_memo_load l = { .memo = memo, .build = "none", .device = "cpu", .group = "" };
+    load(&l, "{\"case\":\"a\",\"verdict\":\"pass\",\"config\":0,\"more\":true," OF_TARGET "}");
+    load(&l, "{\"case\":\"a\",\"verdict\":\"nan\",\"config\":1,\"engine\":6,\"backend\":\"cudnn\",\"more\":true," OF_TARGET "}");
+    facts_memo_load_end(memo, 3);
+    cr_expect_eq(facts_memo_get(memo, "a", 1, &answer), FACTS_MEMO_UNKNOWN);
+    facts_memo_id id = facts_memo_ask(memo, "a", 1);
+    cr_expect_eq(facts_memo_config(memo, id), 2);
+    facts_line line;
+    const char *last = "{\"case\":\"a\",\"verdict\":\"pass\",\"config\":2}";
+    facts_line_parse(&line, last, strlen(last));
+    cr_assert(facts_memo_row(memo, id, &line, true));
+    cr_expect_eq(facts_memo_get(memo, "a", 1, &answer), FACTS_MEMO_ANSWERED);
+    cr_expect_eq(answer.verdict, FACTS_VERDICT_NAN);
+    cr_assert_eq(answer.count, 1);
+    cr_expect_eq(answer.failing[0].engine, 6);
+    facts_memo_free(memo);
+}
+
+Test(search_memo, what_takes_everything_down_three_times_is_left_alone)
+{
+    facts_answer answer;
+    facts_memo *memo = facts_memo_new();
+    facts_memo_load l = { .memo = memo, .build = "none", .device = "cpu", .group = "" };
+    for (int i = 0; i < 3; i++)
+        load(&l, "{\"start\":{\"case\":\"a\"," OF_TARGET "}}");
+    load(&l, "{\"start\":{\"case\":\"b\"," OF_TARGET "}}");
+    cr_expect_eq(facts_memo_load_end(memo, 3), 1);
+    cr_expect_eq(facts_memo_get(memo, "a", 1, &answer), FACTS_MEMO_ANSWERED);
+    cr_expect_eq(answer.verdict, FACTS_VERDICT_NOT_RUN);
+    cr_expect_eq(facts_memo_get(memo, "b", 1, &answer), FACTS_MEMO_UNKNOWN);
+    facts_memo_free(memo);
+}
+
+Test(search_memo, many_are_kept_apart)
+{
+    facts_memo *memo = facts_memo_new();
+    facts_answer answer;
+    char name[64];
+    for (int i = 0; i < 20000; i++) {
+        snprintf(name, sizeof name, "case %d", i);
+        facts_line line;
+        const char *row = i % 3 ? "{\"verdict\":\"pass\"}" : "{\"verdict\":\"wrong\"}";
+        facts_line_parse(&line, row, strlen(row));
+        facts_memo_id id = facts_memo_ask(memo, name, 1);
+        cr_assert_neq(id, FACTS_MEMO_NONE);
+        cr_assert(facts_memo_row(memo, id, &line, true));
+    }
+    for (int i = 0; i < 20000; i++) {
+        snprintf(name, sizeof name, "case %d", i);
+        cr_assert_eq(facts_memo_get(memo, name, 1, &answer), FACTS_MEMO_ANSWERED);
+        cr_assert_eq(answer.verdict, i % 3 ? FACTS_VERDICT_PASS : FACTS_VERDICT_WRONG);
+    }
+    cr_expect_eq(facts_memo_answered(memo), 20000);
+    facts_memo_free(memo);
+}

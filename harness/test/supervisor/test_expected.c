@@ -1,0 +1,57 @@
+/* What the expectations say of a row: what is known is no finding, a known failure that passes is one, and a refusal says nothing
+ * of numbers. */
+#include "../worker/running.h"
+
+#include "commands/session/expected.h"
+
+#define ROW "{\"case\":\"pass=bwd\",\"engine\":6}"
+
+static facts_expectations *expectations;
+
+static void begin(void)
+{
+    facts_message message = { 0 };
+    set_up();
+    put_folder("cases");
+    put_folder("cases/expect");
+    put("cases/expect/x.expect", "2026-11-22 nan pass=bwd & engine=6 & grade=measured a/b#1 # dQ\n");
+    setenv("FACTS_HOME", folder, 1);
+    cr_assert_eq(facts_expectations_load(&expectations, "", &message), 0, "%s", message.text);
+}
+
+static void end(void)
+{
+    facts_expectations_free(expectations);
+    tear_down();
+}
+
+TestSuite(expected, .init = begin, .fini = end);
+
+static facts_expected_row judged(facts_verdict verdict)
+{
+    const facts_target target = { .kind = FACTS_TARGET_GPU };
+    const facts_work work = { .name = "pass=bwd", .group = "", .expect = "" };
+    facts_expected_row out;
+    facts_line line;
+    facts_line_parse(&line, ROW, strlen(ROW));
+    facts_expectations_judge(expectations, &target, 90, &work, true, verdict, &line, &out);
+    return out;
+}
+
+Test(expected, a_known_failure_is_no_finding)
+{
+    facts_expected_row row = judged(FACTS_VERDICT_NAN);
+    cr_expect(!row.unexpected && strstr(row.json, "\"met\":true") && strstr(row.json, "a/b#1"), "%s", row.json);
+}
+
+Test(expected, a_known_failure_that_passes_is_a_finding)
+{
+    facts_expected_row row = judged(FACTS_VERDICT_PASS);
+    cr_expect(row.unexpected && strstr(row.json, "\"met\":false"), "%s", row.json);
+}
+
+Test(expected, a_refusal_does_not_contradict_a_known_failure)
+{
+    facts_expected_row row = judged(FACTS_VERDICT_UNSUPPORTED);
+    cr_expect(!row.unexpected && !*row.json, "%s", row.json);
+}

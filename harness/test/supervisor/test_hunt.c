@@ -1,0 +1,125 @@
+/* Work that is made as the answers come, against a worker that misbehaves on demand: nothing is lost, asked twice or waited for in
+ * vain. */
+#include "../worker/running.h"
+
+static void begin(void)
+{
+    set_up();
+    put("w",
+        "b: 1 {1..9}\nh: 1 {1..4}\ns: 1 {1..200}\nd: 1 {1..64}\nmask: 2 default, 1 causal\nfill: 3 gauss, 1 uniform, 1 needle\n");
+}
+
+TestSuite(hunt, .init = begin, .fini = tear_down, .timeout = 120);
+
+typedef struct hunt {
+    summary all;
+    size_t drawn;
+    char names[400][200]; /* drawn */
+} hunt;
+
+static bool hunt_line(void *context, const facts_line *line)
+{
+    hunt *h = context;
+    char name[1500];
+    sum_line(&h->all, line);
+    if (line->kind != FACTS_LINE_ROW || !facts_slice_is(facts_line_get(line, "group"), "fuzz/drawn") ||
+        facts_line_get(line, "verdict_before").at)
+        return true; /* the second of a case: its worker ended badly after the row was told */
+    cr_assert(facts_slice_string(facts_line_get(line, "case"), name, sizeof name));
+    for (size_t i = 0; i < h->drawn; i++)
+        cr_assert_str_neq(h->names[i], name, "drawn twice");
+    cr_assert_lt(h->drawn, 400);
+    snprintf(h->names[h->drawn++], sizeof h->names[0], "%.199s", name);
+    return true;
+}
+
+static const hunt *hunted(void)
+{
+    static hunt h;
+    facts_read_counts counts;
+    char path[256];
+    h = (hunt){ 0 };
+    snprintf(path, sizeof path, "%s/r.jsonl", folder);
+    cr_assert(facts_record_read(path, hunt_line, &h, &counts));
+    cr_assert_eq(counts.bad, 0);
+    return &h;
+}
+
+#define FUZZ "fuzz --device cpu --weights w -o r.jsonl "
+
+Test(hunt, every_drawn_case_is_asked_once_by_any_number_of_workers)
+{
+    setenv("FACTS_FAULT", "slow@fill=uniform", 1);
+    cr_expect_eq(facts(FUZZ "--cases 150 -j4"), 0);
+    const hunt *h = hunted();
+    cr_expect_eq(h->drawn, 150);
+    cr_expect_eq(h->all.rows, 150);
+    cr_expect(h->all.complete);
+    cr_expect(output_says("150 cases drawn with seed 1: 150 pass"));
+}
+
+Test(hunt, a_case_that_kills_its_worker_is_shrunk_while_others_go_on)
+{
+    setenv("FACTS_FAULT", "crash@fill=needle", 1);
+    cr_expect_eq(facts(FUZZ "--cases 60 -j3"), 1);
+    const hunt *h = hunted();
+    cr_expect_eq(h->drawn, 60);
+    cr_expect_eq(h->all.starts, h->all.rows);
+    cr_expect(h->all.complete);
+    cr_expect(output_says("facts repro 'pass=fwd dtype=bf16 b=1 h=1 s=1 d=1 fill=needle' --device cpu"));
+    cr_expect(output_says("1 finding;"));
+}
+
+Test(hunt, the_last_worker_may_die_of_the_last_case)
+{
+    setenv("FACTS_FAULT", "crash", 1);
+    cr_expect_eq(facts(FUZZ "--cases 1 -j1 --where 'fill=gauss & mask=none'"), 1);
+    cr_expect(output_says("pass=fwd dtype=bf16 b=1 h=1 s=1 d=1'"));
+    cr_expect(hunted()->all.complete);
+}
+
+Test(hunt, a_worker_that_leaves_by_itself_is_replaced)
+{
+    setenv("FACTS_FAULT", "bye@mask=causal", 1);
+    cr_expect_eq(facts(FUZZ "--cases 60 -j2"), 0);
+    cr_expect_eq(hunted()->drawn, 60);
+}
+
+Test(hunt, a_bad_end_is_found_though_workers_wait_for_more)
+{
+    setenv("FACTS_FAULT", "exit_crash", 1);
+    cr_expect_eq(facts(FUZZ "--cases 3 -j1 --where 'fill=gauss & mask=none' --steps 12"), 1);
+    cr_expect(output_says("exit_crash"));
+    const hunt *h = hunted();
+    cr_expect_eq(h->all.verdicts[FACTS_VERDICT_PASS], 3, "those before the end was seen: %zu", h->all.verdicts[FACTS_VERDICT_PASS]);
+    cr_expect_gt(h->all.verdicts[FACTS_VERDICT_EXIT_CRASH], 2);
+}
+
+Test(hunt, with_engine_all_a_death_costs_one_configuration)
+{
+    setenv("FACTS_FAULT", "crash_config2@fill=needle", 1);
+    cr_expect_eq(facts(FUZZ "--cases 20 -j2 --with engine=all"), 1);
+    cr_expect(output_says("crash"));
+    cr_expect(output_says("fill=needle engine=all' --device cpu") || output_says("engine=all fill=needle' --device cpu"));
+}
+
+Test(hunt, a_target_that_cannot_be_asked_is_exit_3)
+{
+    setenv("FACTS_FAULT", "failed", 1);
+    cr_expect_eq(facts(FUZZ "--cases 50"), 3);
+    cr_expect(output_says("no driver"));
+    cr_expect_eq(facts("shrink 'pass=fwd' --device cpu"), 3);
+    setenv("FACTS_FAULT", "exit_before_ready", 1);
+    cr_expect_eq(facts(FUZZ "--cases 50 --overwrite"), 3);
+    setenv("FACTS_FAULT", "", 1);
+    cr_expect_eq(facts(FUZZ "--cases 50 --resume"), 0, "what could not be asked is asked now");
+    cr_expect(output_says("50 cases drawn with seed 1: 50 pass"));
+}
+
+Test(hunt, nothing_new_to_draw_is_said)
+{
+    put("w", "b: 1 {1..5}\n");
+    cr_expect_eq(facts(FUZZ "--cases 1000000"), 0);
+    cr_expect_eq(hunted()->drawn, 5);
+    cr_expect(output_says("give nothing new any more"));
+}

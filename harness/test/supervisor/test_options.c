@@ -1,0 +1,116 @@
+/* The command line: one table, so what --help lists is what the parser takes. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands/session/nearest_word.h"
+#include "commands/session/options.h"
+
+static char said[4096];
+
+/* Parses words; what was said on stderr is in `said`. */
+static bool parse(facts_options *out, facts_command command, int argc, char **argv)
+{
+    FILE *err = fmemopen(said, sizeof said, "w");
+    memset(said, 0, sizeof said);
+    bool ok = facts_options_parse(out, command, argc, argv, err);
+    fclose(err);
+    return ok;
+}
+
+#define PARSE(out, command, ...)                                                                                                   \
+    parse(out, FACTS_COMMAND_##command, (int)(sizeof((char *[]){ __VA_ARGS__ }) / sizeof(char *)), (char *[]){ __VA_ARGS__ })
+
+Test(options, values_come_beside_or_behind_an_equals_sign)
+{
+    facts_options o;
+    cr_assert(PARSE(&o, DECIDE, "smoke", "--cudnn=9.20.0", "--device", "h100-sxm", "-o", "r", "-j4", "--shard", "2/3", "--timeout",
+                    "1.5"));
+    cr_expect_str_eq(o.words[0], "smoke");
+    cr_expect_str_eq(o.cudnn, "9.20.0");
+    cr_expect_str_eq(o.device, "h100-sxm");
+    cr_expect_str_eq(o.output, "r");
+    cr_expect_eq(o.jobs, 4);
+    cr_expect(o.shard == 2 && o.shards == 3);
+    cr_expect_float_eq(o.timeout_s, 1.5, 1e-12);
+    facts_options_free(&o);
+}
+
+Test(options, a_misspelled_option_names_the_nearest)
+{
+    facts_options o;
+    cr_expect_not(PARSE(&o, DECIDE, "smoke", "--cudn", "9"));
+    cr_expect(strstr(said, "did you mean --cudnn?") != NULL, "%s", said);
+    facts_options_free(&o);
+}
+
+Test(options, an_option_of_another_command_is_unknown)
+{
+    facts_options o;
+    cr_expect_not(PARSE(&o, LIST, "smoke", "--cudnn", "9.20.0"));
+    facts_options_free(&o);
+    cr_expect_not(PARSE(&o, MERGE, "a", "--json"));
+    facts_options_free(&o);
+}
+
+Test(options, wrong_values_say_what_is_allowed)
+{
+    static char *const wrong[][2] = { { "--jobs", "0" },     { "--jobs", "x" },  { "--jobs", "1000" },  { "--shard", "4/3" },
+                                      { "--shard", "0/3" },  { "--shard", "1" }, { "--timeout", "-1" }, { "--timeout", "nan" },
+                                      { "--timeout", "1x" }, { "--cudnn", "" } };
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        facts_options o;
+        cr_expect_not(PARSE(&o, DECIDE, "smoke", wrong[i][0], wrong[i][1]), "%s %s", wrong[i][0], wrong[i][1]);
+        cr_expect(strstr(said, "allowed is") != NULL, "%s", said);
+        facts_options_free(&o);
+    }
+}
+
+Test(options, a_value_that_is_missing_is_named)
+{
+    facts_options o;
+    cr_expect_not(PARSE(&o, DECIDE, "smoke", "--cudnn"));
+    cr_expect(strstr(said, "--cudnn needs V,V") != NULL, "%s", said);
+    facts_options_free(&o);
+}
+
+Test(options, words_are_asked_for_where_they_are_due_and_refused_where_not)
+{
+    facts_options o;
+    cr_expect_not(PARSE(&o, DECIDE, "--json"));
+    facts_options_free(&o);
+    cr_expect_not(PARSE(&o, DOCTOR, "smoke"));
+    facts_options_free(&o);
+    cr_expect(PARSE(&o, LIST, "--", "--not-an-option"));
+    cr_expect_str_eq(o.words[0], "--not-an-option");
+    facts_options_free(&o);
+}
+
+Test(options, help_of_a_command_lists_what_its_parser_takes)
+{
+    char text[8192] = "";
+    FILE *out = fmemopen(text, sizeof text, "w");
+    facts_options_help(FACTS_COMMAND_REPRO, out);
+    fclose(out);
+    cr_expect(strstr(text, "--dump DIR") != NULL);
+    cr_expect(strstr(text, "--shard") == NULL);
+}
+
+Test(options, commands_of_later_versions_say_so)
+{
+    static const char *const later[] = { "compile", "bench" };
+    for (size_t i = 0; i < sizeof later / sizeof later[0]; i++) {
+        FILE *err = fmemopen(said, sizeof said, "w");
+        cr_expect_eq(facts_command_parse(later[i], err), FACTS_COMMAND_COUNT);
+        fclose(err);
+        cr_expect(strstr(said, "not in this version") != NULL, "%s", said);
+    }
+}
+
+Test(nearest, fewest_edits_win)
+{
+    const char *const words[] = { "decide", "doctor", "list" };
+    cr_expect_str_eq(facts_nearest_word("lst", words, 3), "list");
+    cr_expect_str_eq(facts_nearest_word("docter", words, 3), "doctor");
+    cr_expect_str_eq(facts_nearest_word("", words, 1), "decide");
+}

@@ -1,0 +1,453 @@
+/* The promises of the supervisor, kept against a worker that misbehaves on demand (fake_worker.c). */
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+
+#include "../worker/running.h"
+
+TestSuite(supervisor, .init = set_up, .fini = tear_down, .timeout = 60);
+
+Test(supervisor, every_planned_case_has_exactly_one_row)
+{
+    cr_expect_eq(facts("decide '" MANY "' --device cpu -j 3 -o r"), 0);
+    summary s = sum_up("r");
+    cr_expect_eq(s.rows, 200);
+    cr_expect_eq(s.names, 200);
+    cr_expect_eq(s.verdicts[FACTS_VERDICT_PASS], 200);
+    cr_expect_eq(s.starts, 200);
+    cr_expect(s.ended && s.complete);
+}
+
+/* Ways to die in the middle of a case, and how the row must read. */
+static const struct {
+    const char *fault;
+    facts_verdict verdict;
+    const char *reason;
+} deaths[] = {
+    { "crash@d=40", FACTS_VERDICT_CRASH, "SIGSEGV: fake worker: about to die" },
+    { "kill@d=40", FACTS_VERDICT_CRASH, "SIGKILL" },
+    { "exit@d=40", FACTS_VERDICT_CRASH, "status 7" },
+    { "partial@d=40", FACTS_VERDICT_CRASH, "SIGABRT" },
+    { "nonsense@d=40", FACTS_VERDICT_CRASH, "its reply was no row" },
+    { "long@d=40", FACTS_VERDICT_CRASH, "longer than" },
+};
+
+Test(supervisor, a_death_costs_the_row_in_flight_and_no_other)
+{
+    for (size_t i = 0; i < sizeof deaths / sizeof deaths[0]; i++) {
+        setenv("FACTS_FAULT", deaths[i].fault, 1);
+        cr_expect_eq(facts("decide '" FEW "' --device cpu -j 2 --overwrite -o r"), 1, "%s", deaths[i].fault);
+        summary s = sum_up("r");
+        cr_expect_eq(s.rows, 12, "%s: %zu rows", deaths[i].fault, s.rows);
+        cr_expect_eq(s.verdicts[FACTS_VERDICT_PASS], 11, "%s", deaths[i].fault);
+        cr_expect_eq(s.verdicts[deaths[i].verdict], 1, "%s", deaths[i].fault);
+    }
+}
+
+Test(supervisor, a_death_is_explained_by_its_signal_and_its_last_words)
+{
+    for (size_t i = 0; i < sizeof deaths / sizeof deaths[0]; i++) {
+        setenv("FACTS_FAULT", deaths[i].fault, 1);
+        cr_expect_eq(facts("decide 'pass=fwd d=40' --device cpu --overwrite -o r"), 1);
+        summary s = sum_up("r");
+        cr_expect(strstr(s.last_reason, deaths[i].reason) != NULL, "%s: %s", deaths[i].fault, s.last_reason);
+    }
+}
+
+Test(supervisor, noise_and_floods_do_no_harm)
+{
+    setenv("FACTS_FAULT", "noise_at_start;noise;flood@d=16", 1);
+    cr_expect_eq(facts("decide '" FEW "' --device cpu -o r"), 0);
+    summary s = sum_up("r");
+    cr_expect_eq(s.verdicts[FACTS_VERDICT_PASS], 12);
+    cr_expect_eq(s.bad, 0);
+}
+
+Test(supervisor, a_hang_that_ignores_term_is_killed_and_becomes_a_row)
+{
+    setenv("FACTS_FAULT", "hang@d=40", 1);
+    time_t before = time(NULL);
+    cr_expect_eq(facts("decide '" FEW "' --device cpu --timeout 0.5 -o r"), 1);
+    cr_expect_leq(time(NULL) - before, 10);
+    summary s = sum_up("r");
+    cr_expect_eq(s.verdicts[FACTS_VERDICT_HANG], 1);
+    cr_expect_eq(s.verdicts[FACTS_VERDICT_PASS], 11);
+}
+
+Test(supervisor, a_reference_that_is_late_is_no_hang_of_the_engine)
+{
+    setenv("FACTS_FAULT", "late_reference@d=40", 1);
+    facts("decide 'pass=fwd d=40' --device cpu --timeout 0.5 -o r");
+    summary s = sum_up("r");
+    cr_expect_eq(s.verdicts[FACTS_VERDICT_HANG], 0);
+    cr_expect_eq(s.verdicts[FACTS_VERDICT_INCONCLUSIVE], 1);
+    cr_expect_str_eq(s.last_reason, "the reference was not ready in time");
+}
+
+Test(supervisor, an_engine_has_all_of_its_time_after_a_reference_that_took_long)
+{
+    setenv("FACTS_FAULT", "long_reference@d=40", 1);
+    cr_expect_eq(facts("decide 'pass=fwd d=40' --device cpu --timeout 3 -o r"), 0);
+    summary s = sum_up("r");
+    cr_expect_eq(s.verdicts[FACTS_VERDICT_PASS], 1);
+}
+
+Test(supervisor, a_worker_that_never_is_ready_leaves_inconclusive_rows_with_its_words)
+{
+    setenv("FACTS_FAULT", "exit_before_ready", 1);
+    cr_expect_eq(facts("decide '" FEW "' --device cpu -o r"), 3);
+    summary s = sum_up("r");
+    cr_expect_eq(s.verdicts[FACTS_VERDICT_INCONCLUSIVE], 12);
+    cr_expect(strstr(s.last_reason, "fake worker: no library") != NULL, "%s", s.last_reason);
+}
+
+Test(supervisor, a_worker_that_says_why_it_failed_is_quoted)
+{
+    setenv("FACTS_FAULT", "failed", 1);
+    cr_expect_eq(facts("decide '" FEW "' --device cpu -o r"), 3);
+    summary s = sum_up("r");
+    cr_expect_eq(s.verdicts[FACTS_VERDICT_INCONCLUSIVE], 12);
+    cr_expect_str_eq(s.last_reason, "no driver");
+    cr_expect(output_says("install one"));
+}
+
+Test(supervisor, a_bad_end_after_the_last_row_is_a_finding)
+{
+    static const char *const faults[] = { "exit_crash", "exit_status", "exit_hang" };
+    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++) {
+        setenv("FACTS_FAULT", faults[i], 1);
+        cr_expect_eq(facts("decide '" FEW "' --device cpu -j 1 --timeout 5 --overwrite -o r"), 1, "%s", faults[i]);
+        summary s = sum_up("r");
+        cr_expect_eq(s.rows, 12, "%s: %zu rows", faults[i], s.rows);
+        cr_expect_eq(s.verdicts[FACTS_VERDICT_EXIT_CRASH], 1);
+        cr_expect_eq(s.verdicts[FACTS_VERDICT_PASS], 11);
+    }
+}
+
+Test(supervisor, a_bad_end_never_makes_a_finding_better)
+{
+    setenv("FACTS_FAULT", "exit_crash;wrong", 1);
+    cr_expect_eq(facts("decide 'pass=fwd d=64' --device cpu -o r"), 1);
+    cr_expect_eq(sum_up("r").verdicts[FACTS_VERDICT_WRONG], 1);
+}
+
+Test(supervisor, with_engine_all_a_death_costs_one_configuration)
+{
+    static const char *const faults[] = { "crash_config0", "crash_config1", "crash_config3" };
+    for (size_t i = 0; i < 3; i++) {
+        setenv("FACTS_FAULT", faults[i], 1);
+        cr_expect_eq(facts("decide 'pass=fwd d=64 engine=all' --device cpu --overwrite -o r"), 1);
+        summary s = sum_up("r");
+        cr_expect_eq(s.rows, 4, "%s: %zu rows", faults[i], s.rows);
+        cr_expect_eq(s.verdicts[FACTS_VERDICT_CRASH], 1, "%s", faults[i]);
+        cr_expect(s.complete);
+    }
+}
+
+Test(supervisor, with_engine_all_a_leave_costs_no_configuration)
+{
+    static const char *const faults[] = { "bye_config0", "bye_config1", "bye_config3", "bye_config0;bye_config1" };
+    for (size_t i = 0; i < 4; i++) {
+        setenv("FACTS_FAULT", faults[i], 1);
+        cr_expect_eq(facts("decide 'pass=fwd d=64 engine=all' --device cpu --overwrite -o r"), 0);
+        summary s = sum_up("r");
+        cr_expect_eq(s.rows, 4, "%s: %zu rows", faults[i], s.rows);
+        cr_expect_eq(s.verdicts[FACTS_VERDICT_PASS], 4, "%s", faults[i]);
+        cr_expect(s.complete);
+    }
+}
+
+Test(supervisor, what_died_before_it_began_is_asked_of_another_worker)
+{
+    setenv("FACTS_FAULT", "again", 1);
+    cr_expect_eq(facts("decide '" FEW "' --device cpu -j 1 -o r"), 0);
+    summary s = sum_up("r");
+    cr_expect_eq(s.rows, 12, "%zu rows", s.rows);
+    cr_expect_eq(s.verdicts[FACTS_VERDICT_PASS], 12);
+    cr_expect(s.complete);
+}
+
+Test(supervisor, a_worker_that_takes_its_leave_is_replaced)
+{
+    setenv("FACTS_FAULT", "bye@d=16;bye@d=48", 1);
+    cr_expect_eq(facts("decide '" FEW "' --device cpu -j 1 -o r"), 0);
+    cr_expect_eq(sum_up("r").verdicts[FACTS_VERDICT_PASS], 12);
+}
+
+/* Process ids of the children of `parent`. */
+static size_t children_of(pid_t parent, pid_t *out, size_t capacity)
+{
+    char path[64], text[4096];
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)parent, (int)parent);
+    int fd = open(path, O_RDONLY);
+    if (fd < 0)
+        return 0;
+    ssize_t got = read(fd, text, sizeof text - 1);
+    close(fd);
+    text[got > 0 ? got : 0] = '\0';
+    size_t n = 0;
+    char *end = text;
+    for (long pid; n < capacity && (pid = strtol(end, &end, 10)) > 0;)
+        out[n++] = (pid_t)pid;
+    return n;
+}
+
+Test(supervisor, kill_9_of_workers_at_random_moments_costs_one_row_each)
+{
+    setenv("FACTS_FAULT", "slow", 1);
+    pid_t child = start("decide '" MANY "' --device cpu -j 2 -o r");
+    pid_t workers[8];
+    size_t kills = 0;
+    srand(7);
+    for (int i = 0; i < 12; i++) {
+        nap_ms(40 + rand() % 60);
+        size_t n = children_of(child, workers, 8);
+        if (n && kill(workers[(size_t)rand() % n], SIGKILL) == 0)
+            kills++;
+    }
+    int status = finish(child);
+    summary s = sum_up("r");
+    cr_expect_gt(kills, 4);
+    cr_expect(status == 1 || s.verdicts[FACTS_VERDICT_PASS] == 200);
+    cr_expect_eq(s.rows, 200, "%zu rows", s.rows);
+    cr_expect_eq(s.names, 200);
+    cr_expect_leq(s.verdicts[FACTS_VERDICT_CRASH] + s.verdicts[FACTS_VERDICT_EXIT_CRASH], kills);
+    cr_expect_eq(s.verdicts[FACTS_VERDICT_PASS] + s.verdicts[FACTS_VERDICT_CRASH] + s.verdicts[FACTS_VERDICT_EXIT_CRASH], 200);
+}
+
+/* Gone, or a zombie that nobody has buried yet. */
+static bool is_dead(pid_t pid)
+{
+    char path[64], text[512] = "";
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    int fd = open(path, O_RDONLY);
+    if (fd < 0)
+        return true;
+    ssize_t got = read(fd, text, sizeof text - 1);
+    close(fd);
+    const char *state = got > 0 ? strrchr(text, ')') : NULL;
+    return !state || state[2] == 'Z' || state[2] == 'X';
+}
+
+Test(supervisor, kill_9_of_the_supervisor_then_resume_gives_the_rows_of_an_unbroken_run)
+{
+    setenv("FACTS_FAULT", "slow", 1);
+    pid_t workers[8];
+    for (int i = 0; i < 4; i++) {
+        pid_t child = start("decide '" MANY "' --device cpu -j 2 %s -o r", i ? "--resume" : "");
+        nap_ms(150 + 130 * i);
+        size_t n = children_of(child, workers, 8);
+        kill(child, SIGKILL);
+        finish(child);
+        nap_ms(200);
+        for (size_t w = 0; w < n; w++)
+            cr_expect(is_dead(workers[w]), "worker %d lives on", (int)workers[w]);
+    }
+    cr_expect_lt(sum_up("r").rows, 200);
+    cr_expect_eq(facts("decide '" MANY "' --device cpu -j 2 --resume -o r"), 0);
+    summary s = sum_up("r");
+    cr_expect_eq(s.rows, 200, "%zu rows", s.rows);
+    cr_expect_eq(s.names, 200);
+    cr_expect_eq(s.verdicts[FACTS_VERDICT_PASS], 200);
+    cr_expect(s.complete);
+    cr_expect_eq(s.bad, 0);
+}
+
+Test(supervisor, resume_of_a_finished_record_asks_nothing)
+{
+    setenv("FACTS_FAULT", "refuse", 1);
+    cr_expect_eq(facts("decide '" FEW "' --device cpu -o r"), 0);
+    setenv("FACTS_FAULT", "exit_before_ready", 1);
+    cr_expect_eq(facts("decide '" FEW "' --device cpu --resume -o r"), 0);
+    cr_expect_eq(sum_up("r").rows, 12);
+}
+
+Test(supervisor, resume_asks_again_what_was_late_through_us)
+{
+    setenv("FACTS_FAULT", "late_reference@d=40", 1);
+    cr_expect_eq(facts("decide '" FEW "' --device cpu --timeout 0.5 -o r"), 3);
+    setenv("FACTS_FAULT", "refuse@d=40", 1);
+    cr_expect_eq(facts("decide '" FEW "' --device cpu --resume -o r"), 0, "what was asked again counts alone");
+    summary s = sum_up("r");
+    cr_expect(s.rows == 13 && s.names == 12 && s.complete, "%zu rows", s.rows);
+    cr_expect_eq(s.verdicts[FACTS_VERDICT_UNSUPPORTED], 1);
+    setenv("FACTS_FAULT", "exit_before_ready", 1);
+    cr_expect_eq(facts("decide '" FEW "' --device cpu --resume -o r"), 0);
+    cr_expect_eq(sum_up("r").rows, 13, "it has its answer");
+}
+
+Test(supervisor, of_what_was_late_all_configurations_are_asked_again)
+{
+    setenv("FACTS_FAULT", "late_config1", 1);
+    cr_expect_eq(facts("decide 'pass=fwd d=64 engine=all' --device cpu --timeout 0.5 -o r"), 3);
+    cr_expect_eq(sum_up("r").rows, 4);
+    setenv("FACTS_FAULT", "bye_config2", 1);
+    cr_expect_eq(facts("decide 'pass=fwd d=64 engine=all' --device cpu --resume -o r"), 0);
+    summary s = sum_up("r");
+    cr_expect(s.rows == 8 && s.complete, "%zu rows", s.rows);
+    setenv("FACTS_FAULT", "exit_before_ready", 1);
+    cr_expect_eq(facts("decide 'pass=fwd d=64 engine=all' --device cpu --resume -o r"), 0);
+}
+
+Test(supervisor, resume_goes_on_at_the_first_configuration_without_a_row)
+{
+    char command[256];
+    cr_expect_eq(facts("decide 'pass=fwd d=64 engine=all' --device cpu -o whole"), 0);
+    /* run, start, target and the rows of configurations 0 and 1 */
+    snprintf(command, sizeof command, "cd %s && grep -v '\"config\":[23],\"engines\\|{\"end\"' whole >r", folder);
+    cr_assert_eq(system(command), 0);
+    cr_assert_eq(sum_up("r").rows, 2);
+    cr_expect_eq(facts("decide 'pass=fwd d=64 engine=all' --device cpu --resume -o r"), 0);
+    summary s = sum_up("r");
+    cr_expect_eq(s.rows, 4, "%zu rows", s.rows);
+    cr_expect(s.complete);
+}
+
+Test(supervisor, resume_of_another_suite_is_refused)
+{
+    cr_expect_eq(facts("decide '" FEW "' --device cpu -o r"), 0);
+    cr_expect_eq(facts("decide 'pass=bwd d=64' --device cpu --resume -o r"), 2);
+    cr_expect(output_says("holds another suite"));
+}
+
+Test(supervisor, an_interrupt_keeps_what_is_there_and_resume_does_the_rest)
+{
+    static const int signals[] = { SIGINT, SIGTERM };
+    for (int i = 0; i < 2; i++) {
+        setenv("FACTS_FAULT", "slow", 1);
+        pid_t child = start("decide '" MANY "' --device cpu -j 2 --overwrite -o r");
+        nap_ms(500);
+        kill(child, signals[i]);
+        cr_expect_eq(finish(child), 130);
+        summary s = sum_up("r");
+        cr_expect_eq(s.rows, s.starts, "%zu rows of %zu starts", s.rows, s.starts);
+        cr_expect_lt(s.rows, 200);
+        cr_expect(s.ended && !s.complete);
+        unsetenv("FACTS_FAULT");
+        cr_expect_eq(facts("decide '" MANY "' --device cpu -j 2 --resume -o r"), 0);
+        cr_expect_eq(sum_up("r").rows, 200);
+    }
+}
+
+Test(supervisor, a_second_signal_ends_it_within_a_second)
+{
+    setenv("FACTS_FAULT", "hang", 1);
+    pid_t child = start("decide '" FEW "' --device cpu -j 2 -o r");
+    nap_ms(400);
+    kill(child, SIGINT);
+    nap_ms(200);
+    cr_expect_eq(waitpid(child, NULL, WNOHANG), 0, "the first signal waits for what is in flight");
+    struct timespec before, after;
+    clock_gettime(CLOCK_MONOTONIC, &before);
+    kill(child, SIGINT);
+    cr_expect_eq(finish(child), 130);
+    clock_gettime(CLOCK_MONOTONIC, &after);
+    cr_expect_lt((double)(after.tv_sec - before.tv_sec) + (double)(after.tv_nsec - before.tv_nsec) / 1e9, 1.0);
+    cr_expect_eq(sum_up("r").rows, 0, "no verdict on what we killed ourselves");
+}
+
+Test(supervisor, a_full_disk_stops_it_with_the_path_and_loses_nothing)
+{
+    char command[1024];
+    const char *bin = getenv("FACTS_BIN");
+    snprintf(command, sizeof command, "cd %s && ulimit -f 40 && exec %s/facts decide '" MANY "' --device cpu -o r >/dev/null 2>&1",
+             folder, bin);
+    int status = system(command);
+    cr_expect_eq(WIFEXITED(status) ? WEXITSTATUS(status) : -1, 3);
+    summary s = sum_up("r");
+    cr_expect_gt(s.rows, 10);
+    cr_expect_lt(s.rows, 200);
+    cr_expect_leq(s.bad, 1, "only the last line may be torn");
+    cr_expect_eq(facts("decide '" MANY "' --device cpu --resume -o r"), 0);
+    s = sum_up("r");
+    cr_expect_eq(s.rows, 200, "%zu rows", s.rows);
+    cr_expect_eq(s.names, 200);
+}
+
+Test(supervisor, a_record_that_cannot_be_opened_is_one_line_and_exit_3)
+{
+    cr_expect_eq(facts("decide '" FEW "' --device cpu -o /nowhere/r"), 3);
+    cr_expect(output_says("/nowhere/r: No such file"));
+}
+
+Test(supervisor, a_record_that_exists_is_not_overwritten_unasked)
+{
+    cr_expect_eq(facts("decide '" FEW "' --device cpu -o r"), 0);
+    cr_expect_eq(facts("decide '" FEW "' --device cpu -o r"), 2);
+    cr_expect(output_says("--resume goes on with it"));
+    cr_expect_eq(sum_up("r").rows, 12);
+}
+
+Test(supervisor, two_runs_never_write_one_record)
+{
+    setenv("FACTS_FAULT", "slow", 1);
+    pid_t first = start("decide '" MANY "' --device cpu -j 1 -o r");
+    nap_ms(300);
+    cr_expect_eq(facts("decide '" MANY "' --device cpu --resume -o r"), 3);
+    cr_expect(output_says("another run is writing this record"));
+    kill(first, SIGKILL);
+    finish(first);
+}
+
+Test(supervisor, fail_fast_stops_at_the_first_finding)
+{
+    setenv("FACTS_FAULT", "wrong@d=48;slow", 1);
+    cr_expect_eq(facts("decide '" MANY "' --device cpu -j 1 --fail-fast -o r"), 1);
+    summary s = sum_up("r");
+    cr_expect_lt(s.rows, 10);
+    cr_expect_not(s.complete);
+}
+
+Test(supervisor, shards_are_disjoint_and_merge_to_the_whole)
+{
+    cr_expect_eq(facts("decide '" MANY "' --device cpu --shard 1/3 -o r1"), 0);
+    cr_expect_eq(facts("decide '" MANY "' --device cpu --shard 2/3 -o r2"), 0);
+    cr_expect_eq(facts("merge -o early r1 r2"), 4);
+    cr_expect(output_says("shard 3/3 of none on cpu"));
+    cr_expect_eq(facts("decide '" MANY "' --device cpu --shard 3/3 -o r3"), 0);
+    cr_expect_eq(facts("merge -o all r1 r2 r3"), 0);
+    summary s = sum_up("all");
+    cr_expect_eq(s.rows, 200);
+    cr_expect_eq(s.names, 200);
+    cr_expect(s.complete);
+}
+
+Test(supervisor, nothing_selected_is_exit_5_and_bad_input_exit_2)
+{
+    cr_expect_eq(facts("decide 'pass=fwd d=64' --where 'd.qk>100' --device cpu -o r"), 5);
+    cr_expect_eq(facts("decide 'pass=fwd dd=64' --device cpu -o r"), 2);
+    cr_expect_eq(facts("decide 'pass=fwd d=64' --device nowhere -o r"), 2);
+    cr_expect_eq(facts("frobnicate"), 2);
+    cr_expect_eq(facts("compile"), 2);
+    cr_expect(output_says("not in this version"));
+}
+
+Test(supervisor, a_missing_worker_is_exit_3)
+{
+    setenv("FACTS_WORKER", "/nowhere/worker", 1);
+    cr_expect_eq(facts("decide 'pass=fwd d=64' --device cpu -o r"), 3);
+    cr_expect(output_says("/nowhere/worker"));
+}
+
+static bool find_groups(void *context, const facts_line *line)
+{
+    facts_slice groups = facts_line_get(line, "groups");
+    if (line->kind == FACTS_LINE_RUN && groups.at)
+        snprintf(context, 256, "%.*s", (int)groups.length, groups.at);
+    return true;
+}
+
+Test(supervisor, the_run_says_why_each_group_exists)
+{
+    char path[256], said[256] = "";
+    facts_read_counts counts;
+    snprintf(path, sizeof path, "%s/two.cases", folder);
+    FILE *file = fopen(path, "w");
+    cr_assert_not_null(file);
+    fputs("name: one\nwhy: the \"first\"\npass=fwd d=8,16\nname: two\npass=fwd d=24\n", file);
+    fclose(file);
+    cr_expect_eq(facts("decide two.cases --device cpu -o r"), 0);
+    snprintf(path, sizeof path, "%s/r", folder);
+    cr_assert(facts_record_read(path, find_groups, said, &counts));
+    cr_expect_str_eq(said, "{\"one\":\"the \\\"first\\\"\",\"two\":\"\"}");
+}

@@ -1,0 +1,99 @@
+/* The worker's GPU: inputs made there, answers judged there, against the same here. Skipped where there is no GPU. */
+#include "../../../lib/test/target.h"
+#define RATIOS_APART 0.02
+#include "../judge/outcomes.h"
+#include "worker/target/loaded_target.h"
+
+static facts_worker open_worker(void)
+{
+    facts_worker worker;
+    json_t *reply = NULL;
+    static facts_target_request request;
+    snprintf(request.cudnn_dir, sizeof request.cudnn_dir, "%s", test_cudnn());
+    snprintf(request.nvrtc, sizeof request.nvrtc, "%s", test_nvrtc() ? test_nvrtc() : "");
+    request.device = FACTS_DEVICE_GPU;
+    bool ready = facts_target_open(&worker, &request, &reply);
+    json_decref(reply);
+    if (!ready)
+        cr_skip_test("no GPU, or no cuDNN for it");
+    if (!worker.gpu)
+        cr_skip_test("%s", worker.gpu_error);
+    return worker;
+}
+
+static facts_problem resolved(const char *text)
+{
+    facts_case c;
+    facts_error error = { 0 };
+    facts_problem p;
+    cr_assert(facts_case_parse(&c, text, &error), "%s: %s", text, error.text);
+    cr_assert_eq(facts_problem_resolve(&p, &c, &error), FACTS_RESOLVED, "%s: %s", text, error.text);
+    return p;
+}
+
+static void same_inputs(facts_worker *worker, const char *text)
+{
+    static facts_problem p;
+    facts_memory here, there;
+    char error[256];
+    p = resolved(text);
+    cr_assert_eq(facts_memory_create(&there, worker, &p, false, error), FATTN_OK, "%s: %s", text, error);
+    cr_assert_eq(facts_memory_create(&here, worker, &p, true, error), FATTN_OK, "%s: %s", text, error);
+    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
+        if (p.tensor[id].present && !facts_tensor_is_output(&p, id) && id != FACTS_TENSOR_O && id != FACTS_TENSOR_STATS)
+            cr_expect(memcmp(facts_memory_storage(&here, id, FACTS_PATTERN_A), facts_memory_storage(&there, id, FACTS_PATTERN_A),
+                             (size_t)p.tensor[id].elements * facts_dtype_bytes(p.tensor[id].dtype)) == 0,
+                      "%s: %s", text, facts_tensor_word(id));
+    facts_memory_destroy(&here);
+    facts_memory_destroy(&there);
+}
+
+Test(gpu, every_fill_has_the_bits_of_the_C_one)
+{
+    static const char *const shapes[] = { "dtype=bf16 b=2 h=4/2 s=200/136 d=64",
+                                          "dtype=f16 b=2 h=2 s=129 d=64 layout=sbhd stride=gap:q.s.8",
+                                          "dtype=f32 b=1 h=2 s=65 d=32 mask=causal",
+                                          "dtype=f16 b=3 h=2 s=96 d=64 lens=70+96+1 poison=nan",
+                                          "dtype=bf16 b=2 h=2 s=64/40 d=64 bias=bhss bias_fill=random" };
+#define AS_WORD(symbol, word) word,
+    static const char *const fills[] = { FACTS_FILL_LIST(AS_WORD) };
+#undef AS_WORD
+    facts_worker worker = open_worker();
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+        for (size_t f = 0; f < sizeof fills / sizeof *fills; f++) {
+            char text[300];
+            facts_case c;
+            facts_error error = { 0 };
+            static facts_problem p;
+            snprintf(text, sizeof text, "pass=bwd %s fill=%s seed=%zu", shapes[s], fills[f], f + 1);
+            if (facts_case_parse(&c, text, &error) && facts_problem_resolve(&p, &c, &error) == FACTS_RESOLVED)
+                same_inputs(&worker, text);
+        }
+    facts_target_close(&worker);
+}
+
+/* `gpu` NULL: judged here. */
+static void compare(facts_worker *worker, const char *text, const facts_slab_limits *limits)
+{
+    facts_worker here = *worker;
+    here.gpu = NULL;
+    if (limits)
+        compare_slabs(here, worker->gpu, text, limits);
+    else
+        compare_case(here, worker->gpu, text, "gpu");
+}
+
+Test(gpu, answers_are_judged_as_they_are_here)
+{
+    const facts_slab_limits slabs = { 0, 600000, 1e30 }, sample = { 0, 600000, 0 };
+    facts_worker worker = open_worker();
+    compare(&worker, "pass=fwd dtype=bf16 b=2 h=4/2 s=192/256 d=64 want=stats", NULL);
+    compare(&worker, "pass=fwd dtype=f16 b=2 h=2 s=200 d=128 mask=causal layout=sbhd want=max+sum_exp", NULL);
+    compare(&worker, "pass=bwd dtype=bf16 b=2 h=4/2 s=192/256 d=64 deterministic=1", NULL);
+    compare(&worker, "pass=bwd dtype=f16 b=3 h=2 s=128 d=64 lens=77+128+1 deterministic=1", NULL);
+    compare(&worker, "pass=fwd dtype=bf16 b=2 h=4/2 s=192/256 d=64 want=stats", &slabs);
+    compare(&worker, "pass=bwd dtype=bf16 b=2 h=4/2 s=192/256 d=64 deterministic=1", &slabs);
+    compare(&worker, "pass=fwd dtype=bf16 b=2 h=2 s=640 d=64 want=stats mask=causal", &sample);
+    compare(&worker, "pass=bwd dtype=bf16 b=1 h=2/1 s=640 d=64 deterministic=1", &sample);
+    facts_target_close(&worker);
+}

@@ -1,0 +1,210 @@
+/* The real worker, as the supervisor starts it, on the cpu. */
+#include <criterion/criterion.h>
+#include <jansson.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define TARGET "{\"target\":{\"device\":{\"kind\":\"cpu\"},\"threads\":2}}\n"
+
+typedef struct answer {
+    char *out;
+    json_t *last; /* the last line, parsed */
+    int lines, status;
+} answer;
+
+static char *worker_path(void)
+{
+    static char path[4200];
+    const char *bin = getenv("FACTS_BIN");
+    snprintf(path, sizeof path, "%s/facts-worker", bin ? bin : "bin");
+    return path;
+}
+
+/* Says `input` to a new worker and reads until it ends. */
+static answer say(const char *input)
+{
+    int in[2], out[2];
+    cr_assert(pipe(in) == 0 && pipe(out) == 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        dup2(in[0], 0);
+        dup2(out[1], 1);
+        close(in[1]);
+        close(out[0]);
+        execl(worker_path(), "facts-worker", (char *)NULL);
+        _exit(127);
+    }
+    close(in[0]);
+    close(out[1]);
+    signal(SIGPIPE, SIG_IGN);
+    cr_assert(write(in[1], input, strlen(input)) >= 0 || input[0] == '\0');
+    close(in[1]);
+    answer a = { .out = calloc(1, 1 << 20) };
+    size_t used = 0;
+    ssize_t n;
+    while ((n = read(out[0], a.out + used, (1 << 20) - 1 - used)) > 0)
+        used += (size_t)n;
+    close(out[0]);
+    waitpid(pid, &a.status, 0);
+    for (size_t i = 0; i < used; i++)
+        a.lines += a.out[i] == '\n';
+    char *line = used ? memrchr(a.out, '\n', used - 1) : NULL;
+    a.last = used ? json_loads(line ? line + 1 : a.out, 0, NULL) : NULL;
+    return a;
+}
+
+static void leave(answer *a)
+{
+    json_decref(a->last);
+    free(a->out);
+}
+
+static const char *text_at(const answer *a, const char *key)
+{
+    const char *text = json_string_value(json_object_get(json_object_get(a->last, "row"), key));
+    return text ? text : "";
+}
+
+static const char *reason(const answer *a, const char *key)
+{
+    const char *text = json_string_value(json_object_get(json_object_get(json_object_get(a->last, "row"), "reason"), key));
+    return text ? text : "";
+}
+
+static answer run(const char *name)
+{
+    char input[2000];
+    snprintf(input, sizeof input, TARGET "{\"id\":3,\"case\":\"%s\",\"do\":\"run\"}\n", name);
+    return say(input);
+}
+
+static void passes(const char *name)
+{
+    answer a = run(name);
+    cr_expect(WIFEXITED(a.status) && WEXITSTATUS(a.status) == 0);
+    cr_expect_str_eq(text_at(&a, "verdict"), "pass", "%s\n%s", name, a.out);
+    cr_expect(json_is_true(json_object_get(a.last, "last")));
+    cr_expect_eq(json_integer_value(json_object_get(a.last, "id")), 3);
+    leave(&a);
+}
+
+Test(worker, forward_passes_with_every_fill)
+{
+    passes("pass=fwd dtype=bf16 b=1 h=2 s=96 d=64 want=stats");
+    passes("pass=fwd dtype=bf16 b=1 h=2 s=96 d=64 want=stats fill=needle mask=causal");
+    passes("pass=fwd dtype=f16 b=1 h=2 s=96 d=64 want=stats fill=neglse");
+    passes("pass=fwd dtype=bf16 b=1 h=2 s=96 d=64 want=stats fill=stair_up");
+    passes("pass=fwd dtype=f32 b=1 h=2 s=96 d=64 want=stats fill=spiky");
+    passes("pass=fwd dtype=f16 b=1 h=2 s=96 d=64 want=stats fill=uniform");
+    passes("pass=fwd dtype=f16 b=1 h=2 s=96 d=64 fill=stair_dn want=stats+max+sum_exp");
+}
+
+Test(worker, backward_passes_with_every_fill)
+{
+    passes("pass=bwd dtype=bf16 b=1 h=4/2 s=96 d=64");
+    passes("pass=bwd dtype=bf16 b=1 h=2 s=64/96 d=64 fill=needle mask=causal_br");
+    passes("pass=bwd dtype=f16 b=1 h=2 s=64 d=64 fill=neglse");
+    passes("pass=bwd dtype=bf16 b=1 h=2 s=96 d=64 fill=stair_up repeat=3");
+}
+
+Test(worker, layouts_gaps_and_lengths_pass)
+{
+    passes("pass=bwd dtype=bf16 b=2 h=2 s=40 d=32 layout=bs3hd");
+    passes("pass=bwd dtype=bf16 b=2 h=2 s=40 d=32 layout=sbhd_sb2hd stride=gap:8");
+    passes("pass=bwd dtype=bf16 b=3 h=2 s=40 d=32 lens=40+17+0/33+0+5");
+    passes("pass=fwd dtype=bf16 b=3 h=2 s=40 d=32 lens=40+17+0/33+0+5 want=stats poison=nan");
+    passes("pass=fwd dtype=bf16 b=2 h=2 s=40 d=32 stride=broadcast:k.b+v.b");
+    passes("pass=fwd dtype=bf16 b=2 h=2 s=1/40 d=32 mask=causal_br want=stats");
+    passes("pass=fwd dtype=bf16 b=2 h=2 s=40/1 d=32 want=stats");
+    passes("pass=fwd dtype=bf16 b=4096 h=1 s=1/9 d=8 padding=random layout=thd");
+}
+
+Test(worker, what_nothing_implements_is_unsupported_and_named)
+{
+    answer a = run("pass=fwd dtype=bf16 b=4097 padding=full");
+    cr_expect_str_eq(text_at(&a, "verdict"), "unsupported");
+    cr_expect_str_eq(reason(&a, "class"), "internal");
+    cr_expect_eq(strncmp(reason(&a, "text"), "padding", 7), 0);
+    leave(&a);
+}
+
+Test(worker, a_bad_problem_is_unsupported_and_says_why)
+{
+    answer a = run("pass=fwd dtype=bf16 h=5/2");
+    cr_expect_str_eq(text_at(&a, "verdict"), "unsupported");
+    cr_expect_str_eq(reason(&a, "class"), "bad_problem");
+    leave(&a);
+}
+
+Test(worker, nothing_left_of_all_configurations_is_said)
+{
+    answer a = say(TARGET "{\"id\":1,\"case\":\"pass=fwd dtype=bf16 engine=all\",\"do\":\"decide\",\"from_config\":99}\n");
+    cr_expect(json_is_true(json_object_get(a.last, "none")) && json_is_true(json_object_get(a.last, "last")), "%s", a.out);
+    leave(&a);
+}
+
+Test(worker, no_requests_is_a_clean_end)
+{
+    answer a = say(TARGET);
+    cr_expect(WIFEXITED(a.status) && WEXITSTATUS(a.status) == 0);
+    cr_expect_eq(a.lines, 1);
+    leave(&a);
+}
+
+Test(worker, garbage_ends_it_with_2)
+{
+    static const char *const bad[] = { "", "hello\n", "{\"target\":7}\n", TARGET "what?\n", TARGET "{\"id\":1}\n" };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        answer a = say(bad[i]);
+        cr_expect(WIFEXITED(a.status) && WEXITSTATUS(a.status) == 2, "%s: %d", bad[i], a.status);
+        leave(&a);
+    }
+}
+
+Test(worker, a_supervisor_that_is_gone_ends_it)
+{
+    answer a = say("{\"target\":{\"device\":{\"kind\":\"cpu\"},\"supervisor\":1}}\n");
+    cr_expect(WIFEXITED(a.status) && WEXITSTATUS(a.status) != 0);
+    cr_expect_eq(a.lines, 0);
+    leave(&a);
+}
+
+Test(worker, a_build_that_is_not_there_is_the_environment)
+{
+    answer a = say("{\"target\":{\"cudnn_dir\":\"/nowhere\",\"device\":{\"kind\":\"gpu\"}}}\n");
+    cr_expect(WIFEXITED(a.status) && WEXITSTATUS(a.status) == 3);
+    json_t *failed = json_object_get(a.last, "failed");
+    cr_expect_str_eq(json_string_value(json_object_get(failed, "class")), "environment");
+    leave(&a);
+}
+
+Test(worker, dump_writes_what_it_names)
+{
+    char folder[] = "/tmp/facts-dump-XXXXXX", input[600], path[700];
+    cr_assert(mkdtemp(folder));
+    snprintf(input, sizeof input,
+             TARGET "{\"id\":1,\"case\":\"pass=fwd dtype=bf16 b=1 h=1 s=8 d=8\",\"do\":\"run\",\"dump\":\"%s\"}\n", folder);
+    answer a = say(input);
+    json_t *names = json_object_get(json_object_get(a.last, "row"), "dumped");
+    bool has_o = false, has_want = false;
+    cr_assert_geq(json_array_size(names), 11, "%s", a.out);
+    for (size_t i = 0; i < json_array_size(names); i++) {
+        const char *name = json_string_value(json_array_get(names, i));
+        has_o = has_o || strcmp(name, "o.npy") == 0;
+        has_want = has_want || strcmp(name, "o.want.npy") == 0;
+        snprintf(path, sizeof path, "%s/%s", folder, name);
+        FILE *file = fopen(path, "rb");
+        char magic[10] = "";
+        cr_assert(file && fread(magic, 1, 10, file) == 10);
+        cr_expect_eq(memcmp(magic, "\x93NUMPY\x01\x00", 8), 0);
+        fclose(file);
+        unlink(path);
+    }
+    cr_expect(has_o && has_want);
+    rmdir(folder);
+    leave(&a);
+}

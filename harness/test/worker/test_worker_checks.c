@@ -1,0 +1,191 @@
+/* The further runs of a check, as the worker makes them on the cpu: what a row says of them, and that a broken law is a wrong
+ * answer. */
+#include <criterion/criterion.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "numbers/dtype.h"
+#include "worker/exec/checks.h"
+#include "worker/row/row_check.h"
+#include "worker/target/loaded_target.h"
+
+/* A case that has run once, so that its answers lie in memory. */
+typedef struct scene {
+    facts_worker worker;
+    facts_problem p;
+    facts_truth truth;
+    fattn_plan *plan;
+    facts_trial trial;
+    facts_trial_options options;
+    facts_runs runs;
+} scene;
+
+static void no_stage(void *owner, const char *stage)
+{
+    (void)owner, (void)stage;
+}
+
+static void begin(scene *s, const char *text)
+{
+    facts_target_request request = { .device = FACTS_DEVICE_CPU, .threads = 2 };
+    facts_case c;
+    facts_error error = { .text = "" };
+    char why[256] = "";
+    json_t *reply = NULL;
+    memset(s, 0, sizeof *s);
+    cr_assert(facts_target_open(&s->worker, &request, &reply));
+    json_decref(reply);
+    cr_assert(facts_case_parse(&c, text, &error), "%s", error.text);
+    cr_assert_eq(facts_problem_resolve(&s->p, &c, &error), FACTS_RESOLVED, "%s: %s", text, error.text);
+    cr_assert_eq(facts_truth_create(&s->truth, &s->worker, &s->p, why), FATTN_OK, "%s", why);
+    cr_assert_eq(fattn_plan_create(&s->plan, s->worker.context, &s->p.ask, NULL), FATTN_OK, "%s", fattn_last_error());
+    s->trial.verdict = FACTS_VERDICT_PASS;
+    s->options = (facts_trial_options){ .stage = no_stage };
+    s->runs = (facts_runs){ .out = &s->trial,
+                            .truth = &s->truth,
+                            .options = &s->options,
+                            .problem = &s->p,
+                            .memory = &s->truth.memory,
+                            .worker = &s->worker,
+                            .plan = &s->plan };
+    cr_assert_eq(facts_memory_workspace(&s->truth.memory, fattn_plan_workspace_bytes(s->plan)), FATTN_OK);
+    s->runs.call = facts_call_now(&s->runs);
+    cr_assert(facts_runs_once(&s->runs, &s->runs.call, FACTS_PATTERN_A), "%s", s->trial.text);
+    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
+        s->trial.judged[id] = facts_tensor_is_output(&s->p, id);
+}
+
+static void end(scene *s)
+{
+    fattn_plan_destroy(s->plan);
+    facts_truth_destroy(&s->truth);
+    facts_target_close(&s->worker);
+}
+
+/* Bends one element of an answer by a few steps of its type: less than the judge can see is enough where bits are asked for. */
+static void bend(scene *s, facts_tensor_id id, uint32_t steps)
+{
+    const facts_tensor *t = &s->p.tensor[id];
+    void *storage = facts_memory_storage(&s->truth.memory, id, FACTS_PATTERN_A);
+    facts_store(t->dtype, storage, t->first + 5, facts_load(t->dtype, storage, t->first + 5) + steps);
+}
+
+/* The further runs, which have to end so. */
+static void check(scene *s, facts_verdict due)
+{
+    facts_checks_run(&s->runs);
+    cr_expect_eq(s->trial.status, FATTN_OK, "%s", s->trial.text);
+    cr_expect_eq(s->trial.verdict, due, "%s: %s", facts_verdict_words[s->trial.verdict], s->trial.text);
+}
+
+#define SHAPE "dtype=bf16 b=2 h=4/2 s=40/56 d=32 "
+
+Test(worker_checks, a_law_that_holds_leaves_the_verdict_and_says_what_it_did)
+{
+    scene s;
+    begin(&s, "pass=fwd " SHAPE "want=stats check=split");
+    check(&s, FACTS_VERDICT_PASS);
+    cr_expect(s.trial.check.done && s.trial.check.runs == 2 && s.trial.check.held.compared > 1000);
+    end(&s);
+}
+
+Test(worker_checks, a_broken_law_is_wrong_and_named)
+{
+    static const struct {
+        const char *text, *law;
+        facts_tensor_id id;
+        uint32_t steps;
+    } broken[] = {
+        { "pass=fwd " SHAPE "want=stats check=others", "cannot matter", FACTS_TENSOR_O, 1 },
+        { "pass=fwd " SHAPE "want=stats check=sum_rows", "own channel", FACTS_TENSOR_STATS, 1 },
+        { "pass=fwd " SHAPE "want=stats check=split", "denominators add up", FACTS_TENSOR_STATS, 1000 },
+        { "pass=fwd " SHAPE "want=stats check=key_order", "does not know its order", FACTS_TENSOR_O, 300 },
+        { "pass=fwd " SHAPE "check=repeat_heads", "repeated heads", FACTS_TENSOR_O, 300 },
+        { "pass=bwd " SHAPE "check=others", "cannot matter", FACTS_TENSOR_DV, 1 },
+        { "pass=fwd " SHAPE "softmax=off_by_one want=stats check=off_by_one", "a key of zeros", FACTS_TENSOR_STATS, 1000 },
+        { "pass=bwd " SHAPE "softmax=off_by_one check=off_by_one", "a key of zeros", FACTS_TENSOR_DK, 3000 },
+        { "pass=fwd " SHAPE "dropout=0.1 want=stats check=dropout_zero", "do not see dropout", FACTS_TENSOR_STATS, 1000 },
+        { "pass=fwd " SHAPE "layout=thd padding=random check=ragged", "packed sequences are padded ones", FACTS_TENSOR_O, 300 },
+        { "pass=bwd " SHAPE "layout=thd padding=random check=ragged", "packed sequences are padded ones", FACTS_TENSOR_DK, 3000 },
+        { "pass=fwd " SHAPE "paged=16 check=paged", "keys in pages", FACTS_TENSOR_O, 300 },
+        { "pass=bwd " SHAPE "check=identities", "I1", FACTS_TENSOR_DV, 3000 },
+    };
+    for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
+        scene s;
+        begin(&s, broken[i].text);
+        bend(&s, broken[i].id, broken[i].steps);
+        check(&s, FACTS_VERDICT_WRONG);
+        cr_expect(strncmp(s.trial.text, "check=", 6) == 0 && strstr(s.trial.text, broken[i].law) != NULL, "%s: %s", broken[i].text,
+                  s.trial.text);
+        cr_expect_eq(s.trial.judgement[s.trial.check.held.id].gate, FACTS_GATE_CHECK, "%s", broken[i].text);
+        end(&s);
+    }
+}
+
+Test(worker_checks, an_answer_that_is_wrong_already_is_not_asked_further)
+{
+    scene s;
+    begin(&s, "pass=fwd " SHAPE "check=others");
+    s.trial.verdict = FACTS_VERDICT_WRONG;
+    facts_checks_run(&s.runs);
+    cr_expect_not(s.trial.check.done);
+    cr_expect_eq(s.trial.check.runs, 0);
+    end(&s);
+}
+
+Test(worker_checks, a_plan_that_is_gone_leaves_the_check_out_and_says_so)
+{
+    scene s;
+    begin(&s, "pass=fwd " SHAPE "check=others");
+    fattn_plan *kept = s.plan;
+    s.plan = NULL;
+    facts_checks_run(&s.runs);
+    json_t *row = json_object();
+    facts_row_check(row, &s.trial.check);
+    const char *why = json_string_value(json_object_get(json_object_get(row, "check"), "skipped"));
+    cr_expect(why && strstr(why, "plan") != NULL, "%s", why ? why : "");
+    cr_expect_eq(s.trial.verdict, FACTS_VERDICT_PASS);
+    json_decref(row);
+    s.plan = kept;
+    end(&s);
+}
+
+/* The cpu backend sums over all keys of a row and no others. */
+Test(worker_checks, how_far_a_nan_went_is_recorded_and_no_verdict)
+{
+    scene s;
+    begin(&s, "pass=fwd " SHAPE "mask=causal check=nonfinite");
+    check(&s, FACTS_VERDICT_PASS);
+    json_t *row = json_object();
+    facts_row_check(row, &s.trial.check);
+    json_t *spread = json_object_get(json_object_get(row, "check"), "spread");
+    const char *const words[] = { "nan_key", "inf_value" };
+    for (int i = 0; i < 2; i++) {
+        json_t *one = json_object_get(spread, words[i]);
+        const json_int_t readers = 2 * 4 * (40 - 28), others = 2 * 4 * 28; /* rows from key 28 on */
+        cr_expect_eq(json_integer_value(json_object_get(one, "readers")), readers, "%s", words[i]);
+        cr_expect_eq(json_integer_value(json_object_get(one, "reached")), readers, "%s", words[i]);
+        cr_expect_eq(json_integer_value(json_object_get(one, "others")), others, "%s", words[i]);
+        cr_expect_eq(json_integer_value(json_object_get(one, "strayed")), 0, "%s", words[i]);
+    }
+    json_decref(row);
+    end(&s);
+}
+
+Test(worker_checks, a_row_has_what_the_check_found)
+{
+    scene s;
+    begin(&s, "pass=bwd " SHAPE "mask=causal check=linear");
+    check(&s, FACTS_VERDICT_PASS);
+    json_t *row = json_object();
+    facts_row_check(row, &s.trial.check);
+    json_t *check = json_object_get(row, "check");
+    cr_expect_eq(json_integer_value(json_object_get(check, "runs")), 3);
+    cr_expect_gt(json_integer_value(json_object_get(check, "compared")), 1000);
+    cr_expect(json_real_value(json_object_get(check, "ratio")) < 1.0);
+    cr_expect_str_eq(json_string_value(json_object_get(check, "law")), "gradients are linear in dO");
+    json_decref(row);
+    end(&s);
+}

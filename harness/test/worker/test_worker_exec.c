@@ -1,0 +1,203 @@
+/* How a call is made, through the real worker on the cpu; and the problem of the forward that goes before a captured backward. */
+#include <criterion/criterion.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "case/language/case.h"
+#include "worker/exec/exec.h"
+#include "worker/target/case_policy.h"
+#include "worker/target/derived_layouts.h"
+
+#define SMALL "dtype=bf16 b=2 h=4/2 s=40/56 d=32 "
+
+/* The last row of one case. */
+static json_t *run(const char *name)
+{
+    char command[8000], line[1 << 16], *last = NULL;
+    const char *bin = getenv("FACTS_BIN");
+    snprintf(command, sizeof command,
+             "printf '%%s\\n' '{\"target\":{\"device\":{\"kind\":\"cpu\"},\"threads\":2}}' "
+             "'{\"id\":1,\"case\":\"%s\",\"do\":\"run\"}' | %s/facts-worker",
+             name, bin ? bin : "bin");
+    FILE *out = popen(command, "r");
+    cr_assert(out);
+    while (fgets(line, sizeof line, out)) {
+        free(last);
+        last = strdup(line);
+    }
+    cr_assert_eq(pclose(out), 0);
+    json_t *reply = json_loads(last ? last : "", 0, NULL);
+    json_t *row = json_incref(json_object_get(reply, "row"));
+    cr_assert(row, "%s: %s", name, last);
+    json_decref(reply);
+    free(last);
+    return row;
+}
+
+static void expect(const char *name, const char *verdict, const char *reason_class, const char *word)
+{
+    json_t *row = run(name), *reason = json_object_get(row, "reason");
+    const char *text = json_string_value(json_object_get(reason, "text")),
+               *found = json_string_value(json_object_get(reason, "class"));
+    cr_expect_str_eq(json_string_value(json_object_get(row, "verdict")), verdict, "%s: %s", name, text ? text : "");
+    if (reason_class)
+        cr_expect_str_eq(found ? found : "", reason_class, "%s", name);
+    if (word)
+        cr_expect(text && strstr(text, word), "%s: %s", name, text ? text : "");
+    json_decref(row);
+}
+
+static facts_problem resolved(const char *name)
+{
+    facts_problem p;
+    facts_case c;
+    facts_error error = { 0 };
+    cr_assert(facts_case_parse(&c, name, &error), "%s", error.text);
+    cr_assert_eq(facts_problem_resolve(&p, &c, &error), FACTS_RESOLVED, "%s", error.text);
+    return p;
+}
+
+Test(exec, one_backward_in_five_reads_its_own_forward)
+{
+    int own = 0;
+    char name[200], other[200];
+    for (int seed = 1; seed <= 400; seed++) {
+        snprintf(name, sizeof name, "pass=bwd " SMALL "seed=%d", seed);
+        snprintf(other, sizeof other, "pass=bwd " SMALL "engine=3 seed=%d", seed);
+        facts_problem p = resolved(name), q = resolved(other);
+        cr_expect_eq(p.own_forward, q.own_forward, "every engine of a case reads the same");
+        if (own == 0 && p.own_forward) {
+            json_t *row = run(name);
+            cr_expect_str_eq(json_string_value(json_object_get(row, "verdict")), "pass");
+            cr_expect_str_eq(json_string_value(json_object_get(row, "inputs_from")), "forward");
+            json_decref(row);
+        }
+        own += p.own_forward;
+    }
+    cr_expect(own > 50 && own < 110, "%d of 400", own);
+    cr_expect_not(resolved("pass=fwd " SMALL).own_forward);
+}
+
+Test(exec, threads_streams_and_calls_between_pass)
+{
+    expect("pass=fwd " SMALL "threads=4 want=stats", "pass", NULL, NULL);
+    expect("pass=bwd " SMALL "threads=3 deterministic=1", "pass", NULL, NULL);
+    expect("pass=fwd " SMALL "exec=multi_stream want=stats", "pass", NULL, NULL);
+    expect("pass=bwd " SMALL "exec=multi_stream", "pass", NULL, NULL);
+    expect("pass=fwd " SMALL "exec=interleave repeat=4", "pass", NULL, NULL);
+    expect("pass=bwd " SMALL "exec=interleave mod=softcap:5", "pass", NULL, NULL);
+}
+
+Test(exec, many_repetitions_over_garbage_are_bitwise)
+{
+    expect("pass=fwd " SMALL "repeat=20 want=stats lens=40+17/33+56", "pass", NULL, NULL);
+    expect("pass=bwd " SMALL "repeat=8 deterministic=1", "pass", NULL, NULL);
+}
+
+Test(exec, a_workspace_may_start_anywhere_aligned)
+{
+    expect("pass=bwd " SMALL "workspace=offset:64", "pass", NULL, NULL);
+    expect("pass=fwd " SMALL "workspace=offset:8", "unsupported", "bad_problem", "workspace");
+}
+
+Test(exec, what_the_cpu_has_not_is_refused_by_name)
+{
+    expect("pass=fwd " SMALL "exec=graph", "unsupported", "unsupported", "CUDA graphs");
+    expect("pass=bwd " SMALL "exec=graph_update", "unsupported", "unsupported", "CUDA graphs");
+    expect("pass=fwd " SMALL "exec=graph_after_destroy", "unsupported", "unsupported", "CUDA graphs");
+    expect("pass=fwd " SMALL "exec=graph_native", "unsupported", "unsupported", "graphs");
+    expect("pass=fwd " SMALL "exec=aot", "unsupported", "unsupported", "saved");
+    expect("pass=fwd " SMALL "exec=override_shape", "unsupported", "unsupported", "other shapes");
+}
+
+Test(exec, bias_and_modifications_reach_the_call)
+{
+    expect("pass=fwd " SMALL "bias=1hss", "pass", NULL, NULL);
+    expect("pass=bwd " SMALL "bias=b1ss dbias=1", "pass", NULL, NULL);
+    expect("pass=bwd " SMALL "mod=relpos", "pass", NULL, NULL);
+    expect("pass=bwd " SMALL "mod=document:3", "pass", NULL, NULL);
+}
+
+Test(exec, the_cpu_answers_whatever_the_policy)
+{
+    static const char *const words[] = { "cudnn", "math", "any", "guard" };
+    char name[200];
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        snprintf(name, sizeof name, "pass=fwd %s%s%s", SMALL, "policy=", words[i]);
+        json_t *row = run(name);
+        cr_expect_str_eq(json_string_value(json_object_get(row, "verdict")), "pass");
+        cr_expect_str_eq(json_string_value(json_object_get(row, "backend")), "cpu");
+        json_decref(row);
+    }
+}
+
+Test(exec, below_9_28_a_replay_after_the_plans_end_is_refused_by_policy)
+{
+    facts_problem p = resolved("pass=fwd " SMALL "exec=graph_after_destroy");
+    facts_worker worker = { .device = FACTS_DEVICE_GPU, .has_graphs = true };
+    const char *reason_class = "";
+    worker.info.cudnn_version = 92700;
+    cr_expect_not_null(facts_exec_refuses(&p, FATTN_BACKEND_CUDNN, &worker, &reason_class));
+    cr_expect_str_eq(reason_class, "policy");
+    cr_expect_null(facts_exec_refuses(&p, FATTN_BACKEND_MATH, &worker, &reason_class));
+    worker.info.cudnn_version = 92800;
+    cr_expect_null(facts_exec_refuses(&p, FATTN_BACKEND_CUDNN, &worker, &reason_class));
+    worker.info.cudnn_version = 92700;
+    p.ask.guards_off = 1;
+    cr_expect_null(facts_exec_refuses(&p, FATTN_BACKEND_CUDNN, &worker, &reason_class));
+}
+
+Test(exec, the_forward_of_a_backward_is_a_problem_of_its_own)
+{
+    facts_problem p = resolved("pass=bwd " SMALL "mask=causal_br bias=1hss dbias=1 deterministic=1 exec=graph");
+    fattn_problem forward = facts_exec_forward(&p.ask), out;
+    cr_assert_eq(fattn_problem_resolve(&forward, &out), FATTN_OK, "%s", fattn_last_error());
+    cr_expect(out.pass == FATTN_FORWARD && out.outputs == FATTN_WANT_STATS && !out.deterministic && !out.dbias);
+    cr_expect_eq(memcmp(out.o_strides, p.ask.o_strides, sizeof out.o_strides), 0);
+    cr_expect_eq(memcmp(out.stats_strides, p.ask.stats_strides, sizeof out.stats_strides), 0);
+    cr_expect(facts_exec_has_forward(&p));
+    p.exec = FACTS_EXEC_EAGER;
+    cr_expect_not(facts_exec_has_forward(&p));
+}
+
+Test(exec, a_policy_names_who_may_answer)
+{
+    facts_worker gpu = { .device = FACTS_DEVICE_GPU }, cpu = { .device = FACTS_DEVICE_CPU };
+    cr_expect(facts_policy_allows(&gpu, FACTS_POLICY_CUDNN, FATTN_BACKEND_CUDNN));
+    cr_expect_not(facts_policy_allows(&gpu, FACTS_POLICY_CUDNN, FATTN_BACKEND_MATH));
+    cr_expect_not(facts_policy_allows(&gpu, FACTS_POLICY_MATH, FATTN_BACKEND_CUDNN));
+    cr_expect(facts_policy_allows(&gpu, FACTS_POLICY_GUARD, FATTN_BACKEND_MATH));
+    cr_expect(facts_policy_allows(&cpu, FACTS_POLICY_MATH, FATTN_BACKEND_CPU));
+}
+
+Test(exec, guard_without_its_rules_cannot_be_asked_and_leaves_no_policy)
+{
+    facts_worker gpu = { .device = FACTS_DEVICE_GPU, .errata_error = "there are none" };
+    char error[400] = "";
+    int depth;
+    facts_case c;
+    cr_assert(facts_case_parse(&c, "pass=fwd " SMALL, NULL));
+    cr_expect_eq(facts_policy_begin(&depth, &gpu, FACTS_POLICY_GUARD, &c, error), FATTN_ENVIRONMENT);
+    cr_expect_str_eq(error, "there are none");
+    facts_policy_end(depth);
+    cr_expect_eq(fattn_policy_depth(), 0);
+    cr_assert_eq(facts_policy_begin(&depth, &gpu, FACTS_POLICY_ANY, &c, error), FATTN_OK, "%s", error);
+    cr_expect_eq(fattn_policy_depth(), 1);
+    facts_policy_end(depth);
+    cr_expect_eq(fattn_policy_depth(), 0);
+}
+
+Test(exec, derived_layouts_are_checked_where_a_stride_is_0)
+{
+    static const char *const names[] = { "pass=fwd " SMALL, "pass=fwd " SMALL "stride=broadcast:q.b",
+                                         "pass=fwd " SMALL "stride=broadcast:q.s",
+                                         "pass=bwd " SMALL "stride=broadcast:q.h+k.s+v.b layout=sbhd",
+                                         "pass=fwd dtype=f16 b=1 h=1 s=1/40 d=64 stride=broadcast:k.h+v.s" };
+    char why[300] = "";
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        facts_problem p = resolved(names[i]);
+        cr_expect(facts_layouts_hold(&p, why), "%s: %s", names[i], why);
+    }
+}

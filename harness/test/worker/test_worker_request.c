@@ -1,0 +1,128 @@
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "worker/replace.h"
+#include "worker/request.h"
+
+static bool target(facts_target_request *out, const char *line, char error[FACTS_REQUEST_ERROR])
+{
+    return facts_target_request_read(out, line, strlen(line), error);
+}
+
+static bool request(facts_request *out, const char *line, char error[FACTS_REQUEST_ERROR])
+{
+    return facts_request_read(out, line, strlen(line), error);
+}
+
+Test(request, a_target_is_read_whole)
+{
+    facts_target_request t;
+    char error[FACTS_REQUEST_ERROR];
+    cr_assert(
+        target(
+            &t,
+            "{\"target\":{\"cudnn_dir\":\"/a\",\"nvrtc\":\"\",\"driver\":\"/d\",\"version\":\"9.20.0\",\"build\":\"x\",\"device\":"
+            "{\"kind\":\"described\",\"ordinal\":0,\"name\":\"h\",\"json\":\"{}\"},\"threads\":2,\"supervisor\":7,\"fault\":\"\"}}",
+            error),
+        "%s", error);
+    cr_expect_str_eq(t.cudnn_dir, "/a");
+    cr_expect_str_eq(t.nvrtc, "");
+    cr_expect_str_eq(t.driver, "/d");
+    cr_expect_str_eq(t.device_json, "{}");
+    cr_expect(t.device == FACTS_DEVICE_DESCRIBED && t.threads == 2 && t.supervisor == 7);
+    facts_target_request_free(&t);
+}
+
+Test(request, a_request_is_read_whole)
+{
+    facts_request r;
+    char error[FACTS_REQUEST_ERROR];
+    cr_assert(
+        request(&r,
+                "{\"id\":7,\"case\":\"pass=fwd dtype=bf16\",\"do\":\"run\",\"explain\":true,\"from_config\":2,\"plan_dir\":\"/p\","
+                "\"dump\":\"/q\",\"trace\":true,\"first_bad_only\":true}",
+                error),
+        "%s", error);
+    cr_expect(r.id == 7 && r.what == FACTS_DO_RUN && r.explain && r.trace && r.first_bad_only && r.from_config == 2);
+    cr_expect_str_eq(r.text, "pass=fwd dtype=bf16");
+    cr_expect_str_eq(r.plan_dir, "/p");
+    cr_expect_str_eq(r.dump, "/q");
+}
+
+Test(request, what_is_not_said_is_the_default)
+{
+    facts_request r;
+    char error[FACTS_REQUEST_ERROR];
+    cr_assert(request(&r, "{\"id\":0,\"case\":\"pass=fwd\",\"do\":\"decide\"}", error));
+    cr_expect(!r.explain && !r.trace && !r.first_bad_only && r.from_config == 0 && r.dump[0] == '\0');
+}
+
+Test(request, garbage_is_refused_with_one_line)
+{
+    static const char *const bad[] = {
+        "",
+        "x",
+        "[]",
+        "null",
+        "{",
+        "{}",
+        "{\"id\":1}",
+        "{\"id\":\"1\",\"case\":\"a\",\"do\":\"run\"}",
+        "{\"id\":-1,\"case\":\"a\",\"do\":\"run\"}",
+        "{\"id\":1,\"case\":7,\"do\":\"run\"}",
+        "{\"id\":1,\"case\":\"a\",\"do\":\"fly\"}",
+        "{\"id\":1,\"case\":\"a\\u0000b\",\"do\":\"run\"}",
+        "{\"id\":1,\"id\":2,\"case\":\"a\",\"do\":\"run\"}",
+        "{\"id\":1,\"case\":\"a\",\"do\":\"run\",\"from_config\":-1}",
+        "{\"id\":1,\"case\":\"a\",\"do\":\"run\",\"trace\":1}",
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        facts_request r;
+        char error[FACTS_REQUEST_ERROR] = "";
+        cr_expect_not(request(&r, bad[i], error), "%s", bad[i]);
+        cr_expect(error[0] != '\0' && !strchr(error, '\n'), "%s", bad[i]);
+    }
+}
+
+Test(request, a_target_without_its_device_is_refused)
+{
+    static const char *const bad[] = {
+        "{\"target\":{}}",
+        "{\"target\":[]}",
+        "{\"target\":{\"device\":{\"kind\":\"moon\"}}}",
+        "{\"target\":{\"device\":{\"kind\":\"described\"}}}",
+        "{\"target\":{\"device\":{\"kind\":\"gpu\",\"ordinal\":-1}}}",
+        "{\"target\":{\"cudnn_dir\":7,\"device\":{\"kind\":\"cpu\"}}}",
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        facts_target_request t;
+        char error[FACTS_REQUEST_ERROR] = "";
+        cr_expect_not(target(&t, bad[i], error), "%s", bad[i]);
+        cr_expect(error[0] != '\0' && t.device_json == NULL, "%s", bad[i]);
+    }
+}
+
+Test(request, a_case_longer_than_any_name_is_refused)
+{
+    char line[4000], error[FACTS_REQUEST_ERROR];
+    facts_request r;
+    memset(line, 'a', sizeof line);
+    memcpy(line, "{\"id\":1,\"do\":\"run\",\"case\":\"", 27);
+    strcpy(line + sizeof line - 3, "\"}");
+    cr_expect_not(request(&r, line, error));
+}
+
+Test(request, another_threshold_needs_another_process)
+{
+    facts_worker gpu = { .device = FACTS_DEVICE_GPU }, cpu = { .device = FACTS_DEVICE_CPU };
+    facts_request plain = { .text = "pass=fwd dtype=bf16" }, two = { .text = "pass=fwd dtype=bf16 rescale=2" };
+    unsetenv(FACTS_RESCALE);
+    cr_expect_not(facts_replace_due(&gpu, &plain));
+    cr_expect(facts_replace_due(&gpu, &two));
+    cr_expect_not(facts_replace_due(&cpu, &two), "the cpu has none");
+    setenv(FACTS_RESCALE, "2", 1);
+    cr_expect(facts_replace_due(&gpu, &plain));
+    cr_expect_not(facts_replace_due(&gpu, &two));
+    unsetenv(FACTS_RESCALE);
+}
