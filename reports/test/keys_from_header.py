@@ -7,12 +7,12 @@ import re
 import sys
 from pathlib import Path
 
-HEADER = Path(__file__).resolve().parents[2] / "harness/src/case/keys.h"
+HEADER = Path(__file__).resolve().parents[2] / "harness/src/case/language/keys.h"
 SOURCE = HEADER.with_name("keys.c")   # says what the forms of a stride are
 PUBLIC = Path(__file__).resolve().parents[2] / "lib/include/fattn/fattn.h"
 # Where absence means "as another key".
 FOLLOWS = {"out": "dtype", "grad": "dtype", "do_dtype": "out", "bias_dtype": "dtype", "q": "layout", "k": "layout", "v": "layout"}
-# Defaults that depend on another key's value, as harness/src/case/draft.c has them: [key, value or start*, default].
+# Defaults that depend on another key's value, as harness/src/case/language/draft.c has them: [key, value or start*, default].
 WHEN = {
     "out": [["dtype", "mx*", "bf16"]], "grad": [["dtype", "mx*", "bf16"]], "do_dtype": [["dtype", "mxe4m3", "mxe4m3"], ["dtype", "mxe5m2", "mxe5m2"]],
     "bias_dtype": [["dtype", "e*", "bf16"], ["dtype", "mx*", "bf16"]],

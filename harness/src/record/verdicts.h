@@ -1,4 +1,4 @@
-/* What each verdict means to whoever counts: the words themselves are FACTS_VERDICT_LIST (numbers/judge.h). */
+/* What each verdict means to whoever counts: the words themselves are FACTS_VERDICT_LIST (numbers/judge/judge.h). */
 #ifndef FACTS_VERDICTS_H
 #define FACTS_VERDICTS_H
 

@@ -45,7 +45,7 @@ typedef enum facts_array_id { FACTS_ARRAY_LIST(AS_ENUM) FACTS_ARRAY_COUNT } fact
 
 typedef enum facts_array_type { FACTS_ARRAY_I32, FACTS_ARRAY_I64, FACTS_ARRAY_F32, FACTS_ARRAY_U8 } facts_array_type;
 
-/* What it holds is facts_array_fill's (numbers/arrays.h). */
+/* What it holds is facts_array_fill's (numbers/fill/arrays.h). */
 typedef struct facts_array {
     int64_t count; /* 0: the call has none */
     facts_array_type type;

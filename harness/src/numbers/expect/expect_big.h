@@ -1,5 +1,5 @@
 /* What is due of problems with many rows: an exact reference where the data are made for one (fill=codebook), a sample where they
- * are not (case/huge.h). docs/numerics.md section 7. */
+ * are not (case/problem/huge.h). docs/numerics.md section 7. */
 #ifndef FACTS_EXPECT_BIG_H
 #define FACTS_EXPECT_BIG_H
 
