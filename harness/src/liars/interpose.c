@@ -6,6 +6,7 @@
 
 #include "numbers/dtype.h"
 #include "numbers/fill/arrays.h"
+#include "numbers/fill/scalars.h"
 
 #define TILE 128
 

@@ -10,9 +10,9 @@
 #include "numbers/check/check.h"
 #include "numbers/dtype.h"
 #include "numbers/expect/expect_whole.h"
-#include "numbers/fill/arrays.h"
 #include "numbers/fill/fill.h"
 #include "numbers/fill/oracle_view.h"
+#include "numbers/fill/places.h"
 #include "numbers/fill/seen.h"
 
 typedef struct world {

@@ -4,7 +4,7 @@
 #include "case/problem/huge.h"
 #include "numbers.h"
 #include "numbers/expect/expect_big.h"
-#include "numbers/fill/oracle_view.h"
+#include "numbers/fill/scalars.h"
 
 typedef struct room {
     facts_problem p;

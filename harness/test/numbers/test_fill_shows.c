@@ -1,6 +1,7 @@
 /* Each fill makes one class of mistake visible: a kernel with that mistake stands out on it, and less, or not at all, on ordinary
  * noise. Ratios of what was measured to what is allowed; above 1 is caught. */
 #include "checking.h"
+#include "numbers/fill/scalars.h"
 
 typedef enum gates { ALL_GATES, ELEMENTS /* T0, T1 and TL: what does not ask for dense data */ } gates;
 

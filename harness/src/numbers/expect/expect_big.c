@@ -8,7 +8,7 @@
 #include "case/problem/huge.h"
 #include "numbers/dtype.h"
 #include "numbers/fill/fill.h"
-#include "numbers/fill/oracle_view.h"
+#include "numbers/fill/places.h"
 
 /* ---- the sample ------------------------------------------------------------------------------------------------------------- */
 

@@ -17,6 +17,7 @@
 #include "numbers/fill/fill.h"
 #include "numbers/fill/mod.h"
 #include "numbers/fill/oracle_view.h"
+#include "numbers/fill/places.h"
 #include "numbers/fill/seen.h"
 
 #define AS_WORD(symbol, word, fwd, bwd) word,

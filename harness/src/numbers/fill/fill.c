@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "arrays.h"
 #include "mx.h"
 #include "oracle_view.h"
-#include "pages.h"
+#include "places.h"
+#include "scalars.h"
 
 bool facts_fill_is_dense(facts_fill fill)
 {

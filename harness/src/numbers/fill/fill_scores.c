@@ -4,6 +4,7 @@
 
 #include "fill.h"
 #include "mod.h"
+#include "scalars.h"
 
 #define STREAM_OF_MOD FACTS_STREAM_SINK /* no case has both */
 

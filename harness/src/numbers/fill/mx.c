@@ -5,6 +5,7 @@
 
 #include "arrays.h"
 #include "fill.h"
+#include "places.h"
 
 #define TILE_LINES 128
 #define TILE_BLOCKS 4

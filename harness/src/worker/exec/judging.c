@@ -7,7 +7,6 @@
 #include "numbers/check/judge_keep.h"
 #include "numbers/dtype.h"
 #include "numbers/expect/expect_arrays.h"
-#include "numbers/fill/arrays.h"
 #include "numbers/fill/fill.h"
 #include "numbers/fill/oracle_view.h"
 #include "numbers/fill/seen.h"

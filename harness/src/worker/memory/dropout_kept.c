@@ -7,6 +7,7 @@
 #include "numbers/dtype.h"
 #include "numbers/fill/arrays.h"
 #include "numbers/fill/oracle_view.h"
+#include "numbers/fill/places.h"
 #include "worker/exec/exec.h"
 #include "worker/gpu/try.h"
 

@@ -7,7 +7,7 @@
 #include <time.h>
 
 #include "case/problem/huge.h"
-#include "numbers/fill/oracle_view.h"
+#include "numbers/fill/places.h"
 #include "slabs.h"
 
 static double now_ms(void)

@@ -1,6 +1,5 @@
-#include "pages.h"
+#include "places.h"
 
-#include "arrays.h"
 #include "numbers/philox.h"
 
 /* A permutation of 0..count-1: a Feistel network over the next power of four, walked until it lands inside. */
@@ -65,10 +64,20 @@ static bool is_shared(const facts_problem *p, facts_tensor_id id, int64_t n)
     return p->table == FACTS_TABLE_SHARED && n < (table_of(p, id) + 1) / 2;
 }
 
+int64_t facts_live_q(const facts_problem *problem, int64_t b)
+{
+    return problem->has_lengths ? problem->len_q[b] : problem->ask.seq_q;
+}
+
+int64_t facts_live_kv(const facts_problem *problem, int64_t b)
+{
+    return problem->has_lengths ? problem->len_kv[b] : problem->ask.seq_kv;
+}
+
 int64_t facts_pages_of_entry(const facts_problem *p, facts_tensor_id id, int64_t b)
 {
     const int64_t page = p->tensor[id].page;
-    return ((p->has_lengths ? p->len_kv[b] : p->ask.seq_kv) + page - 1) / page;
+    return (facts_live_kv(p, b) + page - 1) / page;
 }
 
 int64_t facts_page_owner(const facts_problem *p, facts_tensor_id id, int64_t b, int64_t n)
@@ -96,4 +105,36 @@ bool facts_page_used(const facts_problem *p, facts_tensor_id id, int64_t page)
     if (b >= p->ask.batch || facts_page_owner(p, id, b, n) != b)
         return false;
     return !p->ask.packed_table || n < facts_pages_of_entry(p, id, b);
+}
+
+int64_t facts_row_at(const facts_problem *p, facts_tensor_id id, int64_t b, int64_t t)
+{
+    const facts_tensor *x = &p->tensor[id];
+    if (x->packed != FACTS_PACKED_NOT)
+        return x->first + ((x->packed == FACTS_PACKED_KV ? p->start_kv : p->start_q)[b] + t) * x->stride[2];
+    if (x->page != 0)
+        return x->first + facts_page_of(p, id, b, t / x->page) * x->stride[0] + t % x->page * x->stride[2];
+    return x->first + b * x->stride[0] + t * x->stride[2];
+}
+
+static bool is_tile_drawn(const facts_problem *p, int64_t b, int64_t h, int64_t row, int64_t key)
+{
+    int64_t rows = (p->ask.seq_q + 127) / 128, keys = (p->ask.seq_kv + 127) / 128;
+    facts_draw draw = facts_draw_at(p->seed, FACTS_STREAM_TILES, FACTS_LANE_CHOICE,
+                                    (uint64_t)(((b * p->ask.heads_q + h) * rows + row) * keys + key));
+    return key == row % keys || facts_pick(draw.r[0], 4) != 0; /* a row keeps its own tile */
+}
+
+bool facts_tile_kept(const facts_problem *p, int64_t b, int64_t h, int64_t row, int64_t key)
+{
+    switch (p->block_pattern) {
+    case FACTS_BLOCKS_RANDOM:
+        return is_tile_drawn(p, b, h, row, key);
+    case FACTS_BLOCKS_FIRST:
+        return key != 0;
+    case FACTS_BLOCKS_EMPTY_ROW:
+        return row != (b + h) % ((p->ask.seq_q + 127) / 128) && is_tile_drawn(p, b, h, row, key);
+    default:
+        return true;
+    }
 }
