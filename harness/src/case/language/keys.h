@@ -106,7 +106,7 @@ typedef enum facts_kind {
     X(GUARDS, "guards", WORD, "on off", "on", "*", "off: the backend is asked as it is")                                                     \
     X(POLICY, "policy", WORD, "cudnn math any guard", "cudnn", "*", "who may answer: cuDNN, our kernels, ours where cuDNN refuses; guard: and errata hold")  \
     X(ROPE, "rope", WORD, "0 1 N", "0", "*", "rotary embedding in the graph: of all channels of a head, of its last N")                        \
-    X(FILL, "fill", WORD, "gauss uniform spiky needle neglse stair_up stair_dn biglogit offset_k sparse_int unip bias_needle amax_plant codebook pad_garbage hugelogit outlier:X poslse te", \
+    X(FILL, "fill", WORD, "gauss uniform spiky needle neglse stair_up stair_dn biglogit offset_k sparse_int unip bias_needle amax_plant pad_garbage hugelogit outlier:X poslse te", \
       "gauss", "*", "data")                                                                              \
     X(SEED, "seed", WORD, "N", "1", "*", "seed of the data and of random lengths")                                                           \
     X(POISON, "poison", WORD, "fill nan inf big", "fill", "*", "what lies in inputs where no answer may depend on it")                       \

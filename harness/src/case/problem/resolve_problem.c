@@ -398,9 +398,9 @@ static facts_resolve_status resolve_check(facts_resolution *r)
     return why == NULL ? FACTS_RESOLVED : facts_resolve_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_CHECK, why);
 }
 
-/* One backward in five reads O and Stats of its own forward (docs/numerics.md section 1): which, its name says, and no engine
- * changes it. Not where data are made for one answer, nor where O is there twice, nor of 8 bit types, whose forward has scales and
- * factors of its own; but always where the reference has no O of every row. */
+/* One backward in five reads O and Stats of its own forward (docs/numerics.md section 1). The case's name says which, whatever the
+ * engine. None does with a check, an O whose places are shared, or 8 bit types, whose forward has scales and factors of its own.
+ * All do where the reference has no O of every row. */
 static bool reads_own_forward(const facts_problem *p, const facts_case *c)
 {
     facts_case any = *c;
@@ -409,8 +409,7 @@ static bool reads_own_forward(const facts_problem *p, const facts_case *c)
     const facts_tensor *o = &p->tensor[FACTS_TENSOR_O];
     if (p->ask.pass == FATTN_BACKWARD && facts_is_huge(p))
         return true;
-    if (p->ask.pass != FATTN_BACKWARD || p->check != FACTS_CHECK_NONE || p->fill == FACTS_FILL_CODEBOOK ||
-        facts_is_fp8(p->ask.dtype) || facts_is_mx(p->ask.dtype))
+    if (p->ask.pass != FATTN_BACKWARD || p->check != FACTS_CHECK_NONE || facts_is_fp8(p->ask.dtype) || facts_is_mx(p->ask.dtype))
         return false;
     for (int axis = 0; axis < 3; axis++)
         if (o->stride[axis] == 0 && o->dim[axis] > 1)

@@ -128,23 +128,6 @@ static void make_plant(facts_recipe *r, const facts_problem *problem, bool query
     r->key = key_place(problem);
 }
 
-static void make_codes(facts_recipe *r, const facts_problem *problem, bool query)
-{
-    r->element = query ? FACTS_ELEMENT_CODE_ROW : FACTS_ELEMENT_CODE_KEY;
-    r->codes = FACTS_CODES;
-    r->edge = problem->seed % 2 == 0;
-    r->group = query ? problem->ask.heads_q / problem->ask.heads_k : 1;
-    r->key = key_place(problem);
-}
-
-int32_t facts_code_of(const facts_problem *problem, facts_tensor_id id, int64_t b, int64_t h, int64_t s)
-{
-    facts_recipe r = { .seed = problem->seed };
-    memcpy(r.dim, problem->tensor[id].dim, sizeof r.dim);
-    make_codes(&r, problem, id == FACTS_TENSOR_Q);
-    return facts_code_at(&r, b, h, s);
-}
-
 /* The key that each row points at. */
 static bool make_needles(facts_recipe *r, const facts_problem *problem)
 {
@@ -235,9 +218,6 @@ static bool make_scored(facts_recipe *r, const facts_problem *problem, bool quer
             make_plant(r, problem, true);
         else
             make_needle(r, problem, false, scale);
-        return true;
-    case FACTS_FILL_CODEBOOK:
-        make_codes(r, problem, query);
         return true;
     default:
         return true;

@@ -32,11 +32,6 @@ int64_t facts_needle_key(const facts_problem *problem, int64_t b, int64_t h, int
 /* needle: q = a k. The smallest a on a 3 bit grid that lifts the needle 5 above the log-sum of the other keys. */
 double facts_needle_gain(int64_t dim, int64_t keys, double scale);
 
-/* codebook: rows of Q and of K are copies of this many, drawn for each head; even seeds make the edge variant (fill_element.h). The
- * number of the code that row s of Q, or of K, holds. Where stride 0 shares places, the first of them counts. */
-#define FACTS_CODES 16
-int32_t facts_code_of(const facts_problem *problem, facts_tensor_id id, int64_t b, int64_t h, int64_t s);
-
 /* Dense fills have noise-like data: an answer that belongs to other data cannot pass by chance. */
 bool facts_fill_is_dense(facts_fill fill);
 

@@ -6,7 +6,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "case/problem/huge.h"
 #include "numbers/fill/places.h"
 #include "slabs.h"
 
@@ -119,21 +118,11 @@ static fattn_status create(facts_truth *out, facts_worker *worker, const facts_p
     }
 }
 
-/* No storage of 2^31 elements and more is ever here. */
-static bool fits_here(const facts_problem *problem)
-{
-    for (int id = 0; id < FACTS_TENSOR_COUNT; id++)
-        if (problem->tensor[id].present && problem->tensor[id].elements > INT32_MAX)
-            return false;
-    return true;
-}
-
 static fattn_status create_where_it_can(facts_truth *out, facts_worker *worker, const facts_problem *problem, making how,
                                         char error[256])
 {
-    /* Checks look at everything that there is, and write what no fill makes; a codebook's reference is the C one. */
-    how.here = !worker->gpu || how.edit || problem->check != FACTS_CHECK_NONE || (facts_is_coded(problem) && fits_here(problem)) ||
-               worker->oracle == FACTS_ORACLE_CPU;
+    /* Checks look at everything that there is, and write what no fill makes. */
+    how.here = !worker->gpu || how.edit || problem->check != FACTS_CHECK_NONE || worker->oracle == FACTS_ORACLE_CPU;
     fattn_status status = create(out, worker, problem, &how, error);
     if (how.here || status != FATTN_INTERNAL)
         return status;
