@@ -6,8 +6,8 @@
 
 #include "case/problem/huge.h"
 #include "numbers/dtype.h"
-#include "numbers/fill/fill.h"
 #include "numbers/fill/places.h"
+#include "numbers/philox.h"
 
 /* ---- the sample ------------------------------------------------------------------------------------------------------------- */
 

@@ -1,4 +1,4 @@
-/* One element of a fill: what lies at a logical place follows from a recipe, a plain value that facts_recipe_make (fill.h) works
+/* One element of a fill: what lies at a logical place follows from a recipe, a plain value that facts_recipe_make (recipe.h) works
  * out once.
  *
  * Compiled by C and by CUDA C++, to the same bits: integers, conversions, and products that nothing unrounded is added to, so that
@@ -14,11 +14,12 @@
 /* What an element is made of. X(SYMBOL) */
 #define FACTS_ELEMENT_LIST(X)                                                                                                      \
     X(NORMAL)                                                                                                                      \
-    X(UNIFORM) X(SPIKY) X(SCALED) /* gain N */                                                                                     \
-        X(OFFSET)                 /* N rounded to the type, and twice the direction */                                             \
-        X(SPARSE)                 /* whole numbers within -2 and 2; four in five are 0 */                                          \
-        X(OUTLIER)                /* N; in one channel for all (the middle one) gain N */                                          \
-        X(COUNTS)                 /* gain times a whole number from 0 to 199 */                                                    \
+    X(UNIFORM)                                                                                                                     \
+    X(SPIKY) X(SCALED) /* gain N */                                                                                                \
+        X(OFFSET)      /* N rounded to the type, and twice the direction */                                                        \
+        X(SPARSE)      /* whole numbers within -2 and 2; four in five are 0 */                                                     \
+        X(OUTLIER)     /* N; in one channel for all (the middle one) gain N */                                                     \
+        X(COUNTS)      /* gain times a whole number from 0 to 199 */                                                               \
         X(NEEDLE) /* gain times the signs of key row[] (its own number without a table) of head h / group, as `key` has them */    \
         X(BIAS_NEEDLE) /* gain at key row[], else 0 */                                                                             \
         X(ONE_HOT)     /* 1 in channel (row + 5 head + 11 batch) mod channels, else 0 */                                           \
@@ -59,7 +60,7 @@ typedef struct facts_recipe {
     float gain;
     double hidden, shown, left, right, steps;
     int64_t channels, down, group;
-    int64_t plant[4];    /* b,h,s,d of what is planted */
+    int64_t plant[4]; /* b,h,s,d of what is planted */
     facts_key_place key;
     int32_t poisoned; /* padded rows hold `poison`, a code */
     uint32_t poison;

@@ -2,8 +2,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "fill.h"
 #include "mod.h"
+#include "recipe.h"
 #include "scalars.h"
 
 #define STREAM_OF_MOD FACTS_STREAM_SINK /* no case has both */
