@@ -261,7 +261,7 @@ static void print_all(const char *text, const sample samples[RUNS + AFTER])
     };
     double values[RUNS + AFTER];
     printf("\n## %s: %s\n\n| stage | least us | median us | after a plan: least | median |\n|---|---|---|---|---|\n", text,
-           facts_verdict_words[samples[0].verdict]);
+           facts_verdict_name(samples[0].verdict));
     for (int s = 0; s < STAGES; s++) {
         for (int n = 0; n < RUNS + AFTER; n++)
             values[n] = samples[n].us[s];

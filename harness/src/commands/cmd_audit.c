@@ -186,13 +186,13 @@ void facts_audit_take(facts_audit *audit, size_t target, size_t work, const fact
 {
     facts_member members[16];
     size_t count = 0;
-    facts_slice reason = facts_line_get(row, "reason");
+    facts_span reason = facts_line_get(row, "reason");
     if (reason.at && !facts_scan_object(reason.at, reason.length, members, 16, &count))
         count = 0;
     count = count < 16 ? count : 16;
     /* A refusal with cuDNN's status is cuDNN's; ours have none, also where they know that a version cannot say such a graph. */
     bool by_cudnn =
-        facts_slice_is(facts_member_find(members, count, "class"), "unsupported") && facts_member_find(members, count, "status").at;
+        facts_json_is(facts_member_find(members, count, "class"), "unsupported") && facts_member_find(members, count, "status").at;
     facts_reply *reply = &audit->replies[target * audit->session.work_count + work];
     *reply = facts_reply_join(*reply, facts_reply_of(verdict, audit->measured, by_cudnn));
 }

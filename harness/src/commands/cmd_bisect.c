@@ -178,8 +178,8 @@ typedef struct loading {
 static bool find_device(void *context, const facts_line *line)
 {
     loading *l = context;
-    if (line->kind == FACTS_LINE_TARGET && facts_slice_is(facts_line_get(line, "planned"), l->b->at[0].target.device))
-        facts_slice_string(facts_line_get(line, "device"), l->device, sizeof l->device);
+    if (line->kind == FACTS_LINE_TARGET && facts_json_is(facts_line_get(line, "planned"), l->b->at[0].target.device))
+        facts_json_string(facts_line_get(line, "device"), l->device, sizeof l->device);
     return true;
 }
 
@@ -188,14 +188,14 @@ static bool load_row(void *context, const facts_line *line)
 {
     loading *l = context;
     bool more = false;
-    if (line->kind != FACTS_LINE_ROW || !facts_slice_is(facts_line_get(line, "case"), l->b->name) ||
-        !facts_slice_is(facts_line_get(line, "device"), l->device))
+    if (line->kind != FACTS_LINE_ROW || !facts_json_is(facts_line_get(line, "case"), l->b->name) ||
+        !facts_json_is(facts_line_get(line, "device"), l->device))
         return true;
-    facts_slice_bool(facts_line_get(line, "more"), &more);
+    facts_json_bool(facts_line_get(line, "more"), &more);
     for (size_t i = 0; i < l->b->versions; i++) {
         facts_bisected *v = &l->b->at[i];
         int attempt = v->known[0] ? 1 : 0;
-        if (v->known[attempt] || !facts_slice_is(facts_line_get(line, "build"), v->target.build.name))
+        if (v->known[attempt] || !facts_json_is(facts_line_get(line, "build"), v->target.build.name))
             continue;
         facts_said_row(&v->said[attempt], line);
         v->known[attempt] = !more && facts_said_answers(&v->said[attempt]);

@@ -182,7 +182,7 @@ static int open_weights(facts_hunt *hunt, fuzzing *z)
 static bool read_seed(void *context, const facts_line *line)
 {
     int64_t seed;
-    if (line->kind == FACTS_LINE_RUN && facts_slice_int(facts_line_get(line, "seed"), &seed) && seed >= 0)
+    if (line->kind == FACTS_LINE_RUN && facts_json_int(facts_line_get(line, "seed"), &seed) && seed >= 0)
         *(uint64_t *)context = (uint64_t)seed;
     return true;
 }

@@ -77,7 +77,7 @@ static void check(scene *s, facts_verdict due)
 {
     facts_checks_run(&s->runs);
     cr_expect_eq(s->trial.status, FATTN_OK, "%s", s->trial.text);
-    cr_expect_eq(s->trial.verdict, due, "%s: %s", facts_verdict_words[s->trial.verdict], s->trial.text);
+    cr_expect_eq(s->trial.verdict, due, "%s: %s", facts_verdict_name(s->trial.verdict), s->trial.text);
 }
 
 #define SHAPE "dtype=bf16 b=2 h=4/2 s=40/56 d=32 "

@@ -6,8 +6,8 @@
 
 #include "case/words/case_text.h"
 #include "case/words/text_file.h"
+#include "case/words/verdict.h"
 #include "field.h"
-#include "numbers/judge/judge.h" /* the words for verdicts */
 
 typedef struct entry {
     facts_deviation shown;
@@ -46,23 +46,12 @@ static bool is_date(const char *text)
     return month >= 1 && month <= 12 && day >= 1 && day <= 31;
 }
 
-static bool is_word(facts_span text, const char *word)
-{
-    return strlen(word) == text.length && memcmp(word, text.at, text.length) == 0;
-}
-
 static bool is_verdict(facts_span text, facts_nearest *nearest)
 {
-#define AS_WORD(symbol, word) word,
-    static const char *const words[] = { FACTS_VERDICT_LIST(AS_WORD) };
-#undef AS_WORD
-    bool found = false;
     *nearest = facts_nearest_start(text);
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        found = found || is_word(text, words[i]);
-        facts_nearest_offer(nearest, words[i], strlen(words[i]));
-    }
-    return found;
+    for (facts_verdict v = 0; v < FACTS_VERDICT_COUNT; v++)
+        facts_nearest_offer(nearest, facts_verdict_name(v), strlen(facts_verdict_name(v)));
+    return facts_verdict_read(text) < FACTS_VERDICT_COUNT;
 }
 
 bool facts_deviation_names(const facts_deviation *d, const char *verdict)
@@ -70,7 +59,7 @@ bool facts_deviation_names(const facts_deviation *d, const char *verdict)
     bool found = false;
     facts_span rest = facts_span_of(d->verdict);
     while (rest.length > 0)
-        found = is_word(facts_span_cut(&rest, '/'), verdict) || found;
+        found = facts_span_is(facts_span_cut(&rest, '/'), verdict) || found;
     return found;
 }
 

@@ -7,12 +7,7 @@
 #include <stdint.h>
 
 #include "case/language/case.h"
-
-/* A piece of a longer text; not terminated. */
-typedef struct facts_span {
-    const char *at;
-    size_t length;
-} facts_span;
+#include "span.h"
 
 facts_span facts_span_of(const char *text);
 bool facts_span_is(facts_span span, const char *word);

@@ -96,19 +96,19 @@ static void subject_of(facts_subject *out, char texts[5][40], const facts_target
     size_t count;
     *out = target_subject(target, texts[0], sm, measured);
     out->verdict = facts_verdict_name(verdict);
-    if (facts_slice_string(facts_line_get(row, "backend"), texts[1], sizeof texts[1]))
+    if (facts_json_string(facts_line_get(row, "backend"), texts[1], sizeof texts[1]))
         out->backend = texts[1];
-    if (facts_slice_int(facts_line_get(row, "engine"), &engine)) {
+    if (facts_json_int(facts_line_get(row, "engine"), &engine)) {
         snprintf(texts[2], sizeof texts[2], "%lld", (long long)engine);
         out->engine = texts[2];
     }
-    if (facts_slice_int(facts_line_get(row, "config"), &config)) {
+    if (facts_json_int(facts_line_get(row, "config"), &config)) {
         snprintf(texts[4], sizeof texts[4], "%lld", (long long)config);
         out->config = texts[4];
     }
-    facts_slice reason = facts_line_get(row, "reason");
+    facts_span reason = facts_line_get(row, "reason");
     if (reason.at && facts_scan_object(reason.at, reason.length, members, 16, &count) &&
-        facts_slice_string(facts_member_find(members, count < 16 ? count : 16, "class"), texts[3], sizeof texts[3]))
+        facts_json_string(facts_member_find(members, count < 16 ? count : 16, "class"), texts[3], sizeof texts[3]))
         out->reason_class = texts[3];
 }
 
@@ -116,10 +116,10 @@ static const char *reason_text(const facts_line *row, char *out, size_t capacity
 {
     facts_member members[16];
     size_t count;
-    facts_slice reason = facts_line_get(row, "reason");
+    facts_span reason = facts_line_get(row, "reason");
     out[0] = '\0';
     if (reason.at && facts_scan_object(reason.at, reason.length, members, 16, &count))
-        facts_slice_string(facts_member_find(members, count < 16 ? count : 16, "text"), out, capacity);
+        facts_json_string(facts_member_find(members, count < 16 ? count : 16, "text"), out, capacity);
     return out;
 }
 

@@ -157,8 +157,8 @@ static void on_row(void *context, const facts_outcome *outcome)
 static void note_calibration(facts_session *s, const facts_line *ready)
 {
     char version[16], used[16], words[80];
-    if (!facts_slice_string(facts_line_get(ready, "cudnn"), version, sizeof version) ||
-        !facts_slice_string(facts_line_get(ready, "calibration"), used, sizeof used) || strcmp(version, used) == 0)
+    if (!facts_json_string(facts_line_get(ready, "cudnn"), version, sizeof version) ||
+        !facts_json_string(facts_line_get(ready, "calibration"), used, sizeof used) || strcmp(version, used) == 0)
         return;
     size_t n = strlen(s->calibration);
     snprintf(words, sizeof words, "%s was not measured, %s is the nearest", version, used);
@@ -171,7 +171,7 @@ static void on_ready(void *context, size_t target, const char *device, const fac
     facts_session *s = context;
     int64_t sm;
     snprintf(s->targets.at[target].device, sizeof s->targets.at[target].device, "%s", device);
-    if (facts_slice_int(facts_line_get(ready, "sm"), &sm) && sm >= 0 && sm < 10000)
+    if (facts_json_int(facts_line_get(ready, "sm"), &sm) && sm >= 0 && sm < 10000)
         s->sms[target] = (int)sm;
     if (s->task == FACTS_TASK_RUN)
         note_calibration(s, ready);
