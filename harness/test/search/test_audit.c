@@ -1,5 +1,6 @@
 /* What a rule is worth: its word on each case against the backend's. */
 #include <criterion/criterion.h>
+#include <stdio.h>
 
 #include "audit/audit_verdict.h"
 
