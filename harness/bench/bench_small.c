@@ -25,8 +25,9 @@
 /* X(member, word) */
 #define CALL_LIST(X)                                                                                                               \
     X(launch, "launches")                                                                                                          \
-    X(memory_set, "clears") X(copy_to_device, "sends") X(copy_to_host, "fetches") X(stream_synchronize, "waits")                   \
-        X(memory_alloc, "allocations") X(memory_info, "questions")
+    X(memory_set, "clears")                                                                                                        \
+    X(copy_to_device, "sends") X(copy_to_host, "fetches") X(stream_synchronize, "waits") X(memory_alloc, "allocations")            \
+        X(memory_info, "questions")
 #define AS_ENUM(member, word) CALL_##member,
 enum { CALL_LIST(AS_ENUM) CALLS };
 #undef AS_ENUM
@@ -289,7 +290,7 @@ static bool bench(facts_worker *worker, const char *text)
     static facts_problem problem;
     static sample samples[RUNS + AFTER], last;
     facts_case c;
-    facts_error error = { .text = "" };
+    facts_error error = { 0 };
     char why[256] = "";
     fattn_plan *plan = NULL;
     if (!facts_case_parse(&c, text, &error) || facts_problem_resolve(&problem, &c, &error) != FACTS_RESOLVED) {

@@ -22,7 +22,7 @@ static bool is_file(const char *path)
 
 static int load_file(facts_audit *audit, const char *path)
 {
-    facts_error error = { .text = "" };
+    facts_error error = { 0 };
     char *text = facts_file_text(path, &error);
     bool ok = text && facts_claims_read(&audit->claims, text, path, &error);
     free(text);
@@ -143,7 +143,7 @@ bool facts_audit_asked(char out[FACTS_NAME_MAX], const facts_case *c, bool measu
 /* Every name once, sorted; each case knows its place. */
 static int plan(facts_audit *audit)
 {
-    facts_error error = { .text = "" };
+    facts_error error = { 0 };
     char name[FACTS_NAME_MAX];
     char **names = calloc(audit->count + 1, sizeof *names);
     size_t n = 0, kept = 0;
@@ -397,7 +397,7 @@ static int exit_of(const facts_audit *audit)
 
 static int audit_chosen(facts_audit *audit, const facts_options *o)
 {
-    facts_error error = { .text = "" };
+    facts_error error = { 0 };
     facts_predicate *where = NULL;
     if (o->where && !facts_predicate_parse(&where, o->where, &error))
         return facts_complain(FACTS_EXIT_BAD_INPUT, "%s", error.text);

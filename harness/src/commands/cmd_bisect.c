@@ -89,7 +89,7 @@ static void make_ready(facts_bisection *b, size_t version)
 {
     facts_bisected *v = &b->at[version];
     facts_builds builds = { 0 };
-    facts_message message = { "" };
+    facts_error message = { 0 };
     if (is_ready(&v->target.build) || v->why[0])
         return;
     int status = facts_builds_ensure(&builds, v->target.build.name, pinned(b), NULL, &message);
@@ -241,14 +241,14 @@ static int read_words(facts_bisection *b)
 
 static int read_device(facts_bisection *b, facts_target *out)
 {
-    facts_message message = { "" };
+    facts_error message = { 0 };
     const char *word = b->options->device ? b->options->device : DEFAULT_DEVICE;
     int status = FACTS_EXIT_BAD_INPUT;
     *out = (facts_target){ .ordinal = 0 };
     if (strchr(word, ','))
-        facts_say(&message, "--device %s: give one; every device has edges of its own", word);
+        facts_fail(&message, "--device %s: give one; every device has edges of its own", word);
     else if (strcmp(word, "cpu") == 0)
-        facts_say(&message, "--device cpu is our own backend: no version of cuDNN has a part in it");
+        facts_fail(&message, "--device cpu is our own backend: no version of cuDNN has a part in it");
     else
         status = facts_target_device(out, word, &message);
     if (status != 0)
@@ -300,7 +300,7 @@ static int take_versions(facts_bisection *b, facts_target *target, const facts_b
 
 static int read_versions(facts_bisection *b)
 {
-    facts_message message = { "" };
+    facts_error message = { 0 };
     facts_builds builds = { 0 };
     facts_target target;
     int status = read_device(b, &target);

@@ -122,7 +122,7 @@ static void list_parts(bool json)
 
 static bool check_reports(bool json)
 {
-    facts_message message = { "" };
+    facts_error message = { 0 };
     const char *const words[] = { "-c", "import facts_reports, jinja2", NULL };
     bool ok = facts_python_run(words, &message) == 0;
     line(json, "reports", ok, ok ? "Python and Jinja2 are there" : "the report package cannot be loaded",

@@ -160,7 +160,7 @@ static int check(const facts_options *o)
 static int open_weights(facts_hunt *hunt, fuzzing *z)
 {
     const facts_options *o = z->options;
-    facts_error error = { .text = "" };
+    facts_error error = { 0 };
     char path[FACTS_PATH];
     if (!o->weights && !facts_home_path("cases/fuzz.weights", path))
         return facts_complain(

@@ -31,7 +31,7 @@ static void begin(scene *s, const char *text)
 {
     facts_target_request request = { .device = FACTS_DEVICE_CPU, .threads = 2 };
     facts_case c;
-    facts_error error = { .text = "" };
+    facts_error error = { 0 };
     char why[256] = "";
     json_t *reply = NULL;
     memset(s, 0, sizeof *s);

@@ -73,8 +73,8 @@ static bool check_verdicts(const entry *e, facts_error *error)
     do {
         facts_span word = facts_span_cut(&rest, '/');
         if (!is_verdict(word, &nearest))
-            return facts_fail(error, d->file, d->line, (int)(word.at - e->text) + 1, "%s is not a verdict%s",
-                              facts_quote(quote, word), facts_nearest_hint(&nearest, hint));
+            return facts_fail_at(error, d->file, d->line, (int)(word.at - e->text) + 1, "%s is not a verdict%s",
+                                 facts_quote(quote, word), facts_nearest_hint(&nearest, hint));
     } while (rest.length > 0);
     return true;
 }
@@ -128,9 +128,9 @@ static bool read_limits(entry *e, char **rest, facts_error *error)
         char *value = strchr(first_word(rest), '=') + 1;
         *(expires ? &d->expires : &d->until) = value;
         if (expires ? !is_date(value) : !facts_version_read(facts_span_of(value), e->until))
-            return facts_fail(error, d->file, d->line, (int)(value - e->text) + 1, "%s is not a %s",
-                              facts_quote(quote, facts_span_of(value)),
-                              expires ? "date, such as 2027-06-01" : "version, such as 9.30.0");
+            return facts_fail_at(error, d->file, d->line, (int)(value - e->text) + 1, "%s is not a %s",
+                                 facts_quote(quote, facts_span_of(value)),
+                                 expires ? "date, such as 2027-06-01" : "version, such as 9.30.0");
     }
 }
 
@@ -147,25 +147,25 @@ static bool read_entry(entry *e, const char *file, int line, const char *suites,
         verdict[length - 1] = '\0';
     d->verdict = verdict;
     if (!is_date(d->date))
-        return facts_fail(error, file, line, 1, "%s is not a date; DATE VERDICT PREDICATE LINK # note",
-                          facts_quote(quote, facts_span_of(d->date)));
+        return facts_fail_at(error, file, line, 1, "%s is not a date; DATE VERDICT PREDICATE LINK # note",
+                             facts_quote(quote, facts_span_of(d->date)));
     if (!check_verdicts(e, error) || !read_limits(e, &rest, error))
         return false;
     d->link = last_word(rest);
     if (strchr(d->link, '/') == NULL)
-        return facts_fail(error, file, line, (int)(d->link - e->text) + 1,
-                          "the last word must be a link (owner/project#12 or an address)");
+        return facts_fail_at(error, file, line, (int)(d->link - e->text) + 1,
+                             "the last word must be a link (owner/project#12 or an address)");
     d->where = rest + strspn(rest, " \t");
     d->column = (int)(d->where - e->text) + 1;
-    facts_error inner = { "", 0, 0 };
+    facts_error inner = { 0 };
     facts_predicate *where = NULL;
     if (facts_predicate_parse(&where, d->where, &inner)) {
         e->where = where;
         return true;
     }
     const char *sentence = strchr(inner.text, ' ');
-    return facts_fail(error, file, line, (int)(d->where - e->text) + inner.column, "%s",
-                      sentence != NULL ? sentence + 1 : inner.text);
+    return facts_fail_at(error, file, line, (int)(d->where - e->text) + inner.column, "%s",
+                         sentence != NULL ? sentence + 1 : inner.text);
 }
 
 /* A copy that lives as long as the list; NULL: no memory. */
@@ -190,17 +190,17 @@ static bool read_suites(facts_deviations *list, facts_span text, const char **su
     facts_span word, rest = text;
     while ((word = facts_span_word(&rest)).length > 0 && word.at[0] != '#') {
         if (used + word.length + 2 > sizeof words)
-            return facts_fail(error, file, line, 1, "more suites than a line may name");
+            return facts_fail_at(error, file, line, 1, "more suites than a line may name");
         for (size_t i = 0; i < word.length; i++)
             if (strchr("abcdefghijklmnopqrstuvwxyz0123456789_-./", word.at[i]) == NULL)
-                return facts_fail(error, file, line, (int)(strlen("suites:") + (size_t)(word.at - text.at)) + 1,
-                                  "%s is no name of a suite", facts_quote(quote, word));
+                return facts_fail_at(error, file, line, (int)(strlen("suites:") + (size_t)(word.at - text.at)) + 1,
+                                     "%s is no name of a suite", facts_quote(quote, word));
         used += (size_t)snprintf(words + used, sizeof words - used, "%s%.*s", used > 0 ? " " : "", (int)word.length, word.at);
     }
     if (used == 0)
-        return facts_fail(error, file, line, 1, "suites: takes names of suites, such as regress surface, or all");
+        return facts_fail_at(error, file, line, 1, "suites: takes names of suites, such as regress surface, or all");
     *suites = strcmp(words, "all") == 0 ? "" : keep(list, facts_span_of(words));
-    return *suites != NULL || facts_fail(error, file, line, 1, "no memory");
+    return *suites != NULL || facts_fail_at(error, file, line, 1, "no memory");
 }
 
 static bool add_line(facts_deviations *list, facts_span text, const char **suites, const char *file, int line, facts_error *error)
@@ -210,11 +210,11 @@ static bool add_line(facts_deviations *list, facts_span text, const char **suite
         return read_suites(list, (facts_span){ text.at + strlen(head), text.length - strlen(head) }, suites, file, line, error);
     entry *entries = realloc(list->entries, (list->count + 1) * sizeof *entries);
     if (entries == NULL)
-        return facts_fail(error, file, line, 1, "no memory");
+        return facts_fail_at(error, file, line, 1, "no memory");
     list->entries = entries;
     entry e = { .text = strndup(text.at, text.length) };
     if (e.text == NULL)
-        return facts_fail(error, file, line, 1, "no memory");
+        return facts_fail_at(error, file, line, 1, "no memory");
     char *trimmed = e.text + strspn(e.text, " \t\r");
     if (*trimmed == '\0' || *trimmed == '#') {
         free(e.text);
@@ -232,7 +232,7 @@ bool facts_deviations_read(facts_deviations *list, const char *text, const char 
 {
     const char *name = keep(list, facts_span_of(file)), *suites = "";
     if (name == NULL)
-        return facts_fail(error, file, 1, 1, "no memory");
+        return facts_fail_at(error, file, 1, 1, "no memory");
     facts_span rest = facts_span_of(text);
     for (int line = 1; rest.length > 0; line++) {
         if (!add_line(list, facts_span_cut(&rest, '\n'), &suites, name, line, error))

@@ -20,10 +20,6 @@ facts_span facts_span_without_comment(facts_span text);
 /* The next word of a list separated by blanks; empty at its end. */
 facts_span facts_span_word(facts_span *rest);
 
-/* Fills *error with "where:line:column: sentence" and returns false. What came from outside is passed through facts_quote. */
-bool facts_fail(facts_error *error, const char *where, int line, int column, const char *format, ...)
-    __attribute__((format(printf, 5, 6)));
-
 #define FACTS_QUOTE_MAX 80
 /* A piece of input, safe to print: cut to a bearable length, what cannot be printed becomes '?'. Returns `out`. */
 const char *facts_quote(char out[FACTS_QUOTE_MAX], facts_span span);

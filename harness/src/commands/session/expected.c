@@ -45,22 +45,18 @@ void facts_expectations_suites(const char *const *texts, size_t count, char out[
     }
 }
 
-int facts_expectations_load(facts_expectations **out, const char *suites, facts_message *message)
+int facts_expectations_load(facts_expectations **out, const char *suites, facts_error *message)
 {
     char folder[FACTS_PATH], today[16] = "";
-    facts_error error = { .text = "" };
+    facts_error error = { 0 };
     facts_expectations *e = calloc(1, sizeof *e);
     *out = e;
     if (e)
         e->list = facts_deviations_create();
-    if (!e || !e->list) {
-        facts_say(message, "facts: out of memory");
-        return 3;
-    }
-    if (facts_expectations_path(folder) && !facts_deviations_load(e->list, folder, &error)) {
-        facts_say(message, "%s", error.text);
-        return 2;
-    }
+    if (!e || !e->list)
+        return facts_fail_as(3, message, "facts: out of memory");
+    if (facts_expectations_path(folder) && !facts_deviations_load(e->list, folder, &error))
+        return facts_fail_as(2, message, "%s", error.text);
     facts_today(today);
     facts_deviations_choose(e->list, suites, today);
     snprintf(e->suites, sizeof e->suites, "%s", suites);

@@ -77,7 +77,7 @@ static bool take_shard(facts_session *s)
 int facts_session_cases(facts_session *s, const char *const *texts, size_t count)
 {
     char folder[FACTS_PATH];
-    facts_error error = { .text = "" };
+    facts_error error = { 0 };
     if (!facts_suite_dir(folder))
         return FACTS_EXIT_ENVIRONMENT;
     const facts_choice choice = { .where = s->options->where, .with = s->options->with };
@@ -108,7 +108,7 @@ static int check_oracle(const facts_session *s)
 
 int facts_session_targets(facts_session *s, const char *cudnn, const char *devices)
 {
-    facts_message note = { "" }, message = { "" };
+    facts_error note = { 0 }, message = { 0 };
     const unsigned flags = FACTS_RESOLVE_INDEX | (s->options->pinned_only ? FACTS_RESOLVE_PINNED : 0);
     int status = facts_targets_resolve(&s->targets, cudnn ? cudnn : "default", flags, devices, &note, &message);
     if (status != 0)
@@ -242,7 +242,7 @@ static void fill_order(facts_session *s)
 
 int facts_session_run(facts_session *s)
 {
-    facts_message message = { "" };
+    facts_error message = { 0 };
     char error[FACTS_PATH + 256] = "";
     if (!find_worker(s))
         return FACTS_EXIT_ENVIRONMENT;
