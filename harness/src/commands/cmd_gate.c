@@ -61,12 +61,12 @@ static int say_how(const facts_options *o)
 static int find_build(char name[40], const facts_options *o, const char *option, const char *word, char why[FACTS_PATH])
 {
     facts_builds builds = { 0 };
-    facts_message note = { "" }, message = { "" };
+    facts_error note = { 0 }, message = { 0 };
     int status = facts_builds_ensure(&builds, word, o->pinned_only ? FACTS_RESOLVE_PINNED : 0, &note, &message);
     if (status == 0 && note.text[0])
         fprintf(stderr, "facts gate: %s %s\n", option, note.text);
     if (status == 0 && builds.count != 1) {
-        facts_say(&message, "is %zu builds; give one", builds.count);
+        facts_fail(&message, "is %zu builds; give one", builds.count);
         status = FACTS_EXIT_BAD_INPUT;
     }
     if (status == 0)

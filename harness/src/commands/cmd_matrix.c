@@ -37,7 +37,7 @@ static size_t name_builds(facts_text *out, const facts_builds *builds)
 static int choose_builds(facts_text *out)
 {
     facts_builds builds = { 0 };
-    facts_message message = { "" };
+    facts_error message = { 0 };
     int status = facts_builds_discover(&builds);
     if (status == 0 && name_builds(out, &builds) < ENOUGH_VERSIONS) {
         fputs("facts: fewer than three cuDNN versions here; installing " DEFAULT_BUILDS "\n", stderr);

@@ -37,7 +37,7 @@ bool facts_interpose_take(const char *word)
 void facts_interpose_print(FILE *out)
 {
     for (int i = 1; i < FACTS_INTERPOSED_COUNT; i++)
-        fprintf(out, "%s\t%s\t%s\n", rows[i].word, facts_verdict_words[rows[i].verdict], rows[i].what);
+        fprintf(out, "%s\t%s\t%s\n", rows[i].word, facts_verdict_name(rows[i].verdict), rows[i].what);
 }
 
 /* The image of one tensor, brought here, bent and put back. */

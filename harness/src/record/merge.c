@@ -9,9 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "case/words/verdict.h"
 #include "reader.h"
 #include "text.h"
-#include "verdicts.h"
 #include "writer.h"
 
 /* Rows are known by where they lie: a record may be larger than memory. `place` orders them as they came. */
@@ -90,9 +90,9 @@ static void bind_place(merging *m, sqlite3_stmt *statement, int at, const facts_
 /* Every (build, device) of a run has to have all its cases. */
 static bool add_pairs(merging *m, const facts_line *line, int64_t shard, int64_t shards)
 {
-    facts_slice elements[256];
+    facts_span elements[256];
     size_t count;
-    facts_slice targets = facts_line_get(line, "targets");
+    facts_span targets = facts_line_get(line, "targets");
     if (!targets.at || !facts_scan_array(targets.at, targets.length, elements, 256, &count))
         return true;
     for (size_t i = 0; i < count && i < 256; i++) {
@@ -102,8 +102,8 @@ static bool add_pairs(merging *m, const facts_line *line, int64_t shard, int64_t
         if (!facts_scan_object(elements[i].at, elements[i].length, members, 8, &n))
             continue;
         n = n < 8 ? n : 8;
-        if (!facts_slice_string(facts_member_find(members, n, "build"), build, sizeof build) ||
-            !facts_slice_string(facts_member_find(members, n, "device"), device, sizeof device))
+        if (!facts_json_string(facts_member_find(members, n, "build"), build, sizeof build) ||
+            !facts_json_string(facts_member_find(members, n, "device"), device, sizeof device))
             continue;
         bind(m->insert_pair, 1, m->run);
         bind(m->insert_pair, 2, m->suite);
@@ -120,18 +120,18 @@ static bool add_pairs(merging *m, const facts_line *line, int64_t shard, int64_t
 static bool take_run(merging *m, const facts_line *line)
 {
     int64_t cases = 0, shard = 1, shards = 1;
-    facts_slice parts[2];
+    facts_span parts[2];
     size_t count;
     snprintf(m->run, sizeof m->run, "?");
     m->suite[0] = m->started[0] = '\0';
-    facts_slice_string(facts_line_get(line, "id"), m->run, sizeof m->run);
-    facts_slice_string(facts_line_get(line, "started"), m->started, sizeof m->started);
-    facts_slice_string(facts_line_get(line, "suite_hash"), m->suite, sizeof m->suite);
-    facts_slice_int(facts_line_get(line, "cases"), &cases);
-    facts_slice sharding = facts_line_get(line, "shard");
+    facts_json_string(facts_line_get(line, "id"), m->run, sizeof m->run);
+    facts_json_string(facts_line_get(line, "started"), m->started, sizeof m->started);
+    facts_json_string(facts_line_get(line, "suite_hash"), m->suite, sizeof m->suite);
+    facts_json_int(facts_line_get(line, "cases"), &cases);
+    facts_span sharding = facts_line_get(line, "shard");
     if (sharding.at && facts_scan_array(sharding.at, sharding.length, parts, 2, &count) && count == 2) {
-        facts_slice_int(parts[0], &shard);
-        facts_slice_int(parts[1], &shards);
+        facts_json_int(parts[0], &shard);
+        facts_json_int(parts[1], &shards);
     }
     if (!m->first_suite[0])
         memcpy(m->first_suite, m->suite, sizeof m->first_suite);
@@ -150,9 +150,9 @@ static bool take_run(merging *m, const facts_line *line)
 static bool take_key(sqlite3_stmt *statement, const facts_line *line, char name[1500])
 {
     char build[64], device[128];
-    if (!facts_slice_string(facts_line_get(line, "case"), name, 1500) ||
-        !facts_slice_string(facts_line_get(line, "build"), build, sizeof build) ||
-        !facts_slice_string(facts_line_get(line, "device"), device, sizeof device))
+    if (!facts_json_string(facts_line_get(line, "case"), name, 1500) ||
+        !facts_json_string(facts_line_get(line, "build"), build, sizeof build) ||
+        !facts_json_string(facts_line_get(line, "device"), device, sizeof device))
         return false;
     bind(statement, 1, name);
     bind(statement, 2, build);
@@ -169,14 +169,14 @@ static bool take_row(merging *m, const facts_line *line)
         m->result->bad_lines++;
         return true;
     }
-    facts_slice_string(facts_line_get(line, "backend"), backend, sizeof backend);
-    facts_slice_int(facts_line_get(line, "attempt"), &attempt);
+    facts_json_string(facts_line_get(line, "backend"), backend, sizeof backend);
+    facts_json_int(facts_line_get(line, "attempt"), &attempt);
     if (strstr(name, "engine=all"))
-        facts_slice_int(facts_line_get(line, "config"), &config);
+        facts_json_int(facts_line_get(line, "config"), &config);
     bind(s, 4, backend);
     sqlite3_bind_int64(s, 5, config);
     bind(s, 6, m->run);
-    sqlite3_bind_int(s, 7, !facts_slice_is(facts_line_get(line, "verdict"), "not_run"));
+    sqlite3_bind_int(s, 7, !facts_json_is(facts_line_get(line, "verdict"), "not_run"));
     bind(s, 8, m->started);
     sqlite3_bind_int64(s, 9, attempt);
     bind_place(m, s, 10, line);
@@ -189,7 +189,7 @@ static bool take_target(merging *m, const facts_line *line)
     bool whole = true;
     for (int i = 0; i < 4 && whole; i++) {
         char text[128] = "";
-        whole = facts_slice_string(facts_line_get(line, keys[i]), text, sizeof text) || i == 3;
+        whole = facts_json_string(facts_line_get(line, keys[i]), text, sizeof text) || i == 3;
         bind(m->insert_alias, i + 1, text);
     }
     bind_place(m, m->insert_other, 1, line);

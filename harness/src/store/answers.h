@@ -21,9 +21,9 @@ typedef struct facts_answers facts_answers;
 
 /* Opens or makes the file (0600). One that is broken, not ours or of a newer FACTS is renamed to PATH.aside, which `note` says in
  * one line; otherwise `note` is empty. NULL: there is no store to be had here. */
-facts_answers *facts_answers_open(const char *path, int64_t most_bytes, facts_message *note);
+facts_answers *facts_answers_open(const char *path, int64_t most_bytes, facts_error *note);
 /* Writes what is pending. `note` as above: the file may turn out to be broken while it is used. NULL is fine. */
-void facts_answers_close(facts_answers *store, facts_message *note);
+void facts_answers_close(facts_answers *store, facts_error *note);
 
 /* The scope of a key, from 1; 0: the store cannot say. */
 int64_t facts_answers_scope(facts_answers *store, const char *key);

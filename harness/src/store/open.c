@@ -102,14 +102,14 @@ static void close_database(facts_answers *store)
     store->db = NULL;
 }
 
-static void set_aside(const char *path, const char *why, facts_message *note)
+static void set_aside(const char *path, const char *why, facts_error *note)
 {
     char aside[FACTS_PATH + 16], journal[FACTS_PATH + 16];
     snprintf(aside, sizeof aside, "%s.aside", path);
     snprintf(journal, sizeof journal, "%s-journal", path);
     unlink(journal); /* it would be rolled back into the next file of that name */
     if (rename(path, aside) == 0)
-        facts_say(note, "%s %s; it is now %s, and answers are asked for again", path, why, aside);
+        facts_fail(note, "%s %s; it is now %s, and answers are asked for again", path, why, aside);
 }
 
 /* Only a file of the user's own, which nobody else can read. 1: it is there now; 0: another thing is there; -1: not to be had. */
@@ -135,13 +135,14 @@ static bool try_open(facts_answers *store, const char **why)
         *why = made == 0 ? "is no file of yours" : NULL;
         return false;
     }
-    if (sqlite3_open_v2(store->path, &store->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_FULLMUTEX, NULL) == SQLITE_OK && take_over(store, why))
+    if (sqlite3_open_v2(store->path, &store->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_FULLMUTEX, NULL) == SQLITE_OK &&
+        take_over(store, why))
         return true;
     close_database(store);
     return false;
 }
 
-facts_answers *facts_answers_open(const char *path, int64_t most_bytes, facts_message *note)
+facts_answers *facts_answers_open(const char *path, int64_t most_bytes, facts_error *note)
 {
     const char *why;
     facts_answers *store = calloc(1, sizeof *store);
@@ -164,24 +165,27 @@ facts_answers *facts_answers_open(const char *path, int64_t most_bytes, facts_me
     return store;
 }
 
-/* Whole scopes go, the one used longest ago first, until a tenth of the room is free. Those of this run stay: then nothing more is kept. */
+/* Whole scopes go, the one used longest ago first, until a tenth of the room is free. Those of this run stay: then nothing more is
+ * kept. */
 void facts_answers_trim(facts_answers *store)
 {
-    const char *bytes = "select (page_count - freelist_count) * page_size from pragma_page_count, pragma_freelist_count, pragma_page_size";
+    const char *bytes =
+        "select (page_count - freelist_count) * page_size from pragma_page_count, pragma_freelist_count, pragma_page_size";
     char oldest[120], drop[160];
     int64_t most = store->most_bytes;
     snprintf(oldest, sizeof oldest, "select id from scope where used < %lld order by used, id limit 1", (long long)store->opened);
     while (number(store, bytes) > most && !store->full && !store->broken) {
         int64_t id = number(store, oldest);
         store->full = id < 0;
-        snprintf(drop, sizeof drop, "delete from answer where scope = %lld; delete from scope where id = %lld", (long long)id, (long long)id);
+        snprintf(drop, sizeof drop, "delete from answer where scope = %lld; delete from scope where id = %lld", (long long)id,
+                 (long long)id);
         if (id < 0 || !facts_answers_do(store, drop))
             return;
         most = store->most_bytes / 10 * 9;
     }
 }
 
-void facts_answers_close(facts_answers *store, facts_message *note)
+void facts_answers_close(facts_answers *store, facts_error *note)
 {
     note->text[0] = '\0';
     if (!store)

@@ -117,7 +117,7 @@ static void find_now(const facts_target *target, char path[FACTS_PATH], bool in_
     free(real);
 }
 
-static void prove_library(proof *p, facts_slice object)
+static void prove_library(proof *p, facts_span object)
 {
     facts_member members[16];
     size_t count;
@@ -128,10 +128,10 @@ static void prove_library(proof *p, facts_slice object)
     if (!facts_scan_object(object.at, object.length, members, 16, &count))
         return;
     count = count < 16 ? count : 16;
-    if (!facts_slice_string(facts_member_find(members, count, "path"), path, sizeof path))
+    if (!facts_json_string(facts_member_find(members, count, "path"), path, sizeof path))
         return;
-    facts_slice_int(facts_member_find(members, count, "bytes"), &bytes);
-    facts_slice_bool(facts_member_find(members, count, "in_build"), &in_build);
+    facts_json_int(facts_member_find(members, count, "bytes"), &bytes);
+    facts_json_bool(facts_member_find(members, count, "in_build"), &in_build);
     if (p->stored)
         find_now(target, path, in_build);
     facts_text_puts(&p->libraries, "{");
@@ -151,11 +151,11 @@ static void prove(uv_work_t *work)
 {
     proof *p = work->data;
     facts_member members[FACTS_ROW_MEMBERS];
-    facts_slice elements[MAX_LIBRARIES];
+    facts_span elements[MAX_LIBRARIES];
     size_t count;
     if (!facts_scan_object(p->ready, p->length, members, FACTS_ROW_MEMBERS, &count))
         return;
-    facts_slice list = facts_member_find(members, count < FACTS_ROW_MEMBERS ? count : FACTS_ROW_MEMBERS, "libraries");
+    facts_span list = facts_member_find(members, count < FACTS_ROW_MEMBERS ? count : FACTS_ROW_MEMBERS, "libraries");
     if (!list.at || !facts_scan_array(list.at, list.length, elements, MAX_LIBRARIES, &count))
         return;
     for (size_t i = 0; i < count && i < MAX_LIBRARIES; i++)
@@ -211,7 +211,7 @@ static void proved(uv_work_t *work, int status)
     free(p);
 }
 
-void facts_write_target(facts_supervision *run, size_t target, facts_slice ready, bool stored)
+void facts_write_target(facts_supervision *run, size_t target, facts_span ready, bool stored)
 {
     proof *p = calloc(1, sizeof *p);
     char *copy = malloc(ready.length);

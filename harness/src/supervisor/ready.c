@@ -10,7 +10,7 @@ static void name_device(facts_supervision *run, size_t target, const facts_line 
 {
     facts_target_state *state = &run->targets[target];
     char full[128], label[96];
-    if (state->target->kind != FACTS_TARGET_GPU || !facts_slice_string(facts_line_get(ready, "device_name"), full, sizeof full))
+    if (state->target->kind != FACTS_TARGET_GPU || !facts_json_string(facts_line_get(ready, "device_name"), full, sizeof full))
         return;
     bool several = false;
     for (size_t i = 0; i < run->order->target_count; i++)
@@ -24,7 +24,7 @@ static void name_device(facts_supervision *run, size_t target, const facts_line 
         snprintf(state->device, sizeof state->device, "%s", label);
 }
 
-void facts_target_ready(facts_supervision *run, size_t target, facts_slice ready, bool stored)
+void facts_target_ready(facts_supervision *run, size_t target, facts_span ready, bool stored)
 {
     const facts_order *order = run->order;
     facts_target_state *state = &run->targets[target];
@@ -35,7 +35,7 @@ void facts_target_ready(facts_supervision *run, size_t target, facts_slice ready
         return;
     inner->count = count < FACTS_ROW_MEMBERS ? count : FACTS_ROW_MEMBERS;
     state->told = true;
-    if (facts_slice_int(facts_line_get(inner, "sm"), &sm) && sm >= 0 && sm < 10000)
+    if (facts_json_int(facts_line_get(inner, "sm"), &sm) && sm >= 0 && sm < 10000)
         state->sm = (int)sm;
     name_device(run, target, inner);
     if (order->on_ready)

@@ -107,7 +107,7 @@ static bool tell_ready(facts_supervision *run, size_t target)
     facts_target_state *state = &run->targets[target];
     facts_text ready = { 0 };
     if (!state->told && facts_answers_ready(run->order->store, state->scope, &ready))
-        facts_target_ready(run, target, (facts_slice){ ready.data, ready.length }, true);
+        facts_target_ready(run, target, (facts_span){ ready.data, ready.length }, true);
     facts_text_free(&ready);
     return state->told;
 }
@@ -153,14 +153,14 @@ static bool is_answer(facts_verdict verdict, const facts_line *row)
 {
     facts_member members[16];
     size_t count;
-    facts_slice reason = facts_line_get(row, "reason");
+    facts_span reason = facts_line_get(row, "reason");
     if (verdict != FACTS_VERDICT_PASS && verdict != FACTS_VERDICT_UNSUPPORTED && verdict != FACTS_VERDICT_WRONG &&
         verdict != FACTS_VERDICT_BUILD_FAIL)
         return false;
     if (!reason.at)
         return true;
     return facts_scan_object(reason.at, reason.length, members, 16, &count) &&
-           !facts_slice_is(facts_member_find(members, count < 16 ? count : 16, "class"), "environment");
+           !facts_json_is(facts_member_find(members, count < 16 ? count : 16, "class"), "environment");
 }
 
 void facts_stored_row(facts_text *keep, facts_verdict verdict, const facts_line *row, const char *text, size_t length,

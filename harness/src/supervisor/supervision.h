@@ -133,7 +133,7 @@ void facts_fail_target(facts_supervision *run, size_t target, const char *class_
 /* ready.c */
 /* What a target's first worker said of itself, or its worker of another day (`stored`): the name of the device, the target line.
  * Once for each target. */
-void facts_target_ready(facts_supervision *run, size_t target, facts_slice ready, bool stored);
+void facts_target_ready(facts_supervision *run, size_t target, facts_span ready, bool stored);
 
 /* rows.c */
 typedef struct facts_row_extra {
@@ -148,7 +148,7 @@ void facts_write_line(facts_supervision *run, const facts_text *line);
 
 /* provenance.c */
 /* `stored`: it is what a worker said another day, of the same libraries wherever they lay. */
-void facts_write_target(facts_supervision *run, size_t target, facts_slice ready, bool stored);
+void facts_write_target(facts_supervision *run, size_t target, facts_span ready, bool stored);
 char **facts_worker_environment(const facts_target *target, const char *links, int threads); /* one block, freed with free() */
 
 /* links.c */

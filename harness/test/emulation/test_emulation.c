@@ -14,7 +14,7 @@ static facts_scene scene;
 
 static void make(const char *text, fref_type type, unsigned features)
 {
-    facts_error error = { .text = "" };
+    facts_error error = { 0 };
     cr_assert_eq(facts_scene_create(&scene, &(facts_scene_plan){ text, type, type, features, NULL }, &error), 0, "%s", error.text);
 }
 

@@ -10,7 +10,7 @@
 #include "store/answers.h"
 
 static char folder[64], path[128];
-static facts_message note;
+static facts_error note;
 
 static void set_up(void)
 {

@@ -49,8 +49,8 @@ typedef struct parser {
 static bool wrong_at(parser *p, size_t at, const char *what, facts_span about, const char *hint)
 {
     char quote[FACTS_QUOTE_MAX];
-    return facts_fail(p->error, "where", 1, (int)at + 1, "%s%s%s%s", facts_quote(quote, about), about.length > 0 ? " " : "", what,
-                      hint);
+    return facts_fail_at(p->error, "where", 1, (int)at + 1, "%s%s%s%s", facts_quote(quote, about), about.length > 0 ? " " : "",
+                         what, hint);
 }
 
 static const facts_span nothing = { "", 0 };
@@ -159,8 +159,8 @@ static bool check_word(parser *p, const node *n, facts_span value, size_t at)
         facts_nearest_offer(&nearest, word.at, word.length);
     }
     char quote[FACTS_QUOTE_MAX], hint[FACTS_QUOTE_MAX];
-    return facts_fail(p->error, "where", 1, (int)at + 1, "%s is not a %s; allowed: %s%s", facts_quote(quote, value), n->field.name,
-                      n->field.words, facts_nearest_hint(&nearest, hint));
+    return facts_fail_at(p->error, "where", 1, (int)at + 1, "%s is not a %s; allowed: %s%s", facts_quote(quote, value),
+                         n->field.name, n->field.words, facts_nearest_hint(&nearest, hint));
 }
 
 /* Another field on the right: s.q<=s.kv. */
@@ -200,7 +200,7 @@ static bool set_value(parser *p, node *n, facts_span value, size_t at)
     char canonical[FACTS_CASE_TEXT];
     facts_value_fault fault = { 0 };
     if (!facts_value_canonical(n->field.key, value, canonical, &fault))
-        return facts_fail(p->error, "where", 1, (int)(at + fault.at) + 1, "%s", fault.text);
+        return facts_fail_at(p->error, "where", 1, (int)(at + fault.at) + 1, "%s", fault.text);
     keep_text(p, n, canonical, strlen(canonical));
     return true;
 }

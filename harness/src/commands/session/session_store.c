@@ -34,7 +34,7 @@ void facts_session_open_store(facts_session *s)
     const facts_options *o = s->options;
     const char *fault = getenv("FACTS_FAULT");
     char path[FACTS_PATH];
-    facts_message note;
+    facts_error note;
     bool described = facts_targets_of(&s->targets, FACTS_TARGET_DESCRIBED) > 0;
     if (!described || (!s->keep_record && !s->more) || (fault && *fault) || o->dump || o->trace || o->plan_dir ||
         !is_program(s->worker) || !place(path))
@@ -46,7 +46,7 @@ void facts_session_open_store(facts_session *s)
 
 void facts_session_close_store(facts_session *s)
 {
-    facts_message note;
+    facts_error note;
     facts_answers_close(s->store, &note);
     s->store = NULL;
     if (note.text[0])

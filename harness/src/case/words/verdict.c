@@ -1,4 +1,6 @@
-#include "verdicts.h"
+#include "verdict.h"
+
+#include "case_text.h"
 
 #define AS_WORD(symbol, word) [FACTS_VERDICT_##symbol] = word,
 static const char *const words[FACTS_VERDICT_COUNT] = { FACTS_VERDICT_LIST(AS_WORD) };
@@ -9,12 +11,18 @@ const char *facts_verdict_name(facts_verdict verdict)
     return verdict < FACTS_VERDICT_COUNT ? words[verdict] : "?";
 }
 
-facts_verdict facts_verdict_parse(facts_slice json_string)
+facts_verdict facts_verdict_read(facts_span word)
 {
     facts_verdict v = 0;
-    while (v < FACTS_VERDICT_COUNT && !facts_slice_is(json_string, words[v]))
+    while (v < FACTS_VERDICT_COUNT && !facts_span_is(word, words[v]))
         v++;
     return v;
+}
+
+facts_verdict facts_verdict_parse(facts_span json_string)
+{
+    bool quoted = json_string.at != NULL && json_string.length >= 2 && json_string.at[0] == '"';
+    return quoted ? facts_verdict_read((facts_span){ json_string.at + 1, json_string.length - 2 }) : FACTS_VERDICT_COUNT;
 }
 
 bool facts_verdict_is_finding(facts_verdict verdict)

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "numbers/judge/judge.h"
+#include "case/words/verdict.h"
 
 /* What a backend answered about one case. */
 typedef enum facts_reply {

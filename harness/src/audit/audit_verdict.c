@@ -1,6 +1,6 @@
-#include "verdict.h"
+#include "audit_verdict.h"
 
-#include "record/verdicts.h"
+#include "case/words/verdict.h"
 
 #define AS_WORD(symbol, word, meaning) word,
 #define AS_MEANING(symbol, word, meaning) meaning,
