@@ -69,6 +69,25 @@ static int64_t cut_scratch(scratch *t, double *base, const fref__shape *s)
     return size;
 }
 
+fref__entry_terms fref__entry_terms_of(const fref__backward *x, const fref__row_facts *f)
+{
+    double u = x->of_p.unit_roundoff, u_ds = x->of_ds.unit_roundoff, floor = fref__floor_of_ds(x), of_score = f->es * f->es;
+    return (fref__entry_terms){
+        .relative = u_ds + f->ew,
+        .of_p = f->ez,
+        .floor = floor,
+        .var_ds = THIRD * u_ds * u_ds + of_score,
+        .var_p = f->ep * f->ep,
+        .var_floor = THIRD * floor * floor,
+        .limit = 1.01 * x->of_ds.eta / fabs(x->shape->problem->scale),
+        .v_relative = u + f->ew,
+        .v_floor = x->of_p.eta,
+        .v_var = THIRD * u * u + of_score,
+        .v_var_floor = THIRD * x->of_p.eta * x->of_p.eta,
+        .v_limit = 1.01 * x->of_p.eta,
+    };
+}
+
 /* `s` are the row's logits, s[j] for key j; they become scores. `r` is the row in the tile. */
 static fref__score_row score_row(const fref__backward *x, const scratch *t, const fref__head *head, int64_t i, int64_t r, double *s)
 {

@@ -10,6 +10,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* A probability below this may be flushed to zero by fp32 arithmetic. */
+#define FREF__P_FLUSHED 0x1.125fbee250664p-126 /* 2^-125.9 */
+
 /* exp(x[n]), within 1 unit in the last place of a normal result; 0 and infinity where it leaves the doubles; a NaN stays. */
 void fref__exp(double *out, const double *x, int64_t n);
 
