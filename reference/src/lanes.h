@@ -1,7 +1,7 @@
 /* What is done to every entry of P and dS where no score is modified and nothing is dropped: eight at a time.
  *
  * Only additions, multiplications, comparisons and choices of doubles, fused where it says so, and sums in eight lanes that are
- * added in one order at the end: the same bits on every instruction set. The general forms stand in forward.c, backward_rows.c and
+ * added in one order at the end: the same bits on every instruction set. The general forms stand in ref_forward.c, backward_rows.c and
  * backward_keys.c.
  */
 #ifndef FREF_LANES_H

@@ -1,8 +1,8 @@
-#include "shape.h"
+#include "ref_shape.h"
 
 #include <string.h>
 
-#include "product.h"
+#include "ref_product.h"
 
 /* Bounds beyond this mask nothing, and sums with them must not overflow. */
 #define FAR ((int64_t)1 << 40)

@@ -1,6 +1,6 @@
 /* What follows from a problem alone: which keys a row may read, which rows and keys are answered, how heads go together. */
-#ifndef FREF_SHAPE_H
-#define FREF_SHAPE_H
+#ifndef FREF_REF_SHAPE_H
+#define FREF_REF_SHAPE_H
 
 #include <fref/fref.h>
 

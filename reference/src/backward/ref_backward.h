@@ -1,6 +1,6 @@
 /* What the parts of the backward pass share: backward_rows.c makes dQ, backward_keys.c dK and dV, backward_bias.c dBias. */
-#ifndef FREF_BACKWARD_H
-#define FREF_BACKWARD_H
+#ifndef FREF_REF_BACKWARD_H
+#define FREF_REF_BACKWARD_H
 
 #include <math.h>
 

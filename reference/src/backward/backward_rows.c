@@ -3,7 +3,7 @@
  * u, eta: of the cast of dS; uo: of dQ; nck = max(1, d/chunk), nv = max(1, dv/16), n keys in the row; f = min(1, |scale|).
  *
  *   es = m ua sqrt(nck) qk + e32 (|x|_mx + X + |Stats| + 2)
- *   ew = m cw ua nck qk + e32 (2 |x|_mx + 2 X + 2 |Stats| + 4)       m, X as in forward.c
+ *   ew = m cw ua nck qk + e32 (2 |x|_mx + 2 X + 2 |Stats| + 4)       m, X as in ref_forward.c
  *   ep = ua sqrt(nv) |dO_i| max_j |v_j|                    ez = ua nv |dO_i| max_j |v_j|
  *   eD = e32 sqrt(dv) sum_c |dO O|: the same for every key, so it enters along sum_j P k, not as a sum of squares
  *
@@ -23,7 +23,7 @@
 #include <omp.h>
 #include <string.h>
 
-#include "backward.h"
+#include "backward/ref_backward.h"
 
 typedef struct scratch {
     double *s, *o;                           /* scores of whole rows, key j in column j; one row of O */
