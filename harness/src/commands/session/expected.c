@@ -6,7 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "case/language/expectation_lines.h"
+#include "case/suites/expectation_lines.h"
 #include "record/text.h"
 
 struct facts_expectations {
