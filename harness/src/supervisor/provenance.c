@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "builds/integrity.h"
-#include "store/answers.h"
 #include "supervision.h"
 
 #define MAX_LIBRARIES 32
@@ -67,7 +66,6 @@ typedef struct proof {
     size_t target;
     char *ready; /* the worker's object */
     size_t length;
-    bool stored;
     facts_text libraries;
 } proof;
 
@@ -90,7 +88,7 @@ static bool hash_once(facts_supervision *run, const char *path, char sha256[65])
             memcpy(sha256, known->at[i].sha256, 65);
             found = true;
         }
-    if (!found && facts_answers_sha256(run->order->store, path, sha256)) {
+    if (!found && facts_library_sha256(path, sha256)) {
         found = true;
         if (known->count < FACTS_HASHES_MAX) {
             snprintf(known->at[known->count].path, sizeof known->at[0].path, "%s", path);
@@ -99,22 +97,6 @@ static bool hash_once(facts_supervision *run, const char *path, char sha256[65])
     }
     uv_mutex_unlock(&known->lock);
     return found;
-}
-
-/* A worker of another day had the same libraries, maybe in another folder. */
-static void find_now(const facts_target *target, char path[FACTS_PATH], bool in_build)
-{
-    char folder[FACTS_PATH], file[FACTS_PATH];
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-    bool nvrtc = strncmp(name, "libnvrtc", 8) == 0 && target->build.needs_nvrtc;
-    snprintf(folder, sizeof folder, "%s", nvrtc ? target->build.nvrtc : target->build.dir);
-    char *end = nvrtc ? strrchr(folder, '/') : NULL;
-    if (end)
-        *end = '\0';
-    char *real = (nvrtc || in_build) && facts_join(file, folder, name) ? realpath(file, NULL) : NULL;
-    if (real && strlen(real) < FACTS_PATH)
-        strcpy(path, real);
-    free(real);
 }
 
 static void prove_library(proof *p, facts_slice object)
@@ -132,8 +114,6 @@ static void prove_library(proof *p, facts_slice object)
         return;
     facts_slice_int(facts_member_find(members, count, "bytes"), &bytes);
     facts_slice_bool(facts_member_find(members, count, "in_build"), &in_build);
-    if (p->stored)
-        find_now(target, path, in_build);
     facts_text_puts(&p->libraries, "{");
     facts_text_member(&p->libraries, "path", path);
     facts_text_member_int(&p->libraries, "bytes", bytes);
@@ -211,7 +191,7 @@ static void proved(uv_work_t *work, int status)
     free(p);
 }
 
-void facts_write_target(facts_supervision *run, size_t target, facts_slice ready, bool stored)
+void facts_write_target(facts_supervision *run, size_t target, facts_slice ready)
 {
     proof *p = calloc(1, sizeof *p);
     char *copy = malloc(ready.length);
@@ -221,7 +201,7 @@ void facts_write_target(facts_supervision *run, size_t target, facts_slice ready
         return;
     }
     memcpy(copy, ready.at, ready.length);
-    *p = (proof){ .run = run, .target = target, .ready = copy, .length = ready.length, .stored = stored };
+    *p = (proof){ .run = run, .target = target, .ready = copy, .length = ready.length };
     p->work.data = p;
     if (uv_queue_work(&run->loop, &p->work, prove, proved) != 0) {
         free(copy);

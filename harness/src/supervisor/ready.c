@@ -2,7 +2,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "store/answers.h"
 #include "supervision.h"
 
 /* The first GPU of a kind takes the plain name; with several in one run the number tells them apart. */
@@ -24,7 +23,7 @@ static void name_device(facts_supervision *run, size_t target, const facts_line 
         snprintf(state->device, sizeof state->device, "%s", label);
 }
 
-void facts_target_ready(facts_supervision *run, size_t target, facts_slice ready, bool stored)
+void facts_target_ready(facts_supervision *run, size_t target, facts_slice ready)
 {
     const facts_order *order = run->order;
     facts_target_state *state = &run->targets[target];
@@ -40,7 +39,5 @@ void facts_target_ready(facts_supervision *run, size_t target, facts_slice ready
     name_device(run, target, inner);
     if (order->on_ready)
         order->on_ready(order->context, target, state->device, inner);
-    facts_write_target(run, target, ready, stored);
-    if (state->scope && !stored)
-        facts_answers_set_ready(order->store, state->scope, ready.at, ready.length);
+    facts_write_target(run, target, ready);
 }

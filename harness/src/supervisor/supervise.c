@@ -5,8 +5,7 @@
 #include <string.h>
 
 #include "case/words/text_file.h"
-#include "store/answers.h"
-#include "stored.h"
+#include "supervision.h"
 
 #define TICK_MS 100
 /* What a start is taken to cost, and an answer, until the first were seen. */
@@ -14,13 +13,12 @@
 #define GUESS_DECIDE_MS 2.0
 #define GUESS_RUN_MS 200.0
 #define GPU_WORKERS 8
-#define LOOKED_UP_AT_ONCE 64
 
 #define AS_SECONDS(symbol, word, seconds) [FACTS_TASK_##symbol] = seconds,
 static const double default_timeout_s[FACTS_TASK_COUNT] = { FACTS_TASK_LIST(AS_SECONDS) };
 #undef AS_SECONDS
 
-/* What the record to resume and the store of answers have of an item; asked once, when the device's name is known. */
+/* What the record to resume has of an item; asked once, when the device's name is known. */
 static void look_up(facts_supervision *run, facts_target_state *state, size_t work)
 {
     facts_item *item = &state->items[work];
@@ -33,29 +31,18 @@ static void look_up(facts_supervision *run, facts_target_state *state, size_t wo
     if (was.done) {
         state->todo--;
         facts_item_done(run, (size_t)(state - run->targets), work);
-    } else {
-        facts_stored_answer(run, (size_t)(state - run->targets), work);
     }
 }
 
-/* What has all its rows already, or an answer in the store, needs no worker (a GPU's name is not known yet: its items are asked
- * when it is). */
-static void look_up_all(facts_supervision *run, bool turn_loop)
+/* What has all its rows already needs no worker (a GPU's name is not known yet: its items are asked when it is). */
+static void look_up_all(facts_supervision *run)
 {
-    if (run->order->store)
-        facts_answers_begin(run->order->store);
-    for (size_t i = 0; (run->order->resume || run->order->store) && i < run->order->target_count; i++) {
+    for (size_t i = 0; run->order->resume && i < run->order->target_count; i++) {
         facts_target_state *state = &run->targets[i];
-        for (; state->target->kind != FACTS_TARGET_GPU && state->looked_up < state->item_count && !run->stopping;
-             state->looked_up++) {
+        for (; state->target->kind != FACTS_TARGET_GPU && state->looked_up < state->item_count; state->looked_up++)
             if (state->items[state->looked_up].state == FACTS_ITEM_TODO && !state->items[state->looked_up].looked_up)
                 look_up(run, state, state->looked_up);
-            if (turn_loop && state->looked_up % LOOKED_UP_AT_ONCE == 0)
-                uv_run(&run->loop, UV_RUN_NOWAIT);
-        }
     }
-    if (run->order->store)
-        facts_answers_end(run->order->store);
 }
 
 static bool anything_to_do(const facts_supervision *run)
@@ -102,7 +89,7 @@ static bool ask_for_more(facts_supervision *run)
         for (size_t i = 0; i < run->order->target_count; i++)
             if (run->targets[i].failed)
                 facts_fail_target(run, i, "environment", "the target was given up", "");
-        look_up_all(run, false);
+        look_up_all(run);
         return true;
     }
     snprintf(run->counts->trouble, sizeof run->counts->trouble, "out of memory for %zu cases", run->order->work_count);
@@ -111,7 +98,7 @@ static bool ask_for_more(facts_supervision *run)
     return false;
 }
 
-/* What the store has answered at once asks for more. */
+/* What the record to resume has answered at once asks for more. */
 static bool refill(facts_supervision *run)
 {
     bool any = false;
@@ -375,8 +362,6 @@ static bool prepare(facts_supervision *run)
     facts_error error;
     if (facts_home_path("cases/errata.json", folder))
         run->errata = facts_file_text(folder, &error); /* a case that needs them says that they are missing */
-    for (size_t i = 0; i < order->target_count; i++)
-        facts_stored_open(run, i);
     return true;
 }
 
@@ -394,7 +379,6 @@ static void release(facts_supervision *run)
     free(run->row);
     facts_text_free(&run->text);
     facts_text_free(&run->evidence);
-    facts_text_free(&run->kept);
     free(run);
 }
 
@@ -428,7 +412,7 @@ int facts_supervise(const facts_order *order, facts_outcome_counts *out)
     signal(SIGXFSZ, SIG_IGN);
     uv_mutex_init(&run->hashes.lock);
     start_loop(run);
-    look_up_all(run, true);
+    look_up_all(run);
     facts_schedule(run);
     uv_run(&run->loop, UV_RUN_DEFAULT);
     uv_loop_close(&run->loop);

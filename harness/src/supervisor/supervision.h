@@ -34,12 +34,11 @@ typedef struct facts_target_state {
     size_t crowded;   /* of those: they wait until a worker has the GPU to itself, and that is when nothing else is left */
     size_t cursor;    /* nothing to do before it, but what is crowded */
     size_t looked_up; /* of the items: how many were looked up in what is there */
-    int64_t scope;    /* its place in the store of answers; 0: it has none */
     int live, starting, start_failures;
     bool failed, ready; /* ready: some worker has been */
     bool no_room;       /* a worker found no memory to start in: none is tried in company until one of that GPU has gone */
     bool alone;         /* it asks what had no room: no other worker comes to its GPU */
-    bool told;          /* its target line is written, from a worker or from the store */
+    bool told;          /* its target line is written */
     char device[112], cudnn[24];
     facts_links links; /* made with the first worker */
     int sm;
@@ -73,8 +72,6 @@ typedef struct facts_slot {
     bool told;      /* it was written already, as somebody waits for it: only a bad end is news */
     size_t held_length;
     double held_ms;
-    bool keeps;      /* what it is asked goes into the store */
-    facts_text kept; /* of it: what has come */
     struct facts_slot *next;
 } facts_slot;
 
@@ -97,7 +94,7 @@ struct facts_supervision {
     facts_target_state *targets;
     facts_slot *slots;
     facts_line *line, *row; /* scratch: a reply, and the row inside it */
-    facts_text text, evidence, kept;
+    facts_text text, evidence;
     facts_hashes hashes;
     char driver[FACTS_PATH];
     char *errata; /* the rules of policy=guard, as text; NULL: there are none */
@@ -131,24 +128,21 @@ void facts_stop(facts_supervision *run);
 void facts_fail_target(facts_supervision *run, size_t target, const char *class_word, const char *text, const char *remedy);
 
 /* ready.c */
-/* What a target's first worker said of itself, or its worker of another day (`stored`): the name of the device, the target line.
- * Once for each target. */
-void facts_target_ready(facts_supervision *run, size_t target, facts_slice ready, bool stored);
+/* What a target's first worker said of itself: the name of the device, the target line. Once for each target. */
+void facts_target_ready(facts_supervision *run, size_t target, facts_slice ready);
 
 /* rows.c */
 typedef struct facts_row_extra {
     double wall_ms;
     bool more;
-    const char *verdict, *note, *stored; /* as in facts_frame */
-    facts_text *keep;                    /* gets the row for the store; NULL: it is not kept */
+    const char *verdict, *note; /* as in facts_frame */
 } facts_row_extra;
 /* `text` is the object that the worker sent, or facts_compose_evidence made. False: not a row (nothing was written). */
 bool facts_write_row(facts_supervision *run, size_t target, size_t work, const char *text, size_t length, facts_row_extra extra);
 void facts_write_line(facts_supervision *run, const facts_text *line);
 
 /* provenance.c */
-/* `stored`: it is what a worker said another day, of the same libraries wherever they lay. */
-void facts_write_target(facts_supervision *run, size_t target, facts_slice ready, bool stored);
+void facts_write_target(facts_supervision *run, size_t target, facts_slice ready);
 char **facts_worker_environment(const facts_target *target, const char *links, int threads); /* one block, freed with free() */
 
 /* links.c */
