@@ -53,7 +53,7 @@ typedef struct facts_order {
     const char *fault;  /* FACTS_FAULT, or "" */
     const char *run_id;
     facts_writer *writer;       /* NULL: nothing is kept */
-    const facts_resume *resume; /* NULL: from the start */
+    const facts_resume *resume; /* NULL: from the start; always NULL with `more` */
     bool hash_libraries;        /* sha256 of what each worker has mapped, for the target line */
     void *context;
     /* NULL: `work` is all there is. Otherwise asked whenever a worker has nothing left to take: it may append to this order's

@@ -85,11 +85,14 @@ static void on_ready(facts_slot *slot, facts_slice ready)
     facts_target_state *state = &run->targets[slot->target];
     state->starting--;
     state->start_failures = 0;
-    if (!state->ready)
-        state->start_ms = ms_since(slot->since);
-    state->ready = true;
     state->no_room = false;
-    facts_target_ready(run, slot->target, ready);
+    if (!state->ready) {
+        state->ready = true;
+        state->start_ms = ms_since(slot->since);
+        facts_target_ready(run, slot->target, ready);
+        if (state->target->kind == FACTS_TARGET_GPU)
+            facts_look_up(run, slot->target);
+    }
     if (run->counts->record_failed)
         return;
     ask_next(slot);

@@ -1,5 +1,5 @@
-/* Inside the supervisor: the state of one run. supervise.c schedules, slot.c leads one worker, rows.c writes, provenance.c proves.
- */
+/* Inside the supervisor: the state of one run. supervise.c schedules, slot.c leads one worker and rows.c writes: these three call
+ * each other, as a state machine does. README.md says who may call whom. */
 #ifndef FACTS_SUPERVISION_H
 #define FACTS_SUPERVISION_H
 
@@ -15,7 +15,6 @@ typedef enum facts_item_state { FACTS_ITEM_TODO, FACTS_ITEM_BUSY, FACTS_ITEM_DON
 typedef struct facts_item {
     uint8_t state; /* facts_item_state */
     uint8_t attempts;
-    bool looked_up;   /* the record to resume was asked */
     bool had_no_room; /* there was no memory for it on a GPU that it shared */
     int32_t from_config;
 } facts_item;
@@ -30,15 +29,13 @@ typedef struct facts_target_state {
     const facts_target *target;
     facts_item *items; /* one for each case */
     size_t item_count;
-    size_t todo;      /* items that are neither busy nor done */
-    size_t crowded;   /* of those: they wait until a worker has the GPU to itself, and that is when nothing else is left */
-    size_t cursor;    /* nothing to do before it, but what is crowded */
-    size_t looked_up; /* of the items: how many were looked up in what is there */
+    size_t todo;    /* items that are neither busy nor done */
+    size_t crowded; /* of those: they wait until a worker has the GPU to itself, and that is when nothing else is left */
+    size_t cursor;  /* nothing to do before it, but what is crowded */
     int live, starting, start_failures;
     bool failed, ready; /* ready: some worker has been */
     bool no_room;       /* a worker found no memory to start in: none is tried in company until one of that GPU has gone */
     bool alone;         /* it asks what had no room: no other worker comes to its GPU */
-    bool told;          /* its target line is written */
     char device[112], cudnn[24];
     facts_links links; /* made with the first worker */
     int sm;
@@ -112,6 +109,8 @@ void facts_slot_kill_all(facts_supervision *run);
 void facts_slot_wake_all(facts_supervision *run);
 
 /* supervise.c */
+/* Takes over what the record to resume has of a target. Called once, when the device's name is known. */
+void facts_look_up(facts_supervision *run, size_t target);
 /* Takes the next item of a target; false when nothing is left (or the run stops). */
 bool facts_next_item(facts_supervision *run, size_t target, size_t *work);
 void facts_item_done(facts_supervision *run, size_t target, size_t work);
@@ -128,7 +127,7 @@ void facts_stop(facts_supervision *run);
 void facts_fail_target(facts_supervision *run, size_t target, const char *class_word, const char *text, const char *remedy);
 
 /* ready.c */
-/* What a target's first worker said of itself: the name of the device, the target line. Once for each target. */
+/* What a target's first worker said of itself: the name of the device, the target line. Call it once for each target. */
 void facts_target_ready(facts_supervision *run, size_t target, facts_slice ready);
 
 /* rows.c */
@@ -141,8 +140,7 @@ typedef struct facts_row_extra {
 bool facts_write_row(facts_supervision *run, size_t target, size_t work, const char *text, size_t length, facts_row_extra extra);
 void facts_write_line(facts_supervision *run, const facts_text *line);
 
-/* provenance.c */
-void facts_write_target(facts_supervision *run, size_t target, facts_slice ready);
+/* environment.c */
 char **facts_worker_environment(const facts_target *target, const char *links, int threads); /* one block, freed with free() */
 
 /* links.c */
