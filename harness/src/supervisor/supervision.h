@@ -126,7 +126,7 @@ void facts_stop(facts_supervision *run);
 /* Every item of the target that is still to do becomes `inconclusive`, for this reason. */
 void facts_fail_target(facts_supervision *run, size_t target, const char *class_word, const char *text, const char *remedy);
 
-/* ready.c */
+/* target_ready.c */
 /* What a target's first worker said of itself: the name of the device, the target line. Call it once for each target. */
 void facts_target_ready(facts_supervision *run, size_t target, facts_slice ready);
 
