@@ -18,7 +18,7 @@ BAD = {
     "lib/include/fattn/x.h": "#include <cuda.h>\n",
     "harness/src/numbers/a.c": "FILE *f = fopen(a, b);\n",
     "harness/src/supervisor/a.c": '#include "fattn/fattn.h"\n',
-    "harness/src/commands/a.c": '#include "worker/memory.h"\n',
+    "harness/src/commands/a.c": '#include "worker/memory/case_memory.h"\n',
     "reports/facts_reports/a.py": "import subprocess\n",
     "README.md": "see /ro" + "ot/x\n",
 }

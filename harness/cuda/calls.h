@@ -6,7 +6,7 @@
 #include "numbers/fill/fill_element.h"
 #include "numbers/judge/judge_sums.h"
 
-/* Kernels that do several things in one launch, in the order in which things that were put off are launched (src/worker/gpu.h). */
+/* Kernels that do several things in one launch, in the order in which things that were put off are launched (src/worker/gpu/worker_gpu.h). */
 #define FACTS_TOGETHER_LIST(X) X(gaps) X(fill) X(poison) X(differ) X(changed) X(owned) X(copy)
 /* All, once. X(name): facts_kernel_name(facts_name_call) */
 #define FACTS_KERNEL_LIST(X)                                                                                                       \

@@ -34,7 +34,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char *text = calloc(1, size + 1);
     memcpy(text, data, size);
-    facts_error error = { "", 0, 0 };
+    facts_error error = { 0 };
     facts_suite suite = { 0 };
     if (facts_suite_read(&suite, text, "fuzz", &error))
         expand(&suite);

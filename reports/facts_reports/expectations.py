@@ -1,6 +1,6 @@
 """The expectations that the build makes of cases/known, held against records: which are needed, which no longer, which failures have none.
 
-The files are parsed and checked by `facts` (harness/src/case/expect.c) before this is started; here they are only read. A line counts for a row when the
+The files are parsed and checked by `facts` (harness/src/case/language/expectation_lines.c) before this is started; here they are only read. A line counts for a row when the
 row's case is in one of the line's suites (or in none at all); `engine=` of the case does not matter for that, since runs ask suites with engine=all.
 """
 import argparse

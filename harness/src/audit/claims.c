@@ -67,10 +67,10 @@ static bool finish(reader *r)
     else if (claim->kind == FACTS_CLAIM_CALLER && !*claim->untestable)
         lacks = "untestable: why; no backend answers a rule of this kind";
     if (lacks)
-        return facts_fail(r->in.error, at->where, at->line, at->column, "the rule %.60s lacks %s", claim->id, lacks);
+        return facts_fail_at(r->in.error, at->where, at->line, at->column, "the rule %.60s lacks %s", claim->id, lacks);
     if (*claim->untestable && (claim->refuse_count || claim->edges))
-        return facts_fail(r->in.error, at->where, at->line, at->column,
-                          "the rule %.60s is untestable and has a predicate or an edge", claim->id);
+        return facts_fail_at(r->in.error, at->where, at->line, at->column,
+                             "the rule %.60s is untestable and has a predicate or an edge", claim->id);
     return *claim->untestable || facts_claim_straddles(claim, r->in.error);
 }
 
@@ -333,7 +333,7 @@ bool facts_claims_read(facts_claims *claims, const char *text, const char *where
     if (!facts_lines_each(&r.in, text, read_line, &r))
         return false;
     if (claims->count == r.first_claim && claims->projects == r.first_project)
-        return facts_fail(error, where, 1, 1, "no rule is in this file");
+        return facts_fail_at(error, where, 1, 1, "no rule is in this file");
     return finish(&r);
 }
 

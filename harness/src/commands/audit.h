@@ -2,8 +2,8 @@
 #ifndef FACTS_COMMANDS_AUDIT_H
 #define FACTS_COMMANDS_AUDIT_H
 
+#include "audit/audit_verdict.h"
 #include "audit/claims.h"
-#include "audit/verdict.h"
 #include "commands/session/session.h"
 
 /* One side of an edge of a chosen rule. */

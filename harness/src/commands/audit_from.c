@@ -21,11 +21,11 @@ typedef struct place {
 static bool read_place(place *out, const facts_line *line)
 {
     out->sm = 0;
-    facts_slice_int(facts_line_get(line, "sm"), &out->sm);
-    return line->kind == FACTS_LINE_ROW && facts_slice_string(facts_line_get(line, "case"), out->name, sizeof out->name) &&
-           facts_slice_string(facts_line_get(line, "build"), out->build, sizeof out->build) &&
-           facts_slice_string(facts_line_get(line, "device"), out->device, sizeof out->device) &&
-           facts_slice_string(facts_line_get(line, "cudnn"), out->cudnn, sizeof out->cudnn);
+    facts_json_int(facts_line_get(line, "sm"), &out->sm);
+    return line->kind == FACTS_LINE_ROW && facts_json_string(facts_line_get(line, "case"), out->name, sizeof out->name) &&
+           facts_json_string(facts_line_get(line, "build"), out->build, sizeof out->build) &&
+           facts_json_string(facts_line_get(line, "device"), out->device, sizeof out->device) &&
+           facts_json_string(facts_line_get(line, "cudnn"), out->cudnn, sizeof out->cudnn);
 }
 
 static bool add_target(facts_targets *targets, const place *p, bool measured)
@@ -52,7 +52,7 @@ static bool collect_row(void *context, const facts_line *line)
     place p;
     if (!read_place(&p, line))
         return true;
-    bool measured = facts_slice_is(facts_line_get(line, "grade"), "measured");
+    bool measured = facts_json_is(facts_line_get(line, "grade"), "measured");
     *(measured ? &r->measured : &r->decided) += 1;
     facts_targets *targets = &r->audit->session.targets;
     const bool seen = facts_targets_find(targets, p.build, p.device) < targets->count;

@@ -22,7 +22,7 @@ static bool is_file(const char *path)
 
 static int load_file(facts_audit *audit, const char *path)
 {
-    facts_error error = { .text = "" };
+    facts_error error = { 0 };
     char *text = facts_file_text(path, &error);
     bool ok = text && facts_claims_read(&audit->claims, text, path, &error);
     free(text);
@@ -143,7 +143,7 @@ bool facts_audit_asked(char out[FACTS_NAME_MAX], const facts_case *c, bool measu
 /* Every name once, sorted; each case knows its place. */
 static int plan(facts_audit *audit)
 {
-    facts_error error = { .text = "" };
+    facts_error error = { 0 };
     char name[FACTS_NAME_MAX];
     char **names = calloc(audit->count + 1, sizeof *names);
     size_t n = 0, kept = 0;
@@ -186,13 +186,13 @@ void facts_audit_take(facts_audit *audit, size_t target, size_t work, const fact
 {
     facts_member members[16];
     size_t count = 0;
-    facts_slice reason = facts_line_get(row, "reason");
+    facts_span reason = facts_line_get(row, "reason");
     if (reason.at && !facts_scan_object(reason.at, reason.length, members, 16, &count))
         count = 0;
     count = count < 16 ? count : 16;
     /* A refusal with cuDNN's status is cuDNN's; ours have none, also where they know that a version cannot say such a graph. */
     bool by_cudnn =
-        facts_slice_is(facts_member_find(members, count, "class"), "unsupported") && facts_member_find(members, count, "status").at;
+        facts_json_is(facts_member_find(members, count, "class"), "unsupported") && facts_member_find(members, count, "status").at;
     facts_reply *reply = &audit->replies[target * audit->session.work_count + work];
     *reply = facts_reply_join(*reply, facts_reply_of(verdict, audit->measured, by_cudnn));
 }
@@ -397,7 +397,7 @@ static int exit_of(const facts_audit *audit)
 
 static int audit_chosen(facts_audit *audit, const facts_options *o)
 {
-    facts_error error = { .text = "" };
+    facts_error error = { 0 };
     facts_predicate *where = NULL;
     if (o->where && !facts_predicate_parse(&where, o->where, &error))
         return facts_complain(FACTS_EXIT_BAD_INPUT, "%s", error.text);

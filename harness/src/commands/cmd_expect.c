@@ -29,7 +29,7 @@ static void free_suites(suites *all)
 /* The place of a suite in the list; it is expanded on its first use. SUITES_MOST with a line on stderr when it cannot be. */
 static size_t find_suite(suites *all, const char *name, const char *folder, const facts_deviation *d)
 {
-    facts_error error = { .text = "" };
+    facts_error error = { 0 };
     const char *texts[] = { name };
     for (size_t i = 0; i < all->count; i++)
         if (strcmp(all->name[i], name) == 0)
@@ -181,7 +181,7 @@ static int ask_reports(const char *task, const facts_options *o, const facts_dev
 static int check_lines(facts_deviations *list, suites *all, const char *folder, const char *expect, size_t *findings)
 {
     char today[16];
-    facts_error error = { .text = "" };
+    facts_error error = { 0 };
     if (!facts_deviations_load(list, expect, &error))
         return facts_complain(FACTS_EXIT_BAD_INPUT, "%s", error.text);
     facts_today(today);

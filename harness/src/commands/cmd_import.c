@@ -31,7 +31,7 @@ static int load(knowledge *k)
 {
     char folder[FACTS_PATH], suites[FACTS_PATH], today[16];
     const char *const regress[] = { "regress" };
-    facts_error error = { .text = "" };
+    facts_error error = { 0 };
     if (!(k->lines = facts_deviations_create()))
         return FACTS_EXIT_ENVIRONMENT;
     if (!facts_expectations_path(folder))
@@ -258,7 +258,7 @@ static int ask(const facts_invocation *call, const facts_import *m)
     facts_session s = { .options = o, .task = task, .argc = call->argc, .argv = call->argv, .keep_record = true };
     const char *devices = o->device ? o->device : !o->run ? "h100-sxm" : "0";
     const char **names = malloc(facts_import_count(m) * sizeof *names);
-    if (!o->device && o->run && facts_gpu_count() == 0) {
+    if (!o->device && o->run && facts_gpus_here() == 0) {
         fputs("facts import --run: no GPU here; say --device cpu (our own CPU backend), or --decide, which needs none\n", stderr);
         free(names);
         return FACTS_EXIT_ENVIRONMENT;
@@ -310,7 +310,7 @@ int facts_command_import(const facts_invocation *call)
     int status = m ? load(&k) : FACTS_EXIT_ENVIRONMENT;
     bool all = true;
     for (size_t i = 0; status == FACTS_EXIT_OK && i < o->word_count; i++) {
-        facts_error error = { .text = "" };
+        facts_error error = { 0 };
         bool read = facts_import_file(m, o->words[i], &error);
         if (!read)
             fprintf(stderr, "facts import: %s\n", error.text);

@@ -14,7 +14,7 @@
 
 int facts_run_report(const char *const *words, size_t count)
 {
-    facts_message message = { "" };
+    facts_error message = { 0 };
     const char **argv = calloc(count + 3, sizeof *argv);
     if (!argv)
         return FACTS_EXIT_ENVIRONMENT;
@@ -43,7 +43,7 @@ FILE *facts_open_temporary(char path[FACTS_PATH])
 static int list_file(FILE *out, const char *path, const char *folder)
 {
     facts_cases *cases = NULL;
-    facts_error error = { .text = "" };
+    facts_error error = { 0 };
     facts_text line = { 0 };
     int status = facts_cases_expand(&cases, &path, 1, folder, NULL, &error);
     if (status != 0)
@@ -72,7 +72,7 @@ static int list_known(FILE *out)
     int status = FACTS_EXIT_OK;
     size_t count = facts_folder_files(known, ".known", &paths);
     for (size_t i = 0; i < count && status == FACTS_EXIT_OK; i++) {
-        facts_error error = { .text = "" };
+        facts_error error = { 0 };
         char *text = facts_file_text(paths[i], &error);
         if (!text)
             status = facts_complain(FACTS_EXIT_BAD_INPUT, "%s", error.text);

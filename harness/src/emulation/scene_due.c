@@ -6,7 +6,7 @@
 
 #include "numbers/dtype.h"
 #include "numbers/fill/image_ragged.h"
-#include "numbers/fill/oracle_view.h"
+#include "numbers/fill/places.h"
 #include "scene_parts.h"
 
 static const facts_tensor_id tensor_of_slot[] = { [FACTS_SLOT_O] = FACTS_TENSOR_O,     [FACTS_SLOT_STATS] = FACTS_TENSOR_STATS,

@@ -5,7 +5,7 @@
 
 #include "numbers/dtype.h"
 #include "numbers/fill/fill.h"
-#include "numbers/fill/oracle_view.h"
+#include "numbers/fill/places.h"
 #include "numbers/philox.h"
 #include "scene_parts.h"
 

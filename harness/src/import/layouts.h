@@ -1,4 +1,4 @@
-/* From strides back to words: the inverse of case/tensors.c, by trying. */
+/* From strides back to words: the inverse of case/problem/resolve_tensors.c, by trying. */
 #ifndef FACTS_IMPORT_LAYOUTS_H
 #define FACTS_IMPORT_LAYOUTS_H
 

@@ -12,7 +12,7 @@
 static const char *const kind_keys[] = { FACTS_LINE_LIST(AS_KEY) };
 #undef AS_KEY
 
-facts_slice facts_line_get(const facts_line *line, const char *key)
+facts_span facts_line_get(const facts_line *line, const char *key)
 {
     return facts_member_find(line->members, line->count, key);
 }
@@ -23,7 +23,7 @@ static size_t kept(size_t count)
 }
 
 /* {"run":{…}}: the members of the object inside become the line's. */
-static bool unwrap(facts_line *out, facts_line_kind kind, facts_slice inner)
+static bool unwrap(facts_line *out, facts_line_kind kind, facts_span inner)
 {
     size_t count;
     if (!facts_scan_object(inner.at, inner.length, out->members, FACTS_ROW_MEMBERS, &count))
@@ -49,7 +49,7 @@ void facts_line_parse(facts_line *out, const char *text, size_t length)
         return;
     }
     for (size_t kind = 0; kind < sizeof kind_keys / sizeof kind_keys[0]; kind++) {
-        facts_slice inner = facts_line_get(out, kind_keys[kind]);
+        facts_span inner = facts_line_get(out, kind_keys[kind]);
         if (inner.at && inner.length && inner.at[0] == '{' && unwrap(out, (facts_line_kind)kind, inner))
             return;
     }
@@ -78,7 +78,7 @@ static bool deliver(reading *r, size_t start, size_t length)
     if (r->skipping)
         line->kind = FACTS_LINE_BAD;
     r->skipping = false;
-    if (line->kind == FACTS_LINE_RUN && facts_slice_int(facts_line_get(line, "format"), &format) && format > FACTS_RECORD_FORMAT) {
+    if (line->kind == FACTS_LINE_RUN && facts_json_int(facts_line_get(line, "format"), &format) && format > FACTS_RECORD_FORMAT) {
         r->counts->newer = format;
         return false;
     }

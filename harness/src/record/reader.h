@@ -35,7 +35,7 @@ typedef struct facts_read_counts {
     const char *foreign; /* why it is no record at all; NULL: it is one, or empty */
 } facts_read_counts;
 
-facts_slice facts_line_get(const facts_line *line, const char *key);
+facts_span facts_line_get(const facts_line *line, const char *key);
 
 /* Reads a line's kind and members. Never fails: a line that is no object of ours is BAD or OTHER. */
 void facts_line_parse(facts_line *out, const char *text, size_t length);

@@ -2,8 +2,8 @@
 #ifndef FACTS_ORDER_H
 #define FACTS_ORDER_H
 
+#include "case/words/verdict.h"
 #include "record/reader.h"
-#include "record/verdicts.h"
 #include "record/writer.h"
 #include "resume.h"
 #include "target.h"

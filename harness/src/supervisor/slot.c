@@ -79,7 +79,7 @@ static void ask_next(facts_slot *slot)
     facts_process_deadline(slot->process, run->timeout_s);
 }
 
-static void on_ready(facts_slot *slot, facts_slice ready)
+static void on_ready(facts_slot *slot, facts_span ready)
 {
     facts_supervision *run = slot->run;
     facts_target_state *state = &run->targets[slot->target];
@@ -111,7 +111,7 @@ static bool waits_for_room(facts_slot *slot, const char *class_word)
     return waits;
 }
 
-static void on_failed(facts_slot *slot, facts_slice failed)
+static void on_failed(facts_slot *slot, facts_span failed)
 {
     facts_member members[8];
     size_t count;
@@ -121,9 +121,9 @@ static void on_failed(facts_slot *slot, facts_slice failed)
     await_end(slot);
     if (facts_scan_object(failed.at, failed.length, members, 8, &count)) {
         count = count < 8 ? count : 8;
-        facts_slice_string(facts_member_find(members, count, "class"), class_word, sizeof class_word);
-        facts_slice_string(facts_member_find(members, count, "text"), text, sizeof text);
-        facts_slice_string(facts_member_find(members, count, "remedy"), remedy, sizeof remedy);
+        facts_json_string(facts_member_find(members, count, "class"), class_word, sizeof class_word);
+        facts_json_string(facts_member_find(members, count, "text"), text, sizeof text);
+        facts_json_string(facts_member_find(members, count, "remedy"), remedy, sizeof remedy);
     }
     if (!waits_for_room(slot, class_word))
         facts_fail_target(slot->run, slot->target, class_word, text[0] ? text : "the worker could not start", remedy);
@@ -136,14 +136,14 @@ static bool is_ours(const facts_slot *slot)
 }
 
 /* The time that we took is not the engine's. */
-static void on_stage(facts_slot *slot, const facts_line *reply, facts_slice stage)
+static void on_stage(facts_slot *slot, const facts_line *reply, facts_span stage)
 {
     int64_t config;
     const bool was_ours = is_ours(slot);
-    facts_slice_string(stage, slot->stage, sizeof slot->stage);
+    facts_json_string(stage, slot->stage, sizeof slot->stage);
     if (was_ours && !is_ours(slot))
         facts_process_deadline(slot->process, slot->run->timeout_s);
-    slot->config = facts_slice_int(facts_line_get(reply, "config"), &config) && config >= 0 && config < 1000000 ? (int)config : -1;
+    slot->config = facts_json_int(facts_line_get(reply, "config"), &config) && config >= 0 && config < 1000000 ? (int)config : -1;
 }
 
 /* A reply that is no row: the worker cannot be trusted with another case. */
@@ -154,7 +154,7 @@ static void nonsense(facts_slot *slot)
     facts_process_kill(slot->process);
 }
 
-static bool hold_row(facts_slot *slot, facts_slice row, double wall_ms)
+static bool hold_row(facts_slot *slot, facts_span row, double wall_ms)
 {
     slot->held = malloc(row.length);
     if (!slot->held)
@@ -186,7 +186,7 @@ static void on_again(facts_slot *slot)
 }
 
 /* It leaves after this row, which is not the last of its case: the next worker goes on behind it. */
-static void on_leave(facts_slot *slot, facts_slice row)
+static void on_leave(facts_slot *slot, facts_span row)
 {
     facts_supervision *run = slot->run;
     const double wall_ms = ms_since(slot->since);
@@ -217,7 +217,7 @@ static void go_on(facts_slot *slot, bool bye, bool final)
 
 /* Was there no memory for it on a GPU where others have some? Then it is asked once more without them. What is made as the answers
  * come waits for none. */
-static bool had_no_room(facts_slot *slot, facts_slice row)
+static bool had_no_room(facts_slot *slot, facts_span row)
 {
     const facts_supervision *run = slot->run;
     facts_member members[FACTS_ROW_MEMBERS], reason[8];
@@ -226,16 +226,16 @@ static bool had_no_room(facts_slot *slot, facts_slice row)
     if (!row.at || run->stopping || run->order->more || facts_on_gpu(run, slot->target) < 2 ||
         !facts_scan_object(row.at, row.length, members, FACTS_ROW_MEMBERS, &count) || count > FACTS_ROW_MEMBERS)
         return false;
-    const facts_slice verdict = facts_member_find(members, count, "verdict"), why = facts_member_find(members, count, "reason");
+    const facts_span verdict = facts_member_find(members, count, "verdict"), why = facts_member_find(members, count, "reason");
     if (facts_verdict_parse(verdict) != FACTS_VERDICT_INCONCLUSIVE || !why.at ||
         !facts_scan_object(why.at, why.length, reason, 8, &count))
         return false;
-    facts_slice_string(facts_member_find(reason, count < 8 ? count : 8, "class"), class_word, sizeof class_word);
+    facts_json_string(facts_member_find(reason, count < 8 ? count : 8, "class"), class_word, sizeof class_word);
     return strcmp(class_word, "no_memory") == 0;
 }
 
 /* The last reply to a request. The worker's very last row waits for its end: an end that goes wrong belongs to it. */
-static void on_last(facts_slot *slot, facts_slice row, bool bye)
+static void on_last(facts_slot *slot, facts_span row, bool bye)
 {
     facts_supervision *run = slot->run;
     facts_target_state *state = &run->targets[slot->target];
@@ -268,15 +268,15 @@ static void on_reply(facts_slot *slot, const facts_line *reply)
     facts_supervision *run = slot->run;
     int64_t id = 0;
     bool last = false, bye = false, none = false, again = false;
-    if (slot->phase != FACTS_PHASE_BUSY || !facts_slice_int(facts_line_get(reply, "id"), &id) || id != slot->id) {
+    if (slot->phase != FACTS_PHASE_BUSY || !facts_json_int(facts_line_get(reply, "id"), &id) || id != slot->id) {
         run->counts->noise++;
         return;
     }
-    facts_slice stage = facts_line_get(reply, "stage"), row = facts_line_get(reply, "row");
-    facts_slice_bool(facts_line_get(reply, "last"), &last);
-    facts_slice_bool(facts_line_get(reply, "bye"), &bye);
-    facts_slice_bool(facts_line_get(reply, "none"), &none);
-    facts_slice_bool(facts_line_get(reply, "again"), &again);
+    facts_span stage = facts_line_get(reply, "stage"), row = facts_line_get(reply, "row");
+    facts_json_bool(facts_line_get(reply, "last"), &last);
+    facts_json_bool(facts_line_get(reply, "bye"), &bye);
+    facts_json_bool(facts_line_get(reply, "none"), &none);
+    facts_json_bool(facts_line_get(reply, "again"), &again);
     if (row.at && !last && bye && slot->config >= run->targets[slot->target].items[slot->work].from_config) {
         on_leave(slot, row);
     } else if (row.at && !last && !bye) {
@@ -313,7 +313,7 @@ static void on_line(void *owner, const char *text, size_t length)
         on_reply(slot, reply);
         return;
     }
-    facts_slice ready = facts_line_get(reply, "ready"), failed = facts_line_get(reply, "failed");
+    facts_span ready = facts_line_get(reply, "ready"), failed = facts_line_get(reply, "failed");
     if (ready.at && *ready.at == '{')
         on_ready(slot, ready);
     else if (failed.at && *failed.at == '{')

@@ -128,7 +128,7 @@ void facts_fail_target(facts_supervision *run, size_t target, const char *class_
 
 /* target_ready.c */
 /* What a target's first worker said of itself: the name of the device, the target line. Call it once for each target. */
-void facts_target_ready(facts_supervision *run, size_t target, facts_slice ready);
+void facts_target_ready(facts_supervision *run, size_t target, facts_span ready);
 
 /* rows.c */
 typedef struct facts_row_extra {

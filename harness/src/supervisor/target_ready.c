@@ -47,7 +47,7 @@ static bool hash_once(facts_supervision *run, const char *path, char sha256[65])
     return found;
 }
 
-static void prove_library(proof *p, facts_slice object)
+static void prove_library(proof *p, facts_span object)
 {
     facts_member members[16];
     size_t count;
@@ -58,10 +58,10 @@ static void prove_library(proof *p, facts_slice object)
     if (!facts_scan_object(object.at, object.length, members, 16, &count))
         return;
     count = count < 16 ? count : 16;
-    if (!facts_slice_string(facts_member_find(members, count, "path"), path, sizeof path))
+    if (!facts_json_string(facts_member_find(members, count, "path"), path, sizeof path))
         return;
-    facts_slice_int(facts_member_find(members, count, "bytes"), &bytes);
-    facts_slice_bool(facts_member_find(members, count, "in_build"), &in_build);
+    facts_json_int(facts_member_find(members, count, "bytes"), &bytes);
+    facts_json_bool(facts_member_find(members, count, "in_build"), &in_build);
     facts_text_puts(&p->libraries, "{");
     facts_text_member(&p->libraries, "path", path);
     facts_text_member_int(&p->libraries, "bytes", bytes);
@@ -79,11 +79,11 @@ static void prove(uv_work_t *work)
 {
     proof *p = work->data;
     facts_member members[FACTS_ROW_MEMBERS];
-    facts_slice elements[MAX_LIBRARIES];
+    facts_span elements[MAX_LIBRARIES];
     size_t count;
     if (!facts_scan_object(p->ready, p->length, members, FACTS_ROW_MEMBERS, &count))
         return;
-    facts_slice list = facts_member_find(members, count < FACTS_ROW_MEMBERS ? count : FACTS_ROW_MEMBERS, "libraries");
+    facts_span list = facts_member_find(members, count < FACTS_ROW_MEMBERS ? count : FACTS_ROW_MEMBERS, "libraries");
     if (!list.at || !facts_scan_array(list.at, list.length, elements, MAX_LIBRARIES, &count))
         return;
     for (size_t i = 0; i < count && i < MAX_LIBRARIES; i++)
@@ -139,7 +139,7 @@ static void proved(uv_work_t *work, int status)
     free(p);
 }
 
-static void write_target(facts_supervision *run, size_t target, facts_slice ready)
+static void write_target(facts_supervision *run, size_t target, facts_span ready)
 {
     proof *p = calloc(1, sizeof *p);
     char *copy = malloc(ready.length);
@@ -162,7 +162,7 @@ static void name_device(facts_supervision *run, size_t target, const facts_line 
 {
     facts_target_state *state = &run->targets[target];
     char full[128], label[96];
-    if (state->target->kind != FACTS_TARGET_GPU || !facts_slice_string(facts_line_get(ready, "device_name"), full, sizeof full))
+    if (state->target->kind != FACTS_TARGET_GPU || !facts_json_string(facts_line_get(ready, "device_name"), full, sizeof full))
         return;
     bool several = false;
     for (size_t i = 0; i < run->order->target_count; i++)
@@ -176,7 +176,7 @@ static void name_device(facts_supervision *run, size_t target, const facts_line 
         snprintf(state->device, sizeof state->device, "%s", label);
 }
 
-void facts_target_ready(facts_supervision *run, size_t target, facts_slice ready)
+void facts_target_ready(facts_supervision *run, size_t target, facts_span ready)
 {
     const facts_order *order = run->order;
     facts_target_state *state = &run->targets[target];
@@ -186,7 +186,7 @@ void facts_target_ready(facts_supervision *run, size_t target, facts_slice ready
     if (!facts_scan_object(ready.at, ready.length, inner->members, FACTS_ROW_MEMBERS, &count))
         return;
     inner->count = count < FACTS_ROW_MEMBERS ? count : FACTS_ROW_MEMBERS;
-    if (facts_slice_int(facts_line_get(inner, "sm"), &sm) && sm >= 0 && sm < 10000)
+    if (facts_json_int(facts_line_get(inner, "sm"), &sm) && sm >= 0 && sm < 10000)
         state->sm = (int)sm;
     name_device(run, target, inner);
     if (order->on_ready)

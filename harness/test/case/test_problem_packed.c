@@ -1,3 +1,4 @@
+#include "numbers/fill/places.h"
 #include "resolved.h"
 
 #include <stdio.h>

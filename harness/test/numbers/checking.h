@@ -10,9 +10,9 @@
 #include "numbers/check/check.h"
 #include "numbers/dtype.h"
 #include "numbers/expect/expect_whole.h"
-#include "numbers/fill/arrays.h"
 #include "numbers/fill/fill.h"
 #include "numbers/fill/oracle_view.h"
+#include "numbers/fill/places.h"
 #include "numbers/fill/seen.h"
 
 typedef struct world {
@@ -29,7 +29,7 @@ static inline facts_problem case_of(const char *text)
 {
     facts_problem p;
     facts_case c;
-    facts_error error = { .text = "" };
+    facts_error error = { 0 };
     cr_assert(facts_case_parse(&c, text, &error), "%s: %s", text, error.text);
     cr_assert_eq(facts_problem_resolve(&p, &c, &error), FACTS_RESOLVED, "%s: %s", text, error.text);
     return p;

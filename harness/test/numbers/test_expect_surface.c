@@ -2,8 +2,9 @@
 
 #include <math.h>
 
-#include "numbers/fill/oracle_view.h"
+#include "numbers/fill/places.h"
 #include "numbers/fill/rope.h"
+#include "numbers/fill/scalars.h"
 
 /* What is due of one tensor of a case. */
 typedef struct due {

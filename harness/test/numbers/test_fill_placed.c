@@ -1,4 +1,6 @@
 #include "../case/resolved.h"
+#include "numbers/fill/places.h"
+#include "numbers/fill/scalars.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -4,6 +4,7 @@
 
 #include "numbers.h"
 #include "numbers/fill/oracle_view.h"
+#include "numbers/fill/scalars.h"
 
 static const shape small = { FATTN_BF16, 2, 4, 2, 2, 300, 270, 64, 64 };
 
@@ -206,45 +207,4 @@ Test(fill_recipes, pad_garbage_is_large_in_padded_rows_and_gauss_elsewhere)
     cr_expect(negative > 1000 && negative < 3500);
     free(k);
     free(plain);
-}
-
-Test(fill_recipes, a_codebook_has_sixteen_rows_a_head_and_says_which_is_where)
-{
-    for (uint64_t seed = 1; seed < 3; seed++) {
-        inputs in = make(small, FACTS_FILL_CODEBOOK, seed);
-        bool seen[FACTS_CODES] = { false };
-        for (int64_t j = 0; j < 270; j++) {
-            int32_t code = facts_code_of(&in.p, FACTS_TENSOR_K, 1, 1, j);
-            cr_assert(code >= 0 && code < FACTS_CODES);
-            seen[code] = true;
-            for (int64_t other = 0; other < j; other++) {
-                bool same = true;
-                for (int64_t d = 0; d < 64 && same; d++)
-                    same = k_at(&in, 1, 1, j, d) == k_at(&in, 1, 1, other, d);
-                cr_assert_eq(same, facts_code_of(&in.p, FACTS_TENSOR_K, 1, 1, other) == code, "%d %d", (int)j, (int)other);
-            }
-        }
-        for (int i = 0; i < FACTS_CODES; i++)
-            cr_expect(seen[i], "code %d", i);
-        leave(&in);
-    }
-}
-
-Test(fill_recipes, the_edge_variant_has_its_key_at_both_edges_of_each_tile_and_four_codes_that_point_at_it)
-{
-    inputs in = make(small, FACTS_FILL_CODEBOOK, 2);
-    for (int64_t j = 0; j < 270; j++) {
-        bool edge = j % 128 == 0 || j % 128 == 127;
-        cr_expect_eq(facts_code_of(&in.p, FACTS_TENSOR_K, 0, 1, j) == FACTS_CODES - 1, edge, "key %d", (int)j);
-    }
-    int pointing = 0;
-    for (int64_t i = 0; i < 300; i++) {
-        if (facts_code_of(&in.p, FACTS_TENSOR_Q, 0, 3, i) >= 4)
-            continue;
-        pointing++;
-        for (int64_t d = 0; d < 64; d++)
-            cr_assert_eq(q_at(&in, 0, 3, i, d), 2 * k_at(&in, 0, 1, 127, d));
-    }
-    cr_expect(pointing > 40 && pointing < 120, "%d", pointing);
-    leave(&in);
 }

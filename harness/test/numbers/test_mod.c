@@ -5,6 +5,7 @@
 #include "numbers.h"
 #include "numbers/fill/mod.h"
 #include "numbers/fill/oracle_view.h"
+#include "numbers/fill/places.h"
 #include "numbers/philox.h"
 
 static facts_problem p;

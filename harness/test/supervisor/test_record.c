@@ -9,9 +9,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "case/words/verdict.h"
 #include "record/reader.h"
 #include "record/text.h"
-#include "record/verdicts.h"
 #include "record/writer.h"
 
 static char path[64];
@@ -119,7 +119,7 @@ Test(scan, strings_come_back_as_they_were)
         facts_text text = { 0 };
         char back[128];
         facts_text_json(&text, texts[i], strlen(texts[i]));
-        cr_expect(facts_slice_string((facts_slice){ text.data, text.length }, back, sizeof back));
+        cr_expect(facts_json_string((facts_span){ text.data, text.length }, back, sizeof back));
         cr_expect_str_eq(back, texts[i]);
         facts_text_free(&text);
     }
@@ -140,7 +140,7 @@ Test(scan, bytes_that_are_no_text_become_a_mark_and_stay_valid)
 Test(scan, a_string_is_cut_at_a_whole_character)
 {
     char out[4];
-    cr_expect(facts_slice_string((facts_slice){ "\"ab\xc3\xa9\"", 6 }, out, sizeof out));
+    cr_expect(facts_json_string((facts_span){ "\"ab\xc3\xa9\"", 6 }, out, sizeof out));
     cr_expect_str_eq(out, "ab");
 }
 
@@ -261,7 +261,7 @@ Test(record, every_verdict_reads_back)
     for (facts_verdict v = 0; v < FACTS_VERDICT_COUNT; v++) {
         char text[64];
         int n = snprintf(text, sizeof text, "\"%s\"", facts_verdict_name(v));
-        cr_expect_eq(facts_verdict_parse((facts_slice){ text, (size_t)n }), v);
+        cr_expect_eq(facts_verdict_parse((facts_span){ text, (size_t)n }), v);
     }
     cr_expect(facts_verdict_is_finding(FACTS_VERDICT_CRASH));
     cr_expect_not(facts_verdict_is_finding(FACTS_VERDICT_UNSUPPORTED));

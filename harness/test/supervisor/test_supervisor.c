@@ -457,7 +457,7 @@ Test(supervisor, a_missing_worker_is_exit_3)
 
 static bool find_groups(void *context, const facts_line *line)
 {
-    facts_slice groups = facts_line_get(line, "groups");
+    facts_span groups = facts_line_get(line, "groups");
     if (line->kind == FACTS_LINE_RUN && groups.at)
         snprintf(context, 256, "%.*s", (int)groups.length, groups.at);
     return true;

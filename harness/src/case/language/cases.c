@@ -55,9 +55,9 @@ static bool add_known(facts_cases *cases, const char *text, const char *path, fa
     size_t first = cases->suite.groups;
     const char *kept = keep(cases, facts_known_suite(text, path));
     if (kept == NULL)
-        return facts_fail(error, path, 1, 1, "no memory");
+        return facts_fail_at(error, path, 1, 1, "no memory");
     return facts_suite_read(&cases->suite, kept, path, error) &&
-           (facts_known_titles(&cases->suite, first, text) || facts_fail(error, path, 1, 1, "no memory"));
+           (facts_known_titles(&cases->suite, first, text) || facts_fail_at(error, path, 1, 1, "no memory"));
 }
 
 static bool add_file(facts_cases *cases, const char *path, facts_error *error)
@@ -67,7 +67,7 @@ static bool add_file(facts_cases *cases, const char *path, facts_error *error)
         return false;
     const char *kept = keep(cases, text), *name = kept == NULL ? NULL : keep(cases, strdup(path));
     if (name == NULL)
-        return facts_fail(error, path, 1, 1, "no memory");
+        return facts_fail_at(error, path, 1, 1, "no memory");
     return facts_is_known(path) ? add_known(cases, kept, name, error) : facts_suite_read(&cases->suite, kept, name, error);
 }
 
@@ -77,7 +77,7 @@ static bool add_regress(facts_cases *cases, const char *suite_dir, facts_error *
     char folder[4096], **paths;
     snprintf(folder, sizeof folder, "%s/known", suite_dir);
     size_t count = facts_folder_files(folder, ".known", &paths);
-    bool ok = count > 0 || facts_fail(error, folder, 1, 1, "no .known file can be read in this folder");
+    bool ok = count > 0 || facts_fail_at(error, folder, 1, 1, "no .known file can be read in this folder");
     for (size_t i = 0; i < count && ok; i++) {
         char *text = facts_file_text(paths[i], error);
         ok = text != NULL && (!facts_known_in_regress(text) || add_file(cases, paths[i], error));
@@ -91,7 +91,7 @@ static bool add_folder(facts_cases *cases, const char *folder, facts_error *erro
 {
     char **paths = NULL;
     size_t count = facts_folder_files(folder, ".cases", &paths);
-    bool ok = count > 0 || facts_fail(error, folder, 1, 1, "no .cases file can be read in this folder");
+    bool ok = count > 0 || facts_fail_at(error, folder, 1, 1, "no .cases file can be read in this folder");
     for (size_t i = 0; i < count && ok; i++)
         ok = add_file(cases, paths[i], error);
     facts_folder_free(paths, count);
@@ -125,8 +125,8 @@ static bool no_such(const char *text, const char *suite_dir, facts_error *error)
     facts_nearest_hint(&nearest, hint);
     if (suite_dir != NULL)
         facts_folder_free(paths, count);
-    return facts_fail(error, "cases", 1, 1, "%s is neither a case (key=value), nor a suite, nor a file%s",
-                      facts_quote(quote, facts_span_of(text)), hint);
+    return facts_fail_at(error, "cases", 1, 1, "%s is neither a case (key=value), nor a suite, nor a file%s",
+                         facts_quote(quote, facts_span_of(text)), hint);
 }
 
 /* One of CASES on the command line. */
@@ -157,7 +157,7 @@ static bool add_text(facts_cases *cases, const char *text, const char *suite_dir
     if (strchr(text, '=') == NULL)
         return no_such(text, suite_dir, error);
     const char *kept = keep(cases, strdup(text));
-    return kept != NULL ? facts_suite_read(&cases->suite, kept, "case", error) : facts_fail(error, "case", 1, 1, "no memory");
+    return kept != NULL ? facts_suite_read(&cases->suite, kept, "case", error) : facts_fail_at(error, "case", 1, 1, "no memory");
 }
 
 /* ---- the list -----------------------------------------------------------------------------------------------------------------
@@ -248,13 +248,13 @@ static bool expand_line(facts_cases *cases, const facts_suite_line *line, const 
         if (wanted && with && !facts_case_override(&c, with, error))
             return false;
         if (wanted && !add_case(cases, &c, line->group))
-            return facts_fail(error, line->place.where, line->place.line, 1, "no memory for %zu cases", cases->count);
+            return facts_fail_at(error, line->place.where, line->place.line, 1, "no memory for %zu cases", cases->count);
         if (++taken == line->draw)
             return true;
     }
     if (line->draw > 0)
-        return facts_fail(error, line->place.where, line->place.line, 1,
-                          "draw %" PRIu64 ": only %" PRIu64 " of %" PRIu64 " members satisfy where", line->draw, taken, tries);
+        return facts_fail_at(error, line->place.where, line->place.line, 1,
+                             "draw %" PRIu64 ": only %" PRIu64 " of %" PRIu64 " members satisfy where", line->draw, taken, tries);
     return true;
 }
 
@@ -268,8 +268,8 @@ static bool expand(facts_cases *cases, const char *const *texts, size_t count, c
     }
     uint64_t all = facts_suite_count(&cases->suite);
     if (all > limit)
-        return facts_fail(error, "cases", 1, 1, "%s%" PRIu64 " cases, more than %zu; take fewer values, or draw N of them",
-                          all == UINT64_MAX ? "at least " : "", all, limit);
+        return facts_fail_at(error, "cases", 1, 1, "%s%" PRIu64 " cases, more than %zu; take fewer values, or draw N of them",
+                             all == UINT64_MAX ? "at least " : "", all, limit);
     for (size_t i = 0; i < cases->suite.lines; i++) {
         if (!expand_line(cases, &cases->suite.line[i], where, choice->with, error))
             return false;
@@ -287,7 +287,7 @@ int facts_cases_expand(facts_cases **out, const char *const *texts, size_t count
     facts_predicate *kept = NULL;
     facts_cases *cases = calloc(1, sizeof *cases);
     if (cases == NULL) {
-        facts_fail(error, "cases", 1, 1, "no memory");
+        facts_fail_at(error, "cases", 1, 1, "no memory");
         return 2;
     }
     bool ok = (choice->where == NULL || facts_predicate_parse(&kept, choice->where, error)) &&

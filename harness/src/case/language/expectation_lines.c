@@ -6,8 +6,8 @@
 
 #include "case/words/case_text.h"
 #include "case/words/text_file.h"
+#include "case/words/verdict.h"
 #include "field.h"
-#include "numbers/judge/judge.h" /* the words for verdicts */
 
 typedef struct entry {
     facts_deviation shown;
@@ -46,23 +46,12 @@ static bool is_date(const char *text)
     return month >= 1 && month <= 12 && day >= 1 && day <= 31;
 }
 
-static bool is_word(facts_span text, const char *word)
-{
-    return strlen(word) == text.length && memcmp(word, text.at, text.length) == 0;
-}
-
 static bool is_verdict(facts_span text, facts_nearest *nearest)
 {
-#define AS_WORD(symbol, word) word,
-    static const char *const words[] = { FACTS_VERDICT_LIST(AS_WORD) };
-#undef AS_WORD
-    bool found = false;
     *nearest = facts_nearest_start(text);
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        found = found || is_word(text, words[i]);
-        facts_nearest_offer(nearest, words[i], strlen(words[i]));
-    }
-    return found;
+    for (facts_verdict v = 0; v < FACTS_VERDICT_COUNT; v++)
+        facts_nearest_offer(nearest, facts_verdict_name(v), strlen(facts_verdict_name(v)));
+    return facts_verdict_read(text) < FACTS_VERDICT_COUNT;
 }
 
 bool facts_deviation_names(const facts_deviation *d, const char *verdict)
@@ -70,7 +59,7 @@ bool facts_deviation_names(const facts_deviation *d, const char *verdict)
     bool found = false;
     facts_span rest = facts_span_of(d->verdict);
     while (rest.length > 0)
-        found = is_word(facts_span_cut(&rest, '/'), verdict) || found;
+        found = facts_span_is(facts_span_cut(&rest, '/'), verdict) || found;
     return found;
 }
 
@@ -84,8 +73,8 @@ static bool check_verdicts(const entry *e, facts_error *error)
     do {
         facts_span word = facts_span_cut(&rest, '/');
         if (!is_verdict(word, &nearest))
-            return facts_fail(error, d->file, d->line, (int)(word.at - e->text) + 1, "%s is not a verdict%s",
-                              facts_quote(quote, word), facts_nearest_hint(&nearest, hint));
+            return facts_fail_at(error, d->file, d->line, (int)(word.at - e->text) + 1, "%s is not a verdict%s",
+                                 facts_quote(quote, word), facts_nearest_hint(&nearest, hint));
     } while (rest.length > 0);
     return true;
 }
@@ -139,9 +128,9 @@ static bool read_limits(entry *e, char **rest, facts_error *error)
         char *value = strchr(first_word(rest), '=') + 1;
         *(expires ? &d->expires : &d->until) = value;
         if (expires ? !is_date(value) : !facts_version_read(facts_span_of(value), e->until))
-            return facts_fail(error, d->file, d->line, (int)(value - e->text) + 1, "%s is not a %s",
-                              facts_quote(quote, facts_span_of(value)),
-                              expires ? "date, such as 2027-06-01" : "version, such as 9.30.0");
+            return facts_fail_at(error, d->file, d->line, (int)(value - e->text) + 1, "%s is not a %s",
+                                 facts_quote(quote, facts_span_of(value)),
+                                 expires ? "date, such as 2027-06-01" : "version, such as 9.30.0");
     }
 }
 
@@ -158,25 +147,25 @@ static bool read_entry(entry *e, const char *file, int line, const char *suites,
         verdict[length - 1] = '\0';
     d->verdict = verdict;
     if (!is_date(d->date))
-        return facts_fail(error, file, line, 1, "%s is not a date; DATE VERDICT PREDICATE LINK # note",
-                          facts_quote(quote, facts_span_of(d->date)));
+        return facts_fail_at(error, file, line, 1, "%s is not a date; DATE VERDICT PREDICATE LINK # note",
+                             facts_quote(quote, facts_span_of(d->date)));
     if (!check_verdicts(e, error) || !read_limits(e, &rest, error))
         return false;
     d->link = last_word(rest);
     if (strchr(d->link, '/') == NULL)
-        return facts_fail(error, file, line, (int)(d->link - e->text) + 1,
-                          "the last word must be a link (owner/project#12 or an address)");
+        return facts_fail_at(error, file, line, (int)(d->link - e->text) + 1,
+                             "the last word must be a link (owner/project#12 or an address)");
     d->where = rest + strspn(rest, " \t");
     d->column = (int)(d->where - e->text) + 1;
-    facts_error inner = { "", 0, 0 };
+    facts_error inner = { 0 };
     facts_predicate *where = NULL;
     if (facts_predicate_parse(&where, d->where, &inner)) {
         e->where = where;
         return true;
     }
     const char *sentence = strchr(inner.text, ' ');
-    return facts_fail(error, file, line, (int)(d->where - e->text) + inner.column, "%s",
-                      sentence != NULL ? sentence + 1 : inner.text);
+    return facts_fail_at(error, file, line, (int)(d->where - e->text) + inner.column, "%s",
+                         sentence != NULL ? sentence + 1 : inner.text);
 }
 
 /* A copy that lives as long as the list; NULL: no memory. */
@@ -201,17 +190,17 @@ static bool read_suites(facts_deviations *list, facts_span text, const char **su
     facts_span word, rest = text;
     while ((word = facts_span_word(&rest)).length > 0 && word.at[0] != '#') {
         if (used + word.length + 2 > sizeof words)
-            return facts_fail(error, file, line, 1, "more suites than a line may name");
+            return facts_fail_at(error, file, line, 1, "more suites than a line may name");
         for (size_t i = 0; i < word.length; i++)
             if (strchr("abcdefghijklmnopqrstuvwxyz0123456789_-./", word.at[i]) == NULL)
-                return facts_fail(error, file, line, (int)(strlen("suites:") + (size_t)(word.at - text.at)) + 1,
-                                  "%s is no name of a suite", facts_quote(quote, word));
+                return facts_fail_at(error, file, line, (int)(strlen("suites:") + (size_t)(word.at - text.at)) + 1,
+                                     "%s is no name of a suite", facts_quote(quote, word));
         used += (size_t)snprintf(words + used, sizeof words - used, "%s%.*s", used > 0 ? " " : "", (int)word.length, word.at);
     }
     if (used == 0)
-        return facts_fail(error, file, line, 1, "suites: takes names of suites, such as regress surface, or all");
+        return facts_fail_at(error, file, line, 1, "suites: takes names of suites, such as regress surface, or all");
     *suites = strcmp(words, "all") == 0 ? "" : keep(list, facts_span_of(words));
-    return *suites != NULL || facts_fail(error, file, line, 1, "no memory");
+    return *suites != NULL || facts_fail_at(error, file, line, 1, "no memory");
 }
 
 static bool add_line(facts_deviations *list, facts_span text, const char **suites, const char *file, int line, facts_error *error)
@@ -221,11 +210,11 @@ static bool add_line(facts_deviations *list, facts_span text, const char **suite
         return read_suites(list, (facts_span){ text.at + strlen(head), text.length - strlen(head) }, suites, file, line, error);
     entry *entries = realloc(list->entries, (list->count + 1) * sizeof *entries);
     if (entries == NULL)
-        return facts_fail(error, file, line, 1, "no memory");
+        return facts_fail_at(error, file, line, 1, "no memory");
     list->entries = entries;
     entry e = { .text = strndup(text.at, text.length) };
     if (e.text == NULL)
-        return facts_fail(error, file, line, 1, "no memory");
+        return facts_fail_at(error, file, line, 1, "no memory");
     char *trimmed = e.text + strspn(e.text, " \t\r");
     if (*trimmed == '\0' || *trimmed == '#') {
         free(e.text);
@@ -243,7 +232,7 @@ bool facts_deviations_read(facts_deviations *list, const char *text, const char 
 {
     const char *name = keep(list, facts_span_of(file)), *suites = "";
     if (name == NULL)
-        return facts_fail(error, file, 1, 1, "no memory");
+        return facts_fail_at(error, file, 1, 1, "no memory");
     facts_span rest = facts_span_of(text);
     for (int line = 1; rest.length > 0; line++) {
         if (!add_line(list, facts_span_cut(&rest, '\n'), &suites, name, line, error))

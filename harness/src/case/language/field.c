@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "numbers/judge/judge.h" /* the words for verdicts */
+#include "case/words/verdict.h"
 
 #define AS_WORD2(symbol, word) word " "
 #define AS_WORD3(symbol, value, word) word " "

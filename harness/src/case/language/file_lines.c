@@ -28,12 +28,12 @@ bool facts_lines_fail(const facts_lines *in, const char *at, const char *format,
     va_start(arguments, format);
     vsnprintf(what, sizeof what, format, arguments);
     va_end(arguments);
-    return facts_fail(in->error, in->where, in->line, at ? (int)(at - in->start) + 1 : 1, "%s", what);
+    return facts_fail_at(in->error, in->where, in->line, at ? (int)(at - in->start) + 1 : 1, "%s", what);
 }
 
 bool facts_lines_predicate(const facts_lines *in, facts_span text, const char *before, facts_predicate **out)
 {
-    facts_error inner = { .text = "" };
+    facts_error inner = { 0 };
     char *copy = strndup(text.at, text.length);
     bool ok = copy && facts_predicate_parse(out, copy, &inner);
     free(copy);

@@ -1,4 +1,4 @@
-/* Which small arrays a call has, of which type and how many numbers. What they hold is numbers/arrays.c's. */
+/* Which small arrays a call has, of which type and how many numbers. What they hold is numbers/fill/arrays.c's. */
 #include "resolution.h"
 
 typedef struct arrays {

@@ -1,4 +1,4 @@
-/* Which checks (check=) mean something for which problem. What they do is in numbers/check.h. Pure. */
+/* Which checks (check=) mean something for which problem. What they do is in numbers/check/check.h. Pure. */
 #ifndef FACTS_CASE_CHECK_H
 #define FACTS_CASE_CHECK_H
 

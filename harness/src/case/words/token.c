@@ -6,11 +6,11 @@ static bool unknown_key(facts_span word, facts_span whole, facts_place place, in
 {
     char quote[FACTS_QUOTE_MAX];
     if (word.length == whole.length)
-        return facts_fail(error, place.where, place.line, column, "%s is not key=value", facts_quote(quote, whole));
+        return facts_fail_at(error, place.where, place.line, column, "%s is not key=value", facts_quote(quote, whole));
     const char *near = facts_key_nearest(word.at, word.length);
-    return facts_fail(error, place.where, place.line, column, "%s is not a key%s%s%s", facts_quote(quote, word),
-                      near != NULL ? "; did you mean " : "", near != NULL ? near : "; `facts list --help` names them all",
-                      near != NULL ? "?" : "");
+    return facts_fail_at(error, place.where, place.line, column, "%s is not a key%s%s%s", facts_quote(quote, word),
+                         near != NULL ? "; did you mean " : "", near != NULL ? near : "; `facts list --help` names them all",
+                         near != NULL ? "?" : "");
 }
 
 bool facts_tokens_read(facts_span text, facts_place place, facts_token *out, size_t *count, facts_error *error)
@@ -33,7 +33,7 @@ bool facts_tokens_read(facts_span text, facts_place place, facts_token *out, siz
         if (key == FACTS_KEY_COUNT)
             return unknown_key(word, whole, place, column, error);
         if (seen[key])
-            return facts_fail(error, place.where, place.line, column, "%s= is there twice", facts_keys[key].word);
+            return facts_fail_at(error, place.where, place.line, column, "%s= is there twice", facts_keys[key].word);
         seen[key] = true;
         out[(*count)++] = (facts_token){ key, value, column, column + (int)word.length + 1 };
         i = end;

@@ -6,9 +6,9 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "case/words/verdict.h"
 #include "intern.h"
 #include "record/reader.h"
-#include "record/verdicts.h"
 #include "supervisor/order.h"
 
 typedef struct facts_cell {

@@ -1,6 +1,6 @@
 /* What is verified beside the reference (check=): further runs of the same engine over inputs that were changed in a known way, and
  * what must then hold between the runs. docs/numerics.md sections 5 to 7. Pure: the runs themselves are made elsewhere
- * (worker/checks.h).
+ * (worker/exec/checks.h).
  *
  * One check: facts_check_runs of them; for each facts_check_ask (its problem), memory filled with that problem's fill,
  * facts_check_write (what is different), in a backward O and Stats by the reference and then facts_check_give (where a law wants

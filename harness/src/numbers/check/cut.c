@@ -4,7 +4,7 @@
 #include "case/language/stride.h"
 #include "case/problem/storage.h"
 #include "check.h"
-#include "numbers/fill/oracle_view.h"
+#include "numbers/fill/places.h"
 
 /* Dense, in the memory order that the tensor has; one that is packed or paged no longer is. */
 static void place(facts_tensor *out, const facts_tensor *like, const int64_t dim[4])

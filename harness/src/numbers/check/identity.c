@@ -7,6 +7,8 @@
 
 #include "check.h"
 #include "numbers/fill/oracle_view.h"
+#include "numbers/fill/places.h"
+#include "numbers/fill/scalars.h"
 
 #define MOST_DEVIATIONS 6.0
 #define MOST_DEVIATIONS_OF_ONE 30.0 /* I2: one element at a time, after the rounding of O */

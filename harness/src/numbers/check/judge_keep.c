@@ -4,6 +4,7 @@
 
 #include "numbers/dtype.h"
 #include "numbers/fill/oracle_view.h"
+#include "numbers/fill/places.h"
 #include "probe.h"
 
 #define AS_WORD(symbol, word) word,

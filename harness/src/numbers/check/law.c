@@ -2,8 +2,10 @@
 #include <math.h>
 
 #include "check.h"
-#include "numbers/fill/fill.h"
+#include "numbers/fill/fill_element.h"
 #include "numbers/fill/oracle_view.h"
+#include "numbers/fill/places.h"
+#include "numbers/fill/scalars.h"
 
 /* Whole sixteenths within -4 and 4: sums of two are exact in every type but the 8 bit ones. */
 static double on_grid(double x)

@@ -3,7 +3,8 @@
 #include <string.h>
 
 #include "check.h"
-#include "numbers/fill/oracle_view.h"
+#include "numbers/fill/places.h"
+#include "numbers/fill/scalars.h"
 
 static bool is_keyed(facts_tensor_id id)
 {

@@ -4,6 +4,7 @@
 
 #include "check.h"
 #include "numbers/fill/oracle_view.h"
+#include "numbers/fill/places.h"
 
 /* ---- a sink of 0 is a key of zeros ----------------------------------------------------------------------------------------- */
 

@@ -4,6 +4,7 @@
 #include "check.h"
 #include "numbers/dtype.h"
 #include "numbers/fill/oracle_view.h"
+#include "numbers/fill/places.h"
 #include "probe.h"
 
 static void put_all(const facts_view *run, facts_tensor_id id, double value)

@@ -2,7 +2,6 @@
 #include <stdlib.h>
 
 #include "check.h"
-#include "numbers/fill/oracle_view.h"
 #include "probe.h"
 
 static bool is_backward(const facts_problem *p)

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "numbers/dtype.h"
-#include "numbers/fill/arrays.h"
+#include "numbers/fill/places.h"
 
 /* Packed and paged tensors too; of rows that lie somewhere. */
 static int64_t place_of(const facts_problem *p, facts_tensor_id id, const int64_t at[4])

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "numbers/fill/arrays.h"
+#include "numbers/fill/scalars.h"
 
 /* What a tensor was multiplied with before its cast. */
 static double unit_of(const facts_problem *p, facts_tensor_id id)

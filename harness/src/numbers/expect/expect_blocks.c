@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "numbers/dtype.h"
-#include "numbers/fill/arrays.h"
 
 #define PARTS 3
 

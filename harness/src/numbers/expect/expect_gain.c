@@ -3,7 +3,7 @@
 
 #include "expectation.h"
 #include "numbers/dtype.h"
-#include "numbers/fill/arrays.h"
+#include "numbers/fill/scalars.h"
 #include "numbers/judge/judge_sums.h"
 
 double facts_truncated(int64_t terms)

@@ -9,6 +9,8 @@
 #include "numbers/fill/arrays.h"
 #include "numbers/fill/mx.h"
 #include "numbers/fill/oracle_view.h"
+#include "numbers/fill/places.h"
+#include "numbers/fill/scalars.h"
 
 #define MOST_SCORES (INT64_C(1) << 31) /* of a mask that is written out */
 

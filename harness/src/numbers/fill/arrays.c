@@ -4,10 +4,10 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "mod.h"
 #include "mx.h"
 #include "numbers/philox.h"
-#include "pages.h"
+#include "places.h"
+#include "scalars.h"
 
 const char *const facts_array_words[FACTS_ARRAY_COUNT] = {
 #define AS_WORD(symbol, field, output) #field,
@@ -93,39 +93,7 @@ static void fill_table_offsets(const facts_problem *p, facts_array_id id, void *
     }
 }
 
-int64_t facts_row_at(const facts_problem *p, facts_tensor_id id, int64_t b, int64_t t)
-{
-    const facts_tensor *x = &p->tensor[id];
-    if (x->packed != FACTS_PACKED_NOT)
-        return x->first + ((x->packed == FACTS_PACKED_KV ? p->start_kv : p->start_q)[b] + t) * x->stride[2];
-    if (x->page != 0)
-        return x->first + facts_page_of(p, id, b, t / x->page) * x->stride[0] + t % x->page * x->stride[2];
-    return x->first + b * x->stride[0] + t * x->stride[2];
-}
-
 /* ---- masks of tiles --------------------------------------------------------------------------------------------------------- */
-
-static bool is_tile_drawn(const facts_problem *p, int64_t b, int64_t h, int64_t row, int64_t key)
-{
-    int64_t rows = (p->ask.seq_q + 127) / 128, keys = (p->ask.seq_kv + 127) / 128;
-    facts_draw draw = facts_draw_at(p->seed, FACTS_STREAM_TILES, FACTS_LANE_CHOICE,
-                                    (uint64_t)(((b * p->ask.heads_q + h) * rows + row) * keys + key));
-    return key == row % keys || facts_pick(draw.r[0], 4) != 0; /* a row keeps its own tile */
-}
-
-bool facts_tile_kept(const facts_problem *p, int64_t b, int64_t h, int64_t row, int64_t key)
-{
-    switch (p->block_pattern) {
-    case FACTS_BLOCKS_RANDOM:
-        return is_tile_drawn(p, b, h, row, key);
-    case FACTS_BLOCKS_FIRST:
-        return key != 0;
-    case FACTS_BLOCKS_EMPTY_ROW:
-        return row != (b + h) % ((p->ask.seq_q + 127) / 128) && is_tile_drawn(p, b, h, row, key);
-    default:
-        return true;
-    }
-}
 
 static void fill_tiles(const facts_problem *p, facts_array_id id, uint8_t *out)
 {
@@ -139,48 +107,6 @@ static void fill_tiles(const facts_problem *p, facts_array_id id, uint8_t *out)
 }
 
 /* ---- numbers ---------------------------------------------------------------------------------------------------------------- */
-
-/* Scales of fp8. Odd ones are neither 1 nor powers of two, all different, and a scale and what undoes it multiply to something
- * other than 1: but for O's, which a backward reads as its own forward wrote it. */
-static double scale_of(const facts_problem *p, facts_array_id id)
-{
-    static const struct {
-        facts_array_id id;
-        double pow2, odd;
-    } rows[] = {
-        { FACTS_ARRAY_DESCALE_Q, 0x1p-4, 0.0713 },  { FACTS_ARRAY_DESCALE_K, 0x1p-3, 0.1129 },
-        { FACTS_ARRAY_DESCALE_V, 0x1p-5, 0.0851 },  { FACTS_ARRAY_DESCALE_S, 0x1p-7, 0.00613 },
-        { FACTS_ARRAY_SCALE_S, 0x1p7, 173.3 },      { FACTS_ARRAY_SCALE_O, 0x1p3, 11.7 },
-        { FACTS_ARRAY_DESCALE_DO, 0x1p-6, 0.0457 }, { FACTS_ARRAY_DESCALE_DP, 0x1p-4, 0.0549 },
-        { FACTS_ARRAY_SCALE_DP, 0x1p4, 19.3 },      { FACTS_ARRAY_SCALE_DQ, 0x1p2, 5.3 },
-        { FACTS_ARRAY_SCALE_DK, 0x1p1, 3.7 },       { FACTS_ARRAY_SCALE_DV, 0x1p5, 7.1 },
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (rows[i].id == id)
-            return p->scales == FACTS_SCALES_UNIT ? 1.0 : p->scales == FACTS_SCALES_POW2 ? rows[i].pow2 : rows[i].odd;
-    return 1.0;
-}
-
-double facts_array_scalar(const facts_problem *p, facts_array_id id)
-{
-    switch (id) {
-    case FACTS_ARRAY_ATTN_SCALE:
-        return (double)(float)(0.75 / sqrt((double)p->ask.dim_qk));
-    case FACTS_ARRAY_DROPOUT_SCALE:
-        return (double)(float)(1.0 / (1.0 - p->drop));
-    case FACTS_ARRAY_DROPOUT_SCALE_INVERSE:
-        return (double)(float)(1.0 - p->drop);
-    case FACTS_ARRAY_DESCALE_O:
-        return facts_is_fp8(p->ask.o_dtype) ? (double)(float)(1.0 / facts_array_scalar(p, FACTS_ARRAY_SCALE_O)) : 1.0;
-    default:
-        return (double)(float)scale_of(p, id);
-    }
-}
-
-double facts_keep_scale_of(const facts_problem *p)
-{
-    return p->ask.dropout_mask ? facts_array_scalar(p, FACTS_ARRAY_DROPOUT_SCALE) : (double)(float)(1.0 / (1.0 - p->ask.dropout));
-}
 
 /* Of four heads one sink is ordinary, one weighs as much as all keys, one nothing, and one more than everything. */
 static float sink_of(const facts_problem *p, int64_t h)

@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "numbers/dtype.h"
-#include "oracle_view.h"
+#include "places.h"
 
 #define NO_BOUND (INT64_C(1) << 24) /* beyond every index that fp32 tells apart */
 
@@ -166,12 +166,4 @@ void facts_mod_keys_of_row(const facts_problem *p, int64_t b, int64_t i, int64_t
     }
     if (*first >= *last)
         *first = *last = 0;
-}
-
-double facts_mod_slope(int64_t heads, int64_t h)
-{
-    int64_t n = 1;
-    while (2 * n <= heads)
-        n *= 2;
-    return h < n ? exp2(-8.0 * (double)(h + 1) / (double)n) : exp2(-4.0 * (double)(2 * (h - n) + 1) / (double)n);
 }

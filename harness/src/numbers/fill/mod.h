@@ -25,9 +25,8 @@ fref_modified facts_mod_at(const void *owner, double score, const int64_t at[4])
 /* Narrows the keys [*first, *last) of row i to those that the modification leaves; empty: *first == *last. */
 void facts_mod_keys_of_row(const facts_problem *problem, int64_t b, int64_t i, int64_t *first, int64_t *last);
 
-/* What MOD_A and MOD_B hold. The slope of a head is ALiBi's. Documents follow one another, equally long up to one; those of the
+/* What MOD_A and MOD_B hold for documents. Documents follow one another, equally long up to one; those of the
  * rows and those of the keys of a batch entry have the same numbers, so that every live row has a key. */
-double facts_mod_slope(int64_t heads, int64_t h);
 int64_t facts_mod_document(const facts_problem *problem, int64_t b, int64_t place, bool of_keys);
 
 #endif

@@ -1,17 +1,8 @@
 #include "oracle_view.h"
 
-#include <math.h>
-
-#include "arrays.h"
 #include "mod.h"
-
-double facts_oracle_scale(const facts_problem *problem)
-{
-    const fattn_problem *ask = &problem->ask;
-    if (ask->scale_in_memory)
-        return facts_array_scalar(problem, FACTS_ARRAY_ATTN_SCALE);
-    return (double)(float)(ask->has_attn_scale ? ask->attn_scale : 1.0 / sqrt((double)ask->dim_qk));
-}
+#include "places.h"
+#include "scalars.h"
 
 void facts_oracle_problem(fref_problem *out, const facts_problem *problem)
 {
@@ -59,16 +50,6 @@ bool facts_oracle_type(fref_type *out, int32_t dtype)
     default:
         return false;
     }
-}
-
-int64_t facts_live_q(const facts_problem *problem, int64_t b)
-{
-    return problem->has_lengths ? problem->len_q[b] : problem->ask.seq_q;
-}
-
-int64_t facts_live_kv(const facts_problem *problem, int64_t b)
-{
-    return problem->has_lengths ? problem->len_kv[b] : problem->ask.seq_kv;
 }
 
 void facts_oracle_keys_of_row(const facts_problem *problem, int64_t b, int64_t i, int64_t *first, int64_t *last)

@@ -6,16 +6,10 @@
 
 #include "case/problem/case_problem.h"
 
-/* The factor of Q K^T, as the fp32 number that an engine is given. */
-double facts_oracle_scale(const facts_problem *problem);
 /* `out` points into `problem` (the lengths); without bias and modification, which need memory: facts_expect_ adds them. */
 void facts_oracle_problem(fref_problem *out, const facts_problem *problem);
 /* The reference's name of an element type, of a block-scaled one that of its codes; false when it has none. */
 bool facts_oracle_type(fref_type *out, int32_t dtype);
-
-/* Live rows or keys of batch entry b: what is below them takes part. */
-int64_t facts_live_q(const facts_problem *problem, int64_t b);
-int64_t facts_live_kv(const facts_problem *problem, int64_t b);
 
 /* The keys [*first, *last) that row i of batch entry b may read: lengths, band, and a modification that masks. */
 void facts_oracle_keys_of_row(const facts_problem *problem, int64_t b, int64_t i, int64_t *first, int64_t *last);

@@ -2,9 +2,9 @@
 
 #include <math.h>
 
-#include "arrays.h"
 #include "numbers/dtype.h"
-#include "oracle_view.h"
+#include "places.h"
+#include "scalars.h"
 
 static double unit_roundoff(int32_t dtype)
 {

@@ -1,4 +1,4 @@
-/* The further runs of a check (check=), with the engine that has answered. What they are is in numbers/check.h. */
+/* The further runs of a check (check=), with the engine that has answered. What they are is in numbers/check/check.h. */
 #ifndef FACTS_CHECKS_H
 #define FACTS_CHECKS_H
 

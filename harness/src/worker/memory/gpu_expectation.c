@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "numbers/fill/arrays.h"
+#include "numbers/fill/places.h"
 
 #define MOST_COPIES 48
 

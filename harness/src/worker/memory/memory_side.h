@@ -33,7 +33,7 @@ extern const facts_side facts_side_host, facts_side_gpu;
 fattn_status facts_memory_make(void **out, facts_memory *memory, const facts_set *set, size_t bytes);
 void facts_memory_release(const facts_memory *memory, void *buffer);
 
-/* The tensors of a block, as they are stored, or as they are walked over where the bytes are (numbers/seen.h); how many. */
+/* The tensors of a block, as they are stored, or as they are walked over where the bytes are (numbers/fill/seen.h); how many. */
 typedef struct facts_list {
     facts_tensor tensor[FACTS_TENSOR_COUNT];
     const facts_tensor *at[FACTS_TENSOR_COUNT]; /* each of them */

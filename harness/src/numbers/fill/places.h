@@ -1,0 +1,26 @@
+/* Where the rows, keys, pages and tiles of a call lie: functions of the case alone, so that nobody needs the table. Pure. */
+#ifndef FACTS_PLACES_H
+#define FACTS_PLACES_H
+
+#include "case/problem/case_problem.h"
+
+/* Live queries or keys of batch entry b: rows below this number take part. */
+int64_t facts_live_q(const facts_problem *problem, int64_t b);
+int64_t facts_live_kv(const facts_problem *problem, int64_t b);
+
+/* Page `n` of entry b: its place in the pool of K or V. */
+int64_t facts_page_of(const facts_problem *problem, facts_tensor_id id, int64_t b, int64_t n);
+/* Does an entry refer to this page of the pool? Other pages hold poison. */
+bool facts_page_used(const facts_problem *problem, facts_tensor_id id, int64_t page);
+/* Pages that entry b's keys fill. */
+int64_t facts_pages_of_entry(const facts_problem *problem, facts_tensor_id id, int64_t b);
+/* The entry that wrote page n of entry b: of shared pages the first that names it. */
+int64_t facts_page_owner(const facts_problem *problem, facts_tensor_id id, int64_t b, int64_t n);
+
+/* Where token t of entry b of a packed, paged or plain tensor lies: elements from the storage, of head 0 and channel 0. */
+int64_t facts_row_at(const facts_problem *problem, facts_tensor_id id, int64_t b, int64_t t);
+
+/* Does the block mask show the scores of this tile of 128 x 128? */
+bool facts_tile_kept(const facts_problem *problem, int64_t b, int64_t h, int64_t row_tile, int64_t key_tile);
+
+#endif
