@@ -161,7 +161,9 @@ facts_resume_state facts_resume_get(const facts_resume *r, const char *name, con
     const entry *e = slot_of(r, key_of(name, build, device));
     if (!e->used)
         return (facts_resume_state){ 0 };
-    return (facts_resume_state){ .done = e->complete && !e->late, .from_config = e->complete ? 0 : e->next_config, .attempts = e->attempts };
+    return (facts_resume_state){ .done = e->complete && !e->late,
+                                 .from_config = e->complete ? 0 : e->next_config,
+                                 .attempts = e->attempts };
 }
 
 bool facts_resume_rows(const facts_resume *r, bool (*each)(void *, const facts_line *), void *context)
@@ -170,11 +172,6 @@ bool facts_resume_rows(const facts_resume *r, bool (*each)(void *, const facts_l
     if (access(r->path, F_OK) != 0)
         return true;
     return facts_record_read(r->path, each, context, &counts);
-}
-
-uint64_t facts_resume_bad_lines(const facts_resume *r)
-{
-    return r->counts.bad;
 }
 
 void facts_resume_free(facts_resume *r)
