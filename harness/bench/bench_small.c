@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "gpu_driver.h"
+#include "gpu/gpu_driver.h"
 #include "worker/exec/judging.h"
 #include "worker/exec/trial.h"
 #include "worker/target/loaded_target.h"

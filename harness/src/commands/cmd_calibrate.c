@@ -31,7 +31,7 @@ static int run(const facts_invocation *call, char record[FACTS_PATH])
     options.output = NULL;
     options.overwrite = false;
     const char *devices = options.device;
-    if (!devices && facts_gpu_count() == 0)
+    if (!devices && facts_gpus_here() == 0)
         return facts_complain(FACTS_EXIT_ENVIRONMENT, "facts calibrate: no GPU here; say --device cpu for our own CPU backend");
     facts_session s = { .options = &options, .task = FACTS_TASK_RUN, .argc = call->argc, .argv = call->argv, .keep_record = true };
     int status = facts_session_ask(&s, options.words, options.word_count, options.cudnn, devices ? devices : "0");

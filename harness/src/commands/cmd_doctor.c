@@ -140,7 +140,7 @@ int facts_command_doctor(const facts_invocation *call)
     list_parts(json);
     list_builds(json, &builds);
     bool reports = check_reports(json);
-    int gpus = facts_gpu_count();
+    int gpus = facts_gpus_here();
     for (int i = 0; i < gpus && builds.count; i++) {
         snprintf(index, sizeof index, "%d", i);
         numbers |= prove(call, "gpu", "default", index, FACTS_TASK_RUN);

@@ -102,7 +102,7 @@ static int ask(const facts_invocation *call, const facts_options *o, const char 
 {
     static const char *const smoke[] = { SUITE };
     facts_session s = { .options = o, .task = FACTS_TASK_RUN, .argc = call->argc, .argv = call->argv, .keep_record = true };
-    const char *devices = o->device ? o->device : facts_gpu_count() ? "0" : DESCRIBED;
+    const char *devices = o->device ? o->device : facts_gpus_here() ? "0" : DESCRIBED;
     int status = facts_session_prepare(&s, o->word_count ? o->words : smoke, o->word_count ? o->word_count : 1, cudnn, devices);
     if (status == FACTS_EXIT_OK) {
         size_t described = facts_targets_of(&s.targets, FACTS_TARGET_DESCRIBED);

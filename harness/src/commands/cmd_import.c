@@ -257,7 +257,7 @@ static int ask(const facts_invocation *call, const facts_import *m)
     facts_session s = { .options = o, .task = task, .argc = call->argc, .argv = call->argv, .keep_record = true };
     const char *devices = o->device ? o->device : !o->run ? "h100-sxm" : "0";
     const char **names = malloc(facts_import_count(m) * sizeof *names);
-    if (!o->device && o->run && facts_gpu_count() == 0) {
+    if (!o->device && o->run && facts_gpus_here() == 0) {
         fputs("facts import --run: no GPU here; say --device cpu (our own CPU backend), or --decide, which needs none\n", stderr);
         free(names);
         return FACTS_EXIT_ENVIRONMENT;

@@ -93,7 +93,7 @@ static int ask(const facts_invocation *call, const char *folder, char record[FAC
 {
     facts_options options = *call->options;
     facts_session s = { .options = &options, .task = FACTS_TASK_RUN, .argc = call->argc, .argv = call->argv, .keep_record = true };
-    const char *devices = options.device ? options.device : facts_gpu_count() ? "0" : DESCRIBED;
+    const char *devices = options.device ? options.device : facts_gpus_here() ? "0" : DESCRIBED;
     bool described = are_described(devices);
     char *texts[MOST_TEXTS];
     size_t count = choose_cases(&options, folder, described, texts);

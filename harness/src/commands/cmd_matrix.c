@@ -128,7 +128,7 @@ static int run_parts(const facts_invocation *call, const char *folder, const cha
         parts[n++] = (part){ "decisions", described, cudnn, FACTS_TASK_DECIDE };
     if (real && *real)
         parts[n++] = (part){ "runs", real, cudnn, FACTS_TASK_RUN };
-    if (!given && facts_gpu_count())
+    if (!given && facts_gpus_here())
         parts[n++] = (part){ "gpu", "0", cudnn, FACTS_TASK_RUN };
     if (!given)
         parts[n++] = (part){ "cpu", "cpu", cudnn, FACTS_TASK_RUN };

@@ -75,7 +75,7 @@ int facts_command_decide(const facts_invocation *call)
 int facts_command_run(const facts_invocation *call)
 {
     const char *devices = call->options->device;
-    if (!devices && facts_gpu_count() == 0)
+    if (!devices && facts_gpus_here() == 0)
         return facts_complain(
             FACTS_EXIT_ENVIRONMENT,
             "facts run: no GPU here; say --device cpu (our own CPU backend), or use `facts decide`, which needs none");

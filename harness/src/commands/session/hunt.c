@@ -176,7 +176,7 @@ static int open_target(facts_hunt *hunt)
 {
     facts_session *s = &hunt->session;
     const char *devices = s->options->device;
-    if (!devices && facts_gpu_count() == 0)
+    if (!devices && facts_gpus_here() == 0)
         return facts_complain(
             FACTS_EXIT_ENVIRONMENT,
             "facts: no GPU here; say --device cpu (our own CPU backend), or a described device (--device h100-sxm), of which "

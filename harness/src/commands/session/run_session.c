@@ -21,7 +21,7 @@ bool facts_suite_dir(char out[FACTS_PATH])
     return false;
 }
 
-int facts_gpu_count(void)
+int facts_gpus_here(void)
 {
     DIR *devices = opendir("/dev");
     int n = 0;

@@ -71,6 +71,6 @@ bool facts_suite_dir(char out[FACTS_PATH]);
 /* How many questions are worth having in the air: --jobs, else the cores, at most 8. */
 int facts_session_jobs(const facts_options *options);
 /* How many GPUs this machine shows (device files; nothing is loaded). */
-int facts_gpu_count(void);
+int facts_gpus_here(void);
 
 #endif

@@ -1,11 +1,11 @@
 /* A drawn problem in a device's memory, its tensors in layouts that the drawn one does not have. What fails aborts. */
-#ifndef FREF_CUDA_TEST_DEVICE_H
-#define FREF_CUDA_TEST_DEVICE_H
+#ifndef FREF_CUDA_TEST_DEVICE_PROBLEM_H
+#define FREF_CUDA_TEST_DEVICE_PROBLEM_H
 
 #include <fref/gpu.h>
 
 #include "drawn.h"
-#include "gpu_driver.h"
+#include "gpu/gpu_driver.h"
 
 enum { DEVICE_PIECES = 128 };
 

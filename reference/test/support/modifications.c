@@ -1,4 +1,4 @@
-#include "modify.h"
+#include "modifications.h"
 
 #include <math.h>
 

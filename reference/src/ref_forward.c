@@ -32,8 +32,6 @@
 #include "lanes.h"
 #include "score.h"
 
-#define THIRD (1.0 / 3.0)
-
 /* What the error of a row's answers depends on. */
 typedef struct row_facts {
     double max, sum, lse;

@@ -1,7 +1,7 @@
-/* The forward pass on a GPU; what each step means stands in forward.c. */
+/* The forward pass on a GPU; what each step means stands in ref_forward.c. */
 #include <math.h>
 
-#include "gpu_run.h"
+#include "gpu/gpu_run.h"
 
 static int64_t tiles_of(int64_t n)
 {

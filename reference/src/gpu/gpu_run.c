@@ -1,4 +1,4 @@
-#include "gpu_run.h"
+#include "gpu/gpu_run.h"
 
 #include <errno.h>
 #include <math.h>

@@ -1,7 +1,7 @@
 /* Attention and its error model once more, as plain loops in long double, written from docs/numerics.md and sharing nothing with
  * src/. */
-#ifndef FREF_TESTING_NAIVE_H
-#define FREF_TESTING_NAIVE_H
+#ifndef FREF_TESTING_NAIVE_REFERENCE_H
+#define FREF_TESTING_NAIVE_REFERENCE_H
 
 #include "problems.h"
 

@@ -1,8 +1,8 @@
-/* The backward pass on a GPU; what each step means stands in backward.c and its parts. A sample of rows concerns dQ alone, a sample
+/* The backward pass on a GPU; what each step means stands in ref_backward.c and its parts. A sample of rows concerns dQ alone, a sample
  * of keys dK and dV alone, dBias is over everything: with samples they are passes of their own. */
 #include <string.h>
 
-#include "gpu_run.h"
+#include "gpu/gpu_run.h"
 
 typedef struct wanted {
     bool dq, dk, dv, bias, sink, largest_ds, freedom_of_rows, freedom_of_keys;

@@ -5,7 +5,7 @@
 
 #include <fref/gpu.h>
 
-#include "gpu_driver.h"
+#include "gpu/gpu_driver.h"
 
 struct fref_gpu_program {
     const fref__driver *driver;

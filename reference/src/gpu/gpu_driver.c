@@ -1,4 +1,4 @@
-#include "gpu_driver.h"
+#include "gpu/gpu_driver.h"
 
 #include <dlfcn.h>
 #include <pthread.h>

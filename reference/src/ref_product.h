@@ -3,8 +3,8 @@
  * Every sum runs over its index in order, each product added to it unrounded (a fused multiplication and addition), whatever the tile or
  * the instruction set; so blocks, threads and processors cannot change a bit.
  */
-#ifndef FREF_PRODUCT_H
-#define FREF_PRODUCT_H
+#ifndef FREF_REF_PRODUCT_H
+#define FREF_REF_PRODUCT_H
 
 #include <stdbool.h>
 #include <stdint.h>

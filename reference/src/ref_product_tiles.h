@@ -1,4 +1,4 @@
-/* The body of product.c for one instruction set; included once for each, and clears what it was told.
+/* The body of ref_product.c for one instruction set; included once for each, and clears what it was told.
  *
  * A tile of ROWS rows x a panel of C stays in registers while k runs. The counts are constants where this is inlined. */
 

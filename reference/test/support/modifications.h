@@ -1,6 +1,6 @@
 /* Score modifications for the tests: in closed form for the reference, and in fp32 as a kernel computes them. */
-#ifndef FREF_TESTING_MODIFY_H
-#define FREF_TESTING_MODIFY_H
+#ifndef FREF_TESTING_MODIFICATIONS_H
+#define FREF_TESTING_MODIFICATIONS_H
 
 #include <fref/fref.h>
 

@@ -1,6 +1,8 @@
-#include "shape.h"
+#include "ref_shape.h"
 
-#include "product.h"
+#include <string.h>
+
+#include "ref_product.h"
 
 /* Bounds beyond this mask nothing, and sums with them must not overflow. */
 #define FAR ((int64_t)1 << 40)
@@ -88,16 +90,18 @@ fref__range fref__listed(const fref__list *list, fref__range in)
     return in.first < in.last ? in : (fref__range){ 0, 0 };
 }
 
-fref__range fref__keys_of(const fref__shape *s, int64_t b, int64_t r)
-{
-    fref__range keys;
-    fref_keys_of_row(s->problem, b, fref__place(&s->rows, r), &keys.first, &keys.last);
-    return fref__listed(&s->keys, keys);
-}
-
 void fref__include(fref__range *range, fref__range one)
 {
     bool none_yet = range->first == range->last;
     range->first = none_yet || one.first < range->first ? one.first : range->first;
     range->last = none_yet || one.last > range->last ? one.last : range->last;
+}
+
+void fref__clear_outside(double *row, fref__range own, fref__range span)
+{
+    int64_t first = own.first > span.first ? own.first : span.first, last = own.last < span.last ? own.last : span.last;
+    if (first >= last)
+        first = last = span.last;
+    memset(row + span.first, 0, (size_t)(first - span.first) * sizeof *row);
+    memset(row + last, 0, (size_t)(span.last - last) * sizeof *row);
 }

@@ -1,7 +1,7 @@
 /* The backward pass: D_i = sum_c dO O, P_ij = exp(s_ij - Stats_i) from the Stats that are given, dP_ij = dO_i . v_j,
  * dX = P (dP - D), dS = slope dX where the score is modified (x = modify(s) + bias); dBias = sums of dX; dQ = scale dS K, dK =
  * scale dS^T Q, dV = P^T dO. */
-#include "backward.h"
+#include "backward/ref_backward.h"
 
 #include <errno.h>
 #include <omp.h>
@@ -35,34 +35,6 @@ static bool wants_freedom(const fref_backward_out *out)
     return out->dq_nu || out->dq_neff || out->dk_nu || out->dk_neff || out->dv_nu || out->dv_neff;
 }
 
-fref__entry_terms fref__entry_terms_of(const fref__backward *x, const fref__row_facts *f)
-{
-    double u = x->of_p.unit_roundoff, u_ds = x->of_ds.unit_roundoff, floor = fref__floor_of_ds(x), of_score = f->es * f->es;
-    return (fref__entry_terms){
-        .relative = u_ds + f->ew,
-        .of_p = f->ez,
-        .floor = floor,
-        .var_ds = THIRD * u_ds * u_ds + of_score,
-        .var_p = f->ep * f->ep,
-        .var_floor = THIRD * floor * floor,
-        .limit = 1.01 * x->of_ds.eta / fabs(x->shape->problem->scale),
-        .v_relative = u + f->ew,
-        .v_floor = x->of_p.eta,
-        .v_var = THIRD * u * u + of_score,
-        .v_var_floor = THIRD * x->of_p.eta * x->of_p.eta,
-        .v_limit = 1.01 * x->of_p.eta,
-    };
-}
-
-void fref__clear_outside(double *row, fref__range own, fref__range span)
-{
-    int64_t first = own.first > span.first ? own.first : span.first, last = own.last < span.last ? own.last : span.last;
-    if (first >= last)
-        first = last = span.last;
-    memset(row + span.first, 0, (size_t)(first - span.first) * sizeof *row);
-    memset(row + last, 0, (size_t)(span.last - last) * sizeof *row);
-}
-
 /* One piece of memory for the four sums, zero. */
 static bool start_bias(fref__backward *x)
 {
@@ -76,8 +48,9 @@ static bool start_bias(fref__backward *x)
     return x->bias_sums[0] != NULL;
 }
 
-fref__backward fref__backward_of(const fref__shape *shape, const fref__inputs *inputs, const fref_rounding *r,
-                                 const fref_backward_out *out)
+/* All that follows from the question; nothing is allocated. */
+static fref__backward backward_of(const fref__shape *shape, const fref__inputs *inputs, const fref_rounding *r,
+                                  const fref_backward_out *out)
 {
     const fref_problem *p = shape->problem;
     const fref_scales *scales = &p->scales;
@@ -123,7 +96,7 @@ static int run(const fref__shape *shape, fref__inputs *inputs, const fref_roundi
     if (fref__slab_create(&slab, shape, inputs) != 0)
         return ENOMEM;
     size_t rows = (size_t)(slab.capacity * shape->span * shape->rows.count);
-    fref__backward x = fref__backward_of(shape, inputs, rounding, out);
+    fref__backward x = backward_of(shape, inputs, rounding, out);
     x.amax = calloc(FREF__AMAX_COUNT * (size_t)omp_get_max_threads(), sizeof *x.amax);
     x.facts = calloc(rows ? rows : 1, sizeof *x.facts);
     int status = x.facts && x.amax && start_bias(&x) ? 0 : ENOMEM;

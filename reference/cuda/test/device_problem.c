@@ -1,4 +1,4 @@
-#include "device.h"
+#include "device_problem.h"
 
 #include <stdlib.h>
 #include <string.h>

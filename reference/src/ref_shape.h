@@ -1,6 +1,6 @@
 /* What follows from a problem alone: which keys a row may read, which rows and keys are answered, how heads go together. */
-#ifndef FREF_SHAPE_H
-#define FREF_SHAPE_H
+#ifndef FREF_REF_SHAPE_H
+#define FREF_REF_SHAPE_H
 
 #include <fref/fref.h>
 
@@ -40,10 +40,10 @@ fref__list fref__sample(const int64_t *at, int64_t count, int64_t all); /* `at` 
 /* Where listed places `in` the problem's [first, last) lie in the list. */
 fref__range fref__listed(const fref__list *list, fref__range in);
 
-/* The listed keys that listed row r may read. */
-fref__range fref__keys_of(const fref__shape *shape, int64_t b, int64_t r);
-
 /* Widens `range`, empty at first, so that it holds `one`, which is not. */
 void fref__include(fref__range *range, fref__range one);
+
+/* Zeros in the columns of `span` that are not in `own`; row[j]: column j. */
+void fref__clear_outside(double *row, fref__range own, fref__range span);
 
 #endif

@@ -1,6 +1,6 @@
 /* What the parts of the backward pass share: backward_rows.c makes dQ, backward_keys.c dK and dV, backward_bias.c dBias. */
-#ifndef FREF_BACKWARD_H
-#define FREF_BACKWARD_H
+#ifndef FREF_REF_BACKWARD_H
+#define FREF_REF_BACKWARD_H
 
 #include <math.h>
 
@@ -8,10 +8,6 @@
 #include "freedom.h"
 #include "lanes.h"
 #include "score.h"
-
-#define THIRD (1.0 / 3.0)
-/* A probability below this may be flushed to zero by fp32 arithmetic. */
-#define FREF__P_FLUSHED 0x1.125fbee250664p-126 /* 2^-125.9 */
 
 /* What one row brings to every gradient. */
 typedef struct fref__row_facts {
@@ -64,10 +60,6 @@ static inline double fref__floor_of_ds(const fref__backward *x)
     return x->of_ds.eta / (scale > 0.0 && scale < 1.0 ? scale : 1.0);
 }
 
-/* All that follows from the question; nothing is allocated. */
-fref__backward fref__backward_of(const fref__shape *shape, const fref__inputs *inputs, const fref_rounding *rounding,
-                                 const fref_backward_out *out);
-
 /* Fills the facts of the slab's rows and writes dQ. Returns 0 or ENOMEM. */
 int fref__backward_rows(const fref__backward *x, const fref__slab *slab);
 /* Writes dK and dV, from the facts. Returns 0 or ENOMEM. */
@@ -82,8 +74,5 @@ int fref__backward_sink(const fref__shape *shape, const fref__inputs *inputs, co
 
 /* What the errors of a row's entries have in common, for a plain problem. */
 fref__entry_terms fref__entry_terms_of(const fref__backward *x, const fref__row_facts *facts);
-
-/* Zeros in the columns of `span` that are not in `own`; row[j]: column j. */
-void fref__clear_outside(double *row, fref__range own, fref__range span);
 
 #endif

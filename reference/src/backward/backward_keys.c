@@ -17,7 +17,7 @@
 #include <omp.h>
 #include <string.h>
 
-#include "backward.h"
+#include "backward/ref_backward.h"
 
 #define KEYS FREF__TILE_KEYS /* of one task */
 #define ROWS 64 /* rows that are weighed at a time */

@@ -1,4 +1,4 @@
-#include "product.h"
+#include "ref_product.h"
 
 #include <math.h>
 
@@ -21,7 +21,7 @@
 #define FMA(a, b, c) _mm512_fmadd_pd(a, b, c)
 #define SQUARE(x) _mm512_mul_pd(x, x)
 #define MAGNITUDE(x) _mm512_abs_pd(x)
-#include "product_tiles.h"
+#include "ref_product_tiles.h"
 
 #define TARGET __attribute__((target("avx2,fma")))
 #define NAME(x) x##_avx2
@@ -35,7 +35,7 @@
 #define FMA(a, b, c) _mm256_fmadd_pd(a, b, c)
 #define SQUARE(x) _mm256_mul_pd(x, x)
 #define MAGNITUDE(x) _mm256_andnot_pd(_mm256_set1_pd(-0.0), x)
-#include "product_tiles.h"
+#include "ref_product_tiles.h"
 #endif
 
 #define TARGET
@@ -50,7 +50,7 @@
 #define FMA(a, b, c) fma(a, b, c)
 #define SQUARE(x) ((x) * (x))
 #define MAGNITUDE(x) fabs(x)
-#include "product_tiles.h"
+#include "ref_product_tiles.h"
 
 bool fref__add_product_on(const fref__operands *x, fref__of of, fref__processor processor)
 {

@@ -10,7 +10,7 @@
 #include <omp.h>
 #include <stdlib.h>
 
-#include "backward.h"
+#include "backward/ref_backward.h"
 
 /* One batch entry of one head; rows without a key have D = 0. */
 static void add_rows(double *value, double *bound, double *row, const fref__shape *s, const fref__inputs *in, int64_t b, int64_t h)

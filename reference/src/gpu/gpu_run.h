@@ -5,8 +5,8 @@
 
 #include <fref/gpu.h>
 
-#include "../cuda/all.h"
-#include "gpu_driver.h"
+#include "../../cuda/kernel_list.h"
+#include "gpu/gpu_driver.h"
 
 /* Scratch memory, each piece as large as it ever had to be. X(NAME) */
 #define FREF__BUFFER_LIST(X)                                                                                                       \

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "comparison.h"
-#include "gpu_run.h"
+#include "gpu/gpu_run.h"
 #include "primary.h"
 
 static void sweep(feature with, int count, const size_limits *most, size_t budget)

@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "gpu_image.h"
-#include "gpu_run.h"
+#include "gpu/gpu_image.h"
+#include "gpu/gpu_run.h"
 
 /* Of the device of the current context; 0: it says nothing. */
 static int attribute_of(const fref__driver *driver, int attribute)

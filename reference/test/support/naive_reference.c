@@ -1,4 +1,4 @@
-#include "naive.h"
+#include "naive_reference.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  * u, eta: of the cast of dS; uo: of dQ; nck = max(1, d/chunk), nv = max(1, dv/16), n keys in the row; f = min(1, |scale|).
  *
  *   es = m ua sqrt(nck) qk + e32 (|x|_mx + X + |Stats| + 2)
- *   ew = m cw ua nck qk + e32 (2 |x|_mx + 2 X + 2 |Stats| + 4)       m, X as in forward.c
+ *   ew = m cw ua nck qk + e32 (2 |x|_mx + 2 X + 2 |Stats| + 4)       m, X as in ref_forward.c
  *   ep = ua sqrt(nv) |dO_i| max_j |v_j|                    ez = ua nv |dO_i| max_j |v_j|
  *   eD = e32 sqrt(dv) sum_c |dO O|: the same for every key, so it enters along sum_j P k, not as a sum of squares
  *
@@ -23,7 +23,7 @@
 #include <omp.h>
 #include <string.h>
 
-#include "backward.h"
+#include "backward/ref_backward.h"
 
 typedef struct scratch {
     double *s, *o;                           /* scores of whole rows, key j in column j; one row of O */
@@ -67,6 +67,25 @@ static int64_t cut_scratch(scratch *t, double *base, const fref__shape *s)
     int64_t size = fref__cut(parts, sizeof parts / sizeof parts[0], base);
     t->keys = (fref__weight_sums *)keys;
     return size;
+}
+
+fref__entry_terms fref__entry_terms_of(const fref__backward *x, const fref__row_facts *f)
+{
+    double u = x->of_p.unit_roundoff, u_ds = x->of_ds.unit_roundoff, floor = fref__floor_of_ds(x), of_score = f->es * f->es;
+    return (fref__entry_terms){
+        .relative = u_ds + f->ew,
+        .of_p = f->ez,
+        .floor = floor,
+        .var_ds = THIRD * u_ds * u_ds + of_score,
+        .var_p = f->ep * f->ep,
+        .var_floor = THIRD * floor * floor,
+        .limit = 1.01 * x->of_ds.eta / fabs(x->shape->problem->scale),
+        .v_relative = u + f->ew,
+        .v_floor = x->of_p.eta,
+        .v_var = THIRD * u * u + of_score,
+        .v_var_floor = THIRD * x->of_p.eta * x->of_p.eta,
+        .v_limit = 1.01 * x->of_p.eta,
+    };
 }
 
 /* `s` are the row's logits, s[j] for key j; they become scores. `r` is the row in the tile. */

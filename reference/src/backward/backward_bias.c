@@ -18,7 +18,7 @@
 #include <math.h>
 #include <omp.h>
 
-#include "backward.h"
+#include "backward/ref_backward.h"
 
 typedef struct scratch {
     double *s, *dp; /* [TILE_ROWS, TILE_KEYS + a panel] */
