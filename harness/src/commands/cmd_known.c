@@ -160,12 +160,14 @@ static int tell(const facts_options *o, const char *folder, const char *task)
         add(&w, "--source");
         add(&w, o->source);
     }
+    if (o->write)
+        add(&w, "--write");
     return hand_over(&w);
 }
 
 int facts_command_known(const facts_invocation *call)
 {
-    static const char *const tasks[] = { "list", "show", "check", "note" };
+    static const char *const tasks[] = { "list", "show", "check", "propose", "note" };
     const facts_options *o = call->options;
     const char *task = o->word_count ? o->words[0] : "";
     char cases[FACTS_PATH], folder[FACTS_PATH];
@@ -175,8 +177,9 @@ int facts_command_known(const facts_invocation *call)
         return check(call, folder);
     if (strcmp(task, "list") == 0)
         return list(o, folder);
-    if (strcmp(task, "show") == 0 || strcmp(task, "note") == 0)
+    if (strcmp(task, "show") == 0 || strcmp(task, "note") == 0 || strcmp(task, "propose") == 0)
         return tell(o, folder, task);
-    return facts_complain(FACTS_EXIT_BAD_INPUT, "facts known: \"%.60s\" is none of list, show, check, note; did you mean %s?", task,
+    return facts_complain(FACTS_EXIT_BAD_INPUT,
+                          "facts known: \"%.60s\" is none of list, show, check, propose, note; did you mean %s?", task,
                           facts_nearest_word(task, tasks, sizeof tasks / sizeof tasks[0]));
 }

@@ -12,8 +12,7 @@
 typedef struct entry {
     facts_deviation shown;
     facts_predicate *where;
-    char *text; /* the line, cut at its fields: what `shown` points into */
-    uint32_t until[FACTS_VERSION_PARTS];
+    char *text;    /* the line, cut at its fields: what `shown` points into */
     bool left_out; /* by facts_deviations_choose */
 } entry;
 
@@ -115,30 +114,11 @@ static char *cut_note(char *text)
     return text + strlen(text);
 }
 
-/* `expires=DATE` and `until=VERSION`, in front of the predicate. */
-static bool read_limits(entry *e, char **rest, facts_error *error)
-{
-    char quote[FACTS_QUOTE_MAX];
-    facts_deviation *d = &e->shown;
-    for (;;) {
-        *rest += strspn(*rest, " \t");
-        bool expires = strncmp(*rest, "expires=", strlen("expires=")) == 0;
-        if (!expires && strncmp(*rest, "until=", strlen("until=")) != 0)
-            return true;
-        char *value = strchr(first_word(rest), '=') + 1;
-        *(expires ? &d->expires : &d->until) = value;
-        if (expires ? !is_date(value) : !facts_version_read(facts_span_of(value), e->until))
-            return facts_fail_at(error, d->file, d->line, (int)(value - e->text) + 1, "%s is not a %s",
-                                 facts_quote(quote, facts_span_of(value)),
-                                 expires ? "date, such as 2027-06-01" : "version, such as 9.30.0");
-    }
-}
-
 static bool read_entry(entry *e, const char *file, int line, const char *suites, facts_error *error)
 {
     char quote[FACTS_QUOTE_MAX], *rest = e->text;
     facts_deviation *d = &e->shown;
-    *d = (facts_deviation){ .note = cut_note(e->text), .expires = "", .until = "", .suites = suites, .file = file, .line = line };
+    *d = (facts_deviation){ .note = cut_note(e->text), .suites = suites, .file = file, .line = line };
     d->date = first_word(&rest);
     char *verdict = first_word(&rest);
     size_t length = strlen(verdict);
@@ -149,7 +129,7 @@ static bool read_entry(entry *e, const char *file, int line, const char *suites,
     if (!is_date(d->date))
         return facts_fail_at(error, file, line, 1, "%s is not a date; DATE VERDICT PREDICATE LINK # note",
                              facts_quote(quote, facts_span_of(d->date)));
-    if (!check_verdicts(e, error) || !read_limits(e, &rest, error))
+    if (!check_verdicts(e, error))
         return false;
     d->link = last_word(rest);
     if (strchr(d->link, '/') == NULL)
@@ -255,11 +235,6 @@ bool facts_deviations_load(facts_deviations *list, const char *folder, facts_err
     return ok;
 }
 
-bool facts_deviation_expired(const facts_deviation *d, const char *today)
-{
-    return *d->expires != '\0' && *today != '\0' && strcmp(d->expires, today) <= 0;
-}
-
 /* Is one of the suites that are run one that the line names, or in a folder that it names? */
 static bool is_about(const facts_deviation *d, const char *suites)
 {
@@ -277,24 +252,10 @@ static bool is_about(const facts_deviation *d, const char *suites)
     return false;
 }
 
-void facts_deviations_choose(facts_deviations *list, const char *suites, const char *today)
+void facts_deviations_choose(facts_deviations *list, const char *suites)
 {
-    for (size_t i = 0; i < list->count; i++) {
-        facts_deviation *d = &list->entries[i].shown;
-        list->entries[i].left_out = !is_about(d, suites) || facts_deviation_expired(d, today);
-    }
-}
-
-bool facts_deviations_counts(const facts_deviations *list, size_t i)
-{
-    return !list->entries[i].left_out;
-}
-
-static bool is_past(const entry *e, const facts_subject *subject)
-{
-    uint32_t version[FACTS_VERSION_PARTS];
-    return *e->shown.until != '\0' && subject->cudnn != NULL && facts_version_read(facts_span_of(subject->cudnn), version) &&
-           facts_version_compare(version, e->until) >= 0;
+    for (size_t i = 0; i < list->count; i++)
+        list->entries[i].left_out = !is_about(&list->entries[i].shown, suites);
 }
 
 facts_deviation *facts_deviations_lookup(facts_deviations *list, const facts_subject *subject)
@@ -302,7 +263,7 @@ facts_deviation *facts_deviations_lookup(facts_deviations *list, const facts_sub
     entry *first = NULL;
     for (size_t i = 0; i < list->count; i++) {
         entry *e = &list->entries[i];
-        if (e->left_out || is_past(e, subject) || !facts_predicate_holds(e->where, subject))
+        if (e->left_out || !facts_predicate_holds(e->where, subject))
             continue;
         first = first != NULL ? first : e;
         if (subject->verdict != NULL && facts_deviation_names(&e->shown, subject->verdict)) {
@@ -318,7 +279,7 @@ facts_deviation *facts_deviations_lookup(facts_deviations *list, const facts_sub
 
 bool facts_deviations_possible(const facts_deviations *list, size_t i, const facts_subject *subject)
 {
-    return !is_past(&list->entries[i], subject) && facts_predicate_possible(list->entries[i].where, subject);
+    return facts_predicate_possible(list->entries[i].where, subject);
 }
 
 size_t facts_deviations_count(const facts_deviations *list)

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "case/suites/expectation_lines.h"
@@ -47,7 +46,7 @@ void facts_expectations_suites(const char *const *texts, size_t count, char out[
 
 int facts_expectations_load(facts_expectations **out, const char *suites, facts_error *message)
 {
-    char folder[FACTS_PATH], today[16] = "";
+    char folder[FACTS_PATH];
     facts_error error = { 0 };
     facts_expectations *e = calloc(1, sizeof *e);
     *out = e;
@@ -57,19 +56,9 @@ int facts_expectations_load(facts_expectations **out, const char *suites, facts_
         return facts_fail_as(3, message, "facts: out of memory");
     if (facts_expectations_path(folder) && !facts_deviations_load(e->list, folder, &error))
         return facts_fail_as(2, message, "%s", error.text);
-    facts_today(today);
-    facts_deviations_choose(e->list, suites, today);
+    facts_deviations_choose(e->list, suites);
     snprintf(e->suites, sizeof e->suites, "%s", suites);
     return 0;
-}
-
-const char *facts_today(char out[16])
-{
-    struct tm utc;
-    time_t now = time(NULL);
-    gmtime_r(&now, &utc);
-    strftime(out, 16, "%Y-%m-%d", &utc);
-    return out;
 }
 
 /* What is known before anything is asked. */
@@ -242,8 +231,7 @@ size_t facts_expectations_stale(const facts_expectations *e, const facts_tally *
     for (size_t i = 0; e && i < facts_deviations_count(e->list); i++) {
         const facts_deviation *d = facts_deviations_at(e->list, i);
         long asked = 0, more = 0;
-        if (!*d->suites || !are_run(d->suites, e->suites) || !facts_deviations_counts(e->list, i) || d->met ||
-            (d->sometimes && d->used))
+        if (!*d->suites || !are_run(d->suites, e->suites) || d->met || (d->sometimes && d->used))
             continue;
         for (size_t t = 0; t < tally->target_count && more >= 0; t++, asked += more > 0 ? more : 0)
             more = candidates(e, i, tally, t, sms[t], task);

@@ -20,8 +20,6 @@ void facts_expectations_judge(const facts_expectations *expectations, const fact
  * targets and its cases were asked, all of them answered) and did not. Their number. Lines without `suites:` are left alone. */
 size_t facts_expectations_stale(const facts_expectations *expectations, const facts_tally *tally, const int *sms, facts_task task,
                                 FILE *out);
-/* The date, UTC. Returns `out`. */
-const char *facts_today(char out[16]);
 void facts_expectations_free(facts_expectations *expectations);
 
 #endif
