@@ -90,9 +90,9 @@ def _print_table(made):
 
 def main(argv=None):
     argv = sys.argv[1:] if argv is None else argv
-    if argv and argv[0] in ("expect", "golden", "known"):
-        from . import expectations, golden, known_cli
-        return {"expect": expectations, "golden": golden, "known": known_cli}[argv[0]].main(argv[1:])
+    if argv and argv[0] in ("audit", "calibrate", "expect", "golden", "known", "self"):
+        from . import audit, calibrate, expectations, golden, known_cli, liars
+        return {"audit": audit, "calibrate": calibrate, "expect": expectations, "golden": golden, "known": known_cli, "self": liars}[argv[0]].main(argv[1:])
     parser = _parser()
     try:
         args = parser.parse_args(argv)
