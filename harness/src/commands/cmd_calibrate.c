@@ -1,4 +1,5 @@
-/* facts calibrate: runs cases or takes records. The report package says what they tell of the error model's constants: docs/numerics.md section 10. */
+/* facts calibrate: runs cases or takes records. The report package says what they tell of the error model's constants:
+ * docs/numerics.md section 10. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -40,7 +41,7 @@ static void write_limits(facts_text *out)
 {
     facts_text_puts(out, "--limits=");
 #define AS_LIMIT(symbol, value, name)                                                                                              \
-    facts_text_format(out, "%s%s:%.17g:%.17g", (value) > 1 ? "," : "", name, (double)facts_constants_limit(value).eps_exp,                 \
+    facts_text_format(out, "%s%s:%.17g:%.17g", (value) > 1 ? "," : "", name, (double)facts_constants_limit(value).eps_exp,         \
                       (double)facts_constants_limit(value).acc_pv);
     FATTN_DTYPE_LIST(AS_LIMIT)
 #undef AS_LIMIT

@@ -100,7 +100,8 @@ static void print_counts(const facts_audit *audit, size_t project, FILE *out)
     fprintf(out, "%s %s: %zu rule%s: ", p->name, p->version, n.rules, n.rules == 1 ? "" : "s");
     for (int w = 0; w <= FACTS_AUDIT_COUNT; w++)
         if (n.of[w]) {
-            fprintf(out, "%s%zu %s", before, n.of[w], w < FACTS_AUDIT_COUNT ? facts_audit_name((facts_audit_word)w) : "untestable here");
+            fprintf(out, "%s%zu %s", before, n.of[w],
+                    w < FACTS_AUDIT_COUNT ? facts_audit_name((facts_audit_word)w) : "untestable here");
             before = "; ";
         }
     fputc('\n', out);
@@ -199,7 +200,8 @@ void facts_audit_print_json(const facts_audit *audit, FILE *out)
     facts_text_free(&line);
 }
 
-/* ---- for the documentation ----------------------------------------------------------------------------------------------------- */
+/* ---- for the documentation -----------------------------------------------------------------------------------------------------
+ */
 
 /* What `facts_reports audit` reads: the words with their meanings, then the answer for programs. */
 static void write_tables(const void *subject, FILE *out)

@@ -142,9 +142,9 @@ static void print_guard(const facts_bisection *b, const facts_bisect_edge *edge)
 static void print_edge(const facts_bisection *b, const facts_bisect_edge *edge)
 {
     char before[FACTS_SAID_VALUE], after[FACTS_SAID_VALUE], line[FACTS_NAME_MAX + 300];
-    printf(edge->after > edge->before + 1   ? "%s between: %s %s, %s %s\n"
-           : b->by == FACTS_BY_VERDICT ? "%s: last %s %s, first %s %s\n"
-                                       : "%s: %s up to %s, %s from %s\n",
+    printf(edge->after > edge->before + 1 ? "%s between: %s %s, %s %s\n"
+           : b->by == FACTS_BY_VERDICT    ? "%s: last %s %s, first %s %s\n"
+                                          : "%s: %s up to %s, %s from %s\n",
            change_of(b, edge), side_of(b, edge, edge->before, before), facts_bisection_version(b, edge->before),
            side_of(b, edge, edge->after, after), facts_bisection_version(b, edge->after));
     print_guard(b, edge);
@@ -160,7 +160,8 @@ static void print_text(const facts_bisection *b)
     for (size_t i = 0; i < b->result.edges; i++)
         print_edge(b, &b->result.edge[i]);
     if (b->result.outcome == FACTS_BISECT_EQUAL)
-        printf("no edge: %s and %s answer alike%s\n", facts_bisection_version(b, b->result.first), facts_bisection_version(b, b->result.last),
+        printf("no edge: %s and %s answer alike%s\n", facts_bisection_version(b, b->result.first),
+               facts_bisection_version(b, b->result.last),
                b->options->all ? ", and so does every version between that answered" : "; --all also asks the versions between");
     if (b->result.outcome == FACTS_BISECT_NOTHING)
         puts("no answer: fewer than two versions could be asked");

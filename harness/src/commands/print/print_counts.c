@@ -1,4 +1,5 @@
-/* The table at the end of a run: for each target how many cases ended how, what the refusals said most, and how many answers changed between builds. */
+/* The table at the end of a run: for each target how many cases ended how, what the refusals said most, and how many answers
+ * changed between builds. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -98,8 +99,8 @@ void facts_print_changes(const facts_tally *tally, const char *record, FILE *out
             continue;
         if (shown == 1)
             fputs("\nchanged between builds:\n", out);
-        fprintf(out, "  %s -> %s on %s: %zu verdict%s, %zu with other engines\n", before->build.name, after->build.name, after->device,
-                verdicts, verdicts == 1 ? "" : "s", engines);
+        fprintf(out, "  %s -> %s on %s: %zu verdict%s, %zu with other engines\n", before->build.name, after->build.name,
+                after->device, verdicts, verdicts == 1 ? "" : "s", engines);
         if (!first[0]) {
             first[0] = before;
             first[1] = after;
@@ -108,7 +109,8 @@ void facts_print_changes(const facts_tally *tally, const char *record, FILE *out
     if (shown > CHANGES_SHOWN)
         fprintf(out, "  and %zu more pairs of builds\n", shown - CHANGES_SHOWN);
     if (first[0])
-        fprintf(out, "  which cases: facts diff %s --baseline %s --candidate %s\n", record, first[0]->build.name, first[1]->build.name);
+        fprintf(out, "  which cases: facts diff %s --baseline %s --candidate %s\n", record, first[0]->build.name,
+                first[1]->build.name);
     else if (pairs)
         fputs("\nnothing changed between the builds\n", out);
 }

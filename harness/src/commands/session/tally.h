@@ -54,7 +54,7 @@ facts_text_count *facts_tally_texts(const facts_tally *tally, size_t member);
 
 /* For people. `names[target]` is the device as records call it. */
 void facts_print_counts(const facts_tally *tally, bool decided,
-                        FILE *out);                          /* a line for each target: counts by verdict; first reasons */
+                        FILE *out); /* a line for each target: counts by verdict; first reasons */
 /* How many answers changed from each build to the next on a device, in at most ten lines, and the command that groups them. */
 void facts_print_changes(const facts_tally *tally, const char *record, FILE *out);
 void facts_print_findings(const facts_tally *tally, size_t most,
