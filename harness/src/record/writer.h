@@ -20,7 +20,6 @@ int facts_writer_open(facts_writer **out, const char *path, facts_open_mode mode
  * nothing more is written. */
 bool facts_writer_line(facts_writer *writer, const char *object, size_t length);
 const char *facts_writer_error(const facts_writer *writer); /* "" while all is well */
-const char *facts_writer_path(const facts_writer *writer);
 /* Syncs and closes. False when that failed (`error` says what); NULL is fine. */
 bool facts_writer_close(facts_writer *writer, char *error, size_t capacity);
 

@@ -38,6 +38,5 @@ void facts_process_end_input(facts_process *process);
 void facts_process_deadline(facts_process *process, double seconds);
 void facts_process_kill(facts_process *process); /* KILL, now */
 bool facts_process_doomed(const facts_process *process); /* it is being killed: what it still says does not count */
-int facts_process_id(const facts_process *process);
 
 #endif

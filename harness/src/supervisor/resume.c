@@ -172,11 +172,6 @@ bool facts_resume_rows(const facts_resume *r, bool (*each)(void *, const facts_l
     return facts_record_read(r->path, each, context, &counts);
 }
 
-uint64_t facts_resume_bad_lines(const facts_resume *r)
-{
-    return r->counts.bad;
-}
-
 void facts_resume_free(facts_resume *r)
 {
     if (!r)
