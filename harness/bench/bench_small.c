@@ -26,8 +26,8 @@
 #define CALL_LIST(X)                                                                                                               \
     X(launch, "launches")                                                                                                          \
     X(memory_set, "clears")                                                                                                        \
-    X(copy_to_device, "sends") X(copy_to_host, "fetches") X(stream_synchronize, "waits") X(memory_alloc, "allocations")            \
-        X(memory_info, "questions")
+    X(copy_to_device, "sends")                                                                                                     \
+    X(copy_to_host, "fetches") X(stream_synchronize, "waits") X(memory_alloc, "allocations") X(memory_info, "questions")
 #define AS_ENUM(member, word) CALL_##member,
 enum { CALL_LIST(AS_ENUM) CALLS };
 #undef AS_ENUM

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "case/language/predicate.h"
+#include "case/suites/predicate.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

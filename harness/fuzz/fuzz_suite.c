@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "case/language/expectation_lines.h"
-#include "case/language/suite.h"
+#include "case/suites/expectation_lines.h"
+#include "case/suites/suite.h"
 
 static void check(bool ok)
 {

@@ -90,9 +90,9 @@ def _print_table(made):
 
 def main(argv=None):
     argv = sys.argv[1:] if argv is None else argv
-    if argv and argv[0] in ("golden", "known"):
-        from . import golden, known_cli
-        return {"golden": golden, "known": known_cli}[argv[0]].main(argv[1:])
+    if argv and argv[0] in ("golden", "known", "merge"):
+        from . import golden, known_cli, merge
+        return {"golden": golden, "known": known_cli, "merge": merge}[argv[0]].main(argv[1:])
     parser = _parser()
     try:
         args = parser.parse_args(argv)

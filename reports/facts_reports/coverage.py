@@ -3,7 +3,7 @@ implementations answered one case, what each said.
 """
 import re
 
-from . import cases, text
+from . import cases, latest, text
 from .compare import bits_of
 from .versions import version_key
 
@@ -99,7 +99,7 @@ def twins(store):
     found = {}
     for outcome, row in store.rows("outcome NOT IN ('missing','inconclusive','not_run')", (), "case_name, build, device, config"):
         name, impl = _twin(row["case"])
-        group = found.setdefault((name, row["build"], row["device"], store.config(row)), {})
+        group = found.setdefault((name, row["build"], row["device"], latest.config(row)), {})
         group[impl] = (outcome, row)
     pairs = []
     for (name, build, device, _), answers in found.items():

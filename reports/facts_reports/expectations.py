@@ -1,6 +1,6 @@
 """The expectations that the build makes of cases/known: which line explains a row, and which failures have none.
 
-The harness parses and checks the lines (harness/src/case/language/expectation_lines.c). A line counts for a row when the run asked one of the line's
+The harness parses and checks the lines (harness/src/case/suites/expectation_lines.c). A line counts for a row when the run asked one of the line's
 suites, or no whole suite, as in the run itself.
 """
 import re

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "case/language/file_lines.h"
 #include "case/language/pattern.h"
+#include "case/suites/file_lines.h"
 #include "straddle.h"
 
 #define MOST_LETTERS 16384 /* of one line */

@@ -14,8 +14,8 @@
 #ifndef FACTS_AUDIT_CLAIMS_H
 #define FACTS_AUDIT_CLAIMS_H
 
-#include "case/language/predicate.h"
-#include "case/words/token.h"
+#include "case/language/token.h"
+#include "case/suites/predicate.h"
 
 /* What a rule is about. X(SYMBOL, "word", what can be said of it) */
 #define FACTS_CLAIM_LIST(X)                                                                                                        \

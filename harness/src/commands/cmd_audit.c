@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 
 #include "audit.h"
-#include "case/language/field.h"
+#include "case/suites/field.h"
 #include "case/words/text_file.h"
 #include "commands.h"
 #include "commands/session/nearest_word.h"

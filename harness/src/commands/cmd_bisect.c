@@ -144,14 +144,13 @@ static int run_session(bisect_round *round, facts_session *session)
     return session->counts.record_failed ? FACTS_EXIT_ENVIRONMENT : FACTS_EXIT_OK;
 }
 
-/* Asks what is open of an attempt: the second in workers of its own, past every store of answers. */
+/* Asks what is open of an attempt: the second in workers of its own. */
 static int ask_round(facts_bisection *b, int attempt)
 {
     facts_options options = *b->options;
     bisect_round round = { .b = b, .attempt = attempt };
     options.json = false; /* rows are not the answer */
     options.resume |= b->written;
-    options.fresh |= attempt > 1;
     facts_session session = { .options = &options,
                               .task = b->task,
                               .argc = b->call->argc,

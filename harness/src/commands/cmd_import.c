@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "case/language/expectation_lines.h"
 #include "case/problem/case_problem.h"
+#include "case/suites/expectation_lines.h"
 #include "commands.h"
 #include "import/import.h"
 #include "record/text.h"

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "case/language/known_cases.h"
+#include "case/suites/known_cases.h"
 #include "case/words/text_file.h"
 #include "commands.h"
 #include "commands/session/nearest_word.h"

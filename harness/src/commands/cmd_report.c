@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "builds/python.h"
-#include "case/language/known_cases.h"
+#include "case/suites/known_cases.h"
 #include "case/words/text_file.h"
 #include "commands.h"
 #include "record/text.h"

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "numbers/dtype.h"
-#include "numbers/fill/arrays.h"
 #include "numbers/fill/scalars.h"
 #include "worker/exec/seams.h"
 

@@ -59,8 +59,7 @@ typedef struct reading {
     int fd;
     char *buffer;
     size_t capacity, used;
-    uint64_t offset; /* of the buffer's first byte in the file */
-    bool skipping;   /* inside a line that was too long */
+    bool skipping; /* inside a line that was too long */
     bool (*each)(void *, const facts_line *);
     void *context;
     facts_read_counts *counts;
@@ -83,7 +82,6 @@ static bool deliver(reading *r, size_t start, size_t length)
         r->counts->newer = format;
         return false;
     }
-    line->offset = r->offset + start;
     r->counts->lines++;
     r->counts->rows += line->kind == FACTS_LINE_ROW;
     r->counts->bad += line->kind == FACTS_LINE_BAD;
@@ -107,7 +105,6 @@ static bool drain(reading *r, size_t searched)
     }
     memmove(r->buffer, r->buffer + start, r->used - start);
     r->used -= start;
-    r->offset += start;
     return true;
 }
 
@@ -136,7 +133,7 @@ static bool read_all(reading *r)
         if (got == 0)
             break;
         r->used += (size_t)got;
-        if (r->offset == 0 && before == 0 && is_packed(r)) {
+        if (r->counts->lines == 0 && before == 0 && !r->skipping && is_packed(r)) {
             r->counts->foreign = "is compressed: unpack it first";
             return true;
         }
@@ -174,8 +171,8 @@ int facts_record_trouble(const facts_read_counts *counts, char *out, size_t capa
 {
     const bool no_record = errno == ENOENT || errno == ENOTDIR || errno == EISDIR;
     if (counts->newer)
-        snprintf(out, capacity, "was written by a newer FACTS (format %lld; this one reads %d): use that one", (long long)counts->newer,
-                 FACTS_RECORD_FORMAT);
+        snprintf(out, capacity, "was written by a newer FACTS (format %lld; this one reads %d): use that one",
+                 (long long)counts->newer, FACTS_RECORD_FORMAT);
     else
         snprintf(out, capacity, "%s", counts->foreign ? counts->foreign : strerror(errno));
     return counts->newer || counts->foreign || no_record ? 2 : 3;

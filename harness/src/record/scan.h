@@ -1,4 +1,4 @@
-/* Reads one JSON object without building it: where its members lie in the text. Rows pass through the supervisor and `merge` unchanged, so
+/* Reads one JSON object without building it: where its members lie in the text. Rows pass through the supervisor unchanged, so
  * nothing has to be parsed into memory and printed again. What is accepted is exactly valid JSON in valid UTF-8 (as jansson accepts it, except that
  * keys may repeat), nested at most FACTS_SCAN_DEPTH deep. */
 #ifndef FACTS_SCAN_H

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "case/language/file_lines.h"
 #include "case/problem/case_problem.h"
+#include "case/suites/file_lines.h"
 #include "expression.h"
 #include "template.h"
 

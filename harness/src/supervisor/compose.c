@@ -9,8 +9,8 @@ static const char *const task_words[FACTS_TASK_COUNT] = { FACTS_TASK_LIST(AS_WOR
 #undef AS_WORD
 
 /* Ours in every row: what a worker says of them is dropped. */
-static const char *const own_keys[] = { "case", "cudnn", "build",   "device", "sm",    "grade",         "expectation", "wall_ms",
-                                        "attempt", "run", "group", "more", "stored", "verdict_before" };
+static const char *const own_keys[] = { "case",    "cudnn",   "build", "device", "sm",   "grade",         "expectation",
+                                        "wall_ms", "attempt", "run",   "group",  "more", "verdict_before" };
 
 static bool is_ours(facts_span key)
 {
@@ -71,7 +71,6 @@ void facts_compose_row(facts_text *out, const facts_line *row, const facts_frame
     facts_text_member_int(out, "attempt", frame->attempt);
     add_nonempty(out, "run", frame->run);
     add_nonempty(out, "group", frame->group);
-    add_nonempty(out, "stored", frame->stored);
     if (frame->more)
         facts_text_puts(out, "\"more\":true,");
     facts_text_close(out);
@@ -98,8 +97,8 @@ void facts_compose_request(facts_text *out, const facts_order *order, int64_t id
     facts_text_puts(out, "\n");
 }
 
-void facts_compose_target(facts_text *out, const facts_order *order, const facts_target *target, const char *driver, const char *errata,
-                          int threads)
+void facts_compose_target(facts_text *out, const facts_order *order, const facts_target *target, const char *driver,
+                          const char *errata, int threads)
 {
     static const char *const kinds[] = { "gpu", "described", "cpu" };
     facts_text_puts(out, "{\"target\":{");

@@ -161,7 +161,9 @@ facts_resume_state facts_resume_get(const facts_resume *r, const char *name, con
     const entry *e = slot_of(r, key_of(name, build, device));
     if (!e->used)
         return (facts_resume_state){ 0 };
-    return (facts_resume_state){ .done = e->complete && !e->late, .from_config = e->complete ? 0 : e->next_config, .attempts = e->attempts };
+    return (facts_resume_state){ .done = e->complete && !e->late,
+                                 .from_config = e->complete ? 0 : e->next_config,
+                                 .attempts = e->attempts };
 }
 
 bool facts_resume_rows(const facts_resume *r, bool (*each)(void *, const facts_line *), void *context)

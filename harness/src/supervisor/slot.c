@@ -5,8 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "store/answers.h"
-#include "stored.h"
+#include "supervision.h"
 
 #define START_TIMEOUT_S 120.0
 #define EXIT_TIMEOUT_S 60.0 /* at most: beside sixty others, a worker took more than ten to give its GPU back */
@@ -63,8 +62,6 @@ static void ask_next(facts_slot *slot)
     if (item->attempts < UINT8_MAX)
         item->attempts++;
     slot->work = work;
-    slot->keeps = state->scope > 0 && item->from_config == 0;
-    facts_text_clear(&slot->kept);
     slot->id = ++run->next_id;
     slot->config = -1;
     slot->stage[0] = '\0';
@@ -88,11 +85,14 @@ static void on_ready(facts_slot *slot, facts_span ready)
     facts_target_state *state = &run->targets[slot->target];
     state->starting--;
     state->start_failures = 0;
-    if (!state->ready)
-        state->start_ms = ms_since(slot->since);
-    state->ready = true;
     state->no_room = false;
-    facts_target_ready(run, slot->target, ready, false);
+    if (!state->ready) {
+        state->ready = true;
+        state->start_ms = ms_since(slot->since);
+        facts_target_ready(run, slot->target, ready);
+        if (state->target->kind == FACTS_TARGET_GPU)
+            facts_look_up(run, slot->target);
+    }
     if (run->counts->record_failed)
         return;
     ask_next(slot);
@@ -144,11 +144,6 @@ static void on_stage(facts_slot *slot, const facts_line *reply, facts_span stage
     if (was_ours && !is_ours(slot))
         facts_process_deadline(slot->process, slot->run->timeout_s);
     slot->config = facts_json_int(facts_line_get(reply, "config"), &config) && config >= 0 && config < 1000000 ? (int)config : -1;
-}
-
-static facts_text *keep_of(facts_slot *slot)
-{
-    return slot->keeps ? &slot->kept : NULL;
 }
 
 /* A reply that is no row: the worker cannot be trusted with another case. */
@@ -256,15 +251,12 @@ static void on_last(facts_slot *slot, facts_span row, bool bye)
         return;
     }
     if (row.at && !(final && hold_row(slot, row, wall_ms)) &&
-        !facts_write_row(run, slot->target, slot->work, row.at, row.length,
-                         (facts_row_extra){ .wall_ms = wall_ms, .keep = keep_of(slot) })) {
+        !facts_write_row(run, slot->target, slot->work, row.at, row.length, (facts_row_extra){ .wall_ms = wall_ms })) {
         nonsense(slot);
         return;
     }
     if (run->counts->record_failed)
         return;
-    if (!slot->held && row.at)
-        facts_stored_whole(run, slot->target, slot->work, keep_of(slot));
     if (!slot->held)
         facts_item_done(run, slot->target, slot->work);
     slot->told = feeds && !slot->held && row.at && hold_row(slot, row, wall_ms);
@@ -289,7 +281,7 @@ static void on_reply(facts_slot *slot, const facts_line *reply)
         on_leave(slot, row);
     } else if (row.at && !last && !bye) {
         if (!facts_write_row(run, slot->target, slot->work, row.at, row.length,
-                             (facts_row_extra){ .wall_ms = ms_since(slot->since), .more = true, .keep = keep_of(slot) }))
+                             (facts_row_extra){ .wall_ms = ms_since(slot->since), .more = true }))
             nonsense(slot);
         else if (!run->counts->record_failed)
             facts_process_deadline(slot->process, run->timeout_s);
@@ -398,7 +390,7 @@ static void closed_well_or_not(facts_slot *slot, const facts_death *death)
 {
     facts_supervision *run = slot->run;
     char how[512], note[600];
-    facts_row_extra extra = { .wall_ms = slot->held_ms, .keep = slot->told ? NULL : keep_of(slot) };
+    facts_row_extra extra = { .wall_ms = slot->held_ms };
     bool by_order = death->stopped && run->signals_seen > 1;
     bool bad = (death->signal || death->status || death->late) && !by_order;
     if (!slot->held || (slot->told && !(bad && exit_matters(slot))))
@@ -408,8 +400,6 @@ static void closed_well_or_not(facts_slot *slot, const facts_death *death)
         snprintf(note, sizeof note, "after its last row, while the worker ended: %s", how);
         extra.verdict = "exit_crash";
         extra.note = note;
-        if (slot->told && slot->keeps)
-            facts_answers_drop(run->order->store, run->targets[slot->target].scope, run->order->work[slot->work].name);
     }
     if (!facts_write_row(run, slot->target, slot->work, slot->held, slot->held_length, extra)) {
         facts_text_clear(&run->evidence);
@@ -417,8 +407,6 @@ static void closed_well_or_not(facts_slot *slot, const facts_death *death)
                                &(facts_evidence){ .verdict = "crash", .config = -1, .text = "its reply was no row" });
         facts_write_row(run, slot->target, slot->work, run->evidence.data, run->evidence.length,
                         (facts_row_extra){ .wall_ms = slot->held_ms });
-    } else if (!bad && !slot->told) {
-        facts_stored_whole(run, slot->target, slot->work, keep_of(slot));
     }
     if (!slot->told)
         facts_item_done(run, slot->target, slot->work);
@@ -448,7 +436,6 @@ static void on_gone(void *owner, const facts_death *death)
     else if (slot->phase == FACTS_PHASE_CLOSING)
         closed_well_or_not(slot, death);
     free(slot->held);
-    facts_text_free(&slot->kept);
     free(slot);
     facts_schedule(run);
 }

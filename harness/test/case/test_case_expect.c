@@ -1,7 +1,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "case/language/expectation_lines.h"
+#include "case/suites/expectation_lines.h"
 
 static facts_error error;
 

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "case/language/case.h"
-#include "case/language/expectation_lines.h"
 #include "case/problem/case_problem.h"
+#include "case/suites/expectation_lines.h"
 
 static facts_cases *load(const char *suite)
 {

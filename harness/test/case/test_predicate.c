@@ -1,7 +1,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "case/language/predicate.h"
+#include "case/suites/predicate.h"
 
 static bool holds(const char *text, const facts_subject *subject)
 {

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "case/language/predicate.h"
+#include "case/suites/predicate.h"
 #include "search/findings.h"
 #include "search/memo.h"
 #include "search/story.h"

@@ -13,7 +13,7 @@
 #include "../scores.cu"
 #include "../sums.cu"
 
-#include "../kernel_list.h"
+#include "../oracle_kernels.h"
 
 extern "C" {
 #include "../../src/gpu/gpu_driver.h"

@@ -5,7 +5,7 @@
 
 #include <fref/gpu.h>
 
-#include "../../cuda/kernel_list.h"
+#include "../../cuda/oracle_kernels.h"
 #include "gpu/gpu_driver.h"
 
 /* Scratch memory, each piece as large as it ever had to be. X(NAME) */

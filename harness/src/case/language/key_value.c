@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "case/words/layout_word.h"
+#include "layout_word.h"
 #include "stride.h"
 
 #define MOST_INTEGER INT64_MAX /* of N, M and L; sizes are checked again where they are multiplied */

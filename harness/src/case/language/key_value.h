@@ -2,6 +2,7 @@
 #ifndef FACTS_CASE_VALUE_H
 #define FACTS_CASE_VALUE_H
 
+#include "case.h"
 #include "case/words/case_text.h"
 
 #define FACTS_MAX_LENGTHS 4096 /* lengths in one list */

@@ -16,7 +16,7 @@
 
 #include <fattn/fattn.h>
 
-#include "case/language/vocabulary.h"
+#include "vocabulary.h"
 
 typedef enum facts_kind {
     FACTS_KIND_WORD,   /* one template */

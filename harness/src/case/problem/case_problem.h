@@ -11,10 +11,11 @@
 #define FACTS_TENSOR_LIST(X)                                                                                                       \
     X(Q, "q", 0, 0)                                                                                                                \
     X(K, "k", 0, 0)                                                                                                                \
-    X(V, "v", 0, 0) X(O, "o", 1, 0) X(STATS, "stats", 1, 0) X(MAX, "max", 1, 0) X(SUM_EXP, "sum_exp", 1, 0) X(DO, "do", 0, 0)      \
-        X(DQ, "dq", 0, 1) X(DK, "dk", 0, 1) X(DV, "dv", 0, 1) X(BIAS, "bias", 0, 0) X(DBIAS, "dbias", 0, 1)                        \
-            X(MOD_A, "mod_a", 0, 0) X(MOD_B, "mod_b", 0, 0) X(RNG_DUMP, "rng_dump", 1, 1) X(DROPOUT_MASK, "dropout_mask", 0, 0)    \
-                X(Q_T, "q_t", 0, 0) X(K_T, "k_t", 0, 0) X(DO_T, "do_t", 0, 0) X(DO_16, "do_16", 0, 0)
+    X(V, "v", 0, 0)                                                                                                                \
+    X(O, "o", 1, 0) X(STATS, "stats", 1, 0) X(MAX, "max", 1, 0) X(SUM_EXP, "sum_exp", 1, 0) X(DO, "do", 0, 0) X(DQ, "dq", 0, 1)    \
+        X(DK, "dk", 0, 1) X(DV, "dv", 0, 1) X(BIAS, "bias", 0, 0) X(DBIAS, "dbias", 0, 1) X(MOD_A, "mod_a", 0, 0)                  \
+            X(MOD_B, "mod_b", 0, 0) X(RNG_DUMP, "rng_dump", 1, 1) X(DROPOUT_MASK, "dropout_mask", 0, 0) X(Q_T, "q_t", 0, 0)        \
+                X(K_T, "k_t", 0, 0) X(DO_T, "do_t", 0, 0) X(DO_16, "do_16", 0, 0)
 
 #define AS_ENUM(symbol, word, fwd, bwd) FACTS_TENSOR_##symbol,
 typedef enum facts_tensor_id { FACTS_TENSOR_LIST(AS_ENUM) FACTS_TENSOR_COUNT } facts_tensor_id;
@@ -24,21 +25,22 @@ typedef enum facts_tensor_id { FACTS_TENSOR_LIST(AS_ENUM) FACTS_TENSOR_COUNT } f
 #define FACTS_ARRAY_LIST(X)                                                                                                        \
     X(Q_OFFSETS, q_offsets, 0)                                                                                                     \
     X(K_OFFSETS, k_offsets, 0)                                                                                                     \
-    X(V_OFFSETS, v_offsets, 0) X(O_OFFSETS, o_offsets, 0) X(STATS_OFFSETS, stats_offsets, 0) X(DO_OFFSETS, do_offsets, 0)          \
-        X(DQ_OFFSETS, dq_offsets, 0) X(DK_OFFSETS, dk_offsets, 0) X(DV_OFFSETS, dv_offsets, 0) X(SEQ_LEN_Q, seq_len_q, 0)          \
-            X(SEQ_LEN_KV, seq_len_kv, 0) X(PAGE_TABLE_K, page_table_k, 0) X(PAGE_TABLE_V, page_table_v, 0)                         \
-                X(TABLE_OFFSETS_K, table_offsets_k, 0) X(TABLE_OFFSETS_V, table_offsets_v, 0) X(ATTN_SCALE, attn_scale, 0)         \
-                    X(ALIBI_SLOPES, alibi_slopes, 0) X(SINK, sink, 0) X(DSINK, dsink, 1) X(SEED, seed, 0) X(OFFSET, offset, 0)     \
-                        X(DROPOUT_SCALE, dropout_scale, 0) X(DROPOUT_SCALE_INVERSE, dropout_scale_inverse, 0)                      \
-                            X(BLOCK_MASK, block_mask, 0) X(ROPE_Q, rope_q, 0) X(ROPE_K, rope_k, 0) X(DESCALE_Q, descale_q, 0)      \
-                                X(DESCALE_K, descale_k, 0) X(DESCALE_V, descale_v, 0) X(DESCALE_S, descale_s, 0)                   \
-                                    X(SCALE_S, scale_s, 0) X(SCALE_O, scale_o, 0) X(DESCALE_O, descale_o, 0)                       \
-                                        X(DESCALE_DO, descale_do, 0) X(DESCALE_DP, descale_dp, 0) X(SCALE_DP, scale_dp, 0)         \
-                                            X(SCALE_DQ, scale_dq, 0) X(SCALE_DK, scale_dk, 0) X(SCALE_DV, scale_dv, 0)             \
-                                                X(AMAX_S, amax_s, 1) X(AMAX_O, amax_o, 1) X(AMAX_DP, amax_dp, 1)                   \
-                                                    X(AMAX_DQ, amax_dq, 1) X(AMAX_DK, amax_dk, 1) X(AMAX_DV, amax_dv, 1)           \
-                                                        X(SF_Q, sf_q, 0) X(SF_K, sf_k, 0) X(SF_V, sf_v, 0) X(SF_DO, sf_do, 0)      \
-                                                            X(SF_Q_T, sf_q_t, 0) X(SF_K_T, sf_k_t, 0) X(SF_DO_T, sf_do_t, 0)
+    X(V_OFFSETS, v_offsets, 0)                                                                                                     \
+    X(O_OFFSETS, o_offsets, 0) X(STATS_OFFSETS, stats_offsets, 0) X(DO_OFFSETS, do_offsets, 0) X(DQ_OFFSETS, dq_offsets, 0)        \
+        X(DK_OFFSETS, dk_offsets, 0) X(DV_OFFSETS, dv_offsets, 0) X(SEQ_LEN_Q, seq_len_q, 0) X(SEQ_LEN_KV, seq_len_kv, 0)          \
+            X(PAGE_TABLE_K, page_table_k, 0) X(PAGE_TABLE_V, page_table_v, 0) X(TABLE_OFFSETS_K, table_offsets_k, 0)               \
+                X(TABLE_OFFSETS_V, table_offsets_v, 0) X(ATTN_SCALE, attn_scale, 0) X(ALIBI_SLOPES, alibi_slopes, 0)               \
+                    X(SINK, sink, 0) X(DSINK, dsink, 1) X(SEED, seed, 0) X(OFFSET, offset, 0) X(DROPOUT_SCALE, dropout_scale, 0)   \
+                        X(DROPOUT_SCALE_INVERSE, dropout_scale_inverse, 0) X(BLOCK_MASK, block_mask, 0) X(ROPE_Q, rope_q, 0)       \
+                            X(ROPE_K, rope_k, 0) X(DESCALE_Q, descale_q, 0) X(DESCALE_K, descale_k, 0) X(DESCALE_V, descale_v, 0)  \
+                                X(DESCALE_S, descale_s, 0) X(SCALE_S, scale_s, 0) X(SCALE_O, scale_o, 0)                           \
+                                    X(DESCALE_O, descale_o, 0) X(DESCALE_DO, descale_do, 0) X(DESCALE_DP, descale_dp, 0)           \
+                                        X(SCALE_DP, scale_dp, 0) X(SCALE_DQ, scale_dq, 0) X(SCALE_DK, scale_dk, 0)                 \
+                                            X(SCALE_DV, scale_dv, 0) X(AMAX_S, amax_s, 1) X(AMAX_O, amax_o, 1)                     \
+                                                X(AMAX_DP, amax_dp, 1) X(AMAX_DQ, amax_dq, 1) X(AMAX_DK, amax_dk, 1)               \
+                                                    X(AMAX_DV, amax_dv, 1) X(SF_Q, sf_q, 0) X(SF_K, sf_k, 0) X(SF_V, sf_v, 0)      \
+                                                        X(SF_DO, sf_do, 0) X(SF_Q_T, sf_q_t, 0) X(SF_K_T, sf_k_t, 0)               \
+                                                            X(SF_DO_T, sf_do_t, 0)
 
 #define AS_ENUM(symbol, field, output) FACTS_ARRAY_##symbol,
 typedef enum facts_array_id { FACTS_ARRAY_LIST(AS_ENUM) FACTS_ARRAY_COUNT } facts_array_id;
@@ -52,6 +54,11 @@ typedef struct facts_array {
     facts_array_type type;
     bool output;
 } facts_array;
+
+extern const char *const facts_array_words[FACTS_ARRAY_COUNT];
+size_t facts_array_bytes(const facts_array *array);
+/* Where an array of a call stands in fattn_tensors. */
+size_t facts_array_place(facts_array_id id);
 
 /* Which side's lengths and starts a dimension of a tensor follows. */
 typedef enum facts_packing { FACTS_PACKED_NOT, FACTS_PACKED_Q, FACTS_PACKED_KV } facts_packing;

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "case/language/case.h"
+#include "fail.h"
 #include "span.h"
 
 facts_span facts_span_of(const char *text);

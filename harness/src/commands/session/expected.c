@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "case/language/expectation_lines.h"
+#include "case/suites/expectation_lines.h"
 #include "record/text.h"
 
 struct facts_expectations {

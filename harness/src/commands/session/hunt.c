@@ -69,7 +69,6 @@ bool facts_hunt_ask(facts_hunt *hunt, const facts_case *c, int attempt, const ch
                               .group = group,
                               .expect = "",
                               .alone = alone,
-                              .fresh = attempt > 1,
                               .from_config = id == FACTS_MEMO_NONE ? 0 : facts_memo_config(hunt->memo, id) };
     if (id == FACTS_MEMO_NONE || !remember(hunt, id) || !facts_session_add(&hunt->session, &work))
         hunt->failed = true;

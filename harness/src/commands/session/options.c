@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "case/language/keys.h"
 #include "nearest_word.h"
 #include "search/said.h"
 
@@ -83,7 +84,6 @@ typedef enum kind { FLAG, TEXT, COUNT, NUMBER, SECONDS, MINUTES, RATIO, SHARD, O
     X("all", 0, FLAG, all, NULL, ON(BISECT), "every edge: ask all versions, not only those that a search needs")                   \
     X("decide", 0, FLAG, decide, NULL, ON(IMPORT), "also ask --cudnn about them")                                                  \
     X("run", 0, FLAG, run, NULL, ON(IMPORT), "also run them")                                                                      \
-    X("fresh", 0, FLAG, fresh, NULL, ON(DECIDE) | ON(MATRIX) | HUNTS | VERSIONS, "ask again what the store of answers has")        \
     X("pinned-only", 0, FLAG, pinned_only, NULL, ASKS | HUNTS | ON(MATRIX) | MEASURES | VERSIONS,                                  \
       "refuse a downloaded cuDNN that is not in ci/cudnn.lock")                                                                    \
     X("help", 'h', FLAG, help, NULL, EVERY, "this text")

@@ -33,7 +33,7 @@ typedef struct facts_options {
     int cases, steps; /* 0: not said */
     const char *baseline, *candidate, *junit, *errata, *fail_on, *by;
     double slower; /* 0: not said */
-    bool annotations, all, fresh, decide, run;
+    bool annotations, all, decide, run;
     bool known, write, pinned_only;
     const char *source;
     bool json, count, resume, overwrite, fail_fast, plan, explain, trace, force, first_bad_only;

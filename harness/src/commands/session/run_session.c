@@ -228,8 +228,6 @@ static void fill_order(facts_session *s)
         .run_id = s->run_id,
         .writer = s->writer,
         .resume = s->resume,
-        .store = s->store,
-        .fresh = o->fresh,
         .hash_libraries = s->writer != NULL,
         .context = s,
         .more = s->more ? more : NULL,
@@ -254,12 +252,10 @@ int facts_session_run(facts_session *s)
     int status = facts_session_open_record(s);
     if (status != 0)
         return status;
-    facts_session_open_store(s);
     fill_order(s);
     facts_progress_start(&s->progress, s->options->json && !isatty(2));
     status = facts_supervise(&s->order, &s->counts);
     facts_progress_end(&s->progress);
-    facts_session_close_store(s);
     if (status == 0 && s->resume && !facts_session_recount(s))
         status = facts_no_memory();
     if (s->writer)

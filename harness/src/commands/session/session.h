@@ -24,7 +24,6 @@ typedef struct facts_session {
     size_t stale;                  /* expectations that this run should have needed and did not */
     facts_resume *resume;
     facts_writer *writer;
-    struct facts_answers *store; /* of answers; NULL: there is none, or this session really asks */
     facts_tally tally;
     facts_progress progress;
     facts_order order;
@@ -41,7 +40,7 @@ typedef struct facts_session {
     uint64_t seed; /* of what is drawn, for the record */
     void *context;
     char calibration[200]; /* of which versions the error constants of another stand in; "": none */
-    bool keep_record;      /* false: doctor and repro write none unless asked, and ask whatever was answered before */
+    bool keep_record;      /* false: doctor and repro write none unless asked */
 } facts_session;
 
 /* Expands CASES (and --where, --shard). Returns an exit code; says why on stderr. */

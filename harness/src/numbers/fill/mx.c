@@ -3,7 +3,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "arrays.h"
 #include "places.h"
 #include "recipe.h"
 

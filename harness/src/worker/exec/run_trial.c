@@ -9,7 +9,6 @@
 #include "judging.h"
 #include "numbers/check/judge_keep.h"
 #include "numbers/dtype.h"
-#include "numbers/fill/arrays.h"
 #include "runs.h"
 #include "worker/memory/own_forward.h"
 

@@ -7,7 +7,6 @@
 #include <time.h>
 
 #include "judging.h"
-#include "numbers/fill/arrays.h"
 
 facts_call facts_call_now(const facts_runs *r)
 {

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "numbers/dtype.h"
-#include "numbers/fill/arrays.h"
 #include "numbers/fill/oracle_view.h"
 #include "numbers/fill/places.h"
 #include "own_forward.h"

@@ -10,7 +10,8 @@
 #define FACTS_PART_LIST(X)                                                                                                         \
     X("h.q", H, 0)                                                                                                                 \
     X("h.k", H, 1)                                                                                                                 \
-    X("h.kv", H, 1) X("h.v", H, 2) X("s.q", S, 0) X("s.kv", S, 1) X("d.qk", D, 0) X("d.v", D, 1) X("window.left", WINDOW, 0)       \
+    X("h.kv", H, 1)                                                                                                                \
+    X("h.v", H, 2) X("s.q", S, 0) X("s.kv", S, 1) X("d.qk", D, 0) X("d.v", D, 1) X("window.left", WINDOW, 0)                       \
         X("window.right", WINDOW, 1)
 
 typedef enum facts_field_kind {

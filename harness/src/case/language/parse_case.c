@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "case/words/token.h"
 #include "draft.h"
 #include "key_value.h"
+#include "token.h"
 
 const char *facts_case_get(const facts_case *c, facts_key key)
 {

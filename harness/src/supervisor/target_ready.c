@@ -1,65 +1,12 @@
-/* What a worker has mapped, proved: the sha256 of each library, compared with what its package says it shipped. */
+/* A target whose first worker is ready: what the target is called, which libraries it has mapped, and its line of the record. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "builds/integrity.h"
-#include "store/answers.h"
 #include "supervision.h"
 
 #define MAX_LIBRARIES 32
-
-/* Passed on to workers when set: which GPUs are ours, and how sanitizers behave. */
-static const char *const passed_for_gpu[] = { "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", NULL };
-static const char *const passed[] = { "HOME", "TMPDIR", "ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS", NULL };
-
-typedef struct block {
-    char *entries[16];
-    size_t count;
-    char text[8192];
-    size_t used;
-} block;
-
-static void put(block *b, const char *name, const char *value)
-{
-    size_t left = sizeof b->text - b->used;
-    int n = snprintf(b->text + b->used, left, "%s=%s", name, value);
-    if (n < 0 || (size_t)n >= left || b->count + 1 >= sizeof b->entries / sizeof b->entries[0])
-        return;
-    b->entries[b->count++] = b->text + b->used;
-    b->entries[b->count] = NULL;
-    b->used += (size_t)n + 1;
-}
-
-static void put_set(block *b, const char *const *names)
-{
-    for (; *names; names++) {
-        const char *value = getenv(*names);
-        if (value)
-            put(b, *names, value);
-    }
-}
-
-char **facts_worker_environment(const facts_target *target, const char *links, int threads)
-{
-    char number[16];
-    block *b = calloc(1, sizeof *b);
-    if (!b)
-        return NULL;
-    const char *path = getenv("PATH");
-    put(b, "PATH", path ? path : "/usr/bin:/bin");
-    snprintf(number, sizeof number, "%d", threads);
-    put(b, "OMP_NUM_THREADS", number);
-    put(b, "OMP_WAIT_POLICY", "passive"); /* several workers share the cores: threads that wait must not spin */
-    if (target->kind != FACTS_TARGET_CPU && (target->build.kind == FACTS_BUILD_JIT || target->build.three_libraries))
-        put(b, "CUDNN_LIB_CONFIG", "GRAPH_JIT_ONLY");
-    if (links[0])
-        put(b, "LD_LIBRARY_PATH", links);
-    put_set(b, passed);
-    if (target->kind == FACTS_TARGET_GPU)
-        put_set(b, passed_for_gpu);
-    return b->entries; /* the block's first member */
-}
 
 typedef struct proof {
     uv_work_t work;
@@ -67,7 +14,6 @@ typedef struct proof {
     size_t target;
     char *ready; /* the worker's object */
     size_t length;
-    bool stored;
     facts_text libraries;
 } proof;
 
@@ -90,7 +36,7 @@ static bool hash_once(facts_supervision *run, const char *path, char sha256[65])
             memcpy(sha256, known->at[i].sha256, 65);
             found = true;
         }
-    if (!found && facts_answers_sha256(run->order->store, path, sha256)) {
+    if (!found && facts_library_sha256(path, sha256)) {
         found = true;
         if (known->count < FACTS_HASHES_MAX) {
             snprintf(known->at[known->count].path, sizeof known->at[0].path, "%s", path);
@@ -99,22 +45,6 @@ static bool hash_once(facts_supervision *run, const char *path, char sha256[65])
     }
     uv_mutex_unlock(&known->lock);
     return found;
-}
-
-/* A worker of another day had the same libraries, maybe in another folder. */
-static void find_now(const facts_target *target, char path[FACTS_PATH], bool in_build)
-{
-    char folder[FACTS_PATH], file[FACTS_PATH];
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-    bool nvrtc = strncmp(name, "libnvrtc", 8) == 0 && target->build.needs_nvrtc;
-    snprintf(folder, sizeof folder, "%s", nvrtc ? target->build.nvrtc : target->build.dir);
-    char *end = nvrtc ? strrchr(folder, '/') : NULL;
-    if (end)
-        *end = '\0';
-    char *real = (nvrtc || in_build) && facts_join(file, folder, name) ? realpath(file, NULL) : NULL;
-    if (real && strlen(real) < FACTS_PATH)
-        strcpy(path, real);
-    free(real);
 }
 
 static void prove_library(proof *p, facts_span object)
@@ -132,8 +62,6 @@ static void prove_library(proof *p, facts_span object)
         return;
     facts_json_int(facts_member_find(members, count, "bytes"), &bytes);
     facts_json_bool(facts_member_find(members, count, "in_build"), &in_build);
-    if (p->stored)
-        find_now(target, path, in_build);
     facts_text_puts(&p->libraries, "{");
     facts_text_member(&p->libraries, "path", path);
     facts_text_member_int(&p->libraries, "bytes", bytes);
@@ -211,7 +139,7 @@ static void proved(uv_work_t *work, int status)
     free(p);
 }
 
-void facts_write_target(facts_supervision *run, size_t target, facts_span ready, bool stored)
+static void write_target(facts_supervision *run, size_t target, facts_span ready)
 {
     proof *p = calloc(1, sizeof *p);
     char *copy = malloc(ready.length);
@@ -221,10 +149,47 @@ void facts_write_target(facts_supervision *run, size_t target, facts_span ready,
         return;
     }
     memcpy(copy, ready.at, ready.length);
-    *p = (proof){ .run = run, .target = target, .ready = copy, .length = ready.length, .stored = stored };
+    *p = (proof){ .run = run, .target = target, .ready = copy, .length = ready.length };
     p->work.data = p;
     if (uv_queue_work(&run->loop, &p->work, prove, proved) != 0) {
         free(copy);
         free(p);
     }
+}
+
+/* The first GPU of a kind takes the plain name; with several in one run the number tells them apart. */
+static void name_device(facts_supervision *run, size_t target, const facts_line *ready)
+{
+    facts_target_state *state = &run->targets[target];
+    char full[128], label[96];
+    if (state->target->kind != FACTS_TARGET_GPU || !facts_json_string(facts_line_get(ready, "device_name"), full, sizeof full))
+        return;
+    bool several = false;
+    for (size_t i = 0; i < run->order->target_count; i++)
+        several |= run->order->targets[i].kind == FACTS_TARGET_GPU && run->order->targets[i].ordinal != state->target->ordinal;
+    facts_device_label(label, sizeof label, full);
+    if (!label[0])
+        return;
+    if (several)
+        snprintf(state->device, sizeof state->device, "%s#%d", label, state->target->ordinal);
+    else
+        snprintf(state->device, sizeof state->device, "%s", label);
+}
+
+void facts_target_ready(facts_supervision *run, size_t target, facts_span ready)
+{
+    const facts_order *order = run->order;
+    facts_target_state *state = &run->targets[target];
+    facts_line *inner = run->row;
+    size_t count;
+    int64_t sm;
+    if (!facts_scan_object(ready.at, ready.length, inner->members, FACTS_ROW_MEMBERS, &count))
+        return;
+    inner->count = count < FACTS_ROW_MEMBERS ? count : FACTS_ROW_MEMBERS;
+    if (facts_json_int(facts_line_get(inner, "sm"), &sm) && sm >= 0 && sm < 10000)
+        state->sm = (int)sm;
+    name_device(run, target, inner);
+    if (order->on_ready)
+        order->on_ready(order->context, target, state->device, inner);
+    write_target(run, target, ready);
 }

@@ -2,7 +2,8 @@
 #ifndef FACTS_CASE_TOKEN_H
 #define FACTS_CASE_TOKEN_H
 
-#include "case_text.h"
+#include "case/words/case_text.h"
+#include "keys.h"
 
 /* Where a text lies, for errors: file (or "case"), line, and the column of its first letter. */
 typedef struct facts_place {

@@ -13,9 +13,10 @@
 #define RESULT_LIST(X)                                                                                                             \
     X(cudnn, "cudnn", VERSION, NULL)                                                                                               \
     X(sm, "sm", NUMBER, NULL)                                                                                                      \
-    X(build, "build", WORD, NULL) X(backend, "backend", WORD, FATTN_BACKEND_LIST(AS_WORD3))                                        \
-        X(grade, "grade", WORD, "measured decided claimed") X(verdict, "verdict", WORD, FACTS_VERDICT_LIST(AS_WORD2))              \
-            X(engine, "engine", NUMBER, NULL) X(config, "config", NUMBER, NULL)                                                    \
+    X(build, "build", WORD, NULL)                                                                                                  \
+    X(backend, "backend", WORD, FATTN_BACKEND_LIST(AS_WORD3)) X(grade, "grade", WORD, "measured decided claimed")                  \
+        X(verdict, "verdict", WORD, FACTS_VERDICT_LIST(AS_WORD2)) X(engine, "engine", NUMBER, NULL)                                \
+            X(config, "config", NUMBER, NULL)                                                                                      \
                 X(reason_class, "class", WORD, "unsupported bad_problem environment policy internal")
 
 #define AS_ROW(member, word, kind, words) { FACTS_FIELD_##kind, FACTS_KEY_COUNT, 0, 0, words, word },

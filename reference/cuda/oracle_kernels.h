@@ -1,6 +1,6 @@
 /* Every kernel, in the order of its number. X(name, dynamic shared memory in doubles, arguments beside the call) */
-#ifndef FREF_KERNEL_LIST_H
-#define FREF_KERNEL_LIST_H
+#ifndef FREF_ORACLE_KERNELS_H
+#define FREF_ORACLE_KERNELS_H
 
 #include "call.h"
 

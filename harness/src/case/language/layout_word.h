@@ -3,7 +3,8 @@
 #ifndef FACTS_CASE_LAYOUT_H
 #define FACTS_CASE_LAYOUT_H
 
-#include "case_text.h"
+#include "case/words/case_text.h"
+#include "keys.h"
 
 typedef struct facts_layout {
     facts_span q, k, v;

@@ -4,7 +4,7 @@
 #ifndef FACTS_PREDICATE_H
 #define FACTS_PREDICATE_H
 
-#include "case.h"
+#include "case/language/case.h"
 
 typedef struct facts_predicate facts_predicate;
 

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "case/language/key_value.h"
 #include "field.h"
-#include "key_value.h"
 
 /*  any     = all { "|" all }            all = one { "&" one }
  *  one     = "!" one | "(" any ")" | field test

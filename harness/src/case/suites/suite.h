@@ -2,7 +2,7 @@
 #ifndef FACTS_CASE_SUITE_H
 #define FACTS_CASE_SUITE_H
 
-#include "pattern.h"
+#include "case/language/pattern.h"
 #include "predicate.h"
 
 typedef struct facts_group {
