@@ -35,7 +35,7 @@ RULES = [
     (r"^harness/src/audit/", r"\b(fopen|open|read|write|printf|fprintf|puts|fputs|getenv|exit|abort|system|popen|time|clock_gettime)\s*\(",
      "rules are read and judged without any input or output"),
     (r"^harness/src/audit/", r'#\s*include\s*["<](\.\./)?(commands|supervisor|worker|builds)/', "rules know cases and replies, not who asks"),
-    (r"^harness/src/numbers/judge", r'#\s*include\s*[<"](fattn/|jansson|record/|worker/)', "the judge sees numbers, not who computed them"),
+    (r"^harness/src/numbers/judge/judge", r'#\s*include\s*[<"](fattn/|jansson|record/|worker/)', "the judge sees numbers, not who computed them"),
     (r"^harness/src/(supervisor|commands|record|builds)/", r'#\s*include\s*["<](fattn/|fref/|cuda|cudnn|worker/)',
      "the supervisor knows cuDNN, CUDA, libfattn and libfref through its workers only"),
     (r"^reports/facts_reports/.*\.py$", r"^\s*(import|from)\s+(ctypes|subprocess|socket|urllib|requests)\b", "reports read records; they load and fetch nothing"),

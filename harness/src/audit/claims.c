@@ -348,6 +348,20 @@ bool facts_claim_refuses(const facts_claim *claim, const facts_case *c, const ch
     return refuses;
 }
 
+bool facts_claim_asked(char out[FACTS_NAME_MAX], const facts_case *c, bool measured, facts_error *error)
+{
+    facts_case asked;
+    if (!c)
+        return false;
+    asked = *c;
+    bool ok = facts_case_set(&asked, FACTS_KEY_GUARDS, "off", error) &&
+              (!measured || strcmp(facts_case_get(c, FACTS_KEY_ENGINE), "auto") != 0 ||
+               facts_case_set(&asked, FACTS_KEY_ENGINE, "all", error));
+    if (ok)
+        facts_case_name(&asked, out);
+    return ok;
+}
+
 static void free_predicates(facts_predicate **list, size_t count)
 {
     for (size_t i = 0; i < count; i++)

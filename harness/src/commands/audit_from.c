@@ -1,10 +1,25 @@
-/* facts audit --from RECORD: what was answered elsewhere, on a GPU node for instance, judged here. Nothing is asked. */
+/* What backends answered: a row of a run, or rows of records (facts audit --from RECORD), where nothing is asked. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "audit.h"
 #include "case/words/case_text.h"
 #include "commands.h"
+
+void facts_audit_take(facts_audit *audit, size_t target, size_t work, const facts_line *row, facts_verdict verdict)
+{
+    facts_member members[16];
+    size_t count = 0;
+    facts_span reason = facts_line_get(row, "reason");
+    if (reason.at && !facts_scan_object(reason.at, reason.length, members, 16, &count))
+        count = 0;
+    count = count < 16 ? count : 16;
+    /* A refusal with cuDNN's status is cuDNN's; ours have none, also where they know that a version cannot say such a graph. */
+    bool by_cudnn =
+        facts_json_is(facts_member_find(members, count, "class"), "unsupported") && facts_member_find(members, count, "status").at;
+    facts_reply *reply = &audit->replies[target * audit->session.work_count + work];
+    *reply = facts_reply_join(*reply, facts_reply_of(verdict, audit->measured, by_cudnn));
+}
 
 typedef struct reading {
     facts_audit *audit;
@@ -117,7 +132,7 @@ bool facts_audit_knows(const facts_audit *audit, const facts_case *c)
     char name[FACTS_NAME_MAX];
     const char *key = name;
     facts_error error;
-    return c && facts_audit_asked(name, c, audit->measured, &error) &&
+    return c && facts_claim_asked(name, c, audit->measured, &error) &&
            bsearch(&key, audit->known, audit->known_count, sizeof *audit->known, facts_by_text);
 }
 

@@ -73,7 +73,7 @@ static int run_part(const facts_invocation *call, const char *folder, const part
         FILE *out = options.json ? stderr : stdout;
         fprintf(out, "\n== %s", p->name);
         facts_print_counts(&s.tally, p->task != FACTS_TASK_RUN, out);
-        facts_print_flips(&s.tally, out);
+        facts_print_changes(&s.tally, s.record, out);
         facts_print_findings(&s.tally, 20, out);
         status = facts_session_exit(&s);
         *interrupted = s.counts.interrupted;

@@ -56,7 +56,7 @@ static int batch(const facts_invocation *call, facts_task task, const char *devi
         FILE *out = o->json ? stderr : stdout;
         facts_print_counts(&s.tally, task != FACTS_TASK_RUN, out);
         if (!o->json) {
-            facts_print_flips(&s.tally, out);
+            facts_print_changes(&s.tally, s.record, out);
             facts_print_findings(&s.tally, FINDINGS_SHOWN, out);
         }
         fprintf(out, "\nrecord: %s\n", s.record);

@@ -139,30 +139,15 @@ bool facts_known_shows_without_gpu(const char *text)
     return false;
 }
 
-/* The first section with cases: true; *big: a line `size: big` stands above it. */
-static bool find_cases(const char *text, bool *big)
+bool facts_known_in_regress(const char *text)
 {
     facts_span rest = facts_span_of(text), value;
-    *big = false;
     while (rest.length > 0) {
         facts_span line = facts_span_cut(&rest, '\n');
         if (section_of(line, &value) != NULL)
             return true;
-        if (facts_span_is(line, "text:"))
+        if (facts_span_is(line, "text:") || (begins(line, "size:", &value) && facts_span_is(value, "big")))
             return false;
-        *big = *big || (begins(line, "size:", &value) && facts_span_is(value, "big"));
     }
     return false;
-}
-
-bool facts_known_has_cases(const char *text)
-{
-    bool big;
-    return find_cases(text, &big);
-}
-
-bool facts_known_in_regress(const char *text)
-{
-    bool big;
-    return find_cases(text, &big) && !big;
 }

@@ -14,8 +14,6 @@ bool facts_is_known(const char *path);
 char *facts_known_suite(const char *text, const char *path);
 /* Gives the groups from `first` on that have no `why` the title and the links of the file. False: no memory. */
 bool facts_known_titles(struct facts_suite *suite, size_t first, const char *text);
-/* Does the file have cases, whatever their size? */
-bool facts_known_has_cases(const char *text);
 /* Does the file belong to the suite regress? Files with `size: big` and files without cases do not. */
 bool facts_known_in_regress(const char *text);
 /* Can a described device show one of its failures: a crash, or a plan that does not compile? */

@@ -3,7 +3,6 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -37,21 +36,6 @@ int facts_session_jobs(const facts_options *o)
 {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     return o->jobs > 0 ? o->jobs : cores < 1 ? 1 : cores > MOST_JOBS ? MOST_JOBS : (int)cores;
-}
-
-int facts_complain(int status, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    vfprintf(stderr, format, arguments);
-    va_end(arguments);
-    fputc('\n', stderr);
-    return status;
-}
-
-int facts_no_memory(void)
-{
-    return facts_complain(FACTS_EXIT_ENVIRONMENT, "facts: out of memory");
 }
 
 static bool in_shard(const facts_options *options, const char *name)

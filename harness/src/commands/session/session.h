@@ -4,6 +4,7 @@
 #define FACTS_SESSION_H
 
 #include "case/language/case.h"
+#include "complain.h"
 #include "expected.h"
 #include "options.h"
 #include "progress.h"
@@ -60,10 +61,6 @@ int facts_session_broken(const facts_session *session);
 /* The exit code of what was run. */
 int facts_session_exit(const facts_session *session);
 void facts_session_free(facts_session *session);
-
-/* A line on stderr; returns `status`, as in: return facts_complain(FACTS_EXIT_BAD_INPUT, "facts run: …"). */
-int facts_complain(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
-int facts_no_memory(void);
 
 /* The folder of suites; exit 3 with a line when there is none. */
 bool facts_suite_dir(char out[FACTS_PATH]);

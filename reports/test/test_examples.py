@@ -1,4 +1,4 @@
-"""README's table is printed from the records beside it, never written by hand."""
+"""What the example records show when they are compared."""
 import contextlib
 import io
 import os
@@ -8,7 +8,6 @@ from pathlib import Path
 from facts_reports import cli
 
 ROOT = Path(__file__).resolve().parents[2]
-RECORDS = ["reports/examples/smoke.jsonl.xz", "reports/examples/regress.jsonl.xz"]
 
 
 def printed(arguments):
@@ -23,14 +22,7 @@ def printed(arguments):
     return status, out.getvalue().strip()
 
 
-class Readme(unittest.TestCase):
-    def test_the_table_is_what_the_command_prints(self):
-        status, table = printed(["--readme", *RECORDS])
-        self.assertEqual(status, 0)
-        begin, end = "<!-- example: begin", "<!-- example: end -->"
-        text = (ROOT / "README.md").read_text()
-        self.assertIn(table, text[text.index(begin):text.index(end)])
-
+class Examples(unittest.TestCase):
     def test_the_card_decides_as_its_description(self):
         status, text = printed(["--decisions", "h100-80gb-hbm3", "h100-sxm", "reports/examples/described.jsonl.xz"])
         self.assertEqual(status, 0, text)

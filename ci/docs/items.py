@@ -9,9 +9,9 @@ An item without a case in the records, or with fewer versions than the list dema
 import re
 from dataclasses import dataclass, field
 
-from . import cases, predicate, text
-from .versions import version_key
-from .vocabulary import KNOWN, RANK
+from facts_reports import cases, predicate, text
+from facts_reports.versions import version_key
+from facts_reports.vocabulary import KNOWN, RANK
 
 
 class ItemsError(ValueError):

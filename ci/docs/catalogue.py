@@ -6,15 +6,13 @@ An entry is reproduced on a target when an affected case ended so, inside the ra
 passed on the same target and none ended so, or the same case is right in another version on the same device; and what was asked before the
 range, or behind it, did not all end so too. A refusal counts when cuDNN made it.
 """
-import json
 import re
 from dataclasses import dataclass, field
 from functools import lru_cache
-from pathlib import Path
 
-from . import cases, known, predicate, text
-from .versions import version_key
-from .vocabulary import VERDICTS, is_finding
+from facts_reports import cases, known, predicate, text
+from facts_reports.versions import version_key
+from facts_reports.vocabulary import VERDICTS, is_finding
 
 _UNASKED = ("missing", "inconclusive", "not_run")
 _GOOD = ("pass", "supported")
@@ -40,18 +38,8 @@ class Entry:
         return self.seen or self.reported or "any"
 
 
-def _listed(path):
-    """{file: [(case, group)]} as the program expanded the cases of cases/known for us."""
-    found = {}
-    for line in path.read_text(encoding="utf-8").splitlines():
-        one = json.loads(line)
-        found.setdefault(one["file"], []).append((one["case"], one["group"]))
-    return found
-
-
-def _entry(path, listed):
+def _entry(file, listed):
     """The entry of one file with these cases."""
-    file = known.read_file(path, known.read_families(path.parent / "engines.families"))
     entry = Entry(file.name, file.kind, tuple(file.verdict.split()), file.reported, file.range, file.needs, file.tests, tuple(file.links))
     sections = {suffix or ("" if word == "cases" else word): word for word, suffix, _, _ in file.groups}
     for case, group in listed:
@@ -62,12 +50,12 @@ def _entry(path, listed):
     return entry
 
 
-def read(listed):
-    """Every entry, with its cases: `listed` is the file of cases that `facts report --catalogue` hands over. Raises known.KnownError, OSError."""
-    entries = [_entry(Path(path), cases_) for path, cases_ in sorted(_listed(listed).items(), key=lambda item: Path(item[0]).stem)]
-    if not entries:
-        raise known.KnownError(f"{listed}: holds no case")
-    return [e for e in entries if e.kind != "behaviour"]
+def read(folder, cases_of):
+    """Every entry of a folder that has cases; `cases_of` gives the [(case, group)] of a file. Raises known.KnownError, OSError."""
+    files = [file for file in sorted(known.load(folder), key=lambda file: file.name) if file.groups and file.kind != "behaviour"]
+    if not files:
+        raise known.KnownError(f"{folder}: holds no case")
+    return [_entry(file, cases_of(file.path)) for file in files]
 
 
 # ---- what the records say -------------------------------------------------------------------------------------------------------
@@ -301,7 +289,7 @@ def table(store, entries):
     gpus = sorted({a.target[1] for answers_ in found.values() for a in answers_ if a.measured})
     described = sorted({a.target[1] for answers_ in found.values() for a in answers_ if not a.measured})
     lines = ["# Reported failures, and what became of them", "",
-             f"Printed from records by `facts report --catalogue`: {len(versions)} versions, {_spans(versions, versions) or 'none'}; run on {', '.join(gpus) or 'no GPU'}; "
+             f"Printed from records by `ci/docs/page.py catalogue`: {len(versions)} versions, {_spans(versions, versions) or 'none'}; run on {', '.join(gpus) or 'no GPU'}; "
              f"decided for {', '.join(described) or 'none'}.",
              "An entry is reproduced where an affected case ended as reported, inside the range, and a control passed on the same target and did not end so, or the same case is right in another "
              "version there; what ends so in every version before the range, or behind it, does not count. A refusal counts when cuDNN made it. The entries are the files of `cases/known/`; `facts known show ID` and `facts list regress/ID` show one.", "", _sum(reports, "reports")]

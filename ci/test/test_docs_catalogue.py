@@ -1,17 +1,15 @@
-import contextlib
-import io
-import json
+"""The catalogue of failures."""
 import tempfile
 import unittest
 from pathlib import Path
 
-import support
-import synthetic
+from pages import HOME, page, run, support, synthetic
 
-from facts_reports import catalogue, cli, known
+import catalogue
+from facts_reports import known
 
-HOME = Path(__file__).resolve().parents[2]
 CASE, OTHER = "pass=fwd dtype=bf16 mask=causal", "pass=fwd dtype=bf16"
+EXPANDED = page.cases_of
 
 
 def row(version, case=CASE, verdict="nan", grade="measured", cls=None, **change):
@@ -83,29 +81,32 @@ class Catalogue(unittest.TestCase):
             head = Path(folder) / "e.known"
             (Path(folder) / "engines.families").write_text("")
             head.write_text("title: y\nkind: number\nlink: a/b#1\nverdict: nan\nreported: any\n\ncases:\npass=fwd\n\ncontrols:\npass=fwd\n")
-            listed = Path(folder) / "listed"
-            listed.write_text("".join(json.dumps({"file": str(head), "case": case, "group": group}) + "\n" for case, group in ((CASE, "e"), (OTHER, "e/controls"))))
+            page.cases_of = lambda path: [(CASE, "e"), (OTHER, "e/controls")]
+            self.addCleanup(setattr, page, "cases_of", EXPANDED)
             record = Path(folder) / "r.jsonl"
             for verdict, code in (("nan", 0), ("pass", 1)):
                 record.write_text(synthetic.text([{"run": {"id": "r1", "started": "2026-11-21T00:00:00Z"}}, row("9.19.0", verdict=verdict), row("9.19.0", OTHER, "pass"),
                                                   {"end": {"run": "r1", "complete": True}}]))
-                with contextlib.redirect_stdout(io.StringIO()):
-                    self.assertEqual(cli.main(["--catalogue", str(listed), str(record)]), code)
+                self.assertEqual(run("catalogue", "--known", folder, record)[0], code)
             head.write_text("title: y\nkind: odd\n")
-            with contextlib.redirect_stderr(io.StringIO()) as said:
-                self.assertEqual(cli.main(["--catalogue", str(listed), str(record)]), 2)
-            self.assertIn("e.known:2: kind: 'odd' is none of", said.getvalue())
+            code, _, said = run("catalogue", "--known", folder, record)
+            self.assertEqual(code, 2)
+            self.assertIn("e.known:2: kind: 'odd' is none of", said)
 
     def test_groups_are_what_their_section_says_and_behaviour_is_no_entry(self):
         with tempfile.TemporaryDirectory() as folder:
             (Path(folder) / "engines.families").write_text("")
             (Path(folder) / "e.known").write_text("title: t\nkind: design\nverdict: pass\nrange: sm=90\n\ncases:\na\n\ncases: more\nb\n\ncontrols: near\nc\n\nguarded:\nd\n")
             (Path(folder) / "f.known").write_text("title: t\nkind: behaviour\n\ncases:\na\n")
-            listed = Path(folder) / "listed"
-            groups = [("e", "s=1 engine=all", "e"), ("e", "s=2", "e/more"), ("e", "s=3", "e/near"), ("e", "s=4", "e/guarded"), ("f", "s=5", "f")]
-            listed.write_text("".join(json.dumps({"file": f"{folder}/{file}.known", "case": case, "group": group}) + "\n" for file, case, group in groups))
-            (entry,) = catalogue.read(listed)
+            groups = [("s=1 engine=all", "e"), ("s=2", "e/more"), ("s=3", "e/near"), ("s=4", "e/guarded")]
+            (entry,) = catalogue.read(folder, lambda path: groups)
             self.assertEqual((entry.name, entry.affected, entry.controls, entry.range, entry.links), ("e", {"s=1", "s=2"}, {"s=3"}, "sm=90", ()))
+
+    def test_the_program_expands_the_cases_of_a_file(self):
+        found = page.cases_of(HOME / "cases/known/bool-mask-wrong.known")
+        self.assertIn(("pass=fwd dtype=bf16 h=4/2 s=130/200 d=64 bias=bool:111s engine=all guards=off", "bool-mask-wrong"), found)
+        with self.assertRaisesRegex(known.KnownError, "`facts list` ended with 2"):
+            page.cases_of(HOME / "README.md")
 
     def test_what_was_reported_has_a_link(self):
         entries = known.load(HOME / "cases/known")

@@ -1,9 +1,9 @@
+"""The page of promised items."""
 import tempfile
 import unittest
 from pathlib import Path
 
-import support
-import synthetic
+from pages import HOME, run, synthetic
 
 CASE = "pass=fwd dtype=bf16 mask=causal"
 LIST = "need decided=2 run=1\nitem A1 Masks   # what was promised\nwhere mask!=none\ntests lib_test_layout\nitem E9 No case, only tests\ntests lib_test_life\n"
@@ -24,7 +24,7 @@ class Items(unittest.TestCase):
         (self.at / "l.items").write_text(items)
         record = self.at / "r.jsonl"
         record.write_text(synthetic.text([{"run": {"id": "r1", "started": "2026-11-21T00:00:00Z"}}, *rows, {"end": {"run": "r1", "complete": True}}]))
-        code, out, err = support.run("--items", self.at / "l.items", record)
+        code, out, err = run("items", "--list", self.at / "l.items", record)
         return code, out, err
 
     def test_an_item_with_its_cases_and_versions_is_told(self):
@@ -53,8 +53,7 @@ class Items(unittest.TestCase):
             self.assertEqual(len(err.strip().splitlines()), 1)
 
     def test_the_project_own_list_is_met_by_its_example_records(self):
-        home = Path(__file__).resolve().parents[2]
-        code, out, err = support.run("--items", home / "cases/items/seeds.items", home / "reports/examples")
+        code, out, err = run("items", HOME / "reports/examples")
         self.assertEqual(code, 0, out + err)
 
 

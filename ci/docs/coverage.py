@@ -3,9 +3,9 @@ implementations answered one case, what each said.
 """
 import re
 
-from . import cases, latest, text
-from .compare import bits_of
-from .versions import version_key
+from facts_reports import cases, latest, text
+from facts_reports.compare import bits_of
+from facts_reports.versions import version_key
 
 _NUMBERED = re.compile(r"(?<![a-z0-9_])[NMXPL](?::[NMXPL])?(?![a-z0-9_])")
 NO_ANSWER = ("missing", "inconclusive", "not_run")
