@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "context.h"
-#include "layout.h"
-#include "plan.h"
-#include "problem.h"
+#include "core/context.h"
+#include "problem/layout.h"
+#include "core/plan.h"
+#include "problem/problem.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

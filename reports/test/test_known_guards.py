@@ -123,7 +123,7 @@ ERRORS = [
 
 MAIN = """
 #include <string.h>
-#include "rules.h"
+#include "policy/rules.h"
 #define MOD ((const fattn_score_mod *)(uintptr_t)1)
 %s
 static int wrong;

@@ -9,7 +9,7 @@
 
 #ifdef FATTN_LIARS
 #include "liars/interpose.h"
-#include "liars/liars.h"
+#include "liars/lies.h"
 #endif
 #include "replace.h"
 #include "reply.h"
