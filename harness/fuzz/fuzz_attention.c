@@ -10,9 +10,11 @@
 #include <string.h>
 
 #include "core/context.h"
-#include "problem/layout.h"
 #include "core/plan.h"
-#include "problem/problem.h"
+#include "fattn/cache.h"
+#include "fattn/score_mod.h"
+#include "problem/layout.h"
+#include "problem/resolved_problem.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

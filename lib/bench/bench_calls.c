@@ -17,8 +17,10 @@
 
 #include "core/arguments.h"
 #include "core/context.h"
-#include "cuda.h"
 #include "core/plan.h"
+#include "cuda.h"
+#include "fattn/cache.h"
+#include "fattn/device.h"
 
 enum { BATCHES = 50, CALLS = 2000, ROOM = 1 << 24 };
 

@@ -16,8 +16,9 @@
 
 #include "core/arguments.h"
 #include "core/context.h"
-#include "cudnn/plan/cudnn_plan.h"
 #include "core/plan.h"
+#include "cudnn/plan/cudnn_plan.h"
+#include "fattn/device.h"
 
 enum { BATCHES = 40, CALLS = 200, SETS = 16, STEP = 1 << 16, ROOM = 64 << 20 };
 

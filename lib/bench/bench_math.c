@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/engine.h"
+#include "fattn/device.h"
 #include "problem/layout.h"
 
 typedef struct shape {

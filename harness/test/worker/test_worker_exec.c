@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "case/language/case.h"
+#include "fattn/policy.h"
 #include "worker/exec/exec.h"
 #include "worker/target/case_policy.h"
 #include "worker/target/derived_layouts.h"

@@ -5,11 +5,12 @@
 #include <string.h>
 #include <xxhash.h>
 
-#include "problem/auxiliary.h"
 #include "cuda.h"
 #include "error.h"
+#include "fattn/score_mod.h"
+#include "problem/auxiliary.h"
 #include "problem/layout.h"
-#include "problem/problem.h"
+#include "problem/resolved_problem.h"
 
 /* ---- where bytes lie ------------------------------------------------------------------------------------------------------------ */
 

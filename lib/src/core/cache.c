@@ -10,9 +10,10 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "fattn/cache.h"
 #include "plan.h"
 #include "policy/policy_stack.h"
-#include "problem/problem.h"
+#include "problem/resolved_problem.h"
 #include "score_mod/mod_program.h"
 #include "sized.h"
 

@@ -5,10 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "problem/auxiliary.h"
 #include "engine.h"
+#include "fattn/device.h"
+#include "problem/auxiliary.h"
 #include "problem/layout.h"
-#include "problem/problem.h"
+#include "problem/resolved_problem.h"
 
 /* An array of a call, on the host: where it lies there, or a copy. */
 typedef struct array {

@@ -6,6 +6,7 @@
 
 #include "cudnn/backend/cudnn_device.h"
 #include "error.h"
+#include "fattn/cache.h"
 #include "math/math_image.h"
 #include "math/math_sum.h"
 #include "sized.h"

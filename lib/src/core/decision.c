@@ -7,8 +7,8 @@
 #include "engine.h"
 #include "liars/lies.h"
 #include "policy/policy_stack.h"
-#include "problem/problem.h"
 #include "policy/rules.h"
+#include "problem/resolved_problem.h"
 
 const fattn__engine *fattn__engine_for(const fattn_context *context, fattn_backend backend)
 {

@@ -3,6 +3,7 @@
 #define FATTN_DECISION_H
 
 #include "fattn/fattn.h"
+#include "fattn/policy.h"
 
 #define FATTN__MODES 4
 

@@ -5,6 +5,7 @@
 
 #include "context.h"
 #include "error.h"
+#include "fattn/device.h"
 
 enum { BUFFER_ALIGNMENT = 256, STREAM_NON_BLOCKING = 1 };
 

@@ -7,7 +7,7 @@
 #include "error.h"
 #include "fattn/fattn.h"
 #include "problem/layout.h"
-#include "problem/problem.h"
+#include "problem/resolved_problem.h"
 
 typedef enum change_kind {
     SET, /* the field becomes `argument`, where it is something else */

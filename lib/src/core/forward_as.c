@@ -5,7 +5,7 @@
 #include "cudnn/plan/cudnn_plan.h"
 #include "engine.h"
 #include "problem/layout.h"
-#include "problem/problem.h"
+#include "problem/resolved_problem.h"
 
 /* What a plan may be given anew. X(field) */
 #define EXTENT_LIST(X) X(batch) X(seq_q) X(seq_kv)

@@ -4,6 +4,7 @@
 #include "cudnn/plan/cudnn_plan.h"
 #include "engine.h"
 #include "error.h"
+#include "fattn/graph.h"
 #include "graph_driver.h"
 #include "liars/lies.h"
 

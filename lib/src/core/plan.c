@@ -9,7 +9,7 @@
 #include "liars/lies.h"
 #include "plan_file.h"
 #include "policy/policy_stack.h"
-#include "problem/problem.h"
+#include "problem/resolved_problem.h"
 #include "score_mod/mod_program.h"
 #include "sized.h"
 

@@ -4,7 +4,7 @@
 #define FATTN_PLAN_FILE_H
 
 #include "fattn/fattn.h"
-#include "problem/problem.h"
+#include "problem/resolved_problem.h"
 
 /* What a plan was made for and from. Written as it lies in memory, on little-endian machines; it has no padding. */
 typedef struct fattn__plan_header {

@@ -4,7 +4,7 @@
 
 #include "problem/layout.h"
 #include "liars/lies.h"
-#include "problem/problem.h"
+#include "problem/resolved_problem.h"
 #include "cpu_attention.h"
 #include "cpu_gradient.h"
 

@@ -6,6 +6,7 @@
 #include "cpu_call.h"
 #include "cpu_scores.h"
 #include "cpu_scratch.h"
+#include "fattn/score_mod.h"
 
 enum { FATTN__PLACE_NONE = -1, FATTN__PLACE_SCORE = -2, FATTN__PLACE_MODIFIED = -3 };
 

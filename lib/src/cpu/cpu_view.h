@@ -5,7 +5,7 @@
 
 #include <fattn/fattn.h>
 
-#include "problem/problem.h"
+#include "problem/resolved_problem.h"
 
 /* Factors of blocks of 32 along the channels or along the rows; one matrix for each (b, h), 128 x 4 tiles of 512 bytes. */
 typedef struct fattn__blocks {

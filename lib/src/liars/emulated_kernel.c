@@ -3,8 +3,9 @@
 #include <string.h>
 
 #include "core/engine.h"
-#include "graph_driver.h"
 #include "core/plan.h"
+#include "fattn/score_mod.h"
+#include "graph_driver.h"
 #include "lies.h"
 
 #define MOST_NODES 8

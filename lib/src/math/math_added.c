@@ -4,8 +4,9 @@
 
 #include <string.h>
 
+#include "fattn/score_mod.h"
 #include "problem/layout.h"
-#include "problem/problem.h"
+#include "problem/resolved_problem.h"
 
 /* Where the sum goes: the whole tensor, of strides 0 where it is summed. */
 typedef struct target {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "problem/layout.h"
-#include "problem/problem.h"
+#include "problem/resolved_problem.h"
 
 /* A sink's gradient is summed over batch and rows. */
 static fattn_status sink(const fattn__math_run *r)

@@ -4,7 +4,7 @@
 
 #include "../../cuda/math_params.h"
 #include "problem/layout.h"
-#include "problem/problem.h"
+#include "problem/resolved_problem.h"
 
 /* Longer rows of scores than this are cut: enough to keep a chunk square where heads are few. */
 enum { MOST_KEYS = 4096, ALIGNMENT = 256 };

@@ -5,11 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "problem/layout.h"
 #include "math_image.h"
 #include "math_program.h"
 #include "math_run.h"
 #include "math_sum.h"
+#include "problem/layout.h"
 
 /* X(what is wrong, why not). The kernels count rows, keys and heads in 32 bits. */
 #define LIMITS(X)                                                                                                                  \

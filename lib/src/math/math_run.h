@@ -5,7 +5,7 @@
 #include "../../cuda/math_params.h"
 #include "core/engine.h"
 #include "math_chunks.h"
-#include "problem/problem.h"
+#include "problem/resolved_problem.h"
 #include "math_kernels.h"
 #include "math_sum.h"
 

@@ -1,10 +1,11 @@
 /* From a call's addresses to what the kernels read: tensors with their strides or starts, lengths, masks, dropout. */
 #include <string.h>
 
+#include "fattn/score_mod.h"
+#include "math_run.h"
 #include "problem/auxiliary.h"
 #include "problem/dropout.h"
 #include "problem/layout.h"
-#include "math_run.h"
 
 static int32_t grain_of(const void *at, const int64_t dim[4], const int64_t strides[4], int64_t bytes)
 {

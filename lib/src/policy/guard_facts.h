@@ -2,7 +2,7 @@
 #ifndef FATTN_GUARD_FACTS_H
 #define FATTN_GUARD_FACTS_H
 
-#include "problem/problem.h"
+#include "problem/resolved_problem.h"
 
 /* The gradient of the score_mod reads more than the gradient that it receives: the score, an index or a tensor. Backward only. */
 bool fattn__fact_mod_gradient_reads(const fattn_problem *p);

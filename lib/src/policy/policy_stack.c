@@ -9,9 +9,9 @@
 
 #include "core/engine.h"
 #include "core/error.h"
+#include "core/sized.h"
 #include "liars/lies.h"
 #include "rules.h"
-#include "core/sized.h"
 
 /* What was pushed, and everything that holds with it. Never changed once it is on a stack, so that `with` restores by holding on to
  * one. Of one thread, so its references need no atomics. */

@@ -1,8 +1,9 @@
 /* The policy that holds on this thread, as the rest of the library asks it. */
-#ifndef FATTN_POLICY_INTERNAL_H
-#define FATTN_POLICY_INTERNAL_H
+#ifndef FATTN_POLICY_STACK_H
+#define FATTN_POLICY_STACK_H
 
 #include "fattn/fattn.h"
+#include "fattn/policy.h"
 
 /* The backends to ask for this context, in order, those that its device lacks left out. Returns their number, 1 to FATTN_BACKEND_COUNT: the
  * default order where nothing of the policy's is left. */

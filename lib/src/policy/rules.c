@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "core/error.h"
-#include "liars/lies.h"
 #include "core/sized.h"
+#include "liars/lies.h"
 
 /* The strings of a rule. X(field) */
 #define STRING_FIELDS(X) X(name) X(why) X(link) X(remedy) X(when)

@@ -3,6 +3,7 @@
 #define FATTN_RULES_H
 
 #include "fattn/fattn.h"
+#include "fattn/policy.h"
 
 /* Rules with their strings and knobs, in one piece of memory. Each has a name and a why. */
 typedef struct fattn__rule_list {

@@ -1,7 +1,7 @@
 #include "auxiliary.h"
 
 #include "layout.h"
-#include "problem.h"
+#include "resolved_problem.h"
 
 const char *fattn__auxiliary_name(fattn__auxiliary which)
 {

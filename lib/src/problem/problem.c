@@ -1,4 +1,4 @@
-#include "problem.h"
+#include "resolved_problem.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -6,11 +6,11 @@
 #include <xxhash.h>
 
 #include "core/error.h"
+#include "fattn/score_mod.h"
 #include "layout.h"
 
 /* A byte that hides in padding would be invisible to the key and to the check of unknown bytes. */
-_Static_assert(sizeof(fattn_problem) ==
-                   sizeof(size_t) + 4 * 4 + 8 * 8 + 9 * 4 * 8 + 3 * 8 + 12 * 4 + 10 * 4 + 3 * 4 * 8 + 8 + 4 * 8 + 208,
+_Static_assert(sizeof(fattn_problem) == sizeof(size_t) + 41 * 4 + 4 + 8 * 8 + 9 * 4 * 8 + 3 * 8 + 2 * 8 + 6 * 8 + 3 * 4 * 8 + sizeof(void *) + 2 * 8,
                "fattn_problem has padding");
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the key is the image of a little-endian machine");
 
@@ -101,9 +101,6 @@ static fattn_status check_words(const fattn_problem *p)
                            p->outputs, known);
     if (p->ragged_bits != 0 && p->ragged_bits != 32 && p->ragged_bits != 64)
         return fattn__fail(FATTN_BAD_PROBLEM, "ragged_bits: %" PRId32 " is not allowed; want 0, 32 or 64", p->ragged_bits);
-    for (size_t i = 0; i < sizeof p->reserved2 / sizeof *p->reserved2; i++)
-        if (p->reserved2[i] != 0)
-            return fattn__fail(FATTN_BAD_PROBLEM, "reserved2[%zu]: %" PRId64 " is not allowed; want 0", i, p->reserved2[i]);
     return FATTN_OK;
 }
 
@@ -288,22 +285,13 @@ static fattn_status settle_softmax(fattn_problem *p)
     p->rope_dim = p->rope && p->rope_dim == 0 ? p->dim_qk : p->rope_dim;
     if (p->rope && p->rope_dim % 2 != 0)
         return fattn__fail(FATTN_BAD_PROBLEM, "rope: dim_qk %" PRId64 " is odd; lanes rotate in pairs", p->dim_qk);
-    for (size_t i = 0; i < sizeof p->reserved4 / sizeof *p->reserved4; i++)
-        if (p->reserved4[i] != 0)
-            return fattn__fail(FATTN_BAD_PROBLEM, "reserved4[%zu]: %" PRId64 " is not allowed; want 0", i, p->reserved4[i]);
     return FATTN_OK;
 }
 
-/* Of a block-scaled type dO is quantised as Q is. */
-static int32_t usual_do_dtype(const fattn_problem *p)
-{
-    return fattn__dtype_is_mx(p->dtype) ? p->dtype : p->o_dtype;
-}
-
-/* No forward has one. */
+/* Of a block-scaled type dO is quantised as Q is. A forward has none. */
 static bool settle_do_dtype(fattn_problem *p, bool mx)
 {
-    const int32_t usual = usual_do_dtype(p);
+    const int32_t usual = mx ? p->dtype : p->o_dtype;
     if (p->do_dtype == FATTN_DTYPE_DEFAULT || p->pass == FATTN_FORWARD)
         p->do_dtype = usual;
     return p->do_dtype == usual || (is_8_bit(p->dtype) && fattn__dtype_is_mx(p->do_dtype) == mx);
@@ -387,8 +375,6 @@ fattn__problem_key fattn__problem_key_of(const fattn_problem *resolved)
         fattn_problem image;
         uint64_t mod[2];
     } whole = { .image = image_of(resolved) };
-    if (whole.image.do_dtype == usual_do_dtype(resolved))
-        whole.image.do_dtype = FATTN_DTYPE_DEFAULT; /* plans saved before it had a name stay good */
     if (resolved->score_mod != NULL)
         fattn_score_mod_hash(resolved->score_mod, whole.mod);
     const XXH128_hash_t hash = XXH3_128bits(&whole, sizeof whole);

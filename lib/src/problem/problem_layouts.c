@@ -3,7 +3,7 @@
 
 #include "core/error.h"
 #include "layout.h"
-#include "problem.h"
+#include "resolved_problem.h"
 
 /* The tensor whose memory order a layout follows when the caller says nothing; COUNT: a dense order of its own. */
 static fattn__role followed(fattn__role which)

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "layout.h"
-#include "problem.h"
+#include "resolved_problem.h"
 
 int64_t *fattn__problem_strides(fattn_problem *p, fattn__role which)
 {

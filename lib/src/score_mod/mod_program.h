@@ -12,6 +12,7 @@
 #define FATTN_SCORE_MOD_PROGRAM_H
 
 #include "fattn/fattn.h"
+#include "fattn/score_mod.h"
 
 /* Node kinds beside the operations of FATTN_MOD_OP_LIST, numbered after them. */
 enum {

@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "fattn/fattn.h"
+#include "fattn/score_mod.h"
 
 typedef struct numbers {
     int64_t left, right;

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "fattn/fattn.h"
+#include "fattn/score_mod.h"
 
 static double unary(int op, double a)
 {

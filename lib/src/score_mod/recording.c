@@ -1,8 +1,8 @@
 /* A recording: made once, then immutable and shared. */
 #include <stdlib.h>
 
-#include "core/error.h"
 #include "recording.h"
+#include "core/error.h"
 
 #define OR_DONE(expr)                                                                                                              \
     do {                                                                                                                           \

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include <fattn/fattn.h>
+#include <fattn/score_mod.h>
 
 #include "cpu/cpu_attention.h"
 

@@ -1,5 +1,6 @@
 /* The order of operations is what engines recognise. Here it is read off through a cuDNN of our own that only writes down what it
  * is told: no library is needed, and every call can be made to fail. */
+#include "fattn/score_mod.h"
 #include "graph_recorder.h"
 
 /* ---- forward --------------------------------------------------------------------------------------------------------------------

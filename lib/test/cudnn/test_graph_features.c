@@ -1,6 +1,7 @@
 /* What is added to the plain graphs, put to a real cuDNN for a described H100: bias, score_mod, ways to repeat, zero strides, Stats
  * in any order. Every version from 9.8 to 9.28 that was asked offers all of it with the same engines; some of each is compiled
  * here. */
+#include "fattn/score_mod.h"
 #include "support/asked.h"
 
 TestSuite(graph_features, .init = open_context, .fini = close_context, .timeout = 300);

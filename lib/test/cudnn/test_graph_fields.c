@@ -6,7 +6,8 @@
 #include <string.h>
 
 #include "cudnn/graph/builders.h"
-#include "problem/problem.h"
+#include "fattn/score_mod.h"
+#include "problem/resolved_problem.h"
 
 /* ---- a cuDNN that hashes what it is told
  * ------------------------------------------------------------------------------------------
@@ -308,9 +309,7 @@ static void strides_are_baked_in(void)
     X(scaling, "who computes the scales of 8 bit types; they are numbers in memory")                                               \
     X(table_k, "follows from seq_kv and the page size")                                                                            \
     X(table_v, "follows from seq_kv and the page size")                                                                            \
-    X(reserved, "is 0")                                                                                                            \
-    X(reserved2, "is 0")                                                                                                           \
-    X(reserved4, "is 0")
+    X(reserved, "is 0")
 
 Test(fields, every_one_is_in_the_graph_or_in_the_list_of_those_that_are_not)
 {

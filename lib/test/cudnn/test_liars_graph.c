@@ -2,7 +2,9 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "fattn/device.h"
 #include "fattn/fattn.h"
+#include "fattn/graph.h"
 #include "liars/lies.h"
 
 enum { B = 1, H = 2, S = 24, D = 16, ELEMENTS = B * H * S * D };

@@ -1,6 +1,7 @@
 /* The unified operations, put to a real cuDNN for described devices: what they spell from which version on, and that what is
  * offered compiles. */
 #include "fattn/fattn.h"
+#include "fattn/score_mod.h"
 #include "support/described_h100.h"
 
 static int version;

@@ -9,9 +9,10 @@
 #include <string.h>
 
 #include "core/engine.h"
-#include "problem/layout.h"
+#include "fattn/score_mod.h"
 #include "math/math_run.h"
-#include "problem/problem.h"
+#include "problem/layout.h"
+#include "problem/resolved_problem.h"
 
 enum { GUARD = 256, POISON = 0xff, MOST_TENSORS = 40, MOST_BATCH = 8, MOST_PAGES = 1024 };
 

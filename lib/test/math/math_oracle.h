@@ -4,8 +4,9 @@
 
 #include <fref/fref.h>
 
-#include "problem/dropout.h"
+#include "fattn/score_mod.h"
 #include "math_scene.h"
+#include "problem/dropout.h"
 
 static inline fref_type reference_type(int32_t dtype)
 {

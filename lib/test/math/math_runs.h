@@ -3,6 +3,8 @@
 #ifndef FATTN_TEST_MATH_RUNS_H
 #define FATTN_TEST_MATH_RUNS_H
 
+#include "fattn/device.h"
+#include "fattn/score_mod.h"
 #include "math_scene.h"
 
 /* Who computes: an engine, the math backend within limits (0: its own), or a function. */

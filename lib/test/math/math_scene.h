@@ -2,8 +2,9 @@
 #ifndef FATTN_TEST_MATH_SCENE_H
 #define FATTN_TEST_MATH_SCENE_H
 
-#include "problem/auxiliary.h"
+#include "fattn/score_mod.h"
 #include "math_cases.h"
+#include "problem/auxiliary.h"
 
 /* The tensors of a call; a place in the list for each. */
 typedef struct scene {

@@ -5,15 +5,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "problem/dropout.h"
 #include "core/engine.h"
-#include "problem/feature_set.h"
-#include "problem/layout.h"
+#include "fattn/score_mod.h"
 #include "math/math_image.h"
 #include "math/math_program.h"
 #include "math/math_run.h"
 #include "math/math_sum.h"
-#include "problem/problem.h"
+#include "problem/dropout.h"
+#include "problem/feature_set.h"
+#include "problem/layout.h"
+#include "problem/resolved_problem.h"
 
 /* A described device: the backend looks at nothing else. */
 static fattn_context described(int sm)

@@ -1,4 +1,7 @@
 /* The math backend on a GPU against the cpu backend and the reference, over random problems. Skipped where there is no GPU. */
+#include "fattn/device.h"
+#include "fattn/graph.h"
+#include "fattn/score_mod.h"
 #include "math_oracle.h"
 #include "math_runs.h"
 #include "support/described_h100.h"

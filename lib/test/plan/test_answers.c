@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include "core/engine.h"
+#include "fattn/policy.h"
 #include "support/described_h100.h"
 
 static fattn_decision *ask(fattn_context *context, const fattn_problem *problem)

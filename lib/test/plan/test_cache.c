@@ -4,6 +4,9 @@
 
 #include "core/context.h"
 #include "core/plan.h"
+#include "fattn/cache.h"
+#include "fattn/policy.h"
+#include "fattn/score_mod.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 enum { MANY = 50000 };
@@ -71,7 +74,7 @@ Test(cache, equal_problems_in_other_words_share_a_plan)
     fattn_context *context = open_cpu();
     fattn_problem p = small_problem(), resolved, old = small_problem();
     cr_assert_eq(fattn_problem_resolve(&p, &resolved), FATTN_OK);
-    old.struct_size = offsetof(fattn_problem, training);
+    old.struct_size = offsetof(fattn_problem, bias_dim);
     fattn_plan *plans[3] = { get(context, &p), get(context, &resolved), get(context, &old) };
     cr_expect_eq(plans[0], plans[1]);
     cr_expect_eq(plans[0], plans[2]);

@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "core/plan.h"
+#include "fattn/cache.h"
 
 enum { THREADS = 8, KEYS = 5, ROUNDS = 4000 };
 

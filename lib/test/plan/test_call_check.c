@@ -2,6 +2,7 @@
  * calls say the same. */
 #include "problem/surface.h"
 
+#include "fattn/device.h"
 #include "problem/auxiliary.h"
 
 typedef struct attempt {

@@ -3,9 +3,10 @@
 #include <string.h>
 
 #include "core/arguments.h"
-#include "cuda.h"
-#include "problem/layout.h"
 #include "core/plan.h"
+#include "cuda.h"
+#include "fattn/score_mod.h"
+#include "problem/layout.h"
 #include "support/described_h100.h"
 
 /* ---- footprints --------------------------------------------------------------------------------------------------------------------- */

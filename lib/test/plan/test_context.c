@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 
+#include "fattn/device.h"
 #include "support/described_h100.h"
 
 static fattn_status create(const fattn_context_options *options)

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 
 #include "core/context.h"
+#include "fattn/cache.h"
 #include "support/described_h100.h"
 
 extern char **environ;

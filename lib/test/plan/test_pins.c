@@ -1,4 +1,5 @@
 /* Engines by their numbers and knobs, past the heuristics. */
+#include "fattn/cache.h"
 #include "fattn/fattn.h"
 #include "support/asked.h"
 

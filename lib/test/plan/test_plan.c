@@ -1,6 +1,7 @@
 #include "core/plan_file.h"
 
 #include "core/engine.h"
+#include "fattn/device.h"
 #include "support/described_h100.h"
 
 /* ---- the file, without cuDNN --------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <time.h>
 
+#include "fattn/device.h"
 #include "support/described_h100.h"
 
 enum { BATCH = 2, HEADS = 4, SEQ = 256, DIM = 64, COUNT = BATCH * HEADS * SEQ * DIM, ROWS = BATCH * HEADS * SEQ };

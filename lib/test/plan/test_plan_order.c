@@ -3,6 +3,7 @@
 
 #include "core/context.h"
 #include "core/plan.h"
+#include "fattn/policy.h"
 #include "support/described_h100.h"
 
 static fattn_context *open_cpu(void)

@@ -13,7 +13,7 @@
 #include <fref/fref.h>
 
 #include "problem/layout.h"
-#include "problem/problem.h"
+#include "problem/resolved_problem.h"
 
 enum { B = 3, HQ = 4, HK = 2, SQ = 150, SK = 270, D = 32, DV = 48 };
 #define ROLES FATTN_RAGGED_TENSORS

@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "fattn/policy.h"
 #include "policy/guard_facts.h"
 #include "policy/rules.h"
 

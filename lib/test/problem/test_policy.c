@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/engine.h"
+#include "fattn/policy.h"
 #include "policy/policy_stack.h"
 
 /* A context that is asked about, never used. */

@@ -5,9 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "problem/problem.h"
+#include "problem/resolved_problem.h"
 
 #define SMALL_BATCH 2
+#include "fattn/score_mod.h"
 #include "resolving.h"
 
 Test(resolve, leaves_no_default)
@@ -88,7 +89,7 @@ Test(refusal, names_the_field_and_what_is_allowed)
     BAD((p.has_attn_scale = 1, p.attn_scale = 1e300), "attn_scale: 1e+300 is not allowed");
 }
 
-Test(refusal, names_the_field_of_0_2_and_what_is_allowed)
+Test(refusal, names_the_field_of_a_bias_a_scale_and_a_length)
 {
     BAD(p.training = 2, "training: 2 is not allowed; want 0 or 1");
     BAD(p.determinism = 3, "determinism: 3 is not allowed; want 0 (auto) to 2 (pin)");
@@ -103,7 +104,6 @@ Test(refusal, names_the_field_of_0_2_and_what_is_allowed)
     BAD((p.has_bias = 1, p.bias_dtype = FATTN_MXE4M3), "bias_dtype: a bias is not block-scaled");
     BAD(p.dbias = 1, "dbias: there is no bias");
     BAD((p.pass = FATTN_BACKWARD, p.mod_gradients = 1), "mod_gradients: 0x1 has bits of tensors that score_mod does not have (0)");
-    BAD(p.reserved2[3] = 1, "reserved2[3]: 1 is not allowed; want 0");
     BAD((p.has_bias = 1, SET(bias_dim, 1, 4, 96, 128)), "bias_dim[1]: 4 is not allowed; want 1 or 8");
     BAD((p.has_bias = 1, SET(bias_dim, 1, 8, 96, 0)), "bias_dim[3]: 0 is not allowed; want 1 or 128");
     BAD((p.has_bias = 1, SET(bias_dim, -1, 1, 1, 1)), "bias_dim[0]: -1 is not allowed; want 1 or 2");
@@ -210,18 +210,19 @@ Test(old_caller, absent_fields_mean_the_default)
     }
 }
 
-Test(old_caller, of_0_1_asks_what_it_asked)
+Test(old_caller, whose_struct_ends_before_the_bias_asks_what_it_asked)
 {
     fattn_problem p = small();
-    p.outputs = FATTN_WANT_MAX, p.deterministic = 1, p.align = FATTN_BOTTOM_RIGHT, p.has_right = 1;
+    p.outputs = FATTN_WANT_MAX, p.padding = 1, p.align = FATTN_BOTTOM_RIGHT, p.has_right = 1;
     fattn_problem old = p;
-    old.struct_size = offsetof(fattn_problem, training); /* the whole struct of 0.1 */
-    old.training = 1, old.determinism = 9, old.ragged_bits = 7, old.has_bias = 1, old.bias_dim[0] = -3;
+    old.struct_size = offsetof(fattn_problem, bias_dim);
+    old.deterministic = 1, old.determinism = 9, old.dropout = 7, old.has_bias = 1, old.bias_dim[0] = -3;
     old.score_mod = (const fattn_score_mod *)(uintptr_t)0x5a5a;
     const fattn_problem got = resolved(old), want = resolved(p);
     cr_expect(fattn__problem_same(&got, &want));
     cr_expect_eq(got.outputs, FATTN_WANT_MAX);
-    cr_expect_eq(got.training, 0);
+    cr_expect_eq(got.padding, 1);
+    cr_expect_eq(got.deterministic, 0);
     cr_expect_null(got.score_mod);
 }
 

@@ -1,4 +1,5 @@
 /* Rules: where they hold, and what they say. */
+#include "fattn/policy.h"
 #include "policy/rules.h"
 
 #include <criterion/criterion.h>

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include <fattn/fattn.h>
+#include <fattn/score_mod.h>
 
 #include "score_mod/mod_program.h"
 

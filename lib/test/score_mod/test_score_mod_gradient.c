@@ -1,5 +1,6 @@
 /* Derived gradients against finite differences, and the normal form, over random recordings. */
 #include "cudnn/recipes.h"
+#include "fattn/score_mod.h"
 
 /* ---- what must hold
  * ----------------------------------------------------------------------------------------------------------------- */

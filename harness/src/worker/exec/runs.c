@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "fattn/device.h"
 #include "judging.h"
 #include "liars/interpose.h"
 #include "numbers/fill/arrays.h"

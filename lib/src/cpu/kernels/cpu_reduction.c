@@ -1,10 +1,10 @@
 #include <string.h>
 
-#include "problem/layout.h"
-#include "problem/problem.h"
-#include "score_mod/mod_program.h"
 #include "cpu/cpu_gradient.h"
 #include "cpu/cpu_number.h"
+#include "problem/layout.h"
+#include "problem/resolved_problem.h"
+#include "score_mod/mod_program.h"
 
 int fattn__reductions_of(const fattn_problem *p, const fattn_tensors *t, fattn__reduction out[FATTN__MOST_REDUCTIONS])
 {

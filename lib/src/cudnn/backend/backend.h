@@ -10,6 +10,7 @@
 #include "problem/auxiliary.h"
 #include "api.h"
 #include "fattn/fattn.h"
+#include "fattn/score_mod.h"
 #include "cudnn/plan/repeat.h"
 
 /* What a real tensor of a graph is bound to at a call. X(SYMBOL, field of fattn_tensors) */

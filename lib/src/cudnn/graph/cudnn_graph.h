@@ -9,7 +9,7 @@
 
 #include "problem/layout.h"
 #include "cudnn/backend/backend.h"
-#include "problem/problem.h"
+#include "problem/resolved_problem.h"
 
 enum { FATTN__AXIS_ROW = 2, FATTN__AXIS_COL = 3 };
 

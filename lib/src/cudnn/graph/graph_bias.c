@@ -7,8 +7,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "score_mod/mod_program.h"
 #include "cudnn_graph.h"
+#include "score_mod/mod_program.h"
 
 /* slope * (col - row). */
 static fattn__desc add_alibi(const fattn__chain *c, fattn__desc x)

@@ -1,7 +1,7 @@
 /* A score_mod as pointwise operations on virtual tensors of the score's shape. The recording comes in a normal form in which the
  * first input of every operation is virtual, which is what cuDNN asks for; one operation of the recording is one of the graph. */
-#include "score_mod/mod_program.h"
 #include "cudnn_graph.h"
+#include "score_mod/mod_program.h"
 
 /* One program while it becomes operations. */
 typedef struct spelling {

@@ -1,8 +1,8 @@
 /* cuDNN as an engine. */
 #include "core/engine.h"
 
-#include "policy/policy_stack.h"
 #include "cudnn_plan.h"
+#include "policy/policy_stack.h"
 #include "question.h"
 
 /* The configurations of an offer, into the list of its mode. Those that a rule removes keep their place. */

@@ -8,12 +8,12 @@
 #include <xxhash.h>
 
 #include "core/error.h"
-#include "problem/layout.h"
+#include "cudnn/graph/builders.h"
 #include "math/math_sum.h"
 #include "policy/policy_stack.h"
-#include "problem/problem.h"
 #include "policy/rules.h"
-#include "cudnn/graph/builders.h"
+#include "problem/layout.h"
+#include "problem/resolved_problem.h"
 #include "question.h"
 
 enum { WORKSPACE_ALIGNMENT = 256 };

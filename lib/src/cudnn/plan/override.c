@@ -2,7 +2,7 @@
  * int64: what follows is that object as the C++ library of every Linux compiler lays it out, made by hand. */
 #include <string.h>
 
-#include "problem/problem.h"
+#include "problem/resolved_problem.h"
 #include "cudnn_plan.h"
 
 typedef struct vector {

@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "core/error.h"
-#include "policy/policy_stack.h"
-#include "math/math_sum.h"
 #include "cudnn/graph/builders.h"
+#include "math/math_sum.h"
+#include "policy/policy_stack.h"
 
 /* Statuses that speak of this process and this machine, not of the problem. */
 fattn_reason fattn__reason_of(const char *status)

@@ -1,7 +1,7 @@
-/* problem.h: what a problem means once its defaults are gone. fattn_problem_resolve (fattn.h) is the only way to a resolved
+/* What a problem means once its defaults are gone. fattn_problem_resolve (fattn.h) is the only way to a resolved
  * problem; everything else in the library takes a resolved one and trusts it. */
-#ifndef FATTN_PROBLEM_H
-#define FATTN_PROBLEM_H
+#ifndef FATTN_RESOLVED_PROBLEM_H
+#define FATTN_RESOLVED_PROBLEM_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* Attention as in a textbook, in double: what the examples check themselves against. */
-#ifndef EXAMPLES_NAIVE_H
-#define EXAMPLES_NAIVE_H
+#ifndef EXAMPLES_LOOPS_H
+#define EXAMPLES_LOOPS_H
 
 #include "common.h"
 

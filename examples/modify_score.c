@@ -3,7 +3,9 @@
  * The callback runs once, while the plan's graph is written; the backend computes what it recorded. Its tensors are given by address at
  * each call. The gradient, for a backward plan, is derived from the recording.
  */
-#include "naive.h"
+#include <fattn/policy.h>
+#include <fattn/score_mod.h>
+#include "loops.h"
 
 static naive shape = { .batch = 2, .heads = 4, .seq = 128, .dim = 64 };
 static const double cap = 2.0;
