@@ -219,9 +219,7 @@ static fattn_status ask(question *q, fattn_context *context, const fattn_problem
 {
     if (problem == NULL || context == NULL)
         return fattn__fail(FATTN_BAD_PROBLEM, "%s: NULL is not allowed", problem == NULL ? "problem" : "context");
-    fattn_status st = fattn__plan_options_read(&q->options, options);
-    if (st != FATTN_OK)
-        return st;
+    TRY(fattn__plan_options_read(&q->options, options));
     q->context = context;
     q->problem = problem;
     q->target = (target){ .context = context->id, .engine = q->options.engine, .config = (uint64_t)(int64_t)q->options.config };
@@ -326,7 +324,7 @@ static fattn_status get_resolved(fattn_plan **out, const question *q)
 {
     fattn_problem resolved;
     leaving left = { 0 };
-    fattn_status st = fattn__plan_resolve(&resolved, q->problem);
+    fattn_status st = fattn_problem_resolve(q->problem, &resolved);
     if (st != FATTN_OK)
         return st;
     const uint64_t hash = hash_of(&q->target, &resolved);

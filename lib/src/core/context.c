@@ -31,8 +31,7 @@ void fattn__leave(const fattn_context *context, fattn__cuda_context previous)
         context->cuda->context_set(previous);
 }
 
-/* ---- create -------------------------------------------------------------------------------------------------------------------
- */
+/* ---- create ---------------------------------------------------------------------------------------------------------------- */
 
 static void read_gpu_info(const fattn__cuda *cuda, fattn__device device, fattn_context_info *info)
 {
@@ -55,9 +54,7 @@ static void read_gpu_info(const fattn__cuda *cuda, fattn__device device, fattn_c
 static fattn_status open_gpu(fattn_context *context, int32_t ordinal)
 {
     const fattn__cuda *cuda;
-    fattn_status st = fattn__cuda_load(&cuda, context->api->driver);
-    if (st != FATTN_OK)
-        return st;
+    TRY(fattn__cuda_load(&cuda, context->api->driver));
     int count = 0;
     int result = cuda->init(0);
     if (result == 0)
@@ -84,9 +81,7 @@ static fattn_status open_gpu(fattn_context *context, int32_t ordinal)
 
 static fattn_status open_build(fattn_context *context, const fattn_context_options *options)
 {
-    fattn_status st = fattn__cudnn_load(&context->api, options->cudnn_dir, options->nvrtc, options->driver);
-    if (st != FATTN_OK)
-        return st;
+    TRY(fattn__cudnn_load(&context->api, options->cudnn_dir, options->nvrtc, options->driver));
     context->info.cudnn_version = context->api->version;
     if (options->nvrtc != NULL) {
         context->nvrtc = realpath(options->nvrtc, NULL);
@@ -144,8 +139,7 @@ fattn_status fattn_context_create(fattn_context **out, const fattn_context_optio
     return st;
 }
 
-/* ---- end ----------------------------------------------------------------------------------------------------------------------
- */
+/* ---- end ------------------------------------------------------------------------------------------------------------------- */
 
 bool fattn__context_alive(const fattn_context *context)
 {

@@ -12,15 +12,11 @@
 
 const fattn__engine *fattn__engine_for(const fattn_context *context, fattn_backend backend)
 {
-    const bool cpu = context->kind == FATTN_DEVICE_CPU;
-    switch (backend) {
-    case FATTN_BACKEND_CUDNN:
-        return cpu ? NULL : &fattn__cudnn_engine;
-    case FATTN_BACKEND_MATH:
-        return cpu ? NULL : &fattn__math_engine;
-    case FATTN_BACKEND_CPU:
-        return cpu ? &fattn__cpu_engine : NULL;
-    }
+    static const fattn__engine *const engines[] = { &fattn__cudnn_engine, &fattn__math_engine, &fattn__cpu_engine };
+    const bool on_cpu = context->kind == FATTN_DEVICE_CPU;
+    for (size_t i = 0; i < sizeof engines / sizeof *engines; i++)
+        if (engines[i]->backend == backend && on_cpu == (backend == FATTN_BACKEND_CPU))
+            return engines[i];
     return NULL;
 }
 
@@ -29,8 +25,7 @@ const fattn__engine *fattn__engine_of(const fattn_context *context)
     return context->kind == FATTN_DEVICE_CPU ? &fattn__cpu_engine : &fattn__cudnn_engine;
 }
 
-/* ---- what helps ----------------------------------------------------------------------------------------------------------------
- */
+/* ---- what helps ------------------------------------------------------------------------------------------------------------ */
 
 /* What cuDNN's sentences or conditions speak of, and what helps; the first that fits. X("part of the sentence", "what helps") */
 #define HELP_LIST(X)                                                                                                               \
@@ -62,8 +57,7 @@ static const char *general_help(fattn_reason reason, const char *text)
     return "";
 }
 
-/* ---- the two answers -----------------------------------------------------------------------------------------------------------
- */
+/* ---- the two answers ------------------------------------------------------------------------------------------------------- */
 
 /* One line, cut where it must be. */
 static void keep(char *out, size_t capacity, const char *text)
@@ -124,8 +118,7 @@ fattn_status fattn__add_engine(fattn_decision *out, fattn_mode mode, const fattn
     return FATTN_OK;
 }
 
-/* ---- asking --------------------------------------------------------------------------------------------------------------------
- */
+/* ---- asking ---------------------------------------------------------------------------------------------------------------- */
 
 static _Thread_local uint64_t asked[2];
 
@@ -250,8 +243,7 @@ void fattn_decision_destroy(fattn_decision *decision)
     free(decision);
 }
 
-/* ---- reading ------------------------------------------------------------------------------------------------------------------
- */
+/* ---- reading --------------------------------------------------------------------------------------------------------------- */
 
 bool fattn_decision_supported(const fattn_decision *decision)
 {

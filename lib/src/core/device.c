@@ -29,9 +29,7 @@ static fattn_status no_device(const fattn_context *context)
 fattn_status fattn_buffer_create(void **out, fattn_context *context, size_t bytes)
 {
     *out = NULL;
-    fattn_status st = no_device(context);
-    if (st != FATTN_OK)
-        return st;
+    TRY(no_device(context));
     if (bytes == 0)
         bytes = 1;
     if (context->cuda == NULL) {
@@ -40,9 +38,7 @@ fattn_status fattn_buffer_create(void **out, fattn_context *context, size_t byte
         return *out != NULL ? FATTN_OK : fattn__fail(FATTN_NO_MEMORY, "no memory for %zu bytes", bytes);
     }
     fattn__cuda_context previous;
-    st = fattn__enter(context, &previous);
-    if (st != FATTN_OK)
-        return st;
+    TRY(fattn__enter(context, &previous));
     fattn__device_address address = 0;
     int result = context->cuda->memory_alloc(&address, bytes);
     fattn__leave(context, previous);
@@ -65,45 +61,36 @@ void fattn_buffer_destroy(fattn_context *context, void *buffer)
     }
 }
 
-fattn_status fattn_buffer_write(fattn_context *context, void *to, const void *from_host, size_t bytes)
+/* Between the host and the device, which are the same on the cpu. */
+static fattn_status copy(fattn_context *context, void *to, const void *from, size_t bytes, bool to_device)
 {
-    fattn_status st = no_device(context);
-    if (st != FATTN_OK || bytes == 0)
-        return st;
+    const char *what = to_device ? "copy to the GPU" : "copy from the GPU";
+    fattn__cuda_context previous;
+    TRY(no_device(context));
+    if (bytes == 0)
+        return FATTN_OK;
     if (context->cuda == NULL) {
-        memcpy(to, from_host, bytes);
+        memcpy(to, from, bytes);
         return FATTN_OK;
     }
-    fattn__cuda_context previous;
-    st = fattn__enter(context, &previous);
-    if (st == FATTN_OK) {
-        st = check(context, context->cuda->copy_to_device((fattn__device_address)(uintptr_t)to, from_host, bytes),
-                   "copy to the GPU");
-        /* Pageable memory: the copy may return while its last part is on its way, and our streams do not wait for the default one. */
-        if (st == FATTN_OK)
-            st = check(context, context->cuda->stream_synchronize(NULL), "copy to the GPU");
-        fattn__leave(context, previous);
-    }
-    return st;
+    TRY(fattn__enter(context, &previous));
+    int result = to_device ? context->cuda->copy_to_device((fattn__device_address)(uintptr_t)to, from, bytes) :
+                             context->cuda->copy_to_host(to, (fattn__device_address)(uintptr_t)from, bytes);
+    /* Pageable memory: the copy may return while its last part is on its way, and our streams do not wait for the default one. */
+    if (result == 0 && to_device)
+        result = context->cuda->stream_synchronize(NULL);
+    fattn__leave(context, previous);
+    return check(context, result, what);
+}
+
+fattn_status fattn_buffer_write(fattn_context *context, void *to, const void *from_host, size_t bytes)
+{
+    return copy(context, to, from_host, bytes, true);
 }
 
 fattn_status fattn_buffer_read(fattn_context *context, void *to_host, const void *from, size_t bytes)
 {
-    fattn_status st = no_device(context);
-    if (st != FATTN_OK || bytes == 0)
-        return st;
-    if (context->cuda == NULL) {
-        memcpy(to_host, from, bytes);
-        return FATTN_OK;
-    }
-    fattn__cuda_context previous;
-    st = fattn__enter(context, &previous);
-    if (st == FATTN_OK) {
-        st = check(context, context->cuda->copy_to_host(to_host, (fattn__device_address)(uintptr_t)from, bytes),
-                   "copy from the GPU");
-        fattn__leave(context, previous);
-    }
-    return st;
+    return copy(context, to_host, from, bytes, false);
 }
 
 fattn_status fattn_stream_create(struct CUstream_st **out, fattn_context *context)
@@ -152,8 +139,7 @@ void fattn_context_leave(fattn_context *context, struct CUctx_st *previous)
     fattn__leave(context, previous);
 }
 
-/* ---- time ---------------------------------------------------------------------------------------------------------------------
- */
+/* ---- time ------------------------------------------------------------------------------------------------------------------ */
 
 typedef fattn_status launcher(void *argument, struct CUstream_st *stream);
 

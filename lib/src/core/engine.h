@@ -27,6 +27,7 @@ struct fattn_plan {
 /* `problem` is always resolved. Pointers, alignment and the size of the workspace have been checked before `run`. */
 typedef struct fattn__engine {
     const char *name;
+    fattn_backend backend;
     uint64_t features; /* FATTN__HAS bits: it is asked for nothing else */
     /* Answers yes (fattn__accept) or no (fattn__refuse) in `out`; `ask` are FATTN_ASK_ bits. Returns FATTN_OK when answered. */
     fattn_status (*can_do)(fattn_context *context, const fattn_problem *problem, uint32_t ask, fattn_decision *out);

@@ -108,8 +108,7 @@ static const change changes[] = {
 };
 enum { CHANGES = sizeof changes / sizeof *changes, DEFAULT_BUDGET = 200 };
 
-/* ---- one change ----------------------------------------------------------------------------------------------------------------
- */
+/* ---- one change ------------------------------------------------------------------------------------------------------------ */
 
 static int64_t read_field(const fattn_problem *p, const change *c)
 {
@@ -236,8 +235,7 @@ static bool apply(fattn_problem *p, const change *c, char *text, size_t capacity
     return true;
 }
 
-/* ---- the search -----------------------------------------------------------------------------------------------------------------
- */
+/* ---- the search ------------------------------------------------------------------------------------------------------------ */
 
 typedef struct search {
     fattn_context *context;
@@ -311,9 +309,7 @@ fattn_status fattn_explain(fattn_context *context, const fattn_problem *problem,
     *count = 0;
     if (budget < 0)
         return fattn__fail(FATTN_BAD_PROBLEM, "budget: %d is not allowed; want 0 (%d) or more", budget, DEFAULT_BUDGET);
-    fattn_status st = fattn_problem_resolve(problem, &resolved);
-    if (st != FATTN_OK)
-        return st;
+    TRY(fattn_problem_resolve(problem, &resolved));
     search s = { context, &resolved, out, 0, budget > 0 ? budget : DEFAULT_BUDGET, FATTN_OK };
     search_one(&s);
     if (s.status == FATTN_OK && s.count == 0)

@@ -70,9 +70,7 @@ static fattn_status check(const fattn_plan *plan, const fattn_problem *p)
     const fattn__role misaligned = fattn__problem_misaligned(p);
     if (misaligned != FATTN__ROLE_COUNT && !p->guards_off)
         return fattn__fail(FATTN_POLICY, "%s_strides: a stride is not a multiple of 16 bytes", fattn__role_name(misaligned));
-    fattn_status st = check_extents(&plan->problem, p);
-    if (st != FATTN_OK)
-        return st;
+    TRY(check_extents(&plan->problem, p));
 #define TAKE(field) same.field = plan->problem.field;
     EXTENT_LIST(TAKE)
 #undef TAKE

@@ -50,8 +50,7 @@ static fattn_graph *allocate(fattn_context *context, const fattn__graph_driver *
     return graph;
 }
 
-/* ---- stream capture -----------------------------------------------------------------------------------------------------------
- */
+/* ---- stream capture -------------------------------------------------------------------------------------------------------- */
 
 static fattn_status check_stream(const fattn_context *context, const struct CUstream_st *stream)
 {
@@ -89,10 +88,8 @@ fattn_status fattn_capture_begin(fattn_context *context, struct CUstream_st *str
 {
     const fattn__graph_driver *driver;
     fattn__cuda_context previous;
-    fattn_status st = enter_capture(&driver, &previous, context, stream);
-    if (st != FATTN_OK)
-        return st;
-    st = prepare_handle(context, stream);
+    TRY(enter_capture(&driver, &previous, context, stream));
+    fattn_status st = prepare_handle(context, stream);
     int result = st == FATTN_OK ? driver->capture_begin(stream, CU_CAPTURE_MODE_THREAD_LOCAL) : 0;
     fattn__leave(context, previous);
     return result == 0 ? st : fattn__graph_failure(context, result, "the capture cannot begin");
@@ -159,8 +156,7 @@ fattn_status fattn_graph_capture_update(fattn_graph *graph, fattn_graph *newer)
     return st;
 }
 
-/* ---- cuDNN's own --------------------------------------------------------------------------------------------------------------
- */
+/* ---- cuDNN's own ----------------------------------------------------------------------------------------------------------- */
 
 static fattn_status check_native(const fattn_plan *plan)
 {
@@ -226,17 +222,14 @@ fattn_status fattn_graph_native_update(fattn_graph *graph, const fattn_plan *pla
     return st;
 }
 
-/* ---- use ----------------------------------------------------------------------------------------------------------------------
- */
+/* ---- use ------------------------------------------------------------------------------------------------------------------- */
 
 fattn_status fattn_graph_launch(const fattn_graph *graph, struct CUstream_st *stream)
 {
     fattn__cuda_context previous;
     if (graph == NULL)
         return fattn__fail(FATTN_BAD_PROBLEM, "graph: is NULL");
-    fattn_status st = fattn__enter(graph->context, &previous);
-    if (st != FATTN_OK)
-        return st;
+    TRY(fattn__enter(graph->context, &previous));
     int result = graph->driver->launch(graph->executable, stream);
     fattn__leave(graph->context, previous);
     return result == 0 ? FATTN_OK : fattn__graph_failure(graph->context, result, "the graph's launch failed");

@@ -46,8 +46,7 @@ bool fattn__in_folder(const char *path, const char *dir)
     return (realpath(folder, real) != NULL && strcmp(real, dir) == 0) || is_same_file(path, dir);
 }
 
-/* ---- strangers ----------------------------------------------------------------------------------------------------------------
- */
+/* ---- strangers ------------------------------------------------------------------------------------------------------------- */
 
 typedef struct search {
     const char *dir;  /* libcudnn* must lie here */
@@ -108,8 +107,7 @@ fattn_status fattn_context_verify(fattn_context *context)
     return FATTN_OK;
 }
 
-/* ---- the list -----------------------------------------------------------------------------------------------------------------
- */
+/* ---- the list -------------------------------------------------------------------------------------------------------------- */
 
 typedef struct listing {
     fattn_context *context;

@@ -54,11 +54,6 @@ static fattn_status settle(fattn_plan **out, fattn_plan *plan, fattn_status st)
     return st;
 }
 
-fattn_status fattn__plan_resolve(fattn_problem *out, const fattn_problem *problem)
-{
-    return fattn_problem_resolve(problem, out);
-}
-
 static fattn_status check_pin(const fattn_plan_options *o)
 {
     if (o->knob_count < 0 || o->knob_count > FATTN_MAX_KNOBS || (o->knobs == NULL && o->knob_count != 0))
@@ -85,8 +80,7 @@ fattn_status fattn__plan_options_read(fattn_plan_options *out, const fattn_plan_
     return check_pin(out);
 }
 
-/* ---- along the policy's order ---------------------------------------------------------------------------------------------------
- */
+/* ---- along the policy's order ---------------------------------------------------------------------------------------------- */
 
 static fattn_status build_with(fattn_plan **out, fattn_context *context, const fattn_problem *resolved, fattn_backend backend,
                                const fattn_plan_options *options)
@@ -138,7 +132,7 @@ fattn_status fattn_plan_create(fattn_plan **out, fattn_context *context, const f
     *out = NULL;
     fattn_status st = fattn__plan_options_read(&o, options);
     if (st == FATTN_OK)
-        st = fattn__plan_resolve(&resolved, problem);
+        st = fattn_problem_resolve(problem, &resolved);
     return st == FATTN_OK ? fattn__plan_build(out, context, &resolved, &o) : st;
 }
 
@@ -158,9 +152,7 @@ void fattn_plan_destroy(fattn_plan *plan)
 
 fattn_backend fattn_plan_backend(const fattn_plan *plan)
 {
-    return plan->engine == &fattn__cudnn_engine  ? FATTN_BACKEND_CUDNN
-           : plan->engine == &fattn__math_engine ? FATTN_BACKEND_MATH
-                                                 : FATTN_BACKEND_CPU;
+    return plan->engine->backend;
 }
 
 size_t fattn_plan_workspace_bytes(const fattn_plan *plan)
@@ -212,8 +204,7 @@ bool fattn_plan_covers(const fattn_plan *plan, const fattn_problem *problem)
     return fattn__problem_same(&plan->problem, &resolved);
 }
 
-/* ---- saved --------------------------------------------------------------------------------------------------------------------
- */
+/* ---- saved ----------------------------------------------------------------------------------------------------------------- */
 
 fattn_status fattn_plan_save(const fattn_plan *plan, char **bytes, size_t *count)
 {
@@ -223,9 +214,7 @@ fattn_status fattn_plan_save(const fattn_plan *plan, char **bytes, size_t *count
         return fattn__fail(FATTN_UNSUPPORTED, "the %s backend has nothing to save", plan->engine->name);
     char *text;
     size_t size;
-    fattn_status st = fattn__cudnn_write(plan, &text, &size);
-    if (st != FATTN_OK)
-        return st;
+    TRY(fattn__cudnn_write(plan, &text, &size));
     fattn__plan_header header = {
         .cudnn_version = plan->context->info.cudnn_version,
         .sm = plan->context->info.sm,
@@ -233,7 +222,7 @@ fattn_status fattn_plan_save(const fattn_plan *plan, char **bytes, size_t *count
         .bindings = fattn__cudnn_bindings(plan),
         .config = plan->config,
     };
-    st = fattn__plan_pack(&header, text, size, bytes, count);
+    fattn_status st = fattn__plan_pack(&header, text, size, bytes, count);
     free(text);
     return st;
 }
@@ -261,7 +250,7 @@ fattn_status fattn_plan_load(fattn_plan **out, fattn_context *context, const fat
     fattn_plan *plan;
     fattn_problem resolved;
     *out = NULL;
-    fattn_status st = fattn__plan_resolve(&resolved, problem);
+    fattn_status st = fattn_problem_resolve(problem, &resolved);
     if (st == FATTN_OK)
         st = begin(&plan, context, &resolved, fattn__engine_of(context));
     if (st != FATTN_OK)
@@ -279,8 +268,7 @@ fattn_status fattn_plan_load(fattn_plan **out, fattn_context *context, const fat
     return settle(out, plan, st);
 }
 
-/* ---- call ---------------------------------------------------------------------------------------------------------------------
- */
+/* ---- call ------------------------------------------------------------------------------------------------------------------ */
 
 fattn_status fattn__check_tensors(const fattn_plan *plan, fattn_pass pass, const fattn_tensors *tensors, fattn_tensors *out)
 {
@@ -298,9 +286,7 @@ fattn_status fattn__check_tensors(const fattn_plan *plan, fattn_pass pass, const
 fattn_status fattn__check_call(const fattn_plan *plan, fattn_pass pass, const fattn_tensors *tensors, fattn_tensors *out)
 {
     const fattn_context *context = plan->context;
-    const fattn_status st = fattn__check_tensors(plan, pass, tensors, out);
-    if (st != FATTN_OK)
-        return st;
+    TRY(fattn__check_tensors(plan, pass, tensors, out));
     fattn__arguments *arguments = (fattn__arguments *)(uintptr_t)&plan->arguments; /* it remembers what it has found out */
     return fattn__arguments_check(arguments, out, plan->problem.guards_off != 0, context->cuda, context->device);
 }

@@ -15,7 +15,4 @@ fattn_status fattn__plan_build(fattn_plan **out, fattn_context *context, const f
 /* One more holder; each gives it back with fattn_plan_destroy. */
 fattn_plan *fattn__plan_retain(fattn_plan *plan);
 
-/* fattn_problem_resolve, and what this library cannot build yet is refused: FATTN_INTERNAL. */
-fattn_status fattn__plan_resolve(fattn_problem *out, const fattn_problem *problem);
-
 #endif

@@ -16,11 +16,6 @@ typedef struct part {
     int64_t tile;
 } part;
 
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 static int64_t tiles_of(const part *x)
 {
     return x->summed[2] ? 1 : (x->seq + x->tile - 1) / x->tile;
@@ -35,7 +30,7 @@ static int64_t tasks_of(const part *x)
 static void store(fattn__gradient *g, const part *x, const fattn__view *to, const int64_t at[3], int64_t dim, float *acc, int64_t step, float scale,
                   float *amax)
 {
-    int64_t count = least(x->tile, x->seq - at[2]);
+    int64_t count = fattn__least(x->tile, x->seq - at[2]);
     if (x->summed[2]) {
         for (int64_t d = 0; d < dim; d++) {
             double sum = 0;
@@ -47,7 +42,7 @@ static void store(fattn__gradient *g, const part *x, const fattn__view *to, cons
     } else if (to->offsets != NULL) {
         const fattn__band band = fattn__band_of(g->c->p, g->c->t, at[0]);
         const int64_t length = x->of_q ? band.len_q : band.len_kv;
-        count = length > at[2] ? least(count, length - at[2]) : 0;
+        count = length > at[2] ? fattn__least(count, length - at[2]) : 0;
     }
     if (g->c->factors.narrow != 0)
         fattn__scale_output(acc, count, step, dim, scale, amax);
@@ -59,12 +54,12 @@ static void add_to_q(fattn__gradient *g, const fattn__band *band, int64_t b, int
 {
     const fattn__call *c = g->c;
     fattn__scratch *w = &g->w;
-    const int64_t rows = least(FATTN__ROWS, band->len_q - row0);
+    const int64_t rows = fattn__least(FATTN__ROWS, band->len_q - row0);
     if (rows <= 0)
         return;
     fattn__gradient_rows(g, b, h, row0, rows);
     for (int64_t key0 = 0; key0 < band->len_kv; key0 += FATTN__KEYS) {
-        const int64_t keys = least(FATTN__KEYS, band->len_kv - key0);
+        const int64_t keys = fattn__least(FATTN__KEYS, band->len_kv - key0);
         const fattn__scores at = { c->p, c->t, b, h, row0, rows, key0, keys, FATTN__KEYS, 1 };
         if (fattn__tile_sight(band, row0, rows, key0, keys).last == 0)
             continue;
@@ -83,12 +78,12 @@ static void add_to_keys(fattn__gradient *g, const part *x, const fattn__band *ba
 {
     const fattn__call *c = g->c;
     fattn__scratch *w = &g->w;
-    const int64_t keys = least(FATTN__KEYS, band->len_kv - key0);
+    const int64_t keys = fattn__least(FATTN__KEYS, band->len_kv - key0);
     if (keys <= 0)
         return;
     fattn__gradient_keys(g, b, h, key0, keys);
     for (int64_t row0 = 0; row0 < band->len_q; row0 += FATTN__ROWS) {
-        const int64_t rows = least(FATTN__ROWS, band->len_q - row0);
+        const int64_t rows = fattn__least(FATTN__ROWS, band->len_q - row0);
         const fattn__scores at = { c->p, c->t, b, h, row0, rows, key0, keys, FATTN__KEYS, 1 };
         if (fattn__tile_sight(band, row0, rows, key0, keys).last == 0)
             continue;
@@ -114,7 +109,7 @@ static void turn(const fattn__gradient *g, const part *x, int64_t s0, bool back)
     const fattn__call *c = g->c;
     const fattn__view *v = x->of_q ? &c->q : &c->k;
     float *acc = x->of_q ? g->w.acc_q : g->w.acc_k;
-    for (int64_t i = 0; i < least(x->tile, x->seq - s0) && v->angles != NULL && !(x->of_v && !x->of_k); i++)
+    for (int64_t i = 0; i < fattn__least(x->tile, x->seq - s0) && v->angles != NULL && !(x->of_v && !x->of_k); i++)
         fattn__rotate(acc + i * g->w.wide_q, c->p->dim_qk, v->angles + (s0 + i) * v->lanes, v->lanes, back);
 }
 

@@ -55,9 +55,7 @@ static fattn_status run(const fattn_plan *plan, const fattn_tensors *tensors, st
     (void)stream;
     char *scratch = (char *)(((uintptr_t)tensors->workspace + 63) / 64 * 64);
     const fattn_problem *p = &plan->problem;
-    const fattn_status st = fattn__call_values_check(plan, tensors, NULL);
-    if (st != FATTN_OK)
-        return st;
+    TRY(fattn__call_values_check(plan, tensors, NULL));
     if (p->pass == FATTN_FORWARD)
         fattn__cpu_forward(p, tensors, threads_of(plan->context), scratch);
     else
@@ -71,10 +69,6 @@ static void done(fattn_plan *plan)
 }
 
 /* Impl unified is among them, so that it is refused in our own words. */
-#define FEATURES                                                                                                                   \
-    (FATTN__HAS(RAGGED) | FATTN__HAS(RAGGED_TOKENS) | FATTN__HAS(TOTALS) | FATTN__HAS(CUMULATIVE) | FATTN__HAS(LEN_RANK) |         \
-     FATTN__HAS(PAGED) | FATTN__HAS(PACKED_TABLE) | FATTN__HAS(BOOL_MASK) | FATTN__HAS(ALIBI) | FATTN__HAS(SINK) |                 \
-     FATTN__HAS(DROPOUT) | FATTN__HAS(DROPOUT_MASK) | FATTN__HAS(RNG_DUMP) | FATTN__HAS(STATS_LOG2) | FATTN__HAS(SCALE_IN_MEMORY) |  \
-     FATTN__HAS(BLOCK_MASK) | FATTN__HAS(UNFUSE_FMA) | FATTN__HAS(ROPE) | FATTN__HAS(FP8) | FATTN__HAS(MXFP8) | FATTN__HAS(UNIFIED))
+#define FEATURES (FATTN__EVERY_FEATURE & ~FATTN__HAS(STATS_DTYPE))
 
-const fattn__engine fattn__cpu_engine = { "cpu", FEATURES, can_do, setup, run, done };
+const fattn__engine fattn__cpu_engine = { "cpu", FATTN_BACKEND_CPU, FEATURES, can_do, setup, run, done };

@@ -17,11 +17,6 @@ typedef struct tile {
     float amax_s, amax_o; /* 8-bit types */
 } tile;
 
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* What dropout drops and an 8-bit type rounds, between the softmax and the second product. The row sums have been taken. */
 static void drop_and_narrow(const tile *x, const fattn__scores *at, int64_t first, float *s)
 {
@@ -49,7 +44,7 @@ static void absorb(const tile *x, const fattn__band *band, int64_t key0, int64_t
     if (sight.last == 0)
         return;
     /* Whole registers of rows: those beside the ones that see something are masked like them. */
-    const int64_t first = sight.first / 16 * 16, rows = least(x->live, fattn__padded(sight.last)) - first, step = FATTN__ROWS;
+    const int64_t first = sight.first / 16 * 16, rows = fattn__least(x->live, fattn__padded(sight.last)) - first, step = FATTN__ROWS;
     const fattn__scores at = { p, c->t, x->b, x->h, x->row0 + first, rows, key0, keys, 1, step };
     float *s = w->s + first;
     fattn__view_load(w->k, w->wide_q, &c->k, x->b, x->h / (p->heads_q / p->heads_k), key0, keys, p->dim_qk);
@@ -133,12 +128,12 @@ static void forward_rows(tile *x)
     const fattn__call *c = x->c;
     fattn__scratch *w = x->w;
     const fattn__band band = fattn__band_of(c->p, c->t, x->b);
-    x->live = band.len_q > x->row0 ? least(x->rows, band.len_q - x->row0) : 0;
+    x->live = band.len_q > x->row0 ? fattn__least(x->rows, band.len_q - x->row0) : 0;
     begin(x);
     fattn__view_load(w->q, w->wide_q, &c->q, x->b, x->h, x->row0, x->live, c->p->dim_qk);
     fattn__tile_transpose(w->qt, FATTN__ROWS, w->q, w->wide_q, x->live, c->p->dim_qk);
     for (int64_t key0 = 0; key0 < band.len_kv && x->live > 0; key0 += FATTN__KEYS)
-        absorb(x, &band, key0, least(FATTN__KEYS, band.len_kv - key0));
+        absorb(x, &band, key0, fattn__least(FATTN__KEYS, band.len_kv - key0));
     finish(x);
 }
 
@@ -152,7 +147,7 @@ void fattn__cpu_forward(const fattn_problem *p, const fattn_tensors *t, int thre
     for (int64_t task = 0; task < tasks; task++) {
         fattn__scratch w = fattn__scratch_at(p, scratch, omp_get_thread_num());
         const int64_t row0 = task % tiles * FATTN__ROWS, bh = task / tiles;
-        tile x = { .c = &c, .w = &w, .b = bh / p->heads_q, .h = bh % p->heads_q, .row0 = row0, .rows = least(FATTN__ROWS, p->seq_q - row0) };
+        tile x = { .c = &c, .w = &w, .b = bh / p->heads_q, .h = bh % p->heads_q, .row0 = row0, .rows = fattn__least(FATTN__ROWS, p->seq_q - row0) };
         forward_rows(&x);
         amax_s = fmaxf(amax_s, x.amax_s);
         amax_o = fmaxf(amax_o, x.amax_o);

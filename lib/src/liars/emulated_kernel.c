@@ -81,8 +81,7 @@ bool fattn__emulator_records(const fattn_plan *plan, const fattn_tensors *tensor
     return true;
 }
 
-/* ---- the functions, by the driver's numbers --------------------------------------------------------------------------------------
- */
+/* ---- the functions, by the driver's numbers -------------------------------------------------------------------------------- */
 
 enum { OUT_OF_MEMORY = 2, ILLEGAL_STATE = 401, UPDATE_FAILURE = 910 };
 

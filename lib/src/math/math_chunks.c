@@ -9,11 +9,6 @@
 /* Longer rows of scores than this are cut: enough to keep a chunk square where heads are few. */
 enum { MOST_KEYS = 4096, ALIGNMENT = 256 };
 
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 static int64_t tiles(int64_t extent)
 {
     return (extent + FATTN__TILE - 1) / FATTN__TILE;
@@ -71,7 +66,7 @@ static void cut(fattn__chunks *c, const fattn_problem *p, int64_t score_bytes, i
     c->keys = even(p->seq_kv, most_keys);
     const int64_t most_rows = scores / c->keys / FATTN__TILE * FATTN__TILE;
     c->rows = even(p->seq_q, most_rows > 0 ? most_rows : FATTN__TILE);
-    c->heads = least(scores / (c->keys * c->rows), p->batch * p->heads_q);
+    c->heads = fattn__least(scores / (c->keys * c->rows), p->batch * p->heads_q);
     c->heads = c->heads > 0 ? c->heads : 1;
     c->batches = 1;
     if (c->heads >= p->heads_q) {
@@ -80,7 +75,7 @@ static void cut(fattn__chunks *c, const fattn_problem *p, int64_t score_bytes, i
     }
     const int64_t pages = bytes_of_pages(p);
     if (pages > 0 && c->batches > 1) /* pages take no more than scores do, or are one entry's */
-        c->batches = least(c->batches, pages < score_bytes ? score_bytes / pages : 1);
+        c->batches = fattn__least(c->batches, pages < score_bytes ? score_bytes / pages : 1);
 }
 
 static int64_t slots(const fattn__chunks *c, const fattn_problem *p, int64_t heads)

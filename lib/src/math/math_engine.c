@@ -147,4 +147,4 @@ static void done(fattn_plan *plan)
 }
 
 /* Every feature: what it does not do is refused above, in words of its own. */
-const fattn__engine fattn__math_engine = { "math", (UINT64_C(1) << FATTN__FEATURE_COUNT) - 1, can_do, setup, fattn__math_run_plan, done };
+const fattn__engine fattn__math_engine = { "math", FATTN_BACKEND_MATH, FATTN__EVERY_FEATURE, can_do, setup, fattn__math_run_plan, done };

@@ -1,4 +1,5 @@
 #include "math_run.h"
+#include "problem/layout.h"
 
 /* No bound on this side; far beyond every row and key, and sums with them stay in 32 bits. */
 enum { FAR = 1 << 30, NARROW = 64, WIDE = 128 };
@@ -10,11 +11,6 @@ _Static_assert(sizeof(fattn__call) + sizeof(fattn__program) + sizeof(fattn__prog
 float fattn__math_factor(const fattn_problem *p)
 {
     return p->scale_in_memory ? 1.0f : (float)p->attn_scale;
-}
-
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
 }
 
 void *fattn__math_part_at(const fattn__math_run *r, fattn__math_part part)
@@ -133,7 +129,7 @@ static fattn_status walk_keys(fattn__math_run *r)
 {
     const int64_t step = r->state->chunks.keys;
     for (r->key = 0; r->key < r->p->seq_kv; r->key += step) {
-        r->keys = least(step, r->p->seq_kv - r->key);
+        r->keys = fattn__least(step, r->p->seq_kv - r->key);
         r->chunk.key0 = (int32_t)r->key;
         r->chunk.key_tiles = tiles(r->keys);
         TRY(r->p->pass == FATTN_FORWARD ? fattn__math_forward_keys(r) : fattn__math_backward_keys(r));
@@ -147,7 +143,7 @@ static fattn_status walk_rows(fattn__math_run *r)
     r->chunk.head0 = r->batch * r->p->heads_q + r->head;
     r->chunk.heads = (int32_t)(r->batches * r->heads);
     for (r->row = 0; r->row < r->p->seq_q; r->row += step) {
-        r->rows = least(step, r->p->seq_q - r->row);
+        r->rows = fattn__least(step, r->p->seq_q - r->row);
         r->chunk.row0 = (int32_t)r->row;
         r->chunk.row_tiles = tiles(r->rows);
         if (r->p->pass == FATTN_BACKWARD)
@@ -161,10 +157,10 @@ static fattn_status walk(fattn__math_run *r)
 {
     const fattn__chunks *c = &r->state->chunks;
     for (r->batch = 0; r->batch < r->p->batch; r->batch += c->batches) {
-        r->batches = least(c->batches, r->p->batch - r->batch);
+        r->batches = fattn__least(c->batches, r->p->batch - r->batch);
         TRY(fattn__math_lay_out(r));
         for (r->head = 0; r->head < r->p->heads_q; r->head += c->heads) {
-            r->heads = least(c->heads, r->p->heads_q - r->head);
+            r->heads = fattn__least(c->heads, r->p->heads_q - r->head);
             TRY(walk_rows(r));
         }
     }

@@ -2,8 +2,7 @@
 
 #include "score_mod/mod_program.h"
 
-/* ---- score_mod ----------------------------------------------------------------------------------------------------------------
- */
+/* ---- score_mod ------------------------------------------------------------------------------------------------------------- */
 
 static bool reads_more(const fattn__mod_program *program, int place)
 {
@@ -25,8 +24,7 @@ bool fattn__fact_mod_gradient_reads(const fattn_problem *p)
     return reads_more(program, program->result);
 }
 
-/* ---- extents and strides ------------------------------------------------------------------------------------------------------
- */
+/* ---- extents and strides --------------------------------------------------------------------------------------------------- */
 
 bool fattn__fact_bias_square(const fattn_problem *p)
 {
@@ -65,40 +63,31 @@ int64_t fattn__fact_stride_dq(const fattn_problem *p)
     return largest_stride(p, 1, (const fattn__role[]){ FATTN__ROLE_DQ });
 }
 
-/* ---- ragged tensors -----------------------------------------------------------------------------------------------------------
- */
-
-static const struct {
-    fattn__role output, input;
-} follows[] = { { FATTN__ROLE_O, FATTN__ROLE_Q },
-                { FATTN__ROLE_DQ, FATTN__ROLE_Q },
-                { FATTN__ROLE_DK, FATTN__ROLE_K },
-                { FATTN__ROLE_DV, FATTN__ROLE_V } };
-enum { FOLLOWS = sizeof follows / sizeof *follows };
+/* ---- ragged tensors -------------------------------------------------------------------------------------------------------- */
 
 bool fattn__fact_packed_alone(const fattn_problem *p)
 {
-    for (int i = 0; i < FOLLOWS; i++) {
-        if (fattn__problem_shape(p, follows[i].output).written && fattn__problem_ragged(p, follows[i].output) &&
-            !fattn__problem_ragged(p, follows[i].input))
+    static const fattn__role outputs[] = { FATTN__ROLE_O, FATTN__ROLE_DQ, FATTN__ROLE_DK, FATTN__ROLE_DV };
+    for (size_t i = 0; i < sizeof outputs / sizeof *outputs; i++)
+        if (fattn__problem_shape(p, outputs[i]).written && fattn__problem_ragged(p, outputs[i]) &&
+            !fattn__problem_ragged(p, fattn__problem_input(outputs[i])))
             return true;
-    }
     return false;
 }
 
 bool fattn__fact_offsets_apart(const fattn_problem *p)
 {
-    for (int i = 2; i < FOLLOWS && p->pass == FATTN_BACKWARD; i++) {
-        const fattn__shape output = fattn__problem_shape(p, follows[i].output), input = fattn__problem_shape(p, follows[i].input);
-        if (fattn__problem_ragged(p, follows[i].output) && fattn__problem_ragged(p, follows[i].input) &&
-            output.strides[2] != input.strides[2])
+    static const fattn__role outputs[] = { FATTN__ROLE_DK, FATTN__ROLE_DV };
+    for (size_t i = 0; i < sizeof outputs / sizeof *outputs && p->pass == FATTN_BACKWARD; i++) {
+        const fattn__role input = fattn__problem_input(outputs[i]);
+        if (fattn__problem_ragged(p, outputs[i]) && fattn__problem_ragged(p, input) &&
+            fattn__problem_shape(p, outputs[i]).strides[2] != fattn__problem_shape(p, input).strides[2])
             return true;
     }
     return false;
 }
 
-/* ---- the order in memory ------------------------------------------------------------------------------------------------------
- */
+/* ---- the order in memory --------------------------------------------------------------------------------------------------- */
 
 bool fattn__fact_order(const fattn_problem *p, fattn__role which, fattn_format format)
 {
@@ -119,8 +108,7 @@ bool fattn__fact_order(const fattn_problem *p, fattn__role which, fattn_format f
     return true;
 }
 
-/* ---- words --------------------------------------------------------------------------------------------------------------------
- */
+/* ---- words ----------------------------------------------------------------------------------------------------------------- */
 
 #define AS_ROW(symbol, value, word) { (value), (word) },
 typedef struct row {

@@ -26,8 +26,7 @@ typedef struct frame {
 
 static _Thread_local frame *top;
 
-/* ---- life of a frame ----------------------------------------------------------------------------------------------------------
- */
+/* ---- life of a frame ------------------------------------------------------------------------------------------------------- */
 
 static frame *hold(frame *f)
 {
@@ -78,8 +77,7 @@ static void set_top(frame *f)
         pthread_setspecific(at_thread_end, f);
 }
 
-/* ---- push and pop -------------------------------------------------------------------------------------------------------------
- */
+/* ---- push and pop ---------------------------------------------------------------------------------------------------------- */
 
 static fattn_status check_order(const fattn_policy *policy)
 {
@@ -127,13 +125,11 @@ fattn_status fattn_policy_push(const fattn_policy *policy, int *depth)
     fattn_policy p = FATTN_POLICY_INIT;
     if (policy == NULL || !fattn__read_sized(&p, sizeof p, policy))
         return fattn__fail(FATTN_BAD_PROBLEM, "fattn_policy: struct_size is wrong or an unknown field is set");
-    fattn_status st = check_order(&p);
-    if (st != FATTN_OK)
-        return st;
+    TRY(check_order(&p));
     frame *f = calloc(1, sizeof *f);
     if (f == NULL)
         return fattn__fail(FATTN_NO_MEMORY, "no memory for a policy");
-    st = fattn__rules_copy(&f->rules, p.rules, p.rule_count);
+    fattn_status st = fattn__rules_copy(&f->rules, p.rules, p.rule_count);
     if (st != FATTN_OK) {
         free(f);
         return st;
@@ -180,8 +176,7 @@ fattn_status fattn_policy_with(const fattn_policy *policy, fattn_status (*body)(
     return st;
 }
 
-/* ---- asked --------------------------------------------------------------------------------------------------------------------
- */
+/* ---- asked ----------------------------------------------------------------------------------------------------------------- */
 
 int fattn__policy_order(const fattn_context *context, int32_t out[FATTN_BACKEND_COUNT])
 {

@@ -16,8 +16,7 @@ static const char *name_of(const fattn_rule *rule)
     return rule->name != NULL ? rule->name : "(no name)";
 }
 
-/* ---- asked --------------------------------------------------------------------------------------------------------------------
- */
+/* ---- asked ----------------------------------------------------------------------------------------------------------------- */
 
 static bool in_range(int32_t value, int32_t from, int32_t to)
 {
@@ -67,8 +66,7 @@ bool fattn_rule_holds(const fattn_rule *rule, const fattn_problem *problem, int3
     return holds;
 }
 
-/* ---- kept ---------------------------------------------------------------------------------------------------------------------
- */
+/* ---- kept ------------------------------------------------------------------------------------------------------------------ */
 
 static fattn_status check(const fattn_rule *rule, size_t place)
 {
@@ -138,9 +136,7 @@ fattn_status fattn__rules_copy(fattn__rule_list *out, const fattn_rule *rules, s
     *out = (fattn__rule_list){ 0 };
     for (size_t i = 0; i < count; i++) {
         fattn_rule rule;
-        const fattn_status st = widen(&rule, rules, i);
-        if (st != FATTN_OK)
-            return st;
+        TRY(widen(&rule, rules, i));
         bytes += text_bytes(&rule);
         knobs += (size_t)rule.knob_count;
     }

@@ -71,73 +71,53 @@ static int64_t table_bytes(const fattn_problem *p, fattn__auxiliary which)
     return p->packed_table ? times(p->batch + 1, p->ragged_bits == 64 ? 8 : 4) : 0;
 }
 
-/* Scalars and small vectors of 16 bit problems. */
+#define AS_CASE(symbol, bytes)                                                                                                     \
+    case FATTN__AUXILIARY_##symbol:                                                                                                \
+        return (bytes);
+
+/* Scalars and small vectors of 16 bit problems. X(SYMBOL, bytes) */
+#define PLAIN_LIST(X)                                                                                                              \
+    X(ATTN_SCALE, p->scale_in_memory ? 4 : 0)                                                                                      \
+    X(ALIBI_SLOPES, p->alibi ? heads : 0)                                                                                          \
+    X(SINK, p->sink ? heads : 0)                                                                                                   \
+    X(DSINK, p->dsink ? heads : 0)                                                                                                 \
+    X(SEED, p->dropout != 0.0 ? p->rng_bits / 8 : 0)                                                                               \
+    X(OFFSET, p->dropout != 0.0 ? p->rng_bits / 8 : 0)                                                                             \
+    X(DROPOUT_MASK, p->dropout_mask ? times(scores, fattn__dtype_bytes(fattn__dropout_mask_dtype(p))) : 0)                         \
+    X(DROPOUT_SCALE, p->dropout_mask ? 4 : 0)                                                                                      \
+    X(DROPOUT_SCALE_INVERSE, p->dropout_mask && p->pass == FATTN_BACKWARD ? 4 : 0)                                                 \
+    X(RNG_DUMP, (p->outputs & FATTN_WANT_RNG_DUMP) != 0 ? times(scores, 4) : 0)                                                    \
+    X(BLOCK_MASK, p->block_mask ? times(times(p->batch, p->heads_q), (p->seq_q + 127) / 128 * (((p->seq_kv + 127) / 128 + 7) / 8)) : 0) \
+    X(ROPE_Q, p->rope ? times(times(p->seq_q, p->rope_dim), 4) : 0)                                                                \
+    X(ROPE_K, p->rope ? times(times(p->seq_kv, p->rope_dim), 4) : 0)
+
 static int64_t plain_bytes(const fattn_problem *p, fattn__auxiliary which)
 {
-    const bool backward = p->pass == FATTN_BACKWARD;
     const int64_t scores = times(times(p->batch, p->heads_q), times(p->seq_q, p->seq_kv)), heads = times(p->heads_q, 4);
     switch (which) {
-    case FATTN__AUXILIARY_ATTN_SCALE:
-        return p->scale_in_memory ? 4 : 0;
-    case FATTN__AUXILIARY_ALIBI_SLOPES:
-        return p->alibi ? heads : 0;
-    case FATTN__AUXILIARY_SINK:
-        return p->sink ? heads : 0;
-    case FATTN__AUXILIARY_DSINK:
-        return p->dsink ? heads : 0;
-    case FATTN__AUXILIARY_SEED:
-    case FATTN__AUXILIARY_OFFSET:
-        return p->dropout != 0.0 ? p->rng_bits / 8 : 0;
-    case FATTN__AUXILIARY_DROPOUT_MASK:
-        return p->dropout_mask ? times(scores, fattn__dtype_bytes(fattn__dropout_mask_dtype(p))) : 0;
-    case FATTN__AUXILIARY_DROPOUT_SCALE:
-        return p->dropout_mask ? 4 : 0;
-    case FATTN__AUXILIARY_DROPOUT_SCALE_INVERSE:
-        return p->dropout_mask && backward ? 4 : 0;
-    case FATTN__AUXILIARY_RNG_DUMP:
-        return (p->outputs & FATTN_WANT_RNG_DUMP) != 0 ? times(scores, 4) : 0;
-    case FATTN__AUXILIARY_BLOCK_MASK:
-        return p->block_mask ? times(times(p->batch, p->heads_q), (p->seq_q + 127) / 128 * (((p->seq_kv + 127) / 128 + 7) / 8)) : 0;
-    case FATTN__AUXILIARY_ROPE_Q:
-        return p->rope ? times(times(p->seq_q, p->rope_dim), 4) : 0;
-    case FATTN__AUXILIARY_ROPE_K:
-        return p->rope ? times(times(p->seq_kv, p->rope_dim), 4) : 0;
+        PLAIN_LIST(AS_CASE)
     default:
         return 0;
     }
 }
 
-/* Scales and largest magnitudes of e4m3 and e5m2. */
+/* Scales and largest magnitudes of e4m3 and e5m2. X(SYMBOL, bytes) */
+#define FP8_LIST(X)                                                                                                                \
+    X(DESCALE_Q, 4) X(DESCALE_K, 4) X(DESCALE_V, 4) X(DESCALE_S, 4) X(SCALE_S, 4) X(SCALE_O, !backward && narrow_o ? 4 : 0)        \
+    X(AMAX_S, backward ? 0 : 4) X(SCALE_DQ, narrow_gradient ? 4 : 0) X(SCALE_DK, narrow_gradient ? 4 : 0)                          \
+    X(SCALE_DV, narrow_gradient ? 4 : 0) X(DESCALE_O, backward ? 4 : 0) X(DESCALE_DO, backward ? 4 : 0)                            \
+    X(DESCALE_DP, backward ? 4 : 0) X(SCALE_DP, backward ? 4 : 0) X(AMAX_DP, backward ? 4 : 0)
+
 static int64_t fp8_bytes(const fattn_problem *p, fattn__auxiliary which)
 {
-    const bool backward = p->pass == FATTN_BACKWARD;
-    if (which == FATTN__AUXILIARY_AMAX_O)
-        return !backward && (fattn__dtype_is_fp8(p->dtype) || fattn__dtype_is_mx(p->dtype)) ? 4 : 0;
-    if (which >= FATTN__AUXILIARY_AMAX_DQ && which <= FATTN__AUXILIARY_AMAX_DV)
-        return backward && (fattn__dtype_is_fp8(p->dtype) || fattn__dtype_is_mx(p->dtype)) ? 4 : 0;
+    const bool backward = p->pass == FATTN_BACKWARD, narrow_o = fattn__dtype_is_fp8(p->o_dtype);
+    const bool narrow_gradient = backward && fattn__dtype_is_fp8(p->grad_dtype);
+    if (which == FATTN__AUXILIARY_AMAX_O || (which >= FATTN__AUXILIARY_AMAX_DQ && which <= FATTN__AUXILIARY_AMAX_DV))
+        return (which == FATTN__AUXILIARY_AMAX_O) != backward && (fattn__dtype_is_fp8(p->dtype) || fattn__dtype_is_mx(p->dtype)) ? 4 : 0;
     if (!fattn__dtype_is_fp8(p->dtype))
         return 0;
     switch (which) {
-    case FATTN__AUXILIARY_DESCALE_Q:
-    case FATTN__AUXILIARY_DESCALE_K:
-    case FATTN__AUXILIARY_DESCALE_V:
-    case FATTN__AUXILIARY_DESCALE_S:
-    case FATTN__AUXILIARY_SCALE_S:
-        return 4;
-    case FATTN__AUXILIARY_SCALE_O:
-        return !backward && fattn__dtype_is_fp8(p->o_dtype) ? 4 : 0;
-    case FATTN__AUXILIARY_AMAX_S:
-        return backward ? 0 : 4;
-    case FATTN__AUXILIARY_SCALE_DQ:
-    case FATTN__AUXILIARY_SCALE_DK:
-    case FATTN__AUXILIARY_SCALE_DV:
-        return backward && fattn__dtype_is_fp8(p->grad_dtype) ? 4 : 0;
-    case FATTN__AUXILIARY_DESCALE_O:
-    case FATTN__AUXILIARY_DESCALE_DO:
-    case FATTN__AUXILIARY_DESCALE_DP:
-    case FATTN__AUXILIARY_SCALE_DP:
-    case FATTN__AUXILIARY_AMAX_DP:
-        return backward ? 4 : 0;
+        FP8_LIST(AS_CASE)
     default:
         return 0;
     }
@@ -151,40 +131,33 @@ static int64_t copy_bytes(const fattn_problem *p, fattn__role role, int32_t dtyp
     return fattn__layout_span(shape.dim, shape.strides, &elements) ? times(elements, fattn__dtype_bytes(dtype)) : INT64_MAX;
 }
 
-/* Scale factors and second quantisations of the block-scaled types. */
+/* Scale factors and second quantisations of the block-scaled types; the second half is the backward's alone. X(SYMBOL, bytes) */
+#define MX_LIST(X)                                                                                                                 \
+    X(SF_Q, times(q, fattn__scale_factors(p->seq_q, blocks(p->dim_qk))))                                                           \
+    X(SF_K, times(k, fattn__scale_factors(p->seq_kv, blocks(p->dim_qk))))                                                          \
+    X(SF_V, times(v, backward ? fattn__scale_factors(p->seq_kv, blocks(p->dim_v)) : fattn__scale_factors(p->dim_v, blocks(p->seq_kv)))) \
+    X(SF_DO, times(q, fattn__scale_factors(p->seq_q, blocks(p->dim_v))))                                                           \
+    X(SF_Q_T, times(q, fattn__scale_factors(p->dim_qk, blocks(p->seq_q))))                                                         \
+    X(SF_K_T, times(k, fattn__scale_factors(p->dim_qk, blocks(p->seq_kv))))                                                        \
+    X(SF_DO_T, times(q, fattn__scale_factors(p->dim_v, blocks(p->seq_q))))                                                         \
+    X(Q_T, copy_bytes(p, FATTN__ROLE_Q, p->dtype))                                                                                 \
+    X(K_T, copy_bytes(p, FATTN__ROLE_K, p->dtype))                                                                                 \
+    X(DO_T, copy_bytes(p, FATTN__ROLE_DO, p->do_dtype))                                                                            \
+    X(DO_16, copy_bytes(p, FATTN__ROLE_DO, p->o_dtype))
+
 static int64_t mx_bytes(const fattn_problem *p, fattn__auxiliary which)
 {
     const bool backward = p->pass == FATTN_BACKWARD;
     const int64_t q = times(p->batch, p->heads_q), k = times(p->batch, p->heads_k), v = times(p->batch, p->heads_v);
-    if (!fattn__dtype_is_mx(p->dtype))
+    if (!fattn__dtype_is_mx(p->dtype) || (!backward && which >= FATTN__AUXILIARY_SF_DO))
         return 0;
     switch (which) {
-    case FATTN__AUXILIARY_SF_Q:
-        return times(q, fattn__scale_factors(p->seq_q, blocks(p->dim_qk)));
-    case FATTN__AUXILIARY_SF_K:
-        return times(k, fattn__scale_factors(p->seq_kv, blocks(p->dim_qk)));
-    case FATTN__AUXILIARY_SF_V:
-        return times(v, backward ? fattn__scale_factors(p->seq_kv, blocks(p->dim_v)) : fattn__scale_factors(p->dim_v, blocks(p->seq_kv)));
-    case FATTN__AUXILIARY_SF_DO:
-        return backward ? times(q, fattn__scale_factors(p->seq_q, blocks(p->dim_v))) : 0;
-    case FATTN__AUXILIARY_SF_Q_T:
-        return backward ? times(q, fattn__scale_factors(p->dim_qk, blocks(p->seq_q))) : 0;
-    case FATTN__AUXILIARY_SF_K_T:
-        return backward ? times(k, fattn__scale_factors(p->dim_qk, blocks(p->seq_kv))) : 0;
-    case FATTN__AUXILIARY_SF_DO_T:
-        return backward ? times(q, fattn__scale_factors(p->dim_v, blocks(p->seq_q))) : 0;
-    case FATTN__AUXILIARY_Q_T:
-        return backward ? copy_bytes(p, FATTN__ROLE_Q, p->dtype) : 0;
-    case FATTN__AUXILIARY_K_T:
-        return backward ? copy_bytes(p, FATTN__ROLE_K, p->dtype) : 0;
-    case FATTN__AUXILIARY_DO_T:
-        return backward ? copy_bytes(p, FATTN__ROLE_DO, p->do_dtype) : 0;
-    case FATTN__AUXILIARY_DO_16:
-        return backward ? copy_bytes(p, FATTN__ROLE_DO, p->o_dtype) : 0;
+        MX_LIST(AS_CASE)
     default:
         return 0;
     }
 }
+#undef AS_CASE
 
 int64_t fattn__auxiliary_bytes(const fattn_problem *p, fattn__auxiliary which)
 {

@@ -1,6 +1,7 @@
 #include "feature_set.h"
 
-bool fattn__features_has(const fattn_problem *p, int32_t dtype)
+/* Has one of its tensors this type? */
+static bool has_type(const fattn_problem *p, int32_t dtype)
 {
     return p->dtype == dtype || p->o_dtype == dtype || (p->pass == FATTN_BACKWARD && (p->grad_dtype == dtype || p->do_dtype == dtype)) || p->bias_dtype == dtype;
 }

@@ -28,17 +28,16 @@
     X(BLOCK_MASK, "block_mask", p->block_mask != 0)                                                                                \
     X(UNFUSE_FMA, "unfuse_fma", p->unfuse_fma != 0)                                                                                \
     X(ROPE, "rope", p->rope != 0)                                                                                                  \
-    X(FP8, "e4m3 and e5m2", fattn__features_has(p, FATTN_E4M3) || fattn__features_has(p, FATTN_E5M2))                              \
-    X(MXFP8, "mxe4m3 and mxe5m2", fattn__features_has(p, FATTN_MXE4M3) || fattn__features_has(p, FATTN_MXE5M2))                    \
+    X(FP8, "e4m3 and e5m2", has_type(p, FATTN_E4M3) || has_type(p, FATTN_E5M2))                              \
+    X(MXFP8, "mxe4m3 and mxe5m2", has_type(p, FATTN_MXE4M3) || has_type(p, FATTN_MXE5M2))                    \
     X(UNIFIED, "impl unified", p->impl == FATTN_IMPL_UNIFIED)
 
 #define FATTN__AS_PLACE_(symbol, clause, when) FATTN__PLACE_##symbol,
 enum { FATTN__FEATURE_LIST(FATTN__AS_PLACE_) FATTN__FEATURE_COUNT };
 #undef FATTN__AS_PLACE_
 #define FATTN__HAS(symbol) (UINT64_C(1) << FATTN__PLACE_##symbol)
+#define FATTN__EVERY_FEATURE ((UINT64_C(1) << FATTN__FEATURE_COUNT) - 1)
 
-/* Has one of its tensors this type? */
-bool fattn__features_has(const fattn_problem *resolved, int32_t dtype);
 /* The clause of the first feature that the problem asks for and `features` (FATTN__HAS bits) lacks; NULL when there is none. */
 const char *fattn__features_missing(const fattn_problem *resolved, uint64_t features);
 

@@ -24,6 +24,11 @@ bool fattn__layout_overlaps(const int64_t dim[4], const int64_t strides[4]);
  * cuDNN does not check this: kernels that load 16 bytes at once are then wrong without a word, or fault. */
 bool fattn__layout_aligned(const int64_t dim[4], const int64_t strides[4], int64_t element_bytes);
 
+static inline int64_t fattn__least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
 static inline bool fattn__pointer_aligned(const void *pointer)
 {
     return (uintptr_t)pointer % 16 == 0;

@@ -23,37 +23,22 @@ static const int64_t window_limit = (int64_t)1 << 30;
     X(dtype, FATTN_BF16, FATTN_MXE5M2, "1 (bf16) to 7 (mxe5m2)")                                                                       \
     X(o_dtype, FATTN_BF16, FATTN_MXE5M2, "1 (bf16) to 7 (mxe5m2)")                                                                     \
     X(grad_dtype, FATTN_BF16, FATTN_MXE5M2, "1 (bf16) to 7 (mxe5m2)")                                                                  \
-    X(has_attn_scale, 0, 1, "0 or 1")                                                                                              \
-    X(has_left, 0, 1, "0 or 1")                                                                                                    \
-    X(has_right, 0, 1, "0 or 1")                                                                                                   \
     X(align, FATTN_TOP_LEFT, FATTN_BOTTOM_RIGHT, "0 (tl) or 1 (br)")                                                               \
-    X(padding, 0, 1, "0 or 1")                                                                                                     \
     X(impl, FATTN_IMPL_AUTO, FATTN_IMPL_UNIFIED, "0 (auto) to 2 (unified)")                                                        \
     X(spelling, FATTN_SPELLING_AUTO, FATTN_SPELLING_SINGLE, "0 (auto) to 2 (single)")                                              \
-    X(deterministic, 0, 1, "0 or 1")                                                                                               \
-    X(capture, 0, 1, "0 or 1")                                                                                                     \
-    X(guards_off, 0, 1, "0 or 1")                                                                                                  \
     X(reserved, 0, 0, "0")                                                                                                         \
-    X(training, 0, 1, "0 or 1")                                                                                                    \
     X(determinism, FATTN_DETERMINISM_AUTO, FATTN_DETERMINISM_PIN, "0 (auto) to 2 (pin)")                                           \
     X(scaling, FATTN_SCALING_NONE, FATTN_SCALING_CURRENT, "0 (none) to 2 (current)")                                               \
     X(scale_format, FATTN_FORMAT_UNSET, FATTN_FORMAT_BHSD, "0 (unset) to 3 (bhsd)")                                                \
-    X(len_broadcast, 0, 1, "0 or 1")                                                                                               \
-    X(has_bias, 0, 1, "0 or 1")                                                                                                    \
     X(bias_dtype, FATTN_DTYPE_DEFAULT, FATTN_BOOL, "1 (bf16) to 8 (bool)")                                                         \
-    X(dbias, 0, 1, "0 or 1")                                                                                                       \
-    X(ragged_tokens, 0, 1, "0 or 1")                                                                                               \
-    X(packed_table, 0, 1, "0 or 1")                                                                                                \
-    X(alibi, 0, 1, "0 or 1")                                                                                                       \
-    X(sink, 0, 1, "0 or 1")                                                                                                        \
-    X(dsink, 0, 1, "0 or 1")                                                                                                       \
-    X(dropout_mask, 0, 1, "0 or 1")                                                                                                \
-    X(scale_in_memory, 0, 1, "0 or 1")                                                                                             \
     X(stats_dtype, FATTN_DTYPE_DEFAULT, FATTN_F32, "0, 1 (bf16), 2 (f16) or 3 (f32)")                                              \
-    X(block_mask, 0, 1, "0 or 1")                                                                                                  \
-    X(unfuse_fma, 0, 1, "0 or 1")                                                                                                  \
-    X(rope, 0, 1, "0 or 1")                                                                                                        \
     X(do_dtype, FATTN_DTYPE_DEFAULT, FATTN_MXE5M2, "1 (bf16) to 7 (mxe5m2)")
+
+/* 0 or 1. X(field) */
+#define FLAG_FIELDS(X) \
+    X(has_attn_scale) X(has_left) X(has_right) X(padding) X(deterministic) X(capture) X(guards_off) X(training)                    \
+    X(len_broadcast) X(has_bias) X(dbias) X(ragged_tokens) X(packed_table) X(alibi) X(sink) X(dsink) X(dropout_mask)               \
+    X(scale_in_memory) X(block_mask) X(unfuse_fma) X(rope)
 
 #define EXTENT_FIELDS(X) X(batch) X(heads_q) X(heads_k) X(heads_v) X(seq_q) X(seq_kv) X(dim_qk) X(dim_v)
 
@@ -94,6 +79,9 @@ static fattn_status check_words(const fattn_problem *p)
     if (p->field < (least) || p->field > (most))                                                                                   \
         return fattn__fail(FATTN_BAD_PROBLEM, #field ": %" PRId32 " is not allowed; want " allowed, p->field);
     WORD_FIELDS(CHECK_WORD)
+#define CHECK_FLAG(field) CHECK_WORD(field, 0, 1, "0 or 1")
+    FLAG_FIELDS(CHECK_FLAG)
+#undef CHECK_FLAG
 #undef CHECK_WORD
     const uint32_t known = FATTN_WANT_STATS | FATTN_WANT_MAX | FATTN_WANT_SUM_EXP | FATTN_WANT_STATS_LOG2 | FATTN_WANT_RNG_DUMP;
     if ((p->outputs & ~known) != 0)

@@ -5,24 +5,6 @@
 #include "layout.h"
 #include "resolved_problem.h"
 
-/* The tensor whose memory order a layout follows when the caller says nothing; COUNT: a dense order of its own. */
-static fattn__role followed(fattn__role which)
-{
-    switch (which) {
-    case FATTN__ROLE_O:
-    case FATTN__ROLE_DQ:
-        return FATTN__ROLE_Q;
-    case FATTN__ROLE_DO:
-        return FATTN__ROLE_O;
-    case FATTN__ROLE_DK:
-        return FATTN__ROLE_K;
-    case FATTN__ROLE_DV:
-        return FATTN__ROLE_V;
-    default:
-        return FATTN__ROLE_COUNT;
-    }
-}
-
 static bool is_bias(fattn__role which)
 {
     return which == FATTN__ROLE_BIAS || which == FATTN__ROLE_DBIAS;
@@ -35,8 +17,8 @@ static void derive_strides(fattn_problem *p, fattn__role which)
         fattn__problem_page(p, which) != 0 ? fattn__problem_bytes_of(p, which) : fattn__problem_shape(p, which);
     if ((strides[0] | strides[1] | strides[2] | strides[3]) != 0)
         return;
-    if (followed(which) != FATTN__ROLE_COUNT)
-        fattn_match_layout(shape.dim, fattn__problem_strides(p, followed(which)), strides);
+    if (fattn__problem_input(which) != FATTN__ROLE_COUNT && !is_bias(which))
+        fattn_match_layout(shape.dim, fattn__problem_strides(p, fattn__problem_input(which)), strides);
     else if (is_bias(which) || (which == FATTN__ROLE_STATS && !fattn__problem_ragged(p, which)))
         fattn__dense_strides(shape.dim, "bhsd", strides);
     else

@@ -33,6 +33,8 @@ bool fattn__problem_sums(const fattn_problem *resolved, fattn__role gradient, bo
 /* The last of resolving: strides that are all zero become what they stand for, and those that nothing can have are refused. */
 fattn_status fattn__problem_lay_out(fattn_problem *p);
 const char *fattn__role_name(fattn__role which); /* "dq", the word of fattn_problem's fields */
+/* The tensor that an output resembles: Q of O, O of dO, the input of a gradient; FATTN__ROLE_COUNT: none. */
+fattn__role fattn__problem_input(fattn__role output);
 /* Is it packed: does it start each entry at an offset given at the call? */
 bool fattn__problem_ragged(const fattn_problem *resolved, fattn__role which);
 /* The page size of K or V; 0: it is not paged. */

@@ -96,21 +96,15 @@ fattn__shape fattn__problem_bytes_of(const fattn_problem *p, fattn__role which)
     return shape;
 }
 
-/* The input of a gradient; COUNT: no gradient. */
-static fattn__role input_of(fattn__role gradient)
+fattn__role fattn__problem_input(fattn__role output)
 {
-    switch (gradient) {
-    case FATTN__ROLE_DQ:
-        return FATTN__ROLE_Q;
-    case FATTN__ROLE_DK:
-        return FATTN__ROLE_K;
-    case FATTN__ROLE_DV:
-        return FATTN__ROLE_V;
-    case FATTN__ROLE_DBIAS:
-        return FATTN__ROLE_BIAS;
-    default:
-        return FATTN__ROLE_COUNT;
-    }
+    static const fattn__role table[FATTN__ROLE_COUNT] = { [FATTN__ROLE_Q] = FATTN__ROLE_COUNT,    [FATTN__ROLE_K] = FATTN__ROLE_COUNT,
+                                                          [FATTN__ROLE_V] = FATTN__ROLE_COUNT,    [FATTN__ROLE_O] = FATTN__ROLE_Q,
+                                                          [FATTN__ROLE_STATS] = FATTN__ROLE_COUNT, [FATTN__ROLE_DO] = FATTN__ROLE_O,
+                                                          [FATTN__ROLE_DQ] = FATTN__ROLE_Q,       [FATTN__ROLE_DK] = FATTN__ROLE_K,
+                                                          [FATTN__ROLE_DV] = FATTN__ROLE_V,       [FATTN__ROLE_BIAS] = FATTN__ROLE_COUNT,
+                                                          [FATTN__ROLE_DBIAS] = FATTN__ROLE_BIAS };
+    return table[output];
 }
 
 bool fattn__problem_sums(const fattn_problem *p, fattn__role gradient, bool summed[4])
@@ -118,8 +112,8 @@ bool fattn__problem_sums(const fattn_problem *p, fattn__role gradient, bool summ
     bool any = false, unread[4];
     bool *out = summed != NULL ? summed : unread;
     memset(out, 0, 4 * sizeof *out);
-    const fattn__role input = input_of(gradient);
-    if (input == FATTN__ROLE_COUNT)
+    const fattn__role input = fattn__problem_input(gradient);
+    if (input == FATTN__ROLE_COUNT || gradient == FATTN__ROLE_O || gradient == FATTN__ROLE_DO)
         return false;
     const fattn__shape shape = fattn__problem_shape(p, input);
     fattn_problem copy = *p;

@@ -22,9 +22,7 @@ static fattn_status record_score(fattn_score_mod *mod, fattn__mod_builder *b, fa
     fattn__recorder_open(&recorder, mod, b);
     const int score = fattn__mod_leaf(b, FATTN__MOD_SCORE, 0);
     const fattn_value returned = callback(&recorder, fattn__recorder_value(&recorder, score), user);
-    const fattn_status st = fattn__recorder_close(&recorder, returned, "score_mod", &place);
-    if (st != FATTN_OK)
-        return st;
+    TRY(fattn__recorder_close(&recorder, returned, "score_mod", &place));
     for (int i = 0; i < FATTN_MOD_MAX_TENSORS; i++)
         mod->program.tensor_results[i] = -1;
     if (b->full || !fattn__mod_compact(b, &place, 1, &mod->program, &mod->program.result))
@@ -52,9 +50,7 @@ static fattn_status make_gradient(fattn_score_mod *mod, fattn__mod_builder *b, f
     fattn__mod_derive(b, &mod->program, roots);
     score_only = roots[0];
     if (callback != NULL) {
-        const fattn_status st = record_gradient(mod, b, callback, user, &roots[0]);
-        if (st != FATTN_OK)
-            return st;
+        TRY(record_gradient(mod, b, callback, user, &roots[0]));
         mod->user_gradient = roots[0] != score_only;
     }
     if (b->full || !fattn__mod_compact(b, &score_only, 1, &mod->derived, &mod->derived.result) ||

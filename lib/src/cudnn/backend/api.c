@@ -91,9 +91,7 @@ static fattn_status load(fattn__cudnn *api, const char *nvrtc, const char *drive
     api->version = (int)api->cudnnGetVersion();
     if (fattn__foreign_cudnn(api->dir, foreign, sizeof foreign))
         return fattn__fail_mixed(foreign, api->dir);
-    st = check_nvrtc(api);
-    if (st != FATTN_OK)
-        return st;
+    TRY(check_nvrtc(api));
     api->cudnnSetCallback(DNN_SEVERITY_ERROR | DNN_SEVERITY_WARNING, NULL, fattn__log_callback);
     return FATTN_OK;
 }

@@ -68,8 +68,7 @@ int fattn__data_type(int32_t dtype)
     return -1;
 }
 
-/* ---- steps that stick ---------------------------------------------------------------------------------------------------------
- */
+/* ---- steps that stick ------------------------------------------------------------------------------------------------------ */
 
 /* cuDNN refused a part of the graph. That is its answer about the problem, unless the status speaks of something else. */
 static void cudnn_failed(fattn__graph *g, int status, const char *what)
@@ -83,7 +82,7 @@ static void cudnn_failed(fattn__graph *g, int status, const char *what)
     fattn__graph_refuse(g, st, "%s: %s", what, last[0] != '\0' ? last : fattn__cudnn_status_name(g->api, status));
 }
 
-static fattn__desc create(fattn__graph *g, int type, const char *what)
+fattn__desc fattn__part(fattn__graph *g, int type, const char *what)
 {
     fattn__desc desc = NULL;
     if (g->status != FATTN_OK)
@@ -106,7 +105,7 @@ static fattn__desc create(fattn__graph *g, int type, const char *what)
     return g->descriptors[g->descriptor_count++] = desc;
 }
 
-static void set(fattn__graph *g, fattn__desc desc, int name, int type, int64_t count, const void *elements)
+void fattn__part_set(fattn__graph *g, fattn__desc desc, int name, int type, int64_t count, const void *elements)
 {
     if (g->status != FATTN_OK)
         return;
@@ -118,13 +117,13 @@ static void set(fattn__graph *g, fattn__desc desc, int name, int type, int64_t c
     }
 }
 
-static void set_desc(fattn__graph *g, fattn__desc desc, int name, fattn__desc value)
+void fattn__part_desc(fattn__graph *g, fattn__desc desc, int name, fattn__desc value)
 {
     if (value != NULL)
-        set(g, desc, name, DNN_TYPE_BACKEND_DESCRIPTOR, 1, &value);
+        fattn__part_set(g, desc, name, DNN_TYPE_BACKEND_DESCRIPTOR, 1, &value);
 }
 
-static void finalize(fattn__graph *g, fattn__desc desc, const char *what)
+void fattn__part_finalize(fattn__graph *g, fattn__desc desc, const char *what)
 {
     if (g->status != FATTN_OK)
         return;
@@ -133,10 +132,9 @@ static void finalize(fattn__graph *g, fattn__desc desc, const char *what)
         cudnn_failed(g, status, what);
 }
 
-/* Finalizes an operation and puts it at the end of the graph. */
-static void append(fattn__graph *g, fattn__desc operation, const char *what)
+void fattn__part_append(fattn__graph *g, fattn__desc operation, const char *what)
 {
-    finalize(g, operation, what);
+    fattn__part_finalize(g, operation, what);
     if (g->status != FATTN_OK)
         return;
     if (g->operation_count == FATTN__MAX_OPERATIONS) {
@@ -146,59 +144,33 @@ static void append(fattn__graph *g, fattn__desc operation, const char *what)
     g->operations[g->operation_count++] = operation;
 }
 
-fattn__desc fattn__part(fattn__graph *g, int type, const char *what)
-{
-    return create(g, type, what);
-}
-
-void fattn__part_set(fattn__graph *g, fattn__desc desc, int name, int type, int64_t count, const void *elements)
-{
-    set(g, desc, name, type, count, elements);
-}
-
-void fattn__part_desc(fattn__graph *g, fattn__desc desc, int name, fattn__desc value)
-{
-    set_desc(g, desc, name, value);
-}
-
-void fattn__part_finalize(fattn__graph *g, fattn__desc desc, const char *what)
-{
-    finalize(g, desc, what);
-}
-
-void fattn__part_append(fattn__graph *g, fattn__desc operation, const char *what)
-{
-    append(g, operation, what);
-}
-
-/* ---- tensors ------------------------------------------------------------------------------------------------------------------
- */
+/* ---- tensors --------------------------------------------------------------------------------------------------------------- */
 
 static void set_traits(fattn__graph *g, fattn__desc desc, const fattn__traits *traits)
 {
     const int tiled = DNN_TENSOR_REORDERING_F8_128x4;
-    set_desc(g, desc, DNN_ATTR_TENSOR_RAGGED_OFFSET_DESC, traits->offsets);
+    fattn__part_desc(g, desc, DNN_ATTR_TENSOR_RAGGED_OFFSET_DESC, traits->offsets);
     if (traits->multiplier != 0)
-        set(g, desc, DNN_ATTR_TENSOR_RAGGED_OFFSET_MULTIPLIER, DNN_TYPE_INT64, 1, &traits->multiplier);
+        fattn__part_set(g, desc, DNN_ATTR_TENSOR_RAGGED_OFFSET_MULTIPLIER, DNN_TYPE_INT64, 1, &traits->multiplier);
     if (traits->tiled)
-        set(g, desc, DNN_ATTR_TENSOR_REORDERING_MODE, DNN_TYPE_TENSOR_REORDERING_MODE, 1, &tiled);
+        fattn__part_set(g, desc, DNN_ATTR_TENSOR_REORDERING_MODE, DNN_TYPE_TENSOR_REORDERING_MODE, 1, &tiled);
 }
 
 static fattn__desc tensor(fattn__graph *g, int data_type, const int64_t dim[4], const int64_t strides[4], bool is_virtual,
                           bool by_value, const fattn__traits *traits)
 {
     const int64_t alignment = ALIGNMENT, uid = g->next_uid++, rank = traits != NULL && traits->rank != 0 ? traits->rank : 4;
-    fattn__desc desc = create(g, DNN_BACKEND_TENSOR_DESCRIPTOR, "tensor");
-    set(g, desc, DNN_ATTR_TENSOR_DATA_TYPE, DNN_TYPE_DATA_TYPE, 1, &data_type);
-    set(g, desc, DNN_ATTR_TENSOR_DIMENSIONS, DNN_TYPE_INT64, rank, dim);
-    set(g, desc, DNN_ATTR_TENSOR_STRIDES, DNN_TYPE_INT64, rank, strides);
-    set(g, desc, DNN_ATTR_TENSOR_UNIQUE_ID, DNN_TYPE_INT64, 1, &uid);
-    set(g, desc, DNN_ATTR_TENSOR_BYTE_ALIGNMENT, DNN_TYPE_INT64, 1, &alignment);
-    set(g, desc, DNN_ATTR_TENSOR_IS_VIRTUAL, DNN_TYPE_BOOLEAN, 1, &is_virtual);
-    set(g, desc, DNN_ATTR_TENSOR_IS_BY_VALUE, DNN_TYPE_BOOLEAN, 1, &by_value);
+    fattn__desc desc = fattn__part(g, DNN_BACKEND_TENSOR_DESCRIPTOR, "tensor");
+    fattn__part_set(g, desc, DNN_ATTR_TENSOR_DATA_TYPE, DNN_TYPE_DATA_TYPE, 1, &data_type);
+    fattn__part_set(g, desc, DNN_ATTR_TENSOR_DIMENSIONS, DNN_TYPE_INT64, rank, dim);
+    fattn__part_set(g, desc, DNN_ATTR_TENSOR_STRIDES, DNN_TYPE_INT64, rank, strides);
+    fattn__part_set(g, desc, DNN_ATTR_TENSOR_UNIQUE_ID, DNN_TYPE_INT64, 1, &uid);
+    fattn__part_set(g, desc, DNN_ATTR_TENSOR_BYTE_ALIGNMENT, DNN_TYPE_INT64, 1, &alignment);
+    fattn__part_set(g, desc, DNN_ATTR_TENSOR_IS_VIRTUAL, DNN_TYPE_BOOLEAN, 1, &is_virtual);
+    fattn__part_set(g, desc, DNN_ATTR_TENSOR_IS_BY_VALUE, DNN_TYPE_BOOLEAN, 1, &by_value);
     if (traits != NULL)
         set_traits(g, desc, traits);
-    finalize(g, desc, "tensor");
+    fattn__part_finalize(g, desc, "tensor");
     return g->status == FATTN_OK ? desc : NULL;
 }
 
@@ -307,137 +279,136 @@ fattn__desc fattn__value_i32(fattn__graph *g, int32_t x)
     return value(g, DNN_DATA_INT32);
 }
 
-/* ---- operations ---------------------------------------------------------------------------------------------------------------
- */
+/* ---- operations ------------------------------------------------------------------------------------------------------------ */
 
 void fattn__op_pointwise(fattn__graph *g, const fattn__pointwise *op)
 {
-    fattn__desc pointwise = create(g, DNN_BACKEND_POINTWISE_DESCRIPTOR, "pointwise");
-    set(g, pointwise, DNN_ATTR_POINTWISE_MODE, DNN_TYPE_POINTWISE_MODE, 1, &op->mode);
-    set(g, pointwise, DNN_ATTR_POINTWISE_MATH_PREC, DNN_TYPE_DATA_TYPE, 1, &op->math);
+    fattn__desc pointwise = fattn__part(g, DNN_BACKEND_POINTWISE_DESCRIPTOR, "pointwise");
+    fattn__part_set(g, pointwise, DNN_ATTR_POINTWISE_MODE, DNN_TYPE_POINTWISE_MODE, 1, &op->mode);
+    fattn__part_set(g, pointwise, DNN_ATTR_POINTWISE_MATH_PREC, DNN_TYPE_DATA_TYPE, 1, &op->math);
     if (op->mode == DNN_POINTWISE_GEN_INDEX) {
         const int64_t axis = op->axis;
-        set(g, pointwise, DNN_ATTR_POINTWISE_AXIS, DNN_TYPE_INT64, 1, &axis);
+        fattn__part_set(g, pointwise, DNN_ATTR_POINTWISE_AXIS, DNN_TYPE_INT64, 1, &axis);
     }
-    finalize(g, pointwise, "pointwise");
-    fattn__desc operation = create(g, DNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, "pointwise operation");
-    set_desc(g, operation, DNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, pointwise);
-    set_desc(g, operation, DNN_ATTR_OPERATION_POINTWISE_XDESC, op->x);
-    set_desc(g, operation, DNN_ATTR_OPERATION_POINTWISE_BDESC, op->b);
-    set_desc(g, operation, DNN_ATTR_OPERATION_POINTWISE_TDESC, op->t);
-    set_desc(g, operation, DNN_ATTR_OPERATION_POINTWISE_YDESC, op->y);
-    append(g, operation, "pointwise operation");
+    fattn__part_finalize(g, pointwise, "pointwise");
+    fattn__desc operation = fattn__part(g, DNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, "pointwise operation");
+    fattn__part_desc(g, operation, DNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, pointwise);
+    fattn__part_desc(g, operation, DNN_ATTR_OPERATION_POINTWISE_XDESC, op->x);
+    fattn__part_desc(g, operation, DNN_ATTR_OPERATION_POINTWISE_BDESC, op->b);
+    fattn__part_desc(g, operation, DNN_ATTR_OPERATION_POINTWISE_TDESC, op->t);
+    fattn__part_desc(g, operation, DNN_ATTR_OPERATION_POINTWISE_YDESC, op->y);
+    fattn__part_append(g, operation, "pointwise operation");
 }
 
 void fattn__op_reduce(fattn__graph *g, int mode, fattn__desc x, fattn__desc y)
 {
     const int math = DNN_DATA_FLOAT;
-    fattn__desc reduction = create(g, DNN_BACKEND_REDUCTION_DESCRIPTOR, "reduction");
-    set(g, reduction, DNN_ATTR_REDUCTION_OPERATOR, DNN_TYPE_REDUCTION_OPERATOR_TYPE, 1, &mode);
-    set(g, reduction, DNN_ATTR_REDUCTION_COMP_TYPE, DNN_TYPE_DATA_TYPE, 1, &math);
-    finalize(g, reduction, "reduction");
-    fattn__desc operation = create(g, DNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR, "reduction operation");
-    set_desc(g, operation, DNN_ATTR_OPERATION_REDUCTION_DESC, reduction);
-    set_desc(g, operation, DNN_ATTR_OPERATION_REDUCTION_XDESC, x);
-    set_desc(g, operation, DNN_ATTR_OPERATION_REDUCTION_YDESC, y);
-    append(g, operation, "reduction operation");
+    fattn__desc reduction = fattn__part(g, DNN_BACKEND_REDUCTION_DESCRIPTOR, "reduction");
+    fattn__part_set(g, reduction, DNN_ATTR_REDUCTION_OPERATOR, DNN_TYPE_REDUCTION_OPERATOR_TYPE, 1, &mode);
+    fattn__part_set(g, reduction, DNN_ATTR_REDUCTION_COMP_TYPE, DNN_TYPE_DATA_TYPE, 1, &math);
+    fattn__part_finalize(g, reduction, "reduction");
+    fattn__desc operation = fattn__part(g, DNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR, "reduction operation");
+    fattn__part_desc(g, operation, DNN_ATTR_OPERATION_REDUCTION_DESC, reduction);
+    fattn__part_desc(g, operation, DNN_ATTR_OPERATION_REDUCTION_XDESC, x);
+    fattn__part_desc(g, operation, DNN_ATTR_OPERATION_REDUCTION_YDESC, y);
+    fattn__part_append(g, operation, "reduction operation");
 }
 
 void fattn__op_matmul(fattn__graph *g, const fattn__matmul *op)
 {
     const int math = DNN_DATA_FLOAT;
     if (g->matmul == NULL) {
-        g->matmul = create(g, DNN_BACKEND_MATMUL_DESCRIPTOR, "matmul");
-        set(g, g->matmul, DNN_ATTR_MATMUL_COMP_TYPE, DNN_TYPE_DATA_TYPE, 1, &math);
-        finalize(g, g->matmul, "matmul");
+        g->matmul = fattn__part(g, DNN_BACKEND_MATMUL_DESCRIPTOR, "matmul");
+        fattn__part_set(g, g->matmul, DNN_ATTR_MATMUL_COMP_TYPE, DNN_TYPE_DATA_TYPE, 1, &math);
+        fattn__part_finalize(g, g->matmul, "matmul");
     }
-    fattn__desc operation = create(g, DNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR, "matmul operation");
-    set_desc(g, operation, DNN_ATTR_OPERATION_MATMUL_DESC, g->matmul);
-    set_desc(g, operation, DNN_ATTR_OPERATION_MATMUL_ADESC, op->a);
-    set_desc(g, operation, DNN_ATTR_OPERATION_MATMUL_BDESC, op->b);
-    set_desc(g, operation, DNN_ATTR_OPERATION_MATMUL_CDESC, op->c);
-    set_desc(g, operation, DNN_ATTR_OPERATION_MATMUL_GEMM_M_OVERRIDE_DESC, op->m);
-    set_desc(g, operation, DNN_ATTR_OPERATION_MATMUL_GEMM_N_OVERRIDE_DESC, op->n);
-    set_desc(g, operation, DNN_ATTR_OPERATION_MATMUL_GEMM_K_OVERRIDE_DESC, op->k);
-    append(g, operation, "matmul operation");
+    fattn__desc operation = fattn__part(g, DNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR, "matmul operation");
+    fattn__part_desc(g, operation, DNN_ATTR_OPERATION_MATMUL_DESC, g->matmul);
+    fattn__part_desc(g, operation, DNN_ATTR_OPERATION_MATMUL_ADESC, op->a);
+    fattn__part_desc(g, operation, DNN_ATTR_OPERATION_MATMUL_BDESC, op->b);
+    fattn__part_desc(g, operation, DNN_ATTR_OPERATION_MATMUL_CDESC, op->c);
+    fattn__part_desc(g, operation, DNN_ATTR_OPERATION_MATMUL_GEMM_M_OVERRIDE_DESC, op->m);
+    fattn__part_desc(g, operation, DNN_ATTR_OPERATION_MATMUL_GEMM_N_OVERRIDE_DESC, op->n);
+    fattn__part_desc(g, operation, DNN_ATTR_OPERATION_MATMUL_GEMM_K_OVERRIDE_DESC, op->k);
+    fattn__part_append(g, operation, "matmul operation");
 }
 
 void fattn__op_reshape(fattn__graph *g, fattn__desc x, fattn__desc y)
 {
     const int mode = DNN_RESHAPE_VIEW_ONLY;
-    fattn__desc operation = create(g, DNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR, "reshape operation");
-    set_desc(g, operation, DNN_ATTR_OPERATION_RESHAPE_XDESC, x);
-    set_desc(g, operation, DNN_ATTR_OPERATION_RESHAPE_YDESC, y);
+    fattn__desc operation = fattn__part(g, DNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR, "reshape operation");
+    fattn__part_desc(g, operation, DNN_ATTR_OPERATION_RESHAPE_XDESC, x);
+    fattn__part_desc(g, operation, DNN_ATTR_OPERATION_RESHAPE_YDESC, y);
     if (g->api->version >= 92200)
-        set(g, operation, DNN_ATTR_OPERATION_RESHAPE_MODE, DNN_TYPE_RESHAPE_MODE, 1, &mode);
-    append(g, operation, "reshape operation");
+        fattn__part_set(g, operation, DNN_ATTR_OPERATION_RESHAPE_MODE, DNN_TYPE_RESHAPE_MODE, 1, &mode);
+    fattn__part_append(g, operation, "reshape operation");
 }
 
 void fattn__op_band(fattn__graph *g, const fattn__band *op)
 {
-    fattn__desc operation = create(g, DNN_BACKEND_OPERATION_DIAGONAL_BAND_MASK_DESCRIPTOR, "diagonal band operation");
-    set_desc(g, operation, DNN_ATTR_OPERATION_DIAGONAL_BAND_MASK_XDESC, op->x);
-    set_desc(g, operation, DNN_ATTR_OPERATION_DIAGONAL_BAND_MASK_BDESC, op->fill);
-    set_desc(g, operation, DNN_ATTR_OPERATION_DIAGONAL_BAND_MASK_YDESC, op->y);
-    set(g, operation, DNN_ATTR_OPERATION_DIAGONAL_BAND_MASK_COMPARISON_MODE, DNN_TYPE_POINTWISE_MODE, 1, &op->compare);
-    set_desc(g, operation, DNN_ATTR_OPERATION_DIAGONAL_BAND_MASK_LEFT_BOUND_DESC, op->left);
-    set_desc(g, operation, DNN_ATTR_OPERATION_DIAGONAL_BAND_MASK_SHIFT_RIGHT_BOUND_DESC, op->right);
-    set_desc(g, operation, DNN_ATTR_OPERATION_DIAGONAL_BAND_MASK_SEQ_LEN_QDESC, op->seq_len_q);
-    set_desc(g, operation, DNN_ATTR_OPERATION_DIAGONAL_BAND_MASK_SEQ_LEN_KVDESC, op->seq_len_kv);
-    set_desc(g, operation, DNN_ATTR_OPERATION_DIAGONAL_BAND_MASK_CU_SEQ_LEN_QDESC, op->cu_seq_len_q);
-    set_desc(g, operation, DNN_ATTR_OPERATION_DIAGONAL_BAND_MASK_CU_SEQ_LEN_KVDESC, op->cu_seq_len_kv);
-    append(g, operation, "diagonal band operation");
+    fattn__desc operation = fattn__part(g, DNN_BACKEND_OPERATION_DIAGONAL_BAND_MASK_DESCRIPTOR, "diagonal band operation");
+    fattn__part_desc(g, operation, DNN_ATTR_OPERATION_DIAGONAL_BAND_MASK_XDESC, op->x);
+    fattn__part_desc(g, operation, DNN_ATTR_OPERATION_DIAGONAL_BAND_MASK_BDESC, op->fill);
+    fattn__part_desc(g, operation, DNN_ATTR_OPERATION_DIAGONAL_BAND_MASK_YDESC, op->y);
+    fattn__part_set(g, operation, DNN_ATTR_OPERATION_DIAGONAL_BAND_MASK_COMPARISON_MODE, DNN_TYPE_POINTWISE_MODE, 1, &op->compare);
+    fattn__part_desc(g, operation, DNN_ATTR_OPERATION_DIAGONAL_BAND_MASK_LEFT_BOUND_DESC, op->left);
+    fattn__part_desc(g, operation, DNN_ATTR_OPERATION_DIAGONAL_BAND_MASK_SHIFT_RIGHT_BOUND_DESC, op->right);
+    fattn__part_desc(g, operation, DNN_ATTR_OPERATION_DIAGONAL_BAND_MASK_SEQ_LEN_QDESC, op->seq_len_q);
+    fattn__part_desc(g, operation, DNN_ATTR_OPERATION_DIAGONAL_BAND_MASK_SEQ_LEN_KVDESC, op->seq_len_kv);
+    fattn__part_desc(g, operation, DNN_ATTR_OPERATION_DIAGONAL_BAND_MASK_CU_SEQ_LEN_QDESC, op->cu_seq_len_q);
+    fattn__part_desc(g, operation, DNN_ATTR_OPERATION_DIAGONAL_BAND_MASK_CU_SEQ_LEN_KVDESC, op->cu_seq_len_kv);
+    fattn__part_append(g, operation, "diagonal band operation");
 }
 
 static fattn__desc softmax(fattn__graph *g, const fattn__softmax *op)
 {
-    fattn__desc operation = create(g, DNN_BACKEND_OPERATION_SOFTMAX_DESCRIPTOR, "softmax operation");
-    set_desc(g, operation, DNN_ATTR_OPERATION_SOFTMAX_XDESC, op->x);
-    set_desc(g, operation, DNN_ATTR_OPERATION_SOFTMAX_YDESC, op->y);
-    set_desc(g, operation, DNN_ATTR_OPERATION_SOFTMAX_STATS_DESC, op->stats);
-    set_desc(g, operation, DNN_ATTR_OPERATION_SOFTMAX_MAX_DESC, op->max);
-    set_desc(g, operation, DNN_ATTR_OPERATION_SOFTMAX_SUM_EXP_DESC, op->sum_exp);
-    set_desc(g, operation, DNN_ATTR_OPERATION_SOFTMAX_SINK_DESC, op->sink);
+    fattn__desc operation = fattn__part(g, DNN_BACKEND_OPERATION_SOFTMAX_DESCRIPTOR, "softmax operation");
+    fattn__part_desc(g, operation, DNN_ATTR_OPERATION_SOFTMAX_XDESC, op->x);
+    fattn__part_desc(g, operation, DNN_ATTR_OPERATION_SOFTMAX_YDESC, op->y);
+    fattn__part_desc(g, operation, DNN_ATTR_OPERATION_SOFTMAX_STATS_DESC, op->stats);
+    fattn__part_desc(g, operation, DNN_ATTR_OPERATION_SOFTMAX_MAX_DESC, op->max);
+    fattn__part_desc(g, operation, DNN_ATTR_OPERATION_SOFTMAX_SUM_EXP_DESC, op->sum_exp);
+    fattn__part_desc(g, operation, DNN_ATTR_OPERATION_SOFTMAX_SINK_DESC, op->sink);
     if (op->log2)
-        set(g, operation, DNN_ATTR_OPERATION_SOFTMAX_STATS_LOG2, DNN_TYPE_BOOLEAN, 1, &op->log2);
+        fattn__part_set(g, operation, DNN_ATTR_OPERATION_SOFTMAX_STATS_LOG2, DNN_TYPE_BOOLEAN, 1, &op->log2);
     return operation;
 }
 
 void fattn__op_softmax(fattn__graph *g, const fattn__softmax *op)
 {
-    append(g, softmax(g, op), "softmax operation");
+    fattn__part_append(g, softmax(g, op), "softmax operation");
 }
 
 fattn__desc fattn__softmax_desc(fattn__graph *g, const fattn__softmax *op)
 {
     fattn__desc operation = softmax(g, op);
-    finalize(g, operation, "softmax operation");
+    fattn__part_finalize(g, operation, "softmax operation");
     return g->status == FATTN_OK ? operation : NULL;
 }
 
 void fattn__op_rng(fattn__graph *g, const fattn__rng *op)
 {
     const int distribution = DNN_RNG_DISTRIBUTION_BERNOULLI;
-    fattn__desc rng = create(g, DNN_BACKEND_RNG_DESCRIPTOR, "random numbers");
-    set(g, rng, DNN_ATTR_RNG_DISTRIBUTION, DNN_TYPE_RNG_DISTRIBUTION, 1, &distribution);
-    set(g, rng, DNN_ATTR_RNG_BERNOULLI_DIST_PROBABILITY, DNN_TYPE_DOUBLE, 1, &op->keep);
-    finalize(g, rng, "random numbers");
-    fattn__desc operation = create(g, DNN_BACKEND_OPERATION_RNG_DESCRIPTOR, "random number operation");
-    set_desc(g, operation, DNN_ATTR_OPERATION_RNG_YDESC, op->y);
-    set_desc(g, operation, DNN_ATTR_OPERATION_RNG_DESC, rng);
-    set_desc(g, operation, DNN_ATTR_OPERATION_RNG_SEED, op->seed);
-    set_desc(g, operation, DNN_ATTR_OPERATION_RNG_OFFSET_DESC, op->offset);
-    append(g, operation, "random number operation");
+    fattn__desc rng = fattn__part(g, DNN_BACKEND_RNG_DESCRIPTOR, "random numbers");
+    fattn__part_set(g, rng, DNN_ATTR_RNG_DISTRIBUTION, DNN_TYPE_RNG_DISTRIBUTION, 1, &distribution);
+    fattn__part_set(g, rng, DNN_ATTR_RNG_BERNOULLI_DIST_PROBABILITY, DNN_TYPE_DOUBLE, 1, &op->keep);
+    fattn__part_finalize(g, rng, "random numbers");
+    fattn__desc operation = fattn__part(g, DNN_BACKEND_OPERATION_RNG_DESCRIPTOR, "random number operation");
+    fattn__part_desc(g, operation, DNN_ATTR_OPERATION_RNG_YDESC, op->y);
+    fattn__part_desc(g, operation, DNN_ATTR_OPERATION_RNG_DESC, rng);
+    fattn__part_desc(g, operation, DNN_ATTR_OPERATION_RNG_SEED, op->seed);
+    fattn__part_desc(g, operation, DNN_ATTR_OPERATION_RNG_OFFSET_DESC, op->offset);
+    fattn__part_append(g, operation, "random number operation");
 }
 
 void fattn__op_paged_load(fattn__graph *g, const fattn__paged_load *op)
 {
-    fattn__desc operation = create(g, DNN_BACKEND_OPERATION_PAGED_CACHE_LOAD_DESCRIPTOR, "paged load operation");
-    set_desc(g, operation, DNN_ATTR_OPERATION_PAGED_CACHE_LOAD_CONTAINER_DESC, op->pages);
-    set_desc(g, operation, DNN_ATTR_OPERATION_PAGED_CACHE_LOAD_PAGE_TABLE_DESC, op->table);
-    set_desc(g, operation, DNN_ATTR_OPERATION_PAGED_CACHE_LOAD_SEQUENCE_DESC, op->seq_len);
-    set_desc(g, operation, DNN_ATTR_OPERATION_PAGED_CACHE_LOAD_YDESC, op->y);
-    append(g, operation, "paged load operation");
+    fattn__desc operation = fattn__part(g, DNN_BACKEND_OPERATION_PAGED_CACHE_LOAD_DESCRIPTOR, "paged load operation");
+    fattn__part_desc(g, operation, DNN_ATTR_OPERATION_PAGED_CACHE_LOAD_CONTAINER_DESC, op->pages);
+    fattn__part_desc(g, operation, DNN_ATTR_OPERATION_PAGED_CACHE_LOAD_PAGE_TABLE_DESC, op->table);
+    fattn__part_desc(g, operation, DNN_ATTR_OPERATION_PAGED_CACHE_LOAD_SEQUENCE_DESC, op->seq_len);
+    fattn__part_desc(g, operation, DNN_ATTR_OPERATION_PAGED_CACHE_LOAD_YDESC, op->y);
+    fattn__part_append(g, operation, "paged load operation");
 }
 
 /* The block is always given as {1, 32}, along whichever dimension it lies: cuDNN reads that off the extents of the scale. */
@@ -446,26 +417,26 @@ void fattn__op_block_scale(fattn__graph *g, const fattn__block_scale *op)
     static const int32_t block[2] = { 1, 32 };
     const int math = DNN_DATA_FLOAT, type = fattn__block_scale_dequantize_type(g->api->version);
     const bool negative = false;
-    fattn__desc operation = create(g, type, "block scale operation");
-    set_desc(g, operation, DNN_ATTR_OPERATION_BLOCK_SCALE_DEQUANTIZE_XDESC, op->x);
-    set_desc(g, operation, DNN_ATTR_OPERATION_BLOCK_SCALE_DEQUANTIZE_SCALE_DESC, op->scale);
-    set_desc(g, operation, DNN_ATTR_OPERATION_BLOCK_SCALE_DEQUANTIZE_YDESC, op->y);
-    set(g, operation, DNN_ATTR_OPERATION_BLOCK_SCALE_DEQUANTIZE_MATH_PREC, DNN_TYPE_DATA_TYPE, 1, &math);
-    set(g, operation, DNN_ATTR_OPERATION_BLOCK_SCALE_DEQUANTIZE_BLOCK_SIZE, DNN_TYPE_INT32, 2, block);
+    fattn__desc operation = fattn__part(g, type, "block scale operation");
+    fattn__part_desc(g, operation, DNN_ATTR_OPERATION_BLOCK_SCALE_DEQUANTIZE_XDESC, op->x);
+    fattn__part_desc(g, operation, DNN_ATTR_OPERATION_BLOCK_SCALE_DEQUANTIZE_SCALE_DESC, op->scale);
+    fattn__part_desc(g, operation, DNN_ATTR_OPERATION_BLOCK_SCALE_DEQUANTIZE_YDESC, op->y);
+    fattn__part_set(g, operation, DNN_ATTR_OPERATION_BLOCK_SCALE_DEQUANTIZE_MATH_PREC, DNN_TYPE_DATA_TYPE, 1, &math);
+    fattn__part_set(g, operation, DNN_ATTR_OPERATION_BLOCK_SCALE_DEQUANTIZE_BLOCK_SIZE, DNN_TYPE_INT32, 2, block);
     if (g->api->version >= 91400)
-        set(g, operation, DNN_ATTR_OPERATION_BLOCK_SCALE_DEQUANTIZE_NEG_SCALE, DNN_TYPE_BOOLEAN, 1, &negative);
-    append(g, operation, "block scale operation");
+        fattn__part_set(g, operation, DNN_ATTR_OPERATION_BLOCK_SCALE_DEQUANTIZE_NEG_SCALE, DNN_TYPE_BOOLEAN, 1, &negative);
+    fattn__part_append(g, operation, "block scale operation");
 }
 
 fattn_status fattn__graph_finalize(fattn__graph *g, fattn__handle handle)
 {
-    fattn__desc graph = create(g, DNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, "operation graph");
-    set(g, graph, DNN_ATTR_OPERATIONGRAPH_OPS, DNN_TYPE_BACKEND_DESCRIPTOR, g->operation_count, g->operations);
+    fattn__desc graph = fattn__part(g, DNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, "operation graph");
+    fattn__part_set(g, graph, DNN_ATTR_OPERATIONGRAPH_OPS, DNN_TYPE_BACKEND_DESCRIPTOR, g->operation_count, g->operations);
     if (g->overrides)
-        set(g, graph, DNN_ATTR_OPERATIONGRAPH_IS_OVERRIDE_SHAPE_ENABLED, DNN_TYPE_BOOLEAN, 1, &g->overrides);
+        fattn__part_set(g, graph, DNN_ATTR_OPERATIONGRAPH_IS_OVERRIDE_SHAPE_ENABLED, DNN_TYPE_BOOLEAN, 1, &g->overrides);
     if (handle != NULL)
-        set(g, graph, DNN_ATTR_OPERATIONGRAPH_HANDLE, DNN_TYPE_HANDLE, 1, &handle);
-    finalize(g, graph, "operation graph");
+        fattn__part_set(g, graph, DNN_ATTR_OPERATIONGRAPH_HANDLE, DNN_TYPE_HANDLE, 1, &handle);
+    fattn__part_finalize(g, graph, "operation graph");
     g->operation_graph = g->status == FATTN_OK ? graph : NULL;
     return g->status;
 }

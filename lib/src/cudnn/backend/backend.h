@@ -139,8 +139,7 @@ void fattn__sum_later(fattn__graph *g, const fattn__graph_sum *sum);
 fattn__desc fattn__value_f32(fattn__graph *g, float value);
 fattn__desc fattn__value_i32(fattn__graph *g, int32_t value);
 
-/* ---- operations; a NULL tensor is left out ------------------------------------------------------------------------------------
- */
+/* ---- operations; a NULL tensor is left out --------------------------------------------------------------------------------- */
 
 typedef struct fattn__pointwise {
     int mode; /* DNN_POINTWISE_ */
@@ -207,8 +206,7 @@ typedef struct fattn__paged_load {
 } fattn__paged_load;
 void fattn__op_paged_load(fattn__graph *g, const fattn__paged_load *op);
 
-/* ---- what the builders provide (graph_forward.c, graph_backward.c) ------------------------------------------------------------
- */
+/* ---- what the builders provide (graph_forward.c, graph_backward.c) --------------------------------------------------------- */
 
 /* Fill `g` with the operations of a resolved problem. What the builder cannot spell is refused through fattn__graph_refuse.
  * Returns  fattn__graph_status(g). */

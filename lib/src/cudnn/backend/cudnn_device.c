@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "log.h"
+#include "steps.h"
 
 /* DEVICEPROP came with 9.8. */
 enum { FIRST_DESCRIBED = 90800, BUS_WIDTH_NEEDED = 92700 };
@@ -57,21 +58,19 @@ static fattn_status describe(fattn__desc *out, const fattn__cudnn *api, const ch
 {
     fattn__desc desc = NULL;
     fattn__log_buffer log;
+    fattn__steps s = { .api = api };
     fattn__log_open(&log);
-    int status = api->cudnnBackendCreateDescriptor(fattn__deviceprop_type(api->version), &desc);
-    if (status == DNN_STATUS_SUCCESS)
-        status = api->cudnnBackendSetAttribute(desc, DNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, DNN_TYPE_CHAR, (int64_t)strlen(text),
-                                               text);
-    if (status == DNN_STATUS_SUCCESS)
-        status = api->cudnnBackendFinalize(desc);
+    fattn__step_create(&s, fattn__deviceprop_type(api->version), &desc);
+    fattn__step_set(&s, desc, DNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, DNN_TYPE_CHAR, (int64_t)strlen(text), text);
+    fattn__step_finalize(&s, desc);
     fattn__log_close(&log);
-    fattn_status st = status == DNN_STATUS_SUCCESS ? FATTN_OK : refuse(api, status, &log);
+    fattn_status st = s.status == DNN_STATUS_SUCCESS ? FATTN_OK : refuse(api, s.status, &log);
     if (st != FATTN_OK && api->version >= BUS_WIDTH_NEEDED && strstr(text, "\"memoryBusWidth\"") == NULL)
         st = fattn__fail(st, "%s; from 9.27 on a description needs memoryBusWidth", fattn_last_error());
     if (st == FATTN_OK)
         *out = desc;
-    else if (desc != NULL)
-        api->cudnnBackendDestroyDescriptor(desc);
+    else
+        fattn__desc_destroy(api, desc);
     fattn__log_free(&log);
     return st;
 }
@@ -85,16 +84,13 @@ fattn_status fattn__device_describe(fattn__desc *out, fattn_context_info *info, 
     if (api->version < FIRST_DESCRIBED)
         return fattn__fail(FATTN_ENVIRONMENT, "cuDNN %d cannot be asked about a described device: that came with 9.8",
                            api->version);
-    fattn_status st = read_text(&text, info, json);
-    if (st != FATTN_OK)
-        return st;
-    st = describe(out, api, text);
+    TRY(read_text(&text, info, json));
+    fattn_status st = describe(out, api, text);
     free(text);
     return st;
 }
 
-/* ---- back to text -------------------------------------------------------------------------------------------------------------
- */
+/* ---- back to text ---------------------------------------------------------------------------------------------------------- */
 
 /* *text is malloc'ed. */
 static int read_json(char **text, const fattn__cudnn *api, fattn__desc desc)
@@ -111,20 +107,17 @@ static int read_json(char **text, const fattn__cudnn *api, fattn__desc desc)
 
 static int describe_gpu(char **text, const fattn_context *context)
 {
-    const fattn__cudnn *api = context->api;
     const int32_t ordinal = context->device;
+    fattn__steps s = { .api = context->api };
     fattn__desc desc = NULL;
     *text = NULL;
-    int status = api->cudnnBackendCreateDescriptor(fattn__deviceprop_type(api->version), &desc);
-    if (status == DNN_STATUS_SUCCESS)
-        status = api->cudnnBackendSetAttribute(desc, DNN_ATTR_DEVICEPROP_DEVICE_ID, DNN_TYPE_INT32, 1, &ordinal);
-    if (status == DNN_STATUS_SUCCESS)
-        status = api->cudnnBackendFinalize(desc);
-    if (status == DNN_STATUS_SUCCESS)
-        status = read_json(text, api, desc);
-    if (desc != NULL)
-        api->cudnnBackendDestroyDescriptor(desc);
-    return status;
+    fattn__step_create(&s, fattn__deviceprop_type(s.api->version), &desc);
+    fattn__step_set(&s, desc, DNN_ATTR_DEVICEPROP_DEVICE_ID, DNN_TYPE_INT32, 1, &ordinal);
+    fattn__step_finalize(&s, desc);
+    if (s.status == DNN_STATUS_SUCCESS)
+        s.status = read_json(text, s.api, desc);
+    fattn__desc_destroy(s.api, desc);
+    return s.status;
 }
 
 fattn_status fattn_context_describe(fattn_context *context, char *out, size_t capacity)

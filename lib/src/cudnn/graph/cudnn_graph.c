@@ -179,3 +179,18 @@ fattn__desc fattn__chain_scaled(const fattn__chain *c, fattn__desc x)
                                                           : fattn__value_f32(c->g, (float)c->problem->attn_scale);
     return fattn__chain_binary(c, DNN_POINTWISE_MUL, x, scale, DNN_DATA_FLOAT);
 }
+
+fattn__desc fattn__chain_product(const fattn__chain *c, fattn__desc a, fattn__desc b_transposed)
+{
+    const fattn__desc product = fattn__chain_score(c, DNN_DATA_FLOAT);
+    fattn__op_matmul(c->g, &(fattn__matmul){ .a = a, .b = b_transposed, .c = product, .m = c->seq_len_q, .n = c->seq_len_kv });
+    return product;
+}
+
+fattn__desc fattn__chain_masked(const fattn__chain *c, fattn__desc x)
+{
+    x = fattn__chain_mod(c, x);
+    x = fattn__chain_bias(c, x);
+    x = fattn__chain_padding(c, x);
+    return fattn__chain_bands(c, x);
+}

@@ -1,4 +1,4 @@
-/* graph.h: the steps that the forward and the backward graph of attention share, on top of backend.h.
+/* The steps that the forward and the backward graph of attention share, on top of backend.h.
  *
  * Engines match patterns: an extra, missing or reordered operation is "no engine". The order of the calls in graph_forward.c and
  * graph_backward.c is therefore the contract, and each step here emits its operations in one fixed order.
@@ -98,6 +98,10 @@ fattn__desc fattn__chain_dropped_again(const fattn__chain *c, fattn__desc p, con
 fattn__desc fattn__chain_transposed_score(const fattn__chain *c, fattn__desc x, int type);
 void fattn__chain_sink_gradient(const fattn__chain *c, fattn__desc stats, fattn__desc sums);
 
+/* Virtual scores, fp32: a b^T with the lengths of queries and keys. */
+fattn__desc fattn__chain_product(const fattn__chain *c, fattn__desc a, fattn__desc b_transposed);
+/* The scaled score on its way to the softmax of a forward: score_mod, bias, lengths, bands. */
+fattn__desc fattn__chain_masked(const fattn__chain *c, fattn__desc x);
 /* graph_softmax.c: probabilities of `type`; writes Stats, Max and Sum_exp as the problem asks. */
 fattn__desc fattn__chain_softmax(const fattn__chain *c, fattn__desc x, int type);
 

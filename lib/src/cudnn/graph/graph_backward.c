@@ -51,8 +51,7 @@ static fattn__desc row_sums(const fattn__chain *c, const operands *in)
 /* The order counts: Stats are subtracted before anything is masked. *scaled is the score that a score_mod modifies. */
 static fattn__desc probabilities(const fattn__chain *c, const operands *in, fattn__desc *scaled)
 {
-    const fattn__desc product = fattn__chain_score(c, DNN_DATA_FLOAT);
-    fattn__op_matmul(c->g, &(fattn__matmul){ .a = in->q, .b = in->k_transposed, .c = product, .m = c->seq_len_q, .n = c->seq_len_kv });
+    const fattn__desc product = fattn__chain_product(c, in->q, in->k_transposed);
     fattn__desc x = fattn__chain_scaled(c, product);
     *scaled = x;
     x = fattn__chain_mod(c, x);
@@ -107,9 +106,7 @@ static void gradient_of_keys(const fattn__chain *c, fattn__desc scores, fattn__d
 static fattn__desc score_gradient(const fattn__chain *c, const operands *in, fattn__desc p, fattn__desc scaled, fattn__desc sums)
 {
     const fattn__desc v_transposed = fattn__chain_transposed(c, FATTN__ROLE_V);
-    const fattn__desc product = fattn__chain_score(c, DNN_DATA_FLOAT);
-    fattn__op_matmul(c->g,
-                     &(fattn__matmul){ .a = in->d_o, .b = v_transposed, .c = product, .m = c->seq_len_q, .n = c->seq_len_kv });
+    const fattn__desc product = fattn__chain_product(c, in->d_o, v_transposed);
     fattn__desc x = fattn__chain_dropped_slope(c, &(fattn__slope){ .d_p = product, .sums = sums, .p = p }, &in->dropout);
     fattn__chain_added_gradients(c, x);
     x = fattn__chain_mod_gradient(c, scaled, x);

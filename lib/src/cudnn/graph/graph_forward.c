@@ -9,14 +9,10 @@ fattn_status fattn__build_forward(fattn__graph *g, const fattn_problem *problem)
 
     const fattn__desc q = fattn__chain_tensor(&c, FATTN__ROLE_Q);
     const fattn__desc k = fattn__chain_keys(&c);
-    const fattn__desc product = fattn__chain_score(&c, DNN_DATA_FLOAT);
-    fattn__op_matmul(g, &(fattn__matmul){ .a = q, .b = k, .c = product, .m = c.seq_len_q, .n = c.seq_len_kv });
+    const fattn__desc product = fattn__chain_product(&c, q, k);
 
     fattn__desc x = fattn__chain_scaled(&c, product);
-    x = fattn__chain_mod(&c, x);
-    x = fattn__chain_bias(&c, x);
-    x = fattn__chain_padding(&c, x);
-    x = fattn__chain_bands(&c, x);
+    x = fattn__chain_masked(&c, x);
     x = fattn__chain_softmax(&c, x, fattn__chain_drops(&c) ? DNN_DATA_FLOAT : c.type);
     x = fattn__chain_dropped(&c, x, c.type);
 

@@ -19,8 +19,7 @@ fattn_status fattn__fp8_begin(fattn__fp8 *out, fattn__graph *g, const fattn_prob
     return FATTN_OK;
 }
 
-/* ---- numbers of the call ------------------------------------------------------------------------------------------------------
- */
+/* ---- numbers of the call --------------------------------------------------------------------------------------------------- */
 
 fattn__desc fattn__fp8_number(fattn__fp8 *f, fattn__auxiliary which)
 {
@@ -47,8 +46,7 @@ void fattn__fp8_amax(fattn__fp8 *f, fattn__desc x, fattn__auxiliary amax)
     fattn__op_reduce(f->chain.g, DNN_REDUCE_TENSOR_AMAX, x, largest);
 }
 
-/* ---- products -----------------------------------------------------------------------------------------------------------------
- */
+/* ---- products -------------------------------------------------------------------------------------------------------------- */
 
 /* The product of all query heads, fp32, summed to the heads of the output where they are fewer. */
 static fattn__desc summed_product(const fattn__fp8 *f, const fattn__fp8_product *op, const fattn__shape *out)
@@ -100,8 +98,7 @@ void fattn__mx_multiply(fattn__fp8 *f, const fattn__fp8_product *op)
     fattn__fp8_amax(f, out, op->amax);
 }
 
-/* ---- rows of the backward -----------------------------------------------------------------------------------------------------
- */
+/* ---- rows of the backward -------------------------------------------------------------------------------------------------- */
 
 fattn__desc fattn__fp8_row_sums(fattn__fp8 *f, fattn__desc d_o, fattn__desc o)
 {

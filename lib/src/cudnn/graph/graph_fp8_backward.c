@@ -13,8 +13,7 @@ static fattn__desc score_gradient(fattn__fp8 *f, fattn__desc p, fattn__desc scal
 {
     const fattn__chain *c = &f->chain;
     const fattn__desc v_transposed = fattn__chain_transposed(c, FATTN__ROLE_V);
-    const fattn__desc product = fattn__chain_score(c, DNN_DATA_FLOAT);
-    fattn__op_matmul(c->g, &(fattn__matmul){ .a = d_o, .b = v_transposed, .c = product, .m = c->seq_len_q, .n = c->seq_len_kv });
+    const fattn__desc product = fattn__chain_product(c, d_o, v_transposed);
     fattn__desc x = fattn__fp8_times(f, product, FATTN__AUXILIARY_DESCALE_DO, DNN_DATA_FLOAT);
     x = fattn__fp8_times(f, x, FATTN__AUXILIARY_DESCALE_V, DNN_DATA_FLOAT);
     x = fattn__fp8_score_gradient(f, x, sums, p, scaled);
@@ -78,8 +77,7 @@ fattn_status fattn__build_fp8_backward(fattn__graph *g, const fattn_problem *pro
     sums = fattn__fp8_row_times(&f, sums, FATTN__AUXILIARY_DESCALE_O); /* of 16 bits wanted and not used: docs/findings.md#fp8-descale-o */
     sums = fattn__fp8_softmax_sums(&f, sums, stats);
 
-    const fattn__desc product = fattn__chain_score(c, DNN_DATA_FLOAT);
-    fattn__op_matmul(g, &(fattn__matmul){ .a = q, .b = k_transposed, .c = product, .m = c->seq_len_q, .n = c->seq_len_kv });
+    const fattn__desc product = fattn__chain_product(c, q, k_transposed);
     fattn__desc scaled = fattn__chain_scaled(c, product);
     scaled = fattn__fp8_times(&f, scaled, FATTN__AUXILIARY_DESCALE_Q, DNN_DATA_FLOAT);
     scaled = fattn__fp8_times(&f, scaled, FATTN__AUXILIARY_DESCALE_K, DNN_DATA_FLOAT);

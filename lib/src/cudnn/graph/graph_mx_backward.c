@@ -41,9 +41,7 @@ static fattn__desc row_sums(fattn__fp8 *f, fattn__desc stats)
 static fattn__desc score_gradient(fattn__fp8 *f, const operands *in, fattn__desc p, fattn__desc scaled, fattn__desc sums)
 {
     const fattn__chain *c = &f->chain;
-    const fattn__desc product = fattn__chain_score(c, DNN_DATA_FLOAT);
-    fattn__op_matmul(c->g,
-                     &(fattn__matmul){ .a = in->d_o, .b = in->v_transposed, .c = product, .m = c->seq_len_q, .n = c->seq_len_kv });
+    const fattn__desc product = fattn__chain_product(c, in->d_o, in->v_transposed);
     return fattn__fp8_score_gradient(f, product, sums, p, scaled);
 }
 
@@ -68,8 +66,7 @@ fattn_status fattn__build_mx_backward(fattn__graph *g, const fattn_problem *prob
     const fattn__desc stats = fattn__chain_tensor(c, FATTN__ROLE_STATS);
     const fattn__desc sums = row_sums(&f, stats);
 
-    const fattn__desc product = fattn__chain_score(c, DNN_DATA_FLOAT);
-    fattn__op_matmul(g, &(fattn__matmul){ .a = in.q, .b = in.k_transposed, .c = product, .m = c->seq_len_q, .n = c->seq_len_kv });
+    const fattn__desc product = fattn__chain_product(c, in.q, in.k_transposed);
     const fattn__desc scaled = fattn__chain_scaled(c, product);
     const fattn__desc score = fattn__chain_mod(c, scaled);
     const fattn__desc p = fattn__fp8_probabilities(&f, score, stats);

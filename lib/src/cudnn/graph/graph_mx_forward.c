@@ -13,14 +13,10 @@ fattn_status fattn__build_mx_forward(fattn__graph *g, const fattn_problem *probl
         &(fattn__mx_operand){ .data = FATTN__SLOT_K, .factors = FATTN__AUXILIARY_SF_K, .role = FATTN__ROLE_K, .transposed = true });
     const fattn__desc q = fattn__mx_dequantized(
         c, &(fattn__mx_operand){ .data = FATTN__SLOT_Q, .factors = FATTN__AUXILIARY_SF_Q, .role = FATTN__ROLE_Q });
-    const fattn__desc product = fattn__chain_score(c, DNN_DATA_FLOAT);
-    fattn__op_matmul(g, &(fattn__matmul){ .a = q, .b = k, .c = product, .m = c->seq_len_q, .n = c->seq_len_kv });
+    const fattn__desc product = fattn__chain_product(c, q, k);
 
     fattn__desc x = fattn__chain_scaled(c, product);
-    x = fattn__chain_mod(c, x);
-    x = fattn__chain_bias(c, x);
-    x = fattn__chain_padding(c, x);
-    x = fattn__chain_bands(c, x);
+    x = fattn__chain_masked(c, x);
     x = fattn__chain_softmax(c, x, fattn__chain_drops(c) ? DNN_DATA_FLOAT : c->type);
     x = fattn__chain_dropped(c, x, c->type);
 

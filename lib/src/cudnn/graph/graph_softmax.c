@@ -42,15 +42,17 @@ static void add_stats(const fattn__chain *c, fattn__desc max, fattn__desc sum)
     fattn__chain_of_rows(c, DNN_POINTWISE_ADD, max, log, stats);
 }
 
-/* The largest score of a row, or its sink. */
-static fattn__desc row_max(const fattn__chain *c, fattn__desc x, fattn__desc sink)
+/* Over the scores of a row, and joined with what its sink gives where there is one: the largest, or the sum. */
+static fattn__desc row_value(const fattn__chain *c, fattn__desc x, fattn__desc of_sink, bool largest)
 {
-    const fattn__desc of_scores = sink != NULL ? fattn__chain_row(c) : row_wanted(c, FATTN_WANT_MAX, FATTN__SLOT_MAX);
-    fattn__op_reduce(c->g, DNN_REDUCE_TENSOR_MAX, x, of_scores);
-    if (sink == NULL)
+    const uint32_t output = largest ? FATTN_WANT_MAX : FATTN_WANT_SUM_EXP;
+    const fattn__slot slot = largest ? FATTN__SLOT_MAX : FATTN__SLOT_SUM_EXP;
+    const fattn__desc of_scores = of_sink != NULL ? fattn__chain_row(c) : row_wanted(c, output, slot);
+    fattn__op_reduce(c->g, largest ? DNN_REDUCE_TENSOR_MAX : DNN_REDUCE_TENSOR_ADD, x, of_scores);
+    if (of_sink == NULL)
         return of_scores;
-    const fattn__desc max = row_wanted(c, FATTN_WANT_MAX, FATTN__SLOT_MAX);
-    return fattn__chain_of_rows(c, DNN_POINTWISE_MAX, of_scores, sink, max);
+    const fattn__desc joined = row_wanted(c, output, slot);
+    return fattn__chain_of_rows(c, largest ? DNN_POINTWISE_MAX : DNN_POINTWISE_ADD, of_scores, of_sink, joined);
 }
 
 /* exp(sink - max): what the sink adds to the sum of a row. */
@@ -60,24 +62,14 @@ static fattn__desc sink_term(const fattn__chain *c, fattn__desc sink, fattn__des
     return fattn__chain_of_rows(c, DNN_POINTWISE_EXP, below_max, NULL, NULL);
 }
 
-static fattn__desc row_sum(const fattn__chain *c, fattn__desc exp, fattn__desc term)
-{
-    const fattn__desc of_scores = term != NULL ? fattn__chain_row(c) : row_wanted(c, FATTN_WANT_SUM_EXP, FATTN__SLOT_SUM_EXP);
-    fattn__op_reduce(c->g, DNN_REDUCE_TENSOR_ADD, exp, of_scores);
-    if (term == NULL)
-        return of_scores;
-    const fattn__desc sum = row_wanted(c, FATTN_WANT_SUM_EXP, FATTN__SLOT_SUM_EXP);
-    return fattn__chain_of_rows(c, DNN_POINTWISE_ADD, of_scores, term, sum);
-}
-
 static fattn__desc expanded(const fattn__chain *c, fattn__desc x, int type)
 {
     const fattn__desc sink = c->problem->sink ? fattn__chain_small(c, FATTN__AUXILIARY_SINK) : NULL;
-    const fattn__desc max = row_max(c, x, sink);
+    const fattn__desc max = row_value(c, x, sink, true);
     const fattn__desc below_max = fattn__chain_binary(c, DNN_POINTWISE_SUB, x, max, DNN_DATA_FLOAT);
     const fattn__desc exp = fattn__chain_unary(c, DNN_POINTWISE_EXP, below_max, DNN_DATA_FLOAT);
     const fattn__desc term = sink != NULL ? sink_term(c, sink, max) : NULL;
-    const fattn__desc sum = row_sum(c, exp, term);
+    const fattn__desc sum = row_value(c, exp, term, false);
     add_stats(c, max, sum);
     return fattn__chain_binary(c, DNN_POINTWISE_DIV, exp, sum, type);
 }

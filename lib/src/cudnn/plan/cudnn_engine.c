@@ -62,6 +62,5 @@ static fattn_status can_do(fattn_context *context, const fattn_problem *problem,
 }
 
 /* Asked for everything: what the builder of a problem lacks (builders.c) is said there. */
-#define EVERYTHING ((UINT64_C(1) << FATTN__FEATURE_COUNT) - 1)
-
-const fattn__engine fattn__cudnn_engine = { "cudnn", EVERYTHING, can_do, fattn__cudnn_setup, fattn__cudnn_run, fattn__cudnn_done };
+const fattn__engine fattn__cudnn_engine = { "cudnn", FATTN_BACKEND_CUDNN, FATTN__EVERY_FEATURE, can_do, fattn__cudnn_setup,
+                                            fattn__cudnn_run, fattn__cudnn_done };

@@ -48,26 +48,22 @@ static fattn_status build_failed(const fattn__cudnn *api, int status, const fatt
                        engine->config, name, last[0] != '\0' ? ": " : "", last);
 }
 
-static int make_plan(fattn__desc *out, const fattn_context *context, fattn__handle handle)
+/* A finalized plan: of a configuration, or where `config` is NULL of a text. On failure *out may still have to be destroyed. */
+static int make_plan(fattn__desc *out, const fattn_context *context, fattn__handle handle, fattn__desc config, const char *text, size_t count)
 {
-    const fattn__cudnn *api = context->api;
-    int status = api->cudnnBackendCreateDescriptor(DNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, out);
-    if (status == DNN_STATUS_SUCCESS && handle != NULL)
-        status = api->cudnnBackendSetAttribute(*out, DNN_ATTR_EXECUTION_PLAN_HANDLE, DNN_TYPE_HANDLE, 1, &handle);
-    if (status == DNN_STATUS_SUCCESS && context->description != NULL)
-        status = api->cudnnBackendSetAttribute(*out, DNN_ATTR_EXECUTION_PLAN_DEVICEPROP, DNN_TYPE_BACKEND_DESCRIPTOR, 1,
-                                               &context->description);
     const int retention = RETENTION;
-    if (status == DNN_STATUS_SUCCESS && api->version >= RETENTION_FROM)
-        status = api->cudnnBackendSetAttribute(*out, DNN_ATTR_EXECUTION_PLAN_CUDA_GRAPH_RETENTION, DNN_TYPE_CUDA_GRAPH_RETENTION, 1,
-                                               &retention);
-    return status;
-}
-
-static void destroy(const fattn__cudnn *api, fattn__desc desc)
-{
-    if (desc != NULL)
-        api->cudnnBackendDestroyDescriptor(desc);
+    fattn__steps s = { .api = context->api };
+    fattn__step_create(&s, DNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, out);
+    if (handle != NULL)
+        fattn__step_set(&s, *out, DNN_ATTR_EXECUTION_PLAN_HANDLE, DNN_TYPE_HANDLE, 1, &handle);
+    fattn__step_set_desc(&s, *out, DNN_ATTR_EXECUTION_PLAN_DEVICEPROP, context->description);
+    if (context->api->version >= RETENTION_FROM)
+        fattn__step_set(&s, *out, DNN_ATTR_EXECUTION_PLAN_CUDA_GRAPH_RETENTION, DNN_TYPE_CUDA_GRAPH_RETENTION, 1, &retention);
+    fattn__step_set_desc(&s, *out, DNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config);
+    if (config == NULL)
+        fattn__step_set(&s, *out, DNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, DNN_TYPE_CHAR, (int64_t)count, text);
+    fattn__step_finalize(&s, *out);
+    return s.status;
 }
 
 /* What cuDNN holds for a plan is not told; its text, most of which is the compiled kernels, is as near as one gets (0.3 ms). */
@@ -84,7 +80,7 @@ static void free_compiled(const fattn__cudnn *api, fattn__compiled *compiled, bo
         return;
     free_compiled(api, compiled->before, alive);
     if (alive)
-        destroy(api, compiled->desc);
+        fattn__desc_destroy(api, compiled->desc);
     free(compiled);
 }
 
@@ -96,7 +92,7 @@ static fattn_status take(fattn__compiled **out, size_t *bytes, const fattn__cudn
     fattn__compiled *compiled = calloc(1, sizeof *compiled);
     *out = NULL;
     if (status != DNN_STATUS_SUCCESS || engine_bytes < 0 || compiled == NULL) {
-        destroy(api, desc);
+        fattn__desc_destroy(api, desc);
         free(compiled);
         return compiled == NULL ? fattn__fail(FATTN_NO_MEMORY, "no memory for a plan")
                                 : fattn__fail(FATTN_INTERNAL, "the plan does not tell its workspace");
@@ -119,9 +115,7 @@ static fattn_status take(fattn__compiled **out, size_t *bytes, const fattn__cudn
 static fattn_status adopt(fattn_plan *plan, fattn__desc desc, const fattn__graph *g)
 {
     fattn__compiled *compiled;
-    fattn_status st = take(&compiled, &plan->workspace_bytes, plan->context->api, desc, g);
-    if (st != FATTN_OK)
-        return st;
+    TRY(take(&compiled, &plan->workspace_bytes, plan->context->api, desc, g));
     plan->state = compiled;
     plan->host_bytes += sizeof *compiled + text_bytes(plan->context->api, desc);
     return FATTN_OK;
@@ -131,15 +125,10 @@ static fattn_status compile(fattn_plan *plan, const fattn__question *q, int conf
 {
     const fattn__cudnn *api = plan->context->api;
     fattn__desc desc = NULL;
-    int status = make_plan(&desc, plan->context, fattn__question_handle(q));
-    if (status == DNN_STATUS_SUCCESS)
-        status = api->cudnnBackendSetAttribute(desc, DNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, DNN_TYPE_BACKEND_DESCRIPTOR, 1,
-                                               &q->offer.configs[config]);
-    if (status == DNN_STATUS_SUCCESS)
-        status = api->cudnnBackendFinalize(desc);
+    const int status = make_plan(&desc, plan->context, fattn__question_handle(q), q->offer.configs[config], NULL, 0);
     if (status != DNN_STATUS_SUCCESS) {
         fattn_status st = build_failed(api, status, engine);
-        destroy(api, desc);
+        fattn__desc_destroy(api, desc);
         return st;
     }
     plan->config = *engine;
@@ -187,8 +176,7 @@ static fattn_status compile_first(fattn_plan *plan, const fattn__question *q, co
     return st;
 }
 
-/* ---- what is rotated before a backward ---------------------------------------------------------------------------------------------
- */
+/* ---- what is rotated before a backward ------------------------------------------------------------------------------------- */
 
 /* No engine rotates by itself, and the unified backward takes tensors that are rotated: the unified forward of the same tensors leaves them at the
  * front of the workspace, where the backward reads them. Its O goes to the workspace too. */
@@ -225,16 +213,11 @@ static fattn_status compile_rotations(fattn__compiled **out, size_t *bytes, cons
     fattn__offer_ask(&offer, api, g->operation_graph, plan->context->description, FATTN_MODE_A);
     for (int i = 0; i < offer.count && st != FATTN_OK; i++) {
         fattn__desc desc = NULL;
-        int status = make_plan(&desc, plan->context, handle);
-        if (status == DNN_STATUS_SUCCESS)
-            status = api->cudnnBackendSetAttribute(desc, DNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, DNN_TYPE_BACKEND_DESCRIPTOR, 1,
-                                                   &offer.configs[i]);
-        if (status == DNN_STATUS_SUCCESS)
-            status = api->cudnnBackendFinalize(desc);
+        const int status = make_plan(&desc, plan->context, handle, offer.configs[i], NULL, 0);
         if (status == DNN_STATUS_SUCCESS)
             st = take(out, bytes, api, desc, g);
         else
-            destroy(api, desc);
+            fattn__desc_destroy(api, desc);
     }
     fattn__offer_release(&offer);
     return st;
@@ -303,8 +286,7 @@ void fattn__cudnn_done(fattn_plan *plan)
     plan->state = NULL;
 }
 
-/* ---- written and read ---------------------------------------------------------------------------------------------------------
- */
+/* ---- written and read ------------------------------------------------------------------------------------------------------ */
 
 fattn_status fattn__cudnn_write(const fattn_plan *plan, char **text, size_t *count)
 {
@@ -358,17 +340,12 @@ static fattn_status read_json(fattn_plan *plan, const fattn__question *q, const 
 {
     const fattn__cudnn *api = plan->context->api;
     fattn__desc desc = NULL;
-    int status = make_plan(&desc, plan->context, fattn__question_handle(q));
-    if (status == DNN_STATUS_SUCCESS)
-        status =
-            api->cudnnBackendSetAttribute(desc, DNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, DNN_TYPE_CHAR, (int64_t)count, text);
-    if (status == DNN_STATUS_SUCCESS)
-        status = api->cudnnBackendFinalize(desc);
+    const int status = make_plan(&desc, plan->context, fattn__question_handle(q), NULL, text, count);
     if (status == DNN_STATUS_SUCCESS)
         return adopt(plan, desc, &q->graph);
     char last[512] = "";
     api->cudnnGetLastErrorString(last, sizeof last);
-    destroy(api, desc);
+    fattn__desc_destroy(api, desc);
     return fattn__fail(FATTN_BAD_PLAN, "cuDNN refuses the saved plan: %s %s", fattn__cudnn_status_name(api, status), last);
 }
 

@@ -4,6 +4,7 @@
 
 #include "core/engine.h"
 #include "cudnn/backend/backend.h"
+#include "cudnn/backend/steps.h"
 
 /* fattn_plan.state of this engine. */
 typedef struct fattn__compiled {
@@ -24,8 +25,8 @@ fattn_status fattn__cudnn_run(const fattn_plan *plan, const fattn_tensors *tenso
 /* The same with the extents and strides of another problem, which has been checked. */
 fattn_status fattn__cudnn_run_as(const fattn_plan *plan, const fattn_problem *problem, const fattn_tensors *tensors,
                                  struct CUstream_st *stream);
-/* override.c: gives them to a pack that is not finalized. Returns cuDNN's status. */
-int fattn__overrides_give(fattn__desc pack, const fattn__cudnn *api, const fattn__compiled *compiled, const fattn_problem *problem);
+/* override.c: gives them to a pack that is not finalized. */
+void fattn__overrides_give(fattn__steps *steps, fattn__desc pack, const fattn__compiled *compiled, const fattn_problem *problem);
 /* May the plan be run so? */
 bool fattn__cudnn_overrides(const fattn_plan *plan);
 /* The part of a run that is ours: sums the gradients that cuDNN left in the workspace. Called with the device's context current. */

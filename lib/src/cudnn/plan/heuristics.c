@@ -9,126 +9,93 @@ static const int heuristic_modes[] = {
     [FATTN_MODE_INSTANT] = DNN_HEUR_MODE_INSTANT,
 };
 
-static bool make(fattn__offer *out, fattn__desc operation_graph, fattn__desc description, fattn_mode mode)
-{
-    const fattn__cudnn *api = out->api;
-    fattn__desc *h = &out->heuristics;
-    out->status = api->cudnnBackendCreateDescriptor(DNN_BACKEND_ENGINEHEUR_DESCRIPTOR, h);
-    if (out->status == DNN_STATUS_SUCCESS)
-        out->status = api->cudnnBackendSetAttribute(*h, DNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, DNN_TYPE_BACKEND_DESCRIPTOR, 1,
-                                                    &operation_graph);
-    if (out->status == DNN_STATUS_SUCCESS)
-        out->status = api->cudnnBackendSetAttribute(*h, DNN_ATTR_ENGINEHEUR_MODE, DNN_TYPE_HEUR_MODE, 1, &heuristic_modes[mode]);
-    if (out->status == DNN_STATUS_SUCCESS && description != NULL)
-        out->status =
-            api->cudnnBackendSetAttribute(*h, DNN_ATTR_ENGINEHEUR_DEVICEPROP, DNN_TYPE_BACKEND_DESCRIPTOR, 1, &description);
-    if (out->status == DNN_STATUS_SUCCESS)
-        out->status = api->cudnnBackendFinalize(*h);
-    return out->status == DNN_STATUS_SUCCESS;
-}
-
 void fattn__offer_init(fattn__offer *out, const fattn__cudnn *api)
 {
     memset(out, 0, offsetof(fattn__offer, configs));
-    out->api = api;
+    out->steps.api = api;
 }
 
 void fattn__offer_ask(fattn__offer *out, const fattn__cudnn *api, fattn__desc operation_graph, fattn__desc description,
                       fattn_mode mode)
 {
     fattn__offer_init(out, api);
-    if (!make(out, operation_graph, description, mode))
+    fattn__steps *s = &out->steps;
+    fattn__step_create(s, DNN_BACKEND_ENGINEHEUR_DESCRIPTOR, &out->heuristics);
+    fattn__step_set(s, out->heuristics, DNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, DNN_TYPE_BACKEND_DESCRIPTOR, 1, &operation_graph);
+    fattn__step_set(s, out->heuristics, DNN_ATTR_ENGINEHEUR_MODE, DNN_TYPE_HEUR_MODE, 1, &heuristic_modes[mode]);
+    fattn__step_set_desc(s, out->heuristics, DNN_ATTR_ENGINEHEUR_DEVICEPROP, description);
+    fattn__step_finalize(s, out->heuristics);
+    if (s->status != DNN_STATUS_SUCCESS)
         return;
     int64_t count = 0;
-    out->status = api->cudnnBackendGetAttribute(out->heuristics, DNN_ATTR_ENGINEHEUR_RESULTS, DNN_TYPE_BACKEND_DESCRIPTOR, 0,
-                                                &out->candidates, NULL);
+    s->status = api->cudnnBackendGetAttribute(out->heuristics, DNN_ATTR_ENGINEHEUR_RESULTS, DNN_TYPE_BACKEND_DESCRIPTOR, 0,
+                                              &out->candidates, NULL);
     int64_t wanted = out->candidates < FATTN__MAX_CONFIGS ? out->candidates : FATTN__MAX_CONFIGS;
-    while (out->status == DNN_STATUS_SUCCESS && out->made < wanted) {
-        out->status = api->cudnnBackendCreateDescriptor(DNN_BACKEND_ENGINECFG_DESCRIPTOR, &out->configs[out->made]);
-        out->made += out->status == DNN_STATUS_SUCCESS;
+    while (s->status == DNN_STATUS_SUCCESS && out->made < wanted) {
+        fattn__step_create(s, DNN_BACKEND_ENGINECFG_DESCRIPTOR, &out->configs[out->made]);
+        out->made += s->status == DNN_STATUS_SUCCESS;
     }
-    if (out->status != DNN_STATUS_SUCCESS || out->made == 0)
+    if (s->status != DNN_STATUS_SUCCESS || out->made == 0)
         return;
-    out->status = api->cudnnBackendGetAttribute(out->heuristics, DNN_ATTR_ENGINEHEUR_RESULTS, DNN_TYPE_BACKEND_DESCRIPTOR,
-                                                out->made, &count, out->configs);
-    if (out->status == DNN_STATUS_SUCCESS)
+    s->status = api->cudnnBackendGetAttribute(out->heuristics, DNN_ATTR_ENGINEHEUR_RESULTS, DNN_TYPE_BACKEND_DESCRIPTOR, out->made,
+                                              &count, out->configs);
+    if (s->status == DNN_STATUS_SUCCESS)
         out->count = count < out->made ? (int)count : out->made;
 }
 
-/* ---- a pin --------------------------------------------------------------------------------------------------------------------
- */
-
-static void set(fattn__offer *out, fattn__desc desc, int name, int type, int64_t count, const void *elements)
-{
-    if (out->status == DNN_STATUS_SUCCESS)
-        out->status = out->api->cudnnBackendSetAttribute(desc, name, type, count, elements);
-}
-
-static void create(fattn__offer *out, int type, fattn__desc *desc)
-{
-    if (out->status == DNN_STATUS_SUCCESS)
-        out->status = out->api->cudnnBackendCreateDescriptor(type, desc);
-}
-
-static void finalize(fattn__offer *out, fattn__desc desc)
-{
-    if (out->status == DNN_STATUS_SUCCESS)
-        out->status = out->api->cudnnBackendFinalize(desc);
-}
+/* ---- a pin ----------------------------------------------------------------------------------------------------------------- */
 
 static void pin_knob(fattn__offer *out, const fattn_knob *knob)
 {
+    fattn__steps *s = &out->steps;
     fattn__desc *choice = &out->knobs[out->knob_count];
-    create(out, DNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, choice);
-    if (out->status != DNN_STATUS_SUCCESS)
+    fattn__step_create(s, DNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, choice);
+    if (s->status != DNN_STATUS_SUCCESS)
         return;
     out->knob_count++;
-    set(out, *choice, DNN_ATTR_KNOB_CHOICE_KNOB_TYPE, DNN_TYPE_KNOB_TYPE, 1, &knob->type);
-    set(out, *choice, DNN_ATTR_KNOB_CHOICE_KNOB_VALUE, DNN_TYPE_INT64, 1, &knob->value);
-    finalize(out, *choice);
+    fattn__step_set(s, *choice, DNN_ATTR_KNOB_CHOICE_KNOB_TYPE, DNN_TYPE_KNOB_TYPE, 1, &knob->type);
+    fattn__step_set(s, *choice, DNN_ATTR_KNOB_CHOICE_KNOB_VALUE, DNN_TYPE_INT64, 1, &knob->value);
+    fattn__step_finalize(s, *choice);
 }
 
 void fattn__offer_pin(fattn__offer *out, const fattn__cudnn *api, fattn__desc operation_graph, fattn__desc description,
                       int64_t engine, const fattn_knob *knobs, int knob_count)
 {
     fattn__offer_init(out, api);
-    create(out, DNN_BACKEND_ENGINE_DESCRIPTOR, &out->engine);
-    set(out, out->engine, DNN_ATTR_ENGINE_OPERATION_GRAPH, DNN_TYPE_BACKEND_DESCRIPTOR, 1, &operation_graph);
-    set(out, out->engine, DNN_ATTR_ENGINE_GLOBAL_INDEX, DNN_TYPE_INT64, 1, &engine);
-    if (description != NULL)
-        set(out, out->engine, DNN_ATTR_ENGINE_DEVICEPROP, DNN_TYPE_BACKEND_DESCRIPTOR, 1, &description);
-    finalize(out, out->engine);
+    fattn__steps *s = &out->steps;
+    fattn__step_create(s, DNN_BACKEND_ENGINE_DESCRIPTOR, &out->engine);
+    fattn__step_set(s, out->engine, DNN_ATTR_ENGINE_OPERATION_GRAPH, DNN_TYPE_BACKEND_DESCRIPTOR, 1, &operation_graph);
+    fattn__step_set(s, out->engine, DNN_ATTR_ENGINE_GLOBAL_INDEX, DNN_TYPE_INT64, 1, &engine);
+    fattn__step_set_desc(s, out->engine, DNN_ATTR_ENGINE_DEVICEPROP, description);
+    fattn__step_finalize(s, out->engine);
     for (int i = 0; i < knob_count && i < FATTN_MAX_KNOBS; i++)
         pin_knob(out, &knobs[i]);
-    create(out, DNN_BACKEND_ENGINECFG_DESCRIPTOR, &out->configs[0]);
-    if (out->status != DNN_STATUS_SUCCESS)
+    fattn__step_create(s, DNN_BACKEND_ENGINECFG_DESCRIPTOR, &out->configs[0]);
+    if (s->status != DNN_STATUS_SUCCESS)
         return;
     out->made = 1;
-    set(out, out->configs[0], DNN_ATTR_ENGINECFG_ENGINE, DNN_TYPE_BACKEND_DESCRIPTOR, 1, &out->engine);
+    fattn__step_set(s, out->configs[0], DNN_ATTR_ENGINECFG_ENGINE, DNN_TYPE_BACKEND_DESCRIPTOR, 1, &out->engine);
     if (out->knob_count > 0)
-        set(out, out->configs[0], DNN_ATTR_ENGINECFG_KNOB_CHOICES, DNN_TYPE_BACKEND_DESCRIPTOR, out->knob_count, out->knobs);
-    finalize(out, out->configs[0]);
+        fattn__step_set(s, out->configs[0], DNN_ATTR_ENGINECFG_KNOB_CHOICES, DNN_TYPE_BACKEND_DESCRIPTOR, out->knob_count, out->knobs);
+    fattn__step_finalize(s, out->configs[0]);
     out->candidates = 1;
-    out->count = out->status == DNN_STATUS_SUCCESS ? 1 : 0;
+    out->count = s->status == DNN_STATUS_SUCCESS ? 1 : 0;
 }
 
 void fattn__offer_release(fattn__offer *offer)
 {
+    const fattn__cudnn *api = offer->steps.api;
     while (offer->made > 0)
-        offer->api->cudnnBackendDestroyDescriptor(offer->configs[--offer->made]);
+        api->cudnnBackendDestroyDescriptor(offer->configs[--offer->made]);
     while (offer->knob_count > 0)
-        offer->api->cudnnBackendDestroyDescriptor(offer->knobs[--offer->knob_count]);
-    if (offer->engine != NULL)
-        offer->api->cudnnBackendDestroyDescriptor(offer->engine);
-    offer->engine = NULL;
-    if (offer->heuristics != NULL)
-        offer->api->cudnnBackendDestroyDescriptor(offer->heuristics);
-    offer->heuristics = NULL;
+        api->cudnnBackendDestroyDescriptor(offer->knobs[--offer->knob_count]);
+    fattn__desc_destroy(api, offer->engine);
+    fattn__desc_destroy(api, offer->heuristics);
+    offer->engine = offer->heuristics = NULL;
     offer->count = 0;
 }
 
-/* ---- one configuration --------------------------------------------------------------------------------------------------------
- */
+/* ---- one configuration ----------------------------------------------------------------------------------------------------- */
 
 void fattn__config_reader_init(fattn__config_reader *reader, const fattn__cudnn *api)
 {
@@ -146,8 +113,7 @@ void fattn__config_reader_release(fattn__config_reader *reader)
 {
     while (reader->knob_count > 0)
         reader->api->cudnnBackendDestroyDescriptor(reader->knobs[--reader->knob_count]);
-    if (reader->engine != NULL)
-        reader->api->cudnnBackendDestroyDescriptor(reader->engine);
+    fattn__desc_destroy(reader->api, reader->engine);
     reader->engine = NULL;
 }
 

@@ -3,13 +3,13 @@
 #define FATTN_CUDNN_HEURISTICS_H
 
 #include "cudnn/backend/backend.h"
+#include "cudnn/backend/steps.h"
 
 #define FATTN__MAX_CONFIGS 64
 
 /* The answer of one heuristic mode. */
 typedef struct fattn__offer {
-    const fattn__cudnn *api;
-    int status;         /* cuDNN's: of the first step that failed */
+    fattn__steps steps; /* its status is that of the first step that failed */
     int64_t candidates; /* before cuDNN's own support check: never read it as an answer */
     int count;          /* configurations that passed */
     fattn__desc heuristics;

@@ -45,20 +45,15 @@ static int make_pack(fattn__desc *out, const fattn__cudnn *api, const fattn__com
     void *addresses[FATTN__MAX_BINDINGS], *workspace = engine_workspace(compiled, tensors);
     for (int i = 0; i < compiled->binding_count; i++)
         addresses[i] = address_of(&compiled->bindings[i], tensors);
-    int status = api->cudnnBackendCreateDescriptor(DNN_BACKEND_VARIANT_PACK_DESCRIPTOR, out);
-    if (status == DNN_STATUS_SUCCESS)
-        status = api->cudnnBackendSetAttribute(*out, DNN_ATTR_VARIANT_PACK_UNIQUE_IDS, DNN_TYPE_INT64, compiled->binding_count,
-                                               compiled->uids);
-    if (status == DNN_STATUS_SUCCESS)
-        status = api->cudnnBackendSetAttribute(*out, DNN_ATTR_VARIANT_PACK_DATA_POINTERS, DNN_TYPE_VOID_PTR,
-                                               compiled->binding_count, addresses);
-    if (status == DNN_STATUS_SUCCESS)
-        status = api->cudnnBackendSetAttribute(*out, DNN_ATTR_VARIANT_PACK_WORKSPACE, DNN_TYPE_VOID_PTR, 1, &workspace);
-    if (status == DNN_STATUS_SUCCESS && as != NULL)
-        status = fattn__overrides_give(*out, api, compiled, as);
-    if (status == DNN_STATUS_SUCCESS)
-        status = api->cudnnBackendFinalize(*out);
-    return status;
+    fattn__steps s = { .api = api };
+    fattn__step_create(&s, DNN_BACKEND_VARIANT_PACK_DESCRIPTOR, out);
+    fattn__step_set(&s, *out, DNN_ATTR_VARIANT_PACK_UNIQUE_IDS, DNN_TYPE_INT64, compiled->binding_count, compiled->uids);
+    fattn__step_set(&s, *out, DNN_ATTR_VARIANT_PACK_DATA_POINTERS, DNN_TYPE_VOID_PTR, compiled->binding_count, addresses);
+    fattn__step_set(&s, *out, DNN_ATTR_VARIANT_PACK_WORKSPACE, DNN_TYPE_VOID_PTR, 1, &workspace);
+    if (as != NULL)
+        fattn__overrides_give(&s, *out, compiled, as);
+    fattn__step_finalize(&s, *out);
+    return s.status;
 }
 
 /* What of a call makes its pack: the caller's addresses; the constants are the plan's. Returns how many, 0 when they are too many to keep. */
@@ -87,8 +82,7 @@ static int borrow_pack(fattn__desc *out, fattn__handle_slot *slot, const fattn_p
     fattn__pack *pack = &slot->packs[XXH3_64bits_withSeed(addresses, bytes, plan->id) % FATTN__PACKS];
     int status = DNN_STATUS_SUCCESS;
     if (count == 0 || pack->plan != plan->id || pack->count != count || memcmp(pack->addresses, addresses, bytes) != 0) {
-        if (pack->desc != NULL)
-            api->cudnnBackendDestroyDescriptor(pack->desc);
+        fattn__desc_destroy(api, pack->desc);
         pack->desc = NULL;
         pack->plan = 0;
         status = make_pack(&pack->desc, api, plan->state, tensors, NULL);
@@ -102,16 +96,28 @@ static int borrow_pack(fattn__desc *out, fattn__handle_slot *slot, const fattn_p
     return status;
 }
 
-/* The graph in front of a plan's own. */
-static int run_before(const fattn__handle_slot *slot, const fattn__cudnn *api, const fattn__compiled *before, const fattn_tensors *tensors)
+/* A launch with a pack that is not kept. */
+static int run_once(const fattn__handle_slot *slot, const fattn__cudnn *api, const fattn__compiled *compiled, const fattn_tensors *tensors,
+                    const fattn_problem *as)
 {
     fattn__desc pack = NULL;
-    int status = make_pack(&pack, api, before, tensors, NULL);
+    int status = make_pack(&pack, api, compiled, tensors, as);
     if (status == DNN_STATUS_SUCCESS)
-        status = api->cudnnBackendExecute(slot->handle, before->desc, pack);
-    if (pack != NULL)
-        api->cudnnBackendDestroyDescriptor(pack);
+        status = api->cudnnBackendExecute(slot->handle, compiled->desc, pack);
+    fattn__desc_destroy(api, pack);
     return status;
+}
+
+/* A launch of the plan's own extents: first the graph in front of it, then the plan with a pack that may be known. */
+static int run_plan(fattn__handle_slot *slot, const fattn_plan *plan, const fattn_tensors *tensors)
+{
+    const fattn__cudnn *api = plan->context->api;
+    const fattn__compiled *compiled = plan->state;
+    fattn__desc pack = NULL;
+    int status = compiled->before != NULL ? run_once(slot, api, compiled->before, tensors, NULL) : DNN_STATUS_SUCCESS;
+    if (status == DNN_STATUS_SUCCESS)
+        status = borrow_pack(&pack, slot, plan, tensors);
+    return status == DNN_STATUS_SUCCESS ? api->cudnnBackendExecute(slot->handle, compiled->desc, pack) : status;
 }
 
 static fattn_status launch_failed(const fattn__cudnn *api, int status)
@@ -124,59 +130,36 @@ static fattn_status launch_failed(const fattn__cudnn *api, int status)
                        fattn__cudnn_status_name(api, status), last);
 }
 
-fattn_status fattn__cudnn_run(const fattn_plan *plan, const fattn_tensors *tensors, struct CUstream_st *stream)
+/* `as` is NULL where the plan's own extents and strides hold. */
+static fattn_status launch(const fattn_plan *plan, const fattn_problem *as, const fattn_tensors *tensors, struct CUstream_st *stream)
 {
     fattn_context *context = plan->context;
-    const fattn__cudnn *api = context->api;
+    const fattn__compiled *compiled = plan->state;
     fattn__cuda_context previous;
     fattn__handle_slot *slot;
-    fattn__desc pack;
-    fattn_status st = fattn__enter(context, &previous);
-    if (st != FATTN_OK)
-        return st;
-    st = fattn__handles_take(context->handles, api, stream, &slot);
+    TRY(fattn__enter(context, &previous));
+    fattn_status st = fattn__handles_take(context->handles, context->api, stream, &slot);
     if (st == FATTN_OK) {
-        const fattn__compiled *compiled = plan->state;
-        int status = compiled->before != NULL ? run_before(slot, api, compiled->before, tensors) : DNN_STATUS_SUCCESS;
-        if (status == DNN_STATUS_SUCCESS)
-            status = borrow_pack(&pack, slot, plan, tensors);
-        if (status == DNN_STATUS_SUCCESS)
-            status = api->cudnnBackendExecute(slot->handle, compiled->desc, pack);
-        if (status != DNN_STATUS_SUCCESS) {
-            st = launch_failed(api, status);
-        } else if (compiled->sum_count > 0) {
+        const int status = as != NULL ? run_once(slot, context->api, compiled, tensors, as) : run_plan(slot, plan, tensors);
+        if (status != DNN_STATUS_SUCCESS)
+            st = launch_failed(context->api, status);
+        else if (compiled->sum_count > 0)
             st = fattn__cudnn_sums(plan, tensors, stream);
-        }
         fattn__handles_give(context->handles, slot);
     }
     fattn__leave(context, previous);
     return st;
 }
 
+fattn_status fattn__cudnn_run(const fattn_plan *plan, const fattn_tensors *tensors, struct CUstream_st *stream)
+{
+    return launch(plan, NULL, tensors, stream);
+}
+
 fattn_status fattn__cudnn_run_as(const fattn_plan *plan, const fattn_problem *problem, const fattn_tensors *tensors,
                                  struct CUstream_st *stream)
 {
-    const fattn__cudnn *api = plan->context->api;
-    const fattn__compiled *compiled = plan->state;
-    fattn__cuda_context previous;
-    fattn__handle_slot *slot;
-    fattn__desc pack = NULL;
-    fattn_status st = fattn__enter(plan->context, &previous);
-    if (st != FATTN_OK)
-        return st;
-    st = fattn__handles_take(plan->context->handles, api, stream, &slot);
-    if (st == FATTN_OK) {
-        int status = make_pack(&pack, api, compiled, tensors, problem);
-        if (status == DNN_STATUS_SUCCESS)
-            status = api->cudnnBackendExecute(slot->handle, compiled->desc, pack);
-        if (status != DNN_STATUS_SUCCESS)
-            st = launch_failed(api, status);
-        if (pack != NULL)
-            api->cudnnBackendDestroyDescriptor(pack);
-        fattn__handles_give(plan->context->handles, slot);
-    }
-    fattn__leave(plan->context, previous);
-    return st;
+    return launch(plan, problem, tensors, stream);
 }
 
 fattn_status fattn__cudnn_fill_graph(const fattn_plan *plan, const fattn_tensors *tensors, void *graph, bool update)
@@ -206,8 +189,7 @@ fattn_status fattn__cudnn_fill_graph(const fattn_plan *plan, const fattn_tensors
         st = fattn__fail(refused ? FATTN_UNSUPPORTED : FATTN_INTERNAL, "the native graph cannot be %s: %s %s", update ? "updated" : "made",
                          fattn__cudnn_status_name(api, status), last);
     }
-    if (pack != NULL)
-        api->cudnnBackendDestroyDescriptor(pack);
+    fattn__desc_destroy(api, pack);
     fattn__handles_give(plan->context->handles, slot);
     return st;
 }

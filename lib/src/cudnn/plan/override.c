@@ -72,7 +72,7 @@ static vector of_rows(vector *rows, const int64_t at[][4], int count)
     return (vector){ rows, rows + count, rows + count };
 }
 
-int fattn__overrides_give(fattn__desc pack, const fattn__cudnn *api, const fattn__compiled *compiled, const fattn_problem *problem)
+void fattn__overrides_give(fattn__steps *steps, fattn__desc pack, const fattn__compiled *compiled, const fattn_problem *problem)
 {
     overrides given = { .count = 0 };
     vector dims[MOST], strides[MOST];
@@ -80,11 +80,7 @@ int fattn__overrides_give(fattn__desc pack, const fattn__cudnn *api, const fattn
         add(&given, &compiled->bindings[i], problem);
     const vector all_dims = of_rows(dims, (const int64_t(*)[4])given.dims, given.count);
     const vector all_strides = of_rows(strides, (const int64_t(*)[4])given.strides, given.count);
-    int status =
-        api->cudnnBackendSetAttribute(pack, DNN_ATTR_VARIANT_PACK_OVERRIDE_UNIQUE_IDS, DNN_TYPE_INT64, given.count, given.uids);
-    if (status == DNN_STATUS_SUCCESS)
-        status = api->cudnnBackendSetAttribute(pack, DNN_ATTR_VARIANT_PACK_OVERRIDE_SHAPES, DNN_TYPE_VOID_PTR, 1, &all_dims);
-    if (status == DNN_STATUS_SUCCESS)
-        status = api->cudnnBackendSetAttribute(pack, DNN_ATTR_VARIANT_PACK_OVERRIDE_STRIDES, DNN_TYPE_VOID_PTR, 1, &all_strides);
-    return status;
+    fattn__step_set(steps, pack, DNN_ATTR_VARIANT_PACK_OVERRIDE_UNIQUE_IDS, DNN_TYPE_INT64, given.count, given.uids);
+    fattn__step_set(steps, pack, DNN_ATTR_VARIANT_PACK_OVERRIDE_SHAPES, DNN_TYPE_VOID_PTR, 1, &all_dims);
+    fattn__step_set(steps, pack, DNN_ATTR_VARIANT_PACK_OVERRIDE_STRIDES, DNN_TYPE_VOID_PTR, 1, &all_strides);
 }

@@ -59,9 +59,7 @@ static const char *remedy_of(fattn_reason reason, const char *status, const char
 static fattn_status refuse(fattn_decision *out, const fattn__cudnn *api, int status, const char *log)
 {
     int first;
-    fattn_status st = fattn__log_refusals(out, log, &first);
-    if (st != FATTN_OK)
-        return st;
+    TRY(fattn__log_refusals(out, log, &first));
     /* One line of the environment outweighs every other: with all libraries there, that engine might have said yes. */
     for (size_t i = 0; i < out->refusal_count; i++) {
         if (reason_of(out, &out->refusals[i]) == FATTN_REASON_ENVIRONMENT) {
@@ -91,9 +89,7 @@ static fattn_status refuse_graph(fattn_decision *out, const fattn__graph *g, con
     const char *name = "", *text = g->text;
     if (g->cudnn_status != DNN_STATUS_SUCCESS) {
         name = fattn__cudnn_status_name(g->api, g->cudnn_status);
-        fattn_status st = fattn__log_refusals(out, log, &first);
-        if (st != FATTN_OK)
-            return st;
+        TRY(fattn__log_refusals(out, log, &first));
     }
     if (first >= 0)
         text = out->refusals[first].text;
@@ -179,7 +175,7 @@ static fattn_status ask(fattn__question *q, fattn_context *context, const fattn_
             return fattn__refuse(out, FATTN_BACKEND_CUDNN, (fattn_reason)st, "", fattn_last_error(), "");
     }
     ask_engines(q, context, options);
-    if (q->offer.status == DNN_STATUS_SUCCESS && q->offer.count > 0) {
+    if (q->offer.steps.status == DNN_STATUS_SUCCESS && q->offer.count > 0) {
         const fattn_rule *rule = fattn__policy_denies(context, problem, FATTN_BACKEND_CUDNN);
         if (rule != NULL)
             return fattn__refuse_by_rule(out, FATTN_BACKEND_CUDNN, rule, problem);
@@ -189,7 +185,7 @@ static fattn_status ask(fattn__question *q, fattn_context *context, const fattn_
     char last[16384] = "";
     if (log->text == NULL)
         context->api->cudnnGetLastErrorString(last, sizeof last);
-    return refuse(out, context->api, q->offer.status, log->text != NULL ? log->text : last);
+    return refuse(out, context->api, q->offer.steps.status, log->text != NULL ? log->text : last);
 }
 
 fattn_status fattn__question_ask(fattn__question *q, fattn_context *context, const fattn_problem *problem, const fattn_plan_options *options,
