@@ -1,9 +1,9 @@
 /* How an old entry point is kept when the question grows.
  *
- * `may_run` is the narrow question that a program has asked for years: 15 arguments, no batch, no layout of the output, one answer. It is now a
- * thin wrapper: it fills a fattn_problem and asks fattn_decide. Three rules keep its meaning:
- *   - A field that the old entry cannot say stays 0, so the library derives it: O has the layout of Q, dO that of O, each gradient that of its input.
- *     A wrapper that fills in a value of its own would refuse tomorrow what ran yesterday.
+ * `may_run` is the narrow question that a program has asked for years: 15 arguments, no batch, no layout of the output, one answer.
+ * It is now a thin wrapper: it fills a fattn_problem and asks fattn_decide. Three rules keep its meaning:
+ *   - A field that the old entry cannot say stays 0, so the library derives it: O has the layout of Q, dO that of O, each gradient
+ * that of its input. A wrapper that fills in a value of its own would refuse tomorrow what ran yesterday.
  *   - Training asks the backward as well, and only training does. One backend must do both: the old entry has room for one answer.
  *   - The reason of a no is the sentence of the new decision.
  */
@@ -40,8 +40,8 @@ static int ask(fattn_context *context, const fattn_problem *problem, char *messa
     }
     const int backend = fattn_decision_supported(decision) ? (int)fattn_decision_backend(decision) : -1;
     if (backend < 0)
-        snprintf(message, capacity, "%s: %s %s", problem->pass == FATTN_BACKWARD ? "backward" : "forward", fattn_decision_status(decision),
-                 fattn_decision_text(decision));
+        snprintf(message, capacity, "%s: %s %s", problem->pass == FATTN_BACKWARD ? "backward" : "forward",
+                 fattn_decision_status(decision), fattn_decision_text(decision));
     fattn_decision_destroy(decision);
     return backend;
 }
@@ -95,7 +95,9 @@ static int check_formats(fattn_context *context)
 /* The old entry refuses what the new question refuses, with its words. */
 static int check_reason(fattn_context *context)
 {
-    const old_question old = { .heads_q = 8, .heads_kv = 3, .seq_q = 512, .seq_kv = 512, .dim_qk = 64, .dim_v = 64, .window_left = -1, .window_right = -1 };
+    const old_question old = {
+        .heads_q = 8, .heads_kv = 3, .seq_q = 512, .seq_kv = 512, .dim_qk = 64, .dim_v = 64, .window_left = -1, .window_right = -1
+    };
     char message[512];
     const int backend = may_run(context, &old, message, sizeof message);
     const bool right = backend == -1 && strstr(message, "heads_q: 8 is not a multiple of heads_k, 3") != NULL;

@@ -3,9 +3,9 @@
 #include <string.h>
 #include <time.h>
 
+#include "fattn/device.h"
 #include "context.h"
 #include "error.h"
-#include "fattn/device.h"
 
 enum { BUFFER_ALIGNMENT = 256, STREAM_NON_BLOCKING = 1 };
 

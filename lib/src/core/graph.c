@@ -1,10 +1,10 @@
 /* CUDA graphs: the driver's functions, thinly, and cuDNN's own way to fill one. */
 #include <stdlib.h>
 
+#include "fattn/graph.h"
 #include "cudnn/plan/cudnn_plan.h"
 #include "engine.h"
 #include "error.h"
-#include "fattn/graph.h"
 #include "graph_driver.h"
 #include "liars/lies.h"
 

@@ -2,11 +2,11 @@
 #include <omp.h>
 #include <string.h>
 
-#include "problem/layout.h"
-#include "liars/lies.h"
-#include "problem/resolved_problem.h"
 #include "cpu_attention.h"
 #include "cpu_gradient.h"
+#include "liars/lies.h"
+#include "problem/layout.h"
+#include "problem/resolved_problem.h"
 
 /* A gradient of Q, of K, of V, or of K and V together, and how it is divided into tasks: (b, h, tile of rows or keys) of the output. */
 typedef struct part {

@@ -2,9 +2,9 @@
 #ifndef FATTN_CPU_CALL_H
 #define FATTN_CPU_CALL_H
 
+#include "cpu/kernels/cpu_kernels.h"
 #include "cpu_dropout.h"
 #include "cpu_factors.h"
-#include "cpu/kernels/cpu_kernels.h"
 #include "cpu_view.h"
 
 typedef struct fattn__call {

@@ -1,8 +1,8 @@
 #include "cpu_dropout.h"
 
-#include "problem/auxiliary.h"
-#include "cpu_number.h"
+#include "cpu/kernels/cpu_number.h"
 #include "cpu_view.h"
+#include "problem/auxiliary.h"
 
 fattn__dropping fattn__dropping_of(const fattn_problem *p, const fattn_tensors *t)
 {

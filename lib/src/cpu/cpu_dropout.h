@@ -2,8 +2,8 @@
 #ifndef FATTN_CPU_DROPOUT_H
 #define FATTN_CPU_DROPOUT_H
 
-#include "problem/dropout.h"
 #include "cpu_scores.h"
+#include "problem/dropout.h"
 
 typedef struct fattn__dropping {
     bool on;

@@ -4,8 +4,8 @@
 
 #include "core/call_check.h"
 #include "core/engine.h"
-#include "problem/layout.h"
 #include "cpu_attention.h"
+#include "problem/layout.h"
 
 static int threads_of(const fattn_context *context)
 {

@@ -2,8 +2,8 @@
 
 #include <math.h>
 
+#include "cpu/kernels/cpu_number.h"
 #include "problem/layout.h"
-#include "cpu_number.h"
 
 /* The power of two that makes `most` fit the type: 1 where it does. */
 static float fitting(int32_t dtype, float most)

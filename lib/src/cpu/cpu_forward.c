@@ -2,11 +2,11 @@
 #include <omp.h>
 #include <string.h>
 
-#include "problem/layout.h"
 #include "cpu_attention.h"
 #include "cpu_call.h"
 #include "cpu_scores.h"
 #include "cpu_scratch.h"
+#include "problem/layout.h"
 
 /* One tile of rows on its way through the keys. */
 typedef struct tile {

@@ -3,9 +3,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "cpu/kernels/cpu_number.h"
 #include "liars/lies.h"
 #include "score_mod/mod_program.h"
-#include "cpu_number.h"
 
 bool fattn__scores_are_plain(const fattn_problem *p)
 {

@@ -5,6 +5,7 @@
 
 #include "cpu/kernels/cpu_kernels.h"
 #include "cpu_tile.h"
+#include "score_mod/mod_program.h"
 
 /* A tile of scores: rows [row0, row0 + rows) of (b, h) against keys [key0, key0 + keys); element (i, j) is at i * row_step + j * key_step. */
 typedef struct fattn__scores {
@@ -13,6 +14,13 @@ typedef struct fattn__scores {
     int64_t b, h, row0, rows, key0, keys;
     int64_t row_step, key_step;
 } fattn__scores;
+
+/* cpu_mod_row.c: evaluates a program for a row of `count` keys in fp32. out[k] is the value of node `place` for key `key0 + k`; scores and gradients are
+ * arrays of `count`. `at` is b,h,row,key0. `tensors` are host addresses with the signatures of `mod`. Several places at once: `places` of
+ * `place_count`, out is [place_count][count]. */
+void fattn__score_mod_row(const fattn_score_mod *mod, const fattn__mod_program *program, const int64_t at[4], int64_t count,
+                          const float *scores, const float *gradients, const void *const *tensors, const int32_t *places, int place_count,
+                          float *out);
 
 bool fattn__scores_are_plain(const fattn_problem *p); /* nothing before padding and band */
 void fattn__scores_modify(const fattn__scores *at, float *s);

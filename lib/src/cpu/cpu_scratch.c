@@ -1,7 +1,7 @@
 #include "cpu_scratch.h"
 
-#include "problem/layout.h"
 #include "cpu_attention.h"
+#include "problem/layout.h"
 
 static size_t padded(int64_t floats)
 {

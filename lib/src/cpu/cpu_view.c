@@ -2,9 +2,9 @@
 
 #include <math.h>
 
-#include "problem/auxiliary.h"
+#include "cpu/kernels/cpu_number.h"
 #include "liars/lies.h"
-#include "cpu_number.h"
+#include "problem/auxiliary.h"
 
 static void add_offsets(fattn__view *v, const fattn_problem *p, const fattn_tensors *t, fattn__role which)
 {

@@ -5,7 +5,7 @@
 /* The kernels know the operations by number. */
 _Static_assert(FATTN_MOD_NEG == 1 && FATTN_MOD_FLOOR == 17 && FATTN_MOD_ADD == 18 && FATTN_MOD_OR == 33 && FATTN_MOD_NOT == 34 &&
                    FATTN_MOD_SELECT == 35 && FATTN__MOD_SCORE == 64 && FATTN__MOD_TENSOR == 68,
-               "the operations of lib/cuda/modify.cu are those of score_mod.h");
+               "the operations of lib/cuda/math_modify.cu are those of score_mod.h");
 _Static_assert((int)FATTN__PROGRAM_NODES >= (int)FATTN__MOD_MAX_NODES && (int)FATTN__PROGRAM_TENSORS == (int)FATTN_MOD_MAX_TENSORS,
                "every recording fits");
 

@@ -5,9 +5,9 @@
 #include "../../cuda/math_params.h"
 #include "core/engine.h"
 #include "math_chunks.h"
-#include "problem/resolved_problem.h"
 #include "math_kernels.h"
 #include "math_sum.h"
+#include "problem/resolved_problem.h"
 
 /* A plan's state. */
 typedef struct fattn__math_state {

@@ -55,11 +55,4 @@ const fattn__mod_program *fattn__score_mod_gradient(const fattn_score_mod *mod);
 const fattn_score_mod *fattn__score_mod_retain(const fattn_score_mod *mod); /* NULL is fine */
 void fattn__score_mod_release(const fattn_score_mod *mod);
 
-/* Evaluates a program for a row of `count` keys in fp32. out[k] is the value of node `place` for key `key0 + k`; scores and gradients are
- * arrays of `count`. `at` is b,h,row,key0. `tensors` are host addresses with the signatures of `mod`. Several places at once: `places` of
- * `place_count`, out is [place_count][count]. */
-void fattn__score_mod_row(const fattn_score_mod *mod, const fattn__mod_program *program, const int64_t at[4], int64_t count,
-                          const float *scores, const float *gradients, const void *const *tensors, const int32_t *places, int place_count,
-                          float *out);
-
 #endif

@@ -1,8 +1,8 @@
 /* e4m3, e5m2 and the block-scaled types on the cpu: codes with scales, forward and backward, and the largest magnitudes. */
-#include "problem/surface.h"
+#include "support/surface.h"
 
+#include "cpu/kernels/cpu_number.h"
 #include "problem/auxiliary.h"
-#include "cpu/cpu_number.h"
 
 static float *scalar(float x)
 {

@@ -1,5 +1,5 @@
 /* Packed sequences, cumulative lengths and pages on the cpu. */
-#include "problem/surface.h"
+#include "support/surface.h"
 
 static world packed(uint32_t tensors, int32_t bits, bool tokens)
 {

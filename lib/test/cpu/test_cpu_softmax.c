@@ -1,5 +1,5 @@
 /* What joins the score and the softmax on the cpu: boolean masks, slopes, sinks, dropout, a scale in memory, base 2, block masks, rotation. */
-#include "problem/surface.h"
+#include "support/surface.h"
 
 #include "problem/dropout.h"
 

@@ -4,8 +4,8 @@
 #define FATTN_TEST_GRAPH_RECORDER_H
 
 #include "cudnn/backend/backend.h"
-#include "cudnn/graph/builders.h"
 #include "cudnn/graph/cudnn_graph.h"
+#include "cudnn/plan/builders.h"
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>

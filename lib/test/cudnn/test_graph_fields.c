@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "cudnn/graph/builders.h"
+#include "cudnn/plan/builders.h"
 #include "fattn/score_mod.h"
 #include "problem/resolved_problem.h"
 

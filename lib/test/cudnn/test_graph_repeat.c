@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "cudnn/backend/abi.h"
-#include "cudnn/plan/repeat.h"
+#include "cudnn/backend/repeat.h"
 
 static fattn_problem backward(fattn_determinism how, int64_t dim)
 {

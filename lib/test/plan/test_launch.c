@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "core/context.h"
-#include "cudnn/plan/cudnn_plan.h"
 #include "core/plan.h"
+#include "cudnn/plan/cudnn_plan.h"
 #include "support/described_h100.h"
 
 static _Atomic int made, destroyed, executed, handles_made, streams_set, busy[FATTN__MAX_HANDLES + 1];

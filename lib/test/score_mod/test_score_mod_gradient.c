@@ -1,6 +1,7 @@
 /* Derived gradients against finite differences, and the normal form, over random recordings. */
-#include "cudnn/recipes.h"
+#include "cpu/cpu_scores.h"
 #include "fattn/score_mod.h"
+#include "recipes.h"
 
 /* ---- what must hold
  * ----------------------------------------------------------------------------------------------------------------- */

@@ -8,11 +8,11 @@
 #include <string.h>
 
 #include "core/context.h"
-#include "cuda.h"
 #include "core/error.h"
 #include "core/libraries.h"
-#include "log.h"
+#include "cuda.h"
 #include "cudnn_nvrtc.h"
+#include "log.h"
 
 static fattn__cudnn loaded;
 static bool is_loaded;

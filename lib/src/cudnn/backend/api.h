@@ -4,8 +4,8 @@
 #define FATTN_CUDNN_API_H
 
 #include "abi.h"
-#include "fattn/fattn.h"
 #include "cudnn_nvrtc.h"
+#include "fattn/fattn.h"
 
 /* X(result, name, arguments) */
 #define FATTN__CUDNN_FUNCTION_LIST(X)                                                                                              \

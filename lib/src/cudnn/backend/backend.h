@@ -7,11 +7,11 @@
 #ifndef FATTN_CUDNN_BACKEND_H
 #define FATTN_CUDNN_BACKEND_H
 
-#include "problem/auxiliary.h"
 #include "api.h"
 #include "fattn/fattn.h"
 #include "fattn/score_mod.h"
-#include "cudnn/plan/repeat.h"
+#include "problem/auxiliary.h"
+#include "repeat.h"
 
 /* What a real tensor of a graph is bound to at a call. X(SYMBOL, field of fattn_tensors) */
 /* clang-format off */

@@ -7,8 +7,8 @@
 #ifndef FATTN_CUDNN_GRAPH_H
 #define FATTN_CUDNN_GRAPH_H
 
-#include "problem/layout.h"
 #include "cudnn/backend/backend.h"
+#include "problem/layout.h"
 #include "problem/resolved_problem.h"
 
 enum { FATTN__AXIS_ROW = 2, FATTN__AXIS_COL = 3 };

@@ -7,8 +7,8 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "builders.h"
 #include "core/error.h"
-#include "cudnn/graph/builders.h"
 #include "math/math_sum.h"
 #include "policy/policy_stack.h"
 #include "policy/rules.h"

@@ -2,8 +2,8 @@
  * int64: what follows is that object as the C++ library of every Linux compiler lays it out, made by hand. */
 #include <string.h>
 
-#include "problem/resolved_problem.h"
 #include "cudnn_plan.h"
+#include "problem/resolved_problem.h"
 
 typedef struct vector {
     const void *begin, *end, *limit;

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "builders.h"
 #include "core/error.h"
-#include "cudnn/graph/builders.h"
 #include "math/math_sum.h"
 #include "policy/policy_stack.h"
 

@@ -5,8 +5,8 @@
 #include "core/context.h"
 #include "core/decision.h"
 #include "cudnn/backend/backend.h"
-#include "heuristics.h"
 #include "cudnn/backend/log.h"
+#include "heuristics.h"
 
 typedef struct fattn__question {
     fattn_context *context;

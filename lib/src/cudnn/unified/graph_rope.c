@@ -1,7 +1,7 @@
 #include "graph_rope.h"
 
-#include "problem/layout.h"
 #include "cudnn/backend/backend_parts.h"
+#include "problem/layout.h"
 
 /* Attributes of the operation and of its gradient, which differ by number alone. */
 typedef struct rotation {

@@ -2,10 +2,10 @@
  * replayed; what becomes of dS on the way back cannot be said. */
 #include <string.h>
 
-#include "score_mod/mod_program.h"
 #include "cudnn/backend/backend_parts.h"
 #include "graph_rope.h"
 #include "graph_unified.h"
+#include "score_mod/mod_program.h"
 
 #define ATTR(name) DNN_ATTR_OPERATION_SDPA_BWD_##name
 

@@ -1,7 +1,7 @@
 /* What the unified forward is told of 8 bit types, from 9.25. That the factors are E8M0 is what makes it block-scaled. */
-#include "problem/layout.h"
 #include "cudnn/graph/graph_fp8.h"
 #include "graph_unified.h"
+#include "problem/layout.h"
 
 #define ATTR(name) DNN_ATTR_OPERATION_SDPA_FWD_##name
 

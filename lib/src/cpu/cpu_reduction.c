@@ -1,7 +1,7 @@
 #include <string.h>
 
-#include "cpu/cpu_gradient.h"
-#include "cpu/cpu_number.h"
+#include "cpu/kernels/cpu_number.h"
+#include "cpu_gradient.h"
 #include "problem/layout.h"
 #include "problem/resolved_problem.h"
 #include "score_mod/mod_program.h"

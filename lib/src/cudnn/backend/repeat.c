@@ -2,8 +2,8 @@
 
 #include <stdio.h>
 
-#include "cudnn/backend/abi.h"
-#include "cudnn/graph/builders.h"
+#include "abi.h"
+#include "cudnn/plan/builders.h"
 
 enum { ANY_DIM = INT32_MAX, HEURISTICS = -1, OLDEST = 90800 };
 

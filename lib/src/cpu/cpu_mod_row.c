@@ -2,8 +2,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "cpu/kernels/cpu_kernels.h"
-#include "recording.h"
+#include "cpu_scores.h"
+#include "score_mod/recording.h"
 
 enum { BLOCK = 64 };
 

@@ -1,7 +1,7 @@
 #include "builders.h"
 
-#include "problem/layout.h"
 #include "cudnn/unified/graph_unified.h"
+#include "problem/layout.h"
 
 #define HAS(symbol) FATTN__HAS(symbol)
 #define COMPOSITE_BOTH                                                                                                             \

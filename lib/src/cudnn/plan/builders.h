@@ -2,8 +2,8 @@
 #ifndef FATTN_CUDNN_BUILDERS_H
 #define FATTN_CUDNN_BUILDERS_H
 
-#include "problem/feature_set.h"
 #include "cudnn/backend/backend.h"
+#include "problem/feature_set.h"
 
 typedef struct fattn__builder {
     const char *name;
