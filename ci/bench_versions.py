@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """How fast are many versions, and how much memory do many cases take? Needs no GPU. Wants bench_decide: cmake --build build/release --target benches
 
-  versions   N cases of suite core on every build of a range, as one described device: asked, then answered from the store, beside a bare loop over
-             cuDNN's heuristics (bench_decide) on three of the builds. Seconds of CPU and the ratios hold on a machine that others use too.
+  versions   N cases of suite core on every build of a range, as one described device, beside a bare loop over cuDNN's heuristics
+             (bench_decide) on three of the builds. Seconds of CPU and the ratios hold on a machine that others use too.
   million    a pattern of a million cases: the memory of `facts list --count`, `facts list` and `facts decide` on the cpu backend
 
 usage: bench_versions.py [--cudnn 9.12..9.27] [--device h100-sxm] [--cases 2000] [--bin build/release/bin] [versions] [million]
@@ -20,11 +20,11 @@ HOME = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 MILLION = "pass=fwd b=1..100 s=64..6400:64 d=8..800:8"
 
 
-def measure(command, out, **environment):
+def measure(command, out):
     """Runs it with stdout to a file: exit status, seconds, seconds of CPU with all its workers, MB of its largest process."""
     started = time.monotonic()
     with open(out, "w", encoding="utf-8") as file:
-        child = subprocess.Popen(command, stdout=file, stderr=subprocess.DEVNULL, env={**os.environ, "FACTS_HOME": HOME, **environment})
+        child = subprocess.Popen(command, stdout=file, stderr=subprocess.DEVNULL, env={**os.environ, "FACTS_HOME": HOME})
         _, status, used = os.wait4(child.pid, 0)
     child.returncode = os.waitstatus_to_exitcode(status)
     if child.returncode not in (0, 1):  # 1: findings are no matter here
@@ -33,13 +33,9 @@ def measure(command, out, **environment):
 
 
 def count(record):
-    """Rows, and how many of them came from the store."""
-    rows = stored = 0
+    """Rows of a record."""
     with open(record, encoding="utf-8") as file:
-        for line in file:
-            rows += line.startswith('{"case":')
-            stored += '"stored":"' in line
-    return rows, stored
+        return sum(line.startswith('{"case":') for line in file)
 
 
 def draw(options, work):
@@ -71,20 +67,16 @@ def bare(options, cases, builds):
 def versions(options, work):
     cases, drawn = draw(options, work)
     ask = [options.facts, "decide", cases, "--cudnn", options.cudnn, "--device", options.device, "-j", "2", "--overwrite", "-o"]
-    record, store = os.path.join(work, "record.jsonl"), os.path.join(work, "answers.sqlite")
-    wall, cpu, _ = measure(ask + [record], os.path.join(work, "first"), FACTS_STORE=store)
-    rows, stored = count(record)
+    record = os.path.join(work, "record.jsonl")
+    wall, cpu, _ = measure(ask + [record], os.path.join(work, "out"))
+    rows = count(record)
     with open(record, encoding="utf-8") as file:
         builds = [target["build"] for target in json.loads(file.readline())["run"]["targets"]]
-    again, again_cpu, _ = measure(ask + [record], os.path.join(work, "second"), FACTS_STORE=store)
-    if stored or count(record) != (rows, rows):
-        sys.exit(f"bench_versions.py: {stored} rows of the first run and {count(record)} of the second came from the store, of {rows}")
     alone, decide = (each * drawn * len(builds) for each in bare(options, cases, builds))
     print(f"{drawn} cases x {len(builds)} builds ({builds[0]} to {builds[-1]}) as {options.device}, {os.cpu_count()} cores, 2 workers: {rows} rows\n"
           f"  bare loop over heuristics      {alone:7.1f} s of CPU\n"
           f"  fattn_decide, the same loop    {decide:7.1f} s of CPU, {decide / alone:.2f} of bare\n"
-          f"  facts decide, asked            {cpu:7.1f} s of CPU, {cpu / alone:.2f} of bare; {wall:.1f} s\n"
-          f"  facts decide, from the store   {again_cpu:7.1f} s of CPU, {again_cpu / cpu:.3f} of asked; {again:.1f} s")
+          f"  facts decide                   {cpu:7.1f} s of CPU, {cpu / alone:.2f} of bare; {wall:.1f} s")
 
 
 def million(options, work):

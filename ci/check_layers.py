@@ -9,6 +9,9 @@ import re
 import subprocess
 import sys
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import structure
+
 HOME = pathlib.Path(__file__).resolve().parent.parent
 HARNESS = r"(case|numbers|record|builds|search|audit|supervisor|commands|worker)/"
 
@@ -82,6 +85,56 @@ def check_texts(names):
                 yield f"{name}:{number}: {found[0]}: no path of one machine belongs in the project"
 
 
+# Modules whose parts call each other: they are one module in several files, and their README says so.
+ONE_MODULE = ("lib/src", "harness/src/supervisor")
+FILES_IN_A_FOLDER = 25
+
+
+def module_of(name):
+    return next((module for module in ONE_MODULE if name.startswith(module + "/")), name)
+
+
+def check_structure(names, build=None):
+    """The tree: base names that occur once, folders of a readable size with a page each, private headers, and no circles."""
+    every = structure.sources(names)
+    tested = [name for name in every if structure.PRODUCTION.search(name)]
+    yield from check_names(every)
+    yield from check_folders(every, names)
+    included = structure.includes(HOME, every)
+    for a, b in sorted(included):
+        if b.startswith("lib/src/") and not a.startswith(("lib/", "harness/src/liars/")) and structure.PRODUCTION.search(a):
+            yield f"{a}:1: {b}: a private header of lib/"
+    inside = {(a, b) for a, b in included if a in set(tested) and b in set(tested)}
+    families = structure.grouped(inside, lambda name: module_of(structure.family(name)))
+    for part in structure.circles(families):
+        yield f"{part[0]}: {structure.one_circle(families, part)}: headers include each other in a circle"
+    edges = inside | set(structure.links(build, tested) if build else ())
+    folders = structure.grouped(edges, lambda name: module_of(structure.folder(name) + "/").rstrip("/"))
+    for part in structure.circles(folders):
+        yield f"{part[0]}: {structure.one_circle(folders, part)}: folders need each other in a circle"
+
+
+def check_names(every):
+    """zstd's rule: who reads "open tile.h" finds one file."""
+    places = {}
+    for name in every:
+        places.setdefault(structure.family(name).rsplit("/", 1)[-1], set()).add(structure.folder(name))
+    for stem, folders in sorted(places.items()):
+        if len(folders) > 1:
+            yield f"{min(folders)}/{stem}: also in {', '.join(sorted(folders)[1:])}: a base name occurs once in the tree"
+
+
+def check_folders(every, names):
+    count = {}
+    for name in every:
+        count[structure.folder(name)] = count.get(structure.folder(name), 0) + 1
+    for folder, files in sorted(count.items()):
+        if files > FILES_IN_A_FOLDER:
+            yield f"{folder}: {files} sources: at most {FILES_IN_A_FOLDER} in a folder"
+        if f"{folder}/README.md" not in names:
+            yield f"{folder}: no README.md: each folder has a page that says who may call whom"
+
+
 def check_linked(build):
     """`facts` links nothing that computes attention, and nothing of CUDA's is linked at all: it is loaded."""
     symbols = subprocess.run(["nm", str(build / "bin" / "facts")], capture_output=True, text=True, check=True).stdout
@@ -95,8 +148,8 @@ def check_linked(build):
 
 def main():
     names = tracked()
-    findings = list(check_sources(names)) + list(check_texts(names))
     build = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else None
+    findings = list(check_sources(names)) + list(check_texts(names)) + list(check_structure(names, build))
     if build and (build / "bin" / "facts").exists():
         findings += check_linked(build)
     print("\n".join(findings) if findings else f"{len(names)} files, dependencies point one way")

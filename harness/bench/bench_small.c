@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "gpu_driver.h"
+#include "gpu/gpu_driver.h"
 #include "worker/exec/judging.h"
 #include "worker/exec/trial.h"
 #include "worker/target/loaded_target.h"
@@ -25,8 +25,9 @@
 /* X(member, word) */
 #define CALL_LIST(X)                                                                                                               \
     X(launch, "launches")                                                                                                          \
-    X(memory_set, "clears") X(copy_to_device, "sends") X(copy_to_host, "fetches") X(stream_synchronize, "waits")                   \
-        X(memory_alloc, "allocations") X(memory_info, "questions")
+    X(memory_set, "clears")                                                                                                        \
+    X(copy_to_device, "sends")                                                                                                     \
+    X(copy_to_host, "fetches") X(stream_synchronize, "waits") X(memory_alloc, "allocations") X(memory_info, "questions")
 #define AS_ENUM(member, word) CALL_##member,
 enum { CALL_LIST(AS_ENUM) CALLS };
 #undef AS_ENUM
@@ -261,7 +262,7 @@ static void print_all(const char *text, const sample samples[RUNS + AFTER])
     };
     double values[RUNS + AFTER];
     printf("\n## %s: %s\n\n| stage | least us | median us | after a plan: least | median |\n|---|---|---|---|---|\n", text,
-           facts_verdict_words[samples[0].verdict]);
+           facts_verdict_name(samples[0].verdict));
     for (int s = 0; s < STAGES; s++) {
         for (int n = 0; n < RUNS + AFTER; n++)
             values[n] = samples[n].us[s];
@@ -289,7 +290,7 @@ static bool bench(facts_worker *worker, const char *text)
     static facts_problem problem;
     static sample samples[RUNS + AFTER], last;
     facts_case c;
-    facts_error error = { .text = "" };
+    facts_error error = { 0 };
     char why[256] = "";
     fattn_plan *plan = NULL;
     if (!facts_case_parse(&c, text, &error) || facts_problem_resolve(&problem, &c, &error) != FACTS_RESOLVED) {

@@ -28,7 +28,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char *text = calloc(1, size + 1), name[FACTS_NAME_MAX], again[FACTS_NAME_MAX];
     memcpy(text, data, size);
     facts_case c, d;
-    facts_error error = { "", 0, 0 };
+    facts_error error = { 0 };
     if (!facts_case_parse(&c, text, &error)) {
         check(error.text[0] != '\0' && error.line == 1 && error.column >= 1);
     } else {

@@ -11,7 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     char *text = calloc(1, size + 1), reach[200];
     memcpy(text, data, size);
-    facts_error error = { "", 0, 0 };
+    facts_error error = { 0 };
     facts_claims claims = { 0 };
     if (facts_claims_read(&claims, text, "fuzz", &error)) {
         for (size_t i = 0; i < claims.count; i++) {

@@ -69,13 +69,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
         put(build, "METADATA", line + 1, rest);
         put(build, "RECORD", line + 1, rest);
     }
-    facts_message note = { 0 }, message = { 0 };
+    facts_error note = { 0 }, message = { 0 };
     facts_build one;
     int status = facts_build_identify(&one, build, &message);
     if (status == 0 ? one.major != 9 || !one.name[0] : !message.text[0] || strchr(message.text, '\n'))
         abort();
     facts_builds out;
-    message = (facts_message){ 0 };
+    message = (facts_error){ 0 };
     if (strchr(spec, '/') || strcmp(spec, ".") == 0) /* a folder of this machine */
         return 0;
     status =

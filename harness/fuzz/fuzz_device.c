@@ -18,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
         abort();
     (void)snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     facts_device device;
-    facts_message message = { 0 };
+    facts_error message = { 0 };
     int status = facts_device_load(&device, path, &message);
     if (status == 0 ? device.sm < 50 || !device.json[0] || !device.name[0]
                     : status != 2 || !message.text[0] || strchr(message.text, '\n'))

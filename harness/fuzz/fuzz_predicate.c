@@ -3,13 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "case/language/predicate.h"
+#include "case/suites/predicate.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char *text = calloc(1, size + 1);
     memcpy(text, data, size);
-    facts_error error = { "", 0, 0 };
+    facts_error error = { 0 };
     facts_predicate *p;
     facts_case c;
     if (!facts_case_parse(&c, "pass=bwd s=1/192 h=8/2 window=128:inf scale=0.5", NULL))

@@ -14,10 +14,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     json_error_t error;
     facts_line_parse(&line, (const char *)data, size);
     for (size_t i = 0; i < line.count; i++) {
-        facts_slice value = line.members[i].value;
+        facts_span value = line.members[i].value;
         if (value.at < (const char *)data || value.at + value.length > (const char *)data + size)
             abort();
-        facts_slice_string(value, text, sizeof text);
+        facts_json_string(value, text, sizeof text);
     }
     json_t *json = json_loadb((const char *)data, size, 0, &error);
     bool accepted = json_is_object(json);

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "case/language/expectation_lines.h"
-#include "case/language/suite.h"
+#include "case/suites/expectation_lines.h"
+#include "case/suites/suite.h"
 
 static void check(bool ok)
 {
@@ -34,7 +34,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char *text = calloc(1, size + 1);
     memcpy(text, data, size);
-    facts_error error = { "", 0, 0 };
+    facts_error error = { 0 };
     facts_suite suite = { 0 };
     if (facts_suite_read(&suite, text, "fuzz", &error))
         expand(&suite);

@@ -14,7 +14,7 @@
 #include <time.h>
 
 #include "../cuda/test/primary.h"
-#include "gpu_run.h"
+#include "gpu/gpu_run.h"
 
 static const fref__driver *real;
 

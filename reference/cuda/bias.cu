@@ -1,4 +1,4 @@
-/* dBias: sums of dX over what the bias broadcasts; src/backward_bias.c. */
+/* dBias: sums of dX over what the bias broadcasts; src/backward/backward_bias.c. */
 #include "weigh.cuh"
 
 namespace fref {

@@ -42,7 +42,7 @@ typedef struct fref__span {
     int32_t first, last;
 } fref__span;
 
-/* What the weights of one row's keys are made of; docs/numerics.md section 2 and src/forward.c, src/backward_rows.c. */
+/* What the weights of one row's keys are made of; docs/numerics.md section 2 and src/ref_forward.c, src/backward/backward_rows.c. */
 typedef struct fref__facts {
     double shift;           /* P = exp(x - shift) * per_sum: near Max; Stats */
     double per_sum;         /* near 1 / Sum_exp; 1 */

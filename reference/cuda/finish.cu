@@ -1,4 +1,4 @@
-/* From the sums to the answers, their sigmas and bounds; as src/forward.c, src/backward_rows.c and src/backward_keys.c end. */
+/* From the sums to the answers, their sigmas and bounds; as src/ref_forward.c, src/backward/backward_rows.c and src/backward/backward_keys.c end. */
 #include "weigh.cuh"
 
 namespace fref {

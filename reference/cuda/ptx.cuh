@@ -8,7 +8,7 @@ namespace fref {
 #include "test/instructions.h"
 #else
 
-/* Dynamic shared memory; all.h says how much. */
+/* Dynamic shared memory; oracle_kernels.h says how much. */
 #define FREF_SHARED(name) extern __shared__ __align__(16) double name[]
 
 __device__ __forceinline__ void copy_async(double *to, const double *from)

@@ -4,7 +4,7 @@
  * tile is wide. Each sum runs in one order whatever else runs.
  */
 #pragma once
-#include "all.h"
+#include "oracle_kernels.h"
 #include "weigh.cuh"
 
 namespace fref {

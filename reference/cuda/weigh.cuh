@@ -1,4 +1,4 @@
-/* What a key's score weighs in each sum; the formulas stand in src/forward.c, src/backward_rows.c and src/backward_keys.c. */
+/* What a key's score weighs in each sum; the formulas stand in src/ref_forward.c, src/backward/backward_rows.c and src/backward/backward_keys.c. */
 #pragma once
 #include "element.cuh"
 

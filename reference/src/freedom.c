@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "product.h"
+#include "ref_product.h"
 
 #define CHUNK 64 /* rows that are multiplied at a time */
 

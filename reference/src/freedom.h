@@ -10,7 +10,7 @@
 #ifndef FREF_FREEDOM_H
 #define FREF_FREEDOM_H
 
-#include "shape.h"
+#include "ref_shape.h"
 
 #define FREF__FREEDOM_ROWS 1024 /* at most so many rows of X, evenly spaced, say how its channels are related */
 

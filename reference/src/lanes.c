@@ -3,8 +3,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "backward.h"
-
 /* Eight doubles; narrower machines take them in pieces. */
 typedef double eight __attribute__((vector_size(64), aligned(8), may_alias));
 typedef int64_t eight_bits __attribute__((vector_size(64), aligned(8), may_alias));

@@ -1,7 +1,7 @@
 /* What is done to every entry of P and dS where no score is modified and nothing is dropped: eight at a time.
  *
  * Only additions, multiplications, comparisons and choices of doubles, fused where it says so, and sums in eight lanes that are
- * added in one order at the end: the same bits on every instruction set. The general forms stand in forward.c, backward_rows.c and
+ * added in one order at the end: the same bits on every instruction set. The general forms stand in ref_forward.c, backward_rows.c and
  * backward_keys.c.
  */
 #ifndef FREF_LANES_H
@@ -9,6 +9,9 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+
+/* A probability below this may be flushed to zero by fp32 arithmetic. */
+#define FREF__P_FLUSHED 0x1.125fbee250664p-126 /* 2^-125.9 */
 
 /* exp(x[n]), within 1 unit in the last place of a normal result; 0 and infinity where it leaves the doubles; a NaN stays. */
 void fref__exp(double *out, const double *x, int64_t n);

@@ -12,6 +12,7 @@
 #include "slab.h"
 
 #define E32 0x1p-23
+#define THIRD (1.0 / 3.0) /* of u^2: the variance of a rounding by at most u */
 /* A key whose x lies this far below the maximum has P = 0 in any arithmetic: its magnitude says nothing of the others' errors. */
 #define FREF__OUT_OF_REACH 200.0
 

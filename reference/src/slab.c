@@ -34,6 +34,16 @@ static int64_t doubles_of_unit(const fref__shape *s, bool backward)
            s->span_v * s->keys_padded * s->ld_v * (backward ? 2 : 1);
 }
 
+static int64_t widest(const fref__shape *s)
+{
+    return s->ld_qk > s->ld_v ? s->ld_qk : s->ld_v;
+}
+
+int64_t fref__slab_scratch(const fref__shape *s, bool freedom)
+{
+    return widest(s) + (freedom ? fref__effective_channels_scratch(widest(s)) : 0);
+}
+
 /* Of P, and of dS. */
 static int64_t entries_of_head(const fref__shape *s)
 {

@@ -10,8 +10,8 @@
 
 #include "memory.h"
 #include "number.h"
-#include "product.h"
-#include "shape.h"
+#include "ref_product.h"
+#include "ref_shape.h"
 
 #define FREF__TILE_ROWS 64  /* rows that share one pass over the keys */
 #define FREF__TILE_KEYS 128 /* keys that are weighed at a time */

@@ -21,16 +21,6 @@ static double norm_of(const double *x, int64_t n)
     return sqrt(sum);
 }
 
-static int64_t widest(const fref__shape *s)
-{
-    return s->ld_qk > s->ld_v ? s->ld_qk : s->ld_v;
-}
-
-int64_t fref__slab_scratch(const fref__shape *s, bool freedom)
-{
-    return widest(s) + (freedom ? fref__effective_channels_scratch(widest(s)) : 0);
-}
-
 static double *scratch_of_thread(const fref__slab *slab, const fref__shape *s)
 {
     return slab->scratch + omp_get_thread_num() * fref__slab_scratch(s, slab->channels != NULL);

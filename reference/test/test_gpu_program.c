@@ -4,7 +4,7 @@
 
 #include <fref/gpu.h>
 
-#include "gpu_driver.h"
+#include "gpu/gpu_driver.h"
 
 static int reads_host_pages;
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "answers.h"
-#include "modify.h"
+#include "modifications.h"
 
 enum { BATCH = 3, ROWS = 21, KEYS = 34, HEADS = 4, HEADS_KV = 2, DIM = 16 };
 static const int32_t len_q[BATCH] = { 13, 0, 21 }, len_kv[BATCH] = { 34, 9, 5 };

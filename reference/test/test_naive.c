@@ -4,8 +4,8 @@
 #include <stdio.h>
 
 #include "answers.h"
-#include "modify.h"
-#include "naive.h"
+#include "modifications.h"
+#include "naive_reference.h"
 
 #define RELATIVE 1e-12
 

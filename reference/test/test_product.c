@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "problems.h"
-#include "product.h"
+#include "ref_product.h"
 
 enum { ROWS = 13, COLUMNS = 48, INNER = 37 };
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "answers.h"
-#include "modify.h"
+#include "modifications.h"
 
 #define STEP 0x1p-11
 

@@ -3,7 +3,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from . import catalogue, compare, coverage, exports, items, known, markdown, predicate, reader, text, words
+from . import compare, exports, markdown, reader, text, words
 from .store import load
 
 OK, FINDINGS, BAD_INPUT, ENVIRONMENT, INCOMPLETE = 0, 1, 2, 3, 4
@@ -18,15 +18,6 @@ def _parser():
     parser.add_argument("-o", "--output", metavar="DIR", help="folder for index.html, results.csv, results.json, summary.md, junit.xml")
     parser.add_argument("--title", default="cuDNN fused attention: what is supported, and is it right", help="title of the page")
     parser.add_argument("--issue", metavar="CASE", help="print the body of an issue about this case, in Markdown")
-    parser.add_argument("--readme", action="store_true", help="print README's table, features by version range, in Markdown")
-    parser.add_argument("--items", metavar="LIST", help="print what was promised against what these records answer, in Markdown: a list such as cases/items/seeds.items; exit 1 when "
-                        "an item lacks cases or versions")
-    parser.add_argument("--coverage", action="store_true", help="print each key and value of the case language with its number of cases and the versions that decided and ran it, "
-                        "in Markdown; exit 1 when a value was never asked")
-    parser.add_argument("--catalogue", metavar="LIST", help="print which failures of cases/known these records reproduce, on what, which not, and which they cannot test, in "
-                        "Markdown; exit 1 when none is reproduced")
-    parser.add_argument("--implementations", action="store_true", help="print where the composite and the unified implementation answered one case: verdicts, engines and whether "
-                        "the bits agree, in Markdown; exit 1 when one has a finding that the other has not")
     parser.add_argument("--decisions", metavar=("A", "B"), nargs=2, help="do devices A and B (names as in the records) get the same decisions? Compares yes or no and "
                         "mode A's engines with their knobs, of every case and build that both were asked; each difference is printed")
     parser.add_argument("--bits", metavar=("A", "B"), nargs=2, help="do records A and B hold the same answers, bit for bit? Compares the hashes of the tensors of every case, "
@@ -62,37 +53,11 @@ def _bits(names):
     return compare.print_bits(one, other, names)
 
 
-def _items(store, path):
-    try:
-        listed = items.read(path)
-    except (items.ItemsError, predicate.PredicateError) as error:
-        return _fail(str(error), BAD_INPUT)
-    except OSError as error:
-        return _fail(f"{path}: {error.strerror or error}", BAD_INPUT)
-    return _print_table(items.table(store, listed))
-
-
-def _catalogue(store, listed):
-    try:
-        entries = catalogue.read(Path(listed))
-    except (known.KnownError, OSError) as error:
-        return _fail(str(error), BAD_INPUT)
-    shown, reproduced, _ = catalogue.table(store, entries)
-    print(shown, end="")
-    return OK if reproduced else FINDINGS
-
-
-def _print_table(made):
-    shown, lacking = made
-    print(shown, end="")
-    return FINDINGS if lacking else OK
-
-
 def main(argv=None):
     argv = sys.argv[1:] if argv is None else argv
-    if argv and argv[0] in ("expect", "golden", "known"):
-        from . import expectations, golden, known_cli
-        return {"expect": expectations, "golden": golden, "known": known_cli}[argv[0]].main(argv[1:])
+    if argv and argv[0] in ("audit", "calibrate", "golden", "known", "merge", "self"):
+        from . import audit, calibrate, golden, known_cli, liars, merge
+        return {"audit": audit, "calibrate": calibrate, "golden": golden, "known": known_cli, "merge": merge, "self": liars}[argv[0]].main(argv[1:])
     parser = _parser()
     try:
         args = parser.parse_args(argv)
@@ -102,8 +67,8 @@ def main(argv=None):
         return _bits(args.bits)
     if not args.inputs:
         return _fail("give a record, or a folder of records", BAD_INPUT)
-    if not (args.output or args.issue or args.readme or args.items or args.decisions or args.coverage or args.catalogue or args.implementations):
-        return _fail("say where to write: -o DIR (or --issue CASE, --readme, --items LIST, --coverage, --catalogue, --implementations, --decisions A B, --bits A B)", BAD_INPUT)
+    if not (args.output or args.issue or args.decisions):
+        return _fail("say where to write: -o DIR (or --issue CASE, --decisions A B, --bits A B)", BAD_INPUT)
     try:
         store = load(args.inputs)
     except reader.InputError as error:
@@ -117,16 +82,6 @@ def main(argv=None):
         if body is None:
             return _fail(f"no row has the case '{text.line(args.issue, 200)}'", BAD_INPUT)
         print(body, end="")
-    if args.readme:
-        print(markdown.readme_table(store, args.inputs), end="")
-    if args.items:
-        return _items(store, Path(args.items))
-    if args.coverage:
-        return _print_table(coverage.table(store))
-    if args.catalogue:
-        return _catalogue(store, args.catalogue)
-    if args.implementations:
-        return _print_table(coverage.implementations(store))
     if args.decisions:
         differ = compare.print_decisions(store, *args.decisions)
         if differ or not args.output:

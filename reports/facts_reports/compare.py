@@ -1,5 +1,5 @@
 """Two that should agree: the decisions for two devices, and the bits of two records."""
-from . import text, words
+from . import latest, text, words
 from .cases import parse, value_of
 
 
@@ -63,7 +63,7 @@ def _bits(store, with_device):
     found = {}
     for _, row in store.rows("outcome <> 'missing'"):
         if bits := bits_of(row):
-            found[(row["case"], row["build"], store.config(row), row["device"] if with_device else "")] = bits
+            found[(row["case"], row["build"], latest.config(row), row["device"] if with_device else "")] = bits
     return found
 
 

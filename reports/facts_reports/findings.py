@@ -2,7 +2,7 @@
 
 Alike: the same outcome on the same device in the same tensors and the same slice of the matrix. A known one keeps its link, and is one line for each link.
 """
-from . import cases, words
+from . import cases, latest, words
 from .store import Store
 from .versions import range_words, segments
 from .vocabulary import BY_WORD, KNOWN, NEWS, RANK
@@ -85,7 +85,7 @@ def _history(outcome, device, rows, every, builds, labels):
     members = list(dict.fromkeys(case for case, _, _ in rows))
     failing = {}
     for case, row, _ in rows:
-        failing.setdefault(row["build"], set()).add((case, Store.config(row)))
+        failing.setdefault(row["build"], set()).add((case, latest.config(row)))
     spans = []
     for build in builds:
         all_rows = {case: every.at[(case, device)][build] for case in members if build in every.at.get((case, device), {})}

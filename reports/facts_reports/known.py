@@ -153,7 +153,7 @@ class Failure:
         return tuple(_architectures(self, key) for key in ("sm", "suspected"))
 
     def expectations(self):
-        """[(predicate, seldom)]: the rows that are known to fail, as harness/src/case/language/expectation_lines.c reads them; `?` where it is only suspected."""
+        """[(predicate, seldom)]: the rows that are known to fail, as harness/src/case/suites/expectation_lines.c reads them; `?` where it is only suspected."""
         out = []
         for places, suspected in zip(self.architectures, (False, True)):
             if not places or not self.shows:

@@ -1,10 +1,10 @@
-"""`facts known list | show | check | note`: the known failures on the command line."""
+"""`facts known list | show | check | propose | note`: the known failures on the command line."""
 import argparse
 import json
 import sys
 from pathlib import Path
 
-from . import known, known_observe, known_pages, reader
+from . import known, known_observe, known_pages, propose, reader
 from .predicate import nearest
 from .store import load
 
@@ -23,6 +23,9 @@ def _parser():
     task = tasks.add_parser("check", help="what records show: new observations, as a diff of the files")
     task.add_argument("records", metavar="RECORD", nargs="+")
     task.add_argument("--write", action="store_true", help="change the files instead of printing the diff")
+    task = tasks.add_parser("propose", help="a file for the failures in records that no file explains, as a diff")
+    task.add_argument("records", metavar="RECORD", nargs="+")
+    task.add_argument("--write", action="store_true", help="also write cases/known/proposed.known")
     task = tasks.add_parser("note", help="add an observation by hand")
     task.add_argument("id", metavar="ID[/LABEL]")
     task.add_argument("word", choices=("seen", "right"))
@@ -96,6 +99,12 @@ def _check(entries, args):
     return OK if store.complete() else INCOMPLETE
 
 
+def _propose(entries, args):
+    store = load(args.records)
+    reader.warn(store.files, "facts known")
+    return propose.propose(store, entries, args.folder, args.write)
+
+
 def _note(entries, args):
     name, _, label = args.id.partition("/")
     entry = _find(entries, name)
@@ -117,7 +126,7 @@ def main(argv):
     args = _parser().parse_args(argv)
     try:
         entries = known.load(args.folder)
-        return {"list": _list, "show": _show, "check": _check, "note": _note}[args.task](entries, args)
+        return {"list": _list, "show": _show, "check": _check, "propose": _propose, "note": _note}[args.task](entries, args)
     except (known.KnownError, reader.InputError) as error:
         print(f"facts known: {error}", file=sys.stderr)
         return BAD_INPUT

@@ -4,7 +4,7 @@ _HEAD = "# Made from cases/known by ci/generate_known.py. Change the files there
 
 
 def expectations(entries):
-    """The text of known.expect, as harness/src/case/language/expectation_lines.c reads it."""
+    """The text of known.expect, as harness/src/case/suites/expectation_lines.c reads it."""
     lines = [_HEAD.rstrip("\n")]
     for entry in entries:
         for failure in entry.failures:

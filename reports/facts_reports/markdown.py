@@ -1,58 +1,20 @@
-"""Markdown for people in a hurry: the overview (about 4 kB), README's example table, and the body of an issue."""
+"""Markdown for people in a hurry: the overview (about 4 kB) and the body of an issue."""
 import re
 
-from . import features, findings, text, words
-from .cases import asked_of, parse
-from .predicate import holds, parse as parse_predicate
-from .versions import range_words, segments
-from .vocabulary import BY_WORD, KNOWN, RANK
+from . import findings, text, words
+from .cases import parse
+from .vocabulary import BY_WORD, RANK
 
 SUMMARY_BYTES = 4096
 _FINDINGS = 10
 
 
-def _cell_history(cells, labels):
-    """[(words, counts of cases, of these known)] over builds. Neighbours join when every case ended alike, never when only totals agree."""
-    signatures = [tuple(sorted(c.items())) for c in cells]
-    out = []
-    for a, z in segments(signatures):
-        counts, known = {}, {}
-        for outcome, standing in cells[a].values():
-            counts[outcome] = counts.get(outcome, 0) + 1
-            known[outcome] = known.get(outcome, 0) + (standing == KNOWN)
-        out.append((range_words(labels, a, z), counts, known))
-    return out
-
-
-def _counts_words(counts, known=None):
+def counts_words(counts, known=None):
     words_of = []
     for o in sorted(counts, key=RANK.get):
         k = (known or {}).get(o, 0)
         words_of.append(f"{BY_WORD[o].mark} {counts[o]:,} {o}" + ("" if not k else " (known)" if k == counts[o] else f" ({k:,} known)"))
     return ", ".join(words_of)
-
-
-def feature_table(store, axes=None, most=40):
-    """Features down, devices across, ranges of versions in the cells."""
-    builds, devices = store.builds(), store.devices()
-    names = {device: words.device_labels(store, device) for device in devices}
-    by_target = {}
-    for case, build, device, *how in store.db.execute("SELECT case_name, build, device, outcome, finding FROM row ORDER BY rank DESC, finding"):
-        by_target.setdefault((device, build), {})[case] = tuple(how)   # the worst of its configurations comes last
-    cases = {case for rows in by_target.values() for case in rows}
-    found, _ = features.of(sorted(cases))
-    lines = ["| | " + " | ".join(text.markdown(d) for d in devices) + " |", "|---" * (len(devices) + 1) + "|"]
-    for feature in [f for f in found if axes is None or f.axis in axes][:most]:
-        tree = parse_predicate(feature.where)
-        member = {c for c in cases if holds(tree, asked_of(c))}
-        row = []
-        for device in devices:
-            asked = [b for b, _ in builds if (device, b) in by_target]
-            cells = [{c: o for c, o in by_target[(device, b)].items() if c in member} for b in asked]
-            told = _cell_history(cells, [names[device][b] for b in asked])
-            row.append("<br>".join(f"{when}: {_counts_words(counts, known) or 'no case'}" for when, counts, known in told))
-        lines.append(f"| {feature.axis.lower()}: {text.markdown(feature.label)} | " + " | ".join(row) + " |")
-    return "\n".join(lines) + "\n"
 
 
 def summary(store, title):
@@ -62,7 +24,7 @@ def summary(store, title):
              f"Planned {totals['planned']:,} = answered {totals['answered']:,} + missing {totals['missing']:,}."
              + ("" if store.complete() else f" **Incomplete**: {text.count(totals['unreadable'], 'unreadable line')}.") + "\n"]
     counts = store.counts
-    rows = [f"| {text.markdown(labels[b])} | {text.markdown(d)} | {_counts_words(c)} |" for b, _ in store.builds() for d in store.devices()
+    rows = [f"| {text.markdown(labels[b])} | {text.markdown(d)} | {counts_words(c)} |" for b, _ in store.builds() for d in store.devices()
             if (c := counts("build=? AND device=?", (b, d)))]
     table = "| cuDNN | device | rows |\n|---|---|---|\n"
     room = SUMMARY_BYTES - len("\n".join(parts).encode()) - 600
@@ -101,20 +63,6 @@ def _fitting(rows, room, noun, total=None):
         kept.append(row)
     left = (total or len(rows)) - len(kept)
     return "\n".join(kept) + ("\n" if kept else "") + (f"\n{left:,} more {noun}: index.html\n" if left else "")
-
-
-_README = ("pass: forward", "pass: backward", "mask: causal, top-left", "mask: causal, bottom-right", "mask: window, top-left", "head dim: up to 64", "head dim: 65 to 128",
-           "head dim: 129 to 256", "heads: grouped queries", "padding: random lengths", "padding: empty sequences", "strides: broadcast, stride 0")
-
-
-def readme_table(store, inputs):
-    """The example table of the project's README: at most sixteen lines, with the day of the newest run and the command that printed it."""
-    day = max((str(r.get("started", "")) for r in store.runs.values()), default="")[:10]
-    command = "facts report --readme " + " ".join(text.shell(i) for i in inputs)
-    lines = feature_table(store, most=1000).splitlines()
-    rows = [line for wanted in _README for line in lines[2:] if line.startswith(f"| {wanted} |")]
-    about = f"Cases by feature, worst first, {text.markdown(day) or 'not dated'}; printed by {text.code(command)}"
-    return "\n".join([about, "", *lines[:2], *rows]) + "\n"
 
 
 def _same(asked, name):

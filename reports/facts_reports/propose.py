@@ -1,4 +1,4 @@
-"""`facts expect update`: the file cases/known/proposed.known for failures that no file explains, as a unified diff to review.
+"""`facts known propose`: the file cases/known/proposed.known for failures that no file explains, as a unified diff to review.
 
 A cause is a verdict on one architecture with the same tensors and status, by the same side (guards on or off): what separates such rows from all others of
 the same target is looked for over the axes (separate.py). Each cause is one `failure:`; the same records show the versions where it is right. The same
@@ -10,13 +10,13 @@ import sys
 import tempfile
 from pathlib import Path
 
-from . import findings, known, known_observe, separate, text
+from . import expectations, findings, known, known_expectations, known_observe, separate, text
 from .cases import bare
-from .expectations import FINDINGS, OK, Held, complaint, sentence
 
+OK, FINDINGS = 0, 1
 NAME = "proposed"
 _SUBJECT = ("engine", "config", "backend")
-_HEAD = """# Proposed by `facts expect update`. Move each failure to a file of its own, with its title, its link, what is expected, and its cases.
+_HEAD = """# Proposed by `facts known propose`. Move each failure to a file of its own, with its title, its link, what is expected, and its cases.
 title: Failures that no other file explains.
 kind: number
 verdict: {}
@@ -24,34 +24,31 @@ due: to be written
 """
 
 
-def update(store, lines, suites, folder, overwrite):
-    """Prints the diff and the expectations that nothing needs; exit 1 when there is one of them."""
-    held = Held(store, lines, suites)
-    stale = [sentence(line, why) for line in lines if (why := complaint(line)) and why.startswith("no result needs")]
-    found = _causes(held)
+def propose(store, entries, folder, write):
+    """Prints the diff; exit 1 when there is one. An earlier proposal explains nothing: this one replaces it."""
+    lines = expectations.read(known_expectations.expectations([e for e in entries if e.name != NAME]))
+    rows, failed = expectations.unexplained(store, lines)
+    found = _causes(rows, failed)
     path = Path(folder) / f"{NAME}.known"
     if found:
         before = path.read_text(encoding="utf-8") if path.exists() else ""
-        after = _file(found, held, store, folder)
+        after = _file(found, store, folder)
         sys.stdout.writelines(f"{said}\n" for said in difflib.unified_diff(
             before.splitlines(), after.splitlines(), f"a/cases/known/{path.name}" if before else "/dev/null", f"b/cases/known/{path.name}", lineterm=""))
-        if overwrite:
+        if write:
             path.write_text(after, encoding="utf-8")
-    for said in stale:
-        print(said)
-    print(f"{text.count(len(found), 'failure')} proposed, {text.count(len(stale), 'expectation')} no longer needed"
-          + (f"; written to cases/known/{path.name}" if found and overwrite else ""), file=sys.stderr)
-    return FINDINGS if found or stale else OK
+    print(f"{text.count(len(found), 'failure')} proposed" + (f"; written to cases/known/{path.name}" if found and write else ""), file=sys.stderr)
+    return FINDINGS if found else OK
 
 
-def _file(found, held, store, folder):
+def _file(found, store, folder):
     """The text of the file, with the versions where these records show that a failure is gone."""
     body = [*_HEAD.format(" ".join(sorted({rows[0]["verdict"] for _, _, rows in found}))).splitlines()]
     labels = {}
     for where, tensors, rows in found:
         label = "-".join([rows[0]["verdict"], *tensors]).lower().replace("_", "-")
         labels[label] = labels.get(label, 0) + 1
-        body += _failure(held, store, f"{label}-{labels[label]}", where, tensors, rows)
+        body += _failure(store, f"{label}-{labels[label]}", where, tensors, rows)
     body += ["", "cases:", *sorted({r["case"] for _, _, rows in found for r in rows}), ""]
     with tempfile.TemporaryDirectory() as aside:
         path = Path(aside) / f"{NAME}.known"
@@ -62,23 +59,23 @@ def _file(found, held, store, folder):
         return "\n".join(changed[entry.path][1] if changed else body)
 
 
-def _causes(held):
+def _causes(all_rows, failed):
     """[(predicate, tensors, rows)], in a fixed order."""
     alike = {}
-    for row, _ in held.unexplained:
+    for row in failed:
         key = (row["sm"] or 0, row["verdict"], row["grade"] or "", "guards=off" in row["case"].split(), tuple(findings.bad_tensors(row)))
         alike.setdefault(key, []).append(row)
     out = []
     for (_, _, grade, _, tensors), rows in sorted(alike.items(), key=lambda c: str(c[0])):
-        out += [(where, [t for t in tensors if t], mine) for where, mine in _separated(held, grade, rows)]
+        out += [(where, [t for t in tensors if t], mine) for where, mine in _separated(all_rows, grade, rows)]
     return out
 
 
-def _separated(held, grade, failed):
+def _separated(all_rows, grade, failed):
     """[(predicate, rows)]: each predicate covers some of the failures; what none covers is named case by case."""
     targets = {(r["build"], r["device"]) for r in failed}
     ids = {id(r) for r in failed}
-    near = [r for r, _, _ in held.rows if (r["build"], r["device"]) in targets and r["grade"] == (grade or None) and r["verdict"] != "not_run"]
+    near = [r for r in all_rows if (r["build"], r["device"]) in targets and r["grade"] == (grade or None) and r["verdict"] != "not_run"]
     subjects = {k: [None if r.get(k) in (None, "") else str(r[k]) for r in near] for k in _SUBJECT}
     columns = separate.Columns([bare(r["case"]) for r in near], subjects)
     changed = separate.bits_of([i for i, r in enumerate(near) if id(r) in ids], len(near))
@@ -104,13 +101,13 @@ def _records(store):
     return " ".join(Path(f.name).name for f in store.files)
 
 
-def _failure(held, store, label, where, tensors, rows):
+def _failure(store, label, where, tensors, rows):
     runs = {r["run"] for r in rows}
     engines, devices = {r.get("engine") for r in rows}, sorted({r["device"] for r in rows})
     engine = engines.pop() if len(engines) == 1 else None
     if engine is not None and "|" not in where:   # the key `engine` says it
         where = " & ".join(part for part in where.split(" & ") if part != f"engine={engine}") or where
-    suites = sorted(set().union(*(held.about(bare(r["case"])) for r in rows), *(str(store.runs.get(run, {}).get("suites", "")).split() for run in runs)))
+    suites = sorted(set().union(*(expectations.suites_of(store, r) for r in rows)))
     return ["", f"failure: {label}", f"verdict: {rows[0]['verdict']}", f"when: {where}",
             *([f"engine: {engine}"] if engine is not None and not re.search(r"\bengine\b", where) else []),
             f"sm: {rows[0]['sm'] or 'any'}",

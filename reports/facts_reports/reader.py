@@ -21,10 +21,12 @@ class FileReport:
     """What one file gave."""
     name: str
     lines: int = 0
+    at: int = 0              # where the line begins that lines() yielded last, in the unpacked file
     rows: int = 0
     unreadable: int = 0
     samples: list = field(default_factory=list)
     runs: int = 0
+    run: str = ""            # the last run: rows that name none belong to it
     closed: bool = False     # the last run said complete: true
     truncated: bool = False
 
@@ -76,13 +78,20 @@ def _open(path):
     return path.open("rb")
 
 
-def lines(stream, report):
-    """Lines of bounded length; the rest of an overlong one is read over."""
+def refuse_newer(name, run):
+    """Raises InputError for a run object that a newer FACTS wrote."""
+    if isinstance(run.get("format"), int) and run["format"] > FORMAT:
+        raise InputError(f"{name}: was written by a newer FACTS (format {run['format']}; this one reads {FORMAT}): use that one")
+
+
+def lines(stream, report, limit=FILE_LIMIT):
+    """Lines of bounded length; the rest of an overlong one is read over. `limit`: bytes of the file."""
     seen = 0
     while True:
         line = stream.readline(LINE_LIMIT + 1)
         if not line:
             return
+        report.at = seen
         seen += len(line)
         report.lines += 1
         if len(line) > LINE_LIMIT and not line.endswith(b"\n"):
@@ -92,9 +101,9 @@ def lines(stream, report):
             report.refuse(f"longer than {LINE_LIMIT >> 20} MiB")
         elif line.strip():
             yield line
-        if seen > FILE_LIMIT:
+        if seen > limit:
             report.truncated = True
-            report.refuse(f"the file goes on after {FILE_LIMIT >> 30} GiB; not read")
+            report.refuse(f"the file goes on after {limit >> 30} GiB; not read")
             return
 
 
@@ -130,10 +139,9 @@ def _dispatch(item, report, store):
         if isinstance(item.get(word), dict):
             # The many `start` objects are compared, never shown.
             value = item[word] if word == "start" else text.clean_json(item[word])
-            if word == "run" and isinstance(value.get("format"), int) and value["format"] > FORMAT:
-                raise InputError(f"{report.name}: was written by a newer FACTS (format {value['format']}; this one reads {FORMAT}): use that one")
             if word == "run":
-                report.runs, report.closed = report.runs + 1, False
+                refuse_newer(report.name, value)
+                report.runs, report.run, report.closed = report.runs + 1, str(value.get("id") or ""), False
             if word == "end":
                 report.closed = value.get("complete") is True
             store.note(word, value)
@@ -144,6 +152,7 @@ def _dispatch(item, report, store):
     if why:
         return why
     report.rows += 1
+    row["run"] = row["run"] or report.run
     store.add_row(row)
     return ""
 

@@ -1,4 +1,5 @@
-"""Two sides of a comparison: rows of records into a SQLite file that the system may page out, the latest word on each, target beside target.
+"""Two sides of a comparison: rows of records into a SQLite file that the system may page out, the row that counts of each question (latest.py), target
+beside target.
 
 A side is a list of targets (build, device); a slot pairs one target of each. What is kept of a row is what a comparison looks at.
 """
@@ -8,18 +9,17 @@ import sqlite3
 from dataclasses import dataclass, field
 from itertools import groupby
 
-from . import reader, text, words
-from .store import Store
+from . import latest, reader, text, words
 from .versions import version_key
 from .vocabulary import RANK, is_finding, is_met, outcome_of
 
-_SCHEMA = """
+_SCHEMA = f"""
 PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA temp_store=FILE; PRAGMA cache_size=-65536;
-CREATE TABLE seen(id INTEGER PRIMARY KEY, record INT, started TEXT, attempt INT, build TEXT, device TEXT, case_name TEXT, config INT, answer TEXT);
+CREATE TABLE seen({latest.COLUMNS}, record INT, answer TEXT);
 CREATE TABLE row(slot INT, side INT, case_name TEXT, config INT, answer TEXT);
 """
 _LOOKED_AT = ("case", "cudnn", "build", "device", "sm", "grade", "backend", "verdict", "supported", "engine", "config", "workspace_bytes", "plan_ms",
-              "exec_us", "reason", "errors", "expectation", "attempt", "run")
+              "exec_us", "reason", "errors", "expectation", "attempt", "run", "stage")
 _REASON = ("class", "status", "text", "rule")
 
 
@@ -178,12 +178,12 @@ class _Reading:
         if row["verdict"] not in ("not_run", "inconclusive"):
             about["grades"].add(row["grade"] or "unknown")
         started = str(self.record.runs.get(row["run"], {}).get("started", ""))
-        self.batch.append((self.number, started, row["attempt"], *key, row["case"], Store.config(row), _pack(answer_of(row, self.lists))))
+        self.batch.append((*latest.columns(row, started), self.number, _pack(answer_of(row, self.lists))))
         if len(self.batch) >= 5000:
             self.flush()
 
     def flush(self):
-        self.db.executemany("INSERT INTO seen(record, started, attempt, build, device, case_name, config, answer) VALUES(?,?,?,?,?,?,?,?)", self.batch)
+        self.db.executemany("INSERT INTO seen VALUES(NULL,?,?,?,?,?,?,?,?,?)", self.batch)
         self.batch = []
 
     def finish(self):
@@ -220,12 +220,11 @@ class Sides:
         return record
 
     def pair(self, slots):
-        """`slots`: [((record, build, device), (record, build, device))]. The latest row of each (case, target, configuration) is the one that counts."""
+        """`slots`: [((record, build, device), (record, build, device))]."""
         for number, sides in enumerate(slots):
             for side, (record, build, device) in enumerate(sides):
-                self.db.execute("INSERT INTO row SELECT ?, ?, case_name, config, answer FROM (SELECT *, row_number() OVER"
-                                " (PARTITION BY case_name, config ORDER BY started DESC, attempt DESC, id DESC) AS place FROM seen"
-                                " WHERE record=? AND build=? AND device=?) WHERE place=1", (number, side, record, build, device))
+                self.db.execute("INSERT INTO row SELECT ?, ?, case_name, config, answer FROM " + latest.that_count("record=? AND build=? AND device=?"),
+                                (number, side, record, build, device))
             self.slots.append(Slot(*(tuple(side[1:]) for side in sides)))
         self.db.execute("DELETE FROM seen")
         self.db.execute("CREATE INDEX row_order ON row(slot, case_name, side, config)")

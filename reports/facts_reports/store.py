@@ -1,18 +1,41 @@
-"""Rows in SQLite: the latest word on every (case, target) wins, and what the plan names but nobody answered is there as `missing`."""
+"""Rows in SQLite: the row that counts of every question (latest.py); what the plan names but nobody answered is there as `missing`."""
 import json
 import re
 import sqlite3
 
-from . import reader
+from . import latest, reader
 from .versions import build_key
 from .vocabulary import NEWS, RANK, outcome_of, standing
 
-_SCHEMA = """
-CREATE TABLE seen(id INTEGER PRIMARY KEY, run TEXT, started TEXT, attempt INT, case_name TEXT, build TEXT, cudnn TEXT, device TEXT, config INT,
-                  outcome TEXT, finding INT, suite_group TEXT, json TEXT);
+_SCHEMA = f"""
+CREATE TABLE seen({latest.COLUMNS}, run TEXT, cudnn TEXT, outcome TEXT, finding INT, suite_group TEXT, json TEXT);
 CREATE TABLE row(id INTEGER PRIMARY KEY, run TEXT, case_name TEXT, build TEXT, cudnn TEXT, device TEXT, config INT, outcome TEXT, rank INT,
                  finding INT, suite_group TEXT, json TEXT);
 """
+
+
+def name_gpus(runs, target_lines):
+    """Gives each planned GPU of `runs` ({id: run object}) the name that its rows have; returns {name: number, as --device wants it}.
+
+    A plan names a GPU by its number. The target line has the number and the name. A target line without a number (the first records) is the one device
+    of its build that the plan does not name.
+    """
+    numbers = {}
+    for run, about in runs.items():
+        plan = [t for t in about.get("targets") or [] if isinstance(t, dict)]
+        named = {(str(t.get("build", "")), str(t.get("device", ""))) for t in plan}
+        said = [t for t in target_lines if str(t.get("run", "")) == run]
+        exact = {(str(t.get("build", "")), str(t["planned"])): str(t.get("device", "")) for t in said if t.get("planned")}
+        for t in plan:
+            build, device = str(t.get("build", "")), str(t.get("device", ""))
+            rest = {str(x.get("device", "")) for x in said if str(x.get("build", "")) == build and not x.get("planned")} - {d for b, d in named if b == build}
+            if (build, device) in exact:
+                t["device"] = exact[(build, device)]
+            elif t.get("kind") == "gpu" and len(rest) == 1:
+                t["device"] = rest.pop()
+            if re.fullmatch(r"gpu\d{1,3}", device):
+                numbers[str(t["device"])] = device[3:]
+    return numbers
 
 
 class Store:
@@ -52,30 +75,21 @@ class Store:
         expectation = row.get("expectation")
         outcome = outcome_of(row["verdict"], row["grade"], row["supported"], expectation)
         started = str(self.runs.get(row["run"], {}).get("started", ""))
-        self._batch.append((row["run"], started, row["attempt"], row["case"], row["build"], row["cudnn"], row["device"],
-                            self.config(row), outcome, standing(outcome, row["verdict"], expectation), row["group"], json.dumps(row, ensure_ascii=False)))
+        self._batch.append((*latest.columns(row, started), row["run"], row["cudnn"], outcome, standing(outcome, row["verdict"], expectation),
+                            row["group"], json.dumps(row, ensure_ascii=False)))
         if len(self._batch) >= 5000:
             self._flush()
 
-    @staticmethod
-    def config(row):
-        """With engine=all a configuration is a row of its own; otherwise the chosen engine's place is no identity."""
-        return row["config"] if row.get("config") is not None and "engine=all" in row["case"].split() else -1
-
     def _flush(self):
-        self.db.executemany("INSERT INTO seen(run,started,attempt,case_name,build,cudnn,device,config,outcome,finding,suite_group,json)"
-                            " VALUES(?,?,?,?,?,?,?,?,?,?,?,?)", self._batch)
+        self.db.executemany("INSERT INTO seen VALUES(NULL,?,?,?,?,?,?,?,?,?,?,?,?,?)", self._batch)
         self._batch = []
 
     def finish(self):
         """Call once, when every file is read."""
         self._flush()
-        self._name_gpus()
-        self.db.executescript("""
-            INSERT INTO row(run,case_name,build,cudnn,device,config,outcome,finding,suite_group,json)
-              SELECT run,case_name,build,cudnn,device,config,outcome,finding,suite_group,json FROM (
-                SELECT *, row_number() OVER (PARTITION BY case_name,build,device,config ORDER BY started DESC, attempt DESC, id DESC) AS place
-                FROM seen) WHERE place = 1 ORDER BY id;""")
+        self.gpus = name_gpus(self.runs, self.target_lines)
+        self.db.execute("INSERT INTO row(run,case_name,build,cudnn,device,config,outcome,finding,suite_group,json)"
+                        f" SELECT run,case_name,build,cudnn,device,config,outcome,finding,suite_group,json FROM {latest.that_count()} ORDER BY id")
         total = self.one("SELECT count(*) FROM seen")
         self.superseded = total - self.one("SELECT count(*) FROM row")
         self._planned_twice = self._count_planned_twice()
@@ -99,24 +113,6 @@ class Store:
             if run in plans:
                 shared.setdefault((case, build, device), set()).add(plans[run])
         return sum(len(p) - 1 for p in shared.values())
-
-    def _name_gpus(self):
-        """A plan names a GPU by its number, rows by what it is; the target line says both. Where it says no number (the first records), it is the one
-        device of its build that the plan does not name."""
-        for run, about in self.runs.items():
-            plan = [t for t in about.get("targets") or [] if isinstance(t, dict)]
-            named = {(str(t.get("build", "")), str(t.get("device", ""))) for t in plan}
-            said = [t for t in self.target_lines if str(t.get("run", "")) == run]
-            exact = {(str(t.get("build", "")), str(t["planned"])): str(t.get("device", "")) for t in said if t.get("planned")}
-            for t in plan:
-                build, device = str(t.get("build", "")), str(t.get("device", ""))
-                rest = {str(x.get("device", "")) for x in said if str(x.get("build", "")) == build and not x.get("planned")} - {d for b, d in named if b == build}
-                if (build, device) in exact:
-                    t["device"] = exact[(build, device)]
-                elif t.get("kind") == "gpu" and len(rest) == 1:
-                    t["device"] = rest.pop()
-                if re.fullmatch(r"gpu\d{1,3}", device):
-                    self.gpus[str(t["device"])] = device[3:]
 
     def _draw_missing(self):
         """A plan is cases times targets: a case that one target of its run answered is due from the others."""

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 HEADER = Path(__file__).resolve().parents[2] / "harness/src/case/language/keys.h"
+VOCABULARY = HEADER.with_name("vocabulary.h")   # lists of words that keys.h refers to
 SOURCE = HEADER.with_name("keys.c")   # says what the forms of a stride are
 PUBLIC = Path(__file__).resolve().parents[2] / "lib/include/fattn/fattn.h"
 # Where absence means "as another key".
@@ -40,8 +41,16 @@ def _templates(allowed, lists):
     return list(dict.fromkeys(re.sub(r"(?<![a-z0-9])[NMXPL](?![a-z0-9])", "N", word) for word in text.split()))
 
 
-def keys(header, public, source):
+def _spelled(header, vocabulary):
+    """The header with each list of the vocabulary written out as a string of words."""
+    for name, body in re.findall(r"#define (FACTS_\w+_LIST)\(X\)((?:[^\n]*\\\n)*[^\n]*)", vocabulary):
+        header = header.replace(f"{name}(FACTS_AS_TEMPLATE_)", '"' + " ".join(re.findall(r'X\(\w+, "([^"]+)"\)', body)) + '"')
+    return header
+
+
+def keys(header, vocabulary, public, source):
     """[{key, kind, default, values?, follows?}] in the order of a canonical name."""
+    header = _spelled(header, vocabulary)
     listed = header.split("#define FACTS_KEY_LIST(X)")[1].split("#define AS_ENUM")[0].replace("\\\n", "\n")
     rows, lists = [], _lists(header, public)
     for chunk in re.split(r"\n\s*X\(", "\n" + listed.split("/* clang-format on")[0])[1:]:
@@ -65,7 +74,7 @@ def keys(header, public, source):
 
 
 def from_sources():
-    return keys(*(path.read_text(encoding="utf-8") for path in (HEADER, PUBLIC, SOURCE)))
+    return keys(*(path.read_text(encoding="utf-8") for path in (HEADER, VOCABULARY, PUBLIC, SOURCE)))
 
 
 def main():

@@ -1,6 +1,4 @@
-"""Expectations against records, proposals, and the golden matrix: on records of our own."""
-import contextlib
-import io
+"""Failures that no expectation explains, proposals, and the golden matrix: on records of our own."""
 import json
 import tempfile
 import unittest
@@ -8,7 +6,7 @@ from pathlib import Path
 
 from support import run, store
 
-from facts_reports import expectations, golden, known, known_expectations, propose
+from facts_reports import expectations, golden, known
 
 WRONG = "pass=bwd dtype=bf16 s=1/128"
 RIGHT = "pass=bwd dtype=bf16 s=2/128"
@@ -25,24 +23,25 @@ def record(*rows, do="run", **about):
     return "".join(json.dumps(line) + "\n" for line in [*lines, {"end": {"run": "r", "complete": True}}])
 
 
-def lines_of(folder, text, **candidates):
-    """Lines of one file, each told what it could be about: the same for all."""
-    (folder / "expect").mkdir(exist_ok=True)
-    (folder / "expect/x.expect").write_text(text)
-    lines = expectations.read(folder / "expect")
-    names = {s: sorted(set(c)) for s, c in candidates.items()}
-    told = {"suites": names, "lines": [{s: list(range(len(c))) for s, c in names.items() if s in line.suites} for line in lines]}
-    return lines, expectations.tell(lines, told)
+KNOWN = """title: NaN in dQ.
+kind: number
+link: a/b#1
+verdict: nan
+due: numbers
 
+failure:
+verdict: nan
+when: pass=bwd & s.q=1
+engine: 6
+sm: 90
+seen: 9.20.0; here
+date: 2026-11-21
+suites: tiny
+note: dQ
 
-def check(folder, text, data, **candidates):
-    out, err = io.StringIO(), io.StringIO()
-    lines, suites = lines_of(folder, text, **candidates)
-    code = expectations.check(store(folder, data), lines, suites, out, err)
-    return code, out.getvalue(), err.getvalue()
-
-
-LINE = "# failure: some-id/label\nsuites: tiny\n2026-11-21 nan pass=bwd & s.q=1 & engine=6 & sm=90 a/b#1 # dQ\n"
+cases:
+pass=bwd dtype=bf16 s=1/128
+"""
 
 
 def matrix(folder, versions, name="g.jsonl"):
@@ -56,14 +55,16 @@ def matrix(folder, versions, name="g.jsonl"):
     return kept, golden.Matrix(kept)
 
 
-def update(kept, lines, suites, folder, overwrite=False):
+def propose(folder, data, *files, write=False):
+    """`facts known propose` over a folder with these files; (exit code, output)."""
     known_folder = folder / "known"
     known_folder.mkdir(exist_ok=True)
     (known_folder / "engines.families").write_text("")
-    out = io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()):
-        code = propose.update(kept, lines, suites, known_folder, overwrite)
-    return code, out.getvalue()
+    for i, text in enumerate(files):
+        (known_folder / f"f{i}.known").write_text(text)
+    (folder / "r.jsonl").write_text(data)
+    code, out, _ = run("known", "--folder", known_folder, "propose", folder / "r.jsonl", *(["--write"] if write else []))
+    return code, out
 
 
 class Expectations(unittest.TestCase):
@@ -72,81 +73,31 @@ class Expectations(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = Path(folder.name)
 
-    def test_a_line_is_read_with_its_place_and_its_words(self):
-        (lines, _) = lines_of(self.folder, "# c\n2026-11-21 nan? expires=2027-01-01 until=9.30 pass=bwd & s.q=1 a/b#1 # note # more\nsuites: x y # z\n"
-                              "2026-11-21 hang s.q=2 a/b#2\nsuites: all\n2026-11-21 hang s.q=3 a/b#3\n")
-        first, second, third = lines
-        self.assertEqual((first.verdict, first.sometimes, first.until, first.where, first.link), ("nan", True, "9.30", "pass=bwd & s.q=1", "a/b#1"))
-        self.assertTrue(first.place.endswith("x.expect:2:47"))
-        self.assertEqual(second.suites, ("x", "y"))
+    def test_a_line_is_read_with_its_suites(self):
+        first, second, third = expectations.read("# c\n2026-11-21 nan? pass=bwd & s.q=1 a/b#1 # note # more\nsuites: x y # z\n"
+                                                 "2026-11-21 wrong/nan s.q=2 a/b#2\nsuites: all\n2026-11-21 hang s.q=3 a/b#3\n")
+        self.assertEqual((first.verdict, first.suites), ("nan", ()))
+        self.assertEqual((second.verdict, second.suites), ("wrong/nan", ("x", "y")))
         self.assertEqual(third.suites, ())
 
-    def test_a_line_that_a_result_has_is_needed(self):
-        code, out, err = check(self.folder, LINE, record((WRONG, "nan", {"engine": 6}), (RIGHT, "pass", {"engine": 6})), tiny=[WRONG])
-        self.assertEqual((code, err), (0, ""))
-        self.assertIn("need 1, contradict 0", out)
+    def test_a_line_explains_the_failures_of_its_suites_alone(self):
+        lines = expectations.read("suites: tiny\n2026-11-21 nan pass=bwd & s.q=1 & engine=6 & sm=90 a/b#1\n")
+        for suites, failed in (("tiny", 1), ("tiny other", 1), ("tiny/part", 1), ("", 1), ("other", 2), ("tinyish", 2)):
+            with self.subTest(suites):
+                kept = store(self.folder, record((WRONG, "nan", {"engine": 6}), (WRONG + " d=64", "nan", {"engine": 2}), (RIGHT, "pass", {"engine": 6}), suites=suites))
+                self.assertEqual(len(expectations.unexplained(kept, lines)[1]), failed)
 
-    def test_a_line_of_two_verdicts_takes_either(self):
-        line = LINE.replace(" nan ", " wrong/nan ")
-        for verdict, code in (("nan", 0), ("wrong", 0), ("unwritten", 1)):
-            self.assertEqual(check(self.folder, line, record((WRONG, verdict, {"engine": 6})), tiny=[WRONG])[0], code)
+    def test_a_case_that_its_group_judges_needs_no_line(self):
+        judged = (WRONG, "crash", {"expectation": {"verdict": "unsupported", "met": False, "reason": "policy"}})
+        self.assertEqual(expectations.unexplained(store(self.folder, record(judged)), [])[1], [])
 
-    def test_an_expected_failure_that_passes_is_said(self):
-        code, _, err = check(self.folder, LINE, record((WRONG, "pass", {"engine": 6})), tiny=[WRONG])
-        self.assertEqual(code, 1)
-        self.assertIn("x.expect:3:16: expected nan, and 1 of 1 result say otherwise", err)
-
-    def test_a_refusal_does_not_contradict_a_failure(self):
-        refused = ("pass=bwd dtype=bf16 s=1/64", "unsupported", {"engine": 6, "grade": "measured"})
-        code, out, err = check(self.folder, LINE, record(refused, (WRONG, "nan", {"engine": 6})), tiny=[WRONG])
-        self.assertEqual((code, err), (0, ""))
-        self.assertIn("need 1, contradict 0", out)
-
-    def test_a_line_whose_results_are_all_here_and_that_none_needs_is_said(self):
-        code, _, err = check(self.folder, LINE, record((WRONG, "pass", {"engine": 2})), tiny=[WRONG])
-        self.assertEqual(code, 1)
-        self.assertIn("no result needs this any more: of 1 that it could be about none is nan; see cases/known/some-id.known, failure label\n", err)
-
-    def test_what_the_records_cannot_tell_is_no_error(self):
-        for data, why in (
-            (record((RIGHT, "pass", {"engine": 2})), "one of its cases is not in the record"),
-            (record((WRONG, "inconclusive", {})), "that could not be asked"),
-            (record((WRONG, "pass", {"engine": 2, "sm": 100})), "another device"),
-            (record((WRONG, "pass", {"engine": 2}), do="decide"), "a decision computes nothing"),
-        ):
-            with self.subTest(why):
-                code, out, err = check(self.folder, LINE, data, tiny=[WRONG])
-                self.assertEqual((code, err), (0, ""))
-                self.assertIn("cannot tell of 1", out)
-
-    def test_another_version_says_nothing(self):
-        code, out, _ = check(self.folder, LINE.replace("sm=90", "cudnn<9.20.0"), record((WRONG, "pass", {"engine": 6})), tiny=[WRONG])
-        self.assertEqual(code, 0)
-        self.assertIn("cannot tell of 1", out)
-
-    def test_a_line_behind_another_that_takes_its_results_is_said(self):
-        code, _, err = check(self.folder, LINE + LINE.split("\n")[2] + "\n", record((WRONG, "nan", {"engine": 6})), tiny=[WRONG])
-        self.assertEqual(code, 1)
-        self.assertIn("x.expect:4:16: fits only what", err)
-        self.assertIn("x.expect:3:16 takes first", err)
-
-    def test_until_a_version_that_is_here(self):
-        code, _, err = check(self.folder, LINE.replace("nan ", "nan until=9.27.0 "), record((WRONG, "nan", {"engine": 6})), tiny=[WRONG])
-        self.assertEqual(code, 1)
-        self.assertIn("until 9.27.0, and these records have 9.27.0", err)
-
-    def propose(self, data, text=LINE, overwrite=False):
-        lines, suites = lines_of(self.folder, text, tiny=[WRONG])
-        return update(store(self.folder, data), lines, suites, self.folder, overwrite)
-
-    def test_update_names_what_nothing_needs_and_proposes_what_separates(self):
+    def test_what_separates_the_failures_is_proposed_and_nothing_is_written(self):
         data = record((WRONG, "pass", {"engine": 2}), *((f"pass=bwd dtype=bf16 s={n}/128 d=64", "wrong" if n > 64 else "pass", {"engine": 6}) for n in (7, 64, 65, 200)),
                       suites="tiny")
-        shown = [self.propose(data) for _ in range(2)]
+        shown = [propose(self.folder, data, KNOWN) for _ in range(2)]
         self.assertEqual(shown[0], shown[1])
         code, out = shown[0]
         self.assertEqual(code, 1)
-        self.assertIn("x.expect:3:16: no result needs this any more: of 1 that it could be about none is nan; see cases/known/some-id.known, failure label\n", out)
         for line in ("+failure: wrong-1", "+verdict: wrong", "+when: pass=bwd & s.q>64", "+engine: 6", "+sm: 90", "+seen: 9.27.0; h100, r.jsonl", "+date: 2026-11-21", "+suites: tiny",
                      "+pass=bwd dtype=bf16 s=65/128 d=64"):
             self.assertIn(line + "\n", out)
@@ -156,19 +107,20 @@ class Expectations(unittest.TestCase):
         case = "pass=bwd dtype=bf16 s=65/128 d=64"
         rows = [(case, "wrong" if version == "9.20.0" else "pass", {"engine": 6, "cudnn": version, "build": f"{version}-jit-cu13"}) for version in ("9.14.0", "9.20.0", "9.27.0")]
         crash = ("pass=bwd dtype=bf16 s=1/128 d=64", "crash", {"cudnn": "9.27.0", "grade": "decided"})
-        code, out = self.propose(record(*rows, crash, (RIGHT, "pass", {"engine": 6})), "", True)
+        data = record(*rows, crash, (RIGHT, "pass", {"engine": 6}))
+        code, out = propose(self.folder, data, write=True)
         self.assertEqual(code, 1)
-        entry = known.read_file(self.folder / "known/proposed.known", {})
+        path = self.folder / "known/proposed.known"
+        entry = known.read_file(path, {})
         self.assertEqual([(f.label, f.verdicts) for f in entry.failures], [("crash-1", ["crash"]), ("wrong-1", ["wrong"])])
         self.assertEqual(entry.failures[1].ranges, [(92000, 92700)])
         self.assertEqual(entry.said["verdict"], "crash wrong")
-        made = known_expectations.expectations([entry])
-        code, out = self.propose(record(*rows, crash, (RIGHT, "pass", {"engine": 6})), made)
-        self.assertEqual((code, out), (0, ""))
+        self.assertEqual(propose(self.folder, data), (1, ""), "the same proposal: no difference")
+        path.rename(self.folder / "known/mine.known")
+        self.assertEqual(propose(self.folder, data), (0, ""))
 
-    def test_update_has_nothing_to_say_of_what_is_known(self):
-        lines, suites = lines_of(self.folder, LINE, tiny=[WRONG])
-        self.assertEqual(update(store(self.folder, record((WRONG, "nan", {"engine": 6}))), lines, suites, self.folder), (0, ""))
+    def test_what_is_known_is_not_proposed(self):
+        self.assertEqual(propose(self.folder, record((WRONG, "nan", {"engine": 6})), KNOWN), (0, ""))
 
     def test_versions_that_answer_alike_are_one_line_and_totals_hide_no_swap(self):
         kept, made = matrix(self.folder, {"9.9.0": "2-", "9.10.0": "2-", "9.11.0": "-2", "9.12.0": "6-"})

@@ -103,17 +103,6 @@ class Files(unittest.TestCase):
         for name in ("index.html", "results.csv", "results.json", "summary.md", "junit.xml"):
             self.assertEqual((self.good / name).read_bytes(), (self.at / "again" / name).read_bytes(), name)
 
-    def test_ranges_join_only_what_ended_alike(self):
-        """Equal totals, other cases: two ranges, never one."""
-        lines = [i for i in synthetic.record(builds=("9.19.0", "9.20.0"), devices=(("h100-sxm", 90, "measured"),)) if "case" in i and "dtype=f16" in i["case"] and "pass=fwd" in i["case"]]
-        for i, item in enumerate(lines):
-            item["verdict"] = "unsupported" if i in (0, len(lines) - 1) else "pass"
-        (self.at / "swap.jsonl").write_text(synthetic.text(lines))
-        _, out, _ = support.run(self.at / "swap.jsonl", "--readme")
-        mixed = next(line for line in out.splitlines() if line.startswith("| mask: ") and "unsupported" in line)
-        self.assertIn("9.19.0", mixed)
-        self.assertIn("since 9.20.0", mixed)
-
     def test_an_issue_body_has_all_that_its_reader_asks(self):
         code, out, _ = support.run(self.at / "good.jsonl", "--issue", "dtype=bf16 pass=bwd fill=neglse s=192")
         self.assertEqual(code, 0)

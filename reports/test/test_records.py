@@ -105,11 +105,11 @@ class Records(unittest.TestCase):
         (self.at / "a.jsonl.gz").write_bytes(gzip.compress(data))
         (self.at / "b.jsonl.xz").write_bytes(lzma.compress(data))
         for name in ("a.jsonl.gz", "b.jsonl.xz", "."):
-            code, out, _ = support.run(self.at / name, "--readme")
+            code, out, _ = support.run(self.at / name, "--issue", "pass=fwd dtype=bf16")
             self.assertEqual(code, 0)
             self.assertIn("sm80-spec", out)
         (self.at / "a.jsonl.gz").write_bytes(gzip.compress(data)[:2000])
-        self.assertEqual(support.run(self.at / "a.jsonl.gz", "--readme")[0], 4)
+        self.assertEqual(support.run(self.at / "a.jsonl.gz", "--issue", "pass=fwd dtype=bf16")[0], 4)
 
 
 if __name__ == "__main__":

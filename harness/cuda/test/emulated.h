@@ -4,7 +4,7 @@
 
 #include <criterion/criterion.h>
 
-#include "../../../reference/src/gpu_driver.h"
+#include "../../../reference/src/gpu/gpu_driver.h"
 #include "worker/gpu/worker_gpu.h"
 
 extern int emulated_oracle_fails;         /* 0, or an errno: what the oracle answers from now on */

@@ -28,7 +28,7 @@ static facts_trial run_failing(failure f, const facts_slab_limits *limits)
     facts_truth truth;
     facts_trial trial;
     facts_case c;
-    facts_error error = { .text = "" };
+    facts_error error = { 0 };
     fattn_plan *plan = NULL;
     char why[256] = "";
     cr_assert(facts_case_parse(&c, "pass=bwd b=2 h=2 s=20 d=16 exec=graph", &error), "%s", error.text);

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "case/language/file_lines.h"
 #include "case/language/pattern.h"
+#include "case/suites/file_lines.h"
 #include "straddle.h"
 
 #define MOST_LETTERS 16384 /* of one line */
@@ -67,10 +67,10 @@ static bool finish(reader *r)
     else if (claim->kind == FACTS_CLAIM_CALLER && !*claim->untestable)
         lacks = "untestable: why; no backend answers a rule of this kind";
     if (lacks)
-        return facts_fail(r->in.error, at->where, at->line, at->column, "the rule %.60s lacks %s", claim->id, lacks);
+        return facts_fail_at(r->in.error, at->where, at->line, at->column, "the rule %.60s lacks %s", claim->id, lacks);
     if (*claim->untestable && (claim->refuse_count || claim->edges))
-        return facts_fail(r->in.error, at->where, at->line, at->column,
-                          "the rule %.60s is untestable and has a predicate or an edge", claim->id);
+        return facts_fail_at(r->in.error, at->where, at->line, at->column,
+                             "the rule %.60s is untestable and has a predicate or an edge", claim->id);
     return *claim->untestable || facts_claim_straddles(claim, r->in.error);
 }
 
@@ -333,7 +333,7 @@ bool facts_claims_read(facts_claims *claims, const char *text, const char *where
     if (!facts_lines_each(&r.in, text, read_line, &r))
         return false;
     if (claims->count == r.first_claim && claims->projects == r.first_project)
-        return facts_fail(error, where, 1, 1, "no rule is in this file");
+        return facts_fail_at(error, where, 1, 1, "no rule is in this file");
     return finish(&r);
 }
 
@@ -346,6 +346,20 @@ bool facts_claim_refuses(const facts_claim *claim, const facts_case *c, const ch
     for (size_t i = 0; i < claim->unless_count && refuses; i++)
         refuses = !facts_predicate_holds(claim->unless[i], &subject);
     return refuses;
+}
+
+bool facts_claim_asked(char out[FACTS_NAME_MAX], const facts_case *c, bool measured, facts_error *error)
+{
+    facts_case asked;
+    if (!c)
+        return false;
+    asked = *c;
+    bool ok = facts_case_set(&asked, FACTS_KEY_GUARDS, "off", error) &&
+              (!measured || strcmp(facts_case_get(c, FACTS_KEY_ENGINE), "auto") != 0 ||
+               facts_case_set(&asked, FACTS_KEY_ENGINE, "all", error));
+    if (ok)
+        facts_case_name(&asked, out);
+    return ok;
 }
 
 static void free_predicates(facts_predicate **list, size_t count)

@@ -14,8 +14,8 @@
 #ifndef FACTS_AUDIT_CLAIMS_H
 #define FACTS_AUDIT_CLAIMS_H
 
-#include "case/language/predicate.h"
-#include "case/words/token.h"
+#include "case/language/token.h"
+#include "case/suites/predicate.h"
 
 /* What a rule is about. X(SYMBOL, "word", what can be said of it) */
 #define FACTS_CLAIM_LIST(X)                                                                                                        \
@@ -68,6 +68,9 @@ bool facts_claim_refuses_any(const facts_claim *claim, const char *cudnn, const 
 /* Where the rule refuses any of its cases, for people: "cudnn 9.10.0..9.10.1, sm 90". Of the versions and devices that
  * facts_claims_read looks at. `out` has room for 200. Returns `out`. */
 const char *facts_claim_reach(const facts_claim *claim, char out[200]);
+/* The name of a case as it is asked: the backend as it is and, where it runs (`measured`), every engine offered. False: no case, or
+ * *error says why. */
+bool facts_claim_asked(char out[FACTS_NAME_MAX], const facts_case *c, bool measured, facts_error *error);
 void facts_claims_clear(facts_claims *claims);
 
 #endif

@@ -52,8 +52,8 @@ bool facts_claim_straddles(const facts_claim *claim, facts_error *error)
         const char *what;
         char name[FACTS_NAME_MAX];
         if (!straddles(claim, e, &what))
-            return facts_fail(error, e->place.where, e->place.line, e->place.column, "%.60s has no edge here: %.200s %s", claim->id,
-                              facts_case_name(&e->refused, name), what);
+            return facts_fail_at(error, e->place.where, e->place.line, e->place.column, "%.60s has no edge here: %.200s %s",
+                                 claim->id, facts_case_name(&e->refused, name), what);
     }
     return true;
 }

@@ -68,7 +68,7 @@ bool facts_builds_add(facts_builds *builds, const facts_build *build); /* false:
 
 /* Looks at one folder (the one with libcudnn.so.9, or one with lib/, lib64/, nvidia/cudnn/lib or nvidia/cudnn_jit/lib below it).
  * Returns 0 and fills *out; 2 with a line in *message: no such folder, no cuDNN 9 in it, not readable, version not to be told. */
-int facts_build_identify(facts_build *out, const char *folder, facts_message *message);
+int facts_build_identify(facts_build *out, const char *folder, facts_error *message);
 
 /* Everything on this machine: cache, bundle, Python packages (of python3 on PATH, $VIRTUAL_ENV, $FACTS_PYTHON), CUDA toolkits,
  * system folders. Ordered: newest version first, jit before full, cu13 before cu12, then by origin. A folder is listed once. Each
@@ -76,7 +76,7 @@ int facts_build_identify(facts_build *out, const char *folder, facts_message *me
 int facts_builds_discover(facts_builds *out);
 
 /* What ci/cudnn.lock could install, newest first, origin `lock`. Returns 0, or 3 with a line when the file is missing or broken. */
-int facts_builds_installable(facts_builds *out, facts_message *message);
+int facts_builds_installable(facts_builds *out, facts_error *message);
 
 enum {
     FACTS_RESOLVE_INSTALLABLE = 1, /* also answer with builds that are not here yet (origin `lock`, dir empty) */
@@ -96,16 +96,16 @@ enum {
  * No build is answered twice. When a word left a choice, `note` gets one line with the full names of what was taken, otherwise it
  * is empty. Returns 0; 2: not understood or unknown to us (the nearest version is named); 3: known but not installed, or its NVRTC
  * is missing (the remedy is named). On failure *out is empty. */
-int facts_builds_resolve(facts_builds *out, const char *spec, unsigned flags, facts_message *note, facts_message *message);
+int facts_builds_resolve(facts_builds *out, const char *spec, unsigned flags, facts_error *note, facts_error *message);
 
 /* Downloads and installs builds named by spec (as above, over the lock file, then the package index) and the NVRTC they need, into
  * the cache. What is there already is not fetched again. Says what it does on stderr. `flags`: 0 or FACTS_RESOLVE_PINNED. `out`
  * gets the builds that were asked for. Returns 0; 2 unknown; 3 no network, no pip, wrong hash, no space, or pinned and not in the
  * lock: nothing is left behind, what was there stays. *message is empty when the installer has said why on stderr. */
-int facts_builds_install(facts_builds *out, const char *spec, unsigned flags, facts_message *note, facts_message *message);
+int facts_builds_install(facts_builds *out, const char *spec, unsigned flags, facts_error *note, facts_error *message);
 
 /* As facts_builds_resolve, and installs what is not here. `flags` as for facts_builds_install. */
-int facts_builds_ensure(facts_builds *out, const char *spec, unsigned flags, facts_message *note, facts_message *message);
+int facts_builds_ensure(facts_builds *out, const char *spec, unsigned flags, facts_error *note, facts_error *message);
 
 /* The NVRTC for a CUDA major with its builtins beside it: the pinned package in the cache, a toolkit, a Python package, a system
  * folder. The newest is taken; below 12.8 is too old to compile for Blackwell. Returns `out`, or NULL. */

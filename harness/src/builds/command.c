@@ -21,7 +21,7 @@ static const char HELP[] =
     "       facts cudnn remove VERSION...   out of the cache; nothing else is ever removed\n"
     "       facts cudnn path VERSION        the folder that holds its libcudnn.so.9\n";
 
-static int complain(int status, const facts_message *message)
+static int complain(int status, const facts_error *message)
 {
     if (message->text[0])
         (void)fprintf(stderr, "facts cudnn: %s\n", message->text);
@@ -46,7 +46,7 @@ static bool here(const facts_builds *found, const facts_build *b)
 static int list(void)
 {
     facts_builds found = { 0 }, installable = { 0 };
-    facts_message message = { 0 };
+    facts_error message = { 0 };
     int status = facts_builds_discover(&found);
     for (size_t i = 0; i < found.count; i++)
         print_build(&found.at[i]);
@@ -103,7 +103,7 @@ static int install(int argc, char **argv)
         }
     }
     facts_builds wanted = { 0 };
-    facts_message note = { 0 }, message = { 0 };
+    facts_error note = { 0 }, message = { 0 };
     int status = facts_builds_install(&wanted, spec, flags, &note, &message);
     if (status == 0 && strstr(spec, "latest"))
         (void)fprintf(stderr, "facts cudnn: %s\n", note.text);
@@ -117,7 +117,7 @@ static int lock(int argc, char **argv)
     enum { MOST = 64 };
     char script[FACTS_PATH];
     const char *words[MOST + 2] = { script };
-    facts_message message = { 0 };
+    facts_error message = { 0 };
     if (argc > MOST) {
         (void)fprintf(stderr, "facts cudnn: more versions than can be locked at once\n");
         return 2;
@@ -185,7 +185,7 @@ static int remove_builds(int argc, char **argv)
 static int path(const char *spec)
 {
     facts_builds builds = { 0 };
-    facts_message note = { 0 }, message = { 0 };
+    facts_error note = { 0 }, message = { 0 };
     int status = facts_builds_resolve(&builds, spec, FACTS_RESOLVE_INDEX, &note, &message);
     if (note.text[0])
         (void)fprintf(stderr, "facts cudnn: %s\n", note.text);

@@ -36,23 +36,21 @@ const char *facts_device_names(char *out, size_t bytes)
 }
 
 /* Where the description of that name lies. Returns false with a line when nothing does. */
-static bool find(const char *spec, char out[FACTS_PATH], facts_message *message)
+static bool find(const char *spec, char out[FACTS_PATH], facts_error *message)
 {
     if (strchr(spec, '/') || suffix(spec, ".json")) {
         if (facts_join(out, spec, ""))
             return true;
-        facts_say(message, "the path of the device description is too long");
-        return false;
+        return facts_fail(message, "the path of the device description is too long");
     }
     char part[128], names[512];
     if (spec[0] && spec[0] != '.' && (size_t)snprintf(part, sizeof part, "devices/%s.json", spec) < sizeof part &&
         facts_home_path(part, out))
         return true;
     if (*facts_device_names(names, sizeof names))
-        facts_say(message, "--device \"%.64s\": not a GPU's number, cpu, a JSON file, or one of: %s", spec, names);
-    else
-        facts_say(message, "--device \"%.64s\": no descriptions were found; set FACTS_HOME to the folder that has devices/", spec);
-    return false;
+        return facts_fail(message, "--device \"%.64s\": not a GPU's number, cpu, a JSON file, or one of: %s", spec, names);
+    return facts_fail(message, "--device \"%.64s\": no descriptions were found; set FACTS_HOME to the folder that has devices/",
+                      spec);
 }
 
 /* A field's text, made harmless for a terminal; absent or no text: empty. */
@@ -66,37 +64,32 @@ static void text_field(const json_t *file, const char *key, char *out, size_t by
 }
 
 static bool whole_number(const json_t *device, const char *key, long long least, long long most, long long *out, const char *path,
-                         facts_message *message)
+                         facts_error *message)
 {
     const json_t *value = json_object_get(device, key);
     *out = json_integer_value(value);
     if (json_is_integer(value) && *out >= least && *out <= most)
         return true;
-    facts_say(message, "%s: \"%s\" must be a whole number from %lld to %lld", path, key, least, most);
-    return false;
+    return facts_fail(message, "%s: \"%s\" must be a whole number from %lld to %lld", path, key, least, most);
 }
 
 /* What any cuDNN would need; that a version wants more fields is that version's answer. */
-static bool read_device(facts_device *out, const json_t *device, const char *path, facts_message *message)
+static bool read_device(facts_device *out, const json_t *device, const char *path, facts_error *message)
 {
     long long version, processors;
-    if (!json_is_object(device)) {
-        facts_say(message, "%s: \"device\" must be the object that cuDNN is given", path);
-        return false;
-    }
+    if (!json_is_object(device))
+        return facts_fail(message, "%s: \"device\" must be the object that cuDNN is given", path);
     if (!whole_number(device, "deviceVer", 500, 9990, &version, path, message) ||
         !whole_number(device, "multiProcessorCount", 1, 100000, &processors, path, message))
         return false;
-    if (version % 10) {
-        facts_say(message, "%s: \"deviceVer\" is the compute capability times 100 (9.0 is 900), not %lld", path, version);
-        return false;
-    }
+    if (version % 10)
+        return facts_fail(message, "%s: \"deviceVer\" is the compute capability times 100 (9.0 is 900), not %lld", path, version);
     char *json = json_dumps(device, JSON_COMPACT);
     bool fits = json && strlen(json) < sizeof out->json;
     if (fits)
         memcpy(out->json, json, strlen(json) + 1);
     else
-        facts_say(message, "%s: \"device\" is longer than %zu bytes", path, sizeof out->json - 1);
+        facts_fail(message, "%s: \"device\" is longer than %zu bytes", path, sizeof out->json - 1);
     free(json);
     out->sm = (int)(version / 10);
     out->multiprocessors = (int)processors;
@@ -111,7 +104,7 @@ static void name_of_file(const char *path, char *out, size_t bytes)
         out[strlen(out) - 5] = 0;
 }
 
-int facts_device_load(facts_device *out, const char *spec, facts_message *message)
+int facts_device_load(facts_device *out, const char *spec, facts_error *message)
 {
     char path[FACTS_PATH];
     json_error_t error;
@@ -119,18 +112,14 @@ int facts_device_load(facts_device *out, const char *spec, facts_message *messag
     if (!find(spec, path, message))
         return 2;
     struct stat info;
-    if (stat(path, &info) != 0 || access(path, R_OK) != 0) {
-        facts_say(message, "%s: %s", path, strerror(errno));
-        return 2;
-    }
-    if (!S_ISREG(info.st_mode) || info.st_size > 1 << 20) {
-        facts_say(message, "%s: not a file of at most 1 MiB", path);
-        return 2;
-    }
+    if (stat(path, &info) != 0 || access(path, R_OK) != 0)
+        return facts_fail_as(2, message, "%s: %s", path, strerror(errno));
+    if (!S_ISREG(info.st_mode) || info.st_size > 1 << 20)
+        return facts_fail_as(2, message, "%s: not a file of at most 1 MiB", path);
     json_t *file = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
     if (!json_is_object(file)) {
-        facts_say(message, "%s:%d:%d: %s", path, file ? 1 : error.line, file ? 1 : error.column,
-                  file ? "a JSON object was expected" : error.text);
+        facts_fail(message, "%s:%d:%d: %s", path, file ? 1 : error.line, file ? 1 : error.column,
+                   file ? "a JSON object was expected" : error.text);
         json_decref(file);
         return 2;
     }

@@ -23,7 +23,7 @@ typedef struct facts_device {
 
 /* `spec`: a name of lib/devices, or a path (it has a slash or ends in .json). Returns 0; 2 with one line in *message: unknown name
  * (the known ones are listed), unreadable file, broken JSON (with its place), missing or impossible field. */
-int facts_device_load(facts_device *out, const char *spec, facts_message *message);
+int facts_device_load(facts_device *out, const char *spec, facts_error *message);
 
 /* The names in lib/devices, sorted, joined by ", " into out; empty when there are none. */
 const char *facts_device_names(char *out, size_t bytes);

@@ -7,19 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-void facts_say(facts_message *out, const char *format, ...)
-{
-    if (!out)
-        return;
-    va_list args;
-    va_start(args, format);
-    (void)vsnprintf(out->text, sizeof out->text, format, args);
-    va_end(args);
-    for (char *c = out->text; *c; c++) /* what is quoted may come from a hostile file; it must not reach a terminal raw */
-        if ((unsigned char)*c < ' ' || *c == 0x7f)
-            *c = '?';
-}
-
 bool facts_join(char out[FACTS_PATH], const char *folder, const char *name)
 {
     char joined[FACTS_PATH];

@@ -4,18 +4,9 @@
 
 #include <stdbool.h>
 
+#include "case/words/fail.h"
+
 #define FACTS_PATH 1024
-
-/* One line for people: what is wrong, where, and what to do about it. */
-typedef struct facts_message {
-    char text[640];
-} facts_message;
-
-/* Writes the line; control characters become '?'. */
-#if defined(__GNUC__)
-__attribute__((format(printf, 2, 3)))
-#endif
-void facts_say(facts_message *out, const char *format, ...);
 
 /* The path of a part of FACTS that is data: "cases", "devices", "reports", "ci", "nulldriver", or a file below one
  * ("devices/h100-sxm.json"). Looked for in $FACTS_HOME, then beside the running program: <exe>/.. (a bundle), <exe>/../../.. (a
@@ -23,8 +14,8 @@ void facts_say(facts_message *out, const char *format, ...);
  * or NULL when no such file or folder exists anywhere. */
 const char *facts_home_path(const char *part, char out[FACTS_PATH]);
 
-/* The folder of the lines that say which results are known to fail: expect/ in the folder cases; or, where cases has the known failures
- * themselves, what the build made of them, beside the running program. Returns `out`, or NULL. */
+/* The folder of the lines that say which results are known to fail: expect/ in the folder cases; or, where cases has the known
+ * failures themselves, what the build made of them, beside the running program. Returns `out`, or NULL. */
 const char *facts_expectations_path(char out[FACTS_PATH]);
 
 /* The folder of the running program, without a slash at its end. Returns `out`, or NULL. */

@@ -208,24 +208,20 @@ static bool library_folder(const char *folder, char out[FACTS_PATH])
     return false;
 }
 
-int facts_build_identify(facts_build *out, const char *folder, facts_message *message)
+int facts_build_identify(facts_build *out, const char *folder, facts_error *message)
 {
     *out = (facts_build){ .origin = FACTS_ORIGIN_FOLDER };
-    if (access(folder, R_OK | X_OK) != 0) {
-        facts_say(message, "%s: %s", folder, strerror(errno));
-        return 2;
-    }
-    if (!library_folder(folder, out->dir)) {
-        facts_say(message, "%s: no libcudnn.so.9 here, nor in lib/, lib64/, nvidia/cudnn/lib or nvidia/cudnn_jit/lib below it",
-                  folder);
-        return 2;
-    }
+    if (access(folder, R_OK | X_OK) != 0)
+        return facts_fail_as(2, message, "%s: %s", folder, strerror(errno));
+    if (!library_folder(folder, out->dir))
+        return facts_fail_as(2, message,
+                             "%s: no libcudnn.so.9 here, nor in lib/, lib64/, nvidia/cudnn/lib or nvidia/cudnn_jit/lib below it",
+                             folder);
     int number[4] = { 0 }, numbers = 0;
     bool precompiled = exists(out->dir, "libcudnn_engines_precompiled.so.9") || exists(out->dir, "libcudnn_heuristic.so.9");
-    if (!exists(out->dir, FACTS_ENGINES) || !exists(out->dir, "libcudnn_graph.so.9")) {
-        facts_say(message, "%s: libcudnn.so.9 without libcudnn_graph.so.9 and " FACTS_ENGINES ": not a whole cuDNN 9", out->dir);
-        return 2;
-    }
+    if (!exists(out->dir, FACTS_ENGINES) || !exists(out->dir, "libcudnn_graph.so.9"))
+        return facts_fail_as(2, message, "%s: libcudnn.so.9 without libcudnn_graph.so.9 and " FACTS_ENGINES ": not a whole cuDNN 9",
+                             out->dir);
     if (!from_package(out->dir, out, number, &numbers)) {
         out->kind = precompiled ? FACTS_BUILD_FULL : FACTS_BUILD_JIT;
         if (!from_library(out->dir, out, number, &numbers))
@@ -233,11 +229,9 @@ int facts_build_identify(facts_build *out, const char *folder, facts_message *me
         if (!out->cuda_major)
             out->cuda_major = toolkit_folder_major(out->dir);
     }
-    if (numbers < 3 || number[0] != 9 || !out->cuda_major) {
-        facts_say(message, "%s: cannot tell %s of this cuDNN: no package metadata, and none in " FACTS_ENGINES, out->dir,
-                  numbers < 3 || number[0] != 9 ? "the version" : "the CUDA major");
-        return 2;
-    }
+    if (numbers < 3 || number[0] != 9 || !out->cuda_major)
+        return facts_fail_as(2, message, "%s: cannot tell %s of this cuDNN: no package metadata, and none in " FACTS_ENGINES,
+                             out->dir, numbers < 3 || number[0] != 9 ? "the version" : "the CUDA major");
     out->three_libraries = !precompiled;
     facts_build_set_name(out, number, numbers);
     if (out->needs_nvrtc)

@@ -37,17 +37,13 @@ static void want_nvrtc(void *data, const facts_locked *line)
         want(wish->o, "", line->package, line->version);
 }
 
-static int run(const order *o, facts_message *message)
+static int run(const order *o, facts_error *message)
 {
     char script[FACTS_PATH], cache[FACTS_PATH];
-    if (!facts_home_path("ci/cudnn_install.py", script)) {
-        facts_say(message, "ci/cudnn_install.py: not found; set FACTS_HOME to the folder that has it");
-        return 3;
-    }
-    if (!facts_cache_path("", cache)) {
-        facts_say(message, "neither XDG_CACHE_HOME nor HOME is set: there is no folder to install into");
-        return 3;
-    }
+    if (!facts_home_path("ci/cudnn_install.py", script))
+        return facts_fail_as(3, message, "ci/cudnn_install.py: not found; set FACTS_HOME to the folder that has it");
+    if (!facts_cache_path("", cache))
+        return facts_fail_as(3, message, "neither XDG_CACHE_HOME nor HOME is set: there is no folder to install into");
     const char *argv[MOST + 4] = { script, "--cache", cache };
     for (int i = 0; i < o->count; i++)
         argv[3 + i] = o->packages[i];
@@ -66,7 +62,7 @@ static bool installed(const facts_builds *found, const facts_build *b)
     return false;
 }
 
-static int order_builds(order *o, const facts_builds *wanted, const facts_builds *found, facts_message *message)
+static int order_builds(order *o, const facts_builds *wanted, const facts_builds *found, facts_error *message)
 {
     int status = 0;
     for (size_t i = 0; i < wanted->count && status == 0; i++) {
@@ -83,7 +79,7 @@ static int order_builds(order *o, const facts_builds *wanted, const facts_builds
     return status;
 }
 
-static int install(const facts_builds *wanted, facts_message *message)
+static int install(const facts_builds *wanted, facts_error *message)
 {
     facts_builds found = { 0 };
     order o = { 0 };
@@ -94,9 +90,9 @@ static int install(const facts_builds *wanted, facts_message *message)
     return status || o.count == 0 ? status : run(&o, message);
 }
 
-int facts_builds_install(facts_builds *out, const char *spec, unsigned flags, facts_message *note, facts_message *message)
+int facts_builds_install(facts_builds *out, const char *spec, unsigned flags, facts_error *note, facts_error *message)
 {
-    facts_say(message, "%s", "");
+    facts_fail(message, "%s", "");
     int status = facts_builds_resolve(out, spec, FACTS_RESOLVE_LOCK_ONLY | FACTS_RESOLVE_INDEX | flags, note, message);
     if (status == 0)
         status = install(out, message);
@@ -106,7 +102,7 @@ int facts_builds_install(facts_builds *out, const char *spec, unsigned flags, fa
 }
 
 /* The same builds by their names (a folder by its path), now that they are here. */
-static int resolve_again(facts_builds *out, unsigned flags, facts_message *message)
+static int resolve_again(facts_builds *out, unsigned flags, facts_error *message)
 {
     size_t bytes = out->count * (FACTS_PATH + 1) + 1;
     char *spec = calloc(bytes, 1);
@@ -121,7 +117,7 @@ static int resolve_again(facts_builds *out, unsigned flags, facts_message *messa
     return status;
 }
 
-int facts_builds_ensure(facts_builds *out, const char *spec, unsigned flags, facts_message *note, facts_message *message)
+int facts_builds_ensure(facts_builds *out, const char *spec, unsigned flags, facts_error *note, facts_error *message)
 {
     int status = facts_builds_resolve(out, spec, FACTS_RESOLVE_INSTALLABLE | FACTS_RESOLVE_INDEX | flags, note, message);
     bool ready = true;
@@ -129,7 +125,7 @@ int facts_builds_ensure(facts_builds *out, const char *spec, unsigned flags, fac
         ready = ready && out->at[i].dir[0] && (!out->at[i].needs_nvrtc || out->at[i].nvrtc[0]);
     if (status || ready)
         return status;
-    facts_say(message, "%s", "");
+    facts_fail(message, "%s", "");
     status = install(out, message);
     if (status == 0)
         return resolve_again(out, flags, message);

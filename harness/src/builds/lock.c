@@ -12,18 +12,14 @@ static bool is_sha256(const char *text)
     return strlen(text) == 64 && strspn(text, "0123456789abcdef") == 64;
 }
 
-int facts_lock_read(void (*each)(void *data, const facts_locked *line), void *data, facts_message *message)
+int facts_lock_read(void (*each)(void *data, const facts_locked *line), void *data, facts_error *message)
 {
     char path[FACTS_PATH], text[512];
-    if (!facts_home_path("ci/cudnn.lock", path)) {
-        facts_say(message, "ci/cudnn.lock: not found; set FACTS_HOME to the folder that has it");
-        return 3;
-    }
+    if (!facts_home_path("ci/cudnn.lock", path))
+        return facts_fail_as(3, message, "ci/cudnn.lock: not found; set FACTS_HOME to the folder that has it");
     FILE *file = fopen(path, "re");
-    if (!file) {
-        facts_say(message, "%s: %s", path, strerror(errno));
-        return 3;
-    }
+    if (!file)
+        return facts_fail_as(3, message, "%s: %s", path, strerror(errno));
     int number = 0, status = 0;
     while (status == 0 && fgets(text, sizeof text, file)) {
         number++;
@@ -34,9 +30,9 @@ int facts_lock_read(void (*each)(void *data, const facts_locked *line), void *da
         char bytes[24];
         int fields = sscanf(text, "%47s %23s %64s %23s", line.package, line.version, line.sha256, bytes);
         if (fields != 4 || !is_sha256(line.sha256) || facts_version_parse(line.version, v, NULL) < 3) {
-            facts_say(message,
-                      "%s:%d: not \"package version sha256 bytes wheel\"; take it back from git; ./facts cudnn lock adds versions",
-                      path, number);
+            facts_fail(message,
+                       "%s:%d: not \"package version sha256 bytes wheel\"; take it back from git; ./facts cudnn lock adds versions",
+                       path, number);
             status = 3;
         } else {
             line.bytes = strtoll(bytes, NULL, 10);
@@ -65,13 +61,13 @@ static void add_build(void *data, const facts_locked *line)
         c->out_of_memory = true;
 }
 
-int facts_builds_installable(facts_builds *out, facts_message *message)
+int facts_builds_installable(facts_builds *out, facts_error *message)
 {
     *out = (facts_builds){ 0 };
     collect c = { .out = out };
     int status = facts_lock_read(add_build, &c, message);
     if (status == 0 && c.out_of_memory) {
-        facts_say(message, "out of memory");
+        facts_fail(message, "out of memory");
         status = 3;
     }
     if (status)
@@ -81,27 +77,23 @@ int facts_builds_installable(facts_builds *out, facts_message *message)
     return status;
 }
 
-int facts_index_find(facts_build *out, const char *word, facts_message *message)
+int facts_index_find(facts_build *out, const char *word, facts_error *message)
 {
     char script[FACTS_PATH], line[sizeof message->text], package[48], version[24];
     int number[4];
     *out = (facts_build){ .origin = FACTS_ORIGIN_INDEX, .three_libraries = true };
-    if (!facts_home_path("ci/cudnn_lock.py", script)) {
-        facts_say(message, "ci/cudnn_lock.py: not found; set FACTS_HOME to the folder that has it");
-        return 3;
-    }
-    facts_say(message, "%s", "");
+    if (!facts_home_path("ci/cudnn_lock.py", script))
+        return facts_fail_as(3, message, "ci/cudnn_lock.py: not found; set FACTS_HOME to the folder that has it");
+    facts_fail(message, "%s", "");
     int status = facts_python_ask((const char *const[]){ script, "--find", word, NULL }, line, sizeof line, message);
     if (status) {
         if (line[0] || !message->text[0])
-            facts_say(message, "%s", line[0] ? line : "the package index could not be asked");
+            facts_fail(message, "%s", line[0] ? line : "the package index could not be asked");
         return status == 2 ? 2 : 3;
     }
     int numbers = sscanf(line, "%47s %23s", package, version) == 2 ? facts_version_parse(version, number, NULL) : 0;
-    if (numbers < 3 || !facts_package_parse(package, &out->kind, &out->cuda_major)) {
-        facts_say(message, "the package index answered \"%.100s\" for %s", line, word);
-        return 3;
-    }
+    if (numbers < 3 || !facts_package_parse(package, &out->kind, &out->cuda_major))
+        return facts_fail_as(3, message, "the package index answered \"%.100s\" for %s", line, word);
     facts_build_set_name(out, number, numbers);
     return 0;
 }

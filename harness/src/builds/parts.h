@@ -25,11 +25,11 @@ typedef struct facts_locked {
 } facts_locked;
 
 /* Calls `each` for every line. Returns 0, or 3 with a line. */
-int facts_lock_read(void (*each)(void *data, const facts_locked *line), void *data, facts_message *message);
+int facts_lock_read(void (*each)(void *data, const facts_locked *line), void *data, facts_error *message);
 
 /* What the package index has for a version, a build's name or "latest" (ci/cudnn_lock.py --find; network): `out` is a build of
  * origin `index`. Returns 0; 2 not on the index (the nearest are named); 3 no network, no Python. */
-int facts_index_find(facts_build *out, const char *word, facts_message *message);
+int facts_index_find(facts_build *out, const char *word, facts_error *message);
 
 /* A package name ("nvidia-cudnn-jit-cu13", "_" for "-" allowed) -> kind and CUDA major. */
 bool facts_package_parse(const char *package, facts_build_kind *kind, int *cuda_major);

@@ -52,52 +52,44 @@ static int spawn(const char *python, char *const argv[], char **env, int output,
     return failed;
 }
 
-static int wait_for(pid_t child, const char *python, facts_message *message)
+static int wait_for(pid_t child, const char *python, facts_error *message)
 {
     int status;
     while (waitpid(child, &status, 0) < 0)
-        if (errno != EINTR) {
-            facts_say(message, "%s: %s", python, strerror(errno));
-            return 3;
-        }
+        if (errno != EINTR)
+            return facts_fail_as(3, message, "%s: %s", python, strerror(errno));
     if (WIFEXITED(status) && WEXITSTATUS(status) != 127)
         return WEXITSTATUS(status);
     if (WIFEXITED(status))
-        facts_say(message, "%s: cannot be run", python);
-    else
-        facts_say(message, "%s: ended by signal %d", python, WTERMSIG(status));
-    return 3;
+        return facts_fail_as(3, message, "%s: cannot be run", python);
+    return facts_fail_as(3, message, "%s: ended by signal %d", python, WTERMSIG(status));
 }
 
 /* Returns 0, then wait_for() has to follow; else an exit code. */
-static int start(const char *const argv[], int output, const char **interpreter, pid_t *child, facts_message *message)
+static int start(const char *const argv[], int output, const char **interpreter, pid_t *child, facts_error *message)
 {
     const char *named = getenv("FACTS_PYTHON"), *python = named && *named ? named : "python3";
     char *full[MOST_ARGUMENTS + 2] = { (char *)python }, path[FACTS_PATH + 16];
     int count = 0;
     for (; argv[count]; count++) {
-        if (count == MOST_ARGUMENTS) {
-            facts_say(message, "more than %d arguments", MOST_ARGUMENTS);
-            return 2;
-        }
+        if (count == MOST_ARGUMENTS)
+            return facts_fail_as(2, message, "more than %d arguments", MOST_ARGUMENTS);
         full[count + 1] = (char *)argv[count];
     }
     python_path(path, sizeof path);
     char **env = environment(path);
-    if (!env) {
-        facts_say(message, "out of memory");
-        return 3;
-    }
+    if (!env)
+        return facts_fail_as(3, message, "out of memory");
     (void)fflush(NULL); /* what we printed comes before what it prints */
     int failed = spawn(python, full, env, output, child);
     free(env);
     *interpreter = python;
     if (failed)
-        facts_say(message, "%s: %s: Python 3 is needed here; set FACTS_PYTHON to it", python, strerror(failed));
+        facts_fail(message, "%s: %s: Python 3 is needed here; set FACTS_PYTHON to it", python, strerror(failed));
     return failed ? 3 : 0;
 }
 
-int facts_python_run(const char *const argv[], facts_message *message)
+int facts_python_run(const char *const argv[], facts_error *message)
 {
     pid_t child = 0;
     const char *python;
@@ -116,16 +108,14 @@ static void read_all(int from, char *out, size_t bytes)
     out[strcspn(out, "\n")] = '\0';
 }
 
-int facts_python_ask(const char *const argv[], char *out, size_t bytes, facts_message *message)
+int facts_python_ask(const char *const argv[], char *out, size_t bytes, facts_error *message)
 {
     int ends[2];
     pid_t child = 0;
     const char *python;
     out[0] = '\0';
-    if (pipe2(ends, O_CLOEXEC) != 0) {
-        facts_say(message, "a pipe: %s", strerror(errno));
-        return 3;
-    }
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return facts_fail_as(3, message, "a pipe: %s", strerror(errno));
     int status = start(argv, ends[1], &python, &child, message);
     (void)close(ends[1]);
     if (status == 0) {

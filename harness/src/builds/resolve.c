@@ -19,7 +19,7 @@ typedef struct resolver {
     const facts_builds *lists[2];    /* ordered; where words are looked up: here, then in the lock, or the other way round */
     const facts_builds *installable; /* all of the lock */
     unsigned flags;
-    facts_message *note, *message;
+    facts_error *note, *message;
 } resolver;
 
 static int of(const facts_build *b, int i)
@@ -109,10 +109,9 @@ static bool is_locked(const resolver *r, const facts_build *build)
 
 static int refuse_unpinned(resolver *r, const char *word)
 {
-    facts_say(r->message,
-              "cuDNN %s is not in ci/cudnn.lock, and --pinned-only takes nothing else; add it with: ./facts cudnn lock %s", word,
-              word);
-    return 3;
+    return facts_fail_as(
+        3, r->message, "cuDNN %s is not in ci/cudnn.lock, and --pinned-only takes nothing else; add it with: ./facts cudnn lock %s",
+        word, word);
 }
 
 static int add(resolver *r, const facts_build *build)
@@ -124,8 +123,7 @@ static int add(resolver *r, const facts_build *build)
             return 0;
     if (facts_builds_add(r->out, build))
         return 0;
-    facts_say(r->message, "out of memory");
-    return 3;
+    return facts_fail_as(3, r->message, "out of memory");
 }
 
 /* "9.20: took 9.20.0-jit-cu13; also here: 9.20.0-jit-cu12, 9.20.0-full-cu13" */
@@ -152,15 +150,15 @@ static void note_choice(resolver *r, const facts_builds *list, const wish *w, co
 static int take_from_index(resolver *r, const wish *w)
 {
     facts_build build;
-    facts_message why = { "" };
+    facts_error why = { 0 };
     int status = facts_index_find(&build, w->word, &why);
     if (status == 0)
         return add(r, &build);
     if (status == 3)
-        facts_say(r->message, "cuDNN %s is not in ci/cudnn.lock: %s; with a network, add it: ./facts cudnn lock %s", w->word,
-                  why.text, w->word);
+        facts_fail(r->message, "cuDNN %s is not in ci/cudnn.lock: %s; with a network, add it: ./facts cudnn lock %s", w->word,
+                   why.text, w->word);
     else
-        facts_say(r->message, "%s", why.text);
+        facts_fail(r->message, "%s", why.text);
     return status;
 }
 
@@ -170,10 +168,9 @@ static int refuse(resolver *r, const wish *w)
     const facts_build *near = NULL;
     const facts_builds *installable = r->installable;
     for (size_t i = 0; i < installable->count; i++)
-        if (fits(&installable->at[i], w)) {
-            facts_say(r->message, "cuDNN %s is not installed; install it with: ./facts cudnn install %s", w->word, w->word);
-            return 3;
-        }
+        if (fits(&installable->at[i], w))
+            return facts_fail_as(3, r->message, "cuDNN %s is not installed; install it with: ./facts cudnn install %s", w->word,
+                                 w->word);
     if (!w->last_numbers && r->flags & FACTS_RESOLVE_PINNED)
         return refuse_unpinned(r, w->word);
     if (!w->last_numbers && r->flags & FACTS_RESOLVE_INDEX && r->flags & (FACTS_RESOLVE_INSTALLABLE | FACTS_RESOLVE_LOCK_ONLY))
@@ -182,16 +179,14 @@ static int refuse(resolver *r, const wish *w)
         nearest(r->lists[l], w, &near);
     nearest(installable, w, &near);
     if (near && w->last_numbers)
-        facts_say(r->message, "cuDNN %s is not known: none of it is here or in ci/cudnn.lock; the nearest is %s", w->word,
-                  near->name);
-    else if (near)
-        facts_say(r->message,
-                  "cuDNN %s is not known here; the nearest is %s. If the package index has it: ./facts cudnn install %s", w->word,
-                  near->name, w->word);
-    else
-        facts_say(r->message, "cuDNN %s is not known, and there is no other; ./facts cudnn list says what can be installed",
-                  w->word);
-    return 2;
+        return facts_fail_as(2, r->message, "cuDNN %s is not known: none of it is here or in ci/cudnn.lock; the nearest is %s",
+                             w->word, near->name);
+    if (near)
+        return facts_fail_as(2, r->message,
+                             "cuDNN %s is not known here; the nearest is %s. If the package index has it: ./facts cudnn install %s",
+                             w->word, near->name, w->word);
+    return facts_fail_as(2, r->message,
+                         "cuDNN %s is not known, and there is no other; ./facts cudnn list says what can be installed", w->word);
 }
 
 static int take_one(resolver *r, const wish *w)
@@ -209,8 +204,7 @@ static int take_one(resolver *r, const wish *w)
             }
     if (w->numbers)
         return refuse(r, w);
-    facts_say(r->message, "no cuDNN 9 was found; install one with: ./facts cudnn install 9.27.0");
-    return 3;
+    return facts_fail_as(3, r->message, "no cuDNN 9 was found; install one with: ./facts cudnn install 9.27.0");
 }
 
 /* One build for each version between the ends, oldest first. */
@@ -238,7 +232,7 @@ static int take_range(resolver *r, const wish *w)
     return status;
 }
 
-static void add_note(facts_message *note, const char *text)
+static void add_note(facts_error *note, const char *text)
 {
     size_t n = note ? strlen(note->text) : 0;
     if (note)
@@ -259,12 +253,12 @@ static int take_latest(resolver *r)
 {
     facts_build newest = { 0 };
     bool pinned = r->flags & FACTS_RESOLVE_PINNED;
-    facts_message why = { "" };
+    facts_error why = { 0 };
     char name[sizeof newest.full_version + 24], text[sizeof why.text + 128];
-    facts_say(&why, "%s", pinned ? "--pinned-only" : "the package index was not asked");
+    facts_fail(&why, "%s", pinned ? "--pinned-only" : "the package index was not asked");
     int status = r->flags & FACTS_RESOLVE_INDEX && !pinned ? facts_index_find(&newest, "latest", &why) : 3;
     if (status && !r->installable->count) {
-        facts_say(r->message, "latest: %s, and ci/cudnn.lock has no cuDNN; name a version", why.text);
+        facts_fail(r->message, "latest: %s, and ci/cudnn.lock has no cuDNN; name a version", why.text);
         return status;
     }
     if (status)
@@ -283,8 +277,8 @@ static int take_latest(resolver *r)
         return take_one(r, &w);
     if (r->flags & (FACTS_RESOLVE_INSTALLABLE | FACTS_RESOLVE_LOCK_ONLY))
         return add(r, &newest);
-    facts_say(r->message, "cuDNN %s is not installed; install it with: ./facts cudnn install %s", newest.name, newest.full_version);
-    return 3;
+    return facts_fail_as(3, r->message, "cuDNN %s is not installed; install it with: ./facts cudnn install %s", newest.name,
+                         newest.full_version);
 }
 
 static int take(resolver *r, const char *word)
@@ -297,27 +291,24 @@ static int take(resolver *r, const char *word)
         int status = facts_build_identify(&folder, word, r->message);
         return status ? status : add(r, &folder);
     }
-    if (!wish_parse(&w, word)) {
-        facts_say(r->message,
-                  "--cudnn \"%s\": not a version (9.20.0), a build (9.20.0-jit-cu13), a range (9.12..9.27), a folder (with a /), "
-                  "default or latest",
-                  word);
-        return 2;
-    }
+    if (!wish_parse(&w, word))
+        return facts_fail_as(
+            2, r->message,
+            "--cudnn \"%s\": not a version (9.20.0), a build (9.20.0-jit-cu13), a range (9.12..9.27), a folder (with a /), "
+            "default or latest",
+            word);
     return w.last_numbers ? take_range(r, &w) : take_one(r, &w);
 }
 
-static int check_nvrtc(const facts_builds *builds, facts_message *message)
+static int check_nvrtc(const facts_builds *builds, facts_error *message)
 {
     for (size_t i = 0; i < builds->count; i++) {
         const facts_build *b = &builds->at[i];
-        if (b->needs_nvrtc && !b->nvrtc[0]) {
-            facts_say(
-                message,
+        if (b->needs_nvrtc && !b->nvrtc[0])
+            return facts_fail_as(
+                3, message,
                 "cuDNN %s needs libnvrtc.so.%d (CUDA 12.8 or newer) and none was found; install it with: ./facts cudnn install %s",
                 b->name, b->cuda_major, b->name);
-            return 3;
-        }
     }
     return 0;
 }
@@ -332,10 +323,10 @@ static void keep_cached(facts_builds *found)
     found->count = kept;
 }
 
-int facts_builds_resolve(facts_builds *out, const char *spec, unsigned flags, facts_message *note, facts_message *message)
+int facts_builds_resolve(facts_builds *out, const char *spec, unsigned flags, facts_error *note, facts_error *message)
 {
     *out = (facts_builds){ 0 };
-    facts_say(note, "%s", "");
+    facts_fail(note, "%s", "");
     facts_builds found = { 0 }, installable = { 0 }, none = { 0 };
     bool lock_only = flags & FACTS_RESOLVE_LOCK_ONLY, from_lock = flags & (FACTS_RESOLVE_LOCK_ONLY | FACTS_RESOLVE_INSTALLABLE);
     int status = lock_only && !(flags & FACTS_RESOLVE_INDEX) ? 0 : facts_builds_discover(&found);

@@ -1,9 +1,9 @@
-/* An audit: rules, the cases of their edges, and what targets answered. cmd_audit.c makes it, audit_print.c says it. */
+/* An audit: rules, the cases of their edges, and what targets answered. cmd_audit.c makes it, audit_print.c prints it. */
 #ifndef FACTS_COMMANDS_AUDIT_H
 #define FACTS_COMMANDS_AUDIT_H
 
+#include "audit/audit_verdict.h"
 #include "audit/claims.h"
-#include "audit/verdict.h"
 #include "commands/session/session.h"
 
 /* One side of an edge of a chosen rule. */
@@ -53,16 +53,10 @@ int facts_audit_targets_from(facts_audit *audit, const facts_options *options);
 bool facts_audit_knows(const facts_audit *audit, const facts_case *c);
 int facts_audit_answers_from(facts_audit *audit, const facts_options *options);
 
-/* For people, for programs (an object a line), and for the documentation. */
+/* For people, and for programs: an object a line. */
 void facts_audit_print(const facts_audit *audit, FILE *out);
 void facts_audit_print_json(const facts_audit *audit, FILE *out);
-void facts_audit_print_markdown(const facts_audit *audit, FILE *out);
-
-/* The name of a case as it is asked: the backend as it is and, where it runs, every engine offered. False: *error says why. */
-bool facts_audit_asked(char out[FACTS_NAME_MAX], const facts_case *c, bool measured, facts_error *error);
-/* Why a rule has no row: its own word, or that no version and device asked are among those it refuses for. `out` has room for 400.
- * Returns `out`. */
-const char *facts_audit_untestable(const facts_audit *audit, size_t claim, char out[400]);
-bool facts_audit_has_row(const facts_audit *audit, size_t claim);
+/* For the documentation, on stdout by the report package. Returns its exit code. */
+int facts_audit_print_markdown(const facts_audit *audit);
 
 #endif

@@ -1,10 +1,25 @@
-/* facts audit --from RECORD: what was answered elsewhere, on a GPU node for instance, judged here. Nothing is asked. */
+/* What backends answered: a row of a run, or rows of records (facts audit --from RECORD), where nothing is asked. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "audit.h"
 #include "case/words/case_text.h"
 #include "commands.h"
+
+void facts_audit_take(facts_audit *audit, size_t target, size_t work, const facts_line *row, facts_verdict verdict)
+{
+    facts_member members[16];
+    size_t count = 0;
+    facts_span reason = facts_line_get(row, "reason");
+    if (reason.at && !facts_scan_object(reason.at, reason.length, members, 16, &count))
+        count = 0;
+    count = count < 16 ? count : 16;
+    /* A refusal with cuDNN's status is cuDNN's; ours have none, also where they know that a version cannot say such a graph. */
+    bool by_cudnn =
+        facts_json_is(facts_member_find(members, count, "class"), "unsupported") && facts_member_find(members, count, "status").at;
+    facts_reply *reply = &audit->replies[target * audit->session.work_count + work];
+    *reply = facts_reply_join(*reply, facts_reply_of(verdict, audit->measured, by_cudnn));
+}
 
 typedef struct reading {
     facts_audit *audit;
@@ -21,11 +36,11 @@ typedef struct place {
 static bool read_place(place *out, const facts_line *line)
 {
     out->sm = 0;
-    facts_slice_int(facts_line_get(line, "sm"), &out->sm);
-    return line->kind == FACTS_LINE_ROW && facts_slice_string(facts_line_get(line, "case"), out->name, sizeof out->name) &&
-           facts_slice_string(facts_line_get(line, "build"), out->build, sizeof out->build) &&
-           facts_slice_string(facts_line_get(line, "device"), out->device, sizeof out->device) &&
-           facts_slice_string(facts_line_get(line, "cudnn"), out->cudnn, sizeof out->cudnn);
+    facts_json_int(facts_line_get(line, "sm"), &out->sm);
+    return line->kind == FACTS_LINE_ROW && facts_json_string(facts_line_get(line, "case"), out->name, sizeof out->name) &&
+           facts_json_string(facts_line_get(line, "build"), out->build, sizeof out->build) &&
+           facts_json_string(facts_line_get(line, "device"), out->device, sizeof out->device) &&
+           facts_json_string(facts_line_get(line, "cudnn"), out->cudnn, sizeof out->cudnn);
 }
 
 static bool add_target(facts_targets *targets, const place *p, bool measured)
@@ -52,7 +67,7 @@ static bool collect_row(void *context, const facts_line *line)
     place p;
     if (!read_place(&p, line))
         return true;
-    bool measured = facts_slice_is(facts_line_get(line, "grade"), "measured");
+    bool measured = facts_json_is(facts_line_get(line, "grade"), "measured");
     *(measured ? &r->measured : &r->decided) += 1;
     facts_targets *targets = &r->audit->session.targets;
     const bool seen = facts_targets_find(targets, p.build, p.device) < targets->count;
@@ -117,7 +132,7 @@ bool facts_audit_knows(const facts_audit *audit, const facts_case *c)
     char name[FACTS_NAME_MAX];
     const char *key = name;
     facts_error error;
-    return c && facts_audit_asked(name, c, audit->measured, &error) &&
+    return c && facts_claim_asked(name, c, audit->measured, &error) &&
            bsearch(&key, audit->known, audit->known_count, sizeof *audit->known, facts_by_text);
 }
 

@@ -11,7 +11,7 @@ int facts_command_adopt(int argc, char **argv)
 {
     char script[FACTS_PATH], folder[FACTS_PATH], program[FACTS_PATH];
     const char *words[MOST_WORDS + 4] = { script, "--facts", program };
-    facts_message message = { "" };
+    facts_error message = { 0 };
     if (argc > MOST_WORDS)
         return facts_complain(FACTS_EXIT_BAD_INPUT, "facts adopt: more words than it can take");
     if (!facts_home_path("ci/adopt.py", script))

@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 
 #include "audit.h"
-#include "case/language/field.h"
+#include "case/suites/field.h"
 #include "case/words/text_file.h"
 #include "commands.h"
 #include "commands/session/nearest_word.h"
@@ -22,7 +22,7 @@ static bool is_file(const char *path)
 
 static int load_file(facts_audit *audit, const char *path)
 {
-    facts_error error = { .text = "" };
+    facts_error error = { 0 };
     char *text = facts_file_text(path, &error);
     bool ok = text && facts_claims_read(&audit->claims, text, path, &error);
     free(text);
@@ -126,30 +126,16 @@ static bool collect(facts_audit *audit, const facts_predicate *where)
     return audit->cases != NULL;
 }
 
-bool facts_audit_asked(char out[FACTS_NAME_MAX], const facts_case *c, bool measured, facts_error *error)
-{
-    facts_case asked;
-    if (!c)
-        return false;
-    asked = *c;
-    bool ok = facts_case_set(&asked, FACTS_KEY_GUARDS, "off", error) &&
-              (!measured || strcmp(facts_case_get(c, FACTS_KEY_ENGINE), "auto") != 0 ||
-               facts_case_set(&asked, FACTS_KEY_ENGINE, "all", error));
-    if (ok)
-        facts_case_name(&asked, out);
-    return ok;
-}
-
 /* Every name once, sorted; each case knows its place. */
 static int plan(facts_audit *audit)
 {
-    facts_error error = { .text = "" };
+    facts_error error = { 0 };
     char name[FACTS_NAME_MAX];
     char **names = calloc(audit->count + 1, sizeof *names);
     size_t n = 0, kept = 0;
     bool ok = names != NULL;
     for (; ok && n < audit->count; n++) {
-        if (!facts_audit_asked(name, audit->cases[n].c, audit->measured, &error)) {
+        if (!facts_claim_asked(name, audit->cases[n].c, audit->measured, &error)) {
             fprintf(stderr, "facts audit: %s: %s\n", audit->claims.claim[audit->cases[n].claim].id, error.text);
             ok = false;
         } else if (!(names[n] = strdup(name))) {
@@ -167,7 +153,7 @@ static int plan(facts_audit *audit)
         }
         for (size_t i = 0; i < audit->count; i++) {
             const char *key = name;
-            facts_audit_asked(name, audit->cases[i].c, audit->measured, &error);
+            facts_claim_asked(name, audit->cases[i].c, audit->measured, &error);
             audit->cases[i].work = (size_t)((char **)bsearch(&key, names, kept, sizeof *names, facts_by_text) - names);
         }
         status = facts_session_cases(&audit->session, (const char *const *)names, kept);
@@ -181,21 +167,6 @@ static int plan(facts_audit *audit)
 
 /* ---- asking -------------------------------------------------------------------------------------------------------------------
  */
-
-void facts_audit_take(facts_audit *audit, size_t target, size_t work, const facts_line *row, facts_verdict verdict)
-{
-    facts_member members[16];
-    size_t count = 0;
-    facts_slice reason = facts_line_get(row, "reason");
-    if (reason.at && !facts_scan_object(reason.at, reason.length, members, 16, &count))
-        count = 0;
-    count = count < 16 ? count : 16;
-    /* A refusal with cuDNN's status is cuDNN's; ours have none, also where they know that a version cannot say such a graph. */
-    bool by_cudnn =
-        facts_slice_is(facts_member_find(members, count, "class"), "unsupported") && facts_member_find(members, count, "status").at;
-    facts_reply *reply = &audit->replies[target * audit->session.work_count + work];
-    *reply = facts_reply_join(*reply, facts_reply_of(verdict, audit->measured, by_cudnn));
-}
 
 static void on_row(facts_session *s, const facts_outcome *outcome)
 {
@@ -397,7 +368,7 @@ static int exit_of(const facts_audit *audit)
 
 static int audit_chosen(facts_audit *audit, const facts_options *o)
 {
-    facts_error error = { .text = "" };
+    facts_error error = { 0 };
     facts_predicate *where = NULL;
     if (o->where && !facts_predicate_parse(&where, o->where, &error))
         return facts_complain(FACTS_EXIT_BAD_INPUT, "%s", error.text);
@@ -438,8 +409,11 @@ int facts_command_audit(const facts_invocation *call)
     if (status == FACTS_EXIT_OK)
         status = audit_chosen(&audit, o);
     if (status == FACTS_EXIT_OK) {
-        (o->json ? facts_audit_print_json : o->markdown ? facts_audit_print_markdown : facts_audit_print)(&audit, stdout);
-        status = exit_of(&audit);
+        if (o->markdown && !o->json)
+            status = facts_audit_print_markdown(&audit);
+        else
+            (o->json ? facts_audit_print_json : facts_audit_print)(&audit, stdout);
+        status = status == FACTS_EXIT_OK ? exit_of(&audit) : status;
     }
     facts_session_free(&audit.session);
     facts_claims_clear(&audit.claims);

@@ -89,7 +89,7 @@ static void make_ready(facts_bisection *b, size_t version)
 {
     facts_bisected *v = &b->at[version];
     facts_builds builds = { 0 };
-    facts_message message = { "" };
+    facts_error message = { 0 };
     if (is_ready(&v->target.build) || v->why[0])
         return;
     int status = facts_builds_ensure(&builds, v->target.build.name, pinned(b), NULL, &message);
@@ -144,14 +144,13 @@ static int run_session(bisect_round *round, facts_session *session)
     return session->counts.record_failed ? FACTS_EXIT_ENVIRONMENT : FACTS_EXIT_OK;
 }
 
-/* Asks what is open of an attempt: the second in workers of its own, past every store of answers. */
+/* Asks what is open of an attempt: the second in workers of its own. */
 static int ask_round(facts_bisection *b, int attempt)
 {
     facts_options options = *b->options;
     bisect_round round = { .b = b, .attempt = attempt };
     options.json = false; /* rows are not the answer */
     options.resume |= b->written;
-    options.fresh |= attempt > 1;
     facts_session session = { .options = &options,
                               .task = b->task,
                               .argc = b->call->argc,
@@ -178,8 +177,8 @@ typedef struct loading {
 static bool find_device(void *context, const facts_line *line)
 {
     loading *l = context;
-    if (line->kind == FACTS_LINE_TARGET && facts_slice_is(facts_line_get(line, "planned"), l->b->at[0].target.device))
-        facts_slice_string(facts_line_get(line, "device"), l->device, sizeof l->device);
+    if (line->kind == FACTS_LINE_TARGET && facts_json_is(facts_line_get(line, "planned"), l->b->at[0].target.device))
+        facts_json_string(facts_line_get(line, "device"), l->device, sizeof l->device);
     return true;
 }
 
@@ -188,14 +187,14 @@ static bool load_row(void *context, const facts_line *line)
 {
     loading *l = context;
     bool more = false;
-    if (line->kind != FACTS_LINE_ROW || !facts_slice_is(facts_line_get(line, "case"), l->b->name) ||
-        !facts_slice_is(facts_line_get(line, "device"), l->device))
+    if (line->kind != FACTS_LINE_ROW || !facts_json_is(facts_line_get(line, "case"), l->b->name) ||
+        !facts_json_is(facts_line_get(line, "device"), l->device))
         return true;
-    facts_slice_bool(facts_line_get(line, "more"), &more);
+    facts_json_bool(facts_line_get(line, "more"), &more);
     for (size_t i = 0; i < l->b->versions; i++) {
         facts_bisected *v = &l->b->at[i];
         int attempt = v->known[0] ? 1 : 0;
-        if (v->known[attempt] || !facts_slice_is(facts_line_get(line, "build"), v->target.build.name))
+        if (v->known[attempt] || !facts_json_is(facts_line_get(line, "build"), v->target.build.name))
             continue;
         facts_said_row(&v->said[attempt], line);
         v->known[attempt] = !more && facts_said_answers(&v->said[attempt]);
@@ -241,14 +240,14 @@ static int read_words(facts_bisection *b)
 
 static int read_device(facts_bisection *b, facts_target *out)
 {
-    facts_message message = { "" };
+    facts_error message = { 0 };
     const char *word = b->options->device ? b->options->device : DEFAULT_DEVICE;
     int status = FACTS_EXIT_BAD_INPUT;
     *out = (facts_target){ .ordinal = 0 };
     if (strchr(word, ','))
-        facts_say(&message, "--device %s: give one; every device has edges of its own", word);
+        facts_fail(&message, "--device %s: give one; every device has edges of its own", word);
     else if (strcmp(word, "cpu") == 0)
-        facts_say(&message, "--device cpu is our own backend: no version of cuDNN has a part in it");
+        facts_fail(&message, "--device cpu is our own backend: no version of cuDNN has a part in it");
     else
         status = facts_target_device(out, word, &message);
     if (status != 0)
@@ -300,7 +299,7 @@ static int take_versions(facts_bisection *b, facts_target *target, const facts_b
 
 static int read_versions(facts_bisection *b)
 {
-    facts_message message = { "" };
+    facts_error message = { 0 };
     facts_builds builds = { 0 };
     facts_target target;
     int status = read_device(b, &target);

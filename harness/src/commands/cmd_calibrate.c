@@ -1,12 +1,12 @@
-/* facts calibrate: what an engine's errors say about the constants of the error model. docs/numerics.md section 10. */
-#include <errno.h>
+/* facts calibrate: runs cases or takes records. The report package says what they tell of the error model's constants:
+ * docs/numerics.md section 10. */
+#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "calibrate.h"
 #include "commands.h"
-#include "record/reader.h"
+#include "numbers/judge/calibration.h"
+#include "record/text.h"
 
 static int check(const facts_options *o)
 {
@@ -17,13 +17,6 @@ static int check(const facts_options *o)
     return FACTS_EXIT_OK;
 }
 
-static bool add_line(void *measured, const facts_line *line)
-{
-    if (line->kind == FACTS_LINE_ROW)
-        facts_measured_add(measured, line->text, line->length);
-    return true;
-}
-
 /* Every engine that is offered, unless the cases or the user say which. The record is kept where those of other runs are. */
 static int run(const facts_invocation *call, char record[FACTS_PATH])
 {
@@ -31,7 +24,7 @@ static int run(const facts_invocation *call, char record[FACTS_PATH])
     options.output = NULL;
     options.overwrite = false;
     const char *devices = options.device;
-    if (!devices && facts_gpu_count() == 0)
+    if (!devices && facts_gpus_here() == 0)
         return facts_complain(FACTS_EXIT_ENVIRONMENT, "facts calibrate: no GPU here; say --device cpu for our own CPU backend");
     facts_session s = { .options = &options, .task = FACTS_TASK_RUN, .argc = call->argc, .argv = call->argv, .keep_record = true };
     int status = facts_session_ask(&s, options.words, options.word_count, options.cudnn, devices ? devices : "0");
@@ -43,43 +36,51 @@ static int run(const facts_invocation *call, char record[FACTS_PATH])
     return status;
 }
 
-static int write_table(const facts_measured *measured, const char *path)
+/* The largest eps_exp and acc_pv that a row of the table may have, of each type. */
+static void write_limits(facts_text *out)
 {
-    char date[32];
-    time_t now = time(NULL);
-    struct tm utc;
-    gmtime_r(&now, &utc);
-    strftime(date, sizeof date, "%Y-%m-%d", &utc);
-    json_t *table = facts_measured_table(measured, date);
-    bool written = table && json_dump_file(table, path, JSON_INDENT(2) | JSON_REAL_PRECISION(6)) == 0;
-    json_decref(table);
-    if (written)
-        return FACTS_EXIT_OK;
-    return facts_complain(FACTS_EXIT_ENVIRONMENT, "facts calibrate: %s: could not be written", path);
+    facts_text_puts(out, "--limits=");
+#define AS_LIMIT(symbol, value, name)                                                                                              \
+    facts_text_format(out, "%s%s:%.17g:%.17g", (value) > 1 ? "," : "", name, (double)facts_constants_limit(value).eps_exp,         \
+                      (double)facts_constants_limit(value).acc_pv);
+    FATTN_DTYPE_LIST(AS_LIMIT)
+#undef AS_LIMIT
+}
+
+static int report(const char *const *records, size_t count, const char *output)
+{
+    facts_text limits = { 0 }, path = { 0 };
+    const char **words = calloc(count + 4, sizeof *words);
+    size_t n = 0;
+    int status = FACTS_EXIT_ENVIRONMENT;
+    write_limits(&limits);
+    facts_text_format(&path, "--output=%s", output ? output : "");
+    if (words && !limits.failed && !path.failed) {
+        words[n++] = "calibrate";
+        words[n++] = limits.data;
+        if (output)
+            words[n++] = path.data;
+        words[n++] = "--";
+        memcpy(words + n, records, count * sizeof *words);
+        status = facts_run_report(words, n + count);
+    }
+    free(words);
+    facts_text_free(&limits);
+    facts_text_free(&path);
+    return status;
 }
 
 int facts_command_calibrate(const facts_invocation *call)
 {
     const facts_options *o = call->options;
-    char record[FACTS_PATH] = "";
-    uint64_t bad;
+    char path[FACTS_PATH] = "";
+    const char *const record = path;
     int status = check(o);
     if (status == FACTS_EXIT_OK && !o->from)
-        status = run(call, record);
-    facts_measured *measured = status == FACTS_EXIT_OK ? facts_measured_create() : NULL;
-    for (size_t i = 0; measured && i < (o->from ? o->record_count : 1) && status == FACTS_EXIT_OK; i++)
-        status = facts_read_record("facts calibrate", o->from ? o->records[i] : record, add_line, measured, &bad);
-    if (measured && status == FACTS_EXIT_OK && facts_measured_rows(measured) == 0) {
-        fputs("facts calibrate: no row has numbers to calibrate with\n", stderr);
-        status = FACTS_EXIT_NOTHING;
-    }
-    if (measured && status == FACTS_EXIT_OK) {
-        facts_measured_print(measured, stdout);
-        if (!o->from)
-            printf("\nrecord: %s\n", record);
-        if (o->output)
-            status = write_table(measured, o->output);
-    }
-    facts_measured_destroy(measured);
+        status = run(call, path);
+    if (status == FACTS_EXIT_OK)
+        status = report(o->from ? o->records : &record, o->from ? o->record_count : 1, o->output);
+    if (status == FACTS_EXIT_OK && !o->from)
+        printf("\nrecord: %s\n", record);
     return status;
 }

@@ -58,13 +58,13 @@ static void on_proof_ready(facts_session *s, size_t target, const facts_line *re
     char name[128] = "";
     int64_t driver = 0, sm = 0, processors = 0;
     proof *p = s->context;
-    facts_slice_string(facts_line_get(ready, "device_name"), name, sizeof name);
-    facts_slice_int(facts_line_get(ready, "driver"), &driver);
-    facts_slice_int(facts_line_get(ready, "sm"), &sm);
-    facts_slice_int(facts_line_get(ready, "multiprocessors"), &processors);
-    facts_slice_string(facts_line_get(ready, "math_about"), p->math, sizeof p->math);
-    (void)facts_slice_bool(facts_line_get(ready, "math_kernels"), &p->has_math);
-    facts_slice description = facts_line_get(ready, "description");
+    facts_json_string(facts_line_get(ready, "device_name"), name, sizeof name);
+    facts_json_int(facts_line_get(ready, "driver"), &driver);
+    facts_json_int(facts_line_get(ready, "sm"), &sm);
+    facts_json_int(facts_line_get(ready, "multiprocessors"), &processors);
+    facts_json_string(facts_line_get(ready, "math_about"), p->math, sizeof p->math);
+    (void)facts_json_bool(facts_line_get(ready, "math_kernels"), &p->has_math);
+    facts_span description = facts_line_get(ready, "description");
     if (description.at && description.length < sizeof p->description)
         snprintf(p->description, sizeof p->description, "%.*s", (int)description.length, description.at);
     if (s->targets.at[target].kind == FACTS_TARGET_GPU)
@@ -122,7 +122,7 @@ static void list_parts(bool json)
 
 static bool check_reports(bool json)
 {
-    facts_message message = { "" };
+    facts_error message = { 0 };
     const char *const words[] = { "-c", "import facts_reports, jinja2", NULL };
     bool ok = facts_python_run(words, &message) == 0;
     line(json, "reports", ok, ok ? "Python and Jinja2 are there" : "the report package cannot be loaded",
@@ -140,7 +140,7 @@ int facts_command_doctor(const facts_invocation *call)
     list_parts(json);
     list_builds(json, &builds);
     bool reports = check_reports(json);
-    int gpus = facts_gpu_count();
+    int gpus = facts_gpus_here();
     for (int i = 0; i < gpus && builds.count; i++) {
         snprintf(index, sizeof index, "%d", i);
         numbers |= prove(call, "gpu", "default", index, FACTS_TASK_RUN);

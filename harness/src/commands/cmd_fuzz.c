@@ -160,7 +160,7 @@ static int check(const facts_options *o)
 static int open_weights(facts_hunt *hunt, fuzzing *z)
 {
     const facts_options *o = z->options;
-    facts_error error = { .text = "" };
+    facts_error error = { 0 };
     char path[FACTS_PATH];
     if (!o->weights && !facts_home_path("cases/fuzz.weights", path))
         return facts_complain(
@@ -182,7 +182,7 @@ static int open_weights(facts_hunt *hunt, fuzzing *z)
 static bool read_seed(void *context, const facts_line *line)
 {
     int64_t seed;
-    if (line->kind == FACTS_LINE_RUN && facts_slice_int(facts_line_get(line, "seed"), &seed) && seed >= 0)
+    if (line->kind == FACTS_LINE_RUN && facts_json_int(facts_line_get(line, "seed"), &seed) && seed >= 0)
         *(uint64_t *)context = (uint64_t)seed;
     return true;
 }

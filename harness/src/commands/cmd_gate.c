@@ -61,12 +61,12 @@ static int say_how(const facts_options *o)
 static int find_build(char name[40], const facts_options *o, const char *option, const char *word, char why[FACTS_PATH])
 {
     facts_builds builds = { 0 };
-    facts_message note = { "" }, message = { "" };
+    facts_error note = { 0 }, message = { 0 };
     int status = facts_builds_ensure(&builds, word, o->pinned_only ? FACTS_RESOLVE_PINNED : 0, &note, &message);
     if (status == 0 && note.text[0])
         fprintf(stderr, "facts gate: %s %s\n", option, note.text);
     if (status == 0 && builds.count != 1) {
-        facts_say(&message, "is %zu builds; give one", builds.count);
+        facts_fail(&message, "is %zu builds; give one", builds.count);
         status = FACTS_EXIT_BAD_INPUT;
     }
     if (status == 0)
@@ -102,7 +102,7 @@ static int ask(const facts_invocation *call, const facts_options *o, const char 
 {
     static const char *const smoke[] = { SUITE };
     facts_session s = { .options = o, .task = FACTS_TASK_RUN, .argc = call->argc, .argv = call->argv, .keep_record = true };
-    const char *devices = o->device ? o->device : facts_gpu_count() ? "0" : DESCRIBED;
+    const char *devices = o->device ? o->device : facts_gpus_here() ? "0" : DESCRIBED;
     int status = facts_session_prepare(&s, o->word_count ? o->words : smoke, o->word_count ? o->word_count : 1, cudnn, devices);
     if (status == FACTS_EXIT_OK) {
         size_t described = facts_targets_of(&s.targets, FACTS_TARGET_DESCRIBED);

@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "case/language/expectation_lines.h"
 #include "case/problem/case_problem.h"
+#include "case/suites/expectation_lines.h"
 #include "commands.h"
 #include "import/import.h"
 #include "record/text.h"
@@ -29,16 +29,15 @@ static void version(char out[24], int packed)
 
 static int load(knowledge *k)
 {
-    char folder[FACTS_PATH], suites[FACTS_PATH], today[16];
+    char folder[FACTS_PATH], suites[FACTS_PATH];
     const char *const regress[] = { "regress" };
-    facts_error error = { .text = "" };
+    facts_error error = { 0 };
     if (!(k->lines = facts_deviations_create()))
         return FACTS_EXIT_ENVIRONMENT;
     if (!facts_expectations_path(folder))
         return FACTS_EXIT_OK;
     if (!facts_deviations_load(k->lines, folder, &error))
         return facts_complain(FACTS_EXIT_BAD_INPUT, "facts import: %s", error.text);
-    facts_deviations_choose(k->lines, "", facts_today(today));
     if (facts_suite_dir(suites) && facts_cases_expand(&k->regress, regress, 1, suites, NULL, &error) != 0)
         k->regress = NULL;
     return FACTS_EXIT_OK;
@@ -83,7 +82,7 @@ static void known(const knowledge *k, const facts_imported *p,
     version(cudnn, p->cudnn);
     for (size_t i = 0; i < facts_deviations_count(k->lines) && shown < KNOWN_SHOWN; i++) {
         const facts_deviation *line = facts_deviations_at(k->lines, i);
-        if (!facts_deviations_counts(k->lines, i) || !meets(k->lines, i, p->name, p->cudnn ? cudnn : NULL))
+        if (!meets(k->lines, i, p->name, p->cudnn ? cudnn : NULL))
             continue;
         tell(to, line->verdict, line->where, line->link);
         shown++;
@@ -258,7 +257,7 @@ static int ask(const facts_invocation *call, const facts_import *m)
     facts_session s = { .options = o, .task = task, .argc = call->argc, .argv = call->argv, .keep_record = true };
     const char *devices = o->device ? o->device : !o->run ? "h100-sxm" : "0";
     const char **names = malloc(facts_import_count(m) * sizeof *names);
-    if (!o->device && o->run && facts_gpu_count() == 0) {
+    if (!o->device && o->run && facts_gpus_here() == 0) {
         fputs("facts import --run: no GPU here; say --device cpu (our own CPU backend), or --decide, which needs none\n", stderr);
         free(names);
         return FACTS_EXIT_ENVIRONMENT;
@@ -310,7 +309,7 @@ int facts_command_import(const facts_invocation *call)
     int status = m ? load(&k) : FACTS_EXIT_ENVIRONMENT;
     bool all = true;
     for (size_t i = 0; status == FACTS_EXIT_OK && i < o->word_count; i++) {
-        facts_error error = { .text = "" };
+        facts_error error = { 0 };
         bool read = facts_import_file(m, o->words[i], &error);
         if (!read)
             fprintf(stderr, "facts import: %s\n", error.text);

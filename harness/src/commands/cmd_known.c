@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "case/language/known_cases.h"
+#include "case/suites/known_cases.h"
 #include "case/words/text_file.h"
 #include "commands.h"
 #include "commands/session/nearest_word.h"
@@ -93,7 +93,7 @@ static int ask(const facts_invocation *call, const char *folder, char record[FAC
 {
     facts_options options = *call->options;
     facts_session s = { .options = &options, .task = FACTS_TASK_RUN, .argc = call->argc, .argv = call->argv, .keep_record = true };
-    const char *devices = options.device ? options.device : facts_gpu_count() ? "0" : DESCRIBED;
+    const char *devices = options.device ? options.device : facts_gpus_here() ? "0" : DESCRIBED;
     bool described = are_described(devices);
     char *texts[MOST_TEXTS];
     size_t count = choose_cases(&options, folder, described, texts);
@@ -160,12 +160,14 @@ static int tell(const facts_options *o, const char *folder, const char *task)
         add(&w, "--source");
         add(&w, o->source);
     }
+    if (o->write)
+        add(&w, "--write");
     return hand_over(&w);
 }
 
 int facts_command_known(const facts_invocation *call)
 {
-    static const char *const tasks[] = { "list", "show", "check", "note" };
+    static const char *const tasks[] = { "list", "show", "check", "propose", "note" };
     const facts_options *o = call->options;
     const char *task = o->word_count ? o->words[0] : "";
     char cases[FACTS_PATH], folder[FACTS_PATH];
@@ -175,8 +177,9 @@ int facts_command_known(const facts_invocation *call)
         return check(call, folder);
     if (strcmp(task, "list") == 0)
         return list(o, folder);
-    if (strcmp(task, "show") == 0 || strcmp(task, "note") == 0)
+    if (strcmp(task, "show") == 0 || strcmp(task, "note") == 0 || strcmp(task, "propose") == 0)
         return tell(o, folder, task);
-    return facts_complain(FACTS_EXIT_BAD_INPUT, "facts known: \"%.60s\" is none of list, show, check, note; did you mean %s?", task,
+    return facts_complain(FACTS_EXIT_BAD_INPUT,
+                          "facts known: \"%.60s\" is none of list, show, check, propose, note; did you mean %s?", task,
                           facts_nearest_word(task, tasks, sizeof tasks / sizeof tasks[0]));
 }

@@ -37,7 +37,7 @@ static size_t name_builds(facts_text *out, const facts_builds *builds)
 static int choose_builds(facts_text *out)
 {
     facts_builds builds = { 0 };
-    facts_message message = { "" };
+    facts_error message = { 0 };
     int status = facts_builds_discover(&builds);
     if (status == 0 && name_builds(out, &builds) < ENOUGH_VERSIONS) {
         fputs("facts: fewer than three cuDNN versions here; installing " DEFAULT_BUILDS "\n", stderr);
@@ -73,7 +73,7 @@ static int run_part(const facts_invocation *call, const char *folder, const part
         FILE *out = options.json ? stderr : stdout;
         fprintf(out, "\n== %s", p->name);
         facts_print_counts(&s.tally, p->task != FACTS_TASK_RUN, out);
-        facts_print_flips(&s.tally, out);
+        facts_print_changes(&s.tally, s.record, out);
         facts_print_findings(&s.tally, 20, out);
         status = facts_session_exit(&s);
         *interrupted = s.counts.interrupted;
@@ -128,7 +128,7 @@ static int run_parts(const facts_invocation *call, const char *folder, const cha
         parts[n++] = (part){ "decisions", described, cudnn, FACTS_TASK_DECIDE };
     if (real && *real)
         parts[n++] = (part){ "runs", real, cudnn, FACTS_TASK_RUN };
-    if (!given && facts_gpu_count())
+    if (!given && facts_gpus_here())
         parts[n++] = (part){ "gpu", "0", cudnn, FACTS_TASK_RUN };
     if (!given)
         parts[n++] = (part){ "cpu", "cpu", cudnn, FACTS_TASK_RUN };

@@ -1,5 +1,4 @@
-/* facts report: hands the records to the report package, a Python program of its own; to the catalogue, the cases of the
- * known failures too. */
+/* facts report, and how other commands call the report package, a Python program of its own. */
 #include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -7,14 +6,11 @@
 #include <unistd.h>
 
 #include "builds/python.h"
-#include "case/language/known_cases.h"
-#include "case/words/text_file.h"
 #include "commands.h"
-#include "record/text.h"
 
 int facts_run_report(const char *const *words, size_t count)
 {
-    facts_message message = { "" };
+    facts_error message = { 0 };
     const char **argv = calloc(count + 3, sizeof *argv);
     if (!argv)
         return FACTS_EXIT_ENVIRONMENT;
@@ -39,70 +35,17 @@ FILE *facts_open_temporary(char path[FACTS_PATH])
     return file;
 }
 
-/* One line of JSON for each case of the file. A case may be of several files, so each is expanded by itself. */
-static int list_file(FILE *out, const char *path, const char *folder)
-{
-    facts_cases *cases = NULL;
-    facts_error error = { .text = "" };
-    facts_text line = { 0 };
-    int status = facts_cases_expand(&cases, &path, 1, folder, NULL, &error);
-    if (status != 0)
-        fprintf(stderr, "%s\n", error.text);
-    for (size_t i = 0; status == 0 && i < facts_cases_count(cases); i++) {
-        const facts_planned planned = facts_cases_at(cases, i);
-        facts_text_clear(&line);
-        facts_text_puts(&line, "{");
-        facts_text_member(&line, "file", path);
-        facts_text_member(&line, "case", planned.name);
-        facts_text_member(&line, "group", planned.group);
-        facts_text_close(&line);
-        fprintf(out, "%s\n", line.data ? line.data : "");
-    }
-    facts_text_free(&line);
-    facts_cases_destroy(cases);
-    return status;
-}
-
-/* Of every known failure that has cases, the big ones too. */
-static int list_known(FILE *out)
-{
-    char folder[FACTS_PATH], known[FACTS_PATH], **paths;
-    if (!facts_suite_dir(folder) || !facts_join(known, folder, "known"))
-        return FACTS_EXIT_ENVIRONMENT;
-    int status = FACTS_EXIT_OK;
-    size_t count = facts_folder_files(known, ".known", &paths);
-    for (size_t i = 0; i < count && status == FACTS_EXIT_OK; i++) {
-        facts_error error = { .text = "" };
-        char *text = facts_file_text(paths[i], &error);
-        if (!text)
-            status = facts_complain(FACTS_EXIT_BAD_INPUT, "%s", error.text);
-        else if (facts_known_has_cases(text))
-            status = list_file(out, paths[i], folder);
-        free(text);
-    }
-    facts_folder_free(paths, count);
-    return status;
-}
-
-/* "--catalogue" gets its value: a file with the cases. */
-static int run_catalogue(const char *const *words, size_t count, size_t place)
+int facts_run_view(const char *view, void (*write)(const void *subject, FILE *out), const void *subject)
 {
     char path[FACTS_PATH];
-    const char **all = calloc(count + 1, sizeof *all);
-    FILE *out = all ? facts_open_temporary(path) : NULL;
-    int status = FACTS_EXIT_ENVIRONMENT;
-    if (out) {
-        memcpy(all, words, (place + 1) * sizeof *all);
-        all[place + 1] = path;
-        memcpy(all + place + 2, words + place + 1, (count - place - 1) * sizeof *all);
-        status = list_known(out);
-        if (fclose(out) != 0 && status == 0)
-            status = FACTS_EXIT_ENVIRONMENT;
-        if (status == 0)
-            status = facts_run_report(all, count + 1);
-        unlink(path);
-    }
-    free(all);
+    const char *const words[] = { view, path };
+    FILE *out = facts_open_temporary(path);
+    if (!out)
+        return FACTS_EXIT_ENVIRONMENT;
+    write(subject, out);
+    int status = fclose(out) == 0 ? facts_run_report(words, 2)
+                                  : facts_complain(FACTS_EXIT_ENVIRONMENT, "facts: %s: %s", path, strerror(errno));
+    unlink(path);
     return status;
 }
 
@@ -113,8 +56,5 @@ int facts_command_report(int argc, char **argv)
         facts_options_help(FACTS_COMMAND_REPORT, stderr);
         return FACTS_EXIT_BAD_INPUT;
     }
-    for (size_t i = 0; i < (size_t)argc; i++)
-        if (strcmp(words[i], "--catalogue") == 0)
-            return run_catalogue(words, (size_t)argc, i);
     return facts_run_report(words, (size_t)argc);
 }

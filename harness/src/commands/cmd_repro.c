@@ -61,7 +61,7 @@ int facts_command_repro(const facts_invocation *call)
         status = check(&s);
     if (status == FACTS_EXIT_OK && o->dump && realpath(o->dump, dump))
         options.dump = dump; /* the worker may have another working directory */
-    const char *devices = o->device ? o->device : facts_gpu_count() ? "0" : "h100-sxm";
+    const char *devices = o->device ? o->device : facts_gpus_here() ? "0" : "h100-sxm";
     if (status == FACTS_EXIT_OK)
         status = facts_session_targets(&s, o->cudnn, devices);
     if (status == FACTS_EXIT_OK) {

@@ -56,7 +56,7 @@ static int batch(const facts_invocation *call, facts_task task, const char *devi
         FILE *out = o->json ? stderr : stdout;
         facts_print_counts(&s.tally, task != FACTS_TASK_RUN, out);
         if (!o->json) {
-            facts_print_flips(&s.tally, out);
+            facts_print_changes(&s.tally, s.record, out);
             facts_print_findings(&s.tally, FINDINGS_SHOWN, out);
         }
         fprintf(out, "\nrecord: %s\n", s.record);
@@ -75,7 +75,7 @@ int facts_command_decide(const facts_invocation *call)
 int facts_command_run(const facts_invocation *call)
 {
     const char *devices = call->options->device;
-    if (!devices && facts_gpu_count() == 0)
+    if (!devices && facts_gpus_here() == 0)
         return facts_complain(
             FACTS_EXIT_ENVIRONMENT,
             "facts run: no GPU here; say --device cpu (our own CPU backend), or use `facts decide`, which needs none");

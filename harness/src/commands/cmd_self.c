@@ -69,9 +69,9 @@ static int run_survey(const facts_options *o, uint64_t seed, size_t alarms[2])
     if (status == FACTS_EXIT_OK) {
         counts c = count(&survey);
         if (o->json)
-            facts_self_print_json(&survey);
+            facts_self_print_json(&survey, stdout);
         else if (o->markdown)
-            facts_self_print_markdown(&survey);
+            status = facts_self_print_markdown(&survey);
         else
             facts_self_print_table(&survey);
         if (!o->json && !o->markdown)
@@ -81,7 +81,8 @@ static int run_survey(const facts_options *o, uint64_t seed, size_t alarms[2])
         alarms[0] += survey.honest;
         alarms[1] += survey.false_alarms;
         /* News are of the listed data alone: elsewhere a ratio near 1 may fall on either side. */
-        status = c.survived || (c.news && seed == DEFAULT_SEED) || survey.false_alarms ? FACTS_EXIT_FINDINGS : FACTS_EXIT_OK;
+        if (status == FACTS_EXIT_OK && (c.survived || (c.news && seed == DEFAULT_SEED) || survey.false_alarms))
+            status = FACTS_EXIT_FINDINGS;
     }
     facts_survey_free(&survey);
     return status;
@@ -112,27 +113,7 @@ static int run_criteria(const facts_options *o, uint64_t seed)
     int status = report(facts_compare(&c, o->quick, seed, error), error);
     if (status != FACTS_EXIT_OK)
         return status;
-    printf("| criterion (fill) |");
-    for (int at = 0; at < c.columns; at++)
-        printf(" %s |", facts_column_headings[at]);
-    printf(" fills where the right kernel failed |\n|---|");
-    for (int at = 0; at <= c.columns; at++)
-        printf("---|");
-    for (facts_criterion k = 0; k < FACTS_CRITERION_COUNT; k++) {
-        int failed = 0, fills = 0;
-        printf("\n| %s |", facts_criterion_names[k]);
-        for (int at = 0; at < c.columns; at++) {
-            if (c.accuses[at][k])
-                printf(" fails the right kernel |");
-            else
-                printf(" %d %% |", (100 * c.killed[at][k] + c.liars[at] / 2) / c.liars[at]);
-            failed += c.failed[at][k];
-            fills += c.fills[at];
-        }
-        printf(" %d of %d |", failed, fills);
-    }
-    putchar('\n');
-    return FACTS_EXIT_OK;
+    return facts_self_print_criteria(&c);
 }
 
 static int check(const facts_options *o)

@@ -51,6 +51,9 @@ int facts_read_record(const char *who, const char *path, bool (*each)(void *cont
 FILE *facts_open_temporary(char path[FACTS_PATH]);
 /* Runs the report package over words; waits. Returns its exit code, 3 when it cannot be started. */
 int facts_run_report(const char *const *words, size_t count);
+/* What `write` writes (JSON lines), as `view` of the report package prints it. Returns its exit code, 3 when nothing can be handed
+ * over. */
+int facts_run_view(const char *view, void (*write)(const void *subject, FILE *out), const void *subject);
 /* The same for the records that `diff` and `gate` compare, with the options about the answer. `command` names the command in
  * messages. `unasked` (may be NULL): why there is no record; the answer is then CANNOT TELL in the form that the options want. */
 int facts_run_diff(const char *command, const facts_options *options, const char *unasked, const char *const *records,

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "commands/session/expected.h"
@@ -56,9 +57,12 @@ static void write_file(facts_fuzz_files *files, const char *id, const char *suff
 static void write_bucket(facts_fuzz_files *files, const facts_bucket *bucket)
 {
     char id[FACTS_STORY_ID], flags[FACTS_PATH + 64] = "", today[16];
+    time_t now = time(NULL);
+    struct tm utc;
     facts_text text = { 0 };
     facts_hunt_flags(files->hunt, flags, sizeof flags);
-    const facts_story story = { .version = FACTS_VERSION, .origin = files->origin, .flags = flags, .date = facts_today(today) };
+    strftime(today, sizeof today, "%Y-%m-%d", gmtime_r(&now, &utc));
+    const facts_story story = { .version = FACTS_VERSION, .origin = files->origin, .flags = flags, .date = today };
     facts_story_id(bucket, id);
     facts_story_known(&text, bucket, &story);
     write_file(files, id, ".known", &text);

@@ -258,7 +258,7 @@ int facts_clean_run(facts_clean *out, uint64_t seed, uint64_t first, size_t coun
     for (size_t i = 0; i < count; i++) {
         evaluation draw;
         facts_trial t;
-        facts_error why = { .text = "" };
+        facts_error why = { 0 };
         draw_at(&draw, seed, first + i);
         int status = evaluate(&t, &draw, &why);
 #pragma omp critical(facts_clean_join)

@@ -221,7 +221,7 @@ static int run_column(column *c, char error[512])
 #pragma omp parallel for schedule(dynamic)
     for (int n = 0; n < FACTS_SCENE_NOWHERE * FILLS; n++) {
         facts_scene_id id = (facts_scene_id)(n / FILLS);
-        facts_error why = { .text = "" };
+        facts_error why = { 0 };
         bool needed = false;
         for (facts_liar liar = 1; liar < FACTS_LIAR_COUNT; liar++)
             needed |= facts_scene_of_liar(liar) == id && takes_part(c, liar);
@@ -230,7 +230,7 @@ static int run_column(column *c, char error[512])
 #pragma omp critical(facts_compare_error)
         {
             failed = status;
-            snprintf(error, 512, "%s", why.text);
+            snprintf(error, 512, "%.500s", why.text);
         }
     }
     return failed;

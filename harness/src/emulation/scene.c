@@ -11,6 +11,7 @@
 #include "numbers/fill/fill.h"
 #include "numbers/fill/mod.h"
 #include "numbers/fill/oracle_view.h"
+#include "numbers/fill/recipe.h"
 #include "numbers/fill/scalars.h"
 #include "numbers/philox.h"
 #include "scene_parts.h"

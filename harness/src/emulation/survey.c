@@ -25,9 +25,9 @@ static const struct {
 static const struct {
     const char *word, *fill;
     bool wide;
-} fills[] = { { "gauss", "gauss", false },       { "needle", "needle", false },         { "neglse", "neglse", false },
-              { "stair_up", "stair_up", false }, { "amax_plant", "amax_plant", false },
-              { "spiky", "spiky", false },       { "gauss, bf16 out", "gauss", true },   { "spiky, bf16 out", "spiky", true } };
+} fills[] = { { "gauss", "gauss", false },          { "needle", "needle", false },         { "neglse", "neglse", false },
+              { "stair_up", "stair_up", false },    { "amax_plant", "amax_plant", false }, { "spiky", "spiky", false },
+              { "gauss, bf16 out", "gauss", true }, { "spiky, bf16 out", "spiky", true } };
 enum { FILLS = sizeof fills / sizeof *fills };
 
 const char *facts_survey_type_word(facts_survey_type type)
@@ -213,13 +213,13 @@ static void run_all(work *w)
 {
 #pragma omp parallel for schedule(dynamic)
     for (size_t i = 0; i < w->count; i++) {
-        facts_error error = { .text = "" };
+        facts_error error = { 0 };
         int status = w->status ? 0 : run_unit(w, &w->units[i], &error);
         if (status) {
 #pragma omp critical(facts_survey_note)
             {
                 w->status = status;
-                snprintf(w->error, 512, "%s", status == ENOMEM ? "out of memory" : error.text);
+                snprintf(w->error, 512, "%.500s", status == ENOMEM ? "out of memory" : error.text);
             }
         }
     }

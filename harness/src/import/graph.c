@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "case/language/field.h"
+#include "case/suites/field.h"
 #include "case/words/case_text.h"
 
 #define AS_WORD(symbol, word) word,

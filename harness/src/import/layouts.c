@@ -7,7 +7,7 @@
 
 #include "case/problem/case_problem.h"
 #include "case/problem/storage.h"
-#include "case/words/layout_word.h"
+#include "case/language/layout_word.h"
 #include "tokens.h"
 
 static const char letters[] = "bhsd";

@@ -5,9 +5,10 @@
 #include <string.h>
 
 #include "fattn/device.h"
+#include "fattn/graph.h"
 #include "numbers/dtype.h"
-#include "numbers/fill/arrays.h"
 #include "numbers/fill/scalars.h"
+#include "worker/exec/seams.h"
 
 #define TILE 128
 
@@ -37,7 +38,7 @@ bool facts_interpose_take(const char *word)
 void facts_interpose_print(FILE *out)
 {
     for (int i = 1; i < FACTS_INTERPOSED_COUNT; i++)
-        fprintf(out, "%s\t%s\t%s\n", rows[i].word, facts_verdict_words[rows[i].verdict], rows[i].what);
+        fprintf(out, "%s\t%s\t%s\n", rows[i].word, facts_verdict_name(rows[i].verdict), rows[i].what);
 }
 
 /* The image of one tensor, brought here, bent and put back. */
@@ -228,7 +229,8 @@ static void bend_array(unsigned char *bytes, size_t size, const facts_problem *p
     }
 }
 
-void facts_interpose_inputs(facts_memory *m, bool lie)
+/* Around a run: what it is given is something else, and afterwards what it was. */
+static void bend_inputs(facts_memory *m, bool lie)
 {
     const facts_array_id id = array_of(m->problem);
     if (id == FACTS_ARRAY_COUNT || !m->array[id])
@@ -245,7 +247,7 @@ void facts_interpose_inputs(facts_memory *m, bool lie)
 }
 
 /* A case's graph is captured with its own seed; what it is replayed with lies in memory. */
-void facts_interpose_replay(facts_memory *m, bool lie)
+static void bend_replay(facts_memory *m, bool lie)
 {
     const facts_array *seed = &m->problem->array[FACTS_ARRAY_SEED];
     const int64_t captured = (int64_t)m->problem->rng_seed;
@@ -266,7 +268,8 @@ static void scale_amax(facts_memory *m)
     fattn_buffer_write(m->worker->context, there, &amax, sizeof amax);
 }
 
-void facts_interpose(facts_memory *m, facts_pattern pattern)
+/* Before a run over `pattern` is fetched from the set in hand. */
+static void bend_answers(facts_memory *m, facts_pattern pattern)
 {
     if (array_of(m->problem) != FACTS_ARRAY_COUNT || now == FACTS_INTERPOSED_SEED_CAPTURED)
         return;
@@ -295,4 +298,35 @@ void facts_interpose(facts_memory *m, facts_pattern pattern)
         fattn_buffer_write(context, m->set->device[owner], a.bytes, a.image.bytes);
     }
     free(a.bytes);
+}
+
+/* ---- what the linker calls instead --------------------------------------------------------------------------------------------
+ */
+
+fattn_status __real_facts_seam_run(facts_memory *memory, facts_call *call);
+fattn_status __wrap_facts_seam_run(facts_memory *memory, facts_call *call);
+fattn_status __wrap_facts_seam_run(facts_memory *memory, facts_call *call)
+{
+    bend_inputs(memory, true);
+    const fattn_status status = __real_facts_seam_run(memory, call);
+    bend_inputs(memory, false);
+    return status;
+}
+
+fattn_status __real_facts_seam_replay(facts_memory *memory, const fattn_graph *graph);
+fattn_status __wrap_facts_seam_replay(facts_memory *memory, const fattn_graph *graph);
+fattn_status __wrap_facts_seam_replay(facts_memory *memory, const fattn_graph *graph)
+{
+    bend_replay(memory, true);
+    const fattn_status status = __real_facts_seam_replay(memory, graph);
+    bend_replay(memory, false);
+    return status;
+}
+
+fattn_status __real_facts_seam_fetch(facts_memory *memory, facts_pattern pattern, int64_t overrun[FACTS_PLACES]);
+fattn_status __wrap_facts_seam_fetch(facts_memory *memory, facts_pattern pattern, int64_t overrun[FACTS_PLACES]);
+fattn_status __wrap_facts_seam_fetch(facts_memory *memory, facts_pattern pattern, int64_t overrun[FACTS_PLACES])
+{
+    bend_answers(memory, pattern);
+    return __real_facts_seam_fetch(memory, pattern, overrun);
 }

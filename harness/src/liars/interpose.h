@@ -1,10 +1,8 @@
 /* A wrong answer between the engine and the judge, on any device: the whole way from an answer in memory to a verdict is tested
- * with engines that are right. Compiled with FATTN_LIARS alone, into facts-worker-liars; elsewhere nothing of it is there. One lie
- * at a time, at every fetch. */
+ * with engines that are right. The linker puts it around the functions of
+ * worker/exec/seams.h in facts-worker-liars (--wrap); no shipped program has any of it. One lie at a time, at every fetch. */
 #ifndef FACTS_INTERPOSE_H
 #define FACTS_INTERPOSE_H
-
-#include "worker/memory/case_memory.h"
 
 /* X(SYMBOL, "word", "what is put in its place", the verdict that has to follow) */
 #define FACTS_INTERPOSED_LIST(X)                                                                                                   \
@@ -29,23 +27,12 @@
     X(SEED_CAPTURED, "replay-seed-captured", "a replay drops by the seed that its graph was captured with", GRAPH_MISMATCH)        \
     X(SECOND_BIT, "answer-second-bit", "every run but the first has one bit of O (of dV) turned", NONDETERMINISTIC)
 
-#ifdef FATTN_LIARS
+#include <stdbool.h>
 #include <stdio.h>
 
 /* Lies from now on. False: no such word. */
 bool facts_interpose_take(const char *word);
 /* word, the verdict that has to follow, and what: a tab between, one a line. */
 void facts_interpose_print(FILE *out);
-/* Called before a run over `pattern` is fetched from the set in hand. */
-void facts_interpose(facts_memory *memory, facts_pattern pattern);
-/* Called around a run: what it is given is something else, and afterwards what it was. */
-void facts_interpose_inputs(facts_memory *memory, bool lie);
-/* The same around a replay of a graph. */
-void facts_interpose_replay(facts_memory *memory, bool lie);
-#else
-#define facts_interpose(memory, pattern) ((void)0)
-#define facts_interpose_inputs(memory, lie) ((void)0)
-#define facts_interpose_replay(memory, lie) ((void)0)
-#endif
 
 #endif

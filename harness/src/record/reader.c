@@ -12,7 +12,7 @@
 static const char *const kind_keys[] = { FACTS_LINE_LIST(AS_KEY) };
 #undef AS_KEY
 
-facts_slice facts_line_get(const facts_line *line, const char *key)
+facts_span facts_line_get(const facts_line *line, const char *key)
 {
     return facts_member_find(line->members, line->count, key);
 }
@@ -23,7 +23,7 @@ static size_t kept(size_t count)
 }
 
 /* {"run":{…}}: the members of the object inside become the line's. */
-static bool unwrap(facts_line *out, facts_line_kind kind, facts_slice inner)
+static bool unwrap(facts_line *out, facts_line_kind kind, facts_span inner)
 {
     size_t count;
     if (!facts_scan_object(inner.at, inner.length, out->members, FACTS_ROW_MEMBERS, &count))
@@ -49,7 +49,7 @@ void facts_line_parse(facts_line *out, const char *text, size_t length)
         return;
     }
     for (size_t kind = 0; kind < sizeof kind_keys / sizeof kind_keys[0]; kind++) {
-        facts_slice inner = facts_line_get(out, kind_keys[kind]);
+        facts_span inner = facts_line_get(out, kind_keys[kind]);
         if (inner.at && inner.length && inner.at[0] == '{' && unwrap(out, (facts_line_kind)kind, inner))
             return;
     }
@@ -59,8 +59,7 @@ typedef struct reading {
     int fd;
     char *buffer;
     size_t capacity, used;
-    uint64_t offset; /* of the buffer's first byte in the file */
-    bool skipping;   /* inside a line that was too long */
+    bool skipping; /* inside a line that was too long */
     bool (*each)(void *, const facts_line *);
     void *context;
     facts_read_counts *counts;
@@ -79,11 +78,10 @@ static bool deliver(reading *r, size_t start, size_t length)
     if (r->skipping)
         line->kind = FACTS_LINE_BAD;
     r->skipping = false;
-    if (line->kind == FACTS_LINE_RUN && facts_slice_int(facts_line_get(line, "format"), &format) && format > FACTS_RECORD_FORMAT) {
+    if (line->kind == FACTS_LINE_RUN && facts_json_int(facts_line_get(line, "format"), &format) && format > FACTS_RECORD_FORMAT) {
         r->counts->newer = format;
         return false;
     }
-    line->offset = r->offset + start;
     r->counts->lines++;
     r->counts->rows += line->kind == FACTS_LINE_ROW;
     r->counts->bad += line->kind == FACTS_LINE_BAD;
@@ -107,7 +105,6 @@ static bool drain(reading *r, size_t searched)
     }
     memmove(r->buffer, r->buffer + start, r->used - start);
     r->used -= start;
-    r->offset += start;
     return true;
 }
 
@@ -136,7 +133,7 @@ static bool read_all(reading *r)
         if (got == 0)
             break;
         r->used += (size_t)got;
-        if (r->offset == 0 && before == 0 && is_packed(r)) {
+        if (r->counts->lines == 0 && before == 0 && !r->skipping && is_packed(r)) {
             r->counts->foreign = "is compressed: unpack it first";
             return true;
         }
@@ -174,8 +171,8 @@ int facts_record_trouble(const facts_read_counts *counts, char *out, size_t capa
 {
     const bool no_record = errno == ENOENT || errno == ENOTDIR || errno == EISDIR;
     if (counts->newer)
-        snprintf(out, capacity, "was written by a newer FACTS (format %lld; this one reads %d): use that one", (long long)counts->newer,
-                 FACTS_RECORD_FORMAT);
+        snprintf(out, capacity, "was written by a newer FACTS (format %lld; this one reads %d): use that one",
+                 (long long)counts->newer, FACTS_RECORD_FORMAT);
     else
         snprintf(out, capacity, "%s", counts->foreign ? counts->foreign : strerror(errno));
     return counts->newer || counts->foreign || no_record ? 2 : 3;

@@ -1,4 +1,5 @@
-/* A record being read. Records come from elsewhere: every line is bounded, nothing in it is trusted, and what cannot be parsed is counted. */
+/* A record being read. Records come from elsewhere: every line is bounded, nothing in it is trusted, and what cannot be parsed is
+ * counted. */
 #ifndef FACTS_READER_H
 #define FACTS_READER_H
 
@@ -23,27 +24,28 @@ typedef struct facts_line {
     facts_line_kind kind;
     const char *text; /* without the newline; not terminated */
     size_t length;
-    uint64_t offset; /* in the file */
     facts_member members[FACTS_ROW_MEMBERS]; /* of the row, or of the object inside {"run":{…}} and its like */
     size_t count;
 } facts_line;
 
 typedef struct facts_read_counts {
     uint64_t lines, rows, bad;
-    bool torn;     /* the last line has no newline */
-    int64_t newer; /* a run says this format, greater than ours: nothing was delivered from there on */
+    bool torn;           /* the last line has no newline */
+    int64_t newer;       /* a run says this format, greater than ours: nothing was delivered from there on */
     const char *foreign; /* why it is no record at all; NULL: it is one, or empty */
 } facts_read_counts;
 
-facts_slice facts_line_get(const facts_line *line, const char *key);
+facts_span facts_line_get(const facts_line *line, const char *key);
 
 /* Reads a line's kind and members. Never fails: a line that is no object of ours is BAD or OTHER. */
 void facts_line_parse(facts_line *out, const char *text, size_t length);
 
-/* Calls `each` for every line of a file, in order; it returns false to stop. Blank lines are skipped; a line over FACTS_LINE_MAX is BAD.
- * Returns false when the file cannot be read, is no record, or is of a newer FACTS. */
-bool facts_record_read(const char *path, bool (*each)(void *context, const facts_line *line), void *context, facts_read_counts *counts);
-/* Why facts_record_read returned false, for people, directly after it; the exit code: 2 for a newer record, and where no record is, else 3.
+/* Calls `each` for every line of a file, in order; it returns false to stop. Blank lines are skipped; a line over FACTS_LINE_MAX is
+ * BAD. Returns false when the file cannot be read, is no record, or is of a newer FACTS. */
+bool facts_record_read(const char *path, bool (*each)(void *context, const facts_line *line), void *context,
+                       facts_read_counts *counts);
+/* Why facts_record_read returned false, for people, directly after it; the exit code: 2 for a newer record, and where no record is,
+ * else 3.
  */
 int facts_record_trouble(const facts_read_counts *counts, char *out, size_t capacity);
 

@@ -159,11 +159,11 @@ static bool word(cursor *c, const char *text)
 
 typedef struct sink {
     facts_member *members;
-    facts_slice *elements;
+    facts_span *elements;
     size_t capacity, count;
 } sink;
 
-static void keep(sink *out, facts_slice key, facts_slice body)
+static void keep(sink *out, facts_span key, facts_span body)
 {
     if (!out)
         return;
@@ -184,13 +184,13 @@ static bool contents(cursor *c, char close, sink *out)
     blanks(c);
     bool more = !take(c, close);
     while (more) {
-        facts_slice key = { 0 };
+        facts_span key = { 0 };
         blanks(c);
         if (close == '}') {
             const char *start = c->at;
             if (!string(c))
                 return false;
-            key = (facts_slice){ start + 1, (size_t)(c->at - start) - 2 };
+            key = (facts_span){ start + 1, (size_t)(c->at - start) - 2 };
             blanks(c);
             if (!take(c, ':'))
                 return false;
@@ -199,7 +199,7 @@ static bool contents(cursor *c, char close, sink *out)
         const char *start = c->at;
         if (!value(c))
             return false;
-        keep(out, key, (facts_slice){ start, (size_t)(c->at - start) });
+        keep(out, key, (facts_span){ start, (size_t)(c->at - start) });
         blanks(c);
         more = take(c, ',');
         if (!more && !take(c, close))
@@ -242,7 +242,7 @@ bool facts_scan_object(const char *text, size_t length, facts_member *out, size_
     return ok;
 }
 
-bool facts_scan_array(const char *text, size_t length, facts_slice *out, size_t capacity, size_t *count)
+bool facts_scan_array(const char *text, size_t length, facts_span *out, size_t capacity, size_t *count)
 {
     sink kept = { .elements = out, .capacity = capacity };
     bool ok = scan(text, length, '[', ']', &kept);
@@ -250,16 +250,16 @@ bool facts_scan_array(const char *text, size_t length, facts_slice *out, size_t 
     return ok;
 }
 
-facts_slice facts_member_find(const facts_member *members, size_t count, const char *key)
+facts_span facts_member_find(const facts_member *members, size_t count, const char *key)
 {
     size_t n = strlen(key);
     for (size_t i = 0; i < count; i++)
         if (members[i].key.length == n && memcmp(members[i].key.at, key, n) == 0)
             return members[i].value;
-    return (facts_slice){ 0 };
+    return (facts_span){ 0 };
 }
 
-bool facts_slice_int(facts_slice value, int64_t *out)
+bool facts_json_int(facts_span value, int64_t *out)
 {
     char digits_only[24];
     if (!value.at || !value.length || value.length >= sizeof digits_only)
@@ -276,7 +276,7 @@ bool facts_slice_int(facts_slice value, int64_t *out)
     return true;
 }
 
-bool facts_slice_bool(facts_slice value, bool *out)
+bool facts_json_bool(facts_span value, bool *out)
 {
     bool is_true = value.at && value.length == 4 && memcmp(value.at, "true", 4) == 0;
     bool is_false = value.at && value.length == 5 && memcmp(value.at, "false", 5) == 0;
@@ -285,7 +285,7 @@ bool facts_slice_bool(facts_slice value, bool *out)
     return is_true || is_false;
 }
 
-bool facts_slice_is(facts_slice value, const char *text)
+bool facts_json_is(facts_span value, const char *text)
 {
     size_t n = strlen(text);
     return value.at && value.length == n + 2 && value.at[0] == '"' && memcmp(value.at + 1, text, n) == 0;

@@ -61,7 +61,7 @@ static size_t character(const char *p, size_t left, char out[4], size_t *bytes)
     return 2;
 }
 
-bool facts_slice_string(facts_slice value, char *out, size_t capacity)
+bool facts_json_string(facts_span value, char *out, size_t capacity)
 {
     if (!value.at || value.length < 2 || value.at[0] != '"' || !capacity)
         return false;

@@ -112,11 +112,6 @@ const char *facts_writer_error(const facts_writer *writer)
     return writer->error;
 }
 
-const char *facts_writer_path(const facts_writer *writer)
-{
-    return writer->path;
-}
-
 bool facts_writer_close(facts_writer *writer, char *error, size_t capacity)
 {
     if (!writer)

@@ -1,4 +1,5 @@
-/* The record being written: JSON Lines, one object, one write. docs/records.md. Only one process writes a record at a time (flock). */
+/* The record being written: JSON Lines, one object, one write. docs/records.md. Only one process writes a record at a time (flock).
+ */
 #ifndef FACTS_WRITER_H
 #define FACTS_WRITER_H
 
@@ -6,21 +7,21 @@
 #include <stddef.h>
 
 typedef enum facts_open_mode {
-    FACTS_OPEN_NEW,     /* refuses a file that holds something */
-    FACTS_OPEN_RESUME,  /* goes on after what is there */
-    FACTS_OPEN_REPLACE  /* empties it */
+    FACTS_OPEN_NEW,    /* refuses a file that holds something */
+    FACTS_OPEN_RESUME, /* goes on after what is there */
+    FACTS_OPEN_REPLACE /* empties it */
 } facts_open_mode;
 
 typedef struct facts_writer facts_writer;
 
 /* Opens and locks `path`. A file whose last byte is not a newline gets one first.
- * Returns 0; 2 (NEW, and the file holds something); 3 (cannot be opened, locked or written). `error` is one line with path and remedy. */
+ * Returns 0; 2 (NEW, and the file holds something); 3 (cannot be opened, locked or written). `error` is one line with path and
+ * remedy. */
 int facts_writer_open(facts_writer **out, const char *path, facts_open_mode mode, char *error, size_t capacity);
-/* Appends one object (without its newline) by one write. False when it could not be written whole: facts_writer_error says why. After that
- * nothing more is written. */
+/* Appends one object (without its newline) by one write. False when it could not be written whole: facts_writer_error says why.
+ * After that nothing more is written. */
 bool facts_writer_line(facts_writer *writer, const char *object, size_t length);
 const char *facts_writer_error(const facts_writer *writer); /* "" while all is well */
-const char *facts_writer_path(const facts_writer *writer);
 /* Syncs and closes. False when that failed (`error` says what); NULL is fine. */
 bool facts_writer_close(facts_writer *writer, char *error, size_t capacity);
 

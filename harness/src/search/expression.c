@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "case/language/field.h"
+#include "case/suites/field.h"
 
 #define MOST_DEPTH 8
 #define MOST_NUMBER (UINT64_C(1) << 40)

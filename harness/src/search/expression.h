@@ -2,6 +2,7 @@
 #ifndef FACTS_EXPRESSION_H
 #define FACTS_EXPRESSION_H
 
+#include "case/language/case.h"
 #include "case/words/case_text.h"
 #include "dice.h"
 

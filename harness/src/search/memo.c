@@ -194,7 +194,7 @@ bool facts_memo_row(facts_memo *memo, facts_memo_id id, const facts_line *row, b
         ok = add_failure(e, &symptom, &evidence);
     if (facts_said_weight(verdict) > facts_said_weight(e->verdict))
         e->verdict = (uint8_t)verdict;
-    if (facts_slice_int(facts_line_get(row, "config"), &config) && config >= e->next_config && config < 1000000)
+    if (facts_json_int(facts_line_get(row, "config"), &config) && config >= e->next_config && config < 1000000)
         e->next_config = (int32_t)config + 1;
     if (last && e->state != FACTS_MEMO_ANSWERED) {
         e->state = FACTS_MEMO_ANSWERED;
@@ -221,8 +221,7 @@ static facts_memo_id attempt_of(facts_memo_load *load, const char *name, bool ag
 
 static bool is_of_target(const facts_memo_load *load, const facts_line *line)
 {
-    return facts_slice_is(facts_line_get(line, "build"), load->build) &&
-           facts_slice_is(facts_line_get(line, "device"), load->device);
+    return facts_json_is(facts_line_get(line, "build"), load->build) && facts_json_is(facts_line_get(line, "device"), load->device);
 }
 
 bool facts_memo_load_line(facts_memo_load *load, const facts_line *line)
@@ -230,7 +229,7 @@ bool facts_memo_load_line(facts_memo_load *load, const facts_line *line)
     char name[FACTS_NAME_MAX];
     bool more = false;
     if ((line->kind != FACTS_LINE_START && line->kind != FACTS_LINE_ROW) || !is_of_target(load, line) ||
-        !facts_slice_string(facts_line_get(line, "case"), name, sizeof name))
+        !facts_json_string(facts_line_get(line, "case"), name, sizeof name))
         return true;
     facts_verdict verdict = facts_verdict_parse(facts_line_get(line, "verdict"));
     bool row = line->kind == FACTS_LINE_ROW;
@@ -246,10 +245,10 @@ bool facts_memo_load_line(facts_memo_load *load, const facts_line *line)
         return true;
     }
     facts_verdict before = e->state == FACTS_MEMO_ANSWERED ? (facts_verdict)e->verdict : FACTS_VERDICT_COUNT;
-    facts_slice_bool(facts_line_get(line, "more"), &more);
+    facts_json_bool(facts_line_get(line, "more"), &more);
     load->failed |= !facts_memo_row(load->memo, id, line, !more);
     e = &load->memo->at[id];
-    if (!more && load->drawn && facts_slice_is(facts_line_get(line, "group"), load->group))
+    if (!more && load->drawn && facts_json_is(facts_line_get(line, "group"), load->group))
         load->drawn(load->context, name, &(facts_answer){ e->verdict, e->failing, e->symptom, e->evidence }, before);
     return !load->failed;
 }

@@ -148,7 +148,8 @@ bool facts_reduce_values(facts_shrinker *s)
 
 /* ---- batch entries --------------------------------------------------------------------------------------------------------- */
 
-static bool add_list(char *text, size_t capacity, size_t *used, const int32_t *lens, const bool *unused, const bool *in, size_t count)
+static bool add_list(char *text, size_t capacity, size_t *used, const int32_t *lens, const bool *unused, const bool *in,
+                     size_t count)
 {
     bool first = true;
     for (size_t i = 0; i < count; i++) {

@@ -50,15 +50,15 @@ static void keep_once(char *out, size_t capacity, char *list)
     }
 }
 
-static void read_link(facts_said *said, facts_slice expectation)
+static void read_link(facts_said *said, facts_span expectation)
 {
     facts_member members[8];
     size_t count;
     bool met = false;
     if (!expectation.at || !facts_scan_object(expectation.at, expectation.length, members, 8, &count) || count > 8)
         return;
-    if (facts_slice_bool(facts_member_find(members, count, "met"), &met) && met)
-        facts_slice_string(facts_member_find(members, count, "link"), said->link, sizeof said->link);
+    if (facts_json_bool(facts_member_find(members, count, "met"), &met) && met)
+        facts_json_string(facts_member_find(members, count, "link"), said->link, sizeof said->link);
 }
 
 void facts_said_row(facts_said *said, const facts_line *row)
@@ -69,9 +69,9 @@ void facts_said_row(facts_said *said, const facts_line *row)
         return;
     *said = FACTS_SAID_NOTHING;
     said->verdict = verdict;
-    if (!facts_slice_int(facts_line_get(row, "engine"), &said->engine) || said->engine < 0)
+    if (!facts_json_int(facts_line_get(row, "engine"), &said->engine) || said->engine < 0)
         said->engine = -1;
-    facts_slice_string(facts_line_get(row, "backend"), said->backend, sizeof said->backend);
+    facts_json_string(facts_line_get(row, "backend"), said->backend, sizeof said->backend);
     facts_row_engines(row, engines, sizeof engines);
     said->has_knobs = facts_row_knobs(row, said->knobs, sizeof said->knobs);
     keep_once(said->engines, sizeof said->engines, engines);

@@ -2,8 +2,8 @@
 #ifndef FACTS_SAID_H
 #define FACTS_SAID_H
 
+#include "case/words/verdict.h"
 #include "record/reader.h"
-#include "record/verdicts.h"
 
 /* X(SYMBOL, "word")  What has to change for two answers to differ. */
 #define FACTS_BY_LIST(X)                                                                                                           \

@@ -11,7 +11,7 @@ typedef struct object {
     size_t count;
 } object;
 
-static bool scan(object *out, facts_slice value)
+static bool scan(object *out, facts_span value)
 {
     size_t count;
     out->count = 0;
@@ -21,16 +21,16 @@ static bool scan(object *out, facts_slice value)
     return true;
 }
 
-static facts_slice get(const object *o, const char *key)
+static facts_span get(const object *o, const char *key)
 {
     return facts_member_find(o->member, o->count, key);
 }
 
 /* A value as text: strings without their quotes, anything else as it stands. What cannot be printed is a blank. */
-static void copy(char *out, size_t capacity, facts_slice value)
+static void copy(char *out, size_t capacity, facts_span value)
 {
     out[0] = '\0';
-    if (value.at && !facts_slice_string(value, out, capacity))
+    if (value.at && !facts_json_string(value, out, capacity))
         snprintf(out, capacity, "%.*s", (int)(value.length < capacity ? value.length : capacity - 1), value.at);
     for (char *p = out; *p; p++)
         if ((unsigned char)*p < 0x20 || *p == 0x7f)
@@ -71,7 +71,7 @@ static void read_evidence(facts_evidence_text *out, const object *error)
         snprintf(out->counts + used, sizeof out->counts - used, " of %s", checked);
 }
 
-static void read_errors(facts_symptom *out, facts_evidence_text *evidence, facts_slice errors)
+static void read_errors(facts_symptom *out, facts_evidence_text *evidence, facts_span errors)
 {
     object tensors, error;
     size_t used = 0;
@@ -102,10 +102,10 @@ bool facts_symptom_read(facts_symptom *out, facts_evidence_text *evidence, const
         return false;
     copy(out->backend, sizeof out->backend, facts_line_get(row, "backend"));
     bool numbered = strcmp(out->backend, "cudnn") == 0; /* elsewhere there is one engine only */
-    if (!numbered || !facts_slice_int(facts_line_get(row, "engine"), &out->engine) || out->engine < 0)
+    if (!numbered || !facts_json_int(facts_line_get(row, "engine"), &out->engine) || out->engine < 0)
         out->engine = -1;
     if (scan(&expectation, facts_line_get(row, "expectation")))
-        facts_slice_bool(get(&expectation, "met"), &out->known);
+        facts_json_bool(get(&expectation, "met"), &out->known);
     if (scan(&reason, facts_line_get(row, "reason")))
         copy(out->class_word, sizeof out->class_word, get(&reason, "class"));
     if (!out->class_word[0])

@@ -3,8 +3,8 @@
 #define FACTS_SYMPTOM_H
 
 #include "case/language/case.h"
+#include "case/words/verdict.h"
 #include "record/reader.h"
-#include "record/verdicts.h"
 
 #define FACTS_TENSORS_TEXT 64
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "case/language/file_lines.h"
 #include "case/problem/case_problem.h"
+#include "case/suites/file_lines.h"
 #include "expression.h"
 #include "template.h"
 
@@ -177,7 +177,7 @@ static bool check_line(reader *r, const key_line *line)
 {
     for (size_t i = 0; i < line->count; i++) {
         facts_case c = { 0 };
-        facts_error inner = { .text = "" };
+        facts_error inner = { 0 };
         facts_dice dice = facts_dice_make(1, 1, 1);
         facts_expression_scope scope = scope_of(r->weights, &c, &dice);
         facts_expression_fault fault = { NULL, 0 };
@@ -335,7 +335,7 @@ bool facts_weights_read(facts_weights **out, const char *text, const char *name,
     facts_weights *w = calloc(1, sizeof *w);
     if (w == NULL || (w->text = strdup(text)) == NULL) {
         free(w);
-        return facts_fail(error, name, 1, 1, "no memory");
+        return facts_fail_at(error, name, 1, 1, "no memory");
     }
     w->most_work = NO_WORK_LIMIT;
     if (!read_lines(&(reader){ .weights = w, .in = { .where = name, .error = error } })) {

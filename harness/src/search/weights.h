@@ -16,7 +16,7 @@
 #define FACTS_WEIGHTS_H
 
 #include "case/language/case.h"
-#include "case/language/predicate.h"
+#include "case/suites/predicate.h"
 
 typedef struct facts_weights facts_weights; /* owner; opaque */
 

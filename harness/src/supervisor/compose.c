@@ -9,10 +9,10 @@ static const char *const task_words[FACTS_TASK_COUNT] = { FACTS_TASK_LIST(AS_WOR
 #undef AS_WORD
 
 /* Ours in every row: what a worker says of them is dropped. */
-static const char *const own_keys[] = { "case", "cudnn", "build",   "device", "sm",    "grade",         "expectation", "wall_ms",
-                                        "attempt", "run", "group", "more", "stored", "verdict_before" };
+static const char *const own_keys[] = { "case",    "cudnn",   "build", "device", "sm",   "grade",         "expectation",
+                                        "wall_ms", "attempt", "run",   "group",  "more", "verdict_before" };
 
-static bool is_ours(facts_slice key)
+static bool is_ours(facts_span key)
 {
     for (size_t i = 0; i < sizeof own_keys / sizeof own_keys[0]; i++)
         if (key.length == strlen(own_keys[i]) && memcmp(key.at, own_keys[i], key.length) == 0)
@@ -20,12 +20,12 @@ static bool is_ours(facts_slice key)
     return false;
 }
 
-static bool key_is(facts_slice key, const char *word)
+static bool key_is(facts_span key, const char *word)
 {
     return key.length == strlen(word) && memcmp(key.at, word, key.length) == 0;
 }
 
-static void add_raw(facts_text *out, facts_slice key, facts_slice value)
+static void add_raw(facts_text *out, facts_span key, facts_span value)
 {
     facts_text_add(out, "\"", 1);
     facts_text_add(out, key.at, key.length);
@@ -58,7 +58,7 @@ void facts_compose_row(facts_text *out, const facts_line *row, const facts_frame
             continue;
         if (*frame->verdict && key_is(m.key, "verdict")) {
             facts_text_member(out, "verdict", frame->verdict);
-            m.key = (facts_slice){ "verdict_before", 14 };
+            m.key = (facts_span){ "verdict_before", 14 };
         }
         add_raw(out, m.key, m.value);
     }
@@ -71,7 +71,6 @@ void facts_compose_row(facts_text *out, const facts_line *row, const facts_frame
     facts_text_member_int(out, "attempt", frame->attempt);
     add_nonempty(out, "run", frame->run);
     add_nonempty(out, "group", frame->group);
-    add_nonempty(out, "stored", frame->stored);
     if (frame->more)
         facts_text_puts(out, "\"more\":true,");
     facts_text_close(out);
@@ -98,8 +97,8 @@ void facts_compose_request(facts_text *out, const facts_order *order, int64_t id
     facts_text_puts(out, "\n");
 }
 
-void facts_compose_target(facts_text *out, const facts_order *order, const facts_target *target, const char *driver, const char *errata,
-                          int threads)
+void facts_compose_target(facts_text *out, const facts_order *order, const facts_target *target, const char *driver,
+                          const char *errata, int threads)
 {
     static const char *const kinds[] = { "gpu", "described", "cpu" };
     facts_text_puts(out, "{\"target\":{");
@@ -141,7 +140,7 @@ void facts_compose_start(facts_text *out, const char *run, const char *name, con
 }
 
 /* The last line that is not blank. */
-static facts_slice last_line(const char *text)
+static facts_span last_line(const char *text)
 {
     size_t end = strlen(text);
     while (end && (text[end - 1] == '\n' || text[end - 1] == '\r' || text[end - 1] == ' '))
@@ -149,7 +148,7 @@ static facts_slice last_line(const char *text)
     size_t start = end;
     while (start && text[start - 1] != '\n')
         start--;
-    return (facts_slice){ text + start, end - start };
+    return (facts_span){ text + start, end - start };
 }
 
 void facts_describe_death(char *out, size_t capacity, const facts_death *death)
@@ -163,7 +162,7 @@ void facts_describe_death(char *out, size_t capacity, const facts_death *death)
         snprintf(how, sizeof how, "it died of SIG%s", sigabbrev_np(death->signal) ? sigabbrev_np(death->signal) : "?");
     else
         snprintf(how, sizeof how, "it exited with status %d", death->status);
-    facts_slice last = last_line(death->stderr_tail ? death->stderr_tail : "");
+    facts_span last = last_line(death->stderr_tail ? death->stderr_tail : "");
     if (last.length > 300)
         last.length = 300;
     snprintf(out, capacity, "%s%s%.*s", how, last.length ? ": " : "", (int)last.length, last.at);

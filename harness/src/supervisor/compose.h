@@ -12,7 +12,6 @@ typedef struct facts_frame {
     const char *expectation; /* JSON or "" */
     const char *verdict;     /* instead of the worker's; "" keeps it. The worker's then stays as verdict_before */
     const char *note;        /* with `verdict`: why */
-    const char *stored;      /* answered from the store: when it was asked */
     int sm;
     double wall_ms; /* below 0: not known */
     int attempt;

@@ -2,8 +2,8 @@
 #ifndef FACTS_ORDER_H
 #define FACTS_ORDER_H
 
+#include "case/words/verdict.h"
 #include "record/reader.h"
-#include "record/verdicts.h"
 #include "record/writer.h"
 #include "resume.h"
 #include "target.h"
@@ -20,7 +20,6 @@ typedef struct facts_work {
     const char *expect; /* "CLASS words": what it has to be refused with; "" for most */
     int from_config;    /* with engine=all: the rows before it are there already */
     bool alone;         /* its worker ends after it, so that a bad end is this case's */
-    bool fresh;         /* a worker is asked, even if the store has an answer */
 } facts_work;
 
 /* What the expectations say of a row about to be written. */
@@ -53,11 +52,9 @@ typedef struct facts_order {
     const char *worker; /* path of facts-worker */
     const char *fault;  /* FACTS_FAULT, or "" */
     const char *run_id;
-    facts_writer *writer;        /* NULL: nothing is kept */
-    const facts_resume *resume;  /* NULL: from the start */
-    struct facts_answers *store; /* of answers of described devices; NULL: everything is asked */
-    bool fresh;                  /* answers are kept there and none is taken */
-    bool hash_libraries;         /* sha256 of what each worker has mapped, for the target line */
+    facts_writer *writer;       /* NULL: nothing is kept */
+    const facts_resume *resume; /* NULL: from the start; always NULL with `more` */
+    bool hash_libraries;        /* sha256 of what each worker has mapped, for the target line */
     void *context;
     /* NULL: `work` is all there is. Otherwise asked whenever a worker has nothing left to take: it may append to this order's
      * `work` (the array may move) and raise `work_count`, and says whether it did. Workers wait as long as others have something in

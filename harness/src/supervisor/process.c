@@ -310,8 +310,3 @@ bool facts_process_doomed(const facts_process *p)
 {
     return p->death.late || p->death.stopped || p->death.too_long;
 }
-
-int facts_process_id(const facts_process *p)
-{
-    return p->pid;
-}

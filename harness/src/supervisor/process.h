@@ -1,5 +1,5 @@
-/* One worker process: spawned in its own process group with an environment of ours, fed lines, read by lines, kept to a deadline, and
- * buried. Knows nothing of cases; supervise.c does. */
+/* One worker process: spawned in its own process group with an environment of ours, fed lines, read by lines, kept to a deadline,
+ * and buried. Knows nothing of cases; supervise.c does. */
 #ifndef FACTS_PROCESS_H
 #define FACTS_PROCESS_H
 
@@ -12,11 +12,11 @@
 
 /* How a worker ended. */
 typedef struct facts_death {
-    int status, signal; /* as from wait; signal 0: it exited */
-    bool late;          /* the deadline passed: we killed it */
-    bool stopped;       /* facts_process_kill */
-    bool abandoned;     /* SIGKILL did not end it within 10 s */
-    bool too_long;      /* a reply was longer than FACTS_REPLY_MAX */
+    int status, signal;      /* as from wait; signal 0: it exited */
+    bool late;               /* the deadline passed: we killed it */
+    bool stopped;            /* facts_process_kill */
+    bool abandoned;          /* SIGKILL did not end it within 10 s */
+    bool too_long;           /* a reply was longer than FACTS_REPLY_MAX */
     const char *stderr_tail; /* its last FACTS_STDERR_KEPT bytes, terminated */
 } facts_death;
 
@@ -36,8 +36,7 @@ void facts_process_send(facts_process *process, const char *text, size_t length)
 void facts_process_end_input(facts_process *process);
 /* From now on it has so many seconds (0: no limit). Then: TERM, 2 s later KILL, of its whole group. */
 void facts_process_deadline(facts_process *process, double seconds);
-void facts_process_kill(facts_process *process); /* KILL, now */
+void facts_process_kill(facts_process *process);         /* KILL, now */
 bool facts_process_doomed(const facts_process *process); /* it is being killed: what it still says does not count */
-int facts_process_id(const facts_process *process);
 
 #endif

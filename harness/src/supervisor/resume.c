@@ -59,9 +59,9 @@ static bool grow(facts_resume *r)
 static entry *entry_of(facts_resume *r, const facts_line *line)
 {
     char name[1500], build[64], device[128];
-    if (!facts_slice_string(facts_line_get(line, "case"), name, sizeof name) ||
-        !facts_slice_string(facts_line_get(line, "build"), build, sizeof build) ||
-        !facts_slice_string(facts_line_get(line, "device"), device, sizeof device))
+    if (!facts_json_string(facts_line_get(line, "case"), name, sizeof name) ||
+        !facts_json_string(facts_line_get(line, "build"), build, sizeof build) ||
+        !facts_json_string(facts_line_get(line, "device"), device, sizeof device))
         return NULL;
     if (r->used * 2 >= r->capacity && !grow(r)) {
         r->no_memory = true;
@@ -78,8 +78,8 @@ static entry *entry_of(facts_resume *r, const facts_line *line)
 
 static bool check_run(facts_resume *r, const facts_line *line)
 {
-    facts_slice hash = facts_line_get(line, "suite_hash");
-    if (!r->suite_hash || !hash.at || facts_slice_is(hash, r->suite_hash))
+    facts_span hash = facts_line_get(line, "suite_hash");
+    if (!r->suite_hash || !hash.at || facts_json_is(hash, r->suite_hash))
         return true;
     snprintf(r->error, r->error_capacity, "%s: holds another suite (%.*s, now %s); give another -o, or --overwrite", r->path,
              (int)(hash.length < 40 ? hash.length : 40), hash.at, r->suite_hash);
@@ -90,23 +90,23 @@ static bool check_run(facts_resume *r, const facts_line *line)
 /* Of a worker that died, and nobody but us to blame: a longer --timeout may give an answer. */
 static bool is_late_by_ours(const facts_line *line)
 {
-    return facts_slice_is(facts_line_get(line, "verdict"), "inconclusive") && facts_line_get(line, "stage").at;
+    return facts_json_is(facts_line_get(line, "verdict"), "inconclusive") && facts_line_get(line, "stage").at;
 }
 
 static void note_row(entry *e, const facts_line *line)
 {
     int64_t config;
     bool more = false;
-    if (facts_slice_is(facts_line_get(line, "verdict"), "not_run"))
+    if (facts_json_is(facts_line_get(line, "verdict"), "not_run"))
         return;
     if (e->complete) { /* asked again, all of it */
         e->complete = e->late = false;
         e->next_config = 0;
     }
     e->late |= is_late_by_ours(line);
-    if (!facts_slice_bool(facts_line_get(line, "more"), &more) || !more)
+    if (!facts_json_bool(facts_line_get(line, "more"), &more) || !more)
         e->complete = true;
-    if (facts_slice_int(facts_line_get(line, "config"), &config) && config >= e->next_config && config < 1000000)
+    if (facts_json_int(facts_line_get(line, "config"), &config) && config >= e->next_config && config < 1000000)
         e->next_config = (int)config + 1;
 }
 
@@ -161,7 +161,9 @@ facts_resume_state facts_resume_get(const facts_resume *r, const char *name, con
     const entry *e = slot_of(r, key_of(name, build, device));
     if (!e->used)
         return (facts_resume_state){ 0 };
-    return (facts_resume_state){ .done = e->complete && !e->late, .from_config = e->complete ? 0 : e->next_config, .attempts = e->attempts };
+    return (facts_resume_state){ .done = e->complete && !e->late,
+                                 .from_config = e->complete ? 0 : e->next_config,
+                                 .attempts = e->attempts };
 }
 
 bool facts_resume_rows(const facts_resume *r, bool (*each)(void *, const facts_line *), void *context)
@@ -170,11 +172,6 @@ bool facts_resume_rows(const facts_resume *r, bool (*each)(void *, const facts_l
     if (access(r->path, F_OK) != 0)
         return true;
     return facts_record_read(r->path, each, context, &counts);
-}
-
-uint64_t facts_resume_bad_lines(const facts_resume *r)
-{
-    return r->counts.bad;
 }
 
 void facts_resume_free(facts_resume *r)

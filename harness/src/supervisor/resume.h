@@ -23,7 +23,6 @@ int facts_resume_read(facts_resume **out, const char *path, const char *suite_ha
 facts_resume_state facts_resume_get(const facts_resume *resume, const char *name, const char *build, const char *device);
 /* Calls `each` with every kept row of (build, device), in the file's order. */
 bool facts_resume_rows(const facts_resume *resume, bool (*each)(void *context, const facts_line *row), void *context);
-uint64_t facts_resume_bad_lines(const facts_resume *resume);
 void facts_resume_free(facts_resume *resume);
 
 #endif

@@ -1,7 +1,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "stored.h"
+#include "supervision.h"
 
 void facts_write_line(facts_supervision *run, const facts_text *line)
 {
@@ -39,7 +39,6 @@ static facts_frame frame_of(const facts_supervision *run, size_t target, size_t 
         .expectation = "",
         .verdict = extra->verdict ? extra->verdict : "",
         .note = extra->note ? extra->note : "",
-        .stored = extra->stored ? extra->stored : "",
         .sm = state->sm,
         .wall_ms = extra->wall_ms,
         .attempt = state->items[work].attempts,
@@ -61,8 +60,6 @@ bool facts_write_row(facts_supervision *run, size_t target, size_t work, const c
     facts_frame frame = frame_of(run, target, work, &extra);
     if (extra.verdict)
         verdict = FACTS_VERDICT_EXIT_CRASH;
-    if (extra.keep)
-        facts_stored_row(extra.keep, verdict, row, text, length, extra.wall_ms);
     facts_expected_row expected = { .unexpected = facts_verdict_is_finding(verdict) };
     if (order->expect)
         order->expect(order->context, target, work, verdict, row, &expected);

@@ -5,8 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "store/answers.h"
-#include "stored.h"
+#include "supervision.h"
 
 #define START_TIMEOUT_S 120.0
 #define EXIT_TIMEOUT_S 60.0 /* at most: beside sixty others, a worker took more than ten to give its GPU back */
@@ -63,8 +62,6 @@ static void ask_next(facts_slot *slot)
     if (item->attempts < UINT8_MAX)
         item->attempts++;
     slot->work = work;
-    slot->keeps = state->scope > 0 && item->from_config == 0;
-    facts_text_clear(&slot->kept);
     slot->id = ++run->next_id;
     slot->config = -1;
     slot->stage[0] = '\0';
@@ -82,17 +79,20 @@ static void ask_next(facts_slot *slot)
     facts_process_deadline(slot->process, run->timeout_s);
 }
 
-static void on_ready(facts_slot *slot, facts_slice ready)
+static void on_ready(facts_slot *slot, facts_span ready)
 {
     facts_supervision *run = slot->run;
     facts_target_state *state = &run->targets[slot->target];
     state->starting--;
     state->start_failures = 0;
-    if (!state->ready)
-        state->start_ms = ms_since(slot->since);
-    state->ready = true;
     state->no_room = false;
-    facts_target_ready(run, slot->target, ready, false);
+    if (!state->ready) {
+        state->ready = true;
+        state->start_ms = ms_since(slot->since);
+        facts_target_ready(run, slot->target, ready);
+        if (state->target->kind == FACTS_TARGET_GPU)
+            facts_look_up(run, slot->target);
+    }
     if (run->counts->record_failed)
         return;
     ask_next(slot);
@@ -111,7 +111,7 @@ static bool waits_for_room(facts_slot *slot, const char *class_word)
     return waits;
 }
 
-static void on_failed(facts_slot *slot, facts_slice failed)
+static void on_failed(facts_slot *slot, facts_span failed)
 {
     facts_member members[8];
     size_t count;
@@ -121,9 +121,9 @@ static void on_failed(facts_slot *slot, facts_slice failed)
     await_end(slot);
     if (facts_scan_object(failed.at, failed.length, members, 8, &count)) {
         count = count < 8 ? count : 8;
-        facts_slice_string(facts_member_find(members, count, "class"), class_word, sizeof class_word);
-        facts_slice_string(facts_member_find(members, count, "text"), text, sizeof text);
-        facts_slice_string(facts_member_find(members, count, "remedy"), remedy, sizeof remedy);
+        facts_json_string(facts_member_find(members, count, "class"), class_word, sizeof class_word);
+        facts_json_string(facts_member_find(members, count, "text"), text, sizeof text);
+        facts_json_string(facts_member_find(members, count, "remedy"), remedy, sizeof remedy);
     }
     if (!waits_for_room(slot, class_word))
         facts_fail_target(slot->run, slot->target, class_word, text[0] ? text : "the worker could not start", remedy);
@@ -136,19 +136,14 @@ static bool is_ours(const facts_slot *slot)
 }
 
 /* The time that we took is not the engine's. */
-static void on_stage(facts_slot *slot, const facts_line *reply, facts_slice stage)
+static void on_stage(facts_slot *slot, const facts_line *reply, facts_span stage)
 {
     int64_t config;
     const bool was_ours = is_ours(slot);
-    facts_slice_string(stage, slot->stage, sizeof slot->stage);
+    facts_json_string(stage, slot->stage, sizeof slot->stage);
     if (was_ours && !is_ours(slot))
         facts_process_deadline(slot->process, slot->run->timeout_s);
-    slot->config = facts_slice_int(facts_line_get(reply, "config"), &config) && config >= 0 && config < 1000000 ? (int)config : -1;
-}
-
-static facts_text *keep_of(facts_slot *slot)
-{
-    return slot->keeps ? &slot->kept : NULL;
+    slot->config = facts_json_int(facts_line_get(reply, "config"), &config) && config >= 0 && config < 1000000 ? (int)config : -1;
 }
 
 /* A reply that is no row: the worker cannot be trusted with another case. */
@@ -159,7 +154,7 @@ static void nonsense(facts_slot *slot)
     facts_process_kill(slot->process);
 }
 
-static bool hold_row(facts_slot *slot, facts_slice row, double wall_ms)
+static bool hold_row(facts_slot *slot, facts_span row, double wall_ms)
 {
     slot->held = malloc(row.length);
     if (!slot->held)
@@ -191,7 +186,7 @@ static void on_again(facts_slot *slot)
 }
 
 /* It leaves after this row, which is not the last of its case: the next worker goes on behind it. */
-static void on_leave(facts_slot *slot, facts_slice row)
+static void on_leave(facts_slot *slot, facts_span row)
 {
     facts_supervision *run = slot->run;
     const double wall_ms = ms_since(slot->since);
@@ -222,7 +217,7 @@ static void go_on(facts_slot *slot, bool bye, bool final)
 
 /* Was there no memory for it on a GPU where others have some? Then it is asked once more without them. What is made as the answers
  * come waits for none. */
-static bool had_no_room(facts_slot *slot, facts_slice row)
+static bool had_no_room(facts_slot *slot, facts_span row)
 {
     const facts_supervision *run = slot->run;
     facts_member members[FACTS_ROW_MEMBERS], reason[8];
@@ -231,16 +226,16 @@ static bool had_no_room(facts_slot *slot, facts_slice row)
     if (!row.at || run->stopping || run->order->more || facts_on_gpu(run, slot->target) < 2 ||
         !facts_scan_object(row.at, row.length, members, FACTS_ROW_MEMBERS, &count) || count > FACTS_ROW_MEMBERS)
         return false;
-    const facts_slice verdict = facts_member_find(members, count, "verdict"), why = facts_member_find(members, count, "reason");
+    const facts_span verdict = facts_member_find(members, count, "verdict"), why = facts_member_find(members, count, "reason");
     if (facts_verdict_parse(verdict) != FACTS_VERDICT_INCONCLUSIVE || !why.at ||
         !facts_scan_object(why.at, why.length, reason, 8, &count))
         return false;
-    facts_slice_string(facts_member_find(reason, count < 8 ? count : 8, "class"), class_word, sizeof class_word);
+    facts_json_string(facts_member_find(reason, count < 8 ? count : 8, "class"), class_word, sizeof class_word);
     return strcmp(class_word, "no_memory") == 0;
 }
 
 /* The last reply to a request. The worker's very last row waits for its end: an end that goes wrong belongs to it. */
-static void on_last(facts_slot *slot, facts_slice row, bool bye)
+static void on_last(facts_slot *slot, facts_span row, bool bye)
 {
     facts_supervision *run = slot->run;
     facts_target_state *state = &run->targets[slot->target];
@@ -256,15 +251,12 @@ static void on_last(facts_slot *slot, facts_slice row, bool bye)
         return;
     }
     if (row.at && !(final && hold_row(slot, row, wall_ms)) &&
-        !facts_write_row(run, slot->target, slot->work, row.at, row.length,
-                         (facts_row_extra){ .wall_ms = wall_ms, .keep = keep_of(slot) })) {
+        !facts_write_row(run, slot->target, slot->work, row.at, row.length, (facts_row_extra){ .wall_ms = wall_ms })) {
         nonsense(slot);
         return;
     }
     if (run->counts->record_failed)
         return;
-    if (!slot->held && row.at)
-        facts_stored_whole(run, slot->target, slot->work, keep_of(slot));
     if (!slot->held)
         facts_item_done(run, slot->target, slot->work);
     slot->told = feeds && !slot->held && row.at && hold_row(slot, row, wall_ms);
@@ -276,20 +268,20 @@ static void on_reply(facts_slot *slot, const facts_line *reply)
     facts_supervision *run = slot->run;
     int64_t id = 0;
     bool last = false, bye = false, none = false, again = false;
-    if (slot->phase != FACTS_PHASE_BUSY || !facts_slice_int(facts_line_get(reply, "id"), &id) || id != slot->id) {
+    if (slot->phase != FACTS_PHASE_BUSY || !facts_json_int(facts_line_get(reply, "id"), &id) || id != slot->id) {
         run->counts->noise++;
         return;
     }
-    facts_slice stage = facts_line_get(reply, "stage"), row = facts_line_get(reply, "row");
-    facts_slice_bool(facts_line_get(reply, "last"), &last);
-    facts_slice_bool(facts_line_get(reply, "bye"), &bye);
-    facts_slice_bool(facts_line_get(reply, "none"), &none);
-    facts_slice_bool(facts_line_get(reply, "again"), &again);
+    facts_span stage = facts_line_get(reply, "stage"), row = facts_line_get(reply, "row");
+    facts_json_bool(facts_line_get(reply, "last"), &last);
+    facts_json_bool(facts_line_get(reply, "bye"), &bye);
+    facts_json_bool(facts_line_get(reply, "none"), &none);
+    facts_json_bool(facts_line_get(reply, "again"), &again);
     if (row.at && !last && bye && slot->config >= run->targets[slot->target].items[slot->work].from_config) {
         on_leave(slot, row);
     } else if (row.at && !last && !bye) {
         if (!facts_write_row(run, slot->target, slot->work, row.at, row.length,
-                             (facts_row_extra){ .wall_ms = ms_since(slot->since), .more = true, .keep = keep_of(slot) }))
+                             (facts_row_extra){ .wall_ms = ms_since(slot->since), .more = true }))
             nonsense(slot);
         else if (!run->counts->record_failed)
             facts_process_deadline(slot->process, run->timeout_s);
@@ -321,7 +313,7 @@ static void on_line(void *owner, const char *text, size_t length)
         on_reply(slot, reply);
         return;
     }
-    facts_slice ready = facts_line_get(reply, "ready"), failed = facts_line_get(reply, "failed");
+    facts_span ready = facts_line_get(reply, "ready"), failed = facts_line_get(reply, "failed");
     if (ready.at && *ready.at == '{')
         on_ready(slot, ready);
     else if (failed.at && *failed.at == '{')
@@ -398,7 +390,7 @@ static void closed_well_or_not(facts_slot *slot, const facts_death *death)
 {
     facts_supervision *run = slot->run;
     char how[512], note[600];
-    facts_row_extra extra = { .wall_ms = slot->held_ms, .keep = slot->told ? NULL : keep_of(slot) };
+    facts_row_extra extra = { .wall_ms = slot->held_ms };
     bool by_order = death->stopped && run->signals_seen > 1;
     bool bad = (death->signal || death->status || death->late) && !by_order;
     if (!slot->held || (slot->told && !(bad && exit_matters(slot))))
@@ -408,8 +400,6 @@ static void closed_well_or_not(facts_slot *slot, const facts_death *death)
         snprintf(note, sizeof note, "after its last row, while the worker ended: %s", how);
         extra.verdict = "exit_crash";
         extra.note = note;
-        if (slot->told && slot->keeps)
-            facts_answers_drop(run->order->store, run->targets[slot->target].scope, run->order->work[slot->work].name);
     }
     if (!facts_write_row(run, slot->target, slot->work, slot->held, slot->held_length, extra)) {
         facts_text_clear(&run->evidence);
@@ -417,8 +407,6 @@ static void closed_well_or_not(facts_slot *slot, const facts_death *death)
                                &(facts_evidence){ .verdict = "crash", .config = -1, .text = "its reply was no row" });
         facts_write_row(run, slot->target, slot->work, run->evidence.data, run->evidence.length,
                         (facts_row_extra){ .wall_ms = slot->held_ms });
-    } else if (!bad && !slot->told) {
-        facts_stored_whole(run, slot->target, slot->work, keep_of(slot));
     }
     if (!slot->told)
         facts_item_done(run, slot->target, slot->work);
@@ -448,7 +436,6 @@ static void on_gone(void *owner, const facts_death *death)
     else if (slot->phase == FACTS_PHASE_CLOSING)
         closed_well_or_not(slot, death);
     free(slot->held);
-    facts_text_free(&slot->kept);
     free(slot);
     facts_schedule(run);
 }

@@ -5,8 +5,7 @@
 #include <string.h>
 
 #include "case/words/text_file.h"
-#include "store/answers.h"
-#include "stored.h"
+#include "supervision.h"
 
 #define TICK_MS 100
 /* What a start is taken to cost, and an answer, until the first were seen. */
@@ -14,56 +13,28 @@
 #define GUESS_DECIDE_MS 2.0
 #define GUESS_RUN_MS 200.0
 #define GPU_WORKERS 8
-#define LOOKED_UP_AT_ONCE 64
 
 #define AS_SECONDS(symbol, word, seconds) [FACTS_TASK_##symbol] = seconds,
 static const double default_timeout_s[FACTS_TASK_COUNT] = { FACTS_TASK_LIST(AS_SECONDS) };
 #undef AS_SECONDS
 
-/* What the record to resume and the store of answers have of an item; asked once, when the device's name is known. */
-static void look_up(facts_supervision *run, facts_target_state *state, size_t work)
+void facts_look_up(facts_supervision *run, size_t target)
 {
-    facts_item *item = &state->items[work];
-    facts_resume_state was = { .from_config = item->from_config };
-    item->looked_up = true;
-    if (run->order->resume)
-        was = facts_resume_get(run->order->resume, run->order->work[work].name, state->target->build.name, state->device);
-    item->attempts = was.attempts < UINT8_MAX ? (uint8_t)was.attempts : UINT8_MAX;
-    item->from_config = was.from_config;
-    if (was.done) {
-        state->todo--;
-        facts_item_done(run, (size_t)(state - run->targets), work);
-    } else {
-        facts_stored_answer(run, (size_t)(state - run->targets), work);
-    }
-}
-
-/* What has all its rows already, or an answer in the store, needs no worker (a GPU's name is not known yet: its items are asked
- * when it is). */
-static void look_up_all(facts_supervision *run, bool turn_loop)
-{
-    if (run->order->store)
-        facts_answers_begin(run->order->store);
-    for (size_t i = 0; (run->order->resume || run->order->store) && i < run->order->target_count; i++) {
-        facts_target_state *state = &run->targets[i];
-        for (; state->target->kind != FACTS_TARGET_GPU && state->looked_up < state->item_count && !run->stopping;
-             state->looked_up++) {
-            if (state->items[state->looked_up].state == FACTS_ITEM_TODO && !state->items[state->looked_up].looked_up)
-                look_up(run, state, state->looked_up);
-            if (turn_loop && state->looked_up % LOOKED_UP_AT_ONCE == 0)
-                uv_run(&run->loop, UV_RUN_NOWAIT);
+    facts_target_state *state = &run->targets[target];
+    const facts_resume *resume = run->order->resume;
+    for (size_t work = 0; resume && work < state->item_count; work++) {
+        facts_item *item = &state->items[work];
+        if (item->state != FACTS_ITEM_TODO)
+            continue;
+        const facts_resume_state was =
+            facts_resume_get(resume, run->order->work[work].name, state->target->build.name, state->device);
+        item->attempts = was.attempts < UINT8_MAX ? (uint8_t)was.attempts : UINT8_MAX;
+        item->from_config = was.from_config;
+        if (was.done) {
+            state->todo--;
+            facts_item_done(run, target, work);
         }
     }
-    if (run->order->store)
-        facts_answers_end(run->order->store);
-}
-
-static bool anything_to_do(const facts_supervision *run)
-{
-    for (size_t i = 0; i < run->order->target_count; i++)
-        if (run->targets[i].todo)
-            return true;
-    return false;
 }
 
 /* An item for each case that was added since. */
@@ -102,25 +73,12 @@ static bool ask_for_more(facts_supervision *run)
         for (size_t i = 0; i < run->order->target_count; i++)
             if (run->targets[i].failed)
                 facts_fail_target(run, i, "environment", "the target was given up", "");
-        look_up_all(run, false);
         return true;
     }
     snprintf(run->counts->trouble, sizeof run->counts->trouble, "out of memory for %zu cases", run->order->work_count);
     run->counts->record_failed = true;
     facts_stop(run);
     return false;
-}
-
-/* What the store has answered at once asks for more. */
-static bool refill(facts_supervision *run)
-{
-    bool any = false;
-    while (ask_for_more(run)) {
-        any = true;
-        if (anything_to_do(run))
-            break;
-    }
-    return any;
 }
 
 static bool take_item(facts_supervision *run, size_t target, size_t *work)
@@ -130,8 +88,6 @@ static bool take_item(facts_supervision *run, size_t target, size_t *work)
         return false;
     for (; state->cursor < state->item_count; state->cursor++) {
         facts_item *item = &state->items[state->cursor];
-        if (item->state == FACTS_ITEM_TODO && !item->looked_up)
-            look_up(run, state, state->cursor);
         if (item->state != FACTS_ITEM_TODO || (item->had_no_room && state->crowded))
             continue;
         item->state = FACTS_ITEM_BUSY;
@@ -145,7 +101,7 @@ static bool take_item(facts_supervision *run, size_t target, size_t *work)
 bool facts_next_item(facts_supervision *run, size_t target, size_t *work)
 {
     while (!take_item(run, target, work))
-        if (run->stopping || run->targets[target].failed || !refill(run))
+        if (run->stopping || run->targets[target].failed || !ask_for_more(run))
             return false;
     return true;
 }
@@ -191,8 +147,6 @@ void facts_fail_target(facts_supervision *run, size_t target, const char *class_
     state->crowded = 0;
     for (size_t work = 0; work < state->item_count && !run->counts->record_failed && !run->stopping; work++) {
         facts_item *item = &state->items[work];
-        if (item->state == FACTS_ITEM_TODO && !item->looked_up)
-            look_up(run, state, work);
         if (item->state != FACTS_ITEM_TODO)
             continue;
         state->todo--;
@@ -288,7 +242,7 @@ void facts_schedule(facts_supervision *run)
 {
     facts_target_state *state;
     if (!run->live)
-        refill(run);
+        ask_for_more(run);
     while (!run->stopping && run->live < run->jobs && (state = pick_target(run)) != NULL) {
         if (state->crowded && state->todo == state->crowded)
             let_alone(state);
@@ -375,8 +329,6 @@ static bool prepare(facts_supervision *run)
     facts_error error;
     if (facts_home_path("cases/errata.json", folder))
         run->errata = facts_file_text(folder, &error); /* a case that needs them says that they are missing */
-    for (size_t i = 0; i < order->target_count; i++)
-        facts_stored_open(run, i);
     return true;
 }
 
@@ -394,7 +346,6 @@ static void release(facts_supervision *run)
     free(run->row);
     facts_text_free(&run->text);
     facts_text_free(&run->evidence);
-    facts_text_free(&run->kept);
     free(run);
 }
 
@@ -428,7 +379,9 @@ int facts_supervise(const facts_order *order, facts_outcome_counts *out)
     signal(SIGXFSZ, SIG_IGN);
     uv_mutex_init(&run->hashes.lock);
     start_loop(run);
-    look_up_all(run, true);
+    for (size_t i = 0; i < order->target_count; i++)
+        if (order->targets[i].kind != FACTS_TARGET_GPU) /* a GPU's name is known once its first worker is ready */
+            facts_look_up(run, i);
     facts_schedule(run);
     uv_run(&run->loop, UV_RUN_DEFAULT);
     uv_loop_close(&run->loop);

@@ -1,5 +1,5 @@
-/* Inside the supervisor: the state of one run. supervise.c schedules, slot.c leads one worker, rows.c writes, provenance.c proves.
- */
+/* Inside the supervisor: the state of one run. supervise.c schedules, slot.c leads one worker and rows.c writes: these three call
+ * each other, as a state machine does. README.md says who may call whom. */
 #ifndef FACTS_SUPERVISION_H
 #define FACTS_SUPERVISION_H
 
@@ -15,7 +15,6 @@ typedef enum facts_item_state { FACTS_ITEM_TODO, FACTS_ITEM_BUSY, FACTS_ITEM_DON
 typedef struct facts_item {
     uint8_t state; /* facts_item_state */
     uint8_t attempts;
-    bool looked_up;   /* the record to resume was asked */
     bool had_no_room; /* there was no memory for it on a GPU that it shared */
     int32_t from_config;
 } facts_item;
@@ -30,16 +29,13 @@ typedef struct facts_target_state {
     const facts_target *target;
     facts_item *items; /* one for each case */
     size_t item_count;
-    size_t todo;      /* items that are neither busy nor done */
-    size_t crowded;   /* of those: they wait until a worker has the GPU to itself, and that is when nothing else is left */
-    size_t cursor;    /* nothing to do before it, but what is crowded */
-    size_t looked_up; /* of the items: how many were looked up in what is there */
-    int64_t scope;    /* its place in the store of answers; 0: it has none */
+    size_t todo;    /* items that are neither busy nor done */
+    size_t crowded; /* of those: they wait until a worker has the GPU to itself, and that is when nothing else is left */
+    size_t cursor;  /* nothing to do before it, but what is crowded */
     int live, starting, start_failures;
     bool failed, ready; /* ready: some worker has been */
     bool no_room;       /* a worker found no memory to start in: none is tried in company until one of that GPU has gone */
     bool alone;         /* it asks what had no room: no other worker comes to its GPU */
-    bool told;          /* its target line is written, from a worker or from the store */
     char device[112], cudnn[24];
     facts_links links; /* made with the first worker */
     int sm;
@@ -73,8 +69,6 @@ typedef struct facts_slot {
     bool told;      /* it was written already, as somebody waits for it: only a bad end is news */
     size_t held_length;
     double held_ms;
-    bool keeps;      /* what it is asked goes into the store */
-    facts_text kept; /* of it: what has come */
     struct facts_slot *next;
 } facts_slot;
 
@@ -97,7 +91,7 @@ struct facts_supervision {
     facts_target_state *targets;
     facts_slot *slots;
     facts_line *line, *row; /* scratch: a reply, and the row inside it */
-    facts_text text, evidence, kept;
+    facts_text text, evidence;
     facts_hashes hashes;
     char driver[FACTS_PATH];
     char *errata; /* the rules of policy=guard, as text; NULL: there are none */
@@ -115,6 +109,8 @@ void facts_slot_kill_all(facts_supervision *run);
 void facts_slot_wake_all(facts_supervision *run);
 
 /* supervise.c */
+/* Takes over what the record to resume has of a target. Called once, when the device's name is known. */
+void facts_look_up(facts_supervision *run, size_t target);
 /* Takes the next item of a target; false when nothing is left (or the run stops). */
 bool facts_next_item(facts_supervision *run, size_t target, size_t *work);
 void facts_item_done(facts_supervision *run, size_t target, size_t work);
@@ -130,25 +126,21 @@ void facts_stop(facts_supervision *run);
 /* Every item of the target that is still to do becomes `inconclusive`, for this reason. */
 void facts_fail_target(facts_supervision *run, size_t target, const char *class_word, const char *text, const char *remedy);
 
-/* ready.c */
-/* What a target's first worker said of itself, or its worker of another day (`stored`): the name of the device, the target line.
- * Once for each target. */
-void facts_target_ready(facts_supervision *run, size_t target, facts_slice ready, bool stored);
+/* target_ready.c */
+/* What a target's first worker said of itself: the name of the device, the target line. Call it once for each target. */
+void facts_target_ready(facts_supervision *run, size_t target, facts_span ready);
 
 /* rows.c */
 typedef struct facts_row_extra {
     double wall_ms;
     bool more;
-    const char *verdict, *note, *stored; /* as in facts_frame */
-    facts_text *keep;                    /* gets the row for the store; NULL: it is not kept */
+    const char *verdict, *note; /* as in facts_frame */
 } facts_row_extra;
 /* `text` is the object that the worker sent, or facts_compose_evidence made. False: not a row (nothing was written). */
 bool facts_write_row(facts_supervision *run, size_t target, size_t work, const char *text, size_t length, facts_row_extra extra);
 void facts_write_line(facts_supervision *run, const facts_text *line);
 
-/* provenance.c */
-/* `stored`: it is what a worker said another day, of the same libraries wherever they lay. */
-void facts_write_target(facts_supervision *run, size_t target, facts_slice ready, bool stored);
+/* environment.c */
 char **facts_worker_environment(const facts_target *target, const char *links, int threads); /* one block, freed with free() */
 
 /* links.c */

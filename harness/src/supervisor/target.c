@@ -23,13 +23,11 @@ void facts_device_label(char *out, size_t capacity, const char *device_name)
 }
 
 /* A record knows a target by its build's and its device's name: two that share both could not be told apart. */
-static int clash(const facts_target *a, const facts_target *b, facts_message *message)
+static int clash(const facts_target *a, const facts_target *b, facts_error *message)
 {
     if (strcmp(a->described.json, b->described.json) != 0)
-        facts_say(message, "two descriptions are named %s; change the \"name\" in one of the files", a->device);
-    else
-        facts_say(message, "two folders hold a build %s: %s and %s; give one", a->build.name, a->build.dir, b->build.dir);
-    return 2;
+        return facts_fail_as(2, message, "two descriptions are named %s; change the \"name\" in one of the files", a->device);
+    return facts_fail_as(2, message, "two folders hold a build %s: %s and %s; give one", a->build.name, a->build.dir, b->build.dir);
 }
 
 bool facts_targets_add(facts_targets *targets, const facts_target *target)
@@ -58,7 +56,7 @@ size_t facts_targets_of(const facts_targets *targets, facts_target_kind kind)
     return count;
 }
 
-static int add(facts_targets *targets, const facts_target *target, facts_message *message)
+static int add(facts_targets *targets, const facts_target *target, facts_error *message)
 {
     const size_t found = facts_targets_find(targets, target->build.name, target->device);
     if (found < targets->count) {
@@ -68,8 +66,7 @@ static int add(facts_targets *targets, const facts_target *target, facts_message
     }
     if (facts_targets_add(targets, target))
         return 0;
-    facts_say(message, "out of memory for targets");
-    return 3;
+    return facts_fail_as(3, message, "out of memory for targets");
 }
 
 static bool is_number(const char *text)
@@ -77,7 +74,7 @@ static bool is_number(const char *text)
     return *text && strspn(text, "0123456789") == strlen(text) && strlen(text) < 4;
 }
 
-int facts_target_device(facts_target *out, const char *word, facts_message *message)
+int facts_target_device(facts_target *out, const char *word, facts_error *message)
 {
     memset(out, 0, sizeof *out);
     if (strcmp(word, "cpu") == 0) {
@@ -99,7 +96,7 @@ int facts_target_device(facts_target *out, const char *word, facts_message *mess
     return status;
 }
 
-static int add_device(facts_targets *targets, const char *word, const facts_builds *builds, facts_message *message)
+static int add_device(facts_targets *targets, const char *word, const facts_builds *builds, facts_error *message)
 {
     facts_target target;
     int status = facts_target_device(&target, word, message);
@@ -126,12 +123,12 @@ static bool needs_build(const char *devices)
     return false;
 }
 
-static int add_devices(facts_targets *out, const char *devices, const facts_builds *builds, facts_message *message)
+static int add_devices(facts_targets *out, const char *devices, const facts_builds *builds, facts_error *message)
 {
     char *words = strdup(devices), *rest = words, *word;
     int status = words ? 0 : 3;
     if (!words)
-        facts_say(message, "out of memory");
+        facts_fail(message, "out of memory");
     while (status == 0 && (word = strsep(&rest, ",")) != NULL)
         if (*word)
             status = add_device(out, word, builds, message);
@@ -139,8 +136,8 @@ static int add_devices(facts_targets *out, const char *devices, const facts_buil
     return status;
 }
 
-int facts_targets_resolve(facts_targets *out, const char *cudnn, unsigned flags, const char *devices, facts_message *note,
-                          facts_message *message)
+int facts_targets_resolve(facts_targets *out, const char *cudnn, unsigned flags, const char *devices, facts_error *note,
+                          facts_error *message)
 {
     *out = (facts_targets){ 0 };
     facts_builds builds = { 0 };
@@ -154,7 +151,7 @@ int facts_targets_resolve(facts_targets *out, const char *cudnn, unsigned flags,
     if (status == 0)
         status = add_devices(out, devices, &builds, message);
     if (status == 0 && out->count == 0) {
-        facts_say(message, "--device: nothing named; give a GPU number, cpu, a name of lib/devices or a JSON file");
+        facts_fail(message, "--device: nothing named; give a GPU number, cpu, a name of lib/devices or a JSON file");
         status = 2;
     }
     facts_builds_free(&builds);

@@ -26,10 +26,10 @@ typedef struct facts_targets {
 /* builds x devices; `flags` are those of facts_builds_resolve; `devices` is a comma list of GPU numbers, cpu, names of descriptions
  * and JSON files. The cpu is one target, whatever the builds. `notes` gets what was chosen among several ("" when nothing was).
  * Returns 0; 2 or 3 with a line in *message. */
-int facts_targets_resolve(facts_targets *out, const char *cudnn, unsigned flags, const char *devices, facts_message *note,
-                          facts_message *message);
+int facts_targets_resolve(facts_targets *out, const char *cudnn, unsigned flags, const char *devices, facts_error *note,
+                          facts_error *message);
 /* One word of --device, without a build. Returns 0; 2 or 3 with a line in *message. */
-int facts_target_device(facts_target *out, const char *word, facts_message *message);
+int facts_target_device(facts_target *out, const char *word, facts_error *message);
 /* One more. False: out of memory. */
 bool facts_targets_add(facts_targets *targets, const facts_target *target);
 /* The one that a record knows by this build and device; as many as there are: none. */

@@ -3,8 +3,8 @@
 #ifndef FACTS_REPLACE_H
 #define FACTS_REPLACE_H
 
-#include "request.h"
 #include "worker/target/loaded_target.h"
+#include "worker/target/request.h"
 
 /* The environment variable that says where the lines to begin with are; a descriptor. */
 #define FACTS_REPLACED "FACTS_WORKER_LINES"

@@ -372,7 +372,7 @@ static bool answer(job *j, const fattn_plan_options *options, const fattn_engine
         report_removed(j, row, options);
     else if (execute || j->request->what == FACTS_DO_PLAN)
         build_and_run(j, row, options, execute);
-    bool pass = strcmp(json_string_value(json_object_get(row, "verdict")), facts_verdict_words[FACTS_VERDICT_PASS]) == 0;
+    bool pass = strcmp(json_string_value(json_object_get(row, "verdict")), facts_verdict_name(FACTS_VERDICT_PASS)) == 0;
     if (j->again) {
         json_decref(row);
         facts_reply_again(j->request->id);

@@ -2,8 +2,8 @@
 #ifndef FACTS_SERVE_H
 #define FACTS_SERVE_H
 
-#include "request.h"
 #include "worker/target/loaded_target.h"
+#include "worker/target/request.h"
 
 /* Every request ends with exactly one reply that says "last". When worker->lost is set on return, the process must end. */
 void facts_serve(facts_worker *worker, const facts_request *request);

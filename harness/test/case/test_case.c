@@ -6,7 +6,7 @@ static const char *name_of(const char *text)
 {
     static char name[FACTS_NAME_MAX];
     facts_case c;
-    facts_error error = { "", 0, 0 };
+    facts_error error = { 0 };
     cr_assert(facts_case_parse(&c, text, &error), "%s: %s", text, error.text);
     return facts_case_name(&c, name);
 }
@@ -169,7 +169,7 @@ Test(case, a_name_parses_to_the_same_case)
     for (int i = 0; i < 20000; i++) {
         char text[2048], name[FACTS_NAME_MAX], again[FACTS_NAME_MAX];
         facts_case c, d;
-        facts_error error = { "", 0, 0 };
+        facts_error error = { 0 };
         random_case_text(text, 1 + random_below(12));
         if (!facts_case_parse(&c, text, NULL))
             continue;
@@ -190,19 +190,13 @@ Test(case, what_is_too_long_is_refused_and_not_cut)
     cr_expect(strstr(error_of(text), "longer than a case may be") != NULL, "%s", error_of(text));
 }
 
-Test(case, every_default_is_a_value_and_every_implemented_value_too)
+Test(case, every_default_is_a_value)
 {
     for (facts_key key = 0; key < FACTS_KEY_COUNT; key++) {
         facts_case c = { .used = 1 };
-        facts_error error = { "", 0, 0 };
+        facts_error error = { 0 };
         cr_assert(facts_case_parse(&c, "", NULL));
         cr_expect(facts_case_set(&c, key, facts_case_get(&c, key), &error), "%s", error.text);
-        if (strcmp(facts_keys[key].now, "*") == 0)
-            continue;
-        char now[512];
-        snprintf(now, sizeof now, "%s", facts_keys[key].now);
-        for (char *word = strtok(now, " "); word != NULL; word = strtok(NULL, " "))
-            cr_expect(strpbrk(word, "NMXPL") != NULL || facts_case_set(&c, key, word, &error), "%s", error.text);
     }
 }
 

@@ -1,7 +1,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "case/language/expectation_lines.h"
+#include "case/suites/expectation_lines.h"
 
 static facts_error error;
 
@@ -47,8 +47,6 @@ Test(expect, a_bad_line_is_named_with_its_place)
         { "2026-11-21 nan pass=bwd & mas=causal o/p#1\n", "x.expect:1:27: mas is not a key; did you mean mask?" },
         { "2026-11-21 nan o/p#1\n", "x.expect:1:" },
         { "2026-11-21\n", "x.expect:1:" },
-        { "2026-11-21 nan expires=soon pass=bwd o/p#1\n", "x.expect:1:24: soon is not a date" },
-        { "2026-11-21 nan until=next pass=bwd o/p#1\n", "x.expect:1:22: next is not a version" },
         { "suites:\n", "x.expect:1:1: suites: takes names" },
         { "suites: regress Surface\n", "x.expect:1:17: Surface is no name" },
     };
@@ -120,34 +118,15 @@ Test(expect, a_line_counts_for_the_suites_that_it_is_about)
     cr_expect_str_eq(facts_deviations_at(list, 1)->suites, "regress nightly");
     cr_expect_str_eq(facts_deviations_at(list, 2)->suites, "");
     cr_expect_not_null(lookup(list, "pass=bwd", "9.20.0"), "a run of no suite: every line counts");
-    facts_deviations_choose(list, "smoke", "2026-11-22");
+    facts_deviations_choose(list, "smoke");
     cr_expect_null(lookup(list, "pass=bwd", "9.20.0"));
     cr_expect_not_null(lookup(list, "pass=fwd", "9.20.0"));
-    facts_deviations_choose(list, "smoke regress", "2026-11-22");
+    facts_deviations_choose(list, "smoke regress");
     cr_expect_not_null(lookup(list, "pass=bwd", "9.20.0"));
-    facts_deviations_choose(list, "nightly/paged", "2026-11-22");
+    facts_deviations_choose(list, "nightly/paged");
     cr_expect_not_null(lookup(list, "pass=bwd", "9.20.0"), "one of a folder");
-    facts_deviations_choose(list, "nightlyish", "2026-11-22");
+    facts_deviations_choose(list, "nightlyish");
     cr_expect_null(lookup(list, "pass=bwd", "9.20.0"));
-    facts_deviations_destroy(list);
-}
-
-Test(expect, a_line_ends_with_its_day_and_with_its_version)
-{
-    facts_deviations *list =
-        list_of("2026-11-21 nan expires=2027-06-01 pass=fwd o/p#1\n2026-11-21 nan until=9.30.0 pass=bwd o/p#2\n");
-    const facts_deviation *dated = facts_deviations_at(list, 0);
-    cr_expect_str_eq(dated->where, "pass=fwd");
-    cr_expect_eq(dated->column, 35);
-    cr_expect_not(facts_deviation_expired(dated, "2027-05-31"));
-    cr_expect(facts_deviation_expired(dated, "2027-06-01"));
-    facts_deviations_choose(list, "", "2027-05-31");
-    cr_expect_not_null(lookup(list, "pass=fwd", "9.20.0"));
-    facts_deviations_choose(list, "", "2027-06-01");
-    cr_expect_null(lookup(list, "pass=fwd", "9.20.0"), "the failure is a finding again");
-    cr_expect_not_null(lookup(list, "pass=bwd", "9.29.4"));
-    cr_expect_null(lookup(list, "pass=bwd", "9.30.0"));
-    cr_expect_null(lookup(list, "pass=bwd", "9.31.0"));
     facts_deviations_destroy(list);
 }
 

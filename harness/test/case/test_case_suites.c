@@ -5,12 +5,12 @@
 #include <string.h>
 
 #include "case/language/case.h"
-#include "case/language/expectation_lines.h"
 #include "case/problem/case_problem.h"
+#include "case/suites/expectation_lines.h"
 
 static facts_cases *load(const char *suite)
 {
-    facts_error error = { "", 0, 0 };
+    facts_error error = { 0 };
     facts_cases *cases;
     char dir[4096];
     snprintf(dir, sizeof dir, "%s/cases", getenv("FACTS_SOURCE"));
@@ -35,7 +35,7 @@ static void is_implemented(const char *suite, size_t least, size_t most)
         const facts_planned planned = facts_cases_at(cases, i);
         const char *name = planned.name;
         char again[FACTS_NAME_MAX];
-        facts_error error = { "", 0, 0 };
+        facts_error error = { 0 };
         facts_case c;
         cr_assert(facts_case_parse(&c, name, &error), "%s: %s", name, error.text);
         cr_expect_str_eq(facts_case_name(&c, again), name);
@@ -58,7 +58,7 @@ Test(suites, numbers_is_small_and_has_every_fill_and_check)
     is_implemented("numbers", 300, 550);
     facts_cases *cases = load("numbers");
     for (size_t i = 0; i < facts_cases_count(cases); i++) {
-        facts_error error = { "", 0, 0 };
+        facts_error error = { 0 };
         cr_assert_eq(resolve(facts_cases_at(cases, i).name, &error), FACTS_RESOLVED);
         filled[problem.fill] = checked[problem.check] = true;
     }
@@ -76,7 +76,7 @@ Test(suites, big_is_implemented_and_leaves_32_bits)
     facts_cases *cases = load("big");
     bool reaches = false, scores = false, longest = false;
     for (size_t i = 0; i < facts_cases_count(cases); i++) {
-        facts_error error = { "", 0, 0 };
+        facts_error error = { 0 };
         cr_assert_eq(resolve(facts_cases_at(cases, i).name, &error), FACTS_RESOLVED);
         const fattn_problem *ask = &problem.ask;
         reaches = reaches || problem.tensor[FACTS_TENSOR_K].elements > INT64_C(1) << 32;
@@ -118,7 +118,7 @@ Test(suites, models_are_files_of_a_folder)
     size_t count = facts_cases_count(all);
     for (size_t i = 0; i < count; i++) {
         const facts_planned planned = facts_cases_at(all, i);
-        facts_error error = { "", 0, 0 };
+        facts_error error = { 0 };
         cr_expect_eq(resolve(planned.name, &error), FACTS_RESOLVED, "%s: %s", planned.group, error.text);
     }
     cr_expect_geq(count, 150);
@@ -131,7 +131,7 @@ Test(suites, the_peers_are_implemented)
     facts_cases *cases = load("peers-fe"); /* most of it forward: no bound for that */
     cr_expect_eq(facts_cases_count(cases), 2336);
     for (size_t i = 0; i < facts_cases_count(cases); i++) {
-        facts_error error = { "", 0, 0 };
+        facts_error error = { 0 };
         facts_resolve_status status = resolve(facts_cases_at(cases, i).name, &error);
         cr_expect_eq(status, FACTS_RESOLVED, "peers-fe case %zu: %s", i, error.text);
     }
@@ -181,7 +181,7 @@ Test(suites, reject_is_refused_as_it_says)
     for (size_t i = 0; i < facts_cases_count(cases); i++) {
         const facts_planned planned = facts_cases_at(cases, i);
         char class[32];
-        facts_error error = { "", 0, 0 };
+        facts_error error = { 0 };
         facts_resolve_status status = resolve(planned.name, &error);
         snprintf(class, sizeof class, "%.*s", (int)strcspn(planned.expect, " "), planned.expect);
         facts_resolve_status due = strcmp(class, "internal") == 0 ? FACTS_NOT_IMPLEMENTED : FACTS_BAD_PROBLEM;
@@ -209,7 +209,7 @@ Test(suites, a_hash_tells_plans_apart)
 
 Test(suites, the_expectations_can_be_read)
 {
-    facts_error error = { "", 0, 0 };
+    facts_error error = { 0 };
     char dir[4096];
     snprintf(dir, sizeof dir, "%s/../expectations", getenv("FACTS_BIN")); /* the build makes them of cases/known */
     facts_deviations *list = facts_deviations_create();

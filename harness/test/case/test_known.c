@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "case/language/known_cases.h"
 #include "case/problem/case_problem.h"
+#include "case/suites/known_cases.h"
 #include "numbers/fill/mod.h"
 
 static facts_error error;

@@ -1,12 +1,12 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "case/language/predicate.h"
+#include "case/suites/predicate.h"
 
 static bool holds(const char *text, const facts_subject *subject)
 {
     facts_predicate *p;
-    facts_error error = { "", 0, 0 };
+    facts_error error = { 0 };
     cr_assert(facts_predicate_parse(&p, text, &error), "%s: %s", text, error.text);
     bool result = facts_predicate_holds(p, subject);
     facts_predicate_destroy(p);
@@ -124,7 +124,7 @@ Test(predicate, an_error_names_the_column_and_the_nearest_word)
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         facts_predicate *p;
-        facts_error error = { "", 0, 0 };
+        facts_error error = { 0 };
         cr_expect_not(facts_predicate_parse(&p, wrong[i][0], &error), "%s is taken", wrong[i][0]);
         cr_expect_null(p);
         cr_expect(strncmp(error.text, wrong[i][1], strlen(wrong[i][1])) == 0, "%s gives %s", wrong[i][0], error.text);

@@ -144,13 +144,13 @@ class Explaining(e2e.TestCase):
         self.assertStatus(done, 0)
         self.assertEqual(done.err, "")
         for words in ("pass=bwd dtype=bf16 b=1 h=2 s=192 d=64 layout=bhsd fill=neglse", "9.20.0-jit-cu13 on h100-sxm (described)",
-                      "decided, not executed", "mode A engine 6", "compiled in", "Numbers need a GPU", "--cudnn 9.20.0 --device 0", "--device cpu"):
+                      "  verdict     pass\n", "  grade       decided\n", "mode=A index=6", "  plan_ms ", "Numbers need a GPU", "--cudnn 9.20.0 --device 0", "--device cpu"):
             self.assertIn(words, done.out)
 
     def test_repro_of_a_refusal_shows_cudnns_own_chain(self):
         done = e2e.facts("repro", "pass=fwd d=100", "--cudnn", e2e.need(e2e.NEW).name, "--device", "h100-sxm")
         self.assertStatus(done, 0)
-        for words in ("not accepted", "CUDNN_STATUS_NOT_SUPPORTED_SHAPE", "d_qk % 8 != 0"):
+        for words in ("  verdict     unsupported\n", "chain: engine=2 status=CUDNN_STATUS_NOT_SUPPORTED_SHAPE", "condition=d_qk % 8 != 0\n"):
             self.assertIn(words, done.out)
 
     def test_decide_explain_names_what_is_accepted_near_a_refusal(self):
@@ -158,7 +158,7 @@ class Explaining(e2e.TestCase):
         done = e2e.facts("decide", "pass=fwd dtype=bf16 d=96,100", "--cudnn", e2e.NEW, "--device", "h100-sxm", "--explain", "-o", self.path("r.jsonl"))
         self.assertStatus(done, 0)
         self.assertIn("pass=fwd dtype=bf16 d=100\n  9.27.0-jit-cu13 on h100-sxm: Embedding dim per head for q and k is not a multiple of 8\n"
-                      "  accepted   dim_qk and dim_v 104 instead of 100\n", done.out)
+                      "  accepted    dim_qk and dim_v 104 instead of 100\n", done.out)
         self.assertEqual([("nearest" in row, row["verdict"]) for row in sorted(e2e.Record(self.path("r.jsonl")).rows, key=lambda row: row["case"])],
                          [(True, "unsupported"), (False, "pass")])
 

@@ -2,6 +2,7 @@
 import os
 import random
 import signal
+import stat
 import subprocess
 import time
 
@@ -123,6 +124,23 @@ class Deaths(e2e.TestCase):
         self.assertGreater(len(record.runs), 2)
         self.assertEqual({key: answer(row) for key, row in rows.items()}, {key: answer(row) for key, row in whole.items()})
         self.assertIs(record.ends[-1]["complete"], True)
+
+
+class Vanished(e2e.TestCase):
+    def test_a_build_that_vanished_is_inconclusive(self):
+        build, folder = e2e.need(e2e.NEW), self.path("vanishing")
+        os.mkdir(folder)
+        for name in os.listdir(build.dir):
+            os.symlink(os.path.join(build.dir, name), os.path.join(folder, name))
+        worker = self.write("worker", f"#!/bin/sh\nrm -rf '{folder}'\nexec '{e2e.WORKER}'\n")
+        os.chmod(worker, stat.S_IRWXU)
+        done = e2e.facts("decide", "pass=fwd,bwd dtype=bf16 d=64,72,100,256 mask=none,causal", "--device", "h100-sxm", "--cudnn", folder,
+                         "-o", self.path("r"), FACTS_WORKER=worker)
+        self.assertStatus(done, 3)
+        rows = e2e.Record(self.path("r")).rows
+        self.assertEqual([row["verdict"] for row in rows], ["inconclusive"] * 16)
+        self.assertTrue(all(folder in row["reason"]["text"] for row in rows), rows[0])
+        self.assertEqual(done.err.count(folder), 1, done.err)
 
 
 if __name__ == "__main__":

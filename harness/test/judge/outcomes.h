@@ -46,7 +46,7 @@ static inline outcome run_on(facts_worker *worker, const facts_problem *problem)
 static inline void same_outcome(const char *text, const facts_problem *p, const outcome *here, const outcome *there)
 {
     const facts_trial *a = &here->trial, *b = &there->trial;
-    cr_expect(a->status == b->status && a->verdict == b->verdict, "%s: %s %s, %s", text, facts_verdict_words[b->verdict], b->text,
+    cr_expect(a->status == b->status && a->verdict == b->verdict, "%s: %s %s, %s", text, facts_verdict_name(b->verdict), b->text,
               a->text);
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++) {
         const facts_judgement *x = &a->judgement[id], *y = &b->judgement[id];
@@ -103,7 +103,7 @@ static inline void compare_slabs(facts_worker base, facts_gpu *gpu, const char *
         return;
     }
     cr_expect(there.trial.status == FATTN_OK && there.trial.verdict == FACTS_VERDICT_PASS, "%s: %s %s", text,
-              facts_verdict_words[there.trial.verdict], there.trial.text);
+              facts_verdict_name(there.trial.verdict), there.trial.text);
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
         if (facts_tensor_is_output(&p, id)) {
             const facts_judgement *x = &here.trial.judgement[id], *y = &there.trial.judgement[id];

@@ -41,7 +41,7 @@ static void expect_found(fref_type type, const near *n)
     char text[FACTS_CASE_TEXT];
     facts_scene scene;
     facts_trial right, wrong;
-    facts_error error = { .text = "" };
+    facts_error error = { 0 };
     facts_scene_text(text, id, n->size, n->fill, 1);
     leave_max_out(text);
     const facts_scene_plan plan = { text, type, n->wide ? FREF_BF16 : type,

@@ -29,7 +29,7 @@ static inline facts_problem case_of(const char *text)
 {
     facts_problem p;
     facts_case c;
-    facts_error error = { .text = "" };
+    facts_error error = { 0 };
     cr_assert(facts_case_parse(&c, text, &error), "%s: %s", text, error.text);
     cr_assert_eq(facts_problem_resolve(&p, &c, &error), FACTS_RESOLVED, "%s: %s", text, error.text);
     return p;

@@ -237,7 +237,7 @@ Test(checks, what_says_nothing_is_refused_by_name)
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         static facts_problem p;
         facts_case c;
-        facts_error error = { .text = "" };
+        facts_error error = { 0 };
         cr_assert(facts_case_parse(&c, texts[i], &error), "%s: %s", texts[i], error.text);
         cr_expect_eq(facts_problem_resolve(&p, &c, &error), FACTS_BAD_PROBLEM, "%s: %s", texts[i], error.text);
         cr_expect_eq(strncmp(error.text, "check: ", 7), 0, "%s: %s", texts[i], error.text);

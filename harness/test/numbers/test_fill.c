@@ -2,6 +2,7 @@
 #include <omp.h>
 
 #include "numbers.h"
+#include "numbers/fill/recipe.h"
 #include "numbers/philox.h"
 
 static const shape small = { FATTN_BF16, 2, 4, 2, 2, 48, 72, 64, 32 };

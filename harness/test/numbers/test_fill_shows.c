@@ -45,7 +45,6 @@ static const struct {
     { "unip", "pass=fwd want=stats", FACTS_LIAR_TAIL_ZERO, ELEMENTS, 0, 1.2 },
     { "bias_needle", "pass=fwd want=stats bias=1hss", FACTS_LIAR_BIAS_T, ELEMENTS, 0, 2 },
     { "bias_needle", "pass=fwd want=stats bias=bhss", FACTS_LIAR_BIAS_H0, ELEMENTS, 0, 2 },
-    { "codebook seed=2", "pass=fwd mask=causal", FACTS_LIAR_CAUSAL_LOOSE, ELEMENTS, 0, 5 },
     { "pad_garbage", "pass=fwd want=stats lens=130+77/200+123", FACTS_LIAR_LEN_PLUS_1, ELEMENTS, 0, 1e3 },
 };
 

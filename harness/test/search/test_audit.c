@@ -1,7 +1,8 @@
 /* What a rule is worth: its word on each case against the backend's. */
 #include <criterion/criterion.h>
+#include <stdio.h>
 
-#include "audit/verdict.h"
+#include "audit/audit_verdict.h"
 
 #define COUNT(trials) (sizeof(trials) / sizeof *(trials))
 

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "case/language/predicate.h"
+#include "case/suites/predicate.h"
 #include "search/findings.h"
 #include "search/memo.h"
 #include "search/story.h"
@@ -31,7 +31,7 @@ typedef struct world {
 
 static bool holds(const char *where, const facts_case *c)
 {
-    facts_error error = { .text = "" };
+    facts_error error = { 0 };
     facts_predicate *p = NULL;
     cr_assert(facts_predicate_parse(&p, where, &error), "%s", error.text);
     bool yes = facts_predicate_holds(p, &(facts_subject){ .c = c });
@@ -291,7 +291,7 @@ Test(search_story, a_known_failure_reads_back_as_its_cases)
 {
     facts_bucket bucket = some_bucket();
     facts_text text = { 0 };
-    facts_error error = { .text = "" };
+    facts_error error = { 0 };
     facts_cases *cases = NULL;
     char folder[] = "/tmp/facts-story-XXXXXX", path[64];
     cr_assert(mkdtemp(folder));

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "case/language/predicate.h"
 #include "case/problem/case_problem.h"
+#include "case/suites/predicate.h"
 #include "search/shrink.h"
 
 #define MOST_ASKED 4096
@@ -26,7 +26,7 @@ typedef struct world {
 
 static world *open_world(const char *fails)
 {
-    facts_error error = { .text = "" };
+    facts_error error = { 0 };
     world *w = calloc(1, sizeof *w);
     w->symptom = (facts_symptom){ .verdict = FACTS_VERDICT_WRONG, .engine = -1, .tensors = "dq dk" };
     cr_assert(facts_predicate_parse(&w->fails, fails, &error), "%s", error.text);
@@ -84,7 +84,7 @@ static void step(void *context, const facts_shrink_step *s)
 
 static facts_shrink_result shrink_with(world *w, const char *start, int lookahead, int most_steps)
 {
-    facts_error error = { .text = "" };
+    facts_error error = { 0 };
     facts_shrink_order order = {
         .symptom = w->symptom, .lookahead = lookahead, .most_steps = most_steps, .context = w, .ask = ask, .step = step
     };

@@ -125,7 +125,7 @@ static void make_three(void)
 Test(builds, a_bare_folder_is_known_by_its_engines_library)
 {
     facts_build b;
-    facts_message m;
+    facts_error m;
     make_bare("jit", 26, 1, 13, false);
     make_bare("full", 8, 0, 12, true);
     cr_assert_eq(facts_build_identify(&b, at("jit"), &m), 0, "%s", m.text);
@@ -142,7 +142,7 @@ Test(builds, a_bare_folder_is_known_by_its_engines_library)
 Test(builds, metadata_is_believed_only_when_its_record_names_the_library_that_is_there)
 {
     facts_build b;
-    facts_message m;
+    facts_error m;
     make_installed("x", "nvidia-cudnn-cu12", "9.11.0.98");
     cr_assert_eq(facts_build_identify(&b, at("cache/facts/cudnn/x"), &m), 0);
     cr_expect_str_eq(b.name, "9.11.0-full-cu12");
@@ -160,7 +160,7 @@ Test(builds, metadata_is_believed_only_when_its_record_names_the_library_that_is
 Test(builds, a_folder_that_is_none_gets_one_line)
 {
     facts_build b;
-    facts_message m;
+    facts_error m;
     cr_expect_eq(facts_build_identify(&b, at("absent"), &m), 2);
     cr_expect(strstr(m.text, "absent"));
     put(at("half/libcudnn.so.9"), "");
@@ -202,16 +202,16 @@ Test(builds, nvrtc_is_of_the_build_s_cuda_major_and_has_its_builtins)
     cr_expect_str_eq(path, at("cache/facts/nvrtc/12.9.86/lib/libnvrtc.so.12"));
 }
 
-static int resolve(facts_builds *out, const char *spec, unsigned flags, facts_message *note, facts_message *m)
+static int resolve(facts_builds *out, const char *spec, unsigned flags, facts_error *note, facts_error *m)
 {
-    *note = *m = (facts_message){ 0 };
+    *note = *m = (facts_error){ 0 };
     return facts_builds_resolve(out, spec, flags, note, m);
 }
 
 Test(builds, a_version_alone_says_which_build_was_taken)
 {
     facts_builds b;
-    facts_message note, m;
+    facts_error note, m;
     make_three();
     cr_assert_eq(resolve(&b, "9.20.0", 0, &note, &m), 0, "%s", m.text);
     cr_assert_eq(b.count, 1);
@@ -228,7 +228,7 @@ Test(builds, a_version_alone_says_which_build_was_taken)
 Test(builds, lists_ranges_folders_and_default)
 {
     facts_builds b;
-    facts_message note, m;
+    facts_error note, m;
     make_three();
     make_bare("mine", 27, 0, 13, false);
     char spec[FACTS_PATH + 64];
@@ -272,7 +272,7 @@ Test(builds, what_is_unknown_or_absent_gets_its_remedy)
     make_three();
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         facts_builds b;
-        facts_message note, m;
+        facts_error note, m;
         cr_expect_eq(resolve(&b, CASES[i].spec, 0, &note, &m), CASES[i].status, "%s: %s", CASES[i].spec, m.text);
         cr_expect(strstr(m.text, CASES[i].says), "%s: %s", CASES[i].spec, m.text);
         cr_expect_eq(b.count, 0);
@@ -283,7 +283,7 @@ Test(builds, what_is_unknown_or_absent_gets_its_remedy)
 Test(builds, latest_without_the_index_is_the_newest_of_the_lock)
 {
     facts_builds b;
-    facts_message note, m;
+    facts_error note, m;
     make_three();
     cr_assert_eq(resolve(&b, "latest", FACTS_RESOLVE_LOCK_ONLY, &note, &m), 0, "%s", m.text);
     cr_assert_eq(b.count, 1);
@@ -297,7 +297,7 @@ Test(builds, latest_without_the_index_is_the_newest_of_the_lock)
 Test(builds, pinned_only_takes_of_our_cache_what_the_lock_has)
 {
     facts_builds b;
-    facts_message note, m;
+    facts_error note, m;
     make_three();
     make_installed("9.27.0-jit-cu13", "nvidia-cudnn-jit-cu13", "9.27.0.42");
     make_installed("9.21.1-jit-cu13", "nvidia-cudnn-jit-cu13", "9.21.1.4"); /* the lock has 9.21.1.3 */
@@ -315,7 +315,7 @@ Test(builds, pinned_only_takes_of_our_cache_what_the_lock_has)
 Test(builds, a_build_without_its_nvrtc_is_refused_before_anything_is_asked)
 {
     facts_builds b;
-    facts_message note, m;
+    facts_error note, m;
     make_installed("9.20.0-jit-cu12", "nvidia-cudnn-jit-cu12", "9.20.0.48");
     cr_expect_eq(resolve(&b, "9.20.0-jit-cu12", 0, &note, &m), 3);
     cr_expect(strstr(m.text, "libnvrtc.so.12"), "%s", m.text);
@@ -324,7 +324,7 @@ Test(builds, a_build_without_its_nvrtc_is_refused_before_anything_is_asked)
 Test(builds, a_broken_lock_file_is_named_with_its_line)
 {
     facts_builds b;
-    facts_message m;
+    facts_error m;
     put(at("home/ci/cudnn.lock"), "# fine\nnvidia-cudnn-jit-cu13 9.27.0.42 xyz 1 w\n");
     cr_expect_eq(facts_builds_installable(&b, &m), 3);
     cr_expect(strstr(m.text, "cudnn.lock:2"), "%s", m.text);
@@ -356,7 +356,7 @@ Test(sha256, gives_the_published_answers)
 Test(builds, a_library_is_compared_with_its_package_s_record)
 {
     facts_build b;
-    facts_message m;
+    facts_error m;
     char library[FACTS_PATH];
     make_installed("9.20.0-jit-cu13", "nvidia-cudnn-jit-cu13", "9.20.0.48");
     cr_assert_eq(facts_build_identify(&b, at("cache/facts/cudnn/9.20.0-jit-cu13"), &m), 0);

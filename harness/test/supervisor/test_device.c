@@ -13,7 +13,7 @@ Test(device, every_shipped_description_loads_and_says_where_it_was_read)
     cr_assert(strlen(facts_device_names(names, sizeof names)) > 0, "FACTS_HOME must be the sources");
     for (char *name; (name = strsep(&rest, ",")) != NULL;) {
         facts_device d;
-        facts_message m = { 0 };
+        facts_error m = { 0 };
         name += *name == ' ';
         cr_assert_eq(facts_device_load(&d, name, &m), 0, "%s", m.text);
         cr_expect_str_eq(d.name, name);
@@ -29,7 +29,7 @@ Test(device, every_shipped_description_loads_and_says_where_it_was_read)
 Test(device, sm_comes_from_the_description)
 {
     facts_device d;
-    facts_message m = { 0 };
+    facts_error m = { 0 };
     cr_assert_eq(facts_device_load(&d, "h100-sxm", &m), 0, "%s", m.text);
     cr_expect_eq(d.sm, 90);
     cr_expect_eq(d.multiprocessors, 132);
@@ -57,7 +57,7 @@ Test(device, broken_files_are_bad_input_with_one_line)
     snprintf(path, sizeof path, "%s/device.json", folder);
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         facts_device d;
-        facts_message m = { 0 };
+        facts_error m = { 0 };
         FILE *file = fopen(path, "w");
         fputs(CASES[i].text, file);
         fclose(file);
@@ -72,7 +72,7 @@ Test(device, broken_files_are_bad_input_with_one_line)
 Test(device, a_name_that_is_not_there_lists_those_that_are)
 {
     facts_device d;
-    facts_message m = { 0 };
+    facts_error m = { 0 };
     cr_expect_eq(facts_device_load(&d, "h100", &m), 2);
     cr_expect(strstr(m.text, "h100-sxm"), "%s", m.text);
     cr_expect_eq(facts_device_load(&d, "../../ci/cudnn.lock", &m), 2);

@@ -10,7 +10,7 @@ static facts_expectations *expectations;
 
 static void begin(void)
 {
-    facts_message message = { 0 };
+    facts_error message = { 0 };
     set_up();
     put_folder("cases");
     put_folder("cases/expect");

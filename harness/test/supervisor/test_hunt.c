@@ -22,10 +22,10 @@ static bool hunt_line(void *context, const facts_line *line)
     hunt *h = context;
     char name[1500];
     sum_line(&h->all, line);
-    if (line->kind != FACTS_LINE_ROW || !facts_slice_is(facts_line_get(line, "group"), "fuzz/drawn") ||
+    if (line->kind != FACTS_LINE_ROW || !facts_json_is(facts_line_get(line, "group"), "fuzz/drawn") ||
         facts_line_get(line, "verdict_before").at)
         return true; /* the second of a case: its worker ended badly after the row was told */
-    cr_assert(facts_slice_string(facts_line_get(line, "case"), name, sizeof name));
+    cr_assert(facts_json_string(facts_line_get(line, "case"), name, sizeof name));
     for (size_t i = 0; i < h->drawn; i++)
         cr_assert_str_neq(h->names[i], name, "drawn twice");
     cr_assert_lt(h->drawn, 400);

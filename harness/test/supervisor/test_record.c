@@ -1,4 +1,4 @@
-/* Records: what is written can be read, what cannot be read is counted, and joining loses nothing. */
+/* Records: what is written can be read, and what cannot be read is counted. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <jansson.h>
@@ -9,13 +9,12 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "record/merge.h"
+#include "case/words/verdict.h"
 #include "record/reader.h"
 #include "record/text.h"
-#include "record/verdicts.h"
 #include "record/writer.h"
 
-static char path[64], other[80];
+static char path[64];
 
 static void set_up(void)
 {
@@ -23,18 +22,15 @@ static void set_up(void)
     int fd = mkstemp(path);
     cr_assert_geq(fd, 0);
     close(fd);
-    snprintf(other, sizeof other, "%s.out", path);
 }
 
 static void tear_down(void)
 {
     unlink(path);
-    unlink(other);
 }
 
 TestSuite(scan);
 TestSuite(record, .init = set_up, .fini = tear_down);
-TestSuite(merge, .init = set_up, .fini = tear_down);
 
 static const char *const objects[] = {
     "{}",
@@ -123,7 +119,7 @@ Test(scan, strings_come_back_as_they_were)
         facts_text text = { 0 };
         char back[128];
         facts_text_json(&text, texts[i], strlen(texts[i]));
-        cr_expect(facts_slice_string((facts_slice){ text.data, text.length }, back, sizeof back));
+        cr_expect(facts_json_string((facts_span){ text.data, text.length }, back, sizeof back));
         cr_expect_str_eq(back, texts[i]);
         facts_text_free(&text);
     }
@@ -144,7 +140,7 @@ Test(scan, bytes_that_are_no_text_become_a_mark_and_stay_valid)
 Test(scan, a_string_is_cut_at_a_whole_character)
 {
     char out[4];
-    cr_expect(facts_slice_string((facts_slice){ "\"ab\xc3\xa9\"", 6 }, out, sizeof out));
+    cr_expect(facts_json_string((facts_span){ "\"ab\xc3\xa9\"", 6 }, out, sizeof out));
     cr_expect_str_eq(out, "ab");
 }
 
@@ -265,137 +261,9 @@ Test(record, every_verdict_reads_back)
     for (facts_verdict v = 0; v < FACTS_VERDICT_COUNT; v++) {
         char text[64];
         int n = snprintf(text, sizeof text, "\"%s\"", facts_verdict_name(v));
-        cr_expect_eq(facts_verdict_parse((facts_slice){ text, (size_t)n }), v);
+        cr_expect_eq(facts_verdict_parse((facts_span){ text, (size_t)n }), v);
     }
     cr_expect(facts_verdict_is_finding(FACTS_VERDICT_CRASH));
     cr_expect_not(facts_verdict_is_finding(FACTS_VERDICT_UNSUPPORTED));
     cr_expect_not(facts_verdict_is_finding(FACTS_VERDICT_MISTRUSTED));
-}
-
-#define RUN(id, suite, started)                                                                                                    \
-    "{\"run\":{\"id\":\"" id "\",\"suite_hash\":\"" suite "\",\"started\":\"" started                                              \
-    "\",\"cases\":1,\"targets\":[{\"build\":\"B\",\"device\":\"D\",\"kind\":\"described\"}]}}\n"
-#define ROW(name, verdict, rest) "{\"case\":\"" name "\",\"build\":\"B\",\"device\":\"D\",\"verdict\":\"" verdict "\"" rest "}\n"
-
-static facts_merge_result join(int expected, bool force)
-{
-    char error[256] = "";
-    facts_merge_result result;
-    const char *in[] = { path };
-    int status = facts_merge(&(facts_merge_request){ .out = other, .in = in, .in_count = 1, .force = force, .overwrite = true },
-                             &result, error, sizeof error);
-    cr_expect_eq(status, expected, "%d: %s %s", status, error, result.what);
-    return result;
-}
-
-static bool keep_verdict(void *context, const facts_line *line)
-{
-    if (line->kind == FACTS_LINE_ROW)
-        facts_slice_string(facts_line_get(line, "verdict"), context, 32);
-    return true;
-}
-
-static const char *kept_verdict(char verdict[32])
-{
-    facts_read_counts counts;
-    verdict[0] = '\0';
-    cr_assert(facts_record_read(other, keep_verdict, verdict, &counts));
-    return verdict;
-}
-
-Test(merge, the_latest_attempt_stays)
-{
-    char verdict[32];
-    write_text(path, RUN("1", "s", "2026-01-01") ROW("a", "crash", ",\"attempt\":1") ROW("a", "pass", ",\"attempt\":2"));
-    cr_expect_eq(join(0, false).older, 1);
-    cr_expect_str_eq(kept_verdict(verdict), "pass");
-    write_text(path, RUN("2", "s", "2026-02-01") ROW("a", "wrong", ",\"attempt\":1") RUN("1", "s", "2026-01-01")
-                         ROW("a", "pass", ",\"attempt\":9"));
-    cr_expect_eq(join(0, false).rows, 1);
-    cr_expect_str_eq(kept_verdict(verdict), "wrong");
-}
-
-Test(merge, a_row_that_was_not_run_never_hides_one_that_was)
-{
-    char verdict[32];
-    write_text(path, RUN("1", "s", "2026-01-01") ROW("a", "pass", "") RUN("2", "s", "2026-02-01") ROW("a", "not_run", ""));
-    join(0, false);
-    cr_expect_str_eq(kept_verdict(verdict), "pass");
-}
-
-Test(merge, configurations_are_rows_of_their_own_only_with_engine_all)
-{
-    write_text(path, RUN("1", "s", "1") ROW("a engine=all", "pass", ",\"config\":0") ROW("a engine=all", "pass", ",\"config\":1"));
-    cr_expect_eq(join(0, false).rows, 2);
-    write_text(path, RUN("1", "s", "1") ROW("a", "pass", ",\"config\":0") ROW("a", "pass", ",\"config\":1"));
-    cr_expect_eq(join(0, false).rows, 1);
-}
-
-Test(merge, other_suites_are_refused_unless_forced)
-{
-    write_text(path, RUN("1", "s", "1") ROW("a", "pass", "") RUN("2", "t", "2") ROW("b", "pass", ""));
-    join(2, false);
-    cr_expect_eq(join(0, true).rows, 2);
-}
-
-Test(merge, what_could_not_be_read_or_has_no_row_makes_it_incomplete)
-{
-    write_text(path, RUN("1", "s", "1") ROW("a", "pass", "") "garbage\n");
-    cr_expect_eq(join(4, false).bad_lines, 1);
-    write_text(path, RUN("1", "s", "1") "{\"start\":{\"case\":\"a\",\"build\":\"B\",\"device\":\"D\"}}\n");
-    cr_expect_eq(join(4, false).unfinished, 1);
-    write_text(path, RUN("1", "s", "1"));
-    cr_expect_eq(join(4, false).missing, 1);
-    write_text(path, "garbage\n");
-    join(2, false);
-}
-
-#define GPU_RUN(id, started, shard)                                                                                                \
-    "{\"run\":{\"id\":\"" id "\",\"suite_hash\":\"s\",\"started\":\"" started "\",\"cases\":2," shard                              \
-    "\"targets\":[{\"build\":\"B\",\"device\":\"gpu0\",\"kind\":\"gpu\"}]}}\n"
-#define GPU_TARGET(run, device)                                                                                                    \
-    "{\"target\":{\"run\":\"" run "\",\"build\":\"B\",\"device\":\"" device "\",\"planned\":\"gpu0\"}}\n"
-#define GPU_ROW(name, device) "{\"case\":\"" name "\",\"build\":\"B\",\"device\":\"" device "\",\"verdict\":\"pass\"}\n"
-
-Test(merge, a_gpu_is_planned_by_number_and_answers_by_name)
-{
-    write_text(path, GPU_RUN("1", "1", "") GPU_TARGET("1", "h100") GPU_ROW("a", "h100") GPU_ROW("b", "h100"));
-    cr_expect_eq(join(0, false).rows, 2);
-    write_text(path, GPU_RUN("1", "1", "") GPU_TARGET("1", "h100") GPU_ROW("a", "h100"));
-    cr_expect_eq(join(4, false).missing, 1);
-    write_text(path, GPU_RUN("1", "1", "") GPU_TARGET("1", "h100"));
-    cr_expect_eq(join(4, false).missing, 2);
-    write_text(path, GPU_RUN("1", "1", ""));
-    cr_expect_eq(join(4, false).missing, 2, "a GPU that never said what it is");
-}
-
-#define OLD_TARGET(run, device) "{\"target\":{\"run\":\"" run "\",\"build\":\"B\",\"device\":\"" device "\"}}\n"
-
-Test(merge, a_target_line_without_its_number_is_the_only_gpu_of_the_plan)
-{
-    write_text(path, GPU_RUN("1", "1", "") OLD_TARGET("1", "h100") GPU_ROW("a", "h100") GPU_ROW("b", "h100"));
-    cr_expect_eq(join(0, false).rows, 2);
-    write_text(path,
-               GPU_RUN("1", "1", "") OLD_TARGET("1", "h100") OLD_TARGET("1", "h200") GPU_ROW("a", "h100") GPU_ROW("b", "h100"));
-    cr_expect_eq(join(4, false).missing, 2, "which of the two was gpu0 is not known");
-}
-
-Test(merge, shards_of_one_kind_of_gpu_are_one_target)
-{
-    write_text(path, GPU_RUN("1", "1", "\"shard\":[1,2],") GPU_TARGET("1", "h100") GPU_ROW("a", "h100")
-                         GPU_RUN("2", "2", "\"shard\":[2,2],") GPU_TARGET("2", "h100") GPU_ROW("b", "h100"));
-    cr_expect_eq(join(0, false).rows, 2);
-    write_text(path, GPU_RUN("1", "1", "\"shard\":[1,2],") GPU_TARGET("1", "h100") GPU_ROW("a", "h100"));
-    cr_expect(strstr(join(4, false).what, "shard 2/2 of B on h100") != NULL);
-}
-
-Test(merge, an_input_that_is_the_output_is_refused)
-{
-    char error[256];
-    facts_merge_result result;
-    const char *in[] = { path };
-    write_text(path, RUN("1", "s", "1") ROW("a", "pass", ""));
-    cr_expect_eq(facts_merge(&(facts_merge_request){ .out = path, .in = in, .in_count = 1, .overwrite = true }, &result, error,
-                             sizeof error),
-                 2);
 }

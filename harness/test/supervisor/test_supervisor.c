@@ -412,6 +412,32 @@ Test(supervisor, shards_are_disjoint_and_merge_to_the_whole)
     cr_expect(s.complete);
 }
 
+Test(supervisor, a_record_of_a_newer_facts_is_refused_in_one_line)
+{
+    put("newer",
+        "{\"run\":{\"id\":\"x\",\"facts\":\"9.0.0\",\"format\":2}}\n{\"case\":\"pass=fwd dtype=bf16\",\"verdict\":\"splendid\"}\n");
+    cr_expect_eq(facts("decide '" FEW "' --device cpu -o newer --resume"), 2);
+    cr_expect_eq(facts("calibrate --from newer"), 2);
+    cr_expect(output_says("newer: was written by a newer FACTS (format 2; this one reads 1)"));
+    cr_expect_eq(facts("decide '" FEW "' --device cpu -o a"), 0);
+    put("same", "{\"run\":{\"id\":\"x\",\"facts\":\"9.0.0\",\"format\":1}}\n{\"end\":{\"run\":\"x\",\"complete\":true}}\n");
+    cr_expect_eq(facts("merge -o both same a --force"), 0, "a newer program that writes the same lines is read");
+}
+
+Test(supervisor, a_half_written_record_is_not_called_whole)
+{
+    char path[256];
+    struct stat info;
+    cr_expect_eq(facts("decide '" FEW "' --device cpu -o torn"), 0);
+    snprintf(path, sizeof path, "%s/torn", folder);
+    cr_assert(stat(path, &info) == 0 && truncate(path, info.st_size - 150) == 0);
+    cr_expect_eq(facts("merge -o out2 torn"), 4);
+    cr_expect(output_says("could not be parsed"));
+    cr_expect_eq(facts("decide '" FEW "' --device cpu -o torn --resume"), 0);
+    summary s = sum_up("torn");
+    cr_expect(s.names == 12 && s.bad == 1, "%zu names, %zu bad", s.names, s.bad);
+}
+
 Test(supervisor, nothing_selected_is_exit_5_and_bad_input_exit_2)
 {
     cr_expect_eq(facts("decide 'pass=fwd d=64' --where 'd.qk>100' --device cpu -o r"), 5);
@@ -431,7 +457,7 @@ Test(supervisor, a_missing_worker_is_exit_3)
 
 static bool find_groups(void *context, const facts_line *line)
 {
-    facts_slice groups = facts_line_get(line, "groups");
+    facts_span groups = facts_line_get(line, "groups");
     if (line->kind == FACTS_LINE_RUN && groups.at)
         snprintf(context, 256, "%.*s", (int)groups.length, groups.at);
     return true;

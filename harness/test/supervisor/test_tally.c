@@ -24,6 +24,7 @@ static void set_up(void)
         targets[t] = (facts_target){ .kind = FACTS_TARGET_GPU };
         strcpy(targets[t].device, "h100");
         strcpy(targets[t].build.version, versions[t]);
+        sscanf(versions[t], "%d.%d.%d", &targets[t].build.major, &targets[t].build.minor, &targets[t].build.patch);
         snprintf(targets[t].build.name, sizeof targets[t].build.name, "%s-jit-cu13", versions[t]);
     }
     cr_assert(facts_tally_init(&tally, targets, 3, work, 2));
@@ -44,6 +45,15 @@ static void add(size_t target, size_t case_, const char *row, facts_verdict verd
     snprintf(expected.json, sizeof expected.json, "%s", expectation);
     facts_line_parse(&line, row, strlen(row));
     facts_tally_add(&tally, target, case_, &line, verdict, &expected);
+}
+
+static const char *changes(void)
+{
+    size_t length;
+    FILE *out = open_memstream(&said, &length);
+    facts_print_changes(&tally, "r.jsonl", out);
+    fclose(out);
+    return said;
 }
 
 static const char *findings(size_t most)
@@ -102,4 +112,22 @@ Test(tally, what_does_not_fit_is_counted)
     add(0, 0, NAN_ROW, FACTS_VERDICT_NAN, "", true);
     add(0, 1, PASS_ROW, FACTS_VERDICT_PASS, UNMET, true);
     cr_expect(strstr(findings(1), "and 1 more like these") != NULL, "%s", said);
+}
+
+#define ENGINES(list) "{\"case\":\"x\",\"verdict\":\"pass\",\"engines\":[" list "]}"
+#define ENGINE(index) "{\"mode\":\"A\",\"index\":" index "}"
+
+Test(tally, changes_are_counted_from_each_build_to_the_next_older_one)
+{
+    add(2, 0, PASS_ROW, FACTS_VERDICT_PASS, "", false);
+    cr_expect_str_eq(changes(), "\nnothing changed between the builds\n", "a case without a row has not changed");
+    free(said);
+    for (size_t t = 0; t < 3; t++)
+        add(t, 0, t == 1 ? NAN_ROW : PASS_ROW, t == 1 ? FACTS_VERDICT_NAN : FACTS_VERDICT_PASS, "", false);
+    for (size_t t = 0; t < 3; t++)
+        add(t, 1, t == 0 ? ENGINES(ENGINE("6")) : ENGINES(ENGINE("6") "," ENGINE("8")), FACTS_VERDICT_PASS, "", false);
+    cr_expect_str_eq(changes(), "\nchanged between builds:\n"
+                                "  9.14.0-jit-cu13 -> 9.19.0-jit-cu13 on h100: 1 verdict, 1 with other engines\n"
+                                "  9.19.0-jit-cu13 -> 9.27.0-jit-cu13 on h100: 1 verdict, 0 with other engines\n"
+                                "  which cases: facts diff r.jsonl --baseline 9.14.0-jit-cu13 --candidate 9.19.0-jit-cu13\n");
 }

@@ -13,8 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "case/words/verdict.h"
 #include "record/reader.h"
-#include "record/verdicts.h"
 
 #define MANY "pass=fwd d=8..1600:8" /* 200 cases */
 #define FEW "pass=fwd d=8..96:8"    /* 12 */
@@ -117,22 +117,22 @@ static inline bool sum_line(void *context, const facts_line *line)
     char name[1500];
     if (line->kind == FACTS_LINE_END) {
         s->ended = true;
-        facts_slice_bool(facts_line_get(line, "complete"), &s->complete);
+        facts_json_bool(facts_line_get(line, "complete"), &s->complete);
     }
     s->starts += line->kind == FACTS_LINE_START;
     if (line->kind != FACTS_LINE_ROW)
         return true;
     s->rows++;
     s->verdicts[facts_verdict_parse(facts_line_get(line, "verdict"))]++;
-    cr_assert(facts_slice_string(facts_line_get(line, "case"), name, sizeof name));
+    cr_assert(facts_json_string(facts_line_get(line, "case"), name, sizeof name));
     int d = dim_of(name);
     if (d <= 1600)
         s->names += s->seen[d]++ == 0;
-    facts_slice reason = facts_line_get(line, "reason");
+    facts_span reason = facts_line_get(line, "reason");
     facts_member members[16];
     size_t count;
     if (reason.at && facts_scan_object(reason.at, reason.length, members, 16, &count))
-        facts_slice_string(facts_member_find(members, count, "text"), s->last_reason, sizeof s->last_reason);
+        facts_json_string(facts_member_find(members, count, "text"), s->last_reason, sizeof s->last_reason);
     return true;
 }
 

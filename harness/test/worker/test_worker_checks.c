@@ -31,7 +31,7 @@ static void begin(scene *s, const char *text)
 {
     facts_target_request request = { .device = FACTS_DEVICE_CPU, .threads = 2 };
     facts_case c;
-    facts_error error = { .text = "" };
+    facts_error error = { 0 };
     char why[256] = "";
     json_t *reply = NULL;
     memset(s, 0, sizeof *s);
@@ -77,7 +77,7 @@ static void check(scene *s, facts_verdict due)
 {
     facts_checks_run(&s->runs);
     cr_expect_eq(s->trial.status, FATTN_OK, "%s", s->trial.text);
-    cr_expect_eq(s->trial.verdict, due, "%s: %s", facts_verdict_words[s->trial.verdict], s->trial.text);
+    cr_expect_eq(s->trial.verdict, due, "%s: %s", facts_verdict_name(s->trial.verdict), s->trial.text);
 }
 
 #define SHAPE "dtype=bf16 b=2 h=4/2 s=40/56 d=32 "

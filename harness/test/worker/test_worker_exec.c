@@ -8,6 +8,7 @@
 #include "case/language/case.h"
 #include "fattn/policy.h"
 #include "worker/exec/exec.h"
+#include "worker/memory/own_forward.h"
 #include "worker/target/case_policy.h"
 #include "worker/target/derived_layouts.h"
 
@@ -153,14 +154,14 @@ Test(exec, below_9_28_a_replay_after_the_plans_end_is_refused_by_policy)
 Test(exec, the_forward_of_a_backward_is_a_problem_of_its_own)
 {
     facts_problem p = resolved("pass=bwd " SMALL "mask=causal_br bias=1hss dbias=1 deterministic=1 exec=graph");
-    fattn_problem forward = facts_exec_forward(&p.ask), out;
+    fattn_problem forward = facts_own_forward(&p.ask), out;
     cr_assert_eq(fattn_problem_resolve(&forward, &out), FATTN_OK, "%s", fattn_last_error());
     cr_expect(out.pass == FATTN_FORWARD && out.outputs == FATTN_WANT_STATS && !out.deterministic && !out.dbias);
     cr_expect_eq(memcmp(out.o_strides, p.ask.o_strides, sizeof out.o_strides), 0);
     cr_expect_eq(memcmp(out.stats_strides, p.ask.stats_strides, sizeof out.stats_strides), 0);
-    cr_expect(facts_exec_has_forward(&p));
+    cr_expect(facts_has_own_forward(&p));
     p.exec = FACTS_EXEC_EAGER;
-    cr_expect_not(facts_exec_has_forward(&p));
+    cr_expect_not(facts_has_own_forward(&p));
 }
 
 Test(exec, a_policy_names_who_may_answer)

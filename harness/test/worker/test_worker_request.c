@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "worker/replace.h"
-#include "worker/request.h"
+#include "worker/target/request.h"
 
 static bool target(facts_target_request *out, const char *line, char error[FACTS_REQUEST_ERROR])
 {

@@ -27,7 +27,7 @@ static void expect_stages(const char *text, facts_device device, const char *due
     facts_truth truth;
     facts_trial trial;
     facts_case c;
-    facts_error error = { .text = "" };
+    facts_error error = { 0 };
     fattn_plan *plan = NULL;
     json_t *reply = NULL;
     char why[256] = "", said[1000] = "";

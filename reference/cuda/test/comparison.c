@@ -8,7 +8,7 @@
 
 #include "answers.h"
 #include "array.h"
-#include "device.h"
+#include "device_problem.h"
 #include "drawn.h"
 
 #define FORWARD_LIST(X) X(o) X(o_sigma) X(o_bound) X(lse) X(lse_tau) X(max) X(max_tau) X(sum_exp) X(o_nu) X(o_neff) X(amax_s) X(amax_o)

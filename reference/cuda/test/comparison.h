@@ -4,7 +4,7 @@
 
 #include <fref/gpu.h>
 
-#include "gpu_driver.h"
+#include "gpu/gpu_driver.h"
 
 typedef struct size_limits {
     int64_t batch, heads, seq, dim;

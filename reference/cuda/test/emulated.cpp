@@ -5,18 +5,18 @@
 #include <ucontext.h>
 
 #include "../bias.cu"
-#include "../facts.cu"
+#include "../row_facts.cu"
 #include "../finish.cu"
-#include "../freedom.cu"
-#include "../modify.cu"
+#include "../oracle_freedom.cu"
+#include "../oracle_modify.cu"
 #include "../prepare.cu"
 #include "../scores.cu"
 #include "../sums.cu"
 
-#include "../all.h"
+#include "../oracle_kernels.h"
 
 extern "C" {
-#include "../../src/gpu_driver.h"
+#include "../../src/gpu/gpu_driver.h"
 }
 
 namespace emulate {

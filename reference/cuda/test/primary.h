@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "gpu_driver.h"
+#include "gpu/gpu_driver.h"
 
 /* NULL, with the reason in `error`, where there is no GPU. The context lives as long as the program. */
 static inline const fref__driver *open_gpu(char error[256])

@@ -9,7 +9,7 @@
 
 #include "comparison.h"
 #include "drawn.h"
-#include "gpu_run.h"
+#include "gpu/gpu_run.h"
 
 const fref__driver *emulated_driver(void);
 

@@ -7,7 +7,7 @@
 #ifndef FREF_TESTING_EMULATOR_H
 #define FREF_TESTING_EMULATOR_H
 
-#include "modify.h"
+#include "modifications.h"
 #include "problems.h"
 
 /* X(SYMBOL, "word", "what is wrong") */

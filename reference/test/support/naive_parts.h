@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "naive.h"
+#include "naive_reference.h"
 
 typedef long double real;
 

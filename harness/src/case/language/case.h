@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "case/words/fail.h"
 #include "keys.h" /* facts_key: FACTS_KEY_PASS, FACTS_KEY_DTYPE, ... FACTS_KEY_COUNT */
 
 #define FACTS_CASE_TEXT 1024
@@ -21,12 +22,6 @@ typedef struct facts_case {
     uint16_t used;
     char text[FACTS_CASE_TEXT];
 } facts_case;
-
-/* One line for people: "file:line:column: what is wrong, what is allowed". */
-typedef struct facts_error {
-    char text[512];
-    int line, column;
-} facts_error;
 
 /* Parses one case (no lists). Returns false and fills *error when something is wrong. */
 bool facts_case_parse(facts_case *out, const char *text, facts_error *error);

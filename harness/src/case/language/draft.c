@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "case/words/layout_word.h"
+#include "layout_word.h"
 
 static bool is(const char *text, const char *word)
 {

@@ -3,6 +3,7 @@
 #ifndef FACTS_CASE_DRAFT_H
 #define FACTS_CASE_DRAFT_H
 
+#include "case.h"
 #include "case/words/case_text.h"
 
 typedef struct facts_draft {

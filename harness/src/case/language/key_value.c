@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "case/words/layout_word.h"
+#include "layout_word.h"
 #include "stride.h"
 
 #define MOST_INTEGER INT64_MAX /* of N, M and L; sizes are checked again where they are multiplied */
@@ -81,15 +81,15 @@ static bool one_template(facts_span template, facts_span value, char *out)
     return value.length == 0;
 }
 
-bool facts_template_match(const char *templates, facts_span value, char *out)
+int facts_template_match(const char *templates, facts_span value, char *out)
 {
     facts_span rest = facts_span_of(templates), template;
-    while ((template = facts_span_word(&rest)).length > 0) {
+    for (int place = 0; (template = facts_span_word(&rest)).length > 0; place++) {
         if (one_template(template, value, out))
-            return true;
+            return place;
     }
     out[0] = '\0';
-    return false;
+    return -1;
 }
 
 static bool not_allowed(facts_key key, facts_span value, facts_value_fault *fault)
@@ -100,15 +100,13 @@ static bool not_allowed(facts_key key, facts_span value, facts_value_fault *faul
     while ((template = facts_span_word(&rest)).length > 0)
         facts_nearest_offer(&nearest, template.at, template.length);
     char quote[FACTS_QUOTE_MAX], hint[FACTS_QUOTE_MAX];
-    size_t length = strlen(row->allowed);
-    while (length > 0 && row->allowed[length - 1] == ' ')
-        length--;
+    int length = facts_key_allowed_letters(key);
     const char *gloss = strpbrk(row->allowed, "NM") != NULL ? " (N, M: a whole number, M above 0)"
                         : strchr(row->allowed, 'L') != NULL ? " (L: a whole number or inf)"
                         : strchr(row->allowed, 'P') != NULL ? " (P: a number from 0 to 1)"
                                                             : "";
     return facts_fault(fault, 0, "%s=%s is not a value; allowed: %.*s%s%s", row->word, facts_quote(quote, value),
-                       length > 170 ? 170 : (int)length, row->allowed, gloss, facts_nearest_hint(&nearest, hint));
+                       length > 170 ? 170 : length, row->allowed, gloss, facts_nearest_hint(&nearest, hint));
 }
 
 /* 8/8/8 is 8, 8/2/2 is 8/2: trailing parts that repeat the one before are what absence means. */
@@ -283,12 +281,13 @@ bool facts_value_canonical(facts_key key, facts_span value, char *out, facts_val
 {
     const facts_key_row *row = &facts_keys[key];
     if (value.length == 0)
-        return facts_fault(fault, 0, "%s= has no value; allowed: %.*s", row->word, 200, row->allowed);
+        return facts_fault(fault, 0, "%s= has no value; allowed: %.*s", row->word,
+                           facts_key_allowed_letters(key) > 200 ? 200 : facts_key_allowed_letters(key), row->allowed);
     if (value.length >= FACTS_CASE_TEXT)
         return facts_fault(fault, 0, "%s is longer than a case may be (%d)", row->word, FACTS_CASE_TEXT);
     if (row->kind == FACTS_KIND_SET)
         return canonical_set(key, value, out, fault);
-    if (facts_template_match(row->allowed, value, out)) {
+    if (facts_template_match(row->allowed, value, out) >= 0) {
         if (row->kind == FACTS_KIND_RATIO)
             say_once(out);
         return true;

@@ -2,6 +2,7 @@
 #ifndef FACTS_CASE_VALUE_H
 #define FACTS_CASE_VALUE_H
 
+#include "case.h"
 #include "case/words/case_text.h"
 
 #define FACTS_MAX_LENGTHS 4096 /* lengths in one list */
@@ -14,8 +15,9 @@ typedef struct facts_value_fault {
 /* Writes the canonical spelling of `value` to out[FACTS_CASE_TEXT]. Returns false and fills *fault when it is not a value of `key`.
  */
 bool facts_value_canonical(facts_key key, facts_span value, char *out, facts_value_fault *fault);
-/* Is `value` spelled by one of the templates (keys.h)? Writes it canonically to out[FACTS_CASE_TEXT] if so. */
-bool facts_template_match(const char *templates, facts_span value, char *out);
+/* Which of the templates (keys.h) spells `value`, counted from 0; -1: none. Writes the value canonically to out[FACTS_CASE_TEXT].
+ */
+int facts_template_match(const char *templates, facts_span value, char *out);
 
 /* Fills *fault and returns false. */
 bool facts_fault(facts_value_fault *fault, size_t at, const char *format, ...) __attribute__((format(printf, 3, 4)));

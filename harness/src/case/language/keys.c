@@ -4,8 +4,8 @@
 
 #include "case/words/case_text.h"
 
-#define AS_ROW(symbol, word, kind, allowed, otherwise, now, help)                                                                  \
-    [FACTS_KEY_##symbol] = { word, FACTS_KIND_##kind, allowed, otherwise, now, help },
+#define AS_ROW(symbol, word, kind, allowed, otherwise, help)                                                                       \
+    [FACTS_KEY_##symbol] = { word, FACTS_KIND_##kind, allowed, otherwise, help },
 const facts_key_row facts_keys[FACTS_KEY_COUNT] = { FACTS_KEY_LIST(AS_ROW) };
 #undef AS_ROW
 
@@ -15,6 +15,11 @@ facts_key facts_key_find(const char *word, size_t length)
     while (key < FACTS_KEY_COUNT && !facts_span_is((facts_span){ word, length }, facts_keys[key].word))
         key++;
     return key;
+}
+
+int facts_key_allowed_letters(facts_key key)
+{
+    return (int)facts_span_trim(facts_span_of(facts_keys[key].allowed)).length;
 }
 
 const char *facts_key_nearest(const char *word, size_t length)
@@ -48,11 +53,7 @@ void facts_keys_help(FILE *out)
 {
     for (facts_key key = 0; key < FACTS_KEY_COUNT; key++) {
         const facts_key_row *row = &facts_keys[key];
-        size_t length = strlen(row->allowed);
-        while (length > 0 && row->allowed[length - 1] == ' ')
-            length--;
-        const char *state = row->now[0] == '\0' ? " [default only, so far]" : "";
-        fprintf(out, "  %-14s %s%s\n  %-14s   %.*s%s; default %s\n", row->word, row->help, state, "", (int)length, row->allowed,
-                also(row->kind), row->otherwise);
+        fprintf(out, "  %-14s %s\n  %-14s   %.*s%s; default %s\n", row->word, row->help, "", facts_key_allowed_letters(key),
+                row->allowed, also(row->kind), row->otherwise);
     }
 }

@@ -121,7 +121,7 @@ static bool read_ranges(facts_pattern *pattern, facts_key key, item *it, facts_e
         range r;
         const char *wrong = it->ranges == MOST_RANGES ? "too many ranges in one value" : read_range(key, it->text, behind, i, &r);
         if (wrong != NULL)
-            return facts_fail(error, pattern->place.where, pattern->place.line, it->column + (int)i, "%s", wrong);
+            return facts_fail_at(error, pattern->place.where, pattern->place.line, it->column + (int)i, "%s", wrong);
         it->range[it->ranges++] = r;
         it->count = product(it->count, r.count);
         behind = r.at + r.length;
@@ -173,12 +173,12 @@ static const char *item_value(const facts_pattern *pattern, const axis *a, const
     char text[FACTS_CASE_TEXT];
     facts_value_fault fault = { 0 };
     if (!item_text(it, index, text)) {
-        facts_fail(error, pattern->place.where, pattern->place.line, it->column, "%s is longer than a case may be",
-                   facts_keys[a->key].word);
+        facts_fail_at(error, pattern->place.where, pattern->place.line, it->column, "%s is longer than a case may be",
+                      facts_keys[a->key].word);
         return NULL;
     }
     if (!facts_value_canonical(a->key, facts_span_of(text), out, &fault)) {
-        facts_fail(error, pattern->place.where, pattern->place.line, it->column, "%s", fault.text);
+        facts_fail_at(error, pattern->place.where, pattern->place.line, it->column, "%s", fault.text);
         return NULL;
     }
     return out;
@@ -193,9 +193,9 @@ static bool check_item(facts_pattern *pattern, const axis *a, item *it, facts_er
                item_value(pattern, a, it, it->count - 1, value, error) != NULL;
     facts_value_fault fault = { 0 };
     if (!facts_value_canonical(a->key, it->text, value, &fault))
-        return facts_fail(error, pattern->place.where, pattern->place.line, it->column + (int)fault.at, "%s", fault.text);
+        return facts_fail_at(error, pattern->place.where, pattern->place.line, it->column + (int)fault.at, "%s", fault.text);
     it->canonical = strdup(value);
-    return it->canonical != NULL || facts_fail(error, pattern->place.where, pattern->place.line, it->column, "no memory");
+    return it->canonical != NULL || facts_fail_at(error, pattern->place.where, pattern->place.line, it->column, "no memory");
 }
 
 static bool read_axis(facts_pattern *pattern, const facts_token *token, facts_error *error)
@@ -205,10 +205,10 @@ static bool read_axis(facts_pattern *pattern, const facts_token *token, facts_er
     for (size_t i = 0; i < token->value.length; i++)
         a->items += token->value.at[i] == ',';
     if (a->items > MOST_ITEMS)
-        return facts_fail(error, pattern->place.where, pattern->place.line, token->column, "more than %d values", MOST_ITEMS);
+        return facts_fail_at(error, pattern->place.where, pattern->place.line, token->column, "more than %d values", MOST_ITEMS);
     a->item = calloc(a->items, sizeof *a->item);
     if (a->item == NULL)
-        return facts_fail(error, pattern->place.where, pattern->place.line, token->column, "no memory");
+        return facts_fail_at(error, pattern->place.where, pattern->place.line, token->column, "no memory");
     facts_span rest = token->value;
     for (size_t i = 0; i < a->items; i++) {
         item *it = &a->item[i];
@@ -231,7 +231,7 @@ bool facts_pattern_read(facts_pattern **out, facts_span text, facts_place place,
         return false;
     facts_pattern *pattern = calloc(1, sizeof *pattern);
     if (pattern == NULL)
-        return facts_fail(error, place.where, place.line, place.column, "no memory");
+        return facts_fail_at(error, place.where, place.line, place.column, "no memory");
     pattern->place = place;
     pattern->count = 1;
     for (size_t i = 0; i < count; i++) {
@@ -268,7 +268,7 @@ bool facts_pattern_at(const facts_pattern *pattern, uint64_t index, facts_case *
         if (text == value) {
             size_t letters = strlen(value) + 1;
             if (letters > sizeof room - used)
-                return facts_fail(error, pattern->place.where, pattern->place.line, it->column, "longer than a case may be");
+                return facts_fail_at(error, pattern->place.where, pattern->place.line, it->column, "longer than a case may be");
             text = memcpy(room + used, value, letters);
             used += letters;
         }
@@ -280,10 +280,10 @@ bool facts_pattern_at(const facts_pattern *pattern, uint64_t index, facts_case *
         int column = pattern->place.column;
         for (size_t i = 0; i < pattern->axes; i++)
             column = pattern->axis[i].key == at ? pattern->axis[i].column : column;
-        return facts_fail(error, pattern->place.where, pattern->place.line, column, "%s", complaint);
+        return facts_fail_at(error, pattern->place.where, pattern->place.line, column, "%s", complaint);
     }
     return facts_draft_store(&draft, out) ||
-           facts_fail(error, pattern->place.where, pattern->place.line, pattern->place.column, "longer than a case may be");
+           facts_fail_at(error, pattern->place.where, pattern->place.line, pattern->place.column, "longer than a case may be");
 }
 
 void facts_pattern_destroy(facts_pattern *pattern)

@@ -3,7 +3,8 @@
 #ifndef FACTS_CASE_PATTERN_H
 #define FACTS_CASE_PATTERN_H
 
-#include "case/words/token.h"
+#include "case.h"
+#include "token.h"
 
 typedef struct facts_pattern facts_pattern; /* owner; opaque */
 

@@ -1,4 +1,6 @@
 /* Which small arrays a call has, of which type and how many numbers. What they hold is numbers/fill/arrays.c's. */
+#include <stddef.h>
+
 #include "resolution.h"
 
 typedef struct arrays {
@@ -148,4 +150,24 @@ facts_resolve_status facts_resolve_arrays(facts_resolution *r)
     add_fp8(&a);
     add_mx(&a);
     return add_offsets(&a);
+}
+
+const char *const facts_array_words[FACTS_ARRAY_COUNT] = {
+#define AS_WORD(symbol, field, output) #field,
+    FACTS_ARRAY_LIST(AS_WORD)
+#undef AS_WORD
+};
+
+size_t facts_array_bytes(const facts_array *array)
+{
+    static const size_t size[] = { [FACTS_ARRAY_I32] = 4, [FACTS_ARRAY_I64] = 8, [FACTS_ARRAY_F32] = 4, [FACTS_ARRAY_U8] = 1 };
+    return (size_t)array->count * size[array->type];
+}
+
+size_t facts_array_place(facts_array_id id)
+{
+#define AS_PLACE(symbol, field, output) offsetof(fattn_tensors, field),
+    static const size_t place[FACTS_ARRAY_COUNT] = { FACTS_ARRAY_LIST(AS_PLACE) };
+#undef AS_PLACE
+    return place[id];
 }

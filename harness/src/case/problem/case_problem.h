@@ -10,10 +10,12 @@
 /* The tensors of a call. X(SYMBOL, "word", is_output_of_forward, is_output_of_backward) */
 #define FACTS_TENSOR_LIST(X)                                                                                                       \
     X(Q, "q", 0, 0)                                                                                                                \
-    X(K, "k", 0, 0) X(V, "v", 0, 0) X(O, "o", 1, 0) X(STATS, "stats", 1, 0) X(MAX, "max", 1, 0) X(SUM_EXP, "sum_exp", 1, 0)        \
-        X(DO, "do", 0, 0) X(DQ, "dq", 0, 1) X(DK, "dk", 0, 1) X(DV, "dv", 0, 1) X(BIAS, "bias", 0, 0) X(DBIAS, "dbias", 0, 1)      \
-            X(MOD_A, "mod_a", 0, 0) X(MOD_B, "mod_b", 0, 0) X(RNG_DUMP, "rng_dump", 1, 1) X(DROPOUT_MASK, "dropout_mask", 0, 0)    \
-                X(Q_T, "q_t", 0, 0) X(K_T, "k_t", 0, 0) X(DO_T, "do_t", 0, 0) X(DO_16, "do_16", 0, 0)
+    X(K, "k", 0, 0)                                                                                                                \
+    X(V, "v", 0, 0)                                                                                                                \
+    X(O, "o", 1, 0) X(STATS, "stats", 1, 0) X(MAX, "max", 1, 0) X(SUM_EXP, "sum_exp", 1, 0) X(DO, "do", 0, 0) X(DQ, "dq", 0, 1)    \
+        X(DK, "dk", 0, 1) X(DV, "dv", 0, 1) X(BIAS, "bias", 0, 0) X(DBIAS, "dbias", 0, 1) X(MOD_A, "mod_a", 0, 0)                  \
+            X(MOD_B, "mod_b", 0, 0) X(RNG_DUMP, "rng_dump", 1, 1) X(DROPOUT_MASK, "dropout_mask", 0, 0) X(Q_T, "q_t", 0, 0)        \
+                X(K_T, "k_t", 0, 0) X(DO_T, "do_t", 0, 0) X(DO_16, "do_16", 0, 0)
 
 #define AS_ENUM(symbol, word, fwd, bwd) FACTS_TENSOR_##symbol,
 typedef enum facts_tensor_id { FACTS_TENSOR_LIST(AS_ENUM) FACTS_TENSOR_COUNT } facts_tensor_id;
@@ -22,22 +24,23 @@ typedef enum facts_tensor_id { FACTS_TENSOR_LIST(AS_ENUM) FACTS_TENSOR_COUNT } f
 /* Small arrays of a call, one dimension each. X(SYMBOL, "word": the field of fattn_tensors, is_output) */
 #define FACTS_ARRAY_LIST(X)                                                                                                        \
     X(Q_OFFSETS, q_offsets, 0)                                                                                                     \
-    X(K_OFFSETS, k_offsets, 0) X(V_OFFSETS, v_offsets, 0) X(O_OFFSETS, o_offsets, 0) X(STATS_OFFSETS, stats_offsets, 0)            \
-        X(DO_OFFSETS, do_offsets, 0) X(DQ_OFFSETS, dq_offsets, 0) X(DK_OFFSETS, dk_offsets, 0) X(DV_OFFSETS, dv_offsets, 0)        \
-            X(SEQ_LEN_Q, seq_len_q, 0) X(SEQ_LEN_KV, seq_len_kv, 0) X(PAGE_TABLE_K, page_table_k, 0)                               \
-                X(PAGE_TABLE_V, page_table_v, 0) X(TABLE_OFFSETS_K, table_offsets_k, 0) X(TABLE_OFFSETS_V, table_offsets_v, 0)     \
-                    X(ATTN_SCALE, attn_scale, 0) X(ALIBI_SLOPES, alibi_slopes, 0) X(SINK, sink, 0) X(DSINK, dsink, 1)              \
-                        X(SEED, seed, 0) X(OFFSET, offset, 0) X(DROPOUT_SCALE, dropout_scale, 0)                                   \
-                            X(DROPOUT_SCALE_INVERSE, dropout_scale_inverse, 0) X(BLOCK_MASK, block_mask, 0) X(ROPE_Q, rope_q, 0)   \
-                                X(ROPE_K, rope_k, 0) X(DESCALE_Q, descale_q, 0) X(DESCALE_K, descale_k, 0)                         \
-                                    X(DESCALE_V, descale_v, 0) X(DESCALE_S, descale_s, 0) X(SCALE_S, scale_s, 0)                   \
-                                        X(SCALE_O, scale_o, 0) X(DESCALE_O, descale_o, 0) X(DESCALE_DO, descale_do, 0)             \
-                                            X(DESCALE_DP, descale_dp, 0) X(SCALE_DP, scale_dp, 0) X(SCALE_DQ, scale_dq, 0)         \
-                                                X(SCALE_DK, scale_dk, 0) X(SCALE_DV, scale_dv, 0) X(AMAX_S, amax_s, 1)             \
-                                                    X(AMAX_O, amax_o, 1) X(AMAX_DP, amax_dp, 1) X(AMAX_DQ, amax_dq, 1)             \
-                                                        X(AMAX_DK, amax_dk, 1) X(AMAX_DV, amax_dv, 1) X(SF_Q, sf_q, 0)             \
-                                                            X(SF_K, sf_k, 0) X(SF_V, sf_v, 0) X(SF_DO, sf_do, 0)                   \
-                                                                X(SF_Q_T, sf_q_t, 0) X(SF_K_T, sf_k_t, 0) X(SF_DO_T, sf_do_t, 0)
+    X(K_OFFSETS, k_offsets, 0)                                                                                                     \
+    X(V_OFFSETS, v_offsets, 0)                                                                                                     \
+    X(O_OFFSETS, o_offsets, 0) X(STATS_OFFSETS, stats_offsets, 0) X(DO_OFFSETS, do_offsets, 0) X(DQ_OFFSETS, dq_offsets, 0)        \
+        X(DK_OFFSETS, dk_offsets, 0) X(DV_OFFSETS, dv_offsets, 0) X(SEQ_LEN_Q, seq_len_q, 0) X(SEQ_LEN_KV, seq_len_kv, 0)          \
+            X(PAGE_TABLE_K, page_table_k, 0) X(PAGE_TABLE_V, page_table_v, 0) X(TABLE_OFFSETS_K, table_offsets_k, 0)               \
+                X(TABLE_OFFSETS_V, table_offsets_v, 0) X(ATTN_SCALE, attn_scale, 0) X(ALIBI_SLOPES, alibi_slopes, 0)               \
+                    X(SINK, sink, 0) X(DSINK, dsink, 1) X(SEED, seed, 0) X(OFFSET, offset, 0) X(DROPOUT_SCALE, dropout_scale, 0)   \
+                        X(DROPOUT_SCALE_INVERSE, dropout_scale_inverse, 0) X(BLOCK_MASK, block_mask, 0) X(ROPE_Q, rope_q, 0)       \
+                            X(ROPE_K, rope_k, 0) X(DESCALE_Q, descale_q, 0) X(DESCALE_K, descale_k, 0) X(DESCALE_V, descale_v, 0)  \
+                                X(DESCALE_S, descale_s, 0) X(SCALE_S, scale_s, 0) X(SCALE_O, scale_o, 0)                           \
+                                    X(DESCALE_O, descale_o, 0) X(DESCALE_DO, descale_do, 0) X(DESCALE_DP, descale_dp, 0)           \
+                                        X(SCALE_DP, scale_dp, 0) X(SCALE_DQ, scale_dq, 0) X(SCALE_DK, scale_dk, 0)                 \
+                                            X(SCALE_DV, scale_dv, 0) X(AMAX_S, amax_s, 1) X(AMAX_O, amax_o, 1)                     \
+                                                X(AMAX_DP, amax_dp, 1) X(AMAX_DQ, amax_dq, 1) X(AMAX_DK, amax_dk, 1)               \
+                                                    X(AMAX_DV, amax_dv, 1) X(SF_Q, sf_q, 0) X(SF_K, sf_k, 0) X(SF_V, sf_v, 0)      \
+                                                        X(SF_DO, sf_do, 0) X(SF_Q_T, sf_q_t, 0) X(SF_K_T, sf_k_t, 0)               \
+                                                            X(SF_DO_T, sf_do_t, 0)
 
 #define AS_ENUM(symbol, field, output) FACTS_ARRAY_##symbol,
 typedef enum facts_array_id { FACTS_ARRAY_LIST(AS_ENUM) FACTS_ARRAY_COUNT } facts_array_id;
@@ -51,6 +54,11 @@ typedef struct facts_array {
     facts_array_type type;
     bool output;
 } facts_array;
+
+extern const char *const facts_array_words[FACTS_ARRAY_COUNT];
+size_t facts_array_bytes(const facts_array *array);
+/* Where an array of a call stands in fattn_tensors. */
+size_t facts_array_place(facts_array_id id);
 
 /* Which side's lengths and starts a dimension of a tensor follows. */
 typedef enum facts_packing { FACTS_PACKED_NOT, FACTS_PACKED_Q, FACTS_PACKED_KV } facts_packing;
@@ -76,84 +84,6 @@ typedef struct facts_tensor {
     int32_t shares; /* packed layouts: 1 + the facts_tensor_id of the first tensor in the same storage (its `elements` is the size);
                        0: its own */
 } facts_tensor;
-
-/* What lies in the inputs (docs/numerics.md section 4). X(SYMBOL, "word") */
-#define FACTS_FILL_LIST(X)                                                                                                         \
-    X(GAUSS, "gauss")                                                                                                              \
-    X(UNIFORM, "uniform") X(SPIKY, "spiky") X(NEEDLE, "needle") X(NEGLSE, "neglse") X(STAIR_UP, "stair_up")                        \
-        X(STAIR_DN, "stair_dn") X(BIGLOGIT, "biglogit") X(OFFSET_K, "offset_k") X(SPARSE_INT, "sparse_int") X(UNIP, "unip")        \
-            X(BIAS_NEEDLE, "bias_needle") X(AMAX_PLANT, "amax_plant") X(CODEBOOK, "codebook") X(PAD_GARBAGE, "pad_garbage")        \
-                X(HUGELOGIT, "hugelogit") X(OUTLIER, "outlier") X(POSLSE, "poslse") X(TE, "te")
-#define AS_ENUM(symbol, word) FACTS_FILL_##symbol,
-typedef enum facts_fill { FACTS_FILL_LIST(AS_ENUM) FACTS_FILL_OTHER } facts_fill;
-#undef AS_ENUM
-
-/* What is verified beside the reference (docs/numerics.md sections 5 to 7). X(SYMBOL, "word"): exact probes P1 to P6, laws between
- * two runs of one engine, identities of huge problems. */
-#define FACTS_CHECK_LIST(X)                                                                                                        \
-    X(NONE, "none")                                                                                                                \
-    X(COUNT, "count") X(READOUT, "readout") X(KEEP, "keep") X(DS, "ds") X(POW2, "pow2") X(PERMUTE, "permute")                      \
-        X(SUM_ROWS, "sum_rows") X(LINEAR, "linear") X(SHIFT, "shift") X(REPEAT_HEADS, "repeat_heads") X(OTHERS, "others")          \
-            X(KEY_ORDER, "key_order") X(SPLIT, "split") X(PREFIX, "prefix") X(LENGTH, "length") X(WINDOW, "window")                \
-                X(OFF_BY_ONE, "off_by_one") X(DROPOUT_ZERO, "dropout_zero") X(RAGGED, "ragged") X(PAGED, "paged")                  \
-                    X(NONFINITE, "nonfinite") X(IDENTITIES, "identities")
-#define AS_ENUM(symbol, word) FACTS_CHECK_##symbol,
-typedef enum facts_check { FACTS_CHECK_LIST(AS_ENUM) FACTS_CHECKS } facts_check;
-#undef AS_ENUM
-
-/* What bias holds. X(SYMBOL, "word", number of parameters): ordinary values; 0; 0 or -inf at random (key 0 always 0); 0 but for
- * some rows that are -inf throughout; 0 within the band L:R (top-left), -inf outside; 0 or the lowest finite number of the type
- * (key 0 always 0); 0 (a mask: 1) throughout; -inf throughout. A boolean mask has 1 for 0, and 0 for -inf. */
-#define FACTS_BIAS_FILL_LIST(X)                                                                                                    \
-    X(RANDN, "randn", 0)                                                                                                           \
-    X(ZERO, "zero", 0) X(RANDOM, "random", 0) X(ROWS_MASKED, "rows_masked", 0) X(WINDOW, "window", 2)                              \
-        X(FINITE_MIN, "finite_min", 0) X(ALL_TRUE, "all_true", 0) X(MINUS_INF, "minus_inf", 0)
-#define AS_ENUM(symbol, word, parameters) FACTS_BIAS_##symbol,
-typedef enum facts_bias_fill { FACTS_BIAS_FILL_LIST(AS_ENUM) FACTS_BIAS_FILL_COUNT } facts_bias_fill;
-#undef AS_ENUM
-
-typedef enum facts_poison { FACTS_POISON_FILL, FACTS_POISON_NAN, FACTS_POISON_INF, FACTS_POISON_BIG } facts_poison;
-
-/* How the call is made. X(SYMBOL, "word") */
-#define FACTS_EXEC_LIST(X)                                                                                                         \
-    X(EAGER, "eager")                                                                                                              \
-    X(GRAPH, "graph") X(GRAPH_UPDATE, "graph_update") X(GRAPH_NATIVE, "graph_native")                                              \
-        X(GRAPH_AFTER_DESTROY, "graph_after_destroy") X(AOT, "aot") X(MULTI_STREAM, "multi_stream")                                \
-            X(OVERRIDE_SHAPE, "override_shape") X(INTERLEAVE, "interleave")
-#define AS_ENUM(symbol, word) FACTS_EXEC_##symbol,
-typedef enum facts_exec { FACTS_EXEC_LIST(AS_ENUM) FACTS_EXEC_COUNT } facts_exec;
-#undef AS_ENUM
-
-/* Which backends may answer on a GPU or a described device. X(SYMBOL, "word"): cuDNN alone; our own kernels alone; cuDNN, and where
- * it says no our kernels; the same with the rules of cases/errata.json. */
-#define FACTS_POLICY_LIST(X) X(CUDNN, "cudnn") X(MATH, "math") X(ANY, "any") X(GUARD, "guard")
-#define AS_ENUM(symbol, word) FACTS_POLICY_##symbol,
-typedef enum facts_policy { FACTS_POLICY_LIST(AS_ENUM) FACTS_POLICY_COUNT } facts_policy;
-#undef AS_ENUM
-
-/* Named score modifications (mod.h). X(SYMBOL, "word", number of parameters) */
-#define FACTS_MOD_LIST(X)                                                                                                          \
-    X(NONE, "none", 0)                                                                                                             \
-    X(CAUSAL, "causal", 0) X(WINDOW, "window", 2) X(SOFTCAP, "softcap", 1) X(TEMPERATURE, "temperature", 1)                        \
-        X(PREFIX_LM, "prefix", 1) X(POST_SCALE_BIAS, "post_scale_bias", 0) X(RELPOS, "relpos", 0) X(DOCUMENT, "document", 1)
-#define AS_ENUM(symbol, word, parameters) FACTS_MOD_##symbol,
-typedef enum facts_mod { FACTS_MOD_LIST(AS_ENUM) FACTS_MOD_COUNT } facts_mod;
-#undef AS_ENUM
-
-/* What a page table holds, what a block mask holds, what fp8 scales are. X(SYMBOL, "word") */
-#define FACTS_TABLE_LIST(X)                                                                                                        \
-    X(SHUFFLED, "shuffled") X(IDENTITY, "identity") X(LINSPACE, "linspace") X(SHARED, "shared") X(PACKED, "packed")
-#define FACTS_BLOCK_LIST(X) X(NONE, "none") X(RANDOM, "random") X(FIRST, "first") X(EMPTY_ROW, "empty_row")
-#define FACTS_SCALES_LIST(X) X(UNIT, "unit") X(POW2, "pow2") X(ODD, "odd")
-#define AS_ENUM(symbol, word) FACTS_TABLE_##symbol,
-typedef enum facts_table { FACTS_TABLE_LIST(AS_ENUM) FACTS_TABLES } facts_table;
-#undef AS_ENUM
-#define AS_ENUM(symbol, word) FACTS_BLOCKS_##symbol,
-typedef enum facts_block_pattern { FACTS_BLOCK_LIST(AS_ENUM) FACTS_BLOCK_PATTERNS } facts_block_pattern;
-#undef AS_ENUM
-#define AS_ENUM(symbol, word) FACTS_SCALES_##symbol,
-typedef enum facts_scales { FACTS_SCALES_LIST(AS_ENUM) FACTS_SCALES_COUNT } facts_scales;
-#undef AS_ENUM
 
 #define FACTS_ENGINE_AUTO (-1)
 #define FACTS_ENGINE_ALL (-2)

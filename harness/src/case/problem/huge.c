@@ -13,16 +13,6 @@ double facts_pairs(const facts_problem *p)
     return (double)ask->batch * (double)ask->heads_q * rows * (wide < keys ? wide : keys);
 }
 
-bool facts_is_coded(const facts_problem *p)
-{
-    const fattn_problem *ask = &p->ask;
-    bool joined = ask->has_bias || ask->sink || ask->alibi || ask->block_mask || ask->rope || p->drop != 0.0;
-    bool plain = !facts_is_fp8(ask->dtype) && !facts_is_mx(ask->dtype) && !p->high_backward;
-    for (int id = 0; id < FACTS_TENSOR_COUNT; id++)
-        plain = plain && p->tensor[id].packed == FACTS_PACKED_NOT && p->tensor[id].page == 0;
-    return p->fill == FACTS_FILL_CODEBOOK && p->mod == FACTS_MOD_NONE && !joined && plain;
-}
-
 bool facts_is_huge(const facts_problem *p)
 {
     double products = p->ask.pass == FATTN_BACKWARD ? 5.0 : 2.0;
@@ -30,6 +20,5 @@ bool facts_is_huge(const facts_problem *p)
         for (facts_tensor_id id = FACTS_TENSOR_DQ; id <= FACTS_TENSOR_DV; id++)
             if (p->tensor[id].present && p->tensor[id].dim[d] != p->tensor[id - FACTS_TENSOR_DQ + FACTS_TENSOR_Q].dim[d])
                 return false;
-    return !p->ask.dbias && !facts_is_coded(p) &&
-           products * facts_pairs(p) * (double)(p->ask.dim_qk + p->ask.dim_v + EXPONENTIAL) > FACTS_HUGE;
+    return !p->ask.dbias && products * facts_pairs(p) * (double)(p->ask.dim_qk + p->ask.dim_v + EXPONENTIAL) > FACTS_HUGE;
 }

@@ -4,14 +4,11 @@
 
 #include "case_problem.h"
 
-/* Operations from which on it is a sample, where no exact reference is cheaper (fill=codebook): half a minute on two cores. */
+/* Operations from which on it is a sample: half a minute on two cores. */
 #define FACTS_HUGE ((double)(UINT64_C(1) << 40))
 
 /* Rows times keys that they read, roughly. */
 double facts_pairs(const facts_problem *problem);
-/* The codebook fill's own reference answers it: fill=codebook, of 16 or 32 bits at strides, with nothing that joins the scores but
- * lengths and bands. */
-bool facts_is_coded(const facts_problem *problem);
 bool facts_is_huge(const facts_problem *problem);
 
 #endif

@@ -5,7 +5,7 @@
 
 #include "case/language/key_value.h"
 #include "case/words/case_text.h"
-#include "case/words/layout_word.h"
+#include "case/language/layout_word.h"
 #include "case_philox.h"
 
 _Static_assert(FACTS_MAX_LENGTHS == FACTS_MAX_BATCH_LENS, "one bound for lengths");

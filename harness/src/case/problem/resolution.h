@@ -20,6 +20,8 @@ typedef struct facts_resolution {
 facts_resolve_status facts_resolve_say(facts_error *error, facts_resolve_status status, facts_key key, const char *what);
 facts_resolve_status facts_resolve_bad(facts_resolution *r, facts_key key, const char *what); /* nobody could compute it */
 bool facts_key_is(const facts_case *c, facts_key key, const char *word);
+/* The place of the key's value among what keys.h allows: the number in the value's enum (vocabulary.h, fattn.h). */
+int facts_key_place(const facts_case *c, facts_key key);
 bool facts_key_given(const facts_case *c, facts_key key); /* not its default */
 /* The first of `keys` that is given although nothing is there that it speaks of: bad_problem, with `why`. */
 facts_resolve_status facts_resolve_idle(facts_resolution *r, const facts_key *keys, size_t count, const char *why);

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "case/language/key_value.h"
-#include "case/words/layout_word.h"
+#include "case/language/layout_word.h"
 #include "lengths.h"
 #include "resolution.h"
 

@@ -13,11 +13,6 @@ static int64_t pages_of(const facts_problem *p, int64_t table)
 
 facts_resolve_status facts_resolve_paged(facts_resolution *r)
 {
-    static const char *const words[] = {
-#define AS_WORD(symbol, word) word,
-        FACTS_TABLE_LIST(AS_WORD)
-#undef AS_WORD
-    };
     static const facts_key of_pages[] = { FACTS_KEY_TABLE };
     facts_problem *out = r->out;
     fattn_problem *ask = &out->ask;
@@ -32,8 +27,7 @@ facts_resolve_status facts_resolve_paged(facts_resolution *r)
         return facts_resolve_idle(r, of_pages, 1, "there are no pages: paged=N");
     if (ask->pass == FATTN_BACKWARD)
         return facts_resolve_bad(r, FACTS_KEY_PAGED, "a backward reads K and V as they are; pages are for the forward");
-    while (out->table < FACTS_TABLES - 1 && !facts_key_is(r->c, FACTS_KEY_TABLE, words[out->table]))
-        out->table++;
+    out->table = (facts_table)facts_key_place(r->c, FACTS_KEY_TABLE);
     const int64_t table = (ask->seq_kv + (int64_t)page - 1) / (int64_t)page, pages = pages_of(out, table);
     if (pages > INT32_MAX)
         return facts_resolve_bad(r, FACTS_KEY_PAGED, "more pages than a table can name");

@@ -45,91 +45,23 @@ bool facts_key_is(const facts_case *c, facts_key key, const char *word)
     return strcmp(facts_case_get(c, key), word) == 0;
 }
 
-/* ---- what nothing implements yet ------------------------------------------------------------------------------------------- */
-
-static bool set_is_in(const char *now, facts_span value)
-{
-    char scratch[FACTS_CASE_TEXT];
-    do {
-        if (!facts_template_match(now, facts_span_cut(&value, '+'), scratch))
-            return false;
-    } while (value.length > 0);
-    return true;
-}
-
-static bool implemented(const facts_case *c, facts_key key)
-{
-    const facts_key_row *row = &facts_keys[key];
-    if (c->at[key] == 0 || strcmp(row->now, "*") == 0)
-        return true;
-    char scratch[FACTS_CASE_TEXT];
-    facts_span value = facts_span_of(c->text + c->at[key]);
-    return row->kind == FACTS_KIND_SET ? set_is_in(row->now, value) : facts_template_match(row->now, value, scratch);
-}
-
-static facts_resolve_status check_implemented(facts_resolution *r)
-{
-    char what[200];
-    for (facts_key key = 0; key < FACTS_KEY_COUNT; key++) {
-        if (implemented(r->c, key))
-            continue;
-        snprintf(what, sizeof what, "%.120s is not implemented yet", facts_case_get(r->c, key));
-        return facts_resolve_say(r->error, FACTS_NOT_IMPLEMENTED, key, what);
-    }
-    return FACTS_RESOLVED;
-}
-
 /* ---- sizes and types ------------------------------------------------------------------------------------------------------- */
 
-static int word_value(const char *word, const char *const *words, const int *values, size_t count)
+int facts_key_place(const facts_case *c, facts_key key)
 {
-    for (size_t i = 0; i < count; i++) {
-        if (strcmp(word, words[i]) == 0)
-            return values[i];
-    }
-    return -1;
+    char scratch[FACTS_CASE_TEXT];
+    return facts_template_match(facts_keys[key].allowed, facts_span_of(facts_case_get(c, key)), scratch);
 }
-
-#define AS_WORD(symbol, value, word) word,
-#define AS_VALUE(symbol, value, word) value,
-#define READER(name, LIST)                                                                                                         \
-    static int name(const facts_case *c, facts_key key)                                                                            \
-    {                                                                                                                              \
-        static const char *const words[] = { LIST(AS_WORD) };                                                                      \
-        static const int values[] = { LIST(AS_VALUE) };                                                                            \
-        return word_value(facts_case_get(c, key), words, values, sizeof values / sizeof *values);                                  \
-    }
-READER(dtype_of, FATTN_DTYPE_LIST)
 
 int32_t facts_key_dtype(const facts_case *c, facts_key key)
 {
-    return dtype_of(c, key);
-}
-
-READER(pass_of, FATTN_PASS_LIST)
-READER(align_of, FATTN_ALIGN_LIST)
-READER(impl_of, FATTN_IMPL_LIST)
-READER(spelling_of, FATTN_SPELLING_LIST)
-
-#define AS_WORD2(symbol, word) word,
-static int plain_word(const char *word, const char *const *words, size_t count)
-{
-    size_t i = 0;
-    while (i < count && strcmp(word, words[i]) != 0)
-        i++;
-    return (int)i;
-}
-
-static facts_exec exec_of(const facts_case *c)
-{
-    static const char *const words[] = { FACTS_EXEC_LIST(AS_WORD2) };
-    return (facts_exec)plain_word(facts_case_get(c, FACTS_KEY_EXEC), words, FACTS_EXEC_COUNT);
-}
-
-static facts_policy policy_of(const facts_case *c)
-{
-    static const char *const words[] = { FACTS_POLICY_LIST(AS_WORD2) };
-    return (facts_policy)plain_word(facts_case_get(c, FACTS_KEY_POLICY), words, FACTS_POLICY_COUNT);
+#define AS_WORD(symbol, value, word) [value] = word,
+    static const char *const words[] = { "", FATTN_DTYPE_LIST(AS_WORD) };
+#undef AS_WORD
+    for (size_t dtype = 1; dtype < sizeof words / sizeof *words; dtype++)
+        if (facts_key_is(c, key, words[dtype]))
+            return (int32_t)dtype;
+    return -1;
 }
 
 /* The parts of 8/2/2; a part that is absent repeats the one before. Returns false when one is not a size anybody has. */
@@ -172,7 +104,7 @@ static facts_resolve_status resolve_sizes(facts_resolution *r)
     ask->seq_kv = seq[1];
     ask->dim_qk = dim[0];
     ask->dim_v = dim[1];
-    ask->pass = pass_of(r->c, FACTS_KEY_PASS);
+    ask->pass = facts_key_place(r->c, FACTS_KEY_PASS);
     return FACTS_RESOLVED;
 }
 
@@ -196,7 +128,7 @@ static facts_resolve_status resolve_band(facts_resolution *r)
         ask->has_right = 1;
         ask->window_right = (int64_t)bound;
     }
-    ask->align = align_of(r->c, FACTS_KEY_ALIGN);
+    ask->align = facts_key_place(r->c, FACTS_KEY_ALIGN);
     return FACTS_RESOLVED;
 }
 
@@ -204,36 +136,29 @@ static facts_resolve_status resolve_band(facts_resolution *r)
 
 static facts_resolve_status resolve_how(facts_resolution *r)
 {
-#define AS_FILL(symbol, word) word,
-    static const char *const fills[] = { FACTS_FILL_LIST(AS_FILL) };
-#undef AS_FILL
-    static const char *const poisons[] = { "fill", "nan", "inf", "big" };
-    _Static_assert(FACTS_FILL_GAUSS == 0 && FACTS_FILL_OTHER == sizeof fills / sizeof *fills, "fills in the order of facts_fill");
-    static const int order[] = { 0, 1, 2, 3 };
     facts_problem *out = r->out;
     const facts_case *c = r->c;
-    facts_span parameter = facts_span_of(facts_case_get(c, FACTS_KEY_FILL)), fill = facts_span_cut(&parameter, ':');
-    out->fill = FACTS_FILL_GAUSS;
-    while (out->fill < FACTS_FILL_OTHER && !facts_span_is(fill, fills[out->fill]))
-        out->fill++;
+    facts_span parameter = facts_span_of(facts_case_get(c, FACTS_KEY_FILL));
+    facts_span_cut(&parameter, ':');
+    out->fill = (facts_fill)facts_key_place(c, FACTS_KEY_FILL);
     if (out->fill == FACTS_FILL_OUTLIER &&
         (!facts_read_real(parameter, &out->fill_parameter) || fabs(out->fill_parameter) > 1024.0))
         return facts_resolve_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_FILL, "an outlier is at most 1024 times the others");
-    out->poison = (facts_poison)word_value(facts_case_get(c, FACTS_KEY_POISON), poisons, order, 4);
+    out->poison = (facts_poison)facts_key_place(c, FACTS_KEY_POISON);
     out->seed = strtoull(facts_case_get(c, FACTS_KEY_SEED), NULL, 10);
     unsigned long long repeat = strtoull(facts_case_get(c, FACTS_KEY_REPEAT), NULL, 10);
     if (repeat > 1000000)
         return facts_resolve_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_REPEAT, "at most 1000000 runs");
     out->repeat = (int32_t)repeat;
     fattn_problem *ask = &out->ask;
-    ask->impl = impl_of(c, FACTS_KEY_IMPL);
-    ask->spelling = spelling_of(c, FACTS_KEY_SPELLING);
+    ask->impl = facts_key_place(c, FACTS_KEY_IMPL);
+    ask->spelling = facts_key_place(c, FACTS_KEY_SPELLING);
     ask->deterministic = !facts_key_is(c, FACTS_KEY_DETERMINISTIC, "0");
     ask->determinism = facts_key_is(c, FACTS_KEY_DETERMINISTIC, "form")  ? FATTN_DETERMINISM_FORM
                        : facts_key_is(c, FACTS_KEY_DETERMINISTIC, "pin") ? FATTN_DETERMINISM_PIN
                                                                          : FATTN_DETERMINISM_AUTO;
     ask->guards_off = facts_key_is(c, FACTS_KEY_GUARDS, "off");
-    out->policy = policy_of(c);
+    out->policy = (facts_policy)facts_key_place(c, FACTS_KEY_POLICY);
     return FACTS_RESOLVED;
 }
 
@@ -245,7 +170,7 @@ static facts_resolve_status resolve_exec(facts_resolution *r)
 {
     facts_problem *out = r->out;
     uint64_t threads, offset = 0;
-    out->exec = exec_of(r->c);
+    out->exec = (facts_exec)facts_key_place(r->c, FACTS_KEY_EXEC);
     out->ask.capture = out->exec == FACTS_EXEC_GRAPH || out->exec == FACTS_EXEC_GRAPH_UPDATE ||
                        out->exec == FACTS_EXEC_GRAPH_NATIVE || out->exec == FACTS_EXEC_GRAPH_AFTER_DESTROY;
     if (!facts_read_integer(facts_span_of(facts_case_get(r->c, FACTS_KEY_THREADS)), MOST_THREADS, &threads))
@@ -259,9 +184,11 @@ static facts_resolve_status resolve_exec(facts_resolution *r)
     return FACTS_RESOLVED;
 }
 
-/* The two numbers of word:A:B into out[]; inf for an absent bound. */
-static void read_parameters(facts_span text, double out[2])
+/* The two numbers of word:A:B into out[]; inf for an absent bound, 0 for a number that the word does not have. */
+static void read_parameters(const facts_case *c, facts_key key, double out[2])
 {
+    facts_span text = facts_span_of(facts_case_get(c, key));
+    facts_span_cut(&text, ':');
     for (int i = 0; i < 2; i++) {
         facts_span part = facts_span_cut(&text, ':');
         if (facts_span_is(part, "inf"))
@@ -278,29 +205,14 @@ static bool fp32_holds(double value)
 
 static facts_resolve_status resolve_mod(facts_resolution *r)
 {
-    static const struct {
-        const char *word;
-        int parameters;
-    } mods[] = {
-#define AS_ROW(symbol, word, parameters) { word, parameters },
-        FACTS_MOD_LIST(AS_ROW)
-#undef AS_ROW
-    };
     facts_problem *out = r->out;
-    facts_span rest = facts_span_of(facts_case_get(r->c, FACTS_KEY_MOD));
-    facts_span word = facts_span_cut(&rest, ':');
-    size_t i = 0;
-    while (i < FACTS_MOD_COUNT && !facts_span_is(word, mods[i].word))
-        i++;
-    out->mod = (facts_mod)i;
-    out->mod_dtype = dtype_of(r->c, FACTS_KEY_BIAS_DTYPE);
-    read_parameters(rest, out->mod_parameter);
-    if (mods[i].parameters == 0)
-        return FACTS_RESOLVED;
+    out->mod = (facts_mod)facts_key_place(r->c, FACTS_KEY_MOD);
+    out->mod_dtype = facts_key_dtype(r->c, FACTS_KEY_BIAS_DTYPE);
+    read_parameters(r->c, FACTS_KEY_MOD, out->mod_parameter);
     bool number = out->mod == FACTS_MOD_SOFTCAP || out->mod == FACTS_MOD_TEMPERATURE;
     if (number && (out->mod_parameter[0] <= 0.0 || !fp32_holds(out->mod_parameter[0])))
         return facts_resolve_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_MOD, "want a number above 0 and at most 2^24");
-    for (int k = 0; !number && k < mods[i].parameters; k++) {
+    for (int k = 0; !number && k < 2; k++) {
         if (out->mod_parameter[k] != 0.0 && !fp32_holds(out->mod_parameter[k]))
             return facts_resolve_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_MOD, "a count is at most 2^24");
     }
@@ -312,14 +224,6 @@ static facts_resolve_status resolve_mod(facts_resolution *r)
 
 static facts_resolve_status resolve_bias(facts_resolution *r)
 {
-    static const struct {
-        const char *word;
-        int parameters;
-    } fills[] = {
-#define AS_ROW(symbol, word, parameters) { word, parameters },
-        FACTS_BIAS_FILL_LIST(AS_ROW)
-#undef AS_ROW
-    };
     fattn_problem *ask = &r->out->ask;
     const char *shape = facts_case_get(r->c, FACTS_KEY_BIAS);
     bool boolean = strncmp(shape, "bool:", 5) == 0;
@@ -337,14 +241,11 @@ static facts_resolve_status resolve_bias(facts_resolution *r)
     const int64_t full[4] = { ask->batch, ask->heads_q, ask->seq_q, ask->seq_kv };
     for (int d = 0; d < 4; d++)
         ask->bias_dim[d] = shape[d] == '1' ? 1 : full[d];
-    ask->bias_dtype = boolean ? FATTN_BOOL : dtype_of(r->c, FACTS_KEY_BIAS_DTYPE);
+    ask->bias_dtype = boolean ? FATTN_BOOL : facts_key_dtype(r->c, FACTS_KEY_BIAS_DTYPE);
     if (boolean && facts_key_given(r->c, FACTS_KEY_BIAS_DTYPE))
         return facts_resolve_bad(r, FACTS_KEY_BIAS_DTYPE, "a boolean mask has no other type");
-    facts_span rest = facts_span_of(facts_case_get(r->c, FACTS_KEY_BIAS_FILL));
-    facts_span word = facts_span_cut(&rest, ':');
-    while (r->out->bias_fill < FACTS_BIAS_FILL_COUNT && !facts_span_is(word, fills[r->out->bias_fill].word))
-        r->out->bias_fill++;
-    read_parameters(rest, r->out->bias_parameter);
+    r->out->bias_fill = (facts_bias_fill)facts_key_place(r->c, FACTS_KEY_BIAS_FILL);
+    read_parameters(r->c, FACTS_KEY_BIAS_FILL, r->out->bias_parameter);
     bool numbers =
         r->out->bias_fill == FACTS_BIAS_RANDN || r->out->bias_fill == FACTS_BIAS_ZERO || r->out->bias_fill == FACTS_BIAS_FINITE_MIN;
     if (boolean && numbers)
@@ -390,17 +291,14 @@ static facts_resolve_status resolve_lengths(facts_resolution *r)
 /* What is verified beside the reference, and whether that says anything here; last, as it may depend on everything. */
 static facts_resolve_status resolve_check(facts_resolution *r)
 {
-    const char *word = facts_case_get(r->c, FACTS_KEY_CHECK);
-    r->out->check = FACTS_CHECK_NONE;
-    while (r->out->check < FACTS_CHECKS && strcmp(word, facts_check_words[r->out->check]) != 0)
-        r->out->check++;
+    r->out->check = (facts_check)facts_key_place(r->c, FACTS_KEY_CHECK);
     const char *why = facts_check_refuses(r->out);
     return why == NULL ? FACTS_RESOLVED : facts_resolve_say(r->error, FACTS_BAD_PROBLEM, FACTS_KEY_CHECK, why);
 }
 
-/* One backward in five reads O and Stats of its own forward (docs/numerics.md section 1): which, its name says, and no engine
- * changes it. Not where data are made for one answer, nor where O is there twice, nor of 8 bit types, whose forward has scales and
- * factors of its own; but always where the reference has no O of every row. */
+/* One backward in five reads O and Stats of its own forward (docs/numerics.md section 1). The case's name says which, whatever the
+ * engine. None does with a check, an O whose places are shared, or 8 bit types, whose forward has scales and factors of its own.
+ * All do where the reference has no O of every row. */
 static bool reads_own_forward(const facts_problem *p, const facts_case *c)
 {
     facts_case any = *c;
@@ -409,8 +307,7 @@ static bool reads_own_forward(const facts_problem *p, const facts_case *c)
     const facts_tensor *o = &p->tensor[FACTS_TENSOR_O];
     if (p->ask.pass == FATTN_BACKWARD && facts_is_huge(p))
         return true;
-    if (p->ask.pass != FATTN_BACKWARD || p->check != FACTS_CHECK_NONE || p->fill == FACTS_FILL_CODEBOOK ||
-        facts_is_fp8(p->ask.dtype) || facts_is_mx(p->ask.dtype))
+    if (p->ask.pass != FATTN_BACKWARD || p->check != FACTS_CHECK_NONE || facts_is_fp8(p->ask.dtype) || facts_is_mx(p->ask.dtype))
         return false;
     for (int axis = 0; axis < 3; axis++)
         if (o->stride[axis] == 0 && o->dim[axis] > 1)
@@ -424,11 +321,11 @@ facts_resolve_status facts_problem_resolve(facts_problem *out, const facts_case 
 {
     *out = (facts_problem){ .ask = FATTN_PROBLEM_INIT };
     facts_resolution r = { .c = c, .out = out, .error = error };
-    facts_resolve_status (*const steps[])(
-        facts_resolution *) = { check_implemented,   resolve_sizes,         facts_resolve_types,  resolve_band,
-                                resolve_how,         facts_resolve_knobs,   resolve_exec,         resolve_bias,
-                                resolve_mod,         facts_resolve_softmax, resolve_lengths,      facts_resolve_packed,
-                                facts_resolve_paged, facts_resolve_tensors, facts_resolve_arrays, resolve_check };
+    facts_resolve_status (*const steps[])(facts_resolution *) = {
+        resolve_sizes,        facts_resolve_types, resolve_band,          resolve_how,           facts_resolve_knobs,
+        resolve_exec,         resolve_bias,        resolve_mod,           facts_resolve_softmax, resolve_lengths,
+        facts_resolve_packed, facts_resolve_paged, facts_resolve_tensors, facts_resolve_arrays,  resolve_check
+    };
     facts_resolve_status status = FACTS_RESOLVED;
     for (size_t i = 0; status == FACTS_RESOLVED && i < sizeof steps / sizeof *steps; i++)
         status = steps[i](&r);

@@ -27,14 +27,8 @@ static facts_resolve_status resolve_dropout(facts_resolution *r)
 
 static facts_resolve_status resolve_masks(facts_resolution *r)
 {
-    static const char *const words[] = {
-#define AS_WORD(symbol, word) word,
-        FACTS_BLOCK_LIST(AS_WORD)
-#undef AS_WORD
-    };
     facts_problem *out = r->out;
-    while (out->block_pattern < FACTS_BLOCK_PATTERNS - 1 && !facts_key_is(r->c, FACTS_KEY_BLOCKMASK, words[out->block_pattern]))
-        out->block_pattern++;
+    out->block_pattern = (facts_block_pattern)facts_key_place(r->c, FACTS_KEY_BLOCKMASK);
     out->ask.block_mask = out->block_pattern != FACTS_BLOCKS_NONE;
     out->ask.alibi = !facts_key_is(r->c, FACTS_KEY_ALIBI, "0");
     out->given_slopes = facts_key_is(r->c, FACTS_KEY_ALIBI, "custom");

@@ -50,19 +50,6 @@ static facts_resolve_status resolve_scales(facts_resolution *r)
 {
     static const facts_key of_fp8[] = { FACTS_KEY_SCALES, FACTS_KEY_SCALING };
     static const facts_key of_mx[] = { FACTS_KEY_SCALE_FORMAT };
-    static const char *const words[] = {
-#define AS_WORD(symbol, word) word,
-        FACTS_SCALES_LIST(AS_WORD)
-#undef AS_WORD
-    };
-    static const struct {
-        const char *word;
-        int32_t format;
-    } formats[] = {
-#define AS_ROW(symbol, value, word) { word, FATTN_##symbol },
-        FATTN_FORMAT_LIST(AS_ROW)
-#undef AS_ROW
-    };
     fattn_problem *ask = &r->out->ask;
     facts_resolve_status status = FACTS_RESOLVED;
     if (!facts_is_fp8(ask->dtype))
@@ -71,16 +58,15 @@ static facts_resolve_status resolve_scales(facts_resolution *r)
         status = facts_resolve_idle(r, of_mx, 1, "only the mx types have scale factors");
     if (status != FACTS_RESOLVED)
         return status;
-    while (r->out->scales < FACTS_SCALES_COUNT - 1 && !facts_key_is(r->c, FACTS_KEY_SCALES, words[r->out->scales]))
-        r->out->scales++;
+    r->out->scales = (facts_scales)facts_key_place(r->c, FACTS_KEY_SCALES);
     if (facts_is_fp8(ask->dtype))
         ask->scaling = facts_key_is(r->c, FACTS_KEY_SCALING, "current") ? FATTN_SCALING_CURRENT : FATTN_SCALING_DELAYED;
     if (facts_key_is(r->c, FACTS_KEY_SCALE_FORMAT, "thd"))
         return facts_resolve_bad(r, FACTS_KEY_SCALE_FORMAT,
                                  "scale factors of packed sequences have no layout; want bshd, sbhd or bhsd");
-    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
-        if (facts_key_is(r->c, FACTS_KEY_SCALE_FORMAT, formats[i].word))
-            ask->scale_format = formats[i].format;
+    _Static_assert(FATTN_FORMAT_UNSET == 0 && FATTN_FORMAT_BSHD == 1 && FATTN_FORMAT_SBHD == 2 && FATTN_FORMAT_BHSD == 3,
+                   "as scale_format= lists them");
+    ask->scale_format = facts_key_place(r->c, FACTS_KEY_SCALE_FORMAT);
     return FACTS_RESOLVED;
 }
 

@@ -3,7 +3,7 @@
 #define FACTS_CASE_STORAGE_H
 
 #include "case/language/stride.h"
-#include "case/words/layout_word.h"
+#include "case/language/layout_word.h"
 #include "case_problem.h"
 
 /* One tensor to place: its extents in b,h,s,d order and where it stands. */

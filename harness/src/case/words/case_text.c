@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,21 +62,6 @@ facts_span facts_span_word(facts_span *rest)
         rest->length--;
     }
     return facts_span_cut(rest, ' ');
-}
-
-bool facts_fail(facts_error *error, const char *where, int line, int column, const char *format, ...)
-{
-    if (error == NULL)
-        return false;
-    int used = snprintf(error->text, sizeof error->text, "%.200s:%d:%d: ", where, line, column);
-    va_list arguments;
-    va_start(arguments, format);
-    if (used > 0 && (size_t)used < sizeof error->text)
-        vsnprintf(error->text + used, sizeof error->text - (size_t)used, format, arguments);
-    va_end(arguments);
-    error->line = line;
-    error->column = column;
-    return false;
 }
 
 const char *facts_quote(char out[FACTS_QUOTE_MAX], facts_span span)

@@ -6,13 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "case/language/case.h"
-
-/* A piece of a longer text; not terminated. */
-typedef struct facts_span {
-    const char *at;
-    size_t length;
-} facts_span;
+#include "fail.h"
+#include "span.h"
 
 facts_span facts_span_of(const char *text);
 bool facts_span_is(facts_span span, const char *word);
@@ -24,10 +19,6 @@ facts_span facts_span_trim(facts_span text);
 facts_span facts_span_without_comment(facts_span text);
 /* The next word of a list separated by blanks; empty at its end. */
 facts_span facts_span_word(facts_span *rest);
-
-/* Fills *error with "where:line:column: sentence" and returns false. What came from outside is passed through facts_quote. */
-bool facts_fail(facts_error *error, const char *where, int line, int column, const char *format, ...)
-    __attribute__((format(printf, 5, 6)));
 
 #define FACTS_QUOTE_MAX 80
 /* A piece of input, safe to print: cut to a bearable length, what cannot be printed becomes '?'. Returns `out`. */

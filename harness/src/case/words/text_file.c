@@ -15,16 +15,16 @@ char *facts_file_text(const char *path, facts_error *error)
     struct stat status;
     char *text = NULL;
     if (file == NULL || fstat(fileno(file), &status) != 0) {
-        facts_fail(error, path, 1, 1, "cannot be read: %s", strerror(errno));
+        facts_fail_at(error, path, 1, 1, "cannot be read: %s", strerror(errno));
     } else if (!S_ISREG(status.st_mode) || (uint64_t)status.st_size > MOST_BYTES) {
-        facts_fail(error, path, 1, 1, "not a file of at most %u MiB", MOST_BYTES >> 20);
+        facts_fail_at(error, path, 1, 1, "not a file of at most %u MiB", MOST_BYTES >> 20);
     } else if ((text = calloc(1, (size_t)status.st_size + 1)) == NULL) {
-        facts_fail(error, path, 1, 1, "no memory");
+        facts_fail_at(error, path, 1, 1, "no memory");
     } else {
         size_t got = fread(text, 1, (size_t)status.st_size, file);
         const char *nul = memchr(text, '\0', got);
         if (ferror(file) || nul != NULL) {
-            facts_fail(error, path, 1, 1, nul != NULL ? "not a text" : "cannot be read");
+            facts_fail_at(error, path, 1, 1, nul != NULL ? "not a text" : "cannot be read");
             free(text);
             text = NULL;
         }

@@ -88,168 +88,84 @@ static const char *repeat(const facts_bisection *b, const facts_bisect_edge *edg
     return out;
 }
 
-/* The versions from..last: "9.8.0 .. 9.12.0". */
-static const char *range_of(const facts_bisection *b, size_t from, size_t last, char out[40])
-{
-    snprintf(out, 40, "%s%s%s", facts_bisection_version(b, from), last > from ? " .. " : "",
-             last > from ? facts_bisection_version(b, last) : "");
-    return out;
-}
-
 static bool has_no_part(const facts_bisection *b, size_t version)
 {
     return b->result.state[version] == FACTS_BISECT_SILENT || b->result.state[version] == FACTS_BISECT_FLAKY;
 }
 
-/* The last of the versions that have no part for the same reason as the first of them. */
-static size_t end_of_silence(const facts_bisection *b, size_t from)
+/* What one version answered, or why it has no part. */
+static const char *line_of(const facts_bisection *b, size_t version, char out[WHY_NOT])
 {
-    char first[WHY_NOT], next[WHY_NOT];
-    size_t last = from;
-    why_not(b, from, first);
-    while (last + 1 < b->versions && has_no_part(b, last + 1) && strcmp(first, why_not(b, last + 1, next)) == 0)
-        last++;
-    return last;
+    return has_no_part(b, version) ? why_not(b, version, out) : describe(said_of(b, version), out);
 }
 
-/* The last of the versions that answer as the first of them. */
-static size_t end_of_stretch(const facts_bisection *b, size_t from)
+/* Every version that was asked; neighbours that say the same share a line. */
+static size_t print_versions(const facts_bisection *b)
 {
-    size_t last = from;
-    while (last + 1 < b->versions && b->result.state[last + 1] == FACTS_BISECT_ANSWERED &&
-           b->result.value[last + 1] == b->result.value[from])
-        last++;
-    return last;
-}
-
-/* What all of a stretch said; of what they did not all say, that they did not. */
-static const char *describe_stretch(const facts_bisection *b, size_t from, size_t last, char out[DESCRIBED])
-{
-    char other[DESCRIBED];
-    const facts_said *first = said_of(b, from);
-    bool same_engines = true;
-    describe(first, out);
-    for (size_t v = from + 1; v <= last; v++) {
-        same_engines &= strcmp(first->engines, said_of(b, v)->engines) == 0;
-        if (strcmp(out, describe(said_of(b, v), other)) == 0)
+    char text[WHY_NOT], next[WHY_NOT], range[40];
+    size_t asked = 0;
+    for (size_t v = 0, end; v < b->versions; v = end) {
+        end = v + 1;
+        if (!b->at[v].known[0])
             continue;
-        facts_said_value(first, b->by, out);
-        size_t used = strlen(out);
-        snprintf(out + used, DESCRIBED - used, ", %s differ (--by %s)", same_engines ? "reasons" : "engines",
-                 same_engines ? "reason" : "engines");
-        break;
+        line_of(b, v, text);
+        while (end < b->versions && b->at[end].known[0] && strcmp(text, line_of(b, end, next)) == 0)
+            end++;
+        snprintf(range, sizeof range, "%s%s%s", facts_bisection_version(b, v), end > v + 1 ? " .. " : "",
+                 end > v + 1 ? facts_bisection_version(b, end - 1) : "");
+        printf("  %-18s %s\n", range, text);
+        asked += end - v;
     }
-    return out;
+    return asked;
 }
 
-/* A no that is ours says nothing of cuDNN. */
+/* A refusal by FACTS itself says nothing about cuDNN: the command that asks cuDNN. */
 static void print_guard(const facts_bisection *b, const facts_bisect_edge *edge)
 {
     char name[FACTS_NAME_MAX];
     facts_error ignored;
     facts_case free_of_guards = b->c;
     for (int i = 0; i < 2; i++) {
-        const facts_said *said = said_of(b, i ? edge->after : edge->before);
+        const size_t version = i ? edge->after : edge->before;
+        const facts_said *said = said_of(b, version);
         if (said->verdict != FACTS_VERDICT_UNSUPPORTED || strcmp(said->class_word, "policy") != 0 ||
             !facts_case_set(&free_of_guards, FACTS_KEY_GUARDS, "off", &ignored))
             continue;
-        printf("  the no of %s is a guard of ours%s%s, not cuDNN's; cuDNN itself:\n    facts bisect '%s' --cudnn %s..%s --device "
-               "%s%s\n",
-               facts_bisection_version(b, i ? edge->after : edge->before), said->rule[0] ? ": " : "", said->rule,
-               facts_case_name(&free_of_guards, name), facts_bisection_version(b, 0), facts_bisection_version(b, b->versions - 1),
-               b->device_word, b->options->plan ? " --plan" : "");
+        printf("  a guard of FACTS refuses %s%s%s. To ask cuDNN itself:\n    facts bisect '%s' --cudnn %s..%s --device %s%s\n",
+               facts_bisection_version(b, version), said->rule[0] ? ": " : "", said->rule, facts_case_name(&free_of_guards, name),
+               facts_bisection_version(b, 0), facts_bisection_version(b, b->versions - 1), b->device_word,
+               b->options->plan ? " --plan" : "");
         return;
     }
 }
 
 static void print_edge(const facts_bisection *b, const facts_bisect_edge *edge)
 {
-    char text[WHY_NOT], before[FACTS_SAID_VALUE], after[FACTS_SAID_VALUE], range[40], line[FACTS_NAME_MAX + 300];
-    bool plain = b->by == FACTS_BY_VERDICT;
-    if (edge->after == edge->before + 1)
-        printf(plain ? "%s: last %s %s, first %s %s\n" : "%s: %s up to %s, %s from %s\n", change_of(b, edge),
-               side_of(b, edge, edge->before, before), facts_bisection_version(b, edge->before),
-               side_of(b, edge, edge->after, after), facts_bisection_version(b, edge->after));
-    else
-        printf("%s between %s (%s) and %s (%s)\n", change_of(b, edge), facts_bisection_version(b, edge->before),
-               side_of(b, edge, edge->before, before), facts_bisection_version(b, edge->after),
-               side_of(b, edge, edge->after, after));
-    for (size_t v = edge->before + 1; v < edge->after; v = end_of_silence(b, v) + 1)
-        printf("  %s %s\n", range_of(b, v, end_of_silence(b, v), range), why_not(b, v, text));
-    printf("  %-8s %s\n", facts_bisection_version(b, edge->before), describe(said_of(b, edge->before), text));
-    printf("  %-8s %s\n", facts_bisection_version(b, edge->after), describe(said_of(b, edge->after), text));
+    char before[FACTS_SAID_VALUE], after[FACTS_SAID_VALUE], line[FACTS_NAME_MAX + 300];
+    printf(edge->after > edge->before + 1 ? "%s between: %s %s, %s %s\n"
+           : b->by == FACTS_BY_VERDICT    ? "%s: last %s %s, first %s %s\n"
+                                          : "%s: %s up to %s, %s from %s\n",
+           change_of(b, edge), side_of(b, edge, edge->before, before), facts_bisection_version(b, edge->before),
+           side_of(b, edge, edge->after, after), facts_bisection_version(b, edge->after));
     print_guard(b, edge);
     printf("  again: %s\n", repeat(b, edge, line, sizeof line));
-}
-
-/* With --all: each stretch of versions that answer alike, and what has no part in it. */
-static void print_stretches(const facts_bisection *b)
-{
-    char text[WHY_NOT], range[40];
-    size_t last;
-    for (size_t v = 0; v < b->versions; v = last + 1) {
-        bool silent = has_no_part(b, v);
-        last = silent ? end_of_silence(b, v) : end_of_stretch(b, v);
-        printf("  %-18s %s\n", range_of(b, v, last, range), silent ? why_not(b, v, text) : describe_stretch(b, v, last, text));
-    }
-    fputs("\n", stdout);
-}
-
-/* Of versions beside the edges that were asked and have no part in the answer. */
-static void print_silent(const facts_bisection *b)
-{
-    char text[WHY_NOT], range[40];
-    for (size_t v = 0; v < b->versions; v++) {
-        bool told = b->options->all || !has_no_part(b, v);
-        for (size_t i = 0; i < b->result.edges; i++)
-            told |= v > b->result.edge[i].before && v < b->result.edge[i].after;
-        if (told)
-            continue;
-        size_t last = end_of_silence(b, v);
-        printf("%s %s\n", range_of(b, v, last, range), why_not(b, v, text));
-        v = last;
-    }
-}
-
-static void print_equal(const facts_bisection *b)
-{
-    char text[DESCRIBED], other[DESCRIBED];
-    const char *first = facts_bisection_version(b, b->result.first), *last = facts_bisection_version(b, b->result.last);
-    if (b->options->all) {
-        printf("no edge: every version that answered, from %s to %s, answers alike\n", first, last);
-        return;
-    }
-    printf("no edge between the ends: %s and %s answer alike\n", first, last);
-    describe(said_of(b, b->result.first), text);
-    describe(said_of(b, b->result.last), other);
-    printf("  %-8s %s\n", first, text);
-    if (strcmp(text, other) != 0)
-        printf("  %-8s %s\n", last, other);
-    puts("what was lost and regained between them, --all finds");
-}
-
-static size_t count_asked(const facts_bisection *b)
-{
-    size_t n = 0;
-    for (size_t v = 0; v < b->versions; v++)
-        n += b->at[v].known[0];
-    return n;
 }
 
 static void print_text(const facts_bisection *b)
 {
     printf("%s\non %s, by %s, %zu versions of cuDNN from %s to %s\n\n", b->name, device_of(b), facts_by_word(b->by), b->versions,
            facts_bisection_version(b, 0), facts_bisection_version(b, b->versions - 1));
-    if (b->options->all)
-        print_stretches(b);
+    const size_t asked = print_versions(b);
+    puts("");
     for (size_t i = 0; i < b->result.edges; i++)
         print_edge(b, &b->result.edge[i]);
     if (b->result.outcome == FACTS_BISECT_EQUAL)
-        print_equal(b);
+        printf("no edge: %s and %s answer alike%s\n", facts_bisection_version(b, b->result.first),
+               facts_bisection_version(b, b->result.last),
+               b->options->all ? ", and so does every version between that answered" : "; --all also asks the versions between");
     if (b->result.outcome == FACTS_BISECT_NOTHING)
         puts("no answer: fewer than two versions could be asked");
-    print_silent(b);
-    printf("%zu of %zu versions asked%s\n", count_asked(b), b->versions,
+    printf("%zu of %zu versions asked%s\n", asked, b->versions,
            b->result.edges ? "; both sides of an edge twice, with the same answer" : "");
 }
 
@@ -310,6 +226,9 @@ static void print_json(const facts_bisection *b)
 {
     static const char *const outcomes[] = { "waiting", "nothing", "equal", "found" };
     char repro[FACTS_NAME_MAX + 300];
+    size_t asked = 0;
+    for (size_t v = 0; v < b->versions; v++)
+        asked += b->at[v].known[0];
     for (size_t i = 0; i < b->result.edges; i++) {
         const facts_bisect_edge *edge = &b->result.edge[i];
         facts_text line = { 0 };
@@ -329,7 +248,7 @@ static void print_json(const facts_bisection *b)
     facts_text_member(&line, "from", facts_bisection_version(b, 0));
     facts_text_member(&line, "to", facts_bisection_version(b, b->versions - 1));
     facts_text_member_int(&line, "versions", (int64_t)b->versions);
-    facts_text_member_int(&line, "asked", (int64_t)count_asked(b));
+    facts_text_member_int(&line, "asked", (int64_t)asked);
     add_silent(&line, "silent", b, 0, b->versions);
     end(&line);
 }

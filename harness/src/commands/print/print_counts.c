@@ -1,4 +1,5 @@
-/* The table at the end of a run: for each target how many cases ended how, and what the refusals said most. */
+/* The table at the end of a run: for each target how many cases ended how, what the refusals said most, and how many answers
+ * changed between builds. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,4 +46,71 @@ void facts_print_counts(const facts_tally *tally, bool decided, FILE *out)
     for (size_t t = 0; t < tally->target_count; t++)
         print_target(tally, t, decided, out);
     print_reasons(tally, out);
+}
+
+/* ---- changes between builds ------------------------------------------------------------------------------------------------- */
+
+#define CHANGES_SHOWN 10
+
+/* Older builds first; of one version as they were named. */
+static bool is_older(const facts_target *a, const facts_target *b)
+{
+    const int x[] = { a->build.major, a->build.minor, a->build.patch }, y[] = { b->build.major, b->build.minor, b->build.patch };
+    for (size_t i = 0; i < 3; i++)
+        if (x[i] != y[i])
+            return x[i] < y[i];
+    return a < b;
+}
+
+/* The next older target on the same device; NULL: none. */
+static const facts_target *predecessor(const facts_tally *tally, const facts_target *after)
+{
+    const facts_target *best = NULL;
+    for (const facts_target *t = tally->targets; t < tally->targets + tally->target_count; t++)
+        if (strcmp(t->device, after->device) == 0 && is_older(t, after) && (!best || is_older(best, t)))
+            best = t;
+    return best;
+}
+
+/* Cases that both answered: how many verdicts differ, and of those that pass on both how many engines. */
+static void count_changes(const facts_tally *tally, size_t before, size_t after, size_t *verdicts, size_t *engines)
+{
+    *verdicts = *engines = 0;
+    for (size_t work = 0; work < tally->work_count; work++) {
+        const facts_cell *a = facts_tally_cell(tally, before, work), *b = facts_tally_cell(tally, after, work);
+        if (a->verdict == FACTS_VERDICT_COUNT || b->verdict == FACTS_VERDICT_COUNT)
+            continue;
+        *verdicts += a->verdict != b->verdict;
+        *engines += a->verdict == b->verdict && a->verdict == FACTS_VERDICT_PASS && a->engines != b->engines;
+    }
+}
+
+void facts_print_changes(const facts_tally *tally, const char *record, FILE *out)
+{
+    const facts_target *first[2] = { NULL, NULL };
+    size_t shown = 0, pairs = 0, verdicts, engines;
+    for (size_t t = 0; t < tally->target_count; t++) {
+        const facts_target *after = &tally->targets[t], *before = predecessor(tally, after);
+        if (!before)
+            continue;
+        pairs++;
+        count_changes(tally, (size_t)(before - tally->targets), t, &verdicts, &engines);
+        if (!(verdicts + engines) || shown++ >= CHANGES_SHOWN)
+            continue;
+        if (shown == 1)
+            fputs("\nchanged between builds:\n", out);
+        fprintf(out, "  %s -> %s on %s: %zu verdict%s, %zu with other engines\n", before->build.name, after->build.name,
+                after->device, verdicts, verdicts == 1 ? "" : "s", engines);
+        if (!first[0]) {
+            first[0] = before;
+            first[1] = after;
+        }
+    }
+    if (shown > CHANGES_SHOWN)
+        fprintf(out, "  and %zu more pairs of builds\n", shown - CHANGES_SHOWN);
+    if (first[0])
+        fprintf(out, "  which cases: facts diff %s --baseline %s --candidate %s\n", record, first[0]->build.name,
+                first[1]->build.name);
+    else if (pairs)
+        fputs("\nnothing changed between the builds\n", out);
 }

@@ -3,9 +3,10 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "commands/commands.h"
 #include "record/text.h"
 
-static void print_found(const facts_found *f)
+static void print_found(const facts_found *f, FILE *out)
 {
     facts_text line = { 0 };
     facts_text_puts(&line, "{");
@@ -25,7 +26,7 @@ static void print_found(const facts_found *f)
     if (f->why)
         facts_text_member(&line, "why", f->why);
     facts_text_close(&line);
-    puts(line.data ? line.data : "");
+    fprintf(out, "%s\n", line.data ? line.data : "");
     facts_text_free(&line);
 }
 
@@ -49,57 +50,43 @@ void facts_self_print_table(const facts_survey *s)
     }
 }
 
-void facts_self_print_json(const facts_survey *s)
+void facts_self_print_json(const facts_survey *s, FILE *out)
 {
     for (size_t i = 0; i < s->count; i++)
-        print_found(&s->found[i]);
+        print_found(&s->found[i], out);
 }
 
-/* Of one liar and type: found[from] .. found[to-1]. */
-static void print_cell(const facts_survey *s, size_t from, size_t to)
+/* What `facts_reports self` reads. */
+static void write_survey(const void *subject, FILE *out)
 {
-    const facts_found *weakest = NULL;
-    const char *before = " ";
-    for (size_t i = from; i < to; i++) {
-        const facts_found *f = &s->found[i];
-        if (f->end == FACTS_END_KILLED && (!weakest || f->ratio < weakest->ratio))
-            weakest = f;
-    }
-    if (weakest && isfinite(weakest->ratio))
-        printf(" %.3g %s %s", weakest->ratio, weakest->gate, weakest->tensor);
-    else if (weakest)
-        printf(" %s %s", weakest->gate, weakest->tensor);
-    if (weakest)
-        before = "; ";
-    for (size_t i = from; i < to; i++) {
-        const facts_found *f = &s->found[i];
-        if (f->end != FACTS_END_BLIND && f->end != FACTS_END_SURVIVED)
-            continue;
-        printf("%s%s at %s", before, facts_end_word(f->end), facts_size_word(f->size, f->liar));
-        before = ", ";
-    }
-    printf(" |");
+    const facts_survey *s = subject;
+    facts_text line = { 0 };
+    facts_text_puts(&line, "{\"what\":{");
+    for (size_t i = 0; i < s->count; i++)
+        if (!i || s->found[i].liar != s->found[i - 1].liar)
+            facts_text_member(&line, facts_liar_words[s->found[i].liar], facts_liar_what[s->found[i].liar]);
+    facts_text_close(&line);
+    fprintf(out, "%s}\n", line.data ? line.data : "");
+    facts_text_free(&line);
+    facts_self_print_json(s, out);
 }
 
-void facts_self_print_markdown(const facts_survey *s)
+int facts_self_print_markdown(const facts_survey *s)
 {
-    facts_liar liar = FACTS_LIAR_NONE;
-    printf("| liar | what is wrong |");
-    for (size_t i = 0; i < s->count && s->found[i].liar == s->found[0].liar; i++)
-        if (i == 0 || s->found[i].type != s->found[i - 1].type)
-            printf(" %s |", facts_survey_type_word(s->found[i].type));
-    printf("\n|---|---|");
-    for (size_t i = 0; i < s->count && s->found[i].liar == s->found[0].liar; i++)
-        if (i == 0 || s->found[i].type != s->found[i - 1].type)
-            printf("---|");
-    for (size_t from = 0, to; from < s->count; from = to) {
-        const facts_found *first = &s->found[from];
-        for (to = from; to < s->count && s->found[to].liar == first->liar && s->found[to].type == first->type;)
-            to++;
-        if (first->liar != liar)
-            printf("\n| `%s` | %s |", facts_liar_words[first->liar], facts_liar_what[first->liar]);
-        liar = first->liar;
-        print_cell(s, from, to);
-    }
-    putchar('\n');
+    return facts_run_view("self", write_survey, s);
+}
+
+static void write_criteria(const void *subject, FILE *out)
+{
+    const facts_comparison *c = subject;
+    for (facts_criterion k = 0; k < FACTS_CRITERION_COUNT; k++)
+        for (int at = 0; at < c->columns; at++)
+            fprintf(out, "{\"criterion\":\"%s\",\"column\":\"%s\",\"accuses\":%s,\"percent\":%d,\"failed\":%d,\"fills\":%d}\n",
+                    facts_criterion_names[k], facts_column_headings[at], c->accuses[at][k] ? "true" : "false",
+                    (100 * c->killed[at][k] + c->liars[at] / 2) / c->liars[at], c->failed[at][k], c->fills[at]);
+}
+
+int facts_self_print_criteria(const facts_comparison *c)
+{
+    return facts_run_view("self", write_criteria, c);
 }

@@ -2,13 +2,18 @@
 #ifndef FACTS_SELF_PRINT_H
 #define FACTS_SELF_PRINT_H
 
+#include <stdio.h>
+
+#include "emulation/criteria.h"
 #include "emulation/survey.h"
 
 /* A line for each liar, and under it one for each type and size. */
 void facts_self_print_table(const facts_survey *survey);
 /* An object a line. */
-void facts_self_print_json(const facts_survey *survey);
-/* A row for each liar and type: for each type: the weakest ratio over the sizes and what found it; where it cannot be found. */
-void facts_self_print_markdown(const facts_survey *survey);
+void facts_self_print_json(const facts_survey *survey, FILE *out);
+/* As Markdown, by the report package: a row for each liar, a column for each type. Returns the package's exit code. */
+int facts_self_print_markdown(const facts_survey *survey);
+/* The same for the criteria of other suites: a row for each. */
+int facts_self_print_criteria(const facts_comparison *comparison);
 
 #endif

@@ -3,10 +3,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "case/language/expectation_lines.h"
+#include "case/suites/expectation_lines.h"
 #include "record/text.h"
 
 struct facts_expectations {
@@ -45,35 +44,21 @@ void facts_expectations_suites(const char *const *texts, size_t count, char out[
     }
 }
 
-int facts_expectations_load(facts_expectations **out, const char *suites, facts_message *message)
+int facts_expectations_load(facts_expectations **out, const char *suites, facts_error *message)
 {
-    char folder[FACTS_PATH], today[16] = "";
-    facts_error error = { .text = "" };
+    char folder[FACTS_PATH];
+    facts_error error = { 0 };
     facts_expectations *e = calloc(1, sizeof *e);
     *out = e;
     if (e)
         e->list = facts_deviations_create();
-    if (!e || !e->list) {
-        facts_say(message, "facts: out of memory");
-        return 3;
-    }
-    if (facts_expectations_path(folder) && !facts_deviations_load(e->list, folder, &error)) {
-        facts_say(message, "%s", error.text);
-        return 2;
-    }
-    facts_today(today);
-    facts_deviations_choose(e->list, suites, today);
+    if (!e || !e->list)
+        return facts_fail_as(3, message, "facts: out of memory");
+    if (facts_expectations_path(folder) && !facts_deviations_load(e->list, folder, &error))
+        return facts_fail_as(2, message, "%s", error.text);
+    facts_deviations_choose(e->list, suites);
     snprintf(e->suites, sizeof e->suites, "%s", suites);
     return 0;
-}
-
-const char *facts_today(char out[16])
-{
-    struct tm utc;
-    time_t now = time(NULL);
-    gmtime_r(&now, &utc);
-    strftime(out, 16, "%Y-%m-%d", &utc);
-    return out;
 }
 
 /* What is known before anything is asked. */
@@ -96,19 +81,19 @@ static void subject_of(facts_subject *out, char texts[5][40], const facts_target
     size_t count;
     *out = target_subject(target, texts[0], sm, measured);
     out->verdict = facts_verdict_name(verdict);
-    if (facts_slice_string(facts_line_get(row, "backend"), texts[1], sizeof texts[1]))
+    if (facts_json_string(facts_line_get(row, "backend"), texts[1], sizeof texts[1]))
         out->backend = texts[1];
-    if (facts_slice_int(facts_line_get(row, "engine"), &engine)) {
+    if (facts_json_int(facts_line_get(row, "engine"), &engine)) {
         snprintf(texts[2], sizeof texts[2], "%lld", (long long)engine);
         out->engine = texts[2];
     }
-    if (facts_slice_int(facts_line_get(row, "config"), &config)) {
+    if (facts_json_int(facts_line_get(row, "config"), &config)) {
         snprintf(texts[4], sizeof texts[4], "%lld", (long long)config);
         out->config = texts[4];
     }
-    facts_slice reason = facts_line_get(row, "reason");
+    facts_span reason = facts_line_get(row, "reason");
     if (reason.at && facts_scan_object(reason.at, reason.length, members, 16, &count) &&
-        facts_slice_string(facts_member_find(members, count < 16 ? count : 16, "class"), texts[3], sizeof texts[3]))
+        facts_json_string(facts_member_find(members, count < 16 ? count : 16, "class"), texts[3], sizeof texts[3]))
         out->reason_class = texts[3];
 }
 
@@ -116,10 +101,10 @@ static const char *reason_text(const facts_line *row, char *out, size_t capacity
 {
     facts_member members[16];
     size_t count;
-    facts_slice reason = facts_line_get(row, "reason");
+    facts_span reason = facts_line_get(row, "reason");
     out[0] = '\0';
     if (reason.at && facts_scan_object(reason.at, reason.length, members, 16, &count))
-        facts_slice_string(facts_member_find(members, count < 16 ? count : 16, "text"), out, capacity);
+        facts_json_string(facts_member_find(members, count < 16 ? count : 16, "text"), out, capacity);
     return out;
 }
 
@@ -246,8 +231,7 @@ size_t facts_expectations_stale(const facts_expectations *e, const facts_tally *
     for (size_t i = 0; e && i < facts_deviations_count(e->list); i++) {
         const facts_deviation *d = facts_deviations_at(e->list, i);
         long asked = 0, more = 0;
-        if (!*d->suites || !are_run(d->suites, e->suites) || !facts_deviations_counts(e->list, i) || d->met ||
-            (d->sometimes && d->used))
+        if (!*d->suites || !are_run(d->suites, e->suites) || d->met || (d->sometimes && d->used))
             continue;
         for (size_t t = 0; t < tally->target_count && more >= 0; t++, asked += more > 0 ? more : 0)
             more = candidates(e, i, tally, t, sms[t], task);

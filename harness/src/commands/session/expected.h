@@ -12,7 +12,7 @@ typedef struct facts_expectations facts_expectations;
 void facts_expectations_suites(const char *const *texts, size_t count, char out[FACTS_SUITES_MAX]);
 /* Loads the expectations that the build made; only lines about one of `suites` count, and none that expired. Returns 0, or 2 with a
  * line in *message. A missing folder is no expectations. */
-int facts_expectations_load(facts_expectations **out, const char *suites, facts_message *message);
+int facts_expectations_load(facts_expectations **out, const char *suites, facts_error *message);
 /* What they say of one row: fills the row's `expectation` object and whether it is a finding. */
 void facts_expectations_judge(const facts_expectations *expectations, const facts_target *target, int sm, const facts_work *work,
                               bool measured, facts_verdict verdict, const facts_line *row, facts_expected_row *out);
@@ -20,8 +20,6 @@ void facts_expectations_judge(const facts_expectations *expectations, const fact
  * targets and its cases were asked, all of them answered) and did not. Their number. Lines without `suites:` are left alone. */
 size_t facts_expectations_stale(const facts_expectations *expectations, const facts_tally *tally, const int *sms, facts_task task,
                                 FILE *out);
-/* The date, UTC. Returns `out`. */
-const char *facts_today(char out[16]);
 void facts_expectations_free(facts_expectations *expectations);
 
 #endif

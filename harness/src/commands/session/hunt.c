@@ -69,7 +69,6 @@ bool facts_hunt_ask(facts_hunt *hunt, const facts_case *c, int attempt, const ch
                               .group = group,
                               .expect = "",
                               .alone = alone,
-                              .fresh = attempt > 1,
                               .from_config = id == FACTS_MEMO_NONE ? 0 : facts_memo_config(hunt->memo, id) };
     if (id == FACTS_MEMO_NONE || !remember(hunt, id) || !facts_session_add(&hunt->session, &work))
         hunt->failed = true;
@@ -97,7 +96,7 @@ static void session_row(facts_session *session, const facts_outcome *outcome)
     bool again = facts_memo_get(hunt->memo, work->name, 1, &answer) == FACTS_MEMO_ANSWERED;
     facts_verdict before = again ? answer.verdict : FACTS_VERDICT_COUNT;
     facts_line_parse(&line, outcome->text, outcome->length);
-    facts_slice_bool(facts_line_get(&line, "more"), &more);
+    facts_json_bool(facts_line_get(&line, "more"), &more);
     hunt->inconclusive += outcome->verdict == FACTS_VERDICT_INCONCLUSIVE;
     if (!facts_memo_row(hunt->memo, hunt->ids[outcome->work], &line, !more)) {
         hunt->failed = true;
@@ -128,9 +127,9 @@ static bool find_device(void *context, const facts_line *line)
 {
     facts_hunt *hunt = context;
     const facts_target *t = target_of(hunt);
-    if (line->kind == FACTS_LINE_TARGET && facts_slice_is(facts_line_get(line, "build"), t->build.name) &&
-        facts_slice_is(facts_line_get(line, "planned"), t->device))
-        facts_slice_string(facts_line_get(line, "device"), hunt->device, sizeof hunt->device);
+    if (line->kind == FACTS_LINE_TARGET && facts_json_is(facts_line_get(line, "build"), t->build.name) &&
+        facts_json_is(facts_line_get(line, "planned"), t->device))
+        facts_json_string(facts_line_get(line, "device"), hunt->device, sizeof hunt->device);
     return true;
 }
 
@@ -176,7 +175,7 @@ static int open_target(facts_hunt *hunt)
 {
     facts_session *s = &hunt->session;
     const char *devices = s->options->device;
-    if (!devices && facts_gpu_count() == 0)
+    if (!devices && facts_gpus_here() == 0)
         return facts_complain(
             FACTS_EXIT_ENVIRONMENT,
             "facts: no GPU here; say --device cpu (our own CPU backend), or a described device (--device h100-sxm), of which "

@@ -3,7 +3,7 @@
 
 int facts_read_case(const char *command, const facts_options *o, facts_case *out)
 {
-    facts_error error = { .text = "" };
+    facts_error error = { 0 };
     if (o->word_count != 1)
         return facts_complain(FACTS_EXIT_BAD_INPUT, "facts %s: that is %zu words; give one case in quotes", command, o->word_count);
     return facts_case_parse(out, o->words[0], &error) ? FACTS_EXIT_OK : facts_complain(FACTS_EXIT_BAD_INPUT, "%s", error.text);

@@ -67,7 +67,7 @@ typedef enum kind { FLAG, TEXT, COUNT, NUMBER, SECONDS, MINUTES, RATIO, SHARD, O
     X("steps", 0, NUMBER, steps, "N", HUNTS, "questions for one shrinking (default 400)")                                          \
     X("weights", 0, TEXT, weights, "FILE", ON(FUZZ), "what is drawn, how often (default: cases/fuzz.weights)")                     \
     X("from", 0, RECORDS, from, "RECORD", MEASURES | ON(AUDIT), "of rows that are there, instead of a run; several are one")       \
-    X("write", 0, FLAG, write, NULL, ON(KNOWN), "check: write the new observations into cases/known instead of printing the diff") \
+    X("write", 0, FLAG, write, NULL, ON(KNOWN), "check, propose: write into cases/known instead of printing the diff")             \
     X("source", 0, TEXT, source, "TEXT", ON(KNOWN), "note: the record or report that shows the observation")                       \
     X("known", 0, FLAG, known, NULL, ON(FUZZ), "also known failures (cases/known)")                                                \
     X("baseline", 0, TEXT, baseline, "V", COMPARES, "what is trusted: a build (of two records, or of one that holds both)")        \
@@ -83,7 +83,6 @@ typedef enum kind { FLAG, TEXT, COUNT, NUMBER, SECONDS, MINUTES, RATIO, SHARD, O
     X("all", 0, FLAG, all, NULL, ON(BISECT), "every edge: ask all versions, not only those that a search needs")                   \
     X("decide", 0, FLAG, decide, NULL, ON(IMPORT), "also ask --cudnn about them")                                                  \
     X("run", 0, FLAG, run, NULL, ON(IMPORT), "also run them")                                                                      \
-    X("fresh", 0, FLAG, fresh, NULL, ON(DECIDE) | ON(MATRIX) | HUNTS | VERSIONS, "ask again what the store of answers has")        \
     X("pinned-only", 0, FLAG, pinned_only, NULL, ASKS | HUNTS | ON(MATRIX) | MEASURES | VERSIONS,                                  \
       "refuse a downloaded cuDNN that is not in ci/cudnn.lock")                                                                    \
     X("help", 'h', FLAG, help, NULL, EVERY, "this text")

@@ -33,7 +33,7 @@ typedef struct facts_options {
     int cases, steps; /* 0: not said */
     const char *baseline, *candidate, *junit, *errata, *fail_on, *by;
     double slower; /* 0: not said */
-    bool annotations, all, fresh, decide, run;
+    bool annotations, all, decide, run;
     bool known, write, pinned_only;
     const char *source;
     bool json, count, resume, overwrite, fail_fast, plan, explain, trace, force, first_bad_only;
@@ -56,9 +56,9 @@ typedef struct facts_options {
     X(FUZZ, "fuzz", "", "draw cases over all axes, ask, judge; what fails is shrunk and written down once")                        \
     X(IMPORT, "import", "LOG...", "cases out of cudnn-frontend's logs, cuDNN's own logs and plans")                                \
     X(AUDIT, "audit", "[CLAIMS...]", "what others say is supported, held against what cuDNN answers on both sides of each rule")   \
-    X(EXPECT, "expect", "update|check|golden [IN...]",                                                                             \
-      "what is known and accepted: proposed, checked, and the golden support matrix")                                              \
-    X(KNOWN, "known", "list|show|check|note [...]",                                                                                \
+    X(EXPECT, "expect", "golden [check|add]",                                                                                      \
+      "the golden support matrix: made, compared with the reviewed one, extended by a version")                                    \
+    X(KNOWN, "known", "list|show|check|propose|note [...]",                                                                        \
       "the known failures: what fails, in which versions; check asks a build about each of them")                                  \
     X(MERGE, "merge", "IN...", "join records; refuses other suites, names what is missing")                                        \
     X(SELF, "self", "", "the liars: which kernels that are wrong on purpose are found, and how often a right one is called wrong") \

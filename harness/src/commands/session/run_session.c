@@ -3,7 +3,6 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -21,7 +20,7 @@ bool facts_suite_dir(char out[FACTS_PATH])
     return false;
 }
 
-int facts_gpu_count(void)
+int facts_gpus_here(void)
 {
     DIR *devices = opendir("/dev");
     int n = 0;
@@ -37,21 +36,6 @@ int facts_session_jobs(const facts_options *o)
 {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     return o->jobs > 0 ? o->jobs : cores < 1 ? 1 : cores > MOST_JOBS ? MOST_JOBS : (int)cores;
-}
-
-int facts_complain(int status, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    vfprintf(stderr, format, arguments);
-    va_end(arguments);
-    fputc('\n', stderr);
-    return status;
-}
-
-int facts_no_memory(void)
-{
-    return facts_complain(FACTS_EXIT_ENVIRONMENT, "facts: out of memory");
 }
 
 static bool in_shard(const facts_options *options, const char *name)
@@ -77,7 +61,7 @@ static bool take_shard(facts_session *s)
 int facts_session_cases(facts_session *s, const char *const *texts, size_t count)
 {
     char folder[FACTS_PATH];
-    facts_error error = { .text = "" };
+    facts_error error = { 0 };
     if (!facts_suite_dir(folder))
         return FACTS_EXIT_ENVIRONMENT;
     const facts_choice choice = { .where = s->options->where, .with = s->options->with };
@@ -108,7 +92,7 @@ static int check_oracle(const facts_session *s)
 
 int facts_session_targets(facts_session *s, const char *cudnn, const char *devices)
 {
-    facts_message note = { "" }, message = { "" };
+    facts_error note = { 0 }, message = { 0 };
     const unsigned flags = FACTS_RESOLVE_INDEX | (s->options->pinned_only ? FACTS_RESOLVE_PINNED : 0);
     int status = facts_targets_resolve(&s->targets, cudnn ? cudnn : "default", flags, devices, &note, &message);
     if (status != 0)
@@ -157,8 +141,8 @@ static void on_row(void *context, const facts_outcome *outcome)
 static void note_calibration(facts_session *s, const facts_line *ready)
 {
     char version[16], used[16], words[80];
-    if (!facts_slice_string(facts_line_get(ready, "cudnn"), version, sizeof version) ||
-        !facts_slice_string(facts_line_get(ready, "calibration"), used, sizeof used) || strcmp(version, used) == 0)
+    if (!facts_json_string(facts_line_get(ready, "cudnn"), version, sizeof version) ||
+        !facts_json_string(facts_line_get(ready, "calibration"), used, sizeof used) || strcmp(version, used) == 0)
         return;
     size_t n = strlen(s->calibration);
     snprintf(words, sizeof words, "%s was not measured, %s is the nearest", version, used);
@@ -171,7 +155,7 @@ static void on_ready(void *context, size_t target, const char *device, const fac
     facts_session *s = context;
     int64_t sm;
     snprintf(s->targets.at[target].device, sizeof s->targets.at[target].device, "%s", device);
-    if (facts_slice_int(facts_line_get(ready, "sm"), &sm) && sm >= 0 && sm < 10000)
+    if (facts_json_int(facts_line_get(ready, "sm"), &sm) && sm >= 0 && sm < 10000)
         s->sms[target] = (int)sm;
     if (s->task == FACTS_TASK_RUN)
         note_calibration(s, ready);
@@ -228,8 +212,6 @@ static void fill_order(facts_session *s)
         .run_id = s->run_id,
         .writer = s->writer,
         .resume = s->resume,
-        .store = s->store,
-        .fresh = o->fresh,
         .hash_libraries = s->writer != NULL,
         .context = s,
         .more = s->more ? more : NULL,
@@ -242,7 +224,7 @@ static void fill_order(facts_session *s)
 
 int facts_session_run(facts_session *s)
 {
-    facts_message message = { "" };
+    facts_error message = { 0 };
     char error[FACTS_PATH + 256] = "";
     if (!find_worker(s))
         return FACTS_EXIT_ENVIRONMENT;
@@ -254,12 +236,10 @@ int facts_session_run(facts_session *s)
     int status = facts_session_open_record(s);
     if (status != 0)
         return status;
-    facts_session_open_store(s);
     fill_order(s);
     facts_progress_start(&s->progress, s->options->json && !isatty(2));
     status = facts_supervise(&s->order, &s->counts);
     facts_progress_end(&s->progress);
-    facts_session_close_store(s);
     if (status == 0 && s->resume && !facts_session_recount(s))
         status = facts_no_memory();
     if (s->writer)

@@ -4,6 +4,7 @@
 #define FACTS_SESSION_H
 
 #include "case/language/case.h"
+#include "complain.h"
 #include "expected.h"
 #include "options.h"
 #include "progress.h"
@@ -24,7 +25,6 @@ typedef struct facts_session {
     size_t stale;                  /* expectations that this run should have needed and did not */
     facts_resume *resume;
     facts_writer *writer;
-    struct facts_answers *store; /* of answers; NULL: there is none, or this session really asks */
     facts_tally tally;
     facts_progress progress;
     facts_order order;
@@ -41,7 +41,7 @@ typedef struct facts_session {
     uint64_t seed; /* of what is drawn, for the record */
     void *context;
     char calibration[200]; /* of which versions the error constants of another stand in; "": none */
-    bool keep_record;      /* false: doctor and repro write none unless asked, and ask whatever was answered before */
+    bool keep_record;      /* false: doctor and repro write none unless asked */
 } facts_session;
 
 /* Expands CASES (and --where, --shard). Returns an exit code; says why on stderr. */
@@ -62,15 +62,11 @@ int facts_session_broken(const facts_session *session);
 int facts_session_exit(const facts_session *session);
 void facts_session_free(facts_session *session);
 
-/* A line on stderr; returns `status`, as in: return facts_complain(FACTS_EXIT_BAD_INPUT, "facts run: …"). */
-int facts_complain(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
-int facts_no_memory(void);
-
 /* The folder of suites; exit 3 with a line when there is none. */
 bool facts_suite_dir(char out[FACTS_PATH]);
 /* How many questions are worth having in the air: --jobs, else the cores, at most 8. */
 int facts_session_jobs(const facts_options *options);
 /* How many GPUs this machine shows (device files; nothing is loaded). */
-int facts_gpu_count(void);
+int facts_gpus_here(void);
 
 #endif

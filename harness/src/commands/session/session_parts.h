@@ -7,11 +7,6 @@
 /* Names the run, opens its record where there is to be one, and writes its first line. Returns 0, or 2 or 3 with a line on stderr.
  */
 int facts_session_open_record(facts_session *session);
-/* The folders above a path. False: errno says why. */
-bool facts_make_folders(char *path);
-/* Opens the store of answers where this session may use it; without one everything is asked. */
-void facts_session_open_store(facts_session *session);
-void facts_session_close_store(facts_session *session);
 /* The last line; a failure is noted in `counts`. */
 void facts_session_end_record(facts_session *session);
 /* After --resume: the tally becomes that of the whole record. False: out of memory. */

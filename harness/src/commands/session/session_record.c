@@ -13,7 +13,8 @@
 #define GROUPS_MAX 256
 #define GROUP_TEXT_MAX 400
 
-bool facts_make_folders(char *path)
+/* The folders above a path. False: errno says why. */
+static bool make_folders(char *path)
 {
     for (char *slash = path + 1; (slash = strchr(slash, '/')) != NULL; slash++) {
         *slash = '\0';
@@ -33,7 +34,7 @@ static bool choose_record(facts_session *s)
         snprintf(s->record, sizeof s->record, "%s", s->options->output);
     if (s->record[0])
         return true;
-    if (facts_cache_path(part, s->record) && facts_make_folders(s->record))
+    if (facts_cache_path(part, s->record) && make_folders(s->record))
         return true;
     fprintf(stderr, "facts: %s: %s; say where the record goes with -o FILE\n", s->record, strerror(errno));
     return false;

@@ -25,9 +25,9 @@ static bool recount_row(void *context, const facts_line *line)
     recount *r = context;
     facts_session *s = r->session;
     char name[FACTS_NAME_MAX], build[64], device[128];
-    if (line->kind != FACTS_LINE_ROW || !facts_slice_string(facts_line_get(line, "case"), name, sizeof name) ||
-        !facts_slice_string(facts_line_get(line, "build"), build, sizeof build) ||
-        !facts_slice_string(facts_line_get(line, "device"), device, sizeof device))
+    if (line->kind != FACTS_LINE_ROW || !facts_json_string(facts_line_get(line, "case"), name, sizeof name) ||
+        !facts_json_string(facts_line_get(line, "build"), build, sizeof build) ||
+        !facts_json_string(facts_line_get(line, "device"), device, sizeof device))
         return true;
     const index_entry *found = bsearch(&(index_entry){ .name = name }, r->index, s->work_count, sizeof *r->index, by_name);
     facts_verdict verdict = facts_verdict_parse(facts_line_get(line, "verdict"));

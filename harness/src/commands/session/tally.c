@@ -82,14 +82,14 @@ static void list_tensors(char *out, size_t capacity, const facts_line *row)
 {
     facts_member tensors[16], members[24];
     size_t count, n, used = 0;
-    facts_slice errors = facts_line_get(row, "errors");
+    facts_span errors = facts_line_get(row, "errors");
     out[0] = '\0';
     if (!errors.at || !facts_scan_object(errors.at, errors.length, tensors, 16, &count))
         return;
     for (size_t i = 0; i < count && i < 16 && used < capacity; i++) {
         if (!facts_scan_object(tensors[i].value.at, tensors[i].value.length, members, 24, &n))
             continue;
-        facts_slice ratio = facts_member_find(members, n < 24 ? n : 24, "ratio");
+        facts_span ratio = facts_member_find(members, n < 24 ? n : 24, "ratio");
         if (!ratio.at || (*ratio.at != '"' && strtod(ratio.at, NULL) <= 1))
             continue;
         int wrote =
@@ -105,9 +105,9 @@ static uint32_t explain_news(facts_tally *tally, const facts_line *row, const ch
     size_t count;
     char text[600], verdict[32] = "", link[256] = "";
     if (facts_scan_object(expected, strlen(expected), members, 8, &count) && count <= 8) {
-        facts_slice_string(facts_member_find(members, count, "verdict"), verdict, sizeof verdict);
-        if (!facts_slice_string(facts_member_find(members, count, "link"), link, sizeof link))
-            facts_slice_string(facts_member_find(members, count, "reason"), link, sizeof link);
+        facts_json_string(facts_member_find(members, count, "verdict"), verdict, sizeof verdict);
+        if (!facts_json_string(facts_member_find(members, count, "link"), link, sizeof link))
+            facts_json_string(facts_member_find(members, count, "reason"), link, sizeof link);
         snprintf(text, sizeof text, "expected was %s (%s)", verdict, link);
         return facts_intern_id(tally->texts, text);
     }
@@ -123,7 +123,7 @@ static uint32_t read_link(facts_tally *tally, const char *expected)
     size_t count;
     char link[256];
     if (!facts_scan_object(expected, strlen(expected), members, 8, &count) || count > 8 ||
-        !facts_slice_string(facts_member_find(members, count, "link"), link, sizeof link))
+        !facts_json_string(facts_member_find(members, count, "link"), link, sizeof link))
         return 0;
     return facts_intern_id(tally->texts, link);
 }
@@ -133,8 +133,8 @@ static void begin_anew(facts_cell *cell, facts_verdict verdict, const facts_line
 {
     int64_t attempt = 0;
     bool more = false;
-    facts_slice_int(facts_line_get(row, "attempt"), &attempt);
-    facts_slice_bool(facts_line_get(row, "more"), &more);
+    facts_json_int(facts_line_get(row, "attempt"), &attempt);
+    facts_json_bool(facts_line_get(row, "more"), &more);
     if (cell->finished && attempt > cell->finished)
         *cell = (facts_cell){ .verdict = FACTS_VERDICT_COUNT, .news = FACTS_VERDICT_COUNT };
     if (!more && verdict != FACTS_VERDICT_NOT_RUN && attempt > 0 && attempt <= UINT16_MAX)

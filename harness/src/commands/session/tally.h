@@ -6,9 +6,9 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "case/words/verdict.h"
 #include "intern.h"
 #include "record/reader.h"
-#include "record/verdicts.h"
 #include "supervisor/order.h"
 
 typedef struct facts_cell {
@@ -54,8 +54,9 @@ facts_text_count *facts_tally_texts(const facts_tally *tally, size_t member);
 
 /* For people. `names[target]` is the device as records call it. */
 void facts_print_counts(const facts_tally *tally, bool decided,
-                        FILE *out);                          /* a line for each target: counts by verdict; first reasons */
-void facts_print_flips(const facts_tally *tally, FILE *out); /* what changed from build to build, at most ten groups */
+                        FILE *out); /* a line for each target: counts by verdict; first reasons */
+/* How many answers changed from each build to the next on a device, in at most ten lines, and the command that groups them. */
+void facts_print_changes(const facts_tally *tally, const char *record, FILE *out);
 void facts_print_findings(const facts_tally *tally, size_t most,
                           FILE *out); /* each with its repro line; known ones are counted, by link */
 size_t facts_tally_unexpected(const facts_tally *tally);

@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "check.h"
-#include "numbers/fill/fill.h"
+#include "numbers/fill/fill_element.h"
 #include "numbers/fill/oracle_view.h"
 #include "numbers/fill/places.h"
 #include "numbers/fill/scalars.h"

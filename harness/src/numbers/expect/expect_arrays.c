@@ -2,7 +2,6 @@
 
 #include <stdlib.h>
 
-#include "numbers/fill/arrays.h"
 #include "numbers/fill/scalars.h"
 
 /* What a tensor was multiplied with before its cast. */

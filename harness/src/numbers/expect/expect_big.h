@@ -1,5 +1,5 @@
-/* What is due of problems with many rows: an exact reference where the data are made for one (fill=codebook), a sample where they
- * are not (case/problem/huge.h). docs/numerics.md section 7. */
+/* Problems too large for the C reference (case/problem/huge.h): it answers a sample of rows and keys.
+ * docs/numerics.md section 7. */
 #ifndef FACTS_EXPECT_BIG_H
 #define FACTS_EXPECT_BIG_H
 
@@ -13,8 +13,8 @@ int64_t *facts_big_sample(const facts_problem *problem, bool keys, int64_t *coun
 /* Rows of this tensor that nobody looks at: FACTS_DUE_NUMBER for a live one. `due` is [batch, rows]. False without memory. */
 bool facts_big_due(const facts_problem *problem, facts_tensor_id id, facts_due *due);
 
-/* As fref_forward and fref_backward, by whichever reference the problem has; tensor[]: as the reference reads them. Returns 0,
- * ENOMEM, ENOTSUP. */
+/* As fref_forward and fref_backward; of a huge problem the answers of the sample, in their own rows, and neither amax, dsink nor
+ * dbias. tensor[]: as the reference reads them. Returns 0, ENOMEM. */
 int facts_big_forward(const facts_problem *problem, const fref_problem *asked, const fref_tensor tensor[FACTS_TENSOR_COUNT],
                       const fref_rounding *rounding, const fref_forward_out *out);
 int facts_big_backward(const facts_problem *problem, const fref_problem *asked, const fref_tensor tensor[FACTS_TENSOR_COUNT],

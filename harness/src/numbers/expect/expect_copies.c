@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "numbers/fill/fill.h"
+#include "numbers/fill/recipe.h"
 #include "numbers/fill/scalars.h"
 
 /* Scores that lie apart by many steps of P's type (2^-7 in bf16) share no roundings. */

@@ -14,7 +14,6 @@
 #include "gradients.h"
 #include "numbers/dtype.h"
 #include "numbers/fill/arrays.h"
-#include "numbers/fill/fill.h"
 #include "numbers/fill/mod.h"
 #include "numbers/fill/oracle_view.h"
 #include "numbers/fill/places.h"

@@ -1,33 +1,12 @@
 #include "arrays.h"
 
 #include <math.h>
-#include <stddef.h>
 #include <string.h>
 
 #include "mx.h"
 #include "numbers/philox.h"
 #include "places.h"
 #include "scalars.h"
-
-const char *const facts_array_words[FACTS_ARRAY_COUNT] = {
-#define AS_WORD(symbol, field, output) #field,
-    FACTS_ARRAY_LIST(AS_WORD)
-#undef AS_WORD
-};
-
-size_t facts_array_bytes(const facts_array *array)
-{
-    static const size_t size[] = { [FACTS_ARRAY_I32] = 4, [FACTS_ARRAY_I64] = 8, [FACTS_ARRAY_F32] = 4, [FACTS_ARRAY_U8] = 1 };
-    return (size_t)array->count * size[array->type];
-}
-
-size_t facts_array_place(facts_array_id id)
-{
-#define AS_PLACE(symbol, field, output) offsetof(fattn_tensors, field),
-    static const size_t place[FACTS_ARRAY_COUNT] = { FACTS_ARRAY_LIST(AS_PLACE) };
-#undef AS_PLACE
-    return place[id];
-}
 
 static void put_integer(const facts_array *array, void *out, int64_t i, int64_t value)
 {

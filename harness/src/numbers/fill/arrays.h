@@ -5,11 +5,6 @@
 
 #include "case/problem/case_problem.h"
 
-extern const char *const facts_array_words[FACTS_ARRAY_COUNT];
-size_t facts_array_bytes(const facts_array *array);
-/* Where an array of a call stands in fattn_tensors. */
-size_t facts_array_place(facts_array_id id);
-
 /* Writes `facts_array_bytes` bytes of an input. Scale factors of block-scaled types (sf_) are those of the elements that
  * facts_fill_tensor writes. A packed page table has zeros after its last page. */
 void facts_array_fill(const facts_problem *problem, facts_array_id id, void *out);

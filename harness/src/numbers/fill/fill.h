@@ -8,16 +8,6 @@
 #define FACTS_FILL_H
 
 #include "case/problem/case_problem.h"
-#include "fill_element.h"
-
-/* How to fill a tensor, here or on a GPU: fill_element.h computes each element from it. Its tables are in host memory and owned.
- * Returns  false without memory. facts_recipe_destroy in any case. */
-bool facts_recipe_make(facts_recipe *out, const facts_problem *problem, facts_tensor_id id);
-void facts_recipe_destroy(facts_recipe *recipe);
-/* What the gaps of a storage hold. */
-facts_gaps facts_gaps_of(const facts_problem *problem, int32_t dtype);
-/* The same for bias (bias_fill) and the tensors of score modifications (mod.h); facts_recipe_make calls it. */
-bool facts_recipe_scores(facts_recipe *out, const facts_problem *problem, facts_tensor_id id);
 
 /* Writes an input into its storage (element 0 of the storage at `storage`), through the strides; nothing between them is touched.
  * Rows of a padded batch entry hold ordinary values of the fill, or the case's poison. Threads  OpenMP over rows. Returns  false
@@ -26,18 +16,5 @@ bool facts_fill_tensor(const facts_problem *problem, facts_tensor_id id, void *s
 
 /* Every element of a storage of `elements`: ordinary values, or the case's poison. Done first: what stays of it are the gaps. */
 void facts_fill_gaps(const facts_problem *problem, int32_t dtype, void *storage, int64_t elements);
-
-/* needle: the key that row i of query head h points at. */
-int64_t facts_needle_key(const facts_problem *problem, int64_t b, int64_t h, int64_t i);
-/* needle: q = a k. The smallest a on a 3 bit grid that lifts the needle 5 above the log-sum of the other keys. */
-double facts_needle_gain(int64_t dim, int64_t keys, double scale);
-
-/* codebook: rows of Q and of K are copies of this many, drawn for each head; even seeds make the edge variant (fill_element.h). The
- * number of the code that row s of Q, or of K, holds. Where stride 0 shares places, the first of them counts. */
-#define FACTS_CODES 16
-int32_t facts_code_of(const facts_problem *problem, facts_tensor_id id, int64_t b, int64_t h, int64_t s);
-
-/* Dense fills have noise-like data: an answer that belongs to other data cannot pass by chance. */
-bool facts_fill_is_dense(facts_fill fill);
 
 #endif

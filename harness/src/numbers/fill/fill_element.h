@@ -1,4 +1,4 @@
-/* One element of a fill: what lies at a logical place follows from a recipe, a plain value that facts_recipe_make (fill.h) works
+/* One element of a fill: what lies at a logical place follows from a recipe, a plain value that facts_recipe_make (recipe.h) works
  * out once.
  *
  * Compiled by C and by CUDA C++, to the same bits: integers, conversions, and products that nothing unrounded is added to, so that
@@ -14,11 +14,12 @@
 /* What an element is made of. X(SYMBOL) */
 #define FACTS_ELEMENT_LIST(X)                                                                                                      \
     X(NORMAL)                                                                                                                      \
-    X(UNIFORM) X(SPIKY) X(SCALED) /* gain N */                                                                                     \
-        X(OFFSET)                 /* N rounded to the type, and twice the direction */                                             \
-        X(SPARSE)                 /* whole numbers within -2 and 2; four in five are 0 */                                          \
-        X(OUTLIER)                /* N; in one channel for all (the middle one) gain N */                                          \
-        X(COUNTS)                 /* gain times a whole number from 0 to 199 */                                                    \
+    X(UNIFORM)                                                                                                                     \
+    X(SPIKY) X(SCALED) /* gain N */                                                                                                \
+        X(OFFSET)      /* N rounded to the type, and twice the direction */                                                        \
+        X(SPARSE)      /* whole numbers within -2 and 2; four in five are 0 */                                                     \
+        X(OUTLIER)     /* N; in one channel for all (the middle one) gain N */                                                     \
+        X(COUNTS)      /* gain times a whole number from 0 to 199 */                                                               \
         X(NEEDLE) /* gain times the signs of key row[] (its own number without a table) of head h / group, as `key` has them */    \
         X(BIAS_NEEDLE) /* gain at key row[], else 0 */                                                                             \
         X(ONE_HOT)     /* 1 in channel (row + 5 head + 11 batch) mod channels, else 0 */                                           \
@@ -59,8 +60,7 @@ typedef struct facts_recipe {
     float gain;
     double hidden, shown, left, right, steps;
     int64_t channels, down, group;
-    int64_t plant[4];    /* b,h,s,d of what is planted */
-    int32_t codes, edge; /* how many; the edge variant */
+    int64_t plant[4]; /* b,h,s,d of what is planted */
     facts_key_place key;
     int32_t poisoned; /* padded rows hold `poison`, a code */
     uint32_t poison;
@@ -153,29 +153,6 @@ FACTS_BOTH float facts_element_garbage(const facts_recipe *r, const int64_t at[4
     return facts_recipe_pads(r, at) ? size * facts_sign(draw) : facts_normal(draw);
 }
 
-/* The code of row (or key) s of a head: a pick, and in the edge variant the last code at the edges of tiles. */
-FACTS_BOTH int32_t facts_code_at(const facts_recipe *r, int64_t b, int64_t h, int64_t s)
-{
-    bool key = r->element == FACTS_ELEMENT_CODE_KEY;
-    uint64_t n = (uint64_t)((b * r->dim[1] + h) * r->dim[2] + s);
-    uint32_t word = facts_draw_at(r->seed, FACTS_STREAM_CODES, key ? FACTS_LANE_CHOICE : FACTS_LANE_VALUE, n).r[0];
-    if (key && r->edge && (s % 128 == 0 || s % 128 == 127))
-        return r->codes - 1;
-    return (int32_t)facts_pick(word, (uint32_t)(key && r->edge ? r->codes - 1 : r->codes));
-}
-
-FACTS_BOTH float facts_element_code(const facts_recipe *r, const int64_t at[4])
-{
-    int32_t code = facts_code_at(r, at[0], at[1], at[2]);
-    bool key = r->element == FACTS_ELEMENT_CODE_KEY, signs = r->edge && (key ? code == r->codes - 1 : code < 4);
-    if (!signs)
-        return facts_normal(
-            facts_draw_at(r->seed, r->stream, FACTS_LANE_VALUE, facts_element_number(r->dim, at[0], at[1], code, at[3])));
-    uint64_t e = facts_element_number(r->key.dim, at[0] * r->key.origin[0], (key ? at[1] : at[1] / r->group) * r->key.origin[1],
-                                      r->codes - 1, at[3]);
-    return (key ? 1.0f : 2.0f) * facts_sign(facts_draw_at(r->seed, FACTS_STREAM_K, FACTS_LANE_VALUE, e));
-}
-
 /* x to the nearest whole number, halves to the even one, within -2 and 2. */
 FACTS_BOTH float facts_small_integer(float x)
 {
@@ -239,9 +216,6 @@ FACTS_BOTH double facts_element_value(const facts_recipe *r, const int64_t at[4]
         return (double)facts_element_plant(r, at);
     case FACTS_ELEMENT_GARBAGE:
         return (double)facts_element_garbage(r, at);
-    case FACTS_ELEMENT_CODE_ROW:
-    case FACTS_ELEMENT_CODE_KEY:
-        return (double)facts_element_code(r, at);
     case FACTS_ELEMENT_NEGLSE_Q:
         return (double)facts_element_neglse_q(r, at);
     case FACTS_ELEMENT_NEGLSE_K:

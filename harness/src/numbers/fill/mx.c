@@ -3,9 +3,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "arrays.h"
-#include "fill.h"
 #include "places.h"
+#include "recipe.h"
 
 #define TILE_LINES 128
 #define TILE_BLOCKS 4

@@ -7,6 +7,7 @@
 #define FACTS_JUDGE_H
 
 #include "case/problem/case_problem.h"
+#include "case/words/verdict.h"
 #include "judge_sums.h"
 #include "numbers/fill/storage_image.h"
 
@@ -34,18 +35,6 @@ typedef struct facts_judgement {
     int64_t wrong;                                    /* elements that a gate refused, beside the counts above */
     bool no_memory;                                   /* nothing was judged */
 } facts_judgement;
-
-/* The verdict words, once (docs/design: section 6). X(SYMBOL, "word") */
-#define FACTS_VERDICT_LIST(X)                                                                                                      \
-    X(PASS, "pass")                                                                                                                \
-    X(UNSUPPORTED, "unsupported") X(WRONG, "wrong") X(NAN, "nan") X(UNWRITTEN, "unwritten") X(OVERRUN, "overrun")                  \
-        X(NONDETERMINISTIC, "nondeterministic") X(GRAPH_MISMATCH, "graph_mismatch") X(BUILD_FAIL, "build_fail")                    \
-            X(EXEC_FAIL, "exec_fail") X(CRASH, "crash") X(HANG, "hang") X(EXIT_CRASH, "exit_crash") X(MISTRUSTED, "mistrusted")    \
-                X(INCONCLUSIVE, "inconclusive") X(NOT_RUN, "not_run")
-#define AS_ENUM(symbol, word) FACTS_VERDICT_##symbol,
-typedef enum facts_verdict { FACTS_VERDICT_LIST(AS_ENUM) FACTS_VERDICT_COUNT } facts_verdict;
-#undef AS_ENUM
-extern const char *const facts_verdict_words[FACTS_VERDICT_COUNT];
 
 /* What an answer is judged against. Packed tensors are given as they are seen (seen.h), here and below. */
 typedef struct facts_rule {

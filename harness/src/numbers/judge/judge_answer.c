@@ -10,7 +10,6 @@
 
 #define AS_WORD(symbol, word) word,
 const char *const facts_gate_words[FACTS_GATE_COUNT] = { FACTS_GATE_LIST(AS_WORD) };
-const char *const facts_verdict_words[FACTS_VERDICT_COUNT] = { FACTS_VERDICT_LIST(AS_WORD) };
 #undef AS_WORD
 
 #define EARLY_ROWS 64     /* of a lie that are told before all */

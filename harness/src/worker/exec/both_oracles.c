@@ -77,7 +77,7 @@ static bool same_verdict(comparison *c, facts_tensor_id id)
     if (facts_judgement_verdict(&here) == facts_judgement_verdict(&there))
         return true;
     snprintf(c->text, 400, "the oracles disagree: %s is %s for the GPU's and %s for the C one", facts_tensor_word(id),
-             facts_verdict_words[facts_judgement_verdict(&there)], facts_verdict_words[facts_judgement_verdict(&here)]);
+             facts_verdict_name(facts_judgement_verdict(&there)), facts_verdict_name(facts_judgement_verdict(&here)));
     return false;
 }
 

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "case/problem/huge.h"
 #include "exec_ways.h"
 
 /* From here on a graph holds the plan that it was recorded from. */
@@ -40,36 +39,6 @@ const char *facts_exec_refuses(const facts_problem *p, fattn_backend backend, co
     }
     *reason_class = "unsupported";
     return p->exec == FACTS_EXEC_OVERRIDE_SHAPE ? keeps_its_shape(p, backend, worker) : NULL;
-}
-
-bool facts_exec_has_forward(const facts_problem *p)
-{
-    bool graph = p->exec == FACTS_EXEC_GRAPH || p->exec == FACTS_EXEC_GRAPH_UPDATE;
-    return p->ask.pass == FATTN_BACKWARD && (graph || facts_is_huge(p) || (p->own_forward && facts_exec_may_do_without(p)));
-}
-
-bool facts_exec_may_do_without(const facts_problem *p)
-{
-    return !facts_is_huge(p) && p->exec == FACTS_EXEC_EAGER && p->threads <= 1;
-}
-
-fattn_problem facts_exec_forward(const fattn_problem *backward)
-{
-    fattn_problem forward = *backward;
-    int64_t *const unread[] = { forward.do_strides, forward.dq_strides, forward.dk_strides, forward.dv_strides,
-                                forward.dbias_strides };
-    for (size_t i = 0; i < sizeof unread / sizeof *unread; i++)
-        memset(unread[i], 0, 4 * sizeof *unread[i]);
-    forward.pass = FATTN_FORWARD;
-    forward.outputs = FATTN_WANT_STATS;
-    forward.grad_dtype = forward.do_dtype = FATTN_DTYPE_DEFAULT;
-    forward.deterministic = 0;
-    forward.determinism = FATTN_DETERMINISM_AUTO;
-    forward.dbias = 0;
-    forward.dsink = 0;
-    forward.mod_gradients = 0;
-    forward.ragged &= FATTN_RAGGED_Q | FATTN_RAGGED_K | FATTN_RAGGED_V | FATTN_RAGGED_O | FATTN_RAGGED_STATS;
-    return forward;
 }
 
 int32_t facts_exec_repeats(const facts_runs *r)

@@ -4,7 +4,6 @@
 #include "exec_ways.h"
 #include "fattn/device.h"
 #include "fattn/graph.h"
-#include "liars/interpose.h"
 
 /* A failure to record is not a bad problem: the same call has just run. */
 static bool check_recorded(facts_runs *r, fattn_status status, const char *what)
@@ -45,11 +44,7 @@ static fattn_graph *record(facts_runs *r, const facts_call *call)
 
 static bool launch(facts_runs *r, const fattn_graph *graph)
 {
-    facts_interpose_replay(r->memory, true);
-    const bool good = facts_runs_check(r, fattn_graph_launch(graph, r->worker->stream), "replay") &&
-                      facts_runs_check(r, fattn_stream_synchronize(r->worker->context, r->worker->stream), "replay");
-    facts_interpose_replay(r->memory, false);
-    return good;
+    return facts_runs_check(r, facts_seam_replay(r->memory, graph), "replay");
 }
 
 static void replay(facts_runs *r, const fattn_graph *graph, const char *how)

@@ -10,8 +10,8 @@
 #include "judging.h"
 #include "numbers/check/judge_keep.h"
 #include "numbers/dtype.h"
-#include "numbers/fill/arrays.h"
 #include "runs.h"
+#include "worker/memory/own_forward.h"
 
 /* What is in hand: a worker that is late or dies there has the engine, or us, to blame. */
 static void say_stage(const facts_runs *r, const char *word)
@@ -101,12 +101,12 @@ static bool is_refusal(fattn_status status)
 /* The forward that goes before this backward. */
 static bool make_forward(facts_runs *r)
 {
-    if (!facts_exec_has_forward(r->problem))
+    if (!facts_has_own_forward(r->problem))
         return true;
     say_stage(r, "build");
-    fattn_problem forward = facts_exec_forward(&r->problem->ask);
+    fattn_problem forward = facts_own_forward(&r->problem->ask);
     fattn_status status = fattn_plan_create(&r->forward, r->worker->context, &forward, NULL);
-    if (is_refusal(status) && facts_exec_may_do_without(r->problem)) {
+    if (is_refusal(status) && facts_may_do_without_forward(r->problem)) {
         snprintf(r->out->no_forward, sizeof r->out->no_forward, "no forward here: %.170s", fattn_last_error());
         return true;
     }
@@ -164,7 +164,7 @@ static bool refuse_forward(facts_runs *r, bool *refused)
 {
     bool kept = true;
     *refused = false;
-    if (!r->forward || !facts_exec_may_do_without(r->problem))
+    if (!r->forward || !facts_may_do_without_forward(r->problem))
         return true;
     say_stage(r, "reference");
     const int failed = facts_truth_keep_own(r->truth, &kept);
@@ -199,7 +199,7 @@ static bool run_first(facts_runs *r)
 static void measure(facts_runs *r)
 {
     facts_call timed = r->call;
-    if (facts_exec_may_do_without(r->problem))
+    if (facts_may_do_without_forward(r->problem))
         timed.forward = NULL; /* O and Stats lie there already */
     say_stage(r, "exec");
     facts_runs_check(

@@ -8,21 +8,6 @@
 
 #include "fattn/device.h"
 #include "judging.h"
-#include "liars/interpose.h"
-#include "numbers/fill/arrays.h"
-
-fattn_status facts_call_launch(void *argument, struct CUstream_st *stream)
-{
-    const facts_call *call = argument;
-    fattn_status status = FATTN_OK;
-    if (call->forward)
-        status = fattn_forward(call->forward, &call->forward_tensors, stream);
-    if (status != FATTN_OK)
-        return status;
-    if (call->as)
-        return fattn_forward_as(call->plan, call->as, &call->tensors, stream);
-    return call->backward ? fattn_backward(call->plan, &call->tensors, stream) : fattn_forward(call->plan, &call->tensors, stream);
-}
 
 facts_call facts_call_now(const facts_runs *r)
 {
@@ -92,8 +77,7 @@ bool facts_runs_arm(facts_runs *r, facts_pattern pattern)
 bool facts_runs_fetch(facts_runs *r, facts_pattern pattern)
 {
     int64_t overrun[FACTS_PLACES];
-    facts_interpose(r->memory, pattern);
-    if (!facts_runs_check(r, facts_memory_fetch(r->memory, pattern, overrun), NULL))
+    if (!facts_runs_check(r, facts_seam_fetch(r->memory, pattern, overrun), NULL))
         return false;
     for (int i = 0; i < FACTS_PLACES; i++)
         r->overrun[i] = overrun[i] > r->overrun[i] ? overrun[i] : r->overrun[i];
@@ -115,12 +99,9 @@ bool facts_runs_once(facts_runs *r, const facts_call *call, facts_pattern patter
     if (before.plan && !facts_runs_check(r, facts_call_launch(&before, r->worker->stream), NULL))
         return false;
     launched.forward = NULL;
-    facts_interpose_inputs(r->memory, true);
     double since = now_us();
-    if (!facts_runs_check(r, facts_call_launch(&launched, r->worker->stream), NULL) ||
-        !facts_runs_check(r, fattn_stream_synchronize(r->worker->context, r->worker->stream), NULL))
+    if (!facts_runs_check(r, facts_seam_run(r->memory, &launched), NULL))
         return false;
-    facts_interpose_inputs(r->memory, false);
     if (r->worker->device == FACTS_DEVICE_CPU)
         r->out->exec_us = now_us() - since;
     return facts_runs_fetch(r, pattern);

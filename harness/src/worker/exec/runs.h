@@ -3,17 +3,8 @@
 #ifndef FACTS_RUNS_H
 #define FACTS_RUNS_H
 
+#include "seams.h"
 #include "trial.h"
-
-/* What one execution launches, with the addresses of one set. */
-typedef struct facts_call {
-    const fattn_plan *plan;
-    fattn_tensors tensors;
-    const fattn_plan *forward; /* of a backward whose forward runs before it and makes its O and Stats; NULL */
-    fattn_tensors forward_tensors;
-    const fattn_problem *as; /* the plan is of another shape than this, which is run; NULL */
-    bool backward;
-} facts_call;
 
 typedef struct facts_runs {
     facts_trial *out;
@@ -32,8 +23,6 @@ typedef struct facts_runs {
     int64_t overrun[FACTS_PLACES]; /* the most of all runs */
 } facts_runs;
 
-/* A launcher as fattn_stream_time wants it; `argument` is a facts_call. */
-fattn_status facts_call_launch(void *argument, struct CUstream_st *stream);
 /* The call with the addresses of the set in hand. */
 facts_call facts_call_now(const facts_runs *runs);
 

@@ -7,6 +7,7 @@
 #include "numbers/expect/expectation.h"
 #include "numbers/fill/fill.h"
 #include "numbers/fill/mx.h"
+#include "numbers/fill/recipe.h"
 #include "try.h"
 
 /* Its place among those that are put off. */

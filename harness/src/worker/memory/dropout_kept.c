@@ -6,10 +6,9 @@
 
 #include "fattn/device.h"
 #include "numbers/dtype.h"
-#include "numbers/fill/arrays.h"
 #include "numbers/fill/oracle_view.h"
 #include "numbers/fill/places.h"
-#include "worker/exec/exec.h"
+#include "own_forward.h"
 #include "worker/gpu/try.h"
 
 static size_t scores_of(const facts_problem *p)
@@ -62,7 +61,7 @@ static void ask_forward(facts_problem *p)
                                                  FACTS_TENSOR_K_T, FACTS_TENSOR_DO_T,  FACTS_TENSOR_DO_16 };
     if (p->ask.pass == FATTN_FORWARD)
         return;
-    p->ask = facts_exec_forward(&p->ask);
+    p->ask = facts_own_forward(&p->ask);
     for (size_t i = 0; i < sizeof not_of_it / sizeof *not_of_it; i++)
         p->tensor[not_of_it[i]].present = false;
     p->array[FACTS_ARRAY_DSINK].count = 0;

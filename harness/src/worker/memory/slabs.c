@@ -7,8 +7,8 @@
 
 #include "case/problem/huge.h"
 #include "numbers/expect/expect_big.h"
-#include "numbers/fill/fill.h"
 #include "numbers/fill/oracle_view.h"
+#include "numbers/fill/recipe.h"
 
 /* 12 GiB, 3 GiB, a few seconds of an H100. */
 static const facts_slab_limits usual = { 0x3p32, 0x3p30, 0x1p45 };

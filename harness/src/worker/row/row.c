@@ -53,7 +53,7 @@ facts_verdict facts_verdict_of(fattn_status status)
 
 void facts_row_verdict(json_t *row, facts_verdict verdict)
 {
-    set(row, "verdict", json_string(facts_verdict_words[verdict]));
+    set(row, "verdict", json_string(facts_verdict_name(verdict)));
 }
 
 json_t *facts_row(const char *name, facts_verdict verdict)

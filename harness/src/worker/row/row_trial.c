@@ -1,6 +1,5 @@
 #include "row_trial.h"
 
-#include "numbers/fill/arrays.h"
 #include "row.h"
 #include "row_check.h"
 

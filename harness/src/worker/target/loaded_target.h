@@ -6,8 +6,8 @@
 #include <jansson.h>
 
 #include "errata.h"
+#include "request.h"
 #include "worker/gpu/worker_gpu.h"
-#include "worker/request.h"
 
 /* From where on what is due of a case is computed in slabs (slabs.h). */
 typedef struct facts_slab_limits {

@@ -4,7 +4,7 @@
 
 #include <fattn/fattn.h>
 
-#include "worker/request.h"
+#include "request.h"
 
 /* The plan of a configuration. With request->plan_dir: `load` reads it there when it is there (a plan is executable code: the
  * folder must be the user's own, and not a link); otherwise what was compiled is saved there. *loaded says which of the two

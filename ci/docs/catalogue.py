@@ -1,0 +1,302 @@
+"""The catalogue of failures (cases/known) against records: which entry reproduced where, which did not, and which these records cannot test.
+
+docs/known.md describes the files. Of an entry the head is read: kind, verdict, reported, range, fixed, needs, tests, title and links.
+
+An entry is reproduced on a target when an affected case ended so, inside the range where records showed it (else the reported one), and the difference is shown: a control
+passed on the same target and none ended so, or the same case is right in another version on the same device; and what was asked before the
+range, or behind it, did not all end so too. A refusal counts when cuDNN made it.
+"""
+import re
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from facts_reports import cases, known, predicate, text
+from facts_reports.versions import version_key
+from facts_reports.vocabulary import VERDICTS, is_finding
+
+_UNASKED = ("missing", "inconclusive", "not_run")
+_GOOD = ("pass", "supported")
+_OURS = re.compile(r"[a-z_]+(, [a-z_]+)*: |spelling single needs |what becomes of a score ")   # how a sentence of our own library begins
+BROKEN = {word for word in VERDICTS if is_finding(word)} - {"build_fail"}
+
+
+@dataclass
+class Entry:
+    name: str
+    kind: str
+    verdicts: tuple
+    reported: str = ""                           # without it the failure was found here, and links are related reports
+    seen: str = ""                               # the range where records showed it, if it is another one
+    needs: str = ""
+    tests: str = ""
+    links: tuple = ()
+    affected: set = field(default_factory=set)   # case names without engine=
+    controls: set = field(default_factory=set)
+
+    @property
+    def range(self):
+        return self.seen or self.reported or "any"
+
+
+def _entry(file, listed):
+    """The entry of one file with these cases."""
+    entry = Entry(file.name, file.kind, tuple(file.verdict.split()), file.reported, file.range, file.needs, file.tests, tuple(file.links))
+    sections = {suffix or ("" if word == "cases" else word): word for word, suffix, _, _ in file.groups}
+    for case, group in listed:
+        word = sections[group.partition("/")[2]]
+        if word != "guarded":   # those show the library and not cuDNN
+            (entry.controls if word == "controls" else entry.affected).add(cases.bare(case))
+    entry.controls -= entry.affected
+    return entry
+
+
+def read(folder, cases_of):
+    """Every entry of a folder that has cases; `cases_of` gives the [(case, group)] of a file. Raises known.KnownError, OSError."""
+    files = [file for file in sorted(known.load(folder), key=lambda file: file.name) if file.groups and file.kind != "behaviour"]
+    if not files:
+        raise known.KnownError(f"{folder}: holds no case")
+    return [_entry(file, cases_of(file.path)) for file in files]
+
+
+# ---- what the records say -------------------------------------------------------------------------------------------------------
+
+@dataclass
+class Answer:
+    case: str
+    word: str     # the verdict; a yes that nobody ran is `supported`
+    reason: str   # class of a refusal
+    target: tuple  # build, device
+    row: dict
+
+    @property
+    def version(self):
+        return self.row["cudnn"]
+
+    @property
+    def measured(self):
+        return self.row.get("grade") == "measured"
+
+
+def answers(store):
+    """{bare case: [Answer]}; an expectation changes nothing here, what happened does."""
+    found = {}
+    for _, row in store.rows("outcome NOT IN ('missing','inconclusive','not_run')", order="rowid"):
+        word = row["verdict"]
+        if word in _UNASKED or (row.get("backend") or "cudnn") != "cudnn":
+            continue
+        if word == "pass" and row.get("grade") != "measured":
+            word = "supported"
+        reason = (row.get("reason") or {}).get("class", "")
+        one = Answer(cases.bare(row["case"]), word, reason, (row["build"], row["device"]), row)
+        found.setdefault(one.case, []).append(one)
+    return found
+
+
+_said = lru_cache(maxsize=None)(cases.parse)
+
+
+def _inside(tree, answer):
+    if tree is None:
+        return True
+    said = _said(answer.case)
+    subject = {"cudnn": answer.version, "sm": answer.row.get("sm"), "build": answer.target[0], "device": answer.target[1], "case": answer.row["case"],
+               "grade": answer.row.get("grade"), "verdict": answer.row["verdict"], "engine": answer.row.get("engine"), "class": answer.reason}
+
+    def get(key):
+        value = subject[key] if key in subject else cases.value_of(said, key)
+        return None if value is None else str(value)
+    return predicate.holds(tree, get)
+
+
+def _refused_by_cudnn(answer):
+    """Not by what our library knows of a version, before cuDNN is asked. Records of before have no status."""
+    reason = answer.row.get("reason") or {}
+    return answer.reason == "unsupported" and bool(reason.get("status") or not _OURS.match(reason.get("text", "")))
+
+
+def _ended_so(entry, answer):
+    return answer.word in entry.verdicts and (answer.word != "unsupported" or _refused_by_cudnn(answer))
+
+
+def _shows(entry, answer):
+    """Can this answer be the failure at all? Numbers need a run; a crash of the planner, a plan that cannot be built and a refusal do not."""
+    return answer.measured or answer.word in ("crash", "hang", "build_fail", "unsupported")
+
+
+class Judged:
+    """One entry against the records."""
+
+    def __init__(self, entry, found):
+        self.entry = entry
+        tree = None if entry.range == "any" else predicate.parse(entry.range)
+        self.all = [a for case in entry.affected for a in found.get(case, [])]
+        self.inside = [a for a in self.all if _inside(tree, a)]
+        self.controls = {}
+        for case in entry.controls:
+            for a in found.get(case, []):
+                self.controls.setdefault(a.target, {}).setdefault(case, []).append(a)
+        self.right = {}   # case, device: builds where every answer is good
+        for a in self.all:
+            good = self.right.setdefault((a.case, a.target[1], a.measured), {})
+            good[a.target[0]] = good.get(a.target[0], True) and a.word in _GOOD
+        inside = {id(a) for a in self.inside}
+        self.beyond = {}   # case, device, measured: did each answer outside the range end so?
+        for a in self.all:
+            if id(a) not in inside:
+                self.beyond.setdefault((a.case, a.target[1], a.measured), []).append((version_key(a.version), _ended_so(entry, a)))
+        self.hits = [a for a in self.inside if _ended_so(entry, a) and _shows(entry, a) and self._bounded(a)
+                     and not self._spoilt(a) and (self._controlled(a) or self._healed(a))]
+
+    def _bounded(self, hit):
+        """What ends so in every version before the range, or behind it, does not show the range."""
+        beyond, here = self.beyond.get((hit.case, hit.target[1], hit.measured), []), version_key(hit.version)
+        sides = [[so for version, so in beyond if version < here], [so for version, so in beyond if version > here]]
+        return not any(side and all(side) for side in sides)
+
+    def _near(self, hit):
+        """The controls asked on the same target: of the same pass, where there are such."""
+        here = self.controls.get(hit.target, {})
+        same = {case: some for case, some in here.items() if case.split()[0] == hit.case.split()[0]}
+        asked = ([a for a in some if a.word != "unsupported" or _refused_by_cudnn(a)] for some in (same or here).values())   # our own no is no answer of cuDNN's
+        return [some for some in asked if some]
+
+    def _spoilt(self, hit):
+        """A control that broke there too: then this is another failure, which does not need what the entry says."""
+        bad = set(self.entry.verdicts) | (BROKEN if hit.measured and hit.word in BROKEN else set())
+        return any(a.word in bad and (a.measured or not hit.measured) for some in self._near(hit) for a in some)
+
+    def _controlled(self, hit):
+        return any(all(a.word in _GOOD and (a.measured or not hit.measured) for a in some) for some in self._near(hit))
+
+    def _healed(self, hit):
+        builds = self.right.get((hit.case, hit.target[1], hit.measured), {})
+        return any(good for build, good in builds.items() if build != hit.target[0])
+
+    @property
+    def asked(self):
+        """Answers that could have shown it."""
+        return [a for a in self.inside if a.measured or (self.entry.kind == "decision") or a.word in ("crash", "hang", "build_fail")]
+
+    @property
+    def state(self):
+        if self.entry.kind == "speed":
+            return "speed"
+        if self.entry.kind == "design" and self.asked:
+            return "confirmed" if all(a.word == "pass" for a in self.asked) else "not reproduced"
+        if self.hits:
+            return "reproduced"
+        if self.entry.kind == "caller":
+            return "caller"
+        return "not reproduced" if self.asked else "untested"
+
+    @property
+    def broken_on_gpu(self):
+        return any(a.measured and a.word in BROKEN for a in self.hits)
+
+
+# ---- the page -------------------------------------------------------------------------------------------------------------------
+
+def _spans(some, every):
+    """9.8.0 to 9.12.0: versions that follow one another among those that were asked."""
+    every = sorted(every, key=version_key)
+    runs = []
+    for place, version in enumerate(every):
+        if version in some:
+            if runs and runs[-1][2] == place - 1:
+                runs[-1][1:] = [version, place]
+            else:
+                runs.append([version, version, place])
+    return ", ".join(a if a == b else f"{a} to {b}" for a, b, _ in runs)
+
+
+def _where(some, every):
+    """For each device (measured before decided): the versions, and what they ended with."""
+    devices = sorted({(not a.measured, a.target[1]) for a in some})
+    groups = {}
+    for decided, device in devices:
+        mine = [a for a in some if a.target[1] == device and a.measured is not decided]
+        asked = {a.version for a in every if a.target[1] == device and a.measured is not decided}
+        words = sorted({a.word + (f" ({a.reason})" if a.reason and a.word == "unsupported" and a.reason != "unsupported" else "") for a in mine})
+        groups.setdefault((decided, ", ".join(words), _spans({a.version for a in mine}, asked)), []).append(device)
+    return "; ".join(f"{words}: {versions} on {', '.join(found)}{' (decided)' if decided else ''}" for (decided, words, versions), found in groups.items())
+
+
+def _ours(entry):
+    return f"tests: {entry.tests}" if entry.tests else ""
+
+
+def _told(judged):
+    """What a row says of its entry."""
+    entry = judged.entry
+    if judged.state == "reproduced":
+        return _where(judged.hits, judged.all)
+    if judged.state == "untested":
+        return entry.needs or ("only decided, nobody ran it: " + _where(judged.inside, judged.inside) if judged.inside else f"no record of {entry.range}")
+    if judged.state == "speed":
+        return _times(judged)
+    seen = [a for a in judged.all if a.measured] or judged.all
+    return "; ".join(x for x in (_where(seen if judged.state == "caller" else judged.asked, judged.all), _ours(entry), entry.needs) if x)
+
+
+def _times(judged):
+    plans = sorted(a.row["plan_ms"] for a in judged.all if isinstance(a.row.get("plan_ms"), (int, float)))
+    runs = sorted(a.row["exec_us"] for a in judged.all if isinstance(a.row.get("exec_us"), (int, float)))
+    parts = [f"{word} {values[len(values) // 2]:.0f} {unit} in the middle, {values[-1]:.0f} at most, of {len(values):,}"
+             for word, values, unit in (("a plan takes", plans, "ms"), ("a call", runs, "us")) if values]
+    return "; ".join(parts) or "no times in these records"
+
+
+SECTIONS = (("reproduced", "Reproduced", "what an affected case ended with, where"),
+            ("not reproduced", "Not reproduced", "what it ended with where it was asked"),
+            ("confirmed", "Confirmed as it is meant", "where the answers are right with that meaning"),
+            ("caller", "Somebody else's code", "what our library gives for the same question, and the tests that hold it"),
+            ("speed", "Speed", "what was measured"),
+            ("untested", "Not testable with these records", "what is lacking"))
+
+
+def _cell(told):
+    return "; ".join(text.markdown(part) for part in told.split("; "))   # each part is short, the whole may not be
+
+
+def _line(judged):
+    entry = judged.entry
+    reported = entry.reported + (f" (seen: {entry.seen})" if entry.seen else "")
+    return (f"| {text.code(entry.name)} | {' '.join(entry.verdicts)} | {text.code(reported) if reported else 'found here'} | {_cell(_told(judged))} "
+            f"| {text.markdown(', '.join(entry.links)) or f'[findings](findings.md#{entry.name})'} |")
+
+
+def _section(title, column, judged):
+    return ["", f"## {title}", "", f"| entry | verdict | reported | {column} | link |", "|---|---|---|---|---|", *map(_line, judged)] if judged else []
+
+
+def _count(judged, state):
+    return sum(j.state == state for j in judged)
+
+
+def _sum(judged, what):
+    broken = sum(j.broken_on_gpu for j in judged)
+    return (f"**{_count(judged, 'reproduced')} of {len(judged)} {what} reproduced**, {broken} of them wrong numbers, NaN, memory faults, crashes or hangs measured on a GPU; "
+            f"{_count(judged, 'confirmed')} confirmed as it is meant, {_count(judged, 'not reproduced')} asked and not reproduced, {_count(judged, 'caller')} of somebody else's code, {_count(judged, 'speed')} about speed, "
+            f"{_count(judged, 'untested')} not testable with these records.")
+
+
+def table(store, entries):
+    """(Markdown, how many reports reproduced, how many of them broke on a GPU)."""
+    found = answers(store)
+    judged = [Judged(entry, found) for entry in entries]
+    reports, ours = [j for j in judged if j.entry.reported], [j for j in judged if not j.entry.reported]
+    versions = {a.version for answers_ in found.values() for a in answers_}
+    gpus = sorted({a.target[1] for answers_ in found.values() for a in answers_ if a.measured})
+    described = sorted({a.target[1] for answers_ in found.values() for a in answers_ if not a.measured})
+    lines = ["# Reported failures, and what became of them", "",
+             f"Printed from records by `ci/docs/page.py catalogue`: {len(versions)} versions, {_spans(versions, versions) or 'none'}; run on {', '.join(gpus) or 'no GPU'}; "
+             f"decided for {', '.join(described) or 'none'}.",
+             "An entry is reproduced where an affected case ended as reported, inside the range, and a control passed on the same target and did not end so, or the same case is right in another "
+             "version there; what ends so in every version before the range, or behind it, does not count. A refusal counts when cuDNN made it. The entries are the files of `cases/known/`; `facts known show ID` and `facts list regress/ID` show one.", "", _sum(reports, "reports")]
+    if ours:
+        lines += ["", _sum(ours, "failures that were found here")]
+    for state, title, column in SECTIONS:
+        lines += _section(title, column, [j for j in reports if j.state == state])
+    for state, title, column in SECTIONS:
+        lines += _section(f"Found here: {title[0].lower() + title[1:]}", column, [j for j in ours if j.state == state])
+    return "\n".join(lines) + "\n", _count(reports, "reproduced"), sum(j.broken_on_gpu for j in reports)

@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+"""Prints a page of this project's documentation from records, as Markdown. README.md beside this file lists the pages.
+
+The exit code is 1 when a page shows something lacking, 2 for bad input, and 4 when README's table comes from an incomplete record.
+"""
+import argparse
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "reports"), str(Path(__file__).parent)]
+
+import catalogue
+import coverage
+import items
+import readme
+from facts_reports import known, predicate, reader
+from facts_reports.store import load
+
+OK, FINDINGS, BAD_INPUT, INCOMPLETE = 0, 1, 2, 4
+PROGRAM = Path(os.environ.get("FACTS_BIN", ROOT / "build/release/bin")) / "facts"
+
+
+def cases_of(path):
+    """[(case, group)] of a file, as the program expands it."""
+    done = subprocess.run([PROGRAM, "list", path, "--json"], stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        raise known.KnownError(f"{path}: `facts list` ended with {done.returncode}")
+    return [(one["case"], one["group"]) for one in map(json.loads, done.stdout.splitlines())]
+
+
+def _readme(store, args):
+    print(readme.table(store, args.records), end="")
+    return OK if store.complete() else INCOMPLETE
+
+
+def _catalogue(store, args):
+    shown, reproduced, _ = catalogue.table(store, catalogue.read(args.known, cases_of))
+    print(shown, end="")
+    return OK if reproduced else FINDINGS
+
+
+def _lacking(made):
+    shown, lacking = made
+    print(shown, end="")
+    return FINDINGS if lacking else OK
+
+
+PAGES = {
+    "readme": (_readme, "README's table: features by version range, at most sixteen lines"),
+    "items": (lambda store, args: _lacking(items.table(store, items.read(args.list))), "what was promised, beside what the records answer"),
+    "coverage": (lambda store, _: _lacking(coverage.table(store)), "each key and value of the case language: its cases, and the versions that decided and ran it"),
+    "implementations": (lambda store, _: _lacking(coverage.implementations(store)), "the composite beside the unified implementation: verdicts, engines, bits"),
+    "catalogue": (_catalogue, "which failures of cases/known the records reproduce"),
+}
+
+
+def main(argv=None):
+    parser = argparse.ArgumentParser(prog="ci/docs/page.py", description="Prints a page of this project's documentation from records, as Markdown.")
+    pages = parser.add_subparsers(dest="page", required=True)
+    for name, (_, what) in PAGES.items():
+        page = pages.add_parser(name, help=what)
+        page.add_argument("records", metavar="RECORD", nargs="+", help="a record, or a folder of records")
+        page.add_argument("--list", type=Path, default=ROOT / "cases/items/seeds.items", help=argparse.SUPPRESS if name != "items" else "what was promised")
+        page.add_argument("--known", type=Path, default=ROOT / "cases/known", help=argparse.SUPPRESS if name != "catalogue" else "the folder of known failures")
+    args = parser.parse_args(argv)
+    try:
+        store = load(args.records)
+        reader.warn(store.files, parser.prog)
+        return PAGES[args.page][0](store, args)
+    except (reader.InputError, items.ItemsError, predicate.PredicateError, known.KnownError, OSError) as error:
+        print(f"{parser.prog}: {error}", file=sys.stderr)
+        return BAD_INPUT
+
+
+if __name__ == "__main__":
+    sys.exit(main())

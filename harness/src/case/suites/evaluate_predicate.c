@@ -1,0 +1,488 @@
+#include "predicate.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "case/language/key_value.h"
+#include "field.h"
+
+/*  any     = all { "|" all }            all = one { "&" one }
+ *  one     = "!" one | "(" any ")" | field test
+ *  field   = name [ "%" N ]             test = op value | "~" glob | "in" "(" value { "," value } ")"
+ */
+#define MOST_LETTERS 8192
+#define MOST_NODES 1024
+#define MOST_DEPTH 64
+
+typedef enum node_kind { NODE_OR, NODE_AND, NODE_NOT, NODE_TEST } node_kind;
+typedef enum op { OP_EQ, OP_NE, OP_LT, OP_LE, OP_GT, OP_GE, OP_GLOB, OP_NOT_GLOB } op;
+
+typedef struct node {
+    node_kind kind;
+    int left, right; /* children; of TEST in a list: right is the next value's node + 1, 0 at the end */
+    op op;
+    facts_field field, other; /* other: compared with another field, when has_other */
+    bool has_other;
+    uint64_t modulus; /* 0: none */
+    double number;
+    uint32_t version[FACTS_VERSION_PARTS];
+    size_t text; /* offset in `texts` of the canonical value */
+    size_t length;
+} node;
+
+struct facts_predicate {
+    node *nodes;
+    int count, root;
+    char *texts;
+    size_t texts_used;
+};
+
+typedef struct parser {
+    facts_predicate *out;
+    const char *text;
+    size_t at, length;
+    int depth;
+    facts_error *error;
+} parser;
+
+static bool wrong_at(parser *p, size_t at, const char *what, facts_span about, const char *hint)
+{
+    char quote[FACTS_QUOTE_MAX];
+    return facts_fail_at(p->error, "where", 1, (int)at + 1, "%s%s%s%s", facts_quote(quote, about), about.length > 0 ? " " : "",
+                         what, hint);
+}
+
+static const facts_span nothing = { "", 0 };
+
+static void skip(parser *p)
+{
+    while (p->at < p->length && (p->text[p->at] == ' ' || p->text[p->at] == '\t'))
+        p->at++;
+}
+
+static bool take(parser *p, char letter)
+{
+    skip(p);
+    if (p->at >= p->length || p->text[p->at] != letter)
+        return false;
+    p->at++;
+    return true;
+}
+
+static int add(parser *p, node n)
+{
+    if (p->out->count == MOST_NODES) {
+        wrong_at(p, p->at, "longer than a predicate may be", nothing, "");
+        return -1;
+    }
+    p->out->nodes[p->out->count] = n;
+    return p->out->count++;
+}
+
+static bool in_name(char letter)
+{
+    return (letter >= 'a' && letter <= 'z') || (letter >= '0' && letter <= '9') || letter == '_' || letter == '.';
+}
+
+static facts_span take_name(parser *p)
+{
+    skip(p);
+    size_t start = p->at;
+    while (p->at < p->length && in_name(p->text[p->at]))
+        p->at++;
+    return (facts_span){ p->text + start, p->at - start };
+}
+
+static bool take_value(parser *p, facts_span *out)
+{
+    skip(p);
+    size_t start = p->at;
+    char quote = p->at < p->length ? p->text[p->at] : '\0';
+    if (quote == '\'' || quote == '"') {
+        const char *end = memchr(p->text + start + 1, quote, p->length - start - 1);
+        if (end == NULL)
+            return wrong_at(p, start, "a quote is not closed", nothing, "");
+        *out = (facts_span){ p->text + start + 1, (size_t)(end - p->text) - start - 1 };
+        p->at = (size_t)(end - p->text) + 1;
+        return true;
+    }
+    while (p->at < p->length && p->text[p->at] != '\0' && strchr(" \t&|(),!<>='\"", p->text[p->at]) == NULL)
+        p->at++;
+    *out = (facts_span){ p->text + start, p->at - start };
+    return out->length > 0 || wrong_at(p, start, "a value is missing", nothing, "");
+}
+
+static bool take_op(parser *p, op *out)
+{
+    static const struct {
+        const char *word;
+        op op;
+    } ops[] = { { "!=", OP_NE }, { "<=", OP_LE }, { ">=", OP_GE }, { "!~", OP_NOT_GLOB }, { "==", OP_EQ },
+                { "=", OP_EQ },  { "<", OP_LT },  { ">", OP_GT },  { "~", OP_GLOB } };
+    skip(p);
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
+        size_t letters = strlen(ops[i].word);
+        if (p->length - p->at >= letters && memcmp(p->text + p->at, ops[i].word, letters) == 0) {
+            *out = ops[i].op;
+            p->at += letters;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool ordered(const facts_field *field)
+{
+    return field->kind == FACTS_FIELD_NUMBER || field->kind == FACTS_FIELD_PART || field->kind == FACTS_FIELD_VERSION;
+}
+
+static void keep_text(parser *p, node *n, const char *text, size_t length)
+{
+    n->text = p->out->texts_used;
+    n->length = length;
+    memcpy(p->out->texts + n->text, text, length);
+    p->out->texts[n->text + length] = '\0';
+    p->out->texts_used += length + 1;
+}
+
+/* A value that is compared for equality with words: must be one of them. */
+static bool check_word(parser *p, const node *n, facts_span value, size_t at)
+{
+    if (n->field.words == NULL)
+        return true;
+    facts_nearest nearest = facts_nearest_start(value);
+    facts_span rest = facts_span_of(n->field.words), word;
+    while ((word = facts_span_word(&rest)).length > 0) {
+        if (word.length == value.length && memcmp(word.at, value.at, value.length) == 0)
+            return true;
+        facts_nearest_offer(&nearest, word.at, word.length);
+    }
+    char quote[FACTS_QUOTE_MAX], hint[FACTS_QUOTE_MAX];
+    return facts_fail_at(p->error, "where", 1, (int)at + 1, "%s is not a %s; allowed: %s%s", facts_quote(quote, value),
+                         n->field.name, n->field.words, facts_nearest_hint(&nearest, hint));
+}
+
+/* Another field on the right: s.q<=s.kv. */
+static bool is_field(const node *n, facts_span value, facts_field *other)
+{
+    char hint[FACTS_QUOTE_MAX];
+    bool numbers = n->field.kind == FACTS_FIELD_NUMBER || n->field.kind == FACTS_FIELD_PART;
+    return numbers && value.length > 0 && value.at[0] >= 'a' && facts_field_find(value, other, hint) &&
+           (other->kind == FACTS_FIELD_PART || other->kind == FACTS_FIELD_NUMBER);
+}
+
+static bool set_value(parser *p, node *n, facts_span value, size_t at)
+{
+    if (n->op == OP_GLOB || n->op == OP_NOT_GLOB) {
+        keep_text(p, n, value.at, value.length);
+        return true;
+    }
+    if (n->field.kind == FACTS_FIELD_VERSION)
+        return facts_version_read(value, n->version) || wrong_at(p, at, "is not a version, such as 9.10.2", value, "");
+    n->has_other = is_field(n, value, &n->other);
+    if (n->has_other)
+        return true;
+    bool number = facts_field_read_number(value, &n->number);
+    bool numbers_only = n->modulus > 0 || n->field.kind == FACTS_FIELD_PART || n->field.key == FACTS_KEY_COUNT;
+    bool equality = n->op == OP_EQ || n->op == OP_NE;
+    if (n->field.kind == FACTS_FIELD_PART || n->field.kind == FACTS_FIELD_NUMBER) {
+        if (number)
+            return true;
+        n->number = NAN; /* a word: compared as text */
+        if (!equality || (numbers_only && n->field.result < 0))
+            return wrong_at(p, at, "is not a number", value, "");
+    }
+    if (n->field.key == FACTS_KEY_COUNT) {
+        keep_text(p, n, value.at, value.length);
+        return check_word(p, n, value, at);
+    }
+    char canonical[FACTS_CASE_TEXT];
+    facts_value_fault fault = { 0 };
+    if (!facts_value_canonical(n->field.key, value, canonical, &fault))
+        return facts_fail_at(p->error, "where", 1, (int)(at + fault.at) + 1, "%s", fault.text);
+    keep_text(p, n, canonical, strlen(canonical));
+    return true;
+}
+
+static bool room_for(parser *p, size_t letters)
+{
+    return 4 * MOST_LETTERS - p->out->texts_used > letters + FACTS_CASE_TEXT ||
+           wrong_at(p, p->at, "longer than a predicate may be", nothing, "");
+}
+
+static int value_node(parser *p, node n)
+{
+    facts_span value = nothing;
+    size_t at = (skip(p), p->at);
+    if (!take_value(p, &value) || !room_for(p, value.length) || !set_value(p, &n, value, at))
+        return -1;
+    return add(p, n);
+}
+
+/* in (a, b): a chain of ORs. */
+static int list_node(parser *p, node n)
+{
+    if (!take(p, '(')) {
+        wrong_at(p, p->at, "in takes values in parentheses: in (a, b)", nothing, "");
+        return -1;
+    }
+    n.op = OP_EQ;
+    int all = value_node(p, n);
+    while (all >= 0 && take(p, ',')) {
+        int next = value_node(p, n);
+        all = next < 0 ? -1 : add(p, (node){ .kind = NODE_OR, .left = all, .right = next });
+    }
+    if (all >= 0 && !take(p, ')')) {
+        wrong_at(p, p->at, "a ) is missing", nothing, "");
+        return -1;
+    }
+    return all;
+}
+
+static bool take_field(parser *p, node *n)
+{
+    char hint[FACTS_QUOTE_MAX] = "";
+    facts_span name = take_name(p);
+    size_t at = (size_t)(name.at - p->text);
+    if (name.length == 0)
+        return wrong_at(p, at, "a key is due here", nothing, "");
+    if (!facts_field_find(name, &n->field, hint))
+        return wrong_at(p, at, "is not a key", name, hint);
+    if (take(p, '%')) {
+        facts_span modulus = take_name(p);
+        if (!facts_read_integer(modulus, INT32_MAX, &n->modulus) || n->modulus == 0)
+            return wrong_at(p, (size_t)(modulus.at - p->text), "% takes a whole number above 0", nothing, "");
+        if (n->field.kind != FACTS_FIELD_PART && n->field.kind != FACTS_FIELD_NUMBER)
+            return wrong_at(p, at, "is not a number", name, "");
+    }
+    return true;
+}
+
+static int test_node(parser *p)
+{
+    node n = { .kind = NODE_TEST };
+    if (!take_field(p, &n))
+        return -1;
+    size_t at = (skip(p), p->at);
+    facts_span word = take_name(p);
+    if (facts_span_is(word, "in"))
+        return list_node(p, n);
+    p->at = at;
+    if (!take_op(p, &n.op)) {
+        wrong_at(p, at, "one of = != < <= > >= ~ in is due here", nothing, "");
+        return -1;
+    }
+    bool order = n.op == OP_LT || n.op == OP_LE || n.op == OP_GT || n.op == OP_GE;
+    if (order && !ordered(&n.field)) {
+        bool ratio = n.field.key < FACTS_KEY_COUNT && facts_keys[n.field.key].kind == FACTS_KIND_RATIO;
+        facts_span name = facts_span_of(n.field.name);
+        wrong_at(p, at, "has no order", name, ratio ? "; its parts have: h.q h.k h.v s.q s.kv d.qk d.v" : "; = != ~ in apply");
+        return -1;
+    }
+    return value_node(p, n);
+}
+
+static int any_node(parser *p);
+
+static int one_node(parser *p)
+{
+    if (p->depth == MOST_DEPTH) {
+        wrong_at(p, p->at, "nested too deep", nothing, "");
+        return -1;
+    }
+    p->depth++;
+    int result;
+    if (take(p, '!')) {
+        int inner = one_node(p);
+        result = inner < 0 ? -1 : add(p, (node){ .kind = NODE_NOT, .left = inner });
+    } else if (take(p, '(')) {
+        result = any_node(p);
+        if (result >= 0 && !take(p, ')')) {
+            wrong_at(p, p->at, "a ) is missing", nothing, "");
+            result = -1;
+        }
+    } else {
+        result = test_node(p);
+    }
+    p->depth--;
+    return result;
+}
+
+static int chain(parser *p, char letter, node_kind kind, int (*next)(parser *))
+{
+    int all = next(p);
+    while (all >= 0 && take(p, letter)) {
+        take(p, letter); /* && and || are fine */
+        int right = next(p);
+        all = right < 0 ? -1 : add(p, (node){ .kind = kind, .left = all, .right = right });
+    }
+    return all;
+}
+
+static int all_node(parser *p)
+{
+    return chain(p, '&', NODE_AND, one_node);
+}
+
+static int any_node(parser *p)
+{
+    return chain(p, '|', NODE_OR, all_node);
+}
+
+bool facts_predicate_parse(facts_predicate **out, const char *text, facts_error *error)
+{
+    *out = NULL;
+    parser p = { .text = text, .length = strlen(text), .error = error };
+    if (p.length > MOST_LETTERS)
+        return wrong_at(&p, 0, "longer than a predicate may be", nothing, "");
+    facts_predicate *made = calloc(1, sizeof *made);
+    if (made != NULL) {
+        made->nodes = calloc(MOST_NODES, sizeof *made->nodes);
+        made->texts = calloc(5, MOST_LETTERS);
+    }
+    if (made == NULL || made->nodes == NULL || made->texts == NULL) {
+        facts_predicate_destroy(made);
+        return wrong_at(&p, 0, "no memory", nothing, "");
+    }
+    p.out = made;
+    made->root = any_node(&p);
+    skip(&p);
+    if (made->root >= 0 && p.at < p.length) {
+        wrong_at(&p, p.at, "is left over; & or | join tests", (facts_span){ text + p.at, p.length - p.at }, "");
+        made->root = -1;
+    }
+    if (made->root < 0) {
+        facts_predicate_destroy(made);
+        return false;
+    }
+    node *fitting = realloc(made->nodes, (size_t)made->count * sizeof *fitting);
+    made->nodes = fitting != NULL ? fitting : made->nodes;
+    *out = made;
+    return true;
+}
+
+void facts_predicate_destroy(facts_predicate *p)
+{
+    if (p == NULL)
+        return;
+    free(p->nodes);
+    free(p->texts);
+    free(p);
+}
+
+/* ---- evaluation ------------------------------------------------------------------------------------------------------------- */
+
+static bool compare(op o, int order)
+{
+    switch (o) {
+    case OP_EQ:
+        return order == 0;
+    case OP_NE:
+        return order != 0;
+    case OP_LT:
+        return order < 0;
+    case OP_LE:
+        return order <= 0;
+    case OP_GT:
+        return order > 0;
+    default:
+        return order >= 0;
+    }
+}
+
+static bool numbers_hold(const node *n, const facts_subject *s, bool *decided)
+{
+    double have, due = n->number;
+    *decided = n->has_other || !isnan(due);
+    if (!*decided)
+        return false;
+    if (!facts_field_number(&n->field, s, &have))
+        return n->op == OP_NE && !n->has_other && n->modulus == 0 && n->field.key < FACTS_KEY_COUNT && s->c != NULL;
+    if (n->has_other && !facts_field_number(&n->other, s, &due))
+        return false;
+    if (n->modulus > 0)
+        have = isfinite(have) ? fmod(have, (double)n->modulus) : NAN;
+    return !isnan(have) && compare(n->op, have < due ? -1 : have > due);
+}
+
+static bool test_holds(const facts_predicate *p, const node *n, const facts_subject *s)
+{
+    bool decided = false;
+    bool text_only = n->op == OP_GLOB || n->op == OP_NOT_GLOB;
+    if (!text_only && (n->field.kind == FACTS_FIELD_NUMBER || n->field.kind == FACTS_FIELD_PART)) {
+        bool holds = numbers_hold(n, s, &decided);
+        if (decided)
+            return holds;
+    }
+    char have[FACTS_NAME_MAX];
+    if (!facts_field_text(&n->field, s, have))
+        return false;
+    const char *due = p->texts + n->text;
+    if (text_only)
+        return facts_glob((facts_span){ due, n->length }, have) == (n->op == OP_GLOB);
+    if (n->field.kind == FACTS_FIELD_VERSION) {
+        uint32_t version[FACTS_VERSION_PARTS];
+        return facts_version_read(facts_span_of(have), version) && compare(n->op, facts_version_compare(version, n->version));
+    }
+    return compare(n->op, strcmp(have, due));
+}
+
+static bool node_holds(const facts_predicate *p, int at, const facts_subject *s)
+{
+    const node *n = &p->nodes[at];
+    switch (n->kind) {
+    case NODE_OR:
+        return node_holds(p, n->left, s) || node_holds(p, n->right, s);
+    case NODE_AND:
+        return node_holds(p, n->left, s) && node_holds(p, n->right, s);
+    case NODE_NOT:
+        return !node_holds(p, n->left, s);
+    default:
+        return test_holds(p, n, s);
+    }
+}
+
+const char *facts_predicate_result(const facts_predicate *p)
+{
+    for (int i = 0; i < p->count; i++) {
+        const node *n = &p->nodes[i];
+        if (n->kind == NODE_TEST && (n->field.result >= 0 || (n->has_other && n->other.result >= 0)))
+            return n->field.result >= 0 ? n->field.name : n->other.name;
+    }
+    return NULL;
+}
+
+bool facts_predicate_holds(const facts_predicate *p, const facts_subject *s)
+{
+    return node_holds(p, p->root, s);
+}
+
+typedef enum truth { TRUTH_NO, TRUTH_OPEN, TRUTH_YES } truth;
+
+static bool is_open(const facts_field *field, const facts_subject *s)
+{
+    char text[FACTS_NAME_MAX];
+    if (field->result < 0)
+        return s->c == NULL;
+    return !facts_field_text(field, s, text) || strcmp(text, "auto") == 0 || strcmp(text, "all") == 0;
+}
+
+static truth node_truth(const facts_predicate *p, int at, const facts_subject *s)
+{
+    const node *n = &p->nodes[at];
+    if (n->kind == NODE_TEST)
+        return is_open(&n->field, s) || (n->has_other && is_open(&n->other, s)) ? TRUTH_OPEN
+               : test_holds(p, n, s)                                            ? TRUTH_YES
+                                                                                : TRUTH_NO;
+    truth left = node_truth(p, n->left, s);
+    if (n->kind == NODE_NOT)
+        return TRUTH_YES - left;
+    truth right = node_truth(p, n->right, s);
+    return (n->kind == NODE_OR) == (left > right) ? left : right;
+}
+
+bool facts_predicate_possible(const facts_predicate *p, const facts_subject *s)
+{
+    return node_truth(p, p->root, s) != TRUTH_NO;
+}

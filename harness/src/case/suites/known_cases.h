@@ -1,0 +1,22 @@
+/* The cases of a known failure (cases/known/ID.known, docs/known.md), as the suite reader wants them. Pure. */
+#ifndef FACTS_CASE_KNOWN_H
+#define FACTS_CASE_KNOWN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct facts_suite;
+
+/* Is this the path of a known failure? */
+bool facts_is_known(const char *path);
+/* The groups of a file as the text of a suite: each line stays where it is, so that places in errors are those of the file. "cases:
+ * X" becomes "name: ID/X"; everything that is not a group becomes an empty line. free() it. NULL: no memory. */
+char *facts_known_suite(const char *text, const char *path);
+/* Gives the groups from `first` on that have no `why` the title and the links of the file. False: no memory. */
+bool facts_known_titles(struct facts_suite *suite, size_t first, const char *text);
+/* Does the file belong to the suite regress? Files with `size: big` and files without cases do not. */
+bool facts_known_in_regress(const char *text);
+/* Can a described device show one of its failures: a crash, or a plan that does not compile? */
+bool facts_known_shows_without_gpu(const char *text);
+
+#endif

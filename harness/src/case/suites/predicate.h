@@ -1,0 +1,26 @@
+/* Predicates: "d.qk>128 & pass=bwd & cudnn<9.10.2 & layout~thd*". The case keys (and dotted parts: h.q h.k h.v s.q s.kv d.qk d.v)
+ * plus cudnn sm build backend grade verdict engine config class; = != < <= > >= in (a, b) ~glob ! & | ( ). Versions compare by
+ * their parts. */
+#ifndef FACTS_PREDICATE_H
+#define FACTS_PREDICATE_H
+
+#include "case/language/case.h"
+
+typedef struct facts_predicate facts_predicate;
+
+/* What a predicate is asked about. NULL strings are "unknown": every comparison with them is false. */
+typedef struct facts_subject {
+    const facts_case *c;
+    const char *cudnn, *sm, *build, *backend, *grade, *verdict, *engine, *config, *reason_class;
+} facts_subject;
+
+bool facts_predicate_parse(facts_predicate **out, const char *text, facts_error *error);
+bool facts_predicate_holds(const facts_predicate *p, const facts_subject *s);
+/* Could it hold once the rest is known? What is NULL here, and the engine of a case that leaves it open, may turn out to be
+ * anything. */
+bool facts_predicate_possible(const facts_predicate *p, const facts_subject *s);
+/* The first field that is known of a result alone ("verdict", "sm" ...); NULL: the predicate asks only about the case. */
+const char *facts_predicate_result(const facts_predicate *p);
+void facts_predicate_destroy(facts_predicate *p);
+
+#endif

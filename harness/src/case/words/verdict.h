@@ -1,0 +1,31 @@
+/* How a case ended: a closed list of words, each with one row at its end (docs/records.md). */
+#ifndef FACTS_VERDICT_H
+#define FACTS_VERDICT_H
+
+#include <stdbool.h>
+
+#include "span.h"
+
+/* X(SYMBOL, "word"). From WRONG to EXIT_CRASH stand the findings. */
+#define FACTS_VERDICT_LIST(X)                                                                                                      \
+    X(PASS, "pass")                                                                                                                \
+    X(UNSUPPORTED, "unsupported")                                                                                                  \
+    X(WRONG, "wrong") X(NAN, "nan") X(UNWRITTEN, "unwritten") X(OVERRUN, "overrun") X(NONDETERMINISTIC, "nondeterministic")        \
+        X(GRAPH_MISMATCH, "graph_mismatch") X(BUILD_FAIL, "build_fail") X(EXEC_FAIL, "exec_fail") X(CRASH, "crash")                \
+            X(HANG, "hang") X(EXIT_CRASH, "exit_crash") X(MISTRUSTED, "mistrusted") X(INCONCLUSIVE, "inconclusive")                \
+                X(NOT_RUN, "not_run")
+#define AS_ENUM(symbol, word) FACTS_VERDICT_##symbol,
+typedef enum facts_verdict { FACTS_VERDICT_LIST(AS_ENUM) FACTS_VERDICT_COUNT } facts_verdict;
+#undef AS_ENUM
+
+/* "?" for FACTS_VERDICT_COUNT. */
+const char *facts_verdict_name(facts_verdict verdict);
+/* The verdict of a word; FACTS_VERDICT_COUNT when it is none. */
+facts_verdict facts_verdict_read(facts_span word);
+/* The same of a JSON string with its quotes. */
+facts_verdict facts_verdict_parse(facts_span json_string);
+/* Something is broken unless an expectation names it: wrong nan unwritten overrun nondeterministic graph_mismatch build_fail
+ * exec_fail crash hang exit_crash. */
+bool facts_verdict_is_finding(facts_verdict verdict);
+
+#endif

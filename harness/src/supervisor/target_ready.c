@@ -1,0 +1,195 @@
+/* A target whose first worker is ready: what the target is called, which libraries it has mapped, and its line of the record. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "builds/integrity.h"
+#include "supervision.h"
+
+#define MAX_LIBRARIES 32
+
+typedef struct proof {
+    uv_work_t work;
+    facts_supervision *run;
+    size_t target;
+    char *ready; /* the worker's object */
+    size_t length;
+    facts_text libraries;
+} proof;
+
+static bool is_proved(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    const char *name = slash ? slash + 1 : path;
+    return strncmp(name, "libcudnn", 8) == 0 || strncmp(name, "libnvrtc", 8) == 0 || strncmp(name, "libcublasLt", 11) == 0;
+}
+
+/* Targets of one build share its libraries: each file is hashed once. The lock is held while hashing, so that the second asks and
+ * waits. */
+static bool hash_once(facts_supervision *run, const char *path, char sha256[65])
+{
+    facts_hashes *known = &run->hashes;
+    bool found = false;
+    uv_mutex_lock(&known->lock);
+    for (size_t i = 0; i < known->count && !found; i++)
+        if (strcmp(known->at[i].path, path) == 0) {
+            memcpy(sha256, known->at[i].sha256, 65);
+            found = true;
+        }
+    if (!found && facts_library_sha256(path, sha256)) {
+        found = true;
+        if (known->count < FACTS_HASHES_MAX) {
+            snprintf(known->at[known->count].path, sizeof known->at[0].path, "%s", path);
+            memcpy(known->at[known->count++].sha256, sha256, 65);
+        }
+    }
+    uv_mutex_unlock(&known->lock);
+    return found;
+}
+
+static void prove_library(proof *p, facts_span object)
+{
+    facts_member members[16];
+    size_t count;
+    char path[FACTS_PATH], sha256[65] = "";
+    int64_t bytes = 0;
+    bool in_build = false;
+    const facts_target *target = p->run->targets[p->target].target;
+    if (!facts_scan_object(object.at, object.length, members, 16, &count))
+        return;
+    count = count < 16 ? count : 16;
+    if (!facts_json_string(facts_member_find(members, count, "path"), path, sizeof path))
+        return;
+    facts_json_int(facts_member_find(members, count, "bytes"), &bytes);
+    facts_json_bool(facts_member_find(members, count, "in_build"), &in_build);
+    facts_text_puts(&p->libraries, "{");
+    facts_text_member(&p->libraries, "path", path);
+    facts_text_member_int(&p->libraries, "bytes", bytes);
+    facts_text_format(&p->libraries, "\"in_build\":%s,", in_build ? "true" : "false");
+    if (p->run->order->hash_libraries && is_proved(path) && hash_once(p->run, path, sha256)) {
+        facts_text_member(&p->libraries, "sha256", sha256);
+        facts_text_member(&p->libraries, "record", facts_integrity_name(facts_library_check(&target->build, path, sha256)));
+    }
+    facts_text_close(&p->libraries);
+    facts_text_puts(&p->libraries, ",");
+}
+
+/* On a thread of the pool: hashing hundreds of megabytes must not hold up the schedule. */
+static void prove(uv_work_t *work)
+{
+    proof *p = work->data;
+    facts_member members[FACTS_ROW_MEMBERS];
+    facts_span elements[MAX_LIBRARIES];
+    size_t count;
+    if (!facts_scan_object(p->ready, p->length, members, FACTS_ROW_MEMBERS, &count))
+        return;
+    facts_span list = facts_member_find(members, count < FACTS_ROW_MEMBERS ? count : FACTS_ROW_MEMBERS, "libraries");
+    if (!list.at || !facts_scan_array(list.at, list.length, elements, MAX_LIBRARIES, &count))
+        return;
+    for (size_t i = 0; i < count && i < MAX_LIBRARIES; i++)
+        prove_library(p, elements[i]);
+    if (p->libraries.length)
+        p->libraries.length--; /* the last comma */
+}
+
+static void compose(const proof *p, facts_text *out)
+{
+    static const char *const ours[] = { "run", "build", "device", "planned", "origin", "described_from", "libraries" };
+    facts_member members[FACTS_ROW_MEMBERS];
+    size_t count;
+    const facts_target_state *state = &p->run->targets[p->target];
+    facts_text_puts(out, "{\"target\":{");
+    facts_text_member(out, "run", p->run->order->run_id);
+    facts_text_member(out, "build", state->target->build.name);
+    facts_text_member(out, "device", state->device);
+    if (state->target->kind == FACTS_TARGET_GPU) {
+        char planned[16]; /* its name in the run's targets, before it said what it is */
+        snprintf(planned, sizeof planned, "gpu%d", state->target->ordinal);
+        facts_text_member(out, "planned", planned);
+    }
+    facts_text_member(out, "origin", facts_origin_name(state->target->build.origin));
+    if (state->target->kind == FACTS_TARGET_DESCRIBED)
+        facts_text_member(out, "described_from", state->target->described.source);
+    if (facts_scan_object(p->ready, p->length, members, FACTS_ROW_MEMBERS, &count))
+        for (size_t i = 0; i < count && i < FACTS_ROW_MEMBERS; i++) {
+            bool own = false;
+            for (size_t k = 0; k < sizeof ours / sizeof ours[0]; k++)
+                own |= members[i].key.length == strlen(ours[k]) && memcmp(members[i].key.at, ours[k], members[i].key.length) == 0;
+            if (own)
+                continue;
+            facts_text_format(out, "\"%.*s\":", (int)members[i].key.length, members[i].key.at);
+            facts_text_add(out, members[i].value.at, members[i].value.length);
+            facts_text_puts(out, ",");
+        }
+    facts_text_puts(out, "\"libraries\":[");
+    facts_text_add(out, p->libraries.data ? p->libraries.data : "", p->libraries.length);
+    facts_text_puts(out, "]}}");
+}
+
+static void proved(uv_work_t *work, int status)
+{
+    proof *p = work->data;
+    facts_text line = { 0 };
+    (void)status;
+    compose(p, &line);
+    facts_write_line(p->run, &line);
+    facts_text_free(&line);
+    facts_text_free(&p->libraries);
+    free(p->ready);
+    free(p);
+}
+
+static void write_target(facts_supervision *run, size_t target, facts_span ready)
+{
+    proof *p = calloc(1, sizeof *p);
+    char *copy = malloc(ready.length);
+    if (!p || !copy) {
+        free(p);
+        free(copy);
+        return;
+    }
+    memcpy(copy, ready.at, ready.length);
+    *p = (proof){ .run = run, .target = target, .ready = copy, .length = ready.length };
+    p->work.data = p;
+    if (uv_queue_work(&run->loop, &p->work, prove, proved) != 0) {
+        free(copy);
+        free(p);
+    }
+}
+
+/* The first GPU of a kind takes the plain name; with several in one run the number tells them apart. */
+static void name_device(facts_supervision *run, size_t target, const facts_line *ready)
+{
+    facts_target_state *state = &run->targets[target];
+    char full[128], label[96];
+    if (state->target->kind != FACTS_TARGET_GPU || !facts_json_string(facts_line_get(ready, "device_name"), full, sizeof full))
+        return;
+    bool several = false;
+    for (size_t i = 0; i < run->order->target_count; i++)
+        several |= run->order->targets[i].kind == FACTS_TARGET_GPU && run->order->targets[i].ordinal != state->target->ordinal;
+    facts_device_label(label, sizeof label, full);
+    if (!label[0])
+        return;
+    if (several)
+        snprintf(state->device, sizeof state->device, "%s#%d", label, state->target->ordinal);
+    else
+        snprintf(state->device, sizeof state->device, "%s", label);
+}
+
+void facts_target_ready(facts_supervision *run, size_t target, facts_span ready)
+{
+    const facts_order *order = run->order;
+    facts_target_state *state = &run->targets[target];
+    facts_line *inner = run->row;
+    size_t count;
+    int64_t sm;
+    if (!facts_scan_object(ready.at, ready.length, inner->members, FACTS_ROW_MEMBERS, &count))
+        return;
+    inner->count = count < FACTS_ROW_MEMBERS ? count : FACTS_ROW_MEMBERS;
+    if (facts_json_int(facts_line_get(inner, "sm"), &sm) && sm >= 0 && sm < 10000)
+        state->sm = (int)sm;
+    name_device(run, target, inner);
+    if (order->on_ready)
+        order->on_ready(order->context, target, state->device, inner);
+    write_target(run, target, ready);
+}

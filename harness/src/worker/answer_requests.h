@@ -1,0 +1,8 @@
+/* Everything that facts-worker does: reads requests from stdin until it ends, and answers each. See harness/PROTOCOL.md. */
+#ifndef FACTS_ANSWER_REQUESTS_H
+#define FACTS_ANSWER_REQUESTS_H
+
+/* Returns  the exit status: 0, 2 (a request that is none, or a supervisor that is gone), 3 (the target could not be opened). */
+int facts_worker_run(void);
+
+#endif

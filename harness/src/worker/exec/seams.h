@@ -1,0 +1,28 @@
+/* A call of the library, and where it starts, ends, and is fetched. These functions stand in a file of their own so that a test
+ * program can put itself around them at link time (harness/src/liars). */
+#ifndef FACTS_SEAMS_H
+#define FACTS_SEAMS_H
+
+#include "fattn/graph.h"
+#include "worker/memory/case_memory.h"
+
+/* What one execution launches, with the addresses of one set. */
+typedef struct facts_call {
+    const fattn_plan *plan;
+    fattn_tensors tensors;
+    const fattn_plan *forward; /* of a backward whose forward runs before it and makes its O and Stats; NULL */
+    fattn_tensors forward_tensors;
+    const fattn_problem *as; /* the plan is of another shape than this, which is run; NULL */
+    bool backward;
+} facts_call;
+
+/* A launcher as fattn_stream_time wants it; `argument` is a facts_call. */
+fattn_status facts_call_launch(void *argument, struct CUstream_st *stream);
+/* Launches the call and waits for it. Returns the library's status; its sentence is in fattn_last_error(). */
+fattn_status facts_seam_run(facts_memory *memory, facts_call *call);
+/* Replays the graph and waits for it. The same. */
+fattn_status facts_seam_replay(facts_memory *memory, const fattn_graph *graph);
+/* facts_memory_fetch of the run over `pattern`. */
+fattn_status facts_seam_fetch(facts_memory *memory, facts_pattern pattern, int64_t overrun[FACTS_PLACES]);
+
+#endif

@@ -1,0 +1,163 @@
+/* The backward pass: D_i = sum_c dO O, P_ij = exp(s_ij - Stats_i) from the Stats that are given, dP_ij = dO_i . v_j,
+ * dX = P (dP - D), dS = slope dX where the score is modified (x = modify(s) + bias); dBias = sums of dX; dQ = scale dS K, dK =
+ * scale dS^T Q, dV = P^T dO. */
+#include "backward/ref_backward.h"
+
+#include <errno.h>
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool wants_rows(const fref_backward_out *out)
+{
+    return out->dq || out->dq_sigma || out->dq_bound || out->dq_nu || out->dq_neff || out->amax_dp || out->amax_dq;
+}
+
+static bool wants_keys(const fref_backward_out *out)
+{
+    return out->dk || out->dk_sigma || out->dk_bound || out->dk_nu || out->dk_neff || out->amax_dk || out->dv || out->dv_sigma ||
+           out->dv_bound || out->dv_nu || out->dv_neff || out->amax_dv;
+}
+
+static bool wants_judged_keys(const fref_backward_out *out)
+{
+    return out->dk_sigma || out->dk_bound || out->dv_sigma || out->dv_bound || out->dk_nu || out->dv_nu || out->amax_dk ||
+           out->amax_dv;
+}
+
+static bool wants_bias(const fref_backward_out *out)
+{
+    return out->dbias || out->dbias_sigma || out->dbias_bound;
+}
+
+static bool wants_freedom(const fref_backward_out *out)
+{
+    return out->dq_nu || out->dq_neff || out->dk_nu || out->dk_neff || out->dv_nu || out->dv_neff;
+}
+
+/* One piece of memory for the four sums, zero. */
+static bool start_bias(fref__backward *x)
+{
+    const int64_t *dim = x->out->dbias_dim;
+    if (!wants_bias(x->out))
+        return true;
+    size_t count = (size_t)(dim[0] * dim[1] * dim[2] * dim[3]);
+    x->bias_sums[0] = calloc(4 * count + 1, sizeof *x->bias_sums[0]);
+    for (size_t n = 1; n < 4 && x->bias_sums[0]; n++)
+        x->bias_sums[n] = x->bias_sums[0] + n * count;
+    return x->bias_sums[0] != NULL;
+}
+
+/* All that follows from the question; nothing is allocated. */
+static fref__backward backward_of(const fref__shape *shape, const fref__inputs *inputs, const fref_rounding *r,
+                                  const fref_backward_out *out)
+{
+    const fref_problem *p = shape->problem;
+    const fref_scales *scales = &p->scales;
+    return (fref__backward){
+        .shape = shape,
+        .rounding = r,
+        .inputs = inputs,
+        .out = out,
+        .in = fref__precision_of(r->in),
+        .of_p = fref__precision_scaled(r->in, scales->scale_s),
+        .of_ds = fref__precision_scaled(r->ds, scales->scale_dp),
+        .to_q = fref__precision_scaled(r->out, scales->scale_dq),
+        .to_k = fref__precision_scaled(r->out, scales->scale_dk),
+        .to_v = fref__precision_scaled(r->out, scales->scale_dv),
+        .gamma_p = fref__or_1(scales->scale_s) * fref__or_1(scales->descale_s),
+        .gamma_ds = fref__or_1(scales->scale_dp) * fref__or_1(scales->descale_dp),
+        .z_dp = fref__z_of(p->batch * p->heads_q * shape->rows.count * p->keys),
+        .z_dq = fref__z_of(p->batch * p->heads_q * shape->rows.count * p->dim_qk),
+        .z_dk = fref__z_of(p->batch * p->heads_k * shape->keys.count * p->dim_qk),
+        .z_dv = fref__z_of(p->batch * p->heads_v * shape->keys.count * p->dim_v),
+        .judged = wants_judged_keys(out),
+        .freedom = inputs->freedom,
+        .measured = out->dq_sigma || out->dq_bound || out->dq_nu || out->amax_dq || out->amax_dp || wants_judged_keys(out) ||
+                    wants_bias(out),
+        .scored = fref__is_scored(p),
+        .plain = !fref__is_scored(p) && !p->keep,
+    };
+}
+
+static void write_amax(const fref__backward *x)
+{
+    double *const to[FREF__AMAX_COUNT] = { x->out->amax_dp, x->out->amax_dq, x->out->amax_dk, x->out->amax_dv };
+    for (int n = 0; n < FREF__AMAX_COUNT; n++)
+        fref__amax_write(to[n], x->amax + n, FREF__AMAX_COUNT, omp_get_max_threads());
+}
+
+/* What `out` asks for, of listed rows and keys. */
+static int run(const fref__shape *shape, fref__inputs *inputs, const fref_rounding *rounding, const fref_backward_out *out)
+{
+    fref__slab slab;
+    inputs->freedom = wants_freedom(out);
+    inputs->entries = wants_rows(out) && wants_keys(out) && !fref__is_scored(shape->problem) && !shape->problem->keep;
+    if (fref__slab_create(&slab, shape, inputs) != 0)
+        return ENOMEM;
+    size_t rows = (size_t)(slab.capacity * shape->span * shape->rows.count);
+    fref__backward x = backward_of(shape, inputs, rounding, out);
+    x.amax = calloc(FREF__AMAX_COUNT * (size_t)omp_get_max_threads(), sizeof *x.amax);
+    x.facts = calloc(rows ? rows : 1, sizeof *x.facts);
+    int status = x.facts && x.amax && start_bias(&x) ? 0 : ENOMEM;
+    for (int64_t first = 0; first < shape->units && status == 0; first += slab.capacity) {
+        fref__slab_load(&slab, shape, inputs, first);
+        status = fref__backward_rows(&x, &slab);
+        if (status == 0)
+            status = fref__backward_keys(&x, &slab);
+        if (status == 0 && x.bias_sums[0])
+            status = fref__backward_bias(&x, &slab);
+    }
+    if (status == 0 && x.bias_sums[0])
+        fref__backward_bias_write(&x);
+    if (status == 0)
+        write_amax(&x);
+    free(x.amax);
+    free(x.bias_sums[0]);
+    free(x.facts);
+    fref__slab_destroy(&slab);
+    return status;
+}
+
+/* dQ of sampled rows reads all keys; dK and dV of sampled keys all rows; dBias all of both. */
+static int run_samples(const fref_problem *p, fref__inputs *inputs, const fref_rounding *rounding, const fref_backward_out *out)
+{
+    const fref_backward_out of_rows = { .dq = out->dq,
+                                        .dq_sigma = out->dq_sigma,
+                                        .dq_bound = out->dq_bound,
+                                        .dq_nu = out->dq_nu,
+                                        .dq_neff = out->dq_neff,
+                                        .amax_dp = out->amax_dp,
+                                        .amax_dq = out->amax_dq };
+    fref_backward_out of_keys = *out,
+                      of_bias = { .dbias = out->dbias, .dbias_sigma = out->dbias_sigma, .dbias_bound = out->dbias_bound };
+    of_keys.dq = of_keys.dq_sigma = of_keys.dq_bound = of_keys.dq_nu = of_keys.dq_neff = of_keys.amax_dp = of_keys.amax_dq = NULL;
+    of_keys.dbias = of_keys.dbias_sigma = of_keys.dbias_bound = NULL;
+    memcpy(of_bias.dbias_dim, out->dbias_dim, sizeof of_bias.dbias_dim);
+    const fref__list rows = fref__sample(p->row_sample, p->row_count, p->rows),
+                     keys = fref__sample(p->key_sample, p->key_count, p->keys);
+    const fref__shape by_row = fref__shape_of(p, rows, fref__all(p->keys)), by_key = fref__shape_of(p, fref__all(p->rows), keys),
+                      whole = fref__shape_of(p, fref__all(p->rows), fref__all(p->keys));
+    int status = 0;
+    if (wants_rows(out))
+        status = run(&by_row, inputs, rounding, &of_rows);
+    if (status == 0 && wants_keys(out))
+        status = run(&by_key, inputs, rounding, &of_keys);
+    if (status == 0 && wants_bias(out))
+        status = run(&whole, inputs, rounding, &of_bias);
+    return status;
+}
+
+int fref_backward(const fref_problem *problem, const fref_tensor *q, const fref_tensor *k, const fref_tensor *v,
+                  const fref_tensor *o, const fref_tensor *stats, const fref_tensor *d_o, const fref_rounding *rounding,
+                  const fref_backward_out *out)
+{
+    const fref__shape whole = fref__shape_of(problem, fref__all(problem->rows), fref__all(problem->keys));
+    fref__inputs inputs = { .q = q, .k = k, .v = v, .o = o, .stats = stats, .d_o = d_o };
+    int status = fref__backward_sink(&whole, &inputs, out);
+    if (status != 0)
+        return status;
+    if (problem->row_sample || problem->key_sample)
+        return run_samples(problem, &inputs, rounding, out);
+    return run(&whole, &inputs, rounding, out);
+}

@@ -1,0 +1,124 @@
+/* One call of the oracle on a GPU: its scratch memory, its launches, and how a problem is cut into lots of heads and chunks of
+ * rows. */
+#ifndef FREF_GPU_RUN_H
+#define FREF_GPU_RUN_H
+
+#include <fref/gpu.h>
+
+#include "../../cuda/oracle_kernels.h"
+#include "gpu/gpu_driver.h"
+
+/* Scratch memory, each piece as large as it ever had to be. X(NAME) */
+#define FREF__BUFFER_LIST(X)                                                                                                       \
+    X(ZEROS)                                                                                                                       \
+    X(RANGE)                                                                                                                       \
+    X(TILE_RANGE) X(ROWS_Q) X(ROWS_D_O) X(KEYS_K) X(KEYS_V) X(NORM_Q) X(NORM_D_O) X(NORM_K) X(NORM_V) X(PEAK_K) X(PEAK_V)          \
+        X(ROW_STATS) X(TILE_V) X(KEPT_V) X(SCORES) X(DP) X(EXTRA) X(PULL) X(SLOPE) X(CURVATURE) X(SLOPE_EXTRA) X(FACTS)            \
+            X(SUMS_ROWS) X(SUMS_K) X(SUMS_V) X(TOTAL_K) X(TOTAL_V) X(BIAS) X(RELATED) X(SHARES) X(CHANNELS) X(GROUP_CHANNELS_K)              \
+                X(GROUP_CHANNELS_V) X(WEIGHTS_K) X(WEIGHTS_V)
+
+typedef enum fref__buffer {
+#define FREF__AS_BUFFER(name) FREF__##name,
+    FREF__BUFFER_LIST(FREF__AS_BUFFER)
+#undef FREF__AS_BUFFER
+        FREF__BUFFER_COUNT
+} fref__buffer;
+
+struct fref_gpu {
+    const fref__driver *driver;
+    fref_gpu_program *program;
+    size_t budget; /* bytes that one lot may take; 0: what is free decides */
+    bool wide;     /* its shared memory holds a wide tile's steps */
+    int busy;      /* blocks that keep every GPU busy */
+    int multiprocessors;
+    uint64_t runs;             /* begun */
+    bool scores_left;          /* by the last of them: all heads' and rows', plain */
+    bool ahead;                /* forwards do not wait, */
+    bool owes;                 /* and one has not yet said what it found in its inputs */
+    volatile int32_t *trouble; /* on the host, where kernels say it */
+    struct {
+        fref__address at;
+        size_t bytes;
+    } buffer[FREF__BUFFER_COUNT];
+};
+
+/* With an image that is not this library's: the tests'. */
+int fref__gpu_create(fref_gpu **out, const void *image, char error[256]);
+
+/* After the first failure nothing is launched any more; `status` and `error` keep it. */
+typedef struct fref__run {
+    fref_gpu *gpu;
+    fref__call call;
+    struct CUstream_st *stream;
+    char *error;
+    int status;
+    int64_t heads, heads_of_lot;
+    bool has_scores; /* an earlier run's lie in memory */
+    bool goes_on;    /* an earlier run owes what it found */
+    /* What is zero when the run, a lot or a chunk of it begins, one behind the other: what begins together is cleared together. */
+    struct {
+        uint8_t *at;
+        int64_t lot, chunk, end; /* where their parts begin */
+        int64_t lossy;           /* where the next flags of the lot do */
+        int64_t related;         /* fref__call.related_blocks */
+        bool lot_is_clear, chunk_is_clear;
+    } zeros;
+} fref__run;
+
+/* Fills in what follows from the problem alone. A problem that the kernels do not know: status ENOTSUP. */
+void fref__run_start(fref__run *run, fref_gpu *gpu, const fref_problem *problem, const fref_gpu_mod *mod,
+                     const fref_rounding *rounding, struct CUstream_st *stream, char error[256]);
+/* P is multiplied by scale_s and this before its cast. */
+void fref__run_cast_p(fref__run *run, double scale);
+/* Starts an amax, NULL: not wanted; returns what its tolerance is made with. */
+double fref__run_amax(fref__run *run, double *out, int64_t elements);
+/* Waits for all, and looks whether the inputs, those of a run before that owes it too, were what the kernels can judge. Returns the
+ * status. */
+int fref__run_end(fref__run *run);
+
+/* Memory of a lot: at most what was asked for before, or grown. Old contents are lost when it grows. */
+void *fref__run_memory(fref__run *run, fref__buffer which, int64_t bytes);
+void fref__run_clear(fref__run *run, void *at, int64_t bytes);
+double *fref__run_doubles(fref__run *run, fref__buffer which, int64_t count);
+
+void fref__run_launch(fref__run *run, fref__kernel kernel, int64_t blocks, int threads);
+void fref__run_launch_with(fref__run *run, fref__kernel kernel, int64_t blocks, int threads, int argument);
+void fref__run_launch_grid(fref__run *run, fref__kernel kernel, const unsigned grid[3], int threads);
+
+/* Bytes that are zero when the run begins, asked for before fref__run_plan: where they are once that was called. */
+int64_t fref__run_keep_zeros(fref__run *run, int64_t bytes);
+void *fref__run_zeros(const fref__run *run, int64_t at);
+/* Flags of so many tiles that are zero when the lot begins, for at most three kinds of sums; NULL where there is no memory. */
+uint8_t *fref__run_flags(fref__run *run, int64_t tiles);
+
+/* The row set and the key set: NULL for all. */
+void fref__run_take_rows(fref__run *run, const int64_t *index, int64_t count);
+void fref__run_take_keys(fref__run *run, const int64_t *index, int64_t count);
+
+/* Decides heads_of_lot: `bytes_of_head` beside the scores, `matrices` of scores. Lots are multiples of `align` heads. No later row
+ * or key set is larger. */
+void fref__run_plan(fref__run *run, int64_t bytes_of_head, int64_t matrices, int64_t align);
+void fref__run_take_lot(fref__run *run, int64_t head0);
+/* Rows of a chunk of the lot for the current row and key sets. */
+void fref__run_plan_chunks(fref__run *run, int64_t bytes_of_head, int64_t matrices);
+void fref__run_take_chunk(fref__run *run, int64_t row0);
+int64_t fref__run_score_matrices(const fref__run *run);
+
+/* Ranges and decoded inputs of the lot. */
+void fref__run_prepare(fref__run *run);
+/* Is the chunk all there is, and are its scores those of Q and K alone? */
+bool fref__run_is_one_chunk(const fref__run *run);
+/* Scores of the chunk, modified; or with `gradient` dO . v. */
+void fref__run_scores(fref__run *run, int gradient);
+/* The chunk's facts, of all rows: fref__kernel_forward_facts or _backward_facts. */
+void fref__run_facts(fref__run *run, fref__kernel kernel);
+/* 1 / nch of the lot's tensors, and kept_v, that have memory: fref__call.channels. The next launch of scores makes them. */
+void fref__run_relate(fref__run *run);
+/* Blocks that make the sums of so many rows or keys of each head into answers. */
+int64_t fref__run_finish_blocks(int64_t heads, int64_t rows);
+/* Of the chunk, without those that are padding alone. */
+int64_t fref__run_row_tiles(const fref__run *run);
+/* A kind of sums and what may be flushed of it (FREF__KERNEL_COUNT: nobody asks); `tiles` of rows or keys in each head. */
+void fref__run_sums(fref__run *run, fref__kernel kernel, fref__kernel lost, int64_t tiles, int64_t columns);
+
+#endif

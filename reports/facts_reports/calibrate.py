@@ -1,0 +1,239 @@
+"""facts calibrate: what an engine's errors say about the constants of the error model (docs/numerics.md, section 10).
+
+The table has a row for each (sm, backend, dtype, pass, engine). `constants` holds what makes no bound wider and may be set at once. `proposed` holds what
+would widen a bound, with its limit and the case that forces it: a person moves it to `constants`.
+"""
+import argparse
+import datetime
+import json
+import math
+import sys
+
+from . import cases, reader
+
+OK, BAD_INPUT, ENVIRONMENT, NOTHING = 0, 2, 3, 5
+WILD = 4.0            # times its tolerance: a mistake, which no constant explains
+LEAST_ROWS = 50       # rows of fill=gauss before an engine is called calibrated
+LOW, HIGH = 0.45, 0.75   # mean (E/sigma)^2 of a kernel with the model's roundings: 0.54
+MISSING, EXTRA = 0.30, 1.0   # a rounding of the model does not happen; one more happens
+STRICT = 1 / 1.05     # T1's ratio without the factor of constants that are not calibrated
+
+# Tensors. dK and dV of grouped heads are apart: only there does a cast of partial sums show. {key: (tensor, grouped; None: either)}
+POOLS = {"o": ("o", None), "dq": ("dq", None), "dk": ("dk", False), "dv": ("dv", False), "dk_grouped": ("dk", True), "dv_grouped": ("dv", True)}
+
+
+def _number(record, key):
+    """Numbers that are not finite are words in a record."""
+    value = record.get(key, 0.0)
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else math.inf
+
+
+def _object(record, key):
+    value = record.get(key)
+    return value if isinstance(value, dict) else {}
+
+
+def _off(error):
+    return abs(_number(error, "got") - _number(error, "want"))
+
+
+class Peak:
+    """The largest of something, and the case that shows it."""
+
+    def __init__(self):
+        self.value, self.got, self.want, self.bound, self.case = 0.0, 0.0, 0.0, 0.0, ""
+
+    def note(self, value, error, case):
+        if self.value < value < math.inf:
+            self.value, self.case = value, case
+            self.got, self.want, self.bound = (_number(error, key) for key in ("got", "want", "bound"))
+
+
+def _is_wild(errors):
+    for tensor, error in errors.items():
+        gates = _object(error, "gates")
+        if error.keys() & {"not_finite", "unwritten", "overrun"} or _number(gates, "t1") > WILD or (_number(gates, "tl") > WILD and tensor != "stats"):
+            return True
+    stats = errors.get("stats", {})   # LSE may be further off: a row sum of rounded P is 1082 tau away, and O does not move
+    return _number(_object(stats, "gates"), "tl") > 1 and not _off(stats) < 2 ** -7
+
+
+class Engine:
+    """What the rows of one engine, type and pass say."""
+
+    def __init__(self, key):
+        self.sm, self.backend, self.dtype, self.passes, self.number = key
+        self.cudnn, self.device, self.rows, self.gauss, self.wild = [], "", 0, 0, 0
+        self.squares, self.elements = {}, {}
+        self.t1 = {key: Peak() for key in POOLS}
+        self.tl, self.stats_loss, self.sum_loss = Peak(), Peak(), Peak()   # of fill=unip: |LSE - ln n|; |1 - O| where V is 1
+
+    def add(self, row, errors, get):
+        if _is_wild(errors):
+            self.wild += 1
+            return
+        self.rows += 1
+        self.device = row["device"]
+        if row["cudnn"] not in self.cudnn:
+            self.cudnn.append(row["cudnn"])
+        gauss, unip, grouped, case = get("fill") == "gauss", get("fill") == "unip", "/" in get("h"), row["case"]
+        self.gauss += gauss
+        for key, (tensor, pooled) in POOLS.items():
+            if tensor in errors and pooled in (None, grouped):
+                self._add_tensor(key, errors[tensor], gauss, case)
+        stats, check = errors.get("stats", {}), _object(row, "check")
+        self.tl.note(_number(_object(stats, "gates"), "tl"), stats, case)
+        if unip:
+            self.stats_loss.note(_off(stats), stats, case)
+        if unip and check.get("tensor") == "o" and _number(check, "want") == 1:
+            self.sum_loss.note(_off(check), check, case)
+
+    def _add_tensor(self, key, error, gauss, case):
+        self.t1[key].note(_number(_object(error, "gates"), "t1"), error, case)
+        rms, checked = _number(error, "rms"), _number(error, "checked")
+        if gauss and 0 < rms < math.inf:
+            self.squares[key] = self.squares.get(key, 0.0) + rms * rms * checked
+            self.elements[key] = self.elements.get(key, 0.0) + checked
+
+    def means(self):
+        """{pool: mean (E/sigma)^2}"""
+        return {key: self.squares[key] / self.elements[key] if self.elements[key] else 0.0 for key in POOLS if key in self.squares}
+
+    def is_calibrated(self):
+        """Everything measured lies where the model says, and enough was measured."""
+        means = self.means().values()
+        return bool(means) and all(LOW <= mean <= HIGH for mean in means) and all(peak.value <= STRICT for peak in self.t1.values()) \
+            and self.gauss >= LEAST_ROWS and not self.wild and self.tl.value <= 1
+
+    def has_wide_partials(self):
+        """dK of grouped heads is far below the model and dK of single heads is not: partial sums stay in fp32. This makes the bound narrower."""
+        means = self.means()
+        return "dk_grouped" in means and LOW <= means.get("dk", 0.0) <= HIGH and means["dk_grouped"] < LOW
+
+    def proposals(self, limits):
+        """[(constant, value, limit, peak)]. eps_exp is twice the largest residual, over min(1, 4 |P|_2 + 0.1), of which 1 is the most."""
+        eps_exp, acc_pv = limits.get(self.dtype) or limits["f32"]
+        found = [("eps_exp", 2 * abs(self.tl.got - self.tl.want), eps_exp, self.tl)] if self.tl.value > 1 else []
+        return found + ([("acc_pv", self.sum_loss.value, acc_pv, self.sum_loss)] if self.sum_loss.value > self.sum_loss.bound else [])
+
+    def table_row(self, date, limits):
+        largest = {key: peak.value for key, peak in {**self.t1, "stats": self.tl}.items() if peak.value > 0}
+        row = {"sm": self.sm, "backend": self.backend, "dtype": self.dtype, "pass": self.passes, "engine": self.number, "calibrated": self.is_calibrated(),
+               "constants": {"partials_cast": False} if self.has_wide_partials() else {}, "cudnn": self.cudnn, "device": self.device, "date": date,
+               "cases": self.rows, "rms": {key: math.sqrt(mean) for key, mean in self.means().items()}, "largest": largest}
+        proposed = [{"constant": constant, "value": value, "limit": limit,
+                     "because": {"case": p.case, "ratio": p.value, "got": p.got, "want": p.want, "bound": p.bound}}
+                    for constant, value, limit, p in self.proposals(limits)]
+        return {**row, "proposed": proposed} if proposed else row
+
+
+class Measured:
+    """Takes the rows of records, as a store does for reader.read_file()."""
+
+    def __init__(self):
+        self.engines = {}
+
+    @staticmethod
+    def only(item):
+        return item
+
+    def note(self, word, value):
+        """Lines that are no rows say nothing here."""
+
+    def add_row(self, row):
+        errors = {tensor: error for tensor, error in row["errors"].items() if isinstance(error, dict)}
+        if errors:
+            get = cases.asked_of(row["case"])
+            engine = row.get("engine")
+            key = (row["sm"] or 0, row["backend"], get("dtype"), get("pass"), -1 if engine is None else engine)
+            self.engines.setdefault(key, Engine(key)).add(row, errors, get)
+
+    def rows(self):
+        return sum(engine.rows for engine in self.engines.values())
+
+    def table(self, date, limits):
+        return _rounded({"version": 1, "rows": [engine.table_row(date, limits) for engine in self.engines.values() if engine.rows]})
+
+
+def _rounded(value):
+    """Six digits are enough for a constant."""
+    if isinstance(value, dict):
+        return {key: _rounded(member) for key, member in value.items()}
+    if isinstance(value, list):
+        return [_rounded(member) for member in value]
+    return float(f"{value:.6g}") if isinstance(value, float) else value
+
+
+def _meaning(mean):
+    if mean < MISSING:
+        return "a rounding of the model does not happen (P in fp32; partial sums in fp32)"
+    if mean < LOW:
+        return "quieter than the model"
+    if mean <= HIGH:
+        return "as the model says"
+    return "louder than the model" if mean <= EXTRA else "one rounding more than the model has"
+
+
+def _shown(p):
+    return f"got {p.got:.9g}, expected {p.want:.9g}, bound {p.bound:.3g}\n    {p.case}"
+
+
+def describe(engine, limits):
+    """The same for a person, line by line."""
+    yield (f"{engine.backend} sm_{engine.sm} {engine.dtype} {engine.passes} engine {engine.number}: {engine.rows} rows"
+           + (", calibrated" if engine.is_calibrated() else "") + ("" if engine.gauss >= LEAST_ROWS else f" (too few: {LEAST_ROWS} rows of fill=gauss are needed)"))
+    if engine.wild:
+        yield f"  {engine.wild} rows were left out: no constants explain their answers"
+    means = engine.means()
+    for key, peak in engine.t1.items():
+        if key in means:
+            yield f"  {key:10} mean (E/sigma)^2 {means[key]:.3f}, largest T1 {peak.value:.3f}: {_meaning(means[key])}"
+        if peak.value > STRICT:
+            yield f"  T1 has no room without its factor of 1.05: {_shown(peak)}"
+    if engine.tl.value > 0:
+        yield f"  {'stats':10} largest TL {engine.tl.value:.3f}"
+    if engine.stats_loss.value > 0:
+        yield f"  fill=unip: LSE - ln n is at most {engine.stats_loss.value:.3g}, bound {engine.stats_loss.bound:.3g}"
+    if engine.sum_loss.value > 0:
+        yield f"  fill=unip, V = 1: 1 - O is at most {engine.sum_loss.value:.3g}, bound {engine.sum_loss.bound:.3g}"
+    if engine.has_wide_partials():
+        yield f"  constants: partials_cast false (dk of grouped heads {means['dk_grouped']:.3f}, of single heads {means['dk']:.3f})"
+    for constant, value, limit, peak in engine.proposals(limits):
+        beyond = ", beyond which a liar passes: no row may have it" if value > limit else ""
+        yield f"  proposed: {constant} {value:.3g}, limit {limit:.3g}{beyond}; the case that forces it: {_shown(peak)}"
+
+
+def _limits(text):
+    """{dtype: (eps_exp, acc_pv)} of "bf16:0.1:0.2,f16:…"."""
+    return {word.split(":")[0]: tuple(float(n) for n in word.split(":")[1:]) for word in text.split(",")}
+
+
+def _fail(message, code):
+    print(f"facts calibrate: {message}", file=sys.stderr)
+    return code
+
+
+def main(argv):
+    parser = argparse.ArgumentParser(prog="facts calibrate", add_help=False)
+    parser.add_argument("--limits", type=_limits, required=True)
+    parser.add_argument("--output")
+    parser.add_argument("records", nargs="+")
+    args = parser.parse_args(argv)
+    measured = Measured()
+    try:
+        files = [reader.read_file(path, measured) for path in reader.find(args.records)]
+    except reader.InputError as error:
+        return _fail(str(error), BAD_INPUT)
+    reader.warn(files, "facts calibrate")
+    if not measured.rows():
+        return _fail("no row has numbers to calibrate with", NOTHING)
+    for engine in measured.engines.values():
+        print("\n".join(describe(engine, args.limits)))
+    if args.output:
+        date = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
+        try:
+            with open(args.output, "w", encoding="utf-8") as file:
+                file.write(json.dumps(measured.table(date, args.limits), indent=2, ensure_ascii=False) + "\n")
+        except OSError as error:
+            return _fail(f"{args.output}: {error.strerror}", ENVIRONMENT)
+    return OK

@@ -1,0 +1,46 @@
+"""facts self --markdown and --criteria: which wrong kernels are found, as the tables of docs/numerics.md.
+
+Reads what `facts self --json` prints, behind a line that says what is wrong with each liar; or an object for each criterion and column.
+"""
+import json
+from pathlib import Path
+
+
+def _table(heads, rows):
+    return "\n".join(f"| {' | '.join(row)} |" for row in (heads, *rows)).replace("|\n", "|\n" + "|---" * len(heads) + "|\n", 1)
+
+
+def _cell(found):
+    """Of one liar and type: the weakest ratio over the sizes and the gate that found it; and the sizes where nothing found it."""
+    killed = [f for f in found if f["result"] == "killed"]
+    parts = []
+    if killed:
+        weakest = min(killed, key=lambda f: float(f["ratio"]))
+        ratio = "" if weakest["ratio"] == "inf" else f"{weakest['ratio']:.3g} "
+        parts.append(f"{ratio}{weakest['gate']} {weakest['tensor']}")
+    missed = ", ".join(f"{f['result']} at {f['size']}" for f in found if f["result"] in ("blind", "survived"))
+    return "; ".join(parts + [missed] if missed else parts)
+
+
+def survey(lines):
+    what, liars, types = lines[0]["what"], {}, {}
+    for found in lines[1:]:
+        types[found["dtype"]] = True
+        liars.setdefault(found["liar"], {}).setdefault(found["dtype"], []).append(found)
+    return _table(("liar", "what is wrong", *types), [(f"`{liar}`", what[liar], *(_cell(by_type.get(t, ())) for t in types)) for liar, by_type in liars.items()])
+
+
+def criteria(lines):
+    rows, columns = {}, {}
+    for one in lines:
+        columns[one["column"]] = True
+        rows.setdefault(one["criterion"], []).append(one)
+    cells = [(name, *("fails the right kernel" if one["accuses"] else f"{one['percent']} %" for one in ones),
+              f"{sum(one['failed'] for one in ones)} of {sum(one['fills'] for one in ones)}") for name, ones in rows.items()]
+    return _table(("criterion (fill)", *columns, "fills where the right kernel failed"), cells)
+
+
+def main(argv):
+    lines = [json.loads(line) for line in Path(argv[0]).read_text(encoding="utf-8").splitlines()]
+    print(survey(lines) if "what" in lines[0] else criteria(lines))
+    return 0

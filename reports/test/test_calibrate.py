@@ -1,0 +1,120 @@
+"""facts calibrate: what rows of a record say about constants."""
+import json
+import tempfile
+import unittest
+from pathlib import Path
+
+import support
+from facts_reports import calibrate
+
+FWD, BWD, GROUPED = "pass=fwd dtype=bf16 s=128 want=stats", "pass=bwd dtype=bf16 s=128", "pass=bwd dtype=bf16 h=8/2 s=128"
+LIMITS = {"bf16": (2 ** -17, 2 ** -17), "f16": (2 ** -17, 2 ** -17), "f32": (2 ** -17, 2 ** -17)}
+HOME = Path(__file__).resolve().parents[2]
+
+
+def record(case, errors, **change):
+    return {"case": case, "cudnn": "9.19.0", "build": "9.19.0-jit-cu13", "device": "h100", "sm": 90, "backend": "cudnn", "engine": 5, "verdict": "pass", "grade": "measured",
+            "errors": errors, **change}
+
+
+def gradient(case, tensor, rms, t1=0.5):
+    """A row of O or a gradient."""
+    return record(case, {tensor: {"ratio": t1, "gate": "t1", "rms": rms, "checked": 1000, "got": 1, "want": 1, "bound": 1, "gates": {"t1": t1}}})
+
+
+def stats(case, tl, off):
+    return record(case, {"stats": {"ratio": tl, "gate": "tl", "rms": 0, "checked": 9, "got": 5 + off, "want": 5, "bound": 1e-6, "gates": {"tl": tl}}})
+
+
+def measured(*rows):
+    found = calibrate.Measured()
+    for row in rows:
+        found.add_row(row)
+    return found
+
+
+def only_row(*rows):
+    (row,) = measured(*rows).table("2026-11-21", LIMITS)["rows"]
+    return row
+
+
+GOOD = [gradient(FWD, "o", 0.74)] * 60
+
+
+class Calibrate(unittest.TestCase):
+    def test_many_rows_as_the_model_says_are_calibrated(self):
+        self.assertFalse(only_row(*GOOD[:49])["calibrated"], "49 are few")
+        row = only_row(*GOOD[:49], gradient(FWD, "o", 0.72))
+        self.assertTrue(row["calibrated"])
+        self.assertAlmostEqual(row["rms"]["o"], 0.74, delta=1e-3)
+        self.assertEqual((row["engine"], row["cudnn"], row["constants"]), (5, ["9.19.0"], {}))
+        self.assertNotIn("proposed", row)
+
+    def test_a_row_has_the_members_of_the_table_that_the_program_reads(self):
+        table = json.loads((HOME / "cases/calibration.json").read_text())
+        self.assertLessEqual(set(only_row(*GOOD)), set(table["rows"][0]))
+        self.assertEqual(measured(*GOOD).table("2026-11-21", LIMITS)["version"], table["version"])
+
+    def test_a_kernel_that_rounds_elsewhere_is_not(self):
+        for rms in (0.5, 0.6, 0.9, 1.1):
+            self.assertFalse(only_row(*[gradient(FWD, "o", rms)] * 60)["calibrated"], rms)
+
+    def test_an_answer_that_needs_the_factor_is_not(self):
+        self.assertFalse(only_row(*GOOD, gradient(FWD, "o", 0.74, 0.96))["calibrated"])
+
+    def test_a_row_that_is_wrong_does_not_calibrate(self):
+        wrong = [*GOOD, gradient(FWD, "o", 100, 500)]
+        self.assertEqual(measured(*wrong).rows(), 60)
+        self.assertFalse(only_row(*wrong)["calibrated"], "and an engine that has one is not believed")
+        infinite = record(FWD, {"o": {"ratio": "inf", "gate": "t0", "rms": 0.7, "checked": 9, "not_finite": 1, "gates": {}}})
+        self.assertEqual(measured(*wrong, infinite).rows(), 60)
+
+    def test_partial_sums_in_fp32_show_in_grouped_heads(self):
+        single = [gradient(BWD, "dk", 0.74)] * 60
+        row = only_row(*single, *[gradient(GROUPED, "dk", 0.5)] * 20)
+        self.assertIs(row["constants"]["partials_cast"], False, "it makes the bound narrower: set")
+        self.assertFalse(row["calibrated"], "once more, with it")
+        row = only_row(*single, *[gradient(GROUPED, "dk", 0.73)] * 20)
+        self.assertEqual((row["constants"], row["calibrated"]), ({}, True))
+
+    def test_what_would_widen_a_bound_is_proposed_with_its_record(self):
+        rows = [*GOOD, stats(FWD + " seed=1", 0.9, 1e-6)]
+        self.assertTrue(only_row(*rows)["calibrated"])
+        rows.append(stats(FWD + " seed=2", 186, 1e-4))
+        row = only_row(*rows)
+        (proposed,) = row["proposed"]
+        self.assertEqual(proposed["constant"], "eps_exp")
+        self.assertAlmostEqual(proposed["value"], 2e-4, delta=1e-8)
+        self.assertAlmostEqual(proposed["limit"], 2 ** -17, delta=1e-10)
+        self.assertEqual(proposed["because"]["case"], FWD + " seed=2")
+        self.assertEqual((row["constants"], row["calibrated"]), ({}, False), "nothing widens by itself")
+        row = only_row(*rows, stats(FWD + " seed=3", 1e5, 0.7))
+        self.assertAlmostEqual(row["proposed"][0]["value"], 2e-4, delta=1e-8, msg="0.7 is no exponential's error")
+
+    def test_what_the_accumulator_lost_is_read_where_v_is_1(self):
+        row = only_row(record(FWD + " fill=unip check=sum_rows", {"o": {"ratio": 0.5, "rms": 0.7, "checked": 9, "gates": {"t1": 0.5}}},
+                              check={"runs": 1, "compared": 9, "ratio": 2, "law": "rows of P sum to 1", "tensor": "o", "got": 0.99, "want": 1, "bound": 0.005}))
+        self.assertEqual([(p["constant"], p["value"]) for p in row["proposed"]], [("acc_pv", 0.01)])
+
+    def test_engines_types_and_passes_are_rows_of_their_own(self):
+        rows = [gradient(FWD, "o", 0.74), gradient(BWD, "dq", 0.74), gradient("pass=fwd dtype=f16 s=128", "o", 0.74),
+                record(FWD, {"o": {"rms": 0.7, "checked": 5, "gates": {}}}, engine=6)]
+        self.assertEqual(len(measured(*rows, *rows[:3], {**rows[0], "errors": {}}).engines), 4)
+
+    def test_the_command_writes_the_table_and_says_why_it_cannot(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path, table, empty = (Path(folder) / name for name in ("r.jsonl", "t.json", "empty.jsonl"))
+            path.write_text("\n".join(map(json.dumps, GOOD)) + '\n{"case":\n')
+            empty.write_text(json.dumps({"run": {"id": "r"}}) + "\n")
+            words = ["calibrate", "--limits=f32:1:1,bf16:7:7"]
+            code, out, err = support.run(*words, f"--output={table}", path)
+            self.assertEqual((code, json.loads(table.read_text())["rows"][0]["cases"]), (0, 60))
+            self.assertIn("cudnn sm_90 bf16 fwd engine 5: 60 rows, calibrated\n  o          mean (E/sigma)^2 0.548, largest T1 0.500: as the model says\n", out)
+            self.assertIn("line 61: not JSON", err)
+            self.assertEqual(support.run(*words, empty)[0], 5)
+            self.assertEqual(support.run(*words, Path(folder) / "none")[0], 2)
+            self.assertEqual(support.run(*words, f"--output={folder}", path)[0], 3)
+
+
+if __name__ == "__main__":
+    unittest.main()
