@@ -39,7 +39,7 @@ bundle_data() {
 bundle_licences() {
     local tree=$1 package file
     mkdir -p "$tree/licences"
-    for package in libjansson-dev libuv1-dev libxxhash-dev libgcc-s1; do
+    for package in libjansson-dev libmd-dev libuv1-dev libxxhash-dev libgcc-s1; do
         file=/usr/share/doc/$package/copyright
         [[ ! -r $file ]] || cp -L "$file" "$tree/licences/$package"
     done
