@@ -1,6 +1,6 @@
 /* Slopes, masks and dropout: what a problem may do to a score beside its bias and band. */
 #pragma once
-#include "../src/problem/dropout.h"
+#include "problem/dropout.h"
 #include "math_score.cuh"
 
 namespace fattn {

@@ -1,7 +1,7 @@
 /* The instructions that CUDA C has no word for (bf16, f16, asynchronous copies, the tensor cores) and the types they are about. Everything else
  * in this folder is plain CUDA C, which test/emulate.h can run without a GPU. */
 #pragma once
-#include "math_params.h"
+#include "math/math_params.h"
 
 namespace fattn {
 

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "../../cuda/math_params.h"
+#include "math_params.h"
 #include "problem/layout.h"
 #include "problem/resolved_problem.h"
 

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "../../cuda/math_params.h"
+#include "math_params.h"
 #include "score_mod/mod_program.h"
 
 /* What `place` of `program` needs, and nothing else. False: it needs more values at one time than a kernel has slots. */

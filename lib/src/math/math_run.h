@@ -2,7 +2,7 @@
 #ifndef FATTN_MATH_RUN_H
 #define FATTN_MATH_RUN_H
 
-#include "../../cuda/math_params.h"
+#include "math_params.h"
 #include "core/engine.h"
 #include "math_chunks.h"
 #include "math_kernels.h"

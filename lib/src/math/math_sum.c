@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "../../cuda/math_params.h"
+#include "math_params.h"
 #include "core/error.h"
 #include "math_kernels.h"
 #include "math_reduce.h"
