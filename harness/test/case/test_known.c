@@ -10,6 +10,7 @@
 #include "case/problem/case_problem.h"
 #include "case/suites/known_cases.h"
 #include "numbers/fill/mod.h"
+#include "case/suites/planned_cases.h"
 
 static facts_error error;
 static facts_problem p;

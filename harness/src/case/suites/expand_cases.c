@@ -1,4 +1,5 @@
-/* The list of planned cases: from texts to files to suites to cases, each name once. */
+#include "planned_cases.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
