@@ -40,18 +40,20 @@ def includes(home, names):
 
 def links(build, names):
     """{(file, file whose symbol it uses): one such symbol}, out of the object files of a build folder."""
-    known, defined, used = set(names), {}, collections.defaultdict(set)
-    for path in sorted(build.rglob("*.o")):
+    known, defined, used, objects = set(names), {}, collections.defaultdict(set), {}
+    for path in build.rglob("*.o"):
         match = re.search(r"^([^/]+)/(?:[^/]+/)*?CMakeFiles/[^/]+\.dir/(.*)\.o$", str(path.relative_to(build)))
-        name = match and f"{match[1]}/{match[2]}"
-        if name not in known:
-            continue
-        for line in subprocess.run(["nm", str(path)], capture_output=True, text=True, check=False).stdout.splitlines():
-            *_, kind, symbol = line.split()
-            if kind == "U":
-                used[name].add(symbol)
-            elif kind.isupper():
-                defined.setdefault(symbol, name)
+        if match and f"{match[1]}/{match[2]}" in known:
+            objects[str(path)] = f"{match[1]}/{match[2]}"
+    listed = subprocess.run(["nm", "-A", *sorted(objects)], capture_output=True, text=True, check=False).stdout if objects else ""
+    for line in listed.splitlines():
+        path, _, rest = line.partition(".o:")
+        *_, kind, symbol = rest.split()
+        name = objects[path + ".o"]
+        if kind == "U":
+            used[name].add(symbol)
+        elif kind.isupper():
+            defined.setdefault(symbol, name)
     return {(name, defined[symbol]): symbol for name, symbols in used.items() for symbol in sorted(symbols)
             if defined.get(symbol, name) != name}
 

@@ -10,7 +10,7 @@ from pathlib import Path
 HEADER = Path(__file__).resolve().parents[2] / "harness/src/case/language/keys.h"
 VOCABULARY = HEADER.with_name("vocabulary.h")   # lists of words that keys.h refers to
 SOURCE = HEADER.with_name("keys.c")   # says what the forms of a stride are
-PUBLIC = Path(__file__).resolve().parents[2] / "lib/include/fattn/fattn.h"
+PUBLIC = Path(__file__).resolve().parents[2] / "lib/include/fattn/problem.h"
 # Where absence means "as another key".
 FOLLOWS = {"out": "dtype", "grad": "dtype", "do_dtype": "out", "bias_dtype": "dtype", "q": "layout", "k": "layout", "v": "layout"}
 # Defaults that depend on another key's value, as harness/src/case/language/draft.c has them: [key, value or start*, default].
