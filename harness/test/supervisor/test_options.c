@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands/session/nearest_word.h"
 #include "commands/session/options.h"
+#include "case/words/case_text.h"
 
 static char said[4096];
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "case/language/keys.h"
-#include "nearest_word.h"
+#include "case/words/case_text.h"
 #include "search/said.h"
 
 typedef enum kind { FLAG, TEXT, COUNT, NUMBER, SECONDS, MINUTES, RATIO, SHARD, ORACLE, BY, RECORDS } kind;
