@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "numbers/philox.h"
+#include "case/problem/philox.h"
 #include "trial.h"
 
 /* One evaluation in words: the case, what comes beside it, and how the kernel works. */
