@@ -23,7 +23,7 @@ RULES = [
     (r"^lib/(src|include|nulldriver|cuda)/", rf'#\s*include\s*["<](fref/|\.\./\.\./(reference|harness)|{HARNESS})',
      "the library includes nothing of the harness or the reference"),
     (r"^lib/include/", r'#\s*include\s*[<"](cuda|cudnn)', "the public header includes no CUDA header"),
-    (r"^examples/", r'#\s*include\s*["<](?!fattn/fattn\.h|common\.h|naive\.h|[a-z]+\.h>)', "an example uses the installed library and libc"),
+    (r"^examples/", r'#\s*include\s*["<](?!fattn/[a-z_]+\.h|common\.h|loops\.h|[a-z]+\.h>)', "an example uses the installed library and libc"),
     (r"^lib/src/(?!liars/)", r"\b(printf|fprintf|vprintf|vfprintf|puts|fputs|putchar|perror|exit|_exit|_Exit|abort|atexit|getenv|secure_getenv|setenv|putenv|signal|sigaction)\s*\(",
      "the library never prints, ends the process, reads the environment or handles signals"),
     (r"^lib/src/", r"\b(cuCtxSynchronize|cudaDeviceSynchronize|cudaStreamSynchronize)\b", "the library does not synchronise behind the caller's back"),

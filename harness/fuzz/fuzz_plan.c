@@ -1,9 +1,10 @@
-/* Any bytes as a saved plan: refused without harm. What was packed comes back, and with one bit changed or an end cut off it does not. */
+/* Any bytes as a saved plan: refused without harm. What was packed comes back, and with one bit changed or an end cut off it does
+ * not. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan_file.h"
+#include "core/plan_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

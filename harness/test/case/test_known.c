@@ -2,6 +2,7 @@
  * versions and on its architectures alone, and for no control. */
 #include <criterion/criterion.h>
 #include <fattn/fattn.h>
+#include <fattn/policy.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

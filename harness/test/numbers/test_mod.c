@@ -3,6 +3,7 @@
 
 #include "case/language/case.h"
 #include "case/problem/philox.h"
+#include "fattn/score_mod.h"
 #include "numbers.h"
 #include "numbers/fill/mod.h"
 #include "numbers/fill/oracle_view.h"
