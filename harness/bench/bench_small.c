@@ -181,7 +181,7 @@ static void judge(sample *out, facts_truth *truth)
 }
 
 /* Once, as facts-worker does it. */
-static bool run(sample *out, facts_worker *worker, const facts_problem *problem, fattn_plan *plan, char error[256])
+static bool run(sample *out, facts_worker *worker, const facts_problem *problem, fattn_plan *plan, facts_error *error)
 {
     static facts_trial trial;
     facts_truth truth;
@@ -201,7 +201,7 @@ static bool run(sample *out, facts_worker *worker, const facts_problem *problem,
     out->us[STAGE_ORACLE] = truth.oracle_ms * 1e3;
     facts_trial_run(&trial, &truth, &plan, &options);
     out->verdict = trial.verdict;
-    snprintf(error, 256, "%.250s", trial.text);
+    facts_fail(error, "%s", trial.text);
     const bool good = trial.status == FATTN_OK;
     if (good)
         judge(out, &truth);
@@ -275,13 +275,13 @@ static void print_all(const char *text, const sample samples[RUNS + AFTER])
     print_calls("after a plan, judge", &samples[RUNS + AFTER - 1].judged);
 }
 
-static bool build(fattn_plan **plan, facts_worker *worker, const facts_problem *problem, char why[256])
+static bool build(fattn_plan **plan, facts_worker *worker, const facts_problem *problem, facts_error *why)
 {
     fattn_plan_destroy(*plan);
     *plan = NULL;
     if (fattn_plan_create(plan, worker->context, &problem->ask, NULL) == FATTN_OK)
         return true;
-    snprintf(why, 256, "%.250s", fattn_last_error());
+    facts_fail(why, "%s", fattn_last_error());
     return false;
 }
 
@@ -291,24 +291,24 @@ static bool bench(facts_worker *worker, const char *text)
     static sample samples[RUNS + AFTER], last;
     facts_case c;
     facts_error error = { 0 };
-    char why[256] = "";
+    facts_error why = { 0 };
     fattn_plan *plan = NULL;
     if (!facts_case_parse(&c, text, &error) || facts_problem_resolve(&problem, &c, &error) != FACTS_RESOLVED) {
         fprintf(stderr, "bench_small: %s: %s\n", text, error.text);
         return false;
     }
-    bool good = build(&plan, worker, &problem, why);
+    bool good = build(&plan, worker, &problem, &why);
     for (int n = -WARM; n < RUNS + AFTER && good; n++)
-        good = (n < RUNS || build(&plan, worker, &problem, why)) && run(n < 0 ? &last : &samples[n], worker, &problem, plan, why);
+        good = (n < RUNS || build(&plan, worker, &problem, &why)) && run(n < 0 ? &last : &samples[n], worker, &problem, plan, &why);
     if (good)
         print_all(text, samples);
     one_by_one = true;
-    if (good && run(&last, worker, &problem, plan, why))
+    if (good && run(&last, worker, &problem, plan, &why))
         print_kernels();
     one_by_one = false;
     fattn_plan_destroy(plan);
     if (!good)
-        fprintf(stderr, "bench_small: %s: %s\n", text, why);
+        fprintf(stderr, "bench_small: %s: %s\n", text, why.text);
     return good;
 }
 

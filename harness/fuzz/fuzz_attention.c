@@ -1,8 +1,8 @@
-/* Any bytes as an attention problem and a call of it. Whatever is asked: an answer with a status, and a sentence when it is no. What the cpu backend
- * says yes to is run, forward or backward, with every tensor in memory of exactly its own size: the sanitizers see the first byte beside it.
- * Bytes between an output's rows stay as they were; with finite inputs and no score_mod no output is NaN; a wrong address or length is refused
- * and nothing is written. FACTS_TEST_CUDNN, FACTS_TEST_NVRTC, FACTS_TEST_DRIVER and FACTS_TEST_DEVICE (a description) together also put every
- * problem to a cuDNN. */
+/* Any bytes as an attention problem and a call of it. Whatever is asked: an answer with a status, and a sentence when it is no.
+ * What the cpu backend says yes to is run, forward or backward, with every tensor in memory of exactly its own size: the sanitizers
+ * see the first byte beside it. Bytes between an output's rows stay as they were; with finite inputs and no score_mod no output is
+ * NaN; a wrong address or length is refused and nothing is written. FACTS_TEST_CUDNN, FACTS_TEST_NVRTC, FACTS_TEST_DRIVER and
+ * FACTS_TEST_DEVICE (a description) together also put every problem to a cuDNN. */
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -44,7 +44,8 @@ static void take_bytes(void *out, size_t size)
         ((uint8_t *)out)[i] = take();
 }
 
-/* ---- contexts -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- contexts
+ * -------------------------------------------------------------------------------------------------------------------------- */
 
 static char *read_file(const char *path)
 {
@@ -80,7 +81,8 @@ static void open_contexts(void)
     check(fattn_context_create(&described, &options) == FATTN_OK);
 }
 
-/* ---- a problem out of bytes ------------------------------------------------------------------------------------------------------------- */
+/* ---- a problem out of bytes
+ * ------------------------------------------------------------------------------------------------------------- */
 
 static void take_strides(int64_t strides[4], int64_t dim)
 {
@@ -159,7 +161,7 @@ static void take_small(fattn_problem *p)
     if (p->has_bias && below(2))
         memcpy(p->bias_dim, (int64_t[4]){ broadcast(p->batch), broadcast(p->heads_q), broadcast(p->seq_q), broadcast(p->seq_kv) },
                sizeof p->bias_dim);
-    int64_t *const all[] = { p->q_strides,  p->k_strides,  p->v_strides,  p->o_strides,     p->do_strides,  p->dq_strides,
+    int64_t *const all[] = { p->q_strides,  p->k_strides,  p->v_strides,     p->o_strides,    p->do_strides,   p->dq_strides,
                              p->dk_strides, p->dv_strides, p->stats_strides, p->bias_strides, p->dbias_strides };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         take_strides(all[i], p->dim_qk);
@@ -175,7 +177,8 @@ static void take_wild(fattn_problem *p)
         p->struct_size = (size_t)take() * 8;
 }
 
-/* ---- memory ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- memory
+ * ------------------------------------------------------------------------------------------------------------------------------ */
 
 typedef struct memory {
     fattn_tensors tensors;
@@ -249,7 +252,8 @@ static bool take_lengths(memory *m, const fattn_problem *p)
     return right;
 }
 
-/* ---- what must hold ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- what must hold
+ * ------------------------------------------------------------------------------------------------------------------------ */
 
 static void check_untouched(const memory *m, const fattn_plan *plan)
 {

@@ -8,16 +8,17 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    char *text = calloc(1, size + 1), error[FACTS_ERRATA_ERROR] = "";
+    char *text = calloc(1, size + 1);
+    facts_error error = { 0 };
     facts_errata *errata;
     facts_case c;
     if (!text || !facts_case_parse(&c, "pass=bwd s=1/192 h=8/2 window=128:inf scale=0.5", NULL))
         abort();
     memcpy(text, data, size);
-    if (!facts_errata_read(&errata, text, error)) {
-        if (errata || !error[0])
+    if (!facts_errata_read(&errata, text, &error)) {
+        if (errata || !error.text[0])
             abort();
-        for (const char *at = error; *at; at++) /* one line of a JSON reply */
+        for (const char *at = error.text; *at; at++) /* one line of a JSON reply */
             if (*at < ' ' || *at > '~')
                 abort();
         free(text);

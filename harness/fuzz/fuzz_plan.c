@@ -1,4 +1,5 @@
-/* Any bytes as a saved plan: refused without harm. What was packed comes back, and with one bit changed or an end cut off it does not. */
+/* Any bytes as a saved plan: refused without harm. What was packed comes back, and with one bit changed or an end cut off it does
+ * not. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -22,7 +22,7 @@ static void expand(const facts_suite *suite)
         const facts_suite_line *line = &suite->line[i];
         uint64_t members = facts_pattern_count(line->pattern), count = line->draw > 0 ? line->draw : members;
         for (uint64_t k = 0; k < count; k++) {
-            uint64_t index = line->draw > 0 ? facts_draw(members, line->seed, k) : k;
+            uint64_t index = line->draw > 0 ? facts_pattern_draw(members, line->seed, k) : k;
             check(index < members);
             if (facts_pattern_at(line->pattern, index, &c, &error) && line->where != NULL)
                 facts_predicate_holds(line->where, &(facts_subject){ .c = &c });

@@ -30,15 +30,13 @@ static facts_trial run_failing(failure f, const facts_slab_limits *limits)
     facts_case c;
     facts_error error = { 0 };
     fattn_plan *plan = NULL;
-    char why[256] = "";
     cr_assert(facts_case_parse(&c, "pass=bwd b=2 h=2 s=20 d=16 exec=graph", &error), "%s", error.text);
     cr_assert_eq(facts_problem_resolve(&p, &c, &error), FACTS_RESOLVED, "%s", error.text);
     cr_assert_eq(fattn_plan_create(&plan, context, &p.ask, NULL), FATTN_OK, "%s", fattn_last_error());
-    cr_assert_eq(facts_truth_create(&truth, &worker, &p, why), FATTN_OK, "%s", why);
+    cr_assert_eq(facts_truth_create(&truth, &worker, &p, &error), FATTN_OK, "%s", error.text);
     facts_trial_run(&trial, &truth, &plan, &(facts_trial_options){ .once = true, .stage = fail, .owner = &f });
     emulated_oracle_fails = 0;
-    char text[400] = "";
-    cr_expect(limits || facts_both_agree(&trial, &truth, text), "what was not judged has nothing to compare: %s", text);
+    cr_expect(limits || facts_both_agree(&trial, &truth, &error), "what was not judged has nothing to compare: %s", error.text);
     fattn_plan_destroy(plan);
     facts_truth_destroy(&truth);
     close_emulated(gpu, context);

@@ -53,19 +53,19 @@ static void print_clean(const facts_clean *c)
 }
 
 /* Returns the exit code of a failure, else FACTS_EXIT_OK. */
-static int report(int status, const char *error)
+static int report(int status, const facts_error *error)
 {
     if (status != 0)
-        fprintf(stderr, "facts self: %s\n", status == ENOMEM ? "out of memory" : error);
+        fprintf(stderr, "facts self: %s\n", status == ENOMEM ? "out of memory" : error->text);
     return status == 0 ? FACTS_EXIT_OK : status == EINVAL ? FACTS_EXIT_BAD_INPUT : FACTS_EXIT_ENVIRONMENT;
 }
 
 static int run_survey(const facts_options *o, uint64_t seed, size_t alarms[2])
 {
     const facts_survey_choice choice = { .liar = o->liar, .type = o->dtype, .quick = o->quick, .seed = seed };
-    char error[512];
+    facts_error error;
     facts_survey survey;
-    int status = report(facts_survey_run(&survey, &choice, error), error);
+    int status = report(facts_survey_run(&survey, &choice, &error), &error);
     if (status == FACTS_EXIT_OK) {
         counts c = count(&survey);
         if (o->json)
@@ -90,10 +90,10 @@ static int run_survey(const facts_options *o, uint64_t seed, size_t alarms[2])
 
 static int run_clean(const facts_options *o, uint64_t seed, size_t alarms[2])
 {
-    char error[512];
+    facts_error error;
     facts_clean clean;
     size_t n = o->clean < 0 ? DEFAULT_CLEAN : (size_t)o->clean;
-    int status = report(facts_clean_run(&clean, seed, 0, n, error), error);
+    int status = report(facts_clean_run(&clean, seed, 0, n, &error), &error);
     if (status != FACTS_EXIT_OK)
         return status;
     if (!o->json)
@@ -108,9 +108,9 @@ static int run_clean(const facts_options *o, uint64_t seed, size_t alarms[2])
 /* The table of docs/numerics.md section 12. */
 static int run_criteria(const facts_options *o, uint64_t seed)
 {
-    char error[512];
+    facts_error error;
     facts_comparison c;
-    int status = report(facts_compare(&c, o->quick, seed, error), error);
+    int status = report(facts_compare(&c, o->quick, seed, &error), &error);
     if (status != FACTS_EXIT_OK)
         return status;
     return facts_self_print_criteria(&c);

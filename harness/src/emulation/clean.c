@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "numbers/philox.h"
+#include "case/problem/philox.h"
 #include "trial.h"
 
 /* One evaluation in words: the case, what comes beside it, and how the kernel works. */
@@ -249,11 +249,11 @@ static void join(facts_clean *out, const facts_trial *t, const evaluation *draw,
              facts_slot_words[t->slot], facts_gate_words[t->gate], t->ratio, draw->text, draw->kernel_text);
 }
 
-int facts_clean_run(facts_clean *out, uint64_t seed, uint64_t first, size_t count, char error[512])
+int facts_clean_run(facts_clean *out, uint64_t seed, uint64_t first, size_t count, facts_error *error)
 {
     int failed = 0;
     *out = (facts_clean){ 0 };
-    error[0] = '\0';
+    error->text[0] = '\0';
 #pragma omp parallel for schedule(dynamic)
     for (size_t i = 0; i < count; i++) {
         evaluation draw;
@@ -267,7 +267,7 @@ int facts_clean_run(facts_clean *out, uint64_t seed, uint64_t first, size_t coun
                 join(out, &t, &draw, first + i);
             } else if (!failed) {
                 failed = status;
-                snprintf(error, 512, "%.300s: %.180s", status == ENOMEM ? "out of memory" : why.text, draw.text);
+                facts_fail(error, "%.300s: %.180s", status == ENOMEM ? "out of memory" : why.text, draw.text);
             }
         }
     }

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "case/words/fail.h"
 #include "numbers/judge/judge.h"
 
 typedef struct facts_clean {
@@ -18,6 +19,6 @@ typedef struct facts_clean {
 } facts_clean;
 
 /* Evaluations first .. first+count-1. Returns 0, ENOMEM, or EINVAL with one line in `error`. */
-int facts_clean_run(facts_clean *out, uint64_t seed, uint64_t first, size_t count, char error[512]);
+int facts_clean_run(facts_clean *out, uint64_t seed, uint64_t first, size_t count, facts_error *error);
 
 #endif

@@ -215,7 +215,7 @@ static int run_scene(column *c, facts_scene_id id, int fill, facts_error *error)
     return status;
 }
 
-static int run_column(column *c, char error[512])
+static int run_column(column *c, facts_error *error)
 {
     int failed = 0;
 #pragma omp parallel for schedule(dynamic)
@@ -230,7 +230,7 @@ static int run_column(column *c, char error[512])
 #pragma omp critical(facts_compare_error)
         {
             failed = status;
-            snprintf(error, 512, "%.500s", why.text);
+            facts_fail(error, "%.500s", why.text);
         }
     }
     return failed;
@@ -251,10 +251,10 @@ static void tally(facts_comparison *out, facts_column at, const column *c)
         }
 }
 
-int facts_compare(facts_comparison *out, bool quick, uint64_t seed, char error[512])
+int facts_compare(facts_comparison *out, bool quick, uint64_t seed, facts_error *error)
 {
     *out = (facts_comparison){ .columns = quick ? 1 : FACTS_COLUMN_COUNT };
-    error[0] = '\0';
+    error->text[0] = '\0';
     for (int at = 0; at < out->columns; at++) {
         column c = { .type = columns[at].type, .size = columns[at].size, .seed = seed };
         int status = run_column(&c, error);

@@ -16,6 +16,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "case/words/fail.h"
+
 /* X(SYMBOL, "name"): the first are others'; then ours, by the fills and answers that it may use. */
 #define FACTS_CRITERION_LIST(X)                                                                                                    \
     X(CUDNN_SPARSE, "cudnn-frontend 2e-2, O and Stats (sparse_int)") X(CUDNN, "cudnn-frontend 2e-2, O and Stats (gauss)")           \
@@ -46,6 +48,6 @@ typedef struct facts_comparison {
 } facts_comparison;
 
 /* quick: the first column alone. Returns 0; ENOMEM; EINVAL with one line in `error`. */
-int facts_compare(facts_comparison *out, bool quick, uint64_t seed, char error[512]);
+int facts_compare(facts_comparison *out, bool quick, uint64_t seed, facts_error *error);
 
 #endif

@@ -2,8 +2,8 @@
 
 #include <stdlib.h>
 
+#include "case/problem/philox.h"
 #include "numbers/dtype.h"
-#include "numbers/philox.h"
 
 #define AS_WORD(symbol, word) word,
 const char *const facts_slot_words[FACTS_SLOT_COUNT] = { FACTS_SLOT_LIST(AS_WORD) };

@@ -7,13 +7,13 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "case/problem/philox.h"
 #include "numbers/dtype.h"
 #include "numbers/fill/fill.h"
 #include "numbers/fill/mod.h"
 #include "numbers/fill/oracle_view.h"
 #include "numbers/fill/recipe.h"
 #include "numbers/fill/scalars.h"
-#include "numbers/philox.h"
 #include "scene_parts.h"
 
 const int32_t facts_dtype_of_type[] = {

@@ -3,10 +3,10 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "case/problem/philox.h"
 #include "numbers/dtype.h"
 #include "numbers/fill/fill.h"
 #include "numbers/fill/places.h"
-#include "numbers/philox.h"
 #include "scene_parts.h"
 
 #define PAGE 16

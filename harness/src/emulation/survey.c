@@ -73,7 +73,7 @@ typedef struct work {
     unit *units;
     size_t count;
     int status;
-    char *error;
+    facts_error *error;
 } work;
 
 static bool wanted(const facts_survey_choice *choice, facts_liar liar, facts_survey_type type, facts_size size)
@@ -219,17 +219,17 @@ static void run_all(work *w)
 #pragma omp critical(facts_survey_note)
             {
                 w->status = status;
-                snprintf(w->error, 512, "%.500s", status == ENOMEM ? "out of memory" : error.text);
+                facts_fail(w->error, "%.500s", status == ENOMEM ? "out of memory" : error.text);
             }
         }
     }
 }
 
-int facts_survey_run(facts_survey *out, const facts_survey_choice *choice, char error[512])
+int facts_survey_run(facts_survey *out, const facts_survey_choice *choice, facts_error *error)
 {
     *out = (facts_survey){ 0 };
     work w = { .survey = out, .choice = choice, .error = error };
-    error[0] = '\0';
+    error->text[0] = '\0';
     if (!make_list(out, choice) || !make_units(&w)) {
         free(w.units);
         return ENOMEM;
@@ -239,9 +239,9 @@ int facts_survey_run(facts_survey *out, const facts_survey_choice *choice, char 
         for (int type = 0; type < FACTS_SURVEY_TYPES; type++)
             typed = typed || strcmp(choice->type, types[type].word) == 0;
         if (typed)
-            snprintf(error, 512, "no liar has \"%.60s\" in its id", choice->liar ? choice->liar : "");
+            facts_fail(error, "no liar has \"%.60s\" in its id", choice->liar ? choice->liar : "");
         else
-            snprintf(error, 512, "no type \"%.20s\": bf16 f16 f32 e4m3 e5m2 e4m3-hopper e5m2-hopper", choice->type);
+            facts_fail(error, "no type \"%.20s\": bf16 f16 f32 e4m3 e5m2 e4m3-hopper e5m2-hopper", choice->type);
         free(w.units);
         return EINVAL;
     }

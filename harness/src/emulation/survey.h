@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "case/words/fail.h"
 #include "liars.h"
 #include "numbers/judge/calibration.h"
 
@@ -59,7 +60,7 @@ typedef struct facts_survey {
 } facts_survey;
 
 /* Threads: OpenMP over scenes. Returns 0; ENOMEM; EINVAL (no such liar or type) with one line in `error`. */
-int facts_survey_run(facts_survey *out, const facts_survey_choice *choice, char error[512]);
+int facts_survey_run(facts_survey *out, const facts_survey_choice *choice, facts_error *error);
 void facts_survey_free(facts_survey *survey);
 
 const char *facts_size_word(facts_size size, facts_liar liar);

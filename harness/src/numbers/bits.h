@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "host_device.h"
+#include "case/problem/host_device.h"
 
 /* splitmix64's step: every bit of x moves every bit of the result. */
 FACTS_BOTH uint64_t facts_mix(uint64_t x)

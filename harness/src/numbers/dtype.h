@@ -10,7 +10,7 @@
 #include <fattn/fattn.h>
 #include <string.h>
 
-#include "host_device.h"
+#include "case/problem/host_device.h"
 
 /* A binary float type. `largest` is the code of the largest finite value, `inf` the code of Inf (or `largest` when there is none).
  */

@@ -167,13 +167,13 @@ bool facts_record_read(const char *path, bool (*each)(void *, const facts_line *
     return ok;
 }
 
-int facts_record_trouble(const facts_read_counts *counts, char *out, size_t capacity)
+int facts_record_trouble(const facts_read_counts *counts, facts_error *error)
 {
     const bool no_record = errno == ENOENT || errno == ENOTDIR || errno == EISDIR;
     if (counts->newer)
-        snprintf(out, capacity, "was written by a newer FACTS (format %lld; this one reads %d): use that one",
-                 (long long)counts->newer, FACTS_RECORD_FORMAT);
+        facts_fail(error, "was written by a newer FACTS (format %lld; this one reads %d): use that one", (long long)counts->newer,
+                   FACTS_RECORD_FORMAT);
     else
-        snprintf(out, capacity, "%s", counts->foreign ? counts->foreign : strerror(errno));
+        facts_fail(error, "%s", counts->foreign ? counts->foreign : strerror(errno));
     return counts->newer || counts->foreign || no_record ? 2 : 3;
 }

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "case/words/fail.h"
 #include "scan.h"
 
 #define FACTS_LINE_MAX ((size_t)8 << 20)
@@ -47,6 +48,6 @@ bool facts_record_read(const char *path, bool (*each)(void *context, const facts
 /* Why facts_record_read returned false, for people, directly after it; the exit code: 2 for a newer record, and where no record is,
  * else 3.
  */
-int facts_record_trouble(const facts_read_counts *counts, char *out, size_t capacity);
+int facts_record_trouble(const facts_read_counts *counts, facts_error *error);
 
 #endif

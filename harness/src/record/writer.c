@@ -14,13 +14,12 @@ struct facts_writer {
     char *path;
     char *line; /* the object and its newline, so that both go out in one write */
     size_t capacity;
-    char error[512];
+    facts_error error;
 };
 
-static int refuse(char *error, size_t capacity, int status, const char *path, const char *why)
+static int refuse(facts_error *error, int status, const char *path, const char *why)
 {
-    snprintf(error, capacity, "%s: %s", path, why);
-    return status;
+    return facts_fail_as(status, error, "%s: %s", path, why);
 }
 
 /* What a short write left behind would swallow the next object; a newline first costs only the torn one. */
@@ -32,31 +31,31 @@ static bool end_torn_line(int fd, off_t size)
     return write(fd, "\n", 1) == 1;
 }
 
-static int prepare(int fd, const char *path, facts_open_mode mode, char *error, size_t capacity)
+static int prepare(int fd, const char *path, facts_open_mode mode, facts_error *error)
 {
     struct stat st;
     if (fstat(fd, &st) != 0)
-        return refuse(error, capacity, 3, path, strerror(errno));
+        return refuse(error, 3, path, strerror(errno));
     if (flock(fd, LOCK_EX | LOCK_NB) != 0)
-        return refuse(error, capacity, 3, path, errno == EWOULDBLOCK ? "another run is writing this record" : strerror(errno));
+        return refuse(error, 3, path, errno == EWOULDBLOCK ? "another run is writing this record" : strerror(errno));
     if (!S_ISREG(st.st_mode))
         return 0;
     if (mode == FACTS_OPEN_NEW && st.st_size > 0)
-        return refuse(error, capacity, 2, path, "exists; --resume goes on with it, --overwrite replaces it");
+        return refuse(error, 2, path, "exists; --resume goes on with it, --overwrite replaces it");
     if (mode == FACTS_OPEN_REPLACE && ftruncate(fd, 0) != 0)
-        return refuse(error, capacity, 3, path, strerror(errno));
+        return refuse(error, 3, path, strerror(errno));
     if (mode == FACTS_OPEN_RESUME && !end_torn_line(fd, st.st_size))
-        return refuse(error, capacity, 3, path, strerror(errno));
+        return refuse(error, 3, path, strerror(errno));
     return 0;
 }
 
-int facts_writer_open(facts_writer **out, const char *path, facts_open_mode mode, char *error, size_t capacity)
+int facts_writer_open(facts_writer **out, const char *path, facts_open_mode mode, facts_error *error)
 {
     *out = NULL;
     int fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     if (fd < 0)
-        return refuse(error, capacity, 3, path, strerror(errno));
-    int status = prepare(fd, path, mode, error, capacity);
+        return refuse(error, 3, path, strerror(errno));
+    int status = prepare(fd, path, mode, error);
     if (status != 0) {
         close(fd);
         return status;
@@ -67,7 +66,7 @@ int facts_writer_open(facts_writer **out, const char *path, facts_open_mode mode
         free(writer);
         free(copy);
         close(fd);
-        return refuse(error, capacity, 3, path, "out of memory");
+        return refuse(error, 3, path, "out of memory");
     }
     writer->fd = fd;
     writer->path = copy;
@@ -89,10 +88,10 @@ static bool reserve(facts_writer *writer, size_t length)
 
 bool facts_writer_line(facts_writer *writer, const char *object, size_t length)
 {
-    if (writer->error[0])
+    if (writer->error.text[0])
         return false;
     if (!reserve(writer, length + 1)) {
-        refuse(writer->error, sizeof writer->error, 0, writer->path, "out of memory");
+        refuse(&writer->error, 0, writer->path, "out of memory");
         return false;
     }
     memcpy(writer->line, object, length);
@@ -103,16 +102,16 @@ bool facts_writer_line(facts_writer *writer, const char *object, size_t length)
     } while (written < 0 && errno == EINTR);
     if (written == (ssize_t)(length + 1))
         return true;
-    refuse(writer->error, sizeof writer->error, 0, writer->path, written < 0 ? strerror(errno) : "short write (is the disk full?)");
+    refuse(&writer->error, 0, writer->path, written < 0 ? strerror(errno) : "short write (is the disk full?)");
     return false;
 }
 
 const char *facts_writer_error(const facts_writer *writer)
 {
-    return writer->error;
+    return writer->error.text;
 }
 
-bool facts_writer_close(facts_writer *writer, char *error, size_t capacity)
+bool facts_writer_close(facts_writer *writer, facts_error *error)
 {
     if (!writer)
         return true;
@@ -121,7 +120,7 @@ bool facts_writer_close(facts_writer *writer, char *error, size_t capacity)
     int why = errno;
     bool closed = close(writer->fd) == 0;
     if (!synced || !closed)
-        refuse(error, capacity, 3, writer->path, strerror(synced ? errno : why));
+        refuse(error, 3, writer->path, strerror(synced ? errno : why));
     free(writer->path);
     free(writer->line);
     free(writer);

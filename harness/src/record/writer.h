@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "case/words/fail.h"
+
 typedef enum facts_open_mode {
     FACTS_OPEN_NEW,    /* refuses a file that holds something */
     FACTS_OPEN_RESUME, /* goes on after what is there */
@@ -17,12 +19,12 @@ typedef struct facts_writer facts_writer;
 /* Opens and locks `path`. A file whose last byte is not a newline gets one first.
  * Returns 0; 2 (NEW, and the file holds something); 3 (cannot be opened, locked or written). `error` is one line with path and
  * remedy. */
-int facts_writer_open(facts_writer **out, const char *path, facts_open_mode mode, char *error, size_t capacity);
+int facts_writer_open(facts_writer **out, const char *path, facts_open_mode mode, facts_error *error);
 /* Appends one object (without its newline) by one write. False when it could not be written whole: facts_writer_error says why.
  * After that nothing more is written. */
 bool facts_writer_line(facts_writer *writer, const char *object, size_t length);
 const char *facts_writer_error(const facts_writer *writer); /* "" while all is well */
 /* Syncs and closes. False when that failed (`error` says what); NULL is fine. */
-bool facts_writer_close(facts_writer *writer, char *error, size_t capacity);
+bool facts_writer_close(facts_writer *writer, facts_error *error);
 
 #endif

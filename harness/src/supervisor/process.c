@@ -226,11 +226,11 @@ static int spawn(facts_process *p, uv_loop_t *loop, const char *path, char **env
 }
 
 facts_process *facts_process_start(uv_loop_t *loop, const char *path, char **environment, facts_process_hooks hooks, void *owner,
-                                   char *error, size_t capacity)
+                                   facts_error *error)
 {
     facts_process *p = calloc(1, sizeof *p);
     if (!p) {
-        snprintf(error, capacity, "%s: out of memory", path);
+        facts_fail(error, "%s: out of memory", path);
         return NULL;
     }
     p->owner = owner;
@@ -244,7 +244,7 @@ facts_process *facts_process_start(uv_loop_t *loop, const char *path, char **env
     int status = spawn(p, loop, path, environment);
     p->handle.data = p;
     if (status != 0) {
-        snprintf(error, capacity, "%s: cannot be started: %s", path, uv_strerror(status));
+        facts_fail(error, "%s: cannot be started: %s", path, uv_strerror(status));
         p->hooks.gone = NULL;
         bury(p);
         return NULL;

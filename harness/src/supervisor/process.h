@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <uv.h>
 
+#include "case/words/fail.h"
+
 #define FACTS_REPLY_MAX ((size_t)4 << 20)
 #define FACTS_STDERR_KEPT 4096
 
@@ -30,7 +32,7 @@ typedef struct facts_process_hooks {
 
 /* Starts `path` without arguments. Returns NULL with a line in `error`. */
 facts_process *facts_process_start(uv_loop_t *loop, const char *path, char **environment, facts_process_hooks hooks, void *owner,
-                                   char *error, size_t capacity);
+                                   facts_error *error);
 /* Queues text (copied) for its stdin. A dead reader is not an error here: `gone` follows. */
 void facts_process_send(facts_process *process, const char *text, size_t length);
 void facts_process_end_input(facts_process *process);

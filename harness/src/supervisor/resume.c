@@ -20,8 +20,7 @@ struct facts_resume {
     size_t capacity, used; /* capacity is a power of two */
     char *path;
     const char *suite_hash;
-    char *error;
-    size_t error_capacity;
+    facts_error *error;
     bool foreign, no_memory;
     facts_read_counts counts;
 };
@@ -81,8 +80,8 @@ static bool check_run(facts_resume *r, const facts_line *line)
     facts_span hash = facts_line_get(line, "suite_hash");
     if (!r->suite_hash || !hash.at || facts_json_is(hash, r->suite_hash))
         return true;
-    snprintf(r->error, r->error_capacity, "%s: holds another suite (%.*s, now %s); give another -o, or --overwrite", r->path,
-             (int)(hash.length < 40 ? hash.length : 40), hash.at, r->suite_hash);
+    facts_fail(r->error, "%s: holds another suite (%.*s, now %s); give another -o, or --overwrite", r->path,
+               (int)(hash.length < 40 ? hash.length : 40), hash.at, r->suite_hash);
     r->foreign = true;
     return false;
 }
@@ -127,18 +126,16 @@ static bool each_line(void *context, const facts_line *line)
     return true;
 }
 
-int facts_resume_read(facts_resume **out, const char *path, const char *suite_hash, char *error, size_t capacity)
+int facts_resume_read(facts_resume **out, const char *path, const char *suite_hash, facts_error *error)
 {
     *out = NULL;
     facts_resume *r = calloc(1, sizeof *r);
     if (!r || !grow(r) || !(r->path = strdup(path))) {
         facts_resume_free(r);
-        snprintf(error, capacity, "%s: out of memory", path);
-        return 3;
+        return facts_fail_as(3, error, "%s: out of memory", path);
     }
     r->suite_hash = suite_hash;
     r->error = error;
-    r->error_capacity = capacity;
     bool missing = access(path, F_OK) != 0 && errno == ENOENT;
     bool read = missing || facts_record_read(path, each_line, r, &r->counts);
     if (r->foreign) {
@@ -146,9 +143,9 @@ int facts_resume_read(facts_resume **out, const char *path, const char *suite_ha
         return 2;
     }
     if (!read || r->no_memory) {
-        char why[160] = "out of memory";
-        int status = r->no_memory ? 3 : facts_record_trouble(&r->counts, why, sizeof why);
-        snprintf(error, capacity, "%s: %s", path, why);
+        facts_error why = { .text = "out of memory" };
+        int status = r->no_memory ? 3 : facts_record_trouble(&r->counts, &why);
+        facts_fail(error, "%.400s: %.200s", path, why.text);
         facts_resume_free(r);
         return status;
     }

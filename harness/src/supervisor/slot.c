@@ -444,19 +444,19 @@ bool facts_slot_start(facts_supervision *run, size_t target)
 {
     facts_target_state *state = &run->targets[target];
     facts_slot *slot = calloc(1, sizeof *slot);
-    char error[512] = "out of memory";
+    facts_error error = { .text = "out of memory" };
     if (!state->links.folder[0] && state->target->kind != FACTS_TARGET_CPU)
         facts_links_make(&state->links, &state->target->build);
     char **environment = facts_worker_environment(state->target, state->links.folder, run->threads);
     if (slot && environment) {
         *slot = (facts_slot){ .run = run, .target = target, .config = -1, .since = uv_hrtime() };
         slot->process = facts_process_start(&run->loop, run->order->worker, environment,
-                                            (facts_process_hooks){ .line = on_line, .gone = on_gone }, slot, error, sizeof error);
+                                            (facts_process_hooks){ .line = on_line, .gone = on_gone }, slot, &error);
     }
     free(environment);
     if (!slot || !slot->process) {
         free(slot);
-        facts_fail_target(run, target, "environment", error, "");
+        facts_fail_target(run, target, "environment", error.text, "");
         return false;
     }
     slot->next = run->slots;

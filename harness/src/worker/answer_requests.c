@@ -73,7 +73,7 @@ static int open_target(facts_worker *worker, lines *in)
 {
     const char *line;
     size_t length;
-    char error[FACTS_REQUEST_ERROR];
+    facts_error error;
     facts_target_request request;
     switch (next_line(in, &line, &length)) {
     case NEXT_END:
@@ -85,8 +85,8 @@ static int open_target(facts_worker *worker, lines *in)
     }
     const bool replaces = in->file != STDIN_FILENO;
     in->target = strndup(line, length);
-    if (!facts_target_request_read(&request, line, length, error))
-        return bad_input(error);
+    if (!facts_target_request_read(&request, line, length, &error))
+        return bad_input(error.text);
     if (request.supervisor > 0 && request.supervisor != (int64_t)getppid()) {
         facts_target_request_free(&request);
         return bad_input("the supervisor is gone");
@@ -105,7 +105,7 @@ static int serve_all(facts_worker *worker, lines *in)
 {
     const char *line;
     size_t length;
-    char error[FACTS_REQUEST_ERROR];
+    facts_error error;
     while (!worker->lost) {
         facts_request request;
         switch (next_line(in, &line, &length)) {
@@ -116,8 +116,8 @@ static int serve_all(facts_worker *worker, lines *in)
         case NEXT_LINE:
             break;
         }
-        if (!facts_request_read(&request, line, length, error))
-            return bad_input(error);
+        if (!facts_request_read(&request, line, length, &error))
+            return bad_input(error.text);
         if (in->target && facts_replace_due(worker, &request))
             facts_replace(worker, &request,
                           &(facts_in_hand){ in->target, line, in->buffer + in->start, length, in->end - in->start });

@@ -85,11 +85,11 @@ static bool resolve(job *j)
 /* A caller who gives no layout of an output gets the one that the library derives: of inputs with stride 0 it is checked here. */
 static bool check_layouts(job *j)
 {
-    char why[300];
-    if (facts_layouts_hold(&j->problem, why))
+    facts_error why;
+    if (facts_layouts_hold(&j->problem, &why))
         return true;
     json_t *row = facts_row(j->request->text, FACTS_VERDICT_WRONG);
-    facts_row_reason(row, "internal", NULL, why, NULL);
+    facts_row_reason(row, "internal", NULL, why.text, NULL);
     facts_reply_row(j->request->id, row, true, false);
     return false;
 }
@@ -97,7 +97,7 @@ static bool check_layouts(job *j)
 /* What the case needs of the library before it can be asked: its recording, its policy. */
 static bool furnish(job *j)
 {
-    char error[400] = "";
+    facts_error error = { 0 };
     fattn_status status = facts_mod_create(&j->mod, &j->problem);
     if (status != FATTN_OK) {
         refuse(j, fattn_status_name(status), fattn_last_error());
@@ -106,11 +106,11 @@ static bool furnish(job *j)
     j->problem.ask.score_mod = j->mod;
     if (j->problem.exec >= FACTS_EXEC_GRAPH && j->problem.exec <= FACTS_EXEC_GRAPH_AFTER_DESTROY)
         j->problem.ask.capture = 1;
-    status = facts_policy_begin(&j->depth, j->worker, j->problem.policy, &j->asked, error);
+    status = facts_policy_begin(&j->depth, j->worker, j->problem.policy, &j->asked, &error);
     if (status == FATTN_OK)
         return true;
     json_t *row = facts_row(j->request->text, status == FATTN_ENVIRONMENT ? FACTS_VERDICT_INCONCLUSIVE : FACTS_VERDICT_UNSUPPORTED);
-    facts_row_reason(row, fattn_status_name(status), NULL, error, NULL);
+    facts_row_reason(row, fattn_status_name(status), NULL, error.text, NULL);
     facts_reply_row(j->request->id, row, true, false);
     return false;
 }
@@ -198,10 +198,11 @@ static bool decide(job *j)
 
 static bool prepare(job *j, json_t *row, const facts_who *who)
 {
-    char error[256] = "", text[300];
+    char text[300];
+    facts_error error = { 0 };
     if (j->has_truth)
         return true;
-    fattn_status status = facts_truth_create_for(&j->truth, j->worker, &j->problem, who, error);
+    fattn_status status = facts_truth_create_for(&j->truth, j->worker, &j->problem, who, &error);
     if (status == FATTN_OK) {
         j->has_truth = true;
         return true;
@@ -212,7 +213,7 @@ static bool prepare(job *j, json_t *row, const facts_who *who)
     j->worker->lost = fault;
     j->again = fault && j->worker->ran;
     facts_truth_destroy(&j->truth);
-    snprintf(text, sizeof text, "%s%s", fault ? "before an engine ran: " : "", error);
+    snprintf(text, sizeof text, "%s%.250s", fault ? "before an engine ran: " : "", error.text);
     facts_row_verdict(row, fault ? FACTS_VERDICT_INCONCLUSIVE : facts_verdict_of(status));
     facts_row_reason(row, fault ? "internal" : fattn_status_name(status), NULL, text, NULL);
     return false;
@@ -242,18 +243,18 @@ static bool prepare_for(job *j, json_t *row, const fattn_plan *plan)
 /* Two oracles that disagree are our own mistake, whatever the answer is. */
 static void report_both(job *j, json_t *row, const facts_trial *trial)
 {
-    char text[400];
-    bool compared = j->truth.memory.gpu != NULL, agree = facts_both_agree(trial, &j->truth, text);
+    facts_error why = { 0 };
+    bool compared = j->truth.memory.gpu != NULL, agree = facts_both_agree(trial, &j->truth, &why);
     json_object_set_new(row, "oracle", json_string(!compared ? "cpu" : agree ? "both" : "gpu"));
     if (agree)
         return;
     facts_row_verdict(row, FACTS_VERDICT_INCONCLUSIVE);
-    facts_row_reason(row, "internal", NULL, text, NULL);
+    facts_row_reason(row, "internal", NULL, why.text, NULL);
 }
 
 static void run(job *j, json_t *row, fattn_plan **plan)
 {
-    char error[256] = "";
+    facts_error error = { 0 };
     facts_trial trial;
     if (!prepare_for(j, row, *plan))
         return;
@@ -266,12 +267,12 @@ static void run(job *j, json_t *row, fattn_plan **plan)
     if (j->request->explain && trial.status == FATTN_OK)
         json_object_set_new(row, "pictures", facts_pictures(&trial, &j->truth));
     if (j->request->dump[0] && trial.status == FATTN_OK)
-        json_object_set_new(row, "dumped", facts_dump(&j->truth, j->request->dump, error));
+        json_object_set_new(row, "dumped", facts_dump(&j->truth, j->request->dump, &error));
     /* What was written outside may have gone further than what we watch, into the next case's memory or into code. */
     if (trial.status == FATTN_OK && trial.verdict == FACTS_VERDICT_OVERRUN && j->worker->device == FACTS_DEVICE_GPU)
         j->worker->lost = true;
-    if (error[0])
-        facts_row_reason(row, NULL, NULL, error, NULL);
+    if (error.text[0])
+        facts_row_reason(row, NULL, NULL, error.text, NULL);
 }
 
 /* Said yes to, then refused: the question was not the call. */

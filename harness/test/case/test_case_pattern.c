@@ -121,19 +121,19 @@ Test(pattern, a_draw_is_a_permutation)
     for (uint64_t count = 1; count < 400; count += 13) {
         bool seen[400] = { false };
         for (uint64_t i = 0; i < count; i++) {
-            uint64_t at = facts_draw(count, 99, i);
+            uint64_t at = facts_pattern_draw(count, 99, i);
             cr_assert(at < count && !seen[at]);
             seen[at] = true;
         }
     }
-    cr_expect_lt(facts_draw(UINT64_MAX, 1, 0), UINT64_MAX);
+    cr_expect_lt(facts_pattern_draw(UINT64_MAX, 1, 0), UINT64_MAX);
 }
 
 Test(pattern, a_draw_spreads_over_the_product)
 {
     int low = 0;
     for (uint64_t i = 0; i < 1000; i++)
-        low += facts_draw(1000000, 7, i) < 500000;
+        low += facts_pattern_draw(1000000, 7, i) < 500000;
     cr_expect(low > 430 && low < 570, "%d of 1000 in the lower half", low);
 }
 

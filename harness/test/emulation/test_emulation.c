@@ -222,9 +222,9 @@ enum { LIARS_FOUND = 60, CLEAN = 2000 };
 Test(survey, finds_every_liar_of_a_type_in_the_smallest_size, .timeout = 280)
 {
     facts_survey s;
-    char error[512];
-    cr_assert_eq(facts_survey_run(&s, &(facts_survey_choice){ .liar = LIARS, .type = "bf16", .quick = true, .seed = 1 }, error), 0,
-                 "%s", error);
+    facts_error error = { 0 };
+    cr_assert_eq(facts_survey_run(&s, &(facts_survey_choice){ .liar = LIARS, .type = "bf16", .quick = true, .seed = 1 }, &error), 0,
+                 "%s", error.text);
     cr_expect_gt(s.count, LIARS_FOUND);
     cr_expect_eq(s.false_alarms, 0, "%s", s.alarms);
     for (size_t i = 0; i < s.count; i++)
@@ -236,17 +236,17 @@ Test(survey, finds_every_liar_of_a_type_in_the_smallest_size, .timeout = 280)
 Test(survey, says_what_it_does_not_know)
 {
     facts_survey s;
-    char error[512];
-    cr_expect_neq(facts_survey_run(&s, &(facts_survey_choice){ .liar = "fwd.nonsense", .seed = 1 }, error), 0);
-    cr_expect_str_eq(error, "no liar has \"fwd.nonsense\" in its id");
+    facts_error error = { 0 };
+    cr_expect_neq(facts_survey_run(&s, &(facts_survey_choice){ .liar = "fwd.nonsense", .seed = 1 }, &error), 0);
+    cr_expect_str_eq(error.text, "no liar has \"fwd.nonsense\" in its id");
     facts_survey_free(&s);
 }
 
 Test(clean, right_kernels_are_never_called_wrong, .timeout = 280)
 {
     facts_clean c;
-    char error[512];
-    cr_assert_eq(facts_clean_run(&c, 1, 0, CLEAN, error), 0, "%s", error);
+    facts_error error = { 0 };
+    cr_assert_eq(facts_clean_run(&c, 1, 0, CLEAN, &error), 0, "%s", error.text);
     cr_expect_eq(c.evaluations, CLEAN);
     cr_expect_eq(c.false_alarms, 0, "%s", c.alarms);
     for (facts_gate gate = FACTS_GATE_T1; gate <= FACTS_GATE_AMAX; gate++)
@@ -256,11 +256,11 @@ Test(clean, right_kernels_are_never_called_wrong, .timeout = 280)
 Test(clean, an_evaluation_is_the_same_in_any_company)
 {
     facts_clean all, one;
-    char error[512];
-    cr_assert_eq(facts_clean_run(&all, 7, 0, 3, error), 0);
+    facts_error error = { 0 };
+    cr_assert_eq(facts_clean_run(&all, 7, 0, 3, &error), 0);
     double worst = 0.0;
     for (uint64_t n = 0; n < 3; n++) {
-        cr_assert_eq(facts_clean_run(&one, 7, n, 1, error), 0);
+        cr_assert_eq(facts_clean_run(&one, 7, n, 1, &error), 0);
         worst = fmax(worst, one.worst[FACTS_GATE_T1]);
     }
     cr_expect(worst == all.worst[FACTS_GATE_T1]);

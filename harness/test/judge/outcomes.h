@@ -24,14 +24,14 @@ static inline outcome run_on(facts_worker *worker, const facts_problem *problem)
     outcome out;
     facts_truth truth;
     fattn_plan *plan = NULL;
-    char error[256] = "", text[400] = "";
+    facts_error error = { 0 };
     facts_trial_options options = { .stage = no_stage };
     cr_assert_eq(fattn_plan_create(&plan, worker->context, &problem->ask, NULL), FATTN_OK, "%s", fattn_last_error());
-    cr_assert_eq(facts_truth_create(&truth, worker, problem, error), FATTN_OK, "%s", error);
+    cr_assert_eq(facts_truth_create(&truth, worker, problem, &error), FATTN_OK, "%s", error.text);
     facts_trial_run(&out.trial, &truth, &plan, &options);
     out.oracle = facts_truth_oracle(&truth);
     if (worker->oracle == FACTS_ORACLE_BOTH)
-        cr_expect(facts_both_agree(&out.trial, &truth, text), "%s", text);
+        cr_expect(facts_both_agree(&out.trial, &truth, &error), "%s", error.text);
     fattn_plan_destroy(plan);
     facts_truth_destroy(&truth);
     return out;

@@ -5,27 +5,28 @@
 
 static facts_calibration *read_table(const char *rows)
 {
-    char text[4000], error[300] = "";
+    char text[4000];
+    facts_error error = { 0 };
     facts_calibration *table;
     snprintf(text, sizeof text, "{\"version\":1,\"rows\":[%s]}", rows);
-    cr_assert(facts_calibration_read(&table, text, error), "%s", error);
+    cr_assert(facts_calibration_read(&table, text, &error), "%s", error.text);
     return table;
 }
 
 static void refuse(const char *text, const char *word)
 {
-    char error[300] = "";
+    facts_error error = { 0 };
     facts_calibration *table;
-    cr_expect_not(facts_calibration_read(&table, text, error), "%s", text);
-    cr_expect(strstr(error, word), "%s: %s", text, error);
+    cr_expect_not(facts_calibration_read(&table, text, &error), "%s", text);
+    cr_expect(strstr(error.text, word), "%s: %s", text, error.text);
     facts_calibration_destroy(table);
 }
 
 Test(calibration, the_table_in_the_program_can_be_read)
 {
-    char error[300] = "";
+    facts_error error = { 0 };
     facts_calibration *table;
-    cr_expect(facts_calibration_read(&table, facts_calibration_text(), error), "%s", error);
+    cr_expect(facts_calibration_read(&table, facts_calibration_text(), &error), "%s", error.text);
     facts_calibration_destroy(table);
 }
 

@@ -1,7 +1,7 @@
 #include <criterion/criterion.h>
 
 #include "../numbers/numbers.h"
-#include "numbers/philox.h"
+#include "case/problem/philox.h"
 
 #define B 2
 #define H 2

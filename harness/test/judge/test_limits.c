@@ -97,13 +97,13 @@ Test(limits, a_survey_judges_by_constants)
     facts_constants wide = facts_constants_start(FATTN_F16);
     facts_survey_choice choice = { .liar = "fwd.o_acc_narrow", .type = "f16", .quick = true, .seed = 1 };
     facts_survey s;
-    char error[512];
-    cr_assert_eq(facts_survey_run(&s, &choice, error), 0, "%s", error);
+    facts_error error = { 0 };
+    cr_assert_eq(facts_survey_run(&s, &choice, &error), 0, "%s", error.text);
     cr_expect_eq(s.found[0].end, FACTS_END_KILLED);
     facts_survey_free(&s);
     wide.acc_pv = 0.001;
     choice.constants = &wide;
-    cr_assert_eq(facts_survey_run(&s, &choice, error), 0, "%s", error);
+    cr_assert_eq(facts_survey_run(&s, &choice, &error), 0, "%s", error.text);
     cr_expect_eq(s.found[0].end, FACTS_END_SURVIVED);
     facts_survey_free(&s);
 }

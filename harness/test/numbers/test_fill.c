@@ -1,9 +1,9 @@
 #include <criterion/criterion.h>
 #include <omp.h>
 
+#include "case/problem/philox.h"
 #include "numbers.h"
 #include "numbers/fill/recipe.h"
-#include "numbers/philox.h"
 
 static const shape small = { FATTN_BF16, 2, 4, 2, 2, 48, 72, 64, 32 };
 

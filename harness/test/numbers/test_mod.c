@@ -2,12 +2,12 @@
 #include <criterion/criterion.h>
 
 #include "case/language/case.h"
+#include "case/problem/philox.h"
 #include "fattn/score_mod.h"
 #include "numbers.h"
 #include "numbers/fill/mod.h"
 #include "numbers/fill/oracle_view.h"
 #include "numbers/fill/places.h"
-#include "numbers/philox.h"
 
 static facts_problem p;
 static const char *const texts[] = { "mod=causal",    "mod=window:5:2",      "mod=window:inf:3", "mod=window:4:inf",

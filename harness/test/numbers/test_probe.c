@@ -1,7 +1,7 @@
 /* P3: dropout's mask read out of the answers of a kernel that was given one; and the windows that read-outs look through. */
+#include "case/problem/philox.h"
 #include "checking.h"
 #include "numbers/check/probe.h"
-#include "numbers/philox.h"
 
 #define P 0.1
 

@@ -193,14 +193,14 @@ Test(record, a_line_too_long_is_counted_and_the_next_is_read)
 
 Test(record, a_torn_line_does_not_swallow_the_next_object)
 {
-    char error[256];
+    facts_error error;
     facts_writer *writer;
     size_t kinds[FACTS_LINE_BAD + 1] = { 0 };
     facts_read_counts counts;
     write_text(path, "{\"case\":\"a\",\"verdict\":\"pass\"}\n{\"case\":\"torn");
-    cr_assert_eq(facts_writer_open(&writer, path, FACTS_OPEN_RESUME, error, sizeof error), 0);
+    cr_assert_eq(facts_writer_open(&writer, path, FACTS_OPEN_RESUME, &error), 0);
     cr_assert(facts_writer_line(writer, "{\"case\":\"b\",\"verdict\":\"pass\"}", 29));
-    cr_assert(facts_writer_close(writer, error, sizeof error));
+    cr_assert(facts_writer_close(writer, &error));
     cr_assert(facts_record_read(path, count_rows, kinds, &counts));
     cr_expect_eq(kinds[FACTS_LINE_ROW], 2);
     cr_expect_eq(counts.bad, 1);
@@ -218,12 +218,12 @@ Test(record, what_is_no_record_says_so)
                   { "\x1f\x8b\x08\n", "is compressed: unpack it first" } };
     size_t kinds[FACTS_LINE_BAD + 1] = { 0 };
     facts_read_counts counts;
-    char why[160];
+    facts_error why;
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         write_text(path, files[i].text);
         cr_expect_not(facts_record_read(path, count_rows, kinds, &counts), "%s", files[i].why);
-        cr_expect_eq(facts_record_trouble(&counts, why, sizeof why), 2);
-        cr_expect_str_eq(why, files[i].why);
+        cr_expect_eq(facts_record_trouble(&counts, &why), 2);
+        cr_expect_str_eq(why.text, files[i].why);
     }
     write_text(path, "{\"run\":{\"id");
     cr_expect(facts_record_read(path, count_rows, kinds, &counts));
@@ -233,27 +233,27 @@ Test(record, what_is_no_record_says_so)
 
 Test(record, a_full_device_is_an_error_that_names_the_path)
 {
-    char error[256];
+    facts_error error;
     facts_writer *writer;
-    cr_assert_eq(facts_writer_open(&writer, "/dev/full", FACTS_OPEN_NEW, error, sizeof error), 0);
+    cr_assert_eq(facts_writer_open(&writer, "/dev/full", FACTS_OPEN_NEW, &error), 0);
     cr_expect_not(facts_writer_line(writer, "{}", 2));
     cr_expect(strstr(facts_writer_error(writer), "/dev/full: No space left") != NULL, "%s", facts_writer_error(writer));
     cr_expect_not(facts_writer_line(writer, "{}", 2), "nothing more is written");
-    facts_writer_close(writer, error, sizeof error);
+    facts_writer_close(writer, &error);
 }
 
 Test(record, a_short_write_is_an_error)
 {
-    char error[256];
+    facts_error error;
     facts_writer *writer;
     signal(SIGXFSZ, SIG_IGN);
-    cr_assert_eq(facts_writer_open(&writer, path, FACTS_OPEN_NEW, error, sizeof error), 0);
+    cr_assert_eq(facts_writer_open(&writer, path, FACTS_OPEN_NEW, &error), 0);
     cr_assert_eq(setrlimit(RLIMIT_FSIZE, &(struct rlimit){ 10, RLIM_INFINITY }), 0);
     bool written = facts_writer_line(writer, "{\"case\":\"a\",\"verdict\":\"pass\"}", 29);
     setrlimit(RLIMIT_FSIZE, &(struct rlimit){ RLIM_INFINITY, RLIM_INFINITY });
     cr_expect_not(written);
     cr_expect(strstr(facts_writer_error(writer), "short write") != NULL, "%s", facts_writer_error(writer));
-    facts_writer_close(writer, error, sizeof error);
+    facts_writer_close(writer, &error);
 }
 
 Test(record, every_verdict_reads_back)

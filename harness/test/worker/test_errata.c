@@ -13,8 +13,8 @@ enum { MOST = 8 };
 static facts_errata *taken(const char *json)
 {
     facts_errata *errata;
-    char error[FACTS_ERRATA_ERROR] = "";
-    cr_assert(facts_errata_read(&errata, json, error), "%s", error);
+    facts_error error = { 0 };
+    cr_assert(facts_errata_read(&errata, json, &error), "%s", error.text);
     return errata;
 }
 
@@ -147,10 +147,10 @@ Test(errata, what_is_wrong_is_said_with_the_rule)
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         facts_errata *errata = (facts_errata *)&rows;
-        char error[FACTS_ERRATA_ERROR] = "";
-        cr_expect_not(facts_errata_read(&errata, rows[i].json, error), "%s", rows[i].json);
+        facts_error error = { 0 };
+        cr_expect_not(facts_errata_read(&errata, rows[i].json, &error), "%s", rows[i].json);
         cr_expect_null(errata);
-        cr_expect_eq(strncmp(error, rows[i].wrong, strlen(rows[i].wrong)), 0, "%s\n  '%s'", rows[i].json, error);
+        cr_expect_eq(strncmp(error.text, rows[i].wrong, strlen(rows[i].wrong)), 0, "%s\n  '%s'", rows[i].json, error.text);
         cr_expect_eq(fattn_policy_depth(), 0);
     }
     facts_errata_destroy(NULL);
@@ -176,9 +176,9 @@ Test(errata, a_case_pushes_the_rules_that_hold_for_it)
     cr_expect_str_eq(r[0].name, "wide");
     cr_expect_eq(chosen(gpu.errata, "pass=fwd s=512 d=64", r), 0);
     const facts_case c = parsed("pass=fwd s=64 d=64");
-    char error[400] = "";
+    facts_error error = { 0 };
     int depth;
-    cr_assert_eq(facts_policy_begin(&depth, &gpu, FACTS_POLICY_GUARD, &c, error), FATTN_OK, "%s", error);
+    cr_assert_eq(facts_policy_begin(&depth, &gpu, FACTS_POLICY_GUARD, &c, &error), FATTN_OK, "%s", error.text);
     cr_expect_eq(fattn_policy_depth(), 1);
     facts_policy_end(depth);
     cr_expect_eq(fattn_policy_depth(), 0);

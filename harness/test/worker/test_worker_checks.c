@@ -32,14 +32,14 @@ static void begin(scene *s, const char *text)
     facts_target_request request = { .device = FACTS_DEVICE_CPU, .threads = 2 };
     facts_case c;
     facts_error error = { 0 };
-    char why[256] = "";
+    facts_error why = { 0 };
     json_t *reply = NULL;
     memset(s, 0, sizeof *s);
     cr_assert(facts_target_open(&s->worker, &request, &reply));
     json_decref(reply);
     cr_assert(facts_case_parse(&c, text, &error), "%s", error.text);
     cr_assert_eq(facts_problem_resolve(&s->p, &c, &error), FACTS_RESOLVED, "%s: %s", text, error.text);
-    cr_assert_eq(facts_truth_create(&s->truth, &s->worker, &s->p, why), FATTN_OK, "%s", why);
+    cr_assert_eq(facts_truth_create(&s->truth, &s->worker, &s->p, &why), FATTN_OK, "%s", why.text);
     cr_assert_eq(fattn_plan_create(&s->plan, s->worker.context, &s->p.ask, NULL), FATTN_OK, "%s", fattn_last_error());
     s->trial.verdict = FACTS_VERDICT_PASS;
     s->options = (facts_trial_options){ .stage = no_stage };

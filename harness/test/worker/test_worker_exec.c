@@ -176,16 +176,16 @@ Test(exec, a_policy_names_who_may_answer)
 
 Test(exec, guard_without_its_rules_cannot_be_asked_and_leaves_no_policy)
 {
-    facts_worker gpu = { .device = FACTS_DEVICE_GPU, .errata_error = "there are none" };
-    char error[400] = "";
+    facts_worker gpu = { .device = FACTS_DEVICE_GPU, .errata_error = { .text = "there are none" } };
+    facts_error error = { 0 };
     int depth;
     facts_case c;
     cr_assert(facts_case_parse(&c, "pass=fwd " SMALL, NULL));
-    cr_expect_eq(facts_policy_begin(&depth, &gpu, FACTS_POLICY_GUARD, &c, error), FATTN_ENVIRONMENT);
-    cr_expect_str_eq(error, "there are none");
+    cr_expect_eq(facts_policy_begin(&depth, &gpu, FACTS_POLICY_GUARD, &c, &error), FATTN_ENVIRONMENT);
+    cr_expect_str_eq(error.text, "there are none");
     facts_policy_end(depth);
     cr_expect_eq(fattn_policy_depth(), 0);
-    cr_assert_eq(facts_policy_begin(&depth, &gpu, FACTS_POLICY_ANY, &c, error), FATTN_OK, "%s", error);
+    cr_assert_eq(facts_policy_begin(&depth, &gpu, FACTS_POLICY_ANY, &c, &error), FATTN_OK, "%s", error.text);
     cr_expect_eq(fattn_policy_depth(), 1);
     facts_policy_end(depth);
     cr_expect_eq(fattn_policy_depth(), 0);
@@ -197,9 +197,9 @@ Test(exec, derived_layouts_are_checked_where_a_stride_is_0)
                                          "pass=fwd " SMALL "stride=broadcast:q.s",
                                          "pass=bwd " SMALL "stride=broadcast:q.h+k.s+v.b layout=sbhd",
                                          "pass=fwd dtype=f16 b=1 h=1 s=1/40 d=64 stride=broadcast:k.h+v.s" };
-    char why[300] = "";
+    facts_error why = { 0 };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         facts_problem p = resolved(names[i]);
-        cr_expect(facts_layouts_hold(&p, why), "%s: %s", names[i], why);
+        cr_expect(facts_layouts_hold(&p, &why), "%s: %s", names[i], why.text);
     }
 }

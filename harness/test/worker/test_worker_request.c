@@ -5,12 +5,12 @@
 #include "worker/replace.h"
 #include "worker/target/request.h"
 
-static bool target(facts_target_request *out, const char *line, char error[FACTS_REQUEST_ERROR])
+static bool target(facts_target_request *out, const char *line, facts_error *error)
 {
     return facts_target_request_read(out, line, strlen(line), error);
 }
 
-static bool request(facts_request *out, const char *line, char error[FACTS_REQUEST_ERROR])
+static bool request(facts_request *out, const char *line, facts_error *error)
 {
     return facts_request_read(out, line, strlen(line), error);
 }
@@ -18,14 +18,14 @@ static bool request(facts_request *out, const char *line, char error[FACTS_REQUE
 Test(request, a_target_is_read_whole)
 {
     facts_target_request t;
-    char error[FACTS_REQUEST_ERROR];
+    facts_error error = { 0 };
     cr_assert(
         target(
             &t,
             "{\"target\":{\"cudnn_dir\":\"/a\",\"nvrtc\":\"\",\"driver\":\"/d\",\"version\":\"9.20.0\",\"build\":\"x\",\"device\":"
             "{\"kind\":\"described\",\"ordinal\":0,\"name\":\"h\",\"json\":\"{}\"},\"threads\":2,\"supervisor\":7,\"fault\":\"\"}}",
-            error),
-        "%s", error);
+            &error),
+        "%s", error.text);
     cr_expect_str_eq(t.cudnn_dir, "/a");
     cr_expect_str_eq(t.nvrtc, "");
     cr_expect_str_eq(t.driver, "/d");
@@ -37,13 +37,13 @@ Test(request, a_target_is_read_whole)
 Test(request, a_request_is_read_whole)
 {
     facts_request r;
-    char error[FACTS_REQUEST_ERROR];
+    facts_error error = { 0 };
     cr_assert(
         request(&r,
                 "{\"id\":7,\"case\":\"pass=fwd dtype=bf16\",\"do\":\"run\",\"explain\":true,\"from_config\":2,\"plan_dir\":\"/p\","
                 "\"dump\":\"/q\",\"trace\":true,\"first_bad_only\":true}",
-                error),
-        "%s", error);
+                &error),
+        "%s", error.text);
     cr_expect(r.id == 7 && r.what == FACTS_DO_RUN && r.explain && r.trace && r.first_bad_only && r.from_config == 2);
     cr_expect_str_eq(r.text, "pass=fwd dtype=bf16");
     cr_expect_str_eq(r.plan_dir, "/p");
@@ -53,8 +53,8 @@ Test(request, a_request_is_read_whole)
 Test(request, what_is_not_said_is_the_default)
 {
     facts_request r;
-    char error[FACTS_REQUEST_ERROR];
-    cr_assert(request(&r, "{\"id\":0,\"case\":\"pass=fwd\",\"do\":\"decide\"}", error));
+    facts_error error = { 0 };
+    cr_assert(request(&r, "{\"id\":0,\"case\":\"pass=fwd\",\"do\":\"decide\"}", &error));
     cr_expect(!r.explain && !r.trace && !r.first_bad_only && r.from_config == 0 && r.dump[0] == '\0');
 }
 
@@ -79,9 +79,9 @@ Test(request, garbage_is_refused_with_one_line)
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         facts_request r;
-        char error[FACTS_REQUEST_ERROR] = "";
-        cr_expect_not(request(&r, bad[i], error), "%s", bad[i]);
-        cr_expect(error[0] != '\0' && !strchr(error, '\n'), "%s", bad[i]);
+        facts_error error = { 0 };
+        cr_expect_not(request(&r, bad[i], &error), "%s", bad[i]);
+        cr_expect(error.text[0] != '\0' && !strchr(error.text, '\n'), "%s", bad[i]);
     }
 }
 
@@ -97,20 +97,21 @@ Test(request, a_target_without_its_device_is_refused)
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         facts_target_request t;
-        char error[FACTS_REQUEST_ERROR] = "";
-        cr_expect_not(target(&t, bad[i], error), "%s", bad[i]);
-        cr_expect(error[0] != '\0' && t.device_json == NULL, "%s", bad[i]);
+        facts_error error = { 0 };
+        cr_expect_not(target(&t, bad[i], &error), "%s", bad[i]);
+        cr_expect(error.text[0] != '\0' && t.device_json == NULL, "%s", bad[i]);
     }
 }
 
 Test(request, a_case_longer_than_any_name_is_refused)
 {
-    char line[4000], error[FACTS_REQUEST_ERROR];
+    char line[4000];
+    facts_error error = { 0 };
     facts_request r;
     memset(line, 'a', sizeof line);
     memcpy(line, "{\"id\":1,\"do\":\"run\",\"case\":\"", 27);
     strcpy(line + sizeof line - 3, "\"}");
-    cr_expect_not(request(&r, line, error));
+    cr_expect_not(request(&r, line, &error));
 }
 
 Test(request, another_threshold_needs_another_process)

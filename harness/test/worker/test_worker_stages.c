@@ -30,12 +30,13 @@ static void expect_stages(const char *text, facts_device device, const char *due
     facts_error error = { 0 };
     fattn_plan *plan = NULL;
     json_t *reply = NULL;
-    char why[256] = "", said[1000] = "";
+    facts_error why = { 0 };
+    char said[1000] = "";
     cr_assert(facts_target_open(&worker, &request, &reply));
     json_decref(reply);
     cr_assert(facts_case_parse(&c, text, &error), "%s", error.text);
     cr_assert_eq(facts_problem_resolve(&p, &c, &error), FACTS_RESOLVED, "%s: %s", text, error.text);
-    cr_assert_eq(facts_truth_create(&truth, &worker, &p, why), FATTN_OK, "%s", why);
+    cr_assert_eq(facts_truth_create(&truth, &worker, &p, &why), FATTN_OK, "%s", why.text);
     cr_assert_eq(fattn_plan_create(&plan, worker.context, &p.ask, NULL), FATTN_OK, "%s", fattn_last_error());
     worker.device = device;
     facts_trial_run(&trial, &truth, &plan, &(facts_trial_options){ .stage = note, .owner = said });

@@ -308,7 +308,7 @@ static uint64_t splitmix(uint64_t x)
 
 /* A Feistel network permutes the smallest even power of two that holds `count`; what falls outside is permuted again (at most four
  * times as many places, so about four rounds on average). */
-uint64_t facts_draw(uint64_t count, uint64_t seed, uint64_t i)
+uint64_t facts_pattern_draw(uint64_t count, uint64_t seed, uint64_t i)
 {
     unsigned half = 1;
     while (half < 32 && (UINT64_C(1) << (2 * half)) < count)

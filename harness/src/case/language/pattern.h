@@ -17,6 +17,6 @@ bool facts_pattern_at(const facts_pattern *pattern, uint64_t index, facts_case *
 void facts_pattern_destroy(facts_pattern *pattern);
 
 /* A permutation of 0..count-1 that depends on the seed alone: member `i` of a draw without replacement. */
-uint64_t facts_draw(uint64_t count, uint64_t seed, uint64_t i);
+uint64_t facts_pattern_draw(uint64_t count, uint64_t seed, uint64_t i);
 
 #endif

@@ -4,36 +4,28 @@
 #include <string.h>
 
 #include "case/language/key_value.h"
-#include "case/words/case_text.h"
 #include "case/language/layout_word.h"
-#include "case_philox.h"
+#include "case/words/case_text.h"
+#include "philox.h"
 
 _Static_assert(FACTS_MAX_LENGTHS == FACTS_MAX_BATCH_LENS, "one bound for lengths");
 
-#define TENSOR_LENGTHS 9u
-
-static int32_t pick(uint32_t word, int64_t most)
+/* Draws the lengths of an entry: 1..s for each side, from the first two words. Returns all words. */
+static facts_draw draw(facts_problem *problem, int64_t b)
 {
-    return (int32_t)(1 + (int64_t)(((uint64_t)word * (uint64_t)most) >> 32));
-}
-
-/* 1..s for each side and entry, one after another from the same counter. */
-static void draw(facts_problem *problem, int64_t b, uint32_t words[4])
-{
-    uint32_t counter[4] = { (uint32_t)b, 0, TENSOR_LENGTHS, 0 };
-    facts_case_philox(counter, problem->seed, words);
-    problem->len_q[b] = pick(words[0], problem->ask.seq_q);
-    problem->len_kv[b] = pick(words[1], problem->ask.seq_kv);
+    facts_draw drawn = facts_draw_at(problem->seed, FACTS_STREAM_LENGTHS, FACTS_LANE_VALUE, (uint64_t)b);
+    problem->len_q[b] = 1 + (int32_t)facts_pick(drawn.r[0], (uint32_t)problem->ask.seq_q);
+    problem->len_kv[b] = 1 + (int32_t)facts_pick(drawn.r[1], (uint32_t)problem->ask.seq_kv);
+    return drawn;
 }
 
 static void by_kind(facts_problem *problem, const char *kind)
 {
     int64_t batch = problem->ask.len_broadcast ? 1 : problem->ask.batch, empty = 0;
     for (int64_t b = 0; b < batch; b++) {
-        uint32_t words[4];
-        draw(problem, b, words);
+        facts_draw drawn = draw(problem, b);
         if (b == 0)
-            empty = pick(words[2], batch) - 1;
+            empty = facts_pick(drawn.r[2], (uint32_t)batch);
         if (strcmp(kind, "full") == 0) {
             problem->len_q[b] = (int32_t)problem->ask.seq_q;
             problem->len_kv[b] = (int32_t)problem->ask.seq_kv;

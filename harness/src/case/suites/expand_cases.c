@@ -240,7 +240,7 @@ static bool expand_line(facts_cases *cases, const facts_suite_line *line, const 
         tries = line->draw * MOST_TRIES_PER_CASE;
     for (uint64_t i = 0; i < tries; i++) {
         facts_case c;
-        uint64_t index = line->draw > 0 ? facts_draw(members, line->seed, i) : i;
+        uint64_t index = line->draw > 0 ? facts_pattern_draw(members, line->seed, i) : i;
         if (!facts_pattern_at(line->pattern, index, &c, error))
             return false;
         if (!keeps(line->where, &c) || !keeps(group->where, &c))

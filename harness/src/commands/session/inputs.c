@@ -13,10 +13,10 @@ int facts_read_case(const char *command, const facts_options *o, facts_case *out
 int facts_read_record(const char *who, const char *path, bool (*each)(void *, const facts_line *), void *context, uint64_t *bad)
 {
     facts_read_counts counts = { 0 };
-    char why[160];
+    facts_error why;
     if (!facts_record_read(path, each, context, &counts)) {
-        int status = facts_record_trouble(&counts, why, sizeof why);
-        return facts_complain(status, "%s: %s: %s", who, path, why);
+        int status = facts_record_trouble(&counts, &why);
+        return facts_complain(status, "%s: %s: %s", who, path, why.text);
     }
     if (bad && (*bad = counts.bad) > 0)
         facts_complain(FACTS_EXIT_OK, "%s: %s: %llu line%s could not be read", who, path, (unsigned long long)counts.bad,

@@ -225,12 +225,11 @@ static void fill_order(facts_session *s)
 
 int facts_session_run(facts_session *s)
 {
-    facts_error message = { 0 };
-    char error[FACTS_PATH + 256] = "";
+    facts_error error = { 0 };
     if (!find_worker(s))
         return FACTS_EXIT_ENVIRONMENT;
-    if (facts_expectations_load(&s->expectations, s->suites, &message) != 0)
-        return facts_complain(FACTS_EXIT_BAD_INPUT, "%s", message.text);
+    if (facts_expectations_load(&s->expectations, s->suites, &error) != 0)
+        return facts_complain(FACTS_EXIT_BAD_INPUT, "%s", error.text);
     s->sms = calloc(s->targets.count, sizeof *s->sms);
     if (!s->sms || !facts_tally_init(&s->tally, s->targets.at, s->targets.count, s->work, s->work_count))
         return facts_no_memory();
@@ -245,9 +244,9 @@ int facts_session_run(facts_session *s)
         status = facts_no_memory();
     if (s->writer)
         facts_session_end_record(s);
-    if (!facts_writer_close(s->writer, error, sizeof error) && !s->counts.record_failed) {
+    if (!facts_writer_close(s->writer, &error) && !s->counts.record_failed) {
         s->counts.record_failed = true;
-        snprintf(s->counts.trouble, sizeof s->counts.trouble, "%.600s", error);
+        snprintf(s->counts.trouble, sizeof s->counts.trouble, "%.600s", error.text);
     }
     s->writer = NULL;
     if (s->counts.trouble[0])
@@ -289,8 +288,7 @@ int facts_session_exit(const facts_session *s)
 
 void facts_session_free(facts_session *s)
 {
-    char ignored[8];
-    facts_writer_close(s->writer, ignored, sizeof ignored);
+    facts_writer_close(s->writer, NULL);
     facts_resume_free(s->resume);
     facts_tally_free(&s->tally);
     facts_expectations_free(s->expectations);

@@ -132,7 +132,8 @@ static bool write_run(facts_session *s, const char *started)
 
 int facts_session_open_record(facts_session *s)
 {
-    char error[FACTS_PATH + 256] = "", started[32];
+    facts_error error = { 0 };
+    char started[32];
     name_run(s, started);
     if (!s->keep_record && !s->options->output && !s->record[0])
         return FACTS_EXIT_OK;
@@ -140,18 +141,16 @@ int facts_session_open_record(facts_session *s)
         return FACTS_EXIT_ENVIRONMENT;
     int status = 0;
     if (s->options->resume && !s->more)
-        status = facts_resume_read(&s->resume, s->record, s->suite_hash, error, sizeof error);
+        status = facts_resume_read(&s->resume, s->record, s->suite_hash, &error);
     facts_open_mode mode = s->options->resume ? FACTS_OPEN_RESUME : s->options->overwrite ? FACTS_OPEN_REPLACE : FACTS_OPEN_NEW;
     if (status == 0)
-        status = facts_writer_open(&s->writer, s->record, mode, error, sizeof error);
-    if (status == 0 && !write_run(s, started)) {
-        snprintf(error, sizeof error, "%s", facts_writer_error(s->writer));
-        status = FACTS_EXIT_ENVIRONMENT;
-    }
+        status = facts_writer_open(&s->writer, s->record, mode, &error);
+    if (status == 0 && !write_run(s, started))
+        status = facts_fail_as(FACTS_EXIT_ENVIRONMENT, &error, "%s", facts_writer_error(s->writer));
     if (status == 0)
         return FACTS_EXIT_OK;
     s->record[0] = '\0'; /* there is none */
-    return facts_complain(status, "facts: %s", error);
+    return facts_complain(status, "facts: %s", error.text);
 }
 
 void facts_session_end_record(facts_session *s)

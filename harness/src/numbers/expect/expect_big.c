@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "case/problem/huge.h"
+#include "case/problem/philox.h"
 #include "numbers/dtype.h"
 #include "numbers/fill/places.h"
-#include "numbers/philox.h"
 
 /* ---- the sample ------------------------------------------------------------------------------------------------------------- */
 

@@ -3,8 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "case/problem/philox.h"
 #include "mx.h"
-#include "numbers/philox.h"
 #include "places.h"
 #include "scalars.h"
 

@@ -8,19 +8,20 @@
 #ifndef FACTS_FILL_ELEMENT_H
 #define FACTS_FILL_ELEMENT_H
 
+#include "case/problem/philox.h"
 #include "numbers/dtype.h"
-#include "numbers/philox.h"
 
 /* What an element is made of. X(SYMBOL) */
 #define FACTS_ELEMENT_LIST(X)                                                                                                      \
     X(NORMAL)                                                                                                                      \
     X(UNIFORM)                                                                                                                     \
-    X(SPIKY) X(SCALED) /* gain N */                                                                                                \
-        X(OFFSET)      /* N rounded to the type, and twice the direction */                                                        \
-        X(SPARSE)      /* whole numbers within -2 and 2; four in five are 0 */                                                     \
-        X(OUTLIER)     /* N; in one channel for all (the middle one) gain N */                                                     \
-        X(COUNTS)      /* gain times a whole number from 0 to 199 */                                                               \
-        X(NEEDLE) /* gain times the signs of key row[] (its own number without a table) of head h / group, as `key` has them */    \
+    X(SPIKY)                                                                                                                       \
+    X(SCALED)      /* gain N */                                                                                                    \
+        X(OFFSET)  /* N rounded to the type, and twice the direction */                                                            \
+        X(SPARSE)  /* whole numbers within -2 and 2; four in five are 0 */                                                         \
+        X(OUTLIER) /* N; in one channel for all (the middle one) gain N */                                                         \
+        X(COUNTS)  /* gain times a whole number from 0 to 199 */                                                                   \
+        X(NEEDLE)  /* gain times the signs of key row[] (its own number without a table) of head h / group, as `key` has them */   \
         X(BIAS_NEEDLE) /* gain at key row[], else 0 */                                                                             \
         X(ONE_HOT)     /* 1 in channel (row + 5 head + 11 batch) mod channels, else 0 */                                           \
         X(PLANT_ROW)   /* gain times the signs of key plant[3] in the planted row, else N; padded rows 64 times larger */          \

@@ -1,6 +1,6 @@
 #include "places.h"
 
-#include "numbers/philox.h"
+#include "case/problem/philox.h"
 
 /* A permutation of 0..count-1: a Feistel network over the next power of four, walked until it lands inside. */
 #define ROUNDS 4

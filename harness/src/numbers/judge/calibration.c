@@ -170,26 +170,22 @@ static const char *read_row(row *out, const json_t *object)
     return wrong ? wrong : missing_provenance(object);
 }
 
-bool facts_calibration_read(facts_calibration **out, const char *text, char error[300])
+bool facts_calibration_read(facts_calibration **out, const char *text, facts_error *error)
 {
     json_error_t where;
     facts_calibration *table = *out = calloc(1, sizeof *table);
-    if (!table) {
-        snprintf(error, 300, "no memory");
-        return false;
-    }
+    if (!table)
+        return facts_fail(error, "no memory");
     table->text = json_loads(text, JSON_REJECT_DUPLICATES, &where);
     const json_t *rows = json_object_get(table->text, "rows");
-    if (!table->text || !json_is_array(rows) || json_integer_value(json_object_get(table->text, "version")) != VERSION) {
-        snprintf(error, 300, "calibration: %.200s", table->text ? "must be {\"version\":1,\"rows\":[...]}" : where.text);
-        return false;
-    }
+    if (!table->text || !json_is_array(rows) || json_integer_value(json_object_get(table->text, "version")) != VERSION)
+        return facts_fail(error, "calibration: %.200s", table->text ? "must be {\"version\":1,\"rows\":[...]}" : where.text);
     table->rows = calloc(json_array_size(rows) + 1, sizeof *table->rows);
     for (; table->rows && table->count < json_array_size(rows); table->count++) {
         const char *wrong = read_row(&table->rows[table->count], json_array_get(rows, table->count));
         if (!wrong)
             continue;
-        snprintf(error, 300, "calibration: row %zu: %.100s is missing, unknown, or out of range", table->count + 1, wrong);
+        facts_fail(error, "calibration: row %zu: %.100s is missing, unknown, or out of range", table->count + 1, wrong);
         table->count = 0;
         return false;
     }
@@ -308,8 +304,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 /* A table that cannot be read calibrates nothing; a test sees to it that ours can be. */
 static void read_ours(void)
 {
-    char error[300];
-    if (!facts_calibration_read(&ours, facts_calibration_text(), error)) {
+    if (!facts_calibration_read(&ours, facts_calibration_text(), NULL)) {
         facts_calibration_destroy(ours);
         ours = NULL;
     }

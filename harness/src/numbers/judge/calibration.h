@@ -6,6 +6,7 @@
 #include <fref/fref.h>
 #include <stdbool.h>
 
+#include "case/words/fail.h"
 #include "case/problem/case_problem.h"
 
 #define FACTS_THR_MOST 8
@@ -57,7 +58,7 @@ facts_constants facts_constants_widest(int32_t dtype);
 typedef struct facts_calibration facts_calibration; /* owner; opaque */
 
 /* Reads a table's text; false with one line in `error`: which row, what is wrong. Destroy in any case. */
-bool facts_calibration_read(facts_calibration **out, const char *text, char error[300]);
+bool facts_calibration_read(facts_calibration **out, const char *text, facts_error *error);
 void facts_calibration_destroy(facts_calibration *table);
 facts_constants facts_calibration_find(const facts_calibration *table, const facts_who *who);
 /* Over the starting values, each constant where the widest row for that type has it. */

@@ -15,7 +15,7 @@
 
 typedef struct comparison {
     facts_truth *there, here;
-    char *text;
+    facts_error *error;
 } comparison;
 
 /* The largest difference, relative to the largest number, but for what `there` lies above `here` within `above` of it; NaN and
@@ -44,18 +44,15 @@ static bool same_array(comparison *c, facts_tensor_id id, const char *what, cons
     double apart = difference(there, here, dim[0] * dim[1] * dim[2] * dim[3], above);
     if (apart <= most)
         return true;
-    snprintf(c->text, 400, "the oracles disagree: %s.%s by %.3g of the largest", facts_tensor_word(id), what, apart);
-    return false;
+    return facts_fail(c->error, "the oracles disagree: %s.%s by %.3g of the largest", facts_tensor_word(id), what, apart);
 }
 
 static bool same_due(comparison *c, facts_tensor_id id)
 {
     facts_answer there;
     const facts_answer *here = &c->here.expectation.answer[id];
-    if (!facts_due_here(&there, c->there, id)) {
-        snprintf(c->text, 400, "the oracles could not be compared: no memory");
-        return false;
-    }
+    if (!facts_due_here(&there, c->there, id))
+        return facts_fail(c->error, "the oracles could not be compared: no memory");
     bool same = same_array(c, id, "want", there.want, here->want, AGREEMENT, 0) &&
                 same_array(c, id, "sigma", there.sigma, here->sigma, AGREEMENT_OF_ERRORS, ERRORS_ABOVE) &&
                 same_array(c, id, "bound", there.bound, here->bound, AGREEMENT_OF_ERRORS, ERRORS_ABOVE);
@@ -68,17 +65,14 @@ static bool same_verdict(comparison *c, facts_tensor_id id)
     const void *storage = facts_memory_storage(&c->there->memory, id, FACTS_PATTERN_A);
     facts_rule rule = facts_expectation_rule(&c->here.expectation, id, FACTS_PATTERN_A);
     facts_judgement there;
-    if (!storage || facts_judging_of(&there, c->there, id, FACTS_PATTERN_A) != FATTN_OK) {
-        snprintf(c->text, 400, "the oracles could not be compared: no memory");
-        return false;
-    }
+    if (!storage || facts_judging_of(&there, c->there, id, FACTS_PATTERN_A) != FATTN_OK)
+        return facts_fail(c->error, "the oracles could not be compared: no memory");
     const facts_tensor tensor = facts_tensor_seen(c->there->memory.problem, id);
     facts_judgement here = facts_judge_tensor(&tensor, storage, &rule);
     if (facts_judgement_verdict(&here) == facts_judgement_verdict(&there))
         return true;
-    snprintf(c->text, 400, "the oracles disagree: %s is %s for the GPU's and %s for the C one", facts_tensor_word(id),
-             facts_verdict_name(facts_judgement_verdict(&there)), facts_verdict_name(facts_judgement_verdict(&here)));
-    return false;
+    return facts_fail(c->error, "the oracles disagree: %s is %s for the GPU's and %s for the C one", facts_tensor_word(id),
+                      facts_verdict_name(facts_judgement_verdict(&there)), facts_verdict_name(facts_judgement_verdict(&here)));
 }
 
 /* A backward reads the bits of O and Stats that the other one read. */
@@ -96,20 +90,18 @@ static bool same_inputs(comparison *c)
     return facts_truth_renew(&c->here) == 0;
 }
 
-bool facts_both_agree(const facts_trial *trial, facts_truth *truth, char text[400])
+bool facts_both_agree(const facts_trial *trial, facts_truth *truth, facts_error *error)
 {
     const facts_problem *p = truth->memory.problem;
-    comparison c = { .there = truth, .text = text };
-    char error[256] = "";
-    if (truth->slabs) {
-        snprintf(text, 400, "the oracles were not compared: the case is too large to have all of it here");
-        return false;
-    }
+    comparison c = { .there = truth, .error = error };
+    facts_error why = { 0 };
+    if (truth->slabs)
+        return facts_fail(error, "the oracles were not compared: the case is too large to have all of it here");
     if (!truth->memory.gpu) /* the C reference it was already */
         return true;
-    bool agree = facts_truth_create_here(&c.here, truth, error) == FATTN_OK && (p->ask.pass == FATTN_FORWARD || same_inputs(&c));
+    bool agree = facts_truth_create_here(&c.here, truth, &why) == FATTN_OK && (p->ask.pass == FATTN_FORWARD || same_inputs(&c));
     if (!agree)
-        snprintf(text, 400, "the oracles could not be compared: %.200s", error[0] ? error : "no memory");
+        facts_fail(error, "the oracles could not be compared: %.200s", why.text[0] ? why.text : "no memory");
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT && agree; id++)
         if (trial->judged[id] && facts_tensor_is_output(p, id) && c.here.expectation.answer[id].want)
             agree = same_due(&c, id) && same_verdict(&c, id);

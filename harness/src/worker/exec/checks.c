@@ -146,7 +146,7 @@ static bool run_one(work *w)
 {
     further *f = &w->run[w->number];
     facts_truth_edit edit = { .inputs = edit_inputs, .given = edit_given, .owner = w };
-    char error[256] = "";
+    facts_error error = { 0 };
     facts_trial trial;
     facts_trial_options options = *w->r->options;
     fattn_plan **plan = w->r->plan;
@@ -160,15 +160,15 @@ static bool run_one(work *w)
     options.once = true;
     options.stage(options.owner, "reference");
     f->made = true;
-    fattn_status status = facts_truth_create_edited(&f->truth, w->r->worker, &f->problem, &edit, error);
+    fattn_status status = facts_truth_create_edited(&f->truth, w->r->worker, &f->problem, &edit, &error);
     if (status == FATTN_ENVIRONMENT) {
-        leave_out(w, error);
+        leave_out(w, error.text);
         return false;
     }
     if (status != FATTN_OK) {
         w->r->out->status = status;
         w->r->worker->lost = w->r->worker->lost || status == FATTN_DEVICE_FAULT;
-        snprintf(w->r->out->text, sizeof w->r->out->text, "%.250s", error);
+        snprintf(w->r->out->text, sizeof w->r->out->text, "%.250s", error.text);
         return false;
     }
     facts_trial_run(&trial, &f->truth, plan, &options);

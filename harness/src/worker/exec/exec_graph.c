@@ -95,11 +95,11 @@ static void move(facts_runs *r, fattn_graph *graph)
 /* Plain, with this seed: what the graph has to repeat. */
 static bool run_seeded(facts_runs *r, int64_t seed)
 {
-    char error[256] = "";
-    fattn_status status = facts_truth_reseed(r->truth, seed, error);
+    facts_error error = { 0 };
+    fattn_status status = facts_truth_reseed(r->truth, seed, &error);
     if (status != FATTN_OK) {
         r->out->status = status;
-        snprintf(r->out->text, sizeof r->out->text, "%.250s", error);
+        snprintf(r->out->text, sizeof r->out->text, "%.250s", error.text);
         return false;
     }
     if (!facts_runs_once(r, &r->call, FACTS_PATTERN_A))

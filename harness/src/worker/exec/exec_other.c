@@ -43,7 +43,8 @@ typedef struct neighbour {
 
 static bool open_neighbour(facts_runs *r, neighbour *n)
 {
-    char name[120], error[256] = "";
+    char name[120];
+    facts_error error = { 0 };
     facts_case c;
     facts_error where;
     const char *type = r->problem->ask.dtype == FATTN_F16 ? "f16" : r->problem->ask.dtype == FATTN_F32 ? "f32" : "bf16";
@@ -55,10 +56,10 @@ static bool open_neighbour(facts_runs *r, neighbour *n)
     }
     if (!facts_runs_check(r, fattn_plan_create(&n->plan, r->worker->context, &n->problem.ask, NULL), "the call between"))
         return false;
-    fattn_status status = facts_memory_create(&n->memory, r->worker, &n->problem, false, error);
+    fattn_status status = facts_memory_create(&n->memory, r->worker, &n->problem, false, &error);
     if (status != FATTN_OK) {
         r->out->status = status;
-        snprintf(r->out->text, sizeof r->out->text, "the call between: %s", error);
+        snprintf(r->out->text, sizeof r->out->text, "the call between: %.250s", error.text);
         return false;
     }
     if (!facts_runs_check(r, facts_memory_workspace(&n->memory, fattn_plan_workspace_bytes(n->plan)), "the call between"))

@@ -52,7 +52,8 @@ typedef struct facts_memory {
 /* Everything but the workspace; inputs are filled, O and Stats of a backward still empty (facts_memory_storage, then write).
  * `here`: the bytes are here also where there is a GPU. Returns FATTN_OK, or why not (FATTN_NO_MEMORY, FATTN_DEVICE_FAULT,
  * FATTN_BAD_PROBLEM); the sentence in `error`. Destroy in any case. */
-fattn_status facts_memory_create(facts_memory *out, facts_worker *worker, const facts_problem *problem, bool here, char error[256]);
+fattn_status facts_memory_create(facts_memory *out, facts_worker *worker, const facts_problem *problem, bool here,
+                                 facts_error *error);
 void facts_memory_destroy(facts_memory *memory);
 
 /* Element 0 of the storage of a tensor, on the host; `pattern` chooses which of an output's two: B is what the last fetch brought.

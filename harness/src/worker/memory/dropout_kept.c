@@ -94,7 +94,7 @@ static void clear_given(facts_memory *m)
                (size_t)m->problem->tensor[id].elements * facts_dtype_bytes(m->problem->tensor[id].dtype));
 }
 
-static fattn_status launch(run *x, facts_worker *worker, facts_memory *like, char error[256])
+static fattn_status launch(run *x, facts_worker *worker, facts_memory *like, facts_error *error)
 {
     int64_t overrun[FACTS_PLACES];
     const bool backward = x->problem.ask.pass == FATTN_BACKWARD;
@@ -114,11 +114,11 @@ static fattn_status launch(run *x, facts_worker *worker, facts_memory *like, cha
     if (status == FATTN_OK)
         status = facts_memory_fetch(&x->memory, FACTS_PATTERN_A, overrun);
     if (status != FATTN_OK)
-        snprintf(error, 256, "rng_dump: %.240s", fattn_last_error());
+        facts_fail(error, "rng_dump: %.240s", fattn_last_error());
     return status;
 }
 
-static fattn_status dump(facts_kept *out, facts_memory *m, bool forward, char error[256])
+static fattn_status dump(facts_kept *out, facts_memory *m, bool forward, facts_error *error)
 {
     facts_worker *worker = m->worker;
     run *x = calloc(1, sizeof *x);
@@ -132,7 +132,7 @@ static fattn_status dump(facts_kept *out, facts_memory *m, bool forward, char er
     if (status == FATTN_OK)
         status = launch(x, worker, m, error);
     else
-        snprintf(error, 256, "dropout: nobody says what is kept: %.200s", fattn_last_error());
+        facts_fail(error, "dropout: nobody says what is kept: %.200s", fattn_last_error());
     worker->lost = worker->lost || status == FATTN_DEVICE_FAULT;
     if (status == FATTN_OK)
         read_bits(out->here, &x->problem.tensor[FACTS_TENSOR_RNG_DUMP],
@@ -145,7 +145,7 @@ static fattn_status dump(facts_kept *out, facts_memory *m, bool forward, char er
     return status;
 }
 
-static fattn_status from_engine(facts_kept *out, facts_memory *m, char error[256])
+static fattn_status from_engine(facts_kept *out, facts_memory *m, facts_error *error)
 {
     fattn_status status = dump(out, m, true, error);
     if (status != FATTN_OK && status != FATTN_DEVICE_FAULT && status != FATTN_NO_MEMORY && m->problem->ask.pass == FATTN_BACKWARD)
@@ -153,7 +153,7 @@ static fattn_status from_engine(facts_kept *out, facts_memory *m, char error[256
     return status == FATTN_OK || status == FATTN_DEVICE_FAULT || status == FATTN_NO_MEMORY ? status : FATTN_ENVIRONMENT;
 }
 
-fattn_status facts_kept_make(facts_kept *out, facts_memory *m, char error[256])
+fattn_status facts_kept_make(facts_kept *out, facts_memory *m, facts_error *error)
 {
     const facts_problem *p = m->problem;
     fattn_status status = FATTN_OK;
@@ -161,10 +161,8 @@ fattn_status facts_kept_make(facts_kept *out, facts_memory *m, char error[256])
     if (p->ask.dropout == 0 && !p->ask.dropout_mask)
         return FATTN_OK;
     out->here = malloc(scores_of(p) + 1);
-    if (!out->here) {
-        snprintf(error, 256, "no memory for what dropout keeps");
-        return FATTN_NO_MEMORY;
-    }
+    if (!out->here)
+        return facts_fail_as(FATTN_NO_MEMORY, error, "no memory for what dropout keeps");
     if (p->ask.dropout_mask)
         read_bits(out->here, &p->tensor[FACTS_TENSOR_DROPOUT_MASK],
                   facts_memory_storage(m, FACTS_TENSOR_DROPOUT_MASK, FACTS_PATTERN_A));
@@ -178,7 +176,7 @@ fattn_status facts_kept_make(facts_kept *out, facts_memory *m, char error[256])
         if (status == FATTN_OK)
             status = facts_gpu_send(m->gpu, out->there, out->here, scores_of(p));
         if (status != FATTN_OK)
-            snprintf(error, 256, "%.250s", facts_gpu_error(m->gpu));
+            facts_fail(error, "%.250s", facts_gpu_error(m->gpu));
     }
     return status;
 }

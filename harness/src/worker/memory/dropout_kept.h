@@ -4,6 +4,7 @@
 #ifndef FACTS_KEPT_H
 #define FACTS_KEPT_H
 
+#include "case/words/fail.h"
 #include "case_memory.h"
 
 typedef struct facts_kept {
@@ -14,7 +15,7 @@ typedef struct facts_kept {
 
 /* Of the seed and offset that `memory` has now. Destroy in any case, before the memory.
  * Returns  FATTN_OK; FATTN_ENVIRONMENT: nobody says what is kept, the sentence in `error`; FATTN_NO_MEMORY; FATTN_DEVICE_FAULT. */
-fattn_status facts_kept_make(facts_kept *out, facts_memory *memory, char error[256]);
+fattn_status facts_kept_make(facts_kept *out, facts_memory *memory, facts_error *error);
 void facts_kept_destroy(facts_kept *keep, facts_memory *memory);
 
 #endif

@@ -122,7 +122,7 @@ static void plan_blocks(facts_memory *m)
 }
 
 /* What is filled on the GPU is filled in one go. */
-static fattn_status begin_blocks(facts_memory *m, char error[256])
+static fattn_status begin_blocks(facts_memory *m, facts_error *error)
 {
     fattn_status status = FATTN_OK, ended = FATTN_OK;
     if (m->gpu)
@@ -133,7 +133,7 @@ static fattn_status begin_blocks(facts_memory *m, char error[256])
     if (m->gpu)
         ended = facts_gpu_together_end(m->gpu);
     if (status == FATTN_OK && ended != FATTN_OK)
-        snprintf(error, 256, "%s", facts_gpu_error(m->gpu));
+        facts_fail(error, "%s", facts_gpu_error(m->gpu));
     return status == FATTN_OK ? ended : status;
 }
 
@@ -148,7 +148,8 @@ static size_t scratch_of(const facts_memory *m)
     return most;
 }
 
-fattn_status facts_memory_create(facts_memory *out, facts_worker *worker, const facts_problem *problem, bool here, char error[256])
+fattn_status facts_memory_create(facts_memory *out, facts_worker *worker, const facts_problem *problem, bool here,
+                                 facts_error *error)
 {
     *out = (facts_memory){ .problem = problem, .worker = worker, .gpu = here ? NULL : worker->gpu };
     out->side = out->gpu ? &facts_side_gpu : &facts_side_host;
@@ -156,16 +157,14 @@ fattn_status facts_memory_create(facts_memory *out, facts_worker *worker, const 
     plan_blocks(out);
     TRY(begin_blocks(out, error));
     out->scratch = malloc(scratch_of(out));
-    if (!out->scratch) {
-        snprintf(error, 256, "no memory for the tensors of this case");
-        return FATTN_NO_MEMORY;
-    }
+    if (!out->scratch)
+        return facts_fail_as(FATTN_NO_MEMORY, error, "no memory for the tensors of this case");
     TRY(facts_arrays_begin(out, error));
     fattn_status status = create_set(&out->first, out, true);
     if (status != FATTN_OK)
-        snprintf(error, 256, "%.250s", fattn_last_error());
+        facts_fail(error, "%.250s", fattn_last_error());
     if (status == FATTN_OK && (status = send_rows(out)) != FATTN_OK)
-        snprintf(error, 256, "%.250s", facts_gpu_error(out->gpu));
+        facts_fail(error, "%.250s", facts_gpu_error(out->gpu));
     return status;
 }
 

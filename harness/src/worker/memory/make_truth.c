@@ -78,7 +78,8 @@ typedef struct making {
     bool here;
 } making;
 
-static fattn_status create(facts_truth *out, facts_worker *worker, const facts_problem *problem, const making *how, char error[256])
+static fattn_status create(facts_truth *out, facts_worker *worker, const facts_problem *problem, const making *how,
+                           facts_error *error)
 {
     *out = (facts_truth){ .constants = constants_of(problem, how->who) };
     double since = now_ms();
@@ -88,10 +89,8 @@ static fattn_status create(facts_truth *out, facts_worker *worker, const facts_p
     out->there.gpu = out->memory.gpu;
     if (out->memory.gpu)
         out->oracle = facts_oracle_on(&out->there);
-    if (out->memory.gpu && !facts_slabs_plan(&out->slabs, problem, worker->limits)) {
-        snprintf(error, 256, "no memory for the reference");
-        return FATTN_NO_MEMORY;
-    }
+    if (out->memory.gpu && !facts_slabs_plan(&out->slabs, problem, worker->limits))
+        return facts_fail_as(FATTN_NO_MEMORY, error, "no memory for the reference");
     if (how->edit)
         how->edit->inputs(how->edit->owner, &out->memory);
     status = facts_kept_make(&out->keep, &out->memory, error);
@@ -107,19 +106,16 @@ static fattn_status create(facts_truth *out, facts_worker *worker, const facts_p
                 worker->gpu); /* of what was answered otherwise, here or for an earlier case: it is nobody's now */
         return FATTN_OK;
     case ENOTSUP:
-        snprintf(error, 256, "dtype: the reference does not know this type yet");
-        return FATTN_INTERNAL;
+        return facts_fail_as(FATTN_INTERNAL, error, "dtype: the reference does not know this type yet");
     case EIO:
-        snprintf(error, 256, "%s", worker->gpu ? facts_gpu_error(worker->gpu) : "");
-        return FATTN_DEVICE_FAULT;
+        return facts_fail_as(FATTN_DEVICE_FAULT, error, "%s", worker->gpu ? facts_gpu_error(worker->gpu) : "");
     default:
-        snprintf(error, 256, "no memory for the reference");
-        return FATTN_NO_MEMORY;
+        return facts_fail_as(FATTN_NO_MEMORY, error, "no memory for the reference");
     }
 }
 
 static fattn_status create_where_it_can(facts_truth *out, facts_worker *worker, const facts_problem *problem, making how,
-                                        char error[256])
+                                        facts_error *error)
 {
     /* Checks look at everything that there is, and write what no fill makes. */
     how.here = !worker->gpu || how.edit || problem->check != FACTS_CHECK_NONE || worker->oracle == FACTS_ORACLE_CPU;
@@ -131,24 +127,24 @@ static fattn_status create_where_it_can(facts_truth *out, facts_worker *worker, 
     return create(out, worker, problem, &how, error);
 }
 
-fattn_status facts_truth_create(facts_truth *out, facts_worker *worker, const facts_problem *problem, char error[256])
+fattn_status facts_truth_create(facts_truth *out, facts_worker *worker, const facts_problem *problem, facts_error *error)
 {
     return create_where_it_can(out, worker, problem, (making){ .who = NULL }, error);
 }
 
 fattn_status facts_truth_create_for(facts_truth *out, facts_worker *worker, const facts_problem *problem, const facts_who *who,
-                                    char error[256])
+                                    facts_error *error)
 {
     return create_where_it_can(out, worker, problem, (making){ .who = who }, error);
 }
 
 fattn_status facts_truth_create_edited(facts_truth *out, facts_worker *worker, const facts_problem *problem,
-                                       const facts_truth_edit *edit, char error[256])
+                                       const facts_truth_edit *edit, facts_error *error)
 {
     return create_where_it_can(out, worker, problem, (making){ .edit = edit }, error);
 }
 
-fattn_status facts_truth_create_here(facts_truth *out, const facts_truth *like, char error[256])
+fattn_status facts_truth_create_here(facts_truth *out, const facts_truth *like, facts_error *error)
 {
     fattn_status status = create(out, like->memory.worker, like->memory.problem, &(making){ .here = true }, error);
     if (status != FATTN_OK || facts_constants_agree(&out->constants, &like->constants))
@@ -188,7 +184,7 @@ int facts_truth_renew(facts_truth *t)
     return status;
 }
 
-fattn_status facts_truth_reseed(facts_truth *t, int64_t seed, char error[256])
+fattn_status facts_truth_reseed(facts_truth *t, int64_t seed, facts_error *error)
 {
     const facts_array *array = &t->memory.problem->array[FACTS_ARRAY_SEED];
     const int32_t narrow = (int32_t)seed;

@@ -25,16 +25,14 @@ static bool is_there(const facts_memory *m, facts_array_id id)
     return m->problem->array[id].count > 0;
 }
 
-fattn_status facts_arrays_begin(facts_memory *m, char error[256])
+fattn_status facts_arrays_begin(facts_memory *m, facts_error *error)
 {
     for (facts_array_id id = 0; id < FACTS_ARRAY_COUNT; id++) {
         if (!is_there(m, id))
             continue;
         m->array[id] = calloc(2, bytes_of(m, id));
-        if (!m->array[id]) {
-            snprintf(error, 256, "no memory for the arrays of this case");
-            return FATTN_NO_MEMORY;
-        }
+        if (!m->array[id])
+            return facts_fail_as(FATTN_NO_MEMORY, error, "no memory for the arrays of this case");
         if (!m->problem->array[id].output)
             facts_array_fill(m->problem, id, m->array[id]);
     }

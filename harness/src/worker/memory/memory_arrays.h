@@ -2,10 +2,11 @@
 #ifndef FACTS_MEMORY_ARRAYS_H
 #define FACTS_MEMORY_ARRAYS_H
 
+#include "case/words/fail.h"
 #include "case_memory.h"
 
 /* What is given, here. */
-fattn_status facts_arrays_begin(facts_memory *memory, char error[256]);
+fattn_status facts_arrays_begin(facts_memory *memory, facts_error *error);
 void facts_arrays_end(facts_memory *memory);
 
 /* Those of a set; what is given is the first set's but for own_inputs. */

@@ -3,11 +3,12 @@
 #ifndef FACTS_MEMORY_SIDE_H
 #define FACTS_MEMORY_SIDE_H
 
+#include "case/words/fail.h"
 #include "case_memory.h"
 
 struct facts_side {
     /* Its image and its own bytes; an input is filled. */
-    fattn_status (*begin)(facts_memory *memory, facts_tensor_id owner, char error[256]);
+    fattn_status (*begin)(facts_memory *memory, facts_tensor_id owner, facts_error *error);
     void (*end)(facts_memory *memory, facts_tensor_id owner);
     /* An input becomes an output. */
     fattn_status (*produce)(facts_memory *memory, facts_tensor_id owner);

@@ -49,21 +49,19 @@ static fattn_status fill_block(facts_memory *m, facts_tensor_id owner)
     return FATTN_OK;
 }
 
-static fattn_status begin(facts_memory *m, facts_tensor_id owner, char error[256])
+static fattn_status begin(facts_memory *m, facts_tensor_id owner, facts_error *error)
 {
     facts_block *block = &m->block[owner];
     facts_list list;
     const size_t count = facts_memory_list(m, owner, true, &list);
-    if (!facts_image_measure(&block->image, list.at, count)) {
-        snprintf(error, 256, "%s: the tensor reaches outside its storage", facts_tensor_word(owner));
-        return FATTN_INTERNAL;
-    }
+    if (!facts_image_measure(&block->image, list.at, count))
+        return facts_fail_as(FATTN_INTERNAL, error, "%s: the tensor reaches outside its storage", facts_tensor_word(owner));
     block->lead = (ALIGNMENT - block->image.front % ALIGNMENT) % ALIGNMENT;
     fattn_status status = facts_gpu_make(m->gpu, &block->kept, block->image.bytes);
     if (status == FATTN_OK && !block->output)
         status = fill_block(m, owner);
     if (status != FATTN_OK)
-        snprintf(error, 256, "%s", facts_gpu_error(m->gpu));
+        facts_fail(error, "%s", facts_gpu_error(m->gpu));
     return status;
 }
 

@@ -26,13 +26,12 @@ static void free_bytes(unsigned char *bytes, const facts_block *block)
         free(bytes - block->lead);
 }
 
-static fattn_status no_memory(char error[256])
+static fattn_status no_memory(facts_error *error)
 {
-    snprintf(error, 256, "no memory for the tensors of this case");
-    return FATTN_NO_MEMORY;
+    return facts_fail_as(FATTN_NO_MEMORY, error, "no memory for the tensors of this case");
 }
 
-static fattn_status fill_block(facts_memory *m, facts_tensor_id owner, char error[256])
+static fattn_status fill_block(facts_memory *m, facts_tensor_id owner, facts_error *error)
 {
     const facts_problem *p = m->problem;
     facts_block *block = &m->block[owner];
@@ -61,13 +60,12 @@ static bool make_image(facts_memory *m, facts_tensor_id owner)
     return good;
 }
 
-static fattn_status begin(facts_memory *m, facts_tensor_id owner, char error[256])
+static fattn_status begin(facts_memory *m, facts_tensor_id owner, facts_error *error)
 {
     facts_block *block = &m->block[owner];
-    if (!make_image(m, owner)) {
-        snprintf(error, 256, "%s: no memory, or the tensor reaches outside its storage", facts_tensor_word(owner));
-        return FATTN_NO_MEMORY;
-    }
+    if (!make_image(m, owner))
+        return facts_fail_as(FATTN_NO_MEMORY, error, "%s: no memory, or the tensor reaches outside its storage",
+                             facts_tensor_word(owner));
     block->lead = (ALIGNMENT - block->image.front % ALIGNMENT) % ALIGNMENT;
     if (!make_bytes(&block->host, block) || (block->output && !make_bytes(&block->second, block)))
         return no_memory(error);

@@ -26,10 +26,10 @@ const char *facts_truth_oracle(const facts_truth *truth);
 
 /* Fills the inputs and computes the reference (of a backward: O and Stats first, as inputs). Destroy in any case.
  * Returns FATTN_OK, or why not with the sentence in `error`. */
-fattn_status facts_truth_create(facts_truth *out, facts_worker *worker, const facts_problem *problem, char error[256]);
+fattn_status facts_truth_create(facts_truth *out, facts_worker *worker, const facts_problem *problem, facts_error *error);
 /* The same, with the constants of whom it judges first: computed once for him. */
 fattn_status facts_truth_create_for(facts_truth *out, facts_worker *worker, const facts_problem *problem, const facts_who *who,
-                                    char error[256]);
+                                    facts_error *error);
 /* What is different from what the fill makes; `memory` is being made. */
 typedef struct facts_truth_edit {
     void (*inputs)(void *owner, facts_memory *memory); /* before the reference reads them */
@@ -37,9 +37,9 @@ typedef struct facts_truth_edit {
     void *owner;
 } facts_truth_edit;
 fattn_status facts_truth_create_edited(facts_truth *out, facts_worker *worker, const facts_problem *problem,
-                                       const facts_truth_edit *edit, char error[256]);
+                                       const facts_truth_edit *edit, facts_error *error);
 /* The same case, for the same engine, computed by the C reference. Destroy in any case. */
-fattn_status facts_truth_create_here(facts_truth *out, const facts_truth *like, char error[256]);
+fattn_status facts_truth_create_here(facts_truth *out, const facts_truth *like, facts_error *error);
 /* Who is judged next. What is due is computed again where the constants of the error model are others for him. Returns 0, or an
  * errno. */
 int facts_truth_judges(facts_truth *truth, const facts_who *who);
@@ -47,7 +47,7 @@ int facts_truth_judges(facts_truth *truth, const facts_who *who);
 int facts_truth_renew(facts_truth *truth);
 /* Dropout is from now on by this seed, given beside the case's offset. What is due is not computed again: facts_truth_renew.
  * Returns FATTN_OK, or why not with the sentence in `error`. */
-fattn_status facts_truth_reseed(facts_truth *truth, int64_t seed, char error[256]);
+fattn_status facts_truth_reseed(facts_truth *truth, int64_t seed, facts_error *error);
 /* Of a backward whose forward has run: are its O and Stats (pattern A) near enough to the reference's to tell something about the
  * backward? Where they are not, the reference's are the inputs from now on, and *kept is false. Returns 0, or an errno. */
 int facts_truth_keep_own(facts_truth *truth, bool *kept);

@@ -13,7 +13,7 @@
 typedef struct dump {
     const char *folder;
     json_t *names;
-    char *error;
+    facts_error *error;
 } dump;
 
 /* NPY version 1.0: magic, version, header length, a Python dict padded so that the data start at a multiple of 64. */
@@ -41,7 +41,7 @@ static FILE *begin(dump *d, const char *name, const char *descr, const int64_t d
     FILE *file = fopen(path, "wbe");
     if (file && put_header(file, descr, dim))
         return file;
-    snprintf(d->error, 256, "dump: %.150s: %s", name, strerror(errno));
+    facts_fail(d->error, "dump: %.150s: %s", name, strerror(errno));
     if (file)
         fclose(file);
     return NULL;
@@ -52,7 +52,7 @@ static void end(dump *d, FILE *file, const char *name)
     bool bad = ferror(file) != 0;
     bad = fclose(file) != 0 || bad;
     if (bad)
-        snprintf(d->error, 256, "dump: %.150s: could not be written", name);
+        facts_fail(d->error, "dump: %.150s: could not be written", name);
     else
         json_array_append_new(d->names, json_string(name));
 }
@@ -111,7 +111,7 @@ static void put_doubles(dump *d, const facts_tensor *t, const char *word, const 
     end(d, file, name);
 }
 
-json_t *facts_dump(facts_truth *truth, const char *folder, char error[256])
+json_t *facts_dump(facts_truth *truth, const char *folder, facts_error *error)
 {
     dump d = { folder, json_array(), error };
     const facts_problem *p = truth->memory.problem;
@@ -125,7 +125,7 @@ json_t *facts_dump(facts_truth *truth, const char *folder, char error[256])
         put_f32(&d, t, word, storage);
         facts_answer due;
         if (!facts_due_here(&due, truth, id)) {
-            snprintf(error, 256, "dump: %s: what is due could not be fetched", word);
+            facts_fail(error, "dump: %s: what is due could not be fetched", word);
             continue;
         }
         put_doubles(&d, t, word, "want", due.want);

@@ -26,17 +26,18 @@ bool facts_policy_allows(const facts_worker *worker, facts_policy policy, fattn_
     return false;
 }
 
-static fattn_status push(int *depth, const fattn_policy *wanted, char error[400])
+static fattn_status push(int *depth, const fattn_policy *wanted, facts_error *error)
 {
     const fattn_status status = fattn_policy_push(wanted, depth);
     if (status != FATTN_OK) {
         *depth = NOTHING_PUSHED;
-        snprintf(error, 400, "policy: %.350s", fattn_last_error());
+        facts_fail(error, "policy: %.350s", fattn_last_error());
     }
     return status;
 }
 
-fattn_status facts_policy_begin(int *depth, const facts_worker *worker, facts_policy policy, const facts_case *c, char error[400])
+fattn_status facts_policy_begin(int *depth, const facts_worker *worker, facts_policy policy, const facts_case *c,
+                                facts_error *error)
 {
     fattn_policy wanted = FATTN_POLICY_INIT;
     *depth = NOTHING_PUSHED;
@@ -46,15 +47,11 @@ fattn_status facts_policy_begin(int *depth, const facts_worker *worker, facts_po
     wanted.order_count = allowed[policy].count;
     if (policy != FACTS_POLICY_GUARD)
         return push(depth, &wanted, error);
-    if (!worker->errata) {
-        snprintf(error, 400, "%s", worker->errata_error);
-        return FATTN_ENVIRONMENT;
-    }
+    if (!worker->errata)
+        return facts_fail_as(FATTN_ENVIRONMENT, error, "%s", worker->errata_error.text);
     fattn_rule *chosen = calloc(facts_errata_count(worker->errata) + 1, sizeof *chosen);
-    if (!chosen) {
-        snprintf(error, 400, "policy: no memory");
-        return FATTN_NO_MEMORY;
-    }
+    if (!chosen)
+        return facts_fail_as(FATTN_NO_MEMORY, error, "policy: no memory");
     wanted.rules = chosen;
     wanted.rule_count = facts_errata_choose(worker->errata, c, chosen);
     const fattn_status status = push(depth, &wanted, error); /* copies the rules */

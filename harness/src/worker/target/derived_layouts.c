@@ -31,7 +31,7 @@ static void due(const int64_t dim[4], const int64_t like[4], int64_t out[4])
     }
 }
 
-bool facts_layouts_hold(const facts_problem *p, char why[300])
+bool facts_layouts_hold(const facts_problem *p, facts_error *error)
 {
     static const struct {
         facts_tensor_id input;
@@ -53,11 +53,10 @@ bool facts_layouts_hold(const facts_problem *p, char why[300])
         due(dim, input->stride, want);
         if (memcmp(got, want, sizeof got) == 0)
             continue;
-        snprintf(why, 300,
-                 "layout: %s has strides %" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 "; its rule gives %" PRId64 ",%" PRId64
-                 ",%" PRId64 ",%" PRId64,
-                 pairs[i].words, got[0], got[1], got[2], got[3], want[0], want[1], want[2], want[3]);
-        return false;
+        return facts_fail(error,
+                          "layout: %s has strides %" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 "; its rule gives %" PRId64
+                          ",%" PRId64 ",%" PRId64 ",%" PRId64,
+                          pairs[i].words, got[0], got[1], got[2], got[3], want[0], want[1], want[2], want[3]);
     }
     return true;
 }

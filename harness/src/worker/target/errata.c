@@ -27,13 +27,12 @@ struct facts_errata {
 typedef struct draft {
     erratum *to;
     bool left_out;
-    char error[FACTS_ERRATA_ERROR]; /* "": nothing is wrong */
+    facts_error error;
 } draft;
 
 static bool wrong(draft *d, const char *about, const char *what)
 {
-    snprintf(d->error, sizeof d->error, "%.40s: %.200s", about, what);
-    return false;
+    return facts_fail(&d->error, "%.40s: %.200s", about, what);
 }
 
 /* ---- values -------------------------------------------------------------------------------------------------------------------
@@ -236,15 +235,14 @@ static bool read_when(draft *d, const char *text)
     facts_error error = { 0 };
     if (!facts_predicate_parse(&d->to->when, text, &error)) {
         const char *words = strstr(error.text, ": "); /* after its place */
-        snprintf(d->error, sizeof d->error, "when: column %d: %.220s", error.column, words ? words + 2 : error.text);
-        return false;
+        return facts_fail(&d->error, "when: column %d: %.220s", error.column, words ? words + 2 : error.text);
     }
     const char *unknown = facts_predicate_result(d->to->when);
     if (unknown == NULL)
         return true;
-    snprintf(d->error, sizeof d->error,
-             "when: %s is not a key of a case; the rule's own keys \"cudnn\", \"sm\" and \"engine\" say where it holds", unknown);
-    return false;
+    return facts_fail(&d->error,
+                      "when: %s is not a key of a case; the rule's own keys \"cudnn\", \"sm\" and \"engine\" say where it holds",
+                      unknown);
 }
 
 static bool read_key(draft *d, const char *key, json_t *value, int *actions)
@@ -350,15 +348,13 @@ static bool read_frontends(draft *d, json_t *object)
  */
 
 /* The library checks what it would refuse when a case pushes the rules: ranges, knobs, what may be unasked. */
-static bool check_by_library(const facts_errata *errata, char error[FACTS_ERRATA_ERROR])
+static bool check_by_library(const facts_errata *errata, facts_error *error)
 {
     fattn_rule *rules = calloc(errata->count + 1, sizeof *rules);
     fattn_policy policy = FATTN_POLICY_INIT;
     int depth = 0;
-    if (!rules) {
-        snprintf(error, FACTS_ERRATA_ERROR, "no memory for %zu rules", errata->count);
-        return false;
-    }
+    if (!rules)
+        return facts_fail(error, "no memory for %zu rules", errata->count);
     for (size_t i = 0; i < errata->count; i++)
         rules[i] = errata->at[i].rule;
     policy.rules = rules;
@@ -367,18 +363,16 @@ static bool check_by_library(const facts_errata *errata, char error[FACTS_ERRATA
     if (status == FATTN_OK)
         fattn_policy_pop(depth);
     else
-        snprintf(error, FACTS_ERRATA_ERROR, "%.290s", fattn_last_error());
+        facts_fail(error, "%.290s", fattn_last_error());
     free(rules);
     return status == FATTN_OK;
 }
 
-static bool read_rules(facts_errata *out, const json_t *list, char error[FACTS_ERRATA_ERROR])
+static bool read_rules(facts_errata *out, const json_t *list, facts_error *error)
 {
     out->at = calloc(json_array_size(list) + 1, sizeof *out->at);
-    if (!out->at) {
-        snprintf(error, FACTS_ERRATA_ERROR, "no memory for %zu rules", json_array_size(list));
-        return false;
-    }
+    if (!out->at)
+        return facts_fail(error, "no memory for %zu rules", json_array_size(list));
     for (size_t i = 0; i < json_array_size(list); i++) {
         json_t *object = json_array_get(list, i);
         draft d = { .to = &out->at[out->count++] };
@@ -387,51 +381,39 @@ static bool read_rules(facts_errata *out, const json_t *list, char error[FACTS_E
         const bool good = !json_is_object(object)                ? wrong(&d, "a rule", "expected an object")
                           : json_object_get(object, "operation") ? read_frontends(&d, object)
                                                                  : read_ours(&d, object);
-        if (!good) {
-            snprintf(error, FACTS_ERRATA_ERROR, "rule %zu (%.60s): %.200s", i, d.to->rule.name ? d.to->rule.name : "no name",
-                     d.error);
-            return false;
-        }
+        if (!good)
+            return facts_fail(error, "rule %zu (%.60s): %.200s", i, d.to->rule.name ? d.to->rule.name : "no name", d.error.text);
         if (d.left_out)
             *d.to = (erratum){ .when = NULL }, out->count--;
     }
     return true;
 }
 
-static bool read_document(facts_errata *out, const char *json, char error[FACTS_ERRATA_ERROR])
+static bool read_document(facts_errata *out, const char *json, facts_error *error)
 {
     json_error_t place;
-    if (strlen(json) > MOST_BYTES) {
-        snprintf(error, FACTS_ERRATA_ERROR, "the file has more than %d bytes", MOST_BYTES);
-        return false;
-    }
+    if (strlen(json) > MOST_BYTES)
+        return facts_fail(error, "the file has more than %d bytes", MOST_BYTES);
     out->document = json_loads(json, JSON_REJECT_DUPLICATES, &place);
-    if (!out->document) {
-        snprintf(error, FACTS_ERRATA_ERROR, "line %d, column %d: %s", place.line, place.column, place.text);
-        return false;
-    }
+    if (!out->document)
+        return facts_fail(error, "line %d, column %d: %s", place.line, place.column, place.text);
     const json_t *version = json_object_get(out->document, "version"), *list = json_object_get(out->document, "rules");
-    if (!json_is_integer(version) || json_integer_value(version) != 1) {
-        snprintf(error, FACTS_ERRATA_ERROR, "\"version\" is not 1");
-        return false;
-    }
+    if (!json_is_integer(version) || json_integer_value(version) != 1)
+        return facts_fail(error, "\"version\" is not 1");
     if (!json_is_array(list) || json_array_size(list) > MOST_RULES) {
-        snprintf(error, FACTS_ERRATA_ERROR, "\"rules\" is not a list of at most %d rules", MOST_RULES);
-        return false;
+        return facts_fail(error, "\"rules\" is not a list of at most %d rules", MOST_RULES);
     }
     return read_rules(out, list, error) && check_by_library(out, error);
 }
 
-bool facts_errata_read(facts_errata **out, const char *json, char error[FACTS_ERRATA_ERROR])
+bool facts_errata_read(facts_errata **out, const char *json, facts_error *error)
 {
     facts_errata *errata = calloc(1, sizeof *errata);
     *out = NULL;
-    if (!errata) {
-        snprintf(error, FACTS_ERRATA_ERROR, "no memory");
-        return false;
-    }
+    if (!errata)
+        return facts_fail(error, "no memory");
     if (!read_document(errata, json, error)) {
-        for (char *at = error; *at; at++) /* the file's own words are in it, perhaps cut within a letter */
+        for (char *at = error->text; *at; at++) /* the file's own words are in it, perhaps cut within a letter */
             *at = *at >= ' ' && *at <= '~' ? *at : '?';
         facts_errata_destroy(errata);
         return false;

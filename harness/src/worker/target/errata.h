@@ -7,13 +7,12 @@
 #include <fattn/policy.h>
 
 #include "case/language/case.h"
-
-#define FACTS_ERRATA_ERROR 300
+#include "case/words/fail.h"
 
 typedef struct facts_errata facts_errata;
 
 /* False: one line in `error`, with the rule, the key and what is wrong. */
-bool facts_errata_read(facts_errata **out, const char *json, char error[FACTS_ERRATA_ERROR]);
+bool facts_errata_read(facts_errata **out, const char *json, facts_error *error);
 void facts_errata_destroy(facts_errata *errata);
 size_t facts_errata_count(const facts_errata *errata);
 /* Fills `chosen` (room for facts_errata_count) with the rules whose `when` holds for the case, in the order of the file. Returns

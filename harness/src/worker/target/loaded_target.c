@@ -108,11 +108,11 @@ static json_t *open_context(facts_worker *worker, const facts_target_request *re
 /* Rules that cannot be read cost the cases that need them, not the target. */
 static void read_errata(facts_worker *worker, const facts_target_request *request)
 {
-    char error[FACTS_ERRATA_ERROR];
+    facts_error error;
     if (!request->errata)
-        snprintf(worker->errata_error, sizeof worker->errata_error, "policy: there is no cases/errata.json");
-    else if (!facts_errata_read(&worker->errata, request->errata, error))
-        snprintf(worker->errata_error, sizeof worker->errata_error, "policy: cases/errata.json: %s", error);
+        facts_fail(&worker->errata_error, "policy: there is no cases/errata.json");
+    else if (!facts_errata_read(&worker->errata, request->errata, &error))
+        facts_fail(&worker->errata_error, "policy: cases/errata.json: %.300s", error.text);
 }
 
 static bool can_capture(const facts_worker *worker)

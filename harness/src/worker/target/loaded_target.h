@@ -30,7 +30,7 @@ typedef struct facts_worker {
                         trusted */
     bool has_graphs; /* CUDA graphs can be had */
     facts_errata *errata; /* what policy=guard adds; NULL: none, and errata_error says why */
-    char errata_error[FACTS_ERRATA_ERROR + 40];
+    facts_error errata_error;
 } facts_worker;
 
 /* Makes the context, asks the control case (bf16, d 128, no mask; not of the cpu), verifies the memory map. Always fills *reply

@@ -14,14 +14,14 @@ static const char *const oracle_words[] = { FACTS_ORACLE_LIST(AS_WORD) };
 /* Reads members of one object and remembers the first thing that is wrong. */
 typedef struct reader {
     json_t *object;
-    char *error;
+    facts_error *error;
     bool ok;
 } reader;
 
 static void complain(reader *r, const char *key, const char *what)
 {
     if (r->ok)
-        snprintf(r->error, FACTS_REQUEST_ERROR, "request: %s: %s", key, what);
+        facts_fail(r->error, "request: %s: %s", key, what);
     r->ok = false;
 }
 
@@ -69,16 +69,16 @@ static int read_word(reader *r, const char *key, const char *const *words, int c
     return 0;
 }
 
-static json_t *load(const char *line, size_t length, char *error)
+static json_t *load(const char *line, size_t length, facts_error *error)
 {
     json_error_t at;
     json_t *root = length <= FACTS_REQUEST_MAX ? json_loadb(line, length, JSON_REJECT_DUPLICATES, &at) : NULL;
     if (length > FACTS_REQUEST_MAX)
-        snprintf(error, FACTS_REQUEST_ERROR, "request: longer than %zu bytes", FACTS_REQUEST_MAX);
+        facts_fail(error, "request: longer than %zu bytes", FACTS_REQUEST_MAX);
     else if (!root)
-        snprintf(error, FACTS_REQUEST_ERROR, "request: not JSON: %.120s", at.text);
+        facts_fail(error, "request: not JSON: %.120s", at.text);
     else if (!json_is_object(root))
-        snprintf(error, FACTS_REQUEST_ERROR, "request: not an object");
+        facts_fail(error, "request: not an object");
     else
         return root;
     json_decref(root);
@@ -105,7 +105,7 @@ static void read_device(reader *r, facts_target_request *out)
     }
 }
 
-bool facts_target_request_read(facts_target_request *out, const char *line, size_t length, char error[FACTS_REQUEST_ERROR])
+bool facts_target_request_read(facts_target_request *out, const char *line, size_t length, facts_error *error)
 {
     *out = (facts_target_request){ 0 };
     json_t *root = load(line, length, error);
@@ -143,7 +143,7 @@ void facts_target_request_free(facts_target_request *request)
     request->device_json = request->errata = NULL;
 }
 
-bool facts_request_read(facts_request *out, const char *line, size_t length, char error[FACTS_REQUEST_ERROR])
+bool facts_request_read(facts_request *out, const char *line, size_t length, facts_error *error)
 {
     *out = (facts_request){ 0 };
     json_t *root = load(line, length, error);

@@ -7,10 +7,10 @@
 #include <stdint.h>
 
 #include "case/language/case.h"
+#include "case/words/fail.h"
 
 #define FACTS_REQUEST_MAX ((size_t)1 << 20) /* bytes of one line */
 #define FACTS_REQUEST_PATH 4096
-#define FACTS_REQUEST_ERROR 200
 
 #define FACTS_DEVICE_LIST(X) X(GPU, "gpu") X(DESCRIBED, "described") X(CPU, "cpu")
 #define AS_ENUM(symbol, word) FACTS_DEVICE_##symbol,
@@ -50,8 +50,8 @@ typedef struct facts_request {
 } facts_request;
 
 /* Both return false with one line in `error`; nothing is owned then. */
-bool facts_target_request_read(facts_target_request *out, const char *line, size_t length, char error[FACTS_REQUEST_ERROR]);
+bool facts_target_request_read(facts_target_request *out, const char *line, size_t length, facts_error *error);
 void facts_target_request_free(facts_target_request *request);
-bool facts_request_read(facts_request *out, const char *line, size_t length, char error[FACTS_REQUEST_ERROR]);
+bool facts_request_read(facts_request *out, const char *line, size_t length, facts_error *error);
 
 #endif

@@ -13,8 +13,9 @@
 /* Which stream a number comes from. X(SYMBOL, number) */
 #define FACTS_STREAM_LIST(X)                                                                                                       \
     X(Q, 0)                                                                                                                        \
-    X(K, 1) X(V, 2) X(DO, 3) X(BIAS, 4) X(SINK, 5) X(DIRECTION, 6) X(ROW, 7) X(KEEP, 8) X(LENGTHS, 9) X(PAGES, 10)                 \
-        X(BLOCK_SCALES, 11) X(PAD, 13) X(TILES, 14)
+    X(K, 1)                                                                                                                        \
+    X(V, 2) X(DO, 3) X(BIAS, 4) X(SINK, 5) X(DIRECTION, 6) X(ROW, 7) X(KEEP, 8) X(LENGTHS, 9) X(PAGES, 10) X(BLOCK_SCALES, 11)     \
+        X(PAD, 13) X(TILES, 14)
 #define AS_ENUM(symbol, number) FACTS_STREAM_##symbol = (number),
 typedef enum facts_stream { FACTS_STREAM_LIST(AS_ENUM) } facts_stream;
 #undef AS_ENUM
