@@ -17,16 +17,17 @@ HARNESS = r"(case|numbers|record|builds|search|audit|supervisor|commands|worker)
 
 # folder (a regular expression on the path), what its text may not have, why. Comments and strings do not count, but for #include.
 RULES = [
-    (r"^reference/(src|include|test|cuda)/", rf'#\s*include\s*["<](fattn/|\.\./\.\./lib|cudnn|cuda|jansson|{HARNESS})',
-     "the reference has its own vocabulary: it includes nothing of lib/, of the harness or of cuDNN"),
+    (r"^reference/(src|include|test|cuda)/", rf'#\s*include\s*["<](fattn/|(\.\./)+lib|cudnn|cuda|jansson|{HARNESS})',
+     "the reference has its own vocabulary: of lib/ it includes gpu/*.h alone, which compute nothing; nothing of the harness or of cuDNN"),
+    (r"^lib/gpu/(?!test/)", r'#\s*include\s*["<](?!gpu/|[a-z]+\.h>)', "lib/gpu knows nobody who uses it: an oracle and its subject share it"),
     (r"^reference/(src|include)/", r"\bfattn_\w+", "the reference names nothing of the library"),
     (r"^lib/(src|include|nulldriver|cuda)/", rf'#\s*include\s*["<](fref/|\.\./\.\./(reference|harness)|{HARNESS})',
      "the library includes nothing of the harness or the reference"),
     (r"^lib/include/", r'#\s*include\s*[<"](cuda|cudnn)', "the public header includes no CUDA header"),
     (r"^examples/", r'#\s*include\s*["<](?!fattn/[a-z_]+\.h|common\.h|loops\.h|[a-z]+\.h>)', "an example uses the installed library and libc"),
-    (r"^lib/src/(?!liars/)", r"\b(printf|fprintf|vprintf|vfprintf|puts|fputs|putchar|perror|exit|_exit|_Exit|abort|atexit|getenv|secure_getenv|setenv|putenv|signal|sigaction)\s*\(",
+    (r"^lib/(src/(?!liars/)|gpu/(?!test/))", r"\b(printf|fprintf|vprintf|vfprintf|puts|fputs|putchar|perror|exit|_exit|_Exit|abort|atexit|getenv|secure_getenv|setenv|putenv|signal|sigaction)\s*\(",
      "the library never prints, ends the process, reads the environment or handles signals"),
-    (r"^lib/src/", r"\b(cuCtxSynchronize|cudaDeviceSynchronize|cudaStreamSynchronize)\b", "the library does not synchronise behind the caller's back"),
+    (r"^lib/(src|gpu)/", r"\b(cuCtxSynchronize|cudaDeviceSynchronize|cudaStreamSynchronize)\b", "the library does not synchronise behind the caller's back"),
     (r"^harness/src/numbers/", r"\b(fopen|open|read|write|printf|fprintf|puts|fputs|getenv|exit|abort|system|popen|time|clock_gettime)\s*\(",
      "numbers are compared without any input or output"),
     (r"^harness/src/search/", r"\b(fopen|open|read|write|printf|fprintf|puts|fputs|getenv|exit|abort|system|popen|time|clock_gettime|rand)\s*\(",

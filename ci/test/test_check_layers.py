@@ -12,6 +12,9 @@ spec.loader.exec_module(layers)
 BAD = {
     "reference/src/a.c": '#include "fattn/fattn.h"\n',
     "reference/src/b.c": "int x = fattn_decide();\n",
+    "reference/cuda/test/a.h": '#include "../../../lib/src/context.h"\n',
+    "lib/gpu/a.c": "#include <fattn/fattn.h>\n",
+    "lib/gpu/b.c": 'void f(void) { fprintf(e, "x"); }\n',
     "lib/src/a.c": "#include <fref/fref.h>\n",
     "lib/src/b.c": 'void f(void) { printf("x"); }\n',
     "lib/src/cudnn/c.c": "const char *p = getenv(name);\n",
@@ -25,6 +28,8 @@ BAD = {
 GOOD = {
     "lib/src/d.c": '/* printf("x") */ int n = snprintf(b, 3, "exit(1)"); // getenv(x)\n',
     "reference/src/d.c": '#include <math.h>\n#include "fref/fref.h"\n',
+    "reference/src/e.c": "#include <gpu/gpu_module.h>\n",
+    "lib/gpu/c.c": "#include <gpu/gpu_driver.h>\n#include <dlfcn.h>\n",
     "harness/src/worker/a.c": '#include "fattn/fattn.h"\n#include "fref/fref.h"\n',
 }
 

@@ -9,7 +9,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "gpu/gpu_driver.h"
+#include <gpu/gpu_driver.h>
+
 #include "worker/exec/judging.h"
 #include "worker/exec/trial.h"
 #include "worker/target/loaded_target.h"
@@ -26,8 +27,7 @@
 #define CALL_LIST(X)                                                                                                               \
     X(launch, "launches")                                                                                                          \
     X(memory_set, "clears")                                                                                                        \
-    X(copy_to_device, "sends")                                                                                                     \
-    X(copy_to_host, "fetches") X(stream_synchronize, "waits") X(memory_alloc, "allocations") X(memory_info, "questions")
+    X(send, "sends") X(fetch, "fetches") X(stream_synchronize, "waits") X(memory_alloc, "allocations") X(memory_info, "questions")
 #define AS_ENUM(member, word) CALL_##member,
 enum { CALL_LIST(AS_ENUM) CALLS };
 #undef AS_ENUM
@@ -38,7 +38,7 @@ typedef struct counted {
     double first_us; /* inside the first launch */
 } counted;
 
-static const fref__driver *real;
+static const gpu_driver *real;
 static counted now;
 static struct {
     struct CUfunc_st *function;
@@ -59,7 +59,7 @@ static double us(void)
 static int done(int call, double since, int result)
 {
     now.calls[call]++;
-    if (call != CALL_stream_synchronize && call != CALL_copy_to_host)
+    if (call != CALL_stream_synchronize && call != CALL_fetch)
         now.us += us() - since;
     if (call == CALL_launch && now.calls[call] == 1)
         now.first_us = us() - since;
@@ -95,22 +95,22 @@ static int launch(struct CUfunc_st *function, unsigned x, unsigned y, unsigned z
     return result;
 }
 
-static int memory_set(fref__address at, unsigned char value, size_t bytes, struct CUstream_st *stream)
+static int memory_set(gpu_address at, unsigned char value, size_t bytes, struct CUstream_st *stream)
 {
     const double since = us();
     return done(CALL_memory_set, since, real->memory_set(at, value, bytes, stream));
 }
 
-static int copy_to_device(fref__address to, const void *from, size_t bytes, struct CUstream_st *stream)
+static int send(gpu_address to, const void *from, size_t bytes, struct CUstream_st *stream)
 {
     const double since = us();
-    return done(CALL_copy_to_device, since, real->copy_to_device(to, from, bytes, stream));
+    return done(CALL_send, since, real->send(to, from, bytes, stream));
 }
 
-static int copy_to_host(void *to, fref__address from, size_t bytes, struct CUstream_st *stream)
+static int fetch(void *to, gpu_address from, size_t bytes, struct CUstream_st *stream)
 {
     const double since = us();
-    return done(CALL_copy_to_host, since, real->copy_to_host(to, from, bytes, stream));
+    return done(CALL_fetch, since, real->fetch(to, from, bytes, stream));
 }
 
 static int stream_synchronize(struct CUstream_st *stream)
@@ -119,7 +119,7 @@ static int stream_synchronize(struct CUstream_st *stream)
     return done(CALL_stream_synchronize, since, real->stream_synchronize(stream));
 }
 
-static int memory_alloc(fref__address *out, size_t bytes)
+static int memory_alloc(gpu_address *out, size_t bytes)
 {
     const double since = us();
     return done(CALL_memory_alloc, since, real->memory_alloc(out, bytes));
@@ -133,8 +133,8 @@ static int memory_info(size_t *free_bytes, size_t *all_bytes)
 
 static bool count_calls(char error[256])
 {
-    static fref__driver counting;
-    real = fref__driver_load(error);
+    static gpu_driver counting;
+    real = gpu_driver_load(error);
     if (!real)
         return false;
     counting = *real;
@@ -142,7 +142,7 @@ static bool count_calls(char error[256])
 #define AS_MEMBER(member, word) counting.member = member;
     CALL_LIST(AS_MEMBER)
 #undef AS_MEMBER
-    fref__driver_replace(&counting);
+    gpu_driver_replace(&counting);
     return true;
 }
 

@@ -18,7 +18,6 @@
 #include "core/arguments.h"
 #include "core/context.h"
 #include "core/plan.h"
-#include "cuda.h"
 #include "fattn/cache.h"
 #include "fattn/device.h"
 
@@ -28,7 +27,7 @@ static fattn_context *context;
 static fattn_problem problem, spelled, resolved;
 static fattn__arguments arguments;
 static fattn_tensors tensors;
-static const fattn__cuda *driver;
+static const gpu_driver *driver;
 static char *memory;
 
 static _Noreturn void fail(const char *what)
@@ -88,7 +87,7 @@ static void do_ask(int i)
 {
     int ordinal;
     (void)i;
-    driver->pointer_attribute(&ordinal, CU_POINTER_DEVICE_ORDINAL, (fattn__device_address)(uintptr_t)memory);
+    driver->pointer_attribute(&ordinal, GPU_ORDINAL_OF_POINTER, (gpu_address)(uintptr_t)memory);
 }
 
 static void open_context(int argc, char **argv)
@@ -156,7 +155,7 @@ int main(int argc, char **argv)
     report("hit_other_words", do_hit_other_words);
     static const char *const names[2][3] = { { "check_fwd", "check_bwd", "check_bwd_packed" },
                                              { "check_host_fwd", "check_host_bwd", "check_host_bwd_packed" } };
-    const fattn__cuda *const real = driver;
+    const gpu_driver *const real = driver;
     for (int host = real == NULL; host < 2; host++) {
         driver = host ? NULL : real;
         for (int i = 0; i < 3; i++) {

@@ -1,5 +1,5 @@
 /* The instructions that CUDA C has no word for (bf16, f16, asynchronous copies, the tensor cores) and the types they are about. Everything else
- * in this folder is plain CUDA C, which test/emulate.h can run without a GPU. */
+ * in this folder is plain CUDA C, which lib/gpu/test/emulate.h can run without a GPU. */
 #pragma once
 #include "math/math_params.h"
 
@@ -12,8 +12,8 @@ struct f16 {
     static constexpr int dtype = FATTN__F16;
 };
 
-#ifdef FATTN_EMULATED
-#include "test/instructions.h"
+#ifdef GPU_EMULATED
+#include "test/tensor_instructions.h"
 #else
 
 __device__ __forceinline__ float from_f16(uint16_t x)

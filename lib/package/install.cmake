@@ -15,11 +15,11 @@ add_custom_command(OUTPUT ${packed}/fattn.o ${packed}/libfattn.a
   COMMAND ${CMAKE_COMMAND} -E make_directory ${packed}
   COMMAND ${CMAKE_OBJCOPY} --redefine-sym stdin=fattn__no_stdin $<TARGET_FILE:jansson> ${packed}/jansson.a
   COMMAND ${CMAKE_LINKER} -r -o ${packed}/fattn.o $<TARGET_OBJECTS:fattn_no_stdin>
-          --whole-archive $<TARGET_FILE:fattn> --no-whole-archive ${packed}/jansson.a $<TARGET_FILE:xxhash>
+          --whole-archive $<TARGET_FILE:fattn> $<TARGET_FILE:gpu> --no-whole-archive ${packed}/jansson.a $<TARGET_FILE:xxhash>
   COMMAND ${CMAKE_OBJCOPY} --wildcard "--keep-global-symbol=fattn_[!_]*" ${packed}/fattn.o
   COMMAND ${CMAKE_COMMAND} -E rm -f ${packed}/libfattn.a
   COMMAND ${CMAKE_AR} rcs ${packed}/libfattn.a ${packed}/fattn.o
-  DEPENDS fattn fattn_no_stdin $<TARGET_OBJECTS:fattn_no_stdin> COMMAND_EXPAND_LISTS VERBATIM)
+  DEPENDS fattn gpu fattn_no_stdin $<TARGET_OBJECTS:fattn_no_stdin> COMMAND_EXPAND_LISTS VERBATIM)
 
 # OpenMP as a library of its own: a process should have one, and a program may use it too.
 add_library(fattn_shared SHARED ${packed}/fattn.o)

@@ -16,7 +16,7 @@
 #include "../cuda/test/primary.h"
 #include "gpu/gpu_run.h"
 
-static const fref__driver *real;
+static const gpu_driver *real;
 
 static double now(void)
 {
@@ -68,7 +68,7 @@ static int timed_launch(struct CUfunc_st *function, unsigned x, unsigned y, unsi
 
 static void *device_memory(size_t bytes)
 {
-    fref__address at;
+    gpu_address at;
     if (real->memory_alloc(&at, bytes) != 0) {
         printf("no memory for %zu bytes\n", bytes);
         exit(3);
@@ -92,8 +92,7 @@ static fref_tensor bf16_tensor(int64_t heads, int64_t rows, int64_t dim, double 
         memcpy(&bits, &value, sizeof bits);
         host[n] = (uint16_t)((bits + 0x8000U) >> 16);
     }
-    if (!host || real->copy_to_device((fref__address)(uintptr_t)t.data, host, count * 2, NULL) != 0 ||
-        real->stream_synchronize(NULL) != 0)
+    if (!host || real->send((gpu_address)(uintptr_t)t.data, host, count * 2, NULL) != 0 || real->stream_synchronize(NULL) != 0)
         exit(3);
     free(host);
     return t;
@@ -108,13 +107,13 @@ static void copy_lse(fref_tensor *stats, const double *lse, int64_t count)
 {
     double *host = malloc((size_t)count * sizeof *host);
     float *narrow = malloc((size_t)count * sizeof *narrow);
-    if (!host || !narrow || real->copy_to_host(host, (fref__address)(uintptr_t)lse, (size_t)count * sizeof *host, NULL) != 0 ||
+    if (!host || !narrow || real->fetch(host, (gpu_address)(uintptr_t)lse, (size_t)count * sizeof *host, NULL) != 0 ||
         real->stream_synchronize(NULL) != 0)
         exit(3);
     for (int64_t n = 0; n < count; n++)
         narrow[n] = (float)host[n];
     stats->data = device_memory((size_t)count * sizeof *narrow);
-    real->copy_to_device((fref__address)(uintptr_t)stats->data, narrow, (size_t)count * sizeof *narrow, NULL);
+    real->send((gpu_address)(uintptr_t)stats->data, narrow, (size_t)count * sizeof *narrow, NULL);
     real->stream_synchronize(NULL);
     free(host);
     free(narrow);
@@ -125,11 +124,11 @@ static void peak(double *tensor, double *plain)
 {
     int device = 0, major = 0, clock = 0, processors = 0;
     real->context_device(&device);
-    real->device_attribute(&major, FREF__MAJOR, device);
-    real->device_attribute(&processors, FREF__MULTIPROCESSORS, device);
+    real->device_attribute(&major, GPU_MAJOR, device);
+    real->device_attribute(&processors, GPU_MULTIPROCESSORS, device);
     real->device_attribute(&clock, 13, device);
     int minor = 0;
-    real->device_attribute(&minor, FREF__MINOR, device);
+    real->device_attribute(&minor, GPU_MINOR, device);
     const double per_clock[2] = { major == 9                                  ? 128
                                   : (major == 8 && minor == 0) || major == 10 ? 64
                                                                               : 2,
@@ -182,11 +181,11 @@ int main(int count, char **arguments)
     int device = 0;
     real->context_device(&device);
     real->device_name(name, sizeof name, device);
-    fref__driver timing = *real;
+    gpu_driver timing = *real;
     timing.launch = timed_launch;
     timing.module_function = named_function;
     if (kernels)
-        fref__driver_replace(&timing);
+        gpu_driver_replace(&timing);
     fref_gpu *gpu;
     check(fref_gpu_create(&gpu, error), error);
     fref_problem p = { .batch = 1,

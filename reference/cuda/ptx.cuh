@@ -1,11 +1,11 @@
-/* The instructions that CUDA C has no word for. Everything else in this folder is plain CUDA C, which test/emulate.h can run without a GPU. */
+/* The instructions that CUDA C has no word for. Everything else in this folder is plain CUDA C, which lib/gpu/test/emulate.h can run without a GPU. */
 #pragma once
 #include "call.h"
 
 namespace fref {
 
-#ifdef FREF_EMULATED
-#include "test/instructions.h"
+#ifdef GPU_EMULATED
+#include "test/double_instructions.h"
 #else
 
 /* Dynamic shared memory; oracle_kernels.h says how much. */

@@ -14,7 +14,7 @@ static void sweep(feature with, int count, const size_limits *most, size_t budge
     char error[256] = "";
     fref_gpu *gpu = NULL;
     tally t = { 0 };
-    const fref__driver *driver = open_gpu(error);
+    const gpu_driver *driver = open_gpu(error);
     if (!driver)
         cr_skip_test("%s", error);
     const int status = fref_gpu_create(&gpu, error);

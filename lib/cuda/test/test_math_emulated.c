@@ -1,4 +1,4 @@
-/* The math backend's kernels, run without a GPU (lib/cuda/test/emulate.h), against the cpu backend over random problems. */
+/* The math backend's kernels, run without a GPU (lib/gpu/test), against the cpu backend over random problems. */
 #include "../../test/math/math_oracle.h"
 #include "fattn/score_mod.h"
 #include "math_emulated.h"
@@ -8,7 +8,7 @@ enum { MODIFIED, COMBINED, FEATURED };
 
 static void sweep_from(int begin, int end, int kind, uint64_t seed, int64_t most_seq, int64_t most_dim, int64_t score_bytes, int64_t most_keys)
 {
-    if (!fattn__math_image_present())
+    if (fattn__math_image.bytes == 0)
         cr_skip_test("this library was built without a CUDA compiler");
     fattn_context_options options = FATTN_CONTEXT_OPTIONS_INIT;
     fattn_context *host;
@@ -71,7 +71,7 @@ Test(emulated, so_it_is_in_chunks)
 
 Test(emulated, f32_keeps_its_24_bits)
 {
-    if (!fattn__math_image_present())
+    if (fattn__math_image.bytes == 0)
         cr_skip_test("this library was built without a CUDA compiler");
     fattn_context_options options = FATTN_CONTEXT_OPTIONS_INIT;
     fattn_context *host, *gpu = open_emulated();
@@ -92,7 +92,7 @@ Test(emulated, f32_keeps_its_24_bits)
 /* Of 9 tiles a row. */
 Test(emulated, a_block_mask_may_have_more_than_a_byte_a_row)
 {
-    if (!fattn__math_image_present())
+    if (fattn__math_image.bytes == 0)
         cr_skip_test("this library was built without a CUDA compiler");
     fattn_context *gpu = open_emulated();
     const side oracle = { .compute = compute_reference }, math = { .context = gpu, .engine = &fattn__math_engine };
@@ -107,7 +107,7 @@ Test(emulated, a_block_mask_may_have_more_than_a_byte_a_row)
 /* Packed K and V of one head that all heads read: their gradients go to their places as sums. */
 Test(emulated, a_packed_gradient_may_be_a_sum_over_heads)
 {
-    if (!fattn__math_image_present())
+    if (fattn__math_image.bytes == 0)
         cr_skip_test("this library was built without a CUDA compiler");
     fattn_context *gpu = open_emulated();
     const side oracle = { .compute = compute_reference }, math = { .context = gpu, .engine = &fattn__math_engine };

@@ -3,9 +3,10 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <gpu/gpu_driver.h>
+#include <gpu/gpu_driver.h>
 #include <xxhash.h>
 
-#include "cuda.h"
 #include "error.h"
 #include "fattn/score_mod.h"
 #include "problem/auxiliary.h"
@@ -248,10 +249,10 @@ static const void *address_of(const fattn__argument *argument, const fattn_tenso
 }
 
 /* Pinned memory of the host counts, as the GPU reaches it by the same address. */
-static bool is_of_device(uintptr_t address, const struct fattn__cuda *cuda, int device)
+static bool is_of_device(uintptr_t address, const struct gpu_driver *cuda, int device)
 {
     int ordinal = -1;
-    return cuda->pointer_attribute(&ordinal, CU_POINTER_DEVICE_ORDINAL, address) == 0 && ordinal == device;
+    return cuda->pointer_attribute(&ordinal, GPU_ORDINAL_OF_POINTER, address) == 0 && ordinal == device;
 }
 
 static fattn_status check_meetings(const fattn__arguments *a, const uintptr_t *from)
@@ -271,7 +272,7 @@ static fattn_status check_meetings(const fattn__arguments *a, const uintptr_t *f
     return FATTN_OK;
 }
 
-static fattn_status check_set(const fattn__arguments *a, const uintptr_t *from, const struct fattn__cuda *cuda, int device)
+static fattn_status check_set(const fattn__arguments *a, const uintptr_t *from, const struct gpu_driver *cuda, int device)
 {
     for (int i = 0; i < a->count; i++)
         if (from[i] % 16 != 0)
@@ -283,7 +284,7 @@ static fattn_status check_set(const fattn__arguments *a, const uintptr_t *from, 
 }
 
 fattn_status fattn__arguments_check(fattn__arguments *a, const fattn_tensors *tensors, bool trusting,
-                                    const struct fattn__cuda *cuda, int device)
+                                    const struct gpu_driver *cuda, int device)
 {
     uintptr_t from[FATTN__MAX_ARGUMENTS] = { 0 };
     for (int i = 0; i < a->count; i++) {

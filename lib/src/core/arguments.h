@@ -9,7 +9,7 @@
 
 #include "fattn/fattn.h"
 
-struct fattn__cuda;
+struct gpu_driver;
 
 /* Where the bytes of a tensor lie, from its address on: rows of `row` bytes, repeated over the axes. Axes that continue a row have been made
  * part of it, so that a dense tensor is one row. */
@@ -55,6 +55,6 @@ void fattn__arguments_of(fattn__arguments *out, const fattn_problem *resolved, s
  * from then on: the driver is not asked about it again.
  * Returns  FATTN_OK; FATTN_BAD_PROBLEM (the argument in the message). */
 fattn_status fattn__arguments_check(fattn__arguments *arguments, const fattn_tensors *tensors, bool trusting,
-                                    const struct fattn__cuda *cuda, int device);
+                                    const struct gpu_driver *cuda, int device);
 
 #endif

@@ -7,7 +7,7 @@
 #include "context.h"
 #include "error.h"
 
-enum { BUFFER_ALIGNMENT = 256, STREAM_NON_BLOCKING = 1 };
+enum { BUFFER_ALIGNMENT = 256 };
 
 static fattn_status check(const fattn_context *context, int result, const char *what)
 {
@@ -15,8 +15,8 @@ static fattn_status check(const fattn_context *context, int result, const char *
     if (result == 0)
         return FATTN_OK;
     if (result >= CAPTURE_FIRST && result <= CAPTURE_LAST) /* the caller's mistake: the device is well */
-        return fattn__fail(FATTN_BAD_PROBLEM, "%s: not while a stream is captured: %s", what, fattn__cuda_text(context->cuda, result));
-    return fattn__fail(FATTN_DEVICE_FAULT, "%s: %s", what, fattn__cuda_text(context->cuda, result));
+        return fattn__fail(FATTN_BAD_PROBLEM, "%s: not while a stream is captured: %s", what, gpu_driver_text(context->cuda, result));
+    return fattn__fail(FATTN_DEVICE_FAULT, "%s: %s", what, gpu_driver_text(context->cuda, result));
 }
 
 static fattn_status no_device(const fattn_context *context)
@@ -37,12 +37,12 @@ fattn_status fattn_buffer_create(void **out, fattn_context *context, size_t byte
             *out = aligned_alloc(BUFFER_ALIGNMENT, (bytes + BUFFER_ALIGNMENT - 1) / BUFFER_ALIGNMENT * BUFFER_ALIGNMENT);
         return *out != NULL ? FATTN_OK : fattn__fail(FATTN_NO_MEMORY, "no memory for %zu bytes", bytes);
     }
-    fattn__cuda_context previous;
+    struct CUctx_st *previous;
     TRY(fattn__enter(context, &previous));
-    fattn__device_address address = 0;
+    gpu_address address = 0;
     int result = context->cuda->memory_alloc(&address, bytes);
     fattn__leave(context, previous);
-    if (result == FATTN__CUDA_OUT_OF_MEMORY)
+    if (result == GPU_OUT_OF_MEMORY)
         return fattn__fail(FATTN_NO_MEMORY, "no memory for %zu bytes on the GPU", bytes);
     *out = (void *)(uintptr_t)address;
     return check(context, result, "allocate");
@@ -50,13 +50,13 @@ fattn_status fattn_buffer_create(void **out, fattn_context *context, size_t byte
 
 void fattn_buffer_destroy(fattn_context *context, void *buffer)
 {
-    fattn__cuda_context previous;
+    struct CUctx_st *previous;
     if (buffer == NULL)
         return;
     if (context->cuda == NULL) {
         free(buffer);
     } else if (fattn__enter(context, &previous) == FATTN_OK) {
-        context->cuda->memory_free((fattn__device_address)(uintptr_t)buffer);
+        context->cuda->memory_free((gpu_address)(uintptr_t)buffer);
         fattn__leave(context, previous);
     }
 }
@@ -65,7 +65,7 @@ void fattn_buffer_destroy(fattn_context *context, void *buffer)
 static fattn_status copy(fattn_context *context, void *to, const void *from, size_t bytes, bool to_device)
 {
     const char *what = to_device ? "copy to the GPU" : "copy from the GPU";
-    fattn__cuda_context previous;
+    struct CUctx_st *previous;
     TRY(no_device(context));
     if (bytes == 0)
         return FATTN_OK;
@@ -74,8 +74,8 @@ static fattn_status copy(fattn_context *context, void *to, const void *from, siz
         return FATTN_OK;
     }
     TRY(fattn__enter(context, &previous));
-    int result = to_device ? context->cuda->copy_to_device((fattn__device_address)(uintptr_t)to, from, bytes) :
-                             context->cuda->copy_to_host(to, (fattn__device_address)(uintptr_t)from, bytes);
+    int result = to_device ? context->cuda->copy_to_device((gpu_address)(uintptr_t)to, from, bytes) :
+                             context->cuda->copy_to_host(to, (gpu_address)(uintptr_t)from, bytes);
     /* Pageable memory: the copy may return while its last part is on its way, and our streams do not wait for the default one. */
     if (result == 0 && to_device)
         result = context->cuda->stream_synchronize(NULL);
@@ -98,10 +98,10 @@ fattn_status fattn_stream_create(struct CUstream_st **out, fattn_context *contex
     *out = NULL;
     if (context->cuda == NULL)
         return no_device(context);
-    fattn__cuda_context previous;
+    struct CUctx_st *previous;
     fattn_status st = fattn__enter(context, &previous);
     if (st == FATTN_OK) {
-        st = check(context, context->cuda->stream_create(out, STREAM_NON_BLOCKING), "create a stream");
+        st = check(context, context->cuda->stream_create(out, GPU_STREAM_NON_BLOCKING), "create a stream");
         fattn__leave(context, previous);
     }
     return st;
@@ -109,7 +109,7 @@ fattn_status fattn_stream_create(struct CUstream_st **out, fattn_context *contex
 
 void fattn_stream_destroy(fattn_context *context, struct CUstream_st *stream)
 {
-    fattn__cuda_context previous;
+    struct CUctx_st *previous;
     if (context->cuda == NULL || stream == NULL || fattn__enter(context, &previous) != FATTN_OK)
         return;
     context->cuda->stream_destroy(stream);
@@ -120,7 +120,7 @@ fattn_status fattn_stream_synchronize(fattn_context *context, struct CUstream_st
 {
     if (context->cuda == NULL)
         return no_device(context);
-    fattn__cuda_context previous;
+    struct CUctx_st *previous;
     fattn_status st = fattn__enter(context, &previous);
     if (st == FATTN_OK) {
         st = check(context, context->cuda->stream_synchronize(stream), "a launch failed");
@@ -158,8 +158,8 @@ static fattn_status time_on_cpu(launcher *launch, void *argument, int repeats, d
 static fattn_status time_on_gpu(fattn_context *context, struct CUstream_st *stream, launcher *launch, void *argument, int repeats,
                                 double *out_us)
 {
-    const fattn__cuda *cuda = context->cuda;
-    fattn__event start = NULL, end = NULL;
+    const gpu_driver *cuda = context->cuda;
+    struct CUevent_st *start = NULL, *end = NULL;
     float ms = 0;
     fattn_status st = check(context, cuda->event_create(&start, 0), "create an event");
     if (st == FATTN_OK)
@@ -191,7 +191,7 @@ fattn_status fattn_stream_time(fattn_context *context, struct CUstream_st *strea
     fattn_status st = no_device(context);
     if (st != FATTN_OK || context->cuda == NULL)
         return st != FATTN_OK ? st : time_on_cpu(launch, argument, repeats, out_us);
-    fattn__cuda_context previous;
+    struct CUctx_st *previous;
     st = fattn__enter(context, &previous);
     if (st == FATTN_OK) {
         st = time_on_gpu(context, stream, launch, argument, repeats, out_us);

@@ -7,11 +7,11 @@
 #include "cudnn/backend/cudnn_device.h"
 #include "error.h"
 #include "fattn/cache.h"
-#include "math/math_image.h"
+#include "math/math_kernels.h"
 #include "math/math_sum.h"
 #include "sized.h"
 
-fattn_status fattn__enter(const fattn_context *context, fattn__cuda_context *previous)
+fattn_status fattn__enter(const fattn_context *context, struct CUctx_st **previous)
 {
     *previous = NULL;
     if (context->cuda == NULL)
@@ -21,11 +21,11 @@ fattn_status fattn__enter(const fattn_context *context, fattn__cuda_context *pre
         result = context->cuda->context_set(context->primary);
     if (result != 0)
         return fattn__fail(FATTN_DEVICE_FAULT, "the GPU's context cannot be made current: %s",
-                           fattn__cuda_text(context->cuda, result));
+                           gpu_driver_text(context->cuda, result));
     return FATTN_OK;
 }
 
-void fattn__leave(const fattn_context *context, fattn__cuda_context previous)
+void fattn__leave(const fattn_context *context, struct CUctx_st *previous)
 {
     if (context->cuda != NULL && previous != context->primary)
         context->cuda->context_set(previous);
@@ -33,13 +33,13 @@ void fattn__leave(const fattn_context *context, fattn__cuda_context previous)
 
 /* ---- create ---------------------------------------------------------------------------------------------------------------- */
 
-static void read_gpu_info(const fattn__cuda *cuda, fattn__device device, fattn_context_info *info)
+static void read_gpu_info(const gpu_driver *cuda, int device, fattn_context_info *info)
 {
     int major = 0, minor = 0, driver = 0;
-    fattn__uuid uuid;
-    cuda->device_attribute(&major, CU_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device);
-    cuda->device_attribute(&minor, CU_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device);
-    cuda->device_attribute(&info->multiprocessors, CU_ATTRIBUTE_MULTIPROCESSOR_COUNT, device);
+    gpu_uuid uuid;
+    cuda->device_attribute(&major, GPU_MAJOR, device);
+    cuda->device_attribute(&minor, GPU_MINOR, device);
+    cuda->device_attribute(&info->multiprocessors, GPU_MULTIPROCESSORS, device);
     cuda->driver_version(&driver);
     info->sm = major * 10 + minor;
     info->driver_version = driver;
@@ -53,8 +53,10 @@ static void read_gpu_info(const fattn__cuda *cuda, fattn__device device, fattn_c
 
 static fattn_status open_gpu(fattn_context *context, int32_t ordinal)
 {
-    const fattn__cuda *cuda;
-    TRY(fattn__cuda_load(&cuda, context->api->driver));
+    char error[256];
+    const gpu_driver *cuda = gpu_driver_of(context->api->driver, error);
+    if (cuda == NULL)
+        return fattn__fail(FATTN_ENVIRONMENT, "%s", error);
     int count = 0;
     int result = cuda->init(0);
     if (result == 0)
@@ -66,12 +68,12 @@ static fattn_status open_gpu(fattn_context *context, int32_t ordinal)
     if (result == 0)
         result = cuda->primary_retain(&context->primary, context->device);
     if (result != 0)
-        return fattn__fail(result == FATTN__CUDA_OUT_OF_MEMORY ? FATTN_NO_MEMORY : FATTN_ENVIRONMENT, "no GPU %d: %s", ordinal, fattn__cuda_text(cuda, result));
+        return fattn__fail(result == GPU_OUT_OF_MEMORY ? FATTN_NO_MEMORY : FATTN_ENVIRONMENT, "no GPU %d: %s", ordinal, gpu_driver_text(cuda, result));
     context->cuda = cuda;
     cuda->context_id(context->primary, &context->primary_id);
     result = cuda->context_set(context->primary);
     if (result != 0)
-        return fattn__fail(FATTN_ENVIRONMENT, "GPU %d cannot be used: %s", ordinal, fattn__cuda_text(cuda, result));
+        return fattn__fail(FATTN_ENVIRONMENT, "GPU %d cannot be used: %s", ordinal, gpu_driver_text(cuda, result));
     read_gpu_info(cuda, context->device, &context->info);
     context->handles = calloc(1, sizeof *context->handles);
     if (context->handles == NULL)
@@ -157,7 +159,7 @@ bool fattn__context_alive(const fattn_context *context)
 
 static void close_gpu(fattn_context *context)
 {
-    fattn__cuda_context previous;
+    struct CUctx_st *previous;
     if (context->handles != NULL && fattn__enter(context, &previous) == FATTN_OK) {
         fattn__math_close(context);
         fattn__handles_destroy(context->handles, context->api);
@@ -207,8 +209,8 @@ fattn_status fattn_context_info_get(const fattn_context *context, fattn_context_
     if (size <= sizeof out->struct_size)
         return fattn__fail(FATTN_BAD_PROBLEM, "fattn_context_info: struct_size is not set");
     fattn_context_info info = context->info;
-    info.math_kernels = fattn__math_image_bytes > 0;
-    snprintf(info.math_about, sizeof info.math_about, "%s", fattn__math_image_about);
+    info.math_kernels = fattn__math_image.bytes > 0;
+    snprintf(info.math_about, sizeof info.math_about, "%s", fattn__math_image.about);
     memcpy(out, &info, size < sizeof *out ? size : sizeof *out);
     out->struct_size = size;
     return FATTN_OK;

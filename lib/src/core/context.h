@@ -8,11 +8,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "cuda.h"
+#include <gpu/gpu_module.h>
+
 #include "cudnn/backend/api.h"
 #include "cudnn/backend/handles.h"
 #include "fattn/fattn.h"
-#include "math/math_kernels.h"
 
 /* From this version on NVRTC is linked into libcudnn_graph; below it, one must be mapped. */
 #define FATTN__NVRTC_INSIDE 92100
@@ -28,12 +28,12 @@ struct fattn_context {
     const fattn__cudnn *api; /* NULL on the cpu */
     fattn__desc description; /* DEVICEPROP; NULL unless described */
 
-    const fattn__cuda *cuda; /* NULL unless a GPU; so is what follows */
-    fattn__device device;
-    fattn__cuda_context primary;
+    const gpu_driver *cuda; /* NULL unless a GPU; so is what follows */
+    int device;
+    struct CUctx_st *primary;
     unsigned long long primary_id; /* another one after a device reset */
     fattn__handles *handles;
-    fattn__kernels kernels; /* of the math backend; loaded under `lock` */
+    gpu_module *_Atomic kernels; /* of the math backend; loaded under `lock`, NULL before */
 
     pthread_mutex_t lock; /* guards `paths` */
     char **paths;         /* strings handed out by fattn_context_libraries */
@@ -42,8 +42,8 @@ struct fattn_context {
 
 /* Makes the GPU's primary context current on this thread; *previous is for fattn__leave. Nothing to do on other devices.
  * Returns FATTN_OK; FATTN_DEVICE_FAULT. */
-fattn_status fattn__enter(const fattn_context *context, fattn__cuda_context *previous);
-void fattn__leave(const fattn_context *context, fattn__cuda_context previous);
+fattn_status fattn__enter(const fattn_context *context, struct CUctx_st **previous);
+void fattn__leave(const fattn_context *context, struct CUctx_st *previous);
 
 fattn_context *fattn__context_retain(fattn_context *context);
 void fattn__context_release(fattn_context *context);

@@ -5,7 +5,6 @@
 #include "core/engine.h"
 #include "core/plan.h"
 #include "fattn/score_mod.h"
-#include "graph_driver.h"
 #include "lies.h"
 
 #define MOST_NODES 8
@@ -28,7 +27,7 @@ struct CUgraphExec_st {
     nodes nodes;
 };
 
-static _Thread_local fattn__cuda_graph capturing;
+static _Thread_local struct CUgraph_st *capturing;
 static _Atomic int alive;
 static int calls_to_failure, failure;
 
@@ -85,7 +84,7 @@ bool fattn__emulator_records(const fattn_plan *plan, const fattn_tensors *tensor
 
 enum { OUT_OF_MEMORY = 2, ILLEGAL_STATE = 401, UPDATE_FAILURE = 910 };
 
-static int create(fattn__cuda_graph *out, unsigned flags)
+static int create(struct CUgraph_st **out, unsigned flags)
 {
     (void)flags;
     int result = enter();
@@ -94,7 +93,7 @@ static int create(fattn__cuda_graph *out, unsigned flags)
     return result != 0 ? result : *out != NULL ? 0 : OUT_OF_MEMORY;
 }
 
-static int destroy(fattn__cuda_graph graph)
+static int destroy(struct CUgraph_st *graph)
 {
     clear(&graph->nodes);
     free(graph);
@@ -109,7 +108,7 @@ static int capture_begin(struct CUstream_st *stream, int mode)
     return capturing != NULL ? ILLEGAL_STATE : create(&capturing, 0);
 }
 
-static int capture_end(struct CUstream_st *stream, fattn__cuda_graph *out)
+static int capture_end(struct CUstream_st *stream, struct CUgraph_st **out)
 {
     (void)stream;
     int result = capturing == NULL ? ILLEGAL_STATE : enter();
@@ -122,14 +121,14 @@ static int capture_end(struct CUstream_st *stream, fattn__cuda_graph *out)
     return result;
 }
 
-static int count_nodes(fattn__cuda_graph graph, void **out, size_t *count)
+static int count_nodes(struct CUgraph_st *graph, void **out, size_t *count)
 {
     (void)out;
     *count = graph->nodes.count;
     return 0;
 }
 
-static int instantiate(fattn__cuda_executable *out, fattn__cuda_graph graph, unsigned long long flags)
+static int instantiate(struct CUgraphExec_st **out, struct CUgraph_st *graph, unsigned long long flags)
 {
     (void)flags;
     int result = enter();
@@ -141,7 +140,7 @@ static int instantiate(fattn__cuda_executable *out, fattn__cuda_graph graph, uns
     return 0;
 }
 
-static int update(fattn__cuda_executable executable, fattn__cuda_graph graph, fattn__graph_update *out)
+static int update(struct CUgraphExec_st *executable, struct CUgraph_st *graph, gpu_graph_update *out)
 {
     (void)out;
     int result = enter();
@@ -154,7 +153,7 @@ static int update(fattn__cuda_executable executable, fattn__cuda_graph graph, fa
     return 0;
 }
 
-static int launch(fattn__cuda_executable executable, struct CUstream_st *stream)
+static int launch(struct CUgraphExec_st *executable, struct CUstream_st *stream)
 {
     int result = enter();
     for (size_t i = 0; result == 0 && i < executable->nodes.count; i++) {
@@ -168,7 +167,7 @@ static int launch(fattn__cuda_executable executable, struct CUstream_st *stream)
     return result;
 }
 
-static int executable_destroy(fattn__cuda_executable executable)
+static int executable_destroy(struct CUgraphExec_st *executable)
 {
     clear(&executable->nodes);
     free(executable);
@@ -176,17 +175,17 @@ static int executable_destroy(fattn__cuda_executable executable)
     return 0;
 }
 
-const void *fattn__emulator_functions(void)
+const gpu_driver *fattn__emulator_functions(void)
 {
-    static const fattn__graph_driver functions = {
+    static const gpu_driver functions = {
         .capture_begin = capture_begin,
         .capture_end = capture_end,
-        .create = create,
-        .destroy = destroy,
-        .nodes = count_nodes,
-        .instantiate = instantiate,
-        .update = update,
-        .launch = launch,
+        .graph_create = create,
+        .graph_destroy = destroy,
+        .graph_nodes = count_nodes,
+        .graph_instantiate = instantiate,
+        .graph_update = update,
+        .graph_launch = launch,
         .executable_destroy = executable_destroy,
     };
     return &functions;

@@ -40,7 +40,7 @@ void fattn__liar_bend(fattn_problem *question);
 
 /* CUDA graphs on the cpu (emulated_kernel.c): what is captured is recorded and run at each launch. True: recorded, not to be run. */
 bool fattn__emulator_records(const fattn_plan *plan, const fattn_tensors *tensors);
-const void *fattn__emulator_functions(void); /* a fattn__graph_driver */
+const struct gpu_driver *fattn__emulator_functions(void); /* for CUDA graphs alone */
 /* The call after `calls` more ones gives `result`; 0: none. What is alive in it is counted. */
 void fattn__emulator_fail(int calls, int result);
 int fattn__emulator_alive(void);

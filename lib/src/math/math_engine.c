@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "math_image.h"
 #include "math_program.h"
 #include "math_run.h"
 #include "math_sum.h"
@@ -82,8 +81,8 @@ static fattn_status prepare(fattn__math_state **out, const fattn_context *contex
 {
     *out = NULL;
     const char *why = fattn__math_lacks(context);
-    if (why != NULL && !fattn__math_image_present()) /* nobody was asked: the library that was built here is not the whole one */
-        return fattn__fail(FATTN_ENVIRONMENT, "%s: %s", why, fattn__math_image_about);
+    if (why != NULL && fattn__math_image.bytes == 0) /* nobody was asked: the library that was built here is not the whole one */
+        return fattn__fail(FATTN_ENVIRONMENT, "%s: %s", why, fattn__math_image.about);
     if (why == NULL)
         why = limit_of(p);
     if (why == NULL && !fits(p))

@@ -2,9 +2,7 @@
 #ifndef FATTN_MATH_KERNELS_H
 #define FATTN_MATH_KERNELS_H
 
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdbool.h>
+#include <gpu/gpu_module.h>
 
 #include "fattn/fattn.h"
 #include "math_kernel_list.h"
@@ -13,19 +11,11 @@
 typedef enum fattn__kernel { FATTN__KERNEL_LIST(FATTN__AS_KERNEL_) FATTN__KERNEL_COUNT } fattn__kernel;
 #undef FATTN__AS_KERNEL_
 
-struct CUmod_st;
-struct CUfunc_st;
-
-/* A member of fattn_context. All zero: not loaded. */
-typedef struct fattn__kernels {
-    _Atomic bool loaded;
-    struct CUmod_st *module;
-    struct CUfunc_st *functions[FATTN__KERNEL_COUNT];
-} fattn__kernels;
+/* The kernels of lib/cuda, made a part of the library when it is built; empty without a CUDA compiler. */
+extern const gpu_image fattn__math_image;
 
 /* NULL, or why this device cannot run the kernels: one clause. */
 const char *fattn__math_lacks(const fattn_context *context);
-bool fattn__math_image_present(void);
 
 /* Enqueues blocks of `threads`; `arguments` as cuLaunchKernel's. The GPU's context is current. Nothing is launched for 0 blocks.
  * Returns FATTN_OK; FATTN_INTERNAL (not loaded); FATTN_DEVICE_FAULT. */

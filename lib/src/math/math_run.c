@@ -174,7 +174,7 @@ fattn_status fattn__math_run_plan(const fattn_plan *plan, const fattn_tensors *t
     r.workspace = (char *)(((uintptr_t)tensors->workspace + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
     TRY(fattn__math_matrices(&r));
     set_common(&r);
-    fattn__cuda_context previous;
+    struct CUctx_st *previous;
     TRY(fattn__enter(plan->context, &previous));
     fattn_status st = fattn__math_dump(&r);
     if (st == FATTN_OK)

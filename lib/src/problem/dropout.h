@@ -15,7 +15,7 @@
 
 #include <stdint.h>
 
-#if defined(__CUDACC__) || defined(FATTN_EMULATED)
+#if defined(__CUDACC__) || defined(GPU_EMULATED)
 #define FATTN__DROPOUT_CALL static __device__ __forceinline__
 #else
 #define FATTN__DROPOUT_CALL static inline
@@ -55,7 +55,7 @@ FATTN__DROPOUT_CALL unsigned fattn__dropout_four(const fattn__dropout *of, uint3
            (unsigned)(x[3] >= of->threshold) << 3;
 }
 
-#if !defined(__CUDACC__) && !defined(FATTN_EMULATED)
+#if !defined(__CUDACC__) && !defined(GPU_EMULATED)
 /* 0 <= p < 1. */
 static inline uint32_t fattn__dropout_threshold(double p)
 {

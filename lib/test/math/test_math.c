@@ -7,7 +7,6 @@
 
 #include "core/engine.h"
 #include "fattn/score_mod.h"
-#include "math/math_image.h"
 #include "math/math_program.h"
 #include "math/math_run.h"
 #include "math/math_sum.h"
@@ -24,8 +23,8 @@ static fattn_context described(int sm)
 
 static void need_image(void)
 {
-    if (!fattn__math_image_present())
-        cr_skip_test("no kernels: %s", fattn__math_image_about);
+    if (fattn__math_image.bytes == 0)
+        cr_skip_test("no kernels: %s", fattn__math_image.about);
 }
 
 static fattn_problem usual(void)
@@ -65,10 +64,10 @@ static const char *ask(int sm, const fattn_problem *given, int64_t *workspace_by
 
 Test(math, the_image_is_there_or_says_why_not)
 {
-    cr_expect_gt(strlen(fattn__math_image_about), 0);
-    if (fattn__math_image_present())
-        cr_expect_gt(fattn__math_image_bytes, 100000);
-    printf("kernels: %zu bytes, %s\n", fattn__math_image_bytes, fattn__math_image_about);
+    cr_expect_gt(strlen(fattn__math_image.about), 0);
+    if (fattn__math_image.bytes > 0)
+        cr_expect_gt(fattn__math_image.bytes, 100000);
+    printf("kernels: %zu bytes, %s\n", fattn__math_image.bytes, fattn__math_image.about);
 }
 
 Test(math, every_type_and_head_dimension_is_taken_on_every_device_since_sm_80)

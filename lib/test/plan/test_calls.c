@@ -4,7 +4,6 @@
 
 #include "core/arguments.h"
 #include "core/plan.h"
-#include "cuda.h"
 #include "fattn/score_mod.h"
 #include "problem/layout.h"
 #include "support/described_h100.h"
@@ -342,10 +341,10 @@ Test(calls, lengths_outside_their_tensor_are_refused_on_the_cpu)
 static uintptr_t device_from, device_to;
 static int asked;
 
-static int fake_attribute(void *out, int attribute, fattn__device_address address)
+static int fake_attribute(void *out, int attribute, gpu_address address)
 {
     asked++;
-    if (attribute != CU_POINTER_DEVICE_ORDINAL || address < device_from || address >= device_to)
+    if (attribute != GPU_ORDINAL_OF_POINTER || address < device_from || address >= device_to)
         return 1; /* CUDA_ERROR_INVALID_VALUE, as for any memory of the host */
     *(int *)out = 3;
     return 0;
@@ -361,7 +360,7 @@ static fattn_tensors at_small_addresses(void)
 
 Test(calls, an_address_of_the_host_or_of_another_gpu_is_refused)
 {
-    const fattn__cuda driver = { .pointer_attribute = fake_attribute };
+    const gpu_driver driver = { .pointer_attribute = fake_attribute };
     fattn_problem p = small_problem(FATTN_FORWARD), resolved;
     fattn__arguments arguments;
     cr_assert_eq(fattn_problem_resolve(&p, &resolved), FATTN_OK);
@@ -379,7 +378,7 @@ Test(calls, an_address_of_the_host_or_of_another_gpu_is_refused)
 
 Test(calls, the_driver_is_asked_once_about_a_set_of_addresses_and_again_about_any_other)
 {
-    const fattn__cuda driver = { .pointer_attribute = fake_attribute };
+    const gpu_driver driver = { .pointer_attribute = fake_attribute };
     fattn_problem p = small_problem(FATTN_FORWARD), resolved;
     fattn__arguments arguments;
     cr_assert_eq(fattn_problem_resolve(&p, &resolved), FATTN_OK);

@@ -102,19 +102,19 @@ static void fake_last(char *out, size_t capacity)
     snprintf(out, capacity, "its words");
 }
 
-static int fake_get(fattn__cuda_context *out)
+static int fake_get(struct CUctx_st **out)
 {
     *out = NULL;
     return 0;
 }
 
-static int fake_put(fattn__cuda_context context)
+static int fake_put(struct CUctx_st *context)
 {
     (void)context;
     return 0;
 }
 
-static int fake_ordinal(void *out, int attribute, fattn__device_address address)
+static int fake_ordinal(void *out, int attribute, gpu_address address)
 {
     (void)attribute, (void)address;
     *(int *)out = 0;
@@ -122,7 +122,7 @@ static int fake_ordinal(void *out, int attribute, fattn__device_address address)
 }
 
 static fattn__cudnn api;
-static fattn__cuda cuda;
+static gpu_driver cuda;
 static struct fattn_context context;
 static fattn__handles *handles;
 

@@ -258,7 +258,7 @@ Test(gpu, one_plan_is_launched_from_many_threads_at_once, .timeout = 120)
     int ordinal;
     start = now_us();
     for (int i = 0; i < 100000; i++)
-        context->cuda->pointer_attribute(&ordinal, CU_POINTER_DEVICE_ORDINAL, (uintptr_t)launchers[0].tensors.o);
+        context->cuda->pointer_attribute(&ordinal, GPU_ORDINAL_OF_POINTER, (uintptr_t)launchers[0].tensors.o);
     printf("one question about a pointer: %.0f ns; on the GPU %.2f us a call\n", (now_us() - start) / 100, mean_us);
     fattn_plan_destroy(plan);
     fattn_context_destroy(context);

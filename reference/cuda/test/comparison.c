@@ -72,18 +72,18 @@ static array place(const comparison *c, const char *name, int64_t count, double 
 static void spoil(const comparison *c, const array *parts, int count)
 {
     for (int n = 0; n < count; n++)
-        if (c->device->driver->memory_set((fref__address)(uintptr_t)parts[n].on_device, 0xff,
+        if (c->device->driver->memory_set((gpu_address)(uintptr_t)parts[n].on_device, 0xff,
                                           (size_t)parts[n].count * sizeof(double), NULL) != 0)
             abort();
 }
 
 static void compare(const comparison *c, array *parts, int count, double conditioning)
 {
-    const fref__driver *driver = c->device->driver;
+    const gpu_driver *driver = c->device->driver;
     for (int n = 0; n < count; n++) {
         const size_t bytes = (size_t)parts[n].count * sizeof(double);
         parts[n].got = malloc(bytes + 1);
-        if (driver->copy_to_host(parts[n].got, (fref__address)(uintptr_t)parts[n].on_device, bytes, NULL) != 0 ||
+        if (driver->fetch(parts[n].got, (gpu_address)(uintptr_t)parts[n].on_device, bytes, NULL) != 0 ||
             driver->stream_synchronize(NULL) != 0)
             abort();
         compare_array(&parts[n], conditioning, c->seed, c->tally);
@@ -268,7 +268,7 @@ static int compare_backward(const comparison *c, uint64_t scores)
     return status;
 }
 
-void compare_problem(fref_gpu *gpu, const fref__driver *driver, feature with, uint64_t seed, const size_limits *most, tally *t)
+void compare_problem(fref_gpu *gpu, const gpu_driver *driver, feature with, uint64_t seed, const size_limits *most, tally *t)
 {
     drawn x;
     device d = { .driver = driver };

@@ -4,7 +4,7 @@
 
 #include <fref/gpu.h>
 
-#include "gpu/gpu_driver.h"
+#include <gpu/gpu_driver.h>
 
 typedef struct size_limits {
     int64_t batch, heads, seq, dim;
@@ -38,6 +38,6 @@ typedef struct tally {
 
 /* Draws the problem of `seed`, judges it on both sides, forward and backward, and prints what differs. The backward takes the forward's scores
  * where the seed is even. */
-void compare_problem(fref_gpu *gpu, const fref__driver *driver, feature with, uint64_t seed, const size_limits *most, tally *t);
+void compare_problem(fref_gpu *gpu, const gpu_driver *driver, feature with, uint64_t seed, const size_limits *most, tally *t);
 
 #endif

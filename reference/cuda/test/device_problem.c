@@ -5,11 +5,11 @@
 
 void *device_array(device *d, const void *from, size_t bytes)
 {
-    fref__address at = 0;
+    gpu_address at = 0;
     if (d->count == DEVICE_PIECES || d->driver->memory_alloc(&at, bytes ? bytes : 1) != 0)
         abort();
     d->piece[d->count++] = at;
-    if (from && (d->driver->copy_to_device(at, from, bytes, NULL) != 0 || d->driver->stream_synchronize(NULL) != 0))
+    if (from && (d->driver->send(at, from, bytes, NULL) != 0 || d->driver->stream_synchronize(NULL) != 0))
         abort();
     return (void *)(uintptr_t)at;
 }

@@ -5,14 +5,14 @@
 #include <fref/gpu.h>
 
 #include "drawn.h"
-#include "gpu/gpu_driver.h"
+#include <gpu/gpu_driver.h>
 
 enum { DEVICE_PIECES = 128 };
 
 /* Owns its pieces of memory; begin with the driver alone. */
 typedef struct device {
-    const fref__driver *driver;
-    fref__address piece[DEVICE_PIECES];
+    const gpu_driver *driver;
+    gpu_address piece[DEVICE_PIECES];
     int count;
 } device;
 

@@ -4,25 +4,23 @@
 
 #include <stdio.h>
 
-#include "gpu/gpu_driver.h"
+#include <gpu/gpu_driver.h>
 
 /* NULL, with the reason in `error`, where there is no GPU. The context lives as long as the program. */
-static inline const fref__driver *open_gpu(char error[256])
+static inline const gpu_driver *open_gpu(char error[256])
 {
     struct CUctx_st *context = NULL;
-    const fref__driver *driver = fref__driver_load(error);
+    const gpu_driver *driver = gpu_driver_load(error);
     int device = 0, result = driver ? driver->init(0) : 0;
     if (!driver)
         return NULL;
     if (result == 0)
         result = driver->device_get(&device, 0);
     if (result == 0)
-        result = driver->context_retain(&context, device);
+        result = driver->primary_retain(&context, device);
     if (result == 0)
         result = driver->context_set(context);
-    if (result != 0)
-        fref__driver_say(driver, error, "no GPU", result);
-    return result == 0 ? driver : NULL;
+    return gpu_driver_say(driver, result, "no GPU", error) == 0 ? driver : NULL;
 }
 
 #endif

@@ -9,9 +9,8 @@
 
 #include "comparison.h"
 #include "drawn.h"
+#include "emulated_driver.h"
 #include "gpu/gpu_run.h"
-
-const fref__driver *emulated_driver(void);
 
 static void sweep(feature with, int count, const size_limits *most, size_t budget)
 {
@@ -19,8 +18,8 @@ static void sweep(feature with, int count, const size_limits *most, size_t budge
     char error[256];
     fref_gpu *gpu;
     tally t = { 0 };
-    fref__driver_replace(emulated_driver());
-    cr_assert_eq(fref__gpu_create(&gpu, "emulated", error), 0, "%s", error);
+    gpu_driver_replace(emulated_driver());
+    cr_assert_eq(fref__gpu_create(&gpu, &emulated_image, error), 0, "%s", error);
     gpu->budget = budget;
     const int busy = gpu->busy;
     const int seed = first ? atoi(first) : 1;
@@ -33,7 +32,7 @@ static void sweep(feature with, int count, const size_limits *most, size_t budge
     printf("%s: %d problems, %d refused, %d arrays wrong, largest difference %.3f of what is allowed, bounds at most %.2f %% above\n",
            feature_words[with], t.problems, t.refused, t.wrong, t.worst, 100.0 * t.above);
     fref_gpu_destroy(gpu);
-    fref__driver_replace(NULL);
+    gpu_driver_replace(NULL);
     cr_assert_eq(t.wrong, 0);
     cr_assert_eq(t.refused, 0);
 }
@@ -88,8 +87,8 @@ Test(emulated, it_does_not_matter_how_many_blocks_share_rows_and_keys)
     const size_limits long_ = { .batch = 1, .heads = 1, .seq = 900, .dim = 72 };
     char error[256];
     fref_gpu *gpu;
-    fref__driver_replace(emulated_driver());
-    cr_assert_eq(fref__gpu_create(&gpu, "emulated", error), 0, "%s", error);
+    gpu_driver_replace(emulated_driver());
+    cr_assert_eq(fref__gpu_create(&gpu, &emulated_image, error), 0, "%s", error);
     const int busy[2] = { gpu->busy, 1 };
     for (uint64_t seed = 1; seed <= 4; seed++) {
         drawn x;
@@ -111,7 +110,7 @@ Test(emulated, it_does_not_matter_how_many_blocks_share_rows_and_keys)
         drawn_destroy(&x);
     }
     fref_gpu_destroy(gpu);
-    fref__driver_replace(NULL);
+    gpu_driver_replace(NULL);
 }
 
 Test(emulated, chunks_of_rows_and_lots_of_heads_add_up)
@@ -133,8 +132,8 @@ Test(emulated, a_backward_says_what_its_forward_owes)
     const fref_forward_out o = { .o = answer };
     const fref_backward_out dq = { .dq = answer };
     unsigned char first[4];
-    fref__driver_replace(emulated_driver());
-    cr_assert_eq(fref__gpu_create(&gpu, "emulated", error), 0, "%s", error);
+    gpu_driver_replace(emulated_driver());
+    cr_assert_eq(fref__gpu_create(&gpu, &emulated_image, error), 0, "%s", error);
     for (int bad = 1; bad >= 0; bad--) {
         memcpy(first, of->q.data, bytes_of(of->type));
         if (bad)
@@ -147,7 +146,7 @@ Test(emulated, a_backward_says_what_its_forward_owes)
                          bad && !again ? ENOTSUP : 0);
     }
     fref_gpu_destroy(gpu);
-    fref__driver_replace(NULL);
+    gpu_driver_replace(NULL);
     free(answer);
     drawn_destroy(&x);
 }
@@ -169,12 +168,12 @@ Test(emulated, more_entries_of_dbias_than_a_grid_has_blocks_are_refused)
     const fref_backward_out out = { .dbias = dbias, .dbias_dim = { BATCH, 1, 1, 2 } };
     char error[256];
     fref_gpu *gpu;
-    fref__driver_replace(emulated_driver());
-    cr_assert_eq(fref__gpu_create(&gpu, "emulated", error), 0, "%s", error);
+    gpu_driver_replace(emulated_driver());
+    cr_assert_eq(fref__gpu_create(&gpu, &emulated_image, error), 0, "%s", error);
     gpu->budget = 1; /* a head at a time: the first is enough */
     cr_expect_eq(fref_gpu_backward(gpu, &p, NULL, &same, &same, &same, &same, &same, &same, &rounding, &out, 0, NULL, error), ENOTSUP, "%s", error);
     cr_expect(strstr(error, "65536 blocks") != NULL, "%s", error);
     fref_gpu_destroy(gpu);
-    fref__driver_replace(NULL);
+    gpu_driver_replace(NULL);
     free(dbias);
 }

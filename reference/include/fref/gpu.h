@@ -56,18 +56,6 @@ void fref_gpu_run_ahead(fref_gpu *gpu, bool yes);
  * Any later call makes it void: a backward then makes them again. */
 uint64_t fref_gpu_scores(const fref_gpu *gpu);
 
-/* Somebody else's kernels in the same context: what the harness fills and judges with. `names` are extern "C" kernels; kept in their order. */
-typedef struct fref_gpu_program fref_gpu_program;
-int fref_gpu_program_create(fref_gpu_program **out, const void *image, const char *const *names, size_t count, char error[256]);
-void fref_gpu_program_destroy(fref_gpu_program *program);
-/* arguments[]: a pointer to each. Returns 0 or EIO with the driver's words in `error`. */
-int fref_gpu_launch(fref_gpu_program *program, size_t kernel, const unsigned grid[3], const unsigned block[3], unsigned shared_bytes,
-                    struct CUstream_st *stream, void **arguments, char error[256]);
-/* Memory in the order of the stream. What is sent may be changed as soon as the call returns; fetch waits for the stream, and says what failed on it. Returns
- * as a launch. */
-int fref_gpu_send(const fref_gpu_program *program, void *to, const void *from_host, size_t bytes, struct CUstream_st *stream, char error[256]);
-int fref_gpu_fetch(const fref_gpu_program *program, void *to_host, const void *from, size_t bytes, struct CUstream_st *stream, char error[256]);
-
 #ifdef __cplusplus
 }
 #endif

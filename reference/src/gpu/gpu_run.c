@@ -100,15 +100,17 @@ double fref__run_amax(fref__run *run, double *out, int64_t elements)
     return fref__z_of(elements);
 }
 
+static void check(fref__run *run, int result)
+{
+    if (run->status == 0 && gpu_driver_say(run->gpu->driver, result, "the oracle on the GPU failed", run->error) != 0)
+        run->status = EIO;
+}
+
 int fref__run_end(fref__run *run)
 {
-    const fref__driver *driver = run->gpu->driver;
-    const int result = driver->stream_synchronize(run->stream);
+    const int result = run->gpu->driver->stream_synchronize(run->stream);
     run->gpu->owes = false;
-    if (run->status == 0 && result != 0) {
-        fref__driver_say(driver, run->error, "the oracle on the GPU failed", result);
-        run->status = EIO;
-    }
+    check(run, result);
     if (run->status == 0 && *run->gpu->trouble) {
         snprintf(run->error, 256, "the oracle on the GPU does not know this: a NaN, an infinity or more than 2^120 in the inputs");
         run->status = ENOTSUP;
@@ -129,9 +131,8 @@ void *fref__run_memory(fref__run *run, fref__buffer which, int64_t bytes)
         }
         gpu->buffer[which].bytes = 0;
         const int result = gpu->driver->memory_alloc(&gpu->buffer[which].at, size);
-        if (result != 0) {
-            fref__driver_say(gpu->driver, run->error, "no memory for the oracle on the GPU", result);
-            run->status = result == FREF__OUT_OF_MEMORY ? ENOMEM : EIO;
+        if (gpu_driver_say(gpu->driver, result, "no memory for the oracle on the GPU", run->error) != 0) {
+            run->status = result == GPU_OUT_OF_MEMORY ? ENOMEM : EIO;
             return NULL;
         }
         gpu->buffer[which].bytes = size;
@@ -146,13 +147,8 @@ double *fref__run_doubles(fref__run *run, fref__buffer which, int64_t count)
 
 void fref__run_clear(fref__run *run, void *at, int64_t bytes)
 {
-    if (run->status != 0 || bytes <= 0)
-        return;
-    const int result = run->gpu->driver->memory_set((fref__address)(uintptr_t)at, 0, (size_t)bytes, run->stream);
-    if (result == 0)
-        return;
-    fref__driver_say(run->gpu->driver, run->error, "the oracle on the GPU failed", result);
-    run->status = EIO;
+    if (run->status == 0 && bytes > 0)
+        check(run, run->gpu->driver->memory_set((gpu_address)(uintptr_t)at, 0, (size_t)bytes, run->stream));
 }
 
 static void launch(fref__run *run, fref__kernel kernel, const unsigned grid[3], int threads, int argument)
@@ -163,9 +159,10 @@ static void launch(fref__run *run, fref__kernel kernel, const unsigned grid[3], 
 #undef AS_SIZE
     };
     void *arguments[] = { &run->call, &argument };
-    if (run->status == 0 && grid[0] > 0)
-        run->status = fref_gpu_launch(run->gpu->program, kernel, grid, (const unsigned[]){ (unsigned)threads, 1, 1 },
-                                      doubles[kernel] * (unsigned)sizeof(double), run->stream, arguments, run->error);
+    if (run->status == 0 && grid[0] > 0 &&
+        gpu_launch(run->gpu->module, kernel, grid, (const unsigned[]){ (unsigned)threads, 1, 1 },
+                   doubles[kernel] * (unsigned)sizeof(double), run->stream, arguments, run->error) != 0)
+        run->status = EIO;
 }
 
 static bool fit(fref__run *run, int64_t blocks, int64_t most)

@@ -4,9 +4,9 @@
 #define FREF_GPU_RUN_H
 
 #include <fref/gpu.h>
+#include <gpu/gpu_module.h>
 
 #include "../../cuda/oracle_kernels.h"
-#include "gpu/gpu_driver.h"
 
 /* Scratch memory, each piece as large as it ever had to be. X(NAME) */
 #define FREF__BUFFER_LIST(X)                                                                                                       \
@@ -25,8 +25,8 @@ typedef enum fref__buffer {
 } fref__buffer;
 
 struct fref_gpu {
-    const fref__driver *driver;
-    fref_gpu_program *program;
+    const gpu_driver *driver;
+    gpu_module *module;
     size_t budget; /* bytes that one lot may take; 0: what is free decides */
     bool wide;     /* its shared memory holds a wide tile's steps */
     int busy;      /* blocks that keep every GPU busy */
@@ -37,13 +37,15 @@ struct fref_gpu {
     bool owes;                 /* and one has not yet said what it found in its inputs */
     volatile int32_t *trouble; /* on the host, where kernels say it */
     struct {
-        fref__address at;
+        gpu_address at;
         size_t bytes;
     } buffer[FREF__BUFFER_COUNT];
 };
 
+/* The kernels of reference/cuda, made a part of the library when it is built; empty without a CUDA compiler. */
+extern const gpu_image fref__gpu_image;
 /* With an image that is not this library's: the tests'. */
-int fref__gpu_create(fref_gpu **out, const void *image, char error[256]);
+int fref__gpu_create(fref_gpu **out, const gpu_image *image, char error[256]);
 
 /* After the first failure nothing is launched any more; `status` and `error` keep it. */
 typedef struct fref__run {

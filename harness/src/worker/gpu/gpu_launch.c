@@ -4,12 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "try.h"
+
 #define MOST_BLOCKS 2048 /* kernels go on from there: enough for every GPU */
 
-/* harness/cuda, as lib/cuda/make_image.cmake embeds it. */
-extern const unsigned char facts_image_of_kernels[];
-extern const size_t facts_image_of_kernels_bytes;
-extern const char facts_image_of_kernels_about[];
+extern const gpu_image facts_image_of_kernels; /* of harness/cuda */
 
 bool facts_gpu_load(facts_gpu *gpu, char error[256])
 {
@@ -19,15 +18,11 @@ bool facts_gpu_load(facts_gpu *gpu, char error[256])
 #undef AS_NAME
     };
     struct CUctx_st *previous;
-    if (facts_image_of_kernels_bytes == 0) {
-        snprintf(error, 256, "the harness was built without kernels: %.200s", facts_image_of_kernels_about);
-        return false;
-    }
     if (fattn_context_enter(&previous, gpu->context) != FATTN_OK) {
         snprintf(error, 256, "%.250s", fattn_last_error());
         return false;
     }
-    int status = fref_gpu_program_create(&gpu->program, facts_image_of_kernels, names, FACTS_KERNEL_COUNT, error);
+    int status = gpu_module_create(&gpu->kernels, NULL, &facts_image_of_kernels, names, FACTS_KERNEL_COUNT, error);
     fattn_context_leave(gpu->context, previous);
     return status == 0;
 }
@@ -45,14 +40,8 @@ fattn_status facts_gpu_launch_blocks(facts_gpu *gpu, facts_kernel kernel, int64_
     void *arguments[] = { call };
     if (blocks <= 0)
         return FATTN_OK;
-    fattn_status status = fattn_context_enter(&previous, gpu->context);
-    if (status != FATTN_OK) {
-        snprintf(gpu->text, sizeof gpu->text, "%.250s", fattn_last_error());
-        return status;
-    }
-    int failed = fref_gpu_launch(gpu->program, (size_t)kernel, grid, block, 0, gpu->stream, arguments, gpu->text);
-    fattn_context_leave(gpu->context, previous);
-    return failed ? FATTN_DEVICE_FAULT : FATTN_OK;
+    TRY(facts_gpu_said(gpu, fattn_context_enter(&previous, gpu->context)));
+    return facts_gpu_leave(gpu, previous, gpu_launch(gpu->kernels, kernel, grid, block, 0, gpu->stream, arguments, gpu->text));
 }
 
 fattn_status facts_gpu_launch(facts_gpu *gpu, facts_kernel kernel, int64_t work, void *call)

@@ -2,6 +2,8 @@
 #ifndef FACTS_GPU_LAUNCH_H
 #define FACTS_GPU_LAUNCH_H
 
+#include <gpu/gpu_module.h>
+
 #include "worker_gpu.h"
 
 #include "../../../cuda/calls.h"
@@ -35,7 +37,7 @@ struct facts_kept_block {
 struct facts_gpu {
     fattn_context *context;
     struct CUstream_st *stream;
-    fref_gpu_program *program;
+    gpu_module *kernels;
     fref_gpu *oracle;                     /* NULL until it is used */
     facts_counter *counters;              /* on the device */
     int64_t *watched[FACTS_COUNTERS / 2]; /* where counter 2n less counter 2n + 1 is added */
@@ -50,6 +52,8 @@ struct facts_gpu {
 
 /* Keeps the library's words of a failure; the status, as it is. */
 fattn_status facts_gpu_said(facts_gpu *gpu, fattn_status status);
+/* Leaves the GPU's context; what a call of gpu_module.h in it gave, as a status. */
+fattn_status facts_gpu_leave(facts_gpu *gpu, struct CUctx_st *previous, int result);
 /* Releases the oracle; the context is current. */
 void facts_gpu_forget(facts_gpu *gpu);
 /* The kernels of this build into the context. */

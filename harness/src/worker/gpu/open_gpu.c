@@ -7,6 +7,7 @@
 
 #include "fattn/device.h"
 #include "gpu_launch.h"
+#include "try.h"
 
 bool facts_gpu_open(facts_gpu **out, fattn_context *context, struct CUstream_st *stream, char error[256])
 {
@@ -30,7 +31,7 @@ void facts_gpu_close(facts_gpu *gpu, bool lost)
     struct CUctx_st *previous;
     if (gpu && !lost && fattn_context_enter(&previous, gpu->context) == FATTN_OK) {
         facts_gpu_forget(gpu);
-        fref_gpu_program_destroy(gpu->program);
+        gpu_module_destroy(gpu->kernels);
         fattn_context_leave(gpu->context, previous);
         (void)facts_gpu_trim(gpu);
         fattn_buffer_destroy(gpu->context, gpu->counters);
@@ -58,6 +59,12 @@ fattn_status facts_gpu_said(facts_gpu *gpu, fattn_status status)
     return status;
 }
 
+fattn_status facts_gpu_leave(facts_gpu *gpu, struct CUctx_st *previous, int result)
+{
+    fattn_context_leave(gpu->context, previous);
+    return result ? FATTN_DEVICE_FAULT : FATTN_OK;
+}
+
 fattn_status facts_gpu_wait(facts_gpu *gpu)
 {
     return facts_gpu_said(gpu, fattn_stream_synchronize(gpu->context, gpu->stream));
@@ -69,12 +76,8 @@ fattn_status facts_gpu_send(facts_gpu *gpu, void *to, const void *from_host, siz
     struct CUctx_st *previous;
     if (bytes == 0)
         return FATTN_OK;
-    fattn_status status = facts_gpu_said(gpu, fattn_context_enter(&previous, gpu->context));
-    if (status != FATTN_OK)
-        return status;
-    const int failed = fref_gpu_send(gpu->program, to, from_host, bytes, gpu->stream, gpu->text);
-    fattn_context_leave(gpu->context, previous);
-    return failed ? FATTN_DEVICE_FAULT : FATTN_OK;
+    TRY(facts_gpu_said(gpu, fattn_context_enter(&previous, gpu->context)));
+    return facts_gpu_leave(gpu, previous, gpu_send(gpu->kernels, to, from_host, bytes, gpu->stream, gpu->text));
 }
 
 fattn_status facts_gpu_fetch(facts_gpu *gpu, void *to_host, const void *from, size_t bytes)
@@ -82,10 +85,6 @@ fattn_status facts_gpu_fetch(facts_gpu *gpu, void *to_host, const void *from, si
     struct CUctx_st *previous;
     if (bytes == 0)
         return facts_gpu_wait(gpu);
-    fattn_status status = facts_gpu_said(gpu, fattn_context_enter(&previous, gpu->context));
-    if (status != FATTN_OK)
-        return status;
-    const int failed = fref_gpu_fetch(gpu->program, to_host, from, bytes, gpu->stream, gpu->text);
-    fattn_context_leave(gpu->context, previous);
-    return failed ? FATTN_DEVICE_FAULT : FATTN_OK;
+    TRY(facts_gpu_said(gpu, fattn_context_enter(&previous, gpu->context)));
+    return facts_gpu_leave(gpu, previous, gpu_fetch(gpu->kernels, to_host, from, bytes, gpu->stream, gpu->text));
 }

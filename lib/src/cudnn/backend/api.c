@@ -10,7 +10,6 @@
 #include "core/context.h"
 #include "core/error.h"
 #include "core/libraries.h"
-#include "cuda.h"
 #include "cudnn_nvrtc.h"
 #include "log.h"
 
@@ -78,9 +77,10 @@ static fattn_status load(fattn__cudnn *api, const char *nvrtc, const char *drive
     if (fattn__foreign_cudnn(api->dir, foreign, sizeof foreign))
         return fattn__fail(FATTN_ENVIRONMENT, "this process has mapped %s already; cuDNN's libraries must come from %s", foreign, api->dir);
     void *cudnn = NULL;
-    fattn_status st = fattn__driver_map(&api->driver, driver);
-    if (st == FATTN_OK && nvrtc != NULL)
-        st = fattn__nvrtc_map(&api->nvrtc, nvrtc);
+    api->driver = dlopen(driver != NULL ? driver : "libcuda.so.1", RTLD_NOW | RTLD_GLOBAL);
+    if (api->driver == NULL)
+        return fattn__fail(FATTN_ENVIRONMENT, "no CUDA driver: %s", dlerror());
+    fattn_status st = nvrtc != NULL ? fattn__nvrtc_map(&api->nvrtc, nvrtc) : FATTN_OK;
     if (st == FATTN_OK)
         st = map_cudnn(api->dir, &cudnn);
     if (st == FATTN_OK)

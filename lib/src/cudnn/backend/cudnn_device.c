@@ -131,7 +131,7 @@ fattn_status fattn_context_describe(fattn_context *context, char *out, size_t ca
         return fattn__fail(FATTN_UNSUPPORTED, "cuDNN %d cannot describe a device: that came with 9.8", context->api->version);
     char *text;
     fattn__log_buffer log;
-    fattn__cuda_context previous;
+    struct CUctx_st *previous;
     fattn_status st = fattn__enter(context, &previous);
     if (st != FATTN_OK)
         return st;

@@ -276,7 +276,7 @@ bool fattn__cudnn_overrides(const fattn_plan *plan)
 void fattn__cudnn_done(fattn_plan *plan)
 {
     fattn__compiled *compiled = plan->state;
-    fattn__cuda_context previous;
+    struct CUctx_st *previous;
     if (compiled == NULL)
         return;
     const bool alive = fattn__context_alive(plan->context) && fattn__enter(plan->context, &previous) == FATTN_OK;

@@ -135,7 +135,7 @@ static fattn_status launch(const fattn_plan *plan, const fattn_problem *as, cons
 {
     fattn_context *context = plan->context;
     const fattn__compiled *compiled = plan->state;
-    fattn__cuda_context previous;
+    struct CUctx_st *previous;
     fattn__handle_slot *slot;
     TRY(fattn__enter(context, &previous));
     fattn_status st = fattn__handles_take(context->handles, context->api, stream, &slot);

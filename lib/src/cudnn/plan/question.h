@@ -10,7 +10,7 @@
 
 typedef struct fattn__question {
     fattn_context *context;
-    fattn__cuda_context previous;
+    struct CUctx_st *previous;
     fattn__handle_slot *slot; /* NULL unless a GPU */
     fattn__graph graph;
     fattn__offer offer; /* of mode A */

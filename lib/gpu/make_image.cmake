@@ -1,4 +1,4 @@
-# Compiles kernels into one fat binary and writes a C file that embeds it as SYMBOL, SYMBOL_bytes and SYMBOL_about. Run by the build:
+# Compiles kernels into one fat binary and writes a C file that embeds it: SYMBOL, a gpu_image. Run by the build (facts_kernel_image):
 #   cmake -DSYMBOL=NAME "-DWHOSE=the math backend" -DOUT=FILE.c -DNVCC=PATH -DSOURCES=A.cu;B.cu -DREAD=every;file;they;read -DINCLUDE=DIRS -DARCHS=80;90
 #         -DSTORE=FOLDER -DSTRICT=ON [-DEACH=ON: each architecture from its own front end] -P make_image.cmake
 #
@@ -11,8 +11,7 @@ set(FLAGS -fatbin -std=c++17 -O3 --threads 2 -allow-unsupported-compiler)
 # The C file. The image is copied beside it: the store may lose what is old.
 function(write_image about kept)
   set(bytes 0)
-  set(embed "extern const unsigned char ${SYMBOL}[];
-const unsigned char ${SYMBOL}[] = { 0 };")
+  set(embed "static const unsigned char ${SYMBOL}_data[] = { 0 };")
   string(REGEX REPLACE "\\.c$" ".fatbin" image ${OUT})
   file(REMOVE ${image})
   if(kept)
@@ -20,20 +19,18 @@ const unsigned char ${SYMBOL}[] = { 0 };")
     file(SIZE ${image} bytes)
     string(REPLACE "\\" "\\\\" literal "${image}")
     string(REPLACE "\"" "\\\"" literal "${literal}")
-    set(embed "extern const unsigned char ${SYMBOL}[];
-__asm__(\".pushsection .rodata\\n.balign 64\\n.globl ${SYMBOL}\\n.hidden ${SYMBOL}\\n\"
-        \"${SYMBOL}:\\n.incbin \\\"${literal}\\\"\\n.popsection\\n\");")
+    set(embed "extern const unsigned char ${SYMBOL}_data[];
+__asm__(\".pushsection .rodata\\n.balign 64\\n.globl ${SYMBOL}_data\\n.hidden ${SYMBOL}_data\\n\"
+        \"${SYMBOL}_data:\\n.incbin \\\"${literal}\\\"\\n.popsection\\n\");")
   endif()
   string(REPLACE "\\" "\\\\" about "${about}")
   string(REPLACE "\"" "\\\"" about "${about}")
-  file(WRITE ${OUT} "/* Made by lib/cuda/make_image.cmake. */
-#include <stddef.h>
+  file(WRITE ${OUT} "/* Made by lib/gpu/make_image.cmake. */
+#include <gpu/gpu_module.h>
 
 ${embed}
-extern const size_t ${SYMBOL}_bytes;
-const size_t ${SYMBOL}_bytes = ${bytes};
-extern const char ${SYMBOL}_about[];
-const char ${SYMBOL}_about[] = \"${about}\";
+extern const gpu_image ${SYMBOL};
+const gpu_image ${SYMBOL} = { ${SYMBOL}_data, ${bytes}, \"${about}\" };
 ")
 endfunction()
 

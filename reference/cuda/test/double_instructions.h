@@ -28,16 +28,16 @@ template <class F> inline void multiply_given(emulate::warp &w)
     static double left[16][8], right[8][8];
     for (int l = 0; l < 32; l++) {
         for (int n = 0; n < 4; n++)
-            left[l / 4 + n % 2 * 8][l % 4 + n / 2 * 4] = w.given[l][n];
+            left[l / 4 + n % 2 * 8][l % 4 + n / 2 * 4] = w.given<double>(l)[n];
         for (int n = 0; n < 2; n++)
-            right[l % 4 + n * 4][l / 4] = w.given[l][4 + n];
+            right[l % 4 + n * 4][l / 4] = w.given<double>(l)[4 + n];
     }
     for (int l = 0; l < 32; l++)
         for (int n = 0; n < 4; n++) {
-            double sum = w.given[l][6 + n];
+            double sum = w.given<double>(l)[6 + n];
             for (int k = 0; k < 8; k++)
                 sum = F::add(sum, left[l / 4 + n / 2 * 8][k], right[k][l % 4 * 2 + n % 2]);
-            w.taken[l][n] = sum;
+            w.taken<double>(l)[n] = sum;
         }
 }
 
@@ -50,12 +50,12 @@ struct exactly {
 
 inline void multiply(double c[4], const double a[4], const double b[2])
 {
-    double *given = emulate::mine().given[emulate::lane()];
+    double *given = emulate::given<double>();
     memcpy(given, a, 4 * sizeof *a);
     memcpy(given + 4, b, 2 * sizeof *b);
     memcpy(given + 6, c, 4 * sizeof *c);
     emulate::together([](emulate::warp &w) { multiply_given<exactly>(w); });
-    memcpy(c, emulate::mine().taken[emulate::lane()], 4 * sizeof *c);
+    memcpy(c, emulate::taken<double>(), 4 * sizeof *c);
 }
 
 /* As little as the unit may make of it: whatever a sum cannot hold is cut off after each addition, and what is subnormal is 0. */
@@ -74,7 +74,7 @@ struct roughly {
 
 inline void multiply_roughly(float c[4], const float a[4], const float b[2])
 {
-    double *given = emulate::mine().given[emulate::lane()];
+    double *given = emulate::given<double>();
     for (int n = 0; n < 4; n++) {
         given[n] = a[n];
         given[6 + n] = c[n];
@@ -86,5 +86,5 @@ inline void multiply_roughly(float c[4], const float a[4], const float b[2])
             abort();
     emulate::together([](emulate::warp &w) { multiply_given<roughly>(w); });
     for (int n = 0; n < 4; n++)
-        c[n] = (float)emulate::mine().taken[emulate::lane()][n];
+        c[n] = (float)emulate::taken<double>()[n];
 }

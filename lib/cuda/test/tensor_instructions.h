@@ -75,17 +75,19 @@ template <bool TRANSPOSED> inline void load_matrices(uint32_t out[4], const uint
 {
     if ((uintptr_t)at % 16 != 0)
         abort();
-    emulate::mine().address[emulate::lane()] = at;
+    *emulate::given<const uint16_t *>() = at;
     emulate::together([](emulate::warp &w) {
         for (int l = 0; l < 32; l++)
             for (int m = 0; m < 4; m++) {
                 const int a = l / 4, b = l % 4 * 2;
-                const uint32_t low = TRANSPOSED ? w.address[m * 8 + b][a] : w.address[m * 8 + a][b];
-                const uint32_t high = TRANSPOSED ? w.address[m * 8 + b + 1][a] : w.address[m * 8 + a][b + 1];
-                w.taken[l][m] = low | high << 16;
+                const uint32_t low =
+                    TRANSPOSED ? (*w.given<const uint16_t *>(m * 8 + b))[a] : (*w.given<const uint16_t *>(m * 8 + a))[b];
+                const uint32_t high =
+                    TRANSPOSED ? (*w.given<const uint16_t *>(m * 8 + b + 1))[a] : (*w.given<const uint16_t *>(m * 8 + a))[b + 1];
+                w.taken<uint32_t>(l)[m] = low | high << 16;
             }
     });
-    memcpy(out, emulate::mine().taken[emulate::lane()], 16);
+    memcpy(out, emulate::taken<uint32_t>(), 16);
 }
 
 template <class T> inline float half_of(uint32_t pair, int which)
@@ -100,28 +102,28 @@ template <class T> inline void multiply_warp(emulate::warp &w)
     for (int l = 0; l < 32; l++)
         for (int i = 0; i < 2; i++) {
             for (int r = 0; r < 4; r++)
-                a[l / 4 + r % 2 * 8][l % 4 * 2 + i + r / 2 * 8] = half_of<T>(w.given[l][r], i);
+                a[l / 4 + r % 2 * 8][l % 4 * 2 + i + r / 2 * 8] = half_of<T>(w.given<uint32_t>(l)[r], i);
             for (int r = 0; r < 2; r++)
-                b[l % 4 * 2 + i + r * 8][l / 4] = half_of<T>(w.given[l][4 + r], i);
+                b[l % 4 * 2 + i + r * 8][l / 4] = half_of<T>(w.given<uint32_t>(l)[4 + r], i);
         }
     for (int l = 0; l < 32; l++)
         for (int r = 0; r < 4; r++) {
             const int row = l / 4 + r / 2 * 8, column = l % 4 * 2 + r % 2;
-            float sum = __uint_as_float(w.given[l][6 + r]);
+            float sum = __uint_as_float(w.given<uint32_t>(l)[6 + r]);
             for (int k = 0; k < 16; k++)
                 sum += a[row][k] * b[k][column];
-            w.taken[l][r] = __float_as_uint(sum);
+            w.taken<uint32_t>(l)[r] = __float_as_uint(sum);
         }
 }
 
 template <class T> inline void multiply(float c[4], const uint32_t a[4], const uint32_t b[2])
 {
-    uint32_t *given = emulate::mine().given[emulate::lane()];
+    uint32_t *given = emulate::given<uint32_t>();
     memcpy(given, a, 16);
     memcpy(given + 4, b, 8);
     memcpy(given + 6, c, 16);
     emulate::together(multiply_warp<T>);
-    memcpy(c, emulate::mine().taken[emulate::lane()], 16);
+    memcpy(c, emulate::taken<uint32_t>(), 16);
 }
 
 /* What the hardware does with a sum: products exact, truncated at the end. */
@@ -143,9 +145,9 @@ inline void multiply_split_warp(emulate::warp &w)
     for (int l = 0; l < 32; l++)
         for (int part = 0; part < 2; part++) {
             for (int r = 0; r < 4; r++)
-                a[part][l / 4 + r % 2 * 8][l % 4 + r / 2 * 4] = tf32_of(w.given[l][part * 4 + r]);
+                a[part][l / 4 + r % 2 * 8][l % 4 + r / 2 * 4] = tf32_of(w.given<uint32_t>(l)[part * 4 + r]);
             for (int r = 0; r < 2; r++)
-                b[part][l % 4 + r * 4][l / 4] = tf32_of(w.given[l][8 + part * 2 + r]);
+                b[part][l % 4 + r * 4][l / 4] = tf32_of(w.given<uint32_t>(l)[8 + part * 2 + r]);
         }
     for (int l = 0; l < 32; l++)
         for (int r = 0; r < 4; r++) {
@@ -157,17 +159,18 @@ inline void multiply_split_warp(emulate::warp &w)
                     exact += a[step == 0][row][k] * b[step == 1][k][column];
                 sum = towards_zero(exact);
             }
-            w.taken[l][r] = __float_as_uint(sum);
+            w.taken<uint32_t>(l)[r] = __float_as_uint(sum);
         }
 }
 
-inline void multiply_split(float c[4], const uint32_t a_high[4], const uint32_t a_low[4], const uint32_t b_high[2], const uint32_t b_low[2])
+inline void multiply_split(float c[4], const uint32_t a_high[4], const uint32_t a_low[4], const uint32_t b_high[2],
+                           const uint32_t b_low[2])
 {
-    uint32_t *given = emulate::mine().given[emulate::lane()];
+    uint32_t *given = emulate::given<uint32_t>();
     memcpy(given, a_high, 16);
     memcpy(given + 4, a_low, 16);
     memcpy(given + 8, b_high, 8);
     memcpy(given + 10, b_low, 8);
     emulate::together(multiply_split_warp);
-    memcpy(c, emulate::mine().taken[emulate::lane()], 16);
+    memcpy(c, emulate::taken<uint32_t>(), 16);
 }

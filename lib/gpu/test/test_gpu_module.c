@@ -2,9 +2,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include <fref/gpu.h>
-
-#include "gpu/gpu_driver.h"
+#include <gpu/gpu_module.h>
 
 static int reads_host_pages;
 
@@ -32,7 +30,7 @@ static int context_device(int *out)
 static int attribute(int *out, int which, int device)
 {
     (void)device;
-    *out = which == FREF__READS_HOST_PAGES ? reads_host_pages : 0;
+    *out = which == GPU_READS_HOST_PAGES ? reads_host_pages : 0;
     return 0;
 }
 
@@ -43,7 +41,7 @@ static int load(struct CUmod_st **out, const void *image)
     return 0;
 }
 
-static int send(fref__address to, const void *from, size_t bytes, struct CUstream_st *stream)
+static int send(gpu_address to, const void *from, size_t bytes, struct CUstream_st *stream)
 {
     (void)stream;
     pending.to = (void *)(uintptr_t)to;
@@ -62,40 +60,41 @@ static int wait(struct CUstream_st *stream)
     return 0;
 }
 
-static fref_gpu_program *pretended(void)
+static gpu_module *pretended(void)
 {
-    static fref__driver driver;
+    static gpu_driver driver;
     char error[256] = "";
-    fref_gpu_program *program;
-    driver = (fref__driver){ .context_get = context_get,
-                             .context_device = context_device,
-                             .device_attribute = attribute,
-                             .module_load = load,
-                             .copy_to_device = send,
-                             .stream_synchronize = wait };
-    fref__driver_replace(&driver);
-    cr_assert_eq(fref_gpu_program_create(&program, "", NULL, 0, error), 0, "%s", error);
-    return program;
+    gpu_module *module;
+    const gpu_image image = { (const unsigned char *)"", 1, "pretended" };
+    driver = (gpu_driver){ .context_get = context_get,
+                           .context_device = context_device,
+                           .device_attribute = attribute,
+                           .module_load = load,
+                           .send = send,
+                           .stream_synchronize = wait };
+    gpu_driver_replace(&driver);
+    cr_assert_eq(gpu_module_create(&module, NULL, &image, NULL, 0, error), 0, "%s", error);
+    return module;
 }
 
-Test(gpu_program, what_is_sent_may_be_changed_where_the_gpu_reads_the_hosts_pages)
+Test(gpu_module, what_is_sent_may_be_changed_where_the_gpu_reads_the_hosts_pages)
 {
     char error[256] = "", here[] = "first", there[sizeof here] = "";
     reads_host_pages = 1;
-    fref_gpu_program *program = pretended();
-    cr_assert_eq(fref_gpu_send(program, there, here, sizeof here, NULL, error), 0);
+    gpu_module *module = pretended();
+    cr_assert_eq(gpu_send(module, there, here, sizeof here, NULL, error), 0);
     memcpy(here, "other", sizeof here);
     wait(NULL);
     cr_expect_str_eq(there, "first");
-    fref_gpu_program_destroy(program);
+    gpu_module_destroy(module);
 }
 
-Test(gpu_program, nothing_waits_where_the_driver_takes_a_copy)
+Test(gpu_module, nothing_waits_where_the_driver_takes_a_copy)
 {
     char error[256] = "", here[] = "first", there[sizeof here] = "";
     reads_host_pages = 0;
-    fref_gpu_program *program = pretended();
-    cr_assert_eq(fref_gpu_send(program, there, here, sizeof here, NULL, error), 0);
+    gpu_module *module = pretended();
+    cr_assert_eq(gpu_send(module, there, here, sizeof here, NULL, error), 0);
     cr_expect_eq(pending.waits, 0);
-    fref_gpu_program_destroy(program);
+    gpu_module_destroy(module);
 }
