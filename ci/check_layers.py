@@ -13,13 +13,17 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import structure
 
 HOME = pathlib.Path(__file__).resolve().parent.parent
-HARNESS = r"(case|numbers|record|builds|search|audit|supervisor|commands|worker)/"
+HARNESS = r"(case|numbers|record|builds|search|audit|emulation|supervisor|commands|worker)/"
 
 # folder (a regular expression on the path), what its text may not have, why. Comments and strings do not count, but for #include.
 RULES = [
     (r"^reference/(src|include|test|cuda)/", rf'#\s*include\s*["<](fattn/|(\.\./)+lib|cudnn|cuda|jansson|{HARNESS})',
      "the reference has its own vocabulary: of lib/ it includes gpu/*.h alone, which compute nothing; nothing of the harness or of cuDNN"),
     (r"^lib/gpu/(?!test/)", r'#\s*include\s*["<](?!gpu/|[a-z]+\.h>)', "lib/gpu knows nobody who uses it: an oracle and its subject share it"),
+    (r"^reference/(?!test/support/flash_answers)", r'#\s*include\s*["<]flash/',
+     "the harness's emulated kernel, which shares no arithmetic with the reference, is for the tests of the error model alone"),
+    (r"^harness/src/flash/", rf'#\s*include\s*["<](fattn/|jansson|(?!numbers/(dtype|philox)\.h){HARNESS})',
+     "the emulated kernel knows the reference's words, types and random bits, not who asks"),
     (r"^reference/(src|include)/", r"\bfattn_\w+", "the reference names nothing of the library"),
     (r"^lib/(src|include|nulldriver|cuda)/", rf'#\s*include\s*["<](fref/|\.\./\.\./(reference|harness)|{HARNESS})',
      "the library includes nothing of the harness or the reference"),

@@ -15,6 +15,8 @@ BAD = {
     "reference/cuda/test/a.h": '#include "../../../lib/src/context.h"\n',
     "lib/gpu/a.c": "#include <fattn/fattn.h>\n",
     "lib/gpu/b.c": 'void f(void) { fprintf(e, "x"); }\n',
+    "reference/src/f.c": '#include "flash/flash.h"\n',
+    "harness/src/flash/a.c": '#include "emulation/scene.h"\n',
     "lib/src/a.c": "#include <fref/fref.h>\n",
     "lib/src/b.c": 'void f(void) { printf("x"); }\n',
     "lib/src/cudnn/c.c": "const char *p = getenv(name);\n",
@@ -30,6 +32,8 @@ GOOD = {
     "reference/src/d.c": '#include <math.h>\n#include "fref/fref.h"\n',
     "reference/src/e.c": "#include <gpu/gpu_module.h>\n",
     "lib/gpu/c.c": "#include <gpu/gpu_driver.h>\n#include <dlfcn.h>\n",
+    "reference/test/support/flash_answers.h": '#include "flash/flash.h"\n',
+    "harness/src/flash/b.c": '#include "numbers/dtype.h"\n#include <fref/fref.h>\n',
     "harness/src/worker/a.c": '#include "fattn/fattn.h"\n#include "fref/fref.h"\n',
 }
 

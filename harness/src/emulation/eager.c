@@ -3,19 +3,14 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "head.h"
-
-static double or_1(double x)
-{
-    return x > 0.0 || x < 0.0 ? x : 1.0;
-}
+#include "flash/flash_head.h"
 
 /* One row: Q scaled and cast first, then the product, bias, softmax and P V, each cast. */
 static double row_error(const facts_scene *x, const facts_head *h, int64_t i, double *s)
 {
     const fref_problem *p = &x->asked;
     facts_range keys = facts_head_keys(h, i);
-    double max = -INFINITY, sum = 0.0, most = 0.0, descale_v = or_1(x->in[FACTS_TENSOR_V].descale);
+    double max = -INFINITY, sum = 0.0, most = 0.0, descale_v = facts_or_1(x->in[FACTS_TENSOR_V].descale);
     facts_grid out = facts_grid_of(x->out[FACTS_SLOT_O].slot.type);
     for (int64_t j = keys.first; j < keys.last; j++) {
         double dot = 0.0;
@@ -33,7 +28,7 @@ static double row_error(const facts_scene *x, const facts_head *h, int64_t i, do
     for (int64_t j = keys.first; j < keys.last; j++)
         s[j] = facts_cast(h->in, facts_cast(h->in, s[j] / sum) * (double)facts_head_keep(h, i, j));
     const double *want = x->out[FACTS_SLOT_O].answer.want + ((h->b * p->heads_q + h->h) * p->rows + i) * p->dim_v;
-    double gamma = or_1(p->scales.scale_s) * or_1(p->scales.descale_s);
+    double gamma = facts_or_1(p->scales.scale_s) * facts_or_1(p->scales.descale_s);
     for (int64_t c = 0; c < p->dim_v; c++) {
         double o = 0.0;
         for (int64_t j = keys.first; j < keys.last; j++)

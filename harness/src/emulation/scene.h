@@ -6,7 +6,7 @@
 #ifndef FACTS_EMULATION_SCENE_H
 #define FACTS_EMULATION_SCENE_H
 
-#include "kernel.h"
+#include "flash/flash.h"
 #include "numbers/expect/expectation.h"
 #include "numbers/judge/calibration.h"
 

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "case/words/fail.h"
-#include "liars.h"
+#include "flash/flash_liars.h"
 #include "numbers/judge/calibration.h"
 
 /* X(SYMBOL, "word", forward rows, keys; backward rows, keys): backward 0: not asked */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cast.h"
+#include "flash/flash_cast.h"
 #include "numbers/dtype.h"
 
 void facts_answers_destroy(facts_answers *a)

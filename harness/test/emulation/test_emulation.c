@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "emulation/cast.h"
+#include "flash/flash_cast.h"
 #include "emulation/clean.h"
 #include "emulation/criteria.h"
 #include "emulation/scenes.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "emulation/kernel.h"
+#include "flash/flash.h"
 #include "numbers/check/check.h"
 #include "numbers/dtype.h"
 #include "numbers/expect/expect_whole.h"

@@ -47,23 +47,20 @@ fref_modified modify_exactly(const void *owner, double s, const int64_t at[4])
     return m;
 }
 
-float modify_in_fp32(mod_kind kind, float s, const int64_t at[4], float *slope)
+fref_modified modify_in_fp32(const void *owner, double score, const int64_t at[4])
 {
-    float t, ignored;
-    slope = slope ? slope : &ignored;
-    *slope = 1.0F;
-    switch (kind) {
-    case MOD_SOFTCAP:
-        t = tanhf(s / (float)CAP);
-        *slope = 1.0F - t * t;
-        return (float)CAP * t;
-    case MOD_TEMPERATURE:
-        *slope = 1.0F / (float)TEMPERATURE;
-        return s * *slope;
-    case MOD_RELPOS:
-        return s + (float)SLOPE * (float)(at[3] - at[2]);
-    default:
-        *slope = visible(kind, at) ? 1.0F : 0.0F;
-        return visible(kind, at) ? s : -INFINITY;
+    const mod_kind kind = *(const mod_kind *)owner;
+    const float s = (float)score;
+    float value = visible(kind, at) ? s : -INFINITY, slope = visible(kind, at) ? 1.0F : 0.0F;
+    if (kind == MOD_SOFTCAP) {
+        const float t = tanhf(s / (float)CAP);
+        value = (float)CAP * t;
+        slope = 1.0F - t * t;
+    } else if (kind == MOD_TEMPERATURE) {
+        slope = 1.0F / (float)TEMPERATURE;
+        value = s * slope;
+    } else if (kind == MOD_RELPOS) {
+        value = s + (float)SLOPE * (float)(at[3] - at[2]);
     }
+    return (fref_modified){ .value = (double)value, .slope = (double)slope };
 }

@@ -9,7 +9,7 @@ extern const char *const mod_words[MOD_COUNT];
 
 /* A fref_modification; `owner` points to a mod_kind. */
 fref_modified modify_exactly(const void *owner, double score, const int64_t at[4]);
-/* The value; *slope (may be NULL) too. */
-float modify_in_fp32(mod_kind kind, float score, const int64_t at[4], float *slope);
+/* The value and the slope as a kernel computes them, in fp32. */
+fref_modified modify_in_fp32(const void *owner, double score, const int64_t at[4]);
 
 #endif

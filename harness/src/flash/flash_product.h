@@ -1,6 +1,6 @@
 /* Products as a tensor core adds them: `chunk` products and the accumulator at a time, aligned or exactly, then into a narrow accumulator. */
-#ifndef FACTS_EMULATION_PRODUCT_H
-#define FACTS_EMULATION_PRODUCT_H
+#ifndef FACTS_FLASH_PRODUCT_H
+#define FACTS_FLASH_PRODUCT_H
 
 #include <stdbool.h>
 #include <stdint.h>

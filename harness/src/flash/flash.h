@@ -2,15 +2,15 @@
  *
  * It shares no arithmetic with the reference: online maximum and sum over tiles of keys, base 2 exponentials, P cast to the input type
  * before P V, O rescaled, divided at the end and cast; accumulators in fp32 (or fewer bits), `chunk` products at a time. One switch makes
- * a liar of it (liars.h).
+ * a liar of it (flash_liars.h).
  */
-#ifndef FACTS_EMULATION_KERNEL_H
-#define FACTS_EMULATION_KERNEL_H
+#ifndef FACTS_FLASH_H
+#define FACTS_FLASH_H
 
 #include <fref/fref.h>
 
-#include "liars.h"
-#include "product.h"
+#include "flash_liars.h"
+#include "flash_product.h"
 
 /* How the kernel works. Every combination is right; what is not said is 0. */
 typedef struct facts_kernel {

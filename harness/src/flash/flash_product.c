@@ -1,4 +1,4 @@
-#include "product.h"
+#include "flash_product.h"
 
 #include <string.h>
 

@@ -1,9 +1,9 @@
 /* One query head of one batch entry, as the kernel has it on chip. */
-#ifndef FACTS_EMULATION_HEAD_H
-#define FACTS_EMULATION_HEAD_H
+#ifndef FACTS_FLASH_HEAD_H
+#define FACTS_FLASH_HEAD_H
 
-#include "cast.h"
-#include "kernel.h"
+#include "flash_cast.h"
+#include "flash.h"
 
 #define LOG2E 0x1.715476p+0F /* to fp32 */
 #define LN2 0x1.62e43p-1F
@@ -30,6 +30,12 @@ typedef struct facts_head {
     float *stats;                /* backward: [rows], natural */
     double *memory;
 } facts_head;
+
+/* A scale that is not said is 1. */
+static inline double facts_or_1(double scale)
+{
+    return scale > 0.0 || scale < 0.0 ? scale : 1.0;
+}
 
 /* Loads a head; with O, dO, Stats for a backward. False without memory. */
 bool facts_head_create(facts_head *out, const facts_kernel *kernel, const facts_launch *launch, int64_t b, int64_t h);

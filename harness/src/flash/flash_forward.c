@@ -1,7 +1,7 @@
 /* Forward: blocks of 16 rows, tiles of keys, parts of the keys combined at the end. */
 #include <stdlib.h>
 
-#include "head.h"
+#include "flash_head.h"
 
 #define STORED_ROWS 64 /* rows that one thread block stores */
 
@@ -28,11 +28,6 @@ typedef struct block {
     double scale_s, undo_s; /* of P before its cast; after P V */
     double amax_s, amax_o;
 } block;
-
-static double or_1(double x)
-{
-    return x > 0.0 || x < 0.0 ? x : 1.0;
-}
 
 static bool is(const block *x, facts_liar liar)
 {
@@ -264,7 +259,7 @@ static void store_row(block *x, int64_t r)
     bool dead = !(state.sum > 0.0F) && !is(x, FACTS_LIAR_EMPTY_BATCH);
     bool stored = !(is(x, FACTS_LIAR_Q_TILE_UNWRITTEN) && in_last_rows(x, i));
     bool inside = i < h->len_q || !h->launch->out[FACTS_SLOT_O].first;
-    double descale_v = or_1(h->launch->v->descale), scale_o = or_1(h->p->scales.scale_o);
+    double descale_v = facts_or_1(h->launch->v->descale), scale_o = facts_or_1(h->p->scales.scale_o);
     const float *acc = x->parts[0].acc + r * h->ld_v;
     if (counts(x, i) && state.sum > 0.0F)
         x->amax_s = fmax(x->amax_s, (double)(state.most / state.sum));
@@ -333,8 +328,8 @@ bool facts_emulate_forward(const facts_kernel *kernel, const facts_launch *launc
     bool narrow = launch->type == FREF_E4M3 || launch->type == FREF_E5M2;
     bool ignored = kernel->liar == FACTS_LIAR_SCALE_S_IGNORED;
     double shift = narrow ? exp2(-kernel->lazy) : 1.0;
-    block x = { .scale_s = or_1(p->scales.scale_s) * (kernel->liar == FACTS_LIAR_P_SATURATES ? 1.0 : shift),
-                .undo_s = or_1(p->scales.descale_s) / (kernel->liar == FACTS_LIAR_P_SATURATES ? 1.0 : shift) };
+    block x = { .scale_s = facts_or_1(p->scales.scale_s) * (kernel->liar == FACTS_LIAR_P_SATURATES ? 1.0 : shift),
+                .undo_s = facts_or_1(p->scales.descale_s) / (kernel->liar == FACTS_LIAR_P_SATURATES ? 1.0 : shift) };
     if (ignored) {
         x.scale_s = shift;
         x.undo_s = 1.0 / shift;

@@ -1,9 +1,9 @@
-/* Kernels that are wrong on purpose: the honest emulation (kernel.h) with one thing changed. docs/numerics.md section 11.
+/* Kernels that are wrong on purpose: the honest emulation (flash.h) with one thing changed. docs/numerics.md section 11.
  *
- * A test must catch each of them on the scene that can show it (scenes.h), with one of the standard fills or the named one.
+ * A test must catch each of them on the scene that can show it (emulation/scenes.h), with one of the standard fills or the named one.
  */
-#ifndef FACTS_EMULATION_LIARS_H
-#define FACTS_EMULATION_LIARS_H
+#ifndef FACTS_FLASH_LIARS_H
+#define FACTS_FLASH_LIARS_H
 
 #include <stdbool.h>
 

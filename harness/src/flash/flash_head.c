@@ -1,4 +1,4 @@
-#include "head.h"
+#include "flash_head.h"
 
 #include <stdlib.h>
 
@@ -16,11 +16,6 @@ static const int32_t dtype_of[] = {
 static int64_t padded(int64_t n)
 {
     return (n + 7) / 8 * 8;
-}
-
-static double or_1(double x)
-{
-    return x > 0.0 || x < 0.0 ? x : 1.0;
 }
 
 static bool lies(const facts_head *x, facts_liar forward, facts_liar backward)
@@ -81,7 +76,7 @@ static void believe_lengths(facts_head *x)
 
 static void choose_scale(facts_head *x)
 {
-    double scale = x->p->scale * or_1(x->kernel->scale_factor);
+    double scale = x->p->scale * facts_or_1(x->kernel->scale_factor);
     switch (x->kernel->liar) {
     case FACTS_LIAR_SCALE_1PCT:
     case FACTS_LIAR_B_SCALE_1PCT:
@@ -97,7 +92,7 @@ static void choose_scale(facts_head *x)
         break;
     }
     x->attn_scale = (float)scale;
-    x->scale = (float)(scale * or_1(x->launch->q->descale) * or_1(x->launch->k->descale));
+    x->scale = (float)(scale * facts_or_1(x->launch->q->descale) * facts_or_1(x->launch->k->descale));
     x->log2e = x->kernel->liar == FACTS_LIAR_LOG2E_SHORT ? 1.4427F : LOG2E;
 }
 
@@ -213,7 +208,7 @@ static float bias_of(const facts_head *x, int64_t i, int64_t j)
         row = j % x->p->rows;
         column = i % x->p->keys;
     }
-    double value = element(x, t, h, row, column) * or_1(t->descale);
+    double value = element(x, t, h, row, column) * facts_or_1(t->descale);
     return (float)value * (liar == FACTS_LIAR_BIAS_SCALED ? (float)x->p->scale : 1.0F);
 }
 

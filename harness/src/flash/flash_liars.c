@@ -1,4 +1,4 @@
-#include "liars.h"
+#include "flash_liars.h"
 
 #define AS_WORD(symbol, id, scene, types, fills, what) [FACTS_LIAR_##symbol] = id,
 const char *const facts_liar_words[FACTS_LIAR_COUNT] = { "honest", FACTS_LIAR_LIST(AS_WORD) };

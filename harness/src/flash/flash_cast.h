@@ -1,6 +1,6 @@
 /* The casts of a kernel: a double to the nearest value of a narrow type, ties to even, or toward zero. Values, not codes. */
-#ifndef FACTS_EMULATION_CAST_H
-#define FACTS_EMULATION_CAST_H
+#ifndef FACTS_FLASH_CAST_H
+#define FACTS_FLASH_CAST_H
 
 #include <fref/fref.h>
 #include <math.h>

@@ -1,7 +1,7 @@
 /* Backward: P recomputed from Stats, block by block of 16 rows over all keys. */
 #include <stdlib.h>
 
-#include "head.h"
+#include "flash_head.h"
 
 /* What is summed over query heads of one batch entry, or over all. */
 typedef struct sums {
@@ -24,11 +24,6 @@ typedef struct block {
     double descale_do, descale_v;
 } block;
 
-static double or_1(double x)
-{
-    return x > 0.0 || x < 0.0 ? x : 1.0;
-}
-
 static bool is(const block *x, facts_liar liar)
 {
     return x->head->kernel->liar == liar;
@@ -48,7 +43,7 @@ static float delta_of(const block *x, int64_t i)
     for (int64_t c = 0; c < h->p->dim_v; c++)
         lane[c % 8] = (float)((double)lane[c % 8] + h->d_o[i * h->ld_v + c] * h->o[i * h->ld_v + c]);
     float sum = ((lane[0] + lane[1]) + (lane[2] + lane[3])) + ((lane[4] + lane[5]) + (lane[6] + lane[7]));
-    return (float)((double)sum * (x->descale_do * or_1(h->launch->o->descale)));
+    return (float)((double)sum * (x->descale_do * facts_or_1(h->launch->o->descale)));
 }
 
 static void add_bias(const block *x, int64_t i, int64_t j, float dx)
@@ -181,7 +176,7 @@ static void put_dq(const block *x)
 {
     const facts_head *h = x->head;
     const facts_slot *slot = &h->launch->out[FACTS_SLOT_DQ];
-    double undo = x->undo_dp * or_1(h->launch->k->descale) * (h->kernel->scale_last ? (double)h->attn_scale : 1.0);
+    double undo = x->undo_dp * facts_or_1(h->launch->k->descale) * (h->kernel->scale_last ? (double)h->attn_scale : 1.0);
     if (is(x, FACTS_LIAR_B_DQ_NOSCALE))
         undo /= (double)h->attn_scale;
     const int64_t rows = slot->first ? h->len_q : h->p->rows; /* ragged: behind them lies another sequence */
@@ -189,7 +184,7 @@ static void put_dq(const block *x)
         for (int64_t c = 0; c < h->p->dim_qk; c++) {
             double value = (double)(float)((double)x->dq[i * h->ld_qk + c] * undo);
             x->sums->amax_dq = fmax(x->sums->amax_dq, fabs(value));
-            facts_slot_put(slot, (const int64_t[]){ h->b, h->h, i, c }, value * or_1(h->p->scales.scale_dq));
+            facts_slot_put(slot, (const int64_t[]){ h->b, h->h, i, c }, value * facts_or_1(h->p->scales.scale_dq));
         }
 }
 
@@ -197,7 +192,7 @@ static void run_head(block *x)
 {
     const facts_head *h = x->head;
     const fref_problem *p = h->p;
-    double undo_dk = x->undo_dp * or_1(h->launch->q->descale) * (h->kernel->scale_last ? (double)h->attn_scale : 1.0);
+    double undo_dk = x->undo_dp * facts_or_1(h->launch->q->descale) * (h->kernel->scale_last ? (double)h->attn_scale : 1.0);
     memset(x->dk, 0, (size_t)(h->wide * h->ld_qk) * sizeof *x->dk);
     memset(x->dv, 0, (size_t)(h->wide * h->ld_v) * sizeof *x->dv);
     if (!is(x, FACTS_LIAR_WORKSPACE_DIRTY) || h->b + h->h > 0)
@@ -239,12 +234,12 @@ static bool backward_head(sums *all, const facts_kernel *kernel, const facts_lau
         return false;
     block x = { .sums = all,
                 .dq = (float *)(void *)launch->workspace,
-                .scale_s = or_1(scales->scale_s),
-                .undo_s = or_1(scales->descale_s),
-                .scale_dp = or_1(scales->scale_dp),
-                .undo_dp = or_1(scales->descale_dp),
-                .descale_do = or_1(launch->d_o->descale),
-                .descale_v = or_1(launch->v->descale) };
+                .scale_s = facts_or_1(scales->scale_s),
+                .undo_s = facts_or_1(scales->descale_s),
+                .scale_dp = facts_or_1(scales->scale_dp),
+                .undo_dp = facts_or_1(scales->descale_dp),
+                .descale_do = facts_or_1(launch->d_o->descale),
+                .descale_v = facts_or_1(launch->v->descale) };
     bool ok = create_block(&x, &head);
     if (ok)
         run_head(&x);
@@ -264,7 +259,7 @@ static void put_keys(const facts_launch *launch, facts_slot_id id, int64_t b, co
             for (int64_t c = 0; c < slot->dim[3]; c++) {
                 double value = (double)sum[(h * slot->dim[2] + j) * ld + c];
                 *amax = fmax(*amax, fabs(value));
-                facts_slot_put(slot, (const int64_t[]){ b, h, j, c }, value * or_1(scale));
+                facts_slot_put(slot, (const int64_t[]){ b, h, j, c }, value * facts_or_1(scale));
             }
 }
 
