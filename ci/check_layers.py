@@ -13,7 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import structure
 
 HOME = pathlib.Path(__file__).resolve().parent.parent
-HARNESS = r"(case|numbers|record|builds|search|audit|emulation|supervisor|commands|worker)/"
+HARNESS = r"(case|numbers|record|builds|search|emulation|flash|supervisor|commands|worker)/"
 
 # folder (a regular expression on the path), what its text may not have, why. Comments and strings do not count, but for #include.
 RULES = [
@@ -37,9 +37,6 @@ RULES = [
     (r"^harness/src/search/", r"\b(fopen|open|read|write|printf|fprintf|puts|fputs|getenv|exit|abort|system|popen|time|clock_gettime|rand)\s*\(",
      "a search draws and shrinks without any input or output: it asks through a callback"),
     (r"^harness/src/search/", r'#\s*include\s*["<](\.\./)?(commands|supervisor|worker|builds)/', "a search knows cases and rows, not who asks"),
-    (r"^harness/src/audit/", r"\b(fopen|open|read|write|printf|fprintf|puts|fputs|getenv|exit|abort|system|popen|time|clock_gettime)\s*\(",
-     "rules are read and judged without any input or output"),
-    (r"^harness/src/audit/", r'#\s*include\s*["<](\.\./)?(commands|supervisor|worker|builds)/', "rules know cases and replies, not who asks"),
     (r"^harness/src/numbers/judge/judge", r'#\s*include\s*[<"](fattn/|jansson|record/|worker/)', "the judge sees numbers, not who computed them"),
     (r"^harness/src/(supervisor|commands|record|builds)/", r'#\s*include\s*["<](fattn/|fref/|cuda|cudnn|worker/)',
      "the supervisor knows cuDNN, CUDA, libfattn and libfref through its workers only"),

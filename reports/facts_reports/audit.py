@@ -1,14 +1,265 @@
-"""facts audit --markdown: the rules of other projects beside what the backend answered, as tables for the documentation.
+"""facts audit: the rules of other projects (claims), held against what cuDNN answered on both sides of each rule.
 
-Reads what `facts audit --json` prints, an object for each rule, device and run of versions. The first line has the verdicts with their meanings, gravest first.
+The command calls this package three times. `texts` reads the rules and lists what only the harness can check; `cases` says which cases to ask;
+`judge` reads the record of their answers, judges each rule and prints. With --from the command asks nothing, and `judge` reads records that are there.
 """
+import argparse
 import json
+import sys
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from . import text
+from . import claims, predicate, reader, text
+from .vocabulary import is_finding
 
-AGREES, UNTESTABLE = "agrees", "untestable"
+OK, FINDINGS, BAD_INPUT, ENVIRONMENT, INCOMPLETE, NOTHING = 0, 1, 2, 3, 4, 5
+# What is said of a rule for one version and device. Several of those before AGREES may be; the others only alone.
+MEANINGS = {
+    "too strict": "it refuses what every engine offered computes right",
+    "too loose": "no rule of the project refuses it, and the backend does, or gets it wrong; told under the first rule that shows it",
+    "accepted, numbers not known": "it refuses what the backend accepts; a GPU has to say whether the numbers are right",
+    "not answered": "the backend could not be asked, or the data could not tell",
+    "agrees": "the backend refuses (or gets wrong) what it refuses, and takes the other side",
+    "both sides refused": "the backend refuses the other side too, for a reason that another rule tells: no edge is to be seen",
+    "not asked": "our own library refuses it before cuDNN sees it: nobody could compute it, or no graph of that version can say it",
+}
+STRICT, LOOSE, ACCEPTED, UNKNOWN, AGREES, BLIND, OURS = MEANINGS
+DISAGREE = (STRICT, LOOSE, ACCEPTED, UNKNOWN)
+UNTESTABLE = "untestable"
 
+
+# ---- what a backend answered ------------------------------------------------------------------------------------------------------------
+
+def reply_of(verdict, measured, by_cudnn):
+    """One row's reply. `by_cudnn`: a refusal with a status of cuDNN's; our own refusals have none."""
+    if verdict == "pass":
+        return "passed" if measured else "accepted"
+    if verdict == "unsupported":
+        return "refused" if by_cudnn else "ours"
+    if verdict == "build_fail":
+        return "unbuilt"
+    return "broken" if is_finding(verdict) else "unknown"
+
+
+def join(a, b):
+    """The reply of two rows of one case (engine=all has a row for each configuration); None: no row."""
+    if a is None or b is None or a == b:
+        return a or b
+    # Right numbers beside an engine that does not build: the whole is not known to be right.
+    return next((word for word in ("broken", "unknown", "ours", "refused", "accepted") if word in (a, b)), "accepted")
+
+
+_WEIGHT = {"not_run": 0, "pass": 1, "unsupported": 2, "mistrusted": 3, "inconclusive": 4}   # a finding: 5
+
+
+@dataclass
+class Answer:
+    """What one target said of one case: its worst row since the last attempt that finished, and the reply of all of them."""
+    reply: str = None
+    verdict: str = ""
+    reason: str = ""
+    engines: str = ""
+    finished: int = 0
+
+    def add(self, row, measured):
+        verdict, reason = row["verdict"], row["reason"]
+        by_cudnn = reason.get("class") == "unsupported" and "status" in reason
+        self.reply = join(self.reply, reply_of(verdict, measured, by_cudnn))
+        if self.finished and row["attempt"] > self.finished:
+            self.verdict = self.reason = self.engines = ""
+            self.finished = 0
+        if not row.get("more") and verdict != "not_run":
+            self.finished = row["attempt"]
+        if not self.verdict or _WEIGHT.get(verdict, 5) > _WEIGHT.get(self.verdict, 5):
+            self.verdict = verdict
+            self.reason = "" if verdict == "pass" else text.line(str(reason.get("text") or ""), 8000)[:399]
+        if not self.engines:
+            self.engines = " ".join(str(e["index"]) for e in row["engines"] if isinstance(e, dict) and e.get("mode", "A") == "A" and "index" in e)
+
+    def words(self, measured):
+        """Its reason, what it got wrong, or the engines that it offers."""
+        if self.verdict == "unsupported" and self.reason:
+            return self.reason
+        if self.verdict == "pass":
+            return f"{'right by ' if measured else 'offered: '}engine{'s' if ' ' in self.engines else ''} {self.engines}"
+        return (self.verdict or "no answer") + (f": {self.reason}" if self.reason else "")
+
+
+class Rows:
+    """The rows of records, for reader.read_file."""
+
+    def __init__(self):
+        self.rows = []
+
+    def note(self, word, value):
+        pass
+
+    def only(self, item):
+        return item
+
+    def add_row(self, row):
+        self.rows.append(row)
+
+
+# ---- what a rule is worth ---------------------------------------------------------------------------------------------------------------
+
+@dataclass(frozen=True)
+class Trial:
+    """A case of a rule on one version and device."""
+    refused: bool    # by the rule
+    others: bool     # another rule of the project refuses it, or what the backend says against it is told under another rule
+    reply: str       # None: no row
+
+    @property
+    def word(self):
+        if self.reply in ("refused", "unbuilt", "broken"):
+            return AGREES if self.refused else BLIND if self.others else LOOSE
+        if self.reply == "accepted":
+            return ACCEPTED if self.refused else AGREES
+        if self.reply == "passed":
+            return STRICT if self.refused else AGREES
+        return OURS if self.reply == "ours" else UNKNOWN
+
+
+def judge(trials):
+    """{word: the first trial that shows it}. Where no trial disagrees, one word for all: each side must have been answered as the rule says."""
+    words = [trial.word for trial in trials]
+    said = [word for word in DISAGREE if word in words]
+    if not said and trials:
+        held = all(AGREES in {w for t, w in zip(trials, words) if t.refused is side} for side in {t.refused for t in trials})
+        said = [AGREES if held else BLIND if BLIND in words else OURS]
+    return {word: words.index(word) if word in words else 0 for word in said}
+
+
+@dataclass
+class Found:
+    """What was found of a rule on one device, for a run of versions that agree."""
+    claim: claims.Claim
+    first: tuple     # targets
+    last: tuple
+    verdict: dict    # {word: name of the case that shows it}
+    refuses: bool    # the rule refuses something here
+
+    def says(self, word):
+        """Where a rule refuses nothing, an accepted case says little about the rule."""
+        return word in self.verdict and (word != AGREES or self.refuses)
+
+    def same(self, other):
+        def key(one):
+            return one.claim, one.last[0], one.refuses, {word: name if word != AGREES else "" for word, name in one.verdict.items()}
+
+        return key(self) == key(other)
+
+
+@dataclass
+class Audit:
+    """Rules, the cases of their edges, and what targets answered: answers[(build, device, asked name)]."""
+    claims: list
+    chosen: set
+    targets: list                                  # (device, build, version, sm)
+    measured: bool
+    answers: dict
+    record: str = ""
+    unasked: str = ""                              # why a rule that could be asked has no row; "": no such version and device
+    found: list = field(default_factory=list)
+
+    def judge(self, asked):
+        """`asked`: what claims.collect() returned."""
+        places = claims.Places((version, sm) for _, _, version, sm in self.targets)
+        self._bit = {target: i for i, target in enumerate(self.targets)}
+        self._gaps = {}
+        by_claim = {}
+        for claim, name in asked:
+            by_claim.setdefault(claim, []).append(name)
+        for claim, names in by_claim.items():
+            refused = claim.refused_any(places)
+            for targets in claims.order(self.targets):
+                # A device for which the rule refuses nothing in any version asked says nothing about the rule.
+                if any(refused >> self._bit[target] & 1 for target in targets):
+                    for target in targets:
+                        self._judge_target(claim, names, target, places)
+
+    def _judge_target(self, claim, names, target, places):
+        trials = [self._trial(claim, name, target, places) for name in names]
+        verdict = {word: names[i] for word, i in judge(trials).items()}
+        one = Found(claim, target, target, verdict, any(trial.refused for trial in trials))
+        if self.found and one.same(self.found[-1]):
+            self.found[-1].last = target
+        else:
+            self.found.append(one)
+
+    def answer(self, name, target):
+        return self.answers.get((target[1], target[0], claims.asked(name, self.measured))) or Answer()
+
+    def _trial(self, claim, name, target, places):
+        bit, answer = self._bit[target], self.answer(name, target)
+        refused = bool(claim.refused(name, places) >> bit & 1)
+        others = not refused and answer.reply in ("refused", "unbuilt", "broken") and (
+            any(other is not claim and other.project is claim.project and other.refused(name, places) >> bit & 1 for other in self.claims)
+            or self._told_elsewhere(claim, name, target, answer.reason))
+        return Trial(refused, bool(others), answer.reply)
+
+    def _told_elsewhere(self, claim, name, target, reason):
+        """What one target says, with one reason, against a pass of a type that no rule refuses is one gap, however many edges show it."""
+        said = claims.get_of(name)
+        return self._gaps.setdefault((reason, target, claim.project, said("pass"), said("dtype")), claim) is not claim
+
+    # ---- the answer ----------------------------------------------------------------------------------------------------------------
+
+    def worst(self, claim):
+        """A rule's place in the answer: its gravest word, UNTESTABLE when it has no row."""
+        return next((word for word in MEANINGS for one in self.found if one.claim is claim and one.says(word)), UNTESTABLE)
+
+    def why_untestable(self, claim):
+        return claim.untestable or self.unasked or f"it refuses for {claim.reach()}; no such version and device was asked"
+
+    def _words(self, one, word):
+        return self.answer(one.verdict[word], one.first).words(self.measured)
+
+    def plain(self):
+        tables = Tables(self.rows())
+        by_id = {claim.id: claim for claim in self.claims}
+        for (name, version), found in tables.projects().items():
+            counts = [f"{found.count(word)} {word}" for word in MEANINGS if word in found]
+            counts += [f"{found.count(UNTESTABLE)} untestable here"] if UNTESTABLE in found else []
+            yield f"{name} {version}: {text.count(len(found), 'rule')}: {'; '.join(counts)}"
+        for word in MEANINGS:
+            groups, last = tables.groups(word) if word != AGREES else [], None
+            if groups:
+                yield f"\n{word}: {MEANINGS[word]}"
+            for rule, rows in groups:
+                if rule is not last:
+                    yield f"  {rule['rule']} ({rule['kind']}) {rule['says']}\n      refuses {rule['refuses']}"
+                    yield from [f"      note: {by_id[rule['rule']].note}"] if by_id[rule["rule"]].note else []
+                yield f"      {_where(rows)}: '{rows[0]['case']}': {rows[0]['backend']}"
+                last = rule
+        left = [rule for rule in tables.rules.values() if rule["verdict"] == UNTESTABLE]
+        if left:
+            yield "\nuntestable here"
+        yield from (f"  {rule['rule']}: {rule['why']}" for rule in left)
+        if self.record:
+            yield f"\nrecord: {self.record}"
+
+    def rows(self):
+        """For programs: an object for each rule, device, run of versions and word."""
+        for claim in self.claims:
+            if claim not in self.chosen:
+                continue
+            head = {"rule": claim.id, "project": claim.project.name, "version": claim.project.version, "kind": claim.kind, "says": claim.says,
+                    "refuses": claim.refuses}
+            for one in self.found:
+                for word in (word for word in MEANINGS if one.claim is claim and word in one.verdict):
+                    yield {**head, "verdict": word, "device": one.first[0], "first": one.first[1], "last": one.last[1], "refuses_here": one.refuses,
+                           "case": claims.asked(one.verdict[word], self.measured), "backend": self._words(one, word)}
+            if self.worst(claim) == UNTESTABLE:
+                yield {**head, "verdict": UNTESTABLE, "why": self.why_untestable(claim)}
+
+    def exit(self):
+        words = {word for one in self.found for word in one.verdict}
+        return FINDINGS if words & {STRICT, LOOSE} else ENVIRONMENT if UNKNOWN in words else OK
+
+
+# ---- tables for the documentation -------------------------------------------------------------------------------------------------------
 
 def _cell(said):
     for mark in "|<*_":
@@ -33,11 +284,11 @@ def _table(heading, columns):
     return ["", f"## {heading[0].upper()}{heading[1:]}", "", "| " + " | ".join(columns) + " |", "|---" * len(columns) + "|"]
 
 
-class Audit:
-    def __init__(self, lines):
-        head, *rows = map(json.loads, lines)
-        self.meanings = head["verdicts"]
-        self.words, self.rules, self.rows = list(self.meanings), {}, []
+class Tables:
+    """`rows`: what --json prints."""
+
+    def __init__(self, rows):
+        self.words, self.rules, self.rows = list(MEANINGS), {}, []
         for row in rows:
             rule = self.rules.setdefault(row["rule"], {**row, "verdict": UNTESTABLE, "why": ""})
             if row["verdict"] == UNTESTABLE:
@@ -55,17 +306,21 @@ class Audit:
                 found.setdefault((row["rule"], "" if word == AGREES else row["case"]), []).append(row)
         return [(self.rules[rule], rows) for (rule, _), rows in found.items()]
 
+    def projects(self):
+        """{(name, version): [the gravest word of each rule]}"""
+        found = {}
+        for rule in self.rules.values():
+            found.setdefault((rule["project"], rule["version"]), []).append(rule["verdict"])
+        return found
+
     def counts(self):
         words = [*self.words, UNTESTABLE]
         yield f"| rules of | rules | {' | '.join(self.words)} | untestable here |"
         yield "|---|" + "---:|" * (len(words) + 1)
-        projects = {}
-        for rule in self.rules.values():
-            projects.setdefault((rule["project"], rule["version"]), []).append(rule["verdict"])
-        for (name, version), verdicts in projects.items():
+        for (name, version), verdicts in self.projects().items():
             yield f"| {name} {version} | {len(verdicts)} | {' | '.join(str(verdicts.count(word)) for word in words)} |"
         yield ""
-        yield from (f"- *{word}*: {meaning}" for word, meaning in self.meanings.items())
+        yield from (f"- *{word}*: {meaning}" for word, meaning in MEANINGS.items())
 
     def markdown(self):
         yield from self.counts()
@@ -86,6 +341,136 @@ class Audit:
                 yield f"| {rule['rule']} | {rule['kind']} | {_cell(rule['says'])} | {_cell(rule['why'])} |"
 
 
+# ---- the three steps --------------------------------------------------------------------------------------------------------------------
+
+class AuditError(Exception):
+    """(exit code, one line for people)"""
+
+
+class Command:
+    def __init__(self, args):
+        self.args, self.scratch = args, Path(args.scratch)
+        self.reader, self.chosen = claims.load(args.words, args.folder)
+        if not self.reader.projects:
+            raise AuditError(ENVIRONMENT, "no rules in cases/claims/; name a file, or set FACTS_HOME to the project's folder")
+
+    def texts(self):
+        lines = [f"{kind} {line} {path}\n{said}\n" for kind, line, path, said in self.reader.texts()]
+        (self.scratch / "texts").write_text("".join(lines), encoding="utf-8")
+        return OK
+
+    def _join(self):
+        members, names = [], []
+        for line in (self.scratch / "members").read_text(encoding="utf-8").splitlines():
+            if line:
+                names.append(line)
+            else:
+                members.append(names)
+                names = []
+        self.reader.join(members)
+
+    def _targets(self):
+        """As the command wrote them: device, build, version, sm; 0: a GPU whose sm is not known yet."""
+        lines = (self.scratch / "targets").read_text(encoding="utf-8").splitlines()
+        return [tuple(line.split("\t")) for line in lines]
+
+    def _collect(self, targets, measured, known=None):
+        args = self.args
+        places = claims.Places((version, one) for _, _, version, sm in targets for one in (claims.SMS if sm == "0" else (sm,)))
+        asked = claims.collect(self.reader.claims, self.chosen, places, measured, args.where, known)
+        if not asked and (args.where or known is not None):
+            raise AuditError(NOTHING, f"no case of these rules {'satisfies --where' if args.where else 'is in the record'}")
+        return asked
+
+    def cases(self):
+        self._join()
+        asked = self._collect(self._targets(), self.args.measured)
+        names = sorted({claims.asked(name, self.args.measured) for _, name in asked})
+        if names:
+            (self.scratch / "cases").write_text("".join(f"{name}\n" for name in names), encoding="utf-8")
+        return OK
+
+    def judge(self):
+        """--record: what was asked now; --from: records that are there."""
+        args = self.args
+        self._join()
+        records = args.records or ([args.record] if args.record else [])
+        rows, whole = self._read(records)
+        if not args.records:
+            targets, measured, known = self._targets(), args.measured, None
+        else:
+            measured, known = self._grade(rows), {row["case"] for row in rows}
+            found = {}
+            for row in rows:
+                found.setdefault((row["device"], row["build"]), (row["device"], row["build"], row["cudnn"], str(row["sm"] or 0)))
+            targets = list(found.values())
+        asked = self._collect(targets, measured, known)
+        audit = Audit(self.reader.claims, self.chosen, targets, measured, _answers(rows, measured), " ".join(records))
+        if args.records:
+            audit.unasked = "the record has none of its edges, or none for a version and device that it refuses for"
+        audit.judge(asked)
+        self._print(audit)
+        return audit.exit() if whole else INCOMPLETE
+
+    def _read(self, paths):
+        """(rows, could every line be read?)"""
+        rows, whole = [], True
+        for path in paths:
+            found = Rows()
+            report = reader.read_file(Path(path), found)
+            if not report.runs and not report.rows:
+                raise AuditError(BAD_INPUT, f"{path}: is not a record (no line could be read)")
+            if not found.rows and self.args.records:
+                raise AuditError(NOTHING, f"{path}: no row of a case")
+            reader.warn([report], "facts audit")
+            whole = whole and not report.unreadable
+            rows += found.rows
+        return rows, whole
+
+    @staticmethod
+    def _grade(rows):
+        grades = {row["grade"] == "measured" for row in rows}
+        if len(grades) > 1:
+            raise AuditError(BAD_INPUT, "the records hold what ran and what was only decided; audit them one after the other")
+        return grades == {True}
+
+    def _print(self, audit):
+        if self.args.json:
+            for row in audit.rows():
+                print(json.dumps(row, separators=(",", ":"), ensure_ascii=False))
+        elif self.args.markdown:
+            print("\n".join(Tables(audit.rows()).markdown()))
+        else:
+            print("\n".join(audit.plain()))
+
+
+def _answers(rows, measured):
+    found = {}
+    for row in rows:
+        found.setdefault((row["build"], row["device"], row["case"]), Answer()).add(row, measured)
+    return found
+
+
 def main(argv):
-    print("\n".join(Audit(Path(argv[0]).read_text(encoding="utf-8").splitlines()).markdown()))
-    return 0
+    """STEP --scratch DIR --folder CLAIMS [...] -- [WORDS]: what `facts audit` starts. Files in DIR carry what one step leaves for the next."""
+    parser = argparse.ArgumentParser(prog="facts audit", add_help=False)
+    parser.add_argument("step", choices=("texts", "cases", "judge"))
+    parser.add_argument("--scratch", required=True)
+    parser.add_argument("--folder", required=True)
+    parser.add_argument("--where", default="")
+    parser.add_argument("--record", default="")
+    parser.add_argument("--from", dest="records", action="append")
+    for flag in ("measured", "json", "markdown"):
+        parser.add_argument(f"--{flag}", action="store_true")
+    split = argv.index("--")
+    args = parser.parse_args(argv[:split], argparse.Namespace(words=argv[split + 1:]))
+    try:
+        return getattr(Command(args), args.step)()
+    except AuditError as error:
+        print(f"facts audit: {error.args[1]}", file=sys.stderr)
+        return error.args[0]
+    except (claims.ClaimsError, predicate.PredicateError) as error:
+        print(error, file=sys.stderr)
+    except reader.InputError as error:
+        print(f"facts audit: {error}", file=sys.stderr)
+    return BAD_INPUT

@@ -21,14 +21,19 @@ _DEPTH = 60
 
 
 class PredicateError(ValueError):
-    """One line for people."""
+    """One line for people: a column, from 1, and what is wrong there."""
+
+    def __init__(self, column, what):
+        super().__init__(f"column {column}: {what}")
+        self.column, self.what = column, what
 
 
 def nearest(word, words):
-    return min(words, key=lambda w: (_distance(word, w), w))
+    return min(words, key=lambda w: (distance(word, w), w))
 
 
-def _distance(a, b):
+def distance(a, b):
+    """Letters to change, add or take away to turn one word into the other."""
     row = list(range(len(b) + 1))
     for i, ca in enumerate(a, 1):
         last, row[0] = row[0], i
@@ -45,7 +50,7 @@ def tokens(text):
         place = match.lastindex
         start = match.start(place) + (0 if place in (1, 4, 5) else -1)
         if place == 5:
-            raise PredicateError(f"column {start + 1}: a quote is not closed")
+            raise PredicateError(start + 1, "a quote is not closed")
         word = match.group(place)
         out.append((_SAME.get(word, word) if place == 1 else word, start + 1, place == 1))
         at = match.end()
@@ -63,7 +68,7 @@ class _Parser:
 
     def fail(self, what):
         column = self.tokens[self.at][1] if self.at < len(self.tokens) else self.end
-        raise PredicateError(f"column {column}: {what}")
+        raise PredicateError(column, what)
 
     def take(self, symbol):
         if self.peek() != symbol:

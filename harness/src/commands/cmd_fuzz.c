@@ -76,7 +76,6 @@ static bool more(facts_hunt *hunt)
     size_t before = hunt->session.work_count;
     if (!facts_findings_advance(z->findings, &hunt->asker))
         hunt->failed = true;
-    facts_fuzz_files_write(&z->files, z->findings);
     size_t wanted = (size_t)hunt->jobs * (facts_findings_open(z->findings) ? 1 : DRAW_AHEAD);
     while (hunt->session.work_count - before < wanted && !draw_ended(z) && !hunt->failed && !facts_hunt_time_is_up(hunt))
         draw(hunt, z);
@@ -205,6 +204,18 @@ static int open_all(facts_hunt *hunt, fuzzing *z, const facts_invocation *call)
     return facts_hunt_open(hunt, call);
 }
 
+static int write_files(const facts_hunt *hunt, fuzzing *z)
+{
+    const facts_options *o = z->options;
+    if (!facts_findings_count(z->findings))
+        return FACTS_EXIT_OK;
+    z->files.hunt = hunt;
+    z->files.findings = z->findings;
+    facts_fuzz_files_folder(z->files.folder, hunt->session.record[0] ? hunt->session.record : o->output ? o->output : "");
+    snprintf(z->files.origin, sizeof z->files.origin, "facts fuzz --seed %" PRIu64, z->seed);
+    return facts_fuzz_files_write(&z->files);
+}
+
 /* What was found, whatever ended the run. */
 static int conclude(facts_hunt *hunt, fuzzing *z, int status)
 {
@@ -213,9 +224,9 @@ static int conclude(facts_hunt *hunt, fuzzing *z, int status)
         return status; /* nothing was asked */
     if (!facts_findings_close(z->findings, &hunt->asker))
         return FACTS_EXIT_ENVIRONMENT;
-    facts_fuzz_files_write(&z->files, z->findings);
+    int written = write_files(hunt, z);
     print_summary(hunt, z);
-    if (z->files.failed)
+    if (written != FACTS_EXIT_OK)
         return FACTS_EXIT_ENVIRONMENT;
     if (status != FACTS_EXIT_OK)
         return status;
@@ -234,8 +245,6 @@ int facts_command_fuzz(const facts_invocation *call)
         options.timeout_s = TIMEOUT_S;
     z.findings = facts_findings_new(&(facts_findings_limits){ .most_steps = (int)options.steps, .lookahead = 4 });
     int status = z.findings ? open_all(&hunt, &z, &mine) : FACTS_EXIT_ENVIRONMENT;
-    if (status == FACTS_EXIT_OK)
-        status = facts_fuzz_files_open(&z.files, &hunt, z.seed);
     if (status == FACTS_EXIT_OK) {
         if (options.minutes > 0)
             hunt.deadline_s = facts_hunt_now_s() + options.minutes * 60;

@@ -2,8 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands/session/hunt.h"
-#include "search/story.h"
+#include "fuzz_files.h"
 
 #define MOST_REPEATS 5
 #define STEPS 400
@@ -109,8 +108,7 @@ static void report(facts_hunt *hunt)
 {
     shrinking *s = hunt->context;
     facts_answer answer;
-    facts_text text = { 0 };
-    char name[FACTS_NAME_MAX], flags[FACTS_PATH + 64];
+    char name[FACTS_NAME_MAX];
     facts_bucket *bucket = calloc(1, sizeof *bucket);
     if (!bucket)
         return;
@@ -133,12 +131,18 @@ static void report(facts_hunt *hunt)
            : s->state != DONE     ? "; not finished (with -o FILE, --resume goes on)"
                                   : "",
            name);
-    facts_hunt_flags(hunt, flags, sizeof flags);
-    facts_story_paragraph(&text, bucket, &(facts_story){ .version = FACTS_VERSION, .origin = "facts shrink", .flags = flags });
-    if (text.data)
-        fputs(text.data, stdout);
-    facts_text_free(&text);
+    facts_fuzz_files_write(&(facts_fuzz_files){ .hunt = hunt, .origin = "facts shrink", .bucket = bucket });
     free(bucket);
+}
+
+/* "mask=none instead of causal": one key that differs; the engine, which a control keeps, when nothing else does. */
+static void print_difference(const facts_case *from, const facts_case *to)
+{
+    facts_key different = FACTS_KEY_ENGINE;
+    for (facts_key key = 0; key < FACTS_KEY_COUNT && different == FACTS_KEY_ENGINE; key++)
+        if (strcmp(facts_case_get(from, key), facts_case_get(to, key)) != 0)
+            different = key;
+    printf("%s=%s instead of %s", facts_keys[different].word, facts_case_get(to, different), facts_case_get(from, different));
 }
 
 /* With --by: what the answer is, the case, and what is accepted one key away. */
@@ -146,7 +150,6 @@ static void report_answer(facts_hunt *hunt)
 {
     shrinking *s = hunt->context;
     facts_answer answer;
-    facts_text text = { 0 };
     char name[FACTS_NAME_MAX], flags[FACTS_PATH + 64];
     const char *verb = hunt->session.task == FACTS_TASK_RUN ? "run" : "decide";
     facts_hunt_flags(hunt, flags, sizeof flags);
@@ -159,13 +162,12 @@ static void report_answer(facts_hunt *hunt)
         printf("the same %s: %s\n", facts_by_word(s->by), answer.evidence[0].reason);
     printf("  facts %s '%s' %s\n", verb, name, flags);
     for (size_t i = 0; i < s->result.controls && s->verdict != FACTS_VERDICT_PASS; i++) {
-        facts_text_clear(&text);
-        facts_story_difference(&text, &s->result.best, &s->result.control[i]);
-        printf("  accepted with %s: '%s'\n", text.data ? text.data : "", facts_case_name(&s->result.control[i], name));
+        printf("  accepted with ");
+        print_difference(&s->result.best, &s->result.control[i]);
+        printf(": '%s'\n", facts_case_name(&s->result.control[i], name));
     }
     if (s->state == DONE && s->again < 2)
         puts("  asked again, it was answered otherwise");
-    facts_text_free(&text);
 }
 
 /* What a person reads, and the exit code. */

@@ -1,84 +1,82 @@
 #include "fuzz_files.h"
 
-#include <errno.h>
-#include <inttypes.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
 
-#include "commands/session/expected.h"
-#include "search/story.h"
+#include "commands/commands.h"
+#include "record/text.h"
 
-int facts_fuzz_files_open(facts_fuzz_files *files, const facts_hunt *hunt, uint64_t seed)
+void facts_fuzz_files_folder(char out[FACTS_PATH], const char *record)
 {
-    files->hunt = hunt;
-    snprintf(files->origin, sizeof files->origin, "facts fuzz --seed %" PRIu64, seed);
-    return FACTS_EXIT_OK;
-}
-
-static void complain(facts_fuzz_files *files, const char *path)
-{
-    if (!files->failed)
-        fprintf(stderr, "facts: %s: %s\n", path, strerror(errno));
-    files->failed = true;
-}
-
-/* Beside the record, whose name is known when it was opened. */
-static bool open_folder(facts_fuzz_files *files)
-{
-    const facts_session *s = &files->hunt->session;
-    const char *record = s->record[0] ? s->record : s->options->output ? s->options->output : "";
     size_t length = strlen(record), suffix = strlen(".jsonl");
-    if (!*record)
-        return false;
     if (length > suffix && strcmp(record + length - suffix, ".jsonl") == 0)
         length -= suffix;
-    int n = snprintf(files->folder, sizeof files->folder, "%.*s.findings", (int)length, record);
-    if (n > 0 && (size_t)n < sizeof files->folder && (mkdir(files->folder, 0777) == 0 || errno == EEXIST))
-        return true;
-    complain(files, files->folder);
-    return false;
+    snprintf(out, FACTS_PATH, "%.*s.findings", (int)length, record);
 }
 
-static void write_file(facts_fuzz_files *files, const char *id, const char *suffix, const facts_text *text)
+static void add_form(facts_text *out, const facts_form *form)
 {
-    char path[2 * FACTS_PATH], aside[2 * FACTS_PATH + 8];
-    snprintf(path, sizeof path, "%s/%s%s", files->folder, id, suffix);
-    snprintf(aside, sizeof aside, "%s.new", path);
-    FILE *out = text->failed || !text->data ? NULL : fopen(aside, "w");
-    bool ok = out && fwrite(text->data, 1, text->length, out) == text->length;
-    if (out)
-        ok = fclose(out) == 0 && ok;
-    if (!ok || rename(aside, path) != 0)
-        complain(files, path);
+    const facts_evidence_text *e = &form->evidence;
+    const char *const members[][2] = { { "cudnn", e->cudnn }, { "build", e->build },   { "device", e->device }, { "sm", e->sm },
+                                       { "ratio", e->ratio }, { "index", e->index },   { "got", e->got },       { "want", e->want },
+                                       { "bound", e->bound }, { "counts", e->counts }, { "reason", e->reason } };
+    char name[FACTS_NAME_MAX];
+    facts_text_puts(out, "{");
+    facts_text_member(out, "best", facts_case_name(&form->best, name));
+    facts_text_member(out, "start", facts_case_name(&form->start, name));
+    for (size_t i = 0; i < sizeof members / sizeof *members; i++)
+        facts_text_member(out, members[i][0], members[i][1]);
+    facts_text_member_int(out, "failed", form->failed);
+    facts_text_member_int(out, "asked", form->asked);
+    facts_text_puts(out, "\"controls\":[");
+    for (size_t i = 0; i < form->controls; i++)
+        facts_text_format(out, "%s\"%s\"", i ? "," : "", facts_case_name(&form->control[i], name)); /* no letter to escape */
+    facts_text_format(out, "],\"unfinished\":%s}", form->unfinished ? "true" : "false");
 }
 
-static void write_bucket(facts_fuzz_files *files, const facts_bucket *bucket)
+static void add_bucket(facts_text *out, const facts_bucket *bucket)
 {
-    char id[FACTS_STORY_ID], flags[FACTS_PATH + 64] = "", today[16];
-    time_t now = time(NULL);
-    struct tm utc;
+    const facts_symptom *s = &bucket->symptom;
+    char what[FACTS_SYMPTOM_TEXT];
+    facts_text_puts(out, "{");
+    facts_text_member(out, "verdict", facts_verdict_name(s->verdict));
+    facts_text_member(out, "text", facts_symptom_text(s, what));
+    facts_text_member(out, "tensors", s->tensors);
+    facts_text_member(out, "gate", s->gate);
+    facts_text_member(out, "backend", s->backend);
+    facts_text_member(out, "class", s->class_word);
+    facts_text_member_int(out, "engine", s->engine);
+    facts_text_member_int(out, "cases", (int64_t)bucket->cases);
+    facts_text_format(out, "\"known\":%s,\"forms\":[", s->known ? "true" : "false");
+    for (size_t i = 0; i < bucket->forms; i++) {
+        facts_text_puts(out, i ? "," : "");
+        add_form(out, &bucket->form[i]);
+    }
+    facts_text_puts(out, "]}\n");
+}
+
+static void write_all(const void *subject, FILE *out)
+{
+    const facts_fuzz_files *files = subject;
     facts_text text = { 0 };
+    char flags[FACTS_PATH + 64] = "";
     facts_hunt_flags(files->hunt, flags, sizeof flags);
-    strftime(today, sizeof today, "%Y-%m-%d", gmtime_r(&now, &utc));
-    const facts_story story = { .version = FACTS_VERSION, .origin = files->origin, .flags = flags, .date = today };
-    facts_story_id(bucket, id);
-    facts_story_known(&text, bucket, &story);
-    write_file(files, id, ".known", &text);
-    facts_text_clear(&text);
-    facts_story_paragraph(&text, bucket, &story);
-    write_file(files, id, ".md", &text);
+    facts_text_puts(&text, "{");
+    facts_text_member(&text, "version", FACTS_VERSION);
+    facts_text_member(&text, "origin", files->origin);
+    facts_text_member(&text, "flags", flags);
+    facts_text_member(&text, "folder", files->folder);
+    facts_text_close(&text);
+    facts_text_puts(&text, "\n");
+    if (files->bucket)
+        add_bucket(&text, files->bucket);
+    for (size_t i = 0; files->findings && i < facts_findings_count(files->findings); i++)
+        add_bucket(&text, facts_findings_at(files->findings, i));
+    if (!text.failed)
+        fwrite(text.data, 1, text.length, out);
     facts_text_free(&text);
 }
 
-void facts_fuzz_files_write(facts_fuzz_files *files, facts_findings *findings)
+int facts_fuzz_files_write(const facts_fuzz_files *files)
 {
-    for (size_t i = 0; i < facts_findings_count(findings); i++) {
-        facts_bucket *bucket = facts_findings_at(findings, i);
-        if (!bucket->news || (!files->folder[0] && !open_folder(files)))
-            continue;
-        write_bucket(files, bucket);
-        bucket->news = false;
-    }
+    return facts_run_view("fuzz", write_all, files);
 }

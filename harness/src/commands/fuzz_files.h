@@ -1,5 +1,5 @@
-/* What fuzz leaves beside its record: of each bucket RECORD.findings/ID.known (a file for cases/known) and ID.md (a paragraph for a
- * report). */
+/* What fuzz and shrink found, in the hands of the report package: of each bucket RECORD.findings/ID.known (a file for cases/known)
+ * and ID.md (a paragraph for a report); or the paragraph alone, printed. */
 #ifndef FACTS_FUZZ_FILES_H
 #define FACTS_FUZZ_FILES_H
 
@@ -7,13 +7,15 @@
 
 typedef struct facts_fuzz_files {
     const facts_hunt *hunt;
-    char folder[FACTS_PATH];
-    char origin[96];
-    bool failed; /* something could not be written; it was said */
+    char folder[FACTS_PATH]; /* "": the paragraphs are printed */
+    char origin[96];         /* "facts fuzz --seed 7" */
+    facts_findings *findings;
+    const facts_bucket *bucket; /* instead of findings */
 } facts_fuzz_files;
 
-int facts_fuzz_files_open(facts_fuzz_files *files, const facts_hunt *hunt, uint64_t seed);
-/* Those of the buckets that have news, each aside and renamed. */
-void facts_fuzz_files_write(facts_fuzz_files *files, facts_findings *findings);
+/* The folder beside a record. */
+void facts_fuzz_files_folder(char out[FACTS_PATH], const char *record);
+/* Returns the report package's exit code: 0, or 3 with a line on stderr. */
+int facts_fuzz_files_write(const facts_fuzz_files *files);
 
 #endif

@@ -123,7 +123,6 @@ static facts_bucket *bucket_of(facts_findings *f, const facts_symptom *symptom)
 static void count_case(facts_bucket *bucket, facts_form *form)
 {
     bucket->cases++;
-    bucket->news = true;
     if (form)
         form->cases++;
 }

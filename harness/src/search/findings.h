@@ -33,7 +33,6 @@ typedef struct facts_bucket {
     facts_symptom symptom;
     facts_form form[FACTS_MOST_FORMS];
     size_t forms, cases; /* cases: of all forms, and those that were counted without one */
-    bool news;           /* changed since somebody put it back to false */
 } facts_bucket;
 
 typedef struct facts_findings facts_findings; /* owner; opaque */

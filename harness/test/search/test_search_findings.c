@@ -8,7 +8,6 @@
 #include "case/suites/predicate.h"
 #include "search/findings.h"
 #include "search/memo.h"
-#include "search/story.h"
 #include "case/suites/planned_cases.h"
 
 /* ---- a made-up library ----------------------------------------------------------------------------------------------------- */
@@ -142,7 +141,6 @@ Test(search_findings, each_way_to_fail_is_one_bucket_with_a_count)
     cr_expect(has_form(dq, "pass=bwd dtype=bf16 b=1 h=1 s=1 d=1"));
     cr_expect_eq(dq->form[0].failed, 2);
     cr_expect_eq(dq->form[0].asked, 2);
-    cr_expect(dq->news);
     facts_findings_free(f);
     close_world(&w);
 }
@@ -257,108 +255,6 @@ Test(search_findings, what_is_open_when_time_is_up_is_told_as_it_is)
     cr_expect(facts_findings_at(f, 0)->form[0].unfinished);
     facts_findings_free(f);
     close_world(&w);
-}
-
-/* ---- what is written ------------------------------------------------------------------------------------------------------- */
-
-static facts_bucket some_bucket(void)
-{
-    facts_bucket bucket = { .symptom = wrong_dq, .forms = 1, .cases = 3 };
-    facts_form *form = &bucket.form[0];
-    facts_error error;
-    cr_assert(facts_case_parse(&form->best, "pass=bwd b=1 h=1 s=64 d=65 fill=neglse", &error));
-    cr_assert(facts_case_parse(&form->start, "pass=bwd s=320 fill=neglse", &error));
-    cr_assert(facts_case_parse(&form->control[0], "pass=bwd b=1 h=1 s=64 d=65", &error));
-    form->controls = 1;
-    form->failed = form->asked = 2;
-    form->evidence = (facts_evidence_text){ .cudnn = "9.19.0",
-                                            .build = "9.19.0-full-cu13",
-                                            .device = "h100-80gb-hbm3",
-                                            .sm = "90",
-                                            .ratio = "inf",
-                                            .index = "[0,0,5,3]",
-                                            .got = "nan",
-                                            .want = "0.25",
-                                            .bound = "0.002",
-                                            .counts = "12 not_finite of 64" };
-    return bucket;
-}
-
-static const facts_story story = {
-    .version = "0.0.0", .origin = "facts fuzz --seed 7", .flags = "--cudnn 9.19.0-full-cu13 --device 0", .date = "2026-11-22"
-};
-
-Test(search_story, a_known_failure_reads_back_as_its_cases)
-{
-    facts_bucket bucket = some_bucket();
-    facts_text text = { 0 };
-    facts_error error = { 0 };
-    facts_cases *cases = NULL;
-    char folder[] = "/tmp/facts-story-XXXXXX", path[64];
-    cr_assert(mkdtemp(folder));
-    snprintf(path, sizeof path, "%s/x.known", folder);
-    facts_story_known(&text, &bucket, &story);
-    FILE *file = fopen(path, "w");
-    cr_assert(file && fwrite(text.data, 1, text.length, file) == text.length && fclose(file) == 0);
-    int status = facts_cases_expand(&cases, (const char *const[]){ path }, 1, ".", NULL, &error);
-    unlink(path);
-    rmdir(folder);
-    cr_assert_eq(status, 0, "%s in\n%s", error.text, text.data);
-    cr_assert_eq(facts_cases_count(cases), 2);
-    cr_expect_str_eq(facts_cases_at(cases, 0).group, "x");
-    cr_expect_str_eq(facts_cases_at(cases, 1).group, "x/controls");
-    char best[FACTS_NAME_MAX];
-    cr_expect_str_eq(facts_cases_at(cases, 0).name, facts_case_name(&bucket.form[0].best, best));
-    facts_cases_destroy(cases);
-    facts_text_free(&text);
-}
-
-static void expect_all(const char *text, const char *const *words, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        cr_expect_not_null(strstr(text, words[i]), "%s is missing in\n%s", words[i], text);
-}
-
-Test(search_story, a_failure_says_what_fails_and_where)
-{
-    static const char *const lines[] = {
-        "\ntitle: wrong dq (t1), engine 6, with cuDNN 9.19.0 (build 9.19.0-full-cu13) on h100-80gb-hbm3 (sm_90).\n",
-        "\nkind: number\n",
-        "\nfailure:\nverdict: wrong\nwhen: case=\"pass=bwd dtype=bf16 b=1 h=1 s=64 d=65 fill=neglse\"\nengine: 6\nsm: 90\n",
-        "\nseen: 9.19.0; h100-80gb-hbm3, facts fuzz --seed 7\ndate: 2026-11-22\nnote: dq dk\n"
-    };
-    facts_bucket bucket = some_bucket();
-    facts_text text = { 0 };
-    facts_story_known(&text, &bucket, &story);
-    expect_all(text.data, lines, sizeof lines / sizeof *lines);
-    facts_text_clear(&text);
-    bucket.form[0].evidence.cudnn[0] = '\0';
-    facts_story_known(&text, &bucket, &story);
-    cr_expect_not_null(strstr(text.data, "\nkind: caller\n"), "another backend than cuDNN failed:\n%s", text.data);
-    cr_expect_null(strstr(text.data, "\nfailure:"), "of cuDNN alone:\n%s", text.data);
-    facts_text_free(&text);
-}
-
-Test(search_story, the_paragraph_says_what_a_report_needs)
-{
-    static const char *const words[] = {
-        "wrong dq (t1), engine 6",
-        "cuDNN 9.19.0 (build 9.19.0-full-cu13)",
-        "h100-80gb-hbm3 (sm_90)",
-        "dq[0,0,5,3]: got nan, want 0.25, bound 0.002",
-        "12 not_finite of 64",
-        "failed 2 of 2 times",
-        "fill=gauss instead of neglse",
-        "facts repro 'pass=bwd dtype=bf16 b=1 h=1 s=64 d=65 fill=neglse' --cudnn 9.19.0-full-cu13 --device 0",
-        "FACTS 0.0.0",
-        "--seed 7",
-        "3 drawn cases"
-    };
-    facts_bucket bucket = some_bucket();
-    facts_text text = { 0 };
-    facts_story_paragraph(&text, &bucket, &story);
-    expect_all(text.data, words, sizeof words / sizeof *words);
-    facts_text_free(&text);
 }
 
 /* ---- the record that is read back ------------------------------------------------------------------------------------------ */

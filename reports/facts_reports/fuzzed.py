@@ -1,0 +1,140 @@
+"""What facts fuzz and facts shrink found, in two texts for each bucket: a file for cases/known (docs/known.md), and a paragraph for a report.
+
+Reads JSON lines: {"version", "origin", "flags", "folder"}, then an object for each bucket with its symptom and its forms (the smallest cases). With a
+folder both texts become files there, ID.known and ID.md; without one the paragraphs are printed.
+"""
+import json
+import os
+import re
+import sys
+from datetime import datetime, timezone
+from pathlib import Path
+
+from . import cases, text
+
+_SIZES = ("pass", "dtype", "b", "h", "s", "d")
+_ASKING = ("crash", "build_fail", "exit_crash")   # what cuDNN shows without numbers
+
+
+def ident(bucket):
+    """ "nan-dq-e6-t0": names the files of a bucket."""
+    engine = f"e{bucket['engine']}" if bucket["engine"] >= 0 else bucket["backend"]
+    words = (bucket["verdict"], _tensor(bucket), engine, bucket["gate"], bucket["class"], "known" if bucket["known"] else "")
+    return "-".join(re.sub(r"[^A-Za-z0-9_]", "-", word) for word in words if word)
+
+
+def _tensor(bucket):
+    return bucket["tensors"].partition(" ")[0]
+
+
+def _of_cudnn(bucket):
+    """Is it a failure of cuDNN, and not of another backend?"""
+    return bool(bucket["forms"][0]["cudnn"]) and bucket["backend"] in ("", "cudnn")
+
+
+def _device(form):
+    return form["device"] or "an unknown device"
+
+
+def _where(form):
+    library = f"cuDNN {form['cudnn']} (build {form['build']})" if form["cudnn"] else "our own backend"
+    return f"{library} on {_device(form)}" + (f" (sm_{form['sm']})" if form["sm"] not in ("", "0") else "")
+
+
+def _worst(bucket, form):
+    parts = []
+    if _tensor(bucket):
+        counts = f"; {form['counts']}" if form["counts"] else ""
+        parts.append(f"The worst element is {_tensor(bucket)}{form['index']}: got {form['got']}, want {form['want']}, bound {form['bound']} "
+                     f"({form['ratio']} times what gate {bucket['gate'] or '?'} allows{counts}).")
+    reason = form["reason"].rstrip(" .")[:300]
+    return " ".join(parts + [f"What was said: {reason}."] if reason else parts)
+
+
+def difference(one, other):
+    """ "fill=neglse instead of gauss": one key that differs. The engine only when nothing else does: a control keeps the engine that fails."""
+    keys = [key for key in cases.defaults() if key != "engine"] + ["engine"]
+    before, after = cases.parse(one), cases.parse(other)
+    values = ((key, cases.value_of(before, key), cases.value_of(after, key)) for key in keys)
+    return next((f"{key}={new} instead of {old}" for key, old, new in values if old != new), "")
+
+
+def _failure(bucket, head):
+    """What fails where. `when` names the cases: a condition is a person's to find."""
+    form = bucket["forms"][0]
+    yield f"\nfailure:\nverdict: {bucket['verdict']}"
+    yield "when: " + " | ".join(f'case="{one["best"]}"' for one in bucket["forms"])
+    if bucket["engine"] >= 0:
+        yield f"engine: {bucket['engine']}"
+    yield f"sm: {form['sm'] if form['sm'] not in ('', '0') else 'any'}"
+    yield f"seen: {form['cudnn']}; {_device(form)}, {head['origin']}"
+    yield f"date: {datetime.now(timezone.utc):%Y-%m-%d}"
+    if bucket["tensors"]:
+        yield f"note: {bucket['tensors']}"
+
+
+def known(bucket, head):
+    """The lines of a file for cases/known."""
+    kind = "caller" if not _of_cudnn(bucket) else "decision" if bucket["verdict"] in _ASKING else "number"
+    yield f"# Found by `{head['origin']}` (FACTS {head['version']})."
+    yield f"# {_worst(bucket, bucket['forms'][0])}"
+    yield f"# {text.count(bucket['cases'], 'drawn case')} failed like this. The first one: {bucket['forms'][0]['start']}"
+    yield "# To do: write the title and what is expected; add the link of the report; replace the cases in `when` by a condition."
+    if bucket["known"]:
+        yield "# Another file in cases/known already expects this failure."
+    yield f"title: {bucket['text']}, with {_where(bucket['forms'][0])}."
+    yield f"kind: {kind}\nverdict: {bucket['verdict']}\ndue: to be written"
+    if _of_cudnn(bucket):
+        yield from _failure(bucket, head)
+    yield "\ncases:"
+    yield from (form["best"] for form in bucket["forms"])
+    controls = [name for form in bucket["forms"] for name in form["controls"]]
+    if controls:
+        yield "\ncontrols:\nwhy: one key is different, and the result is right"
+        yield from controls
+
+
+def _problem(name):
+    """The sizes in words, then what is not as usual."""
+    said = cases.parse(name)
+    way, dtype, b, h, s, d = (cases.value_of(said, key) for key in _SIZES)
+    words = [f"{'backward' if way == 'bwd' else 'forward'}, {dtype}, batch {b}, heads {h}, queries/keys {s}, head dim {d}"]
+    return ", ".join(words + [f"{key}={value}" for key, value in said.items() if key not in _SIZES])
+
+
+def _form(bucket, form, head):
+    controls = ", ".join(difference(form["best"], name) for name in form["controls"])
+    return (f"The smallest case found ({_problem(form['best'])}) {'so far is' if form['unfinished'] else 'is'} `{form['best']}`. {_worst(bucket, form)} "
+            f"It failed {form['failed']} of {form['asked']} times it was asked." + (f" It passes with {controls}." if controls else "")
+            + f" Reproduce: `facts repro '{form['best']}' {head['flags']}`.\n")
+
+
+def paragraph(bucket, head):
+    count = f"; {text.count(bucket['cases'], 'drawn case')} failed this way" if bucket["cases"] else ""
+    return (f"**{bucket['text']}** with {_where(bucket['forms'][0])}. " + "".join(_form(bucket, form, head) for form in bucket["forms"])
+            + f"Found by FACTS {head['version']}, `{head['origin']}`{count}.\n")
+
+
+def _write(path, said):
+    aside = path.with_name(path.name + ".new")
+    aside.write_text(said, encoding="utf-8")
+    os.replace(aside, path)
+
+
+def main(argv):
+    """FILE"""
+    head, *buckets = (json.loads(line) for line in Path(argv[0]).read_text(encoding="utf-8", errors="replace").splitlines())
+    folder = Path(head["folder"])
+    try:
+        if head["folder"] and buckets:
+            folder.mkdir(exist_ok=True)
+        for bucket in buckets:
+            if not head["folder"]:
+                print(paragraph(bucket, head), end="")
+                continue
+            _write(folder / f"{ident(bucket)}.known", "\n".join(known(bucket, head)) + "\n")
+            _write(folder / f"{ident(bucket)}.md", paragraph(bucket, head))
+    except OSError as error:
+        print(f"facts: {error.filename or folder}: {error.strerror or error}", file=sys.stderr)
+        return 3
+    return 0
