@@ -5,7 +5,6 @@
 
 #include "emulation/cast.h"
 #include "emulation/clean.h"
-#include "emulation/criteria.h"
 #include "emulation/scenes.h"
 #include "emulation/trial.h"
 #include "numbers/dtype.h"

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "head.h"
+#include "emulation/head.h"
 
 static double or_1(double x)
 {
