@@ -39,7 +39,7 @@ bundle_data() {
 bundle_licences() {
     local tree=$1 package file
     mkdir -p "$tree/licences"
-    for package in libjansson-dev libuv1-dev libxxhash-dev libgcc-s1; do
+    for package in libjansson-dev libmd-dev libuv1-dev libxxhash-dev libgcc-s1; do
         file=/usr/share/doc/$package/copyright
         [[ ! -r $file ]] || cp -L "$file" "$tree/licences/$package"
     done
@@ -66,7 +66,7 @@ bundle_tests() {
     FACTS_WITH_TESTS=ON
     install_packages "$packages" "$home/ci/packages-test.txt"
     configure release -DFACTS_TESTS=ON "-DFACTS_WERROR=$werror"
-    mapfile -t programs < <(ninja -C "$release" -t targets all | sed -n 's/^\(bin\/\(\(lib_test\|bench\|example\)_[a-z0-9_]*\|reference_test_gpu\|harness_test_gpu\)\): .*/\1/p')
+    mapfile -t programs < <(ninja -C "$release" -t targets all | sed -n 's/^\(bin\/\(\(lib\|bench\|example\)_[a-z0-9_]*\|reference_test_gpu\|harness_test_gpu\)\): .*/\1/p')
     step "building the tests" cmake --build "$release" --target "${programs[@]##*/}" facts-worker-liars
     cp "$release/bin/facts-worker-liars" "$tree/bin/" # the tests' own: it is wrong when it is told to be
     strip --strip-debug "$tree/bin/facts-worker-liars"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # gpu_tests.sh CUDNN_DIR [NVRTC]: the library's tests, the oracle's and the harness's, and the examples on GPU 0, from a bundle made with --tests or from a build. Tests that need no GPU run too.
-#   FACTS_TESTS_ONLY   a pattern of program names: 'lib_test_(math|launch).*'
+#   FACTS_TESTS_ONLY   a pattern of program names: 'lib_(math|plan).*'
 # Exit: 0 all right, 1 something failed, 2 bad input.
 set -uo pipefail
 home=$(cd -- "$(dirname -- "$0")/.." && pwd)
@@ -34,7 +34,7 @@ one() {
     fi
 }
 
-for program in "$bin"/lib_test_* "$bin"/{reference,harness}_test_gpu; do
+for program in "$bin"/lib_* "$bin"/{reference,harness}_test_gpu; do
     [[ ! ${program##*/} =~ ^${FACTS_TESTS_ONLY:-.*}$ ]] || one "$program" -j4
 done
 for program in "$bin"/example_*; do

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # sanitize_gpu.sh PROGRAM [ARGUMENT...]: runs a program under compute-sanitizer, once for each of memcheck, racecheck, initcheck and synccheck. It passes when
 # no tool finds anything and every tool saw the program use a GPU. Logs are kept beside the program, PROGRAM.TOOL.log.
-# For the kernels of the math backend: ci/sanitize_gpu.sh build/release/bin/lib_test_math_gpu -j1
+# For the kernels of the math backend: ci/sanitize_gpu.sh build/release/bin/lib_math_gpu -j1
 #   FACTS_SANITIZER    the compute-sanitizer; otherwise the one beside this script's bundle, in PATH, in a toolkit, in the cache, or its package
 #   FACTS_TOOLS        other tools than these four
 # Exit: 0 clean; 1 findings, or a program that failed; 3 nothing could be checked.

@@ -54,8 +54,39 @@ write_ctest() {
     } >"$build/CTestTestfile.cmake"
 }
 
+test_help() {
+    cat <<'END'
+All tests of FACTS. They need no GPU. The first time, packages (Debian, PyPI) and two builds of cuDNN are downloaded.
+
+  ./facts test                     everything: clang-tidy, unit tests, end-to-end tests, reports, sanitizers, fuzz targets
+  ./facts test --quick             tests that take seconds, of what is built and installed; no network, under 90 seconds
+  ./facts test --list              names and labels of the tests
+  ./facts test CTEST OPTION...     only the tests that ctest then selects:
+       -R PATTERN                    by name: -R harness_case, -R e2e
+       -L LABEL                      by label: unit, e2e, reports, ci, quick
+
+One program has the tests of a folder: build/release/bin/harness_case --filter 'pattern/*' runs one suite of it.
+On two idle cores everything takes about MINUTES_WARM minutes from a warm build, and MINUTES_CLEAN from a clean clone.
+END
+}
+
+# What can be had with what is there: nothing is installed or downloaded, and no other build than the release one is made.
+run_quick() {
+    [[ -f $release/CTestTestfile.cmake && $(tests_configured) == ON ]] ||
+        die 3 "the tests were never built; run this once, with a network: ./facts test -R harness_case"
+    FACTS_WITH_TESTS=ON
+    timed release cmake --build "$release" -- -k 0
+    [[ ${#broken[@]} -eq 0 ]] || die 1 "the tests do not compile"
+    exec ctest --test-dir "$release" --output-on-failure -j2 -L quick
+}
+
 run_tests() {
     local options=("$@") list=$build/test-packages.txt
+    case ${1-} in
+    -h | --help) test_help; return ;;
+    --quick) run_environment; run_quick ;;
+    --list) options=(-N) ;;
+    esac
     FACTS_WITH_TESTS=ON
     export FACTS_CI=1 # what the tests need is installed below: a test that would be skipped for the lack of it fails
     mkdir -p "$build"

@@ -2,6 +2,7 @@
 #ifndef EXAMPLES_COMMON_H
 #define EXAMPLES_COMMON_H
 
+#include <fattn/device.h>
 #include <fattn/fattn.h>
 #include <math.h>
 #include <stdio.h>

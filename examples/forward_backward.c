@@ -2,7 +2,7 @@
  *
  * Backward needs O and the statistics (log-sum-exp of every row) of the forward call, so forward is asked to write them.
  */
-#include "naive.h"
+#include "loops.h"
 
 static naive shape = { .batch = 2, .heads = 4, .seq = 128, .dim = 64, .modify = naive_causal };
 

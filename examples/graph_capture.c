@@ -3,7 +3,8 @@
  * A graph refers to addresses, not to what lies there: the same buffers are filled anew between the replays. fattn_forward allocates nothing
  * and never synchronises, so it may be captured as it is, by this library's functions or by anybody else's stream capture.
  */
-#include "naive.h"
+#include <fattn/graph.h>
+#include "loops.h"
 
 static naive shape = { .batch = 2, .heads = 4, .seq = 128, .dim = 64, .modify = naive_causal };
 

@@ -5,7 +5,8 @@
  */
 #include <pthread.h>
 
-#include "naive.h"
+#include <fattn/policy.h>
+#include "loops.h"
 
 static naive shape = { .batch = 1, .heads = 2, .seq = 96, .dim = 64 };
 static const char *const backends[] = { "cudnn", "math", "cpu" };

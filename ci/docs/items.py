@@ -2,7 +2,7 @@
 
     item A1 The question is the call
     where o!=auto | do!=auto
-    tests lib_test_problem lib_test_graph
+    tests lib_test_fattn_problem lib_test_graph
 
 An item without a case in the records, or with fewer versions than the list demands (`need decided=5 run=3`), is a finding, not a blank.
 """

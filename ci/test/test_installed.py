@@ -10,7 +10,7 @@ import unittest
 
 HOME = pathlib.Path(__file__).resolve().parent.parent.parent
 BUILD = pathlib.Path(os.environ.get("FACTS_BIN", HOME / "build/release/bin")).parent
-EXAMPLES = ("decide_explain", "forward_backward", "score_mod", "graph_capture", "guard")
+EXAMPLES = ("first_call", "decide_explain", "forward_backward", "modify_score", "graph_capture", "guard", "old_entry_point")
 STRICT = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Werror"]
 CUDNN = "9.27.0-jit-cu13"
 SKIPPED = 77
@@ -107,6 +107,12 @@ class Installed(unittest.TestCase):
                     program = self.at / f"{compiler}-{form}-{name}"
                     run(compiler, "-std=c11", "-D_GNU_SOURCE", *STRICT, *self.flags("--cflags"), HOME / f"examples/{name}.c", *libraries, "-lm", "-lpthread", "-o", program)
                 run(self.at / f"{compiler}-{form}-guard", env=self.environment(LD_LIBRARY_PATH=str(self.lib)))
+
+    def test_the_example_of_the_header_is_a_program(self):
+        """The lines at the top of fattn.h are those of examples/first_call.c, which the tests above build and run."""
+        shown = re.search(r"first_call\.c:\n \*\n((?: \*     .*\n)+) \*\n", (self.prefix / "include/fattn/fattn.h").read_text())[1]
+        lines = re.search(r"/\* begin \*/\n(.*?) */\* end \*/", (HOME / "examples/first_call.c").read_text(), flags=re.S)[1]
+        self.assertEqual([line.removeprefix(" *").strip() for line in shown.splitlines()], [line.strip() for line in lines.splitlines()])
 
     def test_a_program_in_cpp(self):
         source = self.at / "program.cpp"

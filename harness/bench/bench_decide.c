@@ -11,9 +11,9 @@
 #include <fattn/fattn.h>
 
 #include "case/problem/case_problem.h"
-#include "context.h"
-#include "cudnn/abi.h"
-#include "cudnn/backend.h"
+#include "core/context.h"
+#include "cudnn/backend/abi.h"
+#include "cudnn/backend/backend.h"
 
 enum { MAX_CASES = 4000, MAX_CONFIGS = 16 };
 

@@ -9,10 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "context.h"
-#include "layout.h"
-#include "plan.h"
-#include "problem.h"
+#include "core/context.h"
+#include "core/plan.h"
+#include "fattn/cache.h"
+#include "fattn/score_mod.h"
+#include "problem/layout.h"
+#include "problem/resolved_problem.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

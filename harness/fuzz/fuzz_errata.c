@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fattn/policy.h"
 #include "worker/target/errata.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -15,10 +15,12 @@
 #include <string.h>
 #include <time.h>
 
-#include "arguments.h"
-#include "context.h"
+#include "core/arguments.h"
+#include "core/context.h"
+#include "core/plan.h"
 #include "cuda.h"
-#include "plan.h"
+#include "fattn/cache.h"
+#include "fattn/device.h"
 
 enum { BATCHES = 50, CALLS = 2000, ROOM = 1 << 24 };
 

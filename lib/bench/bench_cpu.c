@@ -15,7 +15,7 @@
 
 #include <fattn/fattn.h>
 
-#include "cpu/kernels.h"
+#include "cpu/kernels/cpu_kernels.h"
 
 enum { ROUNDS = 7, REPEATS = 5 };
 

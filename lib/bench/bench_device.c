@@ -17,7 +17,9 @@
 #include <string.h>
 #include <time.h>
 
+#include <fattn/device.h>
 #include <fattn/fattn.h>
+#include <fattn/policy.h>
 
 enum { BATCHES = 20, CALLS = 50, MAX_BATCH = 256 };
 

@@ -14,10 +14,11 @@
 #include <string.h>
 #include <time.h>
 
-#include "arguments.h"
-#include "context.h"
-#include "cudnn/plan.h"
-#include "plan.h"
+#include "core/arguments.h"
+#include "core/context.h"
+#include "core/plan.h"
+#include "cudnn/plan/cudnn_plan.h"
+#include "fattn/device.h"
 
 enum { BATCHES = 40, CALLS = 200, SETS = 16, STEP = 1 << 16, ROOM = 64 << 20 };
 

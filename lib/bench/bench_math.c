@@ -4,8 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine.h"
-#include "layout.h"
+#include "core/engine.h"
+#include "fattn/device.h"
+#include "problem/layout.h"
 
 typedef struct shape {
     int64_t batch, heads, seq, dim;

@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "error.h"
+#include "core/error.h"
 
 fattn_status fattn__driver_map(void **out, const char *path)
 {

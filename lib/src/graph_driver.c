@@ -3,8 +3,8 @@
 #include <dlfcn.h>
 #include <string.h>
 
-#include "error.h"
-#include "liars/liars.h"
+#include "core/error.h"
+#include "liars/lies.h"
 
 static fattn__graph_driver functions;
 static const char *missing; /* NULL: all are there */

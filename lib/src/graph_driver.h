@@ -2,7 +2,7 @@
 #ifndef FATTN_GRAPH_DRIVER_H
 #define FATTN_GRAPH_DRIVER_H
 
-#include "context.h"
+#include "core/context.h"
 
 typedef struct CUgraph_st *fattn__cuda_graph;
 typedef struct CUgraphExec_st *fattn__cuda_executable;

@@ -41,17 +41,17 @@ class Guard:
 
 # What the library computes, here read out of fields that no predicate names. An order is 10 * role + format.
 STUBS = """
-#define AS_FACT(type, name, place) type name(const fattn_problem *p) { return (type)p->reserved4[place]; }
+#define AS_FACT(type, name, place) type name(const fattn_problem *p) { return (type)(place < 4 ? p->dk_strides : p->dv_strides)[place % 4]; }
 AS_FACT(bool, fattn__fact_mod_gradient_reads, 0) AS_FACT(bool, fattn__fact_packed_alone, 0) AS_FACT(bool, fattn__fact_offsets_apart, 0)
 AS_FACT(bool, fattn__fact_bias_square, 0) AS_FACT(int64_t, fattn__fact_query_tiles, 1) AS_FACT(int64_t, fattn__fact_stride_qkv, 2)
 AS_FACT(int64_t, fattn__fact_stride_o, 3) AS_FACT(int64_t, fattn__fact_stride_dq, 4) AS_FACT(bool, fattn__is_unified, 5)
 AS_FACT(fattn__role, fattn__problem_misaligned, 6)
 bool fattn__problem_ragged(const fattn_problem *p, fattn__role which) { return (p->ragged >> which & 1) != 0; }
-bool fattn__fact_order(const fattn_problem *p, fattn__role which, fattn_format format) { return p->reserved4[7] == 10 * (int)which + (int)format; }
+bool fattn__fact_order(const fattn_problem *p, fattn__role which, fattn_format format) { return p->dv_strides[3] == 10 * (int)which + (int)format; }
 const char *fattn__fact_order_word(const fattn_problem *p, fattn__role which) { (void)p; return which == FATTN__ROLE_Q ? "order of q" : "order of stats"; }
 const char *fattn__fact_dtype_word(int32_t dtype) { return dtype == FATTN_F16 ? "f16" : "another type"; }
 const char *fattn__fact_pass_word(int32_t pass) { return pass == FATTN_FORWARD ? "fwd" : "bwd"; }
-const char *fattn__fact_misaligned_word(const fattn_problem *p) { return p->reserved4[6] == FATTN__ROLE_K ? "k" : "?"; }
+const char *fattn__fact_misaligned_word(const fattn_problem *p) { return p->dv_strides[2] == FATTN__ROLE_K ? "k" : "?"; }
 """
 
 # A condition, a problem for which it holds, and one for which it does not.
@@ -64,7 +64,7 @@ HOLDS = [
     ("b=1 | h.q=1", ".batch = 2, .heads_q = 1", ".batch = 2, .heads_q = 2"), ("b=1 & h.q=1", ".batch = 1, .heads_q = 1", ".batch = 1, .heads_q = 2"),
     ("s.q=1 & (b=1 | h.q=1)", ".seq_q = 1, .batch = 1", ".seq_q = 2, .batch = 1"), ("s.q=1 & b=1 | h.q=1", ".heads_q = 1", ".seq_q = 1, .heads_q = 2"),
     ("!(b=1 & h.q=1)", ".batch = 1", ".batch = 1, .heads_q = 1"), ("!(b=1)", ".batch = 2", ".batch = 1"), ("!(b<2)", ".batch = 2", ".batch = 1"),
-    ("!(!(b=1))", ".batch = 1", ".batch = 2"), ("stride_o>=2147483648", ".reserved4 = {[3] = 2147483648}", ".reserved4 = {[3] = 2147483647}"),
+    ("!(!(b=1))", ".batch = 1", ".batch = 2"), ("stride_o>=2147483648", ".dk_strides = {[3] = 2147483648}", ".dk_strides = {[3] = 2147483647}"),
     # numbers and words
     ("h.k=3 & h.v=2", ".heads_k = 3, .heads_v = 2", ".heads_k = 3, .heads_v = 3"), ("h.kv=3", ".heads_k = 3", ".heads_k = 1"),
     ("d.qk>192 & d.v<=128", ".dim_qk = 256, .dim_v = 128", ".dim_qk = 192, .dim_v = 128"), ("out=f32", ".o_dtype = 3", ".o_dtype = 1"),
@@ -80,28 +80,28 @@ HOLDS = [
     ("bias=none", "0", ".has_bias = 1"), ("bias!=none", ".has_bias = 1", "0"), ("bias~bool:*", ".has_bias = 1, .bias_dtype = 8", ".has_bias = 1, .bias_dtype = 1"),
     ("bias!~bool:*", "0", ".has_bias = 1, .bias_dtype = 8"), ("dbias=1", ".dbias = 1", "0"), ("mod=none", "0", ".score_mod = MOD"), ("mod!=none", ".score_mod = MOD", "0"),
     ("softmax=vanilla", "0", ".sink = 1"), ("softmax=sink", ".sink = 1", "0"), ("softmax!=vanilla", ".sink = 1", "0"), ("dsink=1", ".dsink = 1", "0"),
-    ("dsink!=0", ".dsink = 1", "0"), ("stats=bhs1", ".reserved4 = {[7] = 43}", ".reserved4 = {[7] = 41}"), ("stats!=bhs1", ".reserved4 = {[7] = 41}", ".reserved4 = {[7] = 43}"),
+    ("dsink!=0", ".dsink = 1", "0"), ("stats=bhs1", ".dv_strides = {[3] = 43}", ".dv_strides = {[3] = 41}"), ("stats!=bhs1", ".dv_strides = {[3] = 41}", ".dv_strides = {[3] = 43}"),
     ("want~*stats*", ".outputs = 1", ".outputs = 6"), ("want~*stats*", ".outputs = 8", ".outputs = 16"), ("want~*stats2*", ".outputs = 8", ".outputs = 1"),
     ("want~*stats* & want!~*stats2*", ".outputs = 1", ".outputs = 8"), ("want~*max*", ".outputs = 2", ".outputs = 1"), ("want~*sum_exp*", ".outputs = 4", ".outputs = 2"),
     ("want~*rng_dump*", ".outputs = 16", ".outputs = 15"), ("want=none", "0", ".outputs = 1"), ("padding!=none", ".padding = 1", "0"), ("lens=none", "0", ".padding = 1"),
     ("padding!=none | lens!=none", ".padding = 1", "0"), ("lens_shape=bcast", ".len_broadcast = 1", "0"), ("offsets=i64", ".ragged_bits = 64", ".ragged_bits = 32"),
-    ("dropout_mask=0", "0", ".dropout_mask = 1"), ("impl=unified", ".reserved4 = {[5] = 1}", "0"), ("rope!=0", ".rope = 1", "0"), ("paged=0", "0", ".page_size_v = 64"),
+    ("dropout_mask=0", "0", ".dropout_mask = 1"), ("impl=unified", ".dv_strides = {[1] = 1}", "0"), ("rope!=0", ".rope = 1", "0"), ("paged=0", "0", ".page_size_v = 64"),
     ("paged!=0", ".page_size_k = 64", "0"), ("paged~v:*", ".page_size_v = 64", ".page_size_v = 64, .page_size_k = 64"), ("paged~k:*", ".page_size_k = 64", ".page_size_v = 64"),
     ("paged!=0 & paged!~v:*", ".page_size_v = 64, .page_size_k = 64", ".page_size_v = 64"), ("deterministic!=0", ".deterministic = 1", "0"),
     # facts
-    ("misaligned=none", ".reserved4 = {[6] = FATTN__ROLE_COUNT}", ".reserved4 = {[6] = FATTN__ROLE_K}"),
-    ("misaligned in (k, dbias)", ".reserved4 = {[6] = FATTN__ROLE_DBIAS}", ".reserved4 = {[6] = FATTN__ROLE_Q}"), ("training=1", ".training = 1", "0"),
+    ("misaligned=none", ".dv_strides = {[2] = FATTN__ROLE_COUNT}", ".dv_strides = {[2] = FATTN__ROLE_K}"),
+    ("misaligned in (k, dbias)", ".dv_strides = {[2] = FATTN__ROLE_DBIAS}", ".dv_strides = {[2] = FATTN__ROLE_Q}"), ("training=1", ".training = 1", "0"),
     ("capture=1", ".capture = 1", "0"), ("ragged=1", ".ragged_bits = 32", "0"), ("ragged=0", "0", ".ragged_bits = 64"), ("stats_packed=1", ".ragged = 16", ".ragged = 8"),
-    ("packed_alone=1", ".reserved4 = {1}", "0"), ("offsets_apart=0", "0", ".reserved4 = {1}"), ("mod_gradient_reads=1", ".reserved4 = {1}", "0"),
-    ("bias_square=1", ".reserved4 = {1}", "0"), ("q_order in (bshd, sbhd)", ".reserved4 = {[7] = 2}", ".reserved4 = {[7] = 3}"),
-    ("query_tiles>128", ".reserved4 = {[1] = 129}", ".reserved4 = {[1] = 128}"), ("stride_qkv>=2 | stride_dq>=2", ".reserved4 = {[4] = 2}", ".reserved4 = {[3] = 2}"),
+    ("packed_alone=1", ".dk_strides = {1}", "0"), ("offsets_apart=0", "0", ".dk_strides = {1}"), ("mod_gradient_reads=1", ".dk_strides = {1}", "0"),
+    ("bias_square=1", ".dk_strides = {1}", "0"), ("q_order in (bshd, sbhd)", ".dv_strides = {[3] = 2}", ".dv_strides = {[3] = 3}"),
+    ("query_tiles>128", ".dk_strides = {[1] = 129}", ".dk_strides = {[1] = 128}"), ("stride_qkv>=2 | stride_dq>=2", ".dv_strides = {[0] = 2}", ".dk_strides = {[3] = 2}"),
 ]
 
 # A sentence, a problem, and what is said.
 SAYS = [
     ("{s.kv} keys, {b}", ".seq_kv = 77, .batch = 3", "77 keys, 3"), ("scale {scale}: 100% \"wrong\" \\ ??/", ".attn_scale = -0.125", "scale -0.125: 100% \"wrong\" \\ ??/"),
     ("{dtype} beside {out} in {pass}", ".dtype = 2, .o_dtype = 1, .pass = 1", "f16 beside another type in bwd"), ("{stats}, {q_order}", "0", "order of stats, order of q"),
-    ("{misaligned}_strides", ".reserved4 = {[6] = FATTN__ROLE_K}", "k_strides"), ("{query_tiles} tiles, {stride_qkv}", ".reserved4 = {[1] = 5, [2] = 4294967296}", "5 tiles, 4294967296"),
+    ("{misaligned}_strides", ".dv_strides = {[2] = FATTN__ROLE_K}", "k_strides"), ("{query_tiles} tiles, {stride_qkv}", ".dk_strides = {[1] = 5, [2] = 4294967296}", "5 tiles, 4294967296"),
     ("größer als {d.qk}", ".dim_qk = 128", "größer als 128"),
 ]
 
@@ -123,7 +123,7 @@ ERRORS = [
 
 MAIN = """
 #include <string.h>
-#include "rules.h"
+#include "policy/rules.h"
 #define MOD ((const fattn_score_mod *)(uintptr_t)1)
 %s
 static int wrong;

@@ -1,10 +1,8 @@
 #include "integrity.h"
 
+#include <sha2.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-#include "sha256.h"
 
 const char *facts_integrity_name(facts_integrity integrity)
 {
@@ -21,26 +19,8 @@ const char *facts_integrity_name(facts_integrity integrity)
 
 bool facts_library_sha256(const char *path, char out[65])
 {
-    enum { CHUNK = 1 << 20 };
-    out[0] = 0;
-    FILE *file = fopen(path, "re");
-    char *chunk = malloc(CHUNK);
-    bool whole = false;
-    if (file && chunk) {
-        facts_sha256 hash;
-        uint8_t digest[32];
-        facts_sha256_init(&hash);
-        for (size_t n; (n = fread(chunk, 1, CHUNK, file)) > 0;)
-            facts_sha256_update(&hash, chunk, n);
-        whole = feof(file) && !ferror(file);
-        facts_sha256_final(&hash, digest);
-        for (int i = 0; whole && i < 32; i++)
-            (void)snprintf(out + 2 * i, 3, "%02x", digest[i]);
-    }
-    free(chunk);
-    if (file)
-        (void)fclose(file);
-    return whole;
+    out[0] = '\0';
+    return SHA256File(path, out) != NULL;
 }
 
 /* RECORD has the digest in URL-safe base64 without padding. */

@@ -5,9 +5,9 @@
 
 #include "audit.h"
 #include "case/suites/field.h"
+#include "case/words/case_text.h"
 #include "case/words/text_file.h"
 #include "commands.h"
-#include "commands/session/nearest_word.h"
 
 #define DEFAULT_DEVICES "h100-sxm,sm80-spec,sm89-spec,sm100-spec,sm120-spec"
 

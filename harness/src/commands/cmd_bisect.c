@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "bisection.h"
+#include "commands/print/bisection.h"
 
 #define EVERY_VERSION "9.0..9.999" /* that is here */
 #define DEFAULT_DEVICE "h100-sxm"

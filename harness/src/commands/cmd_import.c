@@ -7,6 +7,7 @@
 #include "commands.h"
 #include "import/import.h"
 #include "record/text.h"
+#include "case/suites/planned_cases.h"
 
 /* What stands behind a problem that was imported: lines of expectations and groups of cases, both from cases/known. */
 typedef struct knowledge {

@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "case/suites/known_cases.h"
+#include "case/words/case_text.h"
 #include "case/words/text_file.h"
 #include "commands.h"
-#include "commands/session/nearest_word.h"
 
 #define MOST_TEXTS 256
 #define WITH_ENGINES "engine=all"

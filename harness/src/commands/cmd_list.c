@@ -1,6 +1,7 @@
 /* facts list: what a suite, a file or a pattern expands to. */
 #include "commands.h"
 #include "record/text.h"
+#include "case/suites/planned_cases.h"
 
 static void print_json(const facts_session *s)
 {

@@ -2,14 +2,9 @@
 #ifndef FACTS_COMMANDS_H
 #define FACTS_COMMANDS_H
 
+#include "commands/session/inputs.h"
+#include "commands/session/report_package.h"
 #include "commands/session/session.h"
-
-/* The whole command line goes along: it stands in the record. */
-typedef struct facts_invocation {
-    const facts_options *options;
-    int argc;
-    char **argv;
-} facts_invocation;
 
 int facts_command_list(const facts_invocation *call);
 int facts_command_decide(const facts_invocation *call);
@@ -39,23 +34,9 @@ int facts_invoke(facts_command command, int argc, char **argv, int (*run)(facts_
 /* Becomes the program of this name beside this one, with the same words; returns only when it cannot: 3. */
 int facts_invoke_program(const char *name, char **argv);
 
-/* The one case that a command takes. Returns an exit code; says why on stderr. */
-int facts_read_case(const char *command, const facts_options *options, facts_case *out);
-/* A record, line by line, into `each`. `bad` (may be NULL): how many lines could not be read, which is said. Returns an exit code;
- * says why on stderr, as `who`. */
-int facts_read_record(const char *who, const char *path, bool (*each)(void *context, const facts_line *line), void *context,
-                      uint64_t *bad);
-
-/* A new file below $TMPDIR, else /tmp, for the report package to read: `path` is its name, to unlink(). NULL with a line on stderr.
- */
-FILE *facts_open_temporary(char path[FACTS_PATH]);
-/* Runs the report package over words; waits. Returns its exit code, 3 when it cannot be started. */
-int facts_run_report(const char *const *words, size_t count);
-/* What `write` writes (JSON lines), as `view` of the report package prints it. Returns its exit code, 3 when nothing can be handed
- * over. */
-int facts_run_view(const char *view, void (*write)(const void *subject, FILE *out), const void *subject);
-/* The same for the records that `diff` and `gate` compare, with the options about the answer. `command` names the command in
- * messages. `unasked` (may be NULL): why there is no record; the answer is then CANNOT TELL in the form that the options want. */
+/* Runs the report package over the records that `diff` and `gate` compare, with the options about the answer. `command` names the
+ * command in messages. `unasked` (may be NULL): why there is no record; the answer is then CANNOT TELL in the form that the options
+ * want. */
 int facts_run_diff(const char *command, const facts_options *options, const char *unasked, const char *const *records,
                    size_t count);
 

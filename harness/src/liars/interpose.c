@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fattn/device.h"
+#include "fattn/graph.h"
 #include "numbers/dtype.h"
 #include "numbers/fill/scalars.h"
 #include "worker/exec/seams.h"

@@ -2,7 +2,7 @@
  *
  *   --liars | --interposed   lists the lies of the library (lib/src/liars), or those between engine and judge (interpose.h)
  *   --liar WORD              tells that lie from then on, and answers requests */
-#include "liars/liars.h"
+#include "liars/lies.h"
 
 #include <stdlib.h>
 #include <string.h>

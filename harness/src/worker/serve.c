@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "case/problem/case_problem.h"
+#include "fattn/score_mod.h"
 #include "numbers/fill/mod.h"
 #include "reply.h"
 #include "worker/exec/both_oracles.h"

@@ -6,6 +6,7 @@
 
 #include "case/language/case.h"
 #include "case/language/pattern.h"
+#include "case/suites/planned_cases.h"
 
 static facts_error error;
 

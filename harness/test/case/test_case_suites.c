@@ -7,6 +7,7 @@
 #include "case/language/case.h"
 #include "case/problem/case_problem.h"
 #include "case/suites/expectation_lines.h"
+#include "case/suites/planned_cases.h"
 
 static facts_cases *load(const char *suite)
 {

@@ -2,6 +2,7 @@
  * versions and on its architectures alone, and for no control. */
 #include <criterion/criterion.h>
 #include <fattn/fattn.h>
+#include <fattn/policy.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include "case/problem/case_problem.h"
 #include "case/suites/known_cases.h"
 #include "numbers/fill/mod.h"
+#include "case/suites/planned_cases.h"
 
 static facts_error error;
 static facts_problem p;

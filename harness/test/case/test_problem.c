@@ -6,6 +6,7 @@
 
 #include "case/problem/case_philox.h"
 #include "case/problem/case_problem.h"
+#include "case/suites/planned_cases.h"
 
 static facts_problem p;
 static facts_error error;

@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 
 #include "case/language/case.h"
+#include "fattn/score_mod.h"
 #include "numbers.h"
 #include "numbers/fill/mod.h"
 #include "numbers/fill/oracle_view.h"

@@ -9,6 +9,7 @@
 #include "search/findings.h"
 #include "search/memo.h"
 #include "search/story.h"
+#include "case/suites/planned_cases.h"
 
 /* ---- a made-up library ----------------------------------------------------------------------------------------------------- */
 

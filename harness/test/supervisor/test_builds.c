@@ -10,7 +10,6 @@
 
 #include "builds/builds.h"
 #include "builds/integrity.h"
-#include "builds/sha256.h"
 
 static char root[64];
 
@@ -328,29 +327,6 @@ Test(builds, a_broken_lock_file_is_named_with_its_line)
     put(at("home/ci/cudnn.lock"), "# fine\nnvidia-cudnn-jit-cu13 9.27.0.42 xyz 1 w\n");
     cr_expect_eq(facts_builds_installable(&b, &m), 3);
     cr_expect(strstr(m.text, "cudnn.lock:2"), "%s", m.text);
-}
-
-static const char *sha256_of(const char *text, size_t repeat)
-{
-    static char hex[65];
-    facts_sha256 hash;
-    uint8_t digest[32];
-    facts_sha256_init(&hash);
-    for (size_t i = 0; i < repeat; i++)
-        facts_sha256_update(&hash, text, strlen(text));
-    facts_sha256_final(&hash, digest);
-    for (int i = 0; i < 32; i++)
-        sprintf(hex + 2 * i, "%02x", digest[i]);
-    return hex;
-}
-
-Test(sha256, gives_the_published_answers)
-{
-    cr_expect_str_eq(sha256_of("", 1), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
-    cr_expect_str_eq(sha256_of("abc", 1), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-    cr_expect_str_eq(sha256_of("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq", 1),
-                     "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
-    cr_expect_str_eq(sha256_of("a", 1000000), "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
 
 Test(builds, a_library_is_compared_with_its_package_s_record)

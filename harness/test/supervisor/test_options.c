@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands/session/nearest_word.h"
 #include "commands/session/options.h"
+#include "case/words/case_text.h"
 
 static char said[4096];
 
@@ -94,6 +94,15 @@ Test(options, help_of_a_command_lists_what_its_parser_takes)
     fclose(out);
     cr_expect(strstr(text, "--dump DIR") != NULL);
     cr_expect(strstr(text, "--shard") == NULL);
+}
+
+Test(options, help_of_list_names_the_keys_of_a_case)
+{
+    static char text[1 << 16];
+    FILE *out = fmemopen(text, sizeof text, "w");
+    facts_options_help(FACTS_COMMAND_LIST, out);
+    fclose(out);
+    cr_expect(strstr(text, "\n  stats_dtype ") != NULL);
 }
 
 Test(options, commands_of_later_versions_say_so)

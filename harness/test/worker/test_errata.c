@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fattn/policy.h"
 #include "worker/target/case_policy.h"
 #include "worker/target/errata.h"
 

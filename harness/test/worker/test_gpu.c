@@ -1,5 +1,5 @@
 /* The worker's GPU: inputs made there, answers judged there, against the same here. Skipped where there is no GPU. */
-#include "../../../lib/test/target.h"
+#include "../../../lib/test/support/described_h100.h"
 #define RATIOS_APART 0.02
 #include "../judge/outcomes.h"
 #include "worker/target/loaded_target.h"

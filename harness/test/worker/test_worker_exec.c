@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "case/language/case.h"
+#include "fattn/policy.h"
 #include "worker/exec/exec.h"
 #include "worker/memory/own_forward.h"
 #include "worker/target/case_policy.h"

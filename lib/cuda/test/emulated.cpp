@@ -1,18 +1,18 @@
 /* All kernels, emulated, behind the driver's launch. */
 #include "emulate.h"
 
-#include "../gather.cu"
-#include "../modify.cu"
-#include "../over_keys.cu"
-#include "../over_rows.cu"
-#include "../scores.cu"
-#include "../statistics.cu"
-#include "../sum.cu"
+#include "../math_gather.cu"
+#include "../math_modify.cu"
+#include "../math_over_keys.cu"
+#include "../math_over_rows.cu"
+#include "../math_scores.cu"
+#include "../math_statistics.cu"
+#include "../math_sum_kernels.cu"
 #include "fibers.h"
 
 /* ---- the driver's side ------------------------------------------------------------------------------------------------------------ */
 
-#include "../../src/math/kernel_list.h"
+#include "../../src/math/math_kernel_list.h"
 
 static void call_kernel(void (*kernel)(const fattn__call), void **a)
 {

@@ -2,8 +2,8 @@
 #ifndef FATTN_TEST_MATH_EMULATED_H
 #define FATTN_TEST_MATH_EMULATED_H
 
-#include "math/sum.h"
-#include "math_runs.h"
+#include "../../src/math/math_sum.h"
+#include "../../test/math/math_runs.h"
 
 int emulated_module_function(struct CUfunc_st **out, struct CUmod_st *module, const char *name);
 int emulated_launch(struct CUfunc_st *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,

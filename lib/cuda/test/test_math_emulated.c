@@ -1,6 +1,7 @@
 /* The math backend's kernels, run without a GPU (lib/cuda/test/emulate.h), against the cpu backend over random problems. */
+#include "../../test/math/math_oracle.h"
+#include "fattn/score_mod.h"
 #include "math_emulated.h"
-#include "math_oracle.h"
 
 /* draw_problem's problems and draw_features' against the cpu backend; the latter without a score_mod against the reference. */
 enum { MODIFIED, COMBINED, FEATURED };

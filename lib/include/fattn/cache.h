@@ -1,4 +1,4 @@
-/* cache.h: the process-wide cache of plans. Included by fattn.h.
+/* cache.h: the process-wide cache of plans.
  *
  * Keyed by the whole resolved problem (score_mod by structure), context, engine and the policy that holds; bounded in entries and bytes, least
  * recently used goes first; one build for each key however many threads ask.

@@ -1,4 +1,4 @@
-/* graph.h: CUDA graphs, for programs without a CUDA runtime. Included by fattn.h. On the CPU, and for a described device, everything here
+/* graph.h: CUDA graphs, for programs without a CUDA runtime. On the CPU, and for a described device, everything here
  * answers FATTN_UNSUPPORTED; with a driver that lacks a function of graphs, FATTN_ENVIRONMENT.
  *
  * fattn_forward and fattn_backward may be captured by anybody's stream capture; these functions are the driver's, thinly. Several calls

@@ -1,4 +1,4 @@
-/* policy.h: which backends and engines may be chosen, and what is known to be wrong. Included by fattn.h.
+/* policy.h: which backends and engines may be chosen, and what is known to be wrong.
  *
  * A rule names a range of cuDNN versions, a range of architectures, a condition on the problem, and a link. The library has its own rules,
  * the guards (fattn_problem.guards_off switches them off). A policy adds the caller's rules. Decisions name the rule that refused a backend
@@ -50,8 +50,6 @@ typedef struct fattn_rule {
 
 #define FATTN_RULE_INIT { .struct_size = sizeof(fattn_rule), .pass = FATTN_ANY, .engine = FATTN_ANY }
 
-#define FATTN_BACKEND_COUNT 3
-
 /* Backends in the order of preference; those that the context's device lacks are passed over. The default policy is cuDNN alone on a GPU
  * and the cpu backend on the CPU: the math backend is never chosen unless a policy allows it. */
 typedef struct fattn_policy {
@@ -81,44 +79,6 @@ const fattn_rule *fattn_guard_at(size_t i);
 /* Does `rule` hold for this problem on that target? Versions, sm, pass and condition count; engine and knobs do not. False for a problem that
  * fattn_problem_resolve refuses, and for a rule that push would refuse. */
 bool fattn_rule_holds(const fattn_rule *rule, const fattn_problem *problem, int32_t cudnn_version, int32_t sm);
-
-/* ---- what a decision says of each backend that the policy named ---------------------------------------------------------------- */
-
-typedef struct fattn_answer {
-    int32_t backend; /* fattn_backend */
-    int32_t reason;  /* fattn_reason; NONE: yes */
-    const char *status, *text, *remedy; /* as those of the decision */
-    const char *rule; /* the rule that said no, or removed an engine; "" */
-} fattn_answer;
-size_t fattn_decision_answer_count(const fattn_decision *decision);
-const fattn_answer *fattn_decision_answer(const fattn_decision *decision, size_t i); /* in the order of the policy */
-
-/* ---- neighbours ------------------------------------------------------------------------------------------------------------------ */
-
-#define FATTN_MAX_NEIGHBOURS 16
-
-/* A problem near a refused one that the target accepts. */
-typedef struct fattn_neighbour {
-    fattn_problem problem;
-    char change[96]; /* "dim_qk 104 instead of 100" */
-    int32_t changes; /* number of fields changed: 1, or 2 */
-    int32_t reserved;
-} fattn_neighbour;
-/* Finds accepted neighbours of a refused problem by asking (fattn_decide), nearest first: one field changed (or both head dims, where they are
- * equal), and only if none helps two. Nothing is compiled.
- * At most `budget` questions (0: 200). Returns the status of the asking; *count neighbours in out[FATTN_MAX_NEIGHBOURS]. */
-fattn_status fattn_explain(fattn_context *context, const fattn_problem *problem, int budget, fattn_neighbour *out, size_t *count);
-
-/* ---- the old narrow entry ---------------------------------------------------------------------------------------------------------- */
-
-/* May this be run? The form of before 0.2: no batch, no output format, no reason but a text. Batch is 1; Q, K and V have `format` (unset: b,s,h,d),
- * and what could not be said is derived: O has the format of Q, dO that of O, each gradient that of its input. heads_kv 0: heads_q; dim_v 0: dim_qk.
- * window_left and window_right are those of fattn_problem; -1: no bound. Training asks the backward as well, and only training does; one backend
- * must do both. A probe: nothing is compiled. New callers use fattn_decide.
- * Returns  a fattn_backend, or -1; *message (may be NULL) is fattn_last_error()'s sentence, or "". */
-int fattn_backend_v1(fattn_context *context, int training, fattn_dtype dtype, fattn_format format, int64_t heads_q, int64_t heads_kv,
-                     int64_t seq_q, int64_t seq_kv, int64_t dim_qk, int64_t dim_v, int64_t window_left, int64_t window_right,
-                     int deterministic, int capture, const char **message);
 
 #ifdef __cplusplus
 }

@@ -3,7 +3,6 @@
  * A callback receives the scaled score as a value and says, operation by operation, what shall become of it. What is recorded is the
  * identity: two recordings are the same iff their operations, constants and tensor signatures (type, extents, strides; not names, not
  * addresses) are the same, whatever callback made them. The gradient is derived from the recording; a user may record his own.
- * Included by fattn.h.
  *
  * Identity What is kept is a normal form: steps that the result does not need are gone, equal steps are one, operations on constants only are
  *          carried out, and what computes the same number is written one way: the inputs of add, mul, max, min, eq, ne, and, or in one order,
@@ -17,7 +16,7 @@
 #ifndef FATTN_SCORE_MOD_H
 #define FATTN_SCORE_MOD_H
 
-#include "fattn.h"
+#include "problem.h"
 
 #ifdef __cplusplus
 extern "C" {

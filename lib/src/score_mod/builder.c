@@ -142,22 +142,9 @@ static bool is_number_for_sure(const fattn__mod_builder *b, int x)
 /* The comparison that holds exactly where `op` does not, provided that nothing is a NaN; eq and ne also with one. 0: none. */
 static int opposite(int op)
 {
-    switch (op) {
-    case FATTN_MOD_EQ:
-        return FATTN_MOD_NE;
-    case FATTN_MOD_NE:
-        return FATTN_MOD_EQ;
-    case FATTN_MOD_LT:
-        return FATTN_MOD_GE;
-    case FATTN_MOD_GE:
-        return FATTN_MOD_LT;
-    case FATTN_MOD_GT:
-        return FATTN_MOD_LE;
-    case FATTN_MOD_LE:
-        return FATTN_MOD_GT;
-    default:
-        return 0;
-    }
+    static const int16_t table[] = { [FATTN_MOD_EQ] = FATTN_MOD_NE, [FATTN_MOD_NE] = FATTN_MOD_EQ, [FATTN_MOD_LT] = FATTN_MOD_GE,
+                                     [FATTN_MOD_GE] = FATTN_MOD_LT, [FATTN_MOD_GT] = FATTN_MOD_LE, [FATTN_MOD_LE] = FATTN_MOD_GT };
+    return (size_t)op < sizeof table / sizeof *table ? table[op] : 0;
 }
 
 /* `x` is a condition or a constant. */
@@ -177,27 +164,11 @@ static int negation(fattn__mod_builder *b, int x)
 /* The operation with its inputs exchanged; 0 when there is none. */
 static int mirrored(int op)
 {
-    switch (op) {
-    case FATTN_MOD_ADD:
-    case FATTN_MOD_MUL:
-    case FATTN_MOD_MAX:
-    case FATTN_MOD_MIN:
-    case FATTN_MOD_EQ:
-    case FATTN_MOD_NE:
-    case FATTN_MOD_AND:
-    case FATTN_MOD_OR:
-        return op;
-    case FATTN_MOD_LT:
-        return FATTN_MOD_GT;
-    case FATTN_MOD_GT:
-        return FATTN_MOD_LT;
-    case FATTN_MOD_LE:
-        return FATTN_MOD_GE;
-    case FATTN_MOD_GE:
-        return FATTN_MOD_LE;
-    default:
-        return 0;
-    }
+    static const int16_t table[] = { [FATTN_MOD_ADD] = FATTN_MOD_ADD, [FATTN_MOD_MUL] = FATTN_MOD_MUL, [FATTN_MOD_MAX] = FATTN_MOD_MAX,
+                                     [FATTN_MOD_MIN] = FATTN_MOD_MIN, [FATTN_MOD_EQ] = FATTN_MOD_EQ,   [FATTN_MOD_NE] = FATTN_MOD_NE,
+                                     [FATTN_MOD_AND] = FATTN_MOD_AND, [FATTN_MOD_OR] = FATTN_MOD_OR,   [FATTN_MOD_LT] = FATTN_MOD_GT,
+                                     [FATTN_MOD_GT] = FATTN_MOD_LT,   [FATTN_MOD_LE] = FATTN_MOD_GE,   [FATTN_MOD_GE] = FATTN_MOD_LE };
+    return (size_t)op < sizeof table / sizeof *table ? table[op] : 0;
 }
 
 /* Constants only: the number itself, rounded once, unless it is no number. -1: not folded. */

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "program.h"
+#include "mod_program.h"
 
 enum { FATTN__MOD_BUILDER_NODES = 2048 };
 

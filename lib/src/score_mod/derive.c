@@ -8,7 +8,7 @@
  *            a product. */
 #include <math.h>
 
-#include "score_mod.h"
+#include "recording.h"
 
 enum { UNBOUNDED = 120 }; /* fp32 ends at 2^128 */
 

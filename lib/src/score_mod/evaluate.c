@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../error.h"
+#include "core/error.h"
 #include "operations.h"
-#include "score_mod.h"
+#include "recording.h"
 
 float fattn__mod_element(const void *data, int32_t dtype, int64_t offset)
 {

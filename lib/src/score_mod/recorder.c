@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../error.h"
-#include "../layout.h"
-#include "score_mod.h"
+#include "core/error.h"
+#include "problem/layout.h"
+#include "recording.h"
 
 /* A value is tag * 4096 + place. */
 enum { PLACE_BITS = 12, TAG_COUNT = 1 << 18 };

@@ -119,6 +119,19 @@ void facts_nearest_offer(facts_nearest *nearest, const char *word, size_t length
     nearest->distance = distance;
 }
 
+const char *facts_nearest_word(const char *asked, const char *const *words, size_t count)
+{
+    const char *best = words[0];
+    size_t least = SIZE_MAX;
+    for (size_t i = 0; i < count; i++) {
+        const facts_span a = { asked, strnlen(asked, LONGEST_WORD) }, b = { words[i], strnlen(words[i], LONGEST_WORD) };
+        const size_t distance = distance_between(a, b);
+        best = distance < least ? words[i] : best;
+        least = distance < least ? distance : least;
+    }
+    return best;
+}
+
 const char *facts_nearest_hint(const facts_nearest *nearest, char out[FACTS_QUOTE_MAX])
 {
     out[0] = '\0';

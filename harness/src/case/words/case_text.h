@@ -33,6 +33,8 @@ typedef struct facts_nearest {
 
 facts_nearest facts_nearest_start(facts_span asked);
 void facts_nearest_offer(facts_nearest *nearest, const char *word, size_t length);
+/* Of `words` (at least one) the one with the fewest letters changed, added or taken away, however many; of equals the first. */
+const char *facts_nearest_word(const char *asked, const char *const *words, size_t count);
 /* "; did you mean X?" or "". Returns `out`. */
 const char *facts_nearest_hint(const facts_nearest *nearest, char out[FACTS_QUOTE_MAX]);
 

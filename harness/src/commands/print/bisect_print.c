@@ -1,7 +1,7 @@
 /* What a bisection came to, for people and as JSON. */
 #include <string.h>
 
-#include "commands/bisection.h"
+#include "bisection.h"
 #include "record/text.h"
 
 #define DESCRIBED (FACTS_SAID_VALUE + 400) /* room for what one version said */

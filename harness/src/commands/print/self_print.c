@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "commands/commands.h"
+#include "commands/session/report_package.h"
 #include "record/text.h"
 
 static void print_found(const facts_found *f, FILE *out)

@@ -3,9 +3,10 @@
 #ifndef FACTS_HUNT_H
 #define FACTS_HUNT_H
 
-#include "commands/commands.h"
+#include "inputs.h"
 #include "search/findings.h"
 #include "search/memo.h"
+#include "session.h"
 
 /* The groups that rows of a hunt have in the record. */
 #define FACTS_HUNT_DRAWN "fuzz/drawn"

@@ -1,5 +1,6 @@
-/* What commands are given: a case, a record. */
-#include "commands/commands.h"
+#include "inputs.h"
+
+#include "complain.h"
 
 int facts_read_case(const char *command, const facts_options *o, facts_case *out)
 {

@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "nearest_word.h"
+#include "case/language/keys.h"
+#include "case/words/case_text.h"
 #include "search/said.h"
 
 typedef enum kind { FLAG, TEXT, COUNT, NUMBER, SECONDS, MINUTES, RATIO, SHARD, ORACLE, BY, RECORDS } kind;
@@ -326,6 +327,10 @@ static void help_one(facts_command command, FILE *out)
         int n = snprintf(left, sizeof left, "%c%c%s --%s%s%s", o->letter ? '-' : ' ', o->letter ? o->letter : ' ',
                          o->letter ? "," : " ", o->name, o->argument ? " " : "", o->argument ? o->argument : "");
         fprintf(out, "  %s%*s  %s\n", left, n < 24 ? 24 - n : 0, "", o->help);
+    }
+    if (command == FACTS_COMMAND_LIST) {
+        fputs("\nThe keys of a case:\n", out);
+        facts_keys_help(out);
     }
     if (command <= FACTS_COMMAND_REPRO && commands[command].rest[0])
         fputs("\nCASES is a case or pattern in quotes ('pass=fwd d=64,128 mask=causal'), a suite (smoke core reject regress), or a "

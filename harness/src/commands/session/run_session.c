@@ -9,6 +9,7 @@
 #include <xxhash.h>
 
 #include "session_parts.h"
+#include "case/suites/planned_cases.h"
 
 #define MOST_JOBS 8
 

@@ -10,6 +10,7 @@
 #include "progress.h"
 #include "supervisor/order.h"
 #include "tally.h"
+#include "case/suites/planned_cases.h"
 
 typedef struct facts_session {
     const facts_options *options;

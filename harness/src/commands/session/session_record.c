@@ -9,6 +9,7 @@
 
 #include "record/text.h"
 #include "session_parts.h"
+#include "case/suites/planned_cases.h"
 
 #define GROUPS_MAX 256
 #define GROUP_TEXT_MAX 400

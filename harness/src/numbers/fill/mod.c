@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "fattn/score_mod.h"
 #include "numbers/dtype.h"
 #include "places.h"
 

@@ -205,11 +205,6 @@ void facts_calibration_destroy(facts_calibration *table)
     free(table);
 }
 
-size_t facts_calibration_rows(const facts_calibration *table)
-{
-    return table->count;
-}
-
 /* ---- asking --------------------------------------------------------------------------------------------------------------------
  */
 

@@ -59,7 +59,6 @@ typedef struct facts_calibration facts_calibration; /* owner; opaque */
 /* Reads a table's text; false with one line in `error`: which row, what is wrong. Destroy in any case. */
 bool facts_calibration_read(facts_calibration **out, const char *text, char error[300]);
 void facts_calibration_destroy(facts_calibration *table);
-size_t facts_calibration_rows(const facts_calibration *table);
 facts_constants facts_calibration_find(const facts_calibration *table, const facts_who *who);
 /* Over the starting values, each constant where the widest row for that type has it. */
 facts_constants facts_calibration_widest(const facts_calibration *table, int32_t dtype);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "case/problem/valid_checks.h"
+#include "fattn/score_mod.h"
 #include "numbers/fill/mod.h"
 
 /* One further run: everything that it owns. */

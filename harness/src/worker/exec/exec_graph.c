@@ -2,6 +2,8 @@
 #include <stdio.h>
 
 #include "exec_ways.h"
+#include "fattn/device.h"
+#include "fattn/graph.h"
 
 /* A failure to record is not a bad problem: the same call has just run. */
 static bool check_recorded(facts_runs *r, fattn_status status, const char *what)

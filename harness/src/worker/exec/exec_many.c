@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "exec_ways.h"
+#include "fattn/device.h"
 
 #define CALLS_IN_TURN 3 /* on each stream */
 

@@ -5,6 +5,9 @@
 #include <string.h>
 
 #include "exec_ways.h"
+#include "fattn/cache.h"
+#include "fattn/device.h"
+#include "fattn/score_mod.h"
 #include "numbers/fill/mod.h"
 
 void facts_exec_saved(facts_runs *r)

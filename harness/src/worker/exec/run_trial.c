@@ -6,6 +6,7 @@
 
 #include "checks.h"
 #include "exec.h"
+#include "fattn/device.h"
 #include "judging.h"
 #include "numbers/check/judge_keep.h"
 #include "numbers/dtype.h"

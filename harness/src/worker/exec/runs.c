@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "fattn/device.h"
 #include "judging.h"
 
 facts_call facts_call_now(const facts_runs *r)

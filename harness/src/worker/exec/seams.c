@@ -1,5 +1,7 @@
 #include "seams.h"
 
+#include "fattn/device.h"
+#include "fattn/graph.h"
 #include "worker/gpu/try.h"
 
 fattn_status facts_call_launch(void *argument, struct CUstream_st *stream)

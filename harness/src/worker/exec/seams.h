@@ -3,6 +3,7 @@
 #ifndef FACTS_SEAMS_H
 #define FACTS_SEAMS_H
 
+#include "fattn/graph.h"
 #include "worker/memory/case_memory.h"
 
 /* What one execution launches, with the addresses of one set. */

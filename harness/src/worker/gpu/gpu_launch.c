@@ -1,4 +1,5 @@
 #include "gpu_launch.h"
+#include "fattn/device.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,6 @@
 /* Device memory that was given back is kept for the next that needs as much: the driver takes as long to find some as a small case
  * takes. What a kernel still uses may be handed out again, as everything here is in the order of one stream. */
+#include "fattn/device.h"
 #include "gpu_launch.h"
 
 #define MOST_KEPT ((size_t)1 << 30)

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "fattn/device.h"
 #include "gpu_launch.h"
 
 /* Its first use loads it. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fattn/device.h"
 #include "gpu_launch.h"
 
 bool facts_gpu_open(facts_gpu **out, fattn_context *context, struct CUstream_st *stream, char error[256])

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fattn/device.h"
 #include "numbers/dtype.h"
 #include "numbers/fill/oracle_view.h"
 #include "numbers/fill/places.h"

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fattn/device.h"
 #include "memory_arrays.h"
 #include "memory_side.h"
 #include "numbers/bits.h"

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fattn/device.h"
 #include "memory_side.h"
 #include "numbers/fill/arrays.h"
 #include "numbers/judge/judge.h"

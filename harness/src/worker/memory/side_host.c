@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fattn/device.h"
 #include "memory_side.h"
 #include "numbers/bits.h"
 #include "numbers/fill/fill.h"

@@ -1,4 +1,5 @@
 #include "case_policy.h"
+#include "fattn/policy.h"
 
 #include <stdio.h>
 #include <stdlib.h>

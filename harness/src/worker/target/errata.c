@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "case/suites/predicate.h"
+#include "fattn/policy.h"
 
 enum { MOST_RULES = 4096, MOST_BYTES = 4 * 1024 * 1024, MOST_KNOB_TYPE = 256 };
 

@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "fattn/device.h"
+#include "fattn/graph.h"
 #include "numbers/judge/calibration.h"
 
 #define MOST_LIBRARIES 64

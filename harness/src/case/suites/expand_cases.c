@@ -1,0 +1,339 @@
+#include "planned_cases.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define XXH_STATIC_LINKING_ONLY
+#include <xxhash.h>
+
+#include "case/words/text_file.h"
+#include "known_cases.h"
+#include "suite.h"
+
+#define DEFAULT_LIMIT 1000000
+#define MOST_TRIES_PER_CASE 4096
+
+/* A case is its name: a list may hold a million. */
+typedef struct entry {
+    size_t name; /* where in `names` */
+    uint32_t group;
+} entry;
+
+struct facts_cases {
+    char *names; /* one after the other, each terminated */
+    size_t names_used, names_room;
+    entry *entries;
+    size_t count, room;
+    uint32_t *slots; /* open addressing: place in `entries` + 1 */
+    size_t slot_count;
+    facts_suite suite;
+    char **texts; /* file contents and names that the suite points into */
+    size_t text_count;
+};
+
+/* ---- files --------------------------------------------------------------------------------------------------------------------
+ */
+
+/* Keeps a text for the life of the list. Takes it over also when it fails. */
+static const char *keep(facts_cases *cases, char *text)
+{
+    char **texts = text == NULL ? NULL : realloc(cases->texts, (cases->text_count + 1) * sizeof *texts);
+    if (texts == NULL) {
+        free(text);
+        return NULL;
+    }
+    cases->texts = texts;
+    texts[cases->text_count++] = text;
+    return text;
+}
+
+/* The groups of a known failure. */
+static bool add_known(facts_cases *cases, const char *text, const char *path, facts_error *error)
+{
+    size_t first = cases->suite.groups;
+    const char *kept = keep(cases, facts_known_suite(text, path));
+    if (kept == NULL)
+        return facts_fail_at(error, path, 1, 1, "no memory");
+    return facts_suite_read(&cases->suite, kept, path, error) &&
+           (facts_known_titles(&cases->suite, first, text) || facts_fail_at(error, path, 1, 1, "no memory"));
+}
+
+static bool add_file(facts_cases *cases, const char *path, facts_error *error)
+{
+    char *text = facts_file_text(path, error);
+    if (text == NULL)
+        return false;
+    const char *kept = keep(cases, text), *name = kept == NULL ? NULL : keep(cases, strdup(path));
+    if (name == NULL)
+        return facts_fail_at(error, path, 1, 1, "no memory");
+    return facts_is_known(path) ? add_known(cases, kept, name, error) : facts_suite_read(&cases->suite, kept, name, error);
+}
+
+/* The suite regress: the cases of every known failure, but for the big ones. */
+static bool add_regress(facts_cases *cases, const char *suite_dir, facts_error *error)
+{
+    char folder[4096], **paths;
+    snprintf(folder, sizeof folder, "%s/known", suite_dir);
+    size_t count = facts_folder_files(folder, ".known", &paths);
+    bool ok = count > 0 || facts_fail_at(error, folder, 1, 1, "no .known file can be read in this folder");
+    for (size_t i = 0; i < count && ok; i++) {
+        char *text = facts_file_text(paths[i], error);
+        ok = text != NULL && (!facts_known_in_regress(text) || add_file(cases, paths[i], error));
+        free(text);
+    }
+    facts_folder_free(paths, count);
+    return ok;
+}
+
+static bool add_folder(facts_cases *cases, const char *folder, facts_error *error)
+{
+    char **paths = NULL;
+    size_t count = facts_folder_files(folder, ".cases", &paths);
+    bool ok = count > 0 || facts_fail_at(error, folder, 1, 1, "no .cases file can be read in this folder");
+    for (size_t i = 0; i < count && ok; i++)
+        ok = add_file(cases, paths[i], error);
+    facts_folder_free(paths, count);
+    return ok;
+}
+
+static bool exists(const char *path, bool folder)
+{
+    struct stat status;
+    return stat(path, &status) == 0 && (folder ? S_ISDIR(status.st_mode) : S_ISREG(status.st_mode));
+}
+
+static bool no_such(const char *text, const char *suite_dir, facts_error *error)
+{
+    char quote[FACTS_QUOTE_MAX], hint[FACTS_QUOTE_MAX], folder[4096], **paths;
+    facts_nearest nearest = facts_nearest_start(facts_span_of(text));
+    facts_nearest_offer(&nearest, "regress", strlen("regress"));
+    facts_nearest_offer(&nearest, "reject", strlen("reject"));
+    facts_nearest_offer(&nearest, "nightly", strlen("nightly"));
+    facts_nearest_offer(&nearest, "models", strlen("models"));
+    const char *slash = strrchr(text, '/');
+    bool inside = slash != NULL && slash - text < 100 && strstr(text, "..") == NULL && suite_dir != NULL;
+    int inner = inside ? (int)(slash - text) : 0; /* models/llama: what its folder has */
+    snprintf(folder, sizeof folder, "%s/suites/%.*s", suite_dir != NULL ? suite_dir : "", inner, text);
+    size_t count = suite_dir != NULL ? facts_folder_files(folder, ".cases", &paths) : 0;
+    size_t skip = suite_dir != NULL ? strlen(suite_dir) + strlen("/suites/") : 0;
+    for (size_t i = 0; i < count; i++) {
+        const char *name = inner > 0 ? paths[i] + skip : strrchr(paths[i], '/') + 1;
+        facts_nearest_offer(&nearest, name, strlen(name) - strlen(".cases"));
+    }
+    facts_nearest_hint(&nearest, hint);
+    if (suite_dir != NULL)
+        facts_folder_free(paths, count);
+    return facts_fail_at(error, "cases", 1, 1, "%s is neither a case (key=value), nor a suite, nor a file%s",
+                         facts_quote(quote, facts_span_of(text)), hint);
+}
+
+/* One of CASES on the command line. */
+static bool add_text(facts_cases *cases, const char *text, const char *suite_dir, facts_error *error)
+{
+    char path[4096];
+    /* A suite's word, or one of a folder of suites: models/llama-3.1-8b. */
+    bool word = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789") > 0 && strlen(text) < 100 && strstr(text, "..") == NULL &&
+                strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_-./") == strlen(text);
+    if (word && suite_dir != NULL) {
+        snprintf(path, sizeof path, "%s/suites/%s.cases", suite_dir, text);
+        if (exists(path, false))
+            return add_file(cases, path, error);
+        snprintf(path, sizeof path, "%s/suites/%s", suite_dir, text);
+        if (exists(path, true))
+            return add_folder(cases, path, error);
+        if (strcmp(text, "regress") == 0)
+            return add_regress(cases, suite_dir, error);
+        snprintf(path, sizeof path, "%s/%s", suite_dir, text);
+        if (strcmp(text, "reject") == 0 && exists(path, true))
+            return add_folder(cases, path, error);
+        snprintf(path, sizeof path, "%s/known/%s.known", suite_dir, strncmp(text, "regress/", 8) == 0 ? text + 8 : "");
+        if (exists(path, false))
+            return add_file(cases, path, error);
+    }
+    if (exists(text, false))
+        return add_file(cases, text, error);
+    if (strchr(text, '=') == NULL)
+        return no_such(text, suite_dir, error);
+    const char *kept = keep(cases, strdup(text));
+    return kept != NULL ? facts_suite_read(&cases->suite, kept, "case", error) : facts_fail_at(error, "case", 1, 1, "no memory");
+}
+
+/* ---- the list -----------------------------------------------------------------------------------------------------------------
+ */
+
+static const char *name_at(const facts_cases *cases, size_t i)
+{
+    return cases->names + cases->entries[i].name;
+}
+
+/* Where a name is, or would be. */
+static uint32_t *slot_of(const facts_cases *cases, const char *name, size_t length)
+{
+    size_t at = XXH64(name, length, 0) & (cases->slot_count - 1);
+    while (cases->slots[at] != 0 && strcmp(name_at(cases, cases->slots[at] - 1), name) != 0)
+        at = (at + 1) & (cases->slot_count - 1);
+    return &cases->slots[at];
+}
+
+static bool more_entries(facts_cases *cases)
+{
+    size_t room = cases->room == 0 ? 64 : cases->room * 2;
+    entry *entries = realloc(cases->entries, room * sizeof *entries);
+    if (entries != NULL)
+        cases->entries = entries;
+    uint32_t *slots = entries == NULL ? NULL : calloc(room * 4, sizeof *slots);
+    if (slots == NULL)
+        return false;
+    free(cases->slots);
+    cases->slots = slots;
+    cases->slot_count = room * 4;
+    cases->room = room;
+    for (size_t i = 0; i < cases->count; i++)
+        *slot_of(cases, name_at(cases, i), strlen(name_at(cases, i))) = (uint32_t)i + 1;
+    return true;
+}
+
+static bool make_room(facts_cases *cases, size_t length)
+{
+    if (cases->names_used + length > cases->names_room) {
+        size_t room = cases->names_room * 2 + length + 4096;
+        char *names = realloc(cases->names, room);
+        if (names == NULL)
+            return false;
+        cases->names = names;
+        cases->names_room = room;
+    }
+    return cases->count < cases->room || more_entries(cases);
+}
+
+/* Adds a case unless it is there. False: no memory. */
+static bool add_case(facts_cases *cases, const facts_case *c, size_t group)
+{
+    char name[FACTS_NAME_MAX];
+    size_t length = strlen(facts_case_name(c, name));
+    if (!make_room(cases, length + 1))
+        return false;
+    uint32_t *slot = slot_of(cases, name, length);
+    if (*slot != 0)
+        return true;
+    memcpy(cases->names + cases->names_used, name, length + 1);
+    cases->entries[cases->count] = (entry){ .name = cases->names_used, .group = (uint32_t)group };
+    cases->names_used += length + 1;
+    *slot = (uint32_t)++cases->count;
+    return true;
+}
+
+static bool keeps(const facts_predicate *p, const facts_case *c)
+{
+    return p == NULL || facts_predicate_holds(p, &(facts_subject){ .c = c });
+}
+
+static bool expand_line(facts_cases *cases, const facts_suite_line *line, const facts_predicate *where, const char *with,
+                        facts_error *error)
+{
+    const facts_group *group = &cases->suite.group[line->group];
+    uint64_t members = facts_pattern_count(line->pattern), taken = 0, tries = members;
+    if (line->draw > 0 && line->draw < tries / MOST_TRIES_PER_CASE)
+        tries = line->draw * MOST_TRIES_PER_CASE;
+    for (uint64_t i = 0; i < tries; i++) {
+        facts_case c;
+        uint64_t index = line->draw > 0 ? facts_draw(members, line->seed, i) : i;
+        if (!facts_pattern_at(line->pattern, index, &c, error))
+            return false;
+        if (!keeps(line->where, &c) || !keeps(group->where, &c))
+            continue;
+        bool wanted = keeps(where, &c);
+        if (wanted && with && !facts_case_override(&c, with, error))
+            return false;
+        if (wanted && !add_case(cases, &c, line->group))
+            return facts_fail_at(error, line->place.where, line->place.line, 1, "no memory for %zu cases", cases->count);
+        if (++taken == line->draw)
+            return true;
+    }
+    if (line->draw > 0)
+        return facts_fail_at(error, line->place.where, line->place.line, 1,
+                             "draw %" PRIu64 ": only %" PRIu64 " of %" PRIu64 " members satisfy where", line->draw, taken, tries);
+    return true;
+}
+
+static bool expand(facts_cases *cases, const char *const *texts, size_t count, const char *suite_dir, const facts_predicate *where,
+                   const facts_choice *choice, facts_error *error)
+{
+    size_t limit = choice->limit == 0 || choice->limit > UINT32_MAX - 1 ? DEFAULT_LIMIT : choice->limit;
+    for (size_t i = 0; i < count; i++) {
+        if (!add_text(cases, texts[i], suite_dir, error))
+            return false;
+    }
+    uint64_t all = facts_suite_count(&cases->suite);
+    if (all > limit)
+        return facts_fail_at(error, "cases", 1, 1, "%s%" PRIu64 " cases, more than %zu; take fewer values, or draw N of them",
+                             all == UINT64_MAX ? "at least " : "", all, limit);
+    for (size_t i = 0; i < cases->suite.lines; i++) {
+        if (!expand_line(cases, &cases->suite.line[i], where, choice->with, error))
+            return false;
+    }
+    return true;
+}
+
+int facts_cases_expand(facts_cases **out, const char *const *texts, size_t count, const char *suite_dir, const facts_choice *choice,
+                       facts_error *error)
+{
+    const facts_choice all = { 0 };
+    if (choice == NULL)
+        choice = &all;
+    *out = NULL;
+    facts_predicate *kept = NULL;
+    facts_cases *cases = calloc(1, sizeof *cases);
+    if (cases == NULL) {
+        facts_fail_at(error, "cases", 1, 1, "no memory");
+        return 2;
+    }
+    bool ok = (choice->where == NULL || facts_predicate_parse(&kept, choice->where, error)) &&
+              expand(cases, texts, count, suite_dir, kept, choice, error);
+    facts_predicate_destroy(kept);
+    if (!ok) {
+        facts_cases_destroy(cases);
+        return 2;
+    }
+    *out = cases;
+    return 0;
+}
+
+size_t facts_cases_count(const facts_cases *cases)
+{
+    return cases->count;
+}
+
+facts_planned facts_cases_at(const facts_cases *cases, size_t i)
+{
+    const facts_group *group = &cases->suite.group[cases->entries[i].group];
+    return (facts_planned){ .name = name_at(cases, i), .group = group->name, .why = group->why, .expect = group->expect };
+}
+
+void facts_cases_hash(const facts_cases *cases, char out[17])
+{
+    XXH64_state_t state;
+    XXH64_reset(&state, 0);
+    for (size_t i = 0; i < cases->count; i++) {
+        XXH64_update(&state, name_at(cases, i), strlen(name_at(cases, i)));
+        XXH64_update(&state, "\n", 1);
+    }
+    snprintf(out, 17, "%016" PRIx64, (uint64_t)XXH64_digest(&state));
+}
+
+void facts_cases_destroy(facts_cases *cases)
+{
+    if (cases == NULL)
+        return;
+    facts_suite_clear(&cases->suite);
+    for (size_t i = 0; i < cases->text_count; i++)
+        free(cases->texts[i]);
+    free(cases->texts);
+    free(cases->names);
+    free(cases->entries);
+    free(cases->slots);
+    free(cases);
+}

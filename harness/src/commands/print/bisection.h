@@ -1,0 +1,42 @@
+/* A bisection: one case, one device, a row of versions and what they said. cmd_bisect.c asks, bisect_print.c tells. */
+#ifndef FACTS_BISECTION_H
+#define FACTS_BISECTION_H
+
+#include "commands/commands.h"
+#include "commands/session/intern.h"
+#include "search/bisect.h"
+#include "search/said.h"
+
+#define FACTS_BISECT_ATTEMPTS 2
+
+typedef struct facts_bisected {
+    facts_target target; /* dir empty: not installed yet */
+    facts_said said[FACTS_BISECT_ATTEMPTS];
+    bool open[FACTS_BISECT_ATTEMPTS], known[FACTS_BISECT_ATTEMPTS];
+    char why[400]; /* it could not be asked at all */
+} facts_bisected;
+
+typedef struct facts_bisection {
+    const facts_options *options;
+    const facts_invocation *call;
+    facts_case c;
+    char name[FACTS_NAME_MAX];
+    const char *device_word; /* as --device has it */
+    facts_task task;
+    facts_by by;
+    facts_bisected *at; /* owned; oldest first */
+    size_t versions;
+    bool dear[FACTS_BISECT_MOST]; /* would have to be installed */
+    facts_intern *values;         /* what is compared; a value is its number */
+    facts_bisect_result result;
+    char device[112]; /* a GPU's name once it is known; empty before */
+    size_t asked;     /* questions to workers */
+    bool written;     /* the record is there: what follows is added to it */
+} facts_bisection;
+
+/* "9.25.1". */
+const char *facts_bisection_version(const facts_bisection *b, size_t version);
+/* The answer for people, or with --json one object an edge and a last one for the whole. */
+void facts_bisection_print(const facts_bisection *b);
+
+#endif

@@ -1,0 +1,413 @@
+/* The process-wide cache of plans. One lock, never held while something is built or destroyed.
+ *
+ * An entry is found by two images of its problem: the resolved one, and the one by which it was last asked for. To resolve a problem takes
+ * longer than everything else that a hit does. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "fattn/cache.h"
+#include "plan.h"
+#include "policy/policy_stack.h"
+#include "problem/resolved_problem.h"
+#include "score_mod/mod_program.h"
+#include "sized.h"
+
+/* Everything that tells plans apart but the problem. It has no padding. */
+typedef struct target {
+    uint64_t context; /* its id */
+    int64_t engine;
+    uint64_t config;
+    uint64_t policy[2];
+    uint64_t pin; /* hash of the knobs; 0: none */
+    uint64_t overrides;
+} target;
+
+/* A place in the table. */
+typedef struct node {
+    struct node *next;
+    struct entry *entry;
+    uint64_t hash;
+    fattn_problem image; /* with a reference to its score_mod */
+    bool linked;
+} node;
+
+typedef enum state { BUILDING, READY, FAILED } state;
+
+typedef struct entry {
+    node resolved, given;
+    target target;
+    struct entry *newer, *older; /* among the READY ones that are kept */
+    int holders;                 /* the table, who builds and who waits */
+    state state;
+    bool kept;
+    pthread_cond_t built;
+    fattn_plan *plan; /* READY: a reference */
+    size_t bytes;
+    fattn_status status; /* FAILED */
+    char why[1024];
+} entry;
+
+static struct {
+    pthread_mutex_t lock;
+    node **buckets;
+    size_t bucket_count; /* a power of 2 */
+    size_t node_count;
+    entry *newest, *oldest;
+    fattn_cache_limits limits;
+    fattn_cache_counters counters;
+} cache = { .lock = PTHREAD_MUTEX_INITIALIZER, .limits = FATTN_CACHE_LIMITS_INIT };
+
+/* ---- the table; the lock is held ------------------------------------------------------------------------------------------------ */
+
+static uint64_t hash_of(const target *t, const fattn_problem *image)
+{
+    struct {
+        target target;
+        fattn__problem_key key;
+    } whole = { *t, fattn__problem_key_of(image) };
+    return XXH3_64bits(&whole, sizeof whole);
+}
+
+static entry *find(const target *t, const fattn_problem *image, uint64_t hash)
+{
+    if (cache.bucket_count == 0)
+        return NULL;
+    for (node *n = cache.buckets[hash & (cache.bucket_count - 1)]; n != NULL; n = n->next) {
+        if (n->hash == hash && memcmp(&n->entry->target, t, sizeof *t) == 0 && fattn__problem_same(&n->image, image))
+            return n->entry;
+    }
+    return NULL;
+}
+
+static bool grow(void)
+{
+    const size_t count = cache.bucket_count > 0 ? cache.bucket_count * 2 : 256;
+    node **buckets = calloc(count, sizeof(node *));
+    if (buckets == NULL)
+        return cache.bucket_count > 0;
+    for (size_t i = 0; i < cache.bucket_count; i++) {
+        for (node *n = cache.buckets[i], *next; n != NULL; n = next) {
+            next = n->next;
+            n->next = buckets[n->hash & (count - 1)];
+            buckets[n->hash & (count - 1)] = n;
+        }
+    }
+    free(cache.buckets);
+    cache.buckets = buckets;
+    cache.bucket_count = count;
+    return true;
+}
+
+/* False when there is no memory. */
+static bool link_node(node *n, entry *e, const fattn_problem *image, uint64_t hash)
+{
+    if (cache.node_count >= cache.bucket_count && !grow())
+        return false;
+    node **bucket = &cache.buckets[hash & (cache.bucket_count - 1)];
+    *n = (node){ .next = *bucket, .entry = e, .hash = hash, .image = *image, .linked = true };
+    fattn__score_mod_retain(image->score_mod);
+    *bucket = n;
+    cache.node_count++;
+    return true;
+}
+
+static void unlink_node(node *n)
+{
+    if (!n->linked)
+        return;
+    node **at = &cache.buckets[n->hash & (cache.bucket_count - 1)];
+    while (*at != n)
+        at = &(*at)->next;
+    *at = n->next;
+    cache.node_count--;
+    n->linked = false;
+    fattn__score_mod_release(n->image.score_mod);
+}
+
+/* ---- least recently used; the lock is held --------------------------------------------------------------------------------------- */
+
+static void leave_list(entry *e)
+{
+    *(e->newer != NULL ? &e->newer->older : &cache.newest) = e->older;
+    *(e->older != NULL ? &e->older->newer : &cache.oldest) = e->newer;
+    e->newer = e->older = NULL;
+}
+
+static void enter_list(entry *e)
+{
+    e->newer = NULL;
+    e->older = cache.newest;
+    *(cache.newest != NULL ? &cache.newest->newer : &cache.oldest) = e;
+    cache.newest = e;
+}
+
+/* Plans that have left the cache, to be destroyed when the lock is not held. */
+typedef struct leaving {
+    entry *first; /* linked by `older` */
+} leaving;
+
+/* One holder less; the last one takes the entry along. */
+static void let_go(entry *e, leaving *out)
+{
+    if (--e->holders > 0)
+        return;
+    e->older = out->first;
+    out->first = e;
+}
+
+static void drop(entry *e, leaving *out)
+{
+    unlink_node(&e->resolved);
+    unlink_node(&e->given);
+    if (e->kept) {
+        leave_list(e);
+        cache.counters.entries--;
+        cache.counters.bytes -= e->bytes;
+        e->kept = false;
+    }
+    let_go(e, out);
+}
+
+static void evict(leaving *out)
+{
+    while (cache.oldest != NULL && (cache.counters.entries > cache.limits.entries || cache.counters.bytes > cache.limits.bytes)) {
+        cache.counters.evictions++;
+        drop(cache.oldest, out);
+    }
+}
+
+static void destroy_all(leaving *out)
+{
+    for (entry *e = out->first, *next; e != NULL; e = next) {
+        next = e->older;
+        fattn_plan_destroy(e->plan);
+        pthread_cond_destroy(&e->built);
+        free(e);
+    }
+}
+
+/* ---- one question ----------------------------------------------------------------------------------------------------------------- */
+
+typedef struct question {
+    target target;
+    fattn_context *context;
+    const fattn_problem *problem; /* as given */
+    fattn_plan_options options;
+    bool has_given; /* `given` can be told apart from every other problem by its bytes */
+    fattn_problem given;
+    uint64_t given_hash;
+} question;
+
+/* What the caller's version of the struct has, the rest 0. The size stays the caller's: absent fields may mean something of their own. */
+static bool take_given(fattn_problem *out, const fattn_problem *problem)
+{
+    size_t size;
+    memcpy(&size, &problem->struct_size, sizeof size);
+    if (size <= sizeof size || size > sizeof *out || size % _Alignof(fattn_problem) != 0)
+        return false;
+    memset((void *)out, 0, sizeof *out);
+    memcpy((void *)out, problem, size);
+    return true;
+}
+
+static fattn_status ask(question *q, fattn_context *context, const fattn_problem *problem, const fattn_plan_options *options)
+{
+    if (problem == NULL || context == NULL)
+        return fattn__fail(FATTN_BAD_PROBLEM, "%s: NULL is not allowed", problem == NULL ? "problem" : "context");
+    TRY(fattn__plan_options_read(&q->options, options));
+    q->context = context;
+    q->problem = problem;
+    q->target = (target){ .context = context->id, .engine = q->options.engine, .config = (uint64_t)(int64_t)q->options.config };
+    if (q->options.config != FATTN_ENGINE_AUTO)
+        q->target.engine = FATTN_ENGINE_AUTO; /* not read then */
+    q->target.overrides = (uint64_t)q->options.override_shapes;
+    if (q->options.knobs != NULL)
+        q->target.pin = XXH3_64bits(q->options.knobs, (size_t)q->options.knob_count * sizeof *q->options.knobs) | 1u;
+    fattn__policy_hash(q->target.policy);
+    q->has_given = take_given(&q->given, problem);
+    if (q->has_given)
+        q->given_hash = hash_of(&q->target, &q->given);
+    return FATTN_OK;
+}
+
+/* From now on the entry is also found by what the caller gave. */
+static void remember_given(entry *e, const question *q)
+{
+    if (!q->has_given || find(&q->target, &q->given, q->given_hash) != NULL)
+        return;
+    unlink_node(&e->given);
+    link_node(&e->given, e, &q->given, q->given_hash);
+}
+
+/* The entry is there: its plan, after the one who builds it is done. */
+static fattn_status share(fattn_plan **out, entry *e, leaving *left)
+{
+    if (e->state == READY) {
+        cache.counters.hits++;
+        leave_list(e);
+        enter_list(e);
+        *out = fattn__plan_retain(e->plan);
+        return FATTN_OK;
+    }
+    cache.counters.waits++;
+    e->holders++;
+    while (e->state == BUILDING)
+        pthread_cond_wait(&e->built, &cache.lock);
+    fattn_status st = e->state == READY ? FATTN_OK : fattn__fail(e->status, "%s", e->why);
+    if (st == FATTN_OK)
+        *out = fattn__plan_retain(e->plan);
+    let_go(e, left);
+    return st;
+}
+
+/* Takes what was built into the entry, and keeps it when there is room. */
+static void publish(entry *e, fattn_plan *plan, fattn_status st, const question *q, leaving *left)
+{
+    e->state = st == FATTN_OK ? READY : FAILED;
+    e->status = st;
+    if (st == FATTN_OK) {
+        e->plan = fattn__plan_retain(plan);
+        e->bytes = sizeof *e + plan->host_bytes;
+        cache.counters.plan_ms += plan->ms;
+    } else {
+        snprintf(e->why, sizeof e->why, "%s", fattn_last_error());
+        cache.counters.failures++;
+    }
+    pthread_cond_broadcast(&e->built);
+    const bool dropped = !e->resolved.linked; /* while it was being built */
+    if (!dropped && st == FATTN_OK && cache.limits.entries > 0 && e->bytes <= cache.limits.bytes) {
+        e->kept = true;
+        enter_list(e);
+        cache.counters.entries++;
+        cache.counters.bytes += e->bytes;
+        remember_given(e, q);
+        evict(left);
+    } else if (!dropped) {
+        drop(e, left);
+    }
+    let_go(e, left);
+}
+
+static fattn_status build(fattn_plan **out, entry *e, const question *q, const fattn_problem *resolved)
+{
+    leaving left = { 0 };
+    fattn_status st = fattn__plan_build(out, q->context, resolved, &q->options);
+    pthread_mutex_lock(&cache.lock);
+    publish(e, *out, st, q, &left);
+    pthread_mutex_unlock(&cache.lock);
+    destroy_all(&left);
+    return st;
+}
+
+/* An entry that is being built; NULL: no memory. */
+static entry *announce(const question *q, const fattn_problem *resolved, uint64_t hash)
+{
+    entry *e = calloc(1, sizeof *e);
+    if (e == NULL)
+        return NULL;
+    e->target = q->target;
+    e->holders = 2;
+    if (!link_node(&e->resolved, e, resolved, hash)) {
+        free(e);
+        return NULL;
+    }
+    pthread_cond_init(&e->built, NULL);
+    return e;
+}
+
+static fattn_status get_resolved(fattn_plan **out, const question *q)
+{
+    fattn_problem resolved;
+    leaving left = { 0 };
+    fattn_status st = fattn_problem_resolve(q->problem, &resolved);
+    if (st != FATTN_OK)
+        return st;
+    const uint64_t hash = hash_of(&q->target, &resolved);
+    pthread_mutex_lock(&cache.lock);
+    entry *e = find(&q->target, &resolved, hash);
+    const bool mine = e == NULL;
+    if (!mine) {
+        if (e->state == READY)
+            remember_given(e, q);
+        st = share(out, e, &left);
+    } else {
+        cache.counters.misses++;
+        e = announce(q, &resolved, hash);
+    }
+    pthread_mutex_unlock(&cache.lock);
+    destroy_all(&left);
+    if (!mine)
+        return st;
+    if (e == NULL)
+        return fattn__fail(FATTN_NO_MEMORY, "no memory for an entry of the cache");
+    return build(out, e, q, &resolved);
+}
+
+fattn_status fattn_plan_get(fattn_plan **out, fattn_context *context, const fattn_problem *problem, const fattn_plan_options *options)
+{
+    question q;
+    leaving left = { 0 };
+    *out = NULL;
+    fattn_status st = ask(&q, context, problem, options);
+    if (st != FATTN_OK)
+        return st;
+    if (!q.has_given)
+        return get_resolved(out, &q);
+    pthread_mutex_lock(&cache.lock);
+    entry *e = find(&q.target, &q.given, q.given_hash);
+    if (e != NULL)
+        st = share(out, e, &left);
+    pthread_mutex_unlock(&cache.lock);
+    destroy_all(&left);
+    return e != NULL ? st : get_resolved(out, &q);
+}
+
+/* ---- the whole -------------------------------------------------------------------------------------------------------------------- */
+
+fattn_status fattn_cache_limit(const fattn_cache_limits *limits)
+{
+    fattn_cache_limits l = FATTN_CACHE_LIMITS_INIT;
+    leaving left = { 0 };
+    if (limits == NULL || !fattn__read_sized(&l, sizeof l, limits))
+        return fattn__fail(FATTN_BAD_PROBLEM, "fattn_cache_limits: struct_size is wrong or an unknown field is set");
+    pthread_mutex_lock(&cache.lock);
+    cache.limits = l;
+    evict(&left);
+    pthread_mutex_unlock(&cache.lock);
+    destroy_all(&left);
+    return FATTN_OK;
+}
+
+fattn_status fattn_cache_count(fattn_cache_counters *out)
+{
+    const size_t size = out != NULL ? out->struct_size : 0;
+    if (size <= sizeof out->struct_size)
+        return fattn__fail(FATTN_BAD_PROBLEM, "fattn_cache_counters: struct_size is not set");
+    pthread_mutex_lock(&cache.lock);
+    memcpy(out, &cache.counters, size < sizeof *out ? size : sizeof *out);
+    pthread_mutex_unlock(&cache.lock);
+    out->struct_size = size;
+    return FATTN_OK;
+}
+
+void fattn_cache_drop(fattn_context *context)
+{
+    leaving left = { 0 };
+    pthread_mutex_lock(&cache.lock);
+    for (size_t i = 0; i < cache.bucket_count; i++) {
+        /* A drop takes both nodes of an entry along, so that each starts at the head again. */
+        for (node *n = cache.buckets[i]; n != NULL;) {
+            const bool goes = context == NULL || n->entry->target.context == context->id;
+            if (goes)
+                drop(n->entry, &left);
+            n = goes ? cache.buckets[i] : n->next;
+        }
+    }
+    pthread_mutex_unlock(&cache.lock);
+    destroy_all(&left);
+}

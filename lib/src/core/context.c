@@ -1,0 +1,215 @@
+#include "context.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cudnn/backend/cudnn_device.h"
+#include "error.h"
+#include "fattn/cache.h"
+#include "math/math_image.h"
+#include "math/math_sum.h"
+#include "sized.h"
+
+fattn_status fattn__enter(const fattn_context *context, fattn__cuda_context *previous)
+{
+    *previous = NULL;
+    if (context->cuda == NULL)
+        return FATTN_OK;
+    int result = context->cuda->context_get(previous);
+    if (result == 0 && *previous != context->primary)
+        result = context->cuda->context_set(context->primary);
+    if (result != 0)
+        return fattn__fail(FATTN_DEVICE_FAULT, "the GPU's context cannot be made current: %s",
+                           fattn__cuda_text(context->cuda, result));
+    return FATTN_OK;
+}
+
+void fattn__leave(const fattn_context *context, fattn__cuda_context previous)
+{
+    if (context->cuda != NULL && previous != context->primary)
+        context->cuda->context_set(previous);
+}
+
+/* ---- create ---------------------------------------------------------------------------------------------------------------- */
+
+static void read_gpu_info(const fattn__cuda *cuda, fattn__device device, fattn_context_info *info)
+{
+    int major = 0, minor = 0, driver = 0;
+    fattn__uuid uuid;
+    cuda->device_attribute(&major, CU_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device);
+    cuda->device_attribute(&minor, CU_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device);
+    cuda->device_attribute(&info->multiprocessors, CU_ATTRIBUTE_MULTIPROCESSOR_COUNT, device);
+    cuda->driver_version(&driver);
+    info->sm = major * 10 + minor;
+    info->driver_version = driver;
+    cuda->device_name(info->device_name, (int)sizeof info->device_name, device);
+    if (cuda->device_uuid(&uuid, device) != 0)
+        return;
+    char *at = info->device_uuid + snprintf(info->device_uuid, sizeof info->device_uuid, "GPU-");
+    for (int i = 0; i < 16; i++)
+        at += sprintf(at, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", (unsigned)uuid.bytes[i]);
+}
+
+static fattn_status open_gpu(fattn_context *context, int32_t ordinal)
+{
+    const fattn__cuda *cuda;
+    TRY(fattn__cuda_load(&cuda, context->api->driver));
+    int count = 0;
+    int result = cuda->init(0);
+    if (result == 0)
+        result = cuda->device_count(&count);
+    if (result == 0 && (ordinal < 0 || ordinal >= count))
+        return fattn__fail(FATTN_ENVIRONMENT, "no GPU %d: this machine shows %d", ordinal, count);
+    if (result == 0)
+        result = cuda->device_get(&context->device, ordinal);
+    if (result == 0)
+        result = cuda->primary_retain(&context->primary, context->device);
+    if (result != 0)
+        return fattn__fail(result == FATTN__CUDA_OUT_OF_MEMORY ? FATTN_NO_MEMORY : FATTN_ENVIRONMENT, "no GPU %d: %s", ordinal, fattn__cuda_text(cuda, result));
+    context->cuda = cuda;
+    cuda->context_id(context->primary, &context->primary_id);
+    result = cuda->context_set(context->primary);
+    if (result != 0)
+        return fattn__fail(FATTN_ENVIRONMENT, "GPU %d cannot be used: %s", ordinal, fattn__cuda_text(cuda, result));
+    read_gpu_info(cuda, context->device, &context->info);
+    context->handles = calloc(1, sizeof *context->handles);
+    if (context->handles == NULL)
+        return fattn__fail(FATTN_NO_MEMORY, "no memory for a context");
+    return fattn__handles_init(context->handles, context->api);
+}
+
+static fattn_status open_build(fattn_context *context, const fattn_context_options *options)
+{
+    TRY(fattn__cudnn_load(&context->api, options->cudnn_dir, options->nvrtc, options->driver));
+    context->info.cudnn_version = context->api->version;
+    if (options->nvrtc != NULL) {
+        context->nvrtc = realpath(options->nvrtc, NULL);
+        if (context->nvrtc == NULL)
+            return fattn__fail(FATTN_ENVIRONMENT, "no NVRTC at %s", options->nvrtc);
+    }
+    if (context->kind == FATTN_DEVICE_GPU)
+        return open_gpu(context, options->ordinal);
+    return fattn__device_describe(&context->description, &context->info, context->api, options->device_json);
+}
+
+static void release_memory(fattn_context *context)
+{
+    for (size_t i = 0; i < context->path_count; i++)
+        free(context->paths[i]);
+    free(context->paths);
+    free(context->nvrtc);
+    free(context->handles);
+    pthread_mutex_destroy(&context->lock);
+    free(context);
+}
+
+static uint64_t next_id(void)
+{
+    static _Atomic uint64_t last;
+    return ++last;
+}
+
+fattn_status fattn_context_create(fattn_context **out, const fattn_context_options *options)
+{
+    fattn_context_options o = FATTN_CONTEXT_OPTIONS_INIT;
+    *out = NULL;
+    if (options == NULL || !fattn__read_sized(&o, sizeof o, options) || o.reserved != 0)
+        return fattn__fail(FATTN_BAD_PROBLEM, "fattn_context_options: struct_size is wrong or an unknown field is set");
+    if (o.device_kind < FATTN_DEVICE_GPU || o.device_kind > FATTN_DEVICE_CPU || o.threads < 0)
+        return fattn__fail(FATTN_BAD_PROBLEM, "fattn_context_options: device_kind must be 0..2 and threads not negative");
+    fattn_context *context = calloc(1, sizeof *context);
+    if (context == NULL)
+        return fattn__fail(FATTN_NO_MEMORY, "no memory for a context");
+    pthread_mutex_init(&context->lock, NULL);
+    context->references = 1;
+    context->id = next_id();
+    context->kind = (fattn_device_kind)o.device_kind;
+    context->threads = o.threads;
+    context->info.struct_size = sizeof context->info;
+    fattn_status st = FATTN_OK;
+    if (context->kind == FATTN_DEVICE_CPU)
+        snprintf(context->info.device_name, sizeof context->info.device_name, "cpu");
+    else
+        st = open_build(context, &o);
+    if (st == FATTN_OK)
+        *out = context;
+    else
+        fattn_context_destroy(context);
+    return st;
+}
+
+/* ---- end ------------------------------------------------------------------------------------------------------------------- */
+
+bool fattn__context_alive(const fattn_context *context)
+{
+    unsigned flags;
+    int active = 0;
+    unsigned long long id = 0;
+    if (context->abandoned)
+        return false;
+    if (context->cuda == NULL)
+        return true;
+    /* After a device reset the primary context has another number. */
+    return context->cuda->primary_state(context->device, &flags, &active) == 0 && active != 0 &&
+           context->cuda->context_id(context->primary, &id) == 0 && id == context->primary_id;
+}
+
+static void close_gpu(fattn_context *context)
+{
+    fattn__cuda_context previous;
+    if (context->handles != NULL && fattn__enter(context, &previous) == FATTN_OK) {
+        fattn__math_close(context);
+        fattn__handles_destroy(context->handles, context->api);
+        fattn__leave(context, previous == context->primary ? NULL : previous);
+    }
+    context->cuda->primary_release(context->device);
+}
+
+fattn_context *fattn__context_retain(fattn_context *context)
+{
+    context->references++;
+    return context;
+}
+
+void fattn__context_release(fattn_context *context)
+{
+    if (--context->references > 0)
+        return;
+    if (fattn__context_alive(context)) {
+        if (context->description != NULL)
+            context->api->cudnnBackendDestroyDescriptor(context->description);
+        if (context->cuda != NULL)
+            close_gpu(context);
+    }
+    release_memory(context);
+}
+
+void fattn_context_destroy(fattn_context *context)
+{
+    if (context == NULL)
+        return;
+    fattn_cache_drop(context);
+    fattn__context_release(context);
+}
+
+void fattn_context_abandon(fattn_context *context)
+{
+    if (context == NULL)
+        return;
+    context->abandoned = true;
+    fattn_context_destroy(context);
+}
+
+fattn_status fattn_context_info_get(const fattn_context *context, fattn_context_info *out)
+{
+    size_t size = out->struct_size;
+    if (size <= sizeof out->struct_size)
+        return fattn__fail(FATTN_BAD_PROBLEM, "fattn_context_info: struct_size is not set");
+    fattn_context_info info = context->info;
+    info.math_kernels = fattn__math_image_bytes > 0;
+    snprintf(info.math_about, sizeof info.math_about, "%s", fattn__math_image_about);
+    memcpy(out, &info, size < sizeof *out ? size : sizeof *out);
+    out->struct_size = size;
+    return FATTN_OK;
+}

@@ -1,0 +1,55 @@
+/* One build on one device. What is fixed at creation is read without a lock; the rest has its lock beside it. The caller holds one reference,
+ * every plan another: what a plan needs lives as long as the plan, in whatever order they are destroyed. */
+#ifndef FATTN_CONTEXT_H
+#define FATTN_CONTEXT_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cuda.h"
+#include "cudnn/backend/api.h"
+#include "cudnn/backend/handles.h"
+#include "fattn/fattn.h"
+#include "math/math_kernels.h"
+
+/* From this version on NVRTC is linked into libcudnn_graph; below it, one must be mapped. */
+#define FATTN__NVRTC_INSIDE 92100
+
+struct fattn_context {
+    _Atomic int references;
+    _Atomic bool abandoned; /* nothing of cuDNN's or the driver's is to be touched any more */
+    uint64_t id;            /* of this context alone, in the whole life of the process; addresses are used again */
+    fattn_device_kind kind;
+    int threads; /* cpu backend; 0: all */
+    fattn_context_info info;
+    char *nvrtc;             /* real path; NULL: none was given */
+    const fattn__cudnn *api; /* NULL on the cpu */
+    fattn__desc description; /* DEVICEPROP; NULL unless described */
+
+    const fattn__cuda *cuda; /* NULL unless a GPU; so is what follows */
+    fattn__device device;
+    fattn__cuda_context primary;
+    unsigned long long primary_id; /* another one after a device reset */
+    fattn__handles *handles;
+    fattn__kernels kernels; /* of the math backend; loaded under `lock` */
+
+    pthread_mutex_t lock; /* guards `paths` */
+    char **paths;         /* strings handed out by fattn_context_libraries */
+    size_t path_count;
+};
+
+/* Makes the GPU's primary context current on this thread; *previous is for fattn__leave. Nothing to do on other devices.
+ * Returns FATTN_OK; FATTN_DEVICE_FAULT. */
+fattn_status fattn__enter(const fattn_context *context, fattn__cuda_context *previous);
+void fattn__leave(const fattn_context *context, fattn__cuda_context previous);
+
+fattn_context *fattn__context_retain(fattn_context *context);
+void fattn__context_release(fattn_context *context);
+
+/* May what was made in this context still be destroyed? Not after fattn_context_abandon, a device reset, or the driver's end at exit: what
+ * cuDNN and the driver made is then gone or must be leaked. */
+bool fattn__context_alive(const fattn_context *context);
+
+#endif

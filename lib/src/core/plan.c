@@ -1,0 +1,311 @@
+/* Plans and calls: what is common to every engine. */
+#include "plan.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cudnn/plan/cudnn_plan.h"
+#include "liars/lies.h"
+#include "plan_file.h"
+#include "policy/policy_stack.h"
+#include "problem/resolved_problem.h"
+#include "score_mod/mod_program.h"
+#include "sized.h"
+
+static uint64_t next_id(void)
+{
+    static _Atomic uint64_t last;
+    return ++last;
+}
+
+/* A plan without its engine's part. `problem` is resolved. */
+static fattn_status begin(fattn_plan **out, fattn_context *context, const fattn_problem *problem, const fattn__engine *engine)
+{
+    fattn_plan *plan = calloc(1, sizeof *plan);
+    *out = plan;
+    if (plan == NULL)
+        return fattn__fail(FATTN_NO_MEMORY, "no memory for a plan");
+    plan->references = 1;
+    plan->engine = engine;
+    plan->context = fattn__context_retain(context);
+    plan->problem = *problem;
+    fattn__score_mod_retain(problem->score_mod);
+    plan->id = next_id();
+    plan->host_bytes = sizeof *plan;
+    return FATTN_OK;
+}
+
+static void release(fattn_plan *plan)
+{
+    fattn__score_mod_release(plan->problem.score_mod);
+    fattn__context_release(plan->context);
+    free(plan);
+}
+
+/* The engine's part is there, or `st` says why not. */
+static fattn_status settle(fattn_plan **out, fattn_plan *plan, fattn_status st)
+{
+    *out = st == FATTN_OK ? plan : NULL;
+    if (st == FATTN_OK)
+        fattn__arguments_of(&plan->arguments, &plan->problem, plan->workspace_bytes);
+    else
+        release(plan);
+    return st;
+}
+
+static fattn_status check_pin(const fattn_plan_options *o)
+{
+    if (o->knob_count < 0 || o->knob_count > FATTN_MAX_KNOBS || (o->knobs == NULL && o->knob_count != 0))
+        return fattn__fail(FATTN_BAD_PROBLEM, "fattn_plan_options: knob_count: %d is not allowed; want 0 to %d knobs", o->knob_count,
+                           FATTN_MAX_KNOBS);
+    if (o->knobs != NULL && (o->engine == FATTN_ENGINE_AUTO || o->config != FATTN_ENGINE_AUTO))
+        return fattn__fail(FATTN_BAD_PROBLEM, "fattn_plan_options: knobs are of an engine: name it, and no config");
+    for (int i = 0; i < o->knob_count; i++)
+        for (int j = 0; j < i; j++)
+            if (o->knobs[i].type == o->knobs[j].type)
+                return fattn__fail(FATTN_BAD_PROBLEM, "fattn_plan_options: knobs: %s is given twice", fattn_knob_name(o->knobs[i].type));
+    return FATTN_OK;
+}
+
+fattn_status fattn__plan_options_read(fattn_plan_options *out, const fattn_plan_options *given)
+{
+    *out = (fattn_plan_options)FATTN_PLAN_OPTIONS_INIT;
+    if (given != NULL && (!fattn__read_sized(out, sizeof *out, given) || out->reserved != 0))
+        return fattn__fail(FATTN_BAD_PROBLEM, "fattn_plan_options: struct_size is wrong or an unknown field is set");
+    if (out->engine < FATTN_ENGINE_AUTO || out->config < FATTN_ENGINE_AUTO)
+        return fattn__fail(FATTN_BAD_PROBLEM, "fattn_plan_options: engine and config must not be below -1");
+    if (out->override_shapes != 0 && out->override_shapes != 1)
+        return fattn__fail(FATTN_BAD_PROBLEM, "fattn_plan_options: override_shapes: %d is not allowed; want 0 or 1", out->override_shapes);
+    return check_pin(out);
+}
+
+/* ---- along the policy's order ---------------------------------------------------------------------------------------------- */
+
+static fattn_status build_with(fattn_plan **out, fattn_context *context, const fattn_problem *resolved, fattn_backend backend,
+                               const fattn_plan_options *options)
+{
+    fattn_plan *plan;
+    const fattn__engine *engine = fattn__engine_for(context, backend);
+    *out = NULL;
+    if (engine == NULL)
+        return fattn__fail(FATTN_UNSUPPORTED, "the context's device has no such backend");
+    /* The cudnn engine asks by itself: its own refusal comes before most rules. */
+    const fattn_rule *rule = engine != &fattn__cudnn_engine ? fattn__policy_denies(context, resolved, backend) : NULL;
+    if (rule != NULL)
+        return fattn__fail(FATTN_POLICY, "%s: the rule %s denies it: %s", engine->name, rule->name, rule->why);
+    if (engine != &fattn__cudnn_engine && (options->knobs != NULL || options->override_shapes))
+        return fattn__fail(FATTN_UNSUPPORTED, "the %s backend has neither knobs nor override_shapes", engine->name);
+    const char *missing = fattn__features_missing(resolved, engine->features);
+    if (missing != NULL)
+        return fattn__fail(FATTN_INTERNAL, "not implemented: %s", missing);
+    fattn_status st = begin(&plan, context, resolved, engine);
+    return st == FATTN_OK ? settle(out, plan, engine->setup(plan, options)) : st;
+}
+
+/* What another backend does not make better. */
+static bool is_final(fattn_status st)
+{
+    return st == FATTN_OK || st == FATTN_NO_MEMORY || st == FATTN_DEVICE_FAULT;
+}
+
+fattn_status fattn__plan_build(fattn_plan **out, fattn_context *context, const fattn_problem *resolved,
+                               const fattn_plan_options *options)
+{
+    int32_t order[FATTN_BACKEND_COUNT];
+    const int count = fattn__policy_order(context, order);
+    fattn_status first = build_with(out, context, resolved, (fattn_backend)order[0], options), st = first;
+    char why[1024];
+    snprintf(why, sizeof why, "%s", fattn_last_error());
+    for (int i = 1; i < count && !is_final(st); i++)
+        st = build_with(out, context, resolved, (fattn_backend)order[i], options);
+    if (is_final(st))
+        return st;
+    return fattn__fail(first, "%s", why);
+}
+
+fattn_status fattn_plan_create(fattn_plan **out, fattn_context *context, const fattn_problem *problem,
+                               const fattn_plan_options *options)
+{
+    fattn_plan_options o;
+    fattn_problem resolved;
+    *out = NULL;
+    fattn_status st = fattn__plan_options_read(&o, options);
+    if (st == FATTN_OK)
+        st = fattn_problem_resolve(problem, &resolved);
+    return st == FATTN_OK ? fattn__plan_build(out, context, &resolved, &o) : st;
+}
+
+fattn_plan *fattn__plan_retain(fattn_plan *plan)
+{
+    plan->references++;
+    return plan;
+}
+
+void fattn_plan_destroy(fattn_plan *plan)
+{
+    if (plan == NULL || --plan->references > 0)
+        return;
+    plan->engine->done(plan);
+    release(plan);
+}
+
+fattn_backend fattn_plan_backend(const fattn_plan *plan)
+{
+    return plan->engine->backend;
+}
+
+size_t fattn_plan_workspace_bytes(const fattn_plan *plan)
+{
+    return plan->workspace_bytes;
+}
+
+const fattn_engine *fattn_plan_engine(const fattn_plan *plan)
+{
+    return &plan->config;
+}
+
+double fattn_plan_ms(const fattn_plan *plan)
+{
+    return plan->ms;
+}
+
+/* What the problem's pass does not read is taken from the plan's, so that it cannot tell them apart. */
+static void overlook_unread(fattn_problem *p, const fattn_problem *plan)
+{
+    const uint32_t backward_alone = FATTN_RAGGED_DO | FATTN_RAGGED_DQ | FATTN_RAGGED_DK | FATTN_RAGGED_DV;
+#define OVERLOOK(symbol, name)                                                                                                     \
+    if (!fattn__problem_shape(p, FATTN__ROLE_##symbol).used)                                                                       \
+        memcpy(p->name##_strides, plan->name##_strides, sizeof p->name##_strides);
+    FATTN__ROLE_LIST(OVERLOOK)
+#undef OVERLOOK
+    if (p->pass == FATTN_FORWARD) {
+        p->grad_dtype = plan->grad_dtype;
+        p->do_dtype = plan->do_dtype;
+        p->training = plan->training; /* it has become a bit of outputs */
+        p->total_q = plan->total_q;   /* no forward is told of totals */
+        p->total_kv = plan->total_kv;
+        if (p->ragged_bits != 0 && plan->ragged_bits != 0)
+            p->ragged = (p->ragged & ~backward_alone) | (plan->ragged & backward_alone);
+    }
+}
+
+bool fattn_plan_covers(const fattn_plan *plan, const fattn_problem *problem)
+{
+    fattn_problem resolved;
+    if (fattn_problem_resolve(problem, &resolved) != FATTN_OK || resolved.pass != plan->problem.pass)
+        return false;
+    overlook_unread(&resolved, &plan->problem);
+    resolved.capture = plan->problem.capture;
+    if (!resolved.deterministic) { /* what repeats may be used where nobody asked for it */
+        resolved.deterministic = plan->problem.deterministic;
+        resolved.determinism = plan->problem.determinism;
+    }
+    return fattn__problem_same(&plan->problem, &resolved);
+}
+
+/* ---- saved ----------------------------------------------------------------------------------------------------------------- */
+
+fattn_status fattn_plan_save(const fattn_plan *plan, char **bytes, size_t *count)
+{
+    *bytes = NULL;
+    *count = 0;
+    if (plan->engine != &fattn__cudnn_engine)
+        return fattn__fail(FATTN_UNSUPPORTED, "the %s backend has nothing to save", plan->engine->name);
+    char *text;
+    size_t size;
+    TRY(fattn__cudnn_write(plan, &text, &size));
+    fattn__plan_header header = {
+        .cudnn_version = plan->context->info.cudnn_version,
+        .sm = plan->context->info.sm,
+        .problem = fattn__problem_key_of(&plan->problem),
+        .bindings = fattn__cudnn_bindings(plan),
+        .config = plan->config,
+    };
+    fattn_status st = fattn__plan_pack(&header, text, size, bytes, count);
+    free(text);
+    return st;
+}
+
+static fattn_status check_header(const fattn__plan_header *header, const fattn_plan *plan)
+{
+    const fattn_context_info *info = &plan->context->info;
+    fattn__problem_key key = fattn__problem_key_of(&plan->problem);
+    if (header->cudnn_version != info->cudnn_version)
+        return fattn__fail(FATTN_BAD_PLAN, "the saved plan is of cuDNN %d, this is %d", header->cudnn_version, info->cudnn_version);
+    if (header->sm != info->sm)
+        return fattn__fail(FATTN_BAD_PLAN, "the saved plan is for sm_%d, this is sm_%d", header->sm, info->sm);
+    if (header->problem.low != key.low || header->problem.high != key.high)
+        return fattn__fail(FATTN_BAD_PLAN, "the saved plan is of another problem");
+    if (header->config.knob_count < 0 || header->config.knob_count > FATTN_MAX_KNOBS)
+        return fattn__fail(FATTN_BAD_PLAN, "the saved plan's header is damaged");
+    return FATTN_OK;
+}
+
+fattn_status fattn_plan_load(fattn_plan **out, fattn_context *context, const fattn_problem *problem, const char *bytes,
+                             size_t count)
+{
+    fattn__plan_header header;
+    const char *payload;
+    fattn_plan *plan;
+    fattn_problem resolved;
+    *out = NULL;
+    fattn_status st = fattn_problem_resolve(problem, &resolved);
+    if (st == FATTN_OK)
+        st = begin(&plan, context, &resolved, fattn__engine_of(context));
+    if (st != FATTN_OK)
+        return st;
+    if (plan->engine != &fattn__cudnn_engine)
+        st = fattn__fail(FATTN_UNSUPPORTED, "the %s backend has nothing to load", plan->engine->name);
+    if (st == FATTN_OK)
+        st = fattn__plan_unpack(&header, &payload, bytes, count);
+    if (st == FATTN_OK)
+        st = check_header(&header, plan);
+    if (st == FATTN_OK) {
+        plan->config = header.config;
+        st = fattn__cudnn_read(plan, payload, (size_t)header.payload_bytes, header.bindings);
+    }
+    return settle(out, plan, st);
+}
+
+/* ---- call ------------------------------------------------------------------------------------------------------------------ */
+
+fattn_status fattn__check_tensors(const fattn_plan *plan, fattn_pass pass, const fattn_tensors *tensors, fattn_tensors *out)
+{
+    const fattn_context *context = plan->context;
+    *out = (fattn_tensors)FATTN_TENSORS_INIT;
+    if (plan->problem.pass != (int32_t)pass)
+        return fattn__fail(FATTN_BAD_PROBLEM, "the plan is for the %s pass", pass == FATTN_FORWARD ? "backward" : "forward");
+    if (tensors == NULL || !fattn__read_sized(out, sizeof *out, tensors))
+        return fattn__fail(FATTN_BAD_PROBLEM, "fattn_tensors: struct_size is wrong or an unknown field is set");
+    if (context->kind == FATTN_DEVICE_DESCRIBED)
+        return fattn__fail(FATTN_UNSUPPORTED, "a described device runs nothing: save the plan and load it on a GPU");
+    return FATTN_OK;
+}
+
+fattn_status fattn__check_call(const fattn_plan *plan, fattn_pass pass, const fattn_tensors *tensors, fattn_tensors *out)
+{
+    const fattn_context *context = plan->context;
+    TRY(fattn__check_tensors(plan, pass, tensors, out));
+    fattn__arguments *arguments = (fattn__arguments *)(uintptr_t)&plan->arguments; /* it remembers what it has found out */
+    return fattn__arguments_check(arguments, out, plan->problem.guards_off != 0, context->cuda, context->device);
+}
+
+static fattn_status call(const fattn_plan *plan, fattn_pass pass, const fattn_tensors *tensors, struct CUstream_st *stream)
+{
+    fattn_tensors t;
+    fattn_status st = fattn__check_call(plan, pass, tensors, &t);
+    if (st == FATTN_OK && !fattn__emulator_records(plan, &t))
+        st = plan->engine->run(plan, &t, stream);
+    return st;
+}
+
+fattn_status fattn_forward(const fattn_plan *plan, const fattn_tensors *tensors, struct CUstream_st *stream)
+{
+    return call(plan, FATTN_FORWARD, tensors, stream);
+}
+
+fattn_status fattn_backward(const fattn_plan *plan, const fattn_tensors *tensors, struct CUstream_st *stream)
+{
+    return call(plan, FATTN_BACKWARD, tensors, stream);
+}

@@ -1,0 +1,31 @@
+/* A saved plan: a header of ours, then cuDNN's JSON. The JSON holds compiled code, so everything that can be checked is checked
+ * before cuDNN sees a byte of it. Integrity, not authenticity: who must not trust the bytes must sign them. */
+#ifndef FATTN_PLAN_FILE_H
+#define FATTN_PLAN_FILE_H
+
+#include "fattn/fattn.h"
+#include "problem/resolved_problem.h"
+
+/* What a plan was made for and from. Written as it lies in memory, on little-endian machines; it has no padding. */
+typedef struct fattn__plan_header {
+    char magic[8];
+    uint32_t format;
+    uint32_t header_bytes;
+    int32_t cudnn_version;
+    int32_t sm;
+    fattn__problem_key problem;
+    uint64_t bindings; /* how the tensors are bound */
+    uint64_t payload_bytes;
+    uint64_t payload_hash; /* XXH3 */
+    fattn_engine config;
+    uint64_t header_hash; /* XXH3 of everything before */
+} fattn__plan_header;
+
+/* Header and payload in one piece. Fills magic, format, sizes and hashes. *bytes is malloc'ed. Returns FATTN_OK; FATTN_NO_MEMORY.
+ */
+fattn_status fattn__plan_pack(fattn__plan_header *header, const char *payload, size_t payload_bytes, char **bytes, size_t *count);
+
+/* Checks magic, format, lengths and hashes. *payload points into `bytes`. Returns FATTN_OK; FATTN_BAD_PLAN. */
+fattn_status fattn__plan_unpack(fattn__plan_header *out, const char **payload, const char *bytes, size_t count);
+
+#endif

@@ -1,0 +1,22 @@
+/* A call in the form that the loops want: where each tensor lies, what dropout keeps, what products are multiplied with. Made once a call. */
+#ifndef FATTN_CPU_CALL_H
+#define FATTN_CPU_CALL_H
+
+#include "cpu/kernels/cpu_kernels.h"
+#include "cpu_dropout.h"
+#include "cpu_factors.h"
+#include "cpu_view.h"
+
+typedef struct fattn__call {
+    const fattn_problem *p;
+    const fattn_tensors *t;
+    const fattn__kernels *kernels;
+    fattn__view q, k, v, o, stats, d_o, dq, dk, dv;
+    fattn__view q_t, k_t, do_t, do_16; /* block-scaled types, backward: the second quantisations, and dO in 16 bits; each lies as the first */
+    fattn__dropping dropping;
+    fattn__factors factors;
+} fattn__call;
+
+void fattn__call_of(fattn__call *out, const fattn_problem *p, const fattn_tensors *t);
+
+#endif

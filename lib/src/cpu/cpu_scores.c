@@ -1,0 +1,101 @@
+#include "cpu_scores.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "cpu/kernels/cpu_number.h"
+#include "liars/lies.h"
+#include "score_mod/mod_program.h"
+
+bool fattn__scores_are_plain(const fattn_problem *p)
+{
+    return p->score_mod == NULL && !p->has_bias && !p->alibi && !p->block_mask;
+}
+
+/* Adds a bias, or masks where a boolean one is 0. */
+static void add_bias(const fattn__scores *at, int64_t i, float *row)
+{
+    const fattn_problem *p = at->p;
+    const int64_t place[4] = { at->b, at->h, at->row0 + i, at->key0 };
+    int64_t offset = 0;
+    for (int axis = 0; axis < 4; axis++)
+        offset += p->bias_dim[axis] == 1 || (axis == 1 && FATTN__LIE(BIAS_SHAPE)) ? 0 : place[axis] * p->bias_strides[axis];
+    const int64_t step = p->bias_dim[3] == 1 ? 0 : p->bias_strides[3];
+    for (int64_t j = 0; j < at->keys; j++)
+        if (p->bias_dtype != FATTN_BOOL)
+            row[j] += fattn__number_load(at->t->bias, p->bias_dtype, offset + j * step);
+        else if (((const uint8_t *)at->t->bias)[offset + j * step] == 0)
+            row[j] = -INFINITY;
+}
+
+static void add_alibi(const fattn__scores *at, int64_t i, float *row)
+{
+    const float slope = at->t->alibi_slopes[at->h];
+    for (int64_t j = 0; j < at->keys; j++)
+        row[j] += slope * (float)(at->key0 + j - (at->row0 + i));
+}
+
+/* A tile of the mask is 128 x 128: a multiple of a tile's keys, so that one bit says it for the row. */
+static void mask_block(const fattn__scores *at, int64_t i, float *row)
+{
+    const fattn_problem *p = at->p;
+    _Static_assert(128 % FATTN__KEYS == 0, "the keys of a tile lie in one tile of the mask");
+    const int64_t row_tiles = (p->seq_q + 127) / 128, line = ((p->seq_kv + 127) / 128 + 7) / 8, tile = at->key0 / 128;
+    const uint8_t *bits = at->t->block_mask + ((at->b * p->heads_q + at->h) * row_tiles + (at->row0 + i) / 128) * line;
+    if ((bits[tile / 8] >> tile % 8 & 1) == 0)
+        for (int64_t j = 0; j < at->keys; j++)
+            row[j] = -INFINITY;
+}
+
+void fattn__scores_modify(const fattn__scores *at, float *s)
+{
+    const fattn_problem *p = at->p;
+    const fattn__mod_program *program = p->score_mod != NULL ? fattn__score_mod_program(p->score_mod) : NULL;
+    for (int64_t i = 0; i < at->rows; i++) {
+        float row[FATTN__KEYS];
+        for (int64_t j = 0; j < at->keys; j++)
+            row[j] = s[i * at->row_step + j * at->key_step];
+        if (program != NULL) {
+            float raw[FATTN__KEYS];
+            const int64_t place[4] = { at->b, at->h, at->row0 + i, at->key0 };
+            memcpy(raw, row, (size_t)at->keys * sizeof *raw);
+            fattn__score_mod_row(p->score_mod, program, place, at->keys, raw, NULL, at->t->mod_tensors, &program->result, 1, row);
+        }
+        if (p->has_bias)
+            add_bias(at, i, row);
+        if (p->alibi)
+            add_alibi(at, i, row);
+        if (p->block_mask)
+            mask_block(at, i, row);
+        for (int64_t j = 0; j < at->keys; j++)
+            s[i * at->row_step + j * at->key_step] = row[j];
+    }
+}
+
+void fattn__scores_gradient(const fattn__scores *at, const float *raw, float *slope, int32_t place)
+{
+    const fattn_score_mod *mod = at->p->score_mod;
+    for (int64_t i = 0; i < at->rows; i++) {
+        float out[FATTN__KEYS], *row = slope + i * at->row_step;
+        const int64_t where[4] = { at->b, at->h, at->row0 + i, at->key0 };
+        fattn__score_mod_row(mod, fattn__score_mod_gradient(mod), where, at->keys, raw + i * at->row_step, row, at->t->mod_tensors, &place, 1, out);
+        for (int64_t j = 0; j < at->keys; j++)
+            row[j] = row[j] == 0.0f ? 0.0f : out[j];
+    }
+}
+
+void fattn__weigh(const fattn__kernels *kernels, const fattn__product *p, bool finite)
+{
+    if (finite) {
+        kernels->multiply(p);
+        return;
+    }
+    for (int64_t i = 0; i < p->m; i++)
+        for (int64_t k = 0; k < p->k; k++) {
+            const float w = p->a[i * p->a_row + k * p->a_column];
+            if (w == 0.0f)
+                continue;
+            for (int64_t d = 0; d < p->n; d++)
+                p->c[i * p->c_row + d] += p->factor * w * p->b[k * p->b_row + d];
+        }
+}

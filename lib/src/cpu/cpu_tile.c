@@ -1,0 +1,82 @@
+#include "cpu_tile.h"
+
+#include <math.h>
+
+static const int64_t FAR = INT64_MAX / 4;
+
+static int64_t clamp(int64_t x)
+{
+    return x > FAR ? FAR : x < -FAR ? -FAR : x;
+}
+
+static int64_t length_of(const fattn_problem *p, const int32_t *lengths, uint32_t side, int64_t b)
+{
+    if ((p->cumulative & side) != 0)
+        return (int64_t)lengths[b + 1] - lengths[b];
+    const int64_t length = lengths[p->len_broadcast ? 0 : b];
+    return length > 0 ? length : 0; /* -1: an unused packed sequence */
+}
+
+fattn__band fattn__band_of(const fattn_problem *p, const fattn_tensors *t, int64_t b)
+{
+    fattn__band band = { .len_q = p->seq_q, .len_kv = p->seq_kv, .left = FAR, .right = FAR };
+    if (p->padding) {
+        band.len_q = length_of(p, t->seq_len_q, FATTN_CUMULATIVE_Q, b);
+        band.len_kv = length_of(p, t->seq_len_kv, FATTN_CUMULATIVE_KV, b);
+    }
+    band.shift = p->align == FATTN_BOTTOM_RIGHT ? band.len_kv - band.len_q : 0;
+    if (p->has_left)
+        band.left = clamp(p->window_left);
+    if (p->has_right)
+        band.right = clamp(p->window_right);
+    return band;
+}
+
+void fattn__band_keys(const fattn__band *band, int64_t row, int64_t *first, int64_t *last)
+{
+    int64_t diagonal = row + band->shift;
+    int64_t lo = diagonal - band->left + 1, hi = diagonal + band->right + 1;
+    *first = lo < 0 ? 0 : lo;
+    *last = hi > band->len_kv ? band->len_kv : hi;
+    if (row >= band->len_q || *last <= *first)
+        *first = *last = 0;
+}
+
+void fattn__tile_transpose(float *dst, int64_t dst_step, const float *src, int64_t src_step, int64_t count, int64_t dim)
+{
+    const int64_t whole = fattn__padded(count);
+    for (int64_t d0 = 0; d0 < dim; d0 += 16)
+        for (int64_t i = 0; i < whole; i++)
+            for (int64_t d = d0; d < dim && d < d0 + 16; d++)
+                dst[d * dst_step + i] = i < count ? src[i * src_step + d] : 0.0f;
+}
+
+fattn__sight fattn__tile_sight(const fattn__band *band, int64_t row0, int64_t rows, int64_t key0, int64_t keys)
+{
+    fattn__sight sight = { .first = rows, .last = 0, .whole = true };
+    const int64_t end = key0 + keys;
+    if (band->left == FAR && band->right == FAR && row0 + rows <= band->len_q && end <= band->len_kv)
+        return (fattn__sight){ 0, rows, true };
+    for (int64_t i = 0; i < rows; i++) {
+        int64_t first, last;
+        fattn__band_keys(band, row0 + i, &first, &last);
+        if (first < last && first < end && last > key0) {
+            sight.first = i < sight.first ? i : sight.first;
+            sight.last = i + 1;
+        }
+        sight.whole = sight.whole && first <= key0 && last >= end;
+    }
+    return sight;
+}
+
+void fattn__tile_mask(float *scores, int64_t row_step, int64_t key_step, const fattn__band *band, int64_t row0, int64_t rows, int64_t key0,
+                      int64_t keys)
+{
+    for (int64_t i = 0; i < rows; i++) {
+        int64_t first, last;
+        fattn__band_keys(band, row0 + i, &first, &last);
+        for (int64_t j = 0; j < keys; j++)
+            if (key0 + j < first || key0 + j >= last)
+                scores[i * row_step + j * key_step] = -INFINITY;
+    }
+}

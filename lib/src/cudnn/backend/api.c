@@ -1,0 +1,123 @@
+#include "api.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/context.h"
+#include "core/error.h"
+#include "core/libraries.h"
+#include "cuda.h"
+#include "cudnn_nvrtc.h"
+#include "log.h"
+
+static fattn__cudnn loaded;
+static bool is_loaded;
+static pthread_mutex_t load_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* A path longer than the kernel takes is cut, and then not found. */
+static void join(char out[PATH_MAX], const char *dir, const char *name)
+{
+    if (snprintf(out, PATH_MAX, "%s/%s", dir, name) >= PATH_MAX)
+        out[0] = '\0';
+}
+
+static fattn_status map_cudnn(const char *dir, void **out)
+{
+    static const char *const names[] = { "libcudnn_graph.so.9", "libcudnn_engines_runtime_compiled.so.9", "libcudnn.so.9" };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char path[PATH_MAX];
+        join(path, dir, names[i]);
+        *out = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
+        if (*out == NULL)
+            return fattn__fail(FATTN_ENVIRONMENT, "cuDNN cannot be mapped: %s", dlerror());
+    }
+    return FATTN_OK;
+}
+
+#define AS_ONE(result, name, arguments) +1
+
+static fattn_status find_functions(fattn__cudnn *api, void *cudnn)
+{
+    static const struct {
+        const char *name;
+        size_t offset;
+    } table[] = {
+#define AS_ROW(result, name, arguments) { #name, offsetof(fattn__cudnn, name) },
+        FATTN__CUDNN_FUNCTION_LIST(AS_ROW) FATTN__CUDNN_OPTIONAL_LIST(AS_ROW)
+#undef AS_ROW
+    };
+    enum { NEEDED = 0 FATTN__CUDNN_FUNCTION_LIST(AS_ONE) };
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        void *address = dlsym(cudnn, table[i].name);
+        if (address == NULL && i < NEEDED)
+            return fattn__fail(FATTN_ENVIRONMENT, "%s/libcudnn.so.9 has no %s", api->dir, table[i].name);
+        memcpy((char *)api + table[i].offset, &address, sizeof address);
+    }
+    return FATTN_OK;
+}
+
+/* cuDNN asks the loader for the NVRTC of its own CUDA major; given another one, it would take whatever the machine has, or answer
+ * "no engine". */
+static fattn_status check_nvrtc(const fattn__cudnn *api)
+{
+    const int wanted = (int)(api->cudnnGetCudartVersion() / 1000), major = api->nvrtc.version / 1000,
+              minor = api->nvrtc.version / 10 % 100;
+    if (api->version >= FATTN__NVRTC_INSIDE || api->nvrtc.version == 0 || major == wanted)
+        return FATTN_OK;
+    return fattn__fail(FATTN_ENVIRONMENT, "NVRTC %d.%d was given, and the cuDNN of %s is built for CUDA %d", major, minor, api->dir,
+                       wanted);
+}
+
+static fattn_status load(fattn__cudnn *api, const char *nvrtc, const char *driver)
+{
+    char foreign[PATH_MAX];
+    if (fattn__foreign_cudnn(api->dir, foreign, sizeof foreign))
+        return fattn__fail(FATTN_ENVIRONMENT, "this process has mapped %s already; cuDNN's libraries must come from %s", foreign, api->dir);
+    void *cudnn = NULL;
+    fattn_status st = fattn__driver_map(&api->driver, driver);
+    if (st == FATTN_OK && nvrtc != NULL)
+        st = fattn__nvrtc_map(&api->nvrtc, nvrtc);
+    if (st == FATTN_OK)
+        st = map_cudnn(api->dir, &cudnn);
+    if (st == FATTN_OK)
+        st = find_functions(api, cudnn);
+    if (st != FATTN_OK)
+        return st;
+    /* This call makes libcudnn look for libcudnn_graph.so.9.14.0, by its full version first: another folder may have that file. */
+    api->version = (int)api->cudnnGetVersion();
+    if (fattn__foreign_cudnn(api->dir, foreign, sizeof foreign))
+        return fattn__fail_mixed(foreign, api->dir);
+    TRY(check_nvrtc(api));
+    api->cudnnSetCallback(DNN_SEVERITY_ERROR | DNN_SEVERITY_WARNING, NULL, fattn__log_callback);
+    return FATTN_OK;
+}
+
+fattn_status fattn__cudnn_load(const fattn__cudnn **out, const char *dir, const char *nvrtc, const char *driver)
+{
+    *out = NULL;
+    char real[PATH_MAX];
+    if (dir == NULL || realpath(dir, real) == NULL)
+        return fattn__fail(FATTN_ENVIRONMENT, "no cuDNN folder %s", dir != NULL ? dir : "given");
+    fattn_status st = FATTN_OK;
+    pthread_mutex_lock(&load_lock);
+    if (!is_loaded) {
+        memcpy(loaded.dir, real, sizeof real);
+        st = load(&loaded, nvrtc, driver);
+        is_loaded = st == FATTN_OK;
+    } else if (strcmp(loaded.dir, real) != 0)
+        st = fattn__fail(FATTN_ENVIRONMENT, "this process holds the cuDNN of %s and cannot hold another", loaded.dir);
+    pthread_mutex_unlock(&load_lock);
+    if (st == FATTN_OK)
+        *out = &loaded;
+    return st;
+}
+
+const char *fattn__cudnn_status_name(const fattn__cudnn *api, int status)
+{
+    const char *name = api->cudnnGetErrorString(status);
+    return name != NULL ? name : "";
+}

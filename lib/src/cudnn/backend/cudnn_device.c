@@ -1,0 +1,151 @@
+#include "cudnn_device.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/error.h"
+#include "log.h"
+#include "steps.h"
+
+/* DEVICEPROP came with 9.8. */
+enum { FIRST_DESCRIBED = 90800, BUS_WIDTH_NEEDED = 92700 };
+
+/* `log` was open during the step that failed. */
+static fattn_status refuse(const fattn__cudnn *api, int status, const fattn__log_buffer *log)
+{
+    char sentence[512];
+    fattn__log_sentence(log, fattn__cudnn_status_name(api, status), sentence, sizeof sentence);
+    return fattn__fail(FATTN_ENVIRONMENT, "cuDNN %d refuses the device description: %s", api->version, sentence);
+}
+
+/* What this library needs to know of the device, out of cuDNN's own object. */
+static fattn_status read_fields(fattn_context_info *info, const json_t *device)
+{
+    const json_t *capability = json_object_get(device, "deviceVer");
+    json_int_t version = json_integer_value(capability);
+    if (!json_is_integer(capability) || version < 100 || version > 9999)
+        return fattn__fail(FATTN_ENVIRONMENT, "device description: deviceVer must be a number such as 900 for sm_90");
+    const char *name = json_string_value(json_object_get(device, "deviceName"));
+    info->sm = (int32_t)(version / 10);
+    info->multiprocessors = (int32_t)json_integer_value(json_object_get(device, "multiProcessorCount"));
+    snprintf(info->device_name, sizeof info->device_name, "%s", name != NULL ? name : "");
+    return FATTN_OK;
+}
+
+/* *out is cuDNN's object as text, malloc'ed. */
+static fattn_status read_text(char **out, fattn_context_info *info, const char *json)
+{
+    json_error_t error;
+    *out = NULL;
+    json_t *root = json_loads(json, JSON_REJECT_DUPLICATES, &error);
+    if (root == NULL)
+        return fattn__fail(FATTN_ENVIRONMENT, "device description, line %d column %d: %s", error.line, error.column, error.text);
+    const json_t *inner = json_object_get(root, "device");
+    const json_t *device = inner != NULL ? inner : root;
+    fattn_status st = read_fields(info, device);
+    if (st == FATTN_OK) {
+        *out = json_dumps(device, JSON_COMPACT);
+        if (*out == NULL)
+            st = fattn__fail(FATTN_NO_MEMORY, "no memory for a device description");
+    }
+    json_decref(root);
+    return st;
+}
+
+static fattn_status describe(fattn__desc *out, const fattn__cudnn *api, const char *text)
+{
+    fattn__desc desc = NULL;
+    fattn__log_buffer log;
+    fattn__steps s = { .api = api };
+    fattn__log_open(&log);
+    fattn__step_create(&s, fattn__deviceprop_type(api->version), &desc);
+    fattn__step_set(&s, desc, DNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, DNN_TYPE_CHAR, (int64_t)strlen(text), text);
+    fattn__step_finalize(&s, desc);
+    fattn__log_close(&log);
+    fattn_status st = s.status == DNN_STATUS_SUCCESS ? FATTN_OK : refuse(api, s.status, &log);
+    if (st != FATTN_OK && api->version >= BUS_WIDTH_NEEDED && strstr(text, "\"memoryBusWidth\"") == NULL)
+        st = fattn__fail(st, "%s; from 9.27 on a description needs memoryBusWidth", fattn_last_error());
+    if (st == FATTN_OK)
+        *out = desc;
+    else
+        fattn__desc_destroy(api, desc);
+    fattn__log_free(&log);
+    return st;
+}
+
+fattn_status fattn__device_describe(fattn__desc *out, fattn_context_info *info, const fattn__cudnn *api, const char *json)
+{
+    char *text;
+    *out = NULL;
+    if (json == NULL)
+        return fattn__fail(FATTN_ENVIRONMENT, "a described device needs its description");
+    if (api->version < FIRST_DESCRIBED)
+        return fattn__fail(FATTN_ENVIRONMENT, "cuDNN %d cannot be asked about a described device: that came with 9.8",
+                           api->version);
+    TRY(read_text(&text, info, json));
+    fattn_status st = describe(out, api, text);
+    free(text);
+    return st;
+}
+
+/* ---- back to text ---------------------------------------------------------------------------------------------------------- */
+
+/* *text is malloc'ed. */
+static int read_json(char **text, const fattn__cudnn *api, fattn__desc desc)
+{
+    int64_t count = 0;
+    *text = NULL;
+    int status = api->cudnnBackendGetAttribute(desc, DNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, DNN_TYPE_CHAR, 0, &count, NULL);
+    if (status == DNN_STATUS_SUCCESS && count > 0)
+        *text = calloc((size_t)count + 1, 1);
+    if (*text != NULL)
+        status = api->cudnnBackendGetAttribute(desc, DNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, DNN_TYPE_CHAR, count, &count, *text);
+    return status;
+}
+
+static int describe_gpu(char **text, const fattn_context *context)
+{
+    const int32_t ordinal = context->device;
+    fattn__steps s = { .api = context->api };
+    fattn__desc desc = NULL;
+    *text = NULL;
+    fattn__step_create(&s, fattn__deviceprop_type(s.api->version), &desc);
+    fattn__step_set(&s, desc, DNN_ATTR_DEVICEPROP_DEVICE_ID, DNN_TYPE_INT32, 1, &ordinal);
+    fattn__step_finalize(&s, desc);
+    if (s.status == DNN_STATUS_SUCCESS)
+        s.status = read_json(text, s.api, desc);
+    fattn__desc_destroy(s.api, desc);
+    return s.status;
+}
+
+fattn_status fattn_context_describe(fattn_context *context, char *out, size_t capacity)
+{
+    if (out == NULL || capacity == 0)
+        return fattn__fail(FATTN_BAD_PROBLEM, "no room for the description");
+    out[0] = '\0';
+    if (context->api == NULL)
+        return fattn__fail(FATTN_UNSUPPORTED, "the cpu has no description");
+    if (context->api->version < FIRST_DESCRIBED)
+        return fattn__fail(FATTN_UNSUPPORTED, "cuDNN %d cannot describe a device: that came with 9.8", context->api->version);
+    char *text;
+    fattn__log_buffer log;
+    fattn__cuda_context previous;
+    fattn_status st = fattn__enter(context, &previous);
+    if (st != FATTN_OK)
+        return st;
+    fattn__log_open(&log);
+    int status = context->description != NULL ? read_json(&text, context->api, context->description) : describe_gpu(&text, context);
+    fattn__log_close(&log);
+    if (status != DNN_STATUS_SUCCESS || text == NULL)
+        st = refuse(context->api, status, &log);
+    else if (strlen(text) >= capacity)
+        st = fattn__fail(FATTN_BAD_PROBLEM, "the description has %zu bytes, there is room for %zu", strlen(text) + 1, capacity);
+    else
+        memcpy(out, text, strlen(text) + 1);
+    free(text);
+    fattn__log_free(&log);
+    fattn__leave(context, previous);
+    return st;
+}

@@ -1,0 +1,12 @@
+/* The device as cuDNN sees it: a DEVICEPROP descriptor (from 9.8 on). */
+#ifndef FATTN_CUDNN_DEVICE_H
+#define FATTN_CUDNN_DEVICE_H
+
+#include "core/context.h"
+
+/* Makes the descriptor of a described device and reads info->sm, multiprocessors and device_name out of the text: cuDNN's object,
+ * or one that holds it as "device", as the files of lib/devices do. Returns FATTN_OK; FATTN_ENVIRONMENT (broken JSON with its line,
+ * a field that this version wants, a version below 9.8). */
+fattn_status fattn__device_describe(fattn__desc *out, fattn_context_info *info, const fattn__cudnn *api, const char *json);
+
+#endif

@@ -1,0 +1,63 @@
+/* graph_fp8.h: the steps that the graphs of 8 bit types share, on top of graph.h: of e4m3 and e5m2 (every product is descaled by
+ * numbers in device memory, what is cast is scaled before) and of the block-scaled types (inputs are multiplied by their scale
+ * factors before a product).
+ */
+#ifndef FATTN_CUDNN_GRAPH_FP8_H
+#define FATTN_CUDNN_GRAPH_FP8_H
+
+#include "cudnn_graph.h"
+
+/* One graph of 8 bit types under construction. */
+typedef struct fattn__fp8 {
+    fattn__chain chain;
+    fattn__dropout dropout;                      /* backward: drawn once, multiplied twice */
+    fattn__desc numbers[FATTN__AUXILIARY_COUNT]; /* fp32 [1,1,1,1] of the call, each made once: the same number in two places is one
+                                                    tensor */
+} fattn__fp8;
+
+/* As fattn__chain_begin. Refuses what these graphs cannot give: sums of gradients over what an input broadcasts, gradients of a
+ * bias. */
+fattn_status fattn__fp8_begin(fattn__fp8 *out, fattn__graph *g, const fattn_problem *problem);
+
+/* ---- numbers of the call */
+fattn__desc fattn__fp8_number(fattn__fp8 *f, fattn__auxiliary which);
+fattn__desc fattn__fp8_times(fattn__fp8 *f, fattn__desc score, fattn__auxiliary number, int type); /* score-shaped, of `type` */
+fattn__desc fattn__fp8_row_times(fattn__fp8 *f, fattn__desc row, fattn__auxiliary number);
+void fattn__fp8_amax(fattn__fp8 *f, fattn__desc x, fattn__auxiliary amax); /* largest magnitude of x */
+
+/* ---- products */
+typedef struct fattn__fp8_product {
+    fattn__matmul matmul;                  /* without c */
+    fattn__auxiliary descale_a, descale_b; /* e4m3 and e5m2 */
+    fattn__auxiliary scale;                /* e4m3 and e5m2; of an 8 bit output */
+    fattn__auxiliary amax;
+    fattn__role out;
+} fattn__fp8_product;
+/* out = a b for every query head, summed over those that share a head of the output, descaled, its largest magnitude taken, then
+ * scaled. */
+void fattn__fp8_multiply(fattn__fp8 *f, const fattn__fp8_product *op);
+/* Of block-scaled operands: nothing to descale or to scale, and the largest magnitude is that of the output as it is written. */
+void fattn__mx_multiply(fattn__fp8 *f, const fattn__fp8_product *op);
+
+/* ---- the backward */
+fattn__desc fattn__fp8_row_sums(fattn__fp8 *f, fattn__desc d_o, fattn__desc o); /* rowsum(dO * O) */
+/* What is subtracted from dP, from the rows' sums in units; a sink's gradient is read off them. */
+fattn__desc fattn__fp8_softmax_sums(fattn__fp8 *f, fattn__desc sums, fattn__desc stats);
+/* P = exp(masked score - Stats), fp32. Here the masks come before the subtraction. */
+fattn__desc fattn__fp8_probabilities(fattn__fp8 *f, fattn__desc score, fattn__desc stats);
+/* d(loss)/d(scaled product) = scale * P * (dP - D), fp32; `scaled`: the score that a score_mod modifies. */
+fattn__desc fattn__fp8_score_gradient(fattn__fp8 *f, fattn__desc d_p, fattn__desc sums, fattn__desc p, fattn__desc scaled);
+
+/* ---- block-scaled operands (graph_mx.c) */
+typedef struct fattn__mx_operand {
+    fattn__slot data;
+    fattn__auxiliary factors;
+    fattn__role role; /* whose extents it has */
+    bool second;      /* a second quantisation; it lies as the role's tensor */
+    bool along_rows;  /* blocks of 32 rows or keys, not of 32 channels */
+    bool transposed;  /* as [b,h,d,s] */
+} fattn__mx_operand;
+fattn__desc fattn__mx_factors(const fattn__chain *c, const fattn__mx_operand *operand); /* the scale factors as cuDNN reads them */
+fattn__desc fattn__mx_dequantized(const fattn__chain *c, const fattn__mx_operand *operand); /* virtual, fp32 */
+
+#endif

@@ -1,0 +1,212 @@
+#include "question.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "builders.h"
+#include "core/error.h"
+#include "math/math_sum.h"
+#include "policy/policy_stack.h"
+
+/* Statuses that speak of this process and this machine, not of the problem. */
+fattn_reason fattn__reason_of(const char *status)
+{
+    static const char *const environment[] = {
+        "RUNTIME_PREREQUISITE_MISSING", "CUDA_DRIVER",        "SUBLIBRARY_LOADING_FAILED", "SUBLIBRARY_VERSION_MISMATCH",
+        "INCOMPATIBLE_CUDART",          "COMPILATION_FAILED", "HOST_ALLOCATION_FAILED",    "DEVICE_ALLOCATION_FAILED",
+    };
+    for (size_t i = 0; i < sizeof environment / sizeof *environment; i++) {
+        if (strstr(status, environment[i]) != NULL)
+            return FATTN_REASON_ENVIRONMENT;
+    }
+    return FATTN_REASON_UNSUPPORTED;
+}
+
+/* Up to 9.12 an engine that is none of this device's says "sm_80 instructions or cuda TK < 12.0", and the lines that pass it on have its
+ * status alone. The builds are for CUDA 12 and later. */
+static bool is_of_another_device(const fattn_decision *of, int64_t engine)
+{
+    for (size_t i = 0; i < of->refusal_count; i++)
+        if (of->refusals[i].engine == engine && strstr(of->refusals[i].text, "sm_80 instructions or cuda TK") != NULL)
+            return true;
+    return false;
+}
+
+static fattn_reason reason_of(const fattn_decision *of, const fattn_refusal *refusal)
+{
+    if (strstr(refusal->status, "INCOMPATIBLE_CUDART") != NULL && is_of_another_device(of, refusal->engine))
+        return FATTN_REASON_UNSUPPORTED;
+    return fattn__reason_of(refusal->status);
+}
+
+static const char *remedy_of(fattn_reason reason, const char *status, const char *text, const char *condition)
+{
+    if (reason != FATTN_REASON_ENVIRONMENT)
+        return "";
+    if (strstr(text, "nvrtc") != NULL || strstr(condition, "nvrtc") != NULL)
+        return "give the NVRTC of the build's own CUDA major";
+    if (strstr(text, "libcuda") != NULL || strstr(status, "CUDA_DRIVER") != NULL)
+        return "give a CUDA driver; for a described device, the null driver";
+    if (strstr(status, "SUBLIBRARY") != NULL)
+        return "use a folder that holds one whole build; with a three-library set, CUDNN_LIB_CONFIG=GRAPH_JIT_ONLY";
+    if (strstr(status, "COMPILATION_FAILED") != NULL)
+        return "use a newer NVRTC, with its libnvrtc-builtins beside it";
+    return "ask the control case first: this target cannot be asked";
+}
+
+/* cuDNN said no: the reason is read from what it logged. `status` is the step's own, 0 when every step succeeded and nothing was
+ * offered. */
+static fattn_status refuse(fattn_decision *out, const fattn__cudnn *api, int status, const char *log)
+{
+    int first;
+    TRY(fattn__log_refusals(out, log, &first));
+    /* One line of the environment outweighs every other: with all libraries there, that engine might have said yes. */
+    for (size_t i = 0; i < out->refusal_count; i++) {
+        if (reason_of(out, &out->refusals[i]) == FATTN_REASON_ENVIRONMENT) {
+            first = (int)i;
+            break;
+        }
+    }
+    const char *name = status != DNN_STATUS_SUCCESS ? fattn__cudnn_status_name(api, status) : "";
+    const char *text = "cuDNN offers no engine and gives no reason", *condition = "";
+    if (first >= 0) {
+        const fattn_refusal *refusal = &out->refusals[first];
+        name = refusal->status[0] != '\0' ? refusal->status : name;
+        text = refusal->text[0] != '\0' ? refusal->text : refusal->condition;
+        condition = refusal->condition;
+    }
+    fattn_reason reason = first >= 0 && out->refusals[first].status[0] != '\0' ? reason_of(out, &out->refusals[first]) : fattn__reason_of(name);
+    /* The graph was accepted, so a bad parameter of the heuristics is the device description. */
+    if (status / 1000 == DNN_STATUS_BAD_PARAM / 1000)
+        reason = FATTN_REASON_ENVIRONMENT;
+    return fattn__refuse(out, FATTN_BACKEND_CUDNN, reason, name, text, remedy_of(reason, name, text, condition));
+}
+
+/* The graph itself was refused, by its builder or by cuDNN. */
+static fattn_status refuse_graph(fattn_decision *out, const fattn__graph *g, const char *log)
+{
+    int first = -1;
+    const char *name = "", *text = g->text;
+    if (g->cudnn_status != DNN_STATUS_SUCCESS) {
+        name = fattn__cudnn_status_name(g->api, g->cudnn_status);
+        TRY(fattn__log_refusals(out, log, &first));
+    }
+    if (first >= 0)
+        text = out->refusals[first].text;
+    return fattn__refuse(out, FATTN_BACKEND_CUDNN, (fattn_reason)g->status, name, text, "");
+}
+
+static void init(fattn__question *q, const fattn_context *context)
+{
+    q->context = NULL;
+    q->slot = NULL;
+    fattn__offer_init(&q->offer, context->api);
+    fattn__graph_init(&q->graph, context->api, context->info.sm);
+}
+
+fattn_status fattn__question_build(fattn__question *q, fattn_context *context, const fattn_problem *problem)
+{
+    init(q, context);
+    fattn_status st = fattn__enter(context, &q->previous);
+    if (st != FATTN_OK)
+        return st;
+    q->context = context;
+    if (context->handles != NULL)
+        st = fattn__handles_take(context->handles, context->api, NULL, &q->slot);
+    if (st != FATTN_OK)
+        return st;
+    return fattn__build(&q->graph, problem);
+}
+
+void fattn__question_close(fattn__question *q)
+{
+    fattn__offer_release(&q->offer);
+    fattn__graph_release(&q->graph);
+    if (q->context == NULL)
+        return;
+    if (q->slot != NULL)
+        fattn__handles_give(q->context->handles, q->slot);
+    fattn__leave(q->context, q->previous);
+}
+
+/* Mode A, or the engine that the caller or the way to repeat names. */
+static void ask_engines(fattn__question *q, const fattn_context *context, const fattn_plan_options *options)
+{
+    const fattn__repeat *repeat = q->graph.repeat;
+    if (options != NULL && options->knobs != NULL)
+        fattn__offer_pin(&q->offer, context->api, q->graph.operation_graph, context->description, options->engine, options->knobs,
+                         options->knob_count);
+    else if (repeat != NULL && repeat->engine >= 0)
+        fattn__offer_pin(&q->offer, context->api, q->graph.operation_graph, context->description, repeat->engine, repeat->knobs,
+                         repeat->knob_count);
+    else
+        fattn__offer_ask(&q->offer, context->api, q->graph.operation_graph, context->description, FATTN_MODE_A);
+}
+
+enum { OVERRIDES_FROM = 92100 };
+
+static fattn_status allow_overrides(fattn__graph *g, const fattn_problem *p)
+{
+    const int version = fattn__graph_version(g);
+    if (p->pass != FATTN_FORWARD || !fattn__is_unified(p))
+        return fattn__graph_refuse(g, FATTN_UNSUPPORTED, "override_shapes: of the unified forward alone");
+    if (version < OVERRIDES_FROM)
+        return fattn__graph_refuse(g, FATTN_UNSUPPORTED, "override_shapes: cuDNN has them from 9.21 on; this is %d.%d.%d", version / 10000,
+                                   version / 100 % 100, version % 100);
+    g->overrides = true;
+    return FATTN_OK;
+}
+
+static fattn_status ask(fattn__question *q, fattn_context *context, const fattn_problem *problem, const fattn_plan_options *options,
+                        fattn_decision *out, const fattn__log_buffer *log)
+{
+    fattn_status st = fattn__question_build(q, context, problem);
+    if (st != FATTN_OK && fattn__graph_status(&q->graph) == FATTN_OK)
+        return st;
+    if (st == FATTN_OK && options != NULL && options->override_shapes)
+        st = allow_overrides(&q->graph, problem);
+    if (st == FATTN_OK)
+        fattn__graph_finalize(&q->graph, fattn__question_handle(q));
+    if (fattn__graph_status(&q->graph) != FATTN_OK)
+        return refuse_graph(out, &q->graph, log->text != NULL ? log->text : "");
+    if (q->graph.sum_count > 0) {
+        st = fattn__math_open(context);
+        if (st != FATTN_OK)
+            return fattn__refuse(out, FATTN_BACKEND_CUDNN, (fattn_reason)st, "", fattn_last_error(), "");
+    }
+    ask_engines(q, context, options);
+    if (q->offer.steps.status == DNN_STATUS_SUCCESS && q->offer.count > 0) {
+        const fattn_rule *rule = fattn__policy_denies(context, problem, FATTN_BACKEND_CUDNN);
+        if (rule != NULL)
+            return fattn__refuse_by_rule(out, FATTN_BACKEND_CUDNN, rule, problem);
+        fattn__accept(out, FATTN_BACKEND_CUDNN);
+        return FATTN_OK;
+    }
+    char last[16384] = "";
+    if (log->text == NULL)
+        context->api->cudnnGetLastErrorString(last, sizeof last);
+    return refuse(out, context->api, q->offer.steps.status, log->text != NULL ? log->text : last);
+}
+
+fattn_status fattn__question_ask(fattn__question *q, fattn_context *context, const fattn_problem *problem, const fattn_plan_options *options,
+                                 fattn_decision *out)
+{
+    fattn__log_buffer log;
+    /* Below 9.21 cuDNN would look for NVRTC by itself and take what the loader finds. */
+    if (context->nvrtc == NULL && context->api->version < FATTN__NVRTC_INSIDE) {
+        init(q, context);
+        return fattn__refuse(out, FATTN_BACKEND_CUDNN, FATTN_REASON_ENVIRONMENT, "", "this cuDNN needs NVRTC and none was given",
+                             "give the NVRTC of the build's own CUDA major");
+    }
+    const fattn_rule *rule = fattn__policy_denies(context, problem, FATTN_BACKEND_CUDNN);
+    if (rule != NULL && rule->unasked) {
+        init(q, context);
+        return fattn__refuse_by_rule(out, FATTN_BACKEND_CUDNN, rule, problem);
+    }
+    fattn__count_asked((fattn_pass)problem->pass);
+    fattn__log_open(&log);
+    fattn_status st = ask(q, context, problem, options, out, &log);
+    fattn__log_close(&log);
+    fattn__log_free(&log);
+    return st;
+}

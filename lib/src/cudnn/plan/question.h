@@ -1,0 +1,39 @@
+/* One problem put to cuDNN: its graph, and what mode A offers for it. Deciding and compiling both begin here. */
+#ifndef FATTN_CUDNN_QUESTION_H
+#define FATTN_CUDNN_QUESTION_H
+
+#include "core/context.h"
+#include "core/decision.h"
+#include "cudnn/backend/backend.h"
+#include "cudnn/backend/log.h"
+#include "heuristics.h"
+
+typedef struct fattn__question {
+    fattn_context *context;
+    fattn__cuda_context previous;
+    fattn__handle_slot *slot; /* NULL unless a GPU */
+    fattn__graph graph;
+    fattn__offer offer; /* of mode A */
+} fattn__question;
+
+/* Makes the context current, borrows a handle and builds the graph's tensors and operations; finalizes nothing. To be closed in any
+ * case. Returns FATTN_OK; fattn__graph_status otherwise, or FATTN_DEVICE_FAULT. */
+fattn_status fattn__question_build(fattn__question *q, fattn_context *context, const fattn_problem *problem);
+
+/* Asks the rules that come first, builds, asks mode A and then the other rules; the answer, yes or no, goes into `out`. `options` may be NULL;
+ * when they pin an engine it is asked in the place of mode A, as is the engine by which a deterministic backward repeats. To be closed in any
+ * case. Returns FATTN_OK when answered. */
+fattn_status fattn__question_ask(fattn__question *q, fattn_context *context, const fattn_problem *problem, const fattn_plan_options *options,
+                                 fattn_decision *out);
+
+void fattn__question_close(fattn__question *q);
+
+static inline fattn__handle fattn__question_handle(const fattn__question *q)
+{
+    return q->slot != NULL ? q->slot->handle : NULL;
+}
+
+/* Unsupported or environment: what a status of cuDNN, given by its name, says about a refusal. */
+fattn_reason fattn__reason_of(const char *status);
+
+#endif

@@ -1,0 +1,53 @@
+/* Deliberate mistakes, one for each promise that somebody was hurt by: the suite has to turn red for every one. They are compiled only with
+ * FATTN_LIARS, into a library and a worker for tests; otherwise FATTN__LIE is 0 and nothing of this folder is there. One lie at a time. */
+#ifndef FATTN_LIARS_H
+#define FATTN_LIARS_H
+
+/* X(SYMBOL, "word", "seed", "what it bends") */
+#define FATTN__LIAR_LIST(X)                                                                                                        \
+    X(PROBE_O_FORMAT, "probe-o-format", "te-backend-probe", "the question has Q's layout for O, the call what was asked")           \
+    X(PROBE_BATCH, "probe-batch", "te-backend-probe", "the question has batch 1")                                                  \
+    X(PROBE_ALIGN, "probe-align", "te-backend-probe", "the question asks bottom-right as top-left")                                \
+    X(GUARD_END, "guard-ends-too-early", "te-backend-probe", "a rule without an end ends with its first version")                  \
+    X(CAPTURE_STALE, "capture-stale", "te-backend-probe", "an updated graph keeps the old addresses")                              \
+    X(MOD_KEY_BY_NAME, "mod-key-by-name", "te-flex-attention", "two recordings are the same whatever their constants")             \
+    X(MOD_NO_GRADIENT, "mod-no-gradient", "te-flex-attention", "the backward leaves the modification's slope out")                 \
+    X(LAYOUT_ZERO_AS_ONE, "layout-zero-as-one", "pytorch-zero-stride", "stride 0 sorts as stride 1")                               \
+    X(ZERO_STRIDE_UNSUMMED, "zero-stride-gradient-unsummed", "pytorch-zero-stride", "the gradient of a broadcast input is one of its parts") \
+    X(BIAS_SHAPE, "bias-shape", "pytorch-zero-stride", "bias is broadcast over heads whatever its shape")                          \
+    X(ROPE_PAIR, "rope-pair", "rotary-embedding", "one pair of channels of one row turns the other way")                               \
+    X(POLICY_LEAK, "policy-leak", "nemo-vlm-sdpa-guard", "pop leaves the policy in force")
+
+#ifdef FATTN_LIARS
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "fattn/fattn.h"
+
+#define FATTN__AS_LIAR_(symbol, word, seed, what) FATTN__LIAR_##symbol,
+typedef enum fattn__liar { FATTN__LIAR_NONE, FATTN__LIAR_LIST(FATTN__AS_LIAR_) FATTN__LIAR_COUNT } fattn__liar;
+#undef FATTN__AS_LIAR_
+
+extern fattn__liar fattn__liar_now;
+#define FATTN__LIE(symbol) (fattn__liar_now == FATTN__LIAR_##symbol)
+
+/* Lies from now on. False: no such word. */
+bool fattn__liar_take(const char *word);
+/* word, seed and what, a tab between, one a line. */
+void fattn__liar_print(FILE *out);
+/* The question that a lying probe asks instead. */
+void fattn__liar_bend(fattn_problem *question);
+
+/* CUDA graphs on the cpu (emulated_kernel.c): what is captured is recorded and run at each launch. True: recorded, not to be run. */
+bool fattn__emulator_records(const fattn_plan *plan, const fattn_tensors *tensors);
+const void *fattn__emulator_functions(void); /* a fattn__graph_driver */
+/* The call after `calls` more ones gives `result`; 0: none. What is alive in it is counted. */
+void fattn__emulator_fail(int calls, int result);
+int fattn__emulator_alive(void);
+#else
+#define FATTN__LIE(symbol) 0
+#define fattn__liar_bend(question) ((void)0)
+#define fattn__emulator_records(plan, tensors) 0
+#endif
+
+#endif

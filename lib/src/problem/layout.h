@@ -1,0 +1,49 @@
+/* layout.h: questions about where the elements of a rank-4 tensor lie. Pure functions of extents and strides (in elements). */
+#ifndef FATTN_LAYOUT_H
+#define FATTN_LAYOUT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "fattn/fattn.h"
+
+/* Strides of a tensor without gaps; `order` names the dimensions from the outermost to the innermost, for example "bshd". */
+void fattn__dense_strides(const int64_t dim[4], const char *order, int64_t out[4]);
+
+/* Do the extents multiply to less than 2^62? */
+bool fattn__fits(const int64_t *extents, int count);
+
+/* Elements from the first to the last one, both included. False when that does not stay below 2^62. Extents >= 1, strides >= 0. */
+bool fattn__layout_span(const int64_t dim[4], const int64_t strides[4], int64_t *out);
+
+/* Do two index tuples share an element? Exact for every layout whose middle extents are reasonable; a layout too large to be
+ * searched (more than 2^24 differences, and not nested) counts as overlapping. Needs a last stride of 1 and a span that fits. */
+bool fattn__layout_overlaps(const int64_t dim[4], const int64_t strides[4]);
+
+/* Is every stride that is stepped over a multiple of 16 bytes? Strides of extent-1 dimensions and strides of 1 do not count.
+ * cuDNN does not check this: kernels that load 16 bytes at once are then wrong without a word, or fault. */
+bool fattn__layout_aligned(const int64_t dim[4], const int64_t strides[4], int64_t element_bytes);
+
+static inline int64_t fattn__least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline bool fattn__pointer_aligned(const void *pointer)
+{
+    return (uintptr_t)pointer % 16 == 0;
+}
+
+/* Bytes of one element; 0 for a dtype that is not known. */
+int64_t fattn__dtype_bytes(int32_t dtype);
+/* One byte with a scale for the whole tensor; one byte with a scale for each block of 32. */
+static inline bool fattn__dtype_is_fp8(int32_t dtype)
+{
+    return dtype == FATTN_E4M3 || dtype == FATTN_E5M2;
+}
+static inline bool fattn__dtype_is_mx(int32_t dtype)
+{
+    return dtype == FATTN_MXE4M3 || dtype == FATTN_MXE5M2;
+}
+
+#endif

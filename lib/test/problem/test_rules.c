@@ -1,0 +1,188 @@
+/* Rules: where they hold, and what they say. */
+#include "fattn/policy.h"
+#include "policy/rules.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static fattn_problem control(void)
+{
+    fattn_problem p = FATTN_PROBLEM_INIT;
+    p.batch = 2, p.heads_q = 8, p.seq_q = p.seq_kv = 512, p.dim_qk = 128;
+    return p;
+}
+
+static fattn_problem resolved(void)
+{
+    fattn_problem p = control(), out;
+    cr_assert_eq(fattn_problem_resolve(&p, &out), FATTN_OK, "%s", fattn_last_error());
+    return out;
+}
+
+static bool has_the_head_dim_of(const char *when, const fattn_problem *p)
+{
+    return p->dim_qk == atoi(when);
+}
+
+/* heads_k is 0 until the problem is resolved. */
+static bool has_as_many_heads(const char *when, const fattn_problem *p)
+{
+    return when == NULL && p->heads_k == p->heads_q;
+}
+
+Test(holds, in_its_versions_architectures_pass_and_condition)
+{
+    fattn_rule rule = FATTN_RULE_INIT;
+    rule.cudnn_from = 91400, rule.cudnn_to = 92599, rule.sm_from = 90, rule.sm_to = 100;
+    rule.pass = FATTN_FORWARD, rule.when = "128", rule.holds = has_the_head_dim_of;
+    fattn_problem p = control();
+    cr_expect(fattn_rule_holds(&rule, &p, 91400, 90));
+    cr_expect(fattn_rule_holds(&rule, &p, 92599, 100));
+    cr_expect_not(fattn_rule_holds(&rule, &p, 91399, 90));
+    cr_expect_not(fattn_rule_holds(&rule, &p, 92600, 90));
+    cr_expect_not(fattn_rule_holds(&rule, &p, 91400, 89));
+    cr_expect_not(fattn_rule_holds(&rule, &p, 91400, 103));
+    p.pass = FATTN_BACKWARD;
+    cr_expect_not(fattn_rule_holds(&rule, &p, 91400, 90));
+    p = control(), p.dim_qk = 64;
+    cr_expect_not(fattn_rule_holds(&rule, &p, 91400, 90));
+}
+
+/* Both ends belong to a range, and an open end has no edge. */
+Test(holds, to_the_ends_of_its_ranges)
+{
+    fattn_problem p = control();
+    fattn_rule rule = FATTN_RULE_INIT;
+    rule.cudnn_to = 91500;
+    cr_expect(fattn_rule_holds(&rule, &p, 90000, 90));
+    cr_expect(fattn_rule_holds(&rule, &p, 91500, 90));
+    cr_expect_not(fattn_rule_holds(&rule, &p, 91501, 90));
+    rule.cudnn_from = 91500, rule.cudnn_to = 0;
+    cr_expect_not(fattn_rule_holds(&rule, &p, 91499, 90));
+    cr_expect(fattn_rule_holds(&rule, &p, 91500, 90));
+    cr_expect(fattn_rule_holds(&rule, &p, 99999, 90));
+    rule = (fattn_rule)FATTN_RULE_INIT;
+    rule.sm_to = 100;
+    cr_expect(fattn_rule_holds(&rule, &p, 92000, 80));
+    cr_expect(fattn_rule_holds(&rule, &p, 92000, 100));
+    cr_expect_not(fattn_rule_holds(&rule, &p, 92000, 101));
+    rule.sm_from = 100, rule.sm_to = 0;
+    cr_expect_not(fattn_rule_holds(&rule, &p, 92000, 99));
+    cr_expect(fattn_rule_holds(&rule, &p, 92000, 100));
+    cr_expect(fattn_rule_holds(&rule, &p, 92000, 120));
+}
+
+Test(holds, by_a_condition_that_sees_the_resolved_problem)
+{
+    fattn_rule rule = FATTN_RULE_INIT;
+    rule.holds = has_as_many_heads;
+    fattn_problem p = control();
+    cr_expect(fattn_rule_holds(&rule, &p, 92000, 90));
+    p.heads_k = 2;
+    cr_expect_not(fattn_rule_holds(&rule, &p, 92000, 90));
+}
+
+Test(holds, never_for_what_is_no_rule_or_no_problem)
+{
+    fattn_rule rule = FATTN_RULE_INIT;
+    fattn_problem p = control();
+    cr_expect(fattn_rule_holds(&rule, &p, 92000, 90));
+    cr_expect_not(fattn_rule_holds(NULL, &p, 92000, 90));
+    cr_expect_not(fattn_rule_holds(&rule, NULL, 92000, 90));
+    p.batch = 0;
+    cr_expect_not(fattn_rule_holds(&rule, &p, 92000, 90));
+    p = control();
+    rule.when = "128";
+    cr_expect_not(fattn_rule_holds(&rule, &p, 92000, 90), "words without a function");
+    rule.when = NULL, rule.struct_size = 4;
+    cr_expect_not(fattn_rule_holds(&rule, &p, 92000, 90));
+}
+
+/* ---- configurations -----------------------------------------------------------------------------------------------------------
+ */
+
+Test(means, configurations_that_have_every_knob)
+{
+    const fattn_knob knobs[] = { { .type = 31, .value = 7 }, { .type = 3, .value = 1 } };
+    fattn_rule rule = FATTN_RULE_INIT;
+    rule.engine = 2, rule.knobs = knobs, rule.knob_count = 2;
+    const fattn_engine same = { .index = 2, .knob_count = 2, .knobs = { { 3, 0, 1 }, { 31, 0, 7 } } },
+                       longer = { .index = 2, .knob_count = 2, .knobs = { { 3, 0, 1 }, { 31, 0, 77 } } },
+                       fewer = { .index = 2, .knob_count = 1, .knobs = { { 31, 0, 7 } } },
+                       other = { .index = 6, .knob_count = 2, .knobs = { { 3, 0, 1 }, { 31, 0, 7 } } };
+    cr_expect(fattn__rule_means(&rule, &same));
+    cr_expect_not(fattn__rule_means(&rule, &longer));
+    cr_expect_not(fattn__rule_means(&rule, &fewer));
+    cr_expect_not(fattn__rule_means(&rule, &other));
+}
+
+/* ---- sentences ----------------------------------------------------------------------------------------------------------------
+ */
+
+static void say_queries(char *out, size_t capacity, const char *why, const fattn_problem *p)
+{
+    snprintf(out, capacity, "%s: %d queries", why, (int)p->seq_q);
+}
+
+static void say_nothing(char *out, size_t capacity, const char *why, const fattn_problem *p)
+{
+    (void)out, (void)capacity, (void)why, (void)p;
+}
+
+static void say_much(char *out, size_t capacity, const char *why, const fattn_problem *p)
+{
+    (void)why, (void)p;
+    memset(out, 'x', capacity - 1);
+    out[capacity - 1] = '\0';
+}
+
+Test(text, is_why_or_what_the_rule_says_of_the_problem)
+{
+    const fattn_problem p = resolved();
+    fattn_rule rule = FATTN_RULE_INIT;
+    char text[768];
+    rule.name = "n", rule.why = "why {seq_q} 100%";
+    fattn__rule_text(text, sizeof text, &rule, &p);
+    cr_expect_str_eq(text, "rule n: why {seq_q} 100%");
+    rule.link = "l";
+    fattn__rule_text(text, sizeof text, &rule, &p);
+    cr_expect_str_eq(text, "rule n: why {seq_q} 100% (l)");
+    rule.say = say_queries, rule.why = "why";
+    fattn__rule_text(text, sizeof text, &rule, &p);
+    cr_expect_str_eq(text, "rule n: why: 512 queries (l)");
+    rule.say = say_nothing;
+    fattn__rule_text(text, sizeof text, &rule, &p);
+    cr_expect_str_eq(text, "rule n:  (l)");
+}
+
+Test(text, is_cut_where_there_is_no_room)
+{
+    const fattn_problem p = resolved();
+    fattn_rule rule = FATTN_RULE_INIT;
+    char text[768], narrow[10];
+    rule.name = "n", rule.why = "why", rule.say = say_much;
+    fattn__rule_text(text, sizeof text, &rule, &p);
+    cr_expect_eq(strlen(text), strlen("rule n: ") + 511);
+    fattn__rule_text(narrow, sizeof narrow, &rule, &p);
+    cr_expect_str_eq(narrow, "rule n: x");
+}
+
+/* ---- copies -------------------------------------------------------------------------------------------------------------------
+ */
+
+Test(copies, keep_the_functions_and_own_the_texts)
+{
+    char when[] = "64", why[] = "why";
+    fattn_rule rule = FATTN_RULE_INIT;
+    rule.when = when, rule.why = why, rule.holds = has_the_head_dim_of, rule.say = say_queries;
+    fattn__rule_list copy;
+    cr_assert_eq(fattn__rules_copy(&copy, &rule, 1), FATTN_OK, "%s", fattn_last_error());
+    memset(when, '9', 2), memset(why, 'x', 3);
+    cr_expect_str_eq(copy.at[0].when, "64");
+    cr_expect_str_eq(copy.at[0].why, "why");
+    cr_expect(copy.at[0].holds == has_the_head_dim_of && copy.at[0].say == say_queries);
+    cr_expect_str_eq(copy.at[0].name, "(no name)");
+    fattn__rules_free(&copy);
+}
