@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "eager.h"
+#include "emulation/emulated_trial.h"
 #include "emulation/scenes.h"
-#include "emulation/trial.h"
 #include "numbers/dtype.h"
 
 #define AS_NAME(symbol, name) name,

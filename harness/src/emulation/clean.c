@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "emulated_trial.h"
 #include "numbers/philox.h"
-#include "trial.h"
 
 /* One evaluation in words: the case, what comes beside it, and how the kernel works. */
 typedef struct evaluation {

@@ -5,8 +5,8 @@
 
 #include "emulation/cast.h"
 #include "emulation/clean.h"
+#include "emulation/emulated_trial.h"
 #include "emulation/scenes.h"
-#include "emulation/trial.h"
 #include "numbers/dtype.h"
 
 static facts_scene scene;
