@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "builds/device.h"
+#include "builds/described_device.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 

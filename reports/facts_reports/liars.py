@@ -1,6 +1,6 @@
-"""facts self --markdown and --criteria: which wrong kernels are found, as the tables of docs/numerics.md.
+"""facts self --markdown: which wrong kernels are found, as the tables of docs/numerics.md.
 
-Reads what `facts self --json` prints, behind a line that says what is wrong with each liar; or an object for each criterion and column.
+Reads what `facts self --json` prints, behind a line that says what is wrong with each liar.
 """
 import json
 from pathlib import Path
@@ -30,17 +30,7 @@ def survey(lines):
     return _table(("liar", "what is wrong", *types), [(f"`{liar}`", what[liar], *(_cell(by_type.get(t, ())) for t in types)) for liar, by_type in liars.items()])
 
 
-def criteria(lines):
-    rows, columns = {}, {}
-    for one in lines:
-        columns[one["column"]] = True
-        rows.setdefault(one["criterion"], []).append(one)
-    cells = [(name, *("fails the right kernel" if one["accuses"] else f"{one['percent']} %" for one in ones),
-              f"{sum(one['failed'] for one in ones)} of {sum(one['fills'] for one in ones)}") for name, ones in rows.items()]
-    return _table(("criterion (fill)", *columns, "fills where the right kernel failed"), cells)
-
-
 def main(argv):
     lines = [json.loads(line) for line in Path(argv[0]).read_text(encoding="utf-8").splitlines()]
-    print(survey(lines) if "what" in lines[0] else criteria(lines))
+    print(survey(lines))
     return 0

@@ -1,5 +1,5 @@
 /* facts cudnn list | install V... | lock [V...] | remove V | path V */
-#include "parts.h"
+#include "build_parts.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -7,7 +7,7 @@
  * ".../cuda-13.2/bin/ptxExtDesc.txt" or ".../r12.9/bin/.../ptxExtDesc.txt". A header beside it may be of another version, so it is
  * asked last.
  */
-#include "parts.h"
+#include "build_parts.h"
 
 #include <errno.h>
 #include <fcntl.h>

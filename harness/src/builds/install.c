@@ -1,5 +1,5 @@
 /* Installing is ci/cudnn_install.py's work: it fetches with pip, which knows the user's index, proxy and certificates. */
-#include "parts.h"
+#include "build_parts.h"
 
 #include <stdio.h>
 #include <stdlib.h>

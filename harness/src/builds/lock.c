@@ -1,4 +1,4 @@
-#include "parts.h"
+#include "build_parts.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* NVRTC for cuDNN below 9.21: of the build's CUDA major, with its builtins beside it (without them every compile fails), and not
  * older than 12.8 (older ones decide "yes" for Blackwell and then cannot compile). */
-#include "parts.h"
+#include "build_parts.h"
 
 #include <glob.h>
 #include <stdio.h>

@@ -5,7 +5,6 @@
 #include "commands.h"
 #include "commands/print/self_print.h"
 #include "emulation/clean.h"
-#include "emulation/criteria.h"
 #include "emulation/survey.h"
 
 #define DEFAULT_SEED 1
@@ -105,22 +104,8 @@ static int run_clean(const facts_options *o, uint64_t seed, size_t alarms[2])
     return clean.false_alarms ? FACTS_EXIT_FINDINGS : FACTS_EXIT_OK;
 }
 
-/* The table of docs/numerics.md section 12. */
-static int run_criteria(const facts_options *o, uint64_t seed)
-{
-    facts_error error;
-    facts_comparison c;
-    int status = report(facts_compare(&c, o->quick, seed, &error), &error);
-    if (status != FACTS_EXIT_OK)
-        return status;
-    return facts_self_print_criteria(&c);
-}
-
 static int check(const facts_options *o)
 {
-    if (o->criteria && (o->json || o->liar || o->dtype || o->clean >= 0))
-        return facts_complain(FACTS_EXIT_BAD_INPUT,
-                              "facts self: --criteria is a table of all liars: not with --json, --liar, --dtype or --clean");
     if (o->clean >= 0 && (o->liar || o->dtype || o->markdown))
         return facts_complain(FACTS_EXIT_BAD_INPUT,
                               "facts self: --clean draws over all types: not with --liar, --dtype or --markdown");
@@ -134,8 +119,6 @@ int facts_command_self(const facts_invocation *call)
     if (status != FACTS_EXIT_OK)
         return status;
     uint64_t seed = o->seed < 0 ? DEFAULT_SEED : (uint64_t)o->seed;
-    if (o->criteria)
-        return run_criteria(o, seed);
     bool alone = o->clean >= 0 && !o->quick; /* --clean N: nothing but these */
     size_t alarms[2] = { 0 };
     status = alone ? FACTS_EXIT_OK : run_survey(o, seed, alarms);

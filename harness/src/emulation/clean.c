@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "case/problem/philox.h"
-#include "trial.h"
+#include "emulated_trial.h"
 
 /* One evaluation in words: the case, what comes beside it, and how the kernel works. */
 typedef struct evaluation {

@@ -1,7 +1,7 @@
 /* Attention as products of matrices with operations between them: two in a forward, five in a backward. */
 #include <string.h>
 
-#include "parts.h"
+#include "recognition.h"
 
 enum { FORWARD_PRODUCTS = 2, BACKWARD_PRODUCTS = 5 };
 

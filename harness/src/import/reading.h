@@ -49,7 +49,7 @@ struct facts_import {
     size_t block_length, block_line;
 };
 
-/* import.c: what is kept, and a graph that becomes a problem. */
+/* keep_problems.c: what is kept, and a graph that becomes a problem. */
 void facts_import_keep(char ***list, size_t *count, size_t most, const char *format, ...) __attribute__((format(printf, 4, 5)));
 void facts_import_say_unread(facts_import *m, size_t line, const char *why);
 void facts_import_printable(char *out, size_t room, const char *text, size_t length); /* a piece of a log that may be shown */

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "case/words/case_text.h"
-#include "parts.h"
+#include "recognition.h"
 
 bool facts_import_refuse(facts_error *error, const char *what, const char *of)
 {

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "parts.h"
+#include "recognition.h"
 
 enum { AXIS_ROW = 2, AXIS_KEY = 3 };
 

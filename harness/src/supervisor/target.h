@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 #include "builds/builds.h"
-#include "builds/device.h"
+#include "builds/described_device.h"
 
 typedef enum facts_target_kind { FACTS_TARGET_GPU, FACTS_TARGET_DESCRIBED, FACTS_TARGET_CPU } facts_target_kind;
 

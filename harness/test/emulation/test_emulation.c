@@ -5,9 +5,8 @@
 
 #include "flash/flash_cast.h"
 #include "emulation/clean.h"
-#include "emulation/criteria.h"
+#include "emulation/emulated_trial.h"
 #include "emulation/scenes.h"
-#include "emulation/trial.h"
 #include "numbers/dtype.h"
 
 static facts_scene scene;

@@ -4,9 +4,9 @@
 #include <criterion/logging.h>
 #include <string.h>
 
+#include "emulation/emulated_trial.h"
 #include "emulation/scenes.h"
 #include "emulation/survey.h"
-#include "emulation/trial.h"
 #include "numbers/judge/calibration.h"
 
 typedef struct near {

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "builds/device.h"
+#include "builds/described_device.h"
 
 Test(device, every_shipped_description_loads_and_says_where_it_was_read)
 {

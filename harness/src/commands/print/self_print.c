@@ -75,18 +75,3 @@ int facts_self_print_markdown(const facts_survey *s)
 {
     return facts_run_view("self", write_survey, s);
 }
-
-static void write_criteria(const void *subject, FILE *out)
-{
-    const facts_comparison *c = subject;
-    for (facts_criterion k = 0; k < FACTS_CRITERION_COUNT; k++)
-        for (int at = 0; at < c->columns; at++)
-            fprintf(out, "{\"criterion\":\"%s\",\"column\":\"%s\",\"accuses\":%s,\"percent\":%d,\"failed\":%d,\"fills\":%d}\n",
-                    facts_criterion_names[k], facts_column_headings[at], c->accuses[at][k] ? "true" : "false",
-                    (100 * c->killed[at][k] + c->liars[at] / 2) / c->liars[at], c->failed[at][k], c->fills[at]);
-}
-
-int facts_self_print_criteria(const facts_comparison *c)
-{
-    return facts_run_view("self", write_criteria, c);
-}

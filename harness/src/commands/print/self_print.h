@@ -4,7 +4,6 @@
 
 #include <stdio.h>
 
-#include "emulation/criteria.h"
 #include "emulation/survey.h"
 
 /* A line for each liar, and under it one for each type and size. */
@@ -13,7 +12,5 @@ void facts_self_print_table(const facts_survey *survey);
 void facts_self_print_json(const facts_survey *survey, FILE *out);
 /* As Markdown, by the report package: a row for each liar, a column for each type. Returns the package's exit code. */
 int facts_self_print_markdown(const facts_survey *survey);
-/* The same for the criteria of other suites: a row for each. */
-int facts_self_print_criteria(const facts_comparison *comparison);
 
 #endif

@@ -62,7 +62,6 @@ typedef enum kind { FLAG, TEXT, COUNT, NUMBER, SECONDS, MINUTES, RATIO, SHARD, O
     X("seed", 0, NUMBER, seed, "N", ON(SELF) | ON(FUZZ), "of the data and of what is drawn (default 1)")                           \
     X("markdown", 0, FLAG, markdown, NULL, ON(SELF) | COMPARES | ON(AUDIT),                                                        \
       "the answer as Markdown: for a pull request, an issue, the documentation")                                                   \
-    X("criteria", 0, FLAG, criteria, NULL, ON(SELF), "what the criteria of other suites find of the same, as Markdown")            \
     X("minutes", 0, MINUTES, minutes, "N", HUNTS, "stop after so many; with -o FILE, --resume goes on")                            \
     X("cases", 0, NUMBER, cases, "N", ON(FUZZ), "draw so many cases")                                                              \
     X("steps", 0, NUMBER, steps, "N", HUNTS, "questions for one shrinking (default 400)")                                          \

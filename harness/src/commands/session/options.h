@@ -25,7 +25,7 @@ typedef struct facts_options {
     double timeout_s;
     const char *liar, *dtype;
     int clean, seed; /* -1: not said */
-    bool quick, criteria, markdown;
+    bool quick, markdown;
     const char *weights, *from; /* the first of: */
     const char **records;       /* of --from, owned array of argv's strings */
     size_t record_count;

@@ -1,4 +1,4 @@
-#include "row.h"
+#include "record_row.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,8 +4,8 @@
  * name may only be carried by a description that was read off that product. A bare object of cuDNN's is accepted too: then its name
  * is its file's.
  */
-#ifndef FACTS_DEVICE_H
-#define FACTS_DEVICE_H
+#ifndef FACTS_DESCRIBED_DEVICE_H
+#define FACTS_DESCRIBED_DEVICE_H
 
 #include <stddef.h>
 

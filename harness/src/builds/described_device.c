@@ -1,4 +1,4 @@
-#include "device.h"
+#include "described_device.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "emulated_trial.h"
 #include "scenes.h"
-#include "trial.h"
 
 typedef enum adds { ADDS_TABLE, ADDS_FP32, ADDS_HOPPER } adds;
 

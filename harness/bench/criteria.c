@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "eager.h"
+#include "emulation/emulated_trial.h"
+#include "emulation/scenes.h"
 #include "numbers/dtype.h"
-#include "scenes.h"
-#include "trial.h"
 
 #define AS_NAME(symbol, name) name,
 const char *const facts_criterion_names[FACTS_CRITERION_COUNT] = { FACTS_CRITERION_LIST(AS_NAME) };

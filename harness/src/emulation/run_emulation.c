@@ -1,4 +1,4 @@
-#include "trial.h"
+#include "emulated_trial.h"
 
 #include <errno.h>
 #include <math.h>

@@ -1,6 +1,6 @@
 /* What several readers take from a row. All text is cut to its room and free of control characters. */
-#ifndef FACTS_ROW_H
-#define FACTS_ROW_H
+#ifndef FACTS_RECORD_ROW_H
+#define FACTS_RECORD_ROW_H
 
 #include "reader.h"
 

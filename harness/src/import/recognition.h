@@ -1,6 +1,6 @@
 /* Inside the recogniser. */
-#ifndef FACTS_IMPORT_PARTS_H
-#define FACTS_IMPORT_PARTS_H
+#ifndef FACTS_IMPORT_RECOGNITION_H
+#define FACTS_IMPORT_RECOGNITION_H
 
 #include "attention.h"
 

@@ -1,6 +1,6 @@
 /* Shared inside builds/. */
-#ifndef FACTS_BUILDS_PARTS_H
-#define FACTS_BUILDS_PARTS_H
+#ifndef FACTS_BUILD_PARTS_H
+#define FACTS_BUILD_PARTS_H
 
 #include "builds.h"
 

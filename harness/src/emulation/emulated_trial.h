@@ -1,6 +1,6 @@
 /* One kernel before one scene: run over poison, judged by every gate. */
-#ifndef FACTS_EMULATION_TRIAL_H
-#define FACTS_EMULATION_TRIAL_H
+#ifndef FACTS_EMULATED_TRIAL_H
+#define FACTS_EMULATED_TRIAL_H
 
 #include "scene.h"
 

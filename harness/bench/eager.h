@@ -1,8 +1,8 @@
 /* Attention as a framework computes it operation by operation, each result cast to the input type. */
-#ifndef FACTS_EMULATION_EAGER_H
-#define FACTS_EMULATION_EAGER_H
+#ifndef FACTS_BENCH_EAGER_H
+#define FACTS_BENCH_EAGER_H
 
-#include "scene.h"
+#include "emulation/scene.h"
 
 /* Its largest error of O in live rows. False without memory. */
 bool facts_eager_error(double *out, const facts_scene *scene);
