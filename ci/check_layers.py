@@ -13,7 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import structure
 
 HOME = pathlib.Path(__file__).resolve().parent.parent
-HARNESS = r"(case|numbers|record|builds|search|emulation|flash|supervisor|commands|worker)/"
+HARNESS = r"(case|numbers|record|builds|search|emulation|supervisor|commands|worker)/"
 
 # folder (a regular expression on the path), what its text may not have, why. Comments and strings do not count, but for #include.
 RULES = [
@@ -22,7 +22,7 @@ RULES = [
     (r"^lib/gpu/(?!test/)", r'#\s*include\s*["<](?!gpu/|[a-z]+\.h>)', "lib/gpu knows nobody who uses it: an oracle and its subject share it"),
     (r"^reference/(?!test/support/flash_answers)", r'#\s*include\s*["<]flash/',
      "the harness's emulated kernel, which shares no arithmetic with the reference, is for the tests of the error model alone"),
-    (r"^harness/src/flash/", rf'#\s*include\s*["<](fattn/|jansson|(?!numbers/(dtype|philox)\.h){HARNESS})',
+    (r"^harness/src/flash/", rf'#\s*include\s*["<](fattn/|jansson|(?!numbers/dtype\.h|case/problem/philox\.h){HARNESS})',
      "the emulated kernel knows the reference's words, types and random bits, not who asks"),
     (r"^reference/(src|include)/", r"\bfattn_\w+", "the reference names nothing of the library"),
     (r"^lib/(src|include|nulldriver|cuda)/", rf'#\s*include\s*["<](fref/|\.\./\.\./(reference|harness)|{HARNESS})',

@@ -77,11 +77,9 @@ class Bundle(unittest.TestCase):
         self.assertGreater(len(done.stdout.splitlines()), 50)
 
     def test_it_has_the_known_failures(self):
-        done = self.run_facts("expect", "check")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertGreater(int(done.stdout.split()[0]), 50, done.stdout)
         done = self.run_facts("known", "list", "--cudnn", "9.28.1")
         self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertGreater(len(done.stdout.splitlines()), 50, done.stdout)
 
     def test_it_decides_and_reports(self):
         cudnn = subprocess.run([HOME / "facts", "cudnn", "path", BUILD], capture_output=True, text=True).stdout.strip()
