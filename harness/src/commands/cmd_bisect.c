@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "commands.h"
 #include "commands/print/bisection.h"
 
 #define EVERY_VERSION "9.0..9.999" /* that is here */

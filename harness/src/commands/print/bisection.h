@@ -2,6 +2,7 @@
 #ifndef FACTS_BISECTION_H
 #define FACTS_BISECTION_H
 
+#include "commands/session/inputs.h"
 #include "commands/session/session.h"
 #include "commands/session/intern.h"
 #include "search/bisect.h"
