@@ -191,10 +191,10 @@ static bool run(sample *out, facts_worker *worker, const facts_problem *problem,
                             .dtype = problem->ask.dtype,
                             .pass = problem->ask.pass,
                             .engine = engine ? engine->index : -1 };
-    const facts_trial_options options = { .once = true, .stage = no_stage };
+    const facts_trial_options options = { .worker = worker, .problem = problem, .once = true, .stage = no_stage };
     *out = (sample){ .verdict = FACTS_VERDICT_PASS };
     now = (counted){ .us = 0 };
-    if (facts_truth_create_for(&truth, worker, problem, &who, error) != FATTN_OK)
+    if (facts_trial_prepare(&truth, &(facts_making){ .worker = worker, .problem = problem, .who = &who }, NULL, error) != FATTN_OK)
         return false;
     out->truth = now;
     out->us[STAGE_FILL] = truth.fill_ms * 1e3;

@@ -8,13 +8,14 @@
 /* When the oracle fails, and how. */
 typedef struct failure {
     const char *stage;
+    int after; /* so many stages of this name */
     int number;
 } failure;
 
 static void fail(void *owner, const char *stage)
 {
-    const failure *f = owner;
-    if (strcmp(stage, f->stage) == 0)
+    failure *f = owner;
+    if (strcmp(stage, f->stage) == 0 && f->after-- == 0)
         emulated_oracle_fails = f->number;
 }
 
@@ -25,7 +26,7 @@ static facts_trial run_failing(failure f, const facts_slab_limits *limits)
     fattn_context *context;
     facts_gpu *gpu = open_emulated(&context);
     facts_worker worker = { .context = context, .device = FACTS_DEVICE_CPU, .gpu = gpu, .limits = limits };
-    facts_truth truth;
+    facts_truth truth = { 0 };
     facts_trial trial;
     facts_case c;
     facts_error error = { 0 };
@@ -33,8 +34,8 @@ static facts_trial run_failing(failure f, const facts_slab_limits *limits)
     cr_assert(facts_case_parse(&c, "pass=bwd b=2 h=2 s=20 d=16 exec=graph", &error), "%s", error.text);
     cr_assert_eq(facts_problem_resolve(&p, &c, &error), FACTS_RESOLVED, "%s", error.text);
     cr_assert_eq(fattn_plan_create(&plan, context, &p.ask, NULL), FATTN_OK, "%s", fattn_last_error());
-    cr_assert_eq(facts_truth_create(&truth, &worker, &p, &error), FATTN_OK, "%s", error.text);
-    facts_trial_run(&trial, &truth, &plan, &(facts_trial_options){ .once = true, .stage = fail, .owner = &f });
+    facts_trial_run(&trial, &truth, &plan,
+                    &(facts_trial_options){ .worker = &worker, .problem = &p, .once = true, .stage = fail, .owner = &f });
     emulated_oracle_fails = 0;
     cr_expect(limits || facts_both_agree(&trial, &truth, &error), "what was not judged has nothing to compare: %s", error.text);
     fattn_plan_destroy(plan);
@@ -53,20 +54,20 @@ static void expect_blamed(const facts_trial *trial)
 /* The C one computes with a NaN, and every gradient is due to be NaN, which nothing equals. */
 Test(own_forward, what_is_no_number_is_the_forwards_and_no_lack_of_memory)
 {
-    const facts_trial trial = run_failing((failure){ "reference", ENOTSUP }, NULL);
+    const facts_trial trial = run_failing((failure){ "reference", 1, ENOTSUP }, NULL);
     expect_blamed(&trial);
 }
 
 Test(own_forward, so_it_is_where_what_is_due_is_computed_while_judging)
 {
     const facts_slab_limits one_head = { 0, 30000, 1e30 };
-    const facts_trial trial = run_failing((failure){ "judge", ENOTSUP }, &one_head);
+    const facts_trial trial = run_failing((failure){ "judge", 0, ENOTSUP }, &one_head);
     expect_blamed(&trial);
 }
 
 Test(own_forward, a_lack_of_memory_is_one)
 {
-    const facts_trial trial = run_failing((failure){ "reference", ENOMEM }, NULL);
+    const facts_trial trial = run_failing((failure){ "reference", 1, ENOMEM }, NULL);
     cr_expect_eq(trial.status, FATTN_NO_MEMORY);
     cr_expect_str_eq(trial.text, "no memory for the reference");
 }

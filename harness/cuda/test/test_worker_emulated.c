@@ -120,7 +120,8 @@ static void compare_unwritten(facts_worker worker, const char *text, int64_t liv
     int64_t overrun[FACTS_PLACES], different, at[4];
     cr_assert(facts_case_parse(&c, text, &where));
     cr_assert_eq(facts_problem_resolve(&p, &c, &where), FACTS_RESOLVED);
-    cr_assert_eq(facts_truth_create(&truth, &worker, &p, &error), FATTN_OK, "%s", error.text);
+    cr_assert_eq(facts_trial_prepare(&truth, &(facts_making){ .worker = &worker, .problem = &p }, NULL, &error), FATTN_OK, "%s",
+                 error.text);
     cr_assert_eq(facts_memory_workspace(&truth.memory, 64), FATTN_OK);
     cr_assert_eq(facts_memory_produce(&truth.memory), FATTN_OK);
     for (facts_pattern pattern = FACTS_PATTERN_A; pattern <= FACTS_PATTERN_B; pattern++) {
@@ -166,7 +167,7 @@ Test(emulated, what_the_oracle_said_is_forgotten_when_another_truth_is_made)
     for (int i = 0; i < 3; i++) {
         facts_truth truth;
         emulated_oracle_fails = answers[i];
-        fattn_status status = facts_truth_create(&truth, &worker, &p, &error);
+        fattn_status status = facts_trial_prepare(&truth, &(facts_making){ .worker = &worker, .problem = &p }, NULL, &error);
         cr_expect_eq(status, answers[i] == ENOMEM ? FATTN_NO_MEMORY : FATTN_OK, "%s", error.text);
         if (status == FATTN_OK)
             cr_expect_str_empty(facts_gpu_error(gpu), "after %d", answers[i]);
@@ -191,7 +192,8 @@ Test(emulated, a_fault_while_answers_are_judged_is_the_devices)
     facts_judgement found[FACTS_TENSOR_COUNT];
     uint64_t bits[FACTS_TENSOR_COUNT];
     emulated_kernel_fails = "facts_kernel_judge";
-    cr_expect_eq(facts_truth_create(&truth, &worker, &p, &error), FATTN_OK, "%s", error.text);
+    cr_expect_eq(facts_trial_prepare(&truth, &(facts_making){ .worker = &worker, .problem = &p }, NULL, &error), FATTN_OK, "%s",
+                 error.text);
     cr_expect_eq(facts_judging_all(found, bits, &truth), FATTN_DEVICE_FAULT);
     cr_expect(found[FACTS_TENSOR_O].no_memory && strstr(facts_gpu_error(gpu), "emulated"));
     facts_truth_destroy(&truth);
@@ -211,7 +213,8 @@ static void weigh_at_once(facts_worker *worker, const char *text, int launches)
     uint64_t bits[FACTS_TENSOR_COUNT];
     cr_assert(facts_case_parse(&c, text, &where));
     cr_assert_eq(facts_problem_resolve(&p, &c, &where), FACTS_RESOLVED);
-    cr_assert_eq(facts_truth_create(&truth, worker, &p, &error), FATTN_OK, "%s", error.text);
+    cr_assert_eq(facts_trial_prepare(&truth, &(facts_making){ .worker = worker, .problem = &p }, NULL, &error), FATTN_OK, "%s",
+                 error.text);
     const int before = emulated_launches;
     cr_assert_eq(facts_judging_all(found, bits, &truth), FATTN_OK);
     cr_expect_eq(emulated_launches - before, launches, "%s: %d launches", text, emulated_launches - before);
@@ -255,6 +258,8 @@ Test(emulated, storages_are_fetched_and_pushed)
     cr_assert_eq(facts_problem_resolve(&p, &c, &where), FACTS_RESOLVED);
     cr_assert_eq(facts_memory_create(&there, &worker, &p, false, &error), FATTN_OK);
     cr_assert_eq(facts_memory_create(&here, &worker, &p, true, &error), FATTN_OK);
+    cr_assert_eq(facts_memory_fill(&there, &error), FATTN_OK);
+    cr_assert_eq(facts_memory_fill(&here, &error), FATTN_OK);
     size_t bytes = (size_t)p.tensor[FACTS_TENSOR_Q].elements * 2;
     unsigned char *q = facts_memory_storage(&there, FACTS_TENSOR_Q, FACTS_PATTERN_A);
     cr_expect(memcmp(q, facts_memory_storage(&here, FACTS_TENSOR_Q, FACTS_PATTERN_A), bytes) == 0, "gaps included");

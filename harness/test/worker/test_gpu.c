@@ -39,6 +39,8 @@ static void same_inputs(facts_worker *worker, const char *text)
     p = resolved(text);
     cr_assert_eq(facts_memory_create(&there, worker, &p, false, &error), FATTN_OK, "%s: %s", text, error.text);
     cr_assert_eq(facts_memory_create(&here, worker, &p, true, &error), FATTN_OK, "%s: %s", text, error.text);
+    cr_assert_eq(facts_memory_fill(&there, &error), FATTN_OK, "%s: %s", text, error.text);
+    cr_assert_eq(facts_memory_fill(&here, &error), FATTN_OK, "%s: %s", text, error.text);
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
         if (p.tensor[id].present && !facts_tensor_is_output(&p, id) && id != FACTS_TENSOR_O && id != FACTS_TENSOR_STATS)
             cr_expect(memcmp(facts_memory_storage(&here, id, FACTS_PATTERN_A), facts_memory_storage(&there, id, FACTS_PATTERN_A),

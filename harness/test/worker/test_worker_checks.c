@@ -39,10 +39,11 @@ static void begin(scene *s, const char *text)
     json_decref(reply);
     cr_assert(facts_case_parse(&c, text, &error), "%s", error.text);
     cr_assert_eq(facts_problem_resolve(&s->p, &c, &error), FACTS_RESOLVED, "%s: %s", text, error.text);
-    cr_assert_eq(facts_truth_create(&s->truth, &s->worker, &s->p, &why), FATTN_OK, "%s", why.text);
+    cr_assert_eq(facts_trial_prepare(&s->truth, &(facts_making){ .worker = &s->worker, .problem = &s->p }, NULL, &why), FATTN_OK,
+                 "%s", why.text);
     cr_assert_eq(fattn_plan_create(&s->plan, s->worker.context, &s->p.ask, NULL), FATTN_OK, "%s", fattn_last_error());
     s->trial.verdict = FACTS_VERDICT_PASS;
-    s->options = (facts_trial_options){ .stage = no_stage };
+    s->options = (facts_trial_options){ .worker = &s->worker, .problem = &s->p, .stage = no_stage };
     s->runs = (facts_runs){ .out = &s->trial,
                             .truth = &s->truth,
                             .options = &s->options,

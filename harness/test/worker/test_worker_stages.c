@@ -24,22 +24,21 @@ static void expect_stages(const char *text, facts_device device, const char *due
     facts_target_request request = { .device = FACTS_DEVICE_CPU, .threads = 2 };
     facts_worker worker;
     facts_problem p;
-    facts_truth truth;
+    facts_truth truth = { 0 };
     facts_trial trial;
     facts_case c;
     facts_error error = { 0 };
     fattn_plan *plan = NULL;
     json_t *reply = NULL;
-    facts_error why = { 0 };
     char said[1000] = "";
     cr_assert(facts_target_open(&worker, &request, &reply));
     json_decref(reply);
     cr_assert(facts_case_parse(&c, text, &error), "%s", error.text);
     cr_assert_eq(facts_problem_resolve(&p, &c, &error), FACTS_RESOLVED, "%s: %s", text, error.text);
-    cr_assert_eq(facts_truth_create(&truth, &worker, &p, &why), FATTN_OK, "%s", why.text);
     cr_assert_eq(fattn_plan_create(&plan, worker.context, &p.ask, NULL), FATTN_OK, "%s", fattn_last_error());
     worker.device = device;
-    facts_trial_run(&trial, &truth, &plan, &(facts_trial_options){ .stage = note, .owner = said });
+    facts_trial_run(&trial, &truth, &plan,
+                    &(facts_trial_options){ .worker = &worker, .problem = &p, .stage = note, .owner = said });
     cr_expect(trial.status == FATTN_OK && trial.verdict == FACTS_VERDICT_PASS, "%s: %s", text, trial.text);
     cr_expect_str_eq(said + (said[0] == ' '), due, "%s: %s", text, said);
     fattn_plan_destroy(plan);
@@ -51,7 +50,7 @@ static void expect_stages(const char *text, facts_device device, const char *due
 Test(worker_stages, a_plan_of_a_check_is_no_judging)
 {
     expect_stages("pass=fwd b=2 h=4/2 s=40/56 d=32 want=stats check=split", FACTS_DEVICE_CPU,
-                  "exec judge build reference exec judge build reference exec judge");
+                  "reference exec judge build reference exec judge build reference exec judge");
 }
 
 Test(worker_stages, a_forward_before_its_backward_is_built_and_looked_at)
@@ -65,10 +64,10 @@ Test(worker_stages, a_forward_before_its_backward_is_built_and_looked_at)
         cr_assert(facts_case_parse(&c, text, &error));
         cr_assert_eq(facts_problem_resolve(&p, &c, &error), FACTS_RESOLVED);
     }
-    expect_stages(text, FACTS_DEVICE_CPU, "build exec reference exec reference exec judge");
+    expect_stages(text, FACTS_DEVICE_CPU, "reference build exec reference exec reference exec judge");
 }
 
 Test(worker_stages, launches_that_are_timed_are_the_engines)
 {
-    expect_stages("pass=fwd b=2 h=2 s=20 d=16", FACTS_DEVICE_GPU, "exec judge exec judge");
+    expect_stages("pass=fwd b=2 h=2 s=20 d=16", FACTS_DEVICE_GPU, "reference exec judge exec judge");
 }

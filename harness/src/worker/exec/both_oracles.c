@@ -97,9 +97,8 @@ bool facts_both_agree(const facts_trial *trial, facts_truth *truth, facts_error 
     facts_error why = { 0 };
     if (truth->slabs)
         return facts_fail(error, "the oracles were not compared: the case is too large to have all of it here");
-    if (!truth->memory.gpu) /* the C reference it was already */
-        return true;
-    bool agree = facts_truth_create_here(&c.here, truth, &why) == FATTN_OK && (p->ask.pass == FATTN_FORWARD || same_inputs(&c));
+    const facts_making making = { .worker = truth->memory.worker, .problem = p, .like = truth };
+    bool agree = facts_trial_prepare(&c.here, &making, NULL, &why) == FATTN_OK && (p->ask.pass == FATTN_FORWARD || same_inputs(&c));
     if (!agree)
         facts_fail(error, "the oracles could not be compared: %.200s", why.text[0] ? why.text : "no memory");
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT && agree; id++)

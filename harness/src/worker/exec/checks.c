@@ -15,7 +15,6 @@ typedef struct further {
     fattn_plan *plan;     /* the same */
     facts_truth truth;
     facts_view view;
-    bool made;
 } further;
 
 typedef struct work {
@@ -146,32 +145,29 @@ static bool run_one(work *w)
 {
     further *f = &w->run[w->number];
     facts_truth_edit edit = { .inputs = edit_inputs, .given = edit_given, .owner = w };
-    facts_error error = { 0 };
     facts_trial trial;
     facts_trial_options options = *w->r->options;
     fattn_plan **plan = w->r->plan;
     facts_check_ask(&f->problem, w->r->problem, w->number);
     if (!fattn_plan_covers(*plan, &f->problem.ask)) {
-        options.stage(options.owner, "build");
+        facts_runs_say(w->r, "build");
         if (!make_plan(w, f))
             return false;
         plan = &f->plan;
     }
     options.once = true;
-    options.stage(options.owner, "reference");
-    f->made = true;
-    fattn_status status = facts_truth_create_edited(&f->truth, w->r->worker, &f->problem, &edit, &error);
-    if (status == FATTN_ENVIRONMENT) {
-        leave_out(w, error.text);
-        return false;
-    }
-    if (status != FATTN_OK) {
-        w->r->out->status = status;
-        w->r->worker->lost = w->r->worker->lost || status == FATTN_DEVICE_FAULT;
-        snprintf(w->r->out->text, sizeof w->r->out->text, "%.250s", error.text);
-        return false;
-    }
+    options.problem = &f->problem;
+    options.edit = &edit;
     facts_trial_run(&trial, &f->truth, plan, &options);
+    if (!trial.prepared && trial.status == FATTN_ENVIRONMENT) {
+        leave_out(w, trial.text);
+        return false;
+    }
+    if (!trial.prepared) {
+        w->r->out->status = trial.status;
+        snprintf(w->r->out->text, sizeof w->r->out->text, "%.250s", trial.text);
+        return false;
+    }
     look_at(&f->view, &f->truth.memory, &f->truth.expectation);
     w->before[w->number] = f->view;
     return judge(w, &trial);
@@ -209,8 +205,7 @@ static void leave(work *w)
 {
     for (int i = 0; i < FACTS_CHECK_RUNS; i++) {
         further *f = &w->run[i];
-        if (f->made)
-            facts_truth_destroy(&f->truth);
+        facts_truth_destroy(&f->truth);
         if (!w->r->worker->lost)
             fattn_plan_destroy(f->plan);
         fattn_score_mod_destroy(f->mod);

@@ -57,6 +57,8 @@ static bool open_neighbour(facts_runs *r, neighbour *n)
     if (!facts_runs_check(r, fattn_plan_create(&n->plan, r->worker->context, &n->problem.ask, NULL), "the call between"))
         return false;
     fattn_status status = facts_memory_create(&n->memory, r->worker, &n->problem, false, &error);
+    if (status == FATTN_OK)
+        status = facts_memory_fill(&n->memory, &error);
     if (status != FATTN_OK) {
         r->out->status = status;
         snprintf(r->out->text, sizeof r->out->text, "the call between: %.250s", error.text);

@@ -1,199 +1,88 @@
-#include "trial.h"
-
-#include <inttypes.h>
+/* One configuration of one case, from its memory to its verdict. Start to read here: the page is in the order of the calls, and the
+ * details lie in the files beside it.
+ *
+ *     create, fill, reference   worker/memory/make_truth.c; all configurations of a case share them
+ *     execute                   runs.c, forward_runs.c; exec*.c for the ways of exec= and threads=
+ *     compare                   compare_runs.c, judging*.c; checks.c for the further runs of check=
+ *     report                    both_oracles.c; worker/row/row_trial.c writes the row */
 #include <stdio.h>
-#include <string.h>
 
+#include "both_oracles.h"
 #include "checks.h"
 #include "exec.h"
 #include "fattn/device.h"
-#include "judging.h"
-#include "numbers/check/judge_keep.h"
-#include "numbers/dtype.h"
 #include "runs.h"
+#include "worker/gpu/try.h"
 #include "worker/memory/own_forward.h"
 
-/* What is in hand: a worker that is late or dies there has the engine, or us, to blame. */
-static void say_stage(const facts_runs *r, const char *word)
+/* ---- create, fill, reference ------------------------------------------------------------------------------------------------ */
+
+static fattn_status make(facts_truth *out, const facts_making *how, const facts_truth_edit *edit, facts_error *error)
 {
-    r->options->stage(r->options->owner, word);
+    TRY(facts_truth_create(out, how, error));
+    TRY(facts_truth_fill(out, edit, error));
+    return facts_truth_compute(out, edit, error);
 }
 
-static facts_verdict verdict_of(facts_runs *r, facts_tensor_id id)
+fattn_status facts_trial_prepare(facts_truth *out, const facts_making *how, const facts_truth_edit *edit, facts_error *error)
 {
-    facts_trial *out = r->out;
-    out->judged[id] = true;
-    facts_verdict first = facts_judgement_verdict(&out->judgement[id]), verdict = facts_verdict_worse(first, r->second[id]);
-    if (verdict != first)
-        out->judgement[id] = r->judgement[id];
-    if (verdict == FACTS_VERDICT_PASS && r->truth->untrusted[id]) {
-        verdict = FACTS_VERDICT_MISTRUSTED;
-        snprintf(out->text, sizeof out->text, "%s: an answer of zeros, or of the neighbouring row, would pass too",
-                 facts_tensor_word(id));
-    }
-    return verdict;
+    facts_making making = *how;
+    /* Checks look at everything that there is, and write what no fill makes. */
+    making.here = how->like || edit || how->problem->check != FACTS_CHECK_NONE || !how->worker->gpu ||
+                  how->worker->oracle == FACTS_ORACLE_CPU;
+    fattn_status status = make(out, &making, edit, error);
+    if (making.here || status != FATTN_INTERNAL)
+        return status;
+    facts_truth_destroy(out); /* the oracle on the GPU refuses this case: the C reference computes it, on the host */
+    making.here = true;
+    return make(out, &making, edit, error);
 }
 
-static void judge_array(facts_runs *r, facts_array_id id)
+/* Nothing of this case has run. A fault of the device comes from an earlier case of this process, or from FACTS itself. */
+static bool give_up(facts_runs *r, fattn_status status, const char *why)
 {
-    facts_judgement *found = &r->out->array[id];
-    facts_runs_check(r, facts_judging_array(found, r->truth, id, FACTS_PATTERN_A), NULL);
-    const facts_verdict verdict = facts_judgement_verdict(found);
-    if (verdict != FACTS_VERDICT_PASS && facts_verdict_worse(r->out->verdict, verdict) != r->out->verdict)
-        facts_runs_find(r, verdict, "%s: %.9g, not %.9g within %.3g", facts_array_words[id], found->got, found->want, found->bound);
-}
-
-static void judge_overruns(facts_runs *r)
-{
-    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++) {
-        if (!r->overrun[id])
-            continue;
-        facts_judgement_overrun(&r->out->judgement[id], r->overrun[id]);
-        r->out->judged[id] = true;
-        r->out->verdict = FACTS_VERDICT_OVERRUN;
-        snprintf(r->out->text, sizeof r->out->text, "%s: %" PRId64 " %s changed", facts_tensor_word(id), r->overrun[id],
-                 r->memory->block[id].output ? "elements of its guards and gaps" : "bytes of an input");
-    }
-    for (facts_array_id id = 0; id < FACTS_ARRAY_COUNT; id++)
-        if (r->overrun[FACTS_PLACE_ARRAYS + id]) {
-            r->out->verdict = FACTS_VERDICT_OVERRUN;
-            snprintf(r->out->text, sizeof r->out->text, "%s: %" PRId64 " bytes %s changed", facts_array_words[id],
-                     r->overrun[FACTS_PLACE_ARRAYS + id], r->problem->array[id].output ? "around it" : "of an input");
-        }
-    if (r->overrun[FACTS_PLACE_WORKSPACE]) {
-        r->out->verdict = FACTS_VERDICT_OVERRUN;
-        snprintf(r->out->text, sizeof r->out->text, "workspace: %" PRId64 " bytes around it changed",
-                 r->overrun[FACTS_PLACE_WORKSPACE]);
-    }
-}
-
-/* As many scores as should survive dropout. */
-static void judge_rate(facts_runs *r)
-{
-    const facts_kept *keep = &r->truth->keep;
-    const double p = r->problem->ask.dropout;
-    if (p > 0 && keep->here && facts_rate_of(p, keep->kept, keep->of) == FACTS_RATE_NEITHER)
-        facts_runs_find(r, FACTS_VERDICT_WRONG,
-                        "dropout: %" PRId64 " of %" PRId64 " scores were kept, which is not 1 - %g, nor that in sixteenths",
-                        keep->kept, keep->of, p);
-}
-
-static void judge_all(facts_runs *r)
-{
-    say_stage(r, "judge");
-    facts_runs_judge_first(r);
-    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
-        if (facts_tensor_is_output(r->problem, id))
-            r->out->verdict = facts_verdict_worse(r->out->verdict, verdict_of(r, id));
-    for (facts_array_id id = 0; id < FACTS_ARRAY_COUNT; id++)
-        if (r->problem->array[id].output && r->problem->array[id].count)
-            judge_array(r, id);
-    judge_rate(r);
-    judge_overruns(r);
-}
-
-/* A target without this forward, and not one that broke. */
-static bool is_refusal(fattn_status status)
-{
-    return (status >= FATTN_BAD_PROBLEM && status <= FATTN_INTERNAL && status != FATTN_ENVIRONMENT) || status == FATTN_BUILD_FAILED;
-}
-
-/* The forward that goes before this backward. */
-static bool make_forward(facts_runs *r)
-{
-    if (!facts_has_own_forward(r->problem))
-        return true;
-    say_stage(r, "build");
-    fattn_problem forward = facts_own_forward(&r->problem->ask);
-    fattn_status status = fattn_plan_create(&r->forward, r->worker->context, &forward, NULL);
-    if (is_refusal(status) && facts_may_do_without_forward(r->problem)) {
-        snprintf(r->out->no_forward, sizeof r->out->no_forward, "no forward here: %.170s", fattn_last_error());
-        return true;
-    }
-    r->out->own_forward = true;
-    return facts_runs_check(r, status, "the forward of this case") && facts_runs_check(r, facts_memory_produce(r->memory), NULL);
-}
-
-static bool make_workspace(facts_runs *r)
-{
-    size_t bytes = fattn_plan_workspace_bytes(*r->plan), forward = r->forward ? fattn_plan_workspace_bytes(r->forward) : 0;
-    return facts_runs_check(r, facts_memory_workspace(r->memory, forward > bytes ? forward : bytes), NULL);
-}
-
-/* Is this sentence about what an array holds? */
-static bool is_about_arrays(const char *text)
-{
-    for (int id = 0; id < FACTS_ARRAY_COUNT; id++)
-        if (strncmp(text, facts_array_words[id], strlen(facts_array_words[id])) == 0)
-            return true;
+    const bool fault = status == FATTN_DEVICE_FAULT;
+    r->worker->lost = r->worker->lost || fault;
+    r->out->again = fault && r->worker->ran;
+    r->out->ours = fault && !r->options->edit;
+    r->out->status = status;
+    snprintf(r->out->text, sizeof r->out->text, "%s%.250s", r->out->ours ? "before an engine ran: " : "", why);
+    facts_truth_destroy(r->truth);
     return false;
 }
 
-/* Offsets, tables, lengths and scales as they lie on the device. They are ours: one that is wrong is our mistake, not the engine's.
- */
-static bool check_call(facts_runs *r)
+/* The error model has the constants of this engine, where they are known. */
+static bool prepare(facts_runs *r)
 {
-#define AS_PLACE(symbol, name, bit) [bit] = FACTS_TENSOR_##symbol,
-    static const facts_tensor_id tensors[FATTN_RAGGED_TENSORS] = { FATTN_RAGGED_LIST(AS_PLACE) };
-#undef AS_PLACE
-    int64_t elements[FATTN_RAGGED_TENSORS] = { 0 };
-    for (int i = 0; i < FATTN_RAGGED_TENSORS; i++) {
-        const facts_tensor *t = &r->problem->tensor[tensors[i]];
-        elements[i] = t->present ? t->elements - t->first : 0;
-    }
-    if (!facts_runs_check(r, facts_memory_arm(r->memory, FACTS_PATTERN_A, 0), NULL))
-        return false;
-    fattn_status status = fattn_call_check(*r->plan, &r->call.tensors, elements, r->worker->stream);
-    const bool ours = status == FATTN_BAD_PROBLEM && is_about_arrays(fattn_last_error());
-    return facts_runs_check(r, ours ? FATTN_INTERNAL : status, ours ? "what the call is given" : NULL);
+    const facts_truth_edit *edit = r->options->edit;
+    const fattn_engine *engine = fattn_plan_engine(*r->plan);
+    const facts_who who = { .sm = r->worker->info.sm,
+                            .backend = (int32_t)fattn_plan_backend(*r->plan),
+                            .dtype = r->problem->ask.dtype,
+                            .pass = r->problem->ask.pass,
+                            .engine = engine ? engine->index : -1 };
+    const facts_making making = { .worker = r->worker, .problem = r->problem, .who = edit ? NULL : &who };
+    facts_error error = { 0 };
+    facts_runs_say(r, "reference");
+    fattn_status status = r->truth->memory.problem ? FATTN_OK : facts_trial_prepare(r->truth, &making, edit, &error);
+    if (status != FATTN_OK)
+        return give_up(r, status, error.text);
+    r->out->prepared = edit || facts_runs_has_truth(r, facts_truth_judges(r->truth, &who));
+    r->out->again = !r->out->prepared && r->worker->lost; /* by another configuration: this one has not run */
+    r->out->oracle = facts_truth_oracle(r->truth);
+    return r->out->prepared;
 }
 
-/* What is due of a backward follows from the O and Stats that it read. */
-static bool renew_truth(facts_runs *r)
-{
-    if (!r->forward)
-        return true;
-    say_stage(r, "reference");
-    const int failed = facts_truth_renew(r->truth);
-    say_stage(r, "exec");
-    return facts_runs_has_truth(r, failed);
-}
+/* ---- execute ---------------------------------------------------------------------------------------------------------------- */
 
-/* A forward that is wrong is found by its own cases: here it would hide the backward. */
-static bool refuse_forward(facts_runs *r, bool *refused)
+static bool execute(facts_runs *r)
 {
-    bool kept = true;
-    *refused = false;
-    if (!r->forward || !facts_may_do_without_forward(r->problem))
-        return true;
-    say_stage(r, "reference");
-    const int failed = facts_truth_keep_own(r->truth, &kept);
-    say_stage(r, "exec");
-    if (!facts_runs_has_truth(r, failed))
+    r->worker->ran = true;
+    if (!facts_runs_make_forward(r) || !facts_runs_ready(r) || !facts_runs_first(r))
         return false;
-    if (kept)
-        return true;
-    *refused = true;
-    r->out->own_forward = false;
-    snprintf(r->out->no_forward, sizeof r->out->no_forward, "its forward gave another O or other Stats");
-    fattn_plan_destroy(r->forward);
-    r->forward = NULL;
-    r->call = facts_call_now(r);
-    return true;
-}
-
-/* Over poison A; once more with the reference's O and Stats where those of the forward cannot be used. */
-static bool run_first(facts_runs *r)
-{
-    bool again;
-    if (!facts_runs_once(r, &r->call, FACTS_PATTERN_A) || !refuse_forward(r, &again))
-        return false;
-    if (again) {
-        r->made = 0;
-        memset(r->overrun, 0, sizeof r->overrun);
-        return facts_runs_once(r, &r->call, FACTS_PATTERN_A);
-    }
-    return renew_truth(r);
+    if (!r->options->once)
+        facts_exec_run(r);
+    return r->out->status == FATTN_OK;
 }
 
 static void measure(facts_runs *r)
@@ -201,32 +90,48 @@ static void measure(facts_runs *r)
     facts_call timed = r->call;
     if (facts_may_do_without_forward(r->problem))
         timed.forward = NULL; /* O and Stats lie there already */
-    say_stage(r, "exec");
+    facts_runs_say(r, "exec");
     facts_runs_check(
         r,
         fattn_stream_time(r->worker->context, r->worker->stream, facts_call_launch, &timed, FACTS_TIMED_LAUNCHES, &r->out->exec_us),
         NULL);
 }
 
-static void run(facts_runs *r)
+/* ---- compare, report -------------------------------------------------------------------------------------------------------- */
+
+static void compare(facts_runs *r)
 {
-    if (!make_forward(r) || !make_workspace(r))
-        return;
-    r->call = facts_call_now(r);
-    say_stage(r, "exec");
-    if (!check_call(r) || !run_first(r))
-        return;
-    if (!r->options->once)
-        facts_exec_run(r);
-    if (r->out->status != FATTN_OK)
-        return;
-    judge_all(r);
+    facts_runs_judge(r);
     if (!r->options->once)
         facts_checks_run(r);
-    bool good = r->worker->device == FACTS_DEVICE_GPU && !r->options->once && r->out->verdict == FACTS_VERDICT_PASS;
-    if (good && r->out->exec_us == 0 && *r->plan)
+}
+
+/* Two oracles that disagree are a mistake of FACTS, whatever the answer is. */
+static void compare_oracles(facts_runs *r)
+{
+    facts_error why;
+    if (facts_both_agree(r->out, r->truth, &why)) {
+        r->out->oracle = "both";
+        return;
+    }
+    r->out->ours = true;
+    snprintf(r->out->text, sizeof r->out->text, "%.390s", why.text);
+}
+
+static void report(facts_runs *r)
+{
+    const bool gpu = r->worker->device == FACTS_DEVICE_GPU;
+    if (r->out->status != FATTN_OK)
+        return;
+    if (gpu && !r->options->once && r->out->verdict == FACTS_VERDICT_PASS && r->out->exec_us == 0 && *r->plan)
         measure(r);
-    say_stage(r, "judge"); /* another oracle may follow, pictures, dumps */
+    facts_runs_say(r, "judge"); /* the other oracle may follow, pictures, dumps */
+    if (r->out->status != FATTN_OK)
+        return;
+    if (r->worker->oracle == FACTS_ORACLE_BOTH && r->memory->gpu)
+        compare_oracles(r);
+    /* The call may have written beyond the guards, too: into the next case's memory, or into code. */
+    r->worker->lost = r->worker->lost || (gpu && r->out->verdict == FACTS_VERDICT_OVERRUN);
 }
 
 void facts_trial_run(facts_trial *out, facts_truth *truth, fattn_plan **plan, const facts_trial_options *options)
@@ -235,13 +140,17 @@ void facts_trial_run(facts_trial *out, facts_truth *truth, fattn_plan **plan, co
     facts_runs r = { .out = out,
                      .truth = truth,
                      .options = options,
-                     .problem = truth->memory.problem,
+                     .problem = options->problem,
                      .memory = &truth->memory,
-                     .worker = truth->memory.worker,
+                     .worker = options->worker,
                      .plan = plan };
     for (int id = 0; id < FACTS_TENSOR_COUNT; id++)
         r.second[id] = FACTS_VERDICT_PASS;
-    run(&r);
+    if (prepare(&r)) {
+        if (execute(&r))
+            compare(&r);
+        report(&r);
+    }
     if (!r.worker->lost)
         fattn_plan_destroy(r.forward);
 }

@@ -4,10 +4,10 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 #include "fattn/device.h"
-#include "judging.h"
 
 facts_call facts_call_now(const facts_runs *r)
 {
@@ -17,6 +17,12 @@ facts_call facts_call_now(const facts_runs *r)
     call.forward = r->forward;
     call.forward_tensors = call.tensors;
     return call;
+}
+
+/* A worker that is late or dies here blames the engine or FACTS, by this word. */
+void facts_runs_say(const facts_runs *r, const char *stage)
+{
+    r->options->stage(r->options->owner, stage);
 }
 
 bool facts_runs_check(facts_runs *r, fattn_status status, const char *what)
@@ -84,7 +90,7 @@ bool facts_runs_fetch(facts_runs *r, facts_pattern pattern)
     return true;
 }
 
-static double now_us(void)
+double facts_runs_now_us(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -99,113 +105,57 @@ bool facts_runs_once(facts_runs *r, const facts_call *call, facts_pattern patter
     if (before.plan && !facts_runs_check(r, facts_call_launch(&before, r->worker->stream), NULL))
         return false;
     launched.forward = NULL;
-    double since = now_us();
+    double since = facts_runs_now_us();
     if (!facts_runs_check(r, facts_seam_run(r->memory, &launched), NULL))
         return false;
     if (r->worker->device == FACTS_DEVICE_CPU)
-        r->out->exec_us = now_us() - since;
+        r->out->exec_us = facts_runs_now_us() - since;
     return facts_runs_fetch(r, pattern);
 }
 
-/* ---- the same bits ---------------------------------------------------------------------------------------------------------- */
+/* ---- before the first run --------------------------------------------------------------------------------------------------- */
 
-/* Of a huge problem what is due is computed here. */
-static void judged(facts_runs *r, fattn_status status, double since)
+static bool make_workspace(facts_runs *r)
 {
-    if (status == FATTN_INTERNAL && r->forward)
-        facts_runs_blame_forward(r);
-    else
-        facts_runs_check(r, status, NULL);
-    r->out->judge_ms += (now_us() - since) * 1e-3;
+    size_t bytes = fattn_plan_workspace_bytes(*r->plan), forward = r->forward ? fattn_plan_workspace_bytes(r->forward) : 0;
+    return facts_runs_check(r, facts_memory_workspace(r->memory, forward > bytes ? forward : bytes), NULL);
 }
 
-void facts_runs_judge_first(facts_runs *r)
+/* Is this sentence about what an array holds? */
+static bool is_about_arrays(const char *text)
 {
-    const double since = now_us();
-    judged(r, facts_judging_all(r->out->judgement, r->out->bits, r->truth), since);
+    for (int id = 0; id < FACTS_ARRAY_COUNT; id++)
+        if (strncmp(text, facts_array_words[id], strlen(facts_array_words[id])) == 0)
+            return true;
+    return false;
 }
 
-/* Of the elements that differ, those that do by more than the order of a sum: dQ may be summed by atomics, and dBias over the
- * batch, unless the case asks for the same bits. */
-static int64_t unlike(facts_runs *r, facts_tensor_id id, int64_t different, int64_t at[4])
+/* Offsets, tables, lengths and scales as they lie on the device. They are ours: one that is wrong is our mistake, not the engine's.
+ */
+static bool check_call(facts_runs *r)
 {
-    double share;
-    int64_t far = 0;
-    switch (facts_expect_alike(r->problem, id, &share)) {
-    case FACTS_ALIKE_BITS:
-        return different;
-    case FACTS_ALIKE_SUMS:
-        facts_runs_check(r, facts_judging_close(&far, r->truth, id, share, at), NULL);
-        return far;
-    default:
-        return 0;
+#define AS_PLACE(symbol, name, bit) [bit] = FACTS_TENSOR_##symbol,
+    static const facts_tensor_id tensors[FATTN_RAGGED_TENSORS] = { FATTN_RAGGED_LIST(AS_PLACE) };
+#undef AS_PLACE
+    int64_t elements[FATTN_RAGGED_TENSORS] = { 0 };
+    for (int i = 0; i < FATTN_RAGGED_TENSORS; i++) {
+        const facts_tensor *t = &r->problem->tensor[tensors[i]];
+        elements[i] = t->present ? t->elements - t->first : 0;
     }
+    if (!facts_runs_check(r, facts_memory_arm(r->memory, FACTS_PATTERN_A, 0), NULL))
+        return false;
+    fattn_status status = fattn_call_check(*r->plan, &r->call.tensors, elements, r->worker->stream);
+    const bool ours = status == FATTN_BAD_PROBLEM && is_about_arrays(fattn_last_error());
+    return facts_runs_check(r, ours ? FATTN_INTERNAL : status, ours ? "what the call is given" : NULL);
 }
 
-static void judge_again(facts_runs *r, facts_tensor_id id)
+bool facts_runs_ready(facts_runs *r)
 {
-    facts_judgement found;
-    const double since = now_us();
-    judged(r, facts_judging_of(&found, r->truth, id, FACTS_PATTERN_B), since);
-    facts_verdict verdict = facts_judgement_verdict(&found);
-    /* The plain run is judged for itself: what a graph makes of it is the graph's doing. */
-    if (verdict != FACTS_VERDICT_PASS && r->otherwise == FACTS_VERDICT_GRAPH_MISMATCH)
-        verdict = FACTS_VERDICT_GRAPH_MISMATCH;
-    facts_verdict both = facts_verdict_worse(r->second[id], verdict);
-    if (both != r->second[id])
-        r->judgement[id] = found;
-    r->second[id] = both;
-}
-
-/* Numbers of a call over poison B have to be right too; a sum of them need not be the same. */
-static void judge_arrays_again(facts_runs *r)
-{
-    for (facts_array_id id = 0; id < FACTS_ARRAY_COUNT; id++) {
-        facts_judgement found;
-        if (!r->problem->array[id].output || r->problem->array[id].count == 0 ||
-            !facts_runs_check(r, facts_judging_array(&found, r->truth, id, FACTS_PATTERN_B), NULL))
-            continue;
-        const facts_verdict verdict = facts_judgement_verdict(&found);
-        if (verdict != FACTS_VERDICT_PASS)
-            facts_runs_find(r, verdict, "%s over other memory: %.9g, not %.9g within %.3g", facts_array_words[id], found.got,
-                            found.want, found.bound);
-    }
-}
-
-void facts_runs_compare(facts_runs *r, const char *how)
-{
-    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++) {
-        int64_t at[4] = { 0 }, different = 0;
-        bool output = facts_tensor_is_output(r->problem, id),
-             produced = r->forward && (id == FACTS_TENSOR_O || id == FACTS_TENSOR_STATS);
-        if ((output || produced) && !facts_runs_check(r, facts_judging_repeat(&different, r->truth, id, at), NULL))
-            return;
-        if (!different)
-            continue;
-        if (output)
-            judge_again(r, id);
-        int64_t far = unlike(r, id, different, at);
-        if (far || r->second[id] == FACTS_VERDICT_GRAPH_MISMATCH)
-            facts_runs_find(r, r->otherwise,
-                            "%s: %" PRId64 " elements differ between %s, the first at b %" PRId64 " h %" PRId64 " s %" PRId64
-                            " d %" PRId64,
-                            facts_tensor_word(id), far ? far : different, how, at[0], at[1], at[2], at[3]);
-    }
-    if (facts_tensor_is_output(r->problem, FACTS_TENSOR_RNG_DUMP))
-        judge_again(r, FACTS_TENSOR_RNG_DUMP);
-    judge_arrays_again(r);
-}
-
-void facts_runs_judge_all(facts_runs *r, const char *how)
-{
-    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++) {
-        if (!facts_tensor_is_output(r->problem, id))
-            continue;
-        judge_again(r, id);
-        if (r->second[id] != FACTS_VERDICT_PASS)
-            facts_runs_find(r, r->second[id], "%s: %s", facts_tensor_word(id), how);
-    }
-    judge_arrays_again(r);
+    if (!make_workspace(r))
+        return false;
+    r->call = facts_call_now(r);
+    facts_runs_say(r, "exec");
+    return check_call(r);
 }
 
 bool facts_runs_over(const facts_runs *r)

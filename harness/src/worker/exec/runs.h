@@ -48,7 +48,16 @@ void facts_runs_judge_all(facts_runs *runs, const char *how);
 void facts_runs_blame_forward(facts_runs *runs);
 /* failed: 0, or the errno of what is due, computed once more after a forward has run. Notes it; out and worker are enough. */
 bool facts_runs_has_truth(facts_runs *runs, int failed);
-/* Judges the first run: judgements and hashes of the trial. */
-void facts_runs_judge_first(facts_runs *runs);
+/* The forward that goes before this backward, where the case has one: its plan. False: failed. */
+bool facts_runs_make_forward(facts_runs *runs);
+/* Makes the workspace and the call, and checks the arrays that the call is given. */
+bool facts_runs_ready(facts_runs *runs);
+/* The run over poison A; once more with the reference's O and Stats where those of the own forward cannot be used. */
+bool facts_runs_first(facts_runs *runs);
+/* Judges the first run: judgements, hashes, verdict and sentence of the trial. Earlier findings of later runs count, too. */
+void facts_runs_judge(facts_runs *runs);
+/* Says what is in hand: a worker that is late or dies has the engine, or FACTS, to blame. */
+void facts_runs_say(const facts_runs *runs, const char *stage);
+double facts_runs_now_us(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* One configuration of one case, executed over two poisons and judged. */
+/* One configuration of one case: prepared, executed over two poisons and judged. */
 #ifndef FACTS_TRIAL_H
 #define FACTS_TRIAL_H
 
@@ -18,6 +18,10 @@ typedef struct facts_check_report {
 typedef struct facts_trial {
     fattn_status status; /* of the calls; FATTN_OK: judged */
     facts_verdict verdict;
+    bool ours;          /* inconclusive instead, whatever the verdict: FACTS itself failed */
+    bool prepared;      /* memory, inputs and reference results are there */
+    bool again;         /* the context was dead before this configuration ran: another worker has to run it */
+    const char *oracle; /* who computed the reference results: "cpu", "gpu", or "both" where both agree */
     facts_judgement judgement[FACTS_TENSOR_COUNT];
     bool judged[FACTS_TENSOR_COUNT];
     uint64_t bits[FACTS_TENSOR_COUNT]; /* hash of what was judged: equal bits, equal hash (over poison A; what was not written
@@ -37,12 +41,23 @@ typedef struct facts_trial {
 typedef void facts_stage_hook(void *owner, const char *stage);
 
 typedef struct facts_trial_options {
-    bool once; /* a single launch: no second poison, no timing, no repeats */
+    facts_worker *worker;
+    const facts_problem *problem;
+    const facts_truth_edit *edit; /* of a check's further run, whose error model has the starting constants; NULL */
+    bool once;                    /* a single launch: no second poison, no timing, no repeats */
     facts_stage_hook *stage;
     void *owner;
 } facts_trial_options;
 
-/* *plan is NULL afterwards where the case asks for its end (exec=graph_after_destroy). A backward with exec=graph or graph_update,
+/* Memory, data of the inputs and reference results of a case, on the GPU if the worker has one whose oracle computes the case, else
+ * on the host (how->here is not read). edit: NULL for the case as it is filled. Destroy *out in any case. Returns FATTN_OK, or why
+ * not with the sentence in `error`. */
+fattn_status facts_trial_prepare(facts_truth *out, const facts_making *how, const facts_truth_edit *edit, facts_error *error);
+
+/* *truth is { 0 }, which is prepared first, or has been prepared for this problem. After a failure to prepare it is { 0 }. Destroy
+ * it in any case. Sets worker->lost after a fault of the device, and after a write outside of what the engine was given on a GPU.
+ *
+ * *plan is NULL afterwards where the case asks for its end (exec=graph_after_destroy). A backward with exec=graph or graph_update,
  * and one eager one in five (facts_problem.own_forward), runs its forward too: truth is then about that forward's O and Stats, as
  * they were read back. */
 void facts_trial_run(facts_trial *out, facts_truth *truth, fattn_plan **plan, const facts_trial_options *options);

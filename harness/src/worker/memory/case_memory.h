@@ -49,22 +49,24 @@ typedef struct facts_memory {
     void *between[2]; /* allocations that facts_memory_disturb left behind */
 } facts_memory;
 
-/* Everything but the workspace; inputs are filled, O and Stats of a backward still empty (facts_memory_storage, then write).
+/* Everything but the workspace; no tensor has data yet (facts_memory_fill).
  * `here`: the bytes are here also where there is a GPU. Returns FATTN_OK, or why not (FATTN_NO_MEMORY, FATTN_DEVICE_FAULT,
  * FATTN_BAD_PROBLEM); the sentence in `error`. Destroy in any case. */
 fattn_status facts_memory_create(facts_memory *out, facts_worker *worker, const facts_problem *problem, bool here,
                                  facts_error *error);
+/* Writes the data of the inputs. O and Stats of a backward stay empty: facts_memory_storage, then write. Returns as create. */
+fattn_status facts_memory_fill(facts_memory *memory, facts_error *error);
 void facts_memory_destroy(facts_memory *memory);
 
 /* Element 0 of the storage of a tensor, on the host; `pattern` chooses which of an output's two: B is what the last fetch brought.
  * From a GPU it is fetched at the first call after a run; NULL when that fails. */
 void *facts_memory_storage(facts_memory *memory, facts_tensor_id id, facts_pattern pattern);
-facts_storages facts_memory_storages(facts_memory *memory);
 /* Inputs are from now on what was written into those storages. */
 fattn_status facts_memory_push(facts_memory *memory);
-/* The same on the GPU (memory->gpu). */
-void *facts_memory_address(const facts_memory *memory, facts_tensor_id id, facts_pattern pattern);
-facts_storages facts_memory_addresses(const facts_memory *memory);
+/* The same storage where the reference and the judge read it: on the GPU (memory->gpu), else on the host. */
+void *facts_memory_address(facts_memory *memory, facts_tensor_id id, facts_pattern pattern);
+/* Those of the tensors that this pass reads. */
+facts_storages facts_memory_addresses(facts_memory *memory);
 
 /* The size of the workspace from now on, and the first set's. Other sets are made after it. */
 fattn_status facts_memory_workspace(facts_memory *memory, size_t bytes);

@@ -100,6 +100,7 @@ static fattn_status launch(run *x, facts_worker *worker, facts_memory *like, fac
     const bool backward = x->problem.ask.pass == FATTN_BACKWARD;
     x->made = true;
     TRY(facts_memory_create(&x->memory, worker, &x->problem, true, error));
+    TRY(facts_memory_fill(&x->memory, error));
     take_seeds(&x->memory, like);
     if (backward)
         clear_given(&x->memory);

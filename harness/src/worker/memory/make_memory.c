@@ -121,15 +121,15 @@ static void plan_blocks(facts_memory *m)
         }
 }
 
-/* What is filled on the GPU is filled in one go. */
-static fattn_status begin_blocks(facts_memory *m, facts_error *error)
+/* One launch of each kernel fills everything on the GPU. */
+fattn_status facts_memory_fill(facts_memory *m, facts_error *error)
 {
     fattn_status status = FATTN_OK, ended = FATTN_OK;
     if (m->gpu)
         facts_gpu_together_begin(m->gpu);
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT && status == FATTN_OK; id++)
-        if (m->block[id].tensors)
-            status = m->side->begin(m, id, error);
+        if (m->block[id].tensors && !m->block[id].output)
+            status = m->side->fill(m, id, error);
     if (m->gpu)
         ended = facts_gpu_together_end(m->gpu);
     if (status == FATTN_OK && ended != FATTN_OK)
@@ -155,7 +155,9 @@ fattn_status facts_memory_create(facts_memory *out, facts_worker *worker, const 
     out->side = out->gpu ? &facts_side_gpu : &facts_side_host;
     out->set = &out->first;
     plan_blocks(out);
-    TRY(begin_blocks(out, error));
+    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
+        if (out->block[id].tensors)
+            TRY(out->side->begin(out, id, error));
     out->scratch = malloc(scratch_of(out));
     if (!out->scratch)
         return facts_fail_as(FATTN_NO_MEMORY, error, "no memory for the tensors of this case");
@@ -214,24 +216,13 @@ static bool is_read(const facts_memory *m, facts_tensor_id id)
     return m->problem->tensor[id].present && !facts_tensor_is_output(m->problem, id);
 }
 
-facts_storages facts_memory_storages(facts_memory *m)
-{
-    facts_storages out = { .oracle = NULL };
-    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
-        if (is_read(m, id))
-            out.at[id] = facts_memory_storage(m, id, FACTS_PATTERN_A);
-    return out;
-}
-
-void *facts_memory_address(const facts_memory *m, facts_tensor_id id, facts_pattern pattern)
+void *facts_memory_address(facts_memory *m, facts_tensor_id id, facts_pattern pattern)
 {
     facts_tensor_id owner = owner_of(m->problem, id);
-    const facts_block *block = &m->block[owner];
-    bool live = block->output && pattern == FACTS_PATTERN_B;
-    return facts_image_storage(&block->image, live ? m->set->device[owner] : block->kept);
+    return m->side->address(m, owner, m->block[owner].output ? pattern : FACTS_PATTERN_A);
 }
 
-facts_storages facts_memory_addresses(const facts_memory *m)
+facts_storages facts_memory_addresses(facts_memory *m)
 {
     facts_storages out = { .oracle = NULL };
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)

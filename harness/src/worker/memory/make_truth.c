@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "memory_side.h"
 #include "numbers/fill/places.h"
 #include "slabs.h"
 
@@ -18,23 +19,22 @@ static double now_ms(void)
 
 const char *facts_truth_oracle(const facts_truth *t)
 {
-    return t->memory.gpu ? "gpu" : "cpu";
+    return t->memory.side->word;
 }
 
 static facts_storages inputs_of(facts_truth *t)
 {
-    facts_storages in = t->memory.gpu ? facts_memory_addresses(&t->memory) : facts_memory_storages(&t->memory);
-    in.oracle = t->slabs ? facts_slabs_blank() : t->memory.gpu ? &t->oracle : NULL;
+    facts_storages in = facts_memory_addresses(&t->memory);
+    in.oracle = t->slabs ? facts_slabs_blank() : t->there.gpu ? &t->oracle : NULL;
     in.constants = &t->constants;
-    in.keep = t->memory.gpu ? t->keep.there : t->keep.here;
+    in.keep = t->keep.there ? t->keep.there : t->keep.here;
     return in;
 }
 
 /* Where the oracle writes and reads a tensor. */
 static void *storage_of(facts_truth *t, facts_tensor_id id)
 {
-    return t->memory.gpu ? facts_memory_address(&t->memory, id, FACTS_PATTERN_A)
-                         : facts_memory_storage(&t->memory, id, FACTS_PATTERN_A);
+    return facts_memory_address(&t->memory, id, FACTS_PATTERN_A);
 }
 
 static int expect_inputs(facts_truth *t, const facts_storages *in)
@@ -44,18 +44,13 @@ static int expect_inputs(facts_truth *t, const facts_storages *in)
     return facts_expect_inputs(t->memory.problem, in, storage_of(t, FACTS_TENSOR_O), storage_of(t, FACTS_TENSOR_STATS));
 }
 
-static int expect(facts_truth *t, const facts_problem *p, const facts_truth_edit *edit, int32_t cudnn_version)
+/* The arrays of the expectation. Of a backward, O and Stats lie in memory already. */
+static int expect(facts_truth *t)
 {
-    facts_memory *m = &t->memory;
+    const facts_problem *p = t->memory.problem;
     facts_storages in = inputs_of(t);
-    if (p->ask.pass == FATTN_FORWARD)
-        return facts_expect_forward(&t->expectation, p, &in, cudnn_version);
-    int status = expect_inputs(t, &in);
-    if (status == 0 && edit) {
-        edit->given(edit->owner, m);
-        t->there.scores = 0; /* Stats may say of other rows that they have no key */
-    }
-    return status ? status : facts_expect_backward(&t->expectation, p, &in);
+    return p->ask.pass == FATTN_BACKWARD ? facts_expect_backward(&t->expectation, p, &in)
+                                         : facts_expect_forward(&t->expectation, p, &in, t->memory.worker->info.cudnn_version);
 }
 
 static int errno_of(fattn_status status)
@@ -71,91 +66,58 @@ static facts_constants constants_of(const facts_problem *problem, const facts_wh
     return out;
 }
 
-/* What is made, beside the case itself. */
-typedef struct making {
-    const facts_who *who;         /* NULL: nobody yet, the starting constants */
-    const facts_truth_edit *edit; /* NULL: as it is filled */
-    bool here;
-} making;
-
-static fattn_status create(facts_truth *out, facts_worker *worker, const facts_problem *problem, const making *how,
-                           facts_error *error)
+fattn_status facts_truth_create(facts_truth *out, const facts_making *how, facts_error *error)
 {
-    *out = (facts_truth){ .constants = constants_of(problem, how->who) };
-    double since = now_ms();
-    fattn_status status = facts_memory_create(&out->memory, worker, problem, how->here, error);
+    const double since = now_ms();
+    *out = (facts_truth){ .constants = how->like ? how->like->constants : constants_of(how->problem, how->who) };
+    fattn_status status = facts_memory_create(&out->memory, how->worker, how->problem, how->here, error);
     if (status != FATTN_OK)
         return status;
     out->there.gpu = out->memory.gpu;
     if (out->memory.gpu)
         out->oracle = facts_oracle_on(&out->there);
-    if (out->memory.gpu && !facts_slabs_plan(&out->slabs, problem, worker->limits))
+    if (out->memory.gpu && !facts_slabs_plan(&out->slabs, how->problem, how->worker->limits))
         return facts_fail_as(FATTN_NO_MEMORY, error, "no memory for the reference");
-    if (how->edit)
-        how->edit->inputs(how->edit->owner, &out->memory);
-    status = facts_kept_make(&out->keep, &out->memory, error);
-    if (status != FATTN_OK)
-        return status;
     out->fill_ms = now_ms() - since;
-    const int failed = expect(out, problem, how->edit, worker->info.cudnn_version);
-    out->oracle_ms = now_ms() - since - out->fill_ms;
+    return FATTN_OK;
+}
+
+fattn_status facts_truth_fill(facts_truth *t, const facts_truth_edit *edit, facts_error *error)
+{
+    const double since = now_ms();
+    fattn_status status = facts_memory_fill(&t->memory, error);
+    if (status == FATTN_OK && edit)
+        edit->inputs(edit->owner, &t->memory);
+    if (status == FATTN_OK)
+        status = facts_kept_make(&t->keep, &t->memory, error);
+    t->fill_ms += now_ms() - since;
+    return status;
+}
+
+fattn_status facts_truth_compute(facts_truth *t, const facts_truth_edit *edit, facts_error *error)
+{
+    facts_gpu *gpu = t->memory.worker->gpu;
+    const double since = now_ms();
+    facts_storages in = inputs_of(t);
+    int failed = t->memory.problem->ask.pass == FATTN_BACKWARD ? expect_inputs(t, &in) : 0;
+    if (failed == 0 && edit && t->memory.problem->ask.pass == FATTN_BACKWARD) {
+        edit->given(edit->owner, &t->memory);
+        t->there.scores = 0; /* the edited Stats may leave other rows without a key */
+    }
+    failed = failed ? failed : expect(t);
+    t->oracle_ms = now_ms() - since;
     switch (failed) {
     case 0:
-        if (worker->gpu)
-            (void)facts_gpu_error(
-                worker->gpu); /* of what was answered otherwise, here or for an earlier case: it is nobody's now */
+        if (gpu)
+            (void)facts_gpu_error(gpu); /* forgets the sentence of an earlier failure, which is nobody's now */
         return FATTN_OK;
     case ENOTSUP:
         return facts_fail_as(FATTN_INTERNAL, error, "dtype: the reference does not know this type yet");
     case EIO:
-        return facts_fail_as(FATTN_DEVICE_FAULT, error, "%s", worker->gpu ? facts_gpu_error(worker->gpu) : "");
+        return facts_fail_as(FATTN_DEVICE_FAULT, error, "%s", gpu ? facts_gpu_error(gpu) : "");
     default:
         return facts_fail_as(FATTN_NO_MEMORY, error, "no memory for the reference");
     }
-}
-
-static fattn_status create_where_it_can(facts_truth *out, facts_worker *worker, const facts_problem *problem, making how,
-                                        facts_error *error)
-{
-    /* Checks look at everything that there is, and write what no fill makes. */
-    how.here = !worker->gpu || how.edit || problem->check != FACTS_CHECK_NONE || worker->oracle == FACTS_ORACLE_CPU;
-    fattn_status status = create(out, worker, problem, &how, error);
-    if (how.here || status != FATTN_INTERNAL)
-        return status;
-    facts_truth_destroy(out); /* nothing for the oracle on the GPU: the C reference, and everything that it reads is here */
-    how.here = true;
-    return create(out, worker, problem, &how, error);
-}
-
-fattn_status facts_truth_create(facts_truth *out, facts_worker *worker, const facts_problem *problem, facts_error *error)
-{
-    return create_where_it_can(out, worker, problem, (making){ .who = NULL }, error);
-}
-
-fattn_status facts_truth_create_for(facts_truth *out, facts_worker *worker, const facts_problem *problem, const facts_who *who,
-                                    facts_error *error)
-{
-    return create_where_it_can(out, worker, problem, (making){ .who = who }, error);
-}
-
-fattn_status facts_truth_create_edited(facts_truth *out, facts_worker *worker, const facts_problem *problem,
-                                       const facts_truth_edit *edit, facts_error *error)
-{
-    return create_where_it_can(out, worker, problem, (making){ .edit = edit }, error);
-}
-
-fattn_status facts_truth_create_here(facts_truth *out, const facts_truth *like, facts_error *error)
-{
-    fattn_status status = create(out, like->memory.worker, like->memory.problem, &(making){ .here = true }, error);
-    if (status != FATTN_OK || facts_constants_agree(&out->constants, &like->constants))
-        return status;
-    facts_storages in = inputs_of(out);
-    out->constants = like->constants;
-    facts_expectation_destroy(&out->expectation);
-    int failed = out->memory.problem->ask.pass == FATTN_BACKWARD
-                     ? facts_expect_backward(&out->expectation, out->memory.problem, &in)
-                     : facts_expect_forward(&out->expectation, out->memory.problem, &in, like->memory.worker->info.cudnn_version);
-    return failed ? FATTN_NO_MEMORY : FATTN_OK;
 }
 
 int facts_truth_judges(facts_truth *t, const facts_who *who)
@@ -170,13 +132,9 @@ int facts_truth_judges(facts_truth *t, const facts_who *who)
 
 int facts_truth_renew(facts_truth *t)
 {
-    const facts_problem *p = t->memory.problem;
-    facts_storages in = inputs_of(t);
     const double since = now_ms();
     facts_expectation_destroy(&t->expectation);
-    int status = p->ask.pass == FATTN_BACKWARD
-                     ? facts_expect_backward(&t->expectation, p, &in)
-                     : facts_expect_forward(&t->expectation, p, &in, t->memory.worker->info.cudnn_version);
+    const int status = expect(t);
     t->expectation.calibrated = t->constants.calibrated;
     t->weighed = false;
     facts_slabs_forget(t->slabs);
@@ -237,4 +195,5 @@ void facts_truth_destroy(facts_truth *t)
     facts_slabs_destroy(t->slabs);
     facts_kept_destroy(&t->keep, &t->memory);
     facts_memory_destroy(&t->memory);
+    *t = (facts_truth){ .weighed = false };
 }

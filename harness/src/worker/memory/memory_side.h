@@ -7,13 +7,18 @@
 #include "case_memory.h"
 
 struct facts_side {
-    /* Its image and its own bytes; an input is filled. */
+    const char *word; /* "cpu", "gpu": who computes the reference results there */
+    /* Its image and its own bytes. */
     fattn_status (*begin)(facts_memory *memory, facts_tensor_id owner, facts_error *error);
+    /* The data of an input. On the GPU the data is there after facts_gpu_together_end. */
+    fattn_status (*fill)(facts_memory *memory, facts_tensor_id owner, facts_error *error);
     void (*end)(facts_memory *memory, facts_tensor_id owner);
     /* An input becomes an output. */
     fattn_status (*produce)(facts_memory *memory, facts_tensor_id owner);
     /* Element 0 of the storage, on the host; NULL: it cannot be had. */
     void *(*storage)(facts_memory *memory, facts_tensor_id owner, facts_pattern pattern);
+    /* The same where this side's reference and judge read it: on the host, or on the GPU. */
+    void *(*address)(facts_memory *memory, facts_tensor_id owner, facts_pattern pattern);
     /* What was written there is the input from now on. */
     fattn_status (*push)(facts_memory *memory, facts_tensor_id owner);
 

@@ -49,6 +49,14 @@ static fattn_status fill_block(facts_memory *m, facts_tensor_id owner)
     return FATTN_OK;
 }
 
+/* The status, with the sentence of a failure in `error`. */
+static fattn_status told(facts_memory *m, fattn_status status, facts_error *error)
+{
+    if (status != FATTN_OK)
+        facts_fail(error, "%s", facts_gpu_error(m->gpu));
+    return status;
+}
+
 static fattn_status begin(facts_memory *m, facts_tensor_id owner, facts_error *error)
 {
     facts_block *block = &m->block[owner];
@@ -57,12 +65,12 @@ static fattn_status begin(facts_memory *m, facts_tensor_id owner, facts_error *e
     if (!facts_image_measure(&block->image, list.at, count))
         return facts_fail_as(FATTN_INTERNAL, error, "%s: the tensor reaches outside its storage", facts_tensor_word(owner));
     block->lead = (ALIGNMENT - block->image.front % ALIGNMENT) % ALIGNMENT;
-    fattn_status status = facts_gpu_make(m->gpu, &block->kept, block->image.bytes);
-    if (status == FATTN_OK && !block->output)
-        status = fill_block(m, owner);
-    if (status != FATTN_OK)
-        facts_fail(error, "%s", facts_gpu_error(m->gpu));
-    return status;
+    return told(m, facts_gpu_make(m->gpu, &block->kept, block->image.bytes), error);
+}
+
+static fattn_status fill(facts_memory *m, facts_tensor_id owner, facts_error *error)
+{
+    return told(m, fill_block(m, owner), error);
 }
 
 static void end(facts_memory *m, facts_tensor_id owner)
@@ -93,6 +101,12 @@ static void *storage(facts_memory *m, facts_tensor_id owner, facts_pattern patte
             forget(bytes, block);
     }
     return *bytes ? facts_image_storage(&block->image, *bytes) : NULL;
+}
+
+static void *address(facts_memory *m, facts_tensor_id owner, facts_pattern pattern)
+{
+    const facts_block *block = &m->block[owner];
+    return facts_image_storage(&block->image, pattern == FACTS_PATTERN_B ? m->set->device[owner] : block->kept);
 }
 
 static fattn_status push(facts_memory *m, facts_tensor_id owner)
@@ -143,4 +157,5 @@ static fattn_status noise(facts_memory *m, void *to, size_t bytes, uint64_t garb
     return facts_gpu_noise(m->gpu, to, garbage, bytes);
 }
 
-const facts_side facts_side_gpu = { begin, end, produce, storage, push, arm, fetch, spoil, untouched, set, noise };
+const facts_side facts_side_gpu = { "gpu", begin, fill,  end,   produce,   storage, address,
+                                    push,  arm,   fetch, spoil, untouched, set,     noise };

@@ -31,7 +31,7 @@ static fattn_status no_memory(facts_error *error)
     return facts_fail_as(FATTN_NO_MEMORY, error, "no memory for the tensors of this case");
 }
 
-static fattn_status fill_block(facts_memory *m, facts_tensor_id owner, facts_error *error)
+static fattn_status fill(facts_memory *m, facts_tensor_id owner, facts_error *error)
 {
     const facts_problem *p = m->problem;
     facts_block *block = &m->block[owner];
@@ -69,7 +69,7 @@ static fattn_status begin(facts_memory *m, facts_tensor_id owner, facts_error *e
     block->lead = (ALIGNMENT - block->image.front % ALIGNMENT) % ALIGNMENT;
     if (!make_bytes(&block->host, block) || (block->output && !make_bytes(&block->second, block)))
         return no_memory(error);
-    return block->output ? FATTN_OK : fill_block(m, owner, error);
+    return FATTN_OK;
 }
 
 static void end(facts_memory *m, facts_tensor_id owner)
@@ -176,4 +176,5 @@ static fattn_status noise(facts_memory *m, void *to, size_t bytes, uint64_t garb
     return write_all(m, to, bytes);
 }
 
-const facts_side facts_side_host = { begin, end, produce, storage, push, arm, fetch, spoil, untouched, set, noise };
+const facts_side facts_side_host = { "cpu", begin, fill,  end,   produce,   storage, storage,
+                                     push,  arm,   fetch, spoil, untouched, set,     noise };

@@ -24,22 +24,27 @@ typedef struct facts_truth {
 /* Who computed what is due: "gpu", "cpu". */
 const char *facts_truth_oracle(const facts_truth *truth);
 
-/* Fills the inputs and computes the reference (of a backward: O and Stats first, as inputs). Destroy in any case.
- * Returns FATTN_OK, or why not with the sentence in `error`. */
-fattn_status facts_truth_create(facts_truth *out, facts_worker *worker, const facts_problem *problem, facts_error *error);
-/* The same, with the constants of whom it judges first: computed once for him. */
-fattn_status facts_truth_create_for(facts_truth *out, facts_worker *worker, const facts_problem *problem, const facts_who *who,
-                                    facts_error *error);
-/* What is different from what the fill makes; `memory` is being made. */
+/* What a check's further run has different from what the fill makes. */
 typedef struct facts_truth_edit {
     void (*inputs)(void *owner, facts_memory *memory); /* before the reference reads them */
     void (*given)(void *owner, facts_memory *memory);  /* of a backward: after the reference's O and Stats were written */
     void *owner;
 } facts_truth_edit;
-fattn_status facts_truth_create_edited(facts_truth *out, facts_worker *worker, const facts_problem *problem,
-                                       const facts_truth_edit *edit, facts_error *error);
-/* The same case, for the same engine, computed by the C reference. Destroy in any case. */
-fattn_status facts_truth_create_here(facts_truth *out, const facts_truth *like, facts_error *error);
+
+typedef struct facts_making {
+    facts_worker *worker;
+    const facts_problem *problem;
+    const facts_who *who;    /* whose constants the error model has; NULL: the starting constants */
+    const facts_truth *like; /* its constants instead; NULL: no other truth's */
+    bool here;               /* memory and reference are on the host, also where there is a GPU */
+} facts_making;
+
+/* The three steps that make a truth: its memory, the data of the inputs, the reference results (of a backward: O and Stats first,
+ * as inputs). edit: NULL for the case as it is filled. Destroy in any case. Return FATTN_OK, or why not with the sentence in
+ * `error`. facts_truth_compute: FATTN_INTERNAL where the reference of this side cannot compute the case. */
+fattn_status facts_truth_create(facts_truth *out, const facts_making *making, facts_error *error);
+fattn_status facts_truth_fill(facts_truth *truth, const facts_truth_edit *edit, facts_error *error);
+fattn_status facts_truth_compute(facts_truth *truth, const facts_truth_edit *edit, facts_error *error);
 /* Who is judged next. What is due is computed again where the constants of the error model are others for him. Returns 0, or an
  * errno. */
 int facts_truth_judges(facts_truth *truth, const facts_who *who);

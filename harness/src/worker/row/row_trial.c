@@ -3,19 +3,24 @@
 #include "row.h"
 #include "row_check.h"
 
-void facts_row_outcome(json_t *row, const facts_trial *trial)
+static facts_verdict verdict_of(const facts_trial *trial)
 {
-    facts_row_verdict(row, trial->status == FATTN_OK ? trial->verdict : facts_verdict_of(trial->status));
-    if (trial->status != FATTN_OK)
-        facts_row_reason(row, fattn_status_name(trial->status), NULL, trial->text, NULL);
-    else if (trial->text[0])
-        facts_row_reason(row, NULL, NULL, trial->text, NULL);
+    if (trial->ours)
+        return FACTS_VERDICT_INCONCLUSIVE;
+    return trial->status == FATTN_OK ? trial->verdict : facts_verdict_of(trial->status);
 }
 
-void facts_row_trial(json_t *row, const facts_trial *trial, const facts_truth *truth)
+facts_verdict facts_row_trial(json_t *row, const facts_trial *trial, const facts_truth *truth)
 {
     const facts_problem *problem = truth->memory.problem;
-    facts_row_outcome(row, trial);
+    if (trial->ours || trial->status != FATTN_OK || trial->text[0])
+        facts_row_reason(row,
+                         trial->ours                 ? "internal"
+                         : trial->status != FATTN_OK ? fattn_status_name(trial->status)
+                                                     : NULL,
+                         NULL, trial->text, NULL);
+    if (!trial->prepared)
+        return verdict_of(trial);
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
         if (trial->judged[id])
             facts_row_judgement(row, facts_tensor_word(id), &trial->judgement[id], trial->bits[id]);
@@ -28,7 +33,7 @@ void facts_row_trial(json_t *row, const facts_trial *trial, const facts_truth *t
         facts_row_engine(row, &trial->ran);
     if (trial->exec_us > 0)
         json_object_set_new(row, "exec_us", json_real(trial->exec_us));
-    json_object_set_new(row, "oracle", json_string(facts_truth_oracle(truth)));
+    json_object_set_new(row, "oracle", json_string(trial->oracle));
     json_object_set_new(row, "fill_ms", json_real(truth->fill_ms));
     json_object_set_new(row, "oracle_ms", json_real(truth->oracle_ms));
     json_object_set_new(row, "judge_ms", json_real(trial->judge_ms));
@@ -36,4 +41,5 @@ void facts_row_trial(json_t *row, const facts_trial *trial, const facts_truth *t
         json_object_set_new(row, "inputs_from", json_string(trial->own_forward ? "forward" : "reference"));
     if (trial->no_forward[0])
         json_object_set_new(row, "inputs_why", json_string(trial->no_forward));
+    return verdict_of(trial);
 }

@@ -7,9 +7,8 @@
 #include "worker/exec/trial.h"
 #include "worker/memory/truth.h"
 
-/* The verdict with its reason. */
-void facts_row_outcome(json_t *row, const facts_trial *trial);
-/* That, what each answer was judged to be, what took how long, and where the inputs came from. */
-void facts_row_trial(json_t *row, const facts_trial *trial, const facts_truth *truth);
+/* The reason; where the trial was prepared also the judgement of each answer, the times, and where the inputs came from. Returns
+ * the verdict, which the caller sets. */
+facts_verdict facts_row_trial(json_t *row, const facts_trial *trial, const facts_truth *truth);
 
 #endif

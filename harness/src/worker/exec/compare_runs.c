@@ -1,0 +1,183 @@
+/* The first run against the expected values, and every later run against the first. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "judging.h"
+#include "numbers/check/judge_keep.h"
+#include "runs.h"
+
+/* ---- later runs ---------------------------------------------------------------------------------------------------------- */
+
+/* Of a huge problem what is due is computed here. */
+static void judged(facts_runs *r, fattn_status status, double since)
+{
+    if (status == FATTN_INTERNAL && r->forward)
+        facts_runs_blame_forward(r);
+    else
+        facts_runs_check(r, status, NULL);
+    r->out->judge_ms += (facts_runs_now_us() - since) * 1e-3;
+}
+
+static void judge_first(facts_runs *r)
+{
+    const double since = facts_runs_now_us();
+    judged(r, facts_judging_all(r->out->judgement, r->out->bits, r->truth), since);
+}
+
+/* Of the elements that differ, those that do by more than the order of a sum: dQ may be summed by atomics, and dBias over the
+ * batch, unless the case asks for the same bits. */
+static int64_t unlike(facts_runs *r, facts_tensor_id id, int64_t different, int64_t at[4])
+{
+    double share;
+    int64_t far = 0;
+    switch (facts_expect_alike(r->problem, id, &share)) {
+    case FACTS_ALIKE_BITS:
+        return different;
+    case FACTS_ALIKE_SUMS:
+        facts_runs_check(r, facts_judging_close(&far, r->truth, id, share, at), NULL);
+        return far;
+    default:
+        return 0;
+    }
+}
+
+static void judge_again(facts_runs *r, facts_tensor_id id)
+{
+    facts_judgement found;
+    const double since = facts_runs_now_us();
+    judged(r, facts_judging_of(&found, r->truth, id, FACTS_PATTERN_B), since);
+    facts_verdict verdict = facts_judgement_verdict(&found);
+    /* The plain run is judged for itself: what a graph makes of it is the graph's doing. */
+    if (verdict != FACTS_VERDICT_PASS && r->otherwise == FACTS_VERDICT_GRAPH_MISMATCH)
+        verdict = FACTS_VERDICT_GRAPH_MISMATCH;
+    facts_verdict both = facts_verdict_worse(r->second[id], verdict);
+    if (both != r->second[id])
+        r->judgement[id] = found;
+    r->second[id] = both;
+}
+
+/* Numbers of a call over poison B have to be right too; a sum of them need not be the same. */
+static void judge_arrays_again(facts_runs *r)
+{
+    for (facts_array_id id = 0; id < FACTS_ARRAY_COUNT; id++) {
+        facts_judgement found;
+        if (!r->problem->array[id].output || r->problem->array[id].count == 0 ||
+            !facts_runs_check(r, facts_judging_array(&found, r->truth, id, FACTS_PATTERN_B), NULL))
+            continue;
+        const facts_verdict verdict = facts_judgement_verdict(&found);
+        if (verdict != FACTS_VERDICT_PASS)
+            facts_runs_find(r, verdict, "%s over other memory: %.9g, not %.9g within %.3g", facts_array_words[id], found.got,
+                            found.want, found.bound);
+    }
+}
+
+void facts_runs_compare(facts_runs *r, const char *how)
+{
+    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++) {
+        int64_t at[4] = { 0 }, different = 0;
+        bool output = facts_tensor_is_output(r->problem, id),
+             produced = r->forward && (id == FACTS_TENSOR_O || id == FACTS_TENSOR_STATS);
+        if ((output || produced) && !facts_runs_check(r, facts_judging_repeat(&different, r->truth, id, at), NULL))
+            return;
+        if (!different)
+            continue;
+        if (output)
+            judge_again(r, id);
+        int64_t far = unlike(r, id, different, at);
+        if (far || r->second[id] == FACTS_VERDICT_GRAPH_MISMATCH)
+            facts_runs_find(r, r->otherwise,
+                            "%s: %" PRId64 " elements differ between %s, the first at b %" PRId64 " h %" PRId64 " s %" PRId64
+                            " d %" PRId64,
+                            facts_tensor_word(id), far ? far : different, how, at[0], at[1], at[2], at[3]);
+    }
+    if (facts_tensor_is_output(r->problem, FACTS_TENSOR_RNG_DUMP))
+        judge_again(r, FACTS_TENSOR_RNG_DUMP);
+    judge_arrays_again(r);
+}
+
+void facts_runs_judge_all(facts_runs *r, const char *how)
+{
+    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++) {
+        if (!facts_tensor_is_output(r->problem, id))
+            continue;
+        judge_again(r, id);
+        if (r->second[id] != FACTS_VERDICT_PASS)
+            facts_runs_find(r, r->second[id], "%s: %s", facts_tensor_word(id), how);
+    }
+    judge_arrays_again(r);
+}
+
+/* ---- the first run ---------------------------------------------------------------------------------------------------------- */
+
+static facts_verdict verdict_of(facts_runs *r, facts_tensor_id id)
+{
+    facts_trial *out = r->out;
+    out->judged[id] = true;
+    facts_verdict first = facts_judgement_verdict(&out->judgement[id]), verdict = facts_verdict_worse(first, r->second[id]);
+    if (verdict != first)
+        out->judgement[id] = r->judgement[id];
+    if (verdict == FACTS_VERDICT_PASS && r->truth->untrusted[id]) {
+        verdict = FACTS_VERDICT_MISTRUSTED;
+        snprintf(out->text, sizeof out->text, "%s: an answer of zeros, or of the neighbouring row, would pass too",
+                 facts_tensor_word(id));
+    }
+    return verdict;
+}
+
+static void judge_array(facts_runs *r, facts_array_id id)
+{
+    facts_judgement *found = &r->out->array[id];
+    facts_runs_check(r, facts_judging_array(found, r->truth, id, FACTS_PATTERN_A), NULL);
+    const facts_verdict verdict = facts_judgement_verdict(found);
+    if (verdict != FACTS_VERDICT_PASS && facts_verdict_worse(r->out->verdict, verdict) != r->out->verdict)
+        facts_runs_find(r, verdict, "%s: %.9g, not %.9g within %.3g", facts_array_words[id], found->got, found->want, found->bound);
+}
+
+static void judge_overruns(facts_runs *r)
+{
+    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++) {
+        if (!r->overrun[id])
+            continue;
+        facts_judgement_overrun(&r->out->judgement[id], r->overrun[id]);
+        r->out->judged[id] = true;
+        r->out->verdict = FACTS_VERDICT_OVERRUN;
+        snprintf(r->out->text, sizeof r->out->text, "%s: %" PRId64 " %s changed", facts_tensor_word(id), r->overrun[id],
+                 r->memory->block[id].output ? "elements of its guards and gaps" : "bytes of an input");
+    }
+    for (facts_array_id id = 0; id < FACTS_ARRAY_COUNT; id++)
+        if (r->overrun[FACTS_PLACE_ARRAYS + id]) {
+            r->out->verdict = FACTS_VERDICT_OVERRUN;
+            snprintf(r->out->text, sizeof r->out->text, "%s: %" PRId64 " bytes %s changed", facts_array_words[id],
+                     r->overrun[FACTS_PLACE_ARRAYS + id], r->problem->array[id].output ? "around it" : "of an input");
+        }
+    if (r->overrun[FACTS_PLACE_WORKSPACE]) {
+        r->out->verdict = FACTS_VERDICT_OVERRUN;
+        snprintf(r->out->text, sizeof r->out->text, "workspace: %" PRId64 " bytes around it changed",
+                 r->overrun[FACTS_PLACE_WORKSPACE]);
+    }
+}
+
+/* As many scores as should survive dropout. */
+static void judge_rate(facts_runs *r)
+{
+    const facts_kept *keep = &r->truth->keep;
+    const double p = r->problem->ask.dropout;
+    if (p > 0 && keep->here && facts_rate_of(p, keep->kept, keep->of) == FACTS_RATE_NEITHER)
+        facts_runs_find(r, FACTS_VERDICT_WRONG,
+                        "dropout: %" PRId64 " of %" PRId64 " scores were kept, which is not 1 - %g, nor that in sixteenths",
+                        keep->kept, keep->of, p);
+}
+
+void facts_runs_judge(facts_runs *r)
+{
+    facts_runs_say(r, "judge");
+    judge_first(r);
+    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
+        if (facts_tensor_is_output(r->problem, id))
+            r->out->verdict = facts_verdict_worse(r->out->verdict, verdict_of(r, id));
+    for (facts_array_id id = 0; id < FACTS_ARRAY_COUNT; id++)
+        if (r->problem->array[id].output && r->problem->array[id].count)
+            judge_array(r, id);
+    judge_rate(r);
+    judge_overruns(r);
+}

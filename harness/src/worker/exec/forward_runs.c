@@ -1,0 +1,76 @@
+/* The forward that runs before its backward, so that the backward reads the O and Stats of this target. */
+#include <stdio.h>
+#include <string.h>
+
+#include "runs.h"
+#include "worker/memory/own_forward.h"
+
+/* A target without this forward, and not one that broke. */
+static bool is_refusal(fattn_status status)
+{
+    return (status >= FATTN_BAD_PROBLEM && status <= FATTN_INTERNAL && status != FATTN_ENVIRONMENT) || status == FATTN_BUILD_FAILED;
+}
+
+/* The forward that goes before this backward. */
+bool facts_runs_make_forward(facts_runs *r)
+{
+    if (!facts_has_own_forward(r->problem))
+        return true;
+    facts_runs_say(r, "build");
+    fattn_problem forward = facts_own_forward(&r->problem->ask);
+    fattn_status status = fattn_plan_create(&r->forward, r->worker->context, &forward, NULL);
+    if (is_refusal(status) && facts_may_do_without_forward(r->problem)) {
+        snprintf(r->out->no_forward, sizeof r->out->no_forward, "no forward here: %.170s", fattn_last_error());
+        return true;
+    }
+    r->out->own_forward = true;
+    return facts_runs_check(r, status, "the forward of this case") && facts_runs_check(r, facts_memory_produce(r->memory), NULL);
+}
+
+/* What is due of a backward follows from the O and Stats that it read. */
+static bool renew_truth(facts_runs *r)
+{
+    if (!r->forward)
+        return true;
+    facts_runs_say(r, "reference");
+    const int failed = facts_truth_renew(r->truth);
+    facts_runs_say(r, "exec");
+    return facts_runs_has_truth(r, failed);
+}
+
+/* A forward that is wrong is found by its own cases: here it would hide the backward. */
+static bool refuse_forward(facts_runs *r, bool *refused)
+{
+    bool kept = true;
+    *refused = false;
+    if (!r->forward || !facts_may_do_without_forward(r->problem))
+        return true;
+    facts_runs_say(r, "reference");
+    const int failed = facts_truth_keep_own(r->truth, &kept);
+    facts_runs_say(r, "exec");
+    if (!facts_runs_has_truth(r, failed))
+        return false;
+    if (kept)
+        return true;
+    *refused = true;
+    r->out->own_forward = false;
+    snprintf(r->out->no_forward, sizeof r->out->no_forward, "its forward gave another O or other Stats");
+    fattn_plan_destroy(r->forward);
+    r->forward = NULL;
+    r->call = facts_call_now(r);
+    return true;
+}
+
+/* Over poison A; once more with the reference's O and Stats where those of the forward cannot be used. */
+bool facts_runs_first(facts_runs *r)
+{
+    bool again;
+    if (!facts_runs_once(r, &r->call, FACTS_PATTERN_A) || !refuse_forward(r, &again))
+        return false;
+    if (again) {
+        r->made = 0;
+        memset(r->overrun, 0, sizeof r->overrun);
+        return facts_runs_once(r, &r->call, FACTS_PATTERN_A);
+    }
+    return renew_truth(r);
+}
