@@ -106,7 +106,7 @@ class Claim:
 
     def refused(self, name, places):
         """The places where the rule refuses a case."""
-        key = (name, id(places))
+        key = (name, places)
         if key not in self._refused:
             get = get_of(name)
             found = 0
