@@ -54,6 +54,12 @@ def parse(name):
     return said
 
 
+def renamed(name, **more):
+    """The name with other values of some keys, in the order of names."""
+    said = {**parse(name), **more}
+    return " ".join(f"{key}={said[key]}" for key in defaults() if key in said)
+
+
 @lru_cache(maxsize=None)
 def bare(name):
     """The name without engine=: a run with engine=all asks the same question."""

@@ -106,7 +106,7 @@ class Claim:
 
     def refused(self, name, places):
         """The places where the rule refuses a case."""
-        key = (name, id(places))
+        key = (name, places)
         if key not in self._refused:
             get = get_of(name)
             found = 0
@@ -341,8 +341,8 @@ def load(words, folder):
 
 def asked(name, measured):
     """A case as it is asked: the backend as it is and, where it runs, every engine offered."""
-    said = {**({"engine": "all"} if measured else {}), **cases.parse(name), "guards": "off"}
-    return " ".join(f"{key}={said[key]}" for key in cases.defaults() if key in said)
+    every = {"engine": "all"} if measured and "engine" not in cases.parse(name) else {}
+    return cases.renamed(name, guards="off", **every)
 
 
 def collect(claims, chosen, places, measured, where="", known=None):

@@ -366,8 +366,8 @@ int facts_command_bisect(const facts_invocation *call)
     if (status == FACTS_EXIT_OK)
         status = bisect(b);
     if (status == FACTS_EXIT_OK) {
-        facts_bisection_print(b);
-        status = exit_code(b);
+        status = facts_bisection_print(b);
+        status = status == FACTS_EXIT_OK ? exit_code(b) : status;
     }
     facts_intern_free(b->values);
     free(b->at);

@@ -1,9 +1,7 @@
 /* facts fuzz: cases drawn over all axes, asked, judged; what fails is confirmed, shrunk and written down once. */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <xxhash.h>
 
 #include "case/words/text_file.h"

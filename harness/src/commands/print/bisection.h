@@ -37,7 +37,8 @@ typedef struct facts_bisection {
 
 /* "9.25.1". */
 const char *facts_bisection_version(const facts_bisection *b, size_t version);
-/* The answer for people, or with --json one object an edge and a last one for the whole. */
-void facts_bisection_print(const facts_bisection *b);
+/* The answer for people, or with --json one object an edge and a last one for the whole, by the report package. Returns its exit
+ * code. */
+int facts_bisection_print(const facts_bisection *b);
 
 #endif
