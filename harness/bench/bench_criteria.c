@@ -53,11 +53,11 @@ int main(int argc, char **argv)
             return 2;
         }
     }
-    char error[512];
+    facts_error error = { 0 };
     facts_comparison c;
-    int status = facts_compare(&c, quick, seed, error);
+    int status = facts_compare(&c, quick, seed, &error);
     if (status != 0) {
-        fprintf(stderr, "bench_criteria: %s\n", status == ENOMEM ? "out of memory" : error);
+        fprintf(stderr, "bench_criteria: %s\n", status == ENOMEM ? "out of memory" : error.text);
         return status == EINVAL ? 2 : 3;
     }
     print_head(&c);

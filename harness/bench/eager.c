@@ -5,11 +5,6 @@
 
 #include "flash/flash_head.h"
 
-static double or_1(double x)
-{
-    return x > 0.0 || x < 0.0 ? x : 1.0;
-}
-
 /* One row: Q scaled and cast first, then the product, bias, softmax and P V, each cast. */
 static double row_error(const facts_scene *x, const facts_head *h, int64_t i, double *s)
 {

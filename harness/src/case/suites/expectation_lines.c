@@ -7,19 +7,18 @@
 #include "case/words/case_text.h"
 #include "case/words/text_file.h"
 #include "case/words/verdict.h"
-#include "field.h"
+#include "file_lines.h"
 
 typedef struct entry {
     facts_deviation shown;
     facts_predicate *where;
-    char *text;    /* the line, cut at its fields: what `shown` points into */
     bool left_out; /* by facts_deviations_choose */
 } entry;
 
 struct facts_deviations {
     entry *entries;
     size_t count;
-    char **texts; /* names of files and of suites */
+    char **texts; /* what the entries point into */
     size_t text_count;
 };
 
@@ -33,24 +32,16 @@ static int two_digits(const char *text)
     return (text[0] - '0') * 10 + (text[1] - '0');
 }
 
-static bool is_date(const char *text)
+static bool is_date(facts_span text)
 {
     static const char form[] = "dddd-dd-dd";
-    for (size_t i = 0; i < sizeof form; i++) {
-        bool digit = text[i] >= '0' && text[i] <= '9';
-        if (form[i] == 'd' ? !digit : text[i] != form[i])
+    for (size_t i = 0; i < sizeof form - 1; i++) {
+        bool digit = i < text.length && text.at[i] >= '0' && text.at[i] <= '9';
+        if (form[i] == 'd' ? !digit : text.at[i] != form[i])
             return false;
     }
-    int month = two_digits(text + 5), day = two_digits(text + 8);
-    return month >= 1 && month <= 12 && day >= 1 && day <= 31;
-}
-
-static bool is_verdict(facts_span text, facts_nearest *nearest)
-{
-    *nearest = facts_nearest_start(text);
-    for (facts_verdict v = 0; v < FACTS_VERDICT_COUNT; v++)
-        facts_nearest_offer(nearest, facts_verdict_name(v), strlen(facts_verdict_name(v)));
-    return facts_verdict_read(text) < FACTS_VERDICT_COUNT;
+    int month = two_digits(text.at + 5), day = two_digits(text.at + 8);
+    return text.length == sizeof form - 1 && month >= 1 && month <= 12 && day >= 1 && day <= 31;
 }
 
 bool facts_deviation_names(const facts_deviation *d, const char *verdict)
@@ -62,96 +53,56 @@ bool facts_deviation_names(const facts_deviation *d, const char *verdict)
     return found;
 }
 
+/* A file while it is read. */
+typedef struct reader {
+    facts_deviations *list;
+    facts_lines in;
+    const char *suites; /* of the lines that follow; "": all */
+} reader;
+
 /* One verdict, or some of which any may come: wrong/nan. */
-static bool check_verdicts(const entry *e, facts_error *error)
+static bool check_verdicts(const reader *r, facts_span rest)
 {
     char quote[FACTS_QUOTE_MAX], hint[FACTS_QUOTE_MAX];
-    const facts_deviation *d = &e->shown;
-    facts_nearest nearest;
-    facts_span rest = facts_span_of(d->verdict);
     do {
         facts_span word = facts_span_cut(&rest, '/');
-        if (!is_verdict(word, &nearest))
-            return facts_fail_at(error, d->file, d->line, (int)(word.at - e->text) + 1, "%s is not a verdict%s",
-                                 facts_quote(quote, word), facts_nearest_hint(&nearest, hint));
+        facts_nearest nearest = facts_nearest_start(word);
+        for (facts_verdict v = 0; v < FACTS_VERDICT_COUNT; v++)
+            facts_nearest_offer(&nearest, facts_verdict_name(v), strlen(facts_verdict_name(v)));
+        if (facts_verdict_read(word) == FACTS_VERDICT_COUNT)
+            return facts_lines_fail(&r->in, word.at, "%s is not a verdict%s", facts_quote(quote, word),
+                                    facts_nearest_hint(&nearest, hint));
     } while (rest.length > 0);
     return true;
 }
 
-/* Takes the first word off a text, in place. */
-static char *first_word(char **rest)
+/* Takes the last word off a text; it is empty when the text has no other. */
+static facts_span last_word(facts_span *text)
 {
-    char *start = *rest + strspn(*rest, " \t");
-    char *end = start + strcspn(start, " \t");
-    *rest = *end == '\0' ? end : end + 1;
-    *end = '\0';
-    return start;
-}
-
-/* Takes the last word off a text, in place; "" when there is none. */
-static char *last_word(char *text)
-{
-    size_t end = strlen(text);
-    while (end > 0 && strchr(" \t\r", text[end - 1]) != NULL)
-        text[--end] = '\0';
-    size_t start = end;
-    while (start > 0 && strchr(" \t", text[start - 1]) == NULL)
+    size_t start = text->length;
+    while (start > 0 && !facts_is_blank(text->at[start - 1]))
         start--;
-    if (start > 0)
-        text[start - 1] = '\0';
-    return start > 0 ? text + start : text + end;
+    if (start == 0)
+        return (facts_span){ text->at + text->length, 0 };
+    facts_span word = { text->at + start, text->length - start };
+    text->length = start;
+    *text = facts_span_trim(*text);
+    return word;
 }
 
-/* A # at the start or after a blank begins the note; inside a word it is a letter (owner/project#12). */
-static char *cut_note(char *text)
+/* What stands behind the # of a line, whose text before it is given. */
+static facts_span note_of(facts_span line)
 {
-    for (char *at = text; *at != '\0'; at++) {
-        if (*at == '#' && (at == text || at[-1] == ' ' || at[-1] == '\t')) {
-            *at = '\0';
-            return at + 1 + strspn(at + 1, " \t");
-        }
-    }
-    return text + strlen(text);
-}
-
-static bool read_entry(entry *e, const char *file, int line, const char *suites, facts_error *error)
-{
-    char quote[FACTS_QUOTE_MAX], *rest = e->text;
-    facts_deviation *d = &e->shown;
-    *d = (facts_deviation){ .note = cut_note(e->text), .suites = suites, .file = file, .line = line };
-    d->date = first_word(&rest);
-    char *verdict = first_word(&rest);
-    size_t length = strlen(verdict);
-    d->sometimes = length > 1 && verdict[length - 1] == '?';
-    if (d->sometimes)
-        verdict[length - 1] = '\0';
-    d->verdict = verdict;
-    if (!is_date(d->date))
-        return facts_fail_at(error, file, line, 1, "%s is not a date; DATE VERDICT PREDICATE LINK # note",
-                             facts_quote(quote, facts_span_of(d->date)));
-    if (!check_verdicts(e, error))
-        return false;
-    d->link = last_word(rest);
-    if (strchr(d->link, '/') == NULL)
-        return facts_fail_at(error, file, line, (int)(d->link - e->text) + 1,
-                             "the last word must be a link (owner/project#12 or an address)");
-    d->where = rest + strspn(rest, " \t");
-    d->column = (int)(d->where - e->text) + 1;
-    facts_error inner = { 0 };
-    facts_predicate *where = NULL;
-    if (facts_predicate_parse(&where, d->where, &inner)) {
-        e->where = where;
-        return true;
-    }
-    const char *sentence = strchr(inner.text, ' ');
-    return facts_fail_at(error, file, line, (int)(d->where - e->text) + inner.column, "%s",
-                         sentence != NULL ? sentence + 1 : inner.text);
+    facts_span rest = facts_span_of(line.at + line.length);
+    rest = facts_span_cut(&rest, '\n');
+    facts_span_cut(&rest, '#');
+    return facts_span_trim(rest);
 }
 
 /* A copy that lives as long as the list; NULL: no memory. */
 static const char *keep(facts_deviations *list, facts_span text)
 {
-    char **texts = realloc(list->texts, (list->text_count + 1) * sizeof *texts), *copy = strndup(text.at, text.length);
+    char **texts = facts_grow(list->texts, list->text_count, sizeof *texts), *copy = strndup(text.at, text.length);
     if (texts != NULL)
         list->texts = texts;
     if (texts == NULL || copy == NULL) {
@@ -161,64 +112,77 @@ static const char *keep(facts_deviations *list, facts_span text)
     return texts[list->text_count++] = copy;
 }
 
+static bool read_entry(reader *r, facts_span line)
+{
+    char quote[FACTS_QUOTE_MAX];
+    facts_deviations *list = r->list;
+    facts_span where = line, date = facts_span_word(&where), verdict = facts_span_word(&where), link;
+    bool sometimes = verdict.length > 1 && verdict.at[verdict.length - 1] == '?';
+    verdict.length -= sometimes ? 1 : 0;
+    if (!is_date(date))
+        return facts_lines_fail(&r->in, date.at, "%s is not a date; DATE VERDICT PREDICATE LINK # note", facts_quote(quote, date));
+    if (!check_verdicts(r, verdict))
+        return false;
+    where = facts_span_trim(where);
+    link = last_word(&where);
+    if (link.length == 0 || memchr(link.at, '/', link.length) == NULL)
+        return facts_lines_fail(&r->in, link.at, "the last word must be a link (owner/project#12 or an address)");
+    entry *entries = facts_grow(list->entries, list->count, sizeof *entries), e = { .left_out = false };
+    if (entries == NULL)
+        return facts_lines_fail(&r->in, NULL, "no memory");
+    list->entries = entries;
+    if (!facts_lines_predicate(&r->in, where, "", &e.where))
+        return false;
+    e.shown = (facts_deviation){ .date = keep(list, date),
+                                 .verdict = keep(list, verdict),
+                                 .where = keep(list, where),
+                                 .link = keep(list, link),
+                                 .note = keep(list, note_of(line)),
+                                 .suites = r->suites,
+                                 .file = r->in.where,
+                                 .line = r->in.line,
+                                 .column = (int)(where.at - r->in.start) + 1,
+                                 .sometimes = sometimes };
+    entries[list->count++] = e;
+    const facts_deviation *d = &e.shown;
+    return (d->date && d->verdict && d->where && d->link && d->note) || facts_lines_fail(&r->in, NULL, "no memory");
+}
+
 /* What follows `suites:`, its blanks made one. */
-static bool read_suites(facts_deviations *list, facts_span text, const char **suites, const char *file, int line,
-                        facts_error *error)
+static bool read_suites(reader *r, facts_span text)
 {
     char words[512] = "", quote[FACTS_QUOTE_MAX];
     size_t used = 0;
-    facts_span word, rest = text;
-    while ((word = facts_span_word(&rest)).length > 0 && word.at[0] != '#') {
+    facts_span word;
+    while ((word = facts_span_word(&text)).length > 0) {
         if (used + word.length + 2 > sizeof words)
-            return facts_fail_at(error, file, line, 1, "more suites than a line may name");
+            return facts_lines_fail(&r->in, NULL, "more suites than a line may name");
         for (size_t i = 0; i < word.length; i++)
             if (strchr("abcdefghijklmnopqrstuvwxyz0123456789_-./", word.at[i]) == NULL)
-                return facts_fail_at(error, file, line, (int)(strlen("suites:") + (size_t)(word.at - text.at)) + 1,
-                                     "%s is no name of a suite", facts_quote(quote, word));
+                return facts_lines_fail(&r->in, word.at, "%s is no name of a suite", facts_quote(quote, word));
         used += (size_t)snprintf(words + used, sizeof words - used, "%s%.*s", used > 0 ? " " : "", (int)word.length, word.at);
     }
     if (used == 0)
-        return facts_fail_at(error, file, line, 1, "suites: takes names of suites, such as regress surface, or all");
-    *suites = strcmp(words, "all") == 0 ? "" : keep(list, facts_span_of(words));
-    return *suites != NULL || facts_fail_at(error, file, line, 1, "no memory");
+        return facts_lines_fail(&r->in, NULL, "suites: takes names of suites, such as regress surface, or all");
+    r->suites = strcmp(words, "all") == 0 ? "" : keep(r->list, facts_span_of(words));
+    return r->suites != NULL || facts_lines_fail(&r->in, NULL, "no memory");
 }
 
-static bool add_line(facts_deviations *list, facts_span text, const char **suites, const char *file, int line, facts_error *error)
+static bool read_line(void *context, facts_span line)
 {
     static const char head[] = "suites:";
-    if (text.length >= strlen(head) && memcmp(text.at, head, strlen(head)) == 0)
-        return read_suites(list, (facts_span){ text.at + strlen(head), text.length - strlen(head) }, suites, file, line, error);
-    entry *entries = realloc(list->entries, (list->count + 1) * sizeof *entries);
-    if (entries == NULL)
-        return facts_fail_at(error, file, line, 1, "no memory");
-    list->entries = entries;
-    entry e = { .text = strndup(text.at, text.length) };
-    if (e.text == NULL)
-        return facts_fail_at(error, file, line, 1, "no memory");
-    char *trimmed = e.text + strspn(e.text, " \t\r");
-    if (*trimmed == '\0' || *trimmed == '#') {
-        free(e.text);
-        return true;
-    }
-    if (!read_entry(&e, file, line, *suites, error)) {
-        free(e.text);
-        return false;
-    }
-    entries[list->count++] = e;
-    return true;
+    const size_t letters = strlen(head);
+    if (line.length >= letters && memcmp(line.at, head, letters) == 0)
+        return read_suites(context, (facts_span){ line.at + letters, line.length - letters });
+    return read_entry(context, line);
 }
 
 bool facts_deviations_read(facts_deviations *list, const char *text, const char *file, facts_error *error)
 {
-    const char *name = keep(list, facts_span_of(file)), *suites = "";
-    if (name == NULL)
+    reader r = { .list = list, .in = { .where = keep(list, facts_span_of(file)), .error = error }, .suites = "" };
+    if (r.in.where == NULL)
         return facts_fail_at(error, file, 1, 1, "no memory");
-    facts_span rest = facts_span_of(text);
-    for (int line = 1; rest.length > 0; line++) {
-        if (!add_line(list, facts_span_cut(&rest, '\n'), &suites, name, line, error))
-            return false;
-    }
-    return true;
+    return facts_lines_each(&r.in, text, read_line, &r);
 }
 
 bool facts_deviations_load(facts_deviations *list, const char *folder, facts_error *error)
@@ -296,10 +260,8 @@ void facts_deviations_destroy(facts_deviations *list)
 {
     if (list == NULL)
         return;
-    for (size_t i = 0; i < list->count; i++) {
+    for (size_t i = 0; i < list->count; i++)
         facts_predicate_destroy(list->entries[i].where);
-        free(list->entries[i].text);
-    }
     for (size_t i = 0; i < list->text_count; i++)
         free(list->texts[i]);
     free(list->entries);
