@@ -18,12 +18,6 @@ static void judged(facts_runs *r, fattn_status status, double since)
     r->out->judge_ms += (facts_runs_now_us() - since) * 1e-3;
 }
 
-static void judge_first(facts_runs *r)
-{
-    const double since = facts_runs_now_us();
-    judged(r, facts_judging_all(r->out->judgement, r->out->bits, r->truth), since);
-}
-
 /* Of the elements that differ, those that do by more than the order of a sum: dQ may be summed by atomics, and dBias over the
  * batch, unless the case asks for the same bits. */
 static int64_t unlike(facts_runs *r, facts_tensor_id id, int64_t different, int64_t at[4])
@@ -171,7 +165,8 @@ static void judge_rate(facts_runs *r)
 void facts_runs_judge(facts_runs *r)
 {
     facts_runs_say(r, "judge");
-    judge_first(r);
+    const double since = facts_runs_now_us();
+    judged(r, facts_judging_all(r->out->judgement, r->out->bits, r->truth), since);
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
         if (facts_tensor_is_output(r->problem, id))
             r->out->verdict = facts_verdict_worse(r->out->verdict, verdict_of(r, id));

@@ -124,17 +124,17 @@ static void plan_blocks(facts_memory *m)
 /* One launch of each kernel fills everything on the GPU. */
 fattn_status facts_memory_fill(facts_memory *m, facts_error *error)
 {
-    fattn_status status = FATTN_OK, ended = FATTN_OK;
+    fattn_status status = FATTN_OK;
     if (m->gpu)
         facts_gpu_together_begin(m->gpu);
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT && status == FATTN_OK; id++)
         if (m->block[id].tensors && !m->block[id].output)
-            status = m->side->fill(m, id, error);
-    if (m->gpu)
-        ended = facts_gpu_together_end(m->gpu);
-    if (status == FATTN_OK && ended != FATTN_OK)
-        facts_fail(error, "%s", facts_gpu_error(m->gpu));
-    return status == FATTN_OK ? ended : status;
+            status = m->side->fill(m, id);
+    const fattn_status ended = m->gpu ? facts_gpu_together_end(m->gpu) : FATTN_OK;
+    status = status == FATTN_OK ? ended : status;
+    if (status != FATTN_OK)
+        facts_fail(error, "%s", m->gpu ? facts_gpu_error(m->gpu) : "no memory for the tensors of this case");
+    return status;
 }
 
 /* Where everything is on a GPU, what lies around a workspace alone is read here. */

@@ -11,7 +11,7 @@ struct facts_side {
     /* Its image and its own bytes. */
     fattn_status (*begin)(facts_memory *memory, facts_tensor_id owner, facts_error *error);
     /* The data of an input. On the GPU the data is there after facts_gpu_together_end. */
-    fattn_status (*fill)(facts_memory *memory, facts_tensor_id owner, facts_error *error);
+    fattn_status (*fill)(facts_memory *memory, facts_tensor_id owner);
     void (*end)(facts_memory *memory, facts_tensor_id owner);
     /* An input becomes an output. */
     fattn_status (*produce)(facts_memory *memory, facts_tensor_id owner);

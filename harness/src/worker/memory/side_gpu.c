@@ -36,7 +36,7 @@ static bool has_gaps(const facts_memory *m, facts_tensor_id owner)
     return m->block[owner].tensors != 1u << owner || facts_memory_is_given(owner) || facts_is_mx(t->dtype) || !is_dense(t);
 }
 
-static fattn_status fill_block(facts_memory *m, facts_tensor_id owner)
+static fattn_status fill(facts_memory *m, facts_tensor_id owner)
 {
     const facts_problem *p = m->problem;
     facts_block *block = &m->block[owner];
@@ -49,14 +49,6 @@ static fattn_status fill_block(facts_memory *m, facts_tensor_id owner)
     return FATTN_OK;
 }
 
-/* The status, with the sentence of a failure in `error`. */
-static fattn_status told(facts_memory *m, fattn_status status, facts_error *error)
-{
-    if (status != FATTN_OK)
-        facts_fail(error, "%s", facts_gpu_error(m->gpu));
-    return status;
-}
-
 static fattn_status begin(facts_memory *m, facts_tensor_id owner, facts_error *error)
 {
     facts_block *block = &m->block[owner];
@@ -65,12 +57,10 @@ static fattn_status begin(facts_memory *m, facts_tensor_id owner, facts_error *e
     if (!facts_image_measure(&block->image, list.at, count))
         return facts_fail_as(FATTN_INTERNAL, error, "%s: the tensor reaches outside its storage", facts_tensor_word(owner));
     block->lead = (ALIGNMENT - block->image.front % ALIGNMENT) % ALIGNMENT;
-    return told(m, facts_gpu_make(m->gpu, &block->kept, block->image.bytes), error);
-}
-
-static fattn_status fill(facts_memory *m, facts_tensor_id owner, facts_error *error)
-{
-    return told(m, fill_block(m, owner), error);
+    fattn_status status = facts_gpu_make(m->gpu, &block->kept, block->image.bytes);
+    if (status != FATTN_OK)
+        facts_fail(error, "%s", facts_gpu_error(m->gpu));
+    return status;
 }
 
 static void end(facts_memory *m, facts_tensor_id owner)

@@ -31,7 +31,7 @@ static fattn_status no_memory(facts_error *error)
     return facts_fail_as(FATTN_NO_MEMORY, error, "no memory for the tensors of this case");
 }
 
-static fattn_status fill(facts_memory *m, facts_tensor_id owner, facts_error *error)
+static fattn_status fill(facts_memory *m, facts_tensor_id owner)
 {
     const facts_problem *p = m->problem;
     facts_block *block = &m->block[owner];
@@ -39,7 +39,7 @@ static fattn_status fill(facts_memory *m, facts_tensor_id owner, facts_error *er
     facts_fill_gaps(p, block->image.dtype, storage, block->image.elements);
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
         if (!facts_memory_is_given(id) && (block->tensors >> id & 1) && !facts_fill_tensor(p, id, storage))
-            return no_memory(error);
+            return FATTN_NO_MEMORY;
     return FATTN_OK;
 }
 
