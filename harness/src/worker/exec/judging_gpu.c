@@ -1,10 +1,10 @@
-/* Kernels judge the answers whose expected values are on the GPU. Questions about several tensors, and about lies in their place,
- * share one wait. The other answers, statistics, are judged on the host: their expected values are there. */
+/* Kernels judge the answers. Questions about several tensors, and about lies in their place, share one wait. */
 #include <stdlib.h>
 
 #include "judging_side.h"
 #include "numbers/fill/seen.h"
 #include "worker/gpu/try.h"
+#include "worker/memory/due.h"
 #include "worker/memory/slabs.h"
 
 #define A FACTS_PATTERN_A
@@ -14,11 +14,6 @@ _Static_assert(sizeof(facts_due) == sizeof(int32_t), "kernels read facts_due as 
 static const int32_t *due_of(const facts_truth *t, facts_tensor_id id)
 {
     return (const int32_t *)t->expectation.due[id];
-}
-
-static bool is_there(const facts_truth *t, facts_tensor_id id)
-{
-    return t->expectation.answer[id].want && t->expectation.answer[id].at;
 }
 
 static facts_part whole_of(const facts_tensor *tensor, const facts_rule *rule)
@@ -37,6 +32,7 @@ typedef struct question {
     facts_tensor there;
     facts_rule rule;
     facts_judged_slice *slices;
+    facts_lent lent;
 } question;
 
 /* Questions that one wait answers. */
@@ -72,6 +68,8 @@ static fattn_status ask(batch *b, facts_tensor_id id, const facts_rule *rule, fa
                         .part = part ? *part : whole_of(&here, rule),
                         .weights = part ? (facts_judged_rows){ .channels = here.dim[3] } : facts_judge_weights(&here, rule) };
     b->count++;
+    if (!t->expectation.answer[id].at)
+        TRY(facts_due_lend(&q->lent, t->memory.gpu, &a->part, (size_t)(here.dim[0] * here.dim[1] * here.dim[2] * here.dim[3])));
     q->slices = malloc((size_t)(a->part.batches * a->part.heads + 1) * sizeof *q->slices);
     a->out = q->slices;
     return q->slices ? FATTN_OK : FATTN_NO_MEMORY;
@@ -84,8 +82,10 @@ static fattn_status answer(batch *b)
 
 static void leave(batch *b)
 {
-    for (size_t n = 0; b && n < b->count; n++)
+    for (size_t n = 0; b && n < b->count; n++) {
+        facts_due_return(&b->of[n].lent, b->truth->memory.gpu);
         free(b->of[n].slices);
+    }
     free(b);
 }
 
@@ -190,10 +190,10 @@ static fattn_status bits_of(uint64_t *out, facts_truth *t, facts_tensor_id id)
 
 static fattn_status judge_or_ask(facts_judgement *out, uint64_t *bits, batch *b, facts_tensor_id id)
 {
-    if (is_there(b->truth, id)) {
-        const facts_rule rule = facts_expectation_rule(&b->truth->expectation, id, A);
+    facts_rule rule;
+    TRY(facts_judging_rule(&rule, b->truth, id, A));
+    if (rule.expected.want)
         return ask(b, id, &rule, FACTS_LIE_COUNT, NULL);
-    }
     TRY(facts_judging_host.one(out, b->truth, id, A));
     return bits_of(bits, b->truth, id);
 }
@@ -203,7 +203,7 @@ static fattn_status ask_all(facts_judgement out[FACTS_TENSOR_COUNT], uint64_t bi
     facts_truth *t = b->truth;
     const facts_problem *p = t->memory.problem;
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT && !t->weighed; id++) {
-        if (facts_judging_can_tell(p, id) && is_there(t, id))
+        if (facts_judging_can_tell(p, id) && t->expectation.answer[id].want && t->expectation.answer[id].at)
             TRY(tell_first(b, id));
         else if (facts_judging_can_tell(p, id))
             facts_judging_weigh(t, id);
@@ -246,10 +246,11 @@ static fattn_status judge_slabs(facts_judgement out[FACTS_TENSOR_COUNT], uint64_
 
 static fattn_status one(facts_judgement *out, facts_truth *t, facts_tensor_id id, facts_pattern pattern)
 {
+    facts_rule rule;
     if (t->slabs)
         return facts_slabs_judge(out, t, id, pattern);
-    const facts_rule rule = facts_expectation_rule(&t->expectation, id, pattern);
-    return is_there(t, id) ? judge_there(out, t, id, &rule, FACTS_LIE_COUNT) : facts_judging_host.one(out, t, id, pattern);
+    TRY(facts_judging_rule(&rule, t, id, pattern));
+    return rule.expected.want ? judge_there(out, t, id, &rule, FACTS_LIE_COUNT) : facts_judging_host.one(out, t, id, pattern);
 }
 
 static fattn_status all(facts_judgement out[FACTS_TENSOR_COUNT], uint64_t bits[FACTS_TENSOR_COUNT], facts_truth *t)

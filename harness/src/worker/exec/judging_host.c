@@ -9,8 +9,7 @@
 #include "numbers/fill/seen.h"
 #include "worker/gpu/try.h"
 
-/* The expected Max and Sum_exp depend on the Max of that run, where both are wanted. */
-static fattn_status rule_of(facts_rule *out, facts_truth *t, facts_tensor_id id, facts_pattern pattern)
+fattn_status facts_judging_rule(facts_rule *out, facts_truth *t, facts_tensor_id id, facts_pattern pattern)
 {
     const facts_problem *p = t->memory.problem;
     if ((id == FACTS_TENSOR_MAX || id == FACTS_TENSOR_SUM_EXP) && p->tensor[FACTS_TENSOR_MAX].present) {
@@ -42,7 +41,7 @@ static fattn_status one(facts_judgement *out, facts_truth *t, facts_tensor_id id
     const facts_tensor tensor = facts_tensor_seen(p, id);
     const void *storage = facts_memory_storage(&t->memory, id, pattern);
     facts_rule rule;
-    TRY(rule_of(&rule, t, id, pattern));
+    TRY(facts_judging_rule(&rule, t, id, pattern));
     if (!storage)
         return FATTN_NO_MEMORY;
     *out = id == FACTS_TENSOR_RNG_DUMP ? facts_judge_keep(p, storage, t->keep.here, pattern)

@@ -16,6 +16,8 @@ typedef struct facts_judging_side {
 /* The GPU's side asks the host's for tensors whose expected values are on the host. */
 extern const facts_judging_side facts_judging_host, facts_judging_gpu;
 
+/* The rule for the answer over `pattern`. The expected Max and Sum_exp depend on the Max of that run where both are wanted. */
+fattn_status facts_judging_rule(facts_rule *out, facts_truth *truth, facts_tensor_id id, facts_pattern pattern);
 /* Can wrong answers of this tensor be detected at all? Only in dense data, and not where every right answer is zero. */
 bool facts_judging_can_tell(const facts_problem *problem, facts_tensor_id id);
 /* Sets truth->untrusted[id] from expected values on the host. */

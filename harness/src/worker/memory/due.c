@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "worker/gpu/try.h"
+
 /* One array of a tensor; NULL stays NULL. */
 static bool fetch(double **out, const facts_truth *truth, const double *from, size_t count)
 {
@@ -35,4 +37,22 @@ void facts_due_leave(facts_answer *answer, const facts_truth *truth, facts_tenso
         free(answer->bound);
     }
     *answer = (facts_answer){ 0 };
+}
+
+fattn_status facts_due_lend(facts_lent *out, facts_gpu *gpu, facts_part *part, size_t count)
+{
+    const size_t bytes = count * sizeof(double);
+    TRY(facts_gpu_make(gpu, &out->want, bytes));
+    TRY(facts_gpu_make(gpu, &out->bound, bytes));
+    TRY(facts_gpu_send(gpu, out->want, part->want, bytes));
+    TRY(facts_gpu_send(gpu, out->bound, part->bound, bytes));
+    part->want = out->want;
+    part->bound = out->bound;
+    return FATTN_OK;
+}
+
+void facts_due_return(facts_lent *lent, facts_gpu *gpu)
+{
+    facts_gpu_free(gpu, lent->want);
+    facts_gpu_free(gpu, lent->bound);
 }

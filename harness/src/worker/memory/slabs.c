@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "case/problem/huge.h"
+#include "due.h"
 #include "numbers/expect/expect_big.h"
 #include "numbers/fill/oracle_view.h"
 #include "numbers/fill/recipe.h"
@@ -293,18 +294,11 @@ static fattn_status judge_part(court *c, const slab *x, facts_tensor_id id, cons
     facts_part part = {
         .batches = 1, .heads = tensor.dim[1], .row_count = rows, .want = a->want, .sigma = a->sigma, .bound = a->bound
     };
-    void *want = NULL, *bound = NULL;
+    facts_lent lent = { 0 };
     fattn_status status = FATTN_OK;
     part.rows = !sampled ? NULL : is_keyed(id) ? t->slabs->sample.keys : t->slabs->sample.rows;
-    if (!a->at) { /* statistics are here */
-        const size_t bytes = (size_t)(count * tensor.dim[3]) * sizeof(double);
-        status = facts_gpu_make(gpu, &want, bytes);
-        status = status != FATTN_OK ? status : facts_gpu_make(gpu, &bound, bytes);
-        status = status != FATTN_OK ? status : facts_gpu_send(gpu, want, a->want, bytes);
-        status = status != FATTN_OK ? status : facts_gpu_send(gpu, bound, a->bound, bytes);
-        part.want = want;
-        part.bound = bound;
-    }
+    if (!a->at) /* statistics are on the host */
+        status = facts_due_lend(&lent, gpu, &part, (size_t)(count * tensor.dim[3]));
     facts_rule rule = rule_of(c, id, a);
     const facts_bar bar = facts_judge_bar(&p->tensor[id], &rule);
     const int32_t *due = (const int32_t *)t->expectation.due[id] + x->b * p->tensor[id].dim[2];
@@ -321,8 +315,7 @@ static fattn_status judge_part(court *c, const slab *x, facts_tensor_id id, cons
         status = facts_gpu_fetch(gpu, c->at[id].nu + at, a->nu, (size_t)count * sizeof *a->nu);
         status = status != FATTN_OK ? status : facts_gpu_fetch(gpu, c->at[id].neff + at, a->neff, (size_t)count * sizeof *a->neff);
     }
-    facts_gpu_free(gpu, want);
-    facts_gpu_free(gpu, bound);
+    facts_due_return(&lent, gpu);
     return status;
 }
 
