@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "bisection.h"
+#include "commands/session/report_package.h"
 #include "record/text.h"
 
 const char *facts_bisection_version(const facts_bisection *b, size_t version)

@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# mutants.sh [PATTERN]: plants each mistake of ci/mutants.list (those whose line contains PATTERN), one at a time, in a copy of the sources; builds the
+# named test program there and runs it. A mistake that no test shows is a gap in the tests. Needs a build of the tests: ./facts test -R harness_case.
+# Exit: 0 each mistake was shown; 1 one was missed, or its text is no longer in the file; 3 nothing could be built.
+set -uo pipefail
+home=$(cd -- "$(dirname -- "$0")/.." && pwd)
+copy=$home/build/mutants
+worst=0
+
+trim() { local text=$1; text=${text#"${text%%[![:space:]]*}"}; printf '%s' "${text%"${text##*[![:space:]]}"}"; }
+
+plant() { # FILE FROM TO: the first place of FROM
+    FROM=$2 TO=$3 python3 - "$1" <<'END'
+import os, pathlib, sys
+path = pathlib.Path(sys.argv[1])
+text = path.read_text()
+if os.environ["FROM"] not in text:
+    sys.exit(1)
+path.write_text(text.replace(os.environ["FROM"], os.environ["TO"], 1))
+END
+}
+
+mkdir -p "$copy"
+git -C "$home" ls-files -z | (cd "$home" && tar --null -T - -cf - 2>/dev/null) | tar -C "$copy" -xf - || exit 3
+mkdir -p "$copy/build"
+ln -sfn "$home/build/kernels" "$copy/build/kernels"
+[[ -f $copy/build/release/build.ninja ]] || (cd "$copy" && cmake --preset release -DFACTS_WERROR=OFF \
+    "-DFACTS_NVCC=$(sed -n 's/^FACTS_NVCC:[^=]*=//p' "$home/build/release/CMakeCache.txt")" >/dev/null) || exit 3
+
+while IFS='~' read -r file from to test; do
+    file=$(trim "$file") from=$(trim "$from") to=$(trim "$to") test=$(trim "$test")
+    program=${test%% *} filter=${test#* }
+    cp "$home/$file" "$copy/$file"
+    if ! plant "$copy/$file" "$from" "$to"; then
+        printf 'GONE    %s: %s\n' "$file" "$from"
+        worst=1
+        continue
+    fi
+    if ! cmake --build "$copy/build/release" --target "$program" >"$copy/build.log" 2>&1; then
+        tail -n 5 "$copy/build.log"
+        exit 3
+    fi
+    if FACTS_SOURCE=$home FACTS_HOME=$home FACTS_BIN=$home/build/release/bin "$copy/build/release/bin/$program" --filter "$filter" -j2 >"$copy/test.log" 2>&1; then
+        printf 'MISSED  %s: %s\n' "$file" "$to"
+        worst=1
+    else
+        printf 'shown   %s: %s  (%s)\n' "$file" "$to" "$(grep -c '^\[FAIL\]\|CRASH!' "$copy/test.log") tests"
+    fi
+    cp -p "$home/$file" "$copy/$file"
+    touch "$copy/$file"
+done < <(grep -v '^#' "$home/ci/mutants.list" | grep -F -- "${1:-}")
+exit $worst
