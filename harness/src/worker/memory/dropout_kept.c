@@ -163,7 +163,7 @@ fattn_status facts_kept_make(facts_kept *out, facts_memory *m, facts_error *erro
         return FATTN_OK;
     out->here = malloc(scores_of(p) + 1);
     if (!out->here)
-        return facts_fail_as(FATTN_NO_MEMORY, error, "no memory for what dropout keeps");
+        return (fattn_status)facts_fail_as(FATTN_NO_MEMORY, error, "no memory for what dropout keeps");
     if (p->ask.dropout_mask)
         read_bits(out->here, &p->tensor[FACTS_TENSOR_DROPOUT_MASK],
                   facts_memory_storage(m, FACTS_TENSOR_DROPOUT_MASK, FACTS_PATTERN_A));

@@ -160,7 +160,7 @@ fattn_status facts_memory_create(facts_memory *out, facts_worker *worker, const 
             TRY(out->side->begin(out, id, error));
     out->scratch = malloc(scratch_of(out));
     if (!out->scratch)
-        return facts_fail_as(FATTN_NO_MEMORY, error, "no memory for the tensors of this case");
+        return (fattn_status)facts_fail_as(FATTN_NO_MEMORY, error, "no memory for the tensors of this case");
     TRY(facts_arrays_begin(out, error));
     fattn_status status = create_set(&out->first, out, true);
     if (status != FATTN_OK)

@@ -77,7 +77,7 @@ fattn_status facts_truth_create(facts_truth *out, const facts_making *how, facts
     if (out->memory.gpu)
         out->oracle = facts_oracle_on(&out->there);
     if (out->memory.gpu && !facts_slabs_plan(&out->slabs, how->problem, how->worker->limits))
-        return facts_fail_as(FATTN_NO_MEMORY, error, "no memory for the reference");
+        return (fattn_status)facts_fail_as(FATTN_NO_MEMORY, error, "no memory for the reference");
     out->fill_ms = now_ms() - since;
     return FATTN_OK;
 }
@@ -112,11 +112,11 @@ fattn_status facts_truth_compute(facts_truth *t, const facts_truth_edit *edit, f
             (void)facts_gpu_error(gpu); /* forgets the sentence of an earlier failure, which is nobody's now */
         return FATTN_OK;
     case ENOTSUP:
-        return facts_fail_as(FATTN_INTERNAL, error, "dtype: the reference does not know this type yet");
+        return (fattn_status)facts_fail_as(FATTN_INTERNAL, error, "dtype: the reference does not know this type yet");
     case EIO:
-        return facts_fail_as(FATTN_DEVICE_FAULT, error, "%s", gpu ? facts_gpu_error(gpu) : "");
+        return (fattn_status)facts_fail_as(FATTN_DEVICE_FAULT, error, "%s", gpu ? facts_gpu_error(gpu) : "");
     default:
-        return facts_fail_as(FATTN_NO_MEMORY, error, "no memory for the reference");
+        return (fattn_status)facts_fail_as(FATTN_NO_MEMORY, error, "no memory for the reference");
     }
 }
 

@@ -32,7 +32,7 @@ fattn_status facts_arrays_begin(facts_memory *m, facts_error *error)
             continue;
         m->array[id] = calloc(2, bytes_of(m, id));
         if (!m->array[id])
-            return facts_fail_as(FATTN_NO_MEMORY, error, "no memory for the arrays of this case");
+            return (fattn_status)facts_fail_as(FATTN_NO_MEMORY, error, "no memory for the arrays of this case");
         if (!m->problem->array[id].output)
             facts_array_fill(m->problem, id, m->array[id]);
     }

@@ -55,7 +55,7 @@ static fattn_status begin(facts_memory *m, facts_tensor_id owner, facts_error *e
     facts_list list;
     const size_t count = facts_memory_list(m, owner, true, &list);
     if (!facts_image_measure(&block->image, list.at, count))
-        return facts_fail_as(FATTN_INTERNAL, error, "%s: the tensor reaches outside its storage", facts_tensor_word(owner));
+        return (fattn_status)facts_fail_as(FATTN_INTERNAL, error, "%s: the tensor reaches outside its storage", facts_tensor_word(owner));
     block->lead = (ALIGNMENT - block->image.front % ALIGNMENT) % ALIGNMENT;
     fattn_status status = facts_gpu_make(m->gpu, &block->kept, block->image.bytes);
     if (status != FATTN_OK)

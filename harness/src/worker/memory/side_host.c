@@ -28,7 +28,7 @@ static void free_bytes(unsigned char *bytes, const facts_block *block)
 
 static fattn_status no_memory(facts_error *error)
 {
-    return facts_fail_as(FATTN_NO_MEMORY, error, "no memory for the tensors of this case");
+    return (fattn_status)facts_fail_as(FATTN_NO_MEMORY, error, "no memory for the tensors of this case");
 }
 
 static fattn_status fill(facts_memory *m, facts_tensor_id owner)
@@ -64,7 +64,7 @@ static fattn_status begin(facts_memory *m, facts_tensor_id owner, facts_error *e
 {
     facts_block *block = &m->block[owner];
     if (!make_image(m, owner))
-        return facts_fail_as(FATTN_NO_MEMORY, error, "%s: no memory, or the tensor reaches outside its storage",
+        return (fattn_status)facts_fail_as(FATTN_NO_MEMORY, error, "%s: no memory, or the tensor reaches outside its storage",
                              facts_tensor_word(owner));
     block->lead = (ALIGNMENT - block->image.front % ALIGNMENT) % ALIGNMENT;
     if (!make_bytes(&block->host, block) || (block->output && !make_bytes(&block->second, block)))

@@ -48,10 +48,10 @@ fattn_status facts_policy_begin(int *depth, const facts_worker *worker, facts_po
     if (policy != FACTS_POLICY_GUARD)
         return push(depth, &wanted, error);
     if (!worker->errata)
-        return facts_fail_as(FATTN_ENVIRONMENT, error, "%s", worker->errata_error.text);
+        return (fattn_status)facts_fail_as(FATTN_ENVIRONMENT, error, "%s", worker->errata_error.text);
     fattn_rule *chosen = calloc(facts_errata_count(worker->errata) + 1, sizeof *chosen);
     if (!chosen)
-        return facts_fail_as(FATTN_NO_MEMORY, error, "policy: no memory");
+        return (fattn_status)facts_fail_as(FATTN_NO_MEMORY, error, "policy: no memory");
     wanted.rules = chosen;
     wanted.rule_count = facts_errata_choose(worker->errata, c, chosen);
     const fattn_status status = push(depth, &wanted, error); /* copies the rules */
