@@ -112,7 +112,7 @@ int facts_python_ask(const char *const argv[], char *out, size_t bytes, facts_er
 {
     int ends[2];
     pid_t child = 0;
-    const char *python;
+    const char *python = "";
     out[0] = '\0';
     if (pipe2(ends, O_CLOEXEC) != 0)
         return facts_fail_as(3, message, "a pipe: %s", strerror(errno));

@@ -14,7 +14,7 @@ const fattn__engine *fattn__engine_for(const fattn_context *context, fattn_backe
 {
     static const fattn__engine *const engines[] = { &fattn__cudnn_engine, &fattn__math_engine, &fattn__cpu_engine };
     const bool on_cpu = context->kind == FATTN_DEVICE_CPU;
-    for (size_t i = 0; i < sizeof engines / sizeof *engines; i++)
+    for (size_t i = 0; i < sizeof engines / sizeof engines[0]; i++)
         if (engines[i]->backend == backend && on_cpu == (backend == FATTN_BACKEND_CPU))
             return engines[i];
     return NULL;

@@ -131,7 +131,7 @@ static int sampled_forward(const facts_problem *p, const fref_problem *asked, co
     const fattn_problem *ask = &p->ask;
     fref_problem sampled = *asked;
     fref_forward_out s = *out;
-    int64_t count, *row = facts_big_sample(p, false, &count);
+    int64_t count = 0, *row = facts_big_sample(p, false, &count);
     sampled.row_sample = row;
     sampled.row_count = count;
     s.amax_s = s.amax_o = NULL; /* of every row, not of the sample */
@@ -149,7 +149,7 @@ static int sampled_backward(const facts_problem *p, const fref_problem *asked, c
     const fattn_problem *ask = &p->ask;
     fref_problem sampled = *asked;
     fref_backward_out s = *out;
-    int64_t rows, keys, *row = facts_big_sample(p, false, &rows), *key = facts_big_sample(p, true, &keys);
+    int64_t rows = 0, keys = 0, *row = facts_big_sample(p, false, &rows), *key = facts_big_sample(p, true, &keys);
     sampled.row_sample = row;
     sampled.row_count = rows;
     sampled.key_sample = key;

@@ -117,7 +117,7 @@ static bool read_knob_object(draft *d, json_t *value)
     json_t *each;
     json_object_foreach(value, name, each)
     {
-        int64_t number;
+        int64_t number = 0;
         if (!read_number(d, "knobs", each, &number) || !add_knob(d, name, strlen(name), number))
             return false;
     }
