@@ -9,7 +9,7 @@ import re
 import subprocess
 
 SOURCE = re.compile(r"\.(c|h|cu|cuh|cpp)$")
-PRODUCTION = re.compile(r"^(lib|reference|harness)/(?!(.*/)?(test|bench|fuzz|emulation_test)/)")
+PRODUCTION = re.compile(r"^(lib|reference|harness)/(?!(.*/)?(test|bench|fuzz)/)")
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"', re.M)
 
 

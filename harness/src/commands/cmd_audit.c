@@ -41,8 +41,7 @@ static int close_scratch(FILE *file, int status)
 
 static int make_scratch(audit *a)
 {
-    const char *folder = getenv("TMPDIR");
-    if (facts_join(a->scratch, folder && *folder ? folder : "/tmp", "facts-XXXXXX") && mkdtemp(a->scratch))
+    if (facts_temporary_template(a->scratch) && mkdtemp(a->scratch))
         return FACTS_EXIT_OK;
     return facts_complain(FACTS_EXIT_ENVIRONMENT, "facts audit: %s: %s", a->scratch, strerror(errno));
 }

@@ -385,7 +385,7 @@ static void ask_ragged(facts_problem *out)
             out->ask.ragged |= FATTN_RAGGED_STATS;
 }
 
-static void ask_strides(facts_problem *out)
+void facts_ask_strides(facts_problem *out)
 {
     fattn_problem *ask = &out->ask;
     const struct {
@@ -424,7 +424,7 @@ facts_resolve_status facts_resolve_tensors(facts_resolution *r)
     if (status != FACTS_RESOLVED)
         return status;
     place_copies(r->out);
-    ask_strides(r->out);
+    facts_ask_strides(r->out);
     ask_ragged(r->out);
     return FACTS_RESOLVED;
 }

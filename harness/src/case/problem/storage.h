@@ -25,4 +25,7 @@ const char *facts_place_tensor(const facts_place_request *request, facts_tensor 
  * order b,h,s, and d last. What an output takes that follows this tensor. */
 void facts_order_of(const facts_tensor *tensor, char out[6]);
 
+/* Copies the strides of the tensors that are present into problem->ask. */
+void facts_ask_strides(facts_problem *problem);
+
 #endif

@@ -26,10 +26,15 @@ int facts_run_report(const char *const *words, size_t count)
     return status;
 }
 
-FILE *facts_open_temporary(char path[FACTS_PATH])
+bool facts_temporary_template(char out[FACTS_PATH])
 {
     const char *folder = getenv("TMPDIR");
-    int handle = facts_join(path, folder && *folder ? folder : "/tmp", "facts-XXXXXX") ? mkstemp(path) : -1;
+    return facts_join(out, folder && *folder ? folder : "/tmp", "facts-XXXXXX");
+}
+
+FILE *facts_open_temporary(char path[FACTS_PATH])
+{
+    int handle = facts_temporary_template(path) ? mkstemp(path) : -1;
     FILE *file = handle < 0 ? NULL : fdopen(handle, "w");
     if (!file)
         fprintf(stderr, "facts: %s: %s\n", path, strerror(errno));

@@ -6,6 +6,8 @@
 
 #include "builds/home.h"
 
+/* What mkstemp and mkdtemp take, below $TMPDIR, else /tmp. False: the path is too long. */
+bool facts_temporary_template(char out[FACTS_PATH]);
 /* A new file below $TMPDIR, else /tmp, for the report package to read: `path` is its name, to unlink(). NULL with a line on stderr.
  */
 FILE *facts_open_temporary(char path[FACTS_PATH]);

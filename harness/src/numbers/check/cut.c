@@ -43,24 +43,6 @@ static void extents_of(const fattn_problem *ask, facts_tensor_id id, int64_t dim
     dim[0] = dim[0] > 1 ? ask->batch : dim[0];
 }
 
-static void ask_strides(facts_problem *out)
-{
-    fattn_problem *ask = &out->ask;
-    const struct {
-        facts_tensor_id id;
-        int64_t *to;
-    } pair[] = { { FACTS_TENSOR_Q, ask->q_strides },           { FACTS_TENSOR_K, ask->k_strides },
-                 { FACTS_TENSOR_V, ask->v_strides },           { FACTS_TENSOR_O, ask->o_strides },
-                 { FACTS_TENSOR_DO, ask->do_strides },         { FACTS_TENSOR_DQ, ask->dq_strides },
-                 { FACTS_TENSOR_DK, ask->dk_strides },         { FACTS_TENSOR_DV, ask->dv_strides },
-                 { FACTS_TENSOR_SUM_EXP, ask->stats_strides }, { FACTS_TENSOR_MAX, ask->stats_strides },
-                 { FACTS_TENSOR_STATS, ask->stats_strides },   { FACTS_TENSOR_BIAS, ask->bias_strides },
-                 { FACTS_TENSOR_DBIAS, ask->dbias_strides } };
-    for (size_t i = 0; i < sizeof pair / sizeof *pair; i++)
-        if (out->tensor[pair[i].id].present)
-            memcpy(pair[i].to, out->tensor[pair[i].id].stride, sizeof out->tensor[0].stride);
-}
-
 void facts_resize(facts_problem *out, const facts_problem *base, facts_extents to)
 {
     fattn_problem *ask = &out->ask;
@@ -79,7 +61,7 @@ void facts_resize(facts_problem *out, const facts_problem *base, facts_extents t
         if (id == FACTS_TENSOR_BIAS)
             memcpy(ask->bias_dim, dim, sizeof dim);
     }
-    ask_strides(out);
+    facts_ask_strides(out);
 }
 
 /* The call has none of these arrays. */
@@ -103,7 +85,7 @@ void facts_unpack(facts_problem *out)
     forget(out, FACTS_ARRAY_Q_OFFSETS, FACTS_ARRAY_DV_OFFSETS);
     out->array[FACTS_ARRAY_TABLE_OFFSETS_K].type = out->array[FACTS_ARRAY_TABLE_OFFSETS_V].type =
         FACTS_ARRAY_I32; /* ragged_bits wide before */
-    ask_strides(out);
+    facts_ask_strides(out);
 }
 
 void facts_unpage(facts_problem *out)
@@ -117,7 +99,7 @@ void facts_unpage(facts_problem *out)
     ask->page_size_k = ask->page_size_v = ask->table_k = ask->table_v = ask->pages_k = ask->pages_v = 0;
     ask->packed_table = 0;
     forget(out, FACTS_ARRAY_PAGE_TABLE_K, FACTS_ARRAY_TABLE_OFFSETS_V);
-    ask_strides(out);
+    facts_ask_strides(out);
 }
 
 /* Which axes of a tensor are rows, and which keys. */
