@@ -122,6 +122,10 @@ Test(surface, dropout_passes_and_tells_what_was_kept)
         kept[i] = json_integer_value(json_object_get(dropout, "kept"));
         cr_expect_eq(json_integer_value(json_object_get(dropout, "of")), 3 * 4 * 20 * 36);
         cr_expect(kept[i] > 5000 && kept[i] < 8640);
+        const json_t *repeat = json_object_get(dropout, "repeat");
+        cr_expect_eq(repeat == NULL, i == 2, "%s: a caller's mask may repeat", names[i]);
+        cr_expect(json_real_value(json_object_get(repeat, "ratio")) <= 1.0 &&
+                  (!repeat || json_integer_value(json_object_get(repeat, "pairs")) > 1000));
     }
     cr_expect_eq(kept[0], kept[1], "the backward drops what its forward dropped");
     cr_expect_neq(kept[0], kept[3], "another seed");

@@ -2,6 +2,7 @@
 
 #include "cpu/kernels/cpu_number.h"
 #include "cpu_view.h"
+#include "liars/lies.h"
 #include "problem/auxiliary.h"
 
 fattn__dropping fattn__dropping_of(const fattn_problem *p, const fattn_tensors *t)
@@ -12,8 +13,9 @@ fattn__dropping fattn__dropping_of(const fattn_problem *p, const fattn_tensors *
         x.scale = *t->dropout_scale;
         x.of_slope = p->pass == FATTN_BACKWARD ? x.scale * *t->dropout_scale_inverse : 1.0f;
     } else if (x.on) {
-        x.generator = fattn__dropout_of(fattn__integer_at(t->seed, p->rng_bits, 0), fattn__integer_at(t->offset, p->rng_bits, 0),
-                                        fattn__dropout_threshold(p->dropout));
+        const int64_t seed = FATTN__LIE(DROPOUT_SEED) ? 0 : fattn__integer_at(t->seed, p->rng_bits, 0),
+                      offset = FATTN__LIE(DROPOUT_OFFSET) ? 0 : fattn__integer_at(t->offset, p->rng_bits, 0);
+        x.generator = fattn__dropout_of(seed, offset, fattn__dropout_threshold(p->dropout));
         x.scale = (float)(1.0 / (1.0 - p->dropout));
     }
     return x;
@@ -22,8 +24,10 @@ fattn__dropping fattn__dropping_of(const fattn_problem *p, const fattn_tensors *
 /* 1 or 0 for keys [key0, key0 + keys) of a row; key0 is a multiple of 4. */
 static void kept(const fattn__dropout *generator, float *out, int64_t b, int64_t h, int64_t i, int64_t key0, int64_t keys)
 {
+    b = FATTN__LIE(DROPOUT_BATCHES) ? 0 : b, h = FATTN__LIE(DROPOUT_HEADS) ? 0 : h, i = FATTN__LIE(DROPOUT_ROWS) ? 0 : i;
     for (int64_t j = 0; j < keys; j += 4) {
-        const unsigned four = fattn__dropout_four(generator, (uint32_t)b, (uint32_t)h, (uint32_t)i, (uint32_t)((key0 + j) / 4));
+        const int64_t key = FATTN__LIE(DROPOUT_PERIOD) ? (key0 + j) % 64 : key0 + j;
+        const unsigned four = fattn__dropout_four(generator, (uint32_t)b, (uint32_t)h, (uint32_t)i, (uint32_t)(key / 4));
         for (int64_t n = 0; n < 4 && j + n < keys; n++)
             out[j + n] = (float)(four >> n & 1u);
     }

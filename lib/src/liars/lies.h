@@ -16,7 +16,13 @@
     X(ZERO_STRIDE_UNSUMMED, "zero-stride-gradient-unsummed", "pytorch-zero-stride", "the gradient of a broadcast input is one of its parts") \
     X(BIAS_SHAPE, "bias-shape", "pytorch-zero-stride", "bias is broadcast over heads whatever its shape")                          \
     X(ROPE_PAIR, "rope-pair", "rotary-embedding", "one pair of channels of one row turns the other way")                               \
-    X(POLICY_LEAK, "policy-leak", "nemo-vlm-sdpa-guard", "pop leaves the policy in force")
+    X(POLICY_LEAK, "policy-leak", "nemo-vlm-sdpa-guard", "pop leaves the policy in force")                                             \
+    X(DROPOUT_BATCHES, "dropout-batches", "dropout-mask", "every batch entry keeps the keys of the first")                             \
+    X(DROPOUT_HEADS, "dropout-heads", "dropout-mask", "every head keeps the keys of the first")                                        \
+    X(DROPOUT_ROWS, "dropout-rows", "dropout-mask", "every row keeps the keys of the first")                                           \
+    X(DROPOUT_PERIOD, "dropout-period", "dropout-mask", "the keep bits of a row repeat after 64 keys")                                 \
+    X(DROPOUT_SEED, "dropout-ignored-seed", "dropout-mask", "the seed is not read")                                                    \
+    X(DROPOUT_OFFSET, "dropout-ignored-offset", "dropout-mask", "the offset is not read")
 
 #ifdef FATTN_LIARS
 #include <stdbool.h>

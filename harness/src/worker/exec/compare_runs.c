@@ -151,11 +151,16 @@ static void judge_overruns(facts_runs *r)
     }
 }
 
-/* As many scores as should survive dropout. */
-static void judge_rate(facts_runs *r)
+/* As many scores as should survive dropout, each whatever becomes of the others. */
+static void judge_dropout(facts_runs *r)
 {
     const facts_kept *keep = &r->truth->keep;
+    const facts_repeat *repeat = &keep->repeat;
     const double p = r->problem->ask.dropout;
+    if (repeat->ratio > 1)
+        facts_runs_find(r, FACTS_VERDICT_WRONG, "dropout: %s keep %s keys: %.4g %% of %" PRId64 " bits agree, expected %.4g %%",
+                        repeat->what, repeat->agree > repeat->chance ? "the same" : "opposite", 100 * repeat->agree, repeat->pairs,
+                        100 * repeat->chance);
     if (p > 0 && keep->here && facts_rate_of(p, keep->kept, keep->of) == FACTS_RATE_NEITHER)
         facts_runs_find(r, FACTS_VERDICT_WRONG,
                         "dropout: %" PRId64 " of %" PRId64 " scores were kept, which is not 1 - %g, nor that in sixteenths",
@@ -173,6 +178,6 @@ void facts_runs_judge(facts_runs *r)
     for (facts_array_id id = 0; id < FACTS_ARRAY_COUNT; id++)
         if (r->problem->array[id].output && r->problem->array[id].count)
             judge_array(r, id);
-    judge_rate(r);
+    judge_dropout(r);
     judge_overruns(r);
 }

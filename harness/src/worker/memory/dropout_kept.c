@@ -94,32 +94,87 @@ static void clear_given(facts_memory *m)
                (size_t)m->problem->tensor[id].elements * facts_dtype_bytes(m->problem->tensor[id].dtype));
 }
 
-static fattn_status launch(run *x, facts_worker *worker, facts_memory *like, facts_error *error)
+/* Everything but what is drawn: seed and offset are those that `like` has now. */
+static fattn_status prepare(run *x, facts_worker *worker, facts_memory *like, facts_error *error)
 {
-    int64_t overrun[FACTS_PLACES];
-    const bool backward = x->problem.ask.pass == FATTN_BACKWARD;
     x->made = true;
     TRY(facts_memory_create(&x->memory, worker, &x->problem, true, error));
     TRY(facts_memory_fill(&x->memory, error));
     take_seeds(&x->memory, like);
-    if (backward)
+    if (x->problem.ask.pass == FATTN_BACKWARD)
         clear_given(&x->memory);
-    fattn_status status = facts_memory_workspace(&x->memory, fattn_plan_workspace_bytes(x->plan));
-    if (status == FATTN_OK)
-        status = facts_memory_arm(&x->memory, FACTS_PATTERN_A, 0);
-    const fattn_tensors tensors = facts_memory_tensors(&x->memory);
-    if (status == FATTN_OK)
-        status = backward ? fattn_backward(x->plan, &tensors, worker->stream) : fattn_forward(x->plan, &tensors, worker->stream);
-    if (status == FATTN_OK)
-        status = fattn_stream_synchronize(worker->context, worker->stream);
-    if (status == FATTN_OK)
-        status = facts_memory_fetch(&x->memory, FACTS_PATTERN_A, overrun);
+    const fattn_status status = facts_memory_workspace(&x->memory, fattn_plan_workspace_bytes(x->plan));
     if (status != FATTN_OK)
         facts_fail(error, "rng_dump: %.240s", fattn_last_error());
     return status;
 }
 
-static fattn_status dump(facts_kept *out, facts_memory *m, bool forward, facts_error *error)
+/* What is kept with the seed and the offset that `x` has now. */
+static fattn_status launch(run *x, uint8_t *out, facts_error *error)
+{
+    int64_t overrun[FACTS_PLACES];
+    facts_worker *worker = x->memory.worker;
+    fattn_status status = facts_memory_arm(&x->memory, FACTS_PATTERN_A, 0);
+    const fattn_tensors tensors = facts_memory_tensors(&x->memory);
+    if (status == FATTN_OK)
+        status = x->problem.ask.pass == FATTN_BACKWARD ? fattn_backward(x->plan, &tensors, worker->stream)
+                                                       : fattn_forward(x->plan, &tensors, worker->stream);
+    if (status == FATTN_OK)
+        status = fattn_stream_synchronize(worker->context, worker->stream);
+    if (status == FATTN_OK)
+        status = facts_memory_fetch(&x->memory, FACTS_PATTERN_A, overrun);
+    if (status == FATTN_OK)
+        read_bits(out, &x->problem.tensor[FACTS_TENSOR_RNG_DUMP],
+                  facts_memory_storage(&x->memory, FACTS_TENSOR_RNG_DUMP, FACTS_PATTERN_A));
+    else
+        facts_fail(error, "rng_dump: %.240s", fattn_last_error());
+    return status;
+}
+
+/* ---- do the bits depend on what they should? --------------------------------------------------------------------------------- */
+
+/* Adds to the seed or the offset that the next launch reads. */
+static void advance(facts_memory *m, facts_array_id id, int64_t by)
+{
+    unsigned char *at = facts_memory_array(m, id, FACTS_PATTERN_A);
+    uint64_t wide;
+    uint32_t narrow;
+    if (facts_array_bytes(&m->problem->array[id]) == sizeof wide) {
+        memcpy(&wide, at, sizeof wide);
+        wide += (uint64_t)by;
+        memcpy(at, &wide, sizeof wide);
+        return;
+    }
+    memcpy(&narrow, at, sizeof narrow);
+    narrow += (uint32_t)by;
+    memcpy(at, &narrow, sizeof narrow);
+}
+
+/* The next seed, and the next offset that PyTorch gives (it advances by four, one call of Philox), have to give another mask. */
+static fattn_status compare_seeds(facts_kept *out, run *x, facts_error *error)
+{
+    static const struct {
+        facts_array_id id;
+        int64_t by;
+        const char *what;
+    } others[] = { { FACTS_ARRAY_SEED, 1, "seeds 1 apart" }, { FACTS_ARRAY_OFFSET, 4, "offsets 4 apart" } };
+    uint8_t *bits = malloc(scores_of(&x->problem) + 1);
+    fattn_status status = bits ? FATTN_OK : FATTN_NO_MEMORY;
+    for (size_t i = 0; i < sizeof others / sizeof *others && status == FATTN_OK; i++) {
+        advance(&x->memory, others[i].id, others[i].by);
+        status = launch(x, bits, error);
+        advance(&x->memory, others[i].id, -others[i].by);
+        if (status != FATTN_OK)
+            break;
+        const facts_repeat found = facts_repeat_between(&x->problem, out->here, bits, others[i].what);
+        if (found.ratio > out->repeat.ratio)
+            out->repeat = found;
+    }
+    free(bits);
+    return status;
+}
+
+static fattn_status dump(facts_kept *out, facts_memory *m, facts_kept_how how, bool forward, facts_error *error)
 {
     facts_worker *worker = m->worker;
     run *x = calloc(1, sizeof *x);
@@ -131,13 +186,16 @@ static fattn_status dump(facts_kept *out, facts_memory *m, bool forward, facts_e
     ask_dump(&x->problem);
     fattn_status status = fattn_plan_create(&x->plan, worker->context, &x->problem.ask, NULL);
     if (status == FATTN_OK)
-        status = launch(x, worker, m, error);
+        status = prepare(x, worker, m, error);
     else
         facts_fail(error, "dropout: nobody says what is kept: %.200s", fattn_last_error());
-    worker->lost = worker->lost || status == FATTN_DEVICE_FAULT;
     if (status == FATTN_OK)
-        read_bits(out->here, &x->problem.tensor[FACTS_TENSOR_RNG_DUMP],
-                  facts_memory_storage(&x->memory, FACTS_TENSOR_RNG_DUMP, FACTS_PATTERN_A));
+        status = launch(x, out->here, error);
+    if (status == FATTN_OK && how == FACTS_KEPT_JUDGED) {
+        out->repeat = facts_repeat_within(&x->problem, out->here);
+        status = compare_seeds(out, x, error);
+    }
+    worker->lost = worker->lost || status == FATTN_DEVICE_FAULT;
     if (x->made)
         facts_memory_destroy(&x->memory);
     if (!worker->lost)
@@ -146,15 +204,15 @@ static fattn_status dump(facts_kept *out, facts_memory *m, bool forward, facts_e
     return status;
 }
 
-static fattn_status from_engine(facts_kept *out, facts_memory *m, facts_error *error)
+static fattn_status from_engine(facts_kept *out, facts_memory *m, facts_kept_how how, facts_error *error)
 {
-    fattn_status status = dump(out, m, true, error);
+    fattn_status status = dump(out, m, how, true, error);
     if (status != FATTN_OK && status != FATTN_DEVICE_FAULT && status != FATTN_NO_MEMORY && m->problem->ask.pass == FATTN_BACKWARD)
-        status = dump(out, m, false, error);
+        status = dump(out, m, how, false, error);
     return status == FATTN_OK || status == FATTN_DEVICE_FAULT || status == FATTN_NO_MEMORY ? status : FATTN_ENVIRONMENT;
 }
 
-fattn_status facts_kept_make(facts_kept *out, facts_memory *m, facts_error *error)
+fattn_status facts_kept_make(facts_kept *out, facts_memory *m, facts_kept_how how, facts_error *error)
 {
     const facts_problem *p = m->problem;
     fattn_status status = FATTN_OK;
@@ -168,7 +226,7 @@ fattn_status facts_kept_make(facts_kept *out, facts_memory *m, facts_error *erro
         read_bits(out->here, &p->tensor[FACTS_TENSOR_DROPOUT_MASK],
                   facts_memory_storage(m, FACTS_TENSOR_DROPOUT_MASK, FACTS_PATTERN_A));
     else
-        status = from_engine(out, m, error);
+        status = from_engine(out, m, how, error);
     if (status != FATTN_OK)
         return status;
     count(out, p);

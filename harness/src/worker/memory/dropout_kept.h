@@ -6,16 +6,21 @@
 
 #include "case/words/fail.h"
 #include "case_memory.h"
+#include "numbers/check/keep_repeats.h"
 
 typedef struct facts_kept {
-    uint8_t *here;    /* [batch, heads_q, seq_q, seq_kv], 0 drops; NULL: nothing is dropped */
-    void *there;      /* the same on the GPU, where the memory is */
-    int64_t kept, of; /* of the scores that a row may see */
+    uint8_t *here;       /* [batch, heads_q, seq_q, seq_kv], 0 drops; NULL: nothing is dropped */
+    void *there;         /* the same on the GPU, where the memory is */
+    int64_t kept, of;    /* of the scores that a row may see */
+    facts_repeat repeat; /* the comparison of an engine's bits that is furthest from chance; of a caller's mask none is made */
 } facts_kept;
+
+/* JUDGED: the engine dumps its bits for the next seed and the next offset too, and `repeat` says how independent the bits are. */
+typedef enum facts_kept_how { FACTS_KEPT_READ, FACTS_KEPT_JUDGED } facts_kept_how;
 
 /* Of the seed and offset that `memory` has now. Destroy in any case, before the memory.
  * Returns  FATTN_OK; FATTN_ENVIRONMENT: nobody says what is kept, the sentence in `error`; FATTN_NO_MEMORY; FATTN_DEVICE_FAULT. */
-fattn_status facts_kept_make(facts_kept *out, facts_memory *memory, facts_error *error);
+fattn_status facts_kept_make(facts_kept *out, facts_memory *memory, facts_kept_how how, facts_error *error);
 void facts_kept_destroy(facts_kept *keep, facts_memory *memory);
 
 #endif

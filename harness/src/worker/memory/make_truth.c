@@ -89,7 +89,7 @@ fattn_status facts_truth_fill(facts_truth *t, const facts_truth_edit *edit, fact
     if (status == FATTN_OK && edit)
         edit->inputs(edit->owner, &t->memory);
     if (status == FATTN_OK)
-        status = facts_kept_make(&t->keep, &t->memory, error);
+        status = facts_kept_make(&t->keep, &t->memory, edit ? FACTS_KEPT_READ : FACTS_KEPT_JUDGED, error);
     t->fill_ms += now_ms() - since;
     return status;
 }
@@ -149,8 +149,11 @@ fattn_status facts_truth_reseed(facts_truth *t, int64_t seed, facts_error *error
     memcpy(facts_memory_array(&t->memory, FACTS_ARRAY_SEED, FACTS_PATTERN_A),
            array->type == FACTS_ARRAY_I64 ? (const void *)&seed : &narrow,
            array->type == FACTS_ARRAY_I64 ? sizeof seed : sizeof narrow);
+    const facts_repeat repeat = t->keep.repeat; /* of the case's own seed: the verdict is not given yet */
     facts_kept_destroy(&t->keep, &t->memory);
-    return facts_kept_make(&t->keep, &t->memory, error);
+    const fattn_status status = facts_kept_make(&t->keep, &t->memory, FACTS_KEPT_READ, error);
+    t->keep.repeat = repeat;
+    return status;
 }
 
 /* O of a forward on the GPU: every live row is finite. Its Stats are looked at here. */

@@ -13,6 +13,10 @@ void facts_row_dropout(json_t *row, const facts_problem *problem, const facts_ke
     if (problem->ask.dropout > 0)
         json_object_set_new(dropout, "quantised",
                             json_string(facts_rate_words[facts_rate_of(problem->ask.dropout, keep->kept, keep->of)]));
+    if (keep->repeat.pairs > 0)
+        json_object_set_new(dropout, "repeat",
+                            json_pack("{s:s,s:I,s:f,s:f,s:f}", "what", keep->repeat.what, "pairs", (json_int_t)keep->repeat.pairs,
+                                      "agree", keep->repeat.agree, "chance", keep->repeat.chance, "ratio", keep->repeat.ratio));
     json_object_set_new(row, "dropout", dropout);
 }
 

@@ -9,7 +9,8 @@
 
 /* Nothing, where no run of a check was made and none was left out. */
 void facts_row_check(json_t *row, const facts_check_report *report);
-/* dropout{asked,kept,of,quantised}: how many of the scores that a row may see were kept. Nothing where nothing is dropped. */
+/* dropout{asked,kept,of,quantised,repeat{what,pairs,agree,chance,ratio}}: how many of the scores that a row may see were kept, and
+ * the comparison of an engine's bits that is furthest from chance. Nothing where nothing is dropped. */
 void facts_row_dropout(json_t *row, const facts_problem *problem, const facts_kept *keep);
 
 #endif
