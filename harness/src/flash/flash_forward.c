@@ -256,7 +256,7 @@ static void store_row(block *x, int64_t r)
     const facts_head *h = x->head;
     int64_t i = x->first + r, at[4] = { h->b, h->h, i, 0 };
     row_state state = combine(x, r);
-    bool dead = !(state.sum > 0.0F) && !is(x, FACTS_LIAR_EMPTY_BATCH);
+    bool dead = state.sum == 0.0F && !is(x, FACTS_LIAR_EMPTY_BATCH);
     bool stored = !(is(x, FACTS_LIAR_Q_TILE_UNWRITTEN) && in_last_rows(x, i));
     bool inside = i < h->len_q || !h->launch->out[FACTS_SLOT_O].first;
     double descale_v = facts_or_1(h->launch->v->descale), scale_o = facts_or_1(h->p->scales.scale_o);

@@ -41,6 +41,9 @@ PLAN = {
     "bias-shape": ("C bias", CPU, [f"pass=fwd {SMALL} bias=11ss", f"pass=fwd {SMALL} bias=1hss", f"pass=bwd {SMALL} bias=bhss dbias=1"], {1, 2}),
     "rope-pair": ("B rotation", CPU, [f"pass=fwd {SMALL} rope=1 want=stats", f"pass=fwd {SMALL} rope=16", f"pass=bwd {SMALL} rope=16", f"pass=fwd {SMALL}"], {0, 1, 2}),
     **{f"dropout-{what}": DROPOUT for what in ("batches", "heads", "rows", "period", "ignored-seed", "ignored-offset")},
+    "nan-masked": ("B NaN and Inf", CPU, [f"pass=fwd {SMALL} check=nonfinite", f"pass=bwd {SMALL} check=nonfinite", f"pass=fwd {SMALL}"], {0, 1}),
+    "overflow-zeroed": ("B NaN and Inf", CPU, [f"pass=fwd {SMALL} check=nonfinite", f"pass=bwd {SMALL} check=nonfinite",
+                                               "pass=bwd dtype=f16 b=2 h=4/2 s=40/56 d=32 fill=unip scale=100000", f"pass=fwd {SMALL}"], {0, 1, 2}),
     "policy-leak": ("D policy", LAST, ["pass=fwd dtype=bf16 b=2 h=4 s=512 d=128 policy=math", "pass=fwd dtype=bf16 b=2 h=4 s=512 d=128"], {1}),
 }
 

@@ -138,6 +138,28 @@ Test(judge, inf_is_right_where_the_value_leaves_the_type)
     leave(x);
 }
 
+/* An overflow that comes out as a number hides from whoever looks for Inf. */
+Test(judge, no_finite_number_is_right_where_the_value_leaves_the_type)
+{
+    static const int32_t dtypes[] = { FATTN_BF16, FATTN_F16, FATTN_F32 };
+    for (int i = 0; i < 3; i++)
+        for (int sign = -1; sign <= 1; sign += 2) {
+            const double most = facts_dtype_max(dtypes[i]), u = i == 0 ? 0x1p-8 : i == 1 ? 0x1p-11 : 0x1p-24;
+            const double want = sign * most * (1 + 4 * u), sigma = u * most, bound = 2 * u * most;
+            facts_tensor t = { 0 };
+            set_tensor(&t, dtypes[i], BSHD, 1, 1, 1, 1, 0);
+            facts_rule rule = { .expected = { &want, &sigma, &bound }, .pattern = FACTS_PATTERN_A };
+            const double answers[] = { sign * most, 0.0, -sign * most, sign * (double)INFINITY };
+            for (int n = 0; n < 4; n++) {
+                uint32_t storage = 0;
+                facts_store(dtypes[i], &storage, 0, facts_encode(dtypes[i], answers[n]));
+                facts_judgement j = facts_judge_tensor(&t, &storage, &rule);
+                cr_expect_eq(facts_judgement_verdict(&j), n == 3 ? FACTS_VERDICT_PASS : FACTS_VERDICT_WRONG, "type %d: %g for %g",
+                             i, answers[n], want);
+            }
+        }
+}
+
 Test(judge, poison_that_survived_is_unwritten_and_comes_before_nan)
 {
     for (facts_pattern p = FACTS_PATTERN_A; p <= FACTS_PATTERN_B; p++) {

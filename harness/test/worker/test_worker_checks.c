@@ -154,7 +154,7 @@ Test(worker_checks, a_plan_that_is_gone_leaves_the_check_out_and_says_so)
 }
 
 /* The cpu backend sums over all keys of a row and no others. */
-Test(worker_checks, how_far_a_nan_went_is_recorded_and_no_verdict)
+Test(worker_checks, how_far_a_nan_went_is_recorded)
 {
     scene s;
     begin(&s, "pass=fwd " SHAPE "mask=causal check=nonfinite");

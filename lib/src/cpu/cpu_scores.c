@@ -9,7 +9,7 @@
 
 bool fattn__scores_are_plain(const fattn_problem *p)
 {
-    return p->score_mod == NULL && !p->has_bias && !p->alibi && !p->block_mask;
+    return !FATTN__LIE(NAN_MASKED) && p->score_mod == NULL && !p->has_bias && !p->alibi && !p->block_mask;
 }
 
 /* Adds a bias, or masks where a boolean one is 0. */
@@ -68,7 +68,7 @@ void fattn__scores_modify(const fattn__scores *at, float *s)
         if (p->block_mask)
             mask_block(at, i, row);
         for (int64_t j = 0; j < at->keys; j++)
-            s[i * at->row_step + j * at->key_step] = row[j];
+            s[i * at->row_step + j * at->key_step] = FATTN__LIE(NAN_MASKED) && isnan(row[j]) ? -INFINITY : row[j];
     }
 }
 

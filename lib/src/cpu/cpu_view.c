@@ -119,6 +119,11 @@ void fattn__view_load(float *dst, int64_t step, const fattn__view *from, int64_t
 
 void fattn__view_store(const fattn__view *to, int64_t b, int64_t h, int64_t s, int64_t count, int64_t dim, const float *src, int64_t step)
 {
-    for (int64_t i = 0; i < count; i++, src += step)
-        fattn__numbers_store(to->data, to->dtype, fattn__view_row(to, b, h, s + i), src, dim);
+    for (int64_t i = 0; i < count; i++, src += step) {
+        const int64_t row = fattn__view_row(to, b, h, s + i);
+        fattn__numbers_store(to->data, to->dtype, row, src, dim);
+        for (int64_t d = 0; d < dim && FATTN__LIE(OVERFLOW_ZEROED); d++)
+            if (!isfinite(fattn__number_load(to->data, to->dtype, row + d)))
+                fattn__number_store(to->data, to->dtype, row + d, 0.0f);
+    }
 }

@@ -22,7 +22,9 @@
     X(DROPOUT_ROWS, "dropout-rows", "dropout-mask", "every row keeps the keys of the first")                                           \
     X(DROPOUT_PERIOD, "dropout-period", "dropout-mask", "the keep bits of a row repeat after 64 keys")                                 \
     X(DROPOUT_SEED, "dropout-ignored-seed", "dropout-mask", "the seed is not read")                                                    \
-    X(DROPOUT_OFFSET, "dropout-ignored-offset", "dropout-mask", "the offset is not read")
+    X(DROPOUT_OFFSET, "dropout-ignored-offset", "dropout-mask", "the offset is not read")                                              \
+    X(NAN_MASKED, "nan-masked", "lost-overflow", "a score that is NaN counts as masked")                                               \
+    X(OVERFLOW_ZEROED, "overflow-zeroed", "lost-overflow", "an answer that is not finite is stored as 0")
 
 #ifdef FATTN_LIARS
 #include <stdbool.h>

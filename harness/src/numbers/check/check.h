@@ -33,7 +33,7 @@ typedef struct facts_held {
 } facts_held;
 
 int facts_check_runs(const facts_problem *base);
-/* Its runs are looked at and recorded: no bound is known, so neither the reference nor the check judges them. */
+/* The reference does not judge its runs, of whose answers no bound is known: the check alone does. */
 bool facts_check_only_records(const facts_problem *base);
 /* It asks for closeness alone where its plan is not the base's: another configuration of the same engine may answer. */
 bool facts_check_takes_another_kernel(const facts_problem *base);

@@ -5,6 +5,7 @@
 #include "check.h"
 #include "numbers/fill/oracle_view.h"
 #include "numbers/fill/places.h"
+#include "numbers/fill/scalars.h"
 
 /* ---- a sink of 0 is a key of zeros ----------------------------------------------------------------------------------------- */
 
@@ -169,7 +170,7 @@ static void paged_hold(facts_held *out, const facts_view *base, const facts_view
 
 const facts_check_rule facts_law_paged = { .ask = paged_ask, .put = facts_put_base, .hold = paged_hold };
 
-/* ---- what is not finite goes no further than it is read -------------------------------------------------------------------- */
+/* ---- a row that reads what is not finite shows it ---------------------------------------------------------------------------- */
 
 static int nonfinite_runs(const facts_problem *p)
 {
@@ -192,32 +193,51 @@ static void nonfinite_write(const facts_view *run, const facts_view *base, const
             facts_view_put(run, id, w.at, number ? (double)INFINITY : (double)NAN);
 }
 
-static bool is_finite_row(const facts_view *run, facts_tensor_id id, const int64_t row[4])
+/* The first element of a row that is not finite, or else its first one. */
+static double first_not_finite(const facts_view *run, facts_tensor_id id, const int64_t row[4])
 {
-    bool finite = true;
-    for (int64_t c = 0; finite && c < run->problem->tensor[id].dim[3]; c++)
-        finite = isfinite(facts_view_get(run, id, (const int64_t[4]){ row[0], row[1], row[2], c }));
-    return finite;
+    for (int64_t c = 0; c < run->problem->tensor[id].dim[3]; c++) {
+        const double got = facts_view_get(run, id, (const int64_t[4]){ row[0], row[1], row[2], c });
+        if (!isfinite(got))
+            return got;
+    }
+    return facts_view_get(run, id, (const int64_t[4]){ row[0], row[1], row[2], 0 });
 }
 
+/* NaN makes every weight of its row NaN, but under a bias of -inf, which is a mask. Inf reaches O through a weight that is not 0:
+ * of scores that are never far apart. */
+static bool must_show(const facts_problem *p, int number)
+{
+    const bool flat = (p->fill == FACTS_FILL_GAUSS || p->fill == FACTS_FILL_UNIFORM) && p->mod == FACTS_MOD_NONE &&
+                      fabs(facts_oracle_scale(p)) * sqrt((double)p->ask.dim_qk) <= 2.0;
+    return !p->ask.has_bias && (number == 0 || flat);
+}
+
+/* Training finds an overflow by its NaN and Inf, so a row that reads one and stays finite is wrong. That other rows stay finite is
+ * no law (docs/numerics.md section 6). */
 static void nonfinite_hold(facts_held *out, const facts_view *base, const facts_view run[])
 {
     const facts_problem *p = base->problem;
-    out->id = p->ask.pass == FATTN_FORWARD ? FACTS_TENSOR_O : FACTS_TENSOR_DQ;
-    out->law = "what is not finite goes no further than it is read";
+    const facts_tensor_id id = p->ask.pass == FATTN_FORWARD ? FACTS_TENSOR_O : FACTS_TENSOR_DQ;
+    static const char *const laws[] = { "a row that reads a NaN shows it", "a row that reads an Inf shows it" };
     const int64_t rows[4] = { p->ask.batch, p->ask.heads_q, p->ask.seq_q, 1 };
+    out->id = id;
+    out->law = laws[0];
     for (int r = 0; r < 2; r++)
         for (facts_walk w = facts_walk_of(rows); facts_walk_on(&w);) {
             int64_t first, last;
-            if (w.at[2] >= facts_live_q(p, w.at[0]) || !facts_view_owes(base, out->id, w.at))
+            if (w.at[2] >= facts_live_q(p, w.at[0]) || !facts_view_owes(base, id, w.at))
                 continue;
             facts_oracle_keys_of_row(p, w.at[0], w.at[2], &first, &last);
-            bool reads = first <= planted_key(p, w.at[0]) && planted_key(p, w.at[0]) < last,
-                 hit = !is_finite_row(&run[r], out->id, w.at);
+            const double got = first_not_finite(&run[r], id, w.at);
+            const bool reads = first <= planted_key(p, w.at[0]) && planted_key(p, w.at[0]) < last, hit = !isfinite(got);
             facts_spread *s = &out->spread[r];
             *(reads ? &s->readers : &s->others) += 1;
             *(reads ? &s->reached : &s->strayed) += hit;
-            out->compared++;
+            if (reads && must_show(p, r))
+                facts_held_note(out, laws[r], id, w.at, hit ? 0.0 : got, hit ? 0.0 : (double)NAN, 0.0);
+            else
+                out->compared++;
         }
 }
 
