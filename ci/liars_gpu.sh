@@ -75,6 +75,9 @@ while IFS=$'\t' read -r word verdict _; do
         input-offsets-late) cases=("pass=fwd $small layout=thd padding=random slots=+3" "pass=bwd $small layout=thd padding=random slots=+3 offsets=i64") ;;
         input-seed-other) cases=("pass=fwd $small dropout=0.2" "pass=bwd $small dropout=0.2") ;;
         replay-seed-captured) cases=("pass=fwd $small dropout=0.2 exec=graph" "pass=bwd $small dropout=0.2 exec=graph") ;;
+        replay-lengths-captured) cases=("pass=fwd $small padding=random exec=graph" "pass=bwd $small layout=thd padding=random exec=graph_update") ;;
+        replay-table-captured) cases=("pass=fwd $small padding=random paged=16 exec=graph" "pass=fwd $small padding=random paged=16 exec=graph_update") ;;
+        replay-scales-captured) cases=('pass=fwd dtype=e4m3 b=2 h=4 s=256 d=128 scales=odd exec=graph' "pass=fwd $small scale=tensor exec=graph") ;;
         input-factor-next) # block-scaled types are sm_10x's
             [[ ${DEVICE:-0} == cpu ]] || continue
             cases=('pass=fwd dtype=mxe4m3 b=2 h=2 s=128 d=64 want=stats')

@@ -20,10 +20,18 @@ PAGED = [f"pass=fwd {SURFACE} padding=random paged=16", f"pass=fwd {SURFACE} pad
 RAGGED = [f"pass=fwd {SURFACE} layout=thd padding=random slots=+3", f"pass=bwd {SURFACE} layout=thd padding=random slots=+3 offsets=i64"]
 DROPPED = [f"pass=fwd {SURFACE} dropout=0.2", f"pass=bwd {SURFACE} dropout=0.2"]
 REPLAYED = [f"{case} exec=graph" for case in DROPPED]
+LENGTHS = [f"pass=fwd {SURFACE} padding=random exec=graph", f"pass=bwd {SURFACE} padding=random exec=graph_update",
+           f"pass=fwd {SURFACE} padding=random cu=both exec=graph_update", f"pass=fwd {SURFACE} layout=thd padding=random exec=graph",
+           f"pass=bwd {SURFACE} layout=thd padding=random exec=graph_update"]
+TABLES = [f"pass=fwd {SURFACE} padding=random paged=16 exec=graph", f"pass=fwd {SURFACE} paged=v:32 exec=graph_update"]
+SCALES = ["pass=fwd dtype=e4m3 b=2 h=2 s=64 d=32 exec=graph", "pass=bwd dtype=e5m2 b=2 h=2 s=64 d=32 scales=odd exec=graph_update",
+          f"pass=fwd {SURFACE} scale=tensor exec=graph", f"pass=bwd {SURFACE} scale=tensor exec=graph_update"]
 SCALED = ["pass=fwd dtype=e4m3 b=2 h=2 s=64 d=32 scales=odd"]
 BLOCKS = ["pass=fwd dtype=mxe4m3 b=2 h=2 s=128 d=64 want=stats", "pass=fwd dtype=mxe5m2 b=1 h=2 s=64/128 d=128"]
 CASES = {"answer-stats-head": [FORWARD], "answer-gap-byte": GAP, "answer-gain": FINE, "input-sink-dropped": SINK, "input-page-next": PAGED,
-         "input-offsets-late": RAGGED, "input-seed-other": DROPPED, "replay-seed-captured": REPLAYED, "answer-amax-late": SCALED, "input-factor-next": BLOCKS}
+         "input-offsets-late": RAGGED, "input-seed-other": DROPPED, "replay-seed-captured": REPLAYED,
+         "replay-lengths-captured": LENGTHS, "replay-table-captured": TABLES, "replay-scales-captured": SCALES,
+         "answer-amax-late": SCALED, "input-factor-next": BLOCKS}
 
 
 def ask(cases, *arguments):
@@ -41,14 +49,16 @@ def interposed():
 
 class Interposed(e2e.TestCase):
     def test_without_a_lie_all_is_green(self):
-        for row in ask([FORWARD, BACKWARD, *GAP, *FINE, *SINK, *PAGED, *RAGGED, *DROPPED, *REPLAYED, *SCALED, *BLOCKS]):
+        for row in ask([FORWARD, BACKWARD, *GAP, *FINE, *SINK, *PAGED, *RAGGED, *DROPPED, *REPLAYED, *LENGTHS, *TABLES, *SCALES, *SCALED, *BLOCKS]):
             self.assertEqual(row["verdict"], "pass", row)
 
     def test_every_wrong_answer_ends_in_its_own_verdict(self):
         known = interposed()
-        self.assertGreaterEqual(len(known), 20)
+        self.assertGreaterEqual(len(known), 23)
         for word, verdict, what in known:
-            rows = ask(CASES.get(word, [FORWARD, BACKWARD]), "--liar", word)
+            cases = CASES.get(word, [FORWARD, BACKWARD])
+            rows = ask(cases, "--liar", word)
+            self.assertEqual(len(rows), len(cases), word)
             for row in rows:
                 with self.subTest(word=word, case=row["case"]):
                     self.assertEqual(row["verdict"], verdict, f"{what}: {row.get('reason')} {row.get('errors')}")

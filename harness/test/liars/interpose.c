@@ -246,16 +246,48 @@ static void bend_inputs(facts_memory *m, bool lie)
     free(bytes);
 }
 
-/* A case's graph is captured with its own seed; what it is replayed with lies in memory. */
+/* What the arrays of a call hold when its graph is recorded; NULL: no graph was. */
+static unsigned char *captured[FACTS_ARRAY_COUNT];
+
+static void keep_captured(facts_memory *m)
+{
+    for (facts_array_id id = 0; id < FACTS_ARRAY_COUNT; id++) {
+        const size_t size = facts_array_bytes(&m->problem->array[id]);
+        free(captured[id]);
+        captured[id] = size > 0 ? malloc(size) : NULL;
+        if (captured[id])
+            fattn_buffer_read(m->worker->context, captured[id], facts_memory_array_address(m, id), size);
+    }
+}
+
+/* Is this array what a replay takes from its capture? */
+static bool is_captured(facts_array_id id)
+{
+    switch (now) {
+    case FACTS_INTERPOSED_SEED_CAPTURED:
+        return id == FACTS_ARRAY_SEED;
+    case FACTS_INTERPOSED_LENGTHS_CAPTURED:
+        return id <= FACTS_ARRAY_SEQ_LEN_KV;
+    case FACTS_INTERPOSED_TABLE_CAPTURED:
+        return id == FACTS_ARRAY_PAGE_TABLE_K || id == FACTS_ARRAY_PAGE_TABLE_V;
+    case FACTS_INTERPOSED_SCALES_CAPTURED:
+        return id == FACTS_ARRAY_ATTN_SCALE || (id >= FACTS_ARRAY_DESCALE_Q && id <= FACTS_ARRAY_SCALE_DV);
+    default:
+        return false;
+    }
+}
+
+static bool is_of_replays(void)
+{
+    return now >= FACTS_INTERPOSED_SEED_CAPTURED && now <= FACTS_INTERPOSED_SCALES_CAPTURED;
+}
+
 static void bend_replay(facts_memory *m, bool lie)
 {
-    const facts_array *seed = &m->problem->array[FACTS_ARRAY_SEED];
-    const int64_t captured = (int64_t)m->problem->rng_seed;
-    const int32_t narrow = (int32_t)captured;
-    const void *own = seed->type == FACTS_ARRAY_I64 ? (const void *)&captured : &narrow;
-    if (now == FACTS_INTERPOSED_SEED_CAPTURED && m->array[FACTS_ARRAY_SEED])
-        fattn_buffer_write(m->worker->context, facts_memory_array_address(m, FACTS_ARRAY_SEED),
-                           lie ? own : m->array[FACTS_ARRAY_SEED], facts_array_bytes(seed));
+    for (facts_array_id id = 0; id < FACTS_ARRAY_COUNT; id++)
+        if (is_captured(id) && captured[id] && m->array[id])
+            fattn_buffer_write(m->worker->context, facts_memory_array_address(m, id), lie ? captured[id] : m->array[id],
+                               facts_array_bytes(&m->problem->array[id]));
 }
 
 static void scale_amax(facts_memory *m)
@@ -271,7 +303,7 @@ static void scale_amax(facts_memory *m)
 /* Before a run over `pattern` is fetched from the set in hand. */
 static void bend_answers(facts_memory *m, facts_pattern pattern)
 {
-    if (array_of(m->problem) != FACTS_ARRAY_COUNT || now == FACTS_INTERPOSED_SEED_CAPTURED)
+    if (array_of(m->problem) != FACTS_ARRAY_COUNT || is_of_replays())
         return;
     if (now == FACTS_INTERPOSED_AMAX_LATE) {
         scale_amax(m);
@@ -310,6 +342,15 @@ fattn_status __wrap_facts_seam_run(facts_memory *memory, facts_call *call)
     bend_inputs(memory, true);
     const fattn_status status = __real_facts_seam_run(memory, call);
     bend_inputs(memory, false);
+    return status;
+}
+
+fattn_status __real_facts_seam_mislead(facts_memory *memory);
+fattn_status __wrap_facts_seam_mislead(facts_memory *memory);
+fattn_status __wrap_facts_seam_mislead(facts_memory *memory)
+{
+    const fattn_status status = __real_facts_seam_mislead(memory);
+    keep_captured(memory);
     return status;
 }
 

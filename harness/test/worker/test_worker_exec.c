@@ -6,8 +6,11 @@
 #include <string.h>
 
 #include "case/language/case.h"
+#include "fattn/device.h"
 #include "fattn/policy.h"
+#include "numbers/fill/arrays.h"
 #include "worker/exec/exec.h"
+#include "worker/memory/case_memory.h"
 #include "worker/memory/own_forward.h"
 #include "worker/target/case_policy.h"
 #include "worker/target/derived_layouts.h"
@@ -202,4 +205,63 @@ Test(exec, derived_layouts_are_checked_where_a_stride_is_0)
         facts_problem p = resolved(names[i]);
         cr_expect(facts_layouts_hold(&p, &why), "%s: %s", names[i], why.text);
     }
+}
+
+/* Arrays that can hold nothing else in this case: a page table of one page, offsets of sequences of one token. */
+static bool is_fixed(const facts_problem *p, facts_array_id id)
+{
+    const bool of_queries = id == FACTS_ARRAY_Q_OFFSETS || id == FACTS_ARRAY_O_OFFSETS || id == FACTS_ARRAY_STATS_OFFSETS ||
+                            id == FACTS_ARRAY_SEQ_LEN_Q;
+    return of_queries && p->ask.seq_q == 1;
+}
+
+static void expect_other_contents(fattn_context *context, const char *text)
+{
+    static facts_problem p;
+    facts_worker worker = { .context = context, .device = FACTS_DEVICE_CPU };
+    facts_memory memory;
+    facts_error error = { 0 };
+    fattn_plan *plan = NULL;
+    p = resolved(text);
+    cr_assert_eq(facts_memory_create(&memory, &worker, &p, true, &error), FATTN_OK, "%s: %s", text, error.text);
+    cr_assert_eq(fattn_plan_create(&plan, context, &p.ask, NULL), FATTN_OK, "%s: %s", text, fattn_last_error());
+    cr_assert_eq(facts_memory_workspace(&memory, fattn_plan_workspace_bytes(plan)), FATTN_OK);
+    cr_assert_eq(facts_memory_mislead(&memory), FATTN_OK);
+    const fattn_tensors tensors = facts_memory_tensors(&memory);
+    cr_expect_eq(fattn_call_check(plan, &tensors, NULL, NULL), FATTN_OK, "%s: %s", text, fattn_last_error());
+    for (facts_array_id id = 0; id < FACTS_ARRAY_COUNT; id++) {
+        const size_t bytes = facts_array_bytes(&p.array[id]);
+        if (bytes == 0 || p.array[id].output)
+            continue;
+        const bool same = memcmp(memory.array[id], facts_memory_array_address(&memory, id), bytes) == 0;
+        cr_expect_eq(same, is_fixed(&p, id), "%s: %s", text, facts_array_words[id]);
+    }
+    facts_memory_destroy(&memory);
+    fattn_plan_destroy(plan);
+}
+
+Test(exec, while_a_graph_is_recorded_the_arrays_hold_another_legal_call)
+{
+    fattn_context_options options = FATTN_CONTEXT_OPTIONS_INIT;
+    fattn_context *context;
+    options.device_kind = FATTN_DEVICE_CPU;
+    cr_assert_eq(fattn_context_create(&context, &options), FATTN_OK);
+    expect_other_contents(context, "pass=fwd " SMALL "padding=random");
+    expect_other_contents(context, "pass=bwd b=4 h=2 s=40 d=32 lens=1+40+0+2/1+40+0+1");
+    expect_other_contents(context, "pass=fwd " SMALL "padding=full cu=both");
+    expect_other_contents(context, "pass=fwd " SMALL "padding=one lens_shape=bcast");
+    expect_other_contents(context, "pass=bwd b=4 h=2 s=40 d=32 layout=thd lens=7+-1+40+1/9+-1+33+2 slots=+3");
+    expect_other_contents(context, "pass=bwd " SMALL "layout=thd padding=random offsets=i64 rmult=tokens");
+    expect_other_contents(context, "pass=fwd b=3 h=2 s=1/40 d=32 q=thd o=thd padding=random");
+    expect_other_contents(context, "pass=fwd b=3 h=4/2 s=24/96 d=32 padding=random paged=16");
+    expect_other_contents(context, "pass=fwd b=3 h=4/2 s=24/96 d=32 padding=random paged=16 table=packed");
+    expect_other_contents(context, "pass=fwd b=3 h=4/2 s=24/96 d=32 padding=random paged=v:32 table=shared");
+    expect_other_contents(context, "pass=fwd " SMALL "scale=tensor softmax=sink alibi=1");
+    expect_other_contents(context, "pass=bwd " SMALL "softmax=off_by_one dropout=0.1 rng_dtype=i32");
+    expect_other_contents(context, "pass=bwd " SMALL "dropout=0.1 dropout_mask=1");
+    expect_other_contents(context, "pass=fwd b=1 h=2 s=100/280 d=32 blockmask=random rope=1");
+    expect_other_contents(context, "pass=bwd dtype=e4m3 b=2 h=2 s=64 d=32 scales=pow2");
+    expect_other_contents(context, "pass=bwd dtype=e5m2 b=2 h=2 s=64 d=32 scales=odd");
+    expect_other_contents(context, "pass=bwd dtype=mxe4m3 b=2 h=2 s=128 d=64");
+    fattn_context_destroy(context);
 }

@@ -1,6 +1,7 @@
 #include "arrays.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "case/problem/philox.h"
@@ -153,4 +154,68 @@ void facts_array_fill(const facts_problem *p, facts_array_id id, void *out)
         facts_mx_fill_factors(p, id, out);
     else
         fill_floats(p, id, out);
+}
+
+/* ---- other contents ----------------------------------------------------------------------------------------------------------
+ */
+
+/* A sequence that is packed cannot grow: its neighbour follows at once. */
+static int32_t other_length(const facts_problem *p, int32_t length, int64_t longest)
+{
+    if (length > 1)
+        return (length + 1) / 2;
+    return p->ask.ragged != 0 || length >= longest ? length : length + 1;
+}
+
+static void change_problem(facts_problem *p)
+{
+    for (int64_t b = 0; b < p->ask.batch && p->has_lengths; b++) {
+        const bool one = p->ask.len_broadcast && b > 0;
+        p->len_q[b] = one ? p->len_q[0] : other_length(p, p->len_q[b], p->ask.seq_q);
+        p->len_kv[b] = one ? p->len_kv[0] : other_length(p, p->len_kv[b], p->ask.seq_kv);
+        p->start_q[b + 1] = p->start_q[b] + p->len_q[b];
+        p->start_kv[b + 1] = p->start_kv[b] + p->len_kv[b];
+    }
+    p->rng_seed ^= 85;
+    p->rng_offset ^= 16;
+    p->block_pattern = p->block_pattern == FACTS_BLOCKS_FIRST ? FACTS_BLOCKS_RANDOM : FACTS_BLOCKS_FIRST;
+}
+
+static void turn_pages(int32_t *table, int64_t count, int64_t pages)
+{
+    for (int64_t n = 0; n < count; n++)
+        table[n] = (int32_t)((table[n] + 1) % pages);
+}
+
+/* Positive numbers stay positive. */
+static void change_floats(float *number, int64_t count)
+{
+    for (int64_t n = 0; n < count; n++)
+        number[n] = 0.5f * number[n] + 0.3f;
+}
+
+/* Powers of two; 255 is none. */
+static void change_factors(uint8_t *factor, int64_t count)
+{
+    for (int64_t n = 0; n < count; n++)
+        factor[n] = factor[n] > 0 ? (uint8_t)(factor[n] - 1) : 1;
+}
+
+bool facts_array_fill_other(const facts_problem *p, facts_array_id id, void *out)
+{
+    const facts_array *array = &p->array[id];
+    facts_problem *other = malloc(sizeof *other);
+    if (!other)
+        return false;
+    *other = *p;
+    change_problem(other);
+    facts_array_fill(other, id, out);
+    free(other);
+    if (id == FACTS_ARRAY_PAGE_TABLE_K || id == FACTS_ARRAY_PAGE_TABLE_V)
+        turn_pages(out, array->count, p->tensor[id == FACTS_ARRAY_PAGE_TABLE_K ? FACTS_TENSOR_K : FACTS_TENSOR_V].pages);
+    else if (id >= FACTS_ARRAY_SF_Q)
+        change_factors(out, array->count);
+    else if (array->type == FACTS_ARRAY_F32)
+        change_floats(out, array->count);
+    return true;
 }

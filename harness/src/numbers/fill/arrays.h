@@ -8,5 +8,9 @@
 /* Writes `facts_array_bytes` bytes of an input. Scale factors of block-scaled types (sf_) are those of the elements that
  * facts_fill_tensor writes. A packed page table has zeros after its last page. */
 void facts_array_fill(const facts_problem *problem, facts_array_id id, void *out);
+/* The same with other contents that a call of this shape may be given as well: shorter sequences, packed without gaps, another page
+ * for each page, other scales, slopes and factors, another seed and offset. Every number differs where the shape allows it. Returns
+ * false when there is no memory. */
+bool facts_array_fill_other(const facts_problem *problem, facts_array_id id, void *out);
 
 #endif

@@ -35,16 +35,20 @@ static int64_t unlike(facts_runs *r, facts_tensor_id id, int64_t different, int6
     }
 }
 
+/* The plain run is judged for itself: what a graph makes of it is the graph's doing. */
+static facts_verdict later_verdict(const facts_runs *r, const facts_judgement *found)
+{
+    const facts_verdict verdict = facts_judgement_verdict(found);
+    const bool graph = r->otherwise == FACTS_VERDICT_GRAPH_MISMATCH;
+    return verdict != FACTS_VERDICT_PASS && graph ? FACTS_VERDICT_GRAPH_MISMATCH : verdict;
+}
+
 static void judge_again(facts_runs *r, facts_tensor_id id)
 {
     facts_judgement found;
     const double since = facts_runs_now_us();
     judged(r, facts_judging_of(&found, r->truth, id, FACTS_PATTERN_B), since);
-    facts_verdict verdict = facts_judgement_verdict(&found);
-    /* The plain run is judged for itself: what a graph makes of it is the graph's doing. */
-    if (verdict != FACTS_VERDICT_PASS && r->otherwise == FACTS_VERDICT_GRAPH_MISMATCH)
-        verdict = FACTS_VERDICT_GRAPH_MISMATCH;
-    facts_verdict both = facts_verdict_worse(r->second[id], verdict);
+    const facts_verdict both = facts_verdict_worse(r->second[id], later_verdict(r, &found));
     if (both != r->second[id])
         r->judgement[id] = found;
     r->second[id] = both;
@@ -58,7 +62,7 @@ static void judge_arrays_again(facts_runs *r)
         if (!r->problem->array[id].output || r->problem->array[id].count == 0 ||
             !facts_runs_check(r, facts_judging_array(&found, r->truth, id, FACTS_PATTERN_B), NULL))
             continue;
-        const facts_verdict verdict = facts_judgement_verdict(&found);
+        const facts_verdict verdict = later_verdict(r, &found);
         if (verdict != FACTS_VERDICT_PASS)
             facts_runs_find(r, verdict, "%s over other memory: %.9g, not %.9g within %.3g", facts_array_words[id], found.got,
                             found.want, found.bound);

@@ -14,12 +14,19 @@ static bool check_recorded(facts_runs *r, fattn_status status, const char *what)
     return false;
 }
 
+/* While the graph is recorded, nothing of the case lies in memory: neither its lengths nor its scales, data or intermediate
+ * results. */
+static bool mislead(facts_runs *r)
+{
+    return facts_runs_check(r, facts_seam_mislead(r->memory), NULL);
+}
+
 static fattn_graph *capture(facts_runs *r, const facts_call *call)
 {
     fattn_context *context = r->worker->context;
     fattn_graph *graph = NULL;
     facts_call launched = *call;
-    if (!check_recorded(r, fattn_capture_begin(context, r->worker->stream), "capture"))
+    if (!mislead(r) || !check_recorded(r, fattn_capture_begin(context, r->worker->stream), "capture"))
         return NULL;
     bool good = check_recorded(r, facts_call_launch(&launched, r->worker->stream), "capture");
     fattn_status status = fattn_capture_end(&graph, context, r->worker->stream);
@@ -38,7 +45,8 @@ static fattn_graph *record(facts_runs *r, const facts_call *call)
     fattn_graph *graph = NULL;
     if (r->problem->exec != FACTS_EXEC_GRAPH_NATIVE)
         return capture(r, call);
-    check_recorded(r, fattn_graph_native(&graph, call->plan, &call->tensors), "native graph");
+    if (mislead(r))
+        check_recorded(r, fattn_graph_native(&graph, call->plan, &call->tensors), "native graph");
     return graph;
 }
 
@@ -63,7 +71,9 @@ static bool update(facts_runs *r, fattn_graph *graph)
 {
     facts_call call = facts_call_now(r);
     if (r->problem->exec == FACTS_EXEC_GRAPH_NATIVE) {
-        fattn_status status = fattn_graph_native_update(graph, call.plan, &call.tensors);
+        if (!mislead(r))
+            return false;
+        const fattn_status status = fattn_graph_native_update(graph, call.plan, &call.tensors);
         if (status != FATTN_UNSUPPORTED)
             return check_recorded(r, status, "update");
         snprintf(r->out->text, sizeof r->out->text, "replayed, but not updated: %.300s", fattn_last_error());
@@ -132,14 +142,14 @@ void facts_exec_graph(facts_runs *r)
         fattn_plan_destroy(*r->plan);
         *r->plan = NULL;
     }
-    int32_t times = facts_exec_repeats(r) > 2 ? facts_exec_repeats(r) : 2;
-    for (int32_t i = 0; i < times && !facts_runs_over(r); i++)
-        replay(r, graph, "a plain run and a replay of the graph");
+    const int32_t times = facts_exec_repeats(r) > 2 ? facts_exec_repeats(r) : 2;
+    char how[80];
+    for (int32_t i = 0; i < times && !facts_runs_over(r); i++) {
+        snprintf(how, sizeof how, "a plain run and a replay of the graph, %d of %d", i + 1, times);
+        replay(r, graph, how);
+    }
     if (!facts_runs_over(r))
-        facts_runs_check(
-            r,
-            fattn_stream_time(r->worker->context, r->worker->stream, launch_graph, graph, FACTS_TIMED_LAUNCHES, &r->out->exec_us),
-            NULL);
+        facts_runs_time(r, launch_graph, graph);
     if (!facts_runs_over(r) && *r->plan)
         reseed(r, graph);
     if (!facts_runs_over(r) && (r->problem->exec == FACTS_EXEC_GRAPH_UPDATE || r->problem->exec == FACTS_EXEC_GRAPH_NATIVE))

@@ -23,6 +23,11 @@ fattn_status facts_seam_run(facts_memory *memory, facts_call *call)
     return fattn_stream_synchronize(memory->worker->context, memory->worker->stream);
 }
 
+fattn_status facts_seam_mislead(facts_memory *memory)
+{
+    return facts_memory_mislead(memory);
+}
+
 fattn_status facts_seam_replay(facts_memory *memory, const fattn_graph *graph)
 {
     TRY(fattn_graph_launch(graph, memory->worker->stream));

@@ -20,6 +20,8 @@ typedef struct facts_call {
 fattn_status facts_call_launch(void *argument, struct CUstream_st *stream);
 /* Launches the call and waits for it. Returns the library's status; its sentence is in fattn_last_error(). */
 fattn_status facts_seam_run(facts_memory *memory, facts_call *call);
+/* facts_memory_mislead, before a call is recorded. The same. */
+fattn_status facts_seam_mislead(facts_memory *memory);
 /* Replays the graph and waits for it. The same. */
 fattn_status facts_seam_replay(facts_memory *memory, const fattn_graph *graph);
 /* facts_memory_fetch of the run over `pattern`. */

@@ -100,6 +100,10 @@ fattn_status facts_memory_arm(facts_memory *memory, facts_pattern pattern, uint6
  */
 fattn_status facts_memory_spoil(facts_memory *memory);
 fattn_status facts_memory_untouched(facts_memory *memory, int64_t *changed);
+/* The same, but the arrays of the call have other legal contents (facts_array_fill_other): for a call that is recorded, not run.
+ * Who looks at an array finds a call that is allowed; who keeps what it found is wrong when the recording runs over the case's own.
+ */
+fattn_status facts_memory_mislead(facts_memory *memory);
 /* Allocates, writes noise and frees, so that nothing lies where it lay, and nothing that was freed holds what it held. */
 fattn_status facts_memory_disturb(facts_memory *memory, uint64_t garbage);
 /* Places that are looked after: storages, the workspace, arrays. */

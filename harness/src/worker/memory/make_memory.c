@@ -348,6 +348,13 @@ fattn_status facts_memory_spoil(facts_memory *m)
     return arm_workspace(m, FACTS_PATTERN_A, 0);
 }
 
+fattn_status facts_memory_mislead(facts_memory *m)
+{
+    TRY(facts_memory_spoil(m));
+    TRY(facts_arrays_send_other(m));
+    return m->gpu ? facts_gpu_wait(m->gpu) : FATTN_OK;
+}
+
 fattn_status facts_memory_untouched(facts_memory *m, int64_t *changed)
 {
     int64_t own[FACTS_TENSOR_COUNT] = { 0 };

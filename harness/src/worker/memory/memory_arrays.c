@@ -162,6 +162,21 @@ fattn_status facts_arrays_fetch(facts_memory *m, facts_pattern pattern, int64_t 
     return FATTN_OK;
 }
 
+fattn_status facts_arrays_send_other(facts_memory *m)
+{
+    for (facts_array_id id = 0; id < FACTS_ARRAY_COUNT; id++) {
+        if (!is_there(m, id) || m->problem->array[id].output)
+            continue;
+        unsigned char *image = image_of(m, id, m->array[id], FACTS_PATTERN_A);
+        if (image && !facts_array_fill_other(m->problem, id, image + FRONT)) {
+            free(image);
+            image = NULL;
+        }
+        TRY(send(m, id, image));
+    }
+    return FATTN_OK;
+}
+
 /* Who still reads the old numbers shows it: integers are 0, as an offset of any other kind might lead anywhere. */
 static fattn_status spoil(facts_memory *m, facts_array_id id, unsigned char **image)
 {

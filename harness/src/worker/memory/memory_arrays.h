@@ -15,6 +15,9 @@ void facts_arrays_drop(facts_set *set, const facts_memory *memory);
 /* The addresses of the set in hand. */
 void facts_arrays_bind(const facts_memory *memory, fattn_tensors *out);
 
+/* Sends the other contents of those that are given (facts_array_fill_other). */
+fattn_status facts_arrays_send_other(facts_memory *memory);
+
 /* As the functions of facts_side, of all of them. */
 fattn_status facts_arrays_arm(facts_memory *memory, facts_pattern pattern);
 fattn_status facts_arrays_fetch(facts_memory *memory, facts_pattern pattern, int64_t overrun[FACTS_ARRAY_COUNT]);

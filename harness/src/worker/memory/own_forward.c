@@ -6,7 +6,9 @@
 
 bool facts_has_own_forward(const facts_problem *p)
 {
-    bool graph = p->exec == FACTS_EXEC_GRAPH || p->exec == FACTS_EXEC_GRAPH_UPDATE;
+    /* A forward of an 8 bit type has a scale and an amax that its backward has not. */
+    const bool graph = (p->exec == FACTS_EXEC_GRAPH || p->exec == FACTS_EXEC_GRAPH_UPDATE) && !facts_is_fp8(p->ask.dtype) &&
+                       !facts_is_mx(p->ask.dtype);
     return p->ask.pass == FATTN_BACKWARD && (graph || facts_is_huge(p) || (p->own_forward && facts_may_do_without_forward(p)));
 }
 
