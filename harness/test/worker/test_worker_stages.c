@@ -19,7 +19,8 @@ static void note(void *owner, const char *word)
     }
 }
 
-static void expect_stages(const char *text, facts_device device, const char *due)
+/* Returns how many runs were fetched, and so compared or judged. */
+static uint64_t expect_stages(const char *text, facts_device device, const char *due)
 {
     facts_target_request request = { .device = FACTS_DEVICE_CPU, .threads = 2 };
     facts_worker worker;
@@ -41,10 +42,12 @@ static void expect_stages(const char *text, facts_device device, const char *due
                     &(facts_trial_options){ .worker = &worker, .problem = &p, .stage = note, .owner = said });
     cr_expect(trial.status == FATTN_OK && trial.verdict == FACTS_VERDICT_PASS, "%s: %s", text, trial.text);
     cr_expect_str_eq(said + (said[0] == ' '), due, "%s: %s", text, said);
+    const uint64_t fetches = truth.memory.fetches;
     fattn_plan_destroy(plan);
     facts_truth_destroy(&truth);
     worker.device = FACTS_DEVICE_CPU;
     facts_target_close(&worker);
+    return fetches;
 }
 
 Test(worker_stages, a_plan_of_a_check_is_no_judging)
@@ -67,7 +70,11 @@ Test(worker_stages, a_forward_before_its_backward_is_built_and_looked_at)
     expect_stages(text, FACTS_DEVICE_CPU, "reference build exec reference exec reference exec judge");
 }
 
-Test(worker_stages, launches_that_are_timed_are_the_engines)
+/* Of the timed launches the last is looked at, after a run over other memory. */
+Test(worker_stages, a_gpu_makes_more_runs_and_all_are_looked_at)
 {
-    expect_stages("pass=fwd b=2 h=2 s=20 d=16", FACTS_DEVICE_GPU, "reference exec judge exec judge");
+    static const char text[] = "pass=fwd b=2 h=2 s=20 d=16", stages[] = "reference exec judge";
+    cr_expect_eq(expect_stages(text, FACTS_DEVICE_CPU, stages), 2);
+    cr_expect_eq(expect_stages(text, FACTS_DEVICE_GPU, stages), FACTS_RUNS_ON_A_GPU + 2);
+    cr_expect_eq(expect_stages("pass=fwd b=2 h=2 s=20 d=16 repeat=9", FACTS_DEVICE_GPU, stages), 9 + 2);
 }

@@ -75,26 +75,29 @@ static bool prepare(facts_runs *r)
 
 /* ---- execute ---------------------------------------------------------------------------------------------------------------- */
 
+/* What repeats is measured, on a GPU. */
+static void measure(facts_runs *r)
+{
+    facts_call timed = r->call;
+    if (r->worker->device != FACTS_DEVICE_GPU || r->out->exec_us > 0 || !*r->plan || facts_runs_over(r))
+        return;
+    if (!facts_runs_once(r, &r->call, FACTS_PATTERN_B)) /* what is launched again finds its own leftovers */
+        return;
+    if (facts_may_do_without_forward(r->problem))
+        timed.forward = NULL; /* O and Stats lie there already */
+    facts_runs_time(r, facts_call_launch, &timed);
+}
+
 static bool execute(facts_runs *r)
 {
     r->worker->ran = true;
     if (!facts_runs_make_forward(r) || !facts_runs_ready(r) || !facts_runs_first(r))
         return false;
-    if (!r->options->once)
+    if (!r->options->once) {
         facts_exec_run(r);
+        measure(r);
+    }
     return r->out->status == FATTN_OK;
-}
-
-static void measure(facts_runs *r)
-{
-    facts_call timed = r->call;
-    if (facts_may_do_without_forward(r->problem))
-        timed.forward = NULL; /* O and Stats lie there already */
-    facts_runs_say(r, "exec");
-    facts_runs_check(
-        r,
-        fattn_stream_time(r->worker->context, r->worker->stream, facts_call_launch, &timed, FACTS_TIMED_LAUNCHES, &r->out->exec_us),
-        NULL);
 }
 
 /* ---- compare, report -------------------------------------------------------------------------------------------------------- */
@@ -123,11 +126,7 @@ static void report(facts_runs *r)
     const bool gpu = r->worker->device == FACTS_DEVICE_GPU;
     if (r->out->status != FATTN_OK)
         return;
-    if (gpu && !r->options->once && r->out->verdict == FACTS_VERDICT_PASS && r->out->exec_us == 0 && *r->plan)
-        measure(r);
     facts_runs_say(r, "judge"); /* the other oracle may follow, pictures, dumps */
-    if (r->out->status != FATTN_OK)
-        return;
     if (r->worker->oracle == FACTS_ORACLE_BOTH && r->memory->gpu)
         compare_oracles(r);
     /* The call may have written beyond the guards, too: into the next case's memory, or into code. */

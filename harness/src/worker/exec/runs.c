@@ -113,6 +113,18 @@ bool facts_runs_once(facts_runs *r, const facts_call *call, facts_pattern patter
     return facts_runs_fetch(r, pattern);
 }
 
+/* Each timed launch writes over the answers of the one before it, so only the last answers can be seen. */
+void facts_runs_time(facts_runs *r, fattn_status (*launch)(void *, struct CUstream_st *), void *argument)
+{
+    char how[80];
+    snprintf(how, sizeof how, "the first run and the last of %d timed launches", FACTS_TIMED_LAUNCHES);
+    if (facts_runs_check(
+            r, fattn_stream_time(r->worker->context, r->worker->stream, launch, argument, FACTS_TIMED_LAUNCHES, &r->out->exec_us),
+            NULL) &&
+        facts_runs_fetch(r, FACTS_PATTERN_B))
+        facts_runs_compare(r, how);
+}
+
 /* ---- before the first run --------------------------------------------------------------------------------------------------- */
 
 static bool make_workspace(facts_runs *r)

@@ -37,6 +37,8 @@ bool facts_runs_arm(facts_runs *runs, facts_pattern pattern);
 bool facts_runs_fetch(facts_runs *runs, facts_pattern pattern);
 /* arm, launch, wait, fetch. */
 bool facts_runs_once(facts_runs *runs, const facts_call *call, facts_pattern pattern);
+/* Measures the launches of a call whose last run lay over poison B, and compares what the last of them wrote with the first run. */
+void facts_runs_time(facts_runs *runs, fattn_status (*launch)(void *, struct CUstream_st *), void *argument);
 /* Compares what the last fetch over poison B brought with the first run; `how` says what was done differently. */
 void facts_runs_compare(facts_runs *runs, const char *how);
 /* Is there nothing left to find out? */

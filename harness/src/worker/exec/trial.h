@@ -6,6 +6,7 @@
 #include "worker/memory/truth.h"
 
 #define FACTS_TIMED_LAUNCHES 5
+#define FACTS_RUNS_ON_A_GPU 5 /* at least: a race need not show in two */
 
 /* What became of the case's check (check=). */
 typedef struct facts_check_report {
