@@ -30,7 +30,9 @@ static void add_pages(fattn__view *v, const fattn_problem *p, const fattn_tensor
 
 static const void *own_data(const fattn_tensors *t, fattn__role which)
 {
-    const void *const table[FATTN__ROLE_COUNT] = { t->q, t->k, t->v, t->o, t->stats, t->d_o, t->dq, t->dk, t->dv, t->bias, t->dbias };
+    const void *const table[FATTN__ROLE_COUNT] = {
+        t->q, t->k, t->v, t->o, t->stats, t->d_o, t->dq, t->dk, t->dv, t->bias, t->dbias
+    };
     return table[which];
 }
 
@@ -57,6 +59,8 @@ fattn__view fattn__view_of(const fattn_problem *p, const fattn_tensors *t, fattn
 int64_t fattn__view_row(const fattn__view *v, int64_t b, int64_t h, int64_t s)
 {
     const int64_t within = h * v->stride[1];
+    if (FATTN__LIE(BATCH_16_BITS))
+        b &= 0xffff;
     if (v->offsets != NULL)
         return fattn__integer_at(v->offsets, v->offset_bits, b) * v->unit + within + s * v->stride[2];
     if (v->table == NULL)
@@ -96,7 +100,8 @@ static void scale_row(const fattn__blocks *x, int64_t b, int64_t h, int64_t s, f
     }
 }
 
-void fattn__view_load(float *dst, int64_t step, const fattn__view *from, int64_t b, int64_t h, int64_t s, int64_t count, int64_t dim)
+void fattn__view_load(float *dst, int64_t step, const fattn__view *from, int64_t b, int64_t h, int64_t s, int64_t count,
+                      int64_t dim)
 {
     for (int64_t i = 0; i < count; i++, dst += step) {
         fattn__numbers_load(dst, from->data, from->dtype, fattn__view_row(from, b, h, s + i), dim);
@@ -109,7 +114,8 @@ void fattn__view_load(float *dst, int64_t step, const fattn__view *from, int64_t
         fattn__rotate(dst, dim, from->angles + (s + i) * from->lanes, from->lanes, false);
         if (FATTN__LIE(ROPE_PAIR) && s + i == 5)
             fattn__rotate(dst + dim - from->lanes, 2, (const float[2]){ 1.0f, 1.0f }, 2, true);
-        for (int64_t d = dim - from->lanes; d < dim && from->blocks.factors == NULL; d++) { /* as cuDNN's rotation, which writes a tensor of this type */
+        /* As cuDNN's rotation, which writes a tensor of this type. */
+        for (int64_t d = dim - from->lanes; d < dim && from->blocks.factors == NULL; d++) {
             uint32_t code;
             fattn__number_store(&code, from->dtype, 0, dst[d]);
             dst[d] = fattn__number_load(&code, from->dtype, 0);
@@ -117,7 +123,8 @@ void fattn__view_load(float *dst, int64_t step, const fattn__view *from, int64_t
     }
 }
 
-void fattn__view_store(const fattn__view *to, int64_t b, int64_t h, int64_t s, int64_t count, int64_t dim, const float *src, int64_t step)
+void fattn__view_store(const fattn__view *to, int64_t b, int64_t h, int64_t s, int64_t count, int64_t dim, const float *src,
+                       int64_t step)
 {
     for (int64_t i = 0; i < count; i++, src += step) {
         const int64_t row = fattn__view_row(to, b, h, s + i);

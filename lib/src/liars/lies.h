@@ -1,11 +1,12 @@
-/* Deliberate mistakes, one for each promise that somebody was hurt by: the suite has to turn red for every one. They are compiled only with
- * FATTN_LIARS, into a library and a worker for tests; otherwise FATTN__LIE is 0 and nothing of this folder is there. One lie at a time. */
+/* Deliberate mistakes, one for each promise that somebody was hurt by: the suite has to turn red for every one. They are compiled
+ * only with FATTN_LIARS, into a library and a worker for tests; otherwise FATTN__LIE is 0 and nothing of this folder is there. One
+ * lie at a time. */
 #ifndef FATTN_LIARS_H
 #define FATTN_LIARS_H
 
 /* X(SYMBOL, "word", "seed", "what it bends") */
 #define FATTN__LIAR_LIST(X)                                                                                                        \
-    X(PROBE_O_FORMAT, "probe-o-format", "te-backend-probe", "the question has Q's layout for O, the call what was asked")           \
+    X(PROBE_O_FORMAT, "probe-o-format", "te-backend-probe", "the question has Q's layout for O, the call what was asked")          \
     X(PROBE_BATCH, "probe-batch", "te-backend-probe", "the question has batch 1")                                                  \
     X(PROBE_ALIGN, "probe-align", "te-backend-probe", "the question asks bottom-right as top-left")                                \
     X(GUARD_END, "guard-ends-too-early", "te-backend-probe", "a rule without an end ends with its first version")                  \
@@ -13,18 +14,21 @@
     X(MOD_KEY_BY_NAME, "mod-key-by-name", "te-flex-attention", "two recordings are the same whatever their constants")             \
     X(MOD_NO_GRADIENT, "mod-no-gradient", "te-flex-attention", "the backward leaves the modification's slope out")                 \
     X(LAYOUT_ZERO_AS_ONE, "layout-zero-as-one", "pytorch-zero-stride", "stride 0 sorts as stride 1")                               \
-    X(ZERO_STRIDE_UNSUMMED, "zero-stride-gradient-unsummed", "pytorch-zero-stride", "the gradient of a broadcast input is one of its parts") \
+    X(ZERO_STRIDE_UNSUMMED, "zero-stride-gradient-unsummed", "pytorch-zero-stride",                                                \
+      "the gradient of a broadcast input is one of its parts")                                                                     \
     X(BIAS_SHAPE, "bias-shape", "pytorch-zero-stride", "bias is broadcast over heads whatever its shape")                          \
-    X(ROPE_PAIR, "rope-pair", "rotary-embedding", "one pair of channels of one row turns the other way")                               \
-    X(POLICY_LEAK, "policy-leak", "nemo-vlm-sdpa-guard", "pop leaves the policy in force")                                             \
-    X(DROPOUT_BATCHES, "dropout-batches", "dropout-mask", "every batch entry keeps the keys of the first")                             \
-    X(DROPOUT_HEADS, "dropout-heads", "dropout-mask", "every head keeps the keys of the first")                                        \
-    X(DROPOUT_ROWS, "dropout-rows", "dropout-mask", "every row keeps the keys of the first")                                           \
-    X(DROPOUT_PERIOD, "dropout-period", "dropout-mask", "the keep bits of a row repeat after 64 keys")                                 \
-    X(DROPOUT_SEED, "dropout-ignored-seed", "dropout-mask", "the seed is not read")                                                    \
-    X(DROPOUT_OFFSET, "dropout-ignored-offset", "dropout-mask", "the offset is not read")                                              \
-    X(NAN_MASKED, "nan-masked", "lost-overflow", "a score that is NaN counts as masked")                                               \
-    X(OVERFLOW_ZEROED, "overflow-zeroed", "lost-overflow", "an answer that is not finite is stored as 0")
+    X(ROPE_PAIR, "rope-pair", "rotary-embedding", "one pair of channels of one row turns the other way")                           \
+    X(POLICY_LEAK, "policy-leak", "nemo-vlm-sdpa-guard", "pop leaves the policy in force")                                         \
+    X(DROPOUT_BATCHES, "dropout-batches", "dropout-mask", "every batch entry keeps the keys of the first")                         \
+    X(DROPOUT_HEADS, "dropout-heads", "dropout-mask", "every head keeps the keys of the first")                                    \
+    X(DROPOUT_ROWS, "dropout-rows", "dropout-mask", "every row keeps the keys of the first")                                       \
+    X(DROPOUT_PERIOD, "dropout-period", "dropout-mask", "the keep bits of a row repeat after 64 keys")                             \
+    X(DROPOUT_SEED, "dropout-ignored-seed", "dropout-mask", "the seed is not read")                                                \
+    X(DROPOUT_OFFSET, "dropout-ignored-offset", "dropout-mask", "the offset is not read")                                          \
+    X(NAN_MASKED, "nan-masked", "lost-overflow", "a score that is NaN counts as masked")                                           \
+    X(OVERFLOW_ZEROED, "overflow-zeroed", "lost-overflow", "an answer that is not finite is stored as 0")                          \
+    X(LAUNCH_RACE, "launch-race", "flash-decode-semaphores", "one call in eight leaves rows of O (of dK) at 0")                    \
+    X(BATCH_16_BITS, "batch-16-bits", "grid-z-limit", "the batch index is kept in 16 bits")
 
 #ifdef FATTN_LIARS
 #include <stdbool.h>
@@ -46,7 +50,8 @@ void fattn__liar_print(FILE *out);
 /* The question that a lying probe asks instead. */
 void fattn__liar_bend(fattn_problem *question);
 
-/* CUDA graphs on the cpu (emulated_kernel.c): what is captured is recorded and run at each launch. True: recorded, not to be run. */
+/* CUDA graphs on the cpu (emulated_kernel.c): what is captured is recorded and run at each launch. True: recorded, not to be run.
+ */
 bool fattn__emulator_records(const fattn_plan *plan, const fattn_tensors *tensors);
 const struct gpu_driver *fattn__emulator_functions(void); /* for CUDA graphs alone */
 /* The call after `calls` more ones gives `result`; 0: none. What is alive in it is counted. */
