@@ -207,7 +207,7 @@ Test(exec, derived_layouts_are_checked_where_a_stride_is_0)
     }
 }
 
-/* Arrays that can hold nothing else in this case: a page table of one page, offsets of sequences of one token. */
+/* Lengths and offsets of single queries that are packed can be nothing else. */
 static bool is_fixed(const facts_problem *p, facts_array_id id)
 {
     const bool of_queries = id == FACTS_ARRAY_Q_OFFSETS || id == FACTS_ARRAY_O_OFFSETS || id == FACTS_ARRAY_STATS_OFFSETS ||
