@@ -2,10 +2,11 @@
 
 #include <string.h>
 
-/* Eight doubles; narrower machines take them in pieces. */
-typedef double eight __attribute__((vector_size(64), aligned(8), may_alias));
-typedef uint64_t eight_bits __attribute__((vector_size(64), aligned(8), may_alias));
-typedef float eight_floats __attribute__((vector_size(32), aligned(4), may_alias));
+/* Four doubles: what AVX2 has. Of wider vectors gcc 12 compares each element by itself on a machine without AVX-512, five times as
+ * slow. */
+typedef double four __attribute__((vector_size(32), aligned(8), may_alias));
+typedef uint64_t four_bits __attribute__((vector_size(32), aligned(8), may_alias));
+typedef float four_floats __attribute__((vector_size(16), aligned(4), may_alias));
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -13,47 +14,48 @@ typedef float eight_floats __attribute__((vector_size(32), aligned(4), may_alias
 #define SIGN (UINT64_C(1) << 63)
 
 /* x, below `top` in size, toward zero to what `kept` leaves of the bits under top's first. */
-INLINE void cut(eight *x, const eight *top, uint64_t kept)
+INLINE void cut(four *x, const four *top, uint64_t kept)
 {
-    eight_bits sign = (eight_bits)*x & SIGN;
-    eight size = (eight)((eight_bits)*x & ~SIGN) + *top;
-    size = (eight)((eight_bits)size & kept) - *top;
-    *x = (eight)((eight_bits)size | sign);
+    four_bits sign = (four_bits)*x & SIGN;
+    four size = (four)((four_bits)*x & ~SIGN) + *top;
+    size = (four)((four_bits)size & kept) - *top;
+    *x = (four)((four_bits)size | sign);
 }
 
 /* The powers of two of all that is added: a product's is that of its factors. */
-INLINE void find_top(eight *top, const facts_operands *x, const double *a, const double *b, int64_t first, int64_t last)
+INLINE void find_top(four *top, const facts_operands *x, const double *a, const double *b, int64_t first, int64_t last)
 {
-    *top = (eight)((eight_bits)*top & EXPONENT);
+    *top = (four)((four_bits)*top & EXPONENT);
     for (int64_t k = first; k < last; k++) {
-        eight power = { 0 };
+        four power = { 0 };
         power += a[k * x->a_inner];
-        power = (eight)((eight_bits)power & EXPONENT) * (eight)(*(const eight_bits *)(b + k * x->b_inner) & EXPONENT);
-        eight_bits larger = (eight_bits)(power > *top);
-        *top = (eight)(((eight_bits)power & larger) | ((eight_bits)*top & ~larger));
+        power = (four)((four_bits)power & EXPONENT) * (four)(*(const four_bits *)(b + k * x->b_inner) & EXPONENT);
+        four_bits larger = (four_bits)(power > *top);
+        *top = (four)(((four_bits)power & larger) | ((four_bits)*top & ~larger));
     }
 }
 
 /* The sum so far and the products of a chunk, each cut to the same unit. A product is below 4 times its power. */
-INLINE void add_aligned(eight *sum, const facts_operands *x, int aligned, const double *a, const double *b, int64_t first, int64_t last)
+INLINE void add_aligned(four *sum, const facts_operands *x, int aligned, const double *a, const double *b, int64_t first,
+                        int64_t last)
 {
     const uint64_t kept = ~((UINT64_C(1) << (50 - aligned)) - 1);
-    eight top = *sum;
+    four top = *sum;
     find_top(&top, x, a, b, first, last);
     top *= 4.0;
     cut(sum, &top, kept);
     for (int64_t k = first; k < last; k++) {
-        eight product = a[k * x->a_inner] * *(const eight *)(b + k * x->b_inner);
+        four product = a[k * x->a_inner] * *(const four *)(b + k * x->b_inner);
         cut(&product, &top, kept);
         *sum += product;
     }
 }
 
-INLINE void add_exactly(eight *sum, const facts_operands *x, const double *a, const double *b, int64_t first, int64_t last)
+INLINE void add_exactly(four *sum, const facts_operands *x, const double *a, const double *b, int64_t first, int64_t last)
 {
-    eight part = { 0 };
+    four part = { 0 };
     for (int64_t k = first; k < last; k++)
-        part += a[k * x->a_inner] * *(const eight *)(b + k * x->b_inner);
+        part += a[k * x->a_inner] * *(const four *)(b + k * x->b_inner);
     *sum += part;
 }
 
@@ -61,7 +63,7 @@ INLINE void add_row(const facts_operands *x, facts_adder adder, int64_t m, int64
 {
     float *c = x->c + m * x->c_row + n;
     const double *a = x->a + m * x->a_row, *b = x->b + n;
-    eight sum = __builtin_convertvector(*(const eight_floats *)c, eight);
+    four sum = __builtin_convertvector(*(const four_floats *)c, four);
     /* Toward zero: the end of the double is cut off. */
     uint64_t kept = ~((UINT64_C(1) << (53 - adder.bits)) - 1);
     for (int64_t k = 0; k < x->inner;) {
@@ -72,26 +74,21 @@ INLINE void add_row(const facts_operands *x, facts_adder adder, int64_t m, int64
             add_exactly(&sum, x, a, b, k, last);
         k = last;
         if (adder.truncates || adder.bits < 24)
-            sum = (eight)((eight_bits)sum & kept);
+            sum = (four)((four_bits)sum & kept);
         else
-            sum = __builtin_convertvector(__builtin_convertvector(sum, eight_floats), eight);
+            sum = __builtin_convertvector(__builtin_convertvector(sum, four_floats), four);
     }
-    *(eight_floats *)c = __builtin_convertvector(sum, eight_floats);
+    *(four_floats *)c = __builtin_convertvector(sum, four_floats);
 }
 
 INLINE void add_product(const facts_operands *x, facts_adder adder)
 {
-    for (int64_t n = 0; n < x->columns; n += 8)
+    for (int64_t n = 0; n < x->columns; n += 4)
         for (int64_t m = 0; m < x->rows; m++)
             add_row(x, adder, m, n);
 }
 
 #if defined(__x86_64__)
-__attribute__((target("avx512f"))) static void add_product_avx512(const facts_operands *x, facts_adder adder)
-{
-    add_product(x, adder);
-}
-
 __attribute__((target("avx2"))) static void add_product_avx2(const facts_operands *x, facts_adder adder)
 {
     add_product(x, adder);
@@ -101,10 +98,6 @@ __attribute__((target("avx2"))) static void add_product_avx2(const facts_operand
 void facts_add_product(const facts_operands *x, facts_adder adder)
 {
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512f")) {
-        add_product_avx512(x, adder);
-        return;
-    }
     if (__builtin_cpu_supports("avx2")) {
         add_product_avx2(x, adder);
         return;
