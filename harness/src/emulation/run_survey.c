@@ -108,16 +108,17 @@ static bool lies_in(const facts_found *f, const unit *u)
 }
 
 /* This liar is still to be found, and this fill may do it. */
-static bool is_due(const facts_found *f, const unit *u, int fill)
+static bool is_due(const work *w, const facts_found *f, const unit *u, int fill)
 {
-    return lies_in(f, u) && f->ratio < CLEAR && facts_liar_asks(f->liar, fills[fill].fill) &&
+    const bool found = w->choice->quick ? f->end == FACTS_END_KILLED : f->ratio >= CLEAR;
+    return lies_in(f, u) && !found && facts_liar_asks(f->liar, fills[fill].fill) &&
            (!fills[fill].wide || facts_survey_type_is_narrow(u->type));
 }
 
-static bool anybody(const facts_survey *s, const unit *u, int fill)
+static bool anybody(const work *w, const unit *u, int fill)
 {
-    for (size_t i = 0; i < s->count; i++)
-        if (is_due(&s->found[i], u, fill))
+    for (size_t i = 0; i < w->survey->count; i++)
+        if (is_due(w, &w->survey->found[i], u, fill))
             return true;
     return false;
 }
@@ -129,7 +130,7 @@ static bool make_units(work *w)
         for (facts_scene_id scene = 0; scene < FACTS_SCENE_NOWHERE; scene++)
             for (facts_survey_type type = 0; type < FACTS_SURVEY_TYPES; type++) {
                 unit u = { scene, type, (facts_size)size };
-                if (anybody(w->survey, &u, 0))
+                if (anybody(w, &u, 0))
                     w->units[w->count++] = u;
             }
     return w->units != NULL;
@@ -193,7 +194,7 @@ static int run_fill(work *w, const unit *u, int fill, facts_error *error)
     for (size_t i = 0; status == 0 && i < w->survey->count; i++) {
         facts_found *f = &w->survey->found[i];
         facts_kernel kernel = kernel_for(u, f->liar);
-        if (is_due(f, u, fill) && (status = facts_trial_run_both(&t, &scene, &kernel)) == 0)
+        if (is_due(w, f, u, fill) && (status = facts_trial_run_both(&t, &scene, &kernel)) == 0)
             note(f, fill, &t);
     }
     facts_scene_destroy(&scene);
@@ -204,7 +205,7 @@ static int run_unit(work *w, const unit *u, facts_error *error)
 {
     int status = 0;
     for (int fill = 0; status == 0 && fill < FILLS; fill++)
-        if (anybody(w->survey, u, fill))
+        if (anybody(w, u, fill))
             status = run_fill(w, u, fill, error);
     return status;
 }

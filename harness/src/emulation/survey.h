@@ -46,7 +46,7 @@ typedef struct facts_found {
 typedef struct facts_survey_choice {
     const char *liar; /* an id, or a part of it; NULL: all */
     const char *type; /* NULL: all */
-    bool quick;       /* only the smallest size and decode */
+    bool quick;       /* only the smallest size, and a liar is not asked again after the first fill that finds it */
     uint64_t seed;
     const facts_constants *constants; /* judged by these; NULL: the widest that the table has for the type. Not FP32, see above */
 } facts_survey_choice;
