@@ -215,7 +215,7 @@ Test(scenes, every_liar_has_one_or_a_reason)
 enum { LIARS_FOUND = 5, CLEAN = 60 };
 #else
 #define LIARS NULL
-enum { LIARS_FOUND = 60, CLEAN = 2000 };
+enum { LIARS_FOUND = 60, CLEAN = 500 };
 #endif
 
 Test(survey, finds_every_liar_of_a_type_in_the_smallest_size, .timeout = 280)

@@ -93,7 +93,7 @@ static void keeps(const char *pass, const char *what, const char *dtype, const f
 {
     char text[300];
     bool size_given = strstr(what, "d=24") != NULL;
-    snprintf(text, sizeof text, "pass=%s dtype=%s b=2 h=4/2 s=130/200 %s %s %s", pass, dtype, size_given ? "" : "d=32",
+    snprintf(text, sizeof text, "pass=%s dtype=%s b=2 h=4/2 s=66/136 %s %s %s", pass, dtype, size_given ? "" : "d=32",
              strcmp(pass, "fwd") == 0 ? "want=stats+max+sum_exp" : "", what);
     outcome o = check_case(text, kernel);
     cr_expect(o.held.wrong == 0 && o.held.compared > 50, "%s: %s: %s at %d %d %d %d: %.9g, not %.9g within %g (%d of %d)", text,
@@ -183,7 +183,7 @@ Test(checks, each_finds_its_lie_between_its_runs)
     for (size_t i = 0; i < sizeof found / sizeof *found; i += STEP_OF_LIES) {
         char text[300];
         facts_kernel kernel = { .tile = 64, .liar = found[i].liar };
-        snprintf(text, sizeof text, "%s dtype=bf16 b=2 h=4/2 s=130/200 d=32 %s", found[i].text,
+        snprintf(text, sizeof text, "%s dtype=bf16 b=2 h=4/2 s=66/136 d=32 %s", found[i].text,
                  strstr(found[i].text, "fwd") ? "want=stats" : "");
         outcome o = check_case(text, &kernel);
         cr_expect(o.held.wrong > 0, "%s: %s is not found: ratio %g, %s", text, facts_liar_words[found[i].liar], o.held.ratio,
