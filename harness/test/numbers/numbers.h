@@ -29,6 +29,17 @@ static inline void set_tensor(facts_tensor *t, int32_t dtype, order o, int64_t b
     t->elements = step;
 }
 
+/* Of 2 batches, 3 heads, 7 rows and 8 channels, with gaps, an offset and a start that is not aligned. */
+static inline facts_tensor gappy(int32_t dtype, int64_t skew)
+{
+    facts_tensor t;
+    set_tensor(&t, dtype, BSHD, 2, 3, 7, 8, 5);
+    t.first = 11;
+    t.elements += 11;
+    t.skew_bytes = skew;
+    return t;
+}
+
 typedef struct shape {
     int32_t dtype;
     int64_t b, hq, hk, hv, sq, skv, dqk, dv;
