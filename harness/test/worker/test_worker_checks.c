@@ -190,3 +190,16 @@ Test(worker_checks, a_row_has_what_the_check_found)
     json_decref(row);
     end(&s);
 }
+
+/* A later run that stays within its tensors does not hide an earlier one that did not. */
+Test(worker_checks, the_largest_overrun_of_all_runs_is_kept)
+{
+    scene s;
+    begin(&s, "pass=fwd " SHAPE);
+    ((unsigned char *)s.truth.memory.set->device[FACTS_TENSOR_O])[3] ^= 1; /* before the tensor */
+    cr_assert(facts_runs_fetch(&s.runs, FACTS_PATTERN_A), "%s", s.trial.text);
+    cr_expect_eq(s.runs.overrun[FACTS_TENSOR_O], 1);
+    cr_assert(facts_runs_once(&s.runs, &s.runs.call, FACTS_PATTERN_B), "%s", s.trial.text);
+    cr_expect_eq(s.runs.overrun[FACTS_TENSOR_O], 1);
+    end(&s);
+}
