@@ -1,18 +1,24 @@
 #!/usr/bin/env bash
-# What is too long for a pull request: 100,000 evaluations of a right kernel, of which none may be called wrong; every liar; the nightly suites; then the
-# fuzzer. Each may be interrupted: what has its row is not asked again when the same command is given once more.
+# What is too long for a pull request: 100,000 evaluations of a right kernel, of which none may be called wrong; every liar; the nightly suites; the
+# fuzzer; then the libFuzzer targets, if ./facts test has built them here. Each may be interrupted: what has its row is not asked again when the same
+# command is given once more.
 # usage: ci/nightly.sh FACTS BUILDS DEVICE OUT [STEP...]
 #   FACTS   the front door or a bundle's facts
 #   BUILDS  as for --cudnn: 9.19.0,9.27.0-jit-cu13
 #   DEVICE  as for --device; on one of lib/devices (h100-sxm) the suites and the fuzzer decide and do not run
-#   STEP    clean liars suites fuzz; all of them unless given
-#   MINUTES of fuzzing (environment, 60), CLEAN evaluations (100000), JOBS workers (the tool's own choice unless set)
+#   STEP    clean liars suites fuzz targets; all of them unless given
+#   MINUTES of fuzzing (environment, 60), TARGET_SECONDS of each libFuzzer target (300), CLEAN evaluations (100000),
+#   JOBS workers (the tool's own choice unless set)
 # Exit: the worst of its steps.
 set -uo pipefail
-[[ $# -ge 4 ]] || { sed -n '4,9s/^# //p' "$0" >&2; exit 2; }
+[[ $# -ge 4 ]] || { sed -n '5,12s/^# //p' "$0" >&2; exit 2; }
 facts=$1 builds=$2 device=$3 out=$4
 shift 4
-[[ $# -gt 0 ]] || set -- clean liars suites fuzz
+targets=${TARGETS:-$(dirname -- "$(realpath -- "$0")")/../build/fuzz} # a bundle has none
+if [[ $# -eq 0 ]]; then
+    set -- clean liars suites fuzz
+    [[ ! -e $targets/CTestTestfile.cmake ]] || set -- "$@" targets
+fi
 worst=0
 verb=decide
 [[ $device != cpu && ! $device =~ ^[0-9,]+$ ]] || verb=run
@@ -22,7 +28,7 @@ target=(--cudnn "$builds" --device "$device" ${JOBS:+-j "$JOBS"})
 step() { # NAME WORDS...
     local name=$1 start=$SECONDS status=0
     shift
-    "$facts" "$@" >"$out/$name.txt" 2>"$out/$name.err" || status=$?
+    "$@" >"$out/$name.txt" 2>"$out/$name.err" || status=$?
     echo "== $name: exit $status in $((SECONDS - start)) s"
     [[ $status -le $worst ]] || worst=$status
 }
@@ -34,16 +40,17 @@ record() { # FILE
 
 for name; do
     case $name in
-        clean) step clean self --clean "${CLEAN:-100000}" ;;
-        liars) step liars self ;;
+        clean) step clean "$facts" self --clean "${CLEAN:-100000}" ;;
+        liars) step liars "$facts" self ;;
         suites)
             mapfile -t words < <(record "$out/nightly.jsonl")
-            step suites "$verb" nightly "${target[@]}" "${words[@]}"
+            step suites "$facts" "$verb" nightly "${target[@]}" "${words[@]}"
             ;;
         fuzz)
             mapfile -t words < <(record "$out/fuzz.jsonl")
-            step fuzz fuzz --minutes "${MINUTES:-60}" "${target[@]}" "${words[@]}"
+            step fuzz "$facts" fuzz --minutes "${MINUTES:-60}" "${target[@]}" "${words[@]}"
             ;;
+        targets) step targets env FACTS_FUZZ_SECONDS="${TARGET_SECONDS:-300}" ctest --test-dir "$targets" -L fuzz --no-tests=error -j "${JOBS:-$(nproc)}" ;;
         *)
             echo "nightly.sh: there is no step $name" >&2
             exit 2

@@ -1,4 +1,5 @@
 """ci/nightly.sh with a facts that says what it was asked."""
+import os
 import pathlib
 import subprocess
 import tempfile
@@ -19,7 +20,8 @@ class Nightly(unittest.TestCase):
     def night(self, device, *steps):
         """The exit status, and what each step asked."""
         out = self.folder / "out"
-        done = subprocess.run([SCRIPT, self.facts, "9.20.0", device, out, *steps], capture_output=True, text=True, check=False)
+        done = subprocess.run([SCRIPT, self.facts, "9.20.0", device, out, *steps], capture_output=True, text=True, check=False,
+                              env={**os.environ, "TARGETS": str(self.folder / "fuzz"), "TARGET_SECONDS": "77"})
         return done.returncode, {path.stem: path.read_text().strip() for path in out.glob("*.txt")}
 
     def test_every_step_is_asked_and_the_worst_counts(self):
@@ -38,6 +40,16 @@ class Nightly(unittest.TestCase):
     def test_a_described_device_decides(self):
         status, asked = self.night("h100-sxm", "suites")
         self.assertEqual((status, asked["suites"].split()[0]), (0, "decide"))
+
+    def test_the_fuzz_targets_run_longer_where_they_are_built(self):
+        tests = self.folder / "fuzz" / "CTestTestfile.cmake"
+        tests.parent.mkdir()
+        tests.write_text('add_test(one printenv FACTS_FUZZ_SECONDS)\nset_tests_properties(one PROPERTIES LABELS fuzz PASS_REGULAR_EXPRESSION "^77\n")\n')
+        status, asked = self.night("0", "targets")
+        self.assertEqual(status, 0, asked)
+        self.assertIn("targets", self.night("0")[1])
+        tests.write_text("")
+        self.assertNotEqual(self.night("0", "targets")[0], 0)
 
     def test_a_step_that_there_is_not_is_wrong_usage(self):
         self.assertEqual(self.night("0", "sweep")[0], 2)
