@@ -116,7 +116,10 @@ class Gate(e2e.TestCase):
         self.assertStatus(done, 1)
         group = json.loads(done.out.splitlines()[1])["group"]
         self.assertEqual(group["class"], "worse")
-        again = e2e.facts(*shlex.split(group["bisect"])[1:])
+        words = shlex.split(group["bisect"])[1:]
+        self.assertEqual(words[words.index("--cudnn") + 1], f"{e2e.need(e2e.OLD).version}..{e2e.need(e2e.NEW).version}")
+        words[words.index("--cudnn") + 1] = f"{e2e.OLD},{e2e.NEW}"  # the versions between need not be installed
+        again = e2e.facts(*words)
         self.assertStatus(again, 0)
         self.assertIn("lost: ", again.out)
 
