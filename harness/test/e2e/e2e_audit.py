@@ -1,6 +1,7 @@
 """facts audit, as people start it: two real versions, described devices, a few rules."""
 import json
 import os
+import shutil
 import tempfile
 import unittest
 
@@ -37,23 +38,29 @@ untestable: no case can say it
 
 
 class Audit(unittest.TestCase):
-    def setUp(self):
+    @classmethod
+    def setUpClass(cls):
+        """Asks cuDNN about RULES once; the tests judge copies of that record."""
         for build in (e2e.OLD, e2e.NEW):
             e2e.need(build)
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.rules, cls.asked_record = os.path.join(folder.name, "x.claims"), os.path.join(folder.name, "asked.jsonl")
+        with open(cls.rules, "w", encoding="utf-8") as file:
+            file.write(RULES)
+        cls.asked = e2e.facts("audit", cls.rules, "--json", "--cudnn", BUILDS, "--device", "h100-sxm,sm100-spec", "-o", cls.asked_record)
+
+    def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
         self.addCleanup(self.folder.cleanup)
-        self.rules = os.path.join(self.folder.name, "x.claims")
-        self.write(RULES)
-
-    def write(self, text):
-        with open(self.rules, "w", encoding="utf-8") as file:
-            file.write(text)
+        self.record = os.path.join(self.folder.name, "r.jsonl")
+        shutil.copy(self.asked_record, self.record)
 
     def audit(self, *more, devices="h100-sxm,sm100-spec"):
-        return e2e.facts("audit", *more, "--cudnn", BUILDS, "--device", devices, "-o", os.path.join(self.folder.name, "r.jsonl"), "--overwrite")
+        return e2e.facts("audit", *more, "--cudnn", BUILDS, "--device", devices, "-o", self.record, "--overwrite")
 
     def test_each_rule_gets_the_word_that_the_versions_give_it(self):
-        done = self.audit(self.rules, "--json")
+        done = self.asked
         self.assertEqual(done.status, 1, done.text)  # t/loose is a finding
         lines = [json.loads(line) for line in done.out.splitlines()]
         said = {(x["rule"], x.get("device", ""), x["verdict"]) for x in lines}
@@ -77,54 +84,46 @@ class Audit(unittest.TestCase):
         self.assertIn("PyTorch main@001f694a: 1 rule: 1 agrees", done.out)
 
     def test_markdown_counts_and_names_what_disagrees(self):
-        done = self.audit(self.rules, "--markdown")
+        done = e2e.facts("audit", self.rules, "--markdown", "--from", self.record)
         self.assertIn("| test 1.0 | 5 | 0 | 1 | 1 | 0 | 1 | 0 | 0 | 2 |", done.out)
         self.assertIn("## Too loose", done.out)
         self.assertIn("| t/loose | decision |", done.out)
 
     def test_a_record_is_judged_as_the_run_that_made_it(self):
-        record = os.path.join(self.folder.name, "r.jsonl")
-        asked = self.audit(self.rules, "--json")
-        again = e2e.facts("audit", self.rules, "--json", "--from", record)
+        asked, again = self.asked, e2e.facts("audit", self.rules, "--json", "--from", self.record)
         words = [[{k: x.get(k) for k in ("rule", "device", "first", "last", "verdict", "case", "backend")} for x in map(json.loads, done.out.splitlines())
                   if x["verdict"] != "untestable"] for done in (asked, again)]
         self.assertEqual(again.status, asked.status, again.text)
         self.assertEqual(words[0], words[1])
 
     def test_several_records_are_judged_as_one(self):
-        record = os.path.join(self.folder.name, "r.jsonl")
-        self.audit(self.rules, "--json")
-        with open(record, encoding="utf-8") as file:
+        with open(self.record, encoding="utf-8") as file:
             lines = file.readlines()
         parts = [os.path.join(self.folder.name, f"part{i}.jsonl") for i in range(2)]
         rows = [line for line in lines if '"verdict"' in line]
         for i, part in enumerate(parts):
             with open(part, "w", encoding="utf-8") as file:
                 file.writelines(line for line in lines if '"verdict"' not in line or rows.index(line) % 2 == i)
-        whole = e2e.facts("audit", self.rules, "--json", "--from", record)
+        whole = e2e.facts("audit", self.rules, "--json", "--from", self.record)
         again = e2e.facts("audit", self.rules, "--json", "--from", parts[0], "--from", parts[1])
         self.assertEqual((again.status, again.out), (whole.status, whole.out), again.text)
         self.assertNotEqual(e2e.facts("audit", self.rules, "--json", "--from", parts[1]).out, whole.out)
 
     def test_what_ran_and_was_right_is_too_strict(self):
-        record = os.path.join(self.folder.name, "r.jsonl")
-        self.audit(self.rules, devices="h100-sxm")
-        with open(record, encoding="utf-8") as file:
+        with open(self.record, encoding="utf-8") as file:
             lines = file.read().replace('"grade":"decided"', '"grade":"measured"').replace(" guards=off", " engine=all guards=off")
-        with open(record, "w", encoding="utf-8") as file:
+        with open(self.record, "w", encoding="utf-8") as file:
             file.write(lines)
-        done = e2e.facts("audit", self.rules, "--from", record)
+        done = e2e.facts("audit", self.rules, "--from", self.record)
         self.assertEqual(done.status, 1, done.text)
         self.assertIn("too strict: it refuses what every engine offered computes right\n  t/strict (decision)", done.out)
 
     def test_a_record_without_these_rules_or_of_nothing_is_said(self):
-        record = os.path.join(self.folder.name, "r.jsonl")
-        self.audit(self.rules)
-        self.assertEqual(e2e.facts("audit", "fe/C12", "--from", record).status, 5)
+        self.assertEqual(e2e.facts("audit", "fe/C12", "--from", self.record).status, 5)
         self.assertEqual(e2e.facts("audit", self.rules, "--from", self.rules).status, 2)   # no record
-        self.assertEqual(e2e.facts("audit", "--from", record, "--cudnn", e2e.NEW).status, 2)
+        self.assertEqual(e2e.facts("audit", "--from", self.record, "--cudnn", e2e.NEW).status, 2)
         for command in ("audit", "calibrate"):   # as merge, report and diff
-            self.assertEqual(e2e.facts(command, "--from", record + ".not").status, 2, command)
+            self.assertEqual(e2e.facts(command, "--from", self.record + ".not").status, 2, command)
 
     def test_bad_input_is_one_line_with_its_place(self):
         for text, place in (("project: x 1\nrule: x/1\nsays: x\nkind: decision\nrefuse: mas=causal\n", ":5:9: mas is not a key; did you mean mask?"),
@@ -136,10 +135,12 @@ class Audit(unittest.TestCase):
                              ":6:1: the two sides of an edge have as many cases each"),
                             ("project: x 1\nrule: x/1\nsays: x\nkind: decision\nrefuse: d.qk>128\nedge: pass=fwd | d=64 | d=32\n",
                              ":6:1: x/1 has no edge here: pass=fwd dtype=bf16 d=64 is never refused by the rule")):
-            self.write(text)
-            done = self.audit(self.rules)
+            bad = os.path.join(self.folder.name, "x.claims")
+            with open(bad, "w", encoding="utf-8") as file:
+                file.write(text)
+            done = self.audit(bad)
             self.assertEqual((done.status, done.out, done.err.count("\n")), (2, "", 1))
-            self.assertTrue(done.err.startswith(self.rules + place), done.err)
+            self.assertTrue(done.err.startswith(bad + place), done.err)
 
     def test_what_selects_nothing_or_is_unknown_is_said(self):
         self.assertEqual(self.audit("fe/H04", "--where", "mask=causal").status, 5)
