@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # What is too long for a pull request: 100,000 evaluations of a right kernel, of which none may be called wrong; every liar; the nightly suites; the
-# fuzzer; then the libFuzzer targets, if ./facts test has built them here. Each may be interrupted: what has its row is not asked again when the same
-# command is given once more.
+# fuzzer; then, if ./facts test has built them here, the libFuzzer targets, and clang-tidy with all paths of its analyzer. Each may be interrupted: what has
+# its row is not asked again when the same command is given once more.
 # usage: ci/nightly.sh FACTS BUILDS DEVICE OUT [STEP...]
 #   FACTS   the front door or a bundle's facts
 #   BUILDS  as for --cudnn: 9.19.0,9.27.0-jit-cu13
 #   DEVICE  as for --device; on one of lib/devices (h100-sxm) the suites and the fuzzer decide and do not run
-#   STEP    clean liars suites fuzz targets; all of them unless given
+#   STEP    clean liars suites fuzz targets tidy; all of them unless given
 #   MINUTES of fuzzing (environment, 60), TARGET_SECONDS of each libFuzzer target (300), CLEAN evaluations (100000),
 #   JOBS workers (the tool's own choice unless set)
 # Exit: the worst of its steps.
@@ -14,10 +14,11 @@ set -uo pipefail
 [[ $# -ge 4 ]] || { sed -n '5,12s/^# //p' "$0" >&2; exit 2; }
 facts=$1 builds=$2 device=$3 out=$4
 shift 4
-targets=${TARGETS:-$(dirname -- "$(realpath -- "$0")")/../build/fuzz} # a bundle has none
+home=$(dirname -- "$(dirname -- "$(realpath -- "$0")")")
+targets=${TARGETS:-$home/build/fuzz} # a bundle has none
 if [[ $# -eq 0 ]]; then
     set -- clean liars suites fuzz
-    [[ ! -e $targets/CTestTestfile.cmake ]] || set -- "$@" targets
+    [[ ! -e $targets/CTestTestfile.cmake ]] || set -- "$@" targets tidy
 fi
 worst=0
 verb=decide
@@ -51,6 +52,7 @@ for name; do
             step fuzz "$facts" fuzz --minutes "${MINUTES:-60}" "${target[@]}" "${words[@]}"
             ;;
         targets) step targets env FACTS_FUZZ_SECONDS="${TARGET_SECONDS:-300}" ctest --test-dir "$targets" -L fuzz --no-tests=error -j "${JOBS:-$(nproc)}" ;;
+        tidy) step tidy env FACTS_TIDY_NODES=225000 bash "$home/ci/tidy.sh" "${targets%/*}/release" ;;
         *)
             echo "nightly.sh: there is no step $name" >&2
             exit 2

@@ -21,7 +21,8 @@ class Nightly(unittest.TestCase):
         """The exit status, and what each step asked."""
         out = self.folder / "out"
         done = subprocess.run([SCRIPT, self.facts, "9.20.0", device, out, *steps], capture_output=True, text=True, check=False,
-                              env={**os.environ, "TARGETS": str(self.folder / "fuzz"), "TARGET_SECONDS": "77"})
+                              env={**os.environ, "TARGETS": str(self.folder / "fuzz"), "TARGET_SECONDS": "77", "PATH": f"{self.folder}:{os.environ['PATH']}"})
+        self.said = done.stdout
         return done.returncode, {path.stem: path.read_text().strip() for path in out.glob("*.txt")}
 
     def test_every_step_is_asked_and_the_worst_counts(self):
@@ -47,7 +48,10 @@ class Nightly(unittest.TestCase):
         tests.write_text('add_test(one printenv FACTS_FUZZ_SECONDS)\nset_tests_properties(one PROPERTIES LABELS fuzz PASS_REGULAR_EXPRESSION "^77\n")\n')
         status, asked = self.night("0", "targets")
         self.assertEqual(status, 0, asked)
+        (self.folder / "clang-tidy").write_text('#!/bin/sh\ncase "$*" in *max-nodes=225000*) ;; *) exit 1 ;; esac\n')
+        (self.folder / "clang-tidy").chmod(0o755)
         self.assertIn("targets", self.night("0")[1])
+        self.assertIn("== tidy: exit 0", self.said)
         tests.write_text("")
         self.assertNotEqual(self.night("0", "targets")[0], 0)
 
