@@ -1,5 +1,5 @@
 # Part of ./facts: `./facts test`. Builds three ways, then asks one ctest for everything: clang-tidy, the tests, the tests again under
-# sanitizers, each fuzz target for FACTS_FUZZ_SECONDS (20). A build that fails is the first test to fail. At most 25 minutes on two cores.
+# sanitizers, each fuzz target for FACTS_FUZZ_SECONDS (5). A build that fails is the first test to fail. At most 25 minutes on two cores.
 
 TEST_CUDNN=9.20.0-jit-cu13,9.27.0-jit-cu13 # one that needs NVRTC, one that has it built in
 
@@ -17,8 +17,9 @@ timed() {
 }
 
 build_preset() {
-    local preset=$1; shift
-    configure "$preset" "$@" && cmake --build "$build/$preset" -- -k 0
+    local preset=$1 target=all; shift
+    [[ $preset != fuzz ]] || target=fuzzers
+    configure "$preset" "$@" && cmake --build "$build/$preset" --target "$target" -- -k 0
 }
 
 # The reports' page is tested in a real browser: the one that is there, or Debian's (100 MB with what it needs; the driver is 50 MB more).
