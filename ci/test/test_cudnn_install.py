@@ -234,7 +234,7 @@ class Tool(Folder):
         self.assertEqual(self.run_tool(), (0, str(self.tool / "bin/nvcc"), []))
 
     def test_with_one_part_damaged_there_is_no_compiler(self):
-        for package in self.PARTS:
+        for package in (list(self.PARTS)[0], list(self.PARTS)[-1]):
             path = next(self.index.glob(package.replace("-", "_") + "-*"))
             whole = path.read_bytes()
             path.write_bytes(whole[:-1] + b"?")
