@@ -1,5 +1,5 @@
 # Part of ./facts: `./facts test`. Builds three ways, then asks one ctest for everything: clang-tidy, the tests, the tests again under
-# sanitizers, each fuzz target for FACTS_FUZZ_SECONDS (5). A build that fails is the first test to fail. At most 25 minutes on two cores.
+# sanitizers, each fuzz target for FACTS_FUZZ_SECONDS (5). A build that fails is the first test to fail.
 
 TEST_CUDNN=9.20.0-jit-cu13,9.27.0-jit-cu13 # one that needs NVRTC, one that has it built in
 
@@ -67,7 +67,7 @@ All tests of FACTS. They need no GPU. The first time, packages (Debian, PyPI) an
        -L LABEL                      by label: unit, e2e, reports, ci, quick
 
 One program has the tests of a folder: build/release/bin/harness_case --filter 'pattern/*' runs one suite of it.
-On two idle cores everything takes about 16 minutes from a warm build, and 19 from a clean clone.
+On two idle cores everything takes about 11 minutes from a warm build, and 16 from a clean clone (estimated).
 END
 }
 
