@@ -17,19 +17,22 @@ def rows_of(text, first):
 
 class Self(e2e.TestCase):
     def test_a_liar_has_a_line_for_each_type_and_size(self):
-        done = e2e.facts("self", "--quick", "--liar", "fwd.o_", "--json")
+        done = e2e.facts("self", "--quick", "--liar", "fwd.o_gain", "--json")
         self.assertStatus(done, 0)
         lines = [json.loads(line) for line in done.out.splitlines()]
         self.assertEqual(set(lines[-1]), {"clean", "false_alarms"})
         self.assertEqual(lines[-1]["false_alarms"], 0)
         self.assertGreater(lines[-1]["clean"], 0)
         found = {(line["liar"], line["dtype"]): line for line in lines[:-1]}
-        self.assertEqual(len(found), 5 * 7)
+        self.assertEqual(len(found), 7)
         line = found["fwd.o_gain_1e3", "bf16"]
         self.assertEqual((line["result"], line["fill"], line["gate"], line["tensor"]), ("killed", "gauss", "tg", "o"))
         self.assertGreater(line["ratio"], 1)
-        self.assertEqual(found["fwd.o_trunc", "f32"]["result"], "not_applicable")
-        self.assertIn("why", found["fwd.o_trunc", "f32"])
+        done = e2e.facts("self", "--quick", "--liar", "fwd.o_trunc", "--dtype", "f32", "--json")
+        self.assertStatus(done, 0)
+        line = json.loads(done.out.splitlines()[0])
+        self.assertEqual((line["liar"], line["dtype"], line["result"]), ("fwd.o_trunc", "f32", "not_applicable"))
+        self.assertIn("why", line)
 
     def test_bad_input_is_one_line(self):
         self.assertOneLine(e2e.facts("self", "--liar", "fwd.nonsense"), 2)
