@@ -190,6 +190,8 @@ __device__ static inline bool join_row(facts_judged_row *row, int lane, int lane
         row->squares += shuffled(row->squares, mask);
         row->gain += shuffled(row->gain, mask);
         row->power += shuffled(row->power, mask);
+        row->shift += shuffled(row->shift, mask);
+        row->level += shuffled(row->level, mask);
         row->bits += (uint64_t)__shfl_xor_sync(ALL_LANES, (int64_t)row->bits, mask);
     }
     add_counts(&row->weighed, &row->checked, lanes);

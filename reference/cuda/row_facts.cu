@@ -367,7 +367,8 @@ extern "C" __global__ __launch_bounds__(FREF__THREADS, 3) void fref_forward_fact
     f.eta = r.p_normalised ? c.of_p.eta : c.of_p.eta / e.sum;
     f.floor = THIRD * f.eta * f.eta;
     f.lost = 1.01 * f.eta;
-    f.el = E32 * (sqrt(f.nt) + 3.0);
+    const double run = fmin(64.0 * f.nt, r.acc_run);
+    f.el = E32 * (sqrt(f.nt) + 3.0) + (r.acc_pv > 0.0 ? r.acc_pv * (run / 8.0 + sqrt(run / 3.0)) : 0.0);
     f.per_sum = exp(f.shift - m.max) / e.sum;
     f.variance = THIRD * c.in.unit_roundoff * c.in.unit_roundoff + 4.0 * f.es * f.es;
     f.worst = c.in.unit_roundoff + 2.0 * f.ew;

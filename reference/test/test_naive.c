@@ -170,7 +170,7 @@ Test(naive, agrees_for_every_rounding_setting)
     data_create(&d, &p, FREF_F16, FILL_STAIR, 5);
     data_answer(&d);
     fref_rounding r = {
-        .in = FREF_F16, .out = FREF_F32, .ua = 0x1p-13, .chunk = 32, .cw = 4, .cl = 6, .acc_pv = 0.005, .eps_exp = 1e-4
+        .in = FREF_F16, .out = FREF_F32, .ua = 0x1p-13, .chunk = 32, .cw = 4, .cl = 6, .acc_pv = 0.005, .acc_run = 100, .eps_exp = 1e-4
     };
     expect_all_equal(&d, &r);
     r.partials_cast = true;

@@ -184,7 +184,6 @@ int facts_scene_create_by(facts_scene *x, const facts_scene_plan *plan, const fa
         return status;
     facts_oracle_problem(&x->asked, &x->problem);
     x->dense = facts_fill_is_dense(x->problem.fill);
-    x->gain = x->type != FREF_BF16 && x->type != FREF_F16 ? 0.0 : x->backward ? 0x1p-12 : 0x1p-13;
     x->rounding = fref_rounding_of(x->type, x->out_type);
     x->rounding.eps_mod = 0x1p-24;
     if (constants)
@@ -192,11 +191,15 @@ int facts_scene_create_by(facts_scene *x, const facts_scene_plan *plan, const fa
     if (facts_type_is_narrow(x->type) &&
         !(plan->features &
           FACTS_WITH_HOPPER)) /* the emulation adds in fp32, 16 products at a time, unlike the engines that these start from */
-        x->rounding.ua = 0x1p-23, x->rounding.chunk = 16.0, x->rounding.cw = x->rounding.cl = 1.0, x->rounding.acc_pv = 0.0;
+        x->rounding.ua = 0x1p-23, x->rounding.chunk = 16.0, x->rounding.cw = x->rounding.cl = 1.0,
+        x->rounding.acc_pv = x->rounding.acc_run = 0.0;
     bool ok = make_inputs(x, plan->features);
-    if (x->gain > 0.0 && !x->backward && (plan->features & FACTS_WITH_DROPOUT))
-        x->by_row = facts_expect_keep_off(x->problem.ask.dtype, x->asked.keep_scale);
-    x->gain += x->by_row;
+    const bool drops = !x->backward && (plan->features & FACTS_WITH_DROPOUT);
+    const int32_t dtype = facts_dtype_of_type[x->type];
+    x->gain = facts_gain_of(
+        dtype, !x->backward,
+        facts_run_lost(&x->rounding, x->problem.ask.seq_kv > x->problem.ask.seq_q ? x->problem.ask.seq_kv : x->problem.ask.seq_q) +
+            (drops ? facts_expect_keep_off(dtype, x->asked.keep_scale) : 0.0));
     x->rounding.bias = x->in[FACTS_TENSOR_BIAS].type;
     ok = ok && (!(plan->features & FACTS_WITH_RAGGED) || facts_scene_make_ragged(x)) &&
          (!(plan->features & FACTS_WITH_PAGES) || facts_scene_make_pages(x)) &&

@@ -106,8 +106,9 @@ static facts_judgement judge(const facts_scene *x, facts_slot_id id, const facts
                         .pattern = pattern,
                         .dense = x->dense,
                         .calibrated = true,
-                        .gain = x->gain,
-                        .by_row = x->by_row,
+                        .aligned = x->problem.fill == FACTS_FILL_OFFSET_V,
+                        .gain = x->gain.all,
+                        .by_row = x->gain.by_row,
                         .unit = out->unit };
     facts_tensor tensor = out->tensor;
     int64_t start[FACTS_MAX_BATCH_LENS];

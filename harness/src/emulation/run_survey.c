@@ -25,9 +25,11 @@ static const struct {
 static const struct {
     const char *word, *fill;
     bool wide;
-} fills[] = { { "gauss", "gauss", false },          { "needle", "needle", false },         { "neglse", "neglse", false },
-              { "stair_up", "stair_up", false },    { "amax_plant", "amax_plant", false }, { "spiky", "spiky", false },
-              { "gauss, bf16 out", "gauss", true }, { "spiky, bf16 out", "spiky", true } };
+} fills[] = { { "gauss", "gauss", false },           { "needle", "needle", false },
+              { "neglse", "neglse", false },         { "stair_up", "stair_up", false },
+              { "amax_plant", "amax_plant", false }, { "spiky", "spiky", false },
+              { "gauss, bf16 out", "gauss", true },  { "spiky, bf16 out", "spiky", true },
+              { "offset_v", "offset_v", false },     { "offset_v, bf16 out", "offset_v", true } };
 enum { FILLS = sizeof fills / sizeof *fills };
 
 const char *facts_survey_type_word(facts_survey_type type)

@@ -46,7 +46,7 @@ typedef struct facts_scene {
     fref_type type, out_type;
     fref_rounding rounding;
     bool backward, dense;
-    double gain, by_row; /* expect.h */
+    facts_gain gain;
     void *storage[FACTS_TENSOR_COUNT];
     fref_tensor in[FACTS_TENSOR_COUNT];
     facts_due_answer out[FACTS_SLOT_COUNT];

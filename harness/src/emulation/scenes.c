@@ -21,11 +21,11 @@ static const bool has_fewer_rows[FACTS_SCENE_COUNT] = { FACTS_SCENE_LIST(AS_ROWS
 static const facts_scene_id scene_of[FACTS_LIAR_COUNT] = { FACTS_LIAR_LIST(AS_SCENE) };
 #undef AS_SCENE
 
-typedef enum types { TYPES_ANY, TYPES_CAST, TYPES_F8 } types;
+typedef enum types { TYPES_ANY, TYPES_CAST, TYPES_F8, TYPES_F16, TYPES_FINER, TYPES_HOPPER } types;
 #define AS_TYPES(symbol, id, scene, types, fills, what) [FACTS_LIAR_##symbol] = TYPES_##types,
 static const types types_of[FACTS_LIAR_COUNT] = { FACTS_LIAR_LIST(AS_TYPES) };
 #undef AS_TYPES
-typedef enum fills { FILLS_FOUR, FILLS_PLANT, FILLS_SPIKY } fills;
+typedef enum fills { FILLS_FOUR, FILLS_PLANT, FILLS_SPIKY, FILLS_MEAN } fills;
 #define AS_FILLS(symbol, id, scene, types, fills, what) [FACTS_LIAR_##symbol] = FILLS_##fills,
 static const fills fills_of[FACTS_LIAR_COUNT] = { FACTS_LIAR_LIST(AS_FILLS) };
 #undef AS_FILLS
@@ -56,7 +56,7 @@ bool facts_liar_asks(facts_liar liar, const char *fill)
     static const struct {
         const char *word;
         fills fills;
-    } named[] = { { "amax_plant", FILLS_PLANT }, { "spiky", FILLS_SPIKY } };
+    } named[] = { { "amax_plant", FILLS_PLANT }, { "spiky", FILLS_SPIKY }, { "offset_v", FILLS_MEAN } };
     for (size_t i = 0; i < sizeof named / sizeof *named; i++)
         if (strcmp(fill, named[i].word) == 0)
             return fills_of[liar] == named[i].fills;
@@ -76,6 +76,7 @@ bool facts_scene_text(char out[FACTS_CASE_TEXT], facts_scene_id id, facts_size s
     int n = snprintf(out, FACTS_CASE_TEXT, "%s%s s=%d/%d fill=%s seed=%llu", texts[id],
                      id != FACTS_SCENE_PLAIN && id != FACTS_SCENE_B_PLAIN ? ""
                      : lean                                               ? " b=1"
+                     : size == FACTS_SIZE_DECODE                          ? " b=8" /* TG and TS ask for 32 rows */
                                                                           : " b=2",
                      rows, keys, fill, (unsigned long long)seed);
     int some = rows * 2 / 3 > 0 ? rows * 2 / 3 : 1;
@@ -102,6 +103,12 @@ const char *facts_not_applicable(facts_liar liar, facts_survey_type type, facts_
         return "f32 has no cast there";
     if (types_of[liar] == TYPES_F8 && !facts_survey_type_is_narrow(type))
         return "8 bit types alone have it";
+    if (types_of[liar] == TYPES_HOPPER && type != FACTS_SURVEY_E4M3_HOPPER && type != FACTS_SURVEY_E5M2_HOPPER)
+        return "the sum has the bits of fp32";
+    if (types_of[liar] == TYPES_F16 && type != FACTS_SURVEY_F16)
+        return "the answers are never subnormal in this type";
+    if (types_of[liar] == TYPES_FINER && type != FACTS_SURVEY_F16 && type != FACTS_SURVEY_E4M3 && type != FACTS_SURVEY_E4M3_HOPPER)
+        return "no type of this size has fewer bits";
     if (!facts_scene_text(text, scene_of[liar], size, "gauss", 1))
         return "the backward is asked in other sizes";
     if (size != FACTS_SIZE_DECODE)
@@ -146,7 +153,8 @@ static const blind_spot blind_spots[] = {
     { FACTS_LIAR_O_TRUNC_TILE, BIT(E5M2) | BIT(E5M2_HOPPER), AT(S500), "within a step of the type; TG is of 16 bit types" },
     { FACTS_LIAR_RECIPROCAL, BIT(BF16) | BIT(F16), AT(DECODE), "one row a head: too few for TG" },
     { FACTS_LIAR_RECIPROCAL, NARROW, AT(S200), "within a step of the type; TG is of 16 bit types" },
-    { FACTS_LIAR_RECIPROCAL, BIT(E5M2) | BIT(E5M2_HOPPER), AT(LONG) | AT(DECODE), "within a step of the type; TG is of 16 bit types" },
+    { FACTS_LIAR_RECIPROCAL, BIT(E5M2) | BIT(E5M2_HOPPER), AT(LONG) | AT(DECODE),
+      "within a step of the type; TG is of 16 bit types" },
     { FACTS_LIAR_RECIPROCAL, BIT(E4M3_HOPPER), AT(S500), "within a step of the type; TG is of 16 bit types" },
     { FACTS_LIAR_O_GAIN_1E3, NARROW, ALL_SIZES, "a hundredth of a step of the type; TG is of 16 bit types" },
     { FACTS_LIAR_O_TRUNC, BIT(E5M2) | BIT(E5M2_HOPPER), AT(S200), "below the noise of P" },
@@ -159,7 +167,8 @@ static const blind_spot blind_spots[] = {
     { FACTS_LIAR_SCALE_S_IGNORED, BIT(E5M2_HOPPER), AT(LONG) | AT(DECODE), "below what P V may lose that is added in 14 bits" },
     { FACTS_LIAR_SCALE_1E3, HOPPER, AT(S200) | AT(S500), "what logits are off by that are added in 14 bits" },
     { FACTS_LIAR_AMAX_PADDING, HOPPER, AT(S500) | AT(LONG), "the padded rows' largest is as near as 14 bits allow" },
-    { FACTS_LIAR_DROPOUT_8BIT, HOPPER, AT(LONG) | AT(DECODE), "few keys in thousands, below what 14 bits allow; probe P3 counts bits" },
+    { FACTS_LIAR_DROPOUT_8BIT, HOPPER, AT(LONG) | AT(DECODE),
+      "few keys in thousands, below what 14 bits allow; probe P3 counts bits" },
 };
 
 const char *facts_blind_spot(facts_liar liar, facts_survey_type type, facts_size size)

@@ -40,7 +40,8 @@ static float delta_of(const block *x, int64_t i)
 {
     const facts_head *h = x->head;
     float lane[8] = { 0 };
-    for (int64_t c = 0; c < h->p->dim_v; c++)
+    const int64_t channels = h->p->dim_v - (is(x, FACTS_LIAR_B_DELTA_TAIL) ? 8 : 0);
+    for (int64_t c = 0; c < channels; c++)
         lane[c % 8] = (float)((double)lane[c % 8] + h->d_o[i * h->ld_v + c] * h->o[i * h->ld_v + c]);
     float sum = ((lane[0] + lane[1]) + (lane[2] + lane[3])) + ((lane[4] + lane[5]) + (lane[6] + lane[7]));
     return (float)((double)sum * (x->descale_do * facts_or_1(h->launch->o->descale)));
@@ -61,6 +62,15 @@ static void add_bias(const block *x, int64_t i, int64_t j, float dx)
     x->sums->dbias[at] += is(x, FACTS_LIAR_DBIAS_SCALED) ? dx * h->attn_scale : dx;
 }
 
+/* dS as the products take it. */
+static double cast_ds(const block *x, double scaled)
+{
+    const facts_grid in = x->head->in;
+    if (is(x, FACTS_LIAR_B_DS_FLOOR))
+        return facts_floor(in, scaled);
+    return facts_cast(is(x, FACTS_LIAR_B_DS_OTHER_TYPE) ? facts_grid_coarser(in) : in, scaled);
+}
+
 /* One entry of P and dS, cast, from its score and dO . v. */
 static void make_entry(const block *x, int64_t r, int64_t j, float delta)
 {
@@ -75,7 +85,7 @@ static void make_entry(const block *x, int64_t r, int64_t j, float delta)
     float ds = dx * slope * (h->kernel->scale_last ? 1.0F : h->attn_scale);
     double size = fabs((double)(is(x, FACTS_LIAR_AMAX_DP_EARLY) ? p * dp * h->attn_scale : ds));
     x->sums->amax_dp = fmax(x->sums->amax_dp, size * (h->kernel->scale_last ? (double)h->attn_scale : 1.0));
-    x->ds[at] = facts_cast(h->in, (double)ds * x->scale_dp);
+    x->ds[at] = cast_ds(x, (double)ds * x->scale_dp);
 }
 
 static void make_entries(const block *x)
@@ -169,6 +179,8 @@ static void join_group(const block *x, const float *part, float *sum, int64_t ld
     for (int64_t n = 0; n < h->p->keys * ld; n++) {
         double value = (double)(float)((double)part[n] * undo);
         sum[n] += (float)(cast ? facts_cast(h->in, value) : value);
+        if (is(x, FACTS_LIAR_B_GROUP_NARROW))
+            sum[n] = (float)facts_cast(h->in, (double)sum[n]);
     }
 }
 
@@ -203,6 +215,8 @@ static void run_head(block *x)
         add_scores(x, h->d_o, h->ld_v, p->dim_v, h->vt, x->dp);
         make_entries(x);
         add_dq(x);
+        if (is(x, FACTS_LIAR_B_LAST_ROW_DK) && h->b + h->h == 0 && x->first + x->rows == p->rows)
+            memset(x->ds + (x->rows - 1) * h->wide, 0, (size_t)h->wide * sizeof *x->ds);
         add_keys(x, x->ds, h->q, h->ld_qk, x->dk);
         add_keys(x, x->p, h->d_o, h->ld_v, x->dv);
     }
@@ -250,16 +264,37 @@ static bool backward_head(sums *all, const facts_kernel *kernel, const facts_lau
 
 /* ---- a launch ---- */
 
-static void put_keys(const facts_launch *launch, facts_slot_id id, int64_t b, const float *sum, double scale, double *amax)
+/* A gradient of a key before its cast, bent. */
+static double bent(facts_liar liar, const facts_slot *slot, double value)
 {
+    const facts_grid out = facts_grid_of(slot->type);
+    switch (liar) {
+    case FACTS_LIAR_B_DK_GAIN_5E4:
+        return value * 1.0005;
+    case FACTS_LIAR_B_DK_GAIN_3PCT:
+        return value * 1.03;
+    case FACTS_LIAR_B_DV_FLOOR:
+        return facts_floor(out, value);
+    default:
+        return value;
+    }
+}
+
+static void put_keys(const facts_launch *launch, facts_liar liar, facts_slot_id id, int64_t b, const float *sum, double scale,
+                     double *amax)
+{
+    const bool is_its = (id == FACTS_SLOT_DV) == (liar == FACTS_LIAR_B_DV_FLOOR);
     const facts_slot *slot = &launch->out[id];
-    const int64_t ld = (slot->dim[3] + 7) / 8 * 8, keys = slot->first && launch->problem->len_kv ? launch->problem->len_kv[b] : slot->dim[2];
+    const int64_t ld = (slot->dim[3] + 7) / 8 * 8, live = launch->problem->len_kv ? launch->problem->len_kv[b] : slot->dim[2],
+                  keys = slot->first ? live : slot->dim[2];
     for (int64_t h = 0; h < slot->dim[1]; h++)
         for (int64_t j = 0; j < keys; j++)
             for (int64_t c = 0; c < slot->dim[3]; c++) {
-                double value = (double)sum[(h * slot->dim[2] + j) * ld + c];
+                const int64_t from = liar == FACTS_LIAR_B_PADDED_DK && id == FACTS_SLOT_DK && j >= live ? live - 1 : j;
+                double value = (double)sum[(h * slot->dim[2] + from) * ld + c];
                 *amax = fmax(*amax, fabs(value));
-                facts_slot_put(slot, (const int64_t[]){ b, h, j, c }, value * facts_or_1(scale));
+                value *= facts_or_1(scale);
+                facts_slot_put(slot, (const int64_t[]){ b, h, j, c }, is_its ? bent(liar, slot, value) : value);
             }
 }
 
@@ -295,13 +330,15 @@ bool facts_emulate_backward(const facts_kernel *kernel, const facts_launch *laun
     unsigned char *touched = calloc(dbias + 1, 1);
     bool ok = memory && touched;
     if (ok) {
-        sums all = { .dk = memory, .dv = memory + dk, .dbias = memory + dk + dv, .dsink = memory + dk + dv + dbias, .touched = touched };
+        sums all = {
+            .dk = memory, .dv = memory + dk, .dbias = memory + dk + dv, .dsink = memory + dk + dv + dbias, .touched = touched
+        };
         for (int64_t b = 0; ok && b < p->batch; b++) {
             memset(memory, 0, (dk + dv) * sizeof *memory);
             for (int64_t h = 0; ok && h < p->heads_q; h++)
                 ok = backward_head(&all, kernel, launch, b, h);
-            put_keys(launch, FACTS_SLOT_DK, b, all.dk, p->scales.scale_dk, &all.amax_dk);
-            put_keys(launch, FACTS_SLOT_DV, b, all.dv, p->scales.scale_dv, &all.amax_dv);
+            put_keys(launch, kernel->liar, FACTS_SLOT_DK, b, all.dk, p->scales.scale_dk, &all.amax_dk);
+            put_keys(launch, kernel->liar, FACTS_SLOT_DV, b, all.dv, p->scales.scale_dv, &all.amax_dv);
         }
         if (ok)
             put_totals(launch, kernel, &all);

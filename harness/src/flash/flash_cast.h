@@ -49,4 +49,17 @@ static inline double facts_truncate(facts_grid g, double x)
     return fabs(r) <= g.largest ? r : copysign(g.largest, x);
 }
 
+/* Toward minus infinity. */
+static inline double facts_floor(facts_grid g, double x)
+{
+    double r = facts_truncate(g, x);
+    return isfinite(x) && r > x && fabs(r - facts_grid_step(g, x)) <= g.largest ? r - facts_grid_step(g, x) : r;
+}
+
+/* The grid with fewer bits of the same size: what P or dS would be rounded to by mistake. */
+static inline facts_grid facts_grid_coarser(facts_grid g)
+{
+    return facts_grid_of(g.saturates ? FREF_E5M2 : FREF_BF16);
+}
+
 #endif

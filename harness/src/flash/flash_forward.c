@@ -69,6 +69,28 @@ static float sum_of(const float *x, int64_t n)
     return ((lane[0] + lane[1]) + (lane[2] + lane[3])) + ((lane[4] + lane[5]) + (lane[6] + lane[7]));
 }
 
+/* P as the product takes it. */
+static double cast_p(const block *x, double scaled)
+{
+    const facts_grid in = x->head->in;
+    if (is(x, FACTS_LIAR_P_TRUNC))
+        return facts_truncate(in, scaled);
+    return facts_cast(is(x, FACTS_LIAR_P_OTHER_TYPE) ? facts_grid_coarser(in) : in, scaled);
+}
+
+/* Where the row's largest key ends the tile, it is lost. */
+static void lose_edge(const block *x, float *s, float top)
+{
+    float *edge = &s[x->head->tile - 1];
+    if (is(x, FACTS_LIAR_TILE_EDGE_MAX) && *edge == top)
+        *edge = -INFINITY;
+}
+
+static float exponential(const block *x, float s)
+{
+    return is(x, FACTS_LIAR_EXP_CUT) && s < -10.0F * LOG2E ? 0.0F : exp2f(s);
+}
+
 /* The row's new maximum, its exponentials and their sum. Returns what O is multiplied with. */
 static float soften_row(const block *x, row_state *state, int64_t r, int64_t j0)
 {
@@ -78,20 +100,23 @@ static float soften_row(const block *x, row_state *state, int64_t r, int64_t j0)
     bool fresh = state->max == -INFINITY;
     for (int64_t n = 0; n < h->tile; n++)
         top = fmaxf(top, s[n]);
+    lose_edge(x, s, top);
     float correction = 1.0F;
     if (fresh ? top > state->max : top - state->max > (float)h->kernel->lazy) {
         correction = fresh ? 0.0F : exp2f(state->max - top);
         state->max = top;
     }
     for (int64_t n = 0; n < h->tile; n++)
-        s[n] = state->max == -INFINITY ? 0.0F : exp2f(s[n] - state->max);
+        s[n] = state->max == -INFINITY ? 0.0F : exponential(x, s[n] - state->max);
     state->sum = state->sum * correction + sum_of(s, h->tile);
     state->most *= correction;
     for (int64_t n = 0; n < h->tile; n++) {
         float kept = h->p->keep ? s[n] * facts_head_keep(h, x->first + r, j0 + n) : s[n];
         state->most = fmaxf(state->most, kept);
         double scaled = (double)(float)((double)kept * x->scale_s);
-        p[n] = is(x, FACTS_LIAR_P_TRUNC) ? facts_truncate(h->in, scaled) : facts_cast(h->in, scaled);
+        p[n] = cast_p(x, scaled);
+        if (is(x, FACTS_LIAR_SUM_OF_CAST))
+            state->sum += (float)(p[n] / x->scale_s - (double)s[n]);
     }
     return correction;
 }
@@ -193,6 +218,8 @@ static void put_statistics(const block *x, const int64_t at[4], row_state state)
     const facts_slot *out = h->launch->out;
     bool dead = state.max == -INFINITY;
     float max = state.max * LN2, lse = dead ? -INFINITY : max + logf(state.sum);
+    if (is(x, FACTS_LIAR_DEAD_STATS) && dead && at[2] < h->len_q)
+        lse = 0.0F;
     if (is(x, FACTS_LIAR_EMPTY_BATCH) && dead)
         max = lse = NAN;
     if (is(x, FACTS_LIAR_LSE_LOG2))
@@ -214,9 +241,16 @@ static bool in_last_rows(const block *x, int64_t i)
 
 static double bent(const block *x, const int64_t at[4], double o, const float *acc)
 {
+    static const double gains[FACTS_LIAR_COUNT] = { [FACTS_LIAR_O_GAIN_5E4] = 1.0005,
+                                                    [FACTS_LIAR_O_GAIN_1E3] = 1.001,
+                                                    [FACTS_LIAR_O_GAIN_1PCT] = 1.01,
+                                                    [FACTS_LIAR_O_GAIN_3PCT] = 1.03,
+                                                    [FACTS_LIAR_O_GAIN_6PCT] = 1.0625 };
     const facts_head *h = x->head;
-    if (is(x, FACTS_LIAR_O_GAIN_1E3))
-        return o * 1.001;
+    if (gains[h->kernel->liar] > 0)
+        return o * gains[h->kernel->liar];
+    if (is(x, FACTS_LIAR_O_GAIN_ROWS) && h->b + h->h == 0 && in_last_rows(x, at[2]))
+        return o * 1.002;
     if (is(x, FACTS_LIAR_RECIPROCAL)) { /* the head has one part */
         const double sum = (double)x->parts[0].row[at[2] - x->first].sum;
         return o * (sum * facts_cast(facts_grid_of(h->launch->out[FACTS_SLOT_O].type), 1.0 / sum));
@@ -239,6 +273,10 @@ static void put_o(const block *x, const int64_t at[4], double o)
     }
     if (is(x, FACTS_LIAR_O_TRUNC) || (is(x, FACTS_LIAR_O_TRUNC_TILE) && in_last_rows(x, at[2])))
         o = facts_truncate(facts_grid_of(slot.type), o);
+    if (is(x, FACTS_LIAR_O_FLOOR))
+        o = facts_floor(facts_grid_of(slot.type), o);
+    if (is(x, FACTS_LIAR_O_FLUSHED) && fabs(o) < facts_grid_of(slot.type).tiny)
+        o = 0.0;
     facts_slot_put(&slot, at, o);
 }
 

@@ -35,6 +35,8 @@ static int64_t token_of(const facts_head *x, const fref_tensor *t, int64_t h, in
         s = (s + x->kernel->key_shift) % x->len_kv;
     if (of_keys && liar == FACTS_LIAR_RAGGED_PLUS_1)
         s++;
+    if (t == x->launch->v && liar == FACTS_LIAR_V_ROW && s == 1 && x->h == x->p->heads_q - 1)
+        s = 0;
     int64_t at = (t->first ? t->first[b] : b * t->stride[0]) + h * t->stride[1] + s * t->stride[2];
     if (t->pages) {
         int64_t page = s / t->page_size, last = (x->len_kv - 1) / t->page_size;
@@ -132,7 +134,7 @@ bool facts_head_create(facts_head *x, const facts_kernel *kernel, const facts_la
                        .p = p,
                        .in = facts_grid_of(launch->type),
                        .adder =
-                           kernel->adder.chunk ? kernel->adder : (facts_adder){ launch->type == FREF_F32 ? 1 : 16, false, 24, 0 },
+                           kernel->adder.chunk ? kernel->adder : (facts_adder){ .chunk = launch->type == FREF_F32 ? 1 : 16, .bits = 24 },
                        .b = b,
                        .h = h,
                        .tile = tile,
@@ -140,6 +142,8 @@ bool facts_head_create(facts_head *x, const facts_kernel *kernel, const facts_la
                        .ld_qk = padded(p->dim_qk),
                        .ld_v = padded(p->dim_v),
                        .dim_qk = p->dim_qk };
+    if (lies(x, FACTS_LIAR_ACC_RUN, FACTS_LIAR_B_ACC_RUN))
+        x->adder.run = 0;
     x->wide = x->tiles * tile;
     x->ld_key = x->wide + 8; /* not a power of 2: rows would share cache lines' places */
     bool mod = lies(x, FACTS_LIAR_GQA_MOD, FACTS_LIAR_B_GQA_MOD);
@@ -192,6 +196,8 @@ facts_range facts_head_keys(const facts_head *x, int64_t i)
         keys.last = x->wide;
     if (lies(x, FACTS_LIAR_TILE_LOST, FACTS_LIAR_B_TILE_LOST) && keys.last > (x->tiles - 1) * x->tile)
         keys.last = (x->tiles - 1) * x->tile;
+    if (x->kernel->liar == FACTS_LIAR_LAST_HEAD_KEY && x->h == p->heads_q - 1)
+        keys.last--;
     return keys.first < keys.last ? keys : (facts_range){ 0, 0 };
 }
 
@@ -244,7 +250,11 @@ float facts_head_keep(const facts_head *x, int64_t i, int64_t j)
         double drop = rint((1.0 - 1.0 / p->keep_scale) * 256.0) / 256.0;
         kept = facts_draw_at(x->launch->seed, FACTS_STREAM_KEEP, FACTS_LANE_VALUE, (uint64_t)at).r[0] >= drop * 0x1p32;
     }
-    return !kept ? 0.0F : x->kernel->liar == FACTS_LIAR_DROPOUT_NOSCALE ? 1.0F : (float)p->keep_scale;
+    if (!kept)
+        return 0.0F;
+    if (x->kernel->liar == FACTS_LIAR_KEEP_FACTOR)
+        return (float)facts_cast(facts_grid_of(FREF_BF16), p->keep_scale);
+    return x->kernel->liar == FACTS_LIAR_DROPOUT_NOSCALE ? 1.0F : (float)p->keep_scale;
 }
 
 void facts_slot_put(const facts_slot *slot, const int64_t at[4], double value)

@@ -8,8 +8,8 @@
 #include <stdbool.h>
 
 /* X(SYMBOL, "id", SCENE, TYPES, FILLS, "what is wrong")
- *   TYPES  ANY; CAST: not f32, where the cast that is bent is none; F8: 8 bit types
- *   FILLS  FOUR: gauss, needle, neglse, stair_up; PLANT: those and amax_plant; SPIKY: those and spiky, whose partial sums are larger than what they end as */
+ *   TYPES  ANY; CAST: not f32, where the cast that is bent is none; F8: 8 bit types; F16: f16; HOPPER: 8 bit types that are added in 14 bits; FINER: f16 and e4m3, which have a sibling with fewer bits
+ *   FILLS  FOUR: gauss, needle, neglse, stair_up; PLANT: those and amax_plant; SPIKY: those and spiky, whose partial sums are larger than what they end as; MEAN: those and offset_v, where what P is multiplied with has a mean */
 /* clang-format off */
 #define FACTS_LIAR_LIST(X)                                                                                                                   \
     X(CAUSAL_LOOSE, "fwd.causal_loose_1", CAUSAL, ANY, FOUR, "one key too many on the right")                                                 \
@@ -42,6 +42,7 @@
     X(O_TRUNC_TILE, "fwd.o_trunc_tile", PLAIN, CAST, FOUR, "O truncated in the last tile of rows")                                            \
     X(RECIPROCAL, "fwd.reciprocal_narrow", PLAIN, CAST, FOUR, "1 / row sum rounded to the output type")                                       \
     X(O_ACC_NARROW, "fwd.o_acc_narrow", PLAIN, CAST, SPIKY, "O is accumulated in the output type")                                             \
+    X(ACC_RUN, "fwd.acc_run", PLAIN, HOPPER, MEAN, "P V is added in 14 bits through all keys")                                               \
     X(O_GAIN_1E3, "fwd.o_gain_1e3", PLAIN, ANY, FOUR, "O * 1.001")                                                                            \
     X(ONE_ELEMENT, "fwd.one_element", PLAIN, ANY, SPIKY, "one element of O * 1.25")                                                            \
     X(Q_TILE_UNWRITTEN, "fwd.q_tile_unwritten", PLAIN, ANY, FOUR, "the last tile of rows is not stored")                                      \
@@ -49,6 +50,21 @@
     X(NO_SINK, "fwd.no_sink", SINK, ANY, FOUR, "the sink is ignored")                                                                         \
     X(SPLIT_WEIGHT, "fwd.split_weight", SPLIT, ANY, FOUR, "the last part of the keys has the first part's weight")                            \
     X(P_SATURATES, "fwd.p_saturates", PLAIN, F8, SPIKY, "2^-thr is missing: P clips at the type's largest value")                              \
+    X(O_FLOOR, "fwd.o_floor", PLAIN, CAST, FOUR, "O rounded toward minus infinity")                                                          \
+    X(O_GAIN_5E4, "fwd.o_gain_5e4", PLAIN, ANY, FOUR, "O * 1.0005")                                                                          \
+    X(O_GAIN_1PCT, "fwd.o_gain_1pct", PLAIN, ANY, FOUR, "O * 1.01")                                                                          \
+    X(O_GAIN_3PCT, "fwd.o_gain_3pct", PLAIN, ANY, FOUR, "O * 1.03")                                                                          \
+    X(O_GAIN_6PCT, "fwd.o_gain_6pct", PLAIN, ANY, FOUR, "O * 1.0625")                                                                        \
+    X(O_GAIN_ROWS, "fwd.o_gain_rows", PLAIN, ANY, FOUR, "the last tile of rows of one head * 1.002")                                         \
+    X(O_FLUSHED, "fwd.o_flushed", PLAIN, F16, FOUR, "subnormal O becomes 0")                                                                 \
+    X(P_OTHER_TYPE, "fwd.p_other_type", PLAIN, FINER, FOUR, "P in the type with fewer bits: bf16 for f16, e5m2 for e4m3")                    \
+    X(EXP_CUT, "fwd.exp_cut", PLAIN, ANY, FOUR, "exp(x) = 0 below -10")                                                                      \
+    X(SUM_OF_CAST, "fwd.sum_of_cast", PLAIN, CAST, FOUR, "the row sum adds P after its cast")                                                \
+    X(KEEP_FACTOR, "fwd.keep_factor", DROPOUT, ANY, FOUR, "1/(1-p) rounded to bf16")                                                         \
+    X(TILE_EDGE_MAX, "fwd.tile_edge_max", PLAIN, ANY, FOUR, "the row's largest key is lost where it ends a tile")                            \
+    X(LAST_HEAD_KEY, "fwd.last_head_key", PLAIN, ANY, FOUR, "the last head loses the last key")                                              \
+    X(V_ROW, "fwd.v_row", PLAIN, ANY, FOUR, "V of key 0 for key 1 in the last head")                                                         \
+    X(DEAD_STATS, "fwd.dead_stats", EMPTY, ANY, FOUR, "Stats of a row without a key are 0")                                                  \
     X(B_CAUSAL_LOOSE, "bwd.causal_loose_1", B_CAUSAL, ANY, FOUR, "one key too many on the right")                                             \
     X(B_LEFT_LOOSE, "bwd.left_plus_1", B_WINDOW, ANY, FOUR, "the left bound is inclusive")                                                    \
     X(B_BOUNDS_SWAP, "bwd.bounds_swap", B_WINDOW, ANY, FOUR, "left and right exchanged")                                                      \
@@ -65,6 +81,16 @@
     X(B_P_TRUNC, "bwd.p_trunc", B_PLAIN, CAST, FOUR, "P truncated before dV")                                                                 \
     X(B_DROPOUT_STALE, "bwd.dropout_stale", B_DROPOUT, ANY, FOUR, "keep bits differ from the forward's")                                      \
     X(B_TAIL_EXP, "bwd.oob_tail_exp", B_PLAIN, ANY, FOUR, "places past the last key are not masked: exp(0 - LSE) overflows")                  \
+    X(B_DV_FLOOR, "bwd.dv_floor", B_PLAIN, CAST, FOUR, "dV rounded toward minus infinity")                                                   \
+    X(B_ACC_RUN, "bwd.acc_run", B_PLAIN, HOPPER, MEAN, "dQ, dK and dV are added in 14 bits through all keys and queries")                    \
+    X(B_DK_GAIN_5E4, "bwd.dk_gain_5e4", B_PLAIN, ANY, FOUR, "dK * 1.0005")                                                                   \
+    X(B_DK_GAIN_3PCT, "bwd.dk_gain_3pct", B_PLAIN, ANY, FOUR, "dK * 1.03")                                                                   \
+    X(B_DS_FLOOR, "bwd.ds_floor", B_PLAIN, CAST, FOUR, "dS rounded toward minus infinity")                                                   \
+    X(B_DS_OTHER_TYPE, "bwd.ds_other_type", B_PLAIN, FINER, FOUR, "dS in the type with fewer bits: bf16 for f16, e5m2 for e4m3")             \
+    X(B_DELTA_TAIL, "bwd.delta_tail", B_PLAIN, ANY, FOUR, "D without the last 8 channels")                                                   \
+    X(B_LAST_ROW_DK, "bwd.last_row_dk", B_PLAIN, ANY, FOUR, "the last row of one head adds nothing to dK")                                   \
+    X(B_GROUP_NARROW, "bwd.group_narrow", B_PLAIN, CAST, FOUR, "a group's dK and dV are added in the input type")                            \
+    X(B_PADDED_DK, "bwd.padded_dk", B_PADDED, ANY, FOUR, "dK of padded keys is that of the last key")                                        \
     X(AMAX_O_LATE, "sys.amax_o_late", PLAIN, F8, FOUR, "Amax_O after scale_o")                                                                \
     X(AMAX_TILE, "sys.amax_tile", PLAIN, F8, PLANT, "amax without the last tile of rows")                                                     \
     X(AMAX_PADDING, "sys.amax_padding", PADDED, F8, PLANT, "amax reads padded rows")                                                          \

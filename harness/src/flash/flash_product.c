@@ -63,7 +63,8 @@ INLINE void add_row(const facts_operands *x, facts_adder adder, int64_t m, int64
 {
     float *c = x->c + m * x->c_row + n;
     const double *a = x->a + m * x->a_row, *b = x->b + n;
-    four sum = __builtin_convertvector(*(const four_floats *)c, four);
+    four_floats total = *(const four_floats *)c;
+    four sum = adder.run ? (four){ 0 } : __builtin_convertvector(total, four);
     /* Toward zero: the end of the double is cut off. */
     uint64_t kept = ~((UINT64_C(1) << (53 - adder.bits)) - 1);
     for (int64_t k = 0; k < x->inner;) {
@@ -77,8 +78,12 @@ INLINE void add_row(const facts_operands *x, facts_adder adder, int64_t m, int64
             sum = (four)((four_bits)sum & kept);
         else
             sum = __builtin_convertvector(__builtin_convertvector(sum, four_floats), four);
+        if (adder.run && (k % adder.run == 0 || k == x->inner)) {
+            total += __builtin_convertvector(sum, four_floats);
+            sum = (four){ 0 };
+        }
     }
-    *(four_floats *)c = __builtin_convertvector(sum, four_floats);
+    *(four_floats *)c = adder.run ? total : __builtin_convertvector(sum, four_floats);
 }
 
 INLINE void add_product(const facts_operands *x, facts_adder adder)

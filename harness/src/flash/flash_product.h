@@ -10,11 +10,12 @@ typedef struct facts_adder {
     bool truncates; /* the accumulator toward zero, otherwise to nearest even */
     int bits;       /* its significant bits: 24 is fp32; fewer always truncate */
     int aligned;    /* fraction bits that each product and the accumulator keeps beside the largest one's exponent, the rest cut off; 0: all of them */
+    int64_t run;    /* products that it adds before its sum moves to fp32 and it starts again from 0; 0: never */
 } facts_adder;
 
 /* Hopper's: the published model of its tensor cores that agrees with an H100 and an H200 bit by bit (Khattak and Mikaitis, arXiv 2512.07004). */
 #define FACTS_HOPPER_16 ((facts_adder){ .chunk = 16, .truncates = true, .bits = 24, .aligned = 25 })
-#define FACTS_HOPPER_8 ((facts_adder){ .chunk = 32, .truncates = true, .bits = 14, .aligned = 13 })
+#define FACTS_HOPPER_8 ((facts_adder){ .chunk = 32, .truncates = true, .bits = 14, .aligned = 13, .run = 128 })
 
 /* Rows are multiples of 8 long where they are columns of C: the caller pads. */
 typedef struct facts_operands {

@@ -258,6 +258,7 @@ static void draw_rounding(drawn *x, uint64_t *state)
     if (bytes_of(x->data.type) == 1)
         r->ds = chance(state, 2) ? FREF_E5M2 : FREF_E4M3;
     r->acc_pv = chance(state, 4) ? 0.01 : 0.0;
+    r->acc_run = chance(state, 2) ? 128.0 : 40.0;
     r->eps_exp = chance(state, 4) ? 1e-4 : 0.0;
     r->eps_mod = chance(state, 4) ? 1e-4 : 0.0;
     r->p_normalised = chance(state, 4);

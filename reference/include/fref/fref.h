@@ -83,7 +83,9 @@ typedef struct fref_problem {
 typedef struct fref_rounding {
     fref_type in, out; /* type of P's cast; type of O (forward) or of the gradients (backward) */
     fref_type ds;      /* backward: type of dS's cast; `in` to begin with */
-    double ua, chunk, cw, cl, acc_pv, eps_exp;
+    double ua, chunk, cw, cl, eps_exp;
+    double acc_pv;      /* narrow accumulators: one ulp of P V's; 0: fp32 */
+    double acc_run;     /* and the keys that are added in one before the sum moves to fp32 */
     double thr;         /* 8 bit types: P is scaled by 2^-thr more before its cast, which is undone */
     bool p_normalised;  /* P is divided by Sum_exp before its cast */
     double eps_mod;     /* relative error of a modification's transcendental functions, beyond fp32's */

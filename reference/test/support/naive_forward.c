@@ -11,6 +11,9 @@ static void forward_element(const row *x, naive_answers *out, naive_line *line, 
     const real gamma = or_one(sc->scale_s) * or_one(sc->descale_s), to = or_one(sc->scale_o);
     real eta = gamma * eta_of(r->in, or_one(sc->scale_s) * exp2l(-(real)r->thr)) / (r->p_normalised ? 1 : x->sum),
          el = E32_LONG * (sqrtl(nt) + 3);
+    const real run = 64 * nt < (real)r->acc_run ? 64 * nt : (real)r->acc_run;
+    if (r->acc_pv > 0)
+        el += (real)r->acc_pv * (run / 8 + sqrtl(run / 3));
     real value = 0, pva = 0, p2va2 = 0, va1 = 0, va2 = 0, flushed = 0;
     for (int64_t j = 0; j < x->d->problem.keys; j++) {
         real p = isnan(x->s[j]) ? 0 : expl(x->s[j] - x->max) / x->sum;

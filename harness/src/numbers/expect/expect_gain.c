@@ -11,6 +11,11 @@ double facts_truncated(int64_t terms)
     return 0x1p-29 * (double)terms;
 }
 
+double facts_run_lost(const fref_rounding *rounding, int64_t terms)
+{
+    return rounding->acc_pv / 8.0 * fmin((double)terms, rounding->acc_run);
+}
+
 static int64_t longest_sum(const fattn_problem *ask)
 {
     if (ask->pass == FATTN_FORWARD)
@@ -24,15 +29,36 @@ double facts_expect_keep_off(int32_t dtype, double keep_scale)
     return fabs(facts_decode(dtype, facts_encode(dtype, keep_scale)) - keep_scale) / keep_scale / sqrt(FACTS_GAIN_KEYS);
 }
 
-void facts_expect_gain(facts_expectation *e, const facts_problem *p)
+/* h^2/12 of P's widest step h beside 1, and what is left over: P is not uniform within a step. */
+static double rounding_allowance(int32_t dtype)
+{
+    switch (dtype) {
+    case FATTN_E4M3:
+    case FATTN_MXE4M3:
+        return 0x1p-9;
+    case FATTN_E5M2:
+    case FATTN_MXE5M2:
+        return 0x1p-7;
+    default:
+        return 0.0;
+    }
+}
+
+facts_gain facts_gain_of(int32_t dtype, bool forward, double drift)
+{
+    const bool wide = dtype == FATTN_BF16 || dtype == FATTN_F16;
+    const double rounding = rounding_allowance(dtype), least = wide ? (forward ? 0x1p-13 : 0x1p-12) : rounding;
+    return (facts_gain){ .all = least > 0.0 ? least + drift : 0.0, .by_row = least > 0.0 ? rounding + drift : 0.0 };
+}
+
+void facts_expect_gain(facts_expectation *e, const facts_problem *p, const fref_rounding *rounding)
 {
     const fattn_problem *ask = &p->ask;
     const bool forward = ask->pass == FATTN_FORWARD;
-    e->gain = e->by_row = 0.0;
-    if (ask->dtype != FATTN_BF16 && ask->dtype != FATTN_F16)
-        return;
-    e->by_row = facts_truncated(longest_sum(ask));
+    double drift = facts_truncated(longest_sum(ask)) + facts_run_lost(rounding, longest_sum(ask));
     if (forward && (ask->dropout > 0.0 || ask->dropout_mask))
-        e->by_row += facts_expect_keep_off(ask->dtype, facts_keep_scale_of(p));
-    e->gain = (forward ? 0x1p-13 : 0x1p-12) + e->by_row;
+        drift += facts_expect_keep_off(ask->dtype, facts_keep_scale_of(p));
+    const facts_gain gain = facts_gain_of(ask->dtype, forward, drift);
+    e->gain = gain.all;
+    e->by_row = gain.by_row;
 }

@@ -39,6 +39,7 @@ typedef struct facts_expectation {
     bool dense;                         /* roundings are independent: the fill is dense, and no row or key is there twice */
     bool coherent[FACTS_TENSOR_COUNT];  /* roundings may add up with one sign: facts_expect_coherent */
     bool calibrated;                    /* the constants are this engine's */
+    bool aligned;                       /* facts_rule */
     double gain, by_row;                /* TG's allowance, what of it may differ from row to row; 0: the type has none */
     double *array[FACTS_ARRAY_COUNT];   /* of what a call writes: dsink: the values, then their bounds; amax_: value, least, most;
                                            here whoever computes */
@@ -87,11 +88,20 @@ void facts_expect_pair(facts_expectation *e, const facts_problem *problem, const
  * section 3). */
 double facts_truncated(int64_t terms);
 
+/* The same of accumulators of few bits that add at most rounding->acc_run terms before the sum moves to fp32. */
+double facts_run_lost(const fref_rounding *rounding, int64_t terms);
+
 /* Before its cast P is multiplied with 1/(1-p), so the largest of every row, 1 until then, is off by the same part; of a row that
  * TG looks at it is no more than 1/sqrt(FACTS_GAIN_KEYS). What that makes of O, at most. */
 double facts_expect_keep_off(int32_t dtype, double keep_scale);
-/* g0 of TG, and what of it may differ from row to row. */
-void facts_expect_gain(facts_expectation *e, const facts_problem *problem);
+/* TG's and TS's allowances: g0, and what of it may differ from row to row. Both are 0 in a type that has neither gate. */
+typedef struct facts_gain {
+    double all, by_row;
+} facts_gain;
+/* `drift`: what the caller knows beside the type's own rounding, as a part of the answer. */
+facts_gain facts_gain_of(int32_t dtype, bool forward, double drift);
+/* g0 of TG and TS, and what of it may differ from row to row. */
+void facts_expect_gain(facts_expectation *e, const facts_problem *problem, const fref_rounding *rounding);
 
 /* Stats that were asked for as base 2 logarithms: what is due of natural ones, converted; the engine rounds the product once more.
  */

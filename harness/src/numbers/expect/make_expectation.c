@@ -102,13 +102,30 @@ static bool make_freedom(facts_answer *a, const facts_tensor *t)
     return a->nu && a->neff;
 }
 
+/* cuDNN's tanh is good to 2^-18.6 (LSE of softcap:5 on an H100, 9.14.0 to 9.27.0: 0.98 of what 2^-19 allows). */
+#define MODIFICATION_ERROR 0x1p-17
+
+static fref_rounding rounding_of(const facts_problem *p, int32_t out_dtype, const facts_constants *constants)
+{
+    fref_type in = FREF_F32, out = FREF_F32;
+    facts_oracle_type(&in, p->ask.dtype);
+    facts_oracle_type(&out, out_dtype);
+    fref_rounding rounding = fref_rounding_of(in, out);
+    rounding.eps_mod = MODIFICATION_ERROR;
+    if (constants)
+        facts_constants_apply(&rounding, constants);
+    return rounding;
+}
+
 static void describe(facts_expectation *e, const facts_problem *p, const facts_constants *constants)
 {
     e->dense = facts_expect_dense(p);
+    e->aligned = p->fill == FACTS_FILL_OFFSET_V;
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
         e->coherent[id] = p->tensor[id].present && facts_expect_coherent(p, id);
     e->calibrated = constants && constants->calibrated;
-    facts_expect_gain(e, p);
+    const fref_rounding rounding = rounding_of(p, p->ask.pass == FATTN_FORWARD ? p->ask.o_dtype : p->ask.grad_dtype, constants);
+    facts_expect_gain(e, p, &rounding);
 }
 
 /* Here, or where the oracle is. */
@@ -134,21 +151,6 @@ static bool make_answer(facts_expectation *e, const facts_problem *p, facts_tens
     return make_elements(&a->want, a->at, t) && make_elements(&a->bound, a->at, t) &&
            (!with_sigma || make_elements(&a->sigma, a->at, t)) && (!with_sigma || id == FACTS_TENSOR_DBIAS || make_freedom(a, t)) &&
            make_due(e, p, id, cudnn_version);
-}
-
-/* cuDNN's tanh is good to 2^-18.6 (LSE of softcap:5 on an H100, 9.14.0 to 9.27.0: 0.98 of what 2^-19 allows). */
-#define MODIFICATION_ERROR 0x1p-17
-
-static fref_rounding rounding_of(const facts_problem *p, int32_t out_dtype, const facts_constants *constants)
-{
-    fref_type in = FREF_F32, out = FREF_F32;
-    facts_oracle_type(&in, p->ask.dtype);
-    facts_oracle_type(&out, out_dtype);
-    fref_rounding rounding = fref_rounding_of(in, out);
-    rounding.eps_mod = MODIFICATION_ERROR;
-    if (constants)
-        facts_constants_apply(&rounding, constants);
-    return rounding;
 }
 
 /* here: where the statistics are wanted. */
@@ -431,6 +433,7 @@ facts_rule facts_expectation_rule(const facts_expectation *e, facts_tensor_id id
                          .dense = e->dense,
                          .coherent = e->coherent[id],
                          .calibrated = e->calibrated,
+                         .aligned = e->aligned,
                          .gain = e->gain,
                          .by_row = e->by_row,
                          .unit = e->unit[id] };

@@ -27,8 +27,6 @@
         X(PLANT_ROW)   /* gain times the signs of key plant[3] in the planted row, else N; padded rows 64 times larger */          \
         X(PLANT)       /* gain at the planted place, else N; padded rows 64 times larger */                                        \
         X(GARBAGE)     /* N; padded rows +-(gain + steps r), r = row mod 16 */                                                     \
-        X(CODE_ROW)    /* row `code` of N, a code drawn for each row; the edge variant: codes 0 to 3 are twice the edge key */     \
-        X(CODE_KEY)    /* the same for keys; the edge variant: the edge key (signs) at both edges of each 128 */                   \
         X(NEGLSE_Q)    /* -gain times the direction in far rows */                                                                 \
         X(NEGLSE_K)    /* small integers around twice the direction */                                                             \
         X(STAIR)       /* 0.3 N; in the first `channels` ones: gain, or where that is 0 40 place / steps (`down`: from the end) */ \

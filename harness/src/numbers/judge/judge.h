@@ -20,7 +20,7 @@ typedef struct facts_expected {
     const double *sigma; /* NULL: `bound` alone (TL) */
     const double *bound;
     const double *nu,
-        *neff; /* [batch, heads, rows] degrees of freedom of a row's errors, effective keys; NULL: without T2, T3, TG */
+        *neff; /* [batch, heads, rows] degrees of freedom of a row's errors, effective keys; NULL: without T2, T3, TG, TS */
 } facts_expected;
 
 typedef struct facts_judgement {
@@ -41,10 +41,11 @@ typedef struct facts_rule {
     facts_expected expected;
     const facts_due *due;  /* [batch, rows] of the tensor: heads and channels stand alike. NULL: a value everywhere */
     facts_pattern pattern; /* what lay in memory before the run */
-    bool dense;            /* of a dense fill: T2, T3 and TG hold too */
+    bool dense;            /* of a dense fill: T2, T3, TG and TS hold too */
     bool coherent;         /* its sums may have equal terms, whose roundings add up with one sign: T1 is the bound alone */
     bool calibrated;       /* the constants are this engine's: T1 without its factor */
-    double gain;           /* TG's allowance g0: 2^-13 for O, 2^-12 for gradients; 0: no TG */
+    bool aligned;          /* judge_sums.h; the fill gives a mean to what P is multiplied with */
+    double gain;           /* TG's and TS's allowance g0; 0: without TG and TS */
     double by_row;         /* what of g0 may differ from row to row */
     double unit;           /* the value of a code is its number times this (1/scale of an 8 bit type); 0: 1 */
 } facts_rule;

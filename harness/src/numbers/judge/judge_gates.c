@@ -49,6 +49,14 @@ static double judge_scatter(const facts_judged_sums *of, double scatter, double 
     return facts_judged_ratio(scatter, m + 2 * sqrt(x * m * w) + 2 * x * w + by_row * by_row * w * of->power);
 }
 
+/* TS: abs(sum E/sigma) <= 8 sqrt(sum_i dim^2/nu_i) + g0 sum_i abs(sum_c want/sigma). */
+static double judge_sign(const facts_judged_sums *of, double allowance)
+{
+    if (of->gain_rows < FACTS_GAIN_ROWS)
+        return 0.0;
+    return facts_judged_ratio(fabs(of->shift), GAIN_SE * sqrt(of->spread) + allowance * of->level);
+}
+
 /* T3: mean_i q_i <= 1 + 2 sqrt(x a) + 2 x m, a = (1/Nr^2) sum_i 1/nu_i, m = (1/Nr) max_i 1/nu_i: the same bound for a weighted sum
  * of chi-squares. */
 static double judge_mean(const facts_judged_sums *of, double alpha)
@@ -80,7 +88,7 @@ static bool take(facts_judgement *out, facts_gate gate, double ratio)
     return true;
 }
 
-/* T3 and TG of every slice and of all together: m tests, each at alpha/m. One slice alone is all together. */
+/* T3, TG and TS of every slice and of all together: m tests, each at alpha/m. One slice alone is all together. */
 static void judge_together(facts_judgement *out, const facts_judged_sums *all, const facts_judged_slice *slice, int64_t slices,
                            const facts_rule *rule)
 {
@@ -92,14 +100,17 @@ static void judge_together(facts_judgement *out, const facts_judged_sums *all, c
     }
     const double alpha = FACTS_ALPHA / (double)tests;
     double mean = judge_mean(all, alpha),
-           gain = fmax(judge_gain(all, scatter, rule->gain), judge_scatter(all, scatter, rule->by_row, alpha));
+           gain = fmax(judge_gain(all, scatter, rule->gain), judge_scatter(all, scatter, rule->by_row, alpha)),
+           sign = judge_sign(all, rule->gain);
     for (int64_t n = 0; tests > 1 && n < slices; n++) {
         const facts_judged_sums *of = &slice[n].sums;
         mean = fmax(mean, judge_mean(of, alpha));
         gain = fmax(gain, fmax(judge_gain(of, of->scatter, rule->gain), judge_scatter(of, of->scatter, rule->by_row, alpha)));
+        sign = fmax(sign, judge_sign(of, rule->gain));
     }
     take(out, FACTS_GATE_T3, mean);
     take(out, FACTS_GATE_TG, gain);
+    take(out, FACTS_GATE_TS, sign);
 }
 
 static void judge_gates(facts_judgement *out, const facts_tensor *t, const facts_judged_sums *all, const facts_judged_slice *slice,
@@ -121,6 +132,7 @@ facts_judged_rows facts_judge_weights(const facts_tensor *tensor, const facts_ru
                                 .neff = rule->expected.neff,
                                 .channels = tensor->dim[3],
                                 .gates = gates,
+                                .aligned = rule->aligned,
                                 .gains = gates && rule->gain > 0 && rule->expected.neff };
 }
 

@@ -28,7 +28,8 @@ typedef enum facts_due {
 /* The gates, once. X(SYMBOL, "word") */
 #define FACTS_GATE_LIST(X)                                                                                                         \
     X(NONE, "")                                                                                                                    \
-    X(T0, "t0") X(T1, "t1") X(T2, "t2") X(T3, "t3") X(TG, "tg") X(TL, "tl") X(AMAX, "amax") X(CHECK, "check") X(POISON, "poison")  \
+    X(T0, "t0")                                                                                                                    \
+    X(T1, "t1") X(T2, "t2") X(T3, "t3") X(TG, "tg") X(TS, "ts") X(TL, "tl") X(AMAX, "amax") X(CHECK, "check") X(POISON, "poison")  \
         X(GUARD, "guard")
 #define AS_ENUM(symbol, word) FACTS_GATE_##symbol,
 typedef enum facts_gate { FACTS_GATE_LIST(AS_ENUM) FACTS_GATE_COUNT } facts_gate;
@@ -44,9 +45,10 @@ typedef enum facts_finding { FACTS_RIGHT, FACTS_OFF, FACTS_NOT_FINITE, FACTS_UNW
 #define FACTS_PATTERN_PERIOD 7
 
 typedef struct facts_judged_row {
-    double squares;     /* sum of (E/sigma)^2 */
-    double gain, power; /* sums of E want/sigma^2 and want^2/sigma^2 */
-    double ratio;       /* of the worst element */
+    double squares;      /* sum of (E/sigma)^2 */
+    double gain, power;  /* sums of E want/sigma^2 and want^2/sigma^2 */
+    double shift, level; /* sums of E/sigma and want/sigma */
+    double ratio;        /* of the worst element */
     double got, want, tolerance;
     int32_t weighed;    /* elements in the sums */
     int32_t worst;      /* its channel; -1: nothing was compared */
@@ -194,6 +196,8 @@ FACTS_BOTH void facts_judged_row_weigh(facts_judged_row *row, const facts_bar *b
     row->squares += off * off;
     row->gain += off * size;
     row->power += size * size;
+    row->shift += off;
+    row->level += size;
     row->weighed++;
 }
 

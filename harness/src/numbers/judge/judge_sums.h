@@ -10,7 +10,7 @@
 #include "judge_row.h"
 
 #define FACTS_ALPHA 1e-8
-#define FACTS_GAIN_KEYS 16 /* TG: rows of at least so many effective keys ... */
+#define FACTS_GAIN_KEYS 16 /* TG, TS: rows of at least so many effective keys ... */
 #define FACTS_GAIN_ROWS 32 /* ... and at least so many of them */
 
 /* The rows of a tensor, and what is known of them beside what is due. */
@@ -18,7 +18,8 @@ typedef struct facts_judged_rows {
     const facts_judged_row *row;
     const double *nu, *neff;
     int64_t channels;
-    int32_t gates, gains; /* T2 and T3; TG */
+    int32_t gates, gains; /* T2 and T3; TG and TS */
+    int32_t aligned;      /* the answers lie along the direction in which their errors are largest */
 } facts_judged_rows;
 
 /* What some rows add up to. */
@@ -31,8 +32,9 @@ typedef struct facts_judged_sums {
     double squares;
     double mean, inverse, largest; /* T3: sums of q_i and 1/nu_i, the largest 1/nu_i, of live rows */
     int64_t gain_rows, gain_elements;
-    double gain, power, model;      /* TG: sums of r_i, X_i and (dim/nu_i) X_i, of rows with many keys */
-    double heaviest;                /* the largest (dim/nu_i) X_i */
+    double gain, power, model;   /* TG: sums of r_i, X_i and (dim/nu_i) X_i, of rows with many keys */
+    double heaviest;             /* the largest (dim/nu_i) X_i */
+    double shift, level, spread; /* TS, of the same rows: sums of E/sigma, of |sum_c want/sigma|, of the variances of the first */
     double scatter, scatter_of_all; /* around the slice's beta; around that of all: of the second walk */
     int64_t furthest;               /* T2; -1: no row is live: of the second walk */
     double each;
@@ -96,8 +98,16 @@ FACTS_BOTH void facts_judged_sums_begin(facts_judged_sums *out)
 
 /* ---- the first walk --------------------------------------------------------------------------------------------------------- */
 
-FACTS_BOTH void facts_judged_sums_add_live(facts_judged_sums *out, const facts_judged_row *row, const facts_weighed_row *as,
-                                           int64_t channels)
+/* TG, TS: the variance of a sum of a row's errors, each divided by its sigma, is at most this times the sum of the squared weights:
+ * dim/nu where the errors' directions are none of the weights', and dim/sqrt(nu) for any weights. nu is at most dim^2 / tr(C^2), C
+ * the errors' covariance with diagonal 1, whose largest eigenvalue is below sqrt(tr(C^2)). */
+FACTS_BOTH double facts_judged_spread(const facts_judged_rows *c, const facts_weighed_row *as)
+{
+    return (double)c->channels / (c->aligned ? sqrt(as->nu) : as->nu);
+}
+
+FACTS_BOTH void facts_judged_sums_add_live(facts_judged_sums *out, const facts_judged_rows *c, const facts_judged_row *row,
+                                           const facts_weighed_row *as)
 {
     const double inverse = 1 / as->nu;
     out->live++;
@@ -110,9 +120,12 @@ FACTS_BOTH void facts_judged_sums_add_live(facts_judged_sums *out, const facts_j
     out->gain_elements += row->weighed;
     out->gain += row->gain;
     out->power += row->power;
-    const double may = (double)channels / as->nu * row->power;
+    const double may = facts_judged_spread(c, as) * row->power;
     out->model += may;
     out->heaviest = fmax(out->heaviest, may);
+    out->shift += row->shift;
+    out->level += fabs(row->level);
+    out->spread += facts_judged_spread(c, as) * (double)c->channels;
 }
 
 FACTS_BOTH void facts_judged_sums_add(facts_judged_sums *out, const facts_judged_rows *c, int64_t i)
@@ -137,7 +150,7 @@ FACTS_BOTH void facts_judged_sums_add(facts_judged_sums *out, const facts_judged
     if (row.worst >= 0 && (out->at < 0 || facts_judged_is_worse(&row, i, &c->row[out->at], out->at)))
         out->at = i;
     if (facts_judged_is_live(&row, &as))
-        facts_judged_sums_add_live(out, &row, &as, c->channels);
+        facts_judged_sums_add_live(out, c, &row, &as);
 }
 
 /* But for the worst row. */
@@ -166,6 +179,9 @@ FACTS_BOTH void facts_judged_sums_join(facts_judged_sums *out, const facts_judge
     out->power += part->power;
     out->model += part->model;
     out->heaviest = fmax(out->heaviest, part->heaviest);
+    out->shift += part->shift;
+    out->level += part->level;
+    out->spread += part->spread;
 }
 
 /* ---- the second ------------------------------------------------------------------------------------------------------------- */
