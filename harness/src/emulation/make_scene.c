@@ -183,7 +183,8 @@ int facts_scene_create_by(facts_scene *x, const facts_scene_plan *plan, const fa
     if (status != 0)
         return status;
     facts_oracle_problem(&x->asked, &x->problem);
-    x->dense = facts_fill_is_dense(x->problem.fill);
+    x->has_means = x->problem.fill == FACTS_FILL_OFFSET_V;
+    x->dense = facts_fill_is_dense(x->problem.fill) || x->has_means;
     x->rounding = fref_rounding_of(x->type, x->out_type);
     x->rounding.eps_mod = 0x1p-24;
     if (constants)

@@ -7,6 +7,8 @@
 
 #include "flash/flash_cast.h"
 #include "numbers/dtype.h"
+#include "numbers/expect/expect_copies.h"
+#include "scene_parts.h"
 
 void facts_answers_destroy(facts_answers *a)
 {
@@ -106,7 +108,8 @@ static facts_judgement judge(const facts_scene *x, facts_slot_id id, const facts
                         .pattern = pattern,
                         .dense = x->dense,
                         .calibrated = true,
-                        .aligned = x->problem.fill == FACTS_FILL_OFFSET_V,
+                        .means = !x->has_means ? 0 : x->asked.batch * (x->backward ? x->asked.heads_q : x->asked.heads_v),
+                        .shared = x->has_means ? facts_shared_cast(facts_dtype_of_type[x->out_type]) : 0.0,
                         .gain = x->gain.all,
                         .by_row = x->gain.by_row,
                         .unit = out->unit };

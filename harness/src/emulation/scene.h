@@ -45,7 +45,7 @@ typedef struct facts_scene {
     fref_problem asked;
     fref_type type, out_type;
     fref_rounding rounding;
-    bool backward, dense;
+    bool backward, dense, has_means; /* offset_v */
     facts_gain gain;
     void *storage[FACTS_TENSOR_COUNT];
     fref_tensor in[FACTS_TENSOR_COUNT];

@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "expectation.h"
 #include "numbers/fill/recipe.h"
 #include "numbers/fill/scalars.h"
 
@@ -30,7 +31,14 @@ static double spread_of_scores(const facts_problem *p)
 /* Rows or keys may have equal scores by the data alone. */
 static bool is_discrete(const facts_problem *p)
 {
-    return !facts_fill_is_dense(p->fill) || spread_of_scores(p) < SPREAD;
+    return !(facts_fill_is_dense(p->fill) || p->fill == FACTS_FILL_OFFSET_V) || spread_of_scores(p) < SPREAD;
+}
+
+/* Rows of answers with a mean lie within a step of an 8 bit type, and are rounded alike. */
+double facts_shared_cast(int32_t dtype)
+{
+    const bool fine = dtype == FATTN_E4M3 || dtype == FATTN_MXE4M3, coarse = dtype == FATTN_E5M2 || dtype == FATTN_MXE5M2;
+    return (fine ? 0x1p-4 : coarse ? 0x1p-3 : 0.0) / sqrt(3.0);
 }
 
 bool facts_expect_dense(const facts_problem *p)
@@ -98,4 +106,15 @@ bool facts_expect_coherent(const facts_problem *p, facts_tensor_id id)
     default:
         return false;
     }
+}
+
+void facts_expect_means(facts_expectation *e, const facts_problem *p)
+{
+    const facts_tensor *t = &p->tensor[p->ask.pass == FATTN_FORWARD ? FACTS_TENSOR_V : FACTS_TENSOR_DO];
+    e->means = 0;
+    if (p->fill != FACTS_FILL_OFFSET_V)
+        return;
+    e->means = (t->stride[BATCH] == 0 ? 1 : t->dim[BATCH]) * (t->stride[HEADS] == 0 ? 1 : t->dim[HEADS]);
+    for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
+        e->shared[id] = facts_shared_cast(p->tensor[id].dtype);
 }

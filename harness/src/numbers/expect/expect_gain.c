@@ -35,10 +35,10 @@ static double rounding_allowance(int32_t dtype)
     switch (dtype) {
     case FATTN_E4M3:
     case FATTN_MXE4M3:
-        return 0x1p-9;
+        return 0x1p-8;
     case FATTN_E5M2:
     case FATTN_MXE5M2:
-        return 0x1p-7;
+        return 0x1p-6;
     default:
         return 0.0;
     }

@@ -39,12 +39,13 @@ typedef struct facts_expectation {
     bool dense;                         /* roundings are independent: the fill is dense, and no row or key is there twice */
     bool coherent[FACTS_TENSOR_COUNT];  /* roundings may add up with one sign: facts_expect_coherent */
     bool calibrated;                    /* the constants are this engine's */
-    bool aligned;                       /* facts_rule */
-    double gain, by_row;                /* TG's allowance, what of it may differ from row to row; 0: the type has none */
-    double *array[FACTS_ARRAY_COUNT];   /* of what a call writes: dsink: the values, then their bounds; amax_: value, least, most;
-                                           here whoever computes */
-    double unit[FACTS_TENSOR_COUNT];    /* what a code of the tensor is worth: 1/scale of an 8 bit type; else 1 */
-    double *true_max;                   /* when Max and Sum_exp are both wanted: facts_expect_pair starts from it */
+    int64_t means;                      /* facts_rule, here and below */
+    double shared[FACTS_TENSOR_COUNT];
+    double gain, by_row;              /* TG's allowance, what of it may differ from row to row; 0: the type has none */
+    double *array[FACTS_ARRAY_COUNT]; /* of what a call writes: dsink: the values, then their bounds; amax_: value, least, most;
+                                         here whoever computes */
+    double unit[FACTS_TENSOR_COUNT];  /* what a code of the tensor is worth: 1/scale of an 8 bit type; else 1 */
+    double *true_max;                 /* when Max and Sum_exp are both wanted: facts_expect_pair starts from it */
 } facts_expectation;
 
 /* Element 0 of the storage of each tensor that is read; the others NULL. */
@@ -100,6 +101,8 @@ typedef struct facts_gain {
 } facts_gain;
 /* `drift`: what the caller knows beside the type's own rounding, as a part of the answer. */
 facts_gain facts_gain_of(int32_t dtype, bool forward, double drift);
+/* `means` and `shared` of a rule: fill offset_v gives a mean to V, in a backward to dO. */
+void facts_expect_means(facts_expectation *e, const facts_problem *problem);
 /* g0 of TG and TS, and what of it may differ from row to row. */
 void facts_expect_gain(facts_expectation *e, const facts_problem *problem, const fref_rounding *rounding);
 

@@ -120,7 +120,7 @@ static fref_rounding rounding_of(const facts_problem *p, int32_t out_dtype, cons
 static void describe(facts_expectation *e, const facts_problem *p, const facts_constants *constants)
 {
     e->dense = facts_expect_dense(p);
-    e->aligned = p->fill == FACTS_FILL_OFFSET_V;
+    facts_expect_means(e, p);
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
         e->coherent[id] = p->tensor[id].present && facts_expect_coherent(p, id);
     e->calibrated = constants && constants->calibrated;
@@ -433,7 +433,8 @@ facts_rule facts_expectation_rule(const facts_expectation *e, facts_tensor_id id
                          .dense = e->dense,
                          .coherent = e->coherent[id],
                          .calibrated = e->calibrated,
-                         .aligned = e->aligned,
+                         .means = e->means,
+                         .shared = e->shared[id],
                          .gain = e->gain,
                          .by_row = e->by_row,
                          .unit = e->unit[id] };

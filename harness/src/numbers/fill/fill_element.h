@@ -17,25 +17,27 @@
     X(UNIFORM)                                                                                                                     \
     X(SPIKY)                                                                                                                       \
     X(SCALED)      /* gain N */                                                                                                    \
-        X(OFFSET)  /* N rounded to the type, and twice the direction */                                                            \
-        X(SPARSE)  /* whole numbers within -2 and 2; four in five are 0 */                                                         \
-        X(OUTLIER) /* N; in one channel for all (the middle one) gain N */                                                         \
-        X(COUNTS)  /* gain times a whole number from 0 to 199 */                                                                   \
-        X(NEEDLE)  /* gain times the signs of key row[] (its own number without a table) of head h / group, as `key` has them */   \
-        X(BIAS_NEEDLE) /* gain at key row[], else 0 */                                                                             \
-        X(ONE_HOT)     /* 1 in channel (row + 5 head + 11 batch) mod channels, else 0 */                                           \
-        X(PLANT_ROW)   /* gain times the signs of key plant[3] in the planted row, else N; padded rows 64 times larger */          \
-        X(PLANT)       /* gain at the planted place, else N; padded rows 64 times larger */                                        \
-        X(GARBAGE)     /* N; padded rows +-(gain + steps r), r = row mod 16 */                                                     \
-        X(NEGLSE_Q)    /* -gain times the direction in far rows */                                                                 \
-        X(NEGLSE_K)    /* small integers around twice the direction */                                                             \
-        X(STAIR)       /* 0.3 N; in the first `channels` ones: gain, or where that is 0 40 place / steps (`down`: from the end) */ \
-        X(KEEP)        /* 1, and 0 with chance `steps` */                                                                          \
-        X(CONSTANT)    /* `shown` */                                                                                               \
-        X(LIST)        /* list[] */                                                                                                \
-        X(ZERO) X(HIDDEN) /* `hidden`, or `shown`: at random but for key 0 and the row's own key */                                \
-        X(HIDDEN_ROW)     /* `hidden` in a quarter of the rows, the first of several always */                                     \
-        X(BAND)           /* `shown` in the band left:right, `hidden` outside */
+    X(OFFSET)      /* N rounded to the type, and twice the direction */                                                            \
+    X(MEAN)        /* N rounded to the type, and a mean between 1 and 3 in size, drawn for each channel of each head */            \
+    X(SPARSE)      /* whole numbers within -2 and 2; four in five are 0 */                                                         \
+    X(OUTLIER)     /* N; in one channel for all (the middle one) gain N */                                                         \
+    X(COUNTS)      /* gain times a whole number from 0 to 199 */                                                                   \
+    X(NEEDLE)      /* gain times the signs of key row[] (its own number without a table) of head h / group, as `key` has them */   \
+    X(BIAS_NEEDLE) /* gain at key row[], else 0 */                                                                                 \
+    X(ONE_HOT)     /* 1 in channel (row + 5 head + 11 batch) mod channels, else 0 */                                               \
+    X(PLANT_ROW)   /* gain times the signs of key plant[3] in the planted row, else N; padded rows 64 times larger */              \
+    X(PLANT)       /* gain at the planted place, else N; padded rows 64 times larger */                                            \
+    X(GARBAGE)     /* N; padded rows +-(gain + steps r), r = row mod 16 */                                                         \
+    X(NEGLSE_Q)    /* -gain times the direction in far rows */                                                                     \
+    X(NEGLSE_K)    /* small integers around twice the direction */                                                                 \
+    X(STAIR)       /* 0.3 N; in the first `channels` ones: gain, or where that is 0 40 place / steps (`down`: from the end) */     \
+    X(KEEP)        /* 1, and 0 with chance `steps` */                                                                              \
+    X(CONSTANT)    /* `shown` */                                                                                                   \
+    X(LIST)        /* list[] */                                                                                                    \
+    X(ZERO)                                                                                                                        \
+    X(HIDDEN)         /* `hidden`, or `shown`: at random but for key 0 and the row's own key */                                    \
+        X(HIDDEN_ROW) /* `hidden` in a quarter of the rows, the first of several always */                                         \
+        X(BAND)       /* `shown` in the band left:right, `hidden` outside */
 #define AS_ENUM(symbol) FACTS_ELEMENT_##symbol,
 typedef enum facts_element { FACTS_ELEMENT_LIST(AS_ENUM) FACTS_ELEMENT_COUNT } facts_element;
 #undef AS_ENUM
@@ -122,6 +124,15 @@ FACTS_BOTH double facts_element_offset(const facts_recipe *r, const int64_t at[4
     return rounded + 2.0 * (double)facts_element_direction(r, at[3]);
 }
 
+FACTS_BOTH double facts_element_mean(const facts_recipe *r, const int64_t at[4])
+{
+    const facts_draw draw =
+        facts_draw_at(r->seed, FACTS_STREAM_DIRECTION, FACTS_LANE_CHOICE, facts_element_number(r->dim, at[0], at[1], 0, at[3]));
+    const double size = 1.0 + (double)(draw.r[0] >> 8) * 0x1p-23;
+    return facts_decode(r->dtype, facts_encode(r->dtype, (double)facts_normal(facts_element_draw(r, FACTS_LANE_VALUE, at)))) +
+           size * (double)facts_element_direction(r, at[3]);
+}
+
 FACTS_BOTH double facts_element_sparse(const facts_recipe *r, const int64_t at[4])
 {
     if (facts_element_draw(r, FACTS_LANE_CHOICE, at).r[0] < UINT32_C(3435973836)) /* chance 0.8 */
@@ -200,6 +211,8 @@ FACTS_BOTH double facts_element_value(const facts_recipe *r, const int64_t at[4]
         return (double)(facts_normal(facts_element_draw(r, FACTS_LANE_VALUE, at)) * (at[3] == r->dim[3] / 2 ? r->gain : 1.0f));
     case FACTS_ELEMENT_OFFSET:
         return facts_element_offset(r, at);
+    case FACTS_ELEMENT_MEAN:
+        return facts_element_mean(r, at);
     case FACTS_ELEMENT_SPARSE:
         return facts_element_sparse(r, at);
     case FACTS_ELEMENT_COUNTS:

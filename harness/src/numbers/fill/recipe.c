@@ -10,7 +10,7 @@
 
 bool facts_fill_is_dense(facts_fill fill)
 {
-    return fill == FACTS_FILL_GAUSS || fill == FACTS_FILL_UNIFORM || fill == FACTS_FILL_SPIKY || fill == FACTS_FILL_OFFSET_V;
+    return fill == FACTS_FILL_GAUSS || fill == FACTS_FILL_UNIFORM || fill == FACTS_FILL_SPIKY;
 }
 
 double facts_needle_gain(int64_t dim, int64_t keys, double scale)
@@ -229,7 +229,7 @@ static void make_summed(facts_recipe *r, const facts_problem *problem, bool valu
     if (problem->fill == FACTS_FILL_BIAS_NEEDLE && value)
         r->element = FACTS_ELEMENT_ONE_HOT;
     if (problem->fill == FACTS_FILL_OFFSET_V && value == (problem->ask.pass == FATTN_FORWARD)) /* what P is multiplied with */
-        r->element = FACTS_ELEMENT_OFFSET;
+        r->element = FACTS_ELEMENT_MEAN;
     if (problem->fill == FACTS_FILL_AMAX_PLANT)
         make_plant(r, problem, false);
     if (problem->fill == FACTS_FILL_TE && !value) {

@@ -16,8 +16,9 @@
 #define FACTS_CONSTANT_LIST(X)                                                                                                     \
     X(ua, 0x1p-24, 0x1p-13, 0x1p-22, 0x1p-23)                                                                                      \
     X(chunk, 64, 32, 16, 1)                                                                                                        \
-    X(cw, 1, 4, 1, 1) X(cl, 1, 6, 2, 1) X(acc_pv, 0, 0x1p-13, 0x1p-17, 0x1p-17) X(acc_run, 0, 128, 0, 0)                           \
-        X(eps_exp, 0, 0x1p-17, 0x1p-17, 0x1p-17) X(thr, 0, 4, 0, 0)
+    X(cw, 1, 4, 1, 1)                                                                                                              \
+    X(cl, 1, 6, 2, 1) X(acc_pv, 0, 0x1p-13, 0x1p-17, 0x1p-17) X(acc_run, 0, 128, 0, 0) X(eps_exp, 0, 0x1p-17, 0x1p-17, 0x1p-17)    \
+        X(thr, 0, 4, 0, 0)
 /* And what is so or not; the limits likewise. X(field, limit8, limit16, limit32) */
 #define FACTS_TRAIT_LIST(X) X(partials_cast, false, true, true) X(p_normalised, false, true, true)
 

@@ -44,7 +44,8 @@ typedef struct facts_rule {
     bool dense;            /* of a dense fill: T2, T3, TG and TS hold too */
     bool coherent;         /* its sums may have equal terms, whose roundings add up with one sign: T1 is the bound alone */
     bool calibrated;       /* the constants are this engine's: T1 without its factor */
-    bool aligned;          /* judge_sums.h; the fill gives a mean to what P is multiplied with */
+    int64_t means;         /* the fill gives a mean to what P is multiplied with: in so many slices another one; 0: it gives none */
+    double shared;         /* with means: rms of the last cast, which all rows share, as a part of the answer; 0: they do not */
     double gain;           /* TG's and TS's allowance g0; 0: without TG and TS */
     double by_row;         /* what of g0 may differ from row to row */
     double unit;           /* the value of a code is its number times this (1/scale of an 8 bit type); 0: 1 */

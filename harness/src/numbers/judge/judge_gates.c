@@ -57,6 +57,12 @@ static double judge_sign(const facts_judged_sums *of, double allowance)
     return facts_judged_ratio(fabs(of->shift), GAIN_SE * sqrt(of->spread) + allowance * of->level);
 }
 
+/* What TG allows where all rows share the roundings of the last cast: 8 times its rms over so many channels. */
+static double shared_cast(const facts_rule *rule, int64_t channels)
+{
+    return rule->shared > 0 ? GAIN_SE * rule->shared / sqrt((double)channels) : 0.0;
+}
+
 /* T3: mean_i q_i <= 1 + 2 sqrt(x a) + 2 x m, a = (1/Nr^2) sum_i 1/nu_i, m = (1/Nr) max_i 1/nu_i: the same bound for a weighted sum
  * of chi-squares. */
 static double judge_mean(const facts_judged_sums *of, double alpha)
@@ -89,8 +95,8 @@ static bool take(facts_judgement *out, facts_gate gate, double ratio)
 }
 
 /* T3, TG and TS of every slice and of all together: m tests, each at alpha/m. One slice alone is all together. */
-static void judge_together(facts_judgement *out, const facts_judged_sums *all, const facts_judged_slice *slice, int64_t slices,
-                           const facts_rule *rule)
+static void judge_together(facts_judgement *out, const facts_tensor *t, const facts_judged_sums *all,
+                           const facts_judged_slice *slice, int64_t slices, const facts_rule *rule)
 {
     int64_t tests = 1;
     double scatter = 0;
@@ -98,15 +104,16 @@ static void judge_together(facts_judgement *out, const facts_judged_sums *all, c
         tests += slices > 1 && slice[n].sums.live > 0;
         scatter += slice[n].sums.scatter_of_all;
     }
-    const double alpha = FACTS_ALPHA / (double)tests;
+    const double alpha = FACTS_ALPHA / (double)tests, of_slice = rule->gain + shared_cast(rule, t->dim[3]),
+                 of_all = rule->gain + shared_cast(rule, t->dim[3] * rule->means);
     double mean = judge_mean(all, alpha),
-           gain = fmax(judge_gain(all, scatter, rule->gain), judge_scatter(all, scatter, rule->by_row, alpha)),
-           sign = judge_sign(all, rule->gain);
+           gain = fmax(judge_gain(all, scatter, of_all), judge_scatter(all, scatter, rule->by_row, alpha)),
+           sign = rule->shared > 0 ? 0.0 : judge_sign(all, rule->gain);
     for (int64_t n = 0; tests > 1 && n < slices; n++) {
         const facts_judged_sums *of = &slice[n].sums;
         mean = fmax(mean, judge_mean(of, alpha));
-        gain = fmax(gain, fmax(judge_gain(of, of->scatter, rule->gain), judge_scatter(of, of->scatter, rule->by_row, alpha)));
-        sign = fmax(sign, judge_sign(of, rule->gain));
+        gain = fmax(gain, fmax(judge_gain(of, of->scatter, of_slice), judge_scatter(of, of->scatter, rule->by_row, alpha)));
+        sign = fmax(sign, rule->shared > 0 ? 0.0 : judge_sign(of, rule->gain));
     }
     take(out, FACTS_GATE_T3, mean);
     take(out, FACTS_GATE_TG, gain);
@@ -122,7 +129,7 @@ static void judge_gates(facts_judgement *out, const facts_tensor *t, const facts
             furthest = n;
     if (take(out, FACTS_GATE_T2, furthest < 0 ? 0.0 : slice[furthest].sums.each))
         show(out, t, slice[furthest].sums.furthest, &slice[furthest].furthest);
-    judge_together(out, all, slice, slices, rule);
+    judge_together(out, t, all, slice, slices, rule);
 }
 
 facts_judged_rows facts_judge_weights(const facts_tensor *tensor, const facts_rule *rule)
@@ -132,7 +139,7 @@ facts_judged_rows facts_judge_weights(const facts_tensor *tensor, const facts_ru
                                 .neff = rule->expected.neff,
                                 .channels = tensor->dim[3],
                                 .gates = gates,
-                                .aligned = rule->aligned,
+                                .aligned = rule->means > 0,
                                 .gains = gates && rule->gain > 0 && rule->expected.neff };
 }
 

@@ -29,7 +29,8 @@ typedef enum facts_due {
 #define FACTS_GATE_LIST(X)                                                                                                         \
     X(NONE, "")                                                                                                                    \
     X(T0, "t0")                                                                                                                    \
-    X(T1, "t1") X(T2, "t2") X(T3, "t3") X(TG, "tg") X(TS, "ts") X(TL, "tl") X(AMAX, "amax") X(CHECK, "check") X(POISON, "poison")  \
+    X(T1, "t1")                                                                                                                    \
+    X(T2, "t2") X(T3, "t3") X(TG, "tg") X(TS, "ts") X(TL, "tl") X(AMAX, "amax") X(CHECK, "check") X(POISON, "poison")              \
         X(GUARD, "guard")
 #define AS_ENUM(symbol, word) FACTS_GATE_##symbol,
 typedef enum facts_gate { FACTS_GATE_LIST(AS_ENUM) FACTS_GATE_COUNT } facts_gate;
