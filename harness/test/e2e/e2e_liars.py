@@ -19,6 +19,8 @@ RED = ("wrong", "nan", "unwritten", "overrun", "nondeterministic", "graph_mismat
 DROPS = "dtype=bf16 b=2 h=4/2 s=40/200 d=32 dropout=0.1"
 DROPOUT = ("B dropout", CPU, [f"pass=fwd {DROPS}", f"pass=bwd {DROPS}", f"pass=fwd {DROPS} check=keep", f"pass=bwd {DROPS} check=keep", f"pass=fwd {DROPS} exec=graph",
                               f"pass=fwd {DROPS} rng=99:4 want=rng_dump", f"pass=fwd {DROPS} check=dropout_zero", f"pass=fwd {SMALL}"], set(range(7)))
+BLOCKS = ["pass=bwd dtype=mxe4m3 b=1 h=4/2 s=256 d=64", "pass=bwd dtype=mxe4m3 b=2 h=2 s=200 d=128 mask=causal", "pass=bwd dtype=mxe5m2 b=1 h=4 s=256 d=64",
+          "pass=fwd dtype=mxe4m3 b=1 h=4/2 s=256 d=64"]
 
 # liar: (family, target, cases, those that turn red). A case that is red for one liar must be green for the honest worker; the others show that
 # the liar lies nowhere else.
@@ -47,6 +49,9 @@ PLAN = {
     "nan-masked": ("B NaN and Inf", CPU, [f"pass=fwd {SMALL} check=nonfinite", f"pass=bwd {SMALL} check=nonfinite", f"pass=fwd {SMALL}"], {0, 1}),
     "overflow-zeroed": ("B NaN and Inf", CPU, [f"pass=fwd {SMALL} check=nonfinite", f"pass=bwd {SMALL} check=nonfinite",
                                                "pass=bwd dtype=f16 b=2 h=4/2 s=40/56 d=32 fill=unip scale=100000", f"pass=fwd {SMALL}"], {0, 1, 2}),
+    "mx-copy-q": ("C blocks", CPU, BLOCKS, {0, 1, 2}),
+    "mx-copy-k": ("C blocks", CPU, BLOCKS, {0, 1, 2}),
+    "mx-copy-do": ("C blocks", CPU, BLOCKS, {0, 1, 2}),
     "policy-leak": ("D policy", LAST, ["pass=fwd dtype=bf16 b=2 h=4 s=512 d=128 policy=math", "pass=fwd dtype=bf16 b=2 h=4 s=512 d=128"], {1}),
 }
 

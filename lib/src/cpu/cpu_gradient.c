@@ -13,17 +13,17 @@ fattn__gradient fattn__gradient_of(const fattn__call *call, char *scratch, int t
 
 float *fattn__gradient_q(const fattn__gradient *g)
 {
-    return g->c->factors.block_scaled ? g->w.q_t : g->w.q;
+    return g->c->factors.block_scaled && !FATTN__LIE(MX_COPY_Q) ? g->w.q_t : g->w.q;
 }
 
 float *fattn__gradient_k(const fattn__gradient *g)
 {
-    return g->c->factors.block_scaled ? g->w.k_t : g->w.k;
+    return g->c->factors.block_scaled && !FATTN__LIE(MX_COPY_K) ? g->w.k_t : g->w.k;
 }
 
 float *fattn__gradient_do(const fattn__gradient *g)
 {
-    return g->c->factors.block_scaled ? g->w.do_t : g->w.d_o;
+    return g->c->factors.block_scaled && !FATTN__LIE(MX_COPY_DO) ? g->w.do_t : g->w.d_o;
 }
 
 void fattn__gradient_rows(fattn__gradient *g, int64_t b, int64_t h, int64_t row0, int64_t rows)

@@ -18,6 +18,9 @@
       "the gradient of a broadcast input is one of its parts")                                                                     \
     X(BIAS_SHAPE, "bias-shape", "pytorch-zero-stride", "bias is broadcast over heads whatever its shape")                          \
     X(ROPE_PAIR, "rope-pair", "rotary-embedding", "one pair of channels of one row turns the other way")                           \
+    X(MX_COPY_Q, "mx-copy-q", "mxfp8", "dK of block-scaled types is a product with Q, not with its copy along the rows")           \
+    X(MX_COPY_K, "mx-copy-k", "mxfp8", "dQ of block-scaled types is a product with K, not with its copy along the keys")           \
+    X(MX_COPY_DO, "mx-copy-do", "mxfp8", "dV of block-scaled types is a product with dO, not with its copy along the rows")        \
     X(POLICY_LEAK, "policy-leak", "nemo-vlm-sdpa-guard", "pop leaves the policy in force")                                         \
     X(DROPOUT_BATCHES, "dropout-batches", "dropout-mask", "every batch entry keeps the keys of the first")                         \
     X(DROPOUT_HEADS, "dropout-heads", "dropout-mask", "every head keeps the keys of the first")                                    \

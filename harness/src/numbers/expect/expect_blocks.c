@@ -8,6 +8,7 @@
 #include "numbers/dtype.h"
 
 #define PARTS 3
+#define P_SCALE 256.0 /* before P is cast; cudnn-frontend's reference results have it */
 
 /* One tensor of three: which tensor's numbers stand in each part; FACTS_TENSOR_COUNT: zeros. */
 typedef struct joint {
@@ -121,7 +122,9 @@ int facts_blocks_backward(const facts_whole *w, const facts_problem *p, const fr
         const fref_backward_out to = widened(out, answers);
         wide.dim_qk *= PARTS;
         wide.dim_v *= PARTS;
-        coarse.in = coarse.ds = FREF_E5M2;
+        coarse.ds = FREF_E5M2;
+        wide.scales.scale_s = P_SCALE;
+        wide.scales.descale_s = 1.0 / P_SCALE;
         status = fref_backward(&wide, &joints[Q].tensor, &joints[K].tensor, &joints[V].tensor, &joints[O].tensor,
                                &w->tensor[FACTS_TENSOR_STATS], &joints[D_O].tensor, &coarse, &to);
     }

@@ -8,7 +8,8 @@
  * q_t] dO' = [dO, dO_16, dO_t]   v' = [v, 0, 0]   O' = [0, O, 0]     dO'.v' = dO.v, dO'.O' = dO_16.O  dV' = P^T dO' = [., ., P^T
  * dO_t]
  *
- * P and dS are cast in blocks, whose largest number may lie anywhere in an octave: u = 2^-3, as in e5m2.
+ * dS is cast in blocks, and a block's largest number may saturate: u = 2^-3, as in e5m2. P is cast with one factor for all of it,
+ * 256, by which it stays below the type's largest number: u is the type's own.
  */
 #ifndef FACTS_EXPECT_BLOCKS_H
 #define FACTS_EXPECT_BLOCKS_H

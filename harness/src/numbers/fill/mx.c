@@ -8,8 +8,8 @@
 
 #define TILE_LINES 128
 #define TILE_BLOCKS 4
-#define COPY_GAIN 1.0625 /* of what is quantised along the rows for a backward: who reads the other copy shows it */
-#define NEUTRAL 0x85     /* 64: of a block that is not there */
+#define COPY_GAIN 1.25 /* of the copies along the rows that a backward reads: an engine that reads the other copy is found */
+#define NEUTRAL 0x85   /* 64: of a block that is not there */
 
 int64_t facts_mx_place(int64_t line, int64_t block, int64_t blocks)
 {
