@@ -71,6 +71,7 @@ static bool pair_create(pair *out, const facts_scene *x, const unsigned char *ma
         !copy(&to_max->bound, from_max->bound, n) || !copy(&to_sum->want, from_sum->want, n) ||
         !copy(&to_sum->bound, from_sum->bound, n))
         return false;
+    out->e.lazy = M_LN2 * x->rounding.thr;
     out->problem = x->problem;
     out->problem.tensor[FACTS_TENSOR_MAX] = *t;
     facts_expect_pair(&out->e, &out->problem, max);

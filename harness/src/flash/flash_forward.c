@@ -5,10 +5,11 @@
 
 #define STORED_ROWS 64 /* rows that one thread block stores */
 
-/* What one row carries from tile to tile; max in base 2. */
+/* What one row carries from tile to tile, in base 2. */
 typedef struct row_state {
-    float max, sum;
-    float most; /* of P' before it is divided by the sum, relative to max: Amax_S */
+    float max, sum; /* the maximum that exponentials are relative to, which a lazy kernel leaves below the largest score */
+    float top;      /* the largest score */
+    float most;     /* of P' before it is divided by the sum, relative to max: Amax_S */
 } row_state;
 
 /* One part of the keys of one block of rows. */
@@ -100,6 +101,7 @@ static float soften_row(const block *x, row_state *state, int64_t r, int64_t j0)
     bool fresh = state->max == -INFINITY;
     for (int64_t n = 0; n < h->tile; n++)
         top = fmaxf(top, s[n]);
+    state->top = fmaxf(state->top, top);
     lose_edge(x, s, top);
     float correction = 1.0F;
     if (fresh ? top > state->max : top - state->max > (float)h->kernel->lazy) {
@@ -163,11 +165,13 @@ static void start_part(const block *x, part *to, bool first)
     const facts_head *h = x->head;
     memset(to->acc, 0, (size_t)(BLOCK_ROWS * h->ld_v) * sizeof *to->acc);
     for (int64_t r = 0; r < BLOCK_ROWS; r++) {
-        to->row[r] = (row_state){ .max = is(x, FACTS_LIAR_MAX_INIT_0) ? 0.0F : -INFINITY };
+        to->row[r].max = is(x, FACTS_LIAR_MAX_INIT_0) ? 0.0F : -INFINITY;
+        to->row[r].sum = to->row[r].most = 0.0F;
         if (first && h->p->sink && !is(x, FACTS_LIAR_NO_SINK)) {
             to->row[r].max = h->p->sink[h->h] * h->log2e;
             to->row[r].sum = 1.0F;
         }
+        to->row[r].top = to->row[r].max;
     }
 }
 
@@ -193,8 +197,10 @@ static row_state combine(const block *x, int64_t r)
     row_state all = x->parts[0].row[r];
     if (x->splits == 1)
         return all;
-    for (int64_t n = 1; n < x->splits; n++)
+    for (int64_t n = 1; n < x->splits; n++) {
         all.max = fmaxf(all.max, x->parts[n].row[r].max);
+        all.top = fmaxf(all.top, x->parts[n].row[r].top);
+    }
     if (all.max == -INFINITY)
         return all;
     float *to = x->parts[0].acc + r * h->ld_v;
@@ -216,10 +222,18 @@ static void put_statistics(const block *x, const int64_t at[4], row_state state)
 {
     const facts_head *h = x->head;
     const facts_slot *out = h->launch->out;
-    bool dead = state.max == -INFINITY;
-    float max = state.max * LN2, lse = dead ? -INFINITY : max + logf(state.sum);
+    bool dead = state.max == -INFINITY, narrow = h->launch->type == FREF_E4M3 || h->launch->type == FREF_E5M2;
+    float max = state.max * LN2, lse = dead ? -INFINITY : max + logf(state.sum), sum = state.sum;
+    if (!narrow && !dead) { /* Max and Sum_exp of 8 bit types are those of a lazy kernel's own maximum */
+        max = state.top * LN2;
+        sum *= exp2f(state.max - state.top);
+    }
     if (is(x, FACTS_LIAR_DEAD_STATS) && dead && at[2] < h->len_q)
         lse = 0.0F;
+    if (is(x, FACTS_LIAR_MAX_LOW)) {
+        max -= 3.0F;
+        sum *= expf(3.0F);
+    }
     if (is(x, FACTS_LIAR_EMPTY_BATCH) && dead)
         max = lse = NAN;
     if (is(x, FACTS_LIAR_LSE_LOG2))
@@ -231,7 +245,7 @@ static void put_statistics(const block *x, const int64_t at[4], row_state state)
     }
     facts_slot_put(&stats, at, (double)lse);
     facts_slot_put(&out[FACTS_SLOT_MAX], at, (double)max);
-    facts_slot_put(&out[FACTS_SLOT_SUM_EXP], at, dead ? 0.0 : (double)state.sum);
+    facts_slot_put(&out[FACTS_SLOT_SUM_EXP], at, dead ? 0.0 : (double)sum);
 }
 
 static bool in_last_rows(const block *x, int64_t i)

@@ -47,6 +47,7 @@
     X(ONE_ELEMENT, "fwd.one_element", PLAIN, ANY, SPIKY, "one element of O * 1.25")                                                            \
     X(Q_TILE_UNWRITTEN, "fwd.q_tile_unwritten", PLAIN, ANY, FOUR, "the last tile of rows is not stored")                                      \
     X(LSE_LOG2, "fwd.lse_log2", PLAIN, ANY, FOUR, "Stats in base 2")                                                                          \
+    X(MAX_LOW, "fwd.max_low", PLAIN, ANY, FOUR, "Max is 3 too low, and Sum_exp e^3 times as large")                                           \
     X(NO_SINK, "fwd.no_sink", SINK, ANY, FOUR, "the sink is ignored")                                                                         \
     X(SPLIT_WEIGHT, "fwd.split_weight", SPLIT, ANY, FOUR, "the last part of the keys has the first part's weight")                            \
     X(P_SATURATES, "fwd.p_saturates", PLAIN, F8, SPIKY, "2^-thr is missing: P clips at the type's largest value")                              \

@@ -46,6 +46,7 @@ typedef struct facts_expectation {
                                          here whoever computes */
     double unit[FACTS_TENSOR_COUNT];  /* what a code of the tensor is worth: 1/scale of an 8 bit type; else 1 */
     double *true_max;                 /* when Max and Sum_exp are both wanted: facts_expect_pair starts from it */
+    double lazy;                      /* a Max may be so far below the true one beside its bound: thr ln 2 of the constants */
 } facts_expectation;
 
 /* Element 0 of the storage of each tensor that is read; the others NULL. */
@@ -80,9 +81,9 @@ void facts_expectation_destroy(facts_expectation *expectation);
 /* The rule for a tensor; the expectation must outlive it. */
 facts_rule facts_expectation_rule(const facts_expectation *e, facts_tensor_id id, facts_pattern pattern);
 
-/* Max and Sum_exp are judged together when both are wanted: ln(Sum_exp) + Max is the LSE, whatever Max was used (a kernel that
- * rescales lazily reports a Max below the true one). Rewrites what is due of both for the Max that came back; call it before
- * judging either. */
+/* Max and Sum_exp are judged together when both are wanted: ln(Sum_exp) + Max is the LSE, whatever Max was used. A kernel that
+ * rescales lazily (thr > 0) reports a Max below the true one, by e->lazy at most. Rewrites the expected values of both for the Max
+ * that came back; call it before judging either. */
 void facts_expect_pair(facts_expectation *e, const facts_problem *problem, const void *max_storage);
 
 /* A sum of so many products by tensor cores is too small by at most this part of it: their accumulators truncate (docs/numerics.md

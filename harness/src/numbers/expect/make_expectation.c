@@ -28,8 +28,6 @@ static const bool written[FACTS_TENSOR_COUNT][2] = { FACTS_TENSOR_LIST(AS_PASSES
 
 /* Padded rows of Stats are -inf from this version on, and unspecified before. */
 #define STATS_SETTLED 91400
-/* A lazy kernel may be this far below the true maximum: 2^8, in natural units. */
-#define LAZY_MAX (8 * 0.69314718055994531)
 
 const char *facts_tensor_word(facts_tensor_id id)
 {
@@ -198,6 +196,7 @@ int facts_expect_forward(facts_expectation *out, const facts_problem *p, const f
 {
     *out = (facts_expectation){ .oracle = in->oracle };
     describe(out, p, in->constants);
+    out->lazy = M_LN2 * rounding_of(p, p->ask.o_dtype, in->constants).thr;
     bool has_sum = p->tensor[FACTS_TENSOR_SUM_EXP].present;
     bool ok = make_answer(out, p, FACTS_TENSOR_O, true, cudnn_version) && facts_expect_arrays(out, p);
     /* Sum_exp is judged by the LSE and Max, so they are computed beside it. */
@@ -452,7 +451,7 @@ void facts_expect_pair(facts_expectation *e, const facts_problem *p, const void 
             continue;
         double got = facts_decode(t.dtype, facts_load(t.dtype, max_storage, facts_row_place(&t, b, h, s))),
                below = e->true_max[i] - got;
-        bool lazy = isfinite(e->true_max[i]) && below > max->bound[i] && below <= LAZY_MAX;
+        bool lazy = isfinite(e->true_max[i]) && below > max->bound[i] && below <= e->lazy + max->bound[i];
         double used = lazy ? got : e->true_max[i];
         /* Sum_exp is relative to the maximum that was used. */
         double factor = isfinite(used) ? exp(max->want[i] - used) : 1.0;
