@@ -190,7 +190,8 @@ static bool run(sample *out, facts_worker *worker, const facts_problem *problem,
                             .backend = (int32_t)fattn_plan_backend(plan),
                             .dtype = problem->ask.dtype,
                             .pass = problem->ask.pass,
-                            .engine = engine ? engine->index : -1 };
+                            .engine = engine ? engine->index : -1,
+                            .cudnn = worker->info.cudnn_version };
     const facts_trial_options options = { .worker = worker, .problem = problem, .once = true, .stage = no_stage };
     *out = (sample){ .verdict = FACTS_VERDICT_PASS };
     now = (counted){ .us = 0 };

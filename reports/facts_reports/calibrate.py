@@ -13,7 +13,7 @@ from . import cases, reader
 
 OK, BAD_INPUT, ENVIRONMENT, NOTHING = 0, 2, 3, 5
 WILD = 4.0            # times its tolerance: a mistake, which no constant explains
-LEAST_ROWS = 50       # rows of fill=gauss before an engine is called calibrated
+LEAST_ROWS = 50       # rows of fill=gauss of each version before an engine is called calibrated
 LOW, HIGH = 0.45, 0.75   # mean (E/sigma)^2 of a kernel with the model's roundings: 0.54
 MISSING, EXTRA = 0.30, 1.0   # a rounding of the model does not happen; one more happens
 STRICT = 1 / 1.05     # T1's ratio without the factor of constants that are not calibrated
@@ -35,6 +35,11 @@ def _object(record, key):
 
 def _off(error):
     return abs(_number(error, "got") - _number(error, "want"))
+
+
+def _is_refused(row, errors):
+    """A gate, of any tensor, or a check of the case said no."""
+    return row["verdict"] == "wrong" or any(_number(error, "ratio") > 1 for error in errors.values())
 
 
 class Peak:
@@ -63,8 +68,9 @@ class Engine:
 
     def __init__(self, key):
         self.sm, self.backend, self.dtype, self.passes, self.number = key
-        self.cudnn, self.device, self.rows, self.gauss, self.wild = [], "", 0, 0, 0
-        self.squares, self.elements = {}, {}
+        self.device, self.rows, self.wild = "", 0, 0
+        self.refused = []   # cases with an answer that a gate refuses
+        self.gauss, self.squares, self.elements = {}, {}, {}   # by version: rows of fill=gauss; by (version, pool)
         self.t1 = {key: Peak() for key in POOLS}
         self.tl, self.stats_loss, self.sum_loss = Peak(), Peak(), Peak()   # of fill=unip: |LSE - ln n|; |1 - O| where V is 1
 
@@ -74,13 +80,13 @@ class Engine:
             return
         self.rows += 1
         self.device = row["device"]
-        if row["cudnn"] not in self.cudnn:
-            self.cudnn.append(row["cudnn"])
-        gauss, unip, grouped, case = get("fill") == "gauss", get("fill") == "unip", "/" in get("h"), row["case"]
-        self.gauss += gauss
+        gauss, unip, grouped, case, version = get("fill") == "gauss", get("fill") == "unip", "/" in get("h"), row["case"], row["cudnn"]
+        self.gauss[version] = self.gauss.get(version, 0) + gauss
+        if _is_refused(row, errors):
+            self.refused.append(case)
         for key, (tensor, pooled) in POOLS.items():
             if tensor in errors and pooled in (None, grouped):
-                self._add_tensor(key, errors[tensor], gauss, case)
+                self._add_tensor(key, errors[tensor], version if gauss else None, case)
         stats, check = errors.get("stats", {}), _object(row, "check")
         self.tl.note(_number(_object(stats, "gates"), "tl"), stats, case)
         if unip:
@@ -88,22 +94,32 @@ class Engine:
         if unip and check.get("tensor") == "o" and _number(check, "want") == 1:
             self.sum_loss.note(_off(check), check, case)
 
-    def _add_tensor(self, key, error, gauss, case):
+    def _add_tensor(self, key, error, version, case):
+        """`version`: of a row of fill=gauss, which counts in the means; else None."""
         self.t1[key].note(_number(_object(error, "gates"), "t1"), error, case)
         rms, checked = _number(error, "rms"), _number(error, "checked")
-        if gauss and 0 < rms < math.inf:
-            self.squares[key] = self.squares.get(key, 0.0) + rms * rms * checked
-            self.elements[key] = self.elements.get(key, 0.0) + checked
+        if version is not None and 0 < rms < math.inf:
+            self.squares[version, key] = self.squares.get((version, key), 0.0) + rms * rms * checked
+            self.elements[version, key] = self.elements.get((version, key), 0.0) + checked
 
-    def means(self):
-        """{pool: mean (E/sigma)^2}"""
-        return {key: self.squares[key] / self.elements[key] if self.elements[key] else 0.0 for key in POOLS if key in self.squares}
+    def means(self, *versions):
+        """{pool: mean (E/sigma)^2} of these versions of cuDNN, or of all together."""
+        found = {}
+        for key in POOLS:
+            pools = [(version, key) for version in versions or self.gauss if (version, key) in self.squares]
+            elements = sum(self.elements[pool] for pool in pools)
+            if pools:
+                found[key] = sum(self.squares[pool] for pool in pools) / elements if elements else 0.0
+        return found
+
+    def has_enough(self):
+        return all(count >= LEAST_ROWS for count in self.gauss.values())
 
     def is_calibrated(self):
-        """Everything measured lies where the model says, and enough was measured."""
-        means = self.means().values()
-        return bool(means) and all(LOW <= mean <= HIGH for mean in means) and all(peak.value <= STRICT for peak in self.t1.values()) \
-            and self.gauss >= LEAST_ROWS and not self.wild and self.tl.value <= 1
+        """Of each version enough was measured, its means lie where the model says, and no gate refuses an answer."""
+        means = [self.means(version) for version in self.gauss]
+        return all(means) and all(LOW <= mean <= HIGH for found in means for mean in found.values()) \
+            and all(peak.value <= STRICT for peak in self.t1.values()) and self.has_enough() and not self.wild and not self.refused and self.tl.value <= 1
 
     def has_wide_partials(self):
         """dK of grouped heads is far below the model and dK of single heads is not: partial sums stay in fp32. This makes the bound narrower."""
@@ -119,7 +135,7 @@ class Engine:
     def table_row(self, date, limits):
         largest = {key: peak.value for key, peak in {**self.t1, "stats": self.tl}.items() if peak.value > 0}
         row = {"sm": self.sm, "backend": self.backend, "dtype": self.dtype, "pass": self.passes, "engine": self.number, "calibrated": self.is_calibrated(),
-               "constants": {"partials_cast": False} if self.has_wide_partials() else {}, "cudnn": self.cudnn, "device": self.device, "date": date,
+               "constants": {"partials_cast": False} if self.has_wide_partials() else {}, "cudnn": list(self.gauss), "device": self.device, "date": date,
                "cases": self.rows, "rms": {key: math.sqrt(mean) for key, mean in self.means().items()}, "largest": largest}
         proposed = [{"constant": constant, "value": value, "limit": limit,
                      "because": {"case": p.case, "ratio": p.value, "got": p.got, "want": p.want, "bound": p.bound}}
@@ -166,7 +182,7 @@ def _rounded(value):
 
 def _meaning(mean):
     if mean < MISSING:
-        return "a rounding of the model does not happen (P in fp32; partial sums in fp32)"
+        return "far quieter than the model: a rounding of it does not happen (P in fp32; partial sums in fp32), or thr or acc_pv of 8 bits is too wide"
     if mean < LOW:
         return "quieter than the model"
     if mean <= HIGH:
@@ -181,9 +197,11 @@ def _shown(p):
 def describe(engine, limits):
     """The same for a person, line by line."""
     yield (f"{engine.backend} sm_{engine.sm} {engine.dtype} {engine.passes} engine {engine.number}: {engine.rows} rows"
-           + (", calibrated" if engine.is_calibrated() else "") + ("" if engine.gauss >= LEAST_ROWS else f" (too few: {LEAST_ROWS} rows of fill=gauss are needed)"))
+           + (", calibrated" if engine.is_calibrated() else "") + ("" if engine.has_enough() else f" (too few: {LEAST_ROWS} rows of fill=gauss of each cuDNN version are needed)"))
     if engine.wild:
         yield f"  {engine.wild} rows were left out: no constants explain their answers"
+    if engine.refused:
+        yield f"  {len(engine.refused)} rows are refused by a gate, the first:\n    {engine.refused[0]}"
     means = engine.means()
     for key, peak in engine.t1.items():
         if key in means:

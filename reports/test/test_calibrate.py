@@ -69,6 +69,24 @@ class Calibrate(unittest.TestCase):
         infinite = record(FWD, {"o": {"ratio": "inf", "gate": "t0", "rms": 0.7, "checked": 9, "not_finite": 1, "gates": {}}})
         self.assertEqual(measured(*wrong, infinite).rows(), 60)
 
+    def test_an_answer_that_any_gate_refuses_does_not_calibrate(self):
+        """T1 has room in each of these rows, and so have the means."""
+        for gate in ("t2", "t3", "tg"):
+            refused = gradient(FWD, "o", 0.74)
+            refused["errors"]["o"].update(ratio=1.2, gate=gate, gates={"t1": 0.5, gate: 1.2})
+            self.assertFalse(only_row(*GOOD, {**refused, "verdict": "wrong"})["calibrated"], gate)
+        amax = record(FWD, {"amax_s": {"ratio": 3, "gate": "amax", "rms": 0, "checked": 1, "gates": {}}}, verdict="wrong")
+        self.assertFalse(only_row(*GOOD, amax)["calibrated"], "amax has no gate of its own in the record")
+        law = gradient(FWD, "o", 0.74)
+        self.assertFalse(only_row(*GOOD, {**law, "verdict": "wrong"})["calibrated"], "a law was broken")
+
+    def test_each_version_is_measured_for_itself(self):
+        newer = [{**row, "cudnn": "9.28.0"} for row in GOOD]
+        self.assertEqual((only_row(*GOOD, *newer)["calibrated"], only_row(*GOOD, *newer)["cudnn"]), (True, ["9.19.0", "9.28.0"]))
+        self.assertFalse(only_row(*GOOD, *newer[:3])["calibrated"], "3 rows of a version are few")
+        louder = [{**gradient(FWD, "o", 0.9), "cudnn": "9.28.0"}] * 60
+        self.assertFalse(only_row(*GOOD * 10, *louder)["calibrated"], "pooled with ten times as many, its mean would be in range")
+
     def test_partial_sums_in_fp32_show_in_grouped_heads(self):
         single = [gradient(BWD, "dk", 0.74)] * 60
         row = only_row(*single, *[gradient(GROUPED, "dk", 0.5)] * 20)

@@ -98,8 +98,32 @@ Test(calibration, a_row_says_where_it_comes_from_and_stays_below_what_a_liar_nee
     facts_calibration *table =
         read_table("{\"dtype\":\"bf16\",\"calibrated\":true,\"cudnn\":[\"9.19.0\"],\"device\":\"h100\",\"date\":\"2026-11-21\","
                    "\"cases\":200,\"rms\":{},\"largest\":{}}");
-    const facts_who who = { .dtype = FATTN_BF16 };
+    const facts_who who = { .dtype = FATTN_BF16, .backend = FATTN_BACKEND_CUDNN, .cudnn = 91900 };
     cr_expect(facts_calibration_find(table, &who).calibrated);
+    facts_calibration_destroy(table);
+}
+
+Test(calibration, a_row_is_assumed_for_a_version_that_was_not_measured)
+{
+    facts_calibration *table = read_table(
+        "{\"dtype\":\"bf16\",\"calibrated\":true,\"cudnn\":[\"9.14.0\",\"9.28.0\"],\"device\":\"x\",\"date\":\"x\",\"cases\":1,"
+        "\"rms\":{},\"largest\":{},\"constants\":{\"cl\":2}},"
+        "{\"dtype\":\"f16\",\"calibrated\":false,\"cudnn\":[\"9.14.0\"],\"constants\":{\"cl\":2}}");
+    facts_who who = { .dtype = FATTN_BF16, .backend = FATTN_BACKEND_CUDNN, .cudnn = 91400 };
+    facts_constants c = facts_calibration_find(table, &who);
+    cr_expect(c.calibrated && c.assumed == 0 && c.cl == 2);
+    who.cudnn = 92801;
+    const facts_constants other = facts_calibration_find(table, &who);
+    cr_expect(!other.calibrated && other.assumed == 92800, "%d", other.assumed);
+    cr_expect(facts_constants_agree(&c, &other), "what is judged stays the same but for T1's factor");
+    who.cudnn = 91600;
+    cr_expect_eq(facts_calibration_find(table, &who).assumed, 91400);
+    who.backend = FATTN_BACKEND_MATH;
+    c = facts_calibration_find(table, &who);
+    cr_expect(c.calibrated && c.assumed == 0, "no kernel of cuDNN's computes there");
+    who = (facts_who){ .dtype = FATTN_F16, .backend = FATTN_BACKEND_CUDNN, .cudnn = 92801 };
+    c = facts_calibration_find(table, &who);
+    cr_expect(!c.calibrated && c.assumed == 0 && c.cl == 2, "nothing was calibrated there");
     facts_calibration_destroy(table);
 }
 

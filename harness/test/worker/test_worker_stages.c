@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "worker/exec/trial.h"
+#include "worker/row/row_trial.h"
 #include "worker/target/loaded_target.h"
 
 /* Every word but those that repeat the one before. */
@@ -77,4 +78,23 @@ Test(worker_stages, a_gpu_makes_more_runs_and_all_are_looked_at)
     cr_expect_eq(expect_stages(text, FACTS_DEVICE_CPU, stages), 2);
     cr_expect_eq(expect_stages(text, FACTS_DEVICE_GPU, stages), FACTS_RUNS_ON_A_GPU + 2);
     cr_expect_eq(expect_stages("pass=fwd b=2 h=2 s=20 d=16 repeat=9", FACTS_DEVICE_GPU, stages), 9 + 2);
+}
+
+static void expect_calibration(bool calibrated, int32_t assumed, const char *said)
+{
+    facts_problem p = { .ask = { .pass = FATTN_FORWARD } };
+    const facts_truth truth = { .memory = { .problem = &p }, .constants = { .calibrated = calibrated, .assumed = assumed } };
+    const facts_trial trial = { .prepared = true, .oracle = "cpu" };
+    json_t *row = json_object();
+    facts_row_trial(row, &trial, &truth);
+    const char *text = json_string_value(json_object_get(row, "calibration"));
+    cr_expect((text == NULL) == (said == NULL) && (text == NULL || strcmp(text, said) == 0), "%s", text ? text : "nothing");
+    json_decref(row);
+}
+
+Test(worker_rows, say_whose_constants_judged_them)
+{
+    expect_calibration(true, 0, "measured");
+    expect_calibration(false, 92800, "assumed 9.28.0");
+    expect_calibration(false, 0, NULL);
 }

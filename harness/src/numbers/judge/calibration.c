@@ -224,6 +224,38 @@ static void read_constants(facts_constants *out, const json_t *constants)
 #undef AS_READ
 }
 
+/* "9.28.1" as cuDNN numbers itself: 92801. Negative: no version. */
+static int32_t version_number(const char *text)
+{
+    long out = 0;
+    char *end;
+    for (int i = 0; text && i < 3; i++) {
+        long n = strtol(text, &end, 10);
+        if (end == text || n < 0 || n > 99 || (*end != '.' && *end))
+            return -1;
+        out = out * 100 + n;
+        text = *end ? end + 1 : end;
+        if (!*end && i < 2)
+            return -1;
+    }
+    return text ? (int32_t)out : -1;
+}
+
+/* The version that a row was measured with that is nearest to `cudnn`; 0: none. */
+static int32_t nearest_of(const row *r, int32_t cudnn)
+{
+    int32_t out = 0;
+    size_t k;
+    json_t *version;
+    json_array_foreach(r->cudnn, k, version)
+    {
+        const int32_t number = version_number(json_string_value(version));
+        if (number > 0 && (out == 0 || abs(number - cudnn) < abs(out - cudnn)))
+            out = number;
+    }
+    return out;
+}
+
 facts_constants facts_calibration_find(const facts_calibration *table, const facts_who *who)
 {
     facts_constants out = facts_constants_start(who->dtype);
@@ -233,7 +265,9 @@ facts_constants facts_calibration_find(const facts_calibration *table, const fac
             !fits(r->who.pass, who->pass) || !fits(r->who.engine, who->engine))
             continue;
         read_constants(&out, r->constants);
-        out.calibrated = r->calibrated;
+        const int32_t nearest = who->backend == FATTN_BACKEND_CUDNN ? nearest_of(r, who->cudnn) : who->cudnn;
+        out.calibrated = r->calibrated && nearest == who->cudnn;
+        out.assumed = r->calibrated && !out.calibrated ? nearest : 0;
         break;
     }
     return out;
@@ -259,42 +293,20 @@ facts_constants facts_calibration_widest(const facts_calibration *table, int32_t
     return out;
 }
 
-/* "9.28.1" as cuDNN numbers itself: 92801. Negative: no version. */
-static int32_t version_number(const char *text)
-{
-    long out = 0;
-    char *end;
-    for (int i = 0; text && i < 3; i++) {
-        long n = strtol(text, &end, 10);
-        if (end == text || n < 0 || n > 99 || (*end != '.' && *end))
-            return -1;
-        out = out * 100 + n;
-        text = *end ? end + 1 : end;
-        if (!*end && i < 2)
-            return -1;
-    }
-    return text ? (int32_t)out : -1;
-}
-
 bool facts_calibration_nearest(char out[16], const facts_calibration *table, int32_t sm, int32_t cudnn)
 {
-    int32_t least = INT32_MAX;
-    size_t k;
-    json_t *version;
+    int32_t best = 0;
     out[0] = '\0';
     for (size_t i = 0; table && i < table->count; i++) {
         const row *r = &table->rows[i];
         if (!r->calibrated || !fits(r->who.sm, sm) || !fits(r->who.backend, FATTN_BACKEND_CUDNN))
             continue;
-        json_array_foreach(r->cudnn, k, version)
-        {
-            int32_t number = version_number(json_string_value(version));
-            if (number < 0 || abs(number - cudnn) >= least)
-                continue;
-            least = abs(number - cudnn);
-            snprintf(out, 16, "%d.%d.%d", number / 10000, number / 100 % 100, number % 100);
-        }
+        const int32_t number = nearest_of(r, cudnn);
+        if (number > 0 && (best == 0 || abs(number - cudnn) < abs(best - cudnn)))
+            best = number;
     }
+    if (best > 0)
+        snprintf(out, 16, "%d.%d.%d", best / 10000, best / 100 % 100, best % 100);
     return out[0];
 }
 

@@ -29,7 +29,8 @@ typedef struct facts_constants {
 #define AS_FIELD(field, ...) bool field;
     FACTS_TRAIT_LIST(AS_FIELD)
 #undef AS_FIELD
-    bool calibrated; /* they are this engine's: T1 without its factor */
+    bool calibrated; /* they were measured of this engine in this version of cuDNN: T1 without its factor */
+    int32_t assumed; /* not of this version: of this one (92800), the nearest that was measured. 0: none was, or it is calibrated */
 } facts_constants;
 
 /* Who computes. */
@@ -38,11 +39,13 @@ typedef struct facts_who {
     int32_t backend; /* fattn_backend */
     int32_t dtype, pass;
     int64_t engine; /* -1: none that has a number */
+    int32_t cudnn;  /* 92801 is 9.28.1; 0: no cuDNN */
 } facts_who;
 
 /* fref_rounding_of's, of inputs of that type; not calibrated. */
 facts_constants facts_constants_start(int32_t dtype);
-/* The first row of the table that fits, over the starting values. */
+/* The first row of the table that fits, over the starting values. A row fits every version of cuDNN; an engine of cuDNN is
+ * calibrated in the versions that the row names. */
 facts_constants facts_constants_of(const facts_who *who);
 /* A case's rescale= (log2; negative: it sets none) in place of `thr`, where it is read: by cuDNN on sm_10x, of 8 bit types.
  * FACTS_THR_MOST at most. */
@@ -65,8 +68,8 @@ void facts_calibration_destroy(facts_calibration *table);
 facts_constants facts_calibration_find(const facts_calibration *table, const facts_who *who);
 /* Over the starting values, each constant where the widest row for that type has it. */
 facts_constants facts_calibration_widest(const facts_calibration *table, int32_t dtype);
-/* The measured version of cuDNN ("9.28.0") that is nearest to `cudnn` (92801 is 9.28.1) on that architecture: its constants stand
- * for a version that was not measured, since rows are found without the version. False, with out empty: none was measured there. */
+/* The measured version of cuDNN ("9.28.0") that is nearest to `cudnn` (92801 is 9.28.1) on that architecture: its constants are
+ * assumed for a version that was not measured. False, with out empty: none was measured there. */
 bool facts_calibration_nearest(char out[16], const facts_calibration *table, int32_t sm, int32_t cudnn);
 /* The table that is in the program. */
 const char *facts_calibration_text(void);

@@ -60,7 +60,8 @@ static bool prepare(facts_runs *r)
                             .backend = (int32_t)fattn_plan_backend(*r->plan),
                             .dtype = r->problem->ask.dtype,
                             .pass = r->problem->ask.pass,
-                            .engine = engine ? engine->index : -1 };
+                            .engine = engine ? engine->index : -1,
+                            .cudnn = r->worker->info.cudnn_version };
     const facts_making making = { .worker = r->worker, .problem = r->problem, .who = edit ? NULL : &who };
     facts_error error = { 0 };
     facts_runs_say(r, "reference");

@@ -1,5 +1,7 @@
 #include "row_trial.h"
 
+#include <stdio.h>
+
 #include "row.h"
 #include "row_check.h"
 
@@ -8,6 +10,16 @@ static facts_verdict verdict_of(const facts_trial *trial)
     if (trial->ours)
         return FACTS_VERDICT_INCONCLUSIVE;
     return trial->status == FATTN_OK ? trial->verdict : facts_verdict_of(trial->status);
+}
+
+/* Whose constants judged it, where the table has calibrated ones: of this version of cuDNN, or assumed from another. */
+static void set_calibration(json_t *row, const facts_constants *c)
+{
+    char text[40] = "measured";
+    if (c->assumed)
+        snprintf(text, sizeof text, "assumed %d.%d.%d", c->assumed / 10000, c->assumed / 100 % 100, c->assumed % 100);
+    if (c->calibrated || c->assumed)
+        json_object_set_new(row, "calibration", json_string(text));
 }
 
 facts_verdict facts_row_trial(json_t *row, const facts_trial *trial, const facts_truth *truth)
@@ -34,6 +46,7 @@ facts_verdict facts_row_trial(json_t *row, const facts_trial *trial, const facts
     if (trial->exec_us > 0)
         json_object_set_new(row, "exec_us", json_real(trial->exec_us));
     json_object_set_new(row, "oracle", json_string(trial->oracle));
+    set_calibration(row, &truth->constants);
     json_object_set_new(row, "fill_ms", json_real(truth->fill_ms));
     json_object_set_new(row, "oracle_ms", json_real(truth->oracle_ms));
     json_object_set_new(row, "judge_ms", json_real(trial->judge_ms));
