@@ -67,7 +67,7 @@ typedef struct unit {
 } unit;
 
 /* Found beyond all doubt: the other fills need not tell. */
-#define CLEAR 1000.0
+#define CLEAR 10.0
 
 typedef struct work {
     facts_survey *survey;

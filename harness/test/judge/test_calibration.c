@@ -92,7 +92,7 @@ Test(calibration, a_row_says_where_it_comes_from_and_stays_below_what_a_liar_nee
     refuse("{\"version\":1,\"rows\":[{\"constants\":{\"acc_pv\":0.005}}]}", "acc_pv"); /* of any type is of 16 bits too */
     refuse("{\"version\":1,\"rows\":[{\"dtype\":\"bf16\",\"constants\":{\"chunk\":8}}]}", "chunk");
     refuse("{\"version\":1,\"rows\":[{\"dtype\":\"e4m3\",\"constants\":{\"partials_cast\":true}}]}", "partials_cast");
-    facts_calibration_destroy(read_table("{\"dtype\":\"e4m3\",\"constants\":{\"acc_pv\":0.005,\"partials_cast\":false}}"));
+    facts_calibration_destroy(read_table("{\"dtype\":\"e4m3\",\"constants\":{\"acc_pv\":0.0001,\"partials_cast\":false}}"));
     refuse("{\"version\":1,\"rows\":[{\"constants\":{\"partials_cast\":1}}]}", "partials_cast");
     refuse("{\"version\":1,\"rows\":[{\"dtype\":\"bf16\",\"calibrated\":true}]}", "cudnn");
     facts_calibration *table =

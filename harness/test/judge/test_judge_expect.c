@@ -121,9 +121,9 @@ Test(expect, a_kernel_that_is_not_lazy_owes_the_true_maximum)
 }
 
 /* rms of E/sigma that the emulated kernel's O has. */
-static double rms_of(const char *text, const facts_kernel *kernel)
+static double rms_of(const char *text, const facts_kernel *kernel, const facts_constants *constants)
 {
-    world w = { .p = case_of(text) };
+    world w = { .p = case_of(text), .constants = constants };
     world_fill(&w);
     world_given(&w);
     world_answer(&w, kernel);
@@ -134,25 +134,29 @@ static double rms_of(const char *text, const facts_kernel *kernel)
     return rms;
 }
 
-/* Engine 2 of 9.14.0, 9.19.0 and 9.28.0 has these rms on an H100, by the starting constants, in its two configurations. */
+/* Engine 2 of 9.19.0 has these rms on an H100, in its two configurations. The oracle on a GPU has sigmas that are up to 0.4 %
+ * wider. */
 Test(expect, an_8_bit_engine_of_cudnn_casts_p_without_a_threshold)
 {
     static const struct {
         const char *text;
         double rms[2]; /* tiles of 128 keys; of 256 */
-    } seen[] = { { "pass=fwd dtype=e4m3 h=4 s=256 d=64", { 0.374797, 0.378382 } },
-                 { "pass=fwd dtype=e4m3 h=4 s=256 mask=causal_br", { 0.442373, 0.443602 } } };
-    for (size_t i = 0; i < sizeof seen / sizeof *seen; i++)
-        for (int wide = 0; wide < 2; wide++) {
-            facts_kernel kernel = { .tile = wide ? 256 : 128, .adder = FACTS_HOPPER_8 };
-            cr_expect_float_eq(rms_of(seen[i].text, &kernel), seen[i].rms[wide], 2e-6, "%s", seen[i].text);
-            kernel.lazy = 4;
-            cr_expect_gt(rms_of(seen[i].text, &kernel), 0.6, "a threshold of 2^4 shows");
-        }
+    } seen[] = { { "pass=fwd dtype=e4m3 h=4 s=256 d=64", { 0.680643, 0.688224 } },
+                 { "pass=fwd dtype=e4m3 h=4 s=256 mask=causal_br", { 0.661014, 0.663922 } } };
     const facts_who who = {
         .sm = 90, .backend = FATTN_BACKEND_CUDNN, .dtype = FATTN_E4M3, .pass = FATTN_FORWARD, .engine = 2, .cudnn = 92800
     };
-    cr_expect_eq(facts_constants_of(&who).thr, 0);
+    const facts_constants constants = facts_constants_of(&who);
+    for (size_t i = 0; i < sizeof seen / sizeof *seen; i++)
+        for (int wide = 0; wide < 2; wide++) {
+            facts_kernel kernel = { .tile = wide ? 256 : 128, .adder = FACTS_HOPPER_8 };
+            kernel.adder.run = 0;
+            const double rms = rms_of(seen[i].text, &kernel, &constants);
+            cr_expect_float_eq(rms, seen[i].rms[wide], 0.004 * rms, "%s: %g", seen[i].text, rms);
+            kernel.lazy = 4;
+            cr_expect_gt(rms_of(seen[i].text, &kernel, &constants), 1.2 * rms, "a threshold of 2^4 shows");
+        }
+    cr_expect_eq(constants.thr, 0);
 }
 
 Test(expect, sum_exp_alone_is_judged_by_the_lse)

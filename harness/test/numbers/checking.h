@@ -16,6 +16,7 @@
 #include "numbers/fill/seen.h"
 
 typedef struct world {
+    const facts_constants *constants; /* NULL: the starting values */
     facts_problem p;
     facts_expectation expectation;
     facts_view view;
@@ -55,6 +56,7 @@ static inline facts_storages world_storages(const world *w)
     facts_storages in = { .at = { 0 } };
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
         in.at[id] = facts_tensor_is_output(&w->p, id) ? NULL : w->view.at[id];
+    in.constants = w->constants;
     in.keep = w->given;
     return in;
 }

@@ -71,11 +71,12 @@ static bool moves_rows(const facts_problem *p)
     return p->check == FACTS_CHECK_RAGGED || p->check == FACTS_CHECK_PAGED;
 }
 
-/* Where a check writes and reads: elements by their strides, whose numbers are their codes. */
+/* Where a check writes and reads: elements by their strides, whose numbers are their codes; sum_rows knows the scales of 8 bit
+ * types. */
 static bool is_strided(const facts_problem *p)
 {
-    return (moves_rows(p) || (!is_packed(p) && !is_paged(p))) && !facts_is_fp8(p->ask.dtype) && !facts_is_mx(p->ask.dtype) &&
-           !p->high_backward;
+    const bool has_codes = !facts_is_fp8(p->ask.dtype) || p->check == FACTS_CHECK_SUM_ROWS;
+    return (moves_rows(p) || (!is_packed(p) && !is_paged(p))) && has_codes && !facts_is_mx(p->ask.dtype) && !p->high_backward;
 }
 
 /* What joins the softmax, that most checks know nothing of. */

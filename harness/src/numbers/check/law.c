@@ -40,14 +40,24 @@ static bool to_other_channels(const facts_same *same, const int64_t a[4], int64_
     return !is_one(a[3], same->number);
 }
 
+/* What rows of P' add up to: V's code is 1, and 8 bit types have scales. */
+static double sum_of_row(const facts_problem *p)
+{
+    if (!facts_is_fp8(p->ask.dtype))
+        return 1.0;
+    return facts_array_scalar(p, FACTS_ARRAY_SCALE_S) * facts_array_scalar(p, FACTS_ARRAY_DESCALE_S) *
+           facts_array_scalar(p, FACTS_ARRAY_DESCALE_V);
+}
+
 /* V[:,c] = 1 makes O[:,c] the sum of a row of P; the other channels and the statistics cannot have seen it. */
 static void sum_rows_hold(facts_held *out, const facts_view *base, const facts_view run[])
 {
     const facts_problem *p = run->problem;
+    const double sum = sum_of_row(p), unit = facts_view_bar(run, FACTS_TENSOR_O).unit;
     for (facts_walk w = facts_walk_of(p->tensor[FACTS_TENSOR_O].dim); facts_walk_on(&w);)
         if (is_one(w.at[3], p->ask.dim_v) && facts_view_owes(run, FACTS_TENSOR_O, w.at) &&
-            facts_view_want(run, FACTS_TENSOR_O, w.at) > 0.5)
-            facts_held_note(out, "rows of P sum to 1", FACTS_TENSOR_O, w.at, facts_view_get(run, FACTS_TENSOR_O, w.at), 1.0,
+            facts_view_want(run, FACTS_TENSOR_O, w.at) > 0.5 * sum)
+            facts_held_note(out, "rows of P sum to 1", FACTS_TENSOR_O, w.at, facts_view_get(run, FACTS_TENSOR_O, w.at) * unit, sum,
                             facts_view_bound(run, FACTS_TENSOR_O, w.at));
     for (facts_tensor_id id = FACTS_TENSOR_O; id <= FACTS_TENSOR_SUM_EXP; id++)
         facts_held_same(out, &(facts_same){ .law = "a channel of V reaches its own channel of O alone",
