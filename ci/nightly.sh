@@ -42,7 +42,7 @@ record() { # FILE
 for name; do
     case $name in
         clean) step clean "$facts" self --clean "${CLEAN:-100000}" ;;
-        liars) step liars "$facts" self ;;
+        liars) for seed in 1 2 77003; do step "liars-$seed" "$facts" self --seed "$seed"; done ;;
         suites)
             mapfile -t words < <(record "$out/nightly.jsonl")
             step suites "$facts" "$verb" nightly "${target[@]}" "${words[@]}"

@@ -28,7 +28,7 @@ class Nightly(unittest.TestCase):
     def test_every_step_is_asked_and_the_worst_counts(self):
         status, asked = self.night("0")
         self.assertEqual(status, 1)
-        self.assertEqual(sorted(asked), ["clean", "fuzz", "liars", "suites"])
+        self.assertEqual(sorted(asked), ["clean", "fuzz", "liars-1", "liars-2", "liars-77003", "suites"])
         self.assertEqual(asked["clean"], "self --clean 100000")
         self.assertTrue(asked["suites"].startswith("run nightly --cudnn 9.20.0 --device 0 -o "))
         self.assertNotIn("--resume", asked["suites"])

@@ -12,13 +12,13 @@ def _table(heads, rows):
 
 def _cell(found):
     """Of one liar and type: the weakest ratio over the sizes and the gate that found it; and the sizes where nothing found it."""
-    killed = [f for f in found if f["result"] == "killed"]
+    killed = [f for f in found if f["result"] in ("killed", "near")]
     parts = []
     if killed:
         weakest = min(killed, key=lambda f: float(f["ratio"]))
         ratio = "" if weakest["ratio"] == "inf" else f"{weakest['ratio']:.3g} "
         parts.append(f"{ratio}{weakest['gate']} {weakest['tensor']}")
-    missed = ", ".join(f"{f['result']} at {f['size']}" for f in found if f["result"] in ("blind", "survived"))
+    missed = ", ".join(f"{f['result']} at {f['size']}" for f in found if f["result"] in ("near", "blind", "survived"))
     return "; ".join(parts + [missed] if missed else parts)
 
 

@@ -11,7 +11,7 @@
 #define DEFAULT_CLEAN 2000
 
 typedef struct counts {
-    size_t killed, blind, survived, news;
+    size_t killed, near, blind, survived, news;
     const facts_found *weakest; /* of those that were killed */
 } counts;
 
@@ -21,6 +21,7 @@ static counts count(const facts_survey *s)
     for (size_t i = 0; i < s->count; i++) {
         const facts_found *f = &s->found[i];
         c.killed += f->end == FACTS_END_KILLED;
+        c.near += f->end == FACTS_END_NEAR;
         c.blind += f->end == FACTS_END_BLIND;
         c.survived += f->end == FACTS_END_SURVIVED;
         c.news += f->news;
@@ -32,7 +33,7 @@ static counts count(const facts_survey *s)
 
 static void print_counts(const facts_survey *s, counts c)
 {
-    printf("%zu killed, %zu blind, %zu survived", c.killed, c.blind, c.survived);
+    printf("%zu killed, %zu near, %zu blind, %zu survived", c.killed, c.near, c.blind, c.survived);
     if (c.news)
         printf(", %zu listed as blind and found", c.news);
     if (c.weakest)

@@ -44,7 +44,7 @@ bool facts_survey_type_is_narrow(facts_survey_type type)
 
 const char *facts_end_word(facts_end end)
 {
-    static const char *const words[] = { "not_applicable", "killed", "blind", "survived" };
+    static const char *const words[] = { "not_applicable", "killed", "near", "blind", "survived" };
     return words[end];
 }
 
@@ -66,6 +66,10 @@ typedef struct unit {
     facts_size size;
 } unit;
 
+/* Other data may fall on either side of 1: a liar that is found with less is neither killed nor blind. What is listed as blind for
+ * some data is not to be found with more on others. */
+#define NEAR 1.1
+#define NEWS 2.0
 /* Found beyond all doubt: the other fills need not tell. */
 #define CLEAR 10.0
 
@@ -252,7 +256,9 @@ int facts_survey_run(facts_survey *out, const facts_survey_choice *choice, facts
     free(w.units);
     for (size_t i = 0; i < out->count; i++) {
         facts_found *f = &out->found[i];
-        f->news = f->end == FACTS_END_KILLED && f->why;
+        f->news = f->end == FACTS_END_KILLED && f->why && f->ratio > NEWS;
+        if (f->end == FACTS_END_KILLED && f->ratio < NEAR)
+            f->end = FACTS_END_NEAR;
         if (f->end == FACTS_END_SURVIVED && f->why)
             f->end = FACTS_END_BLIND;
     }

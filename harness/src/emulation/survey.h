@@ -29,7 +29,7 @@ typedef enum facts_size { FACTS_SIZE_LIST(FACTS_AS_ENUM) FACTS_SIZE_COUNT } fact
 typedef enum facts_survey_type { FACTS_SURVEY_TYPE_LIST(FACTS_AS_ENUM) FACTS_SURVEY_TYPES } facts_survey_type;
 #undef FACTS_AS_ENUM
 
-typedef enum facts_end { FACTS_END_NOT_APPLICABLE, FACTS_END_KILLED, FACTS_END_BLIND, FACTS_END_SURVIVED } facts_end;
+typedef enum facts_end { FACTS_END_NOT_APPLICABLE, FACTS_END_KILLED, FACTS_END_NEAR, FACTS_END_BLIND, FACTS_END_SURVIVED } facts_end;
 
 /* What became of one liar in one type and size. */
 typedef struct facts_found {

@@ -17,7 +17,7 @@ def rows_of(text, first):
 
 class Self(e2e.TestCase):
     def test_a_liar_has_a_line_for_each_type_and_size(self):
-        done = e2e.facts("self", "--quick", "--liar", "fwd.o_gain", "--json")
+        done = e2e.facts("self", "--quick", "--liar", "fwd.o_gain_1e3", "--json")
         self.assertStatus(done, 0)
         lines = [json.loads(line) for line in done.out.splitlines()]
         self.assertEqual(set(lines[-1]), {"clean", "false_alarms"})
