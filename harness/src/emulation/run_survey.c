@@ -66,8 +66,8 @@ typedef struct unit {
     facts_size size;
 } unit;
 
-/* Other data may fall on either side of 1: a liar that is found with less is neither killed nor blind. What is listed as blind for
- * some data is not to be found with more on others. */
+/* Other data may fall on either side of 1: a liar that is found with less than NEAR is neither killed nor blind, and one that is
+ * listed as blind is news with more than NEWS. */
 #define NEAR 1.1
 #define NEWS 2.0
 /* Found beyond all doubt: the other fills need not tell. */
@@ -101,7 +101,7 @@ static bool make_list(facts_survey *s, const facts_survey_choice *choice)
                 f->why = facts_not_applicable(liar, type, size);
                 if (!f->why) {
                     f->end = FACTS_END_SURVIVED;
-                    f->why = facts_blind_spot(liar, type, size);
+                    f->why = facts_blind_spot(liar, type, size, &f->sometimes);
                 }
             }
     return s->found != NULL;
@@ -256,7 +256,7 @@ int facts_survey_run(facts_survey *out, const facts_survey_choice *choice, facts
     free(w.units);
     for (size_t i = 0; i < out->count; i++) {
         facts_found *f = &out->found[i];
-        f->news = f->end == FACTS_END_KILLED && f->why && f->ratio > NEWS;
+        f->news = f->end == FACTS_END_KILLED && f->why && !f->sometimes && f->ratio > NEWS;
         if (f->end == FACTS_END_KILLED && f->ratio < NEAR)
             f->end = FACTS_END_NEAR;
         if (f->end == FACTS_END_SURVIVED && f->why)

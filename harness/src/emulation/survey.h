@@ -40,7 +40,8 @@ typedef struct facts_found {
     double ratio;                     /* the largest over the fills; 1 is the threshold */
     const char *fill, *gate, *tensor; /* where that was; "" where nothing was off */
     const char *why;                  /* of blind and not applicable */
-    bool news;                        /* listed as blind, and found */
+    bool sometimes;                   /* blind with some data alone */
+    bool news;                        /* listed as blind with all data, and found */
 } facts_found;
 
 typedef struct facts_survey_choice {

@@ -108,17 +108,20 @@ Test(kernel, is_right_where_the_model_was_not)
 
 Test(product, aligned_ends_what_is_small_beside_the_largest)
 {
-    const facts_adder exact = { 32, true, 24, 0 };
-    cr_expect_eq(add(FACTS_HOPPER_8, 1.0, 0x1p-13, 31, 0), 1.0F + 31 * 0x1p-13F);
-    cr_expect_eq(add(FACTS_HOPPER_8, 1.0, 0x1.fp-14, 31, 0), 1.0F, "each is cut, not their sum");
-    cr_expect_eq(add(FACTS_HOPPER_8, -1.0, -0x1.fp-13, 1, 0), -1.0F - 0x1p-13F, "toward zero");
-    cr_expect_eq(add(FACTS_HOPPER_8, 0.0, 0x1.fp-14, 31, 1.0F), 1.0F, "the accumulator is one of them");
-    cr_expect_eq(add(FACTS_HOPPER_8, 1.0, 0.0, 0, 0x1.fp-14F), 1.0F);
-    cr_expect_eq(add(FACTS_HOPPER_8, 1.0, 0x1p-13, 31, -1.0F), 31 * 0x1p-13F);
-    cr_expect_eq(add(FACTS_HOPPER_8, 1.0, 0x1p-13, 1, 1.0F), 2.0F, "and the sum has 14 bits");
+    const facts_adder exact = { .chunk = 32, .truncates = true, .bits = 24 };
+    facts_adder one_run = FACTS_HOPPER_8;
+    one_run.run = 0;
+    cr_expect_eq(add(one_run, 1.0, 0x1p-13, 31, 0), 1.0F + 31 * 0x1p-13F);
+    cr_expect_eq(add(one_run, 1.0, 0x1.fp-14, 31, 0), 1.0F, "each is cut, not their sum");
+    cr_expect_eq(add(one_run, -1.0, -0x1.fp-13, 1, 0), -1.0F - 0x1p-13F, "toward zero");
+    cr_expect_eq(add(one_run, 0.0, 0x1.fp-14, 31, 1.0F), 1.0F, "the accumulator is one of them");
+    cr_expect_eq(add(one_run, 1.0, 0.0, 0, 0x1.fp-14F), 1.0F);
+    cr_expect_eq(add(one_run, 1.0, 0x1p-13, 31, -1.0F), 31 * 0x1p-13F);
+    cr_expect_eq(add(one_run, 1.0, 0x1p-13, 1, 1.0F), 2.0F, "and the sum has 14 bits");
     cr_expect_eq(add(FACTS_HOPPER_16, 1.0, 0x1p-25, 31, 0), 1.0F + 7 * 0x1p-23F,
                  "fifteen quarters of a step are three; then sixteen");
     cr_expect_eq(add(exact, 1.0, 0x1.fp-24, 31, 0), 1.0F + 30 * 0x1p-23F);
+    cr_expect_eq(add(FACTS_HOPPER_8, 0.0, 0x1.fp-14, 31, 1.0F), 1.0F + 31 * 0x1.fp-14F, "a run ends in fp32");
 }
 
 Test(kernel, adds_in_fewer_bits_as_its_constants_say)
