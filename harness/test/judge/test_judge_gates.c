@@ -176,6 +176,30 @@ Test(judge_gates, tg_finds_rows_that_have_a_factor_each)
     free(x);
 }
 
+Test(judge_gates, ts_finds_errors_of_one_sign)
+{
+    scene *x = scene_of();
+    for (int64_t i = 0; i < N; i++)
+        x->got[i] += (float)(0.25 * x->sigma[i]);
+    expect_only(x, FACTS_GATE_TS, "a quarter of sigma too much, whatever the sign of the answer");
+    x->rule.means = 1;
+    x->rule.shared = 0x1p-5;
+    facts_judgement j = judge(x);
+    cr_expect_eq(facts_judgement_verdict(&j), FACTS_VERDICT_PASS, "rows that share a cast err alike");
+    free(x);
+}
+
+Test(judge_gates, tg_allows_more_where_rows_share_the_last_cast)
+{
+    scene *x = scene_of();
+    answer(x, 1, 1, 1.5e-3);
+    x->rule.means = 4;
+    cr_expect_gt(judge(x).gates[FACTS_GATE_TG], 1.0);
+    x->rule.shared = 2e-4 * sqrt(D);
+    cr_expect_lt(judge(x).gates[FACTS_GATE_TG], 1.0, "8 times its rms over D channels, and half of that over 4 D");
+    free(x);
+}
+
 Test(judge_gates, tg_wants_many_rows_with_many_keys_and_an_allowance)
 {
     scene *x = scene_of();

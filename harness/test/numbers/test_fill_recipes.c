@@ -90,6 +90,23 @@ Test(fill_recipes, offset_keys_have_a_mean_and_twice_the_direction_is_taken_off_
     leave(&plain);
 }
 
+Test(fill_recipes, offset_values_have_a_mean_of_their_own_in_each_channel)
+{
+    inputs in = make(small, FACTS_FILL_OFFSET_V, 1), plain = make(small, FACTS_FILL_GAUSS, 1);
+    double least = 9.0, most = 0.0;
+    for (int64_t d = 0; d < 64; d++) {
+        double mean = 0.0;
+        for (int64_t j = 0; j < 270; j++)
+            mean += v_at(&in, 1, 1, j, d) / 270;
+        least = fmin(least, fabs(mean));
+        most = fmax(most, fabs(mean));
+        cr_expect_eq(k_at(&in, 1, 1, 7, d), k_at(&plain, 1, 1, 7, d), "keys stay");
+    }
+    cr_expect(least > 0.7 && least < 1.4 && most > 2.6 && most < 3.3, "%g to %g", least, most);
+    leave(&in);
+    leave(&plain);
+}
+
 Test(fill_recipes, sparse_int_is_four_fifths_zeros_and_whole_numbers)
 {
     inputs in = make(small, FACTS_FILL_SPARSE_INT, 1);
