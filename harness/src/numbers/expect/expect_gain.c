@@ -29,7 +29,8 @@ double facts_expect_keep_off(int32_t dtype, double keep_scale)
     return fabs(facts_decode(dtype, facts_encode(dtype, keep_scale)) - keep_scale) / keep_scale / sqrt(FACTS_GAIN_KEYS);
 }
 
-/* h^2/12 of P's widest step h beside 1, and what is left over: P is not uniform within a step. */
+/* 3 h^2/12, h the widest step of P beside 1: P is not uniform within a step, and the slope of its density's logarithm is 3 at most.
+ */
 static double rounding_allowance(int32_t dtype)
 {
     switch (dtype) {
