@@ -3,9 +3,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+static size_t bytes_of(int32_t dtype)
+{
+    const size_t bytes = facts_dtype_bytes(dtype);
+    return bytes > 0 ? bytes : 1;
+}
+
 static int64_t guard_elements(int32_t dtype)
 {
-    int64_t least = FACTS_GUARD_BYTES / (int64_t)facts_dtype_bytes(dtype);
+    int64_t least = FACTS_GUARD_BYTES / (int64_t)bytes_of(dtype);
     return least > FACTS_GUARD_ELEMENTS ? least : FACTS_GUARD_ELEMENTS;
 }
 
@@ -83,7 +89,7 @@ bool facts_image_owns(const facts_image *image, int64_t element)
 
 int64_t facts_image_before(const facts_image *image)
 {
-    return (int64_t)(image->front / facts_dtype_bytes(image->dtype));
+    return (int64_t)(image->front / bytes_of(image->dtype));
 }
 
 int64_t facts_image_after(const facts_image *image)
@@ -93,7 +99,7 @@ int64_t facts_image_after(const facts_image *image)
 
 size_t facts_image_odd(const facts_image *image)
 {
-    return image->front % facts_dtype_bytes(image->dtype);
+    return image->front % bytes_of(image->dtype);
 }
 
 void facts_image_guard(const facts_image *image, facts_pattern pattern, void *bytes)
