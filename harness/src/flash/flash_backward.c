@@ -29,11 +29,6 @@ static bool is(const block *x, facts_liar liar)
     return x->head->kernel->liar == liar;
 }
 
-static bool narrow(fref_type type)
-{
-    return type == FREF_E4M3 || type == FREF_E5M2;
-}
-
 /* ---- entries ---- */
 
 static float delta_of(const block *x, int64_t i)
@@ -173,7 +168,7 @@ static void add_keys(const block *x, const double *entries, const double *rows, 
 static void join_group(const block *x, const float *part, float *sum, int64_t ld, int64_t group, double undo)
 {
     const facts_head *h = x->head;
-    bool cast = group > 1 && !h->kernel->partials_fp32 && !narrow(h->launch->type);
+    bool cast = group > 1 && !h->kernel->partials_fp32 && !facts_is_narrow(h->launch->type);
     if (is(x, FACTS_LIAR_B_GQA_LAST) && (h->h + 1) % group != 0)
         return;
     for (int64_t n = 0; n < h->p->keys * ld; n++) {

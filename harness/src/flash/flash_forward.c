@@ -222,7 +222,7 @@ static void put_statistics(const block *x, const int64_t at[4], row_state state)
 {
     const facts_head *h = x->head;
     const facts_slot *out = h->launch->out;
-    bool dead = state.max == -INFINITY, narrow = h->launch->type == FREF_E4M3 || h->launch->type == FREF_E5M2;
+    bool dead = state.max == -INFINITY, narrow = facts_is_narrow(h->launch->type);
     float max = state.max * LN2, lse = dead ? -INFINITY : max + logf(state.sum), sum = state.sum;
     if (!narrow && !dead) { /* Max and Sum_exp of 8 bit types are those of a lazy kernel's own maximum */
         max = state.top * LN2;
@@ -377,7 +377,7 @@ static bool run_head(block *x, const facts_kernel *kernel, const facts_launch *l
 bool facts_emulate_forward(const facts_kernel *kernel, const facts_launch *launch)
 {
     const fref_problem *p = launch->problem;
-    bool narrow = launch->type == FREF_E4M3 || launch->type == FREF_E5M2;
+    bool narrow = facts_is_narrow(launch->type);
     bool ignored = kernel->liar == FACTS_LIAR_SCALE_S_IGNORED;
     double shift = narrow ? exp2(-kernel->lazy) : 1.0;
     block x = { .scale_s = facts_or_1(p->scales.scale_s) * (kernel->liar == FACTS_LIAR_P_SATURATES ? 1.0 : shift),

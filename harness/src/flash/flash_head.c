@@ -133,8 +133,8 @@ bool facts_head_create(facts_head *x, const facts_kernel *kernel, const facts_la
                        .launch = launch,
                        .p = p,
                        .in = facts_grid_of(launch->type),
-                       .adder =
-                           kernel->adder.chunk ? kernel->adder : (facts_adder){ .chunk = launch->type == FREF_F32 ? 1 : 16, .bits = 24 },
+                       .adder = kernel->adder.chunk ? kernel->adder
+                                                    : (facts_adder){ .chunk = launch->type == FREF_F32 ? 1 : 16, .bits = 24 },
                        .b = b,
                        .h = h,
                        .tile = tile,

@@ -31,6 +31,11 @@ typedef struct facts_head {
     double *memory;
 } facts_head;
 
+static inline bool facts_is_narrow(fref_type type)
+{
+    return type == FREF_E4M3 || type == FREF_E5M2;
+}
+
 /* A scale that is not said is 1. */
 static inline double facts_or_1(double scale)
 {

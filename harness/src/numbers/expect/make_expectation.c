@@ -124,6 +124,7 @@ static void describe(facts_expectation *e, const facts_problem *p, const facts_c
     e->calibrated = constants && constants->calibrated;
     const fref_rounding rounding = rounding_of(p, p->ask.pass == FATTN_FORWARD ? p->ask.o_dtype : p->ask.grad_dtype, constants);
     facts_expect_gain(e, p, &rounding);
+    e->lazy = M_LN2 * rounding.thr;
 }
 
 /* Here, or where the oracle is. */
@@ -196,7 +197,6 @@ int facts_expect_forward(facts_expectation *out, const facts_problem *p, const f
 {
     *out = (facts_expectation){ .oracle = in->oracle };
     describe(out, p, in->constants);
-    out->lazy = M_LN2 * rounding_of(p, p->ask.o_dtype, in->constants).thr;
     bool has_sum = p->tensor[FACTS_TENSOR_SUM_EXP].present;
     bool ok = make_answer(out, p, FACTS_TENSOR_O, true, cudnn_version) && facts_expect_arrays(out, p);
     /* Sum_exp is judged by the LSE and Max, so they are computed beside it. */

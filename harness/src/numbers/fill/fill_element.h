@@ -35,9 +35,9 @@
     X(CONSTANT)    /* `shown` */                                                                                                   \
     X(LIST)        /* list[] */                                                                                                    \
     X(ZERO)                                                                                                                        \
-    X(HIDDEN)         /* `hidden`, or `shown`: at random but for key 0 and the row's own key */                                    \
-        X(HIDDEN_ROW) /* `hidden` in a quarter of the rows, the first of several always */                                         \
-        X(BAND)       /* `shown` in the band left:right, `hidden` outside */
+    X(HIDDEN)     /* `hidden`, or `shown`: at random but for key 0 and the row's own key */                                        \
+    X(HIDDEN_ROW) /* `hidden` in a quarter of the rows, the first of several always */                                             \
+    X(BAND)       /* `shown` in the band left:right, `hidden` outside */
 #define AS_ENUM(symbol) FACTS_ELEMENT_##symbol,
 typedef enum facts_element { FACTS_ELEMENT_LIST(AS_ENUM) FACTS_ELEMENT_COUNT } facts_element;
 #undef AS_ENUM
@@ -117,11 +117,15 @@ FACTS_BOTH bool facts_recipe_pads(const facts_recipe *r, const int64_t at[4])
     return r->live && at[2] >= r->live[at[0]];
 }
 
+/* N rounded to the type. */
+FACTS_BOTH double facts_element_rounded(const facts_recipe *r, const int64_t at[4])
+{
+    return facts_decode(r->dtype, facts_encode(r->dtype, (double)facts_normal(facts_element_draw(r, FACTS_LANE_VALUE, at))));
+}
+
 FACTS_BOTH double facts_element_offset(const facts_recipe *r, const int64_t at[4])
 {
-    double rounded =
-        facts_decode(r->dtype, facts_encode(r->dtype, (double)facts_normal(facts_element_draw(r, FACTS_LANE_VALUE, at))));
-    return rounded + 2.0 * (double)facts_element_direction(r, at[3]);
+    return facts_element_rounded(r, at) + 2.0 * (double)facts_element_direction(r, at[3]);
 }
 
 FACTS_BOTH double facts_element_mean(const facts_recipe *r, const int64_t at[4])
@@ -129,8 +133,7 @@ FACTS_BOTH double facts_element_mean(const facts_recipe *r, const int64_t at[4])
     const facts_draw draw =
         facts_draw_at(r->seed, FACTS_STREAM_DIRECTION, FACTS_LANE_CHOICE, facts_element_number(r->dim, at[0], at[1], 0, at[3]));
     const double size = 1.0 + (double)(draw.r[0] >> 8) * 0x1p-23;
-    return facts_decode(r->dtype, facts_encode(r->dtype, (double)facts_normal(facts_element_draw(r, FACTS_LANE_VALUE, at)))) +
-           size * (double)facts_element_direction(r, at[3]);
+    return facts_element_rounded(r, at) + size * (double)facts_element_direction(r, at[3]);
 }
 
 FACTS_BOTH double facts_element_sparse(const facts_recipe *r, const int64_t at[4])
