@@ -1,5 +1,5 @@
 # Part of ./facts: `./facts test`. Builds three ways, then asks one ctest for everything: clang-tidy, the tests, the tests again under
-# sanitizers, each fuzz target for FACTS_FUZZ_SECONDS (5). A build that fails is the first test to fail.
+# sanitizers, each fuzz target for FACTS_FUZZ_SECONDS (3). A build that fails is the first test to fail.
 
 TEST_CUDNN=9.20.0-jit-cu13,9.27.0-jit-cu13 # one that needs NVRTC, one that has it built in
 
