@@ -1,7 +1,8 @@
 /* The largest magnitude of a tensor before its cast to 8 bits, and what a right kernel may say it is.
  *
  *   max(|X| - t) <= amax <= max(|X| + t)      t = min(B, z sigma), gate T1's tolerance without the rounding of X's own cast,
- *                                             z = sqrt(2 ln(2N/alpha)), N elements, alpha = 1e-8
+ *                                             z = sqrt(2 ln(2N/alpha)), N elements, alpha = 1e-8;
+ *                                             infinite where roundings may have one sign
  */
 #ifndef FREF_AMAX_H
 #define FREF_AMAX_H
@@ -10,6 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <fref/fref.h>
+
 typedef struct fref__amax {
     double value, least, most;
 } fref__amax;
@@ -17,6 +20,12 @@ typedef struct fref__amax {
 static inline double fref__z_of(int64_t elements)
 {
     return sqrt(2.0 * log(2.0 * (double)(elements > 1 ? elements : 1) / 1e-8));
+}
+
+/* Infinity times a deviation of 0 is a NaN, and fmin(bound, NaN) the bound. */
+static inline double fref__z_of_gradient(const fref_rounding *rounding, fref_gradient gradient, int64_t elements)
+{
+    return rounding->coherent & (unsigned)gradient ? (double)INFINITY : fref__z_of(elements);
 }
 
 /* A NaN stays. */

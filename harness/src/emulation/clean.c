@@ -135,7 +135,7 @@ static void draw_text(dice *d, shape *x, char *text)
     static const int dims[] = { 8, 16, 32, 40, 64, 72, 128 };
     static const char *const fills[] = { "gauss",    "gauss",    "gauss",      "gauss",   "uniform",  "spiky",
                                          "needle",   "needle",   "neglse",     "neglse",  "stair_up", "stair_dn",
-                                         "biglogit", "offset_k", "sparse_int" };
+                                         "biglogit", "offset_k", "sparse_int", "offset_v" };
     static const char *const paddings[] = { "random", "random", "full", "zero:kv", "zero:q", "zero:both", "one" };
     int batch, dim = ONE_OF(d, dims);
     draw_extents(d, x->backward, &x->rows, &x->keys, &batch, &x->huge);

@@ -266,6 +266,7 @@ static void draw_rounding(drawn *x, uint64_t *state)
     r->partials_cast = !chance(state, 3);
     r->bias_parts_cast = !chance(state, 3);
     r->cw = r->cl = chance(state, 3) ? 4.0 : 1.0;
+    r->coherent = chance(state, 4) ? FREF_GRADIENT_Q | FREF_GRADIENT_V : 0U;
 }
 
 static void draw_samples(drawn *x, uint64_t *state)

@@ -94,7 +94,10 @@ typedef struct fref_rounding {
     bool partials_cast; /* backward, grouped heads: partial dK, dV are cast to `in` before the sum over the group */
     bool bias_parts_cast; /* backward: what is summed up to dbias is cast to its type first, and again after each dimension (b, h, rows); where
                              nothing is summed, scale times it is */
+    unsigned coherent; /* backward: bits of fref_gradient. Roundings of these sums may have one sign: amax_* is then bounded by the bound alone */
 } fref_rounding;
+
+typedef enum fref_gradient { FREF_GRADIENT_Q = 1, FREF_GRADIENT_K = 2, FREF_GRADIENT_V = 4 } fref_gradient;
 
 fref_rounding fref_rounding_of(fref_type in, fref_type out);
 

@@ -68,9 +68,9 @@ static fref__backward backward_of(const fref__shape *shape, const fref__inputs *
         .gamma_p = fref__or_1(scales->scale_s) * fref__or_1(scales->descale_s),
         .gamma_ds = fref__or_1(scales->scale_dp) * fref__or_1(scales->descale_dp),
         .z_dp = fref__z_of(p->batch * p->heads_q * shape->rows.count * p->keys),
-        .z_dq = fref__z_of(p->batch * p->heads_q * shape->rows.count * p->dim_qk),
-        .z_dk = fref__z_of(p->batch * p->heads_k * shape->keys.count * p->dim_qk),
-        .z_dv = fref__z_of(p->batch * p->heads_v * shape->keys.count * p->dim_v),
+        .z_dq = fref__z_of_gradient(r, FREF_GRADIENT_Q, p->batch * p->heads_q * shape->rows.count * p->dim_qk),
+        .z_dk = fref__z_of_gradient(r, FREF_GRADIENT_K, p->batch * p->heads_k * shape->keys.count * p->dim_qk),
+        .z_dv = fref__z_of_gradient(r, FREF_GRADIENT_V, p->batch * p->heads_v * shape->keys.count * p->dim_v),
         .judged = wants_judged_keys(out),
         .freedom = inputs->freedom,
         .measured = out->dq_sigma || out->dq_bound || out->dq_nu || out->amax_dq || out->amax_dp || wants_judged_keys(out) ||

@@ -2,6 +2,7 @@
  * of keys dK and dV alone, dBias is over everything: with samples they are passes of their own. */
 #include <string.h>
 
+#include "amax.h"
 #include "gpu/gpu_run.h"
 
 typedef struct wanted {
@@ -294,10 +295,13 @@ int fref_gpu_backward(fref_gpu *gpu, const fref_problem *problem, const fref_gpu
     const int64_t rows = problem->row_sample ? problem->row_count : problem->rows;
     const int64_t keys = problem->key_sample ? problem->key_count : problem->keys;
     fref__run_cast_p(&run, 1.0);
-    c->z_dp = fref__run_amax(&run, out->amax_dp, run.heads * rows * problem->keys);
-    c->z_dq = fref__run_amax(&run, out->amax_dq, run.heads * rows * problem->dim_qk);
-    c->z_dk = fref__run_amax(&run, out->amax_dk, problem->batch * problem->heads_k * keys * problem->dim_qk);
-    c->z_dv = fref__run_amax(&run, out->amax_dv, problem->batch * problem->heads_v * keys * problem->dim_v);
+    c->z_dp = fref__z_of(run.heads * rows * problem->keys);
+    c->z_dq = fref__z_of_gradient(rounding, FREF_GRADIENT_Q, run.heads * rows * problem->dim_qk);
+    c->z_dk = fref__z_of_gradient(rounding, FREF_GRADIENT_K, problem->batch * problem->heads_k * keys * problem->dim_qk);
+    c->z_dv = fref__z_of_gradient(rounding, FREF_GRADIENT_V, problem->batch * problem->heads_v * keys * problem->dim_v);
+    double *const largest[] = { out->amax_dp, out->amax_dq, out->amax_dk, out->amax_dv };
+    for (int i = 0; i < 4; i++)
+        fref__run_amax(&run, largest[i]);
     fref__run_take_keys(&run, problem->key_sample, keys);
     x.k = make_of_keys(&run, x.wanted.dk, 0, out->dk_nu || out->dk_neff);
     x.v = make_of_keys(&run, x.wanted.dv, 1, out->dv_nu || out->dv_neff);

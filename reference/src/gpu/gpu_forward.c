@@ -1,6 +1,7 @@
 /* The forward pass on a GPU; what each step means stands in ref_forward.c. */
 #include <math.h>
 
+#include "amax.h"
 #include "gpu/gpu_run.h"
 
 static int64_t tiles_of(int64_t n)
@@ -80,8 +81,9 @@ int fref_gpu_forward(fref_gpu *gpu, const fref_problem *problem, const fref_gpu_
     fref__run_take_keys(&run, NULL, problem->keys);
     share_keys(&run);
     fref__run_cast_p(&run, exp2(-rounding->thr));
-    c->z_o = fref__run_amax(&run, out->amax_o, run.heads * c->rows * problem->dim_v);
-    fref__run_amax(&run, out->amax_s, 1);
+    c->z_o = fref__z_of(run.heads * c->rows * problem->dim_v);
+    fref__run_amax(&run, out->amax_o);
+    fref__run_amax(&run, out->amax_s);
     const int64_t bytes_of_head =
         (c->rows_padded * (c->ld_qk + (2 + 5 * c->parts) * c->ld_v + 32) + c->keys_padded * (c->ld_qk + c->ld_v)) *
         (int64_t)sizeof(double);

@@ -72,8 +72,8 @@ void fref__run_start(fref__run *run, fref_gpu *gpu, const fref_problem *problem,
                      const fref_rounding *rounding, struct CUstream_st *stream, char error[256]);
 /* P is multiplied by scale_s and this before its cast. */
 void fref__run_cast_p(fref__run *run, double scale);
-/* Starts an amax, NULL: not wanted; returns what its tolerance is made with. */
-double fref__run_amax(fref__run *run, double *out, int64_t elements);
+/* Starts an amax; NULL: not wanted. */
+void fref__run_amax(fref__run *run, double *out);
 /* Waits for all, and looks whether the inputs, those of a run before that owes it too, were what the kernels can judge. Returns the
  * status. */
 int fref__run_end(fref__run *run);

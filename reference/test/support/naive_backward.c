@@ -91,7 +91,7 @@ static void dq_element(const row *x, const back *y, const entry *e, naive_answer
     dq->sigma[at] = sqrtl(all) + y->eo * mean;
     bound = sc * bound + 2 * y->ed * mean + aq * root + sqrtl(3 * (real)p->dim_v) * y->eo * mean;
     dq->bound[at] = bound + cast;
-    const real z = z_of(p->batch * p->heads_q * p->rows * p->dim_qk);
+    const real z = x->r->coherent & FREF_GRADIENT_Q ? INFINITY : z_of(p->batch * p->heads_q * p->rows * p->dim_qk);
     naive__take_amax(out->amax_dq, sc * value, fminl(bound, z * (sqrtl(all - cast * cast / 3) + y->eo * mean)));
 }
 

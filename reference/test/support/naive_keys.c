@@ -136,9 +136,9 @@ void naive__add_keys(const head_entries *e, naive_answers *out)
 }
 
 /* The last cast of a gradient that was summed over heads; a dead key has none. */
-void naive__finish_keys(const naive_tensor *t, const fref_problem *p, fref_type out, int64_t dim, real scale, real amax[3])
+void naive__finish_keys(const naive_tensor *t, const fref_problem *p, fref_type out, int64_t dim, real scale, bool coherent, real amax[3])
 {
-    const real z = z_of(t->count);
+    const real z = coherent ? INFINITY : z_of(t->count);
     for (int64_t n = 0; n < t->line_count; n++) {
         naive_line *line = &t->line[n];
         for (int64_t at = n * dim; at < (n + 1) * dim; at++) {

@@ -122,7 +122,8 @@ void naive__add_sink(const row *x, const back *y, naive_answers *out);
 /* Adds one query head to dK, dV and dBias; `finish` is for the sums over all. */
 void naive__add_keys(const head_entries *e, naive_answers *out);
 void naive__add_bias(const head_entries *e, naive_answers *out);
-void naive__finish_keys(const naive_tensor *t, const fref_problem *p, fref_type out, int64_t dim, real scale, real amax[3]);
+void naive__finish_keys(const naive_tensor *t, const fref_problem *p, fref_type out, int64_t dim, real scale, bool coherent,
+                        real amax[3]);
 void naive__finish_bias(naive_answers *out, const fref_problem *p, fref_type type);
 
 /* Effective channels of the rows of (b,h) where live[row]; at most 1024 of them, evenly spaced from the first to the last. */

@@ -114,8 +114,10 @@ void naive_create(naive_answers *out, const data *d, const fref_rounding *r)
     for (int64_t b = 0; b < p->batch; b++)
         for (int64_t h = 0; h < p->heads_q; h++)
             one_head(out, d, r, b, h, logits, details, &e);
-    naive__finish_keys(&out->dk, p, r->out, p->dim_qk, or_one(p->scales.scale_dk), out->amax_dk);
-    naive__finish_keys(&out->dv, p, r->out, p->dim_v, or_one(p->scales.scale_dv), out->amax_dv);
+    naive__finish_keys(&out->dk, p, r->out, p->dim_qk, or_one(p->scales.scale_dk),
+                        r->coherent & FREF_GRADIENT_K, out->amax_dk);
+    naive__finish_keys(&out->dv, p, r->out, p->dim_v, or_one(p->scales.scale_dv),
+                        r->coherent & FREF_GRADIENT_V, out->amax_dv);
     naive__finish_bias(out, p, r->bias);
     finish_lines(&out->o, p->dim_v);
     finish_lines(&out->dq, p->dim_qk);

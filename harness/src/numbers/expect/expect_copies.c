@@ -63,6 +63,15 @@ static bool keys_agree(const facts_problem *p)
     return repeats(p, FACTS_TENSOR_K, ROWS) + repeats(p, FACTS_TENSOR_V, ROWS) + is_discrete(p) >= 2;
 }
 
+/* One key takes all of P in every row, each of which rounds the same 1; what is summed then needs a mean to show it. */
+static bool one_key_has_all(const facts_problem *p)
+{
+    for (int64_t b = 0; p->fill == FACTS_FILL_OFFSET_V && b < p->ask.batch; b++)
+        if (facts_live_kv(p, b) == 1)
+            return true;
+    return false;
+}
+
 /* Batch entries, or heads: everything has to be the same there. Grouped heads share keys and values. */
 static bool heads_agree(const facts_problem *p, int axis)
 {
@@ -100,7 +109,7 @@ bool facts_expect_coherent(const facts_problem *p, facts_tensor_id id)
     case FACTS_TENSOR_DK:
         return key_gradient_agrees(p, id, FACTS_TENSOR_K);
     case FACTS_TENSOR_DV:
-        return key_gradient_agrees(p, id, FACTS_TENSOR_V);
+        return one_key_has_all(p) || key_gradient_agrees(p, id, FACTS_TENSOR_V);
     case FACTS_TENSOR_DBIAS:
         return summed_agree(p, t, scores, false);
     default:
