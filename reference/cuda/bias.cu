@@ -24,6 +24,13 @@ __device__ __forceinline__ int64_t reduced_to_one(const fref__call &c)
     return c.problem.batch / dim[0] * (c.problem.heads_q / dim[1]) * (c.problem.rows / dim[2]);
 }
 
+/* The stored number's size beside dX's, where it is less: what is cast is attn_scale dX. */
+__device__ __forceinline__ double stored_part(const fref__call &c)
+{
+    const double scale = fabs(c.problem.scale);
+    return c.rounding.bias_parts_cast && scale > 0.0 ? fmin(scale, 1.0) : 1.0;
+}
+
 __device__ __forceinline__ bias_casts casts_of(const fref__call &c)
 {
     const fref_problem &p = c.problem;
@@ -46,7 +53,7 @@ __device__ __forceinline__ bias_casts casts_of(const fref__call &c)
         casts.squares = casts.sizes = 1.0;
     if (casts.sizes > 0.0)
         casts.unit_roundoff = c.bias_to.unit_roundoff;
-    casts.tiny = scaled ? c.bias_to.tiny / fmin(fabs(p.scale), 1.0) : c.bias_to.tiny;
+    casts.tiny = c.bias_to.tiny / stored_part(c);
     return casts;
 }
 
@@ -116,7 +123,8 @@ extern "C" __global__ void fref_finish_bias(const __grid_constant__ fref__call c
     if (n >= out.dbias_dim[0] * out.dbias_dim[1] * out.dbias_dim[2] * out.dbias_dim[3])
         return;
     const double terms = (double)reduced_to_one(c) / 16.0, sqrt_n = sqrt(terms > 1.0 ? terms : 1.0);
-    const double value = c.bias_sum[0][n], sum = E32 * sqrt_n * c.bias_sum[1][n], cast = c.bias_to.unit_roundoff * fmax(fabs(value), c.bias_to.tiny);
+    const double value = c.bias_sum[0][n], sum = E32 * sqrt_n * c.bias_sum[1][n], stored = stored_part(c);
+    const double cast = c.bias_to.unit_roundoff * fmax(fabs(value), c.bias_to.tiny / stored);
     const bool read = c.bias_sum[3][n] > 0x1p-1000; /* less may be what subnormals have left */
     if (out.dbias != nullptr)
         out.dbias[n] = value;

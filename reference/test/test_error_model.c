@@ -284,6 +284,37 @@ Test(error_model, holds_for_a_dbias_whose_scaled_gradient_is_rounded_first)
     data_destroy(&d);
 }
 
+/* As an H200 gave it with attn_scale 1/8: 107 units of 2^-21, which are f16's smallest over attn_scale. Below the least normal number a
+ * power of two rounds twice as well. */
+Test(error_model, holds_for_a_dbias_whose_scaled_gradient_is_subnormal)
+{
+    const double part = 5.12578998e-05, came = 5.10215759e-05;
+    fref_rounding r = fref_rounding_of(FREF_F32, FREF_F32);
+    r.bias = FREF_F16;
+    for (int64_t entries = 1; entries <= 2; entries++) { /* each of its own, and their sum */
+        fref_problem p = dense_problem(2, 1, 1, 1, 1, 1, 1);
+        data d;
+        data_create(&d, &p, FREF_F32, FILL_GAUSS, 1);
+        data_bias(&d, (int64_t[]){ entries, 1, 1, 1 }, FREF_F16, 0.0);
+        d.problem.scale = 0.125;
+        for (int64_t b = 0; b < 2; b++) { /* P = 1 and D = 0, so dX is dO v */
+            set_element(&d.q, b, 0, 0, 0, 0.0);
+            set_element(&d.v, b, 0, 0, 0, 1.0);
+            set_element(&d.d_o, b, 0, 0, 0, part);
+        }
+        for (int cast = 0; cast < 2; cast++) {
+            double value[2], sigma[2], bound[2], got = came * (double)(3 - entries);
+            r.bias_parts_cast = cast;
+            fref_backward_out out = { .dbias = value, .dbias_sigma = sigma, .dbias_bound = bound, .dbias_dim = { entries, 1, 1, 1 } };
+            cr_assert_eq(fref_backward(&d.problem, &d.q, &d.k, &d.v, &d.o, &d.stats, &d.d_o, &r, &out), 0);
+            const double ratio = t1(&got, value, sigma, bound, 1);
+            printf("dBias of an engine, %d of %d, parts cast %d: %.3f\n", (int)entries, 2, cast, ratio);
+            cr_expect(cast ? ratio <= 1.0 : ratio > 1.0);
+        }
+        data_destroy(&d);
+    }
+}
+
 /* A kernel that lies, on the problem that can show it. */
 typedef struct lie {
     const char *word;

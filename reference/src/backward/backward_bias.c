@@ -11,8 +11,9 @@
  * square is at most that number times the sum of their squares (Cauchy-Schwarz), its size at most the sum of their sizes. cuDNN's
  * engines cast so: their sums are, to the bit, those of rounded parts and rounded partial sums.
  *
- * Where nothing is reduced they store attn_scale dX, cast, and divide and cast again. With a power of two that is one cast; with any other
- * scale two: one more term, u max(|dX|, tiny / attn_scale), whose F and m are 1.
+ * What they cast and sum is attn_scale dX, and the last cast comes with a division: with an attn_scale below 1, u |dX| is
+ * u max(|dX|, tiny / attn_scale) in every term, tiny the least normal number of the type. Where nothing is reduced and attn_scale is a power
+ * of two, that is one cast; with any other scale two: one more term, whose F and m are 1.
  */
 #include <errno.h>
 #include <math.h>
@@ -97,6 +98,13 @@ static int64_t reduced_to_one(const fref__backward *x)
     return p->batch / dim[0] * (p->heads_q / dim[1]) * (p->rows / dim[2]);
 }
 
+/* The stored number's size beside dX's, where it is less. */
+static double stored_part(const fref__backward *x)
+{
+    const double scale = fabs(x->shape->problem->scale);
+    return x->rounding->bias_parts_cast && scale > 0.0 ? fmin(scale, 1.0) : 1.0;
+}
+
 /* The casts before the last. */
 static void set_casts(scratch *t, const fref__backward *x)
 {
@@ -121,8 +129,7 @@ static void set_casts(scratch *t, const fref__backward *x)
         t->squares = t->sizes = 1.0;
     if (t->sizes > 0.0)
         t->part = fref__precision_of(x->rounding->bias);
-    if (scaled)
-        t->part.tiny /= fmin(fabs(p->scale), 1.0);
+    t->part.tiny /= stored_part(x);
 }
 
 int fref__backward_bias(const fref__backward *x, const fref__slab *slab)
@@ -154,10 +161,10 @@ void fref__backward_bias_write(const fref__backward *x)
     const fref_backward_out *out = x->out;
     const int64_t *dim = out->dbias_dim, count = dim[0] * dim[1] * dim[2] * dim[3];
     const fref__precision to = fref__precision_of(x->rounding->bias);
-    double sqrt_n = sqrt(fref__at_least_1((double)reduced_to_one(x) / 16.0));
+    const double sqrt_n = sqrt(fref__at_least_1((double)reduced_to_one(x) / 16.0)), stored = stored_part(x);
     for (int64_t n = 0; n < count; n++) {
         double value = x->bias_sums[VALUE][n], sum = E32 * sqrt_n * x->bias_sums[MAGNITUDE][n];
-        double cast = to.unit_roundoff * fmax(fabs(value), to.tiny);
+        double cast = to.unit_roundoff * fmax(fabs(value), to.tiny / stored);
         /* Less may be what subnormals have left. */
         bool read = x->bias_sums[BOUND][n] > 0x1p-1000 || isnan(x->bias_sums[BOUND][n]);
         if (out->dbias)

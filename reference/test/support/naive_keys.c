@@ -67,7 +67,7 @@ void naive__add_bias(const head_entries *e, naive_answers *out)
     if (scaled)
         casts = squares = 1;
     const bool cast_first = first->r->bias_parts_cast && casts > 0;
-    const real by = scaled && fabs(p->scale) < 1 ? (real)fabs(p->scale) : 1;
+    const real by = p->scale != 0 && fabs(p->scale) < 1 ? (real)fabs(p->scale) : 1;
     for (int64_t i = 0; i < p->rows; i++)
         for (int64_t j = 0; j < p->keys; j++) {
             if (isnan(e->rows[i].s[j]))
@@ -86,14 +86,15 @@ void naive__add_bias(const head_entries *e, naive_answers *out)
         }
 }
 
-void naive__finish_bias(naive_answers *a, const fref_problem *p, fref_type type)
+void naive__finish_bias(naive_answers *a, const fref_problem *p, const fref_rounding *r)
 {
+    const real by = r->bias_parts_cast && p->scale != 0 && fabs(p->scale) < 1 ? (real)fabs(p->scale) : 1;
     const int64_t *dim = a->dbias_dim;
     real n = (real)(p->batch * p->heads_q * p->rows) / (real)(dim[0] * dim[1] * dim[2]), root = sqrtl(at_least_one(n / 16));
     for (int64_t at = 0; at < a->dbias.count; at++) {
         if (a->dbias.bound[at] == 0)
             continue;
-        real cast = cast_of(type, a->dbias.value[at], 1), sum = E32_LONG * root * a->dbias_magnitude[at];
+        real cast = cast_of(r->bias, a->dbias.value[at], by), sum = E32_LONG * root * a->dbias_magnitude[at];
         a->dbias.sigma[at] = sqrtl(a->dbias.sigma[at] + sum * sum + cast * cast / 3);
         a->dbias.bound[at] += sum * root + cast;
     }

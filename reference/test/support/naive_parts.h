@@ -124,7 +124,7 @@ void naive__add_keys(const head_entries *e, naive_answers *out);
 void naive__add_bias(const head_entries *e, naive_answers *out);
 void naive__finish_keys(const naive_tensor *t, const fref_problem *p, fref_type out, int64_t dim, real scale, bool coherent,
                         real amax[3]);
-void naive__finish_bias(naive_answers *out, const fref_problem *p, fref_type type);
+void naive__finish_bias(naive_answers *out, const fref_problem *p, const fref_rounding *r);
 
 /* Effective channels of the rows of (b,h) where live[row]; at most 1024 of them, evenly spaced from the first to the last. */
 real naive__channels(const fref_tensor *x, int64_t b, int64_t h, int64_t rows, int64_t dim, const bool *live);

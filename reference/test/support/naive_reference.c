@@ -118,7 +118,7 @@ void naive_create(naive_answers *out, const data *d, const fref_rounding *r)
                         r->coherent & FREF_GRADIENT_K, out->amax_dk);
     naive__finish_keys(&out->dv, p, r->out, p->dim_v, or_one(p->scales.scale_dv),
                         r->coherent & FREF_GRADIENT_V, out->amax_dv);
-    naive__finish_bias(out, p, r->bias);
+    naive__finish_bias(out, p, r);
     finish_lines(&out->o, p->dim_v);
     finish_lines(&out->dq, p->dim_qk);
     finish_lines(&out->dk, p->dim_qk);

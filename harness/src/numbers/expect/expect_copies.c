@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "expectation.h"
+#include "numbers/fill/places.h"
 #include "numbers/fill/recipe.h"
 #include "numbers/fill/scalars.h"
 
