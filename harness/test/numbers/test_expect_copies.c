@@ -37,7 +37,7 @@ Test(copies, of_rows_are_summed_by_dk_and_dv)
 Test(copies, of_rows_are_made_by_one_key)
 {
     expect_coherent("pass=bwd dtype=e4m3 h=2 s=130/1 d=64 fill=offset_v", "dv");
-    expect_coherent("pass=bwd dtype=e4m3 b=2 h=2 s=130 d=64 lens=130/130+1 fill=offset_v", "dv");
+    expect_coherent("pass=bwd dtype=e4m3 b=2 h=2 s=130 d=64 lens=130+130/130+1 fill=offset_v", "dv");
     expect_coherent("pass=bwd dtype=e4m3 h=2 s=130/2 d=64 fill=offset_v", "");
     expect_coherent("pass=bwd dtype=e4m3 h=2 s=130/1 d=64", "");
 }
