@@ -51,8 +51,11 @@ static double least_of(const facts_tensor *t)
 
 static void hold_scaled(facts_held *out, const facts_view run[], int number, facts_tensor_id id, double factor)
 {
-    /* f16 casts dS, whose small values are subnormal at one size and not at the other. */
-    bool narrow = run->problem->ask.dtype == FATTN_F16 && run->problem->ask.pass == FATTN_BACKWARD && number == 1;
+    /* f16 casts dS, and dK of each head before heads that share K are summed: small values are subnormal at one size and not at the
+     * other. */
+    const fattn_problem *ask = &run->problem->ask;
+    const bool parts = id == FACTS_TENSOR_DK && ask->heads_k < ask->heads_q;
+    const bool narrow = ask->dtype == FATTN_F16 && ask->pass == FATTN_BACKWARD && (number == 1 || parts);
     facts_held_same(out, &(facts_same){ .law = number == 1 ? "8 times the input gives 8 times the answer, bit for bit"
                                                            : "4 Q and K/4 are the same scores, bit for bit",
                                         .a = &run[0],
