@@ -96,6 +96,7 @@ typedef struct fref__call {
     fref_tensor q, k, v, o, stats, d_o, bias; /* data NULL: none */
     fref__limits in, bias_to;
     fref__limits of_p, of_ds;            /* of the casts of P and dS */
+    double most_ds;                      /* of dS: what its cast leaves, over attn_scale */
     fref__limits to_o, to_q, to_k, to_v; /* of the answers */
     double gamma_p, gamma_ds;            /* scale times descale: in O and dV; in dQ and dK */
     double z_o, z_dp, z_dq, z_dk, z_dv;  /* of an amax's tolerance; src/amax.h */

@@ -125,7 +125,7 @@ __device__ __forceinline__ bool weigh_ds(weights *w, const fref__call &c, const 
         worst_slope = fabs(s.curvature) * f.ew_raw + 2.0 * E32 * s.slope_extra;
     }
     const double part = e_slope * g.dx;
-    w->value = g.ds;
+    w->value = clamped(g.ds, c.most_ds);
     w->bound = f.worst * g.size + g.slope_p * worst_p + worst_slope * fabs(g.dx) + c.floor_ds + (g.underflows ? g.size : 0.0);
     w->variance = f.variance * g.ds * g.ds + variance_p * g.slope_p * g.slope_p + part * part + THIRD * c.floor_ds * c.floor_ds;
     w->mean = s.slope * g.p;

@@ -278,7 +278,7 @@ Test(naive, agrees_in_8_bit_types_with_scales)
         set_mask(&p, what % 4);
         p.scales = (fref_scales){ .scale_s = 301.5, .descale_s = 0.0041, .scale_dp = 0.77, .descale_dp = 1.9, .scale_o = 3.3 };
         if (what % 4 == 3) /* everything saturates somewhere */
-            p.scales = (fref_scales){ .scale_o = 90000.0, .scale_dq = 1e7, .scale_dk = 1e6, .scale_dv = 5e5, .scale_s = 16.0 };
+            p.scales = (fref_scales){ .scale_o = 90000.0, .scale_dq = 1e7, .scale_dk = 1e6, .scale_dv = 5e5, .scale_s = 16.0, .scale_dp = 4e5 };
         data d;
         data_create(&d, &p, in, (data_fill)(what % FILL_COUNT), (uint64_t)(300 + what));
         d.q.descale = 0.7;

@@ -9,6 +9,7 @@
 
 #include "case/problem/philox.h"
 #include "numbers/dtype.h"
+#include "numbers/expect/expect_copies.h"
 #include "numbers/fill/fill.h"
 #include "numbers/fill/mod.h"
 #include "numbers/fill/oracle_view.h"
@@ -184,9 +185,10 @@ int facts_scene_create_by(facts_scene *x, const facts_scene_plan *plan, const fa
         return status;
     facts_oracle_problem(&x->asked, &x->problem);
     x->has_means = x->problem.fill == FACTS_FILL_OFFSET_V;
-    x->dense = facts_fill_is_dense(x->problem.fill) || x->has_means;
+    x->dense = facts_expect_dense(&x->problem);
     x->rounding = fref_rounding_of(x->type, x->out_type);
     x->rounding.eps_mod = 0x1p-24;
+    x->rounding.coherent = facts_expect_coherent_gradients(&x->problem);
     if (constants)
         facts_constants_apply(&x->rounding, constants);
     if (facts_type_is_narrow(x->type) &&

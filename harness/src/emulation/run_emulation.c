@@ -96,6 +96,14 @@ static facts_judgement judge_amax(const facts_scene *x, facts_slot_id id, const 
     return facts_judge_amax(&rule, facts_load(FATTN_F32, a->storage[id], 0), pattern);
 }
 
+static bool is_coherent(const facts_scene *x, facts_slot_id id)
+{
+    return x->rounding.coherent & (id == FACTS_SLOT_DQ   ? FREF_GRADIENT_Q
+                                   : id == FACTS_SLOT_DK ? FREF_GRADIENT_K
+                                   : id == FACTS_SLOT_DV ? FREF_GRADIENT_V
+                                                         : 0U);
+}
+
 static facts_judgement judge(const facts_scene *x, facts_slot_id id, const facts_answers *a, const pair *p, facts_pattern pattern)
 {
     const facts_due_answer *out = &x->out[id];
@@ -108,6 +116,7 @@ static facts_judgement judge(const facts_scene *x, facts_slot_id id, const facts
                         .due = out->due,
                         .pattern = pattern,
                         .dense = x->dense,
+                        .coherent = is_coherent(x, id),
                         .calibrated = true,
                         .means = !x->has_means ? 0 : x->asked.batch * (x->backward ? x->asked.heads_q : x->asked.heads_v),
                         .shared = x->has_means ? facts_shared_cast(facts_dtype_of_type[x->out_type]) : 0.0,

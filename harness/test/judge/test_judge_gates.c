@@ -219,6 +219,24 @@ Test(judge_gates, tg_wants_many_rows_with_many_keys_and_an_allowance)
     free(x);
 }
 
+/* An H200's dQ of f16 under a sink that takes nearly all of P: every dS below 2^-25 is cast to 0, so that whole rows are. */
+Test(judge_gates, tg_and_ts_leave_out_what_f16_rounds_to_zero)
+{
+    scene *x = scene_of();
+    uint16_t *zeros = calloc(N, sizeof *zeros);
+    set_tensor(&x->tensor, FATTN_F16, BHSD, B, H, S, D, 0);
+    for (int large = 0; large < 2; large++) {
+        for (int64_t i = 0; i < N; i++) {
+            x->want[i] = (large ? 0.03 : 3e-8) * (i % 2 ? 1 : -1);
+            x->sigma[i] = 0.5 * fabs(x->want[i]);
+        }
+        const facts_judgement j = facts_judge_tensor(&x->tensor, zeros, &x->rule);
+        cr_expect_eq(j.gates[FACTS_GATE_TG] > 1, large, "%g", j.gates[FACTS_GATE_TG]);
+    }
+    free(zeros);
+    free(x);
+}
+
 Test(judge_gates, discrete_fills_are_judged_element_by_element)
 {
     scene *x = scene_of();

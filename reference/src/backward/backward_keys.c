@@ -145,8 +145,8 @@ static flushes weigh_row(const fref__backward *x, scratch *t, int64_t r, const f
         double size = fabs(slope * dx), slope_p = fabs(slope) * one;
         bool underflows = one < FREF__P_FLUSHED;
         p[c] = pk;
-        ds[c] = slope * dx;
-        t->k.magnitude[at] = size;
+        ds[c] = fref__clamped(slope * dx, x->most_ds);
+        t->k.magnitude[at] = fabs(ds[c]);
         t->k.variance[at] = variance_ds * size * size + (kept * f->ep * kept * f->ep + variance_delta) * slope_p * slope_p +
                             e_slope * dx * e_slope * dx + variance_floor_k;
         t->k.bound[at] = (u_ds + f->ew) * size + slope_p * (kept * f->ez + worst_delta) + worst_slope * fabs(dx) + floor +

@@ -191,9 +191,10 @@ static bool weigh_row(const fref__backward *x, const scratch *t, int64_t row, co
         bool underflows = one < FREF__P_FLUSHED;
         p[j] = slope * one;
         ds[j] = slope * dx;
-        t->ds_abs[at] = size;
         if (x->out->amax_dp)
             take_amax_dp(x, f, slope_p, kept, e_slope * dx, worst_slope * dx, ds[j]);
+        ds[j] = fref__clamped(ds[j], x->most_ds);
+        t->ds_abs[at] = fabs(ds[j]);
         fref__add_weight(&t->keys[row], size * norm_k[j] * (size * norm_k[j]));
         t->w1[at] = (u + f->ew) * size + slope_p * kept * f->ez + worst_slope * fabs(dx) + floor + (underflows ? size : 0.0);
         t->w2[at] = variance_ds * size * size + variance_p * (kept * slope_p * (kept * slope_p)) + e_slope * dx * e_slope * dx +

@@ -4,6 +4,7 @@
 #include "backward/ref_backward.h"
 
 #include <errno.h>
+#include <math.h>
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,11 +50,18 @@ static bool start_bias(fref__backward *x)
 }
 
 /* All that follows from the question; nothing is allocated. */
+/* Nothing is added to a score, dropped or clipped: what lanes.h knows. */
+static bool is_plain(const fref_problem *p, const fref_rounding *r)
+{
+    return !fref__is_scored(p) && !p->keep && fref__precision_of(r->ds).max == (double)INFINITY;
+}
+
 static fref__backward backward_of(const fref__shape *shape, const fref__inputs *inputs, const fref_rounding *r,
                                   const fref_backward_out *out)
 {
     const fref_problem *p = shape->problem;
     const fref_scales *scales = &p->scales;
+    const fref__precision of_ds = fref__precision_scaled(r->ds, scales->scale_dp);
     return (fref__backward){
         .shape = shape,
         .rounding = r,
@@ -61,10 +69,11 @@ static fref__backward backward_of(const fref__shape *shape, const fref__inputs *
         .out = out,
         .in = fref__precision_of(r->in),
         .of_p = fref__precision_scaled(r->in, scales->scale_s),
-        .of_ds = fref__precision_scaled(r->ds, scales->scale_dp),
+        .of_ds = of_ds,
         .to_q = fref__precision_scaled(r->out, scales->scale_dq),
         .to_k = fref__precision_scaled(r->out, scales->scale_dk),
         .to_v = fref__precision_scaled(r->out, scales->scale_dv),
+        .most_ds = p->scale != 0.0 ? of_ds.max / fabs(p->scale) : INFINITY,
         .gamma_p = fref__or_1(scales->scale_s) * fref__or_1(scales->descale_s),
         .gamma_ds = fref__or_1(scales->scale_dp) * fref__or_1(scales->descale_dp),
         .z_dp = fref__z_of(p->batch * p->heads_q * shape->rows.count * p->keys),
@@ -76,7 +85,7 @@ static fref__backward backward_of(const fref__shape *shape, const fref__inputs *
         .measured = out->dq_sigma || out->dq_bound || out->dq_nu || out->amax_dq || out->amax_dp || wants_judged_keys(out) ||
                     wants_bias(out),
         .scored = fref__is_scored(p),
-        .plain = !fref__is_scored(p) && !p->keep,
+        .plain = is_plain(p, r),
     };
 }
 
@@ -92,7 +101,7 @@ static int run(const fref__shape *shape, fref__inputs *inputs, const fref_roundi
 {
     fref__slab slab;
     inputs->freedom = wants_freedom(out);
-    inputs->entries = wants_rows(out) && wants_keys(out) && !fref__is_scored(shape->problem) && !shape->problem->keep;
+    inputs->entries = wants_rows(out) && wants_keys(out) && is_plain(shape->problem, rounding);
     if (fref__slab_create(&slab, shape, inputs) != 0)
         return ENOMEM;
     size_t rows = (size_t)(slab.capacity * shape->span * shape->rows.count);

@@ -33,13 +33,14 @@ typedef struct fref__backward {
     fref__precision to_q, to_k, to_v; /* of dQ, dK, dV */
     double gamma_p, gamma_ds;         /* scale times descale: in dV; in dQ and dK */
     fref__amax *amax;                 /* [thread, FREF__AMAX_COUNT] */
+    double most_ds;                   /* of dS: what its cast leaves, over attn_scale */
     double z_dp, z_dq, z_dk, z_dv;    /* amax.h */
     fref__row_facts *facts;           /* [unit, span, rows] of the slab */
     bool judged;                      /* a sigma or bound of dK or dV is wanted, or degrees of freedom */
     bool measured;                    /* a sigma, bound, nu or amax of anything is wanted: the facts of rows */
     bool freedom;                     /* degrees of freedom or effective numbers are wanted */
     bool scored;                      /* a modification, a bias or alibi */
-    bool plain;                       /* not scored, and nothing is dropped: lanes.h */
+    bool plain;                       /* not scored, and nothing is dropped or clipped: lanes.h */
     double *bias_sums[4];             /* dBias so far: value, magnitude, variance, bound; [dbias_dim]; NULL: not wanted */
 } fref__backward;
 

@@ -61,6 +61,7 @@ void fref__run_start(fref__run *run, fref_gpu *gpu, const fref_problem *problem,
     c->of_ds = limits_of(rounding->ds, scales->scale_dp);
     const double scale = fabs(problem->scale);
     c->floor_ds = c->of_ds.eta / (scale > 0.0 && scale < 1.0 ? scale : 1.0);
+    c->most_ds = scale > 0.0 ? c->of_ds.max / scale : (double)INFINITY;
     c->to_o = limits_of(rounding->out, scales->scale_o);
     c->to_q = limits_of(rounding->out, scales->scale_dq);
     c->to_k = limits_of(rounding->out, scales->scale_dk);

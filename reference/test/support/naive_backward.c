@@ -48,6 +48,7 @@ entry naive__entry_of(const row *x, const back *y, int64_t j)
     e.size_x = e.p * (fabsl(dp) + fabsl(y->delta));
     e.gp = fabsl(m->slope) * e.p;
     e.ds = m->slope * e.dx;
+    e.cast_ds = sc > 0 ? saturated(x->r->ds, sc * e.ds, or_one(d->problem.scales.scale_dp)) / sc : e.ds;
     e.size = fabsl(m->slope) * e.size_x;
     e.off = e.dx * (fabsl(m->curvature) * y->es_raw + E32_LONG * m->slope_extra);
     e.worst_off = fabsl(e.dx) * (fabsl(m->curvature) * y->ew_raw + 2 * E32_LONG * m->slope_extra);
@@ -70,13 +71,13 @@ static void dq_element(const row *x, const back *y, const entry *e, naive_answer
         if (isnan(x->s[j]))
             continue;
         real k = (real)element(&x->d->k, x->b, x->hk, j, c);
-        value += e[j].ds * k;
+        value += e[j].cast_ds * k;
         size += e[j].size * fabsl(k);
         variance += e[j].er2 * k * k;
         bound += e[j].ebig * fabsl(k);
         mean += x->details[j].slope * e[j].p * k;
         lost += e[j].lost_ds * k;
-        magnitude += fabsl(e[j].ds) * fabsl(k);
+        magnitude += fabsl(e[j].cast_ds) * fabsl(k);
     }
     real root = sqrtl(at_least_one((real)x->n / 16)), aq = E32_LONG * root * sc * magnitude,
          cast = cast_of(x->r->out, saturated(x->r->out, sc * value, to), to);

@@ -28,7 +28,7 @@ static void key_element(const head_entries *e, naive_answers *out, int64_t j, in
         const back *z = &e->backs[i];
         const bool kept = e->rows[i].details[j].kept > 0;
         real eo = z->eo * sqrtl(3 * (real)p->dim_v);
-        real m = (real)element(of_k ? &d->q : &d->d_o, x->b, x->h, i, c), weight = of_k ? y->ds : y->pk;
+        real m = (real)element(of_k ? &d->q : &d->d_o, x->b, x->h, i, c), weight = of_k ? y->cast_ds : y->pk;
         a.value += weight * m;
         a.size += (of_k ? y->size : y->pk) * fabsl(m);
         a.magnitude += fabsl(weight * m);

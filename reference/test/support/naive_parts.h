@@ -97,7 +97,7 @@ typedef struct entry {
     real p, pk, dx, size_x, gp; /* pk: P'; gp: |slope| p */
     real ep, ez;                /* of dP */
     real off, worst_off;        /* what the slope is off by, times dX */
-    real ds, size, er2, ebig, lost_ds, lost_p;
+    real ds, cast_ds, size, er2, ebig, lost_ds, lost_p;
 } entry;
 
 /* All rows of one query head, [row][key]. */

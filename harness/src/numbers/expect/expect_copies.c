@@ -1,5 +1,6 @@
 #include "expect_copies.h"
 
+#include <fref/fref.h>
 #include <math.h>
 
 #include "expectation.h"
@@ -42,12 +43,21 @@ double facts_shared_cast(int32_t dtype)
     return (fine ? 0x1p-4 : coarse ? 0x1p-3 : 0.0) / sqrt(3.0);
 }
 
+/* One key takes all of P in every row, each of which rounds the same 1; what is summed then needs a mean to show it. */
+static bool one_key_has_all(const facts_problem *p)
+{
+    for (int64_t b = 0; p->fill == FACTS_FILL_OFFSET_V && b < p->ask.batch; b++)
+        if (facts_live_kv(p, b) == 1)
+            return true;
+    return false;
+}
+
 bool facts_expect_dense(const facts_problem *p)
 {
     for (int axis = 0; axis < CHANNELS; axis++)
         if (repeats(p, FACTS_TENSOR_Q, axis) || (p->ask.pass == FATTN_BACKWARD && repeats(p, FACTS_TENSOR_DO, axis)))
             return false;
-    return !is_discrete(p) && !repeats(p, FACTS_TENSOR_K, ROWS) && !repeats(p, FACTS_TENSOR_V, ROWS);
+    return !is_discrete(p) && !repeats(p, FACTS_TENSOR_K, ROWS) && !repeats(p, FACTS_TENSOR_V, ROWS) && !one_key_has_all(p);
 }
 
 /* ---- sums of copies
@@ -62,15 +72,6 @@ static bool rows_agree(const facts_problem *p)
 static bool keys_agree(const facts_problem *p)
 {
     return repeats(p, FACTS_TENSOR_K, ROWS) + repeats(p, FACTS_TENSOR_V, ROWS) + is_discrete(p) >= 2;
-}
-
-/* One key takes all of P in every row, each of which rounds the same 1; what is summed then needs a mean to show it. */
-static bool one_key_has_all(const facts_problem *p)
-{
-    for (int64_t b = 0; p->fill == FACTS_FILL_OFFSET_V && b < p->ask.batch; b++)
-        if (facts_live_kv(p, b) == 1)
-            return true;
-    return false;
 }
 
 /* Batch entries, or heads: everything has to be the same there. Grouped heads share keys and values. */
@@ -116,6 +117,13 @@ bool facts_expect_coherent(const facts_problem *p, facts_tensor_id id)
     default:
         return false;
     }
+}
+
+unsigned facts_expect_coherent_gradients(const facts_problem *p)
+{
+    return (facts_expect_coherent(p, FACTS_TENSOR_DQ) ? FREF_GRADIENT_Q : 0U) |
+           (facts_expect_coherent(p, FACTS_TENSOR_DK) ? FREF_GRADIENT_K : 0U) |
+           (facts_expect_coherent(p, FACTS_TENSOR_DV) ? FREF_GRADIENT_V : 0U);
 }
 
 void facts_expect_means(facts_expectation *e, const facts_problem *p)

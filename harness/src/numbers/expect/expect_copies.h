@@ -10,6 +10,8 @@ bool facts_expect_dense(const facts_problem *problem);
 
 /* Terms of this answer's sums may be copies of each other, so that their roundings add up with one sign: T1 is its bound alone. */
 bool facts_expect_coherent(const facts_problem *problem, facts_tensor_id id);
+/* The gradients of which that is so, for fref_rounding.coherent. */
+unsigned facts_expect_coherent_gradients(const facts_problem *problem);
 
 /* rms of the last cast to that type as a part of the answer, where all rows share it; 0: rows of answers with a mean differ by more
  * than a step of the type. */

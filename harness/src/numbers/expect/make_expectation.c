@@ -352,9 +352,7 @@ static int run_backward(const facts_problem *p, const facts_storages *in, const 
     facts_whole all;
     fref_rounding rounding = rounding_of(p, p->ask.grad_dtype, in->constants);
     rounding.own_o = true;
-    rounding.coherent = (facts_expect_coherent(p, FACTS_TENSOR_DQ) ? FREF_GRADIENT_Q : 0U) |
-                        (facts_expect_coherent(p, FACTS_TENSOR_DK) ? FREF_GRADIENT_K : 0U) |
-                        (facts_expect_coherent(p, FACTS_TENSOR_DV) ? FREF_GRADIENT_V : 0U);
+    rounding.coherent = facts_expect_coherent_gradients(p);
     if (facts_is_fp8(p->ask.dtype)) /* dS is cast to dO's type, as cudnn-frontend's graph says */
         facts_oracle_type(&rounding.ds, p->ask.do_dtype);
     if (p->ask.dbias)

@@ -14,6 +14,9 @@ const char *const facts_gate_words[FACTS_GATE_COUNT] = { FACTS_GATE_LIST(AS_WORD
 
 #define EARLY_ROWS 64     /* of a lie that are told before all */
 #define UNCALIBRATED 1.05 /* T1's factor until an engine's constants are calibrated */
+/* Terms that are subnormal in f16 are below 2^-14, and those below 2^-25 become 0, all of them: no random rounding. Their sum may
+ * be larger than a term. */
+#define LEAST_OF_F16 0x1p-10
 
 /* Elements that owe a value: the N of T1. */
 static int64_t due_elements(const facts_tensor *t, const facts_due *due)
@@ -38,6 +41,7 @@ facts_bar facts_judge_bar(const facts_tensor *tensor, const facts_rule *rule)
                       .unit = rule->unit != 0 ? rule->unit : 1.0,
                       .dtype = tensor->dtype,
                       .has_sigma = rule->expected.sigma != NULL };
+    bar.least = tensor->dtype == FATTN_F16 ? LEAST_OF_F16 * bar.unit : 0.0;
     bar.overflow = facts_dtype_bytes(tensor->dtype) == 1 ? INFINITY : facts_dtype_max(tensor->dtype) * bar.unit;
     for (int64_t i = 0; i < FACTS_PATTERN_PERIOD; i++)
         bar.poison[i] = facts_pattern_code(tensor->dtype, rule->pattern, i);

@@ -65,6 +65,7 @@ typedef struct facts_bar {
     double factor;                         /* of T1's threshold, until the engine's constants are calibrated */
     double unit;                           /* the value of a code is its number times this: 1/scale of an 8 bit type, else 1 */
     double overflow;                       /* what reaches this may be Inf; INFINITY in the 8 bit types, which saturate */
+    double least;                          /* TG, TS: below this an answer's terms may all be rounded to 0: f16's subnormals */
     uint32_t poison[FACTS_PATTERN_PERIOD]; /* codes that lay in memory, by place modulo the period */
     int32_t dtype;
     int32_t has_sigma; /* 0: the bound alone (TL) */
@@ -195,11 +196,13 @@ FACTS_BOTH void facts_judged_row_weigh(facts_judged_row *row, const facts_bar *b
         return;
     double precision = 1 / (at->sigma + FACTS_SIGMA_FLOOR), off = (got - at->want) * precision, size = at->want * precision;
     row->squares += off * off;
+    row->weighed++;
+    if (fabs(at->want) < bar->least)
+        return;
     row->gain += off * size;
     row->power += size * size;
     row->shift += off;
     row->level += size;
-    row->weighed++;
 }
 
 /* A padded row: 0 or untouched; what it holds is counted. */
