@@ -93,7 +93,7 @@ static int run_clean(const facts_options *o, uint64_t seed, size_t alarms[2])
     facts_error error;
     facts_clean clean;
     size_t n = o->clean < 0 ? DEFAULT_CLEAN : (size_t)o->clean;
-    int status = report(facts_clean_run(&clean, seed, 0, n, &error), &error);
+    int status = report(facts_clean_run(&clean, seed, (uint64_t)o->first, n, &error), &error);
     if (status != FACTS_EXIT_OK)
         return status;
     if (!o->json)

@@ -84,7 +84,8 @@ static bool fill_input(facts_scene *x, facts_tensor_id id)
  * are those that the fills were made for. */
 static void choose_scales(facts_scene *x)
 {
-    double most = x->type == FREF_E4M3 ? 233.0 : 29123.0; /* half of what the type holds: kept entries are larger by 1/(1-p) */
+    /* Half of what the type holds: kept entries are larger by 1/(1-p). A number of the type, or the largest P of every row is off. */
+    const double most = x->type == FREF_E4M3 ? 224.0 : 28672.0;
     x->asked.scales = (fref_scales){ .scale_s = most,
                                      .descale_s = 1.09 / most,
                                      .scale_dp = 7.0,
@@ -202,7 +203,7 @@ int facts_scene_create_by(facts_scene *x, const facts_scene_plan *plan, const fa
     x->gain = facts_gain_of(
         dtype, !x->backward,
         facts_run_lost(&x->rounding, x->problem.ask.seq_kv > x->problem.ask.seq_q ? x->problem.ask.seq_kv : x->problem.ask.seq_q) +
-            (drops ? facts_expect_keep_off(dtype, x->asked.keep_scale) : 0.0));
+            (x->backward ? 0.0 : facts_expect_largest_off(dtype, (drops ? x->asked.keep_scale : 1.0) * (x->asked.scales.scale_s != 0.0 ? x->asked.scales.scale_s : 1.0))));
     x->rounding.bias = x->in[FACTS_TENSOR_BIAS].type;
     ok = ok && (!(plan->features & FACTS_WITH_RAGGED) || facts_scene_make_ragged(x)) &&
          (!(plan->features & FACTS_WITH_PAGES) || facts_scene_make_pages(x)) &&

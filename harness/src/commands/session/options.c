@@ -59,6 +59,7 @@ typedef enum kind { FLAG, TEXT, COUNT, NUMBER, SECONDS, MINUTES, RATIO, SHARD, O
     X("quick", 0, FLAG, quick, NULL, ON(SELF), "the smallest size alone")                                                          \
     X("clean", 0, NUMBER, clean, "N", ON(SELF),                                                                                    \
       "only evaluations of a right kernel, N of them (without it: the liars, then 2000)")                                          \
+    X("first", 0, NUMBER, first, "I", ON(SELF), "of --clean: begin with this one (--clean 1 --first I repeats a false alarm)")      \
     X("seed", 0, NUMBER, seed, "N", ON(SELF) | ON(FUZZ), "of the data and of what is drawn (default 1)")                           \
     X("markdown", 0, FLAG, markdown, NULL, ON(SELF) | COMPARES | ON(AUDIT),                                                        \
       "the answer as Markdown: for a pull request, an issue, the documentation")                                                   \

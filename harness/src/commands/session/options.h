@@ -25,6 +25,7 @@ typedef struct facts_options {
     double timeout_s;
     const char *liar, *dtype;
     int clean, seed; /* -1: not said */
+    int first;
     bool quick, markdown;
     const char *weights, *from; /* the first of: */
     const char **records;       /* of --from, owned array of argv's strings */

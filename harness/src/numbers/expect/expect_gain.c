@@ -24,11 +24,6 @@ static int64_t longest_sum(const fattn_problem *ask)
     return rows > ask->seq_kv ? rows : ask->seq_kv;
 }
 
-double facts_expect_keep_off(int32_t dtype, double keep_scale)
-{
-    return fabs(facts_decode(dtype, facts_encode(dtype, keep_scale)) - keep_scale) / keep_scale / sqrt(FACTS_GAIN_KEYS);
-}
-
 /* 3 h^2/12, h the widest step of P beside 1: P is not uniform within a step, and the slope of its density's logarithm is 3 at most.
  */
 static double rounding_allowance(int32_t dtype)
@@ -45,6 +40,12 @@ static double rounding_allowance(int32_t dtype)
     }
 }
 
+double facts_expect_largest_off(int32_t dtype, double factor)
+{
+    const double off = fabs(facts_decode(dtype, facts_encode(dtype, factor)) - factor) / factor / sqrt(FACTS_GAIN_KEYS);
+    return rounding_allowance(dtype) > 0.0 ? 2.0 * off : off;
+}
+
 facts_gain facts_gain_of(int32_t dtype, bool forward, double drift)
 {
     const bool wide = dtype == FATTN_BF16 || dtype == FATTN_F16;
@@ -57,8 +58,9 @@ void facts_expect_gain(facts_expectation *e, const facts_problem *p, const fref_
     const fattn_problem *ask = &p->ask;
     const bool forward = ask->pass == FATTN_FORWARD;
     double drift = facts_truncated(longest_sum(ask)) + facts_run_lost(rounding, longest_sum(ask));
-    if (forward && (ask->dropout > 0.0 || ask->dropout_mask))
-        drift += facts_expect_keep_off(ask->dtype, facts_keep_scale_of(p));
+    const bool drops = ask->dropout > 0.0 || ask->dropout_mask;
+    if (forward)
+        drift += facts_expect_largest_off(ask->dtype, (drops ? facts_keep_scale_of(p) : 1.0) * facts_array_scalar(p, FACTS_ARRAY_SCALE_S));
     const facts_gain gain = facts_gain_of(ask->dtype, forward, drift);
     e->gain = gain.all;
     e->by_row = gain.by_row;

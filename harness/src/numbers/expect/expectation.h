@@ -93,9 +93,10 @@ double facts_truncated(int64_t terms);
 /* The same of accumulators of few bits that add at most rounding->acc_run terms before the sum moves to fp32. */
 double facts_run_lost(const fref_rounding *rounding, int64_t terms);
 
-/* Before its cast P is multiplied with 1/(1-p), so the largest of every row, 1 until then, is off by the same part; of a row that
- * TG looks at it is no more than 1/sqrt(FACTS_GAIN_KEYS). What that makes of O, at most. */
-double facts_expect_keep_off(int32_t dtype, double keep_scale);
+/* Before its cast P is multiplied with `factor`: 1/(1-p) of dropout times scale_s. So the largest of every row, 1 until then, is off by
+ * the same part; of a row that TG looks at it is no more than 1/sqrt(FACTS_GAIN_KEYS), and twice that where 8 bit types have parts of
+ * the keys, each with a largest. What that makes of O, at most. */
+double facts_expect_largest_off(int32_t dtype, double factor);
 /* TG's and TS's allowances: g0, and what of it may differ from row to row. Both are 0 in a type that has neither gate. */
 typedef struct facts_gain {
     double all, by_row;
