@@ -332,7 +332,7 @@ typedef struct fattn_tensors {
  *          must not outlive the plan. The cpu backend computes before it returns and ignores `stream`.
  * Threads  one plan may be launched from many threads at once, each with its own workspace.
  * Returns  FATTN_OK; FATTN_BAD_PROBLEM (a pointer is NULL or misaligned, or the plan's GPU reaches nothing by that address; an output shares
- *          memory; the workspace is too small: nothing was launched or written); FATTN_DEVICE_FAULT. With guards_off only NULL and the
+ *          memory; the workspace is too small: nothing was launched or written); FATTN_DEVICE_FAULT; FATTN_NO_MEMORY (on the GPU). With guards_off only NULL and the
  *          workspace are checked. The plan remembers a set of addresses that passed: do not call with memory that was given back.
  * Source   cuDNN backend API, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR. */
 fattn_status fattn_forward(const fattn_plan *plan, const fattn_tensors *tensors, struct CUstream_st *stream);

@@ -97,9 +97,11 @@ static const char *fake_text(int status)
     return "A_STATUS";
 }
 
+static const char *last_words = "its words";
+
 static void fake_last(char *out, size_t capacity)
 {
-    snprintf(out, capacity, "its words");
+    snprintf(out, capacity, "%s", last_words);
 }
 
 static int fake_get(struct CUctx_st **out)
@@ -265,6 +267,17 @@ Test(launch, a_pack_that_could_not_be_made_is_a_fault_and_the_next_call_makes_it
     cr_expect_eq(fattn_forward(plan, &t, NULL), FATTN_OK);
     cr_expect(launched(plan, &t));
     cr_expect_eq(executed, 1);
+    close_plan(plan);
+}
+
+/* As 9.19.0 said it on an H200 beside 13 other workers. */
+Test(launch, a_gpu_without_memory_for_the_launch_is_no_fault, .init = open_fakes)
+{
+    fattn_plan *plan = open_plan(1);
+    const fattn_tensors t = tensors_at(0x100000000);
+    create_fails = 1;
+    last_words = "err 2 != CUDA_SUCCESS :: shimCuLaunchKernelEx(&config, func, kernelParams, nullptr)";
+    cr_expect_eq(fattn_forward(plan, &t, NULL), FATTN_NO_MEMORY, "%s", fattn_last_error());
     close_plan(plan);
 }
 
