@@ -4,9 +4,6 @@
 #include <string.h>
 #include <time.h>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include "builders.h"
 #include "core/error.h"
 #include "math/math_sum.h"
@@ -112,10 +109,11 @@ static fattn_status take(fattn__compiled **out, size_t *bytes, const fattn__cudn
     return FATTN_OK;
 }
 
-static fattn_status adopt(fattn_plan *plan, fattn__desc desc, const fattn__graph *g)
+static fattn_status adopt(fattn_plan *plan, fattn__desc desc, const fattn__question *q)
 {
     fattn__compiled *compiled;
-    TRY(take(&compiled, &plan->workspace_bytes, plan->context->api, desc, g));
+    TRY(take(&compiled, &plan->workspace_bytes, plan->context->api, desc, &q->graph));
+    compiled->graph = q->graph_id;
     plan->state = compiled;
     plan->host_bytes += sizeof *compiled + text_bytes(plan->context->api, desc);
     return FATTN_OK;
@@ -132,7 +130,7 @@ static fattn_status compile(fattn_plan *plan, const fattn__question *q, int conf
         return st;
     }
     plan->config = *engine;
-    return adopt(plan, desc, &q->graph);
+    return adopt(plan, desc, q);
 }
 
 static fattn_status removed(const fattn_plan *plan, const fattn_engine *engine, const fattn_rule *rule)
@@ -315,25 +313,9 @@ fattn_status fattn__cudnn_write(const fattn_plan *plan, char **text, size_t *cou
     return FATTN_OK;
 }
 
-static uint64_t hash_bindings(const fattn__binding *bindings, int count, const fattn__graph_sum *sums, int sum_count)
+uint64_t fattn__cudnn_graph(const fattn_plan *plan)
 {
-    uint64_t words[FATTN__MAX_BINDINGS * 4 + 1];
-    size_t n = 0;
-    for (int i = 0; i < count; i++) {
-        words[n++] = (uint64_t)bindings[i].uid;
-        words[n++] = (uint64_t)bindings[i].slot;
-        words[n++] = bindings[i].value.bits;
-        words[n++] = bindings[i].offset;
-    }
-    if (sum_count > 0)
-        words[n++] = XXH3_64bits(sums, (size_t)sum_count * sizeof *sums);
-    return XXH3_64bits(words, n * sizeof *words);
-}
-
-uint64_t fattn__cudnn_bindings(const fattn_plan *plan)
-{
-    const fattn__compiled *compiled = plan->state;
-    return hash_bindings(compiled->bindings, compiled->binding_count, compiled->sums, compiled->sum_count);
+    return ((const fattn__compiled *)plan->state)->graph;
 }
 
 static fattn_status read_json(fattn_plan *plan, const fattn__question *q, const char *text, size_t count)
@@ -342,21 +324,21 @@ static fattn_status read_json(fattn_plan *plan, const fattn__question *q, const 
     fattn__desc desc = NULL;
     const int status = make_plan(&desc, plan->context, fattn__question_handle(q), NULL, text, count);
     if (status == DNN_STATUS_SUCCESS)
-        return adopt(plan, desc, &q->graph);
+        return adopt(plan, desc, q);
     char last[512] = "";
     api->cudnnGetLastErrorString(last, sizeof last);
     fattn__desc_destroy(api, desc);
     return fattn__fail(FATTN_BAD_PLAN, "cuDNN refuses the saved plan: %s %s", fattn__cudnn_status_name(api, status), last);
 }
 
-fattn_status fattn__cudnn_read(fattn_plan *plan, const char *text, size_t count, uint64_t bindings)
+fattn_status fattn__cudnn_read(fattn_plan *plan, const char *text, size_t count, uint64_t graph)
 {
     double start = now_ms();
     fattn__question q;
     if (plan->problem.rope && plan->problem.pass == FATTN_BACKWARD)
         return fattn__fail(FATTN_BAD_PLAN, "a backward with rope is never saved");
     fattn_status st = fattn__question_build(&q, plan->context, &plan->problem);
-    if (st == FATTN_OK && hash_bindings(q.graph.bindings, q.graph.binding_count, q.graph.sums, q.graph.sum_count) != bindings)
+    if (st == FATTN_OK && q.graph_id != graph)
         st = fattn__fail(FATTN_BAD_PLAN, "the saved plan was made by a library that builds this graph in another way");
     if (st == FATTN_OK && q.graph.sum_count > 0)
         st = fattn__math_open(plan->context);

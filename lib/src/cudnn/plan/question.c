@@ -100,6 +100,7 @@ static void init(fattn__question *q, const fattn_context *context)
 {
     q->context = NULL;
     q->slot = NULL;
+    q->graph_id = 0;
     fattn__offer_init(&q->offer, context->api);
     fattn__graph_init(&q->graph, context->api, context->info.sm);
 }
@@ -115,7 +116,9 @@ fattn_status fattn__question_build(fattn__question *q, fattn_context *context, c
         st = fattn__handles_take(context->handles, context->api, NULL, &q->slot);
     if (st != FATTN_OK)
         return st;
-    return fattn__build(&q->graph, problem);
+    st = fattn__build(&q->graph, problem);
+    q->graph_id = fattn__graph_id(&q->graph);
+    return st;
 }
 
 void fattn__question_close(fattn__question *q)
