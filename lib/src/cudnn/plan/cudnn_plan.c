@@ -6,6 +6,7 @@
 
 #include "builders.h"
 #include "core/error.h"
+#include "kept_refusals.h"
 #include "math/math_sum.h"
 #include "policy/policy_stack.h"
 #include "policy/rules.h"
@@ -29,12 +30,10 @@ static double now_ms(void)
 /* NVRTC older than this decides yes for sm_100 and sm_120 and cannot compile. */
 enum { OLDEST_GOOD_NVRTC = 12090 };
 
-/* A configuration that was offered does not compile. Whose fault? */
-static fattn_status build_failed(const fattn__cudnn *api, int status, const fattn_engine *engine)
+/* A configuration that was offered does not compile; `last` is cuDNN's sentence. Whose fault? */
+static fattn_status build_failed(const fattn__cudnn *api, int status, const char *last, const fattn_engine *engine)
 {
-    char last[512] = "";
     const char *name = fattn__cudnn_status_name(api, status);
-    api->cudnnGetLastErrorString(last, sizeof last);
     fattn_status st = fattn__reason_of(name) == FATTN_REASON_ENVIRONMENT ? FATTN_ENVIRONMENT : FATTN_BUILD_FAILED;
     const bool compiling = status == DNN_STATUS_INTERNAL_ERROR_COMPILATION_FAILED, inside = api->version >= FATTN__NVRTC_INSIDE;
     if (compiling && !inside && fattn__nvrtc_prove(&api->nvrtc) != FATTN_OK)
@@ -122,15 +121,32 @@ static fattn_status adopt(fattn_plan *plan, fattn__desc desc, const fattn__quest
 static fattn_status compile(fattn_plan *plan, const fattn__question *q, int config, const fattn_engine *engine)
 {
     const fattn__cudnn *api = plan->context->api;
+    const fattn__refusal_question question = { .graph = q->graph_id,
+                                               .engine = engine->index,
+                                               .knobs = engine->knobs,
+                                               .knob_count = engine->knob_count,
+                                               .overrides = q->graph.overrides,
+                                               .plan = true };
+    fattn__refusal_said said;
     fattn__desc desc = NULL;
-    const int status = make_plan(&desc, plan->context, fattn__question_handle(q), q->offer.configs[config], NULL, 0);
-    if (status != DNN_STATUS_SUCCESS) {
-        fattn_status st = build_failed(api, status, engine);
-        fattn__desc_destroy(api, desc);
+    char last[512] = "";
+    if (fattn__refusal_recall(&said, plan->context, &question)) {
+        fattn_status st = build_failed(api, said.status, said.log, engine);
+        fattn__refusal_free(&said);
         return st;
     }
-    plan->config = *engine;
-    return adopt(plan, desc, q);
+    const int status = make_plan(&desc, plan->context, fattn__question_handle(q), q->offer.configs[config], NULL, 0);
+    if (status == DNN_STATUS_SUCCESS) {
+        plan->config = *engine;
+        return adopt(plan, desc, q);
+    }
+    api->cudnnGetLastErrorString(last, sizeof last);
+    fattn_status st = build_failed(api, status, last, engine);
+    if (fattn__reason_of(fattn__cudnn_status_name(api, status)) == FATTN_REASON_UNSUPPORTED && fattn__refusal_lasts(status, NULL))
+        fattn__refusal_keep(plan->context, &question,
+                            &(fattn__refusal_said){ .step = FATTN__REFUSED_PLAN, .status = status, .text = "", .log = last });
+    fattn__desc_destroy(api, desc);
+    return st;
 }
 
 static fattn_status removed(const fattn_plan *plan, const fattn_engine *engine, const fattn_rule *rule)
