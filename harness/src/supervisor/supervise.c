@@ -12,7 +12,12 @@
 #define GUESS_START_MS 500.0
 #define GUESS_DECIDE_MS 2.0
 #define GUESS_RUN_MS 200.0
-#define GPU_WORKERS 8
+/* On one GPU: before its first worker has said how much memory is free, and from then on one for each so many bytes of it. A
+ * worker's context takes half of one GiB, what it keeps for the next case one. A case that finds no memory waits until it is alone.
+ */
+#define GPU_WORKERS_AT_FIRST 8
+#define GPU_BYTES_EACH 4e9
+#define MOST_GPU_WORKERS 64
 
 #define AS_SECONDS(symbol, word, seconds) [FACTS_TASK_##symbol] = seconds,
 static const double default_timeout_s[FACTS_TASK_COUNT] = { FACTS_TASK_LIST(AS_SECONDS) };
@@ -220,6 +225,14 @@ static bool same_gpu(const facts_target *a, const facts_target *b)
     return a->kind == FACTS_TARGET_GPU && b->kind == FACTS_TARGET_GPU && a->ordinal == b->ordinal;
 }
 
+void facts_gpu_has_free(facts_supervision *run, size_t target, int64_t bytes)
+{
+    const double workers = (double)bytes / GPU_BYTES_EACH;
+    for (size_t i = 0; i < run->order->target_count; i++)
+        if (same_gpu(run->targets[i].target, run->targets[target].target) && !run->targets[i].gpu_workers)
+            run->targets[i].gpu_workers = workers < 1 ? 1 : workers > MOST_GPU_WORKERS ? MOST_GPU_WORKERS : (int)workers;
+}
+
 int facts_on_gpu(const facts_supervision *run, size_t target)
 {
     int live = 0;
@@ -249,7 +262,8 @@ static bool has_gpu_alone(const facts_supervision *run, const facts_target_state
  * not the launch alone; with --jobs 1 it is. */
 static bool device_has_room(const facts_supervision *run, const facts_target_state *state)
 {
-    int live = facts_on_gpu(run, (size_t)(state - run->targets)), most = run->order->jobs > 0 ? run->order->jobs : GPU_WORKERS;
+    const int by_memory = state->gpu_workers ? state->gpu_workers : GPU_WORKERS_AT_FIRST;
+    const int live = facts_on_gpu(run, (size_t)(state - run->targets)), most = run->order->jobs > 0 ? run->order->jobs : by_memory;
     return live == 0 || (live < most && !state->no_room && state->todo > state->crowded && !has_gpu_alone(run, state));
 }
 
@@ -345,27 +359,10 @@ static int cores(void)
     return n ? (int)n : 1;
 }
 
-/* By default every core has a worker, but for what only GPUs run. */
-static int default_jobs(const facts_order *order)
-{
-    int devices = 0, most = cores();
-    for (size_t i = 0; i < order->target_count; i++) {
-        bool seen = false;
-        const facts_target *t = &order->targets[i];
-        if (t->kind != FACTS_TARGET_GPU || order->task != FACTS_TASK_RUN)
-            return most;
-        for (size_t j = 0; j < i; j++)
-            seen |= same_gpu(&order->targets[j], t);
-        devices += !seen;
-    }
-    int wanted = devices > 0 ? devices * GPU_WORKERS : 1;
-    return wanted < most ? wanted : most;
-}
-
 static bool prepare(facts_supervision *run)
 {
     const facts_order *order = run->order;
-    run->jobs = order->jobs > 0 ? order->jobs : default_jobs(order);
+    run->jobs = order->jobs > 0 ? order->jobs : cores(); /* a GPU takes as many of them as its memory allows */
     run->threads = cores() / run->jobs > 0 ? cores() / run->jobs : 1;
     run->timeout_s = order->timeout_s > 0 ? order->timeout_s : default_timeout_s[order->task];
     run->targets = calloc(order->target_count, sizeof *run->targets);

@@ -39,7 +39,7 @@ typedef enum kind { FLAG, TEXT, COUNT, NUMBER, SECONDS, MINUTES, RATIO, SHARD, O
     X("plan", 0, FLAG, plan, NULL, ON(DECIDE) | HUNTS | (VERSIONS & ~ON(EXPECT)), "also compile what was accepted")                \
     X("explain", 0, FLAG, explain, NULL, ON(DECIDE), "of what was refused, also the nearest that is accepted")                     \
     X("jobs", 'j', COUNT, jobs, "N", ASKS | HUNTS | ON(MATRIX) | MEASURES | VERSIONS,                                              \
-      "workers at once (default: cores, at most 8 on one GPU; 1 times a launch alone)")                                            \
+      "workers at once (default: one for each core, and on a GPU for each 4 GB of its free memory; 1 times a launch alone)")       \
     X("shard", 0, SHARD, shard, "I/N", BATCH | ON(LIST), "only this part of N, by the hash of the case's name")                    \
     X("resume", 0, FLAG, resume, NULL, BATCH | HUNTS | ON(GATE) | ON(BISECT),                                                      \
       "go on with the record of -o: only what has no row, or where we were late")                                                  \

@@ -11,8 +11,6 @@
 #include "session_parts.h"
 #include "case/suites/planned_cases.h"
 
-#define MOST_JOBS 8
-
 bool facts_suite_dir(char out[FACTS_PATH])
 {
     if (facts_home_path("cases", out))
@@ -36,7 +34,7 @@ int facts_gpus_here(void)
 int facts_session_jobs(const facts_options *o)
 {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    return o->jobs > 0 ? o->jobs : cores < 1 ? 1 : cores > MOST_JOBS ? MOST_JOBS : (int)cores;
+    return o->jobs > 0 ? o->jobs : cores < 1 ? 1 : (int)cores;
 }
 
 static bool in_shard(const facts_options *options, const char *name)
