@@ -25,7 +25,7 @@
  *          with its use.
  * Quiet    The library never prints, exits, reads the environment, or synchronises behind the caller's back.
  * Headers  This one includes problem.h (what is asked) and status.h (errors). The others are included by who needs them: cache.h (shared
- *          plans), graph.h (CUDA graphs), policy.h (which backends and engines may be used), score_mod.h (changes of the score),
+ *          plans, kept refusals), graph.h (CUDA graphs), policy.h (which backends and engines may be used), score_mod.h (changes of the score),
  *          device.h (buffers, streams and time for programs without a CUDA runtime).
  */
 #ifndef FATTN_H
