@@ -444,8 +444,10 @@ Test(supervisor, nothing_selected_is_exit_5_and_bad_input_exit_2)
     cr_expect_eq(facts("decide 'pass=fwd dd=64' --device cpu -o r"), 2);
     cr_expect_eq(facts("decide 'pass=fwd d=64' --device nowhere -o r"), 2);
     cr_expect_eq(facts("frobnicate"), 2);
-    cr_expect_eq(facts("compile"), 2);
+    cr_expect_eq(facts("bench"), 2);
     cr_expect(output_says("not in this version"));
+    cr_expect_eq(facts("compile 'pass=fwd d=64' --device cpu -o r"), 2);
+    cr_expect(output_says("--plan-dir DIR is missing"));
 }
 
 Test(supervisor, a_missing_worker_is_exit_3)
@@ -478,7 +480,8 @@ Test(supervisor, the_run_says_why_each_group_exists)
     cr_expect_str_eq(said, "{\"one\":\"the \\\"first\\\"\",\"two\":\"\"}");
 }
 
-/* ---- thresholds ------------------------------------------------------------------------------------------------------------------ */
+/* ---- thresholds
+ * ------------------------------------------------------------------------------------------------------------------ */
 
 typedef struct changes {
     char last[16];
@@ -508,7 +511,8 @@ Test(supervisor, a_worker_keeps_its_threshold_as_long_as_it_has_cases)
         char command[256], path[128];
         facts_read_counts counts;
         changes c = { .rows = 0 };
-        snprintf(command, sizeof command, "decide 'pass=fwd d=8..64:8 rescale=%s' --device cpu -j 1 --overwrite -o r", thresholds[i]);
+        snprintf(command, sizeof command, "decide 'pass=fwd d=8..64:8 rescale=%s' --device cpu -j 1 --overwrite -o r",
+                 thresholds[i]);
         cr_expect_eq(facts(command), 0);
         snprintf(path, sizeof path, "%s/r", folder);
         cr_assert(facts_record_read(path, see_threshold, &c, &counts));

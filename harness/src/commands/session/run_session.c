@@ -121,9 +121,23 @@ static bool find_worker(facts_session *s)
     return false;
 }
 
+static void count_plans(facts_plan_counts *counts, const facts_line *row)
+{
+    bool loaded = false, refusal = false;
+    facts_json_bool(facts_line_get(row, "plan_loaded"), &loaded);
+    facts_json_bool(facts_line_get(row, "refusal_loaded"), &refusal);
+    counts->loaded += loaded;
+    counts->compiled += !loaded && facts_line_get(row, "plan_ms").at != NULL;
+    counts->refusals += refusal;
+    const facts_span why = facts_line_get(row, "not_loaded");
+    if (why.at && counts->not_loaded++ == 0)
+        facts_json_string(why, counts->why, sizeof counts->why);
+}
+
 static void on_row(void *context, const facts_outcome *outcome)
 {
     facts_session *s = context;
+    count_plans(&s->plans, outcome->line);
     facts_tally_add(&s->tally, outcome->target, outcome->work, outcome->line, outcome->verdict, outcome->expected);
     s->progress.yes += outcome->verdict == FACTS_VERDICT_PASS;
     s->progress.no += outcome->verdict == FACTS_VERDICT_UNSUPPORTED;

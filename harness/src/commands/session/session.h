@@ -12,6 +12,13 @@
 #include "tally.h"
 #include "case/suites/planned_cases.h"
 
+/* What rows say of --plan-dir. */
+typedef struct facts_plan_counts {
+    size_t compiled, loaded, refusals; /* refusals: out of the folder; cuDNN was not asked */
+    size_t not_loaded;                 /* files that were no good; they were made again */
+    char why[300];                     /* of the first of these */
+} facts_plan_counts;
+
 typedef struct facts_session {
     const facts_options *options;
     facts_task task;
@@ -41,6 +48,7 @@ typedef struct facts_session {
     void (*show)(struct facts_session *session, int live);
     uint64_t seed; /* of what is drawn, for the record */
     void *context;
+    facts_plan_counts plans;
     char calibration[200]; /* of which versions the error constants of another stand in; "": none */
     bool keep_record;      /* false: doctor and repro write none unless asked */
 } facts_session;
