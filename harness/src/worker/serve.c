@@ -8,9 +8,10 @@
 #include "fattn/score_mod.h"
 #include "numbers/fill/mod.h"
 #include "reply.h"
+#include "worker/clock/spent.h"
 #include "worker/exec/exec.h"
-#include "worker/memory/further_plans.h"
 #include "worker/exec/trial.h"
+#include "worker/memory/further_plans.h"
 #include "worker/row/dump.h"
 #include "worker/row/pictures.h"
 #include "worker/row/row.h"
@@ -55,6 +56,8 @@ static void reply(const job *j, json_t *row, bool last, bool bye)
     if (why[0])
         json_object_set_new(row, "not_loaded", json_string(why));
     why[0] = '\0';
+    facts_row_spent(row, facts_spent_ms());
+    facts_spent_clear();
     facts_reply_row(j->request->id, row, last, bye);
 }
 
@@ -128,8 +131,10 @@ static bool is_refused_in_vain(const job *j)
     fattn_plan *plan = NULL;
     if (!target_said_so || j->request->what == FACTS_DO_DECIDE)
         return false;
+    const facts_spent before = facts_spend(FACTS_SPENT_DECIDE);
     bool made = fattn_plan_create(&plan, j->worker->context, &j->problem.ask, NULL) == FATTN_OK;
     fattn_plan_destroy(plan);
+    facts_spend(before);
     return made;
 }
 
@@ -139,9 +144,11 @@ static json_t *decide(job *j)
     if (j->request->explain)
         ask |= FATTN_ASK_B | FATTN_ASK_FALLBACK | FATTN_ASK_INSTANT;
     stage(j, "decide");
+    const facts_spent before = facts_spend(FACTS_SPENT_DECIDE);
     double since = now_us();
     fattn_status status = fattn_decide(&j->decision, j->worker->context, &j->problem.ask, ask);
     j->decide_us = now_us() - since;
+    facts_spend(before);
     j->refusal_loaded = j->worker->plans->refusal_loaded;
     if (!j->decision) {
         json_t *row = facts_row(j->request->text, facts_verdict_of(status));
@@ -253,7 +260,9 @@ static facts_verdict build_and_run(job *j, json_t *row, const fattn_plan_options
     } else if (plans->folder >= 0) {
         facts_further_plans(j->worker, &j->problem);
     }
+    const facts_spent before = facts_spend(FACTS_SPENT_RELEASE);
     fattn_plan_destroy(plan);
+    facts_spend(before);
     return verdict;
 }
 
@@ -377,6 +386,7 @@ static json_t *answer_configurations(job *j)
 void facts_serve(facts_worker *worker, const facts_request *request)
 {
     job j = { .worker = worker, .request = request, .config = -1, .depth = -1 };
+    facts_spent_start();
     facts_plans_begin(worker->plans, request->plan_dir);
     json_t *row = resolve(&j);
     row = row ? row : check_layouts(&j);
@@ -385,9 +395,11 @@ void facts_serve(facts_worker *worker, const facts_request *request)
     row = row ? row : answer_configurations(&j);
     if (row)
         reply(&j, row, true, false);
+    facts_spend(FACTS_SPENT_RELEASE);
     facts_truth_destroy(&j.truth);
     fattn_decision_destroy(j.decision);
     facts_policy_end(j.depth);
     fattn_score_mod_destroy(j.mod);
     facts_plans_end(worker->plans);
+    facts_spend(FACTS_SPENT_OTHER);
 }

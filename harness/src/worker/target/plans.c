@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "own_folder.h"
+#include "worker/clock/spent.h"
 
 #define PLAN_MAX ((size_t)64 << 20)
 #define REFUSAL_MAX ((size_t)1 << 20)
@@ -29,7 +30,8 @@ static void refuse(facts_plans *plans, const char *name, const char *why)
         snprintf(plans->not_loaded, sizeof plans->not_loaded, "%s: %.200s", name, why);
 }
 
-/* ---- refusals ----------------------------------------------------------------------------------------------------------------- */
+/* ---- refusals -----------------------------------------------------------------------------------------------------------------
+ */
 
 static bool find(void *user, const char *key, char **bytes, size_t *count)
 {
@@ -93,7 +95,8 @@ static void keep(void *user, const char *key, const char *bytes, size_t count)
     }
 }
 
-/* ---- plans -------------------------------------------------------------------------------------------------------------------- */
+/* ---- plans --------------------------------------------------------------------------------------------------------------------
+ */
 
 /* A plan that cannot be kept is no reason to fail. */
 static void save(const fattn_plan *plan, int folder, const char *name)
@@ -106,7 +109,8 @@ static void save(const fattn_plan *plan, int folder, const char *name)
 }
 
 /* FATTN_BAD_PLAN: there is none, or none that can be taken. */
-static fattn_status load(fattn_plan **out, facts_plans *plans, const char *name, fattn_context *context, const fattn_problem *problem)
+static fattn_status load(fattn_plan **out, facts_plans *plans, const char *name, fattn_context *context,
+                         const fattn_problem *problem)
 {
     size_t count = 0;
     char *bytes = facts_folder_read(plans->folder, name, PLAN_MAX, &count);
@@ -138,14 +142,17 @@ static fattn_status get(fattn_plan **out, facts_plans *plans, fattn_context *con
 fattn_status facts_plan_get(fattn_plan **out, facts_plans *plans, fattn_context *context, const fattn_problem *problem,
                             const fattn_plan_options *options, bool *loaded)
 {
+    const facts_spent before = facts_spend(FACTS_SPENT_PLAN);
     bool unasked;
     loaded = loaded ? loaded : &unasked;
     *loaded = false;
     const fattn_status status = get(out, plans, context, problem, options, loaded);
+    facts_spend(before);
     return status;
 }
 
-/* ---- the folder --------------------------------------------------------------------------------------------------------------- */
+/* ---- the folder ---------------------------------------------------------------------------------------------------------------
+ */
 
 fattn_status facts_plans_open(facts_plans **out, fattn_context *context)
 {
