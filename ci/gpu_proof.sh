@@ -5,7 +5,7 @@
 #   FACTS        the front door or a bundle's facts
 #   BUILDS       as for --cudnn: 9.14.0,9.19.0,/folder/with/libcudnn.so.9
 #   DESCRIPTION  a name of lib/devices/ that describes GPU 0: h100-sxm
-#   PLAN_DIR     plans made elsewhere by: facts decide plans --plan --plan-dir PLAN_DIR --device DESCRIPTION --cudnn BUILDS --with engine=all
+#   PLAN_DIR     plans made elsewhere by: facts compile plans --plan-dir PLAN_DIR --device DESCRIPTION --cudnn BUILDS --with engine=all
 # Exit: the worst of its steps.
 set -uo pipefail
 facts=$1 builds=$2 description=$3 out=$4 plans=${5:-}

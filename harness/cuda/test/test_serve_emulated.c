@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -60,6 +61,7 @@ static served serve(int first, int then, bool ran)
     fattn_context *context;
     facts_gpu *gpu = open_emulated(&context);
     facts_worker worker = { .context = context, .device = FACTS_DEVICE_CPU, .gpu = gpu, .ran = ran };
+    cr_assert_eq(facts_plans_open(&worker.plans, context), FATTN_OK);
     FILE *file = tmpfile();
     const int before = dup(STDOUT_FILENO);
     cr_assert(file && before >= 0 && dup2(fileno(file), STDOUT_FILENO) >= 0 && facts_reply_open());
@@ -72,6 +74,7 @@ static served serve(int first, int then, bool ran)
     out.lost = worker.lost;
     fclose(file);
     close_emulated(gpu, context);
+    free(worker.plans);
     return out;
 }
 

@@ -1,4 +1,4 @@
-/* facts decide and facts run: the same road, to the answer or on to the numbers. */
+/* facts decide, facts compile and facts run: the same road, to the answer, to the plan or on to the numbers. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +37,14 @@ static void show_nearest(facts_session *session, const facts_outcome *outcome)
     facts_explain_nearest(outcome->text, outcome->length, stdout);
 }
 
+static void print_plans(const facts_plan_counts *plans, FILE *out)
+{
+    fprintf(out, "\nplans: %zu compiled, %zu loaded; refusals loaded: %zu\n", plans->compiled, plans->loaded, plans->refusals);
+    if (plans->not_loaded)
+        fprintf(stderr, "facts: --plan-dir: %zu file%s could not be used and %s made again; the first: %s\n", plans->not_loaded,
+                plans->not_loaded == 1 ? "" : "s", plans->not_loaded == 1 ? "was" : "were", plans->why);
+}
+
 static int batch(const facts_invocation *call, facts_task task, const char *devices)
 {
     const facts_options *o = call->options;
@@ -59,6 +67,8 @@ static int batch(const facts_invocation *call, facts_task task, const char *devi
             facts_print_changes(&s.tally, s.record, out);
             facts_print_findings(&s.tally, FINDINGS_SHOWN, out);
         }
+        if (o->plan_dir)
+            print_plans(&s.plans, out);
         fprintf(out, "\nrecord: %s\n", s.record);
         status = facts_session_exit(&s);
     }
@@ -70,6 +80,14 @@ int facts_command_decide(const facts_invocation *call)
 {
     const char *devices = call->options->device ? call->options->device : "h100-sxm";
     return batch(call, call->options->plan ? FACTS_TASK_PLAN : FACTS_TASK_DECIDE, devices);
+}
+
+int facts_command_compile(const facts_invocation *call)
+{
+    const char *devices = call->options->device ? call->options->device : "h100-sxm";
+    if (!call->options->plan_dir)
+        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts compile: --plan-dir DIR is missing: where the plans are kept");
+    return batch(call, FACTS_TASK_PLAN, devices);
 }
 
 int facts_command_run(const facts_invocation *call)

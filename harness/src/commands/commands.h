@@ -8,6 +8,7 @@
 
 int facts_command_list(const facts_invocation *call);
 int facts_command_decide(const facts_invocation *call);
+int facts_command_compile(const facts_invocation *call);
 int facts_command_run(const facts_invocation *call);
 int facts_command_repro(const facts_invocation *call);
 int facts_command_doctor(const facts_invocation *call);

@@ -15,6 +15,8 @@ static int dispatch(facts_command command, const facts_invocation *call)
         return facts_command_list(call);
     case FACTS_COMMAND_DECIDE:
         return facts_command_decide(call);
+    case FACTS_COMMAND_COMPILE:
+        return facts_command_compile(call);
     case FACTS_COMMAND_RUN:
         return facts_command_run(call);
     case FACTS_COMMAND_REPRO:

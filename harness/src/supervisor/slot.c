@@ -50,7 +50,7 @@ static void ask_next(facts_slot *slot)
     facts_target_state *state = &run->targets[slot->target];
     size_t work;
     slot->phase = FACTS_PHASE_IDLE;
-    if (!facts_next_item(run, slot->target, &work)) {
+    if (!facts_next_item(run, slot->target, &slot->queue, &work)) {
         if (!more_may_come(run))
             close_slot(slot);
         return;
@@ -420,6 +420,7 @@ static void unlink_slot(facts_slot *slot)
     *at = slot->next;
     slot->run->live--;
     slot->run->targets[slot->target].live--;
+    slot->run->targets[slot->target].queues[slot->queue].workers--;
 }
 
 static void on_gone(void *owner, const facts_death *death)
@@ -463,6 +464,7 @@ bool facts_slot_start(facts_supervision *run, size_t target)
     run->slots = slot;
     run->live++;
     state->live++;
+    state->queues[slot->queue].workers++;
     state->starting++;
     facts_text_clear(&run->text);
     facts_compose_target(&run->text, run->order, state->target, run->driver, run->errata, run->threads);

@@ -12,11 +12,40 @@
 #define GUESS_START_MS 500.0
 #define GUESS_DECIDE_MS 2.0
 #define GUESS_RUN_MS 200.0
-#define GPU_WORKERS 8
+/* On one GPU: before its first worker has said how much memory is free, and from then on one for each so many bytes of it. A
+ * worker's context takes half of one GiB, what it keeps for the next case one. A case that finds no memory waits until it is alone.
+ */
+#define GPU_WORKERS_AT_FIRST 8
+#define GPU_BYTES_EACH 4e9
+#define MOST_GPU_WORKERS 64
 
 #define AS_SECONDS(symbol, word, seconds) [FACTS_TASK_##symbol] = seconds,
 static const double default_timeout_s[FACTS_TASK_COUNT] = { FACTS_TASK_LIST(AS_SECONDS) };
 #undef AS_SECONDS
+
+static void count_todo(facts_target_state *state, const facts_item *item, int by)
+{
+    state->todo += (size_t)by;
+    state->queues[item->queue].todo += (size_t)by;
+}
+
+/* The threshold that a case names. */
+static uint8_t queue_of(facts_supervision *run, const char *name)
+{
+    static const char key[] = " rescale=";
+    const char *at = strstr(name, key);
+    if (!at)
+        return 0;
+    at += sizeof key - 1;
+    const size_t n = strcspn(at, " ");
+    for (int i = 1; i < run->queue_count; i++)
+        if (strlen(run->thresholds[i]) == n && memcmp(run->thresholds[i], at, n) == 0)
+            return (uint8_t)i;
+    if (run->queue_count == FACTS_QUEUES || n >= sizeof run->thresholds[0])
+        return FACTS_QUEUES - 1;
+    memcpy(run->thresholds[run->queue_count], at, n);
+    return (uint8_t)run->queue_count++;
+}
 
 void facts_look_up(facts_supervision *run, size_t target)
 {
@@ -31,7 +60,7 @@ void facts_look_up(facts_supervision *run, size_t target)
         item->attempts = was.attempts < UINT8_MAX ? (uint8_t)was.attempts : UINT8_MAX;
         item->from_config = was.from_config;
         if (was.done) {
-            state->todo--;
+            count_todo(state, item, -1);
             facts_item_done(run, target, work);
         }
     }
@@ -51,10 +80,12 @@ static bool fit_items(facts_supervision *run)
         facts_item *items = realloc(state->items, room * sizeof *items);
         if (!items)
             return false;
-        for (size_t work = state->item_count; work < count; work++)
-            items[work] = (facts_item){ .from_config = run->order->work[work].from_config };
+        for (size_t work = state->item_count; work < count; work++) {
+            items[work] = (facts_item){ .from_config = run->order->work[work].from_config,
+                                        .queue = queue_of(run, run->order->work[work].name) };
+            count_todo(state, &items[work], 1);
+        }
         state->items = items;
-        state->todo += count - state->item_count;
         run->counts->planned += count - state->item_count;
         state->item_count = count;
     }
@@ -81,26 +112,57 @@ static bool ask_for_more(facts_supervision *run)
     return false;
 }
 
-static bool take_item(facts_supervision *run, size_t target, size_t *work)
+static bool take_from(facts_target_state *state, int queue, size_t *work)
 {
-    facts_target_state *state = &run->targets[target];
-    if (run->stopping || state->failed)
-        return false;
-    for (; state->cursor < state->item_count; state->cursor++) {
-        facts_item *item = &state->items[state->cursor];
-        if (item->state != FACTS_ITEM_TODO || (item->had_no_room && state->crowded))
+    facts_queue *q = &state->queues[queue];
+    for (; q->todo > 0 && q->cursor < state->item_count; q->cursor++) {
+        facts_item *item = &state->items[q->cursor];
+        if (item->queue != queue || item->state != FACTS_ITEM_TODO || (item->had_no_room && state->crowded))
             continue;
         item->state = FACTS_ITEM_BUSY;
-        state->todo--;
-        *work = state->cursor++;
+        count_todo(state, item, -1);
+        *work = q->cursor++;
         return true;
     }
     return false;
 }
 
-bool facts_next_item(facts_supervision *run, size_t target, size_t *work)
+/* The queue with most to do for each of its workers, of those that are not tried yet; -1: none has anything. */
+static int fullest(const facts_target_state *state, const bool tried[FACTS_QUEUES])
 {
-    while (!take_item(run, target, work))
+    int best = -1;
+    double most = 0;
+    for (int i = 0; i < FACTS_QUEUES; i++) {
+        const double each = (double)state->queues[i].todo / (state->queues[i].workers + 1);
+        if (!tried[i] && each > most) {
+            most = each;
+            best = i;
+        }
+    }
+    return best;
+}
+
+static bool take_item(facts_supervision *run, size_t target, int *queue, size_t *work)
+{
+    facts_target_state *state = &run->targets[target];
+    bool tried[FACTS_QUEUES] = { false };
+    if (run->stopping || state->failed)
+        return false;
+    for (int from = *queue; from >= 0; from = fullest(state, tried)) {
+        if (take_from(state, from, work)) {
+            state->queues[*queue].workers--;
+            state->queues[from].workers++;
+            *queue = from;
+            return true;
+        }
+        tried[from] = true;
+    }
+    return false;
+}
+
+bool facts_next_item(facts_supervision *run, size_t target, int *queue, size_t *work)
+{
+    while (!take_item(run, target, queue, work))
         if (run->stopping || run->targets[target].failed || !ask_for_more(run))
             return false;
     return true;
@@ -115,11 +177,12 @@ void facts_item_done(facts_supervision *run, size_t target, size_t work)
 void facts_item_again(facts_supervision *run, size_t target, size_t work, int from_config)
 {
     facts_target_state *state = &run->targets[target];
-    state->items[work].state = FACTS_ITEM_TODO;
-    state->items[work].from_config = from_config;
-    state->todo++;
-    if (work < state->cursor)
-        state->cursor = work;
+    facts_item *item = &state->items[work];
+    item->state = FACTS_ITEM_TODO;
+    item->from_config = from_config;
+    count_todo(state, item, 1);
+    if (work < state->queues[item->queue].cursor)
+        state->queues[item->queue].cursor = work;
     if (state->failed)
         facts_fail_target(run, target, "environment", "the target was given up", "");
 }
@@ -149,7 +212,7 @@ void facts_fail_target(facts_supervision *run, size_t target, const char *class_
         facts_item *item = &state->items[work];
         if (item->state != FACTS_ITEM_TODO)
             continue;
-        state->todo--;
+        count_todo(state, item, -1);
         facts_text_clear(&run->evidence);
         facts_compose_evidence(&run->evidence, &evidence);
         facts_write_row(run, target, work, run->evidence.data, run->evidence.length, (facts_row_extra){ .wall_ms = -1 });
@@ -160,6 +223,14 @@ void facts_fail_target(facts_supervision *run, size_t target, const char *class_
 static bool same_gpu(const facts_target *a, const facts_target *b)
 {
     return a->kind == FACTS_TARGET_GPU && b->kind == FACTS_TARGET_GPU && a->ordinal == b->ordinal;
+}
+
+void facts_gpu_has_free(facts_supervision *run, size_t target, int64_t bytes)
+{
+    const double workers = (double)bytes / GPU_BYTES_EACH;
+    for (size_t i = 0; i < run->order->target_count; i++)
+        if (same_gpu(run->targets[i].target, run->targets[target].target) && !run->targets[i].gpu_workers)
+            run->targets[i].gpu_workers = workers < 1 ? 1 : workers > MOST_GPU_WORKERS ? MOST_GPU_WORKERS : (int)workers;
 }
 
 int facts_on_gpu(const facts_supervision *run, size_t target)
@@ -191,7 +262,8 @@ static bool has_gpu_alone(const facts_supervision *run, const facts_target_state
  * not the launch alone; with --jobs 1 it is. */
 static bool device_has_room(const facts_supervision *run, const facts_target_state *state)
 {
-    int live = facts_on_gpu(run, (size_t)(state - run->targets)), most = run->order->jobs > 0 ? run->order->jobs : GPU_WORKERS;
+    const int by_memory = state->gpu_workers ? state->gpu_workers : GPU_WORKERS_AT_FIRST;
+    const int live = facts_on_gpu(run, (size_t)(state - run->targets)), most = run->order->jobs > 0 ? run->order->jobs : by_memory;
     return live == 0 || (live < most && !state->no_room && state->todo > state->crowded && !has_gpu_alone(run, state));
 }
 
@@ -235,7 +307,8 @@ static void let_alone(facts_target_state *state)
 {
     state->alone = true;
     state->crowded = 0;
-    state->cursor = 0;
+    for (int i = 0; i < FACTS_QUEUES; i++)
+        state->queues[i].cursor = 0;
 }
 
 void facts_schedule(facts_supervision *run)
@@ -286,27 +359,10 @@ static int cores(void)
     return n ? (int)n : 1;
 }
 
-/* By default every core has a worker, but for what only GPUs run. */
-static int default_jobs(const facts_order *order)
-{
-    int devices = 0, most = cores();
-    for (size_t i = 0; i < order->target_count; i++) {
-        bool seen = false;
-        const facts_target *t = &order->targets[i];
-        if (t->kind != FACTS_TARGET_GPU || order->task != FACTS_TASK_RUN)
-            return most;
-        for (size_t j = 0; j < i; j++)
-            seen |= same_gpu(&order->targets[j], t);
-        devices += !seen;
-    }
-    int wanted = devices > 0 ? devices * GPU_WORKERS : 1;
-    return wanted < most ? wanted : most;
-}
-
 static bool prepare(facts_supervision *run)
 {
     const facts_order *order = run->order;
-    run->jobs = order->jobs > 0 ? order->jobs : default_jobs(order);
+    run->jobs = order->jobs > 0 ? order->jobs : cores(); /* a GPU takes as many of them as its memory allows */
     run->threads = cores() / run->jobs > 0 ? cores() / run->jobs : 1;
     run->timeout_s = order->timeout_s > 0 ? order->timeout_s : default_timeout_s[order->task];
     run->targets = calloc(order->target_count, sizeof *run->targets);
@@ -368,7 +424,7 @@ int facts_supervise(const facts_order *order, facts_outcome_counts *out)
     *out = (facts_outcome_counts){ 0 };
     facts_supervision *run = calloc(1, sizeof *run);
     if (run)
-        *run = (facts_supervision){ .order = order, .counts = out };
+        *run = (facts_supervision){ .order = order, .counts = out, .queue_count = 1 };
     if (!run || !prepare(run)) {
         snprintf(out->trouble, sizeof out->trouble, "out of memory for %zu cases on %zu targets", order->work_count,
                  order->target_count);

@@ -11,9 +11,19 @@
 
 typedef enum facts_item_state { FACTS_ITEM_TODO, FACTS_ITEM_BUSY, FACTS_ITEM_DONE } facts_item_state;
 
+/* Cases that need the same environment of a worker: rescale= is read by cuDNN when the worker starts. A worker takes the cases of
+ * its own queue first, as it has to start again for those of another. */
+#define FACTS_QUEUES 8 /* 0: without rescale=; the last one: every threshold that has none of its own */
+typedef struct facts_queue {
+    size_t cursor; /* nothing to do before it, but what is crowded */
+    size_t todo;
+    int workers; /* that took their last case here */
+} facts_queue;
+
 /* One planned (case, target). */
 typedef struct facts_item {
     uint8_t state; /* facts_item_state */
+    uint8_t queue;
     uint8_t attempts;
     bool had_no_room; /* there was no memory for it on a GPU that it shared */
     int32_t from_config;
@@ -31,8 +41,9 @@ typedef struct facts_target_state {
     size_t item_count;
     size_t todo;    /* items that are neither busy nor done */
     size_t crowded; /* of those: they wait until a worker has the GPU to itself, and that is when nothing else is left */
-    size_t cursor;  /* nothing to do before it, but what is crowded */
+    facts_queue queues[FACTS_QUEUES];
     int live, starting, start_failures;
+    int gpu_workers;    /* that the GPU's memory allows; 0: no worker has said how much is free */
     bool failed, ready; /* ready: some worker has been */
     bool no_room;       /* a worker found no memory to start in: none is tried in company until one of that GPU has gone */
     bool alone;         /* it asks what had no room: no other worker comes to its GPU */
@@ -60,6 +71,7 @@ typedef struct facts_slot {
     size_t target, work;
     facts_process *process;
     facts_phase phase;
+    int queue;
     bool nonsense; /* it answered what is no row */
     int64_t id;
     int config; /* in hand; -1: none */
@@ -95,6 +107,8 @@ struct facts_supervision {
     facts_hashes hashes;
     char driver[FACTS_PATH];
     char *errata; /* the rules of policy=guard, as text; NULL: there are none */
+    char thresholds[FACTS_QUEUES][16]; /* of rescale=, by queue */
+    int queue_count;
     int jobs, live, threads;
     int64_t next_id;
     int signals_seen;
@@ -111,14 +125,17 @@ void facts_slot_wake_all(facts_supervision *run);
 /* supervise.c */
 /* Takes over what the record to resume has of a target. Called once, when the device's name is known. */
 void facts_look_up(facts_supervision *run, size_t target);
-/* Takes the next item of a target; false when nothing is left (or the run stops). */
-bool facts_next_item(facts_supervision *run, size_t target, size_t *work);
+/* Takes the next item of a target, of this queue if it has one; false when nothing is left (or the run stops). *queue is that of
+ * the item. */
+bool facts_next_item(facts_supervision *run, size_t target, int *queue, size_t *work);
 void facts_item_done(facts_supervision *run, size_t target, size_t work);
 void facts_item_again(facts_supervision *run, size_t target, size_t work, int from_config);
 /* Workers on the GPU of this target, whatever their target; 0: it is not on a GPU. */
 int facts_on_gpu(const facts_supervision *run, size_t target);
 /* A worker of that GPU has gone: others may start again. */
 void facts_gpu_has_room(facts_supervision *run, size_t target);
+/* A worker of that GPU has found so much of its memory free. The first time counts. */
+void facts_gpu_has_free(facts_supervision *run, size_t target, int64_t bytes);
 /* As facts_item_again, when no other worker has anything in that GPU's memory. Once for each item; false: it was. */
 bool facts_item_again_alone(facts_supervision *run, size_t target, size_t work, int from_config);
 void facts_schedule(facts_supervision *run);

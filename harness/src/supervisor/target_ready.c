@@ -182,12 +182,14 @@ void facts_target_ready(facts_supervision *run, size_t target, facts_span ready)
     facts_target_state *state = &run->targets[target];
     facts_line *inner = run->row;
     size_t count;
-    int64_t sm;
+    int64_t sm, bytes;
     if (!facts_scan_object(ready.at, ready.length, inner->members, FACTS_ROW_MEMBERS, &count))
         return;
     inner->count = count < FACTS_ROW_MEMBERS ? count : FACTS_ROW_MEMBERS;
     if (facts_json_int(facts_line_get(inner, "sm"), &sm) && sm >= 0 && sm < 10000)
         state->sm = (int)sm;
+    if (facts_json_int(facts_line_get(inner, "memory_free"), &bytes) && bytes > 0)
+        facts_gpu_has_free(run, target, bytes);
     name_device(run, target, inner);
     if (order->on_ready)
         order->on_ready(order->context, target, state->device, inner);

@@ -8,7 +8,6 @@
 
 /* The environment variable that says where the lines to begin with are; a descriptor. */
 #define FACTS_REPLACED "FACTS_WORKER_LINES"
-#define FACTS_RESCALE "CUDNN_RESCALE_THRESHOLD"
 
 /* Does this request need another threshold (rescale=) than this process has? Never on the cpu. */
 bool facts_replace_due(const facts_worker *worker, const facts_request *request);

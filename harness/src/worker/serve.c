@@ -8,8 +8,10 @@
 #include "fattn/score_mod.h"
 #include "numbers/fill/mod.h"
 #include "reply.h"
+#include "worker/clock/spent.h"
 #include "worker/exec/exec.h"
 #include "worker/exec/trial.h"
+#include "worker/memory/further_plans.h"
 #include "worker/row/dump.h"
 #include "worker/row/pictures.h"
 #include "worker/row/row.h"
@@ -17,7 +19,6 @@
 #include "worker/target/case_policy.h"
 #include "worker/target/derived_layouts.h"
 #include "worker/target/nearest_accepted.h"
-#include "worker/target/plans.h"
 
 /* One request in hand. */
 typedef struct job {
@@ -29,6 +30,7 @@ typedef struct job {
     int depth;            /* of the policies on this thread */
     fattn_decision *decision;
     double decide_us;
+    bool refusal_loaded; /* the decision is a refusal out of plan_dir */
     facts_truth truth; /* prepared when the first configuration is run */
     bool again;        /* a dead context was found before anything was launched: no answer */
     int32_t config;    /* in hand; -1: none */
@@ -45,6 +47,18 @@ static void stage(void *owner, const char *word)
 {
     job *j = owner;
     facts_reply_stage(j->request->id, word, j->config);
+}
+
+/* A file of plan_dir that could not be used is said on the row of whoever wanted it. */
+static void reply(const job *j, json_t *row, bool last, bool bye)
+{
+    char *why = j->worker->plans->not_loaded;
+    if (why[0])
+        json_object_set_new(row, "not_loaded", json_string(why));
+    why[0] = '\0';
+    facts_row_spent(row, facts_spent_ms());
+    facts_spent_clear();
+    facts_reply_row(j->request->id, row, last, bye);
 }
 
 /* The row of a request that ends here, with what was decided where something was. */
@@ -117,8 +131,10 @@ static bool is_refused_in_vain(const job *j)
     fattn_plan *plan = NULL;
     if (!target_said_so || j->request->what == FACTS_DO_DECIDE)
         return false;
+    const facts_spent before = facts_spend(FACTS_SPENT_DECIDE);
     bool made = fattn_plan_create(&plan, j->worker->context, &j->problem.ask, NULL) == FATTN_OK;
     fattn_plan_destroy(plan);
+    facts_spend(before);
     return made;
 }
 
@@ -128,9 +144,12 @@ static json_t *decide(job *j)
     if (j->request->explain)
         ask |= FATTN_ASK_B | FATTN_ASK_FALLBACK | FATTN_ASK_INSTANT;
     stage(j, "decide");
+    const facts_spent before = facts_spend(FACTS_SPENT_DECIDE);
     double since = now_us();
     fattn_status status = fattn_decide(&j->decision, j->worker->context, &j->problem.ask, ask);
     j->decide_us = now_us() - since;
+    facts_spend(before);
+    j->refusal_loaded = j->worker->plans->refusal_loaded;
     if (!j->decision) {
         json_t *row = facts_row(j->request->text, facts_verdict_of(status));
         facts_row_failure(row, status);
@@ -141,6 +160,8 @@ static json_t *decide(job *j)
     bool unasked = fattn_decision_reason(j->decision) == FATTN_REASON_ENVIRONMENT;
     json_t *row = facts_row(j->request->text, unasked ? FACTS_VERDICT_INCONCLUSIVE : FACTS_VERDICT_UNSUPPORTED);
     facts_row_decision(row, j->decision);
+    if (j->refusal_loaded)
+        json_object_set_new(row, "refusal_loaded", json_true());
     if (is_refused_in_vain(j)) {
         facts_row_verdict(row, FACTS_VERDICT_WRONG);
         facts_row_reason(row, "internal", NULL,
@@ -210,7 +231,11 @@ static facts_verdict build_and_run(job *j, json_t *row, const fattn_plan_options
     fattn_plan *plan = NULL;
     stage(j, "build");
     bool loaded;
-    fattn_status status = facts_plan_get(&plan, j->worker->context, &j->problem.ask, options, j->request, execute, &loaded);
+    facts_plans *plans = j->worker->plans;
+    plans->refusal_loaded = false;
+    fattn_status status = facts_plan_get(&plan, plans, j->worker->context, &j->problem.ask, options, &loaded);
+    if (status != FATTN_OK && plans->refusal_loaded)
+        json_object_set_new(row, "refusal_loaded", json_true());
     if (status >= FATTN_BAD_PROBLEM && status <= FATTN_INTERNAL && status != FATTN_ENVIRONMENT)
         return j->problem.knob_count > 0 ? report_refused_pin(row, status) : report_refused_plan(row, status);
     if (status != FATTN_OK) {
@@ -232,8 +257,12 @@ static facts_verdict build_and_run(job *j, json_t *row, const fattn_plan_options
                          "what was compiled is not what was decided: another engine, knob or workspace at its place", NULL);
     } else if (execute) {
         verdict = run(j, row, &plan);
+    } else if (plans->folder >= 0) {
+        facts_further_plans(j->worker, &j->problem);
     }
+    const facts_spent before = facts_spend(FACTS_SPENT_RELEASE);
     fattn_plan_destroy(plan);
+    facts_spend(before);
     return verdict;
 }
 
@@ -277,7 +306,7 @@ static bool answer(job *j, const fattn_plan_options *options, const fattn_engine
         return false;
     }
     last = last || (j->request->first_bad_only && verdict != FACTS_VERDICT_PASS);
-    facts_reply_row(j->request->id, row, last, j->worker->lost);
+    reply(j, row, last, j->worker->lost);
     return !last && !j->worker->lost;
 }
 
@@ -357,15 +386,20 @@ static json_t *answer_configurations(job *j)
 void facts_serve(facts_worker *worker, const facts_request *request)
 {
     job j = { .worker = worker, .request = request, .config = -1, .depth = -1 };
+    facts_spent_start();
+    facts_plans_begin(worker->plans, request->plan_dir);
     json_t *row = resolve(&j);
     row = row ? row : check_layouts(&j);
     row = row ? row : furnish(&j);
     row = row ? row : decide(&j);
     row = row ? row : answer_configurations(&j);
     if (row)
-        facts_reply_row(request->id, row, true, false);
+        reply(&j, row, true, false);
+    facts_spend(FACTS_SPENT_RELEASE);
     facts_truth_destroy(&j.truth);
     fattn_decision_destroy(j.decision);
     facts_policy_end(j.depth);
     fattn_score_mod_destroy(j.mod);
+    facts_plans_end(worker->plans);
+    facts_spend(FACTS_SPENT_OTHER);
 }

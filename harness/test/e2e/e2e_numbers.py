@@ -22,6 +22,20 @@ class Numbers(e2e.TestCase):
             self.assertGreater(check["compared"], 50, row["case"])
             self.assertLessEqual(check["ratio"], 1, row["case"])
 
+    def test_rows_say_where_their_time_went_if_they_are_asked_to(self):
+        for times in ("", "1"):
+            done = e2e.facts("run", "pass=fwd,bwd dtype=bf16 b=1 h=2 s=96 d=32", "--device", "cpu", "-j", "1", "--overwrite", "-o", self.path("r"), FACTS_TIMES=times)
+            self.assertStatus(done, 0)
+            for row in e2e.Record(self.path("r")).rows:
+                self.assertEqual("spent_ms" in row, bool(times))
+                if times:
+                    spent = row["spent_ms"]
+                    self.assertLessEqual({"decide", "plan", "allocate", "fill", "oracle", "arm", "execute", "read_back", "compare", "judge"}, set(spent))
+                    whole = sum(spent.values()) - spent.get("release", 0)
+                    self.assertLess(whole, row["wall_ms"] * 1.05)
+                    self.assertGreater(whole, row["wall_ms"] * 0.5, "most of the time has a stage")
+                    self.assertLess(spent["other"], whole * 0.5)
+
 
 if __name__ == "__main__":
     e2e.main()

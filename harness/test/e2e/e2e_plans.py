@@ -1,6 +1,9 @@
-"""Plans that are compiled for a description and kept, as `facts decide --plan --plan-dir` does. Only a GPU loads them."""
+"""Plans that are compiled for a description, and cuDNN's refusals: kept in a folder, found again, and refused where they are damaged or foreign."""
+import json
 import os
+import re
 import stat
+import tempfile
 
 import e2e
 
@@ -80,6 +83,219 @@ class Plans(e2e.TestCase):
         with open(self.path("victim"), encoding="utf-8") as file:
             self.assertEqual(file.read(), "untouched")
         self.assertFalse(os.path.islink(self.path("plans", name)))
+
+
+REFUSED = (CASE.replace("d=64", "d=100"), CASE.replace("pass=fwd", "pass=bwd").replace("d=64", "d=512"), CASE.replace("pass=fwd dtype=bf16", "pass=bwd dtype=f32"))
+TIMES = ("decide_us", "plan_ms")
+
+
+def without_times(rows):
+    """Rows, but for what may differ between an answer out of the folder and cuDNN's own."""
+    return [{key: value for key, value in row.items() if key not in TIMES and key not in ("plan_loaded", "refusal_loaded", "not_loaded")} for row in rows]
+
+
+class Folder(e2e.TestCase):
+    """The worker with a folder."""
+
+    def ask(self, *cases, build=e2e.NEW, **more):
+        return e2e.ask(e2e.need(build), *cases, plan_dir=self.folder, **{"do": "plan", **more}).rows
+
+    def files(self, ending):
+        return sorted(name for name in os.listdir(self.folder) if name.endswith(ending))
+
+    def read(self, name):
+        with open(self.path(name), "rb") as file:
+            return file.read()
+
+    def put(self, name, content):
+        with open(self.path(name), "wb") as file:
+            file.write(content)
+
+
+class Refusals(Folder):
+    def test_each_is_asked_for_once_and_its_row_is_the_same(self):
+        plain = e2e.ask(e2e.need(e2e.NEW), *REFUSED, do="plan").rows
+        self.assertEqual({row["verdict"] for row in plain}, {"unsupported"})
+        first = self.ask(*REFUSED)
+        self.assertEqual(len(self.files(".refusal")), len(REFUSED))
+        again = self.ask(*REFUSED)
+        self.assertEqual([row.get("refusal_loaded") for row in first + again], [None] * 3 + [True] * 3)
+        self.assertEqual(without_times(first), without_times(plain))
+        self.assertEqual(without_times(again), without_times(plain))
+        self.assertEqual([row.get("refusal_loaded") for row in self.ask(*REFUSED, do="decide")], [True] * 3)
+
+    def test_what_is_not_of_the_graph_is_no_part_of_the_key(self):
+        self.ask(REFUSED[0])
+        for more in (" fill=needle", " exec=graph", " repeat=3"):
+            self.assertTrue(self.ask(REFUSED[0] + more)[0].get("refusal_loaded"), more)
+        self.assertEqual(len(self.files(".refusal")), 1)
+
+    def test_another_build_device_or_threshold_is_asked_itself(self):
+        case = REFUSED[0]
+        self.ask(case)
+        for what, row in (("build", self.ask(case, build=e2e.OLD)[0]), ("device", self.ask(case, device=e2e.description("h200-sxm"))[0]),
+                          ("threshold", self.ask(case + " rescale=8")[0])):
+            self.assertNotIn("refusal_loaded", row, what)
+        self.assertEqual(len(self.files(".refusal")), 4)
+
+    def test_a_refusal_of_ours_is_never_kept(self):
+        rows = self.ask(CASE + " stride=gap:4", CASE.replace("h=2", "h=0"), CASE + " d=4000")
+        self.assertNotIn("pass", {row["verdict"] for row in rows})
+        self.assertLessEqual({row["reason"]["class"] for row in rows}, {"policy", "bad_problem", "internal", "unsupported"})
+        self.assertEqual(len(self.files(".refusal")), sum(row["reason"]["class"] == "unsupported" and "status" in row["reason"] for row in rows))
+
+    def test_a_target_that_cannot_be_asked_keeps_nothing(self):
+        answer = e2e.ask(e2e.need(e2e.OLD), *REFUSED, do="plan", plan_dir=self.folder, nvrtc="")
+        self.assertIsNotNone(answer.failed)
+        self.assertEqual(os.listdir(self.folder), [])
+
+    def test_a_damaged_one_is_dropped_said_and_asked_again(self):
+        plain = self.ask(REFUSED[0])
+        name, = self.files(".refusal")
+        good = self.read(name)
+        for what, bad in (("empty", b""), ("cut", good[:-1]), ("longer", good + b"x"), ("head", bytes([good[0] ^ 1]) + good[1:]),
+                          ("status", good[:16] + bytes([good[16] ^ 1]) + good[17:]), ("words", good[:-20] + bytes([good[-20] ^ 1]) + good[-19:])):
+            self.put(name, bad)
+            row, = self.ask(REFUSED[0])
+            self.assertNotIn("refusal_loaded", row, what)
+            self.assertEqual(row["not_loaded"], name + ": the kept refusal is damaged")
+            self.assertEqual(without_times([row]), without_times(plain))
+            self.assertNotEqual(self.read(name), bad)
+        self.assertTrue(self.ask(REFUSED[0])[0]["refusal_loaded"])
+
+
+class Damage(Folder):
+    """A plan that is damaged or foreign is refused before cuDNN sees it, said once, and made again."""
+
+    def assertRefused(self, bad, text, **more):
+        name, = self.files(".plan")
+        self.put(name, bad)
+        row, = self.ask(CASE, **more)
+        self.assertEqual(row["verdict"], "pass")
+        self.assertNotIn("plan_loaded", row, text)
+        self.assertIn(text, row["not_loaded"])
+        self.assertTrue(row["not_loaded"].startswith(name))
+        again, = self.ask(CASE, **more)
+        self.assertTrue(again["plan_loaded"], "it was made again")
+        self.assertNotIn("not_loaded", again)
+
+    def test_in_each_region_of_the_file(self):
+        first, = self.ask(CASE)
+        name, = self.files(".plan")
+        good = self.read(name)
+        json_at = good.index(b'{"cudnnVersion"')
+        flipped = lambda at: good[:at] + bytes([good[at] ^ 4]) + good[at + 1:]
+        for at, text in ((0, "not a saved plan"), (8, "format"), (20, "header is damaged"), (json_at - 300, "header is damaged"), (json_at - 1, "header is damaged"),
+                         (json_at, "is damaged"), (json_at + (len(good) - json_at) // 2, "is damaged"), (len(good) - 1, "is damaged")):
+            self.assertRefused(flipped(at), text)
+        for bad, text in ((good[:-1], "holds"), (good[:json_at], "holds"), (good[:json_at - 8], "cut off"), (b"", "not a saved plan"), (good + b" ", "holds")):
+            self.assertRefused(bad, text)
+        self.assertTrue(self.ask(CASE)[0]["plan_loaded"])
+        self.assertEqual(without_times(self.ask(CASE)), without_times([first]))
+
+    def plan_of(self, case=CASE, **more):
+        """What would lie there for another target or case."""
+        with tempfile.TemporaryDirectory() as folder:
+            e2e.ask(e2e.need(more.pop("build", e2e.NEW)), case, do="plan", plan_dir=folder, **more)
+            name, = os.listdir(folder)
+            with open(os.path.join(folder, name), "rb") as file:
+                return file.read()
+
+    def test_of_another_build_device_or_case(self):
+        self.ask(CASE)
+        self.assertRefused(self.plan_of(build=e2e.OLD), "is of cuDNN 92000, this is 92700")
+        self.assertRefused(self.plan_of(device=e2e.description("h200-sxm")), "for another device: NVIDIA H200")
+        self.assertRefused(self.plan_of(device=e2e.description("sm100-spec")), "sm_100")
+        self.assertRefused(self.plan_of(CASE.replace("s=128", "s=256")), "another problem")
+
+    def test_of_the_same_version_with_other_libraries(self):
+        """A build that differs in one library more."""
+        build = e2e.need(e2e.NEW)
+        folder = self.path("build")
+        for name in os.listdir(build.dir):
+            if ".so" in name:
+                e2e.copy_file(os.path.join(build.dir, name), folder)
+        self.ask(CASE)
+        same, = e2e.ask(build, CASE, do="plan", plan_dir=self.folder, cudnn_dir=folder).rows
+        self.assertTrue(same["plan_loaded"], "the same libraries in another folder")
+        e2e.library(folder, "libcudnn_more.so.9")
+        other, = e2e.ask(build, CASE, do="plan", plan_dir=self.folder, cudnn_dir=folder).rows
+        self.assertNotIn("plan_loaded", other)
+        one, two = self.files(".plan")
+        self.put(one, self.read(two))
+        self.put(two, self.read(one))
+        row, = self.ask(CASE)
+        self.assertTrue("another build of cuDNN 92700" in row.get("not_loaded", "") or row.get("plan_loaded"), row)
+
+
+class Keys(Folder):
+    def test_a_card_and_its_description_share_their_plans(self):
+        """What a driver says of one card differs in these from what was read off another of the same kind."""
+        self.ask(CASE, REFUSED[0])
+        before = sorted(os.listdir(self.folder))
+        rows = self.ask(CASE, REFUSED[0], device=e2e.description(pciDeviceId=77, cudaDeviceId=5, driverVer=13010, totalGlobalMem=85017493504, smClockRateKHz=1755000))
+        self.assertTrue(rows[0]["plan_loaded"])
+        self.assertTrue(rows[1]["refusal_loaded"])
+        self.assertEqual(sorted(os.listdir(self.folder)), before)
+
+    def test_rules_that_choose_an_engine_have_plans_of_their_own(self):
+        self.ask(CASE)
+        rows = e2e.ask(e2e.need(e2e.NEW), CASE + " policy=guard", do="plan", plan_dir=self.folder,
+                       errata=json.dumps({"rules": [{"rule_id": "not this", "operation": "SDPA", "engine": 2, "cudnn_version_start": 0, "cudnn_version_end": -1}]})).rows
+        self.assertNotIn("plan_loaded", rows[0])
+
+    def test_a_backward_brings_the_plans_that_its_run_needs(self):
+        case = "pass=bwd dtype=bf16 b=1 h=2 s=128 d=64 exec=graph"
+        self.ask(case)
+        self.assertEqual(len(self.files(".plan")), 2)
+        self.ask("pass=fwd dtype=bf16 b=1 h=2 s=128 d=64 dropout=0.1")
+        self.assertEqual(len(self.files(".plan")), 4)
+
+
+class Compile(e2e.TestCase):
+    CASES = "pass=fwd,bwd dtype=bf16 b=1 h=2 s=128 d=64,100"
+
+    def setUp(self):
+        super().setUp()
+        self.plans = self.path("plans")
+
+    def files(self):
+        return sorted(os.listdir(self.plans))
+
+    def command(self, *more, status=0):
+        done = e2e.facts("compile", self.CASES, "--cudnn", e2e.need(e2e.NEW).name, "--plan-dir", self.plans, "--overwrite", "-o", self.path("r"), *more)
+        self.assertStatus(done, status)
+        return done
+
+    def counts(self, done):
+        found = re.search(r"plans: (\d+) compiled, (\d+) loaded; refusals loaded: (\d+)", done.text)
+        self.assertIsNotNone(found, done.text)
+        return tuple(int(number) for number in found.groups())
+
+    def test_what_is_made_ahead_is_found_later(self):
+        self.assertEqual(self.counts(self.command()), (2, 0, 0))
+        self.assertEqual(self.counts(self.command()), (0, 2, 2))
+        later = e2e.facts("decide", self.CASES, "--cudnn", e2e.need(e2e.NEW).name, "--plan", "--plan-dir", self.plans, "--overwrite", "-o", self.path("r"))
+        self.assertEqual(self.counts(later), (0, 2, 2))
+
+    def test_each_shard_makes_its_part(self):
+        parts = [self.counts(self.command("--shard", f"{i}/2", status=0)) for i in (1, 2) if e2e.facts("list", self.CASES, "--shard", f"{i}/2").out]
+        self.assertEqual(sum(part[0] for part in parts), 2)
+        self.assertEqual(self.counts(self.command()), (0, 2, 2))
+
+    def test_a_damaged_file_is_one_line(self):
+        self.command()
+        name = next(name for name in self.files() if name.endswith(".plan"))
+        with open(self.path("plans", name), "r+b") as file:
+            file.truncate(1000)
+        done = self.command()
+        self.assertEqual(self.counts(done), (1, 1, 2))
+        self.assertEqual([line for line in done.err.splitlines() if "--plan-dir" in line],
+                         [f"facts: --plan-dir: 1 file could not be used and was made again; the first: {name}: the saved plan holds " + line.split("holds ")[1]
+                          for line in done.err.splitlines() if "holds" in line])
+
+    def test_the_folder_has_to_be_named(self):
+        self.assertOneLine(e2e.facts("compile", self.CASES), 2, "--plan-dir")
 
 
 if __name__ == "__main__":

@@ -104,8 +104,10 @@ static void start(const json_t *target)
     if (has_rule("noise_at_start", NULL))
         say("cuDNN says hello\n\xff\xfe\n");
     say("{\"ready\":{\"cudnn\":\"9.20.0\",\"sm\":90,\"driver\":0,\"device_name\":\"Fake "
-        "90\",\"uuid\":\"\",\"multiprocessors\":1,\"libraries\":[],"
-        "\"start_ms\":1.0,\"calibration\":\"9.19.0\"}}\n");
+        "90\",\"uuid\":\"\",\"multiprocessors\":1,\"libraries\":[],");
+    if (has_rule("small_gpu", NULL)) /* memory for one worker and a half */
+        say("\"memory_free\":6000000000,");
+    say("\"start_ms\":1.0,\"calibration\":\"9.19.0\"}}\n");
 }
 
 static void flood(void)

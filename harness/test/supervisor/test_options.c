@@ -107,7 +107,7 @@ Test(options, help_of_list_names_the_keys_of_a_case)
 
 Test(options, commands_of_later_versions_say_so)
 {
-    static const char *const later[] = { "compile", "bench" };
+    static const char *const later[] = { "bench" };
     for (size_t i = 0; i < sizeof later / sizeof later[0]; i++) {
         FILE *err = fmemopen(said, sizeof said, "w");
         cr_expect_eq(facts_command_parse(later[i], err), FACTS_COMMAND_COUNT);

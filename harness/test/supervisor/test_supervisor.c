@@ -444,8 +444,10 @@ Test(supervisor, nothing_selected_is_exit_5_and_bad_input_exit_2)
     cr_expect_eq(facts("decide 'pass=fwd dd=64' --device cpu -o r"), 2);
     cr_expect_eq(facts("decide 'pass=fwd d=64' --device nowhere -o r"), 2);
     cr_expect_eq(facts("frobnicate"), 2);
-    cr_expect_eq(facts("compile"), 2);
+    cr_expect_eq(facts("bench"), 2);
     cr_expect(output_says("not in this version"));
+    cr_expect_eq(facts("compile 'pass=fwd d=64' --device cpu -o r"), 2);
+    cr_expect(output_says("--plan-dir DIR is missing"));
 }
 
 Test(supervisor, a_missing_worker_is_exit_3)
@@ -476,4 +478,62 @@ Test(supervisor, the_run_says_why_each_group_exists)
     snprintf(path, sizeof path, "%s/r", folder);
     cr_assert(facts_record_read(path, find_groups, said, &counts));
     cr_expect_str_eq(said, "{\"one\":\"the \\\"first\\\"\",\"two\":\"\"}");
+}
+
+/* ---- thresholds
+ * ------------------------------------------------------------------------------------------------------------------ */
+
+typedef struct changes {
+    char last[16];
+    size_t rows, changes;
+} changes;
+
+static bool see_threshold(void *context, const facts_line *line)
+{
+    changes *c = context;
+    char name[1500], now[16] = "";
+    if (line->kind != FACTS_LINE_ROW || !facts_json_string(facts_line_get(line, "case"), name, sizeof name))
+        return true;
+    const char *at = strstr(name, " rescale=");
+    if (at)
+        snprintf(now, sizeof now, "%.*s", (int)strcspn(at + 9, " "), at + 9);
+    c->changes += c->rows++ > 0 && strcmp(now, c->last) != 0;
+    memcpy(c->last, now, sizeof now);
+    return true;
+}
+
+/* A worker starts again for another threshold of rescale=: whatever their order, cases of one threshold are asked together. */
+Test(supervisor, a_worker_keeps_its_threshold_as_long_as_it_has_cases)
+{
+    static const char *const thresholds[] = { "auto,8,2", "1,2,3,4,5,6,7,8,9,10,11,auto" };
+    static const size_t most[] = { 2, 1 << 30 };
+    for (size_t i = 0; i < 2; i++) {
+        char command[256], path[128];
+        facts_read_counts counts;
+        changes c = { .rows = 0 };
+        snprintf(command, sizeof command, "decide 'pass=fwd d=8..64:8 rescale=%s' --device cpu -j 1 --overwrite -o r",
+                 thresholds[i]);
+        cr_expect_eq(facts(command), 0);
+        snprintf(path, sizeof path, "%s/r", folder);
+        cr_assert(facts_record_read(path, see_threshold, &c, &counts));
+        cr_expect_eq(c.rows, i ? 96 : 24, "%zu", c.rows);
+        cr_expect_leq(c.changes, most[i], "%zu changes", c.changes);
+        cr_expect_geq(c.changes, 2, "%zu changes", c.changes);
+    }
+}
+
+/* Also of those that are asked again, as their worker died. */
+Test(supervisor, every_case_of_every_threshold_has_its_row)
+{
+    setenv("FACTS_FAULT", "crash_config1@d=40", 1);
+    for (int jobs = 1; jobs <= 3; jobs++) {
+        char path[128];
+        facts_read_counts counts;
+        changes c = { .rows = 0 };
+        facts("decide 'pass=fwd d=8..64:8 engine=all rescale=auto,8,2' --device cpu -j %d --overwrite -o r", jobs);
+        snprintf(path, sizeof path, "%s/r", folder);
+        cr_assert(facts_record_read(path, see_threshold, &c, &counts));
+        cr_expect_eq(c.rows, 24 * 4, "%d: %zu", jobs, c.rows);
+        cr_expect(sum_up("r").complete);
+    }
 }

@@ -55,3 +55,17 @@ Test(room, a_worker_without_memory_to_start_in_alone_gives_the_target_up)
     cr_expect_eq(s.verdicts[FACTS_VERDICT_INCONCLUSIVE], 12);
     cr_expect_str_eq(s.last_reason, "no GPU 0: out of memory");
 }
+
+/* Without -j a GPU has as many workers as its free memory allows: here one, so that no case finds company. With -j it has what is
+ * asked for. */
+Test(room, a_small_gpu_has_few_workers)
+{
+    const char *cases = "pass=fwd d=8..400:8"; /* so many that a second worker pays, however long one starts */
+    setenv("FACTS_FAULT", "small_gpu;room_for_one;slow", 1);
+    cr_expect_eq(facts("decide '%s' --device 0 --cudnn ./build -o r", cases), 0);
+    summary s = sum_up("r");
+    cr_expect_eq(s.starts, 50, "%zu", s.starts);
+    cr_expect_eq(facts("decide '%s' --device 0 --cudnn ./build -j 2 --overwrite -o r", cases), 0);
+    s = sum_up("r");
+    cr_expect_gt(s.starts, 50, "%zu", s.starts);
+}

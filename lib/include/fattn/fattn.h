@@ -25,7 +25,7 @@
  *          with its use.
  * Quiet    The library never prints, exits, reads the environment, or synchronises behind the caller's back.
  * Headers  This one includes problem.h (what is asked) and status.h (errors). The others are included by who needs them: cache.h (shared
- *          plans), graph.h (CUDA graphs), policy.h (which backends and engines may be used), score_mod.h (changes of the score),
+ *          plans, kept refusals), graph.h (CUDA graphs), policy.h (which backends and engines may be used), score_mod.h (changes of the score),
  *          device.h (buffers, streams and time for programs without a CUDA runtime).
  */
 #ifndef FATTN_H
@@ -93,6 +93,8 @@ typedef struct fattn_context_info {
     int32_t math_kernels;  /* 1: this library holds the kernels of the math backend */
     int32_t reserved;      /* 0 */
     char math_about[120];  /* what compiled them and for what: "nvcc 13.0.88: sm_80 …"; or why there are none */
+    uint64_t build_id;     /* of the content of cuDNN's libraries, whatever folder they lie in; 0 for the cpu */
+    uint64_t device_id;    /* of sm, multiprocessors and name: the same for a GPU and for a description of it; 0 for the cpu */
 } fattn_context_info;
 
 /* Fills what the caller's struct_size has room for. Returns FATTN_OK; FATTN_BAD_PROBLEM (struct_size is not set). */
@@ -250,11 +252,17 @@ typedef struct fattn_plan fattn_plan;
  * Returns  FATTN_OK; FATTN_UNSUPPORTED, FATTN_POLICY, FATTN_BAD_PROBLEM as decided; FATTN_BUILD_FAILED; FATTN_ENVIRONMENT. */
 fattn_status fattn_plan_create(fattn_plan **out, fattn_context *context, const fattn_problem *problem, const fattn_plan_options *options);
 
-/* The plan as bytes (cuDNN's JSON with a header of ours); a plan built for a described device loads on the real one.
+/* The name under which a saved plan is found again: 32 hexadecimal digits and a NUL, of the problem, the options, the build of cuDNN, the device,
+ * and the rules of this thread's policy that hold for the problem. The same in every process, and for a GPU and its description.
+ * Returns  FATTN_OK; FATTN_BAD_PROBLEM. */
+fattn_status fattn_plan_key(fattn_context *context, const fattn_problem *problem, const fattn_plan_options *options, char key[33]);
+
+/* The plan as bytes (cuDNN's JSON with a header of ours); a plan built for a described device loads on the GPU that it describes.
  * Memory   *bytes is malloc'ed; free with fattn_free.
  * Returns  FATTN_OK; FATTN_UNSUPPORTED (the cpu has nothing to save); FATTN_NO_MEMORY. */
 fattn_status fattn_plan_save(const fattn_plan *plan, char **bytes, size_t *count);
-/* The same problem must be given again; its hash, the cuDNN version and the device's sm are checked before cuDNN sees a byte.
+/* The same problem must be given again. Before cuDNN sees a byte the checksums, the problem, its graph, the build of cuDNN (build_id) and the
+ * device (device_id) are checked, and that no rule of this thread's policy removes the plan's engine.
  * A plan is executable code: load only what you trust.
  * Returns  FATTN_OK; FATTN_BAD_PLAN. */
 fattn_status fattn_plan_load(fattn_plan **out, fattn_context *context, const fattn_problem *problem, const char *bytes, size_t count);

@@ -4,6 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 #include "cudnn/backend/cudnn_device.h"
 #include "error.h"
 #include "fattn/cache.h"
@@ -81,6 +84,14 @@ static fattn_status open_gpu(fattn_context *context, int32_t ordinal)
     return fattn__handles_init(context->handles, context->api);
 }
 
+/* What engines and heuristics know a GPU by, as a description and the driver both tell it. */
+static uint64_t device_id(const fattn_context_info *info)
+{
+    char text[192];
+    const int n = snprintf(text, sizeof text, "sm_%d, %d, %s", info->sm, info->multiprocessors, info->device_name);
+    return XXH3_64bits(text, (size_t)n);
+}
+
 static fattn_status open_build(fattn_context *context, const fattn_context_options *options)
 {
     TRY(fattn__cudnn_load(&context->api, options->cudnn_dir, options->nvrtc, options->driver));
@@ -90,9 +101,14 @@ static fattn_status open_build(fattn_context *context, const fattn_context_optio
         if (context->nvrtc == NULL)
             return fattn__fail(FATTN_ENVIRONMENT, "no NVRTC at %s", options->nvrtc);
     }
+    fattn_status st;
     if (context->kind == FATTN_DEVICE_GPU)
-        return open_gpu(context, options->ordinal);
-    return fattn__device_describe(&context->description, &context->info, context->api, options->device_json);
+        st = open_gpu(context, options->ordinal);
+    else
+        st = fattn__device_describe(&context->description, &context->info, context->api, options->device_json);
+    context->info.build_id = context->api->build;
+    context->info.device_id = device_id(&context->info);
+    return st;
 }
 
 static void release_memory(fattn_context *context)
@@ -139,6 +155,17 @@ fattn_status fattn_context_create(fattn_context **out, const fattn_context_optio
     else
         fattn_context_destroy(context);
     return st;
+}
+
+fattn_status fattn_context_keep_refusals(fattn_context *context, const fattn_refusal_store *store)
+{
+    fattn_refusal_store s = FATTN_REFUSAL_STORE_INIT;
+    if (store != NULL && !fattn__read_sized(&s, sizeof s, store))
+        return fattn__fail(FATTN_BAD_PROBLEM, "fattn_refusal_store: struct_size is wrong or an unknown field is set");
+    if ((s.find == NULL) != (s.keep == NULL))
+        return fattn__fail(FATTN_BAD_PROBLEM, "fattn_refusal_store: find and keep belong together");
+    context->refusals = s;
+    return FATTN_OK;
 }
 
 /* ---- end ------------------------------------------------------------------------------------------------------------------- */

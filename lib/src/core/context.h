@@ -12,6 +12,7 @@
 
 #include "cudnn/backend/api.h"
 #include "cudnn/backend/handles.h"
+#include "fattn/cache.h"
 #include "fattn/fattn.h"
 
 /* From this version on NVRTC is linked into libcudnn_graph; below it, one must be mapped. */
@@ -27,6 +28,7 @@ struct fattn_context {
     char *nvrtc;             /* real path; NULL: none was given */
     const fattn__cudnn *api; /* NULL on the cpu */
     fattn__desc description; /* DEVICEPROP; NULL unless described */
+    fattn_refusal_store refusals; /* the caller's; its functions are NULL where there is none */
 
     const gpu_driver *cuda; /* NULL unless a GPU; so is what follows */
     int device;

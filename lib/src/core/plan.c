@@ -1,9 +1,13 @@
 /* Plans and calls: what is common to every engine. */
 #include "plan.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 #include "cudnn/plan/cudnn_plan.h"
 #include "liars/lies.h"
@@ -206,6 +210,31 @@ bool fattn_plan_covers(const fattn_plan *plan, const fattn_problem *problem)
 
 /* ---- saved ----------------------------------------------------------------------------------------------------------------- */
 
+fattn_status fattn_plan_key(fattn_context *context, const fattn_problem *problem, const fattn_plan_options *options, char key[33])
+{
+    fattn_plan_options o;
+    fattn_problem resolved;
+    TRY(fattn__plan_options_read(&o, options));
+    TRY(fattn_problem_resolve(problem, &resolved));
+    const struct {
+        fattn__problem_key problem;
+        uint64_t build, device, choice;
+        int64_t engine, config, overrides, pinned;
+        XXH128_hash_t knobs;
+    } whole = { fattn__problem_key_of(&resolved),
+                context->info.build_id,
+                context->info.device_id,
+                fattn__policy_choice(context, &resolved),
+                o.config == FATTN_ENGINE_AUTO ? o.engine : FATTN_ENGINE_AUTO, /* not read beside a configuration */
+                o.config,
+                o.override_shapes,
+                o.knobs != NULL,
+                XXH3_128bits(o.knobs, (size_t)o.knob_count * sizeof *o.knobs) };
+    const XXH128_hash_t hash = XXH3_128bits(&whole, sizeof whole);
+    snprintf(key, 33, "%016" PRIx64 "%016" PRIx64, hash.high64, hash.low64);
+    return FATTN_OK;
+}
+
 fattn_status fattn_plan_save(const fattn_plan *plan, char **bytes, size_t *count)
 {
     *bytes = NULL;
@@ -215,13 +244,17 @@ fattn_status fattn_plan_save(const fattn_plan *plan, char **bytes, size_t *count
     char *text;
     size_t size;
     TRY(fattn__cudnn_write(plan, &text, &size));
+    const fattn_context_info *info = &plan->context->info;
     fattn__plan_header header = {
-        .cudnn_version = plan->context->info.cudnn_version,
-        .sm = plan->context->info.sm,
+        .cudnn_version = info->cudnn_version,
+        .sm = info->sm,
         .problem = fattn__problem_key_of(&plan->problem),
-        .bindings = fattn__cudnn_bindings(plan),
+        .graph = fattn__cudnn_graph(plan),
         .config = plan->config,
+        .build = info->build_id,
+        .device = info->device_id,
     };
+    snprintf(header.device_name, sizeof header.device_name, "%.63s", info->device_name);
     fattn_status st = fattn__plan_pack(&header, text, size, bytes, count);
     free(text);
     return st;
@@ -233,12 +266,23 @@ static fattn_status check_header(const fattn__plan_header *header, const fattn_p
     fattn__problem_key key = fattn__problem_key_of(&plan->problem);
     if (header->cudnn_version != info->cudnn_version)
         return fattn__fail(FATTN_BAD_PLAN, "the saved plan is of cuDNN %d, this is %d", header->cudnn_version, info->cudnn_version);
+    if (header->build != info->build_id)
+        return fattn__fail(FATTN_BAD_PLAN,
+                           "the saved plan is of another build of cuDNN %d: its libraries are not those of this one",
+                           header->cudnn_version);
     if (header->sm != info->sm)
         return fattn__fail(FATTN_BAD_PLAN, "the saved plan is for sm_%d, this is sm_%d", header->sm, info->sm);
+    if (header->device != info->device_id)
+        return fattn__fail(FATTN_BAD_PLAN, "the saved plan is for another device: %.63s; this is %s, %d multiprocessors",
+                           header->device_name, info->device_name, info->multiprocessors);
     if (header->problem.low != key.low || header->problem.high != key.high)
         return fattn__fail(FATTN_BAD_PLAN, "the saved plan is of another problem");
     if (header->config.knob_count < 0 || header->config.knob_count > FATTN_MAX_KNOBS)
         return fattn__fail(FATTN_BAD_PLAN, "the saved plan's header is damaged");
+    const fattn_rule *rule = fattn__policy_removes(plan->context, &plan->problem, FATTN_BACKEND_CUDNN, &header->config);
+    if (rule != NULL)
+        return fattn__fail(FATTN_BAD_PLAN, "the rule %s removes engine %lld of the saved plan", rule->name,
+                           (long long)header->config.index);
     return FATTN_OK;
 }
 
@@ -263,7 +307,7 @@ fattn_status fattn_plan_load(fattn_plan **out, fattn_context *context, const fat
         st = check_header(&header, plan);
     if (st == FATTN_OK) {
         plan->config = header.config;
-        st = fattn__cudnn_read(plan, payload, (size_t)header.payload_bytes, header.bindings);
+        st = fattn__cudnn_read(plan, payload, (size_t)header.payload_bytes, header.graph);
     }
     return settle(out, plan, st);
 }

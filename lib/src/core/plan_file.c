@@ -9,9 +9,10 @@
 #include "error.h"
 
 static const char magic[8] = { 'F', 'A', 'T', 'T', 'N', 'P', 'L', 'N' };
-enum { FORMAT = 1 };
+enum { FORMAT = 2 };
 
-_Static_assert(sizeof(fattn__plan_header) == 8 + 4 * 4 + 16 + 3 * 8 + sizeof(fattn_engine) + 8, "a header without padding");
+_Static_assert(sizeof(fattn__plan_header) == 8 + 4 * 4 + 2 * 8 + 64 + 16 + 3 * 8 + sizeof(fattn_engine) + 8,
+               "a header without padding");
 
 static uint64_t hash_header(const fattn__plan_header *header)
 {

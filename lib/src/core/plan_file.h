@@ -13,8 +13,11 @@ typedef struct fattn__plan_header {
     uint32_t header_bytes;
     int32_t cudnn_version;
     int32_t sm;
+    uint64_t build;  /* fattn_context_info.build_id */
+    uint64_t device; /* fattn_context_info.device_id */
+    char device_name[64];
     fattn__problem_key problem;
-    uint64_t bindings; /* how the tensors are bound */
+    uint64_t graph; /* fattn__cudnn_graph */
     uint64_t payload_bytes;
     uint64_t payload_hash; /* XXH3 */
     fattn_engine config;

@@ -240,6 +240,33 @@ const fattn_rule *fattn__policy_removes(const fattn_context *context, const fatt
     return first_no(&(target){ context, problem, backend, engine });
 }
 
+static uint64_t mix_choice(uint64_t hash, const fattn_rule *rules, size_t count, const target *t)
+{
+    const fattn_context_info *info = &t->context->info;
+    for (size_t i = 0; i < count; i++) {
+        const fattn_rule *rule = &rules[i];
+        if (rule->backend != (int32_t)t->backend || !fattn__rule_holds(rule, t->problem, info->cudnn_version, info->sm))
+            continue;
+        const int64_t what[] = { rule->engine, rule->action };
+        hash = XXH3_64bits_withSeed(what, sizeof what, hash);
+        hash = XXH3_64bits_withSeed(rule->knobs, (size_t)rule->knob_count * sizeof *rule->knobs, hash);
+    }
+    return hash;
+}
+
+uint64_t fattn__policy_choice(const fattn_context *context, const fattn_problem *problem)
+{
+    const target t = { context, problem, FATTN_BACKEND_CUDNN, NULL };
+    int32_t order[FATTN_BACKEND_COUNT] = { -1, -1, -1 };
+    fattn__policy_order(context, order);
+    uint64_t hash = XXH3_64bits(order, sizeof order);
+    for (const frame *f = top; f != NULL; f = f->below)
+        hash = mix_choice(hash, f->rules.at, f->rules.count, &t);
+    for (size_t i = 0; i < fattn_guard_count() && !problem->guards_off; i++)
+        hash = mix_choice(hash, fattn_guard_at(i), 1, &t);
+    return hash;
+}
+
 void fattn__policy_hash(uint64_t out[2])
 {
     out[0] = out[1] = 0;

@@ -17,6 +17,10 @@ const fattn_rule *fattn__policy_denies(const fattn_context *context, const fattn
 const fattn_rule *fattn__policy_removes(const fattn_context *context, const fattn_problem *problem, fattn_backend backend,
                                         const fattn_engine *engine);
 
+/* The rules that hold for a resolved problem and may remove an engine of cuDNN, guards too, as a number that is the same in every
+ * process; and the order of the backends. What decides which configuration is compiled first. */
+uint64_t fattn__policy_choice(const fattn_context *context, const fattn_problem *problem);
+
 /* 128 bits of everything that holds on this thread; equal policies are equal. Part of the key of a cached plan. */
 void fattn__policy_hash(uint64_t out[2]);
 

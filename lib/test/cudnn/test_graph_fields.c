@@ -93,6 +93,7 @@ static uint64_t graph_of(const fattn_problem *p, int version)
     made = 0;
     fattn__graph_init(&g, &hasher, 90);
     fattn_status st = fattn__build(&g, &r);
+    const uint64_t id = fattn__graph_id(&g);
     if (st == FATTN_OK)
         st = fattn__graph_finalize(&g, NULL);
     for (int i = 0; i < g.binding_count; i++) {
@@ -105,7 +106,12 @@ static uint64_t graph_of(const fattn_problem *p, int version)
     if (g.repeat != NULL)
         mix(g.repeat, offsetof(fattn__repeat, source));
     fattn__graph_release(&g);
-    return st == FATTN_OK ? hash : 0;
+    if (st != FATTN_OK)
+        return 0;
+    static uint64_t last_hash, last_id;
+    cr_expect_eq(id == last_id, hash == last_hash, "the graph's own id tells apart what is not the same, and only that");
+    last_hash = hash, last_id = id;
+    return hash;
 }
 
 /* ---- two problems that read as many fields as one can

@@ -51,6 +51,43 @@ Test(context, a_described_device_tells_what_it_is)
     fattn_context_destroy(context);
 }
 
+static uint64_t device_id_of(const char *json)
+{
+    fattn_context_options options = h100_options();
+    options.device_json = json;
+    fattn_context *context = open_options(&options);
+    fattn_context_info info = { .struct_size = sizeof info };
+    cr_assert_eq(fattn_context_info_get(context, &info), FATTN_OK);
+    fattn_context_destroy(context);
+    return info.device_id;
+}
+
+/* The text with one number or name in the place of another of the same length. */
+static const char *changed(const char *json, const char *from, const char *to)
+{
+    static char text[16384];
+    snprintf(text, sizeof text, "%s", json);
+    char *at = strstr(text, from);
+    cr_assert_not_null(at, "%s", from);
+    memcpy(at, to, strlen(to));
+    return text;
+}
+
+Test(context, a_device_is_known_by_architecture_size_and_name)
+{
+    char json[16384];
+    h100_options(); /* or skipped */
+    snprintf(json, sizeof json, "%s", read_device("h100-sxm"));
+    const uint64_t id = device_id_of(json);
+    cr_expect_neq(id, 0);
+    cr_expect_eq(device_id_of(changed(json, "\"driverVer\": 13", "\"driverVer\": 12")), id, "another driver");
+    cr_expect_eq(device_id_of(changed(json, "\"cudaDeviceId\": 0", "\"cudaDeviceId\": 3")), id, "another place on its host");
+    cr_expect_neq(device_id_of(changed(json, "NVIDIA H100", "NVIDIA H900")), id);
+    cr_expect_neq(device_id_of(changed(json, "\"multiProcessorCount\": 132", "\"multiProcessorCount\": 114")), id);
+    snprintf(json, sizeof json, "%s", read_device("h200-sxm"));
+    cr_expect_neq(device_id_of(json), id);
+}
+
 Test(context, a_description_comes_back_as_json_that_describes_the_same_device)
 {
     fattn_context_options options = h100_options();

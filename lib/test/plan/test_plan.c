@@ -2,6 +2,7 @@
 
 #include "core/engine.h"
 #include "fattn/device.h"
+#include "fattn/policy.h"
 #include "support/described_h100.h"
 
 /* ---- the file, without cuDNN --------------------------------------------------------------------------------------------------
@@ -105,9 +106,8 @@ Test(plan, one_that_was_compiled_for_a_description_is_saved_and_loaded_in_a_fres
     fattn_context_destroy(context);
 }
 
-/* Saves with a changed header whose hashes are right, as another build or device would have written it. */
-static fattn_status load_changed(fattn_context *context, const fattn_problem *problem, int32_t version, int32_t sm,
-                                 uint64_t bindings)
+/* Saves with a changed header whose hashes are right, as another build, device or library would have written it. */
+static fattn_status load_changed(fattn_context *context, const fattn_problem *problem, const fattn__plan_header *more)
 {
     fattn_plan *plan = create(context, problem);
     char *bytes, *changed;
@@ -117,9 +117,11 @@ static fattn_status load_changed(fattn_context *context, const fattn_problem *pr
     cr_assert_eq(fattn_plan_save(plan, &bytes, &count), FATTN_OK);
     fattn_plan_destroy(plan);
     cr_assert_eq(fattn__plan_unpack(&header, &payload, bytes, count), FATTN_OK);
-    header.cudnn_version += version;
-    header.sm += sm;
-    header.bindings += bindings;
+    header.cudnn_version += more->cudnn_version;
+    header.build += more->build;
+    header.sm += more->sm;
+    header.device += more->device;
+    header.graph += more->graph;
     cr_assert_eq(fattn__plan_pack(&header, payload, (size_t)header.payload_bytes, &changed, &count), FATTN_OK);
     fattn_status st = fattn_plan_load(&plan, context, problem, changed, count);
     fattn_plan_destroy(plan);
@@ -130,15 +132,89 @@ static fattn_status load_changed(fattn_context *context, const fattn_problem *pr
 
 Test(plan, one_of_another_build_device_or_library_is_refused, .timeout = 120)
 {
+    static const struct {
+        fattn__plan_header more;
+        const char *text;
+    } table[] = {
+        { { .cudnn_version = 1 }, "is of cuDNN" },
+        { { .build = 1 }, "another build of cuDNN" },
+        { { .sm = 10 }, "sm_100" },
+        { { .device = 1 }, "another device: NVIDIA H100 80GB HBM3" },
+        { { .graph = 1 }, "another way" },
+    };
     fattn_context *context = open_h100();
     fattn_problem problem = control_problem();
-    cr_expect_eq(load_changed(context, &problem, 0, 0, 0), FATTN_OK, "%s", fattn_last_error());
-    cr_expect_eq(load_changed(context, &problem, 1, 0, 0), FATTN_BAD_PLAN);
-    cr_expect_not_null(strstr(fattn_last_error(), "is of cuDNN"), "%s", fattn_last_error());
-    cr_expect_eq(load_changed(context, &problem, 0, 10, 0), FATTN_BAD_PLAN);
-    cr_expect_not_null(strstr(fattn_last_error(), "sm_100"), "%s", fattn_last_error());
-    cr_expect_eq(load_changed(context, &problem, 0, 0, 1), FATTN_BAD_PLAN);
-    cr_expect_not_null(strstr(fattn_last_error(), "another way"), "%s", fattn_last_error());
+    cr_expect_eq(load_changed(context, &problem, &(fattn__plan_header){ .sm = 0 }), FATTN_OK, "%s", fattn_last_error());
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        cr_expect_eq(load_changed(context, &problem, &table[i].more), FATTN_BAD_PLAN);
+        cr_expect_not_null(strstr(fattn_last_error(), table[i].text), "%s", fattn_last_error());
+    }
+    fattn_context_destroy(context);
+}
+
+Test(plan, one_whose_engine_a_rule_removes_is_refused, .timeout = 120)
+{
+    fattn_context *context = open_h100();
+    fattn_problem problem = control_problem();
+    fattn_plan *plan = create(context, &problem);
+    fattn_rule rule = FATTN_RULE_INIT;
+    char *bytes;
+    size_t count;
+    cr_assert_eq(fattn_plan_save(plan, &bytes, &count), FATTN_OK, "%s", fattn_last_error());
+    rule.name = "not this engine", rule.engine = fattn_plan_engine(plan)->index;
+    fattn_plan_destroy(plan);
+    const fattn_policy policy = { .struct_size = sizeof policy, .rules = &rule, .rule_count = 1 };
+    cr_assert_eq(fattn_policy_push(&policy, NULL), FATTN_OK, "%s", fattn_last_error());
+    cr_expect_eq(fattn_plan_load(&plan, context, &problem, bytes, count), FATTN_BAD_PLAN);
+    cr_expect_not_null(strstr(fattn_last_error(), "not this engine"), "%s", fattn_last_error());
+    fattn_policy_pop(1);
+    cr_assert_eq(fattn_plan_load(&plan, context, &problem, bytes, count), FATTN_OK, "%s", fattn_last_error());
+    fattn_plan_destroy(plan);
+    fattn_free(bytes);
+    fattn_context_destroy(context);
+}
+
+/* The key under which a plan is kept, as a number of its last digits. */
+static unsigned long key_of(fattn_context *context, const fattn_problem *problem, const fattn_plan_options *options)
+{
+    char key[33];
+    cr_assert_eq(fattn_plan_key(context, problem, options, key), FATTN_OK, "%s", fattn_last_error());
+    cr_expect_eq(strlen(key), 32);
+    return strtoul(key + 16, NULL, 16);
+}
+
+Test(plan, a_key_is_of_all_that_decides_which_plan_it_is)
+{
+    fattn_context *context = open_h100();
+    fattn_problem problem = control_problem(), other = problem;
+    fattn_plan_options options = FATTN_PLAN_OPTIONS_INIT;
+    const unsigned long key = key_of(context, &problem, NULL);
+    cr_expect_eq(key_of(context, &problem, &options), key);
+    options.config = 0;
+    const unsigned long first = key_of(context, &problem, &options);
+    cr_expect_neq(first, key);
+    options.engine = 2;
+    cr_expect_eq(key_of(context, &problem, &options), first, "an engine beside a configuration is not read");
+    options.config = FATTN_ENGINE_AUTO;
+    cr_expect_neq(key_of(context, &problem, &options), key);
+    other.seq_q++;
+    cr_expect_neq(key_of(context, &other, NULL), key);
+    other = problem, other.guards_off = 1;
+    cr_expect_neq(key_of(context, &other, NULL), key);
+
+    fattn_rule rule = FATTN_RULE_INIT;
+    rule.name = "one", rule.engine = 2, rule.sm_from = rule.sm_to = 100;
+    const fattn_policy policy = { .struct_size = sizeof policy, .rules = &rule, .rule_count = 1 };
+    cr_assert_eq(fattn_policy_push(&policy, NULL), FATTN_OK);
+    cr_expect_eq(key_of(context, &problem, NULL), key, "a rule of other devices");
+    rule.sm_from = rule.sm_to = 90;
+    cr_assert_eq(fattn_policy_push(&policy, NULL), FATTN_OK);
+    cr_expect_neq(key_of(context, &problem, NULL), key, "a rule that removes an engine here");
+    fattn_policy_pop(1);
+    cr_expect_eq(key_of(context, &problem, NULL), key);
+    char text[33];
+    problem.batch = 0;
+    cr_expect_eq(fattn_plan_key(context, &problem, NULL, text), FATTN_BAD_PROBLEM);
     fattn_context_destroy(context);
 }
 

@@ -12,9 +12,9 @@
 typedef enum kind { FLAG, TEXT, COUNT, NUMBER, SECONDS, MINUTES, RATIO, SHARD, ORACLE, BY, RECORDS } kind;
 
 #define ON(symbol) (1u << FACTS_COMMAND_##symbol)
-#define CASES (ON(LIST) | ON(DECIDE) | ON(RUN) | ON(REPRO))
-#define ASKS (ON(DECIDE) | ON(RUN) | ON(REPRO))
-#define BATCH (ON(DECIDE) | ON(RUN))
+#define CASES (ON(LIST) | ON(DECIDE) | ON(COMPILE) | ON(RUN) | ON(REPRO))
+#define ASKS (ON(DECIDE) | ON(COMPILE) | ON(RUN) | ON(REPRO))
+#define BATCH (ON(DECIDE) | ON(COMPILE) | ON(RUN))
 #define MEASURES ON(CALIBRATE)
 #define HUNTS (ON(SHRINK) | ON(FUZZ))
 #define COMPARES (ON(GATE) | ON(DIFF))
@@ -39,16 +39,16 @@ typedef enum kind { FLAG, TEXT, COUNT, NUMBER, SECONDS, MINUTES, RATIO, SHARD, O
     X("plan", 0, FLAG, plan, NULL, ON(DECIDE) | HUNTS | (VERSIONS & ~ON(EXPECT)), "also compile what was accepted")                \
     X("explain", 0, FLAG, explain, NULL, ON(DECIDE), "of what was refused, also the nearest that is accepted")                     \
     X("jobs", 'j', COUNT, jobs, "N", ASKS | HUNTS | ON(MATRIX) | MEASURES | VERSIONS,                                              \
-      "workers at once (default: cores, at most 8 on one GPU; 1 times a launch alone)")                                            \
+      "workers at once (default: one for each core, and on a GPU for each 4 GB of its free memory; 1 times a launch alone)")       \
     X("shard", 0, SHARD, shard, "I/N", BATCH | ON(LIST), "only this part of N, by the hash of the case's name")                    \
     X("resume", 0, FLAG, resume, NULL, BATCH | HUNTS | ON(GATE) | ON(BISECT),                                                      \
       "go on with the record of -o: only what has no row, or where we were late")                                                  \
     X("overwrite", 0, FLAG, overwrite, NULL, BATCH | HUNTS | ON(MERGE) | MEASURES | VERSIONS, "replace the record of -o")          \
     X("timeout", 0, SECONDS, timeout_s, "S", ASKS | HUNTS | ON(MATRIX) | MEASURES | VERSIONS,                                      \
-      "seconds for one case (default: decide and fuzz 60, run 300)")                                                               \
+      "seconds for one case (default: decide and fuzz 60, compile and run 300)")                                                   \
     X("fail-fast", 0, FLAG, fail_fast, NULL, BATCH, "stop at the first finding")                                                   \
     X("first-bad-only", 0, FLAG, first_bad_only, NULL, ON(RUN) | ON(REPRO), "of each case, compare only until something is wrong") \
-    X("plan-dir", 0, TEXT, plan_dir, "DIR", ON(DECIDE) | ON(RUN), "keep compiled plans here, and load them from here")             \
+    X("plan-dir", 0, TEXT, plan_dir, "DIR", BATCH, "keep plans and cuDNN's refusals here, and load them from here")                \
     X("dump", 0, TEXT, dump, "DIR", ON(REPRO), "write every tensor as .npy")                                                       \
     X("trace", 0, FLAG, trace, NULL, ON(REPRO), "one launch and nothing else, for a profiler")                                     \
     X("oracle", 0, ORACLE, oracle, "cpu|gpu|both", ON(RUN) | ON(REPRO),                                                            \
@@ -113,7 +113,7 @@ static const command_words commands[FACTS_COMMAND_COUNT] = { FACTS_COMMAND_LIST(
 #undef AS_WORDS
 
 /* Agreed names that this version does not have. */
-static const char *const later[] = { "compile", "bench" };
+static const char *const later[] = { "bench" };
 
 facts_command facts_command_parse(const char *word, FILE *err)
 {

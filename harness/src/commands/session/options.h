@@ -47,6 +47,8 @@ typedef struct facts_options {
     X(DOCTOR, "doctor", "", "what is here and what can be run: GPUs, driver, builds; compiles one plan to prove it")               \
     X(LIST, "list", "CASES...", "expand; one canonical name a line")                                                               \
     X(DECIDE, "decide", "CASES...", "ask each cuDNN for each device: accepted, by which engines, or why not (needs no GPU)")       \
+    X(COMPILE, "compile", "CASES...",                                                                                              \
+      "make the plans of a later `facts run` on any machine, without a GPU; what is in --plan-dir already is kept")                \
     X(RUN, "run", "CASES...", "compile, execute, compare with the reference, judge")                                               \
     X(REPRO, "repro", "CASE", "one case with everything that is known about it")                                                   \
     X(SHRINK, "shrink", "CASE", "the simplest case that fails the same way, and the path to it")                                   \

@@ -11,8 +11,6 @@
 #include "session_parts.h"
 #include "case/suites/planned_cases.h"
 
-#define MOST_JOBS 8
-
 bool facts_suite_dir(char out[FACTS_PATH])
 {
     if (facts_home_path("cases", out))
@@ -36,7 +34,7 @@ int facts_gpus_here(void)
 int facts_session_jobs(const facts_options *o)
 {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    return o->jobs > 0 ? o->jobs : cores < 1 ? 1 : cores > MOST_JOBS ? MOST_JOBS : (int)cores;
+    return o->jobs > 0 ? o->jobs : cores < 1 ? 1 : (int)cores;
 }
 
 static bool in_shard(const facts_options *options, const char *name)
@@ -123,9 +121,23 @@ static bool find_worker(facts_session *s)
     return false;
 }
 
+static void count_plans(facts_plan_counts *counts, const facts_line *row)
+{
+    bool loaded = false, refusal = false;
+    facts_json_bool(facts_line_get(row, "plan_loaded"), &loaded);
+    facts_json_bool(facts_line_get(row, "refusal_loaded"), &refusal);
+    counts->loaded += loaded;
+    counts->compiled += !loaded && facts_line_get(row, "plan_ms").at != NULL;
+    counts->refusals += refusal;
+    const facts_span why = facts_line_get(row, "not_loaded");
+    if (why.at && counts->not_loaded++ == 0)
+        facts_json_string(why, counts->why, sizeof counts->why);
+}
+
 static void on_row(void *context, const facts_outcome *outcome)
 {
     facts_session *s = context;
+    count_plans(&s->plans, outcome->line);
     facts_tally_add(&s->tally, outcome->target, outcome->work, outcome->line, outcome->verdict, outcome->expected);
     s->progress.yes += outcome->verdict == FACTS_VERDICT_PASS;
     s->progress.no += outcome->verdict == FACTS_VERDICT_UNSUPPORTED;

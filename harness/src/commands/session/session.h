@@ -12,6 +12,13 @@
 #include "tally.h"
 #include "case/suites/planned_cases.h"
 
+/* What rows say of --plan-dir. */
+typedef struct facts_plan_counts {
+    size_t compiled, loaded, refusals; /* refusals: out of the folder; cuDNN was not asked */
+    size_t not_loaded;                 /* files that were no good; they were made again */
+    char why[300];                     /* of the first of these */
+} facts_plan_counts;
+
 typedef struct facts_session {
     const facts_options *options;
     facts_task task;
@@ -41,6 +48,7 @@ typedef struct facts_session {
     void (*show)(struct facts_session *session, int live);
     uint64_t seed; /* of what is drawn, for the record */
     void *context;
+    facts_plan_counts plans;
     char calibration[200]; /* of which versions the error constants of another stand in; "": none */
     bool keep_record;      /* false: doctor and repro write none unless asked */
 } facts_session;
@@ -65,7 +73,7 @@ void facts_session_free(facts_session *session);
 
 /* The folder of suites; exit 3 with a line when there is none. */
 bool facts_suite_dir(char out[FACTS_PATH]);
-/* How many questions are worth having in the air: --jobs, else the cores, at most 8. */
+/* How many questions are worth having in the air: --jobs, else the cores. */
 int facts_session_jobs(const facts_options *options);
 /* How many GPUs this machine shows (device files; nothing is loaded). */
 int facts_gpus_here(void);

@@ -95,7 +95,7 @@ static bool make_plan(work *w, further *f)
         return false;
     }
     if (status == FATTN_OK)
-        status = fattn_plan_create(&f->plan, w->r->worker->context, &f->problem.ask, &options);
+        status = facts_plan_get(&f->plan, w->r->worker->plans, w->r->worker->context, &f->problem.ask, &options, NULL);
     if (status == FATTN_DEVICE_FAULT || status == FATTN_NO_MEMORY)
         return facts_runs_check(w->r, status, "the plan of a check");
     if (status != FATTN_OK) {

@@ -5,6 +5,7 @@
 #include "judging.h"
 #include "numbers/check/judge_keep.h"
 #include "runs.h"
+#include "worker/clock/spent.h"
 
 /* ---- later runs ---------------------------------------------------------------------------------------------------------- */
 
@@ -69,7 +70,7 @@ static void judge_arrays_again(facts_runs *r)
     }
 }
 
-void facts_runs_compare(facts_runs *r, const char *how)
+static void compare(facts_runs *r, const char *how)
 {
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++) {
         int64_t at[4] = { 0 }, different = 0;
@@ -91,6 +92,13 @@ void facts_runs_compare(facts_runs *r, const char *how)
     if (facts_tensor_is_output(r->problem, FACTS_TENSOR_RNG_DUMP))
         judge_again(r, FACTS_TENSOR_RNG_DUMP);
     judge_arrays_again(r);
+}
+
+void facts_runs_compare(facts_runs *r, const char *how)
+{
+    const facts_spent before = facts_spend(FACTS_SPENT_COMPARE);
+    compare(r, how);
+    facts_spend(before);
 }
 
 void facts_runs_judge_all(facts_runs *r, const char *how)
@@ -174,6 +182,7 @@ static void judge_dropout(facts_runs *r)
 void facts_runs_judge(facts_runs *r)
 {
     facts_runs_say(r, "judge");
+    const facts_spent before = facts_spend(FACTS_SPENT_JUDGE);
     const double since = facts_runs_now_us();
     judged(r, facts_judging_all(r->out->judgement, r->out->bits, r->truth), since);
     for (facts_tensor_id id = 0; id < FACTS_TENSOR_COUNT; id++)
@@ -184,4 +193,5 @@ void facts_runs_judge(facts_runs *r)
             judge_array(r, id);
     judge_dropout(r);
     judge_overruns(r);
+    facts_spend(before);
 }

@@ -54,7 +54,8 @@ static bool open_neighbour(facts_runs *r, neighbour *n)
         snprintf(r->out->text, sizeof r->out->text, "the call between: %.200s", where.text);
         return false;
     }
-    if (!facts_runs_check(r, fattn_plan_create(&n->plan, r->worker->context, &n->problem.ask, NULL), "the call between"))
+    if (!facts_runs_check(r, facts_plan_get(&n->plan, r->worker->plans, r->worker->context, &n->problem.ask, NULL, NULL),
+                          "the call between"))
         return false;
     fattn_status status = facts_memory_create(&n->memory, r->worker, &n->problem, false, &error);
     if (status == FATTN_OK)

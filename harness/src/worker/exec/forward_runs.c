@@ -18,7 +18,7 @@ bool facts_runs_make_forward(facts_runs *r)
         return true;
     facts_runs_say(r, "build");
     fattn_problem forward = facts_own_forward(&r->problem->ask);
-    fattn_status status = fattn_plan_create(&r->forward, r->worker->context, &forward, NULL);
+    fattn_status status = facts_plan_get(&r->forward, r->worker->plans, r->worker->context, &forward, NULL, NULL);
     if (is_refusal(status) && facts_may_do_without_forward(r->problem)) {
         snprintf(r->out->no_forward, sizeof r->out->no_forward, "no forward here: %.170s", fattn_last_error());
         return true;

@@ -12,6 +12,7 @@
 #include "exec.h"
 #include "fattn/device.h"
 #include "runs.h"
+#include "worker/clock/spent.h"
 #include "worker/gpu/try.h"
 #include "worker/memory/own_forward.h"
 
@@ -19,9 +20,16 @@
 
 static fattn_status make(facts_truth *out, const facts_making *how, const facts_truth_edit *edit, facts_error *error)
 {
-    TRY(facts_truth_create(out, how, error));
-    TRY(facts_truth_fill(out, edit, error));
-    return facts_truth_compute(out, edit, error);
+    const facts_spent before = facts_spend(FACTS_SPENT_ALLOCATE);
+    fattn_status status = facts_truth_create(out, how, error);
+    facts_spend(FACTS_SPENT_FILL);
+    if (status == FATTN_OK)
+        status = facts_truth_fill(out, edit, error);
+    facts_spend(FACTS_SPENT_ORACLE);
+    if (status == FATTN_OK)
+        status = facts_truth_compute(out, edit, error);
+    facts_spend(before);
+    return status;
 }
 
 fattn_status facts_trial_prepare(facts_truth *out, const facts_making *how, const facts_truth_edit *edit, facts_error *error)

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "fattn/device.h"
+#include "worker/clock/spent.h"
 
 facts_call facts_call_now(const facts_runs *r)
 {
@@ -75,15 +76,21 @@ bool facts_runs_arm(facts_runs *r, facts_pattern pattern)
 {
     uint64_t garbage = r->made < 2 ? 0 : r->problem->seed * 1000003 + (uint64_t)r->made;
     r->made++;
-    if (garbage && !facts_runs_check(r, facts_memory_disturb(r->memory, garbage), NULL))
-        return false;
-    return facts_runs_check(r, facts_memory_arm(r->memory, pattern, garbage), NULL);
+    const facts_spent before = facts_spend(FACTS_SPENT_DISTURB);
+    bool good = !garbage || facts_runs_check(r, facts_memory_disturb(r->memory, garbage), NULL);
+    facts_spend(FACTS_SPENT_ARM);
+    good = good && facts_runs_check(r, facts_memory_arm(r->memory, pattern, garbage), NULL);
+    facts_spend(before);
+    return good;
 }
 
 bool facts_runs_fetch(facts_runs *r, facts_pattern pattern)
 {
     int64_t overrun[FACTS_PLACES];
-    if (!facts_runs_check(r, facts_seam_fetch(r->memory, pattern, overrun), NULL))
+    const facts_spent before = facts_spend(FACTS_SPENT_READ_BACK);
+    const bool fetched = facts_runs_check(r, facts_seam_fetch(r->memory, pattern, overrun), NULL);
+    facts_spend(before);
+    if (!fetched)
         return false;
     for (int i = 0; i < FACTS_PLACES; i++)
         r->overrun[i] = overrun[i] > r->overrun[i] ? overrun[i] : r->overrun[i];
@@ -106,7 +113,10 @@ bool facts_runs_once(facts_runs *r, const facts_call *call, facts_pattern patter
         return false;
     launched.forward = NULL;
     double since = facts_runs_now_us();
-    if (!facts_runs_check(r, facts_seam_run(r->memory, &launched), NULL))
+    const facts_spent spent = facts_spend(FACTS_SPENT_EXECUTE);
+    const bool ran = facts_runs_check(r, facts_seam_run(r->memory, &launched), NULL);
+    facts_spend(spent);
+    if (!ran)
         return false;
     if (r->worker->device == FACTS_DEVICE_CPU)
         r->out->exec_us = facts_runs_now_us() - since;
@@ -118,10 +128,12 @@ void facts_runs_time(facts_runs *r, fattn_status (*launch)(void *, struct CUstre
 {
     char how[80];
     snprintf(how, sizeof how, "the first run and the last of %d timed launches", FACTS_TIMED_LAUNCHES);
-    if (facts_runs_check(
-            r, fattn_stream_time(r->worker->context, r->worker->stream, launch, argument, FACTS_TIMED_LAUNCHES, &r->out->exec_us),
-            NULL) &&
-        facts_runs_fetch(r, FACTS_PATTERN_B))
+    const facts_spent before = facts_spend(FACTS_SPENT_TIME);
+    const bool timed = facts_runs_check(
+        r, fattn_stream_time(r->worker->context, r->worker->stream, launch, argument, FACTS_TIMED_LAUNCHES, &r->out->exec_us),
+        NULL);
+    facts_spend(before);
+    if (timed && facts_runs_fetch(r, FACTS_PATTERN_B))
         facts_runs_compare(r, how);
 }
 
@@ -163,11 +175,16 @@ static bool check_call(facts_runs *r)
 
 bool facts_runs_ready(facts_runs *r)
 {
-    if (!make_workspace(r))
-        return false;
-    r->call = facts_call_now(r);
-    facts_runs_say(r, "exec");
-    return check_call(r);
+    const facts_spent before = facts_spend(FACTS_SPENT_ALLOCATE);
+    bool ready = make_workspace(r);
+    facts_spend(FACTS_SPENT_CHECK);
+    if (ready) {
+        r->call = facts_call_now(r);
+        facts_runs_say(r, "exec");
+        ready = check_call(r);
+    }
+    facts_spend(before);
+    return ready;
 }
 
 bool facts_runs_over(const facts_runs *r)

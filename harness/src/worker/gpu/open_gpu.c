@@ -39,6 +39,19 @@ void facts_gpu_close(facts_gpu *gpu, bool lost)
     free(gpu);
 }
 
+int64_t facts_gpu_free_bytes(facts_gpu *gpu)
+{
+    char error[256];
+    struct CUctx_st *previous;
+    size_t free_bytes = 0, all_bytes = 0;
+    const gpu_driver *driver = gpu_driver_load(error);
+    if (!driver || fattn_context_enter(&previous, gpu->context) != FATTN_OK)
+        return -1;
+    const int result = driver->memory_info(&free_bytes, &all_bytes);
+    fattn_context_leave(gpu->context, previous);
+    return result == 0 ? (int64_t)free_bytes : -1;
+}
+
 const char *facts_gpu_error(facts_gpu *gpu)
 {
     memcpy(gpu->last, gpu->text, sizeof gpu->last);

@@ -19,6 +19,8 @@ typedef struct facts_gpu facts_gpu;
 bool facts_gpu_open(facts_gpu **out, fattn_context *context, struct CUstream_st *stream, char error[256]);
 /* `lost`: the context is dead, nothing of it is touched. */
 void facts_gpu_close(facts_gpu *gpu, bool lost);
+/* Bytes of the GPU's memory that nobody has; -1: the driver does not tell. */
+int64_t facts_gpu_free_bytes(facts_gpu *gpu);
 /* What the last call that failed said, once; then "". Valid until the next such question. */
 const char *facts_gpu_error(facts_gpu *gpu);
 /* ENOTSUP, with these words. */

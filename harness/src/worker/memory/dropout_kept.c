@@ -174,17 +174,28 @@ static fattn_status compare_seeds(facts_kept *out, run *x, facts_error *error)
     return status;
 }
 
+bool facts_kept_by_engine(const facts_problem *p)
+{
+    return p->ask.dropout != 0 && !p->ask.dropout_mask;
+}
+
+fattn_status facts_kept_plan(fattn_plan **out, facts_problem *asked, const facts_worker *worker, const facts_problem *problem,
+                             bool forward)
+{
+    *asked = *problem;
+    if (forward)
+        ask_forward(asked);
+    ask_dump(asked);
+    return facts_plan_get(out, worker->plans, worker->context, &asked->ask, NULL, NULL);
+}
+
 static fattn_status dump(facts_kept *out, facts_memory *m, facts_kept_how how, bool forward, facts_error *error)
 {
     facts_worker *worker = m->worker;
     run *x = calloc(1, sizeof *x);
     if (!x)
         return FATTN_NO_MEMORY;
-    x->problem = *m->problem;
-    if (forward)
-        ask_forward(&x->problem);
-    ask_dump(&x->problem);
-    fattn_status status = fattn_plan_create(&x->plan, worker->context, &x->problem.ask, NULL);
+    fattn_status status = facts_kept_plan(&x->plan, &x->problem, worker, m->problem, forward);
     if (status == FATTN_OK)
         status = prepare(x, worker, m, error);
     else

@@ -10,6 +10,7 @@
 #include "numbers/bits.h"
 #include "numbers/dtype.h"
 #include "numbers/fill/seen.h"
+#include "worker/clock/spent.h"
 #include "worker/gpu/try.h"
 
 #define WORKSPACE_GUARD ((size_t)1024)
@@ -334,7 +335,10 @@ fattn_status facts_memory_arm(facts_memory *m, facts_pattern pattern, uint64_t g
             TRY(m->side->arm(m, id, pattern));
     if (m->gpu)
         TRY(facts_gpu_together_end(m->gpu));
-    TRY(facts_arrays_arm(m, pattern));
+    const facts_spent before = facts_spend(FACTS_SPENT_UPLOAD);
+    const fattn_status uploaded = facts_arrays_arm(m, pattern);
+    facts_spend(before);
+    TRY(uploaded);
     TRY(arm_workspace(m, pattern, garbage));
     return m->gpu ? facts_gpu_wait(m->gpu) : FATTN_OK; /* the call may be on another stream */
 }

@@ -9,6 +9,7 @@
 #include "memory_side.h"
 #include "numbers/fill/places.h"
 #include "slabs.h"
+#include "worker/clock/spent.h"
 
 static double now_ms(void)
 {
@@ -133,8 +134,10 @@ int facts_truth_judges(facts_truth *t, const facts_who *who)
 int facts_truth_renew(facts_truth *t)
 {
     const double since = now_ms();
+    const facts_spent before = facts_spend(FACTS_SPENT_ORACLE);
     facts_expectation_destroy(&t->expectation);
     const int status = expect(t);
+    facts_spend(before);
     t->expectation.calibrated = t->constants.calibrated;
     t->weighed = false;
     facts_slabs_forget(t->slabs);

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "worker/clock/spent.h"
+
 static void set(json_t *object, const char *key, json_t *value)
 {
     json_object_set_new(object, key, value);
@@ -172,6 +174,13 @@ static void decision_reason(json_t *row, const fattn_decision *decision)
         json_array_append_new(chain, link);
     }
     set(member(row, "reason"), "chain", chain);
+}
+
+void facts_row_spent(json_t *row, const double *ms)
+{
+    for (int i = 0; ms && i < FACTS_SPENT_COUNT; i++)
+        if (ms[i] > 0)
+            set(member(row, "spent_ms"), facts_spent_words[i], json_real(ms[i]));
 }
 
 void facts_row_backend(json_t *row, fattn_backend backend)

@@ -25,6 +25,8 @@ void facts_row_backend(json_t *row, fattn_backend backend);
 void facts_row_engine(json_t *row, const fattn_engine *engine);
 /* errors.<tensor>, and padded.<tensor> when there are padded rows. `bits`: hash of the answer's bytes; 0 when there is none. */
 void facts_row_judgement(json_t *row, const char *tensor, const facts_judgement *judgement, uint64_t bits);
+/* spent_ms: where the request's time went (worker/clock), but for stages that took none; `ms` NULL: nobody counts. */
+void facts_row_spent(json_t *row, const double *ms);
 /* impl (what the case asks for) and pins{engine,knobs{}} (of a case that names them). */
 void facts_row_asked(json_t *row, const facts_problem *problem);
 

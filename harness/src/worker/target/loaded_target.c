@@ -1,6 +1,7 @@
 #include "loaded_target.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 
 #include "fattn/device.h"
@@ -70,11 +71,15 @@ static json_t *ready(facts_worker *worker, double since_ms)
     snprintf(version, sizeof version, "%d.%d.%d", info->cudnn_version / 10000, info->cudnn_version / 100 % 100,
              info->cudnn_version % 100);
     const bool judged = worker->device == FACTS_DEVICE_GPU && facts_constants_nearest(nearest, info->sm, info->cudnn_version);
-    return json_pack("{s:{s:s,s:i,s:i,s:s,s:s,s:i,s:b,s:s,s:o,s:f,s:o*,s:s*}}", "ready", "cudnn",
-                     info->cudnn_version ? version : "", "sm", info->sm, "driver", info->driver_version, "device_name",
-                     info->device_name, "uuid", info->device_uuid, "multiprocessors", info->multiprocessors, "math_kernels",
-                     info->math_kernels, "math_about", info->math_about, "libraries", libraries, "start_ms", now_ms() - since_ms,
-                     "description", description(worker), "calibration", judged ? nearest : NULL);
+    json_t *out = json_pack("{s:{s:s,s:i,s:i,s:s,s:s,s:i,s:b,s:s,s:o,s:f,s:o*,s:s*}}", "ready", "cudnn",
+                            info->cudnn_version ? version : "", "sm", info->sm, "driver", info->driver_version, "device_name",
+                            info->device_name, "uuid", info->device_uuid, "multiprocessors", info->multiprocessors, "math_kernels",
+                            info->math_kernels, "math_about", info->math_about, "libraries", libraries, "start_ms",
+                            now_ms() - since_ms, "description", description(worker), "calibration", judged ? nearest : NULL);
+    if (worker->gpu)
+        json_object_set_new(json_object_get(out, "ready"), "memory_free",
+                            json_integer((json_int_t)facts_gpu_free_bytes(worker->gpu)));
+    return out;
 }
 
 static json_t *open_context(facts_worker *worker, const facts_target_request *request)
@@ -93,6 +98,8 @@ static json_t *open_context(facts_worker *worker, const facts_target_request *re
     if (status != FATTN_OK)
         return failed(status, fattn_last_error(), "facts doctor says what is here");
     status = fattn_context_info_get(worker->context, &worker->info);
+    if (status == FATTN_OK)
+        status = facts_plans_open(&worker->plans, worker->context);
     if (status != FATTN_OK)
         return failed(status, fattn_last_error(), "");
     if (request->device == FACTS_DEVICE_CPU)
@@ -156,5 +163,6 @@ void facts_target_close(facts_worker *worker)
         fattn_stream_destroy(worker->context, worker->stream);
         fattn_context_destroy(worker->context);
     }
+    free(worker->plans);
     *worker = (facts_worker){ 0 };
 }

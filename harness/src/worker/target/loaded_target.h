@@ -6,6 +6,7 @@
 #include <jansson.h>
 
 #include "errata.h"
+#include "plans.h"
 #include "request.h"
 #include "worker/gpu/worker_gpu.h"
 
@@ -29,6 +30,7 @@ typedef struct facts_worker {
     bool lost;       /* a sticky device error, or a write outside of what it was given: the context is dead, or nothing in it can be
                         trusted */
     bool has_graphs; /* CUDA graphs can be had */
+    facts_plans *plans;   /* owned */
     facts_errata *errata; /* what policy=guard adds; NULL: none, and errata_error says why */
     facts_error errata_error;
 } facts_worker;

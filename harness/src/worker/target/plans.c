@@ -1,141 +1,180 @@
 #include "plans.h"
 
-#include <errno.h>
+#include <dirent.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <xxhash.h>
+#include "own_folder.h"
+#include "worker/clock/spent.h"
 
-#define PLAN_MAX ((off_t)64 << 20)
+#define PLAN_MAX ((size_t)64 << 20)
+#define REFUSAL_MAX ((size_t)1 << 20)
+#define PLAN ".plan"
+#define REFUSAL ".refusal"
 
-/* A plan does not depend on what lies in the tensors, nor on what is made of the answer: cases that differ in nothing else share
- * it. */
-static bool is_of_the_plan(const char *token, size_t length)
+/* What cuDNN makes, or says, with another threshold is kept apart. */
+static void file_name(char out[80], const char *key, const char *ending)
 {
-    static const char *const data[] = { "fill=", "poison=", "check=", "repeat=" };
-    for (size_t i = 0; i < sizeof data / sizeof *data; i++)
-        if (length > strlen(data[i]) && memcmp(token, data[i], strlen(data[i])) == 0)
-            return false;
-    return true;
+    const char *rescale = getenv(FACTS_RESCALE);
+    snprintf(out, 80, "%.32s%s%.16s%s", key, rescale ? "-rescale" : "", rescale ? rescale : "", ending);
 }
 
-static uint64_t hash_of(const char *text)
+static void refuse(facts_plans *plans, const char *name, const char *why)
 {
-    uint64_t hash = 0;
-    while (*text != '\0') {
-        const size_t length = strcspn(text, " ");
-        if (is_of_the_plan(text, length))
-            hash = XXH64(text, length, hash);
-        text += length + (text[length] == ' ');
+    facts_folder_drop(plans->folder, name);
+    if (plans->not_loaded[0] == '\0')
+        snprintf(plans->not_loaded, sizeof plans->not_loaded, "%s: %.200s", name, why);
+}
+
+/* ---- refusals -----------------------------------------------------------------------------------------------------------------
+ */
+
+static bool find(void *user, const char *key, char **bytes, size_t *count)
+{
+    facts_plans *plans = user;
+    char name[80];
+    if (plans->folder < 0)
+        return false;
+    file_name(name, key, REFUSAL);
+    *bytes = facts_folder_read(plans->folder, name, REFUSAL_MAX, count);
+    plans->refusal_loaded = *bytes != NULL;
+    return plans->refusal_loaded;
+}
+
+static bool is_refusal(const char *name)
+{
+    const size_t n = strlen(name), ending = strlen(REFUSAL);
+    return n > ending && strcmp(name + n - ending, REFUSAL) == 0;
+}
+
+static size_t count_refusals(int folder)
+{
+    size_t count = 0;
+    const int again = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *list = again >= 0 ? fdopendir(again) : NULL;
+    if (!list) {
+        if (again >= 0)
+            close(again);
+        return FACTS_REFUSALS_MOST;
     }
-    return hash;
+    for (const struct dirent *entry; (entry = readdir(list)) != NULL;)
+        count += is_refusal(entry->d_name);
+    closedir(list);
+    return count;
 }
 
-static void file_name(char out[80], const fattn_context *context, const facts_request *request, const fattn_plan_options *options)
-{
-    fattn_context_info info = { .struct_size = sizeof info };
-    const uint64_t hash = hash_of(request->text);
-    (void)fattn_context_info_get(context, &info);
-    int n = snprintf(out, 80, "%016" PRIx64 "-cudnn%d-sm%d", hash, info.cudnn_version, info.sm);
-    if (options->config >= 0)
-        snprintf(out + n, 80 - (size_t)n, "-%d.plan", options->config);
-    else
-        snprintf(out + n, 80 - (size_t)n, ".plan");
-}
-
-/* The folder, if it is a real one of ours that nobody else may write. */
-static int open_folder(const char *path)
+/* Counted once for a folder: what other workers add meanwhile is not seen. */
+static bool has_room(facts_plans *plans)
 {
     struct stat info;
-    int folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (folder >= 0 && (fstat(folder, &info) != 0 || info.st_uid != geteuid() || (info.st_mode & 022))) {
-        close(folder);
-        folder = -1;
-    }
-    return folder;
+    if (fstat(plans->folder, &info) != 0)
+        return false;
+    if (info.st_dev != plans->device || info.st_ino != plans->inode)
+        plans->refusals = count_refusals(plans->folder);
+    plans->device = info.st_dev;
+    plans->inode = info.st_ino;
+    return plans->refusals < FACTS_REFUSALS_MOST;
 }
 
-static char *read_all(int file, size_t *count)
+static void keep(void *user, const char *key, const char *bytes, size_t count)
 {
-    struct stat info;
-    if (fstat(file, &info) != 0 || !S_ISREG(info.st_mode) || info.st_uid != geteuid() || info.st_size > PLAN_MAX)
-        return NULL;
-    char *bytes = malloc((size_t)info.st_size + 1);
-    *count = 0;
-    while (bytes && *count < (size_t)info.st_size) {
-        ssize_t n = read(file, bytes + *count, (size_t)info.st_size - *count);
-        if (n <= 0) {
-            free(bytes);
-            return NULL;
-        }
-        *count += (size_t)n;
+    facts_plans *plans = user;
+    char name[80];
+    if (plans->folder < 0)
+        return;
+    file_name(name, key, REFUSAL);
+    if (!bytes) {
+        plans->refusal_loaded = false;
+        refuse(plans, name, "the kept refusal is damaged");
+    } else if (count <= REFUSAL_MAX && has_room(plans)) {
+        plans->refusals += facts_folder_write(plans->folder, name, bytes, count);
     }
-    return bytes;
 }
 
-static bool write_all(int file, const char *bytes, size_t count)
-{
-    while (count > 0) {
-        ssize_t n = write(file, bytes, count);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return false;
-        bytes += n;
-        count -= (size_t)n;
-    }
-    return fsync(file) == 0;
-}
+/* ---- plans --------------------------------------------------------------------------------------------------------------------
+ */
 
-/* Written aside and renamed; a plan that cannot be kept is no reason to fail. */
+/* A plan that cannot be kept is no reason to fail. */
 static void save(const fattn_plan *plan, int folder, const char *name)
 {
-    char *bytes = NULL, aside[100];
+    char *bytes = NULL;
     size_t count = 0;
-    if (fattn_plan_save(plan, &bytes, &count) != FATTN_OK)
-        return;
-    snprintf(aside, sizeof aside, "%s.%ld", name, (long)getpid());
-    int file = openat(folder, aside, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (file >= 0) {
-        bool good = write_all(file, bytes, count);
-        good = close(file) == 0 && good;
-        if (!good || renameat(folder, aside, folder, name) != 0)
-            unlinkat(folder, aside, 0);
-    }
+    if (fattn_plan_save(plan, &bytes, &count) == FATTN_OK)
+        (void)facts_folder_write(folder, name, bytes, count);
     fattn_free(bytes);
 }
 
-fattn_status facts_plan_get(fattn_plan **out, fattn_context *context, const fattn_problem *problem,
-                            const fattn_plan_options *options, const facts_request *request, bool load, bool *loaded)
+/* FATTN_BAD_PLAN: there is none, or none that can be taken. */
+static fattn_status load(fattn_plan **out, facts_plans *plans, const char *name, fattn_context *context,
+                         const fattn_problem *problem)
 {
-    char name[80];
-    *loaded = false;
-    if (request->plan_dir[0] == '\0')
-        return fattn_plan_create(out, context, problem, options);
-    int folder = open_folder(request->plan_dir);
-    if (folder < 0)
-        return fattn_plan_create(out, context, problem, options);
-    file_name(name, context, request, options);
-    fattn_status status = FATTN_BAD_PLAN;
-    int file = load ? openat(folder, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC) : -1;
-    if (file >= 0) {
-        size_t count = 0;
-        char *bytes = read_all(file, &count);
-        if (bytes)
-            status = fattn_plan_load(out, context, problem, bytes, count);
-        *loaded = status == FATTN_OK;
-        free(bytes);
-        close(file);
-    } else {
-        status = fattn_plan_create(out, context, problem, options);
-        if (status == FATTN_OK)
-            save(*out, folder, name);
-    }
-    close(folder);
+    size_t count = 0;
+    char *bytes = facts_folder_read(plans->folder, name, PLAN_MAX, &count);
+    fattn_status status = bytes ? fattn_plan_load(out, context, problem, bytes, count) : FATTN_BAD_PLAN;
+    if (bytes && status == FATTN_BAD_PLAN)
+        refuse(plans, name, fattn_last_error());
+    free(bytes);
     return status;
+}
+
+static fattn_status get(fattn_plan **out, facts_plans *plans, fattn_context *context, const fattn_problem *problem,
+                        const fattn_plan_options *options, bool *loaded)
+{
+    char key[33], name[80];
+    const bool fixed = !options || !options->override_shapes; /* one whose shapes are given at the call is not saved */
+    if (!plans || plans->folder < 0 || !fixed || fattn_plan_key(context, problem, options, key) != FATTN_OK)
+        return fattn_plan_create(out, context, problem, options);
+    file_name(name, key, PLAN);
+    fattn_status status = load(out, plans, name, context, problem);
+    *loaded = status == FATTN_OK;
+    if (status != FATTN_BAD_PLAN)
+        return status;
+    status = fattn_plan_create(out, context, problem, options);
+    if (status == FATTN_OK)
+        save(*out, plans->folder, name);
+    return status;
+}
+
+fattn_status facts_plan_get(fattn_plan **out, facts_plans *plans, fattn_context *context, const fattn_problem *problem,
+                            const fattn_plan_options *options, bool *loaded)
+{
+    const facts_spent before = facts_spend(FACTS_SPENT_PLAN);
+    bool unasked;
+    loaded = loaded ? loaded : &unasked;
+    *loaded = false;
+    const fattn_status status = get(out, plans, context, problem, options, loaded);
+    facts_spend(before);
+    return status;
+}
+
+/* ---- the folder ---------------------------------------------------------------------------------------------------------------
+ */
+
+fattn_status facts_plans_open(facts_plans **out, fattn_context *context)
+{
+    facts_plans *plans = calloc(1, sizeof *plans);
+    const fattn_refusal_store store = { .struct_size = sizeof store, .user = plans, .find = find, .keep = keep };
+    *out = plans;
+    if (!plans)
+        return FATTN_NO_MEMORY;
+    plans->folder = -1;
+    return fattn_context_keep_refusals(context, &store);
+}
+
+void facts_plans_begin(facts_plans *plans, const char *folder)
+{
+    plans->folder = folder[0] ? facts_folder_open(folder) : -1;
+    plans->refusal_loaded = false;
+    plans->not_loaded[0] = '\0';
+}
+
+void facts_plans_end(facts_plans *plans)
+{
+    if (plans->folder >= 0)
+        close(plans->folder);
+    plans->folder = -1;
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "build_id.h"
 #include "core/context.h"
 #include "core/error.h"
 #include "core/libraries.h"
@@ -92,6 +93,7 @@ static fattn_status load(fattn__cudnn *api, const char *nvrtc, const char *drive
     if (fattn__foreign_cudnn(api->dir, foreign, sizeof foreign))
         return fattn__fail_mixed(foreign, api->dir);
     TRY(check_nvrtc(api));
+    api->build = fattn__build_id(api->dir);
     api->cudnnSetCallback(DNN_SEVERITY_ERROR | DNN_SEVERITY_WARNING, NULL, fattn__log_callback);
     return FATTN_OK;
 }

@@ -35,6 +35,7 @@ typedef struct fattn__cudnn {
     fattn__nvrtc nvrtc;
     void *driver;   /* the mapped libcuda.so.1 */
     char dir[4096]; /* real path of the folder */
+    uint64_t build; /* what its libraries are, by content */
     FATTN__CUDNN_FUNCTION_LIST(FATTN__AS_POINTER_)
     FATTN__CUDNN_OPTIONAL_LIST(FATTN__AS_POINTER_)
 } fattn__cudnn;

@@ -4,6 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 #include "core/error.h"
 
 enum { FIRST_UID = 100, ALIGNMENT = 16 };
@@ -33,6 +36,21 @@ fattn_status fattn__graph_status(const fattn__graph *g)
 int fattn__graph_version(const fattn__graph *g)
 {
     return g->api->version;
+}
+
+uint64_t fattn__graph_id(const fattn__graph *g)
+{
+    uint64_t hash = g->hash;
+    for (int i = 0; i < g->binding_count; i++) {
+        const fattn__binding *b = &g->bindings[i];
+        const uint64_t words[] = { (uint64_t)b->uid, (uint64_t)b->slot, b->value.bits, b->offset };
+        hash = XXH3_64bits_withSeed(words, sizeof words, hash);
+    }
+    if (g->repeat != NULL) {
+        hash = XXH3_64bits_withSeed(&g->repeat->engine, sizeof g->repeat->engine, hash);
+        hash = XXH3_64bits_withSeed(g->repeat->knobs, (size_t)g->repeat->knob_count * sizeof *g->repeat->knobs, hash);
+    }
+    return XXH3_64bits_withSeed(g->sums, (size_t)g->sum_count * sizeof *g->sums, hash);
 }
 
 fattn_status fattn__graph_refuse(fattn__graph *g, fattn_status status, const char *format, ...)
@@ -82,6 +100,51 @@ static void cudnn_failed(fattn__graph *g, int status, const char *what)
     fattn__graph_refuse(g, st, "%s: %s", what, last[0] != '\0' ? last : fattn__cudnn_status_name(g->api, status));
 }
 
+static void note(fattn__graph *g, const void *data, size_t bytes)
+{
+    g->hash = XXH3_64bits_withSeed(data, bytes, g->hash);
+}
+
+/* A descriptor has another address in every process, and the same place in the graph; the last ones are named most often. */
+static int64_t place_of(const fattn__graph *g, fattn__desc desc)
+{
+    int64_t place = g->descriptor_count - 1;
+    while (place >= 0 && g->descriptors[place] != desc)
+        place--;
+    return place;
+}
+
+static size_t element_size(int type)
+{
+    switch ((enum fattn__dnn_type)type) {
+    case DNN_TYPE_HANDLE: /* says nothing of the graph */
+        return 0;
+    case DNN_TYPE_BOOLEAN:
+        return sizeof(bool);
+    case DNN_TYPE_CHAR:
+        return 1;
+    case DNN_TYPE_INT64:
+    case DNN_TYPE_DOUBLE:
+    case DNN_TYPE_VOID_PTR:
+        return 8;
+    default:
+        return sizeof(int32_t);
+    }
+}
+
+static void note_attribute(fattn__graph *g, fattn__desc desc, int name, int type, int64_t count, const void *elements)
+{
+    const int64_t head[] = { place_of(g, desc), name, type, count };
+    const fattn__desc *named = elements;
+    note(g, head, sizeof head);
+    if (type != DNN_TYPE_BACKEND_DESCRIPTOR)
+        note(g, elements, (size_t)count * element_size(type));
+    for (int64_t i = 0; i < count && type == DNN_TYPE_BACKEND_DESCRIPTOR; i++) {
+        const int64_t place = place_of(g, named[i]);
+        note(g, &place, sizeof place);
+    }
+}
+
 fattn__desc fattn__part(fattn__graph *g, int type, const char *what)
 {
     fattn__desc desc = NULL;
@@ -102,6 +165,7 @@ fattn__desc fattn__part(fattn__graph *g, int type, const char *what)
         cudnn_failed(g, status, what);
         return NULL;
     }
+    note(g, &type, sizeof type);
     return g->descriptors[g->descriptor_count++] = desc;
 }
 
@@ -109,6 +173,7 @@ void fattn__part_set(fattn__graph *g, fattn__desc desc, int name, int type, int6
 {
     if (g->status != FATTN_OK)
         return;
+    note_attribute(g, desc, name, type, count, elements);
     int status = g->api->cudnnBackendSetAttribute(desc, name, type, count, elements);
     if (status != DNN_STATUS_SUCCESS) {
         char what[48];

@@ -83,6 +83,7 @@ typedef struct fattn__graph {
     int cudnn_status;     /* cuDNN's status when it was cuDNN that failed; 0 otherwise */
     char text[768];       /* the sentence of the failure */
     int64_t next_uid;     /* the same problem always gives the same uids: a saved plan is bound by them */
+    uint64_t hash;        /* of every descriptor and attribute so far, in order: what cuDNN was told */
     size_t scratch_bytes; /* our own workspace, a multiple of 16 */
     int descriptor_count;
     int operation_count;
@@ -104,6 +105,9 @@ void fattn__graph_release(fattn__graph *g);
 fattn_status fattn__graph_status(const fattn__graph *g);
 /* cudnnGetVersion() of the loaded build, for instance 92000. */
 int fattn__graph_version(const fattn__graph *g);
+/* Identifies the graph that was built: what cuDNN was told, what its tensors are bound to, how it
+ * repeats. To be asked before fattn__graph_finalize. */
+uint64_t fattn__graph_id(const fattn__graph *g);
 
 /* The builder's own no: FATTN_UNSUPPORTED, FATTN_BAD_PROBLEM or FATTN_INTERNAL with a sentence. Returns `status`. */
 fattn_status fattn__graph_refuse(fattn__graph *g, fattn_status status, const char *format, ...)

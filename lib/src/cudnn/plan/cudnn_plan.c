@@ -4,11 +4,9 @@
 #include <string.h>
 #include <time.h>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include "builders.h"
 #include "core/error.h"
+#include "kept_refusals.h"
 #include "math/math_sum.h"
 #include "policy/policy_stack.h"
 #include "policy/rules.h"
@@ -32,12 +30,10 @@ static double now_ms(void)
 /* NVRTC older than this decides yes for sm_100 and sm_120 and cannot compile. */
 enum { OLDEST_GOOD_NVRTC = 12090 };
 
-/* A configuration that was offered does not compile. Whose fault? */
-static fattn_status build_failed(const fattn__cudnn *api, int status, const fattn_engine *engine)
+/* A configuration that was offered does not compile; `last` is cuDNN's sentence. Whose fault? */
+static fattn_status build_failed(const fattn__cudnn *api, int status, const char *last, const fattn_engine *engine)
 {
-    char last[512] = "";
     const char *name = fattn__cudnn_status_name(api, status);
-    api->cudnnGetLastErrorString(last, sizeof last);
     fattn_status st = fattn__reason_of(name) == FATTN_REASON_ENVIRONMENT ? FATTN_ENVIRONMENT : FATTN_BUILD_FAILED;
     const bool compiling = status == DNN_STATUS_INTERNAL_ERROR_COMPILATION_FAILED, inside = api->version >= FATTN__NVRTC_INSIDE;
     if (compiling && !inside && fattn__nvrtc_prove(&api->nvrtc) != FATTN_OK)
@@ -112,10 +108,11 @@ static fattn_status take(fattn__compiled **out, size_t *bytes, const fattn__cudn
     return FATTN_OK;
 }
 
-static fattn_status adopt(fattn_plan *plan, fattn__desc desc, const fattn__graph *g)
+static fattn_status adopt(fattn_plan *plan, fattn__desc desc, const fattn__question *q)
 {
     fattn__compiled *compiled;
-    TRY(take(&compiled, &plan->workspace_bytes, plan->context->api, desc, g));
+    TRY(take(&compiled, &plan->workspace_bytes, plan->context->api, desc, &q->graph));
+    compiled->graph = q->graph_id;
     plan->state = compiled;
     plan->host_bytes += sizeof *compiled + text_bytes(plan->context->api, desc);
     return FATTN_OK;
@@ -124,15 +121,32 @@ static fattn_status adopt(fattn_plan *plan, fattn__desc desc, const fattn__graph
 static fattn_status compile(fattn_plan *plan, const fattn__question *q, int config, const fattn_engine *engine)
 {
     const fattn__cudnn *api = plan->context->api;
+    const fattn__refusal_question question = { .graph = q->graph_id,
+                                               .engine = engine->index,
+                                               .knobs = engine->knobs,
+                                               .knob_count = engine->knob_count,
+                                               .overrides = q->graph.overrides,
+                                               .plan = true };
+    fattn__refusal_said said;
     fattn__desc desc = NULL;
-    const int status = make_plan(&desc, plan->context, fattn__question_handle(q), q->offer.configs[config], NULL, 0);
-    if (status != DNN_STATUS_SUCCESS) {
-        fattn_status st = build_failed(api, status, engine);
-        fattn__desc_destroy(api, desc);
+    char last[512] = "";
+    if (fattn__refusal_recall(&said, plan->context, &question)) {
+        fattn_status st = build_failed(api, said.status, said.log, engine);
+        fattn__refusal_free(&said);
         return st;
     }
-    plan->config = *engine;
-    return adopt(plan, desc, &q->graph);
+    const int status = make_plan(&desc, plan->context, fattn__question_handle(q), q->offer.configs[config], NULL, 0);
+    if (status == DNN_STATUS_SUCCESS) {
+        plan->config = *engine;
+        return adopt(plan, desc, q);
+    }
+    api->cudnnGetLastErrorString(last, sizeof last);
+    fattn_status st = build_failed(api, status, last, engine);
+    if (fattn__reason_of(fattn__cudnn_status_name(api, status)) == FATTN_REASON_UNSUPPORTED && fattn__refusal_lasts(status, NULL))
+        fattn__refusal_keep(plan->context, &question,
+                            &(fattn__refusal_said){ .step = FATTN__REFUSED_PLAN, .status = status, .text = "", .log = last });
+    fattn__desc_destroy(api, desc);
+    return st;
 }
 
 static fattn_status removed(const fattn_plan *plan, const fattn_engine *engine, const fattn_rule *rule)
@@ -315,25 +329,9 @@ fattn_status fattn__cudnn_write(const fattn_plan *plan, char **text, size_t *cou
     return FATTN_OK;
 }
 
-static uint64_t hash_bindings(const fattn__binding *bindings, int count, const fattn__graph_sum *sums, int sum_count)
+uint64_t fattn__cudnn_graph(const fattn_plan *plan)
 {
-    uint64_t words[FATTN__MAX_BINDINGS * 4 + 1];
-    size_t n = 0;
-    for (int i = 0; i < count; i++) {
-        words[n++] = (uint64_t)bindings[i].uid;
-        words[n++] = (uint64_t)bindings[i].slot;
-        words[n++] = bindings[i].value.bits;
-        words[n++] = bindings[i].offset;
-    }
-    if (sum_count > 0)
-        words[n++] = XXH3_64bits(sums, (size_t)sum_count * sizeof *sums);
-    return XXH3_64bits(words, n * sizeof *words);
-}
-
-uint64_t fattn__cudnn_bindings(const fattn_plan *plan)
-{
-    const fattn__compiled *compiled = plan->state;
-    return hash_bindings(compiled->bindings, compiled->binding_count, compiled->sums, compiled->sum_count);
+    return ((const fattn__compiled *)plan->state)->graph;
 }
 
 static fattn_status read_json(fattn_plan *plan, const fattn__question *q, const char *text, size_t count)
@@ -342,21 +340,21 @@ static fattn_status read_json(fattn_plan *plan, const fattn__question *q, const 
     fattn__desc desc = NULL;
     const int status = make_plan(&desc, plan->context, fattn__question_handle(q), NULL, text, count);
     if (status == DNN_STATUS_SUCCESS)
-        return adopt(plan, desc, &q->graph);
+        return adopt(plan, desc, q);
     char last[512] = "";
     api->cudnnGetLastErrorString(last, sizeof last);
     fattn__desc_destroy(api, desc);
     return fattn__fail(FATTN_BAD_PLAN, "cuDNN refuses the saved plan: %s %s", fattn__cudnn_status_name(api, status), last);
 }
 
-fattn_status fattn__cudnn_read(fattn_plan *plan, const char *text, size_t count, uint64_t bindings)
+fattn_status fattn__cudnn_read(fattn_plan *plan, const char *text, size_t count, uint64_t graph)
 {
     double start = now_ms();
     fattn__question q;
     if (plan->problem.rope && plan->problem.pass == FATTN_BACKWARD)
         return fattn__fail(FATTN_BAD_PLAN, "a backward with rope is never saved");
     fattn_status st = fattn__question_build(&q, plan->context, &plan->problem);
-    if (st == FATTN_OK && hash_bindings(q.graph.bindings, q.graph.binding_count, q.graph.sums, q.graph.sum_count) != bindings)
+    if (st == FATTN_OK && q.graph_id != graph)
         st = fattn__fail(FATTN_BAD_PLAN, "the saved plan was made by a library that builds this graph in another way");
     if (st == FATTN_OK && q.graph.sum_count > 0)
         st = fattn__math_open(plan->context);

@@ -11,6 +11,7 @@ typedef struct fattn__compiled {
     fattn__desc desc;
     struct fattn__compiled *before; /* another graph that is launched first, in the same workspace: the rotations of a backward; or NULL */
     size_t scratch_bytes; /* ours, in front of the engine's workspace */
+    uint64_t graph;       /* fattn__graph_id */
     int binding_count;
     int sum_count;
     bool overrides; /* extents and strides may be given at the call */
@@ -40,11 +41,11 @@ fattn_status fattn__cudnn_fill_graph(const fattn_plan *plan, const fattn_tensors
 /* The plan as cuDNN's JSON. *text is malloc'ed. Returns FATTN_OK; FATTN_INTERNAL, FATTN_NO_MEMORY. */
 fattn_status fattn__cudnn_write(const fattn_plan *plan, char **text, size_t *count);
 
-/* The other way: plan->problem and plan->config are set, `bindings` is the hash that fattn__cudnn_bindings gave when the plan was
- * written. Fills workspace_bytes and state. Returns FATTN_OK; FATTN_BAD_PLAN. */
-fattn_status fattn__cudnn_read(fattn_plan *plan, const char *text, size_t count, uint64_t bindings);
+/* The other way: plan->problem and plan->config are set, `graph` is what fattn__cudnn_graph gave when the plan was written. Fills
+ * workspace_bytes and state. Returns FATTN_OK; FATTN_BAD_PLAN. */
+fattn_status fattn__cudnn_read(fattn_plan *plan, const char *text, size_t count, uint64_t graph);
 
-/* Identifies how the plan's tensors are bound: a plan of a library that builds its graphs otherwise must not be launched. */
-uint64_t fattn__cudnn_bindings(const fattn_plan *plan);
+/* Identifies the plan's graph: a plan of a library that builds its graphs otherwise must not be launched. */
+uint64_t fattn__cudnn_graph(const fattn_plan *plan);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include "builders.h"
 #include "core/error.h"
+#include "kept_refusals.h"
 #include "math/math_sum.h"
 #include "policy/policy_stack.h"
 
@@ -100,6 +101,7 @@ static void init(fattn__question *q, const fattn_context *context)
 {
     q->context = NULL;
     q->slot = NULL;
+    q->graph_id = 0;
     fattn__offer_init(&q->offer, context->api);
     fattn__graph_init(&q->graph, context->api, context->info.sm);
 }
@@ -115,7 +117,9 @@ fattn_status fattn__question_build(fattn__question *q, fattn_context *context, c
         st = fattn__handles_take(context->handles, context->api, NULL, &q->slot);
     if (st != FATTN_OK)
         return st;
-    return fattn__build(&q->graph, problem);
+    st = fattn__build(&q->graph, problem);
+    q->graph_id = fattn__graph_id(&q->graph);
+    return st;
 }
 
 void fattn__question_close(fattn__question *q)
@@ -157,6 +161,80 @@ static fattn_status allow_overrides(fattn__graph *g, const fattn_problem *p)
     return FATTN_OK;
 }
 
+/* ---- asked, unless the answer is known ----------------------------------------------------------------------------------------
+ */
+
+static fattn__refusal_question question_of(const fattn__question *q, const fattn_plan_options *options)
+{
+    fattn__refusal_question question = { .graph = q->graph_id, .engine = FATTN_ENGINE_AUTO, .overrides = q->graph.overrides };
+    if (options != NULL && options->knobs != NULL) {
+        question.engine = options->engine;
+        question.knobs = options->knobs;
+        question.knob_count = options->knob_count;
+    }
+    return question;
+}
+
+/* One asking: `said` is cuDNN's refusal, where it refuses; `kept`: it refused once, and is not asked again. */
+typedef struct asking {
+    fattn__question *q;
+    const fattn_problem *problem;
+    const fattn_plan_options *options;
+    const fattn__log_buffer *log;
+    bool kept;
+    fattn__refusal_said said;
+    char last[16384]; /* its words where it logged none */
+} asking;
+
+/* Does cuDNN make an operation graph of what was built? */
+static bool takes_graph(asking *a)
+{
+    fattn__graph *g = &a->q->graph;
+    if (a->kept && a->said.step == FATTN__REFUSED_GRAPH) {
+        g->cudnn_status = a->said.status;
+        fattn__graph_refuse(g, FATTN_UNSUPPORTED, "%s", a->said.text);
+    } else if (!a->kept && fattn__graph_finalize(g, fattn__question_handle(a->q)) != FATTN_OK) {
+        a->said = (fattn__refusal_said){ .step = FATTN__REFUSED_GRAPH, .status = g->cudnn_status, .text = g->text };
+        a->said.log = a->log->text != NULL ? a->log->text : "";
+    }
+    return fattn__graph_status(g) == FATTN_OK;
+}
+
+static bool offers_engine(asking *a)
+{
+    const fattn__steps *steps = &a->q->offer.steps;
+    if (a->kept)
+        return false;
+    ask_engines(a->q, a->q->context, a->options);
+    if (steps->status == DNN_STATUS_SUCCESS && a->q->offer.count > 0)
+        return true;
+    if (a->log->text == NULL)
+        steps->api->cudnnGetLastErrorString(a->last, sizeof a->last);
+    a->said = (fattn__refusal_said){ .step = FATTN__REFUSED_OFFER, .status = steps->status, .text = "" };
+    a->said.log = a->log->text != NULL ? a->log->text : a->last;
+    return false;
+}
+
+/* The graph is built. */
+static fattn_status put(asking *a, fattn_decision *out)
+{
+    const fattn_context *context = a->q->context;
+    if (!takes_graph(a))
+        return refuse_graph(out, &a->q->graph, a->said.log);
+    if (a->q->graph.sum_count > 0) {
+        fattn_status st = fattn__math_open(a->q->context);
+        if (st != FATTN_OK)
+            return fattn__refuse(out, FATTN_BACKEND_CUDNN, (fattn_reason)st, "", fattn_last_error(), "");
+    }
+    if (!offers_engine(a))
+        return refuse(out, context->api, a->said.status, a->said.log);
+    const fattn_rule *rule = fattn__policy_denies(context, a->problem, FATTN_BACKEND_CUDNN);
+    if (rule != NULL)
+        return fattn__refuse_by_rule(out, FATTN_BACKEND_CUDNN, rule, a->problem);
+    fattn__accept(out, FATTN_BACKEND_CUDNN);
+    return FATTN_OK;
+}
+
 static fattn_status ask(fattn__question *q, fattn_context *context, const fattn_problem *problem, const fattn_plan_options *options,
                         fattn_decision *out, const fattn__log_buffer *log)
 {
@@ -165,27 +243,18 @@ static fattn_status ask(fattn__question *q, fattn_context *context, const fattn_
         return st;
     if (st == FATTN_OK && options != NULL && options->override_shapes)
         st = allow_overrides(&q->graph, problem);
-    if (st == FATTN_OK)
-        fattn__graph_finalize(&q->graph, fattn__question_handle(q));
-    if (fattn__graph_status(&q->graph) != FATTN_OK)
+    if (st != FATTN_OK)
         return refuse_graph(out, &q->graph, log->text != NULL ? log->text : "");
-    if (q->graph.sum_count > 0) {
-        st = fattn__math_open(context);
-        if (st != FATTN_OK)
-            return fattn__refuse(out, FATTN_BACKEND_CUDNN, (fattn_reason)st, "", fattn_last_error(), "");
-    }
-    ask_engines(q, context, options);
-    if (q->offer.steps.status == DNN_STATUS_SUCCESS && q->offer.count > 0) {
-        const fattn_rule *rule = fattn__policy_denies(context, problem, FATTN_BACKEND_CUDNN);
-        if (rule != NULL)
-            return fattn__refuse_by_rule(out, FATTN_BACKEND_CUDNN, rule, problem);
-        fattn__accept(out, FATTN_BACKEND_CUDNN);
-        return FATTN_OK;
-    }
-    char last[16384] = "";
-    if (log->text == NULL)
-        context->api->cudnnGetLastErrorString(last, sizeof last);
-    return refuse(out, context->api, q->offer.steps.status, log->text != NULL ? log->text : last);
+    asking a = { .q = q, .problem = problem, .options = options, .log = log };
+    const fattn__refusal_question question = question_of(q, options);
+    a.kept = fattn__refusal_recall(&a.said, context, &question);
+    if (!a.kept)
+        fattn__count_asked((fattn_pass)problem->pass);
+    st = put(&a, out);
+    if (st == FATTN_OK && !a.kept && a.said.step != FATTN__REFUSED_NOWHERE && fattn__refusal_lasts(a.said.status, out))
+        fattn__refusal_keep(context, &question, &a.said);
+    fattn__refusal_free(&a.said);
+    return st;
 }
 
 fattn_status fattn__question_ask(fattn__question *q, fattn_context *context, const fattn_problem *problem, const fattn_plan_options *options,
@@ -203,7 +272,6 @@ fattn_status fattn__question_ask(fattn__question *q, fattn_context *context, con
         init(q, context);
         return fattn__refuse_by_rule(out, FATTN_BACKEND_CUDNN, rule, problem);
     }
-    fattn__count_asked((fattn_pass)problem->pass);
     fattn__log_open(&log);
     fattn_status st = ask(q, context, problem, options, out, &log);
     fattn__log_close(&log);

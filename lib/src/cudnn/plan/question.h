@@ -13,6 +13,7 @@ typedef struct fattn__question {
     struct CUctx_st *previous;
     fattn__handle_slot *slot; /* NULL unless a GPU */
     fattn__graph graph;
+    uint64_t graph_id;  /* of the graph as it was built */
     fattn__offer offer; /* of mode A */
 } fattn__question;
 

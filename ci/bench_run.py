@@ -1,0 +1,177 @@
+#!/usr/bin/env python3
+"""How fast is a run of a suite, and what do kept plans save? Each step is one command; the same folder of plans serves all of them.
+
+  without a GPU   decide and compile with an empty folder, and again with what that left; the rows must be the same
+  on a GPU        run with an empty folder, and again; executed cases a second, milliseconds of the GPU held for each, and where a worker's time
+                  goes (FACTS_TIMES)
+  --frontend DIR  a checkout of cudnn-frontend, whose test_mhas_v2.py is run in the same session: the ratio of executed cases a second. Wants a
+                  GPU, and a Python (--python) with cudnn, torch and pytest
+
+usage: bench_run.py [--suite peers-fe] [--cudnn 9.27.0] [--device h200-sxm|0] [--shard I/N] [--jobs N] [--plans DIR] [--frontend DIR] [decide] [compile]
+Exit: 0 printed; 1 the rows of two steps are not the same; 3 a step could not be run.
+"""
+import argparse
+import collections
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+HOME = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+# What may differ between two answers to one question: times, and who gave the answer.
+FREE = {"decide_us", "plan_ms", "exec_us", "wall_ms", "fill_ms", "oracle_ms", "judge_ms", "spent_ms", "run", "attempt", "plan_loaded", "refusal_loaded"}
+NOT_EXECUTED = {"unsupported", "inconclusive", "not_run", "build_fail"}
+
+
+def give_up(why):
+    print(f"bench_run.py: {why}", file=sys.stderr)
+    sys.exit(3)
+
+
+def rows_of(path):
+    with open(path, encoding="utf-8") as file:
+        return [row for row in map(json.loads, file) if "case" in row]
+
+
+def step(options, words, record, plans):
+    """One command of facts: its rows, seconds, seconds of CPU of all its processes."""
+    command = [os.path.join(options.bin, "facts"), *words, options.suite, "--cudnn", options.cudnn, "--device", options.device, "--overwrite", "-o", record]
+    command += ["--plan-dir", plans] + (["--shard", options.shard] if options.shard else []) + (["--jobs", str(options.jobs)] if options.jobs else [])
+    started = time.monotonic()
+    child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env={**os.environ, "FACTS_HOME": HOME, "FACTS_TIMES": "1"})
+    said = child.stderr.read()
+    _, status, used = os.wait4(child.pid, 0)
+    seconds = time.monotonic() - started
+    if os.waitstatus_to_exitcode(status) not in (0, 1):  # 1: findings are no matter here
+        give_up(f"exit {os.waitstatus_to_exitcode(status)}: {' '.join(command)}\n{said[-1000:]}")
+    return rows_of(record), seconds, used.ru_utime + used.ru_stime
+
+
+def unlike(one, other):
+    """How many rows of two steps say something else."""
+    def said(rows):
+        return {(row["case"], row.get("config")): {key: value for key, value in row.items() if key not in FREE} for row in rows}
+    a, b = said(one), said(other)
+    return sum(a.get(key) != b.get(key) for key in a.keys() | b.keys())
+
+
+def is_executed(row):
+    return row["verdict"] not in NOT_EXECUTED
+
+
+def counts(rows):
+    made = sum("plan_ms" in row and not row.get("plan_loaded") for row in rows)
+    return {"rows": len(rows), "refused": sum(row["verdict"] == "unsupported" for row in rows), "compiled": made,
+            "loaded": sum(row.get("plan_loaded") is True for row in rows), "refusals": sum(row.get("refusal_loaded") is True for row in rows)}
+
+
+def own_ms(rows):
+    """Each row's own milliseconds in its worker: those of engine=all have the time since their request."""
+    last, out = {}, []
+    for row in rows:
+        key = (row["case"], row["build"], row["device"])
+        out.append(row["wall_ms"] - last.get(key, 0))
+        last[key] = row["wall_ms"] if row.get("more") else 0
+    return out
+
+
+def line(title, rows, seconds, cpu):
+    c = counts(rows)
+    return (f"  {title:<28}{seconds:8.1f} s {len(rows) / seconds:8.0f} rows/s {cpu:8.1f} s of CPU   "
+            f"plans {c['compiled']} compiled, {c['loaded']} loaded; refusals {c['refusals']} of {c['refused']} loaded")
+
+
+def stages(rows):
+    """Where the workers' time went, over the executed rows: (stage, milliseconds of a case, share), most first."""
+    chosen = [row for row in rows if is_executed(row) and "spent_ms" in row]
+    spent = collections.Counter()
+    for row in chosen:
+        spent.update(row["spent_ms"])
+    whole = sum(spent.values())
+    return [(stage, ms / len(chosen), ms / whole) for stage, ms in spent.most_common()] if whole else []
+
+
+def described(options, work):
+    print(f"{options.suite} as {options.device}, cuDNN {options.cudnn}, {os.cpu_count()} cores")
+    failed = 0
+    for what in options.what:
+        plans = os.path.join(work, what)
+        first, *times = step(options, [what], os.path.join(work, "one"), plans)
+        print(line(f"{what}, folder empty", first, *times), flush=True)
+        again, *times = step(options, [what], os.path.join(work, "two"), plans)
+        print(line(f"{what}, with the folder", again, *times), flush=True)
+        different = unlike(first, again)
+        failed += different
+        if different:
+            print(f"  {different} rows are not the same")
+    return 1 if failed else 0
+
+
+def executed_line(title, rows, seconds):
+    executed = sum(map(is_executed, rows))
+    refused = sum(ms for row, ms in zip(rows, own_ms(rows)) if row["verdict"] == "unsupported") * 1e-3
+    rate = executed / seconds
+    print(f"  {title:<28}{seconds:8.1f} s  {executed} executed, {rate:.1f} a second; the GPU held {1e3 / max(rate, 1e-9):.1f} ms a case; "
+          f"refused {len(rows) - executed}: {refused:.1f} worker seconds", flush=True)
+    return rate
+
+
+def measured(options, work):
+    print(f"{options.suite} on GPU {options.device}, cuDNN {options.cudnn}, {os.cpu_count()} cores")
+    empty, rates, rows = os.path.join(work, "plans"), {}, []
+    for title, plans in (("run, folder empty", empty), ("run, with the folder", options.plans or empty)):
+        rows, seconds, cpu = step(options, ["run"], os.path.join(work, "record"), plans)
+        print(line(title, rows, seconds, cpu))
+        rates[title] = executed_line(title, rows, seconds)
+    print("\n| stage of an executed case, with the folder | ms | share |\n|---|---|---|")
+    for stage, ms, share in stages(rows):
+        print(f"| {stage} | {ms:.2f} | {100 * share:.0f} % |")
+    if options.frontend:
+        peer = frontend(options)
+        for title, rate in rates.items():
+            print(f"  {title}: {rate / peer:.1f} times test_mhas_v2.py")
+    return 0
+
+
+def passed_of(output):
+    """(executed, seconds) out of pytest's last line."""
+    words = {word: int(number) for number, word in re.findall(r"(\d+) (passed|failed|error|errors)\b", output)}
+    seconds = re.search(r" in ([\d.]+)s", output)
+    return sum(words.values()), float(seconds[1]) if seconds else 0.0
+
+
+def frontend(options):
+    folder = os.path.join(options.frontend, "test/python")
+    done = subprocess.run([options.python, "-m", "pytest", "test_mhas_v2.py", "-m", "L0", "-q"], cwd=folder, capture_output=True,
+                          text=True, check=False)
+    executed, seconds = passed_of(done.stdout[-2000:])
+    if not executed or not seconds:
+        give_up(f"{folder}: {(done.stdout + done.stderr)[-1000:]}")
+    print(f"\n  test_mhas_v2.py -m L0        {seconds:8.1f} s  {executed} executed, {executed / seconds:.2f} a second", flush=True)
+    return executed / seconds
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--suite", default="peers-fe")
+    parser.add_argument("--cudnn", default="9.27.0")
+    parser.add_argument("--device", default="h200-sxm", help="a description, or the number of a GPU")
+    parser.add_argument("--shard", help="I/N: only this part of the suite")
+    parser.add_argument("--jobs", type=int, default=0)
+    parser.add_argument("--plans", metavar="DIR", help="on a GPU: plans that facts compile made ahead, for the second run")
+    parser.add_argument("--frontend", metavar="DIR", help="a checkout of cudnn-frontend")
+    parser.add_argument("--python", default=sys.executable, help="with cudnn, torch and pytest, for --frontend")
+    parser.add_argument("--bin", default=os.path.join(HOME, "build/release/bin"))
+    parser.add_argument("what", nargs="*", metavar="decide|compile", default=["decide", "compile"], help="without a GPU: only this")
+    options = parser.parse_args()
+    if set(options.what) - {"decide", "compile"}:
+        parser.error(f"{options.what[0]}: decide or compile")
+    with tempfile.TemporaryDirectory() as work:
+        sys.exit((measured if options.device.isdigit() else described)(options, work))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,39 @@
+/* Where the time of a request goes. Off unless FACTS_TIMES is set in the environment: then a call costs two readings of the clock.
+ */
+#ifndef FACTS_SPENT_H
+#define FACTS_SPENT_H
+
+#include <stdbool.h>
+
+/* X(SYMBOL, "word of spent_ms") */
+#define FACTS_SPENT_LIST(X)                                                                                                        \
+    X(OTHER, "other")                                                                                                              \
+    X(DECIDE, "decide")                                                                                                            \
+    X(PLAN, "plan")         /* compiled or loaded; also of the forward before a backward, of what dropout keeps */                 \
+    X(ALLOCATE, "allocate") /* memory of the tensors and of the workspace */                                                       \
+    X(FILL, "fill")                                                                                                                \
+    X(ORACLE, "oracle")                                                                                                            \
+    X(DISTURB, "disturb") /* buffers of other sizes, made and freed between runs */                                                \
+    X(ARM, "arm")         /* poison and guards before a run */                                                                     \
+    X(UPLOAD, "upload")   /* lengths, offsets, tables, scales before a run */                                                      \
+    X(CHECK, "check")     /* of the call before its first launch */                                                                \
+    X(EXECUTE, "execute")                                                                                                          \
+    X(READ_BACK, "read_back") /* guards and small arrays after a run */                                                            \
+    X(COMPARE, "compare")     /* later runs with the first */                                                                      \
+    X(JUDGE, "judge")         /* and the hash of the answers' bits */                                                              \
+    X(TIME, "time")           /* the launches that exec_us is the mean of */                                                       \
+    X(RELEASE, "release")     /* of the case before: it follows its row */
+#define AS_ENUM(symbol, word) FACTS_SPENT_##symbol,
+typedef enum facts_spent { FACTS_SPENT_LIST(AS_ENUM) FACTS_SPENT_COUNT } facts_spent;
+#undef AS_ENUM
+
+/* From now on time counts for this. Returns for what it counted before: to be given back by a second call. */
+facts_spent facts_spend(facts_spent on);
+/* A request is in hand: time counts, for `other`. What was released after the row before is still counted. */
+void facts_spent_start(void);
+/* NULL: nothing is counted. Otherwise the milliseconds of each since the last facts_spent_clear. */
+const double *facts_spent_ms(void);
+void facts_spent_clear(void);
+extern const char *const facts_spent_words[FACTS_SPENT_COUNT];
+
+#endif

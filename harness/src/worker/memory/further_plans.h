@@ -1,0 +1,12 @@
+/* The plans that a run of a case needs beside its own: those that are made ahead are to be all. */
+#ifndef FACTS_FURTHER_PLANS_H
+#define FACTS_FURTHER_PLANS_H
+
+#include "case/problem/case_problem.h"
+#include "worker/target/loaded_target.h"
+
+/* The forward that goes before a backward, and the call that says what dropout keeps, into the folder of the request in hand. What
+ * cannot be made is no failure: the run finds a way without it, or says why not. */
+void facts_further_plans(const facts_worker *worker, const facts_problem *problem);
+
+#endif
