@@ -29,7 +29,7 @@ SCALES = ["pass=fwd dtype=e4m3 b=2 h=2 s=64 d=32 exec=graph", "pass=bwd dtype=e5
 SCALED = ["pass=fwd dtype=e4m3 b=2 h=2 s=64 d=32 scales=odd"]
 BLOCKS = ["pass=fwd dtype=mxe4m3 b=2 h=2 s=128 d=64 want=stats", "pass=fwd dtype=mxe5m2 b=1 h=2 s=64/128 d=128"]
 CASES = {"answer-stats-head": [FORWARD], "answer-gap-byte": GAP, "answer-gain": FINE, "input-sink-dropped": SINK, "input-page-next": PAGED,
-         "input-offsets-late": RAGGED, "input-seed-other": DROPPED, "replay-seed-captured": REPLAYED,
+         "input-offsets-late": RAGGED, "input-seed-other": DROPPED, "launch-mask-faults": DROPPED[:1], "replay-seed-captured": REPLAYED,
          "replay-lengths-captured": LENGTHS, "replay-table-captured": TABLES, "replay-scales-captured": SCALES,
          "answer-amax-late": SCALED, "input-factor-next": BLOCKS}
 

@@ -345,6 +345,13 @@ fattn_status __wrap_facts_seam_run(facts_memory *memory, facts_call *call)
     return status;
 }
 
+fattn_status __real_fattn_forward(const fattn_plan *plan, const fattn_tensors *tensors, struct CUstream_st *stream);
+fattn_status __wrap_fattn_forward(const fattn_plan *plan, const fattn_tensors *tensors, struct CUstream_st *stream);
+fattn_status __wrap_fattn_forward(const fattn_plan *plan, const fattn_tensors *tensors, struct CUstream_st *stream)
+{
+    return now == FACTS_INTERPOSED_MASK_FAULT && tensors->rng_dump ? FATTN_DEVICE_FAULT : __real_fattn_forward(plan, tensors, stream);
+}
+
 fattn_status __real_facts_seam_mislead(facts_memory *memory);
 fattn_status __wrap_facts_seam_mislead(facts_memory *memory);
 fattn_status __wrap_facts_seam_mislead(facts_memory *memory)

@@ -28,6 +28,7 @@
     X(LENGTHS_CAPTURED, "replay-lengths-captured", "a replay reads the lengths and ragged offsets of its capture", GRAPH_MISMATCH) \
     X(TABLE_CAPTURED, "replay-table-captured", "a replay reads the page tables of its capture", GRAPH_MISMATCH)                    \
     X(SCALES_CAPTURED, "replay-scales-captured", "a replay reads the scales of its capture", GRAPH_MISMATCH)                       \
+    X(MASK_FAULT, "launch-mask-faults", "the launch that dumps what dropout keeps is a fault of the device", EXEC_FAIL)            \
     X(SECOND_BIT, "answer-second-bit", "every run but the first has one bit of O (of dV) turned", NONDETERMINISTIC)
 
 #include <stdbool.h>

@@ -46,13 +46,14 @@ fattn_status facts_trial_prepare(facts_truth *out, const facts_making *how, cons
     return make(out, &making, edit, error);
 }
 
-/* Nothing of this case has run. A fault of the device comes from an earlier case of this process, or from FACTS itself. */
+/* Nothing of this case has run, or the engine's own launch for what dropout keeps alone. Another fault of the device comes from an
+ * earlier case of this process, or from FACTS itself. */
 static bool give_up(facts_runs *r, fattn_status status, const char *why)
 {
     const bool fault = status == FATTN_DEVICE_FAULT;
     r->worker->lost = r->worker->lost || fault;
     r->out->again = fault && r->worker->ran;
-    r->out->ours = fault && !r->options->edit;
+    r->out->ours = fault && !r->options->edit && !r->truth->keep.faulted;
     r->out->status = status;
     snprintf(r->out->text, sizeof r->out->text, "%s%.250s", r->out->ours ? "before an engine ran: " : "", why);
     facts_truth_destroy(r->truth);

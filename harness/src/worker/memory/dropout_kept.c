@@ -200,11 +200,13 @@ static fattn_status dump(facts_kept *out, facts_memory *m, facts_kept_how how, b
         status = prepare(x, worker, m, error);
     else
         facts_fail(error, "dropout: nobody says what is kept: %.200s", fattn_last_error());
-    if (status == FATTN_OK)
+    if (status == FATTN_OK) {
         status = launch(x, out->here, error);
-    if (status == FATTN_OK && how == FACTS_KEPT_JUDGED) {
-        out->repeat = facts_repeat_within(&x->problem, out->here);
-        status = compare_seeds(out, x, error);
+        if (status == FATTN_OK && how == FACTS_KEPT_JUDGED) {
+            out->repeat = facts_repeat_within(&x->problem, out->here);
+            status = compare_seeds(out, x, error);
+        }
+        out->faulted = status == FATTN_DEVICE_FAULT;
     }
     worker->lost = worker->lost || status == FATTN_DEVICE_FAULT;
     if (x->made)

@@ -13,6 +13,7 @@ typedef struct facts_kept {
     void *there;         /* the same on the GPU, where the memory is */
     int64_t kept, of;    /* of the scores that a row may see */
     facts_repeat repeat; /* the comparison of an engine's bits that is furthest from chance; of a caller's mask none is made */
+    bool faulted;        /* the engine's own launch for its bits was a fault of the device */
 } facts_kept;
 
 /* JUDGED: the engine dumps its bits for the next seed and the next offset too, and `repeat` says how independent the bits are. */
