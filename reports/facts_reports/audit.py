@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from . import claims, predicate, reader, text
-from .vocabulary import is_finding
+from .vocabulary import is_finding, is_good
 
 OK, FINDINGS, BAD_INPUT, ENVIRONMENT, INCOMPLETE, NOTHING = 0, 1, 2, 3, 4, 5
 # What is said of a rule for one version and device. Several of those before AGREES may be; the others only alone.
@@ -32,7 +32,7 @@ UNTESTABLE = "untestable"
 
 def reply_of(verdict, measured, by_cudnn):
     """One row's reply. `by_cudnn`: a refusal with a status of cuDNN's; our own refusals have none."""
-    if verdict == "pass":
+    if is_good(verdict):
         return "passed" if measured else "accepted"
     if verdict == "unsupported":
         return "refused" if by_cudnn else "ours"
@@ -49,7 +49,7 @@ def join(a, b):
     return next((word for word in ("broken", "unknown", "ours", "refused", "accepted") if word in (a, b)), "accepted")
 
 
-_WEIGHT = {"not_run": 0, "pass": 1, "unsupported": 2, "mistrusted": 3, "inconclusive": 4}   # a finding: 5
+_WEIGHT = {"not_run": 0, "pass": 1, "supported": 1, "unsupported": 2, "mistrusted": 3, "inconclusive": 4}   # a finding: 5
 
 
 @dataclass
@@ -72,7 +72,7 @@ class Answer:
             self.finished = row["attempt"]
         if not self.verdict or _WEIGHT.get(verdict, 5) > _WEIGHT.get(self.verdict, 5):
             self.verdict = verdict
-            self.reason = "" if verdict == "pass" else text.line(str(reason.get("text") or ""), 8000)[:399]
+            self.reason = "" if is_good(verdict) else text.line(str(reason.get("text") or ""), 8000)[:399]
         if not self.engines:
             self.engines = " ".join(str(e["index"]) for e in row["engines"] if isinstance(e, dict) and e.get("mode", "A") == "A" and "index" in e)
 
@@ -80,7 +80,7 @@ class Answer:
         """Its reason, what it got wrong, or the engines that it offers."""
         if self.verdict == "unsupported" and self.reason:
             return self.reason
-        if self.verdict == "pass":
+        if is_good(self.verdict):
             return f"{'right by ' if measured else 'offered: '}engine{'s' if ' ' in self.engines else ''} {self.engines}"
         return (self.verdict or "no answer") + (f": {self.reason}" if self.reason else "")
 

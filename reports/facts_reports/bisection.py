@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 from . import cases
+from .vocabulary import is_good
 
 
 def describe(said):
@@ -17,7 +18,7 @@ def describe(said):
         out += f", engine {said['engine']}" if said["engine"] >= 0 else ""
     else:
         out += f", engine{'s' if ' ' in said['engines'] else ''} {said['engines']}"
-    if said["verdict"] != "pass" and said["text"]:
+    if not is_good(said["verdict"]) and said["text"]:
         out += f": {said['text']}"
     return out + (f" (known: {said['known']})" if said["known"] else "")
 
@@ -40,7 +41,7 @@ def _line(said):
 
 
 def _good(said):
-    return said["verdict"] == "pass"
+    return is_good(said["verdict"])
 
 
 class Bisection:

@@ -12,6 +12,7 @@ from pathlib import Path
 from . import reader
 from .store import load
 from .versions import segments, version_key
+from .vocabulary import is_good
 
 OK, FINDINGS, BAD_INPUT, ENVIRONMENT = 0, 1, 2, 3
 _REFUSED, _DIED, _OPEN = "-", "!", "?"
@@ -27,7 +28,7 @@ def _mark(row):
         return _OPEN
     if row["verdict"] in ("crash", "hang", "exit_crash"):
         return _DIED
-    if row["supported"] is not True and row["verdict"] != "pass":
+    if row["supported"] is not True and not is_good(row["verdict"]):
         return _REFUSED
     first = next((e.get("index") for e in row["engines"] if isinstance(e, dict) and e.get("mode", "A") == "A"), row.get("engine"))
     return "*" if first is None else str(first)

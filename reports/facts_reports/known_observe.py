@@ -6,6 +6,7 @@ from pathlib import Path
 from . import cases, predicate, text
 from .expectations import row_get
 from .known import DECIDED, number
+from .vocabulary import is_good
 
 _NO_ANSWER = ("missing", "inconclusive", "not_run")
 
@@ -48,7 +49,7 @@ def _shows(failure, row, runs):
         return True if row["grade"] == "measured" or set(failure.verdicts) & set(DECIDED) else None
     if failure.said["verdict"].endswith("?"):
         return None   # it shows only in some runs
-    good = row["verdict"] in ("pass", "supported")
+    good = is_good(row["verdict"])
     if "crash" in failure.verdicts:   # an answer, yes or no; what is accepted has to compile too
         return False if row["verdict"] == "unsupported" or (good and _compiled(row, runs)) else None
     if "build_fail" in failure.verdicts:

@@ -171,6 +171,8 @@ def normal_row(item):
         return None, f"no verdict '{text.line(row['verdict'], 40)}'"
     if row.get("grade") not in GRADES:
         row["grade"] = None
+    if row["verdict"] == "pass" and row["grade"] not in (None, "measured"):
+        row["verdict"] = "supported"
     version = row.get("cudnn")
     row["cudnn"] = text.line(version, 40) if isinstance(version, str) else row["build"].split("-")[0]
     row["sm"] = row["sm"] if isinstance(row.get("sm"), int) else None

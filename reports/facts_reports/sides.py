@@ -11,7 +11,7 @@ from itertools import groupby
 
 from . import latest, reader, text, words
 from .versions import version_key
-from .vocabulary import RANK, is_finding, is_met, outcome_of
+from .vocabulary import RANK, is_finding, is_good, is_met, outcome_of
 
 _SCHEMA = f"""
 PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA temp_store=FILE; PRAGMA cache_size=-65536;
@@ -48,7 +48,7 @@ class Answer:
     @property
     def kind(self):
         """yes, no, fail or open."""
-        if self.outcome in ("pass", "supported"):
+        if is_good(self.outcome):
             return "yes"
         if self.outcome == "unsupported":
             return "no"
@@ -105,7 +105,7 @@ def answer_of(row, lists):
     knobs = offered[place][1] if offered else ()
     named = text.line(known_of(row), 200)
     known = (named or "expected") if met and is_finding(outcome) else ""
-    why = "" if row["verdict"] == "pass" else words.why(row, 300)
+    why = "" if is_good(row["verdict"]) else words.why(row, 300)
     return Answer(row["verdict"], outcome, known, named, met is False, row["grade"] or "", row["sm"],
                   (row["backend"], "" if row.get("engine") is None else str(row["engine"]), knobs), row["offered"], _number(row.get("workspace_bytes")), _number(row.get("plan_ms")),
                   _number(row.get("exec_us")), tuple(str(row["reason"].get(k) or "") for k in _REASON), why)
@@ -152,7 +152,7 @@ class _Reading:
     def only(self, item):
         """What of a row is looked at; the rest, which is most of it, is not even cleaned."""
         kept = {name: item[name] for name in _LOOKED_AT if name in item}
-        if item.get("verdict") in ("pass", "unsupported"):
+        if item.get("verdict") in ("pass", "supported", "unsupported"):
             kept.pop("errors", None)
         if isinstance(kept.get("reason"), dict):
             kept["reason"] = {name: kept["reason"][name] for name in _REASON if name in kept["reason"]}

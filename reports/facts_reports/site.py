@@ -7,7 +7,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader
 
 from . import cases, features, findings as wrong, words
-from .vocabulary import OUTCOMES
+from .vocabulary import OUTCOMES, is_good
 
 _HERE = Path(__file__).parent / "page"
 _SCRIPTS = ("predicate.js", "data.js", "state.js", "matrix.js", "boundary.js", "rows.js", "app.js")
@@ -72,7 +72,7 @@ def payload(store, title, answer):
         for name in ("config", "supported", "plan_ms", "exec_us", "decide_us", "workspace_bytes", "attempt"):
             value = row.get(name)
             columns[name].append(_short(value) if isinstance(value, (int, float)) else None)
-        if not many or outcome not in ("pass", "supported"):
+        if not many or not is_good(outcome):
             kept = {"errors": _errors(row), "padded": row.get("padded"), "expectation": row.get("expectation"), "inputs_from": row.get("inputs_from"),
                     "tflops": row.get("tflops"), "wall_ms": row.get("wall_ms")}
             kept = {k: v for k, v in kept.items() if v}

@@ -1,6 +1,6 @@
-"""The words a row may end with, once: the record's verdicts, and the three that a reader adds.
+"""The words a row may end with, once: the record's verdicts, and the two that a reader adds.
 
-`supported` is a yes that nobody ran (a described device); `missing` is a row that the plan names and no record holds; `unexpected` is a pass or a refusal
+`supported` is a yes that nobody ran; records of older FACTS call it `pass` beside a grade that is not `measured`. `missing` is a row that the plan names and no record holds; `unexpected` is a pass or a refusal
 where the row's own expectation says something else.
 """
 from dataclasses import dataclass
@@ -38,9 +38,13 @@ OUTCOMES = (
 )
 BY_WORD = {o.word: o for o in OUTCOMES}
 RANK = {o.word: i for i, o in enumerate(OUTCOMES)}
-VERDICTS = frozenset(BY_WORD) - {"missing", "supported", "unexpected"}
+VERDICTS = frozenset(BY_WORD) - {"missing", "unexpected"}
 GRADES = ("measured", "decided", "claimed")
 FINDING_KINDS = ("failure", "error")
+
+
+def is_good(verdict):
+    return verdict in ("pass", "supported")
 
 
 def is_finding(word):

@@ -321,9 +321,10 @@ static int read_versions(facts_bisection *b)
 
 static int bisect(facts_bisection *b)
 {
+    const facts_verdict good = b->task == FACTS_TASK_RUN ? FACTS_VERDICT_PASS : FACTS_VERDICT_SUPPORTED;
     const facts_bisect_order order = {
         .versions = b->versions,
-        .good = b->by == FACTS_BY_VERDICT ? (int)facts_intern_id(b->values, facts_verdict_name(FACTS_VERDICT_PASS))
+        .good = b->by == FACTS_BY_VERDICT ? (int)facts_intern_id(b->values, facts_verdict_name(good))
                                           : FACTS_BISECT_NO_VALUE,
         .all = b->options->all,
         .lookahead = facts_session_jobs(b->options),

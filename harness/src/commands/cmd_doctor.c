@@ -88,7 +88,7 @@ static bool prove(const facts_invocation *call, const char *what, const char *cu
     if (status == 0) {
         const facts_cell *cell = facts_tally_cell(&s.tally, 0, 0);
         const char *why = facts_intern_text(s.tally.texts, cell->reason);
-        ok = cell->verdict == FACTS_VERDICT_PASS;
+        ok = facts_verdict_is_good(cell->verdict);
         const facts_target *t = &s.targets.at[0];
         snprintf(text, sizeof text, "%s%s%s on %s: %s%s%s", p.text, p.text[0] ? "; " : "",
                  t->kind == FACTS_TARGET_CPU ? "our own backend" : t->build.name, t->device,

@@ -161,7 +161,7 @@ static void report_answer(facts_hunt *hunt)
     if (facts_memo_get(hunt->memo, name, 1, &answer) == FACTS_MEMO_ANSWERED && answer.count)
         printf("the same %s: %s\n", facts_by_word(s->by), answer.evidence[0].reason);
     printf("  facts %s '%s' %s\n", verb, name, flags);
-    for (size_t i = 0; i < s->result.controls && s->verdict != FACTS_VERDICT_PASS; i++) {
+    for (size_t i = 0; i < s->result.controls && !facts_verdict_is_good(s->verdict); i++) {
         printf("  accepted with ");
         print_difference(&s->result.best, &s->result.control[i]);
         printf(": '%s'\n", facts_case_name(&s->result.control[i], name));

@@ -30,7 +30,7 @@ int facts_said_weight(facts_verdict verdict)
         return 5;
     return verdict == FACTS_VERDICT_INCONCLUSIVE  ? 4
            : verdict == FACTS_VERDICT_MISTRUSTED  ? 3
-           : verdict == FACTS_VERDICT_PASS        ? 2
+           : facts_verdict_is_good(verdict)        ? 2
            : verdict == FACTS_VERDICT_UNSUPPORTED ? 1
                                                   : 0;
 }
@@ -96,7 +96,7 @@ static bool is_of_cudnn(const facts_said *said)
 
 bool facts_said_has(const facts_said *said, facts_by by)
 {
-    return by != FACTS_BY_KNOBS || said->has_knobs || said->verdict != FACTS_VERDICT_PASS || !is_of_cudnn(said);
+    return by != FACTS_BY_KNOBS || said->has_knobs || !facts_verdict_is_good(said->verdict) || !is_of_cudnn(said);
 }
 
 const char *facts_said_value(const facts_said *said, facts_by by, char out[FACTS_SAID_VALUE])
@@ -113,7 +113,7 @@ const char *facts_said_value(const facts_said *said, facts_by by, char out[FACTS
         snprintf(out, FACTS_SAID_VALUE, "engine %lld %s", (long long)said->engine, said->knobs[0] ? said->knobs : "without knobs");
     else if (by == FACTS_BY_ENGINES && served && said->engines[0])
         snprintf(out, FACTS_SAID_VALUE, "engines %s", said->engines);
-    else if (by == FACTS_BY_REASON && !(said->verdict == FACTS_VERDICT_PASS) && said->text[0])
+    else if (by == FACTS_BY_REASON && !facts_verdict_is_good(said->verdict) && said->text[0])
         snprintf(out, FACTS_SAID_VALUE, "%s: %s", word, said->text);
     else
         snprintf(out, FACTS_SAID_VALUE, "%s", word);

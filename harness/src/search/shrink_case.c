@@ -138,7 +138,7 @@ static void find_controls(facts_shrinker *s)
         facts_case candidate = r->best;
         if (facts_is_size(key) || key == FACTS_KEY_ENGINE || candidate.at[key] == 0)
             continue;
-        if (facts_case_without_key(&candidate, &r->best, key) && facts_shrink_verdict(s, &candidate) == FACTS_VERDICT_PASS)
+        if (facts_case_without_key(&candidate, &r->best, key) && facts_verdict_is_good(facts_shrink_verdict(s, &candidate)))
             r->control[r->controls++] = candidate;
     }
     static const facts_key sizes[] = { FACTS_KEY_S, FACTS_KEY_D, FACTS_KEY_H, FACTS_KEY_B };
@@ -151,7 +151,7 @@ static void find_controls(facts_shrinker *s)
         if (number < 2)
             continue;
         snprintf(smaller, sizeof smaller, "%.*s%llu", last ? (int)(last + 1 - text) : 0, text, number - 1);
-        if (facts_case_set(&candidate, sizes[i], smaller, &ignored) && facts_shrink_verdict(s, &candidate) == FACTS_VERDICT_PASS)
+        if (facts_case_set(&candidate, sizes[i], smaller, &ignored) && facts_verdict_is_good(facts_shrink_verdict(s, &candidate)))
             r->control[r->controls++] = candidate;
     }
 }

@@ -250,7 +250,7 @@ static facts_verdict build_and_run(job *j, json_t *row, const fattn_plan_options
     if (loaded)
         json_object_set_new(row, "plan_loaded", json_true());
     json_object_set_new(row, "workspace_bytes", json_integer((json_int_t)fattn_plan_workspace_bytes(plan)));
-    facts_verdict verdict = FACTS_VERDICT_PASS;
+    facts_verdict verdict = FACTS_VERDICT_SUPPORTED;
     if (!is_as_decided(j, plan)) {
         verdict = FACTS_VERDICT_BUILD_FAIL;
         facts_row_reason(row, NULL, NULL,
@@ -286,7 +286,7 @@ static facts_verdict report_removed(const job *j, json_t *row, const fattn_plan_
 /* Makes the row of one configuration; `engine` NULL: whichever the library takes. True when more may follow. */
 static bool answer(job *j, const fattn_plan_options *options, const fattn_engine *engine, bool last)
 {
-    facts_verdict verdict = FACTS_VERDICT_PASS;
+    facts_verdict verdict = FACTS_VERDICT_SUPPORTED;
     json_t *row = facts_row(j->request->text, verdict);
     bool described = j->worker->device == FACTS_DEVICE_DESCRIBED;
     bool execute = j->request->what == FACTS_DO_RUN && !described;
@@ -305,7 +305,7 @@ static bool answer(job *j, const fattn_plan_options *options, const fattn_engine
         facts_reply_again(j->request->id);
         return false;
     }
-    last = last || (j->request->first_bad_only && verdict != FACTS_VERDICT_PASS);
+    last = last || (j->request->first_bad_only && !facts_verdict_is_good(verdict));
     reply(j, row, last, j->worker->lost);
     return !last && !j->worker->lost;
 }

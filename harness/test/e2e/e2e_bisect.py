@@ -47,7 +47,7 @@ class Bisect(Versions):
         done = self.bisect(LOST)
         self.assertStatus(done, 0)
         self.assertIn("lost: last good 9.20.0, first bad 9.27.0\n", done.out)
-        self.assertRegex(done.out, r"\n  9\.20\.0 +pass, .*\n  9\.27\.0 +unsupported: SDPA only supports FP16/BF16/FP8 I/O\n")
+        self.assertRegex(done.out, r"\n  9\.20\.0 +supported, .*\n  9\.27\.0 +unsupported: SDPA only supports FP16/BF16/FP8 I/O\n")
         self.assertIn(f"  again: facts decide '{LOST}' --cudnn {PAIR} --device h100-sxm\n", done.out)
 
     def test_one_json_object_for_an_edge_and_one_for_the_whole(self):
@@ -55,14 +55,14 @@ class Bisect(Versions):
         self.assertStatus(done, 0)
         edge, whole = map(json.loads, done.out.splitlines())
         self.assertEqual((edge["change"], edge["before"]["cudnn"], edge["after"]["cudnn"]), ("lost", "9.20.0", "9.27.0"))
-        self.assertEqual((edge["before"]["verdict"], edge["after"]["verdict"]), ("pass", "unsupported"))
+        self.assertEqual((edge["before"]["verdict"], edge["after"]["verdict"]), ("supported", "unsupported"))
         self.assertEqual((whole["outcome"], whole["edges"], whole["whole"], whole["versions"]), ("found", 1, True, 2))
 
     def test_equal_ends_are_said(self):
         done = self.bisect(KEPT)
         self.assertStatus(done, 0)
         self.assertIn("no edge: 9.20.0 and 9.27.0 answer alike; --all", done.out)
-        self.assertRegex(done.out, r"\n  9\.20\.0 .*pass, engine")
+        self.assertRegex(done.out, r"\n  9\.20\.0 .*supported, engine")
         self.assertIn("no edge: 9.20.0 and 9.27.0 answer alike, and so does", self.bisect(KEPT, "--all").out)
 
     def test_an_edge_that_is_our_guards_is_told_apart(self):
@@ -104,7 +104,7 @@ class Bisect(Versions):
         record = self.path("r.jsonl")
         self.assertStatus(self.bisect(LOST, "-o", record), 0)
         rows = [(row["build"], row["verdict"]) for row in e2e.Record(record).rows]
-        self.assertEqual(sorted(rows), 2 * [(e2e.OLD, "pass")] + 2 * [(e2e.NEW, "unsupported")])
+        self.assertEqual(sorted(rows), 2 * [(e2e.OLD, "supported")] + 2 * [(e2e.NEW, "unsupported")])
         refuses = self.worker("sys.exit(3)")
         done = self.bisect(LOST, "-o", record, "--resume", FACTS_WORKER=refuses)
         self.assertStatus(done, 0)

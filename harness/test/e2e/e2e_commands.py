@@ -39,7 +39,7 @@ class Deciding(e2e.TestCase):
         self.assertRegex(done.out, r"9\.20\.0-jit-cu13 +h100-sxm +yes 1 +no 1")
         self.assertIn("not a multiple of 8", done.out)
         record = e2e.Record(self.path("r"))
-        self.assertEqual([row["verdict"] for row in record.rows], ["pass", "unsupported"])
+        self.assertEqual([row["verdict"] for row in record.rows], ["supported", "unsupported"])
         self.assertEqual({row["grade"] for row in record.rows}, {"decided"})
         self.assertEqual((record.ends[0]["complete"], record.ends[0]["rows"], record.bad), (True, 2, 0))
         self.assertEqual({row["run"] for row in record.rows}, {record.runs[0]["id"]})
@@ -145,7 +145,7 @@ class Explaining(e2e.TestCase):
         self.assertStatus(done, 0)
         self.assertEqual(done.err, "")
         for words in ("pass=bwd dtype=bf16 b=1 h=2 s=192 d=64 layout=bhsd fill=neglse", "9.20.0-jit-cu13 on h100-sxm (described)",
-                      "  verdict     pass\n", "  grade       decided\n", "mode=A index=6", "  plan_ms ", "Numbers need a GPU", "--cudnn 9.20.0 --device 0", "--device cpu"):
+                      "  verdict     supported\n", "  grade       decided\n", "mode=A index=6", "  plan_ms ", "Numbers need a GPU", "--cudnn 9.20.0 --device 0", "--device cpu"):
             self.assertIn(words, done.out)
 
     def test_repro_of_a_refusal_shows_cudnns_own_chain(self):
@@ -161,7 +161,7 @@ class Explaining(e2e.TestCase):
         self.assertIn("pass=fwd dtype=bf16 d=100\n  9.27.0-jit-cu13 on h100-sxm: Embedding dim per head for q and k is not a multiple of 8\n"
                       "  accepted    dim_qk and dim_v 104 instead of 100\n", done.out)
         self.assertEqual([("nearest" in row, row["verdict"]) for row in sorted(e2e.Record(self.path("r.jsonl")).rows, key=lambda row: row["case"])],
-                         [(True, "unsupported"), (False, "pass")])
+                         [(True, "unsupported"), (False, "supported")])
 
     def test_repro_takes_one_case(self):
         self.assertOneLine(e2e.facts("repro", TWO, "--cudnn", e2e.need(e2e.NEW).name), 2, "2 cases")

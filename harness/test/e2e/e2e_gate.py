@@ -83,11 +83,11 @@ class Gate(e2e.TestCase):
         for words, plan in ((), False), (("--plan", "--overwrite"), True):
             self.assertStatus(self.gate(*words, cases=(FEW,)), 1)
             rows = e2e.Record(self.path("r.jsonl")).rows
-            self.assertEqual({row["verdict"] for row in rows}, {"pass", "unsupported"})
+            self.assertEqual({row["verdict"] for row in rows}, {"supported", "unsupported"})
             commands = [line for line in self.gate(*words, "--overwrite", cases=(FEW,)).out.splitlines() if line.startswith(("    facts decide", "    facts bisect"))]
             self.assertEqual([("--plan" in command) for command in commands], [plan] * len(commands))
             self.assertTrue(commands)
-            self.assertEqual([row for row in rows if ("plan_ms" in row) != (plan and row["verdict"] == "pass")], [])
+            self.assertEqual([row for row in rows if ("plan_ms" in row) != (plan and row["verdict"] == "supported")], [])
 
     def test_a_build_beside_itself_on_another_device_is_a_diff_of_devices(self):
         for device in ("h100-sxm", "sm120-spec"):
@@ -112,7 +112,7 @@ class Gate(e2e.TestCase):
         done = e2e.facts("gate", "--baseline", e2e.need(e2e.OLD).version, "--candidate", e2e.need(e2e.NEW).version, "--device", "h100-sxm", "-o", self.path("r"), "--json", crash,
                          f"{crash} guards=off")
         rows = e2e.Record(self.path("r")).rows
-        self.assertEqual(sorted((row["case"], row["verdict"]) for row in rows), [(f"{crash} guards=off", "crash"), (f"{crash} guards=off", "pass")])
+        self.assertEqual(sorted((row["case"], row["verdict"]) for row in rows), [(f"{crash} guards=off", "crash"), (f"{crash} guards=off", "supported")])
         self.assertStatus(done, 1)
         group = json.loads(done.out.splitlines()[1])["group"]
         self.assertEqual(group["class"], "worse")

@@ -36,7 +36,7 @@ class Numbering(e2e.TestCase):
     def test_9_10_0_is_described_with_its_own_number(self):
         answer = e2e.ask(e2e.need(RENUMBERED), e2e.CONTROL, "pass=fwd dtype=bf16 b=1 h=1 s=128 d=100", do="plan")
         self.assertEqual(answer.ready["cudnn"], "9.10.0")
-        self.assertEqual([row["verdict"] for row in answer.rows], ["pass", "unsupported"])
+        self.assertEqual([row["verdict"] for row in answer.rows], ["supported", "unsupported"])
 
     def test_engine_numbers_that_changed_are_said_with_their_versions(self):
         names = f"{e2e.need(FORMER).name},{e2e.need(e2e.OLD).name}"
@@ -54,17 +54,17 @@ class Numbering(e2e.TestCase):
                 self.assertIn("9.20", row["reason"]["text"])
                 self.assertIn(e2e.need(name).version, row["reason"]["text"])
                 self.assertNotIn("ALLOCATION", str(row["reason"]))
-                self.assertEqual(after["verdict"], "pass")
+                self.assertEqual(after["verdict"], "supported")
 
     def test_fallback_lists_where_they_exist_decide_nothing(self):
         no, yes = "pass=fwd dtype=bf16 b=1 h=2 s=128 d=100", "pass=fwd dtype=bf16 b=1 h=2 s=128 d=64"
         plain = e2e.ask(e2e.need(FORMER), no, yes).rows
         every = e2e.ask(e2e.need(FORMER), no, yes, explain=True).rows
         self.assertIn("fallback", {e["mode"] for e in every[1]["engines"]})
-        self.assertEqual([row["verdict"] for row in plain + every], ["unsupported", "pass"] * 2)
+        self.assertEqual([row["verdict"] for row in plain + every], ["unsupported", "supported"] * 2)
         self.assertEqual(plain[1]["engine"], every[1]["engine"])
         rows = e2e.ask(e2e.need(FORMER), yes, no, explain=True).rows  # nor does the order of the questions
-        self.assertEqual([row["verdict"] for row in rows], ["pass", "unsupported"])
+        self.assertEqual([row["verdict"] for row in rows], ["supported", "unsupported"])
 
 
 class Flips(e2e.TestCase):
@@ -80,7 +80,7 @@ class Flips(e2e.TestCase):
         yes = {}
         for row in e2e.Record(self.path("r")).rows:
             if row["case"].startswith("pass=fwd"):
-                yes.setdefault((row["device"], row["cudnn"]), set()).update({row["case"]} if row["verdict"] == "pass" else ())
+                yes.setdefault((row["device"], row["cudnn"]), set()).update({row["case"]} if row["verdict"] == "supported" else ())
         self.assertEqual(yes["sm80-spec", "9.9.0"], set())
         self.assertGreater(len(yes["sm80-spec", "9.10.2"]), 20)
         self.assertEqual(yes["sm80-spec", "9.10.2"], yes["sm80-spec", "9.27.0"])

@@ -17,7 +17,7 @@ class WithoutNvrtc(e2e.TestCase):
 
     def test_from_9_21_on_none_is_needed(self):
         answer = e2e.ask(e2e.need(e2e.NEW), e2e.CONTROL, nvrtc="", do="plan")
-        self.assertEqual([row["verdict"] for row in answer.rows], ["pass"])
+        self.assertEqual([row["verdict"] for row in answer.rows], ["supported"])
 
     def test_nvrtc_of_another_cuda_major_is_refused_even_where_the_loader_would_find_a_right_one(self):
         build = e2e.need(e2e.OLD)
@@ -67,7 +67,7 @@ class Description(e2e.TestCase):
         done = e2e.facts("decide", e2e.CONTROL, "--cudnn", f"{e2e.OLD},{e2e.NEW}", "--device", device, "-o", self.path("r"))
         self.assertStatus(done, 3)
         rows = e2e.Record(self.path("r")).by("build")
-        self.assertEqual(rows[e2e.OLD,]["verdict"], "pass")
+        self.assertEqual(rows[e2e.OLD,]["verdict"], "supported")
         self.assertEqual(rows[e2e.NEW,]["verdict"], "inconclusive")
         self.assertEqual(rows[e2e.NEW,]["reason"]["class"], "environment")
         self.assertIn("memoryBusWidth", rows[e2e.NEW,]["reason"]["text"])
@@ -215,8 +215,8 @@ class Engines(e2e.TestCase):
             with self.subTest(build=name):
                 plain = e2e.ask(e2e.need(name), self.NO, self.YES).rows
                 every = e2e.ask(e2e.need(name), self.NO, self.YES, explain=True).rows
-                self.assertEqual([row["verdict"] for row in plain], ["unsupported", "pass"])
-                self.assertEqual([row["verdict"] for row in every], ["unsupported", "pass"])
+                self.assertEqual([row["verdict"] for row in plain], ["unsupported", "supported"])
+                self.assertEqual([row["verdict"] for row in every], ["unsupported", "supported"])
                 self.assertEqual(every[0]["reason"]["class"], "unsupported")
                 self.assertIn("multiple of 8", every[0]["reason"]["text"])
                 self.assertIn("A", {engine["mode"] for engine in every[1]["engines"]})
@@ -227,7 +227,7 @@ class Engines(e2e.TestCase):
     def test_an_empty_fallback_list_does_not_turn_yes_into_no(self):
         row = e2e.ask(e2e.need(e2e.NEW), e2e.CONTROL, explain=True).rows[0]
         self.assertNotIn("fallback", {engine["mode"] for engine in row["engines"]})
-        self.assertEqual((row["verdict"], row["supported"]), ("pass", True))
+        self.assertEqual((row["verdict"], row["supported"]), ("supported", True))
 
     def test_engine_numbers_come_with_their_version(self):
         done = e2e.facts("decide", self.YES, "--cudnn", f"{e2e.need(e2e.OLD).name},{e2e.need(e2e.NEW).name}", "-o", self.path("r"))

@@ -25,6 +25,11 @@ facts_verdict facts_verdict_parse(facts_span json_string)
     return quoted ? facts_verdict_read((facts_span){ json_string.at + 1, json_string.length - 2 }) : FACTS_VERDICT_COUNT;
 }
 
+bool facts_verdict_is_good(facts_verdict verdict)
+{
+    return verdict == FACTS_VERDICT_PASS || verdict == FACTS_VERDICT_SUPPORTED;
+}
+
 bool facts_verdict_is_finding(facts_verdict verdict)
 {
     return verdict >= FACTS_VERDICT_WRONG && verdict <= FACTS_VERDICT_EXIT_CRASH;

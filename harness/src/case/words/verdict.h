@@ -1,4 +1,5 @@
-/* How a case ended: a closed list of words, each with one row at its end (docs/records.md). */
+/* How a case ended: a closed list of words, each with one row at its end (docs/records.md). What was only decided, or compiled, is
+ * SUPPORTED and never PASS. */
 #ifndef FACTS_VERDICT_H
 #define FACTS_VERDICT_H
 
@@ -8,7 +9,7 @@
 
 /* X(SYMBOL, "word"). From WRONG to EXIT_CRASH stand the findings. */
 #define FACTS_VERDICT_LIST(X)                                                                                                      \
-    X(PASS, "pass")                                                                                                                \
+    X(PASS, "pass") X(SUPPORTED, "supported")                                                                                      \
     X(UNSUPPORTED, "unsupported")                                                                                                  \
     X(WRONG, "wrong") X(NAN, "nan") X(UNWRITTEN, "unwritten") X(OVERRUN, "overrun") X(NONDETERMINISTIC, "nondeterministic")        \
         X(GRAPH_MISMATCH, "graph_mismatch") X(BUILD_FAIL, "build_fail") X(EXEC_FAIL, "exec_fail") X(CRASH, "crash")                \
@@ -24,6 +25,8 @@ const char *facts_verdict_name(facts_verdict verdict);
 facts_verdict facts_verdict_read(facts_span word);
 /* The same of a JSON string with its quotes. */
 facts_verdict facts_verdict_parse(facts_span json_string);
+/* pass, or supported. */
+bool facts_verdict_is_good(facts_verdict verdict);
 /* Something is broken unless an expectation names it: wrong nan unwritten overrun nondeterministic graph_mismatch build_fail
  * exec_fail crash hang exit_crash. */
 bool facts_verdict_is_finding(facts_verdict verdict);

@@ -8,7 +8,7 @@
 /* A refusal by cuDNN is one word of people's; without numbers behind it a yes is "yes", not "pass". */
 static const char *word_of(facts_verdict verdict, bool decided)
 {
-    if (decided && verdict == FACTS_VERDICT_PASS)
+    if (decided && facts_verdict_is_good(verdict))
         return "yes";
     if (decided && verdict == FACTS_VERDICT_UNSUPPORTED)
         return "no";
@@ -81,7 +81,7 @@ static void count_changes(const facts_tally *tally, size_t before, size_t after,
         if (a->verdict == FACTS_VERDICT_COUNT || b->verdict == FACTS_VERDICT_COUNT)
             continue;
         *verdicts += a->verdict != b->verdict;
-        *engines += a->verdict == b->verdict && a->verdict == FACTS_VERDICT_PASS && a->engines != b->engines;
+        *engines += a->verdict == b->verdict && facts_verdict_is_good(a->verdict) && a->engines != b->engines;
     }
 }
 

@@ -157,7 +157,7 @@ void facts_expectations_judge(const facts_expectations *expectations, const fact
     bool tried = measured && verdict != FACTS_VERDICT_INCONCLUSIVE && verdict != FACTS_VERDICT_NOT_RUN &&
                  verdict != FACTS_VERDICT_UNSUPPORTED;
     bool counts = facts_verdict_is_finding(verdict) || tried;
-    if (!met && (!counts || (known->sometimes && verdict == FACTS_VERDICT_PASS)))
+    if (!met && (!counts || (known->sometimes && facts_verdict_is_good(verdict))))
         return;
     out->unexpected = !met;
     facts_text json = { 0 };
@@ -177,7 +177,7 @@ void facts_expectations_judge(const facts_expectations *expectations, const fact
 /* Asking alone can end badly, compiling can fail, the rest takes a launch. */
 static bool can_tell(facts_task task, bool measured, const facts_deviation *d)
 {
-    static const char *const decided[] = { "pass", "unsupported", "crash", "hang", "exit_crash" };
+    static const char *const decided[] = { "supported", "unsupported", "crash", "hang", "exit_crash" };
     for (size_t i = 0; i < sizeof decided / sizeof decided[0]; i++)
         if (facts_deviation_names(d, decided[i]))
             return true;

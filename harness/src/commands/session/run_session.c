@@ -139,7 +139,7 @@ static void on_row(void *context, const facts_outcome *outcome)
     facts_session *s = context;
     count_plans(&s->plans, outcome->line);
     facts_tally_add(&s->tally, outcome->target, outcome->work, outcome->line, outcome->verdict, outcome->expected);
-    s->progress.yes += outcome->verdict == FACTS_VERDICT_PASS;
+    s->progress.yes += facts_verdict_is_good(outcome->verdict);
     s->progress.no += outcome->verdict == FACTS_VERDICT_UNSUPPORTED;
     s->progress.findings += outcome->expected->unexpected;
     if (s->options->json) {

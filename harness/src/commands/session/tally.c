@@ -51,6 +51,7 @@ static int weight(uint8_t verdict)
     case FACTS_VERDICT_NOT_RUN:
         return 0;
     case FACTS_VERDICT_PASS:
+    case FACTS_VERDICT_SUPPORTED:
         return 1;
     case FACTS_VERDICT_UNSUPPORTED:
         return 2;
@@ -145,7 +146,7 @@ void facts_tally_add(facts_tally *tally, size_t target, size_t work, const facts
                      const facts_expected_row *expected)
 {
     facts_cell *cell = &tally->cells[target * tally->work_count + work];
-    uint32_t reason = verdict == FACTS_VERDICT_PASS ? 0 : read_reason(tally, row);
+    uint32_t reason = facts_verdict_is_good(verdict) ? 0 : read_reason(tally, row);
     begin_anew(cell, verdict, row);
     tally->rows++;
     if (weight((uint8_t)verdict) > weight(cell->verdict)) {
