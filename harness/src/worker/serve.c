@@ -189,7 +189,7 @@ static facts_verdict run(job *j, json_t *row, fattn_plan **plan)
     if (j->request->explain && judged)
         json_object_set_new(row, "pictures", facts_pictures(&trial, &j->truth));
     if (j->request->dump[0] && judged)
-        json_object_set_new(row, "dumped", facts_dump(&j->truth, j->request->dump, &error));
+        json_object_set_new(row, "dumped", facts_dump(&j->truth, j->request->dump, j->request->text, &error));
     if (error.text[0])
         facts_row_reason(row, NULL, NULL, error.text, NULL);
     return verdict;

@@ -1,0 +1,56 @@
+#include "repro_files.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "builds/home.h"
+#include "case/words/text_file.h"
+#include "commands/session/complain.h"
+
+/* A folder with its parents. `out`: its full path, as a worker may have another working directory. */
+static int make_folder(char out[FACTS_PATH], const char *option, const char *path)
+{
+    char inside[FACTS_PATH];
+    if (!facts_join(inside, path, ".") || !facts_make_folders(inside) || !realpath(path, out))
+        return facts_complain(FACTS_EXIT_ENVIRONMENT, "facts repro: --%s %s: %s", option, path, strerror(errno));
+    return FACTS_EXIT_OK;
+}
+
+/* A file of harness/repro. */
+static int find_file(char out[FACTS_PATH], const char *name)
+{
+    char part[FACTS_PATH];
+    if (facts_join(part, "repro", name) && facts_home_path(part, out))
+        return FACTS_EXIT_OK;
+    return facts_complain(FACTS_EXIT_ENVIRONMENT, "facts repro: there is no file repro/%s here: the installation is not whole", name);
+}
+
+static int copy_file(const char *folder, const char *name)
+{
+    char from[FACTS_PATH], to[FACTS_PATH];
+    facts_error error = { 0 };
+    int status = find_file(from, name);
+    if (status != FACTS_EXIT_OK)
+        return status;
+    char *text = facts_file_text(from, &error);
+    if (!text)
+        return facts_complain(FACTS_EXIT_ENVIRONMENT, "facts repro: %s", error.text);
+    FILE *file = facts_join(to, folder, name) ? fopen(to, "w") : NULL;
+    bool ok = file && fputs(text, file) >= 0;
+    ok = file && fclose(file) == 0 && ok;
+    free(text);
+    return ok ? FACTS_EXIT_OK : facts_complain(FACTS_EXIT_ENVIRONMENT, "facts repro: %s: %s", to, strerror(errno));
+}
+
+static int begin_dump(facts_repro_files *out, facts_options *options)
+{
+    int status = make_folder(out->dump, "dump", options->dump);
+    options->dump = out->dump;
+    return status == FACTS_EXIT_OK ? copy_file(out->dump, "check.py") : status;
+}
+
+int facts_repro_files_begin(facts_repro_files *out, facts_options *options)
+{
+    return options->dump ? begin_dump(out, options) : FACTS_EXIT_OK;
+}
