@@ -15,6 +15,7 @@ Stats and Max: at most 2^-17 (8 bit types 2^-9) of 1 + |scale| |q| max|k| + the 
 
 Exit: 0 PASS, 1 FAIL, 2 files cannot be read, 3 this script cannot say.
 """
+
 import json
 import os
 import sys
@@ -22,13 +23,19 @@ import sys
 import numpy as np
 
 LOG2_E = 1.4426950408889634
-FACTOR = 4.0          # of E, for one element
-ROWS = 512            # rows of scores in memory at once
+FACTOR = 4.0  # of E, for one element
+ROWS = 512  # rows of scores in memory at once
 MX_BLOCK = 32
 # unit roundoff (of f32: 16 times that), half the smallest step or the smallest normal number (fp32 flushes to 0), largest number
-TYPES = {"bf16": (2.0**-8, 2.0**-126, 3.39e38), "f16": (2.0**-11, 2.0**-25, 65504.0), "f32": (2.0**-20, 2.0**-126, 3.4e38),
-         "e4m3": (2.0**-4, 2.0**-10, 448.0), "e5m2": (2.0**-3, 2.0**-17, 57344.0),
-         "mxe4m3": (2.0**-4, 2.0**-10, 448.0), "mxe5m2": (2.0**-3, 2.0**-17, 57344.0)}
+TYPES = {
+    "bf16": (2.0**-8, 2.0**-126, 3.39e38),
+    "f16": (2.0**-11, 2.0**-25, 65504.0),
+    "f32": (2.0**-20, 2.0**-126, 3.4e38),
+    "e4m3": (2.0**-4, 2.0**-10, 448.0),
+    "e5m2": (2.0**-3, 2.0**-17, 57344.0),
+    "mxe4m3": (2.0**-4, 2.0**-10, 448.0),
+    "mxe5m2": (2.0**-3, 2.0**-17, 57344.0),
+}
 
 
 class CannotSay(Exception):
@@ -101,10 +108,12 @@ class Files:
         if about["packed"]:
             offsets = self.load(("stats" if name in ("max", "sum_exp") else name) + "_offsets").astype(np.int64)
             starts, lengths = offsets[:-1] * (stride[2] if self.case["ragged_tokens"] else 1), self.len_q if about["packed"] == "q" else self.len_kv
-        inside = sum((np.arange(extent) * step).reshape([-1 if axis == n else 1 for n in range(3)]) for axis, (extent, step) in enumerate(zip(dim[1:], stride[1:])))
+        inside = sum(
+            (np.arange(extent) * step).reshape([-1 if axis == n else 1 for n in range(3)]) for axis, (extent, step) in enumerate(zip(dim[1:], stride[1:]))
+        )
         out = np.zeros(dim, raw.dtype)
         for b in range(dim[0]):
-            out[b, :, :lengths[b]] = raw[about["first"] + starts[b] + inside[:, :lengths[b]]]
+            out[b, :, : lengths[b]] = raw[about["first"] + starts[b] + inside[:, : lengths[b]]]
         return out
 
     def array(self, name):
@@ -149,7 +158,7 @@ class Files:
         for b in range(self.batch):
             for first in range(0, int(self.len_kv[b]), page):
                 rows = min(page, int(self.len_kv[b]) - first)
-                out[b, :, first:first + rows] = pool[table[starts[b] + first // page], :, :rows]
+                out[b, :, first : first + rows] = pool[table[starts[b] + first // page], :, :rows]
         return out
 
     def factors(self, name, shape):
@@ -175,7 +184,7 @@ class Files:
             lengths = self.len_q if about["packed"] == "q" else self.len_kv
             for b, offset in enumerate(self.load(name + "_offsets")[:-1]):
                 first, count = int(offset) // unit, int(lengths[b])
-                if not np.array_equal(seen[b, :, :count].view(np.uint8), stored[0, :, first:first + count].view(np.uint8)):
+                if not np.array_equal(seen[b, :, :count].view(np.uint8), stored[0, :, first : first + count].view(np.uint8)):
                     raise ValueError(f"{name}_offsets[{b}] does not lead to the rows of {name}.npy")
             good.append(name)
         if good:
@@ -269,7 +278,7 @@ class Scores:
         """Of rows first..last-1 and the live keys. Returns x, slope, size [rows,1]."""
         case = self.case
         i, j = np.arange(first, last)[:, None], np.arange(int(self.files.len_kv[b]))[None, :]
-        q, k = self.q[b, h, first:last], self.k[b, h * case["heads_k"] // case["heads_q"], :j.shape[1]]
+        q, k = self.q[b, h, first:last], self.k[b, h * case["heads_k"] // case["heads_q"], : j.shape[1]]
         x, slope = self.modified(case["scale"] * (q @ k.T), b, h, i, j)
         if self.bias is not None and not self.truth:
             x = x + self.beside(self.bias, b, h, i, j)
@@ -341,7 +350,7 @@ def forward(files, only_rows=False):
         amax = max(amax, float(p.max(initial=0.0)))
         if only_rows:
             continue
-        values = v[b, h * case["heads_v"] // case["heads_q"], :p.shape[1]]
+        values = v[b, h * case["heads_v"] // case["heads_q"], : p.shape[1]]
         o = gamma * (p @ values)
         e = (u + size * (2.0**-11 if narrow else 2.0**-21)) * p + np.where(p > 0, eta / pieces / np.maximum(total, 1.0), 0.0)
         out["o"].want[at], out["o"].due[at] = o, True
@@ -472,8 +481,10 @@ class Report:
         self.failed |= bool(bad) and not given
         verdict = ("not " if bad else "") + "within the tolerance" if given else "FAIL" if bad else "PASS"
         where = ",".join(str(int(n)) for n in largest)
-        print(f"{name:12} largest error {off[largest]:.3g} at [{where}]: {got[largest]:.6g}, due {want[largest]:.6g}; "
-              f"worst error {ratio[worst]:.3g} of the tolerance; relative rms {rms / size if size else rms:.3g}: {verdict}")
+        print(
+            f"{name:12} largest error {off[largest]:.3g} at [{where}]: {got[largest]:.6g}, due {want[largest]:.6g}; "
+            f"worst error {ratio[worst]:.3g} of the tolerance; relative rms {rms / size if size else rms:.3g}: {verdict}"
+        )
 
 
 def spread(answer, dim, u):
@@ -554,7 +565,7 @@ def compare_dump(files, report):
     want, due = files.load("keep").astype(np.float64), np.zeros(got.shape, bool)
     for b, h, first, last in parts(files):
         x, _, _ = scores.of(b, h, first, last)
-        due[b, h, first:last, :x.shape[1]] = np.isfinite(x)
+        due[b, h, first:last, : x.shape[1]] = np.isfinite(x)
     report.line("rng_dump", got, (want != 0).astype(float), np.zeros(got.shape), due, rms_rule=False)
 
 
@@ -572,7 +583,7 @@ def run_backward(files, report):
         if of_packed:  # rows behind a length are no one's
             lengths = files.len_q if of_packed == "q" else files.len_kv
             for b in range(files.batch):
-                answer.due[b, :, int(lengths[b]):] = False
+                answer.due[b, :, int(lengths[b]) :] = False
         compare(files, report, name, answer)
     if out.dbias is not None:
         answer = out.dbias

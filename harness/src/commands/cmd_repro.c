@@ -8,6 +8,7 @@
 static void show_row(facts_session *s, const facts_outcome *outcome)
 {
     const facts_target *t = &s->targets.at[outcome->target];
+    facts_repro_files_row(s->context, outcome);
     if (s->options->json)
         return;
     printf("\n%s on %s%s\n", t->kind == FACTS_TARGET_CPU ? "our CPU backend" : t->build.name, t->device,
@@ -38,6 +39,15 @@ static int check(facts_session *s)
     return FACTS_EXIT_OK;
 }
 
+/* A program is about one build on one device. */
+static int check_targets(const facts_session *s)
+{
+    if (s->options->standalone && (s->targets.count != 1 || s->targets.at[0].kind == FACTS_TARGET_CPU))
+        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts repro: --standalone needs one cuDNN build and one GPU, real or described: "
+                                                    "--cudnn 9.27.0 --device h100-sxm");
+    return FACTS_EXIT_OK;
+}
+
 /* Executed wherever that is possible; for described devices compiled. Both kinds at once are asked one after the other. */
 static facts_task task_of(const facts_session *s)
 {
@@ -48,15 +58,17 @@ int facts_command_repro(const facts_invocation *call)
 {
     const facts_options *o = call->options;
     facts_options options = *o;
-    facts_repro_files files;
+    facts_repro_files files = { .rows = NULL };
     options.explain = true;
-    facts_session s = { .options = &options, .argc = call->argc, .argv = call->argv, .on_row = show_row };
+    facts_session s = { .options = &options, .argc = call->argc, .argv = call->argv, .on_row = show_row, .context = &files };
     int status = facts_session_cases(&s, o->words, o->word_count);
     if (status == FACTS_EXIT_OK)
         status = check(&s);
     const char *devices = o->device ? o->device : facts_gpus_here() ? "0" : "h100-sxm";
     if (status == FACTS_EXIT_OK)
         status = facts_session_targets(&s, o->cudnn, devices);
+    if (status == FACTS_EXIT_OK)
+        status = check_targets(&s);
     if (status == FACTS_EXIT_OK)
         status = facts_repro_files_begin(&files, &options);
     if (status == FACTS_EXIT_OK) {
@@ -72,6 +84,7 @@ int facts_command_repro(const facts_invocation *call)
             say_what_is_open(&s);
         status = facts_session_exit(&s);
     }
+    const int made = facts_repro_files_end(&files, o, status);
     facts_session_free(&s);
-    return status;
+    return made;
 }

@@ -3,8 +3,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "builds/home.h"
+#include "builds/python.h"
 #include "case/words/text_file.h"
 #include "commands/session/complain.h"
 
@@ -23,7 +25,8 @@ static int find_file(char out[FACTS_PATH], const char *name)
     char part[FACTS_PATH];
     if (facts_join(part, "repro", name) && facts_home_path(part, out))
         return FACTS_EXIT_OK;
-    return facts_complain(FACTS_EXIT_ENVIRONMENT, "facts repro: there is no file repro/%s here: the installation is not whole", name);
+    return facts_complain(FACTS_EXIT_ENVIRONMENT, "facts repro: there is no file repro/%s here: the installation is not whole",
+                          name);
 }
 
 static int copy_file(const char *folder, const char *name)
@@ -50,7 +53,55 @@ static int begin_dump(facts_repro_files *out, facts_options *options)
     return status == FACTS_EXIT_OK ? copy_file(out->dump, "check.py") : status;
 }
 
+static int begin_program(facts_repro_files *out, facts_options *options)
+{
+    char rows[FACTS_PATH], data[FACTS_PATH];
+    int status = make_folder(out->folder, "standalone", options->standalone);
+    if (status == FACTS_EXIT_OK && facts_join(data, out->folder, "data"))
+        status = make_folder(out->data, "standalone", data);
+    options->standalone = out->data;
+    if (status != FACTS_EXIT_OK)
+        return status;
+    out->rows = facts_join(rows, out->data, "rows.jsonl") ? fopen(rows, "w") : NULL;
+    return out->rows ? FACTS_EXIT_OK : facts_complain(FACTS_EXIT_ENVIRONMENT, "facts repro: %s: %s", rows, strerror(errno));
+}
+
 int facts_repro_files_begin(facts_repro_files *out, facts_options *options)
 {
-    return options->dump ? begin_dump(out, options) : FACTS_EXIT_OK;
+    int status = FACTS_EXIT_OK;
+    if (options->frontend && !options->standalone)
+        status = facts_complain(FACTS_EXIT_BAD_INPUT, "facts repro: --frontend says in which form --standalone DIR is written");
+    if (status == FACTS_EXIT_OK && options->dump)
+        status = begin_dump(out, options);
+    if (status == FACTS_EXIT_OK && options->standalone)
+        status = begin_program(out, options);
+    return status;
+}
+
+void facts_repro_files_row(facts_repro_files *files, const facts_outcome *outcome)
+{
+    if (!files->rows)
+        return;
+    fwrite(outcome->text, 1, outcome->length, files->rows);
+    fputc('\n', files->rows);
+}
+
+int facts_repro_files_end(facts_repro_files *files, const facts_options *options, int status)
+{
+    char script[FACTS_PATH];
+    facts_error message = { 0 };
+    const char *const words[] = { script, files->folder, options->frontend ? "--frontend" : NULL, NULL };
+    const bool asked = status == FACTS_EXIT_OK || status == FACTS_EXIT_FINDINGS || status == FACTS_EXIT_ENVIRONMENT;
+    if (!files->rows)
+        return status;
+    fclose(files->rows);
+    files->rows = NULL;
+    if (!asked)
+        return status;
+    int made = find_file(script, "standalone.py");
+    if (made == FACTS_EXIT_OK)
+        made = facts_python_run(words, &message);
+    if (message.text[0])
+        fprintf(stderr, "facts repro: %s\n", message.text);
+    return made != FACTS_EXIT_OK ? made : status;
 }

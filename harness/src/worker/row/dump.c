@@ -2,9 +2,9 @@
 
 #include <stdio.h>
 
+#include "npy.h"
 #include "numbers/dtype.h"
 #include "numbers/fill/seen.h"
-#include "npy.h"
 #include "problem_json.h"
 #include "worker/memory/due.h"
 

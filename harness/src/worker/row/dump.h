@@ -14,9 +14,9 @@
  *   TENSOR_f32.npy  the same as numbers
  *   TENSOR.packed.npy  of packed tensors, the tokens of all sequences as they lie
  *   TENSOR.want.npy, .sigma.npy, .bound.npy  what is due (f64)
- *   ARRAY.npy       lengths, offsets, tables, slopes, sinks, scales, seeds, masks; ARRAY.want.npy: what is due of those that are written
- *   keep.npy        what dropout kept [b,h,sq,skv]
- * Returns an array of the names written; *error is filled when one could not be. `text`: the case's name. */
+ *   ARRAY.npy       lengths, offsets, tables, slopes, sinks, scales, seeds, masks; ARRAY.want.npy: what is due of those that are
+ * written keep.npy        what dropout kept [b,h,sq,skv] Returns an array of the names written; *error is filled when one could not
+ * be. `text`: the case's name. */
 json_t *facts_dump(facts_truth *truth, const char *folder, const char *text, facts_error *error);
 
 /* NumPy's word for the bits of a type. */
