@@ -25,6 +25,7 @@ bundle_data() {
     cp -r "$home/cases" "$tree/cases"
     cp -r "$release/expectations" "$tree/cases/expect" # the build made them of cases/known
     cp -r "$home/lib/devices" "$tree/devices"
+    cp -r "$home/harness/repro" "$tree/repro"
     mkdir -p "$tree/ci" "$tree/reports"
     cp "$home/ci/cudnn.lock" "$home/ci/cudnn_lock.py" "$home/ci/cudnn_install.py" "$tree/ci/"
     cp -r "$home/reports/facts_reports" "$tree/reports/"

@@ -1,10 +1,12 @@
 #include "home.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 bool facts_join(char out[FACTS_PATH], const char *folder, const char *name)
@@ -38,6 +40,7 @@ static const struct alias {
 } ALIASES[] = {
     { "devices", "lib/devices" },
     { "nulldriver", "bin/nulldriver" },
+    { "repro", "harness/repro" },
 };
 
 static bool readable(const char *root, const char *part, char out[FACTS_PATH])
@@ -94,4 +97,16 @@ const char *facts_cache_path(const char *part, char out[FACTS_PATH])
     else if (home && home[0] == '/')
         known = facts_join(root, home, ".cache/facts");
     return known && facts_join(out, root, part) ? out : NULL;
+}
+
+bool facts_make_folders(char *path)
+{
+    for (char *slash = path + 1; (slash = strchr(slash, '/')) != NULL; slash++) {
+        *slash = '\0';
+        bool ok = mkdir(path, 0777) == 0 || errno == EEXIST;
+        *slash = '/';
+        if (!ok)
+            return false;
+    }
+    return true;
 }

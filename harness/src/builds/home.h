@@ -8,7 +8,7 @@
 
 #define FACTS_PATH 1024
 
-/* The path of a part of FACTS that is data: "cases", "devices", "reports", "ci", "nulldriver", or a file below one
+/* The path of a part of FACTS that is data: "cases", "devices", "reports", "ci", "repro", "nulldriver", or a file below one
  * ("devices/h100-sxm.json"). Looked for in $FACTS_HOME, then beside the running program: <exe>/.. (a bundle), <exe>/../../.. (a
  * build tree inside the sources). The same names hold in the sources (where devices/ lies in lib/) and in a bundle. Returns `out`,
  * or NULL when no such file or folder exists anywhere. */
@@ -27,5 +27,8 @@ const char *facts_cache_path(const char *part, char out[FACTS_PATH]);
 
 /* Joins with one slash. Returns false, with out empty, when it does not fit. */
 bool facts_join(char out[FACTS_PATH], const char *folder, const char *name);
+
+/* Makes the folders above a path: "a/b/c" needs a and a/b, "a/b/c/" all three. False: errno says why. */
+bool facts_make_folders(char *path);
 
 #endif

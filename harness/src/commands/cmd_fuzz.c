@@ -5,8 +5,8 @@
 #include <xxhash.h>
 
 #include "case/words/text_file.h"
+#include "commands/files/fuzz_files.h"
 #include "commands/session/hunt.h"
-#include "fuzz_files.h"
 #include "search/weights.h"
 
 #define DRAW_AHEAD 4      /* drawn at once, for each worker */

@@ -1,15 +1,14 @@
 /* facts repro: one case, everything that is known about it. */
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "commands.h"
+#include "commands/files/repro_files.h"
 #include "commands/print/explain_row.h"
 
 static void show_row(facts_session *s, const facts_outcome *outcome)
 {
     const facts_target *t = &s->targets.at[outcome->target];
+    facts_repro_files_row(s->context, outcome);
     if (s->options->json)
         return;
     printf("\n%s on %s%s\n", t->kind == FACTS_TARGET_CPU ? "our CPU backend" : t->build.name, t->device,
@@ -34,12 +33,18 @@ static void say_what_is_open(const facts_session *s)
 
 static int check(facts_session *s)
 {
-    const facts_options *o = s->options;
     if (s->work_count != 1)
         return facts_complain(FACTS_EXIT_BAD_INPUT, "facts repro: that is %zu cases; give one (facts list shows them)",
                               s->work_count);
-    if (o->dump && mkdir(o->dump, 0777) != 0 && errno != EEXIST)
-        return facts_complain(FACTS_EXIT_ENVIRONMENT, "facts repro: --dump %s: %s", o->dump, strerror(errno));
+    return FACTS_EXIT_OK;
+}
+
+/* A program is about one build on one device. */
+static int check_targets(const facts_session *s)
+{
+    if (s->options->standalone && (s->targets.count != 1 || s->targets.at[0].kind == FACTS_TARGET_CPU))
+        return facts_complain(FACTS_EXIT_BAD_INPUT, "facts repro: --standalone needs one cuDNN build and one GPU, real or described: "
+                                                    "--cudnn 9.27.0 --device h100-sxm");
     return FACTS_EXIT_OK;
 }
 
@@ -52,18 +57,20 @@ static facts_task task_of(const facts_session *s)
 int facts_command_repro(const facts_invocation *call)
 {
     const facts_options *o = call->options;
-    char dump[FACTS_PATH];
     facts_options options = *o;
+    facts_repro_files files = { .rows = NULL };
     options.explain = true;
-    facts_session s = { .options = &options, .argc = call->argc, .argv = call->argv, .on_row = show_row };
+    facts_session s = { .options = &options, .argc = call->argc, .argv = call->argv, .on_row = show_row, .context = &files };
     int status = facts_session_cases(&s, o->words, o->word_count);
     if (status == FACTS_EXIT_OK)
         status = check(&s);
-    if (status == FACTS_EXIT_OK && o->dump && realpath(o->dump, dump))
-        options.dump = dump; /* the worker may have another working directory */
     const char *devices = o->device ? o->device : facts_gpus_here() ? "0" : "h100-sxm";
     if (status == FACTS_EXIT_OK)
         status = facts_session_targets(&s, o->cudnn, devices);
+    if (status == FACTS_EXIT_OK)
+        status = check_targets(&s);
+    if (status == FACTS_EXIT_OK)
+        status = facts_repro_files_begin(&files, &options);
     if (status == FACTS_EXIT_OK) {
         s.task = task_of(&s);
         if (!o->json) {
@@ -77,6 +84,7 @@ int facts_command_repro(const facts_invocation *call)
             say_what_is_open(&s);
         status = facts_session_exit(&s);
     }
+    const int made = facts_repro_files_end(&files, o, status);
     facts_session_free(&s);
-    return status;
+    return made;
 }

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fuzz_files.h"
+#include "commands/files/fuzz_files.h"
 
 #define MOST_REPEATS 5
 #define STEPS 400

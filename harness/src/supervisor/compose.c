@@ -91,6 +91,7 @@ void facts_compose_request(facts_text *out, const facts_order *order, int64_t id
     facts_text_member_int(out, "from_config", from_config);
     facts_text_member(out, "plan_dir", order->plan_dir);
     facts_text_member(out, "dump", order->dump);
+    facts_text_member(out, "standalone", order->standalone ? order->standalone : "");
     add_flag(out, "trace", order->trace);
     add_flag(out, "first_bad_only", order->first_bad_only);
     facts_text_close(out);

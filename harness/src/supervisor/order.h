@@ -41,7 +41,7 @@ typedef struct facts_outcome {
 typedef struct facts_order {
     facts_task task;
     bool explain, trace, first_bad_only, fail_fast;
-    const char *dump, *plan_dir; /* "" : none */
+    const char *dump, *standalone, *plan_dir; /* "" : none */
     const char *oracle;          /* cpu, gpu, both; "" or NULL: as the worker finds it */
     const facts_target *targets;
     size_t target_count;

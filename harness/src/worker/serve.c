@@ -16,6 +16,7 @@
 #include "worker/row/pictures.h"
 #include "worker/row/row.h"
 #include "worker/row/row_trial.h"
+#include "worker/row/standalone.h"
 #include "worker/target/case_policy.h"
 #include "worker/target/derived_layouts.h"
 #include "worker/target/nearest_accepted.h"
@@ -112,6 +113,22 @@ static json_t *furnish(job *j)
     return row;
 }
 
+/* Before cuDNN is asked: asking may end the process. */
+static json_t *write_standalone(job *j)
+{
+    facts_error error = { 0 };
+    if (!j->request->standalone[0] || facts_standalone(j->worker, &j->problem, j->request->text, j->request->standalone, &error))
+        return NULL;
+    return ended(j, FACTS_VERDICT_INCONCLUSIVE, "environment", error.text);
+}
+
+static void note_decision(const job *j)
+{
+    facts_error error = { 0 };
+    if (j->request->standalone[0] && j->decision)
+        (void)facts_standalone_decided(j->decision, j->request->standalone, &error);
+}
+
 /* Whoever answers was allowed to, and can be called the way the case says. */
 static json_t *check_backend(const job *j)
 {
@@ -189,7 +206,7 @@ static facts_verdict run(job *j, json_t *row, fattn_plan **plan)
     if (j->request->explain && judged)
         json_object_set_new(row, "pictures", facts_pictures(&trial, &j->truth));
     if (j->request->dump[0] && judged)
-        json_object_set_new(row, "dumped", facts_dump(&j->truth, j->request->dump, &error));
+        json_object_set_new(row, "dumped", facts_dump(&j->truth, j->request->dump, j->request->text, &error));
     if (error.text[0])
         facts_row_reason(row, NULL, NULL, error.text, NULL);
     return verdict;
@@ -391,10 +408,12 @@ void facts_serve(facts_worker *worker, const facts_request *request)
     json_t *row = resolve(&j);
     row = row ? row : check_layouts(&j);
     row = row ? row : furnish(&j);
+    row = row ? row : write_standalone(&j);
     row = row ? row : decide(&j);
+    note_decision(&j);
     row = row ? row : answer_configurations(&j);
     if (row)
-        reply(&j, row, true, false);
+        reply(&j, row, true, worker->lost);
     facts_spend(FACTS_SPENT_RELEASE);
     facts_truth_destroy(&j.truth);
     fattn_decision_destroy(j.decision);

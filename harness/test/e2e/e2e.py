@@ -93,14 +93,14 @@ class Answer:
         self.rows = [line["row"] for line in self.lines if "row" in line]
 
 
-def ask(build, *cases, do="decide", device=None, gpu=None, explain=False, plan_dir="", env=None, **target):
+def ask(build, *cases, do="decide", device=None, gpu=None, explain=False, plan_dir="", standalone="", env=None, **target):
     """Drives a worker with a target line of our own. Its environment is the supervisor's, but for what `env` changes."""
     described = {"kind": "described", "name": "test", "json": json.dumps(device or description())}
     first = {"cudnn_dir": build.dir, "nvrtc": build.nvrtc, "driver": NULL_DRIVER, "version": build.version, "build": build.name, "threads": 1,
              "device": described if gpu is None else {"kind": "gpu", "ordinal": gpu}}
     first.update(target)
     lines = [json.dumps({"target": first})]
-    lines += [json.dumps({"id": i, "case": c, "do": do, "explain": explain, "plan_dir": plan_dir}) for i, c in enumerate(cases)]
+    lines += [json.dumps({"id": i, "case": c, "do": do, "explain": explain, "plan_dir": plan_dir, "standalone": standalone}) for i, c in enumerate(cases)]
     clean = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "CUDNN_LIB_CONFIG": "GRAPH_JIT_ONLY"}
     clean.update({k: v for k, v in os.environ.items() if k.endswith("SAN_OPTIONS")})
     clean.update(env or {})

@@ -201,7 +201,7 @@ static fattn_status build(int version, fattn_problem p)
     return st == FATTN_OK ? fattn__graph_finalize(&graph, NULL) : st;
 }
 
-static void expect_order(int version, fattn_problem p, const char *want)
+__attribute__((unused)) static void expect_order(int version, fattn_problem p, const char *want)
 {
     cr_expect_eq(build(version, p), FATTN_OK, "%s", graph.text);
     cr_expect_str_eq(order, want, "got  %s\nwant %s", order, want);

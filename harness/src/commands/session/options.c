@@ -49,7 +49,10 @@ typedef enum kind { FLAG, TEXT, COUNT, NUMBER, SECONDS, MINUTES, RATIO, SHARD, O
     X("fail-fast", 0, FLAG, fail_fast, NULL, BATCH, "stop at the first finding")                                                   \
     X("first-bad-only", 0, FLAG, first_bad_only, NULL, ON(RUN) | ON(REPRO), "of each case, compare only until something is wrong") \
     X("plan-dir", 0, TEXT, plan_dir, "DIR", BATCH, "keep plans and cuDNN's refusals here, and load them from here")                \
-    X("dump", 0, TEXT, dump, "DIR", ON(REPRO), "write every tensor as .npy")                                                       \
+    X("dump", 0, TEXT, dump, "DIR", ON(REPRO), "write every tensor as .npy, and check.py beside them")                             \
+    X("standalone", 0, TEXT, standalone, "DIR", ON(REPRO),                                                                         \
+      "write a C program on cuDNN's backend API alone that runs and checks the case")                                              \
+    X("frontend", 0, FLAG, frontend, NULL, ON(REPRO), "of --standalone: a Python script on cudnn-frontend instead")                \
     X("trace", 0, FLAG, trace, NULL, ON(REPRO), "one launch and nothing else, for a profiler")                                     \
     X("oracle", 0, ORACLE, oracle, "cpu|gpu|both", ON(RUN) | ON(REPRO),                                                            \
       "who computes what is due (default: a GPU where there is one); both: and compare")                                           \

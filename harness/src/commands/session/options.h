@@ -20,7 +20,7 @@ typedef enum facts_exit {
 typedef struct facts_options {
     const char **words; /* CASES, IN..., owned array of argv's strings */
     size_t word_count;
-    const char *cudnn, *device, *where, *with, *output, *dump, *plan_dir, *oracle;
+    const char *cudnn, *device, *where, *with, *output, *dump, *standalone, *plan_dir, *oracle;
     int jobs, shard, shards; /* shard 1..shards; shards 0: not sharded */
     double timeout_s;
     const char *liar, *dtype;
@@ -35,7 +35,7 @@ typedef struct facts_options {
     const char *baseline, *candidate, *junit, *errata, *fail_on, *by;
     double slower; /* 0: not said */
     bool annotations, all, decide, run;
-    bool known, write, pinned_only;
+    bool known, write, pinned_only, frontend;
     const char *source;
     bool json, count, resume, overwrite, fail_fast, plan, explain, trace, force, first_bad_only;
     bool help;

@@ -212,6 +212,7 @@ static void fill_order(facts_session *s)
         .first_bad_only = o->first_bad_only,
         .fail_fast = o->fail_fast,
         .dump = o->dump ? o->dump : "",
+        .standalone = o->standalone ? o->standalone : "",
         .plan_dir = o->plan_dir ? o->plan_dir : "",
         .oracle = o->oracle ? o->oracle : "",
         .targets = s->targets.at,

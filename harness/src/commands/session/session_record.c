@@ -3,29 +3,16 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "builds/home.h"
 #include "record/text.h"
 #include "session_parts.h"
 #include "case/suites/planned_cases.h"
 
 #define GROUPS_MAX 256
 #define GROUP_TEXT_MAX 400
-
-/* The folders above a path. False: errno says why. */
-static bool make_folders(char *path)
-{
-    for (char *slash = path + 1; (slash = strchr(slash, '/')) != NULL; slash++) {
-        *slash = '\0';
-        bool ok = mkdir(path, 0777) == 0 || errno == EEXIST;
-        *slash = '/';
-        if (!ok)
-            return false;
-    }
-    return true;
-}
 
 static bool choose_record(facts_session *s)
 {
@@ -35,7 +22,7 @@ static bool choose_record(facts_session *s)
         snprintf(s->record, sizeof s->record, "%s", s->options->output);
     if (s->record[0])
         return true;
-    if (facts_cache_path(part, s->record) && make_folders(s->record))
+    if (facts_cache_path(part, s->record) && facts_make_folders(s->record))
         return true;
     fprintf(stderr, "facts: %s: %s; say where the record goes with -o FILE\n", s->record, strerror(errno));
     return false;

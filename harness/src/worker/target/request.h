@@ -46,7 +46,7 @@ typedef struct facts_request {
     facts_do what;
     bool explain, trace, first_bad_only;
     int32_t from_config;
-    char plan_dir[FACTS_REQUEST_PATH], dump[FACTS_REQUEST_PATH]; /* "": none */
+    char plan_dir[FACTS_REQUEST_PATH], dump[FACTS_REQUEST_PATH], standalone[FACTS_REQUEST_PATH]; /* "": none */
 } facts_request;
 
 /* Both return false with one line in `error`; nothing is owned then. */

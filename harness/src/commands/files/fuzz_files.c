@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "commands.h"
+#include "commands/session/report_package.h"
 #include "record/text.h"
 
 void facts_fuzz_files_folder(char out[FACTS_PATH], const char *record)

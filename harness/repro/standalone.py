@@ -1,0 +1,185 @@
+#!/usr/bin/env python3
+"""Writes the program of `facts repro CASE --standalone FOLDER` out of what the worker left in FOLDER/data.
+
+usage: standalone.py FOLDER [--frontend] [--keep]
+Writes repro.c, Makefile and README.md (--frontend: repro.py, check.py and README.md) into FOLDER, and leaves the .npy files that they read;
+with --keep also what the worker said of the case.
+Exit: 0 written, 3 the case cannot be said this way (one line says why).
+"""
+
+import json
+import pathlib
+import re
+import sys
+
+import frontend
+import program_check
+import program_graph
+from program_check import CannotSay
+
+HERE = pathlib.Path(__file__).resolve().parent
+FINE = ("pass", "supported", "not_run")
+INTERNAL = ("case.json", "decided.json", "rows.jsonl")  # the generator's own; they do not stay
+
+
+def read(folder):
+    """(case, rows of the answers, what the heuristics offered)."""
+    rows = [json.loads(line) for line in (folder / "rows.jsonl").read_text(encoding="utf-8").splitlines()]
+    if not (folder / "case.json").exists() or not rows or rows[0].get("reason", {}).get("class") == "environment":
+        raise CannotSay(rows[0].get("reason", {}).get("text", "") if rows else "the case was not asked")
+    decided = json.loads((folder / "decided.json").read_text(encoding="utf-8")) if (folder / "decided.json").exists() else {}
+    return json.loads((folder / "case.json").read_text(encoding="utf-8")), rows, decided
+
+
+def chosen(rows):
+    """The row that the program repeats: the first that is no pass."""
+    return next((row for row in rows if row.get("verdict") not in FINE), rows[-1])
+
+
+def engine_of(row, decided):
+    """(index, {knob: value}); (None, {}) when no engine was in hand: the program then asks the heuristics."""
+    if "pins" in row:
+        return row["pins"]["engine"], row["pins"]["knobs"]
+    offered = [engine for engine in row.get("engines", decided.get("engines", [])) if engine["mode"] == "A"]
+    asked = re.search(r" engine=(\d+)", row["case"])
+    for engine in offered:
+        if "engine" in row:
+            found = engine["index"] == row["engine"] and engine["config"] == row.get("config", engine["config"])
+        elif "config" in row:
+            found = engine["config"] == row["config"]
+        else:
+            found = not engine.get("removed") if asked is None else engine["index"] == int(asked[1])
+        if found:
+            return engine["index"], engine["knobs"]
+    return None, {}
+
+
+def check_words(case, row):
+    """Calls that one launch does not repeat."""
+    if row.get("verdict") == "unsupported" and row.get("reason", {}).get("class") == "policy":
+        raise CannotSay(f"FACTS refuses this case itself ({row['reason'].get('rule') or row['reason'].get('text', '')}); ask with guards=off")
+    if case["exec"] not in ("eager", "graph"):
+        raise CannotSay(f"exec={case['exec']}: the program makes one call, eager or as a CUDA graph")
+    if case["threads"] > 1:
+        raise CannotSay(f"threads={case['threads']}: the program calls from one thread")
+    if case["check"] != "none":
+        raise CannotSay(f"check={case['check']} compares several calls; the program makes one")
+
+
+def version_text(number):
+    return f"{number // 10000}.{number // 100 % 100}.{number % 100}"
+
+
+def seen_lines(row):
+    """What FACTS saw, in words."""
+    reason = row.get("reason", {})
+    decided = row.get("verdict") == "pass" and row.get("grade") == "decided"
+    yield (
+        f"verdict: {'accepted and built; nothing ran' if decided else row.get('verdict')}"
+        + (f", stage {row['stage']}" if "stage" in row else "")
+        + (f", signal {row['signal']}" if "signal" in row else "")
+    )
+    if reason.get("status") or reason.get("text"):
+        yield "cuDNN says: " + " ".join(reason[key] for key in ("status", "text") if reason.get(key))
+    for name, error in row.get("errors", {}).items():
+        ratio = error.get("ratio")
+        bad = isinstance(ratio, str) or (ratio or 0) > 1 or any(key in error for key in ("not_finite", "unwritten", "overrun"))
+        if not bad:
+            continue
+        counts = ", ".join(
+            f"{error[key]} {word}"
+            for key, word in (("wrong", "wrong"), ("not_finite", "not finite"), ("unwritten", "not written"), ("overrun", "written outside"))
+            if key in error
+        )
+        yield f"{name}: {counts or 'wrong'}; at {error.get('worst_index')} got {error.get('got')}, due {error.get('want')}, bound {error.get('bound')}"
+
+
+def about(case, row, engine, knobs):
+    name = (
+        f"engine {engine}" + (" with " + " ".join(f"{key}={value}" for key, value in knobs.items()) if knobs else "")
+        if engine is not None
+        else "none offered, or not known"
+    )
+    return [
+        f"cuDNN {version_text(case['cudnn'])}, {row.get('device') or case['device']} (sm_{case['sm']}). Engine: {name}.",
+        f"Case: {case['case']}",
+        *seen_lines(row),
+    ]
+
+
+def title(case, row):
+    passes = {"fwd": "forward", "bwd": "backward"}[case["pass"]]
+    verdict = row.get("verdict")
+    what = "not run" if verdict == "pass" and row.get("grade") == "decided" else verdict
+    return f"cuDNN {version_text(case['cudnn'])}, sm_{case['sm']}: attention {passes}, {case['dtype']}: {what}"
+
+
+def readme(case, row, engine, knobs, how):
+    return (
+        (HERE / "README.md.in")
+        .read_text(encoding="utf-8")
+        .replace("@{title}", title(case, row))
+        .replace("@{how}", how)
+        .replace("@{about}", "\n".join("- " + line for line in about(case, row, engine, knobs)))
+    )
+
+
+def comment(lines):
+    return "\n".join(" * " + line.replace("*/", "* /") for line in lines)
+
+
+def write_program(folder, case, row, decided):
+    engine, knobs = engine_of(row, decided)
+    helpers, body = program_graph.Graph(case["graph"]).text()
+    words = program_check.words(case, row)
+    words.update(
+        title=title(case, row),
+        about=comment(about(case, row, engine, knobs)),
+        helpers=helpers,
+        graph=body,
+        engine=engine,
+        knobs=", ".join(f"knob({knob_name(key)}, {value})" for key, value in knobs.items()),
+    )
+    (folder / "repro.c").write_text(program_check.filled((HERE / "program.c.in").read_text(encoding="utf-8"), words), encoding="utf-8")
+    (folder / "Makefile").write_text((HERE / "Makefile.in").read_text(encoding="utf-8"), encoding="utf-8")
+    how = "    make run CUDNN=/folder/of/cudnn CUDA=/usr/local/cuda\n\n`CUDNN` has `include/` and `lib/`. The program needs the headers of this cuDNN version."
+    (folder / "README.md").write_text(readme(case, row, engine, knobs, how), encoding="utf-8")
+
+
+def knob_name(word):
+    return f"(cudnnBackendKnobType_t){word[5:]}" if re.fullmatch(r"KNOB_\d+", word) else f"CUDNN_KNOB_TYPE_{word}"
+
+
+def write_script(folder, case, row, decided):
+    engine, knobs = engine_of(row, decided)
+    text = frontend.script(case, row, title(case, row), about(case, row, engine, knobs), engine, knobs, case["knob_numbers"])
+    (folder / "repro.py").write_text(text, encoding="utf-8")
+    (folder / "check.py").write_text((HERE / "check.py").read_text(encoding="utf-8"), encoding="utf-8")
+    read_by_check = {key: value for key, value in case.items() if key not in ("graph", "knob_numbers")}
+    (folder / "data" / "case.json").write_text(json.dumps(read_by_check, indent=1), encoding="utf-8")
+    how = "    pip install nvidia-cudnn-frontend torch numpy\n    python3 repro.py\n\nThe frontend loads the cuDNN of the package `nvidia-cudnn-cu13`, or the one that `LD_LIBRARY_PATH` leads to."
+    (folder / "README.md").write_text(readme(case, row, engine, knobs, how), encoding="utf-8")
+
+
+def main(words):
+    folder, as_script = pathlib.Path(words[0]), "--frontend" in words[1:]
+    data, written = folder / "data", False
+    try:
+        case, rows, decided = read(data)
+        row = chosen(rows)
+        check_words(case, row)
+        (write_script if as_script else write_program)(folder, case, row, decided)
+        written = True
+    except CannotSay as error:
+        print(f"facts repro: --standalone{' --frontend' if as_script else ''}: {error}", file=sys.stderr)
+        return 3
+    finally:
+        for name in INTERNAL:
+            if "--keep" not in words and not (written and as_script and name == "case.json"):  # check.py reads it
+                (data / name).unlink(missing_ok=True)
+    print(f"facts repro: wrote {folder}: {'repro.py, check.py' if as_script else 'repro.c, Makefile'}, README.md and data/", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,107 @@
+#include "repro_files.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "builds/home.h"
+#include "builds/python.h"
+#include "case/words/text_file.h"
+#include "commands/session/complain.h"
+
+/* A folder with its parents. `out`: its full path, as a worker may have another working directory. */
+static int make_folder(char out[FACTS_PATH], const char *option, const char *path)
+{
+    char inside[FACTS_PATH];
+    if (!facts_join(inside, path, ".") || !facts_make_folders(inside) || !realpath(path, out))
+        return facts_complain(FACTS_EXIT_ENVIRONMENT, "facts repro: --%s %s: %s", option, path, strerror(errno));
+    return FACTS_EXIT_OK;
+}
+
+/* A file of harness/repro. */
+static int find_file(char out[FACTS_PATH], const char *name)
+{
+    char part[FACTS_PATH];
+    if (facts_join(part, "repro", name) && facts_home_path(part, out))
+        return FACTS_EXIT_OK;
+    return facts_complain(FACTS_EXIT_ENVIRONMENT, "facts repro: there is no file repro/%s here: the installation is not whole",
+                          name);
+}
+
+static int copy_file(const char *folder, const char *name)
+{
+    char from[FACTS_PATH], to[FACTS_PATH];
+    facts_error error = { 0 };
+    int status = find_file(from, name);
+    if (status != FACTS_EXIT_OK)
+        return status;
+    char *text = facts_file_text(from, &error);
+    if (!text)
+        return facts_complain(FACTS_EXIT_ENVIRONMENT, "facts repro: %s", error.text);
+    FILE *file = facts_join(to, folder, name) ? fopen(to, "w") : NULL;
+    bool ok = file && fputs(text, file) >= 0;
+    ok = file && fclose(file) == 0 && ok;
+    free(text);
+    return ok ? FACTS_EXIT_OK : facts_complain(FACTS_EXIT_ENVIRONMENT, "facts repro: %s: %s", to, strerror(errno));
+}
+
+static int begin_dump(facts_repro_files *out, facts_options *options)
+{
+    int status = make_folder(out->dump, "dump", options->dump);
+    options->dump = out->dump;
+    return status == FACTS_EXIT_OK ? copy_file(out->dump, "check.py") : status;
+}
+
+static int begin_program(facts_repro_files *out, facts_options *options)
+{
+    char rows[FACTS_PATH], data[FACTS_PATH];
+    int status = make_folder(out->folder, "standalone", options->standalone);
+    if (status == FACTS_EXIT_OK && facts_join(data, out->folder, "data"))
+        status = make_folder(out->data, "standalone", data);
+    options->standalone = out->data;
+    if (status != FACTS_EXIT_OK)
+        return status;
+    out->rows = facts_join(rows, out->data, "rows.jsonl") ? fopen(rows, "w") : NULL;
+    return out->rows ? FACTS_EXIT_OK : facts_complain(FACTS_EXIT_ENVIRONMENT, "facts repro: %s: %s", rows, strerror(errno));
+}
+
+int facts_repro_files_begin(facts_repro_files *out, facts_options *options)
+{
+    int status = FACTS_EXIT_OK;
+    if (options->frontend && !options->standalone)
+        status = facts_complain(FACTS_EXIT_BAD_INPUT, "facts repro: --frontend says in which form --standalone DIR is written");
+    if (status == FACTS_EXIT_OK && options->dump)
+        status = begin_dump(out, options);
+    if (status == FACTS_EXIT_OK && options->standalone)
+        status = begin_program(out, options);
+    return status;
+}
+
+void facts_repro_files_row(facts_repro_files *files, const facts_outcome *outcome)
+{
+    if (!files->rows)
+        return;
+    fwrite(outcome->text, 1, outcome->length, files->rows);
+    fputc('\n', files->rows);
+}
+
+int facts_repro_files_end(facts_repro_files *files, const facts_options *options, int status)
+{
+    char script[FACTS_PATH];
+    facts_error message = { 0 };
+    const char *const words[] = { script, files->folder, options->frontend ? "--frontend" : NULL, NULL };
+    const bool asked = status == FACTS_EXIT_OK || status == FACTS_EXIT_FINDINGS || status == FACTS_EXIT_ENVIRONMENT;
+    if (!files->rows)
+        return status;
+    fclose(files->rows);
+    files->rows = NULL;
+    if (!asked)
+        return status;
+    int made = find_file(script, "standalone.py");
+    if (made == FACTS_EXIT_OK)
+        made = facts_python_run(words, &message);
+    if (message.text[0])
+        fprintf(stderr, "facts repro: %s\n", message.text);
+    return made != FACTS_EXIT_OK ? made : status;
+}

@@ -1,0 +1,22 @@
+/* The folders that `facts repro` writes: --dump (every tensor, and a script that checks them) and --standalone (a program without
+ * FACTS). */
+#ifndef FACTS_REPRO_FILES_H
+#define FACTS_REPRO_FILES_H
+
+#include <stdio.h>
+
+#include "commands/session/options.h"
+#include "supervisor/order.h"
+
+typedef struct facts_repro_files {
+    char dump[FACTS_PATH], folder[FACTS_PATH], data[FACTS_PATH]; /* full paths; data: what the worker writes for a program */
+    FILE *rows;                                                  /* the answers, for the program's README */
+} facts_repro_files;
+
+/* Makes the folders with their parents, puts check.py beside the dump, and points the options at them. Returns an exit code. */
+int facts_repro_files_begin(facts_repro_files *out, facts_options *options);
+void facts_repro_files_row(facts_repro_files *files, const facts_outcome *outcome);
+/* Makes the program. Returns `status`, the run's exit code, or a worse one. */
+int facts_repro_files_end(facts_repro_files *files, const facts_options *options, int status);
+
+#endif

@@ -1,0 +1,22 @@
+/* What `facts repro --standalone` makes a program of. */
+#ifndef FACTS_STANDALONE_H
+#define FACTS_STANDALONE_H
+
+#include <jansson.h>
+
+#include "case/words/fail.h"
+#include "worker/target/loaded_target.h"
+
+/* Writes into an existing folder, before anything is asked of cuDNN:
+ *   case.json     the problem (problem_json.h), `cudnn`, `sm`, `device`, and the `graph` (fattn/descriptors.h)
+ *   TENSOR.npy    the storage of each tensor that the call reads, as it lies: one dimension, gaps included. One file where tensors
+ * share a storage. O and Stats of a backward are the reference's ARRAY.npy     each small array that the call reads keep.npy what
+ * dropout kept; of dropout by cuDNN's own numbers that takes a GPU Returns false with the sentence in `error`. `text`: the case's
+ * name. */
+bool facts_standalone(facts_worker *worker, const facts_problem *problem, const char *text, const char *folder,
+                      facts_error *error);
+
+/* Adds decided.json: what the heuristics offered, as in a row. */
+bool facts_standalone_decided(const fattn_decision *decision, const char *folder, facts_error *error);
+
+#endif

@@ -1,0 +1,160 @@
+"""facts repro --dump: every tensor is there, and check.py, with NumPy alone, passes what is right and fails what is not."""
+
+import json
+import os
+import subprocess
+import sys
+
+import e2e
+
+PYTHON = os.environ.get("FACTS_PYTHON") or sys.executable
+
+# Small cases on the CPU backend, by what they show. Each is right.
+RIGHT = [
+    "pass=fwd b=2 h=4/2 s=70/100 d=32 mask=causal want=stats+max+sum_exp",
+    "pass=fwd b=2 h=4/2 s=70/100 d=32 mask=causal_br want=stats2",
+    "pass=fwd dtype=f16 b=2 h=4/2 s=70/100 d=32 window=5:3 align=br padding=random want=stats",
+    "pass=fwd b=3 h=2 s=64 d=16 layout=thd padding=random slots=+3 tail=4",
+    "pass=bwd b=3 h=4/2 s=64/80 d=16 layout=thd padding=random offsets=i64 mask=causal",
+    "pass=bwd b=2 h=4 s=64 d=16 layout=t3hd padding=random stats=ht1",
+    "pass=fwd b=3 h=4 s=64 d=16 padding=random cu=q rmult=tokens layout=thd",
+    "pass=fwd b=4 h=4 s=64 d=16 layout=thd lens=10+64+-1x2",
+    "pass=bwd b=2 h=4/2/1 s=64 d=16/32 layout=bhsd",
+    "pass=bwd b=3 h=4 s=64 d=16 layout=bs3hd padding=random poison=nan",
+    "pass=fwd b=3 h=2 s=5/100 d=16 paged=16 padding=random table=packed",
+    "pass=fwd b=3 h=2 s=1/100 d=16 paged=k:16 padding=random layout=bhsd",
+    "pass=bwd dtype=f16 b=3 h=4 s=64 d=16 bias=11ss dbias=1 padding=random",
+    "pass=bwd b=2 h=4 s=64 d=16 bias=bool:bhss",
+    "pass=bwd b=2 h=6 s=64 d=16 alibi=custom",
+    "pass=bwd b=2 h=6 s=64 d=16 mod=softcap:5",
+    "pass=bwd b=2 h=6 s=64 d=16 mod=relpos",
+    "pass=bwd b=2 h=6 s=64 d=16 mod=document:3",
+    "pass=bwd b=2 h=6 s=64 d=16 mod=window:5:3",
+    "pass=bwd b=2 h=4 s=64 d=16 mod=post_scale_bias",
+    "pass=fwd b=2 h=4 s=64 d=16 softmax=sink want=stats+max+sum_exp",
+    "pass=bwd b=2 h=4 s=64 d=16 softmax=sink dsink=1",
+    "pass=fwd b=2 h=4 s=64 d=16 dropout=0.3 want=stats+rng_dump",
+    "pass=bwd b=2 h=4 s=64 d=16 dropout=0.3",
+    "pass=fwd b=2 h=4 s=64 d=16 scale=tensor",
+    "pass=fwd dtype=e4m3 b=2 h=4/2 s=64 d=16 scales=odd mask=causal want=stats",
+    "pass=bwd dtype=e4m3 b=2 h=4/2 s=64 d=16 do_dtype=e5m2 scales=odd",
+    "pass=bwd dtype=e5m2 b=2 h=4/2 s=64 d=16 scales=pow2 out=bf16 grad=bf16",
+    "pass=fwd dtype=mxe4m3 b=2 h=4/2 s=64 d=64",
+    "pass=bwd dtype=mxe4m3 b=2 h=4/2 s=96/160 d=64 mask=causal",
+    "pass=bwd dtype=f32 b=2 h=4 s=64 d=16",
+    "pass=bwd b=1 h=2 s=64 d=32 rope=16",
+    "pass=fwd b=2 h=4 s=300 d=16 blockmask=empty_row want=stats",
+    "pass=bwd b=2 h=4 s=64 d=16 stride=broadcast:k.b+v.b;sum:dk.b",
+    "pass=bwd b=2 h=4 s=64 d=16 stride=gap:4",
+    "pass=bwd b=2 h=4 s=256 d=64 fill=hugelogit",
+    "pass=bwd b=2 h=4 s=256 d=64 fill=offset_v",
+    "pass=bwd b=2 h=4 s=256 d=64 fill=unip",
+]
+
+
+def check(folder):
+    return e2e.Done(subprocess.run([PYTHON, os.path.join(folder, "check.py")], capture_output=True, text=True, timeout=120, check=False))
+
+
+class Dump(e2e.TestCase):
+    def setUp(self):
+        super().setUp()
+        if subprocess.run([PYTHON, "-c", "import numpy"], capture_output=True, check=False).returncode:
+            if os.environ.get("FACTS_CI"):
+                self.fail("NumPy is missing: ci/requirements-test.txt has it")
+            self.skipTest("NumPy is not installed")
+
+    def dump(self, case):
+        folder = self.path("a", "b", f"{len(os.listdir(self.path()))}")
+        self.assertStatus(e2e.facts("repro", case, "--device", "cpu", "--dump", folder), 0)
+        with open(os.path.join(folder, "case.json"), encoding="utf-8") as file:
+            return folder, json.load(file)
+
+    def names(self, case):
+        folder, _ = self.dump(case)
+        return set(os.listdir(folder))
+
+    def test_right_answers_pass_and_the_reference_agrees(self):
+        for case in RIGHT:
+            with self.subTest(case):
+                done = check(self.dump(case)[0])
+                self.assertStatus(done, 0)
+                self.assertRegex(done.out, r"PASS\Z|PASS\n\Z")
+                found = [float(line.split(" by ")[1].split()[0]) for line in done.out.splitlines() if "reference results differ" in line]
+                self.assertTrue(found, done.out)
+                self.assertLess(max(found), 1e-9)
+
+    def test_wrong_answers_fail(self):
+        """Heads exchanged, and the sign of one element: in each output of a few cases."""
+        plant = "\n".join(
+            [
+                "import sys, numpy as np",
+                "path, kind = sys.argv[1:]",
+                "x = np.load(path)",
+                "f = x.reshape(-1)",
+                "if kind == 'heads': x[:, [0, 1]] = x[:, [1, 0]]",
+                "else:",
+                "    v = np.load(path.replace('.npy', '_f32.npy')).reshape(-1) if kind == 'sign' else f",
+                "    i = int(np.argmax(np.abs(np.where(np.isfinite(v), v, 0))))",
+                "    f[i:i + 1].view(np.uint8)[-1] ^= 0x80",
+                "np.save(path, x)",
+            ]
+        )
+        for case in (RIGHT[0], RIGHT[2], RIGHT[12], RIGHT[21], RIGHT[23], RIGHT[25], RIGHT[26], RIGHT[29], RIGHT[31]):
+            folder, about = self.dump(case)
+            plants = [(name, kind) for name, t in about["tensors"].items() if t["output"] for kind in ("sign", "heads") if kind == "sign" or t["dim"][1] > 1]
+            plants += [(name, "number") for name, array in about["arrays"].items() if array["output"]]
+            for name, kind in plants:
+                with self.subTest(case=case, name=name, kind=kind):
+                    path = os.path.join(folder, name + ".npy")
+                    with open(path, "rb") as file:
+                        kept = file.read()
+                    subprocess.run([PYTHON, "-c", plant, path, kind], check=True, timeout=60)
+                    done = check(folder)
+                    self.assertStatus(done, 1)
+                    self.assertRegex(done.out, rf"(?m)^{name} .*FAIL$")
+                    with open(path, "wb") as file:
+                        file.write(kept)
+
+    def test_every_tensor_is_there(self):
+        self.assertLessEqual(
+            {"q.packed.npy", "o.packed.npy", "q_offsets.npy", "seq_len_kv.npy", "o.want.npy", "case.json", "check.py"},
+            self.names("pass=fwd b=3 h=2 s=64 d=16 layout=thd padding=random"),
+        )
+        self.assertLessEqual({"page_table_k.npy", "page_table_v.npy", "k.npy"}, self.names("pass=fwd b=2 h=2 s=5/100 d=16 paged=16"))
+        self.assertLessEqual(
+            {"sink.npy", "dsink.npy", "dsink.want.npy", "alibi_slopes.npy", "attn_scale.npy"},
+            self.names("pass=bwd b=1 h=2 s=32 d=16 softmax=sink dsink=1 alibi=1 scale=tensor"),
+        )
+        self.assertLessEqual({"seed.npy", "offset.npy", "keep.npy"}, self.names("pass=fwd b=1 h=2 s=32 d=16 dropout=0.5"))
+        self.assertLessEqual({"descale_q.npy", "scale_s.npy", "amax_o.npy", "amax_o.want.npy"}, self.names("pass=fwd dtype=e4m3 b=1 h=2 s=32 d=16"))
+        self.assertLessEqual({"sf_q.npy", "sf_v.npy"}, self.names("pass=fwd dtype=mxe4m3 b=1 h=2 s=64 d=64"))
+        self.assertLessEqual(
+            {"block_mask.npy", "rope_q.npy"}, self.names("pass=fwd b=1 h=2 s=300 d=32 blockmask=random") | self.names("pass=fwd b=1 h=2 s=32 d=32 rope=1")
+        )
+
+    def test_what_it_cannot_say_is_3_with_one_line(self):
+        folder, _ = self.dump("pass=fwd b=1 h=2 s=32 d=16 dropout=0.5")
+        os.unlink(os.path.join(folder, "keep.npy"))
+        done = check(folder)
+        self.assertStatus(done, 3)
+        self.assertEqual(done.err.count("\n"), 1)
+        self.assertIn("keep.npy", done.err)
+
+    def test_offsets_that_lead_elsewhere_are_2(self):
+        folder, _ = self.dump("pass=fwd b=2 h=2 s=64 d=16 layout=thd lens=40+50")
+        path = os.path.join(folder, "q_offsets.npy")
+        subprocess.run([PYTHON, "-c", "import sys, numpy as np; x = np.load(sys.argv[1]); x[1] += 32; np.save(sys.argv[1], x)", path], check=True, timeout=60)
+        done = check(folder)
+        self.assertStatus(done, 2)
+        self.assertIn("q_offsets[1]", done.err)
+
+    def test_a_folder_that_cannot_be_made_is_3(self):
+        self.write("file", "")
+        done = e2e.facts("repro", "pass=fwd b=1 h=1 s=8 d=8", "--device", "cpu", "--dump", self.path("file", "x"))
+        self.assertStatus(done, 3)
+        self.assertIn("--dump", done.err)
+
+
+if __name__ == "__main__":
+    e2e.main()

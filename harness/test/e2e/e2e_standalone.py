@@ -1,0 +1,178 @@
+"""facts repro --standalone: the programs compile and plan what the library plans (real cuDNN, a described GPU); what cannot be said is refused."""
+
+import glob
+import json
+import os
+import re
+import shutil
+import subprocess
+
+import e2e
+import programs
+
+ALL_LISTED = os.path.join(e2e.SOURCE, "ci/standalone.list")
+
+
+def without_addresses(plan):
+    """A plan's text keeps parameters of kernels with memory that nobody has written."""
+    for kernel in plan["engine"]["payload"].get("kernels", []):
+        kernel.get("kernelParams", {}).pop("rawData", None)
+    return plan
+
+
+class Plans(programs.Compiling):
+    """Real cuDNN, a described GPU."""
+
+    def plan(self, build, folder, device):
+        """(exit status, what was said, the plan's text) of a program that may plan, and no more."""
+        include = os.path.join(os.path.dirname(os.path.realpath(build.dir)), "include")
+        shim = self.path("described.so")
+        if not os.path.exists(shim):
+            subprocess.run(
+                [programs.CC, "-shared", "-fPIC", "-I", include, "-I", self.cuda, "-o", shim, os.path.join(programs.SHIMS, "described_cudnn.c"), "-ldl"],
+                check=True,
+                capture_output=True,
+            )
+        program = self.compile(
+            build, [os.path.join(folder, "repro.c")], os.path.join(folder, "repro"), shim, "-L", build.dir, "-l:libcudnn.so.9", "-lm", "-fopenmp"
+        )
+        text = os.path.join(folder, "plan.json")
+        libraries = [os.path.dirname(e2e.NULL_DRIVER), build.dir] + ([os.path.dirname(build.nvrtc)] if build.nvrtc else [])
+        env = {**os.environ, "DESCRIBED_DEVICE": device, "DESCRIBED_PLAN": text, "CUDNN_LIB_CONFIG": "GRAPH_JIT_ONLY", "LD_LIBRARY_PATH": ":".join(libraries)}
+        done = e2e.Done(subprocess.run([program], cwd=folder, env=env, capture_output=True, text=True, timeout=120, check=False))
+        if not os.path.exists(text):
+            return done, None
+        with open(text, encoding="utf-8") as file:
+            return done, json.load(file)
+
+    def library_plans(self, case, version, device):
+        folder = self.path("plans")
+        shutil.rmtree(folder, ignore_errors=True)
+        e2e.facts("decide", case, "--cudnn", version, "--device", device, "--plan", "--plan-dir", folder)
+        for path in glob.glob(os.path.join(folder, "*")):
+            with open(path, "rb") as file:
+                text = file.read()
+            yield json.JSONDecoder().raw_decode(text[text.index(b'{"cudnnVersion"') :].decode("latin-1"))[0]
+
+    def expect_the_same_plan(self, build, case, device="h100-sxm"):
+        folder = self.path("program")
+        shutil.rmtree(folder, ignore_errors=True)
+        done = e2e.facts("repro", case, "--cudnn", build.version, "--device", device, "--standalone", folder)
+        self.assertIn("repro.c", done.err)
+        said, plan = self.plan(build, folder, self.described(device))
+        self.assertEqual(said.status, 0, said.text)
+        plan = without_addresses(plan)
+        self.assertTrue(
+            any(without_addresses(other) == plan for other in self.library_plans(case, build.version, device)), "no plan of the library is this plan"
+        )
+
+    def test_programs_of_known_failures_make_the_plans_of_the_library(self):
+        """Graph, engine, knobs and compiled kernels."""
+        ids = {
+            "bwd-nan-negative-lse-d160-128",
+            "bwd-one-row-for-all",
+            "bwd-dbias-with-score-mod",
+            "gradients-of-the-other-type",
+            "dsink-packed-padded-stats",
+            "empty-keys-unwritten",
+            "expanded-max-sum-exp-unwritten",
+            "packed-output-of-dense-inputs",
+            "decode-paged-sink",
+            "decode-packed-stats",
+            "fp8-bias",
+            "fp8-forward-padded-tiles",
+            "fp8-backward-packed",
+        }
+        with open(ALL_LISTED, encoding="utf-8") as file:
+            listed = [line.strip().split(" ", 1) for line in file if line.strip() and not line.startswith("#")]
+        self.assertLessEqual(ids, {name for name, _ in listed})
+        for number, (name, case) in enumerate(item for item in listed if item[0] in ids):
+            with self.subTest(name):
+                self.expect_the_same_plan(e2e.need((e2e.OLD, e2e.NEW)[number % 2]), case.replace(" engine=all", ""))
+
+    def test_programs_of_the_unified_operation_too(self):
+        for case in (
+            "pass=fwd b=3 h=4/2 s=200 d=64 impl=unified layout=thd padding=random mask=causal want=stats guards=off",
+            "pass=fwd b=2 h=4/2 s=100 d=64 paged=16 padding=random impl=unified guards=off",
+            "pass=fwd b=2 h=4/2 s=200 d=64 impl=unified alibi=1 window=64:0 want=max+sum_exp guards=off",
+        ):
+            with self.subTest(case):
+                self.expect_the_same_plan(e2e.need(e2e.NEW), case)
+
+    def test_a_plan_that_does_not_build_and_a_planner_that_ends_the_process(self):
+        build = e2e.need(e2e.NEW)
+        for case, status, words in (
+            ("pass=fwd dtype=e4m3 s=512 d=128 softmax=sink guards=off", 1, "cudnnBackendFinalize(plan): CUDNN_STATUS_INTERNAL_ERROR_COMPILATION_FAILED"),
+            ("pass=fwd dtype=f32 h=8 s=512 impl=unified guards=off", 1, "cuDNN offers no engine"),
+            ("pass=fwd h=4/2 s=130/200 d=64 bias=bool:11ss guards=off", -6, ""),
+        ):
+            with self.subTest(case):
+                shutil.rmtree(self.path("program"), ignore_errors=True)
+                e2e.facts("repro", case, "--cudnn", build.version, "--device", "h100-sxm", "--standalone", self.path("program"))
+                said, plan = self.plan(build, self.path("program"), self.described())
+                self.assertEqual((said.status, plan), (status, None), said.text)
+                self.assertIn(words, said.text)
+
+
+class Words(e2e.TestCase):
+    """What is written, and what is refused with one line."""
+
+    def refused(self, case, *words, more=()):
+        done = e2e.facts("repro", case, "--cudnn", e2e.need(e2e.NEW).version, "--device", "h100-sxm", "--standalone", self.path("p"), *more)
+        self.assertEqual(done.status, 3, done.text)
+        line = [line for line in done.err.splitlines() if "--standalone" in line]
+        self.assertEqual(len(line), 1, done.err)
+        for word in words:
+            self.assertIn(word, line[0])
+        self.assertFalse(os.path.exists(self.path("p", "repro.c")))
+
+    def test_what_a_program_cannot_say(self):
+        self.refused("pass=fwd b=1 h=2 s=64 d=64 exec=aot", "exec=aot")
+        self.refused("pass=fwd b=1 h=2 s=64 d=64 threads=2", "threads=2")
+        self.refused("pass=fwd b=1 h=2 s=64 d=64 check=permute", "check=permute")
+        self.refused("pass=fwd b=1 h=2 s=64 d=64 dropout=0.5", "dropout", "GPU")
+        self.refused("pass=bwd h=4/2 s=130/200 d=64 bias=bool:11ss", "guards=off")
+
+    def test_what_the_frontend_cannot_say(self):
+        for case, word in (
+            ("mod=softcap:5", "softcap"),
+            ("bias=bool:111s", "boolean mask"),
+            ("padding=random layout=thd rmult=tokens", "offsets in tokens"),
+            ("spelling=single", "spelling"),
+            ("blockmask=random", "mask of tiles"),
+            ("rope=1", "rotary"),
+            ("alibi=custom", "slopes"),
+            ("exec=graph", "exec=graph"),
+        ):
+            self.refused(f"pass=fwd b=2 h=2 s=256 d=64 guards=off {case}", "cudnn-frontend", word, more=["--frontend"])
+            self.assertFalse(os.path.exists(self.path("p", "repro.py")))
+        self.refused("pass=bwd b=2 h=2 s=64 d=64 guards=off stride=broadcast:k.b;sum:dk.b", "summed", more=["--frontend"])
+
+    def test_one_build_and_one_gpu(self):
+        done = e2e.facts("repro", "pass=fwd b=1 h=1 s=64 d=64", "--device", "cpu", "--standalone", self.path("p"))
+        self.assertOneLine(done, 2, "--standalone")
+        done = e2e.facts("repro", "pass=fwd b=1 h=1 s=64 d=64", "--device", "cpu", "--frontend")
+        self.assertOneLine(done, 2, "--frontend")
+
+    def test_the_folder_has_what_it_needs_and_nothing_of_ours(self):
+        done = e2e.facts(
+            "repro", "pass=bwd b=1 h=2 s=64 d=64", "--cudnn", e2e.need(e2e.NEW).version, "--device", "h100-sxm", "--standalone", self.path("a", "p")
+        )
+        self.assertStatus(done, 0)
+        self.assertEqual(set(os.listdir(self.path("a", "p"))), {"repro.c", "Makefile", "README.md", "data"})
+        self.assertEqual(set(os.listdir(self.path("a", "p", "data"))), {name + ".npy" for name in ("q", "k", "v", "o", "do", "stats")})
+        with open(self.path("a", "p", "repro.c"), encoding="utf-8") as file:
+            text = file.read()
+        self.assertNotRegex(text, r"fattn|facts_|@\{")
+        self.assertEqual(
+            set(re.findall(r"#include [<\"](.*?)[>\"]", text)),
+            {"cuda_runtime_api.h", "cudnn.h", "math.h", "stdbool.h", "stdint.h", "stdio.h", "stdlib.h", "string.h"},
+        )
+        with open(self.path("a", "p", "README.md"), encoding="utf-8") as file:
+            readme = file.read()
+        for words in ("cuDNN 9.27.0", "h100-sxm", "sm_90", "Engine: engine ", "nothing ran", "make run"):
+            self.assertIn(words, readme)
+
+
+if __name__ == "__main__":
+    e2e.main()
