@@ -160,10 +160,11 @@ typedef struct facts_hash_call {
     facts_counter *sum;
 } facts_hash_call;
 
-/* Dense doubles rounded into a storage. */
+/* Dense doubles rounded into a storage; a code is its number times `unit`. */
 typedef struct facts_round_call {
     facts_strided view;
     const double *values;
+    double unit;
     void *storage;
 } facts_round_call;
 

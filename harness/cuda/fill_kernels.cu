@@ -103,6 +103,6 @@ extern "C" __global__ void facts_kernel_noise(const __grid_constant__ facts_nois
 extern "C" __global__ void facts_kernel_round(const __grid_constant__ facts_round_call call)
 {
     for_elements(whole_grid(), &call.view, [&](int64_t n, int64_t place, int64_t, int64_t) {
-        facts_store(call.view.dtype, call.storage, place, facts_encode(call.view.dtype, call.values[n]));
+        facts_store(call.view.dtype, call.storage, place, facts_encode(call.view.dtype, call.values[n] / call.unit));
     });
 }

@@ -275,8 +275,8 @@ Test(emulated, doubles_are_rounded_alike)
     judged j = make_judged();
     size_t bytes = (size_t)j.tensor.elements * 2;
     unsigned char *here = calloc(bytes, 1), *there = calloc(bytes, 1);
-    facts_round_into(&j.tensor, j.want, here);
-    cr_expect_eq(facts_gpu_round(gpu, &j.tensor, j.want, there), FATTN_OK);
+    facts_round_into(&j.tensor, j.want, 0.5, here);
+    cr_expect_eq(facts_gpu_round(gpu, &j.tensor, j.want, 0.5, there), FATTN_OK);
     cr_expect(memcmp(here, there, bytes) == 0);
     free(here);
     free(there);

@@ -207,11 +207,8 @@ static int make_forwards_answer(facts_scene *x)
         status = fref_forward(&x->asked, &in[FACTS_TENSOR_Q], &in[FACTS_TENSOR_K], &in[FACTS_TENSOR_V], &x->rounding,
                               &(fref_forward_out){ .o = as_o, .lse = as_stats });
     if (status == 0) {
-        double descale = in[FACTS_TENSOR_O].descale > 0.0 ? in[FACTS_TENSOR_O].descale : 1.0;
-        for (size_t i = 0; i < elements_of(o); i++)
-            as_o[i] /= descale;
-        facts_round_into(o, as_o, x->storage[FACTS_TENSOR_O]);
-        facts_round_into(stats, as_stats, x->storage[FACTS_TENSOR_STATS]);
+        facts_round_into(o, as_o, in[FACTS_TENSOR_O].descale > 0.0 ? in[FACTS_TENSOR_O].descale : 1.0, x->storage[FACTS_TENSOR_O]);
+        facts_round_into(stats, as_stats, 1.0, x->storage[FACTS_TENSOR_STATS]);
     }
     free(as_o);
     free(as_stats);

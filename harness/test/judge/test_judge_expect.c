@@ -46,7 +46,7 @@ Test(expect, the_reference_rounded_to_its_type_passes)
     expect(&x, 0);
     const facts_tensor *o = &x.p.tensor[FACTS_TENSOR_O];
     void *storage = calloc((size_t)o->elements, 2);
-    facts_round_into(o, x.e.answer[FACTS_TENSOR_O].want, storage);
+    facts_round_into(o, x.e.answer[FACTS_TENSOR_O].want, 1.0, storage);
     cr_expect_eq(judge(&x, FACTS_TENSOR_O, storage), FACTS_VERDICT_PASS);
     free(storage);
     leave(&x);

@@ -136,7 +136,7 @@ Test(expect_big, a_row_outside_the_sample_has_to_be_written_and_finite)
     const facts_tensor *t = &x.p.tensor[FACTS_TENSOR_O];
     void *storage = calloc((size_t)t->elements, 4);
     facts_rule rule = facts_expectation_rule(&x.e, FACTS_TENSOR_O, FACTS_PATTERN_A);
-    facts_round_into(t, x.e.answer[FACTS_TENSOR_O].want, storage);
+    facts_round_into(t, x.e.answer[FACTS_TENSOR_O].want, 1.0, storage);
     facts_judgement right = facts_judge_tensor(t, storage, &rule);
     cr_expect_eq(facts_judgement_verdict(&right), FACTS_VERDICT_PASS, "ratio %g, gate %s", right.ratio,
                  facts_gate_words[right.gate]);

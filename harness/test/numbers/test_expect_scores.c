@@ -47,7 +47,7 @@ static facts_verdict judge(const scene *x, facts_tensor_id id, const double *ans
 {
     const facts_tensor *t = &x->p.tensor[id];
     void *storage = calloc((size_t)t->elements, facts_dtype_bytes(t->dtype));
-    facts_round_into(t, answer, storage);
+    facts_round_into(t, answer, 1.0, storage);
     facts_rule rule = facts_expectation_rule(&x->e, id, FACTS_PATTERN_A);
     facts_judgement j = facts_judge_tensor(t, storage, &rule);
     free(storage);

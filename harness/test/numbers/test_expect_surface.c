@@ -5,6 +5,7 @@
 #include "numbers/fill/places.h"
 #include "numbers/fill/rope.h"
 #include "numbers/fill/scalars.h"
+#include "numbers/fill/seen.h"
 
 /* What is due of one tensor of a case. */
 typedef struct due {
@@ -81,6 +82,24 @@ Test(surface, a_dense_gradient_of_packed_keys_owes_nothing_behind_a_length)
         cr_expect_eq(dense.e.due[id][20 + 7], FACTS_DUE_VALUE);
     }
     done(&packed), done(&dense);
+}
+
+/* What a backward is given is what its forward would have written: O times scale_o. */
+Test(surface, a_backward_of_8_bits_is_given_o_in_its_scale)
+{
+    due bwd = due_of("pass=bwd dtype=e4m3 b=1 h=2 s=40/60 d=32 scales=odd", NULL);
+    due fwd = due_of("pass=fwd dtype=e4m3 b=1 h=2 s=40/60 d=32 scales=odd", NULL);
+    const facts_tensor *o = &bwd.problem->tensor[FACTS_TENSOR_O];
+    const double unit = facts_array_scalar(bwd.problem, FACTS_ARRAY_DESCALE_O);
+    for (int64_t row = 0; row < o->dim[1] * o->dim[2]; row++)
+        for (int64_t d = 0; d < o->dim[3]; d++) {
+            const int64_t at = facts_row_place(o, 0, row / o->dim[2], row % o->dim[2]) + d * o->stride[3];
+            const double want = fwd.e.answer[FACTS_TENSOR_O].want[row * o->dim[3] + d],
+                         given = unit * facts_decode(o->dtype, facts_load(o->dtype, bwd.in.at[FACTS_TENSOR_O], at));
+            cr_assert_float_eq(given, want, 0x1p-4 * fabs(want) + 0x1p-10 * unit, "%g, not %g", given, want);
+        }
+    done(&bwd);
+    done(&fwd);
 }
 
 Test(surface, paged_is_contiguous)

@@ -21,7 +21,7 @@ typedef struct facts_oracle {
                     const fref_tensor tensor[FACTS_TENSOR_COUNT], const fref_rounding *rounding, const fref_backward_out *out);
     double *(*make)(void *owner, size_t count); /* NULL without memory */
     void (*drop)(void *owner, double *array);
-    int (*round)(void *owner, const facts_tensor *tensor, const double *values, void *storage);
+    int (*round)(void *owner, const facts_tensor *tensor, const double *values, double unit, void *storage);
 } facts_oracle;
 
 typedef struct facts_answer {
@@ -117,7 +117,7 @@ void facts_answer_to_log2(facts_answer *stats, int64_t elements);
 typedef enum facts_alike { FACTS_ALIKE_BITS, FACTS_ALIKE_SUMS, FACTS_ALIKE_RIGHT } facts_alike;
 facts_alike facts_expect_alike(const facts_problem *problem, facts_tensor_id id, double *share);
 
-/* Dense doubles rounded into a storage through the tensor's strides. */
-void facts_round_into(const facts_tensor *tensor, const double *values, void *storage);
+/* Dense doubles rounded into a storage through the tensor's strides; a code is its number times `unit`. */
+void facts_round_into(const facts_tensor *tensor, const double *values, double unit, void *storage);
 
 #endif

@@ -17,6 +17,7 @@
 #include "numbers/fill/mod.h"
 #include "numbers/fill/oracle_view.h"
 #include "numbers/fill/places.h"
+#include "numbers/fill/scalars.h"
 #include "numbers/fill/seen.h"
 
 #define AS_WORD(symbol, word, fwd, bwd) word,
@@ -245,14 +246,14 @@ static int round_inputs(const facts_problem *p, const facts_oracle *oracle, cons
                         void *stats_storage)
 {
     const facts_tensor seen_o = facts_tensor_seen(p, FACTS_TENSOR_O), seen_stats = facts_tensor_seen(p, FACTS_TENSOR_STATS);
-    int status = 0;
+    const double unit = p->array[FACTS_ARRAY_DESCALE_O].count > 0 ? facts_array_scalar(p, FACTS_ARRAY_DESCALE_O) : 1.0;
     if (!oracle) {
-        facts_round_into(&seen_o, o, o_storage);
-        facts_round_into(&seen_stats, lse, stats_storage);
+        facts_round_into(&seen_o, o, unit, o_storage);
+        facts_round_into(&seen_stats, lse, 1.0, stats_storage);
         return 0;
     }
-    status = oracle->round(oracle->owner, &seen_o, o, o_storage);
-    return status ? status : oracle->round(oracle->owner, &seen_stats, lse, stats_storage);
+    const int status = oracle->round(oracle->owner, &seen_o, o, unit, o_storage);
+    return status ? status : oracle->round(oracle->owner, &seen_stats, lse, 1.0, stats_storage);
 }
 
 int facts_expect_inputs(const facts_problem *p, const facts_storages *in, void *o_storage, void *stats_storage)
@@ -484,13 +485,13 @@ facts_alike facts_expect_alike(const facts_problem *p, facts_tensor_id id, doubl
     return id == FACTS_TENSOR_DQ ? FACTS_ALIKE_SUMS : FACTS_ALIKE_RIGHT;
 }
 
-void facts_round_into(const facts_tensor *t, const double *values, void *storage)
+void facts_round_into(const facts_tensor *t, const double *values, double unit, void *storage)
 {
 #pragma omp parallel for schedule(static)
     for (int64_t row = 0; row < t->dim[0] * t->dim[1] * t->dim[2]; row++) {
         int64_t s = row % t->dim[2], h = row / t->dim[2] % t->dim[1], b = row / (t->dim[2] * t->dim[1]),
                 at = facts_row_place(t, b, h, s);
         for (int64_t d = 0; d < t->dim[3] && facts_row_exists(t, b, s); d++)
-            facts_store(t->dtype, storage, at + d * t->stride[3], facts_encode(t->dtype, values[row * t->dim[3] + d]));
+            facts_store(t->dtype, storage, at + d * t->stride[3], facts_encode(t->dtype, values[row * t->dim[3] + d] / unit));
     }
 }

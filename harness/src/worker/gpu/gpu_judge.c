@@ -15,9 +15,9 @@ static void index_of(const facts_tensor *t, uint64_t n, int64_t out[4])
     }
 }
 
-fattn_status facts_gpu_round(facts_gpu *gpu, const facts_tensor *tensor, const double *values, void *storage)
+fattn_status facts_gpu_round(facts_gpu *gpu, const facts_tensor *tensor, const double *values, double unit, void *storage)
 {
-    facts_round_call call = { .view = facts_strided_of(tensor), .values = values, .storage = storage };
+    facts_round_call call = { .view = facts_strided_of(tensor), .values = values, .unit = unit, .storage = storage };
     return facts_gpu_launch(gpu, FACTS_KERNEL_round, facts_threads_of(&call.view), &call);
 }
 

@@ -69,7 +69,7 @@ fattn_status facts_gpu_differ(facts_gpu *gpu, const void *a, const void *b, size
 
 /* ---- answers ---- */
 
-fattn_status facts_gpu_round(facts_gpu *gpu, const facts_tensor *tensor, const double *values, void *storage);
+fattn_status facts_gpu_round(facts_gpu *gpu, const facts_tensor *tensor, const double *values, double unit, void *storage);
 /* facts_judge_bits, facts_judge_repeat, with `slack` (NULL: any other bit) facts_judge_repeat_close; `due` is an array of facts_due
  * here, [batch, rows], or NULL. */
 fattn_status facts_gpu_bits(facts_gpu *gpu, const facts_tensor *tensor, const void *storage, uint64_t *bits);

@@ -246,14 +246,14 @@ static void drop_array(void *owner, double *array)
     facts_gpu_free(((facts_there *)owner)->gpu, array);
 }
 
-static int round_array(void *owner, const facts_tensor *tensor, const double *values, void *storage)
+static int round_array(void *owner, const facts_tensor *tensor, const double *values, double unit, void *storage)
 {
     copies c = { .gpu = ((facts_there *)owner)->gpu };
     facts_tensor seen = *tensor;
     seen.start = send(&c, seen.start, (size_t)(seen.dim[0] + 1) * sizeof *seen.start);
     seen.live = send(&c, seen.live, (size_t)seen.dim[0] * sizeof *seen.live);
     if (c.status == 0)
-        c.status = errno_of(facts_gpu_round(c.gpu, &seen, values, storage));
+        c.status = errno_of(facts_gpu_round(c.gpu, &seen, values, unit, storage));
     return finish(&c);
 }
 
