@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# What is too long for a pull request: 100,000 evaluations of a right kernel, of which none may be called wrong; every liar; the nightly suites; the
-# fuzzer; then, if ./facts test has built them here, the libFuzzer targets, and clang-tidy with all paths of its analyzer. Each may be interrupted: what has
+# What is too long for a pull request: 100,000 evaluations of a right kernel, of which none may be called wrong; every liar; the suites, core with four
+# fills; the fuzzer; then, if ./facts test has built them here, the libFuzzer targets, and clang-tidy with all paths of its analyzer. Each may be interrupted: what has
 # its row is not asked again when the same command is given once more.
 # usage: ci/nightly.sh FACTS BUILDS DEVICE OUT [STEP...]
 #   FACTS   the front door or a bundle's facts
 #   BUILDS  as for --cudnn: 9.19.0,9.27.0-jit-cu13
 #   DEVICE  as for --device; on one of lib/devices (h100-sxm) the suites and the fuzzer decide and do not run
 #   STEP    clean liars suites fuzz targets tidy; all of them unless given
+#   SUITES  which suites, SUITE or SUITE+KEY=VALUE (environment; default: all that a GPU does in about a quarter of an hour)
 #   MINUTES of fuzzing (environment, 60), TARGET_SECONDS of each libFuzzer target (300), CLEAN evaluations (100000),
 #   JOBS workers (the tool's own choice unless set)
 # Exit: the worst of its steps.
@@ -16,6 +17,7 @@ facts=$1 builds=$2 device=$3 out=$4
 shift 4
 home=$(dirname -- "$(dirname -- "$(realpath -- "$0")")")
 targets=${TARGETS:-$home/build/fuzz} # a bundle has none
+suites=${SUITES:-smoke core core+fill=spiky core+fill=needle core+fill=neglse surface models numbers+engine=all peers-te peers-fe nightly}
 if [[ $# -eq 0 ]]; then
     set -- clean liars suites fuzz
     [[ ! -e $targets/CTestTestfile.cmake ]] || set -- "$@" targets tidy
@@ -44,8 +46,12 @@ for name; do
         clean) step clean "$facts" self --clean "${CLEAN:-100000}" ;;
         liars) for seed in 1 2 77003; do step "liars-$seed" "$facts" self --seed "$seed"; done ;;
         suites)
-            mapfile -t words < <(record "$out/nightly.jsonl")
-            step suites "$facts" "$verb" nightly "${target[@]}" "${words[@]}"
+            for suite in $suites; do
+                IFS=+ read -r suite with <<<"$suite"
+                of=$suite${with:+-${with#*=}}
+                mapfile -t words < <(record "$out/$of.jsonl")
+                step "$of" "$facts" "$verb" "$suite" ${with:+--with "$with"} "${target[@]}" --plan-dir "$out/plans" "${words[@]}"
+            done
             ;;
         fuzz)
             mapfile -t words < <(record "$out/fuzz.jsonl")

@@ -28,19 +28,21 @@ class Nightly(unittest.TestCase):
     def test_every_step_is_asked_and_the_worst_counts(self):
         status, asked = self.night("0")
         self.assertEqual(status, 1)
-        self.assertEqual(sorted(asked), ["clean", "fuzz", "liars-1", "liars-2", "liars-77003", "suites"])
+        self.assertEqual(sorted(asked), ["clean", "core", "core-needle", "core-neglse", "core-spiky", "fuzz", "liars-1", "liars-2", "liars-77003", "models", "nightly",
+                                         "numbers-all", "peers-fe", "peers-te", "smoke", "surface"])
         self.assertEqual(asked["clean"], "self --clean 100000")
-        self.assertTrue(asked["suites"].startswith("run nightly --cudnn 9.20.0 --device 0 -o "))
-        self.assertNotIn("--resume", asked["suites"])
+        self.assertTrue(asked["nightly"].startswith("run nightly --cudnn 9.20.0 --device 0 --plan-dir "))
+        self.assertTrue(asked["core-spiky"].startswith("run core --with fill=spiky --cudnn 9.20.0 "))
+        self.assertNotIn("--resume", asked["nightly"])
 
     def test_a_record_that_is_there_goes_on(self):
         (self.folder / "out").mkdir()
         (self.folder / "out" / "nightly.jsonl").write_text("")
-        self.assertTrue(self.night("0", "suites")[1]["suites"].endswith("nightly.jsonl --resume"))
+        self.assertTrue(self.night("0", "suites")[1]["nightly"].endswith("nightly.jsonl --resume"))
 
     def test_a_described_device_decides(self):
         status, asked = self.night("h100-sxm", "suites")
-        self.assertEqual((status, asked["suites"].split()[0]), (0, "decide"))
+        self.assertEqual((status, asked["nightly"].split()[0]), (0, "decide"))
 
     def test_the_fuzz_targets_run_longer_where_they_are_built(self):
         tests = self.folder / "fuzz" / "CTestTestfile.cmake"
