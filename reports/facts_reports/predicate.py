@@ -132,7 +132,11 @@ class _Parser:
             self.fail(f"{key} has no order; " + (f"its parts have: {' '.join(parts)}" if parts else "= != ~ in apply"))
         if op in ("=", "!=", "<", "<=", ">", ">=", "~", "!~"):
             self.at += 1
-            return (op, key, self.word(f"a value after {key}{op}"), modulus)
+            value = self.word(f"a value after {key}{op}")
+            if op in _ORDERED and key != "cudnn" and value not in self.numbers and number(value) is None:
+                self.at -= 1
+                self.fail(f"{value} is not a number")
+            return (op, key, value, modulus)
         if op is None and self.at < len(self.tokens) and self.tokens[self.at][0] == "in":
             self.at += 1
             self.take("(")
