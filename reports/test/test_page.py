@@ -100,13 +100,38 @@ class Page(unittest.TestCase):
             self.assertTrue(self.rows(page).endswith(f" of {due}"), (text, due, self.rows(page)))
         self.quiet()
 
+    def test_words_are_searched_for_in_cases_reasons_and_links(self):
+        store = support.store(self.at, (self.at / "good.jsonl").read_bytes(), "copy.jsonl")
+        page = self.open()
+        for text in ("neglse", "gauss", "bwd neglse", "unsupported", "no such word"):
+            due = 0
+            for outcome, row in store.rows():
+                said = [row["case"], *map(str, (row.get("reason") or {}).values()), json.dumps(row.get("expectation") or "")]
+                due += all(word == outcome or any(word in one.lower() for one in said) for word in text.split())
+            self.ask(page, text)
+            self.assertTrue(self.rows(page).endswith(f" of {due}") if due else self.rows(page) == "No row matches.", (text, due, self.rows(page)))
+        self.quiet()
+
+    def test_columns_of_the_csv_are_keys_of_a_query(self):
+        page = self.open()
+        for text, same in (("outcome=wrong", "verdict=wrong"), ("supported=false & outcome=unsupported", "outcome=unsupported & supported!=true"), ("reason~*", "class~* | reason~*")):
+            self.ask(page, text)
+            mine = self.rows(page)
+            self.assertRegex(mine, " of [1-9]", text)
+            self.ask(page, same)
+            self.assertEqual(self.rows(page), mine, text)
+        self.quiet()
+
     def test_a_misspelled_key_gets_one_line_and_the_view_stays(self):
         page = self.open()
         before = self.rows(page)
         self.ask(page, "dtpye=bf16")
         self.assertEqual(page.locator("#problem").inner_text(), "column 1: no key 'dtpye'; nearest: dtype")
         self.assertEqual(self.rows(page), before)
+        self.assertTrue(page.locator("#shown").inner_text().startswith("still of the query before: "))
+        self.assertEqual(page.locator("body.stale").count(), 1)
         self.ask(page, "pass=bw")
+        self.assertEqual(page.locator("body.stale").count(), 0)
         self.assertEqual(page.locator("#problem").inner_text(), "No row has pass=bw; here: bwd, fwd.")
         self.quiet()
 

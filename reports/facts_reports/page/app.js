@@ -13,7 +13,9 @@ const App = (() => {
 
   function byQuery(state) {
     let test = null, problem = "";
-    if (state.q.trim()) {
+    if (state.q.trim() && Data.isText(state.q)) {
+      test = Data.search(state.q);
+    } else if (state.q.trim()) {
       try {
         const tree = Data.parse(state.q);
         test = Data.compile(tree);
@@ -90,7 +92,8 @@ const App = (() => {
     for (const b of document.querySelectorAll("[data-view]")) b.setAttribute("aria-pressed", String(b.dataset.view === state.view));
     at("split").setAttribute("aria-pressed", String(state.split));
     at("device").value = state.device;
-    at("shown").textContent = rows.length === Data.rows ? `all ${count(rows.length)} rows` : `${count(rows.length)} of ${count(Data.rows)} rows`;
+    document.body.classList.toggle("stale", !!found.bad);
+    at("shown").textContent = (found.bad ? "still of the query before: " : "") + (rows.length === Data.rows ? `all ${count(rows.length)} rows` : `${count(rows.length)} of ${count(Data.rows)} rows`);
     if (!only) {
       const hidden = Matrix.render(at("matrix"), rows, state);
       at("hidden-features").textContent = hidden ? `${hidden} more features have no row in this view.` : "";

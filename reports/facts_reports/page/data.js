@@ -40,19 +40,20 @@ const Data = (() => {
     cudnn: (r) => targets[columns.target[r]].cudnn, build: (r) => targets[columns.target[r]].build, device: (r) => targets[columns.target[r]].device,
     sm: (r) => targets[columns.target[r]].sm, backend: (r) => dict.backend[columns.backend[r]], grade: (r) => dict.grade[columns.grade[r]],
     verdict: (r) => dict.verdict[columns.verdict[r]], engine: (r) => dict.engine[columns.engine[r]] ?? valueOf(columns.case[r], "engine"), case: (r) => dict.case[columns.case[r]],
-    class: (r) => dict.reason[columns.reason[r]].class ?? null,
+    class: (r) => dict.reason[columns.reason[r]].class ?? null, reason: (r) => dict.reason[columns.reason[r]].text ?? null,
+    outcome: (r) => outcomes[columns.outcome[r]].word, supported: (r) => columns.supported[r],
   };
-  const codeOf = { cudnn: "target", build: "target", device: "target", sm: "target", backend: "backend", grade: "grade", verdict: "verdict", class: "reason", case: "case" };
+  const codeOf = { outcome: "outcome", reason: "reason", cudnn: "target", build: "target", device: "target", sm: "target", backend: "backend", grade: "grade", verdict: "verdict", class: "reason", case: "case" };
 
   // A column of small codes for a key, so that a comparison is made once for each distinct value.
   const cached = new Map();
   function column(key) {
     if (cached.has(key)) return cached.get(key);
     let result;
-    if (key === "engine") {
+    if (key === "engine" || key === "supported") {
       const values = [], place = new Map(), codes = new Uint32Array(rows);
       for (let r = 0; r < rows; r++) {
-        const value = String(ofRow.engine(r));
+        const value = String(ofRow[key](r));
         if (!place.has(value)) { place.set(value, values.length); values.push(value); }
         codes[r] = place.get(value);
       }
@@ -88,8 +89,19 @@ const Data = (() => {
     return perCase ? (c) => truth[cases[c]] === 1 : (r) => truth[code(r)] === 1;
   }
 
-  const parse = (text) => Predicate.parse(text, raw.query_keys, numbers);
+  // Columns of the CSV that are no key of the case language may be asked for as well.
+  const parse = (text) => Predicate.parse(text, [...raw.query_keys, "outcome", "reason", "supported"], numbers);
   const numbers = new Set(raw.numbers);
+
+  // Words without an operator: rows that have each of them in their case, their reason, its rule, remedy or chain, or the link of what was expected.
+  const isText = (text) => !/[=<>~&|!()]/.test(text);
+  function search(text) {
+    const words = text.toLowerCase().split(/\s+/).filter(Boolean);
+    const ofTexts = (texts) => texts.map((one) => { const all = one.toLowerCase(); return words.map((w) => all.includes(w)); });
+    const cases = ofTexts(dict.case), reasons = ofTexts(dict.reason.map((one) => JSON.stringify(Object.values(one))));
+    const linked = (r, w) => (raw.details[r]?.expectation ? JSON.stringify(raw.details[r].expectation).toLowerCase().includes(w) : false);
+    return (r) => words.every((w, i) => cases[columns.case[r]][i] || reasons[columns.reason[r]][i] || outcomes[columns.outcome[r]].word === w || linked(r, w));
+  }
 
   const features = raw.features.map(([axis, label, where, why], id) => ({ id, axis, label, where, why, group: where === "" }));
   // Features of each case, flat: list[start[c] .. start[c+1]]. Groups of the suite belong to rows and are added by them.
@@ -116,7 +128,7 @@ const Data = (() => {
   const outcome = (r) => outcomes[columns.outcome[r]];
   const caseKeys = raw.keys.map((k) => k.key);
 
-  return { raw, rows, columns, dict, targets, outcomes, features, start, list, groupFeature, backward, devices, ofDevice, said, valueOf, column, compile, parse,
+  return { raw, rows, columns, dict, targets, outcomes, features, start, list, groupFeature, backward, devices, ofDevice, said, valueOf, column, compile, parse, isText, search,
     inFeature, name, target, outcome, caseKeys, ofRow };
 })();
 
