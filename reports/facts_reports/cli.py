@@ -55,9 +55,9 @@ def _bits(names):
 
 def main(argv=None):
     argv = sys.argv[1:] if argv is None else argv
-    if argv and argv[0] in ("audit", "bisect", "calibrate", "fuzz", "golden", "known", "merge", "self"):
-        from . import audit, bisection, calibrate, fuzzed, golden, known_cli, liars, merge
-        return {"audit": audit, "bisect": bisection, "calibrate": calibrate, "fuzz": fuzzed, "golden": golden, "known": known_cli, "merge": merge, "self": liars}[argv[0]].main(argv[1:])
+    if argv and argv[0] in ("audit", "bench", "bisect", "calibrate", "fuzz", "golden", "known", "merge", "self"):
+        from . import audit, bench, bisection, calibrate, fuzzed, golden, known_cli, liars, merge
+        return {"audit": audit, "bench": bench, "bisect": bisection, "calibrate": calibrate, "fuzz": fuzzed, "golden": golden, "known": known_cli, "merge": merge, "self": liars}[argv[0]].main(argv[1:])
     parser = _parser()
     try:
         args = parser.parse_args(argv)

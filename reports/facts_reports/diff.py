@@ -6,7 +6,7 @@ from array import array
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
-from . import changes, numbering, predicate, separate, sides, text, words
+from . import bench, changes, numbering, predicate, separate, sides, text, times, words
 from .cases import parse, value_of
 from .failures import Failures
 from .versions import version_key
@@ -69,6 +69,8 @@ class Diff:
     groups: list = field(default_factory=list)
     failures: Failures = field(default_factory=Failures)
     silent: dict = field(default_factory=dict)      # (slot, side): [cases without an answer, why]
+    times: object = None        # bench.Record: then `slower` is of times measured in turns
+    unsteady: int = 0           # cases whose times could not be compared
     mappings: dict = field(default_factory=dict)    # of numbering.learn
     numbers: dict = field(default_factory=dict)     # (graph, old number of an engine, new number): cases
 
@@ -104,6 +106,22 @@ class Diff:
         return 0 if self.complete() and not any(self.alone) else 4
 
 
+def timed(diff, slot, case):
+    """Both sides of a case that was timed, of the last run that did: [(times.Side, configuration)]; [] where none did."""
+    known = diff.times.cases.get(case)
+    found = bench.pairs(known, target(diff, slot, 0), target(diff, slot, 1)) if known else []
+    return list(found[-1][1:]) if found else []
+
+
+def _slower(diff, slot, case):
+    known = diff.times.cases.get(case)
+    found = known and bench.slower(known, target(diff, slot, 0), target(diff, slot, 1), diff.options.get("slower", times.LEAST))
+    if not found:
+        return []
+    diff.unsteady += found.word == "unsteady"
+    return [changes.Change("slower", "", found.ratio.middle)] if found.word == "slower" else []
+
+
 def _add(diff, slot, case, first, second):
     pair = len(diff.names)
     diff.names.append(case)
@@ -117,6 +135,8 @@ def _add(diff, slot, case, first, second):
             diff.silent.setdefault((slot, side), [0, end.why])[0] += 1
     diff.failures.add(slot, case, first, second)
     found = changes.of(first, second, diff.options)
+    if diff.times:
+        found = [change for change in found if change.word != "slower"] + _slower(diff, slot, case)
     for change in found:
         diff.classes.setdefault(change.word, {}).setdefault(change.alike, []).append(pair)
         if change.ratio or change.known or change.engine:
@@ -256,8 +276,8 @@ def renumbered(diff, slot, case, answers):
     return numbering.translate(answers, diff.mappings.get(numbering.space(slot, case), {}))
 
 
-def compare(inputs, baseline=None, candidate=None, where=None, slower=None, fail_on=None, command="diff"):
-    """A Diff. `inputs`: two records, or any number that together hold both builds. Raises reader.InputError, sides.SidesError, predicate.PredicateError."""
+def compare(inputs, baseline=None, candidate=None, where=None, slower=None, fail_on=None, command="diff", measured=False):
+    """A Diff. `measured`: the records have times that were measured in turns, and `slower` is a finding. `inputs`: two records, or any number that together hold both builds. Raises reader.InputError, sides.SidesError, predicate.PredicateError."""
     tree = predicate.parse(where) if where else None
     both = sides.Sides()
     pool = bool(baseline and candidate) or len(inputs) != 2
@@ -274,7 +294,8 @@ def compare(inputs, baseline=None, candidate=None, where=None, slower=None, fail
     if pool and not axes:
         raise sides.SidesError(f"--baseline and --candidate are both {pairs[0][0][0]}")
     both.pair([((0, *a), (len(both.records) - 1, *b)) for a, b in pairs])
-    diff = Diff(both, axes, (only_first, only_second), {"slower": slower} if slower else {}, FINDINGS if fail_on is None else fail_on, command)
+    diff = Diff(both, axes, (only_first, only_second), {"slower": slower} if slower else {},
+                (FINDINGS | {"slower"} if measured else FINDINGS) if fail_on is None else fail_on, command, times=bench.load(inputs)[0] if measured else None)
     for slot, case, one, other in _read_pairs(diff):
         if tree and not (_kept(tree, both.slots[slot].first, case, one, first) or _kept(tree, both.slots[slot].second, case, other, second)):
             continue

@@ -18,7 +18,7 @@ def _parser():
     for name in ("--baseline", "--candidate", "--where", "--junit", "--errata", "--fail-on", "--command", "--unasked"):
         parser.add_argument(name, help=argparse.SUPPRESS)
     parser.add_argument("--slower", type=float, help=argparse.SUPPRESS)
-    for name in ("--json", "--markdown", "--annotations", "--classes"):
+    for name in ("--json", "--markdown", "--annotations", "--classes", "--bench"):
         parser.add_argument(name, action="store_true", help=argparse.SUPPRESS)
     return parser
 
@@ -62,7 +62,7 @@ def main(argv):
         diff_files.unasked(args.unasked, args)
         return ENVIRONMENT
     try:
-        found = diff.compare(args.inputs, args.baseline, args.candidate, args.where, args.slower, _classes(args.fail_on), command)
+        found = diff.compare(args.inputs, args.baseline, args.candidate, args.where, args.slower, _classes(args.fail_on), command, args.bench)
     except predicate.PredicateError as error:
         return _fail(f"--where: {error}", BAD_INPUT, command)
     except (reader.InputError, sides.SidesError) as error:

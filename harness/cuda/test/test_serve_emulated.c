@@ -119,3 +119,54 @@ Test(serve, a_lack_of_memory_is_one)
     cr_expect_str_eq(s.class_word, "no_memory");
     cr_expect_str_eq(s.text, "no memory for the reference");
 }
+
+/* Serves these in one process and returns the last reply. */
+static json_t *last_reply_to(const facts_request *requests, size_t count)
+{
+    static char text[1 << 16];
+    fattn_context *context;
+    facts_gpu *gpu = open_emulated(&context);
+    facts_worker worker = { .context = context, .device = FACTS_DEVICE_CPU, .gpu = gpu };
+    cr_assert_eq(facts_plans_open(&worker.plans, context), FATTN_OK);
+    FILE *file = tmpfile();
+    const int before = dup(STDOUT_FILENO);
+    cr_assert(file && before >= 0 && dup2(fileno(file), STDOUT_FILENO) >= 0 && facts_reply_open());
+    for (size_t i = 0; i < count; i++)
+        facts_serve(&worker, &requests[i]);
+    facts_serve_forget(&worker);
+    dup2(before, STDOUT_FILENO);
+    const ssize_t n = pread(fileno(file), text, sizeof text - 1, 0);
+    cr_assert_gt(n, 1);
+    const char *line = memrchr(text, '\n', (size_t)n - 1);
+    fclose(file);
+    close_emulated(gpu, context);
+    free(worker.plans);
+    return json_loadb(line ? line + 1 : text, (size_t)(text + n - (line ? line + 1 : text)), 0, NULL);
+}
+
+Test(serve, what_is_kept_is_launched_again)
+{
+    static const facts_request requests[] = {
+        { .id = 1, .text = "pass=fwd dtype=bf16 b=1 h=2 s=24 d=16 mask=causal", .what = FACTS_DO_RUN, .keep = true },
+        { .id = 2, .text = "pass=fwd dtype=bf16 b=1 h=2 s=24 d=16 mask=causal", .what = FACTS_DO_TIME },
+        { .id = 3, .text = "pass=fwd dtype=bf16 b=1 h=2 s=24 d=16 mask=causal", .what = FACTS_DO_TIME },
+        { .id = 4, .text = "pass=fwd dtype=bf16 b=1 h=2 s=25 d=16", .what = FACTS_DO_TIME }, /* never run */
+        { .id = 5, .text = "pass=fwd dtype=bf16 b=1 h=2 s=24 d=16 mask=causal", .what = FACTS_DO_RUN },
+        { .id = 6, .text = "pass=fwd dtype=bf16 b=1 h=2 s=24 d=16 mask=causal", .what = FACTS_DO_TIME }, /* not kept */
+    };
+    json_t *reply = last_reply_to(requests, 3), *turn = json_object_get(reply, "time");
+    json_t *config = json_array_get(json_object_get(turn, "configs"), 0), *us = json_object_get(config, "us");
+    cr_assert_eq(json_array_size(us), 5);
+    cr_expect_eq(json_integer_value(json_object_get(reply, "id")), 3);
+    for (size_t i = 0; i < 5; i++)
+        cr_expect_gt(json_real_value(json_array_get(us, i)), 0);
+    cr_expect_geq(json_integer_value(json_object_get(config, "launches")), 1);
+    cr_expect_float_eq(json_real_value(json_object_get(turn, "flops")), 2 * 300 * 2 * (16 + 16), 0.5);
+    cr_expect_float_eq(json_real_value(json_object_get(turn, "bytes")), 4 * 2 * 24 * 16 * 2, 0.5);
+    json_decref(reply);
+    for (size_t count = 4; count <= 6; count += 2) {
+        reply = last_reply_to(requests, count);
+        cr_expect(json_is_true(json_object_get(reply, "none")) && json_is_true(json_object_get(reply, "last")));
+        json_decref(reply);
+    }
+}

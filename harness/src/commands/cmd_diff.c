@@ -47,6 +47,7 @@ int facts_run_diff(const char *command, const facts_options *o, const char *unas
         add(&w, "--junit=", o->junit);
         add(&w, "--errata=", o->errata);
         add(&w, "--slower=", o->slower > 0 ? slower : NULL);
+        add_flag(&w, "--bench", o->bench);
         add_flag(&w, "--json", o->json);
         add_flag(&w, "--markdown", o->markdown);
         add_flag(&w, "--annotations", o->annotations);

@@ -4,10 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "commands.h"
 
 #define SUITE "smoke"
+#define BENCH_SUITE "bench"
 #define DESCRIBED "h100-sxm,sm100-spec"
 
 /* A folder of cases/, or of its suites, by its name alone. */
@@ -100,17 +102,20 @@ static int choose_builds(const facts_options *o, char names[2][40], char **cudnn
 /* Asks both builds. A failure is no finding here: only a difference is. */
 static int ask(const facts_invocation *call, const facts_options *o, const char *cudnn, char record[FACTS_PATH])
 {
-    static const char *const smoke[] = { SUITE };
+    const char *const suite[] = { o->bench ? BENCH_SUITE : SUITE };
     facts_session s = { .options = o, .task = FACTS_TASK_RUN, .argc = call->argc, .argv = call->argv, .keep_record = true };
     const char *devices = o->device ? o->device : facts_gpus_here() ? "0" : DESCRIBED;
-    int status = facts_session_prepare(&s, o->word_count ? o->words : smoke, o->word_count ? o->word_count : 1, cudnn, devices);
+    int status = facts_session_prepare(&s, o->word_count ? o->words : suite, o->word_count ? o->word_count : 1, cudnn, devices);
     if (status == FACTS_EXIT_OK) {
         size_t described = facts_targets_of(&s.targets, FACTS_TARGET_DESCRIBED);
         if (described == s.targets.count)
             s.task = o->plan ? FACTS_TASK_PLAN : FACTS_TASK_DECIDE;
         else if (o->plan && described)
             fputs("facts gate: beside a GPU a described device is only decided, not compiled for\n", stderr);
-        status = facts_session_run(&s);
+        if (o->bench && described)
+            status = facts_complain(FACTS_EXIT_BAD_INPUT, "facts gate --bench: a described device runs nothing; give --device 0");
+        else
+            status = o->bench ? facts_bench(&s, false) : facts_session_run(&s);
     }
     if (status == FACTS_EXIT_OK)
         status = facts_session_broken(&s);
@@ -119,15 +124,67 @@ static int ask(const facts_invocation *call, const facts_options *o, const char 
     return status;
 }
 
+/* The same suite file for what was slower, its record beside the first. */
+static int ask_again(const facts_invocation *call, const facts_options *o, const char *names[2], const char *suite,
+                     char record[FACTS_PATH])
+{
+    facts_options options = *o;
+    char *cudnn = NULL, *output = NULL;
+    int status = FACTS_EXIT_ENVIRONMENT;
+    options.words = &suite;
+    options.word_count = 1;
+    options.where = NULL;
+    if (asprintf(&cudnn, "%s,%s", names[1], names[0]) < 0)
+        cudnn = NULL;
+    if (o->output && asprintf(&output, "%s.again.jsonl", o->output) < 0)
+        output = NULL;
+    options.output = output;
+    if (cudnn && (output || !o->output))
+        status = ask(call, &options, cudnn, record);
+    free(cudnn);
+    free(output);
+    return status;
+}
+
+/* What seems to be slower is measured again: other workers have other memory, and two times in a row is no accident. */
+static int confirm(const facts_invocation *call, const facts_options *o, const char *names[2], const char *record,
+                   char again[FACTS_PATH])
+{
+    char suite[FACTS_PATH], into[FACTS_PATH + 16], baseline[64], candidate[64], least[32];
+    FILE *file = facts_open_temporary(suite);
+    struct stat info = { 0 };
+    if (!file)
+        return FACTS_EXIT_ENVIRONMENT;
+    fclose(file);
+    snprintf(into, sizeof into, "--slower-into=%s", suite);
+    snprintf(baseline, sizeof baseline, "--baseline=%s", names[0]);
+    snprintf(candidate, sizeof candidate, "--candidate=%s", names[1]);
+    snprintf(least, sizeof least, "--least=%.6g", o->slower);
+    const char *const words[] = { "bench", record, into, baseline, candidate, least };
+    int status = facts_run_report(words, o->slower > 0 ? 6 : 5);
+    if (status == FACTS_EXIT_OK && stat(suite, &info) == 0 && info.st_size > 0) {
+        fputs("facts gate: what seems to be slower is measured again\n", stderr);
+        status = ask_again(call, o, names, suite, again);
+    }
+    unlink(suite);
+    return status;
+}
+
 static int ask_and_compare(const facts_invocation *call)
 {
-    char names[2][40], record[FACTS_PATH] = "", why[FACTS_PATH] = "", *cudnn = NULL;
+    char names[2][40], record[FACTS_PATH] = "", again[FACTS_PATH] = "", why[FACTS_PATH] = "", plans[FACTS_PATH], *cudnn = NULL;
     facts_options options = *call->options;
     int status = choose_builds(&options, names, &cudnn, why);
     options.json = false;                     /* stdout is the answer's */
     options.with = "guards=off policy=cudnn"; /* cuDNN answers: no guards, no kernels of ours */
+    if (status == FACTS_EXIT_OK && options.plan_dir) {
+        status = facts_open_plan_dir(plans, options.plan_dir);
+        options.plan_dir = plans;
+    }
     if (status == FACTS_EXIT_OK)
         status = ask(call, &options, cudnn, record);
+    if (status == FACTS_EXIT_OK && options.bench)
+        status = confirm(call, &options, (const char *[2]){ names[0], names[1] }, record, again);
     free(cudnn);
     options.json = call->options->json;
     if (status == FACTS_EXIT_NOTHING)
@@ -144,8 +201,10 @@ static int ask_and_compare(const facts_invocation *call)
     options.where = NULL; /* it has chosen the cases */
     options.baseline = names[0];
     options.candidate = names[1];
-    const char *const records[] = { record };
-    return facts_run_diff("gate", &options, NULL, records, 1);
+    if (again[0])
+        fprintf(stderr, "record: %s\n", again);
+    const char *const records[] = { record, again };
+    return facts_run_diff("gate", &options, NULL, records, again[0] ? 2 : 1);
 }
 
 int facts_command_gate(const facts_invocation *call)

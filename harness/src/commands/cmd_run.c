@@ -12,7 +12,7 @@
 
 /* Plans are code: a worker keeps and takes them only where nobody else can put one. Elsewhere it would compile and keep nothing,
  * without a word. */
-static int open_plan_dir(char out[FACTS_PATH], const char *path)
+int facts_open_plan_dir(char out[FACTS_PATH], const char *path)
 {
     struct stat info;
     if ((mkdir(path, 0700) != 0 && errno != EEXIST) || lstat(path, &info) != 0)
@@ -55,7 +55,7 @@ static int batch(const facts_invocation *call, facts_task task, const char *devi
         s.on_row = show_nearest;
     int status = FACTS_EXIT_OK;
     if (o->plan_dir) {
-        status = open_plan_dir(plans, o->plan_dir);
+        status = facts_open_plan_dir(plans, o->plan_dir);
         options.plan_dir = plans;
     }
     if (status == FACTS_EXIT_OK)

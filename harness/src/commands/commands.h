@@ -15,6 +15,7 @@ int facts_command_doctor(const facts_invocation *call);
 int facts_command_matrix(const facts_invocation *call);
 int facts_command_shrink(const facts_invocation *call);
 int facts_command_fuzz(const facts_invocation *call);
+int facts_command_bench(const facts_invocation *call);
 int facts_command_gate(const facts_invocation *call);
 int facts_command_diff(const facts_invocation *call);
 int facts_command_bisect(const facts_invocation *call);
@@ -34,6 +35,11 @@ int facts_command_adopt(int argc, char **argv);
 int facts_invoke(facts_command command, int argc, char **argv, int (*run)(facts_command command, const facts_invocation *call));
 /* Becomes the program of this name beside this one, with the same words; returns only when it cannot: 3. */
 int facts_invoke_program(const char *name, char **argv);
+
+/* Runs a prepared session whose targets take turns (facts bench, facts gate --bench). twice: two workers of each target. */
+int facts_bench(facts_session *session, bool twice);
+/* The folder that --plan-dir names, made if need be. An exit code: whether it is ours alone is checked. */
+int facts_open_plan_dir(char out[FACTS_PATH], const char *path);
 
 /* Runs the report package over the records that `diff` and `gate` compare, with the options about the answer. `command` names the
  * command in messages. `unasked` (may be NULL): why there is no record; the answer is then CANNOT TELL in the form that the options

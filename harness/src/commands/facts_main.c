@@ -25,6 +25,8 @@ static int dispatch(facts_command command, const facts_invocation *call)
         return facts_command_shrink(call);
     case FACTS_COMMAND_FUZZ:
         return facts_command_fuzz(call);
+    case FACTS_COMMAND_BENCH:
+        return facts_command_bench(call);
     case FACTS_COMMAND_GATE:
         return facts_command_gate(call);
     case FACTS_COMMAND_DIFF:

@@ -15,7 +15,7 @@
 #define FACTS_RECORD_FORMAT 1 /* of the lines, in each run object; a greater one is of a newer FACTS and is not read */
 
 /* The kinds of lines. X(SYMBOL, "key that makes it one") */
-#define FACTS_LINE_LIST(X) X(RUN, "run") X(TARGET, "target") X(START, "start") X(END, "end")
+#define FACTS_LINE_LIST(X) X(RUN, "run") X(TARGET, "target") X(START, "start") X(TIME, "time") X(END, "end")
 #define AS_ENUM(symbol, key) FACTS_LINE_##symbol,
 typedef enum facts_line_kind { FACTS_LINE_LIST(AS_ENUM) FACTS_LINE_ROW, FACTS_LINE_OTHER, FACTS_LINE_BAD } facts_line_kind;
 #undef AS_ENUM

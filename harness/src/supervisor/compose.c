@@ -94,8 +94,34 @@ void facts_compose_request(facts_text *out, const facts_order *order, int64_t id
     facts_text_member(out, "standalone", order->standalone ? order->standalone : "");
     add_flag(out, "trace", order->trace);
     add_flag(out, "first_bad_only", order->first_bad_only);
+    if (order->another_round)
+        add_flag(out, "keep", true);
     facts_text_close(out);
     facts_text_puts(out, "\n");
+}
+
+void facts_compose_turn(facts_text *out, int64_t id, const char *name)
+{
+    facts_text_puts(out, "{");
+    facts_text_member_int(out, "id", id);
+    facts_text_member(out, "case", name);
+    facts_text_member(out, "do", "time");
+    facts_text_close(out);
+    facts_text_puts(out, "\n");
+}
+
+void facts_compose_time(facts_text *out, const facts_frame *frame, size_t target, int round, facts_span turn)
+{
+    facts_text_puts(out, "{\"time\":{");
+    facts_text_member(out, "run", frame->run);
+    facts_text_member(out, "case", frame->name);
+    facts_text_member(out, "build", frame->build);
+    facts_text_member(out, "device", frame->device);
+    facts_text_member_int(out, "side", (int64_t)target);
+    facts_text_member_int(out, "round", round);
+    facts_text_puts(out, "\"turn\":");
+    facts_text_add(out, turn.at, turn.length);
+    facts_text_puts(out, "}}");
 }
 
 void facts_compose_target(facts_text *out, const facts_order *order, const facts_target *target, const char *driver,

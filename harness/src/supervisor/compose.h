@@ -21,6 +21,10 @@ typedef struct facts_frame {
 void facts_compose_row(facts_text *out, const facts_line *row, const facts_frame *frame);
 /* {"id":…} as PROTOCOL.md says. */
 void facts_compose_request(facts_text *out, const facts_order *order, int64_t id, const char *name, int from_config);
+/* Launch what is kept of this case: one turn. */
+void facts_compose_turn(facts_text *out, int64_t id, const char *name);
+/* The line of a turn. `target`: its place in the order's targets. */
+void facts_compose_time(facts_text *out, const facts_frame *frame, size_t target, int round, facts_span turn);
 /* `errata`: the text of cases/errata.json, or NULL. */
 void facts_compose_target(facts_text *out, const facts_order *order, const facts_target *target, const char *driver,
                           const char *errata, int threads);

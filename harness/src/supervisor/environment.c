@@ -5,8 +5,9 @@
 
 #include "supervision.h"
 
-/* Passed on to workers when set: which GPUs are ours, how sanitizers behave, and whether rows say where their time went. */
-static const char *const passed_for_gpu[] = { "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", NULL };
+/* Passed on to workers when set: which GPUs are ours, which cuBLAS measures them, how sanitizers behave, and whether rows say where
+ * their time went. */
+static const char *const passed_for_gpu[] = { "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "FACTS_CUBLAS", NULL };
 static const char *const passed[] = { "HOME", "TMPDIR", "ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS", "FACTS_TIMES", NULL };
 
 typedef struct block {

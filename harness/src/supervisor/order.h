@@ -60,6 +60,11 @@ typedef struct facts_order {
      * `work` (the array may move) and raise `work_count`, and says whether it did. Workers wait as long as others have something in
      * hand; with nothing added and nothing in hand the run is over. */
     bool (*more)(void *context);
+    /* NULL: a case is asked once. Otherwise each target has one worker, and the targets are asked a case after each other. Each
+     * worker keeps what it ran. Then they launch it in turns (on_turn: one turn's object), in the opposite order every other round.
+     * Asked after each round: another one? Never together with `more`. */
+    bool (*another_round)(void *context, size_t work, int round);
+    void (*on_turn)(void *context, size_t target, size_t work, facts_span turn);
     void (*on_row)(void *context, const facts_outcome *outcome);
     void (*on_ready)(void *context, size_t target, const char *device,
                      const facts_line *ready);                             /* a target's first worker is there */

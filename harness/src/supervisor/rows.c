@@ -84,3 +84,13 @@ bool facts_write_row(facts_supervision *run, size_t target, size_t work, const c
     }
     return true;
 }
+
+void facts_write_turn(facts_supervision *run, size_t target, size_t work, facts_span turn)
+{
+    const facts_frame frame = frame_of(run, target, work, &(facts_row_extra){ .wall_ms = -1 });
+    facts_text_clear(&run->text);
+    facts_compose_time(&run->text, &frame, target, run->turns.round, turn);
+    facts_write_line(run, &run->text);
+    if (!run->counts->record_failed)
+        run->order->on_turn(run->order->context, target, work, turn);
+}

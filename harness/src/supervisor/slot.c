@@ -28,7 +28,7 @@ static void await_end(facts_slot *slot)
     facts_process_deadline(slot->process, slot->run->timeout_s < EXIT_TIMEOUT_S ? slot->run->timeout_s : EXIT_TIMEOUT_S);
 }
 
-static void close_slot(facts_slot *slot)
+void facts_slot_close(facts_slot *slot)
 {
     slot->phase = FACTS_PHASE_CLOSING;
     await_end(slot);
@@ -43,20 +43,14 @@ static bool more_may_come(const facts_supervision *run)
     return busy && run->order->more && !run->stopping;
 }
 
-/* The next case, its start on the record before the worker hears of it; or the end. */
-static void ask_next(facts_slot *slot)
+/* The start is on the record before the worker hears of it. */
+void facts_slot_ask(facts_slot *slot, size_t work)
 {
     facts_supervision *run = slot->run;
     facts_target_state *state = &run->targets[slot->target];
-    size_t work;
-    slot->phase = FACTS_PHASE_IDLE;
-    if (!facts_next_item(run, slot->target, &slot->queue, &work)) {
-        if (!more_may_come(run))
-            close_slot(slot);
-        return;
-    }
     free(slot->held);
     slot->held = NULL;
+    slot->keeps = slot->in_turn = false;
     facts_item *item = &state->items[work];
     const char *name = run->order->work[work].name;
     if (item->attempts < UINT8_MAX)
@@ -77,6 +71,33 @@ static void ask_next(facts_slot *slot)
     slot->since = uv_hrtime();
     send_text(slot, &run->text);
     facts_process_deadline(slot->process, run->timeout_s);
+}
+
+void facts_slot_take_turn(facts_slot *slot, size_t work)
+{
+    facts_supervision *run = slot->run;
+    slot->id = ++run->next_id;
+    slot->in_turn = true;
+    slot->phase = FACTS_PHASE_BUSY;
+    slot->since = uv_hrtime();
+    facts_text_clear(&run->text);
+    facts_compose_turn(&run->text, slot->id, run->order->work[work].name);
+    send_text(slot, &run->text);
+    facts_process_deadline(slot->process, run->timeout_s);
+}
+
+/* The next case, or the end. */
+static void ask_next(facts_slot *slot)
+{
+    facts_supervision *run = slot->run;
+    size_t work;
+    slot->phase = FACTS_PHASE_IDLE;
+    if (run->order->another_round)
+        facts_turns_go_on(run);
+    else if (facts_next_item(run, slot->target, &slot->queue, &work))
+        facts_slot_ask(slot, work);
+    else if (!more_may_come(run))
+        facts_slot_close(slot);
 }
 
 static void on_ready(facts_slot *slot, facts_span ready)
@@ -208,7 +229,7 @@ static void go_on(facts_slot *slot, bool bye, bool final)
     if (bye) {
         wait_for_end(slot);
     } else if (final) {
-        close_slot(slot);
+        facts_slot_close(slot);
     } else {
         ask_next(slot);
         facts_slot_wake_all(slot->run);
@@ -223,7 +244,7 @@ static bool had_no_room(facts_slot *slot, facts_span row)
     facts_member members[FACTS_ROW_MEMBERS], reason[8];
     char class_word[32] = "";
     size_t count;
-    if (!row.at || run->stopping || run->order->more || facts_on_gpu(run, slot->target) < 2 ||
+    if (!row.at || run->stopping || run->order->more || run->order->another_round || facts_on_gpu(run, slot->target) < 2 ||
         !facts_scan_object(row.at, row.length, members, FACTS_ROW_MEMBERS, &count) || count > FACTS_ROW_MEMBERS)
         return false;
     const facts_span verdict = facts_member_find(members, count, "verdict"), why = facts_member_find(members, count, "reason");
@@ -240,9 +261,9 @@ static void on_last(facts_slot *slot, facts_span row, bool bye)
     facts_supervision *run = slot->run;
     facts_target_state *state = &run->targets[slot->target];
     double wall_ms = ms_since(slot->since);
-    bool feeds = run->order->more && !run->order->work[slot->work].alone;
-    bool final =
-        !bye && (run->stopping || (state->todo == state->crowded && !run->order->more) || run->order->work[slot->work].alone);
+    const bool goes_on = run->order->more || run->order->another_round;
+    bool feeds = goes_on && !run->order->work[slot->work].alone;
+    bool final = !bye && (run->stopping || (state->todo == state->crowded && !goes_on) || run->order->work[slot->work].alone);
     state->busy_ms += wall_ms;
     state->answers++;
     facts_process_deadline(slot->process, 0);
@@ -260,7 +281,21 @@ static void on_last(facts_slot *slot, facts_span row, bool bye)
     if (!slot->held)
         facts_item_done(run, slot->target, slot->work);
     slot->told = feeds && !slot->held && row.at && hold_row(slot, row, wall_ms);
+    slot->keeps = run->order->another_round && !bye;
     go_on(slot, bye, final);
+}
+
+/* A worker that keeps nothing of the case (a new one, or nothing of it could be launched) has no turn in the later rounds. */
+static void on_turn(facts_slot *slot, const facts_line *reply, bool bye)
+{
+    const facts_span turn = facts_line_get(reply, "time");
+    facts_process_deadline(slot->process, 0);
+    slot->in_turn = false;
+    slot->keeps = turn.at && *turn.at == '{' && !bye;
+    if (slot->keeps)
+        facts_write_turn(slot->run, slot->target, slot->work, turn);
+    if (!slot->run->counts->record_failed)
+        go_on(slot, bye, false);
 }
 
 static void on_reply(facts_slot *slot, const facts_line *reply)
@@ -277,7 +312,9 @@ static void on_reply(facts_slot *slot, const facts_line *reply)
     facts_json_bool(facts_line_get(reply, "bye"), &bye);
     facts_json_bool(facts_line_get(reply, "none"), &none);
     facts_json_bool(facts_line_get(reply, "again"), &again);
-    if (row.at && !last && bye && slot->config >= run->targets[slot->target].items[slot->work].from_config) {
+    if (slot->in_turn && last) {
+        on_turn(slot, reply, bye);
+    } else if (row.at && !last && bye && slot->config >= run->targets[slot->target].items[slot->work].from_config) {
         on_leave(slot, row);
     } else if (row.at && !last && !bye) {
         if (!facts_write_row(run, slot->target, slot->work, row.at, row.length,
@@ -365,8 +402,10 @@ static void lost_in_flight(facts_slot *slot, const facts_death *death)
     facts_text_clear(&run->evidence);
     facts_compose_evidence(&run->evidence, &evidence);
     facts_write_row(run, slot->target, slot->work, run->evidence.data, run->evidence.length,
-                    (facts_row_extra){ .wall_ms = ms_since(slot->since), .more = goes_on });
-    if (goes_on)
+                    (facts_row_extra){ .wall_ms = ms_since(slot->since), .more = goes_on && !slot->in_turn });
+    if (slot->in_turn)
+        ; /* its row was there: the case is not asked again */
+    else if (goes_on)
         facts_item_again(run, slot->target, slot->work, slot->config + 1);
     else
         facts_item_done(run, slot->target, slot->work);
@@ -475,6 +514,10 @@ bool facts_slot_start(facts_supervision *run, size_t target)
 
 void facts_slot_wake_all(facts_supervision *run)
 {
+    if (run->order->another_round) {
+        facts_turns_go_on(run);
+        return;
+    }
     for (facts_slot *slot = run->slots; slot; slot = slot->next)
         if (slot->phase == FACTS_PHASE_IDLE)
             ask_next(slot);

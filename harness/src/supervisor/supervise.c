@@ -112,6 +112,17 @@ static bool ask_for_more(facts_supervision *run)
     return false;
 }
 
+bool facts_take_item(facts_supervision *run, size_t target, size_t work)
+{
+    facts_target_state *state = &run->targets[target];
+    facts_item *item = &state->items[work];
+    if (state->failed || item->state != FACTS_ITEM_TODO)
+        return false;
+    item->state = FACTS_ITEM_BUSY;
+    count_todo(state, item, -1);
+    return true;
+}
+
 static bool take_from(facts_target_state *state, int queue, size_t *work)
 {
     facts_queue *q = &state->queues[queue];
@@ -263,6 +274,8 @@ static bool has_gpu_alone(const facts_supervision *run, const facts_target_state
 static bool device_has_room(const facts_supervision *run, const facts_target_state *state)
 {
     const int by_memory = state->gpu_workers ? state->gpu_workers : GPU_WORKERS_AT_FIRST;
+    if (run->order->another_round)
+        return state->live == 0; /* one each: they take turns */
     const int live = facts_on_gpu(run, (size_t)(state - run->targets)), most = run->order->jobs > 0 ? run->order->jobs : by_memory;
     return live == 0 || (live < most && !state->no_room && state->todo > state->crowded && !has_gpu_alone(run, state));
 }
@@ -363,6 +376,8 @@ static bool prepare(facts_supervision *run)
 {
     const facts_order *order = run->order;
     run->jobs = order->jobs > 0 ? order->jobs : cores(); /* a GPU takes as many of them as its memory allows */
+    if (order->another_round)
+        run->jobs = (int)order->target_count;
     run->threads = cores() / run->jobs > 0 ? cores() / run->jobs : 1;
     run->timeout_s = order->timeout_s > 0 ? order->timeout_s : default_timeout_s[order->task];
     run->targets = calloc(order->target_count, sizeof *run->targets);

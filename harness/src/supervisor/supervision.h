@@ -77,6 +77,8 @@ typedef struct facts_slot {
     int config; /* in hand; -1: none */
     char stage[32];
     uint64_t since; /* uv_hrtime of the start or the request */
+    bool keeps;     /* it can launch the case in hand again */
+    bool in_turn;   /* its request is one turn */
     char *held;     /* the worker's last row: it is written when the worker has ended well */
     bool told;      /* it was written already, as somebody waits for it: only a bad end is news */
     size_t held_length;
@@ -94,8 +96,16 @@ typedef struct facts_hashes {
     size_t count;
 } facts_hashes;
 
+/* Where a run with another_round is. */
+typedef struct facts_turns {
+    size_t work, next; /* next: place in the round */
+    int round;
+    bool any; /* somebody had a turn in this round */
+} facts_turns;
+
 struct facts_supervision {
     const facts_order *order;
+    facts_turns turns;
     facts_outcome_counts *counts;
     uv_loop_t loop;
     uv_signal_t signals[3];
@@ -106,7 +116,7 @@ struct facts_supervision {
     facts_text text, evidence;
     facts_hashes hashes;
     char driver[FACTS_PATH];
-    char *errata; /* the rules of policy=guard, as text; NULL: there are none */
+    char *errata;                      /* the rules of policy=guard, as text; NULL: there are none */
     char thresholds[FACTS_QUEUES][16]; /* of rescale=, by queue */
     int queue_count;
     int jobs, live, threads;
@@ -122,7 +132,19 @@ void facts_slot_kill_all(facts_supervision *run);
 /* Those that wait take what there is now, or end when nothing can come any more. */
 void facts_slot_wake_all(facts_supervision *run);
 
+/* Asks the case of an item that was taken. */
+void facts_slot_ask(facts_slot *slot, size_t work);
+/* Asks for one turn with the case that the worker keeps. */
+void facts_slot_take_turn(facts_slot *slot, size_t work);
+void facts_slot_close(facts_slot *slot);
+
+/* turns.c */
+/* Gives the one next question of a run with another_round, unless somebody is busy; closes the workers when nothing is left. */
+void facts_turns_go_on(facts_supervision *run);
+
 /* supervise.c */
+/* This item of the target is in hand now. False: it is not to do. */
+bool facts_take_item(facts_supervision *run, size_t target, size_t work);
 /* Takes over what the record to resume has of a target. Called once, when the device's name is known. */
 void facts_look_up(facts_supervision *run, size_t target);
 /* Takes the next item of a target, of this queue if it has one; false when nothing is left (or the run stops). *queue is that of
@@ -156,6 +178,8 @@ typedef struct facts_row_extra {
 /* `text` is the object that the worker sent, or facts_compose_evidence made. False: not a row (nothing was written). */
 bool facts_write_row(facts_supervision *run, size_t target, size_t work, const char *text, size_t length, facts_row_extra extra);
 void facts_write_line(facts_supervision *run, const facts_text *line);
+/* One turn: its line, and on_turn. */
+void facts_write_turn(facts_supervision *run, size_t target, size_t work, facts_span turn);
 
 /* environment.c */
 char **facts_worker_environment(const facts_target *target, const char *links, int threads); /* one block, freed with free() */

@@ -138,6 +138,7 @@ int facts_worker_run(void)
         status = open_target(&worker, &in);
         if (status == EXIT_SUCCESS)
             status = serve_all(&worker, &in);
+        facts_serve_forget(&worker);
         facts_target_close(&worker);
     }
     free(in.buffer);

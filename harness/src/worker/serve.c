@@ -1,6 +1,7 @@
 #include "serve.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -11,6 +12,8 @@
 #include "worker/clock/spent.h"
 #include "worker/exec/exec.h"
 #include "worker/exec/trial.h"
+#include "worker/gpu/measure_peak.h"
+#include "worker/gpu/watch_gpu.h"
 #include "worker/memory/further_plans.h"
 #include "worker/row/dump.h"
 #include "worker/row/pictures.h"
@@ -20,21 +23,23 @@
 #include "worker/target/case_policy.h"
 #include "worker/target/derived_layouts.h"
 #include "worker/target/nearest_accepted.h"
+#include "worker/timing/time_turn.h"
 
 /* One request in hand. */
-typedef struct job {
+typedef struct facts_job {
     facts_worker *worker;
-    const facts_request *request;
+    facts_request request;
     facts_case asked;
     facts_problem problem;
     fattn_score_mod *mod; /* problem.ask.score_mod */
     int depth;            /* of the policies on this thread */
     fattn_decision *decision;
     double decide_us;
-    bool refusal_loaded; /* the decision is a refusal out of plan_dir */
-    facts_truth truth; /* prepared when the first configuration is run */
-    bool again;        /* a dead context was found before anything was launched: no answer */
-    int32_t config;    /* in hand; -1: none */
+    bool refusal_loaded;    /* the decision is a refusal out of plan_dir */
+    facts_truth truth;      /* prepared when the first configuration is run */
+    bool again;             /* a dead context was found before anything was launched: no answer */
+    int32_t config;         /* in hand; -1: none */
+    facts_timed_plans kept; /* of a request with `keep`: what ran and passed */
 } job;
 
 static double now_us(void)
@@ -47,7 +52,7 @@ static double now_us(void)
 static void stage(void *owner, const char *word)
 {
     job *j = owner;
-    facts_reply_stage(j->request->id, word, j->config);
+    facts_reply_stage(j->request.id, word, j->config);
 }
 
 /* A file of plan_dir that could not be used is said on the row of whoever wanted it. */
@@ -59,13 +64,13 @@ static void reply(const job *j, json_t *row, bool last, bool bye)
     why[0] = '\0';
     facts_row_spent(row, facts_spent_ms());
     facts_spent_clear();
-    facts_reply_row(j->request->id, row, last, bye);
+    facts_reply_row(j->request.id, row, last, bye);
 }
 
 /* The row of a request that ends here, with what was decided where something was. */
 static json_t *ended(const job *j, facts_verdict verdict, const char *reason_class, const char *text)
 {
-    json_t *row = facts_row(j->request->text, verdict);
+    json_t *row = facts_row(j->request.text, verdict);
     if (j->decision)
         facts_row_decision(row, j->decision);
     if (verdict == FACTS_VERDICT_UNSUPPORTED)
@@ -78,7 +83,7 @@ static json_t *ended(const job *j, facts_verdict verdict, const char *reason_cla
 static json_t *resolve(job *j)
 {
     facts_error error = { 0 };
-    if (!facts_case_parse(&j->asked, j->request->text, &error))
+    if (!facts_case_parse(&j->asked, j->request.text, &error))
         return ended(j, FACTS_VERDICT_UNSUPPORTED, "bad_problem", error.text);
     const facts_resolve_status resolution = facts_problem_resolve(&j->problem, &j->asked, &error);
     if (resolution != FACTS_RESOLVED)
@@ -108,7 +113,7 @@ static json_t *furnish(job *j)
     status = facts_policy_begin(&j->depth, j->worker, j->problem.policy, &j->asked, &error);
     if (status == FATTN_OK)
         return NULL;
-    json_t *row = facts_row(j->request->text, status == FATTN_ENVIRONMENT ? FACTS_VERDICT_INCONCLUSIVE : FACTS_VERDICT_UNSUPPORTED);
+    json_t *row = facts_row(j->request.text, status == FATTN_ENVIRONMENT ? FACTS_VERDICT_INCONCLUSIVE : FACTS_VERDICT_UNSUPPORTED);
     facts_row_reason(row, fattn_status_name(status), NULL, error.text, NULL);
     return row;
 }
@@ -117,7 +122,7 @@ static json_t *furnish(job *j)
 static json_t *write_standalone(job *j)
 {
     facts_error error = { 0 };
-    if (!j->request->standalone[0] || facts_standalone(j->worker, &j->problem, j->request->text, j->request->standalone, &error))
+    if (!j->request.standalone[0] || facts_standalone(j->worker, &j->problem, j->request.text, j->request.standalone, &error))
         return NULL;
     return ended(j, FACTS_VERDICT_INCONCLUSIVE, "environment", error.text);
 }
@@ -125,8 +130,8 @@ static json_t *write_standalone(job *j)
 static void note_decision(const job *j)
 {
     facts_error error = { 0 };
-    if (j->request->standalone[0] && j->decision)
-        (void)facts_standalone_decided(j->decision, j->request->standalone, &error);
+    if (j->request.standalone[0] && j->decision)
+        (void)facts_standalone_decided(j->decision, j->request.standalone, &error);
 }
 
 /* Whoever answers was allowed to, and can be called the way the case says. */
@@ -146,7 +151,7 @@ static bool is_refused_in_vain(const job *j)
     fattn_reason reason = fattn_decision_reason(j->decision);
     bool target_said_so = reason == FATTN_REASON_UNSUPPORTED || reason == FATTN_REASON_POLICY;
     fattn_plan *plan = NULL;
-    if (!target_said_so || j->request->what == FACTS_DO_DECIDE)
+    if (!target_said_so || j->request.what == FACTS_DO_DECIDE)
         return false;
     const facts_spent before = facts_spend(FACTS_SPENT_DECIDE);
     bool made = fattn_plan_create(&plan, j->worker->context, &j->problem.ask, NULL) == FATTN_OK;
@@ -158,7 +163,7 @@ static bool is_refused_in_vain(const job *j)
 static json_t *decide(job *j)
 {
     uint32_t ask = FATTN_ASK_A;
-    if (j->request->explain)
+    if (j->request.explain)
         ask |= FATTN_ASK_B | FATTN_ASK_FALLBACK | FATTN_ASK_INSTANT;
     stage(j, "decide");
     const facts_spent before = facts_spend(FACTS_SPENT_DECIDE);
@@ -168,14 +173,14 @@ static json_t *decide(job *j)
     facts_spend(before);
     j->refusal_loaded = j->worker->plans->refusal_loaded;
     if (!j->decision) {
-        json_t *row = facts_row(j->request->text, facts_verdict_of(status));
+        json_t *row = facts_row(j->request.text, facts_verdict_of(status));
         facts_row_failure(row, status);
         return row;
     }
     if (fattn_decision_supported(j->decision))
         return check_backend(j);
     bool unasked = fattn_decision_reason(j->decision) == FATTN_REASON_ENVIRONMENT;
-    json_t *row = facts_row(j->request->text, unasked ? FACTS_VERDICT_INCONCLUSIVE : FACTS_VERDICT_UNSUPPORTED);
+    json_t *row = facts_row(j->request.text, unasked ? FACTS_VERDICT_INCONCLUSIVE : FACTS_VERDICT_UNSUPPORTED);
     facts_row_decision(row, j->decision);
     if (j->refusal_loaded)
         json_object_set_new(row, "refusal_loaded", json_true());
@@ -185,7 +190,7 @@ static json_t *decide(job *j)
                          "decided as not supported, and yet a plan of it was made: the question was not the call", NULL);
     }
     json_object_set_new(row, "decide_us", json_real(j->decide_us));
-    if (j->request->explain && !unasked)
+    if (j->request.explain && !unasked)
         facts_row_nearest(row, j->worker->context, &j->problem.ask);
     return row;
 }
@@ -197,16 +202,16 @@ static facts_verdict run(job *j, json_t *row, fattn_plan **plan)
     facts_error error = { 0 };
     facts_trial trial;
     facts_trial_options options = {
-        .worker = j->worker, .problem = &j->problem, .once = j->request->trace, .stage = stage, .owner = j
+        .worker = j->worker, .problem = &j->problem, .once = j->request.trace, .stage = stage, .owner = j
     };
     facts_trial_run(&trial, &j->truth, plan, &options);
     j->again = trial.again;
     const facts_verdict verdict = facts_row_trial(row, &trial, &j->truth);
     const bool judged = trial.prepared && trial.status == FATTN_OK;
-    if (j->request->explain && judged)
+    if (j->request.explain && judged)
         json_object_set_new(row, "pictures", facts_pictures(&trial, &j->truth));
-    if (j->request->dump[0] && judged)
-        json_object_set_new(row, "dumped", facts_dump(&j->truth, j->request->dump, j->request->text, &error));
+    if (j->request.dump[0] && judged)
+        json_object_set_new(row, "dumped", facts_dump(&j->truth, j->request.dump, j->request.text, &error));
     if (error.text[0])
         facts_row_reason(row, NULL, NULL, error.text, NULL);
     return verdict;
@@ -243,6 +248,14 @@ static bool is_as_decided(const job *j, const fattn_plan *plan)
            memcmp(said->knobs, made->knobs, (size_t)made->knob_count * sizeof *made->knobs) == 0;
 }
 
+/* Is it to be launched again? How fast a wrong answer comes is of no use. */
+static bool keeps(const job *j, facts_verdict verdict, const fattn_plan *plan)
+{
+    const bool plain = j->problem.exec == FACTS_EXEC_EAGER && j->problem.threads <= 1;
+    return j->request.keep && plain && plan && verdict == FACTS_VERDICT_PASS && !j->worker->lost &&
+           j->kept.count < FACTS_TIMED_PLANS;
+}
+
 static facts_verdict build_and_run(job *j, json_t *row, const fattn_plan_options *options, bool execute)
 {
     fattn_plan *plan = NULL;
@@ -277,6 +290,10 @@ static facts_verdict build_and_run(job *j, json_t *row, const fattn_plan_options
     } else if (plans->folder >= 0) {
         facts_further_plans(j->worker, &j->problem);
     }
+    if (execute && keeps(j, verdict, plan)) {
+        j->kept.at[j->kept.count++] = (facts_timed_plan){ .plan = plan, .config = j->config };
+        return verdict;
+    }
     const facts_spent before = facts_spend(FACTS_SPENT_RELEASE);
     fattn_plan_destroy(plan);
     facts_spend(before);
@@ -304,9 +321,9 @@ static facts_verdict report_removed(const job *j, json_t *row, const fattn_plan_
 static bool answer(job *j, const fattn_plan_options *options, const fattn_engine *engine, bool last)
 {
     facts_verdict verdict = FACTS_VERDICT_SUPPORTED;
-    json_t *row = facts_row(j->request->text, verdict);
+    json_t *row = facts_row(j->request.text, verdict);
     bool described = j->worker->device == FACTS_DEVICE_DESCRIBED;
-    bool execute = j->request->what == FACTS_DO_RUN && !described;
+    bool execute = j->request.what == FACTS_DO_RUN && !described;
     facts_row_decision(row, j->decision);
     facts_row_asked(row, &j->problem);
     json_object_set_new(row, "decide_us", json_real(j->decide_us));
@@ -314,24 +331,24 @@ static bool answer(job *j, const fattn_plan_options *options, const fattn_engine
         facts_row_engine(row, engine);
     if (engine && engine->removed && !j->problem.ask.guards_off)
         verdict = report_removed(j, row, options);
-    else if (execute || j->request->what == FACTS_DO_PLAN)
+    else if (execute || j->request.what == FACTS_DO_PLAN)
         verdict = build_and_run(j, row, options, execute);
     facts_row_verdict(row, verdict);
     if (j->again) {
         json_decref(row);
-        facts_reply_again(j->request->id);
+        facts_reply_again(j->request.id);
         return false;
     }
-    last = last || (j->request->first_bad_only && !facts_verdict_is_good(verdict));
+    last = last || (j->request.first_bad_only && !facts_verdict_is_good(verdict));
     reply(j, row, last, j->worker->lost);
     return !last && !j->worker->lost;
 }
 
 static void answer_all(job *j)
 {
-    int32_t count = (int32_t)fattn_decision_engine_count(j->decision, FATTN_MODE_A), from = j->request->from_config;
+    int32_t count = (int32_t)fattn_decision_engine_count(j->decision, FATTN_MODE_A), from = j->request.from_config;
     if (from >= count) {
-        facts_reply_none(j->request->id);
+        facts_reply_none(j->request.id);
         return;
     }
     for (j->config = from; j->config < count; j->config++) {
@@ -400,25 +417,101 @@ static json_t *answer_configurations(job *j)
     return NULL;
 }
 
+static void release(job *j)
+{
+    if (j->worker->lost)
+        j->kept.count = 0; /* nothing of a dead context is touched */
+    facts_timed_plans_destroy(&j->kept);
+    facts_truth_destroy(&j->truth);
+    fattn_decision_destroy(j->decision);
+    fattn_score_mod_destroy(j->mod);
+    free(j);
+}
+
+void facts_serve_forget(facts_worker *worker)
+{
+    if (worker->kept)
+        release(worker->kept);
+    worker->kept = NULL;
+}
+
+/* ---- a turn ----------------------------------------------------------------------------------------------------------------- */
+
+static void add_gpu(json_t *turn, facts_worker *worker)
+{
+    if (worker->device != FACTS_DEVICE_GPU)
+        return;
+    if (!worker->watch)
+        worker->watch = facts_watch_open(worker->info.device_uuid);
+    if (worker->watch)
+        json_object_set_new(turn, "gpu", facts_watch_read(worker->watch)); /* its clocks right behind the launches */
+    if (!worker->peak_measured)
+        json_object_set_new(turn, "peak", facts_measure_peak(worker->context, worker->stream, worker->cudnn_dir));
+    worker->peak_measured = true;
+}
+
+static json_t *turn_of(const job *j)
+{
+    json_t *configs = json_array();
+    for (int i = 0; i < j->kept.count; i++) {
+        const facts_timed_plan *kept = &j->kept.at[i];
+        json_t *us = json_array();
+        for (int n = 0; n < FACTS_TURN_SAMPLES; n++)
+            json_array_append_new(us, json_real(kept->us[n]));
+        json_array_append_new(configs, json_pack("{s:i,s:i,s:o}", "config", kept->config, "launches", kept->launches, "us", us));
+    }
+    return json_pack("{s:o,s:f,s:f}", "configs", configs, "flops", facts_flops(&j->problem), "bytes", facts_bytes(&j->problem));
+}
+
+static void serve_turn(facts_worker *worker, const facts_request *request)
+{
+    job *j = worker->kept;
+    if (!j || strcmp(j->request.text, request->text) != 0) {
+        facts_reply_none(request->id);
+        return;
+    }
+    facts_reply_stage(request->id, "exec", -1);
+    const fattn_status status = facts_take_turn(&j->kept, &j->truth);
+    worker->lost = worker->lost || status == FATTN_DEVICE_FAULT;
+    if (status == FATTN_OK) {
+        json_t *turn = turn_of(j);
+        add_gpu(turn, worker);
+        facts_reply_turn(request->id, turn, false);
+    } else {
+        facts_reply(json_pack("{s:I,s:b,s:b,s:b}", "id", (json_int_t)request->id, "none", 1, "last", 1, "bye", worker->lost));
+    }
+}
+
+/* ---- the request ------------------------------------------------------------------------------------------------------------ */
+
 void facts_serve(facts_worker *worker, const facts_request *request)
 {
-    job j = { .worker = worker, .request = request, .config = -1, .depth = -1 };
+    if (request->what == FACTS_DO_TIME) {
+        serve_turn(worker, request);
+        return;
+    }
+    facts_serve_forget(worker);
+    job *j = calloc(1, sizeof *j);
+    if (!j)
+        exit(EXIT_FAILURE); /* no memory for a row: the supervisor writes one */
+    *j = (job){ .worker = worker, .request = *request, .config = -1, .depth = -1 };
     facts_spent_start();
     facts_plans_begin(worker->plans, request->plan_dir);
-    json_t *row = resolve(&j);
-    row = row ? row : check_layouts(&j);
-    row = row ? row : furnish(&j);
-    row = row ? row : write_standalone(&j);
-    row = row ? row : decide(&j);
-    note_decision(&j);
-    row = row ? row : answer_configurations(&j);
+    json_t *row = resolve(j);
+    row = row ? row : check_layouts(j);
+    row = row ? row : furnish(j);
+    row = row ? row : write_standalone(j);
+    row = row ? row : decide(j);
+    note_decision(j);
+    row = row ? row : answer_configurations(j);
     if (row)
-        reply(&j, row, true, worker->lost);
+        reply(j, row, true, worker->lost);
     facts_spend(FACTS_SPENT_RELEASE);
-    facts_truth_destroy(&j.truth);
-    fattn_decision_destroy(j.decision);
-    facts_policy_end(j.depth);
-    fattn_score_mod_destroy(j.mod);
+    facts_policy_end(j->depth);
     facts_plans_end(worker->plans);
+    if (j->kept.count && !worker->lost)
+        worker->kept = j;
+    else
+        release(j);
     facts_spend(FACTS_SPENT_OTHER);
 }

@@ -32,6 +32,22 @@ class Listing(e2e.TestCase):
         self.assertOneLine(e2e.facts("list", "smoke", "--where", "d.qk>4000"), 5)
 
 
+class Timing(e2e.TestCase):
+    def test_two_workers_of_the_cpu_take_turns_and_every_case_has_a_time(self):
+        cases = "pass=fwd,bwd dtype=f32 b=1 h=2 s=64 d=32"
+        done = e2e.facts("bench", cases, "--device", "cpu", "--twice", "--json", "-o", self.path("r"))
+        self.assertStatus(done, 0)
+        lines = [json.loads(line) for line in done.out.splitlines()]
+        self.assertEqual([(line["pass"], line["side"]) for line in lines], [("fwd", 0), ("fwd", 1), ("bwd", 0), ("bwd", 1)])
+        self.assertTrue(all(line["us"] > 0 and line["rounds"] >= 16 and line["tflops"] > 0 for line in lines))
+        self.assertEqual([line["change"] is None for line in lines], [True, False, True, False])
+        record = e2e.Record(self.path("r"))
+        self.assertEqual(([row["verdict"] for row in record.rows], record.bad), (["pass"] * 4, 0))
+
+    def test_a_described_device_has_no_times(self):
+        self.assertOneLine(e2e.facts("bench", TWO, "--cudnn", e2e.need(e2e.NEW).name, "--device", "h100-sxm"), 2)
+
+
 class Deciding(e2e.TestCase):
     def test_a_yes_and_a_no_are_both_answers(self):
         done = e2e.facts("decide", TWO, "--cudnn", e2e.need(e2e.OLD).name, "--device", "h100-sxm", "-o", self.path("r"))

@@ -26,6 +26,35 @@ STEPS = (
 )
 
 
+class Times(e2e.TestCase):
+    """Builds that are really here, and a worker that only says how long things take."""
+
+    def gate(self, fault):
+        worker = os.path.join(e2e.BIN, "facts-fake-worker")
+        if not os.path.exists(worker):
+            self.skipTest("no facts-fake-worker: build with tests")
+        versions = [e2e.need(name).version for name in (e2e.OLD, e2e.NEW)]
+        done = e2e.facts("gate", "--bench", "--baseline", versions[0], "--candidate", versions[1], "--device", "0", "-o", self.path("r.jsonl"), "pass=fwd d=64,128", FACTS_WORKER=worker, FACTS_FAULT=fault)
+        return done, os.path.exists(self.path("r.jsonl.again.jsonl"))
+
+    def test_what_is_slower_is_measured_again_and_is_a_finding(self):
+        done, again = self.gate("slow_build@9.27")
+        self.assertStatus(done, 1)
+        self.assertIn("2 cases are slower.", done.out.splitlines()[0])
+        self.assertRegex(done.out, r"100(\.\d+)? µs  ->  (149|150)(\.\d+)? µs")
+        self.assertTrue(again)
+        times = e2e.Record(self.path("r.jsonl.again.jsonl")).times
+        self.assertEqual(times[0]["build"], e2e.NEW, "in the opposite order")
+        self.assertEqual({line["case"] for line in times}, {line["case"] for line in e2e.Record(self.path("r.jsonl")).times})
+
+    def test_what_is_not_slower_is_measured_once(self):
+        for fault in ("", "slow_build@9.20"):
+            done, again = self.gate(fault)
+            self.assertStatus(done, 0)
+            self.assertFalse(again)
+            os.remove(self.path("r.jsonl"))
+
+
 class Gate(e2e.TestCase):
     def gate(self, *words, cases=(CASES,)):
         return e2e.facts("gate", "--baseline", e2e.need(e2e.OLD).version, "--candidate", e2e.need(e2e.NEW).version, *DEVICES, "-o", self.path("r.jsonl"), *words, *cases)

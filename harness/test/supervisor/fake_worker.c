@@ -15,7 +15,7 @@
 
 #define CONFIGS 4
 
-static char fault[1024], alive[64];
+static char fault[1024], alive[64], version[32];
 static FILE *replies;
 
 /* Is there a rule WHAT (for this case)? */
@@ -87,6 +87,7 @@ static bool has_company(void)
 static void start(const json_t *target)
 {
     snprintf(fault, sizeof fault, "%s", json_string_value(json_object_get(target, "fault")));
+    snprintf(version, sizeof version, "%s", json_string_value(json_object_get(target, "version")));
     if (has_rule("exit_before_ready", NULL)) {
         fputs("fake worker: no library\n", stderr);
         exit(9);
@@ -168,6 +169,32 @@ static void answer(const char *name, int64_t id, int config, bool last, bool bye
     fflush(replies);
 }
 
+/* One turn: every configuration takes 100 us, 2 % more or less from launch to launch; with slow_build@VERSION those of that version
+ * half as much again. */
+static void take_turn(const char *name, int64_t id)
+{
+    static unsigned state = 1;
+    const double base = has_rule("slow_build", version) ? 150 : 100;
+    if (has_rule("crash_turn", name))
+        die_by(SIGSEGV);
+    if (has_rule("no_turn", name)) {
+        fprintf(replies, "{\"id\":%lld,\"none\":true,\"last\":true}\n", (long long)id);
+        fflush(replies);
+        return;
+    }
+    fprintf(replies, "{\"id\":%lld,\"time\":{\"configs\":[", (long long)id);
+    for (int config = 0; config < (strstr(name, "engine=all") ? CONFIGS : 1); config++) {
+        fprintf(replies, "%s{\"config\":%d,\"launches\":3,\"us\":[", config ? "," : "", config);
+        for (int i = 0; i < 5; i++) {
+            state = state * 1664525u + 1013904223u;
+            fprintf(replies, "%s%.3f", i ? "," : "", base + (double)(state >> 16) / 16384 - 2);
+        }
+        fputs("]}", replies);
+    }
+    fputs("],\"flops\":1e9},\"last\":true}\n", replies);
+    fflush(replies);
+}
+
 static void all_configs(const char *name, int64_t id, int from)
 {
     for (int config = from; config < CONFIGS; config++) {
@@ -202,6 +229,10 @@ static void serve(const json_t *request)
     int64_t id = json_integer_value(json_object_get(request, "id"));
     int from = (int)json_integer_value(json_object_get(request, "from_config"));
     bool bye = has_rule("bye", name);
+    if (strcmp(json_string_value(json_object_get(request, "do")), "time") == 0) {
+        take_turn(name, id);
+        return;
+    }
     fprintf(replies, "{\"id\":%lld,\"stage\":\"decide\"}\n", (long long)id);
     if (has_rule("late_reference", name)) {
         fprintf(replies, "{\"id\":%lld,\"stage\":\"reference\"}\n", (long long)id);

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands/session/options.h"
 #include "case/words/case_text.h"
+#include "commands/session/options.h"
 
 static char said[4096];
 
@@ -103,17 +103,6 @@ Test(options, help_of_list_names_the_keys_of_a_case)
     facts_options_help(FACTS_COMMAND_LIST, out);
     fclose(out);
     cr_expect(strstr(text, "\n  stats_dtype ") != NULL);
-}
-
-Test(options, commands_of_later_versions_say_so)
-{
-    static const char *const later[] = { "bench" };
-    for (size_t i = 0; i < sizeof later / sizeof later[0]; i++) {
-        FILE *err = fmemopen(said, sizeof said, "w");
-        cr_expect_eq(facts_command_parse(later[i], err), FACTS_COMMAND_COUNT);
-        fclose(err);
-        cr_expect(strstr(said, "not in this version") != NULL, "%s", said);
-    }
 }
 
 Test(nearest, fewest_edits_win)

@@ -444,8 +444,6 @@ Test(supervisor, nothing_selected_is_exit_5_and_bad_input_exit_2)
     cr_expect_eq(facts("decide 'pass=fwd dd=64' --device cpu -o r"), 2);
     cr_expect_eq(facts("decide 'pass=fwd d=64' --device nowhere -o r"), 2);
     cr_expect_eq(facts("frobnicate"), 2);
-    cr_expect_eq(facts("bench"), 2);
-    cr_expect(output_says("not in this version"));
     cr_expect_eq(facts("compile 'pass=fwd d=64' --device cpu -o r"), 2);
     cr_expect(output_says("--plan-dir DIR is missing"));
 }

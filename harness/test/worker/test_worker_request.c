@@ -41,10 +41,10 @@ Test(request, a_request_is_read_whole)
     cr_assert(
         request(&r,
                 "{\"id\":7,\"case\":\"pass=fwd dtype=bf16\",\"do\":\"run\",\"explain\":true,\"from_config\":2,\"plan_dir\":\"/p\","
-                "\"dump\":\"/q\",\"trace\":true,\"first_bad_only\":true}",
+                "\"dump\":\"/q\",\"trace\":true,\"first_bad_only\":true,\"keep\":true}",
                 &error),
         "%s", error.text);
-    cr_expect(r.id == 7 && r.what == FACTS_DO_RUN && r.explain && r.trace && r.first_bad_only && r.from_config == 2);
+    cr_expect(r.keep && r.id == 7 && r.what == FACTS_DO_RUN && r.explain && r.trace && r.first_bad_only && r.from_config == 2);
     cr_expect_str_eq(r.text, "pass=fwd dtype=bf16");
     cr_expect_str_eq(r.plan_dir, "/p");
     cr_expect_str_eq(r.dump, "/q");

@@ -15,7 +15,7 @@ typedef enum kind { FLAG, TEXT, COUNT, NUMBER, SECONDS, MINUTES, RATIO, SHARD, O
 #define CASES (ON(LIST) | ON(DECIDE) | ON(COMPILE) | ON(RUN) | ON(REPRO))
 #define ASKS (ON(DECIDE) | ON(COMPILE) | ON(RUN) | ON(REPRO))
 #define BATCH (ON(DECIDE) | ON(COMPILE) | ON(RUN))
-#define MEASURES ON(CALIBRATE)
+#define MEASURES (ON(CALIBRATE) | ON(BENCH))
 #define HUNTS (ON(SHRINK) | ON(FUZZ))
 #define COMPARES (ON(GATE) | ON(DIFF))
 #define VERSIONS (ON(GATE) | ON(BISECT) | ON(IMPORT) | ON(AUDIT) | ON(EXPECT) | ON(KNOWN)) /* ask builds, keep a record */
@@ -33,12 +33,12 @@ typedef enum kind { FLAG, TEXT, COUNT, NUMBER, SECONDS, MINUTES, RATIO, SHARD, O
       "every case gets these instead of its own: 'engine=all'")                                                                    \
     X("output", 'o', TEXT, output, "PATH", BATCH | HUNTS | ON(MATRIX) | ON(MERGE) | MEASURES | VERSIONS,                           \
       "where the record (matrix: the folder) goes")                                                                                \
-    X("json", 0, FLAG, json, NULL, CASES | ON(MATRIX) | ON(DOCTOR) | ON(SELF) | COMPARES | (VERSIONS & ~ON(EXPECT)),               \
+    X("json", 0, FLAG, json, NULL, CASES | ON(MATRIX) | ON(DOCTOR) | ON(SELF) | ON(BENCH) | COMPARES | (VERSIONS & ~ON(EXPECT)),   \
       "one JSON object a line on stdout")                                                                                          \
     X("count", 0, FLAG, count, NULL, ON(LIST), "only how many")                                                                    \
     X("plan", 0, FLAG, plan, NULL, ON(DECIDE) | HUNTS | (VERSIONS & ~ON(EXPECT)), "also compile what was accepted")                \
     X("explain", 0, FLAG, explain, NULL, ON(DECIDE), "of what was refused, also the nearest that is accepted")                     \
-    X("jobs", 'j', COUNT, jobs, "N", ASKS | HUNTS | ON(MATRIX) | MEASURES | VERSIONS,                                              \
+    X("jobs", 'j', COUNT, jobs, "N", ASKS | HUNTS | ON(MATRIX) | ON(CALIBRATE) | VERSIONS,                                         \
       "workers at once (default: one for each core, and on a GPU for each 4 GB of its free memory; 1 times a launch alone)")       \
     X("shard", 0, SHARD, shard, "I/N", BATCH | ON(LIST), "only this part of N, by the hash of the case's name")                    \
     X("resume", 0, FLAG, resume, NULL, BATCH | HUNTS | ON(GATE) | ON(BISECT),                                                      \
@@ -48,7 +48,8 @@ typedef enum kind { FLAG, TEXT, COUNT, NUMBER, SECONDS, MINUTES, RATIO, SHARD, O
       "seconds for one case (default: decide and fuzz 60, compile and run 300)")                                                   \
     X("fail-fast", 0, FLAG, fail_fast, NULL, BATCH, "stop at the first finding")                                                   \
     X("first-bad-only", 0, FLAG, first_bad_only, NULL, ON(RUN) | ON(REPRO), "of each case, compare only until something is wrong") \
-    X("plan-dir", 0, TEXT, plan_dir, "DIR", BATCH, "keep plans and cuDNN's refusals here, and load them from here")                \
+    X("plan-dir", 0, TEXT, plan_dir, "DIR", BATCH | ON(BENCH) | ON(GATE),                                                          \
+      "keep plans and cuDNN's refusals here, and load them from here")                                                             \
     X("dump", 0, TEXT, dump, "DIR", ON(REPRO), "write every tensor as .npy, and check.py beside them")                             \
     X("standalone", 0, TEXT, standalone, "DIR", ON(REPRO),                                                                         \
       "write a C program on cuDNN's backend API alone that runs and checks the case")                                              \
@@ -62,7 +63,7 @@ typedef enum kind { FLAG, TEXT, COUNT, NUMBER, SECONDS, MINUTES, RATIO, SHARD, O
     X("quick", 0, FLAG, quick, NULL, ON(SELF), "the smallest size alone")                                                          \
     X("clean", 0, NUMBER, clean, "N", ON(SELF),                                                                                    \
       "only evaluations of a right kernel, N of them (without it: the liars, then 2000)")                                          \
-    X("first", 0, NUMBER, first, "I", ON(SELF), "of --clean: begin with this one (--clean 1 --first I repeats a false alarm)")      \
+    X("first", 0, NUMBER, first, "I", ON(SELF), "of --clean: begin with this one (--clean 1 --first I repeats a false alarm)")     \
     X("seed", 0, NUMBER, seed, "N", ON(SELF) | ON(FUZZ), "of the data and of what is drawn (default 1)")                           \
     X("markdown", 0, FLAG, markdown, NULL, ON(SELF) | COMPARES | ON(AUDIT),                                                        \
       "the answer as Markdown: for a pull request, an issue, the documentation")                                                   \
@@ -70,7 +71,7 @@ typedef enum kind { FLAG, TEXT, COUNT, NUMBER, SECONDS, MINUTES, RATIO, SHARD, O
     X("cases", 0, NUMBER, cases, "N", ON(FUZZ), "draw so many cases")                                                              \
     X("steps", 0, NUMBER, steps, "N", HUNTS, "questions for one shrinking (default 400)")                                          \
     X("weights", 0, TEXT, weights, "FILE", ON(FUZZ), "what is drawn, how often (default: cases/fuzz.weights)")                     \
-    X("from", 0, RECORDS, from, "RECORD", MEASURES | ON(AUDIT), "of rows that are there, instead of a run; several are one")       \
+    X("from", 0, RECORDS, from, "RECORD", ON(CALIBRATE) | ON(AUDIT), "of rows that are there, instead of a run; several are one")  \
     X("write", 0, FLAG, write, NULL, ON(KNOWN), "check, propose: write into cases/known instead of printing the diff")             \
     X("source", 0, TEXT, source, "TEXT", ON(KNOWN), "note: the record or report that shows the observation")                       \
     X("known", 0, FLAG, known, NULL, ON(FUZZ), "also known failures (cases/known)")                                                \
@@ -79,6 +80,8 @@ typedef enum kind { FLAG, TEXT, COUNT, NUMBER, SECONDS, MINUTES, RATIO, SHARD, O
     X("fail-on", 0, TEXT, fail_on, "CLASS,CLASS", COMPARES,                                                                        \
       "which classes of change are findings (default worse,changed-kind,lost; any: docs/gate.md lists them)")                      \
     X("slower", 0, RATIO, slower, "R", COMPARES, "the ratio of times from which a case is slower (default 1.10)")                  \
+    X("bench", 0, FLAG, bench, NULL, ON(GATE), "measure the times, the builds in turns: slower is then a finding (docs/gate.md)")  \
+    X("twice", 0, FLAG, twice, NULL, ON(BENCH), "two workers of each build: what they differ by is noise")                         \
     X("junit", 0, TEXT, junit, "FILE", COMPARES, "the answer as JUnit too")                                                        \
     X("errata", 0, TEXT, errata, "FILE", COMPARES, "the engines to leave out, in cudnn-frontend's form")                           \
     X("annotations", 0, FLAG, annotations, NULL, COMPARES, "the rows as GitHub annotations too")                                   \
@@ -115,9 +118,6 @@ typedef struct command_words {
 static const command_words commands[FACTS_COMMAND_COUNT] = { FACTS_COMMAND_LIST(AS_WORDS) };
 #undef AS_WORDS
 
-/* Agreed names that this version does not have. */
-static const char *const later[] = { "bench" };
-
 facts_command facts_command_parse(const char *word, FILE *err)
 {
     const char *names[FACTS_COMMAND_COUNT];
@@ -126,11 +126,6 @@ facts_command facts_command_parse(const char *word, FILE *err)
         if (strcmp(word, commands[c].name) == 0)
             return c;
     }
-    for (size_t i = 0; i < sizeof later / sizeof later[0]; i++)
-        if (strcmp(word, later[i]) == 0) {
-            fprintf(err, "facts %s: not in this version (%s); `facts --help` lists what is\n", word, FACTS_VERSION);
-            return FACTS_COMMAND_COUNT;
-        }
     fprintf(err, "facts: no command \"%.60s\"; did you mean %s? (`facts --help` lists them)\n", word,
             facts_nearest_word(word, names, FACTS_COMMAND_COUNT));
     return FACTS_COMMAND_COUNT;

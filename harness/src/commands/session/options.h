@@ -34,7 +34,7 @@ typedef struct facts_options {
     int cases, steps; /* 0: not said */
     const char *baseline, *candidate, *junit, *errata, *fail_on, *by;
     double slower; /* 0: not said */
-    bool annotations, all, decide, run;
+    bool annotations, all, decide, run, bench, twice;
     bool known, write, pinned_only, frontend;
     const char *source;
     bool json, count, resume, overwrite, fail_fast, plan, explain, trace, force, first_bad_only;
@@ -52,6 +52,8 @@ typedef struct facts_options {
     X(RUN, "run", "CASES...", "compile, execute, compare with the reference, judge")                                               \
     X(REPRO, "repro", "CASE", "one case with everything that is known about it")                                                   \
     X(SHRINK, "shrink", "CASE", "the simplest case that fails the same way, and the path to it")                                   \
+    X(BENCH, "bench", "[CASES...]",                                                                                                \
+      "times of every engine, the builds in turns on one device: what is slower, what is fastest (default: suite bench)")          \
     X(GATE, "gate", "[CASES... | RECORDS]",                                                                                        \
       "may CI move from one cuDNN to another? one answer, and what changed in at most ten rows")                                   \
     X(DIFF, "diff", "A B", "what changed between two records, case by case, by class and likely cause")                            \

@@ -8,8 +8,8 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#include "session_parts.h"
 #include "case/suites/planned_cases.h"
+#include "session_parts.h"
 
 bool facts_suite_dir(char out[FACTS_PATH])
 {
@@ -201,6 +201,18 @@ static bool more(void *context)
     return s->more(s);
 }
 
+static bool another_round(void *context, size_t work, int round)
+{
+    facts_session *s = context;
+    return s->another_round(s, work, round);
+}
+
+static void on_turn(void *context, size_t target, size_t work, facts_span turn)
+{
+    facts_session *s = context;
+    s->on_turn(s, target, work, turn);
+}
+
 static void fill_order(facts_session *s)
 {
     const facts_options *o = s->options;
@@ -229,6 +241,8 @@ static void fill_order(facts_session *s)
         .hash_libraries = s->writer != NULL,
         .context = s,
         .more = s->more ? more : NULL,
+        .another_round = s->another_round ? another_round : NULL,
+        .on_turn = on_turn,
         .on_row = on_row,
         .on_ready = on_ready,
         .on_tick = on_tick,

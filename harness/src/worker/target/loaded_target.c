@@ -7,6 +7,7 @@
 #include "fattn/device.h"
 #include "fattn/graph.h"
 #include "numbers/judge/calibration.h"
+#include "worker/gpu/watch_gpu.h"
 
 #define MOST_LIBRARIES 64
 
@@ -138,6 +139,7 @@ bool facts_target_open(facts_worker *out, const facts_target_request *request, j
 {
     double since = now_ms();
     *out = (facts_worker){ .device = request->device, .oracle = request->oracle };
+    memcpy(out->cudnn_dir, request->cudnn_dir, sizeof out->cudnn_dir);
     read_errata(out, request);
     *reply = open_context(out, request);
     const fattn_status status =
@@ -156,6 +158,7 @@ bool facts_target_open(facts_worker *out, const facts_target_request *request, j
 void facts_target_close(facts_worker *worker)
 {
     facts_errata_destroy(worker->errata);
+    facts_watch_close(worker->watch);
     facts_gpu_close(worker->gpu, worker->lost);
     if (worker->lost) {
         fattn_context_abandon(worker->context);

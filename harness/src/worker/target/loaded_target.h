@@ -30,7 +30,11 @@ typedef struct facts_worker {
     bool lost;       /* a sticky device error, or a write outside of what it was given: the context is dead, or nothing in it can be
                         trusted */
     bool has_graphs; /* CUDA graphs can be had */
-    facts_plans *plans;   /* owned */
+    facts_plans *plans;        /* owned */
+    struct facts_job *kept;    /* the case that is launched again: serve.c's; NULL: none */
+    struct facts_watch *watch; /* owned; of the GPU's clocks; NULL: not asked for yet, or none */
+    bool peak_measured;        /* it was tried once */
+    char cudnn_dir[FACTS_REQUEST_PATH];
     facts_errata *errata; /* what policy=guard adds; NULL: none, and errata_error says why */
     facts_error errata_error;
 } facts_worker;

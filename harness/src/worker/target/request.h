@@ -23,7 +23,7 @@ typedef enum facts_device { FACTS_DEVICE_LIST(AS_ENUM) FACTS_DEVICE_COUNT } fact
 typedef enum facts_oracle_choice { FACTS_ORACLE_LIST(AS_ENUM) FACTS_ORACLE_COUNT } facts_oracle_choice;
 #undef AS_ENUM
 
-#define FACTS_DO_LIST(X) X(DECIDE, "decide") X(PLAN, "plan") X(RUN, "run")
+#define FACTS_DO_LIST(X) X(DECIDE, "decide") X(PLAN, "plan") X(RUN, "run") X(TIME, "time")
 #define AS_ENUM(symbol, word) FACTS_DO_##symbol,
 typedef enum facts_do { FACTS_DO_LIST(AS_ENUM) FACTS_DO_COUNT } facts_do;
 #undef AS_ENUM
@@ -44,7 +44,7 @@ typedef struct facts_request {
     int64_t id;
     char text[FACTS_NAME_MAX]; /* the case */
     facts_do what;
-    bool explain, trace, first_bad_only;
+    bool explain, trace, first_bad_only, keep;
     int32_t from_config;
     char plan_dir[FACTS_REQUEST_PATH], dump[FACTS_REQUEST_PATH], standalone[FACTS_REQUEST_PATH]; /* "": none */
 } facts_request;

@@ -1,0 +1,166 @@
+#include "commands/bench/rounds.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define MOST_CONFIGS 64
+#define MOST_SAMPLES 16
+#define NARROW 0.003    /* of the median */
+#define MOST_SECONDS 20 /* of one case */
+
+/* Medians of the turns of one configuration of one target. */
+typedef struct series {
+    int count;
+    double us[FACTS_ROUNDS_MOST];
+} series;
+
+struct facts_rounds {
+    series *of; /* MOST_CONFIGS for each target */
+    size_t target_count, turns;
+    double since_s; /* of this case's first round */
+};
+
+static double now_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* How many values lie outside of the interval on each side: the largest k with P(fewer than k of n coins show heads) <= 2.5 %. */
+static int outside(int count)
+{
+    double term = 1, sum = 0;
+    int k = 0;
+    for (int i = 0; i < count; i++)
+        term /= 2;
+    for (sum = term; sum <= 0.025 && k < count; k++) {
+        term *= (double)(count - k) / (k + 1);
+        sum += term;
+    }
+    return k;
+}
+
+double facts_median_uncertainty(double *values, int count)
+{
+    const int k = outside(count);
+    if (k < 1 || count < 1)
+        return 1;
+    qsort(values, (size_t)count, sizeof *values, by_value);
+    const double median = (values[(count - 1) / 2] + values[count / 2]) / 2;
+    return median > 0 ? (values[count - k] - values[k - 1]) / 2 / median : 1;
+}
+
+/* {"config":0,"us":[...]}: the median of its samples. */
+static void add_config(series *of, facts_span text)
+{
+    facts_member members[8];
+    facts_span samples[MOST_SAMPLES];
+    double us[MOST_SAMPLES];
+    size_t count, n = 0;
+    int64_t config;
+    if (!facts_scan_object(text.at, text.length, members, 8, &count) || count > 8 ||
+        !facts_json_int(facts_member_find(members, count, "config"), &config) || config < -1 || config + 1 >= MOST_CONFIGS)
+        return;
+    const facts_span list = facts_member_find(members, count, "us");
+    if (!list.at || !facts_scan_array(list.at, list.length, samples, MOST_SAMPLES, &n) || n == 0 || n > MOST_SAMPLES)
+        return;
+    for (size_t i = 0; i < n; i++)
+        us[i] = strtod(samples[i].at, NULL);
+    qsort(us, n, sizeof *us, by_value);
+    series *s = &of[config + 1];
+    if (s->count < FACTS_ROUNDS_MOST)
+        s->us[s->count++] = (us[(n - 1) / 2] + us[n / 2]) / 2;
+}
+
+static void on_turn(facts_session *session, size_t target, size_t work, facts_span turn)
+{
+    facts_rounds *r = session->context;
+    facts_member members[8];
+    facts_span configs[MOST_CONFIGS];
+    size_t count, n;
+    (void)work;
+    if (r->since_s == 0)
+        r->since_s = now_s();
+    r->turns++;
+    if (!facts_scan_object(turn.at, turn.length, members, 8, &count) || count > 8)
+        return;
+    const facts_span list = facts_member_find(members, count, "configs");
+    if (!list.at || !facts_scan_array(list.at, list.length, configs, MOST_CONFIGS, &n))
+        return;
+    for (size_t i = 0; i < n && i < MOST_CONFIGS; i++)
+        add_config(r->of + target * MOST_CONFIGS, configs[i]);
+}
+
+static bool is_narrow(const facts_rounds *r)
+{
+    for (size_t i = 0; i < r->target_count * MOST_CONFIGS; i++) {
+        series copy = r->of[i];
+        if (copy.count && facts_median_uncertainty(copy.us, copy.count) > NARROW)
+            return false;
+    }
+    return true;
+}
+
+static bool another_round(facts_session *session, size_t work, int round)
+{
+    facts_rounds *r = session->context;
+    const int made = round + 1;
+    const bool even = made % 2 == 0; /* each order as often as the other */
+    (void)work;
+    if (made < FACTS_ROUNDS_LEAST)
+        return true;
+    if (made < FACTS_ROUNDS_MOST && (!even || (!is_narrow(r) && now_s() - r->since_s < MOST_SECONDS)))
+        return true;
+    memset(r->of, 0, r->target_count * MOST_CONFIGS * sizeof *r->of);
+    r->since_s = 0;
+    return false;
+}
+
+static bool double_targets(facts_targets *targets)
+{
+    const size_t count = targets->count;
+    for (size_t i = 0; i < count; i++) {
+        const facts_target copy = targets->at[i];
+        if (!facts_targets_add(targets, &copy))
+            return false;
+    }
+    return true;
+}
+
+facts_rounds *facts_rounds_begin(facts_session *session, bool twice)
+{
+    facts_rounds *r = calloc(1, sizeof *r);
+    if (r && (!twice || double_targets(&session->targets))) {
+        r->target_count = session->targets.count;
+        r->of = calloc(r->target_count * MOST_CONFIGS, sizeof *r->of);
+    }
+    if (!r || !r->of) {
+        facts_rounds_free(r);
+        facts_no_memory();
+        return NULL;
+    }
+    session->another_round = another_round;
+    session->on_turn = on_turn;
+    session->context = r;
+    return r;
+}
+
+size_t facts_rounds_turns(const facts_rounds *rounds)
+{
+    return rounds->turns;
+}
+
+void facts_rounds_free(facts_rounds *rounds)
+{
+    if (rounds)
+        free(rounds->of);
+    free(rounds);
+}

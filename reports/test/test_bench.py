@@ -1,0 +1,242 @@
+"""Times measured in turns: the intervals, the error rate of a comparison by simulation, the table, and the class `slower` of facts gate --bench."""
+import contextlib
+import io
+import json
+import math
+import random
+import unittest
+from statistics import fmean
+
+import support  # noqa: F401
+import synthetic
+from facts_reports import bench, times
+from test_diff import NEW, OLD, Case as Base, row
+
+LEAST, MOST, NARROW = 16, 64, 0.003   # commands/bench/rounds.h
+CASE = "pass=fwd dtype=bf16 engine=all"
+
+
+def noisy_turns(rng, rounds, ratio=1.0, bias=0.004):
+    """Turns of two sides in microseconds. What drifts is in both: clocks, temperature. A turn has its own noise, and one in thirty a spike. A worker has a
+    bias of its own for all of its life: where its memory lies."""
+    drift, mean = 1.0, rng.uniform(5, 5000)
+    biases = [1 + rng.gauss(0, bias), ratio * (1 + rng.gauss(0, bias))]
+    sides = ([], [])
+    for _ in range(rounds):
+        drift *= 1 + rng.gauss(0, 0.002) + (rng.choice((-0.03, 0.03)) if rng.random() < 0.02 else 0)
+        for side, own in zip(sides, biases):
+            spike = 1 + rng.expovariate(10) if rng.random() < 1 / 30 else 1
+            side.append(mean * drift * own * (1 + abs(rng.gauss(0, 0.004))) * spike)
+    return sides
+
+
+def is_narrow(values):
+    found = times.interval(values, 0.025)
+    return (found.high - found.low) / 2 / found.middle <= NARROW
+
+
+def compared(rng, least=times.LEAST, **how):
+    """One comparison, with as many rounds as the harness would make."""
+    first, second = noisy_turns(rng, MOST, **how)
+    made = LEAST
+    while made < MOST and not (is_narrow(first[:made]) and is_narrow(second[:made])):
+        made += 2
+    sides = [times.Side("b", "d", us={0: dict(enumerate(values[:made]))}) for values in (first, second)]
+    return times.compare(*sides, 0, 0, least)
+
+
+def flagged(count, seed, **how):
+    rng = random.Random(seed)
+    return sum(compared(rng, **how).word in ("slower", "faster") for _ in range(count))
+
+
+class Interval(unittest.TestCase):
+    def test_the_ranks_are_those_of_coins(self):
+        for count, share in ((5, 0.025), (6, 0.025), (16, 0.0005), (10, 0.0005), (11, 0.0005), (64, 0.0005)):
+            k = times.outside(count, share)
+            tails = [sum(math.comb(count, i) for i in range(n)) / 2 ** count for n in (k, k + 1)]
+            self.assertTrue(tails[0] <= share < tails[1], (count, share, k))
+        self.assertEqual([times.outside(n, 0.0005) for n in (10, 11, 16)], [0, 1, 2])
+
+    def test_too_few_values_leave_it_open(self):
+        self.assertEqual(times.interval([1.0, 2.0, 3.0], 0.0005), times.Interval(2.0, 0.0, float("inf"), 3))
+        self.assertEqual(times.interval([], 0.025).count, 0)
+
+
+class ErrorRate(unittest.TestCase):
+    """A build against itself."""
+
+    def test_at_most_one_in_a_thousand_is_called_slower_or_faster(self):
+        self.assertLessEqual(flagged(10000, 1), 10)
+
+    def test_the_statistics_alone_keep_the_rate_where_two_workers_are_alike(self):
+        self.assertLessEqual(flagged(10000, 2, least=1.0, bias=0.0), 20, "expected at most 10; 20 has a chance of 1 in 600 at that rate")
+
+    def test_two_workers_whose_memory_makes_them_differ_need_the_second_measurement_of_the_gate(self):
+        rng = random.Random(5)
+        words = [compared(rng, bias=0.008).word for _ in range(3000)]
+        share = words.count("slower") / len(words)
+        self.assertGreater(share, 0.001, "one measurement is not enough")
+        again = sum(compared(rng, bias=0.008).word == compared(rng, bias=0.008).word == "slower" for _ in range(3000))
+        self.assertLessEqual(again, 6, "expected at most 3 of 3000")
+
+    def test_the_simulation_has_noise_that_a_plain_ratio_of_means_would_call_slower(self):
+        rng = random.Random(3)
+        plain = [fmean(second) / fmean(first) for first, second in (noisy_turns(rng, LEAST) for _ in range(2000))]
+        self.assertGreater(sum(r > times.LEAST or r < 1 / times.LEAST for r in plain), 50)
+
+    def test_what_is_slower_is_found(self):
+        rng = random.Random(4)
+        words = [compared(rng, ratio=1.06).word for _ in range(500)]
+        self.assertGreaterEqual(words.count("slower"), 475)
+        self.assertEqual(words.count("faster"), 0)
+        self.assertGreaterEqual([compared(rng, ratio=0.94).word for _ in range(200)].count("faster"), 190)
+
+
+class Comparing(unittest.TestCase):
+    def sides(self, second=1.0, **clocks):
+        """Two sides of 20 rounds; clocks: {round: mhz} of the second."""
+        made = []
+        for factor in (1.0, second):
+            side = times.Side("b", "d")
+            for n in range(20):
+                side.add(n, {"configs": [{"config": 0, "us": [factor * (100 + n % 3 * 0.1)] * 5}], "gpu": {"sm_mhz": 1980, "throttled": 0}})
+            made.append(side)
+        for n, mhz in clocks.items():
+            made[1].gpu[int(n[1:])] = {"sm_mhz": mhz}
+        return made
+
+    def test_a_ratio_is_a_finding_only_outside_its_interval_and_the_least_effect(self):
+        for ratio, word in ((1.0, "same"), (1.01, "same"), (1.05, "slower"), (0.95, "faster")):
+            self.assertEqual(times.compare(*self.sides(ratio), 0, 0).word, word, ratio)
+        self.assertEqual(times.compare(*self.sides(1.05), 0, 0, 1.10).word, "same")
+        few = self.sides(1.5)
+        for side in few:
+            side.us[0] = {n: us for n, us in side.us[0].items() if n < 8}
+        self.assertEqual(times.compare(*few, 0, 0).word, "unclear")
+
+    def test_rounds_with_another_clock_are_left_out_and_many_of_them_say_nothing(self):
+        found = times.compare(*self.sides(1.0, r3=1700, r7=1200), 0, 0)
+        self.assertEqual((found.word, found.left_out, found.ratio.count), ("same", 2, 18))
+        self.assertEqual(times.compare(*self.sides(1.5, **{f"r{n}": 1200 for n in range(6)}), 0, 0).word, "unsteady")
+        slowed = self.sides()
+        slowed[0].gpu[5] = {"sm_mhz": 1980, "throttled": 0x40}
+        slowed[0].gpu[6] = {"sm_mhz": 1980, "throttled": 0x4}   # the power cap: the load's doing
+        self.assertEqual(times.compare(*slowed, 0, 0).left_out, 1)
+
+    def test_rounds_that_one_side_lacks_are_not_paired(self):
+        first, second = self.sides()
+        second.us[0] = {n: us for n, us in second.us[0].items() if n % 2}
+        self.assertEqual(times.compare(first, second, 0, 0).ratio.count, 10)
+        self.assertEqual(times.compare(first, second, 0, 9).word, "unsteady")
+
+
+def turn(case, build, side, number, us, **more):
+    configs = [{"config": c, "launches": 1, "us": [x] * 5} for c, x in us.items()]
+    return {"time": {"run": "r", "case": case, "build": f"{build}-jit-cu13", "device": "gpu", "side": side, "round": number,
+                     "turn": {"configs": configs, "flops": 1e12, "bytes": 1e6, **more}}}
+
+
+def timed(case, factors, rounds=16, seed=1):
+    """Rows and turns of a case. factors: {build: {config: µs}}"""
+    rng = random.Random(seed)
+    out = []
+    for build, us in factors.items():
+        engines = [{"mode": "A", "index": 10 + c, "config": c, "knobs": {"TILE_M": c}} for c in us]
+        out += [row(case, build, device="gpu", grade="measured", engine=10 + c, config=c, engines=engines, plan_ms=900, exec_us=us[c]) for c in us]
+    for n in range(rounds):
+        for side, (build, us) in enumerate(factors.items()):
+            peak = {"peak": {"gemm_tflops": 700.0, "copy_gbs": 3000.0, "gemm": "libcublas.so.13"}} if n == 0 else {}
+            out.append(turn(case, build, side, n, {c: x * (1 + rng.gauss(0, 0.001)) for c, x in us.items()}, **peak))
+    return out
+
+
+def record_of(lines):
+    run = {"run": {"id": "r", "facts": "0", "planned": 1, "started": "2026-11-21T10:00:00Z", "targets": [{"build": f"{b}-jit-cu13", "device": "gpu"} for b in (OLD, NEW)]}}
+    return synthetic.text([run, *lines, {"end": {"run": "r", "complete": True, "rows": 1}}])
+
+
+class Table(Base):
+    def bench(self, lines, *words):
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            code = bench.main([self.write("r.jsonl", record_of(lines)), *words])
+        return code, out.getvalue()
+
+    def test_each_target_has_its_time_its_share_and_its_ratio(self):
+        code, out = self.bench(timed(CASE, {OLD: {0: 2000.0, 1: 1500.0}, NEW: {0: 2200.0, 1: 1500.0}}), "--json")
+        old, new = map(json.loads, out.splitlines())
+        self.assertEqual((code, old["engine"], old["change"], old["limit"]), (0, "10", None, "gemm"))
+        self.assertAlmostEqual(old["us"], 2000, delta=5)
+        self.assertAlmostEqual(old["tflops"], 500, delta=2)
+        self.assertAlmostEqual(old["share"], 500 / 700, delta=0.01)
+        self.assertEqual((new["change"]["word"], new["faster_engine"], new["first_choice_over_fastest"]["word"]), ("slower", "11 tile_m=1", "slower"))
+        self.assertAlmostEqual(new["change"]["ratio"], 1.1, delta=0.005)
+        code, out = self.bench(timed(CASE, {OLD: {0: 2000.0, 1: 1500.0}, NEW: {0: 2200.0, 1: 1500.0}}))
+        self.assertIn("cuDNN's first choice is not its fastest engine: 2 of 2; the fastest is up to 1.47 times as fast", out)
+        self.assertIn("against the first: 1 slower", out)
+        self.assertIn("bf16 GEMM 700 TFLOP/s (libcublas.so.13), copy 3,000 GB/s", out)
+
+    def test_a_case_that_was_not_timed_is_named(self):
+        other = "pass=fwd dtype=f16 engine=all"
+        code, out = self.bench(timed(CASE, {OLD: {0: 10.0}, NEW: {0: 10.0}}) + [row(other, OLD, "unsupported", device="gpu")])
+        self.assertIn(f"not timed: 1 case (refused, or not right): {other}", out)
+        self.assertEqual(self.bench([row(other, OLD, "unsupported", device="gpu")])[0], bench.NOTHING)
+
+    def test_what_is_no_time_is_not_taken(self):
+        bad = [{"time": {"case": CASE, "build": "b", "device": "gpu", "side": 0, "round": 0, "turn": t}} for t in ({"configs": 3}, {"configs": [{"config": 0, "us": ["x", -1, 1e99]}]}, {"configs": [7]})]
+        self.assertEqual(self.bench(bad + [{"time": {"case": CASE, "side": "0"}}])[0], bench.NOTHING)
+
+
+class Gate(Base):
+    def gate(self, lines, *words):
+        path = self.write("r.jsonl", record_of(lines))
+        code, out, _ = self.run_diff(path, "--command=gate", "--baseline", OLD, "--candidate", NEW, *words)
+        return code, out
+
+    def test_slower_is_a_finding_of_measured_turns_alone(self):
+        slow = timed(CASE, {OLD: {0: 100.0}, NEW: {0: 107.0}})
+        self.assertEqual(self.gate(slow)[0], 0)
+        code, out = self.gate(slow, "--bench")
+        self.assertEqual((code, out.splitlines()[0]), (1, "DO NOT MOVE: 1 case is slower. 1 answer compared, 0 same."))
+        self.assertRegex(out, r"100(\.\d+)? µs  ->  10[67](\.\d+)? µs")
+        self.assertEqual(self.gate(slow, "--bench", "--slower=1.10")[0], 0)
+        self.assertEqual(self.gate(slow, "--bench", "--fail-on", "worse")[0], 0)
+
+    def test_what_a_second_run_does_not_confirm_is_not_slower(self):
+        first = timed(CASE, {OLD: {0: 100.0}, NEW: {0: 107.0}})
+        for factor, code in ((100.0, 0), (108.0, 1)):
+            second = [line for line in timed(CASE, {NEW: {0: factor}, OLD: {0: 100.0}}) if "time" in line]
+            for line in second:
+                line["time"]["run"] = "again"
+            self.assertEqual(self.gate(first + second, "--bench")[0], code)
+
+    def test_what_seems_to_be_slower_becomes_a_suite(self):
+        lines = timed(CASE, {OLD: {0: 100.0}, NEW: {0: 107.0}}) + timed("pass=bwd dtype=bf16", {OLD: {0: 100.0}, NEW: {0: 100.0}})
+        out = self.folder / "s.cases"
+        words = [self.write("r.jsonl", record_of(lines)), f"--slower-into={out}", f"--baseline={OLD}-jit-cu13", f"--candidate={NEW}-jit-cu13"]
+        self.assertEqual(bench.main(words), 0)
+        self.assertEqual(out.read_text(), f"name: slower\nwhy: measured again by other workers\n{CASE}\n")
+        self.assertEqual(bench.main([*words, "--least=1.1"]), 0)
+        self.assertEqual(out.read_text(), "")
+
+    def test_times_of_one_run_are_not_looked_at_beside_turns(self):
+        same = timed(CASE, {OLD: {0: 100.0}, NEW: {0: 100.0}})
+        for line in same:
+            if line.get("cudnn") == NEW:
+                line["exec_us"] = 200.0
+        self.assertIn("1 case is slower", self.gate(same)[1])
+        self.assertNotIn("slower", self.gate(same, "--bench")[1].splitlines()[0])
+
+    def test_unsteady_clocks_are_said(self):
+        lines = timed(CASE, {OLD: {0: 100.0}, NEW: {0: 150.0}})
+        for line in lines:
+            if "time" in line:
+                line["time"]["turn"]["gpu"] = {"throttled": 0x40}
+        code, out = self.gate(lines, "--bench")
+        self.assertIn("The times of 1 case could not be compared: the clocks were not steady.", out)
+        self.assertEqual(code, 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
