@@ -1,15 +1,22 @@
 #!/usr/bin/env python3
-"""Times FACTS beside PyTorch on one GPU, in one run: every figure is a ratio of two times taken one after the other.
+"""Times FACTS beside PyTorch on one GPU, in one run: every figure is a ratio of two times taken one after the other; device times with the same cuDNN are
+the medians of turns, and their ratio has the interval of facts bench (docs/bench.md).
 
-usage: ci/bench_torch.py BENCH_DEVICE [CUDNN_DIR [NVRTC]]    (bench_device of lib/bench; CUDNN_DIR should be PyTorch's own for the comparison with the same cuDNN)
+usage: ci/bench_torch.py [--same] BENCH_DEVICE [CUDNN_DIR [NVRTC]]    (--same: cuDNN beside cuDNN alone; bench_device of
+       lib/bench; CUDNN_DIR should be PyTorch's own for the comparison with the same cuDNN)
 
 Prints a Markdown table: PyTorch's time, ours, ours / PyTorch's. Host times are what one call costs its thread; device times are between two events.
 Exit: 0 printed; 3 no GPU or no PyTorch.
 """
 import json
+import pathlib
 import subprocess
 import sys
 import time
+from statistics import median
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "reports"))
+from facts_reports import times  # noqa: E402
 
 try:
     import torch
@@ -18,6 +25,7 @@ try:
 except ImportError as error:
     sys.exit(print(f"bench_torch: {error}", file=sys.stderr) or 3)
 
+ROUNDS, CALLS = 16, 20
 TYPES = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32}
 
 
@@ -74,6 +82,28 @@ def ours(args, backend, *shape):
     return json.loads(done.stdout)
 
 
+def in_turns(args, shape, call):
+    """Medians of PyTorch's and our device time, and the ratio with its interval; None: ours failed."""
+    process = subprocess.Popen([args[0], "cudnn", *map(str, shape), "turns=1", *args[1:]], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    theirs, mine = [], []
+    try:
+        process.stdout.readline()   # it is ready
+        for turn in range(ROUNDS + 1):
+            us = device_us(call, CALLS)
+            process.stdin.write("\n")
+            process.stdin.flush()
+            own = json.loads(process.stdout.readline())["device_us"]
+            if turn:   # the first warms up
+                theirs.append(us)
+                mine.append(own)
+    except (OSError, ValueError):
+        return None
+    finally:
+        process.kill()
+        process.communicate()
+    return median(theirs), median(mine), times.interval([us / them for us, them in zip(mine, theirs)], times.ERROR / 2)
+
+
 def row(what, theirs, mine):
     print(f"| {what} | {theirs:,.1f} | " + ("failed | |" if mine is None else f"{mine:,.1f} | {mine / theirs:.3f} |"), flush=True)
 
@@ -91,14 +121,23 @@ def main(args):
         return 3
     torch.backends.cuda.matmul.allow_tf32 = False
     print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, its cuDNN {torch.backends.cudnn.version()}\n")
+    same_only = args[0] == "--same"
+    args = args[same_only:]
     print("| case | PyTorch us | FACTS us | ratio |\n|---|---|---|---|")
     for shape in SAME:
         name = "{} {} {} b{} h{} s{} d{}".format(*shape)
         call = torch_call(SDPBackend.CUDNN_ATTENTION, *shape)
-        theirs, mine = device_us(call, 20), ours(args, "cudnn", *shape)
-        row(f"device, cuDNN: {name}", theirs, mine and mine["device_us"])
+        found = in_turns(args, shape, call)
+        if found:
+            theirs, mine, ratio = found
+            print(f"| device, cuDNN: {name} | {theirs:,.1f} | {mine:,.1f} | {ratio.middle:.3f} ({ratio.low:.3f} to {ratio.high:.3f}) |", flush=True)
+        else:
+            row(f"device, cuDNN: {name}", device_us(call, CALLS), None)
         if shape[5] <= 512:
+            mine = ours(args, "cudnn", *shape)
             row(f"host, cuDNN: {name}", host_us(call), mine and mine["host_us"])
+    if same_only:
+        return 0
     for shape in MATH:
         theirs, mine = device_us(torch_call(SDPBackend.MATH, *shape), 5), ours(args, "math", *shape)
         row("device, math: {} {} {} b{} h{} s{} d{}".format(*shape), theirs, mine and mine["device_us"])

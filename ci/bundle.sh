@@ -78,7 +78,7 @@ bundle_tests() {
     done | sort -u | grep -vE '/(libc|libm|libdl|libpthread|librt|libresolv)\.so\.[0-9]+$' | xargs -r cp -L -t "$tests/so"
     strip --strip-debug "$tests"/bin/*
     ln -s ../devices "$tree/lib/devices" # as in the sources
-    cp "$home"/ci/gpu_*.sh "$home"/ci/*_gpu.sh "$tree/ci/"
+    cp "$home"/ci/gpu_*.sh "$home"/ci/*_gpu.sh "$home/ci/bench_torch.py" "$tree/ci/"
     sanitizer=$("$FACTS_PYTHON" "$home/ci/cudnn_install.py" --cache "$cache" --tool sanitizer) || return 0
     cp -r "$(dirname "$sanitizer")" "$tree/sanitizer"
 }

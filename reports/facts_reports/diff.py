@@ -277,7 +277,8 @@ def renumbered(diff, slot, case, answers):
 
 
 def compare(inputs, baseline=None, candidate=None, where=None, slower=None, fail_on=None, command="diff", measured=False):
-    """A Diff. `measured`: the records have times that were measured in turns, and `slower` is a finding. `inputs`: two records, or any number that together hold both builds. Raises reader.InputError, sides.SidesError, predicate.PredicateError."""
+    """A Diff. `inputs`: two records, or any number that together hold both builds. `measured`: their times were measured in turns, and `slower` is a finding.
+    Raises reader.InputError, sides.SidesError, predicate.PredicateError."""
     tree = predicate.parse(where) if where else None
     both = sides.Sides()
     pool = bool(baseline and candidate) or len(inputs) != 2
@@ -294,8 +295,8 @@ def compare(inputs, baseline=None, candidate=None, where=None, slower=None, fail
     if pool and not axes:
         raise sides.SidesError(f"--baseline and --candidate are both {pairs[0][0][0]}")
     both.pair([((0, *a), (len(both.records) - 1, *b)) for a, b in pairs])
-    diff = Diff(both, axes, (only_first, only_second), {"slower": slower} if slower else {},
-                (FINDINGS | {"slower"} if measured else FINDINGS) if fail_on is None else fail_on, command, times=bench.load(inputs)[0] if measured else None)
+    findings = FINDINGS | {"slower"} if measured else FINDINGS
+    diff = Diff(both, axes, (only_first, only_second), {"slower": slower} if slower else {}, findings if fail_on is None else fail_on, command, times=bench.load(inputs)[0] if measured else None)
     for slot, case, one, other in _read_pairs(diff):
         if tree and not (_kept(tree, both.slots[slot].first, case, one, first) or _kept(tree, both.slots[slot].second, case, other, second)):
             continue

@@ -34,7 +34,8 @@ class Times(e2e.TestCase):
         if not os.path.exists(worker):
             self.skipTest("no facts-fake-worker: build with tests")
         versions = [e2e.need(name).version for name in (e2e.OLD, e2e.NEW)]
-        done = e2e.facts("gate", "--bench", "--baseline", versions[0], "--candidate", versions[1], "--device", "0", "-o", self.path("r.jsonl"), "pass=fwd d=64,128", FACTS_WORKER=worker, FACTS_FAULT=fault)
+        done = e2e.facts("gate", "--bench", "--baseline", versions[0], "--candidate", versions[1], "--device", "0", "-o", self.path("r.jsonl"), "pass=fwd d=64,128",
+                         FACTS_WORKER=worker, FACTS_FAULT=fault)
         return done, os.path.exists(self.path("r.jsonl.again.jsonl"))
 
     def test_what_is_slower_is_measured_again_and_is_a_finding(self):
