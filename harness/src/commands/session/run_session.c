@@ -8,8 +8,8 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#include "session_parts.h"
 #include "case/suites/planned_cases.h"
+#include "session_parts.h"
 
 bool facts_suite_dir(char out[FACTS_PATH])
 {
@@ -255,6 +255,8 @@ int facts_session_run(facts_session *s)
     facts_progress_end(&s->progress);
     if (status == 0 && s->resume && !facts_session_recount(s))
         status = facts_no_memory();
+    if (s->writer && s->before_end)
+        s->before_end(s);
     if (s->writer)
         facts_session_end_record(s);
     if (!facts_writer_close(s->writer, &error) && !s->counts.record_failed) {

@@ -4,13 +4,13 @@
 #define FACTS_SESSION_H
 
 #include "case/language/case.h"
+#include "case/suites/planned_cases.h"
 #include "complain.h"
 #include "expected.h"
 #include "options.h"
 #include "progress.h"
 #include "supervisor/order.h"
 #include "tally.h"
-#include "case/suites/planned_cases.h"
 
 /* What rows say of --plan-dir. */
 typedef struct facts_plan_counts {
@@ -46,7 +46,8 @@ typedef struct facts_session {
     /* Both or none: work that is made as the answers come (facts_session_add), and what is told of it about ten times a second. */
     bool (*more)(struct facts_session *session);
     void (*show)(struct facts_session *session, int live);
-    uint64_t seed; /* of what is drawn, for the record */
+    void (*before_end)(struct facts_session *session); /* the record takes its last lines; may be NULL */
+    uint64_t seed;                                     /* of what is drawn, for the record */
     void *context;
     facts_plan_counts plans;
     char calibration[200]; /* of which versions the error constants of another stand in; "": none */
