@@ -21,11 +21,12 @@ typedef struct facts_frame {
 void facts_compose_row(facts_text *out, const facts_line *row, const facts_frame *frame);
 /* {"id":…} as PROTOCOL.md says. */
 void facts_compose_request(facts_text *out, const facts_order *order, int64_t id, const char *name, int from_config);
-/* `errata`: the text of cases/errata.json, or NULL. */
-void facts_compose_target(facts_text *out, const facts_order *order, const facts_target *target, const char *driver,
+/* `gpu`: the worker's, of a target of GPUs. `errata`: the text of cases/errata.json, or NULL. */
+void facts_compose_target(facts_text *out, const facts_order *order, const facts_target *target, int gpu, const char *driver,
                           const char *errata, int threads);
-void facts_compose_start(facts_text *out, const char *run, const char *name, const char *build, const char *device, int attempt,
-                         int from_config);
+/* `gpu`: the number of one of several; below 0: not said. */
+void facts_compose_start(facts_text *out, const char *run, const char *name, const char *build, const char *device, int gpu,
+                         int attempt, int from_config);
 
 /* What is known of a case whose worker died. */
 typedef struct facts_evidence {

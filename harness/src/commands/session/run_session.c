@@ -1,7 +1,5 @@
 #include "session.h"
 
-#include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,18 +15,6 @@ bool facts_suite_dir(char out[FACTS_PATH])
         return true;
     fputs("facts: the folder cases/ was not found; set FACTS_HOME to the project's folder\n", stderr);
     return false;
-}
-
-int facts_gpus_here(void)
-{
-    DIR *devices = opendir("/dev");
-    int n = 0;
-    if (!devices)
-        return 0;
-    for (struct dirent *entry; (entry = readdir(devices)) != NULL;)
-        n += strncmp(entry->d_name, "nvidia", 6) == 0 && isdigit((unsigned char)entry->d_name[6]);
-    closedir(devices);
-    return n;
 }
 
 int facts_session_jobs(const facts_options *o)

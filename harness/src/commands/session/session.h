@@ -76,7 +76,5 @@ void facts_session_free(facts_session *session);
 bool facts_suite_dir(char out[FACTS_PATH]);
 /* How many questions are worth having in the air: --jobs, else the cores. */
 int facts_session_jobs(const facts_options *options);
-/* How many GPUs this machine shows (device files; nothing is loaded). */
-int facts_gpus_here(void);
 
 #endif
