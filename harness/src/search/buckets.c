@@ -24,24 +24,21 @@ static bool same_value(const facts_case *a, const facts_case *b, facts_key key)
     return strcmp(facts_case_get(a, key), facts_case_get(b, key)) == 0;
 }
 
-/* 'e': 8 bits, 'm': the same with factors for each block, '3': f32, 'h': the types of 16 bits. */
-static char family_of(const facts_case *c)
+unsigned facts_case_kernels(const facts_case *c)
 {
     const char *dtype = facts_case_get(c, FACTS_KEY_DTYPE);
-    return strcmp(dtype, "f32") == 0 ? '3' : *dtype == 'e' || *dtype == 'm' ? *dtype : 'h';
+    const unsigned family = strcmp(dtype, "f32") == 0 ? 0 : *dtype == 'e' ? 1 : *dtype == 'm' ? 2 : 3;
+    return 1U << (family + (strcmp(facts_case_get(c, FACTS_KEY_PASS), "bwd") == 0 ? 4 : 0));
 }
 
-static bool same_kernels(const facts_case *a, const facts_case *b)
+static bool covers(const facts_case *smaller, const facts_case *larger, unsigned kernels)
 {
-    return same_value(a, b, FACTS_KEY_PASS) && family_of(a) == family_of(b);
-}
-
-bool facts_case_covers(const facts_case *smaller, const facts_case *larger)
-{
-    if (!same_kernels(smaller, larger))
+    const bool others = facts_case_kernels(smaller) != facts_case_kernels(larger);
+    if (!(kernels & facts_case_kernels(larger)))
         return false;
     for (facts_key key = 0; key < FACTS_KEY_COUNT; key++)
-        if (facts_is_feature(key) && smaller->at[key] != 0 && !same_value(smaller, larger, key))
+        if (facts_is_feature(key) && smaller->at[key] != 0 && !same_value(smaller, larger, key) &&
+            !(others && (key == FACTS_KEY_DTYPE || key == FACTS_KEY_PASS)))
             return false;
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         if (number_of(larger, numbers[i].key, numbers[i].part) < number_of(smaller, numbers[i].key, numbers[i].part))
@@ -49,12 +46,22 @@ bool facts_case_covers(const facts_case *smaller, const facts_case *larger)
     return true;
 }
 
+bool facts_case_covers(const facts_case *smaller, const facts_case *larger)
+{
+    return covers(smaller, larger, facts_case_kernels(smaller));
+}
+
+bool facts_form_covers(const facts_form *form, const facts_case *larger)
+{
+    return covers(&form->best, larger, form->kernels);
+}
+
 bool facts_case_same_keys(const facts_case *a, const facts_case *b)
 {
     for (facts_key key = 0; key < FACTS_KEY_COUNT; key++)
         if (facts_is_feature(key) && key != FACTS_KEY_DTYPE && (a->at[key] != 0) != (b->at[key] != 0))
             return false;
-    return same_kernels(a, b);
+    return facts_case_kernels(a) == facts_case_kernels(b);
 }
 
 bool facts_case_neighbours(const facts_case *a, const facts_case *b)

@@ -9,6 +9,7 @@
 typedef struct facts_form {
     facts_case best, start; /* smallest; as drawn */
     facts_evidence_text evidence;
+    unsigned kernels;  /* facts_case_kernels of its own, and of what was shrunk to it */
     size_t cases;      /* drawn ones that it stands for */
     int failed, asked; /* of how many times */
     int steps;
@@ -28,8 +29,12 @@ typedef struct facts_bucket {
     bool explained;      /* a known failure explains it */
 } facts_bucket;
 
-/* Has the larger case every feature of the smaller one, and is it nowhere smaller? Pass and type decide which kernels run: they are
- * those of the smaller case. The engine is part of the symptom. */
+/* Pass and family of types, which decide what kernels run: one bit. */
+unsigned facts_case_kernels(const facts_case *c);
+/* As facts_case_covers of its smallest case, also for other kernels that were found to fail in the same way. */
+bool facts_form_covers(const facts_form *form, const facts_case *larger);
+/* Has the larger case every feature of the smaller one, and is it nowhere smaller? The kernels are the same. The engine is part of
+ * the symptom. */
 bool facts_case_covers(const facts_case *smaller, const facts_case *larger);
 /* Do they set the same keys, in the same pass and family of types, to whatever values? Sizes and the engine do not count. */
 bool facts_case_same_keys(const facts_case *a, const facts_case *b);

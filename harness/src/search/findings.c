@@ -146,6 +146,7 @@ static facts_form form_of(const finding *at, const facts_answer *answer, const f
     facts_form form = {
         .best = at->best, .start = at->start, .failed = at->failed, .asked = at->asked, .unfinished = unfinished, .cases = 1
     };
+    form.kernels = facts_case_kernels(&at->best) | facts_case_kernels(&at->start);
     if (at->explained)
         form.known = at->known;
     memcpy(form.link, at->link, sizeof form.link);
@@ -186,6 +187,7 @@ static void settle(facts_findings *f, finding *at, bool unfinished)
     for (size_t i = 0; i < bucket->forms; i++)
         if (same_case(&bucket->form[i].best, &form.best)) {
             bucket->form[i].cases++;
+            bucket->form[i].kernels |= form.kernels;
             return;
         }
     facts_bucket_take(bucket, &form);
@@ -217,7 +219,7 @@ static bool counted(facts_findings *f, finding *at)
             continue;
         facts_form *form = NULL;
         for (size_t k = 0; k < bucket->forms && !form; k++)
-            if (facts_case_covers(&bucket->form[k].best, &at->start))
+            if (facts_form_covers(&bucket->form[k], &at->start))
                 form = &bucket->form[k];
         if (!form && !has_all_keys(bucket, &at->start))
             continue;

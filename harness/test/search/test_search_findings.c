@@ -352,6 +352,27 @@ Test(search_findings, what_a_form_explains_is_not_shrunk_again)
     close_world(&w);
 }
 
+Test(search_findings, another_type_is_shrunk_once_and_counted_from_then_on)
+{
+    const bug bugs[] = { { "pass=bwd", wrong_dq, 0 } };
+    static const char *const drawn[] = { "pass=bwd s=65 fill=spiky", "pass=bwd dtype=e4m3 s=300 h=4/2 mask=causal",
+                                         "pass=bwd dtype=e5m2 s=200 b=3 mask=causal" };
+    size_t asked[4] = { 0 };
+    static world w;
+    w.bugs = bugs;
+    w.bug_count = 1;
+    for (size_t n = 1; n <= 3; n++) {
+        facts_findings *f = hunt(&w, drawn, n);
+        asked[n] = w.count;
+        cr_expect_eq(facts_findings_count(f), 1);
+        cr_expect_eq(facts_findings_at(f, 0)->cases, n);
+        facts_findings_free(f);
+        close_world(&w);
+    }
+    cr_expect_gt(asked[2], asked[1], "e4m3 may be another cause");
+    cr_expect_eq(asked[3], asked[2]);
+}
+
 Test(search_findings, what_does_not_fail_again_is_said_with_its_rate_and_not_shrunk)
 {
     const bug bugs[] = { { "pass=bwd", wrong_dq, 100 } };
