@@ -1,7 +1,7 @@
 """What facts fuzz and facts shrink found, in two texts for each bucket: a file for cases/known (docs/known.md), and a paragraph for a report.
 
-Reads JSON lines: {"version", "origin", "flags", "folder"}, then an object for each bucket with its symptom and its forms (the smallest cases). With a
-folder both texts become files there, ID.known and ID.md; without one the paragraphs are printed.
+Reads JSON lines: {"version", "origin", "flags", "folder"}, then an object for each bucket with its symptom and its forms (the smallest cases), in the
+order of the ranking. With a folder both texts become files there, ID.known and ID.md, and README.md lists them; without one the paragraphs are printed.
 """
 import json
 import os
@@ -13,13 +13,17 @@ from pathlib import Path
 from . import cases, text
 
 _SIZES = ("pass", "dtype", "b", "h", "s", "d")
+_TO_DO = "# To do: write the title and what is expected; add the link of the report; replace the cases in `when` by a condition."
 _ASKING = ("crash", "build_fail", "exit_crash")   # what cuDNN shows without numbers
 
 
 def ident(bucket):
-    """ "nan-dq-e6-t0": names the files of a bucket."""
+    """ "nan-dq-e6-t0-fill": names the files of a bucket. The keys that its smallest case sets tell it from another one that fails alike."""
     engine = f"e{bucket['engine']}" if bucket["engine"] >= 0 else bucket["backend"]
-    words = (bucket["verdict"], _tensor(bucket), engine, bucket["gate"], bucket["class"], "known" if bucket["known"] else "")
+    best = cases.parse(bucket["forms"][0]["best"])
+    dtype = best["dtype"] if best["dtype"] not in ("bf16", "f16") else ""
+    words = (bucket["verdict"], _tensor(bucket), engine, bucket["gate"], bucket["class"], best["pass"], dtype, *(key for key in best if key not in _SIZES + ("engine",)),
+             "known" if bucket["known"] else "")
     return "-".join(re.sub(r"[^A-Za-z0-9_]", "-", word) for word in words if word)
 
 
@@ -79,7 +83,7 @@ def known(bucket, head):
     yield f"# Found by `{head['origin']}` (FACTS {head['version']})."
     yield f"# {_worst(bucket, bucket['forms'][0])}"
     yield f"# {text.count(bucket['cases'], 'drawn case')} failed like this. The first one: {bucket['forms'][0]['start']}"
-    yield "# To do: write the title and what is expected; add the link of the report; replace the cases in `when` by a condition."
+    yield _TO_DO
     if bucket["known"]:
         yield "# Another file in cases/known already expects this failure."
     yield f"title: {bucket['text']}, with {_where(bucket['forms'][0])}."
@@ -109,10 +113,32 @@ def _form(bucket, form, head):
             + f" Reproduce: `facts repro '{form['best']}' {head['flags']}`.\n")
 
 
-def paragraph(bucket, head):
+def _place(bucket, of):
+    """ "Finding 2 of 5, an ordinary case": where it stands in the ranking."""
+    return f"Finding {bucket['rank']} of {of}, {'an ordinary case' if bucket['ordinary'] else 'no ordinary case'}. " if of else ""
+
+
+def paragraph(bucket, head, of=0):
     count = f"; {text.count(bucket['cases'], 'drawn case')} failed this way" if bucket["cases"] else ""
-    return (f"**{bucket['text']}** with {_where(bucket['forms'][0])}. " + "".join(_form(bucket, form, head) for form in bucket["forms"])
+    return (f"**{bucket['text']}** with {_where(bucket['forms'][0])}. {_place(bucket, of)}" + "".join(_form(bucket, form, head) for form in bucket["forms"])
             + f"Found by FACTS {head['version']}, `{head['origin']}`{count}.\n")
+
+
+def ranking(buckets, head):
+    """The page of the folder: the findings in their order, then what a known failure explains."""
+    news = [bucket for bucket in buckets if not bucket["explained"]]
+    ordinary = sum(bucket["ordinary"] for bucket in news)
+    yield f"# What `{head['origin']}` found\n\n{text.count(len(news), 'finding')}, {ordinary} of them ordinary (docs/fuzz.md). The most ordinary one comes first."
+    if news:
+        yield "\n| | ordinary | finding | drawn cases | smallest case | files |\n|---|---|---|---|---|---|"
+    for bucket in news:
+        yield (f"| {bucket['rank']} | {'yes' if bucket['ordinary'] else 'no'} | {bucket['text']} | {bucket['cases']} | `{bucket['forms'][0]['best']}` | "
+               f"`{ident(bucket)}.known`, `.md` |")
+    explained = [(bucket, form) for bucket in buckets if bucket["explained"] for form in bucket["forms"]]
+    if explained:
+        yield "\n## Known once features are left out\n\nThese are no findings.\n\n| failure | smallest case | the known failure | link |\n|---|---|---|---|"
+    for bucket, form in explained:
+        yield f"| {bucket['text']} | `{form['best']}` | `{form['known_as']}` | {form['link']} |"
 
 
 def _write(path, said):
@@ -121,19 +147,33 @@ def _write(path, said):
     os.replace(aside, path)
 
 
+def _clear(folder, names):
+    """Removes the files of findings that have been folded into others since, unless somebody has edited them."""
+    for path in folder.glob("*.known"):
+        if path.stem not in names and _TO_DO in path.read_text(encoding="utf-8", errors="replace"):
+            path.unlink()
+            path.with_suffix(".md").unlink(missing_ok=True)
+
+
+def _write_all(folder, buckets, head):
+    news = [bucket for bucket in buckets if not bucket["explained"]]
+    folder.mkdir(exist_ok=True)
+    for bucket in news:
+        _write(folder / f"{ident(bucket)}.known", "\n".join(known(bucket, head)) + "\n")
+        _write(folder / f"{ident(bucket)}.md", paragraph(bucket, head, len(news)))
+    _write(folder / "README.md", "\n".join(ranking(buckets, head)) + "\n")
+    _clear(folder, {ident(bucket) for bucket in news})
+
+
 def main(argv):
     """FILE"""
     head, *buckets = (json.loads(line) for line in Path(argv[0]).read_text(encoding="utf-8", errors="replace").splitlines())
     folder = Path(head["folder"])
+    for bucket in () if head["folder"] else buckets:
+        print(paragraph(bucket, head), end="")
     try:
         if head["folder"] and buckets:
-            folder.mkdir(exist_ok=True)
-        for bucket in buckets:
-            if not head["folder"]:
-                print(paragraph(bucket, head), end="")
-                continue
-            _write(folder / f"{ident(bucket)}.known", "\n".join(known(bucket, head)) + "\n")
-            _write(folder / f"{ident(bucket)}.md", paragraph(bucket, head))
+            _write_all(folder, buckets, head)
     except OSError as error:
         print(f"facts: {error.filename or folder}: {error.strerror or error}", file=sys.stderr)
         return 3

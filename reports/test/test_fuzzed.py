@@ -17,7 +17,7 @@ FORM = {"best": BEST, "start": "pass=bwd dtype=bf16 s=320 fill=neglse", "cudnn":
         "index": "[0,0,5,3]", "got": "nan", "want": "0.25", "bound": "0.002", "counts": "12 not_finite of 64", "reason": "", "failed": 2, "asked": 2, "unfinished": False,
         "controls": [CONTROL]}
 BUCKET = {"verdict": "wrong", "text": "wrong dq (t1), engine 6", "tensors": "dq dk", "gate": "t1", "backend": "cudnn", "class": "", "engine": 6, "cases": 3, "known": False,
-          "forms": [FORM]}
+          "rank": 1, "ordinary": True, "explained": False, "forms": [FORM]}
 
 
 def of(**form):
@@ -55,19 +55,52 @@ class Texts(unittest.TestCase):
         self.assertEqual(fuzzed.difference("pass=fwd dtype=bf16 engine=6", "pass=fwd dtype=bf16 engine=8"), "engine=8 instead of 6")
 
     def test_files_have_the_name_of_the_bucket(self):
-        self.assertEqual(fuzzed.ident(BUCKET), "wrong-dq-e6-t1")
-        self.assertEqual(fuzzed.ident({**BUCKET, "engine": -1, "backend": "cpu", "class": "a b", "known": True}), "wrong-dq-cpu-t1-a-b-known")
+        self.assertEqual(fuzzed.ident(BUCKET), "wrong-dq-e6-t1-bwd-fill")
+        self.assertEqual(fuzzed.ident({**BUCKET, "engine": -1, "backend": "cpu", "class": "a b", "known": True}), "wrong-dq-cpu-t1-a-b-bwd-fill-known")
         with tempfile.TemporaryDirectory() as folder:
             found = Path(folder) / "r.findings"
             handed = Path(folder) / "handed"
             handed.write_text("".join(json.dumps(one) + "\n" for one in ({**HEAD, "folder": str(found)}, BUCKET)), encoding="utf-8")
             self.assertEqual(fuzzed.main([str(handed)]), 0)
-            self.assertEqual(sorted(path.name for path in found.iterdir()), ["wrong-dq-e6-t1.known", "wrong-dq-e6-t1.md"])
-            self.assertEqual((found / "wrong-dq-e6-t1.md").read_text(encoding="utf-8"), fuzzed.paragraph(BUCKET, HEAD))
+            self.assertEqual(sorted(path.name for path in found.iterdir()), ["README.md", "wrong-dq-e6-t1-bwd-fill.known", "wrong-dq-e6-t1-bwd-fill.md"])
+            self.assertEqual((found / "wrong-dq-e6-t1-bwd-fill.md").read_text(encoding="utf-8"), fuzzed.paragraph(BUCKET, HEAD, 1))
             handed.write_text("".join(json.dumps(one) + "\n" for one in ({**HEAD, "folder": str(handed / "no")}, BUCKET)), encoding="utf-8")
             with contextlib.redirect_stderr(io.StringIO()) as err:
                 self.assertEqual(fuzzed.main([str(handed)]), 3)
             self.assertEqual(err.getvalue().count("\n"), 1)
+
+    def hand(self, folder, *buckets):
+        handed = folder / "handed"
+        handed.write_text("".join(json.dumps(one) + "\n" for one in ({**HEAD, "folder": str(folder / "r.findings")}, *buckets)), encoding="utf-8")
+        self.assertEqual(fuzzed.main([str(handed)]), 0)
+        return folder / "r.findings"
+
+    def test_the_page_lists_the_ranking_and_what_is_explained(self):
+        other = {**of(best=CONTROL), "rank": 2, "ordinary": False}
+        known = {**of(known_as=CONTROL, link="https://example.org/1"), "rank": 3, "explained": True, "text": "nan dv (t0), engine 7", "verdict": "nan"}
+        with tempfile.TemporaryDirectory() as folder:
+            found = self.hand(Path(folder), BUCKET, other, known)
+            page = (found / "README.md").read_text(encoding="utf-8")
+            names = sorted(path.name for path in found.iterdir())
+            second = (found / "wrong-dq-e6-t1-bwd.md").read_text(encoding="utf-8")
+        self.assertIn("2 findings, 1 of them ordinary", page)
+        self.assertIn(f"\n| 1 | yes | wrong dq (t1), engine 6 | 3 | `{BEST}` | `wrong-dq-e6-t1-bwd-fill.known`, `.md` |\n| 2 | no |", page)
+        self.assertIn(f"\n| nan dv (t0), engine 7 | `{BEST}` | `{CONTROL}` | https://example.org/1 |\n", page)
+        self.assertEqual(len(names), 5, "no files of what is explained")
+        self.assertIn("Finding 2 of 2, no ordinary case.", second)
+
+    def test_files_of_what_was_folded_since_go_unless_somebody_edited_them(self):
+        other = {**of(best=CONTROL), "rank": 2}
+        with tempfile.TemporaryDirectory() as folder:
+            found = self.hand(Path(folder), BUCKET, other)
+            self.assertTrue((found / "wrong-dq-e6-t1-bwd.md").exists())
+            self.hand(Path(folder), BUCKET)
+            self.assertEqual(sorted(path.name for path in found.iterdir()), ["README.md", "wrong-dq-e6-t1-bwd-fill.known", "wrong-dq-e6-t1-bwd-fill.md"])
+            self.hand(Path(folder), BUCKET, other)
+            edited = found / "wrong-dq-e6-t1-bwd.known"
+            edited.write_text("title: mine\n", encoding="utf-8")
+            self.hand(Path(folder), BUCKET)
+            self.assertEqual(edited.read_text(encoding="utf-8"), "title: mine\n")
 
 
 if __name__ == "__main__":

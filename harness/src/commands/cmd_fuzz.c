@@ -23,6 +23,7 @@ typedef struct fuzzing {
     size_t drawn, verdicts[FACTS_VERDICT_COUNT + 1], known; /* drawn cases with an answer */
     bool exhausted;
     facts_fuzz_files files;
+    size_t written; /* facts_findings_changes of the files */
 } fuzzing;
 
 /* ---- what is drawn --------------------------------------------------------------------------------------------------------- */
@@ -67,6 +68,26 @@ static void take_drawn(facts_hunt *hunt, const char *name, const facts_answer *a
         hunt->failed = true;
 }
 
+static bool is_ordinary(const void *context, const facts_case *c)
+{
+    const fuzzing *z = context;
+    return facts_weights_ordinary(z->weights, c);
+}
+
+static int write_files(const facts_hunt *hunt, fuzzing *z)
+{
+    const facts_options *o = z->options;
+    z->written = facts_findings_changes(z->findings);
+    if (!facts_findings_count(z->findings))
+        return FACTS_EXIT_OK;
+    facts_findings_rank(z->findings);
+    z->files.hunt = hunt;
+    z->files.findings = z->findings;
+    facts_fuzz_files_folder(z->files.folder, hunt->session.record[0] ? hunt->session.record : o->output ? o->output : "");
+    snprintf(z->files.origin, sizeof z->files.origin, "facts fuzz --seed %" PRIu64, z->seed);
+    return facts_fuzz_files_write(&z->files);
+}
+
 /* Questions of what is shrunk come first; drawn cases keep the other workers busy. */
 static bool more(facts_hunt *hunt)
 {
@@ -74,6 +95,8 @@ static bool more(facts_hunt *hunt)
     size_t before = hunt->session.work_count;
     if (!facts_findings_advance(z->findings, &hunt->asker))
         hunt->failed = true;
+    if (hunt->session.record[0] && facts_findings_changes(z->findings) > z->written)
+        write_files(hunt, z); /* they stay when the run is killed; what cannot be written is told of at the end */
     size_t wanted = (size_t)hunt->jobs * (facts_findings_open(z->findings) ? 1 : DRAW_AHEAD);
     while (hunt->session.work_count - before < wanted && !draw_ended(z) && !hunt->failed && !facts_hunt_time_is_up(hunt))
         draw(hunt, z);
@@ -97,30 +120,49 @@ static void show(facts_session *session, int live)
     facts_progress_say(&session->progress, text);
 }
 
+static void print_forms(const facts_bucket *bucket, const char *flags)
+{
+    char name[FACTS_NAME_MAX];
+    for (size_t k = 0; k < bucket->forms; k++) {
+        const facts_form *form = &bucket->form[k];
+        printf("  %s\n    facts repro '%s' %s\n",
+               form->failed < form->asked ? "does not fail each time:"
+               : form->unfinished         ? "not wholly shrunk:"
+                                          : "smallest:",
+               facts_case_name(&form->best, name), flags);
+        if (bucket->explained)
+            printf("  is this known failure, with more features:\n    %s  %s\n", facts_case_name(&form->known, name), form->link);
+    }
+}
+
+/* In the order of the ranking; what is explained comes last and has no number. */
 static void print_buckets(const fuzzing *z, const char *flags)
 {
     size_t count = facts_findings_count(z->findings);
     for (size_t i = 0; i < count; i++) {
         const facts_bucket *bucket = facts_findings_at(z->findings, i);
-        char what[FACTS_SYMPTOM_TEXT], name[FACTS_NAME_MAX];
-        printf("\n%s: %zu drawn case%s\n", facts_symptom_text(&bucket->symptom, what), bucket->cases,
-               bucket->cases == 1 ? "" : "s");
-        for (size_t k = 0; k < bucket->forms; k++) {
-            const facts_form *form = &bucket->form[k];
-            printf("  %s\n    facts repro '%s' %s\n",
-                   form->failed < form->asked ? "does not fail each time:"
-                   : form->unfinished         ? "not wholly shrunk:"
-                                              : "smallest:",
-                   facts_case_name(&form->best, name), flags);
-        }
+        char what[FACTS_SYMPTOM_TEXT], number[24] = "known";
+        if (!bucket->explained)
+            snprintf(number, sizeof number, "%zu", i + 1);
+        printf("\n%s%s: %s: %zu drawn case%s\n", number, bucket->ordinary ? ", ordinary" : "",
+               facts_symptom_text(&bucket->symptom, what), bucket->cases, bucket->cases == 1 ? "" : "s");
+        print_forms(bucket, flags);
     }
+}
+
+static size_t count_ordinary(const fuzzing *z)
+{
+    size_t ordinary = 0;
+    for (size_t i = 0; i < facts_findings_news(z->findings); i++)
+        ordinary += facts_findings_at(z->findings, i)->ordinary;
+    return ordinary;
 }
 
 static void print_summary(const facts_hunt *hunt, const fuzzing *z)
 {
     char flags[FACTS_PATH + 64] = "";
     facts_hunt_flags(hunt, flags, sizeof flags);
-    size_t buckets = facts_findings_count(z->findings);
+    size_t news = facts_findings_news(z->findings), explained = facts_findings_count(z->findings) - news;
     printf("%zu cases drawn with seed %" PRIu64 ":", z->drawn, z->seed);
     bool first = true;
     for (facts_verdict v = 0; v < FACTS_VERDICT_COUNT; v++)
@@ -138,9 +180,12 @@ static void print_summary(const facts_hunt *hunt, const fuzzing *z)
     if (z->exhausted)
         puts("the weights (and --where) give nothing new any more");
     print_buckets(z, flags);
-    printf("\n%zu finding%s%s%s%s\n", buckets, buckets == 1 ? "" : "s",
-           buckets ? "; files for cases/known and paragraphs for a report: " : "", buckets ? z->files.folder : "",
-           buckets ? "/" : "");
+    putchar('\n');
+    if (explained)
+        printf("%zu more %s once features are left out, and no finding%s\n", explained,
+               explained == 1 ? "is a known failure" : "are known failures", explained == 1 ? "" : "s");
+    printf("%zu finding%s, %zu of them ordinary%s%s%s\n", news, news == 1 ? "" : "s", count_ordinary(z),
+           news ? "; files for cases/known and paragraphs for a report: " : "", news ? z->files.folder : "", news ? "/" : "");
     if (hunt->session.record[0])
         printf("record: %s\n", hunt->session.record);
 }
@@ -202,16 +247,27 @@ static int open_all(facts_hunt *hunt, fuzzing *z, const facts_invocation *call)
     return facts_hunt_open(hunt, call);
 }
 
-static int write_files(const facts_hunt *hunt, fuzzing *z)
+/* The ranking, a line for each finding. */
+static void record_findings(facts_session *session)
 {
-    const facts_options *o = z->options;
-    if (!facts_findings_count(z->findings))
-        return FACTS_EXIT_OK;
-    z->files.hunt = hunt;
-    z->files.findings = z->findings;
-    facts_fuzz_files_folder(z->files.folder, hunt->session.record[0] ? hunt->session.record : o->output ? o->output : "");
-    snprintf(z->files.origin, sizeof z->files.origin, "facts fuzz --seed %" PRIu64, z->seed);
-    return facts_fuzz_files_write(&z->files);
+    facts_hunt *hunt = session->context;
+    fuzzing *z = hunt->context;
+    facts_text line = { 0 };
+    if (hunt->failed || !facts_findings_close(z->findings, &hunt->asker))
+        return;
+    facts_findings_rank(z->findings);
+    for (size_t i = 0; i < facts_findings_count(z->findings) && !session->counts.record_failed; i++) {
+        facts_text_clear(&line);
+        facts_text_puts(&line, "{\"finding\":{");
+        facts_text_member(&line, "run", session->run_id);
+        facts_fuzz_files_finding(&line, facts_findings_at(z->findings, i), i + 1);
+        facts_text_puts(&line, "}}");
+        if (!line.failed && facts_writer_line(session->writer, line.data, line.length))
+            continue;
+        session->counts.record_failed = true;
+        snprintf(session->counts.trouble, sizeof session->counts.trouble, "%.600s", facts_writer_error(session->writer));
+    }
+    facts_text_free(&line);
 }
 
 /* What was found, whatever ended the run. */
@@ -219,8 +275,8 @@ static int conclude(facts_hunt *hunt, fuzzing *z, int status)
 {
     if (status != FACTS_EXIT_OK && status != FACTS_EXIT_INTERRUPTED &&
         (status != FACTS_EXIT_ENVIRONMENT || !hunt->session.record[0]))
-        return status; /* nothing was asked */
-    if (!facts_findings_close(z->findings, &hunt->asker))
+        return status;                                    /* nothing was asked */
+    if (!facts_findings_close(z->findings, &hunt->asker)) /* where nothing was asked */
         return FACTS_EXIT_ENVIRONMENT;
     int written = write_files(hunt, z);
     print_summary(hunt, z);
@@ -228,7 +284,7 @@ static int conclude(facts_hunt *hunt, fuzzing *z, int status)
         return FACTS_EXIT_ENVIRONMENT;
     if (status != FACTS_EXIT_OK)
         return status;
-    return facts_findings_count(z->findings) ? FACTS_EXIT_FINDINGS : FACTS_EXIT_OK;
+    return facts_findings_news(z->findings) ? FACTS_EXIT_FINDINGS : FACTS_EXIT_OK;
 }
 
 int facts_command_fuzz(const facts_invocation *call)
@@ -239,9 +295,11 @@ int facts_command_fuzz(const facts_invocation *call)
     facts_invocation mine = *call;
     mine.options = &options;
     hunt.session.show = show;
+    hunt.session.before_end = record_findings;
     if (!(options.timeout_s > 0))
         options.timeout_s = TIMEOUT_S;
-    z.findings = facts_findings_new(&(facts_findings_limits){ .most_steps = (int)options.steps, .lookahead = 4 });
+    z.findings = facts_findings_new(
+        &(facts_findings_limits){ .most_steps = (int)options.steps, .lookahead = 4, .ordinary = is_ordinary, .context = &z });
     int status = z.findings ? open_all(&hunt, &z, &mine) : FACTS_EXIT_ENVIRONMENT;
     if (status == FACTS_EXIT_OK) {
         if (options.minutes > 0)

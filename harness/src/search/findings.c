@@ -1,5 +1,6 @@
 #include "findings.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,13 +11,17 @@
 #define STEPS 400
 #define AT_ONCE 4
 
-typedef enum finding_state { WAITING, CONFIRMING, SHRINKING, REPEATING, OVER } finding_state;
+typedef enum finding_state { WAITING, CONFIRMING, SHRINKING, EXPLAINING, REPEATING, OVER } finding_state;
 
 typedef struct finding {
     finding_state state;
+    bool ordinary; /* as drawn */
     facts_case start, best;
     facts_symptom symptom;
     facts_shrink_result *shrunk; /* while it is at work */
+    bool explained;              /* by this known failure, of this link */
+    facts_case known;
+    char link[200];
     int failed, asked;
 } finding;
 
@@ -24,7 +29,7 @@ struct facts_findings {
     finding *at;
     size_t count, first_open;
     facts_bucket **bucket;
-    size_t buckets;
+    size_t buckets, changes;
     facts_findings_limits limits;
     const facts_asker *asker;
     bool failed;
@@ -54,6 +59,11 @@ void facts_findings_free(facts_findings *f)
     free(f);
 }
 
+static bool is_ordinary(const facts_findings *f, const facts_case *c)
+{
+    return f->limits.ordinary && f->limits.ordinary(f->limits.context, c);
+}
+
 bool facts_findings_add(facts_findings *f, const facts_case *drawn, const facts_answer *answer, bool known_too)
 {
     for (size_t i = 0; i < answer->count; i++) {
@@ -68,45 +78,49 @@ bool facts_findings_add(facts_findings *f, const facts_case *drawn, const facts_
         if (!larger)
             return false;
         f->at = larger;
-        f->at[f->count++] = (finding){ .start = *drawn, .best = *drawn, .symptom = answer->failing[i] };
+        f->at[f->count++] =
+            (finding){ .ordinary = is_ordinary(f, drawn), .start = *drawn, .best = *drawn, .symptom = answer->failing[i] };
     }
     return true;
 }
 
 /* ---- buckets --------------------------------------------------------------------------------------------------------------- */
 
-static const struct {
-    facts_key key;
-    int part;
-} numbers[] = { { FACTS_KEY_B, 0 }, { FACTS_KEY_H, 0 }, { FACTS_KEY_S, 0 },
-                { FACTS_KEY_S, 1 }, { FACTS_KEY_D, 0 }, { FACTS_KEY_D, 1 } };
-
-static unsigned long long number_of(const facts_case *c, facts_key key, int part)
+static bool belongs(const facts_bucket *bucket, const facts_symptom *symptom, const facts_form *form, bool explained)
 {
-    const char *text = facts_case_get(c, key);
-    for (; part > 0 && strchr(text, '/'); part--)
-        text = strchr(text, '/') + 1;
-    return strtoull(text, NULL, 10);
+    if (bucket->explained != explained || !facts_symptom_alike(&bucket->symptom, symptom))
+        return false;
+    for (size_t i = 0; i < bucket->forms; i++)
+        if (facts_case_neighbours(&bucket->form[i].best, &form->best))
+            return true;
+    return false;
 }
 
-/* Has the drawn case every feature of the form, and is it nowhere smaller? The engine is part of the symptom. */
-static bool explains(const facts_form *form, const facts_case *drawn)
+/* A form may be a neighbour of what was apart until now. */
+static void merge(facts_findings *f, facts_bucket *into, size_t from)
 {
-    for (facts_key key = 0; key < FACTS_KEY_COUNT; key++)
-        if (!facts_is_size(key) && key != FACTS_KEY_ENGINE && form->best.at[key] != 0 &&
-            strcmp(facts_case_get(&form->best, key), facts_case_get(drawn, key)) != 0)
-            return false;
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        if (number_of(drawn, numbers[i].key, numbers[i].part) < number_of(&form->best, numbers[i].key, numbers[i].part))
-            return false;
-    return true;
+    facts_bucket *other = f->bucket[from];
+    for (size_t i = 0; i < other->forms; i++)
+        facts_bucket_take(into, &other->form[i]);
+    into->cases += other->cases;
+    free(other);
+    f->bucket[from] = f->bucket[--f->buckets];
 }
 
-static facts_bucket *bucket_of(facts_findings *f, const facts_symptom *symptom)
+static facts_bucket *bucket_of(facts_findings *f, const facts_symptom *symptom, const facts_form *form, bool explained)
 {
-    for (size_t i = 0; i < f->buckets; i++)
-        if (facts_symptom_alike(&f->bucket[i]->symptom, symptom))
-            return f->bucket[i];
+    facts_bucket *found = NULL;
+    for (size_t i = 0; i < f->buckets;) {
+        if (!belongs(f->bucket[i], symptom, form, explained)) {
+            i++;
+        } else if (found) {
+            merge(f, found, i);
+        } else {
+            found = f->bucket[i++];
+        }
+    }
+    if (found)
+        return found;
     facts_bucket **larger = realloc(f->bucket, (f->buckets + 1) * sizeof(facts_bucket *));
     facts_bucket *made = calloc(1, sizeof *made);
     if (larger)
@@ -117,14 +131,8 @@ static facts_bucket *bucket_of(facts_findings *f, const facts_symptom *symptom)
         return NULL;
     }
     made->symptom = *symptom;
+    made->explained = explained;
     return f->bucket[f->buckets++] = made;
-}
-
-static void count_case(facts_bucket *bucket, facts_form *form)
-{
-    bucket->cases++;
-    if (form)
-        form->cases++;
 }
 
 static bool same_case(const facts_case *a, const facts_case *b)
@@ -133,54 +141,76 @@ static bool same_case(const facts_case *a, const facts_case *b)
     return strcmp(facts_case_name(a, left), facts_case_name(b, right)) == 0;
 }
 
+static facts_form form_of(const finding *at, const facts_answer *answer, const facts_symptom *found, bool unfinished)
+{
+    facts_form form = {
+        .best = at->best, .start = at->start, .failed = at->failed, .asked = at->asked, .unfinished = unfinished, .cases = 1
+    };
+    form.kernels = facts_case_kernels(&at->best) | facts_case_kernels(&at->start);
+    if (at->explained)
+        form.known = at->known;
+    memcpy(form.link, at->link, sizeof form.link);
+    if (found)
+        form.evidence = answer->evidence[found - answer->failing];
+    if (at->shrunk) {
+        form.steps = at->shrunk->steps;
+        form.unfinished |= at->shrunk->out_of_steps;
+        form.controls = at->shrunk->controls;
+        memcpy(form.control, at->shrunk->control, sizeof form.control);
+    }
+    return form;
+}
+
+static bool ask_first(facts_findings *f, const facts_case *c, facts_answer *out)
+{
+    return f->asker->ask(f->asker->context, c, 1, false, out);
+}
+
 /* The finding is as simple as it gets: into its bucket. */
 static void settle(facts_findings *f, finding *at, bool unfinished)
 {
     facts_answer answer;
-    const facts_symptom *symptom = &at->symptom;
-    const facts_evidence_text *evidence = NULL;
-    if (f->asker->ask(f->asker->context, &at->best, 1, false, &answer)) {
-        const facts_symptom *found = facts_answer_find(&answer, &at->symptom);
-        if (found) {
-            symptom = found;
-            evidence = &answer.evidence[found - answer.failing];
-        }
-    }
-    facts_bucket *bucket = bucket_of(f, symptom);
+    const facts_symptom *found = NULL;
+    if (ask_first(f, &at->best, &answer))
+        found = facts_answer_find(&answer, &at->symptom);
+    facts_form form = form_of(at, &answer, found, unfinished);
+    const facts_symptom symptom = found ? *found : at->symptom;
+    form.ordinary = is_ordinary(f, &form.best);
+    facts_bucket *bucket = bucket_of(f, &symptom, &form, at->explained);
     at->state = OVER;
-    if (!bucket)
-        return;
-    facts_form *form = NULL;
-    for (size_t i = 0; i < bucket->forms && !form; i++)
-        if (same_case(&bucket->form[i].best, &at->best))
-            form = &bucket->form[i];
-    if (!form && bucket->forms < FACTS_MOST_FORMS) {
-        form = &bucket->form[bucket->forms++];
-        *form = (facts_form){
-            .best = at->best, .start = at->start, .failed = at->failed, .asked = at->asked, .unfinished = unfinished
-        };
-        if (evidence)
-            form->evidence = *evidence;
-        if (at->shrunk) {
-            form->steps = at->shrunk->steps;
-            form->unfinished |= at->shrunk->out_of_steps;
-            form->controls = at->shrunk->controls;
-            memcpy(form->control, at->shrunk->control, sizeof form->control);
-        }
-    }
-    count_case(bucket, form);
     free(at->shrunk);
     at->shrunk = NULL;
+    if (!bucket)
+        return;
+    bucket->cases++;
+    f->changes++;
+    for (size_t i = 0; i < bucket->forms; i++)
+        if (same_case(&bucket->form[i].best, &form.best)) {
+            bucket->form[i].cases++;
+            bucket->form[i].kernels |= form.kernels;
+            return;
+        }
+    facts_bucket_take(bucket, &form);
 }
 
 /* ---- one finding on its way ------------------------------------------------------------------------------------------------ */
 
 static bool is_active(const finding *at)
 {
-    return at->state == CONFIRMING || at->state == SHRINKING || at->state == REPEATING;
+    return at->state != WAITING && at->state != OVER;
 }
 
-/* Counted without a question: a form explains it, or the bucket has forms enough. */
+/* Does every form of a bucket that has forms enough set no other keys than this case? */
+static bool has_all_keys(const facts_bucket *bucket, const facts_case *c)
+{
+    for (size_t i = 0; i < bucket->forms; i++)
+        for (facts_key key = 0; key < FACTS_KEY_COUNT; key++)
+            if (facts_is_feature(key) && bucket->form[i].best.at[key] != 0 && c->at[key] == 0)
+                return false;
+    return bucket->forms == FACTS_MOST_FORMS && !bucket->explained;
+}
+
+/* Counted without a question: a form covers it, or the bucket has forms enough. */
 static bool counted(facts_findings *f, finding *at)
 {
     for (size_t i = 0; i < f->buckets; i++) {
@@ -189,11 +219,13 @@ static bool counted(facts_findings *f, finding *at)
             continue;
         facts_form *form = NULL;
         for (size_t k = 0; k < bucket->forms && !form; k++)
-            if (explains(&bucket->form[k], &at->start))
+            if (facts_form_covers(&bucket->form[k], &at->start))
                 form = &bucket->form[k];
-        if (!form && bucket->forms < FACTS_MOST_FORMS)
+        if (!form && !has_all_keys(bucket, &at->start))
             continue;
-        count_case(bucket, form);
+        bucket->cases++;
+        if (form)
+            form->cases++;
         at->state = OVER;
         return true;
     }
@@ -259,24 +291,53 @@ static bool ask_once(void *context, const facts_case *c, facts_answer *out)
     return s->asker->ask(s->asker->context, c, 1, s->alone, out);
 }
 
-static void shrink(facts_findings *f, finding *at)
+/* True when it is over; false while a question is open. */
+static bool shrink_from(facts_findings *f, const finding *at, const facts_case *start, bool to_known, facts_shrink_result *out)
 {
     shrink_context context = { f->asker, is_alone(at) };
-    const facts_shrink_order order = { .start = at->start,
-                                       .symptom = at->symptom,
-                                       .most_steps = f->limits.most_steps,
-                                       .lookahead = f->limits.lookahead,
-                                       .context = &context,
-                                       .ask = ask_once };
+    facts_shrink_order order = { .start = *start,
+                                 .symptom = at->symptom,
+                                 .most_steps = f->limits.most_steps,
+                                 .lookahead = f->limits.lookahead,
+                                 .features_alone = to_known,
+                                 .context = &context,
+                                 .ask = ask_once };
+    order.symptom.known |= to_known;
+    f->failed |= !facts_shrink(out, &order);
+    return !f->failed && !out->waiting;
+}
+
+static void shrink(facts_findings *f, finding *at)
+{
     if (!at->shrunk)
-        at->shrunk = malloc(sizeof *at->shrunk);
-    if (!at->shrunk || !facts_shrink(at->shrunk, &order)) {
-        f->failed = true;
+        at->shrunk = calloc(1, sizeof *at->shrunk);
+    f->failed |= !at->shrunk;
+    if (f->failed)
         return;
-    }
+    const bool over = shrink_from(f, at, &at->start, false, at->shrunk);
     at->best = at->shrunk->best;
-    if (!at->shrunk->waiting)
-        at->state = REPEATING;
+    if (over)
+        at->state = at->symptom.known ? REPEATING : EXPLAINING;
+}
+
+/* Without some of its features it may be a known failure. Sizes stay: a known failure at other sizes says nothing of these. */
+static void explain(facts_findings *f, finding *at)
+{
+    facts_shrink_result result;
+    facts_answer answer;
+    facts_symptom wanted = at->symptom;
+    wanted.known = true;
+    if (!shrink_from(f, at, &at->best, true, &result))
+        return;
+    at->state = REPEATING;
+    if (!ask_first(f, &result.best, &answer) || facts_answer_find(&answer, &at->symptom))
+        return;
+    const facts_symptom *found = facts_answer_find(&answer, &wanted);
+    if (!found)
+        return;
+    at->explained = true;
+    at->known = result.best;
+    snprintf(at->link, sizeof at->link, "%s", answer.evidence[found - answer.failing].link);
 }
 
 static void advance(facts_findings *f, finding *at)
@@ -290,6 +351,8 @@ static void advance(facts_findings *f, finding *at)
             confirm(f, at);
         else if (at->state == SHRINKING)
             shrink(f, at);
+        else if (at->state == EXPLAINING)
+            explain(f, at);
         else if (at->state == REPEATING && repeat(f, at, &at->best, 2))
             settle(f, at, false);
     } while (at->state != before && !f->failed);
@@ -302,11 +365,13 @@ bool facts_findings_advance(facts_findings *f, const facts_asker *asker)
     do { /* one that is over may explain those that wait for it */
         size_t buckets = f->buckets;
         again = false;
-        for (size_t i = f->first_open; i < f->count && !f->failed; i++) {
-            finding_state before = f->at[i].state;
-            advance(f, &f->at[i]);
-            again |= before != OVER && f->at[i].state == OVER;
-        }
+        for (int ordinary = 1; ordinary >= 0; ordinary--)
+            for (size_t i = f->first_open; i < f->count && !f->failed; i++) {
+                finding_state before = f->at[i].state;
+                if (f->at[i].ordinary == (ordinary != 0))
+                    advance(f, &f->at[i]);
+                again |= before != OVER && f->at[i].state == OVER;
+            }
         again |= buckets != f->buckets;
         while (f->first_open < f->count && f->at[f->first_open].state == OVER)
             f->first_open++;
@@ -335,6 +400,30 @@ bool facts_findings_close(facts_findings *f, const facts_asker *asker)
             settle(f, at, true);
         }
     return !f->failed;
+}
+
+static int in_order(const void *a, const void *b)
+{
+    return facts_bucket_order(*(const facts_bucket *const *)a, *(const facts_bucket *const *)b);
+}
+
+void facts_findings_rank(facts_findings *f)
+{
+    if (f->buckets)
+        qsort(f->bucket, f->buckets, sizeof(facts_bucket *), in_order);
+}
+
+size_t facts_findings_changes(const facts_findings *f)
+{
+    return f->changes;
+}
+
+size_t facts_findings_news(const facts_findings *f)
+{
+    size_t news = 0;
+    for (size_t i = 0; i < f->buckets; i++)
+        news += !f->bucket[i]->explained;
+    return news;
 }
 
 size_t facts_findings_count(const facts_findings *f)

@@ -4,16 +4,16 @@
 
 #include "reduction.h"
 
-static bool is_feature(facts_key key)
+bool facts_is_feature(facts_key key)
 {
     return !facts_is_size(key) && key != FACTS_KEY_ENGINE;
 }
 
-static size_t features_of(const facts_case *c)
+size_t facts_case_features(const facts_case *c)
 {
     size_t n = 0;
     for (facts_key key = 0; key < FACTS_KEY_COUNT; key++)
-        n += is_feature(key) && c->at[key] != 0;
+        n += facts_is_feature(key) && c->at[key] != 0;
     return n;
 }
 
@@ -41,7 +41,7 @@ static bool drop_all(facts_shrinker *s)
     facts_case candidate;
     bool left_out[FACTS_KEY_COUNT];
     for (facts_key key = 0; key < FACTS_KEY_COUNT; key++)
-        left_out[key] = is_feature(key);
+        left_out[key] = facts_is_feature(key);
     return facts_case_without(&candidate, &s->result->best, left_out) && facts_shrink_try(s, &candidate, "every key default");
 }
 
@@ -49,17 +49,17 @@ bool facts_reduce_features(facts_shrinker *s)
 {
     bool any = false;
     char what[64];
-    if (features_of(&s->result->best) > 1)
+    if (facts_case_features(&s->result->best) > 1)
         any = drop_all(s);
     for (facts_key key = 0; key < FACTS_KEY_COUNT && !s->over; key++) {
         facts_case candidate;
-        if (!is_feature(key) || s->result->best.at[key] == 0)
+        if (!facts_is_feature(key) || s->result->best.at[key] == 0)
             continue;
         snprintf(what, sizeof what, "%s default", facts_keys[key].word);
         bool kept = false;
         for (int others = 0; others < 2 && !kept; others++) {
-            kept = drop(&candidate, &s->result->best, key, others > 0) && features_of(&candidate) < features_of(&s->result->best) &&
-                   facts_shrink_try(s, &candidate, what);
+            kept = drop(&candidate, &s->result->best, key, others > 0) &&
+                   facts_case_features(&candidate) < facts_case_features(&s->result->best) && facts_shrink_try(s, &candidate, what);
             any |= kept;
         }
     }

@@ -28,7 +28,9 @@ bool facts_shrink_try(facts_shrinker *s, const facts_case *candidate, const char
 bool facts_shrink_try_key(facts_shrinker *s, facts_key key, const char *value, const char *what);
 /* How the candidate ended; FACTS_VERDICT_COUNT when it was not asked. */
 facts_verdict facts_shrink_verdict(const facts_shrinker *s, const facts_case *candidate);
-bool facts_is_size(facts_key key); /* b h s d */
+bool facts_is_size(facts_key key);               /* b h s d */
+bool facts_is_feature(facts_key key);            /* neither a size nor the engine */
+size_t facts_case_features(const facts_case *c); /* how many are not default */
 /* The same without one key: it is back to its default. */
 bool facts_case_without_key(facts_case *out, const facts_case *c, facts_key key);
 /* The case without the keys of `left_out`. False when the rest makes no case. */

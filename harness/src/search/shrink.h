@@ -30,6 +30,7 @@ typedef struct facts_shrink_order {
     facts_symptom symptom; /* of the start */
     int most_steps;        /* 0: FACTS_SHRINK_MOST_STEPS */
     int lookahead;         /* open questions at once; 0: 1 */
+    bool features_alone;   /* keys go back to their default, and nothing else is done */
     void *context;
     /* False: not known yet (it is asked for now). */
     bool (*ask)(void *context, const facts_case *c, facts_answer *out);

@@ -171,9 +171,11 @@ bool facts_shrink(facts_shrink_result *out, const facts_shrink_order *order)
         bool again = true;
         while (again && !s.over) {
             again = facts_reduce_features(&s);
-            again |= facts_reduce_values(&s);
-            again |= facts_reduce_entries(&s);
-            again |= facts_reduce_sizes(&s);
+            if (!order->features_alone) {
+                again |= facts_reduce_values(&s);
+                again |= facts_reduce_entries(&s);
+                again |= facts_reduce_sizes(&s);
+            }
             s.round++;
         }
         if (s.open == 0)

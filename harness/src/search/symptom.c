@@ -117,6 +117,8 @@ bool facts_symptom_read(facts_symptom *out, facts_evidence_text *evidence, const
         copy(evidence->device, sizeof evidence->device, facts_line_get(row, "device"));
         copy(evidence->sm, sizeof evidence->sm, facts_line_get(row, "sm"));
         copy(evidence->reason, sizeof evidence->reason, get(&reason, "text"));
+        if (out->known)
+            copy(evidence->link, sizeof evidence->link, get(&expectation, "link"));
     }
     return true;
 }
@@ -147,13 +149,21 @@ bool facts_symptom_same(const facts_symptom *wanted, const facts_symptom *other)
            (wanted->known || !other->known) && (tensor[0] == '\0' || has_tensor(other->tensors, tensor));
 }
 
+static bool share_tensor(const char *a, const char *b)
+{
+    char list[FACTS_TENSORS_TEXT], *rest = list, *name;
+    snprintf(list, sizeof list, "%s", a);
+    while ((name = strsep(&rest, " ")) != NULL)
+        if (has_tensor(b, name))
+            return true;
+    return false;
+}
+
 bool facts_symptom_alike(const facts_symptom *a, const facts_symptom *b)
 {
-    char ours[FACTS_TENSORS_TEXT], theirs[FACTS_TENSORS_TEXT];
-    facts_symptom_tensor(a, ours);
-    facts_symptom_tensor(b, theirs);
     return a->verdict == b->verdict && a->engine == b->engine && a->known == b->known && strcmp(a->backend, b->backend) == 0 &&
-           strcmp(a->gate, b->gate) == 0 && strcmp(a->class_word, b->class_word) == 0 && strcmp(ours, theirs) == 0;
+           strcmp(a->class_word, b->class_word) == 0 &&
+           (a->tensors[0] && b->tensors[0] ? share_tensor(a->tensors, b->tensors) : a->tensors[0] == b->tensors[0]);
 }
 
 const facts_symptom *facts_answer_find(const facts_answer *answer, const facts_symptom *wanted)
@@ -174,6 +184,7 @@ const char *facts_symptom_text(const facts_symptom *symptom, char out[FACTS_SYMP
         snprintf(engine, sizeof engine, ", backend %s", symptom->backend);
     if (tensor[0] && symptom->gate[0])
         snprintf(gate, sizeof gate, " (%s)", symptom->gate);
-    snprintf(out, FACTS_SYMPTOM_TEXT, "%s%s%s%s%s", facts_verdict_name(symptom->verdict), tensor[0] ? " " : "", tensor, gate, engine);
+    snprintf(out, FACTS_SYMPTOM_TEXT, "%s%s%s%s%s", facts_verdict_name(symptom->verdict), tensor[0] ? " " : "", tensor, gate,
+             engine);
     return out;
 }

@@ -25,6 +25,7 @@ typedef struct facts_evidence_text {
     char cudnn[24], build[64], device[112], sm[8];
     char ratio[32], index[64], got[32], want[32], bound[32], counts[120]; /* of the first tensor */
     char reason[400];
+    char link[200]; /* of the known failure that explains it */
 } facts_evidence_text;
 
 /* How a case ended: the worst verdict of its rows, and each way in which it failed (with engine=all there may be several). */
@@ -41,7 +42,8 @@ bool facts_symptom_read(facts_symptom *out, facts_evidence_text *evidence, const
 /* Is `other` the same failure as `wanted`: its verdict, backend and engine, the first of its tensors among the other's, and as
  * known? */
 bool facts_symptom_same(const facts_symptom *wanted, const facts_symptom *other);
-/* The same bucket of a report: also gate and class. */
+/* May they have one cause: the same verdict, engine, backend and class, as known, and a tensor at fault in both (or none in both)?
+ */
 bool facts_symptom_alike(const facts_symptom *a, const facts_symptom *b);
 /* The failure of an answer that is the same as `wanted`; NULL: none. */
 const facts_symptom *facts_answer_find(const facts_answer *answer, const facts_symptom *wanted);

@@ -23,14 +23,18 @@ typedef struct key_line {
     uint64_t total;
 } key_line;
 
+typedef struct predicates {
+    facts_predicate **at;
+    size_t count;
+} predicates;
+
 struct facts_weights {
     char *text;
     facts_named_number *number;
     size_t numbers;
     key_line *line;
     size_t lines;
-    facts_predicate **where;
-    size_t wheres;
+    predicates where, ordinary; /* all of them have to hold */
     uint64_t most_work;
 };
 
@@ -136,17 +140,36 @@ static bool read_key(reader *r, facts_span head, facts_span rest)
     return true;
 }
 
-static bool read_where(reader *r, facts_span rest)
+static bool read_predicate(reader *r, predicates *list, facts_span rest)
 {
-    facts_weights *w = r->weights;
-    facts_predicate **larger = facts_grow(w->where, w->wheres, sizeof(facts_predicate *));
+    facts_predicate **larger = facts_grow(list->at, list->count, sizeof(facts_predicate *));
     if (larger == NULL)
         return facts_lines_fail(&r->in, NULL, "no memory");
-    w->where = larger;
-    if (!facts_lines_predicate(&r->in, rest, "", &w->where[w->wheres]))
+    list->at = larger;
+    if (!facts_lines_predicate(&r->in, rest, "", &list->at[list->count]))
         return false;
-    w->wheres++;
+    list->count++;
     return true;
+}
+
+static bool all_hold(const predicates *list, const facts_subject *subject)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (!facts_predicate_holds(list->at[i], subject))
+            return false;
+    return true;
+}
+
+static void free_predicates(predicates *list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        facts_predicate_destroy(list->at[i]);
+    free(list->at);
+}
+
+bool facts_weights_ordinary(const facts_weights *w, const facts_case *c)
+{
+    return w->ordinary.count > 0 && all_hold(&w->ordinary, &(facts_subject){ .c = c });
 }
 
 static bool read_line(void *context, facts_span text)
@@ -154,12 +177,15 @@ static bool read_line(void *context, facts_span text)
     reader *r = context;
     facts_span rest = text, head, word = facts_span_word(&rest);
     if (facts_span_is(word, "where"))
-        return read_where(r, facts_span_trim(rest));
+        return read_predicate(r, &r->weights->where, facts_span_trim(rest));
+    if (facts_span_is(word, "ordinary"))
+        return read_predicate(r, &r->weights->ordinary, facts_span_trim(rest));
     if (facts_span_is(word, "work"))
         return (facts_read_integer(facts_span_trim(rest), INT64_MAX, &r->weights->most_work) && r->weights->most_work > 0) ||
                facts_lines_fail(&r->in, text.at, "want work N, a whole number above 0");
     if (!cut_head(&text, &head))
-        return facts_lines_fail(&r->in, NULL, "want KEY: WEIGHT VALUE, …  or number NAME: …, where PREDICATE, work N");
+        return facts_lines_fail(&r->in, NULL,
+                                "want KEY: WEIGHT VALUE, …  or number NAME: …, where PREDICATE, ordinary PREDICATE, work N");
     rest = head;
     word = facts_span_word(&rest);
     return facts_span_is(word, "number") ? read_number(r, facts_span_trim(rest), text) : read_key(r, head, text);
@@ -281,9 +307,8 @@ static bool wanted(const facts_weights *w, const facts_draw_choice *choice, cons
                   (double)(ask->dim_qk + ask->dim_v) * (double)problem->repeat;
     if (w->most_work != NO_WORK_LIMIT && work > (double)w->most_work)
         return false;
-    for (size_t i = 0; i < w->wheres; i++)
-        if (!facts_predicate_holds(w->where[i], &subject))
-            return false;
+    if (!all_hold(&w->where, &subject))
+        return false;
     return choice == NULL || choice->where == NULL || facts_predicate_holds(choice->where, &subject);
 }
 
@@ -356,11 +381,10 @@ void facts_weights_destroy(facts_weights *w)
         facts_predicate_destroy(w->line[i].when);
         free(w->line[i].choice);
     }
-    for (size_t i = 0; i < w->wheres; i++)
-        facts_predicate_destroy(w->where[i]);
+    free_predicates(&w->where);
+    free_predicates(&w->ordinary);
     free(w->number);
     free(w->line);
-    free(w->where);
     free(w->text);
     free(w);
 }

@@ -7,6 +7,7 @@
  *   lens: 9 default, 1 <{0..s.q}>/<{0..s.kv}>                  <…> once for each batch entry, joined by +
  *   work 50000000                                              at most: b * h.q * s.q * s.kv * (d.qk + d.v) * repeat
  *   where !(exec=aot & pass=bwd)                               only what satisfies it
+ *   ordinary s.q<4096 & s.kv<4096                              what many users have: findings in such cases come first
  *
  * Expressions are sums of products of atoms: a whole number, A..B (evenly), A..B* (every magnitude alike), a named number, a number
  * of the case (b h.q s.kv d.qk …). Keys are drawn in the order of their lines; a value that makes a case that nobody could compute,
@@ -34,6 +35,8 @@ typedef struct facts_draw_choice {
  * facts_draw_check says beforehand whether `with` can be set. */
 bool facts_weights_draw(const facts_weights *weights, uint64_t seed, uint64_t index, const facts_draw_choice *choice,
                         facts_case *out);
+/* Do all lines `ordinary` hold of it? Without such a line nothing is ordinary. */
+bool facts_weights_ordinary(const facts_weights *weights, const facts_case *c);
 bool facts_draw_check(const facts_draw_choice *choice, facts_error *error);
 
 #endif

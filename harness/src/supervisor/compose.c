@@ -124,7 +124,7 @@ void facts_compose_time(facts_text *out, const facts_frame *frame, size_t target
     facts_text_puts(out, "}}");
 }
 
-void facts_compose_target(facts_text *out, const facts_order *order, const facts_target *target, const char *driver,
+void facts_compose_target(facts_text *out, const facts_order *order, const facts_target *target, int gpu, const char *driver,
                           const char *errata, int threads)
 {
     static const char *const kinds[] = { "gpu", "described", "cpu" };
@@ -136,7 +136,7 @@ void facts_compose_target(facts_text *out, const facts_order *order, const facts
     facts_text_member(out, "build", target->build.name);
     facts_text_puts(out, "\"device\":{");
     facts_text_member(out, "kind", kinds[target->kind]);
-    facts_text_member_int(out, "ordinal", target->ordinal);
+    facts_text_member_int(out, "ordinal", target->kind == FACTS_TARGET_GPU ? gpu : 0);
     facts_text_member(out, "name", target->device);
     facts_text_member(out, "json", target->described.json);
     facts_text_close(out);
@@ -152,14 +152,16 @@ void facts_compose_target(facts_text *out, const facts_order *order, const facts
     facts_text_puts(out, "}\n");
 }
 
-void facts_compose_start(facts_text *out, const char *run, const char *name, const char *build, const char *device, int attempt,
-                         int from_config)
+void facts_compose_start(facts_text *out, const char *run, const char *name, const char *build, const char *device, int gpu,
+                         int attempt, int from_config)
 {
     facts_text_puts(out, "{\"start\":{");
     facts_text_member(out, "run", run);
     facts_text_member(out, "case", name);
     facts_text_member(out, "build", build);
     facts_text_member(out, "device", device);
+    if (gpu >= 0)
+        facts_text_member_int(out, "gpu", gpu);
     facts_text_member_int(out, "attempt", attempt);
     facts_text_member_int(out, "config", from_config);
     facts_text_close(out);

@@ -25,11 +25,12 @@ void facts_compose_request(facts_text *out, const facts_order *order, int64_t id
 void facts_compose_turn(facts_text *out, int64_t id, const char *name);
 /* The line of a turn. `target`: its place in the order's targets. */
 void facts_compose_time(facts_text *out, const facts_frame *frame, size_t target, int round, facts_span turn);
-/* `errata`: the text of cases/errata.json, or NULL. */
-void facts_compose_target(facts_text *out, const facts_order *order, const facts_target *target, const char *driver,
+/* `gpu`: the worker's, of a target of GPUs. `errata`: the text of cases/errata.json, or NULL. */
+void facts_compose_target(facts_text *out, const facts_order *order, const facts_target *target, int gpu, const char *driver,
                           const char *errata, int threads);
-void facts_compose_start(facts_text *out, const char *run, const char *name, const char *build, const char *device, int attempt,
-                         int from_config);
+/* `gpu`: the number of one of several; below 0: not said. */
+void facts_compose_start(facts_text *out, const char *run, const char *name, const char *build, const char *device, int gpu,
+                         int attempt, int from_config);
 
 /* What is known of a case whose worker died. */
 typedef struct facts_evidence {

@@ -61,8 +61,8 @@ void facts_slot_ask(facts_slot *slot, size_t work)
     slot->stage[0] = '\0';
     slot->phase = FACTS_PHASE_BUSY;
     facts_text_clear(&run->text);
-    facts_compose_start(&run->text, run->order->run_id, name, state->target->build.name, state->device, item->attempts,
-                        item->from_config);
+    facts_compose_start(&run->text, run->order->run_id, name, state->target->build.name, state->device,
+                        state->target->gpus > 1 ? slot->gpu : FACTS_NO_GPU, item->attempts, item->from_config);
     facts_write_line(run, &run->text);
     if (run->counts->record_failed)
         return;
@@ -90,12 +90,13 @@ void facts_slot_take_turn(facts_slot *slot, size_t work)
 static void ask_next(facts_slot *slot)
 {
     facts_supervision *run = slot->run;
-    size_t work;
     slot->phase = FACTS_PHASE_IDLE;
     if (run->order->another_round)
         facts_turns_go_on(run);
-    else if (facts_next_item(run, slot->target, &slot->queue, &work))
-        facts_slot_ask(slot, work);
+    else if (!facts_gpus_are_proved(slot))
+        facts_process_deadline(slot->process, 0);
+    else if (facts_next_item(run, slot))
+        facts_slot_ask(slot, slot->work);
     else if (!more_may_come(run))
         facts_slot_close(slot);
 }
@@ -106,7 +107,6 @@ static void on_ready(facts_slot *slot, facts_span ready)
     facts_target_state *state = &run->targets[slot->target];
     state->starting--;
     state->start_failures = 0;
-    state->no_room = false;
     if (!state->ready) {
         state->ready = true;
         state->start_ms = ms_since(slot->since);
@@ -114,6 +114,7 @@ static void on_ready(facts_slot *slot, facts_span ready)
         if (state->target->kind == FACTS_TARGET_GPU)
             facts_look_up(run, slot->target);
     }
+    facts_worker_ready(slot, ready);
     if (run->counts->record_failed)
         return;
     ask_next(slot);
@@ -126,9 +127,12 @@ static bool waits_for_room(facts_slot *slot, const char *class_word)
 {
     facts_supervision *run = slot->run;
     facts_target_state *state = &run->targets[slot->target];
-    const int live = run->order->more ? state->live : facts_on_gpu(run, slot->target);
+    int live = facts_gpu_live(slot);
+    for (const facts_slot *other = run->slots; other && run->order->more; other = other->next)
+        live -= other->gpu == slot->gpu && other->target != slot->target;
     const bool waits = strcmp(class_word, "no_memory") == 0 && state->target->kind == FACTS_TARGET_GPU && live > 1;
-    state->no_room |= waits;
+    if (waits)
+        run->gpus[slot->gpu].no_room = true;
     return waits;
 }
 
@@ -244,7 +248,7 @@ static bool had_no_room(facts_slot *slot, facts_span row)
     facts_member members[FACTS_ROW_MEMBERS], reason[8];
     char class_word[32] = "";
     size_t count;
-    if (!row.at || run->stopping || run->order->more || run->order->another_round || facts_on_gpu(run, slot->target) < 2 ||
+    if (!row.at || run->stopping || run->order->more || run->order->another_round || facts_gpu_live(slot) < 2 ||
         !facts_scan_object(row.at, row.length, members, FACTS_ROW_MEMBERS, &count) || count > FACTS_ROW_MEMBERS)
         return false;
     const facts_span verdict = facts_member_find(members, count, "verdict"), why = facts_member_find(members, count, "reason");
@@ -262,8 +266,8 @@ static void on_last(facts_slot *slot, facts_span row, bool bye)
     facts_target_state *state = &run->targets[slot->target];
     double wall_ms = ms_since(slot->since);
     const bool goes_on = run->order->more || run->order->another_round;
-    bool feeds = goes_on && !run->order->work[slot->work].alone;
-    bool final = !bye && (run->stopping || (state->todo == state->crowded && !goes_on) || run->order->work[slot->work].alone);
+    const bool feeds = goes_on && !run->order->work[slot->work].alone, nothing_left = state->todo == (slot->alone ? 0 : state->crowded);
+    const bool final = !bye && (run->stopping || (nothing_left && !goes_on) || run->order->work[slot->work].alone);
     state->busy_ms += wall_ms;
     state->answers++;
     facts_process_deadline(slot->process, 0);
@@ -458,6 +462,7 @@ static void unlink_slot(facts_slot *slot)
         at = &(*at)->next;
     *at = slot->next;
     slot->run->live--;
+    facts_gpu_leave(slot);
     slot->run->targets[slot->target].live--;
     slot->run->targets[slot->target].queues[slot->queue].workers--;
 }
@@ -467,8 +472,6 @@ static void on_gone(void *owner, const facts_death *death)
     facts_slot *slot = owner;
     facts_supervision *run = slot->run;
     unlink_slot(slot);
-    if (slot->phase != FACTS_PHASE_FAILED)
-        facts_gpu_has_room(run, slot->target);
     if (slot->phase == FACTS_PHASE_STARTING)
         lost_at_start(slot, death);
     else if (slot->phase == FACTS_PHASE_BUSY)
@@ -480,7 +483,7 @@ static void on_gone(void *owner, const facts_death *death)
     facts_schedule(run);
 }
 
-bool facts_slot_start(facts_supervision *run, size_t target)
+bool facts_slot_start(facts_supervision *run, size_t target, int gpu)
 {
     facts_target_state *state = &run->targets[target];
     facts_slot *slot = calloc(1, sizeof *slot);
@@ -489,7 +492,7 @@ bool facts_slot_start(facts_supervision *run, size_t target)
         facts_links_make(&state->links, &state->target->build);
     char **environment = facts_worker_environment(state->target, state->links.folder, run->threads);
     if (slot && environment) {
-        *slot = (facts_slot){ .run = run, .target = target, .config = -1, .since = uv_hrtime() };
+        *slot = (facts_slot){ .run = run, .target = target, .gpu = gpu, .config = -1, .since = uv_hrtime() };
         slot->process = facts_process_start(&run->loop, run->order->worker, environment,
                                             (facts_process_hooks){ .line = on_line, .gone = on_gone }, slot, &error);
     }
@@ -503,10 +506,12 @@ bool facts_slot_start(facts_supervision *run, size_t target)
     run->slots = slot;
     run->live++;
     state->live++;
+    slot->alone = state->crowded && state->todo == state->crowded;
+    facts_gpu_enter(slot);
     state->queues[slot->queue].workers++;
     state->starting++;
     facts_text_clear(&run->text);
-    facts_compose_target(&run->text, run->order, state->target, run->driver, run->errata, run->threads);
+    facts_compose_target(&run->text, run->order, state->target, gpu, run->driver, run->errata, run->threads);
     send_text(slot, &run->text);
     facts_process_deadline(slot->process, START_TIMEOUT_S);
     return true;

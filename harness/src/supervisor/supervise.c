@@ -12,12 +12,6 @@
 #define GUESS_START_MS 500.0
 #define GUESS_DECIDE_MS 2.0
 #define GUESS_RUN_MS 200.0
-/* On one GPU: before its first worker has said how much memory is free, and from then on one for each so many bytes of it. A
- * worker's context takes half of one GiB, what it keeps for the next case one. A case that finds no memory waits until it is alone.
- */
-#define GPU_WORKERS_AT_FIRST 8
-#define GPU_BYTES_EACH 4e9
-#define MOST_GPU_WORKERS 64
 
 #define AS_SECONDS(symbol, word, seconds) [FACTS_TASK_##symbol] = seconds,
 static const double default_timeout_s[FACTS_TASK_COUNT] = { FACTS_TASK_LIST(AS_SECONDS) };
@@ -26,6 +20,7 @@ static const double default_timeout_s[FACTS_TASK_COUNT] = { FACTS_TASK_LIST(AS_S
 static void count_todo(facts_target_state *state, const facts_item *item, int by)
 {
     state->todo += (size_t)by;
+    state->crowded += item->had_no_room ? (size_t)by : 0;
     state->queues[item->queue].todo += (size_t)by;
 }
 
@@ -123,16 +118,19 @@ bool facts_take_item(facts_supervision *run, size_t target, size_t work)
     return true;
 }
 
-static bool take_from(facts_target_state *state, int queue, size_t *work)
+/* What had no room is for a worker that is alone. */
+static bool take_from(facts_target_state *state, int queue, bool alone, size_t *work)
 {
     facts_queue *q = &state->queues[queue];
-    for (; q->todo > 0 && q->cursor < state->item_count; q->cursor++) {
-        facts_item *item = &state->items[q->cursor];
-        if (item->queue != queue || item->state != FACTS_ITEM_TODO || (item->had_no_room && state->crowded))
+    for (size_t i = alone ? 0 : q->cursor; q->todo > 0 && i < state->item_count; i++) {
+        facts_item *item = &state->items[i];
+        if (!alone)
+            q->cursor = i + 1;
+        if (item->queue != queue || item->state != FACTS_ITEM_TODO || (item->had_no_room && !alone))
             continue;
         item->state = FACTS_ITEM_BUSY;
         count_todo(state, item, -1);
-        *work = q->cursor++;
+        *work = i;
         return true;
     }
     return false;
@@ -153,17 +151,17 @@ static int fullest(const facts_target_state *state, const bool tried[FACTS_QUEUE
     return best;
 }
 
-static bool take_item(facts_supervision *run, size_t target, int *queue, size_t *work)
+static bool take_item(facts_supervision *run, facts_slot *slot)
 {
-    facts_target_state *state = &run->targets[target];
+    facts_target_state *state = &run->targets[slot->target];
     bool tried[FACTS_QUEUES] = { false };
     if (run->stopping || state->failed)
         return false;
-    for (int from = *queue; from >= 0; from = fullest(state, tried)) {
-        if (take_from(state, from, work)) {
-            state->queues[*queue].workers--;
+    for (int from = slot->queue; from >= 0; from = fullest(state, tried)) {
+        if (take_from(state, from, slot->alone, &slot->work)) {
+            state->queues[slot->queue].workers--;
             state->queues[from].workers++;
-            *queue = from;
+            slot->queue = from;
             return true;
         }
         tried[from] = true;
@@ -171,10 +169,10 @@ static bool take_item(facts_supervision *run, size_t target, int *queue, size_t 
     return false;
 }
 
-bool facts_next_item(facts_supervision *run, size_t target, int *queue, size_t *work)
+bool facts_next_item(facts_supervision *run, facts_slot *slot)
 {
-    while (!take_item(run, target, queue, work))
-        if (run->stopping || run->targets[target].failed || !ask_for_more(run))
+    while (!take_item(run, slot))
+        if (run->stopping || run->targets[slot->target].failed || !ask_for_more(run))
             return false;
     return true;
 }
@@ -204,7 +202,6 @@ bool facts_item_again_alone(facts_supervision *run, size_t target, size_t work, 
     if (item->had_no_room)
         return false;
     item->had_no_room = true;
-    run->targets[target].crowded++;
     facts_item_again(run, target, work, from_config);
     return true;
 }
@@ -218,7 +215,6 @@ void facts_fail_target(facts_supervision *run, size_t target, const char *class_
                  text, *remedy ? "; " : "", remedy);
     run->counts->target_failed = true;
     state->failed = true;
-    state->crowded = 0;
     for (size_t work = 0; work < state->item_count && !run->counts->record_failed && !run->stopping; work++) {
         facts_item *item = &state->items[work];
         if (item->state != FACTS_ITEM_TODO)
@@ -229,55 +225,6 @@ void facts_fail_target(facts_supervision *run, size_t target, const char *class_
         facts_write_row(run, target, work, run->evidence.data, run->evidence.length, (facts_row_extra){ .wall_ms = -1 });
         facts_item_done(run, target, work);
     }
-}
-
-static bool same_gpu(const facts_target *a, const facts_target *b)
-{
-    return a->kind == FACTS_TARGET_GPU && b->kind == FACTS_TARGET_GPU && a->ordinal == b->ordinal;
-}
-
-void facts_gpu_has_free(facts_supervision *run, size_t target, int64_t bytes)
-{
-    const double workers = (double)bytes / GPU_BYTES_EACH;
-    for (size_t i = 0; i < run->order->target_count; i++)
-        if (same_gpu(run->targets[i].target, run->targets[target].target) && !run->targets[i].gpu_workers)
-            run->targets[i].gpu_workers = workers < 1 ? 1 : workers > MOST_GPU_WORKERS ? MOST_GPU_WORKERS : (int)workers;
-}
-
-int facts_on_gpu(const facts_supervision *run, size_t target)
-{
-    int live = 0;
-    for (size_t i = 0; i < run->order->target_count; i++)
-        if (same_gpu(run->targets[i].target, run->targets[target].target))
-            live += run->targets[i].live;
-    return live;
-}
-
-void facts_gpu_has_room(facts_supervision *run, size_t target)
-{
-    for (size_t i = 0; i < run->order->target_count; i++)
-        if (same_gpu(run->targets[i].target, run->targets[target].target))
-            run->targets[i].no_room = false;
-}
-
-/* Is a worker on this GPU that must not have company? */
-static bool has_gpu_alone(const facts_supervision *run, const facts_target_state *state)
-{
-    bool any = false;
-    for (size_t i = 0; i < run->order->target_count; i++)
-        any |= run->targets[i].alone && run->targets[i].live && same_gpu(run->targets[i].target, state->target);
-    return any;
-}
-
-/* Workers on one GPU: compiling and the reference are work of the CPU, so that several finish sooner. What exec_us then counts is
- * not the launch alone; with --jobs 1 it is. */
-static bool device_has_room(const facts_supervision *run, const facts_target_state *state)
-{
-    const int by_memory = state->gpu_workers ? state->gpu_workers : GPU_WORKERS_AT_FIRST;
-    if (run->order->another_round)
-        return state->live == 0; /* one each: they take turns */
-    const int live = facts_on_gpu(run, (size_t)(state - run->targets)), most = run->order->jobs > 0 ? run->order->jobs : by_memory;
-    return live == 0 || (live < most && !state->no_room && state->todo > state->crowded && !has_gpu_alone(run, state));
 }
 
 /* Is there so much to do that another worker's start pays? */
@@ -291,18 +238,21 @@ static bool worth_another(const facts_supervision *run, const facts_target_state
     return (double)state->todo * each > start * (state->live + 1);
 }
 
-/* Targets without a worker first, in their order; then the one with most to do. */
-static facts_target_state *pick_target(const facts_supervision *run)
+/* Targets without a worker first, in their order; then the one with most to do. *gpu is where its worker goes. */
+static facts_target_state *pick_target(const facts_supervision *run, int *gpu)
 {
     facts_target_state *best = NULL;
     for (size_t i = 0; i < run->order->target_count; i++) {
         facts_target_state *state = &run->targets[i];
-        if (!state->todo || state->failed || !device_has_room(run, state))
+        int with_room;
+        if (!state->todo || state->failed || !facts_gpu_choose(run, state, &with_room))
             continue;
+        if (state->live && (!worth_another(run, state) || (best && state->todo <= best->todo)))
+            continue;
+        best = state;
+        *gpu = with_room;
         if (!state->live)
             return state;
-        if (worth_another(run, state) && (!best || state->todo > best->todo))
-            best = state;
     }
     return best;
 }
@@ -315,25 +265,14 @@ static void close_all(facts_supervision *run)
         uv_close((uv_handle_t *)&run->signals[i], NULL);
 }
 
-/* Only what had no room is left, and nobody else is on the GPU: now it is asked, and company stays away. */
-static void let_alone(facts_target_state *state)
-{
-    state->alone = true;
-    state->crowded = 0;
-    for (int i = 0; i < FACTS_QUEUES; i++)
-        state->queues[i].cursor = 0;
-}
-
 void facts_schedule(facts_supervision *run)
 {
     facts_target_state *state;
+    int gpu;
     if (!run->live)
         ask_for_more(run);
-    while (!run->stopping && run->live < run->jobs && (state = pick_target(run)) != NULL) {
-        if (state->crowded && state->todo == state->crowded)
-            let_alone(state);
-        facts_slot_start(run, (size_t)(state - run->targets));
-    }
+    while (!run->stopping && run->live < run->jobs && (state = pick_target(run, &gpu)) != NULL)
+        facts_slot_start(run, (size_t)(state - run->targets), gpu);
     facts_slot_wake_all(run);
     if (!run->live && !run->closing)
         close_all(run);
@@ -392,7 +331,7 @@ static bool prepare(facts_supervision *run)
         if (state->target->kind == FACTS_TARGET_DESCRIBED)
             state->sm = state->target->described.sm;
     }
-    if (!fit_items(run))
+    if (!facts_gpus_prepare(run) || !fit_items(run))
         return false;
     char folder[FACTS_PATH];
     if (facts_home_path("nulldriver", folder))
@@ -412,6 +351,7 @@ static void release(facts_supervision *run)
         free(run->targets[i].items);
     }
     free(run->targets);
+    free(run->gpus);
     free(run->errata);
     free(run->line);
     free(run->row);

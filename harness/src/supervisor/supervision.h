@@ -40,19 +40,27 @@ typedef struct facts_target_state {
     facts_item *items; /* one for each case */
     size_t item_count;
     size_t todo;    /* items that are neither busy nor done */
-    size_t crowded; /* of those: they wait until a worker has the GPU to itself, and that is when nothing else is left */
+    size_t crowded; /* of those: they had no room, and wait for a worker that has a GPU to itself, when nothing else is left */
     facts_queue queues[FACTS_QUEUES];
     int live, starting, start_failures;
-    int gpu_workers;    /* that the GPU's memory allows; 0: no worker has said how much is free */
     bool failed, ready; /* ready: some worker has been */
-    bool no_room;       /* a worker found no memory to start in: none is tried in company until one of that GPU has gone */
-    bool alone;         /* it asks what had no room: no other worker comes to its GPU */
     char device[112], cudnn[24];
     facts_links links; /* made with the first worker */
     int sm;
     double start_ms, busy_ms; /* of the first start; of all answers */
     size_t answers;
 } facts_target_state;
+
+/* One GPU, whichever targets use it. */
+typedef struct facts_gpu {
+    int live;
+    int workers;  /* that its memory allows; 0: no worker has said how much is free */
+    bool ready;   /* some worker has been, here */
+    bool no_room; /* a worker found no memory to start in: none is tried in company until one of this GPU has gone */
+    bool alone;   /* its worker asks what had no room: no other comes */
+} facts_gpu;
+
+#define FACTS_NO_GPU (-1)
 
 typedef enum facts_phase {
     FACTS_PHASE_STARTING,
@@ -72,6 +80,8 @@ typedef struct facts_slot {
     facts_process *process;
     facts_phase phase;
     int queue;
+    int gpu;       /* its number; FACTS_NO_GPU */
+    bool alone;    /* it has its GPU to itself, for what had no room */
     bool nonsense; /* it answered what is no row */
     int64_t id;
     int config; /* in hand; -1: none */
@@ -111,6 +121,8 @@ struct facts_supervision {
     uv_signal_t signals[3];
     uv_timer_t tick;
     facts_target_state *targets;
+    facts_gpu *gpus; /* by number */
+    int gpu_count;
     facts_slot *slots;
     facts_line *line, *row; /* scratch: a reply, and the row inside it */
     facts_text text, evidence;
@@ -127,7 +139,7 @@ struct facts_supervision {
 };
 
 /* slot.c */
-bool facts_slot_start(facts_supervision *run, size_t target);
+bool facts_slot_start(facts_supervision *run, size_t target, int gpu);
 void facts_slot_kill_all(facts_supervision *run);
 /* Those that wait take what there is now, or end when nothing can come any more. */
 void facts_slot_wake_all(facts_supervision *run);
@@ -147,25 +159,36 @@ void facts_turns_go_on(facts_supervision *run);
 bool facts_take_item(facts_supervision *run, size_t target, size_t work);
 /* Takes over what the record to resume has of a target. Called once, when the device's name is known. */
 void facts_look_up(facts_supervision *run, size_t target);
-/* Takes the next item of a target, of this queue if it has one; false when nothing is left (or the run stops). *queue is that of
- * the item. */
-bool facts_next_item(facts_supervision *run, size_t target, int *queue, size_t *work);
+/* Takes the next item of the slot's target, of its queue if that has one: its work and queue are the item's. False when nothing is
+ * left (or the run stops). */
+bool facts_next_item(facts_supervision *run, facts_slot *slot);
 void facts_item_done(facts_supervision *run, size_t target, size_t work);
 void facts_item_again(facts_supervision *run, size_t target, size_t work, int from_config);
-/* Workers on the GPU of this target, whatever their target; 0: it is not on a GPU. */
-int facts_on_gpu(const facts_supervision *run, size_t target);
-/* A worker of that GPU has gone: others may start again. */
-void facts_gpu_has_room(facts_supervision *run, size_t target);
-/* A worker of that GPU has found so much of its memory free. The first time counts. */
-void facts_gpu_has_free(facts_supervision *run, size_t target, int64_t bytes);
-/* As facts_item_again, when no other worker has anything in that GPU's memory. Once for each item; false: it was. */
+/* As facts_item_again, of a worker that has a GPU to itself. Once for each item; false: it was. */
 bool facts_item_again_alone(facts_supervision *run, size_t target, size_t work, int from_config);
 void facts_schedule(facts_supervision *run);
 void facts_stop(facts_supervision *run);
 /* Every item of the target that is still to do becomes `inconclusive`, for this reason. */
 void facts_fail_target(facts_supervision *run, size_t target, const char *class_word, const char *text, const char *remedy);
 
+/* gpus.c: pure, but for the state of the GPUs */
+bool facts_gpus_prepare(facts_supervision *run);
+/* The GPU of the target with fewest workers that has room for another one. False: none has. Of another target FACTS_NO_GPU. */
+bool facts_gpu_choose(const facts_supervision *run, const facts_target_state *state, int *gpu);
+void facts_gpu_enter(facts_slot *slot);
+/* Others may start again, unless it found no memory to start in. */
+void facts_gpu_leave(const facts_slot *slot);
+/* Workers on the slot's GPU, whatever their target; 0: it is not on a GPU. */
+int facts_gpu_live(const facts_slot *slot);
+/* A worker is ready on it, and has found so much memory free (0: it did not say). The first time counts. */
+void facts_gpu_is_ready(const facts_slot *slot, int64_t bytes_free);
+/* False: a first worker is still starting on another GPU of the target, which may be one of another kind. Nothing is asked before.
+ */
+bool facts_gpus_are_proved(const facts_slot *slot);
+
 /* target_ready.c */
+/* Each worker's: the memory of its GPU, and that its GPU is of the target's kind. False: it is not, and the target is given up. */
+bool facts_worker_ready(facts_slot *slot, facts_span ready);
 /* What a target's first worker said of itself: the name of the device, the target line. Call it once for each target. */
 void facts_target_ready(facts_supervision *run, size_t target, facts_span ready);
 

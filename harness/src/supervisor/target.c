@@ -1,9 +1,12 @@
 #include "target.h"
 
 #include <ctype.h>
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define MOST_GPUS 64
 
 void facts_device_label(char *out, size_t capacity, const char *device_name)
 {
@@ -64,6 +67,9 @@ static int add(facts_targets *targets, const facts_target *target, facts_error *
         bool same = strcmp(other->described.json, target->described.json) == 0 && strcmp(other->build.dir, target->build.dir) == 0;
         return same ? 0 : clash(other, target, message);
     }
+    for (size_t i = 0; i < targets->count; i++)
+        if (targets->at[i].gpus && target->gpus && targets->at[i].gpus != target->gpus)
+            return facts_fail_as(2, message, "--device: all is every GPU already; leave the numbers out");
     if (facts_targets_add(targets, target))
         return 0;
     return facts_fail_as(3, message, "out of memory for targets");
@@ -72,6 +78,51 @@ static int add(facts_targets *targets, const facts_target *target, facts_error *
 static bool is_number(const char *text)
 {
     return *text && strspn(text, "0123456789") == strlen(text) && strlen(text) < 4;
+}
+
+int facts_gpus_here(void)
+{
+    DIR *devices = opendir("/dev");
+    int n = 0;
+    if (!devices)
+        return 0;
+    for (struct dirent *entry; (entry = readdir(devices)) != NULL;)
+        n += strncmp(entry->d_name, "nvidia", 6) == 0 && isdigit((unsigned char)entry->d_name[6]);
+    closedir(devices);
+    return n;
+}
+
+/* Those that CUDA shows: CUDA_VISIBLE_DEVICES ends at the first number below 0. */
+static int gpus_shown(void)
+{
+    const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+    int n = 0;
+    if (!visible)
+        return facts_gpus_here();
+    while (*visible && *visible != '-' && n < MOST_GPUS) {
+        n++;
+        visible += strcspn(visible, ",");
+        visible += *visible == ',';
+    }
+    return n;
+}
+
+void facts_target_planned(char out[16], const facts_target *target)
+{
+    if (target->gpus > 1)
+        strcpy(out, "gpus");
+    else
+        snprintf(out, 16, "gpu%d", target->ordinal);
+}
+
+static int all_gpus(facts_target *out, facts_error *message)
+{
+    out->kind = FACTS_TARGET_GPU;
+    out->gpus = gpus_shown();
+    facts_target_planned(out->device, out);
+    if (out->gpus > 0)
+        return 0;
+    return facts_fail_as(3, message, "--device all: no GPU here; give cpu, a name of lib/devices or a JSON file");
 }
 
 int facts_target_device(facts_target *out, const char *word, facts_error *message)
@@ -86,9 +137,12 @@ int facts_target_device(facts_target *out, const char *word, facts_error *messag
     if (is_number(word)) {
         out->kind = FACTS_TARGET_GPU;
         out->ordinal = (int)strtol(word, NULL, 10);
-        snprintf(out->device, sizeof out->device, "gpu%d", out->ordinal);
+        out->gpus = 1;
+        facts_target_planned(out->device, out);
         return 0;
     }
+    if (strcmp(word, "all") == 0)
+        return all_gpus(out, message);
     out->kind = FACTS_TARGET_DESCRIBED;
     int status = facts_device_load(&out->described, word, message);
     if (status == 0)
@@ -151,7 +205,7 @@ int facts_targets_resolve(facts_targets *out, const char *cudnn, unsigned flags,
     if (status == 0)
         status = add_devices(out, devices, &builds, message);
     if (status == 0 && out->count == 0) {
-        facts_fail(message, "--device: nothing named; give a GPU number, cpu, a name of lib/devices or a JSON file");
+        facts_fail(message, "--device: nothing named; give a GPU number, all, cpu, a name of lib/devices or a JSON file");
         status = 2;
     }
     facts_builds_free(&builds);

@@ -13,8 +13,9 @@ typedef enum facts_target_kind { FACTS_TARGET_GPU, FACTS_TARGET_DESCRIBED, FACTS
 typedef struct facts_target {
     facts_target_kind kind;
     facts_build build;      /* name "none" for the cpu, which needs no build */
-    int ordinal;            /* of a GPU */
-    char device[96];        /* the name in records; of a GPU "gpu0" until its worker has said what it is */
+    int ordinal;            /* of a GPU; of several the first */
+    int gpus;               /* how many it has, of one kind; 0: it is none */
+    char device[96];        /* the name in records; of a GPU "gpu0" until its worker has said what it is, of several "gpus" */
     facts_device described; /* of a described device */
 } facts_target;
 
@@ -23,9 +24,9 @@ typedef struct facts_targets {
     size_t count;
 } facts_targets;
 
-/* builds x devices; `flags` are those of facts_builds_resolve; `devices` is a comma list of GPU numbers, cpu, names of descriptions
- * and JSON files. The cpu is one target, whatever the builds. `notes` gets what was chosen among several ("" when nothing was).
- * Returns 0; 2 or 3 with a line in *message. */
+/* builds x devices; `flags` are those of facts_builds_resolve; `devices` is a comma list of GPU numbers, all (the GPUs of this
+ * machine as one target), cpu, names of descriptions and JSON files. The cpu is one target, whatever the builds. `notes` gets what
+ * was chosen among several ("" when nothing was). Returns 0; 2 or 3 with a line in *message. */
 int facts_targets_resolve(facts_targets *out, const char *cudnn, unsigned flags, const char *devices, facts_error *note,
                           facts_error *message);
 /* One word of --device, without a build. Returns 0; 2 or 3 with a line in *message. */
@@ -38,6 +39,10 @@ size_t facts_targets_find(const facts_targets *targets, const char *build, const
 size_t facts_targets_of(const facts_targets *targets, facts_target_kind kind);
 void facts_targets_free(facts_targets *targets);
 
+/* "gpu0", or "gpus" of several: its name until its worker has said what it is. */
+void facts_target_planned(char out[16], const facts_target *target);
+/* How many GPUs this machine shows (device files; nothing is loaded). */
+int facts_gpus_here(void);
 /* What a GPU is called in records: "NVIDIA H100 80GB HBM3" is h100-80gb-hbm3. */
 void facts_device_label(char *out, size_t capacity, const char *device_name);
 

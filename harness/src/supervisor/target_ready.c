@@ -94,7 +94,7 @@ static void prove(uv_work_t *work)
 
 static void compose(const proof *p, facts_text *out)
 {
-    static const char *const ours[] = { "run", "build", "device", "planned", "origin", "described_from", "libraries" };
+    static const char *const ours[] = { "run", "build", "device", "planned", "origin", "described_from", "libraries", "gpus" };
     facts_member members[FACTS_ROW_MEMBERS];
     size_t count;
     const facts_target_state *state = &p->run->targets[p->target];
@@ -104,9 +104,11 @@ static void compose(const proof *p, facts_text *out)
     facts_text_member(out, "device", state->device);
     if (state->target->kind == FACTS_TARGET_GPU) {
         char planned[16]; /* its name in the run's targets, before it said what it is */
-        snprintf(planned, sizeof planned, "gpu%d", state->target->ordinal);
+        facts_target_planned(planned, state->target);
         facts_text_member(out, "planned", planned);
     }
+    if (state->target->gpus > 1)
+        facts_text_member_int(out, "gpus", state->target->gpus);
     facts_text_member(out, "origin", facts_origin_name(state->target->build.origin));
     if (state->target->kind == FACTS_TARGET_DESCRIBED)
         facts_text_member(out, "described_from", state->target->described.source);
@@ -182,16 +184,37 @@ void facts_target_ready(facts_supervision *run, size_t target, facts_span ready)
     facts_target_state *state = &run->targets[target];
     facts_line *inner = run->row;
     size_t count;
-    int64_t sm, bytes;
+    int64_t sm;
     if (!facts_scan_object(ready.at, ready.length, inner->members, FACTS_ROW_MEMBERS, &count))
         return;
     inner->count = count < FACTS_ROW_MEMBERS ? count : FACTS_ROW_MEMBERS;
     if (facts_json_int(facts_line_get(inner, "sm"), &sm) && sm >= 0 && sm < 10000)
         state->sm = (int)sm;
-    if (facts_json_int(facts_line_get(inner, "memory_free"), &bytes) && bytes > 0)
-        facts_gpu_has_free(run, target, bytes);
     name_device(run, target, inner);
     if (order->on_ready)
         order->on_ready(order->context, target, state->device, inner);
     write_target(run, target, ready);
+}
+
+bool facts_worker_ready(facts_slot *slot, facts_span ready)
+{
+    facts_supervision *run = slot->run;
+    const facts_target_state *state = &run->targets[slot->target];
+    facts_line *inner = run->row;
+    size_t count;
+    int64_t bytes = 0;
+    char full[128], label[96], text[320];
+    if (!facts_scan_object(ready.at, ready.length, inner->members, FACTS_ROW_MEMBERS, &count))
+        return true;
+    inner->count = count < FACTS_ROW_MEMBERS ? count : FACTS_ROW_MEMBERS;
+    facts_json_int(facts_line_get(inner, "memory_free"), &bytes);
+    facts_gpu_is_ready(slot, bytes);
+    if (state->target->gpus < 2 || state->failed || !facts_json_string(facts_line_get(inner, "device_name"), full, sizeof full))
+        return true;
+    facts_device_label(label, sizeof label, full);
+    if (strcmp(label, state->device) == 0)
+        return true;
+    snprintf(text, sizeof text, "--device all: the GPUs are of different kinds, GPU %d is %s", slot->gpu, label);
+    facts_fail_target(run, slot->target, "environment", text, "give numbers: --device 0,1 makes a target of each GPU");
+    return false;
 }

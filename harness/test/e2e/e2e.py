@@ -111,7 +111,7 @@ class Record:
     """A record file, sorted by kind of line."""
 
     def __init__(self, path):
-        self.runs, self.targets, self.starts, self.times, self.rows, self.ends, self.bad = [], [], [], [], [], [], 0
+        self.runs, self.targets, self.starts, self.times, self.rows, self.ends, self.findings, self.bad = [], [], [], [], [], [], [], 0
         with open(path, encoding="utf-8", errors="replace") as file:
             for text in file:
                 try:
@@ -119,7 +119,7 @@ class Record:
                 except ValueError:
                     self.bad += 1
                     continue
-                for kind, kept in (("run", self.runs), ("target", self.targets), ("start", self.starts), ("time", self.times), ("end", self.ends)):
+                for kind, kept in (("run", self.runs), ("target", self.targets), ("start", self.starts), ("time", self.times), ("end", self.ends), ("finding", self.findings)):
                     if isinstance(line.get(kind), dict):
                         kept.append(line[kind])
                         break

@@ -1,5 +1,7 @@
 """A plan names a GPU by its number, its rows by what it is. The GPU here is told by a worker that only plays one; the programs are real."""
 import os
+import re
+import subprocess
 import sys
 
 import e2e
@@ -9,9 +11,10 @@ FAKE = os.path.join(e2e.BIN, "facts-fake-worker")
 
 
 class Gpu(e2e.TestCase):
-    def run_facts(self, *arguments, fault="", status=0):
-        done = e2e.facts("run", CASES, "--cudnn", e2e.need(e2e.NEW).name, "--device", "0", "-o", self.path("r"), *arguments,
-                         FACTS_WORKER=FAKE, FACTS_FAULT=fault)
+    def run_facts(self, *arguments, fault="", status=0, visible="0"):
+        device = () if "--device" in arguments else ("--device", "0")
+        done = e2e.facts("run", CASES, "--cudnn", e2e.need(e2e.NEW).name, *device, "-o", self.path("r"), *arguments,
+                         FACTS_WORKER=FAKE, FACTS_FAULT=fault, CUDA_VISIBLE_DEVICES=visible)
         self.assertStatus(done, status)
 
     def report(self):
@@ -29,6 +32,27 @@ class Gpu(e2e.TestCase):
         done = e2e.facts("run", CASES, "--cudnn", e2e.need(e2e.NEW).name, "--device", "0", "-o", self.path("r"), FACTS_WORKER=FAKE)
         self.assertEqual(done.err.count("error constants: cuDNN 9.20.0 was not measured, 9.19.0 is the nearest"), 1, done.err)
         self.assertEqual([t["calibration"] for t in e2e.Record(self.path("r")).targets], ["9.19.0"])
+
+    def test_all_gpus_are_one_target_of_one_record(self):
+        self.run_facts("--device", "all", "-j", "2", fault="slow", visible="0,1")
+        record = e2e.Record(self.path("r"))
+        self.assertEqual([t["device"] for t in record.runs[0]["targets"]], ["gpus"])
+        self.assertEqual([(t["device"], t["planned"], t["gpus"]) for t in record.targets], [("fake-90", "gpus", 2)])
+        self.assertEqual({row["device"] for row in record.rows}, {"fake-90"})
+        self.assertEqual({start["gpu"] for start in record.starts}, {0, 1})
+        self.assertEqual(len(record.rows), 12)
+        self.assertStatus(e2e.facts("merge", self.path("r"), "-o", self.path("m")), 0)
+        self.assertEqual(self.report(), 0)
+
+    def test_the_benchmark_of_several_gpus_prints_their_ratio(self):
+        """With a worker that sleeps, two GPUs are nearly twice as fast as one."""
+        command = [sys.executable, os.path.join(e2e.SOURCE, "ci", "bench_gpus.py"), "--suite", "pass=fwd d=8..1600:8", "--cudnn", e2e.need(e2e.NEW).name, "--jobs", "1", "--turns", "1"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False,
+                              env=e2e.environment(FACTS_WORKER=FAKE, FACTS_FAULT="slow", CUDA_VISIBLE_DEVICES="0,1", FACTS_BIN=e2e.BIN))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, r"200 rows, 2 GPUs, workers for each: 1")
+        self.assertRegex(done.stdout, r"--device all: .* on GPU 0, \d+ on GPU 1\n")
+        self.assertGreater(float(re.search(r"all GPUs: ([\d.]+) times", done.stdout)[1]), 1.5, done.stdout)
 
     def test_merge_and_report_find_every_planned_row(self):
         self.run_facts()

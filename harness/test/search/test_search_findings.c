@@ -5,10 +5,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "case/suites/planned_cases.h"
 #include "case/suites/predicate.h"
+#include "search/buckets.h"
 #include "search/findings.h"
 #include "search/memo.h"
-#include "case/suites/planned_cases.h"
 
 /* ---- a made-up library ----------------------------------------------------------------------------------------------------- */
 
@@ -72,9 +73,9 @@ static bool ask(void *context, const facts_case *c, int attempt, bool alone, fac
     return true;
 }
 
-static facts_findings *hunt(world *w, const char *const *drawn, size_t count)
+static facts_findings *hunt_with(world *w, const char *const *drawn, size_t count, const facts_findings_limits *limits)
 {
-    facts_findings *f = facts_findings_new(&(facts_findings_limits){ .lookahead = 4 });
+    facts_findings *f = facts_findings_new(limits);
     const facts_asker asker = { w, ask };
     for (size_t i = 0; i < count; i++) {
         facts_case c;
@@ -93,6 +94,11 @@ static facts_findings *hunt(world *w, const char *const *drawn, size_t count)
     }
     cr_assert_fail("it never ends");
     return f;
+}
+
+static facts_findings *hunt(world *w, const char *const *drawn, size_t count)
+{
+    return hunt_with(w, drawn, count, &(facts_findings_limits){ .lookahead = 4 });
 }
 
 static void close_world(world *w)
@@ -145,21 +151,185 @@ Test(search_findings, each_way_to_fail_is_one_bucket_with_a_count)
     close_world(&w);
 }
 
-Test(search_findings, different_smallest_cases_of_a_bucket_are_its_forms)
+Test(search_findings, smallest_cases_of_the_same_keys_are_forms_of_one_finding)
 {
-    const bug bugs[] = { { "pass=bwd & (fill=spiky | mask=causal)", wrong_dq, 0 } };
-    static const char *const drawn[] = { "pass=bwd s=65 fill=spiky", "pass=bwd s=65 mask=causal", "pass=bwd s=30 mask=causal b=3",
-                                         "pass=bwd s=9 fill=spiky" };
+    facts_symptom at_other_gate = wrong_dq;
+    strcpy(at_other_gate.gate, "t2");
+    strcpy(at_other_gate.tensors, "dk dq");
+    const bug bugs[] = { { "pass=bwd & fill=spiky", wrong_dq, 0 }, { "pass=bwd & fill=needle", at_other_gate, 0 } };
+    static const char *const drawn[] = { "pass=bwd s=65 fill=spiky", "pass=bwd s=30 fill=needle b=3", "pass=bwd s=9 fill=spiky" };
     static world w;
     w.bugs = bugs;
-    w.bug_count = 1;
-    facts_findings *f = hunt(&w, drawn, 4);
+    w.bug_count = 2;
+    facts_findings *f = hunt(&w, drawn, 3);
     cr_assert_eq(facts_findings_count(f), 1);
     facts_bucket *bucket = facts_findings_at(f, 0);
     cr_expect_eq(bucket->forms, 2);
-    cr_expect_eq(bucket->cases, 4);
+    cr_expect_eq(bucket->cases, 3);
     cr_expect(has_form(bucket, "pass=bwd dtype=bf16 b=1 h=1 s=1 d=1 fill=spiky"));
-    cr_expect(has_form(bucket, "pass=bwd dtype=bf16 b=1 h=1 s=1 d=1 mask=causal"));
+    cr_expect(has_form(bucket, "pass=bwd dtype=bf16 b=1 h=1 s=1 d=1 fill=needle"));
+    facts_findings_free(f);
+    close_world(&w);
+}
+
+Test(search_findings, other_keys_engines_and_types_are_other_findings)
+{
+    facts_symptom other_engine = wrong_dq;
+    other_engine.engine = 7;
+    const bug bugs[] = { { "pass=bwd & (fill=spiky | mask=causal | dtype=e4m3)", wrong_dq, 0 },
+                         { "pass=bwd & fill=spiky", other_engine, 0 } };
+    static const char *const drawn[] = { "pass=bwd s=65 fill=spiky", "pass=bwd s=65 mask=causal", "pass=bwd s=65 dtype=e4m3" };
+    static world w;
+    w.bugs = bugs;
+    w.bug_count = 2;
+    facts_findings *f = hunt(&w, drawn, 3);
+    cr_expect_eq(facts_findings_count(f), 4);
+    for (size_t i = 0; i < facts_findings_count(f); i++)
+        cr_expect_eq(facts_findings_at(f, i)->forms, 1);
+    facts_findings_free(f);
+    close_world(&w);
+}
+
+Test(search_findings, neighbours_set_the_same_keys_or_one_covers_the_other)
+{
+    static const struct {
+        const char *a, *b;
+        bool neighbours;
+    } pairs[] = { { "pass=bwd fill=spiky s=9", "pass=bwd fill=needle s=3 d=16", true },
+                  { "pass=bwd dtype=f16", "pass=bwd dtype=bf16", true },
+                  { "pass=bwd dtype=e4m3", "pass=bwd dtype=e5m2", true },
+                  { "pass=bwd dtype=e4m3", "pass=bwd dtype=bf16", false },
+                  { "pass=bwd dtype=f32", "pass=bwd dtype=bf16", false },
+                  { "pass=bwd", "pass=fwd", false },
+                  { "pass=bwd fill=spiky s=9", "pass=bwd fill=spiky mask=causal s=9", true },
+                  { "pass=bwd fill=spiky s=9", "pass=bwd fill=needle mask=causal s=9", false },
+                  { "pass=bwd fill=spiky s=9", "pass=bwd fill=spiky mask=causal s=8", false },
+                  { "pass=bwd fill=spiky", "pass=bwd mask=causal", false },
+                  { "pass=bwd engine=7", "pass=bwd", true } };
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        facts_case a, b;
+        facts_error error;
+        cr_assert(facts_case_parse(&a, pairs[i].a, &error) && facts_case_parse(&b, pairs[i].b, &error), "%zu", i);
+        cr_expect_eq(facts_case_neighbours(&a, &b), pairs[i].neighbours, "%zu", i);
+        cr_expect_eq(facts_case_neighbours(&b, &a), pairs[i].neighbours, "%zu", i);
+    }
+}
+
+Test(search_findings, a_smaller_form_makes_one_finding_of_two)
+{
+    const bug bugs[] = { { "pass=bwd", wrong_dq, 100 } }; /* what does not fail again is not shrunk */
+    static const char *const drawn[] = { "pass=bwd s=9 fill=spiky", "pass=bwd s=9 mask=causal", "pass=bwd s=8" };
+    static world w;
+    w.bugs = bugs;
+    w.bug_count = 1;
+    facts_findings *f = hunt(&w, drawn, 2);
+    cr_expect_eq(facts_findings_count(f), 2);
+    facts_findings_free(f);
+    close_world(&w);
+    f = hunt(&w, drawn, 3);
+    cr_assert_eq(facts_findings_count(f), 1);
+    cr_expect_eq(facts_findings_at(f, 0)->cases, 3);
+    cr_expect_eq(facts_findings_at(f, 0)->forms, 3);
+    cr_expect(has_form(facts_findings_at(f, 0), "pass=bwd dtype=bf16 s=8"));
+    facts_findings_free(f);
+    close_world(&w);
+}
+
+static bool below_64(const void *context, const facts_case *c)
+{
+    (void)context;
+    return holds("s.q<64 & s.kv<64 & layout=bshd", c);
+}
+
+static facts_findings *ranked(world *w, const char *const *drawn, size_t count)
+{
+    const facts_findings_limits limits = { .lookahead = 4, .ordinary = below_64 };
+    facts_findings *f = hunt_with(w, drawn, count, &limits);
+    facts_findings_rank(f);
+    return f;
+}
+
+Test(search_findings, ordinary_findings_come_first_then_those_of_fewest_features)
+{
+    const bug bugs[] = {
+        { "pass=bwd & s.kv>=100 & mask=causal", wrong_dq, 0 },
+        { "pass=bwd & fill=spiky & mod~softcap:*", nan_dv, 0 },
+        { "pass=bwd & layout=bhsd", { .verdict = FACTS_VERDICT_UNWRITTEN, .engine = 6, .backend = "cudnn", .tensors = "dv" }, 0 },
+        { "pass=bwd & poison=nan", { .verdict = FACTS_VERDICT_OVERRUN, .engine = 6, .backend = "cudnn", .tensors = "dv" }, 0 }
+    };
+    static const char *const drawn[] = { "pass=bwd s=200 mask=causal", "pass=bwd s=20 layout=bhsd",
+                                         "pass=bwd s=30 fill=spiky mod=softcap:5", "pass=bwd s=40 layout=bhsd poison=nan" };
+    static const facts_verdict order[] = { FACTS_VERDICT_OVERRUN, FACTS_VERDICT_NAN, FACTS_VERDICT_UNWRITTEN, FACTS_VERDICT_WRONG };
+    static world w;
+    w.bugs = bugs;
+    w.bug_count = 4;
+    facts_findings *f = ranked(&w, drawn, 4);
+    cr_assert_eq(facts_findings_count(f), 4);
+    for (size_t i = 0; i < 4; i++) {
+        cr_expect_eq(facts_findings_at(f, i)->symptom.verdict, order[i], "%zu", i);
+        cr_expect_eq(facts_findings_at(f, i)->ordinary, i < 2, "%zu", i);
+    }
+    facts_findings_free(f);
+    close_world(&w);
+}
+
+Test(search_findings, ordinary_cases_are_shrunk_first)
+{
+    const bug bugs[] = { { "pass=bwd", wrong_dq, 0 } };
+    static const char *const drawn[] = { "pass=bwd s=65 layout=bhsd", "pass=bwd s=20 fill=spiky" };
+    static world w;
+    w.bugs = bugs;
+    w.bug_count = 1;
+    facts_findings *f = facts_findings_new(&(facts_findings_limits){ .lookahead = 1, .ordinary = below_64 });
+    for (size_t i = 0; i < 2; i++) {
+        facts_case c;
+        facts_error error;
+        cr_assert(facts_case_parse(&c, drawn[i], &error));
+        facts_answer answer = answer_of(&w, &c);
+        cr_assert(facts_findings_add(f, &c, &answer, false));
+    }
+    cr_assert(facts_findings_advance(f, &(facts_asker){ &w, ask }));
+    cr_assert_eq(w.count, 1);
+    cr_expect_str_eq(w.asked[0], "2 pass=bwd dtype=bf16 s=20 fill=spiky");
+    facts_findings_free(f);
+    close_world(&w);
+}
+
+Test(search_findings, what_is_known_without_some_features_is_no_finding)
+{
+    facts_symptom known = wrong_dq;
+    known.known = true;
+    const bug bugs[] = { { "pass=bwd & fill=spiky & mask=none", known, 0 },
+                         { "pass=bwd & fill=spiky & mask=causal", wrong_dq, 0 } };
+    static const char *const drawn[] = { "pass=bwd s=65 fill=spiky mask=causal b=3", "pass=bwd s=70 fill=spiky mask=causal h=4/2" };
+    static world w;
+    w.bugs = bugs;
+    w.bug_count = 2;
+    facts_findings *f = ranked(&w, drawn, 2);
+    cr_assert_eq(facts_findings_count(f), 1);
+    cr_expect_eq(facts_findings_news(f), 0);
+    const facts_bucket *bucket = facts_findings_at(f, 0);
+    cr_expect(bucket->explained);
+    cr_expect_eq(bucket->cases, 2);
+    char name[FACTS_NAME_MAX];
+    cr_expect_str_eq(facts_case_name(&bucket->form[0].best, name), "pass=bwd dtype=bf16 b=1 h=1 s=1 d=1 mask=causal fill=spiky");
+    cr_expect_str_eq(facts_case_name(&bucket->form[0].known, name), "pass=bwd dtype=bf16 b=1 h=1 s=1 d=1 fill=spiky");
+    facts_findings_free(f);
+    close_world(&w);
+}
+
+Test(search_findings, a_known_failure_at_other_sizes_explains_nothing)
+{
+    facts_symptom known = wrong_dq;
+    known.known = true;
+    const bug bugs[] = { { "pass=bwd & mod~softcap:* & s.q=1", known, 0 }, { "pass=bwd & mod~softcap:* & s.q>1", wrong_dq, 0 } };
+    static const char *const drawn[] = { "pass=bwd s=65 mod=softcap:5 b=3" };
+    static world w;
+    w.bugs = bugs;
+    w.bug_count = 2;
+    facts_findings *f = ranked(&w, drawn, 1);
+    cr_assert_eq(facts_findings_count(f), 1);
+    cr_expect_eq(facts_findings_news(f), 1);
     facts_findings_free(f);
     close_world(&w);
 }
@@ -180,6 +350,27 @@ Test(search_findings, what_a_form_explains_is_not_shrunk_again)
     cr_expect_eq(facts_findings_at(f, 0)->cases, 2);
     facts_findings_free(f);
     close_world(&w);
+}
+
+Test(search_findings, another_type_is_shrunk_once_and_counted_from_then_on)
+{
+    const bug bugs[] = { { "pass=bwd", wrong_dq, 0 } };
+    static const char *const drawn[] = { "pass=bwd s=65 fill=spiky", "pass=bwd dtype=e4m3 s=300 h=4/2 mask=causal",
+                                         "pass=bwd dtype=e5m2 s=200 b=3 mask=causal" };
+    size_t asked[4] = { 0 };
+    static world w;
+    w.bugs = bugs;
+    w.bug_count = 1;
+    for (size_t n = 1; n <= 3; n++) {
+        facts_findings *f = hunt(&w, drawn, n);
+        asked[n] = w.count;
+        cr_expect_eq(facts_findings_count(f), 1);
+        cr_expect_eq(facts_findings_at(f, 0)->cases, n);
+        facts_findings_free(f);
+        close_world(&w);
+    }
+    cr_expect_gt(asked[2], asked[1], "e4m3 may be another cause");
+    cr_expect_eq(asked[3], asked[2]);
 }
 
 Test(search_findings, what_does_not_fail_again_is_said_with_its_rate_and_not_shrunk)

@@ -17,6 +17,7 @@
 
 static char fault[1024], alive[64], version[32];
 static FILE *replies;
+static int gpu;
 
 /* Is there a rule WHAT (for this case)? */
 static bool has_rule(const char *what, const char *name)
@@ -70,7 +71,7 @@ static void be_gone(void)
 static void be_alive(void)
 {
     atexit(be_gone);
-    snprintf(alive, sizeof alive, "alive.%d", (int)getpid());
+    snprintf(alive, sizeof alive, "alive.%d.%d", gpu, (int)getpid());
     FILE *file = fopen(alive, "w");
     if (file)
         fclose(file);
@@ -78,8 +79,10 @@ static void be_alive(void)
 
 static bool has_company(void)
 {
+    char pattern[32];
     glob_t found = { 0 };
-    const bool any = glob("alive.*", 0, NULL, &found) == 0 && found.gl_pathc > 1;
+    snprintf(pattern, sizeof pattern, "alive.%d.*", gpu);
+    const bool any = glob(pattern, 0, NULL, &found) == 0 && found.gl_pathc > 1;
     globfree(&found);
     return any;
 }
@@ -88,6 +91,7 @@ static void start(const json_t *target)
 {
     snprintf(fault, sizeof fault, "%s", json_string_value(json_object_get(target, "fault")));
     snprintf(version, sizeof version, "%s", json_string_value(json_object_get(target, "version")));
+    gpu = (int)json_integer_value(json_object_get(json_object_get(target, "device"), "ordinal"));
     if (has_rule("exit_before_ready", NULL)) {
         fputs("fake worker: no library\n", stderr);
         exit(9);
@@ -104,8 +108,11 @@ static void start(const json_t *target)
     }
     if (has_rule("noise_at_start", NULL))
         say("cuDNN says hello\n\xff\xfe\n");
-    say("{\"ready\":{\"cudnn\":\"9.20.0\",\"sm\":90,\"driver\":0,\"device_name\":\"Fake "
-        "90\",\"uuid\":\"\",\"multiprocessors\":1,\"libraries\":[],");
+    if (has_rule("gpu1_late", NULL) && gpu == 1)
+        nap(0.5);
+    say("{\"ready\":{\"cudnn\":\"9.20.0\",\"sm\":90,\"driver\":0,\"device_name\":\"Fake ");
+    say(has_rule("gpu1_other", NULL) && gpu == 1 ? "80" : "90");
+    say("\",\"uuid\":\"\",\"multiprocessors\":1,\"libraries\":[],");
     if (has_rule("small_gpu", NULL)) /* memory for one worker and a half */
         say("\"memory_free\":6000000000,");
     say("\"start_ms\":1.0,\"calibration\":\"9.19.0\"}}\n");
@@ -121,6 +128,8 @@ static void misbehave(const char *name, int64_t id)
 {
     if (has_rule("slow", name))
         nap(0.02);
+    if (has_rule("gpu1_slow", name) && gpu == 1)
+        nap(0.2);
     if (has_rule("noise", name))
         say("{\"id\":1,\n]]]\n\n{\"id\":-1,\"row\":{\"verdict\":\"pass\"},\"last\":true}\nabc\n");
     if (has_rule("flood", name))

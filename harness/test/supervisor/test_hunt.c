@@ -67,7 +67,7 @@ Test(hunt, a_case_that_kills_its_worker_is_shrunk_while_others_go_on)
     cr_expect_eq(h->all.starts, h->all.rows);
     cr_expect(h->all.complete);
     cr_expect(output_says("facts repro 'pass=fwd dtype=bf16 b=1 h=1 s=1 d=1 fill=needle' --device cpu"));
-    cr_expect(output_says("1 finding;"));
+    cr_expect(output_says("1 finding, 0 of them ordinary;"));
 }
 
 Test(hunt, the_last_worker_may_die_of_the_last_case)

@@ -100,6 +100,7 @@ static inline int finish(pid_t child)
 
 typedef struct summary {
     size_t rows, names, verdicts[FACTS_VERDICT_COUNT + 1], starts, bad;
+    size_t on_gpu[3]; /* starts, by the number of one of several GPUs */
     bool ended, complete;
     unsigned char seen[1601]; /* rows by head dim, which names the case here */
     char last_reason[1024];
@@ -119,7 +120,10 @@ static inline bool sum_line(void *context, const facts_line *line)
         s->ended = true;
         facts_json_bool(facts_line_get(line, "complete"), &s->complete);
     }
+    int64_t gpu;
     s->starts += line->kind == FACTS_LINE_START;
+    if (line->kind == FACTS_LINE_START && facts_json_int(facts_line_get(line, "gpu"), &gpu) && gpu >= 0 && gpu < 3)
+        s->on_gpu[gpu]++;
     if (line->kind != FACTS_LINE_ROW)
         return true;
     s->rows++;

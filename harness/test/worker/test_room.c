@@ -69,3 +69,86 @@ Test(room, a_small_gpu_has_few_workers)
     s = sum_up("r");
     cr_expect_gt(s.starts, 50, "%zu", s.starts);
 }
+
+/* ---- several GPUs, one target ---------------------------------------------------------------------------------------------- */
+
+/* Two, as far as CUDA_VISIBLE_DEVICES says. */
+static void begin_two(void)
+{
+    begin();
+    setenv("CUDA_VISIBLE_DEVICES", "0,1", 1);
+}
+
+TestSuite(gpus, .init = begin_two, .fini = tear_down, .timeout = 60);
+
+Test(gpus, all_gpus_share_the_cases_of_one_target)
+{
+    setenv("FACTS_FAULT", "slow;gpu1_late", 1);
+    cr_expect_eq(facts("run '" FEW "' --device all --cudnn ./build -j 2 -o r"), 0);
+    summary s = sum_up("r");
+    cr_expect_eq(s.rows, 12);
+    cr_expect_eq(s.names, 12, "no case is asked on each of them");
+    cr_expect(s.complete);
+    cr_expect_eq(s.on_gpu[0] + s.on_gpu[1], 12);
+    cr_expect_geq(s.on_gpu[1], 4, "%zu: it waits for GPU 1, which starts late", s.on_gpu[1]);
+    cr_expect_eq(facts("run '" FEW "' --device 0 --cudnn ./build -j 2 --resume -o r"), 0);
+    s = sum_up("r");
+    cr_expect_eq(s.rows, 12, "rows of all are those of one GPU");
+}
+
+Test(gpus, the_next_free_worker_takes_the_next_case)
+{
+    setenv("FACTS_FAULT", "slow;gpu1_slow", 1); /* ten times as long on GPU 1 */
+    cr_expect_eq(facts("decide 'pass=fwd d=8..320:8' --device all --cudnn ./build -j 2 -o r"), 0);
+    summary s = sum_up("r");
+    cr_expect_eq(s.names, 40);
+    cr_expect_geq(s.on_gpu[1], 1);
+    cr_expect_geq(s.on_gpu[0], 4 * s.on_gpu[1], "%zu %zu", s.on_gpu[0], s.on_gpu[1]);
+}
+
+Test(gpus, each_gpu_has_as_many_workers_as_its_own_memory_allows)
+{
+    setenv("FACTS_FAULT", "small_gpu;room_for_one;slow", 1);
+    cr_expect_eq(facts("decide 'pass=fwd d=8..320:8' --device all --cudnn ./build -j 2 -o r"), 0);
+    summary s = sum_up("r");
+    cr_expect_eq(s.starts, 40, "%zu: nobody finds company", s.starts);
+    cr_expect_eq(s.verdicts[FACTS_VERDICT_PASS], 40);
+    cr_expect_geq(s.on_gpu[1], 10);
+}
+
+Test(gpus, what_has_no_room_is_asked_again_alone_on_one_of_them)
+{
+    static const char *const faults[] = { "room_for_one;slow", "room_for_one;slow;bye@d=40", "start_for_one;slow" };
+    for (size_t i = 0; i < 3; i++) {
+        setenv("FACTS_FAULT", faults[i], 1);
+        cr_expect_eq(facts("decide '" FEW "' --device all --cudnn ./build -j 5 --overwrite -o r"), 0, "%s", faults[i]);
+        summary s = sum_up("r");
+        cr_expect_eq(s.rows, 12, "%s: %zu", faults[i], s.rows);
+        cr_expect_eq(s.verdicts[FACTS_VERDICT_PASS], 12, "%s: %zu", faults[i], s.verdicts[FACTS_VERDICT_PASS]);
+        cr_expect(s.complete);
+    }
+}
+
+Test(gpus, gpus_of_different_kinds_are_refused_before_anything_is_asked)
+{
+    setenv("FACTS_FAULT", "gpu1_other;gpu1_late", 1);
+    cr_expect_eq(facts("run '" FEW "' --device all --cudnn ./build -j 2 -o r"), 3);
+    summary s = sum_up("r");
+    cr_expect_eq(s.starts, 0, "%zu", s.starts);
+    cr_expect_eq(s.verdicts[FACTS_VERDICT_INCONCLUSIVE], 12);
+    cr_expect_str_eq(s.last_reason, "--device all: the GPUs are of different kinds, GPU 1 is fake-80");
+    cr_expect(output_says("on fake-90: --device all: the GPUs are of different kinds, GPU 1 is fake-80; give numbers"));
+}
+
+Test(gpus, one_visible_gpu_is_all_of_them)
+{
+    setenv("CUDA_VISIBLE_DEVICES", "1", 1);
+    cr_expect_eq(facts("decide '" FEW "' --device all --cudnn ./build -o r"), 0);
+    cr_expect_eq(sum_up("r").rows, 12);
+    setenv("CUDA_VISIBLE_DEVICES", "", 1);
+    cr_expect_eq(facts("decide '" FEW "' --device all --cudnn ./build --overwrite -o r"), 3);
+    cr_expect(output_says("--device all: no GPU here"));
+    setenv("CUDA_VISIBLE_DEVICES", "0,1,-1,2", 1);
+    cr_expect_eq(facts("decide '" FEW "' --device all,0 --cudnn ./build --overwrite -o r"), 2);
+    cr_expect(output_says("--device: all is every GPU already; leave the numbers out"));
+}

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "commands/session/report_package.h"
-#include "record/text.h"
 
 void facts_fuzz_files_folder(char out[FACTS_PATH], const char *record)
 {
@@ -13,7 +12,7 @@ void facts_fuzz_files_folder(char out[FACTS_PATH], const char *record)
     snprintf(out, FACTS_PATH, "%.*s.findings", (int)length, record);
 }
 
-static void add_form(facts_text *out, const facts_form *form)
+static void add_form(facts_text *out, const facts_form *form, bool explained)
 {
     const facts_evidence_text *e = &form->evidence;
     const char *const members[][2] = { { "cudnn", e->cudnn }, { "build", e->build },   { "device", e->device }, { "sm", e->sm },
@@ -27,17 +26,23 @@ static void add_form(facts_text *out, const facts_form *form)
         facts_text_member(out, members[i][0], members[i][1]);
     facts_text_member_int(out, "failed", form->failed);
     facts_text_member_int(out, "asked", form->asked);
+    if (explained)
+        facts_text_member(out, "known_as", facts_case_name(&form->known, name));
+    if (explained)
+        facts_text_member(out, "link", form->link);
     facts_text_puts(out, "\"controls\":[");
     for (size_t i = 0; i < form->controls; i++)
         facts_text_format(out, "%s\"%s\"", i ? "," : "", facts_case_name(&form->control[i], name)); /* no letter to escape */
     facts_text_format(out, "],\"unfinished\":%s}", form->unfinished ? "true" : "false");
 }
 
-static void add_bucket(facts_text *out, const facts_bucket *bucket)
+void facts_fuzz_files_finding(facts_text *out, const facts_bucket *bucket, size_t rank)
 {
     const facts_symptom *s = &bucket->symptom;
     char what[FACTS_SYMPTOM_TEXT];
-    facts_text_puts(out, "{");
+    facts_text_member_int(out, "rank", (int64_t)rank);
+    facts_text_format(out, "\"ordinary\":%s,\"explained\":%s,", bucket->ordinary ? "true" : "false",
+                      bucket->explained ? "true" : "false");
     facts_text_member(out, "verdict", facts_verdict_name(s->verdict));
     facts_text_member(out, "text", facts_symptom_text(s, what));
     facts_text_member(out, "tensors", s->tensors);
@@ -49,9 +54,16 @@ static void add_bucket(facts_text *out, const facts_bucket *bucket)
     facts_text_format(out, "\"known\":%s,\"forms\":[", s->known ? "true" : "false");
     for (size_t i = 0; i < bucket->forms; i++) {
         facts_text_puts(out, i ? "," : "");
-        add_form(out, &bucket->form[i]);
+        add_form(out, &bucket->form[i], bucket->explained);
     }
-    facts_text_puts(out, "]}\n");
+    facts_text_puts(out, "]");
+}
+
+static void add_bucket(facts_text *out, const facts_bucket *bucket, size_t rank)
+{
+    facts_text_puts(out, "{");
+    facts_fuzz_files_finding(out, bucket, rank);
+    facts_text_puts(out, "}\n");
 }
 
 static void write_all(const void *subject, FILE *out)
@@ -68,9 +80,9 @@ static void write_all(const void *subject, FILE *out)
     facts_text_close(&text);
     facts_text_puts(&text, "\n");
     if (files->bucket)
-        add_bucket(&text, files->bucket);
+        add_bucket(&text, files->bucket, 0);
     for (size_t i = 0; files->findings && i < facts_findings_count(files->findings); i++)
-        add_bucket(&text, facts_findings_at(files->findings, i));
+        add_bucket(&text, facts_findings_at(files->findings, i), i + 1);
     if (!text.failed)
         fwrite(text.data, 1, text.length, out);
     facts_text_free(&text);

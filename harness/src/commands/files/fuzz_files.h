@@ -4,6 +4,7 @@
 #define FACTS_FUZZ_FILES_H
 
 #include "commands/session/hunt.h"
+#include "record/text.h"
 
 typedef struct facts_fuzz_files {
     const facts_hunt *hunt;
@@ -15,6 +16,8 @@ typedef struct facts_fuzz_files {
 
 /* The folder beside a record. */
 void facts_fuzz_files_folder(char out[FACTS_PATH], const char *record);
+/* One finding as the members of an object, with its place in the ranking (1 is the first). For the record. */
+void facts_fuzz_files_finding(facts_text *out, const facts_bucket *bucket, size_t rank);
 /* Returns the report package's exit code: 0, or 3 with a line on stderr. */
 int facts_fuzz_files_write(const facts_fuzz_files *files);
 

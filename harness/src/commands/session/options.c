@@ -26,7 +26,7 @@ typedef enum kind { FLAG, TEXT, COUNT, NUMBER, SECONDS, MINUTES, RATIO, SHARD, O
     X("cudnn", 0, TEXT, cudnn, "V,V", ASKS | HUNTS | ON(MATRIX) | MEASURES | (VERSIONS & ~ON(GATE)),                               \
       "builds: 9.20.0, 9.20.0-jit-cu13, 9.12..9.27, a folder, default, latest")                                                    \
     X("device", 0, TEXT, device, "D,D", ASKS | HUNTS | ON(MATRIX) | MEASURES | VERSIONS,                                           \
-      "GPU numbers, cpu, names of lib/devices, JSON files")                                                                        \
+      "GPU numbers, all (one target on every GPU here), cpu, names of lib/devices, JSON files")                                    \
     X("where", 0, TEXT, where, "EXPR", CASES | ON(FUZZ) | MEASURES | COMPARES | ON(AUDIT),                                         \
       "keep the cases that satisfy a predicate: 'd.qk>128 & pass=bwd'")                                                            \
     X("with", 0, TEXT, with, "KEY=VALUE", BATCH | ON(LIST) | ON(FUZZ) | MEASURES,                                                  \

@@ -1,7 +1,5 @@
 #include "session.h"
 
-#include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,18 +15,6 @@ bool facts_suite_dir(char out[FACTS_PATH])
         return true;
     fputs("facts: the folder cases/ was not found; set FACTS_HOME to the project's folder\n", stderr);
     return false;
-}
-
-int facts_gpus_here(void)
-{
-    DIR *devices = opendir("/dev");
-    int n = 0;
-    if (!devices)
-        return 0;
-    for (struct dirent *entry; (entry = readdir(devices)) != NULL;)
-        n += strncmp(entry->d_name, "nvidia", 6) == 0 && isdigit((unsigned char)entry->d_name[6]);
-    closedir(devices);
-    return n;
 }
 
 int facts_session_jobs(const facts_options *o)
@@ -269,6 +255,8 @@ int facts_session_run(facts_session *s)
     facts_progress_end(&s->progress);
     if (status == 0 && s->resume && !facts_session_recount(s))
         status = facts_no_memory();
+    if (s->writer && s->before_end)
+        s->before_end(s);
     if (s->writer)
         facts_session_end_record(s);
     if (!facts_writer_close(s->writer, &error) && !s->counts.record_failed) {

@@ -49,7 +49,8 @@ typedef struct facts_session {
     /* Both or none: cases are launched again in turns (commands/bench/rounds.h). */
     bool (*another_round)(struct facts_session *session, size_t work, int round);
     void (*on_turn)(struct facts_session *session, size_t target, size_t work, facts_span turn);
-    uint64_t seed; /* of what is drawn, for the record */
+    void (*before_end)(struct facts_session *session); /* the record takes its last lines; may be NULL */
+    uint64_t seed;                                     /* of what is drawn, for the record */
     void *context;
     facts_plan_counts plans;
     char calibration[200]; /* of which versions the error constants of another stand in; "": none */
@@ -78,7 +79,5 @@ void facts_session_free(facts_session *session);
 bool facts_suite_dir(char out[FACTS_PATH]);
 /* How many questions are worth having in the air: --jobs, else the cores. */
 int facts_session_jobs(const facts_options *options);
-/* How many GPUs this machine shows (device files; nothing is loaded). */
-int facts_gpus_here(void);
 
 #endif

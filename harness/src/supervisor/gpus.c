@@ -1,0 +1,93 @@
+/* Which GPU the next worker of a target goes to, and how many workers a GPU has room for. */
+#include <stdlib.h>
+
+#include "supervision.h"
+
+/* On one GPU: before its first worker has said how much memory is free, and from then on one for each so many bytes of it. A
+ * worker's context takes half of one GiB, what it keeps for the next case one. A case that finds no memory waits until it is alone.
+ */
+#define WORKERS_AT_FIRST 8
+#define BYTES_EACH 4e9
+#define MOST_WORKERS 64
+
+bool facts_gpus_prepare(facts_supervision *run)
+{
+    for (size_t i = 0; i < run->order->target_count; i++) {
+        const facts_target *target = &run->order->targets[i];
+        const int end = target->kind == FACTS_TARGET_GPU ? target->ordinal + target->gpus : 0;
+        run->gpu_count = end > run->gpu_count ? end : run->gpu_count;
+    }
+    run->gpus = calloc((size_t)run->gpu_count + 1, sizeof *run->gpus);
+    return run->gpus != NULL;
+}
+
+/* Compiling and the reference are work of the CPU, so that several workers finish sooner. What exec_us then counts is not the
+ * launch alone; with --jobs 1 it is. */
+static bool has_room(const facts_supervision *run, const facts_target_state *state, const facts_gpu *gpu)
+{
+    if (run->order->another_round)
+        return true; /* one worker of each target: they take turns */
+    const int most = run->order->jobs > 0 ? run->order->jobs : gpu->workers ? gpu->workers : WORKERS_AT_FIRST;
+    return gpu->live == 0 || (gpu->live < most && !gpu->no_room && !gpu->alone && state->todo > state->crowded);
+}
+
+bool facts_gpu_choose(const facts_supervision *run, const facts_target_state *state, int *gpu)
+{
+    const facts_target *target = state->target;
+    *gpu = FACTS_NO_GPU;
+    if (run->order->another_round && state->live)
+        return false;
+    if (target->kind != FACTS_TARGET_GPU)
+        return true;
+    for (int i = target->ordinal; i < target->ordinal + target->gpus; i++)
+        if (has_room(run, state, &run->gpus[i]) && (*gpu == FACTS_NO_GPU || run->gpus[i].live < run->gpus[*gpu].live))
+            *gpu = i;
+    return *gpu != FACTS_NO_GPU;
+}
+
+void facts_gpu_enter(facts_slot *slot)
+{
+    if (slot->gpu == FACTS_NO_GPU)
+        return;
+    slot->run->gpus[slot->gpu].live++;
+    slot->run->gpus[slot->gpu].alone = slot->alone;
+}
+
+void facts_gpu_leave(const facts_slot *slot)
+{
+    if (slot->gpu == FACTS_NO_GPU)
+        return;
+    facts_gpu *gpu = &slot->run->gpus[slot->gpu];
+    gpu->live--;
+    gpu->alone = false;
+    if (slot->phase != FACTS_PHASE_FAILED)
+        gpu->no_room = false;
+}
+
+int facts_gpu_live(const facts_slot *slot)
+{
+    return slot->gpu == FACTS_NO_GPU ? 0 : slot->run->gpus[slot->gpu].live;
+}
+
+void facts_gpu_is_ready(const facts_slot *slot, int64_t bytes_free)
+{
+    if (slot->gpu == FACTS_NO_GPU)
+        return;
+    facts_gpu *gpu = &slot->run->gpus[slot->gpu];
+    const double workers = (double)bytes_free / BYTES_EACH;
+    gpu->ready = true;
+    gpu->no_room = false;
+    if (bytes_free > 0 && !gpu->workers)
+        gpu->workers = workers < 1 ? 1 : workers > MOST_WORKERS ? MOST_WORKERS : (int)workers;
+}
+
+bool facts_gpus_are_proved(const facts_slot *slot)
+{
+    const facts_supervision *run = slot->run;
+    if (run->targets[slot->target].target->gpus < 2 || run->targets[slot->target].answers)
+        return true;
+    for (const facts_slot *other = run->slots; other; other = other->next)
+        if (other->target == slot->target && other->phase == FACTS_PHASE_STARTING && !run->gpus[other->gpu].ready)
+            return false;
+    return true;
+}
