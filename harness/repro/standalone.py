@@ -73,7 +73,7 @@ def version_text(number):
 def seen_lines(row):
     """What FACTS saw, in words."""
     reason = row.get("reason", {})
-    decided = row.get("verdict") == "pass" and row.get("grade") == "decided"
+    decided = row.get("verdict") == "supported"
     yield (
         f"verdict: {'accepted and built; nothing ran' if decided else row.get('verdict')}"
         + (f", stage {row['stage']}" if "stage" in row else "")
@@ -110,7 +110,7 @@ def about(case, row, engine, knobs):
 def title(case, row):
     passes = {"fwd": "forward", "bwd": "backward"}[case["pass"]]
     verdict = row.get("verdict")
-    what = "not run" if verdict == "pass" and row.get("grade") == "decided" else verdict
+    what = "not run" if verdict == "supported" else verdict
     return f"cuDNN {version_text(case['cudnn'])}, sm_{case['sm']}: attention {passes}, {case['dtype']}: {what}"
 
 
