@@ -65,7 +65,7 @@ class Answers(Compiling):
 
     def test_right_answers_pass(self):
         self.need_numpy()
-        for case in self.ANSWERS:
+        for case in e2e.some(self.ANSWERS):
             with self.subTest(case):
                 done = self.answered(case)
                 self.assertStatus(done, 0)
@@ -73,7 +73,7 @@ class Answers(Compiling):
 
     def test_a_wrong_sign_fails(self):
         self.need_numpy()
-        for case, name in self.ANSWERS.items():
+        for case, name in e2e.some(self.ANSWERS.items(), 1):
             with self.subTest(case=case, name=name):
                 done = self.answered(case, name)
                 self.assertStatus(done, 1)
