@@ -35,29 +35,10 @@ static void take(char *to, size_t capacity, const json_t *object, const char *ke
 }
 
 /* The last line of the replies. */
-static served read_last(int replies)
+/* Serves these in one process. Returns the last reply; *lost: whether the worker lost its GPU. */
+static json_t *last_reply_to(const facts_request *requests, size_t count, bool ran, bool *lost)
 {
     static char text[1 << 16];
-    served out = { .again = false };
-    const ssize_t n = pread(replies, text, sizeof text - 1, 0);
-    cr_assert_gt(n, 1);
-    const char *line = memrchr(text, '\n', (size_t)n - 1);
-    json_t *reply = json_loads(line ? line + 1 : text, 0, NULL), *row = json_object_get(reply, "row"),
-           *reason = json_object_get(row, "reason");
-    out.again = json_is_true(json_object_get(reply, "again"));
-    out.bye = json_is_true(json_object_get(reply, "bye"));
-    take(out.verdict, sizeof out.verdict, row, "verdict");
-    take(out.class_word, sizeof out.class_word, reason, "class");
-    take(out.text, sizeof out.text, reason, "text");
-    json_decref(reply);
-    return out;
-}
-
-/* first: what the oracle answers; then: when the configuration in hand has other constants; ran: some engine has run in this
- * process. */
-static served serve(int first, int then, bool ran)
-{
-    static facts_request request = { .id = 1, .text = "pass=bwd dtype=bf16 b=1 h=2 s=24 d=16", .what = FACTS_DO_RUN };
     fattn_context *context;
     facts_gpu *gpu = open_emulated(&context);
     facts_worker worker = { .context = context, .device = FACTS_DEVICE_CPU, .gpu = gpu, .ran = ran };
@@ -65,16 +46,37 @@ static served serve(int first, int then, bool ran)
     FILE *file = tmpfile();
     const int before = dup(STDOUT_FILENO);
     cr_assert(file && before >= 0 && dup2(fileno(file), STDOUT_FILENO) >= 0 && facts_reply_open());
-    emulated_oracle_fails = first;
-    renewal = then;
-    facts_serve(&worker, &request);
-    emulated_oracle_fails = 0;
+    for (size_t i = 0; i < count; i++)
+        facts_serve(&worker, &requests[i]);
+    *lost = worker.lost;
+    facts_serve_forget(&worker);
     dup2(before, STDOUT_FILENO);
-    served out = read_last(fileno(file));
-    out.lost = worker.lost;
+    const ssize_t n = pread(fileno(file), text, sizeof text - 1, 0);
+    cr_assert_gt(n, 1);
+    const char *last = memrchr(text, '\n', (size_t)n - 1), *line = last ? last + 1 : text;
     fclose(file);
     close_emulated(gpu, context);
     free(worker.plans);
+    return json_loadb(line, (size_t)(text + n - line), 0, NULL);
+}
+
+/* first: what the oracle answers; then: when the configuration in hand has other constants; ran: some engine has run in this
+ * process. */
+static served serve(int first, int then, bool ran)
+{
+    static const facts_request request = { .id = 1, .text = "pass=bwd dtype=bf16 b=1 h=2 s=24 d=16", .what = FACTS_DO_RUN };
+    served out = { .again = false };
+    emulated_oracle_fails = first;
+    renewal = then;
+    json_t *reply = last_reply_to(&request, 1, ran, &out.lost), *row = json_object_get(reply, "row"),
+           *reason = json_object_get(row, "reason");
+    emulated_oracle_fails = 0;
+    out.again = json_is_true(json_object_get(reply, "again"));
+    out.bye = json_is_true(json_object_get(reply, "bye"));
+    take(out.verdict, sizeof out.verdict, row, "verdict");
+    take(out.class_word, sizeof out.class_word, reason, "class");
+    take(out.text, sizeof out.text, reason, "text");
+    json_decref(reply);
     return out;
 }
 
@@ -120,30 +122,6 @@ Test(serve, a_lack_of_memory_is_one)
     cr_expect_str_eq(s.text, "no memory for the reference");
 }
 
-/* Serves these in one process and returns the last reply. */
-static json_t *last_reply_to(const facts_request *requests, size_t count)
-{
-    static char text[1 << 16];
-    fattn_context *context;
-    facts_gpu *gpu = open_emulated(&context);
-    facts_worker worker = { .context = context, .device = FACTS_DEVICE_CPU, .gpu = gpu };
-    cr_assert_eq(facts_plans_open(&worker.plans, context), FATTN_OK);
-    FILE *file = tmpfile();
-    const int before = dup(STDOUT_FILENO);
-    cr_assert(file && before >= 0 && dup2(fileno(file), STDOUT_FILENO) >= 0 && facts_reply_open());
-    for (size_t i = 0; i < count; i++)
-        facts_serve(&worker, &requests[i]);
-    facts_serve_forget(&worker);
-    dup2(before, STDOUT_FILENO);
-    const ssize_t n = pread(fileno(file), text, sizeof text - 1, 0);
-    cr_assert_gt(n, 1);
-    const char *line = memrchr(text, '\n', (size_t)n - 1);
-    fclose(file);
-    close_emulated(gpu, context);
-    free(worker.plans);
-    return json_loadb(line ? line + 1 : text, (size_t)(text + n - (line ? line + 1 : text)), 0, NULL);
-}
-
 Test(serve, what_is_kept_is_launched_again)
 {
     static const facts_request requests[] = {
@@ -154,7 +132,8 @@ Test(serve, what_is_kept_is_launched_again)
         { .id = 5, .text = "pass=fwd dtype=bf16 b=1 h=2 s=24 d=16 mask=causal", .what = FACTS_DO_RUN },
         { .id = 6, .text = "pass=fwd dtype=bf16 b=1 h=2 s=24 d=16 mask=causal", .what = FACTS_DO_TIME }, /* not kept */
     };
-    json_t *reply = last_reply_to(requests, 3), *turn = json_object_get(reply, "time");
+    bool lost;
+    json_t *reply = last_reply_to(requests, 3, false, &lost), *turn = json_object_get(reply, "time");
     json_t *config = json_array_get(json_object_get(turn, "configs"), 0), *us = json_object_get(config, "us");
     cr_assert_eq(json_array_size(us), 5);
     cr_expect_eq(json_integer_value(json_object_get(reply, "id")), 3);
@@ -165,7 +144,7 @@ Test(serve, what_is_kept_is_launched_again)
     cr_expect_float_eq(json_real_value(json_object_get(turn, "bytes")), 4 * 2 * 24 * 16 * 2, 0.5);
     json_decref(reply);
     for (size_t count = 4; count <= 6; count += 2) {
-        reply = last_reply_to(requests, count);
+        reply = last_reply_to(requests, count, false, &lost);
         cr_expect(json_is_true(json_object_get(reply, "none")) && json_is_true(json_object_get(reply, "last")));
         json_decref(reply);
     }

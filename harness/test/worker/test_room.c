@@ -9,18 +9,23 @@ static void begin(void)
 
 TestSuite(room, .init = begin, .fini = tear_down, .timeout = 60);
 
+/* Every case has its row and passes, whatever the fault. */
+static void expect_all_pass(const char *fault, const char *command)
+{
+    setenv("FACTS_FAULT", fault, 1);
+    cr_expect_eq(facts(command), 0, "%s", fault);
+    summary s = sum_up("r");
+    cr_expect_eq(s.rows, 12, "%s: %zu rows", fault, s.rows);
+    cr_expect_eq(s.verdicts[FACTS_VERDICT_PASS], 12, "%s: %zu", fault, s.verdicts[FACTS_VERDICT_PASS]);
+    cr_expect(s.complete);
+}
+
 /* A worker alone has room. With company most are refused at first; each is asked again when the others have gone. */
 Test(room, what_has_no_room_on_a_shared_gpu_is_asked_again_alone)
 {
     static const char *const faults[] = { "room_for_one;slow", "room_for_one;slow;bye@d=40" };
-    for (size_t i = 0; i < 2; i++) {
-        setenv("FACTS_FAULT", faults[i], 1);
-        cr_expect_eq(facts("decide '" FEW "' --device 0 --cudnn ./build -j 3 --overwrite -o r"), 0, "%s", faults[i]);
-        summary s = sum_up("r");
-        cr_expect_eq(s.rows, 12, "%s: %zu rows", faults[i], s.rows);
-        cr_expect_eq(s.verdicts[FACTS_VERDICT_PASS], 12, "%s: %zu", faults[i], s.verdicts[FACTS_VERDICT_PASS]);
-        cr_expect(s.complete);
-    }
+    for (size_t i = 0; i < 2; i++)
+        expect_all_pass(faults[i], "decide '" FEW "' --device 0 --cudnn ./build -j 3 --overwrite -o r");
 }
 
 Test(room, what_has_no_room_alone_either_is_inconclusive)
@@ -38,13 +43,8 @@ Test(room, what_has_no_room_alone_either_is_inconclusive)
 Test(room, a_worker_without_memory_to_start_in_costs_the_target_nothing)
 {
     static const char *const faults[] = { "start_for_one;slow", "start_for_one;slow;bye@d=40" };
-    for (size_t i = 0; i < 2; i++) {
-        setenv("FACTS_FAULT", faults[i], 1);
-        cr_expect_eq(facts("decide '" FEW "' --device 0 --cudnn ./build -j 3 --overwrite -o r"), 0, "%s", faults[i]);
-        summary s = sum_up("r");
-        cr_expect_eq(s.rows, 12, "%s: %zu rows", faults[i], s.rows);
-        cr_expect_eq(s.verdicts[FACTS_VERDICT_PASS], 12, "%s: %zu", faults[i], s.verdicts[FACTS_VERDICT_PASS]);
-    }
+    for (size_t i = 0; i < 2; i++)
+        expect_all_pass(faults[i], "decide '" FEW "' --device 0 --cudnn ./build -j 3 --overwrite -o r");
 }
 
 Test(room, a_worker_without_memory_to_start_in_alone_gives_the_target_up)
@@ -119,14 +119,8 @@ Test(gpus, each_gpu_has_as_many_workers_as_its_own_memory_allows)
 Test(gpus, what_has_no_room_is_asked_again_alone_on_one_of_them)
 {
     static const char *const faults[] = { "room_for_one;slow", "room_for_one;slow;bye@d=40", "start_for_one;slow" };
-    for (size_t i = 0; i < 3; i++) {
-        setenv("FACTS_FAULT", faults[i], 1);
-        cr_expect_eq(facts("decide '" FEW "' --device all --cudnn ./build -j 5 --overwrite -o r"), 0, "%s", faults[i]);
-        summary s = sum_up("r");
-        cr_expect_eq(s.rows, 12, "%s: %zu", faults[i], s.rows);
-        cr_expect_eq(s.verdicts[FACTS_VERDICT_PASS], 12, "%s: %zu", faults[i], s.verdicts[FACTS_VERDICT_PASS]);
-        cr_expect(s.complete);
-    }
+    for (size_t i = 0; i < 3; i++)
+        expect_all_pass(faults[i], "decide '" FEW "' --device all --cudnn ./build -j 5 --overwrite -o r");
 }
 
 Test(gpus, gpus_of_different_kinds_are_refused_before_anything_is_asked)
