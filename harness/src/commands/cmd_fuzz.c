@@ -114,8 +114,8 @@ static void show(facts_session *session, int live)
     if (hunt->deadline_s > 0)
         snprintf(left, sizeof left, "  left %.0f s", seconds > 0 ? seconds : 0);
     snprintf(text, sizeof text, "drawn %zu  failed %zu  findings %zu  to shrink %zu  asked in all %zu  workers %d%s", z->drawn,
-             z->drawn - z->verdicts[FACTS_VERDICT_PASS] - z->verdicts[FACTS_VERDICT_SUPPORTED] - z->verdicts[FACTS_VERDICT_UNSUPPORTED] -
-                 z->verdicts[FACTS_VERDICT_INCONCLUSIVE],
+             z->drawn - z->verdicts[FACTS_VERDICT_PASS] - z->verdicts[FACTS_VERDICT_SUPPORTED] -
+                 z->verdicts[FACTS_VERDICT_UNSUPPORTED] - z->verdicts[FACTS_VERDICT_INCONCLUSIVE],
              facts_findings_count(z->findings), facts_findings_open(z->findings), facts_memo_answered(hunt->memo), live, left);
     facts_progress_say(&session->progress, text);
 }

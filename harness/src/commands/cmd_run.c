@@ -71,9 +71,10 @@ static int batch(const facts_invocation *call, facts_task task, const char *devi
             print_plans(&s.plans, out);
         fprintf(out, "\nrecord: %s\n", s.record);
         status = facts_session_exit(&s);
-        if (status == FACTS_EXIT_OK && task == FACTS_TASK_RUN && facts_targets_of(&s.targets, FACTS_TARGET_DESCRIBED) == s.targets.count)
-            status = facts_complain(FACTS_EXIT_ENVIRONMENT,
-                                    "facts run: nothing ran: --device names descriptions alone, for which cuDNN decides; `facts decide` asks for just that");
+        if (status == FACTS_EXIT_OK && task == FACTS_TASK_RUN &&
+            facts_targets_of(&s.targets, FACTS_TARGET_DESCRIBED) == s.targets.count)
+            status = facts_complain(FACTS_EXIT_ENVIRONMENT, "facts run: nothing ran: --device names descriptions alone, for which "
+                                                            "cuDNN decides; `facts decide` asks for just that");
     }
     facts_session_free(&s);
     return status;

@@ -84,7 +84,8 @@ static bool fill_input(facts_scene *x, facts_tensor_id id)
  * are those that the fills were made for. */
 static void choose_scales(facts_scene *x)
 {
-    /* Half of what the type holds: kept entries are larger by 1/(1-p). A number of the type, or the largest P of every row is off. */
+    /* Half of what the type holds: kept entries are larger by 1/(1-p). A number of the type: or the largest P of every row is
+     * off. */
     const double most = x->type == FREF_E4M3 ? 224.0 : 28672.0;
     x->asked.scales = (fref_scales){ .scale_s = most,
                                      .descale_s = 1.09 / most,
@@ -198,12 +199,14 @@ int facts_scene_create_by(facts_scene *x, const facts_scene_plan *plan, const fa
         x->rounding.ua = 0x1p-23, x->rounding.chunk = 16.0, x->rounding.cw = x->rounding.cl = 1.0,
         x->rounding.acc_pv = x->rounding.acc_run = 0.0;
     bool ok = make_inputs(x, plan->features);
-    const bool drops = !x->backward && (plan->features & FACTS_WITH_DROPOUT);
     const int32_t dtype = facts_dtype_of_type[x->type];
-    x->gain = facts_gain_of(
-        dtype, !x->backward,
-        facts_run_lost(&x->rounding, x->problem.ask.seq_kv > x->problem.ask.seq_q ? x->problem.ask.seq_kv : x->problem.ask.seq_q) +
-            (x->backward ? 0.0 : facts_expect_largest_off(dtype, (drops ? x->asked.keep_scale : 1.0) * (x->asked.scales.scale_s != 0.0 ? x->asked.scales.scale_s : 1.0))));
+    const int64_t longest = x->problem.ask.seq_kv > x->problem.ask.seq_q ? x->problem.ask.seq_kv : x->problem.ask.seq_q;
+    double drift = facts_run_lost(&x->rounding, longest);
+    if (!x->backward) {
+        const double keep = plan->features & FACTS_WITH_DROPOUT ? x->asked.keep_scale : 1.0, scale_s = x->asked.scales.scale_s;
+        drift += facts_expect_largest_off(dtype, scale_s != 0.0 ? keep * scale_s : keep);
+    }
+    x->gain = facts_gain_of(dtype, !x->backward, drift);
     x->rounding.bias = x->in[FACTS_TENSOR_BIAS].type;
     ok = ok && (!(plan->features & FACTS_WITH_RAGGED) || facts_scene_make_ragged(x)) &&
          (!(plan->features & FACTS_WITH_PAGES) || facts_scene_make_pages(x)) &&
