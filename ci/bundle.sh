@@ -118,10 +118,13 @@ make_bundle() {
         bundle_cudnn "$tree"
     fi
     say "packing ($(du -sh "$tree" | cut -f1))"
+    # The same bytes from the same commit: names in order, one time, nobody's.
+    local -a pack=(tar -C "$stage" --sort=name --mtime="@${SOURCE_DATE_EPOCH:-$(git -C "$home" log -1 --format=%ct 2>/dev/null || echo 0)}"
+        --owner=0 --group=0 --numeric-owner --format=gnu -cf - facts)
     case $out in
-    *.xz) tar -C "$stage" --owner=0 --group=0 -cf - facts | xz -T0 $level >"$out.part" ;;
-    *.gz) tar -C "$stage" --owner=0 --group=0 -czf "$out.part" facts ;;
-    *) tar -C "$stage" --owner=0 --group=0 -cf "$out.part" facts ;;
+    *.xz) "${pack[@]}" | xz -T0 $level >"$out.part" ;;
+    *.gz) "${pack[@]}" | gzip -n >"$out.part" ;;
+    *) "${pack[@]}" >"$out.part" ;;
     esac
     mv -- "$out.part" "$out"
     say "$out: $(du -h --apparent-size "$out" | cut -f1); needs x86-64 Linux with glibc $glibc or newer; unpack it and run facts/facts"
